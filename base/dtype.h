@@ -1,8 +1,9 @@
 /* base/dtype.h - the storage types tensors come in: names, block sizes, block bytes.
  *
- * Owns: those three facts for every type a GGUF or safetensors file can name, whether or not we
- * compute with it (a file is refused with the type's name). How a type is computed with lives in
- * kernels-templates/wf_*.c; what number a file gives it lives in the loaders.
+ * Owns: those three facts for every type a GGUF or safetensors file can name, and for those whose
+ * blocks are made while a file is read (MLX4: loaders/model_affine.c), whether or not we compute with it (a file is
+ * refused with the type's name). How a type is computed with lives in kernels-templates/wf_*.c; what number a file
+ * gives it lives in the loaders.
  */
 #ifndef BASE_DTYPE_H
 #define BASE_DTYPE_H
@@ -47,6 +48,7 @@
 	X(NVFP4,   "NVFP4",   64,  36,  40) \
 	X(Q1_0,    "Q1_0",    128, 18,  41) \
 	X(Q2_0,    "Q2_0",    64,  18,  42) \
+	X(MLX4,    "MLX4",    32,  20,  -1) \
 	X(U8,      "U8",      1,   1,   -1) \
 	X(BOOL,    "BOOL",    1,   1,   -1) \
 	X(U16,     "U16",     1,   2,   -1) \

@@ -86,6 +86,13 @@ struct model_tensor {
 	uint32_t part;           /* of the model's files */
 	uint64_t offset;         /* there */
 	size_t bytes, row_bytes; /* bytes 0: the model has no such tensor (an absent bias) */
+	/* Of a matrix whose quants, scales and minima are tensors of their own: how many columns share the latter, and
+	 * where they begin; offset is that of the quants. 0: it is one tensor. */
+	uint32_t group;
+	struct {
+		uint32_t part;
+		uint64_t offset;
+	} scales, minima;
 	/* Rows of Q or K (or elements of their bias or norm) whose order in the file is not the kernels': the first
 	 * rope_dims of a head rotate, as pairs (2i, 2i + 1) with rope_pairs, else as (i, i + rope_dims/2). Whoever
 	 * packs asks model_source_row(); no kernel knows of the other order. 0: rows stay as they lie. */

@@ -18,37 +18,17 @@
 /* The types the kernels read; extend here when a template for another one exists. */
 static bool weight_type_ok(enum dtype t, bool vector)
 {
-	switch (t) {
-	case DTYPE_F32:
-	case DTYPE_F16:
-	case DTYPE_BF16: return true;
-	case DTYPE_Q8_0:
-	case DTYPE_Q4_0:
-	case DTYPE_Q4_1:
-	case DTYPE_Q5_0:
-	case DTYPE_Q5_1:
-	case DTYPE_Q2_K:
-	case DTYPE_Q3_K:
-	case DTYPE_Q4_K:
-	case DTYPE_Q5_K:
-	case DTYPE_Q6_K:
-	case DTYPE_IQ4_NL:
-	case DTYPE_IQ4_XS:
-	case DTYPE_IQ1_S:
-	case DTYPE_IQ1_M:
-	case DTYPE_IQ2_XXS:
-	case DTYPE_IQ2_XS:
-	case DTYPE_IQ2_S:
-	case DTYPE_IQ3_XXS:
-	case DTYPE_IQ3_S:
-	case DTYPE_TQ1_0:
-	case DTYPE_TQ2_0:
-	case DTYPE_Q1_0:
-	case DTYPE_Q2_0:
-	case DTYPE_NVFP4:
-	case DTYPE_MXFP4: return !vector;
-	default: return false;
-	}
+	static const enum dtype quantised[] = {
+		DTYPE_Q8_0,  DTYPE_Q4_0,    DTYPE_Q4_1,  DTYPE_Q5_0,   DTYPE_Q5_1,   DTYPE_Q2_K,    DTYPE_Q3_K,
+		DTYPE_Q4_K,  DTYPE_Q5_K,    DTYPE_Q6_K,  DTYPE_IQ1_S,  DTYPE_IQ1_M,  DTYPE_IQ2_XXS, DTYPE_IQ2_XS,
+		DTYPE_IQ2_S, DTYPE_IQ3_XXS, DTYPE_IQ3_S, DTYPE_IQ4_NL, DTYPE_IQ4_XS, DTYPE_TQ1_0,   DTYPE_TQ2_0,
+		DTYPE_Q1_0,  DTYPE_Q2_0,    DTYPE_MXFP4, DTYPE_NVFP4,  DTYPE_MLX4
+	};
+	bool ok = t == DTYPE_F32 || t == DTYPE_F16 || t == DTYPE_BF16;
+
+	for (size_t i = 0; !vector && i < sizeof quantised / sizeof *quantised; i++)
+		ok = ok || t == quantised[i];
+	return ok;
 }
 
 struct slot {
@@ -236,6 +216,21 @@ struct part_rows {
 	uint64_t first, all;
 };
 
+/* A matrix that is three tensors. */
+static bool bind_affine(struct binder *b, const char *name, const struct found_tensor *t, uint64_t rows, uint64_t cols,
+                        const struct part_rows *part, struct model_tensor *out)
+{
+	const struct affine_shape shape = {
+		.rows = rows, .cols = cols, .first_row = part ? part->first : 0, .all_rows = part ? part->all : rows
+	};
+
+	if (!model_bind_affine(b->f, name, t, &shape, out, b->err))
+		return false;
+	out->name = keep_name(b->f, name);
+	b->m->tensor_bytes += out->bytes;
+	return true;
+}
+
 static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t cols, bool vector, enum model_need need,
                  const struct part_rows *part, struct model_tensor *out)
 {
@@ -250,6 +245,8 @@ static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t col
 	}
 	if (b->taps && !flatten_taps(b, name, &t))
 		return false;
+	if (b->f->affine && !vector && t.type == DTYPE_U32)
+		return bind_affine(b, name, &t, rows, cols, part, out);
 	if (!check_shape(b, name, &t, part ? part->all : rows, cols, vector))
 		return false;
 	const struct dtype_facts *type = &dtype_table[t.type];

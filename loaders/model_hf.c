@@ -42,6 +42,23 @@ static bool check_classes(struct hf_reader *r, json_t *root, const char *classes
 	return true;
 }
 
+/* What mlx-lm writes; it says so twice. Sizes of single tensors, which it may hold, are read off the tensors. */
+static bool is_affine(const json_t *o)
+{
+	return json_is_integer(json_object_get(o, "group_size")) && json_is_integer(json_object_get(o, "bits")) &&
+	       !json_object_get(o, "quant_method");
+}
+
+static bool check_affine(struct hf_reader *r, const json_t *o)
+{
+	const json_t *mode = json_object_get(o, "mode");
+
+	if (mode && !(json_is_string(mode) && strcmp(json_string_value(mode), "affine") == 0))
+		return hf_unsupported(r, "quantization.mode",
+		                      json_is_string(mode) ? json_string_value(mode) : "no string", "affine");
+	return r->m->file->affine = true;
+}
+
 static bool check_quantised(struct hf_reader *r, json_t *root)
 {
 	static const char *const fields[] = { "quantization_config", "quantization" };
@@ -52,6 +69,11 @@ static bool check_quantised(struct hf_reader *r, json_t *root)
 		const json_t *o = hf_get(r, root, fields[i]);
 		if (!o)
 			continue;
+		if (is_affine(o) && hf_get(r, root, "quantization")) {
+			if (!check_affine(r, o))
+				return false;
+			continue;
+		}
 		if (json_is_object(o) && !hf_get_string(r, o, "quant_method", &method))
 			return false;
 		return error_set(

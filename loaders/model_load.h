@@ -12,6 +12,7 @@
  *   model_switches.c  what the row of an architecture says for both
  *   model_check.c  ranges of the hyperparameters
  *   model_bind.c  every tensor: found, shape, type; and that none is left over
+ *   model_affine.c  matrices that are three tensors, as MLX writes them
  *   model_chat.c  chat templates
  *   model_sampling.c  how tokens are to be chosen
  *   model_metadata.c  all that the files say of themselves, as a list
@@ -71,6 +72,7 @@ struct model_file {
 	const struct arch_row *arch;
 	struct model_needs needs;
 	bool wrapped; /* config.json holds this model as its text_config */
+	bool affine;  /* config.json says that matrices are quantised as MLX does it */
 };
 
 struct found_tensor {
@@ -166,5 +168,18 @@ bool hparam_range(const char *label, const char *key, double value, double least
 enum { MODEL_MAX_LAYERS = 1024, MODEL_MAX_WIDTH = 1 << 24, MODEL_MAX_HEADS = 1 << 16, MODEL_MAX_HEAD_DIM = 1 << 12 };
 enum { MODEL_LEAST_TAPS = 2, MODEL_MAX_TAPS = 8 };
 double model_yarn_attention(double factor, double mscale);
+
+/* ---- model_affine.c */
+
+/* The rows that are meant of `all_rows` in the tensors. */
+struct affine_shape {
+	uint64_t rows, cols, first_row, all_rows;
+};
+/* Fills all of `out` but its name; name ends with ".weight". */
+bool model_bind_affine(struct model_file *f, const char *name, const struct found_tensor *quants,
+                       const struct affine_shape *shape, struct model_tensor *out, struct error *err);
+/* As model_read() does. */
+bool model_read_affine(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out,
+                       struct error *err);
 
 #endif

@@ -141,9 +141,9 @@ struct weight_format {
 	void (*to_f32)(float *out, const void *row, uint64_t k);
 };
 
-extern const struct weight_format wf_f32, wf_f16, wf_bf16, wf_q8_0, wf_q4_0, wf_q4_1, wf_q5_0, wf_q5_1, wf_q2_k,
-	wf_q3_k, wf_q4_k, wf_q5_k, wf_q6_k, wf_iq4_nl, wf_iq4_xs, wf_mxfp4, wf_nvfp4, wf_iq1_s, wf_iq1_m, wf_iq2_xxs,
-	wf_iq2_xs, wf_iq2_s, wf_iq3_xxs, wf_iq3_s, wf_tq1_0, wf_tq2_0, wf_q1_0, wf_q2_0;
+extern const struct weight_format wf_f32, wf_f16, wf_bf16, wf_q8_0, wf_q4_0, wf_q4_1, wf_mlx4, wf_q5_0, wf_q5_1,
+	wf_q2_k, wf_q3_k, wf_q4_k, wf_q5_k, wf_q6_k, wf_iq4_nl, wf_iq4_xs, wf_mxfp4, wf_nvfp4, wf_iq1_s, wf_iq1_m,
+	wf_iq2_xxs, wf_iq2_xs, wf_iq2_s, wf_iq3_xxs, wf_iq3_s, wf_tq1_0, wf_tq2_0, wf_q1_0, wf_q2_0;
 
 /* NULL: not supported. */
 const struct weight_format *weight_format_find(enum dtype t);
@@ -181,6 +181,8 @@ ir_i weight_bits(struct ir *b, ir_i word, int by, uint8_t mask);
 /* Arrays of f16 in the unit and in the head; of unsigned and signed bytes in the unit, as f32. */
 ir_f weight_float(struct ir *b, const struct weight_stream *w, int32_t disp,
                   unsigned v); /* an array of f32 in the unit */
+/* The same of numbers that are the upper halves of f32. */
+ir_f weight_upper_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);
 ir_f weight_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);
 ir_f weight_head_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);
 ir_i weight_byte(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v); /* unsigned, not converted */

@@ -56,6 +56,13 @@ ir_f weight_pieces_half(struct ir *b, const struct weight_pieces *p, int32_t dis
 	return ir_fhalf(b, word, at / 2);
 }
 
+ir_i weight_pieces_upper(struct ir *b, const struct weight_pieces *p, int32_t disp)
+{
+	unsigned at = 0;
+	ir_i word = find_word(p, disp, &at);
+	return at ? ir_iand(b, word, ir_iconst(b, (int32_t)0xffff0000)) : ir_ishl(b, word, 16);
+}
+
 ir_i weight_pieces_byte(struct ir *b, const struct weight_pieces *p, int32_t disp, bool is_signed)
 {
 	unsigned at = 0;

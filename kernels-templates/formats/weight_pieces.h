@@ -62,6 +62,7 @@ struct weight_pieces {
 
 ir_i weight_pieces_word(struct ir *b, const struct weight_pieces *p, int32_t disp);
 ir_f weight_pieces_half(struct ir *b, const struct weight_pieces *p, int32_t disp);
+ir_i weight_pieces_upper(struct ir *b, const struct weight_pieces *p, int32_t disp); /* of 16 bits, moved up */
 ir_i weight_pieces_byte(struct ir *b, const struct weight_pieces *p, int32_t disp, bool is_signed);
 ir_f weight_pieces_head_half(struct ir *b, const struct weight_pieces *p, int32_t disp);
 

@@ -371,6 +371,13 @@ ir_f weight_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsi
 	return w->pieces ? weight_pieces_half(b, w->pieces, disp) : ir_fload_h(b, w->at[WEIGHT_LANE_2], disp);
 }
 
+ir_f weight_upper_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
+{
+	disp = vector_disp(b, w, disp, v, 2);
+	return ir_fbits(b, w->pieces ? weight_pieces_upper(b, w->pieces, disp)
+	                             : ir_ishl(b, ir_iload_u16(b, w->at[WEIGHT_LANE_2], disp), 16));
+}
+
 ir_f weight_head_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
 {
 	if (w->in_registers)

@@ -1,5 +1,5 @@
-/* kernels-templates/formats/wf_q4.c - Q4_0 and Q4_1 weights: blocks of 32 nibbles with an f16 scale, Q4_1 with an f16
- * minimum too.
+/* kernels-templates/formats/wf_q4.c - Q4_0, Q4_1 and MLX4 weights: blocks of 32 nibbles with an f16 scale, Q4_1 with an
+ * f16 minimum too; both are bf16 in MLX4.
  *
  * File, Q4_0: d, 16 bytes; byte i holds k = i low and k = 16 + i high. Weight d * (q - 8). Q4_1: d, m, 16 bytes; weight
  * d * q + m. Packed, per block: 32 f16 d; [32 f16 m]; 4 words a row, group g of 4 k in the low nibbles of word g, group
@@ -45,6 +45,13 @@ static void q4_1_scale(struct ir *b, const struct weight_stream *w, int32_t unit
 	out[1] = weight_half(b, w, unit_disp + M, v);
 }
 
+static void mlx4_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half,
+                       ir_f out[2])
+{
+	out[0] = weight_upper_half(b, w, unit_disp + D, v);
+	out[1] = weight_upper_half(b, w, unit_disp + M, v);
+}
+
 static void pack(void *dst, const void *const row[32], uint64_t k, bool minimum)
 {
 	unsigned file_bytes = minimum ? 20 : 18, unit = (minimum ? Q4_1_QUANTS : Q4_0_QUANTS) + QUANT_BYTES;
@@ -88,6 +95,19 @@ static void q4_1_to_f32(float *out, const void *row, uint64_t k)
 	}
 }
 
+static void mlx4_to_f32(float *out, const void *row, uint64_t k)
+{
+	for (uint64_t i = 0; i < k; i++) {
+		const uint8_t *block = (const uint8_t *)row + i / 32 * 20;
+		uint16_t d, m;
+		memcpy(&d, block, 2);
+		memcpy(&m, block + 2, 2);
+		/* The product is exact, so that this rounds once. */
+		out[i] = bits_f32((uint32_t)d << 16) * (float)weight_nibble(block + 4, i % 32) +
+		         bits_f32((uint32_t)m << 16);
+	}
+}
+
 static const struct weight_quants q4_0_quants = {
 	.most = 15,
 	.offset = 8,
@@ -105,6 +125,15 @@ static const struct weight_quants q4_1_quants = {
 	.pair = q4_1_pair,
 	.placed = WEIGHT_NIBBLES_PLACED,
 	.scale = q4_1_scale
+};
+static const struct weight_quants mlx4_quants = {
+	.most = 15,
+	.minimum = true,
+	.registers = 5,
+	.bytes = q4_1_bytes,
+	.pair = q4_1_pair,
+	.placed = WEIGHT_NIBBLES_PLACED,
+	.scale = mlx4_scale
 };
 
 const struct weight_format wf_q4_0 = {
@@ -128,4 +157,15 @@ const struct weight_format wf_q4_1 = {
 	.quants = &q4_1_quants,
 	.pack = q4_1_pack,
 	.to_f32 = q4_1_to_f32,
+};
+const struct weight_format wf_mlx4 = {
+	.type = DTYPE_MLX4,
+	.unit_k = 32,
+	.unit_bytes = Q4_1_QUANTS + QUANT_BYTES,
+	.array = { { D, 2, 2 }, { Q4_1_QUANTS, 4, 4 } },
+	.lane_sizes = 1 << WEIGHT_LANE_2 | 1 << WEIGHT_LANE_4,
+	.step = 4,
+	.quants = &mlx4_quants,
+	.pack = q4_1_pack,
+	.to_f32 = mlx4_to_f32,
 };

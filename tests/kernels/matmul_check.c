@@ -18,7 +18,7 @@ unsigned n_mixes;
 void make_mixes(void)
 {
 	enum dtype types[DTYPE_COUNT];
-	unsigned n = weight_types(types);
+	unsigned n = weight_types_all(types);
 
 	n_mixes = 0;
 	for (unsigned i = 0; i < n; i++) {

@@ -1,12 +1,22 @@
 /* tests/kernels/plain_quants.c - quantised weights one at a time, from the bytes of a file (plain_quants.h). */
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "kernels-templates/formats/codebooks.h"
 #include "tests/kernels/plain_attention.h"
 #include "tests/kernels/plain_quants.h"
 
 static float half_at(const uint8_t *p) { return plain_f16_to_f32((uint16_t)(p[0] | p[1] << 8)); }
+
+static float bf16_at(const uint8_t *p)
+{
+	uint8_t bytes[4] = { 0, 0, p[0], p[1] };
+	float f;
+
+	memcpy(&f, bytes, 4);
+	return f;
+}
 
 static int bit(const uint8_t *p, uint32_t n) { return p[n / 8] >> n % 8 & 1; }
 
@@ -230,6 +240,11 @@ struct plain_quant plain_quant(enum dtype type, const uint8_t *row, uint32_t k)
 	case DTYPE_IQ1_S: iq1_s_block(&w, p, i); break;
 	case DTYPE_IQ1_M: iq1_m_block(&w, p, i); break;
 	case DTYPE_NVFP4: nvfp4_block(&w, p, i); break;
+	case DTYPE_MLX4:
+		w = (struct plain_quant){
+			.scale = bf16_at(p), .minimum = bf16_at(p + 2), .has_minimum = true, .q = nibble(p + 4, i)
+		};
+		break;
 	case DTYPE_TQ1_0: w = (struct plain_quant){ .scale = half_at(p + 52), .q = tq1_q(p, i) }; break;
 	case DTYPE_Q1_0: w = (struct plain_quant){ .scale = half_at(p), .q = 2 * bit(p + 2, i) - 1 }; break;
 	case DTYPE_Q2_0:
@@ -275,6 +290,8 @@ uint8_t *plain_random_row(uint8_t *p, enum dtype type, uint32_t k, uint32_t (*dr
 		/* The upper two of the four bits that the scale has at each of four places. */
 		if (type == DTYPE_IQ1_M)
 			p[n * f->bytes + 55] = (uint8_t)(p[n * f->bytes + 55] % 16 | draw(2) << 7 | draw(3) << 4);
+		for (unsigned j = 1; type == DTYPE_MLX4 && j < 4; j += 2)
+			p[n * f->bytes + j] = (uint8_t)(draw(2) << 7 | (0x38 + draw(6)));
 		if (type == DTYPE_MXFP4)
 			p[n * f->bytes] = (uint8_t)(draw(8) ? 110 + draw(25) : draw(3));
 	}

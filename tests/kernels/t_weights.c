@@ -4,11 +4,13 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels-templates/formats/codebooks.h"
 #include "kernels-templates/formats/weight_pieces.h"
+#include "tests/kernels/plain_quants.h"
 #include "tests/support/shared.h"
 #include "tests/support/weight_types.h"
 
@@ -87,6 +89,38 @@ static void test_codebooks(void **unused)
 	assert_int_equal(codebook_even_signs(0x00), 0x00);
 	assert_int_equal(codebook_even_signs(0x01), 0x81);
 	assert_int_equal(codebook_even_signs(0xff), 0xff);
+}
+
+static uint64_t drawn = 1;
+
+static uint32_t draw(uint32_t n)
+{
+	drawn = drawn * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(drawn >> 40) % n;
+}
+
+/* Random blocks, whatever an encoder would make: each number as it is read off the format's description. */
+static void test_plain(void **unused)
+{
+	enum { K = 4096 };
+	static uint8_t row[K * 4];
+	static float out[K];
+	enum dtype types[DTYPE_COUNT];
+	unsigned n = weight_types_all(types);
+
+	for (unsigned i = 0; i < n; i++) {
+		if (dtype_table[types[i]].block == 1)
+			continue;
+		plain_random_row(row, types[i], K, draw);
+		weight_to_f32(types[i], out, row, K);
+		for (uint32_t k = 0; k < K; k++) {
+			struct plain_quant w = plain_quant(types[i], row, k);
+			float want = w.has_minimum ? fmaf(w.scale, (float)w.q, w.minimum) : w.scale * (float)w.q;
+			if (!(out[k] == want))
+				fail_msg("%s: number %u is %g, expected %g", dtype_table[types[i]].name, k,
+				         (double)out[k], (double)want);
+		}
+	}
 }
 
 /* Where element k of row r of a packed block lies, read off the formats' descriptions: a row's byte for byte of the
@@ -336,9 +370,9 @@ static void test_sizes(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors), cmocka_unit_test(test_codebooks), cmocka_unit_test(test_packing),
-		cmocka_unit_test(test_sizes),   cmocka_unit_test(test_places),    cmocka_unit_test(test_pieces),
-		cmocka_unit_test(test_shares)
+		cmocka_unit_test(test_vectors), cmocka_unit_test(test_codebooks), cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_packing), cmocka_unit_test(test_sizes),     cmocka_unit_test(test_places),
+		cmocka_unit_test(test_pieces),  cmocka_unit_test(test_shares)
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

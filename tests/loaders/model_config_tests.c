@@ -188,8 +188,8 @@ static const struct setting settings[] = {
 	{ "llama", ",\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4}",
 	  "has a quantization_config of method gptq, expected unquantised weights; quantised models are read from GGUF",
 	  0, 0, 0, 0, 0, 0 },
-	{ "qwen3", ",\"quantization\": {\"group_size\": 64, \"bits\": 4}",
-	  "has a quantization, expected unquantised weights", 0, 0, 0, 0, 0, 0 },
+	{ "qwen3", ",\"quantization\": {\"group_size\": 64}", "has a quantization, expected unquantised weights", 0, 0,
+	  0, 0, 0, 0 },
 };
 
 static void test_settings(void **state)

@@ -214,7 +214,9 @@ static const char *expected(json_t *config, const char *type)
 		return refusal(type);
 	if (class && !strstr(class, "ForCausalLM"))
 		return "is no model that continues a text";
-	if (there(config, "quantization_config") || there(config, "quantization"))
+	const json_t *mlx = json_object_get(config, "quantization");
+	bool affine = json_object_get(mlx, "group_size") && !json_object_get(mlx, "mode");
+	if (!affine && (there(config, "quantization_config") || there(config, "quantization")))
 		return "expected unquantised weights";
 	if (json_is_false(json_object_get(config, "is_causal")))
 		return "the field is_causal is false";

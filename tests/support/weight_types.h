@@ -7,13 +7,24 @@
 
 #include "kernels-templates/templates.h"
 
-/* Returns how many. */
-static inline unsigned weight_types(enum dtype out[DTYPE_COUNT])
+/* Those that matmuls take; returns how many. */
+static inline unsigned weight_types_all(enum dtype out[DTYPE_COUNT])
 {
 	unsigned n = 0;
 
 	for (int t = 0; t < DTYPE_COUNT; t++)
 		if (weight_supported((enum dtype)t))
+			out[n++] = (enum dtype)t;
+	return n;
+}
+
+/* Those that GGUF files have. */
+static inline unsigned weight_types(enum dtype out[DTYPE_COUNT])
+{
+	unsigned n = 0;
+
+	for (int t = 0; t < DTYPE_COUNT; t++)
+		if (weight_supported((enum dtype)t) && dtype_table[t].gguf >= 0)
 			out[n++] = (enum dtype)t;
 	return n;
 }
