@@ -89,6 +89,7 @@ struct model_tensor {
 	/* Of a matrix whose quants, scales and minima are tensors of their own: how many columns share the latter, and
 	 * where they begin; offset is that of the quants. 0: it is one tensor. */
 	uint32_t group;
+	bool symmetric; /* there are no minima: 8 is taken off the quants */
 	struct {
 		uint32_t part;
 		uint64_t offset;

@@ -216,7 +216,7 @@ struct part_rows {
 	uint64_t first, all;
 };
 
-/* A matrix that is three tensors. */
+/* A matrix that is several tensors. */
 static bool bind_affine(struct binder *b, const char *name, const struct found_tensor *t, uint64_t rows, uint64_t cols,
                         const struct part_rows *part, struct model_tensor *out)
 {
@@ -239,13 +239,15 @@ static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t col
 	if (need == NEED_NOT)
 		return true;
 	if (!model_find_tensor(b->f, name, &t)) {
+		if (!vector && model_find_packed(b->f, name, &t))
+			return bind_affine(b, name, &t, rows, cols, part, out);
 		if (need == NEED_IF_PRESENT)
 			return true;
 		return error_set(b->err, ERROR_FORMAT, "%s: the tensor %s is missing", b->f->part[0].file.label, name);
 	}
 	if (b->taps && !flatten_taps(b, name, &t))
 		return false;
-	if (b->f->affine && !vector && t.type == DTYPE_U32)
+	if (b->f->quants == QUANTS_MLX && !vector && t.type == DTYPE_U32)
 		return bind_affine(b, name, &t, rows, cols, part, out);
 	if (!check_shape(b, name, &t, part ? part->all : rows, cols, vector))
 		return false;

@@ -56,17 +56,63 @@ static bool check_affine(struct hf_reader *r, const json_t *o)
 	if (mode && !(json_is_string(mode) && strcmp(json_string_value(mode), "affine") == 0))
 		return hf_unsupported(r, "quantization.mode",
 		                      json_is_string(mode) ? json_string_value(mode) : "no string", "affine");
-	return r->m->file->affine = true;
+	r->m->file->quants = QUANTS_MLX;
+	return true;
+}
+
+static bool has_value(const json_t *o, const char *key)
+{
+	const json_t *v = json_object_get(o, key);
+	return v && !json_is_null(v) && !(json_is_object(v) && json_object_size(v) == 0);
+}
+
+static bool has_text(const json_t *o, const char *key, const char *text)
+{
+	const json_t *v = json_object_get(o, key);
+	return json_is_string(v) && strcmp(json_string_value(v), text) == 0;
+}
+
+/* What of compressed-tensors is not symmetric integers of four bits; NULL: it is that. */
+static const char *packed_refusal(json_t *o)
+{
+	json_t *groups = json_object_get(o, "config_groups");
+
+	if (!has_text(o, "format", "pack-quantized"))
+		return "format is not pack-quantized";
+	if (has_value(o, "kv_cache_scheme") || has_value(o, "transform_config") || has_value(o, "sparsity_config"))
+		return "kv_cache_scheme, transform_config or sparsity_config is set";
+	if (json_object_size(groups) != 1)
+		return "config_groups has not one member";
+	const json_t *group = json_object_iter_value(json_object_iter(groups)),
+		     *weights = json_object_get(group, "weights");
+	if (has_value(group, "input_activations") || has_value(group, "output_activations"))
+		return "input_activations or output_activations are quantised";
+	if (json_integer_value(json_object_get(weights, "num_bits")) != 4 || !has_text(weights, "type", "int"))
+		return "weights are not integers of 4 bits";
+	if (!json_is_true(json_object_get(weights, "symmetric")))
+		return "weights are not symmetric";
+	return NULL;
+}
+
+/* One by one: what is accepted is noted, what is not is refused by the caller, who is told why. */
+static bool takes_packed(struct hf_reader *r, json_t *o, const char **why)
+{
+	if (!has_text(o, "quant_method", "compressed-tensors"))
+		return false;
+	*why = packed_refusal(o);
+	if (!*why)
+		r->m->file->quants = QUANTS_PACKED;
+	return !*why;
 }
 
 static bool check_quantised(struct hf_reader *r, json_t *root)
 {
 	static const char *const fields[] = { "quantization_config", "quantization" };
-	const char *method = NULL;
+	const char *method = NULL, *why = NULL;
 	char text[60];
 
 	for (int i = 0; i < 2; i++) {
-		const json_t *o = hf_get(r, root, fields[i]);
+		json_t *o = hf_get(r, root, fields[i]);
 		if (!o)
 			continue;
 		if (is_affine(o) && hf_get(r, root, "quantization")) {
@@ -74,6 +120,13 @@ static bool check_quantised(struct hf_reader *r, json_t *root)
 				return false;
 			continue;
 		}
+		if (i == 0 && takes_packed(r, o, &why))
+			continue;
+		if (why)
+			return error_set(r->err, ERROR_UNSUPPORTED,
+			                 "%s: has a quantization_config of method compressed-tensors whose %s, "
+			                 "expected unquantised weights, or symmetric integers of 4 bits",
+			                 r->label, why);
 		if (json_is_object(o) && !hf_get_string(r, o, "quant_method", &method))
 			return false;
 		return error_set(

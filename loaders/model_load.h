@@ -12,7 +12,7 @@
  *   model_switches.c  what the row of an architecture says for both
  *   model_check.c  ranges of the hyperparameters
  *   model_bind.c  every tensor: found, shape, type; and that none is left over
- *   model_affine.c  matrices that are three tensors, as MLX writes them
+ *   model_affine.c  matrices that are several tensors, as MLX and compressed-tensors write them
  *   model_chat.c  chat templates
  *   model_sampling.c  how tokens are to be chosen
  *   model_metadata.c  all that the files say of themselves, as a list
@@ -72,7 +72,9 @@ struct model_file {
 	const struct arch_row *arch;
 	struct model_needs needs;
 	bool wrapped; /* config.json holds this model as its text_config */
-	bool affine;  /* config.json says that matrices are quantised as MLX does it */
+	/* What config.json says that matrices are: tensors that are whole, or several as MLX or compressed-tensors has
+	 * them. */
+	enum { QUANTS_WHOLE, QUANTS_MLX, QUANTS_PACKED } quants;
 };
 
 struct found_tensor {
@@ -175,7 +177,9 @@ double model_yarn_attention(double factor, double mscale);
 struct affine_shape {
 	uint64_t rows, cols, first_row, all_rows;
 };
-/* Fills all of `out` but its name; name ends with ".weight". */
+/* The quants of a matrix that has no tensor of this name; false: there are none. */
+bool model_find_packed(const struct model_file *f, const char *name, struct found_tensor *out);
+/* Fills all of `out` but its name. */
 bool model_bind_affine(struct model_file *f, const char *name, const struct found_tensor *quants,
                        const struct affine_shape *shape, struct model_tensor *out, struct error *err);
 /* As model_read() does. */

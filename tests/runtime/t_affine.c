@@ -1,5 +1,6 @@
-/* tests/runtime/t_affine.c - safetensors as MLX quantises them, against the same models with the weights as floats: the
- * floats are made here, one at a time. Where activations stay floats, too, every bit is the same. */
+/* tests/runtime/t_affine.c - safetensors as MLX and compressed-tensors quantise them, against the same models with the
+ * weights as floats: the floats are made here, one at a time. Where activations stay floats, too, every bit is the
+ * same. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,6 +27,7 @@ struct form {
 	const char *arch;
 	bool tied;
 	const char *quantization; /* of config.json */
+	bool symmetric;           /* compressed-tensors' */
 	unsigned wrong;           /* which mistake of the writer's; 0: none */
 };
 
@@ -85,12 +87,13 @@ static void quantise_group(const struct form *f, const float *w, uint64_t at, ui
 	}
 	q->scale[group] = to_number(f->numbers, (most - least) / 15 + 0.01f);
 	q->bias[group] = to_number(f->numbers, least);
-	float scale = of_number(f->numbers, q->scale[group]), bias = of_number(f->numbers, q->bias[group]);
+	float scale = of_number(f->numbers, q->scale[group]);
+	float bias = f->symmetric ? -8 * scale : of_number(f->numbers, q->bias[group]);
 	for (unsigned i = 0; i < f->group; i++) {
 		float n = rintf((w[at + i] - bias) / scale);
 		uint32_t quant = n < 0 ? 0 : n > 15 ? 15 : (uint32_t)n;
 		q->words[(at + i) / 8] |= quant << (at + i) % 8 * 4;
-		q->value[at + i] = fmaf(scale, (float)quant, bias);
+		q->value[at + i] = f->symmetric ? scale * (float)((int)quant - 8) : fmaf(scale, (float)quant, bias);
 	}
 }
 
@@ -105,13 +108,21 @@ static void write_quants(struct st_writer *w, const struct form *f, const char *
 
 	assert_non_null(more);
 	memcpy(more, q->words, rows * cols / 2);
-	st_write_tensor(w, name, DTYPE_U32, 2, (const uint64_t[]){ rows, words }, more, rows * words * 4);
+	snprintf(other, sizeof other, "%s%s", name, f->symmetric ? "_packed" : "");
+	st_write_tensor(w, other, f->symmetric ? DTYPE_I32 : DTYPE_U32, 2, (const uint64_t[]){ rows, words }, more,
+	                rows * words * 4);
 	free(more);
-	snprintf(other, sizeof other, "%.*sscales", stem, name);
+	snprintf(other, sizeof other, "%.*s%s", stem, name, f->symmetric ? "weight_scale" : "scales");
 	if (f->wrong == FLOAT_SCALES)
 		st_write_tensor(w, other, DTYPE_F32, 2, (const uint64_t[]){ rows, groups }, NULL, rows * groups * 4);
 	else if (f->wrong != NO_SCALES)
 		st_write_tensor(w, other, f->numbers, 2, (const uint64_t[]){ few, scales }, q->scale, few * scales * 2);
+	if (f->symmetric) {
+		snprintf(other, sizeof other, "%s_shape", name);
+		st_write_tensor(w, other, DTYPE_I64, 1, (const uint64_t[]){ 2 },
+		                (const int64_t[]){ (int64_t)rows, (int64_t)cols }, 16);
+		return;
+	}
 	snprintf(other, sizeof other, "%.*sbiases", stem, name);
 	st_write_tensor(w, other, f->wrong == OTHER_BIASES ? DTYPE_F16 : f->numbers, 2,
 	                (const uint64_t[]){ rows, scales }, q->bias, rows * scales * 2);
@@ -168,7 +179,7 @@ static void write_both(const struct form *f)
 		const struct safetensors_tensor *one = &s.tensor[i];
 		char name[96];
 		snprintf(name, sizeof name, "%.*s", (int)one->name.n, (const char *)one->name.p);
-		if (one->rank == 2) {
+		if (one->rank == 2 && !(f->symmetric && !strstr(name, "layers."))) {
 			float *w = malloc(one->bytes);
 			assert_non_null(w);
 			memcpy(w, p + one->offset, one->bytes);
@@ -222,12 +233,20 @@ static void logits_of(float out[VOCAB], const char *sub, bool f32, const char *d
 	",\"quantization\": {\"group_size\": " #group \
 	", \"bits\": 4}, \"quantization_config\": {\"group_size\": " #group ", \"bits\": 4}"
 
+#define PACKED(bits, symmetric, format) \
+	",\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": \"" format \
+	"\", \"kv_cache_scheme\": null, \"config_groups\": {\"group_0\": {\"input_activations\": null, " \
+	"\"targets\": [\"Linear\"], \"weights\": {\"num_bits\": " #bits ", \"type\": \"int\", " \
+	"\"strategy\": \"group\", \"symmetric\": " #symmetric "}}}}"
+
 static const struct form forms[] = {
-	{ 64, DTYPE_BF16, "llama", true, QUANTIZATION(64), 0 },
-	{ 32, DTYPE_F16, "qwen3", false, QUANTIZATION(32), 0 },
+	{ 64, DTYPE_BF16, "llama", true, QUANTIZATION(64), false, 0 },
+	{ 32, DTYPE_F16, "qwen3", false, QUANTIZATION(32), false, 0 },
 	{ 128, DTYPE_BF16, "qwen2", false,
-	  ",\"quantization\": {\"group_size\": 128, \"bits\": 4, \"mode\": \"affine\"}", 0 },
-	{ 64, DTYPE_F16, "llama", false, QUANTIZATION(64), 0 },
+	  ",\"quantization\": {\"group_size\": 128, \"bits\": 4, \"mode\": \"affine\"}", false, 0 },
+	{ 64, DTYPE_F16, "llama", false, QUANTIZATION(64), false, 0 },
+	{ 128, DTYPE_BF16, "llama", true, PACKED(4, true, "pack-quantized"), true, 0 },
+	{ 32, DTYPE_F16, "qwen3", false, PACKED(4, true, "pack-quantized"), true, 0 },
 };
 
 static void test_same_numbers(void **state)
@@ -304,10 +323,10 @@ static void test_refused(void **state)
 		const char *part;
 	} writers[] = {
 		{ NO_SCALES, "embed_tokens.scales is missing, which model.embed_tokens.weight needs" },
-		{ FEW_SCALES, "has 3 scales for 256 columns, expected one for 32, 64 or 128" },
+		{ FEW_SCALES, "has 3 scales for 256 columns, expected one for a multiple of 32" },
 		{ OTHER_BIASES,
 		  "the biases of tensor model.embed_tokens.weight differ from its scales in type or shape" },
-		{ EIGHT_BITS, "has 64 words in a row, expected 32: weights of 4 bits alone" },
+		{ EIGHT_BITS, "has 64 words in a row, expected 32: quantised weights of safetensors must have 4" },
 		{ FLOAT_SCALES, "embed_tokens.scales has type F32, expected F16 or BF16" },
 		{ FEW_ROWS, "embed_tokens.scales has 95 rows, expected 96" },
 	};
@@ -320,6 +339,9 @@ static void test_refused(void **state)
 		{ ",\"quantization\": {\"bits\": 4}", "has a quantization, expected unquantised weights" },
 		{ ",\"quantization_config\": {\"quant_method\": \"gptq\", \"group_size\": 64, \"bits\": 4}",
 		  "has a quantization_config of method gptq, expected unquantised weights" },
+		{ PACKED(8, true, "pack-quantized"), "whose weights are not integers of 4 bits, expected unquantised" },
+		{ PACKED(4, false, "pack-quantized"), "whose weights are not symmetric, expected unquantised" },
+		{ PACKED(4, true, "float-quantized"), "whose format is not pack-quantized, expected unquantised" },
 	};
 	(void)state;
 
@@ -328,6 +350,9 @@ static void test_refused(void **state)
 		f.wrong = writers[i].wrong;
 		check_refused(&f, writers[i].part);
 	}
+	struct form packed = forms[4];
+	packed.wrong = NO_SCALES;
+	check_refused(&packed, "q_proj.weight_scale is missing, which model.layers.0.self_attn.q_proj.weight needs");
 	for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
 		struct form f = forms[0];
 		f.quantization = configs[i].quantization;
