@@ -232,8 +232,35 @@ static bool spread(struct places *p, bool over_bytes)
 	return changed;
 }
 
+/* Places at least: so that what is too large is refused before it is built. */
+static uint64_t weight(const struct expression *x, uint32_t node, unsigned depth)
+{
+	uint64_t all = 0, times;
+
+	if (depth > DEPTH_MOST)
+		return PLACES_MOST + 1;
+	for (;; node = x->node[node].rest) {
+		const struct expression_node *e = &x->node[node];
+		bool pair = e->kind == EXPRESSION_JOIN || e->kind == EXPRESSION_EITHER;
+		if (pair)
+			all += weight(x, e->first, depth + 1);
+		else if (e->kind == EXPRESSION_SET)
+			all += e->rest;
+		else if (e->kind == EXPRESSION_REPEAT) {
+			times = e->most == REPEAT_ANY ? (uint64_t)e->least + 1 : e->most;
+			all += times * (weight(x, e->first, depth + 1) + 1);
+		}
+		if (all > PLACES_MOST)
+			return PLACES_MOST + 1;
+		if (!pair)
+			return all;
+	}
+}
+
 bool places_make(struct places *p, const struct expression *x, uint32_t node, bool anywhere)
 {
+	if (weight(x, node, 0) > PLACES_MOST)
+		return false;
 	uint32_t end = add(p, (struct place){ .kind = PLACE_MATCH, .ends = true, .hopeful = true });
 
 	if (anywhere)

@@ -80,8 +80,9 @@ static void add_shorthand(struct set *s, char letter)
 	free(one.range);
 }
 
-/* Unicode's general categories by their short and their long names; the first letter alone is a group of them. */
-static bool category_has(const char *name, size_t n, utf8proc_category_t c)
+/* Unicode's general categories by their short and their long names; the first letter alone is a group of them. A bit
+ * for each that is meant. */
+static uint32_t categories_of(const char *name, size_t n)
 {
 	static const struct {
 		const char *name, *letters;
@@ -113,7 +114,11 @@ static bool category_has(const char *name, size_t n, utf8proc_category_t c)
 			name = longs[i].letters;
 			n = strlen(name);
 		}
-	return n >= 1 && n <= 2 && memcmp(letters[c], name, n) == 0;
+	uint32_t set = 0;
+	for (unsigned c = 0; c < sizeof letters / sizeof *letters; c++)
+		if (n >= 1 && n <= 2 && memcmp(letters[c], name, n) == 0)
+			set |= 1u << c;
+	return set;
 }
 
 /* \p{...}, behind its first letter. */
@@ -132,8 +137,9 @@ static bool add_category(struct regex *r, struct set *s, bool without)
 			n -= i + 1;
 			break;
 		}
-	for (uint32_t code = 0, from = 0; code <= CHARACTER_MOST + 1; code++) {
-		bool in = code <= CHARACTER_MOST && category_has(name, n, utf8proc_category((utf8proc_int32_t)code));
+	const uint32_t set = categories_of(name, n);
+	for (uint32_t code = 0, from = 0; set && code <= CHARACTER_MOST + 1; code++) {
+		bool in = code <= CHARACTER_MOST && set >> utf8proc_category((utf8proc_int32_t)code) & 1;
 		if (!in && from < code)
 			add(&one, from, code - 1);
 		if (!in)
