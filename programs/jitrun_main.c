@@ -15,6 +15,7 @@
 #include "runtime/host/system.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/sampling/chain.h"
+#include "runtime/session.h"
 
 volatile sig_atomic_t interrupted;
 static volatile sig_atomic_t busy = 1, unanswered;
@@ -270,17 +271,34 @@ static int run_chat(struct run *r)
 	return rc || !output_ok() ? 1 : jitrun_report(r);
 }
 
+/* What was collected of the whole windows that the text has. */
+static bool write_imatrix(struct collect *c, const struct perplexity *x, struct error *err)
+{
+	const char *slash = strrchr(opt.perplexity, '/');
+
+	return collect_write(c, opt.imatrix_out, slash ? slash + 1 : opt.perplexity, (uint32_t)x->windows,
+	                     (uint32_t)opt.context, err);
+}
+
 static int run_perplexity(struct run *r, const struct prompt *p)
 {
 	struct perplexity x = { 0 };
+	struct error e = { 0 };
+	struct collect *c = opt.imatrix_out ? session_collect(r->session, &e) : NULL;
 	struct progress bar;
 	jit_error err = { 0 };
 
+	if (opt.imatrix_out && !c)
+		return jitrun_fail_with(&e);
 	progress_begin(&bar, "scored", "tokens", !opt.quiet);
-	if (perplexity_measure(r->model, r->session, p->text, p->n, opt.special, (size_t)opt.context, &interrupted,
-	                       &bar, &x, &err) != JIT_OK &&
-	    !(interrupted && err.code == JIT_ERROR_CANCELLED))
-		return jitrun_fail(&err);
+	int status = perplexity_measure(r->model, r->session, p->text, p->n, opt.special, (size_t)opt.context,
+	                                &interrupted, &bar, &x, &err);
+	bool ok = status == JIT_OK || (interrupted && err.code == JIT_ERROR_CANCELLED);
+	if (ok && c && !interrupted)
+		write_imatrix(c, &x, &e);
+	collect_close(c);
+	if (!ok || e.code)
+		return ok ? jitrun_fail_with(&e) : jitrun_fail(&err);
 	if (opt.json && jitrun_print_perplexity(&x) != 0)
 		return 1;
 	if (!opt.json)

@@ -154,6 +154,11 @@ static const struct option_row rows[] = {
 	  .help = "generate nothing; print the perplexity of the model on the text of FILE, in windows of --context "
 	          "tokens (512) whose second halves are scored",
 	  .target = &opt.perplexity },
+	{ .name = "imatrix-out",
+	  .kind = OPTION_FILE,
+	  .value = "FILE",
+	  .help = "with --perplexity: write the text's importance matrix, for jitquant; activations are f32 then",
+	  .target = &opt.imatrix_out },
 #define SAMPLING opt.sampling
 #include "programs/sampling_rows.def"
 	{ .name = "Output", .kind = OPTION_GROUP },
@@ -383,12 +388,10 @@ static struct option_program program = {
 	.environment = ".TP\n.B JITRUN_CACHE\nThe cache of generated code, as \\fB\\-\\-cache\\fR.\n"
 		       ".TP\n.B XDG_CACHE_HOME\nWhere the cache is otherwise: \\fI$XDG_CACHE_HOME/jitrun\\fR, or "
 		       "\\fI~/.cache/jitrun\\fR.\n.TP\n.B COLUMNS\nColumns of the terminal, for help and tables.",
-	.files = ".TP\n.I ~/.cache/jitrun\nGenerated code, and which schedules of it were found to be fastest. "
-		 "It may be removed at any time.\n.TP\n.I ~/.cache/jitrun-weights\nPacked weights, where "
-		 "\\fB\\-\\-cache\\-weights\\fR or $JITRUN_WEIGHT_CACHE asks for it. \\fBjitwarm list\\fR shows them, "
-		 "and "
-		 "\\fBjitwarm gc\\fR removes what is beyond a limit.",
-	.see_also = ".BR jitwarm (1),\n.BR jitbench (1)",
+	.files = ".TP\n.I ~/.cache/jitrun\nGenerated code, and which schedules are fastest. It may be removed."
+		 "\n.TP\n.I ~/.cache/jitrun-weights\nPacked weights, where \\fB\\-\\-cache\\-weights\\fR or "
+		 "$JITRUN_WEIGHT_CACHE asks for it. \\fBjitwarm\\fR has \\fBlist\\fR and \\fBgc\\fR for them.",
+	.see_also = ".BR jitwarm (1),\n.BR jitbench (1),\n.BR jitquant (1)",
 	.row = rows,
 	.n_rows = sizeof rows / sizeof rows[0],
 	.everyday = "prompt file system single-turn n-predict context stop temp top-k top-p seed threads json quiet "
@@ -404,6 +407,7 @@ static const char *check_together(void)
 	return opt.json_stream && (opt.perplexity || opt.print_ids)
 	               ? "--json-stream goes without --perplexity and --print-ids"
 	       : opt.logprobs >= 0 && !opt.json && !opt.json_stream ? "--logprobs goes with --json or --json-stream"
+	       : opt.imatrix_out && !opt.perplexity                 ? "--imatrix-out goes with --perplexity"
 	       : opt.prompt_cache && opt.perplexity                 ? "--prompt-cache goes without --perplexity"
 	       : !opt.prompt_cache && (opt.prompt_cache_all || opt.prompt_cache_ro)
 	               ? "--prompt-cache-all and --prompt-cache-ro go with --prompt-cache FILE"
@@ -470,7 +474,7 @@ jit_model_options jitrun_model_options(void)
 	                         .cache_limit = (uint64_t)opt.cache_limit << 20,
 	                         .weight_cache = opt.cache_weights ? "" : NULL,
 	                         .weight_cache_limit = (uint64_t)opt.cache_weights_limit << 30,
-	                         .f32_activations = strcmp(opt.activations, "f32") == 0,
+	                         .f32_activations = strcmp(opt.activations, "f32") == 0 || opt.imatrix_out,
 	                         .bounded_numerics = strcmp(opt.numerics, "bounded") == 0, .perf_map = opt.perf_map,
 	                         .jitdump = opt.jitdump, .gdb = opt.gdb, .sealed = opt.sealed,
 	                         .copy_weights = opt.copy_weights, .tune = tune_option(), .dump_ir = opt.dump_ir,

@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "programs/synth_blocks.h"
-#include "loaders/gguf.h"
+#include "loaders/gguf_write.h"
 #include "loaders/tokenizer.h"
 #include "base/math_host.h"
 #include "base/memfile.h"
 
-enum { VERSION = 3 /* of the format */, ALIGN = 32 };
+enum { ALIGN = 32 };
 enum { TOKEN_NORMAL = 1, TOKEN_CONTROL = 3, TOKEN_UNUSED = 5, BYTES = 256, MERGED = 256, END = 257, KNOWN = 258 };
 enum { CHUNK = 8 << 20, MAX_TENSORS = 16 + 16 * SHAPE_MAX_LAYERS };
 enum content { RANDOM, ONES, MINUS_ONES, ROPE_FACTORS };
@@ -34,8 +34,6 @@ static uint64_t tensor_bytes(const struct tensor *t)
 {
 	return t->rows * (t->cols / dtype_table[t->type].block) * dtype_table[t->type].bytes;
 }
-
-static uint64_t padding(uint64_t n) { return (ALIGN - n % ALIGN) % ALIGN; }
 
 /* ---- which tensors */
 
@@ -136,61 +134,37 @@ uint64_t synth_bytes(const struct shape *s, const struct mixture *m)
 	return sum;
 }
 
-/* ---- metadata; little endian as this machine is. Write errors are asked for once, at the end */
+/* ---- metadata. Write errors are asked for once, at the end */
 
 struct out {
-	FILE *f;
-	uint32_t pairs;
+	struct gguf_out gguf;
 	const char *arch;
 	void (*progress)(void *user, uint64_t done, uint64_t total);
 	void *user;
 };
 
-static void put(struct out *o, const void *p, size_t n) { fwrite(p, 1, n, o->f); }
-static void put_u32(struct out *o, uint32_t v) { put(o, &v, sizeof v); }
-static void put_u64(struct out *o, uint64_t v) { put(o, &v, sizeof v); }
+static void put(struct out *o, const void *p, size_t n) { gguf_put_raw(&o->gguf, p, n); }
 
-static void put_text(struct out *o, const char *s)
+/* A name that begins with a dot is the architecture's. Returns out. */
+static const char *key_name(char out[96], const struct out *o, const char *name)
 {
-	put_u64(o, strlen(s));
-	put(o, s, strlen(s));
-}
-
-/* A name that begins with a dot is the architecture's. */
-static void put_key(struct out *o, const char *name, uint32_t type)
-{
-	char key[96];
-	snprintf(key, sizeof key, "%s%s", name[0] == '.' ? o->arch : "", name);
-	put_text(o, key);
-	put_u32(o, type);
-	o->pairs++;
+	snprintf(out, 96, "%s%s", name[0] == '.' ? o->arch : "", name);
+	return out;
 }
 
 static void pair_u32(struct out *o, const char *name, uint32_t v)
 {
-	put_key(o, name, GGUF_U32);
-	put_u32(o, v);
+	char key[96];
+	gguf_put_u32(&o->gguf, key_name(key, o, name), v);
 }
 
 static void pair_f32(struct out *o, const char *name, double v)
 {
-	float f = (float)v;
-	put_key(o, name, GGUF_F32);
-	put(o, &f, sizeof f);
+	char key[96];
+	gguf_put_f32(&o->gguf, key_name(key, o, name), (float)v);
 }
 
-static void pair_text(struct out *o, const char *name, const char *v)
-{
-	put_key(o, name, GGUF_STRING);
-	put_text(o, v);
-}
-
-static void pair_array(struct out *o, const char *name, uint32_t item, uint64_t n)
-{
-	put_key(o, name, GGUF_ARRAY);
-	put_u32(o, item);
-	put_u64(o, n);
-}
+static void pair_text(struct out *o, const char *name, const char *v) { gguf_put_string(&o->gguf, name, v); }
 
 /* By layer, where those without any have a convolution. */
 static void put_kv_heads(struct out *o, const struct shape *s)
@@ -199,9 +173,12 @@ static void put_kv_heads(struct out *o, const struct shape *s)
 		pair_u32(o, ".attention.head_count_kv", s->kv_heads);
 		return;
 	}
-	pair_array(o, ".attention.head_count_kv", GGUF_I32, s->layers);
-	for (uint32_t i = 0; i < s->layers; i++)
-		put_u32(o, shape_attends(s, i) ? s->kv_heads : 0);
+	char key[96];
+	gguf_put_array(&o->gguf, key_name(key, o, ".attention.head_count_kv"), GGUF_I32, s->layers);
+	for (uint32_t i = 0; i < s->layers; i++) {
+		uint32_t heads = shape_attends(s, i) ? s->kv_heads : 0;
+		put(o, &heads, sizeof heads);
+	}
 	pair_u32(o, ".shortconv.l_cache", s->taps);
 }
 
@@ -245,42 +222,39 @@ static void put_sizes(struct out *o, const struct shape *s, const struct mixture
 
 static void put_tokenizer(struct out *o, const struct shape *s)
 {
+	struct gguf_out *g = &o->gguf;
 	char text[32];
 
 	pair_text(o, "tokenizer.ggml.model", "gpt2");
 	pair_text(o, "tokenizer.ggml.pre", "gpt-2");
-	pair_array(o, "tokenizer.ggml.tokens", GGUF_STRING, s->vocab);
+	gguf_put_array(g, "tokenizer.ggml.tokens", GGUF_STRING, s->vocab);
 	for (uint32_t i = 0; i < s->vocab; i++) {
 		if (i < BYTES)
 			text[tokenizer_spell_byte(i, text)] = 0;
 		else
 			snprintf(text, sizeof text, i == MERGED ? "th" : i == END ? "<|end|>" : "<|unused_%u|>", i);
-		put_text(o, text);
+		gguf_put_text(g, text, strlen(text));
 	}
-	pair_array(o, "tokenizer.ggml.token_type", GGUF_I32, s->vocab);
-	for (uint32_t i = 0; i < s->vocab; i++)
-		put_u32(o, i == END ? TOKEN_CONTROL : i < KNOWN ? TOKEN_NORMAL : TOKEN_UNUSED);
-	pair_array(o, "tokenizer.ggml.merges", GGUF_STRING, 1);
-	put_text(o, "t h");
+	gguf_put_array(g, "tokenizer.ggml.token_type", GGUF_I32, s->vocab);
+	for (uint32_t i = 0; i < s->vocab; i++) {
+		uint32_t type = i == END ? TOKEN_CONTROL : i < KNOWN ? TOKEN_NORMAL : TOKEN_UNUSED;
+		put(o, &type, sizeof type);
+	}
+	gguf_put_array(g, "tokenizer.ggml.merges", GGUF_STRING, 1);
+	gguf_put_text(g, "t h", 3);
 	pair_u32(o, "tokenizer.ggml.bos_token_id", END);
 	pair_u32(o, "tokenizer.ggml.eos_token_id", END);
-	put_key(o, "tokenizer.ggml.add_bos_token", GGUF_BOOL);
-	fputc(0, o->f);
+	gguf_put_key(g, "tokenizer.ggml.add_bos_token", GGUF_BOOL);
+	put(o, "", 1);
 }
 
 static void put_tensor_list(struct out *o, const struct tensors *l)
 {
-	uint64_t offset = 0;
 	for (uint32_t i = 0; i < l->n; i++) {
 		const struct tensor *t = &l->list[i];
-		put_text(o, t->name);
-		put_u32(o, t->rows > 1 ? 2 : 1);
-		put_u64(o, t->cols);
-		if (t->rows > 1)
-			put_u64(o, t->rows);
-		put_u32(o, (uint32_t)dtype_table[t->type].gguf);
-		put_u64(o, offset);
-		offset += tensor_bytes(t) + padding(tensor_bytes(t));
+		const uint64_t ne[2] = { t->cols, t->rows };
+		gguf_put_tensor(&o->gguf, (struct gguf_str){ t->name, strlen(t->name) }, t->type, t->rows > 1 ? 2 : 1,
+		                ne);
 	}
 }
 
@@ -349,7 +323,7 @@ static void put_weights(struct out *o, const struct tensors *l, const struct sha
 			put_same(o, t->rows * t->cols, t->content == ONES ? 1.0f : -1.0f);
 		else
 			put_rope_factors(o, s);
-		put(o, zeros, padding(tensor_bytes(t)));
+		put(o, zeros, gguf_put_padding(&o->gguf, tensor_bytes(t)));
 	}
 }
 
@@ -357,22 +331,12 @@ static void put_weights(struct out *o, const struct tensors *l, const struct sha
 static void put_header(struct out *o, const struct tensors *l, const struct shape *s, const struct mixture *m,
                        bool tokenizer)
 {
-	static const char zeros[ALIGN];
-
-	put(o, "GGUF", 4);
-	put_u32(o, VERSION);
-	put_u64(o, l->n);
-	long count_at = ftell(o->f);
-	put_u64(o, 0);
+	gguf_put_begin(&o->gguf, o->gguf.f, ALIGN);
 	put_sizes(o, s, m);
 	if (tokenizer)
 		put_tokenizer(o, s);
 	put_tensor_list(o, l);
-	put(o, zeros, padding((uint64_t)ftell(o->f)));
-	long end = ftell(o->f);
-	fseek(o->f, count_at, SEEK_SET);
-	put_u64(o, o->pairs);
-	fseek(o->f, end, SEEK_SET);
+	gguf_put_end(&o->gguf);
 }
 
 static bool write_all(struct out *o, const struct tensors *l, const struct shape *s, const struct mixture *m)
@@ -383,7 +347,7 @@ static bool write_all(struct out *o, const struct tensors *l, const struct shape
 	if (ok) {
 		put_header(o, l, s, m, true);
 		put_weights(o, l, s, pool);
-		ok = fflush(o->f) == 0 && !ferror(o->f);
+		ok = fflush(o->gguf.f) == 0 && !ferror(o->gguf.f);
 	}
 	for (int i = 0; i < DTYPE_COUNT; i++)
 		free(pool[i]);
@@ -396,11 +360,11 @@ bool synth_write(int fd, const char *label, const struct shape *s, const struct 
 	struct tensors *l = malloc(sizeof *l);
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	struct out o = {
-		.f = copy >= 0 ? fdopen(copy, "wb") : NULL, .arch = s->arch, .progress = progress, .user = user
+		.gguf.f = copy >= 0 ? fdopen(copy, "wb") : NULL, .arch = s->arch, .progress = progress, .user = user
 	};
 
-	if (!l || !o.f) {
-		if (copy >= 0 && !o.f)
+	if (!l || !o.gguf.f) {
+		if (copy >= 0 && !o.gguf.f)
 			close(copy);
 		free(l);
 		return error_set(err, ERROR_MEMORY, "%s: no memory to write a model with", label);
@@ -410,7 +374,7 @@ bool synth_write(int fd, const char *label, const struct shape *s, const struct 
 	bool ok = write_all(&o, l, s, m);
 	if (!ok)
 		error_set(err, ERROR_IO, "%s: could not be written: %s", label, strerror(errno ? errno : ENOMEM));
-	fclose(o.f);
+	fclose(o.gguf.f);
 	free(l);
 	return ok;
 }
@@ -419,13 +383,13 @@ uint8_t *synth_header(size_t *n, const struct shape *s, const struct mixture *m,
 {
 	struct tensors *l = malloc(sizeof *l);
 	struct memfile f = { 0 };
-	struct out o = { .f = l && memfile_open(&f) ? f.out : NULL, .arch = s->arch };
+	struct out o = { .gguf.f = l && memfile_open(&f) ? f.out : NULL, .arch = s->arch };
 
-	if (o.f) {
+	if (o.gguf.f) {
 		list_tensors(l, s, m);
 		put_header(&o, l, s, m, false);
 	}
-	char *bytes = o.f ? memfile_take(&f, n) : NULL;
+	char *bytes = o.gguf.f ? memfile_take(&f, n) : NULL;
 	free(l);
 	if (!bytes)
 		error_set(err, ERROR_MEMORY, "no memory for the header of a model of shape %s", s->name);

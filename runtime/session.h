@@ -3,6 +3,7 @@
 #define RUNTIME_SESSION_H
 
 #include "base/error.h"
+#include "runtime/device/collect.h"
 #include "runtime/jitrun.h"
 #include "runtime/plan/plan.h"
 
@@ -34,6 +35,10 @@ bool session_prepare(jit_session *s, struct plan *p, struct error *err);
 bool session_pass(jit_session *s, const struct plan *p, struct error *err);
 /* Waits until nothing is made in the background. */
 void session_rest(jit_session *s);
+
+/* From now on sums up the squares of what the model's matrices are multiplied with. The session must be open when it is
+ * closed (runtime/device/collect.h). NULL: err. */
+struct collect *session_collect(jit_session *s, struct error *err);
 
 /* What runs its plans; a simulated card's can be told and asked more (device/simulator.h). */
 struct stream *session_stream(jit_session *s);

@@ -4,6 +4,14 @@
 #include "runtime/session_state.h"
 #include "runtime/sized.h"
 
+struct collect *session_collect(jit_session *s, struct error *err)
+{
+	if (s->model->f32_activations)
+		return collect_open(s->device_stream, &s->model->file.spec, &s->model->weights, err);
+	error_set(err, ERROR_ARGUMENT, "what matrices read is collected as f32, and the model's activations are int8");
+	return NULL;
+}
+
 char *jit_session_report(jit_session *s, int json, jit_error *err)
 {
 	struct error e = { 0 };

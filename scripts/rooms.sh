@@ -17,13 +17,14 @@ may='
 base:
 encoders: base
 sim: base
+quantise: base
 jit: base encoders
 kernels-templates: base jit
 loaders: base
 chat: base loaders
 grammar: base loaders
 runtime: base jit kernels-templates loaders chat grammar sim
-programs: base jit kernels-templates loaders runtime
+programs: base jit kernels-templates loaders quantise runtime
 bench: base jit kernels-templates loaders runtime programs
 docs: runtime
 '

@@ -16,6 +16,7 @@
 #include "runtime/host/pool.h"
 
 struct cancel;
+struct collect;
 struct profile;
 struct stream;
 
@@ -64,6 +65,7 @@ struct stream_counters {
 struct stream {
 	struct device *device;
 	struct profile *profile;     /* borrowed; NULL: nobody asks where time goes */
+	struct collect *collect;     /* borrowed; NULL: nobody asks what matrices read. Where the host runs */
 	const struct cancel *cancel; /* borrowed; NULL: nobody can stop a run */
 	/* Sets the handle of every kernel of the plan; those to be generated, on the pool's threads. */
 	bool (*prepare)(struct stream *s, struct plan *p, struct pool *pool, struct error *err);

@@ -13,6 +13,7 @@
 
 #include "kernels-templates/templates.h"
 #include "runtime/host/cancel.h"
+#include "runtime/device/collect.h"
 #include "runtime/device/profile.h"
 
 /* Long chunks that a worker did in this run, and how long they took. */
@@ -199,6 +200,8 @@ static uint32_t open_stage(void *user, int worker, uint32_t stage)
 		r->cancelled = true;
 		return 0;
 	}
+	for (uint32_t i = first; r->stream->collect && i < stage_end(p, stage); i++)
+		collect_see(r->stream->collect, &p->op[i]);
 	if (p->op[first].uneven)
 		return dynamic_shares(r, &p->op[first]);
 	for (uint32_t i = first; i < stage_end(p, stage); i++)
@@ -286,6 +289,8 @@ static bool run_alone(struct region *r, struct error *err)
 	for (size_t i = 0; i < p->n_ops; i++) {
 		if (cancel_any(r->stream->cancel))
 			return cancel_error(err);
+		if (r->stream->collect)
+			collect_see(r->stream->collect, &p->op[i]);
 		call(r, 0, i, p->op[i].begin, p->op[i].end);
 	}
 	return true;

@@ -89,7 +89,7 @@ static bool is_sentence(const struct scene *s, const struct outcome *o)
 			continue;
 		last = line;
 		sentences += strncmp(line, "jitrun: ", 8) == 0 || strncmp(line, "jitwarm: ", 9) == 0 ||
-		             strncmp(line, "jitbench: ", 10) == 0;
+		             strncmp(line, "jitbench: ", 10) == 0 || strncmp(line, "jitquant: ", 10) == 0;
 	}
 	return strncmp(s->command, "docs/", 5) == 0 ||
 	       (sentences == 1 && last && strncmp(last, "jit", 3) == 0 && o->err[o->n_err - 2] == '.');

@@ -35,7 +35,7 @@ static void shell(const char *format, ...)
 
 static void expand(char out[1200], const char *word)
 {
-	static const char *const program = "jitrun jitwarm jitbench";
+	static const char *const program = "jitrun jitwarm jitbench jitquant";
 	char model[1024];
 	size_t n = 0;
 
@@ -69,6 +69,8 @@ static void expand(char out[1200], const char *word)
 		else
 			n += (size_t)snprintf(out + n, 1200 - n, "%s/%s", base,
 			                      *p == 't'   ? "tiny.gguf"
+			                      : *p == 'f' ? "floats.gguf"
+			                      : *p == 'i' ? "floats.imatrix"
 			                      : *p == 'c' ? "cache"
 			                      : *p == 'k' ? "kept.jkp"
 			                                  : "made");
@@ -171,6 +173,8 @@ static const char report_b[] =
 
 int make_models(void **unused)
 {
+	char name[1200];
+
 	/* in memory where that is to be had: thousands of files are written */
 	snprintf(base, sizeof base, "%s/t_faults-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	if (!mkdtemp(base))
@@ -184,15 +188,20 @@ int make_models(void **unused)
 	shell("./jitbench --shape tiny --write '%s/tiny.gguf' -p 0 -n 1 -r 1 --no-start --force --no-cache > /dev/null "
 	      "2>&1; test -s '%s/tiny.gguf'",
 	      base, base);
+	shell("./jitbench --shape tiny --weights bf16 --write '%s/floats.gguf' -p 0 -n 1 -r 1 --no-start --force "
+	      "--no-cache > /dev/null 2>&1; test -s '%s/floats.gguf'",
+	      base, base);
 	shell("./jitwarm '%s/tiny.gguf' --kv-type f16 --batch 4 --out '%s/kept.jkp' -q && ./jitwarm '%s/tiny.gguf' "
 	      "--kv-type f16 --batch 4 --out '%s/warm' -q",
 	      base, base, base, base);
+	shell("./jitrun '%s/floats.gguf' --perplexity '%s' -c 8 -q --no-cache --imatrix-out '%s/floats.imatrix' > "
+	      "/dev/null",
+	      base, source_path(name, "LICENSE"), base);
 	shell("./jitwarm '%s/tiny.gguf' --target gfx1100 --kv-type f16 --batch 1 --out '%s/cards' -q", base, base);
 	shell("cd '%s' && cp $(ls warm/*.jko | sed -n '1~60p') few && cp $(ls cards/*.jko | sed -n '1~26p') card && rm "
 	      "-r cards",
 	      base);
 	shell("cd '%s' && cp warm/*[0-7].jko some && cp warm/CACHEDIR.TAG some 2>/dev/null; true", base);
-	char name[1200];
 	path_in(name, "a.json");
 	write_file(name, report_a, sizeof report_a - 1);
 	path_in(name, "b.json");

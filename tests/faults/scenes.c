@@ -83,6 +83,12 @@ const struct scene scenes[] = {
 	{ .command = "jitbench --shape tiny --kernels --device sim:gfx1100 -r 1 --force -t 1",
 	  .said = LINES,
 	  .long_one = true },
+	{ .command = "jitquant %f %d/made.gguf --type q8_0 --quiet -t 1", .file = "made.gguf" },
+	{ .command = "jitquant %f %d/made.gguf --type q4_0 -t 2 --quiet", .file = "made.gguf" },
+	{ .command = "jitquant %f --type q4_k_m --dry-run" },
+	{ .command = "jitrun %m --perplexity %d/text -c 8 -q --no-cache -t 1 --imatrix-out %d/made.imatrix",
+	  .file = "made.imatrix" },
+	{ .command = "jitquant %f %d/made.gguf --type q4_0 -t 1 --quiet --imatrix %i", .file = "made.gguf" },
 	{ .command = "jitrun --devices" },
 	{ .command = "jitrun info %t", .said = ANYTHING, .answer = 3 }, /* memory that is free varies */
 	{ .command = "jitrun info %t --json", .said = ANYTHING, .answer = 3 },

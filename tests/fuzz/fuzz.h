@@ -14,6 +14,7 @@
 #define FUZZ_TARGETS(X) \
 	X(gguf) \
 	X(safetensors) \
+	X(imatrix) \
 	X(index) \
 	X(config) \
 	X(generation) \

@@ -12,6 +12,7 @@
 #include "runtime/packed.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/mutate/mutate.h"
+#include "tests/quantise/imatrix_files.h"
 #include "tests/loaders/small_vocab.h"
 #include "tests/runtime/tiny_model.h"
 
@@ -58,6 +59,21 @@ static void give_safetensors(const struct sink *s)
 		bytes_free(&all);
 		mutant_free(&m);
 	}
+}
+
+static void give_imatrices(const struct sink *s)
+{
+	static const float sums[] = { 1, 2, 3, 4, 5, 6, 7, 8 }, calls[] = { 2, 0 };
+	const struct imatrix_part parts[] = { { "blk.0.attn_q.weight", 4, 1, sums, calls },
+		                              { "blk.0.ffn_up_exps.weight", 4, 2, sums, calls } };
+	size_t n;
+
+	uint8_t *p = imatrix_gguf(parts, 2, 3, &n);
+	give(s, p, n);
+	free(p);
+	p = imatrix_old(parts, 2, 3, &n);
+	give(s, p, n);
+	free(p);
 }
 
 /* Every value type, a nested array, another alignment. */
@@ -423,6 +439,7 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 		give_values(&s);
 		break;
 	case FUZZ_safetensors: give_safetensors(&s); break;
+	case FUZZ_imatrix: give_imatrices(&s); break;
 	case FUZZ_index: give_files(&s, MUTANT_INDEX, "model.safetensors.index.json", 0); break;
 	case FUZZ_config: give_config(&s); break;
 	case FUZZ_generation: give_generation(&s); break;

@@ -34,6 +34,7 @@ static const struct line lines[] = {
 	{ "jitwarm expl\t", "<explain>" },
 	{ "jitwarm --target avx2v\t", "<--target><avx2vnni>" },
 	{ "jitbench compa\t", "<compare>" },
+	{ "jitquant --type iq4_x\t", "<--type><iq4_xs>" },
 };
 
 static bool is_there(const char *shell)
@@ -83,11 +84,12 @@ static void test_bash(void **state)
 	if (!is_there("bash"))
 		skip();
 	assert_non_null(getcwd(here, sizeof here));
-	snprintf(begin, sizeof begin,
-	         "PS1='$ '; bind 'set bell-style none'; bind 'set enable-bracketed-paste off'; cd %s; for p in jitrun "
-	         "jitwarm jitbench; do . \"%s/completion/$p\"; eval \"$p() { printf '<%%s>' \\\"\\$@\\\"; echo "
-	         "'<''END>'; }\"; done; echo READY''.\r",
-	         dir, here);
+	snprintf(
+		begin, sizeof begin,
+		"PS1='$ '; bind 'set bell-style none'; bind 'set enable-bracketed-paste off'; cd %s; for p in jitrun "
+		"jitwarm jitbench jitquant; do . \"%s/completion/$p\"; eval \"$p() { printf '<%%s>' \\\"\\$@\\\"; echo "
+		"'<''END>'; }\"; done; echo READY''.\r",
+		dir, here);
 	try_lines(argv, begin, NULL);
 }
 
@@ -103,7 +105,8 @@ static void test_zsh(void **state)
 	snprintf(begin, sizeof begin,
 	         "unsetopt zle_bracketed_paste; unset zle_bracketed_paste; PS1='$ '; cd %s; fpath=(%s/completion "
 	         "$fpath); "
-	         "autoload -Uz compinit; compinit -u -D; for p in jitrun jitwarm jitbench; do eval \"$p() { printf "
+	         "autoload -Uz compinit; compinit -u -D; for p in jitrun jitwarm jitbench jitquant; do eval \"$p() { "
+	         "printf "
 	         "'<%%s>' \\\"\\$@\\\"; echo '<''END>'; }\"; done; echo READY''.\r",
 	         dir, here);
 	try_lines(argv, begin, NULL);

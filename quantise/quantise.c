@@ -1,0 +1,121 @@
+#include "quantise/quantise.h"
+
+#include <assert.h>
+#include <float.h>
+#include <string.h>
+
+#include "quantise/blocks.h"
+#include "quantise/number.h"
+
+static block_encoder encoder_of(enum dtype type)
+{
+	block_encoder e = block_encoder_32(type);
+
+	return e ? e : block_encoder_256(type);
+}
+
+bool quantise_supported(enum dtype type) { return quantise_readable(type) || encoder_of(type); }
+
+float quantise_most(enum dtype type)
+{
+	const float half = 65504;
+
+	switch (type) {
+	case DTYPE_F32:
+	case DTYPE_BF16: return FLT_MAX;
+	case DTYPE_MXFP4: return 12 * 0x1p124f;
+	case DTYPE_F16: return half;
+	case DTYPE_Q4_0: return half * 7;
+	case DTYPE_Q4_1: return half;
+	case DTYPE_Q5_0: return half * 15;
+	case DTYPE_Q5_1: return half;
+	case DTYPE_Q8_0:
+	case DTYPE_IQ4_NL: return half * 113;
+	case DTYPE_Q2_K: return half * 15;
+	case DTYPE_Q3_K: return half * 31 * 3;
+	case DTYPE_Q4_K:
+	case DTYPE_Q5_K: return half * 63;
+	case DTYPE_Q6_K: return half * 127 * 31;
+	case DTYPE_IQ4_XS: return half * 31 * 113;
+	default: return 0;
+	}
+}
+
+bool quantise_readable(enum dtype type) { return type == DTYPE_F32 || type == DTYPE_F16 || type == DTYPE_BF16; }
+
+void quantise_read(enum dtype type, const uint8_t *row, uint64_t n, float *x)
+{
+	uint16_t half;
+
+	assert(quantise_readable(type));
+	if (type == DTYPE_F32)
+		memcpy(x, row, n * sizeof *x);
+	for (uint64_t i = 0; i < n && type != DTYPE_F32; i++) {
+		memcpy(&half, row + 2 * i, sizeof half);
+		x[i] = type == DTYPE_F16 ? number_from_half(half) : number_from_bf16(half);
+	}
+}
+
+static void write_floats(enum dtype type, const float *x, uint64_t n, uint8_t *out)
+{
+	if (type == DTYPE_F32)
+		memcpy(out, x, n * sizeof *x);
+	for (uint64_t i = 0; i < n && type != DTYPE_F32; i++)
+		block_put16(out + 2 * i, type == DTYPE_F16 ? number_to_half(x[i]) : number_to_bf16(x[i]));
+}
+
+uint16_t block_half(const struct block *b, float scale, float *is)
+{
+	uint16_t h = number_to_half((float)((double)scale * number_power(-b->power)));
+
+	*is = (float)((double)number_from_half(h) * number_power(b->power));
+	return h;
+}
+
+/* Importances as they are, but for those so much below their mean that the search would not care at all; all the same
+ * where there are none. */
+static void weigh(struct block *b, const float *importance, int n)
+{
+	double sum = 0;
+
+	for (int i = 0; importance && i < n; i++)
+		sum += importance[i];
+	double mean = sum / n;
+	for (int i = 0; i < n; i++) {
+		double w = sum > 0 ? importance[i] / mean : 1;
+		b->w[i] = (float)(w < 1e-4 ? 1e-4 : w);
+	}
+}
+
+static void make_ready(struct block *b, const float *x, const float *importance, int n)
+{
+	uint32_t most = 0;
+
+	b->source = x;
+	for (int i = 0; i < n; i++) {
+		uint32_t magnitude = number_bits(x[i]) & 0x7fffffff;
+		most = magnitude > most ? magnitude : most;
+	}
+	b->power = most ? -number_exponent(number_of_bits(most)) : 0;
+	double factor = number_power(b->power);
+	for (int i = 0; i < n; i++)
+		b->x[i] = (float)((double)x[i] * factor);
+	weigh(b, importance, n);
+}
+
+void quantise_row(enum dtype type, const float *x, const float *importance, uint64_t n, uint8_t *out)
+{
+	const struct dtype_facts *f = &dtype_table[type];
+	block_encoder encode = encoder_of(type);
+	struct block b;
+
+	assert(quantise_supported(type) && n % f->block == 0);
+	if (!encode) {
+		write_floats(type, x, n, out);
+		return;
+	}
+	for (uint64_t i = 0; i < n; i += f->block, out += f->bytes) {
+		make_ready(&b, x + i, importance ? importance + i : NULL, f->block);
+		encode(&b, out);
+	}
+}

@@ -1,0 +1,31 @@
+/* runtime/device/collect.h - what a model's matrices are multiplied with: for each column the sum of squares, over all
+ * tokens that a stream computes. They make an importance matrix, by which jitquant weighs errors.
+ *
+ * Owns: the sums. They are added up by one thread, between two stages, token by token: so they have the same bits for
+ * any number of threads and any cut of the text into passes. Activations must be f32.
+ */
+#ifndef DEVICE_COLLECT_H
+#define DEVICE_COLLECT_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "loaders/model.h"
+#include "runtime/plan/weights.h"
+
+struct collect;
+struct plan_op;
+struct stream;
+
+/* Begins, on a stream that stays open as long; err names the model. NULL: err. */
+struct collect *collect_open(struct stream *s, const struct model_spec *spec, const struct weights *w,
+                             struct error *err);
+void collect_close(struct collect *c);
+/* By whoever runs a plan: the inputs of this op are there. */
+void collect_see(struct collect *c, const struct plan_op *op);
+
+/* Writes what was collected as a GGUF file (loaders/imatrix.h). text names what was read, chunks of so many tokens. */
+bool collect_write(const struct collect *c, const char *path, const char *text, uint32_t chunks, uint32_t chunk_tokens,
+                   struct error *err);
+
+#endif
