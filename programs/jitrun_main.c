@@ -409,6 +409,8 @@ static int run(int argc, char **argv)
 		return 1;
 	if (jitrun_check_grammar())
 		return 2;
+	if (opt.imatrix_out && !opt.perplexity)
+		return jitrun_usage("--imatrix-out goes with --perplexity");
 	if (opt.dump_objects)
 		return dump_objects();
 	bool chat = wants_chat();

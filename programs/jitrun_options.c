@@ -407,7 +407,6 @@ static const char *check_together(void)
 	return opt.json_stream && (opt.perplexity || opt.print_ids)
 	               ? "--json-stream goes without --perplexity and --print-ids"
 	       : opt.logprobs >= 0 && !opt.json && !opt.json_stream ? "--logprobs goes with --json or --json-stream"
-	       : opt.imatrix_out && !opt.perplexity                 ? "--imatrix-out goes with --perplexity"
 	       : opt.prompt_cache && opt.perplexity                 ? "--prompt-cache goes without --perplexity"
 	       : !opt.prompt_cache && (opt.prompt_cache_all || opt.prompt_cache_ro)
 	               ? "--prompt-cache-all and --prompt-cache-ro go with --prompt-cache FILE"
