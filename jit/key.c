@@ -32,15 +32,18 @@ static const struct {
 	uint32_t bit;
 	const char *text;
 } flag_text[] = {
-	{ KEY_BIAS, "bias" },      { KEY_RESIDUAL, "resid" },
-	{ KEY_PAIR, "pair" },      { KEY_QUANTISED_OUT, "q8out" },
-	{ KEY_QK_NORM, "qknorm" }, { KEY_WINDOW, "win" },
-	{ KEY_BIAS2, "bias2" },    { KEY_GATED, "gated" },
-	{ KEY_WIDE, "wide" },      { KEY_UNSIGNED, "uns" },
-	{ KEY_MMA, "mma" },        { KEY_BLOCK_MAJOR, "blockmajor" },
-	{ KEY_CAP, "cap" },        { KEY_NORM_LAST, "last" },
-	{ KEY_CENTRED, "mean" },   { KEY_TILED, "tiled" },
-	{ KEY_LATENT, "latent" },  { KEY_BY_HEAD, "byhead" },
+	{ KEY_BIAS, "bias" },       { KEY_RESIDUAL, "resid" },
+	{ KEY_PAIR, "pair" },       { KEY_QUANTISED_OUT, "q8out" },
+	{ KEY_QK_NORM, "qknorm" },  { KEY_WINDOW, "win" },
+	{ KEY_BIAS2, "bias2" },     { KEY_GATED, "gated" },
+	{ KEY_WIDE, "wide" },       { KEY_UNSIGNED, "uns" },
+	{ KEY_MMA, "mma" },         { KEY_BLOCK_MAJOR, "blockmajor" },
+	{ KEY_CAP, "cap" },         { KEY_NORM_LAST, "last" },
+	{ KEY_CENTRED, "mean" },    { KEY_TILED, "tiled" },
+	{ KEY_EXPERTS, "experts" }, { KEY_SIGMOID, "sigmoid" },
+	{ KEY_NORMED, "normed" },   { KEY_OF_ALL, "ofall" },
+	{ KEY_SORTED, "sorted" },   { KEY_LATENT, "latent" },
+	{ KEY_BY_HEAD, "byhead" },
 };
 enum { FLAG_COUNT = sizeof flag_text / sizeof flag_text[0] };
 

@@ -49,6 +49,13 @@ struct activation_block {
  * template_wide_panel() columns, of which a tile's last one may have fewer: X is [tile][panel][k][column], int8
  * [tile][panel][k/4][column] words of four (KEY_BLOCK_MAJOR: [tile][panel][k/32][column] strips of 32), XS
  * [tile][panel][k/32][column]; row_blocks is 1.
+ * EXPERTS: W holds matrices of one size one behind the other, and data says which are used; BIAS and BIAS2 hold vectors
+ * in the same order. MATMUL_TILES is not read. tile_n 1: slots. key: heads, slots of a token (ROUTE_MOST at most);
+ * kv_heads, slots that share a column of X. Unit: slot * row blocks + row block; ROUTES: int32 [token][ROUTE_MOST], the
+ * matrix of each slot; OUT's column is the slot, X's is slot / kv_heads. tile_n > 1, a power of two: groups. Unit:
+ * group
+ * * row blocks + row block; ROUTES: struct route_group by group, whose columns are multiplied in tiles of tile_n and of
+ * the powers of two below.
  * MMA: for 16 or 32 columns in a tile: int8 activations laid out as ever with Q8_0 weights; f16 or bf16 ones,
  * [column][kp], as KEY_INTERLEAVE made them, with weights of that type (numerics BOUNDED); row_blocks is 1. */
 enum {
@@ -62,6 +69,7 @@ enum {
 	MATMUL_BIAS2,
 	MATMUL_OUTQ,
 	MATMUL_OUTS,
+	MATMUL_ROUTES,
 	MATMUL_ARGS
 };
 enum {
@@ -114,6 +122,38 @@ enum { QUANTISE_X, QUANTISE_OUTQ, QUANTISE_OUTS, QUANTISE_ARGS };
 /* KEY_SCALE: f32 times a number, to OUT, which may be IN; RESIDUAL: added to OUT; CAP: bounded by the number instead.
  * Unit: 32 elements in a row of memory. key: nothing but kind, target and flags. */
 enum { SCALE_IN, SCALE_OUT, SCALE_BY /* f32 bits */, SCALE_ARGS };
+
+/* Experts: a token is multiplied by `heads` of `rows` matrices of one size, which its slots are for: slot 0 has the
+ * first choice. */
+enum { ROUTE_MOST = 32 /* slots of a token */, ROUTE_EXPERTS_MOST = 1024 };
+struct route_group { /* columns that are multiplied by the same matrix lie side by side */
+	int32_t expert, first, columns, unused;
+};
+
+/* KEY_ROUTE: chooses them (numerics.h rule 14). key: rows, heads, flags SIGMOID NORMED OF_ALL BIAS. LOGITS: f32
+ * [column][kp(rows)]; CHOSEN: int32 [column][ROUTE_MOST]; SHARES: f32 likewise, pads of both 0. Unit: a column. */
+enum {
+	ROUTE_LOGITS,
+	ROUTE_CHOSEN,
+	ROUTE_SHARES,
+	ROUTE_SCALE /* f32 bits, which all shares are multiplied by */,
+	ROUTE_BIAS /* f32 [kp(rows)], for the choice alone */,
+	ROUTE_ARGS
+};
+
+/* KEY_DISPATCH: sorts the slots of a pass by expert, and by token among equals. key: rows, heads. CHOSEN as ROUTE
+ * writes it, of TOKENS tokens; PLACES: int32 [token][ROUTE_MOST], where a slot's column lies; GROUPS: struct
+ * route_group, of those experts that have columns, in ascending order, then empty ones up to GROUP_COUNT, with one more
+ * that may be written. Unit: the pass. */
+enum { DISPATCH_CHOSEN, DISPATCH_TOKENS, DISPATCH_PLACES, DISPATCH_GROUPS, DISPATCH_GROUP_COUNT, DISPATCH_ARGS };
+/* KEY_SCATTER: copies a token's activation to the columns of its slots. key: k, heads, activation. Unit: a token. */
+enum { SCATTER_X, SCATTER_XS, SCATTER_PLACES, SCATTER_OUT, SCATTER_OUTS, SCATTER_ARGS };
+/* KEY_COMBINE: the weighted sum of a token's slots (numerics.h rule 14). key: k, heads, flags SORTED, SIGMOID, RESIDUAL
+ * (added to OUT). IN: f32 [slot][kp(k)], slot token * heads + number, or with SORTED as PLACES says. Unit: 32 elements,
+ * numbered token * kp(k)/32 + block. */
+enum { COMBINE_IN, COMBINE_SHARES, COMBINE_PLACES, COMBINE_OUT, COMBINE_ARGS };
+/* The most columns of a tile of EXPERTS. */
+static inline unsigned template_experts_tile_n(const struct target *t) { return t->lane_bytes ? 4 : 8; }
 
 /* KEY_ROPE: queries: optional norm per head (QK_NORM), rotation, scale. key: heads, head_dim. In and out are
  * [column][kp(heads*head_dim)]; heads lie head_dim apart. Unit: column*heads + head. cos/sin: f32

@@ -354,6 +354,7 @@ void model_close(struct model *m)
 		free(f->freq_factors);
 		free(f->long_factors);
 		free(f->layer_is_sliding);
+		free(f->places);
 		free(f->layer_rotation);
 		free(f->layer_mixer);
 		free(f);
@@ -382,6 +383,26 @@ bool model_same_found(const struct model_file *f, const struct found_tensor *a, 
 	return true;
 }
 
+/* Expert by expert. */
+static bool read_experts(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes,
+                         uint8_t *out, struct error *err)
+{
+	uint64_t each = t->rows * t->row_bytes;
+
+	while (bytes) {
+		uint64_t e = offset / each, at = offset % each;
+		size_t n = bytes < each - at ? bytes : (size_t)(each - at);
+		uint32_t part = t->place ? t->place[e].part : t->part;
+		uint64_t from = t->place ? t->place[e].offset : t->offset + e * t->expert_stride;
+		if (!file_read(&m->file->part[part].file, from + at, n, out, err))
+			return false;
+		offset += n;
+		out += n;
+		bytes -= n;
+	}
+	return true;
+}
+
 bool model_read(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out,
                 struct error *err)
 {
@@ -391,8 +412,9 @@ bool model_read(const struct model *m, const struct model_tensor *t, uint64_t of
 	if (m->file->flags & MODEL_HEADER_ONLY)
 		return error_set(err, ERROR_ARGUMENT, "%s: tensor %s cannot be read, only the header was opened",
 		                 f->label, t->name);
-	return t->group ? model_read_affine(m, t, offset, bytes, out, err)
-	                : file_read(f, t->offset + offset, bytes, out, err);
+	return t->experts ? read_experts(m, t, offset, bytes, out, err)
+	       : t->group ? model_read_affine(m, t, offset, bytes, out, err)
+	                  : file_read(f, t->offset + offset, bytes, out, err);
 }
 
 bool model_read_done(const struct model *m, struct error *err)

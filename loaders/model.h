@@ -110,6 +110,16 @@ struct model_tensor {
 	 * each head's filled up to 32; row_bytes and bytes are the file's. */
 	uint32_t heads, own_rows, own_file_rows, own_first;
 	bool transposed;
+	/* Of a mixture's experts, rows and cols being one's: how many, 0 for other tensors; and where each lies, in
+	 * bytes from one to the next, or anywhere (place, experts entries). bytes: of all. */
+	uint32_t experts;
+	uint64_t expert_stride;
+	const struct expert_place *place;
+};
+
+struct expert_place {
+	uint32_t part;
+	uint64_t offset;
 };
 
 /* Each tensor by its name in tensor_slots.h, and by its place among those of its sort. */
@@ -174,10 +184,20 @@ struct model_spec {
 	double query_scale;
 	uint32_t query_scale_length;
 	struct model_latent latent; /* with it, kv_heads is 1 */
+	/* Of a mixture of experts; 0: none. The first layers may have none. */
+	uint32_t experts, experts_used, expert_ffn, shared_ffn, dense_layers;
+	bool router_sigmoid, router_normed; /* of a softmax: over the chosen, else over all */
+	float router_scale;                 /* 0: none */
 	struct model_rope rope, window_rope;
 	struct model_tensor embed, final_norm, lm_head; /* lm_head is embed when tied */
 	struct model_layer *layer;                      /* layers entries */
 };
+
+/* Whether a layer is a mixture of experts. */
+static inline bool model_layer_routes(const struct model_spec *s, uint32_t layer)
+{
+	return s->experts && layer >= s->dense_layers;
+}
 
 static inline struct model_sizes model_sizes_of(const struct model_spec *s, uint32_t layer)
 {

@@ -5,6 +5,12 @@
 #include <string.h>
 
 #define ATTENTION_ONLY "use_sliding_window max_window_layers"
+/* Keys of mixtures of experts; fields of theirs that are for training. */
+#define EXPERT_KEYS "expert_count expert_used_count expert_feed_forward_length"
+#define SHARED_KEYS \
+	"expert_shared_count expert_shared_feed_forward_length expert_weights_scale expert_weights_norm " \
+	"expert_gating_func expert_group_count expert_group_used_count leading_dense_block_count"
+#define TRAINED_ROUTER "output_router_logits router_aux_loss_coef router_jitter_noise"
 /* What Cohere's files say of the model's form, which their classes always have. */
 #define COHERE_SAID \
 	"layer_switch order_of_interleaved_layers position_embedding_type rotary_pct use_embedding_sharing " \
@@ -99,7 +105,7 @@ static const char hf_tensors[] = "model.layers.*.self_attn.rotary_emb.inv_freq m
 
 struct model_needs arch_needs(const struct arch_row *row, bool rope_pairs)
 {
-	const uint32_t usual = 1u << GROUP_WEIGHT | 1u << GROUP_ATTENTION | 1u << GROUP_PRE_NORM |
+	const uint32_t usual = 1u << GROUP_WEIGHT | 1u << GROUP_ATTENTION | 1u << GROUP_MLP | 1u << GROUP_PRE_NORM |
 	                       1u << GROUP_FFN_NORM | 1u << GROUP_GATE | 1u << GROUP_QUERIES | 1u << GROUP_KEYS_VALUES;
 	struct model_needs n = { .rope_pairs = rope_pairs };
 

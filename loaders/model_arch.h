@@ -27,7 +27,13 @@ struct arch_name {
 enum { ARCH_NAMES_MOST = 12 };
 
 /* Matrices that one tensor of the file holds, row after row. */
-enum arch_fused { FUSED_QKV = 1, FUSED_GATE_UP = 2, FUSED_CONV = 4, FUSED_Q_GATE = 8 /* head by head */ };
+enum arch_fused {
+	FUSED_QKV = 1,
+	FUSED_GATE_UP = 2,
+	FUSED_CONV = 4,
+	FUSED_Q_GATE = 8, /* head by head */
+	FUSED_EXPERTS = 16
+};
 
 /* What a family has beyond llama, where tensors alone do not show it. */
 enum arch_switch {
@@ -48,6 +54,19 @@ enum arch_switch {
 	SWITCH_PARALLEL = 16384,     /* attention and the feed-forward layer read one norm */
 	SWITCH_LOGIT_SCALE = 32768,  /* logits are multiplied by logit_scale */
 	SWITCH_LATENT = 1 << 24,     /* latent attention */
+	SWITCH_HEAD_NORMS = 1 << 20, /* norms of heads as use_qk_norm says, or the tensors of a GGUF file */
+};
+
+/* How a mixture's router works. ROUTING: there may be one; in GGUF alone with ROUTING_GGUF. NORMED, HF_NORMED: shares
+ * add up to 1 unless the file says otherwise; STATED: by norm_topk_prob config.json may. */
+enum arch_routing {
+	ROUTING = 1,
+	ROUTING_GGUF = 2,
+	ROUTING_NORMED = 4,
+	ROUTING_HF_NORMED = 8,
+	ROUTING_STATED = 16,
+	ROUTING_SIGMOID = 32,
+	ROUTING_SHARED = 64 /* the shared expert counts by a gate of its own */
 };
 
 /* Lists of names are words with a space between them; in those of tensors * stands for a number. NULL is an empty
@@ -75,6 +94,7 @@ struct arch_row {
 	uint32_t head_dim;                    /* where config.json leaves it out; 0: hidden size / heads */
 	struct arch_name renamed[ARCH_NAMES_MOST]; /* tensors under other names than tensor_slots.h says */
 	bool tied;                                 /* tie_word_embeddings where config.json leaves it out */
+	uint32_t routing;                          /* enum arch_routing */
 	enum arch_window window;                   /* what sliding_window of config.json means */
 	const char *stated;   /* of config.json, which must be there: their defaults are not taken for granted */
 	const char *fields;   /* of config.json, which its class does not use */

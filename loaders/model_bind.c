@@ -5,7 +5,7 @@
  * Owns: the list of accepted weight types (weight_type_ok), the naming table, the shapes.
  * Rule: shapes are derived from the hyperparameters and compared with the file, never the other way round.
  */
-#include "loaders/model_load.h"
+#include "loaders/model_bind.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -54,8 +54,6 @@ static const struct slot slots[TENSOR_SLOTS] = {
 };
 /* clang-format on */
 
-enum { NAME_CAP = 96 };
-
 static const char *const layer_prefix[2] = { "blk.", "layers." };
 static const char *const embed_name[2] = { "token_embd.weight", "embed_tokens.weight" };
 static const char *const final_norm_name[2] = { "output_norm.weight", "norm.weight" };
@@ -81,16 +79,9 @@ static const struct {
 } fusions[] = { { FUSED_QKV, SLOT_q, SLOT_v, { "attn_qkv.weight", "self_attn.qkv_proj.weight" } },
 	        { FUSED_Q_GATE, SLOT_q_gate, SLOT_q, { "attn_q.weight", "self_attn.q_proj.weight" } },
 	        { FUSED_CONV, SLOT_conv_b, SLOT_conv_x, { "shortconv.in_proj.weight", "conv.in_proj.weight" } },
-	        { FUSED_GATE_UP, SLOT_gate, SLOT_up, { "ffn_up.weight", "mlp.gate_up_proj.weight" } } };
+	        { FUSED_GATE_UP, SLOT_gate, SLOT_up, { "ffn_up.weight", "mlp.gate_up_proj.weight" } },
+	        { FUSED_EXPERTS, SLOT_expert_gate, SLOT_expert_up, { NULL, "block_sparse_moe.input_linear.weight" } } };
 
-struct binder {
-	struct model *m;
-	struct model_file *f;
-	const char *label; /* what held the hyperparameters */
-	struct error *err;
-	const char *base, *head; /* what names begin with */
-	bool taps;               /* the tensor that is bound is the taps of a convolution */
-};
 
 /* The tensor that holds this one's rows among others'; NULL: it is one by itself. */
 static const char *fused_name(const struct model_file *f, enum tensor_slot slot, enum tensor_slot *first,
@@ -133,13 +124,15 @@ static bool group_of_all(const struct model_spec *s, enum tensor_group group)
 }
 
 /* So many tensors every layer has. */
-static uint32_t required_per_layer(const struct model_file *f, const struct model_spec *s)
+static uint32_t required_per_layer(const struct binder *b)
 {
+	const struct model_file *f = b->f;
 	uint32_t sum = 0;
 	enum tensor_slot first, last;
 
-	for (int k = 0; k < TENSOR_SLOTS; k++)
-		sum += f->needs.group[slots[k].group] == NEED_ALWAYS && group_of_all(s, slots[k].group) &&
+	for (int k = 0; k < TENSOR_SLOTS; k++) /* the fewest that a layer has */
+		sum += f->needs.group[slots[k].group] == NEED_ALWAYS && group_of_all(&b->m->spec, slots[k].group) &&
+		       (!b->m->spec.experts || model_layer_has_group(&b->m->spec, 0, slots[k].group)) &&
 		       (!fused_name(f, (enum tensor_slot)k, &first, &last) || (int)first == k);
 	return sum;
 }
@@ -147,7 +140,7 @@ static uint32_t required_per_layer(const struct model_file *f, const struct mode
 static bool check_layers(struct binder *b)
 {
 	const struct model_spec *s = &b->m->spec;
-	uint32_t required = required_per_layer(b->f, s);
+	uint32_t required = required_per_layer(b);
 
 	if (s->layers > b->f->n_entries / required)
 		return error_set(b->err, ERROR_FORMAT,
@@ -201,7 +194,7 @@ static bool flatten_taps(struct binder *b, const char *name, struct found_tensor
 	return true;
 }
 
-static const char *keep_name(struct model_file *f, const char *name)
+const char *bind_keep_name(struct model_file *f, const char *name)
 {
 	size_t n = strlen(name) + 1;
 
@@ -211,10 +204,12 @@ static const char *keep_name(struct model_file *f, const char *name)
 	return out;
 }
 
-/* The rows of a tensor that are meant: all of them, but where it holds several matrices. */
-struct part_rows {
-	uint64_t first, all;
-};
+bool bind_check_type(struct binder *b, const char *name, const struct found_tensor *t, bool vector)
+{
+	return weight_type_ok(t->type, vector) ||
+	       error_set(b->err, ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported %s", t->label,
+	                 name, dtype_table[t->type].name, vector ? "for a vector" : "for weights");
+}
 
 /* A matrix that is several tensors. */
 static bool bind_affine(struct binder *b, const char *name, const struct found_tensor *t, uint64_t rows, uint64_t cols,
@@ -226,12 +221,12 @@ static bool bind_affine(struct binder *b, const char *name, const struct found_t
 
 	if (!model_bind_affine(b->f, name, t, &shape, out, b->err))
 		return false;
-	out->name = keep_name(b->f, name);
+	out->name = bind_keep_name(b->f, name);
 	b->m->tensor_bytes += out->bytes;
 	return true;
 }
 
-static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t cols, bool vector, enum model_need need,
+bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t cols, bool vector, enum model_need need,
                  const struct part_rows *part, struct model_tensor *out)
 {
 	struct found_tensor t;
@@ -252,14 +247,13 @@ static bool bind(struct binder *b, const char *name, uint64_t rows, uint64_t col
 	if (!check_shape(b, name, &t, part ? part->all : rows, cols, vector))
 		return false;
 	const struct dtype_facts *type = &dtype_table[t.type];
-	if (!weight_type_ok(t.type, vector))
-		return error_set(b->err, ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported %s",
-		                 t.label, name, type->name, vector ? "for a vector" : "for weights");
+	if (!bind_check_type(b, name, &t, vector))
+		return false;
 	assert(cols % type->block == 0); /* the parse has refused part blocks */
 	size_t row_bytes = (size_t)(cols / type->block * type->bytes);
 	assert(row_bytes * (part ? part->all : rows) == t.bytes);
 	*out = (struct model_tensor){
-		.name = keep_name(b->f, name),
+		.name = bind_keep_name(b->f, name),
 		.type = t.type,
 		.rows = rows,
 		.cols = cols,
@@ -331,7 +325,7 @@ static void note_heads(const struct binder *b, enum tensor_slot k, struct model_
 static bool bind_by_head(struct binder *b, const char *name, bool keys, struct model_tensor *out)
 {
 	bool ok = model_bind_by_head(b->m, name, keys, out, b->err);
-	out->name = ok ? keep_name(b->f, name) : NULL;
+	out->name = ok ? bind_keep_name(b->f, name) : NULL;
 	return ok &&
 	       (weight_type_ok(out->type, false) ||
 	        error_set(b->err, ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported for weights",
@@ -350,7 +344,8 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	enum model_need need =
 		group_of_mixer(slot->group, model_layer_mixer(s, layer)) ? b->f->needs.group[slot->group] : NEED_NOT;
 
-	if (k == SLOT_gate_bias && b->f->needs.group[GROUP_GATE] == NEED_NOT)
+	if (!model_layer_has_group(s, layer, slot->group) ||
+	    (k == SLOT_gate_bias && b->f->needs.group[GROUP_GATE] == NEED_NOT))
 		need = NEED_NOT;
 	for (enum tensor_slot i = first; i <= last; i++) {
 		uint64_t rows = slots[i].vector ? 0 : model_width(s, slots[i].rows);
@@ -361,11 +356,14 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 		part.first = 0;
 	snprintf(name, sizeof name, "%s%s%" PRIu32 ".%s", b->base, layer_prefix[b->f->format], layer,
 	         fused ? fused : name_of(b->f, k));
+	if (slot->group == GROUP_EXPERTS)
+		return need == NEED_NOT || bind_experts(b, name, model_width(s, slot->rows), model_width(s, slot->cols),
+		                                        fused ? &part : NULL, t);
 	if (need != NEED_NOT && (k == SLOT_k_b || k == SLOT_v_b))
 		return bind_by_head(b, name, k == SLOT_k_b, t);
 	b->taps = slot->cols == WIDTH_TAPS;
-	bool ok = bind(b, name, model_width(s, slot->rows), model_width(s, slot->cols), slot->vector, need,
-	               fused ? &part : NULL, t);
+	bool ok = bind_tensor(b, name, model_width(s, slot->rows), model_width(s, slot->cols), slot->vector, need,
+	                      fused ? &part : NULL, t);
 	b->taps = false;
 	if (!ok)
 		return false;
@@ -396,13 +394,13 @@ static bool bind_outer(struct binder *b)
 	const char *final_norm = b->f->arch->final_norm[form];
 	snprintf(name[1], NAME_CAP, "%s%s", b->base, final_norm ? final_norm : final_norm_name[form]);
 	snprintf(name[2], NAME_CAP, "%s%s", b->head, lm_head_name[form]);
-	if (!bind(b, name[0], s->vocab, s->hidden, false, NEED_ALWAYS, NULL, &s->embed) ||
-	    !bind(b, name[1], 1, s->hidden, true, NEED_ALWAYS, NULL, &s->final_norm) ||
-	    !bind(b, name[2], s->vocab, s->hidden, false,
-	          tied                 ? NEED_NOT
-	          : form == MODEL_GGUF ? NEED_IF_PRESENT
-	                               : NEED_ALWAYS,
-	          NULL, &s->lm_head))
+	if (!bind_tensor(b, name[0], s->vocab, s->hidden, false, NEED_ALWAYS, NULL, &s->embed) ||
+	    !bind_tensor(b, name[1], 1, s->hidden, true, NEED_ALWAYS, NULL, &s->final_norm) ||
+	    !bind_tensor(b, name[2], s->vocab, s->hidden, false,
+	                 tied                 ? NEED_NOT
+	                 : form == MODEL_GGUF ? NEED_IF_PRESENT
+	                                      : NEED_ALWAYS,
+	                 NULL, &s->lm_head))
 		return false;
 	s->final_norm.plus_one = plus_one(b);
 	s->tied = s->lm_head.bytes == 0;
@@ -490,7 +488,7 @@ bool model_bind(struct model *m, const char *label, struct error *err)
 	f->strings = malloc(f->strings_size);
 	if (!s->layer || !f->strings)
 		return error_set(err, ERROR_MEMORY, "%s: no memory to describe %" PRIu32 " layers", label, s->layers);
-	if (!bind_outer(&b))
+	if (!bind_outer(&b) || !model_make_places(m, label, err))
 		return false;
 	for (uint32_t i = 0; i < s->layers; i++)
 		if (!bind_layer(&b, i))

@@ -183,7 +183,7 @@ bool model_check_hparams(const struct model *m, const char *label, struct error 
 			return false;
 	if (!hparam_range(b->label, "the norms' epsilon", (double)s->norm_eps, 1e-30, 1, b->err) ||
 	    !check_attention(b) || !check_rope(b, &s->rope) || (s->layer_rotation && !check_rope(b, &s->window_rope)) ||
-	    !check_scales(b) || !check_recurrent(b))
+	    !check_scales(b) || !check_recurrent(b) || !model_check_experts(m, label, err))
 		return false;
 	return true;
 }

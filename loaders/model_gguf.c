@@ -56,6 +56,8 @@ static bool read_arch(struct gguf_reader *r)
 		                 "%s: key %s is %" PRIu32
 		                 " (mixture of experts), which is not supported beside latent attention, expected 0",
 		                 r->g->path, gguf_key(r, "expert_count"), experts);
+	if (row->switches & SWITCH_HEAD_NORMS)
+		f->needs.group[GROUP_QK_NORM] = NEED_IF_PRESENT;
 	f->arch_name = copy_text(&name);
 	return f->arch_name || error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->g->path);
 }
@@ -315,8 +317,8 @@ bool model_read_gguf(struct model *m, struct error *err)
 	if (!r.read)
 		return error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu64 " keys", r.g->path, r.g->n_kv);
 	bool ok = check_kind(&r) && read_arch(&r) && read_name(&r) && read_sizes(&r) && gguf_read_mixers(&r) &&
-	          gguf_read_rope(&r) && gguf_read_switches(&r) && check_offs(&r) && check_unread(&r) &&
-	          gguf_read_factors(&r) && check_token_count(&r);
+	          gguf_read_experts(&r) && gguf_read_rope(&r) && gguf_read_switches(&r) && check_offs(&r) &&
+	          check_unread(&r) && gguf_read_factors(&r) && check_token_count(&r);
 	free(r.read);
 	return ok;
 }

@@ -293,6 +293,12 @@ static bool read_needs(struct hf_reader *r)
 	    (row->mlp_bias && !hf_get_bool(r, r->root, row->mlp_bias, &mlp_bias)) ||
 	    !hf_get_bool(r, r->root, "tie_word_embeddings", &n->tied_by_config))
 		return false;
+	if (row->switches & SWITCH_HEAD_NORMS) {
+		bool norms = false;
+		if (!hf_get_bool(r, r->root, "use_qk_norm", &norms))
+			return false;
+		n->group[GROUP_QK_NORM] = norms ? NEED_ALWAYS : NEED_NOT;
+	}
 	n->group[GROUP_QKV_BIAS] = bias || row->qkv_bias ? NEED_ALWAYS : NEED_NOT;
 	n->group[GROUP_O_BIAS] = o_bias ? NEED_ALWAYS : NEED_NOT;
 	n->group[GROUP_MLP_BIAS] = mlp_bias ? NEED_ALWAYS : NEED_NOT;
@@ -361,8 +367,9 @@ static bool read_fields(struct hf_reader *r)
 	r->m->file->model_name = strdup(error_quote(text, sizeof text, name ? name : "", name ? strlen(name) : 0));
 	if (!r->m->file->model_name)
 		return error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->label);
-	return read_arch(r) && read_sizes(r) && read_needs(r) && hf_read_mixers(r) && hf_read_window(r) &&
-	       hf_read_rope(r) && hf_read_switches(r) && hf_check_unread(r, r->root, r->read, "", "");
+	return read_arch(r) && read_sizes(r) && read_needs(r) && hf_read_mixers(r) && hf_read_experts(r) &&
+	       hf_read_window(r) && hf_read_rope(r) && hf_read_switches(r) &&
+	       hf_check_unread(r, r->root, r->read, "", "");
 }
 
 static json_t *load_object(const struct file *file, struct error *err)

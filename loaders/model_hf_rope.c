@@ -85,9 +85,10 @@ bool hf_read_window(struct hf_reader *r)
 
 	if (r->row->window == WINDOW_IGNORED)
 		return true;
-	if (!hf_get_u32(r, r->root, "sliding_window", OPTIONAL, UINT32_MAX, &window))
+	if (!hf_get_u32(r, r->root, "sliding_window", OPTIONAL, UINT32_MAX, &window) ||
+	    (r->row->window == WINDOW_SOME_LAYERS && !hf_get_bool(r, r->root, "use_sliding_window", &use)))
 		return false;
-	if (hf_get(r, r->root, "sliding_window") && window == 0)
+	if (hf_get(r, r->root, "sliding_window") && window == 0 && (use || r->row->window != WINDOW_SOME_LAYERS))
 		return error_set(r->err, ERROR_FORMAT, "%s: sliding_window is 0, expected at least 1 or null",
 		                 r->label);
 	if (r->row->window == WINDOW_ALL_LAYERS) {
@@ -96,8 +97,6 @@ bool hf_read_window(struct hf_reader *r)
 	}
 	if (r->row->window == WINDOW_BY_TYPE)
 		return read_window_per_layer(r, window);
-	if (!hf_get_bool(r, r->root, "use_sliding_window", &use))
-		return false;
 	return read_window_per_layer(r, use ? window : 0);
 }
 

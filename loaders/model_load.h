@@ -10,6 +10,7 @@
  *                 model_hf_fields.c reads fields
  *   model_gguf_mixers.c, model_hf_mixers.c  which layers keep a state instead of keys and values
  *   model_switches.c  what the row of an architecture says for both
+ *   model_experts.c  mixtures of experts, for both
  *   model_check.c  ranges of the hyperparameters
  *   model_bind.c  every tensor: found, shape, type; and that none is left over
  *   model_affine.c  matrices that are several tensors, as MLX and compressed-tensors write them
@@ -69,6 +70,8 @@ struct model_file {
 	char *model_name, *arch_name;
 	float *freq_factors, *long_factors;
 	uint8_t *layer_is_sliding, *layer_rotation, *layer_mixer;
+	struct expert_place *places; /* of experts that are tensors of their own */
+	size_t n_places;
 	const struct arch_row *arch;
 	struct model_needs needs;
 	bool wrapped; /* config.json holds this model as its text_config */
@@ -144,6 +147,19 @@ bool model_delta_channels(struct model *m, const char *label, struct error *err)
 bool model_slides_make(struct model *m, const char *label, struct error *err);
 bool model_set_rotations(struct model *m, const uint8_t *rotates, const char *label, struct error *err);
 bool model_check_factors(const char *label, const char *name, const float *factor, uint32_t n, struct error *err);
+
+/* model_experts.c. experts of a configuration are checked before anything is made for them. */
+struct gguf_reader;
+struct hf_reader;
+bool gguf_read_experts(struct gguf_reader *r);
+bool hf_read_experts(struct hf_reader *r);
+bool model_check_experts(const struct model *m, const char *label, struct error *err);
+/* Whether a layer has tensors of the group, as far as its being a mixture of experts decides it. */
+bool model_layer_has_group(const struct model_spec *s, uint32_t layer, enum tensor_group group);
+/* Which groups a mixture of experts has. */
+void model_need_experts(struct model_file *f, const struct model_spec *s);
+/* Room for the places of all experts' matrices; false: there are fewer tensors than that. */
+bool model_make_places(struct model *m, const char *label, struct error *err);
 
 /* model_hf.c: reads f->config */
 bool model_read_config(struct model *m, struct error *err);

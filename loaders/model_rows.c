@@ -42,6 +42,9 @@ uint64_t model_width(const struct model_spec *s, enum tensor_width w)
 	case WIDTH_LATENT_ROW: return (uint64_t)s->latent.rank + s->latent.rotating;
 	case WIDTH_QUERY_RANK: return s->latent.query_rank;
 	case WIDTH_REST: return s->latent.rest;
+	case WIDTH_EXPERTS: return s->experts;
+	case WIDTH_EXPERT_FFN: return s->expert_ffn;
+	case WIDTH_SHARED_FFN: return s->shared_ffn;
 	case WIDTH_KEYS_BY_HEAD: return (uint64_t)s->heads * s->latent.rank;
 	default: return 1;
 	}

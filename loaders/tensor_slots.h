@@ -4,6 +4,9 @@
  * A row makes the tensor known to the loaders, to the packing of weights and to the lists of kernels; what computes
  * with it is an architecture's layer (runtime/plan/arch_*.c).
  *
+ * A star in a name of safetensors stands for an expert's number; without one, and in GGUF, one tensor holds all
+ * experts' matrices.
+ *
  * Matrices stand in the order in which a token reads them, which is their order in memory, too.
  */
 #ifndef LOADERS_TENSOR_SLOTS_H
@@ -27,8 +30,11 @@ enum tensor_width {
 	WIDTH_LATENT,     /* a latent vector */
 	WIDTH_LATENT_ROW, /* ... and what rotates behind it */
 	WIDTH_QUERY_RANK,
-	WIDTH_REST,        /* of a query: what does not rotate */
-	WIDTH_KEYS_BY_HEAD /* a latent vector for each head */
+	WIDTH_REST, /* of a query: what does not rotate */
+	WIDTH_KEYS_BY_HEAD /* a latent vector for each head */,
+	WIDTH_EXPERTS,
+	WIDTH_EXPERT_FFN,
+	WIDTH_SHARED_FFN
 };
 
 /* Tensors that a model has together or not at all. */
@@ -42,6 +48,7 @@ enum tensor_group {
 	GROUP_PRE_NORM, /* before attention */
 	GROUP_FFN_NORM, /* before the feed-forward layer */
 	GROUP_GATE,     /* of the feed-forward layer */
+	GROUP_MLP,      /* its other matrices */
 	GROUP_QKV_BIAS,
 	GROUP_O_BIAS,
 	GROUP_MLP_BIAS,
@@ -52,6 +59,12 @@ enum tensor_group {
 	GROUP_KEYS_VALUES, /* their matrices */
 	GROUP_LATENT,      /* latent attention's */
 	GROUP_LOW_QUERIES, /* queries by way of a vector of a low rank */
+	/* Of layers with a mixture of experts, which have those instead of GATE and MLP. */
+	GROUP_ROUTER,
+	GROUP_EXPERTS, /* as many as there are experts, which each row below stands for */
+	GROUP_ROUTER_BIAS,
+	GROUP_SHARED,
+	GROUP_SHARED_ROUTER,
 	TENSOR_GROUPS
 };
 
@@ -85,8 +98,23 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	MATRIX(delta_out, "ssm_out.weight", "linear_attn.out_proj.weight", HIDDEN, VALUES, DELTA, PLAIN) \
 	VECTOR(ffn_norm, "ffn_norm.weight", "post_attention_layernorm.weight", HIDDEN, FFN_NORM, PLAIN) \
 	MATRIX(gate, "ffn_gate.weight", "mlp.gate_proj.weight", FFN, HIDDEN, GATE, PLAIN) \
-	MATRIX(up, "ffn_up.weight", "mlp.up_proj.weight", FFN, HIDDEN, WEIGHT, PLAIN) \
-	MATRIX(down, "ffn_down.weight", "mlp.down_proj.weight", HIDDEN, FFN, WEIGHT, PLAIN) \
+	MATRIX(up, "ffn_up.weight", "mlp.up_proj.weight", FFN, HIDDEN, MLP, PLAIN) \
+	MATRIX(down, "ffn_down.weight", "mlp.down_proj.weight", HIDDEN, FFN, MLP, PLAIN) \
+	MATRIX(router, "ffn_gate_inp.weight", "mlp.gate.weight", EXPERTS, HIDDEN, ROUTER, PLAIN) \
+	MATRIX(expert_gate, "ffn_gate_exps.weight", "mlp.experts.*.gate_proj.weight", \
+	       EXPERT_FFN, HIDDEN, EXPERTS, PLAIN) \
+	MATRIX(expert_up, "ffn_up_exps.weight", "mlp.experts.*.up_proj.weight", EXPERT_FFN, HIDDEN, EXPERTS, PLAIN) \
+	MATRIX(expert_down, "ffn_down_exps.weight", "mlp.experts.*.down_proj.weight", \
+	       HIDDEN, EXPERT_FFN, EXPERTS, PLAIN) \
+	MATRIX(shared_router, "ffn_gate_inp_shexp.weight", "mlp.shared_expert_gate.weight", \
+	       ONE, HIDDEN, SHARED_ROUTER, PLAIN) \
+	MATRIX(shared_gate, "ffn_gate_shexp.weight", "mlp.shared_expert.gate_proj.weight", \
+	       SHARED_FFN, HIDDEN, SHARED, PLAIN) \
+	MATRIX(shared_up, "ffn_up_shexp.weight", "mlp.shared_expert.up_proj.weight", \
+	       SHARED_FFN, HIDDEN, SHARED, PLAIN) \
+	MATRIX(shared_down, "ffn_down_shexp.weight", "mlp.shared_expert.down_proj.weight", \
+	       HIDDEN, SHARED_FFN, SHARED, PLAIN) \
+	VECTOR(router_bias, "exp_probs_b.bias", "mlp.gate.e_score_correction_bias", EXPERTS, ROUTER_BIAS, PLAIN) \
 	VECTOR(delta_norm, "ssm_norm.weight", "linear_attn.norm.weight", VALUE_DIM, DELTA, PLAIN) \
 	VECTOR(delta_decay, "ssm_a", "linear_attn.A_log", VALUE_HEADS, DELTA, PLAIN) \
 	VECTOR(delta_dt, "ssm_dt.bias", "linear_attn.dt_bias", VALUE_HEADS, DELTA, PLAIN) \

@@ -86,6 +86,12 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 	}
 	if (s->layer_sizes)
 		sum = record_checksum(s->layer_sizes, s->layers * sizeof *s->layer_sizes, sum);
+	if (s->experts) {
+		const uint32_t experts[] = { s->experts,        s->experts_used,  s->expert_ffn,  s->shared_ffn,
+			                     s->router_sigmoid, s->router_normed, s->dense_layers };
+		sum = record_checksum(experts, sizeof experts, sum);
+		sum = record_checksum(&s->router_scale, sizeof s->router_scale, sum);
+	}
 	for (uint32_t layer = 0; layer < s->layers; layer++) {
 		uint32_t types[MATRIX_SLOTS + 1] = { plan_layer_slides(s, layer) };
 		for (int i = 0; i < MATRIX_SLOTS; i++)

@@ -26,6 +26,10 @@ bool narrow_build(struct ir *b, const struct key *key, const struct target *targ
 bool interleave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool norm_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool quantise_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool route_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool dispatch_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool scatter_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool combine_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool scale_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool rope_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool kv_store_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
@@ -41,6 +45,10 @@ uint64_t traffic_interleave(const struct key *k, uint64_t units, uint64_t positi
 uint64_t traffic_norm(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_quantise(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_scale(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_route(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_dispatch(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_scatter(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_combine(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_rope(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_kv_store(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_attention(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);

@@ -34,6 +34,8 @@ static uint64_t matmul_blocks(const struct key *k, uint64_t units)
 
 static uint64_t matmul_weights(const struct key *k, uint64_t units)
 {
+	if (k->flags & KEY_EXPERTS) /* each unit its own row block */
+		return (k->flags & KEY_PAIR ? 2 : 1) * units * block_bytes(k);
 	return (k->flags & KEY_PAIR ? 2 : 1) * matmul_blocks(k, units) * block_bytes(k);
 }
 
@@ -45,6 +47,8 @@ uint64_t traffic_matmul(const struct key *k, uint64_t units, uint64_t position, 
 	if (k->flags & KEY_QUANTISED_OUT)
 		out += activation_bytes(key_type(DTYPE_Q8_0), rows);
 	uint64_t heads = k->flags & KEY_BY_HEAD ? k->heads : 1;
+	if (k->flags & KEY_EXPERTS) /* the columns of a slot, or of a group that shares one matrix */
+		columns = k->tile_n > 1 ? units / ((k->rows + 31) / 32) * k->tile_n : units / ((k->rows + 31) / 32);
 	return matmul_weights(k, units) + columns * (heads * activation_bytes(k->activation, k->k) + out);
 }
 
@@ -84,6 +88,26 @@ uint64_t traffic_quantise(const struct key *k, uint64_t units, uint64_t position
 uint64_t traffic_scale(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
 	return units * 128 * (k->flags & KEY_RESIDUAL ? 3 : 2);
+}
+
+uint64_t traffic_route(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return units * (numerics_pad(k->rows) * 4 + 2 * ROUTE_MOST * 4);
+}
+
+uint64_t traffic_dispatch(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return columns * 2 * ROUTE_MOST * 4 + k->rows * sizeof(struct route_group);
+}
+
+uint64_t traffic_scatter(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return units * (1 + k->heads) * activation_bytes(k->activation, k->k);
+}
+
+uint64_t traffic_combine(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return units * 128 * (k->heads + (k->flags & KEY_RESIDUAL ? 2 : 1));
 }
 
 uint64_t traffic_rope(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)

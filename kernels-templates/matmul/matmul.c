@@ -58,7 +58,8 @@ static void dot_spans(struct matmul *m, ir_a from)
 /* Column `tile * columns` of a buffer with column_bytes a column. */
 static ir_a locate(const struct matmul *m, unsigned slot, ir_s tile, int64_t column_bytes)
 {
-	return ir_aadd(m->b, load_arg(m, slot), ir_smuli(m->b, tile, m->columns * column_bytes));
+	unsigned columns = m->key->flags & KEY_EXPERTS ? 1 : m->columns;
+	return ir_aadd(m->b, load_arg(m, slot), ir_smuli(m->b, tile, columns * column_bytes));
 }
 
 /* ---- the outer loops */
@@ -69,6 +70,8 @@ static void dot_matrix(struct matmul *m, unsigned matrix, ir_s block, ir_s tile)
 	struct ir *b = m->b;
 	ir_s before = ir_smuli(b, block, m->block_bytes * m->matrices);
 
+	if (m->key->flags & KEY_EXPERTS)
+		before = ir_sadd(b, before, ir_smuli(b, m->route.expert, matmul_expert_bytes(m->key, m->block_bytes)));
 	m->w = ir_var_a(b, ir_aadd(b, load_arg(m, matrix ? MATMUL_W2 : MATMUL_W), before));
 	if (m->format->head_bytes) {
 		m->head = ir_var_a(b, m->w);
@@ -101,7 +104,13 @@ static void emit_streams(struct matmul *m, ir_s block, unsigned streams)
 	for (unsigned s = 0; s < streams; s++) {
 		ir_a sums = s ? ir_aaddi(b, m->sums, s * dot_stream_sums(m)) : m->sums;
 		ir_s number = s ? ir_saddi(b, block, s) : block;
-		matmul_finish(&(struct matmul_results){ b, m->key, m->arg, sums, m->spans, m->matrices, m->columns },
+		matmul_finish(&(struct matmul_results){ .b = b,
+		                                        .key = m->key,
+		                                        .arg = m->arg,
+		                                        .sums = sums,
+		                                        .spans = m->spans,
+		                                        .matrices = m->matrices,
+		                                        .columns = m->columns },
 		              number, tile);
 	}
 	ir_endloop(b);
@@ -125,6 +134,59 @@ static void emit_blocks(struct matmul *m)
 	ir_loop(b, ir_ssub(b, end, block));
 	emit_streams(m, block, 1);
 	ir_endloop(b);
+}
+
+/* ---- weights chosen by data */
+
+/* A tile of `m->columns` columns of the route, from column `done` of it on. */
+static void emit_route_tile(struct matmul *m, ir_s block, ir_s done)
+{
+	struct ir *b = m->b;
+	ir_s in = ir_sadd(b, m->route.in, done), out = ir_sadd(b, m->route.out, done);
+
+	for (unsigned matrix = 0; matrix < m->matrices; matrix++)
+		dot_matrix(m, matrix, block, in);
+	matmul_finish(&(struct matmul_results){ b, m->key, m->arg, m->sums, m->spans, m->matrices, m->columns,
+	                                        m->route.expert },
+	              block, out);
+}
+
+static bool set_up(struct matmul *m, const struct key *key, const struct target *target, struct error *err);
+
+/* In tiles of each width, the widest first. */
+static bool emit_route(const struct matmul *widest, ir_s block, const struct target *target, struct error *err)
+{
+	struct ir *b = widest->b;
+	ir_s done = ir_var_s(b, ir_sconst(b, 0));
+
+	for (unsigned width = widest->key->tile_n; width >= 1; width /= 2) {
+		struct key key = *widest->key;
+		struct matmul m = *widest;
+		key.tile_n = width;
+		if (!set_up(&m, &key, target, err))
+			return false;
+		matmul_route_tiles(b, widest->key, &m.route, width);
+		emit_route_tile(&m, block, done);
+		ir_set_s(b, done, ir_saddi(b, done, width));
+		ir_endloop(b);
+	}
+	return true;
+}
+
+static bool emit_routes(struct matmul *m, const struct target *target, struct error *err)
+{
+	struct ir *b = m->b;
+	ir_s begin = ir_begin(b), unit = ir_sadd(b, begin, ir_loop(b, ir_ssub(b, ir_end(b), begin)));
+	ir_s number = ir_sdivi(b, unit, m->blocks), block = ir_ssub(b, unit, ir_smuli(b, number, m->blocks));
+
+	m->streams = 1;
+	m->route = matmul_route_load(b, m->key, load_arg(m, MATMUL_ROUTES), number);
+	if (m->key->tile_n == 1)
+		emit_route_tile(m, block, ir_sconst(b, 0));
+	else if (!emit_route(m, block, target, err))
+		return false;
+	ir_endloop(b);
+	return true;
 }
 
 const char *matmul_refuse(const struct key *key, const struct weight_format *format, int64_t block_bytes,
@@ -159,6 +221,28 @@ unsigned template_tile_n(const struct target *target)
 	return target->lane_bytes ? TEMPLATE_MAX_COLUMNS : MATMUL_MAX_COLUMNS;
 }
 
+/* What follows from the key, and where there may be several, from its schedule. */
+static bool set_up(struct matmul *m, const struct key *key, const struct target *target, struct error *err)
+{
+	const char *why = matmul_schedule(key, target, &m->schedule);
+
+	if (why)
+		return build_refuse(key, err, why);
+	m->key = key;
+	m->shape = matmul_shape(key, target);
+	m->columns = key->tile_n;
+	m->keeps_heads = m->columns == 1 && target->vector_regs >= 32;
+	m->by_pairs = m->keeps_heads && m->int8 && m->has_vnni && m->has_bsel && weight_has_pairs(m->format);
+	m->spans = m->shape.spans;
+	m->span_k = m->shape.span_k;
+	m->aligned = m->shape.aligned;
+	m->matrices = m->shape.matrices;
+	m->iteration_k = m->schedule.unroll_k;
+	m->part = matmul_parts(&m->shape, m->schedule.tile_n);
+	m->stream_bytes = m->block_bytes * m->matrices;
+	return true;
+}
+
 bool matmul_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	if ((key->flags & (KEY_MMA | KEY_BY_HEAD) || target->lane_bytes) && key->schedule)
@@ -186,25 +270,17 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 	if (m.format)
 		m.block_bytes = (int64_t)weight_run_bytes(m.format, m.kp);
 	const char *why = matmul_refuse(key, m.format, m.block_bytes, MATMUL_MAX_COLUMNS, 2);
+	if (!why)
+		why = matmul_refuse_experts(key, m.block_bytes, MATMUL_EXPERTS_COLUMNS);
 	if (why)
 		return build_refuse(key, err, why);
 
-	if ((why = matmul_schedule(key, target, &m.schedule)))
-		return build_refuse(key, err, why);
-
-	m.shape = matmul_shape(key, target);
-	m.columns = key->tile_n;
-	m.keeps_heads = m.columns == 1 && target->vector_regs >= 32;
-	m.by_pairs = m.keeps_heads && m.int8 && m.has_vnni && m.has_bsel && weight_has_pairs(m.format);
-	m.spans = m.shape.spans;
-	m.span_k = m.shape.span_k;
-	m.aligned = m.shape.aligned;
-	m.matrices = m.shape.matrices;
-	m.iteration_k = m.schedule.unroll_k;
-	m.part = matmul_parts(&m.shape, m.schedule.tile_n);
-	m.stream_bytes = m.block_bytes * m.matrices;
+	if (!set_up(&m, key, target, err))
+		return false;
 	m.arg = ir_arg(b);
 	m.sums = ir_local(b, m.schedule.row_blocks * dot_stream_sums(&m));
+	if (key->flags & KEY_EXPERTS)
+		return emit_routes(&m, target, err);
 	emit_blocks(&m);
 	return true;
 }

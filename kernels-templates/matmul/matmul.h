@@ -14,6 +14,7 @@ struct matmul_results {
 	const struct key *key;
 	ir_a arg, sums;
 	unsigned spans, matrices, columns; /* columns of a tile */
+	ir_s expert;                       /* KEY_EXPERTS: the matrix that was used */
 };
 
 static inline int64_t matmul_span_bytes(const struct matmul_results *r)
@@ -35,7 +36,8 @@ static inline uint64_t matmul_out_width(const struct key *key)
 	return numerics_pad(key->flags & KEY_BY_HEAD ? (uint64_t)key->heads * key->head_dim : key->rows);
 }
 
-/* Combines the spans and writes the rows of `block` in the columns of `tile`. */
+/* Combines the spans and writes the rows of `block` in the columns of `tile`; with KEY_EXPERTS in those from column
+ * number `tile` on. */
 void matmul_finish(const struct matmul_results *r, ir_s block, ir_s tile);
 
 /* One column only, its number in the launch; r->sums are its tile's from this column on. */
@@ -43,23 +45,44 @@ void matmul_finish_column(const struct matmul_results *r, ir_s block, ir_s colum
 
 /* ---- groups of waves that share the row blocks of a matmul (matmul_group.c) */
 
+/* ---- weights chosen by data (KEY_EXPERTS; matmul_experts.c) */
+
+enum { MATMUL_EXPERTS_COLUMNS = 8 };
+/* A slot, or a group of columns: its matrix, the columns it reads and writes, and how many. */
+struct matmul_route {
+	ir_s expert, in, out, columns; /* columns.r 0: one */
+};
+/* That of number `number`. routes: the argument. */
+struct matmul_route matmul_route_load(struct ir *b, const struct key *key, ir_a routes, ir_s number);
+/* From one matrix, or pair of them, to the next. */
+int64_t matmul_expert_bytes(const struct key *key, int64_t block_bytes);
+/* Begins a loop over the tiles of `width` columns that a group has: all it can of the widest, and one or none of each
+ * below. */
+void matmul_route_tiles(struct ir *b, const struct key *key, const struct matmul_route *r, unsigned width);
+/* NULL, or what is wrong with such a key's own fields. */
+const char *matmul_refuse_experts(const struct key *key, int64_t block_bytes, unsigned columns);
+
 /* What a wave does alone: one span of one matrix of one row block, with all columns of a tile. */
 struct matmul_job {
 	ir_s number; /* of the row block in W; those of two matrices alternate */
 	ir_s span, tile;
-	ir_a sums; /* for its totals: f32 [column][32] */
+	ir_s expert; /* KEY_EXPERTS; tile then is a column */
+	ir_a sums;   /* for its totals: f32 [column][32] */
 };
 struct matmul_group {
 	struct ir *b;
 	const struct key *key;
 	unsigned waves;
-	void (*job)(void *context, const struct matmul_job *j); /* writes the job, once */
+	void (*job)(void *context, const struct matmul_job *j); /* writes the job, once; with KEY_EXPERTS once for each
+	                                                           width of a tile */
+	void (*narrow)(void *context, unsigned columns);        /* KEY_EXPERTS: which the next job has */
 	void *context;
 	/* matmul_group_build() fills these in. */
 	unsigned spans, matrices;
 	unsigned jobs, together; /* jobs of a row block; row blocks at once */
 	ir_a arg, sums;
 	ir_s wave;
+	struct matmul_route route; /* KEY_EXPERTS */
 };
 void matmul_group_build(struct matmul_group *g);
 /* For jobs: a pointer among the arguments; where the job's share of an input begins that has column_bytes a column. */

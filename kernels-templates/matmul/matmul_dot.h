@@ -30,6 +30,7 @@ struct matmul {
 	unsigned iteration_k;     /* k's in one turn of the inner loop */
 	unsigned streams;         /* row blocks side by side, stream_bytes apart in memory */
 	int64_t stream_bytes;
+	struct matmul_route route; /* KEY_EXPERTS */
 
 	ir_a arg, sums;
 	ir_a w, x, xs, sum; /* walking */

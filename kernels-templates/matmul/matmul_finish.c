@@ -121,6 +121,8 @@ static struct epilogue find_results(const struct matmul_results *m, ir_s block, 
 		e.outq = locate(m, MATMUL_OUTQ, number, columns, width, ir_sshli(b, block, 5));
 		e.outs = locate(m, MATMUL_OUTS, number, columns, width / 2, ir_sshli(b, block, 4));
 	}
+	if (flags & KEY_EXPERTS)
+		row = ir_sadd(b, row, ir_smuli(b, m->expert, width * 4));
 	if (flags & KEY_BIAS)
 		e.bias = ir_aadd(b, load_arg(m, MATMUL_BIAS), row);
 	if (flags & KEY_BIAS2)
@@ -142,7 +144,7 @@ void matmul_finish(const struct matmul_results *m, ir_s block, ir_s tile)
 	struct ir *b = m->b;
 	uint32_t flags = m->key->flags;
 	int64_t width = (int64_t)matmul_out_width(m->key);
-	struct epilogue e = find_results(m, block, tile, m->columns);
+	struct epilogue e = find_results(m, block, tile, flags & KEY_EXPERTS ? 1 : m->columns);
 
 	if (m->columns > 1)
 		ir_loop(b, ir_sconst(b, m->columns));
@@ -165,8 +167,10 @@ const char *matmul_refuse_epilogue(const struct key *key)
 {
 	uint32_t flags = key->flags;
 	uint32_t known = KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_WIDE |
-	                 KEY_MMA | KEY_BY_HEAD;
+	                 KEY_MMA | KEY_BY_HEAD | KEY_EXPERTS;
 
+	if (flags & KEY_EXPERTS && flags & (KEY_WIDE | KEY_MMA | KEY_RESIDUAL | KEY_BY_HEAD))
+		return "weights chosen by data have plain tiles";
 	if (flags & ~known || ((flags & KEY_BIAS2) && !(flags & KEY_PAIR)) ||
 	    !!(flags & KEY_PAIR) + !!(flags & KEY_RESIDUAL) + !!(flags & KEY_GATED) > 1)
 		return "these flags do not go together";

@@ -17,9 +17,8 @@ ir_a matmul_group_arg(const struct matmul_group *g, unsigned slot)
 ir_a matmul_group_input(const struct matmul_group *g, const struct matmul_job *j, unsigned slot, int64_t column_bytes)
 {
 	struct ir *b = g->b;
-	unsigned heads = matmul_heads(g->key);
-	ir_a column =
-		ir_aadd(b, matmul_group_arg(g, slot), ir_smuli(b, j->tile, g->key->tile_n * column_bytes * heads));
+	unsigned heads = matmul_heads(g->key), columns = g->key->flags & KEY_EXPERTS ? 1 : g->key->tile_n;
+	ir_a column = ir_aadd(b, matmul_group_arg(g, slot), ir_smuli(b, j->tile, columns * column_bytes * heads));
 	if (g->key->flags & KEY_BY_HEAD)
 		column = ir_aadd(b, column, ir_smuli(b, matmul_head(b, g->key, j->number), column_bytes));
 	return ir_aadd(b, column, ir_smuli(b, j->span, column_bytes / g->spans));
@@ -43,7 +42,7 @@ static ir_s share(const struct matmul_group *g, ir_s n, unsigned most)
 static void do_job(const struct matmul_group *g, ir_s base, ir_s tile, ir_s job)
 {
 	struct ir *b = g->b;
-	struct matmul_job j = { .number = base, .span = job, .tile = tile };
+	struct matmul_job j = { .number = base, .span = job, .tile = tile, .expert = g->route.expert };
 
 	if (g->together > 1) {
 		j.number = ir_sadd(b, base, ir_sshri(b, job, __builtin_ctz(g->jobs)));
@@ -73,10 +72,11 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 	}
 	if (columns > 1) {
 		sums = ir_aadd(b, sums, ir_sshli(b, column, 7));
-		tile = ir_sadd(b, ir_smuli(b, tile, columns), column);
+		tile = ir_sadd(b, g->key->flags & KEY_EXPERTS ? tile : ir_smuli(b, tile, columns), column);
 	}
-	matmul_finish_column(&(struct matmul_results){ b, g->key, g->arg, sums, g->spans, g->matrices, columns }, block,
-	                     tile);
+	matmul_finish_column(
+		&(struct matmul_results){ b, g->key, g->arg, sums, g->spans, g->matrices, columns, g->route.expert },
+		block, tile);
 	ir_endloop(b);
 }
 
@@ -102,16 +102,68 @@ static void emit_group(const struct matmul_group *g)
 	ir_endloop(b);
 }
 
+/* ---- weights chosen by data */
+
+/* One row block, and columns of the route from `done` on. */
+static void route_tile(const struct matmul_group *g, ir_s block, ir_s done)
+{
+	struct ir *b = g->b;
+	ir_s one = ir_sconst(b, 1), in = ir_sadd(b, g->route.in, done), out = ir_sadd(b, g->route.out, done);
+
+	do_job(g, block, in, share(g, ir_sconst(b, g->jobs), g->jobs));
+	ir_endloop(b);
+	ir_barrier(b);
+	finish_blocks(g, block, out, one);
+	ir_barrier(b);
+}
+
+static void route_tiles(const struct matmul_group *g, ir_s block)
+{
+	struct ir *b = g->b;
+	ir_s done = ir_var_s(b, ir_sconst(b, 0));
+
+	for (unsigned width = g->key->tile_n; width >= 1; width /= 2) {
+		struct key key = *g->key;
+		struct matmul_group narrow = *g;
+		key.tile_n = width;
+		narrow.key = &key;
+		g->narrow(g->context, width);
+		matmul_route_tiles(b, g->key, &g->route, width);
+		route_tile(&narrow, block, done);
+		ir_set_s(b, done, ir_saddi(b, done, width));
+		ir_endloop(b);
+	}
+}
+
+static void emit_routes(struct matmul_group *g)
+{
+	struct ir *b = g->b;
+	unsigned blocks = (unsigned)numerics_pad(g->key->rows) / 32;
+	ir_s begin = ir_begin(b), unit = ir_sadd(b, begin, ir_loop(b, ir_ssub(b, ir_end(b), begin)));
+	ir_s number = ir_sdivi(b, unit, blocks), block = ir_ssub(b, unit, ir_smuli(b, number, blocks));
+
+	g->route = matmul_route_load(b, g->key, matmul_group_arg(g, MATMUL_ROUTES), number);
+	if (g->key->tile_n == 1)
+		route_tile(g, block, ir_sconst(b, 0));
+	else
+		route_tiles(g, block);
+	ir_endloop(b);
+}
+
 void matmul_group_build(struct matmul_group *g)
 {
+	const bool experts = g->key->flags & KEY_EXPERTS;
 	struct ir *b = g->b;
 
 	g->spans = numerics_spans(g->key->k);
 	g->matrices = g->key->flags & KEY_PAIR ? 2 : 1;
 	g->jobs = g->spans * g->matrices;
-	g->together = g->jobs < g->waves ? g->waves / g->jobs : 1;
+	g->together = g->jobs < g->waves && !experts ? g->waves / g->jobs : 1;
 	g->arg = ir_arg(b);
 	g->sums = ir_shared(b, (int64_t)g->together * g->jobs * g->key->tile_n * 128);
 	g->wave = ir_wave(b);
-	emit_group(g);
+	if (experts)
+		emit_routes(g);
+	else
+		emit_group(g);
 }

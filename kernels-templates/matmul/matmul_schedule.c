@@ -265,6 +265,8 @@ const char *matmul_schedule(const struct key *key, const struct target *target, 
 	}
 	if (!key->schedule)
 		return NULL;
+	if (key->flags & KEY_EXPERTS && (key->tile_n > 1 || out->row_blocks > 1))
+		return "weights chosen by data are read a row block at a time, and groups of columns in one way";
 	struct matmul_parts p = matmul_parts(&s, s.wide ? 1 : out->tile_n);
 	const char *why = refuse_asking(out, &usual, matmul_once(&s, &p));
 	why = why ? why : refuse_interleave(&s, out, &usual);

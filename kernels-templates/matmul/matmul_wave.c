@@ -150,7 +150,10 @@ static void do_job(void *context, const struct matmul_job *j)
 		                          .end = m->int8 ? NULL : end_segment,
 		                          .unit = visit_unit,
 		                          .walk = visit_walk };
-	ir_a from = ir_aadd(b, matmul_group_arg(g, MATMUL_W), ir_smuli(b, j->number, m->block_bytes));
+	ir_s at = ir_smuli(b, j->number, m->block_bytes);
+	if (g->key->flags & KEY_EXPERTS)
+		at = ir_sadd(b, at, ir_smuli(b, j->expert, matmul_expert_bytes(g->key, m->block_bytes)));
+	ir_a from = ir_aadd(b, matmul_group_arg(g, MATMUL_W), at);
 
 	if (m->format->head_bytes) {
 		r.heads = ir_aaddi(b, from, (int64_t)m->span_units * g->spans * weight_pieces_unit(m->format));
@@ -172,11 +175,19 @@ static void do_job(void *context, const struct matmul_job *j)
 		ir_fstore(b, j->sums, m->total[c], (int32_t)(c * 128), 0);
 }
 
+static void narrow(void *context, unsigned columns)
+{
+	struct wave *m = context;
+	m->columns = columns;
+}
+
 bool matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	struct wave m = { .group = { .b = b, .key = key, .waves = target->waves, .job = do_job, .context = &m },
-		          .b = b,
-		          .columns = key->tile_n };
+	struct wave m = {
+		.group = { .b = b, .key = key, .waves = target->waves, .job = do_job, .narrow = narrow, .context = &m },
+		.b = b,
+		.columns = key->tile_n
+	};
 
 	m.format = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
 	m.int8 = key->activation == key_type(DTYPE_Q8_0);
@@ -185,6 +196,8 @@ bool matmul_wave_build(struct ir *b, const struct key *key, const struct target 
 	if (m.format)
 		m.block_bytes = (int64_t)weight_pieces_bytes(m.format, m.kp);
 	const char *why = matmul_refuse(key, m.format, m.block_bytes, TEMPLATE_MAX_COLUMNS, 2);
+	if (!why)
+		why = matmul_refuse_experts(key, m.block_bytes, MATMUL_EXPERTS_COLUMNS);
 	if (why)
 		return build_refuse(key, err, why);
 

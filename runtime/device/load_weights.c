@@ -15,6 +15,7 @@ struct job {
 	const struct model_tensor *tensor;
 	uint8_t *out;
 	uint64_t blocks, block_bytes, stride;       /* stride: bytes from a block to the next */
+	uint64_t experts;                           /* who have the blocks, as many each */
 	uint64_t read_blocks;                       /* so many are read and packed at a time */
 	uint64_t slice_blocks, slices, first_slice; /* work is handed out in slices */
 	uint32_t head_dim;
@@ -44,7 +45,14 @@ static bool by_heads(const struct model_tensor *t) { return t->rope_dims || t->h
 /* The rows of the file that blocks b0 to b1 are made of; whole heads where their rows change places. */
 static void source_rows(const struct job *j, uint64_t b0, uint64_t b1, uint64_t *first, uint64_t *end)
 {
-	uint64_t rows = j->tensor->rows, together = by_heads(j->tensor) ? j->head_dim : 1;
+	uint64_t rows = j->tensor->rows, together = by_heads(j->tensor) ? j->head_dim : 1, of = j->blocks / j->experts;
+
+	if (j->experts > 1) { /* of one expert, whose last block may be part empty */
+		uint64_t before = b0 / of * rows, last = (b1 - 1) % of * 32 + 32;
+		*first = before + b0 % of * 32;
+		*end = before + (last < rows ? last : rows);
+		return;
+	}
 
 	*first = b0 * 32 / together * together;
 	*end = (b1 * 32 + together - 1) / together * together;
@@ -125,10 +133,13 @@ static bool pack_blocks(const struct packing *p, const struct job *j, uint64_t b
 		return false;
 	for (uint64_t b = b0; b < b1; b++) {
 		const void *row[32];
+		uint64_t of = j->blocks / j->experts, before = b / of * t->rows;
 		for (unsigned i = 0; i < 32; i++) {
-			uint64_t r = b * 32 + i;
-			row[i] = r < t->rows ? buffer + (model_source_row(t, j->head_dim, r) - first) * t->row_bytes
-			                     : NULL;
+			uint64_t r = b % of * 32 + i;
+			row[i] =
+				r < t->rows
+					? buffer + (before + model_source_row(t, j->head_dim, r) - first) * t->row_bytes
+					: NULL;
 		}
 		if (!put_block(p, j, b, row, buffer, err))
 			return false;
@@ -141,9 +152,13 @@ static bool pack_slice(const struct packing *p, const struct job *j, uint64_t sl
 	uint64_t b0 = slice * j->slice_blocks,
 		 end = b0 + j->slice_blocks < j->blocks ? b0 + j->slice_blocks : j->blocks;
 
-	for (uint64_t b = b0; b < end; b += j->read_blocks)
-		if (!pack_blocks(p, j, b, b + j->read_blocks < end ? b + j->read_blocks : end, buffer, err))
+	for (uint64_t b = b0, next; b < end; b = next) {
+		uint64_t of = j->blocks / j->experts, whole = b - b % of + of; /* not beyond its expert */
+		next = b + j->read_blocks < end ? b + j->read_blocks : end;
+		next = next < whole ? next : whole;
+		if (!pack_blocks(p, j, b, next, buffer, err))
 			return false;
+	}
 	return true;
 }
 
@@ -216,6 +231,7 @@ static void place_jobs(const struct weights *w, const struct model_spec *s, stru
 		*j = (struct job){ .tensor = e[i].tensor,
 			           .out = w->arena + e[i].at,
 			           .blocks = e[i].blocks,
+			           .experts = e[i].tensor->experts ? e[i].tensor->experts : 1,
 			           .block_bytes = e[i].block_bytes,
 			           .stride = e[i].stride,
 			           .head_dim = e[i].tensor->rope_head ? e[i].tensor->rope_head : s->head_dim };

@@ -58,11 +58,15 @@ static struct activations (*const mix_by[])(struct plan_builder *, const struct 
 
 void arch_llama_layer(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
 {
-	bool int8_ffn = any_int8(b, l, MATRIX_gate, MATRIX_up);
+	bool int8_ffn = l->router.packed ? plan_experts_want_int8(b, l) : any_int8(b, l, MATRIX_gate, MATRIX_up);
 
 	struct activations in = mix_by[model_layer_mixer(b->spec, layer)](b, l, layer, b->spec->parallel && int8_ffn);
 	if (!b->spec->parallel)
 		in = step_input(b, l->ffn_norm, int8_ffn);
+	if (l->router.packed) {
+		step_experts(b, l, in);
+		return;
+	}
 	step_gate_and_up(b, l, in);
 	step_down(b, l);
 }

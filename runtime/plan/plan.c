@@ -212,7 +212,8 @@ static uint64_t most_queries(const struct model_spec *s)
 uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, size_t element, uint32_t tokens)
 {
 	uint64_t hidden = numerics_pad(s->hidden), queries = most_queries(s), keys = numerics_pad(most_keys(s)),
-		 ffn = numerics_pad(s->ffn), channels = s->layer_mixer ? numerics_pad(s->recurrent.channels) : 0,
+		 ffn = numerics_pad(s->ffn > s->shared_ffn ? s->ffn : s->shared_ffn), used = s->experts_used,
+		 channels = s->layer_mixer ? numerics_pad(s->recurrent.channels) : 0,
 		 mixed = queries > channels ? queries : channels, widest = hidden > mixed ? hidden : mixed;
 	const uint64_t elements[] = {
 		[PLAN_ONE] = 1,
@@ -224,6 +225,11 @@ uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, si
 		[PLAN_MIXED] = mixed,
 		[PLAN_CHANNELS] = channels ? mixed : 0,
 		[PLAN_VALUE_HEADS] = numerics_pad(s->recurrent.value_heads),
+		[PLAN_EXPERTS] = numerics_pad(s->experts),
+		[PLAN_ROUTES] = s->experts ? ROUTE_MOST : 0,
+		[PLAN_GROUPS] = s->experts ? (used + 1) * sizeof(struct route_group) / 4 : 0,
+		[PLAN_SLOTS_HIDDEN] = used * hidden,
+		[PLAN_SLOTS_FFN] = used * numerics_pad(s->expert_ffn),
 		[PLAN_WIDEST] = widest > ffn ? widest : ffn
 	};
 

@@ -44,6 +44,19 @@
 	X(float, h, PLAN_FFN, DEVICE_BUFFERS) \
 	X(int8_t, hq, PLAN_FFN, DEVICE_BUFFERS) \
 	X(struct activation_block, hs, PLAN_FFN, DEVICE_BUFFERS) \
+	/* of mixtures of experts: the router's logits, its choice, where slots lie when they are sorted; \
+	 * then the slots' inputs or results, and what is inside their feed-forward layers */ \
+	X(float, routed, PLAN_EXPERTS, DEVICE_BUFFERS) \
+	X(int32_t, chosen, PLAN_ROUTES, DEVICE_BUFFERS) \
+	X(float, shares, PLAN_ROUTES, DEVICE_BUFFERS) \
+	X(int32_t, places, PLAN_ROUTES, DEVICE_BUFFERS) \
+	X(int32_t, groups, PLAN_GROUPS, DEVICE_BUFFERS) \
+	X(float, ex, PLAN_SLOTS_HIDDEN, DEVICE_BUFFERS) \
+	X(int8_t, exq, PLAN_SLOTS_HIDDEN, DEVICE_BUFFERS) \
+	X(struct activation_block, exs, PLAN_SLOTS_HIDDEN, DEVICE_BUFFERS) \
+	X(float, eh, PLAN_SLOTS_FFN, DEVICE_BUFFERS) \
+	X(int8_t, ehq, PLAN_SLOTS_FFN, DEVICE_BUFFERS) \
+	X(struct activation_block, ehs, PLAN_SLOTS_FFN, DEVICE_BUFFERS) \
 	/* the inputs of wide matmuls */ \
 	X(float, turned, PLAN_WIDEST, DEVICE_BUFFERS) \
 	X(int8_t, turned_q, PLAN_WIDEST, DEVICE_BUFFERS) \
@@ -59,7 +72,12 @@ enum plan_width {
 	PLAN_MIXED,       /* what attention leaves, and what else mixes tokens */
 	PLAN_CHANNELS,    /* of convolutions, and of gates beside them; 0: there are none */
 	PLAN_VALUE_HEADS, /* of the delta rule; 0: there is none */
-	PLAN_WIDEST       /* of all */
+	PLAN_EXPERTS,
+	PLAN_ROUTES,
+	PLAN_GROUPS, /* struct route_group: of a pass no more than slots, and one more */
+	PLAN_SLOTS_HIDDEN,
+	PLAN_SLOTS_FFN,
+	PLAN_WIDEST /* of all that a dense matrix reads */
 };
 struct plan_buffers {
 	uint32_t tokens; /* capacity */
@@ -195,7 +213,7 @@ bool plan_outline(struct plan *p, const struct model_spec *spec, const struct we
  * are new. */
 enum { PLAN_SIZES_MOST = 4 }; /* of heads; with more of them every pass is new */
 struct plan_widths {
-	uint64_t matmul[DTYPE_COUNT][2], attention[PLAN_SIZES_MOST];
+	uint64_t matmul[DTYPE_COUNT][2], experts, attention[PLAN_SIZES_MOST];
 	struct {
 		uint32_t head_dim, kv_heads;
 	} of[PLAN_SIZES_MOST];

@@ -3,6 +3,7 @@
  *   plan.c         the lists of a plan: ops, stages, sections
  *   plan_tiles.c   how the tokens of a matmul are cut into tiles, and which widths that gives
  *   plan_matmul.c  the step matmul: its tiles' ops, and what prepares their inputs
+ *   plan_experts.c the steps of a mixture of experts
  *   plan_steps.c   every other step of a pass
  *   arch_NAME.c    a form of layer: its steps, in their order
  *
@@ -95,6 +96,9 @@ struct activations plan_normed(const struct plan_builder *b);
 struct activations plan_attended(const struct plan_builder *b);
 struct activations plan_gated(const struct plan_builder *b);
 
+/* The activation function of a key. */
+enum key_act plan_act(enum model_act act);
+
 struct matmul {
 	const struct weights_matrix *w, *w2; /* w2: with KEY_PAIR */
 	const float *bias, *bias2;           /* NULL: none */
@@ -114,6 +118,8 @@ bool plan_wants_int8(const struct plan_builder *b, const struct weights_matrix *
 /* The norm of tokens of x; int8: its blocks, too. */
 void step_norm(struct plan_builder *b, const float *x, const float *weight, bool int8, uint32_t tokens,
                struct activations out);
+/* n tokens of width k times a number; flags as KEY_SCALE has them. */
+void step_scale(struct plan_builder *b, const float *in, float *out, uint32_t n, uint64_t k, float by, uint32_t flags);
 /* The int8 blocks of what is there as f32, k of each token. */
 void step_quantise(struct plan_builder *b, struct activations a, uint64_t k);
 /* The norm of a vector of low rank, of k numbers (model.h: MODEL_LATENT_EPS). */
@@ -148,6 +154,10 @@ void step_attention_output(struct plan_builder *b, const struct weights_layer *l
 void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, struct activations in);
 /* The feed-forward layer's output, added to the stream as attention's. */
 void step_down(struct plan_builder *b, const struct weights_layer *l);
+/* The feed-forward layer of a mixture of experts, added to the stream. */
+void step_experts(struct plan_builder *b, const struct weights_layer *l, struct activations in);
+/* Whether any of its matrices reads int8. */
+bool plan_experts_want_int8(const struct plan_builder *b, const struct weights_layer *l);
 /* The final norm, and the output matrix unless only the former is wanted. */
 void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logits which);
 

@@ -73,8 +73,7 @@ void step_latent_norm(struct plan_builder *b, const float *x, const float *weigh
 	plan_barrier(b);
 }
 
-/* n tokens of width k times a number; flags as KEY_SCALE has them. */
-static void scale(struct plan_builder *b, const float *in, float *out, uint32_t n, uint64_t k, float by, uint32_t flags)
+void step_scale(struct plan_builder *b, const float *in, float *out, uint32_t n, uint64_t k, float by, uint32_t flags)
 {
 	struct key key = plan_key(b, KEY_SCALE);
 
@@ -111,7 +110,7 @@ void step_embed(struct plan_builder *b, const struct weights *w)
 	plan_last_op(b)->serial = b->n == 1;
 	plan_barrier(b);
 	if (b->spec->embed_scale != 0)
-		scale(b, b->buf->x, b->buf->x, b->n, b->spec->hidden, b->spec->embed_scale, 0);
+		step_scale(b, b->buf->x, b->buf->x, b->n, b->spec->hidden, b->spec->embed_scale, 0);
 }
 
 struct activations step_input(struct plan_builder *b, const float *weight, bool int8)
@@ -303,7 +302,7 @@ void step_add_product(struct plan_builder *b, const struct weights_matrix *w, co
 		add_norm(b, b->buf->xn, norm, b->buf->x, s->hidden, KEY_RESIDUAL, b->n);
 		plan_barrier(b);
 	} else if (!direct) {
-		scale(b, b->buf->xn, b->buf->x, b->n, s->hidden, s->residual_scale, KEY_RESIDUAL);
+		step_scale(b, b->buf->xn, b->buf->x, b->n, s->hidden, s->residual_scale, KEY_RESIDUAL);
 	}
 }
 
@@ -316,7 +315,7 @@ void step_mixer_output(struct plan_builder *b, const struct weights_layer *l, co
 
 void step_attention_output(struct plan_builder *b, const struct weights_layer *l) { step_mixer_output(b, l, &l->o); }
 
-static enum key_act act_of(enum model_act act)
+enum key_act plan_act(enum model_act act)
 {
 	static const enum key_act acts[] = {
 		[MODEL_SILU] = ACT_SILU, [MODEL_GELU] = ACT_GELU, [MODEL_RELU2] = ACT_RELU2
@@ -326,7 +325,7 @@ static enum key_act act_of(enum model_act act)
 
 void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, struct activations in)
 {
-	enum key_act act = act_of(b->spec->act);
+	enum key_act act = plan_act(b->spec->act);
 	struct activations h = plan_gated(b);
 	uint32_t out = plan_wants_int8(b, &l->down) ? KEY_QUANTISED_OUT : 0;
 	struct matmul m = {
@@ -376,7 +375,7 @@ void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logi
 	step_matmul(b, &(struct matmul){ .w = &w->lm_head, .in = plan_normed(b), .out = f->logits, .tokens = n });
 	plan_barrier(b);
 	if (b->spec->logit_scale != 0)
-		scale(b, f->logits, f->logits, n, b->spec->vocab, b->spec->logit_scale, 0);
+		step_scale(b, f->logits, f->logits, n, b->spec->vocab, b->spec->logit_scale, 0);
 	if (b->spec->logit_cap != 0)
-		scale(b, f->logits, f->logits, n, b->spec->vocab, b->spec->logit_cap, KEY_CAP);
+		step_scale(b, f->logits, f->logits, n, b->spec->vocab, b->spec->logit_cap, KEY_CAP);
 }

@@ -131,6 +131,9 @@ bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec
 			is_new |= note_matmul(seen, &l->matrix[m], by_head ? KEY_BY_HEAD : 0, tokens, opt);
 		}
 	}
+	/* Tiles of experts are powers of two, up to one. */
+	for (uint32_t width = 1; spec->experts && width <= template_experts_tile_n(opt->target); width *= 2)
+		is_new |= tokens >= width && !opt->general && note(&seen->experts, width);
 	for (uint32_t i = 0; i < spec->layers; i++)
 		is_new |= note_attention(seen, spec, i, tokens, opt);
 	return is_new;

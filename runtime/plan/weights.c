@@ -7,9 +7,16 @@
 
 static enum weights_place place_of(const struct model_layer *l, const struct model_tensor *t)
 {
-	if (!l->gate.bytes || !weights_gate_up_interleaved(l->gate.type, l->up.type))
-		return WEIGHTS_ALONE;
-	return t == &l->gate ? WEIGHTS_FIRST_OF_TWO : t == &l->up ? WEIGHTS_SECOND_OF_TWO : WEIGHTS_ALONE;
+	const struct model_tensor *const pair[][2] = {
+		{ &l->gate, &l->up }, { &l->expert_gate, &l->expert_up }, { &l->shared_gate, &l->shared_up }
+	};
+
+	for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
+		bool one = pair[i][0]->bytes && weights_gate_up_interleaved(pair[i][0]->type, pair[i][1]->type);
+		if (one && (t == pair[i][0] || t == pair[i][1]))
+			return t == pair[i][0] ? WEIGHTS_FIRST_OF_TWO : WEIGHTS_SECOND_OF_TWO;
+	}
+	return WEIGHTS_ALONE;
 }
 
 size_t weights_list(struct weights_entry *e, const struct model_spec *s, struct weights *w)
@@ -40,7 +47,7 @@ uint64_t weights_place(struct weights_entry *e, size_t n, enum weight_layout lay
 	for (size_t i = 0; i < n; i++) {
 		const struct model_tensor *t = e[i].tensor;
 		uint64_t bytes;
-		e[i].blocks = t->rows / 32 + (t->rows % 32 != 0);
+		e[i].blocks = (t->rows / 32 + (t->rows % 32 != 0)) * (t->experts ? t->experts : 1);
 		e[i].block_bytes = weight_block_bytes(t->type, layout, t->cols);
 		e[i].stride = e[i].block_bytes * (e[i].place == WEIGHTS_ALONE ? 1 : 2);
 		e[i].at = at + (e[i].place == WEIGHTS_SECOND_OF_TWO ? e[i].block_bytes : 0);
@@ -83,7 +90,8 @@ void weights_point(struct weights *w, const struct model_spec *s, const struct w
 			.type = t->type, .rows = t->rows, .k = t->cols, .packed = arena ? arena + e[i].at : NULL
 		};
 		if (t != &s->embed || s->tied)
-			w->token_bytes += e[i].blocks * e[i].block_bytes;
+			w->token_bytes += e[i].blocks / (t->experts ? t->experts : 1) *
+			                  (t->experts ? s->experts_used : 1) * e[i].block_bytes;
 	}
 	if (s->tied)
 		w->embed = w->lm_head;

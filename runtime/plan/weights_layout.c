@@ -81,6 +81,8 @@ static void put_tensor(uint64_t *sum, const struct model_tensor *t, uint64_t at)
 			put_number(sum, more[i]);
 	}
 	put_number(sum, at);
+	if (t->experts)
+		put_number(sum, t->experts);
 }
 
 static bool put_matrices(uint64_t *sum, const struct weights_entry *e, size_t n, enum weight_layout layout,

@@ -38,8 +38,7 @@ uint32_t draw_number(uint32_t n)
 
 static enum dtype weight_type(const struct key *key) { return (enum dtype)(key->weight - 1); }
 
-/* A random row of any format: halves stay finite, block scales are small. */
-static uint8_t *make_rows(const struct key *key)
+uint8_t *make_rows(const struct key *key)
 {
 	enum dtype type = weight_type(key);
 	uint64_t bytes = (uint64_t)key->k / dtype_table[type].block * dtype_table[type].bytes * key->rows;
@@ -59,9 +58,8 @@ static uint8_t *make_rows(const struct key *key)
 	return dtype_table[type].block > 1 ? plain_random_row(p, type, key->k * key->rows, draw_number) : p;
 }
 
-/* Into every `stride`-th block of dst from `first` on. */
-static void pack_rows(const struct key *key, enum weight_layout layout, const uint8_t *rows, uint8_t *dst,
-                      unsigned first, unsigned stride)
+void pack_rows(const struct key *key, enum weight_layout layout, const uint8_t *rows, uint8_t *dst, unsigned first,
+               unsigned stride)
 {
 	enum dtype type = weight_type(key);
 	uint64_t row_bytes = (uint64_t)key->k / dtype_table[type].block * dtype_table[type].bytes;
@@ -76,8 +74,7 @@ static void pack_rows(const struct key *key, enum weight_layout layout, const ui
 	}
 }
 
-/* [columns][pad(n)] with +0 pads. */
-static float *make_columns(uint64_t columns, uint32_t n)
+float *make_columns(uint64_t columns, uint32_t n)
 {
 	uint64_t np = numerics_pad(n);
 	float *p = kernel_buffer(columns * np * 4, 0);

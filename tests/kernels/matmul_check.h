@@ -60,6 +60,13 @@ enum {
 };
 
 uint32_t draw_number(uint32_t n);
+/* Random rows of any format: halves stay finite, block scales are small. */
+uint8_t *make_rows(const struct key *key);
+/* Into every `stride`-th block of dst from `first` on. */
+void pack_rows(const struct key *key, enum weight_layout layout, const uint8_t *rows, uint8_t *dst, unsigned first,
+               unsigned stride);
+/* [columns][pad(n)] with +0 pads. */
+float *make_columns(uint64_t columns, uint32_t n);
 void make_data(struct data *d, const struct problem *p);
 void free_data(struct data *d);
 /* The launch in two calls, cut at a random unit. */

@@ -380,7 +380,7 @@ const struct gguf_key_change gguf_key_changes[] = {
 	{ theta_zero, "theta) is 0", 0, 0, 0, 0 },
 	{ window, NULL, ROPE_NONE, 1, 1, 77 },
 	{ window_pattern, "sliding_window_pattern is 2", 0, 0, 0, 0 },
-	{ experts, "llama.expert_count is 8 (mixture of experts), which is not supported", 0, 0, 0, 0 },
+	{ experts, "the number of experts of a token is 0, expected 1 to 8", 0, 0, 0, 0 },
 	{ no_experts, NULL, ROPE_NONE, 1, 1, 0 },
 	{ softcap, "final_logit_softcapping is 30", 0, 0, 0, 0 },
 	{ scaling_none, NULL, ROPE_NONE, 1, 1, 0 },

@@ -19,17 +19,13 @@ static const struct {
 } refused[] = {
 	{ "minimax_m2", experts },
 	{ "minimax_m3", experts },
-	{ "qwen3_moe", experts },
-	{ "mixtral", experts },
 	{ "llama4", experts },
-	{ "glm4_moe", experts },
-	{ "granitemoe", experts },
+	{ "glm4_moe", "num_nextn_predict_layers is 1" },
 	{ "phimoe", experts },
 	{ "dbrx", experts },
 	{ "mimo_v2_flash", experts },
 	{ "step3p7", experts },
-	{ "glm4moe", experts },
-	{ "qwen3moe", experts },
+	{ "glm4moe", "glm4moe.nextn_predict_layers is 1" },
 	{ "gpt_oss", "mixture of experts and attention sinks" },
 	{ "qwen3_5_moe", experts },
 	{ "qwen3_5_moe_text", experts },
@@ -88,6 +84,7 @@ static const struct {
 struct sizes {
 	uint64_t layers, hidden, ffn, vocab, heads, kv_heads, head_dim;
 	bool tied, qkv_bias, o_bias, mlp_bias, qk_norm, fused; /* fused: gate and up in one */
+	uint64_t experts, expert_ffn;
 };
 
 struct counts {

@@ -74,6 +74,14 @@ static void describe(struct gguf_writer *w, const char *name, enum dtype type, u
 	*at += ((rows ? rows : 1) * cols * dtype_table[type].bytes + 31) / 32 * 32;
 }
 
+static void describe_experts(struct gguf_writer *w, const char *name, uint64_t cols, uint64_t rows, uint64_t experts,
+                             uint64_t *at)
+{
+	gguf_write_tensor(w, name, DTYPE_BF16, 3, (const uint64_t[]){ cols, rows, experts }, NULL, 0);
+	memcpy(w->info.p + w->info.n - sizeof *at, at, sizeof *at);
+	*at += (experts * rows * cols * 2 + 31) / 32 * 32;
+}
+
 static void put_info(struct gguf_writer *w, const char *name, const struct sizes *s, uint64_t *at)
 {
 	uint64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
@@ -91,6 +99,7 @@ static void put_info(struct gguf_writer *w, const char *name, const struct sizes
 		{ "ffn_gate.weight", s->hidden, s->ffn },
 		{ "ffn_up.weight", s->hidden, (s->fused ? 2 : 1) * s->ffn },
 		{ "ffn_down.weight", s->ffn, s->hidden },
+		{ "ffn_gate_inp.weight", s->hidden, s->experts },
 		{ "token_embd.weight", s->hidden, s->vocab },
 		{ "output.weight", s->hidden, s->vocab },
 		{ "attn_q_norm.weight", s->head_dim, 0 },
@@ -101,6 +110,12 @@ static void put_info(struct gguf_writer *w, const char *name, const struct sizes
 		{ "norm.weight", s->hidden, 0 },
 	};
 
+	if (strstr(name, "_exps.weight")) {
+		bool down = strstr(name, "down");
+		describe_experts(w, name, down ? s->expert_ffn : s->hidden, down ? s->hidden : s->expert_ffn,
+		                 s->experts, at);
+		return;
+	}
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
 		if (strlen(name) >= strlen(list[i].part) &&
 		    strcmp(name + strlen(name) - strlen(list[i].part), list[i].part) == 0) {
@@ -115,7 +130,8 @@ static void put_infos(struct gguf_writer *w, json_t *names, const struct sizes *
 {
 	static const char *const layer[] = { "attn_norm",   "attn_q",      "attn_k",      "attn_v",
 		                             "attn_output", "attn_q_norm", "attn_k_norm", "ffn_norm",
-		                             "ffn_gate",    "ffn_up",      "ffn_down" };
+		                             "ffn_gate",    "ffn_up",      "ffn_down" },
+				 *const mixed[] = { "ffn_gate_inp", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps" };
 	uint64_t at = 0;
 	char name[64];
 
@@ -133,8 +149,15 @@ static void put_infos(struct gguf_writer *w, json_t *names, const struct sizes *
 	put_info(w, "output_norm.weight", s, &at);
 	for (uint64_t i = 0; i < s->layers; i++)
 		for (size_t k = 0; k < sizeof layer / sizeof *layer; k++) {
-			snprintf(name, sizeof name, "blk.%" PRIu64 ".%s.weight", i, layer[k]);
+			bool experts = s->experts && k >= 8;
+			if (experts && k - 8 >= sizeof mixed / sizeof *mixed)
+				break;
+			snprintf(name, sizeof name, "blk.%" PRIu64 ".%s.weight", i, experts ? mixed[k - 8] : layer[k]);
 			put_info(w, name, s, &at);
+			if (experts && k == 10) {
+				snprintf(name, sizeof name, "blk.%" PRIu64 ".%s.weight", i, mixed[3]);
+				put_info(w, name, s, &at);
+			}
 		}
 }
 
@@ -205,7 +228,7 @@ static void check_header(const char *file, struct counts *c)
 	const char *arch =
 		!kv ? "falcon" : value_text(json_is_object(name) ? json_object_get(name, "value") : name, out);
 	bool run = strcmp(arch, "llama") == 0 || strcmp(arch, "qwen2") == 0 || strcmp(arch, "qwen3") == 0 ||
-	           strcmp(arch, "qwen35") == 0 ||
+	           strcmp(arch, "qwen35") == 0 || strcmp(arch, "qwen3moe") == 0 || strcmp(arch, "glm4moe") == 0 ||
 	           (json_object_get(all, "tensor_names") &&
 	            (strcmp(arch, "phi3") == 0 || strcmp(arch, "command-r") == 0 || strcmp(arch, "gemma") == 0 ||
 	             strcmp(arch, "gemma2") == 0));
@@ -215,16 +238,15 @@ static void check_header(const char *file, struct counts *c)
 		           .heads = key_number(kv, arch, "attention.head_count", 1),
 		           .vocab = key_number(kv, arch, "vocab_size", 1000) };
 	s.fused = strcmp(arch, "phi3") == 0;
+	s.experts = key_number(kv, arch, "expert_count", 0);
+	s.expert_ffn = key_number(kv, arch, "expert_feed_forward_length", s.ffn);
 	s.kv_heads = key_number(kv, arch, "attention.head_count_kv", s.heads);
 	s.head_dim = key_number(kv, arch, "attention.key_length", s.heads ? s.hidden / s.heads : 0);
 	if (strcmp(arch, "qwen35") == 0)
 		put_delta_infos(&w, kv, &s);
 	else if (run)
 		put_infos(&w, json_object_get(all, "tensor_names"), &s);
-	part = !run ? refusal(arch)
-	       : key_number(kv, arch, "expert_count", 0)
-	               ? "llama.expert_count is 8 (mixture of experts), which is not supported"
-	               : NULL;
+	part = !run || strcmp(arch, "glm4moe") == 0 ? refusal(arch) : NULL;
 	if (!run && !part)
 		fail_msg("%s: no expectation is stated for %s", file, arch);
 	uint8_t *p = gguf_writer_finish(&w, &n);

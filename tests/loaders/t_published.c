@@ -46,6 +46,20 @@ static void entry(struct header *h, const char *name, uint64_t rows, uint64_t co
 	h->at = end;
 }
 
+/* One tensor for all experts. */
+static void stacked_entry(struct header *h, const char *name, uint64_t experts, uint64_t rows, uint64_t cols)
+{
+	char line[400];
+	uint64_t end = h->at + 2 * experts * rows * cols;
+
+	snprintf(line, sizeof line,
+	         ",\"%s\":{\"dtype\":\"BF16\",\"shape\":[%" PRIu64 ",%" PRIu64 ",%" PRIu64
+	         "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}",
+	         name, experts, rows, cols, h->at, end);
+	text_of(&h->b, line);
+	h->at = end;
+}
+
 /* Whether the words, with a space between them, have this one. */
 static bool is_one_of(const char *type, const char *words)
 {
@@ -57,6 +71,37 @@ static bool is_one_of(const char *type, const char *words)
 	return false;
 }
 
+/* The feed-forward layer of a mixture of experts. */
+static void expert_entries(struct header *h, const struct sizes *s, const char *type, const char *base, uint64_t layer)
+{
+	const bool mixtral = is_one_of(type, "mixtral"), granite = is_one_of(type, "granitemoe");
+	const char *router = granite   ? "block_sparse_moe.router.layer"
+	                     : mixtral ? "block_sparse_moe.gate"
+	                               : "mlp.gate",
+		   *each = mixtral ? "block_sparse_moe.experts" : "mlp.experts";
+	const char *const gate[] = { "gate_proj", "w1" }, *const up[] = { "up_proj", "w3" },
+			  *const down[] = { "down_proj", "w2" };
+	char name[120], prefix[60];
+
+	snprintf(prefix, sizeof prefix, "%slayers.%" PRIu64 ".", base, layer);
+	snprintf(name, sizeof name, "%s%s.weight", prefix, router);
+	entry(h, name, s->experts, s->hidden);
+	if (granite) {
+		snprintf(name, sizeof name, "%sblock_sparse_moe.input_linear.weight", prefix);
+		stacked_entry(h, name, s->experts, 2 * s->expert_ffn, s->hidden);
+		snprintf(name, sizeof name, "%sblock_sparse_moe.output_linear.weight", prefix);
+		stacked_entry(h, name, s->experts, s->hidden, s->expert_ffn);
+	}
+	for (uint64_t e = 0; e < s->experts && !granite; e++) {
+		snprintf(name, sizeof name, "%s%s.%" PRIu64 ".%s.weight", prefix, each, e, gate[mixtral]);
+		entry(h, name, s->expert_ffn, s->hidden);
+		snprintf(name, sizeof name, "%s%s.%" PRIu64 ".%s.weight", prefix, each, e, up[mixtral]);
+		entry(h, name, s->expert_ffn, s->hidden);
+		snprintf(name, sizeof name, "%s%s.%" PRIu64 ".%s.weight", prefix, each, e, down[mixtral]);
+		entry(h, name, s->hidden, s->expert_ffn);
+	}
+}
+
 static void layer_entries(struct header *h, const struct sizes *s, const char *type, const char *base, uint64_t layer)
 {
 	uint64_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
@@ -65,7 +110,7 @@ static void layer_entries(struct header *h, const struct sizes *s, const char *t
 	     fused_ffn = is_one_of(type, "phi3 glm4"), glm = is_one_of(type, "glm4"),
 	     gemma = is_one_of(type, "gemma2 gemma3_text"), rows = is_one_of(type, "olmo2 olmo3"),
 	     each = s->qk_norm || is_one_of(type, "exaone4 gemma3_text"), hunyuan = is_one_of(type, "hunyuan_v1_dense"),
-	     one_norm = is_one_of(type, "cohere");
+	     one_norm = is_one_of(type, "cohere"), dense = !s->experts;
 	const struct {
 		const char *name;
 		uint64_t rows, cols;
@@ -82,10 +127,10 @@ static void layer_entries(struct header *h, const struct sizes *s, const char *t
 		{ "pre_feedforward_layernorm.weight", 0, s->hidden, gemma },
 		{ "post_self_attn_layernorm.weight", 0, s->hidden, glm },
 		{ "post_mlp_layernorm.weight", 0, s->hidden, glm },
-		{ "mlp.gate_proj.weight", s->ffn, s->hidden, !fused_ffn && strcmp(type, "arcee") != 0 },
-		{ "mlp.up_proj.weight", s->ffn, s->hidden, !fused_ffn },
+		{ "mlp.gate_proj.weight", s->ffn, s->hidden, dense && !fused_ffn && strcmp(type, "arcee") != 0 },
+		{ "mlp.up_proj.weight", s->ffn, s->hidden, dense && !fused_ffn },
 		{ "mlp.gate_up_proj.weight", 2 * s->ffn, s->hidden, fused_ffn },
-		{ "mlp.down_proj.weight", s->hidden, s->ffn, true },
+		{ "mlp.down_proj.weight", s->hidden, s->ffn, dense },
 		{ "self_attn.q_proj.bias", 0, q, s->qkv_bias },
 		{ "self_attn.k_proj.bias", 0, kv, s->qkv_bias },
 		{ "self_attn.v_proj.bias", 0, kv, s->qkv_bias },
@@ -105,6 +150,8 @@ static void layer_entries(struct header *h, const struct sizes *s, const char *t
 		if (list[i].there)
 			entry(h, name, list[i].rows, list[i].cols);
 	}
+	if (s->experts)
+		expert_entries(h, s, type, base, layer);
 }
 
 /* A layer of Qwen 3.5: with the delta rule, or with attention and its gate. */
@@ -172,8 +219,12 @@ static uint8_t *made_up(json_t *config, const char *type, const char *base, size
 		bias || qwen2,
 		bias,
 		json_is_true(json_object_get(config, "mlp_bias")),
-		is_one_of(type, "qwen3 qwen3_vl_text"),
-		false
+		is_one_of(type, "qwen3 qwen3_vl_text qwen3_moe"),
+		false,
+		is_one_of(type, "qwen3_moe mixtral granitemoe")
+			? number(config, "num_experts", number(config, "num_local_experts", 0))
+			: 0,
+		number(config, "moe_intermediate_size", number(config, "intermediate_size", 1))
 	};
 	struct header h = { 0 };
 
@@ -199,9 +250,9 @@ static uint8_t *made_up(json_t *config, const char *type, const char *base, size
 static const char *expected(json_t *config, const char *type)
 {
 	static const char *const runs[] = {
-		"llama",   "mistral",     "qwen2", "qwen3",  "xverse",     "phi3",
-		"smollm3", "granite",     "olmo2", "olmo3",  "glm4",       "hunyuan_v1_dense",
-		"exaone4", "gemma3_text", "arcee", "gemma2", "ministral3", "cohere"
+		"llama",   "mistral", "qwen2",      "qwen3",  "xverse",           "phi3",    "smollm3",
+		"granite", "olmo2",   "olmo3",      "glm4",   "hunyuan_v1_dense", "exaone4", "gemma3_text",
+		"arcee",   "gemma2",  "ministral3", "cohere", "qwen3_moe",        "mixtral", "granitemoe"
 	};
 	const char *class = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
 	bool run = false;
@@ -301,7 +352,7 @@ static const struct {
 	{ "seedoss-a", NULL, NULL },
 	{ "ministral3-a", NULL, NULL },
 	{ "mistral4-a", images, latent },
-	{ "mixtral-a", experts, "key llama.expert_count is 5 (mixture of experts), which is not supported" },
+	{ "mixtral-a", NULL, NULL },
 	{ "arcee-a", NULL, NULL },
 	{ "cohere2-a", NULL, NULL },
 	{ "deepseekv2-a", latent, experts },
@@ -314,11 +365,11 @@ static const struct {
 	{ "glm4-a", NULL, NULL },
 	{ "olmo2-a", NULL, NULL },
 	{ "olmo3-a", NULL, NULL },
-	{ "glm4moe-a", experts, experts },
-	{ "granitemoe-a", experts, "" },
-	{ "olmoe-a", experts, experts },
-	{ "qwen2moe-a", experts, experts },
-	{ "qwen3moe-a", experts, experts },
+	{ "glm4moe-a", NULL, NULL },
+	{ "granitemoe-a", NULL, "" },
+	{ "olmoe-a", NULL, NULL },
+	{ "qwen2moe-a", NULL, NULL },
+	{ "qwen3moe-a", NULL, NULL },
 	{ "gptoss-a", "attention sinks", "attention sinks" },
 	{ "granite-a", NULL, "" },
 	{ "granitehybrid-a", scan, "" },

@@ -1,0 +1,278 @@
+/* kernels-templates/kinds/route.c - which experts a token goes to, and by how much each counts.
+ *
+ * Owns: KEY_ROUTE (numerics.h rule 14). Whatever the logits are, NaN included, what comes out are numbers of experts:
+ * kernels find weights by them.
+ *
+ * Logits become whole numbers in the same order, which a walk over all of them compares lane by lane. Each choice is a
+ * walk: it takes the last one out, and finds the greatest of the rest.
+ */
+#include <math.h>
+
+#include "kernels-templates/emit/build.h"
+#include "kernels-templates/emit/math.h"
+
+enum { BLOCK_BYTES = 128, TAKEN = INT32_MIN };
+
+struct route {
+	struct ir *b;
+	const struct key *key;
+	unsigned parts, blocks; /* blocks of 32 experts */
+	bool sigmoid;
+	ir_a logits, bias;  /* this column's; of all */
+	ir_a order, values; /* locals: int32, and f32 where the logits are not what counts */
+	ir_f chosen[MATH_MAX_PARTS], value[MATH_MAX_PARTS]; /* by slot: the bits of its expert, and its value */
+};
+
+/* The greatest so far of some lanes: its order, number and value. */
+struct candidate {
+	ir_i order, number;
+	ir_f value;
+};
+
+static int32_t part_at(const struct route *r, unsigned v) { return (int32_t)(v * r->b->lanes * 4); }
+
+static ir_f logistic(struct ir *b, ir_f x)
+{
+	ir_f one = ir_fconst(b, 1.0f);
+	return ir_fdiv(b, one, ir_fadd(b, one, math_exp(b, ir_fneg(b, x))));
+}
+
+/* Whole numbers in the order of the floats; both zeros are one, NaN the least. */
+static ir_i order_of(struct ir *b, ir_f x)
+{
+	ir_f plus = ir_fadd(b, x, ir_fconst(b, 0.0f));
+	ir_i bits = ir_ibits(b, plus), least = ir_iconst(b, TAKEN + 1);
+	ir_i turned = ir_ixor(b, bits, ir_iand(b, ir_isar(b, bits, 31), ir_iconst(b, INT32_MAX)));
+	return ir_isel(b, ir_fle(b, plus, plus), ir_imax(b, turned, least), least);
+}
+
+/* Lanes of a block that are experts, the first of which has the number `first`. */
+static ir_i keep_experts(const struct route *r, ir_i order, ir_i number)
+{
+	struct ir *b = r->b;
+
+	if (r->key->rows % 32 == 0)
+		return order;
+	return ir_isel(b, ir_igt(b, ir_iconst(b, (int32_t)r->key->rows), number), order, ir_iconst(b, TAKEN));
+}
+
+static void rank_all(const struct route *r)
+{
+	struct ir *b = r->b;
+	ir_a in = ir_var_a(b, r->logits), order = ir_var_a(b, r->order), values = ir_var_a(b, r->values),
+	     bias = ir_var_a(b, r->bias);
+	ir_i number = ir_var_i(b, ir_ilane(b));
+
+	ir_loop(b, ir_sconst(b, r->blocks));
+	for (unsigned v = 0; v < r->parts; v++) {
+		ir_f x = ir_fload(b, in, part_at(r, v), 0);
+		if (r->sigmoid) {
+			x = logistic(b, x);
+			ir_fstore(b, values, x, part_at(r, v), 0);
+		}
+		if (r->key->flags & KEY_BIAS)
+			x = ir_fadd(b, x, ir_fload(b, bias, part_at(r, v), 0));
+		ir_i kept = keep_experts(r, order_of(b, x), number);
+		ir_fstore(b, order, ir_fbits(b, kept), part_at(r, v), 0);
+		ir_set_i(b, number, ir_iadd(b, number, ir_iconst(b, (int32_t)b->lanes)));
+	}
+	ir_set_a(b, in, ir_aaddi(b, in, BLOCK_BYTES));
+	ir_set_a(b, order, ir_aaddi(b, order, BLOCK_BYTES));
+	ir_set_a(b, values, ir_aaddi(b, values, BLOCK_BYTES));
+	ir_set_a(b, bias, ir_aaddi(b, bias, BLOCK_BYTES));
+	ir_endloop(b);
+}
+
+/* The better of two: the greater, or the one of the lower number. */
+static struct candidate better(struct ir *b, struct candidate x, struct candidate y)
+{
+	ir_m equal = ir_mand(b, ir_ieq(b, x.order, y.order), ir_igt(b, x.number, y.number)),
+	     wins = ir_mor(b, ir_igt(b, y.order, x.order), equal);
+	return (struct candidate){ ir_isel(b, wins, y.order, x.order), ir_isel(b, wins, y.number, x.number),
+		                   ir_fsel(b, wins, y.value, x.value) };
+}
+
+static ir_i swap_lanes(struct ir *b, ir_i x, unsigned by) { return ir_ibits(b, ir_fxor(b, ir_fbits(b, x), by)); }
+
+/* The best of all lanes, in every lane. */
+static struct candidate fold(const struct route *r, struct candidate best[])
+{
+	struct ir *b = r->b;
+
+	for (unsigned n = r->parts / 2; n >= 1; n /= 2)
+		for (unsigned i = 0; i < n; i++)
+			best[i] = better(b, best[i], best[i + n]);
+	struct candidate c = best[0];
+	for (unsigned by = b->lanes / 2; by >= 1; by /= 2) {
+		struct candidate other = { swap_lanes(b, c.order, by), swap_lanes(b, c.number, by),
+			                   ir_fxor(b, c.value, by) };
+		c = better(b, c, other);
+	}
+	return c;
+}
+
+/* Walks over all, from which `last` is taken out; best: variables. */
+static void walk(const struct route *r, ir_i last, struct candidate best[])
+{
+	struct ir *b = r->b;
+	ir_a order = ir_var_a(b, r->order), values = ir_var_a(b, r->sigmoid ? r->values : r->logits);
+	ir_i number = ir_var_i(b, ir_ilane(b)), taken = ir_iconst(b, TAKEN);
+
+	ir_loop(b, ir_sconst(b, r->blocks));
+	for (unsigned v = 0; v < r->parts; v++) {
+		ir_i o = ir_isel(b, ir_ieq(b, number, last), taken, ir_iload(b, order, part_at(r, v)));
+		ir_fstore(b, order, ir_fbits(b, o), part_at(r, v), 0);
+		ir_m wins = ir_igt(b, o, best[v].order);
+		ir_set_i(b, best[v].order, ir_isel(b, wins, o, best[v].order));
+		ir_set_i(b, best[v].number, ir_isel(b, wins, number, best[v].number));
+		ir_set_f(b, best[v].value, ir_fsel(b, wins, ir_fload(b, values, part_at(r, v), 0), best[v].value));
+		ir_set_i(b, number, ir_iadd(b, number, ir_iconst(b, (int32_t)b->lanes)));
+	}
+	ir_set_a(b, order, ir_aaddi(b, order, BLOCK_BYTES));
+	ir_set_a(b, values, ir_aaddi(b, values, BLOCK_BYTES));
+	ir_endloop(b);
+}
+
+static void choose(struct route *r)
+{
+	struct ir *b = r->b;
+	ir_i last = ir_var_i(b, ir_iconst(b, -1));
+
+	for (unsigned v = 0; v < r->parts; v++) {
+		r->chosen[v] = ir_var_f(b, ir_fconst(b, 0.0f));
+		r->value[v] = ir_var_f(b, ir_fconst(b, 0.0f));
+	}
+	ir_s slot = ir_loop(b, ir_sconst(b, r->key->heads));
+	struct candidate best[MATH_MAX_PARTS];
+	for (unsigned v = 0; v < r->parts; v++)
+		best[v] = (struct candidate){ ir_var_i(b, ir_iconst(b, TAKEN)), ir_var_i(b, ir_iconst(b, 0)),
+			                      ir_var_f(b, ir_fconst(b, 0.0f)) };
+	walk(r, last, best);
+	struct candidate c = fold(r, best);
+	ir_set_i(b, last, c.number);
+	ir_i at = ir_isplat(b, slot);
+	for (unsigned v = 0; v < r->parts; v++) {
+		ir_m here = ir_ieq(b, ir_iadd(b, ir_ilane(b), ir_iconst(b, (int32_t)(v * b->lanes))), at);
+		ir_set_f(b, r->chosen[v], ir_fsel(b, here, ir_fbits(b, last), r->chosen[v]));
+		ir_set_f(b, r->value[v], ir_fsel(b, here, c.value, r->value[v]));
+	}
+	ir_endloop(b);
+}
+
+/* ---- shares */
+
+/* Lanes of slots that there are; others become `pad`. */
+static ir_f keep_slots(const struct route *r, unsigned v, ir_f x, float pad)
+{
+	struct ir *b = r->b;
+	ir_i slot = ir_iadd(b, ir_ilane(b), ir_iconst(b, (int32_t)(v * b->lanes)));
+	return ir_fsel(b, ir_igt(b, ir_iconst(b, (int32_t)r->key->heads), slot), x, ir_fconst(b, pad));
+}
+
+/* The sum of exp(l - m) over all experts. */
+static ir_f sum_of_all(const struct route *r, ir_f most)
+{
+	struct ir *b = r->b;
+	ir_a in = ir_var_a(b, r->logits);
+	ir_i number = ir_var_i(b, ir_ilane(b));
+	ir_f part[MATH_MAX_PARTS], zero = ir_fconst(b, 0.0f);
+
+	for (unsigned v = 0; v < r->parts; v++)
+		part[v] = ir_var_f(b, zero);
+	ir_loop(b, ir_sconst(b, r->blocks));
+	for (unsigned v = 0; v < r->parts; v++) {
+		ir_f e = math_exp(b, ir_fsub(b, ir_fload(b, in, part_at(r, v), 0), most));
+		if (r->key->rows % 32)
+			e = ir_fsel(b, ir_igt(b, ir_iconst(b, (int32_t)r->key->rows), number), e, ir_fconst(b, 0.0f));
+		ir_set_f(b, part[v], ir_fadd(b, part[v], e));
+		ir_set_i(b, number, ir_iadd(b, number, ir_iconst(b, (int32_t)b->lanes)));
+	}
+	ir_set_a(b, in, ir_aaddi(b, in, BLOCK_BYTES));
+	ir_endloop(b);
+	return math_lane_sum(b, part);
+}
+
+static void share_softmax(const struct route *r, ir_f share[])
+{
+	struct ir *b = r->b;
+	ir_f kept[MATH_MAX_PARTS];
+
+	for (unsigned v = 0; v < r->parts; v++)
+		kept[v] = keep_slots(r, v, r->value[v], -INFINITY);
+	ir_f most = math_lane_max(b, kept);
+	for (unsigned v = 0; v < r->parts; v++)
+		share[v] = keep_slots(r, v, math_exp(b, ir_fsub(b, kept[v], most)), 0);
+	ir_f sum = r->key->flags & KEY_OF_ALL ? sum_of_all(r, most) : math_lane_sum(b, share);
+	for (unsigned v = 0; v < r->parts; v++)
+		share[v] = ir_fdiv(b, share[v], sum);
+}
+
+static void share_sigmoid(const struct route *r, ir_f share[])
+{
+	struct ir *b = r->b;
+
+	for (unsigned v = 0; v < r->parts; v++)
+		share[v] = keep_slots(r, v, r->value[v], 0);
+	if (!(r->key->flags & KEY_NORMED))
+		return;
+	ir_f sum = ir_fadd(b, math_lane_sum(b, share), ir_fconst(b, 1e-20f));
+	for (unsigned v = 0; v < r->parts; v++)
+		share[v] = ir_fdiv(b, share[v], sum);
+}
+
+static void store_slots(const struct route *r, ir_a chosen, ir_a shares, ir_f scale)
+{
+	struct ir *b = r->b;
+	ir_f share[MATH_MAX_PARTS];
+
+	if (r->sigmoid)
+		share_sigmoid(r, share);
+	else
+		share_softmax(r, share);
+	for (unsigned v = 0; v < r->parts; v++) {
+		ir_fstore(b, chosen, r->chosen[v], part_at(r, v), 0);
+		ir_fstore(b, shares, ir_fmul(b, share[v], scale), part_at(r, v), 0);
+	}
+}
+
+static const char *refuse(const struct key *key)
+{
+	const uint32_t flags = key->flags;
+
+	if (flags & ~(uint32_t)(KEY_SIGMOID | KEY_NORMED | KEY_OF_ALL | KEY_BIAS) ||
+	    (flags & KEY_SIGMOID && flags & KEY_OF_ALL) || (!(flags & KEY_SIGMOID) && flags & (KEY_NORMED | KEY_BIAS)))
+		return "these flags do not go together";
+	if (key->rows == 0 || key->rows > ROUTE_EXPERTS_MOST)
+		return "there is an expert at least, and not so many";
+	if (key->heads == 0 || key->heads > key->rows || key->heads > ROUTE_MOST)
+		return "a token goes to one expert at least, and not to so many";
+	return NULL;
+}
+
+bool route_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+{
+	const char *why = refuse(key);
+
+	if (why)
+		return build_refuse(key, err, why);
+	struct route r = { .b = b,
+		           .key = key,
+		           .parts = math_parts(b),
+		           .blocks = (unsigned)numerics_pad(key->rows) / 32,
+		           .sigmoid = key->flags & KEY_SIGMOID };
+	ir_a arg = ir_arg(b);
+	r.order = ir_local(b, r.blocks * BLOCK_BYTES);
+	r.values = r.sigmoid ? ir_local(b, r.blocks * BLOCK_BYTES) : r.order;
+	ir_s begin = ir_begin(b);
+	ir_s column = ir_sadd(b, begin, ir_loop(b, ir_ssub(b, ir_end(b), begin)));
+	r.logits = ir_aadd(b, ir_aload(b, arg, ROUTE_LOGITS * 8), ir_smuli(b, column, r.blocks * BLOCK_BYTES));
+	r.bias = key->flags & KEY_BIAS ? ir_aload(b, arg, ROUTE_BIAS * 8) : r.logits;
+	rank_all(&r);
+	choose(&r);
+	ir_s at = ir_sshli(b, column, 7);
+	ir_a chosen = ir_aadd(b, ir_aload(b, arg, ROUTE_CHOSEN * 8), at),
+	     shares = ir_aadd(b, ir_aload(b, arg, ROUTE_SHARES * 8), at);
+	store_slots(&r, chosen, shares, ir_fbcast(b, arg, ROUTE_SCALE * 8));
+	ir_endloop(b);
+	return true;
+}

@@ -1,0 +1,34 @@
+/* loaders/model_bind.h - what the files that bind tensors share; private to loaders/model_bind*.c. */
+#ifndef LOADERS_MODEL_BIND_H
+#define LOADERS_MODEL_BIND_H
+
+#include "loaders/model_load.h"
+
+enum { NAME_CAP = 96 };
+
+struct binder {
+	struct model *m;
+	struct model_file *f;
+	const char *label; /* what held the hyperparameters */
+	struct error *err;
+	const char *base, *head; /* what names begin with */
+	bool taps;               /* the tensor that is bound is the taps of a convolution */
+	size_t places_used;
+};
+
+/* The rows of a tensor that are meant: all of them, but where it holds several matrices. */
+struct part_rows {
+	uint64_t first, all;
+};
+
+/* A tensor of that name and shape, into *out. vector: rows is 1. */
+bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t cols, bool vector, enum model_need need,
+                 const struct part_rows *part, struct model_tensor *out);
+/* The matrices of all experts, rows by cols each; a star in the name stands for an expert's number. */
+bool bind_experts(struct binder *b, const char *name, uint64_t rows, uint64_t cols, const struct part_rows *part,
+                  struct model_tensor *t);
+bool bind_check_type(struct binder *b, const char *name, const struct found_tensor *t, bool vector);
+/* A copy that lives as long as the file. */
+const char *bind_keep_name(struct model_file *f, const char *name);
+
+#endif

@@ -1,0 +1,96 @@
+/* loaders/model_bind_experts.c - the matrices of a mixture of experts: all in one tensor, or each in its own. */
+#include "loaders/model_bind.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool check_stack(struct binder *b, const char *name, const struct found_tensor *t, uint64_t experts,
+                        uint64_t rows, uint64_t cols)
+{
+	if (t->rank == 3 && t->dim[0] == cols && t->dim[1] == rows && t->dim[2] == experts)
+		return true;
+	return error_set(b->err, ERROR_FORMAT,
+	                 "%s: tensor %s has %" PRIu32 " dimensions (%" PRIu64 " x %" PRIu64 " x %" PRIu64
+	                 "), expected 3: (%" PRIu64 " x %" PRIu64 " x %" PRIu64 ") experts x rows x columns",
+	                 t->label, name, t->rank, t->dim[2], t->dim[1], t->dim[0], experts, rows, cols);
+}
+
+/* All experts' matrices in one tensor, perhaps with others between them. */
+static bool bind_stack(struct binder *b, const char *name, const struct part_rows *part, struct model_tensor *out)
+{
+	const struct model_spec *s = &b->m->spec;
+	struct found_tensor t;
+	uint64_t rows = part->all;
+
+	if (!model_find_tensor(b->f, name, &t))
+		return error_set(b->err, ERROR_FORMAT, "%s: the tensor %s is missing", b->f->part[0].file.label, name);
+	if (!check_stack(b, name, &t, s->experts, rows, out->cols) || !bind_check_type(b, name, &t, false))
+		return false;
+	out->name = bind_keep_name(b->f, name);
+	out->type = t.type;
+	out->part = t.part;
+	out->row_bytes = (size_t)(out->cols / dtype_table[t.type].block * dtype_table[t.type].bytes);
+	out->offset = t.offset + part->first * out->row_bytes;
+	out->expert_stride = rows * out->row_bytes;
+	b->f->used[t.entry] = true;
+	return true;
+}
+
+/* Each expert's matrix a tensor of its own. */
+static bool bind_each(struct binder *b, const char *pattern, struct model_tensor *out)
+{
+	const struct model_spec *s = &b->m->spec;
+	const char *star = strchr(pattern, '*');
+	struct expert_place *place = b->f->places + b->places_used;
+	struct model_tensor one = { 0 };
+	char name[NAME_CAP];
+
+	b->places_used += s->experts;
+	for (uint32_t e = 0; e < s->experts; e++) {
+		snprintf(name, sizeof name, "%.*s%" PRIu32 "%s", (int)(star - pattern), pattern, e, star + 1);
+		if (b->places_used > b->f->n_places)
+			return error_set(b->err, ERROR_FORMAT,
+			                 "%s: the tensor %s is missing, or others of %" PRIu32 " experts",
+			                 b->f->part[0].file.label, name, s->experts);
+		size_t kept = b->f->strings_used;
+		uint64_t bytes = b->m->tensor_bytes;
+		if (!bind_tensor(b, name, out->rows, out->cols, false, NEED_ALWAYS, NULL, &one))
+			return false;
+		b->m->tensor_bytes = bytes; /* counted together */
+		if (one.group)
+			return error_set(
+				b->err, ERROR_UNSUPPORTED,
+				"%s: tensor %s has integers with scales beside it, which is not supported of experts",
+				b->f->part[one.part].file.label, name);
+		if (e > 0 && one.type != out->type)
+			return error_set(b->err, ERROR_UNSUPPORTED,
+			                 "%s: tensor %s has type %s, and that of expert 0 %s",
+			                 b->f->part[one.part].file.label, name, dtype_table[one.type].name,
+			                 dtype_table[out->type].name);
+		if (e > 0)
+			b->f->strings_used = kept;
+		else
+			out->name = one.name;
+		out->type = one.type;
+		out->row_bytes = one.row_bytes;
+		place[e] = (struct expert_place){ one.part, one.offset };
+	}
+	out->part = place[0].part;
+	out->offset = place[0].offset;
+	out->place = place;
+	return true;
+}
+
+bool bind_experts(struct binder *b, const char *name, uint64_t rows, uint64_t cols, const struct part_rows *part,
+                  struct model_tensor *t)
+{
+	struct part_rows all = { 0, rows };
+
+	*t = (struct model_tensor){ .rows = rows, .cols = cols, .experts = b->m->spec.experts };
+	if (!(strchr(name, '*') ? bind_each(b, name, t) : bind_stack(b, name, part ? part : &all, t)))
+		return false;
+	t->bytes = (size_t)(t->experts * t->rows) * t->row_bytes;
+	b->m->tensor_bytes += t->bytes;
+	return true;
+}

@@ -1,0 +1,136 @@
+/* loaders/model_experts.c - what files say of a mixture of experts: how many there are, how wide, and how the router
+ * chooses. For GGUF and config.json alike.
+ *
+ * Owns: the names of these keys and fields, and what a layer has instead of a dense feed-forward layer.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "loaders/model_gguf_fields.h"
+
+enum { MODEL_MAX_EXPERTS = 1024, MODEL_MAX_EXPERTS_USED = 32 };
+
+bool model_layer_has_group(const struct model_spec *s, uint32_t layer, enum tensor_group group)
+{
+	switch (group) {
+	case GROUP_GATE:
+	case GROUP_MLP:
+	case GROUP_MLP_BIAS: return !model_layer_routes(s, layer);
+	case GROUP_ROUTER:
+	case GROUP_EXPERTS:
+	case GROUP_ROUTER_BIAS:
+	case GROUP_SHARED:
+	case GROUP_SHARED_ROUTER: return model_layer_routes(s, layer);
+	default: return true;
+	}
+}
+
+void model_need_experts(struct model_file *f, const struct model_spec *s)
+{
+	enum model_need *need = f->needs.group;
+
+	need[GROUP_ROUTER] = need[GROUP_EXPERTS] = NEED_ALWAYS;
+	need[GROUP_ROUTER_BIAS] = s->router_sigmoid ? NEED_ALWAYS : NEED_NOT;
+	need[GROUP_SHARED] = s->shared_ffn ? NEED_ALWAYS : NEED_NOT;
+	need[GROUP_SHARED_ROUTER] = s->shared_ffn && f->arch->routing & ROUTING_SHARED ? NEED_ALWAYS : NEED_NOT;
+}
+
+/* A number that must be what this architecture has anyway. */
+static bool read_fixed(struct gguf_reader *r, const char *suffix, uint32_t expected)
+{
+	uint32_t value = expected;
+
+	return gguf_get_u32(r, suffix, OPTIONAL, &value) &&
+	       (value == expected || error_set(r->err, ERROR_UNSUPPORTED,
+	                                       "%s: key %s is %" PRIu32 ", which is not supported, expected %" PRIu32,
+	                                       r->g->path, gguf_key(r, suffix), value, expected));
+}
+
+static bool read_normed(struct gguf_reader *r)
+{
+	const struct gguf_kv *kv = gguf_find(r->g, gguf_key(r, "expert_weights_norm"));
+
+	if (kv && kv->type != GGUF_BOOL)
+		return error_set(r->err, ERROR_FORMAT, "%s: key %s is not true or false", r->g->path, r->key);
+	if (kv)
+		r->m->spec.router_normed = gguf_item_int(kv, 0) != 0;
+	return true;
+}
+
+/* Where a family has more than the number of experts. */
+static bool read_shared(struct gguf_reader *r)
+{
+	enum { SOFTMAX = 1, SIGMOID = 2 };
+	struct model_spec *s = &r->m->spec;
+	uint32_t count = 0, width = 0;
+	double scale = 0;
+
+	if (!arch_word_in(r->row->keys, "expert_shared_count"))
+		return true;
+	if (!gguf_get_u32(r, "expert_shared_count", OPTIONAL, &count) ||
+	    !gguf_get_u32(r, "expert_shared_feed_forward_length", OPTIONAL, &width) ||
+	    !gguf_get_u32(r, "leading_dense_block_count", OPTIONAL, &s->dense_layers) ||
+	    !gguf_get_f64(r, "expert_weights_scale", OPTIONAL, &scale) || !read_normed(r) ||
+	    !read_fixed(r, "expert_gating_func", s->router_sigmoid ? SIGMOID : SOFTMAX) ||
+	    !read_fixed(r, "expert_group_count", 1) || !read_fixed(r, "expert_group_used_count", 1) ||
+	    !hparam_range(r->g->path, gguf_key(r, "expert_shared_count"), count, 0, MODEL_MAX_EXPERTS, r->err) ||
+	    !hparam_range(r->g->path, gguf_key(r, "expert_feed_forward_length"), s->expert_ffn, 0, MODEL_MAX_WIDTH,
+	                  r->err))
+		return false;
+	s->router_scale = scale == 1 ? 0 : (float)scale;
+	s->shared_ffn = width ? width : count * s->expert_ffn;
+	return true;
+}
+
+bool gguf_read_experts(struct gguf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+
+	if (!(r->row->routing & ROUTING))
+		return true;
+	s->router_normed = r->row->routing & ROUTING_NORMED;
+	s->router_sigmoid = r->row->routing & ROUTING_SIGMOID;
+	s->expert_ffn = s->ffn;
+	if (!gguf_get_u32(r, "expert_count", OPTIONAL, &s->experts) ||
+	    !gguf_get_u32(r, "expert_used_count", OPTIONAL, &s->experts_used) ||
+	    !gguf_get_u32(r, "expert_feed_forward_length", OPTIONAL, &s->expert_ffn) || !read_shared(r))
+		return false;
+	if (s->experts)
+		model_need_experts(r->m->file, s);
+	return true;
+}
+
+bool model_check_experts(const struct model *m, const char *label, struct error *err)
+{
+	const struct model_spec *s = &m->spec;
+
+	if (!s->experts)
+		return s->experts_used == 0 ||
+		       error_set(err, ERROR_FORMAT,
+		                 "%s: the number of experts is 0, but a token goes to %" PRIu32 " of them", label,
+		                 s->experts_used);
+	return hparam_range(label, "the number of experts", s->experts, 1, MODEL_MAX_EXPERTS, err) &&
+	       hparam_range(label, "the number of experts of a token", s->experts_used, 1,
+	                    s->experts < MODEL_MAX_EXPERTS_USED ? s->experts : MODEL_MAX_EXPERTS_USED, err) &&
+	       hparam_range(label, "the experts' feed-forward size", s->expert_ffn, 1, MODEL_MAX_WIDTH, err) &&
+	       hparam_range(label, "the shared expert's feed-forward size", s->shared_ffn, 0, MODEL_MAX_WIDTH, err) &&
+	       hparam_range(label, "the number of layers without experts", s->dense_layers, 0, s->layers, err) &&
+	       (s->router_scale == 0 ||
+	        hparam_range(label, "the scale of the experts' shares", (double)s->router_scale, 1e-6, 1e6, err));
+}
+
+bool model_make_places(struct model *m, const char *label, struct error *err)
+{
+	const struct model_spec *s = &m->spec;
+	struct model_file *f = m->file;
+	uint64_t n = (uint64_t)(s->layers - s->dense_layers) * s->experts * 3;
+
+	if (!s->experts || f->format == MODEL_GGUF)
+		return true;
+	if (n > f->n_entries) /* or they are in tensors of their own, which need no places */
+		n = 0;
+	f->places = calloc(n ? n : 1, sizeof *f->places);
+	f->n_places = n;
+	return f->places ||
+	       error_set(err, ERROR_MEMORY, "%s: no memory for the places of %" PRIu64 " matrices", label, n);
+}

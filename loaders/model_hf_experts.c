@@ -1,0 +1,80 @@
+/* loaders/model_hf_experts.c - what config.json says of a mixture of experts. */
+#include "loaders/model_hf_fields.h"
+
+#include <inttypes.h>
+
+/* Layers with and without experts in turn are not done. */
+static bool check_step(struct hf_reader *r)
+{
+	uint32_t step = 1;
+
+	if (!hf_get_u32(r, r->root, "decoder_sparse_step", OPTIONAL, UINT32_MAX, &step))
+		return false;
+	return step == 1 || error_set(r->err, ERROR_UNSUPPORTED,
+	                              "%s: decoder_sparse_step is %" PRIu32
+	                              ", which is not supported, expected 1 (experts in every layer)",
+	                              r->label, step);
+}
+
+static bool read_fixed(struct hf_reader *r, const char *name, uint32_t expected)
+{
+	uint32_t value = expected;
+
+	return hf_get_u32(r, r->root, name, OPTIONAL, UINT32_MAX, &value) &&
+	       (value == expected ||
+	        error_set(r->err, ERROR_UNSUPPORTED, "%s: %s is %" PRIu32 ", which is not supported, expected %" PRIu32,
+	                  r->label, name, value, expected));
+}
+
+/* What the router's shares are multiplied by, and the expert of all tokens. */
+static bool read_shared(struct hf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+	uint32_t count = 0, width = 0;
+	double scale = 1;
+
+	if (r->row->routing & ROUTING_SIGMOID &&
+	    (!hf_get_u32(r, r->root, "n_shared_experts", OPTIONAL, MODEL_MAX_HEADS, &count) ||
+	     !hf_get_u32(r, r->root, "first_k_dense_replace", OPTIONAL, MODEL_MAX_LAYERS, &s->dense_layers) ||
+	     !hf_get_f64(r, r->root, "routed_scaling_factor", &scale) || !read_fixed(r, "n_group", 1) ||
+	     !read_fixed(r, "topk_group", 1)))
+		return false;
+	if (r->row->routing & ROUTING_SHARED &&
+	    !hf_get_u32(r, r->root, "shared_expert_intermediate_size", REQUIRED, MODEL_MAX_WIDTH, &width))
+		return false;
+	s->router_scale = scale == 1 ? 0 : (float)scale;
+	s->shared_ffn = width ? width : count * s->expert_ffn;
+	return true;
+}
+
+bool hf_read_experts(struct hf_reader *r)
+{
+	static const char *const counts[] = { "num_experts", "num_local_experts", "n_routed_experts" };
+	struct model_spec *s = &r->m->spec;
+	const uint32_t routing = r->row->routing;
+
+	if (!(routing & ROUTING) || routing & ROUTING_GGUF)
+		return true;
+	s->router_sigmoid = routing & ROUTING_SIGMOID;
+	s->router_normed = routing & ROUTING_HF_NORMED;
+	s->expert_ffn = s->ffn;
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) { /* some say it by two names */
+		uint32_t n = s->experts;
+		if (!hf_get_u32(r, r->root, counts[i], OPTIONAL, UINT32_MAX, &n))
+			return false;
+		if (s->experts && n != s->experts)
+			return error_set(r->err, ERROR_FORMAT, "%s: %s is %" PRIu32 ", and another field says %" PRIu32,
+			                 r->label, counts[i], n, s->experts);
+		s->experts = n;
+	}
+	if (!hf_get_u32(r, r->root, "num_experts_per_tok", REQUIRED, UINT32_MAX, &s->experts_used) ||
+	    !hf_get_u32(r, r->root, "moe_intermediate_size", OPTIONAL, MODEL_MAX_WIDTH, &s->expert_ffn) ||
+	    !check_step(r) ||
+	    (routing & ROUTING_STATED && !hf_get_bool(r, r->root, "norm_topk_prob", &s->router_normed)) ||
+	    !read_shared(r))
+		return false;
+	if (!s->experts)
+		return error_set(r->err, ERROR_FORMAT, "%s: the number of experts is missing (num_experts)", r->label);
+	model_need_experts(r->m->file, s);
+	return true;
+}

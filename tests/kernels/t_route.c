@@ -1,0 +1,357 @@
+/* tests/kernels/t_route.c - the choice of experts, the order of their columns and the sums of their results, against
+ * plain loops, bit for bit. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/kernels/kernel_run.h"
+#include "tests/kernels/plain_attention.h"
+#include "tests/support/shared.h"
+
+enum { COLUMNS = 9 };
+
+static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
+
+static uint64_t state = 77;
+
+static uint32_t draw(uint32_t n)
+{
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(state >> 40) % n;
+}
+
+/* ---- the choice */
+
+/* The sum over 32 lanes as rule 6 has it. */
+static float lane_sum(const float part[32])
+{
+	float v[32], w[32];
+
+	memcpy(v, part, sizeof v);
+	for (unsigned stride = 16; stride; stride /= 2) {
+		for (unsigned l = 0; l < 32; l++)
+			w[l] = v[l] + v[l ^ stride];
+		memcpy(v, w, sizeof v);
+	}
+	return v[0];
+}
+
+static float logistic(float x) { return 1.0f / (1.0f + plain_exp(-x)); }
+
+/* Whether a comes before b. */
+static bool before(float a, float b) { return a > b || (!isnan(a) && isnan(b)); }
+
+static void plain_choose(const float *choice, uint32_t n, uint32_t slots, int32_t *chosen)
+{
+	bool taken[ROUTE_EXPERTS_MOST] = { false };
+
+	for (uint32_t s = 0; s < slots; s++) {
+		int32_t best = -1;
+		for (uint32_t e = 0; e < n; e++)
+			if (!taken[e] && (best < 0 || before(choice[e], choice[best])))
+				best = (int32_t)e;
+		chosen[s] = best;
+		taken[best] = true;
+	}
+}
+
+static void plain_route(const struct key *k, const float *logits, const float *bias, float scale, int32_t *chosen,
+                        float *share)
+{
+	float choice[ROUTE_EXPERTS_MOST], part[32] = { 0 }, all[32] = { 0 };
+	bool sigmoid = k->flags & KEY_SIGMOID;
+
+	memset(chosen, 0, ROUTE_MOST * 4);
+	memset(share, 0, ROUTE_MOST * 4);
+	for (uint32_t e = 0; e < k->rows; e++) {
+		choice[e] = sigmoid ? logistic(logits[e]) : logits[e];
+		choice[e] = k->flags & KEY_BIAS ? choice[e] + bias[e] : choice[e];
+	}
+	plain_choose(choice, k->rows, k->heads, chosen);
+	float most = logits[chosen[0]];
+	for (uint32_t s = 0; s < k->heads; s++)
+		part[s] = sigmoid ? logistic(logits[chosen[s]]) : plain_exp(logits[chosen[s]] - most);
+	for (uint32_t e = 0; e < k->rows; e++)
+		all[e % 32] = all[e % 32] + plain_exp(logits[e] - most);
+	float sum = sigmoid ? lane_sum(part) + 1e-20f : lane_sum(k->flags & KEY_OF_ALL ? all : part);
+	for (uint32_t s = 0; s < k->heads; s++) {
+		share[s] = !sigmoid || k->flags & KEY_NORMED ? part[s] / sum : part[s];
+		share[s] = share[s] * scale;
+	}
+}
+
+/* Coarse, so that there are ties. */
+static float draw_logit(void)
+{
+	float x = (float)(int)draw(41) - 20.0f;
+
+	return draw(4) ? x / 4 : draw(2) ? 0.0f : -0.0f;
+}
+
+static void check_route(const struct kernel_way *way, const struct key *key, const float *logits, const float *bias,
+                        bool shares)
+{
+	float scale = 1.5f, share[ROUTE_MOST];
+	int32_t chosen[ROUTE_MOST], *got = kernel_buffer(COLUMNS * ROUTE_MOST * 4, 0x55);
+	float *got_shares = kernel_buffer(COLUMNS * ROUTE_MOST * 4, 0x55);
+	uint64_t arg[ROUTE_ARGS] = { address(logits), address(got), address(got_shares), 0, address(bias) };
+	char text[KEY_TEXT_MAX];
+	struct kernel k;
+
+	memcpy(&arg[ROUTE_SCALE], &scale, 4);
+	kernel_open(&k, way, key);
+	kernel_run(&k, arg, 4, COLUMNS);
+	kernel_run(&k, arg, 0, 4);
+	kernel_close(&k);
+	for (unsigned c = 0; c < COLUMNS; c++) {
+		plain_route(key, logits + c * numerics_pad(key->rows), bias, scale, chosen, share);
+		if (memcmp(chosen, got + c * ROUTE_MOST, sizeof chosen) != 0)
+			fail_msg("%s, %s, column %u: another choice", way->name, key_text(key, text, sizeof text), c);
+		if (shares && memcmp(share, got_shares + c * ROUTE_MOST, sizeof share) != 0)
+			fail_msg("%s, %s, column %u: other shares: %a, expected %a", way->name,
+			         key_text(key, text, sizeof text), c, (double)got_shares[c * ROUTE_MOST],
+			         (double)share[0]);
+	}
+	free(got);
+	free(got_shares);
+}
+
+static const struct {
+	uint32_t experts, slots;
+} sizes[] = { { 1, 1 }, { 5, 2 }, { 8, 8 }, { 32, 4 }, { 33, 9 }, { 64, 6 }, { 128, 8 }, { 256, 32 }, { 513, 10 } };
+static const uint32_t modes[] = { 0, KEY_OF_ALL, KEY_SIGMOID, KEY_SIGMOID | KEY_NORMED,
+	                          KEY_SIGMOID | KEY_NORMED | KEY_BIAS };
+
+static void test_route(void **unused)
+{
+	const struct kernel_way *way;
+
+	for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
+		for (unsigned m = 0; m < sizeof modes / sizeof *modes; m++) {
+			struct key key = {
+				.kind = KEY_ROUTE, .rows = sizes[i].experts, .heads = sizes[i].slots, .flags = modes[m]
+			};
+			uint64_t kp = numerics_pad(key.rows);
+			float *logits = kernel_buffer(COLUMNS * kp * 4, 0), *bias = kernel_buffer(kp * 4, 0);
+			unsigned ways = kernel_ways_and_cards(&way, (int)(i + m));
+			for (unsigned c = 0; c < COLUMNS; c++)
+				for (uint32_t e = 0; e < key.rows; e++)
+					logits[c * kp + e] = c % 2 ? draw_logit() : kernel_random(&state);
+			for (uint32_t e = 0; e < key.rows; e++)
+				bias[e] = draw_logit() / 64;
+			for (unsigned w = 0; w < ways && (!test_quick() || (i + m) % 3 == 0); w++)
+				check_route(&way[w], &key, logits, bias, true);
+			free(logits);
+			free(bias);
+		}
+}
+
+/* Whatever the logits are, there is a choice of experts that differ. */
+static void test_odd_logits(void **unused)
+{
+	const struct kernel_way *way;
+	const float odd[] = { NAN, -NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 3e38f, -3e38f, 1e-45f, -1e-45f };
+	struct key key = { .kind = KEY_ROUTE, .rows = 40, .heads = 40 - 8 };
+	uint64_t kp = numerics_pad(key.rows);
+	float *logits = kernel_buffer(COLUMNS * kp * 4, 0);
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
+
+	for (uint64_t i = 0; i < COLUMNS * kp; i++)
+		logits[i] = i % kp < key.rows ? odd[draw(i < kp ? 1 : sizeof odd / sizeof *odd)] : 0;
+	for (unsigned w = 0; w < ways; w++)
+		check_route(&way[w], &key, logits, logits, false);
+	free(logits);
+}
+
+/* ---- the order, copies and sums */
+
+enum { EXPERTS = 11, SLOTS = 3, TOKENS = 13, K = 100, KP = 128 };
+
+struct pass {
+	int32_t *chosen, *places, *want_places;
+	struct route_group *group;
+	float *x, *copies, *y, *shares, *out, *want;
+	int8_t *q, *copied_q;
+	struct activation_block *s, *copied_s;
+};
+
+static void open_pass(struct pass *p)
+{
+	const uint64_t slots = TOKENS * SLOTS;
+
+	*p = (struct pass){
+		.chosen = kernel_buffer(TOKENS * ROUTE_MOST * 4, 0),
+		.places = kernel_buffer(TOKENS * ROUTE_MOST * 4, 0x55),
+		.want_places = kernel_buffer(TOKENS * ROUTE_MOST * 4, 0x55),
+		.group = kernel_buffer((EXPERTS + 1) * sizeof *p->group, 0x55),
+		.x = kernel_buffer(TOKENS * KP * 4, 0),
+		.copies = kernel_buffer(slots * KP * 4, 0),
+		.y = kernel_buffer(slots * KP * 4, 0),
+		.shares = kernel_buffer(TOKENS * ROUTE_MOST * 4, 0),
+		.out = kernel_buffer(TOKENS * KP * 4, 0),
+		.want = kernel_buffer(TOKENS * KP * 4, 0),
+		.q = kernel_buffer(TOKENS * KP, 0),
+		.copied_q = kernel_buffer(slots * KP, 0),
+		.s = kernel_buffer(TOKENS * KP / 2, 0),
+		.copied_s = kernel_buffer(slots * KP / 2, 0)
+	};
+	for (unsigned t = 0; t < TOKENS; t++)
+		for (unsigned i = 0, first = draw(EXPERTS); i < SLOTS; i++) {
+			p->chosen[t * ROUTE_MOST + i] = (int32_t)((first + i * 2) % EXPERTS / 2 * 2);
+			p->shares[t * ROUTE_MOST + i] = kernel_random(&state);
+		}
+	for (unsigned i = 0; i < TOKENS * KP; i++) {
+		p->x[i] = kernel_random(&state);
+		p->out[i] = kernel_random(&state);
+		p->q[i] = (int8_t)draw(255);
+	}
+	for (unsigned i = 0; i < slots * KP; i++)
+		p->y[i] = kernel_random(&state);
+	for (unsigned i = 0; i < TOKENS * KP / 32; i++)
+		p->s[i] = (struct activation_block){ (float)i, 0.5f, { (int32_t)draw(99), 7 } };
+}
+
+static void close_pass(struct pass *p)
+{
+	void *all[] = { p->chosen, p->places, p->want_places, p->group, p->x,        p->copies, p->y,
+		        p->shares, p->out,    p->want,        p->q,     p->copied_q, p->s,      p->copied_s };
+	for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
+		free(all[i]);
+}
+
+static void run_one(const struct kernel_way *way, const struct key *key, const uint64_t *arg, int64_t units)
+{
+	struct kernel k;
+
+	kernel_open(&k, way, key);
+	kernel_run(&k, arg, units / 3, units);
+	kernel_run(&k, arg, 0, units / 3);
+	kernel_close(&k);
+}
+
+static void check_order(const struct kernel_way *way, struct pass *p)
+{
+	struct key key = { .kind = KEY_DISPATCH, .rows = EXPERTS, .heads = SLOTS };
+	uint64_t arg[DISPATCH_ARGS] = { address(p->chosen), TOKENS, address(p->places), address(p->group), EXPERTS };
+	unsigned g = 0;
+	int32_t next = 0;
+
+	memset(p->places, 0x55, TOKENS * ROUTE_MOST * 4);
+	memset(p->group, 0x55, (EXPERTS + 1) * sizeof *p->group);
+	run_one(way, &key, arg, 1);
+	for (int32_t e = 0; e < EXPERTS; e++) {
+		struct route_group want = { e, next, 0, 0 };
+		for (unsigned t = 0; t < TOKENS; t++)
+			for (unsigned i = 0; i < SLOTS; i++)
+				if (p->chosen[t * ROUTE_MOST + i] == e) {
+					p->want_places[t * ROUTE_MOST + i] = next++;
+					want.columns++;
+				}
+		if (want.columns)
+			assert_memory_equal(&p->group[g++], &want, sizeof want);
+	}
+	assert_true(g < EXPERTS);
+	for (; g < EXPERTS; g++)
+		assert_int_equal(p->group[g].columns, 0);
+	assert_memory_equal(p->places, p->want_places, TOKENS * ROUTE_MOST * 4);
+}
+
+static void check_copies(const struct kernel_way *way, struct pass *p)
+{
+	struct key floats = { .kind = KEY_SCATTER, .k = K, .heads = SLOTS, .activation = key_type(DTYPE_F32) };
+	struct key int8 = floats;
+	uint64_t arg[SCATTER_ARGS] = { address(p->x), 0, address(p->places), address(p->copies), 0 };
+
+	run_one(way, &floats, arg, TOKENS);
+	int8.activation = key_type(DTYPE_Q8_0);
+	arg[SCATTER_X] = address(p->q);
+	arg[SCATTER_XS] = address(p->s);
+	arg[SCATTER_OUT] = address(p->copied_q);
+	arg[SCATTER_OUTS] = address(p->copied_s);
+	run_one(way, &int8, arg, TOKENS);
+	for (unsigned t = 0; t < TOKENS; t++)
+		for (unsigned i = 0; i < SLOTS; i++) {
+			int32_t at = p->places[t * ROUTE_MOST + i];
+			assert_memory_equal(p->copies + at * KP, p->x + t * KP, KP * 4);
+			assert_memory_equal(p->copied_q + at * KP, p->q + t * KP, KP);
+			assert_memory_equal(p->copied_s + at * (KP / 32), p->s + t * (KP / 32), KP / 2);
+		}
+}
+
+static void check_sums(const struct kernel_way *way, struct pass *p, uint32_t flags, uint32_t slots)
+{
+	struct key key = { .kind = KEY_COMBINE, .k = K, .heads = slots, .flags = flags };
+	float *out = kernel_buffer(TOKENS * KP * 4, 0);
+	uint64_t arg[COMBINE_ARGS] = { address(p->y), address(p->shares), address(p->places), address(out) };
+
+	memcpy(out, p->out, TOKENS * KP * 4);
+	for (unsigned t = 0; t < TOKENS; t++)
+		for (unsigned k = 0; k < KP; k++) {
+			float sum = 0;
+			for (unsigned i = 0; i < slots; i++) {
+				int32_t at =
+					flags & KEY_SORTED ? p->places[t * ROUTE_MOST + i] : (int32_t)(t * slots + i);
+				float share = p->shares[t * ROUTE_MOST + i], y = p->y[at * KP + (int32_t)k];
+				share = flags & KEY_SIGMOID ? logistic(share) : share;
+				sum = i ? fmaf(share, y, sum) : share * y;
+			}
+			p->want[t * KP + k] = flags & KEY_RESIDUAL ? p->out[t * KP + k] + sum : sum;
+		}
+	run_one(way, &key, arg, TOKENS * KP / 32);
+	assert_memory_equal(out, p->want, TOKENS * KP * 4);
+	free(out);
+}
+
+static void test_pass(void **unused)
+{
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
+
+	for (unsigned w = 0; w < ways; w++) {
+		struct pass p;
+		open_pass(&p);
+		check_order(&way[w], &p);
+		check_copies(&way[w], &p);
+		check_sums(&way[w], &p, 0, SLOTS);
+		check_sums(&way[w], &p, KEY_RESIDUAL, 1);
+		check_sums(&way[w], &p, KEY_SORTED | KEY_RESIDUAL, SLOTS);
+		check_sums(&way[w], &p, KEY_SIGMOID | KEY_RESIDUAL, 1);
+		close_pass(&p);
+	}
+}
+
+static void test_refusals(void **unused)
+{
+	static const struct key wrong[] = {
+		{ .kind = KEY_ROUTE, .rows = 8 },
+		{ .kind = KEY_ROUTE, .heads = 1 },
+		{ .kind = KEY_ROUTE, .rows = 8, .heads = 9 },
+		{ .kind = KEY_ROUTE, .rows = 64, .heads = 33 },
+		{ .kind = KEY_ROUTE, .rows = 1025, .heads = 8 },
+		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_SIGMOID | KEY_OF_ALL },
+		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_BIAS },
+		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_NORMED },
+		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_RESIDUAL },
+		{ .kind = KEY_DISPATCH, .rows = 8 },
+		{ .kind = KEY_DISPATCH, .rows = 8, .heads = 2, .flags = KEY_SORTED },
+		{ .kind = KEY_SCATTER, .k = 8, .heads = 2 },
+		{ .kind = KEY_SCATTER, .heads = 2, .activation = DTYPE_F32 + 1 },
+		{ .kind = KEY_COMBINE, .k = 8 },
+		{ .kind = KEY_COMBINE, .heads = 2 },
+		{ .kind = KEY_COMBINE, .k = 8, .heads = 2, .flags = KEY_BIAS },
+	};
+
+	for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		kernel_refused(&wrong[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_route), cmocka_unit_test(test_odd_logits),
+		                            cmocka_unit_test(test_pass), cmocka_unit_test(test_refusals) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
