@@ -40,7 +40,7 @@ static const struct {
 	{ KEY_MMA, "mma" },         { KEY_BLOCK_MAJOR, "blockmajor" },
 	{ KEY_CAP, "cap" },         { KEY_NORM_LAST, "last" },
 	{ KEY_CENTRED, "mean" },    { KEY_TILED, "tiled" },
-	{ KEY_EXPERTS, "experts" }, { KEY_SIGMOID, "sigmoid" },
+	{ KEY_EXPERTS, "experts" }, { KEY_SIGMOID, "logistic" },
 	{ KEY_NORMED, "normed" },   { KEY_OF_ALL, "ofall" },
 	{ KEY_SORTED, "sorted" },   { KEY_LATENT, "latent" },
 	{ KEY_BY_HEAD, "byhead" },

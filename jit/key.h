@@ -59,7 +59,7 @@ enum key_flags {                         /* epilogues and variants; text in pare
 	         KEY_LATENT = 1 << 26,   /* (latent) keys are a latent vector and a rotated part; values the former */
 	         KEY_BY_HEAD = 1 << 25,  /* (byhead) a matrix for each head, times its own part of the input */
 	         KEY_EXPERTS = 1 << 24,  /* (experts) weights chosen by data */
-	         KEY_SIGMOID = 1 << 27,  /* (sigmoid) weights of a sum by the logistic function */
+	         KEY_SIGMOID = 1 << 27,  /* (logistic) weights of a sum by the logistic function */
 	         KEY_NORMED = 1 << 28,   /* (normed) weights of a sum add up to 1 */
 	         KEY_OF_ALL = 1 << 29,   /* (ofall) a softmax over all experts, not over the chosen ones */
 	         KEY_SORTED = 1 << 30,   /* (sorted) columns lie expert by expert */

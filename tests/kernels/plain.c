@@ -129,6 +129,7 @@ static float activate(enum key_act act, float x)
 		return x / (1.0f + plain_exp(-z));
 	}
 	case ACT_RELU2: return positive * positive;
+	case ACT_SIGMOID: return 1.0f / (1.0f + plain_exp(-x));
 	default: assert(false && "an activation function"); return 0;
 	}
 }
