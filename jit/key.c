@@ -43,7 +43,7 @@ static const struct {
 	{ KEY_EXPERTS, "experts" }, { KEY_SIGMOID, "logistic" },
 	{ KEY_NORMED, "normed" },   { KEY_OF_ALL, "ofall" },
 	{ KEY_SORTED, "sorted" },   { KEY_LATENT, "latent" },
-	{ KEY_BY_HEAD, "byhead" },
+	{ KEY_BY_HEAD, "byhead" },  { KEY_VALUE_NORM, "vnorm" },
 };
 enum { FLAG_COUNT = sizeof flag_text / sizeof flag_text[0] };
 

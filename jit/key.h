@@ -29,7 +29,8 @@
 	X(ROUTE, "route") \
 	X(DISPATCH, "dispatch") \
 	X(SCATTER, "scatter") \
-	X(COMBINE, "combine")
+	X(COMBINE, "combine") \
+	X(LAYER_INPUTS, "layerin")
 enum key_kind {
 	KEY_NONE,
 #define X(id, text) KEY_##id,
@@ -63,6 +64,7 @@ enum key_flags {                         /* epilogues and variants; text in pare
 	         KEY_NORMED = 1 << 28,   /* (normed) weights of a sum add up to 1 */
 	         KEY_OF_ALL = 1 << 29,   /* (ofall) a softmax over all experts, not over the chosen ones */
 	         KEY_SORTED = 1 << 30,   /* (sorted) columns lie expert by expert */
+	         KEY_VALUE_NORM = 32768, /* (vnorm) RMS norm per head of values, without weights */
 };
 
 /* The activation function of a feed-forward layer: id, text */

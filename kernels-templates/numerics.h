@@ -67,6 +67,11 @@
  *     exp(0) == 1 exactly.
  * 11. Scales of embeddings, of what layers add to the stream, and of logits: x * s, and stream + x * s (the product
  *     rounded first). A bound c of logits: c * (1 - 2 / (1 + exp(t + t))), t = x / c.
+ *     Where a cache holds normed values, they are v * r, r of rule 7 over their head.
+ *     What layers get of a token's own, n numbers each: y = ((x * r) * weight + e * s) * NUMERICS_HALF_ROOT, each
+ *     operation rounded. x is a product of the embedding that nobody has divided by the root of the hidden size, so
+ * that r is that of rule 7 with eps times the hidden size; e is of the token's row, s the root of n. A layer multiplies
+ *     them by what rule 5's act makes of the stream, and ends with the stream times a number.
  * 12. cos/sin tables are made by runtime/ from its own double-precision code, never libm, rounded once to f32.
  * 16. Convolution over time: y = w_0 * x_0 (rounded), then one ascending chain y = fma(w_j, x_j, y), x_0 the oldest of
  *     the inputs and the last one the present; inputs before the first token are +0. Between two gates b and c, the
@@ -138,5 +143,7 @@ static inline unsigned numerics_spans(uint64_t k)
 
 /* Of rule 15. */
 #define NUMERICS_LENGTH_EPS 1e-6f
+/* sqrt(1 / 2), of rule 11. */
+#define NUMERICS_HALF_ROOT 0.70710678118654752f
 
 #endif

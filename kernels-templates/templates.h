@@ -120,6 +120,7 @@ enum {
 enum { QUANTISE_X, QUANTISE_OUTQ, QUANTISE_OUTS, QUANTISE_ARGS };
 
 /* KEY_SCALE: f32 times a number, to OUT, which may be IN; RESIDUAL: added to OUT; CAP: bounded by the number instead.
+ * PAIR: BY is where as many numbers lie; GATED: where the one number lies.
  * Unit: 32 elements in a row of memory. key: nothing but kind, target and flags. */
 enum { SCALE_IN, SCALE_OUT, SCALE_BY /* f32 bits */, SCALE_ARGS };
 
@@ -155,6 +156,20 @@ enum { COMBINE_IN, COMBINE_SHARES, COMBINE_PLACES, COMBINE_OUT, COMBINE_ARGS };
 /* The most columns of a tile of EXPERTS. */
 static inline unsigned template_experts_tile_n(const struct target *t) { return t->lane_bytes ? 4 : 8; }
 
+/* KEY_LAYER_INPUTS: numerics.h rule 11, for all layers. key: k (of one layer), rows (layers). X and E: [column][kp(rows
+ * * k)], layers k apart; OUT: [layer][column][kp(k)], pads +0. Unit: column*rows + layer. */
+enum {
+	LAYER_INPUTS_X,
+	LAYER_INPUTS_E,
+	LAYER_INPUTS_WEIGHT /* f32 [kp(k)] */,
+	LAYER_INPUTS_OUT,
+	LAYER_INPUTS_EPS /* f32 bits */,
+	LAYER_INPUTS_BY /* f32 bits: of E */,
+	LAYER_INPUTS_COLUMNS /* of the launch */,
+	LAYER_INPUTS_ARGS
+};
+enum { TEMPLATE_MAX_LAYER_INPUTS = 1024 };
+
 /* KEY_ROPE: queries: optional norm per head (QK_NORM), rotation, scale. key: heads, head_dim. In and out are
  * [column][kp(heads*head_dim)]; heads lie head_dim apart. Unit: column*heads + head. cos/sin: f32
  * [column][head_dim/2].
@@ -174,9 +189,9 @@ enum {
 	ROPE_ARGS
 };
 
-/* KEY_KV_STORE: keys get optional norm and rotation, then keys and values go into the cache at position POS0 + column.
- * key: kv_heads, head_dim, kv. Unit: group*kv_heads + head, of template_kv_store_tokens() columns; the last group may
- * be smaller.
+/* KEY_KV_STORE: keys get optional norm and rotation, values an optional norm (VALUE_NORM), then both go into the cache
+ * at position POS0 + column. V may be K. key: kv_heads, head_dim, kv. Unit: group*kv_heads + head, of
+ * template_kv_store_tokens() columns; the last group may be smaller.
  * LATENT: key: kv_heads 1, k (dimensions of the latent vector), head_dim (those, and what rotates behind them), kv. K:
  * [column][kp(head_dim)]; NORM: [k], of the latent vector; no values. cos/sin as of KEY_ROPE. */
 enum {

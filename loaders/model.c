@@ -357,6 +357,7 @@ void model_close(struct model *m)
 		free(f->places);
 		free(f->layer_rotation);
 		free(f->layer_mixer);
+		free(f->layer_sizes);
 		free(f);
 	}
 	memset(m, 0, sizeof *m);

@@ -62,6 +62,9 @@ struct model_recurrent {
 
 enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN, ROPE_LONG };
 
+/* A frequency divided by so much, or more, is 0: the pair does not rotate. */
+#define MODEL_ROPE_STILL 1e30f
+
 /* Rotary embedding. The angle of pair i of dims/2 at position p is (float)p * (float)inv_freq[i]. */
 struct model_rope {
 	uint32_t dims; /* rotated dimensions of a head: the first ones */
@@ -173,10 +176,12 @@ struct model_spec {
 	const uint8_t *layer_mixer;            /* layers entries of enum model_mixer, or NULL: attention in all */
 	struct model_recurrent recurrent;
 	float norm_eps;
-	bool tied;          /* logits use the embedding matrix */
-	bool norms_rotated; /* norms of Q's and K's heads stand behind the rotation */
-	bool centred;       /* norms subtract the mean */
-	bool parallel;      /* the feed-forward layer reads what attention reads, behind one norm */
+	bool tied;            /* logits use the embedding matrix */
+	bool norms_rotated;   /* norms of Q's and K's heads stand behind the rotation */
+	bool centred;         /* norms subtract the mean */
+	bool value_norms;     /* each head's values are normed, without weights */
+	uint32_t layer_input; /* numbers that each layer gets of a token's own (numerics.h rule 11); 0: none */
+	bool parallel;        /* the feed-forward layer reads what attention reads, behind one norm */
 	enum model_act act;
 	float attention_scale;                                                /* of the scores; 0: 1/sqrt(head_dim) */
 	float embed_scale, residual_scale, logit_scale, logit_cap, score_cap; /* 0: none */
@@ -189,8 +194,9 @@ struct model_spec {
 	bool router_sigmoid, router_normed; /* of a softmax: over the chosen, else over all */
 	float router_scale;                 /* 0: none */
 	struct model_rope rope, window_rope;
-	struct model_tensor embed, final_norm, lm_head; /* lm_head is embed when tied */
-	struct model_layer *layer;                      /* layers entries */
+	struct model_tensor embed, final_norm, lm_head;          /* lm_head is embed when tied */
+	struct model_tensor input_embed, input_proj, input_norm; /* with layer_input */
+	struct model_layer *layer;                               /* layers entries */
 };
 
 /* Whether a layer is a mixture of experts. */

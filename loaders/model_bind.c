@@ -65,11 +65,6 @@ static const struct {
 	const char *base, *head;
 } hf_prefixes[] = { { "model.", "" }, { "language_model.model.", "language_model." }, { "model.language_model.", "" } };
 enum { HF_PREFIXES = sizeof hf_prefixes / sizeof *hf_prefixes };
-/* And those of the parts beside such a text model. */
-static const char *const other_parts[] = {
-	"vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector.",
-	"mtp.",          "model.visual."
-};
 
 /* Matrices in one tensor, in the order of their slots. */
 static const struct {
@@ -142,6 +137,7 @@ static bool check_layers(struct binder *b)
 	const struct model_spec *s = &b->m->spec;
 	uint32_t required = required_per_layer(b);
 
+	required -= s->layer_sizes ? 3 : 0; /* where keys and values are another layer's */
 	if (s->layers > b->f->n_entries / required)
 		return error_set(b->err, ERROR_FORMAT,
 		                 "%s: the number of layers is %" PRIu32 ", but there are only %" PRIu32
@@ -267,6 +263,15 @@ bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t col
 	return true;
 }
 
+/* What a file may have and nobody reads. */
+static void leave(const struct binder *b, const char *name)
+{
+	struct found_tensor t;
+
+	if (model_find_tensor(b->f, name, &t))
+		b->f->used[t.entry] = true;
+}
+
 /* Behind the layer's number. */
 static const char *name_of(const struct model_file *f, enum tensor_slot slot)
 {
@@ -341,14 +346,14 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	enum tensor_slot first = k, last = k;
 	char name[NAME_CAP];
 	const char *fused = fused_name(b->f, k, &first, &last);
-	enum model_need need =
-		group_of_mixer(slot->group, model_layer_mixer(s, layer)) ? b->f->needs.group[slot->group] : NEED_NOT;
+	enum model_need need = group_of_mixer(slot->group, model_layer_mixer(s, layer))
+	                               ? model_need_of(b->f, &b->m->spec, layer, k, slot->group)
+	                               : NEED_NOT;
 
-	if (!model_layer_has_group(s, layer, slot->group) ||
-	    (k == SLOT_gate_bias && b->f->needs.group[GROUP_GATE] == NEED_NOT))
+	if (!model_layer_has_group(s, layer, slot->group))
 		need = NEED_NOT;
 	for (enum tensor_slot i = first; i <= last; i++) {
-		uint64_t rows = slots[i].vector ? 0 : model_width(s, slots[i].rows);
+		uint64_t rows = slots[i].vector ? 0 : model_width(s, layer, slots[i].rows);
 		part.first += i < k ? rows : 0;
 		part.all += rows;
 	}
@@ -357,13 +362,15 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	snprintf(name, sizeof name, "%s%s%" PRIu32 ".%s", b->base, layer_prefix[b->f->format], layer,
 	         fused ? fused : name_of(b->f, k));
 	if (slot->group == GROUP_EXPERTS)
-		return need == NEED_NOT || bind_experts(b, name, model_width(s, slot->rows), model_width(s, slot->cols),
-		                                        fused ? &part : NULL, t);
+		return need == NEED_NOT || bind_experts(b, name, model_width(s, layer, slot->rows),
+		                                        model_width(s, layer, slot->cols), fused ? &part : NULL, t);
 	if (need != NEED_NOT && (k == SLOT_k_b || k == SLOT_v_b))
 		return bind_by_head(b, name, k == SLOT_k_b, t);
+	if (model_borrows(s, layer, k))
+		leave(b, name);
 	b->taps = slot->cols == WIDTH_TAPS;
-	bool ok = bind_tensor(b, name, model_width(s, slot->rows), model_width(s, slot->cols), slot->vector, need,
-	                      fused ? &part : NULL, t);
+	bool ok = bind_tensor(b, name, model_width(s, layer, slot->rows), model_width(s, layer, slot->cols),
+	                      slot->vector, need, fused ? &part : NULL, t);
 	b->taps = false;
 	if (!ok)
 		return false;
@@ -380,6 +387,24 @@ static bool bind_layer(struct binder *b, uint32_t i)
 		if (!bind_slot(b, i, (enum tensor_slot)k))
 			return false;
 	return true;
+}
+
+static bool bind_inputs(struct binder *b)
+{
+	static const char *const names[2][3] = {
+		{ "per_layer_token_embd.weight", "per_layer_model_proj.weight", "per_layer_proj_norm.weight" },
+		{ "embed_tokens_per_layer.weight", "per_layer_model_projection.weight",
+		  "per_layer_projection_norm.weight" }
+	};
+	struct model_spec *s = &b->m->spec;
+	uint64_t all = (uint64_t)s->layers * s->layer_input;
+	char name[3][NAME_CAP];
+
+	for (int i = 0; i < 3; i++)
+		snprintf(name[i], NAME_CAP, "%s%s", b->base, names[b->f->format == MODEL_HF][i]);
+	return bind_tensor(b, name[0], s->vocab, all, false, NEED_ALWAYS, NULL, &s->input_embed) &&
+	       bind_tensor(b, name[1], all, s->hidden, false, NEED_ALWAYS, NULL, &s->input_proj) &&
+	       bind_tensor(b, name[2], 1, s->layer_input, true, NEED_ALWAYS, NULL, &s->input_norm);
 }
 
 static bool bind_outer(struct binder *b)
@@ -402,58 +427,12 @@ static bool bind_outer(struct binder *b)
 	                                      : NEED_ALWAYS,
 	                 NULL, &s->lm_head))
 		return false;
+	if (s->layer_input && !bind_inputs(b))
+		return false;
 	s->final_norm.plus_one = plus_one(b);
 	s->tied = s->lm_head.bytes == 0;
 	if (s->tied)
 		s->lm_head = s->embed;
-	return true;
-}
-
-/* An output matrix in a file whose configuration says that the embedding is used instead. Engines disagree on which of
- * the two counts, so both must be the same. */
-static bool check_tied_head(struct binder *b)
-{
-	struct found_tensor head, embed;
-	char head_name[NAME_CAP], name[NAME_CAP];
-
-	snprintf(head_name, sizeof head_name, "%s%s", b->head, lm_head_name[b->f->format]);
-	snprintf(name, sizeof name, "%s%s", b->base, embed_name[b->f->format]);
-	if (!b->f->needs.tied_by_config || !model_find_tensor(b->f, head_name, &head))
-		return true;
-	bool same = model_find_tensor(b->f, name, &embed) && head.type == embed.type && head.bytes == embed.bytes &&
-	            memcmp(head.dim, embed.dim, sizeof head.dim) == 0;
-	if (same && !(b->f->flags & MODEL_HEADER_ONLY) && !model_same_found(b->f, &head, &embed, &same, b->err))
-		return false;
-	b->f->used[head.entry] = same;
-	return same ||
-	       error_set(b->err, ERROR_UNSUPPORTED,
-	                 "%s: the tensor %s differs from %s, but tie_word_embeddings says that they are the same",
-	                 head.label, head_name, name);
-}
-
-static bool of_other_part(struct name_ref name)
-{
-	for (size_t i = 0; i < sizeof other_parts / sizeof *other_parts; i++)
-		if (name.n > strlen(other_parts[i]) && memcmp(name.p, other_parts[i], strlen(other_parts[i])) == 0)
-			return true;
-	return false;
-}
-
-static bool check_left_over(struct binder *b)
-{
-	struct model_file *f = b->f;
-	char text[100];
-
-	for (uint32_t i = 0; i < f->n_entries; i++) {
-		struct name_ref n = model_entry_name(f, i);
-		if (!f->used[i] && !arch_tensor_harmless(f->format == MODEL_GGUF, n.p, n.n) &&
-		    !(f->wrapped && of_other_part(n)))
-			return error_set(b->err, ERROR_UNSUPPORTED,
-			                 "%s: the tensor %s is none that jitrun computes with in a %s model, and "
-			                 "without it the results might be wrong",
-			                 f->part[f->entry[i].part].file.label, error_quote(text, sizeof text, n.p, n.n),
-			                 f->arch_name);
-	}
 	return true;
 }
 
@@ -484,7 +463,7 @@ bool model_bind(struct model *m, const char *label, struct error *err)
 	if (!model_check_hparams(m, label, err) || !check_layers(&b))
 		return false;
 	s->layer = calloc(s->layers, sizeof *s->layer);
-	f->strings_size = ((size_t)s->layers * TENSOR_SLOTS + 3) * NAME_CAP;
+	f->strings_size = ((size_t)s->layers * TENSOR_SLOTS + 6) * NAME_CAP;
 	f->strings = malloc(f->strings_size);
 	if (!s->layer || !f->strings)
 		return error_set(err, ERROR_MEMORY, "%s: no memory to describe %" PRIu32 " layers", label, s->layers);
@@ -493,5 +472,8 @@ bool model_bind(struct model *m, const char *label, struct error *err)
 	for (uint32_t i = 0; i < s->layers; i++)
 		if (!bind_layer(&b, i))
 			return false;
-	return check_tied_head(&b) && check_left_over(&b);
+	char head[NAME_CAP], embed[NAME_CAP];
+	snprintf(head, NAME_CAP, "%s%s", b.head, lm_head_name[f->format]);
+	snprintf(embed, NAME_CAP, "%s%s", b.base, embed_name[f->format]);
+	return model_check_tied_head(f, head, embed, err) && model_check_left_over(f, err);
 }

@@ -51,11 +51,42 @@ static bool check_latent(const struct checked *b)
 	       hparam_range(b->label, "the attention scale", (double)s->attention_scale, 1e-6, 1e6, b->err);
 }
 
+/* Where layers differ. The model's own numbers are the largest of them. */
+static bool check_layers(const struct checked *b)
+{
+	const struct model_spec *s = &b->m->spec;
+
+	for (uint32_t i = 0; s->layer_sizes && i < s->layers; i++) {
+		const struct model_sizes *z = &s->layer_sizes[i];
+		if (!hparam_range(b->label, "the feed-forward size of a layer", z->ffn, 1, MODEL_MAX_WIDTH, b->err) ||
+		    !hparam_range(b->label, "the number of key-value heads of a layer", z->kv_heads, 1, MODEL_MAX_HEADS,
+		                  b->err) ||
+		    !hparam_range(b->label, "the head dimension of a layer", z->head_dim, 2, MODEL_MAX_HEAD_DIM,
+		                  b->err))
+			return false;
+		if (s->heads % z->kv_heads || z->head_dim % 2)
+			return error_set(b->err, ERROR_FORMAT,
+			                 "%s: layer %" PRIu32 " has %" PRIu32 " attention heads of %" PRIu32
+			                 " and %" PRIu32
+			                 " key-value heads, expected an even size and a multiple of these",
+			                 b->label, i, s->heads, z->head_dim, z->kv_heads);
+		if (s->layer_rotation && s->layer_rotation[i] == ROTATION_WINDOW && z->head_dim != s->window_rope.dims)
+			return error_set(b->err, ERROR_UNSUPPORTED,
+			                 "%s: the rotary embedding covers %" PRIu32 " of the %" PRIu32
+			                 " dimensions of a head with a window, expected all",
+			                 b->label, s->window_rope.dims, z->head_dim);
+	}
+	return !s->layer_input ||
+	       hparam_range(b->label, "the size of per-layer inputs", s->layer_input, 1, MODEL_MAX_LAYER_INPUT, b->err);
+}
+
 static bool check_attention(const struct checked *b)
 {
 	const struct model_spec *s = &b->m->spec;
 
-	if (s->heads % s->kv_heads)
+	if (!check_layers(b))
+		return false;
+	if (!s->layer_sizes && s->heads % s->kv_heads)
 		return error_set(b->err, ERROR_FORMAT,
 		                 "%s: the number of attention heads is %" PRIu32 ", expected a multiple of the %" PRIu32
 		                 " key-value heads",

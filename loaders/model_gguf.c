@@ -58,6 +58,8 @@ static bool read_arch(struct gguf_reader *r)
 		                 r->g->path, gguf_key(r, "expert_count"), experts);
 	if (row->switches & SWITCH_HEAD_NORMS)
 		f->needs.group[GROUP_QK_NORM] = NEED_IF_PRESENT;
+	if (f->needs.group[GROUP_LAYER_SCALE] == NEED_ALWAYS)
+		f->needs.group[GROUP_LAYER_SCALE] = NEED_IF_PRESENT;
 	f->arch_name = copy_text(&name);
 	return f->arch_name || error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->g->path);
 }
@@ -146,13 +148,15 @@ static bool read_sizes(struct gguf_reader *r)
 
 	if (!gguf_get_u32(r, "block_count", REQUIRED, &s->layers) ||
 	    !gguf_get_u32(r, "embedding_length", REQUIRED, &s->hidden) ||
-	    !gguf_get_u32(r, "feed_forward_length", REQUIRED, &s->ffn) ||
+	    !gguf_get_size(r, "feed_forward_length", REQUIRED, &s->ffn) ||
 	    !gguf_get_u32(r, "attention.head_count", REQUIRED, &s->heads) ||
 	    !gguf_get_u32(r, "context_length", REQUIRED, &s->context_train) ||
 	    !gguf_get_u32(r, "vocab_size", OPTIONAL, &vocab) || !gguf_get_f64(r, eps_key, REQUIRED, &eps))
 		return false;
 	s->kv_heads = s->heads;
-	if (!gguf_read_kv_heads(r))
+	if (!(r->row->switches & SWITCH_LAYER_SIZES
+	              ? gguf_get_size(r, "attention.head_count_kv", OPTIONAL, &s->kv_heads)
+	              : gguf_read_kv_heads(r)))
 		return false;
 	if (!hparam_range(r->g->path, gguf_key(r, "attention.head_count"), s->heads, 1, MODEL_MAX_HEADS, r->err) ||
 	    !hparam_range(r->g->path, gguf_key(r, "attention.head_count_kv"), s->kv_heads, 1, MODEL_MAX_HEADS, r->err))

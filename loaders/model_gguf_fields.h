@@ -25,8 +25,13 @@ const char *gguf_key(struct gguf_reader *r, const char *suffix);
 bool gguf_missing(struct gguf_reader *r);
 /* An array is taken when it holds one value for each layer, all equal. */
 bool gguf_get_u32(struct gguf_reader *r, const char *suffix, enum presence presence, uint32_t *out);
+/* As gguf_get_u32; where layers may differ in sizes, the first one's. */
+bool gguf_get_size(struct gguf_reader *r, const char *suffix, enum presence presence, uint32_t *out);
 bool gguf_get_f64(struct gguf_reader *r, const char *suffix, enum presence presence, double *out);
 bool gguf_str_is(const struct gguf_str *s, const char *word);
+
+/* model_gguf_layers.c: the sizes of layers that differ, behind the windows. */
+bool gguf_read_layers(struct gguf_reader *r);
 
 /* ---- model_gguf_rope.c: what depends on the position */
 

@@ -183,6 +183,8 @@ static bool read_scales(struct gguf_reader *r)
 	if (r->row->switches & SWITCH_CAPS && (!read_scale(r, "attn_logit_softcapping", false, &s->score_cap) ||
 	                                       !read_scale(r, "final_logit_softcapping", false, &s->logit_cap)))
 		return false;
+	if (r->row->switches & SWITCH_SCORES_PLAIN)
+		s->attention_scale = 1;
 	/* Of Gemma 2 and 3, the largest sizes alone scale by another number than their heads' size. */
 	if (r->row->switches & SWITCH_QUERY_SCALAR && s->layers == (r->row->switches & SWITCH_CAPS ? 46 : 62))
 		s->attention_scale = (float)(1 / sqrt((double)s->hidden / s->heads));
@@ -193,9 +195,11 @@ bool gguf_read_switches(struct gguf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
 
-	if (r->row->window == WINDOW_BY_TYPE && !read_windows(r))
+	if ((r->row->window == WINDOW_BY_TYPE && !read_windows(r)) || !gguf_read_layers(r))
 		return false;
+	uint32_t window_dims = s->layer_sizes ? s->window_rope.dims : s->rope.dims;
 	s->window_rope = s->rope;
+	s->window_rope.dims = window_dims;
 	if (r->row->switches & SWITCH_WINDOW_ROPE) {
 		model_plain_rope(&s->window_rope, r->row->window_theta != 0 ? r->row->window_theta : s->rope.theta);
 		if (!gguf_get_f64(r, "rope.freq_base_swa", OPTIONAL, &s->window_rope.theta))

@@ -311,7 +311,9 @@ static bool read_needs(struct hf_reader *r)
 static const char outer_fields[] =
 	"architectures model_type text_config vision_config tie_word_embeddings image_token_index image_token_id "
 	"multimodal_projector_bias projector_hidden_act spatial_merge_size vision_feature_layer boi_token_index "
-	"eoi_token_index mm_tokens_per_image video_token_id vision_start_token_id vision_end_token_id";
+	"eoi_token_index mm_tokens_per_image video_token_id vision_start_token_id vision_end_token_id "
+	"audio_config audio_token_id boa_token_id eoa_token_id boi_token_id eoi_token_id eoa_token_index "
+	"vision_soft_tokens_per_image";
 
 static bool check_outer_fields(struct hf_reader *r, json_t *outer)
 {
@@ -368,7 +370,7 @@ static bool read_fields(struct hf_reader *r)
 	if (!r->m->file->model_name)
 		return error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->label);
 	return read_arch(r) && read_sizes(r) && read_needs(r) && hf_read_mixers(r) && hf_read_experts(r) &&
-	       hf_read_window(r) && hf_read_rope(r) && hf_read_switches(r) &&
+	       hf_read_window(r) && hf_read_layers(r) && hf_read_rope(r) && hf_read_switches(r) &&
 	       hf_check_unread(r, r->root, r->read, "", "");
 }
 

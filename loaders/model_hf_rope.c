@@ -212,12 +212,35 @@ static bool read_long(struct hf_reader *r, const json_t *o, struct model_rope *r
 	return hf_get_f64(r, o, "attention_factor", &rope->attention_factor);
 }
 
+/* The first pairs of a head rotate, by frequencies of the whole head. */
+static bool read_proportional(struct hf_reader *r, const json_t *o, struct model_rope *rope)
+{
+	struct model_file *f = r->m->file;
+	uint32_t n = rope->dims / 2;
+	double partial = 1;
+
+	if (!hf_get_f64(r, o, "partial_rotary_factor", &partial) ||
+	    !hparam_range(r->label, "partial_rotary_factor", partial, 0, 1, r->err))
+		return false;
+	free(f->freq_factors);
+	f->freq_factors = malloc((n ? n : 1) * sizeof *f->freq_factors);
+	if (!f->freq_factors)
+		return error_set(r->err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " rotary factors", r->label, n);
+	for (uint32_t i = 0; i < n; i++)
+		f->freq_factors[i] = i < (uint32_t)(partial * n) ? 1 : MODEL_ROPE_STILL;
+	rope->freq_factors = f->freq_factors;
+	return true;
+}
+
 static bool read_scaling(struct hf_reader *r, const json_t *o, struct model_rope *rope)
 {
 	const char *type = NULL;
 
-	if (!hf_get_string(r, o, "type", &type) || !hf_get_string(r, o, "rope_type", &type) ||
-	    !read_partial(r, o, rope))
+	if (!hf_get_string(r, o, "type", &type) || !hf_get_string(r, o, "rope_type", &type))
+		return false;
+	if (type && strcmp(type, "proportional") == 0 && r->row->switches & SWITCH_LAYER_SIZES)
+		return read_proportional(r, o, rope);
+	if (!read_partial(r, o, rope))
 		return false;
 	if (!type || strcmp(type, "default") == 0)
 		return true;
@@ -267,10 +290,10 @@ bool hf_read_rope(struct hf_reader *r)
 	const char *key = hf_get(r, r->root, "rope_parameters") ? "rope_parameters" : "rope_scaling";
 	json_t *o = hf_get(r, r->root, key), *window = NULL;
 
+	uint32_t window_dims = s->layer_sizes ? s->window_rope.dims : s->head_dim;
 	rope->dims = s->latent.rank ? s->latent.rotating : s->head_dim;
 	if (r->row->recurrent == MIXER_DELTA)
 		rope->dims = s->head_dim / 4;
-	s->window_rope.dims = rope->dims;
 	if (s->latent.rank)
 		s->attention_scale = (float)(1 / math_host_sqrt((double)s->head_dim));
 	model_plain_rope(rope, r->row->switches & SWITCH_WINDOW_ROPE && r->row->window_theta != 0 ? 1000000 : 10000);
@@ -290,6 +313,7 @@ bool hf_read_rope(struct hf_reader *r)
 		return false;
 	s->query_scale_length = rope->original_context;
 	s->window_rope = *rope;
+	s->window_rope.dims = s->layer_sizes ? window_dims : rope->dims;
 	return !(r->row->switches & SWITCH_WINDOW_ROPE) || read_window_rope(r, window, key);
 }
 
@@ -324,6 +348,8 @@ static bool read_scales(struct hf_reader *r)
 	if (r->row->switches & SWITCH_CAPS && (!read_scale(r, "attn_logit_softcapping", false, &s->score_cap) ||
 	                                       !read_scale(r, "final_logit_softcapping", false, &s->logit_cap)))
 		return false;
+	if (r->row->switches & SWITCH_SCORES_PLAIN)
+		s->attention_scale = 1;
 	if (!(r->row->switches & SWITCH_QUERY_SCALAR))
 		return true;
 	if (!hf_get_f64(r, r->root, "query_pre_attn_scalar", &scalar) ||

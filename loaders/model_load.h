@@ -9,6 +9,7 @@
  *   model_hf.c    config.json   -> hyperparameters; model_hf_rope.c those of positions and scales;
  *                 model_hf_fields.c reads fields
  *   model_gguf_mixers.c, model_hf_mixers.c  which layers keep a state instead of keys and values
+ *   model_layers.c, model_gguf_layers.c, model_hf_layers.c  layers that differ in sizes
  *   model_switches.c  what the row of an architecture says for both
  *   model_experts.c  mixtures of experts, for both
  *   model_check.c  ranges of the hyperparameters
@@ -72,6 +73,8 @@ struct model_file {
 	uint8_t *layer_is_sliding, *layer_rotation, *layer_mixer;
 	struct expert_place *places; /* of experts that are tensors of their own */
 	size_t n_places;
+	struct model_sizes *layer_sizes;
+	bool values_are_keys; /* of layers without a window: no matrix makes them */
 	const struct arch_row *arch;
 	struct model_needs needs;
 	bool wrapped; /* config.json holds this model as its text_config */
@@ -131,7 +134,7 @@ bool model_read_gguf(struct model *m, struct error *err);
 bool model_check_split(const struct model_file *f, struct error *err);
 
 /* How many rows or columns that is, in this model. */
-uint64_t model_width(const struct model_spec *s, enum tensor_width w);
+uint64_t model_width(const struct model_spec *s, uint32_t layer, enum tensor_width w);
 /* The order of rows of queries, or (row) of latent vectors with what rotates behind them. */
 void model_note_latent(const struct model_spec *s, bool row, bool pairs, struct model_tensor *t);
 /* A tensor with a matrix for each head, for keys or for values; *out but for its name, its type is not looked at. */
@@ -160,6 +163,16 @@ bool model_layer_has_group(const struct model_spec *s, uint32_t layer, enum tens
 void model_need_experts(struct model_file *f, const struct model_spec *s);
 /* Room for the places of all experts' matrices; false: there are fewer tensors than that. */
 bool model_make_places(struct model *m, const char *label, struct error *err);
+/* model_layers.c. sizes_make: all layers as the model; share_keys: the last `shared` ones attend to keys and values of
+ * the last one before them with a window, or without one, as they have; sizes_most: the model's sizes become the
+ * largest. */
+bool model_sizes_make(struct model *m, const char *label, struct error *err);
+bool model_share_keys(struct model *m, uint32_t shared, const char *label, struct error *err);
+void model_sizes_most(struct model_spec *s);
+/* Whether a layer attends to another one's keys and values, and the slot is of these; whether a layer has a slot. */
+bool model_borrows(const struct model_spec *s, uint32_t layer, enum tensor_slot k);
+enum model_need model_need_of(const struct model_file *f, const struct model_spec *s, uint32_t layer,
+                              enum tensor_slot k, enum tensor_group group);
 
 /* model_hf.c: reads f->config */
 bool model_read_config(struct model *m, struct error *err);
@@ -182,8 +195,18 @@ bool model_read_end_tokens(struct model *m, struct error *err);
 bool model_check_hparams(const struct model *m, const char *label, struct error *err);
 /* model_bind.c */
 bool model_bind(struct model *m, const char *label, struct error *err);
+/* model_left_over.c: when all that is wanted is bound. An output matrix in a file whose configuration says that the
+ * embedding is used instead must be the same: engines disagree on which of the two counts. */
+bool model_check_tied_head(struct model_file *f, const char *head_name, const char *embed_name, struct error *err);
+bool model_check_left_over(const struct model_file *f, struct error *err);
 bool hparam_range(const char *label, const char *key, double value, double least, double most, struct error *err);
-enum { MODEL_MAX_LAYERS = 1024, MODEL_MAX_WIDTH = 1 << 24, MODEL_MAX_HEADS = 1 << 16, MODEL_MAX_HEAD_DIM = 1 << 12 };
+enum {
+	MODEL_MAX_LAYERS = 1024,
+	MODEL_MAX_WIDTH = 1 << 24,
+	MODEL_MAX_HEADS = 1 << 16,
+	MODEL_MAX_HEAD_DIM = 1 << 12,
+	MODEL_MAX_LAYER_INPUT = 1 << 10
+};
 enum { MODEL_LEAST_TAPS = 2, MODEL_MAX_TAPS = 8 };
 double model_yarn_attention(double factor, double mscale);
 

@@ -24,20 +24,23 @@ uint64_t model_source_row(const struct model_tensor *t, uint32_t head_dim, uint6
 	return head + (t->rope_pairs ? 2 * i + second : second ? turned + i : i);
 }
 
-uint64_t model_width(const struct model_spec *s, enum tensor_width w)
+uint64_t model_width(const struct model_spec *s, uint32_t layer, enum tensor_width w)
 {
+	const struct model_sizes z = model_sizes_of(s, layer);
+
 	switch (w) {
 	case WIDTH_HIDDEN: return s->hidden;
-	case WIDTH_QUERIES: return (uint64_t)s->heads * s->head_dim;
-	case WIDTH_KEYS: return (uint64_t)s->kv_heads * s->head_dim;
-	case WIDTH_FFN: return s->ffn;
-	case WIDTH_HEAD_DIM: return s->head_dim;
+	case WIDTH_QUERIES: return (uint64_t)s->heads * z.head_dim;
+	case WIDTH_KEYS: return (uint64_t)z.kv_heads * z.head_dim;
+	case WIDTH_FFN: return z.ffn;
+	case WIDTH_INPUT: return s->layer_input;
+	case WIDTH_HEAD_DIM: return z.head_dim;
 	case WIDTH_CHANNELS: return s->recurrent.channels;
 	case WIDTH_TAPS: return (uint64_t)s->recurrent.channels * s->recurrent.taps;
 	case WIDTH_VALUES: return (uint64_t)s->recurrent.value_heads * s->recurrent.value_dim;
 	case WIDTH_VALUE_HEADS: return s->recurrent.value_heads;
 	case WIDTH_VALUE_DIM: return s->recurrent.value_dim;
-	case WIDTH_RESULTS: return (uint64_t)s->heads * (s->latent.rank ? s->latent.value : s->head_dim);
+	case WIDTH_RESULTS: return (uint64_t)s->heads * (s->latent.rank ? s->latent.value : z.head_dim);
 	case WIDTH_LATENT: return s->latent.rank;
 	case WIDTH_LATENT_ROW: return (uint64_t)s->latent.rank + s->latent.rotating;
 	case WIDTH_QUERY_RANK: return s->latent.query_rank;

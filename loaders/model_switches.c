@@ -13,6 +13,7 @@ void model_take_row(struct model_spec *s, const struct arch_row *row)
 	s->act = row->act;
 	s->norms_rotated = row->switches & SWITCH_NORMS_ROTATED;
 	s->centred = row->switches & SWITCH_LAYER_NORM;
+	s->value_norms = row->switches & SWITCH_VALUE_NORMS;
 	s->parallel = row->switches & SWITCH_PARALLEL;
 	if (row->switches & SWITCH_EMBED_ROOT)
 		s->embed_scale = 1; /* of a size that is not known yet */

@@ -34,7 +34,8 @@ enum tensor_width {
 	WIDTH_KEYS_BY_HEAD /* a latent vector for each head */,
 	WIDTH_EXPERTS,
 	WIDTH_EXPERT_FFN,
-	WIDTH_SHARED_FFN
+	WIDTH_SHARED_FFN,
+	WIDTH_INPUT /* model_spec.layer_input */
 };
 
 /* Tensors that a model has together or not at all. */
@@ -65,6 +66,8 @@ enum tensor_group {
 	GROUP_ROUTER_BIAS,
 	GROUP_SHARED,
 	GROUP_SHARED_ROUTER,
+	GROUP_LAYER_INPUT, /* what a layer makes of a token's own */
+	GROUP_LAYER_SCALE, /* by which a layer ends */
 	TENSOR_GROUPS
 };
 
@@ -119,6 +122,10 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	VECTOR(delta_decay, "ssm_a", "linear_attn.A_log", VALUE_HEADS, DELTA, PLAIN) \
 	VECTOR(delta_dt, "ssm_dt.bias", "linear_attn.dt_bias", VALUE_HEADS, DELTA, PLAIN) \
 	VECTOR(taps, "ssm_conv1d.weight", "linear_attn.conv1d.weight", TAPS, TAPS, PLAIN) \
+	MATRIX(input_gate, "inp_gate.weight", "per_layer_input_gate.weight", INPUT, HIDDEN, LAYER_INPUT, PLAIN) \
+	MATRIX(input_out, "proj.weight", "per_layer_projection.weight", HIDDEN, INPUT, LAYER_INPUT, PLAIN) \
+	VECTOR(input_post_norm, "post_norm.weight", "post_per_layer_input_norm.weight", HIDDEN, LAYER_INPUT, PLAIN) \
+	VECTOR(layer_scale, "layer_output_scale.weight", "layer_scalar", ONE, LAYER_SCALE, PLAIN) \
 	VECTOR(q_bias, "attn_q.bias", "self_attn.q_proj.bias", QUERIES, QKV_BIAS, ROTATED) \
 	VECTOR(k_bias, "attn_k.bias", "self_attn.k_proj.bias", KEYS, QKV_BIAS, ROTATED) \
 	VECTOR(v_bias, "attn_v.bias", "self_attn.v_proj.bias", KEYS, QKV_BIAS, PLAIN) \

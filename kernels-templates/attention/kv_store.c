@@ -37,11 +37,20 @@ static void key_pieces_sink(struct ir *b, void *context, ir_f v, unsigned i, uns
 	}
 }
 
+/* Numbers on their way into the cache: f32, to be multiplied where they are normed. */
+struct value {
+	ir_a at;
+	bool normed;
+	ir_f scale;
+};
+
+static ir_f scaled(struct ir *b, const struct value *x, ir_f v) { return x->normed ? ir_fmul(b, v, x->scale) : v; }
+
 /* By pieces a value is loaded before anything of its key is stored, which loads cannot pass. */
-static void load_value(struct ir *b, ir_a from, unsigned dims, ir_f out[])
+static void load_value(struct ir *b, const struct value *x, unsigned dims, ir_f out[])
 {
 	for (unsigned i = 0; i < dims; i += 32)
-		out[i / 32] = ir_fload(b, from, (int32_t)(i * 4), 0);
+		out[i / 32] = scaled(b, x, ir_fload(b, x->at, (int32_t)(i * 4), 0));
 }
 
 static void store_value_pieces(struct ir *b, const ir_f v[], ir_a to, unsigned dims)
@@ -50,11 +59,11 @@ static void store_value_pieces(struct ir *b, const ir_f v[], ir_a to, unsigned d
 		ir_fstore_hs(b, to, v[i / 32], (int32_t)(i / 32 * LANES_BYTES), 0, PIECE_BYTES);
 }
 
-static void store_value(struct ir *b, ir_a from, ir_a to, unsigned dims, unsigned element)
+static void store_value(struct ir *b, const struct value *x, ir_a to, unsigned dims, unsigned element)
 {
 	for (unsigned i = 0; i < dims; i += b->lanes) {
 		unsigned n = dims - i < b->lanes ? dims - i : b->lanes;
-		ir_f v = ir_fload(b, from, (int32_t)(i * 4), n);
+		ir_f v = scaled(b, x, ir_fload(b, x->at, (int32_t)(i * 4), n));
 		if (element == 2)
 			ir_fstore_h(b, to, v, (int32_t)(i * 2), n);
 		else
@@ -70,7 +79,8 @@ struct int8_place {
 	unsigned stride;
 };
 
-static void store_int8(struct ir *b, ir_a x, unsigned dims, unsigned first, ir_a scratch, const struct int8_place *p)
+static void store_int8(struct ir *b, const struct value *x, unsigned dims, unsigned first, ir_a scratch,
+                       const struct int8_place *p)
 {
 	unsigned left = dims - first < 32 ? dims - first : 32, words = (left + 3) / 4;
 	ir_f in[MATH_MAX_PARTS];
@@ -78,7 +88,8 @@ static void store_int8(struct ir *b, ir_a x, unsigned dims, unsigned first, ir_a
 
 	for (unsigned v = 0; v < math_parts(b); v++) {
 		unsigned at = v * b->lanes, n = left > at ? left - at : 0;
-		in[v] = n ? ir_fload(b, x, (int32_t)((first + at) * 4), n < b->lanes ? n : 0) : ir_fconst(b, 0.0f);
+		in[v] = n ? scaled(b, x, ir_fload(b, x->at, (int32_t)((first + at) * 4), n < b->lanes ? n : 0))
+		          : ir_fconst(b, 0.0f);
 	}
 	ir_fstore1(b, p->to, quantise_emit(b, in, q), p->scale);
 	for (unsigned v = 0; v < math_parts(b); v++)
@@ -91,11 +102,12 @@ static void store_key_int8(struct ir *b, ir_a x, unsigned dims, ir_a scratch, ir
 	enum { LANES = 32 * 4, BLOCK = LANES + 8 * LANES };
 	for (unsigned i = 0; i < dims; i += 32) {
 		int32_t at = (int32_t)(i / 32 * BLOCK);
-		store_int8(b, x, dims, i, scratch, &(struct int8_place){ to, at, at + LANES, LANES });
+		store_int8(b, &(struct value){ .at = x }, dims, i, scratch,
+		           &(struct int8_place){ to, at, at + LANES, LANES });
 	}
 }
 
-static void store_value_int8(struct ir *b, ir_a x, unsigned dims, ir_a scratch, ir_a to)
+static void store_value_int8(struct ir *b, const struct value *x, unsigned dims, ir_a scratch, ir_a to)
 {
 	for (unsigned i = 0; i < dims; i += 32)
 		store_int8(b, x, dims, i, scratch,
@@ -142,15 +154,19 @@ static void store_column(struct ir *b, const struct kv_store *s, struct heads_un
 	                                             : s->element)));
 	out.at = s->int8 ? ir_aaddi(b, s->scratch, 64) : to;
 	ir_f value[HEADS_MAX_DIM / 32];
+	struct value x = { .normed = s->key->flags & KEY_VALUE_NORM };
+	if (s->pieces || x.normed)
+		x.at = heads_at(b, ir_aload(b, s->arg, KV_STORE_V * 8), u, s->column_bytes, dims * 4);
+	if (x.normed)
+		x.scale = heads_scale(b, x.at, dims, ir_fbcast(b, s->arg, KV_STORE_EPS * 8));
 	if (s->pieces)
-		load_value(b, heads_at(b, ir_aload(b, s->arg, KV_STORE_V * 8), u, s->column_bytes, dims * 4), dims,
-		           value);
+		load_value(b, &x, dims, value);
 	heads_rotate(b, &r, s->pieces ? key_pieces_sink : key_sink, &out);
 	if (s->int8)
 		store_key_int8(b, out.at, dims, s->scratch, to);
 
-	ir_a from = s->pieces ? (ir_a){ 0 }
-	                      : heads_at(b, ir_aload(b, s->arg, KV_STORE_V * 8), u, s->column_bytes, dims * 4);
+	if (!s->pieces && !x.normed)
+		x.at = heads_at(b, ir_aload(b, s->arg, KV_STORE_V * 8), u, s->column_bytes, dims * 4);
 	if (s->pieces) {
 		ir_s in_piece = ir_sandi(b, position, PIECE_DIMS - 1);
 		ir_s piece = ir_sadd(b, chunk, ir_smuli(b, ir_ssub(b, place, in_piece), s->row_bytes));
@@ -162,16 +178,16 @@ static void store_column(struct ir *b, const struct kv_store *s, struct heads_un
 	if (s->pieces)
 		store_value_pieces(b, value, to, dims);
 	else if (s->int8)
-		store_value_int8(b, from, dims, s->scratch, to);
+		store_value_int8(b, &x, dims, s->scratch, to);
 	else
-		store_value(b, from, to, dims, s->element);
+		store_value(b, &x, to, dims, s->element);
 }
 
 /* A latent vector behind its norm, which leaves `to` behind it: 32 dimensions at a time. */
 static void store_latent(struct ir *b, const struct kv_store *s, const struct heads_rotation *norm, ir_a to)
 {
 	enum { LANES = 32 * 4, BLOCK = LANES + 8 * LANES };
-	ir_f scale = heads_norm_scale(b, norm);
+	ir_f scale = heads_scale(b, norm->x, norm->dims, norm->eps);
 	ir_a x = ir_var_a(b, norm->x), weight = ir_var_a(b, norm->norm),
 	     own = s->int8 ? ir_aaddi(b, s->scratch, 64) : to;
 	struct kv_out out = { .at = to, .element = s->element };
@@ -187,7 +203,8 @@ static void store_latent(struct ir *b, const struct kv_store *s, const struct he
 			(s->pieces ? key_pieces_sink : key_sink)(b, &out, y, v * b->lanes, b->lanes);
 	}
 	if (s->int8)
-		store_int8(b, own, 32, 0, s->scratch, &(struct int8_place){ to, 0, LANES, LANES });
+		store_int8(b, &(struct value){ .at = own }, 32, 0, s->scratch,
+		           &(struct int8_place){ to, 0, LANES, LANES });
 	ir_set_a(b, x, ir_aaddi(b, x, 128));
 	ir_set_a(b, weight, ir_aaddi(b, weight, 128));
 	ir_set_a(b, to, ir_aaddi(b, to, step));

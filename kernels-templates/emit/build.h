@@ -31,6 +31,7 @@ bool dispatch_build(struct ir *b, const struct key *key, const struct target *ta
 bool scatter_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool combine_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool scale_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool layer_inputs_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool rope_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool kv_store_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool attention_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
@@ -49,6 +50,7 @@ uint64_t traffic_route(const struct key *k, uint64_t units, uint64_t position, u
 uint64_t traffic_dispatch(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_scatter(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_combine(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_layer_inputs(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_rope(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_kv_store(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_attention(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);

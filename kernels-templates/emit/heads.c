@@ -10,7 +10,7 @@ const char *heads_refusal(uint32_t heads, uint32_t head_dim)
 	if (heads == 0 || heads > 4096)
 		return "the number of heads must lie in 1..4096";
 	if (head_dim == 0 || head_dim % 2 != 0 || head_dim > HEADS_MAX_DIM)
-		return "head_dim must be even and lie in 2..256";
+		return "head_dim must be even and lie in 2..512";
 	return NULL;
 }
 
@@ -75,7 +75,7 @@ static unsigned lanes_left(const struct ir *b, unsigned total, unsigned i)
 	return total - i < b->lanes ? total - i : b->lanes;
 }
 
-ir_f heads_norm_scale(struct ir *b, const struct heads_rotation *r)
+ir_f heads_scale(struct ir *b, ir_a at, uint32_t dims, ir_f eps)
 {
 	unsigned parts = math_parts(b);
 	ir_f part[MATH_MAX_PARTS];
@@ -83,13 +83,13 @@ ir_f heads_norm_scale(struct ir *b, const struct heads_rotation *r)
 
 	for (unsigned v = 0; v < parts; v++)
 		part[v] = ir_fconst(b, 0.0f);
-	for (unsigned i = 0, v = 0; i < r->dims; i += b->lanes, v = (v + 1) % parts) {
-		ir_f x = ir_fload(b, r->x, (int32_t)(i * 4), lanes_left(b, r->dims, i));
+	for (unsigned i = 0, v = 0; i < dims; i += b->lanes, v = (v + 1) % parts) {
+		ir_f x = ir_fload(b, at, (int32_t)(i * 4), lanes_left(b, dims, i));
 		/* fma(x, x, +0) rounds as the product does, and a square is never -0. */
 		part[v] = begun[v] ? ir_ffma(b, x, x, part[v]) : ir_fmul(b, x, x);
 		begun[v] = true;
 	}
-	return math_rms_scale(b, math_lane_sum(b, part), r->dims, r->eps);
+	return math_rms_scale(b, math_lane_sum(b, part), dims, eps);
 }
 
 /* The pair of vectors that begin with elements i and i + dims / 2. */
@@ -128,7 +128,7 @@ void heads_rotate(struct ir *b, const struct heads_rotation *r, heads_sink sink,
 	ir_f scale = { 0 }, v[PAIRS][2];
 
 	if (r->normed)
-		scale = heads_norm_scale(b, r);
+		scale = heads_scale(b, r->x, r->dims, r->eps);
 	if (b->waves > 1) { /* there, loads cannot pass stores, and there are registers for a head */
 		for (unsigned i = 0; i < half; i += b->lanes)
 			rotate_pair(b, r, scale, i, v[i / b->lanes]);

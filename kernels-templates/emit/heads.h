@@ -9,7 +9,7 @@
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/emit/math.h"
 
-enum { HEADS_MAX_DIM = 256, HEADS_MAX_LATENT = 512 };
+enum { HEADS_MAX_DIM = 512, HEADS_MAX_LATENT = 512 };
 
 /* NULL, or why no kernel does these heads. */
 const char *heads_refusal(uint32_t heads, uint32_t head_dim);
@@ -30,6 +30,9 @@ ir_a heads_at(struct ir *b, ir_a base, struct heads_unit u, uint32_t column_byte
  * nothing for whole blocks. */
 void heads_zero_pad(struct ir *b, ir_a column, uint32_t width, ir_s head, uint32_t heads);
 
+/* 1 / sqrt(mean of squares + eps) of so many elements, in every lane (numerics.h rule 7). */
+ir_f heads_scale(struct ir *b, ir_a x, uint32_t dims, ir_f eps);
+
 /* One head: optional norm, rotation. Element i and the n - 1 after it go to the sink, lanes from n on are to be
  * ignored. */
 struct heads_rotation {
@@ -40,7 +43,6 @@ struct heads_rotation {
 	ir_f eps;
 };
 /* r of rule 7, in every lane. */
-ir_f heads_norm_scale(struct ir *b, const struct heads_rotation *r);
 typedef void (*heads_sink)(struct ir *b, void *context, ir_f v, unsigned i, unsigned n);
 void heads_rotate(struct ir *b, const struct heads_rotation *r, heads_sink sink, void *context);
 

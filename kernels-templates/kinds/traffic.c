@@ -87,7 +87,12 @@ uint64_t traffic_quantise(const struct key *k, uint64_t units, uint64_t position
 
 uint64_t traffic_scale(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
-	return units * 128 * (k->flags & KEY_RESIDUAL ? 3 : 2);
+	return units * 128 * (k->flags & (KEY_RESIDUAL | KEY_PAIR) ? 3 : 2);
+}
+
+uint64_t traffic_layer_inputs(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return units * (8 * (uint64_t)k->k + 4 * numerics_pad(k->k)) + 4 * numerics_pad(k->k);
 }
 
 uint64_t traffic_route(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)

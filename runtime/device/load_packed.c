@@ -115,7 +115,7 @@ static bool load_vectors(struct weights *w, const struct model *m, const struct 
 
 static bool point(struct weights *w, const struct model *m, enum weight_layout layout, struct error *err)
 {
-	struct weights_entry *e = calloc((size_t)m->spec.layers * MATRIX_SLOTS + 2, sizeof *e);
+	struct weights_entry *e = calloc((size_t)m->spec.layers * MATRIX_SLOTS + WEIGHTS_OUTSIDE, sizeof *e);
 
 	if (!e)
 		return error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", m->spec.layers);

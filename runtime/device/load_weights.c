@@ -263,9 +263,9 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
                           struct error *err)
 {
 	const struct model_spec *s = &m->spec;
-	struct weights_entry *e = calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *e);
+	struct weights_entry *e = calloc((size_t)s->layers * MATRIX_SLOTS + WEIGHTS_OUTSIDE, sizeof *e);
 
-	p->job = calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *p->job);
+	p->job = calloc((size_t)s->layers * MATRIX_SLOTS + WEIGHTS_OUTSIDE, sizeof *p->job);
 	bool placed =
 		e && p->job ? place_matrices(w, s, p, e, err)
 			    : error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);
@@ -310,7 +310,7 @@ static bool convert_vector(float *out, void *raw, const struct model *m, const s
 /* How many bytes the longest takes in its file. */
 static size_t longest_vector(const struct model_spec *s)
 {
-	size_t longest = s->final_norm.bytes;
+	size_t longest = s->final_norm.bytes > s->input_norm.bytes ? s->final_norm.bytes : s->input_norm.bytes;
 
 	for (uint32_t i = 0; i < s->layers; i++)
 		for (int v = 0; v < VECTOR_SLOTS; v++)
@@ -326,7 +326,8 @@ static float *twin(float *converted, const struct weights *w, const float *p)
 
 static bool convert_all(const struct weights *w, float *converted, void *raw, const struct model *m, struct error *err)
 {
-	bool ok = convert_vector(twin(converted, w, w->final_norm), raw, m, &m->spec.final_norm, err);
+	bool ok = convert_vector(twin(converted, w, w->final_norm), raw, m, &m->spec.final_norm, err) &&
+	          convert_vector(twin(converted, w, w->input_norm), raw, m, &m->spec.input_norm, err);
 
 	for (uint32_t i = 0; i < m->spec.layers; i++)
 		for (int v = 0; v < VECTOR_SLOTS && ok; v++)

@@ -69,4 +69,5 @@ void arch_llama_layer(struct plan_builder *b, const struct weights_layer *l, uin
 	}
 	step_gate_and_up(b, l, in);
 	step_down(b, l);
+	step_layer_end(b, l, layer);
 }

@@ -14,7 +14,7 @@
 #include "runtime/plan/plan_build.h"
 #include "runtime/plan/rope.h"
 
-enum { LAUNCHES_PER_LAYER = 48, CHANGING_PER_LAYER = 4, LAUNCHES_OUTSIDE = 16 };
+enum { LAUNCHES_PER_LAYER = 64, CHANGING_PER_LAYER = 4, LAUNCHES_OUTSIDE = 28 };
 
 uint64_t plan_f32_slot(float f)
 {
@@ -212,7 +212,8 @@ static uint64_t most_queries(const struct model_spec *s)
 uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, size_t element, uint32_t tokens)
 {
 	uint64_t hidden = numerics_pad(s->hidden), queries = most_queries(s), keys = numerics_pad(most_keys(s)),
-		 ffn = numerics_pad(s->ffn > s->shared_ffn ? s->ffn : s->shared_ffn), used = s->experts_used,
+		 dense = s->ffn > s->shared_ffn ? s->ffn : s->shared_ffn,
+		 ffn = numerics_pad(dense > s->layer_input ? dense : s->layer_input), used = s->experts_used,
 		 channels = s->layer_mixer ? numerics_pad(s->recurrent.channels) : 0,
 		 mixed = queries > channels ? queries : channels, widest = hidden > mixed ? hidden : mixed;
 	const uint64_t elements[] = {
@@ -230,6 +231,8 @@ uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, si
 		[PLAN_GROUPS] = s->experts ? (used + 1) * sizeof(struct route_group) / 4 : 0,
 		[PLAN_SLOTS_HIDDEN] = used * hidden,
 		[PLAN_SLOTS_FFN] = used * numerics_pad(s->expert_ffn),
+		[PLAN_INPUTS] = numerics_pad((uint64_t)s->layers * s->layer_input),
+		[PLAN_INPUTS_APART] = s->layers * numerics_pad(s->layer_input),
 		[PLAN_WIDEST] = widest > ffn ? widest : ffn
 	};
 

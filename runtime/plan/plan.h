@@ -57,6 +57,10 @@
 	X(float, eh, PLAN_SLOTS_FFN, DEVICE_BUFFERS) \
 	X(int8_t, ehq, PLAN_SLOTS_FFN, DEVICE_BUFFERS) \
 	X(struct activation_block, ehs, PLAN_SLOTS_FFN, DEVICE_BUFFERS) \
+	/* what layers get of a token's own: a product, a row, and both together, layer by layer */ \
+	X(float, input_x, PLAN_INPUTS, DEVICE_BUFFERS) \
+	X(float, input_e, PLAN_INPUTS, DEVICE_BUFFERS) \
+	X(float, inputs, PLAN_INPUTS_APART, DEVICE_BUFFERS) \
 	/* the inputs of wide matmuls */ \
 	X(float, turned, PLAN_WIDEST, DEVICE_BUFFERS) \
 	X(int8_t, turned_q, PLAN_WIDEST, DEVICE_BUFFERS) \
@@ -77,7 +81,9 @@ enum plan_width {
 	PLAN_GROUPS, /* struct route_group: of a pass no more than slots, and one more */
 	PLAN_SLOTS_HIDDEN,
 	PLAN_SLOTS_FFN,
-	PLAN_WIDEST /* of all that a dense matrix reads */
+	PLAN_INPUTS /* layers * layer_input */,
+	PLAN_INPUTS_APART /* each layer's with its pad */,
+	PLAN_WIDEST /* of all that a matmul reads */
 };
 struct plan_buffers {
 	uint32_t tokens; /* capacity */

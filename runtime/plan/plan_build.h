@@ -5,6 +5,7 @@
  *   plan_matmul.c  the step matmul: its tiles' ops, and what prepares their inputs
  *   plan_experts.c the steps of a mixture of experts
  *   plan_steps.c   every other step of a pass
+ *   plan_inputs.c  embeddings, and what layers get of a token's own
  *   arch_NAME.c    a form of layer: its steps, in their order
  *
  * Owns: the names of the steps. A step adds one op or a few. It reads and writes activation buffers (PLAN_BUFFERS), and
@@ -109,6 +110,9 @@ struct matmul {
 	uint32_t flags, tokens; /* flags: KEY_PAIR, KEY_GATED, KEY_RESIDUAL, KEY_QUANTISED_OUT */
 	enum key_act act;       /* with KEY_PAIR and KEY_GATED */
 };
+/* n tokens of width k times a number, or as KEY_SCALE's flags say; by: its argument. */
+void step_scale(struct plan_builder *b, const float *in, float *out, uint32_t n, uint64_t k, uint64_t by,
+                uint32_t flags);
 /* No barrier: matrices that share their input stand side by side. */
 void step_matmul(struct plan_builder *b, const struct matmul *m);
 
@@ -118,13 +122,12 @@ bool plan_wants_int8(const struct plan_builder *b, const struct weights_matrix *
 /* The norm of tokens of x; int8: its blocks, too. */
 void step_norm(struct plan_builder *b, const float *x, const float *weight, bool int8, uint32_t tokens,
                struct activations out);
-/* n tokens of width k times a number; flags as KEY_SCALE has them. */
-void step_scale(struct plan_builder *b, const float *in, float *out, uint32_t n, uint64_t k, float by, uint32_t flags);
 /* The int8 blocks of what is there as f32, k of each token. */
 void step_quantise(struct plan_builder *b, struct activations a, uint64_t k);
 /* The norm of a vector of low rank, of k numbers (model.h: MODEL_LATENT_EPS). */
 void step_latent_norm(struct plan_builder *b, const float *x, const float *weight, uint32_t k, bool int8,
                       struct activations out);
+/* The stream's tokens, and what their layers get of each one's own. */
 void step_embed(struct plan_builder *b, const struct weights *w);
 /* What a layer's matrices read: the stream's tokens behind a norm, or as they are (weight NULL). */
 struct activations step_input(struct plan_builder *b, const float *weight, bool int8);
@@ -159,6 +162,9 @@ void step_experts(struct plan_builder *b, const struct weights_layer *l, struct 
 /* Whether any of its matrices reads int8. */
 bool plan_experts_want_int8(const struct plan_builder *b, const struct weights_layer *l);
 /* The final norm, and the output matrix unless only the former is wanted. */
+/* Behind both: what the layer makes of a token's own, added to the stream; and the stream times a number. Each where
+ * there are tensors for it. */
+void step_layer_end(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logits which);
 
 /* ---- forms of a layer */

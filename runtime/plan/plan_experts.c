@@ -180,7 +180,7 @@ static void combine(struct plan_builder *b, const float *in, const float *shares
 	plan_last_op(b)->serial = b->n * numerics_pad(s->hidden) * slots <= 1 << 14;
 	plan_barrier(b);
 	if (!direct)
-		step_scale(b, free, b->buf->x, b->n, s->hidden, s->residual_scale, KEY_RESIDUAL);
+		step_scale(b, free, b->buf->x, b->n, s->hidden, plan_f32_slot(s->residual_scale), KEY_RESIDUAL);
 }
 
 /* The expert of all tokens, up to its gate; its share's logit takes the place of the router's. */

@@ -73,7 +73,8 @@ void step_latent_norm(struct plan_builder *b, const float *x, const float *weigh
 	plan_barrier(b);
 }
 
-void step_scale(struct plan_builder *b, const float *in, float *out, uint32_t n, uint64_t k, float by, uint32_t flags)
+void step_scale(struct plan_builder *b, const float *in, float *out, uint32_t n, uint64_t k, uint64_t by,
+                uint32_t flags)
 {
 	struct key key = plan_key(b, KEY_SCALE);
 
@@ -81,7 +82,7 @@ void step_scale(struct plan_builder *b, const float *in, float *out, uint32_t n,
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(n * (numerics_pad(k) / 32)));
 	a[SCALE_IN] = plan_address(in);
 	a[SCALE_OUT] = plan_address(out);
-	a[SCALE_BY] = plan_f32_slot(by);
+	a[SCALE_BY] = by;
 	plan_last_op(b)->serial = n * k <= 1 << 14;
 	plan_barrier(b);
 }
@@ -95,22 +96,6 @@ void step_quantise(struct plan_builder *b, struct activations a, uint64_t k)
 	arg[QUANTISE_OUTS] = plan_address(a.s);
 	plan_last_op(b)->serial = b->n == 1;
 	plan_barrier(b);
-}
-
-void step_embed(struct plan_builder *b, const struct weights *w)
-{
-	struct key key = plan_key(b, KEY_EMBED);
-	key.weight = key_type(w->embed.type);
-	key.rows = (uint32_t)w->embed.rows;
-	key.k = (uint32_t)w->embed.k;
-	uint64_t *a = plan_add_op(b, &key, 0, b->n);
-	a[EMBED_W] = plan_address(w->embed.packed);
-	a[EMBED_IDS] = plan_address(b->buf->ids);
-	a[EMBED_OUT] = plan_address(b->buf->x);
-	plan_last_op(b)->serial = b->n == 1;
-	plan_barrier(b);
-	if (b->spec->embed_scale != 0)
-		step_scale(b, b->buf->x, b->buf->x, b->n, b->spec->hidden, b->spec->embed_scale, 0);
 }
 
 struct activations step_input(struct plan_builder *b, const float *weight, bool int8)
@@ -152,8 +137,10 @@ void step_queries_keys_values(struct plan_builder *b, const struct weights_layer
 	uint32_t n = b->n;
 
 	step_matmul(b, &(struct matmul){ .w = &l->q, .bias = l->q_bias, .in = in, .out = f->q, .tokens = n });
-	step_matmul(b, &(struct matmul){ .w = &l->k, .bias = l->k_bias, .in = in, .out = f->k, .tokens = n });
-	step_matmul(b, &(struct matmul){ .w = &l->v, .bias = l->v_bias, .in = in, .out = f->v, .tokens = n });
+	if (l->k.packed) /* else they are another layer's */
+		step_matmul(b, &(struct matmul){ .w = &l->k, .bias = l->k_bias, .in = in, .out = f->k, .tokens = n });
+	if (l->v.packed) /* else they are what the keys are made of */
+		step_matmul(b, &(struct matmul){ .w = &l->v, .bias = l->v_bias, .in = in, .out = f->v, .tokens = n });
 	if (l->q_gate.packed)
 		step_matmul(b, &(struct matmul){ .w = &l->q_gate, .in = in, .out = f->m3, .tokens = n });
 	plan_barrier(b);
@@ -228,10 +215,10 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 	key.kv_heads = z.kv_heads;
 	key.head_dim = z.head_dim;
 	key.kv = key_type(b->kv->type);
-	key.flags = head_norm(b, l->k_norm);
+	key.flags = head_norm(b, l->k_norm) | (s->value_norms ? KEY_VALUE_NORM : 0);
 	uint64_t *a = plan_add_op(b, &key, 0, template_kv_store_units(b->opt->target, z.kv_heads, b->n));
 	a[KV_STORE_K] = plan_address(keys(b, l));
-	a[KV_STORE_V] = plan_address(buf->v);
+	a[KV_STORE_V] = plan_address(l->v.packed ? buf->v : keys(b, l));
 	a[KV_STORE_KCACHE] = plan_address(cache.keys);
 	a[KV_STORE_VCACHE] = plan_address(cache.values);
 	a[KV_STORE_COS] = plan_angles(b, buf->cos, rotation(b, layer));
@@ -248,7 +235,8 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
 {
 	rotate(b, l, layer);
-	store(b, l, layer);
+	if (l->k.packed)
+		store(b, l, layer);
 	plan_barrier(b);
 }
 
@@ -302,7 +290,7 @@ void step_add_product(struct plan_builder *b, const struct weights_matrix *w, co
 		add_norm(b, b->buf->xn, norm, b->buf->x, s->hidden, KEY_RESIDUAL, b->n);
 		plan_barrier(b);
 	} else if (!direct) {
-		step_scale(b, b->buf->xn, b->buf->x, b->n, s->hidden, s->residual_scale, KEY_RESIDUAL);
+		step_scale(b, b->buf->xn, b->buf->x, b->n, s->hidden, plan_f32_slot(s->residual_scale), KEY_RESIDUAL);
 	}
 }
 
@@ -375,7 +363,7 @@ void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logi
 	step_matmul(b, &(struct matmul){ .w = &w->lm_head, .in = plan_normed(b), .out = f->logits, .tokens = n });
 	plan_barrier(b);
 	if (b->spec->logit_scale != 0)
-		step_scale(b, f->logits, f->logits, n, b->spec->vocab, b->spec->logit_scale, 0);
+		step_scale(b, f->logits, f->logits, n, b->spec->vocab, plan_f32_slot(b->spec->logit_scale), 0);
 	if (b->spec->logit_cap != 0)
-		step_scale(b, f->logits, f->logits, n, b->spec->vocab, b->spec->logit_cap, KEY_CAP);
+		step_scale(b, f->logits, f->logits, n, b->spec->vocab, plan_f32_slot(b->spec->logit_cap), KEY_CAP);
 }

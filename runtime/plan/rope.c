@@ -56,7 +56,7 @@ float rope_frequencies(float *inv_freq, const struct model_rope *r)
 	for (uint32_t i = 0; i < r->dims / 2; i++) {
 		double f = 1.0 / math_host_pow(r->theta, 2.0 * i / r->dims);
 		if (r->freq_factors)
-			f /= (double)r->freq_factors[i];
+			f = r->freq_factors[i] >= MODEL_ROPE_STILL ? 0 : f / (double)r->freq_factors[i];
 		switch (r->scaling) {
 		case ROPE_NONE:
 		case ROPE_LONG: break;
@@ -105,12 +105,24 @@ static bool open_one(struct rope *r, enum model_rotation which, const struct mod
 	return true;
 }
 
+/* Pairs of the heads that rotate so. */
+static uint32_t half_of(const struct model_spec *s, enum model_rotation which)
+{
+	for (uint32_t i = 0; s->layer_rotation && s->layer_sizes && i < s->layers; i++)
+		if (s->layer_rotation[i] == which)
+			return s->layer_sizes[i].head_dim / 2;
+	return rope_half(s);
+}
+
 bool rope_open(struct rope *r, const struct model_spec *s, uint64_t context, struct error *err)
 {
-	*r = (struct rope){ .half = rope_half(s),
-		            .tables = rope_tables(s),
-		            .query_scale = s->query_scale,
-		            .query_scale_length = s->query_scale_length };
+	*r = (struct rope){
+		.half = rope_half(s),
+		.row = { [ROTATION_MAIN] = half_of(s, ROTATION_MAIN), [ROTATION_WINDOW] = half_of(s, ROTATION_WINDOW) },
+		.tables = rope_tables(s),
+		.query_scale = s->query_scale,
+		.query_scale_length = s->query_scale_length
+	};
 	return open_one(r, ROTATION_MAIN, &s->rope, context, err) &&
 	       (r->tables == 1 || open_one(r, ROTATION_WINDOW, &s->window_rope, context, err));
 }
@@ -147,12 +159,12 @@ void rope_fill(const struct rope *r, float *cos, float *sin, uint32_t capacity, 
 {
 	uint64_t table = (uint64_t)capacity * r->half;
 
-	rope_rows(cos, sin, r->inv_freq[ROTATION_MAIN], r->half, r->turned[ROTATION_MAIN], r->factor[ROTATION_MAIN],
-	          pos0, n);
+	rope_rows(cos, sin, r->inv_freq[ROTATION_MAIN], r->row[ROTATION_MAIN], r->turned[ROTATION_MAIN],
+	          r->factor[ROTATION_MAIN], pos0, n);
 	if (r->tables == 1)
 		return;
-	rope_rows(cos + ROTATION_WINDOW * table, sin + ROTATION_WINDOW * table, r->inv_freq[ROTATION_WINDOW], r->half,
-	          r->turned[ROTATION_WINDOW], r->factor[ROTATION_WINDOW], pos0, n);
+	rope_rows(cos + ROTATION_WINDOW * table, sin + ROTATION_WINDOW * table, r->inv_freq[ROTATION_WINDOW],
+	          r->row[ROTATION_WINDOW], r->turned[ROTATION_WINDOW], r->factor[ROTATION_WINDOW], pos0, n);
 	rope_rows(cos + ROTATION_NONE * table, sin + ROTATION_NONE * table, NULL, r->half, 0, 1, pos0, n);
 	scale_queries(r, cos + ROPE_TABLE_QUERIES * table, cos, pos0, n);
 	scale_queries(r, sin + ROPE_TABLE_QUERIES * table, sin, pos0, n);

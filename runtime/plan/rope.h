@@ -24,7 +24,8 @@ uint32_t rope_tables(const struct model_spec *s);
 uint32_t rope_half(const struct model_spec *s);
 
 struct rope {
-	uint32_t half, tables;
+	uint32_t half, tables;          /* half: pairs of the largest head, by which tables lie apart */
+	uint32_t row[ROTATION_NONE];    /* pairs of a token's row */
 	uint32_t turned[ROTATION_NONE]; /* pairs */
 	float *inv_freq[ROTATION_NONE], factor[ROTATION_NONE];
 	double query_scale;

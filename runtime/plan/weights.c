@@ -25,6 +25,10 @@ size_t weights_list(struct weights_entry *e, const struct model_spec *s, struct 
 
 	if (!s->tied)
 		e[n++] = (struct weights_entry){ .tensor = &s->embed, .matrix = &w->embed };
+	if (s->layer_input) {
+		e[n++] = (struct weights_entry){ .tensor = &s->input_embed, .matrix = &w->input_embed };
+		e[n++] = (struct weights_entry){ .tensor = &s->input_proj, .matrix = &w->input_proj };
+	}
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct model_layer *l = &s->layer[i];
 		struct weights_layer *wl = &w->layer[i];
@@ -74,6 +78,7 @@ uint64_t weights_point_vectors(struct weights *w, const struct model_spec *s, co
 	uint64_t used = 0;
 
 	w->final_norm = point_vector(&used, &s->final_norm, there);
+	w->input_norm = point_vector(&used, &s->input_norm, there);
 	for (uint32_t i = 0; i < s->layers; i++)
 		for (int v = 0; v < VECTOR_SLOTS; v++)
 			w->layer[i].vector[v] = point_vector(&used, &s->layer[i].vector[v], there);
@@ -89,7 +94,7 @@ void weights_point(struct weights *w, const struct model_spec *s, const struct w
 		*e[i].matrix = (struct weights_matrix){
 			.type = t->type, .rows = t->rows, .k = t->cols, .packed = arena ? arena + e[i].at : NULL
 		};
-		if (t != &s->embed || s->tied)
+		if (t != &s->input_embed && (t != &s->embed || s->tied))
 			w->token_bytes += e[i].blocks / (t->experts ? t->experts : 1) *
 			                  (t->experts ? s->experts_used : 1) * e[i].block_bytes;
 	}
@@ -121,6 +126,7 @@ static const float somewhere[1];
 static void describe_vectors(struct weights *w, const struct model_spec *s)
 {
 	w->final_norm = somewhere;
+	w->input_norm = s->input_norm.bytes ? somewhere : NULL;
 	for (uint32_t i = 0; i < s->layers; i++)
 		for (int v = 0; v < VECTOR_SLOTS; v++)
 			w->layer[i].vector[v] = s->layer[i].vector[v].bytes ? somewhere : NULL;
@@ -129,7 +135,7 @@ static void describe_vectors(struct weights *w, const struct model_spec *s)
 bool weights_describe(struct weights *w, const struct model_spec *s, struct error *err)
 {
 	bool ok = weights_allocate(w, s, err);
-	struct weights_entry *e = ok ? calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *e) : NULL;
+	struct weights_entry *e = ok ? calloc((size_t)s->layers * MATRIX_SLOTS + WEIGHTS_OUTSIDE, sizeof *e) : NULL;
 
 	if (ok && !e)
 		ok = error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);

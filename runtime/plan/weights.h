@@ -40,8 +40,9 @@ struct weights_layer {
 };
 
 struct weights {
-	struct weights_matrix embed, lm_head; /* lm_head.packed == embed.packed when tied */
-	const float *final_norm;
+	struct weights_matrix embed, lm_head;          /* lm_head.packed == embed.packed when tied */
+	struct weights_matrix input_embed, input_proj; /* with model_spec.layer_input */
+	const float *final_norm, *input_norm;
 	struct weights_layer *layer;
 	uint64_t packed_bytes, token_bytes; /* token_bytes: matrix bytes read for one token */
 	struct device *device;              /* whose memory holds them; NULL after weights_describe() */
@@ -69,7 +70,8 @@ struct weights_entry {
 	/* Where it lies among them, as weights_place() says: its first block, and bytes from a block to the next. */
 	uint64_t at, stride, blocks, block_bytes;
 };
-/* e: layers * MATRIX_SLOTS + 2. Returns how many. */
+/* e: layers * MATRIX_SLOTS + WEIGHTS_OUTSIDE. Returns how many. */
+enum { WEIGHTS_OUTSIDE = 4 };
 size_t weights_list(struct weights_entry *e, const struct model_spec *s, struct weights *w);
 /* Where each matrix lies, one behind the other. Returns how many bytes they take together; INT64_MAX when that is more
  * than can be. */

@@ -109,6 +109,8 @@ static bool put_matrices(uint64_t *sum, const struct weights_entry *e, size_t n,
 static void put_vectors(uint64_t *sum, const struct model_spec *s)
 {
 	put_tensor(sum, &s->final_norm, 0);
+	if (s->input_norm.bytes)
+		put_tensor(sum, &s->input_norm, 0);
 	for (uint32_t i = 0; i < s->layers; i++)
 		for (int v = 0; v < VECTOR_SLOTS; v++)
 			if (s->layer[i].vector[v].bytes)
@@ -119,7 +121,7 @@ bool weights_layout(const struct model_spec *s, enum weight_layout layout, struc
                     struct error *err)
 {
 	struct weights w = { 0 };
-	struct weights_entry *e = calloc((size_t)s->layers * MATRIX_SLOTS + 2, sizeof *e);
+	struct weights_entry *e = calloc((size_t)s->layers * MATRIX_SLOTS + WEIGHTS_OUTSIDE, sizeof *e);
 	bool ok = weights_allocate(&w, s, err) &&
 	          (e || error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers));
 

@@ -49,7 +49,7 @@ void store_cache(const struct scene *c, unsigned head, uint64_t position, const 
 
 void fill_columns(struct scene *c, uint64_t end)
 {
-	float k[256], v[256];
+	float k[512], v[512];
 	for (; c->filled < end; c->filled++)
 		for (unsigned h = 0; h < c->s.kv_heads; h++) {
 			for (unsigned i = 0; i < c->s.dims; i++) {

@@ -62,7 +62,7 @@ static float sum_lanes(const float partial[32])
 	return p[0];
 }
 
-static float norm_scale(const float *x, unsigned n, float eps)
+float plain_norm_scale(const float *x, unsigned n, float eps)
 {
 	float partial[32] = { 0 };
 	for (unsigned i = 0; i < n; i++)
@@ -83,7 +83,7 @@ void plain_norm(float *out, int8_t *outq, struct activation_block *outs, const f
 		mean = sum_lanes(partial) / (float)k;
 	for (unsigned i = 0; i < padded; i++)
 		out[i] = i < k ? (centred ? x[i] - mean : x[i]) : 0.0f;
-	float r = norm_scale(out, k, eps);
+	float r = plain_norm_scale(out, k, eps);
 	for (unsigned i = 0; i < k; i++)
 		out[i] = (out[i] * r) * weight[i];
 	if (outq)
@@ -92,8 +92,8 @@ void plain_norm(float *out, int8_t *outq, struct activation_block *outs, const f
 
 void plain_rotate(float *out, const float *x, unsigned dims, const struct plain_angles *a)
 {
-	float r = a->norm ? norm_scale(x, dims, a->eps) : 0.0f;
-	float y[256];
+	float r = a->norm ? plain_norm_scale(x, dims, a->eps) : 0.0f;
+	float y[512];
 
 	for (unsigned i = 0; i < dims; i++)
 		y[i] = a->norm && !a->last ? (x[i] * r) * a->norm[i] : x[i];
@@ -219,7 +219,7 @@ void plain_spoil(const struct plain_cache *c, unsigned head, uint64_t position)
 }
 
 struct head_state {
-	float max, sum, o[256];
+	float max, sum, o[512];
 };
 
 /* The positions first..last of one chunk. */

@@ -16,6 +16,8 @@ float plain_exp(float x);
 float plain_f16_to_f32(uint16_t h);
 uint16_t plain_f32_to_f16(float x);
 
+/* 1 / sqrt(mean of squares + eps). */
+float plain_norm_scale(const float *x, unsigned n, float eps);
 /* out and x have pad(k) elements; outq and outs may be NULL. */
 void plain_norm(float *out, int8_t *outq, struct activation_block *outs, const float *x, const float *weight,
                 unsigned k, float eps, bool centred);

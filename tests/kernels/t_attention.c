@@ -103,7 +103,7 @@ static void check_shape(struct shape s)
 
 static void test_head_dims(void **state)
 {
-	static const unsigned dims[] = { 2, 6, 32, 40, 48, 64, 66, 80, 96, 128, 256 };
+	static const unsigned dims[] = { 2, 6, 32, 40, 48, 64, 66, 80, 96, 128, 256, 512 };
 	(void)state;
 	for (unsigned i = 0; i < sizeof dims / sizeof dims[0]; i++) {
 		check_shape((struct shape){ 2, 1 + i % 4, dims[i], DTYPE_F16 });
@@ -182,10 +182,11 @@ static void test_tiles(void **state)
 		struct shape s;
 		unsigned tile;
 	} cases[] = {
-		{ { 3, 3, 40, DTYPE_F16 }, 2 },  { { 2, 4, 64, DTYPE_F16 }, 4 },  { { 2, 2, 128, DTYPE_F16 }, 8 },
-		{ { 1, 1, 64, DTYPE_F32 }, 16 }, { { 2, 7, 80, DTYPE_F16 }, 2 },  { { 1, 5, 6, DTYPE_F16 }, 4 },
-		{ { 3, 1, 96, DTYPE_F16 }, 8 },  { { 1, 2, 256, DTYPE_F32 }, 4 }, { { 1, 8, 32, DTYPE_F16 }, 16 },
-		{ { 2, 4, 64, DTYPE_Q8_0 }, 4 }, { { 1, 5, 6, DTYPE_Q8_0 }, 2 },  { { 2, 2, 80, DTYPE_Q8_0 }, 8 },
+		{ { 3, 3, 40, DTYPE_F16 }, 2 },   { { 2, 4, 64, DTYPE_F16 }, 4 },  { { 2, 2, 128, DTYPE_F16 }, 8 },
+		{ { 1, 1, 64, DTYPE_F32 }, 16 },  { { 2, 7, 80, DTYPE_F16 }, 2 },  { { 1, 5, 6, DTYPE_F16 }, 4 },
+		{ { 3, 1, 96, DTYPE_F16 }, 8 },   { { 1, 2, 256, DTYPE_F32 }, 4 }, { { 1, 2, 512, DTYPE_F16 }, 8 },
+		{ { 2, 4, 512, DTYPE_Q8_0 }, 2 }, { { 1, 8, 32, DTYPE_F16 }, 16 }, { { 2, 4, 64, DTYPE_Q8_0 }, 4 },
+		{ { 1, 5, 6, DTYPE_Q8_0 }, 2 },   { { 2, 2, 80, DTYPE_Q8_0 }, 8 },
 	};
 	static const uint64_t pos0[] = { 0, 5, 113, 120, 128, 250 };
 	static const unsigned counts[] = { 1, 2, 3, 8, 9, 17, 21 };

@@ -14,7 +14,7 @@
 
 enum { COLUMNS = 19 /* a group of the cache's columns and some */, CAPACITY = 256 };
 
-static const unsigned head_dims[] = { 2, 6, 32, 40, 48, 64, 66, 80, 96, 128, 256 };
+static const unsigned head_dims[] = { 2, 6, 32, 40, 48, 64, 66, 80, 96, 128, 256, 512 };
 enum { DIMS_COUNT = sizeof head_dims / sizeof head_dims[0] };
 
 struct heads_data {
@@ -57,7 +57,7 @@ static void drop(struct heads_data *d)
 	free(d->norm);
 }
 
-/* The flags of a key that decide about norms. */
+/* The flags of a key that decide about norms of queries and keys. */
 static const uint32_t norms[] = { 0, KEY_QK_NORM, KEY_QK_NORM | KEY_NORM_LAST };
 enum { NORMS = sizeof norms / sizeof *norms };
 
@@ -135,9 +135,13 @@ static void check_store(const struct heads_data *d, const struct kernel_way *way
 	memcpy(&arg[KV_STORE_EPS], &d->eps, 4);
 	for (unsigned c = 0; c < COLUMNS; c++)
 		for (unsigned h = 0; h < d->heads; h++) {
-			float rotated[256];
-			plain_head(rotated, d, c, h, flags);
-			plain_store(&want, h, pos0 + c, rotated, d->v + c * d->padded + h * d->dims);
+			float rotated[512], value[512];
+			const float *v = d->v + c * d->padded + h * d->dims;
+			float r = plain_norm_scale(v, d->dims, d->eps);
+			plain_head(rotated, d, c, h, flags & ~(uint32_t)KEY_VALUE_NORM);
+			for (unsigned i = 0; i < d->dims; i++)
+				value[i] = flags & KEY_VALUE_NORM ? v[i] * r : v[i];
+			plain_store(&want, h, pos0 + c, rotated, value);
 		}
 	assert_int_equal(template_traffic(&key, (uint64_t)units, pos0, COLUMNS),
 	                 COLUMNS * d->heads * 2 * (4 * d->dims + plain_cache_row(type, d->dims)));
@@ -184,9 +188,11 @@ static void test_cache(void **state)
 		make(&d, 1 + i % 4, head_dims[i], i);
 		for (unsigned w = 0; w < ways; w++)
 			for (unsigned j = 0; j < 4; j++) {
-				check_store(&d, &way[w], norms[j % NORMS], DTYPE_F16, pos0[j]);
-				check_store(&d, &way[w], norms[(j + 1) % NORMS], DTYPE_F32, pos0[j]);
-				check_store(&d, &way[w], norms[(j + 2) % NORMS], DTYPE_Q8_0, pos0[j]);
+				check_store(&d, &way[w], norms[j % NORMS] | (j % 2 ? KEY_VALUE_NORM : 0), DTYPE_F16,
+				            pos0[j]);
+				check_store(&d, &way[w], norms[(j + 1) % NORMS] | KEY_VALUE_NORM, DTYPE_F32, pos0[j]);
+				check_store(&d, &way[w], norms[(j + 2) % NORMS] | (j / 2 ? KEY_VALUE_NORM : 0),
+				            DTYPE_Q8_0, pos0[j]);
 			}
 		drop(&d);
 	}
@@ -197,7 +203,7 @@ static void test_refusals(void **state)
 	static const struct key bad[] = {
 		{ .kind = KEY_ROPE, .heads = 0, .head_dim = 64 },
 		{ .kind = KEY_ROPE, .heads = 2, .head_dim = 63 },
-		{ .kind = KEY_ROPE, .heads = 2, .head_dim = 258 },
+		{ .kind = KEY_ROPE, .heads = 2, .head_dim = 514 },
 		{ .kind = KEY_KV_STORE, .kv_heads = 2, .head_dim = 64, .kv = DTYPE_BF16 + 1 },
 		{ .kind = KEY_KV_STORE, .kv_heads = 2, .head_dim = 64 },
 	};

@@ -1,5 +1,5 @@
-/* tests/kernels/t_scale.c - numbers scaled, added scaled, and bounded: the template against plain loops, bit for bit;
- * and the bound against tanh of the C library. */
+/* tests/kernels/t_scale.c - numbers scaled, added scaled, and bounded, and what layers get of a token's own: the
+ * templates against plain loops, bit for bit; and the bound against tanh of the C library. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -69,6 +69,38 @@ static void check(const struct kernel_way *way, uint32_t flags, float by)
 	free(want);
 }
 
+/* Times other numbers, each or all by one. */
+static void check_by_memory(const struct kernel_way *way, uint32_t flags)
+{
+	struct key key = { .kind = KEY_SCALE, .flags = flags };
+	float *in = kernel_buffer(N * 4, 0), *by = kernel_buffer(N * 4, 0), *out = kernel_buffer(N * 4, 0xff),
+	      *want = kernel_buffer(N * 4, 0);
+	uint64_t arg[SCALE_ARGS] = {
+		[SCALE_IN] = (uintptr_t)in, [SCALE_OUT] = (uintptr_t)out, [SCALE_BY] = (uintptr_t)by
+	};
+	uint64_t state = 11;
+	struct kernel k;
+
+	fill(in);
+	in[4] = in[5] = 1.0f;
+	for (unsigned i = 0; i < N; i++) {
+		by[i] = kernel_random(&state);
+		want[i] = in[i] * by[flags == KEY_PAIR ? i : 0];
+	}
+	kernel_open(&k, way, &key);
+	kernel_run(&k, arg, 61, BLOCKS);
+	kernel_run(&k, arg, 0, 61);
+	assert_memory_equal(out, want, N * 4);
+	arg[SCALE_OUT] = (uintptr_t)in;
+	kernel_run(&k, arg, 0, BLOCKS);
+	assert_memory_equal(in, want, N * 4);
+	kernel_close(&k);
+	free(in);
+	free(by);
+	free(out);
+	free(want);
+}
+
 static void test_every_way(void **unused)
 {
 	static const float by[] = { 1.0f, 30.0f, 0.22f, 12.0f };
@@ -81,6 +113,77 @@ static void test_every_way(void **unused)
 			check(&way[w], KEY_RESIDUAL, by[i]);
 			check(&way[w], KEY_CAP, by[i]);
 		}
+	for (unsigned w = 0; w < ways; w++) {
+		check_by_memory(&way[w], KEY_PAIR);
+		check_by_memory(&way[w], KEY_GATED);
+	}
+}
+
+/* ---- what layers get of a token's own */
+
+enum { LAYERS = 5, TOKENS = 3 };
+
+static void plain_inputs(float *out, const float *x, const float *e, const float *weight, unsigned n, float eps,
+                         float by)
+{
+	float r = plain_norm_scale(x, n, eps);
+
+	for (unsigned i = 0; i < (n + 31) / 32 * 32; i++) {
+		float normed = i < n ? (x[i] * r) * weight[i] : 0, own = i < n ? e[i] * by : 0;
+		out[i] = (normed + own) * 0.70710678118654752f;
+	}
+}
+
+static void check_inputs(const struct kernel_way *way, unsigned n)
+{
+	struct key key = { .kind = KEY_LAYER_INPUTS, .rows = LAYERS, .k = n };
+	unsigned column = (LAYERS * n + 31) / 32 * 32, padded = (n + 31) / 32 * 32;
+	size_t bytes = (size_t)TOKENS * column * 4, out_bytes = (size_t)LAYERS * TOKENS * padded * 4;
+	float *x = kernel_buffer(bytes, 0), *e = kernel_buffer(bytes, 0), *weight = kernel_buffer(padded * 4, 0),
+	      *out = kernel_buffer(out_bytes, 0xff), *want = kernel_buffer(out_bytes, 0), eps = 3e-4f, by = 4.0f;
+	uint64_t arg[LAYER_INPUTS_ARGS] = { [LAYER_INPUTS_X] = (uintptr_t)x,
+		                            [LAYER_INPUTS_E] = (uintptr_t)e,
+		                            [LAYER_INPUTS_WEIGHT] = (uintptr_t)weight,
+		                            [LAYER_INPUTS_OUT] = (uintptr_t)out,
+		                            [LAYER_INPUTS_COLUMNS] = TOKENS };
+	uint64_t state = n;
+	struct kernel k;
+
+	memcpy(&arg[LAYER_INPUTS_EPS], &eps, 4);
+	memcpy(&arg[LAYER_INPUTS_BY], &by, 4);
+	for (unsigned i = 0; i < n; i++)
+		weight[i] = kernel_random(&state);
+	for (unsigned c = 0; c < TOKENS; c++) {
+		for (unsigned i = 0; i < LAYERS * n; i++) {
+			x[c * column + i] = kernel_random(&state);
+			e[c * column + i] = kernel_random(&state);
+		}
+		for (unsigned l = 0; l < LAYERS; l++)
+			plain_inputs(want + (l * TOKENS + c) * padded, x + c * column + l * n, e + c * column + l * n,
+			             weight, n, eps, by);
+	}
+	kernel_open(&k, way, &key);
+	kernel_run(&k, arg, 7, TOKENS * LAYERS);
+	kernel_run(&k, arg, 0, 7);
+	if (memcmp(out, want, out_bytes) != 0)
+		fail_msg("%s: what layers get, %u numbers each, differs", way->name, n);
+	kernel_close(&k);
+	free(x);
+	free(e);
+	free(weight);
+	free(out);
+	free(want);
+}
+
+static void test_layer_inputs(void **unused)
+{
+	static const unsigned sizes[] = { 1, 16, 31, 32, 40, 100, 256, 1024 };
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
+
+	for (unsigned w = 0; w < ways; w++)
+		for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
+			check_inputs(&way[w], sizes[i]);
 }
 
 static void test_bound(void **unused)
@@ -99,12 +202,16 @@ static void test_refusals(void **unused)
 {
 	kernel_refused(&(struct key){ .kind = KEY_SCALE, .flags = KEY_RESIDUAL | KEY_CAP });
 	kernel_refused(&(struct key){ .kind = KEY_SCALE, .flags = KEY_BIAS });
+	kernel_refused(&(struct key){ .kind = KEY_SCALE, .flags = KEY_PAIR | KEY_RESIDUAL });
+	kernel_refused(&(struct key){ .kind = KEY_LAYER_INPUTS, .rows = 3 });
+	kernel_refused(&(struct key){ .kind = KEY_LAYER_INPUTS, .rows = 3, .k = 1025 });
+	kernel_refused(&(struct key){ .kind = KEY_LAYER_INPUTS, .k = 32 });
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_way), cmocka_unit_test(test_bound),
-		                            cmocka_unit_test(test_refusals) };
+		                            cmocka_unit_test(test_layer_inputs), cmocka_unit_test(test_refusals) };
 	kernel_all_modes();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

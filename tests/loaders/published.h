@@ -43,7 +43,6 @@ static const struct {
 	{ "minicpm3", latent },
 	{ "deepseek2", experts },
 	{ "glm-dsa", latent },
-	{ "gemma4", "heads of several sizes" },
 	{ "phi3small", "block-sparse" },
 	{ "chatglm", fused },
 	{ "qwen", fused },

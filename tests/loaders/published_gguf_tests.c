@@ -246,7 +246,9 @@ static void check_header(const char *file, struct counts *c)
 		put_delta_infos(&w, kv, &s);
 	else if (run)
 		put_infos(&w, json_object_get(all, "tensor_names"), &s);
-	part = !run || strcmp(arch, "glm4moe") == 0 ? refusal(arch) : NULL;
+	part = strcmp(arch, "gemma4") == 0 ? "the tensor token_embd.weight is missing" /* its lists are cut in print */
+	       : !run || strcmp(arch, "glm4moe") == 0 ? refusal(arch)
+	                                              : NULL;
 	if (!run && !part)
 		fail_msg("%s: no expectation is stated for %s", file, arch);
 	uint8_t *p = gguf_writer_finish(&w, &n);

@@ -290,8 +290,9 @@ static void check_config(const char *file, struct counts *c)
 	json_t *config = json_read(bytes, n_text, n_text, file, NULL); /* one of them says Infinity */
 	const char *type = json_string_value(json_object_get(config, "model_type")), *base = "model.";
 	json_t *text = json_object_get(config, "text_config"), *inner = json_object_get(text, "model_type");
-	bool inside = type && json_is_string(inner) && is_one_of(type, "gemma3 mistral3 qwen3_vl qwen3_5") &&
-	              is_one_of(json_string_value(inner), "gemma3_text ministral3 qwen3_vl_text qwen3_5_text");
+	bool inside =
+		type && json_is_string(inner) && is_one_of(type, "gemma3 gemma4 mistral3 qwen3_vl qwen3_5") &&
+		is_one_of(json_string_value(inner), "gemma3_text gemma4_text ministral3 qwen3_vl_text qwen3_5_text");
 	bool cut = inside && there(text, "layer_types") && /* one was made smaller by hand */
 	           json_array_size(json_object_get(text, "layer_types")) != number(text, "num_hidden_layers", 0);
 	const char *part =
@@ -300,6 +301,8 @@ static void check_config(const char *file, struct counts *c)
 		: cut ? "layer_types is an array of"
 		: inside && strcmp(type, "qwen3_5") == 0 && !there(text, "linear_num_key_heads")
 			? " is missing" /* so was one */
+		: inside && json_is_true(json_object_get(text, "enable_moe_block"))
+			? "enable_moe_block is true (mixture of experts"
 		: inside ? NULL
 			 : expected(config, type);
 	if (type && !part && refusal(type))
@@ -361,7 +364,10 @@ static const struct {
 	{ "exaone4-a", NULL, NULL },
 	{ "gemma2-a", NULL, NULL },
 	{ "gemma3-a", NULL, NULL },
-	{ "gemma4-e-a", "heads of several sizes", "heads of several sizes" },
+	{ "gemma4-e-a", NULL, NULL },
+	{ "gemma4-k-a", NULL, NULL },
+	{ "gemma4-moe-a", "enable_moe_block is true (mixture of experts",
+	  "gemma4.expert_count is 5 (mixture of experts)" },
 	{ "glm4-a", NULL, NULL },
 	{ "olmo2-a", NULL, NULL },
 	{ "olmo3-a", NULL, NULL },

@@ -162,16 +162,21 @@ static const char *golden[] = {
 	BOTH("glm4moe-a"),
 	BOTH("cohere2-a"),
 	BOTH("lfm2-a"),
-	BOTH("qwen35-a")
+	BOTH("qwen35-a"),
+	BOTH("gemma4-e-a"),
+	BOTH("gemma4-k-a")
 #undef BOTH
 };
+
+/* Gemma 4's reference itself is less exact, and its scores have no scale, so that each bit of a key weighs more. */
+static double tolerance(const char *name) { return strstr(name, "gemma4") ? 1e-3 : 2e-4; }
 
 static void test_golden_f32_cache(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof golden / sizeof *golden; i++)
 		if (shared_path(model_folder, golden[i]))
-			check_model(model_folder, "cpu", JIT_KV_F32, 2e-4, 0, SIZE_MAX);
+			check_model(model_folder, "cpu", JIT_KV_F32, tolerance(golden[i]), 0, SIZE_MAX);
 }
 
 static void test_golden_f16_cache(void **state)
@@ -179,7 +184,8 @@ static void test_golden_f16_cache(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof golden / sizeof *golden; i++)
 		if (shared_path(model_folder, golden[i]))
-			check_model(model_folder, "cpu", JIT_KV_F16, 3e-3, 0, SIZE_MAX);
+			check_model(model_folder, "cpu", JIT_KV_F16, strstr(golden[i], "gemma4") ? 3e-2 : 3e-3, 0,
+			            SIZE_MAX);
 }
 
 static void test_golden_reference_device(void **state)
@@ -187,7 +193,7 @@ static void test_golden_reference_device(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof golden / sizeof *golden && !test_quick(); i++)
 		if (shared_path(model_folder, golden[i]))
-			check_model(model_folder, "ref", JIT_KV_F32, 2e-4, 0, 2);
+			check_model(model_folder, "ref", JIT_KV_F32, tolerance(golden[i]), 0, 2);
 }
 
 static void test_tales(void **state)
