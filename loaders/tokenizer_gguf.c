@@ -233,10 +233,10 @@ static bool read_ends(struct tokenizer *t, const struct gguf *g, bool adds_bos, 
 	return true;
 }
 
-/* Spaces become "▁", and the text begins with one. */
+/* Spaces become "▁", and the text begins with one where scores decide. */
 static bool spm_normalisers(struct tokenizer *t, const struct gguf *g, struct error *err)
 {
-	bool prefix = true, collapse = false;
+	bool prefix = t->model == TOK_CHAR_SCORES, collapse = false;
 
 	if (!read_flag(g, KEY("add_space_prefix"), &prefix, err) ||
 	    !read_flag(g, KEY("remove_extra_whitespaces"), &collapse, err))
@@ -328,14 +328,22 @@ static bool fill(struct tokenizer *t, const struct gguf *g, uint64_t n_vocab, st
 		t->model = TOK_CHAR_SCORES;
 	else if (model.n == 4 && !memcmp(model.p, "gpt2", 4))
 		t->model = TOK_BYTE_LEVEL;
+	else if (model.n == 6 && !memcmp(model.p, "gemma4", 6))
+		t->model = TOK_CHAR_RANKS;
 	else
-		return error_set(err, ERROR_UNSUPPORTED, "%s: %s is \"%s\", supported are \"llama\" and \"gpt2\"",
-		                 g->path, KEY("model"), error_quote(text, sizeof text, model.p, model.n));
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "%s: %s is \"%s\", supported are \"llama\", \"gpt2\" and \"gemma4\"", g->path,
+		                 KEY("model"), error_quote(text, sizeof text, model.p, model.n));
 	if (!check_keys(g, err) || !read_tokens(t, g, n_vocab, err) || !read_types(t, g, err) ||
 	    !tok_index(t, g->path, err))
 		return false;
 	if (t->model == TOK_CHAR_SCORES) {
 		if (!read_scores(t, g, err) || !spm_normalisers(t, g, err))
+			return false;
+	} else if (t->model == TOK_CHAR_RANKS) {
+		t->whole_newlines = true;
+		if (!tok_pre_by_name(t, "gemma4", 6, g->path, &adds_bos, err) || !spm_normalisers(t, g, err) ||
+		    !read_merges(t, g, err))
 			return false;
 	} else {
 		struct gguf_str named;

@@ -127,6 +127,7 @@ struct tokenizer {
 	uint32_t *score_order;                         /* TOK_CHAR_SCORES: smaller is better */
 	int32_t byte_id[256];                          /* the token of one byte, -1 where there is none */
 	bool byte_fallback, fuse_unknown, whole_words; /* whole_words: a word that is a token needs no merging */
+	bool whole_newlines;                           /* a word of newlines that is a token needs none either */
 	bool drop_unknown; /* what has no token, and no unknown token stands for it, adds nothing; otherwise the text is
 	                      refused */
 	bool gaps_close;   /* what is dropped is gone before merging, so that its neighbours may merge */

@@ -289,11 +289,20 @@ static int32_t find_word(const struct tokenizer *t, const char *p, size_t n)
 	return tok_find(t, spelt, at);
 }
 
+static size_t newlines_at(const char *p, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && p[i] == '\n')
+		i++;
+	return i;
+}
+
 static bool merge_word(const struct tokenizer *t, struct tok_work *w, const char *p, size_t n)
 {
 	size_t count;
 
-	if (t->whole_words) {
+	if (t->whole_words || (t->whole_newlines && newlines_at(p, n) == n)) {
 		int32_t id = find_word(t, p, n);
 		if (id >= 0 && is_text(t, id))
 			return tok_emit(w, id);

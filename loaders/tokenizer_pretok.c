@@ -95,6 +95,7 @@ static const struct rule {
 	  { "\\p{N}{1,3}", "[\\x{4e00}-\\x{9fa5}\\x{3040}-\\x{309f}\\x{30a0}-\\x{30ff}]+", DEEPSEEK_V3 } },
 	{ "bloom|poro-chat|gpt3-finnish", false, false, false, { BLOOM } },
 	{ "viking", false, false, false, { BLOOM, "\\p{N}" } },
+	{ "gemma4", false, true, false, { "[^\\n]+|[\\n]+" } },
 	{ "default", false, false, false, { "[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]" } },
 };
 

@@ -71,6 +71,81 @@ static void test_gguf_missing_bytes(void **unused)
 	small_close(&s);
 }
 
+/* ---- text with marked spaces, merged by ranks */
+
+static const char *const marked[] = {
+	"<pad>",
+	"<bos>",
+	"<turn|>",
+	"\xe2\x96\x81",
+	"a",
+	"b",
+	"ab",
+	"\xe2\x96\x81"
+	"ab",
+	"\n",
+	"\n\n",
+	"\n\n\n",
+	"c",
+	"abc",
+	"\xe2\x96\x81\xe2\x96\x81"
+};
+enum { MARKED = sizeof marked / sizeof *marked };
+
+/* Behind them a token for each byte. */
+static void marked_vocab(struct vocab_file *f, const char *model)
+{
+	static const char *const merges[] = { "a b", "\xe2\x96\x81 ab", "\n \n", "\xe2\x96\x81 \xe2\x96\x81" };
+	char text[8];
+
+	vocab_start(f);
+	vocab_text(f, "model", model);
+	vocab_array(f, "tokens", GGUF_STRING, MARKED + 256);
+	for (unsigned i = 0; i < MARKED; i++)
+		put_text(f, marked[i], strlen(marked[i]));
+	for (unsigned i = 0; i < 256; i++)
+		put_text(f, text, (size_t)snprintf(text, sizeof text, "<0x%02X>", i));
+	vocab_array(f, "token_type", GGUF_I32, MARKED + 256);
+	for (unsigned i = 0; i < MARKED + 256; i++)
+		put_u32(f, i < 3 ? 3 : i < MARKED ? 1 : 6);
+	vocab_array(f, "merges", GGUF_STRING, 4);
+	for (unsigned i = 0; i < 4; i++)
+		put_text(f, merges[i], strlen(merges[i]));
+	vocab_u32(f, "bos_token_id", 1);
+	vocab_u32(f, "eos_token_id", 2);
+}
+
+static void test_gguf_marked_spaces(void **unused)
+{
+	struct small s;
+	struct error err;
+
+	marked_vocab(&s.file, "gemma4");
+	vocab_bool(&s.file, "add_space_prefix", 0);
+	assert_true(small_open(&s, 0, &err));
+	IDS(s.t, "ab ab", TOKENIZE_BOS_EOS, 1, 6, 7);
+	IDS(s.t, "ab ab", 0, 6, 7);
+	/* spaces merge with each other last */
+	IDS(s.t, "a  ab", 0, 4, 3, 7);
+	IDS(s.t, "   ", 0, 13, 3);
+	/* a word that is a token is merged all the same, and "abc" is no merge's result */
+	IDS(s.t, "abc", 0, 6, 11);
+	/* but a run of newlines is looked for as a whole; a longer one is merged */
+	IDS(s.t, "a\n\n\nb", 0, 4, 10, 5);
+	IDS(s.t, "\n", 0, 8);
+	IDS(s.t, "\n\n\n\n", 0, 9, 9);
+	IDS(s.t, "\n\n\n\n\n", 0, 9, 9, 8);
+	/* what has no token is bytes */
+	IDS(s.t, "\xc3\xa9", 0, MARKED + 0xc3, MARKED + 0xa9);
+	IDS(s.t, "<turn|>", TOKENIZE_SPECIAL, 2);
+	small_close(&s);
+	/* without the key, a text begins as it is, too */
+	marked_vocab(&s.file, "gemma4");
+	assert_true(small_open(&s, 0, &err));
+	IDS(s.t, "ab", 0, 6);
+	small_close(&s);
+}
+
 /* ---- refusals */
 
 static void refuse_gguf(struct small *s, uint64_t n_vocab, const char *says)
@@ -196,9 +271,9 @@ static void test_gguf_idle_merges(void **unused)
 int tokenizer_gguf_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_gguf_missing_bytes),    cmocka_unit_test(test_gguf_keys),
-		cmocka_unit_test(test_gguf_control_and_user), cmocka_unit_test(test_gguf_refusals),
-		cmocka_unit_test(test_gguf_idle_merges),
+		cmocka_unit_test(test_gguf_missing_bytes), cmocka_unit_test(test_gguf_marked_spaces),
+		cmocka_unit_test(test_gguf_keys),          cmocka_unit_test(test_gguf_control_and_user),
+		cmocka_unit_test(test_gguf_refusals),      cmocka_unit_test(test_gguf_idle_merges),
 	};
 
 	return cmocka_run_group_tests_name("tokenizer_gguf_tests", tests, NULL, NULL);
