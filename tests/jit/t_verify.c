@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "jit/ir/ir_build.h"
+#include "jit/ir/lanes.h"
 
 static void good(const char *text)
 {
@@ -212,7 +213,7 @@ static void test_immediates(void **unused)
 		{ I, "%2:I = ishr %1 #", 0, 31 },
 		{ I, "%2:I = isar %1 #", 0, 31 },
 		{ I, "%2:I = irotl %1 #", 0, 31 },
-		{ I, "%2:I = ilut16 %1 #", 0, 1 },
+		{ I, "%2:I = ilut16 %1 #", 0, LANES_TABLES - 1 },
 		{ I, "%2:F = fhalf %1 #", 0, 1 },
 		{ S, "%2:S = sshli %1 #", 0, 63 },
 		{ S, "%2:S = sshri %1 #", 0, 63 },
