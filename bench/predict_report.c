@@ -5,9 +5,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "bench/json_file.h"
 #include "bench/predict.h"
 
-enum { UNITS_MOST = 1024, MHZ_MOST = 10000 };
+enum { UNITS_MOST = 1024, MHZ_MOST = 10000, REPORT_MOST = 1 << 24 };
 #define SECONDS_MOST 10.0
 #define BANDWIDTH_MOST 1e14
 
@@ -68,14 +69,14 @@ static bool take_card(struct predict_measured *m, const json_t *card, const char
 
 bool predict_report_read(struct predict_measured *out, const char *path, const char *target, struct error *err)
 {
-	json_error_t e;
-	json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &e);
+	json_t *root = json_file_read(path, REPORT_MOST, err);
 
 	*out = (struct predict_measured){ .units = 0 };
+	if (!root)
+		return false;
 	if (!json_is_object(root)) {
 		json_decref(root);
-		return error_set(err, root ? ERROR_FORMAT : ERROR_IO, "%s: %s", path,
-		                 root ? "it is no JSON object" : e.text);
+		return error_set(err, ERROR_FORMAT, "%s: it is no JSON object", path);
 	}
 	const json_t *passes = json_object_get(root, "large_model");
 	bool ok = take_card(out, json_object_get(root, "card"), target, path, err) &&

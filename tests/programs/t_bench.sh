@@ -106,7 +106,7 @@ refused "launch_seconds is not there, expected a number" 1 $with
 echo '[]' >"$dir/report"
 refused "it is no JSON object" 1 $with
 rm "$dir/report"
-refused "unable to open" 1 $with
+refused "cannot be read" 1 $with
 refused "belongs to --predict" 2 --shape tiny --report "$dir/report"
 refused "of passes over 1 to 16 tokens" 1 --shape tiny --predict --device sim:gfx1100 -b 17
 refused "no data of a card" 1 --shape tiny --predict --device sim:gfx1200

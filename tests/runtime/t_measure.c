@@ -15,6 +15,7 @@
 #include "runtime/session.h"
 #include "runtime/session_state.h"
 #include "tests/runtime/mixed_model.h"
+#include "tests/support/weight_types.h"
 
 static void check_weights(const char *path, const char *device, const jit_model *m)
 {
@@ -73,12 +74,13 @@ static void check_model(const struct mixed_types *types, const char *device)
 static void sizes_are_those_of_open_models(void **state)
 {
 	(void)state;
-	for (int t = 0; t < DTYPE_COUNT; t++)
-		if (weight_supported((enum dtype)t)) {
-			const struct mixed_types types = mixed_pair((enum dtype)t, DTYPE_Q8_0);
-			check_model(&types, "cpu");
-			check_model(&types, "sim:gfx1100");
-		}
+	enum dtype type[DTYPE_COUNT];
+
+	for (unsigned i = 0, n = weight_types(type); i < n; i++) {
+		const struct mixed_types types = mixed_pair(type[i], DTYPE_Q8_0);
+		check_model(&types, "cpu");
+		check_model(&types, "sim:gfx1100");
+	}
 }
 
 int main(void)
