@@ -41,7 +41,7 @@ static bool by_numbers(struct hf_reader *r, const json_t *list, uint8_t *mixer)
 	const json_t *one;
 	size_t i;
 
-	memset(mixer, list ? r->row->recurrent : MIXER_ATTENTION, layers);
+	memset(mixer, list ? (int)r->row->recurrent : (int)MIXER_ATTENTION, layers);
 	if (list && !json_is_array(list))
 		return hf_wrong_kind(r, "full_attn_idxs", list, "an array");
 	json_array_foreach(list, i, one)

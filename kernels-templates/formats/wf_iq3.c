@@ -71,7 +71,7 @@ static void xxs_weights(uint32_t out[8], const uint8_t *block, unsigned part)
 static void s_weights(uint32_t out[8], const uint8_t *block, unsigned part)
 {
 	for (unsigned g = 0; g < 8; g++) {
-		unsigned point = block[2 + part * 8 + g] | (block[S_UPPER + part] >> g & 1) << 8,
+		unsigned point = block[2 + part * 8 + g] | (block[S_UPPER + part] >> g & 1u) << 8,
 			 four = block[S_SIGNS + part * 4 + g / 2] >> g % 2 * 4;
 		out[g] = (point_of(CODEBOOK_IQ3_S, point) | 0x08080808) ^ spread_signs(four) * 15;
 	}

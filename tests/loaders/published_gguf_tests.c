@@ -74,12 +74,12 @@ static void describe(struct gguf_writer *w, const char *name, enum dtype type, u
 	*at += ((rows ? rows : 1) * cols * dtype_table[type].bytes + 31) / 32 * 32;
 }
 
-static void describe_experts(struct gguf_writer *w, const char *name, uint64_t cols, uint64_t rows, uint64_t experts,
+static void describe_experts(struct gguf_writer *w, const char *name, uint64_t cols, uint64_t rows, uint64_t count,
                              uint64_t *at)
 {
-	gguf_write_tensor(w, name, DTYPE_BF16, 3, (const uint64_t[]){ cols, rows, experts }, NULL, 0);
+	gguf_write_tensor(w, name, DTYPE_BF16, 3, (const uint64_t[]){ cols, rows, count }, NULL, 0);
 	memcpy(w->info.p + w->info.n - sizeof *at, at, sizeof *at);
-	*at += (experts * rows * cols * 2 + 31) / 32 * 32;
+	*at += (count * rows * cols * 2 + 31) / 32 * 32;
 }
 
 static void put_info(struct gguf_writer *w, const char *name, const struct sizes *s, uint64_t *at)
@@ -149,12 +149,12 @@ static void put_infos(struct gguf_writer *w, json_t *names, const struct sizes *
 	put_info(w, "output_norm.weight", s, &at);
 	for (uint64_t i = 0; i < s->layers; i++)
 		for (size_t k = 0; k < sizeof layer / sizeof *layer; k++) {
-			bool experts = s->experts && k >= 8;
-			if (experts && k - 8 >= sizeof mixed / sizeof *mixed)
+			bool mixture = s->experts && k >= 8;
+			if (mixture && k - 8 >= sizeof mixed / sizeof *mixed)
 				break;
-			snprintf(name, sizeof name, "blk.%" PRIu64 ".%s.weight", i, experts ? mixed[k - 8] : layer[k]);
+			snprintf(name, sizeof name, "blk.%" PRIu64 ".%s.weight", i, mixture ? mixed[k - 8] : layer[k]);
 			put_info(w, name, s, &at);
-			if (experts && k == 10) {
+			if (mixture && k == 10) {
 				snprintf(name, sizeof name, "blk.%" PRIu64 ".%s.weight", i, mixed[3]);
 				put_info(w, name, s, &at);
 			}

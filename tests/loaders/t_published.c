@@ -47,15 +47,15 @@ static void entry(struct header *h, const char *name, uint64_t rows, uint64_t co
 }
 
 /* One tensor for all experts. */
-static void stacked_entry(struct header *h, const char *name, uint64_t experts, uint64_t rows, uint64_t cols)
+static void stacked_entry(struct header *h, const char *name, uint64_t count, uint64_t rows, uint64_t cols)
 {
 	char line[400];
-	uint64_t end = h->at + 2 * experts * rows * cols;
+	uint64_t end = h->at + 2 * count * rows * cols;
 
 	snprintf(line, sizeof line,
 	         ",\"%s\":{\"dtype\":\"BF16\",\"shape\":[%" PRIu64 ",%" PRIu64 ",%" PRIu64
 	         "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}",
-	         name, experts, rows, cols, h->at, end);
+	         name, count, rows, cols, h->at, end);
 	text_of(&h->b, line);
 	h->at = end;
 }

@@ -81,8 +81,8 @@ static const char *const marked[] = {
 	"a",
 	"b",
 	"ab",
-	"\xe2\x96\x81"
-	"ab",
+	("\xe2\x96\x81"
+	 "ab"),
 	"\n",
 	"\n\n",
 	"\n\n\n",
