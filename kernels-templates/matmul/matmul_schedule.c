@@ -40,7 +40,8 @@ enum {
 	TURN_LEAST = 16,
 	TURN_TIMES = 4,
 	APART_MOST = 1 << 28,
-	FEW_COLUMNS = 4
+	FEW_COLUMNS = 4,
+	MANY_REGISTERS = 9 /* of 16, for a product */
 };
 
 static uint32_t *member(struct matmul_schedule *s, unsigned field)
@@ -220,6 +221,8 @@ static const char *refuse_parts(const struct key *key, const struct target *targ
 	    (s->wide || c->tile_n > usual->tile_n || (s->columns + parts - 1) / parts != c->tile_n))
 		return "parts are even, no wider than registers allow, and those of wide tiles as wide as the panels "
 		       "of their inputs";
+	if (c->tile_n != usual->tile_n && s->int8 && s->regs < 32 && weight_int8_registers(s->format) >= MANY_REGISTERS)
+		return "registers do not hold what weights that take many of them need in narrower parts";
 	if (c->k_block_bytes == usual->k_block_bytes)
 		return NULL;
 	if (!s->int8)

@@ -246,7 +246,7 @@ static void test_calls_fail(void **state)
 static void test_lasting(void **state)
 {
 	static const char *const all[] = {
-		"unplug=call24", /* version 5.2.3 of the library crashes when a card goes while it looks at it */
+		"unplug=call24",
 		"fail=WAIT_EVENTS#1:EIO+",
 		"unplug=call70",
 		"fail=ALLOC_MEMORY#12:ENOMEM+",
@@ -261,11 +261,12 @@ static void test_lasting(void **state)
 	};
 	static struct faked truth, f;
 	unsigned wrong = 0;
-	(void)state;
 
 	if (!learn(&truth, "gfx1201"))
 		skip();
 	for (unsigned i = 0; i < (test_quick() ? 4 : sizeof all / sizeof *all); i++) {
+		if (by_library && !strcmp(all[i], "unplug=call5")) /* libhsakmt 5.2.3 may go astray then */
+			continue;
 		f = (struct faked){ .cards = truth.cards, .inject = all[i], .limit_ms = 30000 };
 		assert_true(do_job(&f, &small, "amd"));
 		if (!ended_well(&f, &truth, NULL, strstr(all[i], "UNMAP") || strstr(all[i], "FREE")))
@@ -315,7 +316,6 @@ static void test_mishaps(void **state)
 	static struct faked truth;
 	static const char *const on[] = { "gfx1201", "gfx1101 bar=small", "gfx1151" };
 	unsigned wrong = 0;
-	(void)state;
 
 	for (unsigned c = 0; c < (brief() ? 1 : 3); c++) {
 		if (!learn(&truth, on[c]))
