@@ -33,3 +33,13 @@ bool text_misleads(uint32_t code)
 	return text_is_control(code) || code == 0x2028 || code == 0x2029 || code == 0x061c || code == 0x200e ||
 	       code == 0x200f || (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
+
+unsigned text_spell(uint32_t code, uint8_t out[4])
+{
+	unsigned n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+
+	for (unsigned i = n; i-- > 1; code >>= 6)
+		out[i] = (uint8_t)(0x80 | (code & 0x3f));
+	out[0] = (uint8_t)(n == 1 ? code : (0xff00 >> n & 0xff) | code);
+	return n;
+}

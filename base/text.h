@@ -12,6 +12,8 @@
 
 /* The character that the bytes begin with: how many they are, 1 to 4; 0: no character begins like this. */
 unsigned text_char(const void *bytes, size_t n, uint32_t *code);
+/* A character's bytes of UTF-8; returns how many. */
+unsigned text_spell(uint32_t code, uint8_t out[4]);
 /* C0, DEL and C1: terminals obey them. */
 bool text_is_control(uint32_t code);
 /* Those; the separators of lines and paragraphs; and the marks and brackets that turn the direction of writing. None

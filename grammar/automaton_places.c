@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/text.h"
 #include "grammar/automaton_parts.h"
 
 enum { PLACES_MOST = 1 << 16, DEPTH_MOST = 2000, NO_PLACE = UINT32_MAX };
@@ -35,23 +36,13 @@ static uint32_t add_split(struct places *p, uint32_t out, uint32_t other)
 	               : add(p, (struct place){ .kind = PLACE_SPLIT, .out = out, .other = other });
 }
 
-static unsigned utf8(uint32_t code, uint8_t out[4])
-{
-	unsigned n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-
-	for (unsigned i = n; i-- > 1; code >>= 6)
-		out[i] = (uint8_t)(0x80 | (code & 0x3f));
-	out[0] = (uint8_t)(n == 1 ? code : (0xff00 >> n & 0xff) | code);
-	return n;
-}
-
 /* Characters whose UTF-8 has the same length, and whose last `free` bytes take every value: a chain of bytes. */
 static uint32_t chain(struct places *p, uint32_t low, uint32_t high, uint32_t next)
 {
 	uint8_t first[4], last[4];
-	unsigned n = utf8(low, first);
+	unsigned n = text_spell(low, first);
 
-	utf8(high, last);
+	text_spell(high, last);
 	for (unsigned i = n; i-- > 0;)
 		next = add_bytes(p, first[i], last[i], next);
 	return next;

@@ -1,19 +1,10 @@
 /* grammar/json_text.c - characters between quotes: UTF-8 that is valid, and escapes. */
 #include <string.h>
 
+#include "base/text.h"
 #include "grammar/json_parts.h"
 
 enum { AFTER_BACKSLASH = 1, HEX = 2 /* with the digits so far from bit 4 on, and the value from bit 8 on */ };
-
-static unsigned encode(uint32_t code, uint8_t out[4])
-{
-	unsigned n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-
-	for (unsigned i = n; i-- > 1; code >>= 6)
-		out[i] = (uint8_t)(0x80 | (code & 0x3f));
-	out[0] = (uint8_t)(n == 1 ? code : (0xff00 >> n & 0xff) | code);
-	return n;
-}
 
 /* How many bytes must follow, and between which values the next one lies: Unicode, table 3-7. */
 static uint32_t after_lead(uint8_t b)
@@ -50,7 +41,7 @@ static enum text_event unicode(struct text_state *t, uint32_t code, uint8_t out[
 		t->high = code;
 		return TEXT_INSIDE;
 	}
-	*n = encode(low ? 0x10000 + ((t->high - 0xd800) << 10) + (code - 0xdc00) : code, out);
+	*n = text_spell(low ? 0x10000 + ((t->high - 0xd800) << 10) + (code - 0xdc00) : code, out);
 	t->high = 0;
 	return TEXT_CHARACTER;
 }
