@@ -377,7 +377,7 @@ static inline double real_of(struct value v) { return v.kind == KIND_FLOAT ? v.r
 struct value value_undefined(enum undefined why, const struct text *name, enum kind of);
 struct value value_list(struct run *r, enum kind k, size_t n); /* items absent; absent when failed */
 const char *value_type(struct value v);                        /* Python's name of its type */
-bool value_truth(struct run *r, struct value v);
+bool value_truth(struct value v);
 bool value_equal(struct run *r, struct value a, struct value b);
 /* Below, equal or above 0; fails for values without an order, naming the operator. */
 int value_compare(struct run *r, struct value a, struct value b, const char *op);

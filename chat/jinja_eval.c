@@ -146,7 +146,7 @@ static struct value eval_choice(struct run *r, const struct node *n)
 
 	if (r->failed)
 		return test;
-	if (value_truth(r, test))
+	if (value_truth(test))
 		return eval(r, n->b);
 	if (n->c)
 		return eval(r, n->c);
@@ -160,7 +160,7 @@ static struct value eval_logic(struct run *r, const struct node *n)
 {
 	struct value a = eval(r, n->a);
 
-	if (r->failed || value_truth(r, a) == (n->type == NODE_OR))
+	if (r->failed || value_truth(a) == (n->type == NODE_OR))
 		return a;
 	return eval(r, n->b);
 }
@@ -177,7 +177,7 @@ static struct value eval_not(struct run *r, const struct node *n)
 {
 	struct value v = eval(r, n->a);
 
-	return value_bool(!r->failed && !value_truth(r, v));
+	return value_bool(!r->failed && !value_truth(v));
 }
 
 static struct value eval_item(struct run *r, const struct node *n)

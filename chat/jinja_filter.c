@@ -134,7 +134,7 @@ static struct value do_indent(struct run *r, struct value v, const struct argume
 	                                  : operate(r, '+', (struct value){ .kind = KIND_TEXT, .text = v.text },
 	                                            value_text(text_literal(r, "\n")));
 	struct value lines = r->failed ? space : string_lines(r, with_end.text, false);
-	bool first = value_truth(r, a[1]), blank = value_truth(r, a[2]);
+	bool first = value_truth(a[1]), blank = value_truth(a[2]);
 	for (size_t i = 0; !r->failed && i < lines.list->n; i++) {
 		const struct text *line = lines.list->item[i].text;
 		if (i)
@@ -188,8 +188,7 @@ static struct value do_truncate(struct run *r, struct value v, const struct argu
 			"the filter 'truncate' takes a length of at least that of the end, and a leeway of at least 0");
 	if ((int64_t)text_characters(r, t) <= length + leeway)
 		return value_text(t);
-	size_t n = text_offset(t, (size_t)kept),
-	       word = value_truth(r, a[1]) ? SIZE_MAX : text_find_last(r, t, &space, n);
+	size_t n = text_offset(t, (size_t)kept), word = value_truth(a[1]) ? SIZE_MAX : text_find_last(r, t, &space, n);
 	build_part(&b, t, 0, word == SIZE_MAX ? n : word);
 	build_text(&b, end);
 	return value_text(build_done(&b));
@@ -246,7 +245,7 @@ static struct value do_default(struct run *r, struct value v, const struct argum
 
 	if (!bind(r, "default", args, names, 2, 0, a))
 		return value_of(KIND_ABSENT);
-	if (v.kind != KIND_UNDEFINED && !(value_truth(r, a[1]) && !value_truth(r, v)))
+	if (v.kind != KIND_UNDEFINED && !(value_truth(a[1]) && !value_truth(v)))
 		return v;
 	return a[0].kind == KIND_ABSENT ? value_text(text_literal(r, "")) : a[0];
 }
@@ -290,7 +289,7 @@ static struct value do_tojson(struct run *r, struct value v, const struct argume
 		colon = a[2].list->item[1].text;
 	}
 	if (!r->failed)
-		build_json(&b, v, value_truth(r, a[0]), value_truth(r, a[3]), indent, comma, colon, 0);
+		build_json(&b, v, value_truth(a[0]), value_truth(a[3]), indent, comma, colon, 0);
 	return value_text(build_done(&b));
 }
 

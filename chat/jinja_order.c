@@ -75,8 +75,8 @@ static struct value do_sort(struct run *r, struct value v, const struct argument
 	if (!bind(r, "sort", args, names, 3, 0, a))
 		return value_of(KIND_ABSENT);
 	struct list *l = iterate(r, v);
-	struct keyed *p = keys_of(r, l, a[2], value_truth(r, a[1]), true);
-	return p && sort_keyed(r, p, l->n, value_truth(r, a[0])) ? items_of(r, p, l->n) : value_of(KIND_ABSENT);
+	struct keyed *p = keys_of(r, l, a[2], value_truth(a[1]), true);
+	return p && sort_keyed(r, p, l->n, value_truth(a[0])) ? items_of(r, p, l->n) : value_of(KIND_ABSENT);
 }
 
 static struct value do_dictsort(struct run *r, struct value v, const struct arguments *args)
@@ -93,8 +93,8 @@ static struct value do_dictsort(struct run *r, struct value v, const struct argu
 		return v.kind == KIND_UNDEFINED ? fail_undefined(r, v)
 		                                : run_fail(r, "'%s' object has no attribute 'items'", value_type(v));
 	struct value pairs = dict_pairs(r, v, KIND_LIST);
-	struct keyed *p = r->failed ? NULL : keys_of(r, pairs.list, value_int(by_value), value_truth(r, a[0]), false);
-	return p && sort_keyed(r, p, pairs.list->n, value_truth(r, a[2]))
+	struct keyed *p = r->failed ? NULL : keys_of(r, pairs.list, value_int(by_value), value_truth(a[0]), false);
+	return p && sort_keyed(r, p, pairs.list->n, value_truth(a[2]))
 	               ? items_of(r, p, pairs.list->n)
 	               : value_of(KIND_ABSENT);
 }
@@ -108,7 +108,7 @@ static struct value do_unique(struct run *r, struct value v, const struct argume
 	if (!bind(r, "unique", args, names, 2, 0, a))
 		return value_of(KIND_ABSENT);
 	struct list *l = iterate(r, v);
-	struct keyed *p = keys_of(r, l, a[1], value_truth(r, a[0]), false);
+	struct keyed *p = keys_of(r, l, a[1], value_truth(a[0]), false);
 	for (size_t i = 0; p && i < l->n && value_hashable(r, p[i].key); i++) {
 		size_t k = 0;
 		while (k < n && !value_equal(r, p[k].key, p[i].key) && run_step(r, 1))
@@ -131,7 +131,7 @@ static struct value extreme(struct run *r, struct value v, const struct argument
 	if (!bind(r, most ? "max" : "min", args, names, 2, 0, a))
 		return value_of(KIND_ABSENT);
 	struct list *l = iterate(r, v);
-	struct keyed *p = keys_of(r, l, a[1], value_truth(r, a[0]), false);
+	struct keyed *p = keys_of(r, l, a[1], value_truth(a[0]), false);
 	if (!p)
 		return value_of(KIND_ABSENT);
 	if (!l->n)
@@ -165,7 +165,7 @@ static struct value do_groupby(struct run *r, struct value v, const struct argum
 	if (a[1].kind != KIND_ABSENT)
 		return run_fail(r, "groupby with a default is not supported");
 	struct list *l = iterate(r, v);
-	bool sensitive = value_truth(r, a[2]);
+	bool sensitive = value_truth(a[2]);
 	struct keyed *p = keys_of(r, l, a[0], sensitive, false);
 	struct value out = p && sort_keyed(r, p, l->n, false) ? value_list(r, KIND_LIST, l->n) : value_of(KIND_ABSENT);
 	for (size_t i = 0, end; out.kind != KIND_ABSENT && i < l->n && !r->failed; i = end) {

@@ -166,7 +166,7 @@ static struct value loop_fetch(struct run *r, struct loop *loop)
 		r->scope = scope;
 		if (r->failed)
 			break;
-		if (value_truth(r, met))
+		if (value_truth(met))
 			return v;
 	}
 	loop->over = true;
@@ -416,7 +416,7 @@ static void run_if(struct run *r, const struct node *n)
 {
 	for (const struct node *branch = n->first; branch && !r->failed; branch = branch->next) {
 		struct value v = branch->a ? eval(r, branch->a) : value_bool(true);
-		if (!r->failed && value_truth(r, v)) {
+		if (!r->failed && value_truth(v)) {
 			run_statements(r, branch->first);
 			return;
 		}

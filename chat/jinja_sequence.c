@@ -183,7 +183,7 @@ static struct value map_attribute(struct run *r, struct value out, const struct 
  * through. */
 static struct value stream_over(struct run *r, struct value v)
 {
-	return value_truth(r, v) ? list_copy(r, iterate(r, v), KIND_STREAM) : value_list(r, KIND_STREAM, 0);
+	return value_truth(v) ? list_copy(r, iterate(r, v), KIND_STREAM) : value_list(r, KIND_STREAM, 0);
 }
 
 static struct value do_map(struct run *r, struct value v, const struct arguments *args)
@@ -227,8 +227,7 @@ static struct value choose(struct run *r, struct value v, const struct arguments
 		return run_fail(r, "No test named '%.*s'.", name ? (int)name->n : 1, name ? name->p : "?");
 	for (size_t i = 0; i < out.list->n && run_step(r, 1); i++) {
 		struct value item = out.list->item[i], tried = by_attribute ? get_path(r, item, args->v[0]) : item;
-		bool met =
-			!r->failed && (args->n > name_at ? apply_test(r, number, tried, &rest) : value_truth(r, tried));
+		bool met = !r->failed && (args->n > name_at ? apply_test(r, number, tried, &rest) : value_truth(tried));
 		if (met == wanted)
 			out.list->item[n++] = item;
 	}

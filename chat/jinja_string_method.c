@@ -52,7 +52,7 @@ static struct value do_lines(struct run *r, const struct text *t, const struct a
 
 	if (!bind(r, "splitlines", args, names, 1, 0, &v))
 		return v;
-	return string_lines(r, t, value_truth(r, v));
+	return string_lines(r, t, value_truth(v));
 }
 
 /* [from, to) in bytes, of Python's optional bounds in characters. False: no text lies there, not even an empty one. */

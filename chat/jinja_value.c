@@ -95,9 +95,8 @@ struct value fail_undefined(struct run *r, struct value v)
 	}
 }
 
-bool value_truth(struct run *r, struct value v)
+bool value_truth(struct value v)
 {
-	(void)r;
 	switch ((enum kind)v.kind) {
 	case KIND_ABSENT:
 	case KIND_UNDEFINED:

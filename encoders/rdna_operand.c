@@ -359,7 +359,7 @@ static const char *rdna_take_flat(struct rdna_match *m)
 static const char *rdna_take_smem(struct rdna_match *m, char letter)
 {
 	const struct rdna_operand *b = &m->ins->s[0], *o = &m->ins->saddr;
-	bool buffer = letter == '#', prefetch = m->n_src > 1;
+	bool buffer = letter == '#';
 	int32_t limit = m->gen == RDNA_GFX12 ? 1 << 23 : 1 << 20;
 	const char *why;
 
@@ -377,7 +377,6 @@ static const char *rdna_take_smem(struct rdna_match *m, char letter)
 			return why;
 		m->saddr = rdna_number(m, o->reg);
 	}
-	(void)prefetch;
 	return rdna_check_range(m->ins->offset, buffer ? 0 : -limit, limit - 1);
 }
 

@@ -61,7 +61,8 @@ find_long_functions() {
 
 c_files=$(git ls-files '*.c' '*.h')
 {
-	find_long_lines $c_files $(git ls-files '*.def' '*.sh' '*.awk' Makefile.am configure.ac)
+	find_long_lines $c_files $(git ls-files '*.def' '*.sh' '*.awk' '*.s' '*.inc' '*.cl' '*.map' '*.in' \
+		Makefile.am configure.ac .ci bench)
 	find_long_files $c_files
 	find_long_functions $c_files
 } >"$work/found"

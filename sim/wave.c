@@ -7,13 +7,12 @@
 
 #include "sim/wave.h"
 
-static bool decode_here(struct sim_run *r, struct sim_wave *w, struct sim_inst *in)
+static bool decode_here(struct sim_run *r, struct sim_inst *in)
 {
 	uint32_t at = (uint32_t)(in - r->code);
 	struct sim_object *o = r->object;
 	struct sim_inst *half = &o->halves[at];
 	in->index = at;
-	(void)w;
 	return sim_decode(r->dev, r->words + at, r->n_code - at, in, half, NULL);
 }
 
@@ -123,7 +122,7 @@ static inline bool prepare(struct sim_wave *w, struct sim_inst *in)
 {
 	struct sim_run *r = w->run;
 	if (!in->fn)
-		decode_here(r, w, in);
+		decode_here(r, in);
 	r->now = in;
 	if (in->vmax >= w->n_vgprs && too_high(w, in))
 		return false;

@@ -148,9 +148,8 @@ struct rdna_lir_ins *rdna_lir_add(struct rdna_lir *l, unsigned op);
 /* Makes room for n instructions before number `at`, zeroed; false: failed. */
 bool rdna_lir_insert(struct rdna_lir *l, size_t at, size_t n);
 
-static inline struct rdna_lir_operand rdna_lir_words(const struct rdna_lir *l, uint32_t reg, unsigned sub, unsigned n)
+static inline struct rdna_lir_operand rdna_lir_words(uint32_t reg, unsigned sub, unsigned n)
 {
-	(void)l;
 	return (struct rdna_lir_operand){ .kind = RDNA_LIR_VIRTUAL, .n = (uint8_t)n, .sub = (uint8_t)sub, .reg = reg };
 }
 static inline struct rdna_lir_operand rdna_lir_r(const struct rdna_lir *l, uint32_t reg)

@@ -95,7 +95,7 @@ static bool parse_virtual(struct parser *r, struct rdna_lir_operand *o)
 	if (part ? !range(r, &from, &to) : skip(r, ':') && !number(r, &words))
 		return bad(r, "a virtual register has words like [1], [2:3] or :4");
 	unsigned n = part ? to - from + 1 : words;
-	*o = rdna_lir_words(r->l, reg, from, n);
+	*o = rdna_lir_words(reg, from, n);
 	return declare(r, reg, cls, part ? to + 1 : words);
 }
 

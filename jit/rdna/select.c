@@ -51,8 +51,8 @@ static struct rsel_value *make_home(struct rsel *s, uint16_t r)
 	case IR_KIND_S: {
 		uint32_t pair = rdna_lir_new(s->l, RDNA_CLASS_SGPR, 2);
 		*v = (struct rsel_value){ .kind = RSEL_SCALAR,
-			                  .o = rdna_lir_words(s->l, pair, 0, 1),
-			                  .high = rdna_lir_words(s->l, pair, 1, 1),
+			                  .o = rdna_lir_words(pair, 0, 1),
+			                  .high = rdna_lir_words(pair, 1, 1),
 			                  .low = INT64_MIN,
 			                  .top = INT64_MAX };
 		break;

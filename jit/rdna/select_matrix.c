@@ -32,7 +32,7 @@ static rsel_op tile_any(struct rsel *s, uint16_t r)
 /* Register n of it. */
 static rsel_op tile_word(const struct rsel *s, rsel_op tile, unsigned n)
 {
-	return tile.n == TILE_WORDS ? rdna_lir_words(s->l, tile.reg, n, 1) : tile;
+	return tile.n == TILE_WORDS ? rdna_lir_words(tile.reg, n, 1) : tile;
 }
 
 static rsel_op give_new(struct rsel *s, const struct ir_ins *i, unsigned words)
@@ -151,7 +151,7 @@ static void rsel_operand_load(struct rsel *s, const struct ir_ins *i, const stru
 		d = give_new(s, i, operand_words(s));
 
 	for (unsigned n = 0; n < d.n; n += 4)
-		access(s, r->op, r->turned, &p, n ? apart : 0, lanes, rdna_lir_words(s->l, d.reg, n, 4), false);
+		access(s, r->op, r->turned, &p, n ? apart : 0, lanes, rdna_lir_words(d.reg, n, 4), false);
 }
 
 /* --- products */
@@ -190,8 +190,7 @@ static void rsel_tile_dot(struct rsel *s, const struct ir_ins *i, const struct r
 		return;
 	}
 	for (unsigned k = 0; k < 2; k++) {
-		rsel_op x = rdna_lir_words(s->l, a.reg, k * half, half),
-			y = rdna_lir_words(s->l, b.reg, k * half, half);
+		rsel_op x = rdna_lir_words(a.reg, k * half, half), y = rdna_lir_words(b.reg, k * half, half);
 		x.mods = y.mods = RDNA_NEG; /* which here says that there are signs */
 		product(s, r->op, d, x, y, k ? d : c);
 	}

@@ -132,7 +132,7 @@ static rsel_op group_words(struct rsel *s, const struct ir_ins *i, unsigned word
 		else
 			load_lanes(s, &p, stride, d);
 	}
-	return rdna_lir_words(s->l, s->tuple[number], word, words);
+	return rdna_lir_words(s->tuple[number], word, words);
 }
 
 /* A word of a vector register as i's result, which is no variable. */
@@ -184,8 +184,8 @@ static void rsel_load_scalar(struct rsel *s, const struct ir_ins *i, const struc
 	load_lanes(s, &p, 0, rdna_lir_r(s->l, from));
 	for (unsigned k = 0; k < words; k++) {
 		struct rdna_lir_ins *n = rsel_add(s, RDNA_V_READFIRSTLANE_B32);
-		n->d[0] = rdna_lir_words(s->l, to, k, 1);
-		n->s[0] = rdna_lir_words(s->l, from, k, 1);
+		n->d[0] = rdna_lir_words(to, k, 1);
+		n->s[0] = rdna_lir_words(from, k, 1);
 	}
 	rsel_give_loaded(s, i, rdna_lir_r(s->l, to));
 }

@@ -72,8 +72,8 @@ static struct rsel_value result(struct rsel *s, const struct ir_ins *i, int64_t 
 		v.high = rdna_lir_imm(0);
 	} else {
 		uint32_t reg = rdna_lir_new(s->l, RDNA_CLASS_SGPR, 2);
-		v.o = rdna_lir_words(s->l, reg, 0, 1);
-		v.high = rdna_lir_words(s->l, reg, 1, 1);
+		v.o = rdna_lir_words(reg, 0, 1);
+		v.high = rdna_lir_words(reg, 1, 1);
 	}
 	s->value[i->dst] = v;
 	return v;

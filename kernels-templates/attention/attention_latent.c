@@ -26,13 +26,11 @@ const char *attention_latent_refusal(const struct key *key)
 }
 
 /* Number `dim` from l->at on, of positions in lanes of part `part` of the block at `at`; int8: byte `dim` of a word. */
-static ir_f load_dim(const struct attention *t, const struct latent *l, ir_a at, ir_a scales, int32_t block,
-                     unsigned dim, unsigned part)
+static ir_f load_dim(const struct attention *t, ir_a at, ir_a scales, int32_t block, unsigned dim, unsigned part)
 {
 	struct ir *b = t->b;
 	int32_t lanes = (int32_t)(part * t->w * (t->int8 ? 4 : t->element));
 
-	(void)l;
 	if (t->int8) {
 		ir_i word = ir_iload(b, at, block + lanes);
 		ir_i quant = ir_isar(b, dim < 3 ? ir_ishl(b, word, 24 - 8 * dim) : word, 24);
@@ -49,7 +47,7 @@ static void sum_whole(const struct attention *t, const struct latent *l, unsigne
 
 	for (unsigned i = 0; i < BLOCKS; i++)
 		for (unsigned part = 0; part < t->parts; part++) {
-			ir_f v = load_dim(t, l, l->at, l->scales, (int32_t)(i * BLOCK * t->row_bytes), dim, part);
+			ir_f v = load_dim(t, l->at, l->scales, (int32_t)(i * BLOCK * t->row_bytes), dim, part);
 			for (unsigned h = 0; h < l->rows; h++) {
 				ir_f *acc = &sum[h * t->parts + part];
 				ir_f p = ir_fload(
@@ -73,7 +71,7 @@ static void sum_some(const struct attention *t, const struct latent *l, unsigned
 	ir_loop(b, ir_sshri(b, ir_saddi(b, attention_chunk_end(t), BLOCK - 1), 5));
 	for (unsigned part = 0; part < t->parts; part++) {
 		ir_m seen = ir_igt(b, end, ir_iadd(b, ir_ilane(b), ir_iconst(b, (int32_t)(part * t->w))));
-		ir_f v = ir_fsel(b, seen, load_dim(t, l, at, scales, 0, dim, part), zero);
+		ir_f v = ir_fsel(b, seen, load_dim(t, at, scales, 0, dim, part), zero);
 		for (unsigned h = 0; h < l->rows; h++) {
 			ir_f w = ir_fload(b, p, (int32_t)(h * SCORE_BYTES) + attention_lanes_bytes(t, part), 0);
 			ir_f *acc = &sum[h * t->parts + part];

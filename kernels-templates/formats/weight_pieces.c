@@ -40,12 +40,11 @@ static ir_i find_word(const struct weight_pieces *p, int32_t disp, unsigned *at)
 	return p->array[i].word[byte / 4];
 }
 
-ir_i weight_pieces_word(struct ir *b, const struct weight_pieces *p, int32_t disp)
+ir_i weight_pieces_word(const struct weight_pieces *p, int32_t disp)
 {
 	unsigned at = 0;
 	ir_i word = find_word(p, disp, &at);
 	assert(at == 0);
-	(void)b;
 	return word;
 }
 

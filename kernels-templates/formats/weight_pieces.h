@@ -60,7 +60,7 @@ struct weight_pieces {
 	ir_f scale[2]; /* of the unit or its half, once made: as weight_quants' scale() gives it */
 };
 
-ir_i weight_pieces_word(struct ir *b, const struct weight_pieces *p, int32_t disp);
+ir_i weight_pieces_word(const struct weight_pieces *p, int32_t disp);
 ir_f weight_pieces_half(struct ir *b, const struct weight_pieces *p, int32_t disp);
 ir_i weight_pieces_upper(struct ir *b, const struct weight_pieces *p, int32_t disp); /* of 16 bits, moved up */
 ir_i weight_pieces_byte(struct ir *b, const struct weight_pieces *p, int32_t disp, bool is_signed);

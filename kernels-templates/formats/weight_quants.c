@@ -314,7 +314,7 @@ static int32_t vector_disp(const struct ir *b, const struct weight_stream *w, in
 ir_i weight_word(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned n)
 {
 	disp = vector_disp(b, w, disp + (int32_t)n * 128, v, 4);
-	return w->pieces ? weight_pieces_word(b, w->pieces, disp) : ir_iload(b, w->at[WEIGHT_LANE_4], disp);
+	return w->pieces ? weight_pieces_word(w->pieces, disp) : ir_iload(b, w->at[WEIGHT_LANE_4], disp);
 }
 
 ir_i weight_bits(struct ir *b, ir_i word, int by, uint8_t mask)

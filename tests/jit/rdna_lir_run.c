@@ -190,7 +190,7 @@ static struct rdna_lir_operand some(struct maker *m, unsigned cls, unsigned n)
 		if (v->cls != cls || v->n < n)
 			continue;
 		unsigned step = cls == RDNA_CLASS_VGPR || n == 1 ? 1 : n == 2 ? 2 : 4;
-		return rdna_lir_words(m->l, v->reg, draw(m, (v->n - n) / step + 1) * step, n);
+		return rdna_lir_words(v->reg, draw(m, (v->n - n) / step + 1) * step, n);
 	}
 }
 
@@ -265,8 +265,7 @@ static void make_wide(struct maker *m)
 		put(m, RDNA_V_WMMA_I32_16X16X16_IU8, d, a, b, c);
 	} else {
 		for (unsigned k = 0; k < n; k++)
-			put(m, RDNA_V_MOV_B32, rdna_lir_words(m->l, d.reg, k, 1), some(m, RDNA_CLASS_VGPR, 1), none,
-			    none);
+			put(m, RDNA_V_MOV_B32, rdna_lir_words(d.reg, k, 1), some(m, RDNA_CLASS_VGPR, 1), none, none);
 	}
 	done(m, d);
 }
@@ -295,9 +294,9 @@ static void make_scalar(struct maker *m)
 	switch (draw(m, 4)) {
 	case 0:
 		d = rdna_lir_r(m->l, rdna_lir_new(m->l, RDNA_CLASS_SGPR, 2));
-		put(m, RDNA_S_ADD_CO_U32, rdna_lir_words(m->l, d.reg, 0, 1), any(m, RDNA_CLASS_SGPR),
+		put(m, RDNA_S_ADD_CO_U32, rdna_lir_words(d.reg, 0, 1), any(m, RDNA_CLASS_SGPR),
 		    some(m, RDNA_CLASS_SGPR, 1), none);
-		put(m, RDNA_S_ADD_CO_CI_U32, rdna_lir_words(m->l, d.reg, 1, 1), any(m, RDNA_CLASS_SGPR),
+		put(m, RDNA_S_ADD_CO_CI_U32, rdna_lir_words(d.reg, 1, 1), any(m, RDNA_CLASS_SGPR),
 		    some(m, RDNA_CLASS_SGPR, 1), none);
 		break;
 	case 1:
@@ -386,7 +385,7 @@ static void begin(struct maker *m)
 	for (unsigned size = 1; size <= 8; size *= 2) {
 		struct rdna_lir_operand d = rdna_lir_r(m->l, rdna_lir_new(m->l, RDNA_CLASS_VGPR, size));
 		for (unsigned k = 0; k < size; k++)
-			put(m, RDNA_V_MOV_B32, rdna_lir_words(m->l, d.reg, k, 1), rdna_lir_imm(size + k), none, none);
+			put(m, RDNA_V_MOV_B32, rdna_lir_words(d.reg, k, 1), rdna_lir_imm(size + k), none, none);
 		know(m, d.reg, true);
 	}
 }

@@ -204,7 +204,7 @@ static void long_runs_are_no_trouble(void **state)
 		i = rdna_lir_add(&l, RDNA_V_FMA_F32);
 		i->d[0] = rdna_lir_r(&l, w);
 		for (unsigned s = 0; s < 3; s++)
-			i->s[s] = rdna_lir_words(&l, v, s, 1);
+			i->s[s] = rdna_lir_words(v, s, 1);
 		i = rdna_lir_add(&l, RDNA_GLOBAL_STORE_B32);
 		i->s[0] = rdna_lir_r(&l, lane);
 		i->s[1] = rdna_lir_r(&l, w);

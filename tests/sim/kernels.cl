@@ -1,21 +1,43 @@
-/* Test kernels of the simulator, compiled by clang: arithmetic, LDS, barriers. Workgroups of 64 work items, 16 x 16 for matmul. */
+/* Test kernels of the simulator, compiled by clang: arithmetic, LDS, barriers. Workgroups of 64 work items, 16 x 16 for
+ * matmul. */
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #define ITEM() __builtin_amdgcn_workitem_id_x()
 #define GROUP() __builtin_amdgcn_workgroup_id_x()
 #define INDEX() (GROUP() * 64u + ITEM())
-#define SYNC() (__builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"), __builtin_amdgcn_s_barrier(), __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup"))
+#define FENCE(order) __builtin_amdgcn_fence(order, "workgroup")
+#define SYNC() (FENCE(__ATOMIC_RELEASE), __builtin_amdgcn_s_barrier(), FENCE(__ATOMIC_ACQUIRE))
 #define K1 __attribute__((reqd_work_group_size(64, 1, 1))) kernel void
 
-K1 vadd(global float *a, global const float *b, global const float *c, unsigned n) { unsigned i = INDEX(); if (i < n) a[i] = b[i] + c[i]; }
-K1 vdiv(global float *a, global const float *b, global const float *c, unsigned n) { unsigned i = INDEX(); if (i < n) a[i] = b[i] / c[i]; }
-K1 vsqrt(global float *a, global const float *b, global const float *c, unsigned n) { unsigned i = INDEX(); if (i < n) a[i] = __builtin_sqrtf(b[i]); }
-K1 vfma(global float *a, global const float *b, global const float *c, unsigned n) { unsigned i = INDEX(); if (i < n) a[i] = __builtin_fmaf(b[i], c[i], a[i]); }
+K1 vadd(global float *a, global const float *b, global const float *c, unsigned n)
+{
+	unsigned i = INDEX();
+	if (i < n) a[i] = b[i] + c[i];
+}
+K1 vdiv(global float *a, global const float *b, global const float *c, unsigned n)
+{
+	unsigned i = INDEX();
+	if (i < n) a[i] = b[i] / c[i];
+}
+K1 vsqrt(global float *a, global const float *b, global const float *c, unsigned n)
+{
+	unsigned i = INDEX();
+	if (i < n) a[i] = __builtin_sqrtf(b[i]);
+}
+K1 vfma(global float *a, global const float *b, global const float *c, unsigned n)
+{
+	unsigned i = INDEX();
+	if (i < n) a[i] = __builtin_fmaf(b[i], c[i], a[i]);
+}
 K1 vhalf(global float *a, global half *h, global const float *c, unsigned n)
 {
 	unsigned i = INDEX();
 	if (i < n) { half x = (half)c[i]; h[i] = x; a[i] = (float)x; }
 }
-K1 vddiv(global double *a, global const double *b, global const double *c, unsigned n) { unsigned i = INDEX(); if (i < n) a[i] = b[i] / c[i]; }
+K1 vddiv(global double *a, global const double *b, global const double *c, unsigned n)
+{
+	unsigned i = INDEX();
+	if (i < n) a[i] = b[i] / c[i];
+}
 K1 reduce(global float *out, global const float *b, global const float *unused, unsigned n)
 {
 	local float t[64];
@@ -30,10 +52,12 @@ K1 reduce(global float *out, global const float *b, global const float *unused, 
 	}
 	if (l == 0) out[GROUP()] = t[0];
 }
-__attribute__((reqd_work_group_size(16, 16, 1))) kernel void matmul(global float *c, global const float *a, global const float *b, unsigned n)
+__attribute__((reqd_work_group_size(16, 16, 1)))
+kernel void matmul(global float *c, global const float *a, global const float *b, unsigned n)
 {
 	local float ta[16][16], tb[16][16];
-	unsigned x = ITEM(), y = __builtin_amdgcn_workitem_id_y(), col = GROUP() * 16 + x, row = __builtin_amdgcn_workgroup_id_y() * 16 + y;
+	unsigned x = ITEM(), y = __builtin_amdgcn_workitem_id_y();
+	unsigned col = GROUP() * 16 + x, row = __builtin_amdgcn_workgroup_id_y() * 16 + y;
 	float s = 0;
 	for (unsigned k = 0; k < n; k += 16) {
 		ta[y][x] = a[row * n + k + x];

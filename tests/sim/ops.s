@@ -57,19 +57,25 @@ DESCRIPTOR op_\name, 0
 .endr
 .endm
 
-V1 mov_b32, cvt_f32_i32, cvt_f32_u32, cvt_u32_f32, cvt_i32_f32, cvt_f16_f32, cvt_f32_f16, cvt_f32_ubyte0, cvt_f32_ubyte3, fract_f32, trunc_f32
-V1 ceil_f32, rndne_f32, floor_f32, exp_f32, log_f32, rcp_f32, rsq_f32, sqrt_f32, not_b32, bfrev_b32, frexp_exp_i32_f32, frexp_mant_f32
+V1 mov_b32, cvt_f32_i32, cvt_f32_u32, cvt_u32_f32, cvt_i32_f32, cvt_f16_f32, cvt_f32_f16, cvt_f32_ubyte0
+V1 cvt_f32_ubyte3, fract_f32, trunc_f32
+V1 ceil_f32, rndne_f32, floor_f32, exp_f32, log_f32, rcp_f32, rsq_f32, sqrt_f32, not_b32, bfrev_b32, frexp_exp_i32_f32
+V1 frexp_mant_f32
 V1 cvt_f16_u16, cvt_f16_i16, cvt_u16_f16, cvt_i16_f16, rcp_f16, sqrt_f16, floor_f16, trunc_f16
 .if GEN == 10
 V1 ffbh_u32, ffbl_b32, ffbh_i32
 .else
 V1 clz_i32_u32, ctz_i32_b32, cls_i32, cvt_i32_i16, cvt_u32_u16, not_b16
 .endif
-V2 add_f32, sub_f32, subrev_f32, mul_f32, mul_i32_i24, mul_hi_i32_i24, mul_u32_u24, mul_hi_u32_u24, min_i32, max_i32, min_u32, max_u32
-V2 lshlrev_b32, lshrrev_b32, ashrrev_i32, and_b32, or_b32, xor_b32, xnor_b32, add_nc_u32, sub_nc_u32, subrev_nc_u32, fmac_f32, add_f16, sub_f16, mul_f16, fmac_f16
-V2 mul_lo_u32, mul_hi_u32, mul_hi_i32, bfm_b32, bcnt_u32_b32, mbcnt_lo_u32_b32, mbcnt_hi_u32_b32, ldexp_f32, add_nc_u16, sub_nc_u16, mul_lo_u16, max_u16, max_i16, min_u16, min_i16
+V2 add_f32, sub_f32, subrev_f32, mul_f32, mul_i32_i24, mul_hi_i32_i24, mul_u32_u24, mul_hi_u32_u24, min_i32, max_i32
+V2 min_u32, max_u32
+V2 lshlrev_b32, lshrrev_b32, ashrrev_i32, and_b32, or_b32, xor_b32, xnor_b32, add_nc_u32, sub_nc_u32, subrev_nc_u32
+V2 fmac_f32, add_f16, sub_f16, mul_f16, fmac_f16
+V2 mul_lo_u32, mul_hi_u32, mul_hi_i32, bfm_b32, bcnt_u32_b32, mbcnt_lo_u32_b32, mbcnt_hi_u32_b32, ldexp_f32
+V2 add_nc_u16, sub_nc_u16, mul_lo_u16, max_u16, max_i16, min_u16, min_i16
 V2 lshlrev_b16, lshrrev_b16, ashrrev_i16, pack_b32_f16, cvt_pk_u16_u32, cvt_pk_i16_i32, add_nc_i32, sub_nc_i32
-V2 pk_add_i16, pk_sub_i16, pk_mul_lo_u16, pk_add_u16, pk_add_f16, pk_mul_f16, pk_max_i16, pk_min_u16, pk_lshlrev_b16, pk_ashrrev_i16
+V2 pk_add_i16, pk_sub_i16, pk_mul_lo_u16, pk_add_u16, pk_add_f16, pk_mul_f16, pk_max_i16, pk_min_u16, pk_lshlrev_b16
+V2 pk_ashrrev_i16
 .if GEN == 12
 	OP min_f32, v_min_num_f32 v10, v1, v3
 	OP max_f32, v_max_num_f32 v10, v1, v3
@@ -79,8 +85,10 @@ V2 pk_add_i16, pk_sub_i16, pk_mul_lo_u16, pk_add_u16, pk_add_f16, pk_mul_f16, pk
 	V2 min_f32, max_f32
 	OP cvt_pk_rtz_f16_f32, v_cvt_pkrtz_f16_f32 v10, v1, v3
 .endif
-V3 mad_i32_i24, mad_u32_u24, bfe_u32, bfe_i32, bfi_b32, fma_f32, alignbit_b32, alignbyte_b32, min3_i32, min3_u32, max3_i32, max3_u32, med3_i32, med3_u32
-V3 sad_u8, sad_u16, sad_u32, lerp_u8, perm_b32, xor3_b32, xad_u32, lshl_add_u32, add_lshl_u32, add3_u32, lshl_or_b32, and_or_b32, or3_b32, mad_u32_u16, mad_i32_i16, fma_f16
+V3 mad_i32_i24, mad_u32_u24, bfe_u32, bfe_i32, bfi_b32, fma_f32, alignbit_b32, alignbyte_b32, min3_i32, min3_u32
+V3 max3_i32, max3_u32, med3_i32, med3_u32
+V3 sad_u8, sad_u16, sad_u32, lerp_u8, perm_b32, xor3_b32, xad_u32, lshl_add_u32, add_lshl_u32, add3_u32, lshl_or_b32
+V3 and_or_b32, or3_b32, mad_u32_u16, mad_i32_i16, fma_f16
 V3 dot2_f32_f16, dot4_u32_u8, dot8_u32_u4, pk_mad_u16, pk_fma_f16, fma_mix_f32
 .if GEN == 10
 V3 dot4_i32_i8
@@ -141,10 +149,11 @@ V3 dot2_f32_bf16, minmax_i32, maxmin_u32
 	OP permlane16, v_permlane16_b32 v10, v1, 0x1f, -1
 	OP permlanex16, v_permlanex16_b32 v10, v1, 3, 7
 	OP swap, v_swap_b32 v10, v11
-C2 lt_f32, eq_f32, le_f32, gt_f32, lg_f32, ge_f32, o_f32, u_f32, nge_f32, nlt_f32, lt_i32, eq_i32, ge_i32, lt_u32, gt_u32, ne_u32, class_f32, lt_f16, ge_f16, lt_i16, gt_u16
+C2 lt_f32, eq_f32, le_f32, gt_f32, lg_f32, ge_f32, o_f32, u_f32, nge_f32, nlt_f32, lt_i32, eq_i32, ge_i32, lt_u32
+C2 gt_u32, ne_u32, class_f32, lt_f16, ge_f16, lt_i16, gt_u16
 C2D lt_f64, ge_f64, lt_i64, gt_u64, eq_u64
 .if GEN == 10
-	OP sdwa_byte, v_cvt_f32_ubyte0_sdwa v10, v1 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_2
-	OP sdwa_add, v_add_nc_u32_sdwa v10, v1, sext(v3) dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_1 src1_sel:BYTE_1
-	OP sdwa_keep, v_or_b32_sdwa v10, v1, v3 dst_sel:BYTE_2 dst_unused:UNUSED_PRESERVE src0_sel:BYTE_0 src1_sel:BYTE_3
+OP sdwa_byte, v_cvt_f32_ubyte0_sdwa v10, v1 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_2
+OP sdwa_add, v_add_nc_u32_sdwa v10, v1, sext(v3) dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_1 src1_sel:BYTE_1
+OP sdwa_keep, v_or_b32_sdwa v10, v1, v3 dst_sel:BYTE_2 dst_unused:UNUSED_PRESERVE src0_sel:BYTE_0 src1_sel:BYTE_3
 .endif

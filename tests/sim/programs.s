@@ -159,7 +159,8 @@ BEGIN late_store
 2:
 FINISH late_store, 128
 
-// --- a barrier of all workgroups: the count at +0; each workgroup writes its number at 256 + 128 * id and reads its neighbour's (s3 = count from +4)
+// --- a barrier of all workgroups: the count at +0; each workgroup writes its number at 256 + 128 * id and reads its
+// neighbour's (s3 = count from +4)
 BEGIN grid
 	GROUP_ID s8
 	s_load_dword s9, s[4:5], 0x4
@@ -238,7 +239,8 @@ BEGIN lds
 	global_store_dword v20, v16, s[4:5] offset:1024
 FINISH lds, 1024
 
-// --- atomics with return on words 0..: each lane adds, takes the maximum, exchanges, compares and swaps on its own or the first word
+// --- atomics with return on words 0..: each lane adds, takes the maximum, exchanges, compares and swaps on its own or
+// the first word
 BEGIN atomics
 	v_mov_b32 v1, 0
 	v_mov_b32 v2, 1
@@ -303,7 +305,8 @@ BEGIN mode
 	global_store_dword v20, v8, s[4:5] offset:640
 FINISH mode
 
-// --- matrix products: A and B as registers at 0 and 1024, C at 2048, D to 4096 (f16), 5120 (bf16), 6144 (iu8, both signed)
+// --- matrix products: A and B as registers at 0 and 1024, C at 2048, D to 4096 (f16), 5120 (bf16), 6144 (iu8, both
+// signed)
 .if GEN >= 11
 BEGIN matrix
 .macro LOAD8 first, at
