@@ -113,11 +113,11 @@ static bool make_part(struct side *s, size_t step, struct plan **out, struct err
 
 static bool run_step(struct side *s, size_t step, struct error *err)
 {
-	struct stream *stream = s->session->device_stream;
+	struct stream *stream = s->session->engine->stream;
 	struct plan *p = NULL;
 
 	return make_part(s, step, &p, err) && session_prepare(s->session, p, err) &&
-	       stream->run(stream, p, s->session->pool, err);
+	       stream->run(stream, p, s->session->engine->pool, err);
 }
 
 /* ---- comparing */
@@ -188,7 +188,7 @@ static bool is_common(const char *name) { return strncmp(name, "turned", 6) != 0
 
 static bool compare_step(struct comparison *c, const struct pass *pass, size_t step)
 {
-	const struct plan_buffers *a = &c->card.session->memory.buf, *b = &c->cpu.session->memory.buf;
+	const struct plan_buffers *a = &c->card.session->engine->memory.buf, *b = &c->cpu.session->engine->memory.buf;
 	const struct model_spec *s = &c->cpu.trial.model->file.spec;
 
 #define X(type, name, width, memory) \
@@ -206,7 +206,7 @@ static bool compare_step(struct comparison *c, const struct pass *pass, size_t s
 static bool level(struct comparison *c)
 {
 	struct device *d = c->card.trial.model->device;
-	const struct plan_buffers *a = &c->card.session->memory.buf, *b = &c->cpu.session->memory.buf;
+	const struct plan_buffers *a = &c->card.session->engine->memory.buf, *b = &c->cpu.session->engine->memory.buf;
 	const struct model_spec *s = &c->cpu.trial.model->file.spec;
 
 #define X(type, name, width, memory) \
@@ -236,7 +236,7 @@ static bool begin_pass(struct side *s, const struct pass *pass, struct error *er
 	session_rest(s->session);
 	return session_compute_pass(s->session, ids + pass->before, pass->tokens, PLAN_LAST_LOGITS, PROFILE_PROMPT,
 	                            &ignored, err) &&
-	       (s->plan = session_find_plan(s->session, pass->tokens, PLAN_LAST_LOGITS, PROFILE_PROMPT, err));
+	       (s->plan = engine_find_plan(s->session->engine, pass->tokens, PLAN_LAST_LOGITS, PROFILE_PROMPT, err));
 }
 
 static void drop_parts(struct side *s)

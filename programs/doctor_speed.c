@@ -29,15 +29,15 @@ static int by_size(const void *a, const void *b)
 /* The median of several runs, fewer where they are slow. False: err. */
 static bool time_runs(jit_session *s, struct plan *p, double *seconds, struct error *err)
 {
-	struct stream *stream = s->device_stream;
+	struct stream *stream = s->engine->stream;
 	double took[RUNS], begin = system_seconds();
 	int n = 0;
 
-	if (!stream->run(stream, p, s->pool, err)) /* the first one warms up */
+	if (!stream->run(stream, p, s->engine->pool, err)) /* the first one warms up */
 		return false;
 	for (; n < RUNS && (n < 3 || system_seconds() - begin < 1); n++) {
 		double start = system_seconds();
-		if (!stream->run(stream, p, s->pool, err))
+		if (!stream->run(stream, p, s->engine->pool, err))
 			return false;
 		took[n] = system_seconds() - start;
 	}
@@ -52,7 +52,7 @@ enum bare { BARE_ONE, BARE_TOGETHER, BARE_APART };
 
 static bool time_bare(jit_session *s, const struct plan *p, enum bare how, double *seconds, struct error *err)
 {
-	struct stream *stream = s->device_stream;
+	struct stream *stream = s->engine->stream;
 	size_t n = how == BARE_ONE ? 1 : p->n_ops, stages = how == BARE_APART ? n : 1;
 	struct plan_op *op = malloc(n * sizeof *op);
 	uint32_t *stage = malloc((n + 1) * sizeof *stage), section[2] = { 0, (uint32_t)n };
@@ -75,7 +75,7 @@ static bool time_bare(jit_session *s, const struct plan *p, enum bare how, doubl
 	bare.section = section;
 	bare.n_sections = 1;
 	bare.prepared = NULL;
-	ok = ok && stream->prepare(stream, &bare, s->pool, err) && time_runs(s, &bare, seconds, err);
+	ok = ok && stream->prepare(stream, &bare, s->engine->pool, err) && time_runs(s, &bare, seconds, err);
 	free(op);
 	free(stage);
 	return ok;
@@ -127,7 +127,7 @@ static bool time_passes(struct report *r, const char *name, jit_session *s, doub
 
 	for (size_t i = 0; ok && i < 2; i++) {
 		double seconds = 0;
-		struct plan *p = session_find_plan(s, widths[i], PLAN_LAST_LOGITS, PROFILE_PROMPT, err);
+		struct plan *p = engine_find_plan(s->engine, widths[i], PLAN_LAST_LOGITS, PROFILE_PROMPT, err);
 		ok = p && session_pass(s, p, err) && time_runs(s, p, &seconds, err);
 		if (!ok)
 			break;
@@ -142,7 +142,7 @@ static bool time_passes(struct report *r, const char *name, jit_session *s, doub
 static void say_speed(const struct report *r, jit_session *s, double seconds)
 {
 	struct error ignored = { 0 };
-	const struct plan *p = session_find_plan(s, 1, PLAN_LAST_LOGITS, PROFILE_PROMPT, &ignored);
+	const struct plan *p = engine_find_plan(s->engine, 1, PLAN_LAST_LOGITS, PROFILE_PROMPT, &ignored);
 	double expected = p ? predicted(r, s, p) : 0, rate = (double)s->model->weights.token_bytes / seconds;
 
 	if (expected > 0)
@@ -171,7 +171,7 @@ static bool with_model(struct report *r, const char *shape, const char *name, do
 		session_rest(s);
 	ok = ok && time_passes(r, name, s, one, err);
 	if (ok && small) {
-		const struct plan *p = session_find_plan(s, 1, PLAN_LAST_LOGITS, PROFILE_PROMPT, err);
+		const struct plan *p = engine_find_plan(s->engine, 1, PLAN_LAST_LOGITS, PROFILE_PROMPT, err);
 		ok = p && time_launches(r, s, p, err);
 	} else if (ok) {
 		say_speed(r, s, *one);

@@ -69,10 +69,13 @@ static void measure_session(struct session_size *size, const struct model_spec *
 {
 	uint32_t tokens = session_usual_batch(context);
 	struct session_memory m = { .kv.type = DTYPE_F16 };
+	struct pass_memory p = { 0 };
+	uint32_t widest = tokens < SPECULATE_MOST ? SPECULATE_MOST : tokens;
 
-	session_memory_measure(&m, s, tokens < SPECULATE_MOST ? SPECULATE_MOST : tokens, context);
+	session_memory_measure(&m, s, widest, context);
+	pass_memory_measure(&p, s, widest);
 	*size = (struct session_size){
-		.context = context, .kv = m.kv_bytes, .activations = m.buffers_bytes + m.shared_bytes
+		.context = context, .kv = m.kv_bytes, .activations = p.buffers_bytes + p.shared_bytes
 	};
 	m.kv.type = DTYPE_Q8_0;
 	session_memory_measure(&m, s, tokens, context);

@@ -31,7 +31,7 @@ bool session_check_rows(const jit_session *s, uint32_t tokens, struct error *err
 	uint64_t stride = numerics_pad(s->model->file.spec.vocab);
 
 	for (uint32_t c = 0; c < tokens; c++)
-		if (!check_logits(s, s->computed + c, s->memory.all_logits + c * stride, err))
+		if (!check_logits(s, s->computed + c, s->engine->memory.all_logits + c * stride, err))
 			return false;
 	return true;
 }
@@ -43,7 +43,7 @@ static bool refuse_prompt(jit_session *s, size_t from, struct error *err)
 	const struct error last = *err;
 	struct error first = { 0 };
 	double seconds;
-	uint32_t most = s->batch < SESSION_ALL_LOGITS ? s->batch : SESSION_ALL_LOGITS, n;
+	uint32_t most = s->engine->batch < SESSION_ALL_LOGITS ? s->engine->batch : SESSION_ALL_LOGITS, n;
 
 	session_go_back(s, from);
 	for (; s->computed < s->length; s->computed += n) {
@@ -60,14 +60,14 @@ static bool refuse_prompt(jit_session *s, size_t from, struct error *err)
 
 bool session_compute(jit_session *s, enum profile_pass kind, struct error *err)
 {
-	size_t rest = (s->length - s->computed) % s->batch, from = s->computed;
+	size_t rest = (s->length - s->computed) % s->engine->batch, from = s->computed;
 
 	speculate_drop(&s->speculate);
-	if (s->compile_ahead && rest && rest < s->length - s->computed)
-		compile_ahead_request(s->compile_ahead, (uint32_t)rest, PLAN_LAST_LOGITS, false);
+	if (s->engine->compile_ahead && rest && rest < s->length - s->computed)
+		compile_ahead_request(s->engine->compile_ahead, (uint32_t)rest, PLAN_LAST_LOGITS, false);
 	while (s->computed < s->length) {
 		size_t left = s->length - s->computed;
-		uint32_t n = left < s->batch ? (uint32_t)left : s->batch;
+		uint32_t n = left < s->engine->batch ? (uint32_t)left : s->engine->batch;
 		double seconds;
 		if (!session_compute_pass(s, s->ids + s->computed, n, n == left ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS,
 		                          kind, &seconds, err))
@@ -86,11 +86,11 @@ bool session_compute(jit_session *s, enum profile_pass kind, struct error *err)
 
 void session_prompt_done(jit_session *s)
 {
-	if (!s->compile_ahead)
+	if (!s->engine->compile_ahead)
 		return;
-	compile_ahead_wait(s->compile_ahead, 1, PLAN_LAST_LOGITS);
+	compile_ahead_wait(s->engine->compile_ahead, 1, PLAN_LAST_LOGITS);
 	if (s->speculate.mode == SPECULATE_FIXED)
-		compile_ahead_wait(s->compile_ahead, speculate_tokens[s->speculate.fixed], PLAN_ALL_LOGITS);
+		compile_ahead_wait(s->engine->compile_ahead, speculate_tokens[s->speculate.fixed], PLAN_ALL_LOGITS);
 }
 
 /* The most tokens the next pass may have: drafts wait for their kernels, tokens do not wait for drafts. */
@@ -98,11 +98,11 @@ static uint32_t widest_pass(const jit_session *s)
 {
 	uint32_t room = (uint32_t)(s->context - s->computed), most = 1;
 
-	for (unsigned w = 1; s->compile_ahead && w < SPECULATE_WIDTHS; w++)
-		if (s->plan[speculate_tokens[w] * SESSION_LOGIT_KINDS + PLAN_ALL_LOGITS] ||
-		    compile_ahead_ready(s->compile_ahead, speculate_tokens[w], PLAN_ALL_LOGITS))
+	for (unsigned w = 1; s->engine->compile_ahead && w < SPECULATE_WIDTHS; w++)
+		if (s->engine->plan[speculate_tokens[w] * ENGINE_LOGIT_KINDS + PLAN_ALL_LOGITS] ||
+		    compile_ahead_ready(s->engine->compile_ahead, speculate_tokens[w], PLAN_ALL_LOGITS))
 			most = speculate_tokens[w];
-	return s->compile_ahead && most < room ? most : room;
+	return s->engine->compile_ahead && most < room ? most : room;
 }
 
 bool session_compute_chosen(jit_session *s, struct error *err)

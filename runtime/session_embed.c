@@ -27,9 +27,10 @@ struct embedding {
 
 static bool embedding_open(struct embedding *e, const jit_session *s, struct error *err)
 {
-	e->rows = malloc(s->batch * numerics_pad(e->hidden) * sizeof *e->rows);
+	e->rows = malloc(s->engine->batch * numerics_pad(e->hidden) * sizeof *e->rows);
 	e->sum = calloc(e->hidden, sizeof *e->sum);
-	return (e->rows && e->sum) || error_set(err, ERROR_MEMORY, "no memory for the rows of %u tokens", s->batch);
+	return (e->rows && e->sum) ||
+	       error_set(err, ERROR_MEMORY, "no memory for the rows of %u tokens", s->engine->batch);
 }
 
 static void embedding_close(struct embedding *e)
@@ -80,7 +81,7 @@ static bool take_rows(struct embedding *e, const jit_session *s, uint32_t n, str
 	struct device *d = s->model->device;
 	const uint64_t stride = numerics_pad(e->hidden);
 
-	if (!d->read(d, e->rows, s->memory.buf.xn, n * stride * sizeof *e->rows, err))
+	if (!d->read(d, e->rows, s->engine->memory.buf.xn, n * stride * sizeof *e->rows, err))
 		return false;
 	for (uint32_t c = 0; c < n; c++) {
 		const float *row = e->rows + c * stride;
@@ -103,7 +104,7 @@ static bool compute_rows(struct embedding *e, jit_session *s, struct error *err)
 	speculate_drop(&s->speculate);
 	while (s->computed < s->length) {
 		const size_t left = s->length - s->computed;
-		const uint32_t n = left < s->batch ? (uint32_t)left : s->batch;
+		const uint32_t n = left < s->engine->batch ? (uint32_t)left : s->engine->batch;
 		double seconds;
 		if (!session_compute_pass(s, s->ids + s->computed, n, PLAN_ALL_NORMED, PROFILE_PROMPT, &seconds, err) ||
 		    !take_rows(e, s, n, err))

@@ -55,14 +55,14 @@ static bool put_header(uint8_t p[HEADER], jit_session *s, struct error *err)
 	const struct model_spec *spec = &s->model->file.spec;
 	uint64_t model;
 
-	if (!model_fingerprint(s->model, s->pool, &model, err))
+	if (!model_fingerprint(s->model, s->engine->pool, &model, err))
 		return false;
 	memset(p, 0, HEADER);
 	memcpy(p, magic, sizeof magic);
 	record_put32(p + AT_VERSION, STATE_VERSION);
 	record_put32(p + AT_LAYOUT, weight_layout_of(s->model->target));
 	memcpy(p + AT_LIBRARY, JITRUN_VERSION, sizeof JITRUN_VERSION);
-	record_put64(p + AT_MODEL, rope_checksum(&s->rope, model));
+	record_put64(p + AT_MODEL, rope_checksum(&s->engine->rope, model));
 	record_put32(p + AT_KV, s->memory.kv.type);
 	record_put32(p + AT_NUMERICS, (uint32_t)s->model->f32_activations | (uint32_t)s->model->bounded << 1);
 	record_put32(p + AT_LAYERS, spec->layers);
@@ -153,7 +153,7 @@ static bool add_state(struct saving *v, struct error *err)
 		return error_set(err, ERROR_MEMORY, "no memory to save a state of %llu bytes",
 		                 (unsigned long long)t->bytes);
 	v->part[v->n_parts++] = (struct safefile_part){ v->state, t->bytes };
-	return s->memory.device->read(s->memory.device, v->state, t->base + (uint64_t)state * t->bytes, t->bytes, err);
+	return s->model->device->read(s->model->device, v->state, t->base + (uint64_t)state * t->bytes, t->bytes, err);
 }
 
 static bool make_parts(struct saving *v, struct error *err)
@@ -166,7 +166,7 @@ static bool make_parts(struct saving *v, struct error *err)
 	    !(v->piece = kv_pieces(&s->memory, spec, s->computed, s->memory.window_first, err)))
 		return false;
 	v->n_pieces = kv_pieces_count(spec, s->computed, s->memory.window_first);
-	copies = s->memory.device->facts.host_reaches && v->n_pieces > spec->layers ? spec->layers : v->n_pieces;
+	copies = s->model->device->facts.host_reaches && v->n_pieces > spec->layers ? spec->layers : v->n_pieces;
 	v->ids = calloc(1, ids_bytes(s->length) + 4);
 	v->copied = malloc(copies * kv_piece_most(&s->memory.kv, spec) + 1);
 	v->part = malloc((v->n_pieces + 3) * sizeof *v->part);

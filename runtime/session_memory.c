@@ -6,33 +6,12 @@
 #include "kernels-templates/numerics.h"
 #include "runtime/host/system.h"
 
-/* Between buffers: what kernels may read behind one of them. */
-enum { ALIGN = 64, SLACK = 256 };
+/* What kernels may read behind the cache. */
+enum { SLACK = 256 };
 /* Positions behind a window that stay all the same: short rewinds need not compute the text anew. */
 enum { KEEP = NUMERICS_CHUNK };
 
 static uint64_t round_up(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
-
-struct place {
-	uint8_t *base;
-	uint64_t at;
-};
-
-/* Two passes over the same list: the first with base NULL counts, the second hands out. */
-static void *place(struct place *p, uint64_t bytes)
-{
-	void *out = p->base ? p->base + p->at : NULL;
-	p->at += round_up(bytes + SLACK, ALIGN);
-	return out;
-}
-
-static void place_buffers(struct place to[DEVICE_SHARED + 1], struct plan_buffers *b, const struct model_spec *s)
-{
-#define X(type, name, width, memory) b->name = place(&to[memory], plan_buffer_bytes(s, width, sizeof(type), b->tokens));
-	PLAN_BUFFERS(X)
-#undef X
-	b->logits = place(&to[DEVICE_SHARED], numerics_pad(s->vocab) * sizeof *b->logits);
-}
 
 /* What a window and the widest pass can need together, wherever in their chunks they begin. */
 static uint32_t window_chunks(const struct model_spec *s, uint32_t tokens)
@@ -59,12 +38,11 @@ static uint64_t kv_layout(struct session_memory *m, const struct model_spec *s, 
 	       m->states.bytes * m->states.slots;
 }
 
-/* What is the host's memory can be asked for beforehand, so that a machine does not run out of it in the middle of a
- * text. */
-static bool check_room(const struct session_memory *m, uint32_t context, struct error *err)
+bool session_memory_check(const struct session_memory *m, const struct pass_memory *p, struct device *d,
+                          uint32_t context, struct error *err)
 {
-	uint64_t needed = m->kv_bytes + m->buffers_bytes + m->shared_bytes,
-		 available = m->device->facts.host_runs ? system_available_memory() : UINT64_MAX;
+	uint64_t needed = m->kv_bytes + p->buffers_bytes + p->shared_bytes,
+		 available = d->facts.host_runs ? system_available_memory() : UINT64_MAX;
 
 	return needed <= available ||
 	       error_set(err, ERROR_MEMORY,
@@ -73,46 +51,23 @@ static bool check_room(const struct session_memory *m, uint32_t context, struct 
 	                 context, (double)needed / 0x1p30, (double)m->kv_bytes / 0x1p30, (double)available / 0x1p30);
 }
 
-/* Where the buffers lie, but for where they begin. */
 void session_memory_measure(struct session_memory *m, const struct model_spec *s, uint32_t tokens, uint32_t context)
 {
-	struct place to[DEVICE_SHARED + 1] = { { 0 } };
-
-	m->buf.tokens = tokens;
-	m->buf.logit_tokens = 1;
-	place_buffers(to, &m->buf, s);
-	m->buffers_bytes = to[DEVICE_BUFFERS].at;
-	m->shared_bytes = to[DEVICE_SHARED].at;
 	m->kv_bytes = kv_layout(m, s, tokens, context);
 }
 
 bool session_memory_open(struct session_memory *m, struct device *d, const struct model_spec *s, uint32_t tokens,
                          uint32_t context, struct error *err)
 {
-	struct place to[DEVICE_SHARED + 1] = { { 0 } };
-
 	m->device = d;
 	session_memory_measure(m, s, tokens, context);
-	if (!check_room(m, context, err) || !(m->buffers = d->alloc(d, m->buffers_bytes, DEVICE_BUFFERS, err)) ||
-	    !(m->shared = d->alloc(d, m->shared_bytes, DEVICE_SHARED, err)) ||
-	    !(m->kv.base = d->alloc(d, m->kv_bytes, DEVICE_CACHE, err)))
+	if (!(m->kv.base = d->alloc(d, m->kv_bytes, DEVICE_CACHE, err)))
 		return false;
 	if (m->window_chunks)
 		m->kv.window_base =
 			m->kv.base + m->kv.chunk_bytes * (round_up(context, NUMERICS_CHUNK) / NUMERICS_CHUNK);
 	m->states.base = m->kv.base + m->kv_bytes - m->states.bytes * m->states.slots;
-	to[DEVICE_BUFFERS] = (struct place){ .base = m->buffers };
-	to[DEVICE_SHARED] = (struct place){ .base = m->shared };
-	place_buffers(to, &m->buf, s);
 	return true;
-}
-
-bool session_memory_logits(struct session_memory *m, const struct model_spec *s, uint32_t tokens, struct error *err)
-{
-	if (m->all_logits)
-		return true;
-	m->all_logits_bytes = tokens * numerics_pad(s->vocab) * sizeof *m->all_logits + SLACK;
-	return (m->all_logits = m->device->alloc(m->device, m->all_logits_bytes, DEVICE_SHARED, err)) != NULL;
 }
 
 /* The first chunk that a pass at a position wants to keep of layers with a window. */
@@ -193,9 +148,6 @@ void session_memory_close(struct session_memory *m)
 
 	if (!d)
 		return;
-	d->release(d, m->all_logits, m->all_logits_bytes);
 	d->release(d, m->kv.base, m->kv_bytes);
-	d->release(d, m->shared, m->shared_bytes);
-	d->release(d, m->buffers, m->buffers_bytes);
 	*m = (struct session_memory){ 0 };
 }

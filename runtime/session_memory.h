@@ -1,35 +1,34 @@
-/* runtime/session_memory.h - the memory of a session: activation buffers, logits, the KV cache. All of it is the
- * device's.
+/* runtime/session_memory.h - what a session keeps of its tokens: the KV cache, and states. All of it is the device's.
  *
- * Owns: where they lie. Sizes are fixed at open; only the logits of many tokens come when they are first wanted.
+ * Owns: where they lie. Sizes are fixed at open.
  */
 #ifndef RUNTIME_SESSION_MEMORY_H
 #define RUNTIME_SESSION_MEMORY_H
 
-#include "runtime/device/device.h"
+#include "runtime/pass_memory.h"
 #include "runtime/session_recurrent.h"
 
 struct session_memory {
 	struct device *device;
-	struct plan_buffers buf; /* its logits are those of one token */
 	struct plan_cache kv;
-	float *all_logits; /* of session_memory_logits() tokens; NULL until then */
 	/* Layers with a window: the first chunk that they have, since earlier positions were given up; and for how many
 	 * chunks they have memory, where that is less than the context (kv.window_base). */
 	uint32_t window_first, window_chunks;
 	struct session_states states; /* behind the cache */
-	size_t kv_bytes, buffers_bytes, shared_bytes, all_logits_bytes;
-	uint8_t *buffers, *shared;
+	size_t kv_bytes;
 };
 
-/* How much that takes, without taking any: kv_bytes, buffers_bytes and shared_bytes. kv.type is set by the caller. */
+/* How much that takes, and where it has what, without taking any: kv_bytes, and kv without addresses, of which the type
+ * is set by the caller. */
 void session_memory_measure(struct session_memory *m, const struct model_spec *s, uint32_t tokens, uint32_t context);
 /* For passes over at most `tokens` tokens, in a context of so many. kv.type is set by the caller. False: err, and
  * session_memory_close() is still due. */
 bool session_memory_open(struct session_memory *m, struct device *d, const struct model_spec *s, uint32_t tokens,
                          uint32_t context, struct error *err);
-/* Makes room for the logits of so many tokens, if there is none yet; always the same number. */
-bool session_memory_logits(struct session_memory *m, const struct model_spec *s, uint32_t tokens, struct error *err);
+/* Whether there is so much memory, for passes and for a session, both measured: the host's can be asked for beforehand,
+ * so that a machine does not run out of it in the middle of a text. */
+bool session_memory_check(const struct session_memory *m, const struct pass_memory *p, struct device *d,
+                          uint32_t context, struct error *err);
 /* Before a pass of so many tokens at a position: where layers keep a window, what it does not reach makes room. False:
  * err. */
 bool session_memory_slide(struct session_memory *m, const struct model_spec *s, uint64_t position, uint32_t tokens,

@@ -11,7 +11,7 @@
 static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error *err)
 {
 	uint32_t vocab = s->model->file.spec.vocab,
-		 most = s->batch < SESSION_ALL_LOGITS ? s->batch : SESSION_ALL_LOGITS;
+		 most = s->engine->batch < SESSION_ALL_LOGITS ? s->engine->batch : SESSION_ALL_LOGITS;
 	uint64_t stride = numerics_pad(vocab);
 
 	speculate_drop(&s->speculate);
@@ -25,10 +25,10 @@ static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error 
 			return false;
 		for (uint32_t c = 0; logprob && c < tokens && done + c + 1 < n; c++)
 			logprob[done + c + 1] =
-				logits_log_probability(s->memory.all_logits + c * stride, vocab, next[c]);
+				logits_log_probability(s->engine->memory.all_logits + c * stride, vocab, next[c]);
 		done += tokens;
 		s->computed += tokens;
-		s->logits = s->memory.all_logits + (tokens - 1) * stride;
+		s->logits = s->engine->memory.all_logits + (tokens - 1) * stride;
 	}
 	s->logits_valid = true;
 	return true;

@@ -1,11 +1,12 @@
 /* runtime/session_state.h - the inside of a jit_session, shared by the files runtime/session*.c.
  *
- * A session owns the KV cache, the activation buffers, the plans and the position. Tokens 0 .. computed-1 are in the KV
- * cache; `length` may be ahead of it by tokens chosen or fed but not yet computed. Nothing is allocated per token:
- * plans are built once for each number of tokens, all buffers at open or when first needed.
+ * A session owns the KV cache, the position and all that chooses tokens; what computes them is its engine (engine.h).
+ * Tokens 0 .. computed-1 are in the KV cache; `length` may be ahead of it by tokens chosen or fed but not yet computed.
+ * Nothing is allocated per token: plans are built once for each number of tokens, all buffers at open or when first
+ * needed.
  *
  *   session_open.c     options, opening, closing
- *   session_passes.c   a pass: its plan and its run
+ *   session_passes.c   a pass over a session's tokens
  *   session_compute.c  which passes compute the tokens that are due; logits are finite, or nobody gets them
  *   session.c          tokens fed, chosen, taken back
  *   session_score.c    the probability of known tokens
@@ -17,36 +18,18 @@
 #ifndef RUNTIME_SESSION_STATE_H
 #define RUNTIME_SESSION_STATE_H
 
-#include "runtime/device/device.h"
-#include "runtime/device/profile.h"
-#include "runtime/host/cancel.h"
-#include "runtime/model.h"
-#include "runtime/plan/rope.h"
-#include "runtime/compile_ahead.h"
+#include "runtime/engine.h"
 #include "runtime/sampling/sampling.h"
 #include "runtime/session.h"
 #include "runtime/session_memory.h"
-#include "runtime/speculate/speculate.h"
-#include "runtime/tuning/tuner.h"
-
-enum { SESSION_LOGIT_KINDS = 4 }; /* of enum plan_logits */
 
 struct jit_session {
 	jit_model *model;
-	struct stream *device_stream;
-	struct pool *pool;
-	struct tuner *tuner;                 /* while it finds something out */
-	unsigned tune_passes;                /* for it to take; 0: it has had its turn, or none */
-	struct compile_ahead *compile_ahead; /* NULL: kernels are made when they are needed, or are there already */
-	uint64_t stalls;                     /* kernels that were not there when a decoding pass was first made */
-	bool general;                        /* session_pin_general() */
-	struct profile *profile;             /* NULL: not asked for */
+	struct engine *engine;
+	bool shares_engine; /* with the others of its batch, which owns it */
 	struct session_memory memory;
-	struct rope rope;
-	struct plan **plan; /* [tokens + 1][SESSION_LOGIT_KINDS], built when first needed */
-	uint32_t batch, context;
-	uint32_t tokens; /* of the widest pass: a batch, or drafts */
-	int32_t *ids;    /* context + 1: the last may be chosen but never computed */
+	uint32_t context;
+	int32_t *ids; /* context + 1: the last may be chosen but never computed */
 	size_t length, computed;
 	bool logits_valid;   /* they belong to token computed - 1 */
 	const float *logits; /* where they are */
@@ -66,12 +49,10 @@ struct jit_session {
 
 /* ---- session_passes.c */
 
-struct plan_options session_plan_options(const jit_session *s);
-/* Has the kernels of passes over drafts made in the background. */
-void session_request_drafts(jit_session *s);
-struct plan *session_find_plan(jit_session *s, uint32_t tokens, enum plan_logits logits, enum profile_pass kind,
-                               struct error *err);
-bool session_map_all_logits(jit_session *s, struct error *err);
+/* Makes the session ready for a run over so many tokens from a position on, which reads and writes what *at says. What
+ * the run leaves counts when it is over. */
+bool session_begin_run(jit_session *s, uint64_t position, uint32_t tokens, struct plan_sequence *at, struct error *err);
+void session_end_run(jit_session *s, const struct plan_sequence *at, uint32_t tokens);
 /* One pass over n tokens from position `computed` on; the caller says what of it counts. *seconds: what it took,
  * without making its plan. */
 bool session_compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum plan_logits logits,

@@ -7,7 +7,7 @@
 struct collect *session_collect(jit_session *s, struct error *err)
 {
 	if (s->model->f32_activations)
-		return collect_open(s->device_stream, &s->model->file.spec, &s->model->weights, err);
+		return collect_open(s->engine->stream, &s->model->file.spec, &s->model->weights, err);
 	error_set(err, ERROR_ARGUMENT, "what matrices read is collected as f32, and the model's activations are int8");
 	return NULL;
 }
@@ -15,12 +15,12 @@ struct collect *session_collect(jit_session *s, struct error *err)
 char *jit_session_report(jit_session *s, int json, jit_error *err)
 {
 	struct error e = { 0 };
-	struct report_background b = { .stalls = s->stalls };
-	if (s->compile_ahead) {
-		compile_ahead_drain(s->compile_ahead);
-		compile_ahead_count(s->compile_ahead, &b.compile_ahead);
+	struct report_background b = { .stalls = s->engine->stalls };
+	if (s->engine->compile_ahead) {
+		compile_ahead_drain(s->engine->compile_ahead);
+		compile_ahead_count(s->engine->compile_ahead, &b.compile_ahead);
 	}
-	char *text = report_make(s->model, s->profile, &b, json != 0, &e);
+	char *text = report_make(s->model, s->engine->profile, &b, json != 0, &e);
 
 	model_report(err, &e);
 	return text;
@@ -30,7 +30,7 @@ int jit_session_trace(jit_session *s, const char *path, jit_error *err)
 {
 	struct error e = { 0 };
 
-	report_trace(s->profile, path, &e);
+	report_trace(s->engine->profile, path, &e);
 	return model_report(err, &e);
 }
 
@@ -51,10 +51,10 @@ static void count_kernels(const jit_session *s, jit_session_stats *out)
 	out->cache_evicted = disk.evicted;
 	out->generate_seconds = 1e-9 * (double)c.generated_ns;
 	out->code_bytes = c.code_bytes;
-	out->kernel_stalls = s->stalls;
-	if (s->compile_ahead) {
+	out->kernel_stalls = s->engine->stalls;
+	if (s->engine->compile_ahead) {
 		struct compile_ahead_counters background;
-		compile_ahead_count(s->compile_ahead, &background);
+		compile_ahead_count(s->engine->compile_ahead, &background);
 		out->kernels_background = background.made;
 	}
 }
@@ -78,7 +78,7 @@ int jit_session_get_stats(const jit_session *s, jit_session_stats *out, jit_erro
 		.prompt_seconds = s->prompt_seconds,
 		.decode_seconds = s->decode_seconds,
 		.kv_bytes = s->memory.kv_bytes,
-		.threads = pool_threads(s->pool),
+		.threads = pool_threads(s->engine->pool),
 		.context = (int)s->context,
 		.decode_passes = s->decode_passes
 	};
@@ -111,11 +111,11 @@ int jit_session_get_card_stats(const jit_session *s, jit_card_stats *out, jit_er
 {
 	struct error e = { 0 };
 
-	if (!s->device_stream->count) {
+	if (!s->engine->stream->count) {
 		error_set(&e, ERROR_UNSUPPORTED, "the device %s counts nothing; simulated cards do",
 		          s->model->device->facts.name);
 	} else {
-		const jit_card_stats stats = card_stats(s->device_stream);
+		const jit_card_stats stats = card_stats(s->engine->stream);
 		SIZED_WRITE(jit_card_stats, out, &stats, &e);
 	}
 	return model_report(err, &e);

@@ -72,14 +72,13 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 	key.flags = KEY_LATENT;
 	uint64_t *a = plan_add_op(b, &key, 0, template_kv_store_units(b->opt->target, 1, b->n));
 	a[KV_STORE_K] = plan_address(f->k);
-	a[KV_STORE_KCACHE] = plan_address(cache.keys);
+	plan_cache_slots(b, &cache, &a[KV_STORE_KCACHE], NULL, &a[KV_STORE_POS0]);
 	a[KV_STORE_COS] = plan_angles(b, f->cos, ROTATION_MAIN);
 	a[KV_STORE_SIN] = plan_angles(b, f->sin, ROTATION_MAIN);
 	a[KV_STORE_NORM] = plan_address(l->kv_a_norm);
 	a[KV_STORE_EPS] = plan_f32_slot(MODEL_LATENT_EPS);
 	a[KV_STORE_CHUNK_BYTES] = cache.chunk_bytes;
 	a[KV_STORE_COLUMNS] = b->n;
-	plan_changing_slot(b, &a[KV_STORE_POS0], cache.position, 0);
 	plan_last_op(b)->unit_cost = b->n < group ? b->n : group;
 }
 
@@ -135,11 +134,10 @@ static void attend(struct plan_builder *b, uint32_t layer)
 	key.flags = KEY_LATENT;
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)b->n * units);
 	a[ATTENTION_Q] = plan_address(b->buf->qr);
-	a[ATTENTION_KCACHE] = plan_address(cache.keys);
+	plan_cache_slots(b, &cache, &a[ATTENTION_KCACHE], NULL, &a[ATTENTION_POS0]);
 	a[ATTENTION_OUT] = plan_address(b->buf->ao);
 	a[ATTENTION_CHUNK_BYTES] = cache.chunk_bytes;
 	a[ATTENTION_COLUMNS] = b->n;
-	plan_changing_slot(b, &a[ATTENTION_POS0], cache.position, 0);
 	plan_last_op(b)->uneven = b->n > 1;
 	plan_barrier(b);
 }

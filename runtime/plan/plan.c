@@ -14,7 +14,7 @@
 #include "runtime/plan/plan_build.h"
 #include "runtime/plan/rope.h"
 
-enum { LAUNCHES_PER_LAYER = 64, CHANGING_PER_LAYER = 4, LAUNCHES_OUTSIDE = 28 };
+enum { LAUNCHES_PER_LAYER = 64, CHANGING_PER_LAYER = 6, LAUNCHES_OUTSIDE = 28 };
 
 uint64_t plan_f32_slot(float f)
 {
@@ -100,7 +100,7 @@ uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *
 	uint64_t at = 0;
 
 	for (uint32_t i = 0; i < layer; i++)
-		if (!kv->window_base || plan_layer_slides(s, i) == plan_layer_slides(s, layer))
+		if (!kv->window_chunk_bytes || plan_layer_slides(s, i) == plan_layer_slides(s, layer))
 			at += plan_cache_bytes(kv->type, s, i);
 	return at;
 }
@@ -295,22 +295,17 @@ bool plan_outline(struct plan *p, const struct model_spec *spec, const struct we
 	return plan_build(p, spec, w, &buffers, &cache, tokens, logits, opt, err);
 }
 
-void plan_set_position(struct plan *p, uint64_t position, uint64_t window)
+void plan_set_sequence(struct plan *p, const struct plan_sequence *s)
 {
-	for (size_t i = 0; i < p->n_changing; i++)
-		if (p->changing[i].what == PLAN_POSITION)
-			*p->changing[i].slot = position;
-		else if (p->changing[i].what == PLAN_POSITION_IN_WINDOW)
-			*p->changing[i].slot = position - window;
-}
+	const uint64_t what[] = { [PLAN_POSITION] = s->position,
+		                  [PLAN_POSITION_IN_WINDOW] = s->position - s->window,
+		                  [PLAN_CACHE] = plan_address(s->cache),
+		                  [PLAN_CACHE_IN_WINDOW] = plan_address(s->window_cache),
+		                  [PLAN_STATE_BEFORE] = plan_address(s->before),
+		                  [PLAN_STATE_BEHIND] = plan_address(s->behind) };
 
-void plan_set_state(struct plan *p, const uint8_t *before, uint8_t *behind)
-{
 	for (size_t i = 0; i < p->n_changing; i++)
-		if (p->changing[i].what == PLAN_STATE_BEFORE)
-			*p->changing[i].slot = plan_address(before) + p->changing[i].offset;
-		else if (p->changing[i].what == PLAN_STATE_BEHIND)
-			*p->changing[i].slot = plan_address(behind) + p->changing[i].offset;
+		*p->changing[i].slot = what[p->changing[i].what] + p->changing[i].offset;
 }
 
 void plan_free(struct plan *p)

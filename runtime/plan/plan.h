@@ -101,7 +101,7 @@ struct plan_cache { /* KV of one session */
 	uint64_t chunk_bytes; /* all layers; chunk after chunk, so that memory is touched as positions fill up */
 	uint8_t *base;
 	/* Layers with a window may have memory of their own, for the last positions alone: the others are then numbered
-	 * without them in `base`. NULL: all are there. */
+	 * without them in `base`. 0: all are there. */
 	uint64_t window_chunk_bytes;
 	uint8_t *window_base;
 };
@@ -175,11 +175,27 @@ struct plan_op {
 };
 
 /* What a slot holds in a run: the first token's position, or that counted from where the memory of layers with a window
- * begins, or where a state lies before or behind the run. */
-enum plan_change { PLAN_POSITION, PLAN_POSITION_IN_WINDOW, PLAN_STATE_BEFORE, PLAN_STATE_BEHIND };
+ * begins; an address in the cache, or in that memory; or in the states before or behind the run. */
+enum plan_change {
+	PLAN_POSITION,
+	PLAN_POSITION_IN_WINDOW,
+	PLAN_CACHE,
+	PLAN_CACHE_IN_WINDOW,
+	PLAN_STATE_BEFORE,
+	PLAN_STATE_BEHIND
+};
 struct plan_changing {
-	uint64_t *slot, offset; /* of a state: within that of all layers */
+	uint64_t *slot, offset; /* of an address: from where the cache begins, or the state of all layers */
 	enum plan_change what;
+};
+/* Whose tokens a run computes. */
+struct plan_sequence {
+	uint64_t position, window; /* window: the position at which the memory of layers with a window begins, a
+	                              multiple of NUMERICS_CHUNK */
+	const uint8_t *cache, *window_cache;
+	const uint8_t *before; /* the state that the run goes on from, and where it leaves its own: plan_state_bytes()
+	                          each */
+	uint8_t *behind;
 };
 
 struct plan {
@@ -226,11 +242,8 @@ struct plan_widths {
 };
 bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec, const struct weights *w,
                          uint32_t tokens, const struct plan_options *opt);
-/* Where the pass begins; window: the position at which the memory of layers with a window begins, a multiple of
- * NUMERICS_CHUNK. */
-void plan_set_position(struct plan *p, uint64_t position, uint64_t window);
-/* Which state it goes on from, and where it leaves its own; plan_state_bytes() each. */
-void plan_set_state(struct plan *p, const uint8_t *before, uint8_t *behind);
+/* Before a run: fills the slots that differ from run to run. */
+void plan_set_sequence(struct plan *p, const struct plan_sequence *s);
 void plan_free(struct plan *p);
 
 #endif

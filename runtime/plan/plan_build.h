@@ -74,13 +74,16 @@ unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits
 
 /* ---- what steps work on (plan_steps.c) */
 
-/* Where a layer's keys begin, and its values, and how far apart its chunks lie. */
+/* Where a layer's keys begin, and its values, in which memory; and how far apart its chunks lie. */
 struct plan_layer_cache {
-	const uint8_t *keys, *values;
-	uint64_t chunk_bytes;
-	enum plan_change position;
+	uint64_t keys, values, chunk_bytes;
+	const uint8_t *base;
+	enum plan_change memory, position;
 };
 struct plan_layer_cache plan_cache_of(const struct plan_builder *b, uint32_t layer);
+/* The slots of an op for a layer's keys, its values (NULL: there are none), and where its first token is. */
+void plan_cache_slots(struct plan_builder *b, const struct plan_layer_cache *c, uint64_t *keys, uint64_t *values,
+                      uint64_t *position);
 /* Where a table of cosines or sines begins (rope.h). */
 uint64_t plan_angles(const struct plan_builder *b, const float *tables, uint32_t table);
 

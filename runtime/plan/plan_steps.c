@@ -167,17 +167,36 @@ static uint32_t rotation(const struct plan_builder *b, uint32_t layer)
 struct plan_layer_cache plan_cache_of(const struct plan_builder *b, uint32_t layer)
 {
 	const struct plan_cache *kv = b->kv;
-	struct plan_layer_cache c = { kv->base, NULL, kv->chunk_bytes, PLAN_POSITION };
 	uint32_t of = model_sizes_of(b->spec, layer).kv_layer;
+	struct plan_layer_cache c = { .keys = plan_cache_place(kv, b->spec, of),
+		                      .chunk_bytes = kv->chunk_bytes,
+		                      .base = kv->base,
+		                      .memory = PLAN_CACHE,
+		                      .position = PLAN_POSITION };
 
-	if (kv->window_base && plan_layer_slides(b->spec, layer)) {
-		c.position = PLAN_POSITION_IN_WINDOW;
-		c.keys = kv->window_base;
+	if (kv->window_chunk_bytes && plan_layer_slides(b->spec, layer)) {
 		c.chunk_bytes = kv->window_chunk_bytes;
+		c.base = kv->window_base;
+		c.memory = PLAN_CACHE_IN_WINDOW;
+		c.position = PLAN_POSITION_IN_WINDOW;
 	}
-	c.keys += plan_cache_place(kv, b->spec, of);
 	c.values = c.keys + plan_cache_keys(kv->type, b->spec, of);
 	return c;
+}
+
+static void cache_slot(struct plan_builder *b, const struct plan_layer_cache *c, uint64_t *slot, uint64_t offset)
+{
+	*slot = plan_address(c->base) + offset;
+	plan_changing_slot(b, slot, c->memory, offset);
+}
+
+void plan_cache_slots(struct plan_builder *b, const struct plan_layer_cache *c, uint64_t *keys, uint64_t *values,
+                      uint64_t *position)
+{
+	cache_slot(b, c, keys, c->keys);
+	if (values)
+		cache_slot(b, c, values, c->values);
+	plan_changing_slot(b, position, c->position, 0);
 }
 
 static void rotate(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
@@ -219,15 +238,13 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 	uint64_t *a = plan_add_op(b, &key, 0, template_kv_store_units(b->opt->target, z.kv_heads, b->n));
 	a[KV_STORE_K] = plan_address(keys(b, l));
 	a[KV_STORE_V] = plan_address(l->v.packed ? buf->v : keys(b, l));
-	a[KV_STORE_KCACHE] = plan_address(cache.keys);
-	a[KV_STORE_VCACHE] = plan_address(cache.values);
+	plan_cache_slots(b, &cache, &a[KV_STORE_KCACHE], &a[KV_STORE_VCACHE], &a[KV_STORE_POS0]);
 	a[KV_STORE_COS] = plan_angles(b, buf->cos, rotation(b, layer));
 	a[KV_STORE_SIN] = plan_angles(b, buf->sin, rotation(b, layer));
 	a[KV_STORE_NORM] = plan_address(l->k_norm);
 	a[KV_STORE_EPS] = plan_f32_slot(s->norm_eps);
 	a[KV_STORE_CHUNK_BYTES] = cache.chunk_bytes;
 	a[KV_STORE_COLUMNS] = b->n;
-	plan_changing_slot(b, &a[KV_STORE_POS0], cache.position, 0);
 	plan_last_op(b)->fused_units = b->n == 1;
 	plan_last_op(b)->unit_cost = b->n < group ? b->n : group;
 }
@@ -259,14 +276,12 @@ void step_attention(struct plan_builder *b, uint32_t layer)
 	uint32_t tiles = key.tile_n > 1 ? (b->n + 2 * key.tile_n - 2) / key.tile_n : b->n;
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)tiles * z.kv_heads);
 	a[ATTENTION_Q] = plan_address(b->buf->qr);
-	a[ATTENTION_KCACHE] = plan_address(cache.keys);
-	a[ATTENTION_VCACHE] = plan_address(cache.values);
+	plan_cache_slots(b, &cache, &a[ATTENTION_KCACHE], &a[ATTENTION_VCACHE], &a[ATTENTION_POS0]);
 	a[ATTENTION_OUT] = plan_address(b->buf->ao);
 	a[ATTENTION_CHUNK_BYTES] = cache.chunk_bytes;
 	a[ATTENTION_SLIDING] = s->sliding_window;
 	a[ATTENTION_COLUMNS] = b->n;
 	a[ATTENTION_CAP] = plan_f32_slot(s->score_cap);
-	plan_changing_slot(b, &a[ATTENTION_POS0], cache.position, 0);
 	plan_last_op(b)->uneven = b->n > 1;
 	plan_last_op(b)->fused_units =
 		b->n == 1; /* a head of the cache, with its queries: written, then read by the same worker */

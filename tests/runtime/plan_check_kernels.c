@@ -376,13 +376,25 @@ static void do_rope(struct checker *c, const struct key *k, const uint64_t *arg,
 	touch_heads(c, true, ROTATED, i, arg[ROPE_OUT], s->heads, (uint64_t)begin, (uint64_t)end);
 }
 
-static void check_position(struct checker *c, const uint64_t *slot)
+static void check_changing(struct checker *c, const uint64_t *slot, enum plan_change what, uint64_t offset)
 {
 	unsigned n = 0;
 
 	for (size_t i = 0; i < c->p->n_changing; i++)
-		n += c->p->changing[i].slot == slot && c->p->changing[i].what == PLAN_POSITION;
-	plan_require(c, n == 1, "position: its slot is not filled in, or twice");
+		n += c->p->changing[i].slot == slot && c->p->changing[i].what == what &&
+		     c->p->changing[i].offset == offset;
+	plan_require(c, n == 1, "position or cache: its slot is not filled in, or twice");
+}
+
+static void check_position(struct checker *c, const uint64_t *slot) { check_changing(c, slot, PLAN_POSITION, 0); }
+
+/* What the plan was built with is the test's; what a run is given begins elsewhere. */
+static void check_cache(struct checker *c, const uint64_t *keys, const uint64_t *values)
+{
+	uint64_t base = plan_address(c->s->kv.base);
+
+	check_changing(c, keys, PLAN_CACHE, *keys - base);
+	check_changing(c, values, PLAN_CACHE, *values - base);
 }
 
 void touch_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys, uint64_t values, uint64_t chunk,
@@ -414,6 +426,7 @@ static void do_kv_store(struct checker *c, const struct key *k, const uint64_t *
 	plan_require(c, k->kv_heads == s->kv_heads && k->kv == c->s->kv.type + 1 && arg[KV_STORE_COLUMNS] == n,
 	             "heads, cache or tokens");
 	check_position(c, &arg[KV_STORE_POS0]);
+	check_cache(c, &arg[KV_STORE_KCACHE], &arg[KV_STORE_VCACHE]);
 	touch_heads(c, false, KEYS, i, arg[KV_STORE_K], s->kv_heads, first, last);
 	touch_heads(c, false, VALUES, i, arg[KV_STORE_V], s->kv_heads, first, last);
 	touch_cache(c, true, i, arg[KV_STORE_KCACHE], arg[KV_STORE_VCACHE], arg[KV_STORE_CHUNK_BYTES],
@@ -440,6 +453,7 @@ static void do_attention(struct checker *c, const struct key *k, const uint64_t 
 	             "window");
 	plan_require(c, arg[ATTENTION_COLUMNS] == n, "tokens");
 	check_position(c, &arg[ATTENTION_POS0]);
+	check_cache(c, &arg[ATTENTION_KCACHE], &arg[ATTENTION_VCACHE]);
 	touch_heads(c, false, ROTATED, i, arg[ATTENTION_Q], s->heads, first * each,
 	            whole ? (uint64_t)n * s->heads : last * each);
 	touch_cache(c, false, i, arg[ATTENTION_KCACHE], arg[ATTENTION_VCACHE], arg[ATTENTION_CHUNK_BYTES], first, last);

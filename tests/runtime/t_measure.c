@@ -39,16 +39,19 @@ static void check_session(jit_model *m, int context, int kv)
 	jit_error err = { 0 };
 	jit_session *s = jit_session_open(m, &JIT_SESSION_OPTIONS(.context = context, .kv = kv, .threads = 1), &err);
 	struct session_memory want = { .kv.type = options_kv_type(kv) };
+	struct pass_memory pass = { 0 };
 
 	if (!s)
 		fail_msg("%s", err.message);
 	uint32_t positions = context ? (uint32_t)context : session_usual_context(&m->file.spec);
 	uint32_t tokens = session_usual_batch(positions);
 	assert_int_equal(s->context, positions);
-	session_memory_measure(&want, &m->file.spec, tokens < SPECULATE_MOST ? SPECULATE_MOST : tokens, positions);
+	tokens = tokens < SPECULATE_MOST ? SPECULATE_MOST : tokens;
+	session_memory_measure(&want, &m->file.spec, tokens, positions);
+	pass_memory_measure(&pass, &m->file.spec, tokens);
 	assert_int_equal(want.kv_bytes, s->memory.kv_bytes);
-	assert_int_equal(want.buffers_bytes, s->memory.buffers_bytes);
-	assert_int_equal(want.shared_bytes, s->memory.shared_bytes);
+	assert_int_equal(pass.buffers_bytes, s->engine->memory.buffers_bytes);
+	assert_int_equal(pass.shared_bytes, s->engine->memory.shared_bytes);
 	jit_session_close(s);
 }
 

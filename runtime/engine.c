@@ -1,0 +1,220 @@
+/* runtime/engine.c - see engine.h. */
+#include "runtime/engine.h"
+
+#include <stdlib.h>
+
+#include "runtime/host/system.h"
+#include "runtime/plan/key_list.h"
+
+/* ---- opening and closing */
+
+static bool open_stream(struct engine *e, const struct engine_options *o, struct error *err)
+{
+	struct device *d = e->model->device;
+	const struct stream_options so = { .registry = e->model->registry,
+		                           .launch = (enum stream_launch)o->card->launch,
+		                           .units = (uint32_t)o->card->units,
+		                           .workgroups = (uint32_t)o->card->workgroups };
+
+	return (e->stream = d->stream(d, &so, err)) != NULL;
+}
+
+/* Nothing can be generated later on: better refused now than in the middle of a text. Where schedules are missing that
+ * this machine likes, the usual ones do. */
+static bool need_kernels(const struct engine *e, const struct cancel *cancel, struct error *err)
+{
+	const jit_model *m = e->model;
+	const struct warm_options o = {
+		.target = m->target,
+		.activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
+		.kv = warm_kv(e->kv.type),
+		.numerics = m->bounded ? WARM_BOUNDED : WARM_EXACT,
+		.tokens = e->batch,
+		.usual = true
+	};
+	struct key *keys;
+	size_t n;
+
+	if (!warm_keys(&m->file.spec, &o, &keys, &n, err))
+		return false;
+	bool ok = true;
+	for (size_t i = 0; ok && i < n; i++)
+		ok = (!cancel_any(cancel) || cancel_error(err)) &&
+		     registry_get(m->registry, &keys[i], NULL, err) != NULL;
+	free(keys);
+	return ok;
+}
+
+/* What decoding will need is made while the prompt is fed. Not where all kernels are there (sealed), where no code is
+ * kept, as programs are made of kernels pass by pass (cards) or none is made (reference), or a dump should show kernels
+ * in the order of their use. */
+static bool open_regime(struct engine *e, struct error *err)
+{
+	const jit_model *m = e->model;
+	const struct compile_ahead_options o = {
+		.registry = m->registry,
+		.spec = &m->file.spec,
+		.plan = engine_plan_options(e),
+		.kv = e->kv.type,
+		.profile = e->profile,
+		.finish = m->cache != NULL
+	};
+
+	if (m->sealed || !m->device->facts.keeps_code || m->dump_ir || m->dump_asm)
+		return true;
+	if (!(e->compile_ahead = compile_ahead_open(&o, err)))
+		return false;
+	compile_ahead_request(e->compile_ahead, 1, PLAN_LAST_LOGITS, e->tune_passes != 0);
+	engine_request_drafts(e);
+	return true;
+}
+
+static bool open_profile(struct engine *e, int mode, struct error *err)
+{
+	if (mode == JIT_PROFILE_OFF)
+		return true;
+	e->profile = profile_open(pool_threads(e->pool), mode == JIT_PROFILE_EVENTS, err);
+	e->stream->profile = e->profile;
+	return e->profile != NULL;
+}
+
+bool engine_open(struct engine *e, const struct engine_options *o, struct error *err)
+{
+	const jit_model *m = e->model;
+
+	if (cancel_any(o->cancel))
+		return cancel_error(err);
+	if ((m->packed && !container_same(packed_container(m->packed), err)) ||
+	    (m->kept_weights && !container_same(m->kept_weights, err)) ||
+	    (m->sealed && !m->has_all && !need_kernels(e, o->cancel, err)) ||
+	    !pass_memory_open(&e->memory, m->device, &m->file.spec, e->tokens, err) ||
+	    !rope_open(&e->rope, &m->file.spec, e->context, err))
+		return false;
+	e->plan = calloc(((size_t)e->tokens + 1) * ENGINE_LOGIT_KINDS, sizeof *e->plan);
+	if (!e->plan)
+		return error_set(err, ERROR_MEMORY, "no memory for the plans of %u tokens", e->tokens);
+	if (!(e->pool = pool_open(o->threads ? o->threads : system_default_threads(), err)) || !open_stream(e, o, err))
+		return false;
+	e->tune_passes = m->tune_passes;
+	return open_profile(e, o->profile, err) && open_regime(e, err);
+}
+
+void engine_close(struct engine *e)
+{
+	compile_ahead_close(e->compile_ahead);
+	if (e->stream)
+		e->stream->close(e->stream);
+	pool_close(e->pool);
+	profile_close(e->profile);
+	tuner_close(e->tuner);
+	if (e->model->tune && !e->model->sealed)
+		tune_save(e->model->tune, NULL); /* what cannot be kept is found out again */
+	for (size_t i = 0; e->plan && i < ((size_t)e->tokens + 1) * ENGINE_LOGIT_KINDS; i++)
+		if (e->plan[i]) {
+			plan_free(e->plan[i]);
+			free(e->plan[i]);
+		}
+	free(e->plan);
+	pass_memory_close(&e->memory);
+	rope_close(&e->rope);
+}
+
+/* ---- plans */
+
+struct plan_options engine_plan_options(const struct engine *e)
+{
+	const jit_model *m = e->model;
+	return (struct plan_options){ .target = m->target,
+		                      .f32_activations = m->f32_activations,
+		                      .bounded = m->bounded,
+		                      .tune = m->tune,
+		                      .only = m->sealed ? m->registry : NULL,
+		                      .general = e->general };
+}
+
+void engine_request_drafts(struct engine *e)
+{
+	for (unsigned w = 1; e->compile_ahead && w < SPECULATE_WIDTHS; w++)
+		if (e->speculate == SPECULATE_AUTO || (e->speculate == SPECULATE_FIXED && w == e->drafts))
+			compile_ahead_request(e->compile_ahead, speculate_tokens[w], PLAN_ALL_LOGITS, false);
+}
+
+static uint64_t count_missing(const struct engine *e, const struct plan *p)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < p->n_kernels; i++)
+		n += !registry_ready(e->model->registry, &p->kernel[i].key);
+	return n;
+}
+
+struct plan *engine_find_plan(struct engine *e, uint32_t tokens, enum plan_logits logits, enum profile_pass kind,
+                              struct error *err)
+{
+	struct plan **slot = &e->plan[(size_t)tokens * ENGINE_LOGIT_KINDS + logits];
+	struct plan_options opt = engine_plan_options(e);
+	struct plan_buffers buf = e->memory.buf;
+	bool tuned = e->tune_passes && tokens == 1 && logits == PLAN_LAST_LOGITS;
+
+	if (*slot)
+		return *slot;
+	struct plan *p = calloc(1, sizeof *p);
+	if (!p) {
+		error_set(err, ERROR_MEMORY, "no memory for a plan");
+		return NULL;
+	}
+	if (logits == PLAN_ALL_LOGITS) {
+		buf.logits = e->memory.all_logits;
+		buf.logit_tokens = PLAN_ALL_LOGITS_MOST;
+	}
+	bool built = plan_build(p, &e->model->file.spec, &e->model->weights, &buf, &e->kv, tokens, logits, &opt, err);
+	if (built && tuned) {
+		e->tuner = tuner_open_quick(e->model->tune, p, e->tune_passes, pool_threads(e->pool), opt.only, err);
+		e->tune_passes = 0;
+		built = e->tuner || err->code == ERROR_NONE;
+	}
+	if (built && kind == PROFILE_DECODE)
+		e->stalls += count_missing(e, p);
+	if (!built || !e->stream->prepare(e->stream, p, e->pool, err) ||
+	    (e->profile && !profile_add_plan(e->profile, p, err))) {
+		if (tuned) {
+			tuner_close(e->tuner);
+			e->tuner = NULL;
+		}
+		plan_free(p);
+		free(p);
+		return NULL;
+	}
+	return *slot = p;
+}
+
+bool engine_map_all_logits(struct engine *e, struct error *err)
+{
+	return pass_memory_logits(&e->memory, &e->model->file.spec, PLAN_ALL_LOGITS_MOST, err);
+}
+
+bool engine_run(struct engine *e, struct plan *p, uint64_t position, enum profile_pass kind,
+                const struct cancel *cancel, struct error *err)
+{
+	bool tuned = e->tuner && p->took;
+	uint64_t began = e->profile ? profile_now() : 0;
+
+	if (tuned)
+		tuner_before(e->tuner);
+	e->stream->cancel = cancel;
+	if (!e->stream->run(e->stream, p, e->pool, err))
+		return false;
+	if (e->profile)
+		profile_ran(e->profile, kind, p, position, began, profile_now());
+	if (tuned) {
+		unsigned judged = tuner_judged(e->tuner);
+		bool over = tuner_after(e->tuner);
+		if (judged != tuner_judged(e->tuner))
+			engine_request_drafts(e); /* with schedules like those found */
+		if (over) {
+			tuner_close(e->tuner);
+			e->tuner = NULL;
+		}
+	}
+	return true;
+}

@@ -1,0 +1,75 @@
+#include "runtime/pass_memory.h"
+
+#include "kernels-templates/numerics.h"
+
+/* Between buffers: what kernels may read behind one of them. */
+enum { ALIGN = 64, SLACK = 256 };
+
+struct place {
+	uint8_t *base;
+	uint64_t at;
+};
+
+/* Two passes over the same list: the first with base NULL counts, the second hands out. */
+static void *place(struct place *p, uint64_t bytes)
+{
+	void *out = p->base ? p->base + p->at : NULL;
+
+	p->at += (bytes + SLACK + ALIGN - 1) / ALIGN * ALIGN;
+	return out;
+}
+
+static void place_buffers(struct place to[DEVICE_SHARED + 1], struct plan_buffers *b, const struct model_spec *s)
+{
+#define X(type, name, width, memory) b->name = place(&to[memory], plan_buffer_bytes(s, width, sizeof(type), b->tokens));
+	PLAN_BUFFERS(X)
+#undef X
+	b->logits = place(&to[DEVICE_SHARED], numerics_pad(s->vocab) * sizeof *b->logits);
+}
+
+void pass_memory_measure(struct pass_memory *m, const struct model_spec *s, uint32_t tokens)
+{
+	struct place to[DEVICE_SHARED + 1] = { { 0 } };
+
+	m->buf.tokens = tokens;
+	m->buf.logit_tokens = 1;
+	place_buffers(to, &m->buf, s);
+	m->buffers_bytes = to[DEVICE_BUFFERS].at;
+	m->shared_bytes = to[DEVICE_SHARED].at;
+}
+
+bool pass_memory_open(struct pass_memory *m, struct device *d, const struct model_spec *s, uint32_t tokens,
+                      struct error *err)
+{
+	struct place to[DEVICE_SHARED + 1] = { { 0 } };
+
+	m->device = d;
+	pass_memory_measure(m, s, tokens);
+	if (!(m->buffers = d->alloc(d, m->buffers_bytes, DEVICE_BUFFERS, err)) ||
+	    !(m->shared = d->alloc(d, m->shared_bytes, DEVICE_SHARED, err)))
+		return false;
+	to[DEVICE_BUFFERS] = (struct place){ .base = m->buffers };
+	to[DEVICE_SHARED] = (struct place){ .base = m->shared };
+	place_buffers(to, &m->buf, s);
+	return true;
+}
+
+bool pass_memory_logits(struct pass_memory *m, const struct model_spec *s, uint32_t tokens, struct error *err)
+{
+	if (m->all_logits)
+		return true;
+	m->all_logits_bytes = tokens * numerics_pad(s->vocab) * sizeof *m->all_logits + SLACK;
+	return (m->all_logits = m->device->alloc(m->device, m->all_logits_bytes, DEVICE_SHARED, err)) != NULL;
+}
+
+void pass_memory_close(struct pass_memory *m)
+{
+	struct device *d = m->device;
+
+	if (!d)
+		return;
+	d->release(d, m->all_logits, m->all_logits_bytes);
+	d->release(d, m->shared, m->shared_bytes);
+	d->release(d, m->buffers, m->buffers_bytes);
+	*m = (struct pass_memory){ 0 };
+}

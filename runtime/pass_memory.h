@@ -1,0 +1,27 @@
+/* runtime/pass_memory.h - the memory that passes work in: activation buffers, and logits. All of it is the device's.
+ *
+ * Owns: where they lie. Sizes are fixed at open; only the logits of many tokens come when they are first wanted.
+ */
+#ifndef RUNTIME_PASS_MEMORY_H
+#define RUNTIME_PASS_MEMORY_H
+
+#include "runtime/device/device.h"
+
+struct pass_memory {
+	struct device *device;
+	struct plan_buffers buf; /* its logits are those of one token */
+	float *all_logits;       /* of pass_memory_logits() tokens; NULL until then */
+	size_t buffers_bytes, shared_bytes, all_logits_bytes;
+	uint8_t *buffers, *shared;
+};
+
+/* How much that takes for passes over at most `tokens` tokens, without taking any: buffers_bytes and shared_bytes. */
+void pass_memory_measure(struct pass_memory *m, const struct model_spec *s, uint32_t tokens);
+/* False: err, and pass_memory_close() is still due. */
+bool pass_memory_open(struct pass_memory *m, struct device *d, const struct model_spec *s, uint32_t tokens,
+                      struct error *err);
+/* Makes room for the logits of so many tokens, if there is none yet; always the same number. */
+bool pass_memory_logits(struct pass_memory *m, const struct model_spec *s, uint32_t tokens, struct error *err);
+void pass_memory_close(struct pass_memory *m);
+
+#endif
