@@ -39,32 +39,33 @@ enum key_kind {
 		KEY_KIND_COUNT
 };
 
-enum key_flags {                         /* epilogues and variants; text in parentheses */
-	         KEY_BIAS = 1,           /* (bias) add a vector per row */
-	         KEY_RESIDUAL = 2,       /* (resid) add into the destination */
-	         KEY_PAIR = 4,           /* (pair) two weight matrices: act(first) * second */
-	         KEY_QUANTISED_OUT = 8,  /* (q8out) also writes the result as int8 blocks */
-	         KEY_QK_NORM = 16,       /* (qknorm) RMS norm per head before rotation */
-	         KEY_WINDOW = 32,        /* (win) sliding window */
-	         KEY_BIAS2 = 64,         /* (bias2) bias of the second matrix of a pair */
-	         KEY_GATED = 128,        /* (gated) the result becomes act(old destination) * result */
-	         KEY_WIDE = 256,         /* (wide) many tokens, whose activations are interleaved */
-	         KEY_UNSIGNED = 512,     /* (uns) int8 come out as unsigned bytes, 128 larger */
-	         KEY_MMA = 1024,         /* (mma) by products of matrices */
-	         KEY_BLOCK_MAJOR = 2048, /* (blockmajor) int8 come out with the 32 of a block together, as matrix
-	                                    instructions read them */
-	         KEY_CAP = 4096,         /* (cap) bounded by a tanh */
-	         KEY_NORM_LAST = 8192,   /* (last) with QK_NORM: behind the rotation */
-	         KEY_CENTRED = 16384,    /* (mean) a norm that subtracts the mean */
-	         KEY_TILED = 1 << 20,    /* (tiled) heads of values take those of keys in turn */
-	         KEY_LATENT = 1 << 26,   /* (latent) keys are a latent vector and a rotated part; values the former */
-	         KEY_BY_HEAD = 1 << 25,  /* (byhead) a matrix for each head, times its own part of the input */
-	         KEY_EXPERTS = 1 << 24,  /* (experts) weights chosen by data */
-	         KEY_SIGMOID = 1 << 27,  /* (logistic) weights of a sum by the logistic function */
-	         KEY_NORMED = 1 << 28,   /* (normed) weights of a sum add up to 1 */
-	         KEY_OF_ALL = 1 << 29,   /* (ofall) a softmax over all experts, not over the chosen ones */
-	         KEY_SORTED = 1 << 30,   /* (sorted) columns lie expert by expert */
-	         KEY_VALUE_NORM = 32768, /* (vnorm) RMS norm per head of values, without weights */
+enum key_flags {                          /* epilogues and variants; text in parentheses */
+	         KEY_BIAS = 1,            /* (bias) add a vector per row */
+	         KEY_RESIDUAL = 2,        /* (resid) add into the destination */
+	         KEY_PAIR = 4,            /* (pair) two weight matrices: act(first) * second */
+	         KEY_QUANTISED_OUT = 8,   /* (q8out) also writes the result as int8 blocks */
+	         KEY_QK_NORM = 16,        /* (qknorm) RMS norm per head before rotation */
+	         KEY_WINDOW = 32,         /* (win) sliding window */
+	         KEY_BIAS2 = 64,          /* (bias2) bias of the second matrix of a pair */
+	         KEY_GATED = 128,         /* (gated) the result becomes act(old destination) * result */
+	         KEY_WIDE = 256,          /* (wide) many tokens, whose activations are interleaved */
+	         KEY_UNSIGNED = 512,      /* (uns) int8 come out as unsigned bytes, 128 larger */
+	         KEY_MMA = 1024,          /* (mma) by products of matrices */
+	         KEY_BLOCK_MAJOR = 2048,  /* (blockmajor) int8 come out with the 32 of a block together, as matrix
+	                                     instructions read them */
+	         KEY_CAP = 4096,          /* (cap) bounded by a tanh */
+	         KEY_NORM_LAST = 8192,    /* (last) with QK_NORM: behind the rotation */
+	         KEY_CENTRED = 16384,     /* (mean) a norm that subtracts the mean */
+	         KEY_MILLIONTH = 1 << 17, /* (millionth) with NORMED: beside the sum that is divided by */
+	         KEY_TILED = 1 << 20,     /* (tiled) heads of values take those of keys in turn */
+	         KEY_LATENT = 1 << 26,    /* (latent) keys are a latent vector and a rotated part; values the former */
+	         KEY_BY_HEAD = 1 << 25,   /* (byhead) a matrix for each head, times its own part of the input */
+	         KEY_EXPERTS = 1 << 24,   /* (experts) weights chosen by data */
+	         KEY_SIGMOID = 1 << 27,   /* (logistic) weights of a sum by the logistic function */
+	         KEY_NORMED = 1 << 28,    /* (normed) weights of a sum add up to 1 */
+	         KEY_OF_ALL = 1 << 29,    /* (ofall) a softmax over all experts, not over the chosen ones */
+	         KEY_SORTED = 1 << 30,    /* (sorted) columns lie expert by expert */
+	         KEY_VALUE_NORM = 32768,  /* (vnorm) RMS norm per head of values, without weights */
 };
 
 /* The activation function of a feed-forward layer: id, text */

@@ -87,10 +87,10 @@
  * by the logits, descending, equal ones by ascending number (NaN counts as least); where the router is a sigmoid, by 1
  * / (1 + exp(-logit)), to which a bias may be added for the choice alone. Shares of the chosen, m being the greatest
  * logit: exp(l - m), divided by the cross-lane sum (rule 6) of the chosen ones, slot i in partial i, or of all experts;
- * of a sigmoid its own value, or that divided by (cross-lane sum of the chosen + 1e-20). Then times the model's scale.
- * The result of a token: p = share0 * y0, p = fma(share_i, y_i, p) in the order of the choice; it is added to the
- * stream as rule 5 or 11 has it. A shared expert's result is one more such sum, of one share, its gate 1 / (1 +
- * exp(-g)), added afterwards; without a gate it is added as any matrix's.
+ * of a sigmoid its own value, or that divided by (cross-lane sum of the chosen + 1e-20; + 1e-6 of LFM 2). Then times
+ * the model's scale. The result of a token: p = share0 * y0, p = fma(share_i, y_i, p) in the order of the choice; it is
+ * added to the stream as rule 5 or 11 has it. A shared expert's result is one more such sum, of one share, its gate 1 /
+ * (1 + exp(-g)), added afterwards; without a gate it is added as any matrix's.
  *
  * The rules so far are the EXACT class. A user may choose the other one:
  * 13. BOUNDED: where a target has products of matrices, matmuls of F16 and BF16 weights take the tokens of a prompt's

@@ -131,8 +131,8 @@ struct route_group { /* columns that are multiplied by the same matrix lie side 
 	int32_t expert, first, columns, unused;
 };
 
-/* KEY_ROUTE: chooses them (numerics.h rule 14). key: rows, heads, flags SIGMOID NORMED OF_ALL BIAS. LOGITS: f32
- * [column][kp(rows)]; CHOSEN: int32 [column][ROUTE_MOST]; SHARES: f32 likewise, pads of both 0. Unit: a column. */
+/* KEY_ROUTE: chooses them (numerics.h rule 14). key: rows, heads, flags SIGMOID NORMED MILLIONTH OF_ALL BIAS. LOGITS:
+ * f32 [column][kp(rows)]; CHOSEN: int32 [column][ROUTE_MOST]; SHARES: f32 likewise, pads of both 0. Unit: a column. */
 enum {
 	ROUTE_LOGITS,
 	ROUTE_CHOSEN,

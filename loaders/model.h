@@ -104,8 +104,14 @@ struct model_tensor {
 	bool rope_pairs;
 	uint32_t head_rows,
 		head_first; /* of each head_rows rows in the file, a head's begin with this one; 0: head_dim */
-	bool minus_exp;     /* each number x of the file stands for -exp(x) */
-	bool plus_one;      /* a norm's weights, to each of which 1 is added */
+	/* Rows that lie in the file by heads of keys, by_key of them for each, 0: they do not. Packed, each section has
+	 * of every head its `rows` from `first` on, and behind it comes the next one. */
+	uint32_t by_key, key_heads;
+	struct {
+		uint32_t rows, first;
+	} section[3];
+	bool minus_exp;                /* each number x of the file stands for -exp(x) */
+	bool plus_one;                 /* a norm's weights, to each of which 1 is added */
 	uint32_t rope_head, rope_skip; /* of these: a head's rows, where the model's head_dim does not say it; the first
 	                                  ones that stay as they are */
 	/* A matrix for each of `heads` heads, 0: it is one. A head's are rows first ... of the own_file_rows that it
@@ -192,6 +198,7 @@ struct model_spec {
 	/* Of a mixture of experts; 0: none. The first layers may have none. */
 	uint32_t experts, experts_used, expert_ffn, shared_ffn, dense_layers;
 	bool router_sigmoid, router_normed; /* of a softmax: over the chosen, else over all */
+	bool router_millionth;              /* of a sigmoid: beside the sum of the chosen ones */
 	float router_scale;                 /* 0: none */
 	struct model_rope rope, window_rope;
 	struct model_tensor embed, final_norm, lm_head;          /* lm_head is embed when tied */

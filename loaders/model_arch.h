@@ -24,7 +24,7 @@ struct arch_name {
 	enum tensor_slot slot;
 	const char *gguf, *hf; /* NULL: the usual one; both: no entry */
 };
-enum { ARCH_NAMES_MOST = 12 };
+enum { ARCH_NAMES_MOST = 16 };
 
 /* Matrices that one tensor of the file holds, row after row. */
 enum arch_fused {
@@ -32,7 +32,9 @@ enum arch_fused {
 	FUSED_GATE_UP = 2,
 	FUSED_CONV = 4,
 	FUSED_Q_GATE = 8, /* head by head */
-	FUSED_EXPERTS = 16
+	FUSED_EXPERTS = 16,
+	FUSED_DELTA = 32, /* of the delta rule: what goes through the convolution and the gate, by heads of keys */
+	FUSED_RATES = 64  /* its two matrices with a row for each head of values, by heads of keys */
 };
 
 /* What a family has beyond llama, where tensors alone do not show it. */
@@ -56,6 +58,7 @@ enum arch_switch {
 	SWITCH_LAYER_SIZES = 65536,   /* layers differ in sizes; some attend to others' keys and values */
 	SWITCH_SCORES_PLAIN = 131072, /* scores have no scale */
 	SWITCH_VALUE_NORMS = 262144,  /* each head's values are normed, without weights */
+	SWITCH_TILED = 1 << 19,       /* GGUF has heads of values in turns of those of keys (model_recurrent.tiled) */
 	SWITCH_LATENT = 1 << 24,      /* latent attention */
 	SWITCH_HEAD_NORMS = 1 << 20,  /* norms of heads as use_qk_norm says, or the tensors of a GGUF file */
 };
@@ -69,7 +72,9 @@ enum arch_routing {
 	ROUTING_HF_NORMED = 8,
 	ROUTING_STATED = 16,
 	ROUTING_SIGMOID = 32,
-	ROUTING_SHARED = 64 /* the shared expert counts by a gate of its own */
+	ROUTING_SHARED = 64,    /* the shared expert counts by a gate of its own */
+	ROUTING_ALL = 128,      /* every layer: files need not say how wide another one would be */
+	ROUTING_MILLIONTH = 256 /* a millionth stands beside the sum that normed shares are divided by */
 };
 
 /* Lists of names are words with a space between them; in those of tensors * stands for a number. NULL is an empty

@@ -75,8 +75,22 @@ static const struct {
 	        { FUSED_Q_GATE, SLOT_q_gate, SLOT_q, { "attn_q.weight", "self_attn.q_proj.weight" } },
 	        { FUSED_CONV, SLOT_conv_b, SLOT_conv_x, { "shortconv.in_proj.weight", "conv.in_proj.weight" } },
 	        { FUSED_GATE_UP, SLOT_gate, SLOT_up, { "ffn_up.weight", "mlp.gate_up_proj.weight" } },
-	        { FUSED_EXPERTS, SLOT_expert_gate, SLOT_expert_up, { NULL, "block_sparse_moe.input_linear.weight" } } };
+	        { FUSED_EXPERTS, SLOT_expert_gate, SLOT_expert_up, { NULL, "block_sparse_moe.input_linear.weight" } },
+	        { FUSED_DELTA, SLOT_delta_qkv, SLOT_delta_z, { NULL, "linear_attn.in_proj_qkvz.weight" } },
+	        { FUSED_RATES, SLOT_delta_b, SLOT_delta_a, { "ssm_ba.weight", "linear_attn.in_proj_ba.weight" } } };
 
+
+/* What the architecture's row calls it, behind the layer's number; NULL: as others do. */
+static const char *own_name(const struct model_file *f, enum tensor_slot slot)
+{
+	for (int i = 0; i < ARCH_NAMES_MOST; i++) {
+		const struct arch_name *own = &f->arch->renamed[i];
+		const char *name = f->format == MODEL_GGUF ? own->gguf : own->hf;
+		if (own->slot == slot && name)
+			return name;
+	}
+	return NULL;
+}
 
 /* The tensor that holds this one's rows among others'; NULL: it is one by itself. */
 static const char *fused_name(const struct model_file *f, enum tensor_slot slot, enum tensor_slot *first,
@@ -88,7 +102,8 @@ static const char *fused_name(const struct model_file *f, enum tensor_slot slot,
 		if (fused & fusions[i].fused && slot >= fusions[i].first && slot <= fusions[i].last) {
 			*first = fusions[i].first;
 			*last = fusions[i].last;
-			return fusions[i].name[f->format];
+			const char *own = own_name(f, fusions[i].first);
+			return own ? own : fusions[i].name[f->format];
 		}
 	return NULL;
 }
@@ -275,13 +290,9 @@ static void leave(const struct binder *b, const char *name)
 /* Behind the layer's number. */
 static const char *name_of(const struct model_file *f, enum tensor_slot slot)
 {
-	for (int i = 0; i < ARCH_NAMES_MOST; i++) {
-		const struct arch_name *own = &f->arch->renamed[i];
-		const char *name = f->format == MODEL_GGUF ? own->gguf : own->hf;
-		if (own->slot == slot && name)
-			return name;
-	}
-	return slots[slot].name[f->format];
+	const char *own = own_name(f, slot);
+
+	return own ? own : slots[slot].name[f->format];
 }
 
 static bool is_norm(enum tensor_group group)
@@ -357,7 +368,7 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 		part.first += i < k ? rows : 0;
 		part.all += rows;
 	}
-	if (by_heads(b, k))
+	if (by_heads(b, k) || bind_by_key(b, k))
 		part.first = 0;
 	snprintf(name, sizeof name, "%s%s%" PRIu32 ".%s", b->base, layer_prefix[b->f->format], layer,
 	         fused ? fused : name_of(b->f, k));
@@ -378,6 +389,8 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	t->minus_exp = k == SLOT_delta_decay && b->f->format == MODEL_HF && t->bytes;
 	if (by_heads(b, k) && t->bytes)
 		note_heads(b, k, t);
+	if (bind_by_key(b, k) && t->bytes)
+		bind_note_sections(b, k, t);
 	return true;
 }
 

@@ -28,6 +28,9 @@ bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t col
 bool bind_experts(struct binder *b, const char *name, uint64_t rows, uint64_t cols, const struct part_rows *part,
                   struct model_tensor *t);
 bool bind_check_type(struct binder *b, const char *name, const struct found_tensor *t, bool vector);
+/* model_bind_delta.c: whether the slot's rows lie by heads of keys among those of others; and where. */
+bool bind_by_key(const struct binder *b, enum tensor_slot k);
+void bind_note_sections(const struct binder *b, enum tensor_slot k, struct model_tensor *t);
 /* A copy that lives as long as the file. */
 const char *bind_keep_name(struct model_file *f, const char *name);
 

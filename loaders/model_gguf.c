@@ -148,7 +148,7 @@ static bool read_sizes(struct gguf_reader *r)
 
 	if (!gguf_get_u32(r, "block_count", REQUIRED, &s->layers) ||
 	    !gguf_get_u32(r, "embedding_length", REQUIRED, &s->hidden) ||
-	    !gguf_get_size(r, "feed_forward_length", REQUIRED, &s->ffn) ||
+	    !gguf_get_size(r, "feed_forward_length", r->row->routing & ROUTING_ALL ? OPTIONAL : REQUIRED, &s->ffn) ||
 	    !gguf_get_u32(r, "attention.head_count", REQUIRED, &s->heads) ||
 	    !gguf_get_u32(r, "context_length", REQUIRED, &s->context_train) ||
 	    !gguf_get_u32(r, "vocab_size", OPTIONAL, &vocab) || !gguf_get_f64(r, eps_key, REQUIRED, &eps))

@@ -3,6 +3,7 @@
 #include "loaders/model_gguf_fields.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 /* Heads of keys and values, layer by layer: where there are none, a convolution mixes the tokens. */
 static bool by_heads(struct gguf_reader *r, const struct gguf_kv *kv)
@@ -41,21 +42,29 @@ bool gguf_read_kv_heads(struct gguf_reader *r)
 	return gguf_get_u32(r, "attention.head_count_kv", OPTIONAL, &r->m->spec.kv_heads);
 }
 
-/* Every so many layers one has attention, the last of them; heads of values take those of keys in turn. */
+/* Which layers attend, their tensors say: files name an interval that holds for the published sizes alone. */
+static bool attends(const struct gguf_reader *r, uint32_t layer)
+{
+	struct found_tensor t;
+	char name[40];
+
+	snprintf(name, sizeof name, "blk.%" PRIu32 ".attn_q.weight", layer);
+	return model_find_tensor(r->m->file, name, &t);
+}
+
 static bool read_delta(struct gguf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
 	struct model_recurrent *c = &s->recurrent;
-	uint32_t interval = 4, values = 0;
+	uint32_t values = 0;
 
-	if (!gguf_get_u32(r, "full_attention_interval", OPTIONAL, &interval) ||
-	    !gguf_get_u32(r, "ssm.conv_kernel", REQUIRED, &c->taps) ||
+	if (!gguf_get_u32(r, "ssm.conv_kernel", REQUIRED, &c->taps) ||
 	    !gguf_get_u32(r, "ssm.state_size", REQUIRED, &c->key_dim) ||
 	    !gguf_get_u32(r, "ssm.group_count", REQUIRED, &c->key_heads) ||
 	    !gguf_get_u32(r, "ssm.time_step_rank", REQUIRED, &c->value_heads) ||
 	    !gguf_get_u32(r, "ssm.inner_size", REQUIRED, &values))
 		return false;
-	c->tiled = true;
+	c->tiled = r->row->switches & SWITCH_TILED;
 	c->value_dim = c->value_heads ? values / c->value_heads : 0;
 	if ((uint64_t)c->value_dim * c->value_heads != values)
 		return error_set(r->err, ERROR_FORMAT,
@@ -64,7 +73,7 @@ static bool read_delta(struct gguf_reader *r)
 	if (!model_mixers_make(r->m, r->g->path, r->err))
 		return false;
 	for (uint32_t i = 0; i < s->layers; i++)
-		r->m->file->layer_mixer[i] = interval && (i + 1) % interval == 0 ? MIXER_ATTENTION : MIXER_DELTA;
+		r->m->file->layer_mixer[i] = attends(r, i) ? MIXER_ATTENTION : MIXER_DELTA;
 	return model_delta_channels(r->m, r->g->path, r->err);
 }
 

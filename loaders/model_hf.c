@@ -250,7 +250,8 @@ static bool read_sizes(struct hf_reader *r)
 
 	if (!hf_get_u32(r, c, "num_hidden_layers", REQUIRED, MODEL_MAX_LAYERS, &s->layers) ||
 	    !hf_get_u32(r, c, "hidden_size", REQUIRED, MODEL_MAX_WIDTH, &s->hidden) ||
-	    !hf_get_u32(r, c, "intermediate_size", REQUIRED, MODEL_MAX_WIDTH, &s->ffn) ||
+	    !hf_get_u32(r, c, "intermediate_size", r->row->routing & ROUTING_ALL ? OPTIONAL : REQUIRED, MODEL_MAX_WIDTH,
+	                &s->ffn) ||
 	    !hf_get_u32(r, c, "vocab_size", REQUIRED, INT32_MAX, &s->vocab) ||
 	    !hf_get_u32(r, c, "num_attention_heads", REQUIRED, MODEL_MAX_HEADS, &s->heads))
 		return false;

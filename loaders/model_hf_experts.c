@@ -30,12 +30,14 @@ static bool read_fixed(struct hf_reader *r, const char *name, uint32_t expected)
 static bool read_shared(struct hf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
+	const bool behind_convolutions = r->row->recurrent == MIXER_CONV;
+	const char *dense = behind_convolutions ? "num_dense_layers" : "first_k_dense_replace";
 	uint32_t count = 0, width = 0;
 	double scale = 1;
 
 	if (r->row->routing & ROUTING_SIGMOID &&
 	    (!hf_get_u32(r, r->root, "n_shared_experts", OPTIONAL, MODEL_MAX_HEADS, &count) ||
-	     !hf_get_u32(r, r->root, "first_k_dense_replace", OPTIONAL, MODEL_MAX_LAYERS, &s->dense_layers) ||
+	     !hf_get_u32(r, r->root, dense, OPTIONAL, MODEL_MAX_LAYERS, &s->dense_layers) ||
 	     !hf_get_f64(r, r->root, "routed_scaling_factor", &scale) || !read_fixed(r, "n_group", 1) ||
 	     !read_fixed(r, "topk_group", 1)))
 		return false;
@@ -44,6 +46,19 @@ static bool read_shared(struct hf_reader *r)
 		return false;
 	s->router_scale = scale == 1 ? 0 : (float)scale;
 	s->shared_ffn = width ? width : count * s->expert_ffn;
+	return true;
+}
+
+/* Whether something is added to what the router says, for the choice. */
+static bool read_router_bias(struct hf_reader *r)
+{
+	bool bias = true;
+
+	if (r->row->recurrent != MIXER_CONV)
+		return true;
+	if (!hf_get_bool(r, r->root, "use_expert_bias", &bias))
+		return false;
+	r->m->file->needs.group[GROUP_ROUTER_BIAS] = bias ? NEED_ALWAYS : NEED_NOT;
 	return true;
 }
 
@@ -57,6 +72,7 @@ bool hf_read_experts(struct hf_reader *r)
 		return true;
 	s->router_sigmoid = routing & ROUTING_SIGMOID;
 	s->router_normed = routing & ROUTING_HF_NORMED;
+	s->router_millionth = routing & ROUTING_MILLIONTH;
 	s->expert_ffn = s->ffn;
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) { /* some say it by two names */
 		uint32_t n = s->experts;
@@ -76,5 +92,6 @@ bool hf_read_experts(struct hf_reader *r)
 	if (!s->experts)
 		return error_set(r->err, ERROR_FORMAT, "%s: the number of experts is missing (num_experts)", r->label);
 	model_need_experts(r->m->file, s);
-	return true;
+	s->ffn = s->ffn ? s->ffn : s->expert_ffn;
+	return read_router_bias(r);
 }

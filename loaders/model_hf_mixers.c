@@ -101,7 +101,8 @@ static bool read_conv(struct hf_reader *r)
 
 	c->taps = 3;
 	c->channels = r->m->spec.hidden;
-	return hf_get_u32(r, r->root, "conv_L_cache", OPTIONAL, UINT32_MAX, &c->taps) && adjust_ffn(r);
+	return hf_get_u32(r, r->root, "conv_L_cache", OPTIONAL, UINT32_MAX, &c->taps) &&
+	       (r->row->routing & ROUTING || adjust_ffn(r));
 }
 
 static bool read_delta(struct hf_reader *r)

@@ -2,8 +2,19 @@
  * there, or that alternate with those of another matrix; and how many rows or columns each width is. */
 #include "loaders/model_load.h"
 
+static uint64_t row_by_key(const struct model_tensor *t, uint64_t r)
+{
+	unsigned i = 0;
+
+	while (r >= (uint64_t)t->key_heads * t->section[i].rows)
+		r -= (uint64_t)t->key_heads * t->section[i++].rows;
+	return r / t->section[i].rows * t->by_key + t->section[i].first + r % t->section[i].rows;
+}
+
 uint64_t model_source_row(const struct model_tensor *t, uint32_t head_dim, uint64_t r)
 {
+	if (t->by_key)
+		return row_by_key(t, r);
 	if (!t->rope_dims && !t->head_rows)
 		return r;
 	if (t->rope_skip) {

@@ -215,7 +215,8 @@ static void share_sigmoid(const struct route *r, ir_f share[])
 		share[v] = keep_slots(r, v, r->value[v], 0);
 	if (!(r->key->flags & KEY_NORMED))
 		return;
-	ir_f sum = ir_fadd(b, math_lane_sum(b, share), ir_fconst(b, 1e-20f));
+	float beside = r->key->flags & KEY_MILLIONTH ? 1e-6f : 1e-20f;
+	ir_f sum = ir_fadd(b, math_lane_sum(b, share), ir_fconst(b, beside));
 	for (unsigned v = 0; v < r->parts; v++)
 		share[v] = ir_fdiv(b, share[v], sum);
 }
@@ -239,8 +240,9 @@ static const char *refuse(const struct key *key)
 {
 	const uint32_t flags = key->flags;
 
-	if (flags & ~(uint32_t)(KEY_SIGMOID | KEY_NORMED | KEY_OF_ALL | KEY_BIAS) ||
-	    (flags & KEY_SIGMOID && flags & KEY_OF_ALL) || (!(flags & KEY_SIGMOID) && flags & (KEY_NORMED | KEY_BIAS)))
+	if (flags & ~(uint32_t)(KEY_SIGMOID | KEY_NORMED | KEY_OF_ALL | KEY_BIAS | KEY_MILLIONTH) ||
+	    (flags & KEY_SIGMOID && flags & KEY_OF_ALL) || (flags & KEY_MILLIONTH && !(flags & KEY_NORMED)) ||
+	    (!(flags & KEY_SIGMOID) && flags & (KEY_NORMED | KEY_BIAS)))
 		return "these flags do not go together";
 	if (key->rows == 0 || key->rows > ROUTE_EXPERTS_MOST)
 		return "there is an expert at least, and not so many";

@@ -42,6 +42,20 @@ struct packing {
 /* Whether rows are found head by head. */
 static bool by_heads(const struct model_tensor *t) { return t->rope_dims || t->head_rows; }
 
+/* The same of rows that lie by heads of keys. */
+static void rows_by_key(const struct model_tensor *t, uint64_t b0, uint64_t b1, uint64_t *first, uint64_t *end)
+{
+	uint64_t last = b1 * 32 < t->rows ? b1 * 32 : t->rows;
+
+	*first = UINT64_MAX;
+	*end = 0;
+	for (uint64_t r = b0 * 32; r < last; r++) {
+		uint64_t from = model_source_row(t, 0, r);
+		*first = from < *first ? from : *first;
+		*end = from >= *end ? from + 1 : *end;
+	}
+}
+
 /* The rows of the file that blocks b0 to b1 are made of; whole heads where their rows change places. */
 static void source_rows(const struct job *j, uint64_t b0, uint64_t b1, uint64_t *first, uint64_t *end)
 {
@@ -54,6 +68,10 @@ static void source_rows(const struct job *j, uint64_t b0, uint64_t b1, uint64_t 
 		return;
 	}
 
+	if (j->tensor->by_key) {
+		rows_by_key(j->tensor, b0, b1, first, end);
+		return;
+	}
 	*first = b0 * 32 / together * together;
 	*end = (b1 * 32 + together - 1) / together * together;
 	if (*end > rows)
@@ -73,6 +91,15 @@ static void plan_reads(struct job *j, size_t *buffer_bytes)
 		bytes += t->transposed ? t->own_rows * t->cols * dtype_table[t->type].bytes : 0;
 		j->read_blocks = (t->own_rows + 31) / 32;
 		*buffer_bytes = bytes > *buffer_bytes ? bytes : *buffer_bytes;
+		return;
+	}
+	if (t->by_key) { /* a block at a time */
+		j->read_blocks = 1;
+		for (uint64_t b = 0, first, end; b < j->blocks; b++) {
+			rows_by_key(t, b, b + 1, &first, &end);
+			*buffer_bytes = (end - first) * t->row_bytes > *buffer_bytes ? (end - first) * t->row_bytes
+			                                                             : *buffer_bytes;
+		}
 		return;
 	}
 	uint64_t unit = by_heads(t) ? (j->head_dim + 31) / 32 : 1, fit = READ_BYTES / (32 * unit * t->row_bytes);

@@ -74,6 +74,10 @@ static void put_tensor(uint64_t *sum, const struct model_tensor *t, uint64_t at)
 		put_number(sum, t->head_first);
 		put_number(sum, t->minus_exp);
 	}
+	for (unsigned i = 0; t->by_key && i < 3; i++) {
+		put_number(sum, t->section[i].rows);
+		put_number(sum, t->section[i].first);
+	}
 	if (t->rope_head || t->heads) {
 		const uint32_t more[] = { t->rope_head,     t->rope_skip, t->heads,     t->own_rows,
 			                  t->own_file_rows, t->own_first, t->transposed };

@@ -77,7 +77,8 @@ static void plain_route(const struct key *k, const float *logits, const float *b
 		part[s] = sigmoid ? logistic(logits[chosen[s]]) : plain_exp(logits[chosen[s]] - most);
 	for (uint32_t e = 0; e < k->rows; e++)
 		all[e % 32] = all[e % 32] + plain_exp(logits[e] - most);
-	float sum = sigmoid ? lane_sum(part) + 1e-20f : lane_sum(k->flags & KEY_OF_ALL ? all : part);
+	float beside = k->flags & KEY_MILLIONTH ? 1e-6f : 1e-20f;
+	float sum = sigmoid ? lane_sum(part) + beside : lane_sum(k->flags & KEY_OF_ALL ? all : part);
 	for (uint32_t s = 0; s < k->heads; s++) {
 		share[s] = !sigmoid || k->flags & KEY_NORMED ? part[s] / sum : part[s];
 		share[s] = share[s] * scale;
@@ -123,8 +124,14 @@ static void check_route(const struct kernel_way *way, const struct key *key, con
 static const struct {
 	uint32_t experts, slots;
 } sizes[] = { { 1, 1 }, { 5, 2 }, { 8, 8 }, { 32, 4 }, { 33, 9 }, { 64, 6 }, { 128, 8 }, { 256, 32 }, { 513, 10 } };
-static const uint32_t modes[] = { 0, KEY_OF_ALL, KEY_SIGMOID, KEY_SIGMOID | KEY_NORMED,
-	                          KEY_SIGMOID | KEY_NORMED | KEY_BIAS };
+static const uint32_t modes[] = {
+	0,
+	KEY_OF_ALL,
+	KEY_SIGMOID,
+	KEY_SIGMOID | KEY_NORMED,
+	KEY_SIGMOID | KEY_NORMED | KEY_BIAS,
+	KEY_SIGMOID | KEY_NORMED | KEY_MILLIONTH
+};
 
 static void test_route(void **unused)
 {
@@ -333,6 +340,7 @@ static void test_refusals(void **unused)
 		{ .kind = KEY_ROUTE, .rows = 64, .heads = 33 },
 		{ .kind = KEY_ROUTE, .rows = 1025, .heads = 8 },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_SIGMOID | KEY_OF_ALL },
+		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_SIGMOID | KEY_MILLIONTH },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_BIAS },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_NORMED },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_RESIDUAL },

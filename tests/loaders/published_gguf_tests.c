@@ -162,29 +162,34 @@ static void put_infos(struct gguf_writer *w, json_t *names, const struct sizes *
 }
 
 /* Those of a Qwen 3.5. */
-static void put_delta_infos(struct gguf_writer *w, json_t *kv, const struct sizes *s)
+static void put_delta_infos(struct gguf_writer *w, json_t *kv, const char *arch, const struct sizes *s)
 {
-	uint64_t heads = key_number(kv, "qwen35", "ssm.time_step_rank", 1),
-		 values = key_number(kv, "qwen35", "ssm.inner_size", 1),
-		 key = key_number(kv, "qwen35", "ssm.state_size", 1),
-		 channels = values + 2 * key * key_number(kv, "qwen35", "ssm.group_count", 1),
-		 q = s->heads * s->head_dim, rows_kv = s->kv_heads * s->head_dim, at = 0;
+	uint64_t heads = key_number(kv, arch, "ssm.time_step_rank", 1),
+		 shared = key_number(kv, arch, "expert_shared_feed_forward_length", 0),
+		 values = key_number(kv, arch, "ssm.inner_size", 1), key = key_number(kv, arch, "ssm.state_size", 1),
+		 channels = values + 2 * key * key_number(kv, arch, "ssm.group_count", 1), q = s->heads * s->head_dim,
+		 rows_kv = s->kv_heads * s->head_dim, at = 0;
 	const struct {
 		const char *name;
 		uint64_t cols, rows;
-		int in; /* 0: in every layer; 1: with a state; 2: with attention */
+		int in; /* 0: in every layer; 1: with a state; 2: with attention; 3: without experts; 4: with them */
 	} list[] = {
 		{ "attn_norm.weight", s->hidden, 0, 0 },
 		{ "post_attention_norm.weight", s->hidden, 0, 0 },
-		{ "ffn_gate.weight", s->hidden, s->ffn, 0 },
-		{ "ffn_up.weight", s->hidden, s->ffn, 0 },
-		{ "ffn_down.weight", s->ffn, s->hidden, 0 },
+		{ "ffn_gate.weight", s->hidden, s->ffn, 3 },
+		{ "ffn_up.weight", s->hidden, s->ffn, 3 },
+		{ "ffn_down.weight", s->ffn, s->hidden, 3 },
+		{ "ffn_gate_inp.weight", s->hidden, s->experts, 4 },
+		{ "ffn_gate_shexp.weight", s->hidden, shared, 4 },
+		{ "ffn_up_shexp.weight", s->hidden, shared, 4 },
+		{ "ffn_down_shexp.weight", shared, s->hidden, 4 },
+		{ "ffn_gate_inp_shexp.weight", s->hidden, 1, 4 },
 		{ "attn_qkv.weight", s->hidden, channels, 1 },
 		{ "attn_gate.weight", s->hidden, values, 1 },
 		{ "ssm_alpha.weight", s->hidden, heads, 1 },
 		{ "ssm_beta.weight", s->hidden, heads, 1 },
 		{ "ssm_out.weight", values, s->hidden, 1 },
-		{ "ssm_conv1d.weight", key_number(kv, "qwen35", "ssm.conv_kernel", 1), channels, 1 },
+		{ "ssm_conv1d.weight", key_number(kv, arch, "ssm.conv_kernel", 1), channels, 1 },
 		{ "ssm_a", heads, 0, 1 },
 		{ "ssm_dt.bias", heads, 0, 1 },
 		{ "ssm_norm.weight", values / heads, 0, 1 },
@@ -199,13 +204,20 @@ static void put_delta_infos(struct gguf_writer *w, json_t *kv, const struct size
 
 	put_info(w, "token_embd.weight", s, &at);
 	put_info(w, "output_norm.weight", s, &at);
-	for (uint64_t i = 0; i < s->layers; i++)
+	for (uint64_t i = 0; i < s->layers; i++) {
+		const bool in[] = { true, i % 4 != 3, i % 4 == 3, !s->experts, s->experts };
 		for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
-			if (list[k].in && list[k].in != (i % 4 == 3 ? 2 : 1))
+			if (!in[list[k].in])
 				continue;
 			snprintf(name, sizeof name, "blk.%" PRIu64 ".%s", i, list[k].name);
 			describe(w, name, list[k].rows ? DTYPE_BF16 : DTYPE_F32, list[k].cols, list[k].rows, &at);
 		}
+		for (size_t k = 0; s->experts && k < 3; k++) {
+			static const char *const part[] = { "gate", "up", "down" };
+			snprintf(name, sizeof name, "blk.%" PRIu64 ".ffn_%s_exps.weight", i, part[k]);
+			put_info(w, name, s, &at);
+		}
+	}
 }
 
 static void check_header(const char *file, struct counts *c)
@@ -228,7 +240,8 @@ static void check_header(const char *file, struct counts *c)
 	const char *arch =
 		!kv ? "falcon" : value_text(json_is_object(name) ? json_object_get(name, "value") : name, out);
 	bool run = strcmp(arch, "llama") == 0 || strcmp(arch, "qwen2") == 0 || strcmp(arch, "qwen3") == 0 ||
-	           strcmp(arch, "qwen35") == 0 || strcmp(arch, "qwen3moe") == 0 || strcmp(arch, "glm4moe") == 0 ||
+	           strcmp(arch, "qwen35") == 0 || strcmp(arch, "qwen35moe") == 0 || strcmp(arch, "qwen3moe") == 0 ||
+	           strcmp(arch, "glm4moe") == 0 ||
 	           (json_object_get(all, "tensor_names") &&
 	            (strcmp(arch, "phi3") == 0 || strcmp(arch, "command-r") == 0 || strcmp(arch, "gemma") == 0 ||
 	             strcmp(arch, "gemma2") == 0));
@@ -242,8 +255,8 @@ static void check_header(const char *file, struct counts *c)
 	s.expert_ffn = key_number(kv, arch, "expert_feed_forward_length", s.ffn);
 	s.kv_heads = key_number(kv, arch, "attention.head_count_kv", s.heads);
 	s.head_dim = key_number(kv, arch, "attention.key_length", s.heads ? s.hidden / s.heads : 0);
-	if (strcmp(arch, "qwen35") == 0)
-		put_delta_infos(&w, kv, &s);
+	if (strcmp(arch, "qwen35") == 0 || strcmp(arch, "qwen35moe") == 0)
+		put_delta_infos(&w, kv, arch, &s);
 	else if (run)
 		put_infos(&w, json_object_get(all, "tensor_names"), &s);
 	part = strcmp(arch, "gemma4") == 0 ? "the tensor token_embd.weight is missing" /* its lists are cut in print */

@@ -163,6 +163,9 @@ static const char *golden[] = {
 	BOTH("cohere2-a"),
 	BOTH("lfm2-a"),
 	BOTH("qwen35-a"),
+	BOTH("lfm2moe-a"),
+	BOTH("qwen35moe-a"),
+	BOTH("qwen3next-a"),
 	BOTH("gemma4-e-a"),
 	BOTH("gemma4-k-a")
 #undef BOTH

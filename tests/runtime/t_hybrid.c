@@ -16,8 +16,15 @@
 #include "runtime/session.h"
 #include "tests/support/shared.h"
 
-static const char *const models[] = { "golden/lfm2-a", "golden/lfm2-a/model-bf16.gguf", "golden/qwen35-a",
-	                              "golden/qwen35-a/model-q8_0.gguf" };
+static const char *const models[] = {
+	"golden/lfm2-a",
+	"golden/lfm2-a/model-bf16.gguf",
+	"golden/qwen35-a",
+	"golden/qwen35-a/model-q8_0.gguf",
+	"golden/lfm2moe-a/model-bf16.gguf",
+	"golden/qwen35moe-a",
+	"golden/qwen3next-a"
+};
 enum { MODELS = sizeof models / sizeof *models, CONTEXT = 320 };
 
 struct subject {
