@@ -85,7 +85,9 @@
  *
  * 14. Experts: each token is multiplied by some of them, chosen by the logits of a router, which are f32. The choice is
  * by the logits, descending, equal ones by ascending number (NaN counts as least); where the router is a sigmoid, by 1
- * / (1 + exp(-logit)), to which a bias may be added for the choice alone. Shares of the chosen, m being the greatest
+ * / (1 + exp(-logit)), to which a bias may be added for the choice alone. Where experts are in groups, equally many one
+ * after the other, only those of the best groups can be chosen; a group counts as its best expert does, or with a
+ * sigmoid as the sum of its best two, and equal ones go by ascending number. Shares of the chosen, m being the greatest
  * logit: exp(l - m), divided by the cross-lane sum (rule 6) of the chosen ones, slot i in partial i, or of all experts;
  * of a sigmoid its own value, or that divided by (cross-lane sum of the chosen + 1e-20; + 1e-6 of LFM 2). Then times
  * the model's scale. The result of a token: p = share0 * y0, p = fma(share_i, y_i, p) in the order of the choice; it is

@@ -132,7 +132,8 @@ struct route_group { /* columns that are multiplied by the same matrix lie side 
 };
 
 /* KEY_ROUTE: chooses them (numerics.h rule 14). key: rows, heads, flags SIGMOID NORMED MILLIONTH OF_ALL BIAS. LOGITS:
- * f32 [column][kp(rows)]; CHOSEN: int32 [column][ROUTE_MOST]; SHARES: f32 likewise, pads of both 0. Unit: a column. */
+ * f32 [column][kp(rows)]; CHOSEN: int32 [column][ROUTE_MOST]; SHARES: f32 likewise, pads of both 0. Unit: a column.
+ * kv_heads: groups of experts, ROUTE_MOST at most, of which k are chosen first; 0: there are none. */
 enum {
 	ROUTE_LOGITS,
 	ROUTE_CHOSEN,

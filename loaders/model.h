@@ -197,9 +197,10 @@ struct model_spec {
 	struct model_latent latent; /* with it, kv_heads is 1 */
 	/* Of a mixture of experts; 0: none. The first layers may have none. */
 	uint32_t experts, experts_used, expert_ffn, shared_ffn, dense_layers;
-	bool router_sigmoid, router_normed; /* of a softmax: over the chosen, else over all */
-	bool router_millionth;              /* of a sigmoid: beside the sum of the chosen ones */
-	float router_scale;                 /* 0: none */
+	uint32_t expert_groups, expert_groups_used; /* those of a token are of some groups; 0: there are none */
+	bool router_sigmoid, router_normed;         /* of a softmax: over the chosen, else over all */
+	bool router_millionth;                      /* of a sigmoid: beside the sum of the chosen ones */
+	float router_scale;                         /* 0: none */
 	struct model_rope rope, window_rope;
 	struct model_tensor embed, final_norm, lm_head;          /* lm_head is embed when tied */
 	struct model_tensor input_embed, input_proj, input_norm; /* with layer_input */

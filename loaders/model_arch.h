@@ -39,32 +39,34 @@ enum arch_fused {
 
 /* What a family has beyond llama, where tensors alone do not show it. */
 enum arch_switch {
-	SWITCH_SCALES = 1,            /* of embeddings, of what is added to the stream, of scores and logits */
-	SWITCH_QUERY_SCALE = 2,       /* of queries, by position */
-	SWITCH_PARTIAL = 4,           /* a part of a head may rotate */
-	SWITCH_LONG = 8,              /* rotary factors for short and for long contexts */
-	SWITCH_NO_ROPE_LAYERS = 16,   /* one layer of four does not rotate, or as no_rope_layers says */
-	SWITCH_WINDOWS_ROTATE = 32,   /* where some layers have a window, the others do not rotate */
-	SWITCH_WINDOW_ROPE = 64,      /* layers with a window rotate without scaling, perhaps by a base of their own */
-	SWITCH_EMBED_ROOT = 128,      /* embeddings are scaled by sqrt(hidden) */
-	SWITCH_PLUS_ONE = 256,        /* safetensors hold norms' weights less 1 */
-	SWITCH_QUERY_SCALAR = 512,    /* the scores' scale is 1/sqrt(query_pre_attn_scalar) */
-	SWITCH_YARN_FACTOR = 1024,    /* GGUF's yarn_attn_factor is the whole attention factor */
-	SWITCH_CAPS = 4096,           /* scores and logits are bounded */
-	SWITCH_NORMS_ROTATED = 2048,  /* norms of Q's and K's heads stand behind the rotation */
-	SWITCH_LAYER_NORM = 8192,     /* norms subtract the mean */
-	SWITCH_PARALLEL = 16384,      /* attention and the feed-forward layer read one norm */
-	SWITCH_LOGIT_SCALE = 32768,   /* logits are multiplied by logit_scale */
-	SWITCH_LAYER_SIZES = 65536,   /* layers differ in sizes; some attend to others' keys and values */
-	SWITCH_SCORES_PLAIN = 131072, /* scores have no scale */
-	SWITCH_VALUE_NORMS = 262144,  /* each head's values are normed, without weights */
-	SWITCH_TILED = 1 << 19,       /* GGUF has heads of values in turns of those of keys (model_recurrent.tiled) */
-	SWITCH_LATENT = 1 << 24,      /* latent attention */
-	SWITCH_HEAD_NORMS = 1 << 20,  /* norms of heads as use_qk_norm says, or the tensors of a GGUF file */
+	SWITCH_SCALES = 1,             /* of embeddings, of what is added to the stream, of scores and logits */
+	SWITCH_QUERY_SCALE = 2,        /* of queries, by position */
+	SWITCH_PARTIAL = 4,            /* a part of a head may rotate */
+	SWITCH_LONG = 8,               /* rotary factors for short and for long contexts */
+	SWITCH_NO_ROPE_LAYERS = 16,    /* one layer of four does not rotate, or as no_rope_layers says */
+	SWITCH_WINDOWS_ROTATE = 32,    /* where some layers have a window, the others do not rotate */
+	SWITCH_WINDOW_ROPE = 64,       /* layers with a window rotate without scaling, perhaps by a base of their own */
+	SWITCH_EMBED_ROOT = 128,       /* embeddings are scaled by sqrt(hidden) */
+	SWITCH_PLUS_ONE = 256,         /* safetensors hold norms' weights less 1 */
+	SWITCH_QUERY_SCALAR = 512,     /* the scores' scale is 1/sqrt(query_pre_attn_scalar) */
+	SWITCH_YARN_FACTOR = 1024,     /* GGUF's yarn_attn_factor is the whole attention factor */
+	SWITCH_CAPS = 4096,            /* scores and logits are bounded */
+	SWITCH_NORMS_ROTATED = 2048,   /* norms of Q's and K's heads stand behind the rotation */
+	SWITCH_LAYER_NORM = 8192,      /* norms subtract the mean */
+	SWITCH_PARALLEL = 16384,       /* attention and the feed-forward layer read one norm */
+	SWITCH_LOGIT_SCALE = 32768,    /* logits are multiplied by logit_scale */
+	SWITCH_LAYER_SIZES = 65536,    /* layers differ in sizes; some attend to others' keys and values */
+	SWITCH_SCORES_PLAIN = 131072,  /* scores have no scale */
+	SWITCH_VALUE_NORMS = 262144,   /* each head's values are normed, without weights */
+	SWITCH_TILED = 1 << 19,        /* GGUF has heads of values in turns of those of keys (model_recurrent.tiled) */
+	SWITCH_LATER_LAYERS = 1 << 23, /* layers that predict further tokens may stand behind the others */
+	SWITCH_LATENT = 1 << 24,       /* latent attention */
+	SWITCH_HEAD_NORMS = 1 << 20,   /* norms of heads as use_qk_norm says, or the tensors of a GGUF file */
 };
 
 /* How a mixture's router works. ROUTING: there may be one; in GGUF alone with ROUTING_GGUF. NORMED, HF_NORMED: shares
- * add up to 1 unless the file says otherwise; STATED: by norm_topk_prob config.json may. */
+ * add up to 1 unless the file says otherwise; STATED: by norm_topk_prob config.json may. GROUPS: experts may be in
+ * groups, of which a token's are of some. */
 enum arch_routing {
 	ROUTING = 1,
 	ROUTING_GGUF = 2,
@@ -72,9 +74,10 @@ enum arch_routing {
 	ROUTING_HF_NORMED = 8,
 	ROUTING_STATED = 16,
 	ROUTING_SIGMOID = 32,
-	ROUTING_SHARED = 64,    /* the shared expert counts by a gate of its own */
-	ROUTING_ALL = 128,      /* every layer: files need not say how wide another one would be */
-	ROUTING_MILLIONTH = 256 /* a millionth stands beside the sum that normed shares are divided by */
+	ROUTING_SHARED = 64,     /* the shared expert counts by a gate of its own */
+	ROUTING_ALL = 128,       /* every layer: files need not say how wide another one would be */
+	ROUTING_MILLIONTH = 256, /* a millionth stands beside the sum that normed shares are divided by */
+	ROUTING_GROUPS = 512
 };
 
 /* Lists of names are words with a space between them; in those of tensors * stands for a number. NULL is an empty

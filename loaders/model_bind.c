@@ -488,5 +488,5 @@ bool model_bind(struct model *m, const char *label, struct error *err)
 	char head[NAME_CAP], embed[NAME_CAP];
 	snprintf(head, NAME_CAP, "%s%s", b.head, lm_head_name[f->format]);
 	snprintf(embed, NAME_CAP, "%s%s", b.base, embed_name[f->format]);
-	return model_check_tied_head(f, head, embed, err) && model_check_left_over(f, err);
+	return model_check_tied_head(f, head, embed, err) && model_check_left_over(m, err);
 }

@@ -4,6 +4,7 @@
  * Owns: the names of these keys and fields, and what a layer has instead of a dense feed-forward layer.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "loaders/model_gguf_fields.h"
@@ -35,6 +36,12 @@ void model_need_experts(struct model_file *f, const struct model_spec *s)
 	need[GROUP_SHARED_ROUTER] = s->shared_ffn && f->arch->routing & ROUTING_SHARED ? NEED_ALWAYS : NEED_NOT;
 }
 
+void model_one_group(struct model_spec *s)
+{
+	if (s->expert_groups == s->expert_groups_used || s->expert_groups <= 1)
+		s->expert_groups = s->expert_groups_used = 0;
+}
+
 /* A number that must be what this architecture has anyway. */
 static bool read_fixed(struct gguf_reader *r, const char *suffix, uint32_t expected)
 {
@@ -57,10 +64,47 @@ static bool read_normed(struct gguf_reader *r)
 	return true;
 }
 
+enum { SOFTMAX = 1, SIGMOID = 2 }; /* expert_gating_func */
+
+/* Families of one name whose routers differ: by a key, or by the tensor that those with a sigmoid have. */
+static bool read_gating(struct gguf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+	uint32_t gating = SOFTMAX;
+	struct found_tensor t;
+	char name[60];
+
+	snprintf(name, sizeof name, "blk.%" PRIu32 ".exp_probs_b.bias", s->dense_layers);
+	if (model_find_tensor(r->m->file, name, &t))
+		gating = SIGMOID;
+	if (!gguf_get_u32(r, "expert_gating_func", OPTIONAL, &gating))
+		return false;
+	if (gating != SOFTMAX && gating != SIGMOID)
+		return error_set(r->err, ERROR_UNSUPPORTED,
+		                 "%s: key %s is %" PRIu32
+		                 ", which is not supported, expected 1 (softmax) or 2 (sigmoid)",
+		                 r->g->path, r->key, gating);
+	s->router_sigmoid = gating == SIGMOID;
+	return true;
+}
+
+static bool read_groups(struct gguf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+
+	if (!(r->row->routing & ROUTING_GROUPS))
+		return read_fixed(r, "expert_group_count", 1) && read_fixed(r, "expert_group_used_count", 1);
+	if (!gguf_get_u32(r, "expert_group_count", OPTIONAL, &s->expert_groups) ||
+	    !gguf_get_u32(r, "expert_group_used_count", s->expert_groups > 1 ? REQUIRED : OPTIONAL,
+	                  &s->expert_groups_used))
+		return false;
+	model_one_group(s);
+	return true;
+}
+
 /* Where a family has more than the number of experts. */
 static bool read_shared(struct gguf_reader *r)
 {
-	enum { SOFTMAX = 1, SIGMOID = 2 };
 	struct model_spec *s = &r->m->spec;
 	uint32_t count = 0, width = 0;
 	double scale = 0;
@@ -71,8 +115,10 @@ static bool read_shared(struct gguf_reader *r)
 	    !gguf_get_u32(r, "expert_shared_feed_forward_length", OPTIONAL, &width) ||
 	    !gguf_get_u32(r, "leading_dense_block_count", OPTIONAL, &s->dense_layers) ||
 	    !gguf_get_f64(r, "expert_weights_scale", OPTIONAL, &scale) || !read_normed(r) ||
-	    !read_fixed(r, "expert_gating_func", s->router_sigmoid ? SIGMOID : SOFTMAX) ||
-	    !read_fixed(r, "expert_group_count", 1) || !read_fixed(r, "expert_group_used_count", 1) ||
+	    !(r->row->switches & SWITCH_LATENT
+	              ? read_gating(r)
+	              : read_fixed(r, "expert_gating_func", s->router_sigmoid ? SIGMOID : SOFTMAX)) ||
+	    !read_groups(r) ||
 	    !hparam_range(r->g->path, gguf_key(r, "expert_shared_count"), count, 0, MODEL_MAX_EXPERTS, r->err) ||
 	    !hparam_range(r->g->path, gguf_key(r, "expert_feed_forward_length"), s->expert_ffn, 0, MODEL_MAX_WIDTH,
 	                  r->err))
@@ -102,6 +148,25 @@ bool gguf_read_experts(struct gguf_reader *r)
 	return true;
 }
 
+/* Kernels find the best of a group, or with a sigmoid the best two. */
+static bool check_groups(const struct model_spec *s, const char *label, struct error *err)
+{
+	const uint32_t groups = s->expert_groups, used = s->expert_groups_used, least = s->router_sigmoid ? 2 : 1;
+
+	if (!groups)
+		return true;
+	if (!hparam_range(label, "the number of groups of experts", groups, 2, MODEL_MAX_EXPERTS_USED, err) ||
+	    !hparam_range(label, "the number of groups of a token's experts", used, 1, groups, err))
+		return false;
+	if (s->experts % groups || s->experts / groups < least || s->experts_used > used * (s->experts / groups))
+		return error_set(err, ERROR_FORMAT,
+		                 "%s: %" PRIu32 " experts are in %" PRIu32 " groups, of which %" PRIu32
+		                 " have a token's %" PRIu32 " experts, expected equal groups of %" PRIu32
+		                 " or more, and enough of them",
+		                 label, s->experts, groups, used, s->experts_used, least);
+	return true;
+}
+
 bool model_check_experts(const struct model *m, const char *label, struct error *err)
 {
 	const struct model_spec *s = &m->spec;
@@ -117,6 +182,7 @@ bool model_check_experts(const struct model *m, const char *label, struct error 
 	       hparam_range(label, "the experts' feed-forward size", s->expert_ffn, 1, MODEL_MAX_WIDTH, err) &&
 	       hparam_range(label, "the shared expert's feed-forward size", s->shared_ffn, 0, MODEL_MAX_WIDTH, err) &&
 	       hparam_range(label, "the number of layers without experts", s->dense_layers, 0, s->layers, err) &&
+	       check_groups(s, label, err) &&
 	       (s->router_scale == 0 ||
 	        hparam_range(label, "the scale of the experts' shares", (double)s->router_scale, 1e-6, 1e6, err));
 }

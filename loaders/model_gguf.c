@@ -48,14 +48,6 @@ static bool read_arch(struct gguf_reader *r)
 	f->needs = arch_needs(row, row->gguf_pairs);
 	f->needs.group[GROUP_QKV_BIAS] = f->needs.group[GROUP_O_BIAS] = f->needs.group[GROUP_MLP_BIAS] =
 		NEED_IF_PRESENT;
-	uint32_t experts = 0;
-	if (row->switches & SWITCH_LATENT && !gguf_get_u32(r, "expert_count", OPTIONAL, &experts))
-		return false;
-	if (experts)
-		return error_set(r->err, ERROR_UNSUPPORTED,
-		                 "%s: key %s is %" PRIu32
-		                 " (mixture of experts), which is not supported beside latent attention, expected 0",
-		                 r->g->path, gguf_key(r, "expert_count"), experts);
 	if (row->switches & SWITCH_HEAD_NORMS)
 		f->needs.group[GROUP_QK_NORM] = NEED_IF_PRESENT;
 	if (f->needs.group[GROUP_LAYER_SCALE] == NEED_ALWAYS)
@@ -138,6 +130,26 @@ static bool read_latent(struct gguf_reader *r, uint32_t value_length)
 	return true;
 }
 
+/* Those that predict further tokens count as layers there. */
+static bool read_layers(struct gguf_reader *r)
+{
+	struct model_file *f = r->m->file;
+	struct model_spec *s = &r->m->spec;
+
+	if (!gguf_get_u32(r, "block_count", REQUIRED, &s->layers))
+		return false;
+	if (!(r->row->switches & SWITCH_LATER_LAYERS) || !gguf_find(r->g, gguf_key(r, "nextn_predict_layers")))
+		return true;
+	if (!gguf_get_u32(r, "nextn_predict_layers", OPTIONAL, &f->later_layers))
+		return false;
+	if (f->later_layers >= s->layers)
+		return error_set(r->err, ERROR_FORMAT,
+		                 "%s: key %s is %" PRIu32 ", expected fewer than the %" PRIu32 " layers", r->g->path,
+		                 r->key, f->later_layers, s->layers);
+	s->layers -= f->later_layers;
+	return true;
+}
+
 static bool read_sizes(struct gguf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
@@ -146,8 +158,7 @@ static bool read_sizes(struct gguf_reader *r)
 	const char *eps_key = s->centred ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
 	double eps = 0;
 
-	if (!gguf_get_u32(r, "block_count", REQUIRED, &s->layers) ||
-	    !gguf_get_u32(r, "embedding_length", REQUIRED, &s->hidden) ||
+	if (!read_layers(r) || !gguf_get_u32(r, "embedding_length", REQUIRED, &s->hidden) ||
 	    !gguf_get_size(r, "feed_forward_length", r->row->routing & ROUTING_ALL ? OPTIONAL : REQUIRED, &s->ffn) ||
 	    !gguf_get_u32(r, "attention.head_count", REQUIRED, &s->heads) ||
 	    !gguf_get_u32(r, "context_length", REQUIRED, &s->context_train) ||

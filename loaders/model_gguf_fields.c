@@ -26,13 +26,13 @@ static bool same_in_all_layers(struct gguf_reader *r, const struct gguf_kv *kv, 
 	    kv->item == GGUF_BOOL)
 		return error_set(r->err, ERROR_FORMAT, "%s: the array of key %s does not hold integers", r->g->path,
 		                 r->key);
-	if (kv->count == 0 || kv->count != r->m->spec.layers)
+	if (kv->count == 0 || kv->count != r->m->spec.layers + (uint64_t)r->m->file->later_layers)
 		return error_set(r->err, ERROR_FORMAT,
 		                 "%s: the array of key %s has %" PRIu64 " values, expected one for each of the %" PRIu32
 		                 " layers",
-		                 r->g->path, r->key, kv->count, r->m->spec.layers);
+		                 r->g->path, r->key, kv->count, r->m->spec.layers + r->m->file->later_layers);
 	int64_t first = gguf_item_int(kv, 0);
-	for (uint64_t i = 1; i < kv->count; i++)
+	for (uint64_t i = 1; i < r->m->spec.layers; i++)
 		if (gguf_item_int(kv, i) != first)
 			return error_set(r->err, ERROR_UNSUPPORTED,
 			                 "%s: key %s is %" PRId64 " in layer 0 and %" PRId64 " in layer %" PRIu64

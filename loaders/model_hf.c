@@ -154,15 +154,6 @@ static bool read_row(struct hf_reader *r)
 		return error_set(r->err, ERROR_UNSUPPORTED,
 		                 "%s: model_type is \"%s\", which needs what jitrun does not have: %s", r->label,
 		                 error_quote(text, sizeof text, type, strlen(type)), r->row->lacks);
-	uint32_t experts = 0;
-	if (r->row->switches & SWITCH_LATENT &&
-	    !hf_get_u32(r, r->root, "n_routed_experts", OPTIONAL, UINT32_MAX, &experts))
-		return false;
-	if (experts)
-		return error_set(r->err, ERROR_UNSUPPORTED,
-		                 "%s: n_routed_experts is %" PRIu32
-		                 " (mixture of experts), which is not supported beside latent attention, expected 0",
-		                 r->label, experts);
 	r->m->file->arch = r->row;
 	model_take_row(&r->m->spec, r->row);
 	r->m->file->arch_name = strdup(type);
@@ -254,6 +245,9 @@ static bool read_sizes(struct hf_reader *r)
 	                &s->ffn) ||
 	    !hf_get_u32(r, c, "vocab_size", REQUIRED, INT32_MAX, &s->vocab) ||
 	    !hf_get_u32(r, c, "num_attention_heads", REQUIRED, MODEL_MAX_HEADS, &s->heads))
+		return false;
+	if (r->row->switches & SWITCH_LATER_LAYERS &&
+	    !hf_get_u32(r, c, "num_nextn_predict_layers", OPTIONAL, MODEL_MAX_LAYERS, &r->m->file->later_layers))
 		return false;
 	s->kv_heads = s->heads;
 	s->context_train = 2048;

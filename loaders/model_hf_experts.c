@@ -2,6 +2,7 @@
 #include "loaders/model_hf_fields.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* Layers with and without experts in turn are not done. */
 static bool check_step(struct hf_reader *r)
@@ -26,20 +27,88 @@ static bool read_fixed(struct hf_reader *r, const char *name, uint32_t expected)
 	                  r->label, name, value, expected));
 }
 
+static bool read_word(struct hf_reader *r, const char *name, const char *expected)
+{
+	const char *value = expected;
+
+	return hf_get_string(r, r->root, name, &value) &&
+	       (strcmp(value, expected) == 0 || hf_unsupported(r, name, value, expected));
+}
+
+/* How many layers come before those with experts: a number, or a list of all layers. */
+static bool read_dense(struct hf_reader *r, const char *name)
+{
+	const json_t *types = hf_get(r, r->root, "mlp_layer_types");
+	struct model_spec *s = &r->m->spec;
+	uint32_t dense = 0;
+	bool same = true;
+
+	while (types && json_is_text(json_array_get(types, dense)) &&
+	       strcmp(json_string_value(json_array_get(types, dense)), "dense") == 0)
+		dense++;
+	s->dense_layers = dense;
+	if (!hf_get_u32(r, r->root, name, OPTIONAL, MODEL_MAX_LAYERS, &s->dense_layers))
+		return false;
+	for (uint32_t i = dense; types && i < s->layers; i++)
+		same = same && json_is_text(json_array_get(types, i)) &&
+		       strcmp(json_string_value(json_array_get(types, i)), "sparse") == 0;
+	return !types || (same && dense == s->dense_layers && json_array_size(types) == s->layers) ||
+	       error_set(r->err, ERROR_UNSUPPORTED,
+	                 "%s: mlp_layer_types is not \"dense\" for the first %" PRIu32
+	                 " layers and \"sparse\" for the others of %" PRIu32,
+	                 r->label, s->dense_layers, s->layers);
+}
+
+/* What must be there beside latent attention, whose classes' defaults are those of one large model. */
+static bool check_latent(struct hf_reader *r)
+{
+	static const char *const names[] = { "n_shared_experts", "routed_scaling_factor", "n_group", "topk_group" };
+	const bool sigmoid = r->row->routing & ROUTING_SIGMOID;
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!hf_get(r, r->root, names[i]))
+			return error_set(r->err, ERROR_FORMAT, "%s: %s is missing", r->label, names[i]);
+	return read_fixed(r, "moe_layer_freq", 1) && read_word(r, "scoring_func", sigmoid ? "sigmoid" : "softmax");
+}
+
+/* "greedy" passes over the groups that a configuration names. */
+static bool read_groups(struct hf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+	const char *method = s->router_sigmoid ? "noaux_tc" : "greedy";
+
+	if (!(r->row->routing & ROUTING_GROUPS))
+		return read_fixed(r, "n_group", 1) && read_fixed(r, "topk_group", 1);
+	if (!s->router_sigmoid && !hf_get_string(r, r->root, "topk_method", &method))
+		return false;
+	if (!hf_get_u32(r, r->root, "n_group", OPTIONAL, UINT32_MAX, &s->expert_groups) ||
+	    !hf_get_u32(r, r->root, "topk_group", s->expert_groups > 1 ? REQUIRED : OPTIONAL, UINT32_MAX,
+	                &s->expert_groups_used))
+		return false;
+	if (strcmp(method, "greedy") == 0)
+		s->expert_groups = 0;
+	model_one_group(s);
+	return read_word(r, "topk_method",
+	                 strcmp(method, "greedy") == 0 ? method
+	                 : s->router_sigmoid           ? "noaux_tc"
+	                                               : "group_limited_greedy");
+}
+
 /* What the router's shares are multiplied by, and the expert of all tokens. */
 static bool read_shared(struct hf_reader *r)
 {
+	const bool latent = r->row->switches & SWITCH_LATENT;
 	struct model_spec *s = &r->m->spec;
 	const bool behind_convolutions = r->row->recurrent == MIXER_CONV;
-	const char *dense = behind_convolutions ? "num_dense_layers" : "first_k_dense_replace";
 	uint32_t count = 0, width = 0;
 	double scale = 1;
 
-	if (r->row->routing & ROUTING_SIGMOID &&
+	if (latent && !check_latent(r))
+		return false;
+	if ((r->row->routing & ROUTING_SIGMOID || latent) &&
 	    (!hf_get_u32(r, r->root, "n_shared_experts", OPTIONAL, MODEL_MAX_HEADS, &count) ||
-	     !hf_get_u32(r, r->root, dense, OPTIONAL, MODEL_MAX_LAYERS, &s->dense_layers) ||
-	     !hf_get_f64(r, r->root, "routed_scaling_factor", &scale) || !read_fixed(r, "n_group", 1) ||
-	     !read_fixed(r, "topk_group", 1)))
+	     !read_dense(r, behind_convolutions ? "num_dense_layers" : "first_k_dense_replace") ||
+	     !hf_get_f64(r, r->root, "routed_scaling_factor", &scale) || !read_groups(r)))
 		return false;
 	if (r->row->routing & ROUTING_SHARED &&
 	    !hf_get_u32(r, r->root, "shared_expert_intermediate_size", REQUIRED, MODEL_MAX_WIDTH, &width))
@@ -83,6 +152,8 @@ bool hf_read_experts(struct hf_reader *r)
 			                 r->label, counts[i], n, s->experts);
 		s->experts = n;
 	}
+	if (!s->experts && r->row->switches & SWITCH_LATENT)
+		return true;
 	if (!hf_get_u32(r, r->root, "num_experts_per_tok", REQUIRED, UINT32_MAX, &s->experts_used) ||
 	    !hf_get_u32(r, r->root, "moe_intermediate_size", OPTIONAL, MODEL_MAX_WIDTH, &s->expert_ffn) ||
 	    !check_step(r) ||

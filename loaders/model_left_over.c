@@ -20,6 +20,20 @@ static bool of_other_part(struct name_ref name)
 	return false;
 }
 
+/* Of layers that predict further tokens. */
+static bool of_later_layer(const struct model_file *f, uint32_t layers, struct name_ref name)
+{
+	const char *at = f->format == MODEL_GGUF ? "blk." : "model.layers.";
+	size_t i = strlen(at);
+	uint64_t layer = 0;
+
+	if (name.n <= i || memcmp(name.p, at, i) != 0)
+		return false;
+	for (; i < name.n && name.p[i] >= '0' && name.p[i] <= '9' && layer < UINT32_MAX; i++)
+		layer = layer * 10 + (uint64_t)(name.p[i] - '0');
+	return i < name.n && name.p[i] == '.' && layer >= layers && layer - layers < f->later_layers;
+}
+
 bool model_check_tied_head(struct model_file *f, const char *head_name, const char *embed_name, struct error *err)
 {
 	struct found_tensor head, embed;
@@ -37,14 +51,15 @@ bool model_check_tied_head(struct model_file *f, const char *head_name, const ch
 	                 head.label, head_name, embed_name);
 }
 
-bool model_check_left_over(const struct model_file *f, struct error *err)
+bool model_check_left_over(const struct model *m, struct error *err)
 {
+	const struct model_file *f = m->file;
 	char text[100];
 
 	for (uint32_t i = 0; i < f->n_entries; i++) {
 		struct name_ref n = model_entry_name(f, i);
 		if (!f->used[i] && !arch_tensor_harmless(f->format == MODEL_GGUF, n.p, n.n) &&
-		    !(f->wrapped && of_other_part(n)))
+		    !(f->wrapped && of_other_part(n)) && !of_later_layer(f, m->spec.layers, n))
 			return error_set(err, ERROR_UNSUPPORTED,
 			                 "%s: the tensor %s is none that jitrun computes with in a %s model, and "
 			                 "without it the results might be wrong",

@@ -74,7 +74,8 @@ struct model_file {
 	struct expert_place *places; /* of experts that are tensors of their own */
 	size_t n_places;
 	struct model_sizes *layer_sizes;
-	bool values_are_keys; /* of layers without a window: no matrix makes them */
+	uint32_t later_layers; /* behind the model's, which predict further tokens: they are left out */
+	bool values_are_keys;  /* of layers without a window: no matrix makes them */
 	const struct arch_row *arch;
 	struct model_needs needs;
 	bool wrapped; /* config.json holds this model as its text_config */
@@ -159,7 +160,9 @@ bool hf_read_experts(struct hf_reader *r);
 bool model_check_experts(const struct model *m, const char *label, struct error *err);
 /* Whether a layer has tensors of the group, as far as its being a mixture of experts decides it. */
 bool model_layer_has_group(const struct model_spec *s, uint32_t layer, enum tensor_group group);
-/* Which groups a mixture of experts has. */
+/* Groups that are all chosen, or a single one, are none. */
+void model_one_group(struct model_spec *s);
+/* Which groups of tensors a mixture of experts has. */
 void model_need_experts(struct model_file *f, const struct model_spec *s);
 /* Room for the places of all experts' matrices; false: there are fewer tensors than that. */
 bool model_make_places(struct model *m, const char *label, struct error *err);
@@ -198,7 +201,7 @@ bool model_bind(struct model *m, const char *label, struct error *err);
 /* model_left_over.c: when all that is wanted is bound. An output matrix in a file whose configuration says that the
  * embedding is used instead must be the same: engines disagree on which of the two counts. */
 bool model_check_tied_head(struct model_file *f, const char *head_name, const char *embed_name, struct error *err);
-bool model_check_left_over(const struct model_file *f, struct error *err);
+bool model_check_left_over(const struct model *m, struct error *err);
 bool hparam_range(const char *label, const char *key, double value, double least, double most, struct error *err);
 enum {
 	MODEL_MAX_LAYERS = 1024,

@@ -91,6 +91,8 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 			                     s->router_sigmoid, s->router_normed, s->dense_layers };
 		sum = record_checksum(experts, sizeof experts, sum);
 		sum = record_checksum(&s->router_scale, sizeof s->router_scale, sum);
+		if (s->expert_groups)
+			sum = record_checksum((const uint32_t[]){ s->expert_groups, s->expert_groups_used }, 8, sum);
 	}
 	for (uint32_t layer = 0; layer < s->layers; layer++) {
 		uint32_t types[MATRIX_SLOTS + 1] = { plan_layer_slides(s, layer) };

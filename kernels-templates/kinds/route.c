@@ -19,6 +19,7 @@ struct route {
 	unsigned parts, blocks; /* blocks of 32 experts */
 	bool sigmoid;
 	ir_a logits, bias;  /* this column's; of all */
+	ir_a kept;          /* local: by group, 0 for those whose experts nobody may choose */
 	ir_a order, values; /* locals: int32, and f32 where the logits are not what counts */
 	ir_f chosen[MATH_MAX_PARTS], value[MATH_MAX_PARTS]; /* by slot: the bits of its expert, and its value */
 };
@@ -133,6 +134,124 @@ static void walk(const struct route *r, ir_i last, struct candidate best[])
 	ir_endloop(b);
 }
 
+/* ---- groups */
+
+/* Lanes that are experts of the group whose first one is `first`. */
+static ir_m in_group(const struct route *r, ir_i number, ir_i first)
+{
+	struct ir *b = r->b;
+	ir_i behind = ir_iadd(b, first, ir_iconst(b, (int32_t)(r->key->rows / r->key->kv_heads)));
+
+	return ir_mand(b, ir_igt(b, number, ir_iadd(b, first, ir_iconst(b, -1))), ir_igt(b, behind, number));
+}
+
+/* The best of a group, but for one. */
+static struct candidate best_of_group(const struct route *r, ir_i first, ir_i but)
+{
+	struct ir *b = r->b;
+	ir_i number = ir_var_i(b, ir_ilane(b)), taken = ir_iconst(b, TAKEN);
+	ir_a order = ir_var_a(b, r->order);
+	struct candidate best[MATH_MAX_PARTS];
+
+	for (unsigned v = 0; v < r->parts; v++)
+		best[v] = (struct candidate){ ir_var_i(b, taken), ir_var_i(b, ir_iconst(b, 0)),
+			                      ir_var_f(b, ir_fconst(b, 0.0f)) };
+	ir_loop(b, ir_sconst(b, r->blocks));
+	for (unsigned v = 0; v < r->parts; v++) {
+		ir_i o = ir_isel(b, in_group(r, number, first), ir_iload(b, order, part_at(r, v)), taken);
+		o = ir_isel(b, ir_ieq(b, number, but), taken, o);
+		ir_m wins = ir_igt(b, o, best[v].order);
+		ir_set_i(b, best[v].order, ir_isel(b, wins, o, best[v].order));
+		ir_set_i(b, best[v].number, ir_isel(b, wins, number, best[v].number));
+		ir_set_i(b, number, ir_iadd(b, number, ir_iconst(b, (int32_t)b->lanes)));
+	}
+	ir_set_a(b, order, ir_aaddi(b, order, BLOCK_BYTES));
+	ir_endloop(b);
+	return fold(r, best);
+}
+
+/* The float that has this order. */
+static ir_f of_order(struct ir *b, ir_i order)
+{
+	return ir_fbits(b, ir_ixor(b, order, ir_iand(b, ir_isar(b, order, 31), ir_iconst(b, INT32_MAX))));
+}
+
+/* A group in each lane. */
+static ir_i lane_numbers(const struct route *r, unsigned v)
+{
+	return ir_iadd(r->b, ir_ilane(r->b), ir_iconst(r->b, (int32_t)(v * r->b->lanes)));
+}
+
+/* How good each group is: its best expert, or with a sigmoid the sum of its best two. */
+static void rank_groups(const struct route *r, ir_i score[])
+{
+	struct ir *b = r->b;
+
+	for (unsigned v = 0; v < r->parts; v++)
+		score[v] = ir_var_i(b, ir_iconst(b, TAKEN));
+	ir_s group = ir_loop(b, ir_sconst(b, r->key->kv_heads));
+	ir_i first = ir_isplat(b, ir_smuli(b, group, r->key->rows / r->key->kv_heads)), at = ir_isplat(b, group);
+	struct candidate best = best_of_group(r, first, ir_iconst(b, -1));
+	ir_i one = best.order;
+	if (r->sigmoid) {
+		struct candidate second = best_of_group(r, first, best.number);
+		one = order_of(b, ir_fadd(b, of_order(b, best.order), of_order(b, second.order)));
+	}
+	for (unsigned v = 0; v < r->parts; v++)
+		ir_set_i(b, score[v], ir_isel(b, ir_ieq(b, lane_numbers(r, v), at), one, score[v]));
+	ir_endloop(b);
+}
+
+static void choose_groups(const struct route *r, ir_i score[])
+{
+	struct ir *b = r->b;
+	struct candidate each[MATH_MAX_PARTS];
+	ir_i keep[MATH_MAX_PARTS];
+
+	for (unsigned v = 0; v < r->parts; v++)
+		keep[v] = ir_var_i(b, ir_iconst(b, 0));
+	ir_loop(b, ir_sconst(b, r->key->k));
+	for (unsigned v = 0; v < r->parts; v++)
+		each[v] = (struct candidate){ score[v], lane_numbers(r, v), ir_fconst(b, 0.0f) };
+	struct candidate best = fold(r, each);
+	for (unsigned v = 0; v < r->parts; v++) {
+		ir_m here = ir_ieq(b, lane_numbers(r, v), best.number);
+		ir_set_i(b, keep[v], ir_isel(b, here, ir_iconst(b, 1), keep[v]));
+		ir_set_i(b, score[v], ir_isel(b, here, ir_iconst(b, TAKEN), score[v]));
+	}
+	ir_endloop(b);
+	for (unsigned v = 0; v < r->parts; v++)
+		ir_fstore(b, r->kept, ir_fbits(b, keep[v]), part_at(r, v), 0);
+}
+
+/* Takes out the experts of all groups but the best. */
+static void keep_groups(const struct route *r)
+{
+	struct ir *b = r->b;
+	ir_i score[MATH_MAX_PARTS], taken = ir_iconst(b, TAKEN);
+
+	rank_groups(r, score);
+	choose_groups(r, score);
+	ir_s group = ir_loop(b, ir_sconst(b, r->key->kv_heads));
+	ir_i first = ir_isplat(b, ir_smuli(b, group, r->key->rows / r->key->kv_heads)),
+	     keep = ir_ibits(b, ir_fbcast(b, ir_aadd(b, r->kept, ir_sshli(b, group, 2)), 0));
+	ir_m out = ir_ieq(b, keep, ir_iconst(b, 0));
+	ir_a order = ir_var_a(b, r->order);
+	ir_i number = ir_var_i(b, ir_ilane(b));
+	ir_loop(b, ir_sconst(b, r->blocks));
+	for (unsigned v = 0; v < r->parts; v++) {
+		ir_m gone = ir_mand(b, out, in_group(r, number, first));
+		ir_i o = ir_isel(b, gone, taken, ir_iload(b, order, part_at(r, v)));
+		ir_fstore(b, order, ir_fbits(b, o), part_at(r, v), 0);
+		ir_set_i(b, number, ir_iadd(b, number, ir_iconst(b, (int32_t)b->lanes)));
+	}
+	ir_set_a(b, order, ir_aaddi(b, order, BLOCK_BYTES));
+	ir_endloop(b);
+	ir_endloop(b);
+}
+
+/* ---- the choice */
+
 static void choose(struct route *r)
 {
 	struct ir *b = r->b;
@@ -236,6 +355,17 @@ static void store_slots(const struct route *r, ir_a chosen, ir_a shares, ir_f sc
 	}
 }
 
+static const char *refuse_groups(const struct key *key)
+{
+	const uint32_t groups = key->kv_heads, least = key->flags & KEY_SIGMOID ? 2 : 1;
+
+	if (groups == 0)
+		return key->k ? "without groups there are none to choose" : NULL;
+	if (groups > ROUTE_MOST || key->k == 0 || key->k > groups || key->rows % groups || key->rows / groups < least)
+		return "groups have the same number of experts, and some of them are chosen";
+	return key->heads > key->k * (key->rows / groups) ? "the chosen groups have too few experts" : NULL;
+}
+
 static const char *refuse(const struct key *key)
 {
 	const uint32_t flags = key->flags;
@@ -248,7 +378,7 @@ static const char *refuse(const struct key *key)
 		return "there is an expert at least, and not so many";
 	if (key->heads == 0 || key->heads > key->rows || key->heads > ROUTE_MOST)
 		return "a token goes to one expert at least, and not to so many";
-	return NULL;
+	return refuse_groups(key);
 }
 
 bool route_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
@@ -265,11 +395,15 @@ bool route_build(struct ir *b, const struct key *key, const struct target *targe
 	ir_a arg = ir_arg(b);
 	r.order = ir_local(b, r.blocks * BLOCK_BYTES);
 	r.values = r.sigmoid ? ir_local(b, r.blocks * BLOCK_BYTES) : r.order;
+	if (key->kv_heads)
+		r.kept = ir_local(b, BLOCK_BYTES);
 	ir_s begin = ir_begin(b);
 	ir_s column = ir_sadd(b, begin, ir_loop(b, ir_ssub(b, ir_end(b), begin)));
 	r.logits = ir_aadd(b, ir_aload(b, arg, ROUTE_LOGITS * 8), ir_smuli(b, column, r.blocks * BLOCK_BYTES));
 	r.bias = key->flags & KEY_BIAS ? ir_aload(b, arg, ROUTE_BIAS * 8) : r.logits;
 	rank_all(&r);
+	if (key->kv_heads)
+		keep_groups(&r);
 	choose(&r);
 	ir_s at = ir_sshli(b, column, 7);
 	ir_a chosen = ir_aadd(b, ir_aload(b, arg, ROUTE_CHOSEN * 8), at),

@@ -147,7 +147,9 @@ void arch_latent_layer(struct plan_builder *b, const struct weights_layer *l, ui
 	const struct model_latent *latent = &b->spec->latent;
 	const struct plan_buffers *f = b->buf;
 	bool int8 = plan_wants_int8(b, l->q_a.packed ? &l->q_a : &l->q) || plan_wants_int8(b, &l->kv_a);
-	bool int8_ffn = (l->gate.packed && plan_wants_int8(b, &l->gate)) || plan_wants_int8(b, &l->up);
+	bool int8_ffn =
+		l->router.packed ? plan_experts_want_int8(b, l)
+				 : (l->gate.packed && plan_wants_int8(b, &l->gate)) || plan_wants_int8(b, &l->up);
 
 	queries_and_latents(b, l, step_input(b, l->attn_norm, int8));
 	rotate(b);
@@ -161,6 +163,10 @@ void arch_latent_layer(struct plan_builder *b, const struct weights_layer *l, ui
 	step_add_product(b, &l->o, NULL, of_heads(b, f->q), NULL);
 
 	struct activations in = step_input(b, l->ffn_norm, int8_ffn);
+	if (l->router.packed) {
+		step_experts(b, l, in);
+		return;
+	}
 	step_gate_and_up(b, l, in);
 	step_down(b, l);
 }

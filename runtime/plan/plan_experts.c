@@ -42,6 +42,8 @@ static void choose(struct plan_builder *b, const struct weights_layer *l)
 
 	key.rows = s->experts;
 	key.heads = s->experts_used;
+	key.kv_heads = s->expert_groups;
+	key.k = s->expert_groups_used;
 	key.flags = (s->router_sigmoid ? KEY_SIGMOID | (s->router_normed ? KEY_NORMED : 0) |
 	                                         (s->router_normed && s->router_millionth ? KEY_MILLIONTH : 0)
 	             : !s->router_normed ? KEY_OF_ALL

@@ -45,17 +45,47 @@ static float logistic(float x) { return 1.0f / (1.0f + plain_exp(-x)); }
 /* Whether a comes before b. */
 static bool before(float a, float b) { return a > b || (!isnan(a) && isnan(b)); }
 
-static void plain_choose(const float *choice, uint32_t n, uint32_t slots, int32_t *chosen)
+/* The best of so many that are not taken. */
+static int32_t plain_best(const float *choice, uint32_t first, uint32_t n, const bool *taken)
+{
+	int32_t best = -1;
+
+	for (uint32_t e = first; e < first + n; e++)
+		if (!taken[e] && (best < 0 || before(choice[e], choice[best])))
+			best = (int32_t)e;
+	return best;
+}
+
+/* Experts of groups that are not chosen are taken. */
+static void plain_groups(const struct key *k, const float *choice, bool *taken)
+{
+	const uint32_t size = k->rows / k->kv_heads;
+	bool none[ROUTE_EXPERTS_MOST] = { false }, kept[ROUTE_MOST] = { false };
+	float score[ROUTE_MOST];
+
+	for (uint32_t g = 0; g < k->kv_heads; g++) {
+		int32_t best = plain_best(choice, g * size, size, none);
+		score[g] = choice[best];
+		none[best] = true;
+		if (k->flags & KEY_SIGMOID)
+			score[g] = choice[best] + choice[plain_best(choice, g * size, size, none)];
+		none[best] = false;
+	}
+	for (uint32_t i = 0; i < k->k; i++)
+		kept[plain_best(score, 0, k->kv_heads, kept)] = true;
+	for (uint32_t e = 0; e < k->rows; e++)
+		taken[e] = !kept[e / size];
+}
+
+static void plain_choose(const struct key *k, const float *choice, int32_t *chosen)
 {
 	bool taken[ROUTE_EXPERTS_MOST] = { false };
 
-	for (uint32_t s = 0; s < slots; s++) {
-		int32_t best = -1;
-		for (uint32_t e = 0; e < n; e++)
-			if (!taken[e] && (best < 0 || before(choice[e], choice[best])))
-				best = (int32_t)e;
-		chosen[s] = best;
-		taken[best] = true;
+	if (k->kv_heads)
+		plain_groups(k, choice, taken);
+	for (uint32_t s = 0; s < k->heads; s++) {
+		chosen[s] = plain_best(choice, 0, k->rows, taken);
+		taken[chosen[s]] = true;
 	}
 }
 
@@ -71,7 +101,7 @@ static void plain_route(const struct key *k, const float *logits, const float *b
 		choice[e] = sigmoid ? logistic(logits[e]) : logits[e];
 		choice[e] = k->flags & KEY_BIAS ? choice[e] + bias[e] : choice[e];
 	}
-	plain_choose(choice, k->rows, k->heads, chosen);
+	plain_choose(k, choice, chosen);
 	float most = logits[chosen[0]];
 	for (uint32_t s = 0; s < k->heads; s++)
 		part[s] = sigmoid ? logistic(logits[chosen[s]]) : plain_exp(logits[chosen[s]] - most);
@@ -122,8 +152,11 @@ static void check_route(const struct kernel_way *way, const struct key *key, con
 }
 
 static const struct {
-	uint32_t experts, slots;
-} sizes[] = { { 1, 1 }, { 5, 2 }, { 8, 8 }, { 32, 4 }, { 33, 9 }, { 64, 6 }, { 128, 8 }, { 256, 32 }, { 513, 10 } };
+	uint32_t experts, slots, groups, chosen;
+} sizes[] = { { 1, 1, 0, 0 },    { 5, 2, 0, 0 },   { 8, 8, 0, 0 },   { 32, 4, 0, 0 },
+	      { 33, 9, 0, 0 },   { 64, 6, 0, 0 },  { 128, 8, 0, 0 }, { 256, 32, 0, 0 },
+	      { 513, 10, 0, 0 }, { 8, 2, 4, 2 },   { 6, 3, 1, 1 },   { 64, 6, 8, 3 },
+	      { 256, 8, 8, 4 },  { 96, 9, 32, 3 }, { 70, 20, 2, 1 }, { 513, 7, 27, 26 } };
 static const uint32_t modes[] = {
 	0,
 	KEY_OF_ALL,
@@ -139,9 +172,12 @@ static void test_route(void **unused)
 
 	for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		for (unsigned m = 0; m < sizeof modes / sizeof *modes; m++) {
-			struct key key = {
-				.kind = KEY_ROUTE, .rows = sizes[i].experts, .heads = sizes[i].slots, .flags = modes[m]
-			};
+			struct key key = { .kind = KEY_ROUTE,
+				           .rows = sizes[i].experts,
+				           .heads = sizes[i].slots,
+				           .kv_heads = sizes[i].groups,
+				           .k = sizes[i].chosen,
+				           .flags = modes[m] };
 			uint64_t kp = numerics_pad(key.rows);
 			float *logits = kernel_buffer(COLUMNS * kp * 4, 0), *bias = kernel_buffer(kp * 4, 0);
 			unsigned ways = kernel_ways_and_cards(&way, (int)(i + m));
@@ -162,15 +198,21 @@ static void test_odd_logits(void **unused)
 {
 	const struct kernel_way *way;
 	const float odd[] = { NAN, -NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 3e38f, -3e38f, 1e-45f, -1e-45f };
-	struct key key = { .kind = KEY_ROUTE, .rows = 40, .heads = 40 - 8 };
+	struct key key = { .kind = KEY_ROUTE, .rows = 40, .heads = 40 - 8 }, grouped = key;
 	uint64_t kp = numerics_pad(key.rows);
 	float *logits = kernel_buffer(COLUMNS * kp * 4, 0);
 	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
 
 	for (uint64_t i = 0; i < COLUMNS * kp; i++)
 		logits[i] = i % kp < key.rows ? odd[draw(i < kp ? 1 : sizeof odd / sizeof *odd)] : 0;
-	for (unsigned w = 0; w < ways; w++)
+	grouped.heads = 7;
+	grouped.kv_heads = 10;
+	grouped.k = 3;
+	for (unsigned w = 0; w < ways; w++) {
 		check_route(&way[w], &key, logits, logits, false);
+		check_route(&way[w], &grouped, logits, logits, false);
+		grouped.flags ^= KEY_SIGMOID;
+	}
 	free(logits);
 }
 
@@ -344,6 +386,13 @@ static void test_refusals(void **unused)
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_BIAS },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_NORMED },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_RESIDUAL },
+		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .k = 1 },
+		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .kv_heads = 4 },
+		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .kv_heads = 4, .k = 5 },
+		{ .kind = KEY_ROUTE, .rows = 9, .heads = 2, .kv_heads = 4, .k = 2 },
+		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .kv_heads = 8, .k = 2, .flags = KEY_SIGMOID },
+		{ .kind = KEY_ROUTE, .rows = 8, .heads = 5, .kv_heads = 4, .k = 2 },
+		{ .kind = KEY_ROUTE, .rows = 99, .heads = 2, .kv_heads = 33, .k = 2 },
 		{ .kind = KEY_DISPATCH, .rows = 8 },
 		{ .kind = KEY_DISPATCH, .rows = 8, .heads = 2, .flags = KEY_SORTED },
 		{ .kind = KEY_SCATTER, .k = 8, .heads = 2 },
