@@ -1,4 +1,5 @@
 /* tests/loaders/published.c - see published.h. */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,4 +34,37 @@ void check_said(const char *name, const uint8_t *weights, size_t n, const char *
 		model_close(&m);
 	c->opened += ok;
 	c->refused += !ok;
+}
+
+uint64_t number(json_t *o, const char *key, uint64_t otherwise)
+{
+	json_t *v = json_object_get(o, key);
+
+	return json_is_number(v) ? (uint64_t)json_number_value(v) : otherwise;
+}
+
+void entry(struct header *h, const char *name, uint64_t rows, uint64_t cols)
+{
+	char line[400], shape[60];
+	uint64_t end = h->at + 2 * (rows ? rows : 1) * cols;
+
+	snprintf(shape, sizeof shape, rows ? "%" PRIu64 ",%" PRIu64 : "%.0" PRIu64 "%" PRIu64, rows, cols);
+	snprintf(line, sizeof line,
+	         "%s\"%s\":{\"dtype\":\"BF16\",\"shape\":[%s],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}",
+	         h->at ? "," : "{", name, shape, h->at, end);
+	text_of(&h->b, line);
+	h->at = end;
+}
+
+void stacked_entry(struct header *h, const char *name, uint64_t count, uint64_t rows, uint64_t cols)
+{
+	char line[400];
+	uint64_t end = h->at + 2 * count * rows * cols;
+
+	snprintf(line, sizeof line,
+	         ",\"%s\":{\"dtype\":\"BF16\",\"shape\":[%" PRIu64 ",%" PRIu64 ",%" PRIu64
+	         "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}",
+	         name, count, rows, cols, h->at, end);
+	text_of(&h->b, line);
+	h->at = end;
 }

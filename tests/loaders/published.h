@@ -20,25 +20,19 @@ static const struct {
 	{ "minimax_m2", experts },
 	{ "minimax_m3", experts },
 	{ "llama4", experts },
-	{ "glm4_moe", "num_nextn_predict_layers is 1" },
 	{ "phimoe", experts },
 	{ "dbrx", experts },
 	{ "mimo_v2_flash", experts },
 	{ "step3p7", experts },
-	{ "glm4moe", "glm4moe.nextn_predict_layers is 1" },
 	{ "gpt_oss", "mixture of experts and attention sinks" },
 	{ "kimi_k3", "recurrent state (Kimi" },
 	{ "nemotron_h", scan },
 	{ "jamba", scan },
-	{ "deepseek_v2", latent },
-	{ "deepseek_v3", experts },
 	{ "deepseek_v32", latent },
 	{ "deepseek_v4", latent },
 	{ "deepseek_ref", latent },
-	{ "kimi_k2", latent },
 	{ "glm_moe_dsa", latent },
 	{ "minicpm3", latent },
-	{ "deepseek2", experts },
 	{ "glm-dsa", latent },
 	{ "phi3small", "block-sparse" },
 	{ "chatglm", fused },
@@ -83,6 +77,12 @@ struct sizes {
 	uint64_t experts, expert_ffn;
 };
 
+/* The header of a safetensors file, written entry by entry, of which only the descriptions are there. */
+struct header {
+	struct bytes b;
+	uint64_t at;
+};
+
 struct counts {
 	unsigned opened, refused;
 };
@@ -91,6 +91,20 @@ const char *refusal(const char *type);
 void text_of(struct bytes *b, const char *s);
 void check_said(const char *name, const uint8_t *weights, size_t n, const char *config, size_t n_config,
                 const char *part, struct counts *c);
+
+uint64_t number(json_t *o, const char *key, uint64_t otherwise);
+/* A matrix, or with 0 rows a vector; one tensor for all experts. */
+void entry(struct header *h, const char *name, uint64_t rows, uint64_t cols);
+void stacked_entry(struct header *h, const char *name, uint64_t count, uint64_t rows, uint64_t cols);
+
+/* published_routed.c: a layer of a model with latent attention, or of GLM 4.5; one behind the others is made to predict
+ * further tokens. The second is for GGUF files. */
+struct gguf_writer;
+void routed_entries(struct header *h, json_t *config, const char *base, uint64_t layer);
+void routed_infos(struct gguf_writer *w, json_t *kv, const char *arch);
+/* published_gguf_tests.c: an integer among a file's keys; a tensor of which only the description is there, at *at. */
+uint64_t key_number(json_t *kv, const char *arch, const char *suffix, uint64_t otherwise);
+void describe(struct gguf_writer *w, const char *name, enum dtype type, const uint64_t ne[3], uint64_t *at);
 
 /* The tests of the other files of the program: the number that failed. */
 int published_gguf_tests(void);

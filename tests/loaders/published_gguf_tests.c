@@ -55,7 +55,7 @@ static void put_key(struct gguf_writer *w, const char *key, json_t *one)
 		gguf_write_u32(w, key, (uint32_t)strtoul(value, NULL, 10));
 }
 
-static uint64_t key_number(json_t *kv, const char *arch, const char *suffix, uint64_t otherwise)
+uint64_t key_number(json_t *kv, const char *arch, const char *suffix, uint64_t otherwise)
 {
 	char key[100], out[64];
 
@@ -65,21 +65,13 @@ static uint64_t key_number(json_t *kv, const char *arch, const char *suffix, uin
 	           : otherwise;
 }
 
-/* A tensor of which only the description is there: the offset is that which it would have. */
-static void describe(struct gguf_writer *w, const char *name, enum dtype type, uint64_t cols, uint64_t rows,
-                     uint64_t *at)
+void describe(struct gguf_writer *w, const char *name, enum dtype type, const uint64_t ne[3], uint64_t *at)
 {
-	gguf_write_tensor(w, name, type, rows ? 2 : 1, (const uint64_t[]){ cols, rows }, NULL, 0);
-	memcpy(w->info.p + w->info.n - sizeof *at, at, sizeof *at);
-	*at += ((rows ? rows : 1) * cols * dtype_table[type].bytes + 31) / 32 * 32;
-}
+	const uint64_t count = ne[0] * (ne[1] ? ne[1] : 1) * (ne[2] ? ne[2] : 1);
 
-static void describe_experts(struct gguf_writer *w, const char *name, uint64_t cols, uint64_t rows, uint64_t count,
-                             uint64_t *at)
-{
-	gguf_write_tensor(w, name, DTYPE_BF16, 3, (const uint64_t[]){ cols, rows, count }, NULL, 0);
+	gguf_write_tensor(w, name, type, ne[2] ? 3 : ne[1] ? 2 : 1, ne, NULL, 0);
 	memcpy(w->info.p + w->info.n - sizeof *at, at, sizeof *at);
-	*at += (count * rows * cols * 2 + 31) / 32 * 32;
+	*at += (count * dtype_table[type].bytes + 31) / 32 * 32;
 }
 
 static void put_info(struct gguf_writer *w, const char *name, const struct sizes *s, uint64_t *at)
@@ -112,17 +104,20 @@ static void put_info(struct gguf_writer *w, const char *name, const struct sizes
 
 	if (strstr(name, "_exps.weight")) {
 		bool down = strstr(name, "down");
-		describe_experts(w, name, down ? s->expert_ffn : s->hidden, down ? s->hidden : s->expert_ffn,
-		                 s->experts, at);
+		describe(w, name, DTYPE_BF16,
+		         (const uint64_t[]){ down ? s->expert_ffn : s->hidden, down ? s->hidden : s->expert_ffn,
+		                             s->experts },
+		         at);
 		return;
 	}
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
 		if (strlen(name) >= strlen(list[i].part) &&
 		    strcmp(name + strlen(name) - strlen(list[i].part), list[i].part) == 0) {
-			describe(w, name, list[i].rows ? DTYPE_BF16 : DTYPE_F32, list[i].cols, list[i].rows, at);
+			describe(w, name, list[i].rows ? DTYPE_BF16 : DTYPE_F32,
+			         (const uint64_t[]){ list[i].cols, list[i].rows, 0 }, at);
 			return;
 		}
-	describe(w, name, DTYPE_F32, 32, 0, at);
+	describe(w, name, DTYPE_F32, (const uint64_t[]){ 32, 0, 0 }, at);
 }
 
 /* The tensors that a file names, or those of a qwen3 with its embedding tied. */
@@ -210,7 +205,8 @@ static void put_delta_infos(struct gguf_writer *w, json_t *kv, const char *arch,
 			if (!in[list[k].in])
 				continue;
 			snprintf(name, sizeof name, "blk.%" PRIu64 ".%s", i, list[k].name);
-			describe(w, name, list[k].rows ? DTYPE_BF16 : DTYPE_F32, list[k].cols, list[k].rows, &at);
+			describe(w, name, list[k].rows ? DTYPE_BF16 : DTYPE_F32,
+			         (const uint64_t[]){ list[k].cols, list[k].rows, 0 }, &at);
 		}
 		for (size_t k = 0; s->experts && k < 3; k++) {
 			static const char *const part[] = { "gate", "up", "down" };
@@ -239,9 +235,10 @@ static void check_header(const char *file, struct counts *c)
 	json_object_foreach(kv, key, one) put_key(&w, key, one);
 	const char *arch =
 		!kv ? "falcon" : value_text(json_is_object(name) ? json_object_get(name, "value") : name, out);
+	bool routed = strcmp(arch, "glm4moe") == 0 || strcmp(arch, "deepseek2") == 0;
 	bool run = strcmp(arch, "llama") == 0 || strcmp(arch, "qwen2") == 0 || strcmp(arch, "qwen3") == 0 ||
 	           strcmp(arch, "qwen35") == 0 || strcmp(arch, "qwen35moe") == 0 || strcmp(arch, "qwen3moe") == 0 ||
-	           strcmp(arch, "glm4moe") == 0 ||
+	           routed ||
 	           (json_object_get(all, "tensor_names") &&
 	            (strcmp(arch, "phi3") == 0 || strcmp(arch, "command-r") == 0 || strcmp(arch, "gemma") == 0 ||
 	             strcmp(arch, "gemma2") == 0));
@@ -257,11 +254,13 @@ static void check_header(const char *file, struct counts *c)
 	s.head_dim = key_number(kv, arch, "attention.key_length", s.heads ? s.hidden / s.heads : 0);
 	if (strcmp(arch, "qwen35") == 0 || strcmp(arch, "qwen35moe") == 0)
 		put_delta_infos(&w, kv, arch, &s);
+	else if (routed)
+		routed_infos(&w, kv, arch);
 	else if (run)
 		put_infos(&w, json_object_get(all, "tensor_names"), &s);
 	part = strcmp(arch, "gemma4") == 0 ? "the tensor token_embd.weight is missing" /* its lists are cut in print */
-	       : !run || strcmp(arch, "glm4moe") == 0 ? refusal(arch)
-	                                              : NULL;
+	       : !run                      ? refusal(arch)
+	                                   : NULL;
 	if (!run && !part)
 		fail_msg("%s: no expectation is stated for %s", file, arch);
 	uint8_t *p = gguf_writer_finish(&w, &n);

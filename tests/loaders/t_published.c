@@ -21,45 +21,6 @@ static bool there(json_t *o, const char *key)
 	return v && !json_is_null(v);
 }
 
-static uint64_t number(json_t *o, const char *key, uint64_t otherwise)
-{
-	json_t *v = json_object_get(o, key);
-
-	return json_is_number(v) ? (uint64_t)json_number_value(v) : otherwise;
-}
-
-struct header {
-	struct bytes b;
-	uint64_t at;
-};
-
-static void entry(struct header *h, const char *name, uint64_t rows, uint64_t cols)
-{
-	char line[400], shape[60];
-	uint64_t end = h->at + 2 * (rows ? rows : 1) * cols;
-
-	snprintf(shape, sizeof shape, rows ? "%" PRIu64 ",%" PRIu64 : "%.0" PRIu64 "%" PRIu64, rows, cols);
-	snprintf(line, sizeof line,
-	         "%s\"%s\":{\"dtype\":\"BF16\",\"shape\":[%s],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}",
-	         h->at ? "," : "{", name, shape, h->at, end);
-	text_of(&h->b, line);
-	h->at = end;
-}
-
-/* One tensor for all experts. */
-static void stacked_entry(struct header *h, const char *name, uint64_t count, uint64_t rows, uint64_t cols)
-{
-	char line[400];
-	uint64_t end = h->at + 2 * count * rows * cols;
-
-	snprintf(line, sizeof line,
-	         ",\"%s\":{\"dtype\":\"BF16\",\"shape\":[%" PRIu64 ",%" PRIu64 ",%" PRIu64
-	         "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}",
-	         name, count, rows, cols, h->at, end);
-	text_of(&h->b, line);
-	h->at = end;
-}
-
 /* Whether the words, with a space between them, have this one. */
 static bool is_one_of(const char *type, const char *words)
 {
@@ -211,6 +172,9 @@ static void delta_entries(struct header *h, json_t *config, const struct sizes *
 		expert_entries(h, s, "qwen3_5_moe_text", base, layer);
 }
 
+/* Those whose experts published_routed.c makes up. */
+static const char routed_types[] = "deepseek_v2 deepseek_v3 kimi_k2 glm4_moe_lite glm4_moe";
+
 /* The header of a safetensors file of this configuration. */
 static uint8_t *made_up(json_t *config, const char *type, const char *base, size_t *n)
 {
@@ -247,9 +211,11 @@ static uint8_t *made_up(json_t *config, const char *type, const char *base, size
 	entry(&h, name, 0, s.hidden);
 	if (!s.tied)
 		entry(&h, "lm_head.weight", s.vocab, s.hidden);
-	for (uint64_t i = 0; i < s.layers; i++)
+	for (uint64_t i = 0; i < s.layers + number(config, "num_nextn_predict_layers", 0); i++)
 		if (is_one_of(type, "qwen3_5_text qwen3_5_moe_text"))
 			delta_entries(&h, config, &s, base, i);
+		else if (is_one_of(type, routed_types))
+			routed_entries(&h, config, base, i);
 		else
 			layer_entries(&h, &s, type, base, i);
 	text_of(&h.b, "}");
@@ -274,7 +240,7 @@ static const char *expected(json_t *config, const char *type)
 		return "model_type is missing";
 	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
 		run = run || strcmp(type, runs[i]) == 0;
-	if (!run)
+	if (!run && !is_one_of(type, routed_types))
 		return refusal(type);
 	if (class && !strstr(class, "ForCausalLM"))
 		return "is no model that continues a text";
@@ -373,9 +339,9 @@ static const struct {
 	{ "mixtral-a", NULL, NULL },
 	{ "arcee-a", NULL, NULL },
 	{ "cohere2-a", NULL, NULL },
-	{ "deepseekv2-a", latent, experts },
-	{ "deepseekv3-a", experts, experts },
-	{ "glm4moelite-a", latent, experts },
+	{ "deepseekv2-a", NULL, NULL },
+	{ "deepseekv3-a", NULL, NULL },
+	{ "glm4moelite-a", NULL, NULL },
 	{ "exaone4-a", NULL, NULL },
 	{ "gemma2-a", NULL, NULL },
 	{ "gemma3-a", NULL, NULL },

@@ -121,7 +121,7 @@ void latent_write_hf(const struct latent_model *m, const char *folder)
 	st_writer_start(&w);
 	for (int i = 0; i < 3; i++)
 		put_hf(m, &w, &outer[i]);
-	for (unsigned l = 0; l < LATENT_LAYERS; l++) {
+	for (unsigned l = 0; l < LATENT_LAYERS + m->later; l++) {
 		struct named t[16];
 		for (unsigned i = 0, all = layer_tensors(m, l, t); i < all; i++)
 			put_hf(m, &w, &t[i].t);
@@ -137,9 +137,10 @@ void latent_write_hf(const struct latent_model *m, const char *folder)
 	         "\"num_attention_heads\": %u, \"num_key_value_heads\": %u, \"hidden_act\": \"silu\", "
 	         "\"rms_norm_eps\": 1e-05, \"max_position_embeddings\": 512, \"tie_word_embeddings\": false, "
 	         "\"kv_lora_rank\": %u, \"q_lora_rank\": %s, \"qk_nope_head_dim\": %u, \"qk_rope_head_dim\": %u, "
-	         "\"v_head_dim\": %u, \"rope_interleave\": true, \"rope_theta\": 10000.0%s}",
+	         "\"v_head_dim\": %u, \"rope_interleave\": true, \"rope_theta\": 10000.0, "
+	         "\"num_nextn_predict_layers\": %u%s}",
 	         LATENT_LAYERS, HIDDEN, FFN, LATENT_VOCAB, m->heads, m->heads, m->rank, low, m->rest, m->rotating,
-	         m->value,
+	         m->value, m->said,
 	         m->yarn ? ", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4.0, \"beta_fast\": 32, "
 	                   "\"beta_slow\": 1, \"original_max_position_embeddings\": 64, \"mscale\": 1.0, "
 	                   "\"mscale_all_dim\": 1.0}"
@@ -207,7 +208,8 @@ static void put_keys(const struct latent_model *m, struct gguf_writer *w)
 	const struct {
 		const char *name;
 		unsigned value;
-	} key[] = { { "block_count", LATENT_LAYERS },
+	} key[] = { { "block_count", LATENT_LAYERS + m->said },
+		    { "nextn_predict_layers", m->said },
 		    { "context_length", 512 },
 		    { "embedding_length", HIDDEN },
 		    { "feed_forward_length", FFN },
@@ -228,6 +230,8 @@ static void put_keys(const struct latent_model *m, struct gguf_writer *w)
 		if (!m->skip || strcmp(m->skip, key[i].name) != 0)
 			gguf_write_u32(w, name, key[i].value);
 	}
+	if (m->key)
+		gguf_write_u32(w, m->key, m->key_value);
 	gguf_write_f32(w, "deepseek2.attention.layer_norm_rms_epsilon", 1e-5f);
 	gguf_write_f32(w, "deepseek2.rope.freq_base", 10000);
 	if (!m->yarn)
@@ -253,7 +257,7 @@ void latent_write_gguf(const struct latent_model *m, const char *path, enum dtyp
 		         (const uint64_t[]){ HIDDEN, i == 1 ? 1 : LATENT_VOCAB, 1 }, i == 1 ? 1 : 2, v);
 		free(v);
 	}
-	for (unsigned l = 0; l < LATENT_LAYERS; l++) {
+	for (unsigned l = 0; l < LATENT_LAYERS + m->later; l++) {
 		struct named t[16];
 		for (unsigned i = 0, all = layer_tensors(m, l, t); i < all; i++) {
 			float *v = values(m, &t[i].t);

@@ -14,6 +14,10 @@ struct latent_model {
 	unsigned heads, rank, query_rank, rest, rotating, value;
 	bool yarn;
 	uint32_t seed;
+	unsigned later,
+		said; /* layers behind the model's own that predict further tokens, and how many files say there are */
+	const char *key; /* another one of a GGUF file, and its value */
+	unsigned key_value;
 	const char *skip, *longer; /* a key or tensor that a file lacks; a tensor that has a row more */
 };
 

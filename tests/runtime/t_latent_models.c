@@ -182,6 +182,35 @@ static void refused(const char *path, const char *why)
 		fail_msg("refused by \"%s\", expected \"%s\"", err.message, why);
 }
 
+/* Layers that predict further tokens change nothing; those that no file speaks of are refused. */
+static void test_later_layers(void **state)
+{
+	struct run run = { "cpu", JIT_KV_F32, 0, 0, 9, false };
+	struct latent_model m = models[0];
+	float want[LATENT_VOCAB];
+	char path[200];
+	(void)state;
+
+	write_files(&m, DTYPE_F32);
+	logits_of(folder, &run, want);
+	path_of(path, "model.gguf");
+	for (m.later = m.said = 1; m.said <= 2; m.later = ++m.said) {
+		write_files(&m, DTYPE_F32);
+		same(folder, &run, &run, want);
+		same(path, &run, &run, want);
+	}
+	m.said = 0;
+	m.later = 1;
+	write_files(&m, DTYPE_F32);
+	refused(folder, "the tensor model.layers.2.input_layernorm.weight is none that jitrun computes with");
+	refused(path, "the tensor blk.2.attn_norm.weight is none that jitrun computes with");
+	m.said = 1;
+	m.later = 2;
+	write_files(&m, DTYPE_F32);
+	refused(folder, "the tensor model.layers.3.input_layernorm.weight is none that jitrun computes with");
+	refused(path, "the tensor blk.3.attn_norm.weight is none that jitrun computes with");
+}
+
 static void test_refusals(void **state)
 {
 	struct latent_model m = models[0];
@@ -197,6 +226,16 @@ static void test_refusals(void **state)
 	write_files(&m, DTYPE_F32);
 	refused(folder, "expected a multiple of 32 values together");
 	m = models[0];
+	m.skip = "nextn_predict_layers";
+	m.key = "deepseek2.nextn_predict_layers";
+	m.key_value = 2;
+	write_files(&m, DTYPE_F32);
+	refused(path, "nextn_predict_layers is 2, expected fewer than the 2 layers");
+	m.key = "deepseek2.expert_gating_func";
+	m.key_value = 3;
+	write_files(&m, DTYPE_F32);
+	refused(path, "expert_gating_func is 3, which is not supported, expected 1 (softmax) or 2 (sigmoid)");
+	m.key = NULL;
 	m.skip = "attention.key_length_mla";
 	write_files(&m, DTYPE_F32);
 	refused(path, "attention.key_length_mla is missing");
@@ -232,6 +271,6 @@ static int remove_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_reference), cmocka_unit_test(test_invariants),
-		                            cmocka_unit_test(test_refusals) };
+		                            cmocka_unit_test(test_later_layers), cmocka_unit_test(test_refusals) };
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
