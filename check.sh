@@ -99,7 +99,7 @@ check_sources scripts/rooms.sh
 check_build "gcc" build --
 if [ -f build/.libs/libjitrun.so ]; then
 	scripts/abi.sh check build/.libs/libjitrun.so tests/abi/libjitrun-0.2.abi \
-		runtime/jitrun.h runtime/jitrun_cards.h runtime/jitrun_grammar.h
+		runtime/jitrun.h runtime/jitrun_cards.h runtime/jitrun_grammar.h runtime/jitrun_batch.h
 	case $? in
 	0) passed=$((passed + 1)) ;;
 	77) skipped=$((skipped + 1)) ;;

@@ -69,6 +69,16 @@ static const struct field card_fields[] = {
 	INT(jit_card_options, reserved, 0, 0, "0"),
 };
 
+NO_PADDING(jit_batch_options, cancel);
+static const struct field batch_fields[] = {
+	INT(jit_batch_options, threads, 0, POOL_MOST_THREADS, NULL),
+	INT(jit_batch_options, tokens, 0, SESSION_MAX_TOKENS, NULL),
+	INT(jit_batch_options, context, 0, INT_MAX, NULL),
+	INT(jit_batch_options, kv, JIT_KV_F16, JIT_KV_Q8_0, "0, 1 or 2"),
+	INT(jit_batch_options, speculate, JIT_SPECULATE_OFF, SPECULATE_MOST, "-1, 0, 4, 8 or 16"),
+	INT(jit_batch_options, max_pass_ms, 0, INT_MAX, NULL),
+};
+
 NO_PADDING(jit_embedding_options, normalise);
 static const struct field embedding_fields[] = {
 	INT(jit_embedding_options, pooling, JIT_POOL_LAST, JIT_POOL_NONE, "0, 1 or 2"),
@@ -135,14 +145,23 @@ bool options_objects(jit_objects_options *own, const jit_objects_options *from, 
 	       check(own, objects_fields, COUNT(objects_fields), err);
 }
 
+static bool check_speculate(int tokens, struct error *err)
+{
+	return tokens == JIT_SPECULATE_OFF || tokens == JIT_SPECULATE_AUTO || speculate_width(tokens) ||
+	       error_set(err, ERROR_ARGUMENT, "speculate: %d is not -1, 0, 4, 8 or 16", tokens);
+}
+
 bool options_session(jit_session_options *own, const jit_session_options *from, struct error *err)
 {
 	if (!SIZED_READ(jit_session_options, own, from, err) || !check(own, session_fields, COUNT(session_fields), err))
 		return false;
-	if (own->speculate != JIT_SPECULATE_OFF && own->speculate != JIT_SPECULATE_AUTO &&
-	    !speculate_width(own->speculate))
-		return error_set(err, ERROR_ARGUMENT, "speculate: %d is not -1, 0, 4, 8 or 16", own->speculate);
-	return true;
+	return check_speculate(own->speculate, err);
+}
+
+bool options_batch(jit_batch_options *own, const jit_batch_options *from, struct error *err)
+{
+	return SIZED_READ(jit_batch_options, own, from, err) && check(own, batch_fields, COUNT(batch_fields), err) &&
+	       check_speculate(own->speculate, err);
 }
 
 enum dtype options_kv_type(int kv)

@@ -9,6 +9,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "runtime/jitrun.h"
+#include "runtime/jitrun_batch.h"
 #include "runtime/jitrun_cards.h"
 
 /* Each copies the caller's struct (NULL: all defaults), whatever its size; false: err, and *own is not to be used. */
@@ -17,6 +18,7 @@ bool options_sampling(jit_sampling *own, const jit_sampling *from, struct error 
 bool options_embedding(jit_embedding_options *own, const jit_embedding_options *from, struct error *err);
 bool options_card(jit_card_options *own, const jit_card_options *from, struct error *err);
 bool options_objects(jit_objects_options *own, const jit_objects_options *from, struct error *err);
+bool options_batch(jit_batch_options *own, const jit_batch_options *from, struct error *err);
 /* own->sampling and own->card are still the caller's. */
 bool options_session(jit_session_options *own, const jit_session_options *from, struct error *err);
 

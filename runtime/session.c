@@ -6,8 +6,7 @@
 #include "runtime/options.h"
 #include "runtime/session_state.h"
 
-/* Whether `more` further tokens find room; the message says what the session has. */
-static int check_room(const jit_session *s, size_t more, jit_error *err)
+int session_check_room(const jit_session *s, size_t more, jit_error *err)
 {
 	if (more <= s->context && s->length <= s->context - more)
 		return JIT_OK;
@@ -37,7 +36,7 @@ int session_check_tokens(const jit_session *s, const int32_t *ids, size_t n, jit
 			          s->model->file.spec.vocab - 1);
 			return model_report(err, &e);
 		}
-	return check_room(s, n, err);
+	return session_check_room(s, n, err);
 }
 
 struct session_mark session_mark(const jit_session *s)
@@ -111,14 +110,27 @@ int jit_session_feed_text(jit_session *s, const char *text, size_t n, int parse_
 	return status;
 }
 
+/* They are there, if they can be: whatever was pending is computed. */
+static int give_logits(const jit_session *s, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (!s->logits_valid)
+		error_set(&e, ERROR_ARGUMENT, "there are no logits: feed at least one token first");
+	return model_report(err, &e);
+}
+
 int session_ensure_logits(jit_session *s, jit_error *err)
 {
 	struct error e = { 0 };
 	size_t before = s->computed;
 	double start = system_seconds();
+	int status;
 
 	if (s->length > s->context)
-		return check_room(s, 0, err);
+		return session_check_room(s, 0, err);
+	if (s->member && (status = batch_member_logits(s, err)) != JIT_OK)
+		return status;
 	if (s->computed < s->length) {
 		bool draft = s->speculate.mode != SPECULATE_OFF && s->length - s->computed == 1;
 		if (!(draft ? session_compute_chosen(s, &e) : session_compute(s, PROFILE_DECODE, &e)))
@@ -127,11 +139,7 @@ int session_ensure_logits(jit_session *s, jit_error *err)
 		s->decode_tokens += s->computed - before;
 		s->decode_seconds += system_seconds() - start;
 	}
-	if (!s->logits_valid) {
-		error_set(&e, ERROR_ARGUMENT, "there are no logits: feed at least one token first");
-		return model_report(err, &e);
-	}
-	return JIT_OK;
+	return give_logits(s, err);
 }
 
 int jit_session_next(jit_session *s, int32_t *id, jit_error *err)
@@ -176,6 +184,8 @@ int jit_session_rewind(jit_session *s, size_t n, jit_error *err)
 	}
 	if (n < s->computed)
 		session_go_back(s, n);
+	if (s->member)
+		batch_member_changed(s);
 	if (n < s->length)
 		speculate_rewind(&s->speculate, (uint32_t)n);
 	sampling_rewind(&s->sampling, n);

@@ -18,8 +18,7 @@ static bool refuse_logits(const jit_session *s, size_t position, uint32_t bad, f
 	                                : "-inf");
 }
 
-/* Of the token at this position, in the row. */
-static bool check_logits(const jit_session *s, size_t position, const float *row, struct error *err)
+bool session_check_row(const jit_session *s, size_t position, const float *row, struct error *err)
 {
 	uint32_t vocab = s->model->file.spec.vocab, bad = logits_first_bad(row, vocab);
 
@@ -31,14 +30,12 @@ bool session_check_rows(const jit_session *s, uint32_t tokens, struct error *err
 	uint64_t stride = numerics_pad(s->model->file.spec.vocab);
 
 	for (uint32_t c = 0; c < tokens; c++)
-		if (!check_logits(s, s->computed + c, s->engine->memory.all_logits + c * stride, err))
+		if (!session_check_row(s, s->computed + c, s->engine->memory.all_logits + c * stride, err))
 			return false;
 	return true;
 }
 
-/* The last token's logits are not finite: which is the first of the tokens from `from` on of which that is true? Those
- * before the last had none computed. */
-static bool refuse_prompt(jit_session *s, size_t from, struct error *err)
+bool session_refuse_prompt(jit_session *s, size_t from, struct error *err)
 {
 	const struct error last = *err;
 	struct error first = { 0 };
@@ -54,7 +51,7 @@ static bool refuse_prompt(jit_session *s, size_t from, struct error *err)
 			break;
 	}
 	*err = first.code == last.code ? first : last;
-	s->logits_valid = false;
+	session_go_back(s, from);
 	return false;
 }
 
@@ -75,9 +72,8 @@ bool session_compute(jit_session *s, enum profile_pass kind, struct error *err)
 		speculate_prompt_took(&s->speculate, n, seconds);
 		s->computed += n;
 	}
-	if (from < s->computed && !check_logits(s, s->computed - 1, s->logits, err)) {
-		refuse_prompt(s, from, err);
-		session_go_back(s, from);
+	if (from < s->computed && !session_check_row(s, s->computed - 1, s->logits, err)) {
+		session_refuse_prompt(s, from, err);
 		return false;
 	}
 	s->logits_valid = s->computed > 0;
@@ -122,7 +118,7 @@ bool session_compute_chosen(jit_session *s, struct error *err)
 		speculate_took(&s->speculate, seconds);
 		s->decode_passes++;
 	}
-	if (!check_logits(s, s->computed, s->logits, err)) {
+	if (!session_check_row(s, s->computed, s->logits, err)) {
 		speculate_drop(&s->speculate);
 		s->logits_valid = false;
 		return false;

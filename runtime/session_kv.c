@@ -91,3 +91,47 @@ void kv_piece_clean(const struct session_memory *m, const struct model_spec *s, 
 		      row_bytes, used);
 	}
 }
+
+/* From one place of the device to another. copy: room for it where the host does not reach there. */
+static bool copy_bytes(struct device *d, uint8_t *to, const uint8_t *from, size_t bytes, uint8_t *copy,
+                       struct error *err)
+{
+	if (!d->facts.host_reaches)
+		return d->read(d, copy, from, bytes, err) && d->upload(d, to, copy, bytes, err);
+	memcpy(to, from, bytes);
+	return true;
+}
+
+/* Those pieces that both keep; the new one wants none else. */
+static bool copy_pieces(const struct session_memory *to, const struct session_memory *from, const struct model_spec *s,
+                        size_t positions, uint8_t *copy, struct error *err)
+{
+	uint64_t pieces = kv_pieces_count(s, positions, from->window_first);
+	struct kv_piece *have = kv_pieces(from, s, positions, from->window_first, err),
+			*want = have ? kv_pieces(to, s, positions, from->window_first, err) : NULL;
+	bool ok = want != NULL;
+
+	for (uint64_t i = 0; ok && i < pieces; i++)
+		ok = !want[i].at || copy_bytes(from->device, want[i].at, have[i].at, have[i].bytes, copy, err);
+	free(have);
+	free(want);
+	return ok;
+}
+
+bool kv_copy(struct session_memory *to, const struct session_memory *from, const struct model_spec *s, size_t positions,
+             size_t next, struct error *err)
+{
+	const struct session_states *t = &from->states;
+	size_t piece = kv_piece_most(&from->kv, s), most = piece > t->bytes ? piece : t->bytes;
+	int state = t->bytes ? states_find(t, next) : -1;
+	uint8_t *copy = from->device->facts.host_reaches ? NULL : malloc(most);
+	bool ok = (copy || from->device->facts.host_reaches ||
+	           error_set(err, ERROR_MEMORY, "no memory for %zu bytes", most)) &&
+	          copy_pieces(to, from, s, positions, copy, err);
+
+	if (ok && state >= 0)
+		ok = copy_bytes(from->device, states_take(&to->states, t->position[state]),
+		                t->base + (uint64_t)state * t->bytes, t->bytes, copy, err);
+	free(copy);
+	return ok;
+}

@@ -15,19 +15,14 @@ uint32_t session_usual_context(const struct model_spec *s)
 
 uint32_t session_usual_batch(uint32_t context) { return DEFAULT_BATCH < context ? DEFAULT_BATCH : context; }
 
-/* All that is the session's own. */
-static bool open_memory(jit_session *s, struct error *err)
+bool session_open_own(jit_session *s, const jit_sampling *sampling, struct error *err)
 {
-	const struct model_spec *spec = &s->model->file.spec;
-
-	if (!session_memory_open(&s->memory, s->model->device, spec, s->engine->tokens, s->context, err))
-		return false;
 	s->ids = malloc(((size_t)s->context + 1) * sizeof *s->ids);
 	s->sampling.tokenizer = s->model->file.tokenizer;
-	if (!s->ids || !sampling_open(&s->sampling, (int32_t)spec->vocab) ||
+	if (!s->ids || !sampling_open(&s->sampling, (int32_t)s->model->file.spec.vocab) ||
 	    !speculate_open(&s->speculate, s->ids, s->context))
 		return error_set(err, ERROR_MEMORY, "no memory for a session of %u tokens", s->context);
-	return true;
+	return sampling_set(&s->sampling, sampling, s->context, err);
 }
 
 /* What is asked for, as numbers of the session and of its engine. */
@@ -79,8 +74,10 @@ static bool session_open(jit_session *s, const jit_session_options *options, str
 	const struct engine_options eo = {
 		.threads = o.threads, .profile = o.profile, .card = &card, .cancel = &s->cancel
 	};
-	return measure(s, err) && engine_open(s->engine, &eo, err) && open_memory(s, err) &&
-	       sampling_set(&s->sampling, &sampling, s->context, err);
+	return measure(s, err) && engine_open(s->engine, &eo, err) &&
+	       session_memory_open(&s->memory, s->model->device, &s->model->file.spec, s->engine->tokens, s->context,
+	                           err) &&
+	       session_open_own(s, &sampling, err);
 }
 
 jit_session *jit_session_open(jit_model *m, const jit_session_options *options, jit_error *err)
@@ -104,7 +101,9 @@ void jit_session_close(jit_session *s)
 {
 	if (!s)
 		return;
-	if (s->engine && !s->shares_engine) {
+	if (s->member) {
+		batch_member_close(s);
+	} else if (s->engine) {
 		engine_close(s->engine);
 		free(s->engine);
 	}

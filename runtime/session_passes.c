@@ -30,9 +30,8 @@ void session_end_run(jit_session *s, const struct plan_sequence *at, uint32_t to
 		states_done(&s->memory.states, at->behind, at->position + tokens);
 }
 
-/* A plan over these tokens, from a position on, and from the state there where layers have one. */
-static bool run_at(jit_session *s, struct plan *p, uint64_t position, const int32_t *ids, enum profile_pass kind,
-                   struct error *err)
+bool session_run(jit_session *s, struct plan *p, uint64_t position, const int32_t *ids, enum profile_pass kind,
+                 struct error *err)
 {
 	const struct plan_buffers *buf = &s->engine->memory.buf;
 	struct plan_sequence at;
@@ -58,7 +57,8 @@ static bool replay(jit_session *s, enum profile_pass kind, struct error *err)
 	while (t->bytes && (at = states_position(t, states_find(t, s->computed))) < s->computed) {
 		uint32_t n = s->computed - at < s->engine->batch ? (uint32_t)(s->computed - at) : s->engine->batch;
 		struct plan *p = engine_find_plan(s->engine, n, PLAN_NO_LOGITS, kind, err);
-		if (!p || (cancel_any(&s->cancel) && !cancel_error(err)) || !run_at(s, p, at, s->ids + at, kind, err))
+		if (!p || (cancel_any(&s->cancel) && !cancel_error(err)) ||
+		    !session_run(s, p, at, s->ids + at, kind, err))
 			return false;
 	}
 	return true;
@@ -69,14 +69,15 @@ bool session_compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum p
 {
 	if (cancel_any(&s->cancel))
 		return cancel_error(err);
-	if (logits == PLAN_ALL_LOGITS && !engine_map_all_logits(s->engine, err))
+	if ((s->member && !batch_member_ready(s, s->computed + n, err)) ||
+	    (logits == PLAN_ALL_LOGITS && !engine_map_all_logits(s->engine, err)))
 		return false;
 	struct plan *p = engine_find_plan(s->engine, n, logits, kind, err);
 	if (!p)
 		return false;
 	s->logits_valid = false;
 	double start = system_seconds();
-	if (!replay(s, kind, err) || !run_at(s, p, s->computed, ids, kind, err))
+	if (!replay(s, kind, err) || !session_run(s, p, s->computed, ids, kind, err))
 		return false;
 	s->logits = logits == PLAN_ALL_LOGITS ? s->engine->memory.all_logits : s->engine->memory.buf.logits;
 	*seconds = system_seconds() - start;

@@ -26,7 +26,7 @@
 struct jit_session {
 	jit_model *model;
 	struct engine *engine;
-	bool shares_engine; /* with the others of its batch, which owns it */
+	struct batch_member *member; /* of a batch, whose engine it is; NULL: it is alone */
 	struct session_memory memory;
 	uint32_t context;
 	int32_t *ids; /* context + 1: the last may be chosen but never computed */
@@ -47,12 +47,20 @@ struct jit_session {
 	double prompt_seconds, decode_seconds;
 };
 
+/* ---- session_open.c */
+
+/* All that is the session's own but for the memory of its tokens; context and mode of drafts are set already. */
+bool session_open_own(jit_session *s, const jit_sampling *sampling, struct error *err);
+
 /* ---- session_passes.c */
 
 /* Makes the session ready for a run over so many tokens from a position on, which reads and writes what *at says. What
  * the run leaves counts when it is over. */
 bool session_begin_run(jit_session *s, uint64_t position, uint32_t tokens, struct plan_sequence *at, struct error *err);
 void session_end_run(jit_session *s, const struct plan_sequence *at, uint32_t tokens);
+/* A plan over these tokens, from a position on, and from the state there where layers have one. */
+bool session_run(jit_session *s, struct plan *p, uint64_t position, const int32_t *ids, enum profile_pass kind,
+                 struct error *err);
 /* One pass over n tokens from position `computed` on; the caller says what of it counts. *seconds: what it took,
  * without making its plan. */
 bool session_compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum plan_logits logits,
@@ -60,6 +68,11 @@ bool session_compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum p
 
 /* ---- session_compute.c */
 
+/* Whether the logits of the token at this position are finite, which lie in the row. */
+bool session_check_row(const jit_session *s, size_t position, const float *row, struct error *err);
+/* Those of the last token are not: says in err which is the first of the tokens from `from` on of which that is true,
+ * since of those before the last none were computed. Returns false; the session is at `from`. */
+bool session_refuse_prompt(jit_session *s, size_t from, struct error *err);
 /* Whether the logits of the tokens from `computed` on are finite, in the rows of a pass over all of them. */
 bool session_check_rows(const jit_session *s, uint32_t tokens, struct error *err);
 /* Computes tokens computed .. length-1, in passes of at most `batch`; logits of the last. */
@@ -80,6 +93,16 @@ bool session_grammar_take(jit_session *s, const int32_t *ids, size_t n, struct e
 void session_grammar_rewind(jit_session *s, size_t n);
 void session_grammar_close(struct session_grammar *g);
 
+/* ---- batch.c: where s->member is not NULL */
+
+/* Before it computes by itself: there is memory for so many positions, and the others' logits are safe. */
+bool batch_member_ready(jit_session *s, size_t positions, struct error *err);
+/* Whether it has logits, or what became of it. */
+int batch_member_logits(jit_session *s, jit_error *err);
+/* Its tokens are others now, or fewer: what was said of them is over. */
+void batch_member_changed(jit_session *s);
+void batch_member_close(jit_session *s);
+
 /* ---- session.c */
 
 /* Tokens to append: they must be in the vocabulary and find room. */
@@ -97,6 +120,8 @@ struct session_mark session_mark(const jit_session *s);
 int session_take_back(jit_session *s, struct session_mark before, const struct error *e, jit_error *err);
 /* Where the next pass begins: at position n, or at 0 where layers with a window have no longer what that needs. */
 void session_go_back(jit_session *s, size_t n);
+/* Whether `more` further tokens find room; the message says what the session has. */
+int session_check_room(const jit_session *s, size_t more, jit_error *err);
 /* As model_report(); a request that was answered is over. */
 int session_report(jit_session *s, jit_error *err, const struct error *e);
 

@@ -1,6 +1,7 @@
 # man3.awk - the library's page of section 3, out of the comments and declarations of its headers:
 #
-#   awk -f scripts/man3.awk runtime/jitrun.h runtime/jitrun_cards.h runtime/jitrun_grammar.h > jitrun.3
+#   awk -f scripts/man3.awk runtime/jitrun.h runtime/jitrun_cards.h runtime/jitrun_grammar.h \
+#       runtime/jitrun_batch.h > jitrun.3
 #
 # Comments that begin a line become text, "/* ---- name */" a section, and everything else an example in fixed pitch.
 # What only compilers need is left out.
@@ -43,7 +44,8 @@ function text(s) {
 BEGIN {
 	print ".TH JITRUN 3 \"" day "\" \"jitrun " version "\" \"Library Functions\"\n.ad l"
 	print ".SH NAME\njitrun \\- run a large language model from C\n.SH SYNOPSIS"
-	print ".EX\n#include <jitrun.h>\n#include <jitrun_cards.h>\n#include <jitrun_grammar.h>\n"
+	print ".EX\n#include <jitrun.h>\n#include <jitrun_cards.h>\n#include <jitrun_grammar.h>"
+	print "#include <jitrun_batch.h>\n"
 	print "cc program.c $(pkg\\-config \\-\\-cflags \\-\\-libs jitrun)\n.EE"
 	print ".SH DESCRIPTION"
 }

@@ -1,0 +1,273 @@
+/* runtime/batch_step.c - a step of a batch: who takes part in the next pass, with which tokens.
+ *
+ * Owns: the order. Sessions that decode come before prompts, and prompts by when they came. The tokens of prompts in a
+ * pass are so many that it should take no longer than was asked for, by what passes took before; so a prompt of any
+ * length lets the others wait for one such pass. None of it changes a bit of what is computed.
+ */
+#include <stdlib.h>
+
+#include "runtime/batch.h"
+#include "runtime/host/system.h"
+
+enum {
+	PIECES_MOST = 64,
+	FEW = 16,          /* tokens that are no prompt */
+	PROMPT_LEAST = 16, /* tokens of prompts in a pass, whatever it takes */
+	PROMPT_FIRST = 32  /* before anything was measured */
+};
+
+/* ---- what sessions are waiting for */
+
+/* Where the next pass over the session's tokens begins: with a state, behind the last one that is kept. */
+static uint64_t begins_at(const jit_session *s)
+{
+	const struct session_states *t = &s->memory.states;
+
+	return t->bytes ? states_position(t, states_find(t, s->computed)) : s->computed;
+}
+
+static bool is_ready(const struct batch_member *m)
+{
+	const jit_session *s = m->session;
+	bool computed = s->computed == s->length && s->logits_valid;
+
+	return m->told != s->length && (computed || m->error.code != ERROR_NONE || s->length > s->context);
+}
+
+static bool is_pending(const struct batch_member *m)
+{
+	const jit_session *s = m->session;
+
+	return m->told != s->length && m->error.code == ERROR_NONE && s->computed < s->length &&
+	       s->length <= s->context;
+}
+
+/* What became of a session's tokens: those submitted since it was ready are taken back, and whoever asks is told. */
+static void fail(struct batch_member *m, const struct error *e)
+{
+	jit_session *s = m->session;
+
+	if (s->computed < m->submitted)
+		session_take_back(s, m->before, e, NULL);
+	else
+		session_report(s, NULL, e);
+	m->told = 0;
+	m->error = *e;
+}
+
+static void look_for_cancelled(struct jit_batch *b)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		struct batch_member *m = b->member[i];
+		struct error e = { 0 };
+		if (!cancel_asked(&m->session->cancel.own))
+			continue;
+		cancel_error(&e);
+		fail(m, &e);
+	}
+}
+
+static void tell_ready(struct jit_batch *b, jit_session **ready, size_t most, size_t *n)
+{
+	for (size_t i = 0; i < b->n && *n < most; i++)
+		if (is_ready(b->member[i])) {
+			b->member[i]->told = b->member[i]->session->length;
+			ready[(*n)++] = b->member[i]->session;
+		}
+}
+
+size_t jit_batch_pending(const jit_batch *b)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->n; i++)
+		n += is_ready(b->member[i]) || is_pending(b->member[i]);
+	return n;
+}
+
+/* ---- who takes part */
+
+struct step {
+	struct jit_batch *batch;
+	struct batch_piece piece[PIECES_MOST];
+	uint32_t n, tokens, prompt;
+};
+
+/* Memory for all that a session waits for; where there is none, it waits for that as well. */
+static bool has_room(struct batch_member *m)
+{
+	struct error e = { 0 };
+
+	if (batch_make_room(m, m->session->length, &e))
+		return true;
+	if (e.code == ERROR_NONE && batch_bytes(m->batch, m->session->length) > m->batch->budget)
+		error_set(&e, ERROR_MEMORY, "%zu tokens do not fit into the batch's memory", m->session->length);
+	if (e.code)
+		fail(m, &e);
+	return false;
+}
+
+static void add(struct step *step, struct batch_member *m, uint32_t tokens)
+{
+	jit_session *s = m->session;
+	uint64_t from = begins_at(s);
+
+	step->piece[step->n++] = (struct batch_piece){
+		.member = m,
+		.position = from,
+		.tokens = tokens,
+		.rows = from + tokens == s->length,
+		.ids = s->ids + from
+	};
+	step->tokens += tokens;
+}
+
+static uint32_t waiting(const jit_session *s) { return (uint32_t)(s->length - begins_at(s)); }
+
+/* Sessions with a few tokens, which are not more than fit into a pass together; who comes first changes from pass to
+ * pass where not all have room. */
+static void add_decoding(struct step *step)
+{
+	struct jit_batch *b = step->batch;
+	size_t first = b->turn % (b->n ? b->n : 1);
+
+	for (size_t k = 0; k < b->n; k++) {
+		struct batch_member *m = b->member[(first + k) % b->n];
+		uint32_t n;
+		if (!is_pending(m) || !m->admitted || (n = waiting(m->session)) > FEW)
+			continue;
+		if (step->n == PIECES_MOST || step->tokens + n > b->engine.batch) {
+			b->turn = first + k;
+			return;
+		}
+		if (has_room(m))
+			add(step, m, n);
+	}
+}
+
+/* Tokens of prompts that a pass has time for beside others. */
+static uint32_t prompt_room(const struct step *step)
+{
+	const struct jit_batch *b = step->batch;
+	double fit = b->pass_token > 0 ? b->max_pass_seconds / b->pass_token - step->tokens : PROMPT_FIRST;
+	uint32_t room = b->engine.batch - step->tokens;
+
+	if (fit < PROMPT_LEAST)
+		fit = PROMPT_LEAST;
+	return fit < room ? (uint32_t)fit : room;
+}
+
+static void add_prompts(struct step *step)
+{
+	struct jit_batch *b = step->batch;
+	uint32_t room = prompt_room(step);
+
+	for (size_t i = 0; i < b->n && room && step->n < PIECES_MOST; i++) {
+		struct batch_member *m = b->member[i];
+		if (!is_pending(m) || (m->admitted && waiting(m->session) <= FEW) || !has_room(m))
+			continue;
+		uint32_t left = waiting(m->session), n = left < room ? left : room;
+		add(step, m, n);
+		step->prompt += n;
+		room -= n;
+	}
+}
+
+/* Whoever was set back for another's sake has no tokens in this pass. */
+static void drop_set_back(struct step *step)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < step->n; i++)
+		if (step->piece[i].member->admitted)
+			step->piece[n++] = step->piece[i];
+	step->n = n;
+}
+
+/* ---- what a pass leaves */
+
+static void finish_piece(const struct batch_piece *p)
+{
+	jit_session *s = p->member->session;
+	size_t behind = p->position + p->tokens, from = p->member->before.computed;
+	struct error e = { 0 };
+	uint64_t *count = s->length - s->computed > 1 ? &s->prompt_tokens : &s->decode_tokens;
+
+	if (behind > s->computed) {
+		*count += behind - s->computed;
+		s->computed = behind;
+	}
+	s->logits_valid = p->rows > 0;
+	if (!p->rows || session_check_row(s, s->computed - 1, s->logits, &e))
+		return;
+	s->logits_valid = false;
+	if (s->computed == p->member->submitted)
+		session_refuse_prompt(s, from, &e);
+	else
+		session_go_back(s, s->computed - 1);
+	fail(p->member, &e);
+}
+
+static void count(struct step *step, double seconds)
+{
+	struct jit_batch *b = step->batch;
+	jit_batch_stats *t = &b->stats;
+	unsigned width = 0;
+
+	while (width < 15 && step->n > 1u << width)
+		width++;
+	t->passes++;
+	t->tokens += step->tokens;
+	t->prompt_tokens += step->prompt;
+	t->decode_tokens += step->tokens - step->prompt;
+	t->seconds += seconds;
+	t->width[width]++;
+	if (step->prompt >= PROMPT_LEAST) {
+		double each = seconds / step->tokens;
+		b->pass_token = b->pass_token > 0 ? b->pass_token + (each - b->pass_token) / 4 : each;
+	}
+}
+
+static bool run(struct step *step, struct error *err)
+{
+	double start = system_seconds();
+
+	if (!batch_run(step->batch, step->piece, step->n, err))
+		return false;
+	count(step, system_seconds() - start);
+	for (uint32_t i = 0; i < step->n; i++)
+		finish_piece(&step->piece[i]);
+	return true;
+}
+
+static bool step_once(struct jit_batch *b, jit_session **ready, size_t most, size_t *n, struct error *err)
+{
+	struct step step;
+
+	if (cancel_any(&b->cancel))
+		return cancel_error(err);
+	look_for_cancelled(b);
+	tell_ready(b, ready, most, n);
+	if (*n || !most)
+		return true;
+	step.batch = b;
+	step.n = step.tokens = step.prompt = 0;
+	if (!batch_keep_logits(b, err))
+		return false;
+	add_decoding(&step);
+	add_prompts(&step);
+	drop_set_back(&step);
+	if (step.n && !run(&step, err))
+		return false;
+	tell_ready(b, ready, most, n);
+	return true;
+}
+
+int jit_batch_step(jit_batch *b, jit_session **ready, size_t most, size_t *n, jit_error *err)
+{
+	struct error e = { 0 };
+
+	*n = 0;
+	step_once(b, ready, most, n, &e);
+	return model_report(err, &e);
+}
