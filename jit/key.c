@@ -57,6 +57,7 @@ static const struct {
 	{ KEY_LATENT, "latent" },
 	{ KEY_BY_HEAD, "byhead" },
 	{ KEY_VALUE_NORM, "vnorm" },
+	{ KEY_SINKS, "sinks" },
 };
 enum { FLAG_COUNT = sizeof flag_text / sizeof flag_text[0] };
 

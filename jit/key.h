@@ -56,6 +56,7 @@ enum key_flags {                          /* epilogues and variants; text in par
 	         KEY_CAP = 4096,          /* (cap) bounded by a tanh */
 	         KEY_NORM_LAST = 8192,    /* (last) with QK_NORM: behind the rotation */
 	         KEY_CENTRED = 16384,     /* (mean) a norm that subtracts the mean */
+	         KEY_SINKS = 1 << 16,     /* (sinks) the softmax of each head has one more term, without a value */
 	         KEY_MILLIONTH = 1 << 17, /* (millionth) with NORMED: beside the sum that is divided by */
 	         KEY_TILED = 1 << 20,     /* (tiled) heads of values take those of keys in turn */
 	         KEY_LATENT = 1 << 26,    /* (latent) keys are a latent vector and a rotated part; values the former */
@@ -69,7 +70,7 @@ enum key_flags {                          /* epilogues and variants; text in par
 };
 
 /* The activation function of a feed-forward layer: id, text */
-#define KEY_ACTS(X) X(SILU, "silu") X(GELU, "gelu") X(RELU2, "relu2") X(SIGMOID, "sigmoid")
+#define KEY_ACTS(X) X(SILU, "silu") X(GELU, "gelu") X(RELU2, "relu2") X(SIGMOID, "sigmoid") X(SWIGLU_OAI, "swiglu_oai")
 enum key_act {
 	ACT_NONE,
 #define X(id, text) ACT_##id,

@@ -33,6 +33,8 @@
  *  5. Epilogue of a row, in this order: + bias; then act(first) * second (first: of the first of two matrices, or the
  *     destination), or act(value), or destination + value. silu(g) = g / (1 + exp(-g)); gelu(g) = g / (1 + exp(-z)), z
  *     = (g * fma(g * g, NUMERICS_GELU_CUBE, 1)) * NUMERICS_GELU_SLOPE; relu2(g) = max(g, +0) squared. IEEE division.
+ *     Of swiglu_oai, act(first) * second is (x / (1 + exp(-(x * NUMERICS_SWIGLU_SLOPE)))) * (y + 1), x = min(first,
+ *     NUMERICS_SWIGLU_MOST), y = second cut to +-NUMERICS_SWIGLU_MOST; act(value) is its first factor.
  *  6. Cross-lane sums (norms, softmax): 32 partial sums, element i into partial i mod 32 in ascending order, by fma for
  *     sums of squares (partial = fma(x, x, partial)) and by add otherwise, from +0; then partial[l] += partial[l ^ 16],
  *     ^ 8, ^ 4, ^ 2, ^ 1 (all lanes at once).
@@ -50,7 +52,8 @@
  * max over the chunk's visible positions; p_j = exp(s_j - m); l = cross-lane sum (rule 6) of p over the chunk, element
  * j in partial j mod 32, invisible positions count as +0; o_d = one ascending chain fma(p_j, v_jd, acc) over visible j
  * from +0. Running state M = -inf, L = 0, O = 0; each chunk with a visible position merges in order: M' = max(M, m), a
- * = exp(M - M'), b = exp(m - M'), L = fma(L, a, l * b), O = fma(O, a, o * b). Result O / L. A cache of int8 (Q8_0)
+ * = exp(M - M'), b = exp(m - M'), L = fma(L, a, l * b), O = fma(O, a, o * b). Result O / L. Where heads have sinks, M =
+ * the head's sink and L = 1 in the beginning: one more term of the softmax, without a value. A cache of int8 (Q8_0)
  * holds, per position and head, keys after rotation and values in blocks of 32 along the dimensions, the last one
  * shorter: d = amax / 127 and q as in rule 4. A key or value then is the float d * (float)q (one rounding), and all
  * else is the same.
@@ -142,6 +145,10 @@ static inline unsigned numerics_spans(uint64_t k)
 /* 0.044715 and sqrt(8 / pi), of rule 5's gelu. */
 #define NUMERICS_GELU_CUBE 0.044715f
 #define NUMERICS_GELU_SLOPE 1.5957691216057308f
+
+/* Of rule 5's swiglu_oai. */
+#define NUMERICS_SWIGLU_MOST 7.0f
+#define NUMERICS_SWIGLU_SLOPE 1.702f
 
 /* Of rule 15. */
 #define NUMERICS_LENGTH_EPS 1e-6f

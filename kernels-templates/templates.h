@@ -245,6 +245,7 @@ enum {
 	ATTENTION_SLIDING /* window length */,
 	ATTENTION_COLUMNS /* of the launch; read by tiles of several */,
 	ATTENTION_CAP /* with CAP: what bounds the scores, f32 bits */,
+	ATTENTION_SINKS /* with SINKS: f32 [heads] */,
 	ATTENTION_ARGS
 };
 enum { TEMPLATE_MAX_QUERIES = 16 };

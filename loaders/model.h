@@ -35,7 +35,7 @@ enum model_form {
 };
 
 /* The activation function of the feed-forward layer. */
-enum model_act { MODEL_SILU, MODEL_GELU /* its approximation by tanh */, MODEL_RELU2 };
+enum model_act { MODEL_SILU, MODEL_GELU /* its approximation by tanh */, MODEL_RELU2, MODEL_SWIGLU_OAI /* gpt-oss */ };
 
 /* What a layer rotates queries and keys by. */
 enum model_rotation {
@@ -120,7 +120,10 @@ struct model_tensor {
 	uint32_t heads, own_rows, own_file_rows, own_first;
 	bool transposed;
 	/* Of a mixture's experts, rows and cols being one's: how many, 0 for other tensors; and where each lies, in
-	 * bytes from one to the next, or anywhere (place, experts entries). bytes: of all. */
+	 * bytes from one to the next, or anywhere (place, experts entries). bytes: of all. With own_file_rows each has
+	 * so many rows, or elements of a vector, in the file, of which those from own_first on are meant that lie
+	 * equally far apart; MXFP4 with a group has its scales apart, and floats may be transposed
+	 * (model_turned.c). */
 	uint32_t experts;
 	uint64_t expert_stride;
 	const struct expert_place *place;

@@ -33,8 +33,9 @@ enum arch_fused {
 	FUSED_CONV = 4,
 	FUSED_Q_GATE = 8, /* head by head */
 	FUSED_EXPERTS = 16,
-	FUSED_DELTA = 32, /* of the delta rule: what goes through the convolution and the gate, by heads of keys */
-	FUSED_RATES = 64  /* its two matrices with a row for each head of values, by heads of keys */
+	FUSED_DELTA = 32,  /* of the delta rule: what goes through the convolution and the gate, by heads of keys */
+	FUSED_RATES = 64,  /* its two matrices with a row for each head of values, by heads of keys */
+	FUSED_TURNED = 128 /* experts' rows of gate and up in turn, and of floats columns as rows (model_turned.c) */
 };
 
 /* What a family has beyond llama, where tensors alone do not show it. */
@@ -61,6 +62,7 @@ enum arch_switch {
 	SWITCH_TILED = 1 << 19,        /* GGUF has heads of values in turns of those of keys (model_recurrent.tiled) */
 	SWITCH_LATER_LAYERS = 1 << 23, /* layers that predict further tokens may stand behind the others */
 	SWITCH_LATENT = 1 << 24,       /* latent attention */
+	SWITCH_YARN_EXACT = 1 << 21,   /* YaRN's borders are not rounded where a file leaves it open */
 	SWITCH_HEAD_NORMS = 1 << 20,   /* norms of heads as use_qk_norm says, or the tensors of a GGUF file */
 };
 

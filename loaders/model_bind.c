@@ -71,13 +71,17 @@ static const struct {
 	enum arch_fused fused;
 	enum tensor_slot first, last;
 	const char *name[2];
-} fusions[] = { { FUSED_QKV, SLOT_q, SLOT_v, { "attn_qkv.weight", "self_attn.qkv_proj.weight" } },
-	        { FUSED_Q_GATE, SLOT_q_gate, SLOT_q, { "attn_q.weight", "self_attn.q_proj.weight" } },
-	        { FUSED_CONV, SLOT_conv_b, SLOT_conv_x, { "shortconv.in_proj.weight", "conv.in_proj.weight" } },
-	        { FUSED_GATE_UP, SLOT_gate, SLOT_up, { "ffn_up.weight", "mlp.gate_up_proj.weight" } },
-	        { FUSED_EXPERTS, SLOT_expert_gate, SLOT_expert_up, { NULL, "block_sparse_moe.input_linear.weight" } },
-	        { FUSED_DELTA, SLOT_delta_qkv, SLOT_delta_z, { NULL, "linear_attn.in_proj_qkvz.weight" } },
-	        { FUSED_RATES, SLOT_delta_b, SLOT_delta_a, { "ssm_ba.weight", "linear_attn.in_proj_ba.weight" } } };
+} fusions[] = {
+	{ FUSED_QKV, SLOT_q, SLOT_v, { "attn_qkv.weight", "self_attn.qkv_proj.weight" } },
+	{ FUSED_Q_GATE, SLOT_q_gate, SLOT_q, { "attn_q.weight", "self_attn.q_proj.weight" } },
+	{ FUSED_CONV, SLOT_conv_b, SLOT_conv_x, { "shortconv.in_proj.weight", "conv.in_proj.weight" } },
+	{ FUSED_GATE_UP, SLOT_gate, SLOT_up, { "ffn_up.weight", "mlp.gate_up_proj.weight" } },
+	{ FUSED_EXPERTS, SLOT_expert_gate, SLOT_expert_up, { NULL, "block_sparse_moe.input_linear.weight" } },
+	{ FUSED_DELTA, SLOT_delta_qkv, SLOT_delta_z, { NULL, "linear_attn.in_proj_qkvz.weight" } },
+	{ FUSED_RATES, SLOT_delta_b, SLOT_delta_a, { "ssm_ba.weight", "linear_attn.in_proj_ba.weight" } },
+	{ FUSED_TURNED, SLOT_expert_gate, SLOT_expert_up, { NULL, "mlp.experts.gate_up_proj" } },
+	{ FUSED_TURNED, SLOT_expert_gate_bias, SLOT_expert_up_bias, { NULL, "mlp.experts.gate_up_proj_bias" } }
+};
 
 
 /* What the architecture's row calls it, behind the layer's number; NULL: as others do. */
@@ -113,6 +117,7 @@ static bool group_of_mixer(enum tensor_group group, enum model_mixer mixer)
 {
 	switch (group) {
 	case GROUP_ATTENTION:
+	case GROUP_SINKS:
 	case GROUP_Q_GATE:
 	case GROUP_QUERIES:
 	case GROUP_KEYS_VALUES:
@@ -364,7 +369,7 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	if (!model_layer_has_group(s, layer, slot->group))
 		need = NEED_NOT;
 	for (enum tensor_slot i = first; i <= last; i++) {
-		uint64_t rows = slots[i].vector ? 0 : model_width(s, layer, slots[i].rows);
+		uint64_t rows = model_width(s, layer, slots[i].vector ? slots[i].cols : slots[i].rows);
 		part.first += i < k ? rows : 0;
 		part.all += rows;
 	}
@@ -375,6 +380,9 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	if (slot->group == GROUP_EXPERTS)
 		return need == NEED_NOT || bind_experts(b, name, model_width(s, layer, slot->rows),
 		                                        model_width(s, layer, slot->cols), fused ? &part : NULL, t);
+	if (k >= SLOT_expert_gate_bias && k <= SLOT_expert_down_bias)
+		return need == NEED_NOT ||
+		       bind_expert_vectors(b, name, model_width(s, layer, slot->cols), fused ? &part : NULL, t);
 	if (need != NEED_NOT && (k == SLOT_k_b || k == SLOT_v_b))
 		return bind_by_head(b, name, k == SLOT_k_b, t);
 	if (model_borrows(s, layer, k))

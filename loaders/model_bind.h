@@ -27,6 +27,11 @@ bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t col
 /* The matrices of all experts, rows by cols each; a star in the name stands for an expert's number. */
 bool bind_experts(struct binder *b, const char *name, uint64_t rows, uint64_t cols, const struct part_rows *part,
                   struct model_tensor *t);
+/* The same where rows do not lie one behind the other (FUSED_TURNED); and vectors of all experts. part, turned: rows,
+ * or elements, of the tensor's that these take turns with others in, NULL: they do not. */
+bool bind_turned(struct binder *b, const char *name, const struct part_rows *part, struct model_tensor *out);
+bool bind_expert_vectors(struct binder *b, const char *name, uint64_t cols, const struct part_rows *turned,
+                         struct model_tensor *out);
 bool bind_check_type(struct binder *b, const char *name, const struct found_tensor *t, bool vector);
 /* model_bind_delta.c: whether the slot's rows lie by heads of keys among those of others; and where. */
 bool bind_by_key(const struct binder *b, enum tensor_slot k);

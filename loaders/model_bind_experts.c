@@ -88,7 +88,11 @@ bool bind_experts(struct binder *b, const char *name, uint64_t rows, uint64_t co
 	struct part_rows all = { 0, rows };
 
 	*t = (struct model_tensor){ .rows = rows, .cols = cols, .experts = b->m->spec.experts };
-	if (!(strchr(name, '*') ? bind_each(b, name, t) : bind_stack(b, name, part ? part : &all, t)))
+	bool turned = b->f->format == MODEL_HF && b->f->arch->hf_fused & FUSED_TURNED;
+	bool ok = turned              ? bind_turned(b, name, part ? part : &all, t)
+	          : strchr(name, '*') ? bind_each(b, name, t)
+	                              : bind_stack(b, name, part ? part : &all, t);
+	if (!ok)
 		return false;
 	t->bytes = (size_t)(t->experts * t->rows) * t->row_bytes;
 	b->m->tensor_bytes += t->bytes;

@@ -20,6 +20,7 @@ bool model_layer_has_group(const struct model_spec *s, uint32_t layer, enum tens
 	case GROUP_ROUTER:
 	case GROUP_EXPERTS:
 	case GROUP_ROUTER_BIAS:
+	case GROUP_EXPERT_BIAS:
 	case GROUP_SHARED:
 	case GROUP_SHARED_ROUTER: return model_layer_routes(s, layer);
 	default: return true;

@@ -45,7 +45,7 @@ static bool read_yarn(struct gguf_reader *r)
 	rope->original_context = r->m->spec.context_train;
 	rope->beta_fast = 32;
 	rope->beta_slow = 1;
-	rope->yarn_truncate = true;
+	rope->yarn_truncate = !(r->row->switches & SWITCH_YARN_EXACT);
 	if (!gguf_get_u32(r, "rope.scaling.original_context_length", OPTIONAL, &rope->original_context) ||
 	    !gguf_get_f64(r, "rope.scaling.yarn_beta_fast", OPTIONAL, &rope->beta_fast) ||
 	    !gguf_get_f64(r, "rope.scaling.yarn_beta_slow", OPTIONAL, &rope->beta_slow) ||

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SWIGLU_LIMIT = 7 };
+
 /* architectures names the class the weights were saved from: the same layers end in other things in other classes. */
 static bool check_classes(struct hf_reader *r, json_t *root, const char *classes)
 {
@@ -105,6 +107,12 @@ static bool takes_packed(struct hf_reader *r, json_t *o, const char **why)
 	return !*why;
 }
 
+/* Experts alone, whose tensors say it too. */
+static bool takes_mxfp4(const struct hf_reader *r, const json_t *o)
+{
+	return r->row->hf_fused & FUSED_TURNED && has_text(o, "quant_method", "mxfp4");
+}
+
 static bool check_quantised(struct hf_reader *r, json_t *root)
 {
 	static const char *const fields[] = { "quantization_config", "quantization" };
@@ -120,7 +128,7 @@ static bool check_quantised(struct hf_reader *r, json_t *root)
 				return false;
 			continue;
 		}
-		if (i == 0 && takes_packed(r, o, &why))
+		if (i == 0 && (takes_packed(r, o, &why) || takes_mxfp4(r, o)))
 			continue;
 		if (why)
 			return error_set(r->err, ERROR_UNSUPPORTED,
@@ -162,7 +170,7 @@ static bool read_row(struct hf_reader *r)
 }
 
 static const char *const act_names[] = {
-	[MODEL_SILU] = "silu", [MODEL_GELU] = "gelu_pytorch_tanh", [MODEL_RELU2] = "relu2"
+	[MODEL_SILU] = "silu", [MODEL_GELU] = "gelu_pytorch_tanh", [MODEL_RELU2] = "relu2", [MODEL_SWIGLU_OAI] = "silu"
 };
 
 static bool act_is(enum model_act act, const char *name)
@@ -184,6 +192,18 @@ static bool put_defaults(struct hf_reader *r)
 	return true;
 }
 
+/* Where gates are cut: a number of the class's, which files repeat. */
+static bool check_limit(struct hf_reader *r)
+{
+	double limit = SWIGLU_LIMIT;
+
+	return r->row->act != MODEL_SWIGLU_OAI ||
+	       (hf_get_f64(r, r->root, "swiglu_limit", &limit) &&
+	        (limit == SWIGLU_LIMIT ||
+	         error_set(r->err, ERROR_UNSUPPORTED, "%s: swiglu_limit is %.9g, which is not supported, expected %d",
+	                   r->label, limit, SWIGLU_LIMIT)));
+}
+
 static bool read_arch(struct hf_reader *r)
 {
 	const char *act = NULL, *gate = NULL;
@@ -199,7 +219,7 @@ static bool read_arch(struct hf_reader *r)
 		return hf_unsupported(r, "activation", gate, "swiglu");
 	if (act && !act_is(r->row->act, act))
 		return hf_unsupported(r, "hidden_act", act, act_names[r->row->act]);
-	return check_quantised(r, r->root);
+	return check_limit(r) && check_quantised(r, r->root);
 }
 
 static bool check_stated(struct hf_reader *r)

@@ -120,7 +120,7 @@ static bool read_yarn(struct hf_reader *r, const json_t *o, struct model_rope *r
 	rope->scaling = ROPE_YARN;
 	rope->beta_fast = 32;
 	rope->beta_slow = 1;
-	rope->yarn_truncate = true;
+	rope->yarn_truncate = !(r->row->switches & SWITCH_YARN_EXACT);
 	if (!hf_get(r, o, "factor")) {
 		if (rope->original_context == 0)
 			return error_set(r->err, ERROR_FORMAT,

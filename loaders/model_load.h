@@ -15,6 +15,7 @@
  *   model_check.c  ranges of the hyperparameters
  *   model_bind.c  every tensor: found, shape, type; and that none is left over
  *   model_affine.c  matrices that are several tensors, as MLX and compressed-tensors write them
+ *   model_turned.c  experts' matrices that do not lie row by row
  *   model_chat.c  chat templates
  *   model_sampling.c  how tokens are to be chosen
  *   model_metadata.c  all that the files say of themselves, as a list
@@ -224,7 +225,9 @@ bool model_find_packed(const struct model_file *f, const char *name, struct foun
 /* Fills all of `out` but its name. */
 bool model_bind_affine(struct model_file *f, const char *name, const struct found_tensor *quants,
                        const struct affine_shape *shape, struct model_tensor *out, struct error *err);
-/* As model_read() does. */
+/* As model_read() does: of such tensors, and of experts with own_file_rows (model_turned.c). */
+bool model_read_turned(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out,
+                       struct error *err);
 bool model_read_affine(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out,
                        struct error *err);
 

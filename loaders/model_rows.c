@@ -41,6 +41,7 @@ uint64_t model_width(const struct model_spec *s, uint32_t layer, enum tensor_wid
 
 	switch (w) {
 	case WIDTH_HIDDEN: return s->hidden;
+	case WIDTH_HEADS: return s->heads;
 	case WIDTH_QUERIES: return (uint64_t)s->heads * z.head_dim;
 	case WIDTH_KEYS: return (uint64_t)z.kv_heads * z.head_dim;
 	case WIDTH_FFN: return z.ffn;

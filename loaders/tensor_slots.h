@@ -16,6 +16,7 @@
 enum tensor_width {
 	WIDTH_ONE,
 	WIDTH_HIDDEN,
+	WIDTH_HEADS,
 	WIDTH_QUERIES,
 	WIDTH_KEYS,
 	WIDTH_FFN,
@@ -62,10 +63,12 @@ enum tensor_group {
 	GROUP_LOW_QUERIES, /* queries by way of a vector of a low rank */
 	/* Of layers with a mixture of experts, which have those instead of GATE and MLP. */
 	GROUP_ROUTER,
-	GROUP_EXPERTS, /* as many as there are experts, which each row below stands for */
-	GROUP_ROUTER_BIAS,
+	GROUP_EXPERTS,     /* as many as there are experts, which each row below stands for */
+	GROUP_ROUTER_BIAS, /* for the choice alone */
+	GROUP_EXPERT_BIAS, /* of the router's logits, and of experts' matrices: a vector of each, in one tensor */
 	GROUP_SHARED,
 	GROUP_SHARED_ROUTER,
+	GROUP_SINKS,       /* of attention's heads */
 	GROUP_LAYER_INPUT, /* what a layer makes of a token's own */
 	GROUP_LAYER_SCALE, /* by which a layer ends */
 	TENSOR_GROUPS
@@ -118,6 +121,11 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	MATRIX(shared_down, "ffn_down_shexp.weight", "mlp.shared_expert.down_proj.weight", \
 	       HIDDEN, SHARED_FFN, SHARED, PLAIN) \
 	VECTOR(router_bias, "exp_probs_b.bias", "mlp.gate.e_score_correction_bias", EXPERTS, ROUTER_BIAS, PLAIN) \
+	VECTOR(logit_bias, "ffn_gate_inp.bias", "mlp.router.bias", EXPERTS, EXPERT_BIAS, PLAIN) \
+	VECTOR(expert_gate_bias, "ffn_gate_exps.bias", "mlp.experts.gate_proj_bias", EXPERT_FFN, EXPERT_BIAS, PLAIN) \
+	VECTOR(expert_up_bias, "ffn_up_exps.bias", "mlp.experts.up_proj_bias", EXPERT_FFN, EXPERT_BIAS, PLAIN) \
+	VECTOR(expert_down_bias, "ffn_down_exps.bias", "mlp.experts.down_proj_bias", HIDDEN, EXPERT_BIAS, PLAIN) \
+	VECTOR(sinks, "attn_sinks.weight", "self_attn.sinks", HEADS, SINKS, PLAIN) \
 	VECTOR(delta_norm, "ssm_norm.weight", "linear_attn.norm.weight", VALUE_DIM, DELTA, PLAIN) \
 	VECTOR(delta_decay, "ssm_a", "linear_attn.A_log", VALUE_HEADS, DELTA, PLAIN) \
 	VECTOR(delta_dt, "ssm_dt.bias", "linear_attn.dt_bias", VALUE_HEADS, DELTA, PLAIN) \

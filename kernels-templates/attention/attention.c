@@ -234,6 +234,7 @@ bool attention_build(struct ir *b, const struct key *key, const struct target *t
 		.window = key->flags & KEY_WINDOW,
 		.cap = key->flags & KEY_CAP,
 		.latent = key->flags & KEY_LATENT,
+		.sinks = key->flags & KEY_SINKS,
 		.columns = key->tile_n ? key->tile_n : 1
 	};
 	t.rows = t.columns * t.group;

@@ -21,7 +21,7 @@ struct attention {
 	bool int8;                   /* ... in blocks of 32 dimensions with a scale */
 	unsigned columns, rows;      /* of a tile; rows: the queries of a unit, [column][group] */
 	unsigned regs, head_tile;
-	bool window, cap, latent;
+	bool window, cap, latent, sinks;
 	unsigned kv_heads, run; /* run: the most heads that go through the chunks together */
 	bool streams; /* keys and values are each prefetched a little ahead of where they are read; else values while
 	                 keys are read, and the other way round */

@@ -8,6 +8,25 @@
 
 #include "kernels-templates/attention/attention.h"
 
+/* A head's sinks, whose heads' state follow one another, column by column. */
+static void begin_with_sinks(const struct attention *t, ir_s head)
+{
+	struct ir *b = t->b;
+	ir_a state = ir_var_a(b, attention_of_head(t, t->state, attention_state_bytes(t)));
+
+	if (t->columns > 1)
+		ir_loop(b, ir_sconst(b, t->columns));
+	ir_a sink = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_SINKS * 8), ir_smuli(b, head, t->group * 4)));
+	ir_loop(b, ir_sconst(b, t->group));
+	ir_fstore(b, state, ir_fbcast(b, sink, 0), attention_state_at(t, STATE_MAX), 0);
+	ir_fstore(b, state, ir_fconst(b, 1.0f), attention_state_at(t, STATE_SUM), 0);
+	ir_set_a(b, sink, ir_aaddi(b, sink, 4));
+	ir_set_a(b, state, ir_aaddi(b, state, attention_lanes_bytes(t, STATE_VECTORS)));
+	ir_endloop(b);
+	if (t->columns > 1)
+		ir_endloop(b);
+}
+
 static void clear_state(const struct attention *t)
 {
 	struct ir *b = t->b;
@@ -94,6 +113,8 @@ void attention_begin_rows(const struct attention *t, struct heads_unit u)
 {
 	copy_queries(t, u);
 	clear_state(t);
+	if (t->sinks)
+		begin_with_sinks(t, u.head);
 }
 
 static void store_heads(const struct attention *t, ir_a state, ir_a o, ir_a out)

@@ -63,13 +63,25 @@ static unsigned column_bytes(const struct spread *t, unsigned dims)
 	return (unsigned)numerics_pad(t->group * t->kv_heads * dims) * 4;
 }
 
+static ir_s within_group(const struct spread *t, const struct row *r)
+{
+	return t->columns > 1 ? ir_ssub(t->b, r->number, ir_smuli(t->b, r->column, t->group)) : r->number;
+}
+
 ir_a attention_wave_row_at(const struct spread *t, unsigned slot, const struct row *r, ir_s column)
 {
 	struct ir *b = t->b;
 	unsigned dims = slot == ATTENTION_OUT ? t->out_dims : t->dims;
-	ir_s in_group = t->columns > 1 ? ir_ssub(b, r->number, ir_smuli(b, r->column, t->group)) : r->number;
+	ir_s in_group = within_group(t, r);
 	ir_a at = ir_aadd(b, ir_aload(b, t->arg, (int32_t)(slot * 8)), ir_smuli(b, column, column_bytes(t, dims)));
 	return ir_aadd(b, at, ir_smuli(b, ir_sadd(b, ir_smuli(b, t->head, t->group), in_group), dims * 4));
+}
+
+static ir_f sink_of(const struct spread *t, const struct row *r)
+{
+	struct ir *b = t->b;
+	ir_s head = ir_sadd(b, ir_smuli(b, t->head, t->group), within_group(t, r));
+	return ir_fbcast(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_SINKS * 8), ir_sshli(b, head, 2)), 0);
 }
 
 ir_s attention_wave_launch_column(const struct spread *t, ir_s position)
@@ -174,8 +186,8 @@ static void do_tile(struct spread *t, ir_s first, ir_s chunks)
 	s.out = attention_wave_row_at(
 		t, ATTENTION_OUT, &s.row,
 		attention_wave_launch_column(t, s.row.position)); /* here, where there are other loads to wait for */
-	s.max = ir_var_f(b, ir_fconst(b, -INFINITY));
-	s.sum = ir_var_f(b, ir_fconst(b, 0.0f));
+	s.max = ir_var_f(b, t->sinks ? sink_of(t, &s.row) : ir_fconst(b, -INFINITY));
+	s.sum = ir_var_f(b, ir_fconst(b, t->sinks ? 1.0f : 0.0f));
 	for (unsigned i = 0; i < t->vectors; i++)
 		s.o[i] = ir_var_f(b, ir_fconst(b, 0.0f));
 	ir_s round = ir_loop(b, ir_sshri(b, ir_saddi(b, chunks, t->waves - 1), shift)),
@@ -279,7 +291,8 @@ void attention_wave_build(struct ir *b, const struct key *key, const struct targ
 		.pieces = template_kv_pieces(target, key_dtype(key->kv), key->head_dim),
 		.window = key->flags & KEY_WINDOW,
 		.cap = key->flags & KEY_CAP,
-		.latent = key->flags & KEY_LATENT
+		.latent = key->flags & KEY_LATENT,
+		.sinks = key->flags & KEY_SINKS
 	};
 
 	t.rows = t.columns * t.group;

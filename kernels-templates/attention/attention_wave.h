@@ -21,10 +21,10 @@ enum {
 struct spread {
 	struct ir *b;
 	unsigned waves, dims, out_dims, vectors /* of a head's o */, group, columns, rows, kv_heads;
-	unsigned element, row_bytes;            /* of the cache: a number; a head at a position */
-	bool int8, pieces, window, cap, latent; /* pieces: templates.h */
-	unsigned tile, tiles, slot;             /* rows of a tile; tiles of a unit; bytes a row has of a wave's share */
-	ir_a arg, shared, marks;                /* [wave][row][slot], [wave][row] max and sum */
+	unsigned element, row_bytes;                   /* of the cache: a number; a head at a position */
+	bool int8, pieces, window, cap, latent, sinks; /* pieces: templates.h */
+	unsigned tile, tiles, slot; /* rows of a tile; tiles of a unit; bytes a row has of a wave's share */
+	ir_a arg, shared, marks;    /* [wave][row][slot], [wave][row] max and sum */
 	ir_s wave;
 
 	/* The unit's, and the tile's. */

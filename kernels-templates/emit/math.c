@@ -35,6 +35,14 @@ static ir_f sigmoid(struct ir *b, ir_f x)
 	return ir_fdiv(b, one, ir_fadd(b, one, math_exp(b, ir_fneg(b, x))));
 }
 
+/* The first of gpt-oss's two factors. */
+static ir_f swiglu_oai(struct ir *b, ir_f x)
+{
+	ir_f cut = ir_fmin(b, x, ir_fconst(b, NUMERICS_SWIGLU_MOST)),
+	     slope = ir_fmul(b, cut, ir_fconst(b, NUMERICS_SWIGLU_SLOPE));
+	return ir_fdiv(b, cut, ir_fadd(b, ir_fconst(b, 1.0f), math_exp(b, ir_fneg(b, slope))));
+}
+
 /* The usual approximation by tanh, for which 0.5 * (1 + tanh(z / 2)) is 1 / (1 + exp(-z)). */
 static ir_f gelu(struct ir *b, ir_f x)
 {
@@ -53,11 +61,22 @@ ir_f math_act(struct ir *b, enum key_act act, ir_f x)
 		return ir_fmul(b, positive, positive);
 	}
 	case ACT_SIGMOID: return sigmoid(b, x);
+	case ACT_SWIGLU_OAI: return swiglu_oai(b, x);
 	case ACT_NONE:
 	case KEY_ACT_COUNT: break;
 	}
 	assert(false && "an activation function");
 	return x;
+}
+
+ir_f math_gate(struct ir *b, enum key_act act, ir_f first, ir_f second)
+{
+	ir_f most = ir_fconst(b, NUMERICS_SWIGLU_MOST), least = ir_fconst(b, -NUMERICS_SWIGLU_MOST);
+
+	first = math_act(b, act, first);
+	if (act == ACT_SWIGLU_OAI)
+		second = ir_fadd(b, ir_fmax(b, ir_fmin(b, second, most), least), ir_fconst(b, 1.0f));
+	return ir_fmul(b, first, second);
 }
 
 /* log(1 + u) is twice the inverse hyperbolic tangent of u / (2 + u), which is 1/3 at most here. */

@@ -19,6 +19,8 @@ static inline unsigned math_parts(const struct ir *b) { return 32 / b->lanes; }
 ir_f math_exp(struct ir *b, ir_f x);
 /* The activation function of x; act is not ACT_NONE. */
 ir_f math_act(struct ir *b, enum key_act act, ir_f x);
+/* act(first) * second, as rule 5 has it. */
+ir_f math_gate(struct ir *b, enum key_act act, ir_f first, ir_f second);
 /* log(1 + exp(x)), as rule 17 has it. */
 ir_f math_softplus(struct ir *b, ir_f x);
 /* c * tanh(x / c), as rule 11 has it. */

@@ -35,10 +35,10 @@ static ir_f finish_vector(const struct matmul_results *m, const struct epilogue 
 		ir_f second = combine_spans(m, e->sum, (int32_t)(m->columns * 128) + row);
 		if (flags & KEY_BIAS2)
 			second = ir_fadd(b, second, ir_fload(b, e->bias2, row, 0));
-		y = ir_fmul(b, math_act(b, (enum key_act)m->key->act, y), second);
+		y = math_gate(b, (enum key_act)m->key->act, y, second);
 	}
 	if (flags & KEY_GATED)
-		y = ir_fmul(b, math_act(b, (enum key_act)m->key->act, ir_fload(b, e->out, row, 0)), y);
+		y = math_gate(b, (enum key_act)m->key->act, ir_fload(b, e->out, row, 0), y);
 	if (m->key->act && !(flags & (KEY_PAIR | KEY_GATED)))
 		y = math_act(b, (enum key_act)m->key->act, y);
 	if (flags & KEY_RESIDUAL)

@@ -102,6 +102,12 @@ static void plan_reads(struct job *j, size_t *buffer_bytes)
 		}
 		return;
 	}
+	if (t->experts && t->transposed) { /* an expert at a time: a row's numbers lie far apart */
+		size_t bytes = (size_t)t->rows * t->row_bytes;
+		j->read_blocks = j->blocks / j->experts;
+		*buffer_bytes = bytes > *buffer_bytes ? bytes : *buffer_bytes;
+		return;
+	}
 	uint64_t unit = by_heads(t) ? (j->head_dim + 31) / 32 : 1, fit = READ_BYTES / (32 * unit * t->row_bytes);
 	uint64_t heads =
 		by_heads(t) && j->head_dim % 32 ? 2 * (uint64_t)j->head_dim : 0; /* of which a part may be wanted */
@@ -319,7 +325,8 @@ static bool convert_vector(float *out, void *raw, const struct model *m, const s
 		return true;
 	if (!model_read(m, t, 0, t->bytes, raw, err))
 		return false;
-	weight_to_f32(t->type, out, raw, t->cols);
+	for (uint32_t e = 0; e < (t->experts ? t->experts : 1); e++)
+		weight_to_f32(t->type, out + e * numerics_pad(t->cols), (uint8_t *)raw + e * t->row_bytes, t->cols);
 	for (uint64_t h = 0; t->rope_dims && h < t->cols; h += head_dim) {
 		float head[4096];
 		assert(head_dim <= 4096);

@@ -25,7 +25,7 @@ static struct activations mix_by_attention(struct plan_builder *b, const struct 
 
 	step_queries_keys_values(b, l, in);
 	step_rotate_and_store(b, l, layer);
-	step_attention(b, layer);
+	step_attention(b, l, layer);
 	if (l->q_gate.packed)
 		step_gate_attention(b);
 	step_attention_output(b, l);

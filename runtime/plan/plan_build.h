@@ -138,7 +138,7 @@ struct activations step_input(struct plan_builder *b, const float *weight, bool 
 void step_queries_keys_values(struct plan_builder *b, const struct weights_layer *l, struct activations in);
 /* Rotates queries and keys, behind their norms where there are any; stores keys and values. */
 void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
-void step_attention(struct plan_builder *b, uint32_t layer);
+void step_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 /* A norm of each `k` numbers of a buffer in turn, `tokens` times so many. */
 void step_norm_heads(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t k,
                      uint32_t tokens);

@@ -147,10 +147,16 @@ static void gate_and_up(struct plan_builder *b, const struct weights_layer *l, s
 {
 	const struct plan_buffers *f = b->buf;
 	uint32_t out = plan_wants_int8(b, &l->expert_down) ? KEY_QUANTISED_OUT : 0, used = b->spec->experts_used;
-	struct matmul m = { .w = &l->expert_gate, .in = in, .out = f->eh, .outq = f->ehq, .outs = f->ehs };
+	struct matmul m = { .w = &l->expert_gate,
+		            .bias = l->expert_gate_bias,
+		            .in = in,
+		            .out = f->eh,
+		            .outq = f->ehq,
+		            .outs = f->ehs };
 
 	if (weights_gate_up_interleaved(l->expert_gate.type, l->expert_up.type)) {
 		m.w2 = &l->expert_up;
+		m.bias2 = l->expert_up_bias;
 		m.flags = KEY_PAIR | out;
 		m.act = plan_act(b->spec->act);
 		multiply(b, &m, used);
@@ -158,6 +164,7 @@ static void gate_and_up(struct plan_builder *b, const struct weights_layer *l, s
 	}
 	multiply(b, &m, used);
 	m.w = &l->expert_up;
+	m.bias = l->expert_up_bias;
 	m.flags = KEY_GATED | out;
 	m.act = plan_act(b->spec->act);
 	multiply(b, &m, used);
@@ -217,7 +224,8 @@ void step_experts(struct plan_builder *b, const struct weights_layer *l, struct 
 	const struct plan_buffers *f = b->buf;
 	struct activations slots = in;
 
-	step_matmul(b, &(struct matmul){ .w = &l->router, .in = in, .out = f->routed, .tokens = b->n });
+	step_matmul(b, &(struct matmul){
+			       .w = &l->router, .bias = l->logit_bias, .in = in, .out = f->routed, .tokens = b->n });
 	plan_barrier(b);
 	choose(b, l);
 	if (sorted(b))
@@ -225,7 +233,12 @@ void step_experts(struct plan_builder *b, const struct weights_layer *l, struct 
 	gate_and_up(b, l, slots);
 	if (l->shared_up.packed)
 		begin_shared(b, l, in);
-	multiply(b, &(struct matmul){ .w = &l->expert_down, .in = { f->eh, f->ehq, f->ehs }, .out = f->ex }, 1);
+	multiply(b,
+	         &(struct matmul){ .w = &l->expert_down,
+	                           .bias = l->expert_down_bias,
+	                           .in = { f->eh, f->ehq, f->ehs },
+	                           .out = f->ex },
+	         1);
 	combine(b, f->ex, f->shares, b->spec->experts_used, sorted(b) ? KEY_SORTED : 0, f->xn);
 	if (l->shared_up.packed)
 		end_shared(b, l);

@@ -257,7 +257,7 @@ void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l
 	plan_barrier(b);
 }
 
-void step_attention(struct plan_builder *b, uint32_t layer)
+void step_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
 {
 	const struct model_spec *s = b->spec;
 	const struct plan_layer_cache cache = plan_cache_of(b, layer);
@@ -268,7 +268,8 @@ void step_attention(struct plan_builder *b, uint32_t layer)
 	key.kv_heads = z.kv_heads;
 	key.head_dim = z.head_dim;
 	key.kv = key_type(b->kv->type);
-	key.flags = (plan_layer_slides(s, layer) ? KEY_WINDOW : 0) | (s->score_cap != 0 ? KEY_CAP : 0);
+	key.flags = (plan_layer_slides(s, layer) ? KEY_WINDOW : 0) | (s->score_cap != 0 ? KEY_CAP : 0) |
+	            (l->sinks ? KEY_SINKS : 0);
 	key.tile_n =
 		template_attention_tile_n(b->opt->target, s->heads, z.kv_heads, z.head_dim, b->opt->general ? 1 : b->n);
 	/* Tiles lie at multiples of their width, wherever the pass begins: there may be one more of them than tokens
@@ -282,6 +283,7 @@ void step_attention(struct plan_builder *b, uint32_t layer)
 	a[ATTENTION_SLIDING] = s->sliding_window;
 	a[ATTENTION_COLUMNS] = b->n;
 	a[ATTENTION_CAP] = plan_f32_slot(s->score_cap);
+	a[ATTENTION_SINKS] = plan_address(l->sinks);
 	plan_last_op(b)->uneven = b->n > 1;
 	plan_last_op(b)->fused_units =
 		b->n == 1; /* a head of the cache, with its queries: written, then read by the same worker */
@@ -320,9 +322,10 @@ void step_attention_output(struct plan_builder *b, const struct weights_layer *l
 
 enum key_act plan_act(enum model_act act)
 {
-	static const enum key_act acts[] = {
-		[MODEL_SILU] = ACT_SILU, [MODEL_GELU] = ACT_GELU, [MODEL_RELU2] = ACT_RELU2
-	};
+	static const enum key_act acts[] = { [MODEL_SILU] = ACT_SILU,
+		                             [MODEL_GELU] = ACT_GELU,
+		                             [MODEL_RELU2] = ACT_RELU2,
+		                             [MODEL_SWIGLU_OAI] = ACT_SWIGLU_OAI };
 	return acts[act];
 }
 

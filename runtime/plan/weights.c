@@ -69,7 +69,7 @@ static const float *point_vector(uint64_t *used, const struct model_tensor *t, c
 {
 	const float *here = t->bytes && there ? there + *used : NULL;
 
-	*used += t->bytes ? numerics_pad(t->cols) : 0;
+	*used += t->bytes ? numerics_pad(t->cols) * (t->experts ? t->experts : 1) : 0;
 	return here;
 }
 

@@ -78,7 +78,7 @@ static void put_tensor(uint64_t *sum, const struct model_tensor *t, uint64_t at)
 		put_number(sum, t->section[i].rows);
 		put_number(sum, t->section[i].first);
 	}
-	if (t->rope_head || t->heads) {
+	if (t->rope_head || t->heads || t->own_file_rows) {
 		const uint32_t more[] = { t->rope_head,     t->rope_skip, t->heads,     t->own_rows,
 			                  t->own_file_rows, t->own_first, t->transposed };
 		for (size_t i = 0; i < sizeof more / sizeof *more; i++)

@@ -14,8 +14,21 @@ void open_scene(struct scene *c, struct shape s, uint64_t capacity)
 	c->width = c->heads * s.dims;
 	c->padded = (c->width + 31) / 32 * 32;
 	c->cap = (s.dims / 16 + s.group + s.kv_heads) % 3 == 2 ? 2.5f : 0; /* a third of all shapes */
+	if ((s.dims / 2 + s.group + 2 * s.kv_heads) % 2 == 0) {            /* of half of them */
+		c->sinks = kernel_buffer(c->heads * sizeof *c->sinks, 0);
+		for (unsigned i = 0; i < c->heads; i++)
+			c->sinks[i] = i % 5 == 4 ? -1e30f : 4 * kernel_random(&c->seed);
+	}
 	c->cache = (struct plain_cache){
-		kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), s.type, s.kv_heads, s.dims, chunk, false, c->cap
+		kernel_buffer(bytes, 0xff),
+		kernel_buffer(bytes, 0xff),
+		s.type,
+		s.kv_heads,
+		s.dims,
+		chunk,
+		false,
+		c->cap,
+		c->sinks
 	};
 	c->pieces = c->cache;
 	if (template_kv_pieces(&target_table[TARGET_GFX1100], s.type, s.dims))
@@ -27,7 +40,8 @@ void open_scene(struct scene *c, struct shape s, uint64_t capacity)
 			s.dims,
 			chunk,
 			true,
-			c->cap
+			c->cap,
+			c->sinks
 		};
 }
 
@@ -39,6 +53,7 @@ void close_scene(struct scene *c)
 	}
 	free(c->cache.k);
 	free(c->cache.v);
+	free(c->sinks);
 }
 
 void store_cache(const struct scene *c, unsigned head, uint64_t position, const float *key, const float *value)
@@ -80,11 +95,13 @@ void drop_work(struct work *w)
 
 struct key scene_key(const struct scene *c, bool window)
 {
-	return (struct key){ .kind = KEY_ATTENTION,
-		             .heads = c->heads,
-		             .kv_heads = c->s.kv_heads,
-		             .head_dim = c->s.dims,
-		             .tile_n = c->tile,
-		             .kv = (uint8_t)(c->s.type + 1),
-		             .flags = (window ? KEY_WINDOW : 0) | (c->cap != 0 ? KEY_CAP : 0) };
+	return (struct key){
+		.kind = KEY_ATTENTION,
+		.heads = c->heads,
+		.kv_heads = c->s.kv_heads,
+		.head_dim = c->s.dims,
+		.tile_n = c->tile,
+		.kv = (uint8_t)(c->s.type + 1),
+		.flags = (window ? KEY_WINDOW : 0) | (c->cap != 0 ? KEY_CAP : 0) | (c->sinks ? KEY_SINKS : 0)
+	};
 }

@@ -16,7 +16,8 @@ struct scene {
 	struct plain_cache cache, pieces; /* the same numbers, where there are targets that lay them out by pieces */
 	uint64_t filled;                  /* positions from here on hold NaN bytes */
 	uint64_t seed;
-	float cap; /* of scores; 0: none */
+	float cap;    /* of scores; 0: none */
+	float *sinks; /* of heads, or NULL */
 };
 
 /* Queries of `columns` columns at pos0 on, and what plain loops make of them. */

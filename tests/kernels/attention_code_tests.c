@@ -129,7 +129,8 @@ static struct asked ask(struct scene *c, enum target_id target, unsigned first, 
 		[ATTENTION_OUT] = (uintptr_t)out,
 		[ATTENTION_POS0] = w.pos0,
 		[ATTENTION_CHUNK_BYTES] = c->cache.chunk_bytes,
-		[ATTENTION_COLUMNS] = 1
+		[ATTENTION_COLUMNS] = 1,
+		[ATTENTION_SINKS] = (uintptr_t)c->sinks
 	};
 	ir_interp(&ir, arg, first, end);
 	free(out);

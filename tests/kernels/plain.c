@@ -130,8 +130,20 @@ static float activate(enum key_act act, float x)
 	}
 	case ACT_RELU2: return positive * positive;
 	case ACT_SIGMOID: return 1.0f / (1.0f + plain_exp(-x));
+	case ACT_SWIGLU_OAI: {
+		float cut = x < 7.0f ? x : 7.0f, slope = cut * 1.702f;
+		return cut / (1.0f + plain_exp(-slope));
+	}
 	default: assert(false && "an activation function"); return 0;
 	}
+}
+
+/* act(first) * second */
+static float gate(enum key_act act, float first, float second)
+{
+	if (act == ACT_SWIGLU_OAI)
+		second = (second > 7.0f ? 7.0f : second < -7.0f ? -7.0f : second) + 1.0f;
+	return activate(act, first) * second;
 }
 
 static float finish(const struct plain_matmul *m, uint32_t row, float y, float second, float old)
@@ -140,12 +152,10 @@ static float finish(const struct plain_matmul *m, uint32_t row, float y, float s
 		y = y + m->bias[row];
 	if (m->flags & KEY_BIAS2)
 		second = second + m->bias2[row];
-	if (m->flags & KEY_PAIR) {
-		y = activate(m->act, y);
-		y = y * second;
-	}
+	if (m->flags & KEY_PAIR)
+		y = gate(m->act, y, second);
 	if (m->flags & KEY_GATED)
-		y = activate(m->act, old) * y;
+		y = gate(m->act, old, y);
 	if (m->act && !(m->flags & (KEY_PAIR | KEY_GATED)))
 		y = activate(m->act, y);
 	return m->flags & KEY_RESIDUAL ? old + y : y;

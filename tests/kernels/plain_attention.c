@@ -263,7 +263,7 @@ void plain_attention(float *out, const float *q, const struct plain_cache *c, un
 	uint64_t first = window && position + 1 > window ? position + 1 - window : 0;
 
 	for (unsigned h = 0; h < heads; h++) {
-		struct head_state st = { .max = -INFINITY };
+		struct head_state st = { .max = c->sinks ? c->sinks[h] : -INFINITY, .sum = c->sinks ? 1.0f : 0.0f };
 		for (uint64_t j = first; j <= position;) {
 			uint64_t end = j / NUMERICS_CHUNK * NUMERICS_CHUNK + NUMERICS_CHUNK - 1;
 			end = end < position ? end : position;

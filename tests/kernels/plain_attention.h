@@ -38,6 +38,7 @@ struct plain_cache {
 	uint64_t chunk_bytes; /* from a chunk of 128 positions to the next */
 	bool pieces;          /* laid out as template_kv_pieces() says */
 	float cap;            /* of scores; 0: none */
+	const float *sinks;   /* of query heads; NULL: none */
 };
 /* Bytes of one head at one position. */
 uint64_t plain_cache_row(enum dtype type, unsigned dims);

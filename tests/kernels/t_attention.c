@@ -30,7 +30,8 @@ static void check(const struct scene *c, const struct work *w, const struct kern
 		[ATTENTION_POS0] = w->pos0,
 		[ATTENTION_CHUNK_BYTES] = c->cache.chunk_bytes,
 		[ATTENTION_SLIDING] = w->window,
-		[ATTENTION_COLUMNS] = w->columns
+		[ATTENTION_COLUMNS] = w->columns,
+		[ATTENTION_SINKS] = (uintptr_t)c->sinks
 	};
 
 	memcpy(&arg[ATTENTION_CAP], &c->cap, 4);

@@ -119,10 +119,10 @@ static void check_store(const struct heads_data *d, const struct kernel_way *way
 	size_t bytes = CAPACITY / 128 * chunk;
 	bool pieces = template_kv_pieces(&way->target, type, d->dims);
 	struct plain_cache want = {
-		kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces, 0
+		kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces, 0, NULL
 	};
 	struct plain_cache out = {
-		kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces, 0
+		kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces, 0, NULL
 	};
 	uint64_t arg[KV_STORE_ARGS] = { [KV_STORE_K] = (uintptr_t)d->x,       [KV_STORE_V] = (uintptr_t)d->v,
 		                        [KV_STORE_KCACHE] = (uintptr_t)out.k, [KV_STORE_VCACHE] = (uintptr_t)out.v,

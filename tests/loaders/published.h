@@ -24,7 +24,6 @@ static const struct {
 	{ "dbrx", experts },
 	{ "mimo_v2_flash", experts },
 	{ "step3p7", experts },
-	{ "gpt_oss", "mixture of experts and attention sinks" },
 	{ "kimi_k3", "recurrent state (Kimi" },
 	{ "nemotron_h", scan },
 	{ "jamba", scan },

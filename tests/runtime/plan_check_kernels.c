@@ -451,6 +451,8 @@ static void do_attention(struct checker *c, const struct key *k, const uint64_t 
 	             "tokens of tiles");
 	plan_require(c, !(k->flags & KEY_WINDOW) == !c->s->sliding[i] && arg[ATTENTION_SLIDING] == s->sliding_window,
 	             "window");
+	plan_require(c, !(k->flags & KEY_SINKS) == !c->s->layer[i].sinks, "sinks");
+	plan_require(c, arg[ATTENTION_SINKS] == (uint64_t)(uintptr_t)c->s->layer[i].sinks, "sinks");
 	plan_require(c, arg[ATTENTION_COLUMNS] == n, "tokens");
 	check_position(c, &arg[ATTENTION_POS0]);
 	check_cache(c, &arg[ATTENTION_KCACHE], &arg[ATTENTION_VCACHE]);

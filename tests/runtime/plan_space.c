@@ -112,6 +112,7 @@ static void open_layer(struct plan_space *s, unsigned i, const enum dtype type[P
 	l->up_bias = floats(s, 1, FFN);
 	l->q_norm = floats(s, 1, HEAD_DIM);
 	l->k_norm = floats(s, 1, HEAD_DIM);
+	l->sinks = floats(s, 1, HEADS);
 }
 
 void plan_space_open(struct plan_space *s, const struct plan_types *types, const struct target *target, enum dtype kv,

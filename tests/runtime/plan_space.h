@@ -25,8 +25,8 @@ struct plan_types {
 	enum dtype layer[PLAN_LAYERS][PLAN_MATRICES], output;
 };
 
-/* The first layer is plain; the second has biases, norms of heads and a window. tokens, logit_tokens: what the buffers
- * hold. */
+/* The first layer is plain; the second has biases, norms of heads, sinks and a window. tokens, logit_tokens: what the
+ * buffers hold. */
 void plan_space_open(struct plan_space *s, const struct plan_types *types, const struct target *target, enum dtype kv,
                      uint32_t tokens, uint32_t logit_tokens);
 
