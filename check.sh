@@ -2,7 +2,7 @@
 # check.sh - builds jitrun three ways and runs all its tests: gcc; clang with every warning an error; gcc with
 # AddressSanitizer and UBSan. First come checks of the sources themselves: layout, sizes, tables. The last line is
 # "N passed, N failed, N skipped"; the exit status is 0 when nothing failed. The two later ways run the tests at reduced
-# size.
+# size, and take turns at what does not depend on the compiler.
 set -u
 cd "$(dirname "$0")" || exit 1
 . scripts/setup.sh
@@ -43,6 +43,21 @@ count_tests() {
 	done
 }
 
+# The tests of a build directory that took most of the processor's time, with their seconds of it.
+slowest_tests() {
+	for log in "$1"/tests/*.log "$1"/tests/*/*.log; do
+		awk -v log_file="$log" '
+			function seconds(time,  part) { split(time, part, /[ms]/); return part[1] * 60 + part[2] }
+			/^# user and system time/ { at = NR }
+			at && NR == at + 2 {
+				name = log_file
+				sub(/.*\//, "", name)
+				sub(/(\.sh)?\.log$/, "", name)
+				printf "%.0f %s\n", seconds($1) + seconds($2), name
+			}' "$log"
+	done 2>/dev/null | sort -rn | head -n 6 | awk '{ printf "%s%s %s s", sep, $2, $1; sep = ", " }'
+}
+
 # check_build TITLE DIR MAKE-ARGUMENT... -- CONFIGURE-ARGUMENT...
 check_build() {
 	title=$1 dir=$2
@@ -61,6 +76,7 @@ check_build() {
 		broken "$title: make"
 		return
 	fi
+	built=$(date +%s)
 	find "$dir" -name '*.trs' -exec rm -f {} +
 	before=$failed
 	if ! run_logged check.log make -C "$dir" -j"$jobs" $make_arguments check; then
@@ -70,7 +86,8 @@ check_build() {
 	else
 		count_tests "$dir"
 	fi
-	say "$title: $(($(date +%s) - start)) s"
+	say "$title: $(($(date +%s) - start)) s, $((built - start)) s of them to build; most processor time:" \
+		"$(slowest_tests "$dir")"
 }
 
 find_clang() {
@@ -96,6 +113,14 @@ check_sources scripts/performance_tables.sh --check
 check_sources scripts/format.sh --check
 check_sources scripts/sizes.sh
 check_sources scripts/rooms.sh
+# Builds that run the quick size take turns at what does not depend on the compiler (tests/support/shared.h).
+if [ "${JITRUN_TEST_QUICK:-0}" != 0 ]; then
+	shares=3
+	JITRUN_TEST_SHARE=1/3
+	export JITRUN_TEST_SHARE
+else
+	shares=2
+fi
 check_build "gcc" build --
 if [ -f build/.libs/libjitrun.so ]; then
 	scripts/abi.sh check build/.libs/libjitrun.so tests/abi/libjitrun-0.2.abi \
@@ -107,9 +132,11 @@ if [ -f build/.libs/libjitrun.so ]; then
 	esac
 fi
 export JITRUN_TEST_QUICK=1
+export JITRUN_TEST_SHARE=$((shares - 1))/$shares
 if [ -n "$clang" ]; then
 	# A build without libhsakmt, as distributions make it that have no such package.
-	check_build "clang" build-clang 'WERROR=$(STRICT)' -- --disable-static --without-hsakmt CC="$clang"
+	check_build "clang" build-clang 'WERROR=$(STRICT)' -- --disable-static --without-hsakmt \
+		CC="$clang" CFLAGS="-g1 -O2"
 else
 	say "clang: not there, left out"
 	skipped=$((skipped + 1))
@@ -129,6 +156,8 @@ if [ -x build/jitwarm ] && [ -x build-clang/jitwarm ]; then
 		fi
 	done
 fi
-# Each file once (libtool would compile for two libraries), and here -O1: checks make the compiler slow.
-check_build "sanitizers" build-sanitize -- --disable-static --enable-sanitize CFLAGS="-g -O1"
+# Each file once (libtool would compile for two libraries), and here -O1: checks make the compiler slow. Lines are all
+# that reports need of debugging information.
+export JITRUN_TEST_SHARE=$shares/$shares
+check_build "sanitizers" build-sanitize -- --disable-static --enable-sanitize CFLAGS="-g1 -O1"
 finish

@@ -61,6 +61,20 @@ static inline int test_asked(const char *variable)
 	return v && *v && *v != '0';
 }
 static inline int test_quick(void) { return test_asked("JITRUN_TEST_QUICK"); }
+/* Whether piece number i of a test's work is this process's. Builds take turns at what does not depend on the compiler
+ * that built them, such as generated code: $JITRUN_TEST_SHARE, as check.sh sets it, is 1/3, 2/3 or 3/3. All are without
+ * it. */
+static inline int test_mine(unsigned i)
+{
+	static unsigned share, shares;
+
+	if (!shares) {
+		const char *v = getenv("JITRUN_TEST_SHARE");
+		if (!v || sscanf(v, "%u/%u", &share, &shares) != 2 || share < 1 || share > shares)
+			share = shares = 1;
+	}
+	return i % shares == share - 1;
+}
 /* Whole products where tests otherwise take turns: many minutes. */
 static inline int test_full(void) { return test_asked("JITRUN_TEST_FULL"); }
 
