@@ -16,11 +16,12 @@
 	"layer_switch order_of_interleaved_layers position_embedding_type rotary_pct use_embedding_sharing " \
 	"use_gated_activation use_parallel_block use_parallel_embedding"
 
-/* Latent attention: what it is, and the fields of config.json that say again what others say or are for training. */
+/* Latent attention: what it is, its switches last, to which a row may add; and the fields of config.json that say
+ * again what others say or are for training. */
 #define LATENT_FORM \
 	.form = FORM_LATENT, .gguf_pairs = true, .hf_pairs = true, .groups = 1u << GROUP_LATENT, \
-	.without = 1u << GROUP_KEYS_VALUES, .switches = SWITCH_LATENT | SWITCH_LATER_LAYERS, \
-	.stated = "kv_lora_rank qk_nope_head_dim qk_rope_head_dim v_head_dim"
+	.without = 1u << GROUP_KEYS_VALUES, .stated = "kv_lora_rank qk_nope_head_dim qk_rope_head_dim v_head_dim", \
+	.switches = SWITCH_LATENT | SWITCH_LATER_LAYERS
 #define LATENT_FIELDS "qk_head_dim head_dim attention_bias mlp_bias ep_size seq_aux aux_loss_alpha"
 #define SHARED_EXPERTS \
 	{ SLOT_shared_gate, NULL, "mlp.shared_experts.gate_proj.weight" }, \

@@ -76,7 +76,10 @@ static const struct {
 	{ FUSED_Q_GATE, SLOT_q_gate, SLOT_q, { "attn_q.weight", "self_attn.q_proj.weight" } },
 	{ FUSED_CONV, SLOT_conv_b, SLOT_conv_x, { "shortconv.in_proj.weight", "conv.in_proj.weight" } },
 	{ FUSED_GATE_UP, SLOT_gate, SLOT_up, { "ffn_up.weight", "mlp.gate_up_proj.weight" } },
-	{ FUSED_EXPERTS, SLOT_expert_gate, SLOT_expert_up, { NULL, "block_sparse_moe.input_linear.weight" } },
+	{ FUSED_EXPERTS,
+	  SLOT_expert_gate,
+	  SLOT_expert_up,
+	  { "ffn_gate_up_exps.weight", "block_sparse_moe.input_linear.weight" } },
 	{ FUSED_DELTA, SLOT_delta_qkv, SLOT_delta_z, { NULL, "linear_attn.in_proj_qkvz.weight" } },
 	{ FUSED_RATES, SLOT_delta_b, SLOT_delta_a, { "ssm_ba.weight", "linear_attn.in_proj_ba.weight" } },
 	{ FUSED_TURNED, SLOT_expert_gate, SLOT_expert_up, { NULL, "mlp.experts.gate_up_proj" } },
@@ -100,7 +103,8 @@ static const char *own_name(const struct model_file *f, enum tensor_slot slot)
 static const char *fused_name(const struct model_file *f, enum tensor_slot slot, enum tensor_slot *first,
                               enum tensor_slot *last)
 {
-	uint32_t fused = f->format == MODEL_GGUF ? f->arch->gguf_fused : f->arch->hf_fused;
+	uint32_t fused = f->format == MODEL_GGUF ? f->arch->gguf_fused | (f->experts_fused ? FUSED_EXPERTS : 0)
+	                                         : f->arch->hf_fused;
 
 	for (size_t i = 0; i < sizeof fusions / sizeof *fusions; i++)
 		if (fused & fusions[i].fused && slot >= fusions[i].first && slot <= fusions[i].last) {

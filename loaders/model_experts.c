@@ -65,19 +65,24 @@ static bool read_normed(struct gguf_reader *r)
 	return true;
 }
 
+/* Whether the first layer with experts has such a tensor. */
+static bool has_tensor(const struct gguf_reader *r, const char *part)
+{
+	struct found_tensor t;
+	char name[60];
+
+	snprintf(name, sizeof name, "blk.%" PRIu32 ".%s", r->m->spec.dense_layers, part);
+	return model_find_tensor(r->m->file, name, &t);
+}
+
 enum { SOFTMAX = 1, SIGMOID = 2 }; /* expert_gating_func */
 
 /* Families of one name whose routers differ: by a key, or by the tensor that those with a sigmoid have. */
 static bool read_gating(struct gguf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
-	uint32_t gating = SOFTMAX;
-	struct found_tensor t;
-	char name[60];
+	uint32_t gating = has_tensor(r, "exp_probs_b.bias") ? SIGMOID : SOFTMAX;
 
-	snprintf(name, sizeof name, "blk.%" PRIu32 ".exp_probs_b.bias", s->dense_layers);
-	if (model_find_tensor(r->m->file, name, &t))
-		gating = SIGMOID;
 	if (!gguf_get_u32(r, "expert_gating_func", OPTIONAL, &gating))
 		return false;
 	if (gating != SOFTMAX && gating != SIGMOID)
@@ -145,6 +150,7 @@ bool gguf_read_experts(struct gguf_reader *r)
 		return false;
 	if (s->experts)
 		model_need_experts(r->m->file, s);
+	r->m->file->experts_fused = has_tensor(r, "ffn_gate_up_exps.weight");
 	s->ffn = s->ffn ? s->ffn : s->expert_ffn;
 	return true;
 }

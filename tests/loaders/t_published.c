@@ -379,7 +379,7 @@ static const struct {
 	{ "ernie45-a", NULL, NULL },
 	{ "seedoss-a", NULL, NULL },
 	{ "ministral3-a", NULL, NULL },
-	{ "mistral4-a", images, latent },
+	{ "mistral4-a", NULL, NULL },
 	{ "mixtral-a", NULL, NULL },
 	{ "arcee-a", NULL, NULL },
 	{ "cohere2-a", NULL, NULL },
