@@ -347,16 +347,6 @@ static void note_heads(const struct binder *b, enum tensor_slot k, struct model_
 	t->bytes *= 2; /* all of them */
 }
 
-static bool bind_by_head(struct binder *b, const char *name, bool keys, struct model_tensor *out)
-{
-	bool ok = model_bind_by_head(b->m, name, keys, out, b->err);
-	out->name = ok ? bind_keep_name(b->f, name) : NULL;
-	return ok &&
-	       (weight_type_ok(out->type, false) ||
-	        error_set(b->err, ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported for weights",
-	                  b->f->part[out->part].file.label, name, dtype_table[out->type].name));
-}
-
 static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 {
 	const struct model_spec *s = &b->m->spec;

@@ -39,4 +39,7 @@ void bind_note_sections(const struct binder *b, enum tensor_slot k, struct model
 /* A copy that lives as long as the file. */
 const char *bind_keep_name(struct model_file *f, const char *name);
 
+/* model_latent.c: a tensor with a matrix for each head, for keys or for values. */
+bool bind_by_head(struct binder *b, const char *name, bool keys, struct model_tensor *out);
+
 #endif

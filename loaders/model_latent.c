@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
-#include "loaders/model_load.h"
+#include "loaders/model_bind.h"
 
 static bool check_shape(const struct found_tensor *t, const char *name, const uint64_t want[3], struct error *err)
 {
@@ -18,10 +18,11 @@ static bool check_shape(const struct found_tensor *t, const char *name, const ui
 	                 t->label, name, t->dim[2], t->dim[1], t->dim[0], want[2], want[1], want[0]);
 }
 
-bool model_bind_by_head(struct model *m, const char *name, bool keys, struct model_tensor *out, struct error *err)
+bool bind_by_head(struct binder *b, const char *name, bool keys, struct model_tensor *out)
 {
+	struct model *m = b->m;
 	const struct model_latent *l = &m->spec.latent;
-	struct model_file *f = m->file;
+	struct model_file *f = b->f;
 	uint32_t heads = m->spec.heads;
 	bool gguf = f->format == MODEL_GGUF;
 	struct model_tensor t = { .heads = heads,
@@ -37,12 +38,14 @@ bool model_bind_by_head(struct model *m, const char *name, bool keys, struct mod
 	if (!model_find_tensor(f, name, &found))
 		return error_set(err, ERROR_FORMAT, "%s: the tensor %s is missing%s", f->part[0].file.label, name,
 		                 gguf ? " (files from before April 2025 do not have it)" : "");
-	if (!check_shape(&found, name, want, err))
+	if (!check_shape(&found, name, want, b->err) || !bind_check_type(b, name, &found, false))
 		return false;
 	const struct dtype_facts *type = &dtype_table[found.type];
 	if (t.transposed && type->block != 1)
-		return error_set(err, ERROR_UNSUPPORTED, "%s: tensor %s has type %s, whose rows cannot become columns",
-		                 found.label, name, type->name);
+		return error_set(b->err, ERROR_UNSUPPORTED,
+		                 "%s: tensor %s has type %s, whose rows cannot become columns", found.label, name,
+		                 type->name);
+	t.name = bind_keep_name(f, name);
 	t.type = found.type;
 	t.rows = heads * (uint64_t)((t.own_rows + 31) / 32 * 32);
 	t.part = found.part;

@@ -140,8 +140,6 @@ bool model_check_split(const struct model_file *f, struct error *err);
 uint64_t model_width(const struct model_spec *s, uint32_t layer, enum tensor_width w);
 /* The order of rows of queries, or (row) of latent vectors with what rotates behind them. */
 void model_note_latent(const struct model_spec *s, bool row, bool pairs, struct model_tensor *t);
-/* A tensor with a matrix for each head, for keys or for values; *out but for its name, its type is not looked at. */
-bool model_bind_by_head(struct model *m, const char *name, bool keys, struct model_tensor *out, struct error *err);
 /* Queries by way of a vector of a low rank, where the sizes of latent attention have one: which tensors there are. */
 void model_low_queries(struct model *m);
 /* model_switches.c. rotates: which layers do, where the files say so; NULL: as usual. */
