@@ -36,7 +36,7 @@ bool bind_by_head(struct binder *b, const char *name, bool keys, struct model_te
 	struct found_tensor found;
 
 	if (!model_find_tensor(f, name, &found))
-		return error_set(err, ERROR_FORMAT, "%s: the tensor %s is missing%s", f->part[0].file.label, name,
+		return error_set(b->err, ERROR_FORMAT, "%s: the tensor %s is missing%s", f->part[0].file.label, name,
 		                 gguf ? " (files from before April 2025 do not have it)" : "");
 	if (!check_shape(&found, name, want, b->err) || !bind_check_type(b, name, &found, false))
 		return false;
