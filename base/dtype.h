@@ -1,9 +1,9 @@
 /* base/dtype.h - the storage types tensors come in: names, block sizes, block bytes.
  *
  * Owns: those three facts for every type a GGUF or safetensors file can name, and for those whose
- * blocks are made while a file is read (MLX4: loaders/model_affine.c), whether or not we compute with it (a file is
- * refused with the type's name). How a type is computed with lives in kernels-templates/wf_*.c; what number a file
- * gives it lives in the loaders.
+ * blocks are made while a file is read (MLX4 to FP8: loaders/model_affine_read.c), whether or not we compute with it (a
+ * file is refused with the type's name). How a type is computed with lives in kernels-templates/wf_*.c; what number a
+ * file gives it lives in the loaders.
  */
 #ifndef BASE_DTYPE_H
 #define BASE_DTYPE_H
@@ -49,6 +49,11 @@
 	X(Q1_0,    "Q1_0",    128, 18,  41) \
 	X(Q2_0,    "Q2_0",    64,  18,  42) \
 	X(MLX4,    "MLX4",    32,  20,  -1) \
+	X(MLX8,    "MLX8",    32,  36,  -1) \
+	X(MLX8_F16, "MLX8_F16", 32, 36, -1) \
+	X(AWQ4,    "AWQ4",    32,  19,  -1) \
+	X(AWQ4_BF16, "AWQ4_BF16", 32, 19, -1) \
+	X(FP8,     "FP8",     32,  36,  -1) \
 	X(U8,      "U8",      1,   1,   -1) \
 	X(BOOL,    "BOOL",    1,   1,   -1) \
 	X(U16,     "U16",     1,   2,   -1) \

@@ -25,11 +25,12 @@
  *     dw: d of Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, TQ1_0, TQ2_0, Q1_0, Q2_0; d * (float)scale (exact) of Q2_K, Q3_K,
  *     Q4_K, Q5_K, Q6_K, IQ4_XS; 2^(e - 128) of MXFP4 and half the scale of NVFP4, whose q are doubled; with n = 2 *
  *     scale + 1, d * n (exact) of IQ3_S and IQ1_S, d * n / 4 of IQ3_XXS, d * n / 8 of IQ2_XXS, IQ2_XS, IQ2_S and IQ1_M,
- *     whose q are eightfold. q are signed levels of IQ2 and IQ3, and digits + 1 of IQ1_S. dw: d of MLX4, too. mw: m of
- * Q4_1, Q5_1 and MLX4;
+ *     whose q are eightfold. q are signed levels of IQ2 and IQ3, and digits + 1 of IQ1_S. dw: d of MLX4, MLX8
+ * and AWQ4, too. mw: m of Q4_1, Q5_1, MLX4 and MLX8; -(d * (float)zero) (exact) of AWQ4;
  *     -(dmin * (float)minimum) (exact) of Q2_K, Q4_K, Q5_K; -dw +- dw / 8 (exact) of IQ1_S. All f16 and bf16 widened.
  *     With f32 activations a quantised weight is the float dw * (float)q, or fma(dw, (float)q, mw) (the products are
- *     exact: one rounding), and rule 3 holds.
+ *     exact: one rounding), and rule 3 holds. FP8 weights are always met by f32 activations: a weight is the f32
+ * nearest to scale * number.
  *  5. Epilogue of a row, in this order: + bias; then act(first) * second (first: of the first of two matrices, or the
  *     destination), or act(value), or destination + value. silu(g) = g / (1 + exp(-g)); gelu(g) = g / (1 + exp(-z)), z
  *     = (g * fma(g * g, NUMERICS_GELU_CUBE, 1)) * NUMERICS_GELU_SLOPE; relu2(g) = max(g, +0) squared. IEEE division.

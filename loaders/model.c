@@ -355,6 +355,7 @@ void model_close(struct model *m)
 		free(f->long_factors);
 		free(f->layer_is_sliding);
 		free(f->places);
+		model_free_quants(f);
 		free(f->layer_rotation);
 		free(f->layer_mixer);
 		free(f->layer_sizes);
@@ -393,6 +394,14 @@ static bool read_experts(const struct model *m, const struct model_tensor *t, ui
 	while (bytes) {
 		uint64_t e = offset / each, at = offset % each;
 		size_t n = bytes < each - at ? bytes : (size_t)(each - at);
+		if (t->quants) {
+			if (!model_read_affine(m, t, &t->quants[e], at, n, out, err))
+				return false;
+			offset += n;
+			out += n;
+			bytes -= n;
+			continue;
+		}
 		uint32_t part = t->place ? t->place[e].part : t->part;
 		uint64_t from = t->place ? t->place[e].offset : t->offset + e * t->expert_stride;
 		if (!file_read(&m->file->part[part].file, from + at, n, out, err))
@@ -415,7 +424,7 @@ bool model_read(const struct model *m, const struct model_tensor *t, uint64_t of
 		                 f->label, t->name);
 	return t->experts && t->own_file_rows ? model_read_turned(m, t, offset, bytes, out, err)
 	       : t->experts                   ? read_experts(m, t, offset, bytes, out, err)
-	       : t->group                     ? model_read_affine(m, t, offset, bytes, out, err)
+	       : t->quants                    ? model_read_affine(m, t, t->quants, offset, bytes, out, err)
 	                                      : file_read(f, t->offset + offset, bytes, out, err);
 }
 

@@ -81,6 +81,8 @@ struct model_rope {
 	const float *long_factors; /* long: those of longer sessions; NULL with MODEL_HEADER_ONLY, as freq_factors */
 };
 
+struct model_quants;
+
 /* One tensor, in its file. rows x cols, row after row; a vector has rows == 1. */
 struct model_tensor {
 	const char *name; /* as in the file, for messages */
@@ -89,14 +91,9 @@ struct model_tensor {
 	uint32_t part;           /* of the model's files */
 	uint64_t offset;         /* there */
 	size_t bytes, row_bytes; /* bytes 0: the model has no such tensor (an absent bias) */
-	/* Of a matrix whose quants, scales and minima are tensors of their own: how many columns share the latter, and
-	 * where they begin; offset is that of the quants. 0: it is one tensor. */
-	uint32_t group;
-	bool symmetric; /* there are no minima: 8 is taken off the quants */
-	struct {
-		uint32_t part;
-		uint64_t offset;
-	} scales, minima;
+	/* Of a matrix whose quants and scales are tensors of their own, how these lie (loaders/model_affine.h): an
+	 * entry for each expert, or one. offset is that of the quants. NULL: it is one tensor. */
+	const struct model_quants *quants;
 	/* Rows of Q or K (or elements of their bias or norm) whose order in the file is not the kernels': the first
 	 * rope_dims of a head rotate, as pairs (2i, 2i + 1) with rope_pairs, else as (i, i + rope_dims/2). Whoever
 	 * packs asks model_source_row(); no kernel knows of the other order. 0: rows stay as they lie. */
@@ -365,6 +362,8 @@ uint64_t model_source_row(const struct model_tensor *t, uint32_t head_dim, uint6
 /* Copies some of a tensor's bytes, which must be within it. From any thread. */
 bool model_read(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out,
                 struct error *err);
+/* Whether rows are read quicker the more of them are read at once, since the file has them turned. */
+bool model_rows_lie_apart(const struct model_tensor *t);
 /* All that was wanted has been read: whether it was the files that model_open() saw. Closes them; should more be read,
  * they are opened again. */
 bool model_read_done(const struct model *m, struct error *err);

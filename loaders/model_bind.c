@@ -15,20 +15,12 @@
 
 #include "base/math_host.h"
 
-/* The types the kernels read; extend here when a template for another one exists. */
+/* The types the kernels read: all that have blocks, but for two that are none of weights. */
 static bool weight_type_ok(enum dtype t, bool vector)
 {
-	static const enum dtype quantised[] = {
-		DTYPE_Q8_0,  DTYPE_Q4_0,    DTYPE_Q4_1,  DTYPE_Q5_0,   DTYPE_Q5_1,   DTYPE_Q2_K,    DTYPE_Q3_K,
-		DTYPE_Q4_K,  DTYPE_Q5_K,    DTYPE_Q6_K,  DTYPE_IQ1_S,  DTYPE_IQ1_M,  DTYPE_IQ2_XXS, DTYPE_IQ2_XS,
-		DTYPE_IQ2_S, DTYPE_IQ3_XXS, DTYPE_IQ3_S, DTYPE_IQ4_NL, DTYPE_IQ4_XS, DTYPE_TQ1_0,   DTYPE_TQ2_0,
-		DTYPE_Q1_0,  DTYPE_Q2_0,    DTYPE_MXFP4, DTYPE_NVFP4,  DTYPE_MLX4
-	};
-	bool ok = t == DTYPE_F32 || t == DTYPE_F16 || t == DTYPE_BF16;
-
-	for (size_t i = 0; !vector && i < sizeof quantised / sizeof *quantised; i++)
-		ok = ok || t == quantised[i];
-	return ok;
+	if (t == DTYPE_F32 || t == DTYPE_F16 || t == DTYPE_BF16)
+		return true;
+	return !vector && dtype_table[t].block > 1 && t != DTYPE_Q8_1 && t != DTYPE_Q8_K;
 }
 
 struct slot {
@@ -238,9 +230,11 @@ static bool bind_affine(struct binder *b, const char *name, const struct found_t
 	const struct affine_shape shape = {
 		.rows = rows, .cols = cols, .first_row = part ? part->first : 0, .all_rows = part ? part->all : rows
 	};
+	struct model_quants *q = b->quants_of_expert ? b->quants_of_expert : model_keep_quants(b->f, 1, b->err);
 
-	if (!model_bind_affine(b->f, name, t, &shape, out, b->err))
+	if (!q || !model_bind_affine(b->f, name, t, &shape, out, q, b->err))
 		return false;
+	out->quants = q;
 	out->name = bind_keep_name(b->f, name);
 	b->m->tensor_bytes += out->bytes;
 	return true;
@@ -254,7 +248,7 @@ bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t col
 	if (need == NEED_NOT)
 		return true;
 	if (!model_find_tensor(b->f, name, &t)) {
-		if (!vector && model_find_packed(b->f, name, &t))
+		if (!vector && model_find_quants(b->f, name, &t))
 			return bind_affine(b, name, &t, rows, cols, part, out);
 		if (need == NEED_IF_PRESENT)
 			return true;
@@ -262,7 +256,7 @@ bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t col
 	}
 	if (b->taps && !flatten_taps(b, name, &t))
 		return false;
-	if (b->f->quants == QUANTS_MLX && !vector && t.type == DTYPE_U32)
+	if (!vector && model_is_quants(b->f, t.type))
 		return bind_affine(b, name, &t, rows, cols, part, out);
 	if (!check_shape(b, name, &t, part ? part->all : rows, cols, vector))
 		return false;

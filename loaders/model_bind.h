@@ -14,6 +14,7 @@ struct binder {
 	const char *base, *head; /* what names begin with */
 	bool taps;               /* the tensor that is bound is the taps of a convolution */
 	size_t places_used;
+	struct model_quants *quants_of_expert; /* where the matrix that is bound has its description; NULL: a new one */
 };
 
 /* The rows of a tensor that are meant: all of them, but where it holds several matrices. */

@@ -45,8 +45,12 @@ static bool bind_each(struct binder *b, const char *pattern, struct model_tensor
 	struct expert_place *place = b->f->places + b->places_used;
 	struct model_tensor one = { 0 };
 	char name[NAME_CAP];
+	struct model_quants *quants = NULL;
 
 	b->places_used += s->experts;
+	if (b->f->quants.form != QUANTS_WHOLE && b->places_used <= b->f->n_places &&
+	    !(quants = model_keep_quants(b->f, s->experts, b->err)))
+		return false;
 	for (uint32_t e = 0; e < s->experts; e++) {
 		snprintf(name, sizeof name, "%.*s%" PRIu32 "%s", (int)(star - pattern), pattern, e, star + 1);
 		if (b->places_used > b->f->n_places)
@@ -55,15 +59,14 @@ static bool bind_each(struct binder *b, const char *pattern, struct model_tensor
 			                 b->f->part[0].file.label, name, s->experts);
 		size_t kept = b->f->strings_used;
 		uint64_t bytes = b->m->tensor_bytes;
-		if (!bind_tensor(b, name, out->rows, out->cols, false, NEED_ALWAYS, NULL, &one))
+		one.quants = NULL;
+		b->quants_of_expert = quants ? quants + e : NULL;
+		bool bound = bind_tensor(b, name, out->rows, out->cols, false, NEED_ALWAYS, NULL, &one);
+		b->quants_of_expert = NULL;
+		if (!bound)
 			return false;
 		b->m->tensor_bytes = bytes; /* counted together */
-		if (one.group)
-			return error_set(
-				b->err, ERROR_UNSUPPORTED,
-				"%s: tensor %s has integers with scales beside it, which is not supported of experts",
-				b->f->part[one.part].file.label, name);
-		if (e > 0 && one.type != out->type)
+		if (e > 0 && (one.type != out->type || !one.quants != !out->quants))
 			return error_set(b->err, ERROR_UNSUPPORTED,
 			                 "%s: tensor %s has type %s, and that of expert 0 %s",
 			                 b->f->part[one.part].file.label, name, dtype_table[one.type].name,
@@ -74,6 +77,7 @@ static bool bind_each(struct binder *b, const char *pattern, struct model_tensor
 			out->name = one.name;
 		out->type = one.type;
 		out->row_bytes = one.row_bytes;
+		out->quants = e > 0 ? out->quants : one.quants;
 		place[e] = (struct expert_place){ one.part, one.offset };
 	}
 	out->part = place[0].part;

@@ -44,108 +44,6 @@ static bool check_classes(struct hf_reader *r, json_t *root, const char *classes
 	return true;
 }
 
-/* What mlx-lm writes; it says so twice. Sizes of single tensors, which it may hold, are read off the tensors. */
-static bool is_affine(const json_t *o)
-{
-	return json_is_integer(json_object_get(o, "group_size")) && json_is_integer(json_object_get(o, "bits")) &&
-	       !json_object_get(o, "quant_method");
-}
-
-static bool check_affine(struct hf_reader *r, const json_t *o)
-{
-	const json_t *mode = json_object_get(o, "mode");
-
-	if (mode && !(json_is_string(mode) && strcmp(json_string_value(mode), "affine") == 0))
-		return hf_unsupported(r, "quantization.mode",
-		                      json_is_string(mode) ? json_string_value(mode) : "no string", "affine");
-	r->m->file->quants = QUANTS_MLX;
-	return true;
-}
-
-static bool has_value(const json_t *o, const char *key)
-{
-	const json_t *v = json_object_get(o, key);
-	return v && !json_is_null(v) && !(json_is_object(v) && json_object_size(v) == 0);
-}
-
-static bool has_text(const json_t *o, const char *key, const char *text)
-{
-	const json_t *v = json_object_get(o, key);
-	return json_is_string(v) && strcmp(json_string_value(v), text) == 0;
-}
-
-/* What of compressed-tensors is not symmetric integers of four bits; NULL: it is that. */
-static const char *packed_refusal(json_t *o)
-{
-	json_t *groups = json_object_get(o, "config_groups");
-
-	if (!has_text(o, "format", "pack-quantized"))
-		return "format is not pack-quantized";
-	if (has_value(o, "kv_cache_scheme") || has_value(o, "transform_config") || has_value(o, "sparsity_config"))
-		return "kv_cache_scheme, transform_config or sparsity_config is set";
-	if (json_object_size(groups) != 1)
-		return "config_groups has not one member";
-	const json_t *group = json_object_iter_value(json_object_iter(groups)),
-		     *weights = json_object_get(group, "weights");
-	if (has_value(group, "input_activations") || has_value(group, "output_activations"))
-		return "input_activations or output_activations are quantised";
-	if (json_integer_value(json_object_get(weights, "num_bits")) != 4 || !has_text(weights, "type", "int"))
-		return "weights are not integers of 4 bits";
-	if (!json_is_true(json_object_get(weights, "symmetric")))
-		return "weights are not symmetric";
-	return NULL;
-}
-
-/* One by one: what is accepted is noted, what is not is refused by the caller, who is told why. */
-static bool takes_packed(struct hf_reader *r, json_t *o, const char **why)
-{
-	if (!has_text(o, "quant_method", "compressed-tensors"))
-		return false;
-	*why = packed_refusal(o);
-	if (!*why)
-		r->m->file->quants = QUANTS_PACKED;
-	return !*why;
-}
-
-/* Experts alone, whose tensors say it too. */
-static bool takes_mxfp4(const struct hf_reader *r, const json_t *o)
-{
-	return r->row->hf_fused & FUSED_TURNED && has_text(o, "quant_method", "mxfp4");
-}
-
-static bool check_quantised(struct hf_reader *r, json_t *root)
-{
-	static const char *const fields[] = { "quantization_config", "quantization" };
-	const char *method = NULL, *why = NULL;
-	char text[60];
-
-	for (int i = 0; i < 2; i++) {
-		json_t *o = hf_get(r, root, fields[i]);
-		if (!o)
-			continue;
-		if (is_affine(o) && hf_get(r, root, "quantization")) {
-			if (!check_affine(r, o))
-				return false;
-			continue;
-		}
-		if (i == 0 && (takes_packed(r, o, &why) || takes_mxfp4(r, o)))
-			continue;
-		if (why)
-			return error_set(r->err, ERROR_UNSUPPORTED,
-			                 "%s: has a quantization_config of method compressed-tensors whose %s, "
-			                 "expected unquantised weights, or symmetric integers of 4 bits",
-			                 r->label, why);
-		if (json_is_object(o) && !hf_get_string(r, o, "quant_method", &method))
-			return false;
-		return error_set(
-			r->err, ERROR_UNSUPPORTED,
-			"%s: has a %s%s%s, expected unquantised weights; quantised models are read from GGUF files",
-			r->label, fields[i], method ? " of method " : "",
-			method ? error_quote(text, sizeof text, method, strlen(method)) : "");
-	}
-	return true;
-}
-
 static bool read_row(struct hf_reader *r)
 {
 	const char *type = NULL;
@@ -219,7 +117,7 @@ static bool read_arch(struct hf_reader *r)
 		return hf_unsupported(r, "activation", gate, "swiglu");
 	if (act && !act_is(r->row->act, act))
 		return hf_unsupported(r, "hidden_act", act, act_names[r->row->act]);
-	return check_limit(r) && check_quantised(r, r->root);
+	return check_limit(r) && hf_read_quants(r, r->root);
 }
 
 static bool check_stated(struct hf_reader *r)
@@ -362,7 +260,7 @@ static bool unwrap(struct hf_reader *r)
 		return true;
 	r->row = row;
 	r->m->file->wrapped = true;
-	if (!check_classes(r, outer, row->wrapped_classes) || !check_quantised(r, outer) ||
+	if (!check_classes(r, outer, row->wrapped_classes) || !hf_read_quants(r, outer) ||
 	    !check_outer_fields(r, outer))
 		return false;
 	json_t *tied = json_object_get(outer, "tie_word_embeddings");

@@ -43,6 +43,9 @@ bool hf_read_layers(struct hf_reader *r); /* model_hf_layers.c; behind the windo
 bool hf_read_rope(struct hf_reader *r);
 bool hf_read_switches(struct hf_reader *r);
 
+/* ---- model_hf_quants.c: of quantised weights */
+bool hf_read_quants(struct hf_reader *r, json_t *root);
+
 /* ---- model_hf_mixers.c */
 bool hf_read_mixers(struct hf_reader *r);
 

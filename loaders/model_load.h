@@ -14,7 +14,8 @@
  *   model_experts.c  mixtures of experts, for both
  *   model_check.c  ranges of the hyperparameters
  *   model_bind.c  every tensor: found, shape, type; and that none is left over
- *   model_affine.c  matrices that are several tensors, as MLX and compressed-tensors write them
+ *   model_hf_quants.c  what config.json says of quantised weights
+ *   model_affine.c  matrices that are several tensors; model_affine_read.c reads them
  *   model_turned.c  experts' matrices that do not lie row by row
  *   model_chat.c  chat templates
  *   model_sampling.c  how tokens are to be chosen
@@ -30,6 +31,7 @@
 #include "loaders/file.h"
 #include "loaders/gguf.h"
 #include "loaders/model.h"
+#include "loaders/model_affine.h"
 #include "loaders/model_arch.h"
 #include "loaders/names.h"
 #include "loaders/safetensors.h"
@@ -81,9 +83,8 @@ struct model_file {
 	const struct arch_row *arch;
 	struct model_needs needs;
 	bool wrapped; /* config.json holds this model as its text_config */
-	/* What config.json says that matrices are: tensors that are whole, or several as MLX or compressed-tensors has
-	 * them. */
-	enum { QUANTS_WHOLE, QUANTS_MLX, QUANTS_PACKED } quants;
+	struct quants_config quants;
+	struct kept_quants *kept_quants; /* the descriptions that tensors point to */
 };
 
 struct found_tensor {
@@ -213,21 +214,8 @@ enum {
 enum { MODEL_LEAST_TAPS = 2, MODEL_MAX_TAPS = 8 };
 double model_yarn_attention(double factor, double mscale);
 
-/* ---- model_affine.c */
-
-/* The rows that are meant of `all_rows` in the tensors. */
-struct affine_shape {
-	uint64_t rows, cols, first_row, all_rows;
-};
-/* The quants of a matrix that has no tensor of this name; false: there are none. */
-bool model_find_packed(const struct model_file *f, const char *name, struct found_tensor *out);
-/* Fills all of `out` but its name. */
-bool model_bind_affine(struct model_file *f, const char *name, const struct found_tensor *quants,
-                       const struct affine_shape *shape, struct model_tensor *out, struct error *err);
-/* As model_read() does: of such tensors, and of experts with own_file_rows (model_turned.c). */
+/* As model_read() does, of experts with own_file_rows (model_turned.c). */
 bool model_read_turned(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out,
-                       struct error *err);
-bool model_read_affine(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out,
                        struct error *err);
 
 #endif

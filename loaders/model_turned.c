@@ -96,12 +96,14 @@ static bool bind_mxfp4(struct binder *b, const char *name, struct model_tensor *
 		                 b->f->part[0].file.label, both[0], out->cols);
 	if (!find_bytes(b, both[0], &blocks, &t) || !find_bytes(b, both[1], &scales, &scale))
 		return false;
+	struct model_quants *q = model_keep_quants(b->f, 1, b->err);
+	if (!q)
+		return false;
 	take(b, name, &t, out);
 	b->f->used[scale.entry] = true;
 	out->type = DTYPE_MXFP4;
-	out->group = BLOCK_K;
-	out->scales.part = scale.part;
-	out->scales.offset = scale.offset;
+	q->scales = (struct expert_place){ scale.part, scale.offset };
+	out->quants = q;
 	out->row_bytes = (size_t)(out->cols / BLOCK_K * BLOCK_BYTES);
 	return true;
 }
@@ -200,7 +202,8 @@ static bool read_mxfp4(const struct model *m, const struct model_tensor *t, cons
 	ok = ok &&
 	     file_read(&part[t->part].file, t->offset + before * QUANT_BYTES, rows * blocks * QUANT_BYTES, quants,
 	               err) &&
-	     file_read(&part[t->scales.part].file, t->scales.offset + before, rows * blocks, scales, err);
+	     file_read(&part[t->quants->scales.part].file, t->quants->scales.offset + before, rows * blocks, scales,
+	               err);
 	for (uint64_t r = t->own_first; ok && r < rows; r += step)
 		for (uint64_t i = r * blocks; i < (r + 1) * blocks; i++, out += BLOCK_BYTES)
 			put_block(out, quants + i * QUANT_BYTES, scales[i]);
@@ -217,7 +220,7 @@ static bool read_part(const struct model *m, const struct model_tensor *t, uint6
 	uint8_t *rows = all == bytes ? out : malloc(all);
 	bool ok = rows || error_set(err, ERROR_MEMORY, "no memory for %zu bytes of tensor %s", all, t->name);
 
-	ok = ok && (t->group ? read_mxfp4 : read_floats)(m, t, &s, rows, err);
+	ok = ok && (t->quants ? read_mxfp4 : read_floats)(m, t, &s, rows, err);
 	if (ok && rows != out)
 		memcpy(out, rows + (offset - s.first * t->row_bytes), bytes);
 	if (rows != out)

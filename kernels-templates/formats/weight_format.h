@@ -85,6 +85,7 @@ static inline void weight_add_product(struct ir *b, const struct weight_tile *t,
 struct weight_quants {
 	uint8_t most, offset; /* quants are 0..most, most at most 63 */
 	bool is_signed;       /* quants are -127..127 instead, offset 0 */
+	bool is_wide;         /* quants are 0..255 instead, offset 0 */
 	bool halves;          /* each half has its own scale and minimum */
 	bool minimum;
 	bool as_they_lie;  /* signed, and words of memory: nothing is gained by writing them down elsewhere */
@@ -143,7 +144,8 @@ struct weight_format {
 
 extern const struct weight_format wf_f32, wf_f16, wf_bf16, wf_q8_0, wf_q4_0, wf_q4_1, wf_mlx4, wf_q5_0, wf_q5_1,
 	wf_q2_k, wf_q3_k, wf_q4_k, wf_q5_k, wf_q6_k, wf_iq4_nl, wf_iq4_xs, wf_mxfp4, wf_nvfp4, wf_iq1_s, wf_iq1_m,
-	wf_iq2_xxs, wf_iq2_xs, wf_iq2_s, wf_iq3_xxs, wf_iq3_s, wf_tq1_0, wf_tq2_0, wf_q1_0, wf_q2_0;
+	wf_iq2_xxs, wf_iq2_xs, wf_iq2_s, wf_iq3_xxs, wf_iq3_s, wf_tq1_0, wf_tq2_0, wf_q1_0, wf_q2_0, wf_mlx8,
+	wf_mlx8_f16, wf_awq4, wf_awq4_bf16, wf_fp8;
 
 /* NULL: not supported. */
 const struct weight_format *weight_format_find(enum dtype t);

@@ -2,11 +2,13 @@
  * activations.
  *
  * Owns: the order of the operations of numerics.h rule 4 for every format that fills a struct weight_quants. Integers
- * stay exact: quants are unsigned and at most 63, so two products fit 16 bits, and as many such pairs are added in 16
- * bits as surely fit. Where weights are read by pieces, the target has dot4, which takes all quants as they are.
+ * stay exact: quants that are unsigned and at most 63 have two products in 16 bits, and as many such pairs are added in
+ * 16 bits as surely fit; others are added in 32. Where weights are read by pieces, the target has dot4, which takes all
+ * quants as they are.
  */
 #include <assert.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels-templates/formats/weight_pieces.h"
@@ -81,22 +83,29 @@ static int32_t block_disp(const struct dot *d, unsigned c, size_t member)
 /* The i-th group to be done: both groups of a word together where a unit is one sum, since they share the word. */
 static unsigned group_at(const struct dot *d, unsigned i) { return d->q->halves ? d->half * 4 + i : i / 2 + i % 2 * 4; }
 
-/* VNNI takes unsigned bytes only: signed quants are then counted from -128. */
-static unsigned offset_of(const struct dot *d) { return d->q->is_signed && d->t->has_vnni ? 128 : d->q->offset; }
+/* VNNI takes unsigned bytes only: signed quants are then counted from -128. dot4 takes signed ones only: of wide quants
+ * 128 is taken off. */
+static int offset_of(const struct dot *d)
+{
+	return d->q->is_signed && d->t->has_vnni ? 128 : d->q->is_wide && !d->t->has_vnni ? -128 : d->q->offset;
+}
 
 static ir_i unit_bytes(const struct dot *d, unsigned v, unsigned g)
 {
 	ir_i bytes = d->q->bytes(d->b, &d->t->w, d->unit_disp, d->t->first_vector + d->first + v, g);
-	return d->q->is_signed && d->t->has_vnni ? ir_ixor(d->b, bytes, ir_iconst(d->b, (int32_t)0x80808080)) : bytes;
+	bool turned = d->t->has_vnni ? d->q->is_signed : d->q->is_wide;
+	return turned ? ir_ixor(d->b, bytes, ir_iconst(d->b, (int32_t)0x80808080)) : bytes;
 }
 
-/* Unsigned quants come in pairs of groups, which are added in 16 bits; signed ones bring a magnitude each, so one at a
- * time, and so where VNNI adds nothing in 16 bits and registers are few. */
+/* Small quants come in pairs of groups, which are added in 16 bits; others bring a magnitude each, so one at a time,
+ * and so where VNNI adds nothing in 16 bits and registers are few. */
+static bool are_small(const struct weight_quants *q) { return !q->is_signed && !q->is_wide; }
+
 static unsigned batch_of(const struct dot *d)
 {
 	bool few = d->t->sums < FEW_SUMS;
 
-	return d->q->is_signed || (d->t->has_vnni && few) ? 1 : MAX_BATCH;
+	return !are_small(d->q) || (d->t->has_vnni && few) ? 1 : MAX_BATCH;
 }
 
 /* A batch of groups of one row vector, times one column, into its sum. narrow: the sum is of 16-bit halves. */
@@ -104,7 +113,7 @@ static void add_batch(struct dot *d, ir_i *sum, const ir_i bytes[], const ir_i x
 {
 	struct ir *b = d->b;
 
-	if (d->q->is_signed || d->t->has_vnni) {
+	if (!are_small(d->q) || d->t->has_vnni) {
 		for (unsigned i = 0; i < batch_of(d); i++) {
 			ir_i before = first && i == 0 ? ir_iconst(b, 0) : *sum;
 			*sum = d->t->has_vnni ? ir_dot4u(b, bytes[i], x[i], before)
@@ -124,7 +133,7 @@ static void sum_groups(struct dot *d)
 {
 	struct ir *b = d->b;
 	unsigned groups = d->q->halves ? GROUPS / 2 : GROUPS, columns = d->t->columns;
-	bool narrow = !d->q->is_signed && !d->t->has_vnni && pairs_that_fit(d->q) >= groups;
+	bool narrow = are_small(d->q) && !d->t->has_vnni && pairs_that_fit(d->q) >= groups;
 	unsigned batch = batch_of(d);
 	ir_i bytes[MAX_BATCH], x[MAX_BATCH];
 
@@ -150,7 +159,7 @@ static void sum_columns(struct dot *d)
 	ir_i bytes[GROUPS], x[GROUPS];
 
 	for (unsigned g = 0; g < groups; g++)
-		bytes[g] = d->q->bytes(b, &d->t->w, d->unit_disp, 0, first + g);
+		bytes[g] = unit_bytes(d, 0, first + g);
 	for (unsigned c = 0; c < d->t->columns; c++) {
 		for (unsigned g = 0; g < groups; g++)
 			x[g] = load_input(d, c, first + g);
@@ -205,7 +214,7 @@ static void sum_pairs(const struct dot *d, ir_i low[], ir_i high[])
 			low[v] = ir_dot4u(b, bytes[v][g][0], x[g], g ? low[v] : high[v]);
 }
 
-/* What a column brings to the end of a unit: its scale, the offset times its sum, its scaled sum. */
+/* What a column brings to the end of a unit: its scale, the offset (without its sign) times its sum, its scaled sum. */
 struct column {
 	ir_f d, d_sum;
 	ir_i offset;
@@ -223,7 +232,7 @@ static struct column load_column(const struct dot *d, unsigned c)
 			ir_fmul(b, column.d, ir_i2f(b, ir_ibcast(b, d->t->xs, block_disp(d, c, sums + d->half * 4))));
 	else if (q->minimum)
 		column.d_sum = ir_fbcast(b, d->t->xs, block_disp(d, c, offsetof(struct activation_block, d_sum)));
-	unsigned offset = d->t->by_pairs ? 0 : offset_of(d);
+	unsigned offset = d->t->by_pairs ? 0 : (unsigned)abs(offset_of(d));
 	if (offset) {
 		ir_i sum = ir_ibcast(b, d->t->xs, block_disp(d, c, sums + d->half * 4));
 		if (!q->halves)
@@ -239,8 +248,9 @@ static void add_to_chain(const struct dot *d, unsigned v, unsigned c, const ir_f
 {
 	struct ir *b = d->b;
 	ir_i sum = d->sum[v * d->t->columns + c];
-	ir_f both = ir_fmul(b, scale[0], x->d),
-	     whole = ir_i2f(b, offset_of(d) && !d->t->by_pairs ? ir_isub(b, sum, x->offset) : sum);
+	int offset = d->t->by_pairs ? 0 : offset_of(d);
+	sum = offset > 0 ? ir_isub(b, sum, x->offset) : offset < 0 ? ir_iadd(b, sum, x->offset) : sum;
+	ir_f both = ir_fmul(b, scale[0], x->d), whole = ir_i2f(b, sum);
 
 	weight_add_product(b, d->t, d->first + v, c, both, whole);
 	if (d->q->minimum)
@@ -286,7 +296,7 @@ void weight_dot_int8(const struct weight_format *f, struct ir *b, const struct w
 		return;
 	}
 	assert(f->unit_k == NUMERICS_BLOCK &&
-	       (f->quants->is_signed || t->w.pieces || pairs_that_fit(f->quants) >= MAX_BATCH));
+	       (!are_small(f->quants) || t->w.pieces || pairs_that_fit(f->quants) >= MAX_BATCH));
 	struct dot d = { .b = b, .q = f->quants, .t = t, .unit_disp = unit_disp, .index = index };
 	if (t->by_pairs) {
 		dot_pairs(&d);

@@ -80,7 +80,7 @@ void weight_unpacked_init(struct weight_unpacked *u, const struct weight_format 
 	for (unsigned i = 0; i < WEIGHT_MAX_ARRAYS && from->array[i].count; i++)
 		u->packed_quants = from->array[i].disp;
 	u->quants = *q;
-	u->quants.registers = q->offset && q->most > 15 ? 7 : 5;
+	u->quants.registers = q->is_wide || (q->offset && q->most > 15) ? 7 : 5;
 	u->quants.pair = NULL;
 	u->quants.bytes = u->in_place ? q->bytes : read_bytes;
 	u->quants.scale = u->in_place   ? read_scale_in_place
@@ -111,11 +111,13 @@ static void unpack_floats(const struct weight_unpacked *u, struct ir *b, const s
 	}
 }
 
-/* Four quants without their offset. No byte lends from its neighbour: quants are small. */
+/* Four quants without their offset, 128 of wide ones. No byte lends from its neighbour: others are small. */
 static ir_i signed_bytes(const struct weight_unpacked *u, struct ir *b, ir_i bytes)
 {
 	const struct weight_quants *q = u->from->quants;
 
+	if (q->is_wide)
+		return ir_ixor(b, bytes, ir_iconst(b, (int32_t)0x80808080));
 	if (q->is_signed || !q->offset)
 		return bytes;
 	return ir_ixor(b, ir_iadd(b, bytes, ir_iconst(b, (128 - q->offset) * 0x01010101)),
@@ -172,6 +174,7 @@ static ir_f scaled_sum(const struct weight_unpacked *u, struct ir *b, const stru
 /* What a column, and what a row vector, brings to the end of a part. */
 struct column {
 	ir_f d, sum;
+	ir_i missing; /* of the integer sum, whose wide quants count from 128 */
 };
 struct scales {
 	ir_f of[2];
@@ -184,13 +187,21 @@ static struct column load_column(const struct weight_unpacked *u, struct ir *b, 
 		                           weight_block_disp(t, c, index, offsetof(struct activation_block, d))) };
 	if (u->quants.minimum)
 		x.sum = scaled_sum(u, b, t, c, index, half);
+	if (u->quants.is_wide) {
+		size_t sums = offsetof(struct activation_block, sum);
+		x.missing = ir_ishl(b,
+		                    ir_iadd(b, ir_ibcast(b, t->xs, weight_block_disp(t, c, index, sums)),
+		                            ir_ibcast(b, t->xs, weight_block_disp(t, c, index, sums + 4))),
+		                    7);
+	}
 	return x;
 }
 
 static void add_to_chain(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t, unsigned v,
                          unsigned c, ir_i sum, const struct scales *s, const struct column *x)
 {
-	ir_f whole = ir_i2f(b, sum), both = ir_fmul(b, s->of[0], x->d);
+	ir_f whole = ir_i2f(b, u->quants.is_wide ? ir_iadd(b, sum, x->missing) : sum),
+	     both = ir_fmul(b, s->of[0], x->d);
 
 	weight_add_product(b, t, v, c, both, whole);
 	if (u->quants.minimum)

@@ -118,7 +118,7 @@ static unsigned unit_code(const struct wave *m)
 	const struct weight_quants *q = m->format->quants;
 	if (m->int8)
 		return q->as_they_lie ? WAVE_UNIT_BYTES : WAVE_UNIT_UNPACKED;
-	return q ? WAVE_UNIT_MADE : WAVE_UNIT_FLOATS;
+	return q || m->format->unit_k == PIECES_UNIT_K ? WAVE_UNIT_MADE : WAVE_UNIT_FLOATS;
 }
 
 /* As many units as code of a bearable size does; with int8 two at least, so that all arrays come by pieces. */

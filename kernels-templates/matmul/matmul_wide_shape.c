@@ -15,7 +15,8 @@ static unsigned beside_int8(const struct wide *m)
 {
 	if (!m->has_vnni)
 		return weight_int8_registers(m->format) - 1;
-	return m->format->quants && m->format->quants->halves && m->format->quants->minimum ? 4 : 2;
+	const struct weight_quants *q = m->format->quants;
+	return q && (q->is_wide || (q->halves && q->minimum)) ? 4 : 2;
 }
 
 static bool part_fits(const struct wide *m, unsigned regs, unsigned vectors, unsigned columns)
@@ -24,7 +25,8 @@ static bool part_fits(const struct wide *m, unsigned regs, unsigned vectors, uns
 	if (n > (regs < 32 ? 12 : 24) / (m->int8 && !m->tiles ? 2 : 1))
 		return false;
 	if (m->tiles)
-		return n + vectors * (m->format->quants->minimum ? 2 : 1) + 4 <= regs;
+		return n + vectors * (m->format->quants->minimum ? 2 : 1) + (m->format->quants->is_wide ? 6 : 4) <=
+		       regs;
 	if (m->int8)
 		return 2 * n + vectors + beside_int8(m) <= regs;
 	return n + vectors * m->format->step + (m->format->step > 1 ? 2 : 1) <= regs;

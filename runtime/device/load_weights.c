@@ -108,7 +108,9 @@ static void plan_reads(struct job *j, size_t *buffer_bytes)
 		*buffer_bytes = bytes > *buffer_bytes ? bytes : *buffer_bytes;
 		return;
 	}
-	uint64_t unit = by_heads(t) ? (j->head_dim + 31) / 32 : 1, fit = READ_BYTES / (32 * unit * t->row_bytes);
+	uint64_t unit = by_heads(t) ? (j->head_dim + 31) / 32 : 1,
+		 at_once = model_rows_lie_apart(t) ? SLICE_BYTES : READ_BYTES,
+		 fit = at_once / (32 * unit * t->row_bytes);
 	uint64_t heads =
 		by_heads(t) && j->head_dim % 32 ? 2 * (uint64_t)j->head_dim : 0; /* of which a part may be wanted */
 

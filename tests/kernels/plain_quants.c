@@ -224,6 +224,29 @@ static void nvfp4_block(struct plain_quant *w, const uint8_t *p, uint32_t i)
 	w->q = fp4_doubled[i % 16 < 8 ? byte % 16 : byte / 16];
 }
 
+/* Bytes with a minimum, nibbles with a zero point; numbers are f16 or bf16. */
+static void affine_block(struct plain_quant *w, enum dtype type, const uint8_t *p, uint32_t i)
+{
+	bool half = type == DTYPE_MLX8_F16 || type == DTYPE_AWQ4, bytes = type == DTYPE_MLX8 || type == DTYPE_MLX8_F16;
+
+	w->scale = half ? half_at(p) : bf16_at(p);
+	w->has_minimum = true;
+	w->minimum = !bytes ? -(w->scale * (float)p[2]) : half ? half_at(p + 2) : bf16_at(p + 2);
+	w->q = bytes ? p[4 + i] : nibble(p + 3, i);
+}
+
+/* As whole numbers, 512 times as large. */
+static void fp8_block(struct plain_quant *w, const uint8_t *p, uint32_t i)
+{
+	int e = p[4 + i] / 8 % 16, m = p[4 + i] % 8;
+
+	memcpy(&w->scale, p, 4);
+	w->scale /= 512;
+	w->q = e ? (8 + m) << (e - 1) : m;
+	if (p[4 + i] & 128) /* of 0, too */
+		w->scale = -w->scale;
+}
+
 struct plain_quant plain_quant(enum dtype type, const uint8_t *row, uint32_t k)
 {
 	const struct dtype_facts *f = &dtype_table[type];
@@ -245,6 +268,11 @@ struct plain_quant plain_quant(enum dtype type, const uint8_t *row, uint32_t k)
 			.scale = bf16_at(p), .minimum = bf16_at(p + 2), .has_minimum = true, .q = nibble(p + 4, i)
 		};
 		break;
+	case DTYPE_MLX8:
+	case DTYPE_MLX8_F16:
+	case DTYPE_AWQ4:
+	case DTYPE_AWQ4_BF16: affine_block(&w, type, p, i); break;
+	case DTYPE_FP8: fp8_block(&w, p, i); break;
 	case DTYPE_TQ1_0: w = (struct plain_quant){ .scale = half_at(p + 52), .q = tq1_q(p, i) }; break;
 	case DTYPE_Q1_0: w = (struct plain_quant){ .scale = half_at(p), .q = 2 * bit(p + 2, i) - 1 }; break;
 	case DTYPE_Q2_0:
@@ -269,14 +297,14 @@ uint8_t *plain_random_row(uint8_t *p, enum dtype type, uint32_t k, uint32_t (*dr
 		enum dtype type;
 		uint8_t at[2];
 	} scales[] = {
-		{ DTYPE_Q8_0, { 1, 1 } },    { DTYPE_Q4_0, { 1, 1 } },    { DTYPE_Q4_1, { 1, 3 } },
-		{ DTYPE_Q5_0, { 1, 1 } },    { DTYPE_Q5_1, { 1, 3 } },    { DTYPE_IQ4_NL, { 1, 1 } },
-		{ DTYPE_IQ4_XS, { 1, 1 } },  { DTYPE_Q2_K, { 81, 83 } },  { DTYPE_Q3_K, { 109, 109 } },
-		{ DTYPE_Q4_K, { 1, 3 } },    { DTYPE_Q5_K, { 1, 3 } },    { DTYPE_Q6_K, { 209, 209 } },
-		{ DTYPE_TQ2_0, { 65, 65 } }, { DTYPE_TQ1_0, { 53, 53 } }, { DTYPE_IQ2_XXS, { 1, 1 } },
-		{ DTYPE_IQ2_XS, { 1, 1 } },  { DTYPE_IQ2_S, { 1, 1 } },   { DTYPE_IQ3_XXS, { 1, 1 } },
-		{ DTYPE_IQ3_S, { 1, 1 } },   { DTYPE_IQ1_S, { 1, 1 } },   { DTYPE_Q1_0, { 1, 1 } },
-		{ DTYPE_Q2_0, { 1, 1 } },
+		{ DTYPE_Q8_0, { 1, 1 } },    { DTYPE_Q4_0, { 1, 1 } },     { DTYPE_Q4_1, { 1, 3 } },
+		{ DTYPE_Q5_0, { 1, 1 } },    { DTYPE_Q5_1, { 1, 3 } },     { DTYPE_IQ4_NL, { 1, 1 } },
+		{ DTYPE_IQ4_XS, { 1, 1 } },  { DTYPE_Q2_K, { 81, 83 } },   { DTYPE_Q3_K, { 109, 109 } },
+		{ DTYPE_Q4_K, { 1, 3 } },    { DTYPE_Q5_K, { 1, 3 } },     { DTYPE_Q6_K, { 209, 209 } },
+		{ DTYPE_TQ2_0, { 65, 65 } }, { DTYPE_TQ1_0, { 53, 53 } },  { DTYPE_IQ2_XXS, { 1, 1 } },
+		{ DTYPE_IQ2_XS, { 1, 1 } },  { DTYPE_IQ2_S, { 1, 1 } },    { DTYPE_IQ3_XXS, { 1, 1 } },
+		{ DTYPE_IQ3_S, { 1, 1 } },   { DTYPE_IQ1_S, { 1, 1 } },    { DTYPE_Q1_0, { 1, 1 } },
+		{ DTYPE_Q2_0, { 1, 1 } },    { DTYPE_MLX8_F16, { 1, 3 } }, { DTYPE_AWQ4, { 1, 1 } },
 	};
 	const struct dtype_facts *f = &dtype_table[type];
 	uint64_t blocks = k / f->block;
@@ -290,8 +318,10 @@ uint8_t *plain_random_row(uint8_t *p, enum dtype type, uint32_t k, uint32_t (*dr
 		/* The upper two of the four bits that the scale has at each of four places. */
 		if (type == DTYPE_IQ1_M)
 			p[n * f->bytes + 55] = (uint8_t)(p[n * f->bytes + 55] % 16 | draw(2) << 7 | draw(3) << 4);
-		for (unsigned j = 1; type == DTYPE_MLX4 && j < 4; j += 2)
+		for (unsigned j = 1; (type == DTYPE_MLX4 || type == DTYPE_MLX8) && j < 4; j += 2)
 			p[n * f->bytes + j] = (uint8_t)(draw(2) << 7 | (0x38 + draw(6)));
+		if (type == DTYPE_AWQ4_BF16 || type == DTYPE_FP8)
+			p[n * f->bytes + (type == DTYPE_FP8 ? 3 : 1)] = (uint8_t)(draw(2) << 7 | (0x38 + draw(6)));
 		if (type == DTYPE_MXFP4)
 			p[n * f->bytes] = (uint8_t)(draw(8) ? 110 + draw(25) : draw(3));
 	}

@@ -228,8 +228,9 @@ static const struct setting settings[] = {
 	  "the field rope_scaling is", 0, 0, 0, 0, 0, 0 },
 	{ "llama", ",\"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4, \"finetuned\": true}", NULL, ROPE_YARN,
 	  10000, 4, 1.1386294361119891, 512, 0 },
-	{ "llama", ",\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4}",
-	  "has a quantization_config of method gptq, expected unquantised weights; quantised models are read from GGUF",
+	{ "llama", ",\"quantization_config\": {\"quant_method\": \"hqq\", \"bits\": 4}",
+	  "has a quantization_config of method hqq, expected unquantised weights, or one of the methods "
+	  "compressed-tensors",
 	  0, 0, 0, 0, 0, 0 },
 	{ "qwen3", ",\"quantization\": {\"group_size\": 64}", "has a quantization, expected unquantised weights", 0, 0,
 	  0, 0, 0, 0 },

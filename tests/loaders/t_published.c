@@ -269,6 +269,32 @@ static uint8_t *made_up(json_t *config, const char *type, const char *base, size
 }
 
 /* What is expected of a configuration: NULL, or a part of the sentence that refuses it. */
+static bool says(json_t *o, const char *key, const char *text)
+{
+	json_t *v = json_object_get(o, key);
+	return json_is_string(v) && strcmp(json_string_value(v), text) == 0;
+}
+
+/* NULL: its quantised weights are read, or it has none. */
+static const char *quants_refusal(json_t *config)
+{
+	json_t *q = json_object_get(config, "quantization_config"), *mlx = json_object_get(config, "quantization");
+
+	if (json_object_get(mlx, "group_size") && !json_object_get(mlx, "mode"))
+		return NULL;
+	if (says(q, "quant_method", "gptq") && number(q, "bits", 0) != 4)
+		return "quantization_config.bits is 3, expected 4";
+	if (says(q, "quant_method", "gptq") && json_is_true(json_object_get(q, "desc_act")))
+		return "quantization_config.desc_act is true, expected false";
+	if (says(q, "quant_method", "gptq") || (says(q, "quant_method", "fp8") && !there(q, "config_groups")) ||
+	    (says(q, "quant_method", "compressed-tensors") &&
+	     (says(q, "format", "float-quantized") || says(q, "format", "pack-quantized"))))
+		return NULL;
+	return there(config, "quantization_config") || there(config, "quantization")
+	               ? "expected unquantised weights"
+	               : NULL;
+}
+
 static const char *expected(json_t *config, const char *type)
 {
 	static const char *const runs[] = { "llama",      "mistral",          "qwen2",   "qwen3",       "xverse",
@@ -287,11 +313,8 @@ static const char *expected(json_t *config, const char *type)
 		return refusal(type);
 	if (class && !strstr(class, "ForCausalLM"))
 		return "is no model that continues a text";
-	const json_t *mlx = json_object_get(config, "quantization");
-	bool affine = json_object_get(mlx, "group_size") && !json_object_get(mlx, "mode");
-	bool mxfp4 = strcmp(type, "gpt_oss") == 0;
-	if (!affine && !mxfp4 && (there(config, "quantization_config") || there(config, "quantization")))
-		return "expected unquantised weights";
+	if (strcmp(type, "gpt_oss") != 0 && quants_refusal(config))
+		return quants_refusal(config);
 	if (json_is_false(json_object_get(config, "is_causal")))
 		return "the field is_causal is false";
 	if (there(config, "attention_chunk_size"))
@@ -320,8 +343,8 @@ static void check_config(const char *file, struct counts *c)
 	bool cut = inside && there(text, "layer_types") && /* one was made smaller by hand */
 	           json_array_size(json_object_get(text, "layer_types")) != number(text, "num_hidden_layers", 0);
 	const char *part =
-		inside && (there(config, "quantization_config") || there(text, "quantization_config"))
-			? "expected unquantised weights"
+		inside && (quants_refusal(config) || quants_refusal(text))
+			? quants_refusal(config) ? quants_refusal(config) : quants_refusal(text)
 		: cut ? "layer_types is an array of"
 		: inside && is_one_of(type, "qwen3_5 qwen3_5_moe") && !there(text, "linear_num_key_heads")
 			? " is missing" /* so was one */

@@ -31,7 +31,7 @@ struct form {
 	unsigned wrong;           /* which mistake of the writer's; 0: none */
 };
 
-enum { NO_SCALES = 1, FEW_SCALES, OTHER_BIASES, EIGHT_BITS, FLOAT_SCALES, FEW_ROWS };
+enum { NO_SCALES = 1, FEW_SCALES, OTHER_BIASES, FLOAT_SCALES, FEW_ROWS };
 
 static struct tiny_model shape_of(const struct form *f, const char *extra)
 {
@@ -100,8 +100,8 @@ static void quantise_group(const struct form *f, const float *w, uint64_t at, ui
 static void write_quants(struct st_writer *w, const struct form *f, const char *name, uint64_t rows, uint64_t cols,
                          const struct quantised *q)
 {
-	uint64_t groups = cols / f->group, words = f->wrong == EIGHT_BITS ? cols / 4 : cols / 8,
-		 scales = f->wrong == FEW_SCALES ? groups - 1 : groups, few = f->wrong == FEW_ROWS ? rows - 1 : rows;
+	uint64_t groups = cols / f->group, words = cols / 8, scales = f->wrong == FEW_SCALES ? groups - 1 : groups,
+		 few = f->wrong == FEW_ROWS ? rows - 1 : rows;
 	uint32_t *more = calloc(rows * cols, 4);
 	char other[128];
 	int stem = (int)(strlen(name) - strlen("weight"));
@@ -326,7 +326,6 @@ static void test_refused(void **state)
 		{ FEW_SCALES, "has 3 scales for 256 columns, expected one for a multiple of 32" },
 		{ OTHER_BIASES,
 		  "the biases of tensor model.embed_tokens.weight differ from its scales in type or shape" },
-		{ EIGHT_BITS, "has 64 words in a row, expected 32: quantised weights of safetensors must have 4" },
 		{ FLOAT_SCALES, "embed_tokens.scales has type F32, expected F16 or BF16" },
 		{ FEW_ROWS, "embed_tokens.scales has 95 rows, expected 96" },
 	};
@@ -337,11 +336,13 @@ static void test_refused(void **state)
 		{ ",\"quantization\": {\"group_size\": 64, \"bits\": 4, \"mode\": \"mxfp4\"}",
 		  "quantization.mode is \"mxfp4\", expected affine" },
 		{ ",\"quantization\": {\"bits\": 4}", "has a quantization, expected unquantised weights" },
-		{ ",\"quantization_config\": {\"quant_method\": \"gptq\", \"group_size\": 64, \"bits\": 4}",
-		  "has a quantization_config of method gptq, expected unquantised weights" },
-		{ PACKED(8, true, "pack-quantized"), "whose weights are not integers of 4 bits, expected unquantised" },
-		{ PACKED(4, false, "pack-quantized"), "whose weights are not symmetric, expected unquantised" },
-		{ PACKED(4, true, "float-quantized"), "whose format is not pack-quantized, expected unquantised" },
+		{ ",\"quantization_config\": {\"quant_method\": \"hqq\", \"group_size\": 64, \"bits\": 4}",
+		  "has a quantization_config of method hqq, expected unquantised weights" },
+		{ PACKED(3, true, "pack-quantized"),
+		  "whose weights are not integers of 4 or 8 bits, expected unquantised" },
+		{ PACKED(8, false, "pack-quantized"), "whose weights are not symmetric, and not integers of 4 bits" },
+		{ PACKED(4, true, "marlin-24"),
+		  "whose format is not pack-quantized, int-quantized or float-quantized" },
 	};
 	(void)state;
 
