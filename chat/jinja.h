@@ -436,8 +436,8 @@ struct value call(struct run *r, struct value f, const struct arguments *args);
 struct value call_macro(struct run *r, const struct macro *m, const struct arguments *args, struct value caller);
 /* Puts arguments where the names say, absent where none is given. names: n of them; the first `required` must be there.
  */
-bool bind(struct run *r, const char *what, const struct arguments *args, const char *const *names, size_t n,
-          size_t required, struct value *out);
+bool bind_arguments(struct run *r, const char *what, const struct arguments *args, const char *const *names, size_t n,
+                    size_t required, struct value *out);
 bool want_int(struct run *r, const char *what, struct value v, int64_t *out); /* absent leaves *out alone */
 bool want_text(struct run *r, const char *what, struct value v, const struct text **out);
 

@@ -95,8 +95,8 @@ bool eval_arguments(struct run *r, const struct node *first, struct arguments *o
 	return !r->failed;
 }
 
-bool bind(struct run *r, const char *what, const struct arguments *args, const char *const *names, size_t n,
-          size_t required, struct value *out)
+bool bind_arguments(struct run *r, const char *what, const struct arguments *args, const char *const *names, size_t n,
+                    size_t required, struct value *out)
 {
 	memset(out, 0, n * sizeof *out);
 	if (args->n > n) {
@@ -292,7 +292,7 @@ static struct value make_range(struct run *r, const struct arguments *args)
 	struct value v[3];
 	int64_t start = 0, stop = 0, step = 1;
 
-	if (!bind(r, "range", args, names, 3, 1, v) || !want_int(r, "range", v[0], &start) ||
+	if (!bind_arguments(r, "range", args, names, 3, 1, v) || !want_int(r, "range", v[0], &start) ||
 	    !want_int(r, "range", v[1], &stop) || !want_int(r, "range", v[2], &step))
 		return value_of(KIND_ABSENT);
 	if (v[1].kind == KIND_ABSENT) {
@@ -321,7 +321,7 @@ static struct value raise_exception(struct run *r, const struct arguments *args)
 	static const char *const names[] = { "message" };
 	struct value v;
 
-	if (!bind(r, "raise_exception()", args, names, 1, 1, &v))
+	if (!bind_arguments(r, "raise_exception()", args, names, 1, 1, &v))
 		return v;
 	const struct text *t = to_text(r, v);
 	if (!r->failed) {
@@ -356,7 +356,7 @@ static struct value strftime_now(struct run *r, const struct arguments *args)
 	const struct text *f = NULL;
 	struct value v;
 
-	if (!bind(r, "strftime_now()", args, names, 1, 1, &v) || !want_text(r, "strftime_now()", v, &f))
+	if (!bind_arguments(r, "strftime_now()", args, names, 1, 1, &v) || !want_text(r, "strftime_now()", v, &f))
 		return value_of(KIND_ABSENT);
 	for (size_t i = 0; i < f->n && !r->failed; i++) {
 		if (f->p[i] != '%') {

@@ -31,7 +31,8 @@ static struct value do_trim(struct run *r, struct value v, const struct argument
 	const struct text *t = to_text(r, v), *chars = NULL;
 	struct value c;
 
-	if (!bind(r, "trim", args, names, 1, 0, &c) || (c.kind != KIND_NONE && !want_text(r, "trim", c, &chars)))
+	if (!bind_arguments(r, "trim", args, names, 1, 0, &c) ||
+	    (c.kind != KIND_NONE && !want_text(r, "trim", c, &chars)))
 		return value_of(KIND_ABSENT);
 	return value_text(string_strip(r, t, chars, true, true));
 }
@@ -107,7 +108,7 @@ static struct value do_replace(struct run *r, struct value v, const struct argum
 	struct value a[3];
 	int64_t most = -1;
 
-	if (!bind(r, "replace", args, names, 3, 2, a) ||
+	if (!bind_arguments(r, "replace", args, names, 3, 2, a) ||
 	    (a[2].kind != KIND_NONE && !want_int(r, "replace", a[2], &most)))
 		return value_of(KIND_ABSENT);
 	const struct text *t = string_replace(r, to_text(r, v), to_text(r, a[0]), to_text(r, a[1]), most);
@@ -121,7 +122,7 @@ static struct value do_indent(struct run *r, struct value v, const struct argume
 	struct value a[3];
 	int64_t width = 4;
 
-	if (!bind(r, "indent", args, names, 3, 0, a) ||
+	if (!bind_arguments(r, "indent", args, names, 3, 0, a) ||
 	    (a[0].kind != KIND_TEXT && !want_int(r, "indent", a[0], &width)))
 		return value_of(KIND_ABSENT);
 	if (v.kind != KIND_TEXT)
@@ -153,7 +154,7 @@ static struct value do_center(struct run *r, struct value v, const struct argume
 	int64_t width = 80;
 	struct value a;
 
-	if (!bind(r, "center", args, names, 1, 0, &a) || !want_int(r, "center", a, &width))
+	if (!bind_arguments(r, "center", args, names, 1, 0, &a) || !want_int(r, "center", a, &width))
 		return value_of(KIND_ABSENT);
 	const struct text *t = to_text(r, v);
 	int64_t have = (int64_t)text_characters(r, t), more = width > have ? width - have : 0,
@@ -177,7 +178,7 @@ static struct value do_truncate(struct run *r, struct value v, const struct argu
 	struct value a[4];
 	int64_t length = 255, leeway = 5;
 
-	if (!bind(r, "truncate", args, names, 4, 0, a) || !want_text(r, "truncate", v, &t) ||
+	if (!bind_arguments(r, "truncate", args, names, 4, 0, a) || !want_text(r, "truncate", v, &t) ||
 	    !want_int(r, "truncate", a[0], &length) || !want_text(r, "truncate", a[2], &end) ||
 	    (a[3].kind != KIND_NONE && !want_int(r, "truncate", a[3], &leeway)))
 		return value_of(KIND_ABSENT);
@@ -243,7 +244,7 @@ static struct value do_default(struct run *r, struct value v, const struct argum
 	static const char *const names[] = { "default_value", "boolean" };
 	struct value a[2];
 
-	if (!bind(r, "default", args, names, 2, 0, a))
+	if (!bind_arguments(r, "default", args, names, 2, 0, a))
 		return value_of(KIND_ABSENT);
 	if (v.kind != KIND_UNDEFINED && !(value_truth(a[1]) && !value_truth(v)))
 		return v;
@@ -256,7 +257,7 @@ static struct value do_attr(struct run *r, struct value v, const struct argument
 	const struct text *name = NULL;
 	struct value a;
 
-	if (!bind(r, "attr", args, names, 1, 1, &a) || !want_text(r, "attr", a, &name))
+	if (!bind_arguments(r, "attr", args, names, 1, 1, &a) || !want_text(r, "attr", a, &name))
 		return value_of(KIND_ABSENT);
 	if (v.kind != KIND_DICT)
 		return get_attribute(r, v, name);
@@ -272,7 +273,7 @@ static struct value do_tojson(struct run *r, struct value v, const struct argume
 	struct value a[4];
 	int64_t width = 0;
 
-	if (!bind(r, "tojson", args, names, 4, 0, a))
+	if (!bind_arguments(r, "tojson", args, names, 4, 0, a))
 		return value_of(KIND_ABSENT);
 	if (a[1].kind == KIND_TEXT)
 		indent = a[1].text;

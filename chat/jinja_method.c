@@ -118,7 +118,7 @@ static struct value dict_get(struct run *r, struct value self, const struct argu
 	static const char *const names[2] = { NULL };
 	struct value v[2];
 
-	if (!bind(r, "get", args, names, 2, 1, v) || !value_hashable(r, v[0]))
+	if (!bind_arguments(r, "get", args, names, 2, 1, v) || !value_hashable(r, v[0]))
 		return value_of(KIND_ABSENT);
 	const struct pair *p = dict_find(r, self.dict, v[0]);
 	return p ? p->value : v[1].kind != KIND_ABSENT ? v[1] : value_none();
@@ -130,7 +130,7 @@ static struct value list_count(struct run *r, struct value self, const struct ar
 	struct value v;
 	int64_t n = 0;
 
-	if (!bind(r, index ? "index" : "count", args, names, 1, 1, &v))
+	if (!bind_arguments(r, index ? "index" : "count", args, names, 1, 1, &v))
 		return v;
 	for (size_t i = 0; i < self.list->n && !r->failed; i++) {
 		if (!value_equal(r, self.list->item[i], v))

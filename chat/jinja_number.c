@@ -89,7 +89,7 @@ static struct value do_int(struct run *r, struct value v, const struct arguments
 	int64_t base = 10, i;
 	double x;
 
-	if (!bind(r, "int", args, names, 2, 0, a) || !want_int(r, "int", a[1], &base))
+	if (!bind_arguments(r, "int", args, names, 2, 0, a) || !want_int(r, "int", a[1], &base))
 		return value_of(KIND_ABSENT);
 	otherwise = a[0].kind == KIND_ABSENT ? value_int(0) : a[0];
 	if (v.kind == KIND_UNDEFINED)
@@ -117,7 +117,7 @@ static struct value do_float(struct run *r, struct value v, const struct argumen
 	struct value a;
 	double x;
 
-	if (!bind(r, "float", args, names, 1, 0, &a))
+	if (!bind_arguments(r, "float", args, names, 1, 0, &a))
 		return value_of(KIND_ABSENT);
 	if (v.kind == KIND_UNDEFINED)
 		return fail_undefined(r, v);
@@ -151,7 +151,7 @@ static struct value do_round(struct run *r, struct value v, const struct argumen
 	int64_t places = 0;
 	char text[700];
 
-	if (!bind(r, "round", args, names, 2, 0, a) || !want_int(r, "round", a[0], &places) ||
+	if (!bind_arguments(r, "round", args, names, 2, 0, a) || !want_int(r, "round", a[0], &places) ||
 	    !want_text(r, "round", a[1], &method))
 		return value_of(KIND_ABSENT);
 	if (!is_number(v))

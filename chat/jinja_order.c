@@ -72,7 +72,7 @@ static struct value do_sort(struct run *r, struct value v, const struct argument
 	static const char *const names[] = { "reverse", "case_sensitive", "attribute" };
 	struct value a[3];
 
-	if (!bind(r, "sort", args, names, 3, 0, a))
+	if (!bind_arguments(r, "sort", args, names, 3, 0, a))
 		return value_of(KIND_ABSENT);
 	struct list *l = iterate(r, v);
 	struct keyed *p = keys_of(r, l, a[2], value_truth(a[1]), true);
@@ -84,7 +84,7 @@ static struct value do_dictsort(struct run *r, struct value v, const struct argu
 	static const char *const names[] = { "case_sensitive", "by", "reverse" };
 	struct value a[3];
 
-	if (!bind(r, "dictsort", args, names, 3, 0, a))
+	if (!bind_arguments(r, "dictsort", args, names, 3, 0, a))
 		return value_of(KIND_ABSENT);
 	bool by_value = a[1].kind == KIND_TEXT && text_is(a[1].text, "value");
 	if (a[1].kind != KIND_ABSENT && !by_value && !(a[1].kind == KIND_TEXT && text_is(a[1].text, "key")))
@@ -105,7 +105,7 @@ static struct value do_unique(struct run *r, struct value v, const struct argume
 	struct value a[2], out;
 	size_t n = 0;
 
-	if (!bind(r, "unique", args, names, 2, 0, a))
+	if (!bind_arguments(r, "unique", args, names, 2, 0, a))
 		return value_of(KIND_ABSENT);
 	struct list *l = iterate(r, v);
 	struct keyed *p = keys_of(r, l, a[1], value_truth(a[0]), false);
@@ -128,7 +128,7 @@ static struct value extreme(struct run *r, struct value v, const struct argument
 	struct value a[2];
 	size_t best = 0;
 
-	if (!bind(r, most ? "max" : "min", args, names, 2, 0, a))
+	if (!bind_arguments(r, most ? "max" : "min", args, names, 2, 0, a))
 		return value_of(KIND_ABSENT);
 	struct list *l = iterate(r, v);
 	struct keyed *p = keys_of(r, l, a[1], value_truth(a[0]), false);
@@ -160,7 +160,7 @@ static struct value do_groupby(struct run *r, struct value v, const struct argum
 	struct value a[3];
 	size_t n = 0;
 
-	if (!bind(r, "groupby", args, names, 3, 1, a))
+	if (!bind_arguments(r, "groupby", args, names, 3, 1, a))
 		return value_of(KIND_ABSENT);
 	if (a[1].kind != KIND_ABSENT)
 		return run_fail(r, "groupby with a default is not supported");

@@ -124,7 +124,7 @@ static struct value do_join(struct run *r, struct value v, const struct argument
 	static const struct text nothing = { .p = "" };
 	struct value a[2];
 
-	if (!bind(r, "join", args, names, 2, 0, a))
+	if (!bind_arguments(r, "join", args, names, 2, 0, a))
 		return value_of(KIND_ABSENT);
 	struct list *l = iterate(r, v);
 	struct value of = list_copy(r, l, KIND_LIST);
@@ -141,7 +141,7 @@ static struct value do_sum(struct run *r, struct value v, const struct arguments
 	static const char *const names[] = { "attribute", "start" };
 	struct value a[2], sum;
 
-	if (!bind(r, "sum", args, names, 2, 0, a))
+	if (!bind_arguments(r, "sum", args, names, 2, 0, a))
 		return value_of(KIND_ABSENT);
 	sum = a[1].kind == KIND_ABSENT ? value_int(0) : a[1];
 	if (sum.kind == KIND_TEXT)
@@ -169,7 +169,7 @@ static struct value map_attribute(struct run *r, struct value out, const struct 
 	static const char *const names[] = { "attribute", "default" };
 	struct value a[2];
 
-	if (!bind(r, "map", args, names, 2, 1, a))
+	if (!bind_arguments(r, "map", args, names, 2, 1, a))
 		return value_of(KIND_ABSENT);
 	for (size_t i = 0; i < out.list->n && !r->failed; i++) {
 		struct value v = get_path(r, out.list->item[i], a[0]);
@@ -269,7 +269,7 @@ static struct value do_batch(struct run *r, struct value v, const struct argumen
 	struct value a[2];
 	int64_t size = 0;
 
-	if (!bind(r, "batch", args, names, 2, 1, a) || !want_int(r, "batch", a[0], &size))
+	if (!bind_arguments(r, "batch", args, names, 2, 1, a) || !want_int(r, "batch", a[0], &size))
 		return value_of(KIND_ABSENT);
 	if (size < 1)
 		return run_fail(r, "the filter 'batch' takes at least 1, %lld given", (long long)size);
@@ -290,7 +290,7 @@ static struct value do_slice(struct run *r, struct value v, const struct argumen
 	struct value a[2];
 	int64_t count = 0;
 
-	if (!bind(r, "slice", args, names, 2, 1, a) || !want_int(r, "slice", a[0], &count))
+	if (!bind_arguments(r, "slice", args, names, 2, 1, a) || !want_int(r, "slice", a[0], &count))
 		return value_of(KIND_ABSENT);
 	if (count < 1)
 		return run_fail(r, "the filter 'slice' takes at least 1, %lld given", (long long)count);

@@ -27,7 +27,7 @@ static struct value do_strip(struct run *r, const struct text *t, const struct a
 	const struct text *chars = NULL;
 	struct value v;
 
-	if (!bind(r, "strip", args, names, 1, 0, &v) || !text_or_none(r, "strip", v, &chars))
+	if (!bind_arguments(r, "strip", args, names, 1, 0, &v) || !text_or_none(r, "strip", v, &chars))
 		return value_of(KIND_ABSENT);
 	return keep_safe(t, string_strip(r, t, chars, left, right));
 }
@@ -39,8 +39,8 @@ static struct value do_split(struct run *r, const struct text *t, const struct a
 	struct value v[2];
 	int64_t most = -1;
 
-	if (!bind(r, from_right ? "rsplit" : "split", args, names, 2, 0, v) || !text_or_none(r, "split", v[0], &by) ||
-	    !want_int(r, "split", v[1], &most))
+	if (!bind_arguments(r, from_right ? "rsplit" : "split", args, names, 2, 0, v) ||
+	    !text_or_none(r, "split", v[0], &by) || !want_int(r, "split", v[1], &most))
 		return value_of(KIND_ABSENT);
 	return string_split(r, t, by, most, from_right);
 }
@@ -50,7 +50,7 @@ static struct value do_lines(struct run *r, const struct text *t, const struct a
 	static const char *const names[] = { "keepends" };
 	struct value v;
 
-	if (!bind(r, "splitlines", args, names, 1, 0, &v))
+	if (!bind_arguments(r, "splitlines", args, names, 1, 0, &v))
 		return v;
 	return string_lines(r, t, value_truth(v));
 }
@@ -91,7 +91,7 @@ static struct value do_ends(struct run *r, const struct text *t, const struct ar
 	size_t from, to;
 	bool met = false;
 
-	if (!bind(r, what, args, names, 3, 1, v) || !run_bytes(r, 64))
+	if (!bind_arguments(r, what, args, names, 3, 1, v) || !run_bytes(r, 64))
 		return value_of(KIND_ABSENT);
 	bool several = v[0].kind == KIND_TUPLE, there = byte_range(r, t, v[1], v[2], &from, &to);
 	for (size_t i = 0; i < (several ? v[0].list->n : 1) && !r->failed; i++) {
@@ -116,7 +116,8 @@ static struct value do_find(struct run *r, const struct text *t, const struct ar
 	struct value v[3];
 	size_t from, to, at, n = 0;
 
-	if (!bind(r, "find", args, names, 3, 1, v) || !want_text(r, "find", v[0], &what) || !run_bytes(r, t->n))
+	if (!bind_arguments(r, "find", args, names, 3, 1, v) || !want_text(r, "find", v[0], &what) ||
+	    !run_bytes(r, t->n))
 		return value_of(KIND_ABSENT);
 	bool there = byte_range(r, t, v[1], v[2], &from, &to);
 	if (how == SEARCH_COUNT) {
@@ -142,7 +143,7 @@ static struct value do_replace(struct run *r, const struct text *t, const struct
 	struct value v[3];
 	int64_t most = -1;
 
-	if (!bind(r, "replace", args, names, 3, 2, v) || !want_text(r, "replace() argument 1", v[0], &from) ||
+	if (!bind_arguments(r, "replace", args, names, 3, 2, v) || !want_text(r, "replace() argument 1", v[0], &from) ||
 	    !want_text(r, "replace() argument 2", v[1], &to) || !want_int(r, "replace", v[2], &most))
 		return value_of(KIND_ABSENT);
 	if (t->safe)
@@ -157,7 +158,8 @@ static struct value do_partition(struct run *r, const struct text *t, const stru
 	const struct text *by = NULL;
 	struct value v, out;
 
-	if (!bind(r, "partition", args, names, 1, 1, &v) || !want_text(r, "partition", v, &by) || !run_bytes(r, t->n))
+	if (!bind_arguments(r, "partition", args, names, 1, 1, &v) || !want_text(r, "partition", v, &by) ||
+	    !run_bytes(r, t->n))
 		return value_of(KIND_ABSENT);
 	if (!by->n)
 		return run_fail(r, "empty separator");
@@ -184,7 +186,7 @@ static struct value do_pad(struct run *r, const struct text *t, const struct arg
 	struct value v[2];
 	int64_t width = 0;
 
-	if (!bind(r, "ljust", args, names, 2, 1, v) || !want_int(r, "ljust", v[0], &width) ||
+	if (!bind_arguments(r, "ljust", args, names, 2, 1, v) || !want_int(r, "ljust", v[0], &width) ||
 	    !want_text(r, "ljust", v[1], &fill))
 		return value_of(KIND_ABSENT);
 	if (text_characters(r, fill) != 1)
@@ -207,7 +209,7 @@ static struct value do_zfill(struct run *r, const struct text *t, const struct a
 	int64_t width = 0;
 	struct value v;
 
-	if (!bind(r, "zfill", args, names, 1, 1, &v) || !want_int(r, "zfill", v, &width))
+	if (!bind_arguments(r, "zfill", args, names, 1, 1, &v) || !want_int(r, "zfill", v, &width))
 		return value_of(KIND_ABSENT);
 	int64_t have = (int64_t)text_characters(r, t);
 	size_t sign = t->n && (t->p[0] == '-' || t->p[0] == '+');
@@ -224,7 +226,7 @@ static struct value do_remove(struct run *r, const struct text *t, const struct 
 	const struct text *part = NULL;
 	struct value v;
 
-	if (!bind(r, "removeprefix", args, names, 1, 1, &v) || !want_text(r, "removeprefix", v, &part))
+	if (!bind_arguments(r, "removeprefix", args, names, 1, 1, &v) || !want_text(r, "removeprefix", v, &part))
 		return value_of(KIND_ABSENT);
 	if (!has_end(t, part, 0, t->n, begins))
 		return value_text(t);
@@ -236,7 +238,7 @@ static struct value do_join(struct run *r, const struct text *t, const struct ar
 	static const char *const names[1] = { NULL };
 	struct value v;
 
-	if (!bind(r, "join", args, names, 1, 1, &v))
+	if (!bind_arguments(r, "join", args, names, 1, 1, &v))
 		return v;
 	if (t->safe)
 		return run_fail(r, "the method 'join' of 'Markup' is not supported");

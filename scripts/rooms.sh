@@ -24,7 +24,8 @@ loaders: base
 chat: base loaders
 grammar: base loaders
 runtime: base jit kernels-templates loaders chat grammar sim
-programs: base jit kernels-templates loaders quantise runtime
+server: base chat loaders runtime
+programs: base jit kernels-templates loaders quantise runtime server
 bench: base jit kernels-templates loaders runtime programs
 docs: runtime
 '

@@ -2,6 +2,7 @@
 # tests/programs/t_man.sh - the man pages: groff has nothing to warn of, section 3 has every function and struct of the
 # headers, and section 1 what every page has.
 . "${srcdir:-.}/tests/support/prelude.sh"
+serve=; [ ! -x jitserve ] || serve=jitserve # built where libmicrohttpd is
 headers="$top/runtime/jitrun.h $top/runtime/jitrun_cards.h"
 functions=$(sed -n 's/^[a-z].*[ *]\(jit_[a-z_]*\)(.*/\1/p' $headers)
 structs=$(sed -n 's/^} \(jit_[a-z_]*\);$/\1/p' $headers)
@@ -14,7 +15,7 @@ for section in MODEL SESSION CONVERSATIONS "GRAPHICS CARDS"; do
 done
 check "nothing of comments is left in jitrun.3" sh -c '! grep -n "^ \* \|^\*/" jitrun.3'
 day=$(sed -n 's/.*version_day.*"\(.*\)";/\1/p' programs/commit.c)
-for page in jitrun jitwarm jitbench jitquant; do
+for page in jitrun jitwarm jitbench jitquant $serve; do
 	for section in NAME SYNOPSIS DESCRIPTION OPTIONS EXAMPLES "EXIT STATUS" ENVIRONMENT FILES "SEE ALSO"; do
 		check "$page.1 has $section" grep -qxE "\.SH \"?$section\"?" $page.1
 	done
@@ -22,7 +23,7 @@ for page in jitrun jitwarm jitbench jitquant; do
 done
 check "jitrun.3 has its day: $(head -n 1 jitrun.3)" grep -q "^\.TH JITRUN 3 \"$day\" \"jitrun [0-9.]*\"" jitrun.3
 if command -v groff > /dev/null; then
-	for page in jitrun.3 jitrun.1 jitwarm.1 jitbench.1 jitquant.1; do
+	for page in jitrun.3 jitrun.1 jitwarm.1 jitbench.1 jitquant.1 ${serve:+jitserve.1}; do
 		said=$(groff -ww -man -z $page 2>&1)
 		check "groff reads $page: $(echo "$said" | head -c 300)" [ -z "$said" ]
 	done

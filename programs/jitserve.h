@@ -1,0 +1,36 @@
+/* programs/jitserve.h - what the parts of the jitserve program share.
+ *
+ *   jitserve_main.c     one run: opens the socket and the models, waits for the end
+ *   jitserve_options.c  the command line
+ *
+ * Everything said to a person goes to stderr; stdout carries what --replay reproduces and nothing else.
+ */
+#ifndef PROGRAMS_JITSERVE_H
+#define PROGRAMS_JITSERVE_H
+
+#include <stdbool.h>
+
+#include "programs/options.h"
+
+/* Exit status: ended as asked; failed; a wrong command line. */
+enum { SERVE_DONE, SERVE_FAILED, SERVE_USAGE };
+
+enum { SERVE_MOST_MODELS = 16 };
+
+struct serve_arguments {
+	const char *model[SERVE_MOST_MODELS];
+	int n_models;
+	const char *host, *api_key_file, *device, *isa, *cache_dir, *alias;
+	struct option_list allow_host, cors_origin;
+	long port, connections, per_address, read_seconds, alive_seconds, stop_seconds, body_mib, unread_kib, threads;
+	bool insecure, quiet, sealed, no_cache;
+};
+extern struct serve_arguments serve;
+
+int serve_usage(const char *text);
+/* What main() runs once the command line is read. */
+int serve_run(void);
+/* Reads the command line and runs. */
+int serve_begin(int argc, char **argv);
+
+#endif

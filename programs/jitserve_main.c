@@ -1,0 +1,164 @@
+/* programs/jitserve_main.c - the jitserve program: serves models over HTTP.
+ *
+ * Owns: one run, from the socket to the end, and what signals mean.
+ */
+#include <errno.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "programs/allocator.h"
+#include "programs/jitserve.h"
+#include "programs/output.h"
+#include "programs/progress.h"
+#include "runtime/host/system.h"
+#include "server/http.h"
+#include "server/models.h"
+#include "server/server.h"
+
+static sem_t asked_to_stop;
+static jit_cancel *cancel; /* of what is loading */
+static struct served served[SERVE_MOST_MODELS];
+static struct models models = { .list = served };
+static struct server server;
+
+/* The second one ends the program at once. */
+static void on_stop(int sig)
+{
+	signal(sig, SIG_DFL);
+	jit_cancel_set(cancel, 1);
+	sem_post(&asked_to_stop);
+}
+
+static int fail(const char *text)
+{
+	fprintf(stderr, "jitserve: %s.\n", text);
+	return SERVE_FAILED;
+}
+
+int serve_usage(const char *text)
+{
+	fprintf(stderr, "jitserve: %s\nTry 'jitserve --help'.\n", text);
+	return SERVE_USAGE;
+}
+
+static bool listen_for_signals(jit_error *err)
+{
+	struct sigaction on = { .sa_handler = on_stop };
+
+	cancel = jit_cancel_open(err);
+	if (!cancel)
+		return false;
+	sem_init(&asked_to_stop, 0, 0);
+	signal(SIGPIPE, SIG_IGN);
+	sigaction(SIGTERM, &on, NULL);
+	sigaction(SIGINT, &on, NULL);
+	return true;
+}
+
+static int on_progress(void *user, uint64_t done, uint64_t total)
+{
+	(void)user;
+	atomic_store(&server.to_load, total);
+	atomic_store(&server.loaded, done);
+	return 0;
+}
+
+static bool open_model(struct served *m, jit_error *err)
+{
+	const jit_model_options o =
+		JIT_MODEL_OPTIONS(.device = serve.device, .isa = serve.isa, .threads = (int)serve.threads,
+	                          .sealed = serve.sealed, .cache_dir = serve.no_cache ? "" : serve.cache_dir,
+	                          .progress = on_progress, .cancel = cancel);
+
+	m->model = jit_model_open(m->path, &o, err);
+	m->info = JIT_MODEL_INFO();
+	m->created = (long)time(NULL);
+	return m->model && jit_model_get_info(m->model, &m->info, err) == JIT_OK;
+}
+
+static bool open_models(jit_error *err)
+{
+	for (int i = 0; i < serve.n_models; i++) {
+		served_name(&served[i], serve.model[i], i == 0 ? serve.alias : NULL);
+		models.n++;
+		if (!open_model(&served[i], err))
+			return false;
+	}
+	return true;
+}
+
+static void close_models(void)
+{
+	for (size_t i = 0; i < models.n; i++)
+		jit_model_close(served[i].model);
+}
+
+static bool open_server(struct error *err)
+{
+	server.o = (struct server_options){
+		.host = serve.host,
+		.port = serve.port,
+		.connections = serve.connections,
+		.per_address = serve.per_address,
+		.read_seconds = serve.read_seconds,
+		.alive_seconds = serve.alive_seconds,
+		.body_bytes = serve.body_mib << 20,
+		.unread_bytes = serve.unread_kib << 10,
+		.insecure = serve.insecure,
+	};
+	server.origin = (struct origin_rules){ .host = serve.allow_host.value,
+		                               .n_hosts = (size_t)serve.allow_host.n,
+		                               .page = serve.cors_origin.value,
+		                               .n_pages = (size_t)serve.cors_origin.n };
+	server.models = &models;
+	if (serve.api_key_file && !(server.keys = keys_read(serve.api_key_file, err)))
+		return false;
+	return server_open(&server, err);
+}
+
+/* Requests that run may end; those that come are refused. */
+static void stop(void)
+{
+	double end = system_seconds() + (double)serve.stop_seconds;
+	const struct timespec moment = { .tv_nsec = 20000000 };
+
+	atomic_store(&server.state, SERVER_STOPPING);
+	while (atomic_load(&server.requests) && system_seconds() < end)
+		nanosleep(&moment, NULL);
+}
+
+int serve_run(void)
+{
+	struct error e = { 0 };
+	jit_error je = { 0 };
+
+	if (!listen_for_signals(&je))
+		return fail(je.message);
+	if (!open_server(&e))
+		return fail(e.text);
+	bool ready = open_models(&je);
+	if (ready) {
+		atomic_store(&server.state, SERVER_READY);
+		fprintf(stderr, "jitserve: ready on http://%s\n", server.listener.address);
+		while (sem_wait(&asked_to_stop) && errno == EINTR)
+			;
+	}
+	bool stopped = ready || jit_cancel_get(cancel);
+	stop();
+	server_close(&server);
+	close_models();
+	jit_cancel_close(cancel);
+	return stopped ? SERVE_DONE : fail(je.message);
+}
+
+int main(int argc, char **argv)
+{
+	output_begin();
+	allocator_begin();
+	system_file_limit_is_error();
+	return output_end("jitserve", serve_begin(argc, argv), SERVE_FAILED);
+}

@@ -1,0 +1,191 @@
+/* programs/jitserve_options.c - jitserve's command line. */
+#include <limits.h>
+#include <string.h>
+
+#include "jit/target.h"
+#include "programs/jitserve.h"
+#include "runtime/host/pool.h"
+#include "runtime/jitrun.h"
+
+struct serve_arguments serve = {
+	.host = "127.0.0.1",
+	.port = 8080,
+	.device = "cpu",
+	.connections = 512,
+	.per_address = 256,
+	.read_seconds = 60,
+	.alive_seconds = 15,
+	.stop_seconds = 30,
+	.body_mib = 16,
+	.unread_kib = 1024,
+};
+
+static struct option_about about;
+static char isa_choices[TARGET_LIST_MAX];
+
+static const struct option_row rows[] = {
+	{ .name = "Where", .kind = OPTION_GROUP },
+	{ .name = "host",
+	  .kind = OPTION_TEXT,
+	  .value = "ADDRESS",
+	  .help = "the address to listen on; one that other machines reach needs --api-key-file (127.0.0.1)",
+	  .target = &serve.host },
+	{ .name = "port",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "the port; 0: any that is free, which the ready message names (8080)",
+	  .high = 65535,
+	  .target = &serve.port },
+	{ .name = "Who may ask", .kind = OPTION_GROUP },
+	{ .name = "api-key-file",
+	  .kind = OPTION_FILE,
+	  .value = "FILE",
+	  .help = "answer only those who send one of the keys in FILE, one a line, as a bearer token or as X-Api-Key",
+	  .target = &serve.api_key_file },
+	{ .name = "insecure",
+	  .kind = OPTION_FLAG,
+	  .help = "listen where other machines reach it without any key",
+	  .target = &serve.insecure },
+	{ .name = "allow-host",
+	  .kind = OPTION_LIST,
+	  .value = "NAME",
+	  .help = "a name by which clients call this server, in the header field Host; on 127.0.0.1 all but its own "
+	          "names are refused, so that no web page can ask through a name of its own; several times: any of "
+	          "these",
+	  .target = &serve.allow_host },
+	{ .name = "cors-origin",
+	  .kind = OPTION_LIST,
+	  .value = "ORIGIN",
+	  .help = "let web pages of ORIGIN ask, such as https://example.org, or * for all; several times: any of these",
+	  .target = &serve.cors_origin },
+	{ .name = "Models", .kind = OPTION_GROUP },
+	{ .name = "alias",
+	  .letter = 'a',
+	  .kind = OPTION_TEXT,
+	  .value = "NAME",
+	  .help = "what requests call the first model, instead of its file's name",
+	  .target = &serve.alias },
+	{ .name = "threads",
+	  .letter = 't',
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "threads that compute; 0: one for each core that may be used (0)",
+	  .high = POOL_MOST_THREADS,
+	  .target = &serve.threads },
+	{ .name = "device",
+	  .letter = 'd',
+	  .kind = OPTION_OPEN_CHOICE,
+	  .value = "cpu|ref",
+	  .help = "what computes, as jitrun --device (cpu)",
+	  .target = &serve.device },
+	{ .name = "isa",
+	  .kind = OPTION_CHOICE,
+	  .value = isa_choices,
+	  .help = "the instruction set to generate code for (the best that this CPU has)",
+	  .target = &serve.isa },
+	{ .name = "cache",
+	  .kind = OPTION_TEXT,
+	  .value = "PATHS",
+	  .help = "where generated kernels are kept: directories and packs, with ':' between",
+	  .target = &serve.cache_dir },
+	{ .name = "no-cache", .kind = OPTION_FLAG, .help = "keep no generated kernels", .target = &serve.no_cache },
+	{ .name = "sealed",
+	  .kind = OPTION_FLAG,
+	  .help = "generate no code: all kernels come from --cache",
+	  .target = &serve.sealed },
+	{ .name = "Limits", .kind = OPTION_GROUP },
+	{ .name = "max-connections",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "connections open at once (512)",
+	  .low = 4,
+	  .high = 100000,
+	  .target = &serve.connections },
+	{ .name = "max-connections-per-address",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "connections open at once from one address; behind a proxy that is the proxy's; 0: any number (256)",
+	  .high = 100000,
+	  .target = &serve.per_address },
+	{ .name = "max-body",
+	  .kind = OPTION_INT,
+	  .value = "MIB",
+	  .help = "size of a request (16)",
+	  .low = 1,
+	  .high = 1024,
+	  .target = &serve.body_mib },
+	{ .name = "max-unread",
+	  .kind = OPTION_INT,
+	  .value = "KIB",
+	  .help = "what a client may leave unread of its answer before it is dropped (1024)",
+	  .low = 1,
+	  .high = 1 << 20,
+	  .target = &serve.unread_kib },
+	{ .name = "read-timeout",
+	  .kind = OPTION_INT,
+	  .value = "SECONDS",
+	  .help = "time in which a request must arrive whole (60)",
+	  .low = 1,
+	  .high = 3600,
+	  .target = &serve.read_seconds },
+	{ .name = "keep-alive",
+	  .kind = OPTION_INT,
+	  .value = "SECONDS",
+	  .help = "silence in a stream after which a comment is sent (15)",
+	  .low = 1,
+	  .high = 3600,
+	  .target = &serve.alive_seconds },
+	{ .name = "stop-timeout",
+	  .kind = OPTION_INT,
+	  .value = "SECONDS",
+	  .help = "time that running requests have to end when the server is asked to stop (30)",
+	  .high = 3600,
+	  .target = &serve.stop_seconds },
+	{ .name = "Output", .kind = OPTION_GROUP },
+	{ .name = "quiet", .letter = 'q', .kind = OPTION_FLAG, .help = "no progress bar", .target = &serve.quiet },
+	OPTION_ABOUT(about),
+};
+
+static struct option_program program = {
+	.name = "jitserve",
+	.usage = "MODEL... [options]",
+	.purpose = "serve language models over HTTP",
+	.description = "jitserve answers requests as OpenAI's API has them. It is ready when it says so on "
+		       "standard error, and when /readyz answers with status 200. Many requests are computed"
+		       " together, and the answer to each is the same, bit for bit, whatever else the server"
+		       " computes. It listens on this machine alone unless told otherwise, speaks HTTP/1.1 "
+		       "without encryption, and belongs behind a reverse proxy where others reach it. A "
+		       "client that closes its connection, or its half of it, has gone: its request ends "
+		       "within one pass. SIGTERM ends the server: running requests may finish within "
+		       "--stop-timeout.",
+	.examples = "jitserve model.gguf\n"
+		    "jitserve model.gguf --host 0.0.0.0 --api-key-file keys.txt\n"
+		    "curl http://127.0.0.1:8080/v1/models",
+	.exit_status = ".TP\n0\nEnded as asked.\n.TP\n1\nSomething failed.\n.TP\n2\nThe command line is wrong.",
+	.environment =
+		".TP\n.B LISTEN_FDS, LISTEN_PID\nA socket from systemd, which is used instead of --host and --port.\n"
+		".TP\n.B COLUMNS\nColumns of the terminal, for help.",
+	.files = ".TP\n.I $XDG_CACHE_HOME/jitrun\nGenerated kernels.",
+	.see_also = ".BR jitrun (1),\n.BR jitwarm (1)",
+	.row = rows,
+	.n_rows = sizeof rows / sizeof rows[0],
+	.quiet = &serve.quiet,
+	.operand = serve.model,
+	.operand_name = "MODEL",
+	.max_operands = SERVE_MOST_MODELS
+};
+
+int serve_begin(int argc, char **argv)
+{
+	int status;
+
+	target_list(isa_choices, sizeof isa_choices, TARGETS_OF_CPUS, "", "|");
+	if (!options_parse(&program, argc, argv))
+		return SERVE_USAGE;
+	if (options_about(&program, &about, jit_version(), &status))
+		return status;
+	serve.n_models = program.n_operands;
+	if (serve.n_models == 0)
+		return serve_usage("which model? Give a GGUF file, or a directory of one in safetensors");
+	return serve_run();
+}

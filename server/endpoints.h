@@ -1,0 +1,12 @@
+/* server/endpoints.h - the handlers of requests; routes.c has where each belongs. */
+#ifndef SERVER_ENDPOINTS_H
+#define SERVER_ENDPOINTS_H
+
+#include "server/http.h"
+
+/* status.c */
+bool answer_health(struct exchange *x);
+bool answer_live(struct exchange *x);
+bool answer_models(struct exchange *x);
+
+#endif

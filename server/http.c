@@ -1,0 +1,386 @@
+/* server/http.c - requests and answers over HTTP/1.1, by libmicrohttpd. */
+#include "server/http.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/guards.h"
+#include "server/server.h"
+
+enum { THREADS = 4, HEAD_BYTES = 64 << 10, IDLE_SECONDS = 30 };
+
+/* ---- reading */
+
+const char *exchange_header(const struct exchange *x, const char *name)
+{
+	return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
+}
+
+const char *exchange_argument(const struct exchange *x, const char *name)
+{
+	return MHD_lookup_connection_value(x->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+static enum MHD_Result look_at_field(void *user, enum MHD_ValueKind kind, const char *name, size_t n_name,
+                                     const char *value, size_t n_value)
+{
+	(void)kind;
+	return guard_field(user, name, n_name, value ? value : "", n_value) ? MHD_YES : MHD_NO;
+}
+
+static bool passes_guards(struct exchange *x, const char *version)
+{
+	struct guard g = { 0 };
+
+	MHD_get_connection_values_n(x->connection, MHD_HEADER_KIND, look_at_field, &g);
+	if (g.refusal.status == 0)
+		guard_end(&g, version);
+	x->refusal = g.refusal;
+	return g.refusal.status == 0;
+}
+
+static bool has_key(struct exchange *x)
+{
+	const struct server *s = x->server;
+	const char *key = keys_bearer(exchange_header(x, "Authorization"));
+
+	if (!key)
+		key = exchange_header(x, "X-Api-Key");
+	if (!s->keys || !(x->route->needs & ROUTE_KEY) || (key && keys_has(s->keys, key, strlen(key))))
+		return true;
+	return refuse(&x->refusal, 401, NULL, "Invalid API Key");
+}
+
+static bool find_route(struct exchange *x, const char *method, const char *path)
+{
+	bool known = false;
+
+	for (const struct route *r = routes; r->path; r++) {
+		if (strcmp(r->path, path) != 0)
+			continue;
+		known = true;
+		x->route = r;
+		if (strcmp(r->method, method) == 0 || (strcmp(method, "HEAD") == 0 && strcmp(r->method, "GET") == 0))
+			return true;
+	}
+	if (known)
+		return refuse(&x->refusal, 405, NULL, "%s is not answered with %s here.", path, method);
+	return refuse(&x->refusal, 404, NULL, "There is nothing at %.200s.", path);
+}
+
+static bool has_model(struct exchange *x)
+{
+	int state = atomic_load(&x->server->state);
+
+	if (!(x->route->needs & ROUTE_MODEL) || state == SERVER_READY)
+		return true;
+	return refuse(&x->refusal, 503, NULL, state == SERVER_LOADING ? "Loading model" : "The server is stopping.");
+}
+
+static bool fits(struct exchange *x)
+{
+	const char *length = exchange_header(x, "Content-Length");
+
+	return !length || strtoll(length, NULL, 10) <= x->server->o.body_bytes ||
+	       refuse(&x->refusal, 413, NULL, "The body has %s bytes, expected at most %ld.", length,
+	              x->server->o.body_bytes);
+}
+
+/* Before anything of the body is read. */
+static bool is_welcome(struct exchange *x, const char *method, const char *path, const char *version)
+{
+	const struct origin_rules *o = &x->server->origin;
+
+	if (!passes_guards(x, version))
+		return false;
+	const char *host = exchange_header(x, "Host"), *page = exchange_header(x, "Origin");
+	if (!origin_takes_host(o, host, &x->refusal) || !origin_takes_page(o, host, page, &x->refusal))
+		return false;
+	if (strcmp(method, "OPTIONS") == 0 && origin_allowed(o, page))
+		return true;
+	return find_route(x, method, path) && has_key(x) && has_model(x) && fits(x);
+}
+
+static void read_body(struct exchange *x, const char *p, size_t n)
+{
+	if (x->body.n + n > (size_t)x->server->o.body_bytes) {
+		x->body_too_long = true;
+		refuse(&x->refusal, 413, NULL, "The body has more than %ld bytes.", x->server->o.body_bytes);
+	} else {
+		bytes_add(&x->body, p, n);
+		if (x->body.lost)
+			refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+	}
+}
+
+/* ---- answering */
+
+bool exchange_text(struct exchange *x, const char *type, char *text)
+{
+	bytes_take(&x->answer, text);
+	x->type = type;
+	x->answered = true;
+	return true;
+}
+
+bool exchange_json(struct exchange *x, char *text) { return exchange_text(x, "application/json; charset=utf-8", text); }
+
+static struct watched *watched(const struct exchange *x)
+{
+	const union MHD_ConnectionInfo *i = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return i ? i->socket_context : NULL;
+}
+
+static void add_fields(const struct exchange *x, struct MHD_Response *r, const char *type)
+{
+	const char *page = origin_allowed(&x->server->origin, exchange_header(x, "Origin"));
+
+	if (type)
+		MHD_add_response_header(r, "Content-Type", type);
+	MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+	if (x->header[0])
+		MHD_add_response_header(r, "X-Jitrun-Replay", x->header);
+	if (!page)
+		return;
+	MHD_add_response_header(r, "Access-Control-Allow-Origin", page);
+	MHD_add_response_header(r, "Access-Control-Expose-Headers", "X-Jitrun-Replay");
+	MHD_add_response_header(r, "Vary", "Origin");
+}
+
+static enum MHD_Result send_response(struct exchange *x, unsigned status, struct MHD_Response *r)
+{
+	enum MHD_Result result = r ? MHD_queue_response(x->connection, status, r) : MHD_NO;
+
+	if (r)
+		MHD_destroy_response(r);
+	return result;
+}
+
+static enum MHD_Result send_refusal(struct exchange *x)
+{
+	char *text = refusal_json(&x->refusal);
+	struct MHD_Response *r =
+		text ? MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE) : NULL;
+
+	if (!r) {
+		free(text);
+		return MHD_NO;
+	}
+	x->header[0] = 0;
+	add_fields(x, r, "application/json; charset=utf-8");
+	/* What else comes on this connection is not to be trusted, or is the rest of a body that nobody reads. */
+	if (!x->begun)
+		MHD_add_response_header(r, "Connection", "close");
+	if (x->refusal.status == 401)
+		MHD_add_response_header(r, "WWW-Authenticate", "Bearer");
+	if (x->refusal.status == 429 || x->refusal.status == 503)
+		MHD_add_response_header(r, "Retry-After", "1");
+	if (x->refusal.status == 405)
+		MHD_add_response_header(r, "Allow", x->route->method);
+	return send_response(x, (unsigned)x->refusal.status, r);
+}
+
+static enum MHD_Result send_whole(struct exchange *x, struct bytes *b)
+{
+	struct MHD_Response *r;
+
+	if (b->lost) {
+		refuse(&x->refusal, 503, NULL, "There is no memory for this answer.");
+		return send_refusal(x);
+	}
+	if (x->still) {
+		r = MHD_create_response_from_buffer(x->n_still, (void *)(uintptr_t)x->still, MHD_RESPMEM_PERSISTENT);
+	} else {
+		r = MHD_create_response_from_buffer(b->n, b->p, MHD_RESPMEM_MUST_FREE);
+		if (r)
+			*b = (struct bytes){ 0 };
+	}
+	if (r)
+		add_fields(x, r, x->type);
+	return send_response(x, 200, r);
+}
+
+static enum MHD_Result send_preflight(struct exchange *x)
+{
+	struct MHD_Response *r = MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT);
+
+	if (!r)
+		return MHD_NO;
+	add_fields(x, r, NULL);
+	MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, POST");
+	MHD_add_response_header(r, "Access-Control-Allow-Headers",
+	                        "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Anthropic-Beta");
+	MHD_add_response_header(r, "Access-Control-Max-Age", "86400");
+	return send_response(x, 204, r);
+}
+
+/* ---- answers that the engine makes */
+
+static void put_to_sleep(void *user) { MHD_suspend_connection(((struct exchange *)user)->connection); }
+
+static void wake_up(void *user) { MHD_resume_connection(((struct exchange *)user)->connection); }
+
+/* Called by the library when the client takes more. */
+static ssize_t more_events(void *user, uint64_t position, char *out, size_t most)
+{
+	struct exchange *x = user;
+	struct reply *r = x->reply;
+	(void)position;
+
+	if (r->out.at == r->out.n) {
+		bytes_clear(&r->out);
+		if (!r->ended && !reply_advance(r, &x->refusal)) {
+			r->ended = true;
+			r->kind->fail(r, &x->refusal);
+		}
+	}
+	if (r->out.lost || stream_is_cancelled(r->stream))
+		return MHD_CONTENT_READER_END_WITH_ERROR;
+	size_t n = r->out.n - r->out.at;
+	if (n == 0 && r->ended)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	if (n == 0)
+		return stream_wait(r->stream, put_to_sleep, wake_up, x) ? 0 : more_events(user, position, out, most);
+	n = n < most ? n : most;
+	memcpy(out, r->out.p + r->out.at, n);
+	r->out.at += n;
+	return (ssize_t)n;
+}
+
+static enum MHD_Result send_events(struct exchange *x)
+{
+	struct MHD_Response *r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16 << 10, more_events, x, NULL);
+
+	if (!r)
+		return MHD_NO;
+	add_fields(x, r, "text/event-stream; charset=utf-8");
+	MHD_add_response_header(r, "Cache-Control", "no-cache");
+	MHD_add_response_header(r, "X-Accel-Buffering", "no");
+	return send_response(x, 200, r);
+}
+
+/* Nothing was sent yet: while it can still become a refusal, it is held back. */
+static enum MHD_Result continue_reply(struct exchange *x)
+{
+	struct reply *r = x->reply;
+
+	if (stream_wait(r->stream, put_to_sleep, wake_up, x))
+		return MHD_YES;
+	if (!reply_advance(r, &x->refusal))
+		return send_refusal(x);
+	if (stream_is_cancelled(r->stream) && !stream_is_dropped(r->stream))
+		return MHD_NO;
+	if (r->events)
+		return send_events(x);
+	if (!r->ended) {
+		refuse(&x->refusal, 503, NULL, "There is no memory for this answer.");
+		return send_refusal(x);
+	}
+	x->type = "application/json; charset=utf-8";
+	return send_whole(x, &r->out);
+}
+
+static enum MHD_Result begin(struct exchange *x)
+{
+	x->begun = true;
+	if (x->body_too_long)
+		x->begun = false;
+	if (x->refusal.status)
+		return send_refusal(x);
+	if (!x->route)
+		return send_preflight(x);
+	if (!x->route->handle(x))
+		return send_refusal(x);
+	if (!x->reply)
+		return send_whole(x, &x->answer);
+	watch_running(x->server->watch, watched(x), x->reply->stream);
+	return continue_reply(x);
+}
+
+/* ---- what the library calls */
+
+static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const char *path, const char *method,
+                                  const char *version, const char *data, size_t *n_data, void **own)
+{
+	struct server *s = user;
+	struct exchange *x = *own;
+
+	if (!x) {
+		x = calloc(1, sizeof *x);
+		if (!x)
+			return MHD_NO;
+		*own = x;
+		x->server = s;
+		x->connection = c;
+		atomic_fetch_add(&s->requests, 1);
+		return is_welcome(x, method, path, version) ? MHD_YES : send_refusal(x);
+	}
+	if (*n_data) {
+		/* One that goes on and on ends with its connection. */
+		if (x->body_too_long)
+			return MHD_NO;
+		read_body(x, data, *n_data);
+		*n_data = 0;
+		return MHD_YES;
+	}
+	return x->begun ? continue_reply(x) : begin(x);
+}
+
+static void on_completed(void *user, struct MHD_Connection *c, void **own, enum MHD_RequestTerminationCode how)
+{
+	struct server *s = user;
+	struct exchange *x = *own;
+	(void)c;
+	(void)how;
+
+	if (!x)
+		return;
+	watch_reading(s->watch, watched(x));
+	reply_close(x->reply);
+	bytes_free(&x->body);
+	bytes_free(&x->answer);
+	free(x);
+	*own = NULL;
+	atomic_fetch_sub(&s->requests, 1);
+}
+
+static void on_connection(void *user, struct MHD_Connection *c, void **own, enum MHD_ConnectionNotificationCode what)
+{
+	struct server *s = user;
+	const union MHD_ConnectionInfo *i = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+		watch_end(s->watch, *own);
+		*own = NULL;
+	} else {
+		*own = i ? watch_begin(s->watch, i->connect_fd) : NULL;
+	}
+}
+
+bool http_start(struct server *s, struct error *err)
+{
+	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
+
+	s->daemon = MHD_start_daemon(
+		flags, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, s->listener.fd,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_TIMEOUT,
+		(unsigned)(s->o.read_seconds < IDLE_SECONDS ? s->o.read_seconds : IDLE_SECONDS),
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->o.connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+		(unsigned)s->o.per_address, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES,
+		MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
+	return s->daemon ||
+	       error_set(err, ERROR_IO, "the HTTP library cannot serve %s: %s", s->listener.address, strerror(errno));
+}
+
+void http_quiet(struct server *s) { MHD_quiesce_daemon(s->daemon); }
+
+void http_stop(struct server *s)
+{
+	if (s->daemon)
+		MHD_stop_daemon(s->daemon);
+	s->daemon = NULL;
+}

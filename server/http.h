@@ -1,0 +1,65 @@
+/* server/http.h - requests and answers over HTTP/1.1, by libmicrohttpd.
+ *
+ * Owns: the library's daemon and threads, the order of the checks before a request is read, its body, and how an answer
+ * or a stream of events gets to the client. What a request means is its handler's affair.
+ */
+#ifndef SERVER_HTTP_H
+#define SERVER_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "server/bytes.h"
+#include "server/refusal.h"
+#include "server/reply.h"
+
+struct server;
+struct MHD_Connection;
+
+/* One request, from its head to the end of its answer. */
+struct exchange {
+	struct server *server;
+	struct MHD_Connection *connection;
+	const struct route *route;
+	struct bytes body;
+	bool body_too_long;
+	struct refusal refusal;
+	/* what a handler gives */
+	const char *type;    /* of a whole answer */
+	struct bytes answer; /* the whole answer */
+	const void *still;   /* n_still bytes that live as long as the program: the whole answer instead */
+	size_t n_still;
+	bool answered;
+	struct reply *reply; /* or an answer that the engine makes */
+	char header[600];    /* X-Jitrun-Replay; empty: none */
+	bool begun;          /* the handler was called */
+};
+
+enum route_needs { ROUTE_OPEN, ROUTE_KEY = 1, ROUTE_MODEL = 2 };
+
+struct route {
+	const char *method, *path;
+	unsigned needs; /* of enum route_needs: a key where there are keys, a model that is loaded */
+	/* Fills in the answer, or begins a reply. False: refusal. */
+	bool (*handle)(struct exchange *x);
+};
+/* routes.c: ends with a path of NULL. */
+extern const struct route routes[];
+
+/* The value of a header field or of an argument behind "?", NULL: it is not there. */
+const char *exchange_header(const struct exchange *x, const char *name);
+const char *exchange_argument(const struct exchange *x, const char *name);
+/* A whole answer; text is taken over, NULL is a lack of memory. True: answered. */
+bool exchange_json(struct exchange *x, char *text);
+bool exchange_text(struct exchange *x, const char *type, char *text);
+
+/* The daemon on s->listener. False: err. */
+bool http_start(struct server *s, struct error *err);
+/* No new connections. */
+void http_quiet(struct server *s);
+/* Ends all connections; what the engine makes for them must have been cancelled. */
+void http_stop(struct server *s);
+
+#endif

@@ -1,0 +1,63 @@
+/* server/json_write.c - JSON that the server writes. */
+#include "server/json_write.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/* Something could not be put into what this thread is making. */
+static _Thread_local bool lacking;
+
+void json_put(json_t *object, const char *name, json_t *value)
+{
+	if (json_object_set_new(object, name, value))
+		lacking = true;
+}
+
+void json_add(json_t *array, json_t *value)
+{
+	if (json_array_append_new(array, value))
+		lacking = true;
+}
+
+json_t *json_text(const char *bytes, size_t n)
+{
+	json_t *o = n ? json_stringn(bytes, n) : json_string("");
+
+	if (o)
+		return o;
+	char *out = malloc(3 * n + 1);
+	size_t at = 0;
+	uint32_t code;
+	for (size_t i = 0; out && i < n;) {
+		unsigned length = text_char(bytes + i, n - i, &code);
+		memcpy(out + at, length ? bytes + i : "\xef\xbf\xbd", length ? length : 3);
+		at += length ? length : 3;
+		i += length ? length : 1;
+	}
+	o = out ? json_stringn(out, at) : NULL;
+	free(out);
+	return o;
+}
+
+json_t *json_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+json_t *json_ids(const int32_t *ids, size_t n)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_add(list, json_integer(ids[i]));
+	return list;
+}
+
+char *json_write(json_t *o)
+{
+	char *text = lacking ? NULL : json_dumps(o, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+
+	lacking = false;
+	json_decref(o);
+	return text;
+}

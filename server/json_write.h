@@ -1,0 +1,24 @@
+/* server/json_write.h - JSON that the server writes.
+ *
+ * Owns: what happens when memory runs out while an answer is made, and texts of models that are no UTF-8. A thread
+ * makes one answer at a time: when a member could not be set, json_write gives NULL.
+ */
+#ifndef SERVER_JSON_WRITE_H
+#define SERVER_JSON_WRITE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Both take value over; NULL, as a failed json_object() gives, counts as a member that could not be set. */
+void json_put(json_t *object, const char *name, json_t *value);
+void json_add(json_t *array, json_t *value);
+/* A string; bytes that are no UTF-8 become U+FFFD, one each. */
+json_t *json_text(const char *bytes, size_t n);
+json_t *json_number(double value); /* null when it is not finite */
+json_t *json_ids(const int32_t *ids, size_t n);
+/* Compact, members in the order in which they were put, malloc'ed; o is given back. NULL: no memory. */
+char *json_write(json_t *o);
+
+#endif

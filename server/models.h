@@ -1,0 +1,35 @@
+/* server/models.h - the models that a server has.
+ *
+ * Owns: their names, and which one a request means.
+ */
+#ifndef SERVER_MODELS_H
+#define SERVER_MODELS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/jitrun.h"
+#include "server/refusal.h"
+
+struct served {
+	const char *path;
+	char name[200]; /* the file's, or an alias */
+	jit_model *model;
+	jit_model_info info;
+	long created; /* seconds since 1970 */
+};
+
+struct models {
+	struct served *list;
+	size_t n;
+};
+
+/* Fills in the name from the path, or the alias when it is not NULL. */
+void served_name(struct served *m, const char *path, const char *alias);
+/* name NULL: the first. With one model any name will do, as clients send those that they know. NULL: refused. */
+struct served *models_find(struct models *all, const char *name, struct refusal *r);
+/* What lists of models have. NULL: no memory. */
+json_t *models_json(const struct models *all);
+
+#endif

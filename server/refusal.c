@@ -1,0 +1,55 @@
+/* server/refusal.c - why a request is not answered as it asks. */
+#include "server/refusal.h"
+
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "server/json_write.h"
+
+bool refuse(struct refusal *r, int status, const char *param, const char *format, ...)
+{
+	char text[sizeof r->message];
+	va_list args;
+
+	if (r->status)
+		return false;
+	va_start(args, format);
+	int n = vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	if (n < 0)
+		n = 0;
+	error_quote(r->message, sizeof r->message, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+	error_quote(r->param, sizeof r->param, param ? param : "", param ? strlen(param) : 0);
+	r->status = status;
+	return false;
+}
+
+static const char *type_of(const struct refusal *r)
+{
+	if (r->type)
+		return r->type;
+	switch (r->status) {
+	case 401: return "authentication_error";
+	case 403: return "permission_error";
+	case 404: return "not_found_error";
+	case 429: return "rate_limit_error";
+	case 501: return "not_supported_error";
+	case 503: return "unavailable_error";
+	}
+	return r->status < 500 ? "invalid_request_error" : "server_error";
+}
+
+char *refusal_json(const struct refusal *r)
+{
+	json_t *e = json_object(), *o = json_object();
+
+	json_put(e, "code", json_integer(r->status));
+	json_put(e, "message", json_string(r->message));
+	json_put(e, "type", json_string(type_of(r)));
+	json_put(e, "param", r->param[0] ? json_string(r->param) : json_null());
+	json_put(o, "error", e);
+	return json_write(o);
+}

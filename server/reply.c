@@ -1,0 +1,37 @@
+/* server/reply.c - how records become what a client reads. */
+#include "server/reply.h"
+
+bool reply_advance(struct reply *r, struct refusal *why)
+{
+	struct record record;
+	const jit_logprob *top;
+	const char *text;
+
+	while ((!r->events || r->out.at == r->out.n) && stream_take(r->stream, &record, &top, &text)) {
+		if (record.kind == RECORD_FAILED) {
+			refuse(why, record.status, NULL, "%.*s", (int)record.n_text, text);
+			return false;
+		}
+		if (record.kind == RECORD_IDLE)
+			bytes_text(&r->out, ": alive\n\n");
+		else
+			r->kind->take(r, &record, top, text);
+	}
+	if (!r->ended && stream_is_over(r->stream)) {
+		r->ended = true;
+		r->kind->end(r);
+	}
+	return true;
+}
+
+void reply_close(struct reply *r)
+{
+	if (!r)
+		return;
+	if (r->stream) {
+		stream_leave(r->stream);
+		stream_release(r->stream);
+	}
+	bytes_free(&r->out);
+	r->kind->close(r);
+}

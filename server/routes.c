@@ -1,0 +1,12 @@
+/* server/routes.c - which handler answers what. */
+#include "server/endpoints.h"
+
+const struct route routes[] = {
+	{ "GET", "/health", ROUTE_OPEN, answer_health },
+	{ "GET", "/v1/health", ROUTE_OPEN, answer_health },
+	{ "GET", "/readyz", ROUTE_OPEN, answer_health },
+	{ "GET", "/livez", ROUTE_OPEN, answer_live },
+	{ "GET", "/models", ROUTE_KEY | ROUTE_MODEL, answer_models },
+	{ "GET", "/v1/models", ROUTE_KEY | ROUTE_MODEL, answer_models },
+	{ NULL, NULL, 0, NULL },
+};

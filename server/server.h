@@ -1,0 +1,56 @@
+/* server/server.h - a running server: what its parts share.
+ *
+ * Threads: the main one opens models and waits for the end; some of the HTTP library's read requests and write answers;
+ * one watches connections; one for each model owns its batch and sessions (engine.h). Requests go to the engine through
+ * a queue, tokens come back through a stream each (stream.h).
+ *
+ *   listen.c      the socket                    guards.c, origin.c, keys.c   who and what is let in
+ *   http.c        requests and answers          watch.c                      clients that leave
+ *   routes.c      which handler answers what    reply.c, stream.c            from tokens to bytes
+ *   models.c      what is served                status.c                     health, lists
+ */
+#ifndef SERVER_SERVER_H
+#define SERVER_SERVER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "server/keys.h"
+#include "server/listen.h"
+#include "server/origin.h"
+#include "server/watch.h"
+
+struct MHD_Daemon;
+
+struct server_options {
+	const char *host;
+	long port;
+	long connections, per_address; /* most that are open at once */
+	long read_seconds;             /* in which a request must arrive whole */
+	long alive_seconds;            /* of silence before a sign of life */
+	long body_bytes, unread_bytes; /* most of a request; most that a client may leave unread */
+	bool insecure;
+};
+
+enum server_state { SERVER_LOADING, SERVER_READY, SERVER_STOPPING };
+
+struct server {
+	struct server_options o;
+	struct listener listener;
+	struct keys *keys; /* NULL: anybody may ask */
+	struct origin_rules origin;
+	struct watch *watch;
+	struct MHD_Daemon *daemon;
+	struct models *models;
+	atomic_int state;                 /* of enum server_state */
+	_Atomic uint64_t loaded, to_load; /* bytes of the model that is being opened */
+	atomic_int requests;              /* being answered */
+};
+
+/* Opens the socket and answers from now on; models are loading. s has its options, keys and rules. False: err. */
+bool server_open(struct server *s, struct error *err);
+void server_close(struct server *s);
+
+#endif

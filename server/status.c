@@ -1,0 +1,26 @@
+/* server/status.c - whether the server is there and ready, and what it serves. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/endpoints.h"
+#include "server/json_write.h"
+#include "server/models.h"
+#include "server/server.h"
+
+bool answer_live(struct exchange *x) { return exchange_json(x, strdup("{\"status\":\"ok\"}")); }
+
+bool answer_health(struct exchange *x)
+{
+	struct server *s = x->server;
+	int state = atomic_load(&s->state);
+
+	if (state == SERVER_READY)
+		return exchange_json(x, strdup("{\"status\":\"ok\"}"));
+	if (state == SERVER_STOPPING)
+		return refuse(&x->refusal, 503, NULL, "The server is stopping.");
+	uint64_t done = atomic_load(&s->loaded), all = atomic_load(&s->to_load);
+	return refuse(&x->refusal, 503, NULL, "Loading model: %d %%",
+	              all ? (int)(100.0 * (double)done / (double)all) : 0);
+}
+
+bool answer_models(struct exchange *x) { return exchange_json(x, json_write(models_json(x->server->models))); }

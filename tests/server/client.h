@@ -1,0 +1,50 @@
+/* tests/server/client.h - a server of the tests' own, and clients of it over raw sockets.
+ *
+ * Behind cmocka.h and tests/support/shared.h. What fails here fails the test.
+ */
+#ifndef TESTS_SERVER_CLIENT_H
+#define TESTS_SERVER_CLIENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct child {
+	pid_t pid;
+	int port;
+	int said; /* its standard error */
+};
+
+/* build/jitserve with the model that comes with the sources, on a free port; further arguments up to a NULL. Waits for
+ * the ready message. */
+struct child child_start(const char *const *arguments);
+/* SIGTERM. Its exit status. */
+int child_stop(struct child *c);
+/* Descriptors that it has open. */
+int child_fds(const struct child *c);
+
+struct answer {
+	int status;        /* 0: the connection ended before there was one */
+	char *head, *body; /* 0-terminated, chunks put together */
+	size_t n_body;
+	bool closed; /* the server ended the connection */
+	double seconds;
+};
+
+/* A connection; little: the system shall keep little of what is not read. */
+int client_connect(const struct child *c, bool little);
+void client_send(int fd, const void *p, size_t n); /* as far as the server takes it */
+/* Reads one answer; it may take so many seconds. */
+struct answer client_read(int fd, double seconds);
+void answer_free(struct answer *a);
+/* The value of a header field, up to the end of its line: in a buffer of its own. NULL: it is not there. */
+const char *answer_field(const struct answer *a, const char *name);
+
+/* A whole request on a connection of its own. fields: further header fields, each with its line end; NULL: none. body
+ * NULL: GET. */
+struct answer client_ask(const struct child *c, const char *path, const char *fields, const char *body);
+/* The same, of which JSON and this status is expected. */
+json_t *client_json(const struct child *c, const char *path, const char *body, int status);
+
+#endif

@@ -1,0 +1,167 @@
+/* tests/server/t_access.c - who may ask: keys, addresses, pages of browsers; and how a server begins and ends. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server/keys.h"
+#include "tests/server/client.h"
+#include "tests/support/shared.h"
+
+static char key_file[] = "/tmp/jitrun-keys-XXXXXX";
+
+static int make_keys(void **state)
+{
+	int fd = mkstemp(key_file);
+	static const char text[] = "# ours\n\nfirst-key\r\nsecond-key";
+	(void)state;
+
+	return fd < 0 || write(fd, text, sizeof text - 1) != sizeof text - 1 || close(fd);
+}
+
+static int remove_keys(void **state)
+{
+	(void)state;
+	return unlink(key_file);
+}
+
+static void check(const struct child *c, const char *path, const char *fields, int status)
+{
+	struct answer a = client_ask(c, path, fields, NULL);
+
+	if (a.status != status)
+		fail_msg("%s with %s: status %d, expected %d: %s", path, fields ? fields : "nothing", a.status, status,
+		         a.body);
+	answer_free(&a);
+}
+
+static void test_keys_over_http(void **state)
+{
+	const char *const arguments[] = { "--api-key-file", key_file, "--host", "127.0.0.1", NULL };
+	struct child c = child_start(arguments);
+	(void)state;
+
+	check(&c, "/health", NULL, 200);
+	check(&c, "/livez", NULL, 200);
+	check(&c, "/v1/models", NULL, 401);
+	check(&c, "/v1/models", "Authorization: Bearer first-key\r\n", 200);
+	check(&c, "/v1/models", "Authorization: bearer second-key\r\n", 200);
+	check(&c, "/v1/models", "X-Api-Key: second-key\r\n", 200);
+	check(&c, "/v1/models", "Authorization: Bearer first-ke\r\n", 401);
+	check(&c, "/v1/models", "Authorization: Bearer first-keyy\r\n", 401);
+	check(&c, "/v1/models", "Authorization: Bearer \r\n", 401);
+	check(&c, "/v1/models", "Authorization: Basic first-key\r\n", 401);
+	check(&c, "/v1/models", "Authorization: Bearer # ours\r\n", 401);
+	assert_int_equal(child_stop(&c), 0);
+}
+
+static void test_keys(void **state)
+{
+	struct error e = { 0 };
+	struct keys *k = keys_parse("a\nbb\n", 5, "keys", &e);
+	(void)state;
+
+	assert_non_null(k);
+	assert_int_equal(keys_count(k), 2);
+	assert_true(keys_has(k, "a", 1) && keys_has(k, "bb", 2));
+	assert_false(keys_has(k, "b", 1) || keys_has(k, "bbb", 3) || keys_has(k, "", 0));
+	assert_false(keys_has(k, "a\0", 2) && !keys_has(k, "a", 1));
+	keys_free(k);
+	static const char *const wrong[] = { "", "# nothing\n\n", "a b\n", "a\x01\n", "\xc3\xa9\n" };
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		e = (struct error){ 0 };
+		assert_null(keys_parse(wrong[i], strlen(wrong[i]), "keys", &e));
+		assert_true(e.code == ERROR_FORMAT && strncmp(e.text, "keys: ", 6) == 0);
+	}
+}
+
+static void test_pages(void **state)
+{
+	static const char *const arguments[] = { "--cors-origin", "https://a.example", "--allow-host", "models.example",
+		                                 NULL };
+	struct child c = child_start(arguments);
+	(void)state;
+
+	struct answer a = client_ask(&c, "/v1/models", "Origin: https://a.example\r\n", NULL);
+	assert_int_equal(a.status, 200);
+	assert_string_equal(answer_field(&a, "Access-Control-Allow-Origin"), "https://a.example");
+	answer_free(&a);
+	a = client_ask(&c, "/v1/models", NULL, NULL);
+	assert_null(answer_field(&a, "Access-Control-Allow-Origin"));
+	answer_free(&a);
+	check(&c, "/v1/models", "Origin: https://b.example\r\n", 403);
+	static const char *const asked[] = {
+		"OPTIONS /v1/models HTTP/1.1\r\nHost: models.example\r\nOrigin: https://a.example\r\n\r\n",
+		"OPTIONS /v1/models HTTP/1.1\r\nHost: other.example\r\nOrigin: https://a.example\r\n\r\n"
+	};
+	for (int i = 0; i < 2; i++) {
+		int fd = client_connect(&c, false);
+		client_send(fd, asked[i], strlen(asked[i]));
+		a = client_read(fd, 10);
+		assert_int_equal(a.status, i ? 403 : 204);
+		assert_true(i || answer_field(&a, "Access-Control-Allow-Headers"));
+		answer_free(&a);
+		close(fd);
+	}
+	assert_int_equal(child_stop(&c), 0);
+}
+
+/* A command line that is refused: the status, and what is said. */
+static void refused(const char *arguments, int status, const char *said)
+{
+	char command[1024], text[2048];
+
+	snprintf(command, sizeof command, "exec timeout 60 ./jitserve %s 2>&1", arguments);
+	FILE *f = popen(command, "r");
+	assert_non_null(f);
+	size_t n = fread(text, 1, sizeof text - 1, f);
+	text[n] = 0;
+	int got = WEXITSTATUS(pclose(f));
+	if (got != status || !strstr(text, said))
+		fail_msg("%s: status %d, expected %d and \"%s\": %s", arguments, got, status, said, text);
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	refused("", 2, "which model?");
+	refused("x.gguf --host 0.0.0.0 --port 0", 1, "can be reached from other machines; give --api-key-file");
+	refused("x.gguf --host :: --port 0", 1, "can be reached from other machines");
+	refused("x.gguf --host no.such.name.invalid --port 0", 1, "which is no address of this machine");
+	refused("x.gguf --port 0 --api-key-file /nowhere", 1, "/nowhere: cannot be read");
+	refused("x.gguf --port 0", 1, "x.gguf: cannot be opened");
+	refused("x.gguf --port 70000", 2, "--port");
+}
+
+/* --insecure listens anywhere; a second server finds the port taken. */
+static void test_insecure(void **state)
+{
+	static const char *const arguments[] = { "--host", "0.0.0.0", "--insecure", NULL };
+	struct child c = child_start(arguments);
+	char second[200];
+	(void)state;
+
+	check(&c, "/v1/models", NULL, 200);
+	snprintf(second, sizeof second, "x.gguf --port %d", c.port);
+	refused(second, 1, "cannot be listened on");
+	assert_int_equal(child_stop(&c), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_keys),    cmocka_unit_test(test_keys_over_http), cmocka_unit_test(test_pages),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_insecure),
+	};
+
+	return cmocka_run_group_tests(tests, make_keys, remove_keys);
+}

@@ -1,0 +1,252 @@
+/* tests/server/t_guards.c - requests that are malformed, that mean two things, that never come to an end, or that come
+ * from where they should not: over raw sockets, against the program.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/server/client.h"
+#include "tests/support/shared.h"
+
+static struct child server;
+
+static int start(void **state)
+{
+	static const char *const arguments[] = { "--read-timeout", "2", "--max-body", "1", NULL };
+	(void)state;
+
+	server = child_start(arguments);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	return child_stop(&server);
+}
+
+/* Whether the server still answers others. */
+static void check_alive(void)
+{
+	struct answer a = client_ask(&server, "/health", NULL, NULL);
+
+	assert_int_equal(a.status, 200);
+	answer_free(&a);
+}
+
+#define HEAD "POST /v1/models HTTP/1.1\r\n"
+#define HOST "Host: localhost\r\n"
+
+/* A request in pieces that may hold NULs. */
+static const struct row {
+	const char *name, *text;
+	size_t n;
+	int status, or_status;
+} rows[] = {
+#define ROW(name, text, status, or_status) \
+	{ \
+		name, text, sizeof text - 1, status, or_status \
+	}
+	ROW("two ways to give a length", HEAD HOST "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+	    400, 400),
+	ROW("the same in the other order", HEAD HOST "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n0\r\n\r\n",
+	    400, 400),
+	ROW("two lengths", HEAD HOST "Content-Length: 2\r\nContent-Length: 7\r\n\r\n{}", 400, 400),
+	ROW("two equal lengths", HEAD HOST "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}", 400, 400),
+	ROW("two lengths in one field", HEAD HOST "Content-Length: 2, 2\r\n\r\n{}", 400, 400),
+	ROW("an unknown coding", HEAD HOST "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 400, 400),
+	ROW("two codings", HEAD HOST "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400, 400),
+	ROW("a coding twice", HEAD HOST "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+	    400, 400),
+	ROW("a coding in HTTP/1.0", "POST /v1/models HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+	    400, 400),
+	ROW("length +2", HEAD HOST "Content-Length: +2\r\n\r\n{}", 400, 400),
+	ROW("length 2abc", HEAD HOST "Content-Length: 2abc\r\n\r\n{}", 400, 400),
+	ROW("length -1", HEAD HOST "Content-Length: -1\r\n\r\n{}", 400, 400),
+	ROW("length 0x2", HEAD HOST "Content-Length: 0x2\r\n\r\n{}", 400, 400),
+	ROW("no length at all", HEAD HOST "Content-Length:\r\n\r\n{}", 400, 400),
+	ROW("length 2^64 + 2", HEAD HOST "Content-Length: 18446744073709551618\r\n\r\n{}", 400, 413),
+	ROW("length 2^63 - 1", HEAD HOST "Content-Length: 9223372036854775807\r\n\r\n{}", 413, 405),
+	ROW("a chunk of 2^64",
+	    "POST /v1/chat/completions HTTP/1.1\r\n" HOST
+	    "Transfer-Encoding: chunked\r\n\r\n10000000000000000\r\n{}\r\n0\r\n\r\n",
+	    400, 404),
+	ROW("a space before the colon", HEAD HOST "Content-Length : 2\r\n\r\n{}", 400, 400),
+	ROW("a name with a space", HEAD HOST "X Y: 2\r\n\r\n", 400, 400),
+	ROW("no Host", "GET /health HTTP/1.1\r\n\r\n", 400, 400),
+	ROW("two Hosts", "GET /health HTTP/1.1\r\n" HOST HOST "\r\n", 400, 400),
+	/* The library ends the value there, and so does whoever asks for it. */
+	ROW("NUL in a value", "GET /health HTTP/1.1\r\n" HOST "X-Y: a\0b\r\n\r\n", 400, 200),
+	ROW("an escape in a value", "GET /health HTTP/1.1\r\n" HOST "X-Y: a\033b\r\n\r\n", 400, 400),
+	ROW("a line that goes on", "GET /health HTTP/1.1\r\n" HOST "X-Y: a\r\n b\r\n\r\n", 400, 200),
+	ROW("HTTP/2.0", "GET /health HTTP/2.0\r\n" HOST "\r\n", 505, 400),
+	ROW("no version", "GET /health\r\n" HOST "\r\n", 400, 505),
+	ROW("another name", "GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403, 403),
+	ROW("another name with our port", "GET /health HTTP/1.1\r\nHost: evil.example:8080\r\n\r\n", 403, 403),
+	ROW("a name that begins like ours", "GET /health HTTP/1.1\r\nHost: localhost.evil.example\r\n\r\n", 403, 403),
+	ROW("a page of others", "GET /health HTTP/1.1\r\n" HOST "Origin: https://evil.example\r\n\r\n", 403, 403),
+	ROW("a page without a name", "GET /health HTTP/1.1\r\n" HOST "Origin: null\r\n\r\n", 403, 403),
+	ROW("a page of ours", "GET /health HTTP/1.1\r\n" HOST "Origin: http://localhost\r\n\r\n", 200, 200),
+	ROW("a preflight", "OPTIONS /v1/models HTTP/1.1\r\n" HOST "Origin: http://localhost\r\n\r\n", 405, 405),
+	ROW("our name as a number", "GET /health HTTP/1.1\r\nHost: 127.0.0.1:1\r\n\r\n", 200, 200),
+	ROW("our name of version 6", "GET /health HTTP/1.1\r\nHost: [::1]:1\r\n\r\n", 200, 200),
+	ROW("bare line feeds", "GET /health HTTP/1.1\nHost: localhost\n\n", 200, 400),
+	ROW("nothing there", "GET /nothing HTTP/1.1\r\n" HOST "\r\n", 404, 404),
+	ROW("another method", "DELETE /health HTTP/1.1\r\n" HOST "\r\n", 405, 405),
+	ROW("a long body", HEAD HOST "Content-Length: 1048577\r\n\r\n", 413, 405),
+#undef ROW
+};
+
+static void test_rows(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct row *r = &rows[i];
+		int fd = client_connect(&server, false);
+		client_send(fd, r->text, r->n);
+		struct answer a = client_read(fd, 10);
+		if (a.status != r->status && a.status != r->or_status)
+			fail_msg("%s: status %d, expected %d: %s", r->name, a.status, r->status, a.body);
+		/* nothing behind such a request is answered */
+		if (a.status == 400 && answer_field(&a, "Connection"))
+			assert_string_equal(answer_field(&a, "Connection"), "close");
+		close(fd);
+		answer_free(&a);
+	}
+	check_alive();
+}
+
+/* What follows a request that was refused is not taken for another one. */
+static void test_nothing_is_smuggled(void **state)
+{
+	static const char text[] = HEAD HOST "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n"
+					     "0\r\n\r\nGET /health HTTP/1.1\r\n" HOST "\r\n";
+	int fd = client_connect(&server, false);
+	(void)state;
+
+	client_send(fd, text, sizeof text - 1);
+	struct answer first = client_read(fd, 10), second = client_read(fd, 10);
+	assert_int_equal(first.status, 400);
+	assert_int_equal(second.status, 0);
+	assert_true(second.closed);
+	close(fd);
+	answer_free(&first);
+	answer_free(&second);
+}
+
+/* Many requests on one connection, one sent before the other is answered. */
+static void test_keep_alive(void **state)
+{
+	static const char text[] = "GET /health HTTP/1.1\r\n" HOST "\r\nGET /livez HTTP/1.1\r\n" HOST "\r\n";
+	int fd = client_connect(&server, false);
+	(void)state;
+
+	client_send(fd, text, sizeof text - 1);
+	usleep(100000);
+	char got[4096];
+	size_t n = 0;
+	for (int i = 0; i < 50 && n < sizeof got - 1; i++) {
+		ssize_t more = read(fd, got + n, sizeof got - 1 - n);
+		if (more <= 0)
+			break;
+		n += (size_t)more;
+		got[n] = 0;
+		const char *one = strstr(got, "HTTP/1.1 200");
+		const char *two = one ? strstr(one + 1, "HTTP/1.1 200") : NULL;
+		if (two && strstr(two, "\"ok\"}"))
+			break;
+	}
+	assert_non_null(strstr(strstr(got, "HTTP/1.1 200") + 1, "HTTP/1.1 200"));
+	close(fd);
+}
+
+static void check_big(const char *before, const char *piece, size_t times, const char *behind)
+{
+	int fd = client_connect(&server, false);
+
+	client_send(fd, before, strlen(before));
+	for (size_t i = 0; i < times; i++)
+		client_send(fd, piece, strlen(piece));
+	client_send(fd, behind, strlen(behind));
+	struct answer a = client_read(fd, 10);
+	/* A system that saw more bytes come than it gave to the server may cut off the answer. */
+	if (a.status != 431 && a.status != 414 && a.status != 404 && a.status != 413 && a.status != 400 &&
+	    !(a.status == 0 && a.closed))
+		fail_msg("%.40s: status %d", piece, a.status);
+	close(fd);
+	answer_free(&a);
+}
+
+static void test_too_much(void **state)
+{
+	static char line[1025];
+	(void)state;
+
+	memset(line, 'a', sizeof line - 1);
+	check_big("GET /health HTTP/1.1\r\n" HOST "X-Y: ", line, 1024, "\r\n\r\n");
+	check_big("GET /health HTTP/1.1\r\n" HOST, "X-Y: a\r\n", 10000, "\r\n");
+	check_big("GET /health HTTP/1.1\r\n" HOST, "X-Y: a\r\n", 101, "\r\n");
+	check_big("GET /", line, 1024, " HTTP/1.1\r\n" HOST "\r\n");
+	char chunk[1100];
+	snprintf(chunk, sizeof chunk, "400\r\n%s\r\n", line);
+	check_big("POST /v1/chat/completions HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n", chunk, 1500,
+	          "0\r\n\r\n");
+	check_alive();
+}
+
+/* Half a request and silence, and one that drips: both end soon after --read-timeout. */
+static void test_never_whole(void **state)
+{
+	int silent = client_connect(&server, false), dripping = client_connect(&server, false);
+	(void)state;
+
+	client_send(silent, "GET /health HTTP/1.1\r\nHost: lo", 30);
+	client_send(dripping, "GET /health HTTP/1.1\r\nX-Y: ", 27);
+	for (int i = 0; i < 12; i++) {
+		client_send(dripping, "a", 1);
+		usleep(250000);
+	}
+	struct answer a = client_read(silent, 3), b = client_read(dripping, 2);
+	assert_true(a.closed);
+	assert_true(b.closed);
+	assert_int_not_equal(a.status, 200);
+	assert_int_not_equal(b.status, 200);
+	close(silent);
+	close(dripping);
+	answer_free(&a);
+	answer_free(&b);
+	check_alive();
+}
+
+static void test_models(void **state)
+{
+	static const char *const paths[] = { "/v1/models", "/models" };
+	(void)state;
+
+	for (int i = 0; i < 2; i++) {
+		json_t *o = client_json(&server, paths[i], NULL, 200);
+		json_t *one = json_array_get(json_object_get(o, "data"), 0);
+		assert_string_equal(json_string_value(json_object_get(one, "id")), "tale-q8_0");
+		assert_true(json_is_integer(json_object_get(one, "created")));
+		assert_int_equal(json_array_size(json_object_get(o, "models")), 1);
+		json_decref(o);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rows),       cmocka_unit_test(test_nothing_is_smuggled),
+		cmocka_unit_test(test_keep_alive), cmocka_unit_test(test_too_much),
+		cmocka_unit_test(test_models),     cmocka_unit_test(test_never_whole),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}
