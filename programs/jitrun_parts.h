@@ -29,7 +29,7 @@
 #include "programs/perplexity.h"
 #include "programs/prompt.h"
 #include "programs/sampling_args.h"
-#include "programs/think.h"
+#include "chat/think.h"
 #include "runtime/jitrun_cards.h"
 
 enum { N_DEFAULT = -2 /* of --n-predict: 256 tokens of a text, all of an answer */ };

@@ -22,7 +22,9 @@ struct serve_arguments {
 	int n_models;
 	const char *host, *api_key_file, *device, *isa, *cache_dir, *alias;
 	struct option_list allow_host, cors_origin;
-	long port, connections, per_address, read_seconds, alive_seconds, stop_seconds, body_mib, unread_kib, threads;
+	long port, connections, per_address, read_seconds, alive_seconds, stop_seconds, body_mib, unread_kib, threads,
+		parallel, queue, context, pass_ms, kv_mib;
+	const char *template_file, *kv_type, *speculate;
 	bool insecure, quiet, sealed, no_cache;
 };
 extern struct serve_arguments serve;

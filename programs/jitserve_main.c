@@ -15,6 +15,7 @@
 #include "programs/output.h"
 #include "programs/progress.h"
 #include "runtime/host/system.h"
+#include "server/batcher.h"
 #include "server/http.h"
 #include "server/models.h"
 #include "server/server.h"
@@ -24,6 +25,7 @@ static jit_cancel *cancel; /* of what is loading */
 static struct served served[SERVE_MOST_MODELS];
 static struct models models = { .list = served };
 static struct server server;
+static char *template_text; /* of --template */
 
 /* The second one ends the program at once. */
 static void on_stop(int sig)
@@ -80,21 +82,79 @@ static bool open_model(struct served *m, jit_error *err)
 	return m->model && jit_model_get_info(m->model, &m->info, err) == JIT_OK;
 }
 
+static int kv_type(void)
+{
+	if (strcmp(serve.kv_type, "q8_0") == 0)
+		return JIT_KV_Q8_0;
+	return strcmp(serve.kv_type, "f32") == 0 ? JIT_KV_F32 : JIT_KV_F16;
+}
+
+static int speculation(void)
+{
+	if (strcmp(serve.speculate, "off") == 0)
+		return JIT_SPECULATE_OFF;
+	return strcmp(serve.speculate, "auto") == 0 ? JIT_SPECULATE_AUTO : atoi(serve.speculate);
+}
+
+static bool open_batcher(struct served *m, jit_error *err)
+{
+	struct batcher_options o = {
+		.model = m->model,
+		.parallel = (unsigned)serve.parallel,
+		.queue = (unsigned)serve.queue,
+	};
+
+	o.batch = JIT_BATCH_OPTIONS(.threads = (int)serve.threads, .context = (int)serve.context, .kv = kv_type(),
+	                            .speculate = speculation(), .max_pass_ms = (int)serve.pass_ms,
+	                            .kv_bytes = (uint64_t)serve.kv_mib << 20);
+	m->template_text = template_text;
+	m->batcher = batcher_open(&o, err);
+	return m->batcher != NULL;
+}
+
 static bool open_models(jit_error *err)
 {
 	for (int i = 0; i < serve.n_models; i++) {
 		served_name(&served[i], serve.model[i], i == 0 ? serve.alias : NULL);
 		models.n++;
-		if (!open_model(&served[i], err))
+		if (!open_model(&served[i], err) || !open_batcher(&served[i], err))
 			return false;
 	}
 	return true;
 }
 
-static void close_models(void)
+/* What still runs fails, so that its clients are answered. */
+static void stop_batchers(void)
 {
 	for (size_t i = 0; i < models.n; i++)
+		if (served[i].batcher)
+			batcher_stop(served[i].batcher);
+}
+
+static void close_models(void)
+{
+	for (size_t i = 0; i < models.n; i++) {
+		batcher_close(served[i].batcher);
 		jit_model_close(served[i].model);
+	}
+	free(template_text);
+}
+
+static bool read_template(struct error *err)
+{
+	enum { MOST = 1 << 20 };
+	const char *path = serve.template_file;
+
+	if (!path)
+		return true;
+	FILE *f = fopen(path, "rbe");
+	if (!f)
+		return error_set(err, ERROR_IO, "%s: cannot be opened: %s", path, strerror(errno));
+	template_text = calloc(1, MOST + 1);
+	size_t n = template_text ? fread(template_text, 1, MOST + 1, f) : 0;
+	bool ok = template_text && !ferror(f) && n <= MOST;
+	fclose(f);
+	return ok || error_set(err, ERROR_IO, "%s: cannot be read, or has more than %d bytes", path, MOST);
 }
 
 static bool open_server(struct error *err)
@@ -138,7 +198,7 @@ int serve_run(void)
 
 	if (!listen_for_signals(&je))
 		return fail(je.message);
-	if (!open_server(&e))
+	if (!read_template(&e) || !open_server(&e))
 		return fail(e.text);
 	bool ready = open_models(&je);
 	if (ready) {
@@ -149,6 +209,7 @@ int serve_run(void)
 	}
 	bool stopped = ready || jit_cancel_get(cancel);
 	stop();
+	stop_batchers();
 	server_close(&server);
 	close_models();
 	jit_cancel_close(cancel);

@@ -25,7 +25,7 @@ chat: base loaders
 grammar: base loaders
 runtime: base jit kernels-templates loaders chat grammar sim
 server: base chat loaders runtime
-programs: base jit kernels-templates loaders quantise runtime server
+programs: base jit kernels-templates loaders chat quantise runtime server
 bench: base jit kernels-templates loaders runtime programs
 docs: runtime
 '

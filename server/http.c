@@ -217,7 +217,7 @@ static enum MHD_Result send_preflight(struct exchange *x)
 	return send_response(x, 204, r);
 }
 
-/* ---- answers that the engine makes */
+/* ---- answers that the batcher makes */
 
 static void put_to_sleep(void *user) { MHD_suspend_connection(((struct exchange *)user)->connection); }
 
@@ -375,8 +375,6 @@ bool http_start(struct server *s, struct error *err)
 	return s->daemon ||
 	       error_set(err, ERROR_IO, "the HTTP library cannot serve %s: %s", s->listener.address, strerror(errno));
 }
-
-void http_quiet(struct server *s) { MHD_quiesce_daemon(s->daemon); }
 
 void http_stop(struct server *s)
 {

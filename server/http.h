@@ -32,7 +32,7 @@ struct exchange {
 	const void *still;   /* n_still bytes that live as long as the program: the whole answer instead */
 	size_t n_still;
 	bool answered;
-	struct reply *reply; /* or an answer that the engine makes */
+	struct reply *reply; /* or an answer that the batcher makes */
 	char header[600];    /* X-Jitrun-Replay; empty: none */
 	bool begun;          /* the handler was called */
 };
@@ -57,9 +57,7 @@ bool exchange_text(struct exchange *x, const char *type, char *text);
 
 /* The daemon on s->listener. False: err. */
 bool http_start(struct server *s, struct error *err);
-/* No new connections. */
-void http_quiet(struct server *s);
-/* Ends all connections; what the engine makes for them must have been cancelled. */
+/* Ends all connections; what the batcher makes for them must have been cancelled. */
 void http_stop(struct server *s);
 
 #endif

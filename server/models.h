@@ -12,10 +12,14 @@
 #include "runtime/jitrun.h"
 #include "server/refusal.h"
 
+struct batcher;
+
 struct served {
 	const char *path;
 	char name[200]; /* the file's, or an alias */
 	jit_model *model;
+	struct batcher *batcher;
+	const char *template_text; /* instead of the model's own; NULL */
 	jit_model_info info;
 	long created; /* seconds since 1970 */
 };

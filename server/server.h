@@ -1,13 +1,17 @@
 /* server/server.h - a running server: what its parts share.
  *
  * Threads: the main one opens models and waits for the end; some of the HTTP library's read requests and write answers;
- * one watches connections; one for each model owns its batch and sessions (engine.h). Requests go to the engine through
- * a queue, tokens come back through a stream each (stream.h).
+ * one watches connections; one for each model owns its batch and sessions (batcher.h). Requests go to the batcher
+ * through a queue, tokens come back through a stream each (stream.h).
  *
  *   listen.c      the socket                    guards.c, origin.c, keys.c   who and what is let in
  *   http.c        requests and answers          watch.c                      clients that leave
  *   routes.c      which handler answers what    reply.c, stream.c            from tokens to bytes
  *   models.c      what is served                status.c                     health, lists
+ *   fields.c      a request's JSON              task.c, task_grammar.c       what is to be generated
+ *   batcher.c     passes for all requests       choice.c                     one sequence, from prompt to end
+ *   conversation.c, prompts.c  prompts          generate.c                   from a request to the batcher
+ *   openai.c, openai_parts.c   answers as OpenAI's API has them: chat_completions.c, completions.c
  */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H

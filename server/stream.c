@@ -1,4 +1,4 @@
-/* server/stream.c - what the engine has for one request, on its way to the thread that answers the client. */
+/* server/stream.c - what the batcher has for one request, on its way to the thread that answers the client. */
 #include "server/stream.h"
 
 #include <pthread.h>

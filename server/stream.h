@@ -1,8 +1,8 @@
-/* server/stream.h - what the engine has for one request, on its way to the thread that answers the client.
+/* server/stream.h - what the batcher has for one request, on its way to the thread that answers the client.
  *
  * Owns: the records of all choices of the request, and the rule that nobody waits for a slow reader: a request whose
- * records lie unread beyond a limit is dropped. The engine's thread puts records; the HTTP library's threads take them,
- * and ask to be woken when there are none. Both hold a reference.
+ * records lie unread beyond a limit is dropped. The batcher's thread puts records; the HTTP library's threads take
+ * them, and ask to be woken when there are none. Both hold a reference.
  */
 #ifndef SERVER_STREAM_H
 #define SERVER_STREAM_H
@@ -14,7 +14,7 @@
 #include "runtime/jitrun.h"
 
 enum record_kind {
-	RECORD_STARTED, /* the engine has begun with this choice */
+	RECORD_STARTED, /* the batcher has begun with this choice */
 	RECORD_TOKEN,   /* a token, and the text that it completes */
 	RECORD_ENDED,   /* nothing more comes of this choice */
 	RECORD_FAILED,  /* the same; text says why, status is HTTP's */
@@ -47,7 +47,7 @@ struct stream *stream_open(unsigned choices, size_t most_unread, bool whole);
 void stream_hold(struct stream *s);
 void stream_release(struct stream *s);
 
-/* ---- the engine's side */
+/* ---- the batcher's side */
 
 /* Behind the record: n_top entries and n_text bytes. False: nobody wants them any more. */
 bool stream_put(struct stream *s, const struct record *r, const jit_logprob *top, const char *text);

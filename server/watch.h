@@ -1,7 +1,7 @@
 /* server/watch.h - connections, looked at from beside: clients that leave, and clients that do not come to the point.
  *
  * Owns: an epoll of its own over the sockets of running requests, because the HTTP library does not look at a
- * connection while it waits for the engine; the time within which a request must have arrived whole, however slowly it
+ * connection while it waits for the batcher; the time within which a request must have arrived whole, however slowly it
  * drips; and signs of life while a prompt is computed. One thread.
  */
 #ifndef SERVER_WATCH_H

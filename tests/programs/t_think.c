@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "programs/think.h"
+#include "chat/think.h"
 #include "tests/support/pty.h"
 #include "tests/support/shared.h"
 

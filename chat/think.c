@@ -1,4 +1,4 @@
-#include "programs/think.h"
+#include "chat/think.h"
 
 #include <stdlib.h>
 #include <string.h>

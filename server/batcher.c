@@ -1,0 +1,290 @@
+/* server/batcher.c - the thread that computes for all requests of one model: its queue, and its passes. */
+#include "server/batcher.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/choice.h"
+
+struct batcher {
+	struct batcher_options o;
+	jit_batch *batch;
+	int context;
+	pthread_mutex_t lock; /* of what follows, up to numbers */
+	pthread_cond_t more;
+	pthread_t thread;
+	struct choice *first, **last; /* waiting */
+	bool ends;
+	struct batcher_numbers numbers;
+	/* the thread's own */
+	struct choice **running;
+	unsigned n_running;
+	jit_session **ready;
+};
+
+/* ---- the queue */
+
+bool batcher_take(struct batcher *e, struct task *t, struct refusal *r)
+{
+	struct choice *list = NULL, **end = &list;
+	bool fits, open;
+
+	for (unsigned i = 0; i < t->choices; i++) {
+		*end = choice_open(t, i);
+		if (!*end) {
+			choices_close(list);
+			return refuse(r, 503, NULL, "There is no memory for this request.");
+		}
+		end = &(*end)->next;
+	}
+	pthread_mutex_lock(&e->lock);
+	open = !e->ends;
+	fits = e->numbers.waiting + e->numbers.running + t->choices <= e->o.parallel + e->o.queue;
+	if (open && fits) {
+		*e->last = list;
+		e->last = end;
+		e->numbers.waiting += t->choices;
+		pthread_cond_signal(&e->more);
+	} else {
+		e->numbers.refused += t->choices;
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (open && fits)
+		return true;
+	choices_close(list);
+	return open ? refuse(r, 429, NULL, "Too many requests are waiting; try again soon.")
+	            : refuse(r, 503, NULL, "The server is stopping.");
+}
+
+static struct choice *take_waiting(struct batcher *e)
+{
+	pthread_mutex_lock(&e->lock);
+	struct choice *c = e->first;
+	if (c) {
+		e->first = c->next;
+		c->next = NULL;
+		if (!e->first)
+			e->last = &e->first;
+		e->numbers.waiting--;
+		e->numbers.running++;
+		e->numbers.started++;
+	}
+	pthread_mutex_unlock(&e->lock);
+	return c;
+}
+
+/* ---- one pass */
+
+static void count(struct batcher *e, const struct choice *c)
+{
+	struct batcher_numbers *n = &e->numbers;
+
+	pthread_mutex_lock(&e->lock);
+	n->running--;
+	n->ended += c->outcome == CHOICE_ENDED;
+	n->failed += c->outcome == CHOICE_FAILED;
+	n->cancelled += c->outcome == CHOICE_CANCELLED;
+	n->dropped += c->outcome == CHOICE_DROPPED;
+	n->prompt_tokens += c->numbers.prompt;
+	n->reused_tokens += c->numbers.reused;
+	n->generated_tokens += c->numbers.generated;
+	n->drafted += c->numbers.drafted;
+	n->accepted += c->numbers.accepted;
+	n->prompt_seconds += c->numbers.prompt_seconds;
+	n->decode_seconds += c->numbers.decode_seconds;
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* Takes out those that have come to an end. */
+static void sweep(struct batcher *e)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < e->n_running; i++) {
+		struct choice *c = e->running[i];
+		if (c->outcome == CHOICE_RUNNING) {
+			e->running[kept++] = c;
+			continue;
+		}
+		count(e, c);
+		choices_close(c);
+	}
+	e->n_running = kept;
+}
+
+static void admit(struct batcher *e)
+{
+	struct choice *c;
+
+	while (e->n_running < e->o.parallel && (c = take_waiting(e))) {
+		choice_begin(c, e->batch, e->o.model);
+		e->running[e->n_running++] = c;
+	}
+}
+
+static struct choice *choice_of(struct batcher *e, const jit_session *s)
+{
+	for (unsigned i = 0; i < e->n_running; i++)
+		if (e->running[i]->session == s)
+			return e->running[i];
+	return NULL;
+}
+
+static void fail_all(struct batcher *e, int status, const char *why)
+{
+	for (unsigned i = 0; i < e->n_running; i++)
+		choice_fail(e->running[i], status, why);
+}
+
+static void step(struct batcher *e)
+{
+	jit_error err = { 0 };
+	size_t n = 0;
+
+	if (jit_batch_step(e->batch, e->ready, e->o.parallel, &n, &err) != JIT_OK) {
+		fail_all(e, 500, err.message);
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct choice *c = choice_of(e, e->ready[i]);
+		if (c && c->outcome == CHOICE_RUNNING)
+			choice_advance(c, e->o.model);
+	}
+}
+
+static void keep_numbers(struct batcher *e)
+{
+	jit_batch_stats stats = JIT_BATCH_STATS();
+
+	jit_batch_get_stats(e->batch, &stats, NULL);
+	pthread_mutex_lock(&e->lock);
+	e->numbers.batch = stats;
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* Whether there is anything to do; false: the batcher ends. */
+static bool wait_for_work(struct batcher *e)
+{
+	pthread_mutex_lock(&e->lock);
+	while (!e->ends && !e->first && e->n_running == 0)
+		pthread_cond_wait(&e->more, &e->lock);
+	bool goes_on = !e->ends;
+	pthread_mutex_unlock(&e->lock);
+	return goes_on;
+}
+
+static void *run(void *user)
+{
+	struct batcher *e = user;
+
+	while (wait_for_work(e)) {
+		admit(e);
+		for (unsigned i = 0; i < e->n_running; i++)
+			choice_look(e->running[i]);
+		sweep(e);
+		if (e->n_running)
+			step(e);
+		sweep(e);
+		keep_numbers(e);
+	}
+	fail_all(e, 503, "The server is stopping.");
+	sweep(e);
+	for (struct choice *c; (c = take_waiting(e));) {
+		choice_fail(c, 503, "The server is stopping.");
+		count(e, c);
+		choices_close(c);
+	}
+	return NULL;
+}
+
+/* ---- opening and closing */
+
+static int context_of(const struct batcher_options *o)
+{
+	jit_model_info info = JIT_MODEL_INFO();
+
+	jit_model_get_info(o->model, &info, NULL);
+	if (o->batch.context)
+		return o->batch.context;
+	return info.context_trained < 4096 ? info.context_trained : 4096;
+}
+
+static bool begin_thread(struct batcher *e)
+{
+	if (pthread_mutex_init(&e->lock, NULL))
+		return false;
+	if (pthread_cond_init(&e->more, NULL) == 0) {
+		if (pthread_create(&e->thread, NULL, run, e) == 0)
+			return true;
+		pthread_cond_destroy(&e->more);
+	}
+	pthread_mutex_destroy(&e->lock);
+	return false;
+}
+
+static void give_back(struct batcher *e)
+{
+	jit_batch_close(e->batch);
+	free(e->running);
+	free(e->ready);
+	free(e);
+}
+
+struct batcher *batcher_open(const struct batcher_options *o, jit_error *err)
+{
+	struct batcher *e = calloc(1, sizeof *e);
+
+	if (e) {
+		e->o = *o;
+		e->o.batch.context = e->context = context_of(o);
+		e->last = &e->first;
+		e->running = calloc(o->parallel, sizeof *e->running);
+		e->ready = calloc(o->parallel, sizeof(jit_session *));
+	}
+	if (!e || !e->running || !e->ready) {
+		if (err)
+			*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory for the batcher" };
+	} else if ((e->batch = jit_batch_open(o->model, &e->o.batch, err))) {
+		e->numbers.batch = JIT_BATCH_STATS();
+		if (begin_thread(e))
+			return e;
+		if (err)
+			*err = (jit_error){ .code = JIT_ERROR_IO, .message = "the batcher's thread cannot be started" };
+	}
+	if (e)
+		give_back(e);
+	return NULL;
+}
+
+void batcher_stop(struct batcher *e)
+{
+	pthread_mutex_lock(&e->lock);
+	bool ended = e->ends;
+	e->ends = true;
+	pthread_cond_signal(&e->more);
+	pthread_mutex_unlock(&e->lock);
+	if (!ended)
+		pthread_join(e->thread, NULL);
+}
+
+void batcher_close(struct batcher *e)
+{
+	if (!e)
+		return;
+	batcher_stop(e);
+	pthread_cond_destroy(&e->more);
+	pthread_mutex_destroy(&e->lock);
+	give_back(e);
+}
+
+void batcher_get_numbers(struct batcher *e, struct batcher_numbers *out)
+{
+	pthread_mutex_lock(&e->lock);
+	*out = e->numbers;
+	pthread_mutex_unlock(&e->lock);
+}
+
+int batcher_context(const struct batcher *e) { return e->context; }
+
+unsigned batcher_parallel(const struct batcher *e) { return e->o.parallel; }

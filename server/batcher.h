@@ -1,0 +1,47 @@
+/* server/batcher.h - the thread that computes for all requests of one model.
+ *
+ * Owns: the model's batch and all its sessions, the queue before it, and the rule that what happens to one request
+ * touches no other. Requests wait in the order in which they came; at most so many are computed together.
+ */
+#ifndef SERVER_BATCHER_H
+#define SERVER_BATCHER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/jitrun_batch.h"
+#include "server/task.h"
+
+struct batcher_options {
+	jit_model *model;
+	jit_batch_options batch;
+	unsigned parallel; /* choices computed together */
+	unsigned queue;    /* choices that may wait beyond */
+};
+
+/* What was done since the batcher was opened, and what it is at. */
+struct batcher_numbers {
+	unsigned running, waiting;
+	uint64_t started, ended, failed, cancelled, dropped, refused; /* choices */
+	uint64_t prompt_tokens, reused_tokens, generated_tokens, drafted, accepted;
+	double prompt_seconds, decode_seconds; /* summed over choices */
+	jit_batch_stats batch;
+};
+
+struct batcher;
+
+/* NULL: err. */
+struct batcher *batcher_open(const struct batcher_options *o, jit_error *err);
+/* What still runs or waits fails, and so does what comes. */
+void batcher_stop(struct batcher *e);
+/* When nobody asks any more. */
+void batcher_close(struct batcher *e);
+/* Hands over all choices of the task, whose stream must be open; holds it as long as it needs. False: refused, as the
+ * queue is full. */
+bool batcher_take(struct batcher *e, struct task *t, struct refusal *r);
+void batcher_get_numbers(struct batcher *e, struct batcher_numbers *out);
+/* Positions of a session, and choices computed together. */
+int batcher_context(const struct batcher *e);
+unsigned batcher_parallel(const struct batcher *e);
+
+#endif

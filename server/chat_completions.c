@@ -1,0 +1,71 @@
+/* server/chat_completions.c - /v1/chat/completions. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/conversation.h"
+#include "server/endpoints.h"
+#include "server/batcher.h"
+#include "server/fields.h"
+#include "server/generate.h"
+#include "server/openai.h"
+#include "server/server.h"
+
+static bool read_logprobs(struct task *t, const json_t *body, struct refusal *r)
+{
+	bool wanted = false;
+	int64_t most = 0;
+
+	if (!field_flag(body, "logprobs", &wanted, r) ||
+	    !field_integer(body, "top_logprobs", 0, JIT_LOGPROBS_MOST, &most, r))
+		return false;
+	if (field_value(body, "top_logprobs") && !wanted)
+		return refuse(r, 400, "top_logprobs", "top_logprobs requires logprobs to be set to true");
+	t->logprobs = wanted ? (int)most : -1;
+	return true;
+}
+
+/* The task takes over the conversation's tokens, the reply its text. */
+static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct task *t,
+                  struct conversation *c)
+{
+	const char *format = NULL;
+
+	t->ids = c->ids;
+	t->n_ids = c->n_ids;
+	c->ids = NULL;
+	if (!task_read(t, body, m->model, batcher_context(m->batcher), &x->refusal) ||
+	    !read_logprobs(t, body, &x->refusal) || !field_text(body, "reasoning_format", &format, &x->refusal))
+		return false;
+	struct openai_reply *o = openai_reply_open(x, m, &t, 1, body, true);
+	if (!o)
+		return false;
+	o->parse_reasoning = !format || strcmp(format, "none") != 0;
+	o->prompt = c->text;
+	o->n_prompt = c->n_text;
+	c->text = NULL;
+	return generate(x, &o->base, m, &t, 1);
+}
+
+bool answer_chat(struct exchange *x)
+{
+	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal);
+	const char *name = NULL;
+	struct conversation c = { 0 };
+	struct task *t = NULL;
+
+	if (!body)
+		return false;
+	const struct served *m = field_text(body, "model", &name, &x->refusal)
+	                                 ? models_find(x->server->models, name, &x->refusal)
+	                                 : NULL;
+	bool ok = m && conversation_read(&c, body, m, &x->refusal);
+	if (ok) {
+		t = task_open(m->model);
+		ok = t ? begin(x, body, m, t, &c)
+		       : refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+	}
+	task_release(t);
+	conversation_free(&c);
+	json_decref(body);
+	return ok;
+}

@@ -1,0 +1,221 @@
+/* server/choice.c - one sequence that the batcher computes: one of the choices of a request. */
+#include "server/choice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/host/system.h"
+#include "runtime/jitrun_grammar.h"
+#include "server/bytes.h"
+
+struct choice *choice_open(struct task *t, unsigned number)
+{
+	struct choice *c = calloc(1, sizeof *c);
+
+	if (!c)
+		return NULL;
+	task_hold(t);
+	c->task = t;
+	c->number = t->first + number;
+	c->asked = system_seconds();
+	return c;
+}
+
+void choices_close(struct choice *c)
+{
+	while (c) {
+		struct choice *next = c->next;
+		jit_session_close(c->session);
+		task_release(c->task);
+		free(c);
+		c = next;
+	}
+}
+
+/* ---- the end */
+
+static void fill_numbers(struct choice *c)
+{
+	jit_session_stats stats = JIT_SESSION_STATS();
+	double now = system_seconds();
+
+	if (c->begun > 0) {
+		c->numbers.queued_seconds = c->begun - c->asked;
+		c->numbers.prompt_seconds = (c->first > 0 ? c->first : now) - c->begun;
+	}
+	if (c->first > 0)
+		c->numbers.decode_seconds = now - c->first;
+	if (c->session && jit_session_get_stats(c->session, &stats, NULL) == JIT_OK) {
+		c->numbers.drafted = stats.drafted;
+		c->numbers.accepted = stats.accepted;
+	}
+}
+
+/* The session goes at once, so that its memory is there for others. */
+static void finish(struct choice *c, const struct record *r, const char *text, enum choice_outcome outcome)
+{
+	struct record last = *r;
+
+	if (c->outcome != CHOICE_RUNNING)
+		return;
+	fill_numbers(c);
+	last.choice = c->number;
+	last.numbers = c->numbers;
+	c->outcome = outcome;
+	stream_put(c->task->stream, &last, NULL, text);
+	jit_session_close(c->session);
+	c->session = NULL;
+}
+
+void choice_fail(struct choice *c, int status, const char *why)
+{
+	const struct record r = { .kind = RECORD_FAILED, .status = status, .n_text = (uint32_t)strlen(why) };
+
+	finish(c, &r, why, CHOICE_FAILED);
+}
+
+static void end(struct choice *c, enum end_reason reason)
+{
+	const struct record r = {
+		.kind = RECORD_ENDED, .reason = reason, .stop = c->session ? jit_session_stopped(c->session) : -1
+	};
+
+	finish(c, &r, NULL, reason == END_CANCELLED ? CHOICE_CANCELLED : CHOICE_ENDED);
+}
+
+void choice_look(struct choice *c)
+{
+	if (c->outcome == CHOICE_RUNNING && stream_is_cancelled(c->task->stream)) {
+		end(c, END_CANCELLED);
+		if (stream_is_dropped(c->task->stream))
+			c->outcome = CHOICE_DROPPED;
+	}
+}
+
+static int status_of(int code)
+{
+	switch (code) {
+	case JIT_ERROR_ARGUMENT:
+	case JIT_ERROR_CONTEXT:
+	case JIT_ERROR_UNSUPPORTED: return 400;
+	case JIT_ERROR_MEMORY: return 503;
+	}
+	return 500;
+}
+
+/* ---- the beginning */
+
+static bool prepare(struct choice *c, jit_batch *batch, jit_error *err)
+{
+	const struct task *t = c->task;
+	jit_sampling p = t->sampling;
+	size_t reused = 0;
+
+	p.seed += c->number - t->first;
+	c->session = jit_batch_session(batch, &p, err);
+	if (!c->session || jit_session_set_stop(c->session, (const char *const *)t->stop, t->n_stop, err) != JIT_OK ||
+	    jit_session_submit(c->session, t->ids, t->n_ids, &reused, err) != JIT_OK)
+		return false;
+	c->numbers.prompt = t->n_ids;
+	c->numbers.reused = reused;
+	return t->grammar == JIT_GRAMMAR_NONE ||
+	       jit_session_set_grammar(c->session, t->grammar, t->grammar_text, strlen(t->grammar_text), err) == JIT_OK;
+}
+
+void choice_begin(struct choice *c, jit_batch *batch, const jit_model *model)
+{
+	struct record started = { .kind = RECORD_STARTED, .choice = c->number };
+	jit_error err = { 0 };
+	(void)model;
+
+	c->begun = system_seconds();
+	if (stream_is_cancelled(c->task->stream)) {
+		end(c, END_CANCELLED);
+	} else if (!prepare(c, batch, &err)) {
+		choice_fail(c, status_of(err.code), err.message);
+	} else {
+		started.numbers = c->numbers;
+		stream_put(c->task->stream, &started, NULL, NULL);
+		if (c->task->most == 0)
+			end(c, END_LENGTH);
+	}
+}
+
+/* ---- a token */
+
+/* The text that the token completes, and with `last` what is held back behind it. */
+static bool add_text(struct choice *c, int32_t id, bool last, struct bytes *out, jit_error *err)
+{
+	size_t n;
+	const char *text;
+
+	for (int turn = id < 0; turn < 1 + last; turn++) {
+		text = jit_session_text(c->session, turn ? -1 : id, &n, err);
+		if (!text)
+			return false;
+		bytes_add(out, text, n);
+	}
+	return !out->lost;
+}
+
+static bool put_token(struct choice *c, int32_t id, bool last, jit_error *err)
+{
+	jit_logprob top[JIT_LOGPROBS_MOST];
+	struct record r = { .kind = RECORD_TOKEN, .choice = c->number, .id = id };
+	struct bytes text = { 0 };
+	int n = c->task->logprobs;
+
+	if (id >= 0 && n >= 0) {
+		if (jit_session_logprobs(c->session, &r.logprob, top, (size_t)n, err) != JIT_OK)
+			return false;
+		r.n_top = (uint32_t)n;
+	}
+	bool ok = add_text(c, id, last, &text, err);
+	r.n_text = (uint32_t)text.n;
+	if (ok && (id >= 0 || text.n))
+		stream_put(c->task->stream, &r, top, text.p);
+	bytes_free(&text);
+	return ok;
+}
+
+/* No token could be chosen. */
+static void stop_at(struct choice *c, const jit_error *why)
+{
+	jit_error err = { 0 };
+	bool complete = c->task->grammar != JIT_GRAMMAR_NONE && jit_session_grammar_complete(c->session) == 1;
+
+	if (why->code == JIT_ERROR_CANCELLED) {
+		end(c, END_CANCELLED);
+	} else if (why->code == JIT_ERROR_CONTEXT || (why->code == JIT_ERROR_ARGUMENT && complete)) {
+		if (put_token(c, -1, true, &err))
+			end(c, why->code == JIT_ERROR_CONTEXT ? END_LENGTH : END_GRAMMAR);
+		else
+			choice_fail(c, 500, err.message);
+	} else {
+		choice_fail(c, why->code == JIT_ERROR_ARGUMENT ? 500 : status_of(why->code), why->message);
+	}
+}
+
+void choice_advance(struct choice *c, const jit_model *model)
+{
+	jit_error err = { 0 };
+	int32_t id;
+
+	if (jit_session_next(c->session, &id, &err) != JIT_OK) {
+		stop_at(c, &err);
+		return;
+	}
+	if (c->first <= 0)
+		c->first = system_seconds();
+	c->numbers.generated++;
+	bool ends = !c->task->ignore_end && jit_model_is_end(model, id);
+	bool last = ends || (c->task->most > 0 && c->numbers.generated >= (uint64_t)c->task->most);
+	if (!put_token(c, ends ? -1 : id, last, &err))
+		choice_fail(c, status_of(err.code), err.message);
+	else if (ends)
+		end(c, END_TOKEN);
+	else if (jit_session_stopped(c->session) >= 0)
+		end(c, END_STOP_TEXT);
+	else if (last)
+		end(c, END_LENGTH);
+}

@@ -1,0 +1,37 @@
+/* server/choice.h - one sequence that the batcher computes: one of the choices of a request.
+ *
+ * Owns: what becomes of a session from its first token to its end, and the records that say so. Used by the batcher's
+ * thread alone, but for opening and closing.
+ */
+#ifndef SERVER_CHOICE_H
+#define SERVER_CHOICE_H
+
+#include "runtime/jitrun_batch.h"
+#include "server/task.h"
+
+enum choice_outcome { CHOICE_RUNNING, CHOICE_ENDED, CHOICE_FAILED, CHOICE_CANCELLED, CHOICE_DROPPED };
+
+struct choice {
+	struct choice *next; /* in the queue */
+	struct task *task;
+	unsigned number;
+	jit_session *session; /* NULL: not begun, or over */
+	enum choice_outcome outcome;
+	struct run_numbers numbers;
+	double asked, begun, first; /* when; first: of its first token, 0: none yet */
+};
+
+/* Holds the task. NULL: no memory. */
+struct choice *choice_open(struct task *t, unsigned number);
+/* c and those behind it; their sessions are closed. NULL may be given. */
+void choices_close(struct choice *c);
+
+/* Opens its session and hands over the prompt. */
+void choice_begin(struct choice *c, jit_batch *batch, const jit_model *model);
+/* Its tokens are computed: chooses the next one. */
+void choice_advance(struct choice *c, const jit_model *model);
+/* Whether its client is still there. */
+void choice_look(struct choice *c);
+void choice_fail(struct choice *c, int status, const char *why);
+
+#endif

@@ -1,0 +1,84 @@
+/* server/completions.c - /v1/completions: texts that go on. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/endpoints.h"
+#include "server/batcher.h"
+#include "server/fields.h"
+#include "server/generate.h"
+#include "server/openai.h"
+#include "server/prompts.h"
+#include "server/server.h"
+
+/* logprobs is a number here; some clients send true. */
+static bool read_logprobs(int *out, const json_t *body, struct refusal *r)
+{
+	int64_t most = -1;
+
+	if (json_is_boolean(field_value(body, "logprobs")))
+		most = json_is_true(field_value(body, "logprobs")) ? 0 : -1;
+	else if (!field_integer(body, "logprobs", 0, JIT_LOGPROBS_MOST, &most, r))
+		return false;
+	if (!field_integer(body, "n_probs", 0, JIT_LOGPROBS_MOST, &most, r))
+		return false;
+	*out = (int)most;
+	return true;
+}
+
+/* A task for each prompt; their choices are numbered through. */
+static bool open_tasks(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p,
+                       struct task **tasks)
+{
+	unsigned choices = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		tasks[i] = task_open(m->model);
+		if (!tasks[i])
+			return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+		struct task *t = tasks[i];
+		t->ids = p->list[i].ids;
+		t->n_ids = p->list[i].n;
+		p->list[i].ids = NULL;
+		if (!task_read(t, body, m->model, batcher_context(m->batcher), &x->refusal) ||
+		    !read_logprobs(&t->logprobs, body, &x->refusal))
+			return false;
+		t->sampling.seed = tasks[0]->sampling.seed;
+		t->first = choices;
+		choices += t->choices;
+	}
+	return true;
+}
+
+static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p)
+{
+	struct task *tasks[PROMPTS_MOST] = { 0 };
+	bool echo = false;
+
+	bool ok = open_tasks(x, body, m, p, tasks) && field_flag(body, "echo", &echo, &x->refusal);
+	if (ok && echo && p->n > 1)
+		ok = refuse(&x->refusal, 400, "echo", "echo is not supported with several prompts");
+	struct openai_reply *o = ok ? openai_reply_open(x, m, tasks, (unsigned)p->n, body, false) : NULL;
+	if (o && echo)
+		o->echo = jit_model_detokenize(m->model, tasks[0]->ids, tasks[0]->n_ids, NULL, NULL);
+	ok = o && generate(x, &o->base, m, tasks, p->n);
+	for (size_t i = 0; i < p->n; i++)
+		task_release(tasks[i]);
+	return ok;
+}
+
+bool answer_completions(struct exchange *x)
+{
+	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal);
+	const char *name = NULL;
+	struct prompts p = { 0 };
+
+	if (!body)
+		return false;
+	const struct served *m = field_text(body, "model", &name, &x->refusal)
+	                                 ? models_find(x->server->models, name, &x->refusal)
+	                                 : NULL;
+	bool ok = m && prompts_read(&p, field_value(body, "prompt"), m->model, &x->refusal) && begin(x, body, m, &p);
+	prompts_free(&p);
+	json_decref(body);
+	return ok;
+}

@@ -1,0 +1,28 @@
+/* server/conversation.h - the messages of a request become a prompt.
+ *
+ * Owns: the forms that clients give messages, brought to the one that chat templates know; answers that are begun by
+ * the client and go on; what stands for a template where a model has none.
+ */
+#ifndef SERVER_CONVERSATION_H
+#define SERVER_CONVERSATION_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/models.h"
+#include "server/refusal.h"
+
+struct conversation {
+	int32_t *ids;
+	size_t n_ids;
+	char *text; /* the prompt, as the template wrote it; an answer that was begun is behind it */
+	size_t n_text;
+};
+
+/* The fields messages, tools, tool_choice, chat_template_kwargs and add_generation_prompt. False: refused. */
+bool conversation_read(struct conversation *c, const json_t *body, const struct served *m, struct refusal *r);
+void conversation_free(struct conversation *c);
+
+#endif

@@ -1,0 +1,50 @@
+/* server/generate.c - handing a request to the batcher. */
+#include "server/generate.h"
+
+#include "server/batcher.h"
+#include "server/server.h"
+
+/* What a whole answer may take in memory before it is sent. */
+enum { MOST_OF_WHOLE = 1 << 30 };
+
+static bool fits(struct exchange *x, const struct task *t, int context)
+{
+	if (t->n_ids <= (size_t)context)
+		return true;
+	refuse(&x->refusal, 400, NULL, "The prompt has %zu tokens, the context %d; send less, or raise --context.",
+	       t->n_ids, context);
+	x->refusal.type = "exceed_context_size_error";
+	return false;
+}
+
+static bool begin(struct exchange *x, struct reply *r, const struct served *m, struct task *const *tasks, size_t n)
+{
+	unsigned choices = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!fits(x, tasks[i], batcher_context(m->batcher)))
+			return false;
+		choices += tasks[i]->choices;
+	}
+	r->stream = stream_open(choices, r->events ? (size_t)x->server->o.unread_bytes : MOST_OF_WHOLE, !r->events);
+	if (!r->stream)
+		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+	for (size_t i = 0; i < n; i++) {
+		stream_hold(r->stream);
+		tasks[i]->stream = r->stream;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (!batcher_take(m->batcher, tasks[i], &x->refusal))
+			return false;
+	return true;
+}
+
+bool generate(struct exchange *x, struct reply *r, const struct served *m, struct task *const *tasks, size_t n)
+{
+	if (begin(x, r, m, tasks, n)) {
+		x->reply = r;
+		return true;
+	}
+	reply_close(r);
+	return false;
+}

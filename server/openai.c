@@ -1,0 +1,340 @@
+/* server/openai.c - answers in the form of OpenAI's API: one object, or chunks of one as events. */
+#include "server/openai.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "server/fields.h"
+#include "server/json_write.h"
+#include "server/server.h"
+
+/* ---- chunks */
+
+static json_t *head(const struct openai_reply *o, bool chunk)
+{
+	json_t *j = json_object();
+	const char *object = o->chat ? (chunk ? "chat.completion.chunk" : "chat.completion") : "text_completion";
+
+	json_put(j, "id", json_string(o->id));
+	json_put(j, "object", json_string(object));
+	json_put(j, "created", json_integer(o->created));
+	json_put(j, "model", json_text(o->name, strlen(o->name)));
+	json_put(j, "system_fingerprint", json_string(openai_fingerprint()));
+	return j;
+}
+
+static void send_event(struct openai_reply *o, json_t *j)
+{
+	bytes_text(&o->base.out, "data: ");
+	bytes_take(&o->base.out, json_write(j));
+	bytes_text(&o->base.out, "\n\n");
+}
+
+/* delta: of a chat, an object; else a text. */
+static void send_chunk(struct openai_reply *o, unsigned number, json_t *delta, json_t *logprobs, const char *finish)
+{
+	json_t *j = head(o, true), *choices = json_array(), *one = json_object();
+
+	json_put(one, "index", json_integer(number));
+	json_put(one, o->chat ? "delta" : "text", delta);
+	json_put(one, "logprobs", logprobs ? logprobs : json_null());
+	json_put(one, "finish_reason", finish ? json_string(finish) : json_null());
+	json_add(choices, one);
+	json_put(j, "choices", choices);
+	if (o->usage && !finish)
+		json_put(j, "usage", json_null());
+	if (finish)
+		json_put(j, "timings", openai_timings(&o->choice[number].numbers));
+	send_event(o, j);
+}
+
+/* ---- log probabilities */
+
+/* The older form, beside which the newer one stands as "content". */
+static json_t *flat_logprobs(struct openai_choice *c, const json_t *entries)
+{
+	json_t *o = json_object(), *tokens = json_array(), *numbers = json_array(), *tops = json_array();
+	json_t *places = json_array(), *e, *t;
+	size_t i, k;
+
+	json_array_foreach(entries, i, e)
+	{
+		json_t *top = json_object();
+		json_add(tokens, json_incref(json_object_get(e, "token")));
+		json_add(numbers, json_incref(json_object_get(e, "logprob")));
+		json_array_foreach(json_object_get(e, "top_logprobs"), k, t)
+			json_put(top, json_string_value(json_object_get(t, "token")),
+		                 json_incref(json_object_get(t, "logprob")));
+		json_add(tops, top);
+		json_add(places, json_integer((json_int_t)c->length));
+		const char *text = json_string_value(json_object_get(e, "token"));
+		for (; text && *text; text++)
+			c->length += ((unsigned char)*text & 0xc0) != 0x80;
+	}
+	json_put(o, "tokens", tokens);
+	json_put(o, "token_logprobs", numbers);
+	json_put(o, "top_logprobs", tops);
+	json_put(o, "text_offset", places);
+	return o;
+}
+
+static json_t *logprobs_of(struct openai_reply *o, struct openai_choice *c, json_t *entries)
+{
+	if (!o->logprobs)
+		return NULL;
+	json_t *list = entries ? entries : json_array();
+	json_t *j = o->chat ? json_object() : flat_logprobs(c, list);
+	json_put(j, "content", list);
+	return j;
+}
+
+/* ---- texts */
+
+/* Reasoning without its marks, and without the space around it. */
+static void take_reasoning(struct openai_choice *c, const char *text, size_t n, struct bytes *out)
+{
+	size_t i = 0;
+
+	while (i < n) {
+		size_t mark = 0;
+		for (size_t m = 0; m < THINK_MARKS && !mark; m++) {
+			size_t length = strlen(think_mark(m));
+			mark = length <= n - i && memcmp(text + i, think_mark(m), length) == 0 ? length : 0;
+		}
+		bool space = text[i] == '\n' || text[i] == ' ' || text[i] == '\t' || text[i] == '\r';
+		if (mark) {
+			i += mark;
+			continue;
+		}
+		if (space) {
+			if (c->reasoned)
+				bytes_add(&c->spaces, text + i, 1);
+		} else {
+			bytes_add(out, c->spaces.p, c->spaces.n);
+			bytes_clear(&c->spaces);
+			bytes_add(out, text + i, 1);
+			c->reasoned = true;
+		}
+		i++;
+	}
+}
+
+static json_t *delta_of(const struct openai_reply *o, const struct bytes *reasoning, const char *text, size_t n)
+{
+	if (!o->chat)
+		return json_text(text, n);
+	json_t *delta = json_object();
+	if (reasoning->n)
+		json_put(delta, "reasoning_content", json_text(reasoning->p, reasoning->n));
+	if (n || !reasoning->n)
+		json_put(delta, "content", json_text(text, n));
+	return delta;
+}
+
+/* A piece of text; NULL is the end, and gives what was held back. */
+static void take_text(struct openai_reply *o, unsigned number, const char *text, size_t n, json_t *entry)
+{
+	struct openai_choice *c = &o->choice[number];
+	struct think_parts parts = { .answer = text ? text : "", .n_answer = n };
+	struct bytes reasoning = { 0 };
+
+	if (o->parse_reasoning && !think_take(&c->think, text, n, &parts))
+		o->base.out.lost = true;
+	take_reasoning(c, parts.reasoning, parts.n_reasoning, &reasoning);
+	if (!o->base.events) {
+		bytes_add(&c->text, parts.answer, parts.n_answer);
+		bytes_add(&c->reasoning, reasoning.p, reasoning.n);
+		if (entry) {
+			c->logprobs = c->logprobs ? c->logprobs : json_array();
+			json_add(c->logprobs, entry);
+		}
+	} else if (parts.n_answer || reasoning.n || entry) {
+		json_t *list = entry ? json_array() : NULL;
+		if (entry)
+			json_add(list, entry);
+		send_chunk(o, number, delta_of(o, &reasoning, parts.answer, parts.n_answer),
+		           entry ? logprobs_of(o, c, list) : NULL, NULL);
+	}
+	bytes_free(&reasoning);
+}
+
+/* ---- records */
+
+static void begin_choice(struct openai_reply *o, unsigned number)
+{
+	think_begin(&o->choice[number].think, o->prompt ? o->prompt : "", o->n_prompt);
+	if (o->base.events && o->chat) {
+		json_t *delta = json_object();
+		json_put(delta, "role", json_string("assistant"));
+		json_put(delta, "content", json_null());
+		send_chunk(o, number, delta, NULL, NULL);
+	} else if (o->echo) {
+		take_text(o, number, o->echo, strlen(o->echo), NULL);
+	}
+}
+
+static void take(struct reply *r, const struct record *record, const jit_logprob *top, const char *text)
+{
+	struct openai_reply *o = (struct openai_reply *)(void *)r;
+	struct openai_choice *c = &o->choice[record->choice];
+
+	if (record->kind == RECORD_STARTED) {
+		c->numbers = record->numbers;
+		begin_choice(o, record->choice);
+	} else if (record->kind == RECORD_TOKEN) {
+		json_t *entry = o->logprobs && record->id >= 0 ? openai_logprob(o->model->model, record, top) : NULL;
+		if (record->n_text || entry)
+			take_text(o, record->choice, text, record->n_text, entry);
+	} else {
+		c->reason = record->reason;
+		c->stop = record->stop;
+		c->numbers = record->numbers;
+		take_text(o, record->choice, NULL, 0, NULL);
+		if (r->events)
+			send_chunk(o, record->choice, o->chat ? json_object() : json_string(""), NULL,
+			           openai_finish(c->reason));
+	}
+}
+
+static json_t *choice_json(struct openai_reply *o, unsigned number)
+{
+	struct openai_choice *c = &o->choice[number];
+	json_t *one = json_object();
+	json_t *text = json_text(c->text.n ? c->text.p : "", c->text.n);
+
+	if (c->text.lost || c->reasoning.lost)
+		o->base.out.lost = true;
+	json_put(one, "index", json_integer(number));
+	if (o->chat) {
+		json_t *message = json_object();
+		json_put(message, "role", json_string("assistant"));
+		if (c->reasoning.n)
+			json_put(message, "reasoning_content", json_text(c->reasoning.p, c->reasoning.n));
+		json_put(message, "content", text);
+		json_put(one, "message", message);
+	} else {
+		json_put(one, "text", text);
+	}
+	json_t *logprobs = logprobs_of(o, c, c->logprobs);
+	c->logprobs = NULL;
+	json_put(one, "logprobs", logprobs ? logprobs : json_null());
+	json_put(one, "finish_reason", json_string(openai_finish(c->reason)));
+	return one;
+}
+
+static void end(struct reply *r)
+{
+	struct openai_reply *o = (struct openai_reply *)(void *)r;
+	json_t *j, *choices = json_array();
+
+	if (!r->events) {
+		j = head(o, false);
+		for (unsigned i = 0; i < o->n; i++)
+			json_add(choices, choice_json(o, i));
+		json_put(j, "choices", choices);
+		json_put(j, "usage", openai_usage(o->choice, o->n, o->n / o->n_tasks));
+		json_put(j, "timings", openai_timings(&o->choice[0].numbers));
+		bytes_take(&r->out, json_write(j));
+		return;
+	}
+	if (o->usage) {
+		j = head(o, true);
+		json_put(j, "choices", choices);
+		json_put(j, "usage", openai_usage(o->choice, o->n, o->n / o->n_tasks));
+		json_put(j, "timings", openai_timings(&o->choice[0].numbers));
+		send_event(o, j);
+	} else {
+		json_decref(choices);
+	}
+	bytes_text(&r->out, "data: [DONE]\n\n");
+}
+
+static void fail(struct reply *r, const struct refusal *why)
+{
+	bytes_text(&r->out, "data: ");
+	bytes_take(&r->out, refusal_json(why));
+	bytes_text(&r->out, "\n\ndata: [DONE]\n\n");
+}
+
+static void close_reply(struct reply *r)
+{
+	struct openai_reply *o = (struct openai_reply *)(void *)r;
+
+	for (unsigned i = 0; o->choice && i < o->n; i++) {
+		bytes_free(&o->choice[i].text);
+		bytes_free(&o->choice[i].reasoning);
+		bytes_free(&o->choice[i].spaces);
+		think_end(&o->choice[i].think);
+		json_decref(o->choice[i].logprobs);
+	}
+	free(o->choice);
+	free(o->prompt);
+	free(o->echo);
+	for (unsigned i = 0; o->tasks && i < o->n_tasks; i++)
+		task_release(o->tasks[i]);
+	free(o->tasks);
+	free(o);
+}
+
+const struct reply_kind openai_kind = { take, end, fail, close_reply };
+
+/* ---- the beginning */
+
+static void make_id(struct openai_reply *o)
+{
+	unsigned char random[12] = { 0 };
+	size_t n = (size_t)snprintf(o->id, sizeof o->id, "%s", o->chat ? "chatcmpl-" : "cmpl-");
+
+	if (getrandom(random, sizeof random, GRND_NONBLOCK) < 0)
+		memcpy(random, &o, sizeof o);
+	for (size_t i = 0; i < sizeof random; i++)
+		n += (size_t)snprintf(o->id + n, sizeof o->id - n, "%02x", random[i]);
+}
+
+static bool read_stream_options(struct openai_reply *o, const json_t *body, struct refusal *r)
+{
+	const json_t *options = field_object(body, "stream_options", r);
+
+	return !r->status && field_flag(body, "stream", &o->base.events, r) &&
+	       (!options || field_flag(options, "include_usage", &o->usage, r));
+}
+
+static bool hold_tasks(struct openai_reply *o, struct task *const *tasks, unsigned n)
+{
+	o->tasks = calloc(n, sizeof *o->tasks);
+	for (unsigned i = 0; o->tasks && i < n; i++) {
+		task_hold(tasks[i]);
+		o->tasks[o->n_tasks++] = tasks[i];
+		o->n += tasks[i]->choices;
+	}
+	o->choice = o->tasks ? calloc(o->n, sizeof *o->choice) : NULL;
+	return o->choice != NULL;
+}
+
+struct openai_reply *openai_reply_open(struct exchange *x, const struct served *m, struct task *const *tasks,
+                                       unsigned n, const json_t *body, bool chat)
+{
+	struct openai_reply *o = calloc(1, sizeof *o);
+	const char *name = json_string_value(json_object_get(body, "model"));
+
+	if (!o) {
+		refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+		return NULL;
+	}
+	o->base.kind = &openai_kind;
+	o->model = m;
+	o->chat = chat;
+	o->created = (long)time(NULL);
+	o->logprobs = tasks[0]->logprobs >= 0;
+	snprintf(o->name, sizeof o->name, "%s", name && strlen(name) < sizeof o->name ? name : m->name);
+	make_id(o);
+	if (!hold_tasks(o, tasks, n))
+		refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+	else if (read_stream_options(o, body, &x->refusal))
+		return o;
+	reply_close(&o->base);
+	return NULL;
+}

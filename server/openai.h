@@ -1,0 +1,56 @@
+/* server/openai.h - answers in the form of OpenAI's API: one object, or chunks of one as events.
+ *
+ * Owns: what /v1/chat/completions and /v1/completions have in common: the choices of a request, their texts, log
+ * probabilities, counts and times.
+ */
+#ifndef SERVER_OPENAI_H
+#define SERVER_OPENAI_H
+
+#include "chat/think.h"
+#include "server/http.h"
+#include "server/models.h"
+#include "server/task.h"
+
+struct openai_choice {
+	struct bytes text, reasoning; /* of a whole answer */
+	json_t *logprobs;             /* array; NULL: none so far */
+	struct think think;
+	struct bytes spaces; /* of reasoning: held back, as those at its end are not sent */
+	bool reasoned;       /* some of it was not space */
+	enum end_reason reason;
+	int stop; /* END_STOP_TEXT: which */
+	struct run_numbers numbers;
+	size_t length; /* characters of its text so far */
+};
+
+struct openai_reply {
+	struct reply base;
+	const struct served *model;
+	struct task **tasks; /* held: one for each prompt, n_tasks of them */
+	unsigned n_tasks;
+	char id[48], name[200];
+	long created;
+	bool chat, usage, logprobs, parse_reasoning;
+	char *prompt; /* its end: whether it opens the model's reasoning */
+	size_t n_prompt;
+	char *echo; /* the prompt, to be put before the text of a completion; NULL */
+	unsigned n;
+	struct openai_choice *choice;
+};
+
+extern const struct reply_kind openai_kind;
+
+/* A reply to n tasks, which it holds; body: the request. NULL: refused. */
+struct openai_reply *openai_reply_open(struct exchange *x, const struct served *m, struct task *const *tasks,
+                                       unsigned n, const json_t *body, bool chat);
+
+/* openai_parts.c */
+const char *openai_fingerprint(void); /* "b..." */
+const char *openai_finish(enum end_reason reason);
+/* A token's entry of logprobs; id and its place in the text as completions have it, too. */
+json_t *openai_logprob(const jit_model *model, const struct record *r, const jit_logprob *top);
+/* each: choices of one prompt. */
+json_t *openai_usage(const struct openai_choice *c, unsigned n, unsigned each);
+json_t *openai_timings(const struct run_numbers *n);
+
+#endif

@@ -1,0 +1,100 @@
+/* server/openai_parts.c - the parts that answers in the form of OpenAI's API consist of. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/json_write.h"
+#include "server/openai.h"
+
+const char *openai_fingerprint(void)
+{
+	static char text[64];
+
+	if (!text[0])
+		snprintf(text, sizeof text, "b-jitrun-%s", jit_version());
+	return text;
+}
+
+const char *openai_finish(enum end_reason reason)
+{
+	switch (reason) {
+	case END_LENGTH: return "length";
+	case END_CANCELLED:
+	case END_TOKEN:
+	case END_STOP_TEXT:
+	case END_GRAMMAR: break;
+	}
+	return "stop";
+}
+
+static void put_token(json_t *o, const jit_model *model, int32_t id, float logprob)
+{
+	size_t n = 0;
+	char *text = jit_model_detokenize(model, &id, 1, &n, NULL);
+	json_t *bytes = json_array();
+
+	for (size_t i = 0; text && i < n; i++)
+		json_add(bytes, json_integer((unsigned char)text[i]));
+	json_put(o, "id", json_integer(id));
+	json_put(o, "token", text ? json_text(text, n) : NULL);
+	json_put(o, "bytes", bytes);
+	json_put(o, "logprob", json_number((double)logprob));
+	free(text);
+}
+
+json_t *openai_logprob(const jit_model *model, const struct record *r, const jit_logprob *top)
+{
+	json_t *o = json_object(), *list = json_array();
+
+	put_token(o, model, r->id, r->logprob);
+	for (uint32_t i = 0; i < r->n_top; i++) {
+		json_t *one = json_object();
+		put_token(one, model, top[i].id, top[i].logprob);
+		json_add(list, one);
+	}
+	json_put(o, "top_logprobs", list);
+	return o;
+}
+
+json_t *openai_usage(const struct openai_choice *c, unsigned n, unsigned each)
+{
+	json_t *o = json_object(), *details = json_object();
+	uint64_t generated = 0, prompt = 0, reused = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		generated += c[i].numbers.generated;
+		prompt += i % each == 0 ? c[i].numbers.prompt : 0;
+		reused += i % each == 0 ? c[i].numbers.reused : 0;
+	}
+	json_put(o, "completion_tokens", json_integer((json_int_t)generated));
+	json_put(o, "prompt_tokens", json_integer((json_int_t)prompt));
+	json_put(o, "total_tokens", json_integer((json_int_t)(prompt + generated)));
+	json_put(details, "cached_tokens", json_integer((json_int_t)reused));
+	json_put(o, "prompt_tokens_details", details);
+	return o;
+}
+
+static void put_rate(json_t *o, const char *names[4], uint64_t tokens, double seconds)
+{
+	json_put(o, names[0], json_integer((json_int_t)tokens));
+	json_put(o, names[1], json_number(seconds * 1e3));
+	json_put(o, names[2], json_number(tokens ? seconds * 1e3 / (double)tokens : 0));
+	json_put(o, names[3], json_number(seconds > 0 ? (double)tokens / seconds : 0));
+}
+
+json_t *openai_timings(const struct run_numbers *n)
+{
+	static const char *prompt[] = { "prompt_n", "prompt_ms", "prompt_per_token_ms", "prompt_per_second" };
+	static const char *predicted[] = { "predicted_n", "predicted_ms", "predicted_per_token_ms",
+		                           "predicted_per_second" };
+	json_t *o = json_object();
+
+	json_put(o, "cache_n", json_integer((json_int_t)n->reused));
+	put_rate(o, prompt, n->prompt - n->reused, n->prompt_seconds);
+	put_rate(o, predicted, n->generated, n->decode_seconds);
+	if (n->drafted) {
+		json_put(o, "draft_n", json_integer((json_int_t)n->drafted));
+		json_put(o, "draft_n_accepted", json_integer((json_int_t)n->accepted));
+	}
+	return o;
+}

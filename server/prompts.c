@@ -1,0 +1,122 @@
+/* server/prompts.c - the forms in which requests give the texts that go on. */
+#include "server/prompts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "loaders/json_read.h"
+
+struct list {
+	int32_t *ids;
+	size_t n, capacity;
+};
+
+static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }
+
+static bool add_text(struct list *l, const json_t *v, const jit_model *model, struct refusal *r)
+{
+	int32_t *ids = NULL;
+	size_t n = 0;
+	jit_error err = { 0 };
+
+	if (!json_is_text(v))
+		return refuse(r, 400, "prompt", "prompt has a half of a surrogate pair");
+	if (jit_model_tokenize(model, json_string_value(v), json_string_length(v), l->n == 0, 1, &ids, &n, &err) !=
+	    JIT_OK)
+		return refuse(r, 400, "prompt", "%s", err.message);
+	bool ok = array_grow((void **)&l->ids, &l->capacity, l->n + n, sizeof *ids) || no_memory(r);
+	if (ok && n) {
+		memcpy(l->ids + l->n, ids, n * sizeof *ids);
+		l->n += n;
+	}
+	free(ids);
+	return ok;
+}
+
+static bool add_id(struct list *l, const json_t *v, int vocab, struct refusal *r)
+{
+	json_int_t id = json_integer_value(v);
+
+	if (id < 0 || id >= vocab)
+		return refuse(r, 400, "prompt", "prompt has token %lld, expected 0 to %d", (long long)id, vocab - 1);
+	if (!array_grow((void **)&l->ids, &l->capacity, l->n + 1, sizeof *l->ids))
+		return no_memory(r);
+	l->ids[l->n++] = (int32_t)id;
+	return true;
+}
+
+/* A text, or tokens and texts one behind the other. */
+static bool add_one(struct prompts *p, const json_t *v, const jit_model *model, struct refusal *r)
+{
+	jit_model_info info = JIT_MODEL_INFO();
+	struct list l = { 0 };
+	json_t *part;
+	size_t i;
+	bool ok = true;
+
+	jit_model_get_info(model, &info, NULL);
+	if (p->n == PROMPTS_MOST)
+		return refuse(r, 400, "prompt", "prompt has more than %d texts", PROMPTS_MOST);
+	if (json_is_string(v))
+		ok = add_text(&l, v, model, r);
+	json_array_foreach(v, i, part)
+	{
+		if (!ok)
+			break;
+		if (json_is_string(part))
+			ok = add_text(&l, part, model, r);
+		else if (json_is_integer(part))
+			ok = add_id(&l, part, info.vocab, r);
+		else
+			ok = refuse(r, 400, "prompt", "prompt has %s among its tokens, expected integers or strings",
+			            json_kind(part));
+	}
+	if (ok && l.n == 0)
+		ok = refuse(r, 400, "prompt", "prompt is empty");
+	if (ok) {
+		p->list[p->n].ids = l.ids;
+		p->list[p->n++].n = l.n;
+	} else {
+		free(l.ids);
+	}
+	return ok;
+}
+
+/* Whether a list is of prompts, not of tokens. */
+static bool is_list_of_prompts(const json_t *v)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(v, i, one)
+	{
+		if (!json_is_integer(one) && (json_is_array(one) || json_is_string(one)))
+			continue;
+		return false;
+	}
+	return json_array_size(v) > 0;
+}
+
+bool prompts_read(struct prompts *p, const json_t *v, const jit_model *model, struct refusal *r)
+{
+	const json_t *one;
+	size_t i;
+
+	if (!v)
+		return refuse(r, 400, "prompt", "prompt is missing");
+	if (json_is_array(v) && json_array_size(v) == 0)
+		return refuse(r, 400, "prompt", "prompt is empty");
+	if (!json_is_string(v) && !json_is_array(v))
+		return refuse(r, 400, "prompt", "prompt is %s, expected a string or an array", json_kind(v));
+	if (!json_is_array(v) || !is_list_of_prompts(v))
+		return add_one(p, v, model, r);
+	json_array_foreach(v, i, one) if (!add_one(p, one, model, r)) return false;
+	return true;
+}
+
+void prompts_free(struct prompts *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		free(p->list[i].ids);
+}

@@ -1,0 +1,30 @@
+/* server/prompts.h - the forms in which requests give the texts that go on.
+ *
+ * Owns: one text, one list of tokens and texts, or a list of these.
+ */
+#ifndef SERVER_PROMPTS_H
+#define SERVER_PROMPTS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/jitrun.h"
+#include "server/refusal.h"
+
+enum { PROMPTS_MOST = 64 };
+
+struct prompts {
+	struct {
+		int32_t *ids; /* malloc'ed; whoever takes them puts NULL here */
+		size_t n;
+	} list[PROMPTS_MOST];
+	size_t n;
+};
+
+/* What is marked as special in texts is read as such: whoever gives a raw prompt means it. False: refused. */
+bool prompts_read(struct prompts *p, const json_t *v, const jit_model *model, struct refusal *r);
+void prompts_free(struct prompts *p);
+
+#endif

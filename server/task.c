@@ -1,0 +1,321 @@
+/* server/task.c - what the batcher is asked to generate. */
+#include "server/task.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/array.h"
+#include "server/bytes.h"
+#include "server/fields.h"
+
+struct task *task_open(const jit_model *model)
+{
+	struct task *t = calloc(1, sizeof *t);
+	uint64_t seed = 0;
+
+	if (!t)
+		return NULL;
+	t->references = 1;
+	t->most = -1;
+	t->logprobs = -1;
+	t->choices = 1;
+	t->sampling = JIT_SAMPLING();
+	jit_model_sampling_defaults(model, &t->sampling, NULL);
+	if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
+		seed = (uint64_t)(uintptr_t)t;
+	t->sampling.seed = seed >> 33; /* a seed that any client can read and send back */
+	return t;
+}
+
+void task_hold(struct task *t) { __atomic_add_fetch(&t->references, 1, __ATOMIC_RELAXED); }
+
+void task_release(struct task *t)
+{
+	if (!t || __atomic_sub_fetch(&t->references, 1, __ATOMIC_ACQ_REL))
+		return;
+	if (t->stream)
+		stream_release(t->stream);
+	for (size_t i = 0; i < t->n_breakers; i++)
+		free(t->breakers[i]);
+	for (size_t i = 0; i < t->n_stop; i++)
+		free(t->stop[i]);
+	free(t->ids);
+	free(t->bias);
+	free(t->samplers);
+	free(t->grammar_text);
+	free(t);
+}
+
+static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }
+
+/* ---- numbers */
+
+#define AT(field) offsetof(jit_sampling, field)
+static const struct {
+	const char *name;
+	size_t at;
+	double low, high;
+} reals[] = {
+	{ "temperature", AT(temperature), -1e9, 1e9 },
+	{ "top_p", AT(top_p), 0, 1e9 },
+	{ "min_p", AT(min_p), 0, 1 },
+	{ "typical_p", AT(typical_p), 0, 1e9 },
+	{ "top_n_sigma", AT(top_n_sigma), -1e9, 1e9 },
+	{ "repeat_penalty", AT(repeat_penalty), 0, 1e9 },
+	{ "presence_penalty", AT(presence_penalty), -1e9, 1e9 },
+	{ "frequency_penalty", AT(frequency_penalty), -1e9, 1e9 },
+	{ "dynatemp_range", AT(dynatemp_range), 0, 1e9 },
+	{ "dynatemp_exponent", AT(dynatemp_exponent), 0, 1e9 },
+	{ "xtc_probability", AT(xtc_probability), 0, 1 },
+	{ "xtc_threshold", AT(xtc_threshold), 0, 1 },
+	{ "dry_multiplier", AT(dry_multiplier), 0, 1e9 },
+	{ "dry_base", AT(dry_base), 0, 1e9 },
+	{ "mirostat_tau", AT(mirostat_tau), 0, 1e9 },
+	{ "mirostat_eta", AT(mirostat_eta), 0, 1e9 },
+};
+static const struct {
+	const char *name;
+	size_t at;
+	int64_t low, high;
+} integers[] = {
+	{ "top_k", AT(top_k), INT_MIN, INT_MAX },
+	{ "repeat_last_n", AT(repeat_window), -1, INT_MAX },
+	{ "dry_allowed_length", AT(dry_allowed_length), 0, INT_MAX },
+	{ "dry_penalty_last_n", AT(dry_window), -1, INT_MAX },
+	{ "mirostat", AT(mirostat), 0, 2 },
+	{ "min_keep", AT(min_keep), 0, INT_MAX },
+};
+
+static bool read_numbers(jit_sampling *s, const json_t *body, struct refusal *r)
+{
+	for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
+		float *at = (float *)(void *)((char *)s + reals[i].at);
+		double value = (double)*at;
+		if (!field_number(body, reals[i].name, reals[i].low, reals[i].high, &value, r))
+			return false;
+		*at = (float)value;
+	}
+	for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
+		int *at = (int *)(void *)((char *)s + integers[i].at);
+		int64_t value = *at;
+		if (!field_integer(body, integers[i].name, integers[i].low, integers[i].high, &value, r))
+			return false;
+		*at = (int)value;
+	}
+	return true;
+}
+
+/* In a jit_sampling 0 stands for what is usual; in a request it is 0. */
+static void mean_zeros(jit_sampling *s, const json_t *body, int context)
+{
+	const json_t *window = field_value(body, "repeat_last_n"), *dry = field_value(body, "dry_penalty_last_n");
+
+	if (field_value(body, "top_p") && s->top_p <= 0)
+		s->top_p = 1e-30f;
+	s->top_p = s->top_p > 1 ? 1 : s->top_p;
+	s->typical_p = s->typical_p > 1 ? 1 : s->typical_p;
+	s->top_k = s->top_k < 0 ? 0 : s->top_k;
+	if (window && s->repeat_window == 0) {
+		s->repeat_penalty = 1;
+		s->presence_penalty = s->frequency_penalty = 0;
+	}
+	if (s->repeat_window < 0)
+		s->repeat_window = context;
+	if (dry && s->dry_window == 0)
+		s->dry_multiplier = 0;
+	if (field_value(body, "dry_base") && s->dry_base < 1)
+		s->dry_base = 1.75f;
+}
+
+/* ---- lists */
+
+static bool add_text(char **list, size_t *n, const json_t *v, const char *name, struct refusal *r)
+{
+	if (!json_is_string(v) || strlen(json_string_value(v)) != json_string_length(v))
+		return refuse(r, 400, name, "%s has something that is no text", name);
+	if (json_string_length(v) == 0)
+		return true;
+	if (*n == TASK_MOST_STOPS)
+		return refuse(r, 400, name, "%s has more than %d texts", name, TASK_MOST_STOPS);
+	list[*n] = strdup(json_string_value(v));
+	return list[(*n)++] || no_memory(r);
+}
+
+/* A text or an array of texts. */
+static bool read_texts(char **list, size_t *n, const json_t *body, const char *name, struct refusal *r)
+{
+	const json_t *v = field_value(body, name), *one;
+	size_t i;
+
+	if (!v || json_is_string(v))
+		return !v || add_text(list, n, v, name, r);
+	if (!json_is_array(v))
+		return refuse(r, 400, name, "%s is neither a text nor an array of texts", name);
+	json_array_foreach(v, i, one)
+	{
+		if (!add_text(list, n, one, name, r)) {
+			*n -= *n && !list[*n - 1];
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool add_bias(struct task *t, int64_t id, const json_t *value, const jit_model *model, struct refusal *r)
+{
+	jit_model_info info = JIT_MODEL_INFO();
+	double bias = json_is_false(value) ? -INFINITY : json_number_value(value);
+
+	jit_model_get_info(model, &info, NULL);
+	if (id < 0 || id >= info.vocab)
+		return refuse(r, 400, "logit_bias", "logit_bias has token %lld, expected 0 to %d", (long long)id,
+		              info.vocab - 1);
+	if (!json_is_number(value) && !json_is_false(value))
+		return refuse(r, 400, "logit_bias", "logit_bias of token %lld is no number", (long long)id);
+	if (!array_grow((void **)&t->bias, &t->bias_capacity, t->n_bias + 1, sizeof *t->bias))
+		return no_memory(r);
+	t->bias[t->n_bias++] = (jit_logit_bias){ (int32_t)id, (float)bias };
+	return true;
+}
+
+/* {"15043": -1} or [[15043, -1], ["text", false]]: the tokens of a text, each. */
+static bool add_bias_of(struct task *t, const json_t *key, const json_t *value, const jit_model *model,
+                        struct refusal *r)
+{
+	int32_t *ids = NULL;
+	size_t n = 0;
+	bool ok = true;
+
+	if (json_is_integer(key))
+		return add_bias(t, json_integer_value(key), value, model, r);
+	if (!json_is_string(key))
+		return refuse(r, 400, "logit_bias",
+		              "logit_bias has a pair that begins with neither a token nor a text");
+	if (jit_model_tokenize(model, json_string_value(key), json_string_length(key), 0, 0, &ids, &n, NULL) != JIT_OK)
+		return refuse(r, 400, "logit_bias", "logit_bias has a text that cannot be tokenized");
+	for (size_t i = 0; ok && i < n; i++)
+		ok = add_bias(t, ids[i], value, model, r);
+	free(ids);
+	return ok;
+}
+
+static bool read_bias(struct task *t, const json_t *body, const jit_model *model, struct refusal *r)
+{
+	json_t *v = field_value(body, "logit_bias"), *value;
+	const char *name;
+	size_t i;
+
+	if (v && !json_is_object(v) && !json_is_array(v))
+		return refuse(r, 400, "logit_bias", "logit_bias is neither an object nor an array");
+	json_object_foreach(v, name, value)
+	{
+		char *end;
+		long long id = strtoll(name, &end, 10);
+		if (*end || end == name)
+			return refuse(r, 400, "logit_bias", "logit_bias has \"%.60s\", expected a token's number",
+			              name);
+		if (!add_bias(t, id, value, model, r))
+			return false;
+	}
+	json_array_foreach(v, i, value)
+	{
+		if (!json_is_array(value) || json_array_size(value) != 2)
+			return refuse(r, 400, "logit_bias", "logit_bias has something that is no pair");
+		if (!add_bias_of(t, json_array_get(value, 0), json_array_get(value, 1), model, r))
+			return false;
+	}
+	return true;
+}
+
+bool task_ban_ends(struct task *t, const jit_model *model, struct refusal *r)
+{
+	jit_model_info info = JIT_MODEL_INFO();
+
+	jit_model_get_info(model, &info, NULL);
+	for (int32_t id = 0; id < info.vocab; id++) {
+		if (!jit_model_is_end(model, id))
+			continue;
+		if (!array_grow((void **)&t->bias, &t->bias_capacity, t->n_bias + 1, sizeof *t->bias))
+			return no_memory(r);
+		t->bias[t->n_bias++] = (jit_logit_bias){ id, -INFINITY };
+	}
+	t->ignore_end = true;
+	return true;
+}
+
+/* Names of samplers: an array, or one text with semicolons between. */
+static bool read_samplers(struct task *t, const json_t *body, struct refusal *r)
+{
+	const json_t *v = field_value(body, "samplers"), *one;
+	struct bytes names = { 0 };
+	size_t i;
+
+	if (!v)
+		return true;
+	if (!json_is_array(v) && !json_is_string(v))
+		return refuse(r, 400, "samplers", "samplers is neither an array of names nor a text");
+	if (json_is_string(v))
+		bytes_text(&names, json_string_value(v));
+	json_array_foreach(v, i, one)
+	{
+		bytes_text(&names, i ? ";" : "");
+		bytes_text(&names, json_is_string(one) ? json_string_value(one) : "?");
+	}
+	bytes_add(&names, "", 1);
+	t->samplers = names.lost ? NULL : names.p;
+	if (names.lost)
+		bytes_free(&names);
+	return t->samplers || no_memory(r);
+}
+
+/* ---- all of it */
+
+static bool read_seed(struct task *t, const json_t *body, struct refusal *r)
+{
+	int64_t seed = -1;
+
+	if (!field_integer(body, "seed", -1, INT64_MAX, &seed, r))
+		return false;
+	if (seed >= 0)
+		t->sampling.seed = (uint64_t)seed;
+	return true;
+}
+
+static bool read_lengths(struct task *t, const json_t *body, struct refusal *r)
+{
+	int64_t choices = 1;
+	bool ignore = false;
+
+	if (!field_integer(body, "n_predict", -1, INT_MAX, &t->most, r) ||
+	    !field_integer(body, "max_tokens", -1, INT_MAX, &t->most, r) ||
+	    !field_integer(body, "max_completion_tokens", -1, INT_MAX, &t->most, r) ||
+	    !field_integer(body, "n", 1, TASK_MOST_CHOICES, &choices, r) || !field_flag(body, "ignore_eos", &ignore, r))
+		return false;
+	t->choices = (unsigned)choices;
+	t->ignore_end = ignore;
+	return true;
+}
+
+bool task_read(struct task *t, const json_t *body, const jit_model *model, int context, struct refusal *r)
+{
+	if (!read_numbers(&t->sampling, body, r) || !read_seed(t, body, r) || !read_lengths(t, body, r) ||
+	    !read_texts(t->stop, &t->n_stop, body, "stop", r) ||
+	    !read_texts(t->breakers, &t->n_breakers, body, "dry_sequence_breakers", r) ||
+	    !read_bias(t, body, model, r) || !read_samplers(t, body, r) || !task_read_grammar(t, body, r))
+		return false;
+	mean_zeros(&t->sampling, body, context);
+	if (t->ignore_end && !task_ban_ends(t, model, r))
+		return false;
+	t->sampling.logit_bias = t->bias;
+	t->sampling.n_logit_bias = (int)t->n_bias;
+	if (t->samplers)
+		t->sampling.samplers = t->samplers;
+	if (t->n_breakers) {
+		t->sampling.dry_breakers = (const char *const *)t->breakers;
+		t->sampling.n_dry_breakers = (int)t->n_breakers;
+	}
+	return true;
+}

@@ -1,0 +1,54 @@
+/* server/task.h - what the batcher is asked to generate.
+ *
+ * Owns: a prompt's tokens, how tokens are chosen, and where an answer ends; shared by the choices of one request, and
+ * given back by the last of them.
+ */
+#ifndef SERVER_TASK_H
+#define SERVER_TASK_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/jitrun.h"
+#include "server/refusal.h"
+#include "server/stream.h"
+
+enum { TASK_MOST_CHOICES = 128, TASK_MOST_STOPS = 256 };
+
+struct task {
+	unsigned references;
+	struct stream *stream;
+	int32_t *ids; /* the prompt, n_ids tokens */
+	size_t n_ids;
+	int64_t most;          /* tokens to generate; -1: as many as find room */
+	jit_sampling sampling; /* its seed is that of choice 0; those of the others follow */
+	jit_logit_bias *bias;
+	size_t n_bias, bias_capacity;
+	char *samplers;
+	char *breakers[TASK_MOST_STOPS], *stop[TASK_MOST_STOPS];
+	size_t n_breakers, n_stop;
+	int grammar; /* JIT_GRAMMAR_NONE and so on */
+	char *grammar_text;
+	int logprobs; /* -1: none; how many of the likeliest tokens */
+	bool ignore_end;
+	unsigned choices, first; /* first: the number of its first choice in the stream */
+};
+
+/* With the model's defaults and a random seed. NULL: no memory. */
+struct task *task_open(const jit_model *model);
+void task_hold(struct task *t);
+void task_release(struct task *t);
+
+/* The fields of a request that say how to generate, by the names that OpenAI's API and llama.cpp's server give them.
+ * context: positions of a session. False: refused. */
+bool task_read(struct task *t, const json_t *body, const jit_model *model, int context, struct refusal *r);
+/* An answer that keeps to a grammar: text is copied. False: refused. */
+bool task_set_grammar(struct task *t, int kind, const char *text, struct refusal *r);
+/* The end tokens can no longer be chosen. */
+bool task_ban_ends(struct task *t, const jit_model *model, struct refusal *r);
+/* task_grammar.c: response_format, json_schema, grammar. */
+bool task_read_grammar(struct task *t, const json_t *body, struct refusal *r);
+
+#endif
