@@ -148,12 +148,16 @@ static bool decode_smem(struct decode *d)
 	uint32_t x = d->w[1];
 	if (!decode_op(d, FMT_SMEM, gen == 2 ? w >> 13 & 0x3f : w >> 18 & 0xff))
 		return false;
-	if (in->op->kind == MK_CACHE) {
+	unsigned n = in->op->words, sdst = w >> 6 & 0x7f, base = (w & 0x3f) << 1;
+	bool prefetch = in->id == OP_M_s_prefetch_inst;
+	if (in->op->kind == MK_CACHE && !prefetch) {
 		in->fn = exec_cache;
 		return true;
 	}
-	unsigned n = in->op->words, sdst = w >> 6 & 0x7f, base = (w & 0x3f) << 1;
-	if (n == 3) {
+	if (prefetch) {
+		in->fn = exec_prefetch_inst;
+		in->dst = (uint16_t)((sdst & 31) + 1); /* lines */
+	} else if (n == 3) {
 		if (sdst & 3)
 			return decode_fail(d, "a scalar destination of several registers is not aligned to four");
 		in->dst = (uint16_t)sdst;

@@ -58,6 +58,16 @@ void exec_swappc(struct sim_wave *w, const struct sim_inst *in)
 	go_to(w, to);
 }
 
+/* Nothing to be seen of it, but where it reaches: the code, and the 4 KiB that a device keeps behind it. */
+void exec_prefetch_inst(struct sim_wave *w, const struct sim_inst *in)
+{
+	uint64_t at = sim_scalar64(w, &in->src[0]) + (uint64_t)(int64_t)in->imm + sim_scalar(w, &in->src[1]),
+		 base = address_of(w, 0), size = (uint64_t)w->run->n_code * 4;
+	if (at < base || at - base >= size || at - base + in->dst * 128u > size + 4096)
+		sim_trap(w, "it prefetches %u lines of instructions at 0x%llx, outside the code object", in->dst,
+		         (unsigned long long)at);
+}
+
 /* --- waits */
 
 void exec_waitcnt(struct sim_wave *w, const struct sim_inst *in)

@@ -342,6 +342,7 @@ void exec_flat(struct sim_wave *w, const struct sim_inst *in);
 void exec_lds(struct sim_wave *w, const struct sim_inst *in);
 void exec_smem(struct sim_wave *w, const struct sim_inst *in);
 void exec_cache(struct sim_wave *w, const struct sim_inst *in);
+void exec_prefetch_inst(struct sim_wave *w, const struct sim_inst *in);
 uint64_t sim_atomic(const struct sim_inst *in, uint64_t old, uint64_t data, uint64_t compare, bool *write);
 #define SALU(fmt, name, ...) void exec_s_##name(struct sim_wave *w, const struct sim_inst *in);
 #include "sim/salu.def"

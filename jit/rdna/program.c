@@ -34,7 +34,12 @@ enum {
 	DRIVER_SGPRS = 29,
 	DRIVER_VGPRS = 6
 };
-enum { FLAGS_AT = 24, LINE = 128 /* of instruction cache */, WORKGROUP_ITEMS = RDNA_PROGRAM_WAVES * 32 };
+enum {
+	FLAGS_AT = 24,
+	LINE = 128 /* of instruction cache */,
+	PREFETCH_LINES = 32,
+	WORKGROUP_ITEMS = RDNA_PROGRAM_WAVES * 32
+};
 
 _Static_assert(sizeof(struct rdna_command) == 40 && offsetof(struct rdna_command, flags) == 32,
                "a record is loaded as 8 words and 2");
@@ -191,11 +196,11 @@ static void share(struct rdna *r, int nothing)
 	s2(r, RDNA_S_ADD_CO_CI_U32, end + 1, rdna_s(begin + 1), rdna_imm(0));
 }
 
-static void call(struct rdna *r, int entry)
+/* Where the function of the record begins, in RDNA_ABI_RETURN. */
+static void find_function(struct rdna *r, int entry)
 {
 	int here = rdna_label(r);
 
-	rdna_put1(r, RDNA_S_MOV_B64, rdna_sn(RDNA_ABI_ARG, 2), rdna_sn(ARG, 2));
 	rdna_put(r, &(struct rdna_ins){ .op = RDNA_S_GETPC_B64, .d = { rdna_sn(RDNA_ABI_RETURN, 2) } });
 	rdna_bind(r, here);
 	s2(r, RDNA_S_ADD_CO_U32, RDNA_ABI_RETURN, rdna_s(RDNA_ABI_RETURN),
@@ -203,6 +208,12 @@ static void call(struct rdna *r, int entry)
 	s2(r, RDNA_S_ADD_CO_CI_U32, RDNA_ABI_RETURN + 1, rdna_s(RDNA_ABI_RETURN + 1), rdna_imm(-1));
 	s2(r, RDNA_S_ADD_CO_U32, RDNA_ABI_RETURN, rdna_s(RDNA_ABI_RETURN), rdna_s(FUNCTION));
 	s2(r, RDNA_S_ADD_CO_CI_U32, RDNA_ABI_RETURN + 1, rdna_s(RDNA_ABI_RETURN + 1), rdna_s(FUNCTION + 1));
+}
+
+static void call(struct rdna *r, int entry)
+{
+	rdna_put1(r, RDNA_S_MOV_B64, rdna_sn(RDNA_ABI_ARG, 2), rdna_sn(ARG, 2));
+	find_function(r, entry);
 	wait_scalar_write(r);
 	rdna_put1(r, RDNA_S_SWAPPC_B64, rdna_sn(RDNA_ABI_RETURN, 2), rdna_sn(RDNA_ABI_RETURN, 2));
 }
@@ -312,9 +323,22 @@ static void meet(struct rdna *r)
 	rdna_put1(r, RDNA_S_MOV_B32, rdna_reg(RDNA_EXEC_LO, 1), rdna_imm(-1));
 }
 
-static void grid_barrier(struct rdna *r)
+/* gfx12 can be told to fetch instructions: the second wave asks for the next function's first 4 KiB while the others
+ * are waited for. A device that loads programs keeps as much memory of its own behind them. */
+static void prefetch_function(struct rdna *r, int entry, int other)
 {
-	int other = rdna_label(r);
+	compare(r, RDNA_S_CMP_LG_U32, rdna_s(RDNA_ABI_WAVE), rdna_imm(1));
+	rdna_put_branch(r, RDNA_S_CBRANCH_SCC1, other);
+	wait_scalar(r);
+	find_function(r, entry);
+	wait_scalar_write(r);
+	rdna_put(r, &(struct rdna_ins){ .op = RDNA_S_PREFETCH_INST,
+	                                .s = { rdna_sn(RDNA_ABI_RETURN, 2), rdna_imm(PREFETCH_LINES - 1) } });
+}
+
+static void grid_barrier(struct rdna *r, int entry)
+{
+	int other = rdna_label(r), first = rdna_label(r);
 
 	wait_lds(r);
 	load_record(r); /* arrives while the others are waited for */
@@ -324,7 +348,14 @@ static void grid_barrier(struct rdna *r)
 	wait_scalar_write(r);
 	s2(r, RDNA_S_ADD_CO_U32, ARRIVED, rdna_s(ARRIVED), rdna_s(TEMP));
 	compare(r, RDNA_S_CMP_LG_U32, rdna_s(RDNA_ABI_WAVE), rdna_imm(0));
-	rdna_put_branch(r, RDNA_S_CBRANCH_SCC1, other);
+	if (r->gen == RDNA_GFX12) {
+		rdna_put_branch(r, RDNA_S_CBRANCH_SCC0, first);
+		prefetch_function(r, entry, other);
+		rdna_put_branch(r, RDNA_S_BRANCH, other);
+		rdna_bind(r, first);
+	} else {
+		rdna_put_branch(r, RDNA_S_CBRANCH_SCC1, other);
+	}
 	compare(r, RDNA_S_CMP_EQ_U32, rdna_reg(RDNA_M0, 1), rdna_imm(0));
 	rdna_put_branch(r, RDNA_S_CBRANCH_SCC1, other); /* it has given up */
 	meet(r);
@@ -364,7 +395,7 @@ static void write_driver(struct rdna *r, const struct target *target)
 	workgroup_barrier(r);
 	rdna_put_branch(r, RDNA_S_BRANCH, command);
 	rdna_bind(r, everyone);
-	grid_barrier(r);
+	grid_barrier(r, entry);
 	rdna_put_branch(r, RDNA_S_BRANCH, command);
 	rdna_bind(r, end);
 	rdna_put0(r, RDNA_S_ENDPGM);
