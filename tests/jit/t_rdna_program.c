@@ -15,6 +15,7 @@
 #include "sim/sim.h"
 #include "tests/jit/rdna_mutant_tests.h"
 #include "tests/jit/rdna_program_bench.h"
+#include "tests/support/shared.h"
 
 static void test_programs(void **unused)
 {
@@ -27,6 +28,8 @@ static void test_programs(void **unused)
 	for (unsigned t = 0; t < TARGETS; t++) {
 		struct bench *b = open_bench(program_targets[t]);
 		for (unsigned i = 0; i < 3 * sizeof size / sizeof *size; i++) {
+			if (!test_mine(t + i + i / 3))
+				continue;
 			struct sim_counters c = { 0 };
 			struct sim_options o = { .memory = (enum sim_memory_mode)(i % 3),
 				                 .seed = 100 * t + i,

@@ -83,7 +83,7 @@ unsigned kernel_ways_and_cards(const struct kernel_way **ways, int turn)
 		return n;
 	n = without_cards(way);
 	for (unsigned i = 0; i < KERNEL_CARDS; i++)
-		if (at == KERNEL_CARDS || at == i)
+		if (at == KERNEL_CARDS ? test_mine(i) : at == i)
 			way[n++] = (struct kernel_way){ cards[i].name, target_table[cards[i].id], false, true };
 	return counts[at] = n;
 }

@@ -273,7 +273,7 @@ static void check_model(const char *path, bool some, bool several, int kv, int f
 
 	learn(&t, path, kv, f32_activations);
 	for (unsigned i = 0; i < TARGETS; i++, n++)
-		if (!several || !leaves_out(models, i))
+		if (test_mine(i) && (!several || !leaves_out(models, i)))
 			check_card(&t, targets[i], some || test_quick(), n);
 	n++; /* another third of the ways for the next model's first card */
 	models += several;
