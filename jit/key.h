@@ -30,7 +30,8 @@
 	X(DISPATCH, "dispatch") \
 	X(SCATTER, "scatter") \
 	X(COMBINE, "combine") \
-	X(LAYER_INPUTS, "layerin")
+	X(LAYER_INPUTS, "layerin") \
+	X(SCAN, "scan")
 enum key_kind {
 	KEY_NONE,
 #define X(id, text) KEY_##id,

@@ -80,12 +80,17 @@
  * 16. Convolution over time: y = w_0 * x_0 (rounded), then one ascending chain y = fma(w_j, x_j, y), x_0 the oldest of
  *     the inputs and the last one the present; inputs before the first token are +0. Between two gates b and c, the
  * input is b * x, and the result y * c. Behind it an activation function of rule 5. sigmoid(g) = 1 / (1 + exp(-g)); a
- *     gated result is x * act(g).
+ *     gated result is x * act(g). A convolution's bias is added to the sum, before its activation function.
  * 17. Gated delta rule, token by token, S of the start +0: e = exp(decay * softplus(a + dt)), beta = sigmoid(b); r = 1
  * / sqrt(ss + NUMERICS_LENGTH_EPS), ss as in 6, of key and query; k_i = key_i * r, q_i = query_i * (r * scale); for
  *     each value d: t_i = S_id * e (rounded), h = one ascending chain fma(t_i, k_i, h) from +0, c = (v_d - h) * beta,
  *     S_id = fma(k_i, c, t_i), o_d = one ascending chain fma(S_id, q_i, o) from +0. softplus(x) = max(x, 0) + l * s,
  *     where u = exp(-|x|), s = u / (2 + u), z = s * s, and l is a Horner chain of fma in z with 2/13, 2/11 ... 2/3, 2.
+ *
+ * 18. Selective scan, token by token, S of the start +0: d = max(softplus(dt + bias), floor), e = exp(decay * d); for
+ *     each value v: t = v * d, S_i = fma(B_i, t, S_i * e) (the product rounded), o = one ascending chain fma(S_i, C_i,
+ *     o) from +0, and the result is fma(skip, v, o). It is gated by rule 16's sigmoid times its own input (silu), then
+ *     normed as in 7, each group of heads by itself where the model has several.
  *
  * 14. Experts: each token is multiplied by some of them, chosen by the logits of a router, which are f32. The choice is
  * by the logits, descending, equal ones by ascending number (NaN counts as least); where the router is a sigmoid, by 1
@@ -151,7 +156,7 @@ static inline unsigned numerics_spans(uint64_t k)
 #define NUMERICS_SWIGLU_MOST 7.0f
 #define NUMERICS_SWIGLU_SLOPE 1.702f
 
-/* Of rule 15. */
+/* Of rule 17. */
 #define NUMERICS_LENGTH_EPS 1e-6f
 /* sqrt(1 / 2), of rule 11. */
 #define NUMERICS_HALF_ROOT 0.70710678118654752f

@@ -104,7 +104,8 @@ unsigned template_mma_tile_n(uint64_t k, uint32_t flags);
 enum { INTERLEAVE_X, INTERLEAVE_XS, INTERLEAVE_OUT, INTERLEAVE_OUTS, INTERLEAVE_ARGS };
 
 /* KEY_NORM: RMS norm over k. Unit: a column. X and OUT are different memory. QUANTISED_OUT also writes outq/outs;
- * RESIDUAL adds to OUT; CENTRED subtracts the mean first. */
+ * RESIDUAL adds to OUT; CENTRED subtracts the mean first. key: heads (0 or more): a token is so many columns, each of
+ * which has weights of its own, one behind the other; k is a multiple of 32 then. */
 enum {
 	NORM_X,
 	NORM_WEIGHT /* f32 [kp(k)] */,
@@ -257,10 +258,22 @@ unsigned template_attention_tile_n(const struct target *target, uint32_t heads, 
 unsigned template_latent_units(uint32_t heads, uint32_t columns);
 
 /* KEY_CONV: a causal convolution over time, channel by channel; X, OUT: f32 [column][k], k a multiple of 32. key: k
- * (channels), rows (taps), act (of the sums; none). GATED: its input is X * X2, and the result is times GATE. WEIGHT:
- * f32 [k][taps], the oldest input's first. STATE: f32 [taps - 1][k], the inputs before the first column and before the
- * one behind the last, the oldest first; IN and OUT are different memory. Unit: 32 channels, in all columns. */
-enum { CONV_X, CONV_X2, CONV_WEIGHT, CONV_GATE, CONV_OUT, CONV_STATE_IN, CONV_STATE_OUT, CONV_COLUMNS, CONV_ARGS };
+ * (channels), rows (taps), act (of the sums; none). GATED: its input is X * X2, and the result is times GATE. BIAS: f32
+ * [k], added to the sums. WEIGHT: f32 [k][taps], the oldest input's first. STATE: f32 [taps - 1][k], the inputs before
+ * the first column and before the one behind the last, the oldest first; IN and OUT are different memory. Unit: 32
+ * channels, in all columns. */
+enum {
+	CONV_X,
+	CONV_X2,
+	CONV_WEIGHT,
+	CONV_GATE,
+	CONV_OUT,
+	CONV_STATE_IN,
+	CONV_STATE_OUT,
+	CONV_COLUMNS,
+	CONV_BIAS,
+	CONV_ARGS
+};
 enum { CONV_MAX_TAPS = 8 };
 static inline uint64_t template_conv_state_bytes(uint32_t channels, uint32_t taps)
 {
@@ -290,6 +303,27 @@ static inline uint64_t template_delta_state_bytes(uint32_t heads, uint32_t key_d
 {
 	return (uint64_t)heads * key_dim * value_dim * 4;
 }
+
+/* KEY_SCAN: the selective scan. key: heads, kv_heads (groups of heads, which have keys and queries in common), head_dim
+ * (rows of a head's state, which are elements of a key; a multiple of 16), rows (values of a head; a multiple of 32).
+ * XBC: f32 [column], values, head after head, then keys and queries, group after group. DT: f32 [column][kp(heads)];
+ * DT_BIAS, DECAY, SKIP: f32 [kp(heads)]. FLOOR: the least step, f32 bits. OUT: f32 [column][heads * rows]. STATE: f32
+ * [head][rows/32][head_dim][32]; IN and OUT are different memory. Unit: head * rows/32 + block of 32 values, in all
+ * columns. */
+enum {
+	SCAN_XBC,
+	SCAN_DT,
+	SCAN_DT_BIAS,
+	SCAN_DECAY,
+	SCAN_SKIP,
+	SCAN_FLOOR,
+	SCAN_OUT,
+	SCAN_STATE_IN,
+	SCAN_STATE_OUT,
+	SCAN_COLUMNS,
+	SCAN_ARGS
+};
+enum { SCAN_MAX_STATE = 1024, SCAN_MAX_VALUES = 1024 };
 
 /* KEY_GATE: OUT = X * act(GATE), f32; OUT may be either. key: act. Unit: 32 elements in a row of memory. */
 enum { GATE_X, GATE_GATE, GATE_OUT, GATE_ARGS };

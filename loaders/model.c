@@ -358,6 +358,7 @@ void model_close(struct model *m)
 		model_free_quants(f);
 		free(f->layer_rotation);
 		free(f->layer_mixer);
+		free(f->layer_routes);
 		free(f->layer_sizes);
 		free(f);
 	}

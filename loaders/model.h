@@ -48,16 +48,20 @@ enum model_rotation {
 /* What mixes the tokens of a layer. */
 enum model_mixer {
 	MIXER_ATTENTION,
-	MIXER_CONV, /* a short convolution over time, between two gates */
-	MIXER_DELTA /* the gated delta rule, behind a short convolution */
+	MIXER_CONV,  /* a short convolution over time, between two gates */
+	MIXER_DELTA, /* the gated delta rule, behind a short convolution */
+	MIXER_SCAN,  /* the selective scan (Mamba 2), behind one */
+	MIXER_NONE   /* nothing: of one_part, a feed-forward layer */
 };
 
 /* The layers that keep a state instead of keys and values. All 0: there are none. */
 struct model_recurrent {
 	uint32_t taps;     /* of the convolution: so many tokens, the present one among them */
 	uint32_t channels; /* it goes over */
-	uint32_t key_heads, value_heads, key_dim, value_dim; /* of the delta rule */
-	bool tiled; /* value head h has key head h % key_heads, else h / (value_heads / key_heads) */
+	/* of the delta rule; of the selective scan: groups of heads, heads, rows of a head's state, a head's values */
+	uint32_t key_heads, value_heads, key_dim, value_dim;
+	float floor; /* of the selective scan: the least step */
+	bool tiled;  /* value head h has key head h % key_heads, else h / (value_heads / key_heads) */
 };
 
 enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN, ROPE_LONG };
@@ -187,6 +191,7 @@ struct model_spec {
 	bool centred;         /* norms subtract the mean */
 	bool value_norms;     /* each head's values are normed, without weights */
 	uint32_t layer_input; /* numbers that each layer gets of a token's own (numerics.h rule 11); 0: none */
+	bool one_part;        /* a layer is a mixer or a feed-forward layer, not both */
 	bool parallel;        /* the feed-forward layer reads what attention reads, behind one norm */
 	enum model_act act;
 	float attention_scale;                                                /* of the scores; 0: 1/sqrt(head_dim) */
@@ -198,9 +203,10 @@ struct model_spec {
 	/* Of a mixture of experts; 0: none. The first layers may have none. */
 	uint32_t experts, experts_used, expert_ffn, shared_ffn, dense_layers;
 	uint32_t expert_groups, expert_groups_used; /* those of a token are of some groups; 0: there are none */
-	bool router_sigmoid, router_normed;         /* of a softmax: over the chosen, else over all */
-	bool router_millionth;                      /* of a sigmoid: beside the sum of the chosen ones */
-	float router_scale;                         /* 0: none */
+	const uint8_t *layer_routes;        /* layers entries: which are mixtures; NULL: all but those first ones */
+	bool router_sigmoid, router_normed; /* of a softmax: over the chosen, else over all */
+	bool router_millionth;              /* of a sigmoid: beside the sum of the chosen ones */
+	float router_scale;                 /* 0: none */
 	struct model_rope rope, window_rope;
 	struct model_tensor embed, final_norm, lm_head;          /* lm_head is embed when tied */
 	struct model_tensor input_embed, input_proj, input_norm; /* with layer_input */
@@ -210,7 +216,7 @@ struct model_spec {
 /* Whether a layer is a mixture of experts. */
 static inline bool model_layer_routes(const struct model_spec *s, uint32_t layer)
 {
-	return s->experts && layer >= s->dense_layers;
+	return s->experts && (s->layer_routes ? s->layer_routes[layer] : layer >= s->dense_layers);
 }
 
 static inline struct model_sizes model_sizes_of(const struct model_spec *s, uint32_t layer)

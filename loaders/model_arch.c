@@ -29,6 +29,25 @@
 	{ \
 		SLOT_shared_down, NULL, "mlp.shared_experts.down_proj.weight" \
 	}
+/* What Nemotron's files call the tensors of layers that are one thing each. */
+#define NEMOTRON_NAMES \
+	{ \
+		{ SLOT_attn_norm, NULL, "norm.weight" }, { SLOT_ffn_norm, "attn_norm.weight", "norm.weight" }, \
+			{ SLOT_q, NULL, "mixer.q_proj.weight" }, { SLOT_k, NULL, "mixer.k_proj.weight" }, \
+			{ SLOT_v, NULL, "mixer.v_proj.weight" }, { SLOT_o, NULL, "mixer.o_proj.weight" }, \
+			{ SLOT_up, NULL, "mixer.up_proj.weight" }, { SLOT_down, NULL, "mixer.down_proj.weight" }, \
+			{ SLOT_scan_z, NULL, "mixer.in_proj.weight" }, \
+			{ SLOT_scan_out, NULL, "mixer.out_proj.weight" }, \
+			{ SLOT_scan_norm, NULL, "mixer.norm.weight" }, { SLOT_scan_decay, NULL, "mixer.A_log" }, \
+			{ SLOT_scan_dt_bias, NULL, "mixer.dt_bias" }, { SLOT_scan_skip, NULL, "mixer.D" }, \
+			{ SLOT_taps, NULL, "mixer.conv1d.weight" }, { SLOT_taps_bias, NULL, "mixer.conv1d.bias" }, \
+			{ SLOT_router, NULL, "mixer.gate.weight" }, \
+			{ SLOT_router_bias, NULL, "mixer.gate.e_score_correction_bias" }, \
+			{ SLOT_expert_up, NULL, "mixer.experts.*.up_proj.weight" }, \
+			{ SLOT_expert_down, NULL, "mixer.experts.*.down_proj.weight" }, \
+			{ SLOT_shared_up, NULL, "mixer.shared_experts.up_proj.weight" }, \
+			{ SLOT_shared_down, NULL, "mixer.shared_experts.down_proj.weight" }, \
+	}
 
 static const struct arch_row rows[] = {
 #include "loaders/model_arch_rows.def"

@@ -24,7 +24,7 @@ struct arch_name {
 	enum tensor_slot slot;
 	const char *gguf, *hf; /* NULL: the usual one; both: no entry */
 };
-enum { ARCH_NAMES_MOST = 16 };
+enum { ARCH_NAMES_MOST = 24 };
 
 /* Matrices that one tensor of the file holds, row after row. */
 enum arch_fused {
@@ -33,9 +33,11 @@ enum arch_fused {
 	FUSED_CONV = 4,
 	FUSED_Q_GATE = 8, /* head by head */
 	FUSED_EXPERTS = 16,
-	FUSED_DELTA = 32,  /* of the delta rule: what goes through the convolution and the gate, by heads of keys */
-	FUSED_RATES = 64,  /* its two matrices with a row for each head of values, by heads of keys */
-	FUSED_TURNED = 128 /* experts' rows of gate and up in turn, and of floats columns as rows (model_turned.c) */
+	FUSED_DELTA = 32,   /* of the delta rule: what goes through the convolution and the gate, by heads of keys */
+	FUSED_RATES = 64,   /* its two matrices with a row for each head of values, by heads of keys */
+	FUSED_TURNED = 128, /* experts' rows of gate and up in turn, and of floats columns as rows (model_turned.c) */
+	FUSED_SCAN = 256,   /* of the selective scan: the gate, what goes through the convolution, and the steps */
+	FUSED_SHARED = 512  /* gate and up of the shared expert */
 };
 
 /* What a family has beyond llama, where tensors alone do not show it. */
@@ -61,6 +63,8 @@ enum arch_switch {
 	SWITCH_VALUE_NORMS = 262144,   /* each head's values are normed, without weights */
 	SWITCH_TILED = 1 << 19,        /* GGUF has heads of values in turns of those of keys (model_recurrent.tiled) */
 	SWITCH_LATER_LAYERS = 1 << 23, /* layers that predict further tokens may stand behind the others */
+	SWITCH_ONE_PART = 1 << 25,     /* a layer is a mixer or a feed-forward layer, not both */
+	SWITCH_NO_ROPE = 1 << 22,      /* layers do not rotate unless the file says so */
 	SWITCH_LATENT = 1 << 24,       /* latent attention */
 	SWITCH_YARN_EXACT = 1 << 21,   /* YaRN's borders are not rounded where a file leaves it open */
 	SWITCH_HEAD_NORMS = 1 << 20,   /* norms of heads as use_qk_norm says, or the tensors of a GGUF file */
@@ -79,6 +83,7 @@ enum arch_routing {
 	ROUTING_SHARED = 64,     /* the shared expert counts by a gate of its own */
 	ROUTING_ALL = 128,       /* every layer: files need not say how wide another one would be */
 	ROUTING_MILLIONTH = 256, /* a millionth stands beside the sum that normed shares are divided by */
+	ROUTING_MAYBE = 1024,    /* there may be no experts; what is shared is the feed-forward layer then */
 	ROUTING_GROUPS = 512
 };
 
@@ -115,6 +120,7 @@ struct arch_row {
 	const char *keys; /* of GGUF's, that mean something here, or change nothing here, and elsewhere must be off */
 	enum model_mixer recurrent; /* what layers without attention have; MIXER_ATTENTION: there are none */
 	const char *eps;            /* the field of config.json with the norms' epsilon; NULL: rms_norm_eps */
+	const char *base, *embed;   /* of safetensors: what names begin with, and the embedding's; NULL: as others */
 	const char *final_norm[2];  /* the tensor's name in GGUF, and in safetensors; NULL: the usual one */
 	const char *wrapped, *wrapped_classes; /* model_type and architectures of a config.json that holds this one as
 	                                          its text_config, beside parts for images or sound */

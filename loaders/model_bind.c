@@ -72,6 +72,8 @@ static const struct {
 	  SLOT_expert_gate,
 	  SLOT_expert_up,
 	  { "ffn_gate_up_exps.weight", "block_sparse_moe.input_linear.weight" } },
+	{ FUSED_SHARED, SLOT_shared_gate, SLOT_shared_up, { NULL, "shared_mlp.input_linear.weight" } },
+	{ FUSED_SCAN, SLOT_scan_z, SLOT_scan_dt, { "ssm_in.weight", "mamba.in_proj.weight" } },
 	{ FUSED_DELTA, SLOT_delta_qkv, SLOT_delta_z, { NULL, "linear_attn.in_proj_qkvz.weight" } },
 	{ FUSED_RATES, SLOT_delta_b, SLOT_delta_a, { "ssm_ba.weight", "linear_attn.in_proj_ba.weight" } },
 	{ FUSED_TURNED, SLOT_expert_gate, SLOT_expert_up, { NULL, "mlp.experts.gate_up_proj" } },
@@ -123,7 +125,9 @@ static bool group_of_mixer(enum tensor_group group, enum model_mixer mixer)
 	case GROUP_QK_ROW_NORM: return mixer == MIXER_ATTENTION;
 	case GROUP_CONV: return mixer == MIXER_CONV;
 	case GROUP_DELTA: return mixer == MIXER_DELTA;
-	case GROUP_TAPS: return mixer != MIXER_ATTENTION;
+	case GROUP_SCAN:
+	case GROUP_TAPS_BIAS: return mixer == MIXER_SCAN;
+	case GROUP_TAPS: return mixer == MIXER_CONV || mixer == MIXER_DELTA || mixer == MIXER_SCAN;
 	default: return true;
 	}
 }
@@ -131,7 +135,7 @@ static bool group_of_mixer(enum tensor_group group, enum model_mixer mixer)
 static bool group_of_all(const struct model_spec *s, enum tensor_group group)
 {
 	return !s->layer_mixer || (group_of_mixer(group, MIXER_ATTENTION) && group_of_mixer(group, MIXER_CONV) &&
-	                           group_of_mixer(group, MIXER_DELTA));
+	                           group_of_mixer(group, MIXER_DELTA) && group_of_mixer(group, MIXER_SCAN));
 }
 
 /* So many tensors every layer has. */
@@ -153,7 +157,8 @@ static bool check_layers(struct binder *b)
 	const struct model_spec *s = &b->m->spec;
 	uint32_t required = required_per_layer(b);
 
-	required -= s->layer_sizes ? 3 : 0; /* where keys and values are another layer's */
+	required -= s->layer_sizes ? 3 : 0;    /* where keys and values are another layer's */
+	required = s->one_part ? 3 : required; /* a norm and two matrices */
 	if (s->layers > b->f->n_entries / required)
 		return error_set(b->err, ERROR_FORMAT,
 		                 "%s: the number of layers is %" PRIu32 ", but there are only %" PRIu32
@@ -187,23 +192,6 @@ static bool check_shape(struct binder *b, const char *name, const struct found_t
 	return error_set(b->err, ERROR_FORMAT,
 	                 "%s: tensor %s has shape (%s), expected (%" PRIu64 " x %" PRIu64 ") rows x columns", t->label,
 	                 name, shape, rows, cols);
-}
-
-/* The taps of a convolution are a matrix in the file, a channel's side by side; here they are one vector. */
-static bool flatten_taps(struct binder *b, const char *name, struct found_tensor *t)
-{
-	const struct model_recurrent *c = &b->m->spec.recurrent;
-	uint64_t channels = t->dim[1] * t->dim[2] * t->dim[3];
-
-	if (t->rank > 4 || t->dim[0] != c->taps || channels != c->channels ||
-	    (t->dim[1] != channels && t->dim[2] != channels))
-		return error_set(b->err, ERROR_FORMAT,
-		                 "%s: tensor %s has %" PRIu64 " taps of %" PRIu64 " channels, expected %" PRIu32
-		                 " of %" PRIu32,
-		                 t->label, name, t->dim[0], channels, c->taps, c->channels);
-	t->dim[0] *= channels;
-	t->dim[1] = t->dim[2] = t->dim[3] = t->rank = 1;
-	return true;
 }
 
 const char *bind_keep_name(struct model_file *f, const char *name)
@@ -254,8 +242,10 @@ bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t col
 			return true;
 		return error_set(b->err, ERROR_FORMAT, "%s: the tensor %s is missing", b->f->part[0].file.label, name);
 	}
-	if (b->taps && !flatten_taps(b, name, &t))
+	if (b->taps && !bind_flatten_taps(b, name, &t))
 		return false;
+	if (b->scan && vector && b->f->format == MODEL_GGUF)
+		bind_flatten(&t, cols);
 	if (!vector && model_is_quants(b->f, t.type))
 		return bind_affine(b, name, &t, rows, cols, part, out);
 	if (!check_shape(b, name, &t, part ? part->all : rows, cols, vector))
@@ -324,23 +314,6 @@ static void note_order(const struct binder *b, const struct slot *slot, struct m
 	t->plus_one = is_norm(slot->group) && plus_one(b) && t->bytes;
 }
 
-/* Whether the slot's rows alternate in the file, head by head, with those of the gate or the queries. */
-static bool by_heads(const struct binder *b, enum tensor_slot k)
-{
-	uint32_t fused = b->f->format == MODEL_GGUF ? b->f->arch->gguf_fused : b->f->arch->hf_fused;
-
-	return fused & FUSED_Q_GATE && (k == SLOT_q || k == SLOT_q_gate);
-}
-
-static void note_heads(const struct binder *b, enum tensor_slot k, struct model_tensor *t)
-{
-	uint32_t dim = b->m->spec.head_dim;
-
-	t->head_rows = 2 * dim;
-	t->head_first = k == SLOT_q_gate ? dim : 0;
-	t->bytes *= 2; /* all of them */
-}
-
 static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 {
 	const struct model_spec *s = &b->m->spec;
@@ -361,7 +334,7 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 		part.first += i < k ? rows : 0;
 		part.all += rows;
 	}
-	if (by_heads(b, k) || bind_by_key(b, k))
+	if (bind_by_heads(b, k) || bind_by_key(b, k))
 		part.first = 0;
 	snprintf(name, sizeof name, "%s%s%" PRIu32 ".%s", b->base, layer_prefix[b->f->format], layer,
 	         fused ? fused : name_of(b->f, k));
@@ -376,15 +349,16 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	if (model_borrows(s, layer, k))
 		leave(b, name);
 	b->taps = slot->cols == WIDTH_TAPS;
+	b->scan = slot->group == GROUP_SCAN;
 	bool ok = bind_tensor(b, name, model_width(s, layer, slot->rows), model_width(s, layer, slot->cols),
 	                      slot->vector, need, fused ? &part : NULL, t);
-	b->taps = false;
+	b->taps = b->scan = false;
 	if (!ok)
 		return false;
 	note_order(b, slot, t);
-	t->minus_exp = k == SLOT_delta_decay && b->f->format == MODEL_HF && t->bytes;
-	if (by_heads(b, k) && t->bytes)
-		note_heads(b, k, t);
+	t->minus_exp = (k == SLOT_delta_decay || k == SLOT_scan_decay) && b->f->format == MODEL_HF && t->bytes;
+	if (bind_by_heads(b, k) && t->bytes)
+		bind_note_heads(b, k, t);
 	if (bind_by_key(b, k) && t->bytes)
 		bind_note_sections(b, k, t);
 	return true;
@@ -416,6 +390,11 @@ static bool bind_inputs(struct binder *b)
 	       bind_tensor(b, name[2], 1, s->layer_input, true, NEED_ALWAYS, NULL, &s->input_norm);
 }
 
+static const char *name_of_embed(const struct model_file *f)
+{
+	return f->format == MODEL_HF && f->arch->embed ? f->arch->embed : embed_name[f->format];
+}
+
 static bool bind_outer(struct binder *b)
 {
 	struct model_spec *s = &b->m->spec;
@@ -424,7 +403,7 @@ static bool bind_outer(struct binder *b)
 
 	char name[3][NAME_CAP];
 
-	snprintf(name[0], NAME_CAP, "%s%s", b->base, embed_name[form]);
+	snprintf(name[0], NAME_CAP, "%s%s", b->base, name_of_embed(b->f));
 	const char *final_norm = b->f->arch->final_norm[form];
 	snprintf(name[1], NAME_CAP, "%s%s", b->base, final_norm ? final_norm : final_norm_name[form]);
 	snprintf(name[2], NAME_CAP, "%s%s", b->head, lm_head_name[form]);
@@ -460,6 +439,7 @@ static void find_prefix(struct binder *b)
 		if (b->f->wrapped && model_find_tensor(b->f, name, &t))
 			return;
 	}
+	b->base = b->f->arch->base ? b->f->arch->base : b->base;
 }
 
 bool model_bind(struct model *m, const char *label, struct error *err)
@@ -483,6 +463,6 @@ bool model_bind(struct model *m, const char *label, struct error *err)
 			return false;
 	char head[NAME_CAP], embed[NAME_CAP];
 	snprintf(head, NAME_CAP, "%s%s", b.head, lm_head_name[f->format]);
-	snprintf(embed, NAME_CAP, "%s%s", b.base, embed_name[f->format]);
+	snprintf(embed, NAME_CAP, "%s%s", b.base, name_of_embed(f));
 	return model_check_tied_head(f, head, embed, err) && model_check_left_over(m, err);
 }

@@ -13,6 +13,7 @@ struct binder {
 	struct error *err;
 	const char *base, *head; /* what names begin with */
 	bool taps;               /* the tensor that is bound is the taps of a convolution */
+	bool scan;               /* ... or of layers with the selective scan */
 	size_t places_used;
 	struct model_quants *quants_of_expert; /* where the matrix that is bound has its description; NULL: a new one */
 };
@@ -34,9 +35,15 @@ bool bind_turned(struct binder *b, const char *name, const struct part_rows *par
 bool bind_expert_vectors(struct binder *b, const char *name, uint64_t cols, const struct part_rows *turned,
                          struct model_tensor *out);
 bool bind_check_type(struct binder *b, const char *name, const struct found_tensor *t, bool vector);
-/* model_bind_delta.c: whether the slot's rows lie by heads of keys among those of others; and where. */
+/* model_bind_recurrent.c: whether the slot's rows lie by heads of keys among those of others; and where. */
 bool bind_by_key(const struct binder *b, enum tensor_slot k);
 void bind_note_sections(const struct binder *b, enum tensor_slot k, struct model_tensor *t);
+/* The same of the rows of queries and of the gate of attention's result, head by head. */
+bool bind_by_heads(const struct binder *b, enum tensor_slot k);
+void bind_note_heads(const struct binder *b, enum tensor_slot k, struct model_tensor *t);
+bool bind_flatten_taps(struct binder *b, const char *name, struct found_tensor *t);
+/* A vector that some files have as rows of a matrix: as one. */
+void bind_flatten(struct found_tensor *t, uint64_t elements);
 /* A copy that lives as long as the file. */
 const char *bind_keep_name(struct model_file *f, const char *name);
 

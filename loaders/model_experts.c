@@ -13,10 +13,14 @@ enum { MODEL_MAX_EXPERTS = 1024, MODEL_MAX_EXPERTS_USED = 32 };
 
 bool model_layer_has_group(const struct model_spec *s, uint32_t layer, enum tensor_group group)
 {
+	const bool feeds = !s->one_part || model_layer_mixer(s, layer) == MIXER_NONE;
+
 	switch (group) {
+	case GROUP_PRE_NORM: return !s->one_part || !feeds;
+	case GROUP_FFN_NORM: return feeds;
 	case GROUP_GATE:
 	case GROUP_MLP:
-	case GROUP_MLP_BIAS: return !model_layer_routes(s, layer);
+	case GROUP_MLP_BIAS: return feeds && !model_layer_routes(s, layer);
 	case GROUP_ROUTER:
 	case GROUP_EXPERTS:
 	case GROUP_ROUTER_BIAS:
@@ -25,6 +29,12 @@ bool model_layer_has_group(const struct model_spec *s, uint32_t layer, enum tens
 	case GROUP_SHARED_ROUTER: return model_layer_routes(s, layer);
 	default: return true;
 	}
+}
+
+void model_no_experts(struct model_spec *s)
+{
+	s->ffn = s->shared_ffn ? s->shared_ffn : s->ffn;
+	s->experts_used = s->expert_ffn = s->shared_ffn = 0;
 }
 
 void model_need_experts(struct model_file *f, const struct model_spec *s)
@@ -138,7 +148,8 @@ bool gguf_read_experts(struct gguf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
 
-	if (!(r->row->routing & ROUTING))
+	if (!(r->row->routing & ROUTING) ||
+	    (s->one_part && !s->layer_routes)) /* or there might be some, and are none */
 		return true;
 	s->router_normed = r->row->routing & ROUTING_NORMED;
 	s->router_sigmoid = r->row->routing & ROUTING_SIGMOID;
@@ -150,6 +161,8 @@ bool gguf_read_experts(struct gguf_reader *r)
 		return false;
 	if (s->experts)
 		model_need_experts(r->m->file, s);
+	else if (r->row->routing & ROUTING_MAYBE)
+		model_no_experts(s);
 	r->m->file->experts_fused = has_tensor(r, "ffn_gate_up_exps.weight");
 	s->ffn = s->ffn ? s->ffn : s->expert_ffn;
 	return true;
@@ -198,8 +211,10 @@ bool model_make_places(struct model *m, const char *label, struct error *err)
 {
 	const struct model_spec *s = &m->spec;
 	struct model_file *f = m->file;
-	uint64_t n = (uint64_t)(s->layers - s->dense_layers) * s->experts * 3;
+	uint64_t n = 0;
 
+	for (uint32_t i = 0; i < s->layers; i++)
+		n += model_layer_routes(s, i) ? s->experts * (f->needs.group[GROUP_GATE] == NEED_NOT ? 2u : 3u) : 0;
 	if (!s->experts || f->format == MODEL_GGUF)
 		return true;
 	if (n > f->n_entries) /* or they are in tensors of their own, which need no places */

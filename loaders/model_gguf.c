@@ -158,8 +158,9 @@ static bool read_sizes(struct gguf_reader *r)
 	const char *eps_key = s->centred ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
 	double eps = 0;
 
-	if (!read_layers(r) || !gguf_get_u32(r, "embedding_length", REQUIRED, &s->hidden) ||
-	    !gguf_get_size(r, "feed_forward_length", r->row->routing & ROUTING_ALL ? OPTIONAL : REQUIRED, &s->ffn) ||
+	if (s->one_part && !gguf_find(r->g, gguf_key(r, eps_key))) /* there, both names mean the same */
+		eps_key = "attention.layer_norm_epsilon";
+	if (!read_layers(r) || !gguf_get_u32(r, "embedding_length", REQUIRED, &s->hidden) || !gguf_read_some_ffn(r) ||
 	    !gguf_get_u32(r, "attention.head_count", REQUIRED, &s->heads) ||
 	    !gguf_get_u32(r, "context_length", REQUIRED, &s->context_train) ||
 	    !gguf_get_u32(r, "vocab_size", OPTIONAL, &vocab) || !gguf_get_f64(r, eps_key, REQUIRED, &eps))

@@ -45,5 +45,8 @@ bool gguf_read_factors(struct gguf_reader *r);
 
 bool gguf_read_kv_heads(struct gguf_reader *r);
 bool gguf_read_mixers(struct gguf_reader *r);
+/* model_gguf_scan.c; the width of those layers that are feed-forward layers */
+bool gguf_read_scan(struct gguf_reader *r);
+bool gguf_read_some_ffn(struct gguf_reader *r);
 
 #endif

@@ -37,7 +37,7 @@ bool gguf_read_kv_heads(struct gguf_reader *r)
 {
 	const struct gguf_kv *kv = gguf_find(r->g, gguf_key(r, "attention.head_count_kv"));
 
-	if (r->row->recurrent == MIXER_CONV && kv && kv->type == GGUF_ARRAY)
+	if ((r->row->recurrent == MIXER_CONV || r->row->recurrent == MIXER_SCAN) && kv && kv->type == GGUF_ARRAY)
 		return by_heads(r, kv);
 	return gguf_get_u32(r, "attention.head_count_kv", OPTIONAL, &r->m->spec.kv_heads);
 }
@@ -85,6 +85,8 @@ bool gguf_read_mixers(struct gguf_reader *r)
 		return true;
 	if (r->row->recurrent == MIXER_DELTA)
 		return read_delta(r);
+	if (r->row->recurrent == MIXER_SCAN)
+		return gguf_read_scan(r);
 	c->channels = r->m->spec.hidden;
 	return gguf_get_u32(r, "shortconv.l_cache", REQUIRED, &c->taps);
 }

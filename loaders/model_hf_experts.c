@@ -113,6 +113,10 @@ static bool read_shared(struct hf_reader *r)
 	if (r->row->routing & ROUTING_SHARED &&
 	    !hf_get_u32(r, r->root, "shared_expert_intermediate_size", REQUIRED, MODEL_MAX_WIDTH, &width))
 		return false;
+	if (r->row->recurrent == MIXER_SCAN &&
+	    !hf_get_u32(r, r->root, s->one_part ? "moe_shared_expert_intermediate_size" : "shared_intermediate_size",
+	                REQUIRED, MODEL_MAX_WIDTH, &width))
+		return false;
 	s->router_scale = scale == 1 ? 0 : (float)scale;
 	s->shared_ffn = width ? width : count * s->expert_ffn;
 	return true;
@@ -137,7 +141,7 @@ bool hf_read_experts(struct hf_reader *r)
 	struct model_spec *s = &r->m->spec;
 	const uint32_t routing = r->row->routing;
 
-	if (!(routing & ROUTING) || routing & ROUTING_GGUF)
+	if (!(routing & ROUTING) || routing & ROUTING_GGUF || (s->one_part && !s->layer_routes))
 		return true;
 	s->router_sigmoid = routing & ROUTING_SIGMOID;
 	s->router_normed = routing & ROUTING_HF_NORMED;
@@ -160,6 +164,10 @@ bool hf_read_experts(struct hf_reader *r)
 	    (routing & ROUTING_STATED && !hf_get_bool(r, r->root, "norm_topk_prob", &s->router_normed)) ||
 	    !read_shared(r))
 		return false;
+	if (!s->experts && routing & ROUTING_MAYBE) {
+		model_no_experts(s);
+		return true;
+	}
 	if (!s->experts)
 		return error_set(r->err, ERROR_FORMAT, "%s: the number of experts is missing (num_experts)", r->label);
 	model_need_experts(r->m->file, s);

@@ -131,6 +131,8 @@ bool hf_read_mixers(struct hf_reader *r)
 		return true;
 	if (!model_mixers_make(r->m, r->label, r->err))
 		return false;
+	if (other == MIXER_SCAN)
+		return hf_read_scan(r);
 	uint8_t *mixer = r->m->file->layer_mixer;
 	const json_t *types = hf_get(r, r->root, "layer_types"),
 		     *numbers = other == MIXER_CONV ? hf_get(r, r->root, "full_attn_idxs") : NULL;

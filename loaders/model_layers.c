@@ -74,6 +74,8 @@ enum model_need model_need_of(const struct model_file *f, const struct model_spe
 {
 	if (k == SLOT_gate_bias && f->needs.group[GROUP_GATE] == NEED_NOT)
 		return NEED_NOT;
+	if ((k == SLOT_expert_gate || k == SLOT_shared_gate) && f->needs.group[GROUP_GATE] == NEED_NOT)
+		return NEED_NOT;
 	if (group == GROUP_LAYER_INPUT)
 		return s->layer_input ? NEED_ALWAYS : NEED_NOT;
 	if (model_borrows(s, layer, k))

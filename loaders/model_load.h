@@ -9,6 +9,7 @@
  *   model_hf.c    config.json   -> hyperparameters; model_hf_rope.c those of positions and scales;
  *                 model_hf_fields.c reads fields
  *   model_gguf_mixers.c, model_hf_mixers.c  which layers keep a state instead of keys and values
+ *   model_gguf_scan.c, model_hf_scan.c  those of the selective scan
  *   model_layers.c, model_gguf_layers.c, model_hf_layers.c  layers that differ in sizes
  *   model_switches.c  what the row of an architecture says for both
  *   model_experts.c  mixtures of experts, for both
@@ -73,7 +74,8 @@ struct model_file {
 	size_t strings_used, strings_size;
 	char *model_name, *arch_name;
 	float *freq_factors, *long_factors;
-	uint8_t *layer_is_sliding, *layer_rotation, *layer_mixer;
+	uint8_t *layer_is_sliding, *layer_rotation, *layer_mixer, *layer_routes;
+	bool rotates;                /* with SWITCH_NO_ROPE: the file says that layers rotate all the same */
 	struct expert_place *places; /* of experts that are tensors of their own */
 	size_t n_places;
 	struct model_sizes *layer_sizes;
@@ -149,6 +151,10 @@ void model_plain_rope(struct model_rope *rope, double theta); /* of as many dime
 bool model_mixers_make(struct model *m, const char *label, struct error *err); /* attention in all */
 /* Of the delta rule's sizes, which are checked: how many channels its convolution has. */
 bool model_delta_channels(struct model *m, const char *label, struct error *err);
+/* The same of the selective scan's, and which sizes kernels do. */
+bool model_scan_channels(struct model *m, const char *label, struct error *err);
+/* That the layer is a mixture of experts, where single ones are. */
+bool model_route_layer(struct model *m, uint32_t layer, const char *label, struct error *err);
 bool model_slides_make(struct model *m, const char *label, struct error *err);
 bool model_set_rotations(struct model *m, const uint8_t *rotates, const char *label, struct error *err);
 bool model_check_factors(const char *label, const char *name, const float *factor, uint32_t n, struct error *err);
@@ -165,6 +171,8 @@ bool model_layer_has_group(const struct model_spec *s, uint32_t layer, enum tens
 void model_one_group(struct model_spec *s);
 /* Which groups of tensors a mixture of experts has. */
 void model_need_experts(struct model_file *f, const struct model_spec *s);
+/* Where there might be some: what is shared is the feed-forward layer. */
+void model_no_experts(struct model_spec *s);
 /* Room for the places of all experts' matrices; false: there are fewer tensors than that. */
 bool model_make_places(struct model *m, const char *label, struct error *err);
 /* model_layers.c. sizes_make: all layers as the model; share_keys: the last `shared` ones attend to keys and values of

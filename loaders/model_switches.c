@@ -15,6 +15,7 @@ void model_take_row(struct model_spec *s, const struct arch_row *row)
 	s->centred = row->switches & SWITCH_LAYER_NORM;
 	s->value_norms = row->switches & SWITCH_VALUE_NORMS;
 	s->parallel = row->switches & SWITCH_PARALLEL;
+	s->one_part = row->switches & SWITCH_ONE_PART;
 	if (row->switches & SWITCH_EMBED_ROOT)
 		s->embed_scale = 1; /* of a size that is not known yet */
 }
@@ -58,6 +59,39 @@ bool model_mixers_make(struct model *m, const char *label, struct error *err)
 	       error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " layers", label, layers);
 }
 
+bool model_route_layer(struct model *m, uint32_t layer, const char *label, struct error *err)
+{
+	struct model_file *f = m->file;
+
+	if (!f->layer_routes && !(f->layer_routes = calloc(m->spec.layers, 1)))
+		return error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " layers", label, m->spec.layers);
+	m->spec.layer_routes = f->layer_routes;
+	f->layer_routes[layer] = 1;
+	return true;
+}
+
+bool model_scan_channels(struct model *m, const char *label, struct error *err)
+{
+	struct model_recurrent *c = &m->spec.recurrent;
+
+	if (!hparam_range(label, "the number of heads in layers with a state", c->value_heads, 1, 4096, err) ||
+	    !hparam_range(label, "the number of groups of heads in layers with a state", c->key_heads, 1, 4096, err))
+		return false;
+	if (c->value_heads % c->key_heads)
+		return error_set(err, ERROR_FORMAT,
+		                 "%s: layers with a state have %" PRIu32 " heads, expected a multiple of the %" PRIu32
+		                 " groups",
+		                 label, c->value_heads, c->key_heads);
+	if (!c->key_dim || c->key_dim % 16 || c->key_dim > 1024 || !c->value_dim || c->value_dim % 32 ||
+	    c->value_dim > 1024)
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "%s: layers with a state have one of %" PRIu32 " rows for heads of %" PRIu32
+		                 " values, expected a multiple of 16 and one of 32, both up to 1024",
+		                 label, c->key_dim, c->value_dim);
+	c->channels = c->value_heads * c->value_dim + 2 * c->key_heads * c->key_dim;
+	return true;
+}
+
 bool model_delta_channels(struct model *m, const char *label, struct error *err)
 {
 	struct model_recurrent *c = &m->spec.recurrent;
@@ -85,9 +119,12 @@ static bool slides(const struct model_spec *s, uint32_t layer)
 	return s->sliding_window && (!s->layer_is_sliding || s->layer_is_sliding[layer]);
 }
 
-static enum model_rotation rotation_of(const struct model_spec *s, uint32_t switches, const uint8_t *rotates,
-                                       uint32_t layer)
+static enum model_rotation rotation_of(const struct model *m, uint32_t switches, const uint8_t *rotates, uint32_t layer)
 {
+	const struct model_spec *s = &m->spec;
+
+	if (switches & SWITCH_NO_ROPE)
+		return m->file->rotates ? ROTATION_MAIN : ROTATION_NONE;
 	if (switches & SWITCH_NO_ROPE_LAYERS)
 		return (rotates ? rotates[layer] : (layer + 1) % 4 != 0) ? ROTATION_MAIN : ROTATION_NONE;
 	if (switches & SWITCH_WINDOWS_ROTATE)
@@ -102,14 +139,16 @@ bool model_set_rotations(struct model *m, const uint8_t *rotates, const char *la
 
 	if (switches & SWITCH_EMBED_ROOT)
 		s->embed_scale = (float)math_host_sqrt((double)s->hidden);
-	if (!(switches & (SWITCH_NO_ROPE_LAYERS | SWITCH_WINDOWS_ROTATE | SWITCH_WINDOW_ROPE)) ||
+	if (switches & SWITCH_NO_ROPE && !m->file->rotates)
+		s->rope.dims = s->window_rope.dims = s->head_dim;
+	if (!(switches & (SWITCH_NO_ROPE | SWITCH_NO_ROPE_LAYERS | SWITCH_WINDOWS_ROTATE | SWITCH_WINDOW_ROPE)) ||
 	    s->layers > MODEL_MAX_LAYERS)
 		return true;
 	m->file->layer_rotation = calloc(s->layers ? s->layers : 1, 1);
 	if (!m->file->layer_rotation)
 		return error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " layers", label, s->layers);
 	for (uint32_t i = 0; i < s->layers; i++)
-		m->file->layer_rotation[i] = (uint8_t)rotation_of(s, switches, rotates, i);
+		m->file->layer_rotation[i] = (uint8_t)rotation_of(m, switches, rotates, i);
 	s->layer_rotation = m->file->layer_rotation;
 	return true;
 }

@@ -45,7 +45,9 @@ enum tensor_group {
 	GROUP_ATTENTION, /* the matrices of layers whose mixer it is, as the next two are of others' */
 	GROUP_CONV,
 	GROUP_DELTA,
-	GROUP_Q_GATE,   /* of attention's result, its rows beside the queries' */
+	GROUP_Q_GATE, /* of attention's result, its rows beside the queries' */
+	GROUP_SCAN,   /* of layers with the selective scan */
+	GROUP_TAPS_BIAS,
 	GROUP_TAPS,     /* of layers with a convolution, behind gates or before the delta rule */
 	GROUP_PRE_NORM, /* before attention */
 	GROUP_FFN_NORM, /* before the feed-forward layer */
@@ -102,6 +104,10 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	MATRIX(delta_b, "ssm_beta.weight", "linear_attn.in_proj_b.weight", VALUE_HEADS, HIDDEN, DELTA, PLAIN) \
 	MATRIX(delta_a, "ssm_alpha.weight", "linear_attn.in_proj_a.weight", VALUE_HEADS, HIDDEN, DELTA, PLAIN) \
 	MATRIX(delta_out, "ssm_out.weight", "linear_attn.out_proj.weight", HIDDEN, VALUES, DELTA, PLAIN) \
+	MATRIX(scan_z, "ssm_in.weight", "mamba.in_proj.weight", VALUES, HIDDEN, SCAN, PLAIN) \
+	MATRIX(scan_xbc, "ssm_in.weight", "mamba.in_proj.weight", CHANNELS, HIDDEN, SCAN, PLAIN) \
+	MATRIX(scan_dt, "ssm_in.weight", "mamba.in_proj.weight", VALUE_HEADS, HIDDEN, SCAN, PLAIN) \
+	MATRIX(scan_out, "ssm_out.weight", "mamba.out_proj.weight", HIDDEN, VALUES, SCAN, PLAIN) \
 	VECTOR(ffn_norm, "ffn_norm.weight", "post_attention_layernorm.weight", HIDDEN, FFN_NORM, PLAIN) \
 	MATRIX(gate, "ffn_gate.weight", "mlp.gate_proj.weight", FFN, HIDDEN, GATE, PLAIN) \
 	MATRIX(up, "ffn_up.weight", "mlp.up_proj.weight", FFN, HIDDEN, MLP, PLAIN) \
@@ -130,6 +136,11 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	VECTOR(delta_decay, "ssm_a", "linear_attn.A_log", VALUE_HEADS, DELTA, PLAIN) \
 	VECTOR(delta_dt, "ssm_dt.bias", "linear_attn.dt_bias", VALUE_HEADS, DELTA, PLAIN) \
 	VECTOR(taps, "ssm_conv1d.weight", "linear_attn.conv1d.weight", TAPS, TAPS, PLAIN) \
+	VECTOR(taps_bias, "ssm_conv1d.bias", "mamba.conv1d.bias", CHANNELS, TAPS_BIAS, PLAIN) \
+	VECTOR(scan_norm, "ssm_norm.weight", "mamba.norm.weight", VALUES, SCAN, PLAIN) \
+	VECTOR(scan_decay, "ssm_a", "mamba.A_log", VALUE_HEADS, SCAN, PLAIN) \
+	VECTOR(scan_dt_bias, "ssm_dt.bias", "mamba.dt_bias", VALUE_HEADS, SCAN, PLAIN) \
+	VECTOR(scan_skip, "ssm_d", "mamba.D", VALUE_HEADS, SCAN, PLAIN) \
 	MATRIX(input_gate, "inp_gate.weight", "per_layer_input_gate.weight", INPUT, HIDDEN, LAYER_INPUT, PLAIN) \
 	MATRIX(input_out, "proj.weight", "per_layer_projection.weight", HIDDEN, INPUT, LAYER_INPUT, PLAIN) \
 	VECTOR(input_post_norm, "post_norm.weight", "post_per_layer_input_norm.weight", HIDDEN, LAYER_INPUT, PLAIN) \

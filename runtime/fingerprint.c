@@ -83,6 +83,8 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 			                   r->key_dim, r->value_dim, r->tiled };
 		sum = record_checksum(s->layer_mixer, s->layers, sum);
 		sum = record_checksum(sizes, sizeof sizes, sum);
+		if (r->floor != 0)
+			sum = record_checksum(&r->floor, sizeof r->floor, sum);
 	}
 	if (s->layer_sizes)
 		sum = record_checksum(s->layer_sizes, s->layers * sizeof *s->layer_sizes, sum);
@@ -93,6 +95,8 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 		sum = record_checksum(&s->router_scale, sizeof s->router_scale, sum);
 		if (s->expert_groups)
 			sum = record_checksum((const uint32_t[]){ s->expert_groups, s->expert_groups_used }, 8, sum);
+		if (s->router_millionth)
+			sum = record_checksum(&s->router_millionth, sizeof s->router_millionth, sum);
 	}
 	for (uint32_t layer = 0; layer < s->layers; layer++) {
 		uint32_t types[MATRIX_SLOTS + 1] = { plan_layer_slides(s, layer) };

@@ -37,6 +37,7 @@ bool kv_store_build(struct ir *b, const struct key *key, const struct target *ta
 bool attention_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool conv_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool delta_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool scan_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool gate_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool embed_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 
@@ -56,6 +57,7 @@ uint64_t traffic_kv_store(const struct key *k, uint64_t units, uint64_t position
 uint64_t traffic_attention(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_conv(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_delta(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_scan(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_gate(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_embed(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 struct template_reads reads_matmul(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);

@@ -265,10 +265,21 @@ static void share_column(struct norm *t, ir_f eps)
 	}
 }
 
+/* Of the column's place among those that make a token. */
+static ir_a group_weight(const struct norm *t, ir_a weight, ir_s column, uint32_t groups)
+{
+	struct ir *b = t->b;
+	ir_s group = ir_ssub(b, column, ir_smuli(b, ir_sdivi(b, column, groups), groups));
+
+	return ir_aadd(b, weight, ir_smuli(b, group, (int64_t)t->blocks * 128));
+}
+
 bool norm_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	if (key->k == 0 || key->k > 1u << 24)
 		return build_refuse(key, err, "the width of a norm must lie in 1..16777216");
+	if (key->heads && key->k % 32)
+		return build_refuse(key, err, "norms of groups have a width that is a multiple of 32");
 	if (key->flags & KEY_RESIDUAL && key->flags & KEY_QUANTISED_OUT)
 		return build_refuse(key, err, "these flags do not go together");
 	struct norm t = { .b = b,
@@ -282,10 +293,14 @@ bool norm_build(struct ir *b, const struct key *key, const struct target *target
 	ir_a arg = ir_arg(b);
 	ir_s begin = ir_begin(b);
 
-	t.weight = ir_aload(b, arg, NORM_WEIGHT * 8);
+	if (!key->heads)
+		t.weight = ir_aload(b, arg, NORM_WEIGHT * 8);
 	ir_s i = ir_loop(b, ir_ssub(b, ir_end(b), begin));
-	ir_s first = ir_smuli(b, ir_sadd(b, begin, i), t.blocks);
+	ir_s column = ir_sadd(b, begin, i);
+	ir_s first = ir_smuli(b, column, t.blocks);
 	ir_s bytes = ir_sshli(b, first, 7);
+	if (key->heads)
+		t.weight = group_weight(&t, ir_aload(b, arg, NORM_WEIGHT * 8), column, key->heads);
 	t.x = ir_aadd(b, ir_aload(b, arg, NORM_X * 8), bytes);
 	ir_f eps = ir_fbcast(b, arg, NORM_EPS * 8);
 	ir_f scale = { 0 };

@@ -103,6 +103,7 @@ const struct template_kind template_kinds[KEY_KIND_COUNT] = {
 	                    .reads = reads_attention },
 	[KEY_CONV] = { .build = conv_build, .args = CONV_ARGS, .effort = 1, .traffic = traffic_conv },
 	[KEY_DELTA] = { .build = delta_build, .args = DELTA_ARGS, .effort = 2, .traffic = traffic_delta },
+	[KEY_SCAN] = { .build = scan_build, .args = SCAN_ARGS, .effort = 2, .traffic = traffic_scan },
 	[KEY_GATE] = { .build = gate_build, .args = GATE_ARGS, .effort = 1, .traffic = traffic_gate },
 	[KEY_EMBED] = { .build = embed_build,
 	                .args = EMBED_ARGS,

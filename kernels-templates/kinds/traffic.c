@@ -139,13 +139,20 @@ struct template_reads reads_attention(const struct key *k, uint64_t units, uint6
 /* The state is read and written once, whatever the columns. */
 uint64_t traffic_conv(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
-	return units * 128 * (columns * (k->flags & KEY_GATED ? 4 : 2) + k->rows + 2 * (k->rows - 1));
+	return units * 128 *
+	       (columns * (k->flags & KEY_GATED ? 4 : 2) + k->rows + 2 * (k->rows - 1) + (k->flags & KEY_BIAS ? 1 : 0));
 }
 
 uint64_t traffic_delta(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
 	return units * 128 * 2 * (k->head_dim + columns) +
 	       columns * 8 * ((uint64_t)k->kv_heads * k->head_dim + k->heads);
+}
+
+uint64_t traffic_scan(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return units * 128 * 2 * (k->head_dim + columns) +
+	       columns * (8 * (uint64_t)k->kv_heads * k->head_dim + 4 * (uint64_t)k->heads);
 }
 
 uint64_t traffic_gate(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)

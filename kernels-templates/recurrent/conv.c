@@ -10,11 +10,12 @@
 struct conv {
 	struct ir *b;
 	unsigned taps;
-	bool gated;
+	bool gated, biased;
 	enum key_act act;
 	int64_t column_bytes; /* of the channels of one column, and of one past input of the state */
 	ir_a arg;
-	ir_s at;                    /* where the unit's channels begin in a column, in bytes */
+	ir_s at; /* where the unit's channels begin in a column, in bytes */
+	ir_f bias;
 	ir_f weight[CONV_MAX_TAPS]; /* the oldest input's first */
 	ir_f past[CONV_MAX_TAPS];   /* variables: the inputs before this column's */
 };
@@ -32,6 +33,8 @@ static ir_f convolve(const struct conv *c, ir_f x)
 
 	for (unsigned j = 1; j < c->taps; j++)
 		sum = ir_ffma(b, c->weight[j], j + 1 < c->taps ? c->past[j] : x, sum);
+	if (c->biased)
+		sum = ir_fadd(b, sum, c->bias);
 	return c->act ? math_act(b, c->act, sum) : sum;
 }
 
@@ -48,6 +51,8 @@ static void convolve_lanes(struct conv *c, int32_t disp)
 	for (unsigned j = 0; j < c->taps; j++)
 		c->weight[j] =
 			ir_fbits(b, ir_iload_s(b, weights, disp * (int32_t)c->taps + (int32_t)(j * 4), c->taps * 4));
+	if (c->biased)
+		c->bias = ir_fload(b, channels_of(c, CONV_BIAS), disp, 0);
 	for (unsigned j = 0; j + 1 < c->taps; j++)
 		c->past[j] = ir_var_f(b, ir_fload(b, from, (int32_t)(j * c->column_bytes) + disp, 0));
 	ir_loop(b, ir_sload64(b, c->arg, CONV_COLUMNS * 8));
@@ -78,11 +83,12 @@ bool conv_build(struct ir *b, const struct key *key, const struct target *target
 		return build_refuse(key, err, "the number of channels must be a multiple of 32, up to 16777216");
 	if (key->rows < 2 || key->rows > CONV_MAX_TAPS)
 		return build_refuse(key, err, "a convolution has 2 to 8 taps");
-	if (key->flags & ~(uint32_t)KEY_GATED)
+	if (key->flags & ~(uint32_t)(KEY_GATED | KEY_BIAS))
 		return build_refuse(key, err, "these flags do not go together");
 	struct conv c = { .b = b,
 		          .taps = key->rows,
 		          .gated = key->flags & KEY_GATED,
+		          .biased = key->flags & KEY_BIAS,
 		          .act = (enum key_act)key->act,
 		          .column_bytes = (int64_t)key->k * 4,
 		          .arg = ir_arg(b) };

@@ -52,15 +52,32 @@ static struct activations mix_by_delta_rule(struct plan_builder *b, const struct
 	return in;
 }
 
+static struct activations mix_by_scan(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, bool int8)
+{
+	struct activations in = step_input(b, l->attn_norm, int8 || any_int8(b, l, MATRIX_scan_z, MATRIX_scan_dt));
+
+	step_selective_scan(b, l, layer, in);
+	step_mixer_output(b, l, &l->scan_out);
+	return in;
+}
+
 static struct activations (*const mix_by[])(struct plan_builder *, const struct weights_layer *, uint32_t, bool) = {
-	[MIXER_ATTENTION] = mix_by_attention, [MIXER_CONV] = mix_by_convolution, [MIXER_DELTA] = mix_by_delta_rule
+	[MIXER_ATTENTION] = mix_by_attention,
+	[MIXER_CONV] = mix_by_convolution,
+	[MIXER_DELTA] = mix_by_delta_rule,
+	[MIXER_SCAN] = mix_by_scan
 };
 
 void arch_llama_layer(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
 {
 	bool int8_ffn = l->router.packed ? plan_experts_want_int8(b, l) : any_int8(b, l, MATRIX_gate, MATRIX_up);
+	enum model_mixer mixer = model_layer_mixer(b->spec, layer);
+	struct activations in = { 0 };
 
-	struct activations in = mix_by[model_layer_mixer(b->spec, layer)](b, l, layer, b->spec->parallel && int8_ffn);
+	if (mixer != MIXER_NONE)
+		in = mix_by[mixer](b, l, layer, b->spec->parallel && int8_ffn);
+	if (b->spec->one_part && mixer != MIXER_NONE)
+		return;
 	if (!b->spec->parallel)
 		in = step_input(b, l->ffn_norm, int8_ffn);
 	if (l->router.packed) {

@@ -117,6 +117,7 @@ static uint64_t layer_state_bytes(const struct model_spec *s, uint32_t layer)
 
 	switch (model_layer_mixer(s, layer)) {
 	case MIXER_CONV: return conv_bytes(s);
+	case MIXER_SCAN:
 	case MIXER_DELTA: return conv_bytes(s) + template_delta_state_bytes(r->value_heads, r->key_dim, r->value_dim);
 	default: return 0;
 	}

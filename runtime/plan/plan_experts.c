@@ -81,7 +81,8 @@ static struct activations sort(struct plan_builder *b, struct activations in, co
 {
 	const struct model_spec *s = b->spec;
 	const struct plan_buffers *f = b->buf;
-	const bool gate = plan_wants_int8(b, &l->expert_gate), up = plan_wants_int8(b, &l->expert_up);
+	const bool up = plan_wants_int8(b, &l->expert_up),
+		   gate = l->expert_gate.packed ? plan_wants_int8(b, &l->expert_gate) : up;
 	struct key key = plan_key(b, KEY_DISPATCH);
 
 	key.rows = s->experts;
@@ -154,6 +155,13 @@ static void gate_and_up(struct plan_builder *b, const struct weights_layer *l, s
 		            .outq = f->ehq,
 		            .outs = f->ehs };
 
+	if (!l->expert_gate.packed) {
+		m.w = &l->expert_up;
+		m.flags = out;
+		m.act = plan_act(b->spec->act);
+		multiply(b, &m, used);
+		return;
+	}
 	if (weights_gate_up_interleaved(l->expert_gate.type, l->expert_up.type)) {
 		m.w2 = &l->expert_up;
 		m.bias2 = l->expert_up_bias;

@@ -22,13 +22,14 @@ static uint64_t *convolve(struct plan_builder *b, const struct weights_layer *l,
 
 	key.k = r->channels;
 	key.rows = r->taps;
-	key.flags = flags;
+	key.flags = flags | (l->taps_bias ? KEY_BIAS : 0);
 	key.act = (uint8_t)act;
 	uint64_t *a = plan_add_op(b, &key, 0, r->channels / 32);
 	a[CONV_X] = plan_address(in);
 	a[CONV_WEIGHT] = plan_address(l->taps);
 	a[CONV_OUT] = plan_address(out);
 	a[CONV_COLUMNS] = b->n;
+	a[CONV_BIAS] = plan_address(l->taps_bias);
 	state_slots(b, &a[CONV_STATE_IN], &a[CONV_STATE_OUT], plan_state_offset(b->spec, layer));
 	plan_last_op(b)->serial = b->n == 1 && r->channels <= 4096;
 	return a;
@@ -113,4 +114,45 @@ void step_delta_rule(struct plan_builder *b, const struct weights_layer *l, uint
 	plan_barrier(b);
 	step_norm_heads(b, f->m, l->delta_norm, f->m2, r->value_dim, b->n * r->value_heads);
 	gate(b, f->m2, f->m3, f->ao, (uint64_t)r->value_heads * r->value_dim, ACT_SILU);
+}
+
+/* A token's norm is over all heads, or over each of the groups by itself where the layers are Nemotron's. */
+static void gated_norm(struct plan_builder *b, const struct weights_layer *l, uint32_t width)
+{
+	const struct plan_buffers *f = b->buf;
+	uint32_t groups = b->spec->one_part ? b->spec->recurrent.key_heads : 1;
+
+	gate(b, f->m, f->m3, f->m, width, ACT_SILU);
+	step_norm_groups(b, f->m, l->scan_norm, f->ao, width / groups, groups, b->n);
+}
+
+void step_selective_scan(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, struct activations in)
+{
+	const struct model_recurrent *r = &b->spec->recurrent;
+	const struct plan_buffers *f = b->buf;
+	struct key key = plan_key(b, KEY_SCAN);
+
+	step_matmul(b, &(struct matmul){ .w = &l->scan_z, .in = in, .out = f->m3, .tokens = b->n });
+	step_matmul(b, &(struct matmul){ .w = &l->scan_xbc, .in = in, .out = f->m, .tokens = b->n });
+	step_matmul(b, &(struct matmul){ .w = &l->scan_dt, .in = in, .out = f->ma, .tokens = b->n });
+	plan_barrier(b);
+	convolve(b, l, layer, f->m, f->m2, 0, ACT_SILU);
+	plan_barrier(b);
+	key.heads = r->value_heads;
+	key.kv_heads = r->key_heads;
+	key.head_dim = r->key_dim;
+	key.rows = r->value_dim;
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)r->value_heads * (r->value_dim / 32));
+	a[SCAN_XBC] = plan_address(f->m2);
+	a[SCAN_DT] = plan_address(f->ma);
+	a[SCAN_DT_BIAS] = plan_address(l->scan_dt_bias);
+	a[SCAN_DECAY] = plan_address(l->scan_decay);
+	a[SCAN_SKIP] = plan_address(l->scan_skip);
+	a[SCAN_FLOOR] = plan_f32_slot(r->floor);
+	a[SCAN_OUT] = plan_address(f->m);
+	a[SCAN_COLUMNS] = b->n;
+	state_slots(b, &a[SCAN_STATE_IN], &a[SCAN_STATE_OUT],
+	            plan_state_offset(b->spec, layer) + template_conv_state_bytes(r->channels, r->taps));
+	plan_barrier(b);
+	gated_norm(b, l, r->value_heads * r->value_dim);
 }

@@ -52,6 +52,22 @@ void step_norm_heads(struct plan_builder *b, const float *x, const float *weight
 	plan_barrier(b);
 }
 
+void step_norm_groups(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t k,
+                      uint32_t groups, uint32_t tokens)
+{
+	struct key key = plan_key(b, KEY_NORM);
+
+	key.k = k;
+	key.heads = groups > 1 ? groups : 0;
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)tokens * groups);
+	a[NORM_X] = plan_address(x);
+	a[NORM_WEIGHT] = plan_address(weight);
+	a[NORM_OUT] = plan_address(out);
+	a[NORM_EPS] = plan_f32_slot(b->spec->norm_eps);
+	plan_last_op(b)->serial = tokens == 1 && groups == 1;
+	plan_barrier(b);
+}
+
 void step_norm(struct plan_builder *b, const float *x, const float *weight, bool int8, uint32_t tokens,
                struct activations out)
 {

@@ -135,6 +135,45 @@ static void test_widths(void **state)
 	}
 }
 
+/* Of several columns that make a token, each has weights of its own. */
+static void test_groups(void **state)
+{
+	enum { K = 96, GROUPS = 3, TOKENS = 4, N = TOKENS * GROUPS * K };
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
+	float *x = kernel_buffer(N * 4, 0), *weight = kernel_buffer(GROUPS * K * 4, 0), *want = kernel_buffer(N * 4, 0),
+	      *out = kernel_buffer(N * 4, 0), eps = 1e-5f;
+	int8_t q[K];
+	struct activation_block s[K / 32];
+	uint64_t seed = 8, arg[NORM_ARGS] = {
+		[NORM_X] = (uintptr_t)x, [NORM_WEIGHT] = (uintptr_t)weight, [NORM_OUT] = (uintptr_t)out
+	};
+	(void)state;
+
+	memcpy(&arg[NORM_EPS], &eps, 4);
+	for (unsigned i = 0; i < N; i++)
+		x[i] = kernel_random(&seed);
+	for (unsigned i = 0; i < GROUPS * K; i++)
+		weight[i] = kernel_random(&seed);
+	for (unsigned c = 0; c < TOKENS * GROUPS; c++)
+		plain_norm(want + c * K, q, s, x + c * K, weight + c % GROUPS * K, K, eps, false);
+	for (unsigned w = 0; w < ways; w++) {
+		struct key key = { .kind = KEY_NORM, .k = K, .heads = GROUPS };
+		struct kernel k;
+		memset(out, 0xff, N * 4);
+		kernel_open(&k, &way[w], &key);
+		kernel_run(&k, arg, 5, TOKENS * GROUPS);
+		kernel_run(&k, arg, 0, 5);
+		kernel_close(&k);
+		if (memcmp(out, want, N * 4) != 0)
+			fail_msg("%s: norms of groups differ", way[w].name);
+	}
+	free(x);
+	free(weight);
+	free(want);
+	free(out);
+}
+
 /* A column of zeros and no eps makes an infinite scale: the pads stay +0 all the same. */
 static void test_pads(void **state)
 {
@@ -171,8 +210,8 @@ static void test_refusals(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_widths), cmocka_unit_test(test_pads),
-		                            cmocka_unit_test(test_refusals) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_widths), cmocka_unit_test(test_groups),
+		                            cmocka_unit_test(test_pads), cmocka_unit_test(test_refusals) };
 	kernel_all_modes();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

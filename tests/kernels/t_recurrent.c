@@ -35,11 +35,11 @@ static float silu(float x) { return x / (1.0f + plain_exp(-x)); }
 
 struct conv_case {
 	unsigned channels, taps;
-	bool gated, act;
+	bool gated, act, bias;
 };
 
 static void plain_conv(const struct conv_case *c, const float *x, const float *x2, const float *w, const float *gate,
-                       float *out, float *state)
+                       const float *bias, float *out, float *state)
 {
 	for (unsigned ch = 0; ch < c->channels; ch++)
 		for (unsigned t = 0; t < COLUMNS; t++) {
@@ -48,6 +48,7 @@ static void plain_conv(const struct conv_case *c, const float *x, const float *x
 			for (unsigned j = 1; j + 1 < c->taps; j++)
 				sum = fmaf(w[ch * c->taps + j], state[j * c->channels + ch], sum);
 			sum = fmaf(w[ch * c->taps + c->taps - 1], in, sum);
+			sum = c->bias ? sum + bias[ch] : sum;
 			sum = c->act ? silu(sum) : sum;
 			out[i] = c->gated ? sum * gate[i] : sum;
 			for (unsigned j = 0; j + 2 < c->taps; j++)
@@ -61,17 +62,17 @@ static void check_conv(const struct kernel_way *way, const struct conv_case *c)
 	struct key key = { .kind = KEY_CONV,
 		           .k = c->channels,
 		           .rows = c->taps,
-		           .flags = c->gated ? KEY_GATED : 0,
+		           .flags = (c->gated ? KEY_GATED : 0) | (c->bias ? KEY_BIAS : 0),
 		           .act = c->act ? ACT_SILU : ACT_NONE };
 	size_t n = (size_t)COLUMNS * c->channels, past = (size_t)(c->taps - 1) * c->channels;
 	float *x = filled(n, 1), *x2 = filled(n, 2), *w = filled((size_t)c->channels * c->taps, 3),
 	      *gate = filled(n, 4), *start = filled(past, 5), *out = kernel_buffer(n * 4, 0xff),
-	      *want = kernel_buffer(n * 4, 0), *end = kernel_buffer(past * 4, 0),
+	      *want = kernel_buffer(n * 4, 0), *end = kernel_buffer(past * 4, 0), *bias = filled(c->channels, 6),
 	      *state[2] = { kernel_buffer(past * 4, 0), kernel_buffer(past * 4, 0) };
 	struct kernel k;
 
 	memcpy(end, start, past * 4);
-	plain_conv(c, x, x2, w, gate, want, end);
+	plain_conv(c, x, x2, w, gate, bias, want, end);
 	kernel_open(&k, way, &key);
 	assert_true(k.stats.spills_in_inner_loops == 0 || c->taps > 4);
 	for (unsigned cut = 0; cut < CUTS; cut++) {
@@ -85,6 +86,7 @@ static void check_conv(const struct kernel_way *way, const struct conv_case *c)
 				[CONV_WEIGHT] = at(w),
 				[CONV_GATE] = at(gate + from),
 				[CONV_OUT] = at(out + from),
+				[CONV_BIAS] = at(bias),
 				[CONV_STATE_IN] = at(state[turn]),
 				[CONV_STATE_OUT] = at(state[turn ^ 1]),
 				[CONV_COLUMNS] = COLUMNS - first < cuts[cut] ? COLUMNS - first : cuts[cut]
@@ -98,16 +100,16 @@ static void check_conv(const struct kernel_way *way, const struct conv_case *c)
 			         c->channels, cuts[cut]);
 	}
 	kernel_close(&k);
-	float *all[] = { x, x2, w, gate, start, out, want, end, state[0], state[1] };
+	float *all[] = { x, x2, w, gate, start, out, want, end, bias, state[0], state[1] };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		free(all[i]);
 }
 
 static void test_convolutions(void **unused)
 {
-	static const struct conv_case cases[] = {
-		{ 64, 3, true, false }, { 96, 4, false, true }, { 32, 2, false, false }, { 160, 8, true, true }
-	};
+	static const struct conv_case cases[] = { { 64, 3, true, false, false },  { 96, 4, false, true, false },
+		                                  { 32, 2, false, false, false }, { 160, 8, true, true, false },
+		                                  { 96, 4, false, true, true },   { 64, 3, true, false, true } };
 	const struct kernel_way *way;
 	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
 
@@ -277,6 +279,127 @@ static void test_softplus(void **unused)
 	}
 }
 
+/* ---- the selective scan */
+
+struct scan_case {
+	unsigned heads, groups, state, values;
+	float floor;
+};
+struct scan_data {
+	unsigned in, heads, out; /* of a column: floats */
+	size_t state;            /* floats */
+	float *xbc, *dt, *bias, *decay, *skip, *want, *got, *start, *end, *held[2];
+};
+
+static void plain_scan(const struct scan_case *c, const struct scan_data *d, unsigned column, unsigned head)
+{
+	const unsigned group = head / (c->heads / c->groups), n = c->state, p = c->values;
+	const float *x = d->xbc + (size_t)column * d->in + head * p,
+		    *k = d->xbc + (size_t)column * d->in + c->heads * p + group * n, *q = k + c->groups * n;
+	float step = softplus(d->dt[column * d->heads + head] + d->bias[head]);
+
+	step = step > c->floor ? step : c->floor;
+	float e = plain_exp(d->decay[head] * step);
+	for (unsigned j = 0; j < p; j++) {
+		float *s = d->end + ((size_t)head * (p / 32) + j / 32) * n * 32 + j % 32, sum = 0, t = x[j] * step;
+		for (unsigned i = 0; i < n; i++) {
+			s[i * 32] = fmaf(k[i], t, s[i * 32] * e);
+			sum = fmaf(s[i * 32], q[i], sum);
+		}
+		d->want[(size_t)column * d->out + head * p + j] = fmaf(d->skip[head], x[j], sum);
+	}
+}
+
+static void make_scan(struct scan_data *d, const struct scan_case *c)
+{
+	d->out = c->heads * c->values;
+	d->in = d->out + 2 * c->groups * c->state;
+	d->heads = (c->heads + 31) / 32 * 32;
+	d->state = (size_t)c->heads * c->state * c->values;
+	d->xbc = filled((size_t)COLUMNS * d->in, 1);
+	d->dt = filled(COLUMNS * d->heads, 2);
+	d->bias = filled(d->heads, 3);
+	d->decay = filled(d->heads, 4);
+	d->skip = filled(d->heads, 5);
+	for (unsigned i = 0; i < d->heads; i++) {
+		d->decay[i] = -fabsf(d->decay[i]);
+		d->bias[i] -= c->floor > 0 && i % 2 ? 12.0f : 0.0f; /* so small a step that the floor counts */
+	}
+	d->start = filled(d->state, 6);
+	d->want = kernel_buffer((size_t)COLUMNS * d->out * 4, 0);
+	d->got = kernel_buffer((size_t)COLUMNS * d->out * 4, 0xff);
+	d->end = kernel_buffer(d->state * 4, 0);
+	d->held[0] = kernel_buffer(d->state * 4, 0);
+	d->held[1] = kernel_buffer(d->state * 4, 0);
+	memcpy(d->end, d->start, d->state * 4);
+	for (unsigned t = 0; t < COLUMNS; t++)
+		for (unsigned h = 0; h < c->heads; h++)
+			plain_scan(c, d, t, h);
+}
+
+static void drop_scan(struct scan_data *d)
+{
+	float *all[] = { d->xbc, d->dt,  d->bias,  d->decay,   d->skip,   d->want,
+		         d->got, d->end, d->start, d->held[0], d->held[1] };
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		free(all[i]);
+}
+
+static void check_scan(const struct kernel_way *way, const struct scan_case *c, struct scan_data *d)
+{
+	struct key key = {
+		.kind = KEY_SCAN, .heads = c->heads, .kv_heads = c->groups, .head_dim = c->state, .rows = c->values
+	};
+	struct kernel k;
+
+	kernel_open(&k, way, &key);
+	assert_int_equal(k.stats.spills_in_inner_loops, 0);
+	for (unsigned cut = 0; cut < CUTS; cut++) {
+		unsigned turn = 0;
+		memcpy(d->held[0], d->start, d->state * 4);
+		for (unsigned first = 0; first < COLUMNS; first += cuts[cut], turn ^= 1) {
+			uint64_t arg[SCAN_ARGS] = {
+				[SCAN_XBC] = at(d->xbc + (size_t)first * d->in),
+				[SCAN_DT] = at(d->dt + first * d->heads),
+				[SCAN_DT_BIAS] = at(d->bias),
+				[SCAN_DECAY] = at(d->decay),
+				[SCAN_SKIP] = at(d->skip),
+				[SCAN_OUT] = at(d->got + (size_t)first * d->out),
+				[SCAN_STATE_IN] = at(d->held[turn]),
+				[SCAN_STATE_OUT] = at(d->held[turn ^ 1]),
+				[SCAN_COLUMNS] = COLUMNS - first < cuts[cut] ? COLUMNS - first : cuts[cut]
+			};
+			memcpy(&arg[SCAN_FLOOR], &c->floor, 4);
+			memset(d->held[turn ^ 1], 0xff, d->state * 4);
+			kernel_run(&k, arg, 1, c->heads * (c->values / 32));
+			kernel_run(&k, arg, 0, 1);
+		}
+		if (memcmp(d->got, d->want, (size_t)COLUMNS * d->out * 4) != 0 ||
+		    memcmp(d->held[turn], d->end, d->state * 4) != 0)
+			fail_msg("%s: the scan of %u heads, %u columns a launch, differs", way->name, c->heads,
+			         cuts[cut]);
+	}
+	kernel_close(&k);
+}
+
+static void test_scan(void **unused)
+{
+	static const struct scan_case cases[] = {
+		{ 4, 1, 16, 32, 0 }, { 6, 3, 32, 64, 0.001f }, { 2, 2, 128, 32, 0 }, { 34, 17, 16, 32, 0.001f }
+	};
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
+
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct scan_data d;
+		make_scan(&d, &cases[i]);
+		for (unsigned w = 0; w < ways; w++)
+			check_scan(&way[w], &cases[i], &d);
+		drop_scan(&d);
+	}
+}
+
 /* ---- gates */
 
 static void test_gates(void **unused)
@@ -314,14 +437,20 @@ static void test_refusals(void **unused)
 	kernel_refused(&(struct key){ .kind = KEY_DELTA, .heads = 3, .kv_heads = 2, .head_dim = 32, .rows = 32 });
 	kernel_refused(&(struct key){ .kind = KEY_DELTA, .heads = 2, .kv_heads = 2, .head_dim = 48, .rows = 32 });
 	kernel_refused(&(struct key){ .kind = KEY_DELTA, .heads = 2, .kv_heads = 2, .head_dim = 32, .rows = 16 });
+	kernel_refused(&(struct key){ .kind = KEY_SCAN, .heads = 3, .kv_heads = 2, .head_dim = 32, .rows = 32 });
+	kernel_refused(&(struct key){ .kind = KEY_SCAN, .heads = 2, .kv_heads = 2, .head_dim = 24, .rows = 32 });
+	kernel_refused(&(struct key){ .kind = KEY_SCAN, .heads = 2, .kv_heads = 2, .head_dim = 32, .rows = 48 });
+	kernel_refused(
+		&(struct key){ .kind = KEY_SCAN, .heads = 2, .kv_heads = 2, .head_dim = 32, .rows = 32, .flags = 1 });
+	kernel_refused(&(struct key){ .kind = KEY_NORM, .heads = 2, .k = 48 });
 	kernel_refused(&(struct key){ .kind = KEY_GATE });
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_convolutions), cmocka_unit_test(test_delta_rule),
-		                            cmocka_unit_test(test_softplus), cmocka_unit_test(test_gates),
-		                            cmocka_unit_test(test_refusals) };
+		                            cmocka_unit_test(test_scan),         cmocka_unit_test(test_softplus),
+		                            cmocka_unit_test(test_gates),        cmocka_unit_test(test_refusals) };
 	kernel_all_modes();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

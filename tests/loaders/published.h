@@ -25,7 +25,6 @@ static const struct {
 	{ "mimo_v2_flash", experts },
 	{ "step3p7", experts },
 	{ "kimi_k3", "recurrent state (Kimi" },
-	{ "nemotron_h", scan },
 	{ "jamba", scan },
 	{ "deepseek_v32", latent },
 	{ "deepseek_v4", latent },
@@ -100,6 +99,8 @@ void stacked_entry(struct header *h, const char *name, uint64_t count, uint64_t 
  * further tokens. The second is for GGUF files. */
 struct gguf_writer;
 void routed_entries(struct header *h, json_t *config, const char *base, uint64_t layer);
+/* published_scan.c: a layer of Nemotron-H, which is one thing alone. */
+void one_part_entries(struct header *h, json_t *config, uint64_t layer);
 void routed_infos(struct gguf_writer *w, json_t *kv, const char *arch);
 /* published_gguf_tests.c: an integer among a file's keys; a tensor of which only the description is there, at *at. */
 uint64_t key_number(json_t *kv, const char *arch, const char *suffix, uint64_t otherwise);

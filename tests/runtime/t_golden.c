@@ -172,6 +172,8 @@ static const char *golden[] = {
 	BOTH("lfm2moe-a"),
 	BOTH("qwen35moe-a"),
 	BOTH("qwen3next-a"),
+	"golden/granitehybrid-a",
+	BOTH("nemotronh-a"),
 	BOTH("gemma4-e-a"),
 	BOTH("gemma4-k-a"),
 	BOTH("gptoss-a"),

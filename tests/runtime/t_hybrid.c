@@ -23,7 +23,9 @@ static const char *const models[] = {
 	"golden/qwen35-a/model-q8_0.gguf",
 	"golden/lfm2moe-a/model-bf16.gguf",
 	"golden/qwen35moe-a",
-	"golden/qwen3next-a"
+	"golden/qwen3next-a",
+	"golden/granitehybrid-a",
+	"golden/nemotronh-a/model-bf16.gguf"
 };
 enum { MODELS = sizeof models / sizeof *models, CONTEXT = 320 };
 
