@@ -53,6 +53,8 @@ struct quant_plan {
 
 /* The names of the mixtures, with | between. */
 const char *quant_type_names(void);
+/* Whether a mixture has so few bits that it is of little use without an importance matrix. */
+bool quant_wants_importance(const char *name);
 bool quant_is_type(const char *name);
 /* Fills tensor[].to and what follows from it; p has the open file, and the importance matrix if any. */
 bool quant_choose(struct quant_plan *p, struct error *err);

@@ -142,6 +142,11 @@ static void say_notes(const struct quant_plan *p)
 	if (p->unfit)
 		fprintf(stderr, "jitquant: %u tensors got another type, because their rows do not fit the blocks.\n",
 		        p->unfit);
+	if (!p->imatrix.n && quant_wants_importance(quant.type))
+		fprintf(stderr,
+		        "jitquant: %s has so few bits that it is of little use without an importance matrix "
+		        "(--imatrix).\n",
+		        quant.type);
 	if (p->imatrix.n && without)
 		fprintf(stderr, "jitquant: the importance matrix has nothing of %u of the %u tensors that change.\n",
 		        without, changed);

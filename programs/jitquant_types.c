@@ -13,7 +13,16 @@
 #include "programs/jitquant.h"
 #include "quantise/quantise.h"
 
-enum sort { SORT_OTHER, SORT_EMBEDDING, SORT_OUTPUT, SORT_VALUE, SORT_KEY, SORT_ATTENTION_OUTPUT, SORT_DOWN };
+enum sort {
+	SORT_OTHER,
+	SORT_EMBEDDING,
+	SORT_OUTPUT,
+	SORT_VALUE,
+	SORT_KEY,
+	SORT_QUERY,
+	SORT_ATTENTION_OUTPUT,
+	SORT_DOWN
+};
 
 /* In which layers a rule holds, of n. */
 enum where {
@@ -25,11 +34,13 @@ enum where {
 	FIRST_EIGHTH,
 	SENSITIVE,         /* the first eighth, the last eighth, and every third between */
 	SHARED_HEADS,      /* all, where four heads of queries or more share one of keys */
+	SHARED_OR_EXPERTS, /* the same, and where there are four experts or more */
+	NO_IMPORTANCE,     /* all, without an importance matrix */
 	WITH_IMPORTANCE,   /* the first eighth, with an importance matrix */
 	WITHOUT_IMPORTANCE /* the same without one */
 };
 
-enum { MOST_RULES = 6 };
+enum { MOST_RULES = 7 };
 struct rule {
 	enum sort sort;
 	enum where where;
@@ -45,42 +56,23 @@ struct mixture_rules {
 
 /* clang-format off */
 static const struct mixture_rules mixtures[] = {
-	{ "f32", 0, DTYPE_F32, false, { { 0 } } },
-	{ "f16", 1, DTYPE_F16, false, { { 0 } } },
-	{ "bf16", 32, DTYPE_BF16, false, { { 0 } } },
-	{ "q4_0", 2, DTYPE_Q4_0, false, { { SORT_DOWN, WITH_IMPORTANCE, DTYPE_Q4_1 } } },
-	{ "q4_1", 3, DTYPE_Q4_1, false, { { 0 } } },
-	{ "q5_0", 8, DTYPE_Q5_0, false, { { SORT_DOWN, WITH_IMPORTANCE, DTYPE_Q5_1 } } },
-	{ "q5_1", 9, DTYPE_Q5_1, false, { { 0 } } },
-	{ "q8_0", 7, DTYPE_Q8_0, false, { { 0 } } },
-	{ "q2_k", 10, DTYPE_Q2_K, true,
-	  { { SORT_VALUE, SHARED_HEADS, DTYPE_Q4_K }, { SORT_VALUE, EVERYWHERE, DTYPE_Q3_K },
-	    { SORT_DOWN, EVERYWHERE, DTYPE_Q3_K }, { SORT_ATTENTION_OUTPUT, EVERYWHERE, DTYPE_Q3_K } } },
-	{ "q2_k_s", 21, DTYPE_Q2_K, false,
-	  { { SORT_VALUE, SHARED_HEADS, DTYPE_Q4_K }, { SORT_DOWN, FIRST_EIGHTH, DTYPE_Q4_K } } },
-	{ "q3_k_s", 11, DTYPE_Q3_K, true, { { 0 } } },
-	{ "q3_k_m", 12, DTYPE_Q3_K, true,
-	  { { SORT_VALUE, FIRST_TWO, DTYPE_Q5_K }, { SORT_VALUE, EVERYWHERE, DTYPE_Q4_K },
-	    { SORT_DOWN, FIRST_SIXTEENTH, DTYPE_Q5_K }, { SORT_DOWN, EVERYWHERE, DTYPE_Q4_K },
-	    { SORT_ATTENTION_OUTPUT, EVERYWHERE, DTYPE_Q4_K } } },
-	{ "q3_k_l", 13, DTYPE_Q3_K, false,
-	  { { SORT_VALUE, EVERYWHERE, DTYPE_Q5_K }, { SORT_DOWN, EVERYWHERE, DTYPE_Q5_K },
-	    { SORT_ATTENTION_OUTPUT, EVERYWHERE, DTYPE_Q5_K } } },
-	{ "q4_k_s", 14, DTYPE_Q4_K, true,
-	  { { SORT_VALUE, FIRST_FOUR, DTYPE_Q5_K }, { SORT_DOWN, FIRST_EIGHTH, DTYPE_Q5_K } } },
-	{ "q4_k_m", 15, DTYPE_Q4_K, true,
-	  { { SORT_VALUE, SENSITIVE, DTYPE_Q6_K }, { SORT_DOWN, SENSITIVE, DTYPE_Q6_K } } },
-	{ "q5_k_s", 16, DTYPE_Q5_K, false, { { 0 } } },
-	{ "q5_k_m", 17, DTYPE_Q5_K, false,
-	  { { SORT_VALUE, SENSITIVE, DTYPE_Q6_K }, { SORT_DOWN, SENSITIVE, DTYPE_Q6_K } } },
-	{ "q6_k", 18, DTYPE_Q6_K, false, { { 0 } } },
-	{ "iq4_nl", 25, DTYPE_IQ4_NL, true,
-	  { { SORT_VALUE, SHARED_HEADS, DTYPE_Q5_K }, { SORT_DOWN, WITHOUT_IMPORTANCE, DTYPE_Q5_K } } },
-	{ "iq4_xs", 30, DTYPE_IQ4_XS, true,
-	  { { SORT_VALUE, SHARED_HEADS, DTYPE_Q5_K }, { SORT_DOWN, WITHOUT_IMPORTANCE, DTYPE_Q5_K } } },
-	{ "mxfp4", 38, DTYPE_MXFP4, false, { { 0 } } },
+#include "programs/jitquant_mixtures.def"
 };
 enum { N_MIXTURES = sizeof mixtures / sizeof *mixtures };
+
+/* Mixtures whose output and embedding matrices are not as usual; F32: they are. few_bits: eight experts' neighbours get
+ * no Q8_0, and without an importance matrix much is lost. */
+static const struct mixture_ends {
+	const char *name;
+	enum dtype output, embedding;
+	bool few_bits;
+} ends[] = {
+	{ "nvfp4", DTYPE_Q8_0, DTYPE_F32, false }, { "tq1_0", DTYPE_F32, DTYPE_Q4_K, false },
+	{ "tq2_0", DTYPE_F32, DTYPE_Q4_K, false }, { "iq1_s", DTYPE_Q5_K, DTYPE_Q2_K, true },
+	{ "iq1_m", DTYPE_Q5_K, DTYPE_Q2_K, true }, { "iq2_xxs", DTYPE_Q5_K, DTYPE_Q2_K, true },
+	{ "iq2_xs", DTYPE_Q5_K, DTYPE_Q2_K, true }, { "iq2_s", DTYPE_Q5_K, DTYPE_IQ3_S, true },
+	{ "iq2_m", DTYPE_Q5_K, DTYPE_IQ3_S, true }, { "iq3_xxs", DTYPE_Q5_K, DTYPE_IQ3_S, false },
+};
 
 /* Other names of the same. */
 static const struct { const char *name, *is; } synonyms[] = {
@@ -108,6 +100,16 @@ static const struct mixture_rules *find_mixture(const char *name)
 			return &mixtures[i];
 	return NULL;
 }
+
+static struct mixture_ends ends_of(const struct mixture_rules *mix)
+{
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		if (strcmp(ends[i].name, mix->name) == 0)
+			return ends[i];
+	return (struct mixture_ends){ mix->name, DTYPE_F32, DTYPE_F32, false };
+}
+
+bool quant_wants_importance(const char *name) { return ends_of(find_mixture(name)).few_bits; }
 
 bool quant_is_type(const char *name) { return find_mixture(name) != NULL; }
 
@@ -173,6 +175,8 @@ static enum sort sort_of(const struct gguf_str *name)
 		return SORT_KEY;
 	if (contains(name, "attn_output.weight"))
 		return SORT_ATTENTION_OUTPUT;
+	if (contains(name, "attn_q.weight"))
+		return SORT_QUERY;
 	return contains(name, "ffn_down") ? SORT_DOWN : SORT_OTHER;
 }
 
@@ -218,6 +222,8 @@ static bool holds(const struct choosing *c, enum where where, uint64_t layer, ui
 	case FIRST_EIGHTH: return layer < n / 8;
 	case SENSITIVE: return layer < n / 8 || layer >= 7 * n / 8 || (layer - n / 8) % 3 == 2;
 	case SHARED_HEADS: return c->heads_of_one >= 4;
+	case SHARED_OR_EXPERTS: return c->heads_of_one >= 4 || c->experts >= 4;
+	case NO_IMPORTANCE: return !c->importance;
 	case WITH_IMPORTANCE: return c->importance && layer < n / 8;
 	case WITHOUT_IMPORTANCE: return !c->importance && layer < n / 8;
 	}
@@ -234,6 +240,8 @@ static enum dtype of_output(const struct choosing *c, const struct gguf_tensor *
 		return c->output;
 	if (base == DTYPE_MXFP4 || t->ne[0] % dtype_table[base].block)
 		return DTYPE_Q8_0;
+	if (ends_of(c->mix).output != DTYPE_F32)
+		return ends_of(c->mix).output;
 	return base == DTYPE_Q8_0 ? base : DTYPE_Q6_K;
 }
 
@@ -247,7 +255,12 @@ static enum dtype by_rules(const struct choosing *c, const struct gguf_tensor *t
 		return of_output(c, t);
 	if (mix->base == DTYPE_MXFP4) /* for experts alone */
 		return t->n_dims > 2 && t->ne[2] > 1 ? DTYPE_MXFP4 : DTYPE_Q8_0;
-	if (c->experts == 8 && (value || sort == SORT_KEY))
+	const struct mixture_ends own = ends_of(mix);
+	if (sort == SORT_EMBEDDING && own.embedding != DTYPE_F32)
+		return own.embedding;
+	if (c->experts == 8 && own.few_bits && sort == SORT_KEY)
+		return DTYPE_Q4_K;
+	if (c->experts == 8 && !own.few_bits && (value || sort == SORT_KEY))
 		return DTYPE_Q8_0;
 	if (c->experts == 8 && sort == SORT_ATTENTION_OUTPUT)
 		return mix->better_experts ? DTYPE_Q5_K : mix->base;
@@ -262,8 +275,12 @@ static enum dtype fitting(enum dtype type, uint64_t columns)
 {
 	static const struct {
 		enum dtype wanted, instead;
-	} table[] = { { DTYPE_Q2_K, DTYPE_Q4_0 }, { DTYPE_Q3_K, DTYPE_Q4_0 }, { DTYPE_Q4_K, DTYPE_Q5_0 },
-		      { DTYPE_Q5_K, DTYPE_Q5_1 }, { DTYPE_Q6_K, DTYPE_Q8_0 }, { DTYPE_IQ4_XS, DTYPE_IQ4_NL } };
+	} table[] = { { DTYPE_Q2_K, DTYPE_Q4_0 },     { DTYPE_Q3_K, DTYPE_Q4_0 },    { DTYPE_Q4_K, DTYPE_Q5_0 },
+		      { DTYPE_Q5_K, DTYPE_Q5_1 },     { DTYPE_Q6_K, DTYPE_Q8_0 },    { DTYPE_IQ4_XS, DTYPE_IQ4_NL },
+		      { DTYPE_IQ1_S, DTYPE_IQ4_NL },  { DTYPE_IQ1_M, DTYPE_IQ4_NL }, { DTYPE_IQ2_XXS, DTYPE_IQ4_NL },
+		      { DTYPE_IQ2_XS, DTYPE_IQ4_NL }, { DTYPE_IQ2_S, DTYPE_IQ4_NL }, { DTYPE_IQ3_XXS, DTYPE_IQ4_NL },
+		      { DTYPE_IQ3_S, DTYPE_IQ4_NL },  { DTYPE_TQ1_0, DTYPE_Q4_0 },   { DTYPE_TQ2_0, DTYPE_Q4_0 },
+		      { DTYPE_NVFP4, DTYPE_Q4_0 },    { DTYPE_Q1_0, DTYPE_Q4_0 },    { DTYPE_Q2_0, DTYPE_Q4_0 } };
 
 	for (size_t i = 0; columns % dtype_table[type].block && i < sizeof table / sizeof *table; i++)
 		if (table[i].wanted == type) {

@@ -31,9 +31,11 @@ extern const struct fit_levels block_iq4_levels;
 /* Where a level stands in that list. */
 uint8_t block_iq4_code(int8_t level);
 
-/* By type; NULL in the second: not of this family. */
+/* By type; NULL: not of this family. */
 typedef void (*block_encoder)(const struct block *b, uint8_t *out);
 block_encoder block_encoder_32(enum dtype type);
 block_encoder block_encoder_256(enum dtype type);
+block_encoder block_encoder_few(enum dtype type);
+block_encoder block_encoder_points(enum dtype type);
 
 #endif

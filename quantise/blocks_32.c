@@ -1,4 +1,4 @@
-/* quantise/blocks_32.c - types whose 32 numbers share one scale, or a scale and a minimum. */
+/* quantise/blocks_32.c - types whose 32 or 16 numbers share one scale, or a scale and a minimum. */
 #include <string.h>
 
 #include "quantise/blocks.h"
@@ -164,6 +164,53 @@ static void mxfp4(const struct block *b, uint8_t *out)
 	put_nibbles(out + 1, code);
 }
 
+/* E4M3 without a sign. */
+static float nvfp4_scale(int code)
+{
+	int e = code >> 3, m = code & 7;
+
+	return (float)((double)(e ? 8 + m : m) * number_power((e ? e : 1) - 10));
+}
+
+/* Of the scales around the one that 16 numbers would like, that with the least error. Levels are doubled, so scales are
+ * halved. */
+static uint8_t nvfp4_part(const struct block *b, int part, int8_t level[16])
+{
+	enum { CODES = 127, AROUND = 2 };
+	const float *x = b->x + 16 * part, *w = b->w + 16 * part;
+	double factor = number_power(b->power) / 2, liked = (double)fit_scale(&fp4_levels, x, w, 16) / factor;
+	int near = 0, best = 0;
+	float least = 0;
+	int8_t now[16];
+
+	liked = liked < 0 ? -liked : liked;
+	while (near < CODES - 1 && (double)nvfp4_scale(near + 1) <= liked)
+		near++;
+	for (int code = near - AROUND; code <= near + AROUND; code++) {
+		if (code < 0 || code >= CODES)
+			continue;
+		struct fit_line line = { (float)((double)nvfp4_scale(code) * factor), 0 };
+		float error = fit_error(&fp4_levels, line, x, w, 16, now);
+		if (code > near - AROUND && code > 0 && error >= least)
+			continue;
+		least = error;
+		best = code;
+		memcpy(level, now, sizeof now);
+	}
+	return (uint8_t)best;
+}
+
+static void nvfp4(const struct block *b, uint8_t *out)
+{
+	int8_t level[16];
+
+	for (int part = 0; part < 4; part++) {
+		out[part] = nvfp4_part(b, part, level);
+		for (int i = 0; i < 8; i++)
+			out[4 + 8 * part + i] = (uint8_t)(fp4_code(level[i]) | fp4_code(level[i + 8]) << 4);
+	}
+}
+
 block_encoder block_encoder_32(enum dtype type)
 {
 	switch (type) {
@@ -174,6 +221,7 @@ block_encoder block_encoder_32(enum dtype type)
 	case DTYPE_Q8_0: return q8_0;
 	case DTYPE_IQ4_NL: return iq4_nl;
 	case DTYPE_MXFP4: return mxfp4;
+	case DTYPE_NVFP4: return nvfp4;
 	default: return NULL;
 	}
 }

@@ -11,7 +11,9 @@ static block_encoder encoder_of(enum dtype type)
 {
 	block_encoder e = block_encoder_32(type);
 
-	return e ? e : block_encoder_256(type);
+	e = e ? e : block_encoder_256(type);
+	e = e ? e : block_encoder_few(type);
+	return e ? e : block_encoder_points(type);
 }
 
 bool quantise_supported(enum dtype type) { return quantise_readable(type) || encoder_of(type); }
@@ -37,6 +39,18 @@ float quantise_most(enum dtype type)
 	case DTYPE_Q5_K: return half * 63;
 	case DTYPE_Q6_K: return half * 127 * 31;
 	case DTYPE_IQ4_XS: return half * 31 * 113;
+	case DTYPE_NVFP4: return 448 * 6;
+	case DTYPE_TQ1_0:
+	case DTYPE_TQ2_0:
+	case DTYPE_Q1_0: return half;
+	case DTYPE_Q2_0: return half * 2;
+	case DTYPE_IQ1_S:
+	case DTYPE_IQ1_M: return half * 15;
+	case DTYPE_IQ2_XXS:
+	case DTYPE_IQ2_XS:
+	case DTYPE_IQ2_S: return half * 31 * 25 / 8; /* not all numbers may have the largest magnitude */
+	case DTYPE_IQ3_XXS: return half * 31 * 36 / 4;
+	case DTYPE_IQ3_S: return half * 31 * 9;
 	default: return 0;
 	}
 }

@@ -17,7 +17,7 @@ may='
 base:
 encoders: base
 sim: base
-quantise: base
+quantise: base kernels-templates
 jit: base encoders
 kernels-templates: base jit
 loaders: base

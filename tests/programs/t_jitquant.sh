@@ -20,9 +20,9 @@ tests/quant_files "$dir" || exit 1
 in=$dir/in.gguf
 
 # ---- each type: written, as large as announced, and it runs
-some="q8_0 q4_k_m q4_0 iq4_xs q2_k"
+some="q8_0 q4_k_m q4_0 iq4_xs q2_k iq2_xs tq1_0"
 [ -n "${JITRUN_TEST_QUICK-}" ] || some="$some f32 f16 q6_k q5_k_m q5_k_s q5_1 q5_0 q4_k_s q4_1 iq4_nl mxfp4 \
-	q3_k_l q3_k_m q3_k_s q2_k_s"
+	q3_k_l q3_k_m q3_k_s q2_k_s iq1_s iq1_m iq2_xxs iq2_xs iq2_s iq2_m iq3_xxs iq3_s tq1_0 tq2_0 nvfp4 q1_0 q2_0"
 for type in $some; do
 	is 0 "$in" "$dir/o.gguf" --type $type
 	check "$type: a summary on stderr alone: $(cat "$dir/err")" err \
@@ -35,6 +35,13 @@ for type in $some; do
 	./jitrun "$dir/o.gguf" --temp 0 --prompt-ids 1,2,3 -n 2 --print-ids -q --no-cache > "$dir/ids" 2> "$dir/err"
 	check "$type runs: $(cat "$dir/err")" [ $? = 0 -a -s "$dir/ids" ]
 done
+
+is 0 "$in" --type iq2_xs --dry-run
+check "few bits want an importance matrix" err 'iq2_xs has so few bits that it is of little use without an importance'
+has token_embd.weight q5_k
+has blk.0.attn_v.weight q2_k
+is 0 "$in" --type q2_k --dry-run
+check "others do not" [ ! -s "$dir/err" ]
 
 # ---- the same file, however it is made
 is 0 "$in" "$dir/a.gguf" --type q4_k_m -t 1 --quiet
