@@ -21,4 +21,7 @@ struct plan_check_report {
 bool plan_check(const struct plan *p, const struct plan_space *s, const struct plan_options *opt,
                 struct plan_check_report *why);
 
+/* plan_spoil_tests.c: that the walk misses nothing; how many tests failed. */
+int plan_spoil_tests(void);
+
 #endif

@@ -19,7 +19,7 @@ static void check_read(struct checker *c, const struct access *a)
 	              s && s->content.origin != a->content.origin ? ", of other tokens" : "");
 }
 
-static void touch(struct checker *c, bool write, uint64_t at, uint64_t bytes, struct content content)
+void touch(struct checker *c, bool write, uint64_t at, uint64_t bytes, struct content content)
 {
 	struct access a = { at, at + bytes, content, write, c->launch, c->group };
 
@@ -35,8 +35,7 @@ static void touch(struct checker *c, bool write, uint64_t at, uint64_t bytes, st
 }
 
 /* `tokens` tokens that begin at `at`, the first of which is token `first` of the pass. */
-static struct content columns_at(uint32_t value, uint32_t of, uint32_t form, uint64_t stride, uint64_t at,
-                                 uint64_t first)
+struct content columns_at(uint32_t value, uint32_t of, uint32_t form, uint64_t stride, uint64_t at, uint64_t first)
 {
 	return (struct content){
 		.value = value, .of = of, .form = form, .stride = stride, .origin = at - first * stride
@@ -49,19 +48,13 @@ void read_plain(struct checker *c, uint32_t value, uint32_t of, uint32_t form, u
 	touch(c, false, at, tokens * stride, columns_at(value, of, form, stride, at, first));
 }
 
-static void write_plain(struct checker *c, uint32_t value, uint32_t of, uint32_t form, uint64_t stride, uint64_t at,
-                        uint64_t first, uint64_t tokens)
+void write_plain(struct checker *c, uint32_t value, uint32_t of, uint32_t form, uint64_t stride, uint64_t at,
+                 uint64_t first, uint64_t tokens)
 {
 	touch(c, true, at, tokens * stride, columns_at(value, of, form, stride, at, first));
 }
 
-/* What a launch that asks for nothing in particular finds: its first byte's content, and which token begins there. */
-struct found {
-	struct content content;
-	uint64_t token;
-};
-
-static struct found find(struct checker *c, uint64_t at, enum form form)
+struct found find(struct checker *c, uint64_t at, enum form form)
 {
 	const struct segment *s = plan_memory_at(&c->memory, at);
 	struct found f = { .content = { .stride = 1 } };
@@ -75,6 +68,14 @@ static struct found find(struct checker *c, uint64_t at, enum form form)
 	return f;
 }
 
+uint32_t layer_of(struct checker *c, uint64_t at, uint32_t value)
+{
+	struct found f = find(c, at, PLAIN_FLOATS);
+
+	plan_require(c, f.content.value == value, "input");
+	return f.content.of < PLAN_LAYERS ? f.content.of : 0;
+}
+
 /* ---- what the kernels do: templates.h */
 
 /* A product's part in the model. old: what of its destination it reads. */
@@ -85,13 +86,17 @@ struct product {
 	uint32_t in_of, old_of, of, epilogue;
 };
 
-static bool is_gated(const struct weights_layer *l) { return weights_gate_up_interleaved(l->gate.type, l->up.type); }
+static bool is_gated(const struct weights_matrix *gate, const struct weights_matrix *up)
+{
+	return weights_gate_up_interleaved(gate->type, up->type);
+}
 
 static bool product_of_layer(const struct plan_space *s, uint32_t i, uint64_t w, struct product *out)
 {
 	const struct weights_layer *l = &s->layer[i];
 	const struct plan_buffers *b = &s->buffers;
-	bool one = is_gated(l);
+	bool one = is_gated(&l->gate, &l->up), one_shared = is_gated(&l->shared_gate, &l->shared_up),
+	     apart = l->shared_router.packed; /* the shared expert's result is not added at once */
 	const struct product list[] = {
 		{ &l->q, NULL, l->q_bias, NULL, b->q, ATTENTION_INPUT, NOTHING, QUERIES, i, 0, i, 0 },
 		{ &l->k, NULL, l->k_bias, NULL, b->k, ATTENTION_INPUT, NOTHING, KEYS, i, 0, i, 0 },
@@ -101,11 +106,19 @@ static bool product_of_layer(const struct plan_space *s, uint32_t i, uint64_t w,
 		  one ? GATED : GATE_ALONE, i, 0, i, one ? KEY_PAIR : 0 },
 		{ &l->up, NULL, l->up_bias, NULL, b->h, FFN_INPUT, GATE_ALONE, GATED, i, i, i, KEY_GATED },
 		{ &l->down, NULL, l->down_bias, NULL, b->x, GATED, STREAM, STREAM, i, 2 * i + 1, 2 * i + 2,
-		  KEY_RESIDUAL }
+		  KEY_RESIDUAL },
+		{ &l->router, NULL, l->logit_bias, NULL, b->routed, FFN_INPUT, NOTHING, ROUTED, i, 0, i, 0 },
+		{ &l->shared_router, NULL, NULL, NULL, b->routed, FFN_INPUT, NOTHING, SHARED_LOGIT, i, 0, i, 0 },
+		{ &l->shared_gate, one_shared ? &l->shared_up : NULL, NULL, NULL, b->h, FFN_INPUT, NOTHING,
+		  one_shared ? GATED : GATE_ALONE, i, 0, i, one_shared ? KEY_PAIR : 0 },
+		{ &l->shared_up, NULL, NULL, NULL, b->h, FFN_INPUT, GATE_ALONE, GATED, i, i, i, KEY_GATED },
+		{ &l->shared_down, NULL, NULL, NULL, apart ? b->xn : b->x, GATED, apart ? NOTHING : STREAM_HALF,
+		  apart ? SHARED_RESULT : STREAM, i, i, apart ? i : 2 * i + 2, apart ? 0 : KEY_RESIDUAL }
 	};
 
 	for (size_t m = 0; m < sizeof list / sizeof *list; m++)
-		if (plan_address(list[m].w->packed) == w && !(one && list[m].w == &l->up)) {
+		if (list[m].w->packed && plan_address(list[m].w->packed) == w && !(one && list[m].w == &l->up) &&
+		    !(one_shared && list[m].w == &l->shared_up)) {
 			*out = list[m];
 			return true;
 		}
@@ -318,151 +331,6 @@ static void do_embed(struct checker *c, const struct key *k, const uint64_t *arg
 	write_plain(c, STREAM, 0, PLAIN_FLOATS, numerics_pad(w->k) * 4, arg[EMBED_OUT], 0, (uint64_t)end);
 }
 
-/* ---- heads: units are heads of tokens; the steps of a chain are some heads of the only token */
-
-/* The bytes of units [begin, end) where a token has so many heads; the last head takes the padding along. */
-struct part {
-	uint64_t at, bytes;
-};
-static struct part part_of(struct checker *c, uint64_t base, uint64_t heads, uint64_t head_bytes, uint64_t stride,
-                           uint64_t tokens, uint64_t begin, uint64_t end)
-{
-	if (begin == 0 && end == heads * tokens)
-		return (struct part){ base, stride * tokens };
-	plan_require(c, tokens == 1 && begin < end && end <= heads, "units");
-	return (struct part){ base + begin * head_bytes,
-		              (end == heads ? stride : end * head_bytes) - begin * head_bytes };
-}
-
-static void touch_heads(struct checker *c, bool write, uint32_t value, uint32_t of, uint64_t base, uint64_t heads,
-                        uint64_t begin, uint64_t end)
-{
-	uint64_t head_bytes = c->s->spec.head_dim * 4, stride = numerics_pad(heads * c->s->spec.head_dim) * 4;
-	struct part part = part_of(c, base, heads, head_bytes, stride, c->p->tokens, begin, end);
-
-	touch(c, write, part.at, part.bytes, columns_at(value, of, PLAIN_FLOATS, stride, base, 0));
-}
-
-static void check_rotation(struct checker *c, const struct key *k, uint64_t cos, uint64_t sin, uint64_t norm,
-                           uint64_t eps, const float *weight)
-{
-	plan_require(c, cos == plan_address(c->s->buffers.cos) && sin == plan_address(c->s->buffers.sin), "angles");
-	plan_require(c,
-	             norm == plan_address(weight) && !(k->flags & KEY_QK_NORM) == !weight &&
-	                     (uint32_t)eps == plan_bits_of(c->s->spec.norm_eps),
-	             "norm of heads");
-	plan_require(c, k->head_dim == c->s->spec.head_dim, "head size");
-}
-
-static uint32_t layer_of(struct checker *c, uint64_t at, uint32_t value)
-{
-	struct found f = find(c, at, PLAIN_FLOATS);
-
-	plan_require(c, f.content.value == value, "input");
-	return f.content.of < PLAN_LAYERS ? f.content.of : 0;
-}
-
-static void do_rope(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
-{
-	const struct model_spec *s = &c->s->spec;
-	uint32_t i = layer_of(c, arg[ROPE_IN], QUERIES);
-
-	check_rotation(c, k, arg[ROPE_COS], arg[ROPE_SIN], arg[ROPE_NORM], arg[ROPE_EPS], c->s->layer[i].q_norm);
-	float scale;
-	memcpy(&scale, &arg[ROPE_SCALE], sizeof scale);
-	double one = (double)scale * (double)scale * s->head_dim;
-	plan_require(c, k->heads == s->heads && scale > 0 && one > 0.999999 && one < 1.000001, "heads or scale");
-	touch_heads(c, false, QUERIES, i, arg[ROPE_IN], s->heads, (uint64_t)begin, (uint64_t)end);
-	touch_heads(c, true, ROTATED, i, arg[ROPE_OUT], s->heads, (uint64_t)begin, (uint64_t)end);
-}
-
-static void check_changing(struct checker *c, const uint64_t *slot, enum plan_change what, uint64_t offset)
-{
-	unsigned n = 0;
-
-	for (size_t i = 0; i < c->p->n_changing; i++)
-		n += c->p->changing[i].slot == slot && c->p->changing[i].what == what &&
-		     c->p->changing[i].offset == offset;
-	plan_require(c, n == 1, "position or cache: its slot is not filled in, or twice");
-}
-
-static void check_position(struct checker *c, const uint64_t *slot) { check_changing(c, slot, PLAN_POSITION, 0); }
-
-/* What the plan was built with is the test's; what a run is given begins elsewhere. */
-static void check_cache(struct checker *c, const uint64_t *keys, const uint64_t *values)
-{
-	uint64_t base = plan_address(c->s->kv.base);
-
-	check_changing(c, keys, PLAN_CACHE, *keys - base);
-	check_changing(c, values, PLAN_CACHE, *values - base);
-}
-
-void touch_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys, uint64_t values, uint64_t chunk,
-                 uint64_t begin, uint64_t end)
-{
-	const struct plan_cache *kv = &c->s->kv;
-	uint64_t k_bytes = kv->chunk_bytes / PLAN_LAYERS / 2, base = plan_address(kv->base) + layer * 2 * k_bytes,
-		 head = k_bytes / c->s->spec.kv_heads;
-
-	plan_require(c, keys == base && values == base + k_bytes && chunk == kv->chunk_bytes, "cache");
-	touch(c, write, keys + begin * head, (end - begin) * head,
-	      (struct content){ .value = CACHED_KEYS, .of = layer, .form = CACHED, .origin = keys });
-	touch(c, write, values + begin * head, (end - begin) * head,
-	      (struct content){ .value = CACHED_VALUES, .of = layer, .form = CACHED, .origin = values });
-}
-
-static void do_kv_store(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
-{
-	const struct model_spec *s = &c->s->spec;
-	uint32_t i = layer_of(c, arg[KV_STORE_K], KEYS), group = template_kv_store_tokens(c->opt->target),
-		 n = c->p->tokens;
-	uint64_t units = (uint64_t)(n + group - 1) / group * s->kv_heads, all = (uint64_t)n * s->kv_heads;
-	bool whole = begin == 0 && (uint64_t)end == units;
-
-	plan_require(c, whole || n == 1, "units");
-	uint64_t first = whole ? 0 : (uint64_t)begin, last = whole ? all : (uint64_t)end;
-	check_rotation(c, k, arg[KV_STORE_COS], arg[KV_STORE_SIN], arg[KV_STORE_NORM], arg[KV_STORE_EPS],
-	               c->s->layer[i].k_norm);
-	plan_require(c, k->kv_heads == s->kv_heads && k->kv == c->s->kv.type + 1 && arg[KV_STORE_COLUMNS] == n,
-	             "heads, cache or tokens");
-	check_position(c, &arg[KV_STORE_POS0]);
-	check_cache(c, &arg[KV_STORE_KCACHE], &arg[KV_STORE_VCACHE]);
-	touch_heads(c, false, KEYS, i, arg[KV_STORE_K], s->kv_heads, first, last);
-	touch_heads(c, false, VALUES, i, arg[KV_STORE_V], s->kv_heads, first, last);
-	touch_cache(c, true, i, arg[KV_STORE_KCACHE], arg[KV_STORE_VCACHE], arg[KV_STORE_CHUNK_BYTES],
-	            whole ? 0 : first, whole ? s->kv_heads : last);
-}
-
-static void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
-{
-	const struct model_spec *s = &c->s->spec;
-	uint32_t i = layer_of(c, arg[ATTENTION_Q], ROTATED), n = c->p->tokens, each = s->heads / s->kv_heads;
-	/* Wherever the pass begins, the last of them covers the last token. */
-	uint64_t tiles = k->tile_n > 1 ? (k->tile_n - 1 + n + k->tile_n - 1) / k->tile_n : n;
-	bool whole = begin == 0 && (uint64_t)end >= tiles * s->kv_heads;
-
-	plan_require(c, whole || n == 1, "units");
-	uint64_t first = whole ? 0 : (uint64_t)begin, last = whole ? s->kv_heads : (uint64_t)end;
-	plan_require(c,
-	             k->heads == s->heads && k->kv_heads == s->kv_heads && k->head_dim == s->head_dim &&
-	                     k->kv == c->s->kv.type + 1,
-	             "heads or cache");
-	plan_require(c, k->tile_n && !(k->tile_n & (k->tile_n - 1)) && (!c->opt->general || k->tile_n == 1),
-	             "tokens of tiles");
-	plan_require(c, !(k->flags & KEY_WINDOW) == !c->s->sliding[i] && arg[ATTENTION_SLIDING] == s->sliding_window,
-	             "window");
-	plan_require(c, !(k->flags & KEY_SINKS) == !c->s->layer[i].sinks, "sinks");
-	plan_require(c, arg[ATTENTION_SINKS] == (uint64_t)(uintptr_t)c->s->layer[i].sinks, "sinks");
-	plan_require(c, arg[ATTENTION_COLUMNS] == n, "tokens");
-	check_position(c, &arg[ATTENTION_POS0]);
-	check_cache(c, &arg[ATTENTION_KCACHE], &arg[ATTENTION_VCACHE]);
-	touch_heads(c, false, ROTATED, i, arg[ATTENTION_Q], s->heads, first * each,
-	            whole ? (uint64_t)n * s->heads : last * each);
-	touch_cache(c, false, i, arg[ATTENTION_KCACHE], arg[ATTENTION_VCACHE], arg[ATTENTION_CHUNK_BYTES], first, last);
-	touch_heads(c, true, ATTENDED, i, arg[ATTENTION_OUT], s->heads, first * each,
-	            whole ? (uint64_t)n * s->heads : last * each);
-}
-
 void do_units(struct checker *c, uint32_t launch, uint32_t group, int64_t begin, int64_t end)
 {
 	const struct plan_op *l = &c->p->op[launch];
@@ -472,7 +340,11 @@ void do_units(struct checker *c, uint32_t launch, uint32_t group, int64_t begin,
 	c->group = group;
 	plan_require(c, k->target == c->opt->target->id && k->codegen == key_codegen(k->target), "target");
 	switch (k->kind) {
-	case KEY_MATMUL: do_matmul(c, k, l->arg, begin, end); break;
+	case KEY_MATMUL: (k->flags & KEY_EXPERTS ? do_chosen : do_matmul)(c, k, l->arg, begin, end); break;
+	case KEY_ROUTE: do_route(c, k, l->arg, begin, end); break;
+	case KEY_DISPATCH: do_dispatch(c, k, l->arg, begin, end); break;
+	case KEY_SCATTER: do_scatter(c, k, l->arg, begin, end); break;
+	case KEY_COMBINE: do_combine(c, k, l->arg, begin, end); break;
 	case KEY_INTERLEAVE: do_turn(c, k, l->arg, begin, end); break;
 	case KEY_NORM: do_norm(c, k, l->arg, begin, end); break;
 	case KEY_QUANTISE: do_quantise(c, l->arg, begin, end); break;

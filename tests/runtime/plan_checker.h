@@ -32,10 +32,32 @@ __attribute__((format(printf, 2, 3))) void plan_complain(struct checker *c, cons
 void plan_require(struct checker *c, bool ok, const char *what);
 void read_plain(struct checker *c, uint32_t value, uint32_t of, uint32_t form, uint64_t stride, uint64_t at,
                 uint64_t first, uint64_t tokens);
+void write_plain(struct checker *c, uint32_t value, uint32_t of, uint32_t form, uint64_t stride, uint64_t at,
+                 uint64_t first, uint64_t tokens);
+void touch(struct checker *c, bool write, uint64_t at, uint64_t bytes, struct content content);
+/* `tokens` tokens that begin at `at`, the first of which is token `first` of the pass. */
+struct content columns_at(uint32_t value, uint32_t of, uint32_t form, uint64_t stride, uint64_t at, uint64_t first);
+/* What a launch that asks for nothing in particular finds: its first byte's content, and which token begins there. */
+struct found {
+	struct content content;
+	uint64_t token;
+};
+struct found find(struct checker *c, uint64_t at, enum form form);
+/* Of what layer the value is that lies there, which must be this one. */
+uint32_t layer_of(struct checker *c, uint64_t at, uint32_t value);
 uint32_t logit_rows(const struct plan *p);
 /* The first chunk stands for all: others lie chunk_bytes further on. */
 void touch_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys, uint64_t values, uint64_t chunk,
                  uint64_t begin, uint64_t end);
+/* Units [begin, end) of a kernel: plan_check_heads.c, then plan_check_experts.c. */
+void do_rope(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
+void do_kv_store(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
+void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
+void do_route(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
+void do_dispatch(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
+void do_scatter(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
+void do_chosen(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
+void do_combine(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_units(struct checker *c, uint32_t launch, uint32_t group, int64_t begin, int64_t end);
 
 #endif

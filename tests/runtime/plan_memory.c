@@ -19,7 +19,19 @@ static const char *const value_names[] = {
 	"the gate",
 	"the gated FFN",
 	"the output's input",
-	"logits"
+	"logits",
+	"the router's logits",
+	"the chosen experts",
+	"their shares",
+	"places of slots",
+	"groups of slots",
+	"slots' inputs",
+	"slots' gates",
+	"slots' gated FFN",
+	"slots' results",
+	"the shared expert's gate",
+	"the shared expert's result",
+	"the stream without the shared expert"
 };
 static const char *const form_names[] = { "f32",         "int8",          "scales of int8",  "turned f32",
 	                                  "turned int8", "turned scales", "narrowed floats", "a cache" };

@@ -22,13 +22,28 @@ enum value {
 	GATE_ALONE,
 	GATED,
 	OUTPUT_INPUT,
-	LOGITS
+	LOGITS,
+	/* of mixtures of experts: the router's logits and choice, slots in the order of their experts, what lies slot
+	 * by slot, the shared expert, and the stream before that is added */
+	ROUTED,
+	CHOSEN,
+	SHARES,
+	PLACES,
+	GROUPS_OF_SLOTS,
+	SLOT_INPUT,
+	SLOT_GATE,
+	SLOT_GATED,
+	SLOT_RESULT,
+	SHARED_LOGIT,
+	SHARED_RESULT,
+	STREAM_HALF
 };
 enum form { PLAIN_FLOATS, PLAIN_BYTES, PLAIN_SCALES, TURNED_FLOATS, TURNED_BYTES, TURNED_SCALES, NARROWED, CACHED };
 
 /* of: the layer, or the stream's state. stride: of a token; origin: where token 0 of the pass would lie. Turned: width,
  * panel and flags as in the key of the launch that turned it;
- * phase: of the token at which tiles begin, modulo the width. Narrowed: flags is the type. */
+ * phase: of the token at which tiles begin, modulo the width. Narrowed: flags is the type. Slots: flags is 1 when they
+ * are sorted. */
 struct content {
 	uint32_t value, of, form, width, panel, flags, phase, zero;
 	uint64_t stride, origin;

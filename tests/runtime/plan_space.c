@@ -133,3 +133,92 @@ void plan_space_open(struct plan_space *s, const struct plan_types *types, const
 	for (unsigned i = 0; i < PLAN_LAYERS; i++)
 		open_layer(s, i, types->layer[i], layout);
 }
+
+/* ---- mixtures of experts */
+
+enum { EXPERTS = 6, USED = 3, EXPERT_FFN = 256, SHARED_FFN = 512 };
+
+static struct weights_matrix stack(struct plan_space *s, enum dtype type, uint64_t rows, uint64_t k,
+                                   enum weight_layout layout)
+{
+	return matrix(s, type, rows * EXPERTS, k, layout);
+}
+
+static void mix_buffers(struct plan_space *s, uint32_t n)
+{
+	struct plan_buffers *b = &s->buffers;
+
+	b->routed = floats(s, n, EXPERTS);
+	b->chosen = area(s, n * ROUTE_MOST * sizeof *b->chosen);
+	b->shares = area(s, n * ROUTE_MOST * sizeof *b->shares);
+	b->places = area(s, n * ROUTE_MOST * sizeof *b->places);
+	b->groups = area(s, (uint64_t)n * (USED + 1) * sizeof(struct route_group));
+	b->ex = floats(s, n * USED, HIDDEN);
+	b->exq = bytes(s, n * USED, HIDDEN);
+	b->exs = blocks(s, n * USED, HIDDEN);
+	b->eh = floats(s, n * USED, EXPERT_FFN);
+	b->ehq = bytes(s, n * USED, EXPERT_FFN);
+	b->ehs = blocks(s, n * USED, EXPERT_FFN);
+}
+
+static void mix_layer(struct plan_space *s, unsigned i, const enum dtype type[PLAN_MATRICES], enum weight_layout layout)
+{
+	struct weights_layer *l = &s->layer[i];
+	const struct weights_matrix none = { 0 };
+
+	l->gate = l->up = l->down = none;
+	l->gate_bias = l->up_bias = l->down_bias = NULL;
+	l->router = matrix(s, DTYPE_F32, EXPERTS, HIDDEN, layout);
+	l->expert_gate = stack(s, type[4], EXPERT_FFN, HIDDEN, layout);
+	l->expert_up = stack(s, type[5], EXPERT_FFN, HIDDEN, layout);
+	l->expert_down = stack(s, type[6], HIDDEN, EXPERT_FFN, layout);
+	l->expert_gate.rows = l->expert_up.rows = EXPERT_FFN;
+	l->expert_down.rows = HIDDEN;
+	if (weights_gate_up_interleaved(type[4], type[5]))
+		l->expert_up.packed = l->expert_gate.packed + weight_block_bytes(type[4], layout, HIDDEN);
+}
+
+static void mix_shared(struct plan_space *s, unsigned i, const enum dtype type[PLAN_MATRICES],
+                       enum weight_layout layout)
+{
+	struct weights_layer *l = &s->layer[i];
+
+	l->shared_gate = matrix(s, type[4], SHARED_FFN, HIDDEN, layout);
+	l->shared_up = matrix(s, type[5], SHARED_FFN, HIDDEN, layout);
+	l->shared_down = matrix(s, type[6], HIDDEN, SHARED_FFN, layout);
+	if (weights_gate_up_interleaved(type[4], type[5]))
+		l->shared_up.packed = l->shared_gate.packed + weight_block_bytes(type[4], layout, HIDDEN);
+	if (i)
+		l->shared_router = matrix(s, DTYPE_F32, 1, HIDDEN, layout);
+}
+
+void plan_space_mix(struct plan_space *s, const struct plan_types *types, const struct target *target, uint32_t tokens,
+                    bool sigmoid)
+{
+	const enum weight_layout layout = weight_layout_of(target);
+
+	s->spec.experts = EXPERTS;
+	s->spec.experts_used = USED;
+	s->spec.expert_ffn = EXPERT_FFN;
+	s->spec.shared_ffn = SHARED_FFN;
+	s->spec.router_sigmoid = sigmoid;
+	s->spec.router_normed = sigmoid;
+	s->spec.router_scale = sigmoid ? 2.5f : 0;
+	s->spec.expert_groups = sigmoid ? 3 : 0;
+	s->spec.expert_groups_used = sigmoid ? 2 : 0;
+	mix_buffers(s, tokens);
+	for (unsigned i = 0; i < PLAN_LAYERS; i++) {
+		struct weights_layer *l = &s->layer[i];
+		mix_layer(s, i, types->layer[i], layout);
+		if (sigmoid)
+			l->router_bias = floats(s, 1, EXPERTS);
+		if (sigmoid || i)
+			mix_shared(s, i, types->layer[i], layout);
+		if (sigmoid || !i)
+			continue;
+		l->logit_bias = floats(s, 1, EXPERTS);
+		l->expert_gate_bias = floats(s, EXPERTS, EXPERT_FFN);
+		l->expert_up_bias = floats(s, EXPERTS, EXPERT_FFN);
+		l->expert_down_bias = floats(s, EXPERTS, HIDDEN);
+	}
+}

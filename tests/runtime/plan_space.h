@@ -7,7 +7,7 @@
 
 /* Every operand has an area of addresses of its own, far from all others: what number it has is in an address's upper
  * bits. Nothing lies there. */
-enum { PLAN_LAYERS = 2, PLAN_MATRICES = 7, PLAN_AREA_BITS = 32, PLAN_AREAS_MOST = 64 };
+enum { PLAN_LAYERS = 2, PLAN_MATRICES = 7, PLAN_AREA_BITS = 32, PLAN_AREAS_MOST = 128 };
 
 struct plan_space {
 	struct model_spec spec;
@@ -29,5 +29,11 @@ struct plan_types {
  * buffers hold. */
 void plan_space_open(struct plan_space *s, const struct plan_types *types, const struct target *target, enum dtype kv,
                      uint32_t tokens, uint32_t logit_tokens);
+
+/* The feed-forward layers become mixtures of experts, of the formats of gate, up and down. By softmax: the first has no
+ * shared expert, the second one with a gate, and biases. By sigmoid: both have a bias of the choice, groups and a
+ * shared expert, that of the first without a gate. */
+void plan_space_mix(struct plan_space *s, const struct plan_types *types, const struct target *target, uint32_t tokens,
+                    bool sigmoid);
 
 #endif

@@ -259,223 +259,35 @@ static void test_long_prompts(void **state)
 			                                           : 23 });
 }
 
-/* ---- the walk itself: what is spoiled must be noticed */
-
-struct spoiled {
-	struct plan plan; /* its launches, phases and parts are copies */
-	const struct plan_space *s;
-	const struct plan_options *opt;
-	struct plan_op launch[200];
-	uint32_t phase[200], part[PLAN_LAYERS + 3];
-	unsigned noticed;
-};
-
-static void copy_plan(struct spoiled *x, const struct plan *p)
+/* Mixtures of experts, as above. */
+static void check_mixture(const struct target *t, enum dtype one, enum dtype other, bool sigmoid)
 {
-	assert_true(p->n_ops <= sizeof x->launch / sizeof *x->launch &&
-	            p->n_stages < sizeof x->phase / sizeof *x->phase);
-	x->plan = *p;
-	memcpy(x->launch, p->op, p->n_ops * sizeof *p->op);
-	memcpy(x->phase, p->stage, (p->n_stages + 1) * sizeof *p->stage);
-	memcpy(x->part, p->section, (p->n_sections + 1) * sizeof *p->section);
-	x->plan.op = x->launch;
-	x->plan.stage = x->phase;
-	x->plan.section = x->part;
-}
-
-static void must_notice(struct spoiled *x, uint32_t launch, const char *what, unsigned number)
-{
-	struct plan_check_report why;
-	char text[KEY_TEXT_MAX];
-
-	if (plan_check(&x->plan, x->s, x->opt, &why))
-		fail_msg("%u tokens, launch %u, %s: %s %u was spoiled, and not noticed", x->plan.tokens, launch,
-		         key_text(key_of(&x->plan, launch), text, sizeof text), what, number);
-	x->noticed++;
-}
-
-/* Two phases become one; then a card's barrier is missing. */
-static void spoil_stages(struct spoiled *x, const struct plan *p)
-{
-	for (uint32_t i = 1; i < p->n_stages; i++) {
-		copy_plan(x, p);
-		memmove(x->phase + i, x->phase + i + 1, (p->n_stages - i) * sizeof *x->phase);
-		x->plan.n_stages--;
-		must_notice(x, p->stage[i] - 1, "phase", i);
-	}
-	for (uint32_t i = 0; i + 1 < p->n_ops; i++) {
-		copy_plan(x, p);
-		x->launch[i].barrier = false;
-		if (p->op[i].barrier)
-			must_notice(x, i, "barrier", i);
-	}
-}
-
-/* Without a launch, and the phase that it was alone in. */
-static void spoil_launches(struct spoiled *x, const struct plan *p)
-{
-	for (uint32_t i = 0; i < p->n_ops; i++) {
-		uint32_t phases = 0;
-		copy_plan(x, p);
-		memmove(x->launch + i, x->launch + i + 1, (p->n_ops - i - 1) * sizeof *x->launch);
-		x->plan.n_ops--;
-		for (uint32_t j = 0; j <= p->n_sections; j++)
-			x->part[j] -= x->part[j] > i;
-		for (uint32_t j = 0; j <= p->n_stages; j++) {
-			uint32_t at = p->stage[j] - (p->stage[j] > i);
-			if (!phases || x->phase[phases - 1] != at)
-				x->phase[phases++] = at;
-		}
-		x->plan.n_stages = phases - 1;
-		/* a card's barrier stays where it was */
-		if (i && p->op[i].barrier)
-			x->launch[i - 1].barrier = true;
-		must_notice(x, i ? i - 1 : 0, "the launch behind it, number", i);
-	}
-}
-
-/* Norms are told where int8 would go also when they write none. */
-static bool is_used(const struct key *k, uint32_t argument)
-{
-	return k->kind != KEY_NORM || k->flags & KEY_QUANTISED_OUT || (argument != NORM_OUTQ && argument != NORM_OUTS);
-}
-
-static void spoil_arguments(struct spoiled *x, const struct plan *p)
-{
-	copy_plan(x, p);
-	for (uint32_t i = 0; i < p->n_ops; i++) {
-		for (uint32_t a = 0; a < p->op[i].n_args; a++) {
-			uint64_t was = p->op[i].arg[a];
-			p->op[i].arg[a] += key_of(p, i)->kind == KEY_MATMUL && a == MATMUL_TILES ? 1 : 64;
-			if (was && is_used(key_of(p, i), a))
-				must_notice(x, i, "argument", a);
-			p->op[i].arg[a] = was;
-		}
-		x->launch[i].end--;
-		must_notice(x, i, "end", 0);
-		x->launch[i].end++;
-		x->launch[i].begin++;
-		must_notice(x, i, "begin", 0);
-		x->launch[i].begin--;
-	}
-	for (size_t i = 0; i < p->n_changing; i++) {
-		struct plan_changing was = p->changing[i];
-		p->changing[i].slot = p->changing[i ? 0 : 1].slot;
-		must_notice(x, 0, "position", (unsigned)i);
-		p->changing[i] = was;
-	}
-}
-
-/* Fields that a kind of kernel has, each made one larger; a tile of attention has a power of two of tokens. */
-static void spoil_fields(struct spoiled *x, struct key *k, uint32_t launch)
-{
-	const struct {
-		const char *name;
-		void *at;
-		unsigned bytes;
-		bool left;
-	} field[] = { { "weight", &k->weight, 1, false },
-		      { "activation", &k->activation, 1, false },
-		      { "kv", &k->kv, 1, false },
-		      { "row_blocks", &k->row_blocks, 1, false },
-		      { "rows", &k->rows, 4, false },
-		      { "k", &k->k, 4, false },
-		      { "tokens", &k->tile_n, 4, k->kind == KEY_ATTENTION && k->tile_n == 1 },
-		      { "head_dim", &k->head_dim, 4, false },
-		      { "heads", &k->heads, 4, false },
-		      { "kv_heads", &k->kv_heads, 4, false },
-		      { "act", &k->act, 1, false },
-		      { "target", &k->target, 1, false },
-		      { "kind", &k->kind, 1, false } };
-	const struct key was = *k;
-
-	for (unsigned i = 0; i < sizeof field / sizeof *field; i++) {
-		uint32_t value = 0;
-		memcpy(&value, field[i].at, field[i].bytes);
-		if (!value || field[i].left)
-			continue;
-		value++;
-		memcpy(field[i].at, &value, field[i].bytes);
-		must_notice(x, launch, field[i].name, value);
-		*k = was;
-	}
-}
-
-static void spoil_keys(struct spoiled *x, const struct plan *p)
-{
-	static const uint32_t flags[KEY_KIND_COUNT] = {
-		[KEY_MATMUL] = KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_GATED | KEY_BIAS2 | KEY_WIDE,
-		[KEY_INTERLEAVE] = KEY_UNSIGNED | KEY_BLOCK_MAJOR,
-		[KEY_ROPE] = KEY_QK_NORM,
-		[KEY_KV_STORE] = KEY_QK_NORM,
-		[KEY_ATTENTION] = KEY_WINDOW
-	};
-
-	copy_plan(x, p);
-	for (uint32_t i = 0; i < p->n_ops; i++) {
-		struct key *k = &p->kernel[p->op[i].kernel].key;
-		/* What reads int8 misses it; where it is written besides, nobody does. */
-		uint32_t all = flags[k->kind] | (k->flags & KEY_QUANTISED_OUT);
-		spoil_fields(x, k, i);
-		for (uint32_t bit = 1; bit <= all; bit <<= 1) {
-			k->flags ^= bit & all;
-			if (bit & all)
-				must_notice(x, i, "flag", bit);
-			k->flags ^= bit & all;
-		}
-		k->numerics ^= 1;
-		if (k->kind == KEY_MATMUL || k->kind == KEY_INTERLEAVE)
-			must_notice(x, i, "numerics", 0);
-		k->numerics ^= 1;
-	}
-}
-
-static unsigned spoil(const struct target *t, enum dtype one, enum dtype other, uint32_t n)
-{
+	static const uint32_t tokens[] = { 1, 2, 3, 4, 7, 8, 9, 16, 31, 33, 100, USUAL_COLUMNS };
 	const struct plan_types types = {
-		{ { one, other, one, other, one, other, one }, { other, one, one, one, one, one, other } }, one
+		{ { one, one, one, one, one, other, one }, { one, one, one, one, other, other, one } }, one
 	};
-	const struct plan_options o = { .target = t, .bounded = true };
-	struct plan_check_report why;
 	struct plan_space s;
-	struct spoiled x = { .s = &s, .opt = &o };
-	struct plan p;
 
 	plan_space_open(&s, &types, t, DTYPE_F16, USUAL_COLUMNS, SESSION_ALL_LOGITS);
-	build(&p, &s, n, PLAN_LAST_LOGITS, &o);
-	spoil_stages(&x, &p);
-	spoil_launches(&x, &p);
-	spoil_arguments(&x, &p);
-	spoil_keys(&x, &p);
-	if (!plan_check(&p, &s, &o, &why))
-		fail_msg("%s", why.text);
-	plan_free(&p);
-	return x.noticed;
+	plan_space_mix(&s, &types, t, USUAL_COLUMNS, sigmoid);
+	for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
+		check_passes(&s, tokens[i], t, sigmoid ? "a mixture by sigmoid" : "a mixture by softmax");
 }
 
-static void test_nothing_is_missed(void **state)
+static void test_mixtures(void **state)
 {
-	static const struct {
-		enum target_id target;
-		enum dtype one, other;
-		uint32_t n;
-	} plans[] = {
-		{ TARGET_AVX2, DTYPE_Q4_K, DTYPE_Q6_K, 31 },       { TARGET_AVX2, DTYPE_Q8_0, DTYPE_Q4_0, 1 },
-		{ TARGET_AVX512_AMX, DTYPE_Q8_0, DTYPE_Q5_K, 41 }, { TARGET_AVX2_VNNI, DTYPE_BF16, DTYPE_F32, 36 },
-		{ TARGET_GFX1100, DTYPE_BF16, DTYPE_Q8_0, 59 },    { TARGET_GFX1030, DTYPE_Q8_0, DTYPE_F16, 1 }
-	};
-	unsigned noticed = 0;
 	(void)state;
-
-	for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
-		noticed += spoil(&target_table[plans[i].target], plans[i].one, plans[i].other, plans[i].n);
-	printf("# %u faults noticed\n", noticed);
-	assert_true(noticed > 2000);
+	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++) {
+		enum dtype format[DTYPE_COUNT];
+		unsigned n = formats_of(&target_table[t], 1, format);
+		for (unsigned i = 0; !seen_before(t) && i < n * n; i++)
+			check_mixture(&target_table[t], format[i / n], format[i % n], i % 2);
+	}
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_nothing_is_missed), cmocka_unit_test(test_pairs),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pairs), cmocka_unit_test(test_mixtures),
 		                            cmocka_unit_test(test_triples), cmocka_unit_test(test_long_prompts) };
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL) + plan_spoil_tests();
 }

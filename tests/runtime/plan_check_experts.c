@@ -1,0 +1,238 @@
+/* tests/runtime/plan_check_experts.c - what the kernels of a mixture of experts read and write, and whether that is
+ * there: plan_check_kernels.c for the choice, the order of slots, the chosen matrices and the sums.
+ *
+ * A slot is a row of a buffer, token by token or, sorted, expert by expert: `flags` of what lies there says which. All
+ * of these launches do whole passes. */
+#include <string.h>
+
+#include "tests/runtime/plan_checker.h"
+
+enum { SLOT_BYTES = ROUTE_MOST * 4 };
+
+static uint64_t slots_of(const struct checker *c) { return (uint64_t)c->p->tokens * c->s->spec.experts_used; }
+
+static uint64_t groups_of(const struct checker *c)
+{
+	return slots_of(c) < c->s->spec.experts ? slots_of(c) : c->s->spec.experts;
+}
+
+static void touch_slots(struct checker *c, bool write, enum value value, uint32_t of, enum form form, uint64_t stride,
+                        uint64_t at, bool sorted)
+{
+	touch(c, write, at, slots_of(c) * stride,
+	      (struct content){
+		      .value = value, .of = of, .form = form, .stride = stride, .origin = at, .flags = sorted });
+}
+
+/* A number for each slot, or (groups) what slots have the same matrix. */
+static void touch_routes(struct checker *c, bool write, enum value value, uint32_t of, uint64_t at)
+{
+	uint64_t bytes = value == GROUPS_OF_SLOTS ? (groups_of(c) + write) * sizeof(struct route_group)
+	                                          : c->p->tokens * (uint64_t)SLOT_BYTES;
+
+	touch(c, write, at, bytes,
+	      (struct content){ .value = value, .of = of, .form = PLAIN_FLOATS, .stride = SLOT_BYTES, .origin = at });
+}
+
+static void check_units(struct checker *c, int64_t begin, int64_t end, uint64_t expected)
+{
+	plan_require(c, begin == 0 && (uint64_t)end == expected, "units");
+}
+
+static void check_slots(struct checker *c, const struct key *k)
+{
+	plan_require(c, k->heads == c->s->spec.experts_used, "slots of a token");
+}
+
+void do_route(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const struct model_spec *s = &c->s->spec;
+	const uint32_t i = layer_of(c, arg[ROUTE_LOGITS], ROUTED);
+	const struct weights_layer *l = &c->s->layer[i];
+	const uint32_t normed = (s->router_normed ? KEY_NORMED : 0) | (s->router_millionth ? KEY_MILLIONTH : 0),
+		       flags = s->router_sigmoid   ? KEY_SIGMOID | normed
+	                       : !s->router_normed ? KEY_OF_ALL
+	                                           : 0;
+
+	check_slots(c, k);
+	plan_require(c, k->rows == s->experts && k->kv_heads == s->expert_groups && k->k == s->expert_groups_used,
+	             "experts or groups");
+	plan_require(c, k->flags == (flags | (l->router_bias ? KEY_BIAS : 0)), "flags");
+	plan_require(c, arg[ROUTE_BIAS] == plan_address(l->router_bias), "bias");
+	plan_require(c, (uint32_t)arg[ROUTE_SCALE] == plan_bits_of(s->router_scale != 0 ? s->router_scale : 1),
+	             "scale");
+	check_units(c, begin, end, c->p->tokens);
+	read_plain(c, ROUTED, i, PLAIN_FLOATS, numerics_pad(s->experts) * 4, arg[ROUTE_LOGITS], 0, c->p->tokens);
+	touch_routes(c, true, CHOSEN, i, arg[ROUTE_CHOSEN]);
+	touch_routes(c, true, SHARES, i, arg[ROUTE_SHARES]);
+}
+
+void do_dispatch(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const uint32_t i = layer_of(c, arg[DISPATCH_CHOSEN], CHOSEN);
+
+	check_slots(c, k);
+	check_units(c, begin, end, 1);
+	plan_require(c, k->rows == c->s->spec.experts && k->flags == 0, "experts or flags");
+	plan_require(c, arg[DISPATCH_TOKENS] == c->p->tokens && arg[DISPATCH_GROUP_COUNT] == groups_of(c),
+	             "tokens or groups");
+	touch_routes(c, false, CHOSEN, i, arg[DISPATCH_CHOSEN]);
+	touch_routes(c, true, PLACES, i, arg[DISPATCH_PLACES]);
+	touch_routes(c, true, GROUPS_OF_SLOTS, i, arg[DISPATCH_GROUPS]);
+}
+
+void do_scatter(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const bool int8 = k->activation == DTYPE_Q8_0 + 1;
+	const uint64_t kp = numerics_pad(c->s->spec.hidden), stride = int8 ? kp : kp * 4;
+	const uint32_t i = layer_of(c, arg[SCATTER_PLACES], PLACES);
+
+	check_slots(c, k);
+	check_units(c, begin, end, c->p->tokens);
+	plan_require(c, k->k == c->s->spec.hidden && k->flags == 0 && (int8 || k->activation == DTYPE_F32 + 1),
+	             "length, format or flags");
+	touch_routes(c, false, PLACES, i, arg[SCATTER_PLACES]);
+	read_plain(c, FFN_INPUT, i, int8 ? PLAIN_BYTES : PLAIN_FLOATS, stride, arg[SCATTER_X], 0, c->p->tokens);
+	touch_slots(c, true, SLOT_INPUT, i, int8 ? PLAIN_BYTES : PLAIN_FLOATS, stride, arg[SCATTER_OUT], true);
+	if (!int8)
+		return;
+	read_plain(c, FFN_INPUT, i, PLAIN_SCALES, kp / 2, arg[SCATTER_XS], 0, c->p->tokens);
+	touch_slots(c, true, SLOT_INPUT, i, PLAIN_SCALES, kp / 2, arg[SCATTER_OUTS], true);
+}
+
+/* ---- the chosen matrices */
+
+struct chosen {
+	const struct weights_matrix *w, *w2;
+	const float *bias, *bias2;
+	enum value in, old, value; /* in: FFN_INPUT, which is a token's, until slots are sorted */
+	uint32_t layer, epilogue;
+};
+
+static bool find_chosen(const struct plan_space *s, uint64_t w, struct chosen *out)
+{
+	for (uint32_t i = 0; i < PLAN_LAYERS; i++) {
+		const struct weights_layer *l = &s->layer[i];
+		bool one = weights_gate_up_interleaved(l->expert_gate.type, l->expert_up.type);
+		const struct chosen list[] = {
+			{ &l->expert_gate, one ? &l->expert_up : NULL, l->expert_gate_bias,
+			  one ? l->expert_up_bias : NULL, FFN_INPUT, NOTHING, one ? SLOT_GATED : SLOT_GATE, i,
+			  one ? KEY_PAIR : 0 },
+			{ &l->expert_up, NULL, l->expert_up_bias, NULL, FFN_INPUT, SLOT_GATE, SLOT_GATED, i,
+			  KEY_GATED },
+			{ &l->expert_down, NULL, l->expert_down_bias, NULL, SLOT_GATED, NOTHING, SLOT_RESULT, i, 0 }
+		};
+		for (size_t m = 0; m < sizeof list / sizeof *list; m++)
+			if (list[m].w->packed && plan_address(list[m].w->packed) == w && !(one && m == 1)) {
+				*out = list[m];
+				return true;
+			}
+	}
+	return false;
+}
+
+static void check_chosen_key(struct checker *c, const struct key *k, const struct chosen *m, enum dtype act)
+{
+	const uint32_t flags = KEY_EXPERTS | m->epilogue | (m->bias ? KEY_BIAS : 0) | (m->bias2 ? KEY_BIAS2 : 0),
+		       allowed = m->value == SLOT_GATED ? KEY_QUANTISED_OUT : 0, used = c->s->spec.experts_used;
+	const bool sorted = k->tile_n > 1;
+
+	plan_require(c, k->weight == m->w->type + 1 && k->rows == m->w->rows && k->k == m->w->k && k->row_blocks == 1,
+	             "format or sizes");
+	plan_require(c, (k->flags & ~allowed) == flags && k->numerics == NUMERICS_EXACT, "epilogue or numerics");
+	plan_require(c, k->act == (m->epilogue ? ACT_SILU : ACT_NONE), "activation function");
+	plan_require(c, k->activation == act + 1, "format of activations");
+	plan_require(c,
+	             k->tile_n >= 1 && !(k->tile_n & (k->tile_n - 1)) && k->tile_n <= c->p->tokens &&
+	                     k->tile_n <= template_experts_tile_n(c->opt->target) && (!c->opt->general || !sorted),
+	             "columns of tiles");
+	plan_require(c, k->heads == (sorted ? 0 : used), "slots of a token");
+	plan_require(c, k->kv_heads == (sorted ? 0 : m->in == FFN_INPUT ? used : 1), "slots that share an input");
+}
+
+static void read_chosen_input(struct checker *c, const struct chosen *m, enum dtype act, bool sorted,
+                              const uint64_t *arg)
+{
+	const bool int8 = act == DTYPE_Q8_0, own = sorted || m->in != FFN_INPUT;
+	const uint64_t kp = numerics_pad(m->w->k);
+	const struct {
+		enum form form;
+		uint64_t stride, at;
+	} part[] = { { int8 ? PLAIN_BYTES : PLAIN_FLOATS, int8 ? kp : kp * 4, arg[MATMUL_X] },
+		     { PLAIN_SCALES, kp / 2, arg[MATMUL_XS] } };
+
+	plan_require(c, int8 == (arg[MATMUL_XS] != 0), "scales");
+	for (int p = 0; p < 1 + int8; p++)
+		if (own)
+			touch_slots(c, false, m->in == FFN_INPUT ? SLOT_INPUT : m->in, m->layer, part[p].form,
+			            part[p].stride, part[p].at, sorted);
+		else
+			read_plain(c, m->in, m->layer, part[p].form, part[p].stride, part[p].at, 0, c->p->tokens);
+}
+
+void do_chosen(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const bool sorted = k->tile_n > 1;
+	struct chosen m;
+
+	if (!find_chosen(c->s, arg[MATMUL_W], &m)) {
+		plan_complain(c, "multiplies by no experts of the model");
+		return;
+	}
+	const enum dtype act = c->opt->f32_activations ? DTYPE_F32 : weight_default_activation(m.w->type);
+	const uint64_t rp = numerics_pad(m.w->rows);
+
+	check_chosen_key(c, k, &m, act);
+	plan_require(c, arg[MATMUL_OUT] == plan_address(m.value == SLOT_RESULT ? c->s->buffers.ex : c->s->buffers.eh),
+	             "destination");
+	check_units(c, begin, end, rp / 32 * (sorted ? groups_of(c) : slots_of(c)));
+	plan_require(c,
+	             arg[MATMUL_BIAS] == plan_address(m.bias) && arg[MATMUL_BIAS2] == plan_address(m.bias2) &&
+	                     arg[MATMUL_W2] == (m.w2 ? plan_address(m.w2->packed) : 0) && arg[MATMUL_TILES] == 1,
+	             "bias, second matrix or tiles");
+	if (c->wrong)
+		return;
+	touch_routes(c, false, sorted ? GROUPS_OF_SLOTS : CHOSEN, m.layer, arg[MATMUL_ROUTES]);
+	read_chosen_input(c, &m, act, sorted, arg);
+	if (m.old)
+		touch_slots(c, false, m.old, m.layer, PLAIN_FLOATS, rp * 4, arg[MATMUL_OUT], sorted);
+	touch_slots(c, true, m.value, m.layer, PLAIN_FLOATS, rp * 4, arg[MATMUL_OUT], sorted);
+	if (k->flags & KEY_QUANTISED_OUT) {
+		touch_slots(c, true, m.value, m.layer, PLAIN_BYTES, rp, arg[MATMUL_OUTQ], sorted);
+		touch_slots(c, true, m.value, m.layer, PLAIN_SCALES, rp / 2, arg[MATMUL_OUTS], sorted);
+	}
+}
+
+/* ---- sums: of the slots, or the shared expert's with a gate */
+
+void do_combine(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const bool shared = k->flags & KEY_SIGMOID, sorted = k->flags & KEY_SORTED;
+	const uint32_t i = layer_of(c, arg[COMBINE_IN], shared ? SHARED_RESULT : SLOT_RESULT), n = c->p->tokens;
+	const uint64_t kp = numerics_pad(c->s->spec.hidden);
+	const bool last = shared || !c->s->layer[i].shared_up.packed;
+
+	plan_require(c, k->heads == (shared ? 1 : c->s->spec.experts_used) && k->k == c->s->spec.hidden,
+	             "slots or length");
+	plan_require(c, (k->flags & ~(uint32_t)(KEY_SIGMOID | KEY_SORTED)) == KEY_RESIDUAL && !(shared && sorted),
+	             "flags");
+	check_units(c, begin, end, n * (kp / 32));
+	if (shared) {
+		read_plain(c, SHARED_RESULT, i, PLAIN_FLOATS, kp * 4, arg[COMBINE_IN], 0, n);
+		read_plain(c, SHARED_LOGIT, i, PLAIN_FLOATS, SLOT_BYTES, arg[COMBINE_SHARES], 0, n);
+	} else {
+		touch_slots(c, false, SLOT_RESULT, i, PLAIN_FLOATS, kp * 4, arg[COMBINE_IN], sorted);
+		touch_routes(c, false, SHARES, i, arg[COMBINE_SHARES]);
+	}
+	plan_require(c, sorted == (arg[COMBINE_PLACES] != 0), "places");
+	if (sorted)
+		touch_routes(c, false, PLACES, i, arg[COMBINE_PLACES]);
+	read_plain(c, shared ? STREAM_HALF : STREAM, shared ? i : 2 * i + 1, PLAIN_FLOATS, kp * 4, arg[COMBINE_OUT], 0,
+	           n);
+	touch(c, true, arg[COMBINE_OUT], n * kp * 4,
+	      (struct content){ .value = last ? STREAM : STREAM_HALF,
+	                        .of = last ? 2 * i + 2 : i,
+	                        .form = PLAIN_FLOATS,
+	                        .stride = kp * 4,
+	                        .origin = arg[COMBINE_OUT] });
+}

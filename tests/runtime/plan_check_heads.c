@@ -1,0 +1,142 @@
+/* tests/runtime/plan_check_heads.c - what the kernels of attention read and write, and whether that is there. */
+#include <string.h>
+
+#include "tests/runtime/plan_memory.h"
+#include "tests/runtime/plan_checker.h"
+
+/* Units are heads of tokens; the steps of a chain are some heads of the only token. */
+
+/* The bytes of units [begin, end) where a token has so many heads; the last head takes the padding along. */
+struct part {
+	uint64_t at, bytes;
+};
+static struct part part_of(struct checker *c, uint64_t base, uint64_t heads, uint64_t head_bytes, uint64_t stride,
+                           uint64_t tokens, uint64_t begin, uint64_t end)
+{
+	if (begin == 0 && end == heads * tokens)
+		return (struct part){ base, stride * tokens };
+	plan_require(c, tokens == 1 && begin < end && end <= heads, "units");
+	return (struct part){ base + begin * head_bytes,
+		              (end == heads ? stride : end * head_bytes) - begin * head_bytes };
+}
+
+static void touch_heads(struct checker *c, bool write, uint32_t value, uint32_t of, uint64_t base, uint64_t heads,
+                        uint64_t begin, uint64_t end)
+{
+	uint64_t head_bytes = c->s->spec.head_dim * 4, stride = numerics_pad(heads * c->s->spec.head_dim) * 4;
+	struct part part = part_of(c, base, heads, head_bytes, stride, c->p->tokens, begin, end);
+
+	touch(c, write, part.at, part.bytes, columns_at(value, of, PLAIN_FLOATS, stride, base, 0));
+}
+
+static void check_rotation(struct checker *c, const struct key *k, uint64_t cos, uint64_t sin, uint64_t norm,
+                           uint64_t eps, const float *weight)
+{
+	plan_require(c, cos == plan_address(c->s->buffers.cos) && sin == plan_address(c->s->buffers.sin), "angles");
+	plan_require(c,
+	             norm == plan_address(weight) && !(k->flags & KEY_QK_NORM) == !weight &&
+	                     (uint32_t)eps == plan_bits_of(c->s->spec.norm_eps),
+	             "norm of heads");
+	plan_require(c, k->head_dim == c->s->spec.head_dim, "head size");
+}
+
+void do_rope(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const struct model_spec *s = &c->s->spec;
+	uint32_t i = layer_of(c, arg[ROPE_IN], QUERIES);
+
+	check_rotation(c, k, arg[ROPE_COS], arg[ROPE_SIN], arg[ROPE_NORM], arg[ROPE_EPS], c->s->layer[i].q_norm);
+	float scale;
+	memcpy(&scale, &arg[ROPE_SCALE], sizeof scale);
+	double one = (double)scale * (double)scale * s->head_dim;
+	plan_require(c, k->heads == s->heads && scale > 0 && one > 0.999999 && one < 1.000001, "heads or scale");
+	touch_heads(c, false, QUERIES, i, arg[ROPE_IN], s->heads, (uint64_t)begin, (uint64_t)end);
+	touch_heads(c, true, ROTATED, i, arg[ROPE_OUT], s->heads, (uint64_t)begin, (uint64_t)end);
+}
+
+static void check_changing(struct checker *c, const uint64_t *slot, enum plan_change what, uint64_t offset)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < c->p->n_changing; i++)
+		n += c->p->changing[i].slot == slot && c->p->changing[i].what == what &&
+		     c->p->changing[i].offset == offset;
+	plan_require(c, n == 1, "position or cache: its slot is not filled in, or twice");
+}
+
+static void check_position(struct checker *c, const uint64_t *slot) { check_changing(c, slot, PLAN_POSITION, 0); }
+
+/* What the plan was built with is the test's; what a run is given begins elsewhere. */
+static void check_cache(struct checker *c, const uint64_t *keys, const uint64_t *values)
+{
+	uint64_t base = plan_address(c->s->kv.base);
+
+	check_changing(c, keys, PLAN_CACHE, *keys - base);
+	check_changing(c, values, PLAN_CACHE, *values - base);
+}
+
+void touch_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys, uint64_t values, uint64_t chunk,
+                 uint64_t begin, uint64_t end)
+{
+	const struct plan_cache *kv = &c->s->kv;
+	uint64_t k_bytes = kv->chunk_bytes / PLAN_LAYERS / 2, base = plan_address(kv->base) + layer * 2 * k_bytes,
+		 head = k_bytes / c->s->spec.kv_heads;
+
+	plan_require(c, keys == base && values == base + k_bytes && chunk == kv->chunk_bytes, "cache");
+	touch(c, write, keys + begin * head, (end - begin) * head,
+	      (struct content){ .value = CACHED_KEYS, .of = layer, .form = CACHED, .origin = keys });
+	touch(c, write, values + begin * head, (end - begin) * head,
+	      (struct content){ .value = CACHED_VALUES, .of = layer, .form = CACHED, .origin = values });
+}
+
+void do_kv_store(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const struct model_spec *s = &c->s->spec;
+	uint32_t i = layer_of(c, arg[KV_STORE_K], KEYS), group = template_kv_store_tokens(c->opt->target),
+		 n = c->p->tokens;
+	uint64_t units = (uint64_t)(n + group - 1) / group * s->kv_heads, all = (uint64_t)n * s->kv_heads;
+	bool whole = begin == 0 && (uint64_t)end == units;
+
+	plan_require(c, whole || n == 1, "units");
+	uint64_t first = whole ? 0 : (uint64_t)begin, last = whole ? all : (uint64_t)end;
+	check_rotation(c, k, arg[KV_STORE_COS], arg[KV_STORE_SIN], arg[KV_STORE_NORM], arg[KV_STORE_EPS],
+	               c->s->layer[i].k_norm);
+	plan_require(c, k->kv_heads == s->kv_heads && k->kv == c->s->kv.type + 1 && arg[KV_STORE_COLUMNS] == n,
+	             "heads, cache or tokens");
+	check_position(c, &arg[KV_STORE_POS0]);
+	check_cache(c, &arg[KV_STORE_KCACHE], &arg[KV_STORE_VCACHE]);
+	touch_heads(c, false, KEYS, i, arg[KV_STORE_K], s->kv_heads, first, last);
+	touch_heads(c, false, VALUES, i, arg[KV_STORE_V], s->kv_heads, first, last);
+	touch_cache(c, true, i, arg[KV_STORE_KCACHE], arg[KV_STORE_VCACHE], arg[KV_STORE_CHUNK_BYTES],
+	            whole ? 0 : first, whole ? s->kv_heads : last);
+}
+
+void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const struct model_spec *s = &c->s->spec;
+	uint32_t i = layer_of(c, arg[ATTENTION_Q], ROTATED), n = c->p->tokens, each = s->heads / s->kv_heads;
+	/* Wherever the pass begins, the last of them covers the last token. */
+	uint64_t tiles = k->tile_n > 1 ? (k->tile_n - 1 + n + k->tile_n - 1) / k->tile_n : n;
+	bool whole = begin == 0 && (uint64_t)end >= tiles * s->kv_heads;
+
+	plan_require(c, whole || n == 1, "units");
+	uint64_t first = whole ? 0 : (uint64_t)begin, last = whole ? s->kv_heads : (uint64_t)end;
+	plan_require(c,
+	             k->heads == s->heads && k->kv_heads == s->kv_heads && k->head_dim == s->head_dim &&
+	                     k->kv == c->s->kv.type + 1,
+	             "heads or cache");
+	plan_require(c, k->tile_n && !(k->tile_n & (k->tile_n - 1)) && (!c->opt->general || k->tile_n == 1),
+	             "tokens of tiles");
+	plan_require(c, !(k->flags & KEY_WINDOW) == !c->s->sliding[i] && arg[ATTENTION_SLIDING] == s->sliding_window,
+	             "window");
+	plan_require(c, !(k->flags & KEY_SINKS) == !c->s->layer[i].sinks, "sinks");
+	plan_require(c, arg[ATTENTION_SINKS] == (uint64_t)(uintptr_t)c->s->layer[i].sinks, "sinks");
+	plan_require(c, arg[ATTENTION_COLUMNS] == n, "tokens");
+	check_position(c, &arg[ATTENTION_POS0]);
+	check_cache(c, &arg[ATTENTION_KCACHE], &arg[ATTENTION_VCACHE]);
+	touch_heads(c, false, ROTATED, i, arg[ATTENTION_Q], s->heads, first * each,
+	            whole ? (uint64_t)n * s->heads : last * each);
+	touch_cache(c, false, i, arg[ATTENTION_KCACHE], arg[ATTENTION_VCACHE], arg[ATTENTION_CHUNK_BYTES], first, last);
+	touch_heads(c, true, ATTENDED, i, arg[ATTENTION_OUT], s->heads, first * each,
+	            whole ? (uint64_t)n * s->heads : last * each);
+}
