@@ -9,27 +9,32 @@
 enum { READINGS = 3, PEAK_READINGS = 6, STEP = 256, MAX_PASSES = 1000 };
 static const double least_seconds = 0.05; /* of a repetition: short passes are repeated within it */
 
-static double elements(const struct model_tensor *t) { return (double)t->rows * (double)t->cols; }
+/* Of experts, so many. */
+static double elements(const struct model_tensor *t, uint32_t experts)
+{
+	return (t->experts ? experts : 1) * (double)t->rows * (double)t->cols;
+}
 
-/* Of the layers' matrices, which every token goes through. */
-static double layer_parameters(const struct model_spec *s)
+/* Of the layers' matrices, and so many experts' in each. */
+static double layer_parameters(const struct model_spec *s, uint32_t experts)
 {
 	double sum = 0;
 	for (uint32_t i = 0; i < s->layers; i++)
 		for (int k = 0; k < MATRIX_SLOTS; k++)
-			sum += elements(&s->layer[i].matrix[k]);
+			sum += elements(&s->layer[i].matrix[k], experts);
 	return sum;
 }
 
 double test_parameters(const jit_model *m)
 {
 	const struct model_spec *s = &m->file.spec;
-	return layer_parameters(s) + elements(&s->embed) + (s->tied ? 0 : elements(&s->lm_head));
+	return layer_parameters(s, s->experts) + elements(&s->embed, 0) + (s->tied ? 0 : elements(&s->lm_head, 0));
 }
 
 bool test_uses_int8(const jit_model *m)
 {
-	enum dtype t = m->file.spec.layer[0].gate.type;
+	const struct model_layer *l = &m->file.spec.layer[0];
+	enum dtype t = l->up.bytes ? l->up.type : l->expert_up.type;
 	return !m->f32_activations && t != DTYPE_F32 && t != DTYPE_F16 && t != DTYPE_BF16;
 }
 
@@ -123,7 +128,8 @@ static double work_of(const struct test_machine *t, enum test_kind kind, long n,
 	double kv;
 
 	if (kind == TEST_PROMPT)
-		return 2 * (layer_parameters(s) + elements(s->tied ? &s->embed : &s->lm_head) / (double)n);
+		return 2 * (layer_parameters(s, s->experts_used) +
+		            elements(s->tied ? &s->embed : &s->lm_head, 0) / (double)n);
 	jit_model_get_info(t->model, &info, NULL);
 	jit_session_get_stats(t->session, &stats, NULL);
 	kv = (double)stats.kv_bytes / stats.context;

@@ -25,9 +25,16 @@ struct shape {
 	uint32_t taps, key_heads, value_heads, key_dim, value_dim;
 	uint64_t attends; /* bit i: layer i has attention all the same; 0: each fourth one */
 	uint32_t rotates; /* elements of a head that rotate; 0: all */
+	/* Of a mixture: how many experts, those of a token and their size, how many all tokens go to besides, and in
+	 * how many layers there are none; 0 experts: it is none. */
+	uint32_t experts, experts_used, expert_ffn, shared, dense;
+	/* Of latent attention: the ranks of keys and values and of queries, and the size of a head's result; 0: none.
+	 */
+	uint32_t rank, query_rank, value;
 };
 /* For lists of values. */
-#define SHAPE_NO_STATE 0, 0, 0, 0, 0, 0, 0
+#define SHAPE_NO_STATE 0, 0, 0, 0, 0, 0, 0, SHAPE_DENSE
+#define SHAPE_DENSE 0, 0, 0, 0, 0, 0, 0, 0
 /* Whether a layer has attention. */
 static inline bool shape_attends(const struct shape *s, uint32_t layer)
 {
@@ -44,7 +51,8 @@ struct mixture {
 
 /* The names, joined by '|', for an option table. */
 #define SHAPE_NAMES \
-	"qwen3-0.6b|qwen3-1.7b|qwen3-4b|llama-3.2-1b|llama-3.2-3b|llama-3.1-8b|mistral-7b|lfm2-1.2b|qwen35-4b|tiny"
+	"qwen3-0.6b|qwen3-1.7b|qwen3-4b|llama-3.2-1b|llama-3.2-3b|llama-3.1-8b|mistral-7b|lfm2-1.2b|qwen35-4b|" \
+	"qwen3-30b-a3b|glm-4.7-flash|tiny|tiny-moe"
 #define MIXTURE_NAMES \
 	"f32|f16|bf16|q8_0|q4_0|q4_1|q5_0|q5_1|q2_k|q3_k|q4_k|q4_k_m|q5_k|q5_k_m|q6_k|iq4_nl|iq4_xs|mxfp4|" \
 	"nvfp4|iq1_s|iq1_m|iq2_xxs|iq2_xs|iq2_s|iq3_xxs|iq3_s|tq1_0|tq2_0|q1_0|q2_0"

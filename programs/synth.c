@@ -16,14 +16,14 @@
 
 enum { ALIGN = 32 };
 enum { TOKEN_NORMAL = 1, TOKEN_CONTROL = 3, TOKEN_UNUSED = 5, BYTES = 256, MERGED = 256, END = 257, KNOWN = 258 };
-enum { CHUNK = 8 << 20, MAX_TENSORS = 16 + 16 * SHAPE_MAX_LAYERS };
+enum { CHUNK = 8 << 20, MAX_TENSORS = 16 + 24 * SHAPE_MAX_LAYERS };
 enum content { RANDOM, ONES, MINUS_ONES, ROPE_FACTORS };
 
 struct tensor {
 	char name[48];
 	enum dtype type;
 	enum content content;
-	uint64_t rows, cols;
+	uint64_t rows, cols, stack; /* stack: matrices one behind the other; 0: it is one */
 };
 struct tensors {
 	struct tensor list[MAX_TENSORS];
@@ -32,7 +32,8 @@ struct tensors {
 
 static uint64_t tensor_bytes(const struct tensor *t)
 {
-	return t->rows * (t->cols / dtype_table[t->type].block) * dtype_table[t->type].bytes;
+	return (t->stack ? t->stack : 1) * t->rows * (t->cols / dtype_table[t->type].block) *
+	       dtype_table[t->type].bytes;
 }
 
 /* ---- which tensors */
@@ -46,6 +47,45 @@ __attribute__((format(printf, 6, 7))) static void add(struct tensors *l, enum dt
 	va_start(args, format);
 	vsnprintf(t->name, sizeof t->name, format, args);
 	va_end(args);
+}
+
+/* So many matrices in one tensor. A row of a size that the type does not have is of Q8_0. */
+static void add_stack(struct tensors *l, enum dtype type, uint64_t count, uint64_t rows, uint64_t cols,
+                      const char *name, uint32_t i)
+{
+	add(l, cols % dtype_table[type].block ? DTYPE_Q8_0 : type, RANDOM, rows, cols, "blk.%u.%s.weight", i, name);
+	l->list[l->n - 1].stack = count;
+}
+
+static void add_latent_layer(struct tensors *l, const struct shape *s, enum dtype type, uint32_t i)
+{
+	const uint32_t rest = s->head_dim - s->rotates;
+
+	add(l, type, RANDOM, s->query_rank, s->hidden, "blk.%u.attn_q_a.weight", i);
+	add(l, DTYPE_F32, ONES, 1, s->query_rank, "blk.%u.attn_q_a_norm.weight", i);
+	add(l, type, RANDOM, (uint64_t)s->heads * s->head_dim, s->query_rank, "blk.%u.attn_q_b.weight", i);
+	add(l, type, RANDOM, s->rank + s->rotates, s->hidden, "blk.%u.attn_kv_a_mqa.weight", i);
+	add(l, DTYPE_F32, ONES, 1, s->rank, "blk.%u.attn_kv_a_norm.weight", i);
+	add_stack(l, type, s->heads, s->rank, rest, "attn_k_b", i);
+	add_stack(l, type, s->heads, s->value, s->rank, "attn_v_b", i);
+	add(l, type, RANDOM, s->hidden, (uint64_t)s->heads * s->value, "blk.%u.attn_output.weight", i);
+}
+
+static void add_experts(struct tensors *l, const struct shape *s, enum dtype type, enum dtype better, uint32_t i)
+{
+	const uint64_t shared = (uint64_t)s->shared * s->expert_ffn;
+
+	add(l, DTYPE_F32, RANDOM, s->experts, s->hidden, "blk.%u.ffn_gate_inp.weight", i);
+	if (strcmp(s->arch, "deepseek2") == 0)
+		add(l, DTYPE_F32, ONES, 1, s->experts, "blk.%u.exp_probs_b.bias", i);
+	add_stack(l, type, s->experts, s->expert_ffn, s->hidden, "ffn_gate_exps", i);
+	add_stack(l, type, s->experts, s->expert_ffn, s->hidden, "ffn_up_exps", i);
+	add_stack(l, better, s->experts, s->hidden, s->expert_ffn, "ffn_down_exps", i);
+	if (!shared)
+		return;
+	add(l, type, RANDOM, shared, s->hidden, "blk.%u.ffn_gate_shexp.weight", i);
+	add(l, type, RANDOM, shared, s->hidden, "blk.%u.ffn_up_shexp.weight", i);
+	add(l, better, RANDOM, s->hidden, shared, "blk.%u.ffn_down_shexp.weight", i);
 }
 
 /* What mixes the tokens of a layer that keeps a state. */
@@ -85,7 +125,7 @@ static void add_attention(struct tensors *l, const struct shape *s, enum dtype t
 		add(l, DTYPE_F32, ONES, 1, kv, "blk.%u.attn_k.bias", i);
 		add(l, DTYPE_F32, ONES, 1, kv, "blk.%u.attn_v.bias", i);
 	}
-	if (strcmp(s->arch, "qwen3") == 0 || s->taps) {
+	if (strcmp(s->arch, "qwen3") == 0 || strcmp(s->arch, "qwen3moe") == 0 || s->taps) {
 		add(l, DTYPE_F32, ONES, 1, s->head_dim, "blk.%u.attn_q_norm.weight", i);
 		add(l, DTYPE_F32, ONES, 1, s->head_dim, "blk.%u.attn_k_norm.weight", i);
 	}
@@ -96,12 +136,18 @@ static void add_layer(struct tensors *l, const struct shape *s, const struct mix
 	enum dtype type = m->matrices, better = mixture_layer(m, i, s->layers);
 
 	add(l, DTYPE_F32, ONES, 1, s->hidden, "blk.%u.attn_norm.weight", i);
-	if (shape_attends(s, i))
+	if (s->rank)
+		add_latent_layer(l, s, type, i);
+	else if (shape_attends(s, i))
 		add_attention(l, s, type, better, i);
 	else
 		add_state_layer(l, s, type, i);
 	add(l, DTYPE_F32, ONES, 1, s->hidden,
 	    strcmp(s->arch, "qwen35") == 0 ? "blk.%u.post_attention_norm.weight" : "blk.%u.ffn_norm.weight", i);
+	if (s->experts && i >= s->dense) {
+		add_experts(l, s, type, better, i);
+		return;
+	}
 	add(l, type, RANDOM, s->ffn, s->hidden, "blk.%u.ffn_gate.weight", i);
 	add(l, type, RANDOM, s->ffn, s->hidden, "blk.%u.ffn_up.weight", i);
 	add(l, better, RANDOM, s->hidden, s->ffn, "blk.%u.ffn_down.weight", i);
@@ -192,6 +238,25 @@ static void put_delta_rule(struct out *o, const struct shape *s)
 	pair_u32(o, ".full_attention_interval", 4);
 }
 
+static void put_experts(struct out *o, const struct shape *s)
+{
+	pair_u32(o, ".expert_count", s->experts);
+	pair_u32(o, ".expert_used_count", s->experts_used);
+	pair_u32(o, ".expert_feed_forward_length", s->expert_ffn);
+	if (s->shared)
+		pair_u32(o, ".expert_shared_count", s->shared);
+	if (s->dense)
+		pair_u32(o, ".leading_dense_block_count", s->dense);
+}
+
+static void put_latent(struct out *o, const struct shape *s)
+{
+	pair_u32(o, ".attention.kv_lora_rank", s->rank);
+	pair_u32(o, ".attention.q_lora_rank", s->query_rank);
+	pair_u32(o, ".attention.key_length_mla", s->head_dim);
+	pair_u32(o, ".attention.value_length_mla", s->value);
+}
+
 static void put_sizes(struct out *o, const struct shape *s, const struct mixture *m)
 {
 	char name[96];
@@ -209,13 +274,17 @@ static void put_sizes(struct out *o, const struct shape *s, const struct mixture
 	pair_u32(o, ".feed_forward_length", s->ffn);
 	pair_u32(o, ".attention.head_count", s->heads);
 	put_kv_heads(o, s);
-	pair_u32(o, ".attention.key_length", s->head_dim);
-	pair_u32(o, ".attention.value_length", s->head_dim);
+	pair_u32(o, ".attention.key_length", s->rank ? s->rank + s->rotates : s->head_dim);
+	pair_u32(o, ".attention.value_length", s->rank ? s->rank : s->head_dim);
 	pair_f32(o, ".attention.layer_norm_rms_epsilon", s->eps);
 	pair_u32(o, ".rope.dimension_count", s->rotates ? s->rotates : s->head_dim);
 	pair_f32(o, ".rope.freq_base", s->theta);
 	if (s->value_heads)
 		put_delta_rule(o, s);
+	if (s->experts)
+		put_experts(o, s);
+	if (s->rank)
+		put_latent(o, s);
 	if (s->window)
 		pair_u32(o, ".attention.sliding_window", s->window);
 }
@@ -252,8 +321,11 @@ static void put_tensor_list(struct out *o, const struct tensors *l)
 {
 	for (uint32_t i = 0; i < l->n; i++) {
 		const struct tensor *t = &l->list[i];
-		const uint64_t ne[2] = { t->cols, t->rows };
-		gguf_put_tensor(&o->gguf, (struct gguf_str){ t->name, strlen(t->name) }, t->type, t->rows > 1 ? 2 : 1,
+		const uint64_t ne[3] = { t->cols, t->rows, t->stack };
+		gguf_put_tensor(&o->gguf, (struct gguf_str){ t->name, strlen(t->name) }, t->type,
+		                t->stack      ? 3
+		                : t->rows > 1 ? 2
+		                              : 1,
 		                ne);
 	}
 }
