@@ -112,7 +112,10 @@ static void check_end(struct checker *c)
 	c->launch = (uint32_t)c->p->n_ops;
 	for (uint32_t i = 0; i < PLAN_LAYERS; i++) {
 		uint64_t k_bytes = kv->chunk_bytes / PLAN_LAYERS / 2, base = plan_address(kv->base) + i * 2 * k_bytes;
-		touch_cache(c, false, i, base, base + k_bytes, kv->chunk_bytes, 0, c->s->spec.kv_heads);
+		if (c->s->spec.latent.rank)
+			touch_latent_cache(c, false, i, base, kv->chunk_bytes);
+		else
+			touch_cache(c, false, i, base, base + k_bytes, kv->chunk_bytes, 0, c->s->spec.kv_heads);
 	}
 	read_plain(c, LOGITS, 0, PLAIN_FLOATS, stride, plan_address(c->s->buffers.logits), c->p->tokens - rows, rows);
 	if (c->p->logits == PLAN_ALL_NORMED)

@@ -54,7 +54,7 @@ void do_rope(struct checker *c, const struct key *k, const uint64_t *arg, int64_
 	touch_heads(c, true, ROTATED, i, arg[ROPE_OUT], s->heads, (uint64_t)begin, (uint64_t)end);
 }
 
-static void check_changing(struct checker *c, const uint64_t *slot, enum plan_change what, uint64_t offset)
+void check_changing(struct checker *c, const uint64_t *slot, enum plan_change what, uint64_t offset)
 {
 	unsigned n = 0;
 

@@ -107,6 +107,9 @@ static bool product_of_layer(const struct plan_space *s, uint32_t i, uint64_t w,
 		{ &l->up, NULL, l->up_bias, NULL, b->h, FFN_INPUT, GATE_ALONE, GATED, i, i, i, KEY_GATED },
 		{ &l->down, NULL, l->down_bias, NULL, b->x, GATED, STREAM, STREAM, i, 2 * i + 1, 2 * i + 2,
 		  KEY_RESIDUAL },
+		{ &l->q_a, NULL, NULL, NULL, b->qr, ATTENTION_INPUT, NOTHING, LOW_QUERIES, i, 0, i, 0 },
+		{ &l->q_b, NULL, NULL, NULL, b->q, LOW_INPUT, NOTHING, QUERIES, i, 0, i, 0 },
+		{ &l->kv_a, NULL, NULL, NULL, b->k, ATTENTION_INPUT, NOTHING, KEYS, i, 0, i, 0 },
 		{ &l->router, NULL, l->logit_bias, NULL, b->routed, FFN_INPUT, NOTHING, ROUTED, i, 0, i, 0 },
 		{ &l->shared_router, NULL, NULL, NULL, b->routed, FFN_INPUT, NOTHING, SHARED_LOGIT, i, 0, i, 0 },
 		{ &l->shared_gate, one_shared ? &l->shared_up : NULL, NULL, NULL, b->h, FFN_INPUT, NOTHING,
@@ -279,6 +282,31 @@ static void do_turn(struct checker *c, const struct key *k, const uint64_t *arg,
 	touch(c, true, arg[INTERLEAVE_OUTS], tokens * out.stride, out);
 }
 
+/* Of queries of a low rank, whose norm has an epsilon of its own. */
+static bool do_latent_norm(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const uint64_t width = numerics_pad(c->s->spec.latent.query_rank), n = c->p->tokens;
+	uint32_t i = 0;
+
+	while (i < PLAN_LAYERS &&
+	       (!c->s->layer[i].q_a_norm || arg[NORM_WEIGHT] != plan_address(c->s->layer[i].q_a_norm)))
+		i++;
+	if (i == PLAN_LAYERS)
+		return false;
+	plan_require(c,
+	             k->k == c->s->spec.latent.query_rank && (uint32_t)arg[NORM_EPS] == plan_bits_of(1e-6f) &&
+	                     (k->flags & ~(uint32_t)KEY_QUANTISED_OUT) == 0 && begin == 0 && (uint64_t)end == n &&
+	                     arg[NORM_OUT] == plan_address(c->s->buffers.ao),
+	             "norm of queries");
+	read_plain(c, LOW_QUERIES, i, PLAIN_FLOATS, width * 4, arg[NORM_X], 0, n);
+	write_plain(c, LOW_INPUT, i, PLAIN_FLOATS, width * 4, arg[NORM_OUT], 0, n);
+	if (k->flags & KEY_QUANTISED_OUT) {
+		write_plain(c, LOW_INPUT, i, PLAIN_BYTES, width, arg[NORM_OUTQ], 0, n);
+		write_plain(c, LOW_INPUT, i, PLAIN_SCALES, width / 2, arg[NORM_OUTS], 0, n);
+	}
+	return true;
+}
+
 static void do_norm(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	struct found in = find(c, arg[NORM_X], PLAIN_FLOATS);
@@ -286,6 +314,8 @@ static void do_norm(struct checker *c, const struct key *k, const uint64_t *arg,
 	enum value value = arg[NORM_WEIGHT] == plan_address(c->s->weights.final_norm) ? OUTPUT_INPUT : NOTHING;
 	uint32_t of = 0, state = 2 * PLAN_LAYERS;
 
+	if (do_latent_norm(c, k, arg, begin, end))
+		return;
 	for (uint32_t i = 0; i < PLAN_LAYERS; i++) {
 		bool ffn = arg[NORM_WEIGHT] == plan_address(c->s->layer[i].ffn_norm);
 		if (!ffn && arg[NORM_WEIGHT] != plan_address(c->s->layer[i].attn_norm))
@@ -335,12 +365,17 @@ void do_units(struct checker *c, uint32_t launch, uint32_t group, int64_t begin,
 {
 	const struct plan_op *l = &c->p->op[launch];
 	const struct key *k = &c->p->kernel[l->kernel].key;
+	const bool latent = c->s->spec.latent.rank;
 
 	c->launch = launch;
 	c->group = group;
 	plan_require(c, k->target == c->opt->target->id && k->codegen == key_codegen(k->target), "target");
 	switch (k->kind) {
-	case KEY_MATMUL: (k->flags & KEY_EXPERTS ? do_chosen : do_matmul)(c, k, l->arg, begin, end); break;
+	case KEY_MATMUL:
+		(k->flags & KEY_EXPERTS   ? do_chosen
+		 : k->flags & KEY_BY_HEAD ? do_by_head
+		                          : do_matmul)(c, k, l->arg, begin, end);
+		break;
 	case KEY_ROUTE: do_route(c, k, l->arg, begin, end); break;
 	case KEY_DISPATCH: do_dispatch(c, k, l->arg, begin, end); break;
 	case KEY_SCATTER: do_scatter(c, k, l->arg, begin, end); break;
@@ -349,9 +384,9 @@ void do_units(struct checker *c, uint32_t launch, uint32_t group, int64_t begin,
 	case KEY_NORM: do_norm(c, k, l->arg, begin, end); break;
 	case KEY_QUANTISE: do_quantise(c, l->arg, begin, end); break;
 	case KEY_EMBED: do_embed(c, k, l->arg, begin, end); break;
-	case KEY_ROPE: do_rope(c, k, l->arg, begin, end); break;
-	case KEY_KV_STORE: do_kv_store(c, k, l->arg, begin, end); break;
-	case KEY_ATTENTION: do_attention(c, k, l->arg, begin, end); break;
+	case KEY_ROPE: (latent ? do_latent_rope : do_rope)(c, k, l->arg, begin, end); break;
+	case KEY_KV_STORE: (latent ? do_latent_store : do_kv_store)(c, k, l->arg, begin, end); break;
+	case KEY_ATTENTION: (latent ? do_latent_attention : do_attention)(c, k, l->arg, begin, end); break;
 	default: plan_complain(c, "no kernel of a forward pass");
 	}
 }

@@ -31,7 +31,12 @@ static const char *const value_names[] = {
 	"slots' results",
 	"the shared expert's gate",
 	"the shared expert's result",
-	"the stream without the shared expert"
+	"the stream without the shared expert",
+	"queries of a low rank",
+	"normed queries of a low rank",
+	"what rotates of queries",
+	"what does not rotate of queries",
+	"attention's latent result"
 };
 static const char *const form_names[] = { "f32",         "int8",          "scales of int8",  "turned f32",
 	                                  "turned int8", "turned scales", "narrowed floats", "a cache" };

@@ -36,7 +36,14 @@ enum value {
 	SLOT_RESULT,
 	SHARED_LOGIT,
 	SHARED_RESULT,
-	STREAM_HALF
+	STREAM_HALF,
+	/* of latent attention: queries of a low rank, behind their norm, what rotates of the heads' queries and what
+	 * does not, and what attention leaves of the latent vectors */
+	LOW_QUERIES,
+	LOW_INPUT,
+	ROTATED_PART,
+	REST_OF_QUERIES,
+	ATTENDED_LATENT
 };
 enum form { PLAIN_FLOATS, PLAIN_BYTES, PLAIN_SCALES, TURNED_FLOATS, TURNED_BYTES, TURNED_SCALES, NARROWED, CACHED };
 

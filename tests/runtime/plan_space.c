@@ -222,3 +222,58 @@ void plan_space_mix(struct plan_space *s, const struct plan_types *types, const 
 		l->expert_down_bias = floats(s, EXPERTS, HIDDEN);
 	}
 }
+
+/* ---- latent attention */
+
+enum { RANK = 256, QUERY_RANK = 512, REST = 32, ROTATING = 16, VALUE = 64 };
+
+static void latent_layer(struct plan_space *s, unsigned i, const enum dtype type[PLAN_MATRICES], bool low,
+                         enum weight_layout layout)
+{
+	const enum dtype short_rows = dtype_table[type[1]].block > 32 ? DTYPE_Q8_0 : type[1];
+	const uint64_t q = HEADS * (REST + ROTATING);
+	const struct weights_matrix none = { 0 };
+	struct weights_layer *l = &s->layer[i];
+
+	l->q = l->k = l->v = none;
+	l->q_bias = l->k_bias = l->v_bias = l->o_bias = l->q_norm = l->k_norm = l->sinks = NULL;
+	if (low) {
+		l->q_a = matrix(s, type[0], QUERY_RANK, HIDDEN, layout);
+		l->q_a_norm = floats(s, 1, QUERY_RANK);
+		l->q_b = matrix(s, type[2], q, QUERY_RANK, layout);
+	} else {
+		l->q = matrix(s, type[0], q, HIDDEN, layout);
+	}
+	l->kv_a = matrix(s, type[1], RANK + ROTATING, HIDDEN, layout);
+	l->kv_a_norm = floats(s, 1, RANK);
+	l->k_b = matrix(s, short_rows, HEADS * RANK, REST, layout);
+	l->v_b = matrix(s, type[2], HEADS * VALUE, RANK, layout);
+	l->o = matrix(s, type[3], HIDDEN, HEADS * VALUE, layout);
+}
+
+void plan_space_latent(struct plan_space *s, const struct plan_types *types, const struct target *target,
+                       uint32_t tokens, bool low)
+{
+	const uint64_t queries = HEADS * (RANK + ROTATING), results = HEADS * RANK;
+	struct plan_buffers *b = &s->buffers;
+
+	s->spec.form = FORM_LATENT;
+	s->spec.kv_heads = 1;
+	s->spec.head_dim = REST + ROTATING;
+	s->spec.attention_scale = 0.125f;
+	s->spec.sliding_window = 0;
+	s->spec.layer_is_sliding = NULL;
+	s->spec.latent = (struct model_latent){ RANK, low ? QUERY_RANK : 0, REST, ROTATING, VALUE };
+	b->cos = area(s, tokens * (ROTATING / 2 + 1) * sizeof *b->cos);
+	b->sin = area(s, tokens * (ROTATING / 2 + 1) * sizeof *b->sin);
+	b->q = floats(s, tokens, queries);
+	b->qr = floats(s, tokens, queries);
+	b->k = floats(s, tokens, RANK + ROTATING);
+	b->ao = floats(s, tokens, results);
+	b->aoq = bytes(s, tokens, results);
+	b->aos = blocks(s, tokens, results);
+	s->kv.chunk_bytes = (uint64_t)PLAN_LAYERS * NUMERICS_CHUNK * template_kv_row_bytes(s->kv.type, RANK + ROTATING);
+	s->kv.base = area(s, CHUNKS * s->kv.chunk_bytes);
+	for (unsigned i = 0; i < PLAN_LAYERS; i++)
+		latent_layer(s, i, types->layer[i], low, weight_layout_of(target));
+}

@@ -30,6 +30,10 @@ struct plan_types {
 void plan_space_open(struct plan_space *s, const struct plan_types *types, const struct target *target, enum dtype kv,
                      uint32_t tokens, uint32_t logit_tokens);
 
+/* Attention becomes latent, in the first layer's formats of q, k and o of both; low: queries go through a low rank. */
+void plan_space_latent(struct plan_space *s, const struct plan_types *types, const struct target *target,
+                       uint32_t tokens, bool low);
+
 /* The feed-forward layers become mixtures of experts, of the formats of gate, up and down. By softmax: the first has no
  * shared expert, the second one with a gate, and biases. By sigmoid: both have a bias of the choice, groups and a
  * shared expert, that of the first without a gate. */

@@ -59,6 +59,9 @@ static bool of_slots(const struct plan *p, uint32_t launch)
 
 static bool of_shared(const struct plan *p, const struct plan_space *s, uint32_t launch)
 {
+	if (key_of(p, launch)->kind == KEY_INTERLEAVE) /* before what reads it */
+		return of_shared(p, s, launch + 1);
+
 	const uint64_t w = p->op[launch].arg[MATMUL_W];
 	bool found = false;
 
@@ -75,7 +78,7 @@ static bool of_shared(const struct plan *p, const struct plan_space *s, uint32_t
 /* The shared expert waits for the others where it need not, and they for it. */
 static bool needless(const struct plan *p, const struct plan_space *s, uint32_t first)
 {
-	const bool combine = key_of(p, first)->kind == KEY_COMBINE;
+	const bool combine = key_of(p, first)->kind == KEY_COMBINE && key_of(p, first + 1)->kind == KEY_MATMUL;
 
 	if (of_slots(p, first) && of_shared(p, s, first + 1))
 		return !combine || p->op[first].arg[COMBINE_OUT] != p->op[first + 1].arg[MATMUL_OUT];
@@ -233,7 +236,7 @@ static void spoil_keys(struct spoiled *x, const struct plan *p)
 	}
 }
 
-/* experts: 1 by softmax, 2 by sigmoid. */
+/* experts: 1 by softmax, 2 by sigmoid; with 4, latent attention; and 8, whose queries have no low rank. */
 static unsigned spoil(const struct target *t, enum dtype one, enum dtype other, uint32_t n, int experts)
 {
 	const struct plan_types types = {
@@ -247,8 +250,10 @@ static unsigned spoil(const struct target *t, enum dtype one, enum dtype other, 
 	struct plan p;
 
 	plan_space_open(&s, &types, t, DTYPE_F16, USUAL_COLUMNS, SESSION_ALL_LOGITS);
-	if (experts)
-		plan_space_mix(&s, &types, t, USUAL_COLUMNS, experts == 2);
+	if (experts & 4)
+		plan_space_latent(&s, &types, t, USUAL_COLUMNS, !(experts & 8));
+	if (experts & 3)
+		plan_space_mix(&s, &types, t, USUAL_COLUMNS, experts & 2);
 	if (!plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, n, PLAN_LAST_LOGITS, &o, &err))
 		fail_msg("%s", err.text);
 	spoil_stages(&x, &p);
@@ -272,6 +277,9 @@ static void test_nothing_is_missed(void **state)
 		      { TARGET_AVX512, DTYPE_Q8_0, DTYPE_BF16, 1, 2 },
 		      { TARGET_GFX1100, DTYPE_BF16, DTYPE_Q8_0, 9, 2 },
 		      { TARGET_AVX2, DTYPE_F32, DTYPE_F32, 2, 2 },
+		      { TARGET_AVX2, DTYPE_Q4_K, DTYPE_Q8_0, 1, 4 | 2 },
+		      { TARGET_GFX1100, DTYPE_Q8_0, DTYPE_BF16, 9, 4 },
+		      { TARGET_AVX512, DTYPE_F32, DTYPE_F32, 21, 8 | 4 | 1 },
 		      { TARGET_AVX2, DTYPE_Q4_K, DTYPE_Q6_K, 31, 0 },
 		      { TARGET_AVX2, DTYPE_Q8_0, DTYPE_Q4_0, 1, 0 },
 		      { TARGET_AVX512_AMX, DTYPE_Q8_0, DTYPE_Q5_K, 41, 0 },

@@ -1,0 +1,144 @@
+/* tests/runtime/plan_check_latent.c - what the kernels of latent attention read and write, and whether that is there:
+ * plan_check_heads.c for queries and a row of the cache that all heads share, and products with a matrix for each head.
+ *
+ * Rotation and the heads' matrices fill rows of queries together: first the former its part of each head, then the
+ * latter the rest. */
+#include <string.h>
+
+#include "tests/runtime/plan_checker.h"
+
+static uint64_t row_dims(const struct checker *c) { return c->s->spec.latent.rank + c->s->spec.latent.rotating; }
+
+/* Bytes of a token: queries as attention reads them. */
+static uint64_t query_bytes(const struct checker *c) { return numerics_pad(c->s->spec.heads * row_dims(c)) * 4; }
+
+static void check_angles(struct checker *c, uint64_t cos, uint64_t sin)
+{
+	plan_require(c, cos == plan_address(c->s->buffers.cos) && sin == plan_address(c->s->buffers.sin), "angles");
+}
+
+static void check_all(struct checker *c, int64_t begin, int64_t end, int64_t units)
+{
+	plan_require(c, begin == 0 && end == units, "units");
+}
+
+void touch_latent_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys, uint64_t chunk)
+{
+	const struct plan_cache *kv = &c->s->kv;
+	uint64_t bytes = kv->chunk_bytes / PLAN_LAYERS;
+
+	plan_require(c, keys == plan_address(kv->base) + layer * bytes && chunk == kv->chunk_bytes, "cache");
+	touch(c, write, keys, bytes,
+	      (struct content){ .value = CACHED_KEYS, .of = layer, .form = CACHED, .origin = keys });
+}
+
+void do_latent_rope(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const struct model_spec *s = &c->s->spec;
+	const uint32_t i = layer_of(c, arg[ROPE_IN], QUERIES), n = c->p->tokens;
+
+	plan_require(c,
+	             k->heads == s->heads && k->head_dim == s->latent.rotating && k->k == s->latent.rest &&
+	                     k->rows == s->latent.rank && k->flags == KEY_LATENT,
+	             "sizes or flags");
+	check_angles(c, arg[ROPE_COS], arg[ROPE_SIN]);
+	plan_require(c, (uint32_t)arg[ROPE_SCALE] == plan_bits_of(s->attention_scale), "scale");
+	check_all(c, begin, end, (int64_t)n * s->heads);
+	read_plain(c, QUERIES, i, PLAIN_FLOATS, numerics_pad(s->heads * s->head_dim) * 4, arg[ROPE_IN], 0, n);
+	write_plain(c, ROTATED_PART, i, PLAIN_FLOATS, query_bytes(c), arg[ROPE_OUT], 0, n);
+	write_plain(c, REST_OF_QUERIES, i, PLAIN_FLOATS, s->heads * numerics_pad(s->latent.rest) * 4, arg[ROPE_REST], 0,
+	            n);
+}
+
+void do_latent_store(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const struct model_spec *s = &c->s->spec;
+	const uint32_t i = layer_of(c, arg[KV_STORE_K], KEYS), n = c->p->tokens;
+
+	plan_require(c,
+	             k->kv_heads == 1 && k->head_dim == row_dims(c) && k->k == s->latent.rank &&
+	                     k->kv == c->s->kv.type + 1 && k->flags == KEY_LATENT && arg[KV_STORE_COLUMNS] == n,
+	             "sizes, cache, flags or tokens");
+	plan_require(c,
+	             arg[KV_STORE_NORM] == plan_address(c->s->layer[i].kv_a_norm) &&
+	                     (uint32_t)arg[KV_STORE_EPS] == plan_bits_of(1e-6f),
+	             "norm");
+	check_angles(c, arg[KV_STORE_COS], arg[KV_STORE_SIN]);
+	check_all(c, begin, end, template_kv_store_units(c->opt->target, 1, n));
+	check_changing(c, &arg[KV_STORE_POS0], PLAN_POSITION, 0);
+	check_changing(c, &arg[KV_STORE_KCACHE], PLAN_CACHE, arg[KV_STORE_KCACHE] - plan_address(c->s->kv.base));
+	read_plain(c, KEYS, i, PLAIN_FLOATS, numerics_pad(row_dims(c)) * 4, arg[KV_STORE_K], 0, n);
+	touch_latent_cache(c, true, i, arg[KV_STORE_KCACHE], arg[KV_STORE_CHUNK_BYTES]);
+}
+
+void do_latent_attention(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const struct model_spec *s = &c->s->spec;
+	const uint32_t i = layer_of(c, arg[ATTENTION_Q], ROTATED), n = c->p->tokens,
+		       units = template_latent_units(s->heads, c->opt->general ? 1 : n);
+
+	plan_require(c,
+	             k->heads == s->heads && k->kv_heads == units && k->head_dim == row_dims(c) &&
+	                     k->k == s->latent.rank && k->kv == c->s->kv.type + 1 && k->tile_n == 1 &&
+	                     k->flags == KEY_LATENT && arg[ATTENTION_COLUMNS] == n,
+	             "sizes, cache, flags or tokens");
+	check_all(c, begin, end, (int64_t)n * units);
+	check_changing(c, &arg[ATTENTION_POS0], PLAN_POSITION, 0);
+	check_changing(c, &arg[ATTENTION_KCACHE], PLAN_CACHE, arg[ATTENTION_KCACHE] - plan_address(c->s->kv.base));
+	read_plain(c, ROTATED, i, PLAIN_FLOATS, query_bytes(c), arg[ATTENTION_Q], 0, n);
+	touch_latent_cache(c, false, i, arg[ATTENTION_KCACHE], arg[ATTENTION_CHUNK_BYTES]);
+	write_plain(c, ATTENDED_LATENT, i, PLAIN_FLOATS, numerics_pad(s->heads * (uint64_t)s->latent.rank) * 4,
+	            arg[ATTENTION_OUT], 0, n);
+}
+
+/* ---- a matrix for each head */
+
+void do_by_head(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const struct model_spec *s = &c->s->spec;
+	const struct plan_buffers *b = &c->s->buffers;
+	const struct weights_matrix *w = NULL;
+	uint32_t i = 0;
+	bool keys = false;
+
+	for (; i < PLAN_LAYERS && !w; i++) {
+		const struct weights_layer *l = &c->s->layer[i];
+		keys = arg[MATMUL_W] == plan_address(l->k_b.packed);
+		w = keys ? &l->k_b : arg[MATMUL_W] == plan_address(l->v_b.packed) ? &l->v_b : NULL;
+	}
+	if (!w) {
+		plan_complain(c, "multiplies by no matrix of heads");
+		return;
+	}
+	i--;
+	const enum dtype act = c->opt->f32_activations ? DTYPE_F32 : weight_default_activation(w->type);
+	const bool int8 = act == DTYPE_Q8_0;
+	const uint32_t rows = keys ? s->latent.rank : s->latent.value, inner = keys ? s->latent.rest : s->latent.rank;
+	const uint64_t in = s->heads * numerics_pad(inner),
+		       out = keys ? query_bytes(c) : numerics_pad(s->heads * s->latent.value) * 4,
+		       tokens = arg[MATMUL_TILES] * k->tile_n, at = arg[MATMUL_OUT] - plan_address(keys ? b->qr : b->q),
+		       first = at / out;
+	const enum value from = keys ? REST_OF_QUERIES : ATTENDED_LATENT;
+
+	plan_require(c,
+	             k->weight == w->type + 1 && k->activation == act + 1 && k->rows == rows && k->k == inner &&
+	                     k->heads == s->heads && k->head_dim == (keys ? row_dims(c) : s->latent.value) &&
+	                     k->row_blocks == 1 && k->flags == KEY_BY_HEAD && k->act == ACT_NONE &&
+	                     k->numerics == NUMERICS_EXACT && k->kv_heads == 0,
+	             "format, sizes or flags");
+	plan_require(c,
+	             k->tile_n >= 1 && k->tile_n <= template_tile_n(c->opt->target) &&
+	                     (!c->opt->general || k->tile_n == 1),
+	             "tokens");
+	check_all(c, begin, end, (int64_t)(s->heads * numerics_pad(rows) / 32));
+	plan_require(c, tokens > 0 && at % out == 0 && first + tokens <= c->p->tokens && int8 == (arg[MATMUL_XS] != 0),
+	             "tokens of results, or scales");
+	if (c->wrong)
+		return;
+	read_plain(c, from, i, int8 ? PLAIN_BYTES : PLAIN_FLOATS, int8 ? in : in * 4, arg[MATMUL_X], first, tokens);
+	if (int8)
+		read_plain(c, from, i, PLAIN_SCALES, in / 2, arg[MATMUL_XS], first, tokens);
+	if (keys)
+		read_plain(c, ROTATED_PART, i, PLAIN_FLOATS, out, arg[MATMUL_OUT], first, tokens);
+	write_plain(c, keys ? ROTATED : ATTENDED, i, PLAIN_FLOATS, out, arg[MATMUL_OUT], first, tokens);
+}
