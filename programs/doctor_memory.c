@@ -111,6 +111,22 @@ static bool try_all(struct trial *t)
 	return true;
 }
 
+/* Its target, and by which way a real card is used: AMD's library, or calls of the driver alone. */
+static void tell_device(struct report *r, const struct device_facts *f)
+{
+	json_object_set_new(r->object, "target", json_string(f->target->name));
+	if (!f->memory_by)
+		return;
+	json_object_set_new(r->object, "memory_by", json_string(f->memory_by));
+	json_object_set_new(r->object, "queues_by", json_string(f->queues_by));
+	bool library = strcmp(f->memory_by, "hsakmt") == 0, queues = strcmp(f->queues_by, "hsakmt") == 0;
+	report_line(
+		"used by", "%s",
+		!library ? "calls of the driver (ioctl) alone"
+		: queues ? "AMD's library libhsakmt"
+			 : "AMD's library libhsakmt; queues by calls of the driver, for the library's are too small");
+}
+
 bool report_memory(struct report *r)
 {
 	struct trial t = { .report = r, .to = malloc(LARGE), .from = malloc(LARGE), .wrong = json_array() };
@@ -118,7 +134,7 @@ bool report_memory(struct report *r)
 	                         : error_set(&t.err, ERROR_MEMORY, "no memory for a trial of memory");
 
 	if (ok)
-		json_object_set_new(r->object, "target", json_string(t.device->facts.target->name));
+		tell_device(r, &t.device->facts);
 	ok = ok && try_all(&t);
 	if (ok) {
 		size_t wrong = json_array_size(t.wrong);

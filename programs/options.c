@@ -20,6 +20,7 @@ struct reading {
 	} note[NOTES];
 	const struct option_foreign *half; /* given last, with its name and value */
 	const char *half_typed, *half_value;
+	bool whole; /* the other one was given, too */
 };
 
 /* What one of them gives: an option with its name as it was typed, and a value attached to it or NULL. */
@@ -168,6 +169,7 @@ static bool agree(struct reading *r, const struct option_foreign *f, const struc
 		return options_complain(r->program, "%.*s is \"%.40s\" and %.*s is \"%.40s\": %s",
 		                        (int)strcspn(r->half_typed, "="), r->half_typed, r->half_value,
 		                        (int)strcspn(typed, "="), typed, value, f->answer);
+	r->whole |= r->half && r->half != f;
 	r->half = f;
 	r->half_typed = typed;
 	r->half_value = value;
@@ -226,6 +228,20 @@ static bool take_operand(struct option_program *p, const char *a)
 	return true;
 }
 
+/* Whether each half has its other one. */
+static bool has_both_halves(const struct reading *r)
+{
+	const struct option_foreign *other = option_foreign_table;
+
+	if (!r->half || r->whole)
+		return true;
+	while (other->kind != OPTION_HALF || other == r->half || strcmp(other->row, r->half->row) != 0)
+		other++;
+	return options_complain(r->program, "%.*s is \"%.40s\" and --%.*s is not given: %s",
+	                        (int)strcspn(r->half_typed, "="), r->half_typed, r->half_value,
+	                        (int)strcspn(other->names, " "), other->names, r->half->answer);
+}
+
 /* Once all is read and understood. */
 static void print_notes(const struct reading *r)
 {
@@ -252,6 +268,8 @@ bool options_parse(struct option_program *p, int argc, char **argv)
 			return false;
 		}
 	}
+	if (!has_both_halves(&r))
+		return false;
 	print_notes(&r);
 	return true;
 }

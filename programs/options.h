@@ -48,9 +48,9 @@ struct option_row {
 
 /* What other programs call an option, so that their command lines are understood, or answered. */
 enum option_foreign_kind {
-	OPTION_SAME,          /* another name of the row `row` */
-	OPTION_HALF,          /* the same, of what is two options there: both must say the same, else `answer` */
-	OPTION_UNUSED,        /* a flag that changes nothing here; `answer` is told as a note */
+	OPTION_SAME,   /* another name of the row `row` */
+	OPTION_HALF,   /* the same, of what is two options there: both must be given and say the same, else `answer` */
+	OPTION_UNUSED, /* a flag that changes nothing here; `answer` is told as a note */
 	OPTION_UNUSED_VALUE,  /* the same with a value */
 	OPTION_UNUSED_SWITCH, /* the same, with on, off, auto, 0 or 1 behind it or not */
 	OPTION_REFUSED        /* it would change what is done: `answer` says what to do instead */

@@ -343,7 +343,10 @@ static struct device *open_card(const char *which, const char *isa, struct error
 	pthread_mutex_init(&d->lock, NULL);
 	if (find_card(&d->card, which, err) && open_parts(d, err)) {
 		d->device = (struct device){
-			.facts = { .target = d->card.target, .host_reaches = d->in_place },
+			.facts = { .target = d->card.target,
+			           .host_reaches = d->in_place,
+			           .memory_by = d->kfd.thunk->name,
+			           .queues_by = d->kfd.library_queues ? d->kfd.thunk->name : kfd_by_ioctls.name },
 			.alloc = amd_alloc,
 			.release = amd_release,
 			.upload = amd_upload,

@@ -28,6 +28,7 @@ struct device_facts {
 	bool interprets;   /* its kernels are IR: no code is made for it, or kept */
 	bool keeps_code;   /* all the code it runs may come from a cache: only such a device can be sealed */
 	bool tunes;        /* kernels' schedules can be timed on it */
+	const char *memory_by, *queues_by; /* real cards: "hsakmt" or "ioctl", how they are asked for; else NULL */
 };
 
 /* How a stream's launches go, where the device is a card; 0: as the device likes. */

@@ -39,6 +39,10 @@ answered '--top-p: "nan" is not a number between 0 and 1' $j --top-p nan
 answered '--kv-type: "q4_0" is not one of f16|f32|q8_0' $j -ctk q4_0
 answered '-ctk is "f16" and --cache-type-v is "q8_0": keys and values have one type here; give both the same, or '\
 '--kv-type TYPE' $j -ctk f16 --cache-type-v=q8_0
+answered '-ctk is "q8_0" and --cache-type-v is not given: keys and values have one type here; give both the same, or '\
+'--kv-type TYPE' $j "$model" -ctk q8_0
+answered '-ctv is "f16" and --cache-type-k is not given: keys and values have one type here; give both the same, or '\
+'--kv-type TYPE' $j "$model" -ctv f16 -ctv f16
 answered "--quiet takes no value" $j --quiet=1
 answered "-cnv takes no value" $j -cnv=1
 answered "-q takes no value, and short options are given one by one" $j -qv

@@ -83,6 +83,7 @@ if [ -z "${JITRUN_TEST_QUICK:-}" ]; then
 	said "the memory of a card" '^memory +every kind of it holds what is written'
 	said "its kernels" '^kernels +[1-9][0-9]* steps of 2 passes, 0 differ'
 	said "launches" '^launch +[0-9.]+ us'
+	said "by which way the card was used" "^used by +(calls of the driver|AMD's library)"
 	impersonal "a card"
 	inject=wedge=120
 	is 1 doctor --device amd --report "$file"
@@ -99,6 +100,9 @@ said "a wrong bit, its kernel and both values" \
 	'^differs +[a-z]+\.[a-z0-9._]*gfx1101: element [0-9]+ of [a-z]+ is 0x[0-9a-f]+,'
 said "the verdict" '^verdict +.*not all bits are right'
 written '"buffer": "[a-z]+"'
+said "by which way the card was used" '^used by +calls of the driver \(ioctl\) alone'
+written '"memory_by": "ioctl"'
+written '"queues_by": "ioctl"'
 written '"found": [0-9]+'
 check "one step is blamed, since the next begin with what is right" [ "$(grep -c '"buffer":' "$file")" = 1 ]
 impersonal "a wrong card"
