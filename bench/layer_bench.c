@@ -353,7 +353,7 @@ static double run_steps(struct lab *l, const struct lab_run *r, unsigned times, 
 	times = times < 1 ? 1 : times > LAB_TIMES ? LAB_TIMES : times;
 	if (!room_for(l, times * r->n, err))
 		return -1;
-	plan_set_sequence(r->plan, &(struct plan_sequence){ .position = r->position, .cache = l->kv.base });
+	plan_set_sequences(r->plan, &(struct plan_sequence){ .position = r->position, .cache = l->kv.base });
 	repeat_launches(l, r, times);
 	struct shares s = { .lab = l, .steps = times * r->n };
 	double start = now();

@@ -8,7 +8,8 @@
 #include "runtime/options.h"
 #include "runtime/sized.h"
 
-enum { USUAL_PASS_MS = 200 };
+/* Passes of so many tokens have kernels of their own, which are made in the background. */
+enum { USUAL_PASS_MS = 200, EXPECTED_TOKENS = 16 };
 
 /* ---- opening and closing */
 
@@ -25,6 +26,8 @@ static void take_options(struct jit_batch *b, const jit_batch_options *o)
 	e->drafts = speculate_width(o->speculate);
 	e->speculate = o->speculate == JIT_SPECULATE_OFF ? SPECULATE_OFF : e->drafts ? SPECULATE_FIXED : SPECULATE_AUTO;
 	e->tokens = e->batch < SPECULATE_MOST ? SPECULATE_MOST : e->batch;
+	e->rows = e->model->sealed ? PLAN_ALL_LOGITS_MOST : BATCH_ROWS_MOST;
+	e->exact = true;
 	e->kv.type = options_kv_type(o->kv);
 }
 
@@ -46,10 +49,12 @@ static bool batch_open(struct jit_batch *b, const jit_batch_options *options, st
 		return false;
 	take_options(b, &o);
 	measure(b);
-	return engine_open(&b->engine,
-	                   &(struct engine_options){ .threads = o.threads, .card = &card, .cancel = &b->cancel },
-	                   err) &&
-	       batch_memory_open(b, o.kv_bytes, err);
+	const struct engine_options eo = { .threads = o.threads, .card = &card, .cancel = &b->cancel };
+	if (!engine_open(&b->engine, &eo, err) || !batch_memory_open(b, o.kv_bytes, err))
+		return false;
+	for (uint32_t n = 2; b->engine.compile_ahead && n <= EXPECTED_TOKENS; n++)
+		compile_ahead_request(b->engine.compile_ahead, n, PLAN_ALL_LOGITS, false);
+	return true;
 }
 
 jit_batch *jit_batch_open(jit_model *m, const jit_batch_options *options, jit_error *err)

@@ -14,11 +14,15 @@
 #include "runtime/jitrun_batch.h"
 #include "runtime/session_state.h"
 
+/* Sessions of a pass, and rows of logits; a sealed model has kernels for fewer rows. */
+enum { BATCH_PIECES_MOST = 64, BATCH_ROWS_MOST = 64 };
+
 /* What a session is to its batch. */
 struct batch_member {
 	struct jit_batch *batch;
 	jit_session *session;
 	bool admitted;              /* it has memory */
+	bool takes_part;            /* it waits for tokens, and has memory for all of them */
 	uint64_t bytes;             /* granted to it */
 	struct session_mark before; /* what it was before the tokens were submitted that are not all computed yet */
 	size_t submitted;           /* where they end */
@@ -70,13 +74,15 @@ void batch_release(struct batch_member *m, bool remember);
 /* Logits that nobody has read are copied: a pass is about to overwrite them. */
 bool batch_keep_logits(struct jit_batch *b, struct error *err);
 
-/* Tokens of a session in a pass, from a position on; rows: of the last so many logits are wanted. */
+/* Tokens of a session in a pass, from a position on: the text's, of which the last `drafts` are draft tokens instead
+ * (speculate.window). rows: of the last so many logits are wanted. */
 struct batch_piece {
 	struct batch_member *member;
 	uint64_t position;
-	uint32_t tokens, rows;
-	const int32_t *ids;
+	uint32_t tokens, drafts, rows;
+	bool window; /* speculate.window is of this pass */
 };
+/* Computes them in one pass, or in several where that cannot be. The rows' logits are the sessions' then. */
 bool batch_run(struct jit_batch *b, const struct batch_piece *piece, uint32_t n, struct error *err);
 
 #endif

@@ -28,26 +28,93 @@ bool batch_keep_logits(struct jit_batch *b, struct error *err)
 	return true;
 }
 
-static bool run_piece(struct jit_batch *b, const struct batch_piece *p, struct error *err)
-{
-	jit_session *s = p->member->session;
-	enum plan_logits logits = p->rows == 0 ? PLAN_NO_LOGITS : p->rows == 1 ? PLAN_LAST_LOGITS : PLAN_ALL_LOGITS;
+/* ---- a pass over several sessions */
 
-	if (!batch_keep_logits(b, err) || (p->rows > 1 && !engine_map_all_logits(&b->engine, err)))
+struct pass {
+	struct plan *plan;
+	const float *logits; /* where it leaves its rows */
+	struct plan_span span[BATCH_PIECES_MOST];
+	struct plan_sequence at[BATCH_PIECES_MOST];
+};
+
+static void cut(struct pass *p, const struct batch_piece *piece, uint32_t n)
+{
+	uint32_t first = 0;
+
+	for (uint32_t i = 0; i < n; first += piece[i++].tokens)
+		p->span[i] = (struct plan_span){ first, piece[i].tokens, piece[i].rows };
+}
+
+/* Its tokens and their angles, and where its session keeps what. */
+static bool place_piece(struct jit_batch *b, struct pass *p, const struct batch_piece *piece, uint32_t i,
+                        struct error *err)
+{
+	const struct plan_buffers *buf = &b->engine.memory.buf;
+	jit_session *s = piece->member->session;
+	uint32_t first = p->span[i].first, text = piece->tokens - piece->drafts;
+
+	memcpy(buf->ids + first, s->ids + piece->position, text * sizeof *s->ids);
+	memcpy(buf->ids + first + text, s->speculate.window.ids + 1, piece->drafts * sizeof *s->ids);
+	rope_fill(&b->engine.rope, buf->cos, buf->sin, buf->tokens, first, piece->position, piece->tokens);
+	return session_begin_run(s, piece->position, piece->tokens, &p->at[i], err);
+}
+
+/* One session's pass without draft tokens is like any other session's, whose kernels are known and tuned. */
+static bool find_plan(struct jit_batch *b, struct pass *p, const struct batch_piece *piece, uint32_t n,
+                      struct error *err)
+{
+	struct engine *e = &b->engine;
+
+	if (n == 1 && piece->rows <= 1) {
+		p->logits = e->memory.buf.logits;
+		p->plan = engine_find_plan(e, piece->tokens, piece->rows ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS,
+		                           piece->tokens == 1 ? PROFILE_DECODE : PROFILE_PROMPT, err);
+		return p->plan != NULL;
+	}
+	if (!engine_map_all_logits(e, err))
 		return false;
-	struct plan *plan =
-		engine_find_plan(&b->engine, p->tokens, logits, p->rows ? PROFILE_DECODE : PROFILE_PROMPT, err);
-	if (!plan || !session_run(s, plan, p->position, p->ids, PROFILE_DECODE, err))
+	p->logits = e->memory.all_logits;
+	p->plan = engine_find_joint(e, p->span, n, err);
+	return p->plan != NULL;
+}
+
+static void take_rows(struct jit_batch *b, const struct pass *p, const struct batch_piece *piece, uint32_t n)
+{
+	uint64_t stride = numerics_pad(b->model->file.spec.vocab);
+	uint32_t row = 0;
+
+	for (uint32_t i = 0; i < n; row += piece[i++].rows) {
+		jit_session *s = piece[i].member->session;
+		session_end_run(s, &p->at[i], piece[i].tokens);
+		s->logits = p->logits + row * stride;
+		s->logits_valid = piece[i].rows > 0;
+	}
+}
+
+/* False with err->code 0: it needs several passes. */
+static bool run_joint(struct jit_batch *b, const struct batch_piece *piece, uint32_t n, struct error *err)
+{
+	struct pass p;
+
+	cut(&p, piece, n);
+	if (!find_plan(b, &p, piece, n, err))
 		return false;
-	s->logits = p->rows > 1 ? b->engine.memory.all_logits : b->engine.memory.buf.logits;
-	s->logits_valid = p->rows > 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (!place_piece(b, &p, &piece[i], i, err))
+			return false;
+	plan_set_sequences(p.plan, p.at);
+	if (!engine_run(&b->engine, p.plan, piece->position, PROFILE_DECODE, &b->cancel, err))
+		return false;
+	take_rows(b, &p, piece, n);
 	return true;
 }
 
 bool batch_run(struct jit_batch *b, const struct batch_piece *piece, uint32_t n, struct error *err)
 {
-	for (uint32_t i = 0; i < n; i++)
-		if (!run_piece(b, &piece[i], err))
+	if (run_joint(b, piece, n, err))
+		return true;
+	for (uint32_t i = 0; err->code == ERROR_NONE && i < n; i++)
+		if (!batch_keep_logits(b, err) || !run_joint(b, &piece[i], 1, err))
 			return false;
-	return true;
+	return err->code == ERROR_NONE;
 }

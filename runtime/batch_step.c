@@ -6,11 +6,11 @@
  */
 #include <stdlib.h>
 
+#include "kernels-templates/numerics.h"
 #include "runtime/batch.h"
 #include "runtime/host/system.h"
 
 enum {
-	PIECES_MOST = 64,
 	FEW = 16,          /* tokens that are no prompt */
 	PROMPT_LEAST = 16, /* tokens of prompts in a pass, whatever it takes */
 	PROMPT_FIRST = 32  /* before anything was measured */
@@ -67,6 +67,29 @@ static void look_for_cancelled(struct jit_batch *b)
 	}
 }
 
+/* Draft tokens that came true have their logits already: these sessions are ready without a pass, and before the next
+ * one, in which those would be lost. */
+static void look_for_hits(struct jit_batch *b)
+{
+	uint64_t stride = numerics_pad(b->model->file.spec.vocab);
+
+	for (size_t i = 0; i < b->n; i++) {
+		jit_session *s = b->member[i]->session;
+		struct error e = { 0 };
+		if (!is_pending(b->member[i]) || s->length - s->computed != 1 || s->speculate.mode == SPECULATE_OFF ||
+		    !speculate_hit(&s->speculate, s->computed, s->ids[s->computed]))
+			continue;
+		s->logits += stride;
+		s->logits_valid = session_check_row(s, s->computed, s->logits, &e);
+		if (!s->logits_valid) {
+			fail(b->member[i], &e);
+			continue;
+		}
+		s->computed++;
+		s->decode_tokens++;
+	}
+}
+
 static void tell_ready(struct jit_batch *b, jit_session **ready, size_t most, size_t *n)
 {
 	for (size_t i = 0; i < b->n && *n < most; i++)
@@ -89,8 +112,9 @@ size_t jit_batch_pending(const jit_batch *b)
 
 struct step {
 	struct jit_batch *batch;
-	struct batch_piece piece[PIECES_MOST];
-	uint32_t n, tokens, prompt;
+	struct batch_piece piece[BATCH_PIECES_MOST];
+	uint32_t n, tokens, rows, prompt;
+	bool alone; /* one session waits for anything */
 };
 
 /* Memory for all that a session waits for; where there is none, it waits for that as well. */
@@ -107,22 +131,49 @@ static bool has_room(struct batch_member *m)
 	return false;
 }
 
-static void add(struct step *step, struct batch_member *m, uint32_t tokens)
+/* Before anybody has a place in the pass: whoever is set back for another's sake came later, and has its turn behind
+ * that one. */
+static void share_memory(struct jit_batch *b)
 {
-	jit_session *s = m->session;
-	uint64_t from = begins_at(s);
-
-	step->piece[step->n++] = (struct batch_piece){
-		.member = m,
-		.position = from,
-		.tokens = tokens,
-		.rows = from + tokens == s->length,
-		.ids = s->ids + from
-	};
-	step->tokens += tokens;
+	for (size_t i = 0; i < b->n; i++)
+		b->member[i]->takes_part = is_pending(b->member[i]) && has_room(b->member[i]);
 }
 
 static uint32_t waiting(const jit_session *s) { return (uint32_t)(s->length - begins_at(s)); }
+
+/* How many draft tokens follow the one that was chosen last. What a pass with them costs is known of a session that is
+ * alone; with others, only who was told to drafts. */
+static uint32_t draft(const struct step *step, jit_session *s, uint32_t room)
+{
+	bool may = s->speculate.mode == SPECULATE_FIXED || step->alone;
+
+	if (room > s->context - s->computed)
+		room = (uint32_t)(s->context - s->computed);
+	return speculate_next(&s->speculate, (uint32_t)s->length, may ? room : 1)->tokens - 1;
+}
+
+/* Of the tokens that a session waits for, and draft tokens behind them. */
+static void add(struct step *step, struct batch_member *m, uint32_t tokens)
+{
+	const struct engine *e = &step->batch->engine;
+	jit_session *s = m->session;
+	struct batch_piece p = { .member = m, .position = begins_at(s), .tokens = tokens };
+	uint32_t wide = e->batch - step->tokens - tokens, high = e->rows - step->rows;
+
+	p.rows = p.position + tokens == s->length;
+	p.window = p.rows && s->length - s->computed == 1 && s->speculate.mode != SPECULATE_OFF;
+	p.drafts = p.window ? draft(step, s, (wide + 1 < high ? wide + 1 : high)) : 0;
+	p.tokens += p.drafts;
+	p.rows += p.drafts;
+	step->piece[step->n++] = p;
+	step->tokens += p.tokens;
+	step->rows += p.rows;
+}
+
+static bool is_full(const struct step *step)
+{
+	return step->n == BATCH_PIECES_MOST || step->rows == step->batch->engine.rows;
+}
 
 /* Sessions with a few tokens, which are not more than fit into a pass together; who comes first changes from pass to
  * pass where not all have room. */
@@ -134,14 +185,13 @@ static void add_decoding(struct step *step)
 	for (size_t k = 0; k < b->n; k++) {
 		struct batch_member *m = b->member[(first + k) % b->n];
 		uint32_t n;
-		if (!is_pending(m) || !m->admitted || (n = waiting(m->session)) > FEW)
+		if (!m->takes_part || (n = waiting(m->session)) > FEW)
 			continue;
-		if (step->n == PIECES_MOST || step->tokens + n > b->engine.batch) {
+		if (is_full(step) || step->tokens + n > b->engine.batch) {
 			b->turn = first + k;
 			return;
 		}
-		if (has_room(m))
-			add(step, m, n);
+		add(step, m, n);
 	}
 }
 
@@ -162,9 +212,9 @@ static void add_prompts(struct step *step)
 	struct jit_batch *b = step->batch;
 	uint32_t room = prompt_room(step);
 
-	for (size_t i = 0; i < b->n && room && step->n < PIECES_MOST; i++) {
+	for (size_t i = 0; i < b->n && room && !is_full(step); i++) {
 		struct batch_member *m = b->member[i];
-		if (!is_pending(m) || (m->admitted && waiting(m->session) <= FEW) || !has_room(m))
+		if (!m->takes_part || waiting(m->session) <= FEW)
 			continue;
 		uint32_t left = waiting(m->session), n = left < room ? left : room;
 		add(step, m, n);
@@ -173,25 +223,16 @@ static void add_prompts(struct step *step)
 	}
 }
 
-/* Whoever was set back for another's sake has no tokens in this pass. */
-static void drop_set_back(struct step *step)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < step->n; i++)
-		if (step->piece[i].member->admitted)
-			step->piece[n++] = step->piece[i];
-	step->n = n;
-}
-
 /* ---- what a pass leaves */
 
 static void finish_piece(const struct batch_piece *p)
 {
 	jit_session *s = p->member->session;
-	size_t behind = p->position + p->tokens, from = p->member->before.computed;
+	size_t behind = p->position + p->tokens - p->drafts, from = p->member->before.computed;
 	struct error e = { 0 };
 	uint64_t *count = s->length - s->computed > 1 ? &s->prompt_tokens : &s->decode_tokens;
+
+	s->decode_passes += count == &s->decode_tokens;
 
 	if (behind > s->computed) {
 		*count += behind - s->computed;
@@ -235,6 +276,8 @@ static bool run(struct step *step, struct error *err)
 	if (!batch_run(step->batch, step->piece, step->n, err))
 		return false;
 	count(step, system_seconds() - start);
+	if (step->n == 1 && step->piece->window)
+		speculate_took(&step->piece->member->session->speculate, system_seconds() - start);
 	for (uint32_t i = 0; i < step->n; i++)
 		finish_piece(&step->piece[i]);
 	return true;
@@ -247,16 +290,18 @@ static bool step_once(struct jit_batch *b, jit_session **ready, size_t most, siz
 	if (cancel_any(&b->cancel))
 		return cancel_error(err);
 	look_for_cancelled(b);
+	look_for_hits(b);
 	tell_ready(b, ready, most, n);
 	if (*n || !most)
 		return true;
 	step.batch = b;
-	step.n = step.tokens = step.prompt = 0;
+	step.n = step.tokens = step.rows = step.prompt = 0;
+	step.alone = jit_batch_pending(b) == 1;
 	if (!batch_keep_logits(b, err))
 		return false;
+	share_memory(b);
 	add_decoding(&step);
 	add_prompts(&step);
-	drop_set_back(&step);
 	if (step.n && !run(&step, err))
 		return false;
 	tell_ready(b, ready, most, n);

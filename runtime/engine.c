@@ -2,6 +2,7 @@
 #include "runtime/engine.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/host/system.h"
 #include "runtime/plan/key_list.h"
@@ -28,7 +29,7 @@ static bool need_kernels(const struct engine *e, const struct cancel *cancel, st
 		.target = m->target,
 		.activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
 		.kv = warm_kv(e->kv.type),
-		.numerics = m->bounded ? WARM_BOUNDED : WARM_EXACT,
+		.numerics = m->bounded && !e->exact ? WARM_BOUNDED : WARM_EXACT,
 		.tokens = e->batch,
 		.usual = true
 	};
@@ -99,6 +100,15 @@ bool engine_open(struct engine *e, const struct engine_options *o, struct error 
 	return open_profile(e, o->profile, err) && open_regime(e, err);
 }
 
+static void forget_joint(struct engine_joint *j)
+{
+	if (j->plan)
+		plan_free(j->plan);
+	free(j->plan);
+	free(j->span);
+	*j = (struct engine_joint){ 0 };
+}
+
 void engine_close(struct engine *e)
 {
 	compile_ahead_close(e->compile_ahead);
@@ -109,6 +119,9 @@ void engine_close(struct engine *e)
 	tuner_close(e->tuner);
 	if (e->model->tune && !e->model->sealed)
 		tune_save(e->model->tune, NULL); /* what cannot be kept is found out again */
+	for (size_t i = 0; e->joint && i < ENGINE_JOINT_MOST; i++)
+		forget_joint(&e->joint[i]);
+	free(e->joint);
 	for (size_t i = 0; e->plan && i < ((size_t)e->tokens + 1) * ENGINE_LOGIT_KINDS; i++)
 		if (e->plan[i]) {
 			plan_free(e->plan[i]);
@@ -126,7 +139,7 @@ struct plan_options engine_plan_options(const struct engine *e)
 	const jit_model *m = e->model;
 	return (struct plan_options){ .target = m->target,
 		                      .f32_activations = m->f32_activations,
-		                      .bounded = m->bounded,
+		                      .bounded = m->bounded && !e->exact,
 		                      .tune = m->tune,
 		                      .only = m->sealed ? m->registry : NULL,
 		                      .general = e->general };
@@ -165,7 +178,7 @@ struct plan *engine_find_plan(struct engine *e, uint32_t tokens, enum plan_logit
 	}
 	if (logits == PLAN_ALL_LOGITS) {
 		buf.logits = e->memory.all_logits;
-		buf.logit_tokens = PLAN_ALL_LOGITS_MOST;
+		buf.logit_tokens = e->rows;
 	}
 	bool built = plan_build(p, &e->model->file.spec, &e->model->weights, &buf, &e->kv, tokens, logits, &opt, err);
 	if (built && tuned) {
@@ -188,9 +201,64 @@ struct plan *engine_find_plan(struct engine *e, uint32_t tokens, enum plan_logit
 	return *slot = p;
 }
 
+/* A place for another plan. A card keeps what it has seen of a plan until the end: there none leaves. */
+static struct engine_joint *joint_place(struct engine *e, struct error *err)
+{
+	struct engine_joint *oldest = NULL;
+
+	if (!e->joint && !(e->joint = calloc(ENGINE_JOINT_MOST, sizeof *e->joint))) {
+		error_set(err, ERROR_MEMORY, "no memory for plans");
+		return NULL;
+	}
+	for (struct engine_joint *j = e->joint; j < e->joint + ENGINE_JOINT_MOST; j++)
+		if (!oldest || j->used < oldest->used)
+			oldest = j;
+	if (oldest->plan && !e->model->device->facts.host_runs)
+		return NULL;
+	forget_joint(oldest);
+	return oldest;
+}
+
+static bool build_joint(struct engine *e, struct engine_joint *j, const struct plan_span *span, uint32_t spans,
+                        struct error *err)
+{
+	const struct plan_options opt = engine_plan_options(e);
+	struct plan_buffers buf = e->memory.buf;
+
+	buf.logits = e->memory.all_logits;
+	buf.logit_tokens = e->rows;
+	j->plan = calloc(1, sizeof *j->plan);
+	j->span = malloc(spans * sizeof *span);
+	if (!j->plan || !j->span)
+		return error_set(err, ERROR_MEMORY, "no memory for a plan");
+	memcpy(j->span, span, spans * sizeof *span);
+	j->spans = spans;
+	return plan_build_joint(j->plan, &e->model->file.spec, &e->model->weights, &buf, &e->kv, j->span, spans, &opt,
+	                        err) &&
+	       (j->plan->one_sequence || e->stream->prepare(e->stream, j->plan, e->pool, err));
+}
+
+struct plan *engine_find_joint(struct engine *e, const struct plan_span *span, uint32_t spans, struct error *err)
+{
+	for (struct engine_joint *j = e->joint; j && j < e->joint + ENGINE_JOINT_MOST; j++)
+		if (j->spans == spans && memcmp(j->span, span, spans * sizeof *span) == 0) {
+			j->used = ++e->clock;
+			return j->plan->one_sequence ? NULL : j->plan;
+		}
+	struct engine_joint *j = joint_place(e, err);
+	if (!j)
+		return NULL;
+	if (!build_joint(e, j, span, spans, err)) {
+		forget_joint(j);
+		return NULL;
+	}
+	j->used = ++e->clock;
+	return j->plan->one_sequence ? NULL : j->plan;
+}
+
 bool engine_map_all_logits(struct engine *e, struct error *err)
 {
-	return pass_memory_logits(&e->memory, &e->model->file.spec, PLAN_ALL_LOGITS_MOST, err);
+	return pass_memory_logits(&e->memory, &e->model->file.spec, e->rows, err);
 }
 
 bool engine_run(struct engine *e, struct plan *p, uint64_t position, enum profile_pass kind,

@@ -18,7 +18,18 @@
 #include "runtime/speculate/speculate.h"
 #include "runtime/tuning/tuner.h"
 
-enum { ENGINE_LOGIT_KINDS = 4 }; /* of enum plan_logits */
+enum {
+	ENGINE_LOGIT_KINDS = 4, /* of enum plan_logits */
+	ENGINE_JOINT_MOST = 48
+};
+
+/* A plan over several sequences. */
+struct engine_joint {
+	struct plan *plan;
+	struct plan_span *span;
+	uint32_t spans;
+	uint64_t used;
+};
 
 struct engine {
 	jit_model *model;
@@ -32,11 +43,15 @@ struct engine {
 	struct profile *profile;             /* NULL: not asked for */
 	struct pass_memory memory;
 	struct rope rope;
-	struct plan **plan;   /* [tokens + 1][ENGINE_LOGIT_KINDS], built when first needed */
-	struct plan_cache kv; /* where a session's cache has what; without addresses */
-	uint32_t context;     /* positions of a session */
-	uint32_t batch;       /* most tokens of a prompt in one pass */
-	uint32_t tokens;      /* of the widest pass: a batch, or drafts */
+	struct plan **plan;         /* [tokens + 1][ENGINE_LOGIT_KINDS], built when first needed */
+	struct plan_cache kv;       /* where a session's cache has what; without addresses */
+	uint32_t context;           /* positions of a session */
+	uint32_t batch;             /* most tokens of a prompt in one pass */
+	uint32_t tokens;            /* of the widest pass: a batch, or drafts */
+	uint32_t rows;              /* of logits, at most, of passes that give several */
+	struct engine_joint *joint; /* plans over several sequences, ENGINE_JOINT_MOST of them; NULL until then */
+	uint64_t clock;
+	bool exact; /* whatever numerics the model was opened with */
 	enum speculate_mode speculate;
 	unsigned drafts; /* the width of SPECULATE_FIXED */
 };
@@ -58,7 +73,10 @@ void engine_request_drafts(struct engine *e);
 /* The plan of a pass for one session. NULL: err. */
 struct plan *engine_find_plan(struct engine *e, uint32_t tokens, enum plan_logits logits, enum profile_pass kind,
                               struct error *err);
-/* Memory for the logits of as many tokens as plans of PLAN_ALL_LOGITS give. */
+/* The plan of a pass for several sequences, or one, which gives the logits of all rows (engine_map_all_logits()). NULL:
+ * err; with err->code 0: there is none, and each is to have a pass of its own. */
+struct plan *engine_find_joint(struct engine *e, const struct plan_span *span, uint32_t spans, struct error *err);
+/* Memory for the logits of as many tokens as such passes give, and those of PLAN_ALL_LOGITS. */
 bool engine_map_all_logits(struct engine *e, struct error *err);
 /* Runs a plan, watched by the profile, and by the tuner while it is the tuner's. position: of its first token. cancel:
  * who may stop it. */

@@ -43,6 +43,7 @@ static void take_options(jit_session *s, const jit_session_options *o)
 		e->batch = s->context;
 	e->speculate = s->speculate.mode;
 	e->drafts = s->speculate.fixed;
+	e->rows = PLAN_ALL_LOGITS_MOST;
 	e->tokens = e->speculate != SPECULATE_OFF && e->batch < SPECULATE_MOST ? SPECULATE_MOST : e->batch;
 }
 

@@ -37,10 +37,10 @@ bool session_run(jit_session *s, struct plan *p, uint64_t position, const int32_
 	struct plan_sequence at;
 
 	memcpy(buf->ids, ids, p->tokens * sizeof *ids);
-	rope_fill(&s->engine->rope, buf->cos, buf->sin, buf->tokens, position, p->tokens);
+	rope_fill(&s->engine->rope, buf->cos, buf->sin, buf->tokens, 0, position, p->tokens);
 	if (!session_begin_run(s, position, p->tokens, &at, err))
 		return false;
-	plan_set_sequence(p, &at);
+	plan_set_sequences(p, &at);
 	if (!engine_run(s->engine, p, position, kind, &s->cancel, err))
 		return false;
 	session_end_run(s, &at, p->tokens);

@@ -30,6 +30,7 @@ struct region {
 	uint64_t cost;
 	uint32_t chunks; /* of the stage that is open: the first worker's run, than which none is longer; the short
 	                    chunks of each */
+	uint32_t dynamic, grain; /* its shares, where units differ in cost, and how many units are one */
 	struct lane lane[LANES_MOST];
 };
 
@@ -174,17 +175,24 @@ static uint64_t cost_before(const struct region *r, uint32_t chunk)
 	return chunk == 0 ? 0 : large + (r->cost - large) * (chunk - 1) / r->chunks;
 }
 
-/* Units that differ in cost are taken one by one, unless there are very many. */
-static uint32_t dynamic_grain(const struct plan_op *l)
+/* How often workers take some of an op whose units differ in cost. */
+static uint32_t dynamic_times(const struct plan_op *l, uint32_t grain)
 {
-	return (uint32_t)(l->end - l->begin) / (POOL_MOST_SHARES / 2) + 1;
+	return ((uint32_t)(l->end - l->begin) + grain - 1) / grain;
 }
 
-/* As many for each worker. */
-static uint32_t dynamic_shares(const struct region *r, const struct plan_op *l)
+/* Such units are taken one by one, unless there are very many; as often by each worker. */
+static uint32_t open_dynamic(struct region *r, uint32_t stage)
 {
-	uint32_t each = r->workers * dynamic_grain(l);
-	return ((uint32_t)(l->end - l->begin) + each - 1) / each * r->workers;
+	const struct plan *p = r->plan;
+	uint32_t units = 0, n = 0;
+
+	for (uint32_t i = p->stage[stage]; i < stage_end(p, stage); i++)
+		units += (uint32_t)(p->op[i].end - p->op[i].begin);
+	r->grain = units / (POOL_MOST_SHARES / 2) + 1;
+	for (uint32_t i = p->stage[stage]; i < stage_end(p, stage); i++)
+		n += dynamic_times(&p->op[i], r->grain);
+	return r->dynamic = (n + r->workers - 1) / r->workers * r->workers;
 }
 
 /* ---- stages: ops that do not depend on each other, or a chain, of which each step depends only on the same step of
@@ -202,8 +210,8 @@ static uint32_t open_stage(void *user, int worker, uint32_t stage)
 	}
 	for (uint32_t i = first; r->stream->collect && i < stage_end(p, stage); i++)
 		collect_see(r->stream->collect, &p->op[i]);
-	if (p->op[first].uneven)
-		return dynamic_shares(r, &p->op[first]);
+	if (p->op[first].uneven) /* then all are: attention of one sequence or several */
+		return open_dynamic(r, stage);
 	for (uint32_t i = first; i < stage_end(p, stage); i++)
 		if (p->op[i].serial)
 			call(r, worker, i, p->op[i].begin, p->op[i].end);
@@ -257,26 +265,31 @@ static void do_chunk(struct region *r, int worker, uint32_t stage, uint32_t shar
 	}
 }
 
-/* From the last unit down, workers in turn: later tokens see more positions, and the longest work must not start
- * last. */
-static void do_dynamic(const struct region *r, int worker, uint32_t i, uint32_t share)
+/* From the last unit of the last op down, workers in turn: later tokens see more positions, and the longest work must
+ * not start last. */
+static void do_dynamic(const struct region *r, int worker, uint32_t stage, uint32_t share)
 {
-	const struct plan_op *l = &r->plan->op[i];
-	uint32_t each = dynamic_shares(r, l) / r->workers;
-	int64_t grain = dynamic_grain(l), end = l->end - (share % each * r->workers + share / each) * grain,
-		begin = end - grain;
+	const struct plan *p = r->plan;
+	uint32_t each = r->dynamic / r->workers, turn = share % each * r->workers + share / each,
+		 i = stage_end(p, stage);
 
-	if (end > l->begin)
-		call(r, worker, i, begin > l->begin ? begin : l->begin, end);
+	while (i-- > p->stage[stage]) {
+		const struct plan_op *l = &p->op[i];
+		uint32_t times = dynamic_times(l, r->grain);
+		int64_t end = l->end - (int64_t)turn * r->grain, begin = end - r->grain;
+		if (turn < times) {
+			call(r, worker, i, begin > l->begin ? begin : l->begin, end);
+			return;
+		}
+		turn -= times;
+	}
 }
 
 static void do_share(void *user, int worker, uint32_t stage, uint32_t share)
 {
 	struct region *r = user;
-	uint32_t first = r->plan->stage[stage];
-
-	if (r->plan->op[first].uneven)
-		do_dynamic(r, worker, first, share);
+	if (r->plan->op[r->plan->stage[stage]].uneven)
+		do_dynamic(r, worker, stage, share);
 	else
 		do_chunk(r, worker, stage, share);
 }

@@ -57,11 +57,12 @@ static void rotate(struct plan_builder *b)
 	a[ROPE_SCALE] = plan_f32_slot(s->attention_scale);
 }
 
-static void store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+static void store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, const struct plan_span *span)
 {
 	const struct model_spec *s = b->spec;
 	const struct plan_buffers *f = b->buf;
-	uint32_t group = template_kv_store_tokens(b->opt->target);
+	uint32_t group = template_kv_store_tokens(b->opt->target), n = span->tokens;
+	uint64_t angles = span->first * rope_half(s) * sizeof(float);
 	const struct plan_layer_cache cache = plan_cache_of(b, layer);
 	struct key key = plan_key(b, KEY_KV_STORE);
 
@@ -70,16 +71,16 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 	key.k = s->latent.rank;
 	key.kv = key_type(b->kv->type);
 	key.flags = KEY_LATENT;
-	uint64_t *a = plan_add_op(b, &key, 0, template_kv_store_units(b->opt->target, 1, b->n));
-	a[KV_STORE_K] = plan_address(f->k);
+	uint64_t *a = plan_add_op(b, &key, 0, template_kv_store_units(b->opt->target, 1, n));
+	a[KV_STORE_K] = plan_row(f->k, span->first, key.head_dim);
 	plan_cache_slots(b, &cache, &a[KV_STORE_KCACHE], NULL, &a[KV_STORE_POS0]);
-	a[KV_STORE_COS] = plan_angles(b, f->cos, ROTATION_MAIN);
-	a[KV_STORE_SIN] = plan_angles(b, f->sin, ROTATION_MAIN);
+	a[KV_STORE_COS] = plan_angles(b, f->cos, ROTATION_MAIN) + angles;
+	a[KV_STORE_SIN] = plan_angles(b, f->sin, ROTATION_MAIN) + angles;
 	a[KV_STORE_NORM] = plan_address(l->kv_a_norm);
 	a[KV_STORE_EPS] = plan_f32_slot(MODEL_LATENT_EPS);
 	a[KV_STORE_CHUNK_BYTES] = cache.chunk_bytes;
-	a[KV_STORE_COLUMNS] = b->n;
-	plan_last_op(b)->unit_cost = b->n < group ? b->n : group;
+	a[KV_STORE_COLUMNS] = n;
+	plan_last_op(b)->unit_cost = n < group ? n : group;
 }
 
 /* A matrix for each head, `rows` of them each: from k's of each head, padded, to rows that lie `apart` elements apart.
@@ -118,11 +119,11 @@ static void by_head(struct plan_builder *b, const struct weights_matrix *w, uint
 	plan_barrier(b);
 }
 
-static void attend(struct plan_builder *b, uint32_t layer)
+static void attend(struct plan_builder *b, uint32_t layer, const struct plan_span *span)
 {
 	const struct model_spec *s = b->spec;
 	const struct plan_layer_cache cache = plan_cache_of(b, layer);
-	uint32_t units = template_latent_units(s->heads, b->opt->general ? 1 : b->n);
+	uint32_t units = template_latent_units(s->heads, b->opt->general ? 1 : span->tokens);
 	struct key key = plan_key(b, KEY_ATTENTION);
 
 	key.heads = s->heads;
@@ -132,14 +133,13 @@ static void attend(struct plan_builder *b, uint32_t layer)
 	key.kv = key_type(b->kv->type);
 	key.tile_n = 1;
 	key.flags = KEY_LATENT;
-	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)b->n * units);
-	a[ATTENTION_Q] = plan_address(b->buf->qr);
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)span->tokens * units);
+	a[ATTENTION_Q] = plan_row(b->buf->qr, span->first, (uint64_t)s->heads * key.head_dim);
 	plan_cache_slots(b, &cache, &a[ATTENTION_KCACHE], NULL, &a[ATTENTION_POS0]);
-	a[ATTENTION_OUT] = plan_address(b->buf->ao);
+	a[ATTENTION_OUT] = plan_row(b->buf->ao, span->first, (uint64_t)s->heads * s->latent.rank);
 	a[ATTENTION_CHUNK_BYTES] = cache.chunk_bytes;
-	a[ATTENTION_COLUMNS] = b->n;
+	a[ATTENTION_COLUMNS] = span->tokens;
 	plan_last_op(b)->uneven = b->n > 1;
-	plan_barrier(b);
 }
 
 void arch_latent_layer(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
@@ -150,13 +150,17 @@ void arch_latent_layer(struct plan_builder *b, const struct weights_layer *l, ui
 	bool int8_ffn =
 		l->router.packed ? plan_experts_want_int8(b, l)
 				 : (l->gate.packed && plan_wants_int8(b, &l->gate)) || plan_wants_int8(b, &l->up);
+	const struct plan_span *span;
 
 	queries_and_latents(b, l, step_input(b, l->attn_norm, int8));
 	rotate(b);
-	store(b, l, layer);
+	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
+		store(b, l, layer, span);
 	plan_barrier(b);
 	by_head(b, &l->k_b, latent->rank, of_heads(b, f->ao), f->qr, latent->rank + latent->rotating);
-	attend(b, layer);
+	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
+		attend(b, layer, span);
+	plan_barrier(b);
 	by_head(b, &l->v_b, latent->value, of_heads(b, f->ao), f->q, latent->value);
 	if (plan_wants_int8(b, &l->o))
 		step_quantise(b, of_heads(b, f->q), l->o.k);

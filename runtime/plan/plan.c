@@ -14,7 +14,8 @@
 #include "runtime/plan/plan_build.h"
 #include "runtime/plan/rope.h"
 
-enum { LAUNCHES_PER_LAYER = 64, CHANGING_PER_LAYER = 6, LAUNCHES_OUTSIDE = 28 };
+/* PER_SEQUENCE: in a layer, for each sequence beyond the first. */
+enum { LAUNCHES_PER_LAYER = 64, LAUNCHES_PER_SEQUENCE = 2, CHANGING_PER_LAYER = 6, LAUNCHES_OUTSIDE = 28 };
 
 uint64_t plan_f32_slot(float f)
 {
@@ -149,8 +150,17 @@ void plan_barrier(struct plan_builder *b)
 
 void plan_changing_slot(struct plan_builder *b, uint64_t *slot, enum plan_change what, uint64_t offset)
 {
+	bool of_span = b->sequence < b->spans;
+
 	assert(b->p->n_changing < b->changing_capacity);
-	b->p->changing[b->p->n_changing++] = (struct plan_changing){ slot, offset, what };
+	b->p->changing[b->p->n_changing++] = (struct plan_changing){ slot, offset, what, of_span ? b->sequence : 0 };
+	b->p->one_sequence |= !of_span;
+}
+
+const struct plan_span *plan_span_at(struct plan_builder *b, uint32_t sequence)
+{
+	b->sequence = sequence;
+	return sequence < b->spans ? &b->span[sequence] : NULL;
 }
 
 /* Where a worker may go on only when all have come so far. */
@@ -246,36 +256,67 @@ static void (*const layer_of[])(struct plan_builder *, const struct weights_laye
 #undef X
 };
 
+static bool build(struct plan_builder *b, const struct weights *w, enum plan_logits which, struct error *err)
+{
+	const struct model_spec *spec = b->spec;
+	struct plan *p = b->p;
+	size_t layer_launches = LAUNCHES_PER_LAYER + (size_t)(b->spans - 1) * LAUNCHES_PER_SEQUENCE;
+
+	assert(b->n >= 1 && b->n <= b->buf->tokens);
+	memset(p, 0, sizeof *p);
+	p->tokens = b->n;
+	p->logits = which;
+	b->sequence = b->spans;
+	b->launch_capacity = spec->layers * layer_launches + LAUNCHES_OUTSIDE + b->spans;
+	b->changing_capacity = (size_t)spec->layers * CHANGING_PER_LAYER * b->spans;
+	if (!make_room(b)) {
+		plan_free(p);
+		return error_set(err, ERROR_MEMORY, "no memory for a plan of %u layers", spec->layers);
+	}
+	next_part(b);
+	step_embed(b, w);
+	for (uint32_t i = 0; i < spec->layers; i++) {
+		next_part(b);
+		layer_of[spec->form](b, &w->layer[i], i);
+	}
+	if (which != PLAN_NO_LOGITS) {
+		next_part(b);
+		step_logits(b, w, which);
+	}
+	p->section[p->n_sections] = (uint32_t)p->n_ops;
+	p->n_args = b->args_used;
+	p->one_sequence &= b->spans > 1;
+	cut_stages(p);
+	return true;
+}
+
 bool plan_build(struct plan *p, const struct model_spec *spec, const struct weights *w,
                 const struct plan_buffers *buffers, const struct plan_cache *kv, uint32_t tokens,
                 enum plan_logits which, const struct plan_options *opt, struct error *err)
 {
-	struct plan_builder b = { .p = p, .spec = spec, .buf = buffers, .kv = kv, .opt = opt, .n = tokens };
+	uint32_t rows = which == PLAN_NO_LOGITS ? 0 : which == PLAN_LAST_LOGITS ? 1 : tokens;
+	const struct plan_span all = { 0, tokens, rows };
+	struct plan_builder b = {
+		.p = p, .spec = spec, .buf = buffers, .kv = kv, .opt = opt, .n = tokens, .span = &all, .spans = 1
+	};
 
-	assert(tokens >= 1 && tokens <= buffers->tokens);
-	memset(p, 0, sizeof *p);
-	p->tokens = tokens;
-	p->logits = which;
-	b.launch_capacity = (size_t)spec->layers * LAUNCHES_PER_LAYER + LAUNCHES_OUTSIDE;
-	b.changing_capacity = (size_t)spec->layers * CHANGING_PER_LAYER;
-	if (!make_room(&b)) {
-		plan_free(p);
-		return error_set(err, ERROR_MEMORY, "no memory for a plan of %u layers", spec->layers);
+	return build(&b, w, which, err);
+}
+
+bool plan_build_joint(struct plan *p, const struct model_spec *spec, const struct weights *w,
+                      const struct plan_buffers *buffers, const struct plan_cache *kv, const struct plan_span *span,
+                      uint32_t spans, const struct plan_options *opt, struct error *err)
+{
+	struct plan_builder b = {
+		.p = p, .spec = spec, .buf = buffers, .kv = kv, .opt = opt, .span = span, .spans = spans
+	};
+	uint32_t rows = 0;
+
+	for (uint32_t i = 0; i < spans; i++) {
+		b.n += span[i].tokens;
+		rows += span[i].rows;
 	}
-	next_part(&b);
-	step_embed(&b, w);
-	for (uint32_t i = 0; i < spec->layers; i++) {
-		next_part(&b);
-		layer_of[spec->form](&b, &w->layer[i], i);
-	}
-	if (which != PLAN_NO_LOGITS) {
-		next_part(&b);
-		step_logits(&b, w, which);
-	}
-	p->section[p->n_sections] = (uint32_t)p->n_ops;
-	p->n_args = b.args_used;
-	cut_stages(p);
-	return true;
+	return build(&b, w, rows ? PLAN_ALL_LOGITS : PLAN_NO_LOGITS, err);
 }
 
 bool plan_outline(struct plan *p, const struct model_spec *spec, const struct weights *w, enum dtype kv,
@@ -296,17 +337,24 @@ bool plan_outline(struct plan *p, const struct model_spec *spec, const struct we
 	return plan_build(p, spec, w, &buffers, &cache, tokens, logits, opt, err);
 }
 
-void plan_set_sequence(struct plan *p, const struct plan_sequence *s)
+static uint64_t changed_value(const struct plan_sequence *s, enum plan_change what)
 {
-	const uint64_t what[] = { [PLAN_POSITION] = s->position,
-		                  [PLAN_POSITION_IN_WINDOW] = s->position - s->window,
-		                  [PLAN_CACHE] = plan_address(s->cache),
-		                  [PLAN_CACHE_IN_WINDOW] = plan_address(s->window_cache),
-		                  [PLAN_STATE_BEFORE] = plan_address(s->before),
-		                  [PLAN_STATE_BEHIND] = plan_address(s->behind) };
+	switch (what) {
+	case PLAN_POSITION: return s->position;
+	case PLAN_POSITION_IN_WINDOW: return s->position - s->window;
+	case PLAN_CACHE: return plan_address(s->cache);
+	case PLAN_CACHE_IN_WINDOW: return plan_address(s->window_cache);
+	case PLAN_STATE_BEFORE: return plan_address(s->before);
+	default: return plan_address(s->behind);
+	}
+}
 
-	for (size_t i = 0; i < p->n_changing; i++)
-		*p->changing[i].slot = what[p->changing[i].what] + p->changing[i].offset;
+void plan_set_sequences(struct plan *p, const struct plan_sequence *s)
+{
+	for (size_t i = 0; i < p->n_changing; i++) {
+		const struct plan_changing *c = &p->changing[i];
+		*c->slot = changed_value(&s[c->sequence], c->what) + c->offset;
+	}
 }
 
 void plan_free(struct plan *p)

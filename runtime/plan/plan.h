@@ -187,8 +187,13 @@ enum plan_change {
 struct plan_changing {
 	uint64_t *slot, offset; /* of an address: from where the cache begins, or the state of all layers */
 	enum plan_change what;
+	uint32_t sequence;
 };
-/* Whose tokens a run computes. */
+/* A sequence's tokens in a pass, which lie side by side; rows: of the last so many of them something is wanted. */
+struct plan_span {
+	uint32_t first, tokens, rows;
+};
+/* Whose tokens they are in a run. */
 struct plan_sequence {
 	uint64_t position, window; /* window: the position at which the memory of layers with a window begins, a
 	                              multiple of NUMERICS_CHUNK */
@@ -220,14 +225,20 @@ struct plan {
 	uint32_t profile_at;    /* profile.h's number of the first kernel, where there is a profile */
 	struct plan_changing *changing;
 	size_t n_changing; /* argument slots that differ from run to run */
+	bool one_sequence; /* it has ops that know of no more sequences, and must not run if it was built for several */
 };
 
 /* False: err. The plan borrows everything. */
 bool plan_build(struct plan *p, const struct model_spec *spec, const struct weights *w,
                 const struct plan_buffers *buffers, const struct plan_cache *kv, uint32_t tokens,
                 enum plan_logits logits, const struct plan_options *opt, struct error *err);
-/* The same for a plan that is never run, for its keys and ops: it has no memory to work on. w may come from
- * weights_describe(). */
+/* A plan over the tokens of several sequences; the logits are of all rows, in the order of the spans. Its numerics are
+ * exact. */
+bool plan_build_joint(struct plan *p, const struct model_spec *spec, const struct weights *w,
+                      const struct plan_buffers *buffers, const struct plan_cache *kv, const struct plan_span *span,
+                      uint32_t spans, const struct plan_options *opt, struct error *err);
+/* The same as plan_build() for a plan that is never run, for its keys and ops: it has no memory to work on. w may come
+ * from weights_describe(). */
 bool plan_outline(struct plan *p, const struct model_spec *spec, const struct weights *w, enum dtype kv,
                   uint32_t tokens, enum plan_logits logits, const struct plan_options *opt, struct error *err);
 /* Whether a pass of so many tokens, with the logits of the last, may need kernels that none needs which was asked about
@@ -242,8 +253,8 @@ struct plan_widths {
 };
 bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec, const struct weights *w,
                          uint32_t tokens, const struct plan_options *opt);
-/* Before a run: fills the slots that differ from run to run. */
-void plan_set_sequence(struct plan *p, const struct plan_sequence *s);
+/* Before a run: fills the slots that differ from run to run; s: of each span, in their order. */
+void plan_set_sequences(struct plan *p, const struct plan_sequence *s);
 void plan_free(struct plan *p);
 
 #endif

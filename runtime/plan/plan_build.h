@@ -37,6 +37,9 @@ struct plan_builder {
 	const struct plan_options *opt;
 	size_t launch_capacity, args_used, changing_capacity;
 	uint32_t n; /* tokens */
+	/* Whose they are; and of which of them ops are added, `spans` outside of a loop over plan_span_at(). */
+	const struct plan_span *span;
+	uint32_t spans, sequence;
 	/* The ops since the last barrier that wrote what the buffers of turned inputs hold. */
 	struct plan_turn turned[PLAN_CUTS_MOST];
 	unsigned n_turned;
@@ -54,6 +57,9 @@ uint64_t *plan_add_op(struct plan_builder *b, const struct key *key, int64_t beg
 struct plan_op *plan_last_op(struct plan_builder *b);
 /* What the slot is to hold differs from run to run; offset: of a state, the layer's. */
 void plan_changing_slot(struct plan_builder *b, uint64_t *slot, enum plan_change what, uint64_t offset);
+/* The span of a sequence, by number from 0, whose ops are added from now on; NULL: there are no more. Ops that know a
+ * sequence (its cache, its state) are added for one after the other, with no barrier in between. */
+const struct plan_span *plan_span_at(struct plan_builder *b, uint32_t sequence);
 /* What follows waits for all before it. plan_barrier(): also the end of a stage, where inputs may change. */
 void plan_wait(struct plan_builder *b);
 void plan_barrier(struct plan_builder *b);
@@ -86,6 +92,11 @@ void plan_cache_slots(struct plan_builder *b, const struct plan_layer_cache *c, 
                       uint64_t *position);
 /* Where a table of cosines or sines begins (rope.h). */
 uint64_t plan_angles(const struct plan_builder *b, const float *tables, uint32_t table);
+/* Where a token's row of f32 is, of rows that are `width` wide and padded. */
+static inline uint64_t plan_row(const float *rows, uint32_t token, uint64_t width)
+{
+	return plan_address(rows + token * numerics_pad(width));
+}
 
 /* ---- steps */
 

@@ -1,7 +1,7 @@
 /* runtime/plan/plan_recurrent.c - the steps of layers that keep a state instead of keys and values.
  *
- * Owns: where these ops find the state before the pass, and leave the one behind it (plan_set_state()): a run reads one
- * and writes another, so that the one before stays for who goes back.
+ * Owns: where these ops find the state before the pass, and leave the one behind it (plan_set_sequences()): a run reads
+ * one and writes another, so that the one before stays for who goes back.
  */
 #include "base/math_host.h"
 #include "runtime/plan/plan_build.h"
@@ -13,26 +13,48 @@ static void state_slots(struct plan_builder *b, uint64_t *before, uint64_t *behi
 	plan_changing_slot(b, behind, PLAN_STATE_BEHIND, offset);
 }
 
-/* The convolution of a layer; returns its argument slots, of which the caller fills those of a gated one. */
-static uint64_t *convolve(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, const float *in,
-                          float *out, uint32_t flags, enum key_act act)
+/* What a convolution reads and leaves; by, gate: NULL but of a gated one. */
+struct convolution {
+	const float *in, *by, *gate;
+	float *out;
+	enum key_act act;
+};
+
+static uint64_t row_of(const float *rows, const struct plan_span *span, uint64_t width)
+{
+	return rows ? plan_address(rows + span->first * width) : 0;
+}
+
+static void convolve_span(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
+                          const struct convolution *c, const struct plan_span *span)
 {
 	const struct model_recurrent *r = &b->spec->recurrent;
 	struct key key = plan_key(b, KEY_CONV);
 
 	key.k = r->channels;
 	key.rows = r->taps;
-	key.flags = flags | (l->taps_bias ? KEY_BIAS : 0);
-	key.act = (uint8_t)act;
+	key.flags = (c->gate ? KEY_GATED : 0) | (l->taps_bias ? KEY_BIAS : 0);
+	key.act = (uint8_t)c->act;
 	uint64_t *a = plan_add_op(b, &key, 0, r->channels / 32);
-	a[CONV_X] = plan_address(in);
+	a[CONV_X] = row_of(c->in, span, r->channels);
+	a[CONV_X2] = row_of(c->by, span, r->channels);
+	a[CONV_GATE] = row_of(c->gate, span, r->channels);
 	a[CONV_WEIGHT] = plan_address(l->taps);
-	a[CONV_OUT] = plan_address(out);
-	a[CONV_COLUMNS] = b->n;
+	a[CONV_OUT] = row_of(c->out, span, r->channels);
+	a[CONV_COLUMNS] = span->tokens;
 	a[CONV_BIAS] = plan_address(l->taps_bias);
 	state_slots(b, &a[CONV_STATE_IN], &a[CONV_STATE_OUT], plan_state_offset(b->spec, layer));
 	plan_last_op(b)->serial = b->n == 1 && r->channels <= 4096;
-	return a;
+}
+
+/* The convolution of a layer. */
+static void convolve(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, const struct convolution *c)
+{
+	const struct plan_span *span;
+
+	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
+		convolve_span(b, l, layer, c, span);
+	plan_barrier(b);
 }
 
 void step_short_convolution(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
@@ -45,10 +67,7 @@ void step_short_convolution(struct plan_builder *b, const struct weights_layer *
 	step_matmul(b, &(struct matmul){ .w = &l->conv_c, .in = in, .out = f->m2, .tokens = n });
 	step_matmul(b, &(struct matmul){ .w = &l->conv_x, .in = in, .out = f->m3, .tokens = n });
 	plan_barrier(b);
-	uint64_t *a = convolve(b, l, layer, f->m, f->ao, KEY_GATED, ACT_NONE);
-	a[CONV_X2] = plan_address(f->m3);
-	a[CONV_GATE] = plan_address(f->m2);
-	plan_barrier(b);
+	convolve(b, l, layer, &(struct convolution){ .in = f->m, .by = f->m3, .gate = f->m2, .out = f->ao });
 }
 
 /* So many numbers of each token, times the activation function of others. */
@@ -86,31 +105,41 @@ static void delta_inputs(struct plan_builder *b, const struct weights_layer *l, 
 	plan_barrier(b);
 }
 
-void step_delta_rule(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, struct activations in)
+static void delta_span(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
+                       const struct plan_span *span)
 {
 	const struct model_recurrent *r = &b->spec->recurrent;
 	const struct plan_buffers *f = b->buf;
 	struct key key = plan_key(b, KEY_DELTA);
 
-	delta_inputs(b, l, in);
-	convolve(b, l, layer, f->m, f->m2, 0, ACT_SILU);
-	plan_barrier(b);
 	key.heads = r->value_heads;
 	key.kv_heads = r->key_heads;
 	key.head_dim = r->key_dim;
 	key.rows = r->value_dim;
 	key.flags = r->tiled ? KEY_TILED : 0;
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)r->value_heads * (r->value_dim / 32));
-	a[DELTA_QKV] = plan_address(f->m2);
-	a[DELTA_A] = plan_address(f->ma);
-	a[DELTA_B] = plan_address(f->mb);
+	a[DELTA_QKV] = row_of(f->m2, span, r->channels);
+	a[DELTA_A] = plan_row(f->ma, span->first, r->value_heads);
+	a[DELTA_B] = plan_row(f->mb, span->first, r->value_heads);
 	a[DELTA_DECAY] = plan_address(l->delta_decay);
 	a[DELTA_DT] = plan_address(l->delta_dt);
 	a[DELTA_SCALE] = plan_f32_slot((float)(1.0 / math_host_sqrt((double)r->key_dim)));
-	a[DELTA_OUT] = plan_address(f->m);
-	a[DELTA_COLUMNS] = b->n;
+	a[DELTA_OUT] = row_of(f->m, span, (uint64_t)r->value_heads * r->value_dim);
+	a[DELTA_COLUMNS] = span->tokens;
 	state_slots(b, &a[DELTA_STATE_IN], &a[DELTA_STATE_OUT],
 	            plan_state_offset(b->spec, layer) + template_conv_state_bytes(r->channels, r->taps));
+}
+
+void step_delta_rule(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, struct activations in)
+{
+	const struct model_recurrent *r = &b->spec->recurrent;
+	const struct plan_buffers *f = b->buf;
+	const struct plan_span *span;
+
+	delta_inputs(b, l, in);
+	convolve(b, l, layer, &(struct convolution){ .in = f->m, .out = f->m2, .act = ACT_SILU });
+	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
+		delta_span(b, l, layer, span);
 	plan_barrier(b);
 	step_norm_heads(b, f->m, l->delta_norm, f->m2, r->value_dim, b->n * r->value_heads);
 	gate(b, f->m2, f->m3, f->ao, (uint64_t)r->value_heads * r->value_dim, ACT_SILU);
@@ -126,33 +155,43 @@ static void gated_norm(struct plan_builder *b, const struct weights_layer *l, ui
 	step_norm_groups(b, f->m, l->scan_norm, f->ao, width / groups, groups, b->n);
 }
 
-void step_selective_scan(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, struct activations in)
+static void scan_span(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
+                      const struct plan_span *span)
 {
 	const struct model_recurrent *r = &b->spec->recurrent;
 	const struct plan_buffers *f = b->buf;
 	struct key key = plan_key(b, KEY_SCAN);
 
-	step_matmul(b, &(struct matmul){ .w = &l->scan_z, .in = in, .out = f->m3, .tokens = b->n });
-	step_matmul(b, &(struct matmul){ .w = &l->scan_xbc, .in = in, .out = f->m, .tokens = b->n });
-	step_matmul(b, &(struct matmul){ .w = &l->scan_dt, .in = in, .out = f->ma, .tokens = b->n });
-	plan_barrier(b);
-	convolve(b, l, layer, f->m, f->m2, 0, ACT_SILU);
-	plan_barrier(b);
 	key.heads = r->value_heads;
 	key.kv_heads = r->key_heads;
 	key.head_dim = r->key_dim;
 	key.rows = r->value_dim;
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)r->value_heads * (r->value_dim / 32));
-	a[SCAN_XBC] = plan_address(f->m2);
-	a[SCAN_DT] = plan_address(f->ma);
+	a[SCAN_XBC] = row_of(f->m2, span, r->channels);
+	a[SCAN_DT] = plan_row(f->ma, span->first, r->value_heads);
 	a[SCAN_DT_BIAS] = plan_address(l->scan_dt_bias);
 	a[SCAN_DECAY] = plan_address(l->scan_decay);
 	a[SCAN_SKIP] = plan_address(l->scan_skip);
 	a[SCAN_FLOOR] = plan_f32_slot(r->floor);
-	a[SCAN_OUT] = plan_address(f->m);
-	a[SCAN_COLUMNS] = b->n;
+	a[SCAN_OUT] = row_of(f->m, span, (uint64_t)r->value_heads * r->value_dim);
+	a[SCAN_COLUMNS] = span->tokens;
 	state_slots(b, &a[SCAN_STATE_IN], &a[SCAN_STATE_OUT],
 	            plan_state_offset(b->spec, layer) + template_conv_state_bytes(r->channels, r->taps));
+}
+
+void step_selective_scan(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, struct activations in)
+{
+	const struct model_recurrent *r = &b->spec->recurrent;
+	const struct plan_buffers *f = b->buf;
+	const struct plan_span *span;
+
+	step_matmul(b, &(struct matmul){ .w = &l->scan_z, .in = in, .out = f->m3, .tokens = b->n });
+	step_matmul(b, &(struct matmul){ .w = &l->scan_xbc, .in = in, .out = f->m, .tokens = b->n });
+	step_matmul(b, &(struct matmul){ .w = &l->scan_dt, .in = in, .out = f->ma, .tokens = b->n });
+	plan_barrier(b);
+	convolve(b, l, layer, &(struct convolution){ .in = f->m, .out = f->m2, .act = ACT_SILU });
+	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
+		scan_span(b, l, layer, span);
 	plan_barrier(b);
 	gated_norm(b, l, r->value_heads * r->value_dim);
 }

@@ -238,43 +238,47 @@ static void rotate(struct plan_builder *b, const struct weights_layer *l, uint32
 	plan_last_op(b)->fused_units = b->n == 1 ? s->heads / z.kv_heads : 0;
 }
 
-static void store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+static void store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, const struct plan_span *span)
 {
 	const struct model_spec *s = b->spec;
 	const struct plan_buffers *buf = b->buf;
-	uint32_t group = template_kv_store_tokens(b->opt->target);
+	uint32_t group = template_kv_store_tokens(b->opt->target), n = span->tokens;
 	const struct plan_layer_cache cache = plan_cache_of(b, layer);
 	const struct model_sizes z = model_sizes_of(s, layer);
+	const uint64_t width = (uint64_t)z.kv_heads * z.head_dim,
+		       angles = span->first * (z.head_dim / 2) * sizeof(float);
 	struct key key = plan_key(b, KEY_KV_STORE);
 
 	key.kv_heads = z.kv_heads;
 	key.head_dim = z.head_dim;
 	key.kv = key_type(b->kv->type);
 	key.flags = head_norm(b, l->k_norm) | (s->value_norms ? KEY_VALUE_NORM : 0);
-	uint64_t *a = plan_add_op(b, &key, 0, template_kv_store_units(b->opt->target, z.kv_heads, b->n));
-	a[KV_STORE_K] = plan_address(keys(b, l));
-	a[KV_STORE_V] = plan_address(l->v.packed ? buf->v : keys(b, l));
+	uint64_t *a = plan_add_op(b, &key, 0, template_kv_store_units(b->opt->target, z.kv_heads, n));
+	a[KV_STORE_K] = plan_row(keys(b, l), span->first, width);
+	a[KV_STORE_V] = plan_row(l->v.packed ? buf->v : keys(b, l), span->first, width);
 	plan_cache_slots(b, &cache, &a[KV_STORE_KCACHE], &a[KV_STORE_VCACHE], &a[KV_STORE_POS0]);
-	a[KV_STORE_COS] = plan_angles(b, buf->cos, rotation(b, layer));
-	a[KV_STORE_SIN] = plan_angles(b, buf->sin, rotation(b, layer));
+	a[KV_STORE_COS] = plan_angles(b, buf->cos, rotation(b, layer)) + angles;
+	a[KV_STORE_SIN] = plan_angles(b, buf->sin, rotation(b, layer)) + angles;
 	a[KV_STORE_NORM] = plan_address(l->k_norm);
 	a[KV_STORE_EPS] = plan_f32_slot(s->norm_eps);
 	a[KV_STORE_CHUNK_BYTES] = cache.chunk_bytes;
-	a[KV_STORE_COLUMNS] = b->n;
+	a[KV_STORE_COLUMNS] = n;
 	plan_last_op(b)->fused_units = b->n == 1;
-	plan_last_op(b)->unit_cost = b->n < group ? b->n : group;
+	plan_last_op(b)->unit_cost = n < group ? n : group;
 }
 
 void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
 {
 	rotate(b, l, layer);
-	if (l->k.packed)
-		store(b, l, layer);
+	const struct plan_span *span;
+	for (uint32_t i = 0; l->k.packed && (span = plan_span_at(b, i)); i++)
+		store(b, l, layer, span);
 	plan_barrier(b);
 }
 
-void step_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+static void attend(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, const struct plan_span *span)
 {
+	uint32_t n = span->tokens;
 	const struct model_spec *s = b->spec;
 	const struct plan_layer_cache cache = plan_cache_of(b, layer);
 	const struct model_sizes z = model_sizes_of(s, layer);
@@ -287,22 +291,30 @@ void step_attention(struct plan_builder *b, const struct weights_layer *l, uint3
 	key.flags = (plan_layer_slides(s, layer) ? KEY_WINDOW : 0) | (s->score_cap != 0 ? KEY_CAP : 0) |
 	            (l->sinks ? KEY_SINKS : 0);
 	key.tile_n =
-		template_attention_tile_n(b->opt->target, s->heads, z.kv_heads, z.head_dim, b->opt->general ? 1 : b->n);
+		template_attention_tile_n(b->opt->target, s->heads, z.kv_heads, z.head_dim, b->opt->general ? 1 : n);
 	/* Tiles lie at multiples of their width, wherever the pass begins: there may be one more of them than tokens
 	 * fill. */
-	uint32_t tiles = key.tile_n > 1 ? (b->n + 2 * key.tile_n - 2) / key.tile_n : b->n;
+	uint32_t tiles = key.tile_n > 1 ? (n + 2 * key.tile_n - 2) / key.tile_n : n;
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)tiles * z.kv_heads);
-	a[ATTENTION_Q] = plan_address(b->buf->qr);
+	a[ATTENTION_Q] = plan_row(b->buf->qr, span->first, (uint64_t)s->heads * z.head_dim);
 	plan_cache_slots(b, &cache, &a[ATTENTION_KCACHE], &a[ATTENTION_VCACHE], &a[ATTENTION_POS0]);
-	a[ATTENTION_OUT] = plan_address(b->buf->ao);
+	a[ATTENTION_OUT] = plan_row(b->buf->ao, span->first, (uint64_t)s->heads * z.head_dim);
 	a[ATTENTION_CHUNK_BYTES] = cache.chunk_bytes;
 	a[ATTENTION_SLIDING] = s->sliding_window;
-	a[ATTENTION_COLUMNS] = b->n;
+	a[ATTENTION_COLUMNS] = n;
 	a[ATTENTION_CAP] = plan_f32_slot(s->score_cap);
 	a[ATTENTION_SINKS] = plan_address(l->sinks);
 	plan_last_op(b)->uneven = b->n > 1;
 	plan_last_op(b)->fused_units =
 		b->n == 1; /* a head of the cache, with its queries: written, then read by the same worker */
+}
+
+void step_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+{
+	const struct plan_span *span;
+
+	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
+		attend(b, l, layer, span);
 	plan_barrier(b);
 }
 
@@ -383,14 +395,39 @@ void step_down(struct plan_builder *b, const struct weights_layer *l)
 	step_add_product(b, &l->down, l->down_bias, plan_gated(b), l->ffn_post_norm);
 }
 
+/* The final norm of the rows that are wanted, one behind the other; returns how many. Those that stand side by side in
+ * the stream are one op. */
+static uint32_t norm_rows_wanted(struct plan_builder *b, const float *weight, bool int8)
+{
+	const struct activations out = plan_normed(b);
+	uint64_t hidden = numerics_pad(b->spec->hidden);
+	uint32_t rows = 0;
+
+	for (uint32_t i = 0, n; i < b->spans; i++, rows += n) {
+		const struct plan_span *s = &b->span[i];
+		uint32_t first = s->first + s->tokens - s->rows;
+		n = s->rows;
+		while (n && i + 1 < b->spans && s[1].rows == s[1].tokens) {
+			s++, i++;
+			n += s->rows;
+		}
+		if (!n)
+			continue;
+		uint64_t *a = add_norm(b, b->buf->x + first * hidden, weight, out.x + rows * hidden, b->spec->hidden,
+		                       int8 ? KEY_QUANTISED_OUT : 0, n);
+		a[NORM_OUTQ] = plan_address(out.q + rows * hidden);
+		a[NORM_OUTS] = plan_address(out.s + rows * (hidden / 32));
+	}
+	plan_barrier(b);
+	return rows;
+}
+
 void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logits which)
 {
 	const struct plan_buffers *f = b->buf;
-	uint32_t n = which == PLAN_LAST_LOGITS ? 1 : b->n, first = b->n - n;
 
 	/* The same kernel whether or not the output matrix follows, so that no list of kernels grows by it. */
-	step_norm(b, f->x + first * numerics_pad(b->spec->hidden), w->final_norm, plan_wants_int8(b, &w->lm_head), n,
-	          plan_normed(b));
+	uint32_t n = norm_rows_wanted(b, w->final_norm, plan_wants_int8(b, &w->lm_head));
 	if (which == PLAN_ALL_NORMED)
 		return;
 	assert(n <= f->logit_tokens);

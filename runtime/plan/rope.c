@@ -144,7 +144,7 @@ uint64_t rope_checksum(const struct rope *r, uint64_t sum)
 	return sum;
 }
 
-/* Rows times 1 + query_scale * ln(1 + floor(position / query_scale_length)). */
+/* Rows of the first table, times 1 + query_scale * ln(1 + floor(position / query_scale_length)), behind it. */
 static void scale_queries(const struct rope *r, float *to, const float *from, uint64_t pos0, uint32_t n)
 {
 	for (uint32_t c = 0; c < n; c++) {
@@ -155,17 +155,26 @@ static void scale_queries(const struct rope *r, float *to, const float *from, ui
 	}
 }
 
-void rope_fill(const struct rope *r, float *cos, float *sin, uint32_t capacity, uint64_t pos0, uint32_t n)
+static void fill_rows(const struct rope *r, float *cos, float *sin, enum model_rotation which, uint64_t pos0,
+                      uint32_t n)
 {
-	uint64_t table = (uint64_t)capacity * r->half;
+	rope_rows(cos, sin, r->inv_freq[which], r->row[which], r->turned[which], r->factor[which], pos0, n);
+}
 
-	rope_rows(cos, sin, r->inv_freq[ROTATION_MAIN], r->row[ROTATION_MAIN], r->turned[ROTATION_MAIN],
-	          r->factor[ROTATION_MAIN], pos0, n);
+void rope_fill(const struct rope *r, float *cos, float *sin, uint32_t capacity, uint32_t first, uint64_t pos0,
+               uint32_t n)
+{
+	const uint64_t table = (uint64_t)capacity * r->half, window = ROTATION_WINDOW * table,
+		       none = ROTATION_NONE * table + (uint64_t)first * r->half,
+		       queries = ROPE_TABLE_QUERIES * table + (uint64_t)first * r->half,
+		       row = (uint64_t)first * r->row[ROTATION_MAIN];
+
+	fill_rows(r, cos + row, sin + row, ROTATION_MAIN, pos0, n);
 	if (r->tables == 1)
 		return;
-	rope_rows(cos + ROTATION_WINDOW * table, sin + ROTATION_WINDOW * table, r->inv_freq[ROTATION_WINDOW],
-	          r->row[ROTATION_WINDOW], r->turned[ROTATION_WINDOW], r->factor[ROTATION_WINDOW], pos0, n);
-	rope_rows(cos + ROTATION_NONE * table, sin + ROTATION_NONE * table, NULL, r->half, 0, 1, pos0, n);
-	scale_queries(r, cos + ROPE_TABLE_QUERIES * table, cos, pos0, n);
-	scale_queries(r, sin + ROPE_TABLE_QUERIES * table, sin, pos0, n);
+	const uint64_t at = window + (uint64_t)first * r->row[ROTATION_WINDOW];
+	fill_rows(r, cos + at, sin + at, ROTATION_WINDOW, pos0, n);
+	rope_rows(cos + none, sin + none, NULL, r->half, 0, 1, pos0, n);
+	scale_queries(r, cos + queries, cos + (uint64_t)first * r->half, pos0, n);
+	scale_queries(r, sin + queries, sin + (uint64_t)first * r->half, pos0, n);
 }

@@ -37,7 +37,9 @@ bool rope_open(struct rope *r, const struct model_spec *s, uint64_t context, str
 void rope_close(struct rope *r);
 /* A checksum over what decides its tables, which goes on from `sum`. */
 uint64_t rope_checksum(const struct rope *r, uint64_t sum);
-/* Fills all tables, each with room for `capacity` tokens, for positions pos0 .. pos0+n-1. */
-void rope_fill(const struct rope *r, float *cos, float *sin, uint32_t capacity, uint64_t pos0, uint32_t n);
+/* Fills n tokens' rows of all tables, each with room for `capacity` tokens, from token `first` on, for positions pos0
+ * .. pos0+n-1. */
+void rope_fill(const struct rope *r, float *cos, float *sin, uint32_t capacity, uint32_t first, uint64_t pos0,
+               uint32_t n);
 
 #endif
