@@ -2,6 +2,7 @@
  *
  *   jitserve_main.c     one run: opens the socket and the models, waits for the end
  *   jitserve_options.c  the command line
+ *   jitserve_fingerprint.c  what names a model
  *
  * Everything said to a person goes to stderr; stdout carries what --replay reproduces and nothing else.
  */
@@ -9,13 +10,16 @@
 #define PROGRAMS_JITSERVE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "base/error.h"
 #include "programs/options.h"
+#include "server/models.h"
 
 /* Exit status: ended as asked; failed; a wrong command line. */
 enum { SERVE_DONE, SERVE_FAILED, SERVE_USAGE };
 
-enum { SERVE_MOST_MODELS = 16 };
+enum { SERVE_MOST_MODELS = MODELS_MOST };
 
 struct serve_arguments {
 	const char *model[SERVE_MOST_MODELS];
@@ -24,14 +28,16 @@ struct serve_arguments {
 	struct option_list allow_host, cors_origin;
 	long port, connections, per_address, read_seconds, alive_seconds, stop_seconds, body_mib, unread_kib, threads,
 		parallel, queue, context, pass_ms, kv_mib;
-	const char *template_file, *kv_type, *speculate;
-	bool insecure, quiet, sealed, no_cache;
+	const char *template_file, *replay, *kv_type, *speculate;
+	bool no_replay, insecure, quiet, sealed, no_cache;
 };
 extern struct serve_arguments serve;
 
 int serve_usage(const char *text);
 /* What main() runs once the command line is read. */
 int serve_run(void);
+/* The model's, with all weights read. False: err. */
+bool serve_fingerprint(jit_model *m, uint64_t *out, struct error *err);
 /* Reads the command line and runs. */
 int serve_begin(int argc, char **argv);
 

@@ -18,7 +18,10 @@
 #include "server/batcher.h"
 #include "server/http.h"
 #include "server/models.h"
+#include "server/replay.h"
 #include "server/server.h"
+
+enum { TOLD_SECONDS = 2 };
 
 static sem_t asked_to_stop;
 static jit_cancel *cancel; /* of what is loading */
@@ -108,8 +111,21 @@ static bool open_batcher(struct served *m, jit_error *err)
 	                            .speculate = speculation(), .max_pass_ms = (int)serve.pass_ms,
 	                            .kv_bytes = (uint64_t)serve.kv_mib << 20);
 	m->template_text = template_text;
+	m->kv = serve.kv_type;
+	m->numerics = "exact";
 	m->batcher = batcher_open(&o, err);
 	return m->batcher != NULL;
+}
+
+/* What names the model in X-Jitrun-Replay. */
+static bool read_fingerprint(struct served *m, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (serve.no_replay || serve_fingerprint(m->model, &m->fingerprint, &e))
+		return true;
+	snprintf(err->message, sizeof err->message, "%s", e.text);
+	return false;
 }
 
 static bool open_models(jit_error *err)
@@ -117,7 +133,8 @@ static bool open_models(jit_error *err)
 	for (int i = 0; i < serve.n_models; i++) {
 		served_name(&served[i], serve.model[i], i == 0 ? serve.alias : NULL);
 		models.n++;
-		if (!open_model(&served[i], err) || !open_batcher(&served[i], err))
+		if (!open_model(&served[i], err) || !read_fingerprint(&served[i], err) ||
+		    !open_batcher(&served[i], err))
 			return false;
 	}
 	return true;
@@ -180,15 +197,37 @@ static bool open_server(struct error *err)
 	return server_open(&server, err);
 }
 
-/* Requests that run may end; those that come are refused. */
-static void stop(void)
+static void wait_for_requests(double seconds)
 {
-	double end = system_seconds() + (double)serve.stop_seconds;
+	double end = system_seconds() + seconds;
 	const struct timespec moment = { .tv_nsec = 20000000 };
 
-	atomic_store(&server.state, SERVER_STOPPING);
 	while (atomic_load(&server.requests) && system_seconds() < end)
 		nanosleep(&moment, NULL);
+}
+
+/* Requests that run may end; those that come are refused. What runs on then is failed, and still told so. */
+static void stop(void)
+{
+	atomic_store(&server.state, SERVER_STOPPING);
+	wait_for_requests((double)serve.stop_seconds);
+	stop_batchers();
+	wait_for_requests(TOLD_SECONDS);
+}
+
+/* --replay: no socket, one answer. */
+static int replay(void)
+{
+	struct error e = { 0 };
+	jit_error je = { 0 };
+
+	bool opened = read_template(&e) && open_models(&je);
+	server.models = &models;
+	server.o.body_bytes = serve.body_mib << 20;
+	bool ok = opened && replay_file(&server, serve.replay, stdout, &e);
+	stop_batchers();
+	close_models();
+	return ok ? SERVE_DONE : fail(opened || e.code ? e.text : je.message);
 }
 
 int serve_run(void)
@@ -198,6 +237,8 @@ int serve_run(void)
 
 	if (!listen_for_signals(&je))
 		return fail(je.message);
+	if (serve.replay)
+		return replay();
 	if (!read_template(&e) || !open_server(&e))
 		return fail(e.text);
 	bool ready = open_models(&je);
@@ -209,7 +250,6 @@ int serve_run(void)
 	}
 	bool stopped = ready || jit_cancel_get(cancel);
 	stop();
-	stop_batchers();
 	server_close(&server);
 	close_models();
 	jit_cancel_close(cancel);

@@ -196,6 +196,18 @@ static const struct option_row rows[] = {
 	  .help = "time that running requests have to end when the server is asked to stop (30)",
 	  .high = 3600,
 	  .target = &serve.stop_seconds },
+	{ .name = "Proof", .kind = OPTION_GROUP },
+	{ .name = "replay",
+	  .kind = OPTION_FILE,
+	  .value = "FILE",
+	  .help = "serve nothing; make the answer in FILE again and print its text: a JSON object with path, "
+	          "request and replay, which is the header field X-Jitrun-Replay, and with answer, if that is "
+	          "to be compared",
+	  .target = &serve.replay },
+	{ .name = "no-replay",
+	  .kind = OPTION_FLAG,
+	  .help = "send no X-Jitrun-Replay, for which all weights are read once at the start",
+	  .target = &serve.no_replay },
 	{ .name = "Output", .kind = OPTION_GROUP },
 	{ .name = "quiet", .letter = 'q', .kind = OPTION_FLAG, .help = "no progress bar", .target = &serve.quiet },
 	OPTION_ABOUT(about),

@@ -58,7 +58,7 @@ bool answer_chat(struct exchange *x)
 	const struct served *m = field_text(body, "model", &name, &x->refusal)
 	                                 ? models_find(x->server->models, name, &x->refusal)
 	                                 : NULL;
-	bool ok = m && conversation_read(&c, body, m, &x->refusal);
+	bool ok = m && conversation_read(&c, body, m, x->now, &x->refusal);
 	if (ok) {
 		t = task_open(m->model);
 		ok = t ? begin(x, body, m, t, &c)

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "loaders/json_read.h"
 #include "server/bytes.h"
@@ -195,12 +194,13 @@ static bool render(struct conversation *c, jit_chat_options *o, const struct ser
 	return c->ids || refuse(r, 501, NULL, "The model has no tokenizer.");
 }
 
-bool conversation_read(struct conversation *c, const json_t *body, const struct served *m, struct refusal *r)
+bool conversation_read(struct conversation *c, const json_t *body, const struct served *m, int64_t now,
+                       struct refusal *r)
 {
 	json_t *more = field_object(body, "chat_template_kwargs", r), *messages = NULL;
 	bool generation = true, failed = false;
 	char *beginning = NULL, *text = NULL, *tools = NULL, *variables = NULL;
-	jit_chat_options o = JIT_CHAT_OPTIONS(.has_now = 1, .now = (int64_t)time(NULL));
+	jit_chat_options o = JIT_CHAT_OPTIONS(.has_now = 1, .now = now);
 
 	if (!r->status && field_flag(body, "add_generation_prompt", &generation, r))
 		messages = read_messages(body, r);

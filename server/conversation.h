@@ -21,8 +21,10 @@ struct conversation {
 	size_t n_text;
 };
 
-/* The fields messages, tools, tool_choice, chat_template_kwargs and add_generation_prompt. False: refused. */
-bool conversation_read(struct conversation *c, const json_t *body, const struct served *m, struct refusal *r);
+/* The fields messages, tools, tool_choice, chat_template_kwargs and add_generation_prompt. now: seconds since 1970, for
+ * templates that write the date. False: refused. */
+bool conversation_read(struct conversation *c, const json_t *body, const struct served *m, int64_t now,
+                       struct refusal *r);
 void conversation_free(struct conversation *c);
 
 #endif

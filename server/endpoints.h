@@ -11,5 +11,13 @@ bool answer_models(struct exchange *x);
 /* chat_completions.c, completions.c */
 bool answer_chat(struct exchange *x);
 bool answer_completions(struct exchange *x);
+/* native.c, as llama.cpp's server has it; texts.c, props.c, metrics.c */
+bool answer_native(struct exchange *x);
+bool answer_tokenize(struct exchange *x);
+bool answer_detokenize(struct exchange *x);
+bool answer_apply_template(struct exchange *x);
+bool answer_props(struct exchange *x);
+bool answer_slots(struct exchange *x);
+bool answer_metrics(struct exchange *x);
 
 #endif

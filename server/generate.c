@@ -2,6 +2,7 @@
 #include "server/generate.h"
 
 #include "server/batcher.h"
+#include "server/replay.h"
 #include "server/server.h"
 
 /* What a whole answer may take in memory before it is sent. */
@@ -36,6 +37,7 @@ static bool begin(struct exchange *x, struct reply *r, const struct served *m, s
 	for (size_t i = 0; i < n; i++)
 		if (!batcher_take(m->batcher, tasks[i], &x->refusal))
 			return false;
+	replay_describe(x, m, tasks[0]);
 	return true;
 }
 

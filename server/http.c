@@ -5,6 +5,7 @@
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "server/guards.h"
 #include "server/server.h"
@@ -286,6 +287,7 @@ static enum MHD_Result continue_reply(struct exchange *x)
 static enum MHD_Result begin(struct exchange *x)
 {
 	x->begun = true;
+	x->now = (int64_t)time(NULL);
 	if (x->body_too_long)
 		x->begun = false;
 	if (x->refusal.status)

@@ -34,6 +34,7 @@ struct exchange {
 	bool answered;
 	struct reply *reply; /* or an answer that the batcher makes */
 	char header[600];    /* X-Jitrun-Replay; empty: none */
+	int64_t now;         /* seconds since 1970, as templates see it */
 	bool begun;          /* the handler was called */
 };
 

@@ -19,10 +19,14 @@ struct served {
 	char name[200]; /* the file's, or an alias */
 	jit_model *model;
 	struct batcher *batcher;
+	uint64_t fingerprint;      /* of weights and all else that decides bits; 0: not known */
+	const char *numerics, *kv; /* their names */
 	const char *template_text; /* instead of the model's own; NULL */
 	jit_model_info info;
 	long created; /* seconds since 1970 */
 };
+
+enum { MODELS_MOST = 16 };
 
 struct models {
 	struct served *list;

@@ -11,5 +11,13 @@ const struct route routes[] = {
 	{ "POST", "/v1/chat/completions", ROUTE_KEY | ROUTE_MODEL, answer_chat },
 	{ "POST", "/chat/completions", ROUTE_KEY | ROUTE_MODEL, answer_chat },
 	{ "POST", "/v1/completions", ROUTE_KEY | ROUTE_MODEL, answer_completions },
+	{ "POST", "/completion", ROUTE_KEY | ROUTE_MODEL, answer_native },
+	{ "POST", "/completions", ROUTE_KEY | ROUTE_MODEL, answer_native },
+	{ "POST", "/tokenize", ROUTE_KEY | ROUTE_MODEL, answer_tokenize },
+	{ "POST", "/detokenize", ROUTE_KEY | ROUTE_MODEL, answer_detokenize },
+	{ "POST", "/apply-template", ROUTE_KEY | ROUTE_MODEL, answer_apply_template },
+	{ "GET", "/props", ROUTE_KEY | ROUTE_MODEL, answer_props },
+	{ "GET", "/slots", ROUTE_KEY | ROUTE_MODEL, answer_slots },
+	{ "GET", "/metrics", ROUTE_KEY | ROUTE_MODEL, answer_metrics },
 	{ NULL, NULL, 0, NULL },
 };

@@ -11,6 +11,8 @@
  *   fields.c      a request's JSON              task.c, task_grammar.c       what is to be generated
  *   batcher.c     passes for all requests       choice.c                     one sequence, from prompt to end
  *   conversation.c, prompts.c  prompts          generate.c                   from a request to the batcher
+ *   replay.c      answers made again            native.c, texts.c, props.c   what clients of llama.cpp ask for
+ *   metrics.c     numbers for Prometheus
  *   openai.c, openai_parts.c   answers as OpenAI's API has them: chat_completions.c, completions.c
  */
 #ifndef SERVER_SERVER_H

@@ -89,14 +89,19 @@ struct child child_start(const char *const *arguments)
 	return c;
 }
 
-int child_stop(struct child *c)
+int child_wait(struct child *c)
 {
 	int status = 0;
 
-	kill(c->pid, SIGTERM);
 	assert_int_equal(waitpid(c->pid, &status, 0), c->pid);
 	close(c->said);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int child_stop(struct child *c)
+{
+	kill(c->pid, SIGTERM);
+	return child_wait(c);
 }
 
 int child_fds(const struct child *c)

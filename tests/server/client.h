@@ -21,6 +21,8 @@ struct child {
 struct child child_start(const char *const *arguments);
 /* SIGTERM. Its exit status. */
 int child_stop(struct child *c);
+/* Its exit status, once it ends by itself. */
+int child_wait(struct child *c);
 /* Descriptors that it has open. */
 int child_fds(const struct child *c);
 

@@ -1,0 +1,262 @@
+/* server/native.c - /completion: texts that go on, in the form of llama.cpp's server. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/batcher.h"
+#include "server/endpoints.h"
+#include "server/fields.h"
+#include "server/generate.h"
+#include "server/json_write.h"
+#include "server/openai.h"
+#include "server/prompts.h"
+#include "server/server.h"
+
+struct native_reply {
+	struct reply base;
+	const struct served *model;
+	struct task *task;
+	bool tokens; /* return_tokens */
+	struct native_choice {
+		struct bytes text;
+		json_t *ids, *probabilities; /* arrays; NULL: none */
+		enum end_reason reason;
+		int stop;
+		struct run_numbers numbers;
+	} * choice;
+	unsigned n;
+};
+
+static const char *stop_type(enum end_reason reason)
+{
+	switch (reason) {
+	case END_TOKEN:
+	case END_GRAMMAR: return "eos";
+	case END_STOP_TEXT: return "word";
+	case END_LENGTH: return "limit";
+	case END_CANCELLED: break;
+	}
+	return "none";
+}
+
+static json_t *settings(const struct task *t)
+{
+	const jit_sampling *s = &t->sampling;
+	json_t *o = json_object(), *stop = json_array();
+
+	for (size_t i = 0; i < t->n_stop; i++)
+		json_add(stop, json_text(t->stop[i], strlen(t->stop[i])));
+	json_put(o, "seed", json_integer((json_int_t)s->seed));
+	json_put(o, "temperature", json_number((double)s->temperature));
+	json_put(o, "top_k", json_integer(s->top_k));
+	json_put(o, "top_p", json_number((double)s->top_p));
+	json_put(o, "min_p", json_number((double)s->min_p));
+	json_put(o, "repeat_penalty", json_number((double)s->repeat_penalty));
+	json_put(o, "n_predict", json_integer(t->most));
+	json_put(o, "stop", stop);
+	return o;
+}
+
+/* What every piece says; stop: the last one. */
+static json_t *piece(const struct native_reply *o, unsigned number, const char *text, size_t n, json_t *ids, bool stop)
+{
+	const struct native_choice *c = &o->choice[number];
+	json_t *j = json_object();
+
+	json_put(j, "index", json_integer(number));
+	json_put(j, "content", json_text(text, n));
+	json_put(j, "tokens", ids ? ids : json_array());
+	json_put(j, "id_slot", json_integer(number));
+	json_put(j, "stop", json_boolean(stop));
+	json_put(j, "tokens_predicted", json_integer((json_int_t)c->numbers.generated));
+	json_put(j, "tokens_evaluated", json_integer((json_int_t)c->numbers.prompt));
+	return j;
+}
+
+static void put_end(struct native_reply *o, unsigned number, json_t *j)
+{
+	const struct native_choice *c = &o->choice[number];
+	const struct task *t = o->task;
+	const char *word = c->reason == END_STOP_TEXT && c->stop >= 0 ? t->stop[c->stop] : "";
+
+	json_put(j, "model", json_text(o->model->name, strlen(o->model->name)));
+	json_put(j, "generation_settings", settings(t));
+	json_put(j, "has_new_line", json_boolean(c->text.n && memchr(c->text.p, '\n', c->text.n)));
+	json_put(j, "truncated", json_false());
+	json_put(j, "stop_type", json_string(stop_type(c->reason)));
+	json_put(j, "stopping_word", json_text(word, strlen(word)));
+	json_put(j, "tokens_cached", json_integer((json_int_t)(c->numbers.prompt + c->numbers.generated)));
+	json_put(j, "timings", openai_timings(&c->numbers));
+}
+
+static void send_event(struct native_reply *o, json_t *j)
+{
+	bytes_text(&o->base.out, "data: ");
+	bytes_take(&o->base.out, json_write(j));
+	bytes_text(&o->base.out, "\n\n");
+}
+
+static void take_token(struct native_reply *o, const struct record *r, const jit_logprob *top, const char *text)
+{
+	struct native_choice *c = &o->choice[r->choice];
+	json_t *p = o->task->logprobs >= 0 && r->id >= 0 ? openai_logprob(o->model->model, r, top) : NULL;
+
+	c->numbers.generated += r->id >= 0;
+	bytes_add(&c->text, text, r->n_text);
+	if (!o->base.events) {
+		if (o->tokens && r->id >= 0) {
+			c->ids = c->ids ? c->ids : json_array();
+			json_add(c->ids, json_integer(r->id));
+		}
+		if (p) {
+			c->probabilities = c->probabilities ? c->probabilities : json_array();
+			json_add(c->probabilities, p);
+		}
+		return;
+	}
+	json_t *ids = json_array();
+	if (r->id >= 0)
+		json_add(ids, json_integer(r->id));
+	json_t *j = piece(o, r->choice, text, r->n_text, ids, false);
+	if (p) {
+		json_t *list = json_array();
+		json_add(list, p);
+		json_put(j, "completion_probabilities", list);
+	}
+	send_event(o, j);
+}
+
+static void take(struct reply *r, const struct record *record, const jit_logprob *top, const char *text)
+{
+	struct native_reply *o = (struct native_reply *)(void *)r;
+	struct native_choice *c = &o->choice[record->choice];
+
+	if (record->kind == RECORD_TOKEN) {
+		take_token(o, record, top, text);
+		return;
+	}
+	c->numbers = record->numbers;
+	if (record->kind == RECORD_STARTED)
+		return;
+	c->reason = record->reason;
+	c->stop = record->stop;
+	if (r->events) {
+		json_t *j = piece(o, record->choice, "", 0, NULL, true);
+		put_end(o, record->choice, j);
+		send_event(o, j);
+	}
+}
+
+static json_t *whole(struct native_reply *o, unsigned number)
+{
+	struct native_choice *c = &o->choice[number];
+	json_t *j = piece(o, number, c->text.n ? c->text.p : "", c->text.n, c->ids, true);
+
+	c->ids = NULL;
+	put_end(o, number, j);
+	if (c->probabilities)
+		json_put(j, "completion_probabilities", c->probabilities);
+	c->probabilities = NULL;
+	o->base.out.lost = o->base.out.lost || c->text.lost;
+	return j;
+}
+
+static void end(struct reply *r)
+{
+	struct native_reply *o = (struct native_reply *)(void *)r;
+
+	if (r->events)
+		return;
+	if (o->n == 1) {
+		bytes_take(&r->out, json_write(whole(o, 0)));
+		return;
+	}
+	json_t *list = json_array();
+	for (unsigned i = 0; i < o->n; i++)
+		json_add(list, whole(o, i));
+	bytes_take(&r->out, json_write(list));
+}
+
+static void fail(struct reply *r, const struct refusal *why)
+{
+	bytes_text(&r->out, "error: ");
+	bytes_take(&r->out, refusal_json(why));
+	bytes_text(&r->out, "\n\n");
+}
+
+static void close_reply(struct reply *r)
+{
+	struct native_reply *o = (struct native_reply *)(void *)r;
+
+	for (unsigned i = 0; o->choice && i < o->n; i++) {
+		bytes_free(&o->choice[i].text);
+		json_decref(o->choice[i].ids);
+		json_decref(o->choice[i].probabilities);
+	}
+	free(o->choice);
+	task_release(o->task);
+	free(o);
+}
+
+static const struct reply_kind native_kind = { take, end, fail, close_reply };
+
+/* ---- the request */
+
+static bool read_fields(struct native_reply *o, struct task *t, const json_t *body, const struct served *m,
+                        struct refusal *r)
+{
+	int64_t probabilities = 0;
+
+	if (!task_read(t, body, m->model, batcher_context(m->batcher), r) ||
+	    !field_flag(body, "stream", &o->base.events, r) || !field_flag(body, "return_tokens", &o->tokens, r) ||
+	    !field_integer(body, "n_probs", 0, JIT_LOGPROBS_MOST, &probabilities, r))
+		return false;
+	if (probabilities)
+		t->logprobs = (int)probabilities;
+	return true;
+}
+
+static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p)
+{
+	struct native_reply *o = calloc(1, sizeof *o);
+	struct task *t = task_open(m->model);
+
+	if (!o || !t || p->n > 1) {
+		free(o);
+		task_release(t);
+		return p->n > 1 ? refuse(&x->refusal, 400, "prompt", "prompt has several texts; send one at a time")
+		                : refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+	}
+	o->base.kind = &native_kind;
+	o->model = m;
+	o->task = t;
+	t->ids = p->list[0].ids;
+	t->n_ids = p->list[0].n;
+	p->list[0].ids = NULL;
+	if (!read_fields(o, t, body, m, &x->refusal)) {
+		reply_close(&o->base);
+		return false;
+	}
+	o->n = t->choices;
+	o->choice = calloc(o->n, sizeof *o->choice);
+	if (o->choice)
+		return generate(x, &o->base, m, &t, 1);
+	reply_close(&o->base);
+	return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+}
+
+bool answer_native(struct exchange *x)
+{
+	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal);
+	const char *name = NULL;
+	struct prompts p = { 0 };
+
+	if (!body)
+		return false;
+	const struct served *m = field_text(body, "model", &name, &x->refusal)
+	                                 ? models_find(x->server->models, name, &x->refusal)
+	                                 : NULL;
+	bool ok = m && prompts_read(&p, field_value(body, "prompt"), m->model, &x->refusal) && begin(x, body, m, &p);
+	prompts_free(&p);
+	json_decref(body);
+	return ok;
+}

@@ -1,0 +1,90 @@
+/* server/props.c - /props and /slots: what the server is, and what it is at, as clients of llama.cpp's server ask. */
+#include <string.h>
+
+#include "server/batcher.h"
+#include "server/endpoints.h"
+#include "server/json_write.h"
+#include "server/models.h"
+#include "server/openai.h"
+#include "server/server.h"
+
+static json_t *defaults(const struct served *m)
+{
+	jit_sampling s = JIT_SAMPLING();
+	json_t *o = json_object(), *p = json_object();
+
+	jit_model_sampling_defaults(m->model, &s, NULL);
+	json_put(p, "temperature", json_number((double)s.temperature));
+	json_put(p, "top_k", json_integer(s.top_k));
+	json_put(p, "top_p", json_number((double)s.top_p));
+	json_put(p, "min_p", json_number((double)s.min_p));
+	json_put(p, "n_predict", json_integer(-1));
+	json_put(o, "id", json_integer(0));
+	json_put(o, "n_ctx", json_integer(batcher_context(m->batcher)));
+	json_put(o, "params", p);
+	return o;
+}
+
+/* The text of a key of the model's files; empty where it is not there. */
+static json_t *metadata(const struct served *m, const char *key)
+{
+	jit_metadata d = JIT_METADATA();
+
+	for (size_t i = 0; i < jit_model_metadata_count(m->model); i++) {
+		d = JIT_METADATA();
+		if (jit_model_metadata(m->model, i, &d, NULL) == JIT_OK && strcmp(d.key, key) == 0 && d.text)
+			return json_text(d.text, d.n);
+	}
+	return json_string("");
+}
+
+static const struct served *model_of(struct exchange *x)
+{
+	return models_find(x->server->models, exchange_argument(x, "model"), &x->refusal);
+}
+
+bool answer_props(struct exchange *x)
+{
+	const struct served *m = model_of(x);
+
+	if (!m)
+		return false;
+	json_t *o = json_object(), *can = json_object();
+	json_put(o, "default_generation_settings", defaults(m));
+	json_put(o, "total_slots", json_integer(batcher_parallel(m->batcher)));
+	json_put(o, "model_alias", json_text(m->name, strlen(m->name)));
+	json_put(o, "model_path", json_text(m->path, strlen(m->path)));
+	json_put(o, "chat_template",
+	         m->template_text ? json_text(m->template_text, strlen(m->template_text))
+	                          : metadata(m, "tokenizer.chat_template"));
+	json_put(can, "vision", json_false());
+	json_put(can, "audio", json_false());
+	json_put(o, "modalities", can);
+	json_put(o, "build_info", json_string(openai_fingerprint()));
+	json_put(o, "is_sleeping", json_false());
+	return exchange_json(x, json_write(o));
+}
+
+/* There are no slots: answers share one memory. What is shown are places that are taken or free. */
+bool answer_slots(struct exchange *x)
+{
+	const struct served *m = model_of(x);
+	struct batcher_numbers n;
+
+	if (!m)
+		return false;
+	batcher_get_numbers(m->batcher, &n);
+	const char *needed = exchange_argument(x, "fail_on_no_slot");
+	if (needed && strcmp(needed, "1") == 0 && n.running >= batcher_parallel(m->batcher))
+		return refuse(&x->refusal, 503, NULL, "no slot available");
+	json_t *list = json_array();
+	for (unsigned i = 0; i < batcher_parallel(m->batcher); i++) {
+		json_t *o = json_object();
+		json_put(o, "id", json_integer(i));
+		json_put(o, "n_ctx", json_integer(batcher_context(m->batcher)));
+		json_put(o, "speculative", json_true());
+		json_put(o, "is_processing", json_boolean(i < n.running));
+		json_add(list, o);
+	}
+	return exchange_json(x, json_write(list));
+}

@@ -1,0 +1,25 @@
+/* server/replay.h - answers that can be made again: what a client keeps to prove where a text came from.
+ *
+ * Owns: the header field X-Jitrun-Replay, which names everything beside the request that decides an answer's bits - the
+ * model's fingerprint, numerics, type of the KV cache, context, time and seed - and the way from it back to the answer.
+ */
+#ifndef SERVER_REPLAY_H
+#define SERVER_REPLAY_H
+
+#include <stdio.h>
+
+#include "server/http.h"
+#include "server/models.h"
+#include "server/task.h"
+
+struct server;
+
+/* What makes an answer what it is, into the exchange's header; nothing where the model has no fingerprint. */
+void replay_describe(struct exchange *x, const struct served *m, const struct task *t);
+
+/* A file: a JSON object with "path", "request" (the body that was sent), "replay" (the header field) and, if wanted,
+ * "answer" (the body that came, not a stream). Makes the answer again on a server whose models are open, and prints its
+ * texts. False: it cannot be made again, or is another than the one in the file. */
+bool replay_file(struct server *s, const char *path, FILE *out, struct error *err);
+
+#endif

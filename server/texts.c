@@ -1,0 +1,141 @@
+/* server/texts.c - texts and tokens: /tokenize, /detokenize, /apply-template. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/conversation.h"
+#include "server/endpoints.h"
+#include "server/fields.h"
+#include "server/json_write.h"
+#include "server/prompts.h"
+#include "server/server.h"
+
+static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }
+
+static const struct served *model_of(struct exchange *x, const json_t *body)
+{
+	const char *name = NULL;
+
+	return field_text(body, "model", &name, &x->refusal) ? models_find(x->server->models, name, &x->refusal) : NULL;
+}
+
+/* A token with its text, or with its bytes where these are no text. */
+static json_t *piece(const jit_model *m, int32_t id)
+{
+	size_t n = 0;
+	char *text = jit_model_detokenize(m, &id, 1, &n, NULL);
+	json_t *o = json_object(), *whole = text ? json_stringn(text, n) : NULL;
+
+	json_put(o, "id", json_integer(id));
+	if (text && !whole) {
+		whole = json_array();
+		for (size_t i = 0; i < n; i++)
+			json_add(whole, json_integer((unsigned char)text[i]));
+	}
+	json_put(o, "piece", whole);
+	free(text);
+	return o;
+}
+
+/* One text, or a list of texts and tokens, with the tokens of each. */
+static bool append_tokens(json_t *list, const json_t *v, const jit_model *m, bool add, bool special, bool pieces,
+                          struct refusal *r)
+{
+	jit_error err = { 0 };
+	int32_t *ids = NULL;
+	size_t n = 0;
+
+	if (json_is_integer(v)) {
+		json_add(list, json_integer(json_integer_value(v)));
+		return true;
+	}
+	if (!json_is_string(v))
+		return refuse(r, 400, "content", "content is neither a string nor an array of strings and tokens");
+	if (jit_model_tokenize(m, json_string_value(v), json_string_length(v), add, special, &ids, &n, &err) != JIT_OK)
+		return refuse(r, 400, "content", "%s", err.message);
+	for (size_t i = 0; i < n; i++)
+		json_add(list, pieces ? piece(m, ids[i]) : json_integer(ids[i]));
+	free(ids);
+	return true;
+}
+
+static json_t *tokenize(const json_t *body, const jit_model *m, struct refusal *r)
+{
+	bool add = false, special = true, pieces = false, ok = true;
+	const json_t *content = field_value(body, "content"), *part;
+	json_t *list = json_array();
+	size_t i;
+
+	ok = field_flag(body, "add_special", &add, r) && field_flag(body, "parse_special", &special, r) &&
+	     field_flag(body, "with_pieces", &pieces, r);
+	if (json_is_array(content)) {
+		json_array_foreach(content, i, part) ok =
+			ok && append_tokens(list, part, m, add && i == 0, special, pieces, r);
+	} else if (content) {
+		ok = ok && append_tokens(list, content, m, add, special, pieces, r);
+	}
+	json_t *o = json_object();
+	json_put(o, "tokens", list);
+	if (ok)
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
+bool answer_tokenize(struct exchange *x)
+{
+	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal);
+	const struct served *m = body ? model_of(x, body) : NULL;
+	json_t *o = m ? tokenize(body, m->model, &x->refusal) : NULL;
+
+	json_decref(body);
+	return o && exchange_json(x, json_write(o));
+}
+
+static json_t *detokenize(const json_t *body, const jit_model *m, struct refusal *r)
+{
+	struct prompts p = { 0 };
+	json_t *tokens = field_array(body, "tokens", r), *o = json_object();
+	size_t n = 0;
+	char *text = NULL;
+
+	if (!tokens && !r->status)
+		refuse(r, 400, "tokens", "tokens is missing");
+	if (tokens && json_array_size(tokens) == 0)
+		text = strdup("");
+	else if (tokens && prompts_read(&p, tokens, m, r) && p.n == 1)
+		text = jit_model_detokenize(m, p.list[0].ids, p.list[0].n, &n, NULL);
+	prompts_free(&p);
+	json_put(o, "content", text ? json_text(text, n) : json_null());
+	if (!text)
+		no_memory(r);
+	free(text);
+	if (!r->status)
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
+bool answer_detokenize(struct exchange *x)
+{
+	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal);
+	const struct served *m = body ? model_of(x, body) : NULL;
+	json_t *o = m ? detokenize(body, m->model, &x->refusal) : NULL;
+
+	json_decref(body);
+	return o && exchange_json(x, json_write(o));
+}
+
+bool answer_apply_template(struct exchange *x)
+{
+	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal), *o = NULL;
+	const struct served *m = body ? model_of(x, body) : NULL;
+	struct conversation c = { 0 };
+
+	if (m && conversation_read(&c, body, m, x->now, &x->refusal)) {
+		o = json_object();
+		json_put(o, "prompt", json_text(c.text, c.n_text));
+	}
+	conversation_free(&c);
+	json_decref(body);
+	return o && exchange_json(x, json_write(o));
+}

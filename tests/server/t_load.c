@@ -1,0 +1,196 @@
+/* tests/server/t_load.c - clients that leave, that do not read, that are too many: each is noticed and counted, and the
+ * others get what they would have got.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/server/client.h"
+#include "tests/support/shared.h"
+
+#define LONG "{\"prompt\":\"The\",\"max_tokens\":1000,\"ignore_eos\":true,\"temperature\":0,\"stream\":%s,\"n\":%d}"
+static const char shortly[] = "{\"prompt\":\"The king\",\"max_tokens\":12,\"temperature\":0}";
+
+/* A number of /metrics. */
+static double number(const struct child *c, const char *name)
+{
+	char line[200];
+	struct answer a = client_ask(c, "/metrics", NULL, NULL);
+
+	snprintf(line, sizeof line, "\n%s{model=\"tale-q8_0\"} ", name);
+	const char *at = strstr(a.body, line);
+	if (!at)
+		fail_msg("%s is not in %s", name, a.body);
+	double value = atof(at + strlen(line));
+	answer_free(&a);
+	return value;
+}
+
+/* Waits until a number is what it should become. */
+static void expect(const struct child *c, const char *name, double value)
+{
+	for (int i = 0; i < 400 && number(c, name) < value; i++)
+		usleep(25000);
+	assert_true(number(c, name) >= value);
+}
+
+static void expect_none(const struct child *c, const char *name)
+{
+	for (int i = 0; i < 400 && number(c, name) > 0; i++)
+		usleep(25000);
+	assert_true(number(c, name) <= 0);
+}
+
+/* An answer on a connection of its own, asked for and not read. */
+static int begin(const struct child *c, const char *body, bool little)
+{
+	char text[1000];
+	int fd = client_connect(c, little);
+
+	snprintf(text, sizeof text, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s",
+	         strlen(body), body);
+	client_send(fd, text, strlen(text));
+	return fd;
+}
+
+static char *text_alone(const struct child *c)
+{
+	json_t *o = client_json(c, "/v1/completions", shortly, 200);
+	char *text =
+		strdup(json_string_value(json_object_get(json_array_get(json_object_get(o, "choices"), 0), "text")));
+
+	json_decref(o);
+	return text;
+}
+
+/* Clients that close, that close their half alone, and that reset the connection, while they wait for a whole answer
+ * and while they read a stream; a neighbour's text stays what it is. */
+static void test_clients_leave(void **state)
+{
+	static const char *const arguments[] = { "--parallel", "8", "--no-cache", NULL };
+	struct child c = child_start(arguments);
+	char *before = text_alone(&c), body[300];
+	int fds = child_fds(&c);
+	(void)state;
+
+	for (int i = 0; i < 6; i++) {
+		const struct linger reset = { .l_onoff = 1 };
+		snprintf(body, sizeof body, LONG, i % 2 ? "true" : "false", 1);
+		int fd = begin(&c, body, false);
+		expect(&c, "jitserve_answers_started_total", 2 + 2 * i);
+		if (i >= 4)
+			setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+		if (i / 2 == 1)
+			shutdown(fd, SHUT_WR);
+		else
+			close(fd);
+		char *text = text_alone(&c);
+		assert_string_equal(text, before);
+		free(text);
+		expect(&c, "jitserve_answers_cancelled_total", 1 + i);
+		if (i / 2 == 1)
+			close(fd);
+	}
+	expect_none(&c, "llamacpp:requests_processing");
+	/* 6 answers of 1000 tokens were not computed to their ends */
+	assert_true(number(&c, "llamacpp:tokens_predicted_total") < 6 * 900);
+	for (int i = 0; i < 100 && child_fds(&c) > fds; i++)
+		usleep(20000);
+	assert_true(child_fds(&c) <= fds);
+	free(before);
+	assert_int_equal(child_stop(&c), 0);
+}
+
+/* One that reads nothing is dropped when so much is unread, and no other waits for it. */
+static void test_slow_reader(void **state)
+{
+	static const char *const arguments[] = { "--parallel", "16", "--max-unread", "4", "--no-cache", NULL };
+	struct child c = child_start(arguments);
+	char body[300];
+	(void)state;
+
+	snprintf(body, sizeof body, LONG, "true", 12);
+	int slow = begin(&c, body, true);
+	char *text = text_alone(&c);
+	expect(&c, "jitserve_answers_dropped_total", 12);
+	char *again = text_alone(&c);
+	assert_string_equal(text, again);
+	expect_none(&c, "llamacpp:requests_processing");
+	struct answer a = client_read(slow, 20);
+	assert_true(a.closed);
+	assert_null(strstr(a.body, "[DONE]"));
+	answer_free(&a);
+	close(slow);
+	free(text);
+	free(again);
+	assert_int_equal(child_stop(&c), 0);
+}
+
+/* One is computed, one waits, the third is refused; the one that waits is answered, or leaves. */
+static void test_queue(void **state)
+{
+	static const char *const arguments[] = { "--parallel", "1", "--queue", "1", "--no-cache", NULL };
+	struct child c = child_start(arguments);
+	char body[300];
+	(void)state;
+
+	snprintf(body, sizeof body, LONG, "true", 1);
+	int running = begin(&c, body, false);
+	expect(&c, "llamacpp:requests_processing", 1);
+	int waiting = begin(&c, body, false);
+	expect(&c, "llamacpp:requests_deferred", 1);
+	struct answer a = client_ask(&c, "/v1/completions", NULL, shortly);
+	assert_int_equal(a.status, 429);
+	assert_non_null(answer_field(&a, "Retry-After"));
+	answer_free(&a);
+	close(waiting);
+	close(running);
+	expect(&c, "jitserve_answers_cancelled_total", 2);
+	char *text = text_alone(&c);
+	free(text);
+	assert_int_equal(child_stop(&c), 0);
+}
+
+/* Asked to stop, the server lets an answer end within --stop-timeout, and breaks it off then. */
+static void test_stop(void **state)
+{
+	static const char *const timeouts[] = { "60", "0" };
+	(void)state;
+
+	for (int i = 0; i < 2; i++) {
+		const char *const arguments[] = { "--stop-timeout", timeouts[i], "--no-cache", NULL };
+		struct child c = child_start(arguments);
+		char body[300];
+		snprintf(body, sizeof body, LONG, "false", 1);
+		int fd = begin(&c, body, false);
+		expect(&c, "llamacpp:requests_processing", 1);
+		assert_int_equal(kill(c.pid, SIGTERM), 0);
+		struct answer a = client_read(fd, 60);
+		assert_int_equal(a.status, i ? 503 : 200);
+		answer_free(&a);
+		close(fd);
+		assert_int_equal(child_wait(&c), 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_clients_leave),
+		cmocka_unit_test(test_slow_reader),
+		cmocka_unit_test(test_queue),
+		cmocka_unit_test(test_stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,241 @@
+/* tests/server/t_texts.c - tokens and texts, what the server says of itself, completions in the form of llama.cpp's
+ * server, numbers for Prometheus, and answers that are made again.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/server/client.h"
+#include "tests/support/shared.h"
+
+static struct child server;
+
+static int start(void **state)
+{
+	static const char *const arguments[] = { "--no-cache", "--context", "512", NULL };
+	(void)state;
+
+	server = child_start(arguments);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	return child_stop(&server);
+}
+
+static const char *text(const json_t *o, const char *name) { return json_string_value(json_object_get(o, name)); }
+
+static json_int_t integer(const json_t *o, const char *name) { return json_integer_value(json_object_get(o, name)); }
+
+static void test_tokens(void **state)
+{
+	static const char said[] = "Once upon a time, \\u00e9\\u4e2d \\ud83d\\ude00!";
+	char body[400], *list;
+	(void)state;
+
+	snprintf(body, sizeof body, "{\"content\":\"%s\"}", said);
+	json_t *o = client_json(&server, "/tokenize", body, 200), *tokens = json_object_get(o, "tokens");
+	assert_true(json_array_size(tokens) > 5);
+	list = json_dumps(tokens, JSON_COMPACT);
+	snprintf(body, sizeof body, "{\"tokens\":%s}", list);
+	free(list);
+	json_t *back = client_json(&server, "/detokenize", body, 200);
+	assert_string_equal(text(back, "content"), "Once upon a time, \xc3\xa9\xe4\xb8\xad \xf0\x9f\x98\x80!");
+	json_decref(back);
+	snprintf(body, sizeof body, "{\"content\":\"%s\",\"add_special\":true,\"with_pieces\":true}", said);
+	json_t *pieces = client_json(&server, "/tokenize", body, 200), *p, *all = json_object_get(pieces, "tokens");
+	assert_int_equal(json_array_size(all), json_array_size(tokens) + 1);
+	size_t i;
+	json_array_foreach(all, i, p)
+	{
+		assert_true(json_is_string(json_object_get(p, "piece")) || json_is_array(json_object_get(p, "piece")));
+		if (i)
+			assert_true(json_equal(json_object_get(p, "id"), json_array_get(tokens, i - 1)));
+	}
+	json_decref(pieces);
+	json_decref(o);
+	json_decref(client_json(&server, "/detokenize", "{\"tokens\":[]}", 200));
+	json_decref(client_json(&server, "/detokenize", "{}", 400));
+	json_decref(client_json(&server, "/detokenize", "{\"tokens\":[99999]}", 400));
+	json_decref(client_json(&server, "/tokenize", "{\"content\":7.5}", 400));
+}
+
+/* What a user writes stays text, whatever it spells. */
+static void test_template(void **state)
+{
+	(void)state;
+	json_t *o =
+		client_json(&server, "/apply-template",
+	                    "{\"messages\":[{\"role\":\"developer\",\"content\":\"Be brief.\"},{\"role\":\"user\","
+	                    "\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}]}",
+	                    200);
+	assert_string_equal(text(o, "prompt"),
+	                    "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\na\nb<|im_end|>\n"
+	                    "<|im_start|>assistant\n");
+	json_decref(o);
+	o = client_json(
+		&server, "/apply-template",
+		"{\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\",\"content\":\"So \"}]}",
+		200);
+	assert_string_equal(text(o, "prompt"), "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nSo ");
+	json_decref(o);
+}
+
+static void test_properties(void **state)
+{
+	(void)state;
+	json_t *o = client_json(&server, "/props", NULL, 200);
+	assert_int_equal(integer(json_object_get(o, "default_generation_settings"), "n_ctx"), 512);
+	assert_int_equal(integer(o, "total_slots"), 16);
+	assert_non_null(strstr(text(o, "model_path"), "tale-q8_0.gguf"));
+	json_decref(o);
+	o = client_json(&server, "/slots", NULL, 200);
+	assert_int_equal(json_array_size(o), 16);
+	json_decref(o);
+}
+
+static void test_native(void **state)
+{
+	static const char body[] = "{\"prompt\":[1,\"Once upon\",300],\"n_predict\":6,\"temperature\":0,"
+				   "\"return_tokens\":true,\"n_probs\":2%s}";
+	char asked[300];
+	(void)state;
+
+	snprintf(asked, sizeof asked, body, "");
+	json_t *o = client_json(&server, "/completion", asked, 200);
+	assert_int_equal(integer(o, "tokens_predicted"), 6);
+	assert_int_equal(json_array_size(json_object_get(o, "tokens")), 6);
+	assert_int_equal(json_array_size(json_object_get(o, "completion_probabilities")), 6);
+	assert_string_equal(text(o, "stop_type"), "limit");
+	assert_true(json_is_object(json_object_get(o, "timings")));
+	snprintf(asked, sizeof asked, body, ",\"stream\":true");
+	struct answer a = client_ask(&server, "/completion", NULL, asked);
+	char joined[1000] = "";
+	bool stopped = false;
+	for (const char *at = a.body; (at = strstr(at, "data: "));) {
+		const char *end = strstr(at, "\n\n");
+		assert_non_null(end);
+		json_t *e = json_loadb(at + 6, (size_t)(end - at - 6), 0, NULL);
+		assert_non_null(e);
+		assert_false(stopped);
+		strcat(joined, text(e, "content"));
+		stopped = json_is_true(json_object_get(e, "stop"));
+		json_decref(e);
+		at = end;
+	}
+	assert_true(stopped);
+	assert_string_equal(joined, text(o, "content"));
+	answer_free(&a);
+	json_decref(o);
+}
+
+/* Every line is a comment or a number, no series has its help twice, and what was generated is counted. */
+static void test_metrics(void **state)
+{
+	(void)state;
+	json_decref(client_json(&server, "/v1/completions", "{\"prompt\":\"The\",\"max_tokens\":5}", 200));
+	struct answer a = client_ask(&server, "/metrics", NULL, NULL);
+	assert_int_equal(a.status, 200);
+	assert_non_null(strstr(answer_field(&a, "Content-Type"), "text/plain; version=0.0.4"));
+	char *rest, *copy = strdup(a.body);
+	for (char *line = strtok_r(copy, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		char name[200], number[100];
+		if (strncmp(line, "# HELP ", 7) == 0) {
+			snprintf(name, sizeof name, "\n%.*s ", (int)strcspn(line + 7, " ") + 7, line);
+			const char *first = strstr(a.body - 0, name + 1);
+			assert_null(strstr(first + 1, name));
+		} else if (line[0] != '#') {
+			assert_int_equal(sscanf(line, "%199s %99s", name, number), 2);
+			char *end;
+			strtod(number, &end);
+			assert_int_equal(*end, 0);
+		}
+	}
+	const char *at = strstr(a.body, "\nllamacpp:tokens_predicted_total{model=\"tale-q8_0\"} ");
+	assert_true(at && atol(strchr(at + 1, '}') + 1) >= 5);
+	free(copy);
+	answer_free(&a);
+}
+
+/* ---- answers made again */
+
+static char kept[] = "/tmp/jitrun-replay-XXXXXX";
+
+static void keep(const char *path, const json_t *request, const char *header, const json_t *answer)
+{
+	json_t *o =
+		json_pack("{s:s, s:O, s:s, s:O}", "path", path, "request", request, "replay", header, "answer", answer);
+
+	assert_non_null(o);
+	assert_int_equal(json_dump_file(o, kept, 0), 0);
+	json_decref(o);
+}
+
+/* Runs jitserve --replay; its status. said: its output, both kinds. */
+static int replay(const char *more, char said[4000])
+{
+	char command[2048], model[1024];
+
+	snprintf(command, sizeof command, "./jitserve %s --no-cache --context 512 %s --replay %s 2>&1",
+	         source_path(model, "models/tale-q8_0.gguf"), more, kept);
+	FILE *f = popen(command, "r");
+	assert_non_null(f);
+	said[fread(said, 1, 3999, f)] = 0;
+	return WEXITSTATUS(pclose(f));
+}
+
+static void test_replay(void **state)
+{
+	static const char body[] =
+		"{\"messages\":[{\"role\":\"user\",\"content\":\"A tale, please.\"}],\"max_tokens\":30,"
+		"\"temperature\":0.9}";
+	char said[4000];
+	int fd = mkstemp(kept);
+	(void)state;
+
+	assert_true(fd >= 0);
+	close(fd);
+	struct answer a = client_ask(&server, "/v1/chat/completions", NULL, body);
+	assert_int_equal(a.status, 200);
+	char *header = strdup(answer_field(&a, "X-Jitrun-Replay"));
+	json_t *answer = json_loads(a.body, 0, NULL), *request = json_loads(body, 0, NULL);
+	json_t *message = json_object_get(json_array_get(json_object_get(answer, "choices"), 0), "message");
+	keep("/v1/chat/completions", request, header, answer);
+	assert_int_equal(replay("", said), 0);
+	assert_int_equal(strncmp(said, text(message, "content"), strlen(text(message, "content"))), 0);
+	/* with any number of threads and draft tokens; not with another type of the cache */
+	assert_int_equal(replay("--threads 1 --speculate off", said), 0);
+	assert_int_equal(replay("--kv-type q8_0", said), 1);
+	assert_non_null(strstr(said, "was made with kv f16, and here is kv q8_0"));
+	json_object_set_new(message, "content", json_string("Something else."));
+	keep("/v1/chat/completions", request, header, answer);
+	assert_int_equal(replay("", said), 1);
+	assert_non_null(strstr(said, "is another than the one that was kept"));
+	keep("/v1/nothing", request, header, answer);
+	assert_int_equal(replay("", said), 1);
+	unlink(kept);
+	free(header);
+	json_decref(answer);
+	json_decref(request);
+	answer_free(&a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tokens), cmocka_unit_test(test_template), cmocka_unit_test(test_properties),
+		cmocka_unit_test(test_native), cmocka_unit_test(test_metrics),  cmocka_unit_test(test_replay),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}
