@@ -115,6 +115,7 @@ bool session_compute_chosen(jit_session *s, struct error *err)
 			speculate_drop(&s->speculate);
 			return false;
 		}
+		speculate_again(&s->speculate, s->again_seconds);
 		speculate_took(&s->speculate, seconds);
 		s->decode_passes++;
 	}

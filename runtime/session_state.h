@@ -31,8 +31,9 @@ struct jit_session {
 	uint32_t context;
 	int32_t *ids; /* context + 1: the last may be chosen but never computed */
 	size_t length, computed;
-	bool logits_valid;   /* they belong to token computed - 1 */
-	const float *logits; /* where they are */
+	bool logits_valid;    /* they belong to token computed - 1 */
+	double again_seconds; /* what the last pass had to compute once more before it (session_passes.c) */
+	const float *logits;  /* where they are */
 	struct speculate speculate;
 	struct sampling sampling;
 	struct cancel cancel;
@@ -62,7 +63,7 @@ void session_end_run(jit_session *s, const struct plan_sequence *at, uint32_t to
 bool session_run(jit_session *s, struct plan *p, uint64_t position, const int32_t *ids, enum profile_pass kind,
                  struct error *err);
 /* One pass over n tokens from position `computed` on; the caller says what of it counts. *seconds: what it took,
- * without making its plan. */
+ * without making its plan, and without what was computed once more before it, which is s->again_seconds. */
 bool session_compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum plan_logits logits,
                           enum profile_pass kind, double *seconds, struct error *err);
 

@@ -121,7 +121,7 @@ void speculate_took(struct speculate *s, double seconds)
 
 	if (s->width == 0 && seen == 0)
 		s->balance = GRACE * (*mean = plain = most = seconds);
-	if (seconds > most)
+	if (s->measured[0] && seconds > most)
 		seconds = most;
 	if (s->width)
 		s->balance -= seconds - plain;
@@ -138,6 +138,20 @@ void speculate_took(struct speculate *s, double seconds)
 	estimate(s);
 }
 
+void speculate_again(struct speculate *s, double seconds)
+{
+	unsigned w = s->before;
+	double most = OUTLIER * fmax(speculate_tokens[w] * s->seconds[0], s->seconds[w]);
+	uint32_t seen = s->measured[w] < EARLY ? s->measured[w] : EARLY;
+
+	s->before = 0;
+	if (!w || !seen)
+		return;
+	seconds = seconds < most ? seconds : most;
+	s->balance -= seconds;
+	s->again[w] += (seconds - s->again[w]) / seen;
+}
+
 void speculate_prompt_took(struct speculate *s, uint32_t tokens, double seconds)
 {
 	double each = seconds / tokens;
@@ -152,7 +166,7 @@ void speculate_prompt_took(struct speculate *s, uint32_t tokens, double seconds)
  * of each further draft is that of a longer agreement. */
 static unsigned best_width(const struct speculate *s, uint32_t room)
 {
-	double all = 1, tokens = 1, plain = s->seconds[0] * s->trust[0], most = MARGIN / plain;
+	double all = 1, tokens = 1, plain = s->seconds[0] * s->trust[0], most = MARGIN / plain, again = 0;
 	unsigned best = 0;
 	uint32_t n = 0;
 
@@ -164,8 +178,9 @@ static unsigned best_width(const struct speculate *s, uint32_t room)
 			all *= (s->right[c] + BELIEF * classes[c].right) / (s->right[c] + s->wrong[c] + BELIEF);
 			tokens += all;
 		}
+		again = s->measured[w] ? s->again[w] : again; /* of a width not measured: as of a narrower one */
 		double t = s->measured[w] ? s->seconds[w] * s->trust[w] : s->seconds[w],
-		       rate = tokens / (t > plain ? t : plain);
+		       rate = tokens / ((t > plain ? t : plain) + again);
 		if (rate > most) {
 			most = rate;
 			best = w;
@@ -246,6 +261,7 @@ const struct speculate_window *speculate_next(struct speculate *s, uint32_t leng
 	note_passage(s);
 	draft_extend(&s->draft, length);
 	bool found = find_drafts(s, length);
+	s->before = s->window.tokens > 1 ? s->width : 0;
 	s->width = 0;
 	if (found && s->mode == SPECULATE_FIXED && speculate_tokens[s->fixed] <= room)
 		s->width = s->fixed;

@@ -47,8 +47,11 @@ struct speculate {
 	double trust[SPECULATE_WIDTHS];   /* 1 when just measured; what was not measured for long is taken for less, so
 	                                     that it is tried again */
 	uint32_t measured[SPECULATE_WIDTHS];
-	double prompt_token; /* seconds for each token of a wide pass, 0: none seen */
-	double balance;      /* seconds speculation has saved and not spent again */
+	double again[SPECULATE_WIDTHS]; /* seconds that follow a pass of this width where drafts are refused and
+	                                   accepted tokens are computed once more; fading mean over its passes */
+	unsigned before;                /* the width of the pass before, while its drafts may have such a sequel; 0 */
+	double prompt_token;            /* seconds for each token of a wide pass, 0: none seen */
+	double balance;                 /* seconds speculation has saved and not spent again */
 
 	uint64_t passes[SPECULATE_WIDTHS], drafted[SPECULATE_WIDTHS], accepted[SPECULATE_WIDTHS];
 	unsigned width; /* of the window's pass */
@@ -67,6 +70,9 @@ bool speculate_hit(struct speculate *s, uint64_t position, int32_t id);
 const struct speculate_window *speculate_next(struct speculate *s, uint32_t length, uint32_t room);
 /* What the window's pass took; and what a pass over n tokens of a prompt took. */
 void speculate_took(struct speculate *s, double seconds);
+/* What was computed once more before the window's pass took, which the pass before is to blame for; to be called before
+ * speculate_took(), with 0 where nothing was. */
+void speculate_again(struct speculate *s, double seconds);
 void speculate_prompt_took(struct speculate *s, uint32_t tokens, double seconds);
 /* The cache was written by others, or tokens from n on are forgotten: the window holds no more. */
 void speculate_drop(struct speculate *s);

@@ -14,6 +14,7 @@
 
 #include "runtime/jitrun.h"
 #include "runtime/session.h"
+#include "runtime/session_state.h"
 #include "tests/support/shared.h"
 
 static const char *const models[] = {
@@ -176,6 +177,8 @@ static void test_drafts(void **state)
 		}
 		must(jit_session_get_stats(s, &stats, &err), &err);
 		assert_true(stats.accepted > 20 && stats.drafted > stats.accepted + 20);
+		/* What is computed once more is held against the passes whose drafts were refused. */
+		assert_true(s->speculate.again[speculate_width(8)] > 0);
 		jit_session_close(s);
 		jit_session_close(plain);
 		jit_model_close(t.model);

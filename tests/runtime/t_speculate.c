@@ -272,6 +272,18 @@ static uint32_t make_edited(int32_t *ids, uint32_t vocab, uint32_t edit)
 	return PASSAGE;
 }
 
+/* What a model does whose layers keep a state: tokens that were accepted before one was refused are computed once more,
+ * which is told by itself, or taken for a part of the next pass. */
+static enum { STATELESS, STATE, STATE_MISTOLD } sequel;
+
+/* Seconds that follow a window, before the pass for token i, of which the first so many were accepted. */
+static double computed_again(const struct speculate *s, uint32_t i, double plain, double cost)
+{
+	uint32_t n = i - (uint32_t)s->window.first;
+
+	return sequel == STATELESS || s->window.tokens < 2 || n >= s->window.tokens ? 0 : plain * (1 + cost * (n - 1));
+}
+
 /* Seconds for the text from `from` on; cost: of a token beyond the first, in plain passes. noise: passes take up to so
  * much longer, and one in fifty five times as long. */
 static double simulate(const int32_t *ids, uint32_t from, enum speculate_mode mode, double cost, double noise)
@@ -283,12 +295,15 @@ static double simulate(const int32_t *ids, uint32_t from, enum speculate_mode mo
 	for (uint32_t i = from; i < TEXT; i++) {
 		if (mode != SPECULATE_OFF && speculate_hit(&s, i, ids[i]))
 			continue;
+		double again = mode == SPECULATE_OFF || i == from ? 0 : computed_again(&s, i, 1e-2, cost);
 		uint32_t tokens = mode == SPECULATE_OFF ? 1 : speculate_next(&s, i + 1, TEXT - i)->tokens;
 		double plain = 1e-2 * (1 + noise * draw(1000) / 1000) * (noise > 0 && draw(50) == 0 ? 5 : 1),
 		       t = plain * (1 + cost * (tokens - 1));
-		clock += t;
-		if (mode != SPECULATE_OFF)
-			speculate_took(&s, t);
+		clock += t + again;
+		if (mode == SPECULATE_OFF)
+			continue;
+		speculate_again(&s, sequel == STATE_MISTOLD ? 0 : again);
+		speculate_took(&s, t + (sequel == STATE_MISTOLD ? again : 0));
 	}
 	speculate_close(&s);
 	return clock;
@@ -307,17 +322,17 @@ static double gain(uint32_t vocab, uint32_t spans, uint32_t fresh, double cost, 
 	return plain / guessing;
 }
 
-static void test_never_loses(void **state)
+/* With every `step`th cost of a token and noise. */
+static void never_loses(size_t step)
 {
 	static const double costs[] = { 0.01, 0.06, 0.15, 0.4, 1 }, noises[] = { 0, 0.3 };
 	static const struct {
 		uint32_t vocab, spans, fresh;
 	} texts[] = { { 100000, 0, 0 }, { 30, 0, 0 }, { 5, 0, 0 },      { 1000, 3, 4 }, { 1000, 5, 4 },
 		      { 1000, 8, 8 },   { 50, 6, 3 }, { 1000, 20, 20 }, { 1000, 60, 6 } };
-	(void)state;
 	for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
-		for (size_t c = 0; c < sizeof costs / sizeof *costs; c++)
-			for (size_t n = 0; n < 2; n++) {
+		for (size_t c = step - 1; c < sizeof costs / sizeof *costs; c += step)
+			for (size_t n = 0; n < 2; n += step) {
 				double g = gain(texts[t].vocab, texts[t].spans, texts[t].fresh, costs[c], noises[n]);
 				if (g < (noises[n] > 0 ? 0.975 : 0.99)) /* noise falls on either clock as it comes */
 					fail_msg("text %zu, %g a token, noise %g: gain %.3f", t, costs[c], noises[n],
@@ -325,9 +340,26 @@ static void test_never_loses(void **state)
 			}
 }
 
+static void test_never_loses(void **state) { never_loses(1); }
+
+/* Nor where refused drafts have a sequel; it is still used where it pays. Passes that are blamed for the sequels of
+ * others make drafts look cheap: so it was, and lost a fifth on some of these texts. */
+static void test_states_never_lose(void **state)
+{
+	sequel = STATE;
+	never_loses(2);
+	double told = gain(1000, 5, 4, 0.06, 0), pays = gain(1000, 200, 4, 0.03, 0);
+	sequel = STATE_MISTOLD;
+	double mistold = gain(1000, 5, 4, 0.06, 0);
+	sequel = STATELESS;
+	printf("# gain %.3f; %.3f where passes are blamed for others' sequels; %.2f where copies are long\n", told,
+	       mistold, pays);
+	assert_true(told > mistold);
+	assert_true(pays > 3);
+}
+
 static void test_gains_where_it_pays(void **state)
 {
-	(void)state;
 	assert_true(gain(1000, 200, 4, 0.03, 0) > 5);
 	assert_true(gain(1000, 200, 4, 0.1, 0.3) > 2.5);
 	assert_true(gain(1000, 40, 4, 0.1, 0) > 1.5);
@@ -389,7 +421,6 @@ static void check_copies(uint32_t (*make)(int32_t *ids, uint32_t vocab, uint32_t
 static void test_edited_copies(void **state)
 {
 	static const struct copies texts[] = { { 6, 2.25 }, { 12, 3.3 }, { 25, 4.65 } };
-	(void)state;
 
 	check_copies(make_edited, texts, sizeof texts / sizeof *texts);
 }
@@ -398,7 +429,6 @@ static void test_edited_copies(void **state)
 static void test_renamed_copies(void **state)
 {
 	static const struct copies texts[] = { { 6, 7.2 }, { 8, 7.3 }, { 16, 7.4 } };
-	(void)state;
 
 	check_copies(make_renamed, texts, sizeof texts / sizeof *texts);
 }
@@ -409,7 +439,6 @@ static void test_taken_up_again(void **state)
 	enum { PASSAGE = 100, COPIED = 30 };
 	int32_t ids[PASSAGE + COPIED + 1];
 	struct speculate s = { .mode = SPECULATE_FIXED, .fixed = 1 };
-	(void)state;
 
 	for (int32_t i = 0; i < PASSAGE + COPIED; i++)
 		ids[i] = i % PASSAGE;
@@ -434,7 +463,6 @@ static void test_doubted_change(void **state)
 	static const int32_t names[2] = { OTHER, NAME };
 	int32_t ids[2 * PASSAGE], guessed[3] = { 0 };
 	struct speculate s = { .mode = SPECULATE_FIXED, .fixed = 1 };
-	(void)state;
 
 	for (int32_t i = 0; i < 2 * PASSAGE; i++) {
 		int32_t at = i % PASSAGE;
@@ -459,11 +487,12 @@ static void test_doubted_change(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shipped_model),  cmocka_unit_test(test_copied_prompts),
-		cmocka_unit_test(test_random_models),  cmocka_unit_test(test_interface),
-		cmocka_unit_test(test_never_loses),    cmocka_unit_test(test_gains_where_it_pays),
-		cmocka_unit_test(test_edited_copies),  cmocka_unit_test(test_renamed_copies),
-		cmocka_unit_test(test_taken_up_again), cmocka_unit_test(test_doubted_change)
+		cmocka_unit_test(test_shipped_model),       cmocka_unit_test(test_copied_prompts),
+		cmocka_unit_test(test_random_models),       cmocka_unit_test(test_interface),
+		cmocka_unit_test(test_never_loses),         cmocka_unit_test(test_states_never_lose),
+		cmocka_unit_test(test_gains_where_it_pays), cmocka_unit_test(test_edited_copies),
+		cmocka_unit_test(test_renamed_copies),      cmocka_unit_test(test_taken_up_again),
+		cmocka_unit_test(test_doubted_change)
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
