@@ -58,6 +58,7 @@ static const struct {
 	{ KEY_BY_HEAD, "byhead" },
 	{ KEY_VALUE_NORM, "vnorm" },
 	{ KEY_SINKS, "sinks" },
+	{ KEY_SCALED, "scaled" },
 };
 enum { FLAG_COUNT = sizeof flag_text / sizeof flag_text[0] };
 

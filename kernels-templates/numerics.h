@@ -99,9 +99,13 @@
  * sigmoid as the sum of its best two, and equal ones go by ascending number. Shares of the chosen, m being the greatest
  * logit: exp(l - m), divided by the cross-lane sum (rule 6) of the chosen ones, slot i in partial i, or of all experts;
  * of a sigmoid its own value, or that divided by (cross-lane sum of the chosen + 1e-20; + 1e-6 of LFM 2). Then times
- * the model's scale. The result of a token: p = share0 * y0, p = fma(share_i, y_i, p) in the order of the choice; it is
+ * the model's scale, and times the expert's own number where there is one. The result of a token: p = share0 * y0,
+ * p = fma(share_i, y_i, p) in the order of the choice; it is
  * added to the stream as rule 5 or 11 has it. A shared expert's result is one more such sum, of one share, its gate 1 /
  * (1 + exp(-g)), added afterwards; without a gate it is added as any matrix's.
+ * Experts beside a feed-forward layer: the results of both go through norms of their own, and the experts' is added to
+ * the layer's; the sum goes on behind another norm as rule 7 has it. The router reads the stream behind rule 7, whose
+ * weights are w * (1 / sqrt(n)), the root computed in double and rounded.
  *
  * The rules so far are the EXACT class. A user may choose the other one:
  * 13. BOUNDED: where a target has products of matrices, matmuls of F16 and BF16 weights take the tokens of a prompt's

@@ -141,6 +141,7 @@ enum {
 	ROUTE_SHARES,
 	ROUTE_SCALE /* f32 bits, which all shares are multiplied by */,
 	ROUTE_BIAS /* f32 [kp(rows)], for the choice alone */,
+	ROUTE_TIMES /* SCALED: f32 [kp(rows)], which each expert's share is multiplied by */,
 	ROUTE_ARGS
 };
 

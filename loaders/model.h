@@ -113,6 +113,7 @@ struct model_tensor {
 	} section[3];
 	bool minus_exp;                /* each number x of the file stands for -exp(x) */
 	bool plus_one;                 /* a norm's weights, to each of which 1 is added */
+	float times;                   /* each number of the file stands for its product with this; 0: for itself */
 	uint32_t rope_head, rope_skip; /* of these: a head's rows, where the model's head_dim does not say it; the first
 	                                  ones that stay as they are */
 	/* A matrix for each of `heads` heads, 0: it is one. A head's are rows first ... of the own_file_rows that it
@@ -206,6 +207,7 @@ struct model_spec {
 	const uint8_t *layer_routes;        /* layers entries: which are mixtures; NULL: all but those first ones */
 	bool router_sigmoid, router_normed; /* of a softmax: over the chosen, else over all */
 	bool router_millionth;              /* of a sigmoid: beside the sum of the chosen ones */
+	bool experts_beside;                /* layers with experts have a dense feed-forward layer beside them */
 	float router_scale;                 /* 0: none */
 	struct model_rope rope, window_rope;
 	struct model_tensor embed, final_norm, lm_head;          /* lm_head is embed when tied */

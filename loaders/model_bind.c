@@ -80,7 +80,6 @@ static const struct {
 	{ FUSED_TURNED, SLOT_expert_gate_bias, SLOT_expert_up_bias, { NULL, "mlp.experts.gate_up_proj_bias" } }
 };
 
-
 /* What the architecture's row calls it, behind the layer's number; NULL: as others do. */
 static const char *own_name(const struct model_file *f, enum tensor_slot slot)
 {
@@ -356,6 +355,7 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	if (!ok)
 		return false;
 	note_order(b, slot, t);
+	t->times = k == SLOT_router_scale && t->bytes ? (float)(1 / math_host_sqrt((double)s->hidden)) : 0;
 	t->minus_exp = (k == SLOT_delta_decay || k == SLOT_scan_decay) && b->f->format == MODEL_HF && t->bytes;
 	if (bind_by_heads(b, k) && t->bytes)
 		bind_note_heads(b, k, t);

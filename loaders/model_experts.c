@@ -20,11 +20,12 @@ bool model_layer_has_group(const struct model_spec *s, uint32_t layer, enum tens
 	case GROUP_FFN_NORM: return feeds;
 	case GROUP_GATE:
 	case GROUP_MLP:
-	case GROUP_MLP_BIAS: return feeds && !model_layer_routes(s, layer);
+	case GROUP_MLP_BIAS: return feeds && (s->experts_beside || !model_layer_routes(s, layer));
 	case GROUP_ROUTER:
 	case GROUP_EXPERTS:
 	case GROUP_ROUTER_BIAS:
 	case GROUP_EXPERT_BIAS:
+	case GROUP_BESIDE:
 	case GROUP_SHARED:
 	case GROUP_SHARED_ROUTER: return model_layer_routes(s, layer);
 	default: return true;
@@ -42,6 +43,7 @@ void model_need_experts(struct model_file *f, const struct model_spec *s)
 	enum model_need *need = f->needs.group;
 
 	need[GROUP_ROUTER] = need[GROUP_EXPERTS] = NEED_ALWAYS;
+	need[GROUP_BESIDE] = s->experts_beside ? NEED_ALWAYS : NEED_NOT;
 	need[GROUP_ROUTER_BIAS] = s->router_sigmoid ? NEED_ALWAYS : NEED_NOT;
 	need[GROUP_SHARED] = s->shared_ffn ? NEED_ALWAYS : NEED_NOT;
 	need[GROUP_SHARED_ROUTER] = s->shared_ffn && f->arch->routing & ROUTING_SHARED ? NEED_ALWAYS : NEED_NOT;
@@ -159,6 +161,7 @@ bool gguf_read_experts(struct gguf_reader *r)
 	    !gguf_get_u32(r, "expert_used_count", OPTIONAL, &s->experts_used) ||
 	    !gguf_get_u32(r, "expert_feed_forward_length", OPTIONAL, &s->expert_ffn) || !read_shared(r))
 		return false;
+	s->experts_beside = s->experts && r->row->routing & ROUTING_BESIDE;
 	if (s->experts)
 		model_need_experts(r->m->file, s);
 	else if (r->row->routing & ROUTING_MAYBE)

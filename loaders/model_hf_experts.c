@@ -135,14 +135,31 @@ static bool read_router_bias(struct hf_reader *r)
 	return true;
 }
 
+/* Whether there are experts at all, where a family has them beside a feed-forward layer. */
+static bool read_beside(struct hf_reader *r, bool *none)
+{
+	bool *beside = &r->m->spec.experts_beside;
+
+	*none = !(r->row->routing & ROUTING) || r->row->routing & ROUTING_GGUF ||
+	        (r->m->spec.one_part && !r->m->spec.layer_routes);
+	if (!(r->row->routing & ROUTING_BESIDE))
+		return true;
+	if (!hf_get_bool(r, r->root, "enable_moe_block", beside))
+		return false;
+	*none = !*beside;
+	return true;
+}
+
 bool hf_read_experts(struct hf_reader *r)
 {
 	static const char *const counts[] = { "num_experts", "num_local_experts", "n_routed_experts" };
 	struct model_spec *s = &r->m->spec;
 	const uint32_t routing = r->row->routing;
+	const char *used = routing & ROUTING_BESIDE ? "top_k_experts" : "num_experts_per_tok";
+	bool none;
 
-	if (!(routing & ROUTING) || routing & ROUTING_GGUF || (s->one_part && !s->layer_routes))
-		return true;
+	if (!read_beside(r, &none) || none)
+		return none;
 	s->router_sigmoid = routing & ROUTING_SIGMOID;
 	s->router_normed = routing & ROUTING_HF_NORMED;
 	s->router_millionth = routing & ROUTING_MILLIONTH;
@@ -158,7 +175,7 @@ bool hf_read_experts(struct hf_reader *r)
 	}
 	if (!s->experts && r->row->switches & SWITCH_LATENT)
 		return true;
-	if (!hf_get_u32(r, r->root, "num_experts_per_tok", REQUIRED, UINT32_MAX, &s->experts_used) ||
+	if (!hf_get_u32(r, r->root, used, REQUIRED, UINT32_MAX, &s->experts_used) ||
 	    !hf_get_u32(r, r->root, "moe_intermediate_size", OPTIONAL, MODEL_MAX_WIDTH, &s->expert_ffn) ||
 	    !check_step(r) ||
 	    (routing & ROUTING_STATED && !hf_get_bool(r, r->root, "norm_topk_prob", &s->router_normed)) ||

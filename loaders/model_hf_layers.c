@@ -8,15 +8,7 @@
 static bool check_rest(struct hf_reader *r)
 {
 	const json_t *sight = hf_get(r, r->root, "use_bidirectional_attention");
-	bool experts = false;
 
-	if (!hf_get_bool(r, r->root, "enable_moe_block", &experts))
-		return false;
-	if (experts)
-		return error_set(r->err, ERROR_UNSUPPORTED,
-		                 "%s: enable_moe_block is true (mixture of experts beside the feed-forward layer), "
-		                 "which is not supported",
-		                 r->label);
 	if (!sight || json_is_false(sight) || (json_is_text(sight) && strcmp(json_string_value(sight), "vision") == 0))
 		return true;
 	return error_set(

@@ -70,6 +70,7 @@ enum tensor_group {
 	GROUP_EXPERT_BIAS, /* of the router's logits, and of experts' matrices: a vector of each, in one tensor */
 	GROUP_SHARED,
 	GROUP_SHARED_ROUTER,
+	GROUP_BESIDE,      /* of experts that stand beside a feed-forward layer */
 	GROUP_SINKS,       /* of attention's heads */
 	GROUP_LAYER_INPUT, /* what a layer makes of a token's own */
 	GROUP_LAYER_SCALE, /* by which a layer ends */
@@ -131,6 +132,13 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	VECTOR(expert_gate_bias, "ffn_gate_exps.bias", "mlp.experts.gate_proj_bias", EXPERT_FFN, EXPERT_BIAS, PLAIN) \
 	VECTOR(expert_up_bias, "ffn_up_exps.bias", "mlp.experts.up_proj_bias", EXPERT_FFN, EXPERT_BIAS, PLAIN) \
 	VECTOR(expert_down_bias, "ffn_down_exps.bias", "mlp.experts.down_proj_bias", HIDDEN, EXPERT_BIAS, PLAIN) \
+	VECTOR(router_scale, "ffn_gate_inp.scale", "router.scale", HIDDEN, BESIDE, PLAIN) \
+	VECTOR(expert_scale, "ffn_down_exps.scale", "router.per_expert_scale", EXPERTS, BESIDE, PLAIN) \
+	VECTOR(expert_norm, "pre_ffw_norm_2.weight", "pre_feedforward_layernorm_2.weight", HIDDEN, BESIDE, PLAIN) \
+	VECTOR(dense_post_norm, "post_ffw_norm_1.weight", "post_feedforward_layernorm_1.weight", \
+	       HIDDEN, BESIDE, PLAIN) \
+	VECTOR(expert_post_norm, "post_ffw_norm_2.weight", "post_feedforward_layernorm_2.weight", \
+	       HIDDEN, BESIDE, PLAIN) \
 	VECTOR(sinks, "attn_sinks.weight", "self_attn.sinks", HEADS, SINKS, PLAIN) \
 	VECTOR(delta_norm, "ssm_norm.weight", "linear_attn.norm.weight", VALUE_DIM, DELTA, PLAIN) \
 	VECTOR(delta_decay, "ssm_a", "linear_attn.A_log", VALUE_HEADS, DELTA, PLAIN) \

@@ -19,16 +19,20 @@ struct route {
 	unsigned parts, blocks; /* blocks of 32 experts */
 	bool sigmoid;
 	ir_a logits, bias;  /* this column's; of all */
+	ir_a times;         /* of all, where there are any */
 	ir_a kept;          /* local: by group, 0 for those whose experts nobody may choose */
 	ir_a order, values; /* locals: int32, and f32 where the logits are not what counts */
 	ir_f chosen[MATH_MAX_PARTS], value[MATH_MAX_PARTS]; /* by slot: the bits of its expert, and its value */
+	ir_f factor[MATH_MAX_PARTS];                        /* and of `times` */
 };
 
-/* The greatest so far of some lanes: its order, number and value. */
+/* The greatest so far of some lanes: its order, number and value; with SCALED, of a choice among all, its factor. */
 struct candidate {
 	ir_i order, number;
-	ir_f value;
+	ir_f value, factor;
 };
+
+static bool is_scaled(const struct route *r) { return r->key->flags & KEY_SCALED; }
 
 static int32_t part_at(const struct route *r, unsigned v) { return (int32_t)(v * r->b->lanes * 4); }
 
@@ -85,12 +89,17 @@ static void rank_all(const struct route *r)
 }
 
 /* The better of two: the greater, or the one of the lower number. */
-static struct candidate better(struct ir *b, struct candidate x, struct candidate y)
+static struct candidate better(const struct route *r, struct candidate x, struct candidate y)
 {
+	struct ir *b = r->b;
 	ir_m equal = ir_mand(b, ir_ieq(b, x.order, y.order), ir_igt(b, x.number, y.number)),
 	     wins = ir_mor(b, ir_igt(b, y.order, x.order), equal);
-	return (struct candidate){ ir_isel(b, wins, y.order, x.order), ir_isel(b, wins, y.number, x.number),
-		                   ir_fsel(b, wins, y.value, x.value) };
+	struct candidate c = { .order = ir_isel(b, wins, y.order, x.order),
+		               .number = ir_isel(b, wins, y.number, x.number),
+		               .value = ir_fsel(b, wins, y.value, x.value) };
+	if (is_scaled(r))
+		c.factor = ir_fsel(b, wins, y.factor, x.factor);
+	return c;
 }
 
 static ir_i swap_lanes(struct ir *b, ir_i x, unsigned by) { return ir_ibits(b, ir_fxor(b, ir_fbits(b, x), by)); }
@@ -102,12 +111,15 @@ static struct candidate fold(const struct route *r, struct candidate best[])
 
 	for (unsigned n = r->parts / 2; n >= 1; n /= 2)
 		for (unsigned i = 0; i < n; i++)
-			best[i] = better(b, best[i], best[i + n]);
+			best[i] = better(r, best[i], best[i + n]);
 	struct candidate c = best[0];
 	for (unsigned by = b->lanes / 2; by >= 1; by /= 2) {
-		struct candidate other = { swap_lanes(b, c.order, by), swap_lanes(b, c.number, by),
-			                   ir_fxor(b, c.value, by) };
-		c = better(b, c, other);
+		struct candidate other = { .order = swap_lanes(b, c.order, by),
+			                   .number = swap_lanes(b, c.number, by),
+			                   .value = ir_fxor(b, c.value, by) };
+		if (is_scaled(r))
+			other.factor = ir_fxor(b, c.factor, by);
+		c = better(r, c, other);
 	}
 	return c;
 }
@@ -118,6 +130,7 @@ static void walk(const struct route *r, ir_i last, struct candidate best[])
 	struct ir *b = r->b;
 	ir_a order = ir_var_a(b, r->order), values = ir_var_a(b, r->sigmoid ? r->values : r->logits);
 	ir_i number = ir_var_i(b, ir_ilane(b)), taken = ir_iconst(b, TAKEN);
+	ir_a times = is_scaled(r) ? ir_var_a(b, r->times) : values;
 
 	ir_loop(b, ir_sconst(b, r->blocks));
 	for (unsigned v = 0; v < r->parts; v++) {
@@ -127,10 +140,15 @@ static void walk(const struct route *r, ir_i last, struct candidate best[])
 		ir_set_i(b, best[v].order, ir_isel(b, wins, o, best[v].order));
 		ir_set_i(b, best[v].number, ir_isel(b, wins, number, best[v].number));
 		ir_set_f(b, best[v].value, ir_fsel(b, wins, ir_fload(b, values, part_at(r, v), 0), best[v].value));
+		if (is_scaled(r))
+			ir_set_f(b, best[v].factor,
+			         ir_fsel(b, wins, ir_fload(b, times, part_at(r, v), 0), best[v].factor));
 		ir_set_i(b, number, ir_iadd(b, number, ir_iconst(b, (int32_t)b->lanes)));
 	}
 	ir_set_a(b, order, ir_aaddi(b, order, BLOCK_BYTES));
 	ir_set_a(b, values, ir_aaddi(b, values, BLOCK_BYTES));
+	if (is_scaled(r))
+		ir_set_a(b, times, ir_aaddi(b, times, BLOCK_BYTES));
 	ir_endloop(b);
 }
 
@@ -154,8 +172,9 @@ static struct candidate best_of_group(const struct route *r, ir_i first, ir_i bu
 	struct candidate best[MATH_MAX_PARTS];
 
 	for (unsigned v = 0; v < r->parts; v++)
-		best[v] = (struct candidate){ ir_var_i(b, taken), ir_var_i(b, ir_iconst(b, 0)),
-			                      ir_var_f(b, ir_fconst(b, 0.0f)) };
+		best[v] = (struct candidate){ .order = ir_var_i(b, taken),
+			                      .number = ir_var_i(b, ir_iconst(b, 0)),
+			                      .value = ir_var_f(b, ir_fconst(b, 0.0f)) };
 	ir_loop(b, ir_sconst(b, r->blocks));
 	for (unsigned v = 0; v < r->parts; v++) {
 		ir_i o = ir_isel(b, in_group(r, number, first), ir_iload(b, order, part_at(r, v)), taken);
@@ -212,7 +231,9 @@ static void choose_groups(const struct route *r, ir_i score[])
 		keep[v] = ir_var_i(b, ir_iconst(b, 0));
 	ir_loop(b, ir_sconst(b, r->key->k));
 	for (unsigned v = 0; v < r->parts; v++)
-		each[v] = (struct candidate){ score[v], lane_numbers(r, v), ir_fconst(b, 0.0f) };
+		each[v] = (struct candidate){
+			.order = score[v], .number = lane_numbers(r, v), .value = ir_fconst(b, 0.0f)
+		};
 	struct candidate best = fold(r, each);
 	for (unsigned v = 0; v < r->parts; v++) {
 		ir_m here = ir_ieq(b, lane_numbers(r, v), best.number);
@@ -260,12 +281,18 @@ static void choose(struct route *r)
 	for (unsigned v = 0; v < r->parts; v++) {
 		r->chosen[v] = ir_var_f(b, ir_fconst(b, 0.0f));
 		r->value[v] = ir_var_f(b, ir_fconst(b, 0.0f));
+		if (is_scaled(r))
+			r->factor[v] = ir_var_f(b, ir_fconst(b, 0.0f));
 	}
 	ir_s slot = ir_loop(b, ir_sconst(b, r->key->heads));
 	struct candidate best[MATH_MAX_PARTS];
-	for (unsigned v = 0; v < r->parts; v++)
-		best[v] = (struct candidate){ ir_var_i(b, ir_iconst(b, TAKEN)), ir_var_i(b, ir_iconst(b, 0)),
-			                      ir_var_f(b, ir_fconst(b, 0.0f)) };
+	for (unsigned v = 0; v < r->parts; v++) {
+		best[v] = (struct candidate){ .order = ir_var_i(b, ir_iconst(b, TAKEN)),
+			                      .number = ir_var_i(b, ir_iconst(b, 0)),
+			                      .value = ir_var_f(b, ir_fconst(b, 0.0f)) };
+		if (is_scaled(r))
+			best[v].factor = ir_var_f(b, ir_fconst(b, 0.0f));
+	}
 	walk(r, last, best);
 	struct candidate c = fold(r, best);
 	ir_set_i(b, last, c.number);
@@ -274,6 +301,8 @@ static void choose(struct route *r)
 		ir_m here = ir_ieq(b, ir_iadd(b, ir_ilane(b), ir_iconst(b, (int32_t)(v * b->lanes))), at);
 		ir_set_f(b, r->chosen[v], ir_fsel(b, here, ir_fbits(b, last), r->chosen[v]));
 		ir_set_f(b, r->value[v], ir_fsel(b, here, c.value, r->value[v]));
+		if (is_scaled(r))
+			ir_set_f(b, r->factor[v], ir_fsel(b, here, c.factor, r->factor[v]));
 	}
 	ir_endloop(b);
 }
@@ -351,7 +380,8 @@ static void store_slots(const struct route *r, ir_a chosen, ir_a shares, ir_f sc
 		share_softmax(r, share);
 	for (unsigned v = 0; v < r->parts; v++) {
 		ir_fstore(b, chosen, r->chosen[v], part_at(r, v), 0);
-		ir_fstore(b, shares, ir_fmul(b, share[v], scale), part_at(r, v), 0);
+		ir_f scaled = ir_fmul(b, share[v], scale);
+		ir_fstore(b, shares, is_scaled(r) ? ir_fmul(b, scaled, r->factor[v]) : scaled, part_at(r, v), 0);
 	}
 }
 
@@ -370,10 +400,12 @@ static const char *refuse(const struct key *key)
 {
 	const uint32_t flags = key->flags;
 
-	if (flags & ~(uint32_t)(KEY_SIGMOID | KEY_NORMED | KEY_OF_ALL | KEY_BIAS | KEY_MILLIONTH) ||
+	if (flags & ~(uint32_t)(KEY_SIGMOID | KEY_NORMED | KEY_OF_ALL | KEY_BIAS | KEY_MILLIONTH | KEY_SCALED) ||
 	    (flags & KEY_SIGMOID && flags & KEY_OF_ALL) || (flags & KEY_MILLIONTH && !(flags & KEY_NORMED)) ||
 	    (!(flags & KEY_SIGMOID) && flags & (KEY_NORMED | KEY_BIAS)))
 		return "these flags do not go together";
+	if (key->kv_heads && flags & KEY_SCALED)
+		return "experts in groups have no numbers of their own";
 	if (key->rows == 0 || key->rows > ROUTE_EXPERTS_MOST)
 		return "there is an expert at least, and not so many";
 	if (key->heads == 0 || key->heads > key->rows || key->heads > ROUTE_MOST)
@@ -401,6 +433,8 @@ bool route_build(struct ir *b, const struct key *key, const struct target *targe
 	ir_s column = ir_sadd(b, begin, ir_loop(b, ir_ssub(b, ir_end(b), begin)));
 	r.logits = ir_aadd(b, ir_aload(b, arg, ROUTE_LOGITS * 8), ir_smuli(b, column, r.blocks * BLOCK_BYTES));
 	r.bias = key->flags & KEY_BIAS ? ir_aload(b, arg, ROUTE_BIAS * 8) : r.logits;
+	if (is_scaled(&r))
+		r.times = ir_aload(b, arg, ROUTE_TIMES * 8);
 	rank_all(&r);
 	if (key->kv_heads)
 		keep_groups(&r);

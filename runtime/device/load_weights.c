@@ -338,6 +338,8 @@ static bool convert_vector(float *out, void *raw, const struct model *m, const s
 	}
 	for (uint64_t i = 0; t->plus_one && i < t->cols; i++)
 		out[i] += 1.0f;
+	for (uint64_t i = 0; t->times != 0 && i < t->cols; i++)
+		out[i] *= t->times;
 	for (uint64_t i = 0; t->minus_exp && i < t->cols; i++)
 		out[i] = (float)-math_host_exp((double)out[i]);
 	return true;

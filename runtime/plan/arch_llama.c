@@ -78,13 +78,16 @@ void arch_llama_layer(struct plan_builder *b, const struct weights_layer *l, uin
 		in = mix_by[mixer](b, l, layer, b->spec->parallel && int8_ffn);
 	if (b->spec->one_part && mixer != MIXER_NONE)
 		return;
-	if (!b->spec->parallel)
+	bool beside = l->router.packed && b->spec->experts_beside;
+	if (!b->spec->parallel && !beside)
 		in = step_input(b, l->ffn_norm, int8_ffn);
-	if (l->router.packed) {
+	if (beside) {
+		step_experts_beside(b, l);
+	} else if (l->router.packed) {
 		step_experts(b, l, in);
-		return;
+	} else {
+		step_gate_and_up(b, l, in);
+		step_down(b, l);
 	}
-	step_gate_and_up(b, l, in);
-	step_down(b, l);
 	step_layer_end(b, l, layer);
 }

@@ -240,6 +240,7 @@ uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, si
 		[PLAN_EXPERTS] = numerics_pad(s->experts),
 		[PLAN_ROUTES] = s->experts ? ROUTE_MOST : 0,
 		[PLAN_GROUPS] = s->experts ? (used + 1) * sizeof(struct route_group) / 4 : 0,
+		[PLAN_BESIDE] = s->experts_beside ? hidden : 0,
 		[PLAN_SLOTS_HIDDEN] = used * hidden,
 		[PLAN_SLOTS_FFN] = used * numerics_pad(s->expert_ffn),
 		[PLAN_INPUTS] = numerics_pad((uint64_t)s->layers * s->layer_input),

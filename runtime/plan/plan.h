@@ -57,6 +57,8 @@
 	X(float, eh, PLAN_SLOTS_FFN, DEVICE_BUFFERS) \
 	X(int8_t, ehq, PLAN_SLOTS_FFN, DEVICE_BUFFERS) \
 	X(struct activation_block, ehs, PLAN_SLOTS_FFN, DEVICE_BUFFERS) \
+	/* of experts beside a feed-forward layer: what both have made */ \
+	X(float, beside, PLAN_BESIDE, DEVICE_BUFFERS) \
 	/* what layers get of a token's own: a product, a row, and both together, layer by layer */ \
 	X(float, input_x, PLAN_INPUTS, DEVICE_BUFFERS) \
 	X(float, input_e, PLAN_INPUTS, DEVICE_BUFFERS) \
@@ -79,6 +81,7 @@ enum plan_width {
 	PLAN_EXPERTS,
 	PLAN_ROUTES,
 	PLAN_GROUPS, /* struct route_group: of a pass no more than slots, and one more */
+	PLAN_BESIDE, /* hidden; 0: there are none */
 	PLAN_SLOTS_HIDDEN,
 	PLAN_SLOTS_FFN,
 	PLAN_INPUTS /* layers * layer_input */,

@@ -136,6 +136,8 @@ bool plan_wants_int8(const struct plan_builder *b, const struct weights_matrix *
 /* The norm of tokens of x; int8: its blocks, too. */
 void step_norm(struct plan_builder *b, const float *x, const float *weight, bool int8, uint32_t tokens,
                struct activations out);
+/* A norm of the tokens of a buffer of hidden width, into another; KEY_RESIDUAL: added to it. */
+void step_norm_into(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t flags);
 /* The int8 blocks of what is there as f32, k of each token. */
 void step_quantise(struct plan_builder *b, struct activations a, uint64_t k);
 /* The norm of a vector of low rank, of k numbers (model.h: MODEL_LATENT_EPS). */
@@ -178,6 +180,8 @@ void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, str
 void step_down(struct plan_builder *b, const struct weights_layer *l);
 /* The feed-forward layer of a mixture of experts, added to the stream. */
 void step_experts(struct plan_builder *b, const struct weights_layer *l, struct activations in);
+/* Both a dense feed-forward layer and experts, each behind norms of its own; the router reads the stream. */
+void step_experts_beside(struct plan_builder *b, const struct weights_layer *l);
 /* Whether any of its matrices reads int8. */
 bool plan_experts_want_int8(const struct plan_builder *b, const struct weights_layer *l);
 /* The final norm, and the output matrix unless only the former is wanted. */

@@ -48,13 +48,14 @@ static void choose(struct plan_builder *b, const struct weights_layer *l)
 	                                         (s->router_normed && s->router_millionth ? KEY_MILLIONTH : 0)
 	             : !s->router_normed ? KEY_OF_ALL
 	                                 : 0) |
-	            (l->router_bias ? KEY_BIAS : 0);
+	            (l->router_bias ? KEY_BIAS : 0) | (l->expert_scale ? KEY_SCALED : 0);
 	uint64_t *a = plan_add_op(b, &key, 0, b->n);
 	a[ROUTE_LOGITS] = plan_address(b->buf->routed);
 	a[ROUTE_CHOSEN] = plan_address(b->buf->chosen);
 	a[ROUTE_SHARES] = plan_address(b->buf->shares);
 	a[ROUTE_SCALE] = plan_f32_slot(s->router_scale != 0 ? s->router_scale : 1);
 	a[ROUTE_BIAS] = plan_address(l->router_bias);
+	a[ROUTE_TIMES] = plan_address(l->expert_scale);
 	plan_last_op(b)->serial = b->n == 1;
 	plan_barrier(b);
 }
@@ -179,12 +180,12 @@ static void gate_and_up(struct plan_builder *b, const struct weights_layer *l, s
 }
 
 /* The weighted sums of `slots` results of each token, added to the stream; `free` has room for them where they are to
- * be scaled. */
+ * be scaled, or stay where a feed-forward layer stands beside. */
 static void combine(struct plan_builder *b, const float *in, const float *shares, uint32_t slots, uint32_t flags,
                     float *free)
 {
 	const struct model_spec *s = b->spec;
-	const bool direct = s->residual_scale == 0;
+	const bool direct = s->residual_scale == 0 && !s->experts_beside;
 	struct key key = plan_key(b, KEY_COMBINE);
 
 	key.k = s->hidden;
@@ -197,7 +198,7 @@ static void combine(struct plan_builder *b, const float *in, const float *shares
 	a[COMBINE_OUT] = direct ? plan_address(b->buf->x) : plan_address(free);
 	plan_last_op(b)->serial = b->n * numerics_pad(s->hidden) * slots <= 1 << 14;
 	plan_barrier(b);
-	if (!direct)
+	if (s->residual_scale != 0)
 		step_scale(b, free, b->buf->x, b->n, s->hidden, plan_f32_slot(s->residual_scale), KEY_RESIDUAL);
 }
 
@@ -226,19 +227,22 @@ static void end_shared(struct plan_builder *b, const struct weights_layer *l)
 	combine(b, f->xn, f->routed, 1, KEY_SIGMOID, f->ex);
 }
 
-/* What reads the norm's output comes first: its memory is free for what is to be scaled, then. */
-void step_experts(struct plan_builder *b, const struct weights_layer *l, struct activations in)
+/* The router's logits, and its choice. */
+static void route(struct plan_builder *b, const struct weights_layer *l, struct activations in)
 {
-	const struct plan_buffers *f = b->buf;
-	struct activations slots = in;
-
-	step_matmul(b, &(struct matmul){
-			       .w = &l->router, .bias = l->logit_bias, .in = in, .out = f->routed, .tokens = b->n });
+	step_matmul(b,
+	            &(struct matmul){
+			    .w = &l->router, .bias = l->logit_bias, .in = in, .out = b->buf->routed, .tokens = b->n });
 	plan_barrier(b);
 	choose(b, l);
-	if (sorted(b))
-		slots = sort(b, in, l);
-	gate_and_up(b, l, slots);
+}
+
+/* What reads the norm's output comes first: its memory is free for what is to be scaled, then. */
+static void multiply_chosen(struct plan_builder *b, const struct weights_layer *l, struct activations in)
+{
+	const struct plan_buffers *f = b->buf;
+
+	gate_and_up(b, l, sorted(b) ? sort(b, in, l) : in);
 	if (l->shared_up.packed)
 		begin_shared(b, l, in);
 	multiply(b,
@@ -250,4 +254,27 @@ void step_experts(struct plan_builder *b, const struct weights_layer *l, struct 
 	combine(b, f->ex, f->shares, b->spec->experts_used, sorted(b) ? KEY_SORTED : 0, f->xn);
 	if (l->shared_up.packed)
 		end_shared(b, l);
+}
+
+void step_experts(struct plan_builder *b, const struct weights_layer *l, struct activations in)
+{
+	route(b, l, in);
+	multiply_chosen(b, l, in);
+}
+
+void step_experts_beside(struct plan_builder *b, const struct weights_layer *l)
+{
+	const struct plan_buffers *f = b->buf;
+	const bool int8 = plan_wants_int8(b, &l->gate) || plan_wants_int8(b, &l->up);
+
+	step_gate_and_up(b, l, step_input(b, l->ffn_norm, int8));
+	step_matmul(b,
+	            &(struct matmul){
+			    .w = &l->down, .bias = l->down_bias, .in = plan_gated(b), .out = f->xn, .tokens = b->n });
+	plan_barrier(b);
+	step_norm_into(b, f->xn, l->dense_post_norm, f->beside, 0);
+	route(b, l, step_input(b, l->router_scale, plan_wants_int8(b, &l->router)));
+	multiply_chosen(b, l, step_input(b, l->expert_norm, plan_experts_want_int8(b, l)));
+	step_norm_into(b, f->xn, l->expert_post_norm, f->beside, KEY_RESIDUAL);
+	step_norm_into(b, f->beside, l->ffn_post_norm, f->x, KEY_RESIDUAL);
 }

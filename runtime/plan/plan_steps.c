@@ -78,6 +78,12 @@ void step_norm(struct plan_builder *b, const float *x, const float *weight, bool
 	plan_barrier(b);
 }
 
+void step_norm_into(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t flags)
+{
+	add_norm(b, x, weight, out, b->spec->hidden, flags, b->n);
+	plan_barrier(b);
+}
+
 void step_latent_norm(struct plan_builder *b, const float *x, const float *weight, uint32_t k, bool int8,
                       struct activations out)
 {

@@ -85,6 +85,8 @@ static void put_tensor(uint64_t *sum, const struct model_tensor *t, uint64_t at)
 			put_number(sum, more[i]);
 	}
 	put_number(sum, at);
+	if (t->times != 0)
+		put(sum, &t->times, sizeof t->times);
 	if (t->experts)
 		put_number(sum, t->experts);
 }

@@ -89,8 +89,8 @@ static void plain_choose(const struct key *k, const float *choice, int32_t *chos
 	}
 }
 
-static void plain_route(const struct key *k, const float *logits, const float *bias, float scale, int32_t *chosen,
-                        float *share)
+static void plain_route(const struct key *k, const float *logits, const float *bias, const float *times, float scale,
+                        int32_t *chosen, float *share)
 {
 	float choice[ROUTE_EXPERTS_MOST], part[32] = { 0 }, all[32] = { 0 };
 	bool sigmoid = k->flags & KEY_SIGMOID;
@@ -112,6 +112,7 @@ static void plain_route(const struct key *k, const float *logits, const float *b
 	for (uint32_t s = 0; s < k->heads; s++) {
 		share[s] = !sigmoid || k->flags & KEY_NORMED ? part[s] / sum : part[s];
 		share[s] = share[s] * scale;
+		share[s] = k->flags & KEY_SCALED ? share[s] * times[chosen[s]] : share[s];
 	}
 }
 
@@ -129,7 +130,9 @@ static void check_route(const struct kernel_way *way, const struct key *key, con
 	float scale = 1.5f, share[ROUTE_MOST];
 	int32_t chosen[ROUTE_MOST], *got = kernel_buffer(COLUMNS * ROUTE_MOST * 4, 0x55);
 	float *got_shares = kernel_buffer(COLUMNS * ROUTE_MOST * 4, 0x55);
-	uint64_t arg[ROUTE_ARGS] = { address(logits), address(got), address(got_shares), 0, address(bias) };
+	/* other numbers than the bias: each token's logits stand for experts' factors, too */
+	uint64_t arg[ROUTE_ARGS] = { address(logits), address(got),   address(got_shares), 0,
+		                     address(bias),   address(logits) };
 	char text[KEY_TEXT_MAX];
 	struct kernel k;
 
@@ -139,7 +142,7 @@ static void check_route(const struct kernel_way *way, const struct key *key, con
 	kernel_run(&k, arg, 0, 4);
 	kernel_close(&k);
 	for (unsigned c = 0; c < COLUMNS; c++) {
-		plain_route(key, logits + c * numerics_pad(key->rows), bias, scale, chosen, share);
+		plain_route(key, logits + c * numerics_pad(key->rows), bias, logits, scale, chosen, share);
 		if (memcmp(chosen, got + c * ROUTE_MOST, sizeof chosen) != 0)
 			fail_msg("%s, %s, column %u: another choice", way->name, key_text(key, text, sizeof text), c);
 		if (shares && memcmp(share, got_shares + c * ROUTE_MOST, sizeof share) != 0)
@@ -163,7 +166,9 @@ static const uint32_t modes[] = {
 	KEY_SIGMOID,
 	KEY_SIGMOID | KEY_NORMED,
 	KEY_SIGMOID | KEY_NORMED | KEY_BIAS,
-	KEY_SIGMOID | KEY_NORMED | KEY_MILLIONTH
+	KEY_SIGMOID | KEY_NORMED | KEY_MILLIONTH,
+	KEY_SCALED,
+	KEY_SIGMOID | KEY_NORMED | KEY_BIAS | KEY_SCALED
 };
 
 static void test_route(void **unused)
@@ -178,6 +183,8 @@ static void test_route(void **unused)
 				           .kv_heads = sizes[i].groups,
 				           .k = sizes[i].chosen,
 				           .flags = modes[m] };
+			if (key.kv_heads && key.flags & KEY_SCALED)
+				continue;
 			uint64_t kp = numerics_pad(key.rows);
 			float *logits = kernel_buffer(COLUMNS * kp * 4, 0), *bias = kernel_buffer(kp * 4, 0);
 			unsigned ways = kernel_ways_and_cards(&way, (int)(i + m));
@@ -205,14 +212,19 @@ static void test_odd_logits(void **unused)
 
 	for (uint64_t i = 0; i < COLUMNS * kp; i++)
 		logits[i] = i % kp < key.rows ? odd[draw(i < kp ? 1 : sizeof odd / sizeof *odd)] : 0;
+	/* a sigmoid is not defined of NaN */
+	float *numbers = kernel_buffer(COLUMNS * kp * 4, 0);
+	for (uint64_t i = 0; i < COLUMNS * kp; i++)
+		numbers[i] = isnan(logits[i]) ? -3e38f : logits[i];
 	grouped.heads = 7;
 	grouped.kv_heads = 10;
 	grouped.k = 3;
 	for (unsigned w = 0; w < ways; w++) {
 		check_route(&way[w], &key, logits, logits, false);
-		check_route(&way[w], &grouped, logits, logits, false);
+		check_route(&way[w], &grouped, grouped.flags ? numbers : logits, logits, false);
 		grouped.flags ^= KEY_SIGMOID;
 	}
+	free(numbers);
 	free(logits);
 }
 

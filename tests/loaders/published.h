@@ -98,6 +98,7 @@ void stacked_entry(struct header *h, const char *name, uint64_t count, uint64_t 
 /* published_routed.c: a layer of a model with latent attention, or of GLM 4.5; one behind the others is made to predict
  * further tokens. The second is for GGUF files. */
 struct gguf_writer;
+void beside_entries(struct header *h, json_t *config, const char *base, uint64_t layer);
 void routed_entries(struct header *h, json_t *config, const char *base, uint64_t layer);
 /* published_scan.c: a layer of Nemotron-H, which is one thing alone. */
 void one_part_entries(struct header *h, json_t *config, uint64_t layer);

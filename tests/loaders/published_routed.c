@@ -98,6 +98,47 @@ void routed_entries(struct header *h, json_t *config, const char *base, uint64_t
 		}
 }
 
+/* A layer of Gemma 4's mixture: experts beside a feed-forward layer; no values where there is no window. */
+void beside_entries(struct header *h, json_t *config, const char *base, uint64_t layer)
+{
+	const char *kind = json_string_value(json_array_get(json_object_get(config, "layer_types"), layer));
+	const bool all = kind && strcmp(kind, "full_attention") == 0;
+	const uint64_t hidden = number(config, "hidden_size", 1), ffn = number(config, "intermediate_size", 1),
+		       one = number(config, "moe_intermediate_size", 1), many = number(config, "num_experts", 1),
+		       dim = number(config, all ? "global_head_dim" : "head_dim", 1),
+		       q = dim * number(config, "num_attention_heads", 1),
+		       kv = dim * number(config, all ? "num_global_key_value_heads" : "num_key_value_heads", 1);
+	const struct named list[] = {
+		{ "input_layernorm.weight", 0, hidden, true },
+		{ "self_attn.q_proj.weight", q, hidden, true },
+		{ "self_attn.k_proj.weight", kv, hidden, true },
+		{ "self_attn.v_proj.weight", kv, hidden, !all },
+		{ "self_attn.o_proj.weight", hidden, q, true },
+		{ "self_attn.q_norm.weight", 0, dim, true },
+		{ "self_attn.k_norm.weight", 0, dim, true },
+		{ "post_attention_layernorm.weight", 0, hidden, true },
+		{ "pre_feedforward_layernorm.weight", 0, hidden, true },
+		{ "pre_feedforward_layernorm_2.weight", 0, hidden, true },
+		{ "post_feedforward_layernorm.weight", 0, hidden, true },
+		{ "post_feedforward_layernorm_1.weight", 0, hidden, true },
+		{ "post_feedforward_layernorm_2.weight", 0, hidden, true },
+		{ "mlp.gate_proj.weight", ffn, hidden, true },
+		{ "mlp.up_proj.weight", ffn, hidden, true },
+		{ "mlp.down_proj.weight", hidden, ffn, true },
+		{ "router.proj.weight", many, hidden, true },
+		{ "router.scale", 0, hidden, true },
+		{ "router.per_expert_scale", 0, many, true },
+		{ "layer_scalar", 0, 1, true },
+	};
+	char name[120];
+
+	put_all(h, base, layer, list, sizeof list / sizeof *list);
+	snprintf(name, sizeof name, "%slayers.%" PRIu64 ".experts.gate_up_proj", base, layer);
+	stacked_entry(h, name, many, 2 * one, hidden);
+	snprintf(name, sizeof name, "%slayers.%" PRIu64 ".experts.down_proj", base, layer);
+	stacked_entry(h, name, many, hidden, one);
+}
+
 /* ---- GGUF */
 
 /* Of one layer, attention's; of latent attention, or (glm4moe) of the usual one. */
