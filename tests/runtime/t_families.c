@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -131,9 +132,63 @@ static void test_cards(void **state)
 			check_runs(path, runs, test_full() ? 4 : test_quick() ? 2 : 3);
 }
 
+/* Behind a text that repeats itself: so many ids that the model chooses, and the logits then, malloc'ed. */
+enum { CHOSEN = 24 };
+static float *chosen_by(const char *path, int speculate, int32_t ids[CHOSEN], size_t *n, uint64_t *drafts)
+{
+	jit_error err = { 0 };
+	jit_model_options mo = JIT_MODEL_OPTIONS(.cache_dir = "");
+	jit_session_options so = JIT_SESSION_OPTIONS(.context = 96, .speculate = speculate, .threads = 2);
+	jit_session_stats stats = JIT_SESSION_STATS();
+	jit_model_info info = JIT_MODEL_INFO();
+	int32_t text[TOKENS];
+
+	jit_model *m = jit_model_open(path, &mo, &err);
+	jit_session *s = m ? jit_session_open(m, &so, &err) : NULL;
+	if (!s)
+		fail_msg("%s: %s", path, err.message);
+	assert_int_equal(jit_model_get_info(m, &info, &err), JIT_OK);
+	for (int i = 0; i < TOKENS; i++)
+		text[i] = (i % 5 * 29 + 3) % (int)info.vocab;
+	assert_int_equal(jit_session_feed(s, text, TOKENS, &err), JIT_OK);
+	for (int i = 0; i < CHOSEN; i++)
+		assert_int_equal(jit_session_next(s, &ids[i], &err), JIT_OK);
+	const float *logits = jit_session_logits(s, &err);
+	assert_non_null(logits);
+	assert_int_equal(jit_session_get_stats(s, &stats, &err), JIT_OK);
+	*drafts += stats.drafted;
+	*n = (size_t)info.vocab;
+	float *out = malloc(*n * sizeof *out);
+	memcpy(out, logits, *n * sizeof *out);
+	jit_session_close(s);
+	jit_model_close(m);
+	return out;
+}
+
+static void test_speculation(void **state)
+{
+	uint64_t drafts = 0, none = 0;
+	char path[1024];
+
+	for (size_t i = 0; i < FAMILIES; i++) {
+		int32_t plain[CHOSEN], ids[CHOSEN];
+		size_t n;
+		if (!find(path, i))
+			continue;
+		float *want = chosen_by(path, JIT_SPECULATE_OFF, plain, &n, &none),
+		      *got = chosen_by(path, 8, ids, &n, &drafts);
+		if (memcmp(ids, plain, sizeof ids) != 0 || memcmp(got, want, n * sizeof *want) != 0)
+			fail_msg("%s: with draft tokens another text or other logits", path);
+		free(want);
+		free(got);
+	}
+	printf("# %llu draft tokens\n", (unsigned long long)drafts);
+	assert_true(none == 0 && (drafts > 0 || !find(path, 0)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_cpu), cmocka_unit_test(test_interpreted),
-		                            cmocka_unit_test(test_cards) };
+		                            cmocka_unit_test(test_cards), cmocka_unit_test(test_speculation) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
