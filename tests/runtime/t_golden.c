@@ -12,7 +12,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "runtime/jitrun.h"
@@ -92,20 +94,18 @@ static void check_run(jit_session *s, json_t *run, const char *folder, const cha
 	free(want);
 }
 
-/* tolerance: of the largest logit; margin_floor: absolute, below it a tie may fall the other way. model: a folder, or a
- * file in one. */
-static void check_model(const char *model, const char *device, int kv, double tolerance, double margin_floor,
-                        size_t most_runs)
+/* tolerance: of the largest logit; margin_floor: absolute, below it a tie may fall the other way. folder: what is
+ * expected. */
+static void check_against(const char *model, const char *folder, const char *device, int kv, double tolerance,
+                          double margin_floor, size_t most_runs)
 {
-	char path[1100], folder[1024];
+	char path[1100];
 	jit_error err = { 0 };
 	/* What the reference multiplies with are floats. */
 	jit_model_options mo =
 		JIT_MODEL_OPTIONS(.device = device, .cache_dir = "", .f32_activations = strstr(model, "mxfp4") != NULL);
 	jit_session_options so = JIT_SESSION_OPTIONS(.context = 512, .kv = kv);
 
-	const char *file = strstr(model, ".gguf") ? strrchr(model, '/') : NULL;
-	snprintf(folder, sizeof folder, "%.*s", file ? (int)(file - model) : (int)strlen(model), model);
 	snprintf(path, sizeof path, "%s/expected.json", folder);
 	json_error_t je;
 	json_t *expected = json_load_file(path, 0, &je), *runs = json_object_get(expected, "runs");
@@ -131,6 +131,17 @@ static void check_model(const char *model, const char *device, int kv, double to
 	}
 	jit_model_close(m);
 	json_decref(expected);
+}
+
+/* model: a folder, or a file in one. */
+static void check_model(const char *model, const char *device, int kv, double tolerance, double margin_floor,
+                        size_t most_runs)
+{
+	const char *file = strstr(model, ".gguf") ? strrchr(model, '/') : NULL;
+	char folder[1024];
+
+	snprintf(folder, sizeof folder, "%.*s", file ? (int)(file - model) : (int)strlen(model), model);
+	check_against(model, folder, device, kv, tolerance, margin_floor, most_runs);
 }
 
 static const char *golden[] = {
@@ -212,6 +223,53 @@ static void test_golden_f16_cache(void **state)
 			            runs(golden[i]));
 }
 
+/* A key of a GGUF file; returns what follows it. */
+static uint8_t *put_pair(uint8_t *p, const char *key, uint32_t type, const void *value, size_t n)
+{
+	const uint64_t length = strlen(key);
+
+	memcpy(p, &length, 8);
+	memcpy(p + 8, key, length);
+	memcpy(p + 8 + length, &type, 4);
+	memcpy(p + 12 + length, value, n);
+	return p + 12 + length + n;
+}
+
+/* The same file with the keys that it lacks: as many bytes more as leave all behind them where it may lie. */
+static void test_golden_mistral4_complete(void **state)
+{
+	enum { U32 = 4, F32 = 6, STRING = 8, HEAD = 24, MORE = 160, TEXT = 20 };
+	const float scale = 0.1f;
+	const uint32_t length = 64;
+	uint8_t text[8 + TEXT] = { TEXT };
+	char name[] = "/tmp/t_golden.XXXXXX.gguf";
+	(void)state;
+
+	if (!shared_path(model_folder, "golden/mistral4-a/model-bf16.gguf"))
+		skip();
+	FILE *f = fopen(model_folder, "rb");
+	assert_non_null(f);
+	assert_int_equal(fseek(f, 0, SEEK_END), 0);
+	size_t n = (size_t)ftell(f);
+	rewind(f);
+	uint8_t *p = malloc(n + MORE), *at = p + HEAD;
+	assert_true(p && fread(p, 1, HEAD, f) == HEAD && fread(p + HEAD + MORE, 1, n - HEAD, f) == n - HEAD);
+	fclose(f);
+	memset(text + 8, 'x', TEXT);
+	at = put_pair(at, "mistral4.attention.temperature_scale", F32, &scale, 4);
+	at = put_pair(at, "mistral4.attention.temperature_length", U32, &length, 4);
+	at = put_pair(at, "general.padding", STRING, text, sizeof text);
+	assert_true(at == p + HEAD + MORE);
+	p[16] += 3; /* the number of keys */
+	int fd = mkstemps(name, 5);
+	assert_true(fd >= 0 && write(fd, p, n + MORE) == (ssize_t)(n + MORE));
+	close(fd);
+	free(p);
+	assert_true(shared_path(model_folder, "golden/mistral4-a"));
+	check_against(name, model_folder, "cpu", JIT_KV_F32, 2e-4, 0, SIZE_MAX);
+	unlink(name);
+}
+
 static void test_golden_reference_device(void **state)
 {
 	(void)state;
@@ -281,8 +339,11 @@ static void test_stories(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden_f32_cache), cmocka_unit_test(test_golden_f16_cache),
-		cmocka_unit_test(test_golden_reference_device), cmocka_unit_test(test_tales),
+		cmocka_unit_test(test_golden_mistral4_complete),
+		cmocka_unit_test(test_golden_f32_cache),
+		cmocka_unit_test(test_golden_f16_cache),
+		cmocka_unit_test(test_golden_reference_device),
+		cmocka_unit_test(test_tales),
 		cmocka_unit_test(test_stories)
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
