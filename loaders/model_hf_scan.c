@@ -46,7 +46,8 @@ static bool read_kinds(struct hf_reader *r)
 	for (size_t i = r->m->spec.one_part ? 0 : 2; i < 3 && !v; i++)
 		v = hf_get(r, r->root, name = names[i]);
 	if (!v)
-		return error_set(r->err, ERROR_FORMAT, "%s: %s is missing", r->label, name);
+		return error_set(r->err, ERROR_FORMAT, "%s: %s is missing", r->label,
+		                 names[r->m->spec.one_part ? 0 : 2]);
 	if (!json_is_text(v) && !json_is_array(v))
 		return hf_wrong_kind(r, name, v, "a string or an array");
 	size_t n = json_is_array(v) ? json_array_size(v) : strlen(json_string_value(v));
