@@ -28,7 +28,7 @@ struct serve_arguments {
 	struct option_list allow_host, cors_origin;
 	long port, connections, per_address, read_seconds, alive_seconds, stop_seconds, body_mib, unread_kib, threads,
 		parallel, queue, context, pass_ms, kv_mib;
-	const char *template_file, *replay, *kv_type, *speculate;
+	const char *template_file, *replay, *pooling, *kv_type, *speculate;
 	bool no_replay, insecure, quiet, sealed, no_cache;
 };
 extern struct serve_arguments serve;

@@ -18,6 +18,7 @@
 #include "server/batcher.h"
 #include "server/http.h"
 #include "server/models.h"
+#include "server/notify.h"
 #include "server/replay.h"
 #include "server/server.h"
 
@@ -113,6 +114,7 @@ static bool open_batcher(struct served *m, jit_error *err)
 	m->template_text = template_text;
 	m->kv = serve.kv_type;
 	m->numerics = "exact";
+	m->pooling = strcmp(serve.pooling, "mean") == 0 ? JIT_POOL_MEAN : JIT_POOL_LAST;
 	m->batcher = batcher_open(&o, err);
 	return m->batcher != NULL;
 }
@@ -210,6 +212,7 @@ static void wait_for_requests(double seconds)
 static void stop(void)
 {
 	atomic_store(&server.state, SERVER_STOPPING);
+	notify("STOPPING=1");
 	wait_for_requests((double)serve.stop_seconds);
 	stop_batchers();
 	wait_for_requests(TOLD_SECONDS);
@@ -244,6 +247,7 @@ int serve_run(void)
 	bool ready = open_models(&je);
 	if (ready) {
 		atomic_store(&server.state, SERVER_READY);
+		notify("READY=1");
 		fprintf(stderr, "jitserve: ready on http://%s\n", server.listener.address);
 		while (sem_wait(&asked_to_stop) && errno == EINTR)
 			;

@@ -21,6 +21,7 @@ struct serve_arguments serve = {
 	.parallel = 16,
 	.queue = 256,
 	.kv_type = "f16",
+	.pooling = "last",
 	.speculate = "auto",
 };
 
@@ -102,6 +103,11 @@ static const struct option_row rows[] = {
 	  .value = "FILE",
 	  .help = "read the chat template from FILE instead of from the model; a model without one gets ChatML",
 	  .target = &serve.template_file },
+	{ .name = "pooling",
+	  .kind = OPTION_CHOICE,
+	  .value = "last|mean",
+	  .help = "what a text's embedding is: the row of its last token, or the mean of all (last)",
+	  .target = &serve.pooling },
 	{ .name = "Requests", .kind = OPTION_GROUP },
 	{ .name = "parallel",
 	  .letter = 'n',
@@ -231,6 +237,7 @@ static struct option_program program = {
 	.exit_status = ".TP\n0\nEnded as asked.\n.TP\n1\nSomething failed.\n.TP\n2\nThe command line is wrong.",
 	.environment =
 		".TP\n.B LISTEN_FDS, LISTEN_PID\nA socket from systemd, which is used instead of --host and --port.\n"
+		".TP\n.B NOTIFY_SOCKET\nWhere systemd is told that the server is ready, and that it stops.\n"
 		".TP\n.B COLUMNS\nColumns of the terminal, for help.",
 	.files = ".TP\n.I $XDG_CACHE_HOME/jitrun\nGenerated kernels.",
 	.see_also = ".BR jitrun (1),\n.BR jitwarm (1)",

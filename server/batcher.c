@@ -21,6 +21,7 @@ struct batcher {
 	struct choice **running;
 	unsigned n_running;
 	jit_session **ready;
+	jit_session *alone; /* for embeddings; NULL: none was asked for */
 };
 
 /* ---- the queue */
@@ -113,12 +114,33 @@ static void sweep(struct batcher *e)
 	e->n_running = kept;
 }
 
+/* The others wait for one text. */
+static void embed(struct batcher *e, struct choice *c)
+{
+	const jit_batch_options *b = &e->o.batch;
+	jit_error err = { 0 };
+
+	if (!e->alone)
+		e->alone = jit_session_open(
+			e->o.model, &JIT_SESSION_OPTIONS(.context = e->context, .threads = b->threads, .kv = b->kv),
+			&err);
+	if (!e->alone) {
+		choice_fail(c, 503, err.message);
+	} else if (!choice_embed(c, e->alone, e->o.model)) {
+		jit_session_close(e->alone);
+		e->alone = NULL;
+	}
+}
+
 static void admit(struct batcher *e)
 {
 	struct choice *c;
 
 	while (e->n_running < e->o.parallel && (c = take_waiting(e))) {
-		choice_begin(c, e->batch, e->o.model);
+		if (c->task->embeds)
+			embed(e, c);
+		else
+			choice_begin(c, e->batch);
 		e->running[e->n_running++] = c;
 	}
 }
@@ -225,6 +247,7 @@ static bool begin_thread(struct batcher *e)
 
 static void give_back(struct batcher *e)
 {
+	jit_session_close(e->alone);
 	jit_batch_close(e->batch);
 	free(e->running);
 	free(e->ready);

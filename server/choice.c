@@ -122,11 +122,47 @@ static bool prepare(struct choice *c, jit_batch *batch, jit_error *err)
 	       jit_session_set_grammar(c->session, t->grammar, t->grammar_text, strlen(t->grammar_text), err) == JIT_OK;
 }
 
-void choice_begin(struct choice *c, jit_batch *batch, const jit_model *model)
+/* In a session of its own, which stands at 0 and is left there. */
+static bool embed(struct choice *c, jit_session *alone, const jit_model *model, jit_error *err)
+{
+	const struct task *t = c->task;
+	const jit_embedding_options o = JIT_EMBEDDING_OPTIONS(.pooling = t->pooling, .normalise = 1);
+	jit_model_info info = JIT_MODEL_INFO();
+	struct record r = { .kind = RECORD_TOKEN, .choice = c->number, .id = -1 };
+
+	if (jit_model_get_info(model, &info, err) != JIT_OK)
+		return false;
+	size_t n = (size_t)info.hidden;
+	float *out = calloc(n, sizeof *out);
+	c->numbers.prompt = t->n_ids;
+	bool ok = out && jit_session_embed(alone, t->ids, t->n_ids, &o, out, n, err) == JIT_OK &&
+	          jit_session_rewind(alone, 0, err) == JIT_OK;
+	r.n_text = (uint32_t)(n * sizeof *out);
+	if (ok)
+		stream_put(t->stream, &r, NULL, (const char *)out);
+	else if (!out)
+		*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory for an embedding" };
+	free(out);
+	return ok;
+}
+
+bool choice_embed(struct choice *c, jit_session *alone, const jit_model *model)
+{
+	jit_error err = { 0 };
+	bool ok = embed(c, alone, model, &err);
+
+	c->begun = system_seconds();
+	if (ok)
+		end(c, END_LENGTH);
+	else
+		choice_fail(c, status_of(err.code), err.message);
+	return ok;
+}
+
+void choice_begin(struct choice *c, jit_batch *batch)
 {
 	struct record started = { .kind = RECORD_STARTED, .choice = c->number };
 	jit_error err = { 0 };
-	(void)model;
 
 	c->begun = system_seconds();
 	if (stream_is_cancelled(c->task->stream)) {

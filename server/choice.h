@@ -27,7 +27,10 @@ struct choice *choice_open(struct task *t, unsigned number);
 void choices_close(struct choice *c);
 
 /* Opens its session and hands over the prompt. */
-void choice_begin(struct choice *c, jit_batch *batch, const jit_model *model);
+void choice_begin(struct choice *c, jit_batch *batch);
+/* Instead: the prompt's embedding, at once, in a session without tokens that is nobody else's. False: it is of no use
+ * any more. */
+bool choice_embed(struct choice *c, jit_session *alone, const jit_model *model);
 /* Its tokens are computed: chooses the next one. */
 void choice_advance(struct choice *c, const jit_model *model);
 /* Whether its client is still there. */

@@ -255,7 +255,8 @@ bool answer_native(struct exchange *x)
 	const struct served *m = field_text(body, "model", &name, &x->refusal)
 	                                 ? models_find(x->server->models, name, &x->refusal)
 	                                 : NULL;
-	bool ok = m && prompts_read(&p, field_value(body, "prompt"), m->model, &x->refusal) && begin(x, body, m, &p);
+	bool ok = m && prompts_read(&p, "prompt", field_value(body, "prompt"), m->model, &x->refusal) &&
+	          begin(x, body, m, &p);
 	prompts_free(&p);
 	json_decref(body);
 	return ok;

@@ -14,17 +14,17 @@ struct list {
 
 static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }
 
-static bool add_text(struct list *l, const json_t *v, const jit_model *model, struct refusal *r)
+static bool add_text(struct list *l, const char *name, const json_t *v, const jit_model *model, struct refusal *r)
 {
 	int32_t *ids = NULL;
 	size_t n = 0;
 	jit_error err = { 0 };
 
 	if (!json_is_text(v))
-		return refuse(r, 400, "prompt", "prompt has a half of a surrogate pair");
+		return refuse(r, 400, name, "%s has a half of a surrogate pair", name);
 	if (jit_model_tokenize(model, json_string_value(v), json_string_length(v), l->n == 0, 1, &ids, &n, &err) !=
 	    JIT_OK)
-		return refuse(r, 400, "prompt", "%s", err.message);
+		return refuse(r, 400, name, "%s", err.message);
 	bool ok = array_grow((void **)&l->ids, &l->capacity, l->n + n, sizeof *ids) || no_memory(r);
 	if (ok && n) {
 		memcpy(l->ids + l->n, ids, n * sizeof *ids);
@@ -34,12 +34,12 @@ static bool add_text(struct list *l, const json_t *v, const jit_model *model, st
 	return ok;
 }
 
-static bool add_id(struct list *l, const json_t *v, int vocab, struct refusal *r)
+static bool add_id(struct list *l, const char *name, const json_t *v, int vocab, struct refusal *r)
 {
 	json_int_t id = json_integer_value(v);
 
 	if (id < 0 || id >= vocab)
-		return refuse(r, 400, "prompt", "prompt has token %lld, expected 0 to %d", (long long)id, vocab - 1);
+		return refuse(r, 400, name, "%s has token %lld, expected 0 to %d", name, (long long)id, vocab - 1);
 	if (!array_grow((void **)&l->ids, &l->capacity, l->n + 1, sizeof *l->ids))
 		return no_memory(r);
 	l->ids[l->n++] = (int32_t)id;
@@ -47,7 +47,7 @@ static bool add_id(struct list *l, const json_t *v, int vocab, struct refusal *r
 }
 
 /* A text, or tokens and texts one behind the other. */
-static bool add_one(struct prompts *p, const json_t *v, const jit_model *model, struct refusal *r)
+static bool add_one(struct prompts *p, const char *name, const json_t *v, const jit_model *model, struct refusal *r)
 {
 	jit_model_info info = JIT_MODEL_INFO();
 	struct list l = { 0 };
@@ -57,23 +57,23 @@ static bool add_one(struct prompts *p, const json_t *v, const jit_model *model, 
 
 	jit_model_get_info(model, &info, NULL);
 	if (p->n == PROMPTS_MOST)
-		return refuse(r, 400, "prompt", "prompt has more than %d texts", PROMPTS_MOST);
+		return refuse(r, 400, name, "%s has more than %d texts", name, PROMPTS_MOST);
 	if (json_is_string(v))
-		ok = add_text(&l, v, model, r);
+		ok = add_text(&l, name, v, model, r);
 	json_array_foreach(v, i, part)
 	{
 		if (!ok)
 			break;
 		if (json_is_string(part))
-			ok = add_text(&l, part, model, r);
+			ok = add_text(&l, name, part, model, r);
 		else if (json_is_integer(part))
-			ok = add_id(&l, part, info.vocab, r);
+			ok = add_id(&l, name, part, info.vocab, r);
 		else
-			ok = refuse(r, 400, "prompt", "prompt has %s among its tokens, expected integers or strings",
+			ok = refuse(r, 400, name, "%s has %s among its tokens, expected integers or strings", name,
 			            json_kind(part));
 	}
 	if (ok && l.n == 0)
-		ok = refuse(r, 400, "prompt", "prompt is empty");
+		ok = refuse(r, 400, name, "%s is empty", name);
 	if (ok) {
 		p->list[p->n].ids = l.ids;
 		p->list[p->n++].n = l.n;
@@ -98,20 +98,20 @@ static bool is_list_of_prompts(const json_t *v)
 	return json_array_size(v) > 0;
 }
 
-bool prompts_read(struct prompts *p, const json_t *v, const jit_model *model, struct refusal *r)
+bool prompts_read(struct prompts *p, const char *name, const json_t *v, const jit_model *model, struct refusal *r)
 {
 	const json_t *one;
 	size_t i;
 
 	if (!v)
-		return refuse(r, 400, "prompt", "prompt is missing");
+		return refuse(r, 400, name, "%s is missing", name);
 	if (json_is_array(v) && json_array_size(v) == 0)
-		return refuse(r, 400, "prompt", "prompt is empty");
+		return refuse(r, 400, name, "%s is empty", name);
 	if (!json_is_string(v) && !json_is_array(v))
-		return refuse(r, 400, "prompt", "prompt is %s, expected a string or an array", json_kind(v));
+		return refuse(r, 400, name, "%s is %s, expected a string or an array", name, json_kind(v));
 	if (!json_is_array(v) || !is_list_of_prompts(v))
-		return add_one(p, v, model, r);
-	json_array_foreach(v, i, one) if (!add_one(p, one, model, r)) return false;
+		return add_one(p, name, v, model, r);
+	json_array_foreach(v, i, one) if (!add_one(p, name, one, model, r)) return false;
 	return true;
 }
 

@@ -13,7 +13,7 @@
 #include "runtime/jitrun.h"
 #include "server/refusal.h"
 
-enum { PROMPTS_MOST = 64 };
+enum { PROMPTS_MOST = 256 };
 
 struct prompts {
 	struct {
@@ -23,8 +23,9 @@ struct prompts {
 	size_t n;
 };
 
-/* What is marked as special in texts is read as such: whoever gives a raw prompt means it. False: refused. */
-bool prompts_read(struct prompts *p, const json_t *v, const jit_model *model, struct refusal *r);
+/* What is marked as special in texts is read as such: whoever gives a raw prompt means it. name: of the field. False:
+ * refused. */
+bool prompts_read(struct prompts *p, const char *name, const json_t *v, const jit_model *model, struct refusal *r);
 void prompts_free(struct prompts *p);
 
 #endif

@@ -11,6 +11,7 @@ const struct route routes[] = {
 	{ "POST", "/v1/chat/completions", ROUTE_KEY | ROUTE_MODEL, answer_chat },
 	{ "POST", "/chat/completions", ROUTE_KEY | ROUTE_MODEL, answer_chat },
 	{ "POST", "/v1/completions", ROUTE_KEY | ROUTE_MODEL, answer_completions },
+	{ "POST", "/v1/embeddings", ROUTE_KEY | ROUTE_MODEL, answer_embeddings },
 	{ "POST", "/completion", ROUTE_KEY | ROUTE_MODEL, answer_native },
 	{ "POST", "/completions", ROUTE_KEY | ROUTE_MODEL, answer_native },
 	{ "POST", "/tokenize", ROUTE_KEY | ROUTE_MODEL, answer_tokenize },

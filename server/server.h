@@ -12,7 +12,8 @@
  *   batcher.c     passes for all requests       choice.c                     one sequence, from prompt to end
  *   conversation.c, prompts.c  prompts          generate.c                   from a request to the batcher
  *   replay.c      answers made again            native.c, texts.c, props.c   what clients of llama.cpp ask for
- *   metrics.c     numbers for Prometheus
+ *   metrics.c     numbers for Prometheus        embeddings.c                 vectors of texts
+ *   notify.c      systemd is told
  *   openai.c, openai_parts.c   answers as OpenAI's API has them: chat_completions.c, completions.c
  */
 #ifndef SERVER_SERVER_H

@@ -33,6 +33,8 @@ struct task {
 	char *grammar_text;
 	int logprobs; /* -1: none; how many of the likeliest tokens */
 	bool ignore_end;
+	bool embeds; /* nothing is generated: the prompt's embedding, as a token's text of floats */
+	int pooling;
 	unsigned choices, first; /* first: the number of its first choice in the stream */
 };
 

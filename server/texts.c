@@ -102,7 +102,7 @@ static json_t *detokenize(const json_t *body, const jit_model *m, struct refusal
 		refuse(r, 400, "tokens", "tokens is missing");
 	if (tokens && json_array_size(tokens) == 0)
 		text = strdup("");
-	else if (tokens && prompts_read(&p, tokens, m, r) && p.n == 1)
+	else if (tokens && prompts_read(&p, "tokens", tokens, m, r) && p.n == 1)
 		text = jit_model_detokenize(m, p.list[0].ids, p.list[0].n, &n, NULL);
 	prompts_free(&p);
 	json_put(o, "content", text ? json_text(text, n) : json_null());

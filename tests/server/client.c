@@ -62,7 +62,7 @@ static void wait_for_port(struct child *c)
 	fail_msg("jitserve did not become ready: %s", text);
 }
 
-struct child child_start(const char *const *arguments)
+struct child child_start_prepared(const char *const *arguments, void (*prepare)(void))
 {
 	char model[1024];
 	const char *argv[ARGUMENTS] = { "./jitserve", source_path(model, "models/tale-q8_0.gguf"), "--port", "0" };
@@ -80,6 +80,8 @@ struct child child_start(const char *const *arguments)
 		dup2(ends[1], 2);
 		close(ends[0]);
 		close(ends[1]);
+		if (prepare)
+			prepare();
 		execv(argv[0], (char *const *)(uintptr_t)argv);
 		_exit(127);
 	}
@@ -88,6 +90,8 @@ struct child child_start(const char *const *arguments)
 	wait_for_port(&c);
 	return c;
 }
+
+struct child child_start(const char *const *arguments) { return child_start_prepared(arguments, NULL); }
 
 int child_wait(struct child *c)
 {

@@ -19,6 +19,8 @@ struct child {
 /* build/jitserve with the model that comes with the sources, on a free port; further arguments up to a NULL. Waits for
  * the ready message. */
 struct child child_start(const char *const *arguments);
+/* The same; prepare is called in the new process. */
+struct child child_start_prepared(const char *const *arguments, void (*prepare)(void));
 /* SIGTERM. Its exit status. */
 int child_stop(struct child *c);
 /* Its exit status, once it ends by itself. */

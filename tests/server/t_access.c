@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -142,6 +145,56 @@ static void test_refused(void **state)
 	refused("x.gguf --port 70000", 2, "--port");
 }
 
+/* ---- systemd */
+
+static struct sockaddr_un manager = { .sun_family = AF_UNIX };
+static int handed_over;
+
+static void prepare(void)
+{
+	char pid[20];
+
+	snprintf(pid, sizeof pid, "%d", (int)getpid());
+	setenv("LISTEN_PID", pid, 1);
+	setenv("LISTEN_FDS", "1", 1);
+	setenv("NOTIFY_SOCKET", manager.sun_path, 1);
+	dup2(handed_over, 3);
+}
+
+static void expect_notice(int fd, const char *expected)
+{
+	char got[100] = "";
+
+	assert_true(recv(fd, got, sizeof got - 1, 0) > 0);
+	assert_string_equal(got, expected);
+}
+
+/* A socket that was opened before, and a manager that is told. */
+static void test_systemd(void **state)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	socklen_t n = sizeof at;
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	(void)state;
+
+	snprintf(manager.sun_path, sizeof manager.sun_path, "%s.socket", key_file);
+	assert_int_equal(bind(fd, (struct sockaddr *)&manager, sizeof manager), 0);
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	handed_over = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(handed_over, (struct sockaddr *)&at, sizeof at), 0);
+	assert_int_equal(listen(handed_over, 8), 0);
+	assert_int_equal(getsockname(handed_over, (struct sockaddr *)&at, &n), 0);
+	struct child c = child_start_prepared(NULL, prepare);
+	assert_int_equal(c.port, ntohs(at.sin_port));
+	expect_notice(fd, "READY=1");
+	check(&c, "/readyz", NULL, 200);
+	assert_int_equal(child_stop(&c), 0);
+	expect_notice(fd, "STOPPING=1");
+	close(handed_over);
+	close(fd);
+	unlink(manager.sun_path);
+}
+
 /* --insecure listens anywhere; a second server finds the port taken. */
 static void test_insecure(void **state)
 {
@@ -160,7 +213,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_keys),    cmocka_unit_test(test_keys_over_http), cmocka_unit_test(test_pages),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_insecure),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_insecure),       cmocka_unit_test(test_systemd),
 	};
 
 	return cmocka_run_group_tests(tests, make_keys, remove_keys);

@@ -161,6 +161,33 @@ static void test_queue(void **state)
 	assert_int_equal(child_stop(&c), 0);
 }
 
+/* A stream that waits for others is kept alive by comments. */
+static void test_signs_of_life(void **state)
+{
+	static const char *const arguments[] = { "--parallel", "1", "--keep-alive", "1", "--no-cache", NULL };
+	struct child c = child_start(arguments);
+	char body[300], got[4000] = "";
+	size_t n = 0;
+	(void)state;
+
+	snprintf(body, sizeof body, LONG, "true", 100);
+	int running = begin(&c, body, false);
+	expect(&c, "llamacpp:requests_processing", 1);
+	snprintf(body, sizeof body, LONG, "true", 1);
+	int waiting = begin(&c, body, false);
+	while (!strstr(got, "\n: alive\n") && n < sizeof got - 1) {
+		ssize_t more = read(waiting, got + n, sizeof got - 1 - n);
+		assert_true(more > 0);
+		n += (size_t)more;
+		got[n] = 0;
+	}
+	assert_null(strstr(got, "data:"));
+	close(waiting);
+	close(running);
+	expect(&c, "jitserve_answers_cancelled_total", 50);
+	assert_int_equal(child_stop(&c), 0);
+}
+
 /* Asked to stop, the server lets an answer end within --stop-timeout, and breaks it off then. */
 static void test_stop(void **state)
 {
@@ -186,10 +213,9 @@ static void test_stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_clients_leave),
-		cmocka_unit_test(test_slow_reader),
-		cmocka_unit_test(test_queue),
-		cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_clients_leave), cmocka_unit_test(test_slow_reader),
+		cmocka_unit_test(test_queue),         cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_signs_of_life),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,7 +100,7 @@ static void read_body(const void *p, size_t n)
 	if (conversation_read(&c, body, &served, 0, &r) != (r.status == 0))
 		abort();
 	r = (struct refusal){ 0 };
-	if (prompts_read(&prompts, json_object_get(body, "prompt"), served.model, &r) != (r.status == 0))
+	if (prompts_read(&prompts, "prompt", json_object_get(body, "prompt"), served.model, &r) != (r.status == 0))
 		abort();
 	conversation_free(&c);
 	prompts_free(&prompts);

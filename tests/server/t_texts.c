@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/jitrun.h"
 #include "tests/server/client.h"
 #include "tests/support/shared.h"
 
@@ -167,6 +168,58 @@ static void test_metrics(void **state)
 	answer_free(&a);
 }
 
+/* ---- embeddings */
+
+static size_t sextet(char c)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	return c == '=' ? 0 : (size_t)(strchr(digits, c) - digits);
+}
+
+/* As numbers and in base64 the bits of a session of our own. */
+static void test_embeddings(void **state)
+{
+	enum { HIDDEN = 256 };
+	static const int32_t ids[] = { 1, 300, 17, 9 };
+	char path[1024];
+	float expected[HIDDEN], got[HIDDEN];
+	jit_model *m =
+		jit_model_open(source_path(path, "models/tale-q8_0.gguf"), &JIT_MODEL_OPTIONS(.cache_dir = ""), NULL);
+	jit_session *s = m ? jit_session_open(m, NULL, NULL) : NULL;
+	(void)state;
+
+	assert_non_null(s);
+	assert_int_equal(jit_session_embed(s, ids, 4, &JIT_EMBEDDING_OPTIONS(.normalise = 1), expected, HIDDEN, NULL),
+	                 JIT_OK);
+	jit_session_close(s);
+	jit_model_close(m);
+	json_t *o = client_json(&server, "/v1/embeddings", "{\"input\":[[1,300,17,9],\"Once upon\"]}", 200);
+	assert_int_equal(json_array_size(json_object_get(o, "data")), 2);
+	const json_t *v = json_object_get(json_array_get(json_object_get(o, "data"), 0), "embedding");
+	assert_int_equal(json_array_size(v), HIDDEN);
+	for (size_t i = 0; i < HIDDEN; i++)
+		got[i] = (float)json_number_value(json_array_get(v, i));
+	assert_memory_equal(got, expected, sizeof got);
+	assert_true(integer(json_object_get(o, "usage"), "prompt_tokens") > 4);
+	json_decref(o);
+	o = client_json(&server, "/v1/embeddings", "{\"input\":[1,300,17,9],\"encoding_format\":\"base64\"}", 200);
+	const char *coded = text(json_array_get(json_object_get(o, "data"), 0), "embedding");
+	unsigned char bytes[HIDDEN * 4 + 4];
+	assert_int_equal(strlen(coded), (sizeof got + 2) / 3 * 4);
+	for (size_t i = 0, at = 0; coded[i]; i += 4, at += 3) {
+		size_t bits = sextet(coded[i]) << 18 | sextet(coded[i + 1]) << 12 | sextet(coded[i + 2]) << 6 |
+		              sextet(coded[i + 3]);
+		bytes[at] = (unsigned char)(bits >> 16);
+		bytes[at + 1] = (unsigned char)(bits >> 8);
+		bytes[at + 2] = (unsigned char)bits;
+	}
+	assert_memory_equal(bytes, expected, sizeof got);
+	json_decref(o);
+	json_decref(client_json(&server, "/v1/embeddings", "{}", 400));
+	json_decref(client_json(&server, "/v1/embeddings", "{\"input\":\"\",\"dimensions\":3}", 400));
+}
+
 /* ---- answers made again */
 
 static char kept[] = "/tmp/jitrun-replay-XXXXXX";
@@ -233,8 +286,9 @@ static void test_replay(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tokens), cmocka_unit_test(test_template), cmocka_unit_test(test_properties),
-		cmocka_unit_test(test_native), cmocka_unit_test(test_metrics),  cmocka_unit_test(test_replay),
+		cmocka_unit_test(test_tokens),     cmocka_unit_test(test_template), cmocka_unit_test(test_properties),
+		cmocka_unit_test(test_native),     cmocka_unit_test(test_metrics),  cmocka_unit_test(test_replay),
+		cmocka_unit_test(test_embeddings),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
