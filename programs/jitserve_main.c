@@ -21,6 +21,7 @@
 #include "server/notify.h"
 #include "server/replay.h"
 #include "server/server.h"
+#include "server/tool_calls.h"
 
 enum { TOLD_SECONDS = 2 };
 
@@ -100,6 +101,22 @@ static int speculation(void)
 	return strcmp(serve.speculate, "auto") == 0 ? JIT_SPECULATE_AUTO : atoi(serve.speculate);
 }
 
+/* Of --template, or of the model's files. */
+static int find_tools_form(const struct served *m)
+{
+	jit_metadata d;
+
+	if (template_text)
+		return tools_form_of(template_text);
+	for (size_t i = 0; i < jit_model_metadata_count(m->model); i++) {
+		d = JIT_METADATA();
+		if (jit_model_metadata(m->model, i, &d, NULL) == JIT_OK && d.text &&
+		    strcmp(d.key, "tokenizer.chat_template") == 0)
+			return tools_form_of(d.text);
+	}
+	return tools_form_of(NULL);
+}
+
 static bool open_batcher(struct served *m, jit_error *err)
 {
 	struct batcher_options o = {
@@ -114,6 +131,7 @@ static bool open_batcher(struct served *m, jit_error *err)
 	m->template_text = template_text;
 	m->kv = serve.kv_type;
 	m->numerics = "exact";
+	m->tools = find_tools_form(m);
 	m->pooling = strcmp(serve.pooling, "mean") == 0 ? JIT_POOL_MEAN : JIT_POOL_LAST;
 	m->batcher = batcher_open(&o, err);
 	return m->batcher != NULL;

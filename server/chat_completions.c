@@ -24,6 +24,11 @@ static bool read_logprobs(struct task *t, const json_t *body, struct refusal *r)
 	return true;
 }
 
+static bool is_none(const json_t *choice)
+{
+	return json_is_string(choice) && strcmp(json_string_value(choice), "none") == 0;
+}
+
 /* The task takes over the conversation's tokens, the reply its text. */
 static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct task *t,
                   struct conversation *c)
@@ -40,6 +45,8 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 	if (!o)
 		return false;
 	o->parse_reasoning = !format || strcmp(format, "none") != 0;
+	if (field_value(body, "tools") && !is_none(field_value(body, "tool_choice")))
+		o->tools = (enum tools_form)m->tools;
 	o->prompt = c->text;
 	o->n_prompt = c->n_text;
 	c->text = NULL;

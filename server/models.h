@@ -22,6 +22,7 @@ struct served {
 	uint64_t fingerprint;      /* of weights and all else that decides bits; 0: not known */
 	const char *numerics, *kv; /* their names */
 	int pooling;               /* of embeddings: JIT_POOL_LAST and so on */
+	int tools;                 /* how its template writes calls: enum tools_form */
 	const char *template_text; /* instead of the model's own; NULL */
 	jit_model_info info;
 	long created; /* seconds since 1970 */

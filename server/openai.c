@@ -134,16 +134,33 @@ static json_t *delta_of(const struct openai_reply *o, const struct bytes *reason
 	return delta;
 }
 
+/* Calls are taken out of an answer's piece; what is left is in rest. */
+static void take_calls(struct openai_reply *o, struct openai_choice *c, struct think_parts *parts, bool ends,
+                       struct bytes *rest)
+{
+	tool_calls_take(&c->tools, parts->n_answer ? parts->answer : "", parts->n_answer);
+	bytes_add(rest, c->tools.text.p, c->tools.text.n);
+	if (ends) {
+		tool_calls_take(&c->tools, NULL, 0);
+		bytes_add(rest, c->tools.text.p, c->tools.text.n);
+	}
+	parts->answer = rest->p;
+	parts->n_answer = rest->n;
+	o->base.out.lost = o->base.out.lost || c->tools.lost || rest->lost;
+}
+
 /* A piece of text; NULL is the end, and gives what was held back. */
 static void take_text(struct openai_reply *o, unsigned number, const char *text, size_t n, json_t *entry)
 {
 	struct openai_choice *c = &o->choice[number];
 	struct think_parts parts = { .answer = text ? text : "", .n_answer = n };
-	struct bytes reasoning = { 0 };
+	struct bytes reasoning = { 0 }, rest = { 0 };
 
 	if (o->parse_reasoning && !think_take(&c->think, text, n, &parts))
 		o->base.out.lost = true;
 	take_reasoning(c, parts.reasoning, parts.n_reasoning, &reasoning);
+	if (o->tools != TOOLS_NONE)
+		take_calls(o, c, &parts, text == NULL, &rest);
 	if (!o->base.events) {
 		bytes_add(&c->text, parts.answer, parts.n_answer);
 		bytes_add(&c->reasoning, reasoning.p, reasoning.n);
@@ -159,12 +176,20 @@ static void take_text(struct openai_reply *o, unsigned number, const char *text,
 		           entry ? logprobs_of(o, c, list) : NULL, NULL);
 	}
 	bytes_free(&reasoning);
+	bytes_free(&rest);
+	if (o->base.events && c->told < c->tools.n) {
+		json_t *delta = json_object();
+		json_put(delta, "tool_calls", openai_calls(o, number, c->told, true));
+		c->told = c->tools.n;
+		send_chunk(o, number, delta, NULL, NULL);
+	}
 }
 
 /* ---- records */
 
 static void begin_choice(struct openai_reply *o, unsigned number)
 {
+	o->choice[number].tools.form = o->tools;
 	think_begin(&o->choice[number].think, o->prompt ? o->prompt : "", o->n_prompt);
 	if (o->base.events && o->chat) {
 		json_t *delta = json_object();
@@ -195,7 +220,7 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 		take_text(o, record->choice, NULL, 0, NULL);
 		if (r->events)
 			send_chunk(o, record->choice, o->chat ? json_object() : json_string(""), NULL,
-			           openai_finish(c->reason));
+			           openai_finish(c));
 	}
 }
 
@@ -214,6 +239,8 @@ static json_t *choice_json(struct openai_reply *o, unsigned number)
 		if (c->reasoning.n)
 			json_put(message, "reasoning_content", json_text(c->reasoning.p, c->reasoning.n));
 		json_put(message, "content", text);
+		if (c->tools.n)
+			json_put(message, "tool_calls", openai_calls(o, number, 0, false));
 		json_put(one, "message", message);
 	} else {
 		json_put(one, "text", text);
@@ -221,7 +248,7 @@ static json_t *choice_json(struct openai_reply *o, unsigned number)
 	json_t *logprobs = logprobs_of(o, c, c->logprobs);
 	c->logprobs = NULL;
 	json_put(one, "logprobs", logprobs ? logprobs : json_null());
-	json_put(one, "finish_reason", json_string(openai_finish(c->reason)));
+	json_put(one, "finish_reason", json_string(openai_finish(c)));
 	return one;
 }
 
@@ -267,6 +294,7 @@ static void close_reply(struct reply *r)
 		bytes_free(&o->choice[i].text);
 		bytes_free(&o->choice[i].reasoning);
 		bytes_free(&o->choice[i].spaces);
+		tool_calls_free(&o->choice[i].tools);
 		think_end(&o->choice[i].think);
 		json_decref(o->choice[i].logprobs);
 	}

@@ -10,11 +10,14 @@
 #include "server/http.h"
 #include "server/models.h"
 #include "server/task.h"
+#include "server/tool_calls.h"
 
 struct openai_choice {
 	struct bytes text, reasoning; /* of a whole answer */
 	json_t *logprobs;             /* array; NULL: none so far */
 	struct think think;
+	struct tool_calls tools;
+	size_t told;         /* calls that were sent */
 	struct bytes spaces; /* of reasoning: held back, as those at its end are not sent */
 	bool reasoned;       /* some of it was not space */
 	enum end_reason reason;
@@ -31,7 +34,8 @@ struct openai_reply {
 	char id[48], name[200];
 	long created;
 	bool chat, usage, logprobs, parse_reasoning;
-	char *prompt; /* its end: whether it opens the model's reasoning */
+	enum tools_form tools; /* TOOLS_NONE: the request has none */
+	char *prompt;          /* its end: whether it opens the model's reasoning */
 	size_t n_prompt;
 	char *echo; /* the prompt, to be put before the text of a completion; NULL */
 	unsigned n;
@@ -46,7 +50,9 @@ struct openai_reply *openai_reply_open(struct exchange *x, const struct served *
 
 /* openai_parts.c */
 const char *openai_fingerprint(void); /* "b..." */
-const char *openai_finish(enum end_reason reason);
+const char *openai_finish(const struct openai_choice *c);
+/* Calls from number `from` on; delta: with their numbers. */
+json_t *openai_calls(const struct openai_reply *o, unsigned choice, size_t from, bool delta);
 /* A token's entry of logprobs; id and its place in the text as completions have it, too. */
 json_t *openai_logprob(const jit_model *model, const struct record *r, const jit_logprob *top);
 /* each: choices of one prompt. */

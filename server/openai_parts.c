@@ -15,16 +15,37 @@ const char *openai_fingerprint(void)
 	return text;
 }
 
-const char *openai_finish(enum end_reason reason)
+const char *openai_finish(const struct openai_choice *c)
 {
-	switch (reason) {
+	switch (c->reason) {
 	case END_LENGTH: return "length";
 	case END_CANCELLED:
 	case END_TOKEN:
 	case END_STOP_TEXT:
 	case END_GRAMMAR: break;
 	}
-	return "stop";
+	return c->tools.n ? "tool_calls" : "stop";
+}
+
+json_t *openai_calls(const struct openai_reply *o, unsigned choice, size_t from, bool delta)
+{
+	const struct tool_calls *t = &o->choice[choice].tools;
+	json_t *list = json_array();
+
+	for (size_t i = from; i < t->n; i++) {
+		json_t *call = json_object(), *function = json_object();
+		char id[80];
+		snprintf(id, sizeof id, "call_%s_%u_%zu", o->id + strlen("chatcmpl-"), choice, i);
+		if (delta)
+			json_put(call, "index", json_integer((json_int_t)i));
+		json_put(call, "id", json_string(id));
+		json_put(call, "type", json_string("function"));
+		json_put(function, "name", json_text(t->call[i].name, strlen(t->call[i].name)));
+		json_put(function, "arguments", json_text(t->call[i].arguments, strlen(t->call[i].arguments)));
+		json_put(call, "function", function);
+		json_add(list, call);
+	}
+	return list;
 }
 
 static void put_token(json_t *o, const jit_model *model, int32_t id, float logprob)
