@@ -9,6 +9,7 @@
 #include "server/generate.h"
 #include "server/openai.h"
 #include "server/server.h"
+#include "server/tool_choice.h"
 
 static bool read_logprobs(struct task *t, const json_t *body, struct refusal *r)
 {
@@ -34,6 +35,7 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
                   struct conversation *c)
 {
 	const char *format = NULL;
+	bool forced = false;
 
 	t->ids = c->ids;
 	t->n_ids = c->n_ids;
@@ -41,12 +43,16 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 	if (!task_read(t, body, m->model, batcher_context(m->batcher), &x->refusal) ||
 	    !read_logprobs(t, body, &x->refusal) || !field_text(body, "reasoning_format", &format, &x->refusal))
 		return false;
+	if (!tool_choice_read(t, body, m->model, m->tools, &forced, &x->refusal))
+		return false;
 	struct openai_reply *o = openai_reply_open(x, m, &t, 1, body, true);
 	if (!o)
 		return false;
 	o->parse_reasoning = !format || strcmp(format, "none") != 0;
 	if (field_value(body, "tools") && !is_none(field_value(body, "tool_choice")))
 		o->tools = (enum tools_form)m->tools;
+	o->in_call = forced;
+	o->parse_reasoning = o->parse_reasoning && !forced;
 	o->prompt = c->text;
 	o->n_prompt = c->n_text;
 	c->text = NULL;

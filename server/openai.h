@@ -35,6 +35,7 @@ struct openai_reply {
 	long created;
 	bool chat, usage, logprobs, parse_reasoning;
 	enum tools_form tools; /* TOOLS_NONE: the request has none */
+	bool in_call;          /* the prompt has opened a call */
 	char *prompt;          /* its end: whether it opens the model's reasoning */
 	size_t n_prompt;
 	char *echo; /* the prompt, to be put before the text of a completion; NULL */

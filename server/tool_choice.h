@@ -1,0 +1,15 @@
+/* server/tool_choice.h - answers that must be a call of a tool.
+ *
+ * Owns: what tool_choice asks for, as a grammar over the tools' own schemas; what of these is not supported is refused.
+ */
+#ifndef SERVER_TOOL_CHOICE_H
+#define SERVER_TOOL_CHOICE_H
+
+#include "server/task.h"
+
+/* form: of the model (tools_form). Behind task_read. *forced: the prompt ends with the mark that opens a call. False:
+ * refused. */
+bool tool_choice_read(struct task *t, const json_t *body, const jit_model *model, int form, bool *forced,
+                      struct refusal *r);
+
+#endif
