@@ -102,7 +102,7 @@ static int speculation(void)
 }
 
 /* Of --template, or of the model's files. */
-static int find_tools_form(const struct served *m)
+static enum tools_form find_tools_form(const struct served *m)
 {
 	jit_metadata d;
 
@@ -131,7 +131,7 @@ static bool open_batcher(struct served *m, jit_error *err)
 	m->template_text = template_text;
 	m->kv = serve.kv_type;
 	m->numerics = "exact";
-	m->tools = find_tools_form(m);
+	m->tools = (int)find_tools_form(m);
 	m->pooling = strcmp(serve.pooling, "mean") == 0 ? JIT_POOL_MEAN : JIT_POOL_LAST;
 	m->batcher = batcher_open(&o, err);
 	return m->batcher != NULL;

@@ -42,7 +42,7 @@ static void client_left(struct watch *w, uint64_t number)
 static void tick(struct watch *w, double now)
 {
 	for (struct watched *c = w->all.next; c; c = c->next) {
-		if (c->since && now - c->since > w->arrive) {
+		if (c->since > 0 && now - c->since > w->arrive) {
 			shutdown(c->fd, SHUT_RDWR);
 			c->since = 0;
 		}
