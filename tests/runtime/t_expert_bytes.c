@@ -5,12 +5,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "loaders/model_load.h"
 #include "programs/shapes.h"
 #include "programs/synth.h"
+#include "runtime/jitrun.h"
 #include "runtime/plan/plan.h"
 
 /* Packed bytes of a matrix, or of so many experts'. */
@@ -98,8 +101,39 @@ static void test_bytes(void **state)
 	check("tiny-moe", "q8_0", TARGET_AVX512);
 }
 
+/* A few layers of these shapes with made-up weights: a text has finite logits. */
+static void test_made_up(void **state)
+{
+	static const char *const shapes[] = { "qwen3-30b-a3b", "glm-4.7-flash", "tiny-moe" };
+	const int32_t ids[] = { 1, 2, 3, 4, 5, 6, 7 };
+	char path[4096];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+		struct shape few = *shape_find(shapes[i]);
+		struct error err = { 0 };
+		jit_error wrong = { 0 };
+		few.layers = 2;
+		few.vocab = few.ffn = 512;
+		few.experts = 8;
+		int fd = synth_temporary(path, sizeof path, &err);
+		if (fd < 0 || !synth_write(fd, "the temporary file", &few, mixture_find("q4_k_m"), NULL, NULL, &err))
+			fail_msg("%s: %s", shapes[i], err.text);
+		jit_model *m = jit_model_open(path, &JIT_MODEL_OPTIONS(.cache_dir = ""), &wrong);
+		jit_session *session = m ? jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 64), &wrong) : NULL;
+		if (!session || jit_session_feed(session, ids, sizeof ids / sizeof *ids, &wrong) != JIT_OK)
+			fail_msg("%s: %s", shapes[i], wrong.message);
+		const float *logits = jit_session_logits(session, &wrong);
+		for (uint32_t v = 0; v < few.vocab; v++)
+			assert_true(isfinite(logits[v]));
+		jit_session_close(session);
+		jit_model_close(m);
+		close(fd);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bytes) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bytes), cmocka_unit_test(test_made_up) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
