@@ -1,3 +1,4 @@
+#include "programs/output.h"
 #include "bench/mca.h"
 
 #include <stdlib.h>
@@ -138,11 +139,11 @@ static void print_loops(FILE *out, const char *mca, const char *target, const st
 		for (size_t k = first; k < i; k++)
 			loads += strstr(l->line[k].text, "global_load") != NULL;
 		double cycles = ask(mca, target, l, first, i); /* without the branch, which it cannot follow */
-		fprintf(out, "| %s | %zu | %u | ", key_text(key, name, sizeof name), i - first + 1, loads);
-		if (cycles < 0)
-			fprintf(out, "unknown |\n");
-		else
-			fprintf(out, "%.1f |\n", cycles);
+		char known[32] = "unknown";
+		if (cycles >= 0)
+			snprintf(known, sizeof known, "%.1f", cycles);
+		output_lines(out, 4, "| %s | %zu | %u | %s |\n", key_text(key, name, sizeof name), i - first + 1, loads,
+		             known);
 	}
 }
 
@@ -161,8 +162,8 @@ static bool print_kernel(FILE *out, const char *objdump, const char *mca, const 
 	if (ok && disassemble(l, objdump, target->name, path, offset))
 		print_loops(out, mca, target->name, &k->key, l);
 	else if (ok)
-		fprintf(out, "| %s | unknown: %s shows none of it | unknown | unknown |\n",
-		        key_text(&k->key, name, sizeof name), objdump);
+		output_lines(out, 4, "| %s | unknown: %s shows none of it | unknown | unknown |\n",
+		             key_text(&k->key, name, sizeof name), objdump);
 	if (ok)
 		unlink(path);
 	free(bytes);
@@ -176,16 +177,16 @@ bool loops_print(FILE *out, const struct plan *p, const struct target *target, s
 	struct registry_options ro = { .build = template_build };
 
 	if (!objdump || !mca) {
-		fprintf(out, "\nllvm-mca has no say: it or llvm-objdump is not installed, or cannot be run.\n");
+		output_lines(out, 4, "\nllvm-mca has no say: it or llvm-objdump is not installed, or cannot be run.\n");
 		return true;
 	}
 	struct listing l = { .line = malloc(LINES_MOST * sizeof *l.line) };
 	struct registry *r = registry_open(&ro, err);
 	bool ok = l.line && r ? true : error_set(err, ERROR_MEMORY, "no memory for a listing");
-	fprintf(out,
-	        "\n%s of an iteration of the innermost loops, for one wave by itself and with its own idea of "
-	        "memory:\n\n| kernel | instructions | vector loads | cycles |\n|---|---:|---:|---:|\n",
-	        mca_name);
+	output_lines(out, 4,
+	             "\n%s of an iteration of the innermost loops, for one wave by itself and with its own idea of "
+	             "memory:\n\n| kernel | instructions | vector loads | cycles |\n|---|---:|---:|---:|\n",
+	             mca_name);
 	for (size_t i = 0; ok && i < p->n_kernels; i++) {
 		const struct kernel *k = program_function(r, &p->kernel[i].key, NULL, err);
 		ok = k && print_kernel(out, objdump, mca, target, k, &l, err);

@@ -1,3 +1,4 @@
+#include "programs/output.h"
 #include "bench/predict.h"
 
 #include <math.h>
@@ -330,18 +331,20 @@ static bool make_lines(const struct prediction *p, struct line *line, struct lin
 	return ok;
 }
 
+#define SAY(...) output_lines(out, 4, __VA_ARGS__)
+
 static void print_lines(const struct line *line, size_t n, FILE *out)
 {
 	char text[KEY_TEXT_MAX];
 
-	fprintf(out, "| kernel | launches | waves | instructions | loaded by 128 bits | moved MiB | least MiB | stalls "
-	             "| limit | us |\n|---|---:|---:|---:|---:|---:|---:|---:|---|---:|\n");
+	SAY("| kernel | launches | waves | instructions | loaded by 128 bits | moved MiB | least MiB | stalls "
+	    "| limit | us |\n|---|---:|---:|---:|---:|---:|---:|---:|---|---:|\n");
 	for (size_t i = 0; i < n; i++) {
 		const struct op_cost *f = &line[i].sum;
-		fprintf(out, "| %s | %llu | %.0f | %.0f | %.0f %% | %.2f | %.2f | %.1f | %s | %.1f |\n",
-		        key_text(line[i].key, text, sizeof text), (unsigned long long)line[i].launches, f->waves,
-		        f->instructions, f->load > 0 ? 100 * f->load128 / f->load : 0, f->moved / 0x1p20,
-		        f->least / 0x1p20, f->stalls, f->limit, f->seconds * 1e6);
+		SAY("| %s | %llu | %.0f | %.0f | %.0f %% | %.2f | %.2f | %.1f | %s | %.1f |\n",
+		    key_text(line[i].key, text, sizeof text), (unsigned long long)line[i].launches, f->waves,
+		    f->instructions, f->load > 0 ? 100 * f->load128 / f->load : 0, f->moved / 0x1p20, f->least / 0x1p20,
+		    f->stalls, f->limit, f->seconds * 1e6);
 	}
 }
 
@@ -360,17 +363,16 @@ static void print_launches(const struct prediction *p, const struct op_cost *tot
 	} way[] = { { "token", 1, all },
 		    { "layer", p->plan.n_sections, inside_layers },
 		    { "operation", p->plan.n_ops, 0 } };
-	fprintf(out,
-	        "\n| a launch for each | launches | barriers | kernels ms | barriers ms | launching ms | predicted ms "
-	        "| predicted %s/s | of rated bandwidth |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
-	        p->o->tokens > 1 ? "passes" : "tokens");
+	SAY("\n| a launch for each | launches | barriers | kernels ms | barriers ms | launching ms | predicted ms "
+	    "| predicted %s/s | of rated bandwidth |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+	    p->o->tokens > 1 ? "passes" : "tokens");
 	for (size_t i = 0; i < sizeof way / sizeof *way; i++) {
 		double barriers = (double)way[i].barriers * p->assumed.barrier,
 		       launching = p->assumed.first_launch + (double)(way[i].launches - 1) * p->assumed.next_launch;
 		double seconds = total->seconds + barriers + launching;
-		fprintf(out, "| %s | %zu | %zu | %.3f | %.3f | %.3f | %.3f | %.1f | %.0f %% |\n", way[i].name,
-		        way[i].launches, way[i].barriers, total->seconds * 1e3, barriers * 1e3, launching * 1e3,
-		        seconds * 1e3, 1 / seconds, 100 * total->least / seconds / p->card.bandwidth);
+		SAY("| %s | %zu | %zu | %.3f | %.3f | %.3f | %.3f | %.1f | %.0f %% |\n", way[i].name, way[i].launches,
+		    way[i].barriers, total->seconds * 1e3, barriers * 1e3, launching * 1e3, seconds * 1e3, 1 / seconds,
+		    100 * total->least / seconds / p->card.bandwidth);
 	}
 }
 
@@ -380,13 +382,12 @@ static void print_traffic(const struct op_cost *t, FILE *out)
 {
 	double must = t->weights + t->cache, least = t->least_weights + t->least_cache;
 
-	fprintf(out,
-	        "\nread of weights %.2f MiB, %.3f times the least; of the KV cache %.2f MiB, %.3f times; of both "
-	        "together %.4f times. Everything else %.2f MiB, which is read by many waves and comes from "
-	        "caches. %.1f %% of vector loads by 128 bits; %.0f instructions of waves\n",
-	        t->weights / 0x1p20, ratio(t->weights, t->least_weights), t->cache / 0x1p20,
-	        ratio(t->cache, t->least_cache), ratio(must, least), (t->moved - must) / 0x1p20,
-	        100 * ratio(t->load128, t->load), t->instructions);
+	SAY("\nread of weights %.2f MiB, %.3f times the least; of the KV cache %.2f MiB, %.3f times; of both "
+	    "together %.4f times. Everything else %.2f MiB, which is read by many waves and comes from "
+	    "caches. %.1f %% of vector loads by 128 bits; %.0f instructions of waves\n",
+	    t->weights / 0x1p20, ratio(t->weights, t->least_weights), t->cache / 0x1p20,
+	    ratio(t->cache, t->least_cache), ratio(must, least), (t->moved - must) / 0x1p20,
+	    100 * ratio(t->load128, t->load), t->instructions);
 }
 
 static void print_assumptions(const struct prediction *p, FILE *out)
@@ -395,28 +396,24 @@ static void print_assumptions(const struct prediction *p, FILE *out)
 	double under_way = c->bandwidth * p->assumed.bandwidth_share * p->assumed.latency;
 
 	if (p->o->report)
-		fprintf(out, "\nMeasured on a card, by %s: the first launch, and a barrier%s. All else is predicted.\n",
-		        p->o->report, p->measured.read > 0 ? ", and the share of the bandwidth" : "");
-	fprintf(out,
-	        "\nPREDICTED, not measured. From the card's data%s: %u compute units of %d SIMDs at %.2f GHz, %.0f "
-	        "GB/s, %.0f MiB of last cache, %.0f MiB of L2.\n",
-	        p->o->report ? " and its driver's" : " sheet", c->units, TARGET_UNIT_SIMDS, c->clock / 1e9,
-	        c->bandwidth / 1e9, c->cache / 0x1p20, c->l2 / 0x1p20);
-	fprintf(out,
-	        "Assumed: %.0f %% of that bandwidth for long streams; nothing of the weights stays in a cache; %.2f us "
-	        "from a load to its data; %.1f us for a barrier of all workgroups; %.0f us "
-	        "for a pass's first launch, waited for, and %.0f us for each further one; %.0f bytes loaded by a "
-	        "compute unit in a clock; one instruction of a kind issued by a SIMD in a clock, "
-	        "a transcendental one in %.0f. A kernel takes the longest of its limits, as if the others cost "
-	        "nothing, and a load's time to begin with.\n",
-	        100 * p->assumed.bandwidth_share, p->assumed.latency * 1e6, p->assumed.barrier * 1e6,
-	        p->assumed.first_launch * 1e6, p->assumed.next_launch * 1e6, p->assumed.l0_bytes,
-	        p->assumed.trans_cycles);
-	fprintf(out,
-	        "%u workgroups of %d waves, %u vector registers a lane, %u bytes of LDS: all that fit. So many waves "
-	        "need %.1f loads of 128 bits a lane under way each for that bandwidth.\n",
-	        p->workgroups, RDNA_PROGRAM_WAVES, p->vgprs, p->lds,
-	        under_way / 512 / ((double)p->workgroups * RDNA_PROGRAM_WAVES));
+		SAY("\nMeasured on a card, by %s: the first launch, and a barrier%s. All else is predicted.\n",
+		    p->o->report, p->measured.read > 0 ? ", and the share of the bandwidth" : "");
+	SAY("\nPREDICTED, not measured. From the card's data%s: %u compute units of %d SIMDs at %.2f GHz, %.0f "
+	    "GB/s, %.0f MiB of last cache, %.0f MiB of L2.\n",
+	    p->o->report ? " and its driver's" : " sheet", c->units, TARGET_UNIT_SIMDS, c->clock / 1e9,
+	    c->bandwidth / 1e9, c->cache / 0x1p20, c->l2 / 0x1p20);
+	SAY("Assumed: %.0f %% of that bandwidth for long streams; nothing of the weights stays in a cache; %.2f us "
+	    "from a load to its data; %.1f us for a barrier of all workgroups; %.0f us "
+	    "for a pass's first launch, waited for, and %.0f us for each further one; %.0f bytes loaded by a "
+	    "compute unit in a clock; one instruction of a kind issued by a SIMD in a clock, "
+	    "a transcendental one in %.0f. A kernel takes the longest of its limits, as if the others cost "
+	    "nothing, and a load's time to begin with.\n",
+	    100 * p->assumed.bandwidth_share, p->assumed.latency * 1e6, p->assumed.barrier * 1e6,
+	    p->assumed.first_launch * 1e6, p->assumed.next_launch * 1e6, p->assumed.l0_bytes, p->assumed.trans_cycles);
+	SAY("%u workgroups of %d waves, %u vector registers a lane, %u bytes of LDS: all that fit. So many waves "
+	    "need %.1f loads of 128 bits a lane under way each for that bandwidth.\n",
+	    p->workgroups, RDNA_PROGRAM_WAVES, p->vgprs, p->lds,
+	    under_way / 512 / ((double)p->workgroups * RDNA_PROGRAM_WAVES));
 }
 
 static bool print_all(const struct prediction *p, FILE *out, struct error *err)
@@ -431,8 +428,8 @@ static bool print_all(const struct prediction *p, FILE *out, struct error *err)
 		model_describe(&p->file, description, sizeof description);
 		if (p->o->tokens > 1)
 			snprintf(what, sizeof what, "a pass over %u tokens", p->o->tokens);
-		fprintf(out, "# Predicted: %s of %s at position %u on %s (%s)\n\n", what, description, p->o->depth,
-		        p->card.name, p->card.target);
+		SAY("# Predicted: %s of %s at position %u on %s (%s)\n\n", what, description, p->o->depth, p->card.name,
+		    p->card.target);
 		print_lines(line, p->plan.n_kernels, out);
 		print_launches(p, &total.sum, out);
 		print_traffic(&total.sum, out);

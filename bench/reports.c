@@ -72,9 +72,9 @@ static void compare_row(struct comparison *c, const json_t *a, const json_t *b, 
 		                                         "time_ratio", output_real(time), "share_ratio",
 		                                         output_real(share), "verdict", verdict));
 	else
-		fprintf(out, "| %-52s | %11.2f | %11.2f | %6.3f | %6.3f | %-6s |\n",
-		        error_quote(quoted, sizeof quoted, test, strlen(test)), number(a, "microseconds"),
-		        number(b, "microseconds"), time, share, verdict);
+		output_lines(out, 4, "| %-52s | %11.2f | %11.2f | %6.3f | %6.3f | %-6s |\n",
+		             error_quote(quoted, sizeof quoted, test, strlen(test)), number(a, "microseconds"),
+		             number(b, "microseconds"), time, share, verdict);
 }
 
 /* What a report says of itself, as sentences show the bytes of files. */
@@ -89,10 +89,10 @@ static void say_report(FILE *out, const char *letter, const char *path, const js
 {
 	char version[60], target[60], quoted[200];
 
-	fprintf(out, "%s: %s, jitrun %s, %s, %d threads%s", letter,
-	        error_quote(quoted, sizeof quoted, path, strlen(path)), word(version, sizeof version, o, "version"),
-	        word(target, sizeof target, o, "target"), (int)json_integer_value(json_object_get(o, "threads")),
-	        *letter == 'A' ? "\n" : "\n\n");
+	output_lines(out, 4, "%s: %s, jitrun %s, %s, %d threads%s", letter,
+	             error_quote(quoted, sizeof quoted, path, strlen(path)),
+	             word(version, sizeof version, o, "version"), word(target, sizeof target, o, "target"),
+	             (int)json_integer_value(json_object_get(o, "threads")), *letter == 'A' ? "\n" : "\n\n");
 }
 
 bool reports_compare(const char *path_a, const char *path_b, double threshold, bool json, FILE *out, int *slower,
@@ -105,11 +105,13 @@ bool reports_compare(const char *path_a, const char *path_b, double threshold, b
 	if (b && !json) {
 		say_report(out, "A", path_a, a);
 		say_report(out, "B", path_b, b);
-		fputs("| operation                                            |        A us |        B us |   time |  "
-		      "share | B is   |\n"
-		      "| ---------------------------------------------------- | ----------: | ----------: | -----: | "
-		      "-----: | ------ |\n",
-		      out);
+		output_lines(
+			out, 4, "%s",
+			"| operation                                            |        A us |        B us |   time | "
+			" "
+			"share | B is   |\n"
+			"| ---------------------------------------------------- | ----------: | ----------: | -----: | "
+			"-----: | ------ |\n");
 	}
 	if (b)
 		json_array_foreach(json_object_get(a, "rows"), i, row)
@@ -124,10 +126,11 @@ bool reports_compare(const char *path_a, const char *path_b, double threshold, b
 		fputc('\n', out);
 		json_decref(o);
 	} else if (b) {
-		fprintf(out,
-		        "\n%d rows within %.3g %%, %d faster, %d slower; %d left out, noisy in one of the reports or "
-		        "not in both\n",
-		        c.same, 100 * threshold, c.faster, c.slower, c.left_out);
+		output_lines(
+			out, 4,
+			"\n%d rows within %.3g %%, %d faster, %d slower; %d left out, noisy in one of the reports or "
+			"not in both\n",
+			c.same, 100 * threshold, c.faster, c.slower, c.left_out);
 	}
 	if (b && c.same + c.faster + c.slower == 0) {
 		error_set(err, ERROR_FORMAT, "%s and %s have no row in common that both could measure", path_a, path_b);

@@ -183,11 +183,11 @@ static void print_operation(struct suite *s, const struct operation *op, const s
 		return;
 	}
 	if (r->noisy[0])
-		fprintf(s->out, "| %-52s | %11s | %8s | %6s | %-14s | %7s |\n", op->name, "noisy", "", "",
-		        r->limit_name, "");
+		output_lines(s->out, 4, "| %-52s | %11s | %8s | %6s | %-14s | %7s |\n", op->name, "noisy", "", "",
+		             r->limit_name, "");
 	else
-		fprintf(s->out, "| %-52s | %11.2f | %8.1f | %6.1f | %-14s | %5.1f %% |\n", op->name, 1e6 * seconds,
-		        gflops, rate, r->limit_name, 100 * r->share);
+		output_lines(s->out, 4, "| %-52s | %11.2f | %8.1f | %6.1f | %-14s | %5.1f %% |\n", op->name,
+		             1e6 * seconds, gflops, rate, r->limit_name, 100 * r->share);
 	fflush(s->out);
 }
 
@@ -288,12 +288,13 @@ bool suite_run(const struct suite_options *o, FILE *out, int *noisy, struct erro
 	if (ok && !((s->bandwidth = bandwidth_open(lab_threads(s->lab))) && (s->peak = peak_open(lab_threads(s->lab)))))
 		ok = error_set(err, ERROR_MEMORY, "no memory to measure the machine with");
 	if (ok && !o->json)
-		fprintf(out,
-		        "%s, %d threads\n\n| operation                                            |          us | "
-		        "Gflop/s  |   GB/s | limited by     |   share |\n"
-		        "| ---------------------------------------------------- | ----------: | -------: | -----: | "
-		        "-------------- | ------: |\n",
-		        o->target->name, lab_threads(s->lab));
+		output_lines(
+			out, 4,
+			"%s, %d threads\n\n| operation                                            |          us | "
+			"Gflop/s  |   GB/s | limited by     |   share |\n"
+			"| ---------------------------------------------------- | ----------: | -------: | -----: | "
+			"-------------- | ------: |\n",
+			o->target->name, lab_threads(s->lab));
 	ok = ok && run_shapes(s, err) && (!o->json || print_report(s, err));
 	if (s) {
 		*noisy = s->noisy;

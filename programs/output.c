@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,6 +162,26 @@ void output_line(FILE *out, const char *line, int indent)
 		fprintf(out, "%*s%.*s\n", at, "", (int)end, line);
 		line += n;
 	}
+}
+
+void output_lines(FILE *out, int indent, const char *format, ...)
+{
+	va_list ap;
+	char *text = NULL, *next;
+
+	va_start(ap, format);
+	int n = vasprintf(&text, format, ap);
+	va_end(ap);
+	for (char *line = n > 0 ? text : NULL; line && *line; line = next) {
+		char *end = strchrnul(line, '\n');
+		next = end + (*end != 0);
+		*end = 0;
+		if (*line)
+			output_line(out, line, indent);
+		else
+			fputc('\n', out);
+	}
+	free(n < 0 ? NULL : text);
 }
 
 json_t *output_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }

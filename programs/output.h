@@ -33,6 +33,8 @@ bool output_can_replace(const char *path);
 /* A line of a list, with its newline. On a terminal it goes on in further lines, as wide as the terminal and indented,
  * cut between words where that is possible; elsewhere it stays whole, for programs that read it. */
 void output_line(FILE *out, const char *line, int indent);
+/* Whole lines, each the same way. */
+void output_lines(FILE *out, int indent, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Columns of a line: $COLUMNS, else the terminal's that `out` is, else 80; 40 at least. */
 int output_columns(FILE *out);

@@ -116,6 +116,31 @@ static void test_sentences(void **state)
 	check_width(summary, 80, false);
 }
 
+/* Tables of jitbench that are wider than most terminals. What is measured differs from run to run. */
+static void test_tables(void **state)
+{
+	char report[80];
+	char *const predict[] = { "./jitbench", "--shape",  "tiny",        "--weights", "q4_k_m",
+		                  "--predict",  "--device", "sim:gfx1100", NULL };
+	char *const suite[] = { "./jitbench", "suite", "64x64", "-r", "2", "-t", "1", "--force", NULL };
+	char *const compare[] = { "./jitbench", "compare", report, report, NULL };
+
+	(void)state;
+	snprintf(report, sizeof report, "%s/report.json", dir);
+	FILE *f = fopen(report, "w");
+	assert_non_null(f);
+	fputs("{\"suite\": \"jitrun kernels 1\", \"version\": \"0\", \"target\": \"avx2\", \"threads\": 1, \"rows\": "
+	      "[{\"test\": \"qwen3-0.6b q4_k_m matrix 3072x1024 2 silu c256\", \"limit\": \"fma 256\", \"noisy\": "
+	      "\"\", "
+	      "\"microseconds\": 123.5, \"microseconds_least\": 120, \"gflops\": 10, \"gbs\": 20, \"share\": 0.5}]}\n",
+	      f);
+	fclose(f);
+	check_width(compare, 80, true);
+	check_width(predict, 80, true);
+	check_width(suite, 80, false);
+	unlink(report);
+}
+
 static int make_pack(void **state)
 {
 	char command[200];
@@ -139,7 +164,8 @@ static int remove_pack(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_lists), cmocka_unit_test(test_sentences) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_lists), cmocka_unit_test(test_sentences),
+		                            cmocka_unit_test(test_tables) };
 
 	return cmocka_run_group_tests(tests, make_pack, remove_pack);
 }
