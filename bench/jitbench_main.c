@@ -201,9 +201,10 @@ static bool run_tests(jit_model *m, struct printer *p, long threads, bool last, 
 
 static bool run(const char *path, const char *name, jit_error *err)
 {
-	jit_model_options mo = JIT_MODEL_OPTIONS(.isa = opt.isa, .threads = (int)opt.list.threads.value[0],
-	                                         .f32_activations = strcmp(opt.activations, "f32") == 0,
-	                                         .cache_dir = opt.no_cache ? "" : opt.cache);
+	jit_model_options mo =
+		JIT_MODEL_OPTIONS(.device = opt.device, .isa = opt.isa, .threads = (int)opt.list.threads.value[0],
+	                          .f32_activations = strcmp(opt.activations, "f32") == 0,
+	                          .cache_dir = opt.no_cache ? "" : opt.cache);
 	jit_session_options so = JIT_SESSION_OPTIONS(.threads = mo.threads, .batch = (int)opt.batch, .kv = kv_option());
 	struct printer p = { .filename = name, .isa = "", .type_kv = opt.kv_type, .format = print_format() };
 	struct row start[START_ROWS];
@@ -434,11 +435,11 @@ static int run_program(int argc, char **argv)
 	if (run_command(opt.operand, opt.n_operands, &rc))
 		return rc;
 	const bool cpu = strcmp(opt.device, "cpu") == 0;
-	if (opt.predict && cpu)
+	if (opt.predict && strncmp(opt.device, "sim:", 4) != 0)
 		return jitbench_usage("--predict needs --device sim:...");
 	if (opt.report && !opt.predict)
 		return jitbench_usage("--report belongs to --predict");
-	if (!cpu && !opt.predict && !opt.kernels)
+	if (!cpu && strcmp(opt.device, "cuda") != 0 && !opt.predict && !opt.kernels)
 		return jitbench_usage("--device sim:... belongs to --predict or --kernels");
 	return opt.predict   ? run_predict(opt.operand[0])
 	       : opt.kernels ? run_kernels(opt.operand[0])

@@ -27,7 +27,7 @@ struct jitbench_options opt = {
 };
 
 /* Read off the table of targets before the command line is. */
-static char isa_choices[TARGET_LIST_MAX], device_choices[TARGET_LIST_MAX] = "cpu|";
+static char isa_choices[TARGET_LIST_MAX], device_choices[TARGET_LIST_MAX + 16] = "cpu|cuda|";
 
 static void list_targets(void)
 {
@@ -161,8 +161,9 @@ static const struct option_row rows[] = {
 	{ .name = "device",
 	  .kind = OPTION_CHOICE,
 	  .value = device_choices,
-	  .help = "cpu; or a simulated card, for --predict and --kernels alone, as times in a simulator mean nothing "
-	          "(cpu)",
+	  .help = "cpu; cuda: the first NVIDIA card; or a simulated card, for --predict and --kernels alone, as times "
+	          "in "
+	          "a simulator mean nothing (cpu)",
 	  .target = &opt.device },
 	{ .name = "isa",
 	  .kind = OPTION_CHOICE,

@@ -2,8 +2,8 @@
  *
  * Owns: the list of backends. A target names its backend (jit/target.h), and whoever wants to know what code of a
  * target needs asks the row, never which backend it is. To add one: a row where its passes are put in order
- * (jit/x86/pipeline.c, jit/rdna/pipeline.c), its place in backend.c, its list of sources for the code-generator id in
- * Makefile.am.
+ * (jit/x86/pipeline.c, jit/rdna/pipeline.c, jit/ptx/pipeline.c), its place in backend.c, its list of sources for the
+ * code-generator id in Makefile.am.
  */
 #ifndef JIT_BACKEND_H
 #define JIT_BACKEND_H
@@ -36,7 +36,7 @@ struct backend {
 	unsigned (*resident)(const struct target *target, unsigned units, unsigned vgprs, unsigned lds);
 };
 
-extern const struct backend backend_x86, backend_rdna;
+extern const struct backend backend_x86, backend_rdna, backend_ptx;
 extern const struct backend *const backend_table[];
 extern const size_t backend_count;
 const struct backend *backend_find(const char *name); /* NULL: unknown */

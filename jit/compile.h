@@ -31,7 +31,13 @@ struct compile_stats {
 
 /* Passes that change no result and may be left out, to find out which one is to blame; struct backend says which of
  * them it has. */
-enum { COMPILE_SKIP_SCHED = 1, COMPILE_SKIP_VOPD = 2, COMPILE_SKIP_CLAUSES = 4, COMPILE_SKIP_DELAYS = 8 };
+enum {
+	COMPILE_SKIP_SCHED = 1,
+	COMPILE_SKIP_VOPD = 2,
+	COMPILE_SKIP_CLAUSES = 4,
+	COMPILE_SKIP_DELAYS = 8,
+	COMPILE_SKIP_JOINS = 16
+};
 
 struct compile_options {
 	/* tests shrink the register files to provoke spills (4 of each at least, 2 masks); 0: the target's own */

@@ -108,7 +108,7 @@ _Static_assert(sizeof(struct key) == 48, "a key has no padding: it is compared a
 
 /* The code-generator ids, one for each backend: one changes when and only when the bytes that backend generates can
  * change. */
-extern const uint64_t key_codegen_x86, key_codegen_rdna;
+extern const uint64_t key_codegen_x86, key_codegen_rdna, key_codegen_ptx;
 /* That of a target's backend; 0 for what is no target. */
 uint64_t key_codegen(unsigned target);
 /* "silu"; "" for none. */

@@ -86,6 +86,20 @@ static const struct {
 #define RDNA3_SMALL_TARGET(n) RDNA_TARGET(n, true, 1024, 16)
 #define RDNA3_LARGE_TARGET(n) RDNA_TARGET(n, true, 1536, 24)
 
+/* Compute capabilities, of which later cards run the text of earlier ones; dp4a takes bytes of either sign. Eight warps
+ * of 32 lanes have the 64 Ki registers of a multiprocessor between them. */
+#define PTX_TARGET(n) \
+	[TARGET_SM##n] = { .id = TARGET_SM##n, \
+		           .name = "sm" #n, \
+		           .backend = &backend_ptx, \
+		           .lanes = 32, \
+		           .vector_regs = 255, \
+		           .has_vnni = true, \
+		           .has_dot4 = true, \
+		           .has_bsel = true, \
+		           .waves = 8, \
+		           .lane_bytes = 16 }
+
 /* k0 says "no mask" where a mask is asked for, which leaves seven. */
 const struct target target_table[TARGET_COUNT] = {
 	[TARGET_NONE] = { .id = TARGET_NONE, .name = "none" },
@@ -110,6 +124,8 @@ const struct target target_table[TARGET_COUNT] = {
 	RDNA3_LARGE_TARGET(1151),
 	RDNA3_LARGE_TARGET(1200),
 	RDNA3_LARGE_TARGET(1201),
+	PTX_TARGET(80),
+	PTX_TARGET(90),
 };
 
 const struct target *target_find(const char *name)

@@ -389,6 +389,8 @@ const struct kernel *registry_get(struct registry *r, const struct key *key, enu
 	return &e->kernel;
 }
 
+struct cache *registry_cache(const struct registry *r) { return r->opt.cache; }
+
 bool registry_in_order(const struct registry *r) { return r->opt.dump_ir || r->opt.dump_asm; }
 
 bool registry_ready(struct registry *r, const struct key *key)

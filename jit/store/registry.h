@@ -53,6 +53,9 @@ bool registry_in_order(const struct registry *r);
 /* Whether it would be had at once. Takes no lock. */
 bool registry_ready(struct registry *r, const struct key *key);
 
+/* Borrowed; NULL: none. */
+struct cache *registry_cache(const struct registry *r);
+
 /* from_disk_ns: of packs too. */
 struct registry_counters {
 	uint64_t generated, from_disk, from_pack, from_memory, generated_ns, from_disk_ns, code_bytes;

@@ -6,7 +6,8 @@
 
 #include "runtime/host/system.h"
 
-static const struct device_driver *const drivers[] = { &device_cpu, &device_reference, &device_simulator, &device_amd };
+static const struct device_driver *const drivers[] = { &device_cpu, &device_reference, &device_simulator, &device_amd,
+	                                               &device_cuda };
 enum { DRIVERS = sizeof drivers / sizeof *drivers };
 
 /* What stands behind a driver's name, if it is that driver's: "gfx1100" in "sim:gfx1100". NULL: it is not. */

@@ -98,7 +98,7 @@ struct device_driver {
 	struct device *(*open)(const char *which, const char *isa, struct error *err);
 	void (*each)(device_visit_fn visit, void *user);
 };
-extern const struct device_driver device_cpu, device_reference, device_simulator, device_amd;
+extern const struct device_driver device_cpu, device_reference, device_simulator, device_amd, device_cuda;
 
 /* ---- for drivers */
 

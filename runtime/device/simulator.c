@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "runtime/device/cuda.h"
 #include "runtime/host/system.h"
 
 struct region {
@@ -366,6 +367,8 @@ static struct device *open_card(const char *which, const char *isa, struct error
 		          target_list(names, sizeof names, TARGETS_OF_CARDS, "", ", "));
 		return NULL;
 	}
+	if (t->backend == &backend_ptx)
+		return cuda_open(cuda_simulated(), t->id == TARGET_SM90 ? CUDA_SIMULATED_90 : CUDA_SIMULATED_80, err);
 	struct simulator *d = calloc(1, sizeof *d);
 	if (!d) {
 		error_set(err, ERROR_MEMORY, "no memory for the simulated card");

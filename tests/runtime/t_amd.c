@@ -81,7 +81,7 @@ static void test_copies(void **state)
 	size_t size;
 	(void)state;
 
-	for (int t = TARGET_GFX1030; t < TARGET_COUNT; t += test_quick() ? 3 : 1) {
+	for (int t = TARGET_GFX1030; t <= TARGET_GFX1201; t += test_quick() ? 3 : 1) {
 		struct error err = { 0 };
 		struct sim_device *sim = sim_open(target_table[t].name, &err);
 		assert_non_null(sim);

@@ -1,0 +1,222 @@
+/* jit/ptx/memory.c - the rows of ops.def that load and store.
+ *
+ * Owns: addresses of lanes, and joined loads. The lanes of a warp meet between a store and what they load behind it,
+ * for one may load what another stored. Lanes from n on are predicated: they load zero and store nothing.
+ */
+#include "jit/ptx/ptx.h"
+
+typedef struct ptx_operand op;
+
+void ptx_new_run(struct ptx_emitter *e) { e->n_sums = 0; }
+
+/* --- made at the entry, once */
+
+static op lanes_times(struct ptx_emitter *e, uint32_t by)
+{
+	for (unsigned k = 0; k < e->n_lanes; k++)
+		if (e->lanes[k].by == by)
+			return e->lanes[k].o;
+	struct ptx_buffer *to = e->w.to;
+	const op guard = e->w.guard;
+	op o = ptx_new(&e->w, PTX_B64);
+	bool keep = e->n_lanes < PTX_MEMO;
+
+	e->w.to = keep ? &e->w.entry : to;
+	e->w.guard = ptx_imm(0);
+	PTX_PUT(&e->w, MUL_WIDE_U32, o, e->lane, ptx_imm(by));
+	e->w.to = to;
+	e->w.guard = guard;
+	if (keep) {
+		e->lanes[e->n_lanes].by = by;
+		e->lanes[e->n_lanes++].o = o;
+	}
+	return o;
+}
+
+/* Whether a lane is one of the first n. */
+static op first_lanes(struct ptx_emitter *e, unsigned n)
+{
+	for (unsigned k = 0; k < e->n_first; k++)
+		if (e->first[k].by == n)
+			return e->first[k].o;
+	struct ptx_buffer *to = e->w.to;
+	op o = ptx_new(&e->w, PTX_PRED);
+
+	e->w.to = &e->w.entry;
+	PTX_PUT(&e->w, LT_U32, o, e->lane, ptx_imm(n));
+	e->w.to = to;
+	e->first[e->n_first].by = n; /* there are 32 at most */
+	e->first[e->n_first++].o = o;
+	return o;
+}
+
+/* --- addresses */
+
+/* Of element l of lane l, `stride` bytes apart; 0: the same for all lanes. */
+static op address(struct ptx_emitter *e, uint16_t a, int64_t disp, uint32_t stride)
+{
+	uint16_t root = ptx_root(&e->scan, a, &disp);
+
+	if (disp < INT32_MIN || disp > INT32_MAX)
+		e->w.wrong = "a displacement beyond 32 bits";
+	if (!stride)
+		return ptx_at(ptx_reg(e, root), disp);
+	for (unsigned k = 0; k < e->n_sums && k < PTX_MEMO; k++)
+		if (e->sums[k].root == root && e->sums[k].stride == stride)
+			return ptx_at(e->sums[k].o, disp);
+	op o = ptx_new(&e->w, PTX_B64);
+	PTX_PUT(&e->w, ADD_S64, o, ptx_reg(e, root), lanes_times(e, stride));
+	if (!e->ir->is_var[root]) {
+		e->sums[e->n_sums % PTX_MEMO].root = root;
+		e->sums[e->n_sums % PTX_MEMO].stride = stride;
+		e->sums[e->n_sums++ % PTX_MEMO].o = o;
+	}
+	return ptx_at(o, disp);
+}
+
+static bool is_shared(const struct ptx_emitter *e, const struct ir_ins *i) { return e->scan.reg[i->a].shared; }
+
+static void meet(struct ptx_emitter *e, bool shared)
+{
+	if (e->stored[shared])
+		PTX_PUT(&e->w, BAR_WARP_SYNC, ptx_imm(0xffffffff));
+	e->stored[shared] = false;
+}
+
+/* --- rows */
+
+/* extra: bytes of an element; 0: the row's stride. */
+static const struct row {
+	uint16_t global, shared;
+	uint8_t bytes;
+	bool one; /* the same for all lanes */
+} rows[IR_OP_COUNT] = {
+#define ROW(name, access, type, bytes, one) \
+	[IR_##name] = { PTX_##access##_GLOBAL_##type, PTX_##access##_SHARED_##type, bytes, one },
+	ROW(fload, LD, B32, 4, false) ROW(iload, LD, B32, 4, false) ROW(iload_u8, LD, U8, 1, false) ROW(
+		iload_s8, LD, S8, 1, false) ROW(iload_u16, LD, U16, 2, false) ROW(fload_h, LD, B16, 2, false)
+		ROW(iload_s, LD, B32, 0, false) ROW(fbcast, LD, B32, 4, true) ROW(ibcast, LD, B32, 4, true)
+			ROW(fbcast_h, LD, B16, 2, true) ROW(igather, LD, B32, 4, true) ROW(sload32, LD, U32, 4, true)
+				ROW(sload64, LD, B64, 8, true) ROW(aload, LD, B64, 8, true)
+					ROW(fstore, ST, B32, 4, false) ROW(fstore_h, ST, B16, 2, false)
+						ROW(istore_8, ST, B8, 1, false) ROW(fstore_s, ST, B32, 0, false)
+							ROW(fstore_hs, ST, B16, 0, false) ROW(fstore1, ST, B32, 4, true)
+#undef ROW
+};
+
+static unsigned lanes_of(const struct ir_ins *i)
+{
+	return ir_facts[i->op].imm == IR_IMM_x ? ir_x_lanes(i->imm, 32) : 32;
+}
+
+static int64_t disp_of(const struct ir_ins *i) { return ir_facts[i->op].imm == IR_IMM_x ? ir_x_disp(i->imm) : i->imm; }
+
+static op place(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	const struct row *r = &rows[i->op];
+
+	return address(e, i->a, disp_of(i), r->one ? 0 : r->bytes ? r->bytes : ir_x_stride(i->imm));
+}
+
+static void load_joined(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	static const enum ptx_op op_of[2][2] = { { PTX_LD_GLOBAL_V2, PTX_LD_GLOBAL_V4 },
+		                                 { PTX_LD_SHARED_V2, PTX_LD_SHARED_V4 } };
+	unsigned words = e->scan.words[e->at];
+	op d = { .kind = PTX_TUPLE, .class = PTX_B32, .n = (uint8_t)words };
+	size_t at[4] = { 0 };
+
+	ptx_members(&e->scan, e->ir, e->at, at);
+	for (unsigned k = 0; k < words; k++)
+		d.reg[k] = e->scan.reg[e->ir->ins[at[k]].dst].number;
+	const struct ir_ins *first = &e->ir->ins[at[0]];
+	PTX_PUT_OP(&e->w, op_of[is_shared(e, i)][words == 4], d,
+	           address(e, first->a, disp_of(first), i->op == IR_iload_s ? ir_x_stride(i->imm) : 0));
+}
+
+static void load_part(struct ptx_emitter *e, enum ptx_op op_of, op d, op from, unsigned n)
+{
+	if (n < 32) {
+		PTX_PUT(&e->w, MOV_B32, d, ptx_imm(0));
+		e->w.guard = first_lanes(e, n);
+	}
+	PTX_PUT_OP(&e->w, op_of, d, from);
+}
+
+static void load(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	const struct row *r = &rows[i->op];
+	enum ptx_op load = (enum ptx_op)(is_shared(e, i) ? r->shared : r->global);
+
+	if (is_shared(e, i) || !r->one) /* what is the same for all lanes was not stored by this kernel (ops.def) */
+		meet(e, is_shared(e, i));
+	if (e->scan.words[e->at]) {
+		load_joined(e, i);
+		return;
+	}
+	op from = place(e, i);
+	if (i->op == IR_fload_h || i->op == IR_fbcast_h) {
+		op half = ptx_new(&e->w, PTX_B16);
+		PTX_PUT_OP(&e->w, load, half, from);
+		PTX_PUT(&e->w, CVT_F32_F16, ptx_reg(e, i->dst), half);
+		return;
+	}
+	load_part(e, load, ptx_reg(e, i->dst), from, lanes_of(i));
+}
+
+static void gather(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	const struct row *r = &rows[i->op];
+	op wide = ptx_new(&e->w, PTX_B64), sum = ptx_new(&e->w, PTX_B64);
+	int64_t disp = i->imm;
+	uint16_t root = ptx_root(&e->scan, i->a, &disp);
+
+	meet(e, is_shared(e, i));
+	PTX_PUT(&e->w, CVT_U64_U32, wide, ptx_reg(e, i->b));
+	PTX_PUT(&e->w, ADD_S64, sum, ptx_reg(e, root), wide);
+	PTX_PUT_OP(&e->w, (enum ptx_op)(is_shared(e, i) ? r->shared : r->global), ptx_reg(e, i->dst),
+	           ptx_at(sum, disp));
+}
+
+static void store(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	const struct row *r = &rows[i->op];
+	op to = place(e, i), data = ptx_reg(e, i->b);
+	unsigned n = i->op == IR_fstore1 ? 1 : lanes_of(i);
+
+	if (i->op == IR_fstore_h || i->op == IR_fstore_hs) {
+		op half = ptx_new(&e->w, PTX_B16);
+		PTX_PUT(&e->w, CVT_F16_F32, half, data);
+		data = half;
+	}
+	if (n < 32)
+		e->w.guard = first_lanes(e, n);
+	PTX_PUT_OP(&e->w, (enum ptx_op)(is_shared(e, i) ? r->shared : r->global), to, data);
+	e->stored[is_shared(e, i)] = true;
+}
+
+/* Where a wave's own bytes, or the group's, begin. */
+static void give_address(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	uint32_t offset = 0;
+
+	for (size_t k = 0; k < e->at; k++)
+		if (e->ir->ins[k].op == i->op)
+			offset += ir_local_size(e->ir->ins[k].imm);
+	PTX_PUT(&e->w, ADD_S64, ptx_reg(e, i->dst), i->op == IR_local ? e->locals : e->shared, ptx_imm(offset));
+}
+
+bool ptx_memory(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	if (i->op == IR_local || i->op == IR_shared)
+		give_address(e, i);
+	else if (i->op == IR_igather)
+		gather(e, i);
+	else if (!rows[i->op].global)
+		return false;
+	else if (ir_facts[i->op].dst == IR_KIND__)
+		store(e, i);
+	else
+		load(e, i);
+	return true;
+}

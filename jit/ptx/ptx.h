@@ -1,0 +1,181 @@
+/* jit/ptx/ptx.h - what the parts of the PTX backend share: the writer of text, and what a look at the IR found.
+ *
+ * A kernel becomes the text of one module with one entry. Registers are virtual: the driver's compiler allocates and
+ * schedules. A vector of the IR is a register of 32 bits in each of a warp's lanes, a mask a predicate, a scalar or an
+ * address a register of 64 bits that has the same value in all lanes. A block is a group of waves. No branch diverges:
+ * lanes that take no part are predicated.
+ *
+ * Owned by: text.c the writer and its table; scan.c what is known before a line is written; math.c and memory.c the
+ * rows of ops.def; pipeline.c the entry, loops, and the order of it all.
+ */
+#ifndef JIT_PTX_PTX_H
+#define JIT_PTX_PTX_H
+
+#include "jit/compile_pipeline.h"
+
+enum ptx_op {
+#define PTX(id, ...) PTX_##id,
+#include "jit/ptx/ptx.def"
+#undef PTX
+	PTX_OP_COUNT
+};
+
+/* --- text.c */
+
+enum ptx_class { PTX_B32, PTX_B64, PTX_PRED, PTX_B16, PTX_CLASSES };
+enum ptx_kind { PTX_REGISTER, PTX_CONSTANT, PTX_NAME, PTX_LABEL, PTX_MEMORY, PTX_TUPLE };
+struct ptx_operand {
+	uint8_t kind, class; /* class: of registers; an address has PTX_B64 */
+	uint8_t n;           /* of a tuple */
+	uint32_t reg[4];
+	int64_t value; /* constant, displacement, number of a label */
+	const char *name;
+};
+
+struct ptx_buffer {
+	char *text;
+	size_t n, capacity;
+};
+
+struct ptx_writer {
+	struct ptx_buffer entry, body; /* entry: what is made once, in front of the body */
+	struct ptx_buffer *to;
+	uint32_t registers[PTX_CLASSES]; /* numbers given out */
+	uint32_t labels, instructions;
+	unsigned capability;      /* 80, 90 */
+	struct ptx_operand guard; /* of the next instruction; kind PTX_CONSTANT: none */
+	bool no_memory;
+	const char *wrong; /* what the table does not have */
+};
+
+void ptx_init(struct ptx_writer *w, unsigned capability);
+void ptx_free(struct ptx_writer *w);
+void ptx_put(struct ptx_writer *w, enum ptx_op op, const struct ptx_operand *operand, unsigned n);
+#define PTX_PUT(w, op, ...) \
+	ptx_put(w, PTX_##op, (const struct ptx_operand[]){ __VA_ARGS__ }, \
+	        sizeof((const struct ptx_operand[]){ __VA_ARGS__ }) / sizeof(struct ptx_operand))
+#define PTX_PUT0(w, op) ptx_put(w, PTX_##op, NULL, 0)
+#define PTX_PUT_OP(w, op, ...) \
+	ptx_put(w, op, (const struct ptx_operand[]){ __VA_ARGS__ }, \
+	        sizeof((const struct ptx_operand[]){ __VA_ARGS__ }) / sizeof(struct ptx_operand))
+void ptx_label(struct ptx_writer *w, uint32_t label);
+void ptx_format(struct ptx_writer *w, struct ptx_buffer *to, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static inline struct ptx_operand ptx_register(enum ptx_class class, uint32_t number)
+{
+	return (struct ptx_operand){ .kind = PTX_REGISTER, .class = (uint8_t) class, .reg = { number } };
+}
+static inline struct ptx_operand ptx_new(struct ptx_writer *w, enum ptx_class class)
+{
+	return ptx_register(class, w->registers[class]++);
+}
+static inline struct ptx_operand ptx_imm(int64_t value)
+{
+	return (struct ptx_operand){ .kind = PTX_CONSTANT, .value = value };
+}
+static inline struct ptx_operand ptx_name(const char *name)
+{
+	return (struct ptx_operand){ .kind = PTX_NAME, .name = name };
+}
+static inline struct ptx_operand ptx_to(uint32_t label)
+{
+	return (struct ptx_operand){ .kind = PTX_LABEL, .value = label };
+}
+static inline struct ptx_operand ptx_at(struct ptx_operand base, int64_t displacement)
+{
+	base.kind = PTX_MEMORY;
+	base.value = displacement;
+	return base;
+}
+
+/* --- scan.c */
+
+struct ptx_register {
+	uint32_t def;    /* the instruction that writes it first */
+	uint32_t uses;   /* by what lives */
+	uint32_t number; /* in its class */
+	uint16_t root;   /* of an address: what it is a displacement from; itself */
+	int64_t disp;    /* from there */
+	bool shared;     /* an address in shared memory */
+	bool whole;      /* an address that is used as a value, too: with its displacement */
+	uint8_t align;   /* of scalars and addresses: a power of two they are a multiple of, as its exponent */
+};
+struct ptx_scan {
+	struct ptx_register *reg;
+	uint32_t numbers[PTX_CLASSES]; /* given out */
+	bool *dead;                    /* by instruction */
+	uint32_t *leader;              /* by instruction: which one does it, a load, too, plus 1; 0: none but itself */
+	uint8_t *words; /* by instruction: how many loads of neighbouring words it does, itself among them; 0: no other
+	                 */
+};
+enum { PTX_ARG_ALIGN = 4 /* pointers in the arguments are multiples of 16 */ };
+bool ptx_scan(struct ptx_scan *s, const struct ir *ir, bool join, struct error *err);
+void ptx_scan_free(struct ptx_scan *s);
+bool ptx_stores(const struct ir_ins *i);
+/* The loads that the one at k does, in the order of their words. */
+void ptx_members(const struct ptx_scan *s, const struct ir *ir, size_t k, size_t at[4]);
+/* What an address is a displacement from, where the displacement may be folded. */
+uint16_t ptx_root(const struct ptx_scan *s, uint16_t address, int64_t *disp);
+
+/* --- the emitter */
+
+enum { PTX_MEMO = 64 };
+struct ptx_emitter {
+	const struct ir *ir;
+	struct ptx_writer w;
+	struct ptx_scan scan;
+	size_t at; /* the instruction */
+	struct ptx_operand lane, wave, arg, begin, end, shared, locals;
+	struct {
+		struct ptx_operand end, index, count, head;
+		bool stored[2]; /* before it */
+	} loop[IR_MAX_LOOP_DEPTH];
+	unsigned depth;
+	/* Made at the entry: multiples of the lane, predicates for the first lanes. */
+	struct {
+		uint32_t by;
+		struct ptx_operand o;
+	} lanes[PTX_MEMO], first[PTX_MEMO];
+	unsigned n_lanes, n_first;
+	/* Sums of an address and lanes, in this straight run. */
+	struct {
+		uint16_t root;
+		uint32_t stride;
+		struct ptx_operand o;
+	} sums[PTX_MEMO];
+	unsigned n_sums;
+	bool stored[2]; /* something was stored in global, in shared memory since the lanes last met */
+};
+
+static inline struct ptx_operand ptx_reg(const struct ptx_emitter *e, uint16_t r)
+{
+	static const uint8_t class[] = { [IR_KIND_F] = PTX_B32,
+		                         [IR_KIND_I] = PTX_B32,
+		                         [IR_KIND_M] = PTX_PRED,
+		                         [IR_KIND_S] = PTX_B64,
+		                         [IR_KIND_A] = PTX_B64 };
+	return ptx_register(class[e->ir->kind[r]], e -> scan.reg[r].number);
+}
+/* False: not a row of this file. */
+bool ptx_math(struct ptx_emitter *e, const struct ir_ins *i);
+bool ptx_scalar(struct ptx_emitter *e, const struct ir_ins *i);
+bool ptx_memory(struct ptx_emitter *e, const struct ir_ins *i);
+/* What was remembered of a straight run is no more. */
+void ptx_new_run(struct ptx_emitter *e);
+
+/* The entry, and what is handed to it. A launch has blocks of WAVES * 32 threads in one dimension. */
+#define PTX_ENTRY "jitrun"
+struct ptx_launch {
+	uint64_t arg;       /* address of the argument slots */
+	int64_t begin;      /* share i begins at begin + i * per + min(i, rest), and has one more unit when i < rest */
+	uint32_t per, rest; /* shares are of blocks where the object is cooperative, else of waves: wave w of block b
+	                       has share w * blocks + b */
+};
+/* Bytes of shared memory that a block needs. */
+static inline uint32_t ptx_shared_bytes(const struct object *o, unsigned waves)
+{
+	return ((o->shared_bytes + 63) & ~63u) + waves * o->frame_bytes;
+}
+
+#endif

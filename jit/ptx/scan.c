@@ -1,0 +1,279 @@
+/* jit/ptx/scan.c - one look at the IR before PTX is written: what is dead, which addresses are of shared memory, of
+ * what power of two an address is surely a multiple, which loads of neighbouring words one instruction does.
+ *
+ * Never changes the IR. A load of 8 or 16 bytes must be aligned to that, which the IR does not promise. It is known
+ * from how an address is computed, of pointers in the arguments (PTX_ARG_ALIGN: the device checks them), and of strided
+ * loads whose stride is a multiple of 16: there the template means pieces of 16 bytes (target->lane_bytes), which lie
+ * at multiples of 16.
+ */
+#include "jit/ptx/ptx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGN_MOST = 6, LOOK_AHEAD = 96 };
+
+static bool has_effect(const struct ir_ins *i)
+{
+	if (i->op == IR_prefetch || i->op == IR_prefetch2)
+		return false;
+	return ir_facts[i->op].dst == IR_KIND__ || i->op == IR_loop;
+}
+
+static bool is_hint(const struct ir_ins *i) { return i->op == IR_prefetch || i->op == IR_prefetch2; }
+
+bool ptx_stores(const struct ir_ins *i)
+{
+	return ir_facts[i->op].dst == IR_KIND__ && ir_facts[i->op].a == IR_KIND_A && !is_hint(i);
+}
+
+/* Backward: what has no effect, writes no variable and has no live use. */
+static void find_dead(struct ptx_scan *s, const struct ir *ir)
+{
+	for (size_t k = ir->n_ins; k-- > 0;) {
+		const struct ir_ins *i = &ir->ins[k];
+		s->dead[k] = !has_effect(i) && (is_hint(i) || (!ir->is_var[i->dst] && !s->reg[i->dst].uses));
+		if (s->dead[k])
+			continue;
+		s->reg[i->a].uses++;
+		s->reg[i->b].uses++;
+		s->reg[i->c].uses++;
+	}
+}
+
+static unsigned least(unsigned a, unsigned b) { return a < b ? a : b; }
+
+static unsigned align_of(int64_t value)
+{
+	return value ? least((unsigned)__builtin_ctzll((uint64_t)value), ALIGN_MOST) : ALIGN_MOST;
+}
+
+/* Of a pointer that is loaded. */
+static unsigned loaded_align(const struct ir *ir, const struct ptx_scan *s, const struct ir_ins *i)
+{
+	return !ir->is_var[i->a] && ir->ins[s->reg[i->a].def].op == IR_arg ? PTX_ARG_ALIGN : 0;
+}
+
+/* The exponent of the power of two that i's result is a multiple of, of scalars and addresses. */
+static unsigned result_align(const struct ir *ir, const struct ptx_scan *s, const struct ir_ins *i)
+{
+	unsigned a = s->reg[i->a].align, b = s->reg[i->b].align;
+
+	switch (i->op) {
+	case IR_sconst: return align_of(i->imm);
+	case IR_sadd:
+	case IR_ssub:
+	case IR_smin:
+	case IR_smax:
+	case IR_aadd: return least(a, b);
+	case IR_saddi:
+	case IR_aaddi: return least(a, align_of(i->imm));
+	case IR_smul: return least(a + b, ALIGN_MOST);
+	case IR_smuli: return least(a + align_of(i->imm), ALIGN_MOST);
+	case IR_sshli: return least(a + (unsigned)i->imm, ALIGN_MOST);
+	case IR_sandi: return a > align_of(i->imm) ? a : align_of(i->imm);
+	case IR_sshri: return a > i->imm && a < ALIGN_MOST ? a - (unsigned)i->imm : 0;
+	case IR_smov:
+	case IR_amov: return a;
+	case IR_local:
+	case IR_shared: return ALIGN_MOST;
+	case IR_arg: return 3;
+	case IR_aload: return loaded_align(ir, s, i);
+	default: return 0;
+	}
+}
+
+/* Variables may get theirs from variables that are written later, so until nothing changes. */
+static bool find_addresses(struct ptx_scan *s, const struct ir *ir, struct error *err)
+{
+	for (size_t r = 0; r < ir->n_regs; r++)
+		s->reg[r].align = ALIGN_MOST;
+	for (bool changed = true; changed;) {
+		changed = false;
+		for (size_t k = 0; k < ir->n_ins; k++) {
+			const struct ir_ins *i = &ir->ins[k];
+			if (!i->dst || (ir->kind[i->dst] != IR_KIND_S && ir->kind[i->dst] != IR_KIND_A))
+				continue;
+			struct ptx_register *d = &s->reg[i->dst];
+			unsigned align = least(d->align, result_align(ir, s, i));
+			bool moves = i->op == IR_aadd || i->op == IR_aaddi || i->op == IR_amov,
+			     shared = d->shared || i->op == IR_local || i->op == IR_shared ||
+			              (moves && s->reg[i->a].shared);
+			changed |= align != d->align || shared != d->shared;
+			d->align = (uint8_t)align;
+			d->shared = shared;
+		}
+	}
+	for (size_t k = 0; k < ir->n_ins; k++) {
+		const struct ir_ins *i = &ir->ins[k];
+		bool global = i->op == IR_aload || i->op == IR_arg ||
+		              ((i->op == IR_aadd || i->op == IR_aaddi || i->op == IR_amov) && !s->reg[i->a].shared);
+		if (global && s->reg[i->dst].shared)
+			return error_set(err, ERROR_UNSUPPORTED,
+			                 "the address %%%u is of global memory and of shared memory at different times",
+			                 i->dst);
+	}
+	return true;
+}
+
+/* Definitions, numbers of registers, and displacements that need no instruction of their own. */
+static void find_roots(struct ptx_scan *s, const struct ir *ir, uint32_t numbers[PTX_CLASSES])
+{
+	static const uint8_t class[] = { [IR_KIND_F] = PTX_B32,
+		                         [IR_KIND_I] = PTX_B32,
+		                         [IR_KIND_M] = PTX_PRED,
+		                         [IR_KIND_S] = PTX_B64,
+		                         [IR_KIND_A] = PTX_B64 };
+
+	for (size_t r = 1; r < ir->n_regs; r++) {
+		s->reg[r].root = (uint16_t)r;
+		if (ir->kind[r] <= IR_KIND_A && ir->kind[r])
+			s->reg[r].number = numbers[class[ir->kind[r]]]++;
+	}
+	for (size_t k = ir->n_ins; k-- > 0;)
+		s->reg[ir->ins[k].dst].def = (uint32_t)k;
+	for (size_t k = 0; k < ir->n_ins; k++) {
+		const struct ir_ins *i = &ir->ins[k];
+		if (i->op != IR_aaddi || ir->is_var[i->dst] || ir->is_var[i->a])
+			continue;
+		int64_t disp = s->reg[i->a].disp + i->imm;
+		if (disp < -(1 << 30) || disp >= 1 << 30)
+			continue;
+		s->reg[i->dst].root = s->reg[i->a].root;
+		s->reg[i->dst].disp = disp;
+	}
+	for (size_t k = 0; k < ir->n_ins; k++) {
+		const struct ir_ins *i = &ir->ins[k];
+		bool value =
+			i->op == IR_aadd || i->op == IR_amov || (i->op == IR_aaddi && s->reg[i->dst].root == i->dst);
+		s->reg[i->a].whole |= value;
+	}
+}
+
+uint16_t ptx_root(const struct ptx_scan *s, uint16_t address, int64_t *disp)
+{
+	*disp += s->reg[address].disp;
+	return s->reg[address].root;
+}
+
+/* --- loads that one instruction does */
+
+struct word {
+	uint16_t root;
+	uint32_t stride; /* 0: the same for all lanes */
+	int64_t disp;
+	unsigned align; /* of the root, or what it counts as */
+};
+
+static bool is_word(const struct ir *ir, const struct ptx_scan *s, size_t k, struct word *w)
+{
+	const struct ir_ins *i = &ir->ins[k];
+	bool strided = i->op == IR_iload_s;
+
+	if (s->dead[k] || (!strided && i->op != IR_fbcast && i->op != IR_ibcast) || ir->is_var[i->dst])
+		return false;
+	*w = (struct word){ .stride = strided ? ir_x_stride(i->imm) : 0, .disp = strided ? ir_x_disp(i->imm) : i->imm };
+	w->root = ptx_root(s, i->a, &w->disp);
+	unsigned by_stride = align_of(w->stride);
+	w->align = least(s->reg[w->root].align, by_stride);
+	if (strided && by_stride >= 4)
+		w->align = 4;
+	return true;
+}
+
+/* Whether loads may not be moved from behind instruction k to before it. */
+static bool stops(const struct ir *ir, size_t k, uint16_t root)
+{
+	const struct ir_ins *i = &ir->ins[k];
+
+	return i->op == IR_loop || i->op == IR_endloop || i->op == IR_barrier || ptx_stores(i) || i->dst == root;
+}
+
+/* The load at k, and the others that lie in the same `words` words; at[]: where each is, SIZE_MAX: none. */
+static bool find_members(const struct ir *ir, const struct ptx_scan *s, size_t k, unsigned words, size_t at[4])
+{
+	struct word first, other;
+	unsigned n = 0;
+
+	is_word(ir, s, k, &first);
+	int64_t bytes = 4 * (int64_t)words, from = first.disp - ((first.disp % bytes) + bytes) % bytes;
+	for (unsigned j = 0; j < 4; j++)
+		at[j] = SIZE_MAX;
+	for (size_t m = k; m < ir->n_ins && m < k + LOOK_AHEAD && n < words; m++) {
+		if (m > k && stops(ir, m, first.root))
+			break;
+		if (s->leader[m] || !is_word(ir, s, m, &other) || other.root != first.root ||
+		    other.stride != first.stride || other.disp < from || other.disp >= from + bytes || other.disp % 4)
+			continue;
+		size_t *place = &at[(other.disp - from) / 4];
+		if (*place != SIZE_MAX)
+			continue;
+		*place = m;
+		n++;
+	}
+	return n == words;
+}
+
+void ptx_members(const struct ptx_scan *s, const struct ir *ir, size_t k, size_t at[4])
+{
+	const struct ir_ins *i = &ir->ins[k];
+	const int64_t bytes = 4 * s->words[k];
+	int64_t from = i->op == IR_iload_s ? ir_x_disp(i->imm) : i->imm;
+
+	ptx_root(s, i->a, &from);
+	from -= (from % bytes + bytes) % bytes;
+	for (size_t m = k; m < ir->n_ins && m < k + LOOK_AHEAD; m++) {
+		struct word w;
+		if (s->leader[m] == k + 1 && is_word(ir, s, m, &w))
+			at[(w.disp - from) / 4] = m;
+	}
+}
+
+static void join_loads(struct ptx_scan *s, const struct ir *ir)
+{
+	struct word w;
+	size_t at[4];
+
+	for (size_t k = 0; k < ir->n_ins; k++) {
+		if (s->leader[k] || !is_word(ir, s, k, &w))
+			continue;
+		for (unsigned words = 4; words >= 2; words /= 2) {
+			if (w.align < (words == 4 ? 4u : 3u) || !find_members(ir, s, k, words, at))
+				continue;
+			for (unsigned j = 0; j < words; j++)
+				s->leader[at[j]] = (uint32_t)k + 1;
+			s->words[k] = (uint8_t)words;
+			break;
+		}
+	}
+}
+
+bool ptx_scan(struct ptx_scan *s, const struct ir *ir, bool join, struct error *err)
+{
+	*s = (struct ptx_scan){ .reg = calloc(ir->n_regs + 1, sizeof *s->reg),
+		                .dead = calloc(ir->n_ins + 1, sizeof *s->dead),
+		                .leader = calloc(ir->n_ins + 1, sizeof *s->leader),
+		                .words = calloc(ir->n_ins + 1, sizeof *s->words) };
+	if (!s->reg || !s->dead || !s->leader || !s->words) {
+		ptx_scan_free(s);
+		return error_set(err, ERROR_MEMORY, "no memory for the %zu operations of a kernel", ir->n_ins);
+	}
+	find_dead(s, ir);
+	if (!find_addresses(s, ir, err)) {
+		ptx_scan_free(s);
+		return false;
+	}
+	find_roots(s, ir, s->numbers);
+	if (join)
+		join_loads(s, ir);
+	return true;
+}
+
+void ptx_scan_free(struct ptx_scan *s)
+{
+	free(s->reg);
+	free(s->dead);
+	free(s->leader);
+	free(s->words);
+	*s = (struct ptx_scan){ 0 };
+}

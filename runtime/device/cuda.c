@@ -1,0 +1,292 @@
+/* runtime/device/cuda.c - an NVIDIA card as a device: opening, memory, and which cards there are. See cuda.h. */
+#include "runtime/device/cuda.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct cuda *cuda_of(struct device *d) { return (struct cuda *)d; }
+
+/* ---- what goes wrong */
+
+bool cuda_failed(struct cuda *d, int result, const char *what, struct error *err)
+{
+	char text[200];
+
+	return error_set(err, result == CUDA_OUT_OF_MEMORY ? ERROR_MEMORY : ERROR_DEVICE, "%s: %s failed: %s", d->name,
+	                 what, cuda_result_text(d->api, result, text, sizeof text));
+}
+
+bool cuda_died(struct cuda *d, int result, const char *what, struct error *err)
+{
+	pthread_mutex_lock(&d->lock);
+	cuda_failed(d, result, what, &d->dead);
+	pthread_mutex_unlock(&d->lock);
+	return cuda_failed(d, result, what, err);
+}
+
+bool cuda_is_alive(struct cuda *d, struct error *err)
+{
+	pthread_mutex_lock(&d->lock);
+	const struct error dead = d->dead;
+	pthread_mutex_unlock(&d->lock);
+	return !dead.code || error_set(err, dead.code, "%s; nothing was tried after that", dead.text);
+}
+
+bool cuda_enter(struct cuda *d, struct error *err)
+{
+	int result = d->api->context_set(d->context);
+
+	return !result || cuda_failed(d, result, "using the card", err);
+}
+
+/* ---- memory: weights, activations and the KV cache are the card's; what the host shares lies in its own memory, where
+ * the card reaches it */
+
+static const char *const memory_names[] = {
+	[DEVICE_WEIGHTS] = "the packed weights",
+	[DEVICE_VECTORS] = "norms and biases",
+	[DEVICE_CACHE] = "the KV cache",
+	[DEVICE_BUFFERS] = "the activations of a session",
+	[DEVICE_SHARED] = "ids and logits"
+};
+
+static void *alloc_shared(struct cuda *d, size_t bytes, struct error *err)
+{
+	struct cuda_region *r = calloc(1, sizeof *r);
+
+	if (!r) {
+		error_set(err, ERROR_MEMORY, "no memory for a card's list of its own");
+		return NULL;
+	}
+	int result = d->api->host_alloc(&r->p, bytes, CUDA_HOST_PORTABLE | CUDA_HOST_MAPPED);
+	if (result) {
+		cuda_failed(d, result, "allocating memory that the host shares", err);
+		free(r);
+		return NULL;
+	}
+	memset(r->p, 0, bytes);
+	pthread_mutex_lock(&d->lock);
+	r->next = d->shared;
+	d->shared = r;
+	pthread_mutex_unlock(&d->lock);
+	return r->p;
+}
+
+static void *cuda_alloc(struct device *device, size_t bytes, enum device_memory what, struct error *err)
+{
+	struct cuda *d = cuda_of(device);
+	size_t left = 0, all = 0;
+	uint64_t address = 0;
+
+	if (!cuda_enter(d, err))
+		return NULL;
+	if (what == DEVICE_SHARED)
+		return alloc_shared(d, bytes, err);
+	int result = d->api->memory_info(&left, &all);
+	if (result) {
+		cuda_failed(d, result, "asking for free memory", err);
+		return NULL;
+	}
+	if (bytes <= left)
+		result = d->api->memory_alloc(&address, bytes);
+	if (bytes > left || result == CUDA_OUT_OF_MEMORY) {
+		error_set(err, ERROR_MEMORY, "%s need%s %.1f MiB, and %s has %.1f MiB free of %.1f", memory_names[what],
+		          what == DEVICE_CACHE ? "s" : "", (double)bytes / 0x1p20, d->name, (double)left / 0x1p20,
+		          (double)all / 0x1p20);
+		return NULL;
+	}
+	if (!result)
+		result = d->api->set_bytes(address, 0, bytes);
+	if (!result)
+		return (void *)(uintptr_t)address;
+	if (address)
+		d->api->memory_free(address);
+	cuda_failed(d, result, "allocating memory", err);
+	return NULL;
+}
+
+/* Takes it out of the list of what the host shares. False: it was not there. */
+static bool was_shared(struct cuda *d, const void *p)
+{
+	struct cuda_region *gone = NULL;
+
+	pthread_mutex_lock(&d->lock);
+	for (struct cuda_region **at = &d->shared; *at && !gone; at = gone ? at : &(*at)->next)
+		if ((*at)->p == p) {
+			gone = *at;
+			*at = gone->next;
+		}
+	pthread_mutex_unlock(&d->lock);
+	free(gone);
+	return gone != NULL;
+}
+
+static void cuda_release(struct device *device, void *p, size_t bytes)
+{
+	struct cuda *d = cuda_of(device);
+
+	if (!p || !cuda_enter(d, NULL))
+		return;
+	if (was_shared(d, p))
+		d->api->host_free(p);
+	else
+		d->api->memory_free((uint64_t)(uintptr_t)p);
+}
+
+static bool cuda_upload(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
+{
+	struct cuda *d = cuda_of(device);
+
+	if (!bytes)
+		return true;
+	if (!cuda_enter(d, err))
+		return false;
+	int result = d->api->copy_to((uint64_t)(uintptr_t)to, from, bytes);
+	return !result || cuda_failed(d, result, "copying to the card", err);
+}
+
+static bool cuda_read(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
+{
+	struct cuda *d = cuda_of(device);
+
+	if (!bytes)
+		return true;
+	if (!cuda_enter(d, err))
+		return false;
+	int result = d->api->copy_from(to, (uint64_t)(uintptr_t)from, bytes);
+	return !result || cuda_failed(d, result, "copying from the card", err);
+}
+
+/* ---- opening and closing */
+
+static void close_card(struct device *device)
+{
+	struct cuda *d = cuda_of(device);
+
+	if (d->context && cuda_enter(d, NULL)) {
+		cuda_forget_kernels(d);
+		d->api->context_release(d->card);
+	}
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+}
+
+/* The best target whose text the card's driver takes. */
+static const struct target *target_of(uint32_t capability)
+{
+	return capability >= 90 ? target_find("sm90") : capability >= 80 ? target_find("sm80") : NULL;
+}
+
+static bool read_facts(struct cuda *d, int ordinal, struct error *err)
+{
+	const struct cuda_api *api = d->api;
+	int n = 0, major = 0, minor = 0, units = 0, driver = 0;
+	size_t bytes = 0;
+
+	snprintf(d->name, sizeof d->name, "NVIDIA card %d", ordinal);
+	int result = api->device_count(&n);
+	if (result)
+		return cuda_failed(d, result, "counting the cards", err);
+	if (ordinal >= n)
+		return error_set(err, ERROR_ARGUMENT, "device cuda:%d is unknown: there are %d NVIDIA cards", ordinal,
+		                 n);
+	result = api->device_get(&d->card, ordinal);
+	if (!result)
+		result = api->device_name(d->name, sizeof d->name, d->card);
+	d->name[sizeof d->name - 1] = 0;
+	if (!result)
+		result = api->device_attribute(&major, CUDA_MAJOR, d->card);
+	if (!result)
+		result = api->device_attribute(&minor, CUDA_MINOR, d->card);
+	if (!result)
+		result = api->device_attribute(&units, CUDA_UNITS, d->card);
+	if (!result)
+		result = api->device_memory(&bytes, d->card);
+	if (!result)
+		result = api->driver_version(&driver);
+	d->capability = (uint32_t)(10 * major + minor);
+	d->units = (uint32_t)units;
+	d->driver = (uint32_t)driver;
+	d->bytes = bytes;
+	return !result || cuda_failed(d, result, "asking what the card is", err);
+}
+
+static bool open_context(struct cuda *d, struct error *err)
+{
+	d->device.facts.target = target_of(d->capability);
+	if (!d->device.facts.target)
+		return error_set(err, ERROR_DEVICE, "%s has compute capability %u.%u; cards from 8.0 on are supported",
+		                 d->name, d->capability / 10, d->capability % 10);
+	int result = d->api->context_retain(&d->context, d->card);
+	if (!result)
+		return cuda_enter(d, err);
+	d->context = NULL;
+	if (result == CUDA_DEVICE_UNAVAILABLE)
+		return error_set(err, ERROR_DEVICE,
+		                 "%s is in use by another program that has it for itself alone (exclusive mode)",
+		                 d->name);
+	return cuda_failed(d, result, "opening the card", err);
+}
+
+struct device *cuda_open(const struct cuda_api *api, int ordinal, struct error *err)
+{
+	struct cuda *d = calloc(1, sizeof *d);
+
+	if (!d) {
+		error_set(err, ERROR_MEMORY, "no memory for a card");
+		return NULL;
+	}
+	d->api = api;
+	d->device = (struct device){ .alloc = cuda_alloc,
+		                     .release = cuda_release,
+		                     .upload = cuda_upload,
+		                     .read = cuda_read,
+		                     .stream = cuda_stream,
+		                     .close = close_card };
+	pthread_mutex_init(&d->lock, NULL);
+	if (read_facts(d, ordinal, err) && open_context(d, err))
+		return &d->device;
+	close_card(&d->device);
+	return NULL;
+}
+
+static struct device *open_named(const char *which, const char *isa, struct error *err)
+{
+	char *end = NULL;
+	long ordinal = *which ? strtol(which, &end, 10) : 0;
+	bool number = !*which || (*which >= '0' && *which <= '9' && !*end && ordinal < 1024);
+
+	if (isa)
+		error_set(err, ERROR_ARGUMENT, "isa \"%.32s\": the device cuda has its card's instruction set", isa);
+	else if (!number)
+		error_set(err, ERROR_ARGUMENT, "device \"cuda:%.24s\" is unknown; expected cuda:NUMBER", which);
+	const struct cuda_api *api = isa || !number ? NULL : cuda_library(err);
+	return api ? cuda_open(api, (int)ordinal, err) : NULL;
+}
+
+static void each_card(device_visit_fn visit, void *user)
+{
+	struct error err = { 0 };
+	const struct cuda_api *api = cuda_library(&err);
+	int n = 0;
+
+	for (int i = 0; api && !api->device_count(&n) && i < n; i++) {
+		struct cuda d = { .api = api };
+		struct device_entry e = { 0 };
+		snprintf(e.name, sizeof e.name, "cuda:%d", i);
+		if (read_facts(&d, i, &e.why_not)) {
+			const struct target *t = target_of(d.capability);
+			snprintf(e.about, sizeof e.about, "%s (code for %s), %u multiprocessors, %.1f GiB", d.name,
+			         t ? t->name : "no target", d.units, (double)d.bytes / 0x1p30);
+			if (!t)
+				error_set(&e.why_not, ERROR_DEVICE,
+				          "it has compute capability %u.%u; cards from 8.0 on are supported",
+				          d.capability / 10, d.capability % 10);
+		}
+		visit(user, &e);
+	}
+}
+
+const struct device_driver device_cuda = { .name = "cuda", .has_several = true, .open = open_named, .each = each_card };

@@ -1,0 +1,65 @@
+/* runtime/device/cuda.h - an NVIDIA card as a device, through its driver's library alone: what its files share.
+ *
+ * Owns: the struct, and who does what: cuda.c the device and its memory, cuda_code.c kernels from text to functions of
+ * the card, cuda_stream.c plans as graphs of launches, cuda_api.c the library, cuda_simulated.c a library that
+ * simulates a card.
+ */
+#ifndef RUNTIME_CUDA_H
+#define RUNTIME_CUDA_H
+
+#include <pthread.h>
+
+#include "runtime/device/cuda_api.h"
+#include "runtime/device/device.h"
+
+/* A kernel in the card's memory. */
+struct cuda_kernel {
+	struct cuda_kernel *next;
+	struct key key;
+	void *module, *function;
+	uint32_t shared_bytes, resident; /* of a block; blocks that live at once on the card */
+	bool cooperative;
+};
+
+/* Memory that the host shares. */
+struct cuda_region {
+	struct cuda_region *next;
+	void *p;
+};
+
+struct cuda {
+	struct device device;
+	const struct cuda_api *api;
+	int card; /* as the driver numbers them */
+	void *context;
+	char name[64];
+	uint32_t units, capability, driver; /* multiprocessors; 90; 13000 */
+	uint64_t bytes;
+	pthread_mutex_t lock; /* of what follows */
+	struct cuda_kernel *kernels;
+	struct cuda_region *shared;
+	struct error dead; /* code not 0: nothing is launched any more */
+};
+
+/* A card of the library's, as a device. NULL: err. */
+struct device *cuda_open(const struct cuda_api *api, int ordinal, struct error *err);
+/* This thread's calls are for the card. */
+bool cuda_enter(struct cuda *d, struct error *err);
+/* False, and a sentence about what did not succeed. */
+bool cuda_failed(struct cuda *d, int result, const char *what, struct error *err);
+/* The same; and nothing will succeed any more. */
+bool cuda_died(struct cuda *d, int result, const char *what, struct error *err);
+bool cuda_is_alive(struct cuda *d, struct error *err);
+
+/* cuda_code.c: all kernels of a plan, those that are missing made on the pool's threads. False: err. */
+bool cuda_make_plan(struct cuda *d, struct registry *r, struct plan *p, struct pool *pool, struct error *err);
+void cuda_forget_kernels(struct cuda *d);
+
+/* cuda_stream.c */
+struct stream *cuda_stream(struct device *d, const struct stream_options *o, struct error *err);
+
+/* cuda_simulated.c: a library whose cards are simulated; their numbers. */
+enum { CUDA_SIMULATED_80, CUDA_SIMULATED_90 };
+const struct cuda_api *cuda_simulated(void);
+
+#endif

@@ -1,0 +1,116 @@
+/* runtime/device/cuda_api.h - the functions of NVIDIA's driver library that are used, found in it by name.
+ *
+ * Owns: their types, written from the driver API's manual, and constants of it. No header of NVIDIA's is needed. Who
+ * has such a table can do without the library: a simulated card has one of its own (cuda_simulated.c).
+ */
+#ifndef RUNTIME_CUDA_API_H
+#define RUNTIME_CUDA_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct cuda_launch_attribute {
+	uint32_t id, pad;
+	union {
+		int32_t value;
+		uint8_t bytes[64];
+	} of;
+};
+struct cuda_launch_config {
+	uint32_t grid[3], block[3], shared_bytes;
+	void *stream;
+	struct cuda_launch_attribute *attribute;
+	uint32_t n_attributes;
+};
+_Static_assert(sizeof(struct cuda_launch_attribute) == 72, "as the driver has it");
+_Static_assert(sizeof(struct cuda_launch_config) == 56, "as the driver has it");
+
+/* clang-format off */
+/*     member, its name in the library, its arguments; all return a result, 0: success */
+#define CUDA_FUNCTIONS(X) \
+	X(init, "cuInit", (uint32_t flags)) \
+	X(driver_version, "cuDriverGetVersion", (int *version)) \
+	X(device_count, "cuDeviceGetCount", (int *n)) \
+	X(device_get, "cuDeviceGet", (int *device, int ordinal)) \
+	X(device_name, "cuDeviceGetName", (char *name, int size, int device)) \
+	X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device)) \
+	X(device_memory, "cuDeviceTotalMem_v2", (size_t *bytes, int device)) \
+	X(context_retain, "cuDevicePrimaryCtxRetain", (void **context, int device)) \
+	X(context_release, "cuDevicePrimaryCtxRelease_v2", (int device)) \
+	X(context_set, "cuCtxSetCurrent", (void *context)) \
+	X(memory_info, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *bytes)) \
+	X(memory_alloc, "cuMemAlloc_v2", (uint64_t *address, size_t bytes)) \
+	X(memory_free, "cuMemFree_v2", (uint64_t address)) \
+	X(host_alloc, "cuMemHostAlloc", (void **p, size_t bytes, uint32_t flags)) \
+	X(host_free, "cuMemFreeHost", (void *p)) \
+	X(copy_to, "cuMemcpyHtoD_v2", (uint64_t to, const void *from, size_t bytes)) \
+	X(copy_from, "cuMemcpyDtoH_v2", (void *to, uint64_t from, size_t bytes)) \
+	X(copy_to_later, "cuMemcpyHtoDAsync_v2", (uint64_t to, const void *from, size_t bytes, void *stream)) \
+	X(set_bytes, "cuMemsetD8_v2", (uint64_t to, uint8_t value, size_t bytes)) \
+	X(link_create, "cuLinkCreate_v2", (uint32_t n, int *options, void **values, void **state)) \
+	X(link_add, "cuLinkAddData_v2", (void *state, int type, void *data, size_t bytes, const char *name, \
+	                                  uint32_t n, int *options, void **values)) \
+	X(link_complete, "cuLinkComplete", (void *state, void **cubin, size_t *bytes)) \
+	X(link_destroy, "cuLinkDestroy", (void *state)) \
+	X(module_load, "cuModuleLoadData", (void **module, const void *image)) \
+	X(module_unload, "cuModuleUnload", (void *module)) \
+	X(module_function, "cuModuleGetFunction", (void **function, void *module, const char *name)) \
+	X(function_set, "cuFuncSetAttribute", (void *function, int attribute, int value)) \
+	X(function_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor", \
+	  (int *n, void *function, int threads, size_t shared_bytes)) \
+	X(launch, "cuLaunchKernelEx", (const struct cuda_launch_config *c, void *function, void **params, \
+	                               void **extra)) \
+	X(stream_create, "cuStreamCreate", (void **stream, uint32_t flags)) \
+	X(stream_destroy, "cuStreamDestroy_v2", (void *stream)) \
+	X(stream_wait, "cuStreamSynchronize", (void *stream)) \
+	X(capture_begin, "cuStreamBeginCapture_v2", (void *stream, int mode)) \
+	X(capture_end, "cuStreamEndCapture", (void *stream, void **graph)) \
+	X(graph_instantiate, "cuGraphInstantiateWithFlags", (void **exec, void *graph, unsigned long long flags)) \
+	X(graph_launch, "cuGraphLaunch", (void *exec, void *stream)) \
+	X(graph_exec_destroy, "cuGraphExecDestroy", (void *exec)) \
+	X(graph_destroy, "cuGraphDestroy", (void *graph)) \
+	X(error_name, "cuGetErrorName", (int result, const char **name)) \
+	X(error_text, "cuGetErrorString", (int result, const char **text))
+/* clang-format on */
+
+struct cuda_api {
+#define X(member, name, arguments) int(*member) arguments;
+	CUDA_FUNCTIONS(X)
+#undef X
+};
+
+enum {
+	CUDA_OUT_OF_MEMORY = 2,
+	CUDA_NO_DEVICE = 100,
+	CUDA_DEVICE_UNAVAILABLE = 46,
+	CUDA_INVALID_PTX = 218,
+	CUDA_UNSUPPORTED_PTX = 222,
+	/* attributes of devices */
+	CUDA_UNITS = 16,
+	CUDA_MAJOR = 75,
+	CUDA_MINOR = 76,
+	CUDA_SHARED_MOST = 97,
+	/* options of the linker, and what it is given */
+	CUDA_ERROR_LOG = 5,
+	CUDA_ERROR_LOG_BYTES = 6,
+	CUDA_INPUT_PTX = 1,
+	/* memory of the host: for all contexts, reached by the card */
+	CUDA_HOST_PORTABLE = 1,
+	CUDA_HOST_MAPPED = 2,
+	CUDA_STREAM_APART = 1, /* from the default stream */
+	CUDA_CAPTURE_THREAD = 1,
+	CUDA_FUNCTION_SHARED = 8, /* bytes of shared memory a launch may ask for */
+	CUDA_LAUNCH_OVERLAPS = 6, /* the next launch may begin before this one has ended */
+	CUDA_LEAST_DRIVER = 12000,
+	CUDA_OVERLAPS_IN_GRAPHS = 12030
+};
+
+/* The library of this machine, opened once and kept; the driver is initialised. NULL: err says whether it is the
+ * library that is missing, the driver that is too old, or that there is no card. */
+const struct cuda_api *cuda_library(struct error *err);
+/* "out of memory (CUDA_ERROR_OUT_OF_MEMORY)". Returns out. */
+char *cuda_result_text(const struct cuda_api *api, int result, char *out, size_t size);
+
+#endif

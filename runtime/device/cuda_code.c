@@ -1,0 +1,212 @@
+/* runtime/device/cuda_code.c - kernels from PTX text to functions of the card. See cuda.h.
+ *
+ * The driver makes machine code of a text, which takes it a tenth of a second; what it made is kept in the cache, in a
+ * record of its own: the kernel's key, with a code-generator id that says of which text, for which capability and by
+ * which driver. A card has each kernel once, whatever sessions ask for it.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/ptx/ptx.h"
+#include "runtime/device/cuda.h"
+
+enum { LOG_BYTES = 2048 };
+
+static bool failed_kernel(struct cuda *d, const struct key *key, int result, const char *what, const char *log,
+                          struct error *err)
+{
+	char name[KEY_TEXT_MAX], text[200];
+	size_t line = strcspn(log, "\n");
+
+	return error_set(err, ERROR_DEVICE, "%s: %s kernel %s failed: %s%s%.*s", d->name, what,
+	                 key_text(key, name, sizeof name), cuda_result_text(d->api, result, text, sizeof text),
+	                 line ? ": " : "", (int)line, log);
+}
+
+/* ---- machine code of a text */
+
+/* What is kept of it; the text's id and all that decides what the driver makes of it. */
+static struct key kept_key(const struct cuda *d, const struct key *key)
+{
+	struct {
+		uint64_t codegen;
+		uint32_t capability, driver;
+		char name[sizeof d->name];
+	} of = { .codegen = key->codegen, .capability = d->capability, .driver = d->driver };
+	struct key kept = *key;
+
+	kept.codegen = record_checksum(&of, sizeof of, 1);
+	return kept;
+}
+
+/* cubin: malloc'ed; its size. */
+static bool link_text(struct cuda *d, const struct key *key, const struct object *o, struct object *cubin,
+                      struct error *err)
+{
+	char log[LOG_BYTES] = "", *text = malloc(o->code_bytes + 1);
+	int options[] = { CUDA_ERROR_LOG, CUDA_ERROR_LOG_BYTES };
+	void *values[] = { log, (void *)(uintptr_t)sizeof log }, *state = NULL, *made = NULL;
+	size_t size = 0;
+
+	if (!text)
+		return error_set(err, ERROR_MEMORY, "no memory for the text of a kernel");
+	memcpy(text, o->code, o->code_bytes);
+	text[o->code_bytes] = 0;
+	int result = d->api->link_create(2, options, values, &state);
+	if (!result)
+		result = d->api->link_add(state, CUDA_INPUT_PTX, text, o->code_bytes + 1, "kernel", 0, NULL, NULL);
+	if (!result)
+		result = d->api->link_complete(state, &made, &size);
+	log[sizeof log - 1] = 0;
+	bool ok = !result && made && size && size < RECORD_MAX_CODE;
+	if (ok && !(cubin->code = malloc(size))) {
+		ok = error_set(err, ERROR_MEMORY, "no memory for the code of a kernel");
+	} else if (ok) {
+		memcpy(cubin->code, made, size);
+		cubin->code_bytes = cubin->pool_offset = (uint32_t)size;
+	} else {
+		failed_kernel(d, key, result, "making code of", log, err);
+	}
+	if (state)
+		d->api->link_destroy(state);
+	free(text);
+	return ok;
+}
+
+static bool make_code(struct cuda *d, struct registry *r, const struct kernel *k, struct object *cubin,
+                      struct error *err)
+{
+	struct cache *cache = registry_cache(r);
+	const struct key kept = kept_key(d, &k->key);
+
+	*cubin = (struct object){ 0 };
+	if (cache && cache_load(cache, &kept, cubin, NULL, NULL) == RECORD_FOUND)
+		return true;
+	*cubin = (struct object){ 0 };
+	if (!link_text(d, &k->key, &k->object, cubin, err))
+		return false;
+	if (cache)
+		cache_store(cache, &kept, cubin, NULL);
+	return true;
+}
+
+/* ---- functions of the card */
+
+/* Before a launch may have so many bytes of shared memory, the driver wants to be told. */
+enum { SHARED_UNASKED = 48 << 10 };
+
+static bool load(struct cuda *d, struct cuda_kernel *out, const struct kernel *k, const void *cubin, struct error *err)
+{
+	const struct target *t = d->device.facts.target;
+	int blocks = 0, result = d->api->module_load(&out->module, cubin);
+
+	out->key = k->key;
+	out->cooperative = k->object.cooperative;
+	out->shared_bytes = ptx_shared_bytes(&k->object, t->waves);
+	if (!result)
+		result = d->api->module_function(&out->function, out->module, PTX_ENTRY);
+	if (!result && out->shared_bytes > SHARED_UNASKED)
+		result = d->api->function_set(out->function, CUDA_FUNCTION_SHARED, (int)out->shared_bytes);
+	if (!result)
+		result = d->api->function_blocks(&blocks, out->function, (int)(t->waves * t->lanes), out->shared_bytes);
+	if (result || blocks < 1)
+		return failed_kernel(d, &k->key, result, "loading", "", err);
+	out->resident = (uint32_t)blocks * d->units;
+	return true;
+}
+
+static struct cuda_kernel *make_kernel(struct cuda *d, struct registry *r, const struct key *key, struct error *err)
+{
+	const struct kernel *k = registry_get(r, key, NULL, err);
+	struct cuda_kernel *made = k ? calloc(1, sizeof *made) : NULL;
+	struct object cubin = { 0 };
+
+	if (k && !made)
+		error_set(err, ERROR_MEMORY, "no memory for a kernel of a card");
+	if (!made)
+		return NULL;
+	if (cuda_enter(d, err) && make_code(d, r, k, &cubin, err) && load(d, made, k, cubin.code, err)) {
+		object_free(&cubin);
+		return made;
+	}
+	if (made->module)
+		d->api->module_unload(made->module);
+	object_free(&cubin);
+	free(made);
+	return NULL;
+}
+
+static struct cuda_kernel *find(struct cuda *d, const struct key *key)
+{
+	struct cuda_kernel *k;
+
+	pthread_mutex_lock(&d->lock);
+	for (k = d->kernels; k && !key_equal(&k->key, key); k = k->next)
+		;
+	pthread_mutex_unlock(&d->lock);
+	return k;
+}
+
+/* Another session's may have been first: then there are two. */
+static void keep(struct cuda *d, struct cuda_kernel *k)
+{
+	pthread_mutex_lock(&d->lock);
+	k->next = d->kernels;
+	d->kernels = k;
+	pthread_mutex_unlock(&d->lock);
+}
+
+struct making {
+	struct cuda *d;
+	struct registry *registry;
+	struct plan *plan;
+	_Atomic size_t next;
+	pthread_mutex_t lock; /* of the error */
+	struct error failure;
+};
+
+static void make_some(void *user, int worker, int workers)
+{
+	struct making *m = user;
+
+	for (size_t i; (i = atomic_fetch_add_explicit(&m->next, 1, memory_order_relaxed)) < m->plan->n_kernels;) {
+		struct error err = { 0 };
+		struct plan_kernel *k = &m->plan->kernel[i];
+		struct cuda_kernel *made = k->handle ? NULL : make_kernel(m->d, m->registry, &k->key, &err);
+		if (made) {
+			keep(m->d, made);
+			k->handle = made;
+		}
+		if (!err.code)
+			continue;
+		pthread_mutex_lock(&m->lock);
+		error_set(&m->failure, err.code, "%s", err.text);
+		pthread_mutex_unlock(&m->lock);
+	}
+}
+
+bool cuda_make_plan(struct cuda *d, struct registry *r, struct plan *p, struct pool *pool, struct error *err)
+{
+	struct making m = { .d = d, .registry = r, .plan = p, .lock = PTHREAD_MUTEX_INITIALIZER };
+	size_t missing = 0;
+
+	if (!device_make_plan(r, p, pool, err))
+		return false;
+	for (size_t i = 0; i < p->n_kernels; i++)
+		missing += !(p->kernel[i].handle = find(d, &p->kernel[i].key));
+	if (missing)
+		pool_run(pool, make_some, &m);
+	pthread_mutex_destroy(&m.lock);
+	return !m.failure.code || error_set(err, m.failure.code, "%s", m.failure.text);
+}
+
+void cuda_forget_kernels(struct cuda *d)
+{
+	for (struct cuda_kernel *k = d->kernels, *next; k; k = next) {
+		next = k->next;
+		d->api->module_unload(k->module);
+		free(k);
+	}
+	d->kernels = NULL;
+}

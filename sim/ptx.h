@@ -1,0 +1,49 @@
+/* sim/ptx.h - a functional simulator of PTX: it runs the text of kernels.
+ *
+ * Memory is host memory: a simulated address IS the host's, and a kernel may touch only what is registered. A launch
+ * runs to its end in the calling thread, block after block in a seeded order; the warps of a block take turns, which a
+ * seed decides, so that what they must wait for shows. Shared memory begins at address 0 of its own space.
+ *
+ * It refuses ("traps") with one sentence what hardware may do silently wrong: registers and shared bytes that nothing
+ * wrote, addresses that are not aligned or belong to no memory, branches that only some lanes of a warp take, barriers
+ * that not all warps come to, shared bytes that two warps touch, one of them writing, without a barrier between, what a
+ * lane reads that another lane of its warp stored since they last met, and in launches that overlap others global
+ * memory before the wait. Its parser and its table are its own, from the PTX manual; it includes nothing of jit/.
+ *
+ * NaN that arithmetic makes is 0x7fffffff, as on cards.
+ */
+#ifndef SIM_PTX_H
+#define SIM_PTX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct ptx_text; /* a module that was read */
+struct ptx_memory;
+
+/* A text for cards of compute capability `capability` (80, 90) or less. NULL: err. */
+struct ptx_text *ptx_text_read(const char *text, unsigned capability, struct error *err);
+void ptx_text_free(struct ptx_text *t);
+/* Whether its entry has that name. */
+bool ptx_text_has(const struct ptx_text *t, const char *entry);
+
+struct ptx_memory *ptx_memory_open(void); /* NULL: no memory */
+void ptx_memory_close(struct ptx_memory *m);
+/* Regions must not overlap. False: no memory. */
+bool ptx_memory_add(struct ptx_memory *m, void *base, size_t bytes);
+/* False: no region begins there. */
+bool ptx_memory_remove(struct ptx_memory *m, const void *base);
+
+struct ptx_run {
+	uint32_t blocks, threads, shared_bytes;
+	void *const *params; /* where each parameter's value is */
+	uint64_t seed;
+	bool overlaps;         /* the launch before it may not have ended */
+	uint64_t instructions; /* added to: of all warps */
+};
+bool ptx_text_run(const struct ptx_text *t, const struct ptx_memory *m, struct ptx_run *run, struct error *err);
+
+#endif

@@ -1,0 +1,172 @@
+/* sim/ptx_memory.c - what PTX loads and stores: which memory there is, and who may touch what when. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "sim/ptx_warp.h"
+
+struct ptx_memory *ptx_memory_open(void) { return calloc(1, sizeof(struct ptx_memory)); }
+
+void ptx_memory_close(struct ptx_memory *m)
+{
+	if (m)
+		free(m->region);
+	free(m);
+}
+
+bool ptx_memory_add(struct ptx_memory *m, void *base, size_t bytes)
+{
+	if (!array_grow((void **)&m->region, &m->capacity, m->n + 1, sizeof *m->region))
+		return false;
+	m->region[m->n++] = (struct ptx_region){ base, bytes };
+	return true;
+}
+
+bool ptx_memory_remove(struct ptx_memory *m, const void *base)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (m->region[i].base == base) {
+			m->region[i] = m->region[--m->n];
+			return true;
+		}
+	return false;
+}
+
+static const struct kind {
+	uint8_t bytes;
+	bool store, is_signed;
+} kinds[] = {
+	[PTX_DO_LOAD_32] = { 4, false, false }, [PTX_DO_LOAD_U8] = { 1, false, false },
+	[PTX_DO_LOAD_S8] = { 1, false, true },  [PTX_DO_LOAD_U16] = { 2, false, false },
+	[PTX_DO_LOAD_64] = { 8, false, false }, [PTX_DO_STORE_32] = { 4, true, false },
+	[PTX_DO_STORE_16] = { 2, true, false }, [PTX_DO_STORE_8] = { 1, true, false },
+};
+
+bool ptx_is_access(unsigned operation) { return operation < sizeof kinds / sizeof *kinds && kinds[operation].bytes; }
+
+/* --- global memory */
+
+static uint8_t *find(struct ptx_block *b, uint64_t address, size_t bytes)
+{
+	const struct ptx_memory *m = b->memory;
+
+	for (size_t i = 0; i <= m->n; i++) {
+		size_t k = i ? i - 1 : b->last_region;
+		if (k < m->n && address >= (uint64_t)(uintptr_t)m->region[k].base &&
+		    address - (uint64_t)(uintptr_t)m->region[k].base <= m->region[k].bytes &&
+		    m->region[k].bytes - (address - (uint64_t)(uintptr_t)m->region[k].base) >= bytes) {
+			b->last_region = k;
+			return m->region[k].base + (address - (uint64_t)(uintptr_t)m->region[k].base);
+		}
+	}
+	return NULL;
+}
+
+static size_t slot_of(uint64_t word) { return (size_t)(word * UINT64_C(0x9e3779b97f4a7c15) >> 54) % PTX_RECENT; }
+
+static void remember(struct ptx_warp *w, unsigned lane, uint64_t address)
+{
+	size_t slot = slot_of(address / 4);
+
+	w->recent[slot].word = address / 4;
+	w->recent[slot].met = w->met;
+	w->recent[slot].lane = lane;
+}
+
+/* Whether another lane stored there since the lanes last met. */
+static bool is_recent(const struct ptx_warp *w, unsigned lane, uint64_t address)
+{
+	size_t slot = slot_of(address / 4);
+
+	return w->recent[slot].met == w->met && w->recent[slot].word == address / 4 && w->recent[slot].lane != lane;
+}
+
+/* --- shared memory */
+
+static const char *shared_trouble(const struct ptx_block *b, const struct ptx_warp *w, unsigned lane, uint64_t at,
+                                  size_t bytes, bool store)
+{
+	for (size_t i = at; i < at + bytes; i++) {
+		struct ptx_byte *p = &b->byte[i];
+		bool others = p->read_turn == b->turn && p->readers & ~(1u << w->number);
+		if (!store && !p->is_written)
+			return "a shared byte is read that nothing wrote";
+		if (p->is_written && p->written_turn == b->turn && p->writer != w->number)
+			return "another warp wrote that shared byte, with no barrier between";
+		if (store && others)
+			return "another warp read that shared byte, with no barrier between";
+		if (!store && p->writer == w->number && p->written_turn == b->turn && p->written_met == w->met &&
+		    p->lane != lane)
+			return "another lane stored that shared byte since the lanes met";
+		if (store)
+			*p = (struct ptx_byte){ .written_turn = b->turn,
+				                .written_met = w->met,
+				                .writer = (uint8_t)w->number,
+				                .lane = (uint8_t)lane,
+				                .is_written = 1 };
+		else if (p->read_turn != b->turn)
+			p->read_turn = b->turn, p->readers = 1u << w->number;
+		else
+			p->readers |= 1u << w->number;
+	}
+	return NULL;
+}
+
+/* Where the lane's bytes are. NULL: trapped. */
+static uint8_t *reach(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, unsigned lane, uint64_t at,
+                      size_t bytes, bool store)
+{
+	const char *trouble = at % bytes ? "the address is not aligned" : NULL;
+	uint8_t *p = NULL;
+	char text[120];
+
+	if (!trouble && s->shared) {
+		trouble = at > b->run->shared_bytes || b->run->shared_bytes - at < bytes
+		                  ? "the address is beyond the block's shared memory"
+		                  : shared_trouble(b, w, lane, at, bytes, store);
+		p = b->shared + at;
+	} else if (!trouble) {
+		p = find(b, at, bytes);
+		trouble = !p                                 ? "no memory is there"
+		          : b->run->overlaps && !w->waited   ? "the launch before it may not have ended"
+		          : !store && is_recent(w, lane, at) ? "another lane stored there since the lanes met"
+		                                             : NULL;
+		if (store)
+			remember(w, lane, at);
+	}
+	if (!trouble)
+		return p;
+	snprintf(text, sizeof text, "%s (address 0x%llx, %zu bytes)", trouble, (unsigned long long)at, bytes);
+	ptx_trap(b, w, (int)lane, text);
+	return NULL;
+}
+
+static uint64_t extend(const struct kind *k, uint64_t value)
+{
+	return k->is_signed ? (uint64_t)(int64_t)(int8_t)value : value;
+}
+
+bool ptx_access(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask)
+{
+	const struct kind *k = &kinds[s->operation];
+	const uint64_t *base = w->reg + (size_t)s->s[0] * PTX_LANES;
+
+	for (unsigned l = 0; l < PTX_LANES; l++) {
+		if (!(mask >> l & 1))
+			continue;
+		uint8_t *p = reach(b, w, s, l, base[l] + (uint64_t)s->disp, (size_t)k->bytes * s->n, k->store);
+		if (!p)
+			return false;
+		for (unsigned i = 0; i < s->n; i++) {
+			uint64_t value = 0;
+			if (k->store) {
+				memcpy(p, &w->reg[(size_t)s->s[1] * PTX_LANES + l], k->bytes);
+				continue;
+			}
+			memcpy(&value, p + i * k->bytes, k->bytes);
+			w->reg[(size_t)s->d[i] * PTX_LANES + l] = extend(k, value) & s->mask;
+		}
+	}
+	return true;
+}
