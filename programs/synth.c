@@ -83,6 +83,8 @@ static void add_experts(struct tensors *l, const struct shape *s, enum dtype typ
 	add_stack(l, better, s->experts, s->hidden, s->expert_ffn, "ffn_down_exps", i);
 	if (!shared)
 		return;
+	if (strcmp(s->arch, "qwen35moe") == 0)
+		add(l, DTYPE_F32, RANDOM, 1, s->hidden, "blk.%u.ffn_gate_inp_shexp.weight", i);
 	add(l, type, RANDOM, shared, s->hidden, "blk.%u.ffn_gate_shexp.weight", i);
 	add(l, type, RANDOM, shared, s->hidden, "blk.%u.ffn_up_shexp.weight", i);
 	add(l, better, RANDOM, s->hidden, shared, "blk.%u.ffn_down_shexp.weight", i);
@@ -114,7 +116,7 @@ static void add_state_layer(struct tensors *l, const struct shape *s, enum dtype
 static void add_attention(struct tensors *l, const struct shape *s, enum dtype type, enum dtype better, uint32_t i)
 {
 	uint64_t q = (uint64_t)s->heads * s->head_dim, kv = (uint64_t)s->kv_heads * s->head_dim;
-	bool gated = strcmp(s->arch, "qwen35") == 0;
+	bool gated = strncmp(s->arch, "qwen35", 6) == 0;
 
 	add(l, type, RANDOM, gated ? 2 * q : q, s->hidden, "blk.%u.attn_q.weight", i);
 	add(l, type, RANDOM, kv, s->hidden, "blk.%u.attn_k.weight", i);
@@ -143,7 +145,7 @@ static void add_layer(struct tensors *l, const struct shape *s, const struct mix
 	else
 		add_state_layer(l, s, type, i);
 	add(l, DTYPE_F32, ONES, 1, s->hidden,
-	    strcmp(s->arch, "qwen35") == 0 ? "blk.%u.post_attention_norm.weight" : "blk.%u.ffn_norm.weight", i);
+	    strncmp(s->arch, "qwen35", 6) == 0 ? "blk.%u.post_attention_norm.weight" : "blk.%u.ffn_norm.weight", i);
 	if (s->experts && i >= s->dense) {
 		add_experts(l, s, type, better, i);
 		return;
@@ -243,7 +245,9 @@ static void put_experts(struct out *o, const struct shape *s)
 	pair_u32(o, ".expert_count", s->experts);
 	pair_u32(o, ".expert_used_count", s->experts_used);
 	pair_u32(o, ".expert_feed_forward_length", s->expert_ffn);
-	if (s->shared)
+	if (strcmp(s->arch, "qwen35moe") == 0)
+		pair_u32(o, ".expert_shared_feed_forward_length", s->shared * s->expert_ffn);
+	else if (s->shared)
 		pair_u32(o, ".expert_shared_count", s->shared);
 	if (s->dense)
 		pair_u32(o, ".leading_dense_block_count", s->dense);
@@ -271,7 +275,8 @@ static void put_sizes(struct out *o, const struct shape *s, const struct mixture
 	pair_u32(o, ".context_length", s->context);
 	pair_u32(o, ".embedding_length", s->hidden);
 	pair_u32(o, ".block_count", s->layers);
-	pair_u32(o, ".feed_forward_length", s->ffn);
+	if (s->ffn)
+		pair_u32(o, ".feed_forward_length", s->ffn);
 	pair_u32(o, ".attention.head_count", s->heads);
 	put_kv_heads(o, s);
 	pair_u32(o, ".attention.key_length", s->rank ? s->rank + s->rotates : s->head_dim);
