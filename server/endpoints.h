@@ -11,6 +11,9 @@ bool answer_models(struct exchange *x);
 /* chat_completions.c, completions.c */
 bool answer_chat(struct exchange *x);
 bool answer_completions(struct exchange *x);
+/* anthropic.c */
+bool answer_messages(struct exchange *x);
+bool answer_count_tokens(struct exchange *x);
 /* embeddings.c */
 bool answer_embeddings(struct exchange *x);
 /* native.c, as llama.cpp's server has it; texts.c, props.c, metrics.c */

@@ -11,6 +11,8 @@ const struct route routes[] = {
 	{ "POST", "/v1/chat/completions", ROUTE_KEY | ROUTE_MODEL, answer_chat },
 	{ "POST", "/chat/completions", ROUTE_KEY | ROUTE_MODEL, answer_chat },
 	{ "POST", "/v1/completions", ROUTE_KEY | ROUTE_MODEL, answer_completions },
+	{ "POST", "/v1/messages", ROUTE_KEY | ROUTE_MODEL, answer_messages },
+	{ "POST", "/v1/messages/count_tokens", ROUTE_KEY | ROUTE_MODEL, answer_count_tokens },
 	{ "POST", "/v1/embeddings", ROUTE_KEY | ROUTE_MODEL, answer_embeddings },
 	{ "POST", "/completion", ROUTE_KEY | ROUTE_MODEL, answer_native },
 	{ "POST", "/completions", ROUTE_KEY | ROUTE_MODEL, answer_native },

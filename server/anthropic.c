@@ -1,0 +1,352 @@
+/* server/anthropic.c - /v1/messages and /v1/messages/count_tokens: conversations in the form of Anthropic's API.
+ *
+ * Owns: the blocks of an answer - thinking, text, calls of tools - one after the other, and the order of events.
+ */
+#include "server/anthropic.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chat/think.h"
+#include "server/batcher.h"
+#include "server/conversation.h"
+#include "server/endpoints.h"
+#include "server/fields.h"
+#include "server/generate.h"
+#include "server/json_write.h"
+#include "server/server.h"
+#include "server/tool_calls.h"
+#include "server/tool_choice.h"
+
+enum block { BLOCK_NONE, BLOCK_THINKING, BLOCK_TEXT };
+
+struct anthropic_reply {
+	struct reply base;
+	const struct served *model;
+	struct task *task;
+	char id[40], *prompt;
+	size_t n_prompt;
+	bool in_call;
+	struct think think;
+	struct tool_calls tools;
+	size_t told;       /* calls that were told */
+	json_t *content;   /* blocks of a whole answer */
+	enum block open;   /* of the text that comes */
+	struct bytes text; /* of the open block, of a whole answer */
+	unsigned blocks;   /* begun so far */
+	enum end_reason reason;
+	int stop;
+	struct run_numbers numbers;
+};
+
+/* ---- events */
+
+static void send_event(struct anthropic_reply *o, const char *name, json_t *j)
+{
+	json_put(j, "type", json_string(name));
+	bytes_print(&o->base.out, "event: %s\ndata: ", name);
+	bytes_take(&o->base.out, json_write(j));
+	bytes_text(&o->base.out, "\n\n");
+}
+
+static json_t *usage(const struct anthropic_reply *o)
+{
+	const struct run_numbers *n = &o->numbers;
+
+	return json_pack("{s:I, s:I, s:I, s:i}", "input_tokens", (json_int_t)(n->prompt - n->reused), "output_tokens",
+	                 (json_int_t)n->generated, "cache_read_input_tokens", (json_int_t)n->reused,
+	                 "cache_creation_input_tokens", 0);
+}
+
+static json_t *message(const struct anthropic_reply *o, json_t *content, json_t *reason, json_t *stop)
+{
+	json_t *j = json_object();
+
+	json_put(j, "id", json_string(o->id));
+	json_put(j, "type", json_string("message"));
+	json_put(j, "role", json_string("assistant"));
+	json_put(j, "model", json_text(o->model->name, strlen(o->model->name)));
+	json_put(j, "content", content);
+	json_put(j, "stop_reason", reason);
+	json_put(j, "stop_sequence", stop);
+	json_put(j, "usage", usage(o));
+	return j;
+}
+
+static json_t *empty_block(enum block kind)
+{
+	return kind == BLOCK_THINKING
+	               ? json_pack("{s:s, s:s, s:s}", "type", "thinking", "thinking", "", "signature", "")
+	               : json_pack("{s:s, s:s}", "type", "text", "text", "");
+}
+
+static void close_block(struct anthropic_reply *o)
+{
+	if (o->open == BLOCK_NONE)
+		return;
+	if (o->base.events) {
+		send_event(o, "content_block_stop", json_pack("{s:i}", "index", (int)o->blocks - 1));
+	} else {
+		json_t *block = empty_block(o->open);
+		json_put(block, o->open == BLOCK_TEXT ? "text" : "thinking",
+		         json_text(o->text.n ? o->text.p : "", o->text.n));
+		json_add(o->content, block);
+		o->base.out.lost = o->base.out.lost || o->text.lost;
+		bytes_clear(&o->text);
+	}
+	o->open = BLOCK_NONE;
+}
+
+static void open_block(struct anthropic_reply *o, enum block kind)
+{
+	if (o->open == kind)
+		return;
+	close_block(o);
+	o->open = kind;
+	if (o->base.events)
+		send_event(o, "content_block_start",
+		           json_pack("{s:i, s:o}", "index", (int)o->blocks, "content_block", empty_block(kind)));
+	o->blocks++;
+}
+
+static void add_text(struct anthropic_reply *o, enum block kind, const char *text, size_t n)
+{
+	bool thinks = kind == BLOCK_THINKING;
+
+	if (n == 0)
+		return;
+	open_block(o, kind);
+	if (!o->base.events) {
+		bytes_add(&o->text, text, n);
+		return;
+	}
+	json_t *delta = json_object();
+	json_put(delta, "type", json_string(thinks ? "thinking_delta" : "text_delta"));
+	json_put(delta, thinks ? "thinking" : "text", json_text(text, n));
+	send_event(o, "content_block_delta", json_pack("{s:i, s:o}", "index", (int)o->blocks - 1, "delta", delta));
+}
+
+static void add_call(struct anthropic_reply *o, const struct tool_call *call)
+{
+	char id[80];
+	json_t *block = json_object();
+
+	close_block(o);
+	snprintf(id, sizeof id, "toolu_%s_%zu", o->id + 4, o->told);
+	json_put(block, "type", json_string("tool_use"));
+	json_put(block, "id", json_string(id));
+	json_put(block, "name", json_text(call->name, strlen(call->name)));
+	if (!o->base.events) {
+		json_t *input = json_loads(call->arguments, 0, NULL);
+		json_put(block, "input", input ? input : json_object());
+		json_add(o->content, block);
+	} else {
+		json_put(block, "input", json_object());
+		send_event(o, "content_block_start",
+		           json_pack("{s:i, s:o}", "index", (int)o->blocks, "content_block", block));
+		send_event(o, "content_block_delta",
+		           json_pack("{s:i, s:{s:s, s:s}}", "index", (int)o->blocks, "delta", "type",
+		                     "input_json_delta", "partial_json", call->arguments));
+		send_event(o, "content_block_stop", json_pack("{s:i}", "index", (int)o->blocks));
+	}
+	o->blocks++;
+}
+
+/* ---- records */
+
+/* Without the marks around it. */
+static void add_reasoning(struct anthropic_reply *o, const char *text, size_t n)
+{
+	size_t from = 0;
+
+	for (size_t i = 0; i <= n; i++) {
+		size_t mark = 0;
+		for (size_t m = 0; i < n && m < THINK_MARKS && !mark; m++) {
+			size_t length = strlen(think_mark(m));
+			mark = length <= n - i && memcmp(text + i, think_mark(m), length) == 0 ? length : 0;
+		}
+		if (!mark && i < n)
+			continue;
+		add_text(o, BLOCK_THINKING, text + from, i - from);
+		from = i + mark;
+		i += mark ? mark - 1 : 0;
+	}
+}
+
+static void take_answer(struct anthropic_reply *o, const char *text, size_t n)
+{
+	tool_calls_take(&o->tools, text, n);
+	add_text(o, BLOCK_TEXT, o->tools.text.p, o->tools.text.n);
+	for (; o->told < o->tools.n; o->told++)
+		add_call(o, &o->tools.call[o->told]);
+	o->base.out.lost = o->base.out.lost || o->tools.lost;
+}
+
+static void take_text(struct anthropic_reply *o, const char *text, size_t n)
+{
+	struct think_parts parts = { .answer = text ? text : "", .n_answer = n };
+
+	if (!o->in_call && !think_take(&o->think, text, n, &parts))
+		o->base.out.lost = true;
+	add_reasoning(o, parts.reasoning, parts.n_reasoning);
+	if (parts.n_answer)
+		take_answer(o, parts.answer, parts.n_answer);
+	if (!text)
+		take_answer(o, NULL, 0);
+}
+
+static void take(struct reply *r, const struct record *record, const jit_logprob *top, const char *text)
+{
+	struct anthropic_reply *o = (struct anthropic_reply *)(void *)r;
+	(void)top;
+
+	if (record->kind == RECORD_TOKEN) {
+		if (record->n_text)
+			take_text(o, text, record->n_text);
+		return;
+	}
+	o->numbers = record->numbers;
+	if (record->kind == RECORD_STARTED) {
+		think_begin(&o->think, o->prompt ? o->prompt : "", o->n_prompt);
+		if (r->events)
+			send_event(o, "message_start",
+			           json_pack("{s:o}", "message", message(o, json_array(), json_null(), json_null())));
+		return;
+	}
+	o->reason = record->reason;
+	o->stop = record->stop;
+	take_text(o, NULL, 0);
+	close_block(o);
+}
+
+static void end(struct reply *r)
+{
+	struct anthropic_reply *o = (struct anthropic_reply *)(void *)r;
+	bool stopped = o->reason == END_STOP_TEXT && o->stop >= 0;
+	json_t *stop = stopped ? json_text(o->task->stop[o->stop], strlen(o->task->stop[o->stop])) : json_null();
+	json_t *reason = json_string(o->reason == END_LENGTH ? "max_tokens"
+	                             : o->tools.n            ? "tool_use"
+	                             : stopped               ? "stop_sequence"
+	                                                     : "end_turn");
+
+	if (!r->events) {
+		bytes_take(&r->out, json_write(message(o, o->content, reason, stop)));
+		o->content = NULL;
+		return;
+	}
+	send_event(o, "message_delta",
+	           json_pack("{s:{s:o, s:o}, s:o}", "delta", "stop_reason", reason, "stop_sequence", stop, "usage",
+	                     usage(o)));
+	send_event(o, "message_stop", json_object());
+}
+
+static void fail(struct reply *r, const struct refusal *why)
+{
+	bytes_text(&r->out, "event: error\ndata: ");
+	bytes_take(&r->out, refusal_json(why));
+	bytes_text(&r->out, "\n\n");
+}
+
+static void close_reply(struct reply *r)
+{
+	struct anthropic_reply *o = (struct anthropic_reply *)(void *)r;
+
+	think_end(&o->think);
+	tool_calls_free(&o->tools);
+	json_decref(o->content);
+	bytes_free(&o->text);
+	task_release(o->task);
+	free(o->prompt);
+	free(o);
+}
+
+static const struct reply_kind anthropic_kind = { take, end, fail, close_reply };
+
+/* ---- requests */
+
+static struct anthropic_reply *open_reply(const struct served *m, struct task *t)
+{
+	struct anthropic_reply *o = calloc(1, sizeof *o);
+
+	if (!o)
+		return NULL;
+	o->base.kind = &anthropic_kind;
+	o->model = m;
+	snprintf(o->id, sizeof o->id, "msg_%016llx%08x", (unsigned long long)t->sampling.seed, (unsigned)(uintptr_t)o);
+	task_hold(t);
+	o->task = t;
+	o->content = json_array();
+	return o;
+}
+
+static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct task *t,
+                  struct conversation *c)
+{
+	bool forced = false;
+
+	t->ids = c->ids;
+	t->n_ids = c->n_ids;
+	c->ids = NULL;
+	if (!task_read(t, body, m->model, batcher_context(m->batcher), &x->refusal) ||
+	    !tool_choice_read(t, body, m->model, m->tools, &forced, &x->refusal))
+		return false;
+	struct anthropic_reply *o = open_reply(m, t);
+	if (!o)
+		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+	o->tools.form = field_value(body, "tools") ? (enum tools_form)m->tools : TOOLS_NONE;
+	o->tools.inside = o->in_call = forced;
+	o->prompt = c->text;
+	o->n_prompt = c->n_text;
+	c->text = NULL;
+	if (field_flag(body, "stream", &o->base.events, &x->refusal))
+		return generate(x, &o->base, m, &t, 1);
+	reply_close(&o->base);
+	return false;
+}
+
+/* The request in the form that the others have, its model and its prompt. NULL: refused. */
+static json_t *read_request(struct exchange *x, const struct served **m, struct conversation *c)
+{
+	json_t *given = fields_read(x->body.p, x->body.n, &x->refusal);
+	json_t *body = given ? anthropic_to_openai(given, &x->refusal) : NULL;
+	const char *name = NULL;
+
+	json_decref(given);
+	*m = body && field_text(body, "model", &name, &x->refusal)
+	             ? models_find(x->server->models, name, &x->refusal)
+	             : NULL;
+	if (*m && conversation_read(c, body, *m, x->now, &x->refusal))
+		return body;
+	json_decref(body);
+	return NULL;
+}
+
+bool answer_messages(struct exchange *x)
+{
+	struct conversation c = { 0 };
+	const struct served *m;
+	json_t *body = read_request(x, &m, &c);
+	struct task *t = body ? task_open(m->model) : NULL;
+
+	if (body && !t)
+		refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+	bool ok = t && begin(x, body, m, t, &c);
+	task_release(t);
+	conversation_free(&c);
+	json_decref(body);
+	return ok;
+}
+
+bool answer_count_tokens(struct exchange *x)
+{
+	struct conversation c = { 0 };
+	const struct served *m;
+	json_t *body = read_request(x, &m, &c), *o = NULL;
+
+	if (body)
+		o = json_pack("{s:I}", "input_tokens", (json_int_t)c.n_ids);
+	conversation_free(&c);
+	json_decref(body);
+	return body && exchange_json(x, json_write(o));
+}

@@ -1,0 +1,173 @@
+/* server/anthropic_request.c - requests in the form of Anthropic's API, brought to the one that the rest of the server
+ * reads.
+ */
+#include <string.h>
+
+#include "server/anthropic.h"
+#include "server/json_write.h"
+
+/* Clients put a line that changes with every request before all else; with it no prompt would begin like another. */
+static bool is_billing(const char *text) { return strncmp(text, "x-anthropic-billing-header", 26) == 0; }
+
+static void add_message(json_t *messages, const char *role, json_t *content)
+{
+	json_t *o = json_object();
+
+	json_put(o, "role", json_string(role));
+	json_put(o, "content", content);
+	json_add(messages, o);
+}
+
+static void add_system(json_t *messages, const json_t *system)
+{
+	json_t *block, *parts = json_array();
+	size_t i;
+
+	if (json_is_string(system))
+		json_add(parts, json_pack("{s:s, s:s}", "type", "text", "text", json_string_value(system)));
+	json_array_foreach(system, i, block)
+	{
+		const char *text = json_string_value(json_object_get(block, "text"));
+		if (!text || !is_billing(text))
+			json_add(parts, json_incref(block));
+	}
+	if (json_array_size(parts))
+		add_message(messages, "system", parts);
+	else
+		json_decref(parts);
+}
+
+/* The result of a call: a text or blocks of text. */
+static void add_result(json_t *messages, const json_t *block)
+{
+	json_t *content = json_object_get(block, "content"), *o = json_object();
+
+	json_put(o, "role", json_string("tool"));
+	json_put(o, "tool_call_id", json_incref(json_object_get(block, "tool_use_id")));
+	json_put(o, "content", content && !json_is_null(content) ? json_incref(content) : json_string(""));
+	json_add(messages, o);
+}
+
+static json_t *call_of(const json_t *block)
+{
+	json_t *o = json_object(), *function = json_object(), *input = json_object_get(block, "input");
+
+	json_put(o, "id", json_incref(json_object_get(block, "id")));
+	json_put(o, "type", json_string("function"));
+	json_put(function, "name", json_incref(json_object_get(block, "name")));
+	json_put(function, "arguments", input ? json_incref(input) : json_object());
+	json_put(o, "function", function);
+	return o;
+}
+
+/* A message of several blocks: results come first as messages of their own, then texts, with the calls beside them. */
+static bool add_blocks(json_t *messages, const char *role, const json_t *blocks, struct refusal *r)
+{
+	json_t *parts = json_array(), *calls = json_array(), *block;
+	bool ok = true;
+	size_t i;
+
+	json_array_foreach(blocks, i, block)
+	{
+		const char *type = json_string_value(json_object_get(block, "type"));
+		if (type && strcmp(type, "text") == 0)
+			json_add(parts, json_incref(block));
+		else if (type && strcmp(type, "tool_result") == 0)
+			add_result(messages, block);
+		else if (type && strcmp(type, "tool_use") == 0)
+			json_add(calls, call_of(block));
+		else if (!type || strstr(type, "thinking") == NULL)
+			ok = refuse(r, 400, "messages", "a message has content of type %.60s, which is not supported",
+			            type ? type : "none");
+	}
+	if (json_array_size(parts) || json_array_size(calls)) {
+		add_message(messages, role, json_array_size(parts) ? json_incref(parts) : json_null());
+		if (json_array_size(calls))
+			json_put(json_array_get(messages, json_array_size(messages) - 1), "tool_calls",
+			         json_incref(calls));
+	}
+	json_decref(parts);
+	json_decref(calls);
+	return ok;
+}
+
+static json_t *tools_of(const json_t *tools)
+{
+	json_t *list = json_array(), *tool;
+	size_t i;
+
+	json_array_foreach(tools, i, tool)
+	{
+		json_t *o = json_object(), *function = json_object(), *schema = json_object_get(tool, "input_schema");
+		json_t *description = json_object_get(tool, "description");
+		if (!schema) { /* one that Anthropic's own servers run */
+			json_decref(o);
+			json_decref(function);
+			continue;
+		}
+		json_put(function, "name", json_incref(json_object_get(tool, "name")));
+		if (description)
+			json_put(function, "description", json_incref(description));
+		json_put(function, "parameters", json_incref(schema));
+		json_put(o, "type", json_string("function"));
+		json_put(o, "function", function);
+		json_add(list, o);
+	}
+	return list;
+}
+
+static json_t *choice_of(const json_t *choice)
+{
+	const char *type = json_string_value(json_object_get(choice, "type"));
+
+	if (!type || strcmp(type, "auto") == 0)
+		return json_string("auto");
+	if (strcmp(type, "any") == 0)
+		return json_string("required");
+	if (strcmp(type, "tool") != 0)
+		return json_string(type);
+	return json_pack("{s:s, s:{s:O}}", "type", "function", "function", "name", json_object_get(choice, "name"));
+}
+
+static void copy(json_t *to, const char *name, const json_t *from, const char *field)
+{
+	json_t *v = json_object_get(from, field);
+
+	if (v)
+		json_put(to, name, json_incref(v));
+}
+
+json_t *anthropic_to_openai(const json_t *body, struct refusal *r)
+{
+	static const char *const same[] = { "model", "max_tokens", "temperature", "top_p",
+		                            "top_k", "stream",     "seed",        "chat_template_kwargs" };
+	const json_t *given = json_object_get(body, "messages"), *tools = json_object_get(body, "tools");
+	json_t *o = json_object(), *messages = json_array(), *message;
+	bool ok = json_is_array(given) || refuse(r, 400, "messages", "messages is no array");
+	size_t i;
+
+	add_system(messages, json_object_get(body, "system"));
+	json_array_foreach(given, i, message)
+	{
+		const char *role = json_string_value(json_object_get(message, "role"));
+		json_t *content = json_object_get(message, "content");
+		if (!role || (!json_is_string(content) && !json_is_array(content)))
+			ok = refuse(r, 400, "messages", "message %zu has no role, or no content", i);
+		else if (json_is_string(content))
+			add_message(messages, role, json_incref(content));
+		else
+			ok = add_blocks(messages, role, content, r) && ok;
+	}
+	json_put(o, "messages", messages);
+	for (i = 0; i < sizeof same / sizeof *same; i++)
+		copy(o, same[i], body, same[i]);
+	copy(o, "stop", body, "stop_sequences");
+	if (json_array_size(tools))
+		json_put(o, "tools", tools_of(tools));
+	if (json_object_get(body, "tool_choice"))
+		json_put(o, "tool_choice", choice_of(json_object_get(body, "tool_choice")));
+	if (ok)
+		return o;
+	json_decref(o);
+	return NULL;
+}
