@@ -45,11 +45,7 @@ static bool is_sequence_test(struct value v)
 	return is_iterable(v) && v.kind != KIND_VIEW && v.kind != KIND_STREAM && v.kind != KIND_LOOP;
 }
 
-static bool is_same(struct run *r, struct value v, struct value o)
-{
-	(void)r; /* its neighbours need it */
-	return value_same(v, o);
-}
+static bool is_same(struct run *r, struct value v, struct value o) { return value_same(v, o); }
 static bool is_in(struct run *r, struct value v, struct value o) { return value_contains(r, o, v); }
 static bool is_equal(struct run *r, struct value v, struct value o) { return value_equal(r, v, o); }
 static bool is_unequal(struct run *r, struct value v, struct value o) { return !value_equal(r, v, o); }

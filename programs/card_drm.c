@@ -70,11 +70,7 @@ static void ask_libdrm(struct card_drm *out, int render_minor)
 	close(fd);
 }
 #else
-static void ask_libdrm(struct card_drm *out, int render_minor)
-{
-	(void)out;
-	(void)render_minor;
-}
+static void ask_libdrm(struct card_drm *out, int render_minor) {}
 #endif
 
 /* A file of the card's folder; "" where it is not there. */

@@ -15,11 +15,7 @@
 
 static volatile sig_atomic_t interrupted;
 
-static void on_interrupt(int signal)
-{
-	(void)signal;
-	interrupted = 1;
-}
+static void on_interrupt(int signal) { interrupted = 1; }
 
 static bool is_interrupted(void) { return interrupted; }
 

@@ -80,19 +80,13 @@ static void make_row(struct batch *b, uint64_t row, float *x)
 		;
 }
 
-static uint32_t open_batch(void *user, int worker, uint32_t stage)
-{
-	(void)worker;
-	(void)stage;
-	return ((struct batch *)user)->shares;
-}
+static uint32_t open_batch(void *user, int worker, uint32_t stage) { return ((struct batch *)user)->shares; }
 
 static void make_share(void *user, int worker, uint32_t stage, uint32_t share)
 {
 	struct batch *b = user;
 	uint64_t from = b->rows * share / b->shares, to = b->rows * (share + 1) / b->shares;
 
-	(void)stage;
 	for (uint64_t row = from; row < to; row++)
 		make_row(b, row, b->x + (uint64_t)worker * b->columns);
 }

@@ -68,7 +68,6 @@ static bool listen_for_signals(jit_error *err)
 
 static int on_progress(void *user, uint64_t done, uint64_t total)
 {
-	(void)user;
 	atomic_store(&server.to_load, total);
 	atomic_store(&server.loaded, done);
 	return 0;

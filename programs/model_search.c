@@ -216,7 +216,6 @@ static bool walk_hub(struct model_search *s, const char *source, const char *roo
 	size_t n;
 	bool ok = list_folder(s, root, &names, &n);
 
-	(void)source;
 	for (size_t i = 0; ok && i < n; i++)
 		if (strncmp(names[i], "models--", 8) == 0)
 			ok = see_repository(s, root, names[i]);
@@ -307,7 +306,6 @@ static bool walk_manifests(struct model_search *s, const char *root, const char 
 
 static bool walk_ollama(struct model_search *s, const char *source, const char *root)
 {
-	(void)source;
 	return walk_manifests(s, root, "", 3);
 }
 

@@ -4,11 +4,7 @@
  */
 #include "sim/wave.h"
 
-void exec_endpgm(struct sim_wave *w, const struct sim_inst *in)
-{
-	(void)in;
-	sim_wave_end(w);
-}
+void exec_endpgm(struct sim_wave *w, const struct sim_inst *in) { sim_wave_end(w); }
 
 static void jump(struct sim_wave *w, const struct sim_inst *in)
 {
@@ -117,7 +113,6 @@ void exec_wait12(struct sim_wave *w, const struct sim_inst *in)
 
 void exec_wait_idle(struct sim_wave *w, const struct sim_inst *in)
 {
-	(void)in;
 	for (unsigned k = 0; k < COUNT_KINDS; k++)
 		sim_wait(w, k, 0);
 }
@@ -126,7 +121,6 @@ void exec_wait_idle(struct sim_wave *w, const struct sim_inst *in)
 
 void exec_barrier(struct sim_wave *w, const struct sim_inst *in)
 {
-	(void)in;
 	sim_barrier_signal(w);
 	if (!w->run->trapped)
 		sim_barrier_wait(w);
@@ -199,11 +193,7 @@ static void set_hwreg(struct sim_wave *w, const struct sim_inst *in, uint32_t v)
 void exec_setreg(struct sim_wave *w, const struct sim_inst *in) { set_hwreg(w, in, sim_scalar(w, &in->src[0])); }
 void exec_setreg_imm(struct sim_wave *w, const struct sim_inst *in) { set_hwreg(w, in, in->src[0].lo); }
 
-void exec_sleep(struct sim_wave *w, const struct sim_inst *in)
-{
-	(void)in;
-	w->stop = true;
-}
+void exec_sleep(struct sim_wave *w, const struct sim_inst *in) { w->stop = true; }
 
 /* MSG_DEALLOC_VGPRS (3): no vector register may be touched afterwards. gfx11 wants s_nop just before. */
 void exec_sendmsg(struct sim_wave *w, const struct sim_inst *in)
@@ -233,9 +223,5 @@ void exec_s_trap(struct sim_wave *w, const struct sim_inst *in)
 {
 	sim_trap(w, "the program trapped itself with s_trap %d", in->imm);
 }
-void exec_code_end(struct sim_wave *w, const struct sim_inst *in)
-{
-	(void)in;
-	sim_trap(w, "it ran past the end of the kernel");
-}
+void exec_code_end(struct sim_wave *w, const struct sim_inst *in) { sim_trap(w, "it ran past the end of the kernel"); }
 void exec_unmodelled(struct sim_wave *w, const struct sim_inst *in) { sim_trap(w, "%s is not modelled", in->op->name); }

@@ -88,11 +88,7 @@ void exec_swap(struct sim_wave *w, const struct sim_inst *in)
 	sim_write_masked(y, t, exec);
 }
 
-void exec_nothing(struct sim_wave *w, const struct sim_inst *in)
-{
-	(void)w;
-	(void)in;
-}
+void exec_nothing(struct sim_wave *w, const struct sim_inst *in) {}
 
 /* Element k of the row or column that lane i of 16 holds. bits: 16, 8 or 4 each. */
 static uint32_t matrix_element(struct sim_wave *w, unsigned reg, unsigned i, unsigned k, unsigned bits, bool split)

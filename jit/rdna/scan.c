@@ -155,7 +155,6 @@ static inline bool takes_over(uint8_t op)
 
 unsigned rscan_fused_op(const struct ir *ir, const struct ir_ins *i, const struct ir_ins *inner, unsigned slot)
 {
-	(void)ir;
 	switch (i->op) {
 	case IR_iadd: return inner->op == IR_ishl ? RDNA_V_LSHL_ADD_U32 : inner->op == IR_iadd ? RDNA_V_ADD3_U32 : 0;
 	case IR_ior:

@@ -242,7 +242,6 @@ static void rsel_loop(struct rsel *s, const struct ir_ins *i, const struct rsel_
 {
 	rsel_op count = rsel_scalar(s, i->a).o, index = s->scan.reg[i->dst].uses ? rsel_new_sgpr(s) : rsel_none();
 
-	(void)r;
 	if (s->ir->is_var[i->a]) { /* the body may write the variable; the count is read once */
 		rsel_op copy = rsel_new_sgpr(s);
 		rsel_mov(s, copy, count);

@@ -102,7 +102,6 @@ void rsel_address_sum(struct rsel *s, const struct ir_ins *i, const struct rsel_
 	struct rsel_place p = rsel_place(s, i->a, i->op == IR_aaddi ? i->imm : 0);
 	struct rsel_value b = i->b ? rsel_scalar(s, i->b) : rsel_constant(0);
 
-	(void)r;
 	if (p.lds) {
 		lds_address_sum(s, i, &p, i->b ? b.o : rsel_low_half(0));
 		return;
@@ -117,7 +116,6 @@ void rsel_address_move(struct rsel *s, const struct ir_ins *i, const struct rsel
 	bool lds = s->scan.reg[i->dst].lds;
 	struct rsel_place p = { .lds = lds, .locals = i->op == IR_local, .disp = s->scan.reg[i->dst].offset };
 
-	(void)r;
 	if (i->op == IR_arg)
 		p = (struct rsel_place){ .base = rdna_lir_fixed(RDNA_ABI_ARG, 2) };
 	else if (i->op == IR_amov)

@@ -109,7 +109,6 @@ void rsel_f2i(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	rsel_op a = rsel_any(s, i->a), t = rsel_new_vgpr(s);
 
-	(void)r;
 	rsel_valu(s, RDNA_V_RNDNE_F32, t, a, rsel_none(), rsel_none());
 	rsel_valu(s, RDNA_V_CVT_I32_F32, rsel_dst(s, i), t, rsel_none(), rsel_none());
 }
@@ -118,7 +117,6 @@ void rsel_fhalf(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *
 {
 	rsel_op a = rsel_vgpr(s, i->a);
 
-	(void)r;
 	if (i->imm) {
 		rsel_op t = rsel_new_vgpr(s);
 		rsel_valu(s, RDNA_V_LSHRREV_B32, t, rdna_lir_imm(16), a, rsel_none());
@@ -163,7 +161,6 @@ void rsel_dot4(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r
 {
 	rsel_op a = in_register(s, rsel_any(s, i->a)), b = in_register(s, rsel_any(s, i->b)), c = rsel_any(s, i->c);
 
-	(void)r;
 	dot4(s, rsel_dst(s, i), a, true, b, c);
 }
 
@@ -171,7 +168,6 @@ void rsel_dot4u(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *
 {
 	rsel_op a = in_register(s, rsel_any(s, i->a)), b = in_register(s, rsel_any(s, i->b)), c = rsel_any(s, i->c);
 
-	(void)r;
 	if (s->gen != RDNA_GFX10_3) {
 		dot4(s, rsel_dst(s, i), a, false, b, c);
 		return;
@@ -188,7 +184,6 @@ void rsel_dot2b(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *
 	rsel_op a = rsel_vgpr(s, i->a), b = in_register(s, rsel_any(s, i->b));
 	rsel_op half = rsel_new_vgpr(s), low = rsel_new_vgpr(s), other = rsel_new_vgpr(s), high = rsel_new_vgpr(s);
 
-	(void)r;
 	rsel_valu(s, RDNA_V_AND_B32, half, rdna_lir_imm(0xffff), a, rsel_none());
 	dot4(s, low, half, true, b, rdna_lir_imm(0));
 	rsel_valu(s, RDNA_V_AND_B32, other, rdna_lir_imm(0xffff0000u), a, rsel_none());
@@ -200,7 +195,6 @@ void rsel_dot2h(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *
 {
 	rsel_op a = in_register(s, rsel_any(s, i->a)), b = in_register(s, rsel_any(s, i->b)), c = rsel_any(s, i->c);
 
-	(void)r;
 	if (rdna_has(RDNA_V_DOT2_I32_I16, s->gen)) {
 		rsel_valu(s, RDNA_V_DOT2_I32_I16, rsel_dst(s, i), a, b, c);
 		return;
@@ -215,7 +209,6 @@ void rsel_iadd_16(struct rsel *s, const struct ir_ins *i, const struct rsel_rule
 {
 	rsel_op a = in_register(s, rsel_any(s, i->a)), b = in_register(s, rsel_any(s, i->b));
 
-	(void)r;
 	rsel_valu(s, RDNA_V_PK_ADD_U16, rsel_dst(s, i), a, b, rsel_none());
 }
 
@@ -225,7 +218,6 @@ void rsel_ilut16(struct rsel *s, const struct ir_ins *i, const struct rsel_rule 
 	rsel_op index = rsel_new_vgpr(s), low = rsel_new_vgpr(s), high = rsel_new_vgpr(s), shifted = rsel_new_vgpr(s),
 		which = rsel_new_vgpr(s);
 
-	(void)r;
 	for (unsigned k = 0; k < 4; k++) {
 		uint32_t word;
 		memcpy(&word, lanes_table[i->imm] + 4 * k, 4);

@@ -95,7 +95,6 @@ static bool rsel_mixed(struct rsel *s, const struct ir_ins *i)
 
 static void rsel_ffma(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	(void)r;
 	if (rsel_mixed(s, i))
 		return;
 	/* operands may append instructions: in a fixed order, whichever compiles this */
@@ -135,7 +134,6 @@ static void rsel_move(struct rsel *s, const struct ir_ins *i, const struct rsel_
 	            : i->op == IR_isplat                     ? rsel_scalar(s, i->a).o
 	                                                     : rsel_any(s, i->a);
 
-	(void)r;
 	if (i->op == IR_isplat && !s->ir->is_var[i->dst]) {
 		rsel_op copy = rsel_new_sgpr(s);
 		rsel_mov(s, copy, a);
@@ -170,7 +168,6 @@ static void rsel_select(struct rsel *s, const struct ir_ins *i, const struct rse
 {
 	rsel_op yes = rsel_any(s, i->b), no = rsel_any(s, i->c);
 
-	(void)r;
 	rsel_op mask = rsel_mask(s, i->a), d = rsel_dst(s, i);
 	rsel_choose(s, d, mask, yes, no);
 }
@@ -197,7 +194,6 @@ static void rsel_fxor(struct rsel *s, const struct ir_ins *i, const struct rsel_
 {
 	rsel_op a = rsel_vgpr(s, i->a), d = rsel_dst(s, i);
 
-	(void)r;
 	if (i->imm < 16) {
 		struct rdna_lir_ins *n = rsel_valu(s, RDNA_V_MOV_B32, d, a, rsel_none(), rsel_none());
 		n->dpp = rdna_dpp16(RDNA_ROW_XMASK((unsigned)i->imm));
@@ -232,7 +228,6 @@ static void rsel_fdiv(struct rsel *s, const struct ir_ins *i, const struct rsel_
 	rsel_op v[10];
 	enum { BELOW, ABOVE, INVERSE, E0, REFINED, BETTER, Q0, E1, Q1, E2 };
 
-	(void)r;
 	for (unsigned k = 0; k < 10; k++)
 		v[k] = rsel_new_vgpr(s);
 	rsel_valu(s, RDNA_V_DIV_SCALE_F32, v[BELOW], b, b, a)->d[1] = rdna_lir_fixed(RDNA_NULL, 1);
@@ -282,7 +277,6 @@ static void rsel_fsqrt(struct rsel *s, const struct ir_ins *i, const struct rsel
 	enum { ZEROS_AND_INFINITY = 32 | 64 | 512 };
 	rsel_op x = rsel_vgpr(s, i->a), none = rsel_none(), zero = rdna_lir_imm(0);
 
-	(void)r;
 	rsel_op small = mask_of(s, RDNA_V_CMP_GT_F32, bits(0x1p-96f), x);
 	rsel_op moved = chosen(s, small, computed(s, RDNA_V_MUL_F32, bits(0x1p32f), x, none), x);
 	rsel_op root = computed(s, RDNA_V_SQRT_F32, moved, none, none);

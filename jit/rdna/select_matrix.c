@@ -54,7 +54,6 @@ static void rsel_tile_move(struct rsel *s, const struct ir_ins *i, const struct 
 	rsel_op from = i->op == IR_tconst ? rdna_lir_imm((uint32_t)i->imm) : tile_any(s, i->a),
 		to = tile_dst(s, i, TILE_WORDS);
 
-	(void)r;
 	for (unsigned n = 0; n < TILE_WORDS; n++)
 		rsel_mov(s, tile_word(s, to, n), tile_word(s, from, n));
 }

@@ -146,7 +146,6 @@ static void give_word(struct rsel *s, const struct ir_ins *i, rsel_op o)
 /* fbcast, ibcast */
 static void rsel_broadcast(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	(void)r;
 	if (!s->scan.group[s->at]) { /* of LDS, into a variable */
 		struct rsel_place p = rsel_place(s, i->a, i->imm);
 		load_lanes(s, &p, 0, rsel_dst(s, i));
@@ -161,7 +160,6 @@ static void rsel_broadcast(struct rsel *s, const struct ir_ins *i, const struct 
 
 static void rsel_load_strided(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	(void)r;
 	if (s->scan.group[s->at]) {
 		give_word(s, i, group_words(s, i, 1));
 		return;
@@ -218,7 +216,6 @@ static void rsel_load_halves(struct rsel *s, const struct ir_ins *i, const struc
 	struct rsel_address a = lane_address(s, &p, 2);
 	rsel_op half = rsel_new_vgpr(s);
 
-	(void)r;
 	access(s, p.lds ? RDNA_DS_LOAD_U16 : RDNA_GLOBAL_LOAD_U16, &p, &a)->d[0] = half;
 	if (is_half(s, i))
 		give_word(s, i, half);
@@ -232,7 +229,6 @@ static void rsel_broadcast_half(struct rsel *s, const struct ir_ins *i, const st
 	struct rsel_place p = rsel_place(s, i->a, i->imm);
 	rsel_op half;
 
-	(void)r;
 	if (!p.lds && rdna_has(RDNA_S_LOAD_U16, s->gen)) {
 		int32_t offset;
 		rsel_op base = rsel_base(s, &p, -(1 << 23), (1 << 23) - 1, &offset);
@@ -256,7 +252,6 @@ static void rsel_gather(struct rsel *s, const struct ir_ins *i, const struct rse
 	rsel_op offsets = rsel_vgpr(s, i->b);
 	struct rsel_address a = { .lanes = offsets };
 
-	(void)r;
 	if (p.lds) {
 		a.lanes = rsel_new_vgpr(s);
 		rsel_valu(s, RDNA_V_ADD_NC_U32, a.lanes, rsel_lds_sum(s, &p), offsets, rsel_none());

@@ -212,7 +212,6 @@ static void rsel_sshli(struct rsel *s, const struct ir_ins *i, const struct rsel
 {
 	struct rsel_value a = rsel_scalar(s, i->a);
 
-	(void)r;
 	if (is_constant(&a)) {
 		a = rsel_constant((int64_t)((uint64_t)a.low << i->imm));
 		give(s, i, &a, false);
@@ -227,7 +226,6 @@ static void rsel_sshri(struct rsel *s, const struct ir_ins *i, const struct rsel
 	unsigned n = (unsigned)i->imm;
 	rsel_op from = rsel_none(), to = rsel_none();
 
-	(void)r;
 	if (is_constant(&a)) {
 		a = rsel_constant(a.low >> n);
 		give(s, i, &a, false);
@@ -295,7 +293,6 @@ static void rsel_smuli(struct rsel *s, const struct ir_ins *i, const struct rsel
 {
 	struct rsel_value a = rsel_scalar(s, i->a);
 
-	(void)r;
 	multiply(s, i, &a, i->imm);
 }
 
@@ -305,7 +302,6 @@ static void rsel_smul(struct rsel *s, const struct ir_ins *i, const struct rsel_
 	struct rsel_value a = rsel_scalar(s, i->a), b = rsel_scalar(s, i->b);
 	int64_t low = INT64_MIN, top = INT64_MAX;
 
-	(void)r;
 	if (is_constant(&b) || is_constant(&a)) {
 		multiply(s, i, is_constant(&b) ? &a : &b, is_constant(&b) ? b.low : a.low);
 		return;
@@ -324,7 +320,6 @@ static void rsel_sandi(struct rsel *s, const struct ir_ins *i, const struct rsel
 {
 	struct rsel_value a = rsel_scalar(s, i->a), d = result(s, i, 0, i->imm, false);
 
-	(void)r;
 	rsel_salu(s, RDNA_S_AND_B32, d.o, a.o, rdna_lir_imm((uint32_t)i->imm));
 	clear_high(s, &d);
 }
@@ -338,7 +333,6 @@ static void rsel_sdivi(struct rsel *s, const struct ir_ins *i, const struct rsel
 	uint64_t by = (uint64_t)i->imm;
 	unsigned n = 0;
 
-	(void)r;
 	while (UINT64_C(1) << n < by)
 		n++;
 	struct rsel_value d = result(s, i, 0, INT32_MAX / i->imm, false);
@@ -401,7 +395,6 @@ static void rsel_smove(struct rsel *s, const struct ir_ins *i, const struct rsel
 {
 	struct rsel_value v = i->op == IR_smov ? rsel_scalar(s, i->a) : given(i);
 
-	(void)r;
 	give(s, i, &v, i->op == IR_smov && s->ir->is_var[i->a]);
 }
 
