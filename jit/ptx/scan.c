@@ -2,9 +2,9 @@
  * what power of two an address is surely a multiple, which loads of neighbouring words one instruction does.
  *
  * Never changes the IR. A load of 8 or 16 bytes must be aligned to that, which the IR does not promise. It is known
- * from how an address is computed, of pointers in the arguments (PTX_ARG_ALIGN: the device checks them), and of strided
+ * from how an address is computed, of pointers in the arguments (PTX_ARG_ALIGN: plans give no others), and of strided
  * loads whose stride is a multiple of 16: there the template means pieces of 16 bytes (target->lane_bytes), which lie
- * at multiples of 16.
+ * at multiples of 16. The simulator traps on an address that is not.
  */
 #include "jit/ptx/ptx.h"
 
