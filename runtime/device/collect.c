@@ -14,8 +14,8 @@ static const char what[] = "the importance matrix";
 
 struct entry {
 	const struct model_tensor *tensor;
-	double *sum; /* of each column; NULL: another entry of the same tensor has them */
-	uint64_t tokens;
+	double *sum; /* of each column, of one expert after another; NULL: another entry of the same tensor has them */
+	uint64_t *tokens; /* of each expert; one where there are none */
 };
 
 struct collect {
@@ -37,19 +37,40 @@ static struct entry *entry_of(const struct collect *c, const struct weights_matr
 	                         : NULL;
 }
 
+static uint64_t experts_of(const struct entry *e) { return e->tensor->experts ? e->tensor->experts : 1; }
+
+static void add(struct entry *e, uint64_t expert, const float *x, uint64_t k)
+{
+	double *sum = e->sum + expert * k;
+
+	for (uint64_t i = 0; i < k; i++)
+		sum[i] += (double)x[i] * (double)x[i];
+	e->tokens[expert]++;
+}
+
+/* Token by token, and of each its slots: an expert's sums are those of its tokens in their order. */
+static void see_experts(struct entry *e, const struct plan_op *op, const struct weights_matrix *w)
+{
+	for (uint32_t t = 0; t < op->seen_tokens; t++)
+		for (uint32_t slot = 0; slot < op->seen_slots; slot++) {
+			uint32_t at = t * ROUTE_MOST + slot;
+			uint64_t row = op->seen_places ? (uint32_t)op->seen_places[at]
+			                               : ((uint64_t)t * op->seen_slots + slot) / op->seen_sharing;
+			add(e, (uint32_t)op->seen_chosen[at], op->seen + row * numerics_pad(w->k), w->k);
+		}
+}
+
 static void see(struct collect *c, const struct plan_op *op, const struct weights_matrix *w)
 {
 	struct entry *e = w ? entry_of(c, w) : NULL;
-	uint64_t stride = w ? numerics_pad(w->k) : 0;
 
 	if (!e || !e->sum)
 		return;
-	for (uint32_t t = 0; t < op->seen_tokens; t++)
-		for (uint64_t i = 0; i < w->k; i++) {
-			double x = (double)op->seen[t * stride + i];
-			e->sum[i] += x * x;
-		}
-	e->tokens += op->seen_tokens;
+	if (op->seen_chosen)
+		see_experts(e, op, w);
+	else
+		for (uint32_t t = 0; t < op->seen_tokens; t++)
+			add(e, 0, op->seen + t * numerics_pad(w->k), w->k);
 }
 
 void collect_see(struct collect *c, const struct plan_op *op)
@@ -79,7 +100,11 @@ static bool fill(struct collect *c, const struct model_spec *s)
 		if (!t->bytes)
 			continue;
 		c->entry[i].tensor = t;
-		if (!is_known(c->entry, i) && !(c->entry[i].sum = calloc(t->cols, sizeof(double))))
+		if (is_known(c->entry, i))
+			continue;
+		c->entry[i].sum = calloc(experts_of(&c->entry[i]) * t->cols, sizeof(double));
+		c->entry[i].tokens = calloc(experts_of(&c->entry[i]), sizeof(uint64_t));
+		if (!c->entry[i].sum || !c->entry[i].tokens)
 			return false;
 	}
 	return c->entry != NULL;
@@ -117,22 +142,31 @@ void collect_close(struct collect *c)
 	if (!c)
 		return;
 	c->stream->collect = NULL;
-	for (size_t i = 0; c->entry && i < c->n; i++)
+	for (size_t i = 0; c->entry && i < c->n; i++) {
 		free(c->entry[i].sum);
+		free(c->entry[i].tokens);
+	}
 	free(c->entry);
 	free(c);
 }
 
 /* ---- the file */
 
-static bool is_written(const struct entry *e) { return e->sum && e->tokens; }
+static bool is_written(const struct entry *e)
+{
+	bool any = false;
+
+	for (uint64_t i = 0; e->sum && i < experts_of(e); i++)
+		any = any || e->tokens[i];
+	return any;
+}
 
 static void put_tensors(struct gguf_out *o, const struct entry *e, bool header)
 {
-	const uint64_t columns[2] = { e->tensor->cols, 1 }, one[2] = { 1, 1 };
+	uint64_t experts = experts_of(e), n_sums = e->tensor->cols * experts;
+	const uint64_t columns[2] = { e->tensor->cols, experts }, one[2] = { 1, experts };
 	static const char zeros[64];
 	char name[160];
-	float count = (float)e->tokens;
 
 	if (header) {
 		int n = snprintf(name, sizeof name, "%s.in_sum2", e->tensor->name);
@@ -141,13 +175,16 @@ static void put_tensors(struct gguf_out *o, const struct entry *e, bool header)
 		gguf_put_tensor(o, (struct gguf_str){ name, (uint64_t)n }, DTYPE_F32, 2, one);
 		return;
 	}
-	for (uint64_t i = 0; i < e->tensor->cols; i++) {
+	for (uint64_t i = 0; i < n_sums; i++) {
 		float sum = (float)e->sum[i];
 		gguf_put_raw(o, &sum, sizeof sum);
 	}
-	gguf_put_raw(o, zeros, gguf_put_padding(o, e->tensor->cols * sizeof(float)));
-	gguf_put_raw(o, &count, sizeof count);
-	gguf_put_raw(o, zeros, gguf_put_padding(o, sizeof count));
+	gguf_put_raw(o, zeros, gguf_put_padding(o, n_sums * sizeof(float)));
+	for (uint64_t i = 0; i < experts; i++) {
+		float count = (float)e->tokens[i];
+		gguf_put_raw(o, &count, sizeof count);
+	}
+	gguf_put_raw(o, zeros, gguf_put_padding(o, experts * sizeof(float)));
 }
 
 static char *make_file(const struct collect *c, const char *text, uint32_t chunks, uint32_t chunk_tokens, size_t *n)

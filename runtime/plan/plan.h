@@ -175,6 +175,10 @@ struct plan_op {
 	const float *seen;
 	const struct weights_matrix *seen_by, *seen_by2;
 	uint32_t seen_tokens;
+	/* Where the matrices are experts': which of them each slot of a token has, [token][ROUTE_MOST]; NULL: they are
+	 * not. seen has a row for each seen_sharing slots of a token, or (places) where it says, for each slot. */
+	const int32_t *seen_chosen, *seen_places;
+	uint32_t seen_slots, seen_sharing;
 };
 
 /* What a slot holds in a run: the first token's position, or that counted from where the memory of layers with a window

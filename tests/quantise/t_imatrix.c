@@ -12,6 +12,7 @@
 
 #include "loaders/imatrix.h"
 #include "loaders/model.h"
+#include "loaders/gguf.h"
 #include "runtime/session.h"
 #include "tests/quantise/imatrix_files.h"
 #include "tests/support/shared.h"
@@ -148,7 +149,7 @@ static void test_refused(void **unused)
 
 /* ---- collecting */
 
-enum { TOKENS = 70, COLUMNS = 1024 };
+enum { TOKENS = 70, COLUMNS = 1024, MOST_EXPERTS = 64 };
 
 static float *row_of(const struct model *m, const struct model_tensor *t, uint64_t row, float *x)
 {
@@ -262,6 +263,88 @@ static void test_collect(void **unused)
 	imatrix_free(&im);
 }
 
+/* The counts of a tensor's matrices; returns how many there are. */
+static uint64_t counts_of(const uint8_t *file, size_t n, const char *name, float *out)
+{
+	struct gguf g;
+	struct error err = { 0 };
+	char full[100];
+
+	snprintf(full, sizeof full, "%s.counts", name);
+	assert_true(gguf_parse(&g, file, n, "collected", false, &err));
+	const struct gguf_tensor *t = gguf_find_tensor(&g, full);
+	assert_non_null(t);
+	uint64_t matrices = t->ne[1];
+	assert_true(matrices <= MOST_EXPERTS);
+	memcpy(out, file + t->offset, matrices * sizeof *out);
+	gguf_free(&g);
+	return matrices;
+}
+
+/* A token's input goes to so many experts, and to the router and the shared expert once: the sums agree. */
+static void check_experts(const struct imatrix *im, const uint8_t *file, size_t n, const struct model *m)
+{
+	const struct imatrix_entry *router = imatrix_find(im, "blk.1.ffn_gate_inp.weight", 25),
+				   *gate = imatrix_find(im, "blk.1.ffn_gate_exps.weight", 26),
+				   *up = imatrix_find(im, "blk.1.ffn_up_exps.weight", 24),
+				   *down = imatrix_find(im, "blk.1.ffn_down_exps.weight", 26),
+				   *shared = imatrix_find(im, "blk.1.ffn_gate_shexp.weight", 27);
+	float count[MOST_EXPERTS], count_down[MOST_EXPERTS];
+	double tokens = 0;
+
+	assert_true(router && gate && up && down && shared);
+	assert_memory_equal(router->mean, shared->mean, router->columns * sizeof(float));
+	assert_int_equal(gate->rows, m->spec.experts);
+	assert_int_equal(down->columns, m->spec.expert_ffn);
+	assert_memory_equal(gate->mean, up->mean, gate->rows * gate->columns * sizeof(float));
+	assert_int_equal(counts_of(file, n, "blk.1.ffn_gate_exps.weight", count), m->spec.experts);
+	assert_int_equal(counts_of(file, n, "blk.1.ffn_down_exps.weight", count_down), m->spec.experts);
+	assert_memory_equal(count, count_down, m->spec.experts * sizeof *count);
+	for (uint64_t e = 0; e < gate->rows; e++)
+		tokens += (double)count[e];
+	assert_true(tokens == (double)(TOKENS * m->spec.experts_used));
+	for (uint64_t i = 0; i < gate->columns; i++) {
+		double sum = 0, want = (double)router->mean[i] * TOKENS * m->spec.experts_used;
+		for (uint64_t e = 0; e < gate->rows; e++)
+			sum += (double)gate->mean[e * gate->columns + i] * (double)count[e];
+		if (!(fabs(sum - want) <= 1e-5 * want))
+			fail_msg("column %d: %g collected by experts, %g by the router", (int)i, sum, want);
+	}
+}
+
+/* Slots of single tokens, and sorted by expert: the same sums. */
+static void test_collect_experts(void **unused)
+{
+	static const int batches[] = { 1, 64, 7 };
+	char model[1024];
+	int32_t ids[TOKENS];
+	struct error err = { 0 };
+	struct imatrix im;
+	struct model m;
+	uint8_t *first = NULL;
+	size_t n = 0, k;
+
+	if (!shared_path(model, "golden/qwen2moe-a/model-bf16.gguf"))
+		skip();
+	for (int t = 0; t < TOKENS; t++)
+		ids[t] = 2 + (t * 37 + t * t) % 200;
+	for (size_t w = 0; w < sizeof batches / sizeof *batches; w++) {
+		collect(model, ids, w == 1 ? 3 : 1, batches[w]);
+		uint8_t *now = file_bytes(path, &k);
+		if (first)
+			assert_true(k == n && memcmp(now, first, n) == 0);
+		n = k;
+		free(first);
+		first = now;
+	}
+	if (!imatrix_read(&im, path, &err) || !model_open(&m, model, MODEL_HEADER_ONLY, &err))
+		fail_msg("%s", err.text);
+	check_experts(&im, first, n, &m);
+	free(first);
+	model_close(&m);
+	imatrix_free(&im);
+}
+
 /* int8 activations are not what matrices are to be judged by. */
 static void test_collect_refused(void **unused)
 {
@@ -293,7 +376,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_forms),           cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_refused),         cmocka_unit_test(test_collect),
-		cmocka_unit_test(test_collect_refused),
+		cmocka_unit_test(test_collect_experts), cmocka_unit_test(test_collect_refused),
 	};
 	return cmocka_run_group_tests(tests, begin, end);
 }
