@@ -2,13 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "programs/synth_blocks.h"
+#include "programs/synth_tensors.h"
 #include "loaders/gguf_write.h"
 #include "loaders/tokenizer.h"
 #include "base/math_host.h"
@@ -16,168 +16,16 @@
 
 enum { ALIGN = 32 };
 enum { TOKEN_NORMAL = 1, TOKEN_CONTROL = 3, TOKEN_UNUSED = 5, BYTES = 256, MERGED = 256, END = 257, KNOWN = 258 };
-enum { CHUNK = 8 << 20, MAX_TENSORS = 16 + 24 * SHAPE_MAX_LAYERS };
-enum content { RANDOM, ONES, MINUS_ONES, ROPE_FACTORS };
-
-struct tensor {
-	char name[48];
-	enum dtype type;
-	enum content content;
-	uint64_t rows, cols, stack; /* stack: matrices one behind the other; 0: it is one */
-};
-struct tensors {
-	struct tensor list[MAX_TENSORS];
-	uint32_t n;
-};
-
-static uint64_t tensor_bytes(const struct tensor *t)
-{
-	return (t->stack ? t->stack : 1) * t->rows * (t->cols / dtype_table[t->type].block) *
-	       dtype_table[t->type].bytes;
-}
-
-/* ---- which tensors */
-
-__attribute__((format(printf, 6, 7))) static void add(struct tensors *l, enum dtype type, enum content content,
-                                                      uint64_t rows, uint64_t cols, const char *format, ...)
-{
-	struct tensor *t = &l->list[l->n++];
-	va_list args;
-	*t = (struct tensor){ .type = type, .content = content, .rows = rows, .cols = cols };
-	va_start(args, format);
-	vsnprintf(t->name, sizeof t->name, format, args);
-	va_end(args);
-}
-
-/* So many matrices in one tensor. A row of a size that the type does not have is of Q8_0. */
-static void add_stack(struct tensors *l, enum dtype type, uint64_t count, uint64_t rows, uint64_t cols,
-                      const char *name, uint32_t i)
-{
-	add(l, cols % dtype_table[type].block ? DTYPE_Q8_0 : type, RANDOM, rows, cols, "blk.%u.%s.weight", i, name);
-	l->list[l->n - 1].stack = count;
-}
-
-static void add_latent_layer(struct tensors *l, const struct shape *s, enum dtype type, uint32_t i)
-{
-	const uint32_t rest = s->head_dim - s->rotates;
-
-	add(l, type, RANDOM, s->query_rank, s->hidden, "blk.%u.attn_q_a.weight", i);
-	add(l, DTYPE_F32, ONES, 1, s->query_rank, "blk.%u.attn_q_a_norm.weight", i);
-	add(l, type, RANDOM, (uint64_t)s->heads * s->head_dim, s->query_rank, "blk.%u.attn_q_b.weight", i);
-	add(l, type, RANDOM, s->rank + s->rotates, s->hidden, "blk.%u.attn_kv_a_mqa.weight", i);
-	add(l, DTYPE_F32, ONES, 1, s->rank, "blk.%u.attn_kv_a_norm.weight", i);
-	add_stack(l, type, s->heads, s->rank, rest, "attn_k_b", i);
-	add_stack(l, type, s->heads, s->value, s->rank, "attn_v_b", i);
-	add(l, type, RANDOM, s->hidden, (uint64_t)s->heads * s->value, "blk.%u.attn_output.weight", i);
-}
-
-static void add_experts(struct tensors *l, const struct shape *s, enum dtype type, enum dtype better, uint32_t i)
-{
-	const uint64_t shared = (uint64_t)s->shared * s->expert_ffn;
-
-	add(l, DTYPE_F32, RANDOM, s->experts, s->hidden, "blk.%u.ffn_gate_inp.weight", i);
-	if (strcmp(s->arch, "deepseek2") == 0)
-		add(l, DTYPE_F32, ONES, 1, s->experts, "blk.%u.exp_probs_b.bias", i);
-	add_stack(l, type, s->experts, s->expert_ffn, s->hidden, "ffn_gate_exps", i);
-	add_stack(l, type, s->experts, s->expert_ffn, s->hidden, "ffn_up_exps", i);
-	add_stack(l, better, s->experts, s->hidden, s->expert_ffn, "ffn_down_exps", i);
-	if (!shared)
-		return;
-	if (strcmp(s->arch, "qwen35moe") == 0)
-		add(l, DTYPE_F32, RANDOM, 1, s->hidden, "blk.%u.ffn_gate_inp_shexp.weight", i);
-	add(l, type, RANDOM, shared, s->hidden, "blk.%u.ffn_gate_shexp.weight", i);
-	add(l, type, RANDOM, shared, s->hidden, "blk.%u.ffn_up_shexp.weight", i);
-	add(l, better, RANDOM, s->hidden, shared, "blk.%u.ffn_down_shexp.weight", i);
-}
-
-/* What mixes the tokens of a layer that keeps a state. */
-static void add_state_layer(struct tensors *l, const struct shape *s, enum dtype type, uint32_t i)
-{
-	uint64_t values = (uint64_t)s->value_heads * s->value_dim,
-		 channels = values + 2 * (uint64_t)s->key_heads * s->key_dim;
-
-	if (!s->value_heads) {
-		add(l, type, RANDOM, 3 * (uint64_t)s->hidden, s->hidden, "blk.%u.shortconv.in_proj.weight", i);
-		add(l, DTYPE_F32, ONES, s->hidden, s->taps, "blk.%u.shortconv.conv.weight", i);
-		add(l, type, RANDOM, s->hidden, s->hidden, "blk.%u.shortconv.out_proj.weight", i);
-		return;
-	}
-	add(l, type, RANDOM, channels, s->hidden, "blk.%u.attn_qkv.weight", i);
-	add(l, type, RANDOM, values, s->hidden, "blk.%u.attn_gate.weight", i);
-	add(l, type, RANDOM, s->value_heads, s->hidden, "blk.%u.ssm_beta.weight", i);
-	add(l, type, RANDOM, s->value_heads, s->hidden, "blk.%u.ssm_alpha.weight", i);
-	add(l, DTYPE_F32, ONES, channels, s->taps, "blk.%u.ssm_conv1d.weight", i);
-	add(l, DTYPE_F32, MINUS_ONES, 1, s->value_heads, "blk.%u.ssm_a", i);
-	add(l, DTYPE_F32, ONES, 1, s->value_heads, "blk.%u.ssm_dt.bias", i);
-	add(l, DTYPE_F32, ONES, 1, s->value_dim, "blk.%u.ssm_norm.weight", i);
-	add(l, type, RANDOM, s->hidden, values, "blk.%u.ssm_out.weight", i);
-}
-
-static void add_attention(struct tensors *l, const struct shape *s, enum dtype type, enum dtype better, uint32_t i)
-{
-	uint64_t q = (uint64_t)s->heads * s->head_dim, kv = (uint64_t)s->kv_heads * s->head_dim;
-	bool gated = strncmp(s->arch, "qwen35", 6) == 0;
-
-	add(l, type, RANDOM, gated ? 2 * q : q, s->hidden, "blk.%u.attn_q.weight", i);
-	add(l, type, RANDOM, kv, s->hidden, "blk.%u.attn_k.weight", i);
-	add(l, better, RANDOM, kv, s->hidden, "blk.%u.attn_v.weight", i);
-	add(l, type, RANDOM, s->hidden, q, "blk.%u.attn_output.weight", i);
-	if (strcmp(s->arch, "qwen2") == 0) {
-		add(l, DTYPE_F32, ONES, 1, q, "blk.%u.attn_q.bias", i);
-		add(l, DTYPE_F32, ONES, 1, kv, "blk.%u.attn_k.bias", i);
-		add(l, DTYPE_F32, ONES, 1, kv, "blk.%u.attn_v.bias", i);
-	}
-	if (strcmp(s->arch, "qwen3") == 0 || strcmp(s->arch, "qwen3moe") == 0 || s->taps) {
-		add(l, DTYPE_F32, ONES, 1, s->head_dim, "blk.%u.attn_q_norm.weight", i);
-		add(l, DTYPE_F32, ONES, 1, s->head_dim, "blk.%u.attn_k_norm.weight", i);
-	}
-}
-
-static void add_layer(struct tensors *l, const struct shape *s, const struct mixture *m, uint32_t i)
-{
-	enum dtype type = m->matrices, better = mixture_layer(m, i, s->layers);
-
-	add(l, DTYPE_F32, ONES, 1, s->hidden, "blk.%u.attn_norm.weight", i);
-	if (s->rank)
-		add_latent_layer(l, s, type, i);
-	else if (shape_attends(s, i))
-		add_attention(l, s, type, better, i);
-	else
-		add_state_layer(l, s, type, i);
-	add(l, DTYPE_F32, ONES, 1, s->hidden,
-	    strncmp(s->arch, "qwen35", 6) == 0 ? "blk.%u.post_attention_norm.weight" : "blk.%u.ffn_norm.weight", i);
-	if (s->experts && i >= s->dense) {
-		add_experts(l, s, type, better, i);
-		return;
-	}
-	add(l, type, RANDOM, s->ffn, s->hidden, "blk.%u.ffn_gate.weight", i);
-	add(l, type, RANDOM, s->ffn, s->hidden, "blk.%u.ffn_up.weight", i);
-	add(l, better, RANDOM, s->hidden, s->ffn, "blk.%u.ffn_down.weight", i);
-}
-
-static void list_tensors(struct tensors *l, const struct shape *s, const struct mixture *m)
-{
-	l->n = 0;
-	add(l, s->tied ? m->output : m->matrices, RANDOM, s->vocab, s->hidden, "token_embd.weight");
-	if (!s->tied)
-		add(l, m->output, RANDOM, s->vocab, s->hidden, "output.weight");
-	add(l, DTYPE_F32, ONES, 1, s->hidden,
-	    strcmp(s->arch, "lfm2") == 0 ? "token_embd_norm.weight" : "output_norm.weight");
-	if (s->rope_factor > 0)
-		add(l, DTYPE_F32, ROPE_FACTORS, 1, s->head_dim / 2, "rope_freqs.weight");
-	for (uint32_t i = 0; i < s->layers; i++)
-		add_layer(l, s, m, i);
-}
-
+enum { CHUNK = 8 << 20 };
 uint64_t synth_bytes(const struct shape *s, const struct mixture *m)
 {
 	struct tensors *l = malloc(sizeof *l);
 	uint64_t sum = 0;
 	if (!l)
 		return 0;
-	list_tensors(l, s, m);
+	synth_list_tensors(l, s, m);
 	for (uint32_t i = 0; i < l->n; i++)
-		sum += tensor_bytes(&l->list[i]);
+		sum += synth_tensor_bytes(&l->list[i]);
 	free(l);
 	return sum;
 }
@@ -261,6 +109,29 @@ static void put_latent(struct out *o, const struct shape *s)
 	pair_u32(o, ".attention.value_length_mla", s->value);
 }
 
+/* Layers with a window and without one, and what else differs between them. */
+static void put_gemma(struct out *o, const struct shape *s)
+{
+	char key[96];
+
+	pair_f32(o, ".rope.freq_base_swa", 1e4);
+	if (s->rope_factor > 0) {
+		pair_text(o, key_name(key, o, ".rope.scaling.type"), "linear");
+		pair_f32(o, ".rope.scaling.factor", s->rope_factor);
+	}
+	if (!s->global_dim)
+		return;
+	pair_f32(o, ".final_logit_softcapping", 30);
+	pair_u32(o, ".attention.shared_kv_layers", shape_borrowing(s));
+	pair_u32(o, ".embedding_length_per_layer_input", s->layer_input);
+	gguf_put_array(&o->gguf, key_name(key, o, ".attention.sliding_window_pattern"), GGUF_BOOL, s->layers);
+	for (uint32_t i = 0; i < s->layers; i++)
+		put(o, synth_slides(s, i) ? "\1" : "", 1);
+	pair_u32(o, ".attention.key_length_swa", s->head_dim);
+	pair_u32(o, ".attention.value_length_swa", s->head_dim);
+	pair_u32(o, ".rope.dimension_count_swa", s->head_dim);
+}
+
 static void put_sizes(struct out *o, const struct shape *s, const struct mixture *m)
 {
 	char name[96];
@@ -279,11 +150,14 @@ static void put_sizes(struct out *o, const struct shape *s, const struct mixture
 		pair_u32(o, ".feed_forward_length", s->ffn);
 	pair_u32(o, ".attention.head_count", s->heads);
 	put_kv_heads(o, s);
-	pair_u32(o, ".attention.key_length", s->rank ? s->rank + s->rotates : s->head_dim);
-	pair_u32(o, ".attention.value_length", s->rank ? s->rank : s->head_dim);
+	const uint32_t dim = s->global_dim ? s->global_dim : s->head_dim;
+	pair_u32(o, ".attention.key_length", s->rank ? s->rank + s->rotates : dim);
+	pair_u32(o, ".attention.value_length", s->rank ? s->rank : dim);
 	pair_f32(o, ".attention.layer_norm_rms_epsilon", s->eps);
-	pair_u32(o, ".rope.dimension_count", s->rotates ? s->rotates : s->head_dim);
+	pair_u32(o, ".rope.dimension_count", s->rotates ? s->rotates : dim);
 	pair_f32(o, ".rope.freq_base", s->theta);
+	if (synth_is_gemma(s))
+		put_gemma(o, s);
 	if (s->value_heads)
 		put_delta_rule(o, s);
 	if (s->experts)
@@ -350,6 +224,14 @@ static void put_rope_factors(struct out *o, const struct shape *s)
 	}
 }
 
+static void put_still_factors(struct out *o, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		float f = i < n / 4 ? 1 : 1e30f;
+		put(o, &f, sizeof f);
+	}
+}
+
 static void put_same(struct out *o, uint64_t n, float one)
 {
 	for (uint64_t i = 0; i < n; i++)
@@ -360,7 +242,7 @@ static void put_same(struct out *o, uint64_t n, float one)
 static void put_random(struct out *o, const struct tensor *t, uint32_t number, uint8_t *const pool[])
 {
 	uint64_t size = dtype_table[t->type].bytes, whole = CHUNK / size * size,
-		 at = (uint64_t)number * 7919 % (CHUNK / size) * size, left = tensor_bytes(t);
+		 at = (uint64_t)number * 7919 % (CHUNK / size) * size, left = synth_tensor_bytes(t);
 	while (left) {
 		uint64_t n = left < whole - at ? left : whole - at;
 		put(o, pool[t->type] + at, n);
@@ -388,19 +270,21 @@ static void put_weights(struct out *o, const struct tensors *l, const struct sha
 	uint64_t done = 0, total = 0;
 
 	for (uint32_t i = 0; i < l->n; i++)
-		total += tensor_bytes(&l->list[i]);
+		total += synth_tensor_bytes(&l->list[i]);
 	for (uint32_t i = 0; i < l->n; i++) {
 		const struct tensor *t = &l->list[i];
 		if (o->progress)
 			o->progress(o->user, done, total);
-		done += tensor_bytes(t);
+		done += synth_tensor_bytes(t);
 		if (t->content == RANDOM)
 			put_random(o, t, i, pool);
+		else if (t->content == STILL_FACTORS)
+			put_still_factors(o, t->cols);
 		else if (t->content != ROPE_FACTORS)
 			put_same(o, t->rows * t->cols, t->content == ONES ? 1.0f : -1.0f);
 		else
 			put_rope_factors(o, s);
-		put(o, zeros, gguf_put_padding(&o->gguf, tensor_bytes(t)));
+		put(o, zeros, gguf_put_padding(&o->gguf, synth_tensor_bytes(t)));
 	}
 }
 
@@ -446,7 +330,7 @@ bool synth_write(int fd, const char *label, const struct shape *s, const struct 
 		free(l);
 		return error_set(err, ERROR_MEMORY, "%s: no memory to write a model with", label);
 	}
-	list_tensors(l, s, m);
+	synth_list_tensors(l, s, m);
 	errno = 0;
 	bool ok = write_all(&o, l, s, m);
 	if (!ok)
@@ -463,7 +347,7 @@ uint8_t *synth_header(size_t *n, const struct shape *s, const struct mixture *m,
 	struct out o = { .gguf.f = l && memfile_open(&f) ? f.out : NULL, .arch = s->arch };
 
 	if (o.gguf.f) {
-		list_tensors(l, s, m);
+		synth_list_tensors(l, s, m);
 		put_header(&o, l, s, m, false);
 	}
 	char *bytes = o.gguf.f ? memfile_take(&f, n) : NULL;
