@@ -17,6 +17,7 @@
 #include "bench/predict.h"
 #include "bench/print.h"
 #include "bench/reports.h"
+#include "bench/sequences.h"
 #include "bench/schedules.h"
 #include "bench/startup.h"
 #include "bench/suite.h"
@@ -145,6 +146,24 @@ static bool run_list(const struct test_machine *t, struct printer *p, enum test_
 	return true;
 }
 
+/* The tokens of --generate, of several sequences at once. */
+static bool run_sequences(const struct test_machine *t, struct printer *p, const jit_batch_options *o, long depth,
+                          jit_error *err)
+{
+	const struct list *l = &opt.list.sequences, *g = &opt.list.generate;
+	struct row r;
+
+	for (int i = 0; i < l->n * g->n; i++) {
+		long sequences = l->value[i / g->n], n = g->value[i % g->n];
+		if (sequences == 0 || n == 0)
+			continue;
+		if (!sequences_run(t, o, sequences, n, depth, &r, err))
+			return false;
+		show(p, &r);
+	}
+	return true;
+}
+
 static int kv_option(void)
 {
 	return strcmp(opt.kv_type, "f32") == 0    ? JIT_KV_F32
@@ -175,6 +194,8 @@ static bool run_tests(jit_model *m, struct printer *p, long threads, bool last, 
 	struct test_machine t = {
 		.model = m, .repetitions = opt.repetitions, .noise = opt.force ? 0 : opt.noise / 100
 	};
+	const jit_batch_options bo = JIT_BATCH_OPTIONS(.context = so.context, .threads = so.threads, .tokens = so.batch,
+	                                               .kv = so.kv, .speculate = JIT_SPECULATE_OFF);
 	jit_session_stats stats = JIT_SESSION_STATS();
 	bool ok = (t.session = jit_session_open(m, &so, err)) != NULL;
 
@@ -190,7 +211,8 @@ static bool run_tests(jit_model *m, struct printer *p, long threads, bool last, 
 	for (int i = 0; ok && i < opt.list.depth.n; i++)
 		ok = run_list(&t, p, TEST_PROMPT, &opt.list.prompt, opt.list.depth.value[i], err) &&
 		     run_list(&t, p, TEST_SMALL, &opt.list.small, opt.list.depth.value[i], err) &&
-		     run_list(&t, p, TEST_GENERATE, &opt.list.generate, opt.list.depth.value[i], err);
+		     run_list(&t, p, TEST_GENERATE, &opt.list.generate, opt.list.depth.value[i], err) &&
+		     run_sequences(&t, p, &bo, opt.list.depth.value[i], err);
 	if (ok && last && p->format == PRINT_MARKDOWN)
 		print_limits(&t);
 	peak_close(t.peak);

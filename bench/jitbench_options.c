@@ -16,6 +16,7 @@ struct jitbench_options opt = {
 	.generate = "128",
 	.depth = "0",
 	.small = "0",
+	.sequences = "0",
 	.threads = "0",
 	.repetitions = 5,
 	.noise = 10,
@@ -91,6 +92,12 @@ static const struct option_row rows[] = {
 	  .kind = OPTION_FLAG,
 	  .help = "the same as --small-batches 2,4,8,16,32",
 	  .target = &opt.all_small },
+	{ .name = "sequences",
+	  .kind = OPTION_TEXT,
+	  .value = "N,...",
+	  .help = "time the tokens of --generate of N sequences together, in passes over one token of each; 0: none "
+	          "(0)",
+	  .target = &opt.sequences },
 	{ .name = "no-start",
 	  .kind = OPTION_FLAG,
 	  .help = "do not measure loading, time to the first token, code generation and memory",
@@ -276,6 +283,7 @@ static bool parse_lists(void)
 	return parse_list("prompt", opt.prompt, MAX_TOKENS, &opt.list.prompt) &&
 	       parse_list("generate", opt.generate, MAX_TOKENS, &opt.list.generate) &&
 	       parse_list("depth", opt.depth, MAX_TOKENS, &opt.list.depth) &&
+	       parse_list("sequences", opt.sequences, 256, &opt.list.sequences) &&
 	       parse_list("threads", opt.threads, 1024, &opt.list.threads) &&
 	       parse_list("small-batches", opt.all_small ? "2,4,8,16,32" : opt.small, 32, &opt.list.small);
 }

@@ -16,15 +16,15 @@ struct list {
 struct jitbench_options {
 	const char *operand[MAX_OPERANDS];
 	int n_operands;
-	const char *model, *prompt, *generate, *depth, *small, *threads, *isa, *kv_type, *activations, *format, *cache,
-		*shape, *weights, *write, *device;
+	const char *model, *prompt, *generate, *depth, *small, *sequences, *threads, *isa, *kv_type, *activations,
+		*format, *cache, *shape, *weights, *write, *device;
 	long repetitions, batch;
 	double noise, threshold;
 	const char *report;
 	bool all_small, no_start, no_cache, force, predict, kernels;
 	struct option_about about;
 	struct {
-		struct list prompt, generate, depth, small, threads;
+		struct list prompt, generate, depth, small, sequences, threads;
 	} list; /* what the options of these names say */
 };
 extern struct jitbench_options opt;

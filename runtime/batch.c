@@ -170,7 +170,7 @@ bool batch_member_ready(jit_session *s, size_t positions, struct error *err)
 	struct batch_member *m = s->member;
 
 	return batch_keep_logits(m->batch, err) &&
-	       (batch_make_room(m, positions, err) || err->code != ERROR_NONE ||
+	       (batch_make_room(m, positions, BATCH_COMPUTE_ALL, err) || err->code != ERROR_NONE ||
 	        error_set(err, ERROR_MEMORY,
 	                  "the batch's memory has no room for %zu tokens of this session beside others", positions));
 }
@@ -221,7 +221,7 @@ static bool submit(jit_session *s, const int32_t *ids, size_t n, size_t *reused,
 	batch_member_changed(s);
 	speculate_drop(&s->speculate);
 	m->submitted = s->length;
-	batch_grant(m, s->length, err);
+	batch_grant(m, s->length, BATCH_TAKE_OVER, err);
 	if (err->code != ERROR_NONE) {
 		s->length = length;
 		return false;

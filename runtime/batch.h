@@ -62,10 +62,11 @@ void batch_memory_close(struct jit_batch *b);
 /* Bytes that so many positions of one session take. */
 uint64_t batch_bytes(const struct jit_batch *b, size_t positions);
 /* Gives the member memory for so many positions, or more of it, at the cost of what is remembered. False with err->code
- * 0: there is no room. Of a member without memory: what others computed for its first tokens is taken over. */
-bool batch_grant(struct batch_member *m, size_t positions, struct error *err);
+ * 0: there is no room. BATCH_TAKE_OVER: to a member without memory comes what others computed for its first tokens. */
+enum batch_beginning { BATCH_COMPUTE_ALL, BATCH_TAKE_OVER };
+bool batch_grant(struct batch_member *m, size_t positions, enum batch_beginning how, struct error *err);
 /* Whether the member can have so many positions when younger ones are set back, which they are then. */
-bool batch_make_room(struct batch_member *m, size_t positions, struct error *err);
+bool batch_make_room(struct batch_member *m, size_t positions, enum batch_beginning how, struct error *err);
 /* The member's memory is given back: remembered, or free at once. */
 void batch_release(struct batch_member *m, bool remember);
 

@@ -150,11 +150,13 @@ static bool take_memory(struct batch_member *m, struct error *err)
 }
 
 /* A member without memory gets it, with the beginning that was found. */
-static bool admit(struct batch_member *m, uint64_t bytes, struct error *err)
+static bool admit(struct batch_member *m, uint64_t bytes, enum batch_beginning how, struct error *err)
 {
 	struct jit_batch *b = m->batch;
 	jit_session *s = m->session;
-	struct beginning from = find_beginning(m);
+	struct beginning from = { .kept = SIZE_MAX };
+	if (how == BATCH_TAKE_OVER)
+		from = find_beginning(m);
 	bool mine = from.kept != SIZE_MAX && from.tokens * 2 >= from.computed;
 
 	if (from.kept != SIZE_MAX && !mine && !forget_for(b, bytes, &from.kept))
@@ -191,7 +193,7 @@ static bool admit(struct batch_member *m, uint64_t bytes, struct error *err)
 	return true;
 }
 
-bool batch_grant(struct batch_member *m, size_t positions, struct error *err)
+bool batch_grant(struct batch_member *m, size_t positions, enum batch_beginning how, struct error *err)
 {
 	struct jit_batch *b = m->batch;
 	uint64_t bytes = batch_bytes(b, positions < b->context ? positions : b->context);
@@ -202,7 +204,7 @@ bool batch_grant(struct batch_member *m, size_t positions, struct error *err)
 	if (b->used - m->bytes - kept_bytes(b) + bytes > b->budget)
 		return false;
 	if (!m->admitted)
-		return admit(m, bytes, err);
+		return admit(m, bytes, how, err);
 	if (!forget_for(b, bytes - m->bytes, &nobody))
 		return false;
 	b->used += bytes - m->bytes;
@@ -267,12 +269,12 @@ static struct batch_member *find_victim(const struct batch_member *m)
 	return NULL;
 }
 
-bool batch_make_room(struct batch_member *m, size_t positions, struct error *err)
+bool batch_make_room(struct batch_member *m, size_t positions, enum batch_beginning how, struct error *err)
 {
 	struct jit_batch *b = m->batch;
 	struct batch_member *victim;
 
-	while (!batch_grant(m, positions, err)) {
+	while (!batch_grant(m, positions, how, err)) {
 		if (err->code || !(victim = find_victim(m)))
 			return false;
 		batch_release(victim, false);

@@ -122,7 +122,7 @@ static bool has_room(struct batch_member *m)
 {
 	struct error e = { 0 };
 
-	if (batch_make_room(m, m->session->length, &e))
+	if (batch_make_room(m, m->session->length, BATCH_TAKE_OVER, &e))
 		return true;
 	if (e.code == ERROR_NONE && batch_bytes(m->batch, m->session->length) > m->batch->budget)
 		error_set(&e, ERROR_MEMORY, "%zu tokens do not fit into the batch's memory", m->session->length);

@@ -434,7 +434,8 @@ static bool restore(struct restoring *r, struct error *err)
 	jit_session *s = r->session;
 	uint8_t header[HEADER];
 
-	if (!read_header(r, header, err) || !read_ids(r, err))
+	if ((s->member && !batch_member_ready(s, 1, err)) || !read_header(r, header, err) || !read_ids(r, err) ||
+	    (s->member && !batch_member_ready(s, r->computed, err)))
 		return false;
 	session_memory_begin_window(&s->memory, &s->model->file.spec, r->computed, r->first);
 	if (read_pieces(r, err) && read_state(r, err) &&

@@ -121,6 +121,8 @@ static bool copy_pieces(const struct session_memory *to, const struct session_me
 bool kv_copy(struct session_memory *to, const struct session_memory *from, const struct model_spec *s, size_t positions,
              size_t next, struct error *err)
 {
+	if (!positions) /* nor need there be memory yet */
+		return true;
 	const struct session_states *t = &from->states;
 	size_t piece = kv_piece_most(&from->kv, s), most = piece > t->bytes ? piece : t->bytes;
 	int state = t->bytes ? states_find(t, next) : -1;

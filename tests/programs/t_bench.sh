@@ -9,10 +9,10 @@ quick() { run "$@" -r 1 -t 1; }
 has() { grep -qF -e "$1" "$dir/out"; }
 count() { grep -c -e "$1" "$dir/out"; }
 
-quick "$model" -p 8,16 -n 2 -d 0,32 -b 2,32
+quick "$model" -p 8,16 -n 2 -d 0,32 -b 2,32 --sequences 3
 check "markdown: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
 for row in load ttft 'ttft sealed' 'ttft cold' codegen rss pp8 pp16 tg2 'pp8 @ d32' 'pp16 @ d32' 'tg2 @ d32' \
-	'pp2, all logits' 'pp32, all logits' 'pp2, all logits @ d32'; do
+	'3 x tg2' '3 x tg2 @ d32' 'pp2, all logits' 'pp32, all logits' 'pp2, all logits @ d32'; do
 	check "markdown: a row $row" grep -qE "^\| $row[ ,]" "$dir/out"
 done
 check "markdown: kernels are counted" grep -qE '^\| codegen \([0-9]+\) ' "$dir/out"
@@ -195,6 +195,7 @@ refused '--prompt: "" is not a list' 2 "$model" -p ""
 refused '--depth: "1,,2" is not a list' 2 "$model" -d 1,,2
 refused '--generate: "-1" is not a list' 2 "$model" -n -1
 refused '--small-batches: "33" is not a list' 2 "$model" -b 33
+refused '--sequences: "257" is not a list' 2 "$model" --sequences 257
 refused "is not a whole number between 1 and 100" 2 "$model" -r 0
 refused "is not one of markdown" 2 "$model" -o xml
 refused "unknown option" 2 "$model" --frobnicate
