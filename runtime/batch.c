@@ -98,7 +98,7 @@ static bool add_member(struct jit_batch *b, jit_session *s, struct error *err)
 		free(m);
 		return error_set(err, ERROR_MEMORY, "no memory for a session");
 	}
-	*m = (struct batch_member){ .batch = b, .session = s };
+	*m = (struct batch_member){ .batch = b, .session = s, .told = BATCH_NOT_TOLD };
 	s->member = b->member[b->n++] = m;
 	return true;
 }
@@ -160,7 +160,7 @@ void batch_member_close(jit_session *s)
 
 void batch_member_changed(jit_session *s)
 {
-	s->member->told = 0;
+	s->member->told = BATCH_NOT_TOLD;
 	s->member->submitted = 0;
 	s->member->error = (struct error){ 0 };
 }

@@ -17,6 +17,8 @@
 /* Sessions of a pass, and rows of logits; a sealed model has kernels for fewer rows. */
 enum { BATCH_PIECES_MOST = 64, BATCH_ROWS_MOST = 64 };
 
+#define BATCH_NOT_TOLD SIZE_MAX
+
 /* What a session is to its batch. */
 struct batch_member {
 	struct jit_batch *batch;
@@ -26,7 +28,7 @@ struct batch_member {
 	uint64_t bytes;             /* granted to it */
 	struct session_mark before; /* what it was before the tokens were submitted that are not all computed yet */
 	size_t submitted;           /* where they end */
-	size_t told;                /* the length at which it was ready when that was told last; 0: it was not */
+	size_t told;                /* the length at which it was ready when that was told last, or BATCH_NOT_TOLD */
 	struct error error;         /* its own, for who asks it; code 0: none */
 	float *own_logits; /* a copy, made when another pass comes before somebody has read them; NULL until then */
 };

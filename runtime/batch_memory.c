@@ -253,7 +253,12 @@ void batch_release(struct batch_member *m, bool remember)
 
 /* ---- making room */
 
-static bool is_idle(const struct batch_member *m) { return m->session->length == m->session->computed; }
+static bool is_idle(const struct batch_member *m)
+{
+	const jit_session *s = m->session;
+
+	return s->length == s->computed || m->told == s->length || m->error.code != ERROR_NONE;
+}
 
 /* Who makes room for a member: those that compute nothing now, else those that came after it; the last one first. */
 static struct batch_member *find_victim(const struct batch_member *m)

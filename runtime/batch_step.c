@@ -51,7 +51,7 @@ static void fail(struct batch_member *m, const struct error *e)
 		session_take_back(s, m->before, e, NULL);
 	else
 		session_report(s, NULL, e);
-	m->told = 0;
+	m->told = BATCH_NOT_TOLD;
 	m->error = *e;
 }
 

@@ -1,5 +1,6 @@
 /* tests/runtime/t_batch_use.c - a batch as programs use it: who is ready when, what is refused and in which words, and
  * the functions of sessions on sessions of a batch. That results are those of sessions alone, t_batch.c says. */
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -298,6 +299,37 @@ static void sessions_are_saved_and_forked(void **state)
 	unlink(path);
 }
 
+static unsigned threads_here(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	unsigned n = 0;
+
+	assert_non_null(d);
+	for (const struct dirent *e; (e = readdir(d));)
+		n += e->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+/* All sessions have the batch's threads: two, of which one calls, and one that makes kernels. */
+static void sessions_have_no_threads(void **state)
+{
+	enum { MANY = 64 };
+	unsigned before = threads_here();
+	jit_batch *b = open_batch(0, 0);
+	jit_session *s[MANY];
+
+	for (int i = 0; i < MANY; i++)
+		submit(s[i] = open_session(b), 2 + (size_t)i % 5, i);
+	while (jit_batch_pending(b)) {
+		step(b, NULL);
+		assert_in_range(threads_here() - before, 1, 2);
+	}
+	for (int i = 0; i < MANY; i++)
+		jit_session_close(s[i]);
+	jit_batch_close(b);
+}
+
 /* A text that repeats itself: passes with draft tokens give several tokens each. */
 static void draft_tokens_save_passes(void **state)
 {
@@ -338,7 +370,8 @@ int main(void)
 		cmocka_unit_test(beginnings_are_taken_over),
 		cmocka_unit_test(sessions_can_do_what_others_can),
 		cmocka_unit_test(draft_tokens_save_passes),
-		cmocka_unit_test(sessions_are_saved_and_forked)
+		cmocka_unit_test(sessions_are_saved_and_forked),
+		cmocka_unit_test(sessions_have_no_threads)
 	};
 
 	return cmocka_run_group_tests(tests, open_model, close_model);

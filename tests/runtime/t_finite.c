@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun.h"
+#include "runtime/jitrun_batch.h"
 #include "runtime/logits.h"
 #include "runtime/session.h"
 #include "tests/support/shared.h"
@@ -330,6 +330,46 @@ static int leave(void **state)
 	return rmdir(dir);
 }
 
+/* A session of a batch is told, each time it is asked, and is what it was before the tokens; its neighbour has what it
+ * has alone. */
+static void test_batches(void **state)
+{
+	jit_error err = { 0 };
+	int32_t ids[PROMPT], id;
+	size_t n, told = 0;
+	(void)state;
+
+	bad_value = NAN;
+	jit_model *m = open_changed(spoil_embedding, "cpu");
+	jit_batch *b = jit_batch_open(
+		m, &JIT_BATCH_OPTIONS(.context = 200, .threads = 1, .tokens = 16, .kv = JIT_KV_F32), &err);
+	jit_session *alone = open_session(m, JIT_SPECULATE_OFF), *bad = jit_batch_session(b, NULL, &err),
+		    *good = jit_batch_session(b, NULL, &err), *ready[2];
+	fill(ids);
+	assert_int_equal(jit_session_feed(alone, ids, PROMPT, &err), JIT_OK);
+	assert_int_equal(jit_session_submit(good, ids, PROMPT, NULL, &err), JIT_OK);
+	ids[17] = BAD;
+	assert_int_equal(jit_session_submit(bad, ids, PROMPT, NULL, &err), JIT_OK);
+	for (; told < 2; told += n)
+		assert_int_equal(jit_batch_step(b, ready, 2, &n, &err), JIT_OK);
+	for (int i = 0; i < 2; i++) {
+		err = (jit_error){ 0 };
+		expect_refusal(jit_session_next(bad, &id, &err), &err, 17, BAD);
+	}
+	assert_int_equal(jit_session_length(bad), 0);
+	assert_memory_equal(jit_session_logits(good, &err), jit_session_logits(alone, &err), VOCAB * sizeof(float));
+	fill(ids);
+	assert_int_equal(jit_session_submit(bad, ids, PROMPT, NULL, &err), JIT_OK);
+	for (n = 0; n == 0;)
+		assert_int_equal(jit_batch_step(b, ready, 2, &n, &err), JIT_OK);
+	assert_memory_equal(jit_session_logits(bad, &err), jit_session_logits(alone, &err), VOCAB * sizeof(float));
+	jit_session_close(alone);
+	jit_session_close(good);
+	jit_session_close(bad);
+	jit_batch_close(b);
+	jit_model_close(m);
+}
+
 /* The models are good for something when nothing is spoilt. */
 static void test_sound(void **state)
 {
@@ -348,9 +388,11 @@ static void test_sound(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_sound),  cmocka_unit_test(test_prompts),
-		                            cmocka_unit_test(test_output), cmocka_unit_test(test_guesses),
-		                            cmocka_unit_test(test_scan),   cmocka_unit_test(test_log_probability) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sound),   cmocka_unit_test(test_prompts), cmocka_unit_test(test_output),
+		cmocka_unit_test(test_guesses), cmocka_unit_test(test_scan),    cmocka_unit_test(test_log_probability),
+		cmocka_unit_test(test_batches)
+	};
 
 	if (!mkdtemp(dir))
 		return 1;
