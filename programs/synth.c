@@ -166,6 +166,11 @@ static void put_sizes(struct out *o, const struct shape *s, const struct mixture
 		put_latent(o, s);
 	if (s->window)
 		pair_u32(o, ".attention.sliding_window", s->window);
+	if (synth_is_gpt_oss(s)) {
+		pair_text(o, ".rope.scaling.type", "yarn");
+		pair_f32(o, ".rope.scaling.factor", 32);
+		pair_u32(o, ".rope.scaling.original_context_length", 4096);
+	}
 }
 
 static void put_tokenizer(struct out *o, const struct shape *s)

@@ -10,24 +10,30 @@ uint64_t synth_tensor_bytes(const struct tensor *t)
 	       dtype_table[t->type].bytes;
 }
 
+bool synth_is_gpt_oss(const struct shape *s) { return strcmp(s->arch, "gpt-oss") == 0; }
+
 /* ---- which tensors */
 
+/* A row of a size that the type does not have is of Q8_0. */
 __attribute__((format(printf, 6, 7))) static void add(struct tensors *l, enum dtype type, enum content content,
                                                       uint64_t rows, uint64_t cols, const char *format, ...)
 {
 	struct tensor *t = &l->list[l->n++];
 	va_list args;
-	*t = (struct tensor){ .type = type, .content = content, .rows = rows, .cols = cols };
+	*t = (struct tensor){ .type = cols % dtype_table[type].block ? DTYPE_Q8_0 : type,
+		              .content = content,
+		              .rows = rows,
+		              .cols = cols };
 	va_start(args, format);
 	vsnprintf(t->name, sizeof t->name, format, args);
 	va_end(args);
 }
 
-/* So many matrices in one tensor. A row of a size that the type does not have is of Q8_0. */
+/* So many matrices in one tensor. */
 static void add_stack(struct tensors *l, enum dtype type, uint64_t count, uint64_t rows, uint64_t cols,
                       const char *name, uint32_t i)
 {
-	add(l, cols % dtype_table[type].block ? DTYPE_Q8_0 : type, RANDOM, rows, cols, "blk.%u.%s.weight", i, name);
+	add(l, type, RANDOM, rows, cols, "blk.%u.%s.weight", i, name);
 	l->list[l->n - 1].stack = count;
 }
 
@@ -55,6 +61,12 @@ static void add_experts(struct tensors *l, const struct shape *s, enum dtype typ
 	add_stack(l, type, s->experts, s->expert_ffn, s->hidden, "ffn_gate_exps", i);
 	add_stack(l, type, s->experts, s->expert_ffn, s->hidden, "ffn_up_exps", i);
 	add_stack(l, better, s->experts, s->hidden, s->expert_ffn, "ffn_down_exps", i);
+	if (synth_is_gpt_oss(s)) {
+		add(l, DTYPE_F32, RANDOM, 1, s->experts, "blk.%u.ffn_gate_inp.bias", i);
+		add(l, DTYPE_F32, RANDOM, s->experts, s->expert_ffn, "blk.%u.ffn_gate_exps.bias", i);
+		add(l, DTYPE_F32, RANDOM, s->experts, s->expert_ffn, "blk.%u.ffn_up_exps.bias", i);
+		add(l, DTYPE_F32, RANDOM, s->experts, s->hidden, "blk.%u.ffn_down_exps.bias", i);
+	}
 	if (!shared)
 		return;
 	if (strcmp(s->arch, "qwen35moe") == 0)
@@ -96,7 +108,11 @@ static void add_attention(struct tensors *l, const struct shape *s, enum dtype t
 	add(l, type, RANDOM, kv, s->hidden, "blk.%u.attn_k.weight", i);
 	add(l, better, RANDOM, kv, s->hidden, "blk.%u.attn_v.weight", i);
 	add(l, type, RANDOM, s->hidden, q, "blk.%u.attn_output.weight", i);
-	if (strcmp(s->arch, "qwen2") == 0) {
+	if (synth_is_gpt_oss(s)) {
+		add(l, DTYPE_F32, ONES, 1, s->hidden, "blk.%u.attn_output.bias", i);
+		add(l, DTYPE_F32, ONES, 1, s->heads, "blk.%u.attn_sinks.weight", i);
+	}
+	if (strcmp(s->arch, "qwen2") == 0 || synth_is_gpt_oss(s)) {
 		add(l, DTYPE_F32, ONES, 1, q, "blk.%u.attn_q.bias", i);
 		add(l, DTYPE_F32, ONES, 1, kv, "blk.%u.attn_k.bias", i);
 		add(l, DTYPE_F32, ONES, 1, kv, "blk.%u.attn_v.bias", i);
@@ -157,9 +173,16 @@ static void add_gemma(struct tensors *l, const struct shape *s, const struct mix
 	add(l, DTYPE_F32, ONES, 1, s->layer_input, "per_layer_proj_norm.weight");
 }
 
+/* Those of attention: of gpt-oss, MXFP4 is for experts alone. */
+static enum dtype attention_type(const struct shape *s, enum dtype type)
+{
+	return synth_is_gpt_oss(s) && type == DTYPE_MXFP4 ? DTYPE_Q8_0 : type;
+}
+
 static void add_layer(struct tensors *l, const struct shape *s, const struct mixture *m, uint32_t i)
 {
 	enum dtype type = m->matrices, better = mixture_layer(m, i, s->layers);
+	const bool behind = strncmp(s->arch, "qwen35", 6) == 0 || synth_is_gpt_oss(s);
 
 	if (synth_is_gemma(s)) {
 		add_gemma_layer(l, s, type, better, i);
@@ -169,11 +192,11 @@ static void add_layer(struct tensors *l, const struct shape *s, const struct mix
 	if (s->rank)
 		add_latent_layer(l, s, type, i);
 	else if (shape_attends(s, i))
-		add_attention(l, s, type, better, i);
+		add_attention(l, s, attention_type(s, type), attention_type(s, better), i);
 	else
 		add_state_layer(l, s, type, i);
-	add(l, DTYPE_F32, ONES, 1, s->hidden,
-	    strncmp(s->arch, "qwen35", 6) == 0 ? "blk.%u.post_attention_norm.weight" : "blk.%u.ffn_norm.weight", i);
+	add(l, DTYPE_F32, ONES, 1, s->hidden, behind ? "blk.%u.post_attention_norm.weight" : "blk.%u.ffn_norm.weight",
+	    i);
 	if (s->experts && i >= s->dense) {
 		add_experts(l, s, type, better, i);
 		return;
@@ -186,7 +209,7 @@ static void add_layer(struct tensors *l, const struct shape *s, const struct mix
 void synth_list_tensors(struct tensors *l, const struct shape *s, const struct mixture *m)
 {
 	l->n = 0;
-	add(l, s->tied ? m->output : m->matrices, RANDOM, s->vocab, s->hidden, "token_embd.weight");
+	add(l, s->tied ? m->output : attention_type(s, m->matrices), RANDOM, s->vocab, s->hidden, "token_embd.weight");
 	if (!s->tied)
 		add(l, m->output, RANDOM, s->vocab, s->hidden, "output.weight");
 	add(l, DTYPE_F32, ONES, 1, s->hidden,

@@ -26,5 +26,6 @@ void synth_list_tensors(struct tensors *l, const struct shape *s, const struct m
 /* Whether a layer of Gemma has a window; whether it has keys and values of its own. */
 bool synth_slides(const struct shape *s, uint32_t layer);
 bool synth_is_gemma(const struct shape *s);
+bool synth_is_gpt_oss(const struct shape *s);
 
 #endif

@@ -87,7 +87,7 @@ static void check(const char *shape, const char *mixture, enum target_id id)
 static void test_bytes(void **state)
 {
 	static const char *const mixtures[] = { "q4_k_m", "q8_0", "bf16", "mxfp4" }, *const shapes[] = {
-		"qwen3-30b-a3b", "glm-4.7-flash", "qwen35-35b-a3b"
+		"qwen3-30b-a3b", "gpt-oss-20b", "glm-4.7-flash", "qwen35-35b-a3b"
 	};
 
 	(void)state;
