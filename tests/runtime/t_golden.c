@@ -102,8 +102,8 @@ static void check_against(const char *model, const char *folder, const char *dev
 	char path[1100];
 	jit_error err = { 0 };
 	/* What the reference multiplies with are floats. */
-	jit_model_options mo =
-		JIT_MODEL_OPTIONS(.device = device, .cache_dir = "", .f32_activations = strstr(model, "mxfp4") != NULL);
+	jit_model_options mo = JIT_MODEL_OPTIONS(.device = device, .cache_dir = "",
+	                                         .f32_activations = strstr(model, "mxfp4") || strstr(model, "q8_0"));
 	jit_session_options so = JIT_SESSION_OPTIONS(.context = 512, .kv = kv);
 
 	snprintf(path, sizeof path, "%s/expected.json", folder);
@@ -188,6 +188,7 @@ static const char *golden[] = {
 	BOTH("gemma4-e-a"),
 	BOTH("gemma4-k-a"),
 	BOTH("gemma4-moe-a"),
+	"golden/gemma4-moe-a/model-q8_0.gguf",
 	BOTH("gptoss-a"),
 	"golden/gptoss-a-mxfp4",
 	"golden/gptoss-a-mxfp4/model-mxfp4.gguf"
