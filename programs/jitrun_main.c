@@ -139,31 +139,12 @@ static jit_model *open_model(jit_error *err)
 	return m;
 }
 
-/* The samplers of a model are its files' words, and the sentence about them names these files. */
-static bool fill_sampling(const jit_model *m, jit_error *err)
-{
-	jit_sampling own = JIT_SAMPLING();
-	struct sampler_order order;
-	struct error e = { 0 };
-
-	if (jit_model_sampling_defaults(m, &own, err) != JIT_OK)
-		return false;
-	if (own.samplers && !opt.sampling.samplers && !sampler_order_parse(&order, own.samplers, &e)) {
-		*err = (jit_error){ .code = JIT_ERROR_UNSUPPORTED };
-		snprintf(err->message, sizeof err->message, "%.200s: the model's own %.250s; --samplers names others",
-		         opt.model, e.text);
-		return false;
-	}
-	sampling_args_fill(&opt.sampling, &own);
-	return true;
-}
-
 static jit_session *open_session(jit_model *m, jit_error *err)
 {
 	jit_sampling sampling;
 	jit_card_options card;
 
-	if (!fill_sampling(m, err))
+	if (!sampling_args_fill(&opt.sampling, m, opt.model, err))
 		return NULL;
 	jit_session_options o = jitrun_session_options(&sampling, &card);
 

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "programs/options.h"
+#include "programs/sampling_args.h"
 #include "server/models.h"
 
 /* Exit status: ended as asked; failed; a wrong command line. */
@@ -27,7 +28,8 @@ struct serve_arguments {
 	const char *host, *api_key_file, *device, *isa, *cache_dir, *alias;
 	struct option_list allow_host, cors_origin;
 	long port, connections, per_address, read_seconds, alive_seconds, stop_seconds, body_mib, unread_kib, threads,
-		parallel, queue, context, pass_ms, kv_mib;
+		parallel, queue, context, pass_ms, kv_mib, predict;
+	struct sampling_args sampling; /* where a request says nothing */
 	const char *template_file, *replay, *pooling, *kv_type, *speculate;
 	bool no_replay, insecure, quiet, sealed, no_cache;
 };

@@ -28,6 +28,7 @@ enum { TOLD_SECONDS = 2 };
 static sem_t asked_to_stop;
 static jit_cancel *cancel; /* of what is loading */
 static struct served served[SERVE_MOST_MODELS];
+static struct sampling_args sampling[SERVE_MOST_MODELS]; /* what the sampling of each points to */
 static struct models models = { .list = served };
 static struct server server;
 static char *template_text; /* of --template */
@@ -84,6 +85,20 @@ static bool open_model(struct served *m, jit_error *err)
 	m->info = JIT_MODEL_INFO();
 	m->created = (long)time(NULL);
 	return m->model && jit_model_get_info(m->model, &m->info, err) == JIT_OK;
+}
+
+/* What a request's answer is chosen by where it says nothing. */
+static bool take_sampling(struct served *m, jit_error *err)
+{
+	struct sampling_args *a = &sampling[m - served];
+
+	*a = serve.sampling;
+	m->has_seed = a->seed >= 0;
+	m->most = serve.predict;
+	if (!sampling_args_fill(a, m->model, m->path, err))
+		return false;
+	m->sampling = sampling_args_make(a);
+	return true;
 }
 
 static int kv_type(void)
@@ -152,8 +167,8 @@ static bool open_models(jit_error *err)
 	for (int i = 0; i < serve.n_models; i++) {
 		served_name(&served[i], serve.model[i], i == 0 ? serve.alias : NULL);
 		models.n++;
-		if (!open_model(&served[i], err) || !read_fingerprint(&served[i], err) ||
-		    !open_batcher(&served[i], err))
+		if (!open_model(&served[i], err) || !take_sampling(&served[i], err) ||
+		    !read_fingerprint(&served[i], err) || !open_batcher(&served[i], err))
 			return false;
 	}
 	return true;

@@ -23,6 +23,8 @@ struct serve_arguments serve = {
 	.kv_type = "f16",
 	.pooling = "last",
 	.speculate = "auto",
+	.predict = -1,
+	.sampling = SAMPLING_ARGS_USUAL,
 };
 
 static struct option_about about;
@@ -109,8 +111,15 @@ static const struct option_row rows[] = {
 	  .help = "what a text's embedding is: the row of its last token, or the mean of all (last)",
 	  .target = &serve.pooling },
 	{ .name = "Requests", .kind = OPTION_GROUP },
-	{ .name = "parallel",
+	{ .name = "n-predict",
 	  .letter = 'n',
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "most tokens of an answer whose request does not say; -1: as many as its context holds (-1)",
+	  .low = -1,
+	  .high = INT_MAX,
+	  .target = &serve.predict },
+	{ .name = "parallel",
 	  .kind = OPTION_INT,
 	  .value = "N",
 	  .help = "answers that are computed together (16)",
@@ -202,6 +211,8 @@ static const struct option_row rows[] = {
 	  .help = "time that running requests have to end when the server is asked to stop (30)",
 	  .high = 3600,
 	  .target = &serve.stop_seconds },
+#define SAMPLING serve.sampling
+#include "programs/sampling_rows.def"
 	{ .name = "Proof", .kind = OPTION_GROUP },
 	{ .name = "replay",
 	  .kind = OPTION_FILE,
@@ -251,6 +262,7 @@ static struct option_program program = {
 
 int serve_begin(int argc, char **argv)
 {
+	char why[400];
 	int status;
 
 	target_list(isa_choices, sizeof isa_choices, TARGETS_OF_CPUS, "", "|");
@@ -261,5 +273,7 @@ int serve_begin(int argc, char **argv)
 	serve.n_models = program.n_operands;
 	if (serve.n_models == 0)
 		return serve_usage("which model? Give a GGUF file, or a directory of one in safetensors");
+	if (!sampling_args_check(&serve.sampling, why))
+		return serve_usage(why);
 	return serve_run();
 }

@@ -87,7 +87,7 @@ static long random_seed(void)
 	return (long)seed;
 }
 
-void sampling_args_fill(struct sampling_args *a, const jit_sampling *d)
+static void fill_from(struct sampling_args *a, const jit_sampling *d)
 {
 	fill(&a->temp, d->temperature);
 	fill_whole(&a->top_k, d->top_k);
@@ -105,6 +105,24 @@ void sampling_args_fill(struct sampling_args *a, const jit_sampling *d)
 	fill(&a->mirostat_ent, d->mirostat_tau);
 	a->samplers = a->samplers ? a->samplers : d->samplers;
 	a->seed = a->seed < 0 ? random_seed() : a->seed;
+}
+
+bool sampling_args_fill(struct sampling_args *a, const jit_model *m, const char *path, jit_error *err)
+{
+	jit_sampling own = JIT_SAMPLING();
+	struct sampler_order order;
+	struct error e = { 0 };
+
+	if (jit_model_sampling_defaults(m, &own, err) != JIT_OK)
+		return false;
+	if (own.samplers && !a->samplers && !sampler_order_parse(&order, own.samplers, &e)) {
+		*err = (jit_error){ .code = JIT_ERROR_UNSUPPORTED };
+		snprintf(err->message, sizeof err->message, "%.200s: the model's own %.250s; --samplers names others",
+		         path, e.text);
+		return false;
+	}
+	fill_from(a, &own);
+	return true;
 }
 
 void sampling_args_describe(const struct sampling_args *a, char *out, size_t cap)

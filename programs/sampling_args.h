@@ -40,8 +40,9 @@ struct sampling_args {
 /* After it was read: whether what are texts in it say something. False: why not, one sentence without its end. */
 bool sampling_args_check(struct sampling_args *a, char why[400]);
 /* Then: what was not given becomes the model's default (jit_model_sampling_defaults), and a seed of -1 a random one.
- * What defaults points to must outlive *a. */
-void sampling_args_fill(struct sampling_args *a, const jit_sampling *defaults);
+ * path: the model's, for the sentence about samplers that its files name and nobody knows. The model must outlive *a.
+ * False: err. */
+bool sampling_args_fill(struct sampling_args *a, const jit_model *m, const char *path, jit_error *err);
 /* Then: what they are for the library. What that points to is in *a. */
 jit_sampling sampling_args_make(const struct sampling_args *a);
 

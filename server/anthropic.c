@@ -327,7 +327,7 @@ bool answer_messages(struct exchange *x)
 	struct conversation c = { 0 };
 	const struct served *m;
 	json_t *body = read_request(x, &m, &c);
-	struct task *t = body ? task_open(m->model) : NULL;
+	struct task *t = body ? task_open(m) : NULL;
 
 	if (body && !t)
 		refuse(&x->refusal, 503, NULL, "There is no memory for this request.");

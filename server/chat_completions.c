@@ -73,7 +73,7 @@ bool answer_chat(struct exchange *x)
 	                                 : NULL;
 	bool ok = m && conversation_read(&c, body, m, x->now, &x->refusal);
 	if (ok) {
-		t = task_open(m->model);
+		t = task_open(m);
 		ok = t ? begin(x, body, m, t, &c)
 		       : refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
 	}

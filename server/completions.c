@@ -32,7 +32,7 @@ static bool open_tasks(struct exchange *x, const json_t *body, const struct serv
 	unsigned choices = 0;
 
 	for (size_t i = 0; i < p->n; i++) {
-		tasks[i] = task_open(m->model);
+		tasks[i] = task_open(m);
 		if (!tasks[i])
 			return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
 		struct task *t = tasks[i];

@@ -136,7 +136,7 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 	bool ok = o && (read_fields(o, body, &x->refusal));
 
 	for (size_t i = 0; ok && i < p->n; i++) {
-		ok = (tasks[i] = task_open(m->model)) != NULL;
+		ok = (tasks[i] = task_open(m)) != NULL;
 		if (!ok)
 			break;
 		tasks[i]->embeds = true;

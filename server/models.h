@@ -25,7 +25,10 @@ struct served {
 	int tools;                 /* how its template writes calls: enum tools_form */
 	const char *template_text; /* instead of the model's own; NULL */
 	jit_model_info info;
-	long created; /* seconds since 1970 */
+	jit_sampling sampling; /* for what a request does not say; what it points to lives as long as the model */
+	bool has_seed;         /* the seed in it is for every request; else each draws its own */
+	long most;             /* tokens of an answer that does not say how many; -1: as many as the context holds */
+	long created;          /* seconds since 1970 */
 };
 
 enum { MODELS_MOST = 16 };

@@ -218,7 +218,7 @@ static bool read_fields(struct native_reply *o, struct task *t, const json_t *bo
 static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p)
 {
 	struct native_reply *o = calloc(1, sizeof *o);
-	struct task *t = task_open(m->model);
+	struct task *t = task_open(m);
 
 	if (!o || !t || p->n > 1) {
 		free(o);

@@ -10,15 +10,16 @@
 
 static json_t *defaults(const struct served *m)
 {
-	jit_sampling s = JIT_SAMPLING();
+	const jit_sampling *s = &m->sampling;
 	json_t *o = json_object(), *p = json_object();
 
-	jit_model_sampling_defaults(m->model, &s, NULL);
-	json_put(p, "temperature", json_number((double)s.temperature));
-	json_put(p, "top_k", json_integer(s.top_k));
-	json_put(p, "top_p", json_number((double)s.top_p));
-	json_put(p, "min_p", json_number((double)s.min_p));
-	json_put(p, "n_predict", json_integer(-1));
+	json_put(p, "temperature", json_number((double)s->temperature));
+	json_put(p, "top_k", json_integer(s->top_k));
+	json_put(p, "top_p", json_number((double)s->top_p));
+	json_put(p, "min_p", json_number((double)s->min_p));
+	json_put(p, "n_predict", json_integer(m->most));
+	if (m->has_seed)
+		json_put(p, "seed", json_integer((json_int_t)s->seed));
 	json_put(o, "id", json_integer(0));
 	json_put(o, "n_ctx", json_integer(batcher_context(m->batcher)));
 	json_put(o, "params", p);

@@ -11,7 +11,7 @@
 #include "server/bytes.h"
 #include "server/fields.h"
 
-struct task *task_open(const jit_model *model)
+struct task *task_open(const struct served *m)
 {
 	struct task *t = calloc(1, sizeof *t);
 	uint64_t seed = 0;
@@ -19,11 +19,12 @@ struct task *task_open(const jit_model *model)
 	if (!t)
 		return NULL;
 	t->references = 1;
-	t->most = -1;
+	t->most = m->most;
 	t->logprobs = -1;
 	t->choices = 1;
-	t->sampling = JIT_SAMPLING();
-	jit_model_sampling_defaults(model, &t->sampling, NULL);
+	t->sampling = m->sampling;
+	if (m->has_seed)
+		return t;
 	if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
 		seed = (uint64_t)(uintptr_t)t;
 	t->sampling.seed = seed >> 33; /* a seed that any client can read and send back */

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "runtime/jitrun.h"
+#include "server/models.h"
 #include "server/refusal.h"
 #include "server/stream.h"
 
@@ -38,8 +39,8 @@ struct task {
 	unsigned choices, first; /* first: the number of its first choice in the stream */
 };
 
-/* With the model's defaults and a random seed. NULL: no memory. */
-struct task *task_open(const jit_model *model);
+/* As the server generates where a request says nothing. NULL: no memory. */
+struct task *task_open(const struct served *m);
 void task_hold(struct task *t);
 void task_release(struct task *t);
 

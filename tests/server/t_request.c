@@ -91,7 +91,7 @@ static void read_body(const void *p, size_t n)
 			abort();
 		return;
 	}
-	struct task *t = task_open(served.model);
+	struct task *t = task_open(&served);
 	struct conversation c = { 0 };
 	struct prompts prompts = { 0 };
 	if (!t || task_read(t, body, served.model, 512, &r) != (r.status == 0))

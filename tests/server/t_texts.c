@@ -283,12 +283,38 @@ static void test_replay(void **state)
 	answer_free(&a);
 }
 
+/* Options of the program stand where a request says nothing, and nowhere else. */
+static void test_defaults(void **state)
+{
+	static const char *const arguments[] = { "--no-cache", "--context", "512",    "-n", "6",
+		                                 "--temp",     "1.5",       "--seed", "77", NULL };
+	static const char prompt[] = "{\"prompt\":\"Once upon a time\"}",
+			  other[] = "{\"prompt\":\"Once upon a time\",\"n_predict\":9,\"seed\":78}";
+	struct child own = child_start(arguments);
+	json_t *a = client_json(&own, "/completion", prompt, 200), *b = client_json(&own, "/completion", prompt, 200);
+	json_t *c = client_json(&own, "/completion", other, 200), *of_c = json_object_get(c, "generation_settings");
+	json_t *of_a = json_object_get(a, "generation_settings");
+	(void)state;
+
+	assert_int_equal(integer(a, "tokens_predicted"), 6);
+	assert_string_equal(text(a, "content"), text(b, "content"));
+	assert_int_equal(integer(of_a, "seed"), 77);
+	assert_float_equal(json_number_value(json_object_get(of_a, "temperature")), 1.5, 1e-6);
+	assert_int_equal(integer(c, "tokens_predicted"), 9);
+	assert_int_equal(integer(of_c, "seed"), 78);
+	assert_string_not_equal(text(a, "content"), text(c, "content"));
+	json_decref(a);
+	json_decref(b);
+	json_decref(c);
+	assert_int_equal(child_stop(&own), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tokens),     cmocka_unit_test(test_template), cmocka_unit_test(test_properties),
 		cmocka_unit_test(test_native),     cmocka_unit_test(test_metrics),  cmocka_unit_test(test_replay),
-		cmocka_unit_test(test_embeddings),
+		cmocka_unit_test(test_embeddings), cmocka_unit_test(test_defaults),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
