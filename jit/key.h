@@ -124,7 +124,7 @@ bool key_equal(const struct key *a, const struct key *b);
  *   [gKV_HEADS] [sSCHEDULE, hexadecimal] [ACT] [flags...] [bounded] [target]
  *
  * in this order, joined by dots; a field that is 0 is left out. */
-enum { KEY_TEXT_MAX = 320 };
+enum { KEY_TEXT_MAX = 384 };
 char *key_text(const struct key *k, char *out, size_t cap);
 /* How far apart two keys are, for finding the nearest: 0 when equal, less when fewer and lesser fields differ; the kind
  * of kernel outweighs all others. */

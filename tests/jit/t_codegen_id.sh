@@ -98,8 +98,12 @@ same '#define A(x) x + 1' '#define A( x )  x+1 // one' '#define A(x) \\\n\tx + 1
 same "c = '\"'; d = '\\\\''; e;" "c = '\"' ; /* ' */ d = '\\\\'';e;"
 
 # Folders do not count either, nor the order of the list.
-mkdir "$dir/elsewhere"
-for f in $CODEGEN_X86; do cp "$dir/$f" "$dir/elsewhere/$(basename "$f")"; list="$(basename "$f") $list"; done
+n=0
+for f in $CODEGEN_X86; do
+	n=$((n + 1))
+	mkdir -p "$dir/elsewhere/$n" && cp "$dir/$f" "$dir/elsewhere/$n/" || exit 1
+	list="$n/$(basename "$f") $list"
+done
 sh "$src/jit/codegen_id.sh" x86 "$dir/nowhere.c" 2>/dev/null && fail "a file that is missing is no error"
 test "$(cd "$dir/elsewhere" && sh "$src/jit/codegen_id.sh" x86 $list)" = "$x86" || fail \
 	"the id of x86 changes with folders, or with the order of the list"
