@@ -44,7 +44,7 @@ static uint64_t narrow(uint64_t wide)
 	if (size >= 65520.0f)
 		return sign | 0x7c00;
 	frexpf(size, &exponent);
-	int unit = size && exponent - 11 > -24 ? exponent - 11 : -24;
+	int unit = size != 0 && exponent - 11 > -24 ? exponent - 11 : -24;
 	uint32_t units = (uint32_t)rintf(ldexpf(size, -unit));
 	/* a carry into the next exponent comes out right */
 	return sign | (units + (unit > -24 ? (uint32_t)(unit + 24) * 1024 : 0));

@@ -11,7 +11,7 @@ void one_part_entries(struct header *h, json_t *config, uint64_t layer)
 {
 	const uint64_t hidden = number(config, "hidden_size", 1), ffn = number(config, "intermediate_size", 1),
 		       dim = number(config, "head_dim", number(config, "attention_head_dim", 128)),
-		       experts = number(config, "n_routed_experts", 0),
+		       routed = number(config, "n_routed_experts", 0),
 		       wide = number(config, "moe_intermediate_size", 1);
 	const char *kinds = json_string_value(json_object_get(config, "hybrid_override_pattern")),
 		   kind = kinds && layer < strlen(kinds) ? kinds[layer] : 0;
@@ -40,8 +40,8 @@ void one_part_entries(struct header *h, json_t *config, uint64_t layer)
 		{ "mixer.o_proj.weight", hidden, q, '*' },
 		{ "mixer.up_proj.weight", ffn, hidden, '-' },
 		{ "mixer.down_proj.weight", hidden, ffn, '-' },
-		{ "mixer.gate.weight", experts, hidden, 'E' },
-		{ "mixer.gate.e_score_correction_bias", 0, experts, 'E' },
+		{ "mixer.gate.weight", routed, hidden, 'E' },
+		{ "mixer.gate.e_score_correction_bias", 0, routed, 'E' },
 		{ "mixer.shared_experts.up_proj.weight", shared, hidden, 'E' },
 		{ "mixer.shared_experts.down_proj.weight", hidden, shared, 'E' },
 	};
@@ -52,7 +52,7 @@ void one_part_entries(struct header *h, json_t *config, uint64_t layer)
 		if (!list[i].kind || list[i].kind == kind)
 			entry(h, name, list[i].rows, list[i].cols);
 	}
-	for (uint64_t e = 0; kind == 'E' && e < experts; e++) {
+	for (uint64_t e = 0; kind == 'E' && e < routed; e++) {
 		snprintf(name, sizeof name, "backbone.layers.%" PRIu64 ".mixer.experts.%" PRIu64 ".up_proj.weight",
 		         layer, e);
 		entry(h, name, wide, hidden);

@@ -79,16 +79,16 @@ static void bytes_entry(struct header *h, const char *name, const char *shape, u
 }
 
 /* MXFP4: blocks and scales of all experts' rows. */
-static void mxfp4_entries(struct header *h, const char *name, uint64_t experts, uint64_t rows, uint64_t cols)
+static void mxfp4_entries(struct header *h, const char *name, uint64_t n_experts, uint64_t rows, uint64_t cols)
 {
 	char own[120], shape[100];
-	uint64_t blocks = experts * rows * (cols / 32);
+	uint64_t blocks = n_experts * rows * (cols / 32);
 
 	snprintf(own, sizeof own, "%s_blocks", name);
-	snprintf(shape, sizeof shape, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",16", experts, rows, cols / 32);
+	snprintf(shape, sizeof shape, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",16", n_experts, rows, cols / 32);
 	bytes_entry(h, own, shape, blocks * 16);
 	snprintf(own, sizeof own, "%s_scales", name);
-	snprintf(shape, sizeof shape, "%" PRIu64 ",%" PRIu64 ",%" PRIu64, experts, rows, cols / 32);
+	snprintf(shape, sizeof shape, "%" PRIu64 ",%" PRIu64 ",%" PRIu64, n_experts, rows, cols / 32);
 	bytes_entry(h, own, shape, blocks);
 }
 

@@ -222,7 +222,9 @@ static void write_turned(struct st_writer *w, const struct form *f, const struct
 			         4, m->q[r * m->cols + k]);
 	for (uint64_t i = 0; i < m->groups * m->rows; i++) {
 		uint64_t r = i / m->groups, g = i % m->groups;
-		unsigned zero = f->wrong == ZERO_OF_7 ? 6 : f->wrong == ZERO_OF_15 ? 15 : m->zero[i] - f->shift;
+		unsigned zero = f->wrong == ZERO_OF_7    ? 6
+		                : f->wrong == ZERO_OF_15 ? 15
+		                                         : (unsigned)(m->zero[i] - f->shift);
 		put_bits(zeros, (g * m->rows / 8 + r / 8) * 32 + place(f, r) * 4, 4, zero);
 	}
 	for (uint64_t k = 0; k < m->cols; k++)
