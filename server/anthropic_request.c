@@ -37,19 +37,36 @@ static void add_system(json_t *messages, const json_t *system)
 		json_decref(parts);
 }
 
-/* The result of a call: a text or blocks of text. */
-static void add_result(json_t *messages, const json_t *block)
+static bool has_texts(const json_t *block, const char *one, const char *other, struct refusal *r)
 {
-	json_t *content = json_object_get(block, "content"), *o = json_object();
+	const char *missing = !json_is_string(json_object_get(block, one))     ? one
+	                      : !json_is_string(json_object_get(block, other)) ? other
+	                                                                       : NULL;
+
+	return !missing || refuse(r, 400, "messages", "a block of type %s has no text as its %s",
+	                          json_string_value(json_object_get(block, "type")), missing);
+}
+
+/* The result of a call: a text or blocks of text. */
+static bool add_result(json_t *messages, const json_t *block, struct refusal *r)
+{
+	json_t *content = json_object_get(block, "content");
+
+	if (!has_texts(block, "tool_use_id", "tool_use_id", r))
+		return false;
+	json_t *o = json_object();
 
 	json_put(o, "role", json_string("tool"));
 	json_put(o, "tool_call_id", json_incref(json_object_get(block, "tool_use_id")));
 	json_put(o, "content", content && !json_is_null(content) ? json_incref(content) : json_string(""));
 	json_add(messages, o);
+	return true;
 }
 
-static json_t *call_of(const json_t *block)
+static bool add_call(json_t *calls, const json_t *block, struct refusal *r)
 {
+	if (!has_texts(block, "id", "name", r))
+		return false;
 	json_t *o = json_object(), *function = json_object(), *input = json_object_get(block, "input");
 
 	json_put(o, "id", json_incref(json_object_get(block, "id")));
@@ -57,7 +74,8 @@ static json_t *call_of(const json_t *block)
 	json_put(function, "name", json_incref(json_object_get(block, "name")));
 	json_put(function, "arguments", input ? json_incref(input) : json_object());
 	json_put(o, "function", function);
-	return o;
+	json_add(calls, o);
+	return true;
 }
 
 /* A message of several blocks: results come first as messages of their own, then texts, with the calls beside them. */
@@ -73,9 +91,9 @@ static bool add_blocks(json_t *messages, const char *role, const json_t *blocks,
 		if (type && strcmp(type, "text") == 0)
 			json_add(parts, json_incref(block));
 		else if (type && strcmp(type, "tool_result") == 0)
-			add_result(messages, block);
+			ok = add_result(messages, block, r) && ok;
 		else if (type && strcmp(type, "tool_use") == 0)
-			json_add(calls, call_of(block));
+			ok = add_call(calls, block, r) && ok;
 		else if (!type || strstr(type, "thinking") == NULL)
 			ok = refuse(r, 400, "messages", "a message has content of type %.60s, which is not supported",
 			            type ? type : "none");
@@ -91,7 +109,7 @@ static bool add_blocks(json_t *messages, const char *role, const json_t *blocks,
 	return ok;
 }
 
-static json_t *tools_of(const json_t *tools)
+static json_t *tools_of(const json_t *tools, struct refusal *r)
 {
 	json_t *list = json_array(), *tool;
 	size_t i;
@@ -100,7 +118,9 @@ static json_t *tools_of(const json_t *tools)
 	{
 		json_t *o = json_object(), *function = json_object(), *schema = json_object_get(tool, "input_schema");
 		json_t *description = json_object_get(tool, "description");
-		if (!schema) { /* one that Anthropic's own servers run */
+		if (schema && !json_is_string(json_object_get(tool, "name")))
+			refuse(r, 400, "tools", "tool %zu has no text as its name", i);
+		if (!schema || r->status) { /* without a schema: one that Anthropic's own servers run */
 			json_decref(o);
 			json_decref(function);
 			continue;
@@ -116,8 +136,9 @@ static json_t *tools_of(const json_t *tools)
 	return list;
 }
 
-static json_t *choice_of(const json_t *choice)
+static json_t *choice_of(const json_t *choice, struct refusal *r)
 {
+	const json_t *name = json_object_get(choice, "name");
 	const char *type = json_string_value(json_object_get(choice, "type"));
 
 	if (!type || strcmp(type, "auto") == 0)
@@ -126,7 +147,9 @@ static json_t *choice_of(const json_t *choice)
 		return json_string("required");
 	if (strcmp(type, "tool") != 0)
 		return json_string(type);
-	return json_pack("{s:s, s:{s:O}}", "type", "function", "function", "name", json_object_get(choice, "name"));
+	if (!json_is_string(name))
+		refuse(r, 400, "tool_choice", "tool_choice has no text as its name");
+	return json_pack("{s:s, s:{s:O?}}", "type", "function", "function", "name", name);
 }
 
 static void copy(json_t *to, const char *name, const json_t *from, const char *field)
@@ -163,10 +186,10 @@ json_t *anthropic_to_openai(const json_t *body, struct refusal *r)
 		copy(o, same[i], body, same[i]);
 	copy(o, "stop", body, "stop_sequences");
 	if (json_array_size(tools))
-		json_put(o, "tools", tools_of(tools));
+		json_put(o, "tools", tools_of(tools, r));
 	if (json_object_get(body, "tool_choice"))
-		json_put(o, "tool_choice", choice_of(json_object_get(body, "tool_choice")));
-	if (ok)
+		json_put(o, "tool_choice", choice_of(json_object_get(body, "tool_choice"), r));
+	if (ok && r->status == 0)
 		return o;
 	json_decref(o);
 	return NULL;

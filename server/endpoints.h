@@ -8,6 +8,7 @@
 bool answer_health(struct exchange *x);
 bool answer_live(struct exchange *x);
 bool answer_models(struct exchange *x);
+bool answer_model(struct exchange *x);
 /* chat_completions.c, completions.c */
 bool answer_chat(struct exchange *x);
 bool answer_completions(struct exchange *x);

@@ -54,12 +54,25 @@ static bool has_key(struct exchange *x)
 	return refuse(&x->refusal, 401, NULL, "Invalid API Key");
 }
 
+/* Whether a path is this route's; what is behind it is kept. */
+static bool is_at(struct exchange *x, const struct route *r, const char *path)
+{
+	size_t n = strlen(r->path), more = strlen(path);
+
+	if (!(r->needs & ROUTE_BELOW))
+		return strcmp(r->path, path) == 0;
+	if (more <= n || more - n >= sizeof x->rest || strncmp(r->path, path, n) != 0)
+		return false;
+	memcpy(x->rest, path + n, more - n + 1);
+	return true;
+}
+
 static bool find_route(struct exchange *x, const char *method, const char *path)
 {
 	bool known = false;
 
 	for (const struct route *r = routes; r->path; r++) {
-		if (strcmp(r->path, path) != 0)
+		if (!is_at(x, r, path))
 			continue;
 		known = true;
 		x->route = r;

@@ -23,6 +23,7 @@ struct exchange {
 	struct server *server;
 	struct MHD_Connection *connection;
 	const struct route *route;
+	char rest[208]; /* of a path behind that of a ROUTE_BELOW */
 	struct bytes body;
 	bool body_too_long;
 	struct refusal refusal;
@@ -38,11 +39,16 @@ struct exchange {
 	bool begun;          /* the handler was called */
 };
 
-enum route_needs { ROUTE_OPEN, ROUTE_KEY = 1, ROUTE_MODEL = 2 };
+enum route_needs {
+	ROUTE_OPEN,
+	ROUTE_KEY = 1,
+	ROUTE_MODEL = 2,
+	ROUTE_BELOW = 4 /* paths that begin with this one and go on */
+};
 
 struct route {
 	const char *method, *path;
-	unsigned needs; /* of enum route_needs: a key where there are keys, a model that is loaded */
+	unsigned needs; /* of enum route_needs: a key where there are keys, a model that is loaded, ... */
 	/* Fills in the answer, or begins a reply. False: refusal. */
 	bool (*handle)(struct exchange *x);
 };

@@ -40,7 +40,7 @@ struct served *models_find(struct models *all, const char *name, struct refusal 
 	return NULL;
 }
 
-static json_t *one(const struct served *m)
+json_t *model_json(const struct served *m)
 {
 	json_t *o = json_object(), *meta = json_object();
 
@@ -78,7 +78,7 @@ json_t *models_json(const struct models *all)
 	json_t *o = json_object(), *data = json_array(), *list = json_array();
 
 	for (size_t i = 0; i < all->n; i++) {
-		json_add(data, one(&all->list[i]));
+		json_add(data, model_json(&all->list[i]));
 		json_add(list, short_one(&all->list[i]));
 	}
 	json_put(o, "object", json_string("list"));

@@ -43,6 +43,7 @@ void served_name(struct served *m, const char *path, const char *alias);
 /* name NULL: the first. With one model any name will do, as clients send those that they know. NULL: refused. */
 struct served *models_find(struct models *all, const char *name, struct refusal *r);
 /* What lists of models have. NULL: no memory. */
+json_t *model_json(const struct served *m);
 json_t *models_json(const struct models *all);
 
 #endif

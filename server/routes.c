@@ -8,6 +8,7 @@ const struct route routes[] = {
 	{ "GET", "/livez", ROUTE_OPEN, answer_live },
 	{ "GET", "/models", ROUTE_KEY | ROUTE_MODEL, answer_models },
 	{ "GET", "/v1/models", ROUTE_KEY | ROUTE_MODEL, answer_models },
+	{ "GET", "/v1/models/", ROUTE_KEY | ROUTE_MODEL | ROUTE_BELOW, answer_model },
 	{ "POST", "/v1/chat/completions", ROUTE_KEY | ROUTE_MODEL, answer_chat },
 	{ "POST", "/chat/completions", ROUTE_KEY | ROUTE_MODEL, answer_chat },
 	{ "POST", "/v1/completions", ROUTE_KEY | ROUTE_MODEL, answer_completions },

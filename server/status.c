@@ -23,4 +23,16 @@ bool answer_health(struct exchange *x)
 	              all ? (int)(100.0 * (double)done / (double)all) : 0);
 }
 
+/* The one of this name; others stand for it only in requests. */
+bool answer_model(struct exchange *x)
+{
+	const struct models *all = x->server->models;
+
+	for (size_t i = 0; i < all->n; i++)
+		if (strcmp(all->list[i].name, x->rest) == 0)
+			return exchange_json(x, json_write(model_json(&all->list[i])));
+	return refuse(&x->refusal, 404, "model", "There is no model \"%s\" here; /v1/models has those that are.",
+	              x->rest);
+}
+
 bool answer_models(struct exchange *x) { return exchange_json(x, json_write(models_json(x->server->models))); }

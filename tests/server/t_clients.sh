@@ -1,0 +1,31 @@
+#!/bin/sh
+# tests/server/t_clients.sh - the clients that programs use, openai's and Anthropic's of npm, against jitserve.
+#
+# Both are installed into a folder of this test's own; without node, npm or a way to the registry the test is skipped.
+. "${srcdir:-.}/tests/support/prelude.sh"
+for program in node npm timeout; do
+	command -v $program >/dev/null || { echo "# skipped: there is no $program"; exit 77; }
+done
+cp "$top"/tests/server/clients/*.mjs "$dir"
+echo '{"private":true}' >"$dir/package.json"
+if ! (cd "$dir" && timeout 120 npm install --no-audit --no-fund --fetch-retries=0 --fetch-timeout=20000 \
+	openai@6.49.0 @anthropic-ai/sdk@1.12.0 zod@4.6.7) >"$dir/npm" 2>&1; then
+	echo "# skipped: npm could not install the clients: $(grep -m 1 'npm error' "$dir/npm")"
+	exit 77
+fi
+./jitserve "$model" --alias tale --port 0 --no-cache --no-replay --quiet 2>"$dir/server" &
+server=$!
+tries=0
+until grep -q 'ready on' "$dir/server"; do
+	tries=$((tries + 1))
+	kill -0 $server 2>/dev/null && [ $tries -lt 600 ] || { cat "$dir/server"; exit 1; }
+	sleep 0.1
+done
+url=$(sed -n 's/.*ready on \(http[^ ]*\).*/\1/p' "$dir/server")
+for client in openai anthropic; do
+	check "the client of $client" timeout 300 node "$dir/$client.mjs" "$url"
+done
+kill $server
+wait $server
+check "the server ends as asked" [ $? = 0 ]
+finish
