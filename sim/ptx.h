@@ -41,8 +41,9 @@ struct ptx_run {
 	uint32_t blocks, threads, shared_bytes;
 	void *const *params; /* where each parameter's value is */
 	uint64_t seed;
-	bool overlaps;         /* the launch before it may not have ended */
-	uint64_t instructions; /* added to: of all warps */
+	bool overlaps;                 /* the launch before it may not have ended */
+	uint64_t steady, steady_bytes; /* memory that no launch writes: it may be read all the same */
+	uint64_t instructions;         /* added to: of all warps */
 };
 bool ptx_text_run(const struct ptx_text *t, const struct ptx_memory *m, struct ptx_run *run, struct error *err);
 

@@ -113,6 +113,12 @@ static const char *shared_trouble(const struct ptx_block *b, const struct ptx_wa
 	return NULL;
 }
 
+/* Whether a launch before this one may still write there, or read what is written. */
+static bool is_too_early(const struct ptx_block *b, const struct ptx_warp *w, uint64_t at, bool store)
+{
+	return b->run->overlaps && !w->waited && (store || at - b->run->steady >= b->run->steady_bytes);
+}
+
 /* Where the lane's bytes are. NULL: trapped. */
 static uint8_t *reach(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, unsigned lane, uint64_t at,
                       size_t bytes, bool store)
@@ -129,7 +135,7 @@ static uint8_t *reach(struct ptx_block *b, struct ptx_warp *w, const struct ptx_
 	} else if (!trouble) {
 		p = find(b, at, bytes);
 		trouble = !p                                 ? "no memory is there"
-		          : b->run->overlaps && !w->waited   ? "the launch before it may not have ended"
+		          : is_too_early(b, w, at, store)    ? "the launch before it may not have ended"
 		          : !store && is_recent(w, lane, at) ? "another lane stored there since the lanes met"
 		                                             : NULL;
 		if (store)
@@ -145,6 +151,22 @@ static uint8_t *reach(struct ptx_block *b, struct ptx_warp *w, const struct ptx_
 static uint64_t extend(const struct kind *k, uint64_t value)
 {
 	return k->is_signed ? (uint64_t)(int64_t)(int8_t)value : value;
+}
+
+/* Asks for bytes ahead: they must be there, and pieces of 16. */
+bool ptx_prefetch(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask)
+{
+	for (unsigned l = 0; l < PTX_LANES; l++) {
+		uint64_t at = w->reg[(size_t)s->s[0] * PTX_LANES + l] + (uint64_t)s->disp,
+			 bytes = w->reg[(size_t)s->s[1] * PTX_LANES + l];
+		if (!(mask >> l & 1))
+			continue;
+		if (at % 16 || bytes % 16)
+			return ptx_trap(b, w, (int)l, "what is asked for ahead is not pieces of 16 bytes");
+		if (!find(b, at, bytes))
+			return ptx_trap(b, w, (int)l, "what is asked for ahead belongs to no memory");
+	}
+	return true;
 }
 
 bool ptx_access(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask)

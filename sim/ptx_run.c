@@ -116,7 +116,9 @@ static bool step(struct ptx_block *b, struct ptx_warp *w)
 			return false;
 		if (s->operation == PTX_DO_PARAM)
 			load_param(b, w, s, mask);
-		else if (ptx_is_access(s->operation) ? !ptx_access(b, w, s, mask) : !ptx_compute(w, s, mask))
+		else if (s->operation == PTX_DO_PREFETCH ? !ptx_prefetch(b, w, s, mask)
+		         : ptx_is_access(s->operation)   ? !ptx_access(b, w, s, mask)
+		                                         : !ptx_compute(w, s, mask))
 			return b->err->code ? false : ptx_trap(b, w, -1, "the simulator does not do this");
 		define(w, s, mask);
 	}

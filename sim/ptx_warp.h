@@ -54,6 +54,7 @@ bool ptx_trap(const struct ptx_block *b, const struct ptx_warp *w, int lane, con
 bool ptx_compute(struct ptx_warp *w, const struct ptx_step *s, uint32_t mask);
 /* ptx_memory.c */
 bool ptx_access(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask);
+bool ptx_prefetch(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask);
 bool ptx_is_access(unsigned operation);
 
 #endif
