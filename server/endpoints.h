@@ -15,6 +15,10 @@ bool answer_completions(struct exchange *x);
 /* anthropic.c */
 bool answer_messages(struct exchange *x);
 bool answer_count_tokens(struct exchange *x);
+/* responses.c */
+bool answer_responses(struct exchange *x);
+bool answer_input_tokens(struct exchange *x);
+bool answer_stored(struct exchange *x);
 /* embeddings.c */
 bool answer_embeddings(struct exchange *x);
 /* native.c, as llama.cpp's server has it; texts.c, props.c, metrics.c */

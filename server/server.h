@@ -14,6 +14,7 @@
  *   replay.c      answers made again            native.c, texts.c, props.c   what clients of llama.cpp ask for
  *   metrics.c     numbers for Prometheus        embeddings.c                 vectors of texts
  *   anthropic.c, anthropic_request.c   conversations as Anthropic's API has them
+ *   responses.c, responses_request.c   conversations as OpenAI's responses
  *   notify.c      systemd is told               tool_calls.c, tool_choice.c  calls in what a model says
  *   openai.c, openai_parts.c   answers as OpenAI's API has them: chat_completions.c, completions.c
  */

@@ -1,6 +1,6 @@
 // openai.mjs URL - the openai client of npm against a server of the model "tale".
 import OpenAI from 'openai';
-import { zodResponseFormat } from 'openai/helpers/zod';
+import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod';
 import { z } from 'zod';
 import { test, must, same, refused, finish } from './checks.mjs';
 
@@ -166,6 +166,80 @@ await test('several at once as each alone', async () => {
 		alone.push(await ask(i));
 	same(await Promise.all([0, 1, 2, 3, 4, 5].map(ask)), alone, 'texts');
 	must(new Set(alone).size > 1, 'all are the same');
+});
+
+// ---- responses
+
+const ask = { model, input: 'Tell me about a cat.', max_output_tokens: 24, seed: 7 };
+const flat = { type: 'function', strict: false, ...tools[0].function };
+const forced_response = { ...ask, max_output_tokens: 1000, seed: 3, tools: [{ type: 'web_search' }, flat], tool_choice: 'required' };
+
+await test('responses', async () => {
+	const r = await client.responses.create(ask);
+	same([r.object, r.status, r.incomplete_details?.reason], ['response', 'incomplete', 'max_output_tokens'], 'head');
+	same(r.output_text, whole, 'text');
+	same([r.output[0].type, r.output[0].role], ['message', 'assistant'], 'item');
+	same([r.usage.output_tokens, r.usage.total_tokens - r.usage.input_tokens], [24, 24], 'usage');
+	must((await client.responses.create(ask)).id !== r.id, 'two have one id');
+	const stopped = await client.responses.create({ ...ask, stop: [whole.slice(4, 8)] });
+	same([stopped.status, stopped.output_text], ['completed', whole.slice(0, whole.indexOf(whole.slice(4, 8)))], 'stopped');
+});
+
+await test('responses.stream has the same text', async () => {
+	const stream = client.responses.stream(ask);
+	const types = [];
+	let text = '', number = 0;
+	for await (const event of stream) {
+		same(event.sequence_number, number++, 'sequence_number');
+		if (types.at(-1) !== event.type)
+			types.push(event.type);
+		if (event.type === 'response.output_text.delta')
+			text += event.delta;
+	}
+	const final = await stream.finalResponse();
+	same([text, final.output_text, final.output.length], [whole, whole, 1], 'text');
+	same([final.status, final.usage.output_tokens], ['incomplete', 24], 'end');
+	same(types.map((t) => t.slice('response.'.length)), ['created', 'in_progress', 'output_item.added', 'content_part.added', 'output_text.delta',
+		'output_text.done', 'content_part.done', 'output_item.done', 'incomplete'], 'events');
+});
+
+await test('responses with a schema', async () => {
+	const pet = z.object({ kind: z.enum(['cat', 'dog']), tame: z.boolean() });
+	const r = await client.responses.parse({ ...ask, max_output_tokens: 300, text: { format: zodTextFormat(pet, 'pet') } });
+	must(['cat', 'dog'].includes(r.output_parsed?.kind), JSON.stringify(r.output));
+});
+
+await test('responses with a call that is required', async () => {
+	const r = await client.responses.create(forced_response);
+	same([r.status, r.output.length], ['completed', 1], 'head');
+	const call = r.output[0];
+	same([call.type, call.name, call.status], ['function_call', 'get_weather', 'completed'], 'item');
+	must(['Oslo', 'Rome'].includes(JSON.parse(call.arguments).city), call.arguments);
+	const stream = client.responses.stream(forced_response);
+	let pieces = '';
+	stream.on('response.function_call_arguments.delta', (e) => { pieces += e.delta; });
+	const final = await stream.finalResponse();
+	same([pieces, final.output[0].arguments, final.output[0].name], [call.arguments, call.arguments, call.name], 'the stream');
+	const input = [{ role: 'user', content: ask.input }, ...r.output, { type: 'function_call_output', call_id: call.call_id, output: 'rain' }];
+	const next = await client.responses.create({ ...ask, input, tools: [flat] });
+	must(next.usage.input_tokens > r.usage.input_tokens, 'the prompt did not grow');
+	await client.responses.create({ ...ask, tools: [{ type: 'web_search' }] });
+});
+
+await test('responses: counted tokens', async () => {
+	const r = await client.responses.create(ask);
+	same((await client.responses.inputTokens.count({ model, input: ask.input })).input_tokens, r.usage.input_tokens, 'input_tokens');
+	const more = await client.responses.inputTokens.count({ model, input: ask.input, instructions: 'Be brief.' });
+	must(more.input_tokens > r.usage.input_tokens, 'instructions');
+});
+
+await test('responses that are refused', async () => {
+	await refused(400, 'previous_response_id', () => client.responses.create({ ...ask, previous_response_id: 'resp_1' }));
+	await refused(400, 'computer_call', () => client.responses.create({ ...ask, input: [{ type: 'computer_call' }] }));
+	await refused(400, 'call_id', () => client.responses.create({ ...ask, input: [{ type: 'function_call_output', output: '' }] }));
+	await refused(400, 'tool 0', () => client.responses.create({ ...ask, tools: [{ type: 'function' }] }));
+	await refused(400, 'input', () => client.responses.create({ ...ask, input: [] }));
+	await refused(404, 'resp_1', () => client.responses.retrieve('resp_1'));
 });
 
 finish();
