@@ -143,7 +143,8 @@ static bool open_tokenizer_files(struct model *m, const char *dir, struct error 
 	if (open_beside(&f->tokenizer_json, dir, "tokenizer.json", false, JSON_MAX_TOKENIZER, &m->tokenizer_error))
 		open_beside(&f->tokenizer_config, dir, "tokenizer_config.json", false, JSON_MAX_TOKENIZER,
 		            &m->tokenizer_error);
-	return open_beside(&f->generation_config, dir, "generation_config.json", false, JSON_MAX_CONFIG, err);
+	return open_beside(&f->generation_config, dir, "generation_config.json", false, JSON_MAX_CONFIG, err) &&
+	       open_beside(&f->pooling_config, dir, "1_Pooling/config.json", false, JSON_MAX_CONFIG, err);
 }
 
 static void open_chat_files(struct model *m, const char *dir)
@@ -241,7 +242,7 @@ static bool open_tokenizer(struct model *m, struct error *err)
 static bool read_all(struct model *m, struct error *err)
 {
 	return read_model(m, err) && open_tokenizer(m, err) && model_read_sampling(m, err) &&
-	       model_read_metadata(m, err);
+	       model_read_pooling(m, err) && model_read_metadata(m, err);
 }
 
 bool model_begin(struct model *m, unsigned flags, struct error *err)
@@ -260,6 +261,7 @@ static void close_texts(struct model_file *f)
 	file_close(&f->tokenizer_json);
 	file_close(&f->tokenizer_config);
 	file_close(&f->generation_config);
+	file_close(&f->pooling_config);
 	file_close(&f->chat_jinja);
 	file_close(&f->chat_json);
 	file_close(&f->chat_named);

@@ -271,6 +271,9 @@ struct model_sampling {
 	char *samplers; /* their names in order, as the file has them; NULL */
 };
 
+/* What a text's embedding is, as the model's makers say; numbered as JIT_POOL_LAST and so on. */
+enum model_pooling { POOLING_LAST /* the last token's hidden state */, POOLING_MEAN /* of all */, POOLING_NOT_SAID };
+
 /* What the files say of themselves: a key, and a value of one of these kinds. */
 enum metadata_kind {
 	METADATA_STRING,
@@ -299,6 +302,7 @@ struct model {
 	uint32_t n_chat_templates;
 	struct error chat_template_error; /* why some cannot be read, as above */
 	struct model_sampling sampling;
+	enum model_pooling pooling;
 	struct model_metadata *metadata; /* in the order of the files */
 	size_t n_metadata;
 	uint64_t tensor_bytes; /* sum over the tensors used */
@@ -334,6 +338,7 @@ enum model_source_role {
 	MODEL_SOURCE_LONG_FACTORS, /* and long_factors */
 	MODEL_SOURCE_CHAT_JSON,
 	MODEL_SOURCE_NAMED_TEMPLATES, /* names and texts in turn, a 0 behind each */
+	MODEL_SOURCE_POOLING,
 	MODEL_SOURCE_ROLES
 };
 struct model_source {

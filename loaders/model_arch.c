@@ -91,7 +91,6 @@ static const struct arch_off gguf_off[] = {
 	{ "rope.scaling.alpha", 0, NULL },
 	{ "use_parallel_residual", 0, NULL },
 	{ "swin_norm", 0, NULL },
-	{ "pooling_type", 0, "a model that makes embeddings" },
 	{ "embedding_length_per_layer_input", 0, NULL },
 	{ "n_deepstack_layers", 0, NULL },
 	{ "full_attention_interval", 0, NULL },
@@ -109,8 +108,8 @@ static const struct arch_off hf_off[] = {
 };
 
 /* layer_norm_epsilon is for norms that subtract the mean, where there are none of them; finetuned says how a
- * scaling came about, tensor_data_layout where the weights came from. */
-static const char gguf_keys[] = "attention.layer_norm_epsilon rope.scaling.finetuned tensor_data_layout";
+ * scaling came about, tensor_data_layout where the weights came from; pooling_type is model_pooling.c's. */
+static const char gguf_keys[] = "attention.layer_norm_epsilon rope.scaling.finetuned tensor_data_layout pooling_type";
 
 /* Names that begin with _ are private to transformers. Further what it writes into every configuration, and what is for
  * training, for sampling, or for a program of another kind. */

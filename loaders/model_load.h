@@ -20,6 +20,7 @@
  *   model_turned.c  experts' matrices that do not lie row by row
  *   model_chat.c  chat templates
  *   model_sampling.c  how tokens are to be chosen
+ *   model_pooling.c  what embeddings are made of
  *   model_metadata.c  all that the files say of themselves, as a list
  *   model_arch.c  the table of architectures, and what may be left over
  *
@@ -63,7 +64,7 @@ struct model_file {
 	bool *used; /* entries */
 	uint32_t n_entries;
 	struct names names;
-	struct file config, generation_config, tokenizer_json, tokenizer_config, chat_jinja,
+	struct file config, generation_config, pooling_config, tokenizer_json, tokenizer_config, chat_jinja,
 		chat_json;      /* texts, closed when the model is open, but with MODEL_KEEP_SOURCES */
 	struct file chat_named; /* the same of further chat templates; see model_chat.c */
 	char *chat_named_bytes; /* which own these bytes, unless they are a packed model's */
@@ -196,6 +197,8 @@ void model_free_chat_templates(struct model *m);
 
 /* model_sampling.c */
 bool model_read_sampling(struct model *m, struct error *err);
+/* model_pooling.c */
+bool model_read_pooling(struct model *m, struct error *err);
 /* model_metadata.c */
 bool model_read_metadata(struct model *m, struct error *err);
 void model_free_metadata(struct model *m);

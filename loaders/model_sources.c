@@ -17,7 +17,8 @@ static const char *const role_name[MODEL_SOURCE_ROLES] = {
 	[MODEL_SOURCE_ROPE_FACTORS] = "rotary-factors",
 	[MODEL_SOURCE_LONG_FACTORS] = "long-rotary-factors",
 	[MODEL_SOURCE_CHAT_JSON] = "chat_template.json",
-	[MODEL_SOURCE_NAMED_TEMPLATES] = "additional_chat_templates"
+	[MODEL_SOURCE_NAMED_TEMPLATES] = "additional_chat_templates",
+	[MODEL_SOURCE_POOLING] = "1_Pooling/config.json"
 };
 
 const char *model_source_name(enum model_source_role role) { return role_name[role]; }
@@ -34,6 +35,7 @@ static struct file *place_of(struct model_file *f, enum model_source_role role)
 	case MODEL_SOURCE_LONG_FACTORS: return &f->rope_long_factors;
 	case MODEL_SOURCE_CHAT_JSON: return &f->chat_json;
 	case MODEL_SOURCE_NAMED_TEMPLATES: return &f->chat_named;
+	case MODEL_SOURCE_POOLING: return &f->pooling_config;
 	default: return NULL;
 	}
 }

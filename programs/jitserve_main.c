@@ -131,6 +131,18 @@ static enum tools_form find_tools_form(const struct served *m)
 	return tools_form_of(NULL);
 }
 
+/* Of --pooling, or of the model's files. */
+static int pooling_of(const struct served *m)
+{
+	jit_model_info info = JIT_MODEL_INFO();
+
+	if (serve.pooling)
+		return strcmp(serve.pooling, "mean") == 0 ? JIT_POOL_MEAN : JIT_POOL_LAST;
+	return jit_model_get_info(m->model, &info, NULL) == JIT_OK && info.pooling == JIT_POOL_MEAN
+	               ? JIT_POOL_MEAN
+	               : JIT_POOL_LAST;
+}
+
 static bool open_batcher(struct served *m, jit_error *err)
 {
 	struct batcher_options o = {
@@ -146,7 +158,7 @@ static bool open_batcher(struct served *m, jit_error *err)
 	m->kv = serve.kv_type;
 	m->numerics = "exact";
 	m->tools = (int)find_tools_form(m);
-	m->pooling = strcmp(serve.pooling, "mean") == 0 ? JIT_POOL_MEAN : JIT_POOL_LAST;
+	m->pooling = pooling_of(m);
 	m->batcher = batcher_open(&o, err);
 	return m->batcher != NULL;
 }

@@ -21,7 +21,6 @@ struct serve_arguments serve = {
 	.parallel = 16,
 	.queue = 256,
 	.kv_type = "f16",
-	.pooling = "last",
 	.speculate = "auto",
 	.predict = -1,
 	.sampling = SAMPLING_ARGS_USUAL,
@@ -108,7 +107,8 @@ static const struct option_row rows[] = {
 	{ .name = "pooling",
 	  .kind = OPTION_CHOICE,
 	  .value = "last|mean",
-	  .help = "what a text's embedding is: the row of its last token, or the mean of all (last)",
+	  .help = "what a text's embedding is: the row of its last token, or the mean of all (as the model's files "
+	          "say, else last)",
 	  .target = &serve.pooling },
 	{ .name = "Requests", .kind = OPTION_GROUP },
 	{ .name = "n-predict",

@@ -182,13 +182,13 @@ typedef struct jit_model_info {
 	size_t size;
 	const char *description; /* "qwen3, 28 layers, hidden 1024, Q8_0"; lives as long as the model */
 	int vocab, layers, hidden, context_trained, has_tokenizer;
-	uint64_t file_bytes;   /* of the weight files */
-	uint64_t weight_bytes; /* of packed weights, in memory */
-	uint64_t token_bytes;  /* of weights read to make one token */
-	double load_seconds;   /* open to ready */
-	int has_chat_template;
-	int has_sampling; /* non-zero: its files say how its tokens are to be chosen, some of it at least */
-	const char *weight_cache_trouble; /* why packed weights could not be kept; NULL: they were, or need not be */
+	uint64_t file_bytes;                 /* of the weight files */
+	uint64_t weight_bytes;               /* of packed weights, in memory */
+	uint64_t token_bytes;                /* of weights read to make one token */
+	double load_seconds;                 /* open to ready */
+	int has_chat_template, has_sampling; /* sampling: its files say how tokens are to be chosen, or part of it */
+	const char *weight_cache_trouble;    /* why packed weights could not be kept; NULL: they were, or need not be */
+	int pooling; /* of embeddings, as its files say: JIT_POOL_LAST, JIT_POOL_MEAN; JIT_POOL_NONE: not said */
 } jit_model_info;
 #define JIT_MODEL_INFO() JIT_STRUCT(jit_model_info, )
 int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err);
@@ -387,7 +387,7 @@ int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logpr
 
 /* EMBEDDINGS. A row is a token's hidden state behind the final norm, of which the output matrix makes the logits:
  * `hidden` floats (jit_model_info). A text's embedding is the row of its last token, or the mean of all. Which of them
- * a model was trained for, and with what before and behind the text, its makers say. */
+ * a model was trained for, jit_model_info.pooling says; what belongs before and behind the text, its makers say. */
 enum { JIT_POOL_LAST, JIT_POOL_MEAN, JIT_POOL_NONE };
 typedef struct jit_embedding_options {
 	size_t size;

@@ -1,5 +1,4 @@
-/* runtime/model.c - jit_model: a file made ready. Owns the order of opening and closing; sessions borrow everything
- * here. */
+/* runtime/model.c - jit_model: a file made ready. Owns the order of opening and closing; sessions borrow all of it. */
 #include "grammar/vocabulary.h"
 #include "runtime/model.h"
 
@@ -364,7 +363,8 @@ int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err)
 		.load_seconds = m->load_seconds,
 		.has_chat_template = model_find_chat_template(&m->file, NULL) != NULL,
 		.weight_cache_trouble = m->kept_trouble.code ? m->kept_trouble.text : NULL,
-		.has_sampling = m->file.sampling.given || m->file.sampling.samplers
+		.has_sampling = m->file.sampling.given || m->file.sampling.samplers,
+		.pooling = (int)m->file.pooling
 	};
 	struct error e = { 0 };
 

@@ -53,7 +53,8 @@ void fuzz_config(const uint8_t *p, size_t n)
 	}
 }
 
-/* Both files that may name end tokens: these bytes, and an empty object. The first names samplers, too, and is listed.
+/* Both files that may name end tokens: these bytes, and an empty object. The first names samplers, too, and is listed;
+ * it is read as what says how embeddings are pooled, too.
  */
 void fuzz_generation(const uint8_t *p, size_t n)
 {
@@ -68,9 +69,12 @@ void fuzz_generation(const uint8_t *p, size_t n)
 		return;
 	file_memory(&f.config, "{}", 2, "config.json");
 	file_memory(&f.generation_config, p, n, "generation_config.json");
+	file_memory(&f.pooling_config, p, n, "1_Pooling/config.json");
 	judge(model_read_end_tokens(&m, &err), &err);
 	err = (struct error){ 0 };
 	judge(model_read_sampling(&m, &err), &err);
+	err = (struct error){ 0 };
+	judge(model_read_pooling(&m, &err), &err);
 	free(m.sampling.samplers);
 	err = (struct error){ 0 };
 	judge(model_read_metadata(&m, &err), &err);

@@ -155,7 +155,9 @@ static void off(struct gguf_writer *w)
 	u32(w, "llama.nextn_predict_layers", 0);
 	u32(w, "llama.pooling_type", 0);
 }
-static void pooled(struct gguf_writer *w) { u32(w, "llama.pooling_type", 3); }
+static void pooled(struct gguf_writer *w) { u32(w, "llama.pooling_type", 2); }
+static void pooled_for_rank(struct gguf_writer *w) { u32(w, "llama.pooling_type", 4); }
+static void pooled_text(struct gguf_writer *w) { gguf_write_string(w, "llama.pooling_type", "mean"); }
 static void temperature(struct gguf_writer *w) { f32(w, "llama.attention.temperature_scale", 0.1f); }
 static void scale_text(struct gguf_writer *w) { gguf_write_string(w, "llama.logit_scale", "1"); }
 static void key_unknown(struct gguf_writer *w) { u32(w, "llama.attention.frobnicate", 0); }
@@ -409,7 +411,9 @@ const struct gguf_key_change gguf_key_changes[] = {
 	{ scale_same, NULL, ROPE_NONE, 1, 1, 0 },
 	{ scale_other, "llama.attention.scale is 0.25", 0, 0, 0, 0 },
 	{ off, NULL, ROPE_NONE, 1, 1, 0 },
-	{ pooled, "llama.pooling_type is 3", 0, 0, 0, 0 },
+	{ pooled, "llama.pooling_type is 2 (the first token), which is not supported", 0, 0, 0, 0 },
+	{ pooled_for_rank, "llama.pooling_type is 4 (a score for reranking), which is not supported", 0, 0, 0, 0 },
+	{ pooled_text, "key llama.pooling_type has type STRING, expected an integer", 0, 0, 0, 0 },
 	{ temperature, "llama.attention.temperature_scale is 0.1", 0, 0, 0, 0 },
 	{ scale_text, "the key llama.logit_scale is not supported", 0, 0, 0, 0 },
 	{ key_unknown, "the key llama.attention.frobnicate is not known and might change what the model computes", 0, 0,

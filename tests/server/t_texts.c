@@ -7,13 +7,16 @@
 
 #include <cmocka.h>
 
+#include <libgen.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/jitrun.h"
+#include "tests/runtime/tiny_model.h"
 #include "tests/server/client.h"
 #include "tests/support/shared.h"
 
@@ -220,6 +223,47 @@ static void test_embeddings(void **state)
 	json_decref(client_json(&server, "/v1/embeddings", "{\"input\":\"\",\"dimensions\":3}", 400));
 }
 
+/* The first number of the embedding of three tokens that a server of its own gives, of this model. */
+static double embedding_of(const char *model, const char *option, const char *value)
+{
+	const char *const arguments[] = { "--no-cache", "--alias", "usual", model, option, value, NULL };
+	struct child c = child_start(arguments);
+	json_t *o = client_json(&c, "/v1/embeddings", "{\"model\":\"pooled\",\"input\":[1,2,3]}", 200);
+	const json_t *v = json_object_get(json_array_get(json_object_get(o, "data"), 0), "embedding");
+	double first = json_number_value(json_array_get(v, 0));
+
+	json_decref(o);
+	assert_int_equal(child_stop(&c), 0);
+	return first;
+}
+
+/* Without --pooling a model's embeddings are what its files say. */
+static void test_pooling(void **state)
+{
+	static const char says[] = "{\"pooling_mode_mean_tokens\": true}";
+	char dir[] = "/tmp/jitrun-pooled-XXXXXX", model[64], beside[100];
+	(void)state;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(model, sizeof model, "%s/pooled", dir);
+	snprintf(beside, sizeof beside, "%s/1_Pooling", model);
+	assert_int_equal(mkdir(model, 0700) | mkdir(beside, 0700), 0);
+	tiny_write_hf(model, &tiny_least);
+	double unsaid = embedding_of(model, NULL, NULL);
+	tiny_write(beside, "config.json", says, sizeof says - 1);
+	double own = embedding_of(model, NULL, NULL), last = embedding_of(model, "--pooling", "last"),
+	       mean = embedding_of(model, "--pooling", "mean");
+	assert_true(own == mean && unsaid == last && mean != last);
+	unlink(strcat(beside, "/config.json"));
+	rmdir(dirname(beside));
+	snprintf(beside, sizeof beside, "%s/config.json", model);
+	unlink(beside);
+	snprintf(beside, sizeof beside, "%s/model.safetensors", model);
+	unlink(beside);
+	rmdir(model);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 /* ---- answers made again */
 
 static char kept[] = "/tmp/jitrun-replay-XXXXXX";
@@ -314,7 +358,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tokens),     cmocka_unit_test(test_template), cmocka_unit_test(test_properties),
 		cmocka_unit_test(test_native),     cmocka_unit_test(test_metrics),  cmocka_unit_test(test_replay),
-		cmocka_unit_test(test_embeddings), cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_embeddings), cmocka_unit_test(test_pooling),  cmocka_unit_test(test_defaults),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
