@@ -204,21 +204,6 @@ size_t automaton_bytes(const struct automaton *a)
 	       a->next_capacity * sizeof *a->next;
 }
 
-static void make_classes(struct automaton *a)
-{
-	bool border[257] = { [0] = true };
-
-	for (size_t i = 0; i < a->places.n; i++)
-		if (a->places.place[i].kind == PLACE_BYTES) {
-			border[a->places.place[i].low] = true;
-			border[a->places.place[i].high + 1] = true;
-		}
-	for (unsigned b = 0; b < 256; b++) {
-		a->classes += border[b];
-		a->class_of[b] = (uint8_t)(a->classes - 1);
-	}
-}
-
 static bool make_first_states(struct automaton *a)
 {
 	size_t n = a->places.n + 1;
@@ -247,7 +232,7 @@ struct automaton *automaton_open(const struct expression *x, uint32_t node, bool
 		automaton_close(a);
 		return NULL;
 	}
-	make_classes(a);
+	a->classes = places_classes(&a->places, a->class_of);
 	if (!make_first_states(a)) {
 		error_set(err, ERROR_MEMORY, "no memory for an expression");
 		automaton_close(a);

@@ -184,6 +184,7 @@ static uint32_t build(struct places *p, const struct expression *x, uint32_t nod
 	case EXPRESSION_REPEAT: return build_repeat(p, x, e, next, depth + 1);
 	case EXPRESSION_BEGIN: return add(p, (struct place){ .kind = PLACE_BEGIN, .out = next });
 	case EXPRESSION_END: return add(p, (struct place){ .kind = PLACE_END, .out = next });
+	case EXPRESSION_RULE: return add(p, (struct place){ .kind = PLACE_RULE, .out = next, .other = e->first });
 	}
 	return NO_PLACE;
 }
@@ -212,6 +213,8 @@ static bool spread(struct places *p, bool over_bytes)
 		bool was = over_bytes ? at->hopeful : at->ends, now = was;
 		if (at->kind == PLACE_SPLIT)
 			now = over_bytes ? a->hopeful || b->hopeful : a->ends || b->ends;
+		else if (at->kind == PLACE_RULE)
+			now = over_bytes ? a->hopeful && b->hopeful : a->ends && b->ends;
 		else if (at->kind == PLACE_END || at->kind == PLACE_BEGIN)
 			now = over_bytes ? at->ends || (at->kind == PLACE_BEGIN && a->hopeful)
 			                 : at->kind == PLACE_END && a->ends;
@@ -248,6 +251,26 @@ static uint64_t weight(const struct expression *x, uint32_t node, unsigned depth
 	}
 }
 
+void places_mark(struct places *p)
+{
+	while (spread(p, false))
+		;
+	for (size_t i = 0; i < p->n; i++)
+		p->place[i].hopeful |= p->place[i].ends;
+	while (spread(p, true))
+		;
+}
+
+bool places_add(struct places *p, const struct expression *x, uint32_t node, uint32_t *entry)
+{
+	if (weight(x, node, 0) > PLACES_MOST)
+		return false;
+	uint32_t end = add(p, (struct place){ .kind = PLACE_MATCH, .ends = true, .hopeful = true });
+
+	*entry = end == NO_PLACE ? NO_PLACE : build(p, x, node, end, 0);
+	return !p->failed && *entry != NO_PLACE;
+}
+
 bool places_make(struct places *p, const struct expression *x, uint32_t node, bool anywhere)
 {
 	if (weight(x, node, 0) > PLACES_MOST)
@@ -261,11 +284,23 @@ bool places_make(struct places *p, const struct expression *x, uint32_t node, bo
 		p->entry = build_anything(p, p->entry);
 	if (p->failed || p->entry == NO_PLACE)
 		return false;
-	while (spread(p, false))
-		;
-	for (size_t i = 0; i < p->n; i++)
-		p->place[i].hopeful |= p->place[i].ends;
-	while (spread(p, true))
-		;
+	places_mark(p);
 	return true;
+}
+
+unsigned places_classes(const struct places *p, uint8_t class_of[256])
+{
+	bool border[257] = { [0] = true };
+	unsigned classes = 0;
+
+	for (size_t i = 0; i < p->n; i++)
+		if (p->place[i].kind == PLACE_BYTES) {
+			border[p->place[i].low] = true;
+			border[p->place[i].high + 1] = true;
+		}
+	for (unsigned b = 0; b < 256; b++) {
+		classes += border[b];
+		class_of[b] = (uint8_t)(classes - 1);
+	}
+	return classes;
 }

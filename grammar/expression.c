@@ -88,6 +88,11 @@ uint32_t expression_edge(struct expression *x, enum expression_kind begin_or_end
 	return add(x, (struct expression_node){ .kind = begin_or_end });
 }
 
+uint32_t expression_rule(struct expression *x, uint32_t number)
+{
+	return add(x, (struct expression_node){ .kind = EXPRESSION_RULE, .first = number });
+}
+
 void expression_clear(struct expression *x)
 {
 	free(x->node);

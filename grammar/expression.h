@@ -23,7 +23,8 @@ enum expression_kind {
 	EXPRESSION_EITHER, /* first, or rest */
 	EXPRESSION_REPEAT, /* first, least to most times */
 	EXPRESSION_BEGIN,  /* the empty text at the beginning */
-	EXPRESSION_END     /* the empty text at the end */
+	EXPRESSION_END,    /* the empty text at the end */
+	EXPRESSION_RULE    /* a text of the rule whose number is `first` (gbnf.h) */
 };
 enum { REPEAT_ANY = UINT32_MAX }; /* as `most`: there is no bound */
 
@@ -53,6 +54,7 @@ uint32_t expression_join(struct expression *x, uint32_t first, uint32_t rest);
 uint32_t expression_either(struct expression *x, uint32_t first, uint32_t rest);
 uint32_t expression_repeat(struct expression *x, uint32_t node, uint32_t least, uint32_t most);
 uint32_t expression_edge(struct expression *x, enum expression_kind begin_or_end);
+uint32_t expression_rule(struct expression *x, uint32_t number);
 void expression_clear(struct expression *x);
 
 #endif

@@ -26,10 +26,19 @@ struct grammar {
 	size_t n, room;
 };
 
+static struct machine *machine_of(const struct grammar *g, struct error *err)
+{
+	switch (g->kind) {
+	case GRAMMAR_SCHEMA: return machine_of_schema(g->source, g->n_source, true, err);
+	case GRAMMAR_REGEX: return machine_of_regex(g->source, g->n_source, err);
+	case GRAMMAR_GBNF: return machine_of_gbnf(g->source, g->n_source, err);
+	}
+	return NULL;
+}
+
 static bool make(struct grammar *g, struct error *err)
 {
-	g->machine = g->kind == GRAMMAR_SCHEMA ? machine_of_schema(g->source, g->n_source, true, err)
-	                                       : machine_of_regex(g->source, g->n_source, err);
+	g->machine = machine_of(g, err);
 	g->masks = g->machine ? masks_open(g->v, g->machine) : NULL;
 	return g->masks || error_set(err, ERROR_MEMORY, "no memory for a grammar");
 }

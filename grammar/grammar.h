@@ -8,8 +8,9 @@
 
 #include "grammar/vocabulary.h"
 
-/* GRAMMAR_SCHEMA: a JSON Schema; GRAMMAR_REGEX: an expression of whole texts, as ECMA-262 writes them. */
-enum grammar_kind { GRAMMAR_SCHEMA, GRAMMAR_REGEX };
+/* GRAMMAR_SCHEMA: a JSON Schema; GRAMMAR_REGEX: an expression of whole texts, as ECMA-262 writes them; GRAMMAR_GBNF:
+ * rules, as llama.cpp writes them. */
+enum grammar_kind { GRAMMAR_SCHEMA, GRAMMAR_REGEX, GRAMMAR_GBNF };
 
 struct grammar;
 

@@ -41,6 +41,9 @@ struct machine *machine_of_schema(const char *text, size_t n, bool formats, stru
 /* The texts of a regular expression (regex.h). */
 struct machine *machine_of_regex(const char *text, size_t n, struct error *err);
 
+/* The texts of a grammar of rules (gbnf.h). */
+struct machine *machine_of_gbnf(const char *text, size_t n, struct error *err);
+
 /* Where a byte leads; MACHINE_DEAD: no text goes on like this. */
 static inline uint32_t machine_step(struct machine *m, uint32_t state, uint8_t byte)
 {

@@ -1,4 +1,4 @@
-/* programs/jitrun_grammar.c - --json-schema and --regex: the grammar that answers keep to. */
+/* programs/jitrun_grammar.c - --json-schema, --regex and --grammar: the grammar that answers keep to. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,32 +8,42 @@
 
 enum { GRAMMAR_MOST = 16 << 20 };
 
-bool jitrun_has_grammar(void) { return opt.json_schema || opt.json_schema_file || opt.regex; }
+bool jitrun_has_grammar(void)
+{
+	return opt.json_schema || opt.json_schema_file || opt.regex || opt.gbnf || opt.gbnf_file;
+}
 
 int jitrun_check_grammar(void)
 {
-	if ((opt.json_schema != NULL) + (opt.json_schema_file != NULL) + (opt.regex != NULL) > 1)
-		return jitrun_usage("an answer keeps to one grammar: give one of --json-schema, --json-schema-file and "
-		                    "--regex");
+	if ((opt.json_schema != NULL) + (opt.json_schema_file != NULL) + (opt.regex != NULL) + (opt.gbnf != NULL) +
+	            (opt.gbnf_file != NULL) >
+	    1)
+		return jitrun_usage("an answer keeps to one grammar: give one of --json-schema, --json-schema-file, "
+		                    "--regex, --grammar and --grammar-file");
 	return 0;
+}
+
+static int kind(void)
+{
+	return opt.regex ? JIT_GRAMMAR_REGEX : opt.gbnf || opt.gbnf_file ? JIT_GRAMMAR_GBNF : JIT_GRAMMAR_JSON_SCHEMA;
 }
 
 bool jitrun_begin_grammar(jit_session *s, jit_error *err)
 {
-	const char *text = opt.regex ? opt.regex : opt.json_schema;
+	const char *text = opt.regex ? opt.regex : opt.gbnf ? opt.gbnf : opt.json_schema;
+	const char *name = opt.json_schema_file ? opt.json_schema_file : opt.gbnf_file;
 	struct prompt file = { 0 };
 	size_t n = text ? strlen(text) : 0;
 
 	if (!jitrun_has_grammar())
 		return true;
-	if (opt.json_schema_file) {
-		if (!prompt_read(&file, opt.json_schema_file, GRAMMAR_MOST, err))
+	if (name) {
+		if (!prompt_read(&file, name, GRAMMAR_MOST, err))
 			return false;
 		text = file.text ? file.text : "";
 		n = file.n;
 	}
-	bool ok = jit_session_set_grammar(s, opt.regex ? JIT_GRAMMAR_REGEX : JIT_GRAMMAR_JSON_SCHEMA, text, n, err) ==
-	          JIT_OK;
+	bool ok = jit_session_set_grammar(s, kind(), text, n, err) == JIT_OK;
 	prompt_free(&file);
 	return ok;
 }

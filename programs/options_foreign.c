@@ -76,8 +76,6 @@ const struct option_foreign option_foreign_table[] = {
 	{ "hf hfr hf-repo hff hf-file hft hf-token mu model-url dr docker-repo", OPTION_REFUSED, NULL, FETCH },
 	{ "jf", OPTION_SAME, "json-schema-file", NULL },
 	{ "format", OPTION_REFUSED, NULL, "--json-schema '{}' asks for JSON, and a schema for a form of it" },
-	{ "grammar grammar-file", OPTION_REFUSED, NULL,
-	  "jitrun does not follow GBNF; it follows --json-schema and --regex" },
 	{ "lora lora-scaled control-vector control-vector-scaled", OPTION_REFUSED, NULL,
 	  "jitrun runs a model as it is; merge it into the model's file" },
 	{ "mm mmproj image audio video", OPTION_REFUSED, NULL, TEXT_ONLY },

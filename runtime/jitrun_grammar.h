@@ -1,4 +1,4 @@
-/* jitrun_grammar.h - answers that keep to a grammar: a JSON Schema, or a regular expression.
+/* jitrun_grammar.h - answers that keep to a grammar: a JSON Schema, a regular expression, or rules.
  *
  * Everything here follows jitrun.h: ERRORS, and what a session is.
  */
@@ -15,7 +15,8 @@ enum {
 	JIT_GRAMMAR_NONE,
 	JIT_GRAMMAR_JSON_SCHEMA, /* one JSON value with white space between its parts, right by a JSON Schema: drafts 4
 	                            to 2020-12; "{}" is any value */
-	JIT_GRAMMAR_REGEX        /* texts of an expression as ECMA-262 writes them, without looking around */
+	JIT_GRAMMAR_REGEX,       /* texts of an expression as ECMA-262 writes them, without looking around */
+	JIT_GRAMMAR_GBNF         /* texts of a grammar of rules as llama.cpp writes them, which begin with `root` */
 };
 
 /* From now on jit_session_next chooses only tokens with which the text since this call can become one that is right,
@@ -25,8 +26,9 @@ enum {
  * anew for another answer; JIT_GRAMMAR_NONE ends it.
  *
  * text: n bytes, copied. JIT_ERROR_UNSUPPORTED: something of the grammar is not done, and the message says where it
- * stands (JSON pointer and keyword); JIT_ERROR_ARGUMENT: it is no grammar, or no text is right. Then the session is as
- * it was. The first grammar of a model makes a table of its tokens, some ten milliseconds, which all sessions share. */
+ * stands (JSON pointer and keyword, or line and column); JIT_ERROR_ARGUMENT: it is no grammar, or no text is right.
+ * Then the session is as it was. The first grammar of a model makes a table of its tokens, some ten milliseconds, which
+ * all sessions share. */
 int jit_session_set_grammar(jit_session *s, int kind, const char *text, size_t n, jit_error *err);
 /* Whether the text is a right one as it stands: 1, or 0; -1: there is no grammar, or memory ran out. Where nothing can
  * follow and the model has no end token, jit_session_next fails with JIT_ERROR_ARGUMENT: ask here before. */

@@ -55,6 +55,11 @@ void session_grammar_close(struct session_grammar *g)
 	free(g);
 }
 
+static enum grammar_kind kind_of(int kind)
+{
+	return kind == JIT_GRAMMAR_REGEX ? GRAMMAR_REGEX : kind == JIT_GRAMMAR_GBNF ? GRAMMAR_GBNF : GRAMMAR_SCHEMA;
+}
+
 static struct session_grammar *open_grammar(jit_model *m, int kind, const char *text, size_t n, struct error *err)
 {
 	const struct vocabulary *v = vocabulary_of(m, err);
@@ -62,7 +67,7 @@ static struct session_grammar *open_grammar(jit_model *m, int kind, const char *
 
 	if (g) {
 		g->logits = malloc(m->file.spec.vocab * sizeof *g->logits);
-		g->grammar = grammar_open(v, kind == JIT_GRAMMAR_REGEX ? GRAMMAR_REGEX : GRAMMAR_SCHEMA, text, n, err);
+		g->grammar = grammar_open(v, kind_of(kind), text, n, err);
 	}
 	if (g && g->logits && g->grammar)
 		return g;
@@ -76,8 +81,8 @@ int jit_session_set_grammar(jit_session *s, int kind, const char *text, size_t n
 	struct error e = { 0 };
 	struct session_grammar *g = NULL;
 
-	if (kind < JIT_GRAMMAR_NONE || kind > JIT_GRAMMAR_REGEX)
-		error_set(&e, ERROR_ARGUMENT, "kind is %d, expected one of enum JIT_GRAMMAR_NONE to JIT_GRAMMAR_REGEX",
+	if (kind < JIT_GRAMMAR_NONE || kind > JIT_GRAMMAR_GBNF)
+		error_set(&e, ERROR_ARGUMENT, "kind is %d, expected one of enum JIT_GRAMMAR_NONE to JIT_GRAMMAR_GBNF",
 		          kind);
 	else if (kind != JIT_GRAMMAR_NONE && !text)
 		error_set(&e, ERROR_ARGUMENT, "text is NULL, expected a grammar");

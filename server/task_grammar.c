@@ -76,9 +76,7 @@ bool task_read_grammar(struct task *t, const json_t *body, struct refusal *r)
 	if (grammar && *grammar) {
 		if (schema || format)
 			return refuse(r, 400, "grammar", "grammar and a JSON Schema cannot both be given");
-		return refuse(r, 400, "grammar",
-		              "grammar is a GBNF grammar, which is not supported; json_schema and "
-		              "response_format of type regex are");
+		return task_set_grammar(t, JIT_GRAMMAR_GBNF, grammar, r);
 	}
 	if (schema && !(is_schema(schema, "json_schema", r) && set_schema(t, schema, r)))
 		return false;

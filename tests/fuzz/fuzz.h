@@ -35,6 +35,7 @@
 	X(samplers) \
 	X(schema) \
 	X(expression) \
+	X(rules) \
 	X(stop) \
 	X(prompt_ids)
 /* clang-format on */

@@ -1,12 +1,13 @@
-/* tests/fuzz/fuzz_grammar.c - schemas and expressions that nobody has checked, and texts against them. */
+/* tests/fuzz/fuzz_grammar.c - schemas, expressions and rules that nobody has checked, and texts against them. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "grammar/grammar.h"
 #include "grammar/machine.h"
 #include "tests/fuzz/fuzz.h"
 
-/* A schema or an expression up to a zero byte, then a text: what the machine takes must lead somewhere, and what it
- * refuses must stay refused. */
+/* A schema, an expression or rules up to a zero byte, then a text: what the machine takes must lead somewhere, and what
+ * it refuses must stay refused. */
 static void walk(struct machine *m, const uint8_t *text, size_t n)
 {
 	uint32_t state = m->start;
@@ -17,13 +18,15 @@ static void walk(struct machine *m, const uint8_t *text, size_t n)
 	}
 }
 
-static void run(const uint8_t *p, size_t n, bool expression)
+static void run(const uint8_t *p, size_t n, enum grammar_kind kind)
 {
 	const uint8_t *end = memchr(p, 0, n);
 	size_t source = end ? (size_t)(end - p) : n;
 	struct error err = { 0 };
-	struct machine *m = expression ? machine_of_regex((const char *)p, source, &err)
-	                               : machine_of_schema((const char *)p, source, true, &err);
+	const char *text = (const char *)p;
+	struct machine *m = kind == GRAMMAR_REGEX  ? machine_of_regex(text, source, &err)
+	                    : kind == GRAMMAR_GBNF ? machine_of_gbnf(text, source, &err)
+	                                           : machine_of_schema(text, source, true, &err);
 
 	if (m && end)
 		walk(m, end + 1, n - source - 1);
@@ -32,5 +35,6 @@ static void run(const uint8_t *p, size_t n, bool expression)
 	machine_close(m);
 }
 
-void fuzz_schema(const uint8_t *p, size_t n) { run(p, n, false); }
-void fuzz_expression(const uint8_t *p, size_t n) { run(p, n, true); }
+void fuzz_schema(const uint8_t *p, size_t n) { run(p, n, GRAMMAR_SCHEMA); }
+void fuzz_expression(const uint8_t *p, size_t n) { run(p, n, GRAMMAR_REGEX); }
+void fuzz_rules(const uint8_t *p, size_t n) { run(p, n, GRAMMAR_GBNF); }

@@ -358,6 +358,18 @@ static void give_expressions(const struct sink *s)
 	give(s, two, sizeof two - 1);
 }
 
+static void give_rules(const struct sink *s)
+{
+	static const char sum[] = "root ::= sum \"\\n\" # one\nsum ::= term ([-+] term)*\nterm ::= [0-9]+ | \"(\" sum "
+				  "\")\"\n\0(1+22)-3\n",
+			  sets[] = "root ::= (\n [^a-c\\]\\x00-\\x1f]{2,3} |\n . \"\\u00e9\"?\n)+\0xyz\303\251",
+			  deep[] = "root ::= \"(\" root? \")\" | [a-] a{0,2}\na ::= \"\" | \"x\" a\0(((-xx)))";
+
+	give(s, sum, sizeof sum - 1);
+	give(s, sets, sizeof sets - 1);
+	give(s, deep, sizeof deep - 1);
+}
+
 static void give_stops(const struct sink *s)
 {
 	static const char one[] = "2ab\0aab and b", two[] = "7<|im_end|>\0\nUser:\0Hello <|im_<|im_end|>",
@@ -460,6 +472,7 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 	case FUZZ_samplers: give_samplers(&s); break;
 	case FUZZ_schema: give_schemas(&s); break;
 	case FUZZ_expression: give_expressions(&s); break;
+	case FUZZ_rules: give_rules(&s); break;
 	case FUZZ_stop: give_stops(&s); break;
 	case FUZZ_prompt_ids: give_prompt_ids(&s); break;
 	case FUZZ_COUNT: break;

@@ -68,7 +68,7 @@ static uint32_t walk(struct machine *m, uint32_t state, uint32_t id)
 	return token_bytes[id] ? state : MACHINE_DEAD;
 }
 
-static const char *const schemas[] = {
+static const char *const sources[] = {
 	"{}",
 	"{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"maxLength\":9},\"a\":{\"type\":"
 	"\"integer\","
@@ -79,6 +79,12 @@ static const char *const schemas[] = {
 	","
 	"{\"type\":\"object\",\"patternProperties\":{\"^x\":{\"type\":\"number\"}},\"minProperties\":1}]}",
 	"{\"type\":\"object\",\"propertyNames\":{\"maxLength\":4},\"additionalProperties\":{\"type\":\"string\"}}",
+	"root ::= value\nvalue ::= object | array | string | [0-9]+ | \"true\"\nobject ::= \"{\" ws (string \":\" ws "
+	"value "
+	"(\",\" ws string \":\" ws value)*)? \"}\"\narray ::= \"[\" ws (value (\",\" ws value)*)? \"]\" ws\nstring ::= "
+	"\"\\\"\" "
+	"([^\"\\\\\\x00-\\x1f] | \"\\\\\" [^\\x00-\\x1f])* \"\\\"\" ws\nws ::= | \" \" | \"\\n\" [ \\t]{0,3}",
+	"root ::= (\"ab\" | \"a\"){1,3} rest{2,}\nrest ::= [^a] | \"\u65e5\" \"x\"? | \"(\" rest+ \")\"",
 };
 
 /* Random texts out of what masks allow: at each token the mask is what the machine says of every token, so nothing is
@@ -93,8 +99,9 @@ static void test_masks(void **state)
 	char made[25 * LONGEST];
 
 	assert_non_null(v);
-	for (size_t k = 0; k < sizeof schemas / sizeof *schemas; k++) {
-		struct machine *m = machine_of_schema(schemas[k], strlen(schemas[k]), true, &err);
+	for (size_t k = 0; k < sizeof sources / sizeof *sources; k++) {
+		struct machine *m = *sources[k] == 'r' ? machine_of_gbnf(sources[k], strlen(sources[k]), &err)
+		                                       : machine_of_schema(sources[k], strlen(sources[k]), true, &err);
 		if (!m)
 			fail_msg("%s", err.text);
 		struct masks *s = masks_open(v, m);
@@ -108,14 +115,14 @@ static void test_masks(void **state)
 				for (uint32_t id = 0; id < TOKENS; id++) {
 					bool allowed = bits[id / 32] >> id % 32 & 1;
 					if (allowed != (walk(m, at, id) != MACHINE_DEAD))
-						fail_msg("schema %zu, text %u: token %u is %s", k, text, id,
+						fail_msg("grammar %zu, text %u: token %u is %s", k, text, id,
 						         allowed ? "allowed and leads nowhere" : "forbidden and fits");
 					if (allowed)
 						may[n++] = id;
 				}
 				if (!n && !machine_ends(m, at)) {
 					stuck++;
-					printf("# stuck: schema %zu behind %.*s\n", k, (int)n_made, made);
+					printf("# stuck: grammar %zu behind %.*s\n", k, (int)n_made, made);
 				}
 				if (n) {
 					uint32_t id = may[draw(n)];
@@ -143,7 +150,7 @@ static void test_rewind(void **state)
 	struct error err = { 0 };
 	make_tokens();
 	struct vocabulary *v = vocabulary_open(TOKENS, piece, NULL, &err);
-	struct grammar *g = grammar_open(v, GRAMMAR_SCHEMA, schemas[1], strlen(schemas[1]), &err);
+	struct grammar *g = grammar_open(v, GRAMMAR_SCHEMA, sources[1], strlen(sources[1]), &err);
 	bool ends;
 
 	assert_non_null(g);

@@ -49,8 +49,8 @@ answered "-q takes no value, and short options are given one by one" $j -qv
 answered '--batch: "2048" is not a whole number between 0 and 1024' $j -ub 2048
 # What jitrun cannot do
 answered "-hf: jitrun downloads nothing; download a GGUF file and give its path" $j -hf ggml-org/gemma-3-1b-it-GGUF
-answered "--grammar: jitrun does not follow GBNF; it follows --json-schema and --regex" \
-	$j "$model" --grammar 'root ::= "x"'
+answered "an answer keeps to one grammar: give one of --json-schema, --json-schema-file, --regex, --grammar and "\
+"--grammar-file" $j "$model" --grammar 'root ::= "x"' --regex x
 answered "--format: --json-schema '{}' asks for JSON, and a schema for a form of it" $j "$model" --format json
 answered "--lora: jitrun runs a model as it is; merge it into the model's file" $j "$model" --lora a.gguf
 answered "--image: jitrun reads text only" $j "$model" --image a.png

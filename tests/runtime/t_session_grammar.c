@@ -195,6 +195,35 @@ static void test_expression(void **state)
 	jit_session_close(s);
 }
 
+static void test_rules(void **state)
+{
+	static const char rules[] =
+		"root ::= pair (\", \" pair){1,2}\npair ::= [a-c] \"=\" (\"(\" pair \")\" | [0-9])\n";
+	jit_error err = { 0 };
+	size_t n, at = 0, pairs = 0, open;
+	jit_session *s = open_session(2, JIT_SPECULATE_AUTO);
+
+	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_GBNF, rules, sizeof rules - 1, &err), JIT_OK);
+	char *text = write_text(s, &n);
+	for (;; at += 2, pairs++) {
+		for (open = 0; text[at] >= 'a' && text[at] <= 'c' && text[at + 1] == '=' && text[at + 2] == '(';
+		     at += 3)
+			open++;
+		assert_true(text[at] >= 'a' && text[at] <= 'c' && text[at + 1] == '=');
+		assert_in_range(text[at + 2], '0', '9');
+		for (at += 3; open; open--)
+			assert_int_equal(text[at++], ')');
+		if (strncmp(text + at, ", ", 2) != 0)
+			break;
+	}
+	assert_int_equal(strlen(text), at);
+	assert_in_range(pairs + 1, 2, 3);
+	free(text);
+	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_GBNF, "root ::= x", 10, &err), JIT_ERROR_ARGUMENT);
+	assert_string_equal(err.message, "the grammar, line 1, column 10: the rule x is used and stands nowhere");
+	jit_session_close(s);
+}
+
 static void test_refusals(void **state)
 {
 	jit_error err = { 0 };
@@ -215,9 +244,9 @@ static void test_refusals(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_right), cmocka_unit_test(test_rewind),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_right),  cmocka_unit_test(test_rewind),
 		                            cmocka_unit_test(test_logits), cmocka_unit_test(test_expression),
-		                            cmocka_unit_test(test_refusals) };
+		                            cmocka_unit_test(test_rules),  cmocka_unit_test(test_refusals) };
 
 	return cmocka_run_group_tests(tests, open_model, close_model);
 }

@@ -392,6 +392,22 @@ static void test_schema(void **state)
 	}
 }
 
+static void test_rules(void **state)
+{
+	json_t *o = client_json(&server, "/v1/completions",
+	                        "{\"prompt\":\"The\",\"max_tokens\":40,\"grammar\":\"root ::= word{2}\\nword ::= "
+	                        "(\\\"cat\\\" | \\\"dog\\\") \\\".\\\"\"}",
+	                        200);
+	const char *text = json_string_value(json_object_get(choice(o, 0), "text"));
+	(void)state;
+
+	assert_string_equal(finish_of(o, 0), "stop");
+	assert_int_equal(strlen(text), 8);
+	for (int i = 0; i < 8; i += 4)
+		assert_true(memcmp(text + i, "cat.", 4) == 0 || memcmp(text + i, "dog.", 4) == 0);
+	json_decref(o);
+}
+
 /* ---- refused */
 
 static void test_refused(void **state)
@@ -422,7 +438,7 @@ static void test_refused(void **state)
 		{ C, "{\"prompt\":\"x\",\"logit_bias\":{\"x\":1}}", "logit_bias", "a token's number" },
 		{ C, "{\"prompt\":\"x\",\"logit_bias\":{\"4096\":1}}", "logit_bias", "expected 0 to 4095" },
 		{ C, "{\"prompt\":\"x\",\"samplers\":[\"nonsense\"]}", NULL, "nonsense" },
-		{ C, "{\"prompt\":\"x\",\"grammar\":\"root ::= [a\"}", NULL, "" },
+		{ C, "{\"prompt\":\"x\",\"grammar\":\"root ::= [a\"}", NULL, "line 1, column 12: a set of characters" },
 		{ M, "{}", "messages", "missing or empty" },
 		{ M, "{\"messages\":[]}", "messages", "missing or empty" },
 		{ M, "{\"messages\":[7]}", "messages", "message 0 is no object with a role" },
@@ -458,10 +474,10 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_as_jitrun), cmocka_unit_test(test_stream), cmocka_unit_test(test_many_at_once),
-		cmocka_unit_test(test_choices),   cmocka_unit_test(test_stop),   cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_logprobs),  cmocka_unit_test(test_bias),   cmocka_unit_test(test_schema),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_as_jitrun), cmocka_unit_test(test_stream),  cmocka_unit_test(test_many_at_once),
+		cmocka_unit_test(test_choices),   cmocka_unit_test(test_stop),    cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_logprobs),  cmocka_unit_test(test_bias),    cmocka_unit_test(test_schema),
+		cmocka_unit_test(test_rules),     cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
