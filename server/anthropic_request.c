@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/anthropic.h"
+#include "server/bytes.h"
 #include "server/json_write.h"
 
 /* Clients put a line that changes with every request before all else; with it no prompt would begin like another. */
@@ -82,6 +83,7 @@ static bool add_call(json_t *calls, const json_t *block, struct refusal *r)
 static bool add_blocks(json_t *messages, const char *role, const json_t *blocks, struct refusal *r)
 {
 	json_t *parts = json_array(), *calls = json_array(), *block;
+	struct bytes thoughts = { 0 };
 	bool ok = true;
 	size_t i;
 
@@ -94,16 +96,21 @@ static bool add_blocks(json_t *messages, const char *role, const json_t *blocks,
 			ok = add_result(messages, block, r) && ok;
 		else if (type && strcmp(type, "tool_use") == 0)
 			ok = add_call(calls, block, r) && ok;
+		else if (type && strcmp(type, "thinking") == 0 && json_is_string(json_object_get(block, type)))
+			bytes_text(&thoughts, json_string_value(json_object_get(block, type)));
 		else if (!type || strstr(type, "thinking") == NULL)
 			ok = refuse(r, 400, "messages", "a message has content of type %.60s, which is not supported",
 			            type ? type : "none");
 	}
 	if (json_array_size(parts) || json_array_size(calls)) {
 		add_message(messages, role, json_array_size(parts) ? json_incref(parts) : json_null());
+		json_t *message = json_array_get(messages, json_array_size(messages) - 1);
 		if (json_array_size(calls))
-			json_put(json_array_get(messages, json_array_size(messages) - 1), "tool_calls",
-			         json_incref(calls));
+			json_put(message, "tool_calls", json_incref(calls));
+		if (thoughts.n)
+			json_put(message, "reasoning_content", json_text(thoughts.p, thoughts.n));
 	}
+	bytes_free(&thoughts);
 	json_decref(parts);
 	json_decref(calls);
 	return ok;

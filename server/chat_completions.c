@@ -7,6 +7,7 @@
 #include "server/batcher.h"
 #include "server/fields.h"
 #include "server/generate.h"
+#include "server/json_write.h"
 #include "server/openai.h"
 #include "server/server.h"
 #include "server/tool_choice.h"
@@ -57,6 +58,22 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 	o->n_prompt = c->n_text;
 	c->text = NULL;
 	return generate(x, &o->base, m, &t, 1);
+}
+
+bool answer_chat_tokens(struct exchange *x)
+{
+	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal), *o = NULL;
+	const char *name = NULL;
+	struct conversation c = { 0 };
+	const struct served *m = body && field_text(body, "model", &name, &x->refusal)
+	                                 ? models_find(x->server->models, name, &x->refusal)
+	                                 : NULL;
+
+	if (m && conversation_read(&c, body, m, x->now, &x->refusal))
+		o = json_pack("{s:I}", "input_tokens", (json_int_t)c.n_ids);
+	conversation_free(&c);
+	json_decref(body);
+	return o && exchange_json(x, json_write(o));
 }
 
 bool answer_chat(struct exchange *x)

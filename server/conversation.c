@@ -46,8 +46,9 @@ static bool join_content(json_t *message, struct refusal *r)
 	bool ok = true;
 
 	if (!content || json_is_null(content) || json_is_string(content)) {
-		if (!content)
-			json_put(message, "content", json_null());
+		/* Beside calls; many templates look for words in it. */
+		if (!json_is_string(content))
+			json_put(message, "content", json_string(""));
 		return true;
 	}
 	if (!json_is_array(content))

@@ -11,6 +11,7 @@ bool answer_models(struct exchange *x);
 bool answer_model(struct exchange *x);
 /* chat_completions.c, completions.c */
 bool answer_chat(struct exchange *x);
+bool answer_chat_tokens(struct exchange *x);
 bool answer_completions(struct exchange *x);
 /* anthropic.c */
 bool answer_messages(struct exchange *x);

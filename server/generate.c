@@ -15,6 +15,8 @@ static bool fits(struct exchange *x, const struct task *t, int context)
 	refuse(&x->refusal, 400, NULL, "The prompt has %zu tokens, the context %d; send less, or raise --context.",
 	       t->n_ids, context);
 	x->refusal.type = "exceed_context_size_error";
+	x->refusal.tokens = t->n_ids;
+	x->refusal.context = context;
 	return false;
 }
 

@@ -2,6 +2,7 @@
 #include "server/models.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -27,6 +28,25 @@ void served_name(struct served *m, const char *path, const char *alias)
 			n -= e;
 	}
 	snprintf(m->name, sizeof m->name, "%.*s", (int)(n < sizeof m->name ? n : sizeof m->name - 1), from);
+}
+
+char *models_piece(const jit_model *model, int32_t id, size_t *n)
+{
+	const int32_t twice[] = { id, id };
+	size_t one = 0, both = 0;
+	char *first = jit_model_detokenize(model, &id, 1, &one, NULL);
+	char *text = jit_model_detokenize(model, twice, 2, &both, NULL);
+
+	if (first && text && both >= one) {
+		memmove(text, text + one, both - one);
+		text[both - one] = 0;
+		*n = both - one;
+		free(first);
+		return text;
+	}
+	free(first);
+	free(text);
+	return NULL;
 }
 
 struct served *models_find(struct models *all, const char *name, struct refusal *r)

@@ -42,6 +42,9 @@ struct models {
 void served_name(struct served *m, const char *path, const char *alias);
 /* name NULL: the first. With one model any name will do, as clients send those that they know. NULL: refused. */
 struct served *models_find(struct models *all, const char *name, struct refusal *r);
+/* A token's text as it stands in the middle of others: some tokenizers take a space away from the first one. malloc'ed;
+ * NULL: no memory. */
+char *models_piece(const jit_model *model, int32_t id, size_t *n);
 /* What lists of models have. NULL: no memory. */
 json_t *model_json(const struct served *m);
 json_t *models_json(const struct models *all);

@@ -1,4 +1,5 @@
 /* server/native.c - /completion: texts that go on, in the form of llama.cpp's server. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +15,10 @@
 struct native_reply {
 	struct reply base;
 	const struct served *model;
-	struct task *task;
-	bool tokens; /* return_tokens */
+	struct task *tasks[PROMPTS_MOST]; /* held: one for each prompt */
+	unsigned n_tasks;
+	json_t *fields; /* response_fields; NULL: all */
+	bool tokens;    /* return_tokens */
 	struct native_choice {
 		struct bytes text;
 		json_t *ids, *probabilities; /* arrays; NULL: none */
@@ -38,6 +41,24 @@ static const char *stop_type(enum end_reason reason)
 	return "none";
 }
 
+static const struct task *task_of(const struct native_reply *o, unsigned number)
+{
+	return o->tasks[number / (o->n / o->n_tasks)];
+}
+
+static json_t *biases(const struct task *t)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < t->n_bias; i++) {
+		json_t *one = json_object();
+		json_put(one, "token", json_integer(t->bias[i].id));
+		json_put(one, "bias", json_number((double)t->bias[i].bias));
+		json_add(list, one);
+	}
+	return list;
+}
+
 static json_t *settings(const struct task *t)
 {
 	const jit_sampling *s = &t->sampling;
@@ -51,6 +72,28 @@ static json_t *settings(const struct task *t)
 	json_put(o, "top_p", json_number((double)s->top_p));
 	json_put(o, "min_p", json_number((double)s->min_p));
 	json_put(o, "repeat_penalty", json_number((double)s->repeat_penalty));
+	json_put(o, "typical_p", json_number((double)s->typical_p));
+	json_put(o, "top_n_sigma", json_number((double)s->top_n_sigma));
+	json_put(o, "repeat_last_n", json_integer(s->repeat_window));
+	json_put(o, "presence_penalty", json_number((double)s->presence_penalty));
+	json_put(o, "frequency_penalty", json_number((double)s->frequency_penalty));
+	json_put(o, "dynatemp_range", json_number((double)s->dynatemp_range));
+	json_put(o, "dynatemp_exponent", json_number((double)s->dynatemp_exponent));
+	json_put(o, "xtc_probability", json_number((double)s->xtc_probability));
+	json_put(o, "xtc_threshold", json_number((double)s->xtc_threshold));
+	json_put(o, "dry_multiplier", json_number((double)s->dry_multiplier));
+	json_put(o, "dry_base", json_number((double)s->dry_base));
+	json_put(o, "dry_allowed_length", json_integer(s->dry_allowed_length));
+	json_put(o, "dry_penalty_last_n", json_integer(s->dry_window));
+	json_put(o, "mirostat", json_integer(s->mirostat));
+	json_put(o, "mirostat_tau", json_number((double)s->mirostat_tau));
+	json_put(o, "mirostat_eta", json_number((double)s->mirostat_eta));
+	json_put(o, "min_keep", json_integer(s->min_keep));
+	json_put(o, "logit_bias", biases(t));
+	json_put(o, "adaptive_target", json_integer(-1)); /* off: there is no such sampler */
+	json_put(o, "adaptive_decay", json_integer(0));
+	json_put(o, "max_tokens", json_integer(t->most));
+	json_put(o, "ignore_eos", json_boolean(t->ignore_end));
 	json_put(o, "n_predict", json_integer(t->most));
 	json_put(o, "stop", stop);
 	return o;
@@ -75,11 +118,15 @@ static json_t *piece(const struct native_reply *o, unsigned number, const char *
 static void put_end(struct native_reply *o, unsigned number, json_t *j)
 {
 	const struct native_choice *c = &o->choice[number];
-	const struct task *t = o->task;
+	const struct task *t = task_of(o, number);
+	size_t n = 0;
+	char *prompt = jit_model_detokenize(o->model->model, t->ids, t->n_ids, &n, NULL);
 	const char *word = c->reason == END_STOP_TEXT && c->stop >= 0 ? t->stop[c->stop] : "";
 
 	json_put(j, "model", json_text(o->model->name, strlen(o->model->name)));
 	json_put(j, "generation_settings", settings(t));
+	json_put(j, "prompt", prompt ? json_text(prompt, n) : NULL);
+	free(prompt);
 	json_put(j, "has_new_line", json_boolean(c->text.n && memchr(c->text.p, '\n', c->text.n)));
 	json_put(j, "truncated", json_false());
 	json_put(j, "stop_type", json_string(stop_type(c->reason)));
@@ -98,7 +145,7 @@ static void send_event(struct native_reply *o, json_t *j)
 static void take_token(struct native_reply *o, const struct record *r, const jit_logprob *top, const char *text)
 {
 	struct native_choice *c = &o->choice[r->choice];
-	json_t *p = o->task->logprobs >= 0 && r->id >= 0 ? openai_logprob(o->model->model, r, top) : NULL;
+	json_t *p = task_of(o, r->choice)->logprobs >= 0 && r->id >= 0 ? openai_logprob(o->model->model, r, top) : NULL;
 
 	c->numbers.generated += r->id >= 0;
 	bytes_add(&c->text, text, r->n_text);
@@ -146,6 +193,32 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 	}
 }
 
+/* The fields that were asked for; "a/b" is the member b of a. */
+static json_t *chosen(const struct native_reply *o, json_t *j)
+{
+	json_t *out = json_object(), *name;
+	size_t i;
+
+	if (json_array_size(o->fields) == 0) {
+		json_decref(out);
+		return j;
+	}
+	json_array_foreach(o->fields, i, name)
+	{
+		const char *path = json_string_value(name);
+		json_t *v = j;
+		char member[100];
+		for (const char *at = path; v && at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL) {
+			snprintf(member, sizeof member, "%.*s", (int)strcspn(at, "/"), at);
+			v = json_object_get(v, member);
+		}
+		if (v)
+			json_put(out, path, json_incref(v));
+	}
+	json_decref(j);
+	return out;
+}
+
 static json_t *whole(struct native_reply *o, unsigned number)
 {
 	struct native_choice *c = &o->choice[number];
@@ -157,7 +230,7 @@ static json_t *whole(struct native_reply *o, unsigned number)
 		json_put(j, "completion_probabilities", c->probabilities);
 	c->probabilities = NULL;
 	o->base.out.lost = o->base.out.lost || c->text.lost;
-	return j;
+	return chosen(o, j);
 }
 
 static void end(struct reply *r)
@@ -193,7 +266,9 @@ static void close_reply(struct reply *r)
 		json_decref(o->choice[i].probabilities);
 	}
 	free(o->choice);
-	task_release(o->task);
+	for (unsigned i = 0; i < o->n_tasks; i++)
+		task_release(o->tasks[i]);
+	json_decref(o->fields);
 	free(o);
 }
 
@@ -201,46 +276,59 @@ static const struct reply_kind native_kind = { take, end, fail, close_reply };
 
 /* ---- the request */
 
-static bool read_fields(struct native_reply *o, struct task *t, const json_t *body, const struct served *m,
-                        struct refusal *r)
+static bool read_fields(struct native_reply *o, const json_t *body, struct refusal *r)
 {
+	json_t *fields = field_array(body, "response_fields", r), *name;
+	size_t i;
+
+	json_array_foreach(fields, i, name) if (!json_is_string(name))
+		refuse(r, 400, "response_fields", "response_fields has something that is no text");
+	o->fields = json_deep_copy(fields);
+	return r->status == 0 && field_flag(body, "stream", &o->base.events, r) &&
+	       field_flag(body, "return_tokens", &o->tokens, r);
+}
+
+/* The reply takes over the prompt, which becomes a task. */
+static bool add_task(struct native_reply *o, const json_t *body, struct prompts *p, size_t number, struct refusal *r)
+{
+	struct task *t = task_open(o->model);
 	int64_t probabilities = 0;
 
-	if (!task_read(t, body, m->model, batcher_context(m->batcher), r) ||
-	    !field_flag(body, "stream", &o->base.events, r) || !field_flag(body, "return_tokens", &o->tokens, r) ||
+	if (!t)
+		return refuse(r, 503, NULL, "There is no memory for this request.");
+	o->tasks[o->n_tasks++] = t;
+	t->ids = p->list[number].ids;
+	t->n_ids = p->list[number].n;
+	p->list[number].ids = NULL;
+	if (!task_read(t, body, o->model->model, batcher_context(o->model->batcher), r) ||
 	    !field_integer(body, "n_probs", 0, JIT_LOGPROBS_MOST, &probabilities, r))
 		return false;
 	if (probabilities)
 		t->logprobs = (int)probabilities;
+	t->sampling.seed = o->tasks[0]->sampling.seed;
+	t->first = o->n;
+	o->n += t->choices;
 	return true;
 }
 
 static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p)
 {
 	struct native_reply *o = calloc(1, sizeof *o);
-	struct task *t = task_open(m);
+	bool ok = o != NULL;
 
-	if (!o || !t || p->n > 1) {
-		free(o);
-		task_release(t);
-		return p->n > 1 ? refuse(&x->refusal, 400, "prompt", "prompt has several texts; send one at a time")
-		                : refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+	if (o) {
+		o->base.kind = &native_kind;
+		o->model = m;
 	}
-	o->base.kind = &native_kind;
-	o->model = m;
-	o->task = t;
-	t->ids = p->list[0].ids;
-	t->n_ids = p->list[0].n;
-	p->list[0].ids = NULL;
-	if (!read_fields(o, t, body, m, &x->refusal)) {
-		reply_close(&o->base);
-		return false;
+	for (size_t i = 0; ok && i < p->n; i++)
+		ok = add_task(o, body, p, i, &x->refusal);
+	ok = ok && read_fields(o, body, &x->refusal);
+	if (ok) {
+		o->choice = calloc(o->n, sizeof *o->choice);
+		if (o->choice)
+			return generate(x, &o->base, m, o->tasks, o->n_tasks);
 	}
-	o->n = t->choices;
-	o->choice = calloc(o->n, sizeof *o->choice);
-	if (o->choice)
-		return generate(x, &o->base, m, &t, 1);
-	reply_close(&o->base);
+	reply_close(o ? &o->base : NULL);
 	return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
 }
 

@@ -51,7 +51,7 @@ json_t *openai_calls(const struct openai_reply *o, unsigned choice, size_t from,
 static void put_token(json_t *o, const jit_model *model, int32_t id, float logprob)
 {
 	size_t n = 0;
-	char *text = jit_model_detokenize(model, &id, 1, &n, NULL);
+	char *text = models_piece(model, id, &n);
 	json_t *bytes = json_array();
 
 	for (size_t i = 0; text && i < n; i++)

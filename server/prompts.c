@@ -46,7 +46,19 @@ static bool add_id(struct list *l, const char *name, const json_t *v, int vocab,
 	return true;
 }
 
-/* A text, or tokens and texts one behind the other. */
+/* {"prompt_string": TEXT}: beside it images may stand, which no model here can read. */
+static const json_t *text_within(const char *name, const json_t *v, struct refusal *r)
+{
+	const json_t *text = json_object_get(v, "prompt_string");
+
+	if (json_array_size(json_object_get(v, "multimodal_data")))
+		refuse(r, 400, name, "%s has multimodal_data, which is not supported", name);
+	else if (!json_is_string(text))
+		refuse(r, 400, name, "%s has an object without a text as its prompt_string", name);
+	return r->status ? NULL : text;
+}
+
+/* A text, an object with one, or tokens and texts one behind the other. */
 static bool add_one(struct prompts *p, const char *name, const json_t *v, const jit_model *model, struct refusal *r)
 {
 	jit_model_info info = JIT_MODEL_INFO();
@@ -58,6 +70,8 @@ static bool add_one(struct prompts *p, const char *name, const json_t *v, const 
 	jit_model_get_info(model, &info, NULL);
 	if (p->n == PROMPTS_MOST)
 		return refuse(r, 400, name, "%s has more than %d texts", name, PROMPTS_MOST);
+	if (json_is_object(v) && !(v = text_within(name, v, r)))
+		return false;
 	if (json_is_string(v))
 		ok = add_text(&l, name, v, model, r);
 	json_array_foreach(v, i, part)
@@ -91,7 +105,7 @@ static bool is_list_of_prompts(const json_t *v)
 
 	json_array_foreach(v, i, one)
 	{
-		if (!json_is_integer(one) && (json_is_array(one) || json_is_string(one)))
+		if (json_is_array(one) || json_is_string(one) || json_is_object(one))
 			continue;
 		return false;
 	}
@@ -107,7 +121,7 @@ bool prompts_read(struct prompts *p, const char *name, const json_t *v, const ji
 		return refuse(r, 400, name, "%s is missing", name);
 	if (json_is_array(v) && json_array_size(v) == 0)
 		return refuse(r, 400, name, "%s is empty", name);
-	if (!json_is_string(v) && !json_is_array(v))
+	if (!json_is_string(v) && !json_is_array(v) && !json_is_object(v))
 		return refuse(r, 400, name, "%s is %s, expected a string or an array", name, json_kind(v));
 	if (!json_is_array(v) || !is_list_of_prompts(v))
 		return add_one(p, name, v, model, r);

@@ -50,6 +50,10 @@ char *refusal_json(const struct refusal *r)
 	json_put(e, "message", json_string(r->message));
 	json_put(e, "type", json_string(type_of(r)));
 	json_put(e, "param", r->param[0] ? json_string(r->param) : json_null());
+	if (r->tokens) {
+		json_put(e, "n_prompt_tokens", json_integer((json_int_t)r->tokens));
+		json_put(e, "n_ctx", json_integer(r->context));
+	}
 	json_put(o, "error", e);
 	return json_write(o);
 }

@@ -13,6 +13,8 @@ struct refusal {
 	const char *type;   /* as clients know it: "invalid_request_error"; NULL: what the status says */
 	char param[80];     /* the field that is wrong; empty: none */
 	char message[1024]; /* valid UTF-8 */
+	size_t tokens;      /* of a prompt that is too long; 0: that is not why */
+	int context;        /* what it should fit in */
 };
 
 /* Sets *r unless it is set already; false always. param NULL: no field. */

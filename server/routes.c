@@ -11,6 +11,8 @@ const struct route routes[] = {
 	{ "GET", "/v1/models/", ROUTE_KEY | ROUTE_MODEL | ROUTE_BELOW, answer_model },
 	{ "POST", "/v1/chat/completions", ROUTE_KEY | ROUTE_MODEL, answer_chat },
 	{ "POST", "/chat/completions", ROUTE_KEY | ROUTE_MODEL, answer_chat },
+	{ "POST", "/v1/chat/completions/input_tokens", ROUTE_KEY | ROUTE_MODEL, answer_chat_tokens },
+	{ "POST", "/chat/completions/input_tokens", ROUTE_KEY | ROUTE_MODEL, answer_chat_tokens },
 	{ "POST", "/v1/completions", ROUTE_KEY | ROUTE_MODEL, answer_completions },
 	{ "POST", "/v1/messages", ROUTE_KEY | ROUTE_MODEL, answer_messages },
 	{ "POST", "/v1/messages/count_tokens", ROUTE_KEY | ROUTE_MODEL, answer_count_tokens },

@@ -182,7 +182,7 @@ static bool add_bias(struct task *t, int64_t id, const json_t *value, const jit_
 	return true;
 }
 
-/* {"15043": -1} or [[15043, -1], ["text", false]]: the tokens of a text, each. */
+/* {"15043": -1, "text": -1} or [[15043, -1], ["text", false]]: the tokens of a text, each. */
 static bool add_bias_of(struct task *t, const json_t *key, const json_t *value, const jit_model *model,
                         struct refusal *r)
 {
@@ -215,10 +215,11 @@ static bool read_bias(struct task *t, const json_t *body, const jit_model *model
 	{
 		char *end;
 		long long id = strtoll(name, &end, 10);
-		if (*end || end == name)
-			return refuse(r, 400, "logit_bias", "logit_bias has \"%.60s\", expected a token's number",
-			              name);
-		if (!add_bias(t, id, value, model, r))
+		bool text = *end || end == name;
+		json_t *key = text ? json_string(name) : json_integer(id);
+		bool ok = key ? add_bias_of(t, key, value, model, r) : no_memory(r);
+		json_decref(key);
+		if (!ok)
 			return false;
 	}
 	json_array_foreach(v, i, value)

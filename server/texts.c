@@ -22,7 +22,7 @@ static const struct served *model_of(struct exchange *x, const json_t *body)
 static json_t *piece(const jit_model *m, int32_t id)
 {
 	size_t n = 0;
-	char *text = jit_model_detokenize(m, &id, 1, &n, NULL);
+	char *text = models_piece(m, id, &n);
 	json_t *o = json_object(), *whole = text ? json_stringn(text, n) : NULL;
 
 	json_put(o, "id", json_integer(id));

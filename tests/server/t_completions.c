@@ -435,7 +435,7 @@ static void test_refused(void **state)
 		{ C, "{\"prompt\":\"x\",\"n\":1000000}", "n", "to 128" },
 		{ C, "{\"prompt\":\"x\",\"stop\":[1]}", "stop", "no text" },
 		{ C, "{\"prompt\":\"x\",\"stream\":1}", "stream", "expected true or false" },
-		{ C, "{\"prompt\":\"x\",\"logit_bias\":{\"x\":1}}", "logit_bias", "a token's number" },
+		{ C, "{\"prompt\":\"x\",\"logit_bias\":{\"x\":\"1\"}}", "logit_bias", "is no number" },
 		{ C, "{\"prompt\":\"x\",\"logit_bias\":{\"4096\":1}}", "logit_bias", "expected 0 to 4095" },
 		{ C, "{\"prompt\":\"x\",\"samplers\":[\"nonsense\"]}", NULL, "nonsense" },
 		{ C, "{\"prompt\":\"x\",\"grammar\":\"root ::= [a\"}", NULL, "line 1, column 12: a set of characters" },

@@ -171,6 +171,74 @@ static void test_metrics(void **state)
 	answer_free(&a);
 }
 
+/* ---- several prompts, parts of answers, and what a token is called */
+
+static void test_several(void **state)
+{
+	static const char one[] = "{\"prompt\":\"Once upon\",\"n_predict\":5,\"temperature\":0}";
+	static const char many[] =
+		"{\"prompt\":[\"A bird\",{\"prompt_string\":\"Once upon\"},[1,\"Once upon\"]],"
+		"\"n_predict\":5,\"temperature\":0,\"response_fields\":[\"content\",\"index\","
+		"\"generation_settings/n_predict\",\"nothing/here\"]}";
+	json_t *alone = client_json(&server, "/completion", one, 200),
+	       *o = client_json(&server, "/completion", many, 200);
+	json_t *second = json_array_get(o, 1);
+	(void)state;
+
+	assert_int_equal(json_array_size(o), 3);
+	assert_string_equal(text(second, "content"), text(alone, "content"));
+	assert_string_not_equal(text(json_array_get(o, 0), "content"), text(alone, "content"));
+	assert_int_equal(json_object_size(second), 3);
+	assert_int_equal(integer(second, "index"), 1);
+	assert_int_equal(integer(second, "generation_settings/n_predict"), 5);
+	assert_int_equal(integer(json_object_get(alone, "generation_settings"), "top_k"), 40);
+	json_decref(o);
+	json_decref(alone);
+	json_decref(client_json(&server, "/completion", "{\"prompt\":\"x\",\"response_fields\":[1]}", 400));
+	json_decref(client_json(&server, "/completion", "{\"prompt\":{\"prompt_string\":7}}", 400));
+	json_decref(client_json(&server, "/completion",
+	                        "{\"prompt\":[{\"prompt_string\":\"a\",\"multimodal_data\":[1]}]}", 400));
+}
+
+/* A text as a key stands for its tokens, and false bans them. */
+static void test_bias_of_text(void **state)
+{
+	static const char asked[] = "{\"prompt\":\"Once upon\",\"n_predict\":1,\"temperature\":0%s}";
+	char body[400], word[100];
+	(void)state;
+
+	snprintf(body, sizeof body, asked, "");
+	json_t *o = client_json(&server, "/completion", body, 200);
+	snprintf(word, sizeof word, ",\"logit_bias\":{\"%s\":false}", text(o, "content"));
+	snprintf(body, sizeof body, asked, word);
+	json_t *without = client_json(&server, "/completion", body, 200);
+	assert_string_not_equal(text(o, "content"), text(without, "content"));
+	json_t *list = json_object_get(json_object_get(without, "generation_settings"), "logit_bias");
+	assert_int_equal(json_array_size(list), 1);
+	assert_true(json_is_null(json_object_get(json_array_get(list, 0), "bias")));
+	json_decref(o);
+	json_decref(without);
+}
+
+/* How long a prompt is, before it is asked and when it is refused. */
+static void test_counts(void **state)
+{
+	static const char *const arguments[] = { "--no-cache", "--context", "16", NULL };
+	static const char chat[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"A tale, please, of a bird and "
+				   "a fish.\"}]}";
+	struct child own = child_start(arguments);
+	json_t *o = client_json(&own, "/v1/chat/completions/input_tokens", chat, 200);
+	json_t *no = client_json(&own, "/v1/chat/completions", chat, 400), *e = json_object_get(no, "error");
+	(void)state;
+
+	assert_true(integer(o, "input_tokens") > 16);
+	assert_int_equal(integer(e, "n_prompt_tokens"), integer(o, "input_tokens"));
+	assert_int_equal(integer(e, "n_ctx"), 16);
+	json_decref(o);
+	json_decref(no);
+	assert_int_equal(child_stop(&own), 0);
+}
+
 /* ---- embeddings */
 
 static size_t sextet(char c)
@@ -356,9 +424,12 @@ static void test_defaults(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tokens),     cmocka_unit_test(test_template), cmocka_unit_test(test_properties),
-		cmocka_unit_test(test_native),     cmocka_unit_test(test_metrics),  cmocka_unit_test(test_replay),
-		cmocka_unit_test(test_embeddings), cmocka_unit_test(test_pooling),  cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_tokens),       cmocka_unit_test(test_template),
+		cmocka_unit_test(test_properties),   cmocka_unit_test(test_native),
+		cmocka_unit_test(test_metrics),      cmocka_unit_test(test_replay),
+		cmocka_unit_test(test_embeddings),   cmocka_unit_test(test_pooling),
+		cmocka_unit_test(test_defaults),     cmocka_unit_test(test_several),
+		cmocka_unit_test(test_bias_of_text), cmocka_unit_test(test_counts),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
