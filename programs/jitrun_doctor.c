@@ -312,8 +312,12 @@ int jitrun_doctor(int argc, char **argv)
 
 	if (!options_parse(&program, argc, argv) || options_about(&program, &arg.about, jit_version(), &status))
 		return status;
-	if (!arg.device != !arg.report || (arg.report && arg.json))
-		return jitrun_usage("a report needs --device and --report, and no --json");
+	if (arg.device && !arg.report)
+		return jitrun_usage("to try the device, say where its report goes: --report FILE.json");
+	if (arg.report && !arg.device)
+		return jitrun_usage("which device is the report of? Give --device, such as --device amd");
+	if (arg.report && arg.json)
+		return jitrun_usage("--json is for doctor without --report, whose file is JSON anyway");
 	if (arg.report)
 		return doctor_report(arg.device, arg.report);
 	struct doctor d = { .json = arg.json, .object = json_object(), .advice = json_array() };

@@ -12,6 +12,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "base/error.h"
+
 struct doctor {
 	bool json;
 	json_t *object; /* with json: all findings */
@@ -27,6 +29,8 @@ void doctor_tell(struct doctor *d, const char *name, const char *member, json_t 
 void doctor_advise(struct doctor *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 void doctor_cards(struct doctor *d);
+/* Whether the driver, "amd" or "cuda", has no card at all, and why. */
+bool doctor_no_cards(const char *driver, struct error *why_not);
 /* Tries a device and writes the findings to a file; the exit status. */
 int doctor_report(const char *device, const char *path);
 

@@ -14,6 +14,7 @@
 #include "programs/jitrun_doctor.h"
 #include "programs/output.h"
 #include "runtime/device/amd_topology.h"
+#include "runtime/device/cuda_api.h"
 #include "runtime/device/kfd_abi.h"
 #include "runtime/jitrun.h"
 
@@ -149,12 +150,25 @@ static void tell_amd(struct doctor *d)
 
 /* ---- the rest */
 
+bool doctor_no_cards(const char *driver, struct error *why_not)
+{
+	static struct amd_topology t;
+
+	if (strcmp(driver, "cuda") == 0)
+		return !cuda_library(why_not);
+	if (!amd_topology_read(&t, why_not))
+		return true;
+	return !t.n && !error_set(why_not, ERROR_DEVICE, "there is no AMD card");
+}
+
 static void tell_nvidia(struct doctor *d)
 {
 	void *cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+	struct error why_not = { 0 };
+	bool none = doctor_no_cards("cuda", &why_not);
 
-	doctor_tell(d, "NVIDIA", "libcuda", json_boolean(cuda != NULL),
-	            "libcuda.so.1 is %s; jitrun does not use it yet", cuda ? "there" : "not there");
+	doctor_tell(d, "NVIDIA cards", "libcuda", json_boolean(cuda != NULL), "%s",
+	            none ? why_not.text : "their driver is there; the cards are among the devices");
 	if (cuda)
 		dlclose(cuda);
 }

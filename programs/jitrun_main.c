@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "programs/allocator.h"
+#include "programs/jitrun_doctor.h"
 #include "programs/jitrun_parts.h"
 #include "programs/output.h"
 #include "programs/perplexity.h"
@@ -319,6 +320,12 @@ static int list_devices(void)
 		snprintf(line, sizeof line, "%-12s %s%s%s", d.name, d.about, *d.why_not ? "; cannot be used: " : "",
 		         d.why_not);
 		output_line(stdout, line, 13);
+	}
+	for (size_t i = 0; i < 2; i++) {
+		const char *driver = i ? "cuda" : "amd";
+		struct error why_not = { 0 };
+		if (doctor_no_cards(driver, &why_not))
+			output_lines(stdout, 13, "%-12s no card: %s", driver, why_not.text);
 	}
 	return 0;
 }

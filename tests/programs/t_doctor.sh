@@ -21,8 +21,14 @@ check "it says that models run" grep -qx 'models run here yes' "$dir/out"
 check "the processor: $(cat "$dir/out")" grep -q '^processor  *[A-Za-z]' "$dir/out"
 check "the cache is not there yet" grep -q "$HOME/.cache/jitrun: will be made" "$dir/out"
 check "nothing was made" [ ! -e "$HOME/.cache" ]
-check "NVIDIA's library is looked for" grep -q '^NVIDIA .*jitrun does not use it yet' "$dir/out"
+check "NVIDIA's driver is looked for" grep -Eq "^NVIDIA cards +(NVIDIA's driver|their driver is there)" "$dir/out"
 check "nothing on stderr" [ ! -s "$dir/err" ]
+
+# Each kind of card is there, or the reason why not
+is 0 --devices
+for driver in amd cuda; do
+	check "$driver: $(cat "$dir/out")" grep -Eq "^$driver(:0 |  +no card: [A-Za-z'])" "$dir/out"
+done
 
 is 0 doctor --json
 check "--json is a line" [ "$(wc -l < "$dir/out")" = 1 ]

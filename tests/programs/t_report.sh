@@ -48,8 +48,9 @@ if [ -z "${JITRUN_TEST_QUICK:-}" ]; then
 	said "a simulated card" '^kernels +[1-9][0-9]* steps of 2 passes, 0 differ'
 fi
 refused "cannot be written" 1 doctor --device cpu --report "$dir/none/report.json"
-refused "needs --device and --report" 2 doctor --report "$file"
-refused "needs --device and --report" 2 doctor --device cpu
+refused "which device is the report of" 2 doctor --report "$file"
+refused "say where its report goes: --report FILE.json" 2 doctor --device cpu
+refused "whose file is JSON anyway" 2 doctor --device cpu --report "$file" --json
 is 1 doctor --device gpu --report "$file"
 said "a device that there is not" '^stopped .*device "gpu" is unknown'
 written '"stopped": ".*unknown'
