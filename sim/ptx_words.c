@@ -37,13 +37,6 @@ void ptx_skip(struct reader *r)
 
 static bool is_word(char c) { return isalnum((unsigned char)c) || c == '.' || c == '_' || c == '%' || c == '$'; }
 
-/* Two colons stand within a word, one behind it. */
-static bool goes_on(const struct reader *r, size_t n)
-{
-	return is_word(r->at[n]) || (n == 0 && r->at[0] == '-') ||
-	       (n && r->at[n] == ':' && (r->at[n + 1] == ':' || r->at[n - 1] == ':'));
-}
-
 void ptx_next(struct reader *r)
 {
 	size_t n = 0;
@@ -51,7 +44,7 @@ void ptx_next(struct reader *r)
 	ptx_skip(r);
 	r->is_number = isdigit((unsigned char)r->at[0]) || (r->at[0] == '-' && isdigit((unsigned char)r->at[1]));
 	if (r->is_number || is_word(*r->at)) {
-		while (n + 1 < WORD && goes_on(r, n))
+		while (n + 1 < WORD && (is_word(r->at[n]) || (n == 0 && r->at[0] == '-')))
 			n++;
 	} else {
 		n = *r->at != 0;

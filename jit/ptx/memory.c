@@ -147,7 +147,12 @@ static void load(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	const struct row *r = &rows[i->op];
 	enum ptx_op load = (enum ptx_op)(is_shared(e, i) ? r->shared : r->global);
+	const op *slot = ptx_slot(e, i);
 
+	if (slot) {
+		PTX_PUT(&e->w, MOV_B64, ptx_reg(e, i->dst), *slot);
+		return;
+	}
 	if (is_shared(e, i) || !r->one) /* what is the same for all lanes was not stored by this kernel (ops.def) */
 		meet(e, is_shared(e, i));
 	if (e->scan.words[e->at]) {

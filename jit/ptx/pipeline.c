@@ -123,13 +123,44 @@ static void find_share(struct ptx_emitter *e)
 	PTX_PUT0(w, RET);
 }
 
-/* What a launch before this one stored is there to read behind the wait; both say nothing where launches do not
- * overlap. */
+static op has_not(struct ptx_emitter *e, op order, enum ptx_order bit)
+{
+	op is = ptx_new(&e->w, PTX_B32), none = ptx_new(&e->w, PTX_PRED);
+
+	PTX_PUT(&e->w, AND_B32, is, order, ptx_imm(bit));
+	PTX_PUT(&e->w, LT_U32, none, is, ptx_imm(1));
+	return none;
+}
+
+/* The next launch may begin, and what those before this one stored is there to read behind the wait (enum ptx_order).
+ * Both say nothing where launches do not overlap. */
 static void overlap(struct ptx_emitter *e)
+{
+	struct ptx_writer *w = &e->w;
+	op order, first;
+
+	if (w->capability < 90) {
+		ptx_early(e);
+		return;
+	}
+	order = ptx_new(w, PTX_B32);
+	first = ptx_new(w, PTX_PRED);
+	PTX_PUT(w, LD_PARAM_U32, order, ptx_name("order"));
+	w->guard = has_not(e, order, PTX_NEXT_LATER);
+	PTX_PUT0(w, LAUNCH_DEPENDENTS);
+	ptx_early(e);
+	e->waits_last = has_not(e, order, PTX_WAIT_FIRST);
+	PTX_PUT(w, NOT_PRED, first, e->waits_last);
+	w->guard = first;
+	PTX_PUT0(w, GRID_WAIT);
+	PTX_PUT0(w, LAUNCH_DEPENDENTS);
+}
+
+static void leave(struct ptx_emitter *e)
 {
 	if (e->w.capability < 90)
 		return;
-	PTX_PUT0(&e->w, LAUNCH_DEPENDENTS);
+	e->w.guard = e->waits_last;
 	PTX_PUT0(&e->w, GRID_WAIT);
 }
 
@@ -139,7 +170,6 @@ static void enter(struct ptx_emitter *e)
 	op thread;
 
 	w->to = &w->entry;
-	overlap(e);
 	thread = special(e, "%tid.x");
 	e->lane = ptx_new(w, PTX_B32);
 	e->wave = ptx_new(w, PTX_B32);
@@ -160,6 +190,7 @@ static void enter(struct ptx_emitter *e)
 		PTX_PUT(w, ADD_S64, e->locals, e->locals, e->shared);
 		PTX_PUT(w, ADD_S64, e->locals, e->locals, ptx_imm((e->ir->shared_bytes + 63) & ~63u));
 	}
+	overlap(e);
 	w->to = &w->body;
 }
 
@@ -171,13 +202,13 @@ static void begin_module(struct ptx_writer *w, struct ptx_buffer *to, const stru
 		[PTX_B32] = ".b32 %r", [PTX_B64] = ".b64 %d", [PTX_PRED] = ".pred %p", [PTX_B16] = ".b16 %h"
 	};
 
-	ptx_format(w, to, ".version %s\n.target sm_%u\n.address_size 64\n", w->capability < 90 ? "7.0" : "7.8",
+	ptx_format(w, to, ".version %s\n.target sm_%u\n.address_size 64\n", w->capability < 90 ? "7.4" : "8.0",
 	           w->capability);
 	if (e->ir->local_bytes || e->ir->shared_bytes)
 		ptx_format(w, to, ".extern .shared .align 128 .b8 memory[];\n");
 	ptx_format(w, to,
 	           ".visible .entry " PTX_ENTRY "(.param .u64 arg, .param .s64 begin, .param .u32 per, "
-	           ".param .u32 rest)\n");
+	           ".param .u32 rest, .param .u32 order)\n");
 	ptx_format(w, to, ".maxntid %u, 1, 1\n.minnctapersm 1\n{\n", e->ir->waves * 32);
 	for (unsigned k = 0; k < PTX_CLASSES; k++)
 		if (w->registers[k])
@@ -228,6 +259,7 @@ static bool emit(struct ptx_emitter *e, struct error *err)
 		if (!shape(e, i) && !ptx_memory(e, i) && !ptx_scalar(e, i) && !ptx_math(e, i))
 			return error_set(err, ERROR_UNSUPPORTED, "the operation %s has no PTX", ir_facts[i->op].name);
 	}
+	leave(e);
 	return !e->w.wrong ||
 	       error_set(err, ERROR_UNSUPPORTED, "PTX for sm_%u is not written: %s", e->w.capability, e->w.wrong);
 }

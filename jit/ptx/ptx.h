@@ -6,7 +6,8 @@
  * lanes that take no part are predicated.
  *
  * Owned by: text.c the writer and its table; scan.c what is known before a line is written; math.c and memory.c the
- * rows of ops.def; pipeline.c the entry, loops, and the order of it all.
+ * rows of ops.def; early.c what comes before other launches have ended; pipeline.c the entry, loops, and the order of
+ * it all.
  */
 #ifndef JIT_PTX_PTX_H
 #define JIT_PTX_PTX_H
@@ -145,7 +146,15 @@ struct ptx_emitter {
 		struct ptx_operand o;
 	} sums[PTX_MEMO];
 	unsigned n_sums;
-	bool stored[2]; /* something was stored in global, in shared memory since the lanes last met */
+	/* Argument slots, loaded at the entry. */
+	struct {
+		int64_t disp;
+		enum ptx_op load;
+		struct ptx_operand o;
+	} slot[PTX_MEMO];
+	unsigned n_slots;
+	struct ptx_operand waits_last; /* the predicate, where launches overlap */
+	bool stored[2];                /* something was stored in global, in shared memory since the lanes last met */
 };
 
 static inline struct ptx_operand ptx_reg(const struct ptx_emitter *e, uint16_t r)
@@ -161,6 +170,10 @@ static inline struct ptx_operand ptx_reg(const struct ptx_emitter *e, uint16_t r
 bool ptx_math(struct ptx_emitter *e, const struct ir_ins *i);
 bool ptx_scalar(struct ptx_emitter *e, const struct ir_ins *i);
 bool ptx_memory(struct ptx_emitter *e, const struct ir_ins *i);
+/* early.c: what is done before the launches in front of this one have ended; then, what is in an argument slot, if i is
+ * a load of it: else NULL. */
+void ptx_early(struct ptx_emitter *e);
+const struct ptx_operand *ptx_slot(const struct ptx_emitter *e, const struct ir_ins *i);
 /* What was remembered of a straight run is no more. */
 void ptx_new_run(struct ptx_emitter *e);
 
@@ -171,7 +184,11 @@ struct ptx_launch {
 	int64_t begin;      /* share i begins at begin + i * per + min(i, rest), and has one more unit when i < rest */
 	uint32_t per, rest; /* shares are of blocks where the object is cooperative, else of waves: wave w of block b
 	                       has share w * blocks + b */
+	uint32_t order;     /* enum ptx_order; of no account where launches do not overlap */
 };
+/* WAIT_FIRST: what launches in front of it stored is read, so they are waited for first; else last: who then sees this
+ * one's end sees theirs. NEXT_LATER: the next one does not wait first, so it must not begin before this one may. */
+enum ptx_order { PTX_WAIT_FIRST = 1, PTX_NEXT_LATER = 2 };
 /* Bytes of shared memory that a block needs. */
 static inline uint32_t ptx_shared_bytes(const struct object *o, unsigned waves)
 {

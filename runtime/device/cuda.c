@@ -67,6 +67,7 @@ static void *alloc_shared(struct cuda *d, size_t bytes, struct error *err)
 		return NULL;
 	}
 	memset(r->p, 0, bytes);
+	r->bytes = bytes;
 	pthread_mutex_lock(&d->lock);
 	r->next = d->shared;
 	d->shared = r;
@@ -107,6 +108,18 @@ static void *cuda_alloc(struct device *device, size_t bytes, enum device_memory 
 	return NULL;
 }
 
+size_t cuda_shared_bytes(struct cuda *d, const void *p)
+{
+	size_t bytes = 0;
+
+	pthread_mutex_lock(&d->lock);
+	for (const struct cuda_region *r = d->shared; r && !bytes; r = r->next)
+		if ((uintptr_t)p - (uintptr_t)r->p < r->bytes)
+			bytes = r->bytes - (size_t)((uintptr_t)p - (uintptr_t)r->p);
+	pthread_mutex_unlock(&d->lock);
+	return bytes;
+}
+
 /* Takes it out of the list of what the host shares. False: it was not there. */
 static bool was_shared(struct cuda *d, const void *p)
 {
@@ -127,8 +140,9 @@ static void cuda_release(struct device *device, void *p, size_t bytes)
 {
 	struct cuda *d = cuda_of(device);
 
-	if (!p || !cuda_enter(d, NULL))
+	if (!p)
 		return;
+	cuda_enter(d, NULL); /* and if not: what can be given back is */
 	if (was_shared(d, p))
 		d->api->host_free(p);
 	else
@@ -165,7 +179,8 @@ static void close_card(struct device *device)
 {
 	struct cuda *d = cuda_of(device);
 
-	if (d->context && cuda_enter(d, NULL)) {
+	if (d->context) {
+		cuda_enter(d, NULL);
 		cuda_forget_kernels(d);
 		d->api->context_release(d->card);
 	}

@@ -25,6 +25,7 @@ struct cuda_kernel {
 struct cuda_region {
 	struct cuda_region *next;
 	void *p;
+	size_t bytes;
 };
 
 struct cuda {
@@ -50,6 +51,9 @@ bool cuda_failed(struct cuda *d, int result, const char *what, struct error *err
 /* The same; and nothing will succeed any more. */
 bool cuda_died(struct cuda *d, int result, const char *what, struct error *err);
 bool cuda_is_alive(struct cuda *d, struct error *err);
+
+/* Bytes from p on of memory that the host shares; 0: p is not there. */
+size_t cuda_shared_bytes(struct cuda *d, const void *p);
 
 /* cuda_code.c: all kernels of a plan, those that are missing made on the pool's threads. False: err. */
 bool cuda_make_plan(struct cuda *d, struct registry *r, struct plan *p, struct pool *pool, struct error *err);

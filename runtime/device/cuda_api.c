@@ -12,7 +12,7 @@
 static bool find_functions(struct cuda_api *api, void *file, struct error *err)
 {
 	static const char *const names[] = {
-#define X(member, name, arguments) name,
+#define X(member, name, arguments, passed) name,
 		CUDA_FUNCTIONS(X)
 #undef X
 	};

@@ -28,55 +28,64 @@ _Static_assert(sizeof(struct cuda_launch_attribute) == 72, "as the driver has it
 _Static_assert(sizeof(struct cuda_launch_config) == 56, "as the driver has it");
 
 /* clang-format off */
-/*     member, its name in the library, its arguments; all return a result, 0: success */
+/*     member, its name in the library, its arguments, their names; all return a result, 0: success */
 #define CUDA_FUNCTIONS(X) \
-	X(init, "cuInit", (uint32_t flags)) \
-	X(driver_version, "cuDriverGetVersion", (int *version)) \
-	X(device_count, "cuDeviceGetCount", (int *n)) \
-	X(device_get, "cuDeviceGet", (int *device, int ordinal)) \
-	X(device_name, "cuDeviceGetName", (char *name, int size, int device)) \
-	X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device)) \
-	X(device_memory, "cuDeviceTotalMem_v2", (size_t *bytes, int device)) \
-	X(context_retain, "cuDevicePrimaryCtxRetain", (void **context, int device)) \
-	X(context_release, "cuDevicePrimaryCtxRelease_v2", (int device)) \
-	X(context_set, "cuCtxSetCurrent", (void *context)) \
-	X(memory_info, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *bytes)) \
-	X(memory_alloc, "cuMemAlloc_v2", (uint64_t *address, size_t bytes)) \
-	X(memory_free, "cuMemFree_v2", (uint64_t address)) \
-	X(host_alloc, "cuMemHostAlloc", (void **p, size_t bytes, uint32_t flags)) \
-	X(host_free, "cuMemFreeHost", (void *p)) \
-	X(copy_to, "cuMemcpyHtoD_v2", (uint64_t to, const void *from, size_t bytes)) \
-	X(copy_from, "cuMemcpyDtoH_v2", (void *to, uint64_t from, size_t bytes)) \
-	X(copy_to_later, "cuMemcpyHtoDAsync_v2", (uint64_t to, const void *from, size_t bytes, void *stream)) \
-	X(set_bytes, "cuMemsetD8_v2", (uint64_t to, uint8_t value, size_t bytes)) \
-	X(link_create, "cuLinkCreate_v2", (uint32_t n, int *options, void **values, void **state)) \
+	X(init, "cuInit", (uint32_t flags), (flags)) \
+	X(driver_version, "cuDriverGetVersion", (int *version), (version)) \
+	X(device_count, "cuDeviceGetCount", (int *n), (n)) \
+	X(device_get, "cuDeviceGet", (int *device, int ordinal), (device, ordinal)) \
+	X(device_name, "cuDeviceGetName", (char *name, int size, int device), (name, size, device)) \
+	X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device), \
+	  (value, attribute, device)) \
+	X(device_memory, "cuDeviceTotalMem_v2", (size_t *bytes, int device), (bytes, device)) \
+	X(context_retain, "cuDevicePrimaryCtxRetain", (void **context, int device), (context, device)) \
+	X(context_release, "cuDevicePrimaryCtxRelease_v2", (int device), (device)) \
+	X(context_set, "cuCtxSetCurrent", (void *context), (context)) \
+	X(memory_info, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *bytes), (free_bytes, bytes)) \
+	X(memory_alloc, "cuMemAlloc_v2", (uint64_t *address, size_t bytes), (address, bytes)) \
+	X(memory_free, "cuMemFree_v2", (uint64_t address), (address)) \
+	X(host_alloc, "cuMemHostAlloc", (void **p, size_t bytes, uint32_t flags), (p, bytes, flags)) \
+	X(host_free, "cuMemFreeHost", (void *p), (p)) \
+	X(copy_to, "cuMemcpyHtoD_v2", (uint64_t to, const void *from, size_t bytes), (to, from, bytes)) \
+	X(copy_from, "cuMemcpyDtoH_v2", (void *to, uint64_t from, size_t bytes), (to, from, bytes)) \
+	X(copy_to_later, "cuMemcpyHtoDAsync_v2", (uint64_t to, const void *from, size_t bytes, void *stream), \
+	  (to, from, bytes, stream)) \
+	X(set_bytes, "cuMemsetD8_v2", (uint64_t to, uint8_t value, size_t bytes), (to, value, bytes)) \
+	X(link_create, "cuLinkCreate_v2", (uint32_t n, int *options, void **values, void **state), \
+	  (n, options, values, state)) \
 	X(link_add, "cuLinkAddData_v2", (void *state, int type, void *data, size_t bytes, const char *name, \
-	                                  uint32_t n, int *options, void **values)) \
-	X(link_complete, "cuLinkComplete", (void *state, void **cubin, size_t *bytes)) \
-	X(link_destroy, "cuLinkDestroy", (void *state)) \
-	X(module_load, "cuModuleLoadData", (void **module, const void *image)) \
-	X(module_unload, "cuModuleUnload", (void *module)) \
-	X(module_function, "cuModuleGetFunction", (void **function, void *module, const char *name)) \
-	X(function_set, "cuFuncSetAttribute", (void *function, int attribute, int value)) \
+	                               uint32_t n, int *options, void **values), \
+	  (state, type, data, bytes, name, n, options, values)) \
+	X(link_complete, "cuLinkComplete", (void *state, void **cubin, size_t *bytes), (state, cubin, bytes)) \
+	X(link_destroy, "cuLinkDestroy", (void *state), (state)) \
+	X(module_load, "cuModuleLoadData", (void **module, const void *image), (module, image)) \
+	X(module_unload, "cuModuleUnload", (void *module), (module)) \
+	X(module_function, "cuModuleGetFunction", (void **function, void *module, const char *name), \
+	  (function, module, name)) \
+	X(function_set, "cuFuncSetAttribute", (void *function, int attribute, int value), \
+	  (function, attribute, value)) \
 	X(function_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor", \
-	  (int *n, void *function, int threads, size_t shared_bytes)) \
-	X(launch, "cuLaunchKernelEx", (const struct cuda_launch_config *c, void *function, void **params, \
-	                               void **extra)) \
-	X(stream_create, "cuStreamCreate", (void **stream, uint32_t flags)) \
-	X(stream_destroy, "cuStreamDestroy_v2", (void *stream)) \
-	X(stream_wait, "cuStreamSynchronize", (void *stream)) \
-	X(capture_begin, "cuStreamBeginCapture_v2", (void *stream, int mode)) \
-	X(capture_end, "cuStreamEndCapture", (void *stream, void **graph)) \
-	X(graph_instantiate, "cuGraphInstantiateWithFlags", (void **exec, void *graph, unsigned long long flags)) \
-	X(graph_launch, "cuGraphLaunch", (void *exec, void *stream)) \
-	X(graph_exec_destroy, "cuGraphExecDestroy", (void *exec)) \
-	X(graph_destroy, "cuGraphDestroy", (void *graph)) \
-	X(error_name, "cuGetErrorName", (int result, const char **name)) \
-	X(error_text, "cuGetErrorString", (int result, const char **text))
+	  (int *n, void *function, int threads, size_t shared_bytes), \
+	  (n, function, threads, shared_bytes)) \
+	X(launch, "cuLaunchKernelEx", \
+	  (const struct cuda_launch_config *c, void *function, void **params, void **extra), \
+	  (c, function, params, extra)) \
+	X(stream_create, "cuStreamCreate", (void **stream, uint32_t flags), (stream, flags)) \
+	X(stream_destroy, "cuStreamDestroy_v2", (void *stream), (stream)) \
+	X(stream_wait, "cuStreamSynchronize", (void *stream), (stream)) \
+	X(capture_begin, "cuStreamBeginCapture_v2", (void *stream, int mode), (stream, mode)) \
+	X(capture_end, "cuStreamEndCapture", (void *stream, void **graph), (stream, graph)) \
+	X(graph_instantiate, "cuGraphInstantiateWithFlags", (void **exec, void *graph, unsigned long long flags), \
+	  (exec, graph, flags)) \
+	X(graph_launch, "cuGraphLaunch", (void *exec, void *stream), (exec, stream)) \
+	X(graph_exec_destroy, "cuGraphExecDestroy", (void *exec), (exec)) \
+	X(graph_destroy, "cuGraphDestroy", (void *graph), (graph)) \
+	X(error_name, "cuGetErrorName", (int result, const char **name), (result, name)) \
+	X(error_text, "cuGetErrorString", (int result, const char **text), (result, text))
 /* clang-format on */
 
 struct cuda_api {
-#define X(member, name, arguments) int(*member) arguments;
+#define X(member, name, arguments, passed) int(*member) arguments;
 	CUDA_FUNCTIONS(X)
 #undef X
 };

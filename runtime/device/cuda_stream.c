@@ -13,11 +13,20 @@
 #include "runtime/device/profile.h"
 #include "runtime/host/cancel.h"
 
+/* Ids and angles, which the host writes; `at` in the copies. */
+struct cuda_input {
+	const void *from;
+	size_t at, bytes;
+};
+enum { INPUTS = 16 };
+
 struct cuda_plan {
 	struct cuda_plan *next;
 	const struct plan *plan;
-	uint64_t *args, *on_card; /* the host's copy, and the card's */
+	uint64_t *args, *on_card; /* the host's copy, and the card's; the inputs are behind them */
 	size_t bytes;
+	struct cuda_input input[INPUTS];
+	unsigned n_inputs;
 	struct ptx_launch *launch; /* by op */
 	uint32_t *blocks;          /* 0: the op has no units */
 	void *graph;               /* NULL: launches are not recorded */
@@ -49,6 +58,69 @@ static void forget(struct cuda_stream *s, struct cuda_plan *p)
 	free(p->blocks);
 	free(p);
 }
+
+/* ---- inputs: a kernel would read them over the bus, so they go to the card with the arguments */
+
+/* What a token has of an input at most: an id, or an angle for each two dimensions of its widest heads. */
+static size_t input_width(const struct plan *p)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < p->n_kernels; i++)
+		most = p->kernel[i].key.head_dim > most ? p->kernel[i].key.head_dim : most;
+	return 64 + 2 * most;
+}
+
+/* The input at p, whose tokens have so many bytes; made where there is none. NULL: what is there is not memory that the
+ * host shares, or there are too many. */
+static const struct cuda_input *input_at(const struct cuda_stream *s, struct cuda_plan *c, const void *p, size_t width)
+{
+	size_t bytes = cuda_shared_bytes(card_of(s), p), most = c->plan->tokens * width;
+	unsigned i = 0;
+
+	while (i < c->n_inputs && c->input[i].from != p)
+		i++;
+	if (!bytes || i == INPUTS)
+		return NULL;
+	if (i == c->n_inputs)
+		c->input[c->n_inputs++] = (struct cuda_input){ .from = p };
+	bytes = bytes < most ? bytes : most;
+	if (c->input[i].bytes < bytes)
+		c->input[i].bytes = bytes;
+	return &c->input[i];
+}
+
+/* What the last section's ops have there they write: logits. */
+static void each_input(const struct cuda_stream *s, struct cuda_plan *c, bool places)
+{
+	const struct plan *p = c->plan;
+	size_t width = input_width(p);
+
+	for (size_t i = 0; p->n_sections && i < p->section[p->n_sections - 1]; i++)
+		for (uint32_t k = 0; k < p->op[i].n_args; k++) {
+			uint64_t *slot = &p->op[i].arg[k];
+			const struct cuda_input *in = input_at(s, c, (const void *)(uintptr_t)*slot, width);
+			if (in && places)
+				c->args[slot - p->args] = (uint64_t)(uintptr_t)c->on_card + in->at;
+		}
+}
+
+static void find_inputs(const struct cuda_stream *s, struct cuda_plan *c)
+{
+	each_input(s, c, false);
+	for (unsigned i = 0; i < c->n_inputs; i++) {
+		c->input[i].at = c->bytes;
+		c->bytes += (c->input[i].bytes + 63) / 64 * 64;
+	}
+}
+
+static void take_inputs(struct cuda_plan *c)
+{
+	for (unsigned i = 0; i < c->n_inputs; i++)
+		memcpy((uint8_t *)c->args + c->input[i].at, c->input[i].from, c->input[i].bytes);
+}
+
+/* ---- launches */
 
 /* How many blocks have an op's units, and how many each (struct ptx_launch). */
 static void deal(const struct cuda_stream *s, struct cuda_plan *c, size_t i)
@@ -83,7 +155,7 @@ static int launch_op(const struct cuda_stream *s, struct cuda_plan *c, size_t i,
 		.attribute = &attribute,
 		.n_attributes = overlaps
 	};
-	void *params[] = { &l->arg, &l->begin, &l->per, &l->rest };
+	void *params[] = { &l->arg, &l->begin, &l->per, &l->rest, &l->order };
 
 	return d->api->launch(&config, k->function, params, NULL);
 }
@@ -96,14 +168,17 @@ static int send_args(const struct cuda_stream *s, const struct cuda_plan *c)
 static int launch_all(struct cuda_stream *s, struct cuda_plan *c)
 {
 	const struct cuda *d = card_of(s);
-	bool overlaps = d->capability >= 90 && d->driver >= CUDA_OVERLAPS_IN_GRAPHS, first = true;
+	bool overlaps = d->capability >= 90 && d->driver >= CUDA_OVERLAPS_IN_GRAPHS, first = true, waits = true;
 	int result = send_args(s, c);
 
 	for (size_t i = 0; !result && i < c->plan->n_ops; i++) {
-		if (!c->blocks[i])
-			continue;
-		result = launch_op(s, c, i, overlaps && !first);
-		first = false;
+		if (c->blocks[i]) {
+			c->launch[i].order =
+				(waits ? PTX_WAIT_FIRST : 0) | (waits && !c->plan->op[i].barrier ? PTX_NEXT_LATER : 0);
+			result = launch_op(s, c, i, overlaps && !first);
+			first = waits = false;
+		}
+		waits |= c->plan->op[i].barrier;
 	}
 	return result;
 }
@@ -131,7 +206,8 @@ static bool fill(struct cuda_stream *s, struct cuda_plan *c, struct plan *p, str
 	struct cuda *d = card_of(s);
 
 	c->plan = p;
-	c->bytes = p->n_args * sizeof *c->args;
+	c->bytes = (p->n_args * sizeof *c->args + 63) / 64 * 64;
+	find_inputs(s, c);
 	c->launch = calloc(p->n_ops + 1, sizeof *c->launch);
 	c->blocks = calloc(p->n_ops + 1, sizeof *c->blocks);
 	if (!c->launch || !c->blocks)
@@ -139,7 +215,8 @@ static bool fill(struct cuda_stream *s, struct cuda_plan *c, struct plan *p, str
 	if (!(c->args = d->device.alloc(&d->device, c->bytes, DEVICE_SHARED, err)) ||
 	    !(c->on_card = d->device.alloc(&d->device, c->bytes, DEVICE_BUFFERS, err)))
 		return false;
-	memcpy(c->args, p->args, c->bytes);
+	memcpy(c->args, p->args, p->n_args * sizeof *c->args);
+	each_input(s, c, true);
 	for (size_t i = 0; i < p->n_ops; i++)
 		deal(s, c, i);
 	return s->launch == STREAM_LAUNCH_OP || record(s, c, err);
@@ -217,6 +294,7 @@ static bool run(struct stream *stream, struct plan *p, struct pool *pool, struct
 		return cancel_error(err);
 	for (size_t i = 0; i < p->n_changing; i++)
 		c->args[p->changing[i].slot - p->args] = *p->changing[i].slot;
+	take_inputs(c);
 	return c->graph ? run_graph(s, c, err) : run_apart(s, c, p, err);
 }
 
@@ -232,14 +310,13 @@ static void close_stream(struct stream *stream)
 	struct cuda_stream *s = (struct cuda_stream *)stream;
 	struct cuda *d = card_of(s);
 
-	if (cuda_enter(d, NULL)) {
-		for (struct cuda_plan *p = s->plans, *next; p; p = next) {
-			next = p->next;
-			forget(s, p);
-		}
-		if (s->queue)
-			d->api->stream_destroy(s->queue);
+	cuda_enter(d, NULL); /* and if not: what can be given back is */
+	for (struct cuda_plan *p = s->plans, *next; p; p = next) {
+		next = p->next;
+		forget(s, p);
 	}
+	if (s->queue)
+		d->api->stream_destroy(s->queue);
 	free(s);
 }
 

@@ -69,10 +69,11 @@ static int load(struct ptx_card *c, const struct object *o, void **module, void 
 bool ptx_call(struct ptx_card *c, const struct object *o, unsigned waves, struct random_ir_buffers *b, int64_t begin,
               int64_t end, struct error *err)
 {
-	struct ptx_launch l = {
-		.arg = (uint64_t)(uintptr_t)c->there->arg, .begin = begin, .per = (uint32_t)(end - begin)
-	};
-	void *params[] = { &l.arg, &l.begin, &l.per, &l.rest }, *module = NULL, *function = NULL;
+	struct ptx_launch l = { .arg = (uint64_t)(uintptr_t)c->there->arg,
+		                .begin = begin,
+		                .per = (uint32_t)(end - begin),
+		                .order = PTX_WAIT_FIRST };
+	void *params[] = { &l.arg, &l.begin, &l.per, &l.rest, &l.order }, *module = NULL, *function = NULL;
 	struct cuda_launch_config config = {
 		.grid = { 1, 1, 1 }, .block = { waves * 32, 1, 1 }, .shared_bytes = ptx_shared_bytes(o, waves)
 	};

@@ -50,7 +50,13 @@ static const char *const models[] = {
 	"deepseekv3-a",
 	"glm4moelite-a",
 	"gptoss-a",
-	"mistral4-a"
+	"mistral4-a",
+	"gemma4-moe-a",
+	"qwen35moe-a",
+	"lfm2moe-a",
+	"granitehybrid-a",
+	"nemotronh-a",
+	"gptoss-a-mxfp4"
 };
 enum { MODELS = sizeof models / sizeof *models, TOKENS = 19, STEPS = 3 };
 
@@ -119,7 +125,7 @@ static void test_models(void **state)
 {
 	static const int kv[] = { JIT_KV_F16, JIT_KV_Q8_0, JIT_KV_F32 };
 	const bool real = getenv("JITRUN_TEST_CUDA") != NULL;
-	unsigned step = real || test_full() ? 1 : test_quick() ? 12 : 5, n = 0, failed = 0;
+	unsigned step = real || test_full() ? 1 : test_quick() ? 9 : 2, n = 0, failed = 0;
 
 	for (unsigned i = 0; i < MODELS; i += step, n++)
 		failed += !same(models[i], real ? "cuda" : n % 2 ? "sim:sm80" : "sim:sm90", kv[n % 3]);

@@ -1,0 +1,55 @@
+/* runtime/device/cuda_simulated.h - what the parts of the simulated library share: cuda_simulated.c the cards, memory
+ * and kernels, cuda_simulated_queue.c launches, queues and graphs.
+ */
+#ifndef RUNTIME_CUDA_SIMULATED_H
+#define RUNTIME_CUDA_SIMULATED_H
+
+#include <pthread.h>
+
+#include "jit/ptx/ptx.h"
+#include "runtime/device/cuda.h"
+#include "sim/ptx.h"
+
+enum { CUDA_SIMULATED_INVALID = 1, CUDA_SIMULATED_LAUNCH_FAILED = 719, CUDA_SIMULATED_CAPTURE_WRONG = 901 };
+
+struct cuda_simulated_block {
+	struct cuda_simulated_block *next;
+	void *p;
+	size_t bytes;
+	bool hidden;
+};
+
+struct cuda_simulated_module {
+	struct ptx_text *text;
+	uint32_t shared_most;
+	char image[];
+};
+
+extern struct cuda_simulated {
+	pthread_mutex_t lock;
+	struct ptx_memory *memory;
+	struct cuda_simulated_block *blocks;
+	size_t used;
+	uint64_t seed;
+	char trap[512]; /* the last one's sentence */
+} cuda_simulation;
+extern _Thread_local unsigned cuda_simulated_capability; /* of this thread's card */
+
+/* What is between them is done by one thread, and may touch the cards' memory. */
+void cuda_simulated_begin(void);
+int cuda_simulated_end(int result);
+
+/* cuda_simulated_queue.c: as the library has them. */
+int sim_copy_to_later(uint64_t to, const void *from, size_t bytes, void *stream);
+int sim_launch(const struct cuda_launch_config *c, void *function, void **params, void **extra);
+int sim_stream_create(void **stream, uint32_t flags);
+int sim_stream_wait(void *stream);
+int sim_stream_destroy(void *stream);
+int sim_capture_begin(void *stream, int mode);
+int sim_capture_end(void *stream, void **graph);
+int sim_graph_instantiate(void **exec, void *graph, unsigned long long flags);
+int sim_graph_launch(void *exec, void *stream);
+int sim_graph_destroy(void *graph);
+int sim_graph_exec_destroy(void *exec);
+
+#endif
