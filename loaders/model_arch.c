@@ -10,6 +10,8 @@
 #define SHARED_KEYS \
 	"expert_shared_count expert_shared_feed_forward_length expert_weights_scale expert_weights_norm " \
 	"expert_gating_func expert_group_count expert_group_used_count leading_dense_block_count"
+/* Sizes of layers with the selective scan, which files have that have no such layers. */
+#define SCAN_KEYS "ssm.conv_kernel ssm.state_size ssm.group_count ssm.inner_size ssm.time_step_rank"
 #define TRAINED_ROUTER "output_router_logits router_aux_loss_coef router_jitter_noise"
 /* What Cohere's files say of the model's form, which their classes always have. */
 #define COHERE_SAID \

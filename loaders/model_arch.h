@@ -64,7 +64,7 @@ enum arch_switch {
 	SWITCH_TILED = 1 << 19,        /* GGUF has heads of values in turns of those of keys (model_recurrent.tiled) */
 	SWITCH_LATER_LAYERS = 1 << 23, /* layers that predict further tokens may stand behind the others */
 	SWITCH_ONE_PART = 1 << 25,     /* a layer is a mixer or a feed-forward layer, not both */
-	SWITCH_NO_ROPE = 1 << 22,      /* layers do not rotate unless the file says so */
+	SWITCH_NO_ROPE = 1 << 22,      /* whether layers rotate the file says */
 	SWITCH_LATENT = 1 << 24,       /* latent attention */
 	SWITCH_YARN_EXACT = 1 << 21,   /* YaRN's borders are not rounded where a file leaves it open */
 	SWITCH_HEAD_NORMS = 1 << 20,   /* norms of heads as use_qk_norm says, or the tensors of a GGUF file */

@@ -191,11 +191,23 @@ static bool read_scales(struct gguf_reader *r)
 	return true;
 }
 
+/* Here "finetuned" says whether anything rotates at all. */
+static bool read_rotates(struct gguf_reader *r)
+{
+	const struct gguf_kv *kv = gguf_find(r->g, gguf_key(r, "rope.scaling.finetuned"));
+
+	if (kv && kv->type != GGUF_BOOL)
+		return error_set(r->err, ERROR_FORMAT, "%s: key %s is not true or false", r->g->path, r->key);
+	r->m->file->rotates = !r->m->spec.one_part && (!kv || gguf_item_int(kv, 0) != 0);
+	return true;
+}
+
 bool gguf_read_switches(struct gguf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
 
-	if ((r->row->window == WINDOW_BY_TYPE && !read_windows(r)) || !gguf_read_layers(r))
+	if ((r->row->window == WINDOW_BY_TYPE && !read_windows(r)) || !gguf_read_layers(r) ||
+	    (r->row->switches & SWITCH_NO_ROPE && !read_rotates(r)))
 		return false;
 	uint32_t window_dims = s->layer_sizes ? s->window_rope.dims : s->rope.dims;
 	s->window_rope = s->rope;

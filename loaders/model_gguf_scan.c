@@ -40,7 +40,6 @@ bool gguf_read_scan(struct gguf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
 	struct model_recurrent *c = &s->recurrent;
-	const struct gguf_kv *rotates = gguf_find(r->g, gguf_key(r, "rope.scaling.finetuned"));
 	uint32_t values = 0;
 
 	if (!s->layer_mixer)
@@ -58,7 +57,6 @@ bool gguf_read_scan(struct gguf_reader *r)
 		                 "%s: key %s is %" PRIu32 ", expected a multiple of the %" PRIu32 " heads", r->g->path,
 		                 gguf_key(r, "ssm.inner_size"), values, c->value_heads);
 	c->floor = s->one_part ? 0.001f : 0; /* no key says it */
-	r->m->file->rotates = !s->one_part && (!rotates || gguf_item_int(rotates, 0) != 0);
 	r->m->file->needs.group[GROUP_TAPS_BIAS] = NEED_ALWAYS;
 	return (!s->one_part || read_parts(r)) && model_scan_channels(r->m, r->g->path, r->err);
 }

@@ -385,6 +385,8 @@ bool hf_read_switches(struct hf_reader *r)
 	uint8_t *rotates = NULL;
 	bool ok = read_scales(r);
 
+	if (r->row->recurrent == MIXER_ATTENTION) /* GGUF files alone may say otherwise */
+		r->m->file->rotates = true;
 	if (ok && r->row->switches & SWITCH_NO_ROPE_LAYERS) {
 		rotates = calloc(r->m->spec.layers ? r->m->spec.layers : 1, 1);
 		ok = rotates ? read_rotating(r, rotates)

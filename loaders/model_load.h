@@ -76,7 +76,7 @@ struct model_file {
 	char *model_name, *arch_name;
 	float *freq_factors, *long_factors;
 	uint8_t *layer_is_sliding, *layer_rotation, *layer_mixer, *layer_routes;
-	bool rotates;                /* with SWITCH_NO_ROPE: the file says that layers rotate all the same */
+	bool rotates;                /* with SWITCH_NO_ROPE: whether layers rotate */
 	struct expert_place *places; /* of experts that are tensors of their own */
 	size_t n_places;
 	struct model_sizes *layer_sizes;

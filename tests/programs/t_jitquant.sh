@@ -116,16 +116,19 @@ if [ -r "$shared/model.safetensors" ]; then
 	files="q4_k_m:29.940"
 	[ -n "${JITRUN_TEST_QUICK-}" ] || files="$files q2_k:33.449 iq4_xs:29.549"
 	[ -z "${JITRUN_TEST_FULL-}" ] || files="$files q8_0:29.488 q6_k:29.490 q5_k_m:29.507 q5_1:29.479 \
-		q4_0:29.769 q3_k_m:30.533"
+		q5_0:29.473 q4_1:30.136 q4_0:29.769 iq4_nl:29.680 q3_k_m:30.533"
 	for file in $files; do
 		type=${file%:*}
 		is 0 "$dir/tale.gguf" "$dir/o.gguf" --type $type --quiet
-		tests/quant_files --near "$dir/tale.gguf" "$dir/o.gguf" "$shared/tale-llama-$type.gguf" > "$dir/off"
-		check "$type: $(head -3 "$dir/off")" [ $? = 0 ]
+		theirs=$shared/tale-llama-$type.gguf
+		if [ -r "$theirs" ]; then
+			tests/quant_files --near "$dir/tale.gguf" "$dir/o.gguf" "$theirs" > "$dir/off"
+			check "$type: $(head -3 "$dir/off")" [ $? = 0 ]
+		fi
 		./jitrun "$dir/o.gguf" --perplexity "$shared/heldout.txt" -c 512 -q --no-cache > "$dir/ppl" 2>&1
-		# another rounding of the same text is off by some 0.3 % either way
+		# another rounding of the same weights: better, or no more than 0.3 % worse
 		check "$type: $(cat "$dir/ppl"), llama.cpp's file has ${file#*:}" \
-			awk -v most="${file#*:}" '{ exit !($2 > 20 && $2 < most * 1.005) }' "$dir/ppl"
+			awk -v most="${file#*:}" '{ exit !($2 > 20 && $2 < most * 1.003) }' "$dir/ppl"
 	done
 else
 	echo "# skipped: $shared is not there"

@@ -84,8 +84,8 @@ static void test_perplexity(void **state)
 		if (!shared_path(path, relative))
 			continue;
 		double got = measure(path, text, n, 512, false);
-		if (!(fabs(got - files[i].expected) < 0.005 * files[i].expected))
-			fail_msg("%s: perplexity %.4f, expected %.3f within 0.5 %%", files[i].name, got,
+		if (!(fabs(got - files[i].expected) < 0.003 * files[i].expected))
+			fail_msg("%s: perplexity %.4f, expected %.3f within 0.3 %%", files[i].name, got,
 			         files[i].expected);
 	}
 	free(text);

@@ -56,6 +56,7 @@ static const char *const models[] = {
 	"lfm2moe-a",
 	"granitehybrid-a",
 	"nemotronh-a",
+	"qwen3next-a",
 	"gptoss-a-mxfp4"
 };
 enum { MODELS = sizeof models / sizeof *models, TOKENS = 19, STEPS = 3 };

@@ -1,0 +1,53 @@
+/* tests/runtime/remade.h - small models made anew from those that lie there: the tensors and the configuration of one,
+ * files of others in a folder of the test's own, and whether two compute the same. */
+#ifndef TESTS_RUNTIME_REMADE_H
+#define TESTS_RUNTIME_REMADE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/jitrun.h"
+#include "tests/loaders/st_writer.h"
+
+/* A model as safetensors. */
+struct original {
+	uint8_t *file;
+	const uint8_t *data;
+	json_t *header, *config;
+};
+
+/* One of its tensors. */
+struct piece {
+	uint64_t dim[3], rank;
+	const uint8_t *p;
+	size_t bytes;
+	enum dtype type;
+};
+
+/* False: it is not there. name: of a folder of golden/. */
+bool original_open(struct original *o, const char *name);
+void original_read(struct original *o, const char *dir);
+void original_close(struct original *o);
+/* Of an entry of `header`. */
+struct piece original_piece(json_t *entry, const uint8_t *data);
+
+/* Set-up and tear-down of a group of tests that writes files. */
+int remade_start(void **state);
+int remade_end(void **state);
+/* In the test's folder; returns out. */
+char *remade_path(char out[300], const char *name);
+void remade_file(const char *name, const void *p, size_t n);
+void remade_put(struct st_writer *w, const char *name, const struct piece *t);
+/* The directory of a model: its files. */
+void remade_model(const char *name, struct st_writer *w, json_t *config);
+
+struct remade_run {
+	const char *device;
+	int batch;
+};
+
+/* The logits behind some tokens. tolerance: of the largest; 0: the same bits. */
+void remade_compare(const char *a, struct remade_run run_a, const char *b, struct remade_run run_b, double tolerance);
+
+#endif
