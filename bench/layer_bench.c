@@ -46,6 +46,7 @@ struct lab {
 	struct weights weights;
 	struct plan_buffers buf;
 	struct plan_cache kv;
+	uint8_t **page;       /* the pages of the cache, one behind the other in the stretch */
 	uint64_t layer_bytes; /* of matrices */
 	bool cached;
 	struct {
@@ -111,6 +112,8 @@ static void forget_model(struct lab *l)
 		model_close(&l->model);
 	}
 	l->has_model = false;
+	free(l->page);
+	l->page = NULL;
 }
 
 void lab_close(struct lab *l)
@@ -185,6 +188,17 @@ static void place_layer(struct lab *l, struct weights_layer *w)
 	l->weights.lm_head.packed = l->weights.embed.packed = l->stretch;
 }
 
+static bool place_pages(struct lab *l, struct error *err)
+{
+	size_t pages = STRETCH / l->kv.page_bytes + 2;
+
+	if (!(l->page = malloc(pages * sizeof *l->page)))
+		return error_set(err, ERROR_MEMORY, "no memory for a table of %zu pages", pages);
+	for (size_t i = 0; i < pages; i++)
+		l->page[i] = l->stretch + i * l->kv.page_bytes;
+	return true;
+}
+
 bool lab_model(struct lab *l, const struct shape *s, const struct mixture *m, struct error *err)
 {
 	struct shape one = *s;
@@ -208,9 +222,9 @@ bool lab_model(struct lab *l, const struct shape *s, const struct mixture *m, st
 	fill_buffers(l, s);
 	place_layer(l, &l->weights.layer[0]);
 	l->cached = l->layer_bytes * s->layers <= IN_CACHE;
-	l->kv = (struct plan_cache){ .type = DTYPE_F16, .base = l->stretch };
-	l->kv.chunk_bytes = plan_cache_bytes(l->kv.type, &l->model.spec, 0);
-	return true;
+	l->kv = (struct plan_cache){ .type = DTYPE_F16 };
+	l->kv.page_bytes = plan_cache_bytes(l->kv.type, &l->model.spec, 0);
+	return place_pages(l, err);
 }
 
 struct plan *lab_plan(struct lab *l, uint32_t tokens, bool general, struct error *err)
@@ -250,8 +264,7 @@ bool lab_set_schedule(struct lab *l, struct plan *p, uint32_t schedule, struct e
 /* Bytes of the stretch from where the launches' first operand in it is to the end of the last. */
 static uint64_t bytes_read(const struct lab *l, const struct lab_run *r)
 {
-	uint64_t bytes = 0,
-		 cache = l->kv.chunk_bytes * (r->position / NUMERICS_CHUNK + LAB_TOKENS / NUMERICS_CHUNK + 1);
+	uint64_t bytes = 0, cache = l->kv.page_bytes * (r->position / NUMERICS_CHUNK + LAB_TOKENS / NUMERICS_CHUNK + 1);
 
 	for (size_t i = r->first; i < r->first + r->n; i++) {
 		const struct plan_op *launch = &r->plan->op[i];
@@ -276,11 +289,11 @@ static void move_operands(const struct key *key, uint64_t *arg, uint64_t by)
 		if (arg[MATMUL_W2])
 			arg[MATMUL_W2] += by;
 	} else if (key->kind == KEY_ATTENTION) {
-		arg[ATTENTION_KCACHE] += by;
-		arg[ATTENTION_VCACHE] += by;
+		arg[ATTENTION_KEYS] += by;
+		arg[ATTENTION_VALUES] += by;
 	} else if (key->kind == KEY_KV_STORE) {
-		arg[KV_STORE_KCACHE] += by;
-		arg[KV_STORE_VCACHE] += by;
+		arg[KV_STORE_KEYS] += by;
+		arg[KV_STORE_VALUES] += by;
 	}
 }
 
@@ -353,7 +366,7 @@ static double run_steps(struct lab *l, const struct lab_run *r, unsigned times, 
 	times = times < 1 ? 1 : times > LAB_TIMES ? LAB_TIMES : times;
 	if (!room_for(l, times * r->n, err))
 		return -1;
-	plan_set_sequences(r->plan, &(struct plan_sequence){ .position = r->position, .cache = l->kv.base });
+	plan_set_sequences(r->plan, &(struct plan_sequence){ .position = r->position, .pages = l->page });
 	repeat_launches(l, r, times);
 	struct shares s = { .lab = l, .steps = times * r->n };
 	double start = now();

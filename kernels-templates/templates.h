@@ -10,15 +10,14 @@
  *   activation buffers are 64-byte aligned and have at least 256 readable (and ignorable) bytes after their end.
  *   Packed weights: blocks of 32 rows, one after another, each weight_block_bytes() long: lane = row; k runs in time.
  *   Missing rows of the last block are zero rows. What a block looks like inside is the target's: enum weight_layout.
- *   KV cache of one layer, element type F16, F32 or Q8_0, cut into chunks of NUMERICS_CHUNK = 128 positions that lie
- *   CHUNK_BYTES apart (so that the chunks of all layers can alternate, and memory is touched only as positions fill
- *   up). In a chunk:
- * A latent cache has K of one head alone.
- *     K: [kv_head][4][head_dim][32]   lane = position;   V: [kv_head][128][head_dim]   lane = dimension; 256 readable
- *     bytes after each chunk.
- *   Q8_0: K: [kv_head][4] of, for each 32 dimensions (the last ones may be fewer): [32] f32 scales, [dimensions/4
- *   rounded up][32] words of four int8, the lowest dimension in the low byte. V: [kv_head][128] of [head_dim/32 rounded
- *   up] f32 scales, [head_dim rounded up to 4] int8.
+ *   KV cache of one layer, element type F16, F32 or Q8_0, in pages of NUMERICS_CHUNK = 128 positions, which lie
+ * anywhere: PAGES is a table of their addresses, by number of the page, with one readable entry more than there are
+ * pages. A page holds several layers; a layer's keys lie KEYS bytes behind its address, and its values VALUES bytes.
+ * There: A latent cache has K of one head alone. K: [kv_head][4][head_dim][32]   lane = position;   V:
+ * [kv_head][128][head_dim]   lane = dimension; 256 readable bytes after each page. Q8_0: K: [kv_head][4] of, for each
+ * 32 dimensions (the last ones may be fewer): [32] f32 scales, [dimensions/4 rounded up][32] words of four int8, the
+ * lowest dimension in the low byte. V: [kv_head][128] of [head_dim/32 rounded up] f32 scales, [head_dim rounded up to
+ * 4] int8.
  */
 #ifndef KERNELS_TEMPLATES_H
 #define KERNELS_TEMPLATES_H
@@ -200,14 +199,14 @@ enum {
 enum {
 	KV_STORE_K,
 	KV_STORE_V,
-	KV_STORE_KCACHE,
-	KV_STORE_VCACHE,
+	KV_STORE_KEYS,
+	KV_STORE_VALUES,
 	KV_STORE_COS,
 	KV_STORE_SIN,
 	KV_STORE_NORM,
 	KV_STORE_EPS,
 	KV_STORE_POS0,
-	KV_STORE_CHUNK_BYTES,
+	KV_STORE_PAGES,
 	KV_STORE_COLUMNS /* of the launch; read where groups have several */,
 	KV_STORE_ARGS
 };
@@ -235,15 +234,15 @@ uint32_t template_kv_row_bytes(enum dtype kv, uint32_t head_dim);
  * key.columns > 1 (a power of two): tiles of columns at positions n * key.columns ...; unit: tile*kv_heads + kv head,
  * tile 0 the one with position POS0. Tiles past the last column may be asked for.
  * LATENT: key: heads, kv_heads, head_dim, k, kv. A cache of one head of head_dim as KEY_KV_STORE's LATENT writes it, at
- * KCACHE: the first k dimensions of keys are the values. kv_heads: units of a column, each of heads/kv_heads queries.
+ * KEYS: the first k dimensions of keys are the values. kv_heads: units of a column, each of heads/kv_heads queries.
  * OUT: [column][kp(heads*k)]. */
 enum {
 	ATTENTION_Q,
-	ATTENTION_KCACHE,
-	ATTENTION_VCACHE,
+	ATTENTION_KEYS,
+	ATTENTION_VALUES,
 	ATTENTION_OUT,
 	ATTENTION_POS0,
-	ATTENTION_CHUNK_BYTES,
+	ATTENTION_PAGES,
 	ATTENTION_SLIDING /* window length */,
 	ATTENTION_COLUMNS /* of the launch; read by tiles of several */,
 	ATTENTION_CAP /* with CAP: what bounds the scores, f32 bits */,

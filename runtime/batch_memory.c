@@ -24,8 +24,8 @@ bool batch_memory_open(struct jit_batch *b, uint64_t bytes, struct error *err)
 	struct session_memory m = { .kv.type = e->kv.type };
 
 	session_memory_measure(&m, &b->model->file.spec, e->tokens, b->context);
-	b->page_bytes = m.kv.chunk_bytes;
-	b->fixed_bytes = m.kv.window_chunk_bytes * m.window_chunks + m.states.bytes * m.states.slots;
+	b->page_bytes = m.kv.page_bytes;
+	b->fixed_bytes = session_memory_fixed_bytes(&m);
 	b->budget = bytes                               ? bytes
 	            : b->model->device->facts.host_runs ? system_available_memory() / SHARE_OF_FREE
 	                                                : m.kv_bytes * SESSIONS_ON_CARDS;
@@ -146,7 +146,7 @@ static bool take_memory(struct batch_member *m, struct error *err)
 	jit_session *s = m->session;
 
 	return session_memory_open(&s->memory, b->model->device, &b->model->file.spec, b->engine.tokens, b->context,
-	                           err);
+	                           SESSION_OWN_PAGES, err);
 }
 
 /* A member without memory gets it, with the beginning that was found. */

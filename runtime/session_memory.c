@@ -7,7 +7,7 @@
 #include "runtime/host/system.h"
 
 /* What kernels may read behind the cache. */
-enum { SLACK = 256 };
+enum { SLACK = SESSION_PAGE_SLACK };
 /* Positions behind a window that stay all the same: short rewinds need not compute the text anew. */
 enum { KEEP = NUMERICS_CHUNK };
 
@@ -19,24 +19,37 @@ static uint32_t window_chunks(const struct model_spec *s, uint32_t tokens)
 	return (uint32_t)(((uint64_t)s->sliding_window + KEEP + tokens + 2 * NUMERICS_CHUNK - 2) / NUMERICS_CHUNK);
 }
 
-static uint64_t kv_layout(struct session_memory *m, const struct model_spec *s, uint32_t tokens, uint32_t context)
+/* Of the pages alone: the context's, and those of layers with a window. */
+static uint64_t pages_bytes(const struct session_memory *m) { return m->kv.page_bytes * m->chunks; }
+static uint64_t ring_bytes(const struct session_memory *m) { return m->kv.window_page_bytes * m->window_chunks; }
+static uint64_t states_bytes(const struct session_memory *m) { return m->states.bytes * m->states.slots; }
+
+/* Of one table. */
+static uint64_t table_bytes(const struct session_memory *m)
+{
+	return round_up((m->chunks + 1) * sizeof *m->page, NUMERICS_CHUNK);
+}
+
+void session_memory_measure(struct session_memory *m, const struct model_spec *s, uint32_t tokens, uint32_t context)
 {
 	struct plan_cache *kv = &m->kv;
-	uint64_t chunks = round_up(context, NUMERICS_CHUNK) / NUMERICS_CHUNK, sliding = 0, others = 0;
+	uint64_t sliding = 0, others = 0;
 
+	m->chunks = (uint32_t)(round_up(context, NUMERICS_CHUNK) / NUMERICS_CHUNK);
 	for (uint32_t layer = 0; layer < s->layers; layer++)
 		*(plan_layer_slides(s, layer) ? &sliding : &others) += plan_cache_bytes(kv->type, s, layer);
 	m->window_chunks = window_chunks(s, tokens);
-	if (!sliding || m->window_chunks >= chunks) {
+	if (!sliding || m->window_chunks >= m->chunks) {
 		others += sliding;
 		m->window_chunks = sliding = 0;
 	}
-	kv->chunk_bytes = others;
-	kv->window_chunk_bytes = sliding;
+	kv->page_bytes = others;
+	kv->window_page_bytes = sliding;
 	states_measure(&m->states, s);
-	return kv->chunk_bytes * chunks + kv->window_chunk_bytes * m->window_chunks + SLACK +
-	       m->states.bytes * m->states.slots;
+	m->kv_bytes = pages_bytes(m) + ring_bytes(m) + SLACK + states_bytes(m);
 }
+
+uint64_t session_memory_fixed_bytes(const struct session_memory *m) { return ring_bytes(m) + states_bytes(m); }
 
 bool session_memory_check(const struct session_memory *m, const struct pass_memory *p, struct device *d,
                           uint32_t context, struct error *err)
@@ -51,24 +64,80 @@ bool session_memory_check(const struct session_memory *m, const struct pass_memo
 	                 context, (double)needed / 0x1p30, (double)m->kv_bytes / 0x1p30, (double)available / 0x1p30);
 }
 
-void session_memory_measure(struct session_memory *m, const struct model_spec *s, uint32_t tokens, uint32_t context)
+/* The pages of layers with a window never move; the others' lie one behind the other, or are not there yet. */
+static bool open_tables(struct session_memory *m, uint8_t *pages, uint8_t *ring, struct error *err)
 {
-	m->kv_bytes = kv_layout(m, s, tokens, context);
+	m->page = calloc(2 * ((size_t)m->chunks + 1), sizeof *m->page);
+	if (!m->page)
+		return error_set(err, ERROR_MEMORY, "no memory for the table of %u pages", m->chunks);
+	m->window_page = m->page + m->chunks + 1;
+	for (uint32_t i = 0; pages && i < m->chunks; i++)
+		session_memory_set_page(m, i, pages + i * m->kv.page_bytes);
+	for (uint32_t i = 0; m->window_chunks && i <= m->chunks; i++)
+		m->window_page[i] = ring + i % m->window_chunks * m->kv.window_page_bytes;
+	return !m->window_chunks || m->device->upload(m->device, m->own + m->tables_at + table_bytes(m), m->window_page,
+	                                              (m->chunks + 1) * sizeof *m->page, err);
 }
 
 bool session_memory_open(struct session_memory *m, struct device *d, const struct model_spec *s, uint32_t tokens,
-                         uint32_t context, struct error *err)
+                         uint32_t context, enum session_pages where, struct error *err)
 {
 	m->device = d;
 	session_memory_measure(m, s, tokens, context);
-	if (!(m->kv.base = d->alloc(d, m->kv_bytes, DEVICE_CACHE, err)))
+	uint64_t pages = where == SESSION_OWN_PAGES ? pages_bytes(m) : 0;
+	m->own_bytes = pages + session_memory_fixed_bytes(m) + SLACK + 2 * table_bytes(m);
+	if (!(m->own = d->alloc(d, m->own_bytes, DEVICE_CACHE, err)))
 		return false;
-	if (m->window_chunks)
-		m->kv.window_base =
-			m->kv.base + m->kv.chunk_bytes * (round_up(context, NUMERICS_CHUNK) / NUMERICS_CHUNK);
-	m->states.base = m->kv.base + m->kv_bytes - m->states.bytes * m->states.slots;
+	m->states.base = m->own + pages + ring_bytes(m) + SLACK;
+	m->tables_at = m->own_bytes - 2 * table_bytes(m);
+	return open_tables(m, pages ? m->own : NULL, m->own + pages, err);
+}
+
+/* ---- tables */
+
+static void change(struct session_memory *m, uint32_t entry, uint8_t *page)
+{
+	if (m->changed_from == m->changed_to)
+		m->changed_from = m->changed_to = entry;
+	m->page[entry] = page;
+	if (entry < m->changed_from)
+		m->changed_from = entry;
+	if (entry >= m->changed_to)
+		m->changed_to = entry + 1;
+}
+
+void session_memory_set_page(struct session_memory *m, uint32_t chunk, uint8_t *page)
+{
+	change(m, chunk, page);
+	if (chunk + 1 < m->held)
+		return;
+	m->held = chunk + 1;
+	change(m, m->held, page); /* what is prefetched behind the last page is somewhere */
+}
+
+void session_memory_keep_pages(struct session_memory *m, uint32_t chunks)
+{
+	if (chunks >= m->held)
+		return;
+	m->held = chunks;
+	change(m, chunks, chunks ? m->page[chunks - 1] : NULL);
+}
+
+bool session_memory_tables(struct session_memory *m, const void **pages, const void **window_pages, struct error *err)
+{
+	uint8_t *table = m->own + m->tables_at;
+	uint32_t from = m->changed_from, n = m->changed_to - from;
+
+	if (n &&
+	    !m->device->upload(m->device, table + from * sizeof *m->page, m->page + from, n * sizeof *m->page, err))
+		return false;
+	m->changed_from = m->changed_to = 0;
+	*pages = table;
+	*window_pages = table + table_bytes(m);
 	return true;
 }
+
+/* ---- layers with a window */
 
 /* The first chunk that a pass at a position wants to keep of layers with a window. */
 static uint32_t first_kept(const struct model_spec *s, uint64_t position)
@@ -78,40 +147,12 @@ static uint32_t first_kept(const struct model_spec *s, uint64_t position)
 	return position < kept ? 0 : (uint32_t)((position - kept) / NUMERICS_CHUNK);
 }
 
-/* Chunks move to the front, the first one first. */
-static bool move_chunks(struct session_memory *m, uint32_t by, uint32_t n, struct error *err)
+void session_memory_slide(struct session_memory *m, const struct model_spec *s, uint64_t position, uint32_t tokens)
 {
-	struct device *d = m->device;
-	uint64_t bytes = m->kv.window_chunk_bytes;
-	uint8_t *base = m->kv.window_base, *copy;
-	bool ok = true;
+	uint64_t end = ((uint64_t)m->window_first + m->window_chunks) * NUMERICS_CHUNK;
 
-	if (d->facts.host_reaches) {
-		memmove(base, base + by * bytes, n * bytes);
-		return true;
-	}
-	if (!(copy = malloc(bytes)))
-		return error_set(err, ERROR_MEMORY, "no memory to move a chunk of the KV cache");
-	for (uint32_t i = 0; ok && i < n; i++)
-		ok = d->read(d, copy, base + (i + by) * bytes, bytes, err) &&
-		     d->upload(d, base + i * bytes, copy, bytes, err);
-	free(copy);
-	return ok;
-}
-
-bool session_memory_slide(struct session_memory *m, const struct model_spec *s, uint64_t position, uint32_t tokens,
-                          struct error *err)
-{
-	uint64_t begin = m->window_first * (uint64_t)NUMERICS_CHUNK, used = position - begin;
-
-	if (!m->kv.window_base || used + tokens <= m->window_chunks * (uint64_t)NUMERICS_CHUNK)
-		return true;
-	uint32_t first = first_kept(s, position), by = first - m->window_first;
-	uint32_t kept = (uint32_t)((used + NUMERICS_CHUNK - 1) / NUMERICS_CHUNK) - by;
-	if (!move_chunks(m, by, kept, err))
-		return false;
-	m->window_first = first;
-	return true;
+	if (m->window_chunks && position + tokens > end)
+		m->window_first = first_kept(s, position);
 }
 
 bool session_memory_serves(const struct model_spec *s, uint64_t position, uint32_t first)
@@ -123,7 +164,7 @@ bool session_memory_serves(const struct model_spec *s, uint64_t position, uint32
 void session_memory_begin_window(struct session_memory *m, const struct model_spec *s, uint64_t positions,
                                  uint32_t first)
 {
-	uint32_t kept = m->kv.window_base ? first_kept(s, positions) : 0;
+	uint32_t kept = m->window_chunks ? first_kept(s, positions) : 0;
 
 	m->window_first = kept > first ? kept : first;
 }
@@ -131,15 +172,15 @@ void session_memory_begin_window(struct session_memory *m, const struct model_sp
 uint8_t *session_memory_place(const struct session_memory *m, const struct model_spec *s, uint32_t layer,
                               uint32_t chunk)
 {
-	const struct plan_cache *kv = &m->kv;
-	uint64_t at = plan_cache_place(kv, s, layer);
+	uint64_t at = plan_cache_place(&m->kv, s, layer);
 
-	if (!plan_layer_slides(s, layer))
-		return kv->base + at + chunk * kv->chunk_bytes;
-	if (chunk < m->window_first || (kv->window_base && chunk - m->window_first >= m->window_chunks))
+	if (m->window_chunks && plan_layer_slides(s, layer))
+		return chunk < m->window_first || chunk - m->window_first >= m->window_chunks
+		               ? NULL
+		               : m->window_page[chunk] + at;
+	if (chunk >= m->held || (plan_layer_slides(s, layer) && chunk < m->window_first))
 		return NULL;
-	return kv->window_base ? kv->window_base + at + (chunk - m->window_first) * kv->window_chunk_bytes
-	                       : kv->base + at + chunk * kv->chunk_bytes;
+	return m->page[chunk] + at;
 }
 
 void session_memory_close(struct session_memory *m)
@@ -148,6 +189,7 @@ void session_memory_close(struct session_memory *m)
 
 	if (!d)
 		return;
-	d->release(d, m->kv.base, m->kv_bytes);
+	d->release(d, m->own, m->own_bytes);
+	free(m->page);
 	*m = (struct session_memory){ 0 };
 }

@@ -77,7 +77,7 @@ static bool session_open(jit_session *s, const jit_session_options *options, str
 	};
 	return measure(s, err) && engine_open(s->engine, &eo, err) &&
 	       session_memory_open(&s->memory, s->model->device, &s->model->file.spec, s->engine->tokens, s->context,
-	                           err) &&
+	                           SESSION_OWN_PAGES, err) &&
 	       session_open_own(s, &sampling, err);
 }
 

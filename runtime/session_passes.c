@@ -2,7 +2,6 @@
  * watched by the profile and the tuner. */
 #include <string.h>
 
-#include "kernels-templates/numerics.h"
 #include "runtime/host/system.h"
 #include "runtime/plan/rope.h"
 #include "runtime/session_state.h"
@@ -12,16 +11,11 @@ bool session_begin_run(jit_session *s, uint64_t position, uint32_t tokens, struc
 	struct session_memory *m = &s->memory;
 	uint8_t *before = NULL, *behind = NULL;
 
-	if (!session_memory_slide(m, &s->model->file.spec, position, tokens, err) ||
-	    (m->states.bytes && !states_begin(&m->states, m->device, position, &before, &behind, err)))
+	session_memory_slide(m, &s->model->file.spec, position, tokens);
+	if (m->states.bytes && !states_begin(&m->states, m->device, position, &before, &behind, err))
 		return false;
-	*at = (struct plan_sequence){ .position = position,
-		                      .window = m->kv.window_base ? m->window_first * (uint64_t)NUMERICS_CHUNK : 0,
-		                      .cache = m->kv.base,
-		                      .window_cache = m->kv.window_base,
-		                      .before = before,
-		                      .behind = behind };
-	return true;
+	*at = (struct plan_sequence){ .position = position, .before = before, .behind = behind };
+	return session_memory_tables(m, &at->pages, &at->window_pages, err);
 }
 
 void session_end_run(jit_session *s, const struct plan_sequence *at, uint32_t tokens)

@@ -75,6 +75,17 @@ ir_s attention_cache_step(const struct attention *t, unsigned from, unsigned to)
 
 /* ---- a run of units */
 
+/* In the page at hand. */
+static ir_a first_keys(const struct attention *t, struct heads_unit u)
+{
+	struct ir *b = t->b;
+	ir_s place = ir_sload64(b, t->arg, ATTENTION_KEYS * 8);
+
+	if (!t->latent)
+		place = ir_sadd(b, place, ir_smuli(b, u.head, NUMERICS_CHUNK * t->row_bytes));
+	return ir_aadd(b, ir_aload(b, t->page, 0), place);
+}
+
 static void stream_chunks(struct attention *t, struct heads_unit u)
 {
 	struct ir *b = t->b;
@@ -87,18 +98,16 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 		chunks = ir_smul(b, chunks,
 		                 ir_smin(b, ir_ssub(b, end, attention_tile_base(t, u.column)), ir_sconst(b, 1)));
 	}
-	ir_s place = t->latent ? ir_sconst(b, 0) : ir_smuli(b, u.head, NUMERICS_CHUNK * t->row_bytes),
-	     hi = ir_saddi(b, p, 1);
-
-	t->hi = ir_var_s(b, hi);
+	t->hi = ir_var_s(b, ir_saddi(b, p, 1));
+	t->page = ir_var_a(b, ir_aload(b, t->arg, ATTENTION_PAGES * 8));
 	if (t->window) {
 		ir_s skip = ir_sshri(b, attention_chunk_begin(t), 7);
 		chunks = ir_ssub(b, chunks, skip);
-		place = ir_sadd(b, place, ir_smul(b, skip, attention_chunk_bytes(t)));
+		ir_set_a(b, t->page, ir_aadd(b, t->page, ir_sshli(b, skip, 3)));
 		ir_set_s(b, t->hi, ir_ssub(b, t->hi, ir_sshli(b, skip, 7)));
 	}
-	t->keys = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_KCACHE * 8), place));
 	ir_loop(b, chunks);
+	t->keys = ir_var_a(b, first_keys(t, u));
 	each_head(t);
 	attention_each_tile(t, t->rows, t->head_tile, false, attention_score_heads, NULL);
 	attention_softmax_chunk(t);
@@ -112,8 +121,10 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 		attention_value_rests(t, false);
 	if (t->columns > 1 || t->latent)
 		attention_merge_rows(t);
-	ir_set_a(b, t->keys, ir_aadd(b, t->keys, prefetch_next(t)));
+	if (t->run > 1)
+		ir_set_a(b, t->keys, ir_aaddi(b, t->keys, NUMERICS_CHUNK * t->row_bytes));
 	end_head(t);
+	ir_set_a(b, t->page, ir_aaddi(b, t->page, 8));
 	ir_set_s(b, t->hi, ir_saddi(b, t->hi, -NUMERICS_CHUNK));
 	ir_endloop(b);
 }

@@ -31,7 +31,8 @@ struct attention {
 	                             but for scores each head of a run has its own */
 	ir_a chunk_o;             /* several columns, and latent: a chunk's o, [rows][vectors * w] */
 	ir_a arg;
-	ir_a keys; /* variable: this chunk's keys; its values lie equally far into their cache */
+	ir_a page; /* variable: this chunk's entry of the table of pages */
+	ir_a keys; /* variable: this chunk's keys; its values lie as far behind for every head */
 	ir_s hi;   /* variable: one past the last position that is visible, to the last column, counted from the chunk's
 	              start */
 };
@@ -60,10 +61,10 @@ static inline int32_t attention_state_at(const struct attention *t, unsigned wha
 	return attention_lanes_bytes(t, what);
 }
 
-/* From a chunk to the next one. */
-static inline ir_s attention_chunk_bytes(const struct attention *t)
+/* From this chunk's page to the next one's, wherever that lies. */
+static inline ir_s attention_page_step(const struct attention *t)
 {
-	return ir_sload64(t->b, t->arg, ATTENTION_CHUNK_BYTES * 8);
+	return ir_ssub(t->b, ir_sload64(t->b, t->page, 8), ir_sload64(t->b, t->page, 0));
 }
 
 /* A stream of prefetches beside what is read: the next addresses, variables, one for each cache level; times: so many

@@ -22,9 +22,9 @@ ir_s prefetch_next(const struct attention *t)
 	struct ir *b = t->b;
 	unsigned bytes = NUMERICS_CHUNK * t->row_bytes;
 	if (t->run == 1)
-		return attention_chunk_bytes(t);
+		return attention_page_step(t);
 	ir_s last = ir_smax(b, ir_saddi(b, ir_ssub(b, t->at, t->n), 2), ir_sconst(b, 0));
-	return ir_saddi(b, ir_smul(b, last, ir_ssub(b, attention_chunk_bytes(t), ir_smuli(b, t->n, bytes))), bytes);
+	return ir_saddi(b, ir_smul(b, last, ir_ssub(b, attention_page_step(t), ir_smuli(b, t->n, bytes))), bytes);
 }
 
 struct prefetch prefetch_from(const struct attention *t, ir_a at, unsigned times)

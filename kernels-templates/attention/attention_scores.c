@@ -87,7 +87,7 @@ void attention_score_heads(const struct attention *t, const struct place *heads,
 	(void)context;
 	shift += blocks == 2;
 	ir_s end = ir_sshri(b, ir_saddi(b, attention_chunk_end(t), blocks * 32 - 1), shift),
-	     to_values = attention_cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE);
+	     to_values = attention_cache_step(t, ATTENTION_KEYS, ATTENTION_VALUES);
 	ir_a keys = ir_var_a(b, t->keys), to = ir_var_a(b, attention_place_at(t, t->scores, heads, SCORE_BYTES));
 
 	if (t->window) {

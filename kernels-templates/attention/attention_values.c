@@ -129,7 +129,7 @@ static void value_tile(const struct attention *t, const struct place *dims, cons
 	struct tile s = { .heads = heads->size, .n = dims->size, .head_bytes = SCORE_BYTES };
 	ir_s count = t->columns > 1 ? attention_common_end(t) : attention_chunk_end(t);
 	ir_a p = attention_place_at(t, t->scores, heads, SCORE_BYTES);
-	ir_a v = ir_aadd(b, t->keys, attention_cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE));
+	ir_a v = ir_aadd(b, t->keys, attention_cache_step(t, ATTENTION_KEYS, ATTENTION_VALUES));
 	v = t->int8 ? v : attention_place_at(t, v, dims, t->w * t->element);
 
 	if (t->window) {
@@ -182,7 +182,7 @@ static void value_rest(const struct attention *t, bool head, ir_s column, unsign
 	ir_loop(b, ir_sconst(b, t->group));
 	ir_s count = rest_count(t, head, column), from = rest_begin(t, head, column);
 	ir_a v = ir_var_a(b, ir_aadd(b, ir_aadd(b, t->keys, ir_smuli(b, from, t->row_bytes)),
-	                             attention_cache_step(t, ATTENTION_KCACHE, ATTENTION_VCACHE)));
+	                             attention_cache_step(t, ATTENTION_KEYS, ATTENTION_VALUES)));
 	ir_a p = ir_var_a(b, ir_aadd(b, row, ir_sshli(b, from, 2)));
 	for (unsigned i = 0; i < n; i++) {
 		locate_value(t, &s, i, first + i);

@@ -98,18 +98,17 @@ ir_s attention_wave_launch_column(const struct spread *t, ir_s position)
 static void do_chunk(const struct spread *t, ir_s chunk)
 {
 	struct ir *b = t->b;
-	ir_s place = ir_smul(b, chunk, load_slot(t, ATTENTION_CHUNK_BYTES));
+	ir_a page = ir_aload(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_PAGES * 8), ir_sshli(b, chunk, 3)), 0);
 	if (!t->latent)
-		place = ir_sadd(b, place, ir_smuli(b, t->head, CHUNK * t->row_bytes));
+		page = ir_aadd(b, page, ir_smuli(b, t->head, CHUNK * t->row_bytes));
 	ir_s start = ir_sshli(b, chunk, 7);
 
-	attention_wave_score_chunk(t, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_KCACHE * 8), place));
+	attention_wave_score_chunk(t, ir_aadd(b, page, load_slot(t, ATTENTION_KEYS)));
 	attention_wave_softmax_rows(t, start);
-	if (t->latent) {
-		attention_wave_latent_chunk(t, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_KCACHE * 8), place), start);
-		return;
-	}
-	attention_wave_value_chunk(t, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_VCACHE * 8), place), start);
+	if (t->latent)
+		attention_wave_latent_chunk(t, ir_aadd(b, page, load_slot(t, ATTENTION_KEYS)), start);
+	else
+		attention_wave_value_chunk(t, ir_aadd(b, page, load_slot(t, ATTENTION_VALUES)), start);
 }
 
 /* The row that this wave merges: its state, and where it goes. */

@@ -123,6 +123,13 @@ struct kv_store {
 	unsigned element;
 };
 
+static ir_a page_of(struct ir *b, const struct kv_store *s, ir_s position)
+{
+	ir_s entry = ir_sshli(b, ir_sshri(b, position, 7), 3);
+
+	return ir_aload(b, ir_aadd(b, ir_aload(b, s->arg, KV_STORE_PAGES * 8), entry), 0);
+}
+
 /* One head's key and value of one column. */
 static void store_column(struct ir *b, const struct kv_store *s, struct heads_unit u)
 {
@@ -132,11 +139,11 @@ static void store_column(struct ir *b, const struct kv_store *s, struct heads_un
 	};
 	struct kv_out out = { .element = s->element };
 	ir_s position = ir_sadd(b, ir_sload64(b, s->arg, KV_STORE_POS0 * 8), u.column);
-	ir_s chunk = ir_smul(b, ir_sshri(b, position, 7), ir_sload64(b, s->arg, KV_STORE_CHUNK_BYTES * 8));
+	ir_a page = page_of(b, s, position);
 	ir_s place = ir_sadd(b, ir_smuli(b, u.head, NUMERICS_CHUNK),
-	                     ir_sandi(b, position, NUMERICS_CHUNK - 1)); /* in the chunk */
+	                     ir_sandi(b, position, NUMERICS_CHUNK - 1)); /* in the page */
 	ir_s lane = ir_sandi(b, position, 31);
-	ir_s block = ir_sadd(b, chunk, ir_smuli(b, ir_ssub(b, place, lane), s->row_bytes));
+	ir_s block = ir_smuli(b, ir_ssub(b, place, lane), s->row_bytes);
 	ir_s angles = ir_smuli(b, u.column, dims / 2 * 4);
 
 	r.x = heads_at(b, ir_aload(b, s->arg, KV_STORE_K * 8), u, s->column_bytes, dims * 4);
@@ -146,7 +153,7 @@ static void store_column(struct ir *b, const struct kv_store *s, struct heads_un
 		r.norm = ir_aload(b, s->arg, KV_STORE_NORM * 8);
 		r.eps = ir_fbcast(b, s->arg, KV_STORE_EPS * 8);
 	}
-	ir_a to = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_KCACHE * 8),
+	ir_a to = ir_aadd(b, ir_aadd(b, page, ir_sload64(b, s->arg, KV_STORE_KEYS * 8)),
 	                  ir_sadd(b, block,
 	                          ir_smuli(b, lane,
 	                                   s->pieces ? PIECE_BYTES
@@ -167,13 +174,13 @@ static void store_column(struct ir *b, const struct kv_store *s, struct heads_un
 
 	if (!s->pieces && !x.normed)
 		x.at = heads_at(b, ir_aload(b, s->arg, KV_STORE_V * 8), u, s->column_bytes, dims * 4);
+	ir_a values = ir_aadd(b, page, ir_sload64(b, s->arg, KV_STORE_VALUES * 8));
 	if (s->pieces) {
 		ir_s in_piece = ir_sandi(b, position, PIECE_DIMS - 1);
-		ir_s piece = ir_sadd(b, chunk, ir_smuli(b, ir_ssub(b, place, in_piece), s->row_bytes));
-		to = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_VCACHE * 8), ir_sadd(b, piece, ir_sshli(b, in_piece, 1)));
+		ir_s piece = ir_smuli(b, ir_ssub(b, place, in_piece), s->row_bytes);
+		to = ir_aadd(b, values, ir_sadd(b, piece, ir_sshli(b, in_piece, 1)));
 	} else {
-		to = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_VCACHE * 8),
-		             ir_sadd(b, chunk, ir_smuli(b, place, s->row_bytes)));
+		to = ir_aadd(b, values, ir_smuli(b, place, s->row_bytes));
 	}
 	if (s->pieces)
 		store_value_pieces(b, value, to, dims);
@@ -216,11 +223,11 @@ static void store_latent_column(struct ir *b, const struct kv_store *s, ir_s col
 {
 	uint32_t latent = s->key->k, dims = s->key->head_dim - latent;
 	ir_s position = ir_sadd(b, ir_sload64(b, s->arg, KV_STORE_POS0 * 8), column), lane = ir_sandi(b, position, 31);
-	ir_s chunk = ir_smul(b, ir_sshri(b, position, 7), ir_sload64(b, s->arg, KV_STORE_CHUNK_BYTES * 8));
 	ir_s block = ir_ssub(b, ir_sandi(b, position, NUMERICS_CHUNK - 1), lane);
 	unsigned lane_bytes = s->pieces ? PIECE_BYTES : s->int8 ? 4 : s->element;
-	ir_s place = ir_sadd(b, chunk, ir_sadd(b, ir_smuli(b, block, s->row_bytes), ir_smuli(b, lane, lane_bytes)));
-	ir_a to = ir_var_a(b, ir_aadd(b, ir_aload(b, s->arg, KV_STORE_KCACHE * 8), place));
+	ir_s place = ir_sadd(b, ir_smuli(b, block, s->row_bytes), ir_smuli(b, lane, lane_bytes));
+	ir_a keys = ir_aadd(b, page_of(b, s, position), ir_sload64(b, s->arg, KV_STORE_KEYS * 8));
+	ir_a to = ir_var_a(b, ir_aadd(b, keys, place));
 	struct heads_rotation r = { .dims = latent, .normed = true };
 	ir_s angles = ir_smuli(b, column, (dims / 2 + 1) * 4);
 

@@ -63,7 +63,6 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 	const struct plan_buffers *f = b->buf;
 	uint32_t group = template_kv_store_tokens(b->opt->target), n = span->tokens;
 	uint64_t angles = span->first * rope_half(s) * sizeof(float);
-	const struct plan_layer_cache cache = plan_cache_of(b, layer);
 	struct key key = plan_key(b, KEY_KV_STORE);
 
 	key.kv_heads = 1;
@@ -73,12 +72,12 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 	key.flags = KEY_LATENT;
 	uint64_t *a = plan_add_op(b, &key, 0, template_kv_store_units(b->opt->target, 1, n));
 	a[KV_STORE_K] = plan_row(f->k, span->first, key.head_dim);
-	plan_cache_slots(b, &cache, &a[KV_STORE_KCACHE], NULL, &a[KV_STORE_POS0]);
+	plan_set_cache(b, layer,
+	               &(struct plan_cache_slots){ &a[KV_STORE_KEYS], NULL, &a[KV_STORE_PAGES], &a[KV_STORE_POS0] });
 	a[KV_STORE_COS] = plan_angles(b, f->cos, ROTATION_MAIN) + angles;
 	a[KV_STORE_SIN] = plan_angles(b, f->sin, ROTATION_MAIN) + angles;
 	a[KV_STORE_NORM] = plan_address(l->kv_a_norm);
 	a[KV_STORE_EPS] = plan_f32_slot(MODEL_LATENT_EPS);
-	a[KV_STORE_CHUNK_BYTES] = cache.chunk_bytes;
 	a[KV_STORE_COLUMNS] = n;
 	plan_last_op(b)->unit_cost = n < group ? n : group;
 }
@@ -122,7 +121,6 @@ static void by_head(struct plan_builder *b, const struct weights_matrix *w, uint
 static void attend(struct plan_builder *b, uint32_t layer, const struct plan_span *span)
 {
 	const struct model_spec *s = b->spec;
-	const struct plan_layer_cache cache = plan_cache_of(b, layer);
 	uint32_t units = template_latent_units(s->heads, b->opt->general ? 1 : span->tokens);
 	struct key key = plan_key(b, KEY_ATTENTION);
 
@@ -135,9 +133,9 @@ static void attend(struct plan_builder *b, uint32_t layer, const struct plan_spa
 	key.flags = KEY_LATENT;
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)span->tokens * units);
 	a[ATTENTION_Q] = plan_row(b->buf->qr, span->first, (uint64_t)s->heads * key.head_dim);
-	plan_cache_slots(b, &cache, &a[ATTENTION_KCACHE], NULL, &a[ATTENTION_POS0]);
+	plan_set_cache(b, layer,
+	               &(struct plan_cache_slots){ &a[ATTENTION_KEYS], NULL, &a[ATTENTION_PAGES], &a[ATTENTION_POS0] });
 	a[ATTENTION_OUT] = plan_row(b->buf->ao, span->first, (uint64_t)s->heads * s->latent.rank);
-	a[ATTENTION_CHUNK_BYTES] = cache.chunk_bytes;
 	a[ATTENTION_COLUMNS] = span->tokens;
 	plan_last_op(b)->uneven = b->n > 1;
 }

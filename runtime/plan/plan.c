@@ -101,7 +101,7 @@ uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *
 	uint64_t at = 0;
 
 	for (uint32_t i = 0; i < layer; i++)
-		if (!kv->window_chunk_bytes || plan_layer_slides(s, i) == plan_layer_slides(s, layer))
+		if (!kv->window_page_bytes || plan_layer_slides(s, i) == plan_layer_slides(s, layer))
 			at += plan_cache_bytes(kv->type, s, i);
 	return at;
 }
@@ -333,7 +333,7 @@ bool plan_outline(struct plan *p, const struct model_spec *spec, const struct we
 		PLAN_BUFFERS(X)
 #undef X
 	};
-	const struct plan_cache cache = { .type = kv, .base = there };
+	const struct plan_cache cache = { .type = kv };
 
 	return plan_build(p, spec, w, &buffers, &cache, tokens, logits, opt, err);
 }
@@ -342,9 +342,8 @@ static uint64_t changed_value(const struct plan_sequence *s, enum plan_change wh
 {
 	switch (what) {
 	case PLAN_POSITION: return s->position;
-	case PLAN_POSITION_IN_WINDOW: return s->position - s->window;
-	case PLAN_CACHE: return plan_address(s->cache);
-	case PLAN_CACHE_IN_WINDOW: return plan_address(s->window_cache);
+	case PLAN_PAGES: return plan_address(s->pages);
+	case PLAN_WINDOW_PAGES: return plan_address(s->window_pages);
 	case PLAN_STATE_BEFORE: return plan_address(s->before);
 	default: return plan_address(s->behind);
 	}

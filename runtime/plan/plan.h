@@ -99,14 +99,14 @@ struct plan_buffers {
 /* Bytes of a buffer for so many tokens; element: bytes of one. */
 uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, size_t element, uint32_t tokens);
 
-struct plan_cache { /* KV of one session */
+/* How a session's keys and values are laid out: pages of NUMERICS_CHUNK positions, in each the layers one after the
+ * other. Where pages lie, a table says in each run (plan_sequence). */
+struct plan_cache {
 	enum dtype type;
-	uint64_t chunk_bytes; /* all layers; chunk after chunk, so that memory is touched as positions fill up */
-	uint8_t *base;
-	/* Layers with a window may have memory of their own, for the last positions alone: the others are then numbered
-	 * without them in `base`. 0: all are there. */
-	uint64_t window_chunk_bytes;
-	uint8_t *window_base;
+	uint64_t page_bytes;
+	/* Layers with a window may have pages of their own, for the last positions alone; the others' pages are then
+	 * without them. 0: all are in the same pages. */
+	uint64_t window_page_bytes;
 };
 /* Whether the layer has keys and values. */
 static inline bool plan_layer_attends(const struct model_spec *s, uint32_t layer)
@@ -128,11 +128,11 @@ static inline bool plan_layer_slides(const struct model_spec *s, uint32_t layer)
 	return s->sliding_window && plan_layer_attends(s, layer) &&
 	       (!s->layer_is_sliding || s->layer_is_sliding[layer]);
 }
-/* Bytes of a layer's keys in one chunk, and of its values behind them; 0: it attends to another layer's. */
+/* Bytes of a layer's keys in one page, and of its values behind them; 0: it attends to another layer's. */
 uint64_t plan_cache_keys(enum dtype type, const struct model_spec *s, uint32_t layer);
 /* Both together; of latent attention there are no values. */
 uint64_t plan_cache_bytes(enum dtype type, const struct model_spec *s, uint32_t layer);
-/* Where a layer's keys begin in a chunk. */
+/* Where a layer's keys begin in a page. */
 uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer);
 
 /* The passes that plans are made for: of 1 to PLAN_TOKENS_MOST tokens, with the logits of none or of the last, or with
@@ -181,18 +181,11 @@ struct plan_op {
 	uint32_t seen_slots, seen_sharing;
 };
 
-/* What a slot holds in a run: the first token's position, or that counted from where the memory of layers with a window
- * begins; an address in the cache, or in that memory; or in the states before or behind the run. */
-enum plan_change {
-	PLAN_POSITION,
-	PLAN_POSITION_IN_WINDOW,
-	PLAN_CACHE,
-	PLAN_CACHE_IN_WINDOW,
-	PLAN_STATE_BEFORE,
-	PLAN_STATE_BEHIND
-};
+/* What a slot holds in a run: the first token's position; the table of pages, or of those of layers with a window; an
+ * address in the states before or behind the run. */
+enum plan_change { PLAN_POSITION, PLAN_PAGES, PLAN_WINDOW_PAGES, PLAN_STATE_BEFORE, PLAN_STATE_BEHIND };
 struct plan_changing {
-	uint64_t *slot, offset; /* of an address: from where the cache begins, or the state of all layers */
+	uint64_t *slot, offset; /* offset: from where the state of all layers begins */
 	enum plan_change what;
 	uint32_t sequence;
 };
@@ -202,9 +195,9 @@ struct plan_span {
 };
 /* Whose tokens they are in a run. */
 struct plan_sequence {
-	uint64_t position, window; /* window: the position at which the memory of layers with a window begins, a
-	                              multiple of NUMERICS_CHUNK */
-	const uint8_t *cache, *window_cache;
+	uint64_t position;
+	const void *pages, *window_pages; /* tables in the device's memory: an address for each NUMERICS_CHUNK positions
+	                                     up to the last token's, and one more that is readable */
 	const uint8_t *before; /* the state that the run goes on from, and where it leaves its own: plan_state_bytes()
 	                          each */
 	uint8_t *behind;

@@ -80,16 +80,12 @@ unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits
 
 /* ---- what steps work on (plan_steps.c) */
 
-/* Where a layer's keys begin, and its values, in which memory; and how far apart its chunks lie. */
-struct plan_layer_cache {
-	uint64_t keys, values, chunk_bytes;
-	const uint8_t *base;
-	enum plan_change memory, position;
+/* The slots of an op for a layer's cache: where its keys begin in a page, and its values (NULL: there are none); the
+ * table of pages, and where the first token is. */
+struct plan_cache_slots {
+	uint64_t *keys, *values, *pages, *position;
 };
-struct plan_layer_cache plan_cache_of(const struct plan_builder *b, uint32_t layer);
-/* The slots of an op for a layer's keys, its values (NULL: there are none), and where its first token is. */
-void plan_cache_slots(struct plan_builder *b, const struct plan_layer_cache *c, uint64_t *keys, uint64_t *values,
-                      uint64_t *position);
+void plan_set_cache(struct plan_builder *b, uint32_t layer, const struct plan_cache_slots *slots);
 /* Where a table of cosines or sines begins (rope.h). */
 uint64_t plan_angles(const struct plan_builder *b, const float *tables, uint32_t table);
 /* Where a token's row of f32 is, of rows that are `width` wide and padded. */

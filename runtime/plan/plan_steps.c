@@ -186,39 +186,17 @@ static uint32_t rotation(const struct plan_builder *b, uint32_t layer)
 	return b->spec->layer_rotation ? b->spec->layer_rotation[layer] : (uint32_t)ROTATION_MAIN;
 }
 
-struct plan_layer_cache plan_cache_of(const struct plan_builder *b, uint32_t layer)
+void plan_set_cache(struct plan_builder *b, uint32_t layer, const struct plan_cache_slots *slots)
 {
 	const struct plan_cache *kv = b->kv;
 	uint32_t of = model_sizes_of(b->spec, layer).kv_layer;
-	struct plan_layer_cache c = { .keys = plan_cache_place(kv, b->spec, of),
-		                      .chunk_bytes = kv->chunk_bytes,
-		                      .base = kv->base,
-		                      .memory = PLAN_CACHE,
-		                      .position = PLAN_POSITION };
+	bool window = kv->window_page_bytes && plan_layer_slides(b->spec, layer);
 
-	if (kv->window_chunk_bytes && plan_layer_slides(b->spec, layer)) {
-		c.chunk_bytes = kv->window_chunk_bytes;
-		c.base = kv->window_base;
-		c.memory = PLAN_CACHE_IN_WINDOW;
-		c.position = PLAN_POSITION_IN_WINDOW;
-	}
-	c.values = c.keys + plan_cache_keys(kv->type, b->spec, of);
-	return c;
-}
-
-static void cache_slot(struct plan_builder *b, const struct plan_layer_cache *c, uint64_t *slot, uint64_t offset)
-{
-	*slot = plan_address(c->base) + offset;
-	plan_changing_slot(b, slot, c->memory, offset);
-}
-
-void plan_cache_slots(struct plan_builder *b, const struct plan_layer_cache *c, uint64_t *keys, uint64_t *values,
-                      uint64_t *position)
-{
-	cache_slot(b, c, keys, c->keys);
-	if (values)
-		cache_slot(b, c, values, c->values);
-	plan_changing_slot(b, position, c->position, 0);
+	*slots->keys = plan_cache_place(kv, b->spec, of);
+	if (slots->values)
+		*slots->values = *slots->keys + plan_cache_keys(kv->type, b->spec, of);
+	plan_changing_slot(b, slots->pages, window ? PLAN_WINDOW_PAGES : PLAN_PAGES, 0);
+	plan_changing_slot(b, slots->position, PLAN_POSITION, 0);
 }
 
 static void rotate(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
@@ -249,7 +227,6 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 	const struct model_spec *s = b->spec;
 	const struct plan_buffers *buf = b->buf;
 	uint32_t group = template_kv_store_tokens(b->opt->target), n = span->tokens;
-	const struct plan_layer_cache cache = plan_cache_of(b, layer);
 	const struct model_sizes z = model_sizes_of(s, layer);
 	const uint64_t width = (uint64_t)z.kv_heads * z.head_dim,
 		       angles = span->first * (z.head_dim / 2) * sizeof(float);
@@ -262,12 +239,13 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 	uint64_t *a = plan_add_op(b, &key, 0, template_kv_store_units(b->opt->target, z.kv_heads, n));
 	a[KV_STORE_K] = plan_row(keys(b, l), span->first, width);
 	a[KV_STORE_V] = plan_row(l->v.packed ? buf->v : keys(b, l), span->first, width);
-	plan_cache_slots(b, &cache, &a[KV_STORE_KCACHE], &a[KV_STORE_VCACHE], &a[KV_STORE_POS0]);
+	plan_set_cache(b, layer,
+	               &(struct plan_cache_slots){
+			       &a[KV_STORE_KEYS], &a[KV_STORE_VALUES], &a[KV_STORE_PAGES], &a[KV_STORE_POS0] });
 	a[KV_STORE_COS] = plan_angles(b, buf->cos, rotation(b, layer)) + angles;
 	a[KV_STORE_SIN] = plan_angles(b, buf->sin, rotation(b, layer)) + angles;
 	a[KV_STORE_NORM] = plan_address(l->k_norm);
 	a[KV_STORE_EPS] = plan_f32_slot(s->norm_eps);
-	a[KV_STORE_CHUNK_BYTES] = cache.chunk_bytes;
 	a[KV_STORE_COLUMNS] = n;
 	plan_last_op(b)->fused_units = b->n == 1;
 	plan_last_op(b)->unit_cost = n < group ? n : group;
@@ -286,7 +264,6 @@ static void attend(struct plan_builder *b, const struct weights_layer *l, uint32
 {
 	uint32_t n = span->tokens;
 	const struct model_spec *s = b->spec;
-	const struct plan_layer_cache cache = plan_cache_of(b, layer);
 	const struct model_sizes z = model_sizes_of(s, layer);
 	struct key key = plan_key(b, KEY_ATTENTION);
 
@@ -303,9 +280,10 @@ static void attend(struct plan_builder *b, const struct weights_layer *l, uint32
 	uint32_t tiles = key.tile_n > 1 ? (n + 2 * key.tile_n - 2) / key.tile_n : n;
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)tiles * z.kv_heads);
 	a[ATTENTION_Q] = plan_row(b->buf->qr, span->first, (uint64_t)s->heads * z.head_dim);
-	plan_cache_slots(b, &cache, &a[ATTENTION_KCACHE], &a[ATTENTION_VCACHE], &a[ATTENTION_POS0]);
+	plan_set_cache(b, layer,
+	               &(struct plan_cache_slots){
+			       &a[ATTENTION_KEYS], &a[ATTENTION_VALUES], &a[ATTENTION_PAGES], &a[ATTENTION_POS0] });
 	a[ATTENTION_OUT] = plan_row(b->buf->ao, span->first, (uint64_t)s->heads * z.head_dim);
-	a[ATTENTION_CHUNK_BYTES] = cache.chunk_bytes;
 	a[ATTENTION_SLIDING] = s->sliding_window;
 	a[ATTENTION_COLUMNS] = n;
 	a[ATTENTION_CAP] = plan_f32_slot(s->score_cap);

@@ -28,7 +28,8 @@ void open_scene(struct scene *c, struct shape s, uint64_t capacity)
 		chunk,
 		false,
 		c->cap,
-		c->sinks
+		c->sinks,
+		(unsigned)((capacity + 127) / 128)
 	};
 	c->pieces = c->cache;
 	if (template_kv_pieces(&target_table[TARGET_GFX1100], s.type, s.dims))
@@ -41,7 +42,8 @@ void open_scene(struct scene *c, struct shape s, uint64_t capacity)
 			chunk,
 			true,
 			c->cap,
-			c->sinks
+			c->sinks,
+			c->cache.pages
 		};
 }
 

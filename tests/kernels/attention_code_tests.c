@@ -122,17 +122,21 @@ static struct asked ask(struct scene *c, enum target_id target, unsigned first, 
 	memcpy(a.memory, c->cache.k, bytes);
 	memcpy(a.memory + a.apart, c->cache.v, bytes);
 	float *out = kernel_buffer((size_t)c->padded * 4, 0);
+	struct plain_cache copy = c->cache;
+	copy.k = a.memory;
+	uint64_t *pages = plain_pages(&copy, (unsigned)((positions + 127) / 128));
 	uint64_t arg[ATTENTION_ARGS] = {
 		[ATTENTION_Q] = (uintptr_t)w.q,
-		[ATTENTION_KCACHE] = (uintptr_t)a.memory,
-		[ATTENTION_VCACHE] = (uintptr_t)(a.memory + a.apart),
+		[ATTENTION_KEYS] = PLAIN_KEYS,
+		[ATTENTION_VALUES] = a.apart + PLAIN_KEYS,
 		[ATTENTION_OUT] = (uintptr_t)out,
 		[ATTENTION_POS0] = w.pos0,
-		[ATTENTION_CHUNK_BYTES] = c->cache.chunk_bytes,
+		[ATTENTION_PAGES] = (uintptr_t)pages,
 		[ATTENTION_COLUMNS] = 1,
 		[ATTENTION_SINKS] = (uintptr_t)c->sinks
 	};
 	ir_interp(&ir, arg, first, end);
+	free(pages);
 	free(out);
 	ir_free(&ir);
 	drop_work(&w);
@@ -154,6 +158,7 @@ static void check_asked(const struct asking *as, enum target_id id, unsigned fir
 	bool streams = target->lanes == 8 ? as->streams_8 : as->streams_16, whole = positions % 128 == 0;
 	struct scene c;
 	open_scene(&c, as->s, positions);
+	c.cache.pages = 0;
 	size_t head = 128 * plain_cache_row(as->s.type, as->s.dims),
 	       all = (end - first) * head * ((positions + 127) / 128),
 	       between[3] = { 0, streams ? 8 << 10 : head, 18 << 10 };

@@ -190,20 +190,41 @@ struct memory {
 	unsigned n;
 };
 
-/* Each region once. Slots a kernel does not use may hold anything. */
+/* Each region once. What is no address of anything may be asked about. */
+static void map_at(struct kernel_card *c, uint64_t address, struct memory *m)
+{
+	const struct region *r = find_known(address);
+
+	for (unsigned j = 0; j < m->n && r; j++)
+		if (m->region[j] == r)
+			r = NULL;
+	if (!r)
+		return;
+	map(c, (const void *)r->base, r->size, "an argument's memory", true);
+	m->region[m->n++] = r;
+}
+
+/* The pages that a table has, which lies in a region of its own. */
+static void map_pages(struct kernel_card *c, uint64_t table, uint64_t keys, uint64_t values, struct memory *m)
+{
+	const uint64_t *page = (const uint64_t *)(uintptr_t)table;
+
+	for (size_t i = 0; i + 1 < find_known(table)->size / sizeof *page; i++) {
+		map_at(c, page[i] + keys, m);
+		map_at(c, page[i] + values, m);
+	}
+}
+
+/* Slots a kernel does not use may hold anything. */
 static void map_args(struct kernel_card *c, const uint64_t *arg, struct memory *m)
 {
 	m->n = 0;
-	for (unsigned i = 0; i < template_args(&c->key); i++) {
-		const struct region *r = find_known(arg[i]);
-		for (unsigned j = 0; j < m->n && r; j++)
-			if (m->region[j] == r)
-				r = NULL;
-		if (!r)
-			continue;
-		map(c, (const void *)r->base, r->size, "an argument's memory", true);
-		m->region[m->n++] = r;
-	}
+	for (unsigned i = 0; i < template_args(&c->key); i++)
+		map_at(c, arg[i], m);
+	if (c->key.kind == KEY_ATTENTION)
+		map_pages(c, arg[ATTENTION_PAGES], arg[ATTENTION_KEYS], arg[ATTENTION_VALUES], m);
+	if (c->key.kind == KEY_KV_STORE)
+		map_pages(c, arg[KV_STORE_PAGES], arg[KV_STORE_KEYS], arg[KV_STORE_VALUES], m);
 }
 
 static void keep(const struct memory *m, uint8_t *copy[])

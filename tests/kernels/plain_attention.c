@@ -112,16 +112,33 @@ uint64_t plain_cache_row(enum dtype type, unsigned dims)
 	return type == DTYPE_F16 ? dims * 2 : type == DTYPE_F32 ? dims * 4 : (dims + 31) / 32 * 4 + (dims + 3) / 4 * 4;
 }
 
+static uint64_t chunk_at(const struct plain_cache *c, uint64_t chunk)
+{
+	return (c->pages ? c->pages - 1 - chunk : chunk) * c->chunk_bytes;
+}
+
+uint64_t *plain_pages(const struct plain_cache *c, unsigned chunks)
+{
+	uint64_t *table = malloc((chunks + 1) * sizeof *table);
+
+	for (unsigned i = 0; i < chunks; i++)
+		table[i] = (uintptr_t)c->k + chunk_at(c, i) - PLAIN_KEYS;
+	table[chunks] = c->pages ? 0 : table[0] + chunks * c->chunk_bytes;
+	return table;
+}
+
+uint64_t plain_values(const struct plain_cache *c) { return (uintptr_t)c->v - (uintptr_t)c->k + PLAIN_KEYS; }
+
 /* Where a head at a position begins: the block of 32 positions with its keys, and its values. */
 static uint8_t *keys_at(const struct plain_cache *c, unsigned head, uint64_t position)
 {
-	return (uint8_t *)c->k + position / 128 * c->chunk_bytes +
+	return (uint8_t *)c->k + chunk_at(c, position / 128) +
 	       (head * 128 + position % 128 / 32 * 32) * plain_cache_row(c->type, c->dims);
 }
 
 static uint8_t *values_at(const struct plain_cache *c, unsigned head, uint64_t position)
 {
-	return (uint8_t *)c->v + position / 128 * c->chunk_bytes +
+	return (uint8_t *)c->v + chunk_at(c, position / 128) +
 	       (head * 128 + position % 128) * plain_cache_row(c->type, c->dims);
 }
 

@@ -39,10 +39,16 @@ struct plain_cache {
 	bool pieces;          /* laid out as template_kv_pieces() says */
 	float cap;            /* of scores; 0: none */
 	const float *sinks;   /* of query heads; NULL: none */
+	unsigned pages;       /* so many chunks lie one before the other, the last one first; 0: in their order */
 };
 /* Bytes of one head at one position. */
 uint64_t plain_cache_row(enum dtype type, unsigned dims);
 void plain_store(const struct plain_cache *c, unsigned head, uint64_t position, const float *key, const float *value);
+/* The table of pages of so many chunks for kernels' PAGES, malloc'ed, whose addresses are PLAIN_KEYS before a chunk's
+ * keys; and what VALUES is. */
+enum { PLAIN_KEYS = 192 };
+uint64_t *plain_pages(const struct plain_cache *c, unsigned chunks);
+uint64_t plain_values(const struct plain_cache *c);
 /* Fills one head's place at a position with bytes that make NaN of whatever uses it. */
 void plain_spoil(const struct plain_cache *c, unsigned head, uint64_t position);
 

@@ -22,13 +22,15 @@ static void check(const struct scene *c, const struct work *w, const struct kern
 	float *out = kernel_buffer(bytes, 0xff);
 	unsigned tiles = c->tile > 1 ? (w->columns + 2 * c->tile - 2) / c->tile : w->columns;
 	int64_t units = (int64_t)tiles * c->s.kv_heads, at = units * cut / 8;
+	uint64_t *pages = plain_pages(cache, cache->pages);
+	kernel_know(pages, (cache->pages + 1) * sizeof *pages);
 	uint64_t arg[ATTENTION_ARGS] = {
 		[ATTENTION_Q] = (uintptr_t)w->q,
-		[ATTENTION_KCACHE] = (uintptr_t)cache->k,
-		[ATTENTION_VCACHE] = (uintptr_t)cache->v,
+		[ATTENTION_KEYS] = PLAIN_KEYS,
+		[ATTENTION_VALUES] = plain_values(cache),
 		[ATTENTION_OUT] = (uintptr_t)out,
 		[ATTENTION_POS0] = w->pos0,
-		[ATTENTION_CHUNK_BYTES] = c->cache.chunk_bytes,
+		[ATTENTION_PAGES] = (uintptr_t)pages,
 		[ATTENTION_SLIDING] = w->window,
 		[ATTENTION_COLUMNS] = w->columns,
 		[ATTENTION_SINKS] = (uintptr_t)c->sinks
@@ -51,6 +53,7 @@ static void check(const struct scene *c, const struct work *w, const struct kern
 			"%s: attention of %u x %u heads of %u, %s cache, %u columns by %u at %llu, window %llu differs",
 			way->name, c->s.kv_heads, c->s.group, c->s.dims, dtype_table[c->s.type].name, w->columns,
 			c->tile, (unsigned long long)w->pos0, (unsigned long long)w->window);
+	free(pages);
 	free(out);
 }
 

@@ -112,7 +112,8 @@ static struct plain_cache make_cache(const struct size *s, enum dtype type, unsi
 		.kv_heads = 1,
 		.dims = dims,
 		.chunk_bytes = chunk,
-		.pieces = pieces
+		.pieces = pieces,
+		.pages = chunks
 	};
 }
 
@@ -130,14 +131,16 @@ static void check_store(const struct size *s, enum dtype type, uint64_t pos0, co
 	      *sines = random_floats((size_t)columns * angles), *norm = random_floats(s->latent), eps = 1e-6f;
 	bool pieces = template_kv_pieces(&way->target, type, dims);
 	struct plain_cache got = make_cache(s, type, 2, pieces), want = make_cache(s, type, 2, pieces);
+	uint64_t *pages_of = plain_pages(&got, 2);
+	kernel_know(pages_of, 3 * sizeof *pages_of);
 	uint64_t arg[KV_STORE_ARGS] = {
 		[KV_STORE_K] = (uintptr_t)x,
-		[KV_STORE_KCACHE] = (uintptr_t)got.k,
+		[KV_STORE_KEYS] = PLAIN_KEYS,
 		[KV_STORE_COS] = (uintptr_t)cosines,
 		[KV_STORE_SIN] = (uintptr_t)sines,
 		[KV_STORE_NORM] = (uintptr_t)norm,
 		[KV_STORE_POS0] = pos0,
-		[KV_STORE_CHUNK_BYTES] = got.chunk_bytes,
+		[KV_STORE_PAGES] = (uintptr_t)pages_of,
 		[KV_STORE_COLUMNS] = columns
 	};
 	int64_t units = template_kv_store_units(&way->target, 1, columns);
@@ -158,7 +161,7 @@ static void check_store(const struct size *s, enum dtype type, uint64_t pos0, co
 		fail_msg("%s: rows of %u + %u from position %llu in a cache of %s differ", way->name, s->latent,
 		         s->rotating, (unsigned long long)pos0, dtype_table[type].name);
 	kernel_close(&k);
-	void *all[] = { x, cosines, sines, norm, got.k, got.v, want.k, want.v };
+	void *all[] = { x, cosines, sines, norm, pages_of, got.k, got.v, want.k, want.v };
 	for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
 		free(all[i]);
 }
@@ -280,14 +283,11 @@ static void check_attention(struct scene *c, const struct kernel k[], const stru
 	for (unsigned w = 0; w < ways; w++) {
 		float *out = kernel_buffer(bytes, 0xff);
 		bool pieces = template_kv_pieces(&way[w].target, c->cache.type, dims);
-		uint64_t arg[ATTENTION_ARGS] = {
-			[ATTENTION_Q] = (uintptr_t)q,
-			[ATTENTION_KCACHE] = (uintptr_t)(pieces ? c->pieces.k : c->cache.k),
-			[ATTENTION_OUT] = (uintptr_t)out,
-			[ATTENTION_POS0] = pos0,
-			[ATTENTION_CHUNK_BYTES] = c->cache.chunk_bytes,
-			[ATTENTION_COLUMNS] = columns
-		};
+		uint64_t *table = plain_pages(pieces ? &c->pieces : &c->cache, c->cache.pages);
+		kernel_know(table, (c->cache.pages + 1) * sizeof *table);
+		uint64_t arg[ATTENTION_ARGS] = { [ATTENTION_Q] = (uintptr_t)q,         [ATTENTION_KEYS] = PLAIN_KEYS,
+			                         [ATTENTION_OUT] = (uintptr_t)out,     [ATTENTION_POS0] = pos0,
+			                         [ATTENTION_PAGES] = (uintptr_t)table, [ATTENTION_COLUMNS] = columns };
 		int64_t units = columns * splits, cut = units * 3 / 8;
 		kernel_run(&k[w], arg, cut, units);
 		kernel_run(&k[w], arg, 0, cut);
@@ -296,6 +296,7 @@ static void check_attention(struct scene *c, const struct kernel k[], const stru
 			         "%llu differs",
 			         way[w].name, s->heads, s->latent, s->rotating, splits, dtype_table[c->cache.type].name,
 			         columns, (unsigned long long)pos0);
+		free(table);
 		free(out);
 	}
 	free(q);

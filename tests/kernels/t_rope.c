@@ -107,6 +107,20 @@ static void check_queries(const struct heads_data *d, const struct kernel_way *w
 	free(same);
 }
 
+static struct plain_cache make_cache(const struct heads_data *d, enum dtype type, uint64_t chunk, bool pieces)
+{
+	return (struct plain_cache){
+		.k = kernel_buffer(CAPACITY / 128 * chunk, 0xff),
+		.v = kernel_buffer(CAPACITY / 128 * chunk, 0xff),
+		.type = type,
+		.kv_heads = d->heads,
+		.dims = d->dims,
+		.chunk_bytes = chunk,
+		.pieces = pieces,
+		.pages = CAPACITY / 128
+	};
+}
+
 static void check_store(const struct heads_data *d, const struct kernel_way *way, uint32_t flags, enum dtype type,
                         uint64_t pos0)
 {
@@ -118,17 +132,14 @@ static void check_store(const struct heads_data *d, const struct kernel_way *way
 	uint64_t chunk = d->heads * plain_cache_row(type, d->dims) * 128 + 192;
 	size_t bytes = CAPACITY / 128 * chunk;
 	bool pieces = template_kv_pieces(&way->target, type, d->dims);
-	struct plain_cache want = {
-		kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces, 0, NULL
-	};
-	struct plain_cache out = {
-		kernel_buffer(bytes, 0xff), kernel_buffer(bytes, 0xff), type, d->heads, d->dims, chunk, pieces, 0, NULL
-	};
+	struct plain_cache want = make_cache(d, type, chunk, pieces), out = make_cache(d, type, chunk, pieces);
+	uint64_t *pages = plain_pages(&out, CAPACITY / 128);
+	kernel_know(pages, (CAPACITY / 128 + 1) * sizeof *pages);
 	uint64_t arg[KV_STORE_ARGS] = { [KV_STORE_K] = (uintptr_t)d->x,       [KV_STORE_V] = (uintptr_t)d->v,
-		                        [KV_STORE_KCACHE] = (uintptr_t)out.k, [KV_STORE_VCACHE] = (uintptr_t)out.v,
+		                        [KV_STORE_KEYS] = PLAIN_KEYS,         [KV_STORE_VALUES] = plain_values(&out),
 		                        [KV_STORE_COS] = (uintptr_t)d->cos,   [KV_STORE_SIN] = (uintptr_t)d->sin,
 		                        [KV_STORE_NORM] = (uintptr_t)d->norm, [KV_STORE_POS0] = pos0,
-		                        [KV_STORE_CHUNK_BYTES] = chunk,       [KV_STORE_COLUMNS] = COLUMNS };
+		                        [KV_STORE_PAGES] = (uintptr_t)pages,  [KV_STORE_COLUMNS] = COLUMNS };
 	int64_t units = template_kv_store_units(&way->target, d->heads, COLUMNS), cut = units / 2;
 	struct kernel k;
 
@@ -154,6 +165,7 @@ static void check_store(const struct heads_data *d, const struct kernel_way *way
 		         d->dims, (unsigned long long)pos0);
 	kernel_close(&k);
 	free(want.k);
+	free(pages);
 	free(want.v);
 	free(out.k);
 	free(out.v);

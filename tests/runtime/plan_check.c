@@ -105,17 +105,16 @@ static void do_command(struct checker *c, uint32_t first, uint32_t end, bool cha
 /* The keys and values of all layers, the logits, and what the last layer makes of all tokens. */
 static void check_end(struct checker *c)
 {
-	const struct plan_cache *kv = &c->s->kv;
 	uint64_t rows = logit_rows(c->p), stride = numerics_pad(c->s->spec.vocab) * 4;
 
 	c->accesses = 0;
 	c->launch = (uint32_t)c->p->n_ops;
 	for (uint32_t i = 0; i < PLAN_LAYERS; i++) {
-		uint64_t k_bytes = kv->chunk_bytes / PLAN_LAYERS / 2, base = plan_address(kv->base) + i * 2 * k_bytes;
+		uint64_t k_bytes = c->s->kv.page_bytes / PLAN_LAYERS / 2, base = i * 2 * k_bytes;
 		if (c->s->spec.latent.rank)
-			touch_latent_cache(c, false, i, base, kv->chunk_bytes);
+			touch_latent_cache(c, false, i, base);
 		else
-			touch_cache(c, false, i, base, base + k_bytes, kv->chunk_bytes, 0, c->s->spec.kv_heads);
+			touch_cache(c, false, i, base, base + k_bytes, 0, c->s->spec.kv_heads);
 	}
 	read_plain(c, LOGITS, 0, PLAIN_FLOATS, stride, plan_address(c->s->buffers.logits), c->p->tokens - rows, rows);
 	if (c->p->logits == PLAN_ALL_NORMED)

@@ -66,27 +66,17 @@ void check_changing(struct checker *c, const uint64_t *slot, enum plan_change wh
 
 static void check_position(struct checker *c, const uint64_t *slot) { check_changing(c, slot, PLAN_POSITION, 0); }
 
-/* What the plan was built with is the test's; what a run is given begins elsewhere. */
-static void check_cache(struct checker *c, const uint64_t *keys, const uint64_t *values)
+void touch_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys, uint64_t values, uint64_t begin,
+                 uint64_t end)
 {
-	uint64_t base = plan_address(c->s->kv.base);
+	uint64_t k_bytes = c->s->kv.page_bytes / PLAN_LAYERS / 2, base = layer * 2 * k_bytes,
+		 head = k_bytes / c->s->spec.kv_heads, page = plan_address(c->s->pages);
 
-	check_changing(c, keys, PLAN_CACHE, *keys - base);
-	check_changing(c, values, PLAN_CACHE, *values - base);
-}
-
-void touch_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys, uint64_t values, uint64_t chunk,
-                 uint64_t begin, uint64_t end)
-{
-	const struct plan_cache *kv = &c->s->kv;
-	uint64_t k_bytes = kv->chunk_bytes / PLAN_LAYERS / 2, base = plan_address(kv->base) + layer * 2 * k_bytes,
-		 head = k_bytes / c->s->spec.kv_heads;
-
-	plan_require(c, keys == base && values == base + k_bytes && chunk == kv->chunk_bytes, "cache");
-	touch(c, write, keys + begin * head, (end - begin) * head,
-	      (struct content){ .value = CACHED_KEYS, .of = layer, .form = CACHED, .origin = keys });
-	touch(c, write, values + begin * head, (end - begin) * head,
-	      (struct content){ .value = CACHED_VALUES, .of = layer, .form = CACHED, .origin = values });
+	plan_require(c, keys == base && values == base + k_bytes, "cache");
+	touch(c, write, page + keys + begin * head, (end - begin) * head,
+	      (struct content){ .value = CACHED_KEYS, .of = layer, .form = CACHED, .origin = page + keys });
+	touch(c, write, page + values + begin * head, (end - begin) * head,
+	      (struct content){ .value = CACHED_VALUES, .of = layer, .form = CACHED, .origin = page + values });
 }
 
 void do_kv_store(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
@@ -104,11 +94,11 @@ void do_kv_store(struct checker *c, const struct key *k, const uint64_t *arg, in
 	plan_require(c, k->kv_heads == s->kv_heads && k->kv == c->s->kv.type + 1 && arg[KV_STORE_COLUMNS] == n,
 	             "heads, cache or tokens");
 	check_position(c, &arg[KV_STORE_POS0]);
-	check_cache(c, &arg[KV_STORE_KCACHE], &arg[KV_STORE_VCACHE]);
+	check_changing(c, &arg[KV_STORE_PAGES], PLAN_PAGES, 0);
 	touch_heads(c, false, KEYS, i, arg[KV_STORE_K], s->kv_heads, first, last);
 	touch_heads(c, false, VALUES, i, arg[KV_STORE_V], s->kv_heads, first, last);
-	touch_cache(c, true, i, arg[KV_STORE_KCACHE], arg[KV_STORE_VCACHE], arg[KV_STORE_CHUNK_BYTES],
-	            whole ? 0 : first, whole ? s->kv_heads : last);
+	touch_cache(c, true, i, arg[KV_STORE_KEYS], arg[KV_STORE_VALUES], whole ? 0 : first,
+	            whole ? s->kv_heads : last);
 }
 
 void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
@@ -133,10 +123,10 @@ void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, i
 	plan_require(c, arg[ATTENTION_SINKS] == (uint64_t)(uintptr_t)c->s->layer[i].sinks, "sinks");
 	plan_require(c, arg[ATTENTION_COLUMNS] == n, "tokens");
 	check_position(c, &arg[ATTENTION_POS0]);
-	check_cache(c, &arg[ATTENTION_KCACHE], &arg[ATTENTION_VCACHE]);
+	check_changing(c, &arg[ATTENTION_PAGES], PLAN_PAGES, 0);
 	touch_heads(c, false, ROTATED, i, arg[ATTENTION_Q], s->heads, first * each,
 	            whole ? (uint64_t)n * s->heads : last * each);
-	touch_cache(c, false, i, arg[ATTENTION_KCACHE], arg[ATTENTION_VCACHE], arg[ATTENTION_CHUNK_BYTES], first, last);
+	touch_cache(c, false, i, arg[ATTENTION_KEYS], arg[ATTENTION_VALUES], first, last);
 	touch_heads(c, true, ATTENDED, i, arg[ATTENTION_OUT], s->heads, first * each,
 	            whole ? (uint64_t)n * s->heads : last * each);
 }

@@ -22,14 +22,12 @@ static void check_all(struct checker *c, int64_t begin, int64_t end, int64_t uni
 	plan_require(c, begin == 0 && end == units, "units");
 }
 
-void touch_latent_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys, uint64_t chunk)
+void touch_latent_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys)
 {
-	const struct plan_cache *kv = &c->s->kv;
-	uint64_t bytes = kv->chunk_bytes / PLAN_LAYERS;
+	uint64_t bytes = c->s->kv.page_bytes / PLAN_LAYERS, at = plan_address(c->s->pages) + keys;
 
-	plan_require(c, keys == plan_address(kv->base) + layer * bytes && chunk == kv->chunk_bytes, "cache");
-	touch(c, write, keys, bytes,
-	      (struct content){ .value = CACHED_KEYS, .of = layer, .form = CACHED, .origin = keys });
+	plan_require(c, keys == layer * bytes, "cache");
+	touch(c, write, at, bytes, (struct content){ .value = CACHED_KEYS, .of = layer, .form = CACHED, .origin = at });
 }
 
 void do_latent_rope(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
@@ -66,9 +64,9 @@ void do_latent_store(struct checker *c, const struct key *k, const uint64_t *arg
 	check_angles(c, arg[KV_STORE_COS], arg[KV_STORE_SIN]);
 	check_all(c, begin, end, template_kv_store_units(c->opt->target, 1, n));
 	check_changing(c, &arg[KV_STORE_POS0], PLAN_POSITION, 0);
-	check_changing(c, &arg[KV_STORE_KCACHE], PLAN_CACHE, arg[KV_STORE_KCACHE] - plan_address(c->s->kv.base));
+	check_changing(c, &arg[KV_STORE_PAGES], PLAN_PAGES, 0);
 	read_plain(c, KEYS, i, PLAIN_FLOATS, numerics_pad(row_dims(c)) * 4, arg[KV_STORE_K], 0, n);
-	touch_latent_cache(c, true, i, arg[KV_STORE_KCACHE], arg[KV_STORE_CHUNK_BYTES]);
+	touch_latent_cache(c, true, i, arg[KV_STORE_KEYS]);
 }
 
 void do_latent_attention(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
@@ -84,9 +82,9 @@ void do_latent_attention(struct checker *c, const struct key *k, const uint64_t 
 	             "sizes, cache, flags or tokens");
 	check_all(c, begin, end, (int64_t)n * units);
 	check_changing(c, &arg[ATTENTION_POS0], PLAN_POSITION, 0);
-	check_changing(c, &arg[ATTENTION_KCACHE], PLAN_CACHE, arg[ATTENTION_KCACHE] - plan_address(c->s->kv.base));
+	check_changing(c, &arg[ATTENTION_PAGES], PLAN_PAGES, 0);
 	read_plain(c, ROTATED, i, PLAIN_FLOATS, query_bytes(c), arg[ATTENTION_Q], 0, n);
-	touch_latent_cache(c, false, i, arg[ATTENTION_KCACHE], arg[ATTENTION_CHUNK_BYTES]);
+	touch_latent_cache(c, false, i, arg[ATTENTION_KEYS]);
 	write_plain(c, ATTENDED_LATENT, i, PLAIN_FLOATS, numerics_pad(s->heads * (uint64_t)s->latent.rank) * 4,
 	            arg[ATTENTION_OUT], 0, n);
 }

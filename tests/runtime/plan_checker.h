@@ -46,12 +46,12 @@ struct found find(struct checker *c, uint64_t at, enum form form);
 /* Of what layer the value is that lies there, which must be this one. */
 uint32_t layer_of(struct checker *c, uint64_t at, uint32_t value);
 uint32_t logit_rows(const struct plan *p);
-/* The first chunk stands for all: others lie chunk_bytes further on. */
-void touch_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys, uint64_t values, uint64_t chunk,
-                 uint64_t begin, uint64_t end);
+/* One page stands for all. */
+void touch_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys, uint64_t values, uint64_t begin,
+                 uint64_t end);
 /* plan_check_heads.c: a slot is filled in before each run; plan_check_latent.c: as touch_cache(). */
 void check_changing(struct checker *c, const uint64_t *slot, enum plan_change what, uint64_t offset);
-void touch_latent_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys, uint64_t chunk);
+void touch_latent_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys);
 /* Units [begin, end) of a kernel: plan_check_heads.c, then plan_check_latent.c and plan_check_experts.c. */
 void do_rope(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_kv_store(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);

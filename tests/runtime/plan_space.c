@@ -124,8 +124,8 @@ void plan_space_open(struct plan_space *s, const struct plan_types *types, const
 	open_spec(&s->spec, s->sliding);
 	open_buffers(s, tokens, logit_tokens);
 	s->kv = (struct plan_cache){ .type = kv };
-	s->kv.chunk_bytes = (uint64_t)PLAN_LAYERS * 2 * KV_HEADS * NUMERICS_CHUNK * template_kv_row_bytes(kv, HEAD_DIM);
-	s->kv.base = area(s, CHUNKS * s->kv.chunk_bytes);
+	s->kv.page_bytes = (uint64_t)PLAN_LAYERS * 2 * KV_HEADS * NUMERICS_CHUNK * template_kv_row_bytes(kv, HEAD_DIM);
+	s->pages = area(s, CHUNKS * s->kv.page_bytes);
 	s->weights.embed = matrix(s, DTYPE_Q8_0, VOCAB, HIDDEN, layout);
 	s->weights.lm_head = matrix(s, types->output, VOCAB, HIDDEN, layout);
 	s->weights.final_norm = floats(s, 1, HIDDEN);
@@ -272,8 +272,8 @@ void plan_space_latent(struct plan_space *s, const struct plan_types *types, con
 	b->ao = floats(s, tokens, results);
 	b->aoq = bytes(s, tokens, results);
 	b->aos = blocks(s, tokens, results);
-	s->kv.chunk_bytes = (uint64_t)PLAN_LAYERS * NUMERICS_CHUNK * template_kv_row_bytes(s->kv.type, RANK + ROTATING);
-	s->kv.base = area(s, CHUNKS * s->kv.chunk_bytes);
+	s->kv.page_bytes = (uint64_t)PLAN_LAYERS * NUMERICS_CHUNK * template_kv_row_bytes(s->kv.type, RANK + ROTATING);
+	s->pages = area(s, CHUNKS * s->kv.page_bytes);
 	for (unsigned i = 0; i < PLAN_LAYERS; i++)
 		latent_layer(s, i, types->layer[i], low, weight_layout_of(target));
 }

@@ -16,6 +16,7 @@ struct plan_space {
 	uint8_t sliding[PLAN_LAYERS];
 	struct plan_buffers buffers;
 	struct plan_cache kv;
+	uint8_t *pages;                  /* of the cache, which stand for all */
 	uint64_t bytes[PLAN_AREAS_MOST]; /* of each area */
 	unsigned areas;
 };

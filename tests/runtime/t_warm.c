@@ -215,8 +215,7 @@ static void check_plans(const char *path)
 		for (uint32_t n = 1; n <= most; n += t < TARGET_GFX1030 ? 1 : 7)
 			for (int way = 0; way < (target_table[t].has_mma ? 8 : 4); way++) {
 				struct plan p;
-				const struct plan_cache kv = { .type = kv_types[n % KV_TYPES],
-					                       .base = (uint8_t *)buf.x };
+				const struct plan_cache kv = { .type = kv_types[n % KV_TYPES] };
 				const struct plan_options o = {
 					.target = &target_table[t], .f32_activations = way & 1, .bounded = way & 4
 				};
