@@ -1,6 +1,7 @@
 /* programs/jitserve.h - what the parts of the jitserve program share.
  *
- *   jitserve_main.c     one run: opens the socket and the models, waits for the end
+ *   jitserve_main.c     one run: opens the socket and the first model, waits for the end
+ *   jitserve_models.c   how models are opened, and their memory
  *   jitserve_options.c  the command line
  *   jitserve_fingerprint.c  what names a model
  *
@@ -25,10 +26,10 @@ enum { SERVE_MOST_MODELS = MODELS_MOST };
 struct serve_arguments {
 	const char *model[SERVE_MOST_MODELS];
 	int n_models;
-	const char *host, *api_key_file, *device, *isa, *cache_dir, *alias;
-	struct option_list allow_host, cors_origin;
+	const char *host, *api_key_file, *device, *isa, *cache_dir;
+	struct option_list allow_host, cors_origin, alias;
 	long port, connections, per_address, read_seconds, alive_seconds, stop_seconds, body_mib, unread_kib, threads,
-		parallel, queue, context, pass_ms, kv_mib, predict;
+		parallel, queue, context, pass_ms, kv_mib, memory_mib, predict;
 	struct sampling_args sampling; /* where a request says nothing */
 	const char *template_file, *replay, *pooling, *kv_type, *speculate;
 	bool no_replay, insecure, quiet, sealed, no_cache;
@@ -40,6 +41,10 @@ int serve_usage(const char *text);
 int serve_run(void);
 /* The model's, with all weights read. False: err. */
 bool serve_fingerprint(jit_model *m, uint64_t *out, struct error *err);
+struct server;
+/* The loader of the server's models, which have their names; c ends the opening of one. False: err. */
+bool serve_models_open(struct server *s, jit_cancel *c, struct error *err);
+void serve_models_close(void);
 /* Reads the command line and runs. */
 int serve_begin(int argc, char **argv);
 

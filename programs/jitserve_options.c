@@ -67,10 +67,21 @@ static const struct option_row rows[] = {
 	{ .name = "Models", .kind = OPTION_GROUP },
 	{ .name = "alias",
 	  .letter = 'a',
-	  .kind = OPTION_TEXT,
+	  .kind = OPTION_LIST,
 	  .value = "NAME",
-	  .help = "what requests call the first model, instead of its file's name",
+	  .help = "what requests call the first model, whose file's name is understood as well; several times: the "
+	          "second "
+	          "model, and so on",
 	  .target = &serve.alias },
+	{ .name = "memory-limit",
+	  .kind = OPTION_INT,
+	  .value = "MIB",
+	  .help = "memory that all models may take, each with its KV cache: the first is loaded at the start, others "
+	          "when "
+	          "they are asked for, and those that were not used for the longest leave to make room; 0: seven "
+	          "eighths of what is free, where there are several (0)",
+	  .high = 1 << 30,
+	  .target = &serve.memory_mib },
 	{ .name = "threads",
 	  .letter = 't',
 	  .kind = OPTION_INT,
@@ -149,7 +160,9 @@ static const struct option_row rows[] = {
 	{ .name = "kv-memory",
 	  .kind = OPTION_INT,
 	  .value = "MIB",
-	  .help = "memory for the KV cache of all answers, in pages that they share; 0: half of what is free (0)",
+	  .help = "memory for the KV cache of all answers, in pages that they share; 0: half of what is free; with "
+	          "--memory-limit or several models, for each: half of what the weights leave, or its part of a "
+	          "quarter of the limit (0)",
 	  .high = 1 << 30,
 	  .target = &serve.kv_mib },
 	{ .name = "max-pass-ms",
@@ -273,6 +286,8 @@ int serve_begin(int argc, char **argv)
 	serve.n_models = program.n_operands;
 	if (serve.n_models == 0)
 		return serve_usage("which model? Give a GGUF file, or a directory of one in safetensors");
+	if (serve.alias.n > serve.n_models)
+		return serve_usage("--alias was given more often than there are models");
 	if (!sampling_args_check(&serve.sampling, why))
 		return serve_usage(why);
 	return serve_run();

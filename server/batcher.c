@@ -270,6 +270,7 @@ struct batcher *batcher_open(const struct batcher_options *o, jit_error *err)
 			*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory for the batcher" };
 	} else if ((e->batch = jit_batch_open(o->model, &e->o.batch, err))) {
 		e->numbers.batch = JIT_BATCH_STATS();
+		jit_batch_get_stats(e->batch, &e->numbers.batch, NULL);
 		if (begin_thread(e))
 			return e;
 		if (err)
@@ -306,6 +307,29 @@ void batcher_get_numbers(struct batcher *e, struct batcher_numbers *out)
 	pthread_mutex_lock(&e->lock);
 	*out = e->numbers;
 	pthread_mutex_unlock(&e->lock);
+}
+
+void batcher_numbers_add(struct batcher_numbers *to, const struct batcher_numbers *past)
+{
+	to->started += past->started;
+	to->ended += past->ended;
+	to->failed += past->failed;
+	to->cancelled += past->cancelled;
+	to->dropped += past->dropped;
+	to->refused += past->refused;
+	to->prompt_tokens += past->prompt_tokens;
+	to->reused_tokens += past->reused_tokens;
+	to->generated_tokens += past->generated_tokens;
+	to->drafted += past->drafted;
+	to->accepted += past->accepted;
+	to->prompt_seconds += past->prompt_seconds;
+	to->decode_seconds += past->decode_seconds;
+	to->batch.passes += past->batch.passes;
+	to->batch.tokens += past->batch.tokens;
+	to->batch.set_back += past->batch.set_back;
+	to->batch.seconds += past->batch.seconds;
+	for (size_t i = 0; i < sizeof to->batch.width / sizeof *to->batch.width; i++)
+		to->batch.width[i] += past->batch.width[i];
 }
 
 int batcher_context(const struct batcher *e) { return e->context; }

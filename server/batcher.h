@@ -40,6 +40,8 @@ void batcher_close(struct batcher *e);
  * queue is full. */
 bool batcher_take(struct batcher *e, struct task *t, struct refusal *r);
 void batcher_get_numbers(struct batcher *e, struct batcher_numbers *out);
+/* What a batcher that is closed has counted, to what another has: nothing of what is at the moment. */
+void batcher_numbers_add(struct batcher_numbers *to, const struct batcher_numbers *past);
 /* Positions of a session, and choices computed together. */
 int batcher_context(const struct batcher *e);
 unsigned batcher_parallel(const struct batcher *e);

@@ -65,9 +65,7 @@ bool answer_chat_tokens(struct exchange *x)
 	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal), *o = NULL;
 	const char *name = NULL;
 	struct conversation c = { 0 };
-	const struct served *m = body && field_text(body, "model", &name, &x->refusal)
-	                                 ? models_find(x->server->models, name, &x->refusal)
-	                                 : NULL;
+	const struct served *m = body && field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
 
 	if (m && conversation_read(&c, body, m, x->now, &x->refusal))
 		o = json_pack("{s:I}", "input_tokens", (json_int_t)c.n_ids);
@@ -85,9 +83,7 @@ bool answer_chat(struct exchange *x)
 
 	if (!body)
 		return false;
-	const struct served *m = field_text(body, "model", &name, &x->refusal)
-	                                 ? models_find(x->server->models, name, &x->refusal)
-	                                 : NULL;
+	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
 	bool ok = m && conversation_read(&c, body, m, x->now, &x->refusal);
 	if (ok) {
 		t = task_open(m);

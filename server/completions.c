@@ -74,9 +74,7 @@ bool answer_completions(struct exchange *x)
 
 	if (!body)
 		return false;
-	const struct served *m = field_text(body, "model", &name, &x->refusal)
-	                                 ? models_find(x->server->models, name, &x->refusal)
-	                                 : NULL;
+	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
 	bool ok = m && prompts_read(&p, "prompt", field_value(body, "prompt"), m->model, &x->refusal) &&
 	          begin(x, body, m, &p);
 	prompts_free(&p);

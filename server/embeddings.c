@@ -165,9 +165,7 @@ bool answer_embeddings(struct exchange *x)
 
 	if (!body)
 		return false;
-	const struct served *m = field_text(body, "model", &name, &x->refusal)
-	                                 ? models_find(x->server->models, name, &x->refusal)
-	                                 : NULL;
+	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
 	bool ok = m && prompts_read(&p, "input", field_value(body, "input"), m->model, &x->refusal) &&
 	          begin(x, body, m, &p);
 	prompts_free(&p);

@@ -129,6 +129,16 @@ static void read_body(struct exchange *x, const char *p, size_t n)
 	}
 }
 
+/* ---- models */
+
+const struct served *exchange_model(struct exchange *x, const char *name)
+{
+	struct models *all = x->server->models;
+	struct served *m = x->lease.state == LEASE_HELD ? x->lease.model : models_find(all, name, &x->refusal);
+
+	return m && lease_take(&x->lease, all->loader, m) ? m : NULL;
+}
+
 /* ---- answering */
 
 bool exchange_text(struct exchange *x, const char *type, char *text)
@@ -297,6 +307,34 @@ static enum MHD_Result continue_reply(struct exchange *x)
 	return send_whole(x, &r->out);
 }
 
+static enum MHD_Result begin(struct exchange *x);
+
+/* Its model is being loaded, or must wait for room: as long as that takes, the connection sleeps. */
+static enum MHD_Result continue_loading(struct exchange *x)
+{
+	struct record ignored;
+	const jit_logprob *top;
+	const char *text;
+
+	while (stream_take(x->lease.stream, &ignored, &top, &text))
+		;
+	if (stream_wait(x->lease.stream, put_to_sleep, wake_up, x))
+		return MHD_YES;
+	switch (lease_settle(&x->lease)) {
+	case LEASE_HELD: return begin(x);
+	case LEASE_GONE: return MHD_NO;
+	default: x->refusal = x->lease.refusal; return send_refusal(x);
+	}
+}
+
+static enum MHD_Result begin_loading(struct exchange *x)
+{
+	if (!lease_await(&x->lease, &x->refusal))
+		return send_refusal(x);
+	watch_running(x->server->watch, watched(x), x->lease.stream);
+	return continue_loading(x);
+}
+
 static enum MHD_Result begin(struct exchange *x)
 {
 	x->begun = true;
@@ -308,7 +346,7 @@ static enum MHD_Result begin(struct exchange *x)
 	if (!x->route)
 		return send_preflight(x);
 	if (!x->route->handle(x))
-		return send_refusal(x);
+		return x->lease.state == LEASE_WANTED ? begin_loading(x) : send_refusal(x);
 	if (!x->reply)
 		return send_whole(x, &x->answer);
 	watch_running(x->server->watch, watched(x), x->reply->stream);
@@ -341,6 +379,8 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
 		*n_data = 0;
 		return MHD_YES;
 	}
+	if (x->begun && !x->reply)
+		return continue_loading(x);
 	return x->begun ? continue_reply(x) : begin(x);
 }
 
@@ -355,6 +395,7 @@ static void on_completed(void *user, struct MHD_Connection *c, void **own, enum 
 		return;
 	watch_reading(s->watch, watched(x));
 	reply_close(x->reply);
+	lease_end(&x->lease);
 	bytes_free(&x->body);
 	bytes_free(&x->answer);
 	free(x);

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "server/bytes.h"
+#include "server/loader.h"
 #include "server/refusal.h"
 #include "server/reply.h"
 
@@ -37,6 +38,7 @@ struct exchange {
 	char header[600];    /* X-Jitrun-Replay; empty: none */
 	int64_t now;         /* seconds since 1970, as templates see it */
 	bool begun;          /* the handler was called */
+	struct lease lease;  /* of the model that is asked for */
 };
 
 enum route_needs {
@@ -58,6 +60,9 @@ extern const struct route routes[];
 /* The value of a header field or of an argument behind "?", NULL: it is not there. */
 const char *exchange_header(const struct exchange *x, const char *name);
 const char *exchange_argument(const struct exchange *x, const char *name);
+/* The model that the request means, which it holds to its end; name NULL: it does not say. NULL: refused, or not in
+ * memory: then the handler returns false, and is called again when it is. To be asked before anything is begun. */
+const struct served *exchange_model(struct exchange *x, const char *name);
 /* A whole answer; text is taken over, NULL is a lack of memory. True: answered. */
 bool exchange_json(struct exchange *x, char *text);
 bool exchange_text(struct exchange *x, const char *type, char *text);

@@ -7,8 +7,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "server/batcher.h"
+#include "runtime/host/system.h"
 #include "server/endpoints.h"
+#include "server/loader.h"
 #include "server/models.h"
 #include "server/server.h"
 
@@ -129,13 +130,40 @@ static void put_widths(struct bytes *b, const struct models *all, const struct b
 	}
 }
 
+/* Which models are in memory, and what they take there. */
+static void put_models(struct bytes *b, const struct models *all, const struct model_status *s)
+{
+	static const struct {
+		const char *name, *type, *help;
+	} rows[] = {
+		{ "jitserve_model_loaded", "gauge", "1 for models that are in memory." },
+		{ "jitserve_model_bytes", "gauge", "Memory that a model may take, with its KV cache." },
+		{ "jitserve_model_loads_total", "counter", "How often a model was loaded." },
+	};
+
+	for (int i = 0; i < 3; i++) {
+		put_help(b, rows[i].name, rows[i].type, rows[i].help);
+		for (size_t m = 0; m < all->n; m++) {
+			uint64_t value = i == 0 ? s[m].state == MODEL_LOADED : i == 1 ? s[m].bytes : s[m].loads;
+			put_name(b, rows[i].name, &all->list[m]);
+			bytes_print(b, "} %" PRIu64 "\n", value);
+		}
+	}
+	put_help(b, "jitserve_mapped_bytes", "gauge", "Memory set aside for weights, KV caches and passes.");
+	bytes_print(b, "jitserve_mapped_bytes %" PRIu64 "\n", system_mapped_bytes());
+}
+
 bool answer_metrics(struct exchange *x)
 {
 	const struct models *all = x->server->models;
+	struct model_status s[MODELS_MOST];
 	struct batcher_numbers n[MODELS_MOST];
 
-	for (size_t m = 0; m < all->n; m++)
-		batcher_get_numbers(all->list[m].batcher, &n[m]);
+	for (size_t m = 0; m < all->n; m++) {
+		loader_status(all->loader, &all->list[m], &s[m]);
+		n[m] = s[m].numbers;
+	}
+	put_models(&x->answer, all, s);
 	put_integers(&x->answer, all, n);
 	put_reals(&x->answer, all, n);
 	put_gauges(&x->answer, all, n);

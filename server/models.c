@@ -5,29 +5,54 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "server/json_write.h"
+#include "server/loader.h"
 
-void served_name(struct served *m, const char *path, const char *alias)
+/* Of a path: its last part, without what says the format. */
+static void name_of_file(char out[200], const char *path)
 {
 	static const char *const ends[] = { ".gguf", ".jkm", ".safetensors" };
-	const char *from = alias ? alias : path;
-	size_t n = strlen(from);
+	size_t n = strlen(path);
 
-	m->path = path;
-	while (!alias && n > 1 && from[n - 1] == '/')
+	while (n > 1 && path[n - 1] == '/')
 		n--;
-	if (!alias) {
-		const char *slash = memrchr(from, '/', n - 1);
-		n -= slash ? (size_t)(slash + 1 - from) : 0;
-		from = slash ? slash + 1 : from;
-	}
-	for (size_t i = 0; !alias && i < sizeof ends / sizeof *ends; i++) {
+	const char *slash = memrchr(path, '/', n - 1);
+	n -= slash ? (size_t)(slash + 1 - path) : 0;
+	path = slash ? slash + 1 : path;
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
 		size_t e = strlen(ends[i]);
-		if (n > e && strncasecmp(from + n - e, ends[i], e) == 0)
+		if (n > e && strncasecmp(path + n - e, ends[i], e) == 0)
 			n -= e;
 	}
-	snprintf(m->name, sizeof m->name, "%.*s", (int)(n < sizeof m->name ? n : sizeof m->name - 1), from);
+	snprintf(out, 200, "%.*s", (int)(n < 200 ? n : 199), path);
+}
+
+bool models_add(struct models *all, const char *path, const char *alias, struct error *err)
+{
+	struct served *m = &all->list[all->n];
+
+	m->path = path;
+	m->created = (long)time(NULL);
+	name_of_file(m->file, path);
+	snprintf(m->name, sizeof m->name, "%s", alias ? alias : m->file);
+	if (models_named(all, m->name))
+		return error_set(err, ERROR_ARGUMENT, "two models are called %s; --alias gives them other names",
+		                 m->name);
+	all->n++;
+	return true;
+}
+
+struct served *models_named(struct models *all, const char *name)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (strcmp(all->list[i].name, name) == 0)
+			return &all->list[i];
+	for (size_t i = 0; i < all->n; i++)
+		if (strcmp(all->list[i].file, name) == 0)
+			return &all->list[i];
+	return NULL;
 }
 
 char *models_piece(const jit_model *model, int32_t id, size_t *n)
@@ -51,30 +76,48 @@ char *models_piece(const jit_model *model, int32_t id, size_t *n)
 
 struct served *models_find(struct models *all, const char *name, struct refusal *r)
 {
-	for (size_t i = 0; name && i < all->n; i++)
-		if (strcmp(all->list[i].name, name) == 0)
-			return &all->list[i];
-	if (!name || all->n == 1)
-		return &all->list[0];
-	refuse(r, 404, "model", "There is no model \"%.200s\" here; /v1/models has those that are.", name);
-	return NULL;
+	struct served *m = name && all->n > 1 ? models_named(all, name) : &all->list[0];
+
+	if (!m)
+		refuse(r, 404, "model", "There is no model \"%.200s\" here; /v1/models has those that are.", name);
+	return m;
 }
 
-json_t *model_json(const struct served *m)
+/* In the words of llama.cpp's server, when it has several. */
+static json_t *status_json(const struct model_status *s)
+{
+	json_t *o = json_object();
+
+	json_put(o, "value",
+	         json_string(s->state == MODEL_LOADED    ? "loaded"
+	                     : s->state == MODEL_LOADING ? "loading"
+	                                                 : "unloaded"));
+	json_put(o, "failed", json_boolean(s->failed));
+	json_put(o, "bytes", json_integer((json_int_t)s->bytes));
+	return o;
+}
+
+/* Nothing is known of one that was never in memory but its name. */
+json_t *model_json(const struct models *all, const struct served *m)
 {
 	json_t *o = json_object(), *meta = json_object();
+	struct model_status s;
 
+	loader_status(all->loader, m, &s);
 	json_put(o, "id", json_text(m->name, strlen(m->name)));
 	json_put(o, "object", json_string("model"));
 	json_put(o, "created", json_integer(m->created));
 	json_put(o, "owned_by", json_string("jitrun"));
-	json_put(o, "context_length", json_integer(m->info.context_trained));
-	json_put(meta, "vocab_type", json_integer(m->info.has_tokenizer ? 2 : 0));
-	json_put(meta, "n_vocab", json_integer(m->info.vocab));
-	json_put(meta, "n_ctx_train", json_integer(m->info.context_trained));
-	json_put(meta, "n_embd", json_integer(m->info.hidden));
-	json_put(meta, "size", json_integer((json_int_t)m->info.file_bytes));
-	json_put(meta, "description", json_text(m->info.description, strlen(m->info.description)));
+	json_put(o, "status", status_json(&s));
+	if (s.info.description) {
+		json_put(o, "context_length", json_integer(s.info.context_trained));
+		json_put(meta, "vocab_type", json_integer(s.info.has_tokenizer ? 2 : 0));
+		json_put(meta, "n_vocab", json_integer(s.info.vocab));
+		json_put(meta, "n_ctx_train", json_integer(s.info.context_trained));
+		json_put(meta, "n_embd", json_integer(s.info.hidden));
+		json_put(meta, "size", json_integer((json_int_t)s.info.file_bytes));
+		json_put(meta, "description", json_text(s.info.description, strlen(s.info.description)));
+	}
 	json_put(o, "meta", meta);
 	return o;
 }
@@ -98,7 +141,7 @@ json_t *models_json(const struct models *all)
 	json_t *o = json_object(), *data = json_array(), *list = json_array();
 
 	for (size_t i = 0; i < all->n; i++) {
-		json_add(data, model_json(&all->list[i]));
+		json_add(data, model_json(all, &all->list[i]));
 		json_add(list, short_one(&all->list[i]));
 	}
 	json_put(o, "object", json_string("list"));

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/error.h"
 #include "runtime/jitrun.h"
 #include "server/refusal.h"
 
@@ -16,37 +17,47 @@ struct batcher;
 
 struct served {
 	const char *path;
-	char name[200]; /* the file's, or an alias */
-	jit_model *model;
-	struct batcher *batcher;
+	char name[200]; /* an alias, or the file's */
+	char file[200]; /* the file's, which is understood as well */
+	long created;   /* seconds since 1970 */
+	/* While it is in memory, and of the last time that it was: who reads this holds it (loader.h). */
+	jit_model *model;          /* NULL: it is not */
+	struct batcher *batcher;   /* NULL: it is not */
+	uint64_t bytes;            /* of weights, and of what all its answers may keep of their tokens */
 	uint64_t fingerprint;      /* of weights and all else that decides bits; 0: not known */
 	const char *numerics, *kv; /* their names */
 	int pooling;               /* of embeddings: JIT_POOL_LAST and so on */
 	int tools;                 /* how its template writes calls: enum tools_form */
 	const char *template_text; /* instead of the model's own; NULL */
 	jit_model_info info;
+	char description[200]; /* what info points to */
 	jit_sampling sampling; /* for what a request does not say; what it points to lives as long as the model */
 	bool has_seed;         /* the seed in it is for every request; else each draws its own */
 	long most;             /* tokens of an answer that does not say how many; -1: as many as the context holds */
-	long created;          /* seconds since 1970 */
 };
 
 enum { MODELS_MOST = 16 };
 
+struct loader;
+
 struct models {
 	struct served *list;
 	size_t n;
+	struct loader *loader;
 };
 
-/* Fills in the name from the path, or the alias when it is not NULL. */
-void served_name(struct served *m, const char *path, const char *alias);
+/* Adds one; it is called by its file's name, or by the alias when that is not NULL. False: there is one of that name.
+ */
+bool models_add(struct models *all, const char *path, const char *alias, struct error *err);
+/* NULL: none is called so. */
+struct served *models_named(struct models *all, const char *name);
 /* name NULL: the first. With one model any name will do, as clients send those that they know. NULL: refused. */
 struct served *models_find(struct models *all, const char *name, struct refusal *r);
 /* A token's text as it stands in the middle of others: some tokenizers take a space away from the first one. malloc'ed;
  * NULL: no memory. */
 char *models_piece(const jit_model *model, int32_t id, size_t *n);
-/* What lists of models have. NULL: no memory. */
-json_t *model_json(const struct served *m);
+/* What lists of models have, and whether each is in memory. NULL: no memory. */
+json_t *model_json(const struct models *all, const struct served *m);
 json_t *models_json(const struct models *all);
 
 #endif

@@ -4,6 +4,7 @@
 #include "server/batcher.h"
 #include "server/endpoints.h"
 #include "server/json_write.h"
+#include "server/loader.h"
 #include "server/models.h"
 #include "server/openai.h"
 #include "server/server.h"
@@ -39,10 +40,7 @@ static json_t *metadata(const struct served *m, const char *key)
 	return json_string("");
 }
 
-static const struct served *model_of(struct exchange *x)
-{
-	return models_find(x->server->models, exchange_argument(x, "model"), &x->refusal);
-}
+static const struct served *model_of(struct exchange *x) { return exchange_model(x, exchange_argument(x, "model")); }
 
 bool answer_props(struct exchange *x)
 {
@@ -66,25 +64,27 @@ bool answer_props(struct exchange *x)
 	return exchange_json(x, json_write(o));
 }
 
-/* There are no slots: answers share one memory. What is shown are places that are taken or free. */
+/* There are no slots: answers share one memory. What is shown are places that are taken or free. Looking at them loads
+ * no model: one that is not in memory has none. */
 bool answer_slots(struct exchange *x)
 {
-	const struct served *m = model_of(x);
-	struct batcher_numbers n;
+	struct models *all = x->server->models;
+	const struct served *m = models_find(all, exchange_argument(x, "model"), &x->refusal);
+	const char *needed = exchange_argument(x, "fail_on_no_slot");
+	struct model_status s;
 
 	if (!m)
 		return false;
-	batcher_get_numbers(m->batcher, &n);
-	const char *needed = exchange_argument(x, "fail_on_no_slot");
-	if (needed && strcmp(needed, "1") == 0 && n.running >= batcher_parallel(m->batcher))
+	loader_status(all->loader, m, &s);
+	if (needed && strcmp(needed, "1") == 0 && s.parallel && s.numbers.running >= s.parallel)
 		return refuse(&x->refusal, 503, NULL, "no slot available");
 	json_t *list = json_array();
-	for (unsigned i = 0; i < batcher_parallel(m->batcher); i++) {
+	for (unsigned i = 0; i < s.parallel; i++) {
 		json_t *o = json_object();
 		json_put(o, "id", json_integer(i));
-		json_put(o, "n_ctx", json_integer(batcher_context(m->batcher)));
+		json_put(o, "n_ctx", json_integer(s.context));
 		json_put(o, "speculative", json_true());
-		json_put(o, "is_processing", json_boolean(i < n.running));
+		json_put(o, "is_processing", json_boolean(i < s.numbers.running));
 		json_add(list, o);
 	}
 	return exchange_json(x, json_write(list));

@@ -147,6 +147,7 @@ static json_t *make_again(struct server *s, const char *path, const json_t *requ
 		error_set(err, ERROR_ARGUMENT, "%s",
 		          x.refusal.status ? x.refusal.message : "there is no answer of that path");
 	reply_close(x.reply);
+	lease_end(&x.lease);
 	bytes_free(&x.body);
 	bytes_free(&x.answer);
 	return answer;
@@ -183,13 +184,16 @@ bool replay_file(struct server *s, const char *path, FILE *out, struct error *er
 	const char *header = json_string_value(json_object_get(file, "replay"));
 	const char *where = json_string_value(json_object_get(file, "path"));
 	struct refusal r = { 0 };
-	const struct served *m = models_find(s->models, json_string_value(json_object_get(request, "model")), &r);
+	jit_error why = { 0 };
+	struct served *m = models_find(s->models, json_string_value(json_object_get(request, "model")), &r);
 
 	bool ok = file != NULL;
 	if (ok && (!json_is_object(request) || !header || !where))
 		ok = error_set(err, ERROR_FORMAT, "%s: has no \"path\", \"request\" and \"replay\"", path);
 	if (ok && !m)
 		ok = error_set(err, ERROR_ARGUMENT, "%s: %s", path, r.message);
+	if (ok && !loader_first(s->models->loader, m, &why))
+		ok = error_set(err, ERROR_IO, "%s", why.message);
 	ok = ok && is_ours(header, m, err);
 	if (ok) {
 		answer = make_again(s, where, request, header, err);

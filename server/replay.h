@@ -18,7 +18,7 @@ struct server;
 void replay_describe(struct exchange *x, const struct served *m, const struct task *t);
 
 /* A file: a JSON object with "path", "request" (the body that was sent), "replay" (the header field) and, if wanted,
- * "answer" (the body that came, not a stream). Makes the answer again on a server whose models are open, and prints its
+ * "answer" (the body that came, not a stream). Opens the model, makes the answer again, and prints its
  * texts. False: it cannot be made again, or is another than the one in the file. */
 bool replay_file(struct server *s, const char *path, FILE *out, struct error *err);
 

@@ -415,9 +415,7 @@ static json_t *read_request(struct exchange *x, const json_t *given, const struc
 	json_t *body = given ? responses_to_chat(given, &x->refusal) : NULL;
 	const char *name = NULL;
 
-	*m = body && field_text(body, "model", &name, &x->refusal)
-	             ? models_find(x->server->models, name, &x->refusal)
-	             : NULL;
+	*m = body && field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
 	if (*m && conversation_read(c, body, *m, x->now, &x->refusal))
 		return body;
 	json_decref(body);

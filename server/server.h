@@ -7,7 +7,8 @@
  *   listen.c      the socket                    guards.c, origin.c, keys.c   who and what is let in
  *   http.c        requests and answers          watch.c                      clients that leave
  *   routes.c      which handler answers what    reply.c, stream.c            from tokens to bytes
- *   models.c      what is served                status.c                     health, lists
+ *   models.c      what is served                loader.c                     which models are in memory
+ *   status.c      health, lists
  *   fields.c      a request's JSON              task.c, task_grammar.c       what is to be generated
  *   batcher.c     passes for all requests       choice.c                     one sequence, from prompt to end
  *   conversation.c, prompts.c  prompts          generate.c                   from a request to the batcher

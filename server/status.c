@@ -26,11 +26,11 @@ bool answer_health(struct exchange *x)
 /* The one of this name; others stand for it only in requests. */
 bool answer_model(struct exchange *x)
 {
-	const struct models *all = x->server->models;
+	struct models *all = x->server->models;
+	const struct served *m = models_named(all, x->rest);
 
-	for (size_t i = 0; i < all->n; i++)
-		if (strcmp(all->list[i].name, x->rest) == 0)
-			return exchange_json(x, json_write(model_json(&all->list[i])));
+	if (m)
+		return exchange_json(x, json_write(model_json(all, m)));
 	return refuse(&x->refusal, 404, "model", "There is no model \"%s\" here; /v1/models has those that are.",
 	              x->rest);
 }

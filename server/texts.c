@@ -15,7 +15,7 @@ static const struct served *model_of(struct exchange *x, const json_t *body)
 {
 	const char *name = NULL;
 
-	return field_text(body, "model", &name, &x->refusal) ? models_find(x->server->models, name, &x->refusal) : NULL;
+	return field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
 }
 
 /* A token with its text, or with its bytes where these are no text. */

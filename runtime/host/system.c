@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -218,6 +219,10 @@ uint64_t system_available_memory(void)
 	return best;
 }
 
+static _Atomic uint64_t mapped;
+
+uint64_t system_mapped_bytes(void) { return atomic_load(&mapped); }
+
 void *system_map(size_t bytes)
 {
 	size_t extra = bytes >= HUGE_PAGE ? HUGE_PAGE : 0;
@@ -236,14 +241,17 @@ void *system_map(size_t bytes)
 			munmap(p + keep, bytes + extra - head - keep);
 		madvise(p, keep, MADV_HUGEPAGE);
 	}
+	atomic_fetch_add(&mapped, bytes);
 	return p;
 }
 
 void system_unmap(void *p, size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	if (p)
-		munmap(p, (bytes + page - 1) / page * page);
+	if (!p)
+		return;
+	munmap(p, (bytes + page - 1) / page * page);
+	atomic_fetch_sub(&mapped, bytes);
 }
 
 void (*system_thread_begins)(void);

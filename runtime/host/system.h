@@ -31,6 +31,8 @@ uint64_t system_available_memory(void);
  * cost no memory. */
 void *system_map(size_t bytes);
 void system_unmap(void *p, size_t bytes);
+/* Bytes that were asked for and not given back. */
+uint64_t system_mapped_bytes(void);
 
 /* For programs, not for the library, whose host's signals are not its own: writing beyond the limit on the size of
  * files (ulimit -f) is an error from now on, and not the end. */

@@ -1,0 +1,249 @@
+/* programs/jitserve_models.c - the models of the jitserve program: how each is opened, and how much memory they may
+ * take.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "programs/jitserve.h"
+#include "programs/model_facts.h"
+#include "runtime/host/system.h"
+#include "server/batcher.h"
+#include "server/loader.h"
+#include "server/models.h"
+#include "server/server.h"
+#include "server/tool_calls.h"
+
+/* Of what is free when the server starts, several models may take so much; of that their KV caches so much, in equal
+ * parts. */
+enum { SHARE_OF_FREE = 8, SHARE_OF_CACHES = 4 };
+
+static struct sampling_args sampling[SERVE_MOST_MODELS]; /* what the sampling of each points to */
+static struct server *server;
+static jit_cancel *cancel;
+static uint64_t limit;      /* UINT64_MAX: none */
+static char *template_text; /* of --template */
+
+static int on_progress(void *user, uint64_t done, uint64_t total)
+{
+	atomic_store(&server->to_load, total);
+	atomic_store(&server->loaded, done);
+	return 0;
+}
+
+static bool open_weights(struct served *m, jit_error *err)
+{
+	const jit_model_options o =
+		JIT_MODEL_OPTIONS(.device = serve.device, .isa = serve.isa, .threads = (int)serve.threads,
+	                          .sealed = serve.sealed, .cache_dir = serve.no_cache ? "" : serve.cache_dir,
+	                          .progress = on_progress, .cancel = cancel);
+
+	m->model = jit_model_open(m->path, &o, err);
+	m->info = JIT_MODEL_INFO();
+	if (!m->model || jit_model_get_info(m->model, &m->info, err) != JIT_OK)
+		return false;
+	/* It is the same each time, and outlives the model in lists. */
+	if (!m->description[0])
+		snprintf(m->description, sizeof m->description, "%s", m->info.description);
+	m->info.description = m->description;
+	return true;
+}
+
+/* What a request's answer is chosen by where it says nothing. */
+static bool take_sampling(struct served *m, jit_error *err)
+{
+	struct sampling_args *a = &sampling[m - server->models->list];
+
+	*a = serve.sampling;
+	m->has_seed = a->seed >= 0;
+	m->most = serve.predict;
+	if (!sampling_args_fill(a, m->model, m->path, err))
+		return false;
+	m->sampling = sampling_args_make(a);
+	return true;
+}
+
+static int kv_type(void)
+{
+	if (strcmp(serve.kv_type, "q8_0") == 0)
+		return JIT_KV_Q8_0;
+	return strcmp(serve.kv_type, "f32") == 0 ? JIT_KV_F32 : JIT_KV_F16;
+}
+
+static int speculation(void)
+{
+	if (strcmp(serve.speculate, "off") == 0)
+		return JIT_SPECULATE_OFF;
+	return strcmp(serve.speculate, "auto") == 0 ? JIT_SPECULATE_AUTO : atoi(serve.speculate);
+}
+
+/* Of --template, or of the model's files. */
+static enum tools_form find_tools_form(const struct served *m)
+{
+	jit_metadata d;
+
+	if (template_text)
+		return tools_form_of(template_text);
+	for (size_t i = 0; i < jit_model_metadata_count(m->model); i++) {
+		d = JIT_METADATA();
+		if (jit_model_metadata(m->model, i, &d, NULL) == JIT_OK && d.text &&
+		    strcmp(d.key, "tokenizer.chat_template") == 0)
+			return tools_form_of(d.text);
+	}
+	return tools_form_of(NULL);
+}
+
+/* Of --pooling, or of the model's files. */
+static int pooling_of(const struct served *m)
+{
+	jit_model_info info = JIT_MODEL_INFO();
+
+	if (serve.pooling)
+		return strcmp(serve.pooling, "mean") == 0 ? JIT_POOL_MEAN : JIT_POOL_LAST;
+	return jit_model_get_info(m->model, &info, NULL) == JIT_OK && info.pooling == JIT_POOL_MEAN
+	               ? JIT_POOL_MEAN
+	               : JIT_POOL_LAST;
+}
+
+/* Memory for the KV cache of a model; 0: as the library does, which takes half of what is free. */
+static uint64_t cache_bytes(const struct served *m)
+{
+	size_t n = server->models->n;
+
+	if (serve.kv_mib || limit == UINT64_MAX)
+		return (uint64_t)serve.kv_mib << 20;
+	return n > 1                          ? limit / SHARE_OF_CACHES / n
+	       : limit > m->info.weight_bytes ? (limit - m->info.weight_bytes) / 2
+	                                      : 1;
+}
+
+static bool open_batcher(struct served *m, jit_error *err)
+{
+	struct batcher_options o = {
+		.model = m->model,
+		.parallel = (unsigned)serve.parallel,
+		.queue = (unsigned)serve.queue,
+	};
+
+	o.batch = JIT_BATCH_OPTIONS(.threads = (int)serve.threads, .context = (int)serve.context, .kv = kv_type(),
+	                            .speculate = speculation(), .max_pass_ms = (int)serve.pass_ms,
+	                            .kv_bytes = cache_bytes(m));
+	m->template_text = template_text;
+	m->kv = serve.kv_type;
+	m->numerics = "exact";
+	m->tools = (int)find_tools_form(m);
+	m->pooling = pooling_of(m);
+	m->batcher = batcher_open(&o, err);
+	if (!m->batcher && strncmp(err->message, "kv_bytes:", 9) == 0)
+		err->code = JIT_ERROR_ARGUMENT; /* no other model needs to leave for that */
+	return m->batcher != NULL;
+}
+
+/* What names the model in X-Jitrun-Replay. */
+static bool read_fingerprint(struct served *m, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (serve.no_replay || serve_fingerprint(m->model, &m->fingerprint, &e))
+		return true;
+	snprintf(err->message, sizeof err->message, "%s", e.text);
+	return false;
+}
+
+static void close_model(struct served *m)
+{
+	batcher_close(m->batcher);
+	jit_model_close(m->model);
+	m->batcher = NULL;
+	m->model = NULL;
+}
+
+static bool open_model(struct served *m, jit_error *err)
+{
+	struct batcher_numbers n;
+
+	if (!open_weights(m, err) || !take_sampling(m, err) || !read_fingerprint(m, err) || !open_batcher(m, err)) {
+		close_model(m);
+		return false;
+	}
+	batcher_get_numbers(m->batcher, &n);
+	m->bytes = m->info.weight_bytes + n.batch.kv_bytes;
+	return true;
+}
+
+/* What weights take is about what their files have; those that grow are seen when they are there. */
+static uint64_t estimate(const struct served *m)
+{
+	struct model_facts f;
+	struct error ignored = { 0 };
+	struct stat st;
+	uint64_t cache = serve.kv_mib || server->models->n > 1 ? cache_bytes(m) : 0;
+
+	if (model_facts_read(&f, m->path, &ignored))
+		return f.file_bytes + cache;
+	return (stat(m->path, &st) == 0 ? (uint64_t)st.st_size : 0) + cache;
+}
+
+static bool read_template(struct error *err)
+{
+	enum { MOST = 1 << 20 };
+	const char *path = serve.template_file;
+
+	if (!path)
+		return true;
+	FILE *f = fopen(path, "rbe");
+	if (!f)
+		return error_set(err, ERROR_IO, "%s: cannot be opened: %s", path, strerror(errno));
+	template_text = calloc(1, MOST + 1);
+	size_t n = template_text ? fread(template_text, 1, MOST + 1, f) : 0;
+	bool ok = template_text && !ferror(f) && n <= MOST;
+	fclose(f);
+	return ok || error_set(err, ERROR_IO, "%s: cannot be read, or has more than %d bytes", path, MOST);
+}
+
+/* On a card, its driver says when there is no room. */
+static void choose_limit(void)
+{
+	bool is_host = strcmp(serve.device, "cpu") == 0 || strcmp(serve.device, "ref") == 0;
+	uint64_t free_bytes = system_available_memory();
+
+	limit = UINT64_MAX;
+	if (serve.memory_mib)
+		limit = (uint64_t)serve.memory_mib << 20;
+	else if (server->models->n > 1 && is_host && free_bytes != UINT64_MAX)
+		limit = free_bytes - free_bytes / SHARE_OF_FREE;
+}
+
+/* What is nowhere is said at the start, and not by a request. */
+static bool are_there(struct error *err)
+{
+	for (size_t i = 0; i < server->models->n; i++) {
+		struct stat st;
+		if (stat(server->models->list[i].path, &st))
+			return error_set(err, ERROR_IO, "%s: cannot be opened: %s", server->models->list[i].path,
+			                 strerror(errno));
+	}
+	return true;
+}
+
+bool serve_models_open(struct server *s, jit_cancel *c, struct error *err)
+{
+	server = s;
+	cancel = c;
+	choose_limit();
+	const struct loader_options o = {
+		.open = open_model, .close = close_model, .estimate = estimate, .limit = limit
+	};
+	if (!are_there(err) || !read_template(err))
+		return false;
+	server->models->loader = loader_open(server->models, &o, err);
+	return server->models->loader != NULL;
+}
+
+void serve_models_close(void)
+{
+	loader_close(server ? server->models->loader : NULL);
+	free(template_text);
+}

@@ -1,0 +1,443 @@
+/* server/loader.c - which of the server's models are in memory. */
+#include "server/loader.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { LOOK_MS = 200 }; /* how often it is seen that those who wait have gone */
+
+/* What the loader knows of a model; by its number. */
+struct place {
+	enum model_state state;
+	bool failed, leaving; /* leaving: it takes no new requests */
+	unsigned held;
+	uint64_t used;  /* when, in `clock` */
+	uint64_t bytes; /* that it takes, or took the last time; 0: it was never open */
+	uint64_t loads;
+	jit_model_info info;
+	int context;
+	struct batcher_numbers before; /* of the times before this one */
+};
+
+struct loader {
+	struct models *all;
+	struct loader_options o;
+	pthread_mutex_t lock; /* of all that follows; no model is opened or closed under it */
+	pthread_cond_t changed;
+	pthread_t thread;
+	bool started, ends;
+	uint64_t clock;
+	struct lease *first, **last; /* waiting */
+	struct place place[MODELS_MOST];
+};
+
+static struct place *place_of(struct loader *l, const struct served *m) { return &l->place[m - l->all->list]; }
+
+/* ---- requests that wait: all under the lock */
+
+static void unlink_lease(struct loader *l, struct lease *e)
+{
+	struct lease **at = &l->first;
+
+	while (*at != e)
+		at = &(*at)->next;
+	*at = e->next;
+	if (!*at)
+		l->last = at;
+}
+
+/* It waits no more. */
+static void settle(struct loader *l, struct lease *e, enum lease_state state)
+{
+	const struct record over = { .kind = RECORD_ENDED };
+
+	unlink_lease(l, e);
+	e->state = state;
+	stream_put(e->stream, &over, NULL, NULL);
+}
+
+static void hold(struct loader *l, struct place *p)
+{
+	p->held++;
+	p->used = ++l->clock;
+}
+
+/* Those whose model is there, and those whose client has gone. */
+static void settle_some(struct loader *l)
+{
+	for (struct lease *e = l->first, *next; e; e = next) {
+		struct place *p = place_of(l, e->model);
+		next = e->next;
+		if (stream_is_cancelled(e->stream)) {
+			settle(l, e, LEASE_GONE);
+		} else if (p->state == MODEL_LOADED && !p->leaving) {
+			hold(l, p);
+			settle(l, e, LEASE_HELD);
+		}
+	}
+}
+
+/* m NULL: all. */
+static void refuse_some(struct loader *l, const struct served *m, int status, const char *why)
+{
+	for (struct lease *e = l->first, *next; e; e = next) {
+		next = e->next;
+		if (m && e->model != m)
+			continue;
+		refuse(&e->refusal, status, "model", "%s", why);
+		settle(l, e, LEASE_FAILED);
+	}
+}
+
+static bool is_wanted(const struct loader *l, const struct served *m)
+{
+	for (const struct lease *e = l->first; e; e = e->next)
+		if (e->model == m && !stream_is_cancelled(e->stream))
+			return true;
+	return false;
+}
+
+/* ---- room */
+
+/* Of all but this one. */
+static uint64_t bytes_of_others(const struct loader *l, const struct place *mine)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < l->all->n; i++)
+		if (&l->place[i] != mine && l->place[i].state != MODEL_AWAY)
+			n += l->place[i].bytes;
+	return n;
+}
+
+/* The one that was not used for the longest; idle: of those that nobody holds. NULL: none is there. */
+static struct place *find_oldest(struct loader *l, const struct place *spared, bool idle)
+{
+	struct place *best = NULL;
+
+	for (size_t i = 0; i < l->all->n; i++) {
+		struct place *p = &l->place[i];
+		if (p != spared && p->state == MODEL_LOADED && !(idle && p->held) && (!best || p->used < best->used))
+			best = p;
+	}
+	return best;
+}
+
+static void add_numbers(struct place *p, const struct served *m)
+{
+	struct batcher_numbers now;
+
+	if (!m->batcher)
+		return;
+	batcher_get_numbers(m->batcher, &now);
+	batcher_numbers_add(&p->before, &now);
+}
+
+/* The lock is let go meanwhile. */
+static void close_model(struct loader *l, struct place *p)
+{
+	struct served *m = &l->all->list[p - l->place];
+
+	p->state = MODEL_CLOSING;
+	add_numbers(p, m);
+	pthread_mutex_unlock(&l->lock);
+	l->o.close(m);
+	pthread_mutex_lock(&l->lock);
+	p->state = MODEL_AWAY;
+	p->leaving = false;
+}
+
+/* Something happens, or it is time to look who has gone. */
+static void wait_a_moment(struct loader *l)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_nsec += LOOK_MS * 1000000L;
+	t.tv_sec += t.tv_nsec / 1000000000L;
+	t.tv_nsec %= 1000000000L;
+	pthread_cond_timedwait(&l->changed, &l->lock, &t);
+}
+
+/* One leaves, when it can. False: there is none, or nobody wants m any more. */
+static bool make_one_leave(struct loader *l, const struct served *m, bool asked)
+{
+	struct place *mine = place_of(l, m);
+
+	while (!l->ends && (!asked || is_wanted(l, m))) {
+		struct place *idle = find_oldest(l, mine, true), *oldest = find_oldest(l, mine, false);
+		if (!oldest)
+			return false;
+		if (idle) {
+			close_model(l, idle);
+			return true;
+		}
+		oldest->leaving = true;
+		wait_a_moment(l);
+		settle_some(l);
+	}
+	return false;
+}
+
+static void all_stay(struct loader *l)
+{
+	for (size_t i = 0; i < l->all->n; i++)
+		l->place[i].leaving = false;
+}
+
+/* Until so many bytes find room beside others. False: they do not. */
+static bool make_room(struct loader *l, const struct served *m, uint64_t bytes, bool asked)
+{
+	bool ok = bytes <= l->o.limit;
+
+	while (ok && bytes_of_others(l, place_of(l, m)) > l->o.limit - bytes)
+		ok = make_one_leave(l, m, asked);
+	all_stay(l);
+	return ok;
+}
+
+/* ---- opening */
+
+static void say_too_large(const struct loader *l, const struct served *m, uint64_t bytes, jit_error *err)
+{
+	*err = (jit_error){ .code = JIT_ERROR_MEMORY };
+	snprintf(err->message, sizeof err->message,
+	         "%.300s takes %llu MiB, and --memory-limit lets all models have %llu MiB", m->name,
+	         (unsigned long long)(bytes >> 20), (unsigned long long)(l->o.limit >> 20));
+}
+
+static int status_of(int code) { return code == JIT_ERROR_MEMORY || code == JIT_ERROR_CANCELLED ? 503 : 500; }
+
+/* The lock is let go meanwhile. Where there is no memory after all, others leave. */
+static bool try_to_open(struct loader *l, struct served *m, jit_error *err)
+{
+	bool ok;
+
+	do {
+		*err = (jit_error){ 0 };
+		pthread_mutex_unlock(&l->lock);
+		ok = l->o.open(m, err);
+		pthread_mutex_lock(&l->lock);
+	} while (!ok && err->code == JIT_ERROR_MEMORY && make_one_leave(l, m, l->started));
+	all_stay(l);
+	return ok;
+}
+
+static bool open_model(struct loader *l, struct served *m, jit_error *err)
+{
+	struct place *p = place_of(l, m);
+	uint64_t bytes = p->bytes ? p->bytes : l->o.estimate(m);
+
+	if (!make_room(l, m, bytes, l->started)) {
+		say_too_large(l, m, bytes, err);
+		return false;
+	}
+	p->state = MODEL_LOADING;
+	p->bytes = bytes;
+	bool ok = try_to_open(l, m, err);
+	p->bytes = ok ? m->bytes : 0;
+	if (!ok) {
+		p->state = MODEL_AWAY;
+		return false;
+	}
+	ok = make_room(l, m, p->bytes, false); /* it may take more than was thought */
+	p->info = m->info;
+	p->context = batcher_context(m->batcher);
+	p->used = ++l->clock;
+	p->loads++;
+	p->state = MODEL_LOADED;
+	if (ok)
+		return true;
+	say_too_large(l, m, p->bytes, err);
+	close_model(l, p);
+	return false;
+}
+
+static void load(struct loader *l, struct served *m)
+{
+	struct place *p = place_of(l, m);
+	jit_error err = { 0 };
+	bool ok = open_model(l, m, &err);
+
+	if (!ok && (l->ends || !is_wanted(l, m)))
+		return;
+	p->failed = !ok;
+	if (!ok)
+		refuse_some(l, m, status_of(err.code), err.message);
+}
+
+static void *run(void *user)
+{
+	struct loader *l = user;
+
+	pthread_mutex_lock(&l->lock);
+	while (!l->ends) {
+		settle_some(l);
+		if (l->first)
+			load(l, l->first->model);
+		else
+			pthread_cond_wait(&l->changed, &l->lock);
+	}
+	refuse_some(l, NULL, 503, "The server is stopping.");
+	pthread_mutex_unlock(&l->lock);
+	return NULL;
+}
+
+/* ---- leases */
+
+bool lease_take(struct lease *e, struct loader *l, struct served *m)
+{
+	struct place *p = place_of(l, m);
+
+	if (e->state == LEASE_HELD)
+		return true;
+	e->loader = l;
+	e->model = m;
+	pthread_mutex_lock(&l->lock);
+	bool there = p->state == MODEL_LOADED && !p->leaving;
+	if (there)
+		hold(l, p);
+	pthread_mutex_unlock(&l->lock);
+	e->state = there ? LEASE_HELD : LEASE_WANTED;
+	return there;
+}
+
+bool lease_await(struct lease *e, struct refusal *r)
+{
+	struct loader *l = e->loader;
+
+	e->state = LEASE_NONE;
+	if (!(e->stream = stream_open(1, SIZE_MAX, false)))
+		return refuse(r, 503, NULL, "There is no memory for this request.");
+	pthread_mutex_lock(&l->lock);
+	bool open = l->started && !l->ends;
+	if (open) {
+		e->state = LEASE_AWAITED;
+		e->next = NULL;
+		*l->last = e;
+		l->last = &e->next;
+		pthread_cond_signal(&l->changed);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return open || refuse(r, 503, NULL, "The server is stopping.");
+}
+
+enum lease_state lease_settle(struct lease *e)
+{
+	pthread_mutex_lock(&e->loader->lock);
+	enum lease_state state = (enum lease_state)e->state;
+	pthread_mutex_unlock(&e->loader->lock);
+	return state;
+}
+
+void lease_end(struct lease *e)
+{
+	struct loader *l = e->loader;
+
+	if (!l)
+		return;
+	pthread_mutex_lock(&l->lock);
+	if (e->state == LEASE_AWAITED)
+		unlink_lease(l, e);
+	if (e->state == LEASE_HELD) {
+		struct place *p = place_of(l, e->model);
+		p->held--;
+		p->used = ++l->clock;
+		pthread_cond_signal(&l->changed);
+	}
+	e->state = LEASE_NONE;
+	pthread_mutex_unlock(&l->lock);
+	if (e->stream) {
+		stream_leave(e->stream);
+		stream_release(e->stream);
+	}
+	*e = (struct lease){ 0 };
+}
+
+/* ---- lists */
+
+void loader_status(struct loader *l, const struct served *m, struct model_status *out)
+{
+	struct place *p = place_of(l, m);
+
+	pthread_mutex_lock(&l->lock);
+	*out = (struct model_status){ .state = p->state,
+		                      .failed = p->failed,
+		                      .bytes = p->state == MODEL_AWAY ? 0 : p->bytes,
+		                      .loads = p->loads,
+		                      .info = p->info,
+		                      .context = p->context };
+	if (p->state == MODEL_LOADED) {
+		batcher_get_numbers(m->batcher, &out->numbers);
+		out->parallel = batcher_parallel(m->batcher);
+	}
+	batcher_numbers_add(&out->numbers, &p->before);
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* ---- opening and closing */
+
+struct loader *loader_open(struct models *all, const struct loader_options *o, struct error *err)
+{
+	struct loader *l = calloc(1, sizeof *l);
+
+	if (l) {
+		l->all = all;
+		l->o = *o;
+		l->last = &l->first;
+		if (pthread_mutex_init(&l->lock, NULL) == 0) {
+			if (pthread_cond_init(&l->changed, NULL) == 0)
+				return l;
+			pthread_mutex_destroy(&l->lock);
+		}
+	}
+	free(l);
+	error_set(err, ERROR_MEMORY, "no memory for the loader of models");
+	return NULL;
+}
+
+bool loader_first(struct loader *l, struct served *m, jit_error *err)
+{
+	pthread_mutex_lock(&l->lock);
+	bool ok = open_model(l, m, err);
+	pthread_mutex_unlock(&l->lock);
+	return ok;
+}
+
+bool loader_start(struct loader *l, struct error *err)
+{
+	int why = pthread_create(&l->thread, NULL, run, l);
+
+	l->started = why == 0;
+	return l->started || error_set(err, ERROR_IO, "the loader's thread cannot be started: %s", strerror(why));
+}
+
+void loader_stop(struct loader *l)
+{
+	pthread_mutex_lock(&l->lock);
+	bool joins = l->started && !l->ends;
+	l->ends = true;
+	pthread_cond_signal(&l->changed);
+	pthread_mutex_unlock(&l->lock);
+	if (joins)
+		pthread_join(l->thread, NULL);
+	for (size_t i = 0; i < l->all->n; i++)
+		if (l->place[i].state == MODEL_LOADED)
+			batcher_stop(l->all->list[i].batcher);
+}
+
+void loader_close(struct loader *l)
+{
+	if (!l)
+		return;
+	loader_stop(l);
+	for (size_t i = 0; i < l->all->n; i++)
+		if (l->place[i].state == MODEL_LOADED)
+			l->o.close(&l->all->list[i]);
+	pthread_cond_destroy(&l->changed);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}

@@ -1,0 +1,79 @@
+/* server/loader.h - which of the server's models are in memory.
+ *
+ * Owns: the memory that models may take together, the one thread that opens and closes them, and the requests that wait
+ * for one. A request holds its model from its first look at it to the end of its answer, and a model that is held
+ * stays. Where a model that is asked for finds no room, those that nobody holds leave, the one that was not used for
+ * the longest first. Where all are held, the same one takes no new requests until it can leave, so that nobody waits
+ * for longer than the answers that run.
+ */
+#ifndef SERVER_LOADER_H
+#define SERVER_LOADER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "server/batcher.h"
+#include "server/models.h"
+#include "server/refusal.h"
+#include "server/stream.h"
+
+struct loader_options {
+	/* Fills in model, batcher and all else of *m, and bytes: what it takes. False: err, and nothing is open. */
+	bool (*open)(struct served *m, jit_error *err);
+	void (*close)(struct served *m);
+	/* Bytes that it will take, as far as its files say. */
+	uint64_t (*estimate)(const struct served *m);
+	uint64_t limit; /* bytes of all models; UINT64_MAX: none */
+};
+
+struct loader;
+
+/* What a request has of a model: part of the request's own struct, all 0 at first. */
+enum lease_state { LEASE_NONE, LEASE_WANTED, LEASE_AWAITED, LEASE_HELD, LEASE_FAILED, LEASE_GONE };
+struct lease {
+	struct loader *loader;
+	struct served *model;
+	int state;              /* of enum lease_state; the loader's lock guards it while it is AWAITED */
+	struct stream *stream;  /* wakes the request */
+	struct refusal refusal; /* FAILED */
+	struct lease *next;     /* of those that wait */
+};
+
+/* NULL: err. No model is open yet. */
+struct loader *loader_open(struct models *all, const struct loader_options *o, struct error *err);
+/* Opens one now, before the thread is there. False: err. */
+bool loader_first(struct loader *l, struct served *m, jit_error *err);
+/* From now on others are opened as they are asked for. False: err. */
+bool loader_start(struct loader *l, struct error *err);
+/* Those that wait are refused, and what models compute fails. */
+void loader_stop(struct loader *l);
+/* When nobody asks any more. */
+void loader_close(struct loader *l);
+
+/* Whether the model is there: it is held then, or else WANTED. */
+bool lease_take(struct lease *e, struct loader *l, struct served *m);
+/* A lease that is WANTED: the model will be opened for it; e->stream ends when that is settled. False: refused. */
+bool lease_await(struct lease *e, struct refusal *r);
+/* After that: HELD, FAILED with its refusal, or GONE as the client has gone. */
+enum lease_state lease_settle(struct lease *e);
+/* Whatever state it is in. */
+void lease_end(struct lease *e);
+
+/* ---- for lists and numbers */
+
+enum model_state { MODEL_AWAY, MODEL_LOADING, MODEL_LOADED, MODEL_CLOSING };
+
+/* What one model is at, as of now. */
+struct model_status {
+	enum model_state state;
+	bool failed; /* the last time it was to be opened */
+	uint64_t bytes, loads;
+	jit_model_info info;            /* of the last time it was open; all 0: never */
+	struct batcher_numbers numbers; /* of all the times that it was open; gauges: of now */
+	int context;                    /* of the last time it was open */
+	unsigned parallel;              /* answers that it computes together; 0: it is not open */
+};
+void loader_status(struct loader *l, const struct served *m, struct model_status *out);
+
+#endif
