@@ -15,15 +15,16 @@
 #include "base/text.h"
 
 static bool said;
-/* A member that there was no memory for is missing, and nobody who adds members one by one looks. */
-static _Atomic bool json_short;
+/* What there was no memory for is missing: a member of JSON, or a row of a table. Nobody who adds them one by one
+ * looks. */
+static _Atomic bool memory_short;
 
 static void *json_bytes(size_t n)
 {
 	void *p = malloc(n);
 
 	if (!p)
-		json_short = true;
+		memory_short = true;
 	return p;
 }
 
@@ -55,8 +56,9 @@ int output_end(const char *program, int status, int failed)
 	bool quiet = said;
 	bool ok = output_written(&why);
 
-	if (json_short && status != failed) {
-		fprintf(stderr, "%s: no memory for all of the JSON, of which a part may have been printed.\n", program);
+	if (memory_short && status != failed) {
+		fprintf(stderr, "%s: no memory for all of the output, of which a part may have been printed.\n",
+		        program);
 		return failed;
 	}
 	if (fclose(stdout) != 0 && ok) {
@@ -172,6 +174,7 @@ void output_lines(FILE *out, int indent, const char *format, ...)
 	va_start(ap, format);
 	int n = vasprintf(&text, format, ap);
 	va_end(ap);
+	memory_short |= n < 0;
 	for (char *line = n > 0 ? text : NULL; line && *line; line = next) {
 		char *end = strchrnul(line, '\n');
 		next = end + (*end != 0);

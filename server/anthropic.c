@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "chat/think.h"
+#include "loaders/json_read.h"
 #include "server/batcher.h"
 #include "server/conversation.h"
 #include "server/endpoints.h"
@@ -138,7 +139,8 @@ static void add_call(struct anthropic_reply *o, const struct tool_call *call)
 	json_put(block, "id", json_string(id));
 	json_put(block, "name", json_text(call->name, strlen(call->name)));
 	if (!o->base.events) {
-		json_t *input = json_loads(call->arguments, 0, NULL);
+		const size_t n = strlen(call->arguments);
+		json_t *input = json_read(call->arguments, n, n, "arguments", NULL);
 		json_put(block, "input", input ? input : json_object());
 		json_add(o->content, block);
 	} else {

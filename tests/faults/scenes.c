@@ -89,7 +89,7 @@ const struct scene scenes[] = {
 	{ .command = "jitrun %m --perplexity %d/text -c 8 -q --no-cache -t 1 --imatrix-out %d/made.imatrix",
 	  .file = "made.imatrix" },
 	{ .command = "jitquant %f %d/made.gguf --type q4_0 -t 1 --quiet --imatrix %i", .file = "made.gguf" },
-	{ .command = "jitrun --devices" },
+	{ .command = "jitrun --devices", .said = LINES },               /* the reason why there is no card varies */
 	{ .command = "jitrun info %t", .said = ANYTHING, .answer = 3 }, /* memory that is free varies */
 	{ .command = "jitrun info %t --json", .said = ANYTHING, .answer = 3 },
 	{ .command = "jitrun list", .said = ANYTHING },
