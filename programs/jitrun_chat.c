@@ -226,7 +226,8 @@ static void command_load(struct chat *c, const char *path)
 	} else {
 		json_decref(c->messages);
 		c->messages = list;
-		fprintf(stderr, "%zu messages loaded.\n", json_array_size(list));
+		size_t n = json_array_size(list);
+		fprintf(stderr, "%zu message%s loaded.\n", n, n == 1 ? "" : "s");
 	}
 	prompt_free(&p);
 }

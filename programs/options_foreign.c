@@ -8,7 +8,7 @@
 
 #define CARDS "jitrun computes on the CPU, unless --device names a card"
 #define FETCH "jitrun downloads nothing; download a GGUF file and give its path"
-#define SERVER "jitrun has no server"
+#define SERVER "jitrun is no server; jitserve MODEL is"
 #define DRAFTS "jitrun takes draft tokens from the text itself; see --speculate"
 #define KV_TYPE "keys and values have one type here; give both the same, or --kv-type TYPE"
 #define ROPE "positions are computed as the model's file says"

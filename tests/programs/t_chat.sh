@@ -67,6 +67,9 @@ talk -q
 check "a conversation read back goes on the same: $(cat "$dir/out")" \
 	[ "$(tail -n 1 "$dir/out")" = "$(tail -n 1 "$dir/whole")" ]
 check "said: $(cat "$dir/err")" grep -q '2 messages loaded' "$dir/err"
+printf '/system Be brief\n/save %s/c.json\n/load %s/c.json\n' "$dir" "$dir" > "$dir/in"
+talk -q
+check "one message is one: $(cat "$dir/err")" grep -q '1 message loaded' "$dir/err"
 
 # Messages over several lines, commands that are none, files that are not what they should be
 printf 'a \\\nb\\\nc\n' > "$dir/in"

@@ -57,13 +57,14 @@ answered "--image: jitrun reads text only" $j "$model" --image a.png
 answered "-md: jitrun takes draft tokens from the text itself; see --speculate" $j "$model" -md small.gguf
 answered "--rope-freq-base: positions are computed as the model's file says" $j "$model" --rope-freq-base 10000
 answered "--chat-template: give the template as a file, with --template FILE" $j "$model" --chat-template chatml
-answered "--port: jitrun has no server" $j -m "$model" --port 8080
+answered "--port: jitrun is no server; jitserve MODEL is" $j -m "$model" --port 8080
 answered "--keep: a text ends when its context is full; --context makes it larger" $j "$model" --keep 4
 # Words
 answered "which model? Give a .gguf or .safetensors file or a model directory" $j
 answered "run what? Give a model: jitrun run MODEL" $j run
 answered "pull: jitrun downloads nothing: download a GGUF file and give its path" $j pull llama3.2
-answered "serve: jitrun has no server" $j serve
+answered "serve: jitserve MODEL answers over HTTP" $j serve
+answered "ps: a jitserve has the one model it was started with" $j ps
 answered 'unexpected argument "Once upon"; a prompt is given with --prompt TEXT' $j "$model" "Once upon"
 answered "two models: $model and that of --model, $model" $j "$model" -m "$model"
 answered 'two prompts: "Hi" and that of --prompt' $j run "$model" Hi -p x
