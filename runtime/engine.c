@@ -100,8 +100,10 @@ bool engine_open(struct engine *e, const struct engine_options *o, struct error 
 	return open_profile(e, o->profile, err) && open_regime(e, err);
 }
 
-static void forget_joint(struct engine_joint *j)
+static void forget_joint(struct engine *e, struct engine_joint *j)
 {
+	if (j->plan && j->plan->prepared && e->stream->forget)
+		e->stream->forget(e->stream, j->plan);
 	if (j->plan)
 		plan_free(j->plan);
 	free(j->plan);
@@ -112,6 +114,9 @@ static void forget_joint(struct engine_joint *j)
 void engine_close(struct engine *e)
 {
 	compile_ahead_close(e->compile_ahead);
+	for (size_t i = 0; e->joint && i < ENGINE_JOINT_MOST; i++)
+		forget_joint(e, &e->joint[i]);
+	free(e->joint);
 	if (e->stream)
 		e->stream->close(e->stream);
 	pool_close(e->pool);
@@ -119,9 +124,6 @@ void engine_close(struct engine *e)
 	tuner_close(e->tuner);
 	if (e->model->tune && !e->model->sealed)
 		tune_save(e->model->tune, NULL); /* what cannot be kept is found out again */
-	for (size_t i = 0; e->joint && i < ENGINE_JOINT_MOST; i++)
-		forget_joint(&e->joint[i]);
-	free(e->joint);
 	for (size_t i = 0; e->plan && i < ((size_t)e->tokens + 1) * ENGINE_LOGIT_KINDS; i++)
 		if (e->plan[i]) {
 			plan_free(e->plan[i]);
@@ -201,7 +203,7 @@ struct plan *engine_find_plan(struct engine *e, uint32_t tokens, enum plan_logit
 	return *slot = p;
 }
 
-/* A place for another plan. A card keeps what it has seen of a plan until the end: there none leaves. */
+/* A place for another plan: an empty one, else that of the plan which was not asked for the longest. */
 static struct engine_joint *joint_place(struct engine *e, struct error *err)
 {
 	struct engine_joint *oldest = NULL;
@@ -213,9 +215,7 @@ static struct engine_joint *joint_place(struct engine *e, struct error *err)
 	for (struct engine_joint *j = e->joint; j < e->joint + ENGINE_JOINT_MOST; j++)
 		if (!oldest || j->used < oldest->used)
 			oldest = j;
-	if (oldest->plan && !e->model->device->facts.host_runs)
-		return NULL;
-	forget_joint(oldest);
+	forget_joint(e, oldest);
 	return oldest;
 }
 
@@ -249,7 +249,7 @@ struct plan *engine_find_joint(struct engine *e, const struct plan_span *span, u
 	if (!j)
 		return NULL;
 	if (!build_joint(e, j, span, spans, err)) {
-		forget_joint(j);
+		forget_joint(e, j);
 		return NULL;
 	}
 	j->used = ++e->clock;

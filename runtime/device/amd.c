@@ -244,6 +244,7 @@ static struct stream *open_stream(struct device *device, const struct stream_opt
 	c->card = (struct card_stream){
 		.stream = { .device = device,
 		            .prepare = card_prepare,
+		            .forget = card_forget_plan,
 		            .run = card_run,
 		            .count = count,
 		            .close = close_stream },

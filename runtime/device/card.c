@@ -24,6 +24,20 @@ static void forget(struct card_stream *c, struct card_plan *s)
 	free(s);
 }
 
+void card_forget_plan(struct stream *stream, struct plan *p)
+{
+	struct card_stream *c = (struct card_stream *)stream;
+	struct card_plan *s = p->prepared, **link = &c->plans;
+
+	while (*link != s)
+		link = &(*link)->next;
+	*link = s->next;
+	c->driver->begin(c);
+	forget(c, s);
+	c->driver->end(c);
+	p->prepared = NULL;
+}
+
 void card_forget(struct card_stream *c)
 {
 	c->driver->begin(c);

@@ -70,6 +70,7 @@ struct card_stream {
 
 bool card_prepare(struct stream *s, struct plan *p, struct pool *pool, struct error *err);
 bool card_run(struct stream *s, struct plan *p, struct pool *pool, struct error *err);
+void card_forget_plan(struct stream *s, struct plan *p);
 /* Forgets all plans: for a driver's closing of the stream. */
 void card_forget(struct card_stream *c);
 

@@ -242,6 +242,20 @@ static bool prepare(struct stream *stream, struct plan *p, struct pool *pool, st
 	return true;
 }
 
+static void forget_plan(struct stream *stream, struct plan *p)
+{
+	struct cuda_stream *s = (struct cuda_stream *)stream;
+	struct cuda_plan *c = p->prepared, **link = &s->plans;
+
+	if (!cuda_enter(card_of(s), NULL))
+		return; /* it goes with the stream */
+	while (*link != c)
+		link = &(*link)->next;
+	*link = c->next;
+	forget(s, c);
+	p->prepared = NULL;
+}
+
 /* ---- running */
 
 /* One by one, each waited for: to see how long it takes. */
@@ -330,7 +344,12 @@ struct stream *cuda_stream(struct device *device, const struct stream_options *o
 		return NULL;
 	}
 	*s = (struct cuda_stream){
-		.stream = { .device = device, .prepare = prepare, .run = run, .count = count, .close = close_stream },
+		.stream = { .device = device,
+		            .prepare = prepare,
+		            .run = run,
+		            .forget = forget_plan,
+		            .count = count,
+		            .close = close_stream },
 		.registry = o->registry,
 		.launch = o->launch,
 		.most_blocks = o->workgroups

@@ -75,6 +75,8 @@ struct stream {
 	bool (*run)(struct stream *s, struct plan *p, struct pool *pool, struct error *err);
 	/* Where the host runs: units begin..end-1 of one launch; called from many threads. */
 	void (*call)(void *handle, const uint64_t *arg, int64_t begin, int64_t end);
+	/* Of a plan that was prepared, and will not be run again. NULL: the stream keeps nothing of plans. */
+	void (*forget)(struct stream *s, struct plan *p);
 	void (*count)(const struct stream *s, struct stream_counters *out); /* NULL: nothing is counted */
 	void (*close)(struct stream *s);
 };

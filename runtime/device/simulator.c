@@ -324,6 +324,7 @@ static struct stream *sim_stream(struct device *device, const struct stream_opti
 	c->card = (struct card_stream){
 		.stream = { .device = device,
 		            .prepare = card_prepare,
+		            .forget = card_forget_plan,
 		            .run = sim_run,
 		            .count = sim_count,
 		            .close = sim_close_stream },

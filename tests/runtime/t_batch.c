@@ -330,6 +330,7 @@ static void so_they_are_on_other_devices(void **state)
 	for (size_t i = 0; i < (test_quick() ? 1 : MODELS); i++) {
 		check_model(models[i], "ref", NULL, 1, 4, 16);
 		check_model(models[i], i % 2 ? "sim:gfx1201" : "sim:gfx1100", NULL, 1, 4, 16);
+		check_model(models[i], i % 2 ? "sim:sm80" : "sim:sm90", NULL, 1, 4, 16);
 	}
 }
 
