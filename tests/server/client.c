@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -127,12 +128,14 @@ int child_fds(const struct child *c)
 int client_connect(const struct child *c, bool little)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)c->port) };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), size = 4096;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), size = 4096, segment = 536;
 
 	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	assert_true(fd >= 0);
-	if (little)
+	if (little) {
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+		setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof segment);
+	}
 	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
 	return fd;
 }
@@ -199,20 +202,19 @@ const char *answer_field(const struct answer *a, const char *name)
 }
 
 /* Puts the chunks together that begin at `from`; false: the last one is not there yet. */
-static bool join_chunks(const struct reading *r, size_t from, struct answer *a)
+static bool join_chunks(const char *p, size_t n_all, size_t from, struct answer *a)
 {
-	a->body = realloc(a->body, r->n + 1);
+	a->body = calloc(1, n_all + 1);
 	assert_non_null(a->body);
-	a->n_body = 0;
 	for (;;) {
-		const char *line = r->p + from, *end = strstr(line, "\r\n");
+		const char *line = p + from, *end = strstr(line, "\r\n");
 		if (!end)
 			return false;
 		size_t n = strtoul(line, NULL, 16);
-		from = (size_t)(end + 2 - r->p);
-		if (from + n + 2 > r->n)
+		from = (size_t)(end + 2 - p);
+		if (n > n_all || from + n + 2 > n_all)
 			return false;
-		memcpy(a->body + a->n_body, r->p + from, n);
+		memcpy(a->body + a->n_body, p + from, n);
 		a->n_body += n;
 		a->body[a->n_body] = 0;
 		from += n + 2;
@@ -221,45 +223,56 @@ static bool join_chunks(const struct reading *r, size_t from, struct answer *a)
 	}
 }
 
-static bool has_body(const struct reading *r, size_t from, struct answer *a)
+static bool has_body(const char *p, size_t n_all, size_t from, bool closed, struct answer *a)
 {
 	const char *length = answer_field(a, "Content-Length");
 
 	if (a->status == 204)
 		length = "0";
 	if (!length && answer_field(a, "Transfer-Encoding"))
-		return join_chunks(r, from, a);
-	size_t n = length ? strtoul(length, NULL, 10) : r->n - from;
-	if (length ? r->n - from < n : !r->closed)
+		return join_chunks(p, n_all, from, a);
+	size_t n = length ? strtoul(length, NULL, 10) : n_all - from;
+	if (length ? n_all - from < n : !closed)
 		return false;
 	a->body = malloc(n + 1);
 	assert_non_null(a->body);
-	memcpy(a->body, r->p + from, n);
+	memcpy(a->body, p + from, n);
 	a->body[n] = 0;
 	a->n_body = n;
 	return true;
 }
 
+bool answer_parse(struct answer *a, const char *p, size_t n, bool closed)
+{
+	const char *end = n ? strstr(p, "\r\n\r\n") : NULL;
+
+	*a = (struct answer){ .closed = closed };
+	if (end) {
+		a->head = strndup(p, (size_t)(end + 4 - p));
+		assert_int_equal(sscanf(a->head, "HTTP/1.1 %d", &a->status), 1);
+		if (has_body(p, n, (size_t)(end + 4 - p), closed, a))
+			return true;
+	}
+	if (!closed)
+		answer_free(a);
+	else if (!a->body)
+		a->body = strdup("");
+	return closed;
+}
+
 struct answer client_read(int fd, double seconds)
 {
-	struct answer a = { 0 };
+	struct answer a;
 	struct reading r = { 0 };
 	double begin = now();
-	const char *end = NULL;
+	bool whole;
 
-	while (!end && read_more(&r, fd, begin + seconds))
-		end = strstr(r.p, "\r\n\r\n");
-	if (end) {
-		size_t n = (size_t)(end + 4 - r.p);
-		a.head = strndup(r.p, n);
-		assert_int_equal(sscanf(a.head, "HTTP/1.1 %d", &a.status), 1);
-		while (!has_body(&r, n, &a) && read_more(&r, fd, begin + seconds))
-			;
-	}
+	while (!(whole = answer_parse(&a, r.p, r.n, r.closed)) && (read_more(&r, fd, begin + seconds) || r.closed))
+		;
+	if (!whole)
+		answer_parse(&a, r.p, r.n, true);
 	a.closed = r.closed;
 	a.seconds = now() - begin;
-	if (!a.body)
-		a.body = strdup("");
 	free(r.p);
 	return a;
 }

@@ -41,6 +41,9 @@ int client_connect(const struct child *c, bool little);
 void client_send(int fd, const void *p, size_t n); /* as far as the server takes it */
 /* Reads one answer; it may take so many seconds. */
 struct answer client_read(int fd, double seconds);
+/* The answer that n bytes begin with, behind which there is a 0. closed: nothing more comes. False: it is not whole
+ * yet, and there is nothing to free. */
+bool answer_parse(struct answer *a, const char *p, size_t n, bool closed);
 void answer_free(struct answer *a);
 /* The value of a header field, up to the end of its line: in a buffer of its own. NULL: it is not there. */
 const char *answer_field(const struct answer *a, const char *name);

@@ -170,7 +170,8 @@ static void test_signs_of_life(void **state)
 	size_t n = 0;
 	(void)state;
 
-	snprintf(body, sizeof body, LONG, "true", 100);
+	/* whole: an unread stream would be dropped */
+	snprintf(body, sizeof body, LONG, "false", 100);
 	int running = begin(&c, body, false);
 	expect(&c, "llamacpp:requests_processing", 1);
 	snprintf(body, sizeof body, LONG, "true", 1);
