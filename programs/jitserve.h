@@ -31,7 +31,7 @@ struct serve_arguments {
 	long port, connections, per_address, read_seconds, alive_seconds, stop_seconds, body_mib, unread_kib, threads,
 		parallel, queue, context, pass_ms, kv_mib, memory_mib, predict;
 	struct sampling_args sampling; /* where a request says nothing */
-	const char *template_file, *replay, *pooling, *kv_type, *speculate;
+	const char *slot_save, *template_file, *replay, *pooling, *kv_type, *speculate;
 	bool no_replay, insecure, quiet, sealed, no_cache;
 };
 extern struct serve_arguments serve;

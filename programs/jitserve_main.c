@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "programs/allocator.h"
 #include "programs/jitserve.h"
@@ -63,6 +65,19 @@ static bool listen_for_signals(jit_error *err)
 	return true;
 }
 
+/* Said at the start, and not when somebody wants to save something. */
+static bool is_folder(const char *path, struct error *err)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return error_set(err, ERROR_IO, "--slot-save is %s, which cannot be opened: %s", path, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return error_set(err, ERROR_ARGUMENT, "--slot-save is %s, which is no folder", path);
+	return access(path, R_OK | W_OK | X_OK) == 0 ||
+	       error_set(err, ERROR_IO, "--slot-save is %s, which this user may not write: %s", path, strerror(errno));
+}
+
 static bool open_server(struct error *err)
 {
 	server.o = (struct server_options){
@@ -75,12 +90,15 @@ static bool open_server(struct error *err)
 		.body_bytes = serve.body_mib << 20,
 		.unread_bytes = serve.unread_kib << 10,
 		.insecure = serve.insecure,
+		.slot_folder = serve.slot_save,
 	};
 	server.origin = (struct origin_rules){ .host = serve.allow_host.value,
 		                               .n_hosts = (size_t)serve.allow_host.n,
 		                               .page = serve.cors_origin.value,
 		                               .n_pages = (size_t)serve.cors_origin.n };
 	server.models = &models;
+	if (serve.slot_save && !is_folder(serve.slot_save, err))
+		return false;
 	if (serve.api_key_file && !(server.keys = keys_read(serve.api_key_file, err)))
 		return false;
 	return server_open(&server, err);

@@ -176,6 +176,12 @@ static const struct option_row rows[] = {
 	  .value = "auto|off|4|8|16",
 	  .help = "tokens of a pass with draft tokens, as jitrun --speculate (auto)",
 	  .target = &serve.speculate },
+	{ .name = "slot-save",
+	  .kind = OPTION_TEXT,
+	  .value = "DIR",
+	  .help = "let clients save what answers have computed, and restore it, in files of this folder: POST "
+	          "/slots/N?action=save, restore or erase",
+	  .target = &serve.slot_save },
 	{ .name = "Limits", .kind = OPTION_GROUP },
 	{ .name = "max-connections",
 	  .kind = OPTION_INT,

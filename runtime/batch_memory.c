@@ -59,6 +59,18 @@ void batch_memory_close(struct jit_batch *b)
 	free(b->kept);
 }
 
+size_t jit_batch_forget(jit_batch *b, const int32_t *ids, size_t n)
+{
+	size_t before = b->n_kept;
+
+	for (size_t i = b->n_kept; i-- > 0;) {
+		const struct batch_kept *k = &b->kept[i];
+		if (n == 0 || memcmp(k->ids, ids, (k->computed < n ? k->computed : n) * sizeof *ids) == 0)
+			forget(b, i);
+	}
+	return before - b->n_kept;
+}
+
 static uint64_t kept_bytes(const struct jit_batch *b)
 {
 	uint64_t n = 0;

@@ -69,6 +69,10 @@ int jit_batch_step(jit_batch *b, jit_session **ready, size_t most, size_t *n, ji
 /* How many sessions have tokens to compute, or are ready and were not told yet. */
 size_t jit_batch_pending(const jit_batch *b);
 
+/* Forgets what is remembered of closed sessions that begin with these n tokens, or are no more than a beginning of
+ * them; n 0: of all. How many sessions these were. Nothing changes but what is computed anew. */
+size_t jit_batch_forget(jit_batch *b, const int32_t *ids, size_t n);
+
 typedef struct jit_batch_stats {
 	size_t size;
 	uint64_t passes, tokens;               /* of steps; tokens: all that were computed, draft tokens included */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/choice.h"
+#include "server/slots.h"
 
 struct batcher {
 	struct batcher_options o;
@@ -21,6 +22,7 @@ struct batcher {
 	struct choice **running;
 	unsigned n_running;
 	jit_session **ready;
+	struct slots *slots;
 	jit_session *alone; /* for embeddings; NULL: none was asked for */
 };
 
@@ -108,6 +110,7 @@ static void sweep(struct batcher *e)
 			e->running[kept++] = c;
 			continue;
 		}
+		slots_leave(e->slots, c);
 		count(e, c);
 		choices_close(c);
 	}
@@ -132,6 +135,12 @@ static void embed(struct batcher *e, struct choice *c)
 	}
 }
 
+static void begin(struct batcher *e, struct choice *c)
+{
+	slots_enter(e->slots, c);
+	choice_begin(c, e->batch);
+}
+
 static void admit(struct batcher *e)
 {
 	struct choice *c;
@@ -139,8 +148,10 @@ static void admit(struct batcher *e)
 	while (e->n_running < e->o.parallel && (c = take_waiting(e))) {
 		if (c->task->embeds)
 			embed(e, c);
+		else if (c->task->action)
+			slots_act(e->slots, c, e->batch);
 		else
-			choice_begin(c, e->batch);
+			begin(e, c);
 		e->running[e->n_running++] = c;
 	}
 }
@@ -170,7 +181,11 @@ static void step(struct batcher *e)
 	}
 	for (size_t i = 0; i < n; i++) {
 		struct choice *c = choice_of(e, e->ready[i]);
-		if (c && c->outcome == CHOICE_RUNNING)
+		if (!c || c->outcome != CHOICE_RUNNING)
+			continue;
+		if (c->task->action)
+			slots_save(c);
+		else
 			choice_advance(c, e->o.model);
 	}
 }
@@ -249,6 +264,7 @@ static void give_back(struct batcher *e)
 {
 	jit_session_close(e->alone);
 	jit_batch_close(e->batch);
+	slots_close(e->slots);
 	free(e->running);
 	free(e->ready);
 	free(e);
@@ -264,8 +280,9 @@ struct batcher *batcher_open(const struct batcher_options *o, jit_error *err)
 		e->last = &e->first;
 		e->running = calloc(o->parallel, sizeof *e->running);
 		e->ready = calloc(o->parallel, sizeof(jit_session *));
+		e->slots = slots_open(o->parallel);
 	}
-	if (!e || !e->running || !e->ready) {
+	if (!e || !e->running || !e->ready || !e->slots) {
 		if (err)
 			*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory for the batcher" };
 	} else if ((e->batch = jit_batch_open(o->model, &e->o.batch, err))) {

@@ -27,6 +27,7 @@ void choices_close(struct choice *c)
 		struct choice *next = c->next;
 		jit_session_close(c->session);
 		task_release(c->task);
+		free(c->ids);
 		free(c);
 		c = next;
 	}
@@ -51,6 +52,20 @@ static void fill_numbers(struct choice *c)
 	}
 }
 
+/* All tokens but the last, which was chosen and is not computed. */
+static void keep_ids(struct choice *c)
+{
+	size_t n = c->session ? jit_session_length(c->session) : 0;
+
+	if (c->task->action || c->numbers.generated == 0 || n < 2)
+		return;
+	c->ids = malloc((n - 1) * sizeof *c->ids);
+	if (!c->ids)
+		return;
+	memcpy(c->ids, jit_session_ids(c->session), (n - 1) * sizeof *c->ids);
+	c->n_ids = n - 1;
+}
+
 /* The session goes at once, so that its memory is there for others. */
 static void finish(struct choice *c, const struct record *r, const char *text, enum choice_outcome outcome)
 {
@@ -59,6 +74,7 @@ static void finish(struct choice *c, const struct record *r, const char *text, e
 	if (c->outcome != CHOICE_RUNNING)
 		return;
 	fill_numbers(c);
+	keep_ids(c);
 	last.choice = c->number;
 	last.numbers = c->numbers;
 	c->outcome = outcome;
@@ -74,7 +90,7 @@ void choice_fail(struct choice *c, int status, const char *why)
 	finish(c, &r, why, CHOICE_FAILED);
 }
 
-static void end(struct choice *c, enum end_reason reason)
+void choice_end(struct choice *c, enum end_reason reason)
 {
 	const struct record r = {
 		.kind = RECORD_ENDED, .reason = reason, .stop = c->session ? jit_session_stopped(c->session) : -1
@@ -86,13 +102,13 @@ static void end(struct choice *c, enum end_reason reason)
 void choice_look(struct choice *c)
 {
 	if (c->outcome == CHOICE_RUNNING && stream_is_cancelled(c->task->stream)) {
-		end(c, END_CANCELLED);
+		choice_end(c, END_CANCELLED);
 		if (stream_is_dropped(c->task->stream))
 			c->outcome = CHOICE_DROPPED;
 	}
 }
 
-static int status_of(int code)
+int choice_status(int code)
 {
 	switch (code) {
 	case JIT_ERROR_ARGUMENT:
@@ -153,9 +169,9 @@ bool choice_embed(struct choice *c, jit_session *alone, const jit_model *model)
 
 	c->begun = system_seconds();
 	if (ok)
-		end(c, END_LENGTH);
+		choice_end(c, END_LENGTH);
 	else
-		choice_fail(c, status_of(err.code), err.message);
+		choice_fail(c, choice_status(err.code), err.message);
 	return ok;
 }
 
@@ -166,14 +182,14 @@ void choice_begin(struct choice *c, jit_batch *batch)
 
 	c->begun = system_seconds();
 	if (stream_is_cancelled(c->task->stream)) {
-		end(c, END_CANCELLED);
+		choice_end(c, END_CANCELLED);
 	} else if (!prepare(c, batch, &err)) {
-		choice_fail(c, status_of(err.code), err.message);
+		choice_fail(c, choice_status(err.code), err.message);
 	} else {
 		started.numbers = c->numbers;
 		stream_put(c->task->stream, &started, NULL, NULL);
 		if (c->task->most == 0)
-			end(c, END_LENGTH);
+			choice_end(c, END_LENGTH);
 	}
 }
 
@@ -221,14 +237,14 @@ static void stop_at(struct choice *c, const jit_error *why)
 	bool complete = c->task->grammar != JIT_GRAMMAR_NONE && jit_session_grammar_complete(c->session) == 1;
 
 	if (why->code == JIT_ERROR_CANCELLED) {
-		end(c, END_CANCELLED);
+		choice_end(c, END_CANCELLED);
 	} else if (why->code == JIT_ERROR_CONTEXT || (why->code == JIT_ERROR_ARGUMENT && complete)) {
 		if (put_token(c, -1, true, &err))
-			end(c, why->code == JIT_ERROR_CONTEXT ? END_LENGTH : END_GRAMMAR);
+			choice_end(c, why->code == JIT_ERROR_CONTEXT ? END_LENGTH : END_GRAMMAR);
 		else
 			choice_fail(c, 500, err.message);
 	} else {
-		choice_fail(c, why->code == JIT_ERROR_ARGUMENT ? 500 : status_of(why->code), why->message);
+		choice_fail(c, why->code == JIT_ERROR_ARGUMENT ? 500 : choice_status(why->code), why->message);
 	}
 }
 
@@ -247,11 +263,11 @@ void choice_advance(struct choice *c, const jit_model *model)
 	bool ends = !c->task->ignore_end && jit_model_is_end(model, id);
 	bool last = ends || (c->task->most > 0 && c->numbers.generated >= (uint64_t)c->task->most);
 	if (!put_token(c, ends ? -1 : id, last, &err))
-		choice_fail(c, status_of(err.code), err.message);
+		choice_fail(c, choice_status(err.code), err.message);
 	else if (ends)
-		end(c, END_TOKEN);
+		choice_end(c, END_TOKEN);
 	else if (jit_session_stopped(c->session) >= 0)
-		end(c, END_STOP_TEXT);
+		choice_end(c, END_STOP_TEXT);
 	else if (last)
-		end(c, END_LENGTH);
+		choice_end(c, END_LENGTH);
 }

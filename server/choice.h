@@ -18,6 +18,9 @@ struct choice {
 	jit_session *session; /* NULL: not begun, or over */
 	enum choice_outcome outcome;
 	struct run_numbers numbers;
+	bool placed;  /* it has a slot */
+	int32_t *ids; /* what it computed, once it is over; NULL: nothing */
+	size_t n_ids;
 	double asked, begun, first; /* when; first: of its first token, 0: none yet */
 };
 
@@ -36,5 +39,8 @@ void choice_advance(struct choice *c, const jit_model *model);
 /* Whether its client is still there. */
 void choice_look(struct choice *c);
 void choice_fail(struct choice *c, int status, const char *why);
+void choice_end(struct choice *c, enum end_reason reason);
+/* HTTP's status for an error of the library. */
+int choice_status(int code);
 
 #endif

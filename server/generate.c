@@ -20,12 +20,20 @@ static bool fits(struct exchange *x, const struct task *t, int context)
 	return false;
 }
 
+static bool has_slot(struct exchange *x, const struct task *t, unsigned slots)
+{
+	return t->slot < (int)slots ||
+	       refuse(&x->refusal, 400, "id_slot", "id_slot is %d, expected -1 to %u", t->slot, slots - 1);
+}
+
 static bool begin(struct exchange *x, struct reply *r, const struct served *m, struct task *const *tasks, size_t n)
 {
 	unsigned choices = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		if (!fits(x, tasks[i], batcher_context(m->batcher)))
+			return false;
+		if (!has_slot(x, tasks[i], batcher_parallel(m->batcher)))
 			return false;
 		choices += tasks[i]->choices;
 	}
@@ -39,7 +47,8 @@ static bool begin(struct exchange *x, struct reply *r, const struct served *m, s
 	for (size_t i = 0; i < n; i++)
 		if (!batcher_take(m->batcher, tasks[i], &x->refusal))
 			return false;
-	replay_describe(x, m, tasks[0]);
+	if (!tasks[0]->action)
+		replay_describe(x, m, tasks[0]);
 	return true;
 }
 

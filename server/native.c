@@ -108,7 +108,7 @@ static json_t *piece(const struct native_reply *o, unsigned number, const char *
 	json_put(j, "index", json_integer(number));
 	json_put(j, "content", json_text(text, n));
 	json_put(j, "tokens", ids ? ids : json_array());
-	json_put(j, "id_slot", json_integer(number));
+	json_put(j, "id_slot", json_integer(c->numbers.slot));
 	json_put(j, "stop", json_boolean(stop));
 	json_put(j, "tokens_predicted", json_integer((json_int_t)c->numbers.generated));
 	json_put(j, "tokens_evaluated", json_integer((json_int_t)c->numbers.prompt));

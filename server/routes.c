@@ -28,6 +28,7 @@ const struct route routes[] = {
 	{ "POST", "/apply-template", ROUTE_KEY | ROUTE_MODEL, answer_apply_template },
 	{ "GET", "/props", ROUTE_KEY | ROUTE_MODEL, answer_props },
 	{ "GET", "/slots", ROUTE_KEY | ROUTE_MODEL, answer_slots },
+	{ "POST", "/slots/", ROUTE_KEY | ROUTE_MODEL | ROUTE_BELOW, answer_slot_action },
 	{ "GET", "/metrics", ROUTE_KEY | ROUTE_MODEL, answer_metrics },
 	{ NULL, NULL, 0, NULL },
 };

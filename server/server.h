@@ -14,6 +14,7 @@
  *   conversation.c, prompts.c  prompts          generate.c                   from a request to the batcher
  *   replay.c      answers made again            native.c, texts.c, props.c   what clients of llama.cpp ask for
  *   metrics.c     numbers for Prometheus        embeddings.c                 vectors of texts
+ *   slots.c       places of answers             slot_actions.c               their tokens in files
  *   anthropic.c, anthropic_request.c   conversations as Anthropic's API has them
  *   responses.c, responses_request.c   conversations as OpenAI's responses
  *   notify.c      systemd is told               tool_calls.c, tool_choice.c  calls in what a model says
@@ -42,6 +43,7 @@ struct server_options {
 	long alive_seconds;            /* of silence before a sign of life */
 	long body_bytes, unread_bytes; /* most of a request; most that a client may leave unread */
 	bool insecure;
+	const char *slot_folder; /* for what clients save; NULL: none */
 };
 
 enum server_state { SERVER_LOADING, SERVER_READY, SERVER_STOPPING };

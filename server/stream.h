@@ -24,6 +24,7 @@ enum end_reason { END_TOKEN, END_STOP_TEXT, END_LENGTH, END_GRAMMAR, END_CANCELL
 
 /* What a choice has cost so far. */
 struct run_numbers {
+	unsigned slot;                                         /* its place (slots.h) */
 	uint64_t prompt, reused, generated, drafted, accepted; /* tokens */
 	double queued_seconds, prompt_seconds, decode_seconds;
 };

@@ -21,6 +21,7 @@ struct task *task_open(const struct served *m)
 	t->references = 1;
 	t->most = m->most;
 	t->logprobs = -1;
+	t->slot = -1;
 	t->choices = 1;
 	t->sampling = m->sampling;
 	if (m->has_seed)
@@ -47,6 +48,7 @@ void task_release(struct task *t)
 	free(t->bias);
 	free(t->samplers);
 	free(t->grammar_text);
+	free(t->file);
 	free(t);
 }
 
@@ -288,14 +290,17 @@ static bool read_seed(struct task *t, const json_t *body, struct refusal *r)
 
 static bool read_lengths(struct task *t, const json_t *body, struct refusal *r)
 {
-	int64_t choices = 1;
+	int64_t choices = 1, slot = -1;
 	bool ignore = false;
 
 	if (!field_integer(body, "n_predict", -1, INT_MAX, &t->most, r) ||
 	    !field_integer(body, "max_tokens", -1, INT_MAX, &t->most, r) ||
 	    !field_integer(body, "max_completion_tokens", -1, INT_MAX, &t->most, r) ||
-	    !field_integer(body, "n", 1, TASK_MOST_CHOICES, &choices, r) || !field_flag(body, "ignore_eos", &ignore, r))
+	    !field_integer(body, "n", 1, TASK_MOST_CHOICES, &choices, r) ||
+	    !field_flag(body, "ignore_eos", &ignore, r) ||
+	    !field_integer(body, "id_slot", -1, SLOTS_MOST - 1, &slot, r))
 		return false;
+	t->slot = (int)slot;
 	t->choices = (unsigned)choices;
 	t->ignore_end = ignore;
 	return true;

@@ -16,7 +16,10 @@
 #include "server/refusal.h"
 #include "server/stream.h"
 
-enum { TASK_MOST_CHOICES = 128, TASK_MOST_STOPS = 256 };
+enum { TASK_MOST_CHOICES = 128, TASK_MOST_STOPS = 256, SLOTS_MOST = 1024 };
+
+/* What a task wants of a slot (slots.h), instead of an answer. */
+enum slot_action { SLOT_NO_ACTION, SLOT_SAVE, SLOT_RESTORE, SLOT_ERASE };
 
 struct task {
 	unsigned references;
@@ -36,6 +39,9 @@ struct task {
 	bool ignore_end;
 	bool embeds; /* nothing is generated: the prompt's embedding, as a token's text of floats */
 	int pooling;
+	int slot; /* the place that its first choice asks for; -1: any */
+	enum slot_action action;
+	char *file;              /* to save to, or restore from */
 	unsigned choices, first; /* first: the number of its first choice in the stream */
 };
 

@@ -361,16 +361,48 @@ static void draft_tokens_save_passes(void **state)
 	jit_batch_close(b);
 }
 
+/* What is forgotten is computed anew, and nothing else is. */
+static void beginnings_are_forgotten(void **state)
+{
+	jit_batch *b = open_batch(JIT_SPECULATE_OFF, 0);
+	static const struct {
+		int32_t first;
+		size_t forgets, reused;
+	} rows[] = { { 3, 0, 39 }, { 4, 0, 39 }, { 3, 1, 0 }, { 4, 1, 0 } };
+	jit_error err = { 0 };
+	int32_t ids[2][40];
+
+	for (int i = 0; i < 2; i++) {
+		for (int k = 0; k < 40; k++)
+			ids[i][k] = 3 + i + k;
+		jit_session *s = open_session(b);
+		must(jit_session_submit(s, ids[i], 40, NULL, &err), &err);
+		steps_until(b, s);
+		jit_session_close(s);
+	}
+	for (int i = 0; i < 4; i++) {
+		size_t reused = 99;
+		jit_session *s = open_session(b);
+		const int32_t *text = ids[rows[i].first - 3];
+		if (rows[i].forgets)
+			assert_int_equal(jit_batch_forget(b, text, i == 2 ? 40 : 20), 1);
+		must(jit_session_submit(s, text, 40, &reused, &err), &err);
+		assert_int_equal(reused, rows[i].reused);
+		steps_until(b, s);
+		jit_session_close(s);
+	}
+	assert_int_equal(jit_batch_forget(b, NULL, 0), 2);
+	assert_int_equal(jit_batch_forget(b, NULL, 0), 0);
+	jit_batch_close(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_prompt_lets_others_go_on),
-		cmocka_unit_test(what_cannot_be_is_refused),
-		cmocka_unit_test(memory_is_shared),
-		cmocka_unit_test(beginnings_are_taken_over),
-		cmocka_unit_test(sessions_can_do_what_others_can),
-		cmocka_unit_test(draft_tokens_save_passes),
-		cmocka_unit_test(sessions_are_saved_and_forked),
+		cmocka_unit_test(a_prompt_lets_others_go_on), cmocka_unit_test(what_cannot_be_is_refused),
+		cmocka_unit_test(memory_is_shared),           cmocka_unit_test(beginnings_are_taken_over),
+		cmocka_unit_test(beginnings_are_forgotten),   cmocka_unit_test(sessions_can_do_what_others_can),
+		cmocka_unit_test(draft_tokens_save_passes),   cmocka_unit_test(sessions_are_saved_and_forked),
 		cmocka_unit_test(sessions_have_no_threads)
 	};
 
