@@ -168,7 +168,9 @@ static void tell_nvidia(struct doctor *d)
 	bool none = doctor_no_cards("cuda", &why_not);
 
 	doctor_tell(d, "NVIDIA cards", "libcuda", json_boolean(cuda != NULL), "%s",
-	            none ? why_not.text : "their driver is there; the cards are among the devices");
+	            none ? why_not.text
+	                 : "their driver is there, the cards are among the devices; \"jitrun doctor --device cuda "
+	                   "--report FILE\" tries one");
 	if (cuda)
 		dlclose(cuda);
 }

@@ -296,14 +296,17 @@ static int dump_objects(void)
 	const jit_objects_options o = jitrun_objects_options();
 	jit_objects made = JIT_OBJECTS();
 	jit_error err = { 0 };
+	char programs[48] = "";
 
 	if (!opt.target)
 		return jitrun_usage("which card are the code objects of --dump-objects for? Give --target");
 	if (jit_write_objects(opt.model, &o, &made, &err) != JIT_OK)
 		return jitrun_fail(&err);
+	if (made.programs)
+		snprintf(programs, sizeof programs, " and %zu programs", made.programs);
 	if (!opt.quiet)
-		fprintf(stderr, "%zu kernels and %zu programs for %s in %s, %.1f KiB\n", made.kernels, made.programs,
-		        opt.target, opt.dump_objects, (double)made.bytes / 1024);
+		fprintf(stderr, "%zu kernels%s for %s in %s, %.1f KiB\n", made.kernels, programs, opt.target,
+		        opt.dump_objects, (double)made.bytes / 1024);
 	return 0;
 }
 

@@ -207,9 +207,9 @@ static const struct option_row rows[] = {
 	{ .name = "device",
 	  .kind = OPTION_OPEN_CHOICE,
 	  .value = device_choices,
-	  .help = "cpu runs the generated code; ref interprets it, slowly; sim:NAME runs code for that card in a "
-	          "simulator, very slowly; amd, amd:NUMBER or amd:TARGET is a Radeon card, by the kernel's driver "
-	          "(run on a fake driver so far, not yet on a card) (cpu)",
+	  .help = "cpu runs the generated code; ref interprets it, slowly; cuda or cuda:NUMBER is an NVIDIA card; "
+	          "sim:NAME runs code for that card in a simulator, very slowly; amd, amd:NUMBER or amd:TARGET is a "
+	          "Radeon card (run on a fake driver so far, not yet on a card) (cpu)",
 	  .target = &opt.device },
 	{ .name = "devices",
 	  .kind = OPTION_FLAG,
@@ -341,8 +341,8 @@ static const struct option_row rows[] = {
 	{ .name = "dump-objects",
 	  .kind = OPTION_FILE,
 	  .value = "DIR",
-	  .help = "generate no text; write the code objects of every kernel, and of passes over 1, 4, 8 and 16 tokens, "
-	          "for the card of --target; needs no card, and only the header of the model",
+	  .help = "generate no text; write the code objects (of NVIDIA cards the PTX) of every kernel, and of passes "
+	          "over 1, 4, 8 and 16 tokens, for the card of --target; reads the model's header alone",
 	  .target = &opt.dump_objects },
 	{ .name = "perf-map",
 	  .kind = OPTION_FLAG,

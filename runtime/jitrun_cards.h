@@ -60,8 +60,8 @@ typedef struct jit_objects {
 #define JIT_OBJECTS() JIT_STRUCT(jit_objects, )
 
 /* Writes the machine code of a model's passes over 1, 4, 8 and 16 tokens as AMDGPU code objects: each kernel by itself,
- * and each pass as one program. Reads the model's header alone, which the file may end behind; no card is needed. out
- * may be NULL. */
+ * and each pass as one program; for NVIDIA cards each kernel as PTX. Reads the model's header alone, which the file may
+ * end behind; no card is needed. out may be NULL. */
 int jit_write_objects(const char *path, const jit_objects_options *options, jit_objects *out, jit_error *err);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* runtime/device/cuda_simulated.c - NVIDIA's driver library as far as jitrun uses it, with two simulated cards: number
- * 0 has compute cuda_simulated_capability 8.0, number 1 9.0. See cuda_api.h and sim/ptx.h.
+ * 0 has compute capability 8.0, number 1 9.0. See cuda_api.h and sim/ptx.h.
  *
  * So the device (cuda*.c) runs whole without a card. The card's memory is the process's. With JITRUN_SIM_HIDE in the
  * environment the host cannot touch it but while something is copied or runs: a host that forgets to upload or to read

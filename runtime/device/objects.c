@@ -10,8 +10,9 @@
 #include "jit/store/safefile.h"
 #include "runtime/device/program.h"
 
+/* Where a backend's code is text, each kernel is a module of its own, and nothing is linked. */
 struct writer {
-	const char *dir;
+	const char *dir, *suffix;
 	const struct target *target;
 	struct registry *registry;
 	struct objects_count *count;
@@ -20,7 +21,7 @@ struct writer {
 static bool write_file(const struct writer *w, const char *name, const uint8_t *bytes, size_t n, struct error *err)
 {
 	char path[4096];
-	size_t length = (size_t)snprintf(path, sizeof path, "%s/%s.co", w->dir, name);
+	size_t length = (size_t)snprintf(path, sizeof path, "%s/%s%s", w->dir, name, w->suffix);
 
 	if (length >= sizeof path)
 		return error_set(err, ERROR_ARGUMENT, "the path of %s has %zu bytes, at most %zu are possible", name,
@@ -34,19 +35,22 @@ static bool write_file(const struct writer *w, const char *name, const uint8_t *
 
 static bool write_kernel(const struct writer *w, const struct kernel *k, struct error *err)
 {
+	const struct backend *backend = w->target->backend;
 	const struct object *const one[] = { &k->object };
 	char name[KEY_TEXT_MAX];
 	uint64_t offset;
-	uint8_t *bytes;
-	size_t size;
+	uint8_t *bytes = NULL;
+	size_t size = k->object.code_bytes;
 
-	if (!w->target->backend->link(&bytes, &size, w->target, one, 1, &offset, err))
+	if (backend->link && !backend->link(&bytes, &size, w->target, one, 1, &offset, err))
 		return false;
-	bool ok = write_file(w, key_text(&k->key, name, sizeof name), bytes, size, err);
+	bool ok = write_file(w, key_text(&k->key, name, sizeof name), bytes ? bytes : k->object.code, size, err);
 	free(bytes);
 	w->count->kernels += ok;
 	return ok;
 }
+
+static bool links(const struct writer *w) { return w->target->backend->link != NULL; }
 
 static bool write_pass(const struct writer *w, const struct plan *p, struct error *err)
 {
@@ -56,11 +60,15 @@ static bool write_pass(const struct writer *w, const struct plan *p, struct erro
 
 	for (size_t i = 0; ok && i < p->n_kernels; i++) {
 		enum kernel_source from;
-		const struct kernel *k = program_function(w->registry, &p->kernel[i].key, &from, err);
+		const struct key *key = &p->kernel[i].key;
+		const struct kernel *k = links(w) ? program_function(w->registry, key, &from, err)
+		                                  : registry_get(w->registry, key, &from, err);
 		ok = k && (from == KERNEL_FROM_MEMORY ||
 		           write_kernel(w, k, err)); /* from memory: an earlier pass has it too */
 	}
-	if (!ok || !program_make(&program, p, p->args, w->registry, w->target, err))
+	if (!ok || !links(w))
+		return ok;
+	if (!program_make(&program, p, p->args, w->registry, w->target, err))
 		return false;
 	snprintf(name, sizeof name, "pass-c%u.%s", p->tokens, w->target->name);
 	ok = write_file(w, name, program.bytes, program.size, err);
@@ -93,13 +101,12 @@ bool objects_write(const struct model_spec *spec, const struct plan_options *opt
                    struct objects_count *count, struct error *err)
 {
 	struct registry_options ro = { .build = template_build };
-	struct writer w = { .dir = dir, .target = opt->target, .count = count };
+	struct writer w = {
+		.dir = dir, .suffix = opt->target->backend->link ? ".co" : ".ptx", .target = opt->target, .count = count
+	};
 	struct stat st;
 
 	*count = (struct objects_count){ 0 };
-	if (!opt->target->backend->link)
-		return error_set(err, ERROR_ARGUMENT, "target %s has no code objects: cards' targets have",
-		                 opt->target->name);
 	if (mkdir(dir, 0777) != 0 && errno != EEXIST)
 		return error_set(err, ERROR_IO, "%.400s: the directory could not be made: %s", dir, strerror(errno));
 	if (stat(dir, &st) != 0 || !S_ISDIR(st.st_mode))

@@ -13,6 +13,7 @@
 
 #include "jit/rdna/program.h"
 #include "sim/sim.h"
+#include "tests/kernels/kernel_ptx.h"
 #include "tests/kernels/kernel_run.h"
 #include "tests/support/shared.h"
 
@@ -48,6 +49,17 @@ static const struct region *find_known(uint64_t address)
 	return NULL;
 }
 
+bool kernel_known(uint64_t address, void **base, size_t *n)
+{
+	const struct region *r = find_known(address);
+
+	if (r) {
+		*base = (void *)r->base;
+		*n = r->size;
+	}
+	return r != NULL;
+}
+
 /* ---- how much is run */
 
 enum { CODES = 2, MEMORY_MODES = 3, SEEDS = 2 };
@@ -59,7 +71,7 @@ static struct {
 
 void kernel_all_modes(void) { all_modes = !test_quick(); }
 
-static bool everything(void) { return all_modes || test_full(); }
+bool kernel_everything(void) { return all_modes || test_full(); }
 
 static void say_count(void)
 {
@@ -103,7 +115,7 @@ static struct compile_options next_options(bool plain)
 
 	if (plain)
 		return (struct compile_options){ .verify_passes = true };
-	uint32_t t = turn++, seed = everything() ? t + 1 : t % 4 == 0 ? 0 : t;
+	uint32_t t = turn++, seed = kernel_everything() ? t + 1 : t % 4 == 0 ? 0 : t;
 	return (struct compile_options){
 		.seed = seed, .skip = skips[t / 2 % (sizeof skips / sizeof *skips)], .verify_passes = true
 	};
@@ -155,11 +167,11 @@ void kernel_card_open(struct kernel *k, const struct kernel_way *way, const stru
 	*c = (struct kernel_card){ .name = way->name,
 		                   .key = *key,
 		                   .device = sim_open(way->target.name, &err),
-		                   .n_codes = everything() ? CODES : 1 };
+		                   .n_codes = kernel_everything() ? CODES : 1 };
 	if (!c->device)
 		fail_card(c, &err);
 	for (unsigned i = c->n_codes; i-- > 0;) /* the plain one's numbers are the last */
-		load(c, &c->code[i], &way->target, ir, everything() && i == 0, &k->stats);
+		load(c, &c->code[i], &way->target, ir, kernel_everything() && i == 0, &k->stats);
 	if (!count.kernels++)
 		atexit(say_count);
 	k->card = c;
@@ -329,7 +341,7 @@ void kernel_card_run(struct kernel_card *c, const uint64_t *arg, int64_t begin, 
 	memcpy(own, arg, template_args(&c->key) * sizeof *own);
 	map_args(c, arg, &m);
 	map(c, own, template_args(&c->key) * sizeof *own, "the arguments", false);
-	if (everything())
+	if (kernel_everything())
 		run_all(c, &m, own, begin, end);
 	else
 		run(c, &c->code[0], own, begin, end, (enum sim_memory_mode)(count.calls % MEMORY_MODES));

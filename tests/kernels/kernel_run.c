@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/backend.h"
 #include "jit/store/execmem.h"
+#include "tests/kernels/kernel_ptx.h"
 #include "tests/kernels/kernel_run.h"
 #include "tests/support/shared.h"
 #include "tests/kernels/tile_trap.h"
@@ -71,7 +73,9 @@ unsigned kernel_ways_and_cards(const struct kernel_way **ways, int turn)
 		enum target_id id;
 	} cards[KERNEL_CARDS] = { { "simulated gfx1030", TARGET_GFX1030 },
 		                  { "simulated gfx1100", TARGET_GFX1100 },
-		                  { "simulated gfx1200", TARGET_GFX1200 } };
+		                  { "simulated gfx1200", TARGET_GFX1200 },
+		                  { "sm80", TARGET_SM80 },
+		                  { "sm90", TARGET_SM90 } };
 	static struct kernel_way lists[KERNEL_CARDS + 1][KERNEL_MAX_WAYS];
 	static unsigned counts[KERNEL_CARDS + 1];
 	unsigned at = turn == KERNEL_ALL_CARDS || test_full() ? KERNEL_CARDS : (unsigned)turn % KERNEL_CARDS,
@@ -132,6 +136,12 @@ static bool build(struct ir *ir, struct key *own, const struct kernel_way *way, 
 	return template_build(ir, own, &way->target, err);
 }
 
+static void open_ptx(struct kernel *k, const struct kernel_way *way, const struct key *key, const struct ir *ir)
+{
+	memset(k, 0, sizeof *k);
+	k->ptx = kernel_ptx_open(way->name, &way->target, key, ir, &k->stats);
+}
+
 void kernel_open(struct kernel *k, const struct kernel_way *way, const struct key *key)
 {
 	struct error err = { 0 };
@@ -140,7 +150,9 @@ void kernel_open(struct kernel *k, const struct kernel_way *way, const struct ke
 
 	if (!build(&ir, &own, way, key, &err))
 		fail_msg("%s: %s", way->name, err.text);
-	if (way->simulated)
+	if (way->simulated && way->target.backend == &backend_ptx)
+		open_ptx(k, way, &own, &ir);
+	else if (way->simulated)
 		kernel_card_open(k, way, &own, &ir);
 	else
 		kernel_open_ir(k, way, &ir);
@@ -172,6 +184,10 @@ void kernel_run(const struct kernel *k, const uint64_t *arg, int64_t begin, int6
 		kernel_card_run(k->card, arg, begin, end);
 		return;
 	}
+	if (k->ptx) {
+		kernel_ptx_run(k->ptx, arg, begin, end);
+		return;
+	}
 	void (*entry)(const uint64_t *, int64_t, int64_t);
 	memcpy(&entry, &k->code, sizeof entry);
 	entry(arg, begin, end);
@@ -183,6 +199,8 @@ void kernel_close(struct kernel *k)
 		interp_free(k->program);
 	if (k->card)
 		kernel_card_close(k->card);
+	if (k->ptx)
+		kernel_ptx_close(k->ptx);
 	if (k->code)
 		execmem_unmap(k->code, k->code_bytes);
 	memset(k, 0, sizeof *k);

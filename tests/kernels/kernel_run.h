@@ -1,7 +1,8 @@
 /* tests/kernels/kernel_run.h - one kernel in every way it can run here, for tests that compare bytes.
  *
- * A way is the interpreter at 8, 16 or 32 lanes, also with groups of waves, machine code on this machine, or RDNA
- * machine code in the simulator, behind the driver that calls it on a card. kernel_open() fails the test when a
+ * A way is the interpreter at 8, 16 or 32 lanes, also with groups of waves, machine code on this machine, RDNA machine
+ * code in the simulator, behind the driver that calls it on a card, or PTX on an NVIDIA card, a simulated one unless
+ * JITRUN_TEST_CUDA is in the environment. kernel_open() fails the test when a
  * template or the compiler refuses; a way this machine cannot run is not in the list that kernel_ways() gives.
  *
  * Simulated kernels may touch what their arguments point into, as far as it came from kernel_buffer() or was told to
@@ -24,7 +25,7 @@ struct kernel_way {
 };
 
 /* Returns how many, KERNEL_MAX_WAYS at most; they stay valid. */
-enum { KERNEL_CARDS = 3 /* one of each generation */, KERNEL_MAX_WAYS = 7 + TARGET_COUNT + KERNEL_CARDS };
+enum { KERNEL_CARDS = 5 /* one of each generation of each maker */, KERNEL_MAX_WAYS = 7 + TARGET_COUNT + KERNEL_CARDS };
 unsigned kernel_ways(const struct kernel_way **ways);
 /* Those and simulated cards: number turn % KERNEL_CARDS of them, or KERNEL_ALL_CARDS, as any turn is with
  * JITRUN_TEST_FULL; of all, builds that take turns (test_mine) have some. Only kernels of templates run on these. */
@@ -34,11 +35,13 @@ unsigned kernel_ways_and_cards(const struct kernel_way **ways, int turn);
 void kernel_all_modes(void);
 
 struct kernel_card;
+struct kernel_ptx;
 struct kernel {
 	struct interp_program *program;
 	void *code;
 	size_t code_bytes;
-	struct kernel_card *card;   /* simulated only */
+	struct kernel_card *card;   /* a Radeon card's */
+	struct kernel_ptx *ptx;     /* an NVIDIA card's */
 	struct compile_stats stats; /* native and simulated */
 };
 /* key->target is ignored. */
@@ -57,7 +60,7 @@ void kernel_know(const void *base, size_t n);
 /* A reproducible float in about -2..2; every so often a large, a tiny or a zero one. */
 float kernel_random(uint64_t *state);
 
-/* kernel_card.c: what kernel_open() and the rest call for simulated ways. */
+/* kernel_card.c: what kernel_open() and the rest call for Radeon cards; kernel_ptx.h has the same of NVIDIA's. */
 void kernel_card_open(struct kernel *k, const struct kernel_way *way, const struct key *key, const struct ir *ir);
 void kernel_card_run(struct kernel_card *c, const uint64_t *arg, int64_t begin, int64_t end);
 void kernel_card_close(struct kernel_card *c);

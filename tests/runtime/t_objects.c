@@ -15,10 +15,12 @@
 
 #include "programs/synth.h"
 #include "jit/key.h"
+#include "jit/ptx/ptx.h"
 #include "jit/rdna/program.h"
 #include "kernels-templates/templates.h"
 #include "runtime/jitrun_cards.h"
 #include "runtime/device/program.h"
+#include "sim/ptx.h"
 #include "sim/sim.h"
 
 static char dir[64];
@@ -62,7 +64,7 @@ static void write_header(char path[512])
 static uint8_t *read_file(const char *path, size_t *n)
 {
 	FILE *f = fopen(path, "rb");
-	uint8_t *p = malloc(4 << 20);
+	uint8_t *p = malloc((4 << 20) + 1);
 
 	assert_non_null(f);
 	assert_non_null(p);
@@ -149,6 +151,63 @@ static void test_files(void **state)
 	}
 }
 
+/* Whether the simulator, whose parser is its own, takes the text; and both files are the same. */
+static void check_text(const char *folder, const char *again, const char *name, unsigned capability)
+{
+	char path[900];
+	struct error err = { 0 };
+	size_t n, n_again;
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	char *text = (char *)read_file(path, &n);
+	snprintf(path, sizeof path, "%s/%s", again, name);
+	uint8_t *text_again = read_file(path, &n_again);
+	assert_true(n == n_again && memcmp(text, text_again, n) == 0);
+	text[n] = 0;
+	struct ptx_text *t = ptx_text_read(text, capability, &err);
+	if (!t)
+		fail_msg("%s: %s", name, err.text);
+	assert_true(ptx_text_has(t, PTX_ENTRY));
+	ptx_text_free(t);
+	free(text);
+	free(text_again);
+}
+
+/* For NVIDIA cards: each kernel, named after its key, and nothing else. */
+static void test_texts(void **state)
+{
+	static const char *const targets[] = { "sm80", "sm90" };
+	char model[512], first[512], second[512];
+	(void)state;
+
+	write_header(model);
+	for (unsigned t = 0; t < 2; t++) {
+		char name[64], stem[KEY_TEXT_MAX];
+		size_t kernels = 0;
+		jit_objects made = JIT_OBJECTS(), again = JIT_OBJECTS();
+		snprintf(name, sizeof name, "c-%s", targets[t]);
+		write_objects(model, in_dir(first, name), targets[t], &made);
+		name[0] = 'd';
+		write_objects(model, in_dir(second, name), targets[t], &again);
+		DIR *d = opendir(first);
+		assert_non_null(d);
+		for (struct dirent *e; (e = readdir(d));) {
+			struct key key;
+			size_t n = strlen(e->d_name);
+			if (e->d_name[0] == '.')
+				continue;
+			assert_true(n > 4 && strcmp(e->d_name + n - 4, ".ptx") == 0);
+			snprintf(stem, sizeof stem, "%.*s", (int)(n - 4), e->d_name);
+			assert_true(key_parse(&key, stem) && key.target == target_find(targets[t])->id);
+			check_text(first, second, e->d_name, t ? 90 : 80);
+			kernels++;
+		}
+		closedir(d);
+		assert_true(kernels > 20 && made.kernels == kernels && made.programs == 0);
+		assert_true(made.bytes > 0 && made.bytes == again.bytes);
+	}
+}
+
 static void refused(const char *says, const char *model, const jit_objects_options *o)
 {
 	jit_error err = { 0 };
@@ -227,6 +286,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_files, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_texts, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_refusals, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_lds_is_kept_apart, make_dir, remove_dir)
 	};
