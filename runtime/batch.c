@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "runtime/host/system.h"
 #include "runtime/options.h"
 #include "runtime/sized.h"
 
@@ -20,6 +21,7 @@ static void take_options(struct jit_batch *b, const jit_batch_options *o)
 	b->context = o->context ? (uint32_t)o->context : session_usual_context(&b->model->file.spec);
 	b->max_pass_seconds = 1e-3 * (o->max_pass_ms ? o->max_pass_ms : USUAL_PASS_MS);
 	b->cancel.from = o->cancel;
+	b->now = system_seconds;
 	e->model = b->model;
 	e->context = b->context;
 	e->batch = o->tokens ? (uint32_t)o->tokens : session_usual_batch(UINT32_MAX);

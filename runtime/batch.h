@@ -11,6 +11,7 @@
 #ifndef RUNTIME_BATCH_H
 #define RUNTIME_BATCH_H
 
+#include "runtime/batch_costs.h"
 #include "runtime/jitrun_batch.h"
 #include "runtime/session_state.h"
 
@@ -52,8 +53,9 @@ struct jit_batch {
 	struct batch_kept *kept;
 	size_t n_kept, kept_capacity;
 	uint64_t page_bytes, fixed_bytes, budget, used, clock;
-	double pass_token; /* seconds that a token of a prompt takes in a pass, 0: not measured yet */
-	size_t turn;       /* who is first when not all that decode have room */
+	struct batch_costs costs; /* what passes took */
+	double (*now)(void);      /* by which that is told: seconds */
+	size_t turn;              /* who is first when not all that decode have room */
 	jit_batch_stats stats;
 };
 

@@ -2,7 +2,8 @@
  *
  * Owns: the order. Sessions that decode come before prompts, and prompts by when they came. The tokens of prompts in a
  * pass are so many that it should take no longer than was asked for, by what passes took before; so a prompt of any
- * length lets the others wait for one such pass. None of it changes a bit of what is computed.
+ * length lets the others wait for one such pass. Draft tokens come in where all sessions together should get more
+ * tokens a second from it. None of it changes a bit of what is computed.
  */
 #include <stdlib.h>
 
@@ -114,7 +115,10 @@ struct step {
 	struct jit_batch *batch;
 	struct batch_piece piece[BATCH_PIECES_MOST];
 	uint32_t n, tokens, rows, prompt;
-	bool alone; /* one session waits for anything */
+	uint32_t still;                  /* sessions with a few tokens that have no place yet */
+	struct speculate_company others; /* tokens: of those that have one, with drafts that come true */
+	uint32_t plain, drafted;         /* tokens of the pass without any drafts or prompts; drafts so far */
+	bool alone;                      /* one session waits for anything */
 };
 
 /* Memory for all that a session waits for; where there is none, it waits for that as well. */
@@ -141,15 +145,38 @@ static void share_memory(struct jit_batch *b)
 
 static uint32_t waiting(const jit_session *s) { return (uint32_t)(s->length - begins_at(s)); }
 
-/* How many draft tokens follow the one that was chosen last. What a pass with them costs is known of a session that is
- * alone; with others, only who was told to drafts. */
-static uint32_t draft(const struct step *step, jit_session *s, uint32_t room)
+/* Drafts of a session whose layers keep a state are computed once more where they are refused: that is known of a
+ * session that is alone, and not of one among others. */
+static bool may_draft(const struct step *step, const jit_session *s)
 {
-	bool may = s->speculate.mode == SPECULATE_FIXED || step->alone;
+	return s->speculate.mode == SPECULATE_FIXED || step->alone || !s->memory.states.bytes;
+}
+
+/* How many draft tokens follow the one that was chosen last. */
+static uint32_t draft(struct step *step, jit_session *s, uint32_t room)
+{
+	const struct batch_costs *costs = &step->batch->costs;
 
 	if (room > s->context - s->computed)
 		room = (uint32_t)(s->context - s->computed);
-	return speculate_next(&s->speculate, (uint32_t)s->length, may ? room : 1)->tokens - 1;
+	if (!may_draft(step, s))
+		room = 1;
+	if (step->alone)
+		return speculate_next(&s->speculate, (uint32_t)s->length, room)->tokens - 1;
+	for (unsigned w = 0; w < SPECULATE_WIDTHS; w++)
+		step->others.seconds[w] =
+			batch_costs_hoped(costs, step->plain + step->drafted + speculate_tokens[w] - 1);
+	return speculate_next_beside(&s->speculate, (uint32_t)s->length, room, &step->others)->tokens - 1;
+}
+
+/* The widest first: passes that differ only in who has which place are of one kind, and have one plan. */
+static void put(struct step *step, const struct batch_piece *p)
+{
+	uint32_t i = step->n++;
+
+	for (; i > 0 && step->piece[i - 1].tokens < p->tokens; i--)
+		step->piece[i] = step->piece[i - 1];
+	step->piece[i] = *p;
 }
 
 /* Of the tokens that a session waits for, and draft tokens behind them. */
@@ -162,17 +189,39 @@ static void add(struct step *step, struct batch_member *m, uint32_t tokens)
 
 	p.rows = p.position + tokens == s->length;
 	p.window = p.rows && s->length - s->computed == 1 && s->speculate.mode != SPECULATE_OFF;
-	p.drafts = p.window ? draft(step, s, (wide + 1 < high ? wide + 1 : high)) : 0;
+	if (p.window) { /* a place for each of the others comes before drafts */
+		wide = (wide > step->still ? wide - step->still : 0) + 1;
+		high = high > step->still ? high - step->still : 1;
+		p.drafts = draft(step, s, wide < high ? wide : high);
+		step->drafted += p.drafts;
+	} else {
+		step->others.tokens++;
+	}
 	p.tokens += p.drafts;
 	p.rows += p.drafts;
-	step->piece[step->n++] = p;
 	step->tokens += p.tokens;
 	step->rows += p.rows;
+	put(step, &p);
 }
 
 static bool is_full(const struct step *step)
 {
 	return step->n == BATCH_PIECES_MOST || step->rows == step->batch->engine.rows;
+}
+
+static bool is_decoding(const struct batch_member *m) { return m->takes_part && waiting(m->session) <= FEW; }
+
+/* What is to be computed without drafts. */
+static void count_decoding(struct step *step)
+{
+	const struct jit_batch *b = step->batch;
+
+	for (size_t i = 0; i < b->n; i++)
+		if (is_decoding(b->member[i])) {
+			step->plain += waiting(b->member[i]->session);
+			step->still++;
+		}
+	step->others.tokens = step->still;
 }
 
 /* Sessions with a few tokens, which are not more than fit into a pass together; who comes first changes from pass to
@@ -182,15 +231,19 @@ static void add_decoding(struct step *step)
 	struct jit_batch *b = step->batch;
 	size_t first = b->turn % (b->n ? b->n : 1);
 
+	count_decoding(step);
 	for (size_t k = 0; k < b->n; k++) {
 		struct batch_member *m = b->member[(first + k) % b->n];
 		uint32_t n;
-		if (!m->takes_part || (n = waiting(m->session)) > FEW)
+		if (!is_decoding(m))
 			continue;
+		n = waiting(m->session);
 		if (is_full(step) || step->tokens + n > b->engine.batch) {
 			b->turn = first + k;
 			return;
 		}
+		step->still--;
+		step->others.tokens--;
 		add(step, m, n);
 	}
 }
@@ -199,12 +252,13 @@ static void add_decoding(struct step *step)
 static uint32_t prompt_room(const struct step *step)
 {
 	const struct jit_batch *b = step->batch;
-	double fit = b->pass_token > 0 ? b->max_pass_seconds / b->pass_token - step->tokens : PROMPT_FIRST;
-	uint32_t room = b->engine.batch - step->tokens;
+	uint32_t room = b->engine.batch - step->tokens, fit = PROMPT_FIRST;
 
+	if (batch_costs_of(&b->costs, 1) > 0)
+		fit = batch_costs_fit(&b->costs, step->tokens, room, b->max_pass_seconds);
 	if (fit < PROMPT_LEAST)
 		fit = PROMPT_LEAST;
-	return fit < room ? (uint32_t)fit : room;
+	return fit < room ? fit : room;
 }
 
 static void add_prompts(struct step *step)
@@ -263,21 +317,19 @@ static void count(struct step *step, double seconds)
 	t->decode_tokens += step->tokens - step->prompt;
 	t->seconds += seconds;
 	t->width[width]++;
-	if (step->prompt >= PROMPT_LEAST) {
-		double each = seconds / step->tokens;
-		b->pass_token = b->pass_token > 0 ? b->pass_token + (each - b->pass_token) / 4 : each;
-	}
+	batch_costs_took(&b->costs, step->tokens, seconds);
 }
 
 static bool run(struct step *step, struct error *err)
 {
-	double start = system_seconds();
+	double start = step->batch->now();
 
 	if (!batch_run(step->batch, step->piece, step->n, err))
 		return false;
-	count(step, system_seconds() - start);
+	double seconds = step->batch->now() - start;
+	count(step, seconds);
 	if (step->n == 1 && step->piece->window)
-		speculate_took(&step->piece->member->session->speculate, system_seconds() - start);
+		speculate_took(&step->piece->member->session->speculate, seconds);
 	for (uint32_t i = 0; i < step->n; i++)
 		finish_piece(&step->piece[i]);
 	return true;
@@ -285,7 +337,7 @@ static bool run(struct step *step, struct error *err)
 
 static bool step_once(struct jit_batch *b, jit_session **ready, size_t most, size_t *n, struct error *err)
 {
-	struct step step;
+	struct step step = { .batch = b };
 
 	if (cancel_any(&b->cancel))
 		return cancel_error(err);
@@ -294,8 +346,6 @@ static bool step_once(struct jit_batch *b, jit_session **ready, size_t most, siz
 	tell_ready(b, ready, most, n);
 	if (*n || !most)
 		return true;
-	step.batch = b;
-	step.n = step.tokens = step.rows = step.prompt = 0;
 	step.alone = jit_batch_pending(b) == 1;
 	if (!batch_keep_logits(b, err))
 		return false;

@@ -162,25 +162,49 @@ void speculate_prompt_took(struct speculate *s, uint32_t tokens, double seconds)
 
 /* ---- the next pass */
 
-/* The width that makes the most tokens in a second. An agreement grows with each draft that comes true, so the chance
- * of each further draft is that of a longer agreement. */
+/* How many tokens a pass with so many drafts should give. An agreement grows with each draft that comes true, so the
+ * chance of each further draft is that of a longer agreement. */
+static double expected_tokens(const struct speculate *s, uint32_t drafts)
+{
+	double all = 1, tokens = 1;
+
+	for (uint32_t n = 0; n < drafts; n++) {
+		unsigned c = class_of(s->window.from.length + n);
+		all *= (s->right[c] + BELIEF * classes[c].right) / (s->right[c] + s->wrong[c] + BELIEF);
+		tokens += all;
+	}
+	return tokens;
+}
+
+/* The width that makes the most tokens in a second. */
 static unsigned best_width(const struct speculate *s, uint32_t room)
 {
-	double all = 1, tokens = 1, plain = s->seconds[0] * s->trust[0], most = MARGIN / plain, again = 0;
+	double plain = s->seconds[0] * s->trust[0], most = MARGIN / plain, again = 0;
 	unsigned best = 0;
-	uint32_t n = 0;
 
 	if (s->balance <= 0)
 		return 0;
 	for (unsigned w = 1; w < SPECULATE_WIDTHS && speculate_tokens[w] <= room; w++) {
-		for (; n + 1 < speculate_tokens[w]; n++) {
-			unsigned c = class_of(s->window.from.length + n);
-			all *= (s->right[c] + BELIEF * classes[c].right) / (s->right[c] + s->wrong[c] + BELIEF);
-			tokens += all;
-		}
 		again = s->measured[w] ? s->again[w] : again; /* of a width not measured: as of a narrower one */
 		double t = s->measured[w] ? s->seconds[w] * s->trust[w] : s->seconds[w],
-		       rate = tokens / ((t > plain ? t : plain) + again);
+		       rate = expected_tokens(s, speculate_tokens[w] - 1) / ((t > plain ? t : plain) + again);
+		if (rate > most) {
+			most = rate;
+			best = w;
+		}
+	}
+	return best;
+}
+
+/* Of all sequences in the pass together. */
+static unsigned best_width_beside(const struct speculate *s, uint32_t room, const struct speculate_company *others)
+{
+	double most = MARGIN * (others->tokens + 1) / others->seconds[0];
+	unsigned best = 0;
+
+	for (unsigned w = 1; w < SPECULATE_WIDTHS && speculate_tokens[w] <= room; w++) {
+		double tokens = others->tokens + expected_tokens(s, speculate_tokens[w] - 1),
+		       rate = tokens / fmax(others->seconds[w], others->seconds[0]);
 		if (rate > most) {
 			most = rate;
 			best = w;
@@ -254,7 +278,22 @@ static bool find_drafts(struct speculate *s, uint32_t length)
 	return resumed || from->length;
 }
 
+static unsigned choose_width(const struct speculate *s, uint32_t room, const struct speculate_company *others)
+{
+	if (s->mode == SPECULATE_FIXED)
+		return speculate_tokens[s->fixed] <= room ? s->fixed : 0;
+	if (others)
+		return others->seconds[0] > 0 ? best_width_beside(s, room, others) : 0;
+	return s->measured[0] ? best_width(s, room) : 0;
+}
+
 const struct speculate_window *speculate_next(struct speculate *s, uint32_t length, uint32_t room)
+{
+	return speculate_next_beside(s, length, room, NULL);
+}
+
+const struct speculate_window *speculate_next_beside(struct speculate *s, uint32_t length, uint32_t room,
+                                                     struct speculate_company *others)
 {
 	struct speculate_window *w = &s->window;
 
@@ -262,12 +301,10 @@ const struct speculate_window *speculate_next(struct speculate *s, uint32_t leng
 	draft_extend(&s->draft, length);
 	bool found = find_drafts(s, length);
 	s->before = s->window.tokens > 1 ? s->width : 0;
-	s->width = 0;
-	if (found && s->mode == SPECULATE_FIXED && speculate_tokens[s->fixed] <= room)
-		s->width = s->fixed;
-	else if (found && s->mode == SPECULATE_AUTO && s->measured[0])
-		s->width = best_width(s, room);
+	s->width = found ? choose_width(s, room, others) : 0;
 	uint32_t drafts = speculate_tokens[s->width] - 1;
+	if (others)
+		others->tokens += expected_tokens(s, drafts);
 	w->first = length - 1;
 	w->tokens = drafts + 1;
 	w->right = 0;

@@ -68,6 +68,13 @@ void speculate_close(struct speculate *s);
 bool speculate_hit(struct speculate *s, uint64_t position, int32_t id);
 /* Fills the window for a pass that starts with the last token, ids[length - 1]; room: most tokens it may have. */
 const struct speculate_window *speculate_next(struct speculate *s, uint32_t length, uint32_t room);
+/* The same in a pass with other sequences. seconds: of the pass as it is with what the others compute, by width of this
+ * one's; tokens: what the others should get out of it, to which this one's share is added. */
+struct speculate_company {
+	double tokens, seconds[SPECULATE_WIDTHS];
+};
+const struct speculate_window *speculate_next_beside(struct speculate *s, uint32_t length, uint32_t room,
+                                                     struct speculate_company *others);
 /* What the window's pass took; and what a pass over n tokens of a prompt took. */
 void speculate_took(struct speculate *s, double seconds);
 /* What was computed once more before the window's pass took, which the pass before is to blame for; to be called before
