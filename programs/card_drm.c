@@ -38,7 +38,8 @@ static void ask_device(struct card_drm *out, amdgpu_device_handle d)
 	out->from = "libdrm";
 }
 
-static void ask_version(struct card_drm *out, int fd)
+/* False: the driver does not answer, which libdrm would not survive. */
+static bool ask_version(struct card_drm *out, int fd)
 {
 	drmVersionPtr v = drmGetVersion(fd);
 	char name[32];
@@ -50,6 +51,7 @@ static void ask_version(struct card_drm *out, int fd)
 		         v->version_major, v->version_minor, v->version_patchlevel);
 	if (v)
 		drmFreeVersion(v);
+	return v != NULL;
 }
 
 static void ask_libdrm(struct card_drm *out, int render_minor)
@@ -62,8 +64,7 @@ static void ask_libdrm(struct card_drm *out, int render_minor)
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	ask_version(out, fd);
-	if (amdgpu_device_initialize(fd, &major, &minor, &d) == 0) {
+	if (ask_version(out, fd) && amdgpu_device_initialize(fd, &major, &minor, &d) == 0) {
 		ask_device(out, d);
 		amdgpu_device_deinitialize(d);
 	}

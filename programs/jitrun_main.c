@@ -128,7 +128,11 @@ static jit_model *open_model(jit_error *err)
 {
 	struct progress bar;
 	jit_model_options o = jitrun_model_options();
+	jit_sampling sampling = JIT_SAMPLING();
+	jit_card_options card;
+	const jit_session_options session = jitrun_session_options(&sampling, &card);
 
+	o.session = &session;
 	progress_begin(&bar, "loading", NULL, !opt.quiet);
 	o.cancel = cancel;
 	o.progress = show_progress;

@@ -137,8 +137,7 @@ typedef struct jit_model_options {
 	 * nowhere. Refused when others than this user and root may write it. */
 	const char *cache_dir;
 	uint64_t cache_limit; /* bytes a directory may hold; beyond, what was used longest ago goes; 0: 256 MiB */
-	int f32_activations;  /* non-zero: quantised weights multiply f32 activations instead of int8 blocks (slower,
-	                         closer to f32) */
+	int f32_activations;  /* non-zero: quantised weights multiply f32, not int8 blocks: slower, closer to f32 */
 	/* Non-zero: prompts may be computed by float matrix products where the device has them (gfx11 and later; F16
 	 * and BF16 weights), within an error bound that kernels-templates/numerics.h states; jit_session_score() is
 	 * not. Zero: every device, prompt length and cut gives the same bits. */
@@ -153,22 +152,23 @@ typedef struct jit_model_options {
 	void *progress_user;
 	const char *jitdump; /* directory for jit-PID.dump, which perf inject --jit reads; or NULL */
 	int gdb;             /* non-zero: kernels are entered into the list gdb reads, so that it shows their names */
-	int copy_weights;    /* non-zero: a packed model's weights are copied into huge pages of this process and their
-	                        checksums compared, instead of mapped: slower to open, and shared with nobody */
+	int copy_weights;    /* non-zero: packed weights are checked and copied, not mapped and shared; opens slower */
 	jit_cancel *cancel;  /* ends jit_model_open when it is set; NULL: nothing does */
 	/* Packed weights of GGUF and safetensors files are kept in this directory, and mapped by the next process that
 	 * opens the same files. NULL: $JITRUN_WEIGHT_CACHE, and nowhere when it is not set; "": that, or
 	 * $XDG_CACHE_HOME/jitrun-weights, or ~/.cache/jitrun-weights. A sealed model only looks there. */
 	const char *weight_cache;
 	uint64_t weight_cache_limit; /* bytes it may hold; beyond, what was used longest ago goes; 0: 64 GiB */
+	/* The session that is to come, or NULL. What it needs and cannot have beside the weights is refused before they
+	 * are loaded. */
+	const struct jit_session_options *session;
 } jit_model_options;
 #define JIT_MODEL_OPTIONS(...) JIT_STRUCT(jit_model_options, __VA_ARGS__)
 
 /* SEALED. All kernels come from cache_dir, which is only read; jitwarm fills it. jit_model_open loads every one the
  * model can need that is there, and fails when there is none, or when the system does not let one be read;
  * jit_session_open fails when one that the session can need is missing or damaged, with its key and what the nearest
- * one has instead. After jit_model_open no kernel is loaded and no page made executable any more, so that a process may
- * give up the right to. */
+ * one has instead. After jit_model_open no kernel is loaded, and no page made executable. */
 
 /* path: a .gguf file, a .safetensors file with config.json beside it, or a directory holding either. options NULL: all
  * defaults; fields left zero are defaults. */

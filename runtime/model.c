@@ -276,7 +276,7 @@ static bool open_parts(jit_model *m, const char *path, const jit_model_options *
 	m->registry = registry_open(&ro, err);
 	if (cancel_asked(o->cancel))
 		return cancel_error(err);
-	return m->registry && (m->sealed ? load_kept_and_weights : load_weights)(m, o, err);
+	return m->registry && session_fits(m, o, err) && (m->sealed ? load_kept_and_weights : load_weights)(m, o, err);
 }
 
 jit_model *jit_model_open(const char *path, const jit_model_options *options, jit_error *err)

@@ -40,5 +40,8 @@ struct jit_model {
 
 /* Fills the public error from the internal one; returns the status. */
 int model_report(jit_error *out, const struct error *e);
+/* Before the weights are loaded: whether the device has room for them and for the session that o->session describes.
+ * False: err. Of session_open.c. */
+bool session_fits(jit_model *m, const jit_model_options *o, struct error *err);
 
 #endif

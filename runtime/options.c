@@ -34,7 +34,7 @@ struct field {
 #define NO_PADDING(type, last) \
 	static_assert(offsetof(type, last) + sizeof((type){ 0 }.last) == sizeof(type), #type " ends with " #last)
 
-NO_PADDING(jit_model_options, weight_cache_limit);
+NO_PADDING(jit_model_options, session);
 static const struct field model_fields[] = {
 	INT(jit_model_options, threads, 0, POOL_MOST_THREADS, NULL),
 	INT(jit_model_options, tune, JIT_TUNE_QUICK, JIT_TUNE_OFF, "0, 1 or 2"),

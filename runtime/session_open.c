@@ -59,6 +59,44 @@ static bool measure(jit_session *s, struct error *err)
 	return session_memory_check(&s->memory, &e->memory, s->model->device, s->context, err);
 }
 
+/* Weights that are mapped from a file take no memory of the host's own: there, only the session is looked at. */
+static uint64_t weight_bytes(const jit_model *m)
+{
+	struct weights_layout l = { 0 };
+
+	return m->device->facts.host_runs || !weights_layout(&m->file.spec, weight_layout_of(m->target), &l, NULL)
+	               ? 0
+	               : l.matrix_bytes + l.vector_bytes;
+}
+
+bool session_fits(jit_model *m, const jit_model_options *options, struct error *err)
+{
+	struct engine e = { .model = m };
+	jit_session s = { .model = m, .engine = &e };
+	jit_session_options o;
+	uint64_t available, weights;
+
+	if (!options->session)
+		return true;
+	if (!options_session(&o, options->session, err))
+		return false;
+	take_options(&s, &o);
+	if (!measure(&s, err))
+		return false;
+	if (!m->device->available || !m->device->available(m->device, &available))
+		return true;
+	weights = weight_bytes(m);
+	uint64_t needed = weights + s.memory.kv_bytes + e.memory.buffers_bytes;
+	return needed <= available ||
+	       error_set(err, ERROR_MEMORY,
+	                 "the weights and a context of %u tokens need %llu bytes of the memory of the device %s, "
+	                 "and %llu can be had; "
+	                 "the weights are %llu, the KV cache %llu: %s",
+	                 s.context, (unsigned long long)needed, m->device->facts.name, (unsigned long long)available,
+	                 (unsigned long long)weights, (unsigned long long)s.memory.kv_bytes,
+	                 weights < available ? "ask for a smaller context" : "the model is too large");
+}
+
 static bool session_open(jit_session *s, const jit_session_options *options, struct error *err)
 {
 	jit_session_options o;

@@ -352,6 +352,7 @@ static struct device *open_card(const char *which, const char *isa, struct error
 			.release = amd_release,
 			.upload = amd_upload,
 			.read = amd_read,
+			.available = amd_available,
 			.stream = open_stream,
 			.close = close_card
 		};

@@ -133,6 +133,7 @@ void *amd_alloc(struct device *d, size_t bytes, enum device_memory what, struct 
 void amd_release(struct device *d, void *p, size_t bytes);
 bool amd_upload(struct device *d, void *to, const void *from, size_t bytes, struct error *err);
 bool amd_read(struct device *d, void *to, const void *from, size_t bytes, struct error *err);
+bool amd_available(struct device *d, uint64_t *bytes);
 bool amd_memory_open(struct amd *d, struct error *err);
 void amd_memory_close(struct amd *d);
 /* Memory of the card itself, of zeroes. */

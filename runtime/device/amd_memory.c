@@ -13,7 +13,7 @@
 #include "runtime/device/amd.h"
 #include "runtime/host/system.h"
 
-enum { STAGING_BYTES = 16 << 20, COPY_GROUPS_A_UNIT = 4, MOST_PIECES = RDNA_COPY_MOST };
+enum { STAGING_BYTES = 16 << 20, ROOM_FOR_CODE = 16 << 20, COPY_GROUPS_A_UNIT = 4, MOST_PIECES = RDNA_COPY_MOST };
 #define COPY_BYTES_A_SECOND 1e9
 
 static struct amd *amd_of(struct device *d) { return (struct amd *)d; }
@@ -142,13 +142,28 @@ static bool clear(struct amd *d, const struct kfd_buffer *b, struct error *err)
 }
 
 /* Asked for first, so that what does not fit is refused with its size. */
+static bool available_bytes(struct amd *d, uint64_t *bytes, struct error *err)
+{
+	if (!d->card.integrated)
+		return kfd_available(&d->kfd, bytes, err);
+	*bytes = system_available_memory();
+	return true;
+}
+
+/* The programs of passes are made when they are wanted, and some room is kept for them. */
+bool amd_available(struct device *device, uint64_t *bytes)
+{
+	if (!available_bytes(amd_of(device), bytes, NULL))
+		return false;
+	*bytes -= *bytes < ROOM_FOR_CODE ? *bytes : ROOM_FOR_CODE;
+	return true;
+}
+
 static bool fits(struct amd *d, size_t bytes, const char *what, struct error *err)
 {
 	uint64_t available;
 
-	if (d->card.integrated)
-		available = system_available_memory();
-	else if (!kfd_available(&d->kfd, &available, err))
+	if (!available_bytes(d, &available, err))
 		return false;
 	return bytes <= available ||
 	       error_set(err, ERROR_MEMORY, "%s: %zu bytes of the memory of %s are needed and %llu are free", what,

@@ -190,7 +190,11 @@ bool amd_queue_open(struct amd *d, struct error *err)
 		return open_by_ioctls(d, err);
 	int e = create_by_library(d);
 	d->queue.doorbell = d->queue.made.doorbell;
-	return !e || error_set(err, ERROR_DEVICE, "libhsakmt makes no queue on %s: %s", d->card.name, strerror(e));
+	uint64_t available = 0;
+	return !e || (kfd_available(&d->kfd, &available, NULL), false) ||
+	       error_set(err, ERROR_DEVICE,
+	                 "libhsakmt makes no queue on %s: %s; %llu bytes of the memory of the card are free",
+	                 d->card.name, strerror(e), (unsigned long long)available);
 }
 
 static int destroy(struct amd *d)

@@ -53,6 +53,8 @@ struct device {
 	bool (*upload)(struct device *d, void *to, const void *from, size_t bytes, struct error *err);
 	bool (*read)(struct device *d, void *to, const void *from, size_t bytes, struct error *err);
 	struct stream *(*stream)(struct device *d, const struct stream_options *o, struct error *err); /* NULL: err */
+	/* Of its own memory, what can be had now. False: nobody knows. NULL: it has none of its own, or never knows. */
+	bool (*available)(struct device *d, uint64_t *bytes);
 	void (*close)(struct device *d); /* after its streams, and when all its memory is released */
 };
 

@@ -22,11 +22,14 @@ const struct kfd_thunk kfd_by_hsakmt = { .name = "hsakmt" };
 #else
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #if __has_include(<hsakmt/hsakmt.h>)
 #include <hsakmt/hsakmt.h>
 #else
@@ -115,10 +118,34 @@ static bool sees(const struct amd_card *card)
 	       n->NumFComputeCores == card->units * card->simds_per_unit && n->DrmRenderMinor == card->render_minor;
 }
 
+/* libdrm, which the library asks of the card, takes for granted that its display driver answers. */
+static bool display_driver_answers(const struct amd_card *card)
+{
+	struct {
+		int number[3];
+		struct {
+			size_t size;
+			char *text;
+		} texts[3];
+	} version = { .number = { 0 } };
+	char path[64];
+
+	snprintf(path, sizeof path, KFD_RENDER_PATH, card->render_minor);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	bool ok = fd >= 0 && ioctl(fd, _IOWR('d', 0, version), &version) == 0;
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
 static bool open_library(const struct amd_card *card, char why[KFD_WHY])
 {
 	union system_room s;
 
+	if (!display_driver_answers(card)) {
+		snprintf(why, KFD_WHY, "the card's display driver does not answer");
+		return false;
+	}
 	memset(&s, 0, sizeof s);
 	errno = 0;
 	HSAKMT_STATUS status = library.open_kfd();

@@ -7,14 +7,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "runtime/jitrun.h"
 #include "runtime/jitrun_cards.h"
 
+static int last_code;
+
 static int failed(const char *what, const jit_error *err)
 {
+	last_code = err->code;
 	printf("error: %s: %s\n", what, err->message);
 	return 1;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static void print_sum(const char *name, const void *bytes, size_t n)
@@ -51,43 +63,57 @@ static int compute(jit_session *s, size_t vocab, const char *passes)
 	return 0;
 }
 
-/* launch: "0", a JIT_LAUNCH_ value; "0:3": with so many workgroups. */
-static jit_session *open_session(jit_model *m, const char *launch, jit_error *err)
-{
-	const char *workgroups = strchr(launch, ':');
-	const struct jit_card_options card =
-		JIT_CARD_OPTIONS(.launch = atoi(launch), .workgroups = workgroups ? atoi(workgroups + 1) : 0);
+/* Without the session, models are opened that have no room for it. */
+static bool tells_session = true;
+static const double most_seconds_to_end = 2;
 
-	return jit_session_open(
-		m, &JIT_SESSION_OPTIONS(.context = 64, .threads = 1, .speculate = JIT_SPECULATE_OFF, .card = &card),
-		err);
-}
-
-/* `beside`: the device of another model that is open at the same time, and whose session has worked; NULL: none. */
+/* `beside`: the device of another model that is open at the same time, and whose session has worked; NULL: none.
+ * launch: "0", a JIT_LAUNCH_ value; "0:3": with so many workgroups. */
 static int run(const char *device, const char *path, const char *passes, const char *launch, const char *beside)
 {
 	jit_error err = { 0 };
 	jit_model_info info = JIT_MODEL_INFO();
-	jit_session *s = NULL;
-	jit_model *m = jit_model_open(path, &JIT_MODEL_OPTIONS(.device = device, .cache_dir = "", .threads = 1), &err);
+	const char *workgroups = strchr(launch, ':');
+	const struct jit_card_options card =
+		JIT_CARD_OPTIONS(.launch = atoi(launch), .workgroups = workgroups ? atoi(workgroups + 1) : 0);
+	const jit_session_options o =
+		JIT_SESSION_OPTIONS(.context = 64, .threads = 1, .speculate = JIT_SPECULATE_OFF, .card = &card);
+	jit_model *m = jit_model_open(path,
+	                              &JIT_MODEL_OPTIONS(.device = device, .cache_dir = "", .threads = 1,
+	                                                 .session = tells_session ? &o : NULL),
+	                              &err);
 
 	if (!m)
 		return failed("open", &err);
 	jit_model_get_info(m, &info, NULL);
-	s = open_session(m, launch, &err);
+	jit_session *s = jit_session_open(m, &o, &err);
 	int status = s ? compute(s, (size_t)info.vocab, passes) : failed("session", &err);
 	if (!status && beside)
 		status = run(beside, path, passes, launch, NULL) || compute(s, (size_t)info.vocab, passes);
-	if (s)
-		jit_session_close(s);
+	double start = now();
+	jit_session_close(s);
 	jit_model_close(m);
+	if (status && now() - start > most_seconds_to_end)
+		printf("it took %.1f seconds to end\n", now() - start);
 	return status;
+}
+
+/* Where a device has failed, the model can still be opened on another. */
+static int again(char **argv)
+{
+	if (last_code != JIT_ERROR_DEVICE)
+		return 1;
+	printf("again\n");
+	return run("cpu", argv[3], argv[4], argv[5], NULL) ? 2 : 1;
 }
 
 int child_main(char **argv)
 {
 	const char *how = argv[6], *beside = !strncmp(how, "beside", 6) ? how[6] == ':' ? how + 7 : argv[2] : NULL;
-	int status = run(argv[2], argv[3], argv[4], argv[5], beside);
 
+	tells_session = strcmp(how, "late") != 0;
+	int status = run(argv[2], argv[3], argv[4], argv[5], beside);
+	if (status && !strcmp(how, "again"))
+		return again(argv);
 	return status || strcmp(how, "twice") ? status : run(argv[2], argv[3], argv[4], argv[5], NULL);
 }

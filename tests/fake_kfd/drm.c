@@ -57,6 +57,7 @@ static void device_words(const struct card *c, uint32_t w[84])
 {
 	memset(w, 0, 84 * sizeof *w);
 	w[0] = c->device_id;
+	w[3] = CARD_REVISION;
 	w[4] = c->version / 10000 == 10 ? 143 : c->version / 10000 == 11 ? 145 : 152; /* the family */
 	w[5] = w[6] = 1;
 	w[12] = c->cus;

@@ -33,7 +33,7 @@
 #include "sim/sim.h"
 #include "tests/fake_kfd/abi.h"
 
-enum { CARDS_MOST = 4, QUEUES_MOST = 16, PAGE = 4096, DOORBELLS = 0x2000, FIRST_RENDER = 128 };
+enum { CARDS_MOST = 4, QUEUES_MOST = 16, PAGE = 4096, DOORBELLS = 0x2000, FIRST_RENDER = 128, CARD_REVISION = 0xc1 };
 
 struct bo {
 	struct bo *next;

@@ -147,7 +147,7 @@ static void drm_files(const struct card *c)
 	hex(c, "device", c->device_id);
 	hex(c, "subsystem_vendor", 0x1002);
 	hex(c, "subsystem_device", 0x0e3a);
-	hex(c, "revision", 0xc1);
+	hex(c, "revision", CARD_REVISION);
 	text(c, "class", "0x030000");
 	number(c, "mem_info_vram_total", c->vram);
 	number(c, "mem_info_vram_used", 64 << 20);

@@ -70,6 +70,11 @@ said "a small window is told of" 'Resizable BAR'
 said "an integrated one has the machine's memory" "part of the machine's own"
 is 0 doctor --json
 check "--json has three cards" [ "$(grep -o '"pci":"' "$dir/out" | wc -l)" = 3 ]
+check "a card has the name of its revision: $(cat "$dir/out")" sh -c \
+	'[ ! -e /usr/share/libdrm/amdgpu.ids ] || grep -q "\"name\":\"\(AMD \)*Radeon RX 6800 XT\"" "$1"' - "$dir/out"
+inject=fail=ioctl-render#1:ENODEV+
+is 0 doctor
+said "a card whose display driver does not answer" ' the display driver says nothing'
 inject=denied
 is 0 doctor
 said "no right to open it" '/dev/kfd cannot be opened: Permission denied; add this user to the group'

@@ -45,6 +45,7 @@ static const struct field model_fields[] = {
 	FREE(jit_model_options, cancel),
 	FREE(jit_model_options, weight_cache),
 	FREE(jit_model_options, weight_cache_limit),
+	FREE(jit_model_options, session),
 };
 static const struct field session_fields[] = {
 	{ AT(jit_session_options, context), WHOLE, { 1, 100 }, { -1, INT_MIN } },
