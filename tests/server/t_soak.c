@@ -19,10 +19,10 @@
 #include "tests/server/crowd.h"
 #include "tests/support/shared.h"
 
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define SANITIZED 1
 #endif
 #endif
@@ -227,7 +227,7 @@ static void test_crowd(void **state)
 		kib[i] = resident_kib(&server);
 	}
 	tell(all, &server, kib, rounds);
-	/* AddressSanitizer keeps what was freed, but says itself what was not when the server ends. */
+	/* Sanitizers keep what was freed; AddressSanitizer says itself what was not when the server ends. */
 	if (!SANITIZED)
 		assert_true(kib[rounds - 1] - kib[WARM_UPS - 1] < GROWTH_KIB);
 	ask_alone(&server);
