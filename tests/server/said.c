@@ -12,10 +12,11 @@
 
 enum { CHOICES = 8 };
 
-/* Names that are made for one answer, times, and how much of a prompt was already computed. */
+/* Names and places that one answer has, times, and how much of a prompt was already computed. */
 static bool is_of_one_answer(const char *key, const json_t *value)
 {
-	static const char *const keys[] = { "created", "created_at", "completed_at", "timings", "usage", "item_id" };
+	static const char *const keys[] = { "created", "created_at", "completed_at", "timings",
+		                            "usage",   "item_id",    "id_slot",      "tokens_cached" };
 
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (strcmp(key, keys[i]) == 0)
