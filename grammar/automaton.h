@@ -8,6 +8,7 @@
 #ifndef GRAMMAR_AUTOMATON_H
 #define GRAMMAR_AUTOMATON_H
 
+#include "grammar/easy.h"
 #include "grammar/expression.h"
 
 enum { AUTOMATON_DEAD = 0, AUTOMATON_START = 1 };
@@ -23,6 +24,16 @@ void automaton_close(struct automaton *a);
 /* Where a byte leads. When there is no memory for a state, or there are too many, AUTOMATON_DEAD, and
  * automaton_failed() from then on. */
 uint32_t automaton_step(struct automaton *a, uint32_t state, uint8_t byte);
+/* After how many characters of a class it may be dead, at the earliest: none of them before leads to a dead state.
+ * Where that takes long to find out, less. */
+uint32_t automaton_reach(struct automaton *a, uint32_t state, enum easy class);
+/* The smaller of both; a state that is dead already cannot become it. */
+static inline uint32_t automaton_shorter(struct automaton *a, uint32_t state, enum easy class, uint32_t most)
+{
+	uint32_t reach = state == AUTOMATON_DEAD ? UINT32_MAX : automaton_reach(a, state, class);
+
+	return reach < most ? reach : most;
+}
 /* Whether the bytes so far are such a text. */
 bool automaton_accepts(const struct automaton *a, uint32_t state);
 bool automaton_failed(const struct automaton *a);

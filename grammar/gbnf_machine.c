@@ -285,10 +285,11 @@ static uint32_t alone(struct machine *m, uint32_t state)
 	(void)m;
 	return state;
 }
-static uint32_t easy(const struct machine *m, uint32_t state)
+static uint32_t easy(struct machine *m, uint32_t state, enum easy class)
 {
 	(void)m;
 	(void)state;
+	(void)class;
 	return 0;
 }
 static size_t bytes(const struct machine *m) { return memory((const struct gbnf_machine *)m); }

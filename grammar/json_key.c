@@ -244,12 +244,19 @@ struct outcome key_step(struct json_machine *m, struct frame *f, uint8_t byte)
 	return possible(m, f) ? stays(m, f) : dies();
 }
 
-uint32_t key_easy(const struct json_machine *m, const uint32_t *frame)
+/* What a name is counted by is asked at its end alone. */
+uint32_t key_easy(const struct json_machine *m, const uint32_t *frame, enum easy class)
 {
+	const struct schema *s = m->schema;
 	const struct group *g = &m->group[frame[1]];
-	const uint32_t *rest = frame + FRAME_HEAD + bits_words(g->n);
+	const uint32_t *rest = frame + FRAME_HEAD + bits_words(g->n),
+		       *pattern = rest + SEEN + bits_words(g->n_names) + bits_words(g->n);
+	uint32_t most = rest[FROM] == rest[TO] ? string_easy(m, interner_get(&m->frames, rest[INNER], NULL), class) : 0;
 
-	if (rest[FROM] != rest[TO] || g->n_patterns || g->counts)
-		return 0;
-	return string_easy(m, interner_get(&m->frames, rest[INNER], NULL));
+	for (uint32_t i = 0; most && i < g->n; i++) {
+		struct part p = s->node[g->node[i]].patterns;
+		for (uint32_t k = 0; most && k < p.n; k++, pattern++)
+			most = automaton_shorter(s->automaton[s->pattern[p.at + k].automaton], *pattern, class, most);
+	}
+	return most;
 }

@@ -270,12 +270,12 @@ static uint32_t alone(struct machine *machine, uint32_t frame)
 	return state_of((struct json_machine *)machine, frame, NOTHING_KNOWN);
 }
 
-static uint32_t easy(const struct machine *machine, uint32_t state)
+static uint32_t easy(struct machine *machine, uint32_t state, enum easy class)
 {
 	const struct json_machine *m = (const struct json_machine *)machine;
 	const uint32_t *w = interner_get(&m->frames, top(machine, state), NULL);
 
-	return w[0] == FRAME_STRING ? string_easy(m, w) : w[0] == FRAME_KEY ? key_easy(m, w) : 0;
+	return w[0] == FRAME_STRING ? string_easy(m, w, class) : w[0] == FRAME_KEY ? key_easy(m, w, class) : 0;
 }
 
 /* A number ends by what follows it. */

@@ -136,8 +136,9 @@ struct outcome group_done(struct json_machine *m, struct frame *f, const uint32_
 uint32_t start_frame(struct json_machine *m, uint32_t group);
 struct outcome string_begin(struct json_machine *m, struct frame *f);
 struct outcome string_step(struct json_machine *m, struct frame *f, uint8_t byte);
-uint32_t string_easy(const struct json_machine *m, const uint32_t *frame); /* machine.h: easy */
-uint32_t key_easy(const struct json_machine *m, const uint32_t *frame);
+/* machine.h: easy */
+uint32_t string_easy(const struct json_machine *m, const uint32_t *frame, enum easy class);
+uint32_t key_easy(const struct json_machine *m, const uint32_t *frame, enum easy class);
 struct outcome number_begin(struct json_machine *m, struct frame *f, uint8_t byte);
 struct outcome number_step(struct json_machine *m, struct frame *f, uint8_t byte);
 struct outcome array_begin(struct json_machine *m, struct frame *f);

@@ -121,18 +121,22 @@ struct outcome string_step(struct json_machine *m, struct frame *f, uint8_t byte
 	return alive(m, f) ? stays(m, f) : dies();
 }
 
-uint32_t string_easy(const struct json_machine *m, const uint32_t *frame)
+uint32_t string_easy(const struct json_machine *m, const uint32_t *frame, enum easy class)
 {
+	const struct schema *s = m->schema;
 	const struct group *g = &m->group[frame[1]];
-	const uint32_t *rest = frame + FRAME_HEAD + bits_words(g->n);
+	const uint32_t *rest = frame + FRAME_HEAD + bits_words(g->n), *state = rest + AUTOMATA;
 	uint32_t most = UINT32_MAX;
 
-	if (rest[TEXT] || rest[TEXT + 1] || rest[TEXT + 2] || g->automata)
+	if (rest[TEXT] || rest[TEXT + 1] || rest[TEXT + 2])
 		return 0;
 	for (uint32_t i = 0; i < g->n; i++) {
-		uint32_t bound = m->schema->node[g->node[i]].length.most;
+		const struct schema_node *n = &s->node[g->node[i]];
+		uint32_t bound = n->length.most;
 		if (bound != COUNT_ANY && !bit(frame + FRAME_HEAD, i))
 			most = bound < rest[COUNT] ? 0 : bound - rest[COUNT] < most ? bound - rest[COUNT] : most;
+		for (uint32_t k = 0; most && k < n->texts.n; k++)
+			most = automaton_shorter(s->automaton[s->list[n->texts.at + k]], *state++, class, most);
 	}
 	return most;
 }

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "grammar/easy.h"
 
 enum { MACHINE_DEAD = 0 };
 /* Where machine_step() leads when a byte goes below a top that stands alone (machine_alone). */
@@ -26,7 +27,7 @@ struct machine_kind {
 	bool (*ends)(struct machine *m, uint32_t state);
 	uint32_t (*top)(const struct machine *m, uint32_t state);
 	uint32_t (*alone)(struct machine *m, uint32_t top);
-	uint32_t (*easy)(const struct machine *m, uint32_t state);
+	uint32_t (*easy)(struct machine *m, uint32_t state, enum easy class);
 	size_t (*bytes)(const struct machine *m);
 	void (*close)(struct machine *m);
 };
@@ -54,9 +55,12 @@ static inline bool machine_ends(struct machine *m, uint32_t state) { return m->k
 static inline uint32_t machine_top(const struct machine *m, uint32_t state) { return m->kind->top(m, state); }
 /* The state of a top with an unknown stack below it. */
 static inline uint32_t machine_alone(struct machine *m, uint32_t top) { return m->kind->alone(m, top); }
-/* So many characters that are easy (vocabulary.h) can follow, whichever they are, and after each of them this holds for
- * one less. 0: nothing is said. */
-static inline uint32_t machine_easy(const struct machine *m, uint32_t state) { return m->kind->easy(m, state); }
+/* So many characters of a class can follow, whichever they are, and after each of them this holds for one less. 0:
+ * nothing is said. */
+static inline uint32_t machine_easy(struct machine *m, uint32_t state, enum easy class)
+{
+	return m->kind->easy(m, state, class);
+}
 /* Memory in use, more or less. */
 static inline size_t machine_bytes(const struct machine *m) { return m->kind->bytes(m); }
 static inline void machine_close(struct machine *m)

@@ -6,7 +6,7 @@
 #include "base/array.h"
 
 /* Bytes of what is kept; beyond, all is thrown away and found out again. */
-enum { KEPT_MOST = 64 << 20 };
+enum { KEPT_MOST = 64 << 20, REACHES = 256 };
 
 /* A node of the vocabulary's tree whose byte reaches below the top: from which state of the top alone. */
 struct leave {
@@ -24,6 +24,10 @@ struct masks {
 	size_t room, bytes;
 	struct leave *found; /* the leaves of the walk under way */
 	size_t n_found, found_room;
+	struct reach {
+		uint32_t state, most[EASY_CLASSES];
+		bool known[EASY_CLASSES];
+	} reach[REACHES]; /* what machine_easy() said lately */
 };
 
 static size_t words(const struct masks *s) { return (s->v->n_ids + 31) / 32; }
@@ -91,6 +95,19 @@ static bool note_leave(struct masks *s, uint32_t node, uint32_t state)
 	return true;
 }
 
+static uint32_t reach_of(struct masks *s, uint32_t state, unsigned class)
+{
+	struct reach *r = &s->reach[state % REACHES];
+
+	if (r->state != state)
+		*r = (struct reach){ .state = state };
+	if (!r->known[class]) {
+		r->most[class] = machine_easy(s->m, state, (enum easy) class);
+		r->known[class] = true;
+	}
+	return r->most[class];
+}
+
 /* Goes through the nodes from..to, which are below one at `depth - 1` where the machine is in `state`. */
 static bool walk(struct masks *s, uint32_t from, uint32_t to, uint32_t depth, uint32_t state, uint32_t *bits)
 {
@@ -110,7 +127,7 @@ static bool walk(struct masks *s, uint32_t from, uint32_t to, uint32_t depth, ui
 		allow(v, n, bits);
 		at[d + 1] = next;
 		i++;
-		if (n->easy && n->height && n->height <= machine_easy(s->m, next)) {
+		if (n->easy && n->height && n->height <= reach_of(s, next, n->easy)) {
 			allow_below(v, n, bits);
 			i = n->behind;
 		}

@@ -26,11 +26,9 @@ static uint32_t top(const struct machine *m, uint32_t state)
 	return state;
 }
 static uint32_t alone(struct machine *m, uint32_t state) { return top(m, state); }
-static uint32_t easy(const struct machine *m, uint32_t state)
+static uint32_t easy(struct machine *m, uint32_t state, enum easy class)
 {
-	(void)m;
-	(void)state;
-	return 0;
+	return automaton_reach(automaton_of(m), state, class);
 }
 static size_t bytes(const struct machine *m) { return automaton_bytes(automaton_of(m)); }
 

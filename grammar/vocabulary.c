@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
+#include "grammar/easy.h"
 
 struct spelled {
 	uint32_t id, at;
@@ -49,8 +50,9 @@ static bool spell_all(struct texts *t, uint32_t n_ids, vocabulary_piece *piece, 
 	return true;
 }
 
-/* ok[p]: from byte p on, where a character begins, there are only whole and easy ones. */
-static void find_easy(const char *text, uint32_t n, bool ok[VOCABULARY_DEPTH + 1])
+/* class[p]: from byte p on, where a character begins, there are only whole ones of this class, `count` of them. */
+static void find_easy(const char *text, uint32_t n, enum easy class[VOCABULARY_DEPTH + 1],
+                      uint16_t count[VOCABULARY_DEPTH + 1])
 {
 	bool begins[VOCABULARY_DEPTH + 1] = { true };
 	uint32_t code;
@@ -61,10 +63,13 @@ static void find_easy(const char *text, uint32_t n, bool ok[VOCABULARY_DEPTH + 1
 			break;
 		begins[p + length] = true;
 	}
-	ok[n] = begins[n];
+	class[n] = begins[n] ? EASY_CLASSES - 1 : EASY_NOT;
+	count[n] = 0;
 	for (uint32_t p = n; p-- > 0;) {
 		uint32_t length = begins[p] ? text_char(text + p, n - p, &code) : 0;
-		ok[p] = length && code >= ' ' && code != '"' && code != '\\' && ok[p + length];
+		enum easy one = length ? easy_of(code) : EASY_NOT, rest = length ? class[p + length] : EASY_NOT;
+		class[p] = one < rest ? one : rest;
+		count[p] = length ? (uint16_t)(count[p + length] + 1) : 0;
 	}
 }
 
@@ -85,18 +90,19 @@ static void make_nodes(struct vocabulary *v, const struct texts *t)
 				.byte = (uint8_t)t->bytes[s->at + depth],
 				.depth = (uint16_t)depth,
 				.token = i,
-				.easy = true
+				.easy = EASY_CLASSES - 1
 			};
 		}
 		v->node[path[depth - 1]].n_tokens++;
 		v->token[i] = s->id;
-		bool ok[VOCABULARY_DEPTH + 1];
-		find_easy(t->bytes + s->at, s->n, ok);
+		enum easy class[VOCABULARY_DEPTH + 1];
+		uint16_t count[VOCABULARY_DEPTH + 1];
+		find_easy(t->bytes + s->at, s->n, class, count);
 		for (uint32_t d = 0; d < s->n; d++) {
 			struct vocabulary_node *n = &v->node[path[d]];
-			n->easy &= ok[d + 1];
-			if (n->height < s->n - d - 1)
-				n->height = (uint16_t)(s->n - d - 1);
+			n->easy = class[d + 1] < n->easy ? (uint8_t) class[d + 1] : n->easy;
+			if (n->height < count[d + 1])
+				n->height = count[d + 1];
 		}
 	}
 	while (depth)

@@ -14,17 +14,16 @@
 
 enum { VOCABULARY_DEPTH = 512 /* bytes of a token; longer ones are left out, and so never allowed */ };
 
-/* A character is easy if it can stand between the quotes of JSON as it is: it is no quote, backslash or control. */
-
 /* A node is a byte behind another; nodes stand in the order of a walk that goes to the first child first. */
 struct vocabulary_node {
 	uint8_t byte;
 	uint16_t depth;           /* of the byte in its tokens: 0 for the first */
 	uint32_t behind;          /* the next node that is not below this one */
 	uint32_t token, n_tokens; /* that end with this byte: a part of vocabulary.token */
-	/* A character ends with this byte, and all tokens below go on with whole, easy characters. */
-	bool easy;
-	uint16_t height; /* bytes of the longest of them from here on */
+	/* A character ends with this byte, and all tokens below go on with whole characters of this class (easy.h), the
+	 * narrowest. */
+	uint8_t easy;
+	uint16_t height; /* characters of the longest of them from here on */
 };
 struct vocabulary {
 	uint32_t n_ids; /* ids are 0..n_ids - 1 */
