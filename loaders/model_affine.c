@@ -2,7 +2,8 @@
  *
  * Owns: the names, types and shapes of these tensors, and which type of ours holds their weights exactly. NAME.weight
  * is the matrix's name; columns are those of a row of it. MLX: NAME.weight, words of the quants of a row; NAME.scales
- * and NAME.biases, a number for each group of columns. A weight is scale * q + bias. compressed-tensors:
+ * and NAME.biases, a number for each group of columns. A weight is scale * q + bias. Without biases scales are bytes,
+ * and q is a number of FP4 or FP8. All experts' tensors may be one, which has a dimension more. compressed-tensors:
  * NAME.weight_packed or NAME.weight, NAME.weight_scale, perhaps NAME.weight_zero_point (integers of rows, eight in a
  * word) and NAME.weight_g_idx; scale * (q - zero). FP8: scale * number. NAME.weight_shape says again what the model
  * says. FP8 of others: NAME.weight and NAME.weight_scale_inv, which is a scale all the same. GPTQ, AWQ: NAME.qweight,
@@ -89,6 +90,16 @@ bool model_is_quants(const struct model_file *f, enum dtype type)
 	       (f->quants.form == QUANTS_FLOAT8 && type == DTYPE_F8_E4M3);
 }
 
+/* Experts' rows are one behind the other. */
+static void flatten(const struct binding *b, struct found_tensor *t)
+{
+	if (!b->shape->experts || t->rank != 3 || t->dim[2] != b->shape->experts)
+		return;
+	t->dim[1] *= t->dim[2];
+	t->dim[2] = 1;
+	t->rank = 2;
+}
+
 static bool find_beside(const struct binding *b, const char *end, struct found_tensor *out, struct expert_place *at)
 {
 	char beside[NAME_CAP];
@@ -97,6 +108,7 @@ static bool find_beside(const struct binding *b, const char *end, struct found_t
 		return error_set(b->err, ERROR_FORMAT, "%s: the tensor %s is missing, which %s needs",
 		                 b->f->part[0].file.label, beside, b->name);
 	b->f->used[out->entry] = true;
+	flatten(b, out);
 	*at = (struct expert_place){ out->part, out->offset };
 	return true;
 }
@@ -192,13 +204,38 @@ static bool take_words(const struct binding *b, enum dtype type, const char *wid
 	return true;
 }
 
+/* FP4 or FP8 with scales of a byte: powers of two for 32 columns, or FP8 without a sign for 16. */
+static bool bind_mlx_floats(struct binding *b, const struct found_tensor *scales)
+{
+	const uint64_t cols = b->shape->cols, groups = scales->dim[0], group = groups ? cols / groups : 0;
+	const bool halves = group == 16 && b->q->bits == 4 && cols % 64 == 0;
+	char beside[NAME_CAP];
+
+	if (!check_rows(b, ".scales", scales))
+		return false;
+	if (groups * group != cols || !(halves || group == 32) || (b->q->bits != 4 && b->q->bits != 8))
+		return error_set(b->err, ERROR_UNSUPPORTED,
+		                 "%s: tensor %s has %" PRIu64 " scales of a byte for %" PRIu64
+		                 " columns of %d bits, expected one for 32 columns of 4 or 8 bits, or one for 16 of a "
+		                 "multiple of 64 columns of 4 bits",
+		                 scales->label, beside_name(beside, b->name, ".scales"), groups, cols, b->q->bits);
+	b->q->group = (uint32_t)group;
+	b->q->groups = groups;
+	b->q->is_float = true;
+	b->q->number = DTYPE_U8;
+	return true;
+}
+
 /* MLX. */
 static bool bind_mlx(struct binding *b)
 {
 	struct found_tensor scales, minima;
 
-	if (!take_words(b, DTYPE_U32, "2, 3, 4, 5, 6 or 8") || !find_beside(b, ".scales", &scales, &b->q->scales) ||
-	    !check_number(b, ".scales", &scales, false) || !check_rows(b, ".scales", &scales) ||
+	if (!take_words(b, DTYPE_U32, "2, 3, 4, 5, 6 or 8") || !find_beside(b, ".scales", &scales, &b->q->scales))
+		return false;
+	if (scales.type == DTYPE_U8)
+		return bind_mlx_floats(b, &scales);
+	if (!check_number(b, ".scales", &scales, false) || !check_rows(b, ".scales", &scales) ||
 	    !take_groups(b, ".scales", &scales, scales.dim[0]) || !find_beside(b, ".biases", &minima, &b->q->others))
 		return false;
 	if (minima.rank != 2 || minima.dim[0] != scales.dim[0] || minima.dim[1] != scales.dim[1] ||
@@ -318,22 +355,23 @@ static bool bind_words(struct binding *b)
 {
 	struct found_tensor scales, zeros;
 	uint64_t rows = b->shape->all_rows, cols = b->shape->cols;
-	bool awq = b->f->quants.form == QUANTS_AWQ;
+	const bool awq = b->f->quants.form == QUANTS_AWQ, bytes = b->f->quants.bits == 8;
+	const unsigned each = bytes ? 4 : 8; /* integers of a word */
 
-	b->q->order = awq ? QUANTS_BY_EIGHT_ROWS : QUANTS_BY_EIGHT_COLUMNS;
-	b->q->bits = 4;
+	b->q->order = awq ? QUANTS_BY_EIGHT_ROWS : QUANTS_BY_COLUMNS;
+	b->q->bits = bytes ? 8 : 4;
 	if (rows % 8 || cols % BLOCK_K)
 		return error_set(b->err, ERROR_UNSUPPORTED,
 		                 "%s: tensor %s has %" PRIu64 " x %" PRIu64
 		                 " weights, expected multiples of 8 rows and 32 columns",
 		                 b->quants->label, b->name, rows, cols);
 	if (!check_type(b, ".qweight", b->quants, DTYPE_I32) ||
-	    !check_shape(b, ".qweight", b->quants, awq ? cols : cols / 8, awq ? rows / 8 : rows) ||
+	    !check_shape(b, ".qweight", b->quants, awq ? cols : cols / each, awq ? rows / 8 : rows) ||
 	    !find_beside(b, ".scales", &scales, &b->q->scales) || !check_number(b, ".scales", &scales, false) ||
 	    !take_groups(b, ".scales", &scales, scales.rank == 2 ? scales.dim[1] : 0) ||
 	    !check_shape(b, ".scales", &scales, b->q->groups, rows) ||
 	    !find_beside(b, ".qzeros", &zeros, &b->q->others) || !check_type(b, ".qzeros", &zeros, DTYPE_I32) ||
-	    !check_shape(b, ".qzeros", &zeros, b->q->groups, rows / 8))
+	    !check_shape(b, ".qzeros", &zeros, b->q->groups, rows / each))
 		return false;
 	b->q->number = scales.type;
 	b->q->plus_one = b->f->quants.plus_one;
@@ -347,6 +385,8 @@ static enum dtype block_type(const struct model_quants *q)
 {
 	bool half = q->number == DTYPE_F16;
 
+	if (q->is_float && q->bits == 4)
+		return q->group == 16 ? DTYPE_NVFP4 : DTYPE_MXFP4;
 	if (q->is_float)
 		return DTYPE_FP8;
 	if (q->offset == OFFSET_ZEROS)
@@ -362,7 +402,8 @@ bool model_bind_affine(struct model_file *f, const char *name, const struct foun
                        const struct affine_shape *shape, struct model_tensor *out, struct model_quants *q,
                        struct error *err)
 {
-	struct binding b = { .f = f, .name = name, .quants = quants, .shape = shape, .q = q, .err = err };
+	struct found_tensor rows = *quants;
+	struct binding b = { .f = f, .name = name, .quants = &rows, .shape = shape, .q = q, .err = err };
 	static bool (*const bind[])(struct binding *) = {
 		[QUANTS_MLX] = bind_mlx,       [QUANTS_PACKED] = bind_integers, [QUANTS_BYTES] = bind_integers,
 		[QUANTS_FLOAT8] = bind_float8, [QUANTS_GPTQ] = bind_words,      [QUANTS_AWQ] = bind_words
@@ -376,10 +417,11 @@ bool model_bind_affine(struct model_file *f, const char *name, const struct foun
 		                    .all_rows = shape->all_rows,
 		                    .first_row = shape->first_row,
 		                    .quants = { quants->part, quants->offset } };
+	flatten(&b, &rows);
 	if (!bind[f->quants.form](&b))
 		return false;
 	enum dtype type = block_type(q);
-	uint64_t row_bytes = shape->cols / BLOCK_K * dtype_table[type].bytes;
+	uint64_t row_bytes = shape->cols / dtype_table[type].block * dtype_table[type].bytes;
 	*out = (struct model_tensor){
 		.type = type,
 		.rows = shape->rows,

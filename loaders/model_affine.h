@@ -23,12 +23,13 @@ struct quants_config {
 	enum quants_form form;
 	bool symmetric;    /* GPTQ: zero points are the middle */
 	bool plus_one;     /* GPTQ: they are stored less one */
+	uint8_t bits;      /* GPTQ, where there are not 4 */
 	uint32_t block[2]; /* FLOAT8: rows and columns that share a scale; 0: the tensor's shape says it */
 };
 
 /* The order in which quants lie: a row's one after the other, the first in the lowest bits; words of eight columns of a
- * row, row beside row; words of eight rows of a column, column after column, in AWQ's order. */
-enum quants_order { QUANTS_IN_ROWS, QUANTS_BY_EIGHT_COLUMNS, QUANTS_BY_EIGHT_ROWS };
+ * row, or of four, row beside row; words of eight rows of a column, column after column, in AWQ's order. */
+enum quants_order { QUANTS_IN_ROWS, QUANTS_BY_COLUMNS, QUANTS_BY_EIGHT_ROWS };
 /* What the numbers count from: half of 2^bits; a number that is added; a small integer. */
 enum quants_offset { OFFSET_HALF, OFFSET_MINIMA, OFFSET_ZEROS };
 
@@ -47,9 +48,11 @@ struct model_quants {
 	bool has_order;
 };
 
-/* The rows that are meant of `all_rows` in the tensors. */
+/* The rows that are meant of `all_rows` in the tensors; these have a dimension more where they hold experts, 0: they
+ * do not. */
 struct affine_shape {
 	uint64_t rows, cols, first_row, all_rows;
+	uint32_t experts;
 };
 /* The quants of a matrix that has no tensor of this name; false: there are none. */
 bool model_find_quants(const struct model_file *f, const char *name, struct found_tensor *out);

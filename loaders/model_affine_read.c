@@ -91,13 +91,15 @@ static uint32_t word_at(const uint8_t *p)
 
 static bool quants_by_columns(const struct rows *r)
 {
-	for (uint64_t eight = 0; eight < r->cols / 8; eight++) {
-		if (!fetch(r, &r->q->quants, (eight * r->q->all_rows + r->first) * 4, r->n * 4))
+	const unsigned bits = r->q->bits, each = 32 / bits;
+
+	for (uint64_t word = 0; word < r->cols / each; word++) {
+		if (!fetch(r, &r->q->quants, (word * r->q->all_rows + r->first) * 4, r->n * 4))
 			return false;
 		for (uint64_t i = 0; i < r->n; i++)
-			for (unsigned k = 0; k < 8; k++)
-				r->quant[i * r->cols + eight * 8 + k] =
-					(uint8_t)(word_at(r->raw + i * 4) >> 4 * k & 15);
+			for (unsigned k = 0; k < each; k++)
+				r->quant[i * r->cols + word * each + k] =
+					(uint8_t)(word_at(r->raw + i * 4) >> bits * k & ((1u << bits) - 1));
 	}
 	return true;
 }
@@ -139,9 +141,9 @@ static bool check_floats(const struct rows *r)
 static bool read_quants(const struct rows *r)
 {
 	switch (r->q->order) {
-	case QUANTS_BY_EIGHT_COLUMNS: return quants_by_columns(r);
+	case QUANTS_BY_COLUMNS: return quants_by_columns(r);
 	case QUANTS_BY_EIGHT_ROWS: return quants_by_rows(r);
-	default: return quants_in_rows(r) && (!r->q->is_float || check_floats(r));
+	default: return quants_in_rows(r) && (!r->q->is_float || r->q->bits == 4 || check_floats(r));
 	}
 }
 
@@ -161,11 +163,13 @@ static float as_float(uint32_t bits)
 	return f;
 }
 
-/* The bits of the f32 of the same value. */
+/* The bits of the f32 of the same value; a byte is the exponent of a power of two. */
 static uint32_t widened(enum dtype type, uint32_t bits)
 {
 	uint32_t sign = (bits & 0x8000) << 16, rest = bits & 0x7fff, wide;
 
+	if (type == DTYPE_U8)
+		return bits ? bits << 23 : 1u << 22;
 	if (type != DTYPE_F16)
 		return type == DTYPE_BF16 ? bits << 16 : bits;
 	float small = (float)rest * 0x1p-24f;
@@ -206,33 +210,36 @@ static bool scales_turned(const struct rows *r)
 	return true;
 }
 
-/* Zero points of GPTQ and AWQ, eight rows in a word; those of compressed-tensors are turned. */
+/* Zero points of GPTQ and AWQ, those of eight rows in a word, or four; those of compressed-tensors are turned. */
 static bool read_zeros(const struct rows *r)
 {
 	const struct model_quants *q = r->q;
 	bool by_rows = q->order == QUANTS_IN_ROWS;
-	uint64_t from = r->first / 8, words = (r->first + r->n + 7) / 8 - from;
+	const unsigned each = 32u / q->bits;
+	uint64_t from = r->first / each, words = (r->first + r->n + each - 1) / each - from;
 
 	if (by_rows && !fetch(r, &q->others, from * q->groups * 4, words * q->groups * 4))
 		return false;
 	for (uint64_t g = 0; g < q->groups; g++) {
-		if (!by_rows && !fetch(r, &q->others, (g * (q->all_rows / 8) + from) * 4, words * 4))
+		if (!by_rows && !fetch(r, &q->others, (g * (q->all_rows / each) + from) * 4, words * 4))
 			return false;
 		for (uint64_t i = 0; i < r->n; i++) {
-			uint64_t row = r->first + i, word = row / 8 - from;
-			unsigned shift = q->order == QUANTS_BY_EIGHT_ROWS ? awq_shift(row) : 4 * (row % 8);
+			uint64_t row = r->first + i, word = row / each - from;
+			unsigned shift = q->order == QUANTS_BY_EIGHT_ROWS ? awq_shift(row) : q->bits * (row % each);
 			r->offset[i * q->groups + g] =
-				word_at(r->raw + (by_rows ? word * q->groups + g : word) * 4) >> shift & 15;
+				(uint16_t)(word_at(r->raw + (by_rows ? word * q->groups + g : word) * 4) >> shift &
+			                   ((1u << q->bits) - 1));
 		}
 	}
 	return true;
 }
 
-/* Stored less one, 16 and 0 are the same: programs disagree on which of them it is. */
+/* Stored less one, 16 and 0 are the same: programs disagree on which of them it is. Of eight bits only the half is one
+ * that is expected. */
 static bool add_one(const struct rows *r)
 {
 	for (uint64_t i = 0; i < r->n * r->q->groups; i++) {
-		if (r->offset[i] == 15)
+		if (r->offset[i] == 15 && r->q->bits == 4)
 			return error_set(r->err, ERROR_UNSUPPORTED,
 			                 "%s: row %" PRIu64 " of tensor %s has a zero point stored as 15, which is 16 "
 			                 "to some programs and 0 to others, expected at most 14",
@@ -244,12 +251,14 @@ static bool add_one(const struct rows *r)
 
 static bool check_half(const struct rows *r)
 {
+	const int half = 1 << (r->q->bits - 1);
+
 	for (uint64_t i = 0; i < r->n * r->q->groups; i++)
-		if (r->offset[i] != 8)
+		if (r->offset[i] != half)
 			return error_set(r->err, ERROR_FORMAT,
-			                 "%s: row %" PRIu64 " of tensor %s has the zero point %d, expected 8: "
+			                 "%s: row %" PRIu64 " of tensor %s has the zero point %d, expected %d: "
 			                 "config.json says that it is symmetric (sym)",
-			                 label_of(r), r->first + i / r->q->groups, r->t->name, r->offset[i]);
+			                 label_of(r), r->first + i / r->q->groups, r->t->name, r->offset[i], half);
 	return true;
 }
 
@@ -264,8 +273,24 @@ static bool read_offsets(const struct rows *r)
 	return read_zeros(r) && (!q->plus_one || add_one(r)) && (!q->check_half || check_half(r));
 }
 
+/* Scales of FP4: the largest byte, and of FP8 the sign, say nothing that a type holds. */
+static bool check_byte_scales(const struct rows *r)
+{
+	const uint32_t end = r->t->type == DTYPE_NVFP4 ? 0x7f : 0xff;
+
+	for (uint64_t i = 0; i < r->n * r->q->groups; i++)
+		if (r->scale[i] >= end)
+			return error_set(r->err, ERROR_FORMAT,
+			                 "%s: row %" PRIu64 " of tensor %s has the scale 0x%02" PRIx32
+			                 ", which is no positive number, expected less than 0x%02" PRIx32,
+			                 label_of(r), r->first + i / r->q->groups, r->t->name, r->scale[i], end);
+	return true;
+}
+
 static bool check_scales(const struct rows *r)
 {
+	if (r->q->is_float && r->q->bits == 4)
+		return check_byte_scales(r);
 	for (uint64_t i = 0; r->q->is_float && i < r->n * r->q->groups; i++) {
 		r->scale[i] = widened(r->q->number, r->scale[i]);
 		float scale = as_float(r->scale[i]);
@@ -334,8 +359,9 @@ static void put_block(uint8_t *out, enum dtype type, const struct model_quants *
 {
 	if (q->offset == OFFSET_HALF && (type == DTYPE_MLX4 || type == DTYPE_MLX8))
 		other = times_upper(scale, type == DTYPE_MLX4 ? -8 : -128);
-	memcpy(out, &scale, type == DTYPE_FP8 ? 4 : 2);
+	memcpy(out, &scale, type == DTYPE_FP8 ? 4 : type == DTYPE_MXFP4 ? 1 : 2);
 	switch (type) {
+	case DTYPE_MXFP4: put_nibbles(out + 1, quant); return;
 	case DTYPE_Q4_0: put_nibbles(out + 2, quant); return;
 	case DTYPE_Q8_0: put_bytes(out + 2, quant, 0x80); return;
 	case DTYPE_AWQ4:
@@ -356,12 +382,24 @@ static void put_block(uint8_t *out, enum dtype type, const struct model_quants *
 	put_nibbles(out + (type == DTYPE_Q5_1 ? 8 : 4), quant);
 }
 
+/* Four scales, and of each 16 columns the first eight low. */
+static void put_nvfp4(uint8_t *out, const uint8_t quant[64], const uint32_t scale[4])
+{
+	for (unsigned part = 0; part < 4; part++) {
+		out[part] = (uint8_t)scale[part];
+		for (unsigned i = 0; i < 8; i++)
+			out[4 + 8 * part + i] = (uint8_t)(quant[16 * part + i] | quant[16 * part + 8 + i] << 4);
+	}
+}
+
 static void put_rows(const struct rows *r, uint8_t *out)
 {
 	unsigned bytes = dtype_table[r->t->type].bytes;
 	uint64_t blocks = r->cols / BLOCK_K;
 
-	for (uint64_t i = 0; i < r->n; i++)
+	for (uint64_t i = 0; r->t->type == DTYPE_NVFP4 && i < r->n * r->cols / 64; i++)
+		put_nvfp4(out + i * bytes, r->quant + i * 64, r->scale + i * 4);
+	for (uint64_t i = 0; r->t->type != DTYPE_NVFP4 && i < r->n; i++)
 		for (uint64_t b = 0; b < blocks; b++) {
 			uint64_t g = i * r->q->groups + b * BLOCK_K / r->q->group;
 			put_block(out + (i * blocks + b) * bytes, r->t->type, r->q,

@@ -247,6 +247,11 @@ bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t col
 		bind_flatten(&t, cols);
 	if (!vector && model_is_quants(b->f, t.type))
 		return bind_affine(b, name, &t, rows, cols, part, out);
+	if (!vector && t.type == DTYPE_U8)
+		return error_set(b->err, ERROR_UNSUPPORTED,
+		                 "%s: tensor %s has type U8: packed numbers, such as those of NVFP4, of a method that "
+		                 "config.json does not name",
+		                 t.label, name);
 	if (!check_shape(b, name, &t, part ? part->all : rows, cols, vector))
 		return false;
 	const struct dtype_facts *type = &dtype_table[t.type];
@@ -295,7 +300,7 @@ static bool is_norm(enum tensor_group group)
 
 static bool plus_one(const struct binder *b)
 {
-	return b->f->format == MODEL_HF && b->f->arch->switches & SWITCH_PLUS_ONE;
+	return b->f->format == MODEL_HF && b->f->arch->switches & SWITCH_PLUS_ONE && !b->norms_whole;
 }
 
 /* What of the slot's own is not in the order of the kernels, or not the numbers that they take. */
@@ -311,6 +316,18 @@ static void note_order(const struct binder *b, const struct slot *slot, struct m
 	if (slot->order == ORDER_ROTATED && t->bytes && (t->rope_pairs || s->rope.dims != s->head_dim))
 		t->rope_dims = s->rope.dims;
 	t->plus_one = is_norm(slot->group) && plus_one(b) && t->bytes;
+}
+
+/* Where there is no tensor of this name, but MLX's. */
+static bool other_name(const struct binder *b, uint32_t layer, enum tensor_slot k, char name[NAME_CAP])
+{
+	struct found_tensor t;
+	char other[NAME_CAP];
+
+	if (model_find_tensor(b->f, name, &t) || !bind_mlx_name(b, layer, k, other))
+		return false;
+	memcpy(name, other, NAME_CAP);
+	return true;
 }
 
 static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
@@ -337,9 +354,13 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 		part.first = 0;
 	snprintf(name, sizeof name, "%s%s%" PRIu32 ".%s", b->base, layer_prefix[b->f->format], layer,
 	         fused ? fused : name_of(b->f, k));
+	bool other = other_name(b, layer, k, name),
+	     turned = b->f->format == MODEL_HF && b->f->arch->hf_fused & FUSED_TURNED && !other;
+	fused = other ? NULL : fused;
 	if (slot->group == GROUP_EXPERTS)
-		return need == NEED_NOT || bind_experts(b, name, model_width(s, layer, slot->rows),
-		                                        model_width(s, layer, slot->cols), fused ? &part : NULL, t);
+		return need == NEED_NOT ||
+		       bind_experts(b, name, model_width(s, layer, slot->rows), model_width(s, layer, slot->cols),
+		                    fused ? &part : NULL, turned, t);
 	if (k >= SLOT_expert_gate_bias && k <= SLOT_expert_down_bias)
 		return need == NEED_NOT ||
 		       bind_expert_vectors(b, name, model_width(s, layer, slot->cols), fused ? &part : NULL, t);
@@ -451,6 +472,7 @@ bool model_bind(struct model *m, const char *label, struct error *err)
 	find_prefix(&b);
 	if (!model_check_hparams(m, label, err) || !check_layers(&b))
 		return false;
+	b.norms_whole = bind_mlx_norms(&b);
 	s->layer = calloc(s->layers, sizeof *s->layer);
 	f->strings_size = ((size_t)s->layers * TENSOR_SLOTS + 6) * NAME_CAP;
 	f->strings = malloc(f->strings_size);

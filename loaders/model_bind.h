@@ -14,6 +14,7 @@ struct binder {
 	const char *base, *head; /* what names begin with */
 	bool taps;               /* the tensor that is bound is the taps of a convolution */
 	bool scan;               /* ... or of layers with the selective scan */
+	bool norms_whole;        /* norms that others have less 1 are there as they are */
 	size_t places_used;
 	struct model_quants *quants_of_expert; /* where the matrix that is bound has its description; NULL: a new one */
 };
@@ -26,9 +27,10 @@ struct part_rows {
 /* A tensor of that name and shape, into *out. vector: rows is 1. */
 bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t cols, bool vector, enum model_need need,
                  const struct part_rows *part, struct model_tensor *out);
-/* The matrices of all experts, rows by cols each; a star in the name stands for an expert's number. */
+/* The matrices of all experts, rows by cols each; a star in the name stands for an expert's number. turned: as
+ * bind_turned() finds them. */
 bool bind_experts(struct binder *b, const char *name, uint64_t rows, uint64_t cols, const struct part_rows *part,
-                  struct model_tensor *t);
+                  bool turned, struct model_tensor *t);
 /* The same where rows do not lie one behind the other (FUSED_TURNED); and vectors of all experts. part, turned: rows,
  * or elements, of the tensor's that these take turns with others in, NULL: they do not. */
 bool bind_turned(struct binder *b, const char *name, const struct part_rows *part, struct model_tensor *out);
@@ -46,6 +48,12 @@ bool bind_flatten_taps(struct binder *b, const char *name, struct found_tensor *
 void bind_flatten(struct found_tensor *t, uint64_t elements);
 /* A copy that lives as long as the file. */
 const char *bind_keep_name(struct model_file *f, const char *name);
+
+/* model_mlx.c: the name of the slot's tensor as MLX's converter has it, where there is one; whether taps lie as it lays
+ * them; whether norms are there as they are. */
+bool bind_mlx_name(const struct binder *b, uint32_t layer, enum tensor_slot k, char out[NAME_CAP]);
+bool bind_mlx_taps(const struct binder *b, const struct found_tensor *t);
+bool bind_mlx_norms(const struct binder *b);
 
 /* model_latent.c: a tensor with a matrix for each head, for keys or for values. */
 bool bind_by_head(struct binder *b, const char *name, bool keys, struct model_tensor *out);

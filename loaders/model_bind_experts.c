@@ -16,6 +16,31 @@ static bool check_stack(struct binder *b, const char *name, const struct found_t
 	                 t->label, name, t->rank, t->dim[2], t->dim[1], t->dim[0], experts, rows, cols);
 }
 
+/* Quants of all experts' rows in one tensor, and their numbers in others. */
+static bool bind_quants(struct binder *b, const char *name, const struct found_tensor *t, struct model_tensor *out)
+{
+	const uint32_t experts = b->m->spec.experts;
+	const struct affine_shape shape = {
+		.rows = out->rows, .cols = out->cols, .all_rows = out->rows * experts, .experts = experts
+	};
+	struct model_quants *q = model_keep_quants(b->f, experts, b->err);
+	struct model_tensor all;
+
+	if (!q || !model_bind_affine(b->f, name, t, &shape, &all, q, b->err))
+		return false;
+	for (uint32_t e = 1; e < experts; e++) {
+		q[e] = q[0];
+		q[e].first_row = e * out->rows;
+	}
+	out->name = bind_keep_name(b->f, name);
+	out->type = all.type;
+	out->part = t->part;
+	out->row_bytes = all.row_bytes;
+	out->offset = t->offset;
+	out->quants = q;
+	return true;
+}
+
 /* All experts' matrices in one tensor, perhaps with others between them. */
 static bool bind_stack(struct binder *b, const char *name, const struct part_rows *part, struct model_tensor *out)
 {
@@ -25,6 +50,8 @@ static bool bind_stack(struct binder *b, const char *name, const struct part_row
 
 	if (!model_find_tensor(b->f, name, &t))
 		return error_set(b->err, ERROR_FORMAT, "%s: the tensor %s is missing", b->f->part[0].file.label, name);
+	if (model_is_quants(b->f, t.type))
+		return bind_quants(b, name, &t, out);
 	if (!check_stack(b, name, &t, s->experts, rows, out->cols) || !bind_check_type(b, name, &t, false))
 		return false;
 	out->name = bind_keep_name(b->f, name);
@@ -87,12 +114,11 @@ static bool bind_each(struct binder *b, const char *pattern, struct model_tensor
 }
 
 bool bind_experts(struct binder *b, const char *name, uint64_t rows, uint64_t cols, const struct part_rows *part,
-                  struct model_tensor *t)
+                  bool turned, struct model_tensor *t)
 {
 	struct part_rows all = { 0, rows };
 
 	*t = (struct model_tensor){ .rows = rows, .cols = cols, .experts = b->m->spec.experts };
-	bool turned = b->f->format == MODEL_HF && b->f->arch->hf_fused & FUSED_TURNED;
 	bool ok = turned              ? bind_turned(b, name, part ? part : &all, t)
 	          : strchr(name, '*') ? bind_each(b, name, t)
 	                              : bind_stack(b, name, part ? part : &all, t);

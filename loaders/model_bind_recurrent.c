@@ -46,6 +46,11 @@ bool bind_flatten_taps(struct binder *b, const char *name, struct found_tensor *
 	const struct model_recurrent *c = &b->m->spec.recurrent;
 	uint64_t channels = t->dim[1] * t->dim[2] * t->dim[3];
 
+	if (bind_mlx_taps(b, t)) {
+		t->dim[0] = c->taps;
+		t->dim[1] = 1;
+		channels = c->channels;
+	}
 	if (t->rank > 4 || t->dim[0] != c->taps || channels != c->channels ||
 	    (t->dim[1] != channels && t->dim[2] != channels))
 		return error_set(b->err, ERROR_FORMAT,

@@ -226,7 +226,7 @@ static const char outer_fields[] =
 	"multimodal_projector_bias projector_hidden_act spatial_merge_size vision_feature_layer boi_token_index "
 	"eoi_token_index mm_tokens_per_image video_token_id vision_start_token_id vision_end_token_id "
 	"audio_config audio_token_id boa_token_id eoa_token_id boi_token_id eoi_token_id eoa_token_index "
-	"vision_soft_tokens_per_image";
+	"vision_soft_tokens_per_image quantization quantization_config";
 
 static bool check_outer_fields(struct hf_reader *r, json_t *outer)
 {

@@ -61,9 +61,11 @@ static bool take_affine(struct hf_reader *r, const json_t *o)
 {
 	const json_t *mode = json_object_get(o, "mode");
 
-	if (mode && !(json_is_string(mode) && strcmp(json_string_value(mode), "affine") == 0))
+	if (mode && !has_text(o, "mode", "affine") && !has_text(o, "mode", "mxfp4") && !has_text(o, "mode", "mxfp8") &&
+	    !has_text(o, "mode", "nvfp4"))
 		return hf_unsupported(r, "quantization.mode",
-		                      json_is_string(mode) ? json_string_value(mode) : "no string", "affine");
+		                      json_is_string(mode) ? json_string_value(mode) : "no string",
+		                      "affine, mxfp4, mxfp8 or nvfp4");
 	r->m->file->quants.form = QUANTS_MLX;
 	return true;
 }
@@ -153,17 +155,20 @@ static bool take_gptq(struct hf_reader *r, const json_t *o)
 	struct quants_config *q = &r->m->file->quants;
 	bool second = has_text(o, "checkpoint_format", "gptq_v2");
 
-	if (integer(o, "bits") != 4)
-		return refuse(r, o, "bits", "4");
+	if (integer(o, "bits") != 4 && integer(o, "bits") != 8)
+		return refuse(r, o, "bits", "4 or 8");
+	if (integer(o, "bits") == 8 && !json_is_true(json_object_get(o, "sym")))
+		return refuse(r, o, "sym", "true with 8 bits: zero points of their own are read of 4 bits");
 	if (has_value(o, "checkpoint_format") && !second && !has_text(o, "checkpoint_format", "gptq"))
 		return refuse(r, o, "checkpoint_format", "gptq or gptq_v2");
 	/* Where all columns are one group, their order changes nothing. */
 	if (json_is_true(json_object_get(o, "desc_act")) && integer(o, "group_size") != -1)
 		return refuse(r, o, "desc_act",
 		              "false, or a group_size of -1: columns in an order of their own are not supported");
-	*q = (struct quants_config){
-		.form = QUANTS_GPTQ, .symmetric = json_is_true(json_object_get(o, "sym")), .plus_one = !second
-	};
+	*q = (struct quants_config){ .form = QUANTS_GPTQ,
+		                     .symmetric = json_is_true(json_object_get(o, "sym")),
+		                     .plus_one = !second,
+		                     .bits = (uint8_t)integer(o, "bits") };
 	return true;
 }
 

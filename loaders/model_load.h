@@ -18,6 +18,7 @@
  *   model_hf_quants.c  what config.json says of quantised weights
  *   model_affine.c  matrices that are several tensors; model_affine_read.c reads them
  *   model_turned.c  experts' matrices that do not lie row by row
+ *   model_mlx.c  tensors as MLX lays them out
  *   model_chat.c  chat templates
  *   model_sampling.c  how tokens are to be chosen
  *   model_pooling.c  what embeddings are made of

@@ -287,8 +287,8 @@ static const char *quants_refusal(json_t *config)
 
 	if (json_object_get(mlx, "group_size") && !json_object_get(mlx, "mode"))
 		return NULL;
-	if (says(q, "quant_method", "gptq") && number(q, "bits", 0) != 4)
-		return "quantization_config.bits is 3, expected 4";
+	if (says(q, "quant_method", "gptq") && number(q, "bits", 0) != 4 && number(q, "bits", 0) != 8)
+		return "quantization_config.bits is 3, expected 4 or 8";
 	if (says(q, "quant_method", "gptq") && json_is_true(json_object_get(q, "desc_act")))
 		return "quantization_config.desc_act is true, expected false";
 	if (says(q, "quant_method", "gptq") || (says(q, "quant_method", "fp8") && !there(q, "config_groups")) ||

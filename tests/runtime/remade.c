@@ -60,7 +60,7 @@ void original_close(struct original *o)
 struct piece original_piece(json_t *entry, const uint8_t *data)
 {
 	json_t *at = json_object_get(entry, "data_offsets"), *shape = json_object_get(entry, "shape");
-	struct piece t = { .dim = { 1, 1, 1 }, .rank = json_array_size(shape), .type = DTYPE_BF16 };
+	struct piece t = { .dim = { 1, 1, 1, 1 }, .rank = json_array_size(shape), .type = DTYPE_BF16 };
 	uint64_t from = (uint64_t)json_integer_value(json_array_get(at, 0));
 
 	for (size_t i = 0; i < t.rank; i++)

@@ -19,7 +19,7 @@ struct original {
 
 /* One of its tensors. */
 struct piece {
-	uint64_t dim[3], rank;
+	uint64_t dim[4], rank;
 	const uint8_t *p;
 	size_t bytes;
 	enum dtype type;

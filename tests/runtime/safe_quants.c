@@ -45,7 +45,8 @@ static uint32_t to_number(enum dtype type, float f)
 
 static float of_number(enum dtype type, uint32_t h)
 {
-	return type == DTYPE_F16    ? half_to_float((uint16_t)h)
+	return type == DTYPE_U8     ? ldexpf(1, (int)h - 127)
+	       : type == DTYPE_F16  ? half_to_float((uint16_t)h)
 	       : type == DTYPE_BF16 ? bits_float(h << 16)
 	                            : bits_float(h);
 }
@@ -57,10 +58,16 @@ static float of_fp8(unsigned byte)
 	return byte & 128 ? -f : f;
 }
 
+static float of_fp4(unsigned code)
+{
+	static const float size[] = { 0, 0.5f, 1, 1.5f, 2, 3, 4, 6 };
+	return code & 8 ? -size[code & 7] : size[code & 7];
+}
+
 /* ---- a matrix */
 
 struct quantised {
-	uint64_t rows, cols, group, group_rows, groups, group_lines;
+	uint64_t rows, cols, group, group_rows, groups, group_lines, experts; /* experts: rows are theirs, 0: are not */
 	uint8_t *q;
 	uint32_t *scale, *bias; /* of each group: bits */
 	uint8_t *zero;
@@ -118,16 +125,40 @@ static uint8_t to_fp8(float x)
 }
 
 /* One weight, by the method's definition. */
+static float scale_of(const struct form *f, uint32_t scale)
+{
+	return f->method == MLX_FLOATS && f->group == 16 ? of_fp8(scale) : of_number(f->number, scale);
+}
+
 static float value_of(const struct form *f, const struct quantised *m, uint64_t i)
 {
 	uint64_t g = group_of(m, i);
-	float scale = of_number(f->number, m->scale[g]);
+	float scale = scale_of(f, m->scale[g]);
 
 	switch (f->method) {
+	case MLX_FLOATS: return scale * (f->bits == 8 ? of_fp8(m->q[i]) : of_fp4(m->q[i]));
 	case MLX: return fmaf(scale, (float)m->q[i], of_number(f->number, m->bias[g]));
 	case FLOAT8: return scale * of_fp8(m->q[i]);
 	default: return scale * (float)(m->q[i] - m->zero[g]);
 	}
+}
+
+static uint8_t to_float(const struct form *f, float x)
+{
+	unsigned best = 0;
+
+	if (f->bits == 8)
+		return to_fp8(x);
+	for (unsigned b = 0; b < 16; b++)
+		if (fabsf(of_fp4(b) - x) < fabsf(of_fp4(best) - x))
+			best = b;
+	return (uint8_t)best;
+}
+
+/* A byte: a power of two, or FP8. */
+static uint32_t draw_byte(const struct form *f)
+{
+	return f->group == 16 ? 3 + safe_quants_draw(12) : (f->bits == 8 ? 114 : 120) + safe_quants_draw(3);
 }
 
 /* Scales and zero points are drawn, the integers fit them. */
@@ -139,14 +170,15 @@ static struct quantised quantise(const struct form *f, const float *w, uint64_t 
 	for (uint64_t g = 0; g < m.groups * m.group_lines; g++) {
 		float step =
 			(0.9f + (float)safe_quants_draw(100) / 500) * 0.25f / (float)(f->method == FLOAT8 ? 448 : most);
-		m.scale[g] = to_number(f->number, step);
+		m.scale[g] = f->method == MLX_FLOATS ? draw_byte(f) : to_number(f->number, step);
 		m.bias[g] = to_number(f->number, -0.125f - (float)safe_quants_draw(50) / 5000);
 		m.zero[g] = (uint8_t)(f->zeros ? 1 + safe_quants_draw(14) : (most + 1) / 2);
 	}
 	for (uint64_t i = 0; i < rows * cols; i++) {
 		uint64_t g = group_of(&m, i);
-		float scale = of_number(f->number, m.scale[g]);
-		m.q[i] = f->method == FLOAT8
+		float scale = scale_of(f, m.scale[g]);
+		m.q[i] = f->method == MLX_FLOATS && (f->bits == 4 || rows * cols <= 4096) ? to_float(f, w[i] / scale)
+		         : f->method == FLOAT8 || f->method == MLX_FLOATS
 		                 ? (rows * cols > 4096 ? (uint8_t)(safe_quants_draw(127) | safe_quants_draw(2) << 7)
 		                                       : to_fp8(w[i] / scale))
 		         : f->method == MLX ? cut((w[i] - of_number(f->number, m.bias[g])) / scale, most)
@@ -165,14 +197,23 @@ static void put_bits(uint8_t *out, uint64_t at, unsigned bits, unsigned value)
 		out[(at + i) / 8] |= (uint8_t)((value >> i & 1) << (at + i) % 8);
 }
 
-static void write_2d(struct st_writer *w, const char *stem, const char *end, enum dtype type, uint64_t rows,
-                     uint64_t cols, const void *data)
+/* experts: the rows are theirs, 0: they are not. */
+static void write_rows(struct st_writer *w, const char *stem, const char *end, enum dtype type, uint64_t experts,
+                       uint64_t rows, uint64_t cols, const void *data)
 {
 	char name[160];
 
 	snprintf(name, sizeof name, "%s%s", stem, end);
-	st_write_tensor(w, name, type, 2, (const uint64_t[]){ rows, cols }, data,
-	                rows * cols * dtype_table[type].bytes);
+	st_write_tensor(w, name, type, experts ? 3 : 2,
+	                experts ? (const uint64_t[]){ experts, rows / experts, cols }
+	                        : (const uint64_t[]){ rows, cols },
+	                data, rows * cols * dtype_table[type].bytes);
+}
+
+static void write_2d(struct st_writer *w, const char *stem, const char *end, enum dtype type, uint64_t rows,
+                     uint64_t cols, const void *data)
+{
+	write_rows(w, stem, end, type, 0, rows, cols, data);
 }
 
 /* Numbers of `lines` lines of groups; turned: of `groups` lines of rows. */
@@ -191,7 +232,8 @@ static void write_numbers(struct st_writer *w, const struct form *f, const struc
 		st_write_tensor(w, name, f->number, 1, (const uint64_t[]){ 1 }, out, bytes);
 	} else {
 		uint64_t lines = m->group_lines + (f->wrong == MORE_BLOCKS);
-		write_2d(w, stem, end, f->number, turned ? m->groups : lines, turned ? lines : m->groups, out);
+		write_rows(w, stem, end, f->number, m->experts, turned ? m->groups : lines, turned ? lines : m->groups,
+		           out);
 	}
 	free(out);
 }
@@ -211,30 +253,32 @@ static unsigned place(const struct form *f, uint64_t r)
 
 static void write_turned(struct st_writer *w, const struct form *f, const struct quantised *m, const char *stem)
 {
-	uint8_t *quants = room(m->rows * m->cols / 2), *zeros = room(m->groups * m->rows / 2);
+	const unsigned bits = f->bits, each = 32 / bits;
+	uint8_t *quants = room(m->rows * m->cols), *zeros = room(m->groups * m->rows);
 	int32_t *order = room(m->cols * 4);
 
 	for (uint64_t r = 0; r < m->rows; r++)
 		for (uint64_t k = 0; k < m->cols; k++)
 			put_bits(quants,
-			         f->method == GPTQ ? (k / 8 * m->rows + r) * 32 + k % 8 * 4
+			         f->method == GPTQ ? (k / each * m->rows + r) * 32 + k % each * bits
 			                           : (k * m->rows / 8 + r / 8) * 32 + place(f, r) * 4,
-			         4, m->q[r * m->cols + k]);
+			         bits, m->q[r * m->cols + k]);
 	for (uint64_t i = 0; i < m->groups * m->rows; i++) {
 		uint64_t r = i / m->groups, g = i % m->groups;
 		unsigned zero = f->wrong == ZERO_OF_7    ? 6
 		                : f->wrong == ZERO_OF_15 ? 15
 		                                         : (unsigned)(m->zero[i] - f->shift);
-		put_bits(zeros, (g * m->rows / 8 + r / 8) * 32 + place(f, r) * 4, 4, zero);
+		put_bits(zeros, (g * m->rows / each + r / each) * 32 + (bits == 8 ? r % 4 : place(f, r)) * bits, bits,
+		         zero);
 	}
 	for (uint64_t k = 0; k < m->cols; k++)
 		order[k] = (int32_t)(k / m->group);
 	if (f->wrong == OTHER_ORDER)
 		order[m->cols - 1] = 0;
-	write_2d(w, stem, "qweight", DTYPE_I32, f->method == GPTQ ? m->cols / 8 : m->cols,
+	write_2d(w, stem, "qweight", DTYPE_I32, f->method == GPTQ ? m->cols / each : m->cols,
 	         f->method == GPTQ ? m->rows : m->rows / 8, quants);
 	if (f->wrong != NO_ZEROS)
-		write_2d(w, stem, "qzeros", DTYPE_I32, m->groups, m->rows / 8 - (f->wrong == SHORT_ZEROS), zeros);
+		write_2d(w, stem, "qzeros", DTYPE_I32, m->groups, m->rows / each - (f->wrong == SHORT_ZEROS), zeros);
 	write_numbers(w, f, m, stem, "scales", m->scale, true);
 	if (f->method == GPTQ) {
 		char name[160];
@@ -269,7 +313,8 @@ static void write_in_rows(struct st_writer *w, const struct form *f, const struc
 	if (f->wrong == NOT_A_NUMBER)
 		quants[m->cols + 5] = 0xff;
 	switch (f->method) {
-	case MLX: write_2d(w, stem, "weight", DTYPE_U32, m->rows, words, quants); break;
+	case MLX:
+	case MLX_FLOATS: write_rows(w, stem, "weight", DTYPE_U32, m->experts, m->rows, words, quants); break;
 	case PACKED: write_2d(w, stem, "weight_packed", DTYPE_I32, m->rows, words, quants); break;
 	case BYTES: write_2d(w, stem, "weight", DTYPE_I8, m->rows, m->cols, quants); break;
 	default: write_2d(w, stem, "weight", DTYPE_F8_E4M3, m->rows, m->cols, quants);
@@ -279,6 +324,7 @@ static void write_in_rows(struct st_writer *w, const struct form *f, const struc
 	write_numbers(w, f, m, stem, f->scale_name, m->scale, false);
 	if (f->method == MLX)
 		write_numbers(w, f, m, stem, "biases", m->bias, false);
+
 	if (f->method == PACKED && f->zeros)
 		write_packed_zeros(w, f, m, stem);
 	free(quants);
@@ -293,7 +339,12 @@ struct pair {
 
 static bool wanted(const struct form *f, const struct safetensors_tensor *t, const char *name)
 {
-	return t->rank == 2 && !strstr(name, "mlp.gate.weight") && (f->method == MLX || strstr(name, "layers."));
+	const bool mlx = f->method == MLX || f->method == MLX_FLOATS,
+		   experts = t->rank == 3 && mlx && (strstr(name, "switch_") || strstr(name, "experts."));
+	const uint64_t cols = t->rank ? t->dim[t->rank - 1] : 0;
+
+	return (t->rank == 2 || experts) && !strstr(name, "mlp.gate.weight") && (mlx || strstr(name, "layers.")) &&
+	       (!mlx || cols % (f->group == 16 ? 64 : f->group) == 0);
 }
 
 static void write_tensor(struct pair *p, const struct safetensors_tensor *t, const uint8_t *data, char *name)
@@ -307,8 +358,9 @@ static void write_tensor(struct pair *p, const struct safetensors_tensor *t, con
 		else
 			memcpy((uint8_t *)&w[i] + 2, data + 2 * i, 2);
 	if (wanted(p->form, t, name)) {
-		struct quantised m = quantise(p->form, w, t->dim[0], t->dim[1]);
-		st_write_tensor(&p->floats, name, DTYPE_F32, 2, t->dim, m.value, n * 4);
+		struct quantised m = quantise(p->form, w, n / t->dim[t->rank - 1], t->dim[t->rank - 1]);
+		m.experts = t->rank == 3 ? t->dim[0] : 0;
+		st_write_tensor(&p->floats, name, DTYPE_F32, t->rank, t->dim, m.value, n * 4);
 		name[strlen(name) - strlen("weight")] = 0;
 		(p->form->method == GPTQ || p->form->method == AWQ ? write_turned
 		                                                   : write_in_rows)(&p->quants, p->form, &m, name);
@@ -369,7 +421,7 @@ void safe_quants_write_tiny(const char *dir, const struct form *f)
 		.head_dim = 32,
 		.vocab = 96,
 		.type = DTYPE_F32,
-		.tied = f->method != MLX
+		.tied = f->method != MLX && f->method != MLX_FLOATS
 	};
 	size_t n;
 	uint8_t *p = tiny_safetensors(&t, &n);

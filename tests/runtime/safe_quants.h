@@ -13,7 +13,7 @@
 
 #include "base/dtype.h"
 
-enum method { MLX, PACKED, BYTES, FLOAT8, GPTQ, AWQ };
+enum method { MLX, MLX_FLOATS, PACKED, BYTES, FLOAT8, GPTQ, AWQ };
 enum wrong {
 	RIGHT,
 	NOT_A_NUMBER,

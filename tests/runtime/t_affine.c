@@ -333,8 +333,8 @@ static void test_refused(void **state)
 		const char *quantization, *part;
 	} configs[] = {
 		{ NULL, "has shape (96 x 32), expected (96 x 256)" },
-		{ ",\"quantization\": {\"group_size\": 64, \"bits\": 4, \"mode\": \"mxfp4\"}",
-		  "quantization.mode is \"mxfp4\", expected affine" },
+		{ ",\"quantization\": {\"group_size\": 64, \"bits\": 4, \"mode\": \"fp6\"}",
+		  "quantization.mode is \"fp6\", expected affine" },
 		{ ",\"quantization\": {\"bits\": 4}", "has a quantization, expected unquantised weights" },
 		{ ",\"quantization_config\": {\"quant_method\": \"hqq\", \"group_size\": 64, \"bits\": 4}",
 		  "has a quantization_config of method hqq, expected unquantised weights" },
