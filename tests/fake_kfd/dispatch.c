@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -48,6 +49,21 @@ static void look_at_age(uint64_t index, uint64_t descriptor, uint64_t sum)
 	old[n_old++ % OLD_CODE] = (struct old_code){ descriptor, sum };
 }
 
+/* For whoever wants to see what runs. */
+static void keep_code(const struct bo *b)
+{
+	const char *prefix = getenv("FAKE_KFD_CODE");
+	static unsigned n;
+	char path[600];
+
+	snprintf(path, sizeof path, "%s.%u", prefix ? prefix : "", n++);
+	FILE *f = prefix ? fopen(path, "wb") : NULL;
+	if (f) {
+		fwrite((const void *)(uintptr_t)b->address, 1, b->size, f);
+		fclose(f);
+	}
+}
+
 static const struct sim_kernel *find_kernel(struct card *c, uint64_t index, uint64_t descriptor)
 {
 	struct bo *b = memory_at(c, descriptor, 64);
@@ -70,6 +86,7 @@ static const struct sim_kernel *find_kernel(struct card *c, uint64_t index, uint
 	if (!b->code) {
 		b->code = sim_adopt(c->sim, (void *)(uintptr_t)b->address, b->size, (const void *)(uintptr_t)descriptor,
 		                    &err);
+		keep_code(b);
 		b->sum = sum;
 		b->descriptor = (const void *)(uintptr_t)descriptor;
 		if (!b->code) {

@@ -7,15 +7,20 @@
  * program is right when it works and the log stays empty.
  *
  * The environment describes the cards and what goes wrong:
- *   FAKE_KFD         cards, separated by commas, each a target and settings: "gfx1030 vram=8192 bar=small
- * cus=4,gfx1201" vram, gtt, used (by others) MiB; bar small|large; cus; kfd 11..18 (of the first card: the driver's
- * minor version); vgpr 256|384 KiB a CU that the driver reckons with FAKE_KFD_DIR     the folder that stands for /
- * (else a temporary one); processes that share it share the cards' memory FAKE_KFD_LOG     where objections go
- * FAKE_KFD_TRACE   where every call goes: its number, its name, what it returned FAKE_KFD_INJECT  words:
- * fail=N:ERRNO[+] the Nth call fails (+: and all after it); wedge=N[:I] the queue stops at the Nth packet, after I
- * instructions; fault=N; reset=N; unplug=N (at the Nth packet), unplug=callN; slow=MS before every completion;
- * destroy=MS that the end of a stopped queue takes; denied; lost=N: the interrupt of the Nth packet is lost; wrong=N:
- * of the first packet from the Nth on that writes into the card's memory, one bit is wrong
+ *
+ * - FAKE_KFD: cards, separated by commas, each a target and settings: "gfx1030 vram=8192 bar=small cus=4,gfx1201".
+ *   MiB of vram, gtt and used (by others); bar=small or large; cus; kfd=11 to 18, the driver's minor version, of the
+ *   first card; vgpr=256 or 384, the KiB of a compute unit that the driver reckons with.
+ * - FAKE_KFD_DIR: the folder that stands for / (else a temporary one). Processes that share it share the cards' memory.
+ * - FAKE_KFD_LOG: where objections go.
+ * - FAKE_KFD_TRACE: where every call goes: its number, its name, what it returned.
+ * - FAKE_KFD_CODE: what the names of files begin with that hold each piece of memory that code ran in.
+ * - FAKE_KFD_INJECT: words, each of which goes wrong once:
+ *   fail=N:ERRNO or fail=NAME#N:ERRNO, the Nth call (of that name) fails; with a + behind it, all after it, too;
+ *   wedge=N or wedge=N:I, the queue stops at the Nth packet, after I instructions;
+ *   fault=N, reset=N, unplug=N at the Nth packet; unplug=callN at the Nth call; lost=N, the Nth packet's interrupt is
+ *   lost; wrong=N, of the first packet from the Nth on that writes into the card's memory, one bit is wrong;
+ *   slow=MS before every completion; destroy=MS that the end of a stopped queue takes; denied.
  *
  * GPU addresses are the process's own: memory that only the card may touch lies at its address without access, but
  * while the card works. One lock guards all; the thread of the cards holds it while a packet runs.
