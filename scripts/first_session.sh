@@ -10,6 +10,7 @@ XDG_CACHE_HOME=$dir/cache COLUMNS=80 HOME=$dir
 unset JITRUN_CACHE
 export PATH XDG_CACHE_HOME COLUMNS HOME
 cp "$top/models/tale-q8_0.gguf" "$dir/" && cd "$dir" || exit 1
+printf '{%% for m in messages %%}{{ m.content }}{%% endfor %%}\n' > story.jinja
 yes 'Once upon a time there was a cat.' | head -n 200 > long.txt
 
 say() { printf '\n%s\n\n' "$*"; }
@@ -26,7 +27,8 @@ cat <<'TEXT'
 
 Typed into a terminal of 80 columns, with the model that comes with the sources.
 `scripts/first_session.sh build` runs these commands and prints this page.
-The words are the same on every machine, the speeds are not.
+The words are the same on every machine, the speeds are not. Long lines are broken
+at words, so that the page is easy to read.
 TEXT
 say 'Which jitrun is this, and what code does it generate here?'
 type 'jitrun --version'
@@ -47,6 +49,9 @@ say 'A prompt that does not fit is refused before anything is computed.'
 type 'jitrun tale-q8_0.gguf --file long.txt -c 512'
 say 'A model without a chat template cannot talk, and says so.'
 type 'jitrun tale-q8_0.gguf --chat'
+say 'With a template it can. Each line is a message; on a terminal `>` asks for it, and `/help` lists commands.'
+type 'cat story.jinja'
+type 'printf "Once upon a time\nAnd then\n" | jitrun tale-q8_0.gguf --template story.jinja --chat -n 16 -s 1 -q'
 say 'All kernels that a model can need, made ahead of time; then nothing is generated any more.'
 type 'jitwarm tale-q8_0.gguf --out kernels.jkp'
 type 'jitrun tale-q8_0.gguf --cache kernels.jkp --sealed -p "Once upon a time" -n 20 -s 1'

@@ -38,7 +38,8 @@ for card in $cards; do
 	check "$card: a token's program is in its memory" found "$dir/objects/pass-c1.$card.co"
 	# One byte that is another is seen
 	cp "$dir/objects/pass-c1.$card.co" "$dir/other.co"
-	printf '\125' | dd of="$dir/other.co" bs=1 seek=$(($(number "$dir/other.co" 184) + 300)) conv=notrunc 2> /dev/null
+	at=$(($(number "$dir/other.co" 184) + 300))
+	printf '\125' | dd of="$dir/other.co" bs=1 seek=$at conv=notrunc 2> /dev/null
 	check "$card: another byte is seen" sh -c '! cmp -s "$1" "$2"' - "$dir/other.co" "$dir/objects/pass-c1.$card.co"
 	if found "$dir/other.co"; then other=found; else other=none; fi
 	check "$card: another program is not" [ $other = none ]
