@@ -96,12 +96,13 @@ static bool open_server(struct error *err)
 		                               .n_hosts = (size_t)serve.allow_host.n,
 		                               .page = serve.cors_origin.value,
 		                               .n_pages = (size_t)serve.cors_origin.n };
+	models.hides_slots = serve.no_slots;
 	server.models = &models;
 	if (serve.slot_save && !is_folder(serve.slot_save, err))
 		return false;
 	if (serve.api_key_file && !(server.keys = keys_read(serve.api_key_file, err)))
 		return false;
-	return server_open(&server, err);
+	return tls_read(&server.tls, serve.tls_cert, serve.tls_key, err) && server_open(&server, err);
 }
 
 static void wait_for_requests(double seconds)
@@ -170,7 +171,7 @@ int serve_run(void)
 	if (ready) {
 		atomic_store(&server.state, SERVER_READY);
 		notify("READY=1");
-		fprintf(stderr, "jitserve: ready on http://%s\n", server.listener.address);
+		fprintf(stderr, "jitserve: ready on http%s://%s\n", server.tls.key ? "s" : "", server.listener.address);
 		while (sem_wait(&asked_to_stop) && errno == EINTR)
 			;
 	}

@@ -14,6 +14,7 @@
 #include "server/loader.h"
 #include "server/models.h"
 #include "server/server.h"
+#include "server/text_file.h"
 #include "server/tool_calls.h"
 
 /* Of what is free when the server starts, several models may take so much; of that their KV caches so much, in equal
@@ -119,6 +120,13 @@ static uint64_t cache_bytes(const struct served *m)
 	                                      : 1;
 }
 
+static enum reasoning reasoning(void)
+{
+	if (!serve.reasoning || strcmp(serve.reasoning, "template") == 0)
+		return REASONING_TEMPLATE;
+	return strcmp(serve.reasoning, "on") == 0 ? REASONING_ON : REASONING_OFF;
+}
+
 static bool open_batcher(struct served *m, jit_error *err)
 {
 	struct batcher_options o = {
@@ -128,9 +136,12 @@ static bool open_batcher(struct served *m, jit_error *err)
 	};
 
 	o.batch = JIT_BATCH_OPTIONS(.threads = (int)serve.threads, .context = (int)serve.context, .kv = kv_type(),
-	                            .speculate = speculation(), .max_pass_ms = (int)serve.pass_ms,
-	                            .kv_bytes = cache_bytes(m));
+	                            .tokens = (int)serve.batch_tokens, .speculate = speculation(),
+	                            .max_pass_ms = (int)serve.pass_ms, .kv_bytes = cache_bytes(m));
 	m->template_text = template_text;
+	m->reasoning = reasoning();
+	m->verbose = serve.verbose;
+	m->keeps_reasoning = serve.reasoning_format && strcmp(serve.reasoning_format, "none") == 0;
 	m->kv = serve.kv_type;
 	m->numerics = "exact";
 	m->tools = (int)find_tools_form(m);
@@ -189,18 +200,11 @@ static uint64_t estimate(const struct served *m)
 static bool read_template(struct error *err)
 {
 	enum { MOST = 1 << 20 };
-	const char *path = serve.template_file;
+	size_t n;
 
-	if (!path)
-		return true;
-	FILE *f = fopen(path, "rbe");
-	if (!f)
-		return error_set(err, ERROR_IO, "%s: cannot be opened: %s", path, strerror(errno));
-	template_text = calloc(1, MOST + 1);
-	size_t n = template_text ? fread(template_text, 1, MOST + 1, f) : 0;
-	bool ok = template_text && !ferror(f) && n <= MOST;
-	fclose(f);
-	return ok || error_set(err, ERROR_IO, "%s: cannot be read, or has more than %d bytes", path, MOST);
+	if (serve.template_file)
+		template_text = text_file_read(serve.template_file, MOST, &n, err);
+	return template_text || !serve.template_file;
 }
 
 /* On a card, its driver says when there is no room. */

@@ -48,6 +48,16 @@ static const struct option_row rows[] = {
 	  .value = "FILE",
 	  .help = "answer only those who send one of the keys in FILE, one a line, as a bearer token or as X-Api-Key",
 	  .target = &serve.api_key_file },
+	{ .name = "tls-cert",
+	  .kind = OPTION_FILE,
+	  .value = "FILE",
+	  .help = "speak HTTPS alone, with the certificate in FILE, in PEM form, those that vouch for it behind it",
+	  .target = &serve.tls_cert },
+	{ .name = "tls-key",
+	  .kind = OPTION_FILE,
+	  .value = "FILE",
+	  .help = "the key that belongs to --tls-cert, in PEM form",
+	  .target = &serve.tls_key },
 	{ .name = "insecure",
 	  .kind = OPTION_FLAG,
 	  .help = "listen where other machines reach it without any key",
@@ -62,7 +72,8 @@ static const struct option_row rows[] = {
 	{ .name = "cors-origin",
 	  .kind = OPTION_LIST,
 	  .value = "ORIGIN",
-	  .help = "let web pages of ORIGIN ask, such as https://example.org, or * for all; several times: any of these",
+	  .help = "let web pages of ORIGIN ask, such as https://example.org; localhost: of this machine, from any "
+	          "port; *: all; several times: any of these",
 	  .target = &serve.cors_origin },
 	{ .name = "Models", .kind = OPTION_GROUP },
 	{ .name = "alias",
@@ -115,6 +126,17 @@ static const struct option_row rows[] = {
 	  .value = "FILE",
 	  .help = "read the chat template from FILE instead of from the model; a model without one gets ChatML",
 	  .target = &serve.template_file },
+	{ .name = "reasoning",
+	  .kind = OPTION_CHOICE,
+	  .value = "template|on|off",
+	  .help = "whether models that can do both shall reason before they answer; a request's chat_template_kwargs "
+	          "with enable_thinking, and its reasoning_effort, say otherwise (as the template does)",
+	  .target = &serve.reasoning },
+	{ .name = "reasoning-format",
+	  .kind = OPTION_CHOICE,
+	  .value = "auto|none|deepseek",
+	  .help = "where a model's reasoning stands in answers: none: in the text, else in reasoning_content (auto)",
+	  .target = &serve.reasoning_format },
 	{ .name = "pooling",
 	  .kind = OPTION_CHOICE,
 	  .value = "last|mean",
@@ -171,6 +193,12 @@ static const struct option_row rows[] = {
 	  .help = "a prompt is cut so that one piece of it delays others no longer; 0: 200 (0)",
 	  .high = 60000,
 	  .target = &serve.pass_ms },
+	{ .name = "batch",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "most tokens of a pass; 0: 264 (0)",
+	  .high = 1024,
+	  .target = &serve.batch_tokens },
 	{ .name = "speculate",
 	  .kind = OPTION_CHOICE,
 	  .value = "auto|off|4|8|16",
@@ -245,6 +273,15 @@ static const struct option_row rows[] = {
 	  .help = "send no X-Jitrun-Replay, for which all weights are read once at the start",
 	  .target = &serve.no_replay },
 	{ .name = "Output", .kind = OPTION_GROUP },
+	{ .name = "no-slots",
+	  .kind = OPTION_FLAG,
+	  .help = "do not answer /slots, which says how many requests are being computed",
+	  .target = &serve.no_slots },
+	{ .name = "verbose",
+	  .kind = OPTION_FLAG,
+	  .help = "put into each whole chat completion, as __verbose, the prompt that the template made and how tokens "
+	          "were chosen; a request's verbose says otherwise",
+	  .target = &serve.verbose },
 	{ .name = "quiet", .letter = 'q', .kind = OPTION_FLAG, .help = "no progress bar", .target = &serve.quiet },
 	OPTION_ABOUT(about),
 };
@@ -257,7 +294,8 @@ static struct option_program program = {
 		       "standard error, and when /readyz answers with status 200. Many requests are computed"
 		       " together, and the answer to each is the same, bit for bit, whatever else the server"
 		       " computes. It listens on this machine alone unless told otherwise, speaks HTTP/1.1 "
-		       "without encryption, and belongs behind a reverse proxy where others reach it. A "
+		       "without encryption unless --tls-cert is given, and belongs behind a reverse proxy where others "
+		       "reach it. A "
 		       "client that closes its connection, or its half of it, has gone: its request ends "
 		       "within one pass. SIGTERM ends the server: running requests may finish within "
 		       "--stop-timeout.",

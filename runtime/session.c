@@ -172,6 +172,8 @@ const float *jit_session_logits(jit_session *s, jit_error *err)
 
 size_t jit_session_length(const jit_session *s) { return s->length; }
 
+size_t session_computed(const jit_session *s) { return s->computed; }
+
 const int32_t *jit_session_ids(const jit_session *s) { return s->ids; }
 
 int jit_session_rewind(jit_session *s, size_t n, jit_error *err)

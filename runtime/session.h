@@ -43,4 +43,7 @@ struct collect *session_collect(jit_session *s, struct error *err);
 /* What runs its plans; a simulated card's can be told and asked more (device/simulator.h). */
 struct stream *session_stream(jit_session *s);
 
+/* Tokens from its beginning on that are computed. */
+size_t session_computed(const jit_session *s);
+
 #endif

@@ -209,6 +209,8 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 		return;
 	}
 	o->numbers = record->numbers;
+	if (record->kind == RECORD_PROMPT)
+		return;
 	if (record->kind == RECORD_STARTED) {
 		think_begin(&o->think, o->prompt ? o->prompt : "", o->n_prompt);
 		if (r->events)

@@ -167,6 +167,20 @@ static void copy(json_t *to, const char *name, const json_t *from, const char *f
 		json_put(to, name, json_incref(v));
 }
 
+/* thinking: {"type": "enabled"}, and its kin. */
+static void add_thinking(json_t *o, const json_t *body)
+{
+	const char *type = json_string_value(json_object_get(json_object_get(body, "thinking"), "type"));
+	json_t *variables = json_object_get(o, "chat_template_kwargs");
+
+	if (!type || (variables && !json_is_object(variables)))
+		return;
+	variables = variables ? json_copy(variables) : json_object();
+	if (!json_object_get(variables, "enable_thinking"))
+		json_put(variables, "enable_thinking", json_boolean(strcmp(type, "disabled") != 0));
+	json_put(o, "chat_template_kwargs", variables);
+}
+
 json_t *anthropic_to_openai(const json_t *body, struct refusal *r)
 {
 	static const char *const same[] = { "model", "max_tokens", "temperature", "top_p",
@@ -191,6 +205,7 @@ json_t *anthropic_to_openai(const json_t *body, struct refusal *r)
 	json_put(o, "messages", messages);
 	for (i = 0; i < sizeof same / sizeof *same; i++)
 		copy(o, same[i], body, same[i]);
+	add_thinking(o, body);
 	copy(o, "stop", body, "stop_sequences");
 	if (json_array_size(tools))
 		json_put(o, "tools", tools_of(tools, r));

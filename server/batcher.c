@@ -179,6 +179,8 @@ static void step(struct batcher *e)
 		fail_all(e, 500, err.message);
 		return;
 	}
+	for (unsigned i = 0; i < e->n_running; i++)
+		choice_progress(e->running[i]);
 	for (size_t i = 0; i < n; i++) {
 		struct choice *c = choice_of(e, e->ready[i]);
 		if (!c || c->outcome != CHOICE_RUNNING)

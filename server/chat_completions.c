@@ -49,7 +49,7 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 	struct openai_reply *o = openai_reply_open(x, m, &t, 1, body, true);
 	if (!o)
 		return false;
-	o->parse_reasoning = !format || strcmp(format, "none") != 0;
+	o->parse_reasoning = format ? strcmp(format, "none") != 0 : !m->keeps_reasoning;
 	if (field_value(body, "tools") && !is_none(field_value(body, "tool_choice")))
 		o->tools = (enum tools_form)m->tools;
 	o->in_call = forced;

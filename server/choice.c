@@ -6,6 +6,7 @@
 
 #include "runtime/host/system.h"
 #include "runtime/jitrun_grammar.h"
+#include "runtime/session.h"
 #include "server/bytes.h"
 
 struct choice *choice_open(struct task *t, unsigned number)
@@ -175,6 +176,26 @@ bool choice_embed(struct choice *c, jit_session *alone, const jit_model *model)
 	return ok;
 }
 
+static void tell_prompt(struct choice *c, uint64_t done)
+{
+	const struct record r = { .kind = RECORD_PROMPT, .choice = c->number, .numbers = c->numbers, .done = done };
+
+	c->told = done;
+	stream_put(c->task->stream, &r, NULL, NULL);
+}
+
+void choice_progress(struct choice *c)
+{
+	if (c->outcome != CHOICE_RUNNING || !c->session || !c->task->progress || c->first > 0)
+		return;
+	uint64_t done = session_computed(c->session);
+	done = done < c->numbers.prompt ? done : c->numbers.prompt;
+	if (done <= c->told)
+		return;
+	fill_numbers(c);
+	tell_prompt(c, done);
+}
+
 void choice_begin(struct choice *c, jit_batch *batch)
 {
 	struct record started = { .kind = RECORD_STARTED, .choice = c->number };
@@ -188,6 +209,8 @@ void choice_begin(struct choice *c, jit_batch *batch)
 	} else {
 		started.numbers = c->numbers;
 		stream_put(c->task->stream, &started, NULL, NULL);
+		if (c->task->progress)
+			tell_prompt(c, c->numbers.reused);
 		if (c->task->most == 0)
 			choice_end(c, END_LENGTH);
 	}
@@ -217,6 +240,10 @@ static bool put_token(struct choice *c, int32_t id, bool last, jit_error *err)
 	struct bytes text = { 0 };
 	int n = c->task->logprobs;
 
+	if (c->task->timings) {
+		fill_numbers(c);
+		r.numbers = c->numbers;
+	}
 	if (id >= 0 && n >= 0) {
 		if (jit_session_logprobs(c->session, &r.logprob, top, (size_t)n, err) != JIT_OK)
 			return false;

@@ -21,6 +21,7 @@ struct choice {
 	bool placed;  /* it has a slot */
 	int32_t *ids; /* what it computed, once it is over; NULL: nothing */
 	size_t n_ids;
+	uint64_t told;              /* of its prompt, as the reader knows it */
 	double asked, begun, first; /* when; first: of its first token, 0: none yet */
 };
 
@@ -36,6 +37,8 @@ void choice_begin(struct choice *c, jit_batch *batch);
 bool choice_embed(struct choice *c, jit_session *alone, const jit_model *model);
 /* Its tokens are computed: chooses the next one. */
 void choice_advance(struct choice *c, const jit_model *model);
+/* A pass is over: tells how far the prompt is, if that is wanted and new. */
+void choice_progress(struct choice *c);
 /* Whether its client is still there. */
 void choice_look(struct choice *c);
 void choice_fail(struct choice *c, int status, const char *why);

@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "chat/think.h"
 #include "loaders/json_read.h"
 #include "server/bytes.h"
 #include "server/fields.h"
@@ -122,21 +124,78 @@ static json_t *read_messages(const json_t *body, struct refusal *r)
 	return messages;
 }
 
-/* The text of an answer that the client has begun: taken from the messages. NULL: there is none. */
-static char *take_beginning(json_t *messages, bool *failed)
+/* What a request says of its last message. */
+struct ending {
+	bool generation; /* the prompt begins an answer */
+	bool may, must;  /* a last message of the assistant goes on */
+	char *beginning; /* its text; NULL: none goes on */
+};
+
+static bool read_ending(struct ending *e, const json_t *body, struct refusal *r)
+{
+	const bool told = field_value(body, "continue_final_message"),
+		   asked = field_value(body, "add_generation_prompt");
+
+	*e = (struct ending){ .generation = true };
+	if (!field_flag(body, "add_generation_prompt", &e->generation, r) ||
+	    !field_flag(body, "continue_final_message", &e->must, r))
+		return false;
+	if (e->must && asked && e->generation)
+		return refuse(r, 400, "continue_final_message",
+		              "continue_final_message and add_generation_prompt cannot both be true");
+	e->generation = e->generation || e->must;
+	e->may = told ? e->must : e->generation;
+	return true;
+}
+
+static bool is_answer(const json_t *message)
+{
+	return strcmp(json_string_value(json_object_get(message, "role")), "assistant") == 0 &&
+	       !json_object_get(message, "tool_calls") && json_is_string(json_object_get(message, "content"));
+}
+
+/* The text of an answer that the client has begun is taken from the messages. */
+static bool take_beginning(struct ending *e, json_t *messages, struct refusal *r)
 {
 	size_t n = json_array_size(messages);
 	json_t *last = json_array_get(messages, n - 1);
-	const char *role = json_string_value(json_object_get(last, "role"));
-	const char *text = json_string_value(json_object_get(last, "content"));
 
-	*failed = false;
-	if (n < 2 || strcmp(role, "assistant") != 0 || !text || json_object_get(last, "tool_calls"))
-		return NULL;
-	char *copy = strdup(text);
-	*failed = !copy;
+	if (!e->may || n < 2 || !is_answer(last))
+		return !e->must || refuse(r, 400, "continue_final_message",
+		                          "continue_final_message is true, and the last message is not an answer's "
+		                          "beginning behind others");
+	if (is_answer(json_array_get(messages, n - 2)))
+		return refuse(r, 400, "messages",
+		              "the last two messages are both the assistant's; the last one goes on, and must be one");
+	e->beginning = strdup(json_string_value(json_object_get(last, "content")));
 	json_array_remove(messages, n - 1);
-	return copy;
+	return e->beginning || refuse(r, 503, NULL, "There is no memory for this request.");
+}
+
+/* What templates know beside messages: what the request says, else the day, and whether the model shall reason. */
+static json_t *variables_of(const json_t *body, const struct served *m, int64_t now, struct refusal *r)
+{
+	static const struct {
+		const char *name, *format;
+	} days[] = { { "date_string", "%d %b %Y" }, { "datetime", "%b %d %Y" } };
+	json_t *o = json_object(), *more = field_object(body, "chat_template_kwargs", r);
+	const char *effort = NULL;
+	time_t seconds = (time_t)now;
+	char text[64];
+	struct tm day;
+
+	for (size_t i = 0; gmtime_r(&seconds, &day) && i < sizeof days / sizeof *days; i++)
+		if (strftime(text, sizeof text, days[i].format, &day))
+			json_put(o, days[i].name, json_string(text));
+	if (m->reasoning != REASONING_TEMPLATE)
+		json_put(o, "enable_thinking", json_boolean(m->reasoning == REASONING_ON));
+	if (field_text(body, "reasoning_effort", &effort, r) && effort) {
+		json_put(o, "reasoning_effort", json_string(effort));
+		json_put(o, "enable_thinking", json_boolean(strcmp(effort, "none") != 0));
+	}
+	if (more && json_object_update(o, more))
+		refuse(r, 503, NULL, "There is no memory for this request.");
+	return o;
 }
 
 static char *tools_text(const json_t *body, struct refusal *r)
@@ -154,13 +213,13 @@ static char *tools_text(const json_t *body, struct refusal *r)
 	return text;
 }
 
-static bool append_beginning(struct conversation *c, const char *text, const struct served *m, struct refusal *r)
+static bool append(struct conversation *c, const char *text, bool special, const struct served *m, struct refusal *r)
 {
 	int32_t *ids = NULL;
 	size_t n = 0, length = strlen(text);
 	jit_error err = { 0 };
 
-	if (jit_model_tokenize(m->model, text, length, 0, 0, &ids, &n, &err) != JIT_OK)
+	if (!models_go_on(m->model, text, special, &ids, &n, &err))
 		return refuse(r, 400, "messages", "%s", err.message);
 	int32_t *all = realloc(c->ids, (c->n_ids + n + 1) * sizeof *all);
 	if (all) {
@@ -195,34 +254,46 @@ static bool render(struct conversation *c, jit_chat_options *o, const struct ser
 	return c->ids || refuse(r, 501, NULL, "The model has no tokenizer.");
 }
 
+/* Where the model shall not reason, and its template begins the reasoning all the same: it ends at once. */
+static bool end_reasoning(struct conversation *c, const json_t *variables, const struct served *m, struct refusal *r)
+{
+	struct think t = { 0 };
+
+	if (!json_is_false(json_object_get(variables, "enable_thinking")))
+		return true;
+	think_begin(&t, c->text, c->n_text);
+	return t.state != THINK_INSIDE || append(c, think_mark(2 * t.marks + 1), true, m, r);
+}
+
+static bool make(struct conversation *c, json_t *messages, const json_t *body, struct ending *e, const struct served *m,
+                 int64_t now, struct refusal *r)
+{
+	json_t *variables = variables_of(body, m, now, r);
+	char *tools = tools_text(body, r), *text = json_write(json_incref(messages));
+	char *more = json_write(json_incref(variables));
+	jit_chat_options o = JIT_CHAT_OPTIONS(.has_now = 1, .now = now, .messages = text, .tools = tools,
+	                                      .variables = more, .no_generation_prompt = !e->generation);
+
+	if (!text || !more)
+		refuse(r, 503, NULL, "There is no memory for this request.");
+	bool ok = !r->status && render(c, &o, m, r) && (!e->generation || end_reasoning(c, variables, m, r)) &&
+	          (!e->beginning || append(c, e->beginning, false, m, r));
+	json_decref(variables);
+	free(tools);
+	free(text);
+	free(more);
+	return ok;
+}
+
 bool conversation_read(struct conversation *c, const json_t *body, const struct served *m, int64_t now,
                        struct refusal *r)
 {
-	json_t *more = field_object(body, "chat_template_kwargs", r), *messages = NULL;
-	bool generation = true, failed = false;
-	char *beginning = NULL, *text = NULL, *tools = NULL, *variables = NULL;
-	jit_chat_options o = JIT_CHAT_OPTIONS(.has_now = 1, .now = now);
+	struct ending e;
+	json_t *messages = read_ending(&e, body, r) ? read_messages(body, r) : NULL;
+	bool ok = messages && take_beginning(&e, messages, r) && make(c, messages, body, &e, m, now, r);
 
-	if (!r->status && field_flag(body, "add_generation_prompt", &generation, r))
-		messages = read_messages(body, r);
-	bool ok = messages != NULL;
-	if (ok) {
-		beginning = generation ? take_beginning(messages, &failed) : NULL;
-		tools = tools_text(body, r);
-		text = json_write(messages);
-		variables = more ? json_write(json_incref(more)) : NULL;
-		o.messages = text;
-		o.tools = tools;
-		o.variables = variables;
-		o.no_generation_prompt = !generation;
-		if (failed || !text || (more && !variables))
-			refuse(r, 503, NULL, "There is no memory for this request.");
-		ok = !r->status && render(c, &o, m, r) && (!beginning || append_beginning(c, beginning, m, r));
-	}
-	free(beginning);
-	free(text);
-	free(tools);
-	free(variables);
+	json_decref(messages);
+	free(e.beginning);
 	return ok;
 }
 

@@ -21,8 +21,8 @@ struct conversation {
 	size_t n_text;
 };
 
-/* The fields messages, tools, tool_choice, chat_template_kwargs and add_generation_prompt. now: seconds since 1970, for
- * templates that write the date. False: refused. */
+/* The fields messages, tools, tool_choice, chat_template_kwargs, reasoning_effort, add_generation_prompt and
+ * continue_final_message. now: seconds since 1970, for templates that write the date. False: refused. */
 bool conversation_read(struct conversation *c, const json_t *body, const struct served *m, int64_t now,
                        struct refusal *r);
 void conversation_free(struct conversation *c);

@@ -12,7 +12,9 @@ static bool fits(struct exchange *x, const struct task *t, int context)
 {
 	if (t->n_ids <= (size_t)context)
 		return true;
-	refuse(&x->refusal, 400, NULL, "The prompt has %zu tokens, the context %d; send less, or raise --context.",
+	refuse(&x->refusal, 400, NULL,
+	       "The prompt of %zu tokens exceeds the available context size of %d tokens; send less, or raise "
+	       "--context.",
 	       t->n_ids, context);
 	x->refusal.type = "exceed_context_size_error";
 	x->refusal.tokens = t->n_ids;

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <microhttpd.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -110,11 +112,13 @@ static bool is_welcome(struct exchange *x, const char *method, const char *path,
 	if (!passes_guards(x, version))
 		return false;
 	const char *host = exchange_header(x, "Host"), *page = exchange_header(x, "Origin");
-	if (!origin_takes_host(o, host, &x->refusal) || !origin_takes_page(o, host, page, &x->refusal))
+	if (!origin_takes_host(o, host, &x->refusal))
 		return false;
-	if (strcmp(method, "OPTIONS") == 0 && origin_allowed(o, page))
+	/* What the answer lacks is what tells the browser that the page may not ask. */
+	if (strcmp(method, "OPTIONS") == 0 && page && o->n_pages)
 		return true;
-	return find_route(x, method, path) && has_key(x) && has_model(x) && fits(x);
+	return origin_takes_page(o, host, page, &x->refusal) && find_route(x, method, path) && has_key(x) &&
+	       has_model(x) && fits(x);
 }
 
 static void read_body(struct exchange *x, const char *p, size_t n)
@@ -234,11 +238,13 @@ static enum MHD_Result send_preflight(struct exchange *x)
 	if (!r)
 		return MHD_NO;
 	add_fields(x, r, NULL);
-	MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, POST");
+	if (!origin_allowed(&x->server->origin, exchange_header(x, "Origin")))
+		return send_response(x, MHD_HTTP_OK, r);
+	MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
 	MHD_add_response_header(r, "Access-Control-Allow-Headers",
 	                        "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Anthropic-Beta");
 	MHD_add_response_header(r, "Access-Control-Max-Age", "86400");
-	return send_response(x, 204, r);
+	return send_response(x, MHD_HTTP_OK, r);
 }
 
 /* ---- answers that the batcher makes */
@@ -416,20 +422,41 @@ static void on_connection(void *user, struct MHD_Connection *c, void **own, enum
 	}
 }
 
+/* What the library says of why it does not start. */
+static void on_complaint(void *user, const char *format, va_list args)
+{
+	struct server *s = user;
+
+	if (atomic_load(&s->starts) && !s->complaint[0])
+		vsnprintf(s->complaint, sizeof s->complaint, format, args);
+}
+
 bool http_start(struct server *s, struct error *err)
 {
-	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
+	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+	const struct MHD_OptionItem tls[] = { { MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls.certificate },
+		                              { MHD_OPTION_HTTPS_MEM_KEY, 0, s->tls.key },
+		                              { MHD_OPTION_END, 0, NULL } };
 
+	atomic_store(&s->starts, true);
 	s->daemon = MHD_start_daemon(
-		flags, 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, s->listener.fd,
+		flags | (s->tls.key ? MHD_USE_TLS : 0), 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER,
+		on_complaint, s, MHD_OPTION_LISTEN_SOCKET, s->listener.fd, MHD_OPTION_ARRAY, tls + (s->tls.key ? 0 : 2),
 		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_TIMEOUT,
 		(unsigned)(s->o.read_seconds < IDLE_SECONDS ? s->o.read_seconds : IDLE_SECONDS),
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->o.connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
 		(unsigned)s->o.per_address, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES,
 		MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
-	return s->daemon ||
-	       error_set(err, ERROR_IO, "the HTTP library cannot serve %s: %s", s->listener.address, strerror(errno));
+	atomic_store(&s->starts, false);
+	s->complaint[strcspn(s->complaint, "\n")] = 0;
+	if (s->daemon)
+		return true;
+	if (s->tls.key)
+		return error_set(err, ERROR_IO, "%s cannot be served with this certificate and key: %s",
+		                 s->listener.address, s->complaint);
+	return error_set(err, ERROR_IO, "the HTTP library cannot serve %s: %s", s->listener.address,
+	                 s->complaint[0] ? s->complaint : strerror(errno));
 }
 
 void http_stop(struct server *s)

@@ -1,13 +1,12 @@
 /* server/keys.c - who may ask: keys from a file, one a line. */
 #include "server/keys.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/array.h"
+#include "server/text_file.h"
 
 /* Padded with zeros, which no key has. */
 struct key {
@@ -65,21 +64,11 @@ struct keys *keys_parse(const char *text, size_t n, const char *label, struct er
 
 struct keys *keys_read(const char *path, struct error *err)
 {
-	FILE *f = fopen(path, "rbe");
-	char *text = f ? malloc(KEYS_MOST_FILE + 1) : NULL;
-	struct keys *k = NULL;
+	size_t n = 0;
+	char *text = text_file_read(path, KEYS_MOST_FILE, &n, err);
+	struct keys *k = text ? keys_parse(text, n, path, err) : NULL;
 
-	errno = f && !text ? ENOMEM : errno;
-	size_t n = text ? fread(text, 1, KEYS_MOST_FILE + 1, f) : 0;
-	if (!text || ferror(f))
-		error_set(err, ERROR_IO, "%s: cannot be read: %s", path, strerror(errno));
-	else if (n > KEYS_MOST_FILE)
-		error_set(err, ERROR_FORMAT, "%s: has more than %d bytes", path, KEYS_MOST_FILE);
-	else
-		k = keys_parse(text, n, path, err);
 	free(text);
-	if (f)
-		fclose(f);
 	return k;
 }
 

@@ -15,6 +15,9 @@
 
 struct batcher;
 
+/* Whether templates are told that the model shall reason. */
+enum reasoning { REASONING_TEMPLATE, REASONING_ON, REASONING_OFF };
+
 struct served {
 	const char *path;
 	char name[200]; /* an alias, or the file's */
@@ -29,6 +32,9 @@ struct served {
 	int pooling;               /* of embeddings: JIT_POOL_LAST and so on */
 	int tools;                 /* how its template writes calls: enum tools_form */
 	const char *template_text; /* instead of the model's own; NULL */
+	enum reasoning reasoning;
+	bool verbose;         /* answers say how they were generated */
+	bool keeps_reasoning; /* in the answer's text, where a request does not say */
 	jit_model_info info;
 	char description[200]; /* what info points to */
 	jit_sampling sampling; /* for what a request does not say; what it points to lives as long as the model */
@@ -43,6 +49,7 @@ struct loader;
 struct models {
 	struct served *list;
 	size_t n;
+	bool hides_slots; /* /slots is not answered */
 	struct loader *loader;
 };
 
@@ -56,6 +63,10 @@ struct served *models_find(struct models *all, const char *name, struct refusal 
 /* A token's text as it stands in the middle of others: some tokenizers take a space away from the first one. malloc'ed;
  * NULL: no memory. */
 char *models_piece(const jit_model *model, int32_t id, size_t *n);
+/* The text of tokens, special ones with their names. malloc'ed; NULL: no memory. */
+char *models_text(const jit_model *model, const int32_t *ids, size_t n_ids, size_t *n);
+/* Tokens of a text that stands behind others: some tokenizers put a space before the first one. False: err. */
+bool models_go_on(const jit_model *model, const char *text, bool special, int32_t **ids, size_t *n, jit_error *err);
 /* What lists of models have, and whether each is in memory. NULL: no memory. */
 json_t *model_json(const struct models *all, const struct served *m);
 json_t *models_json(const struct models *all);

@@ -8,6 +8,7 @@
 #include "server/fields.h"
 #include "server/generate.h"
 #include "server/json_write.h"
+#include "server/native.h"
 #include "server/openai.h"
 #include "server/prompts.h"
 #include "server/server.h"
@@ -29,74 +30,9 @@ struct native_reply {
 	unsigned n;
 };
 
-static const char *stop_type(enum end_reason reason)
-{
-	switch (reason) {
-	case END_TOKEN:
-	case END_GRAMMAR: return "eos";
-	case END_STOP_TEXT: return "word";
-	case END_LENGTH: return "limit";
-	case END_CANCELLED: break;
-	}
-	return "none";
-}
-
 static const struct task *task_of(const struct native_reply *o, unsigned number)
 {
 	return o->tasks[number / (o->n / o->n_tasks)];
-}
-
-static json_t *biases(const struct task *t)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < t->n_bias; i++) {
-		json_t *one = json_object();
-		json_put(one, "token", json_integer(t->bias[i].id));
-		json_put(one, "bias", json_number((double)t->bias[i].bias));
-		json_add(list, one);
-	}
-	return list;
-}
-
-static json_t *settings(const struct task *t)
-{
-	const jit_sampling *s = &t->sampling;
-	json_t *o = json_object(), *stop = json_array();
-
-	for (size_t i = 0; i < t->n_stop; i++)
-		json_add(stop, json_text(t->stop[i], strlen(t->stop[i])));
-	json_put(o, "seed", json_integer((json_int_t)s->seed));
-	json_put(o, "temperature", json_number((double)s->temperature));
-	json_put(o, "top_k", json_integer(s->top_k));
-	json_put(o, "top_p", json_number((double)s->top_p));
-	json_put(o, "min_p", json_number((double)s->min_p));
-	json_put(o, "repeat_penalty", json_number((double)s->repeat_penalty));
-	json_put(o, "typical_p", json_number((double)s->typical_p));
-	json_put(o, "top_n_sigma", json_number((double)s->top_n_sigma));
-	json_put(o, "repeat_last_n", json_integer(s->repeat_window));
-	json_put(o, "presence_penalty", json_number((double)s->presence_penalty));
-	json_put(o, "frequency_penalty", json_number((double)s->frequency_penalty));
-	json_put(o, "dynatemp_range", json_number((double)s->dynatemp_range));
-	json_put(o, "dynatemp_exponent", json_number((double)s->dynatemp_exponent));
-	json_put(o, "xtc_probability", json_number((double)s->xtc_probability));
-	json_put(o, "xtc_threshold", json_number((double)s->xtc_threshold));
-	json_put(o, "dry_multiplier", json_number((double)s->dry_multiplier));
-	json_put(o, "dry_base", json_number((double)s->dry_base));
-	json_put(o, "dry_allowed_length", json_integer(s->dry_allowed_length));
-	json_put(o, "dry_penalty_last_n", json_integer(s->dry_window));
-	json_put(o, "mirostat", json_integer(s->mirostat));
-	json_put(o, "mirostat_tau", json_number((double)s->mirostat_tau));
-	json_put(o, "mirostat_eta", json_number((double)s->mirostat_eta));
-	json_put(o, "min_keep", json_integer(s->min_keep));
-	json_put(o, "logit_bias", biases(t));
-	json_put(o, "adaptive_target", json_integer(-1)); /* off: there is no such sampler */
-	json_put(o, "adaptive_decay", json_integer(0));
-	json_put(o, "max_tokens", json_integer(t->most));
-	json_put(o, "ignore_eos", json_boolean(t->ignore_end));
-	json_put(o, "n_predict", json_integer(t->most));
-	json_put(o, "stop", stop);
-	return o;
 }
 
 /* What every piece says; stop: the last one. */
@@ -115,24 +51,12 @@ static json_t *piece(const struct native_reply *o, unsigned number, const char *
 	return j;
 }
 
-static void put_end(struct native_reply *o, unsigned number, json_t *j)
+static void put_end(const struct native_reply *o, unsigned number, json_t *j)
 {
 	const struct native_choice *c = &o->choice[number];
-	const struct task *t = task_of(o, number);
-	size_t n = 0;
-	char *prompt = jit_model_detokenize(o->model->model, t->ids, t->n_ids, &n, NULL);
-	const char *word = c->reason == END_STOP_TEXT && c->stop >= 0 ? t->stop[c->stop] : "";
+	const struct native_end e = { c->reason, c->stop, &c->numbers, c->text.n ? c->text.p : "", c->text.n };
 
-	json_put(j, "model", json_text(o->model->name, strlen(o->model->name)));
-	json_put(j, "generation_settings", settings(t));
-	json_put(j, "prompt", prompt ? json_text(prompt, n) : NULL);
-	free(prompt);
-	json_put(j, "has_new_line", json_boolean(c->text.n && memchr(c->text.p, '\n', c->text.n)));
-	json_put(j, "truncated", json_false());
-	json_put(j, "stop_type", json_string(stop_type(c->reason)));
-	json_put(j, "stopping_word", json_text(word, strlen(word)));
-	json_put(j, "tokens_cached", json_integer((json_int_t)(c->numbers.prompt + c->numbers.generated)));
-	json_put(j, "timings", openai_timings(&c->numbers));
+	native_put_end(j, o->model, task_of(o, number), &e);
 }
 
 static void send_event(struct native_reply *o, json_t *j)
@@ -164,11 +88,21 @@ static void take_token(struct native_reply *o, const struct record *r, const jit
 	if (r->id >= 0)
 		json_add(ids, json_integer(r->id));
 	json_t *j = piece(o, r->choice, text, r->n_text, ids, false);
+	if (task_of(o, r->choice)->timings)
+		json_put(j, "timings", openai_timings(&r->numbers));
 	if (p) {
 		json_t *list = json_array();
 		json_add(list, p);
 		json_put(j, "completion_probabilities", list);
 	}
+	send_event(o, j);
+}
+
+static void send_progress(struct native_reply *o, const struct record *r)
+{
+	json_t *j = piece(o, r->choice, "", 0, NULL, false);
+
+	json_put(j, "prompt_progress", openai_progress(r));
 	send_event(o, j);
 }
 
@@ -179,6 +113,10 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 
 	if (record->kind == RECORD_TOKEN) {
 		take_token(o, record, top, text);
+		return;
+	}
+	if (record->kind == RECORD_PROMPT) {
+		send_progress(o, record);
 		return;
 	}
 	c->numbers = record->numbers;

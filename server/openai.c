@@ -9,6 +9,7 @@
 
 #include "server/fields.h"
 #include "server/json_write.h"
+#include "server/native.h"
 #include "server/server.h"
 
 /* ---- chunks */
@@ -34,8 +35,9 @@ static void send_event(struct openai_reply *o, json_t *j)
 }
 
 /* delta: of a chat, an object; else a text. */
-static void send_chunk(struct openai_reply *o, unsigned number, json_t *delta, json_t *logprobs, const char *finish)
+static json_t *chunk(struct openai_reply *o, unsigned number, json_t *delta, json_t *logprobs, const char *finish)
 {
+	const struct openai_choice *c = &o->choice[number];
 	json_t *j = head(o, true), *choices = json_array(), *one = json_object();
 
 	json_put(one, "index", json_integer(number));
@@ -46,9 +48,14 @@ static void send_chunk(struct openai_reply *o, unsigned number, json_t *delta, j
 	json_put(j, "choices", choices);
 	if (o->usage && !finish)
 		json_put(j, "usage", json_null());
-	if (finish)
-		json_put(j, "timings", openai_timings(&o->choice[number].numbers));
-	send_event(o, j);
+	if (finish || (o->tasks[0]->timings && c->numbers.generated))
+		json_put(j, "timings", openai_timings(&c->numbers));
+	return j;
+}
+
+static void send_chunk(struct openai_reply *o, unsigned number, json_t *delta, json_t *logprobs, const char *finish)
+{
+	send_event(o, chunk(o, number, delta, logprobs, finish));
 }
 
 /* ---- log probabilities */
@@ -210,7 +217,13 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 	if (record->kind == RECORD_STARTED) {
 		c->numbers = record->numbers;
 		begin_choice(o, record->choice);
+	} else if (record->kind == RECORD_PROMPT) {
+		json_t *j = chunk(o, record->choice, o->chat ? json_object() : json_string(""), NULL, NULL);
+		json_put(j, "prompt_progress", openai_progress(record));
+		send_event(o, j);
 	} else if (record->kind == RECORD_TOKEN) {
+		if (o->tasks[0]->timings)
+			c->numbers = record->numbers;
 		json_t *entry = o->logprobs && record->id >= 0 ? openai_logprob(o->model->model, record, top) : NULL;
 		if (record->n_text || entry)
 			take_text(o, record->choice, text, record->n_text, entry);
@@ -253,6 +266,14 @@ static json_t *choice_json(struct openai_reply *o, unsigned number)
 	return one;
 }
 
+static json_t *verbose_of(const struct openai_reply *o)
+{
+	const struct openai_choice *c = &o->choice[0];
+	const struct native_end e = { c->reason, c->stop, &c->numbers, c->text.n ? c->text.p : "", c->text.n };
+
+	return native_whole(o->model, o->tasks[0], &e);
+}
+
 static void end(struct reply *r)
 {
 	struct openai_reply *o = (struct openai_reply *)(void *)r;
@@ -265,6 +286,8 @@ static void end(struct reply *r)
 		json_put(j, "choices", choices);
 		json_put(j, "usage", openai_usage(o->choice, o->n, o->n / o->n_tasks));
 		json_put(j, "timings", openai_timings(&o->choice[0].numbers));
+		if (o->verbose)
+			json_put(j, "__verbose", verbose_of(o));
 		bytes_take(&r->out, json_write(j));
 		return;
 	}
@@ -327,7 +350,9 @@ static bool read_stream_options(struct openai_reply *o, const json_t *body, stru
 {
 	const json_t *options = field_object(body, "stream_options", r);
 
+	o->verbose = o->model->verbose;
 	return !r->status && field_flag(body, "stream", &o->base.events, r) &&
+	       field_flag(body, "verbose", &o->verbose, r) &&
 	       (!options || field_flag(options, "include_usage", &o->usage, r));
 }
 

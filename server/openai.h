@@ -34,6 +34,7 @@ struct openai_reply {
 	char id[48], name[200];
 	long created;
 	bool chat, usage, logprobs, parse_reasoning;
+	bool verbose;          /* a whole answer also says how it was generated */
 	enum tools_form tools; /* TOOLS_NONE: the request has none */
 	bool in_call;          /* the prompt has opened a call */
 	char *prompt;          /* its end: whether it opens the model's reasoning */
@@ -59,5 +60,7 @@ json_t *openai_logprob(const jit_model *model, const struct record *r, const jit
 /* each: choices of one prompt. */
 json_t *openai_usage(const struct openai_choice *c, unsigned n, unsigned each);
 json_t *openai_timings(const struct run_numbers *n);
+/* Of a RECORD_PROMPT: how far the prompt is. */
+json_t *openai_progress(const struct record *r);
 
 #endif

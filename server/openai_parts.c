@@ -119,3 +119,14 @@ json_t *openai_timings(const struct run_numbers *n)
 	}
 	return o;
 }
+
+json_t *openai_progress(const struct record *r)
+{
+	json_t *o = json_object();
+
+	json_put(o, "total", json_integer((json_int_t)r->numbers.prompt));
+	json_put(o, "cache", json_integer((json_int_t)r->numbers.reused));
+	json_put(o, "processed", json_integer((json_int_t)r->done));
+	json_put(o, "time_ms", json_number(r->numbers.prompt_seconds * 1e3));
+	return o;
+}

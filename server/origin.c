@@ -19,16 +19,23 @@ static bool is_name(const char *host, size_t n, const char *name)
 	return n >= 2 && host[0] == '[' && n - 2 == strlen(name) && strncasecmp(host + 1, name, n - 2) == 0;
 }
 
-bool origin_takes_host(const struct origin_rules *o, const char *host, struct refusal *r)
+static bool is_this_machine(const char *host, size_t n)
 {
 	static const char *const own[] = { "localhost", "127.0.0.1", "::1" };
 
-	if (!host || (!o->loopback && o->n_hosts == 0))
-		return true;
-	size_t n = name_length(host);
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		if (is_name(host, n, own[i]))
 			return true;
+	return false;
+}
+
+bool origin_takes_host(const struct origin_rules *o, const char *host, struct refusal *r)
+{
+	if (!host || (!o->loopback && o->n_hosts == 0))
+		return true;
+	size_t n = name_length(host);
+	if (is_this_machine(host, n))
+		return true;
 	if (o->bound && is_name(host, n, o->bound))
 		return true;
 	for (size_t i = 0; i < o->n_hosts; i++)
@@ -40,11 +47,27 @@ bool origin_takes_host(const struct origin_rules *o, const char *host, struct re
 		host);
 }
 
+/* A page of this machine, whatever port it comes from. */
+static bool is_local_page(const char *origin)
+{
+	const char *host = strstr(origin, "://");
+
+	if (!host || (strncasecmp(origin, "http:", 5) != 0 && strncasecmp(origin, "https:", 6) != 0))
+		return false;
+	host += 3;
+	size_t n = name_length(host);
+	size_t digits = host[n] == ':' ? strspn(host + n + 1, "0123456789") : 0;
+	return is_this_machine(host, n) && host[n + (host[n] == ':') + digits] == 0;
+}
+
 const char *origin_allowed(const struct origin_rules *o, const char *origin)
 {
-	for (size_t i = 0; origin && i < o->n_pages; i++)
-		if (strcmp(o->page[i], "*") == 0 || strcasecmp(o->page[i], origin) == 0)
-			return o->page[i];
+	for (size_t i = 0; origin && i < o->n_pages; i++) {
+		const char *page = o->page[i];
+		if (strcmp(page, "*") == 0 || strcasecmp(page, origin) == 0 ||
+		    (strcmp(page, "localhost") == 0 && is_local_page(origin)))
+			return origin;
+	}
 	return NULL;
 }
 

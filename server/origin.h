@@ -16,7 +16,8 @@ struct origin_rules {
 	const char *bound;       /* --host */
 	const char *const *host; /* further names, n_hosts of them */
 	size_t n_hosts;
-	const char *const *page; /* origins that may ask, n_pages of them; "*": any */
+	const char *const
+		*page; /* origins that may ask, n_pages of them; "*": any; "localhost": those of this machine */
 	size_t n_pages;
 };
 

@@ -50,8 +50,9 @@ static bool add_id(struct list *l, const char *name, const json_t *v, int vocab,
 static const json_t *text_within(const char *name, const json_t *v, struct refusal *r)
 {
 	const json_t *text = json_object_get(v, "prompt_string");
+	const json_t *media = json_object_get(v, "multimodal_data");
 
-	if (json_array_size(json_object_get(v, "multimodal_data")))
+	if (media && !json_is_null(media) && (!json_is_array(media) || json_array_size(media)))
 		refuse(r, 400, name, "%s has multimodal_data, which is not supported", name);
 	else if (!json_is_string(text))
 		refuse(r, 400, name, "%s has an object without a text as its prompt_string", name);

@@ -75,6 +75,9 @@ bool answer_slots(struct exchange *x)
 
 	if (!m)
 		return false;
+	if (all->hides_slots)
+		return refuse(&x->refusal, 501, NULL,
+		              "/slots is not answered: the server was started with --no-slots.");
 	loader_status(all->loader, m, &s);
 	if (needed && strcmp(needed, "1") == 0 && s.parallel && s.numbers.running >= s.parallel)
 		return refuse(&x->refusal, 503, NULL, "no slot available");

@@ -148,6 +148,8 @@ static void send_of_item(struct responses_reply *o, const char *name, const char
 	if (in_part && o->open == ITEM_MESSAGE && strcmp(member, "part") != 0)
 		json_put(j, "logprobs", json_array());
 	json_put(j, member, value);
+	if (o->task->timings && strcmp(member, "delta") == 0)
+		json_put(j, "timings", openai_timings(&o->numbers));
 	send_event(o, name, j);
 }
 
@@ -288,11 +290,19 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 	(void)top;
 
 	if (record->kind == RECORD_TOKEN) {
+		if (o->task->timings)
+			o->numbers = record->numbers;
 		if (record->n_text)
 			take_text(o, text, record->n_text);
 		return;
 	}
 	o->numbers = record->numbers;
+	if (record->kind == RECORD_PROMPT) {
+		json_t *j = json_pack("{s:o}", "response", response(o, "in_progress", NULL));
+		json_put(j, "prompt_progress", openai_progress(record));
+		send_event(o, "response.in_progress", j);
+		return;
+	}
 	if (record->kind == RECORD_STARTED) {
 		think_begin(&o->think, o->prompt ? o->prompt : "", o->n_prompt);
 		send_response(o, "response.created", "in_progress", NULL);

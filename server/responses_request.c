@@ -190,6 +190,7 @@ json_t *responses_to_chat(const json_t *body, struct refusal *r)
 	json_t *o = json_copy((json_t *)(uintptr_t)body), *messages = json_array();
 	json_t *text = field_object(body, "text", r), *format = text ? field_object(text, "format", r) : NULL;
 	json_t *most = field_value(body, "max_output_tokens"), *tools = field_array(body, "tools", r);
+	json_t *effort = json_object_get(field_value(body, "reasoning"), "effort");
 
 	if (!o || !messages)
 		refuse(r, 503, NULL, "There is no memory for this request.");
@@ -198,6 +199,8 @@ json_t *responses_to_chat(const json_t *body, struct refusal *r)
 		json_put(o, "messages", json_incref(messages));
 		if (most)
 			json_put(o, "max_tokens", json_incref(most));
+		if (effort)
+			json_put(o, "reasoning_effort", json_incref(effort));
 		if (format)
 			json_put(o, "response_format", json_incref(format));
 		if (tools) {

@@ -32,6 +32,7 @@ void server_close(struct server *s)
 	http_stop(s);
 	watch_close(s->watch);
 	keys_free(s->keys);
+	tls_free(&s->tls);
 	s->watch = NULL;
 	s->keys = NULL;
 }

@@ -12,13 +12,15 @@
  *   fields.c      a request's JSON              task.c, task_grammar.c       what is to be generated
  *   batcher.c     passes for all requests       choice.c                     one sequence, from prompt to end
  *   conversation.c, prompts.c  prompts          generate.c                   from a request to the batcher
- *   replay.c      answers made again            native.c, texts.c, props.c   what clients of llama.cpp ask for
- *   metrics.c     numbers for Prometheus        embeddings.c                 vectors of texts
+ *   replay.c      answers made again            native*.c, texts.c, props.c  what clients of llama.cpp ask for
  *   slots.c       places of answers             slot_actions.c               their tokens in files
- *   anthropic.c, anthropic_request.c   conversations as Anthropic's API has them
- *   responses.c, responses_request.c   conversations as OpenAI's responses
- *   notify.c      systemd is told               tool_calls.c, tool_choice.c  calls in what a model says
- *   openai.c, openai_parts.c   answers as OpenAI's API has them: chat_completions.c, completions.c
+ *   tls.c, text_file.c         encryption       embeddings.c                 vectors of texts
+ *   metrics.c     numbers for Prometheus        notify.c                     systemd is told
+ *   anthropic.c, anthropic_request.c            conversations as Anthropic's API has them
+ *   responses.c, responses_request.c            conversations as OpenAI's responses
+ *   openai.c, openai_parts.c                    answers as OpenAI's API has them
+ *   chat_completions.c, completions.c           and what asks for them
+ *   tool_calls.c, tool_choice.c                 calls in what a model says
  */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H
@@ -31,6 +33,7 @@
 #include "server/keys.h"
 #include "server/listen.h"
 #include "server/origin.h"
+#include "server/tls.h"
 #include "server/watch.h"
 
 struct MHD_Daemon;
@@ -51,10 +54,13 @@ enum server_state { SERVER_LOADING, SERVER_READY, SERVER_STOPPING };
 struct server {
 	struct server_options o;
 	struct listener listener;
+	struct tls tls;
 	struct keys *keys; /* NULL: anybody may ask */
 	struct origin_rules origin;
 	struct watch *watch;
 	struct MHD_Daemon *daemon;
+	atomic_bool starts;  /* the HTTP library */
+	char complaint[200]; /* its first one while it starts */
 	struct models *models;
 	atomic_int state;                 /* of enum server_state */
 	_Atomic uint64_t loaded, to_load; /* bytes of the model that is being opened */

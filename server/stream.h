@@ -15,6 +15,7 @@
 
 enum record_kind {
 	RECORD_STARTED, /* the batcher has begun with this choice */
+	RECORD_PROMPT,  /* part of its prompt was computed */
 	RECORD_TOKEN,   /* a token, and the text that it completes */
 	RECORD_ENDED,   /* nothing more comes of this choice */
 	RECORD_FAILED,  /* the same; text says why, status is HTTP's */
@@ -38,7 +39,8 @@ struct record {
 	int32_t id;    /* TOKEN; -1: text that was held back */
 	float logprob; /* of the token */
 	uint32_t n_text, n_top;
-	struct run_numbers numbers; /* STARTED, ENDED */
+	struct run_numbers numbers; /* STARTED, PROMPT, ENDED; TOKEN, where the task wants it */
+	uint64_t done;              /* PROMPT: tokens that need not be computed any more */
 };
 
 struct stream;

@@ -288,6 +288,19 @@ static bool read_seed(struct task *t, const json_t *body, struct refusal *r)
 	return true;
 }
 
+/* Only events have a place for what is told on the way. */
+static bool read_telling(struct task *t, const json_t *body, struct refusal *r)
+{
+	bool stream = false;
+
+	if (!field_flag(body, "stream", &stream, r) || !field_flag(body, "return_progress", &t->progress, r) ||
+	    !field_flag(body, "timings_per_token", &t->timings, r))
+		return false;
+	t->progress = t->progress && stream;
+	t->timings = t->timings && stream;
+	return true;
+}
+
 static bool read_lengths(struct task *t, const json_t *body, struct refusal *r)
 {
 	int64_t choices = 1, slot = -1;
@@ -309,7 +322,7 @@ static bool read_lengths(struct task *t, const json_t *body, struct refusal *r)
 bool task_read(struct task *t, const json_t *body, const jit_model *model, int context, struct refusal *r)
 {
 	if (!read_numbers(&t->sampling, body, r) || !read_seed(t, body, r) || !read_lengths(t, body, r) ||
-	    !read_texts(t->stop, &t->n_stop, body, "stop", r) ||
+	    !read_telling(t, body, r) || !read_texts(t->stop, &t->n_stop, body, "stop", r) ||
 	    !read_texts(t->breakers, &t->n_breakers, body, "dry_sequence_breakers", r) ||
 	    !read_bias(t, body, model, r) || !read_samplers(t, body, r) || !task_read_grammar(t, body, r))
 		return false;

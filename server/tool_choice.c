@@ -60,7 +60,7 @@ static bool open_call(struct task *t, const jit_model *model, struct refusal *r)
 	int32_t *ids = NULL, *all = NULL;
 	size_t n = 0;
 
-	if (jit_model_tokenize(model, mark, sizeof mark - 1, 0, 1, &ids, &n, NULL) == JIT_OK)
+	if (models_go_on(model, mark, true, &ids, &n, NULL))
 		all = realloc(t->ids, (t->n_ids + n) * sizeof *all);
 	if (all) {
 		memcpy(all + t->n_ids, ids, n * sizeof *ids);

@@ -89,8 +89,15 @@ static void test_keys(void **state)
 
 static void test_pages(void **state)
 {
-	static const char *const arguments[] = { "--cors-origin", "https://a.example", "--allow-host", "models.example",
-		                                 NULL };
+	static const char *const arguments[] = {
+		"--cors-origin",
+		"https://a.example",
+		"--allow-host",
+		"models.example",
+		"--cors-origin",
+		"localhost",
+		NULL
+	};
 	struct child c = child_start(arguments);
 	(void)state;
 
@@ -104,14 +111,24 @@ static void test_pages(void **state)
 	check(&c, "/v1/models", "Origin: https://b.example\r\n", 403);
 	static const char *const asked[] = {
 		"OPTIONS /v1/models HTTP/1.1\r\nHost: models.example\r\nOrigin: https://a.example\r\n\r\n",
-		"OPTIONS /v1/models HTTP/1.1\r\nHost: other.example\r\nOrigin: https://a.example\r\n\r\n"
+		"OPTIONS /v1/models HTTP/1.1\r\nHost: other.example\r\nOrigin: https://a.example\r\n\r\n",
+		"OPTIONS /v1/models HTTP/1.1\r\nHost: models.example\r\nOrigin: https://b.example\r\n\r\n",
+		"OPTIONS /v1/models HTTP/1.1\r\nHost: models.example\r\nOrigin: http://[::1]:300\r\n\r\n",
+		"OPTIONS /v1/models HTTP/1.1\r\nHost: models.example\r\nOrigin: http://localhost\r\n\r\n",
+		"OPTIONS /v1/models HTTP/1.1\r\nHost: models.example\r\nOrigin: http://localhost:1.b\r\n\r\n",
+		"OPTIONS /v1/models HTTP/1.1\r\nHost: models.example\r\nOrigin: http://notlocalhost\r\n\r\n",
+		"OPTIONS /v1/models HTTP/1.1\r\nHost: models.example\r\nOrigin: http://localhost.b\r\n\r\n"
 	};
-	for (int i = 0; i < 2; i++) {
+	static const bool may[] = { true, false, false, true, true, false, false, false };
+	for (int i = 0; i < 8; i++) {
 		int fd = client_connect(&c, false);
 		client_send(fd, asked[i], strlen(asked[i]));
 		a = client_read(fd, 10);
-		assert_int_equal(a.status, i ? 403 : 204);
-		assert_true(i || answer_field(&a, "Access-Control-Allow-Headers"));
+		assert_int_equal(a.status, i == 1 ? 403 : 200);
+		const char *allowed = answer_field(&a, "Access-Control-Allow-Origin");
+		assert_int_equal(allowed != NULL, may[i] || i == 1);
+		assert_true(!allowed || strstr(asked[i], allowed));
+		assert_int_equal(answer_field(&a, "Access-Control-Allow-Headers") != NULL, may[i]);
 		answer_free(&a);
 		close(fd);
 	}
