@@ -7,7 +7,6 @@
 #include <strings.h>
 #include <time.h>
 
-#include "runtime/model.h"
 #include "server/json_write.h"
 #include "server/loader.h"
 
@@ -54,72 +53,6 @@ struct served *models_named(struct models *all, const char *name)
 		if (strcmp(all->list[i].file, name) == 0)
 			return &all->list[i];
 	return NULL;
-}
-
-char *models_piece(const jit_model *model, int32_t id, size_t *n)
-{
-	const int32_t twice[] = { id, id };
-	size_t one = 0, both = 0;
-	char *first = jit_model_detokenize(model, &id, 1, &one, NULL);
-	char *text = jit_model_detokenize(model, twice, 2, &both, NULL);
-
-	if (first && text && both >= one) {
-		memmove(text, text + one, both - one);
-		text[both - one] = 0;
-		*n = both - one;
-		free(first);
-		return text;
-	}
-	free(first);
-	free(text);
-	return NULL;
-}
-
-char *models_text(const jit_model *model, const int32_t *ids, size_t n_ids, size_t *n)
-{
-	struct error e = { 0 };
-
-	*n = 0;
-	if (!model->file.tokenizer)
-		return strdup("");
-	return tokenizer_decode(model->file.tokenizer, ids, n_ids, true, n, &e);
-}
-
-/* A line end stands before the text, and its tokens are taken away again. */
-static bool tokenize_behind(const jit_model *model, const char *text, size_t length, bool special, int32_t **ids,
-                            size_t *n)
-{
-	char *whole = malloc(length + 2);
-	int32_t *first = NULL;
-	size_t n_first = 0;
-	bool ok = false;
-
-	*ids = NULL;
-	if (whole) {
-		whole[0] = '\n';
-		memcpy(whole + 1, text, length + 1);
-		ok = jit_model_tokenize(model, "\n", 1, 0, 0, &first, &n_first, NULL) == JIT_OK &&
-		     jit_model_tokenize(model, whole, length + 1, 0, special, ids, n, NULL) == JIT_OK &&
-		     *n >= n_first && memcmp(*ids, first, n_first * sizeof *first) == 0;
-	}
-	if (ok) {
-		*n -= n_first;
-		memmove(*ids, *ids + n_first, *n * sizeof **ids);
-	} else {
-		free(*ids);
-		*ids = NULL;
-	}
-	free(first);
-	free(whole);
-	return ok;
-}
-
-bool models_go_on(const jit_model *model, const char *text, bool special, int32_t **ids, size_t *n, jit_error *err)
-{
-	size_t length = strlen(text);
-
-	return tokenize_behind(model, text, length, special, ids, n) ||
-	       jit_model_tokenize(model, text, length, 0, special, ids, n, err) == JIT_OK;
 }
 
 struct served *models_find(struct models *all, const char *name, struct refusal *r)

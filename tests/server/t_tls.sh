@@ -43,7 +43,7 @@ check "there is a text" [ -s "$dir/whole" ]
 curl -sN --max-time 0.3 --cacert "$dir/own.pem" "$url/v1/completions" \
 	-d '{"prompt":"Once","max_tokens":2000,"ignore_eos":true,"stream":true}' >/dev/null 2>&1
 tries=0
-until ask /metrics && grep -q '^jitserve_answers_cancelled_total 1$' "$dir/out"; do
+until ask /metrics && grep -q '^jitserve_answers_cancelled_total{.*} 1$' "$dir/out"; do
 	tries=$((tries + 1))
 	[ $tries -lt 100 ] || break
 	sleep 0.1

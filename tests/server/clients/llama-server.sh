@@ -8,9 +8,10 @@
 set -eu
 : "${JITSERVE:?}" "${JITSERVE_MODEL:?}"
 model=$JITSERVE_MODEL context= parallel= whole= pages='*'
-llama3='{% for m in messages %}{{ "<|start_header_id|>" + m.role + "<|end_header_id|>\n\n" + m.content + "<|eot_id|>" }}
+llama3='{% for m in messages %}{{ "<|start_header_id|>" + m.role + "<|end_header_id|>\n\n" + m.content }}<|eot_id|>
 {%- endfor %}{{ "<|start_header_id|>assistant<|end_header_id|>\n\n" }}'
-command_r='{% for m in messages %}{{ "<|START_OF_TURN_TOKEN|><|" + m.role|upper + "_TOKEN|>" + m.content }}<|END_OF_TURN_TOKEN|>
+command_r='{% for m in messages -%}
+<|START_OF_TURN_TOKEN|><|{{ m.role|upper }}_TOKEN|>{{ m.content }}<|END_OF_TURN_TOKEN|>
 {%- endfor %}<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>'
 refuse() { echo "llama-server.sh: $1 is not done" >&2; exit 2; }
 kept() { file=$(mktemp); printf '%s' "$1" >"$file"; }
@@ -43,6 +44,12 @@ while [ "$n" -gt 0 ]; do
 		take "$@"
 		shift
 		set -- "$@" "$option" "$value"
+		;;
+	--slot-save-path)
+		take "$@"
+		shift
+		mkdir -p "$value"
+		set -- "$@" --slot-save "$value"
 		;;
 	--batch-size)
 		take "$@"
