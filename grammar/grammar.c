@@ -149,6 +149,52 @@ bool grammar_take(struct grammar *g, const char *text, size_t n, struct error *e
 	return true;
 }
 
+/* The one byte that leads on from a state; -1: there is none, or a choice. */
+static int only_byte(struct machine *m, uint32_t state)
+{
+	int only = -1;
+
+	for (int b = 0; b < 256; b++) {
+		bool other = b == '\\' || b == ' ' || b == '\t' || b == '\n' || b == '\r';
+		if (other || machine_step(m, state, (uint8_t)b) == MACHINE_DEAD)
+			continue;
+		if (only >= 0)
+			return -1;
+		only = b;
+	}
+	return only;
+}
+
+size_t grammar_forced(struct grammar *g, char *out, size_t most)
+{
+	struct error ignored = { 0 };
+	size_t n = 0;
+
+	if (!ready(g, &ignored))
+		return 0;
+	for (uint32_t state = state_of(g); n < most && !machine_ends(g->machine, state);) {
+		int byte = only_byte(g->machine, state);
+		if (byte < 0)
+			break;
+		out[n++] = (char)byte;
+		state = machine_step(g->machine, state, (uint8_t)byte);
+	}
+	return n;
+}
+
+size_t grammar_fitting(struct grammar *g, const char *text, size_t n)
+{
+	struct error ignored = { 0 };
+	size_t i = 0;
+
+	if (!ready(g, &ignored))
+		return 0;
+	for (uint32_t state = state_of(g); i < n; i++)
+		if ((state = machine_step(g->machine, state, (uint8_t)text[i])) == MACHINE_DEAD)
+			break;
+	return i;
+}
+
 size_t grammar_taken(const struct grammar *g) { return g->n; }
 
 void grammar_rewind(struct grammar *g, size_t n)

@@ -25,6 +25,11 @@ void grammar_close(struct grammar *g);
 const uint32_t *grammar_allowed(struct grammar *g, bool *ends, struct error *err);
 /* A token was chosen, whose text has n bytes. False: no memory, or it is not allowed; then all is as it was. */
 bool grammar_take(struct grammar *g, const char *text, size_t n, struct error *err);
+/* The bytes that come next for sure, at most so many: those that nothing else can stand for, but for white space and
+ * other spellings of the same character. */
+size_t grammar_forced(struct grammar *g, char *out, size_t most);
+/* How many of these bytes can come next. */
+size_t grammar_fitting(struct grammar *g, const char *text, size_t n);
 /* How many tokens were taken; back to after the first n of them. */
 size_t grammar_taken(const struct grammar *g);
 void grammar_rewind(struct grammar *g, size_t n);

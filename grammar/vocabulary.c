@@ -133,6 +133,28 @@ struct vocabulary *vocabulary_open(uint32_t n_ids, vocabulary_piece *piece, void
 	return NULL;
 }
 
+uint32_t vocabulary_longest(const struct vocabulary *v, const char *text, size_t n, size_t *bytes)
+{
+	uint32_t id = 0, i = 0, end = v->n_nodes;
+
+	*bytes = 0;
+	for (size_t depth = 0; i < end && depth < n;) {
+		const struct vocabulary_node *node = &v->node[i];
+		if (node->byte != (uint8_t)text[depth]) {
+			i = node->behind;
+			continue;
+		}
+		depth++;
+		end = node->behind;
+		i++;
+		if (node->n_tokens) {
+			id = v->token[node->token];
+			*bytes = depth;
+		}
+	}
+	return id;
+}
+
 void vocabulary_close(struct vocabulary *v)
 {
 	if (!v)

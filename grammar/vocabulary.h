@@ -37,6 +37,8 @@ struct vocabulary {
 typedef const char *vocabulary_piece(void *user, uint32_t id, size_t *n);
 /* NULL: no memory. */
 struct vocabulary *vocabulary_open(uint32_t n_ids, vocabulary_piece *piece, void *user, struct error *err);
+/* The longest token that the text begins with, and its bytes; 0 bytes: there is none. */
+uint32_t vocabulary_longest(const struct vocabulary *v, const char *text, size_t n, size_t *bytes);
 void vocabulary_close(struct vocabulary *v);
 
 #endif

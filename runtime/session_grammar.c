@@ -5,16 +5,22 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "grammar/grammar.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/session_state.h"
 
+enum { FORCED_MOST = 256 };
+
 struct session_grammar {
 	struct grammar *grammar;
-	float *logits;    /* of the whole vocabulary */
-	size_t *position; /* of the tokens taken, in the session */
+	const struct vocabulary *vocabulary;
+	const struct tokenizer *tokenizer;
+	struct speculate_rules rules; /* for drafts */
+	float *logits;                /* of the whole vocabulary */
+	size_t *position;             /* of the tokens taken, in the session */
 	size_t room;
 };
 
@@ -60,6 +66,43 @@ static enum grammar_kind kind_of(int kind)
 	return kind == JIT_GRAMMAR_REGEX ? GRAMMAR_REGEX : kind == JIT_GRAMMAR_GBNF ? GRAMMAR_GBNF : GRAMMAR_SCHEMA;
 }
 
+/* What must follow in few tokens, as models mostly write it. */
+static uint32_t guess(void *user, int32_t *ids, uint32_t most)
+{
+	struct session_grammar *g = user;
+	char text[FORCED_MOST];
+	size_t n = grammar_forced(g->grammar, text, sizeof text), at = 0, bytes;
+	uint32_t found = 0;
+
+	for (; found < most && at < n; at += bytes) {
+		ids[found] = (int32_t)vocabulary_longest(g->vocabulary, text + at, n - at, &bytes);
+		if (!bytes)
+			break;
+		found++;
+	}
+	return found;
+}
+
+static uint32_t fit(void *user, const int32_t *ids, uint32_t n)
+{
+	struct session_grammar *g = user;
+	char text[FORCED_MOST] = "";
+	size_t bytes, end[SPECULATE_MOST], n_text = 0;
+	uint32_t given = 0, fits = 0;
+
+	for (; given < n && given < SPECULATE_MOST; given++) {
+		const char *p = piece((void *)(uintptr_t)g->tokenizer, (uint32_t)ids[given], &bytes);
+		if (!bytes || bytes > sizeof text - n_text)
+			break;
+		memcpy(text + n_text, p, bytes);
+		end[given] = n_text += bytes;
+	}
+	n_text = grammar_fitting(g->grammar, text, n_text);
+	while (fits < given && end[fits] <= n_text)
+		fits++;
+	return fits;
+}
+
 static struct session_grammar *open_grammar(jit_model *m, int kind, const char *text, size_t n, struct error *err)
 {
 	const struct vocabulary *v = vocabulary_of(m, err);
@@ -68,6 +111,9 @@ static struct session_grammar *open_grammar(jit_model *m, int kind, const char *
 	if (g) {
 		g->logits = malloc(m->file.spec.vocab * sizeof *g->logits);
 		g->grammar = grammar_open(v, kind_of(kind), text, n, err);
+		g->vocabulary = v;
+		g->tokenizer = m->file.tokenizer;
+		g->rules = (struct speculate_rules){ .user = g, .guess = guess, .fit = fit };
 	}
 	if (g && g->logits && g->grammar)
 		return g;
@@ -89,6 +135,7 @@ int jit_session_set_grammar(jit_session *s, int kind, const char *text, size_t n
 	else if (kind == JIT_GRAMMAR_NONE || (g = open_grammar(s->model, kind, text, n, &e))) {
 		session_grammar_close(s->grammar);
 		s->grammar = g;
+		s->speculate.rules = g ? &g->rules : NULL;
 	}
 	return model_report(err, &e);
 }
@@ -103,6 +150,22 @@ int jit_session_grammar_complete(jit_session *s)
 	return ends;
 }
 
+/* Most words of bits are all zeros or all ones. */
+static bool copy_allowed(float *to, const float *from, uint32_t n, uint32_t bits)
+{
+	if (bits == UINT32_MAX && n == 32) {
+		memcpy(to, from, 32 * sizeof *to);
+		return true;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = -INFINITY;
+	for (uint32_t left = bits; left; left &= left - 1) {
+		uint32_t i = (uint32_t)__builtin_ctz(left);
+		to[i] = from[i];
+	}
+	return bits != 0;
+}
+
 const float *session_grammar_logits(jit_session *s, const float *logits, struct error *err)
 {
 	struct session_grammar *g = s->grammar;
@@ -112,13 +175,14 @@ const float *session_grammar_logits(jit_session *s, const float *logits, struct 
 
 	if (!bits)
 		return NULL;
-	for (uint32_t id = 0; id < vocab; id++) {
-		bool ok = bits[id / 32] >> id % 32 & 1;
-		if (ends && !ok)
-			ok = tokenizer_is_eog(s->model->file.tokenizer, (int32_t)id);
-		g->logits[id] = ok ? logits[id] : -INFINITY;
-		any |= ok;
-	}
+	for (uint32_t from = 0; from < vocab; from += 32)
+		any |= copy_allowed(g->logits + from, logits + from, vocab - from < 32 ? vocab - from : 32,
+		                    bits[from / 32]);
+	for (uint32_t id = 0; ends && id < vocab; id++)
+		if (tokenizer_is_eog(s->model->file.tokenizer, (int32_t)id)) {
+			g->logits[id] = logits[id];
+			any = true;
+		}
 	if (any)
 		return g->logits;
 	error_set(err, ERROR_ARGUMENT,

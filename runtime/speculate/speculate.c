@@ -30,6 +30,7 @@ static const struct {
 #define INCOME 0.005      /* of each plain pass */
 enum { PASSAGE = 8 };     /* tokens that agree make a passage that is being copied */
 enum { LOST = 64 };       /* so many tokens later it no longer is */
+enum { RULED = 16 };      /* what rules say is believed like a copy that agreed in so many tokens */
 
 /* Before a width was measured: a pass in times of a plain one, when no prompt pass says more. */
 static const double draft_ratio[SPECULATE_WIDTHS] = { 1, 1.2, 1.5, 2.2 };
@@ -162,11 +163,19 @@ void speculate_prompt_took(struct speculate *s, uint32_t tokens, double seconds)
 
 /* ---- the next pass */
 
-/* How many tokens a pass with so many drafts should give. An agreement grows with each draft that comes true, so the
- * chance of each further draft is that of a longer agreement. */
-static double expected_tokens(const struct speculate *s, uint32_t drafts)
+static uint32_t drafts_of(const struct speculate *s, unsigned width)
+{
+	uint32_t most = speculate_tokens[width] - 1;
+
+	return most < s->window.drafts ? most : s->window.drafts;
+}
+
+/* How many tokens a pass of that width should give, of all drafts that there are. An agreement grows with each draft
+ * that comes true, so the chance of each further draft is that of a longer agreement. */
+static double expected_tokens(const struct speculate *s, unsigned width)
 {
 	double all = 1, tokens = 1;
+	uint32_t drafts = drafts_of(s, width);
 
 	for (uint32_t n = 0; n < drafts; n++) {
 		unsigned c = class_of(s->window.from.length + n);
@@ -187,7 +196,7 @@ static unsigned best_width(const struct speculate *s, uint32_t room)
 	for (unsigned w = 1; w < SPECULATE_WIDTHS && speculate_tokens[w] <= room; w++) {
 		again = s->measured[w] ? s->again[w] : again; /* of a width not measured: as of a narrower one */
 		double t = s->measured[w] ? s->seconds[w] * s->trust[w] : s->seconds[w],
-		       rate = expected_tokens(s, speculate_tokens[w] - 1) / ((t > plain ? t : plain) + again);
+		       rate = expected_tokens(s, w) / ((t > plain ? t : plain) + again);
 		if (rate > most) {
 			most = rate;
 			best = w;
@@ -203,7 +212,7 @@ static unsigned best_width_beside(const struct speculate *s, uint32_t room, cons
 	unsigned best = 0;
 
 	for (unsigned w = 1; w < SPECULATE_WIDTHS && speculate_tokens[w] <= room; w++) {
-		double tokens = others->tokens + expected_tokens(s, speculate_tokens[w] - 1),
+		double tokens = others->tokens + expected_tokens(s, w),
 		       rate = tokens / fmax(others->seconds[w], others->seconds[0]);
 		if (rate > most) {
 			most = rate;
@@ -238,7 +247,7 @@ static void note_passage(struct speculate *s)
 	const struct speculate_window *w = &s->window;
 	uint32_t seen = w->from.length + w->right;
 
-	if (!w->tokens || !(w->right || w->wrong))
+	if (!w->tokens || w->ruled || !(w->right || w->wrong))
 		return;
 	uint32_t made = w->from.made + w->right;
 	struct draft_standing now = draft_standing(&s->draft, w->from, made);
@@ -267,7 +276,7 @@ static bool resume(const struct speculate *s, uint32_t length, struct draft_matc
 }
 
 /* From the place that agrees in more tokens; from the passage's rather than from another. */
-static bool find_drafts(struct speculate *s, uint32_t length)
+static bool find_copy(struct speculate *s, uint32_t length)
 {
 	struct draft_match *from = &s->window.from, again;
 
@@ -276,6 +285,30 @@ static bool find_drafts(struct speculate *s, uint32_t length)
 	if (resumed)
 		*from = again;
 	return resumed || from->length;
+}
+
+/* A copy as far as the rules allow it; what they say themselves, unless the copy says that and more. Fills the window's
+ * ids and drafts. */
+static void find_drafts(struct speculate *s, uint32_t length)
+{
+	struct speculate_window *w = &s->window;
+	const struct speculate_rules *r = s->rules;
+	int32_t ruled[SPECULATE_MOST];
+	uint32_t same = 0, guessed = r ? r->guess(r->user, ruled, SPECULATE_MOST - 1) : 0;
+
+	w->drafts = find_copy(s, length) ? SPECULATE_MOST - 1 : 0;
+	draft_copy(&s->draft, w->from, w->ids + 1, w->drafts);
+	if (r && w->drafts)
+		w->drafts = r->fit(r->user, w->ids + 1, w->drafts);
+	while (same < guessed && same < w->drafts && w->ids[1 + same] == ruled[same])
+		same++;
+	w->ruled = same < guessed;
+	if (!w->ruled)
+		return;
+	memcpy(w->ids + 1, ruled, guessed * sizeof *ruled);
+	memset(w->ids + 1 + guessed, 0, (SPECULATE_MOST - 1 - guessed) * sizeof *ruled);
+	w->drafts = guessed;
+	w->from = (struct draft_match){ .length = RULED };
 }
 
 static unsigned choose_width(const struct speculate *s, uint32_t room, const struct speculate_company *others)
@@ -299,21 +332,19 @@ const struct speculate_window *speculate_next_beside(struct speculate *s, uint32
 
 	note_passage(s);
 	draft_extend(&s->draft, length);
-	bool found = find_drafts(s, length);
 	s->before = s->window.tokens > 1 ? s->width : 0;
-	s->width = found ? choose_width(s, room, others) : 0;
-	uint32_t drafts = speculate_tokens[s->width] - 1;
+	find_drafts(s, length);
+	s->width = w->drafts ? choose_width(s, room, others) : 0;
 	if (others)
-		others->tokens += expected_tokens(s, drafts);
+		others->tokens += expected_tokens(s, s->width);
 	w->first = length - 1;
-	w->tokens = drafts + 1;
+	w->tokens = speculate_tokens[s->width];
 	w->right = 0;
 	w->wrong = false;
-	w->drafts = drafts ? drafts : found ? 1 : 0;
+	w->drafts = s->width ? drafts_of(s, s->width) : w->drafts ? 1 : 0;
 	w->ids[0] = s->draft.ids[length - 1];
-	draft_copy(&s->draft, w->from, w->ids + 1, w->drafts);
 	s->passes[s->width]++;
-	s->drafted[s->width] += drafts;
+	s->drafted[s->width] += w->tokens > 1 ? w->drafts : 0;
 	return w;
 }
 

@@ -27,13 +27,25 @@ enum speculate_mode { SPECULATE_OFF, SPECULATE_AUTO, SPECULATE_FIXED };
 struct speculate_window { /* what the last pass computed: ids[0] at position `first`, and drafts after it */
 	uint64_t first;
 	uint32_t tokens;         /* 0: no window; 1: a plain pass, whose draft is only compared */
-	uint32_t drafts, right;  /* ids[1 .. drafts] are drafts, of which so many were accepted so far */
+	uint32_t drafts, right;  /* ids[1 .. drafts] are drafts, of which so many were accepted so far; behind
+	                            them the pass may have tokens that nobody asks for */
 	bool wrong;              /* one was rejected: then drafts is 0 */
+	bool ruled;              /* they are what the rules say, and not a copy */
 	struct draft_match from; /* where they came from */
 	int32_t ids[SPECULATE_MOST];
 };
 
+/* What else is known of the tokens that come next, where a grammar says which may. */
+struct speculate_rules {
+	void *user;
+	/* Tokens that should come next, as the text can hardly go on otherwise. */
+	uint32_t (*guess)(void *user, int32_t *ids, uint32_t most);
+	/* How many of these tokens may come next. */
+	uint32_t (*fit)(void *user, const int32_t *ids, uint32_t n);
+};
+
 struct speculate {
+	const struct speculate_rules *rules; /* borrowed; NULL: there are none */
 	enum speculate_mode mode;
 	unsigned fixed; /* the width of SPECULATE_FIXED */
 	struct draft draft;

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "runtime/jitrun_grammar.h"
+#include "runtime/session.h"
 #include "tests/support/shared.h"
 
 enum { MOST = 480 };
@@ -242,11 +243,69 @@ static void test_refusals(void **state)
 	jit_session_close(s);
 }
 
+/* The text that comes with a schema which leaves no choice but of spelling, as a model that knows it writes it: what
+ * must come is computed together. Passes, of tokens; out: the logits behind it all. */
+static size_t passes_for(int speculate, const int32_t *ids, size_t n, float *logits, size_t vocab)
+{
+	static const char names[] =
+		"{\"type\":\"object\",\"properties\":{\"country of origin\":{\"const\":\"Great "
+		"Britain\"},\"favourite animal\":{\"const\":\"little elephants\"}},\"required\":"
+		"[\"country of origin\",\"favourite animal\"],\"additionalProperties\":false}";
+	jit_error err = { 0 };
+	jit_session_stats stats = JIT_SESSION_STATS();
+	jit_session *s = open_session(1, speculate);
+	size_t prompt = jit_session_length(s);
+	int32_t *all = malloc((prompt + n) * sizeof *all), id;
+
+	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_JSON_SCHEMA, names, sizeof names - 1, &err), JIT_OK);
+	memcpy(all, jit_session_ids(s), prompt * sizeof *all);
+	memcpy(all + prompt, ids, n * sizeof *all);
+	session_force(s, all, prompt + n);
+	for (size_t i = 0; i < n; i++) {
+		if (jit_session_next(s, &id, &err) != JIT_OK)
+			fail_msg("token %zu: %s", i, err.message);
+		assert_int_equal(id, ids[i]);
+	}
+	assert_int_equal(jit_session_grammar_complete(s), 1);
+	memcpy(logits, jit_session_logits(s, &err), vocab * sizeof *logits);
+	assert_int_equal(jit_session_get_stats(s, &stats, &err), JIT_OK);
+	jit_session_close(s);
+	free(all);
+	return stats.decode_passes;
+}
+
+static void test_forced(void **state)
+{
+	static const char text[] =
+		"{\"country of origin\":\"Great Britain\",\"favourite animal\":\"little elephants\"}";
+	jit_error err = { 0 };
+	jit_model_info info = JIT_MODEL_INFO();
+	int32_t *ids;
+	size_t n;
+
+	assert_int_equal(jit_model_get_info(model, &info, &err), JIT_OK);
+	assert_int_equal(jit_model_tokenize(model, text, sizeof text - 1, 0, 0, &ids, &n, &err), JIT_OK);
+	size_t vocab = (size_t)info.vocab;
+	float *plain = malloc(vocab * sizeof *plain), *drafted = malloc(vocab * sizeof *drafted);
+	assert_int_equal(passes_for(JIT_SPECULATE_OFF, ids, n, plain, vocab), n);
+	for (int width = 4; width <= 16; width *= 2) {
+		size_t passes = passes_for(width, ids, n, drafted, vocab);
+		if (passes * 3 > n * 2)
+			fail_msg("%zu passes of %d for %zu tokens", passes, width, n);
+		assert_memory_equal(plain, drafted, vocab * sizeof *plain);
+	}
+	free(plain);
+	free(drafted);
+	free(ids);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_right),  cmocka_unit_test(test_rewind),
-		                            cmocka_unit_test(test_logits), cmocka_unit_test(test_expression),
-		                            cmocka_unit_test(test_rules),  cmocka_unit_test(test_refusals) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_right),      cmocka_unit_test(test_rewind), cmocka_unit_test(test_logits),
+		cmocka_unit_test(test_expression), cmocka_unit_test(test_rules),  cmocka_unit_test(test_forced),
+		cmocka_unit_test(test_refusals)
+	};
 
 	return cmocka_run_group_tests(tests, open_model, close_model);
 }
