@@ -152,7 +152,7 @@ void batch_member_close(jit_session *s)
 	struct jit_batch *b = m->batch;
 	size_t i = number_of(m);
 
-	batch_release(m, true);
+	batch_release(m);
 	memmove(b->member + i, b->member + i + 1, (--b->n - i) * sizeof *b->member);
 	free(m->own_logits);
 	free(m);
@@ -175,6 +175,11 @@ bool batch_member_ready(jit_session *s, size_t positions, struct error *err)
 	       (batch_make_room(m, positions, BATCH_COMPUTE_ALL, err) || err->code != ERROR_NONE ||
 	        error_set(err, ERROR_MEMORY,
 	                  "the batch's memory has no room for %zu tokens of this session beside others", positions));
+}
+
+bool batch_member_may_write(const jit_session *s, uint64_t position, uint32_t tokens, struct error *err)
+{
+	return batch_pages_writable(s->member, position, tokens, err);
 }
 
 int batch_member_logits(jit_session *s, jit_error *err)
@@ -206,10 +211,11 @@ static bool submit(jit_session *s, const int32_t *ids, size_t n, size_t *reused,
 	struct batch_member *m = s->member;
 	struct jit_batch *b = m->batch;
 
-	if (batch_bytes(b, s->length + n) > b->budget)
+	if (batch_bytes(b, s->length + n) > b->pages.budget)
 		return error_set(err, ERROR_MEMORY,
 		                 "%zu tokens take %llu bytes, and the batch has %llu for all sessions", s->length + n,
-		                 (unsigned long long)batch_bytes(b, s->length + n), (unsigned long long)b->budget);
+		                 (unsigned long long)batch_bytes(b, s->length + n),
+		                 (unsigned long long)b->pages.budget);
 	if (s->grammar && !session_grammar_take(s, ids, n, err))
 		return false;
 	if (s->length == 0)
@@ -226,6 +232,7 @@ static bool submit(jit_session *s, const int32_t *ids, size_t n, size_t *reused,
 	batch_grant(m, s->length, BATCH_TAKE_OVER, err);
 	if (err->code != ERROR_NONE) {
 		s->length = length;
+		s->computed = s->computed < computed ? s->computed : computed;
 		return false;
 	}
 	*reused = s->computed - computed;
@@ -253,13 +260,14 @@ int jit_batch_get_stats(const jit_batch *b, jit_batch_stats *out, jit_error *err
 {
 	struct error e = { 0 };
 	jit_batch_stats stats = b->stats;
-	uint64_t unit = b->page_bytes ? b->page_bytes : b->fixed_bytes;
+	const struct kv_pages *p = &b->pages;
+	uint64_t unit = p->page_bytes ? p->page_bytes : b->fixed_bytes;
 
-	stats.pages = b->budget / unit;
-	stats.pages_used = b->used / unit;
-	for (size_t i = 0; i < b->n_kept; i++)
-		stats.pages_kept += b->kept[i].bytes / unit;
-	stats.kv_bytes = b->budget;
+	stats.pages = p->budget / unit;
+	stats.pages_used = p->used / unit;
+	stats.pages_kept = (p->remembered * p->page_bytes + batch_kept_fixed(b)) / unit;
+	stats.pages_shared = p->shared;
+	stats.kv_bytes = p->budget;
 	SIZED_WRITE(jit_batch_stats, out, &stats, &e);
 	return model_report(err, &e);
 }

@@ -1,7 +1,9 @@
 /* runtime/batch.h - the inside of a jit_batch, shared by the files runtime/batch*.c.
  *
  *   batch.c         opening, closing, sessions, tokens submitted
- *   batch_memory.c  which session has memory, what is remembered of closed ones, and beginnings that are taken over
+ *   batch_memory.c  which session has memory, and which one makes room for another
+ *   batch_kept.c    what is remembered of closed sessions, and beginnings that are taken over
+ *   batch_pages.c   the pages of a session: its own, and those it shares with others
  *   batch_step.c    a step: which sessions take part in a pass
  *   batch_pass.c    the pass itself, and what becomes of its logits
  *
@@ -13,6 +15,7 @@
 
 #include "runtime/batch_costs.h"
 #include "runtime/jitrun_batch.h"
+#include "runtime/kv_pages.h"
 #include "runtime/session_state.h"
 
 /* Sessions of a pass, and rows of logits; a sealed model has kernels for fewer rows. */
@@ -20,13 +23,20 @@ enum { BATCH_PIECES_MOST = 64, BATCH_ROWS_MOST = 64 };
 
 #define BATCH_NOT_TOLD SIZE_MAX
 
+/* The pages of a text, from its first token on. */
+struct batch_pages {
+	struct kv_page **page;
+	size_t n, capacity;
+};
+
 /* What a session is to its batch. */
 struct batch_member {
 	struct jit_batch *batch;
 	jit_session *session;
 	bool admitted;              /* it has memory */
 	bool takes_part;            /* it waits for tokens, and has memory for all of them */
-	uint64_t bytes;             /* granted to it */
+	struct batch_pages pages;   /* used; session->memory has their addresses */
+	size_t published;           /* of them, from the first on */
 	struct session_mark before; /* what it was before the tokens were submitted that are not all computed yet */
 	size_t submitted;           /* where they end */
 	size_t told;                /* the length at which it was ready when that was told last, or BATCH_NOT_TOLD */
@@ -34,12 +44,13 @@ struct batch_member {
 	float *own_logits; /* a copy, made when another pass comes before somebody has read them; NULL until then */
 };
 
-/* What is remembered of a closed session. */
+/* What is remembered of a session that was closed or set back. */
 struct batch_kept {
-	struct session_memory memory;
+	struct session_memory memory; /* where it holds more than pages: of windows, or states */
+	struct batch_pages pages;     /* remembered */
 	int32_t *ids;
 	size_t computed;
-	uint64_t bytes, used; /* used: when, in `clock` */
+	uint64_t used; /* when, in `clock` */
 };
 
 struct jit_batch {
@@ -52,16 +63,18 @@ struct jit_batch {
 	size_t n, capacity;
 	struct batch_kept *kept;
 	size_t n_kept, kept_capacity;
-	uint64_t page_bytes, fixed_bytes, budget, used, clock;
-	struct batch_costs costs; /* what passes took */
-	double (*now)(void);      /* by which that is told: seconds */
-	size_t turn;              /* who is first when not all that decode have room */
+	struct kv_pages pages;
+	uint64_t fixed_bytes, clock; /* fixed: what a session takes beside pages */
+	struct batch_costs costs;    /* what passes took */
+	double (*now)(void);         /* by which that is told: seconds */
+	size_t turn;                 /* who is first when not all that decode have room */
 	jit_batch_stats stats;
 };
 
 /* ---- batch_memory.c */
 
 bool batch_memory_open(struct jit_batch *b, uint64_t bytes, struct error *err);
+/* When all sessions are closed. */
 void batch_memory_close(struct jit_batch *b);
 /* Bytes that so many positions of one session take. */
 uint64_t batch_bytes(const struct jit_batch *b, size_t positions);
@@ -71,8 +84,49 @@ enum batch_beginning { BATCH_COMPUTE_ALL, BATCH_TAKE_OVER };
 bool batch_grant(struct batch_member *m, size_t positions, enum batch_beginning how, struct error *err);
 /* Whether the member can have so many positions when younger ones are set back, which they are then. */
 bool batch_make_room(struct batch_member *m, size_t positions, enum batch_beginning how, struct error *err);
-/* The member's memory is given back: remembered, or free at once. */
-void batch_release(struct batch_member *m, bool remember);
+/* The member's memory is given back: what it computed is remembered as long as nobody needs the room. */
+void batch_release(struct batch_member *m);
+
+/* ---- batch_pages.c */
+
+/* Where the next pass over the session's tokens begins: with a state, behind the last one that is kept. */
+uint64_t batch_begins_at(const jit_session *s);
+/* The first `chunks` pages of a text become the member's as well, which has none. False: err. */
+bool batch_pages_adopt(struct batch_member *m, const struct batch_pages *from, size_t chunks, struct error *err);
+/* Bytes of pages that the member lacks to write its next tokens up to so many chunks. */
+uint64_t batch_pages_wanted(const struct batch_member *m, size_t chunks);
+/* It gets them, each of its own to write: copied, where others have what it holds. Where room is wanted, what is
+ * remembered goes. False: err, or with err->code 0 there is no room. */
+bool batch_pages_fill(struct batch_member *m, size_t chunks, struct error *err);
+/* Others find the full pages that the member has computed, and it has theirs instead of its own where they are alike.
+ */
+void batch_pages_publish(struct batch_member *m);
+/* The member goes on behind full pages that others have computed meanwhile for its next tokens, but for the last one.
+ */
+void batch_pages_take_over(struct batch_member *m, struct error *err);
+/* No more than so many stay. */
+void batch_pages_keep(struct batch_member *m, size_t chunks);
+/* Whether the pages of these tokens are the member's alone, so that it may write them; all others are a fault of ours.
+ */
+bool batch_pages_writable(const struct batch_member *m, uint64_t position, uint32_t tokens, struct error *err);
+
+/* ---- batch_kept.c */
+
+/* What was computed for a text's first tokens: memory NULL: there is none. */
+struct batch_found {
+	const struct session_memory *memory;
+	const struct batch_pages *pages;
+	size_t tokens, computed, kept; /* kept: its number; SIZE_MAX: another session's */
+};
+struct batch_found batch_find_beginning(const struct batch_member *m);
+/* The member's pages are remembered from now on, and its memory where that is more. False: there is none for that. */
+bool batch_keep(struct batch_member *m);
+void batch_forget(struct jit_batch *b, size_t kept);
+/* Gives up a part of what was not asked for the longest; spared: the number of one that stays, which may change. False:
+ * there is nothing. */
+bool batch_forget_some(struct jit_batch *b, size_t *spared);
+/* Bytes beside pages that all of it takes. */
+uint64_t batch_kept_fixed(const struct jit_batch *b);
 
 /* ---- batch_pass.c */
 

@@ -19,14 +19,6 @@ enum {
 
 /* ---- what sessions are waiting for */
 
-/* Where the next pass over the session's tokens begins: with a state, behind the last one that is kept. */
-static uint64_t begins_at(const jit_session *s)
-{
-	const struct session_states *t = &s->memory.states;
-
-	return t->bytes ? states_position(t, states_find(t, s->computed)) : s->computed;
-}
-
 static bool is_ready(const struct batch_member *m)
 {
 	const jit_session *s = m->session;
@@ -128,7 +120,7 @@ static bool has_room(struct batch_member *m)
 
 	if (batch_make_room(m, m->session->length, BATCH_TAKE_OVER, &e))
 		return true;
-	if (e.code == ERROR_NONE && batch_bytes(m->batch, m->session->length) > m->batch->budget)
+	if (e.code == ERROR_NONE && batch_bytes(m->batch, m->session->length) > m->batch->pages.budget)
 		error_set(&e, ERROR_MEMORY, "%zu tokens do not fit into the batch's memory", m->session->length);
 	if (e.code)
 		fail(m, &e);
@@ -143,7 +135,18 @@ static void share_memory(struct jit_batch *b)
 		b->member[i]->takes_part = is_pending(b->member[i]) && has_room(b->member[i]);
 }
 
-static uint32_t waiting(const jit_session *s) { return (uint32_t)(s->length - begins_at(s)); }
+static uint32_t waiting(const jit_session *s) { return (uint32_t)(s->length - batch_begins_at(s)); }
+
+/* They may need a page that the session has not got yet; nobody is set back for it. */
+static uint32_t room_for_drafts(const jit_session *s, uint32_t wanted)
+{
+	struct error none = { 0 };
+
+	if (batch_grant(s->member, s->computed + wanted, BATCH_COMPUTE_ALL, &none))
+		return wanted;
+	size_t room = s->member->pages.n * NUMERICS_CHUNK - s->computed;
+	return room < wanted ? (uint32_t)room : wanted;
+}
 
 /* Drafts of a session whose layers keep a state are computed once more where they are refused: that is known of a
  * session that is alone, and not of one among others. */
@@ -161,6 +164,7 @@ static uint32_t draft(struct step *step, jit_session *s, uint32_t room)
 		room = (uint32_t)(s->context - s->computed);
 	if (!may_draft(step, s))
 		room = 1;
+	room = room > 1 ? room_for_drafts(s, room) : room;
 	if (step->alone)
 		return speculate_next(&s->speculate, (uint32_t)s->length, room)->tokens - 1;
 	for (unsigned w = 0; w < SPECULATE_WIDTHS; w++)
@@ -184,7 +188,7 @@ static void add(struct step *step, struct batch_member *m, uint32_t tokens)
 {
 	const struct engine *e = &step->batch->engine;
 	jit_session *s = m->session;
-	struct batch_piece p = { .member = m, .position = begins_at(s), .tokens = tokens };
+	struct batch_piece p = { .member = m, .position = batch_begins_at(s), .tokens = tokens };
 	uint32_t wide = e->batch - step->tokens - tokens, high = e->rows - step->rows;
 
 	p.rows = p.position + tokens == s->length;
@@ -292,6 +296,7 @@ static void finish_piece(const struct batch_piece *p)
 		*count += behind - s->computed;
 		s->computed = behind;
 	}
+	batch_pages_publish(p->member);
 	s->logits_valid = p->rows > 0;
 	if (!p->rows || session_check_row(s, s->computed - 1, s->logits, &e))
 		return;

@@ -82,9 +82,10 @@ typedef struct jit_batch_stats {
 	/* Pages of 128 positions of one session: what kv_bytes has room for; used, remembered ones included; of them,
 	 * those remembered for closed sessions. */
 	uint64_t pages, pages_used, pages_kept;
-	uint64_t kv_bytes;  /* of what all of them may take */
-	double seconds;     /* of all passes */
-	uint64_t width[16]; /* passes by number of sessions: 1, 2, 3-4, 5-8, ... */
+	uint64_t kv_bytes;     /* of what all of them may take */
+	double seconds;        /* of all passes */
+	uint64_t width[16];    /* passes by number of sessions: 1, 2, 3-4, 5-8, ... */
+	uint64_t pages_shared; /* of those used: what several sessions have, remembered ones included */
 } jit_batch_stats;
 #define JIT_BATCH_STATS() JIT_STRUCT(jit_batch_stats, )
 int jit_batch_get_stats(const jit_batch *b, jit_batch_stats *out, jit_error *err);

@@ -102,6 +102,16 @@ static bool copy_bytes(struct device *d, uint8_t *to, const uint8_t *from, size_
 	return true;
 }
 
+bool kv_copy_bytes(struct device *d, uint8_t *to, const uint8_t *from, size_t bytes, struct error *err)
+{
+	uint8_t *copy = d->facts.host_reaches ? NULL : malloc(bytes);
+	bool ok = (copy || d->facts.host_reaches || error_set(err, ERROR_MEMORY, "no memory for %zu bytes", bytes)) &&
+	          copy_bytes(d, to, from, bytes, copy, err);
+
+	free(copy);
+	return ok;
+}
+
 /* Those pieces that both keep; the new one wants none else. */
 static bool copy_pieces(const struct session_memory *to, const struct session_memory *from, const struct model_spec *s,
                         size_t positions, uint8_t *copy, struct error *err)
@@ -112,7 +122,8 @@ static bool copy_pieces(const struct session_memory *to, const struct session_me
 	bool ok = want != NULL;
 
 	for (uint64_t i = 0; ok && i < pieces; i++)
-		ok = !want[i].at || copy_bytes(from->device, want[i].at, have[i].at, have[i].bytes, copy, err);
+		ok = !want[i].at || want[i].at == have[i].at ||
+		     copy_bytes(from->device, want[i].at, have[i].at, have[i].bytes, copy, err);
 	free(have);
 	free(want);
 	return ok;

@@ -24,10 +24,12 @@ size_t kv_piece_most(const struct plan_cache *kv, const struct model_spec *s);
 /* The pieces, malloc'ed. NULL: err. */
 struct kv_piece *kv_pieces(const struct session_memory *m, const struct model_spec *s, size_t positions, uint32_t first,
                            struct error *err);
-/* Copies so many positions into a cache that has none, where session_memory_begin_window() was told of them; and the
- * last state from which a pass at position `next` can go on. */
+/* Copies so many positions, but for pages that both have, into a cache that has none, where
+ * session_memory_begin_window() was told of them; and the last state from which a pass at position `next` can go on. */
 bool kv_copy(struct session_memory *to, const struct session_memory *from, const struct model_spec *s, size_t positions,
              size_t next, struct error *err);
+/* From one place of a device to another. */
+bool kv_copy_bytes(struct device *d, uint8_t *to, const uint8_t *from, size_t bytes, struct error *err);
 /* A copy of a layer's piece of the last chunk becomes 0 where it holds no position below `used` (1 to 128): there is
  * what was forgotten, and draft tokens. */
 void kv_piece_clean(const struct session_memory *m, const struct model_spec *s, uint32_t layer, uint8_t *piece,

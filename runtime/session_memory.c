@@ -85,6 +85,8 @@ bool session_memory_open(struct session_memory *m, struct device *d, const struc
 	m->device = d;
 	session_memory_measure(m, s, tokens, context);
 	uint64_t pages = where == SESSION_OWN_PAGES ? pages_bytes(m) : 0;
+	if (where == SESSION_PAGES_ELSEWHERE)
+		m->kv_bytes -= pages_bytes(m);
 	m->own_bytes = pages + session_memory_fixed_bytes(m) + SLACK + 2 * table_bytes(m);
 	if (!(m->own = d->alloc(d, m->own_bytes, DEVICE_CACHE, err)))
 		return false;

@@ -26,7 +26,7 @@ struct session_memory {
 	uint8_t **page, **window_page;
 	uint32_t changed_from, changed_to; /* entries of the former that the device has not got yet */
 	struct session_states states;      /* behind the cache */
-	size_t kv_bytes;                   /* of the cache and the states, all of the context's pages included */
+	size_t kv_bytes;                   /* of the cache and the states, but for pages that are elsewhere */
 	uint8_t *own;                      /* all of it that is not elsewhere; tables behind the states */
 	size_t own_bytes, tables_at;
 };

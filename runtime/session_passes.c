@@ -11,6 +11,8 @@ bool session_begin_run(jit_session *s, uint64_t position, uint32_t tokens, struc
 	struct session_memory *m = &s->memory;
 	uint8_t *before = NULL, *behind = NULL;
 
+	if (s->member && !batch_member_may_write(s, position, tokens, err))
+		return false;
 	session_memory_slide(m, &s->model->file.spec, position, tokens);
 	if (m->states.bytes && !states_begin(&m->states, m->device, position, &before, &behind, err))
 		return false;

@@ -98,6 +98,8 @@ void session_grammar_close(struct session_grammar *g);
 
 /* Before it computes by itself: there is memory for so many positions, and the others' logits are safe. */
 bool batch_member_ready(jit_session *s, size_t positions, struct error *err);
+/* Whether the pages of these tokens are its own. */
+bool batch_member_may_write(const jit_session *s, uint64_t position, uint32_t tokens, struct error *err);
 /* Whether it has logits, or what became of it. */
 int batch_member_logits(jit_session *s, jit_error *err);
 /* Its tokens are others now, or fewer: what was said of them is over. */

@@ -77,7 +77,7 @@ int jit_session_get_stats(const jit_session *s, jit_session_stats *out, jit_erro
 		.decode_tokens = s->decode_tokens,
 		.prompt_seconds = s->prompt_seconds,
 		.decode_seconds = s->decode_seconds,
-		.kv_bytes = s->memory.kv_bytes,
+		.kv_bytes = s->memory.kv_bytes + (s->member ? s->memory.held * s->memory.kv.page_bytes : 0),
 		.threads = pool_threads(s->engine->pool),
 		.context = (int)s->context,
 		.decode_passes = s->decode_passes

@@ -80,6 +80,8 @@ static const struct {
 	{ "jitserve_kv_pages", "gauge", "Pages of the KV cache that there is room for.", N(batch.pages) },
 	{ "jitserve_kv_pages_used", "gauge", "Pages in use, those kept for later included.", N(batch.pages_used) },
 	{ "jitserve_kv_pages_kept", "gauge", "Pages kept of answers that ended.", N(batch.pages_kept) },
+	{ "jitserve_kv_pages_shared", "gauge", "Pages that several answers have, those kept for later included.",
+	  N(batch.pages_shared) },
 	{ "jitserve_kv_bytes", "gauge", "Memory for the KV cache.", N(batch.kv_bytes) },
 };
 

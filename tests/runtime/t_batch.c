@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "runtime/jitrun_batch.h"
+#include "tests/runtime/batch_sound.h"
 #include "tests/support/shared.h"
 
 enum { CONTEXT = 640, SESSIONS_MOST = 12, ANSWERS_MOST = 64 };
@@ -176,6 +177,9 @@ static void run(struct schedule *t)
 			come(t, &t->request[to_come++]);
 		disturb(t);
 		must(t, jit_batch_step(t->batch, ready, 1 + draw(t, 2), &n, &err), &err);
+		struct error unsound = { 0 };
+		if (!batch_memory_sound(t->batch, &unsound))
+			fail_msg("%s, schedule %llu: %s", t->name, (unsigned long long)t->seed, unsound.text);
 		for (size_t i = 0; i < n; i++)
 			answer(t, request_of(t, ready[i]));
 		here = 0;
