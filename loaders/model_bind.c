@@ -74,7 +74,7 @@ static const struct {
 	  { "ffn_gate_up_exps.weight", "block_sparse_moe.input_linear.weight" } },
 	{ FUSED_SHARED, SLOT_shared_gate, SLOT_shared_up, { NULL, "shared_mlp.input_linear.weight" } },
 	{ FUSED_SCAN, SLOT_scan_z, SLOT_scan_dt, { "ssm_in.weight", "mamba.in_proj.weight" } },
-	{ FUSED_DELTA, SLOT_delta_qkv, SLOT_delta_z, { NULL, "linear_attn.in_proj_qkvz.weight" } },
+	{ FUSED_DELTA, SLOT_delta_qkv, SLOT_delta_z, { "ssm_in.weight", "linear_attn.in_proj_qkvz.weight" } },
 	{ FUSED_RATES, SLOT_delta_b, SLOT_delta_a, { "ssm_ba.weight", "linear_attn.in_proj_ba.weight" } },
 	{ FUSED_TURNED, SLOT_expert_gate, SLOT_expert_up, { NULL, "mlp.experts.gate_up_proj" } },
 	{ FUSED_TURNED, SLOT_expert_gate_bias, SLOT_expert_up_bias, { NULL, "mlp.experts.gate_up_proj_bias" } }
@@ -92,12 +92,18 @@ static const char *own_name(const struct model_file *f, enum tensor_slot slot)
 	return NULL;
 }
 
+uint32_t bind_fused(const struct model_file *f)
+{
+	return f->format == MODEL_HF ? f->arch->hf_fused
+	                             : f->arch->gguf_fused | (f->experts_fused ? (uint32_t)FUSED_EXPERTS : 0) |
+	                                       (f->delta_fused ? (uint32_t)FUSED_DELTA : 0);
+}
+
 /* The tensor that holds this one's rows among others'; NULL: it is one by itself. */
 static const char *fused_name(const struct model_file *f, enum tensor_slot slot, enum tensor_slot *first,
                               enum tensor_slot *last)
 {
-	uint32_t fused = f->format == MODEL_GGUF ? f->arch->gguf_fused | (f->experts_fused ? FUSED_EXPERTS : 0)
-	                                         : f->arch->hf_fused;
+	uint32_t fused = bind_fused(f);
 
 	for (size_t i = 0; i < sizeof fusions / sizeof *fusions; i++)
 		if (fused & fusions[i].fused && slot >= fusions[i].first && slot <= fusions[i].last) {

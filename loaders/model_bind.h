@@ -46,6 +46,8 @@ void bind_note_heads(const struct binder *b, enum tensor_slot k, struct model_te
 bool bind_flatten_taps(struct binder *b, const char *name, struct found_tensor *t);
 /* A vector that some files have as rows of a matrix: as one. */
 void bind_flatten(struct found_tensor *t, uint64_t elements);
+/* enum arch_fused: which matrices share tensors in these files. */
+uint32_t bind_fused(const struct model_file *f);
 /* A copy that lives as long as the file. */
 const char *bind_keep_name(struct model_file *f, const char *name);
 

@@ -7,7 +7,7 @@
 
 bool bind_by_key(const struct binder *b, enum tensor_slot k)
 {
-	uint32_t fused = b->f->format == MODEL_GGUF ? b->f->arch->gguf_fused : b->f->arch->hf_fused;
+	const uint32_t fused = bind_fused(b->f);
 
 	return (fused & FUSED_DELTA && (k == SLOT_delta_qkv || k == SLOT_delta_z)) ||
 	       (fused & FUSED_RATES && (k == SLOT_delta_b || k == SLOT_delta_a));
@@ -65,7 +65,7 @@ bool bind_flatten_taps(struct binder *b, const char *name, struct found_tensor *
 /* Whether the slot's rows alternate in the file, head by head, with those of the gate or the queries. */
 bool bind_by_heads(const struct binder *b, enum tensor_slot k)
 {
-	uint32_t fused = b->f->format == MODEL_GGUF ? b->f->arch->gguf_fused : b->f->arch->hf_fused;
+	const uint32_t fused = bind_fused(b->f);
 
 	return fused & FUSED_Q_GATE && (k == SLOT_q || k == SLOT_q_gate);
 }

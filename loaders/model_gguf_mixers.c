@@ -52,6 +52,16 @@ static bool attends(const struct gguf_reader *r, uint32_t layer)
 	return model_find_tensor(r->m->file, name, &t);
 }
 
+/* Older files have queries, keys, values and the gate in one tensor. */
+static bool has_one_input(const struct gguf_reader *r, uint32_t layer)
+{
+	struct found_tensor t;
+	char name[40];
+
+	snprintf(name, sizeof name, "blk.%" PRIu32 ".ssm_in.weight", layer);
+	return r->row->gguf_fused & FUSED_RATES && model_find_tensor(r->m->file, name, &t);
+}
+
 static bool read_delta(struct gguf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
@@ -72,8 +82,10 @@ static bool read_delta(struct gguf_reader *r)
 		                 r->g->path, r->key, values, c->value_heads);
 	if (!model_mixers_make(r->m, r->g->path, r->err))
 		return false;
-	for (uint32_t i = 0; i < s->layers; i++)
+	for (uint32_t i = 0; i < s->layers; i++) {
 		r->m->file->layer_mixer[i] = attends(r, i) ? MIXER_ATTENTION : MIXER_DELTA;
+		r->m->file->delta_fused = r->m->file->delta_fused || has_one_input(r, i);
+	}
 	return model_delta_channels(r->m, r->g->path, r->err);
 }
 

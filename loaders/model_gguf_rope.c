@@ -173,7 +173,7 @@ static bool read_scales(struct gguf_reader *r)
 	if (r->row->switches & SWITCH_LOGIT_SCALE)
 		return (gguf_find(r->g, gguf_key(r, "logit_scale")) || gguf_missing(r)) &&
 		       read_scale(r, "logit_scale", false, &s->logit_scale);
-	if (r->row->switches & SWITCH_QUERY_SCALE) {
+	if (arch_word_in(r->row->keys, "attention.temperature_scale")) {
 		s->query_scale_length = s->rope.original_context;
 		if (!gguf_get_f64(r, "attention.temperature_scale", OPTIONAL, &beta) ||
 		    !gguf_get_u32(r, "attention.temperature_length", OPTIONAL, &s->query_scale_length))

@@ -166,5 +166,17 @@ int remade_start(void **state)
 	return mkdtemp(folder) ? 0 : -1;
 }
 
+bool remade_differ(const char *a, const char *b)
+{
+	size_t n, m;
+	float *x = logits_of(a, (struct remade_run){ "cpu", 16 }, &n),
+	      *y = logits_of(b, (struct remade_run){ "cpu", 16 }, &m);
+	bool differ = n != m || memcmp(x, y, n * sizeof *x) != 0;
+
+	free(x);
+	free(y);
+	return differ;
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) { return remove(path); }
 int remade_end(void **state) { return nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS); }

@@ -49,5 +49,7 @@ struct remade_run {
 
 /* The logits behind some tokens. tolerance: of the largest; 0: the same bits. */
 void remade_compare(const char *a, struct remade_run run_a, const char *b, struct remade_run run_b, double tolerance);
+/* Whether any of them differs, on the CPU. */
+bool remade_differ(const char *a, const char *b);
 
 #endif
