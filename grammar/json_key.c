@@ -8,7 +8,6 @@
  * and how many bytes; a hash; what the object has seen; a bit for each node that has room only for members that it
  * still requires; the states of patterns; the hashes that the object has. */
 enum { TEXT, INNER = 3, FROM, TO, BYTES, HASH, SEEN = HASH + 2 };
-enum { NO_NAME = UINT32_MAX };
 
 struct key {
 	uint32_t *rest, *seen, *full, *pattern, *hashes;
@@ -28,13 +27,27 @@ static struct key parts_of(const struct json_machine *m, struct frame *f)
 	return k;
 }
 
-/* Whether a name that is not in the list is possible: one with a pattern that can still fit, or any. */
-static bool other_possible(const struct json_machine *m, struct frame *f)
+/* Whether a member of that name can have a value that leaves the object right. */
+static bool leads_on(struct json_machine *m, uint32_t group, const struct member *of, const uint32_t *seen)
+{
+	const struct group *g = &m->group[group];
+	const struct facts facts = { .failed = of->failed, .seen = seen };
+	struct request r[3 * GROUP_NODES];
+
+	if (!group_alive(m, g, &facts))
+		return false;
+	uint32_t child = group_child(m, group, &facts, r, member_requests(m, g, of, r));
+	return child && group_begins(m, child);
+}
+
+/* A name that is not in the list: one with a pattern that can still fit, or any. */
+static bool other_possible(struct json_machine *m, struct frame *f)
 {
 	const struct group *g = frame_group(m, f);
 	const struct schema *s = m->schema;
 	const struct key k = parts_of(m, f);
 	uint32_t failed[GROUP_NODES / 32], at = 0;
+	bool patterns = false;
 
 	memcpy(failed, frame_failed(f), bits_words(g->n) * sizeof *failed);
 	for (uint32_t i = 0; i < g->n; i++) {
@@ -44,40 +57,72 @@ static bool other_possible(const struct json_machine *m, struct frame *f)
 			fits |= k.pattern[at] != AUTOMATON_DEAD;
 		if ((!fits && n->other == SCHEMA_FALSE) || bit(k.full, i))
 			set_bit(failed, i);
+		patterns |= fits;
 	}
-	return group_alive(m, g, &(struct facts){ .failed = failed, .seen = k.seen });
+	if (patterns) /* what they ask depends on how the name ends */
+		return group_alive(m, g, &(struct facts){ .failed = failed, .seen = k.seen });
+	const uint32_t none[PATTERNS_MOST / 32] = { 0 };
+	return leads_on(m, f->w[1], &(struct member){ NO_NAME, none, failed }, k.seen);
 }
 
-/* Where nodes have no room but for what they require. */
-static bool room_for(const struct json_machine *m, struct frame *f, uint32_t name)
+/* Nodes that have no room but for what they require fail by another name. */
+static void fail_full(const struct json_machine *m, struct frame *f, uint32_t name, uint32_t *failed)
 {
 	const struct group *g = frame_group(m, f);
 	const struct schema *s = m->schema;
 	const struct key k = parts_of(m, f);
-	uint32_t failed[GROUP_NODES / 32];
-	bool full = false;
 
-	memcpy(failed, frame_failed(f), bits_words(g->n) * sizeof *failed);
 	for (uint32_t i = 0; i < g->n; i++) {
 		struct part p = s->node[g->node[i]].required;
-		bool required = false;
-		for (uint32_t j = 0; bit(k.full, i) && j < p.n; j++)
-			required |= s->list[p.at + j] == g->name[name];
-		if (bit(k.full, i) && !required) {
+		bool required = !bit(k.full, i);
+		for (uint32_t j = 0; !required && j < p.n; j++)
+			required = s->list[p.at + j] == g->name[name];
+		if (!required)
 			set_bit(failed, i);
-			full = true;
-		}
 	}
-	return !full || group_alive(m, g, &(struct facts){ .failed = failed, .seen = k.seen });
 }
 
-static bool possible(const struct json_machine *m, struct frame *f)
+/* The patterns that fit the whole name. */
+static void fit_patterns(const struct json_machine *m, const struct group *g, uint32_t name, uint32_t *fits)
+{
+	const struct schema *s = m->schema;
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < g->n; i++) {
+		struct part p = s->node[g->node[i]].patterns;
+		for (uint32_t j = 0; j < p.n; j++, at++) {
+			struct automaton *a = s->automaton[s->pattern[p.at + j].automaton];
+			uint32_t state = AUTOMATON_START;
+			for (size_t b = 0; b < s->name_bytes[g->name[name]] && state != AUTOMATON_DEAD; b++)
+				state = automaton_step(a, state, (uint8_t)s->name[g->name[name]][b]);
+			if (automaton_accepts(a, state))
+				set_bit(fits, at);
+		}
+	}
+}
+
+static bool name_possible(struct json_machine *m, struct frame *f, uint32_t name)
 {
 	const struct group *g = frame_group(m, f);
 	const struct key k = parts_of(m, f);
+	uint32_t failed[GROUP_NODES / 32], seen[FRAME_WORDS], fits[PATTERNS_MOST / 32] = { 0 };
 
-	for (uint32_t i = k.rest[FROM]; i < k.rest[TO]; i++)
-		if (!bit(k.seen, i) && !g->closed[i] && room_for(m, f, i))
+	if (bit(k.seen, name) || g->closed[name])
+		return false;
+	memcpy(failed, frame_failed(f), bits_words(g->n) * sizeof *failed);
+	memcpy(seen, k.seen, bits_words(g->n_names) * sizeof *seen);
+	set_bit(seen, name);
+	fail_full(m, f, name, failed);
+	fit_patterns(m, g, name, fits);
+	return leads_on(m, f->w[1], &(struct member){ name, fits, failed }, seen);
+}
+
+static bool possible(struct json_machine *m, struct frame *f)
+{
+	const uint32_t *rest = frame_rest(m, f);
+
+	for (uint32_t i = rest[FROM]; i < rest[TO]; i++)
+		if (name_possible(m, f, i))
 			return true;
 	return other_possible(m, f);
 }
@@ -171,7 +216,7 @@ uint32_t key_begin(struct json_machine *m, struct frame *object, const uint32_t 
 }
 
 struct trial {
-	const struct json_machine *m;
+	struct json_machine *m;
 	const struct frame *f;
 };
 

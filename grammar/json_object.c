@@ -8,8 +8,6 @@
  * counted, names that no schema has stand at the end, each as two words of its hash. */
 enum { PHASE, SPACE, MEMBERS, SEEN };
 enum phase { FIRST, NEXT_NAME, COLON, VALUE, NEXT };
-enum { NO_NAME = UINT32_MAX };
-
 static uint32_t *seen_of(const struct json_machine *m, struct frame *f) { return frame_rest(m, f) + SEEN; }
 static uint32_t *current_of(const struct json_machine *m, struct frame *f)
 {
@@ -86,26 +84,24 @@ static struct outcome begin_name(struct json_machine *m, struct frame *f)
 	return key ? (struct outcome){ PUSHES, false, frame_keep(m, f), key, 0 } : dies();
 }
 
-static size_t requests(const struct json_machine *m, struct frame *f, struct request *r)
+size_t member_requests(const struct json_machine *m, const struct group *g, const struct member *of, struct request *r)
 {
-	const struct group *g = frame_group(m, f);
 	const struct schema *s = m->schema;
-	const uint32_t *current = current_of(m, f);
 	uint32_t pattern = 0;
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct schema_node *node = &s->node[g->node[i]];
 		bool named = false;
-		for (uint32_t k = 0; k < node->properties.n && *current != NO_NAME; k++) {
+		for (uint32_t k = 0; k < node->properties.n && of->name != NO_NAME; k++) {
 			const struct schema_member *p = &s->member[node->properties.at + k];
-			if (p->name == g->name[*current]) {
+			if (p->name == g->name[of->name]) {
 				r[n++] = (struct request){ i, p->node };
 				named = true;
 			}
 		}
 		for (uint32_t k = 0; k < node->patterns.n; k++, pattern++)
-			if (bit(current + 1, pattern) && n < 2 * GROUP_NODES) {
+			if (bit(of->patterns, pattern) && n < 2 * GROUP_NODES) {
 				r[n++] = (struct request){ i, s->pattern[node->patterns.at + k].node };
 				named = true;
 			}
@@ -117,7 +113,7 @@ static size_t requests(const struct json_machine *m, struct frame *f, struct req
 	/* A node that has failed is asked nothing more. */
 	size_t left = 0;
 	for (size_t i = 0; i < n; i++)
-		if (!bit(frame_failed(f), r[i].from))
+		if (!bit(of->failed, r[i].from))
 			r[left++] = r[i];
 	return left;
 }
@@ -125,8 +121,9 @@ static size_t requests(const struct json_machine *m, struct frame *f, struct req
 static uint32_t value_group(struct json_machine *m, struct frame *f, struct request *r, size_t *n)
 {
 	const struct facts facts = facts_of(m, f);
+	const uint32_t *current = current_of(m, f);
 
-	*n = requests(m, f, r);
+	*n = member_requests(m, frame_group(m, f), &(struct member){ *current, current + 1, facts.failed }, r);
 	return group_child(m, f->w[1], &facts, r, *n);
 }
 

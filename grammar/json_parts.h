@@ -18,7 +18,15 @@
 
 /* Nodes applied to one value; roots whose goals are a whole table; bytes that indent a line; bytes of a number that is
  * compared; words of a frame. */
-enum { GROUP_NODES = 512, GOAL_TABLE = 8, SPACE_MOST = 40, NUMBER_MOST = 100, FRAME_WORDS = 2048, RECENT = 1 << 13 };
+enum {
+	GROUP_NODES = 512,
+	GOAL_TABLE = 8,
+	SPACE_MOST = 40,
+	NUMBER_MOST = 100,
+	FRAME_WORDS = 2048,
+	PATTERNS_MOST = FRAME_WORDS,
+	RECENT = 1 << 13
+};
 
 enum frame_kind {
 	FRAME_ROOT,
@@ -148,6 +156,14 @@ struct outcome object_begin(struct json_machine *m, struct frame *f);
 struct outcome object_step(struct json_machine *m, struct frame *f, uint8_t byte);
 uint32_t object_resume(struct json_machine *m, struct frame *f, const uint32_t *result);
 struct outcome key_step(struct json_machine *m, struct frame *f, uint8_t byte);
+/* A member: its name, an index of the group's, or NO_NAME; the bits of patterns that fit it; and the nodes that have
+ * failed. What is asked of its value: up to 3 * GROUP_NODES requests. */
+enum { NO_NAME = UINT32_MAX };
+struct member {
+	uint32_t name;
+	const uint32_t *patterns, *failed;
+};
+size_t member_requests(const struct json_machine *m, const struct group *g, const struct member *of, struct request *r);
 /* The frame of a name in an object's frame; 0: no name is possible. Names that were seen: those of the group by bits,
  * others by hashes where members are counted. full: a bit for each node that has room only for what it requires. */
 uint32_t key_begin(struct json_machine *m, struct frame *object, const uint32_t *seen, const uint32_t *full,
