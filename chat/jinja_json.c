@@ -1,8 +1,8 @@
 /* chat/jinja_json.c - JSON texts to values and back.
  *
  * Owns: both ways. Values are made straight from loaders/json_scan's pieces, without a tree of jansson's between: a
- * template sees whether a number was written as an integer, members in their order, and halves of surrogate pairs not
- * at all, and each of these is lost or lenient in the trees that loaders/json_read makes for configuration files.
+ * template sees members in their order, and whether a number was written as an integer. It never sees half of a
+ * surrogate pair. The trees that loaders/json_read makes for configuration files keep none of this.
  */
 #include <stdio.h>
 #include <stdlib.h>

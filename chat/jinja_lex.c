@@ -1,8 +1,8 @@
 /* chat/jinja_lex.c - the text of a template becomes tokens, one at a time.
  *
- * Owns: what is a tag and what is data, what of the white space around tags stays (trim_blocks and lstrip_blocks, as
- * chat templates are run with), and how names, numbers, strings and operators are written.
- * Never: looks beyond the template's end, holds more open brackets than CHAT_MAX_NESTING.
+ * Owns: what is a tag and what is data, and how names, numbers, strings and operators are written. Also what of the
+ * white space around tags stays: chat templates are run with trim_blocks and lstrip_blocks. Never: looks beyond the
+ * template's end, holds more open brackets than CHAT_MAX_NESTING.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* chat/jinja_run.c - a template runs: statements, scopes and loops.
  *
- * Owns: which names a statement may set and who sees them (a loop's turn, a macro, a block have scopes of their own,
- * "if" has none), and what a loop knows of itself. Items are asked for as they are needed, as a condition of a loop may
+ * Owns: which names a statement may set, who sees them, and what a loop knows of itself. A loop's turn, a macro and a
+ * block have scopes of their own, "if" has none. Items are asked for as they are needed, as a condition of a loop may
  * depend on what its turns before did.
  */
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* grammar/regex.h - regular expressions as ECMA-262 writes them, which is what JSON Schema asks for.
  *
  * Owns: their syntax. Read are alternatives, groups, classes, the escapes \d \w \s \t \n \v \f \r \0 \cX \xHH \uHHHH
- * \u{H} \p{category}, the edges ^ and $, and greedy and lazy repetitions, which describe the same texts. What no
+ * \u{H} \p{category}, the edges ^ and $, and repetitions. Greedy and lazy ones describe the same texts. What no
  * automaton can do (back references) and what is not done (looking around, \b) is refused by name.
  */
 #ifndef GRAMMAR_REGEX_H

@@ -1,7 +1,8 @@
 /* grammar/schema.h - JSON Schema (2020-12, and draft 4 to 2019-09 where they differ), read into a table of nodes.
  *
- * Owns: what the keywords mean. A node holds what one schema object asks of a value by itself, and lists of other nodes
- * that are applied to the same value, to its members, or to its items. Nodes are numbers; 0 is the schema `true`.
+ * Owns: what the keywords mean. A node holds what one schema object asks of a value by itself. It also lists other
+ * nodes, which are applied to the same value, to its members, or to its items. Nodes are numbers; 0 is the schema
+ * `true`.
  *
  * A keyword that is known and not done is refused with its JSON pointer; one that the standard does not have is a
  * comment, as the standard says. "format" is held where it can be: an unknown format asks for nothing.

@@ -1,9 +1,10 @@
 /* grammar/schema_format.c - the formats of strings that JSON Schema names, as expressions of whole texts.
  *
- * Sources: RFC 3339 (dates and times; a leap second only where one can be, at 23:59:60 UTC), RFC 5321 (e-mail, without
- * quoted names), RFC 1123 (host names), RFC 2673 and 4291 (addresses), RFC 4122 (UUID), RFC 3986 (URI), RFC 6901 (JSON
- * pointers), ISO 8601 as RFC 3339's appendix has it (durations). Each describes valid texts only; some rare valid ones
- * are left out. */
+ * Sources: RFC 3339 (dates and times), RFC 5321 (e-mail, without quoted names), RFC 1123 (host names), RFC 2673 and
+ * 4291 (addresses). RFC 4122 (UUID), RFC 3986 (URI), RFC 6901 (JSON pointers), ISO 8601 as RFC 3339's appendix has it
+ * (durations). A leap second can only be at 23:59:60 UTC. Each describes valid texts only; some rare valid ones are
+ * left out.
+ */
 #include <string.h>
 
 #include "grammar/schema_parts.h"

@@ -1,9 +1,9 @@
 /* loaders/gguf.c - walks a GGUF file once and indexes it. See gguf.h.
  *
- * The walk reads through a cursor, which copies the file's first bytes as far as the walk gets, so nothing outside the
- * file is ever touched and nothing is looked at twice that could differ the second time. Both index arrays are sized
- * by a count from the file, compared first with the bytes that are left and with the limits below, so that
- * no allocation is more than twice the file. Typed reads of what was indexed are in gguf_read.c.
+ * The walk reads through a cursor, which copies the file's first bytes as far as the walk gets. So nothing outside the
+ * file is ever touched, and nothing is looked at twice that could differ the second time. Both index arrays are sized
+ * by a count from the file. It is compared first with the bytes that are left and with the limits below, so that no
+ * allocation is more than twice the file. Typed reads of what was indexed are in gguf_read.c.
  *
  * Rule: a new check is one sentence naming the file, the key or tensor, the value found and the value expected.
  */

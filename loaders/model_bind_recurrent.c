@@ -1,6 +1,7 @@
 /* loaders/model_bind_recurrent.c - tensors of layers with a state that lie otherwise in their files: matrices of the
- * delta rule whose rows lie in one tensor by heads of keys, where behind a head's query and key are the values and the
- * gates of the heads of values that it serves; and vectors as matrices. */
+ * delta rule whose rows lie in one tensor by heads of keys, and vectors as matrices. Behind a head's query and key lie
+ * the values and the gates of the heads of values that it serves.
+ */
 #include "loaders/model_bind.h"
 
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* programs/search.h - the thorough search for schedules, on a model's own weights, with all threads of a session.
  *
- * Owns: the way through the schedules. For each of the passes a model makes - one token, draft tokens in passes of 4, 8
- * and 16, a prompt's tiles - one field of the schedule is changed at a time, all kernels of the pass at once: all
- * values of the field take turns with what was best so far (runtime/tuning/tuner.h), until no field brings anything
+ * Owns: the way through the schedules. A model makes passes of one token, of 4, 8 and 16 with draft tokens, and of a
+ * prompt's tiles. For each of them one field of the schedule is changed at a time, in all kernels of the pass at once.
+ * All values of the field take turns with what was best so far (runtime/tuning/tuner.h), until no field brings anything
  * more. What came out is compared with the usual schedule once again, and that is the gain. Never keeps anything:
  * results go to the caller's table.
  */

@@ -1,11 +1,11 @@
 /* runtime/compile_ahead.h - the kernels of the passes to come, made before those passes are.
  *
- * What a session needs changes with what it does: a prompt goes through tiles of many tokens and a narrower rest,
- * decoding through passes of one token, and where the text repeats itself through passes of 4, 8 or 16; the first
- * session on a processor also tries schedules. Each of these has a set of kernels of its own. The session says which
- * passes it expects; a thread of the session has the registry generate or load what is missing while the session
- * computes, and the session goes over to a pass with draft tokens only once its kernels are there. So no kernel is ever
- * made between two tokens, and as all of them compute the same bits (numerics.h), a change is seen in time alone.
+ * What a session needs changes with what it does: a prompt goes through tiles of many tokens and a narrower rest.
+ * Decoding goes through passes of one token, or of 4, 8 or 16 where the text repeats itself. The first session on a
+ * processor also tries schedules. Each of these has a set of kernels of its own. The session says which passes it
+ * expects; while it computes, a thread of the session has the registry generate or load what is missing. Only once its
+ * kernels are there does the session go over to a pass with draft tokens. So no kernel is ever made between two tokens,
+ * and as all of them compute the same bits (numerics.h), a change is seen in time alone.
  *
  * Owns: the list of what is expected, and the thread, which begins with the first kernel that is missing: where all are
  * known there is none. Never runs a kernel. A kernel that cannot be made is no error here: whoever runs it asks the

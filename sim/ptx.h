@@ -5,10 +5,11 @@
  * seed decides, so that what they must wait for shows. Shared memory begins at address 0 of its own space.
  *
  * It refuses ("traps") with one sentence what hardware may do silently wrong: registers and shared bytes that nothing
- * wrote, addresses that are not aligned or belong to no memory, branches that only some lanes of a warp take, barriers
- * that not all warps come to, shared bytes that two warps touch, one of them writing, without a barrier between, what a
- * lane reads that another lane of its warp stored since they last met, and in launches that overlap others global
- * memory before the wait. Its parser and its table are its own, from the PTX manual; it includes nothing of jit/.
+ * wrote, and addresses that are not aligned or belong to no memory. Branches that only some lanes of a warp take, and
+ * barriers that not all warps come to. Shared bytes that two warps touch without a barrier between, one of them
+ * writing. What a lane reads that another lane of its warp stored since they last met. And in launches that overlap
+ * others, global memory before the wait. Its parser and its table are its own, from the PTX manual; it includes nothing
+ * of jit/.
  *
  * NaN that arithmetic makes is 0x7fffffff, as on cards.
  */

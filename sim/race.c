@@ -1,11 +1,11 @@
 /* sim/race.c - unordered accesses of different workgroups to the same word, and loads that find stale caches.
  *
- * Owns: vector clocks. Every workgroup has one; an atomic joins it with the clock kept at the atomic's address and
- * leaves it there, and so do loads from L2 and stores of an address that atomics use. A word remembers its last writer
- * and the writer's time. A write or read of a word whose last write, by another workgroup, is not yet in the accessor's
- * clock traps. A load from a cache must also come after an invalidation of it (caches.c), later than the moment its
- * workgroup learnt of the write; so must one of an address that atomics use. Atomics of different workgroups must meet
- * in L2. Workgroups are the unit: waves of one workgroup are not compared.
+ * Owns: vector clocks. Every workgroup has one. An atomic joins it with the clock kept at the atomic's address, and
+ * leaves it there. Loads from L2 and stores do the same at an address that atomics use. A word remembers its last
+ * writer and the writer's time. A write or read of a word whose last write, by another workgroup, is not yet in the
+ * accessor's clock traps. A load from a cache must also come after an invalidation of it (caches.c), later than the
+ * moment its workgroup learnt of the write; so must one of an address that atomics use. Atomics of different workgroups
+ * must meet in L2. Workgroups are the unit: waves of one workgroup are not compared.
  */
 #include <stdlib.h>
 #include <string.h>

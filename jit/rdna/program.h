@@ -1,9 +1,9 @@
 /* jit/rdna/program.h - kernels' functions and the driver that calls them, linked into one AMD code object.
  *
- * Owns: the driver, which is the only kernel a device launches: it walks over commands that lie in memory as data,
- * calls each command's function for this wave's share of the units, and holds every workgroup back between commands
- * that depend on each other. One launch for an operation, for a layer or for a token differ in the range of commands
- * alone. Never knows what a function computes.
+ * Owns: the driver, which is the only kernel a device launches. It walks over commands that lie in memory as data, and
+ * calls each command's function for this wave's share of the units. Between commands that depend on each other it holds
+ * every workgroup back. Launches for an operation, a layer or a token differ in the range of commands alone. Never
+ * knows what a function computes.
  *
  * All workgroups of a launch must be resident at once (RDNA_COMMAND_BARRIER waits for them all): the caller takes their
  * number from the device (backend_rdna.resident).

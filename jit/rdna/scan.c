@@ -1,11 +1,11 @@
 /* jit/rdna/scan.c - one look at the IR before RDNA selection: what is dead, which values need no instruction of their
  * own, which loads go together.
  *
- * Folds sums of addresses into displacements, casts into names, signs into operands' modifiers, widenings of halves
- * into the sums of products that read them, and an operation into its one user where an instruction does both. Groups
- * loads of neighbouring words inside a straight run. Never changes the IR. Rule for editors: a folded value is computed
- * where it is used, so everything it depends on must be the same there as at its definition; every new kind of fold
- * must go through rscan_still_valid() at each use.
+ * Folds sums of addresses into displacements, casts into names, and signs into operands' modifiers. Folds widenings of
+ * halves into the sums of products that read them, and an operation into its one user where an instruction does both.
+ * Groups loads of neighbouring words inside a straight run. Never changes the IR. Rule for editors: a folded value is
+ * computed where it is used, so everything it depends on must be the same there as at its definition; every new kind of
+ * fold must go through rscan_still_valid() at each use.
  */
 #include "jit/rdna/select.h"
 

@@ -1,9 +1,9 @@
 /* jit/store/registry.c - the table of kernels: lookups without a lock, single flight for the rest.
  *
- * Owns: the entries, for the registry's whole life. An entry is never removed or moved, only its state changes (IDLE ->
- * BUILDING -> READY, or back to IDLE when the attempt failed or nothing was found), so that a reader may probe the
- * table while others add to it. The kernel in an entry is written by the one thread that set BUILDING and read by
- * others after READY only.
+ * Owns: the entries, for the registry's whole life. An entry is never removed or moved, so that a reader may probe the
+ * table while others add to it. Only its state changes: IDLE -> BUILDING -> READY, or back to IDLE when the attempt
+ * failed or nothing was found. The kernel in an entry is written by the one thread that set BUILDING and read by others
+ * after READY only.
  */
 #include <assert.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* jit/x86/scan.c - one look at the IR before selection: what is dead, and which values need no instruction of their
  * own.
  *
- * Folds a load into its one use, address additions into displacements, bit casts into names, and the move that ends a
- * variable's update into the instruction that computed the value. Never changes the IR. Rule for editors: a folded
- * value is computed where it is used, so everything it depends on must be the same there as at its definition; every
- * new kind of fold must go through scan_still_valid() at each use.
+ * Folds a load into its one use, address additions into displacements, and bit casts into names. Folds the move that
+ * ends a variable's update into the instruction that computed the value. Never changes the IR. Rule for editors: a
+ * folded value is computed where it is used, so everything it depends on must be the same there as at its definition;
+ * every new kind of fold must go through scan_still_valid() at each use.
  */
 #include "jit/x86/select.h"
 

@@ -2,15 +2,14 @@
  * all merge them.
  *
  * Owns: who does what in a group. What is computed is numerics.h rule 9, as in attention.c. A unit's queries are its
- * rows; as many rows as shared bytes allow are a tile, and a tile takes rounds: each wave takes one of the next chunks,
- * leaves max, sum and o of every row in shared bytes, and after a barrier wave r merges row r's, in order.
+ * rows; as many rows as shared bytes allow are a tile, and a tile takes rounds: each wave takes one of the next chunks
+ * and leaves max, sum and o of every row in shared bytes. After a barrier, wave r merges those of row r, in order.
  *
  * A wave's share of the shared bytes holds a row's 128 scores first, then its p, then its o. Queries are broadcasts of
  * neighbouring words from where the rotation left them; keys and values come with a position, or a dimension, in each
- * of 32 lanes.
- * An editor keeps this: both barriers are met by all waves equally often; keys of positions that are not visible may be
- * read but are replaced, values of such positions are not read, but for rows that see less than others of their tile,
- * which then keep their sums.
+ * of 32 lanes. An editor keeps this: both barriers are met by all waves equally often. Keys of positions that are not
+ * visible may be read, but are replaced. Values of such positions are read only where a row sees less than others of
+ * its tile, and then the row keeps its sums.
  */
 #include <math.h>
 

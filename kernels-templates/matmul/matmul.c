@@ -9,9 +9,9 @@
  * (whose weights stay in the first-level cache). Inside a segment, in matmul_dot.c: parts of the tile that fit the
  * registers; k. Between segments the totals of the 32 rows lie in local memory, [span][matrix][column][32].
  *
- * Weights are read in the order they lie in memory, one stream at a time, or two when a schedule (matmul_schedule.h)
- * has two row blocks walked side by side, a step of one and a step of the other. Reading a unit's vectors out of order
- * loses a tenth of the memory's bandwidth.
+ * Weights are read in the order they lie in memory, one stream at a time. It is two where a schedule
+ * (matmul_schedule.h) walks two row blocks side by side, a step of one and a step of the other. Reading a unit's
+ * vectors out of order loses a tenth of the memory's bandwidth.
  *
  * General registers are as short as vector registers: addresses walk and walk back, and what is easily computed again
  * is computed again.

@@ -2,7 +2,7 @@
  * before ended.
  *
  * Owns: KEY_CONV, which is numerics.h rule 16. A unit goes through the columns of the launch one after the other and
- * keeps the last inputs in registers, so that it makes no difference how a text is cut.
+ * keeps the last inputs in registers. So it makes no difference how a text is cut.
  */
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/emit/math.h"

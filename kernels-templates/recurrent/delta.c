@@ -2,7 +2,7 @@
  * is read.
  *
  * Owns: KEY_DELTA, which is numerics.h rule 17. A unit is 32 values of a head: their part of the state depends on no
- * other's, and is small enough for the nearest cache while the columns of the launch go through it one after the other.
+ * other's. It is small enough for the nearest cache while the columns of the launch go through it one after the other.
  * It is read where the pass before left it for the first column, and where it is written for all others.
  */
 #include "kernels-templates/emit/build.h"

@@ -1,8 +1,8 @@
 /* kernels-templates/recurrent/scan.c - the selective scan, token by token: a state that forgets, takes up and is read.
  *
  * Owns: KEY_SCAN, which is numerics.h rule 18. As with the delta rule, a unit is 32 values of a head, whose part of the
- * state depends on no other's, while the columns of the launch go through it one after the other. It is read where the
- * pass before left it for the first column, and where it is written for all others.
+ * state depends on no other's. The columns of the launch go through it one after the other. It is read where the pass
+ * before left it for the first column, and where it is written for all others.
  */
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/emit/math.h"

@@ -1,9 +1,9 @@
 /* runtime/device/amd_memory.c - memory of a card, and what is copied to and from it. See amd.h.
  *
- * Where the host reaches all of it (a large BAR, or a card without memory of its own), it writes in place, and makes
- * sure before the next launch that the card sees it. Else copies go through a buffer in the host's memory, many at a
- * time, and a kernel carries them over. What a launch wrote into VRAM is always read that way: reading it in place
- * would be slow, and may see what was there before.
+ * The host reaches all of it where the BAR is large, or the card has no memory of its own. There it writes in place,
+ * and makes sure before the next launch that the card sees it. Else copies go through a buffer in the host's memory,
+ * many at a time, and a kernel carries them over. What a launch wrote into VRAM is always read that way: reading it in
+ * place would be slow, and may see what was there before.
  */
 #include <errno.h>
 #include <stdlib.h>

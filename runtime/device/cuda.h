@@ -1,8 +1,8 @@
 /* runtime/device/cuda.h - an NVIDIA card as a device, through its driver's library alone: what its files share.
  *
- * Owns: the struct, and who does what: cuda.c the device and its memory, cuda_code.c kernels from text to functions of
- * the card, cuda_stream.c plans as graphs of launches, cuda_api.c the library, cuda_simulated.c a library that
- * simulates a card.
+ * Owns: the struct, and who does what: cuda.c has the device and its memory, cuda_code.c makes kernels of text
+ * functions of the card, cuda_stream.c makes plans graphs of launches. cuda_api.c finds the library, cuda_simulated.c
+ * is one that simulates a card.
  */
 #ifndef RUNTIME_CUDA_H
 #define RUNTIME_CUDA_H

@@ -1,6 +1,6 @@
 /* runtime/device/kfd_abi.h - what is agreed with Linux's amdkfd driver and with the packet processor of AMD cards.
  *
- * Owns: ioctl numbers and structs of /dev/kfd, versions 1.11 to 1.18, as far as this project uses them, and the queue,
+ * Owns: ioctl numbers and structs of /dev/kfd, versions 1.11 to 1.18, as far as this project uses them. Also the queue,
  * packet and signal that live in memory shared with a card. Never calls anything. The structs only ever grow at their
  * end: the driver takes a longer or a shorter one than its own, and reads what is missing as 0.
  */

@@ -1,7 +1,7 @@
 /* runtime/device/load_weights.h - a model's weights, packed as kernels want them, in the memory of a device.
  *
  * Owns: the packed matrices in one large mapping, the small f32 vectors (norms, biases, rotation frequencies), and the
- * packing itself: tensor by tensor in parallel, each thread reading some rows at a time into a buffer that stays in its
+ * packing itself: tensor by tensor in parallel. Each thread reads some rows at a time into a buffer that stays in its
  * cache, so that peak memory is little more than the packed weights. Never reads the model's files afterwards.
  */
 #ifndef RUNTIME_LOAD_WEIGHTS_H

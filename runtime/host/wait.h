@@ -1,10 +1,10 @@
 /* runtime/host/wait.h - a word that threads wait on until another thread changes it.
  *
- * Owns: how waiting is done. A thread looks again and again for a while, which takes the least time where the other
- * thread runs on a core of its own, and then sleeps in the kernel. How long it looks follows from what became of its
- * last waits: where looking did not help, because there are more threads than free cores, it hardly looks any more and
- * leaves the core to those who have work, and tries a long look again now and then. No wait spins without bound; an
- * editor keeps that.
+ * Owns: how waiting is done. A thread looks again and again for a while, and then sleeps in the kernel. Looking takes
+ * the least time where the other thread runs on a core of its own. How long it looks follows from what became of its
+ * last waits. Looking does not help where there are more threads than free cores. Then it hardly looks any more, which
+ * leaves the core to those who have work, and tries a long look now and then. No wait spins without bound; an editor
+ * keeps that.
  */
 #ifndef RUNTIME_WAIT_H
 #define RUNTIME_WAIT_H

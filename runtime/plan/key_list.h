@@ -1,9 +1,9 @@
 /* runtime/plan/key_list.h - every kernel a model can need, without running it.
  *
- * Owns: the list of keys. It is found by building the very plans a session builds, for every number of tokens and every
- * kind of logits a session can ask for, on weights that have types and sizes but no numbers; so it is right because it
- * is the same code, and an editor of plans has nothing to do here unless plan_options grows. Never compiles, never
- * reads tensor data, never looks at this machine.
+ * Owns: the list of keys. It is found by building the very plans a session builds, on weights that have types and sizes
+ * but no numbers. That is done for every number of tokens and every kind of logits a session can ask for. So an editor
+ * of plans has nothing to do here unless plan_options grows. Never compiles, never reads tensor data, never looks at
+ * this machine.
  */
 #ifndef RUNTIME_WARM_H
 #define RUNTIME_WARM_H

@@ -6,8 +6,8 @@
  * included, can change a token.
  *
  * Owns: the draft tokens of the last pass, the choice of the next pass's width, and the counts. The width is chosen
- * from measurements: how often a draft was accepted after an agreement of that length (counted in plain passes too,
- * where it costs nothing), and the seconds that a pass of each width took. A pass with drafts spends only time that
+ * from measurements: how often a draft was accepted after an agreement of that length, and the seconds that a pass of
+ * each width took. Plain passes are counted too, where it costs nothing. A pass with drafts spends only time that
  * speculation has saved before: see `balance` in struct speculate. Knows no model and runs nothing.
  */
 #ifndef RUNTIME_SPECULATE_H
