@@ -145,6 +145,7 @@ static bool open_batcher(struct served *m, jit_error *err)
 	m->kv = serve.kv_type;
 	m->numerics = "exact";
 	m->tools = (int)find_tools_form(m);
+	models_find_marks(m);
 	m->pooling = pooling_of(m);
 	m->batcher = batcher_open(&o, err);
 	if (!m->batcher && strncmp(err->message, "kv_bytes:", 9) == 0)

@@ -44,7 +44,7 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 	if (!task_read(t, body, m->model, batcher_context(m->batcher), &x->refusal) ||
 	    !read_logprobs(t, body, &x->refusal) || !field_text(body, "reasoning_format", &format, &x->refusal))
 		return false;
-	if (!tool_choice_read(t, body, m->model, m->tools, &forced, &x->refusal))
+	if (!tool_choice_read(t, body, m, &forced, &x->refusal))
 		return false;
 	struct openai_reply *o = openai_reply_open(x, m, &t, 1, body, true);
 	if (!o)

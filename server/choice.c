@@ -250,6 +250,8 @@ static bool put_token(struct choice *c, int32_t id, bool last, jit_error *err)
 		r.n_top = (uint32_t)n;
 	}
 	bool ok = add_text(c, id, last, &text, err);
+	if (id >= 0 && c->task->marks)
+		bytes_text(&text, models_mark(c->task->marks, id));
 	r.n_text = (uint32_t)text.n;
 	if (ok && (id >= 0 || text.n))
 		stream_put(c->task->stream, &r, top, text.p);

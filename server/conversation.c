@@ -193,6 +193,13 @@ static json_t *variables_of(const json_t *body, const struct served *m, int64_t 
 		json_put(o, "reasoning_effort", json_string(effort));
 		json_put(o, "enable_thinking", json_boolean(strcmp(effort, "none") != 0));
 	}
+	if (m->tools == TOOLS_FUNCTOOLS) {
+		char *tools = json_array_size(field_value(body, "tools"))
+		                      ? json_dumps(field_value(body, "tools"), JSON_INDENT(2) | JSON_ENCODE_ANY)
+		                      : strdup("");
+		json_put(o, "functions", tools ? json_string(tools) : NULL);
+		free(tools);
+	}
 	if (more && json_object_update(o, more))
 		refuse(r, 503, NULL, "There is no memory for this request.");
 	return o;

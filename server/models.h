@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "runtime/jitrun.h"
 #include "server/refusal.h"
+#include "server/tool_forms.h"
 
 struct batcher;
 
@@ -31,6 +32,11 @@ struct served {
 	const char *numerics, *kv; /* their names */
 	int pooling;               /* of embeddings: JIT_POOL_LAST and so on */
 	int tools;                 /* how its template writes calls: enum tools_form */
+	struct {
+		int32_t id;
+		const char *text;
+	} mark[TOOLS_MARKS]; /* tokens that are marks of calls and have no text of their own, n_marks of them */
+	unsigned n_marks;
 	const char *template_text; /* instead of the model's own; NULL */
 	enum reasoning reasoning;
 	bool verbose;         /* answers say how they were generated */
@@ -67,6 +73,10 @@ char *models_piece(const jit_model *model, int32_t id, size_t *n);
 char *models_text(const jit_model *model, const int32_t *ids, size_t n_ids, size_t *n);
 /* Tokens of a text that stands behind others: some tokenizers put a space before the first one. False: err. */
 bool models_go_on(const jit_model *model, const char *text, bool special, int32_t **ids, size_t *n, jit_error *err);
+/* Once its form of calls is known: which of its tokens are marks. */
+void models_find_marks(struct served *m);
+/* The mark that this token is; "": it is none. */
+const char *models_mark(const struct served *m, int32_t id);
 /* What lists of models have, and whether each is in memory. NULL: no memory. */
 json_t *model_json(const struct models *all, const struct served *m);
 json_t *models_json(const struct models *all);

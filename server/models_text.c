@@ -70,3 +70,32 @@ bool models_go_on(const jit_model *model, const char *text, bool special, int32_
 	return tokenize_behind(model, text, length, special, ids, n) ||
 	       jit_model_tokenize(model, text, length, 0, special, ids, n, err) == JIT_OK;
 }
+
+void models_find_marks(struct served *m)
+{
+	const struct tools_row *row = &tools_rows[m->tools];
+
+	m->n_marks = 0;
+	for (size_t i = 0; i < TOOLS_MARKS; i++) {
+		int32_t *ids = NULL;
+		size_t n = 0, n_text = 0;
+		if (!row->mark[i] ||
+		    jit_model_tokenize(m->model, row->mark[i], strlen(row->mark[i]), 0, 1, &ids, &n, NULL) != JIT_OK)
+			continue;
+		char *text = n == 1 ? jit_model_detokenize(m->model, ids, 1, &n_text, NULL) : NULL;
+		if (text && n_text == 0) {
+			m->mark[m->n_marks].id = ids[0];
+			m->mark[m->n_marks++].text = row->mark[i];
+		}
+		free(text);
+		free(ids);
+	}
+}
+
+const char *models_mark(const struct served *m, int32_t id)
+{
+	for (unsigned i = 0; m && i < m->n_marks; i++)
+		if (m->mark[i].id == id)
+			return m->mark[i].text;
+	return "";
+}

@@ -196,8 +196,7 @@ static void take_text(struct openai_reply *o, unsigned number, const char *text,
 
 static void begin_choice(struct openai_reply *o, unsigned number)
 {
-	o->choice[number].tools.form = o->tools;
-	o->choice[number].tools.inside = o->in_call;
+	tool_calls_begin(&o->choice[number].tools, o->tools, o->in_call ? o->tasks[0]->opened : NULL);
 	think_begin(&o->choice[number].think, o->prompt ? o->prompt : "", o->n_prompt);
 	if (o->base.events && o->chat) {
 		json_t *delta = json_object();

@@ -403,13 +403,13 @@ static bool begin(struct exchange *x, const json_t *given, const json_t *body, c
 	t->n_ids = c->n_ids;
 	c->ids = NULL;
 	if (!task_read(t, body, m->model, batcher_context(m->batcher), &x->refusal) ||
-	    !tool_choice_read(t, body, m->model, m->tools, &forced, &x->refusal))
+	    !tool_choice_read(t, body, m, &forced, &x->refusal))
 		return false;
 	struct responses_reply *o = open_reply(m, t, given);
 	if (!o)
 		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
-	o->tools.form = field_value(body, "tools") ? (enum tools_form)m->tools : TOOLS_NONE;
-	o->tools.inside = o->in_call = forced;
+	o->in_call = forced;
+	tool_calls_begin(&o->tools, field_value(body, "tools") ? (enum tools_form)m->tools : TOOLS_NONE, t->opened);
 	o->prompt = c->text;
 	o->n_prompt = c->n_text;
 	c->text = NULL;

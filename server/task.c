@@ -47,6 +47,7 @@ void task_release(struct task *t)
 	free(t->ids);
 	free(t->bias);
 	free(t->samplers);
+	free(t->opened);
 	free(t->grammar_text);
 	free(t->file);
 	free(t);

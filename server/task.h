@@ -37,9 +37,11 @@ struct task {
 	char *grammar_text;
 	int logprobs; /* -1: none; how many of the likeliest tokens */
 	bool ignore_end;
-	bool progress; /* the reader wants to know how far its prompt is */
-	bool timings;  /* and what it has cost so far, with each token */
-	bool embeds;   /* nothing is generated: the prompt's embedding, as a token's text of floats */
+	const struct served *marks; /* whose marks of calls become text; NULL: of none */
+	char *opened;               /* the prompt opens a call, and this stands behind the mark; NULL: it does not */
+	bool progress;              /* the reader wants to know how far its prompt is */
+	bool timings;               /* and what it has cost so far, with each token */
+	bool embeds;                /* nothing is generated: the prompt's embedding, as a token's text of floats */
 	int pooling;
 	int slot; /* the place that its first choice asks for; -1: any */
 	enum slot_action action;

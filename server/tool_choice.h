@@ -7,9 +7,8 @@
 
 #include "server/task.h"
 
-/* form: of the model (tools_form). Behind task_read. *forced: the prompt ends with the mark that opens a call. False:
- * refused. */
-bool tool_choice_read(struct task *t, const json_t *body, const jit_model *model, int form, bool *forced,
-                      struct refusal *r);
+/* Behind task_read. *forced: the prompt opens a call, by the form of the model, and t->opened stands behind its mark.
+ * False: refused. */
+bool tool_choice_read(struct task *t, const json_t *body, const struct served *m, bool *forced, struct refusal *r);
 
 #endif

@@ -15,6 +15,9 @@
 #include "tests/server/client.h"
 #include "tests/support/shared.h"
 
+#define SIGN(words) "<\xef\xbd\x9ctool\xe2\x96\x81" words "\xef\xbd\x9c>"
+#define UNDER "\xe2\x96\x81"
+
 static const struct row {
 	enum tools_form form;
 	const char *said, *text, *calls; /* calls: "name arguments;" for each */
@@ -34,6 +37,49 @@ static const struct row {
 	  "</function>\n</tool_call>",
 	  "", "f {\"x\":1,\"y\":\"a \\\"b\\\"\"};" },
 	{ TOOLS_ELEMENTS, "<tool_call><function=f></function></tool_call>", "", "f {};" },
+	{ TOOLS_LIST,
+	  "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"x\": \"[TOOL\"}, \"id\": \"a\"}, {\"name\":\"g\"}]", "",
+	  "f {\"x\":\"[TOOL\"};g {};" },
+	{ TOOLS_LIST, "Yes [TOOL_CALLS] {\"name\":\"f\",\"arguments\":{}}", "Yes ", "f {};" },
+	{ TOOLS_LIST, "[TOOL_CALLS][1]", "[TOOL_CALLS][1]", "" },
+	{ TOOLS_LIST, "[TOOL_CALLS][{\"name\":\"f\"},7]", "[TOOL_CALLS][{\"name\":\"f\"},7]", "" },
+	{ TOOLS_LIST, "[TOOL_CALLS][]", "[TOOL_CALLS][]", "" },
+	{ TOOLS_ARGS, "[TOOL_CALLS]f[ARGS]{\"x\": 1}", "", "f {\"x\":1};" },
+	{ TOOLS_ARGS, "So.[TOOL_CALLS]f[CALL_ID]123456789[ARGS]{\"x\": {}}[TOOL_CALLS] g [ARGS] {}", "So.",
+	  "f {\"x\":{}};g {};" },
+	{ TOOLS_ARGS, "[TOOL_CALLS]f{\"x\": 1}", "[TOOL_CALLS]f{\"x\": 1}", "" },
+	{ TOOLS_ARGS, "[TOOL_CALLS]f[ARGS]{\"x\": }", "[TOOL_CALLS]f[ARGS]{\"x\": }", "" },
+	{ TOOLS_ARGS, "[TOOL_CALLS][ARGS]{}", "[TOOL_CALLS][ARGS]{}", "" },
+	{ TOOLS_ARGS, "}[ARGS]{", "}[ARGS]{", "" },
+	{ TOOLS_NEMOTRON, "<TOOLCALL>[{\"name\": \"f\", \"arguments\": {\"x\": 1}}]</TOOLCALL>\n", "", "f {\"x\":1};" },
+	{ TOOLS_GRANITE, "<|tool_call|>[{\"name\": \"f\", \"arguments\": {}}]", "", "f {};" },
+	{ TOOLS_GRANITE, "<|tool_calls|>", "<|tool_calls|>", "" },
+	{ TOOLS_ACTION,
+	  "<|START_ACTION|>[\n {\"tool_call_id\": \"0\", \"tool_name\": \"f\", \"parameters\": {\"x\": "
+	  "1}}\n]<|END_ACTION|>",
+	  "", "f {\"x\":1};" },
+	{ TOOLS_DEEPSEEK,
+	  SIGN("calls" UNDER "begin") SIGN("call" UNDER "begin") "f" SIGN("sep") "{\"x\":1}" SIGN("call" UNDER "end")
+	          SIGN("call" UNDER "begin") "g" SIGN("sep") "{}" SIGN("call" UNDER "end") SIGN("calls" UNDER "end"),
+	  "", "f {\"x\":1};g {};" },
+	{ TOOLS_DEEPSEEK,
+	  "Well" SIGN("call" UNDER
+	              "begin") "function" SIGN("sep") "f\n```json\n{\"x\": \"}\"}\n```" SIGN("call" UNDER "end"),
+	  "Well", "f {\"x\":\"}\"};" },
+	{ TOOLS_KIMI,
+	  "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"x\":1}"
+	  "<|tool_call_end|><|tool_calls_section_end|>",
+	  "", "f {\"x\":1};" },
+	{ TOOLS_GLM,
+	  "<tool_call>f\n<arg_key>x</arg_key>\n<arg_value>1</arg_value>\n<arg_key>y</arg_key>\n<arg_value>a "
+	  "b</arg_value>"
+	  "\n</tool_call>\n<tool_call>g</tool_call>",
+	  "", "f {\"x\":1,\"y\":\"a b\"};g {};" },
+	{ TOOLS_GLM, "<tool_call>\n</tool_call>", "<tool_call>\n</tool_call>", "" },
+	{ TOOLS_FUNCTOOLS, " functools[{\"name\": \"f\", \"arguments\": {\"x\": 1}}]", "", "f {\"x\":1};" },
+	{ TOOLS_FUNCTOOLS, "Use functools here.", "Use functools here.", "" },
+	{ TOOLS_SEED, "<seed:tool_call>\n<function=f>\n<parameter=x>1</parameter>\n</function>\n</seed:tool_call>", "",
+	  "f {\"x\":1};" },
 	{ TOOLS_BARE, " {\"name\": \"f\", \"parameters\": {\"x\": \"y\"}}", "", "f {\"x\":\"y\"};" },
 	{ TOOLS_BARE, "{\"a\": 1}", "{\"a\": 1}", "" },
 	{ TOOLS_BARE, "Hello {\"name\":\"f\"}", "Hello {\"name\":\"f\"}", "" },
@@ -46,7 +92,8 @@ static void test_pieces(void **state)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const struct row *r = &rows[i];
 		for (size_t size = 1; size <= strlen(r->said); size++) {
-			struct tool_calls t = { .form = r->form };
+			struct tool_calls t = { 0 };
+			tool_calls_begin(&t, r->form, NULL);
 			char text[400] = "", calls[400] = "";
 			for (size_t at = 0;; at += size) {
 				size_t left = at < strlen(r->said) ? strlen(r->said) - at : 0;
@@ -74,6 +121,53 @@ static void test_forms(void **state)
 	assert_int_equal(tools_form_of("<tool_call>\\n<function=example>"), TOOLS_ELEMENTS);
 	assert_int_equal(tools_form_of("{\"name\": function name, \"parameters\": dictionary}"), TOOLS_BARE);
 	assert_int_equal(tools_form_of(NULL), TOOLS_TAGGED);
+	for (int form = TOOLS_LIST; form < TOOLS_FORMS; form++)
+		assert_int_equal(tools_form_of(tools_rows[form].taught), form);
+}
+
+/* The templates that model makers publish. */
+static void test_published(void **state)
+{
+	static const struct {
+		const char *file;
+		enum tools_form form;
+	} published[] = {
+		{ "mistralai-Mistral-Nemo-Instruct-2407", TOOLS_LIST },
+		{ "Mistral-Small-3.2-24B-Instruct-2506", TOOLS_ARGS },
+		{ "mistralai-Ministral-3-14B-Reasoning-2512", TOOLS_ARGS },
+		{ "unsloth-mistral-Devstral-Small-2507", TOOLS_ARGS },
+		{ "NVIDIA-Nemotron-Nano-v2", TOOLS_NEMOTRON },
+		{ "ibm-granite-granite-3.3-2B-Instruct", TOOLS_GRANITE },
+		{ "CohereForAI-c4ai-command-r7b-12-2024-tool_use", TOOLS_ACTION },
+		{ "deepseek-ai-DeepSeek-V3.1", TOOLS_DEEPSEEK },
+		{ "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", TOOLS_DEEPSEEK },
+		{ "moonshotai-Kimi-K2", TOOLS_KIMI },
+		{ "Kimi-K2-Thinking", TOOLS_KIMI },
+		{ "GLM-4.6", TOOLS_GLM },
+		{ "GLM-4.7-Flash", TOOLS_GLM },
+		{ "fireworks-ai-llama-3-firefunction-v2", TOOLS_FUNCTOOLS },
+		{ "ByteDance-Seed-OSS", TOOLS_SEED },
+		{ "Qwen-Qwen3-0.6B", TOOLS_TAGGED },
+		{ "NousResearch-Hermes-3-Llama-3.1-8B-tool_use", TOOLS_TAGGED },
+		{ "Qwen3-Coder", TOOLS_ELEMENTS },
+		{ "meta-llama-Llama-3.1-8B-Instruct", TOOLS_BARE },
+		{ "meta-llama-Llama-3.2-3B-Instruct", TOOLS_BARE },
+	};
+	char path[1024], name[200];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
+		size_t n = 0;
+		snprintf(name, sizeof name, "data/chat-templates/llama.cpp/%s.jinja", published[i].file);
+		uint8_t *text = shared_path(path, name) ? file_bytes(path, &n) : NULL;
+		if (!text)
+			skip();
+		char *whole = strndup((const char *)text, n);
+		if (tools_form_of(whole) != published[i].form)
+			fail_msg("%s: form %d, expected %d", name, tools_form_of(whole), published[i].form);
+		free(whole);
+		free(text);
+	}
 }
 
 /* ---- of the server: what it says is forced by an expression */
@@ -184,13 +278,51 @@ static void test_required(void **state)
 	assert_int_equal(child_stop(&c), 0);
 }
 
+/* The same in each form that a template may teach: the prompt opens the call, and the answer is read as one. */
+static void test_forced_forms(void **state)
+{
+	static const char tools[] =
+		"{\"messages\":[{\"role\":\"user\",\"content\":\"?\"}],\"max_tokens\":60,\"seed\":3,\"tools\":["
+		"{\"type\":\"function\",\"function\":{\"name\":\"put\",\"parameters\":{\"type\":\"object\","
+		"\"properties\":{\"x\":{\"const\":7}},\"required\":[\"x\"],\"additionalProperties\":false}}}],"
+		"\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"put\"}}%s}";
+	char path[] = "/tmp/jitrun-template-XXXXXX", body[1000], whole[1000];
+	int fd = mkstemp(path), ended = 0;
+	const char *const arguments[] = { "--no-cache", "--no-replay", "--template", path, NULL };
+	(void)state;
+
+	assert_true(fd >= 0);
+	snprintf(body, sizeof body, tools, "");
+	for (int form = TOOLS_LIST; form < TOOLS_FORMS; form++) {
+		const struct tools_row *row = &tools_rows[form];
+		bool can = row->body == BODY_JSON || row->body == BODY_NAMED;
+		int n = snprintf(whole, sizeof whole, "{%% for m in messages %%}{{ m.content }}{%% endfor %%}{# %s #}",
+		                 row->taught);
+		assert_true(ftruncate(fd, 0) == 0 && pwrite(fd, whole, (size_t)n, 0) == n);
+		if (test_quick() && form % 3) /* a server each */
+			continue;
+		struct child c = child_start(arguments);
+		json_t *o = client_json(&c, "/v1/chat/completions", body, can ? 200 : 400);
+		json_t *one = json_array_get(json_object_get(o, "choices"), 0);
+		json_t *calls = json_object_get(json_object_get(one, "message"), "tool_calls");
+		if (can && strcmp(text(one, "finish_reason"), "length") != 0) {
+			assert_int_equal(json_array_size(calls), 1);
+			check_call(json_array_get(calls, 0), "put", "{\"x\":7}");
+			ended++;
+		}
+		json_decref(o);
+		assert_int_equal(child_stop(&c), 0);
+	}
+	assert_true(ended > 0);
+	close(fd);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pieces),
-		cmocka_unit_test(test_forms),
-		cmocka_unit_test(test_server),
-		cmocka_unit_test(test_required),
+		cmocka_unit_test(test_pieces),   cmocka_unit_test(test_forms),     cmocka_unit_test(test_server),
+		cmocka_unit_test(test_required), cmocka_unit_test(test_published), cmocka_unit_test(test_forced_forms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
