@@ -55,7 +55,7 @@ static void settle(struct loader *l, struct lease *e, enum lease_state state)
 	const struct record over = { .kind = RECORD_ENDED };
 
 	unlink_lease(l, e);
-	e->state = state;
+	e->state = (int)state;
 	stream_put(e->stream, &over, NULL, NULL);
 }
 

@@ -66,7 +66,7 @@ static bool run(struct stream *s, struct plan *p, struct pool *pool, struct erro
 	return told.run(s, p, pool, err);
 }
 
-static jit_batch *open_batch(int speculate, double max_pass_ms)
+static jit_batch *open_batch(int speculate, int max_pass_ms)
 {
 	jit_error err = { 0 };
 	jit_batch *b = jit_batch_open(model,
@@ -130,7 +130,7 @@ static bool step(jit_batch *b, const jit_session *reader, unsigned *others)
 
 /* Two that write while a long prompt comes: each step is one pass and gives both a token. Once two passes of a width
  * have been seen, none takes longer than may be, and few take much less. */
-static void check_bound(double max_pass_ms, double fixed, double token)
+static void check_bound(int max_pass_ms, double fixed, double token)
 {
 	enum { KNOWN = 12 };
 	jit_batch *b = open_batch(JIT_SPECULATE_OFF, max_pass_ms);
@@ -154,7 +154,7 @@ static void check_bound(double max_pass_ms, double fixed, double token)
 		if (passes < KNOWN && told.tokens <= 64)
 			continue;
 		if (told.last > (may > least ? may : least) * 1.0001)
-			fail_msg("pass %u of %u tokens takes %.1f ms of %.1f", passes, told.tokens, told.last * 1e3,
+			fail_msg("pass %u of %u tokens takes %.1f ms of %d", passes, told.tokens, told.last * 1e3,
 			         max_pass_ms);
 		full += told.last > may * 0.9 || told.tokens == WIDE;
 	}
