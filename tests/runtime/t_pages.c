@@ -413,6 +413,38 @@ static void a_page_has_one_writer(void **state)
 	jit_batch_close(b);
 }
 
+/* On a card, which the host does not reach: tables are uploaded, pages are copied by way of the host. */
+static void cards_share_pages_too(void **state)
+{
+	jit_model *cpu = model;
+	const int vocab_of_cpu = vocab;
+	char path[1024];
+	jit_error err = { 0 };
+	jit_model_info info = JIT_MODEL_INFO();
+
+	if (!shared_path(path, "golden/qwen3-gqa2-bf16"))
+		skip();
+	model = jit_model_open(path, &JIT_MODEL_OPTIONS(.device = "sim:gfx1100", .cache_dir = ""), &err);
+	if (!model)
+		fail_msg("%s", err.message);
+	must(jit_model_get_info(model, &info, &err), &err);
+	vocab = info.vocab;
+	jit_batch *b = open_batch(8);
+	jit_session *s = submit(b, PAGE + 9, PAGE + 5, 1), *other;
+	step_until_done(b);
+	other = submit(b, PAGE + 9, PAGE + 5, 2);
+	step_until_done(b);
+	assert_int_equal(b->pages.held, 3);
+	assert_int_equal(b->pages.shared, 1);
+	check_alone(other);
+	jit_session_close(s);
+	jit_session_close(other);
+	jit_batch_close(b);
+	jit_model_close(model);
+	model = cpu;
+	vocab = vocab_of_cpu;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -421,7 +453,8 @@ int main(void)
 		cmocka_unit_test(memory_follows_what_is_held),
 		cmocka_unit_test(who_is_set_back_keeps_what_has_room),
 		cmocka_unit_test(what_is_written_again_is_not_found),
-		cmocka_unit_test(a_page_has_one_writer)
+		cmocka_unit_test(a_page_has_one_writer),
+		cmocka_unit_test(cards_share_pages_too)
 	};
 
 	return cmocka_run_group_tests(tests, open_model, close_model);
