@@ -311,10 +311,26 @@ static enum verdict judge_dependent(struct judge *j, const struct schema_node *n
 	return v;
 }
 
+/* Of an object it asks for members alone, and they are all there: nothing that comes can change that. */
+static bool has_passed(const struct judge *j, const struct schema_node *n)
+{
+	if (!j->f->seen || n->properties.n || n->patterns.n || n->other != SCHEMA_NONE || n->names != SCHEMA_NONE ||
+	    n->members.least || n->members.most != COUNT_ANY || n->dependent.n)
+		return false;
+	for (uint32_t k = 0; k < n->required.n; k++) {
+		uint32_t at = 0;
+		while (j->g->name[at] != j->s->list[n->required.at + k])
+			at++;
+		if (!bit(j->f->seen, at))
+			return false;
+	}
+	return true;
+}
+
 static enum verdict judge_now(struct judge *j, uint32_t index)
 {
 	const struct schema_node *n = &j->s->node[j->g->node[index]];
-	enum verdict v = bit(j->f->failed, index) ? FAILED : j->f->final ? PASSED : OPEN;
+	enum verdict v = bit(j->f->failed, index) ? FAILED : j->f->final || has_passed(j, n) ? PASSED : OPEN;
 
 	for (uint32_t i = 0; i < n->all_of.n && v != FAILED; i++)
 		v = both(v, judge(j, j->s->list[n->all_of.at + i]));

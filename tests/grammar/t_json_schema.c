@@ -215,6 +215,11 @@ static const struct {
 	  { "[1]", "[2,1]" },
 	  { "[]", "[2,2]", "[1,1," } },
 	{ "{\"not\":{\"type\":\"string\"}}", { "1", "[]" }, { "\"" } },
+	/* One of both members, and a second one is not begun. */
+	{ "{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{}},\"additionalProperties\":false,\"oneOf\":[{"
+	  "\"required\":[\"a\"]},{\"required\":[\"b\"]}]}",
+	  { "{\"a\":1}", "{\"b\":1}" },
+	  { "{}", "{\"a\":1,", "{\"b\":1," } },
 	/* A name is begun only where it can have a value. */
 	{ "{\"allOf\":[{\"enum\":[{\"bar\":1}]},{\"not\":{\"properties\":{\"foo\":{}},\"required\":[\"foo\"]}}]}",
 	  { "{\"bar\":1}" },
