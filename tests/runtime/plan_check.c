@@ -111,6 +111,8 @@ static void check_end(struct checker *c)
 	c->launch = (uint32_t)c->p->n_ops;
 	for (uint32_t i = 0; i < PLAN_LAYERS; i++) {
 		uint64_t k_bytes = c->s->kv.page_bytes / PLAN_LAYERS / 2, base = i * 2 * k_bytes;
+		if (c->s->mixer[i] != MIXER_ATTENTION)
+			continue;
 		if (c->s->spec.latent.rank)
 			touch_latent_cache(c, false, i, base);
 		else

@@ -110,6 +110,19 @@ static bool product_of_layer(const struct plan_space *s, uint32_t i, uint64_t w,
 		{ &l->q_a, NULL, NULL, NULL, b->qr, ATTENTION_INPUT, NOTHING, LOW_QUERIES, i, 0, i, 0 },
 		{ &l->q_b, NULL, NULL, NULL, b->q, LOW_INPUT, NOTHING, QUERIES, i, 0, i, 0 },
 		{ &l->kv_a, NULL, NULL, NULL, b->k, ATTENTION_INPUT, NOTHING, KEYS, i, 0, i, 0 },
+		{ &l->delta_qkv, NULL, NULL, NULL, b->m, ATTENTION_INPUT, NOTHING, MIX_INPUT, i, 0, i, 0 },
+		{ &l->delta_z, NULL, NULL, NULL, b->m3, ATTENTION_INPUT, NOTHING, MIX_GATE, i, 0, i, 0 },
+		{ &l->delta_a, NULL, NULL, NULL, b->ma, ATTENTION_INPUT, NOTHING, RATE_A, i, 0, i, 0 },
+		{ &l->delta_b, NULL, NULL, NULL, b->mb, ATTENTION_INPUT, NOTHING, RATE_B, i, 0, i, 0 },
+		{ &l->delta_out, NULL, NULL, NULL, b->x, ATTENDED, STREAM, STREAM, i, 2 * i, 2 * i + 1, KEY_RESIDUAL },
+		{ &l->conv_b, NULL, NULL, NULL, b->m, ATTENTION_INPUT, NOTHING, MIX_INPUT, i, 0, i, 0 },
+		{ &l->conv_c, NULL, NULL, NULL, b->m2, ATTENTION_INPUT, NOTHING, MIX_GATE, i, 0, i, 0 },
+		{ &l->conv_x, NULL, NULL, NULL, b->m3, ATTENTION_INPUT, NOTHING, MIX_FACTOR, i, 0, i, 0 },
+		{ &l->conv_out, NULL, NULL, NULL, b->x, ATTENDED, STREAM, STREAM, i, 2 * i, 2 * i + 1, KEY_RESIDUAL },
+		{ &l->scan_xbc, NULL, NULL, NULL, b->m, ATTENTION_INPUT, NOTHING, MIX_INPUT, i, 0, i, 0 },
+		{ &l->scan_z, NULL, NULL, NULL, b->m3, ATTENTION_INPUT, NOTHING, MIX_GATE, i, 0, i, 0 },
+		{ &l->scan_dt, NULL, NULL, NULL, b->ma, ATTENTION_INPUT, NOTHING, RATE_A, i, 0, i, 0 },
+		{ &l->scan_out, NULL, NULL, NULL, b->x, ATTENDED, STREAM, STREAM, i, 2 * i, 2 * i + 1, KEY_RESIDUAL },
 		{ &l->router, NULL, l->logit_bias, NULL, b->routed, FFN_INPUT, NOTHING, ROUTED, i, 0, i, 0 },
 		{ &l->shared_router, NULL, NULL, NULL, b->routed, FFN_INPUT, NOTHING, SHARED_LOGIT, i, 0, i, 0 },
 		{ &l->shared_gate, one_shared ? &l->shared_up : NULL, NULL, NULL, b->h, FFN_INPUT, NOTHING,
@@ -314,7 +327,7 @@ static void do_norm(struct checker *c, const struct key *k, const uint64_t *arg,
 	enum value value = arg[NORM_WEIGHT] == plan_address(c->s->weights.final_norm) ? OUTPUT_INPUT : NOTHING;
 	uint32_t of = 0, state = 2 * PLAN_LAYERS;
 
-	if (do_latent_norm(c, k, arg, begin, end))
+	if (do_latent_norm(c, k, arg, begin, end) || do_mixer_norm(c, k, arg, begin, end))
 		return;
 	for (uint32_t i = 0; i < PLAN_LAYERS; i++) {
 		bool ffn = arg[NORM_WEIGHT] == plan_address(c->s->layer[i].ffn_norm);
@@ -387,6 +400,10 @@ void do_units(struct checker *c, uint32_t launch, uint32_t group, int64_t begin,
 	case KEY_ROPE: (latent ? do_latent_rope : do_rope)(c, k, l->arg, begin, end); break;
 	case KEY_KV_STORE: (latent ? do_latent_store : do_kv_store)(c, k, l->arg, begin, end); break;
 	case KEY_ATTENTION: (latent ? do_latent_attention : do_attention)(c, k, l->arg, begin, end); break;
+	case KEY_CONV: do_convolve(c, k, l->arg, begin, end); break;
+	case KEY_DELTA: do_delta(c, k, l->arg, begin, end); break;
+	case KEY_SCAN: do_scan(c, k, l->arg, begin, end); break;
+	case KEY_GATE: do_gate(c, k, l->arg, begin, end); break;
 	default: plan_complain(c, "no kernel of a forward pass");
 	}
 }

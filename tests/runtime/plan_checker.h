@@ -52,7 +52,10 @@ void touch_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys, u
 /* plan_check_heads.c: a slot is filled in before each run; plan_check_latent.c: as touch_cache(). */
 void check_changing(struct checker *c, const uint64_t *slot, enum plan_change what, uint64_t offset);
 void touch_latent_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys);
-/* Units [begin, end) of a kernel: plan_check_heads.c, then plan_check_latent.c and plan_check_experts.c. */
+/* plan_check_recurrent.c: false: it is no norm of a result of these layers. */
+bool do_mixer_norm(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
+/* Units [begin, end) of a kernel: plan_check_heads.c, then plan_check_latent.c, plan_check_recurrent.c and
+ * plan_check_experts.c. */
 void do_rope(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_kv_store(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
@@ -60,6 +63,10 @@ void do_latent_rope(struct checker *c, const struct key *k, const uint64_t *arg,
 void do_latent_store(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_latent_attention(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_by_head(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
+void do_convolve(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
+void do_delta(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
+void do_scan(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
+void do_gate(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_route(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_dispatch(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_scatter(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);

@@ -36,7 +36,16 @@ static const char *const value_names[] = {
 	"normed queries of a low rank",
 	"what rotates of queries",
 	"what does not rotate of queries",
-	"attention's latent result"
+	"attention's latent result",
+	"the convolution's input",
+	"what that is multiplied by",
+	"the mixer's gate",
+	"the convolution's result",
+	"the heads' first rates",
+	"the heads' second rates",
+	"the mixer's result",
+	"the normed mixer's result",
+	"the gated mixer's result"
 };
 static const char *const form_names[] = { "f32",         "int8",          "scales of int8",  "turned f32",
 	                                  "turned int8", "turned scales", "narrowed floats", "a cache" };

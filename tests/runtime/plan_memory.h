@@ -43,7 +43,18 @@ enum value {
 	LOW_INPUT,
 	ROTATED_PART,
 	REST_OF_QUERIES,
-	ATTENDED_LATENT
+	ATTENDED_LATENT,
+	/* of layers with a state: what goes into the convolution, what its input and its result are multiplied by, what
+	 * comes out of it, the rates of the heads, the rule's result, and that behind its norm or times its gate */
+	MIX_INPUT,
+	MIX_FACTOR,
+	MIX_GATE,
+	CONVOLVED,
+	RATE_A,
+	RATE_B,
+	MIXED,
+	NORMED_MIX,
+	GATED_MIX
 };
 enum form { PLAIN_FLOATS, PLAIN_BYTES, PLAIN_SCALES, TURNED_FLOATS, TURNED_BYTES, TURNED_SCALES, NARROWED, CACHED };
 

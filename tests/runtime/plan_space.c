@@ -277,3 +277,79 @@ void plan_space_latent(struct plan_space *s, const struct plan_types *types, con
 	for (unsigned i = 0; i < PLAN_LAYERS; i++)
 		latent_layer(s, i, types->layer[i], low, weight_layout_of(target));
 }
+
+/* ---- layers with a state */
+
+enum { TAPS = 4, KEY_HEADS = 2, KEY_DIM = 32, VALUE_HEADS = 8, VALUE_DIM = 64, MIX_VALUES = VALUE_HEADS * VALUE_DIM };
+
+/* What attention has, and its biases. */
+static void take_attention(struct weights_layer *l)
+{
+	const struct weights_matrix none = { 0 };
+
+	l->q = l->k = l->v = l->o = none;
+	l->q_bias = l->k_bias = l->v_bias = l->o_bias = l->q_norm = l->k_norm = l->sinks = NULL;
+}
+
+static void recurrent_layer(struct plan_space *s, const enum dtype type[PLAN_MATRICES], enum model_mixer mixer,
+                            enum weight_layout layout)
+{
+	struct weights_layer *l = &s->layer[PLAN_LAYERS - 1];
+	const uint64_t channels = s->spec.recurrent.channels;
+
+	take_attention(l);
+	l->taps = floats(s, TAPS, channels);
+	if (mixer == MIXER_CONV) {
+		l->conv_b = matrix(s, type[0], HIDDEN, HIDDEN, layout);
+		l->conv_c = matrix(s, type[1], HIDDEN, HIDDEN, layout);
+		l->conv_x = matrix(s, type[0], HIDDEN, HIDDEN, layout);
+		l->conv_out = matrix(s, type[3], HIDDEN, HIDDEN, layout);
+	} else if (mixer == MIXER_DELTA) {
+		l->delta_qkv = matrix(s, type[0], channels, HIDDEN, layout);
+		l->delta_z = matrix(s, type[1], MIX_VALUES, HIDDEN, layout);
+		l->delta_a = matrix(s, type[0], VALUE_HEADS, HIDDEN, layout);
+		l->delta_b = matrix(s, type[1], VALUE_HEADS, HIDDEN, layout);
+		l->delta_out = matrix(s, type[3], HIDDEN, MIX_VALUES, layout);
+		l->delta_decay = floats(s, 1, VALUE_HEADS);
+		l->delta_dt = floats(s, 1, VALUE_HEADS);
+		l->delta_norm = floats(s, 1, VALUE_DIM);
+	} else {
+		l->scan_xbc = matrix(s, type[0], channels, HIDDEN, layout);
+		l->scan_z = matrix(s, type[1], MIX_VALUES, HIDDEN, layout);
+		l->scan_dt = matrix(s, type[0], VALUE_HEADS, HIDDEN, layout);
+		l->scan_out = matrix(s, type[3], HIDDEN, MIX_VALUES, layout);
+		l->taps_bias = floats(s, 1, channels);
+		l->scan_dt_bias = floats(s, 1, VALUE_HEADS);
+		l->scan_decay = floats(s, 1, VALUE_HEADS);
+		l->scan_skip = floats(s, 1, VALUE_HEADS);
+		l->scan_norm = floats(s, 1, MIX_VALUES);
+	}
+}
+
+void plan_space_recurrent(struct plan_space *s, const struct plan_types *types, const struct target *target,
+                          uint32_t tokens, enum model_mixer mixer)
+{
+	const uint32_t channels = mixer == MIXER_CONV ? HIDDEN : MIX_VALUES + 2 * KEY_HEADS * KEY_DIM;
+	struct plan_buffers *b = &s->buffers;
+
+	s->mixer[PLAN_LAYERS - 1] = (uint8_t)mixer;
+	s->spec.layer_mixer = s->mixer;
+	s->spec.recurrent = (struct model_recurrent){ .taps = TAPS, .channels = channels };
+	if (mixer != MIXER_CONV) {
+		s->spec.recurrent.key_heads = KEY_HEADS;
+		s->spec.recurrent.key_dim = KEY_DIM;
+		s->spec.recurrent.value_heads = VALUE_HEADS;
+		s->spec.recurrent.value_dim = VALUE_DIM;
+		s->spec.recurrent.tiled = mixer == MIXER_DELTA;
+		s->spec.recurrent.floor = mixer == MIXER_SCAN ? 0.001f : 0;
+	}
+	b->m = floats(s, tokens, channels);
+	b->m2 = floats(s, tokens, channels);
+	b->m3 = floats(s, tokens, channels);
+	b->ma = floats(s, tokens, VALUE_HEADS);
+	b->mb = floats(s, tokens, VALUE_HEADS);
+	b->ao = floats(s, tokens, HIDDEN);
+	b->aoq = bytes(s, tokens, HIDDEN);
+	b->aos = blocks(s, tokens, HIDDEN);
+	recurrent_layer(s, types->layer[PLAN_LAYERS - 1], mixer, weight_layout_of(target));
+}

@@ -13,7 +13,7 @@ struct plan_space {
 	struct model_spec spec;
 	struct weights weights;
 	struct weights_layer layer[PLAN_LAYERS];
-	uint8_t sliding[PLAN_LAYERS];
+	uint8_t sliding[PLAN_LAYERS], mixer[PLAN_LAYERS];
 	struct plan_buffers buffers;
 	struct plan_cache kv;
 	uint8_t *pages;                  /* of the cache, which stand for all */
@@ -34,6 +34,10 @@ void plan_space_open(struct plan_space *s, const struct plan_types *types, const
 /* Attention becomes latent, in the first layer's formats of q, k and o of both; low: queries go through a low rank. */
 void plan_space_latent(struct plan_space *s, const struct plan_types *types, const struct target *target,
                        uint32_t tokens, bool low);
+
+/* The second layer has a state instead of attention, its matrices in the formats of q, k and o. */
+void plan_space_recurrent(struct plan_space *s, const struct plan_types *types, const struct target *target,
+                          uint32_t tokens, enum model_mixer mixer);
 
 /* The feed-forward layers become mixtures of experts, of the formats of gate, up and down. By softmax: the first has no
  * shared expert, the second one with a gate, and biases. By sigmoid: both have a bias of the choice, groups and a

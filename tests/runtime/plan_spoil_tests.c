@@ -75,9 +75,26 @@ static bool of_shared(const struct plan *p, const struct plan_space *s, uint32_t
 	return found && key_of(p, launch)->kind == KEY_MATMUL;
 }
 
-/* The shared expert waits for the others where it need not, and they for it. */
+/* The last matrix before a convolution, which does not read its result, in a phase of its own. */
+static bool of_rates(const struct plan *p, const struct plan_space *s, uint32_t launch)
+{
+	const uint64_t w = p->op[launch].arg[MATMUL_W];
+	bool found = false;
+
+	for (int i = 0; i < PLAN_LAYERS; i++) {
+		const struct weights_layer *l = &s->layer[i];
+		found = found || (l->delta_a.packed && (uint64_t)(uintptr_t)l->delta_a.packed == w) ||
+		        (l->scan_dt.packed && (uint64_t)(uintptr_t)l->scan_dt.packed == w);
+	}
+	return found && launch && key_of(p, launch)->kind == KEY_MATMUL &&
+	       key_of(p, launch - 1)->kind == KEY_INTERLEAVE && key_of(p, launch + 1)->kind == KEY_CONV;
+}
+
+/* The shared expert waits for the others where it need not, and they for it; so does a convolution for rates. */
 static bool needless(const struct plan *p, const struct plan_space *s, uint32_t first)
 {
+	if (of_rates(p, s, first))
+		return true;
 	const bool combine = key_of(p, first)->kind == KEY_COMBINE && key_of(p, first + 1)->kind == KEY_MATMUL;
 
 	if (of_slots(p, first) && of_shared(p, s, first + 1))
@@ -214,7 +231,9 @@ static void spoil_keys(struct spoiled *x, const struct plan *p)
 		[KEY_INTERLEAVE] = KEY_UNSIGNED | KEY_BLOCK_MAJOR,
 		[KEY_ROPE] = KEY_QK_NORM,
 		[KEY_KV_STORE] = KEY_QK_NORM,
-		[KEY_ATTENTION] = KEY_WINDOW
+		[KEY_ATTENTION] = KEY_WINDOW,
+		[KEY_CONV] = KEY_GATED | KEY_BIAS,
+		[KEY_DELTA] = KEY_TILED
 	};
 
 	copy_plan(x, p);
@@ -236,7 +255,8 @@ static void spoil_keys(struct spoiled *x, const struct plan *p)
 	}
 }
 
-/* experts: 1 by softmax, 2 by sigmoid; with 4, latent attention; and 8, whose queries have no low rank. */
+/* experts: 1 by softmax, 2 by sigmoid; with 4, latent attention; and 8, whose queries have no low rank; 16, 32, 48: a
+ * layer with a convolution, the delta rule, or the selective scan. */
 static unsigned spoil(const struct target *t, enum dtype one, enum dtype other, uint32_t n, int experts)
 {
 	const struct plan_types types = {
@@ -252,6 +272,9 @@ static unsigned spoil(const struct target *t, enum dtype one, enum dtype other, 
 	plan_space_open(&s, &types, t, DTYPE_F16, USUAL_COLUMNS, SESSION_ALL_LOGITS);
 	if (experts & 4)
 		plan_space_latent(&s, &types, t, USUAL_COLUMNS, !(experts & 8));
+	static const enum model_mixer mixers[] = { MIXER_ATTENTION, MIXER_CONV, MIXER_DELTA, MIXER_SCAN };
+	if (experts / 16)
+		plan_space_recurrent(&s, &types, t, USUAL_COLUMNS, mixers[experts / 16]);
 	if (experts & 3)
 		plan_space_mix(&s, &types, t, USUAL_COLUMNS, experts & 2);
 	if (!plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, n, PLAN_LAST_LOGITS, &o, &err))
@@ -273,7 +296,13 @@ static void test_nothing_is_missed(void **state)
 		enum dtype one, other;
 		uint32_t n;
 		int experts;
-	} plans[] = { { TARGET_AVX2, DTYPE_Q4_K, DTYPE_Q6_K, 5, 1 },
+	} plans[] = { { TARGET_AVX2, DTYPE_Q8_0, DTYPE_BF16, 1, 16 },
+		      { TARGET_GFX1100, DTYPE_BF16, DTYPE_Q8_0, 9, 16 },
+		      { TARGET_AVX512, DTYPE_Q4_K, DTYPE_F32, 1, 32 },
+		      { TARGET_AVX2, DTYPE_Q8_0, DTYPE_Q6_K, 21, 32 },
+		      { TARGET_AVX2, DTYPE_Q4_K, DTYPE_Q6_K, 5, 48 },
+		      { TARGET_AVX512, DTYPE_F32, DTYPE_BF16, 1, 48 | 1 },
+		      { TARGET_AVX2, DTYPE_Q4_K, DTYPE_Q6_K, 5, 1 },
 		      { TARGET_AVX512, DTYPE_Q8_0, DTYPE_BF16, 1, 2 },
 		      { TARGET_GFX1100, DTYPE_BF16, DTYPE_Q8_0, 9, 2 },
 		      { TARGET_AVX2, DTYPE_F32, DTYPE_F32, 2, 2 },

@@ -156,7 +156,7 @@ static void check_plan(const struct plan_space *s, uint32_t n, enum plan_logits 
 	if (!plan_check(&p, s, o, &why))
 		fail_msg("%s, %s, %u tokens, logits %d, f32 activations %d, bounded %d, general %d: %s",
 		         o->target->name, what, n, logits, o->f32_activations, o->bounded, o->general, why.text);
-	const bool sharing = !o->target->has_mma && n % 8 == 7 && !s->spec.latent.rank;
+	const bool sharing = !o->target->has_mma && n % 8 == 7 && !s->spec.latent.rank && !s->spec.layer_mixer;
 	for (uint32_t i = 0; sharing && i < PLAN_LAYERS; i++)
 		check_sharing(&p, i);
 	plan_free(&p);
@@ -288,9 +288,38 @@ static void test_mixtures(void **state)
 	}
 }
 
+/* One layer has a state. */
+static void check_recurrent(const struct target *t, enum dtype one, enum dtype other, enum model_mixer mixer)
+{
+	static const uint32_t tokens[] = { 1, 2, 4, 7, 9, 16, 33, 100, USUAL_COLUMNS };
+	const struct plan_types types = {
+		{ { one, one, one, one, one, other, one }, { one, other, one, other, other, other, one } }, one
+	};
+	struct plan_space s;
+
+	plan_space_open(&s, &types, t, DTYPE_F16, USUAL_COLUMNS, SESSION_ALL_LOGITS);
+	plan_space_recurrent(&s, &types, t, USUAL_COLUMNS, mixer);
+	for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
+		check_passes(&s, tokens[i], t, "a layer with a state");
+}
+
+static void test_recurrent(void **state)
+{
+	static const enum model_mixer mixers[] = { MIXER_CONV, MIXER_DELTA, MIXER_SCAN };
+	(void)state;
+
+	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++) {
+		enum dtype format[DTYPE_COUNT];
+		unsigned n = formats_of(&target_table[t], 1, format);
+		for (unsigned i = 0; !seen_before(t) && i < n * n; i++)
+			check_recurrent(&target_table[t], format[i / n], format[i % n], mixers[i % 3]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pairs), cmocka_unit_test(test_mixtures),
-		                            cmocka_unit_test(test_triples), cmocka_unit_test(test_long_prompts) };
+		                            cmocka_unit_test(test_recurrent), cmocka_unit_test(test_triples),
+		                            cmocka_unit_test(test_long_prompts) };
 	return cmocka_run_group_tests(tests, NULL, NULL) + plan_spoil_tests();
 }
