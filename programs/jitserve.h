@@ -32,7 +32,7 @@ struct serve_arguments {
 		parallel, queue, context, pass_ms, kv_mib, memory_mib, predict, batch_tokens;
 	struct sampling_args sampling; /* where a request says nothing */
 	const char *slot_save, *template_file, *replay, *pooling, *reasoning, *reasoning_format, *kv_type, *speculate;
-	bool no_slots, verbose, no_replay, insecure, quiet, sealed, no_cache;
+	bool no_page, no_slots, verbose, no_replay, insecure, quiet, sealed, no_cache;
 };
 extern struct serve_arguments serve;
 

@@ -90,6 +90,7 @@ static bool open_server(struct error *err)
 		.body_bytes = serve.body_mib << 20,
 		.unread_bytes = serve.unread_kib << 10,
 		.insecure = serve.insecure,
+		.no_page = serve.no_page,
 		.slot_folder = serve.slot_save,
 	};
 	server.origin = (struct origin_rules){ .host = serve.allow_host.value,

@@ -69,6 +69,7 @@ static const struct option_row rows[] = {
 	          "names are refused, so that no web page can ask through a name of its own; several times: any of "
 	          "these",
 	  .target = &serve.allow_host },
+	{ .name = "no-page", .kind = OPTION_FLAG, .help = "serve no web page at /", .target = &serve.no_page },
 	{ .name = "cors-origin",
 	  .kind = OPTION_LIST,
 	  .value = "ORIGIN",

@@ -4,6 +4,8 @@
 
 #include "server/http.h"
 
+/* page.c */
+bool answer_page(struct exchange *x);
 /* status.c */
 bool answer_health(struct exchange *x);
 bool answer_live(struct exchange *x);

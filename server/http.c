@@ -171,6 +171,12 @@ static void add_fields(const struct exchange *x, struct MHD_Response *r, const c
 	MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
 	if (x->header[0])
 		MHD_add_response_header(r, "X-Jitrun-Replay", x->header);
+	if (x->policy[0]) {
+		MHD_add_response_header(r, "Content-Security-Policy", x->policy);
+		MHD_add_response_header(r, "Cache-Control", "no-store");
+		MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
+		MHD_add_response_header(r, "X-Frame-Options", "DENY");
+	}
 	if (!page)
 		return;
 	MHD_add_response_header(r, "Access-Control-Allow-Origin", page);

@@ -36,6 +36,7 @@ struct exchange {
 	bool answered;
 	struct reply *reply; /* or an answer that the batcher makes */
 	char header[600];    /* X-Jitrun-Replay; empty: none */
+	char policy[320];    /* Content-Security-Policy, of a page; empty: it is none */
 	int64_t now;         /* seconds since 1970, as templates see it */
 	bool begun;          /* the handler was called */
 	struct lease lease;  /* of the model that is asked for */

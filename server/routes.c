@@ -2,6 +2,7 @@
 #include "server/endpoints.h"
 
 const struct route routes[] = {
+	{ "GET", "/", ROUTE_OPEN, answer_page },
 	{ "GET", "/health", ROUTE_OPEN, answer_health },
 	{ "GET", "/v1/health", ROUTE_OPEN, answer_health },
 	{ "GET", "/readyz", ROUTE_OPEN, answer_health },

@@ -21,6 +21,7 @@
  *   openai.c, openai_parts.c                    answers as OpenAI's API has them
  *   chat_completions.c, completions.c           and what asks for them
  *   tool_calls.c, tool_choice.c                 calls in what a model says
+ *   page.c, chat.html                           a page for people
  */
 #ifndef SERVER_SERVER_H
 #define SERVER_SERVER_H
@@ -45,7 +46,7 @@ struct server_options {
 	long read_seconds;             /* in which a request must arrive whole */
 	long alive_seconds;            /* of silence before a sign of life */
 	long body_bytes, unread_bytes; /* most of a request; most that a client may leave unread */
-	bool insecure;
+	bool insecure, no_page;
 	const char *slot_folder; /* for what clients save; NULL: none */
 };
 

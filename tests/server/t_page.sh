@@ -1,0 +1,61 @@
+#!/bin/sh
+# tests/server/t_page.sh - the web page at / in a headless Chromium (clients/page.mjs), and what of it needs no browser.
+. "${srcdir:-.}/tests/support/prelude.sh"
+# serve NAME ARGUMENTS...: a server; its address is in $url then
+servers=
+serve() {
+	name=$1; shift
+	./jitserve "$@" --port 0 --no-cache --no-replay --quiet 2>"$dir/$name" &
+	servers="$servers $!"
+	tries=0
+	until grep -q 'ready on' "$dir/$name"; do
+		tries=$((tries + 1))
+		kill -0 $! 2>/dev/null && [ $tries -lt 600 ] || { cat "$dir/$name"; exit 1; }
+		sleep 0.1
+	done
+	url=$(sed -n 's/.*ready on \(http[^ ]*\).*/\1/p' "$dir/$name")
+}
+trap 'kill $servers 2>/dev/null; chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
+
+size=$(wc -c <"$top/server/chat.html")
+check "the page has $size bytes, at most 60000 are expected" [ "$size" -le 60000 ]
+has() { grep -cE "$1" "$top/server/chat.html"; }
+check "the page asks for nothing elsewhere" [ "$(has '(src|href)="?(http|//)|@import|url\(')" = 0 ]
+markup='innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\('
+check "the page makes no markup out of text" [ "$(has "$markup")" = 0 ]
+
+browser=
+for program in chromium chromium-browser google-chrome; do
+	[ -n "$browser" ] || browser=$(command -v $program)
+done
+if [ -z "$browser" ] || ! command -v node >/dev/null; then
+	[ "$failed" = 0 ] || finish || exit 1
+	echo "# skipped: there is no node, or no chromium"
+	exit 77
+fi
+hostile='<img src=x onerror="window.hit=1"><script>window.hit=1</script>'
+cp "$model" "$dir/second.gguf"
+echo the-key >"$dir/keys"
+serve quick "$model" "$dir/second.gguf" --alias "$hostile" --alias other --kv-memory 64
+quick=$url
+serve slow "$model" --device ref --threads 1
+slow=$url
+serve guarded "$model" --api-key-file "$dir/keys"
+guarded=$url
+set -- "$browser" "$dir" "$quick" "$slow" "$guarded" the-key
+timeout 300 node "$top/tests/server/clients/page.mjs" "$@" >"$dir/said" 2>&1
+status=$?
+cat "$dir/said"
+[ $status != 77 ] || exit 77
+check "the page in $browser" [ $status = 0 ]
+for server in $servers; do
+	kill "$server"
+	wait "$server"
+	check "the server ends as asked" [ $? = 0 ]
+done
+servers=
+serve none "$model" --no-page
+if command -v curl >/dev/null; then
+	check "--no-page: there is none" [ "$(curl -s -o /dev/null -w '%{http_code}' "$url/")" = 404 ]
+fi
+finish
