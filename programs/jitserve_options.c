@@ -242,7 +242,8 @@ static const struct option_row rows[] = {
 	{ .name = "read-timeout",
 	  .kind = OPTION_INT,
 	  .value = "SECONDS",
-	  .help = "time in which a request must arrive whole (60)",
+	  .help = "time in which a request must arrive whole, and in which a client must have read what is left of an "
+	          "answer that is complete (60)",
 	  .low = 1,
 	  .high = 3600,
 	  .target = &serve.read_seconds },
@@ -291,15 +292,17 @@ static struct option_program program = {
 	.name = "jitserve",
 	.usage = "MODEL... [options]",
 	.purpose = "serve language models over HTTP",
-	.description = "jitserve answers requests as OpenAI's API has them. It is ready when it says so on "
-		       "standard error, and when /readyz answers with status 200. Many requests are computed"
-		       " together, and the answer to each is the same, bit for bit, whatever else the server"
-		       " computes. It listens on this machine alone unless told otherwise, speaks HTTP/1.1 "
-		       "without encryption unless --tls-cert is given, and belongs behind a reverse proxy where others "
-		       "reach it. A "
-		       "client that closes its connection, or its half of it, has gone: its request ends "
-		       "within one pass. SIGTERM ends the server: running requests may finish within "
-		       "--stop-timeout.",
+	.description =
+		"jitserve answers requests as OpenAI's API has them. It is ready when it says so on "
+		"standard error, and when /readyz answers with status 200. Many requests are computed"
+		" together, and the answer to each is the same, bit for bit, whatever else the server"
+		" computes. It listens on this machine alone unless told otherwise, speaks HTTP/1.1 "
+		"without encryption unless --tls-cert is given, and belongs behind a reverse proxy where others "
+		"reach it. A "
+		"client that closes its connection, or its half of it, has gone: its request ends "
+		"within one pass. Several models are loaded as they are asked for; options count for all of "
+		"them. At / is a page for people. SIGTERM ends the server: running requests may finish within "
+		"--stop-timeout.",
 	.examples = "jitserve model.gguf\n"
 		    "jitserve model.gguf --host 0.0.0.0 --api-key-file keys.txt\n"
 		    "curl http://127.0.0.1:8080/v1/models",

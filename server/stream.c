@@ -160,6 +160,14 @@ bool stream_is_dropped(struct stream *s)
 	return dropped;
 }
 
+double stream_over_for(struct stream *s, double now)
+{
+	pthread_mutex_lock(&s->lock);
+	double seconds = s->running ? 0 : now - s->last_put;
+	pthread_mutex_unlock(&s->lock);
+	return seconds;
+}
+
 bool stream_wait(struct stream *s, void (*sleep)(void *user), void (*wake)(void *user), void *user)
 {
 	pthread_mutex_lock(&s->lock);

@@ -70,6 +70,8 @@ bool stream_take(struct stream *s, struct record *r, const jit_logprob **top, co
 /* Whether all choices have ended and every record was taken. */
 bool stream_is_over(struct stream *s);
 bool stream_is_dropped(struct stream *s);
+/* How long ago all choices ended; 0: they have not. */
+double stream_over_for(struct stream *s, double now);
 /* When there is nothing to take yet: calls sleep, then later, once, wake, from another thread. False: there is
  * something already, and nothing was called. */
 bool stream_wait(struct stream *s, void (*sleep)(void *user), void (*wake)(void *user), void *user);

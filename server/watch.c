@@ -39,10 +39,16 @@ static void client_left(struct watch *w, uint64_t number)
 			stream_cancel(c->running);
 }
 
+/* So that nobody holds a model by reading its answer drop by drop. */
+static bool reads_too_slowly(const struct watch *w, const struct watched *c, double now)
+{
+	return c->running && stream_over_for(c->running, now) > w->arrive;
+}
+
 static void tick(struct watch *w, double now)
 {
 	for (struct watched *c = w->all.next; c; c = c->next) {
-		if (c->since > 0 && now - c->since > w->arrive) {
+		if ((c->since > 0 && now - c->since > w->arrive) || reads_too_slowly(w, c, now)) {
 			shutdown(c->fd, SHUT_RDWR);
 			c->since = 0;
 		}

@@ -15,7 +15,8 @@
 struct watch;
 struct watched; /* a connection */
 
-/* arrive: seconds until a request must be there; alive: seconds of silence before a sign of life. NULL: err. */
+/* arrive: seconds until a request must be there, and until what is left of an answer must be read when it is complete;
+ * alive: seconds of silence before a sign of life. NULL: err. */
 struct watch *watch_open(double arrive, double alive, struct error *err);
 /* Nothing is watched any more. */
 void watch_close(struct watch *w);

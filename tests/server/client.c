@@ -186,7 +186,7 @@ static bool read_more(struct reading *r, int fd, double end)
 
 const char *answer_field(const struct answer *a, const char *name)
 {
-	static char value[1024];
+	static _Thread_local char value[1024];
 	size_t n = strlen(name);
 
 	for (const char *line = a->head; line && *line; line = strchr(line, '\n')) {

@@ -45,7 +45,7 @@ struct answer client_read(int fd, double seconds);
  * yet, and there is nothing to free. */
 bool answer_parse(struct answer *a, const char *p, size_t n, bool closed);
 void answer_free(struct answer *a);
-/* The value of a header field, up to the end of its line: in a buffer of its own. NULL: it is not there. */
+/* The value of a header field, up to the end of its line: in a buffer of the thread. NULL: it is not there. */
 const char *answer_field(const struct answer *a, const char *name);
 
 /* A whole request on a connection of its own. fields: further header fields, each with its line end; NULL: none. body

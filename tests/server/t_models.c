@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/server/client.h"
@@ -154,6 +155,8 @@ static void test_room(void **state)
 		mapped[i] = number(&c, "jitserve_mapped_bytes", NULL);
 		assert_true(mapped[i] > 0 && (i < 2 || mapped[i] == mapped[1]));
 	}
+	for (int i = 0; i < 200 && child_fds(&c) > fds; i++)
+		usleep(20000);
 	assert_true(child_fds(&c) <= fds);
 	assert_int_equal((int)number(&c, "jitserve_model_loads_total", "second"), 7);
 	expect(&c, "jitserve_answers_ended_total", "second", 7);
@@ -254,7 +257,7 @@ static void test_in_use(void **state)
 	const char *const arguments[] = {
 		second, third, "--memory-limit", "16", "--kv-memory", "8", "--no-cache", NULL
 	};
-	enum { LONG = 24 };
+	enum { LONG = 16 };
 	struct child c = child_start(arguments);
 	(void)state;
 
@@ -282,6 +285,63 @@ static void test_in_use(void **state)
 	free(other.text);
 	free(again.text);
 	assert_int_equal(child_stop(&c), 0);
+}
+
+/* Who reads an answer drop by drop, when it is complete long ago, keeps its model from leaving no longer than
+ * --read-timeout. */
+static void test_slow_reader(void **state)
+{
+	const char *const arguments[] = {
+		second,       "--memory-limit", "16", "--kv-memory", "8", "--max-unread", "1000000",
+		"--no-cache", "--read-timeout", "4",  NULL
+	};
+	static const char body[] =
+		"{\"prompt\":\"The\",\"max_tokens\":900,\"ignore_eos\":true,\"n\":16,\"logprobs\":5,\"stream\":true}";
+	char text[1000], drops[32768];
+	(void)state;
+
+	if (test_quick())
+		skip();
+	struct child c = child_start(arguments);
+	struct asking other = { .c = &c, .name = "second" };
+	int fd = client_connect(&c, false), room = sizeof drops;
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room), 0);
+	snprintf(text, sizeof text, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s",
+	         sizeof body - 1, body);
+	client_send(fd, text, strlen(text));
+	expect_running(&c, first_name);
+	assert_int_equal(pthread_create(&other.thread, NULL, ask_aside, &other), 0);
+	for (int i = 0; i < 300 && number(&c, "jitserve_model_loads_total", "second") <= 0; i++) {
+		recv(fd, drops, sizeof drops, MSG_DONTWAIT);
+		usleep(50000);
+	}
+	assert_int_equal((int)number(&c, "jitserve_model_loads_total", "second"), 1);
+	close(fd);
+	pthread_join(other.thread, NULL);
+	free(other.text);
+	assert_int_equal(child_stop(&c), 0);
+}
+
+/* Asked to stop while one waits for a model: it is told, and the server ends. */
+static void test_stop(void **state)
+{
+	const char *const arguments[] = { second, "--memory-limit", "16", "--kv-memory", "8", "--stop-timeout",
+		                          "0",    "--no-cache",     NULL };
+	struct child c = child_start(arguments);
+	(void)state;
+
+	int running = begin(&c, first_name, 16);
+	expect_running(&c, first_name);
+	int waiting = begin(&c, "second", 1);
+	assert_true(number(&c, "llamacpp:requests_processing", first_name) > 0); /* else nothing was tried */
+	assert_int_equal(kill(c.pid, SIGTERM), 0);
+	for (int i = 0; i < 2; i++) {
+		struct answer a = client_read(i ? waiting : running, 60);
+		assert_int_equal(a.status, 503);
+		answer_free(&a);
+		close(i ? waiting : running);
+	}
+	assert_int_equal(child_wait(&c), 0);
 }
 
 static void copy_to_broken(size_t most)
@@ -414,9 +474,10 @@ static void test_sealed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_room),   cmocka_unit_test(test_memory),   cmocka_unit_test(test_at_once),
-		cmocka_unit_test(test_in_use), cmocka_unit_test(test_failures), cmocka_unit_test(test_start),
-		cmocka_unit_test(test_names),  cmocka_unit_test(test_sealed),
+		cmocka_unit_test(test_room),     cmocka_unit_test(test_memory), cmocka_unit_test(test_at_once),
+		cmocka_unit_test(test_in_use),   cmocka_unit_test(test_stop),   cmocka_unit_test(test_slow_reader),
+		cmocka_unit_test(test_failures), cmocka_unit_test(test_start),  cmocka_unit_test(test_names),
+		cmocka_unit_test(test_sealed),
 	};
 
 	return cmocka_run_group_tests(tests, make_files, remove_files);
