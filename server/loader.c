@@ -16,6 +16,7 @@ struct place {
 	unsigned held;
 	uint64_t used;  /* when, in `clock` */
 	uint64_t bytes; /* that it takes, or took the last time; 0: it was never open */
+	bool counts;    /* its batcher has numbers beyond `before` */
 	uint64_t loads;
 	jit_model_info info;
 	int context;
@@ -126,23 +127,20 @@ static struct place *find_oldest(struct loader *l, const struct place *spared, b
 	return best;
 }
 
-static void add_numbers(struct place *p, const struct served *m)
-{
-	struct batcher_numbers now;
-
-	if (!m->batcher)
-		return;
-	batcher_get_numbers(m->batcher, &now);
-	batcher_numbers_add(&p->before, &now);
-}
-
-/* The lock is let go meanwhile. */
+/* The lock is let go meanwhile. An answer is counted a moment after its end was sent: by the batcher's thread, before
+ * that ends. */
 static void close_model(struct loader *l, struct place *p)
 {
 	struct served *m = &l->all->list[p - l->place];
+	struct batcher_numbers last;
 
 	p->state = MODEL_CLOSING;
-	add_numbers(p, m);
+	pthread_mutex_unlock(&l->lock);
+	batcher_stop(m->batcher);
+	pthread_mutex_lock(&l->lock);
+	batcher_get_numbers(m->batcher, &last);
+	batcher_numbers_add(&p->before, &last);
+	p->counts = false;
 	pthread_mutex_unlock(&l->lock);
 	l->o.close(m);
 	pthread_mutex_lock(&l->lock);
@@ -249,6 +247,7 @@ static bool open_model(struct loader *l, struct served *m, jit_error *err)
 	p->used = ++l->clock;
 	p->loads++;
 	p->state = MODEL_LOADED;
+	p->counts = true;
 	if (ok)
 		return true;
 	say_too_large(l, m, p->bytes, err);
@@ -370,10 +369,10 @@ void loader_status(struct loader *l, const struct served *m, struct model_status
 		                      .loads = p->loads,
 		                      .info = p->info,
 		                      .context = p->context };
-	if (p->state == MODEL_LOADED) {
+	if (p->counts)
 		batcher_get_numbers(m->batcher, &out->numbers);
+	if (p->state == MODEL_LOADED)
 		out->parallel = batcher_parallel(m->batcher);
-	}
 	batcher_numbers_add(&out->numbers, &p->before);
 	pthread_mutex_unlock(&l->lock);
 }
