@@ -1,6 +1,7 @@
 /* tests/runtime/t_session.c - the public interface on the shipped model: the same bits however a prompt is fed, on
  * however many threads, on either device, with a cold or a warm cache; and what it says when asked for the
  * impossible. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -267,6 +268,27 @@ static void test_refusals(void **state)
 
 /* Every position of a context is good for a token, however it was filled; behind the last one a token is chosen that
  * cannot be computed. */
+/* A session that is told of when the model is opened is refused there when its memory is not to be had. */
+static void test_told_beforehand(void **state)
+{
+	jit_session_options so = JIT_SESSION_OPTIONS(.context = INT_MAX - 4096);
+	const jit_model_options mo = JIT_MODEL_OPTIONS(.cache_dir = "", .session = &so);
+	jit_error err = { 0 };
+	(void)state;
+
+	assert_null(jit_model_open(model_path, &mo, &err));
+	assert_int_equal(err.code, JIT_ERROR_MEMORY);
+	assert_non_null(strstr(err.message, "a context of 2147479551 tokens needs"));
+	so.context = -1;
+	assert_null(jit_model_open(model_path, &mo, &err));
+	assert_int_equal(err.code, JIT_ERROR_ARGUMENT);
+	assert_non_null(strstr(err.message, "context: -1"));
+	so.context = 64;
+	jit_model *m = jit_model_open(model_path, &mo, &err);
+	assert_non_null(m);
+	jit_model_close(m);
+}
+
 static void test_last_position(void **state)
 {
 	enum { CONTEXT = 20, DRAWN = 8 };
@@ -334,6 +356,7 @@ int main(void)
 		cmocka_unit_test(test_cold_and_warm_cache),
 		cmocka_unit_test(test_rewind_and_two_sessions),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_told_beforehand),
 		cmocka_unit_test(test_last_position)
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
