@@ -181,6 +181,7 @@ int serve_run(void)
 	server_close(&server);
 	serve_models_close();
 	jit_cancel_close(cancel);
+	output_memory_told();
 	return stopped ? SERVE_DONE : fail(e.text);
 }
 

@@ -50,6 +50,8 @@ bool output_written(const char **why)
 	return *why == NULL;
 }
 
+void output_memory_told(void) { memory_short = false; }
+
 int output_end(const char *program, int status, int failed)
 {
 	const char *why;

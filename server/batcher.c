@@ -176,7 +176,11 @@ static void step(struct batcher *e)
 	size_t n = 0;
 
 	if (jit_batch_step(e->batch, e->ready, e->o.parallel, &n, &err) != JIT_OK) {
-		fail_all(e, 500, err.message);
+		/* Memory that is missing now may be there once somebody has left: who came last. */
+		if (err.code == JIT_ERROR_MEMORY && e->n_running > 1)
+			choice_fail(e->running[e->n_running - 1], 503, err.message);
+		else
+			fail_all(e, choice_status(err.code), err.message);
 		return;
 	}
 	for (unsigned i = 0; i < e->n_running; i++)

@@ -195,7 +195,7 @@ static json_t *variables_of(const json_t *body, const struct served *m, int64_t 
 	}
 	if (m->tools == TOOLS_FUNCTOOLS) {
 		char *tools = json_array_size(field_value(body, "tools"))
-		                      ? json_dumps(field_value(body, "tools"), JSON_INDENT(2) | JSON_ENCODE_ANY)
+		                      ? json_spell(field_value(body, "tools"), JSON_INDENT(2))
 		                      : strdup("");
 		json_put(o, "functions", tools ? json_string(tools) : NULL);
 		free(tools);

@@ -2,6 +2,7 @@
 #include "server/generate.h"
 
 #include "server/batcher.h"
+#include "server/json_write.h"
 #include "server/replay.h"
 #include "server/server.h"
 
@@ -31,6 +32,10 @@ static bool has_slot(struct exchange *x, const struct task *t, unsigned slots)
 static bool begin(struct exchange *x, struct reply *r, const struct served *m, struct task *const *tasks, size_t n)
 {
 	unsigned choices = 0;
+
+	/* The reply has kept parts of the request. */
+	if (json_lacks())
+		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
 
 	for (size_t i = 0; i < n; i++) {
 		if (!fits(x, tasks[i], batcher_context(m->batcher)))

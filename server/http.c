@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "server/guards.h"
+#include "server/json_write.h"
 #include "server/server.h"
 
 enum { THREADS = 4, HEAD_BYTES = 64 << 10, IDLE_SECONDS = 30 };
@@ -311,7 +312,8 @@ static enum MHD_Result continue_reply(struct exchange *x)
 		return MHD_NO;
 	if (r->events)
 		return send_events(x);
-	if (!r->ended) {
+	/* Of a whole answer nothing is unread by the client: what was lost found no memory. */
+	if (!r->ended || stream_is_dropped(r->stream)) {
 		refuse(&x->refusal, 503, NULL, "There is no memory for this answer.");
 		return send_refusal(x);
 	}
@@ -357,6 +359,7 @@ static enum MHD_Result begin(struct exchange *x)
 		return send_refusal(x);
 	if (!x->route)
 		return send_preflight(x);
+	json_lacks(); /* what others lacked is theirs */
 	if (!x->route->handle(x))
 		return x->lease.state == LEASE_WANTED ? begin_loading(x) : send_refusal(x);
 	if (!x->reply)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "server/bytes.h"
 
 /* Something could not be put into what this thread is making. */
 static _Thread_local bool lacking;
@@ -53,9 +54,39 @@ json_t *json_ids(const int32_t *ids, size_t n)
 	return list;
 }
 
+bool json_lacks(void)
+{
+	bool was = lacking;
+
+	lacking = false;
+	return was;
+}
+
+static int take(const char *p, size_t n, void *user)
+{
+	struct bytes *b = user;
+
+	bytes_add(b, p, n);
+	return b->lost ? -1 : 0;
+}
+
+/* The library's own buffer loses the name of a member when there is no memory for it, and goes on. */
+char *json_spell(const json_t *o, size_t flags)
+{
+	struct bytes b = { 0 };
+
+	if (json_dump_callback(o, take, &b, flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17)))
+		b.lost = true;
+	bytes_add(&b, "", 1);
+	if (!b.lost)
+		return b.p;
+	bytes_free(&b);
+	return NULL;
+}
+
 char *json_write(json_t *o)
 {
-	char *text = lacking ? NULL : json_dumps(o, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+	char *text = lacking ? NULL : json_spell(o, JSON_COMPACT);
 
 	lacking = false;
 	json_decref(o);

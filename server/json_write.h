@@ -18,6 +18,10 @@ void json_add(json_t *array, json_t *value);
 json_t *json_text(const char *bytes, size_t n);
 json_t *json_number(double value); /* null when it is not finite */
 json_t *json_ids(const int32_t *ids, size_t n);
+/* Whether something was lost since the last json_write, on this thread; from now on nothing was. */
+bool json_lacks(void);
+/* As the library's flags say, malloc'ed. NULL: no memory. */
+char *json_spell(const json_t *o, size_t flags);
 /* Compact, members in the order in which they were put, malloc'ed; o is given back. NULL: no memory. */
 char *json_write(json_t *o);
 

@@ -73,6 +73,8 @@ static json_t *response(struct responses_reply *o, const char *status, const str
 {
 	json_t *j = json_object();
 	bool ended = strcmp(status, "in_progress") != 0, cut = strcmp(status, "incomplete") == 0;
+	const char *name;
+	json_t *v;
 
 	json_put(j, "id", json_string(o->id));
 	json_put(j, "object", json_string("response"));
@@ -89,8 +91,7 @@ static json_t *response(struct responses_reply *o, const char *status, const str
 	json_put(j, "temperature", json_number((double)o->task->sampling.temperature));
 	json_put(j, "top_p", json_number((double)o->task->sampling.top_p));
 	json_put(j, "usage", ended ? usage(&o->numbers) : json_null());
-	if (json_object_update_missing(j, o->asked) < 0)
-		o->base.out.lost = true;
+	json_object_foreach(o->asked, name, v) if (!json_object_get(j, name)) json_put(j, name, json_incref(v));
 	return j;
 }
 

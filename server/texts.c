@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "server/conversation.h"
 #include "server/endpoints.h"
 #include "server/fields.h"
@@ -23,10 +24,16 @@ static json_t *piece(const jit_model *m, int32_t id)
 {
 	size_t n = 0;
 	char *text = models_piece(m, id, &n);
-	json_t *o = json_object(), *whole = text ? json_stringn(text, n) : NULL;
+	json_t *o = json_object(), *whole = NULL;
+	uint32_t code;
+	size_t at = 0;
 
 	json_put(o, "id", json_integer(id));
-	if (text && !whole) {
+	for (unsigned length; text && at < n && (length = text_char(text + at, n - at, &code)); at += length)
+		;
+	if (text && at == n) {
+		whole = json_stringn(text, n);
+	} else if (text) {
 		whole = json_array();
 		for (size_t i = 0; i < n; i++)
 			json_add(whole, json_integer((unsigned char)text[i]));

@@ -35,6 +35,9 @@ static const struct line lines[] = {
 	{ "jitwarm --target avx2v\t", "<--target><avx2vnni>" },
 	{ "jitbench compa\t", "<compare>" },
 	{ "jitquant --type iq4_x\t", "<--type><iq4_xs>" },
+	{ "jitserve --kv-type q\t", "<--kv-type><q8_0>" },
+	{ "jitserve --pooling=me\t", "<--pooling=mean>" },
+	{ "jitserve --tls-ce\t spaced\\ folder/a\t", "<--tls-cert><spaced folder/a model.gguf>" },
 };
 
 static bool is_there(const char *shell)
@@ -84,12 +87,12 @@ static void test_bash(void **state)
 	if (!is_there("bash"))
 		skip();
 	assert_non_null(getcwd(here, sizeof here));
-	snprintf(
-		begin, sizeof begin,
-		"PS1='$ '; bind 'set bell-style none'; bind 'set enable-bracketed-paste off'; cd %s; for p in jitrun "
-		"jitwarm jitbench jitquant; do . \"%s/completion/$p\"; eval \"$p() { printf '<%%s>' \\\"\\$@\\\"; echo "
-		"'<''END>'; }\"; done; echo READY''.\r",
-		dir, here);
+	snprintf(begin, sizeof begin,
+	         "PS1='$ '; bind 'set bell-style none'; bind 'set enable-bracketed-paste off'; cd %s; for p in jitrun "
+	         "jitwarm jitbench jitquant jitserve; do . \"%s/completion/$p\"; eval \"$p() { printf '<%%s>' "
+	         "\\\"\\$@\\\"; echo "
+	         "'<''END>'; }\"; done; echo READY''.\r",
+	         dir, here);
 	try_lines(argv, begin, NULL);
 }
 
@@ -105,7 +108,8 @@ static void test_zsh(void **state)
 	snprintf(begin, sizeof begin,
 	         "unsetopt zle_bracketed_paste; unset zle_bracketed_paste; PS1='$ '; cd %s; fpath=(%s/completion "
 	         "$fpath); "
-	         "autoload -Uz compinit; compinit -u -D; for p in jitrun jitwarm jitbench jitquant; do eval \"$p() { "
+	         "autoload -Uz compinit; compinit -u -D; for p in jitrun jitwarm jitbench jitquant jitserve; do eval "
+	         "\"$p() { "
 	         "printf "
 	         "'<%%s>' \\\"\\$@\\\"; echo '<''END>'; }\"; done; echo READY''.\r",
 	         dir, here);

@@ -1,0 +1,320 @@
+/* tests/server/t_failing.c - a server while calls of it fail: an allocation of a request, descriptors that run out. The
+ * client whose request it is has an error, or its whole answer, or no connection; never half an answer as if it were
+ * whole. Others have their answers, and afterwards the server is as before.
+ *
+ * JITRUN_TEST_FULL: each allocation in turn; else some, evenly spread.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "tests/faults/control.h"
+#include "tests/server/client.h"
+#include "tests/support/shared.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#define SANITIZED
+#elif defined __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
+
+static struct faults_control *control;
+static char library[4096], page_text[16];
+
+static void preload(void)
+{
+	setenv("LD_PRELOAD", library, 1);
+	setenv(FAULTS_FD, page_text, 1);
+}
+
+static bool make_page(void)
+{
+	char here[3000];
+	int fd = memfd_create("faults", 0);
+
+	if (fd < 0 || ftruncate(fd, sizeof *control) || !getcwd(here, sizeof here))
+		return false;
+	snprintf(library, sizeof library, "%s/tests/faults/.libs/preload.so", here);
+	snprintf(page_text, sizeof page_text, "%d", fd);
+	control = mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return control != MAP_FAILED && access(library, R_OK) == 0;
+}
+
+#define TOOL \
+	"\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"get\",\"parameters\":{\"type\":\"object\"," \
+	"\"properties\":{\"x\":{\"enum\":[\"a\",\"b\"]}},\"required\":[\"x\"],\"additionalProperties\":false}}}]"
+#define USER "\"messages\":[{\"role\":\"user\",\"content\":\"A tale of a king.\"}],\"max_tokens\":12,\"seed\":1"
+
+static const struct asked {
+	const char *path, *body;
+	bool events;
+} asked[] = {
+	{ "/v1/chat/completions", "{" USER ",\"logprobs\":true,\"top_logprobs\":2}", false },
+	{ "/v1/chat/completions",
+	  "{" USER ",\"stream\":true,\"stop\":[\"xyz\"],\"stream_options\":{\"include_usage\":true}}", true },
+	{ "/v1/chat/completions", "{" USER "," TOOL ",\"tool_choice\":\"required\"}", false },
+	{ "/v1/completions", "{\"prompt\":[\"Once\",\"The king\"],\"n\":2,\"max_tokens\":5,\"seed\":3}", false },
+	{ "/completion", "{\"prompt\":\"Once\",\"n_predict\":5,\"n_probs\":2,\"seed\":3,\"stream\":true}", true },
+	{ "/v1/messages", "{" USER ",\"stream\":true}", true },
+	{ "/v1/responses", "{\"input\":\"A tale.\",\"max_output_tokens\":6,\"seed\":3}", false },
+	{ "/v1/embeddings", "{\"input\":[\"a\",\"b\"]}", false },
+	{ "/tokenize", "{\"content\":\"Once upon a time\",\"with_pieces\":true}", false },
+	{ "/apply-template", "{" USER "," TOOL "}", false },
+	{ "/v1/models", NULL, false },
+	{ "/props", NULL, false },
+	{ "/metrics", NULL, false },
+};
+enum { ASKED = sizeof asked / sizeof *asked };
+
+/* What is another one each time: names and times. */
+static void take_out(json_t *o)
+{
+	static const char *const names[] = { "id",      "created",      "created_at", "timings",
+		                             "item_id", "completed_at", "id_slot" };
+	json_t *v;
+	const char *name;
+	size_t i;
+
+	for (i = 0; json_is_object(o) && i < sizeof names / sizeof *names; i++)
+		json_object_del(o, names[i]);
+	json_object_foreach(o, name, v)
+	{
+		if (strcmp(name, "cached_tokens") == 0 || strcmp(name, "cache_read_input_tokens") == 0 ||
+		    strcmp(name, "input_tokens") == 0)
+			json_integer_set(v, 0);
+		take_out(v);
+	}
+	json_array_foreach(o, i, v) take_out(v);
+}
+
+static void append(char **text, const char *p, size_t n)
+{
+	json_t *o = json_loadb(p, n, 0, NULL);
+	char *said = NULL;
+	size_t before = strlen(*text);
+
+	if (o) {
+		take_out(o);
+		said = json_dumps(o, JSON_SORT_KEYS);
+	}
+	*text = realloc(*text, before + n + (said ? strlen(said) : 0) + 2);
+	sprintf(*text + before, "%s\n", said ? said : "[DONE]");
+	free(said);
+	json_decref(o);
+}
+
+/* The answer without what differs; metrics: nothing but that they are there. */
+static char *essence(const struct asked *q, const struct answer *a)
+{
+	char *text = calloc(1, 1);
+
+	if (strcmp(q->path, "/metrics") == 0)
+		return text;
+	if (!q->events)
+		append(&text, a->body, a->n_body);
+	for (const char *at = a->body; q->events && (at = strstr(at, "data: ")); at++)
+		append(&text, at + 6, strcspn(at + 6, "\n"));
+	return text;
+}
+
+/* NULL: it is right. error: it is one, which is right, too. */
+static const char *judge(const struct asked *q, const struct answer *a, const char *expected, bool *error)
+{
+	*error = true;
+	if (a->status == 0)
+		return a->closed ? NULL : "no answer, and the connection is open";
+	if (a->status >= 400) {
+		json_t *o = json_loadb(a->body, a->n_body, 0, NULL);
+		bool tells = json_is_string(json_object_get(json_object_get(o, "error"), "message"));
+		json_decref(o);
+		return tells || a->n_body == 0 ? NULL : "an error without a sentence";
+	}
+	char *text = essence(q, a);
+	bool same = strcmp(text, expected) == 0;
+	bool told = q->events && strstr(a->body, "\"error\":{");
+	free(text);
+	*error = !same;
+	if (same || told)
+		return NULL;
+	/* What ends before its end is seen to: no last chunk, and no [DONE]. */
+	return q->events && a->closed && !strstr(a->body, "[DONE]") ? NULL : "half an answer as if it were whole";
+}
+
+struct neighbour {
+	pthread_t thread;
+	const struct child *server;
+	struct answer answer;
+};
+
+static const struct asked beside = { "/v1/completions", "{\"prompt\":\"In the forest\",\"max_tokens\":12,\"seed\":8}",
+	                             false };
+
+static void *ask_beside(void *user)
+{
+	struct neighbour *n = user;
+
+	n->answer = client_ask(n->server, beside.path, NULL, beside.body);
+	return NULL;
+}
+
+static unsigned failed, errors, runs;
+
+/* One fault, which hits one of the two requests at most. */
+static void try_at(const struct child *c, const struct asked *q, const char *expected, const char *expected_beside,
+                   unsigned at)
+{
+	struct neighbour n = { .server = c };
+	bool error, other;
+
+	control->at = at;
+	atomic_store(&control->count, 0);
+	atomic_store(&control->begun, true);
+	pthread_create(&n.thread, NULL, ask_beside, &n);
+	struct answer a = client_ask(c, q->path, NULL, q->body);
+	pthread_join(n.thread, NULL);
+	atomic_store(&control->begun, false);
+	const char *wrong = judge(q, &a, expected, &error);
+	const char *wrong_beside = judge(&beside, &n.answer, expected_beside, &other);
+	runs++;
+	errors += error + other;
+	if (!wrong && error && other)
+		wrong = "one fault, and both have an error";
+	if (wrong || wrong_beside) {
+		failed++;
+		print_error("%s %s\n  allocation %u fails: %s (status %d: %.300s; beside it %d: %.300s)\n", q->path,
+		            q->body ? q->body : "", at, wrong ? wrong : wrong_beside, a.status, a.body ? a.body : "",
+		            n.answer.status, n.answer.body ? n.answer.body : "");
+	}
+	answer_free(&a);
+	answer_free(&n.answer);
+}
+
+static char *ask_whole(const struct child *c, const struct asked *q)
+{
+	struct answer a = client_ask(c, q->path, NULL, q->body);
+
+	if (a.status != 200)
+		fail_msg("%s: status %d: %s", q->path, a.status, a.body);
+	char *text = essence(q, &a);
+	answer_free(&a);
+	return text;
+}
+
+static void sweep(const struct child *c, const struct asked *q, const char *expected_beside, unsigned tries)
+{
+	char *expected = ask_whole(c, q);
+
+	control->at = 0;
+	atomic_store(&control->count, 0);
+	atomic_store(&control->begun, true);
+	char *again = ask_whole(c, q), *both = ask_whole(c, &beside);
+	atomic_store(&control->begun, false);
+	unsigned n = atomic_load(&control->count);
+	assert_string_equal(again, expected);
+	tries = tries < n ? tries : n;
+	for (unsigned i = 0; i < tries; i++)
+		try_at(c, q, expected, expected_beside, 1 + (unsigned)((uint64_t)i * n / tries));
+	free(both);
+	free(again);
+	/* And now it is as before. */
+	again = ask_whole(c, q);
+	assert_string_equal(again, expected);
+	free(again);
+	free(expected);
+}
+
+static void test_allocations(void **state)
+{
+	static const char *const arguments[] = { "--no-cache", "--no-replay", "--speculate", "off", NULL };
+	(void)state;
+
+#ifdef SANITIZED
+	print_message("# skipped: a sanitizer's own calls would fail\n");
+	skip();
+#endif
+	if (!make_page()) {
+		print_message("# skipped: %s is not there\n", library);
+		skip();
+	}
+	struct child c = child_start_prepared(arguments, preload);
+	char *expected = ask_whole(&c, &beside);
+	int fds = child_fds(&c);
+	for (unsigned i = 0; i < ASKED; i++)
+		sweep(&c, &asked[i], expected, test_full() ? UINT32_MAX : test_quick() ? 12 : 40);
+	free(expected);
+	print_message("%u runs with a fault, %u errors\n", runs, errors);
+	assert_int_equal(failed, 0);
+	assert_true(errors > 0);
+	assert_true(child_fds(&c) <= fds + 8);
+	assert_int_equal(child_stop(&c), 0);
+}
+
+/* ---- descriptors */
+
+enum { FDS = 48 };
+
+static void few_descriptors(void)
+{
+	const struct rlimit few = { FDS, FDS };
+
+	setrlimit(RLIMIT_NOFILE, &few);
+}
+
+/* More clients than descriptors: those that are served stay served, and others are, once there is room. */
+static void test_descriptors(void **state)
+{
+	static const char *const arguments[] = { "--no-cache", "--no-replay", NULL };
+	struct child c = child_start_prepared(arguments, few_descriptors);
+	char *expected = ask_whole(&c, &beside);
+	int idle[FDS * 2];
+	(void)state;
+
+	char head[200];
+	int n_head = snprintf(head, sizeof head, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n",
+	                      beside.path, strlen(beside.body));
+	int early = client_connect(&c, false);
+	client_send(early, head, (size_t)n_head);
+	for (int i = 0; i < FDS * 2; i++)
+		idle[i] = client_connect(&c, false);
+	client_send(early, beside.body, strlen(beside.body));
+	struct answer a = client_read(early, 20);
+	bool error;
+	const char *wrong = judge(&beside, &a, expected, &error);
+	if (wrong || error)
+		fail_msg("while there are no descriptors: status %d: %s", a.status, a.body ? a.body : "");
+	answer_free(&a);
+	close(early);
+	for (int i = 0; i < FDS * 2; i++)
+		close(idle[i]);
+	for (int turn = 0; turn < 5; turn++) {
+		char *text = ask_whole(&c, &beside);
+		assert_string_equal(text, expected);
+		free(text);
+	}
+	free(expected);
+	assert_int_equal(child_stop(&c), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_allocations),
+		cmocka_unit_test(test_descriptors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
