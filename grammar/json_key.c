@@ -276,8 +276,8 @@ struct outcome key_step(struct json_machine *m, struct frame *f, uint8_t byte)
 
 	frame_load(m, rest[INNER], &inner);
 	struct outcome o = string_step(m, &inner, byte);
-	if (o.kind == DIES)
-		return o;
+	if (o.kind == DIES || m->machine.failed) /* without memory there is no result to look at */
+		return dies();
 	if (o.kind == POPS)
 		return key_end(m, f, inner.w[1], o.result);
 	enum text_event e = text_step(&t, byte, out, &n);
