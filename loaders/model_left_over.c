@@ -20,6 +20,13 @@ static bool of_other_part(struct name_ref name)
 	return false;
 }
 
+/* Of layers that predict further tokens, under a name of their own. */
+static bool of_predictor(const struct model_file *f, struct name_ref name)
+{
+	return f->format == MODEL_HF && arch_word_in(f->arch->fields, "num_nextn_predict_layers") && name.n > 4 &&
+	       memcmp(name.p, "mtp.", 4) == 0;
+}
+
 /* Of layers that predict further tokens. */
 static bool of_later_layer(const struct model_file *f, uint32_t layers, struct name_ref name)
 {
@@ -59,7 +66,7 @@ bool model_check_left_over(const struct model *m, struct error *err)
 	for (uint32_t i = 0; i < f->n_entries; i++) {
 		struct name_ref n = model_entry_name(f, i);
 		if (!f->used[i] && !arch_tensor_harmless(f->format == MODEL_GGUF, n.p, n.n) &&
-		    !(f->wrapped && of_other_part(n)) && !of_later_layer(f, m->spec.layers, n))
+		    !(f->wrapped && of_other_part(n)) && !of_later_layer(f, m->spec.layers, n) && !of_predictor(f, n))
 			return error_set(err, ERROR_UNSUPPORTED,
 			                 "%s: the tensor %s is none that jitrun computes with in a %s model, and "
 			                 "without it the results might be wrong",

@@ -6,6 +6,17 @@
 #include "tests/loaders/gguf_writer.h"
 #include "tests/loaders/published.h"
 
+/* A letter of a string, or a word of a list; 0: there is none. */
+static char kind_of(json_t *config, uint64_t layer)
+{
+	const char *kinds = json_string_value(json_object_get(config, "hybrid_override_pattern")),
+		   *word = json_string_value(json_array_get(json_object_get(config, "layers_block_type"), layer));
+
+	if (!word)
+		return kinds && layer < strlen(kinds) ? kinds[layer] : 0;
+	return strcmp(word, "mamba") == 0 ? 'M' : strcmp(word, "attention") == 0 ? '*' : 'E';
+}
+
 /* A layer of Nemotron-H, which is one thing alone. */
 void one_part_entries(struct header *h, json_t *config, uint64_t layer)
 {
@@ -13,8 +24,7 @@ void one_part_entries(struct header *h, json_t *config, uint64_t layer)
 		       dim = number(config, "head_dim", number(config, "attention_head_dim", 128)),
 		       routed = number(config, "n_routed_experts", 0),
 		       wide = number(config, "moe_intermediate_size", 1);
-	const char *kinds = json_string_value(json_object_get(config, "hybrid_override_pattern")),
-		   kind = kinds && layer < strlen(kinds) ? kinds[layer] : 0;
+	const char kind = kind_of(config, layer);
 	uint64_t heads = number(config, "mamba_num_heads", 1), values = heads * number(config, "mamba_head_dim", 1),
 		 channels = values + 2 * number(config, "n_groups", 1) * number(config, "ssm_state_size", 1),
 		 q = dim * number(config, "num_attention_heads", 1),

@@ -256,7 +256,10 @@ static uint8_t *made_up(json_t *config, const char *type, const char *base, size
 	entry(&h, name, 0, s.hidden);
 	if (!s.tied)
 		entry(&h, "lm_head.weight", s.vocab, s.hidden);
-	for (uint64_t i = 0; i < s.layers + number(config, "num_nextn_predict_layers", 0); i++)
+	const uint64_t later = number(config, "num_nextn_predict_layers", 0);
+	if (nemotron && later)
+		entry(&h, "mtp.layers.0.norm.weight", 0, s.hidden);
+	for (uint64_t i = 0; i < s.layers + (nemotron ? 0 : later); i++)
 		if (nemotron)
 			one_part_entries(&h, config, i);
 		else if (is_one_of(type, "qwen3_5_text qwen3_5_moe_text"))
@@ -326,8 +329,8 @@ static const char *expected(json_t *config, const char *type)
 		return "the field attention_chunk_size is";
 	if (!there(config, "num_hidden_layers"))
 		return "num_hidden_layers is missing";
-	if (strcmp(type, "nemotron_h") == 0 && number(config, "num_nextn_predict_layers", 0))
-		return there(config, "moe_latent_size") ? "moe_latent_size" : "num_nextn_predict_layers";
+	if (strcmp(type, "nemotron_h") == 0 && there(config, "moe_latent_size"))
+		return "moe_latent_size";
 	return NULL;
 }
 
