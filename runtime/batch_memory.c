@@ -55,7 +55,19 @@ static bool has_room(const struct batch_member *m, uint64_t fixed, size_t chunks
 	return fixed + batch_pages_wanted(m, chunks) <= kv_pages_available(&b->pages, batch_kept_fixed(b));
 }
 
-/* What belongs to the end of what was found: copied, or taken as it lies there. */
+/* As it lies there; the rest of what was remembered goes. */
+static void take_kept_memory(struct batch_member *m, size_t kept)
+{
+	struct batch_kept *k = &m->batch->kept[kept];
+
+	m->session->memory = k->memory;
+	k->memory = (struct session_memory){ 0 };
+	m->admitted = true;
+	batch_forget(m->batch, kept);
+	session_memory_keep_pages(&m->session->memory, (uint32_t)m->pages.n);
+}
+
+/* With what belongs to the end of what was found: copied, where there is room for both. */
 static bool take_memory(struct batch_member *m, struct batch_found *from, struct error *err)
 {
 	struct jit_batch *b = m->batch;
@@ -63,8 +75,11 @@ static bool take_memory(struct batch_member *m, struct batch_found *from, struct
 	const struct model_spec *spec = &b->model->file.spec;
 
 	while (!kv_pages_reserve(&b->pages, b->fixed_bytes))
-		if (!batch_forget_some(b, &from->kept))
-			return false;
+		if (!batch_forget_some(b, &from->kept)) { /* what was found is all there is */
+			if (from->kept != SIZE_MAX)
+				take_kept_memory(m, from->kept);
+			return m->admitted;
+		}
 	m->admitted = true;
 	if (!session_memory_open(&s->memory, b->model->device, spec, b->engine.tokens, b->context,
 	                         SESSION_PAGES_ELSEWHERE, err))
@@ -77,17 +92,6 @@ static bool take_memory(struct batch_member *m, struct batch_found *from, struct
 		return true;
 	session_memory_begin_window(&s->memory, spec, from->tokens, from->memory->window_first);
 	return kv_copy(&s->memory, from->memory, spec, from->tokens, from->tokens, err);
-}
-
-static void take_kept_memory(struct batch_member *m, size_t kept)
-{
-	struct batch_kept *k = &m->batch->kept[kept];
-
-	m->session->memory = k->memory;
-	k->memory = (struct session_memory){ 0 };
-	m->admitted = true;
-	batch_forget(m->batch, kept);
-	session_memory_keep_pages(&m->session->memory, (uint32_t)m->pages.n);
 }
 
 /* Whether what is remembered is the session's from now on, who says nearly all of it again. */

@@ -394,17 +394,14 @@ static void a_page_has_one_writer(void **state)
 	assert_int_equal(jit_batch_step(b, &ready, 1, &n, &err), JIT_ERROR_ARGUMENT);
 	assert_non_null(strstr(err.message, "page 1 of the KV cache is not this session's alone"));
 	session_memory_set_page(&other->memory, 1, own->at);
-
 	*place = s->member->pages.page[1];
 	assert_false(batch_pages_writable(other->member, PAGE + 40, 1, &(struct error){ 0 }));
 	assert_false(batch_memory_sound(b, &(struct error){ 0 }));
 	*place = own;
-
 	kv_pages_hold(&b->pages, own, KV_USES); /* somebody has it who wrote himself down nowhere */
 	assert_false(batch_pages_writable(other->member, PAGE + 40, 1, &(struct error){ 0 }));
 	assert_false(batch_memory_sound(b, &(struct error){ 0 }));
 	kv_pages_drop(&b->pages, own, KV_USES);
-
 	step_until_done(b);
 	check_alone(other);
 	check_alone(s);
@@ -413,22 +410,62 @@ static void a_page_has_one_writer(void **state)
 	jit_batch_close(b);
 }
 
-/* On a card, which the host does not reach: tables are uploaded, pages are copied by way of the host. */
-static void cards_share_pages_too(void **state)
+/* In place of the usual model. */
+static bool open_other(const char *name, const char *device)
 {
-	jit_model *cpu = model;
-	const int vocab_of_cpu = vocab;
 	char path[1024];
 	jit_error err = { 0 };
 	jit_model_info info = JIT_MODEL_INFO();
 
-	if (!shared_path(path, "golden/qwen3-gqa2-bf16"))
-		skip();
-	model = jit_model_open(path, &JIT_MODEL_OPTIONS(.device = "sim:gfx1100", .cache_dir = ""), &err);
+	if (!shared_path(path, name))
+		return false;
+	model = jit_model_open(path, &JIT_MODEL_OPTIONS(.device = device, .cache_dir = ""), &err);
 	if (!model)
 		fail_msg("%s", err.message);
 	must(jit_model_get_info(model, &info, &err), &err);
 	vocab = info.vocab;
+	return true;
+}
+
+/* Memory is full of a text whose states another one goes on from: what is remembered makes room all the same. */
+static void a_beginning_never_stands_in_the_way(void **state)
+{
+	jit_model *usual = model;
+	int usual_vocab = vocab;
+	jit_error err = { 0 };
+
+	if (!open_other("golden/lfm2-a", "cpu"))
+		skip();
+	jit_batch *b = jit_batch_open(model, &JIT_BATCH_OPTIONS(.context = CONTEXT, .tokens = 32, .threads = 1), &err);
+	assert_non_null(b);
+	uint64_t bytes = batch_bytes(b, 4 * PAGE);
+	jit_batch_close(b);
+	b = jit_batch_open(model, &JIT_BATCH_OPTIONS(.context = CONTEXT, .tokens = 32, .threads = 1, .kv_bytes = bytes),
+	                   &err);
+	assert_non_null(b);
+	jit_session *s = submit(b, 4 * PAGE, 4 * PAGE, 0);
+	step_until_done(b);
+	jit_session_close(s);
+	assert_int_equal(b->pages.used, bytes);
+	s = submit(b, 90, 80, 1);
+	assert_true(s->computed > 0);
+	step_until_done(b);
+	check_alone(s);
+	jit_session_close(s);
+	jit_batch_close(b);
+	jit_model_close(model);
+	model = usual;
+	vocab = usual_vocab;
+}
+
+/* On a card, which the host does not reach: tables are uploaded, pages are copied by way of the host. */
+static void cards_share_pages_too(void **state)
+{
+	jit_model *usual = model;
+	int usual_vocab = vocab;
+
+	if (!open_other("golden/qwen3-gqa2-bf16", "sim:gfx1100"))
+		skip();
 	jit_batch *b = open_batch(8);
 	jit_session *s = submit(b, PAGE + 9, PAGE + 5, 1), *other;
 	step_until_done(b);
@@ -441,8 +478,8 @@ static void cards_share_pages_too(void **state)
 	jit_session_close(other);
 	jit_batch_close(b);
 	jit_model_close(model);
-	model = cpu;
-	vocab = vocab_of_cpu;
+	model = usual;
+	vocab = usual_vocab;
 }
 
 int main(void)
@@ -454,6 +491,7 @@ int main(void)
 		cmocka_unit_test(who_is_set_back_keeps_what_has_room),
 		cmocka_unit_test(what_is_written_again_is_not_found),
 		cmocka_unit_test(a_page_has_one_writer),
+		cmocka_unit_test(a_beginning_never_stands_in_the_way),
 		cmocka_unit_test(cards_share_pages_too)
 	};
 
