@@ -109,14 +109,15 @@ void kernel_ptx_close(struct kernel_ptx *k)
 
 enum { MOST_ARGS = MATMUL_ARGS + KV_STORE_ARGS, ALIGNED = 64 };
 
-/* What a call's arguments point into, each region once: here and on the card, where addresses are `by` higher. */
+/* What a call's arguments point into, each region once: here and on the card, where addresses are `by` higher. A table
+ * of pages is sent with addresses there, and does not come back. */
 struct memory {
 	struct {
 		uint8_t *base, *there, *before, *after;
 		size_t bytes, room;
 		uint64_t by;
 	} region[MOST_ARGS];
-	unsigned n;
+	unsigned n, table; /* table: the region; n: there is none */
 };
 
 static unsigned region_of(const struct memory *m, uint64_t address)
@@ -128,32 +129,90 @@ static unsigned region_of(const struct memory *m, uint64_t address)
 	return i;
 }
 
-/* own: the arguments there. Slots that a kernel does not use may hold anything. */
+/* What is no address of anything may be asked about. */
+static void collect_at(struct memory *m, uint64_t address)
+{
+	size_t bytes;
+	void *base;
+
+	if (region_of(m, address) < m->n || !kernel_known(address, &base, &bytes))
+		return;
+	m->region[m->n].base = base;
+	m->region[m->n++].bytes = bytes;
+}
+
+/* The slots of a kernel that reads addresses from a table. */
+static bool has_table(const struct key *key, unsigned *pages, unsigned *keys, unsigned *values)
+{
+	bool reads = key->kind == KEY_ATTENTION, stores = key->kind == KEY_KV_STORE;
+
+	*pages = reads ? ATTENTION_PAGES : KV_STORE_PAGES;
+	*keys = reads ? ATTENTION_KEYS : KV_STORE_KEYS;
+	*values = reads ? ATTENTION_VALUES : KV_STORE_VALUES;
+	return reads || stores;
+}
+
+/* Slots that a kernel does not use may hold anything. */
+static void collect(const struct kernel_ptx *k, const uint64_t *arg, struct memory *m)
+{
+	unsigned pages, keys, values;
+
+	*m = (struct memory){ .n = 0 };
+	for (unsigned i = 0; i < template_args(&k->key); i++)
+		collect_at(m, arg[i]);
+	if (has_table(&k->key, &pages, &keys, &values)) {
+		const uint64_t *page = (const uint64_t *)(uintptr_t)arg[pages];
+		collect_at(m, page[0] + arg[keys]);
+		collect_at(m, page[0] + arg[values]);
+		m->table = region_of(m, arg[pages]);
+	} else {
+		m->table = m->n;
+	}
+}
+
+/* All keys lie in one region, all values in another: what these are moved by more is added to the slot of values. */
+static void send_table(struct kernel_ptx *k, const uint64_t *arg, uint64_t *own, const struct memory *m)
+{
+	struct device *d = &k->card->device;
+	struct error err = { 0 };
+	unsigned pages, keys, values;
+
+	if (!has_table(&k->key, &pages, &keys, &values))
+		return;
+	const uint64_t *page = (const uint64_t *)(uintptr_t)arg[pages];
+	uint64_t of_keys = m->region[region_of(m, page[0] + arg[keys])].by,
+		 of_values = m->region[region_of(m, page[0] + arg[values])].by;
+	size_t bytes = m->region[m->table].bytes, n = bytes / sizeof *page;
+	uint64_t *moved = malloc(bytes);
+	assert_non_null(moved);
+	for (size_t i = 0; i < n; i++)
+		moved[i] = page[i] + of_keys;
+	own[values] = arg[values] + of_values - of_keys;
+	must(k, d->upload(d, m->region[m->table].base + m->region[m->table].by, moved, n * sizeof *page, &err), &err);
+	free(moved);
+}
+
+/* own: the arguments there. */
 static void send(struct kernel_ptx *k, const uint64_t *arg, uint64_t *own, struct memory *m)
 {
 	struct device *d = &k->card->device;
 	struct error err = { 0 };
-	void *base;
 
-	m->n = 0;
+	collect(k, arg, m);
+	for (unsigned i = 0; i < m->n; i++) {
+		uint8_t *base = m->region[i].base;
+		size_t off = (uintptr_t)base % ALIGNED;
+		m->region[i].room = off + m->region[i].bytes;
+		m->region[i].there = d->alloc(d, m->region[i].room, DEVICE_BUFFERS, &err);
+		must(k, m->region[i].there && d->upload(d, m->region[i].there + off, base, m->region[i].bytes, &err),
+		     &err);
+		m->region[i].by = (uint64_t)(uintptr_t)(m->region[i].there + off) - (uint64_t)(uintptr_t)base;
+	}
 	for (unsigned i = 0; i < template_args(&k->key); i++) {
 		unsigned at = region_of(m, arg[i]);
-		own[i] = arg[i];
-		if (at == m->n && kernel_known(arg[i], &base, &m->region[at].bytes)) {
-			size_t off = (uintptr_t)base % ALIGNED;
-			m->region[at].base = base;
-			m->region[at].room = off + m->region[at].bytes;
-			m->region[at].there = d->alloc(d, m->region[at].room, DEVICE_BUFFERS, &err);
-			must(k,
-			     m->region[at].there &&
-			             d->upload(d, m->region[at].there + off, base, m->region[at].bytes, &err),
-			     &err);
-			m->region[at].by = (uint64_t)(uintptr_t)(m->region[at].there + off) - (uint64_t)(uintptr_t)base;
-			m->n++;
-		}
-		if (at < m->n)
-			own[i] += m->region[at].by;
+		own[i] = arg[i] + (at < m->n ? m->region[at].by : 0);
 	}
+	send_table(k, arg, own, m);
 }
 
 /* What was not written may be constant. */
@@ -163,10 +222,11 @@ static void fetch(struct kernel_ptx *k, struct memory *m)
 	struct error err = { 0 };
 
 	for (unsigned i = 0; i < m->n; i++) {
-		uint8_t *now = malloc(m->region[i].bytes);
-		assert_non_null(now);
-		must(k, d->read(d, now, m->region[i].base + m->region[i].by, m->region[i].bytes, &err), &err);
-		if (memcmp(m->region[i].base, now, m->region[i].bytes) != 0)
+		uint8_t *now = i == m->table ? NULL : malloc(m->region[i].bytes);
+		assert_true(now || i == m->table);
+		if (now)
+			must(k, d->read(d, now, m->region[i].base + m->region[i].by, m->region[i].bytes, &err), &err);
+		if (now && memcmp(m->region[i].base, now, m->region[i].bytes) != 0)
 			memcpy(m->region[i].base, now, m->region[i].bytes);
 		free(now);
 		d->release(d, m->region[i].there, m->region[i].room);
@@ -226,15 +286,11 @@ enum { COUNTS = sizeof counts / sizeof *counts };
 /* Again and again from the same memory, which must become the same each time. */
 static void run_all(struct kernel_ptx *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
-	struct memory m = { .n = 0 };
-	void *base;
+	struct memory m;
 
-	for (unsigned i = 0; i < template_args(&k->key); i++)
-		if (region_of(&m, arg[i]) == m.n && kernel_known(arg[i], &base, &m.region[m.n].bytes)) {
-			m.region[m.n].base = base;
-			m.region[m.n].before = copy_of(base, m.region[m.n].bytes);
-			m.n++;
-		}
+	collect(k, arg, &m);
+	for (unsigned i = 0; i < m.n; i++)
+		m.region[i].before = copy_of(m.region[i].base, m.region[i].bytes);
 	for (unsigned turn = 0; turn < COUNTS; turn++) {
 		for (unsigned i = 0; i < m.n && turn; i++)
 			if (memcmp(m.region[i].base, m.region[i].before, m.region[i].bytes) != 0)
