@@ -1,7 +1,10 @@
 /* server/reply.c - how records become what a client reads. */
 #include "server/reply.h"
 
-bool reply_advance(struct reply *r, struct refusal *why)
+#include "server/json_write.h"
+
+/* Whether all records could be taken. */
+static bool take_records(struct reply *r, struct refusal *why)
 {
 	struct record record;
 	const jit_logprob *top;
@@ -22,6 +25,16 @@ bool reply_advance(struct reply *r, struct refusal *why)
 		r->kind->end(r);
 	}
 	return true;
+}
+
+/* A thread writes the JSON of many replies in turn: what one of them lacks is its own loss, and not the next one's. */
+bool reply_advance(struct reply *r, struct refusal *why)
+{
+	json_lacks();
+	bool ok = take_records(r, why);
+	if (json_lacks())
+		r->out.lost = true;
+	return ok;
 }
 
 void reply_close(struct reply *r)
