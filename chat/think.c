@@ -19,6 +19,25 @@ _Static_assert(2 * (int)PAIRS == THINK_MARKS, "the marks are counted");
 
 const char *think_mark(size_t number) { return marks[number / 2][number % 2]; }
 
+size_t think_mark_at(const char *text, size_t n)
+{
+	for (size_t m = 0; m < THINK_MARKS; m++) {
+		size_t length = strlen(think_mark(m));
+		if (length <= n && memcmp(text, think_mark(m), length) == 0)
+			return length;
+	}
+	return 0;
+}
+
+size_t think_until_mark(const char *text, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && !think_mark_at(text + i, n - i))
+		i++;
+	return i;
+}
+
 static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
 void think_begin(struct think *t, const char *prompt, size_t n)

@@ -24,6 +24,7 @@ bool answer_input_tokens(struct exchange *x);
 bool answer_stored(struct exchange *x);
 /* embeddings.c */
 bool answer_embeddings(struct exchange *x);
+bool answer_rerank(struct exchange *x); /* refuses */
 /* slot_actions.c */
 bool answer_slot_action(struct exchange *x);
 /* native.c, as llama.cpp's server has it; texts.c, props.c, metrics.c */

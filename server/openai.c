@@ -106,11 +106,7 @@ static void take_reasoning(struct openai_choice *c, const char *text, size_t n, 
 	size_t i = 0;
 
 	while (i < n) {
-		size_t mark = 0;
-		for (size_t m = 0; m < THINK_MARKS && !mark; m++) {
-			size_t length = strlen(think_mark(m));
-			mark = length <= n - i && memcmp(text + i, think_mark(m), length) == 0 ? length : 0;
-		}
+		size_t mark = think_mark_at(text + i, n - i);
 		bool space = text[i] == '\n' || text[i] == ' ' || text[i] == '\t' || text[i] == '\r';
 		if (mark) {
 			i += mark;

@@ -237,19 +237,9 @@ static void add_call(struct responses_reply *o, const struct tool_call *call)
 /* Without the marks around it. */
 static void add_reasoning(struct responses_reply *o, const char *text, size_t n)
 {
-	size_t from = 0;
-
-	for (size_t i = 0; i <= n; i++) {
-		size_t mark = 0;
-		for (size_t m = 0; i < n && m < THINK_MARKS && !mark; m++) {
-			size_t length = strlen(think_mark(m));
-			mark = length <= n - i && memcmp(text + i, think_mark(m), length) == 0 ? length : 0;
-		}
-		if (!mark && i < n)
-			continue;
-		add_text(o, ITEM_REASONING, text + from, i - from);
-		from = i + mark;
-		i += mark ? mark - 1 : 0;
+	for (size_t piece, i = 0; i < n; i += piece + think_mark_at(text + i + piece, n - i - piece)) {
+		piece = think_until_mark(text + i, n - i);
+		add_text(o, ITEM_REASONING, text + i, piece);
 	}
 }
 

@@ -395,6 +395,13 @@ static void test_replay(void **state)
 	answer_free(&a);
 }
 
+static void test_ranking(void **state)
+{
+	(void)state;
+
+	json_decref(client_json(&server, "/v1/rerank", "{\"query\":\"a\",\"documents\":[\"b\"]}", 501));
+}
+
 /* Options of the program stand where a request says nothing, and nowhere else. */
 static void test_defaults(void **state)
 {
@@ -424,12 +431,11 @@ static void test_defaults(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tokens),       cmocka_unit_test(test_template),
-		cmocka_unit_test(test_properties),   cmocka_unit_test(test_native),
-		cmocka_unit_test(test_metrics),      cmocka_unit_test(test_replay),
-		cmocka_unit_test(test_embeddings),   cmocka_unit_test(test_pooling),
-		cmocka_unit_test(test_defaults),     cmocka_unit_test(test_several),
-		cmocka_unit_test(test_bias_of_text), cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_tokens),     cmocka_unit_test(test_template), cmocka_unit_test(test_properties),
+		cmocka_unit_test(test_native),     cmocka_unit_test(test_metrics),  cmocka_unit_test(test_replay),
+		cmocka_unit_test(test_embeddings), cmocka_unit_test(test_pooling),  cmocka_unit_test(test_ranking),
+		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_several),  cmocka_unit_test(test_bias_of_text),
+		cmocka_unit_test(test_counts),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
