@@ -51,11 +51,13 @@ static bool begin(struct exchange *x, struct reply *r, const struct served *m, s
 		stream_hold(r->stream);
 		tasks[i]->stream = r->stream;
 	}
+	if (!tasks[0]->action) /* a task that was taken is the engine's */
+		replay_describe(x, m, tasks, n);
 	for (size_t i = 0; i < n; i++)
-		if (!batcher_take(m->batcher, tasks[i], &x->refusal))
+		if (!batcher_take(m->batcher, tasks[i], &x->refusal)) {
+			x->header[0] = 0;
 			return false;
-	if (!tasks[0]->action)
-		replay_describe(x, m, tasks[0]);
+		}
 	return true;
 }
 

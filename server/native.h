@@ -22,4 +22,7 @@ void native_put_end(json_t *j, const struct served *m, const struct task *t, con
 /* Beside an answer in another form: all of it again in this one. */
 json_t *native_whole(const struct served *m, const struct task *t, const struct native_end *e);
 
+/* What a task's tokens are chosen by, all of it. */
+json_t *native_settings(const struct task *t);
+
 #endif

@@ -32,7 +32,7 @@ static json_t *biases(const struct task *t)
 	return list;
 }
 
-static json_t *settings(const struct task *t)
+json_t *native_settings(const struct task *t)
 {
 	const jit_sampling *s = &t->sampling;
 	json_t *o = json_object(), *stop = json_array();
@@ -90,7 +90,7 @@ void native_put_end(json_t *j, const struct served *m, const struct task *t, con
 	bool full = e->reason == END_LENGTH && all >= (uint64_t)batcher_context(m->batcher);
 
 	json_put(j, "model", json_text(m->name, strlen(m->name)));
-	json_put(j, "generation_settings", settings(t));
+	json_put(j, "generation_settings", native_settings(t));
 	json_put(j, "prompt", prompt_of(m, t));
 	json_put(j, "has_new_line", json_boolean(e->n && memchr(e->text, '\n', e->n)));
 	json_put(j, "truncated", json_boolean(full));

@@ -12,22 +12,50 @@
 #include "server/batcher.h"
 #include "server/fields.h"
 #include "server/json_write.h"
+#include "server/native.h"
 #include "server/server.h"
 
 enum { FORM = 1 };
 
-void replay_describe(struct exchange *x, const struct served *m, const struct task *t)
+/* FNV-1a. */
+static uint64_t add_bytes(uint64_t sum, const void *bytes, size_t n)
 {
-	const jit_sampling *s = &t->sampling;
+	const uint8_t *p = bytes;
 
-	if (!m->fingerprint)
+	for (size_t i = 0; i < n; i++)
+		sum = (sum ^ p[i]) * 0x100000001b3u;
+	return sum;
+}
+
+/* Of what the request means here: its tokens, and all that they are chosen by. False: no memory. */
+static bool meaning_of(struct task *const *t, size_t n, uint64_t *sum)
+{
+	*sum = 0xcbf29ce484222325u;
+	for (size_t i = 0; i < n; i++) {
+		char *text = json_write(native_settings(t[i]));
+		if (!text)
+			return false;
+		*sum = add_bytes(*sum, t[i]->ids, t[i]->n_ids * sizeof *t[i]->ids);
+		*sum = add_bytes(*sum, text, strlen(text));
+		free(text);
+	}
+	return true;
+}
+
+void replay_describe(struct exchange *x, const struct served *m, struct task *const *t, size_t n)
+{
+	const jit_sampling *s = &t[0]->sampling;
+	uint64_t sum;
+
+	if (!m->fingerprint || !meaning_of(t, n, &sum))
 		return;
 	snprintf(x->header, sizeof x->header,
 	         "v=%d; jitrun=%s; model=%016" PRIx64 "; numerics=%s; kv=%s; context=%d; now=%lld; "
-	         "temperature=%.9g; top_k=%d; top_p=%.9g; min_p=%.9g; repeat_penalty=%.9g; seed=%" PRIu64,
+	         "temperature=%.9g; top_k=%d; top_p=%.9g; min_p=%.9g; repeat_penalty=%.9g; seed=%" PRIu64
+	         "; request=%016" PRIx64,
 	         FORM, jit_version(), m->fingerprint, m->numerics, m->kv, batcher_context(m->batcher),
 	         (long long)x->now, (double)s->temperature, s->top_k, (double)s->top_p, (double)s->min_p,
-	         (double)s->repeat_penalty, s->seed);
+	         (double)s->repeat_penalty, s->seed, sum);
 }
 
 /* ---- back again */
@@ -125,6 +153,19 @@ static json_t *wait_for_answer(struct exchange *x)
 	return fields_read(x->reply->out.p, x->reply->out.n, &x->refusal);
 }
 
+static bool is_same(const char *made, const char *kept, struct error *err)
+{
+	char here[80] = "", there[80] = "";
+
+	value_of(made, "request", here);
+	value_of(kept, "request", there);
+	return strcmp(here, there) == 0 ||
+	       error_set(err, ERROR_ARGUMENT,
+	                 "the request means other tokens or another sampling here (request %s, and %s then): give the "
+	                 "options that the server had, such as --template, --reasoning or --temp",
+	                 here, *there ? there : "none");
+}
+
 static json_t *make_again(struct server *s, const char *path, const json_t *request, const char *header,
                           struct error *err)
 {
@@ -143,7 +184,10 @@ static json_t *make_again(struct server *s, const char *path, const json_t *requ
 			x.route = r;
 	if (x.route && !x.body.lost && x.route->handle(&x) && x.reply)
 		answer = wait_for_answer(&x);
-	if (!answer)
+	if (answer && !is_same(x.header, header, err)) {
+		json_decref(answer);
+		answer = NULL;
+	} else if (!answer)
 		error_set(err, ERROR_ARGUMENT, "%s",
 		          x.refusal.status ? x.refusal.message : "there is no answer of that path");
 	reply_close(x.reply);
@@ -155,15 +199,34 @@ static json_t *make_again(struct server *s, const char *path, const json_t *requ
 
 /* ---- texts */
 
-/* The text of a choice, whatever the endpoint calls it; NULL: none. */
+/* The text behind `left` others in a list of blocks, or of items that have such a list. */
+static const char *text_in(const json_t *list, size_t *left)
+{
+	const char *text = NULL;
+
+	for (size_t i = 0; i < json_array_size(list) && !text; i++) {
+		const json_t *o = json_array_get(list, i);
+		text = json_string_value(json_object_get(o, "text"));
+		if (!text)
+			text = text_in(json_object_get(o, "content"), left);
+		else if ((*left)-- > 0)
+			text = NULL;
+	}
+	return text;
+}
+
+/* The text of a choice, a block or an item, whatever the endpoint calls it; NULL: none. */
 static const char *text_of(const json_t *answer, size_t number)
 {
-	const json_t *c = json_array_get(json_object_get(answer, "choices"), number);
+	const json_t *c = json_array_get(json_object_get(answer, "choices"), number),
+		     *content = json_object_get(answer, "content");
 	const char *text = json_string_value(json_object_get(json_object_get(c, "message"), "content"));
 
 	if (!text)
 		text = json_string_value(json_object_get(c, "text"));
-	return text || number ? text : json_string_value(json_object_get(answer, "content"));
+	if (!text && !number)
+		text = json_string_value(content);
+	return text ? text : text_in(json_is_array(content) ? content : json_object_get(answer, "output"), &number);
 }
 
 static bool compare(const json_t *made, const json_t *kept, struct error *err)

@@ -1,7 +1,8 @@
 /* server/replay.h - answers that can be made again: what a client keeps to prove where a text came from.
  *
  * Owns: the header field X-Jitrun-Replay, which names everything beside the request that decides an answer's bits - the
- * model's fingerprint, numerics, type of the KV cache, context, time and seed - and the way from it back to the answer.
+ * model's fingerprint, numerics, type of the KV cache, context, time and seed, and a checksum of the tokens and the
+ * sampling that the request meant under the server's options - and the way from it back to the answer.
  */
 #ifndef SERVER_REPLAY_H
 #define SERVER_REPLAY_H
@@ -14,8 +15,9 @@
 
 struct server;
 
-/* What makes an answer what it is, into the exchange's header; nothing where the model has no fingerprint. */
-void replay_describe(struct exchange *x, const struct served *m, const struct task *t);
+/* What makes an answer of n tasks what it is, into the exchange's header; nothing where the model has no fingerprint.
+ */
+void replay_describe(struct exchange *x, const struct served *m, struct task *const *t, size_t n);
 
 /* A file: a JSON object with "path", "request" (the body that was sent), "replay" (the header field) and, if wanted,
  * "answer" (the body that came, not a stream). Opens the model, makes the answer again, and prints its

@@ -364,7 +364,8 @@ static void test_replay(void **state)
 	static const char body[] =
 		"{\"messages\":[{\"role\":\"user\",\"content\":\"A tale, please.\"}],\"max_tokens\":30,"
 		"\"temperature\":0.9}";
-	char said[4000];
+	static const char template[] = "{{ messages[0].content }}!";
+	char said[4000], own[] = "/tmp/jitrun-template-XXXXXX", option[64];
 	int fd = mkstemp(kept);
 	(void)state;
 
@@ -382,6 +383,16 @@ static void test_replay(void **state)
 	assert_int_equal(replay("--threads 1 --speculate off", said), 0);
 	assert_int_equal(replay("--kv-type q8_0", said), 1);
 	assert_non_null(strstr(said, "was made with kv f16, and here is kv q8_0"));
+	/* nor with options that change what the request means */
+	assert_int_equal(replay("--top-k 3", said), 1);
+	assert_non_null(strstr(said, "the request means other tokens or another sampling here"));
+	fd = mkstemp(own);
+	assert_true(fd >= 0 && write(fd, template, sizeof template - 1) == sizeof template - 1);
+	close(fd);
+	snprintf(option, sizeof option, "--template %s", own);
+	assert_int_equal(replay(option, said), 1);
+	assert_non_null(strstr(said, "the request means other tokens or another sampling here"));
+	unlink(own);
 	json_object_set_new(message, "content", json_string("Something else."));
 	keep("/v1/chat/completions", request, header, answer);
 	assert_int_equal(replay("", said), 1);
@@ -393,6 +404,44 @@ static void test_replay(void **state)
 	json_decref(answer);
 	json_decref(request);
 	answer_free(&a);
+}
+
+/* The same for other forms of answers: its text, and that another text is noticed. */
+static void test_replay_of(const char *path, const char *body, const char *list)
+{
+	char said[4000];
+	int fd = mkstemp(strcpy(kept, "/tmp/jitrun-kept-XXXXXX"));
+
+	assert_true(fd >= 0);
+	close(fd);
+	struct answer a = client_ask(&server, path, NULL, body);
+	assert_int_equal(a.status, 200);
+	char *header = strdup(answer_field(&a, "X-Jitrun-Replay"));
+	json_t *answer = json_loads(a.body, 0, NULL), *request = json_loads(body, 0, NULL);
+	json_t *blocks = json_object_get(answer, list), *o = json_array_get(blocks, json_array_size(blocks) - 1);
+	if (json_object_get(o, "content"))
+		o = json_array_get(json_object_get(o, "content"), 0);
+	assert_true(strlen(text(o, "text")) > 8);
+	keep(path, request, header, answer);
+	assert_int_equal(replay("", said), 0);
+	assert_non_null(strstr(said, text(o, "text")));
+	json_object_set_new(o, "text", json_string("Something else."));
+	keep(path, request, header, answer);
+	assert_int_equal(replay("", said), 1);
+	unlink(kept);
+	free(header);
+	json_decref(answer);
+	json_decref(request);
+	answer_free(&a);
+}
+
+static void test_replays(void **state)
+{
+	(void)state;
+
+	test_replay_of("/v1/messages", "{\"messages\":[{\"role\":\"user\",\"content\":\"A tale.\"}],\"max_tokens\":12}",
+	               "content");
+	test_replay_of("/v1/responses", "{\"input\":\"A tale.\",\"max_output_tokens\":16}", "output");
 }
 
 static void test_ranking(void **state)
@@ -431,11 +480,11 @@ static void test_defaults(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tokens),     cmocka_unit_test(test_template), cmocka_unit_test(test_properties),
-		cmocka_unit_test(test_native),     cmocka_unit_test(test_metrics),  cmocka_unit_test(test_replay),
-		cmocka_unit_test(test_embeddings), cmocka_unit_test(test_pooling),  cmocka_unit_test(test_ranking),
-		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_several),  cmocka_unit_test(test_bias_of_text),
-		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_tokens),       cmocka_unit_test(test_template), cmocka_unit_test(test_properties),
+		cmocka_unit_test(test_native),       cmocka_unit_test(test_metrics),  cmocka_unit_test(test_replay),
+		cmocka_unit_test(test_embeddings),   cmocka_unit_test(test_pooling),  cmocka_unit_test(test_ranking),
+		cmocka_unit_test(test_replays),      cmocka_unit_test(test_defaults), cmocka_unit_test(test_several),
+		cmocka_unit_test(test_bias_of_text), cmocka_unit_test(test_counts),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
