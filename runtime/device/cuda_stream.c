@@ -247,8 +247,7 @@ static void forget_plan(struct stream *stream, struct plan *p)
 	struct cuda_stream *s = (struct cuda_stream *)stream;
 	struct cuda_plan *c = p->prepared, **link = &s->plans;
 
-	if (!cuda_enter(card_of(s), NULL))
-		return; /* it goes with the stream */
+	cuda_enter(card_of(s), NULL); /* and if not: what can be given back is */
 	while (*link != c)
 		link = &(*link)->next;
 	*link = c->next;
