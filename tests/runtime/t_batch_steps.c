@@ -11,37 +11,10 @@
 #include <cmocka.h>
 
 #include "runtime/batch.h"
+#include "tests/runtime/tale_model.h"
 #include "tests/support/shared.h"
 
 enum { CONTEXT = 2304, LONG = 2000, WIDE = 512, MOST = 16 };
-static jit_model *model;
-static int vocab;
-
-static void must(int status, const jit_error *err)
-{
-	if (status != JIT_OK)
-		fail_msg("%s", err->message);
-}
-
-static int open_model(void **state)
-{
-	char path[1024];
-	jit_error err = { 0 };
-	jit_model_info info = JIT_MODEL_INFO();
-
-	model = jit_model_open(source_path(path, "models/tale-q8_0.gguf"),
-	                       &JIT_MODEL_OPTIONS(.cache_dir = "", .tune = JIT_TUNE_OFF), &err);
-	assert_non_null(model);
-	must(jit_model_get_info(model, &info, &err), &err);
-	vocab = info.vocab;
-	return 0;
-}
-
-static int close_model(void **state)
-{
-	jit_model_close(model);
-	return 0;
-}
 
 /* ---- a clock on which a pass takes what the test says */
 

@@ -12,37 +12,10 @@
 
 #include "runtime/jitrun_batch.h"
 #include "runtime/jitrun_grammar.h"
+#include "tests/runtime/tale_model.h"
 #include "tests/support/shared.h"
 
 enum { CONTEXT = 600, LONG = 480, TOKENS = 48 };
-static jit_model *model;
-static int vocab;
-
-static int open_model(void **state)
-{
-	char path[1024];
-	jit_error err = { 0 };
-	jit_model_info info = JIT_MODEL_INFO();
-
-	model = jit_model_open(source_path(path, "models/tale-q8_0.gguf"),
-	                       &JIT_MODEL_OPTIONS(.cache_dir = "", .tune = JIT_TUNE_OFF), &err);
-	assert_non_null(model);
-	assert_int_equal(jit_model_get_info(model, &info, &err), JIT_OK);
-	vocab = info.vocab;
-	return 0;
-}
-
-static int close_model(void **state)
-{
-	jit_model_close(model);
-	return 0;
-}
-
-static void must(int status, const jit_error *err)
-{
-	if (status != JIT_OK)
-		fail_msg("%s", err->message);
-}
 
 static jit_batch *open_batch(int speculate, uint64_t kv_bytes)
 {

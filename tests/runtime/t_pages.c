@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/runtime/batch_sound.h"
+#include "tests/runtime/tale_model.h"
 #include "tests/support/shared.h"
 
 /* ---- the pool */
@@ -151,34 +152,6 @@ static void holders_are_counted(void **state)
 /* ---- sessions */
 
 enum { CONTEXT = 600, PAGE = NUMERICS_CHUNK, MANY = 64 };
-static jit_model *model;
-static int vocab;
-
-static int open_model(void **state)
-{
-	char path[1024];
-	jit_error err = { 0 };
-	jit_model_info info = JIT_MODEL_INFO();
-
-	model = jit_model_open(source_path(path, "models/tale-q8_0.gguf"),
-	                       &JIT_MODEL_OPTIONS(.cache_dir = "", .tune = JIT_TUNE_OFF), &err);
-	assert_non_null(model);
-	assert_int_equal(jit_model_get_info(model, &info, &err), JIT_OK);
-	vocab = info.vocab;
-	return 0;
-}
-
-static int close_model(void **state)
-{
-	jit_model_close(model);
-	return 0;
-}
-
-static void must(int status, const jit_error *err)
-{
-	if (status != JIT_OK)
-		fail_msg("%s", err->message);
-}
 
 static uint64_t page_bytes(void)
 {
