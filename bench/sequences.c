@@ -54,19 +54,20 @@ static bool feed(struct together *t, long n, long by, jit_error *err)
 	return true;
 }
 
-static bool go_back(struct together *t, long n, jit_error *err)
+/* With the last token of each fed again, as go_back() does it. */
+static bool all_go_back(struct together *t, long n, jit_error *err)
 {
+	t->at = n > 0 ? n - 1 : 0;
 	for (size_t i = 0; i < t->sequences; i++)
-		if (jit_session_rewind(t->session[i], (size_t)n, err) != JIT_OK)
+		if (jit_session_rewind(t->session[i], (size_t)t->at, err) != JIT_OK)
 			return false;
-	t->at = n;
-	return true;
+	return feed(t, n - t->at, 1, err);
 }
 
 /* n tokens of each behind `depth`; seconds, less than 0: err. */
 static double time_once(struct together *t, long n, long depth, jit_error *err)
 {
-	if (!go_back(t, depth, err))
+	if (!all_go_back(t, depth, err))
 		return -1;
 	double start = system_seconds();
 	return feed(t, n, 1, err) ? system_seconds() - start : -1;

@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bench/go_back.h"
 #include "runtime/model.h"
 #include "runtime/host/system.h"
+#include "runtime/session_state.h"
 
 enum { READINGS = 3, PEAK_READINGS = 6, STEP = 256, MAX_PASSES = 1000 };
 static const double least_seconds = 0.05; /* of a repetition: short passes are repeated within it */
@@ -81,7 +83,7 @@ static double time_passes(const struct test_machine *t, const struct plan_of_tes
 {
 	double seconds = 0;
 	for (long i = 0; i < passes; i++) {
-		if (jit_session_rewind(t->session, (size_t)p->base, err) != JIT_OK)
+		if (!go_back(t->session, (size_t)p->base, err))
 			return -1;
 		double start = system_seconds();
 		if (!(p->kind == TEST_GENERATE ? feed(t, p->n, p->vocab, 1, err)
@@ -125,17 +127,19 @@ static double work_of(const struct test_machine *t, enum test_kind kind, long n,
 	const struct model_spec *s = &t->model->file.spec;
 	jit_session_stats stats = JIT_SESSION_STATS();
 	jit_model_info info = JIT_MODEL_INFO();
-	double kv;
+	double kv, read;
 
 	if (kind == TEST_PROMPT)
 		return 2 * (layer_parameters(s, s->experts_used) +
 		            elements(s->tied ? &s->embed : &s->lm_head, 0) / (double)n);
 	jit_model_get_info(t->model, &info, NULL);
 	jit_session_get_stats(t->session, &stats, NULL);
-	kv = (double)stats.kv_bytes / stats.context;
+	const struct session_states *states = &t->session->memory.states;
+	kv = (double)(stats.kv_bytes - states->slots * states->bytes) / stats.context;
+	read = (double)info.token_bytes + (double)states->bytes;
 	if (kind == TEST_GENERATE)
-		return (double)info.token_bytes + (depth ? kv * ((double)depth + (double)n / 2) : 0);
-	return ((double)info.token_bytes + kv * (double)depth) / (double)n;
+		return read + (depth ? kv * ((double)depth + (double)n / 2) : 0);
+	return (read + kv * (double)depth) / (double)n;
 }
 
 static void describe(const struct test_machine *t, enum test_kind kind, long n, long depth, struct row *r)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "bench/go_back.h"
 #include "runtime/jitrun.h"
 #include "runtime/session.h"
 #include "runtime/session_state.h"
@@ -185,6 +186,33 @@ static void test_drafts(void **state)
 	}
 }
 
+/* What is timed after going back has nothing to compute once more, however long ago that was. */
+static void test_going_back_for_a_bench(void **state)
+{
+	for (size_t i = 0; i < MODELS; i++) {
+		struct subject t;
+		jit_error err = { 0 };
+		const int32_t id = 3;
+		if (!open_subject(&t, i, "cpu"))
+			skip();
+		jit_session *s = open_session(&t, 64, JIT_SPECULATE_OFF);
+		const struct session_states *states = &s->memory.states;
+		for (int n = 0; n < 101; n++)
+			must(jit_session_feed(s, &id, 1, &err), &err);
+		for (size_t to = 1; to < 90; to += 44) {
+			assert_true(go_back(s, to, &err));
+			assert_int_equal(jit_session_length(s), to);
+			assert_int_equal(states_position(states, states_find(states, to)), to);
+			must(jit_session_feed(s, &id, 1, &err), &err);
+			check(&t, s, "going back");
+			for (int n = 0; n < 100; n++)
+				must(jit_session_feed(s, &id, 1, &err), &err);
+		}
+		jit_session_close(s);
+		jit_model_close(t.model);
+	}
+}
+
 /* ---- files and forks */
 
 static void check_copies(struct subject *t, const char *path)
@@ -288,8 +316,13 @@ static void test_devices(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_walks), cmocka_unit_test(test_drafts),
-		                            cmocka_unit_test(test_copies), cmocka_unit_test(test_bad_files),
-		                            cmocka_unit_test(test_devices) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_walks),
+		cmocka_unit_test(test_drafts),
+		cmocka_unit_test(test_going_back_for_a_bench),
+		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_bad_files),
+		cmocka_unit_test(test_devices)
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
