@@ -97,6 +97,7 @@ static const struct {
 		           .has_vnni = true, \
 		           .has_dot4 = true, \
 		           .has_bsel = true, \
+		           .has_mma = true, \
 		           .waves = 8, \
 		           .lane_bytes = 16 }
 

@@ -38,7 +38,13 @@ bool ptx_memory_add(struct ptx_memory *m, void *base, size_t bytes);
 /* False: no region begins there. */
 bool ptx_memory_remove(struct ptx_memory *m, const void *base);
 
+/* In which order a product of matrices of floats adds, which the manual leaves open: from c on or c last, rounded each
+ * time to nearest; or all at once, where terms lose what lies below the last place of the largest, as the sum does; or
+ * as ops.def says, rounded once. Products are exact. */
+enum ptx_sums { PTX_SUMS_ONCE, PTX_SUMS_FORWARD, PTX_SUMS_BACKWARD, PTX_SUMS_CUT };
+
 struct ptx_run {
+	enum ptx_sums sums;
 	uint32_t blocks, threads, shared_bytes;
 	void *const *params; /* where each parameter's value is */
 	uint64_t seed;

@@ -65,21 +65,26 @@ static uint8_t *find(struct ptx_block *b, uint64_t address, size_t bytes)
 
 static size_t slot_of(uint64_t word) { return (size_t)(word * UINT64_C(0x9e3779b97f4a7c15) >> 54) % PTX_RECENT; }
 
-static void remember(struct ptx_warp *w, unsigned lane, uint64_t address)
+static void remember(struct ptx_warp *w, unsigned lane, uint64_t address, size_t bytes)
 {
-	size_t slot = slot_of(address / 4);
-
-	w->recent[slot].word = address / 4;
-	w->recent[slot].met = w->met;
-	w->recent[slot].lane = lane;
+	for (uint64_t word = address / 4; word * 4 < address + bytes; word++) {
+		size_t slot = slot_of(word);
+		w->recent[slot].word = word;
+		w->recent[slot].met = w->met;
+		w->recent[slot].lane = lane;
+	}
 }
 
 /* Whether another lane stored there since the lanes last met. */
-static bool is_recent(const struct ptx_warp *w, unsigned lane, uint64_t address)
+static bool is_recent(const struct ptx_warp *w, unsigned lane, uint64_t address, size_t bytes)
 {
-	size_t slot = slot_of(address / 4);
+	bool is = false;
 
-	return w->recent[slot].met == w->met && w->recent[slot].word == address / 4 && w->recent[slot].lane != lane;
+	for (uint64_t word = address / 4; word * 4 < address + bytes; word++) {
+		size_t slot = slot_of(word);
+		is |= w->recent[slot].met == w->met && w->recent[slot].word == word && w->recent[slot].lane != lane;
+	}
+	return is;
 }
 
 /* --- shared memory */
@@ -134,12 +139,12 @@ static uint8_t *reach(struct ptx_block *b, struct ptx_warp *w, const struct ptx_
 		p = b->shared + at;
 	} else if (!trouble) {
 		p = find(b, at, bytes);
-		trouble = !p                                 ? "no memory is there"
-		          : is_too_early(b, w, at, store)    ? "the launch before it may not have ended"
-		          : !store && is_recent(w, lane, at) ? "another lane stored there since the lanes met"
-		                                             : NULL;
+		trouble = !p                                        ? "no memory is there"
+		          : is_too_early(b, w, at, store)           ? "the launch before it may not have ended"
+		          : !store && is_recent(w, lane, at, bytes) ? "another lane stored there since the lanes met"
+		                                                    : NULL;
 		if (store)
-			remember(w, lane, at);
+			remember(w, lane, at, bytes);
 	}
 	if (!trouble)
 		return p;
@@ -183,7 +188,7 @@ bool ptx_access(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *
 		for (unsigned i = 0; i < s->n; i++) {
 			uint64_t value = 0;
 			if (k->store) {
-				memcpy(p, &w->reg[(size_t)s->s[1] * PTX_LANES + l], k->bytes);
+				memcpy(p + i * k->bytes, &w->reg[(size_t)s->s[1 + i] * PTX_LANES + l], k->bytes);
 				continue;
 			}
 			memcpy(&value, p + i * k->bytes, k->bytes);

@@ -93,15 +93,22 @@ static bool read_value(struct reader *r, char letter, bool constants, uint32_t *
 	return true;
 }
 
-static bool read_vector(struct reader *r, struct ptx_step *s, unsigned n, char letter)
+static bool read_vector(struct reader *r, uint32_t *out, unsigned n, char letter)
 {
 	if (!ptx_take(r, "{"))
 		return false;
 	for (unsigned i = 0; i < n; i++)
-		if ((i && !ptx_take(r, ",")) || !read_value(r, letter, false, &s->d[i]))
+		if ((i && !ptx_take(r, ",")) || !read_value(r, letter, false, &out[i]))
 			return false;
-	s->n = (uint8_t)n;
 	return ptx_take(r, "}");
+}
+
+static bool read_sources(struct reader *r, struct ptx_step *s, unsigned n, unsigned *sources)
+{
+	uint32_t *out = s->s + *sources;
+
+	*sources += n;
+	return read_vector(r, out, n, 'w');
 }
 
 static bool read_operand(struct reader *r, struct ptx_step *s, char letter, unsigned at, bool stores, unsigned *sources)
@@ -109,9 +116,11 @@ static bool read_operand(struct reader *r, struct ptx_step *s, char letter, unsi
 	switch (letter) {
 	case 'a': *sources = 1; return read_address(r, s);
 	case 'n': return read_param(r, s);
-	case 'H': return read_vector(r, s, 2, 'h');
-	case 'T': return read_vector(r, s, 2, 'w');
-	case 'F': return read_vector(r, s, 4, 'w');
+	case 'H': return read_vector(r, s->d, 2, 'h');
+	case 'T': return read_vector(r, s->d, 2, 'w');
+	case 'F': return read_vector(r, s->d, 4, 'w');
+	case 't': return read_sources(r, s, 2, sources);
+	case 'f': return read_sources(r, s, 4, sources);
 	case 'l': {
 		char name[PTX_NAME];
 		return ptx_take_name(r, name) && read_label(r, name, false, &s->disp);
@@ -135,6 +144,10 @@ static bool read_operands(struct reader *r, struct ptx_step *s, const struct row
 	s->mask = *row->operands ? ptx_mask_of(*row->operands) : 0;
 	if (strchr("TFx", *row->operands))
 		s->mask = UINT32_MAX;
+	if (strchr(row->operands, 'T') || strchr(row->operands, 't'))
+		s->n = 2;
+	if (strchr(row->operands, 'F'))
+		s->n = 4;
 	return true;
 }
 
@@ -334,7 +347,7 @@ static bool finish(struct reader *r)
 	t->n_registers += t->n_constants;
 	for (size_t i = 0; i < t->n_steps; i++) {
 		struct ptx_step *s = &t->step[i];
-		for (unsigned k = 0; k < 4; k++)
+		for (unsigned k = 0; k < PTX_SOURCES; k++)
 			place(&s->s[k], t);
 		if (s->operation != PTX_DO_BRANCH)
 			continue;

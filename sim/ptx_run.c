@@ -36,7 +36,7 @@ static void define(struct ptx_warp *w, const struct ptx_step *s, uint32_t mask)
 
 static bool are_defined(const struct ptx_block *b, const struct ptx_warp *w, const struct ptx_step *s, uint32_t mask)
 {
-	for (unsigned k = 0; k < 4; k++)
+	for (unsigned k = 0; k < PTX_SOURCES; k++)
 		if (s->s[k] != PTX_NO_REGISTER && (w->defined[s->s[k]] & mask) != mask)
 			return ptx_trap(b, w, __builtin_ctz(mask & ~w->defined[s->s[k]]),
 			                "a register is read that nothing wrote");
@@ -71,7 +71,11 @@ static bool control(struct ptx_block *b, struct ptx_warp *w, const struct ptx_st
 }
 
 static bool is_control(unsigned operation) { return operation >= PTX_DO_BRANCH; }
-static bool is_across(unsigned operation) { return operation == PTX_DO_BUTTERFLY || operation == PTX_DO_FROM_LANE; }
+static bool is_product(unsigned operation) { return operation >= PTX_DO_MMA_S8 && operation <= PTX_DO_MMA_BF16; }
+static bool is_across(unsigned operation)
+{
+	return operation == PTX_DO_BUTTERFLY || operation == PTX_DO_FROM_LANE || is_product(operation);
+}
 
 static void load_param(const struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask)
 {
@@ -116,6 +120,8 @@ static bool step(struct ptx_block *b, struct ptx_warp *w)
 			return false;
 		if (s->operation == PTX_DO_PARAM)
 			load_param(b, w, s, mask);
+		else if (is_product(s->operation))
+			ptx_multiply(w, s, b->run->sums);
 		else if (s->operation == PTX_DO_PREFETCH ? !ptx_prefetch(b, w, s, mask)
 		         : ptx_is_access(s->operation)   ? !ptx_access(b, w, s, mask)
 		                                         : !ptx_compute(w, s, mask))

@@ -7,7 +7,7 @@
 
 #include "sim/ptx.h"
 
-enum { PTX_LANES = 32, PTX_NAME = 48, PTX_PARAMS = 8, PTX_OPERANDS = 5 };
+enum { PTX_LANES = 32, PTX_NAME = 48, PTX_PARAMS = 8, PTX_SOURCES = 10 };
 #define PTX_NO_REGISTER UINT32_MAX
 
 /* clang-format off */
@@ -16,7 +16,7 @@ enum { PTX_LANES = 32, PTX_NAME = 48, PTX_PARAMS = 8, PTX_OPERANDS = 5 };
 	X(MOVE) X(SPLIT) X(ADD) X(SUB) X(MUL) X(MAD) X(DIV) X(MIN_U) X(MIN_S) X(MAX_S) X(AND) X(OR) X(XOR) X(LOP3) \
 	X(SHL) X(SHR_U) X(SHR_S) X(SHF) X(EQ) X(GT) X(LT_U) X(SELECT) X(PERMUTE) X(DOT_SS) X(DOT_US) \
 	X(MAD_WIDE_16) X(NOT_P) X(BUTTERFLY) X(FROM_LANE) X(WIDE_S) X(WIDE_U) X(MIN_S64) X(MAX_S64) X(SHL_64) \
-	X(SHR_S64) X(LT_S64) X(GE_S64) X(PARAM) X(LOAD_32) X(LOAD_U8) X(LOAD_S8) X(LOAD_U16) X(LOAD_64) \
+	X(SHR_S64) X(LT_S64) X(GE_S64) X(MMA_S8) X(MMA_F16) X(MMA_BF16) X(PARAM) X(LOAD_32) X(LOAD_U8) X(LOAD_S8) X(LOAD_U16) X(LOAD_64) \
 	X(STORE_32) X(STORE_16) X(STORE_8) X(PREFETCH) X(BRANCH) X(RETURN) X(BARRIER) X(MEET) X(LET_NEXT) X(WAIT_LAST)
 /* clang-format on */
 enum ptx_operation {
@@ -29,10 +29,10 @@ struct ptx_step {
 	uint8_t operation, n; /* n: words of a vector, 1 without */
 	bool shared;          /* a load or store of shared memory */
 	bool guard_is_not;
-	uint32_t guard;      /* the predicate; PTX_NO_REGISTER: none */
-	uint32_t d[4], s[4]; /* registers; PTX_NO_REGISTER: none */
-	uint64_t mask;       /* of a result: as wide as its register */
-	int64_t disp;        /* of an address in s[0]; a parameter's number; a label's step */
+	uint32_t guard;                /* the predicate; PTX_NO_REGISTER: none */
+	uint32_t d[4], s[PTX_SOURCES]; /* registers; PTX_NO_REGISTER: none */
+	uint64_t mask;                 /* of a result: as wide as its register */
+	int64_t disp;                  /* of an address in s[0]; a parameter's number; a label's step */
 	uint32_t line;
 };
 

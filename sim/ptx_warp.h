@@ -52,6 +52,8 @@ struct ptx_block {
 bool ptx_trap(const struct ptx_block *b, const struct ptx_warp *w, int lane, const char *why);
 /* ptx_math.c; false: not one of its operations. */
 bool ptx_compute(struct ptx_warp *w, const struct ptx_step *s, uint32_t mask);
+/* ptx_matrix.c: by all lanes. */
+void ptx_multiply(struct ptx_warp *w, const struct ptx_step *s, enum ptx_sums sums);
 /* ptx_memory.c */
 bool ptx_access(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask);
 bool ptx_prefetch(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask);

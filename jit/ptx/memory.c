@@ -11,7 +11,33 @@ void ptx_new_run(struct ptx_emitter *e) { e->n_sums = 0; }
 
 /* --- made at the entry, once */
 
-static op lanes_times(struct ptx_emitter *e, uint32_t by)
+/* Of lane 4g + t: row g and column 2t of a tile; strip g and eight of its bytes, the first or second half of a piece.
+ */
+static op matrix_lanes(struct ptx_emitter *e, uint64_t by)
+{
+	struct ptx_writer *w = &e->w;
+	const unsigned step = (unsigned)by & 0xff, stride = (unsigned)(by >> 8) & 0xffffff;
+	op g = ptx_new(w, PTX_B32), t = ptx_new(w, PTX_B32), rows = ptx_new(w, PTX_B32), all = ptx_new(w, PTX_B32);
+
+	PTX_PUT(w, SHR_U32, g, e->lane, ptx_imm(2));
+	PTX_PUT(w, MUL_S32, rows, g, ptx_imm(stride));
+	if (by >> 32 == PTX_LANES_TILE >> 32) {
+		PTX_PUT(w, AND_B32, t, e->lane, ptx_imm(3));
+		PTX_PUT(w, MAD_U32, all, t, ptx_imm(2 * step), rows);
+		return all;
+	}
+	op piece = ptx_new(w, PTX_B32), half = ptx_new(w, PTX_B32), number = ptx_new(w, PTX_B32),
+	   pieces = ptx_new(w, PTX_B32);
+	PTX_PUT(w, SHR_U32, t, e->lane, ptx_imm(1));
+	PTX_PUT(w, AND_B32, number, t, ptx_imm(1));
+	PTX_PUT(w, AND_B32, half, e->lane, ptx_imm(1));
+	PTX_PUT(w, MAD_U32, pieces, number, ptx_imm(step * IR_PIECE_BYTES), rows);
+	PTX_PUT(w, SHL_B32, piece, half, ptx_imm(3));
+	PTX_PUT(w, ADD_S32, all, pieces, piece);
+	return all;
+}
+
+static op lanes_add(struct ptx_emitter *e, uint64_t by)
 {
 	for (unsigned k = 0; k < e->n_lanes; k++)
 		if (e->lanes[k].by == by)
@@ -23,7 +49,10 @@ static op lanes_times(struct ptx_emitter *e, uint32_t by)
 
 	e->w.to = keep ? &e->w.entry : to;
 	e->w.guard = ptx_imm(0);
-	PTX_PUT(&e->w, MUL_WIDE_U32, o, e->lane, ptx_imm(by));
+	if (by >> 32)
+		PTX_PUT(&e->w, CVT_U64_U32, o, matrix_lanes(e, by));
+	else
+		PTX_PUT(&e->w, MUL_WIDE_U32, o, e->lane, ptx_imm((int64_t)by));
 	e->w.to = to;
 	e->w.guard = guard;
 	if (keep) {
@@ -52,23 +81,22 @@ static op first_lanes(struct ptx_emitter *e, unsigned n)
 
 /* --- addresses */
 
-/* Of element l of lane l, `stride` bytes apart; 0: the same for all lanes. */
-static op address(struct ptx_emitter *e, uint16_t a, int64_t disp, uint32_t stride)
+op ptx_address(struct ptx_emitter *e, uint16_t a, int64_t disp, uint64_t by)
 {
 	uint16_t root = ptx_root(&e->scan, a, &disp);
 
 	if (disp < INT32_MIN || disp > INT32_MAX)
 		e->w.wrong = "a displacement beyond 32 bits";
-	if (!stride)
+	if (!by)
 		return ptx_at(ptx_reg(e, root), disp);
 	for (unsigned k = 0; k < e->n_sums && k < PTX_MEMO; k++)
-		if (e->sums[k].root == root && e->sums[k].stride == stride)
+		if (e->sums[k].root == root && e->sums[k].by == by)
 			return ptx_at(e->sums[k].o, disp);
 	op o = ptx_new(&e->w, PTX_B64);
-	PTX_PUT(&e->w, ADD_S64, o, ptx_reg(e, root), lanes_times(e, stride));
+	PTX_PUT(&e->w, ADD_S64, o, ptx_reg(e, root), lanes_add(e, by));
 	if (!e->ir->is_var[root]) {
 		e->sums[e->n_sums % PTX_MEMO].root = root;
-		e->sums[e->n_sums % PTX_MEMO].stride = stride;
+		e->sums[e->n_sums % PTX_MEMO].by = by;
 		e->sums[e->n_sums++ % PTX_MEMO].o = o;
 	}
 	return ptx_at(o, disp);
@@ -76,7 +104,7 @@ static op address(struct ptx_emitter *e, uint16_t a, int64_t disp, uint32_t stri
 
 static bool is_shared(const struct ptx_emitter *e, const struct ir_ins *i) { return e->scan.reg[i->a].shared; }
 
-static void meet(struct ptx_emitter *e, bool shared)
+void ptx_meet(struct ptx_emitter *e, bool shared)
 {
 	if (e->stored[shared])
 		PTX_PUT(&e->w, BAR_WARP_SYNC, ptx_imm(0xffffffff));
@@ -115,7 +143,7 @@ static op place(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	const struct row *r = &rows[i->op];
 
-	return address(e, i->a, disp_of(i), r->one ? 0 : r->bytes ? r->bytes : ir_x_stride(i->imm));
+	return ptx_address(e, i->a, disp_of(i), r->one ? 0 : r->bytes ? r->bytes : ir_x_stride(i->imm));
 }
 
 static void load_joined(struct ptx_emitter *e, const struct ir_ins *i)
@@ -131,7 +159,7 @@ static void load_joined(struct ptx_emitter *e, const struct ir_ins *i)
 		d.reg[k] = e->scan.reg[e->ir->ins[at[k]].dst].number;
 	const struct ir_ins *first = &e->ir->ins[at[0]];
 	PTX_PUT_OP(&e->w, op_of[is_shared(e, i)][words == 4], d,
-	           address(e, first->a, disp_of(first), i->op == IR_iload_s ? ir_x_stride(i->imm) : 0));
+	           ptx_address(e, first->a, disp_of(first), i->op == IR_iload_s ? ir_x_stride(i->imm) : 0));
 }
 
 static void load_part(struct ptx_emitter *e, enum ptx_op op_of, op d, op from, unsigned n)
@@ -154,7 +182,7 @@ static void load(struct ptx_emitter *e, const struct ir_ins *i)
 		return;
 	}
 	if (is_shared(e, i) || !r->one) /* what is the same for all lanes was not stored by this kernel (ops.def) */
-		meet(e, is_shared(e, i));
+		ptx_meet(e, is_shared(e, i));
 	if (e->scan.words[e->at]) {
 		load_joined(e, i);
 		return;
@@ -176,7 +204,7 @@ static void gather(struct ptx_emitter *e, const struct ir_ins *i)
 	int64_t disp = i->imm;
 	uint16_t root = ptx_root(&e->scan, i->a, &disp);
 
-	meet(e, is_shared(e, i));
+	ptx_meet(e, is_shared(e, i));
 	PTX_PUT(&e->w, CVT_U64_U32, wide, ptx_reg(e, i->b));
 	PTX_PUT(&e->w, ADD_S64, sum, ptx_reg(e, root), wide);
 	PTX_PUT_OP(&e->w, (enum ptx_op)(is_shared(e, i) ? r->shared : r->global), ptx_reg(e, i->dst),

@@ -1,7 +1,7 @@
 /* jit/ptx/pipeline.c - the PTX pipeline: IR -> one look -> text.
  *
  * Owns: the order of it, the entry and its shares, loops and barriers, and the module around it all. What a row of
- * ops.def becomes is math.c's and memory.c's.
+ * ops.def becomes is math.c's, memory.c's and matrix.c's.
  */
 #include "jit/ptx/ptx.h"
 
@@ -256,7 +256,7 @@ static bool emit(struct ptx_emitter *e, struct error *err)
 		     folded = i->op == IR_aaddi && e->scan.reg[i->dst].root != i->dst && !e->scan.reg[i->dst].whole;
 		if (e->scan.dead[e->at] || elsewhere || folded)
 			continue;
-		if (!shape(e, i) && !ptx_memory(e, i) && !ptx_scalar(e, i) && !ptx_math(e, i))
+		if (!shape(e, i) && !ptx_memory(e, i) && !ptx_scalar(e, i) && !ptx_matrix(e, i) && !ptx_math(e, i))
 			return error_set(err, ERROR_UNSUPPORTED, "the operation %s has no PTX", ir_facts[i->op].name);
 	}
 	leave(e);
@@ -268,8 +268,12 @@ static bool compile(struct object *out, const struct compile_job *j, struct comp
 {
 	struct ptx_emitter *e = calloc(1, sizeof *e);
 
-	if (!e)
+	if (e)
+		e->tile = calloc((size_t)j->ir->n_regs + 1, sizeof *e->tile);
+	if (!e || !e->tile) {
+		free(e);
 		return error_set(err, ERROR_MEMORY, "no memory for the text of a kernel");
+	}
 	e->ir = j->ir;
 	ptx_init(&e->w, (unsigned)atoi(j->target->name + strlen("sm")));
 	bool ok = ptx_scan(&e->scan, j->ir, !(j->options->skip & COMPILE_SKIP_JOINS), err);
@@ -285,6 +289,7 @@ static bool compile(struct object *out, const struct compile_job *j, struct comp
 		fprintf(j->options->dump_asm, "// %s\n%.*s", j->title, (int)out->code_bytes, (const char *)out->code);
 	ptx_scan_free(&e->scan);
 	ptx_free(&e->w);
+	free(e->tile);
 	free(e);
 	return ok;
 }

@@ -5,9 +5,9 @@
  * address a register of 64 bits that has the same value in all lanes. A block is a group of waves. No branch diverges:
  * lanes that take no part are predicated.
  *
- * Owned by: text.c the writer and its table; scan.c what is known before a line is written; math.c and memory.c the
- * rows of ops.def; early.c what comes before other launches have ended; pipeline.c the entry, loops, and the order of
- * it all.
+ * Owned by: text.c the writer and its table; scan.c what is known before a line is written; math.c, memory.c and
+ * matrix.c the rows of ops.def; early.c what comes before other launches have ended; pipeline.c the entry, loops, and
+ * the order of it all.
  */
 #ifndef JIT_PTX_PTX_H
 #define JIT_PTX_PTX_H
@@ -101,6 +101,7 @@ struct ptx_register {
 	bool shared;     /* an address in shared memory */
 	bool whole;      /* an address that is used as a value, too: with its displacement */
 	uint8_t align;   /* of scalars and addresses: a power of two they are a multiple of, as its exponent */
+	bool biased;     /* a tile of sums that is held with PTX_BIAS added */
 };
 struct ptx_scan {
 	struct ptx_register *reg;
@@ -121,6 +122,22 @@ uint16_t ptx_root(const struct ptx_scan *s, uint16_t address, int64_t *disp);
 
 /* --- the emitter */
 
+/* A tile: the registers of its elements (matrix.c); an operand: four of them. */
+enum { PTX_TILE_WORDS = 8 };
+struct ptx_tile {
+	uint32_t reg[PTX_TILE_WORDS];
+	uint8_t shape; /* bits PTX_BY_ROW, PTX_BY_COLUMN: what its elements differ by */
+	bool known;
+};
+enum { PTX_BY_ROW = 1, PTX_BY_COLUMN = 2, PTX_FULL = 3 };
+/* As a float 1.5 * 2^23, so that a whole number below 2^22 that is added to these bits is in the fraction. */
+enum { PTX_BIAS = 0x4b400000 };
+
+/* What lanes add to an address: as many bytes a lane, or what an imm t says of a tile's element or a strip's eight
+ * bytes. */
+#define PTX_LANES_TILE (UINT64_C(1) << 32)
+#define PTX_LANES_STRIP (UINT64_C(2) << 32)
+
 enum { PTX_MEMO = 64 };
 struct ptx_emitter {
 	const struct ir *ir;
@@ -133,16 +150,17 @@ struct ptx_emitter {
 		bool stored[2]; /* before it */
 	} loop[IR_MAX_LOOP_DEPTH];
 	unsigned depth;
-	/* Made at the entry: multiples of the lane, predicates for the first lanes. */
+	struct ptx_tile *tile; /* by register of the IR */
+	/* Made at the entry: what lanes add, predicates for the first lanes. */
 	struct {
-		uint32_t by;
+		uint64_t by;
 		struct ptx_operand o;
 	} lanes[PTX_MEMO], first[PTX_MEMO];
 	unsigned n_lanes, n_first;
 	/* Sums of an address and lanes, in this straight run. */
 	struct {
 		uint16_t root;
-		uint32_t stride;
+		uint64_t by;
 		struct ptx_operand o;
 	} sums[PTX_MEMO];
 	unsigned n_sums;
@@ -170,6 +188,11 @@ static inline struct ptx_operand ptx_reg(const struct ptx_emitter *e, uint16_t r
 bool ptx_math(struct ptx_emitter *e, const struct ir_ins *i);
 bool ptx_scalar(struct ptx_emitter *e, const struct ir_ins *i);
 bool ptx_memory(struct ptx_emitter *e, const struct ir_ins *i);
+bool ptx_matrix(struct ptx_emitter *e, const struct ir_ins *i);
+/* Where a lane's bytes lie; by: PTX_LANES_..., 0: the same for all. */
+struct ptx_operand ptx_address(struct ptx_emitter *e, uint16_t a, int64_t disp, uint64_t by);
+/* The lanes meet if something was stored since they last did. */
+void ptx_meet(struct ptx_emitter *e, bool shared);
 /* early.c: what is done before the launches in front of this one have ended; then, what is in an argument slot, if i is
  * a load of it: else NULL. */
 void ptx_early(struct ptx_emitter *e);

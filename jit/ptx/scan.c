@@ -156,6 +156,22 @@ uint16_t ptx_root(const struct ptx_scan *s, uint16_t address, int64_t *disp)
 	return s->reg[address].root;
 }
 
+/* Sums of bytes' products that begin at 0 and are read once, to be made floats: they stay below 2^22, so that a sum
+ * that began at PTX_BIAS is a float with the sum in its fraction. */
+static void find_biased(struct ptx_scan *s, const struct ir *ir)
+{
+	for (size_t k = 0; k < ir->n_ins; k++) {
+		const struct ir_ins *i = &ir->ins[k];
+		if (i->op != IR_ti2f || ir->is_var[i->a] || s->reg[i->a].uses != 1)
+			continue;
+		const struct ir_ins *dot = &ir->ins[s->reg[i->a].def];
+		if (dot->op != IR_tdot_i8 || ir->is_var[dot->c])
+			continue;
+		const struct ir_ins *from = &ir->ins[s->reg[dot->c].def];
+		s->reg[i->a].biased = from->op == IR_tconst && from->imm == 0;
+	}
+}
+
 /* --- loads that one instruction does */
 
 struct word {
@@ -264,6 +280,7 @@ bool ptx_scan(struct ptx_scan *s, const struct ir *ir, bool join, struct error *
 		return false;
 	}
 	find_roots(s, ir, s->numbers);
+	find_biased(s, ir);
 	if (join)
 		join_loads(s, ir);
 	return true;

@@ -31,7 +31,8 @@ extern struct cuda_simulated {
 	struct cuda_simulated_block *blocks;
 	size_t used;
 	uint64_t seed;
-	char trap[512]; /* the last one's sentence */
+	enum ptx_sums sums; /* how matrices of floats are multiplied; tests change it */
+	char trap[512];     /* the last one's sentence */
 } cuda_simulation;
 extern _Thread_local unsigned cuda_simulated_capability; /* of this thread's card */
 

@@ -48,7 +48,8 @@ static int do_act(const struct act *a)
 	const struct cuda_simulated_block *args = block_of(a->param[0]);
 	for (unsigned i = 0; i < PARAMS; i++)
 		params[i] = (void *)(uintptr_t)&a->param[i];
-	struct ptx_run run = { .blocks = a->blocks,
+	struct ptx_run run = { .sums = cuda_simulation.sums,
+		               .blocks = a->blocks,
 		               .threads = a->threads,
 		               .shared_bytes = a->shared,
 		               .params = params,

@@ -66,6 +66,25 @@ static int load(struct ptx_card *c, const struct object *o, void **module, void 
 	return result;
 }
 
+/* Memory is there. */
+static bool launch(struct ptx_card *c, const struct object *o, unsigned waves, struct ptx_launch *l, struct error *err)
+{
+	void *params[] = { &l->arg, &l->begin, &l->per, &l->rest, &l->order }, *module = NULL, *function = NULL;
+	struct cuda_launch_config config = {
+		.grid = { 1, 1, 1 }, .block = { waves * 32, 1, 1 }, .shared_bytes = ptx_shared_bytes(o, waves)
+	};
+	char text[200];
+	int result = load(c, o, &module, &function, config.shared_bytes);
+
+	if (!result)
+		result = c->api->launch(&config, function, params, NULL);
+	if (!result)
+		result = c->api->stream_wait(NULL);
+	if (module)
+		c->api->module_unload(module);
+	return !result || error_set(err, ERROR_DEVICE, "%s", cuda_result_text(c->api, result, text, sizeof text));
+}
+
 bool ptx_call(struct ptx_card *c, const struct object *o, unsigned waves, struct random_ir_buffers *b, int64_t begin,
               int64_t end, struct error *err)
 {
@@ -73,24 +92,33 @@ bool ptx_call(struct ptx_card *c, const struct object *o, unsigned waves, struct
 		                .begin = begin,
 		                .per = (uint32_t)(end - begin),
 		                .order = PTX_WAIT_FIRST };
-	void *params[] = { &l.arg, &l.begin, &l.per, &l.rest, &l.order }, *module = NULL, *function = NULL;
-	struct cuda_launch_config config = {
-		.grid = { 1, 1, 1 }, .block = { waves * 32, 1, 1 }, .shared_bytes = ptx_shared_bytes(o, waves)
-	};
 	struct cuda *d = (struct cuda *)c->device;
-	char text[200];
 
 	relocate(b, b, c->there);
-	bool ok = cuda_enter(d, err) && d->device.upload(&d->device, c->there, b, sizeof *b, err);
-	int result = ok ? load(c, o, &module, &function, config.shared_bytes) : 0;
-	if (ok && !result)
-		result = c->api->launch(&config, function, params, NULL);
-	if (ok && !result)
-		result = c->api->stream_wait(NULL);
-	ok = ok && (!result || error_set(err, ERROR_DEVICE, "%s", cuda_result_text(c->api, result, text, sizeof text)));
-	ok = ok && d->device.read(&d->device, b, c->there, sizeof *b, err);
+	bool ok = cuda_enter(d, err) && d->device.upload(&d->device, c->there, b, sizeof *b, err) &&
+	          launch(c, o, waves, &l, err) && d->device.read(&d->device, b, c->there, sizeof *b, err);
 	relocate(b, c->there, b);
-	if (module)
-		c->api->module_unload(module);
+	return ok;
+}
+
+bool ptx_call_block(struct ptx_card *c, const struct object *o, unsigned waves, const struct ptx_block_of *b,
+                    int64_t end, struct error *err)
+{
+	struct device *d = c->device;
+	uint8_t *there = cuda_enter((struct cuda *)d, err) ? d->alloc(d, b->bytes, DEVICE_BUFFERS, err) : NULL;
+	const uint64_t by = (uint64_t)(uintptr_t)there - (uint64_t)(uintptr_t)b->memory;
+	struct ptx_launch l = {
+		.arg = (uint64_t)(uintptr_t)b->args + by, .per = (uint32_t)end, .order = PTX_WAIT_FIRST
+	};
+
+	if (!there)
+		return false;
+	for (unsigned i = 0; i < b->n_args; i++)
+		b->args[i] += by;
+	bool ok = d->upload(d, there, b->memory, b->bytes, err) && launch(c, o, waves, &l, err) &&
+	          d->read(d, b->memory, there, b->bytes, err);
+	for (unsigned i = 0; i < b->n_args; i++)
+		b->args[i] -= by;
+	d->release(d, there, b->bytes);
 	return ok;
 }

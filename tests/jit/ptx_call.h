@@ -15,5 +15,14 @@ bool ptx_card_is_real(const struct ptx_card *c);
 /* Whatever the kernel reads and writes lies in *b, whose contents go there and come back. False: err. */
 bool ptx_call(struct ptx_card *c, const struct object *o, unsigned waves, struct random_ir_buffers *b, int64_t begin,
               int64_t end, struct error *err);
+/* The same of a block of memory: its n_args words at args point into it. */
+struct ptx_block_of {
+	void *memory;
+	size_t bytes;
+	uint64_t *args;
+	unsigned n_args;
+};
+bool ptx_call_block(struct ptx_card *c, const struct object *o, unsigned waves, const struct ptx_block_of *b,
+                    int64_t end, struct error *err);
 
 #endif

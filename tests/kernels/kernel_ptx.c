@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "jit/ptx/ptx.h"
-#include "runtime/device/cuda.h"
+#include "runtime/device/cuda_simulated.h"
 #include "kernels-templates/templates.h"
 #include "tests/kernels/kernel_ptx.h"
 
@@ -104,6 +104,8 @@ void kernel_ptx_close(struct kernel_ptx *k)
 	k->card->api->module_unload(k->module);
 	free(k);
 }
+
+void kernel_ptx_sums(enum ptx_sums sums) { cuda_simulation.sums = sums; }
 
 /* ---- a launch */
 

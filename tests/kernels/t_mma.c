@@ -1,6 +1,9 @@
 /* tests/kernels/t_mma.c - matmuls of the BOUNDED class: the rounding of activations, the error against EXACT within
  * what numerics.h states, and code for cards equal to the interpreter byte for byte. (Matmuls by integer matrix
  * products are EXACT: t_matmul.)
+ *
+ * NVIDIA's manual leaves the order of a product's sums open. The simulated cards add in the interpreter's order, and
+ * once more in each other order the simulator has, within the same bound; so does a real one (JITRUN_TEST_CUDA).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +15,7 @@
 #include <string.h>
 
 #include "jit/ir/lanes.h"
+#include "tests/kernels/kernel_ptx.h"
 #include "tests/kernels/kernel_run.h"
 #include "tests/kernels/plain.h"
 #include "tests/support/shared.h"
@@ -26,17 +30,20 @@ static uint32_t draw(uint32_t n)
 
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
 
+enum { WAYS = 6, PTX_WAYS = 2 /* the last ones */ };
+
 /* The interpreter first: what the others are compared with. */
-static unsigned all_ways(struct kernel_way way[4])
+static unsigned all_ways(struct kernel_way way[WAYS])
 {
-	static const enum target_id cards[] = { TARGET_GFX1100, TARGET_GFX1150, TARGET_GFX1200 };
+	static const enum target_id cards[] = { TARGET_GFX1100, TARGET_GFX1150, TARGET_GFX1200, TARGET_SM80,
+		                                TARGET_SM90 };
 
 	way[0] = (struct kernel_way){ .name = "interpreter gfx1100", .target = target_table[TARGET_GFX1100] };
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i + 1 < WAYS; i++)
 		way[i + 1] = (struct kernel_way){
 			.name = target_table[cards[i]].name, .target = target_table[cards[i]], .simulated = true
 		};
-	return 4;
+	return WAYS;
 }
 
 /* ---- rounding */
@@ -69,7 +76,7 @@ enum { NARROW = 32 * 64 };
 
 static void check_narrow(enum dtype type)
 {
-	struct kernel_way way[4];
+	struct kernel_way way[WAYS];
 	unsigned n = all_ways(way);
 	float *x = kernel_buffer(NARROW * 4, 0);
 	uint16_t *out = kernel_buffer(NARROW * 2, 0);
@@ -247,6 +254,23 @@ static void check_bound(const struct problem *p, struct data *d)
 	assert_true(differs); /* or it was not that class */
 }
 
+/* In each order, want being the sums in the interpreter's. */
+static void check_orders(const struct kernel_way *way, const struct problem *p, struct data *d, const float *want)
+{
+	static unsigned differ[PTX_SUMS_CUT + 1];
+	const size_t bytes = d->columns * d->rp * 4;
+
+	for (enum ptx_sums sums = PTX_SUMS_FORWARD; sums <= PTX_SUMS_CUT; sums++) {
+		kernel_ptx_sums(sums);
+		run(way, p, d);
+		check_bound(p, d);
+		differ[sums] += memcmp(want, d->out, bytes) != 0;
+		if (p->key.k > 1000)
+			assert_true(differ[sums]);
+	}
+	kernel_ptx_sums(PTX_SUMS_ONCE);
+}
+
 static void check(enum dtype type, uint32_t rows, uint32_t k, uint32_t columns, uint32_t tiles, uint32_t flags)
 {
 	const struct problem p = {
@@ -262,7 +286,7 @@ static void check(enum dtype type, uint32_t rows, uint32_t k, uint32_t columns, 
 		         .flags = flags | KEY_MMA },
 		.tiles = tiles
 	};
-	struct kernel_way way[4];
+	struct kernel_way way[WAYS];
 	unsigned n = all_ways(way);
 	struct data d;
 
@@ -273,7 +297,12 @@ static void check(enum dtype type, uint32_t rows, uint32_t k, uint32_t columns, 
 	float *want = kernel_buffer(d.columns * d.rp * 4, 0);
 	memcpy(want, d.out, d.columns * d.rp * 4);
 	for (unsigned i = 1; i < n; i++) {
+		bool ptx = i >= WAYS - PTX_WAYS;
+		if (i + 1 == n && !flags)
+			check_orders(&way[i], &p, &d, want);
 		run(&way[i], &p, &d);
+		if (ptx && getenv("JITRUN_TEST_CUDA"))
+			continue;
 		for (uint64_t at = 0; at < d.columns * d.rp; at++)
 			if (memcmp(&want[at], &d.out[at], 4) != 0)
 				fail_msg("%s, %u x %u: entry %llu is %a, the interpreter has %a", way[i].name, rows, k,
