@@ -5,9 +5,9 @@
  * 2t + 8h + j, so that registers 4h to 4h + 3 are the sums of one instruction, which has 8 columns. Where a tile's
  * elements differ by their row or their column alone, or not at all, alike registers are one.
  *
- * Of an operand the lane has eight bytes of strip g and of strip g + 8: half t % 2 of piece t / 2. The instruction takes
- * the first four of them for other k's than the rest, and both factors do so alike: sums of integers know no order, and
- * that of floats is left to the card (numerics.h rule 13). Pieces lie at multiples of 16.
+ * Of an operand the lane has eight bytes of strip g and of strip g + 8: half t % 2 of piece t / 2. The instruction
+ * takes the first four of them for other k's than the rest, and both factors do so alike: sums of integers know no
+ * order, and that of floats is left to the card (numerics.h rule 13). Pieces lie at multiples of 16.
  */
 #include "jit/ptx/ptx.h"
 
@@ -120,8 +120,7 @@ static bool pairs(const struct ptx_emitter *e, const struct ir_ins *i)
 	int64_t disp = ir_x_disp(i->imm);
 	uint16_t root = ptx_root(&e->scan, i->a, &disp);
 
-	return ir_t_step(i->imm) == 4 && ir_x_stride(i->imm) % 8 == 0 && disp % 8 == 0 &&
-	       e->scan.reg[root].align >= 3;
+	return ir_t_step(i->imm) == 4 && ir_x_stride(i->imm) % 8 == 0 && disp % 8 == 0 && e->scan.reg[root].align >= 3;
 }
 
 static void load(struct ptx_emitter *e, const struct ir_ins *i)
@@ -155,8 +154,8 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 	const bool shared = is_shared(e, i), two = pairs(e, i);
 
 	for (unsigned at = 0; at < PTX_TILE_WORDS; at += two ? 2 : 1) {
-		op to = ptx_address(e, i->a, element_disp(i, at), lanes(i, PTX_LANES_TILE)),
-		   v = element(e, i->b, at), both[] = { v, element(e, i->b, at + two) };
+		op to = ptx_address(e, i->a, element_disp(i, at), lanes(i, PTX_LANES_TILE)), v = element(e, i->b, at),
+		   both[] = { v, element(e, i->b, at + two) };
 		if (two)
 			PTX_PUT_OP(&e->w, shared ? PTX_ST_SHARED_V2 : PTX_ST_GLOBAL_V2, to,
 			           tuple((uint32_t[]){ both[0].reg[0], both[1].reg[0] }, 2));
