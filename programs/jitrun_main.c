@@ -292,7 +292,8 @@ static int run_perplexity(struct run *r, const struct prompt *p)
 	if (!opt.quiet)
 		fprintf(stderr, "%zu of %zu tokens scored, in %zu windows of %ld\n", x.scored, x.tokens, x.windows,
 		        opt.context);
-	return interrupted ? EXIT_INTERRUPTED : 0;
+	int rc = jitrun_report(r);
+	return rc ? rc : interrupted ? EXIT_INTERRUPTED : 0;
 }
 
 static int dump_objects(void)

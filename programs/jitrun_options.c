@@ -1,4 +1,4 @@
-/* programs/jitrun_options.c - jitrun's command line: the table of options, and what they mean for the library. */
+/* programs/jitrun_options.c - jitrun's command line: the table of options. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +198,12 @@ static const struct option_row rows[] = {
 	  .help = "at the end, list every kernel with its key, source, size, registers, expected bytes and share of "
 	          "the time; with --json as its member \"report\"",
 	  .target = &opt.report },
+	{ .name = "profile",
+	  .kind = OPTION_FLAG,
+	  .help = "at the end, a table on standard error of where the time went: for each kernel its launches, their "
+	          "time, its share of the time of passes, and the bytes it should move by that time. Cards time "
+	          "each launch by itself, which makes passes slower",
+	  .target = &opt.profile },
 	{ .name = "trace",
 	  .kind = OPTION_FILE,
 	  .value = "FILE",
@@ -434,67 +440,4 @@ bool jitrun_parse_options(int argc, char **argv, int *status)
 	if (*status == 0)
 		*status = jitrun_unescape();
 	return *status == 0;
-}
-
-/* ---- what they mean for the library */
-
-static int tune_option(void)
-{
-	return strcmp(opt.tune, "off") == 0      ? JIT_TUNE_OFF
-	       : strcmp(opt.tune, "cached") == 0 ? JIT_TUNE_CACHED
-	                                         : JIT_TUNE_QUICK;
-}
-
-static int speculate_option(void)
-{
-	return strcmp(opt.speculate, "off") == 0    ? JIT_SPECULATE_OFF
-	       : strcmp(opt.speculate, "auto") == 0 ? JIT_SPECULATE_AUTO
-	                                            : atoi(opt.speculate);
-}
-
-static int kv_option(void)
-{
-	return strcmp(opt.kv_type, "f32") == 0    ? JIT_KV_F32
-	       : strcmp(opt.kv_type, "q8_0") == 0 ? JIT_KV_Q8_0
-	                                          : JIT_KV_F16;
-}
-
-static int launch_option(void)
-{
-	return strcmp(opt.launch, "op") == 0      ? JIT_LAUNCH_OP
-	       : strcmp(opt.launch, "layer") == 0 ? JIT_LAUNCH_LAYER
-	                                          : JIT_LAUNCH_TOKEN;
-}
-
-jit_model_options jitrun_model_options(void)
-{
-	return JIT_MODEL_OPTIONS(.device = opt.device, .isa = opt.isa, .threads = (int)opt.threads,
-	                         .cache_dir = opt.no_cache ? "" : opt.cache,
-	                         .cache_limit = (uint64_t)opt.cache_limit << 20,
-	                         .weight_cache = opt.cache_weights ? "" : NULL,
-	                         .weight_cache_limit = (uint64_t)opt.cache_weights_limit << 30,
-	                         .f32_activations = strcmp(opt.activations, "f32") == 0 || opt.imatrix_out,
-	                         .bounded_numerics = strcmp(opt.numerics, "bounded") == 0, .perf_map = opt.perf_map,
-	                         .jitdump = opt.jitdump, .gdb = opt.gdb, .sealed = opt.sealed,
-	                         .copy_weights = opt.copy_weights, .tune = tune_option(), .dump_ir = opt.dump_ir,
-	                         .dump_asm = opt.dump_asm);
-}
-
-jit_session_options jitrun_session_options(jit_sampling *sampling, jit_card_options *card)
-{
-	*sampling = sampling_args_make(&opt.sampling);
-	*card = JIT_CARD_OPTIONS(.launch = launch_option(), .workgroups = (int)opt.workgroups, .units = (int)opt.units);
-	return JIT_SESSION_OPTIONS(.context = (int)opt.context, .threads = (int)opt.threads, .kv = kv_option(),
-	                           .batch = (int)opt.batch, .speculate = speculate_option(),
-	                           .profile = opt.trace    ? JIT_PROFILE_EVENTS
-	                                      : opt.report ? JIT_PROFILE_SUMS
-	                                                   : JIT_PROFILE_OFF,
-	                           .sampling = sampling, .card = card);
-}
-
-jit_objects_options jitrun_objects_options(void)
-{
-	return JIT_OBJECTS_OPTIONS(.target = opt.target, .dir = opt.dump_objects, .kv = kv_option(),
-	                           .f32_activations = strcmp(opt.activations, "f32") == 0,
-	                           .bounded_numerics = strcmp(opt.numerics, "bounded") == 0);
 }

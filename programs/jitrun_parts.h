@@ -2,6 +2,7 @@
  *
  *   jitrun_main.c      opens the model and the session, and runs what was asked for
  *   jitrun_options.c   the command line
+ *   jitrun_meaning.c   what its options mean for the library
  *   jitrun_words.c     what of it has no dashes
  *   jitrun_notes.c     what else is worth knowing
  *   jitrun_text.c      the prompt in, generated text out
@@ -48,7 +49,7 @@ struct jitrun_options {
 	const char *operand[OPERANDS_MOST], *think;
 	bool verbose, escape;
 	bool special, echo, print_ids, json, json_stream, quiet, ignore_eos, no_cache, sealed, copy_weights,
-		cache_weights, devices, perf_map, gdb, report;
+		cache_weights, devices, perf_map, gdb, report, profile;
 	struct option_about about;
 	struct sampling_args sampling;
 	struct option_list stop;
@@ -59,6 +60,9 @@ extern struct jitrun_options opt;
 
 /* Fills opt. False: the program ends with *status, and all that there is to say was said. */
 bool jitrun_parse_options(int argc, char **argv, int *status);
+
+/* ---- jitrun_meaning.c */
+
 jit_model_options jitrun_model_options(void);
 /* The options point at the other two, which it fills. */
 jit_session_options jitrun_session_options(jit_sampling *sampling, jit_card_options *card);
@@ -178,7 +182,7 @@ bool jitrun_json_token(struct run *r, int32_t id, const struct think_parts *text
 void jitrun_print_summary(const struct run *r, bool verbose);
 const char *jitrun_why_stopped(const struct run *r);
 double jitrun_rate(uint64_t n, double seconds); /* 0 for no time */
-/* What --report and --trace ask for. */
+/* What --report, --profile and --trace ask for. */
 int jitrun_report(const struct run *r);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "programs/jitrun_parts.h"
 #include "programs/output.h"
+#include "programs/profile_table.h"
 
 double jitrun_rate(uint64_t n, double seconds) { return seconds > 0 ? (double)n / seconds : 0; }
 
@@ -151,5 +152,7 @@ int jitrun_report(const struct run *r)
 		if (!written)
 			return 1;
 	}
+	if (opt.profile && !profile_table_print(stderr, r->session, NULL, NULL, &err))
+		return jitrun_fail(&err);
 	return opt.trace && jit_session_trace(r->session, opt.trace, &err) != JIT_OK ? jitrun_fail(&err) : 0;
 }

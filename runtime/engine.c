@@ -74,7 +74,9 @@ static bool open_profile(struct engine *e, int mode, struct error *err)
 {
 	if (mode == JIT_PROFILE_OFF)
 		return true;
-	e->profile = profile_open(pool_threads(e->pool), mode == JIT_PROFILE_EVENTS, err);
+	const struct device_facts *f = &e->model->device->facts;
+	e->profile = f->host_runs ? profile_open(pool_threads(e->pool), NULL, mode == JIT_PROFILE_EVENTS, err)
+	                          : profile_open(1, f->name, mode == JIT_PROFILE_EVENTS, err);
 	e->stream->profile = e->profile;
 	return e->profile != NULL;
 }
@@ -273,7 +275,7 @@ bool engine_run(struct engine *e, struct plan *p, uint64_t position, enum profil
 	if (!e->stream->run(e->stream, p, e->pool, err))
 		return false;
 	if (e->profile)
-		profile_ran(e->profile, kind, p, position, began, profile_now());
+		profile_ran(e->profile, kind, p, position, began, e->stream->ended ? e->stream->ended : profile_now());
 	if (tuned) {
 		unsigned judged = tuner_judged(e->tuner);
 		bool over = tuner_after(e->tuner);

@@ -138,6 +138,25 @@ static const char *store_trouble(const struct report *r)
 	return r->m->cache ? cache_store_trouble(r->m->cache) : NULL;
 }
 
+static void text_workers(const struct report *r, FILE *out)
+{
+	static const char *const says[] = {
+		[DEVICE_CLOCK_HOST] = "by the host's clock,\nand each launch is waited for",
+		[DEVICE_CLOCK_CARD] = "by its own clock;\nlaunches that are timed do not overlap",
+		[DEVICE_CLOCK_SIMULATOR] = "which is what the\nsimulator took, and says nothing of a card"
+	};
+	const struct device_facts *f = &r->m->device->facts;
+	const double share = 100 * per(working_nanoseconds(r), all_nanoseconds(r));
+
+	if (f->host_runs)
+		fprintf(out,
+		        "%d workers were in kernels for %.1f %% of the time of passes; the rest went\n"
+		        "between kernels, to waiting for one another\n",
+		        r->totals.workers, share);
+	else
+		fprintf(out, "the card was in kernels for %.1f %% of the time of passes, %s\n", share, says[f->clock]);
+}
+
 static void text_totals(const struct report *r, FILE *out)
 {
 	static const char *const pass[] = { "prompt", "decode" };
@@ -149,10 +168,7 @@ static void text_totals(const struct report *r, FILE *out)
 			        r->totals.passes[i], r->totals.passes[i] == 1 ? "" : "es", r->totals.tokens[i],
 			        r->totals.tokens[i] == 1 ? "" : "s", 1e-9 * (double)r->totals.nanoseconds[i]);
 	if (r->p)
-		fprintf(out,
-		        "%d workers were in kernels for %.1f %% of the time of passes; the rest went\n"
-		        "between kernels, to waiting for one another\n",
-		        r->totals.workers, 100 * per(working_nanoseconds(r), all_nanoseconds(r)));
+		text_workers(r, out);
 	fprintf(out, "bytes: of code; registers: vector+general+mask; bytes/call: expected to be read\n"
 	             "and written; GB/s: these bytes by the time of a worker\n");
 	fprintf(out,
@@ -230,7 +246,11 @@ static json_t *json_kernels(const struct report *r)
 
 static char *make_json(const struct report *r)
 {
+	static const char *const clocks[] = {
+		[DEVICE_CLOCK_HOST] = "host", [DEVICE_CLOCK_CARD] = "card", [DEVICE_CLOCK_SIMULATOR] = "simulator"
+	};
 	const struct profile_totals *t = &r->totals;
+	const struct device_facts *f = &r->m->device->facts;
 	json_t *refused = json_array();
 	struct error err;
 
@@ -238,11 +258,11 @@ static char *make_json(const struct report *r)
 		if (refusal(&target_table[i], &err))
 			json_array_append_new(refused,
 			                      json_pack("{s:s, s:s}", "target", target_table[i].name, "why", err.text));
-	json_t *o = json_pack("{s:s, s:o, s:o, s:{s:I, s:I, s:I}}", "target", r->m->target->name, "kernels",
-	                      json_kernels(r), "refused", refused, "background", "kernels",
-	                      (json_int_t)r->background->compile_ahead.made, "nanoseconds",
-	                      (json_int_t)r->background->compile_ahead.nanoseconds, "stalls",
-	                      (json_int_t)r->background->stalls);
+	json_t *o = json_pack(
+		"{s:s, s:s, s:s, s:b, s:o, s:o, s:{s:I, s:I, s:I}}", "target", r->m->target->name, "device", f->name,
+		"clock", clocks[f->clock], "host_runs", (int)f->host_runs, "kernels", json_kernels(r), "refused",
+		refused, "background", "kernels", (json_int_t)r->background->compile_ahead.made, "nanoseconds",
+		(json_int_t)r->background->compile_ahead.nanoseconds, "stalls", (json_int_t)r->background->stalls);
 	if (store_trouble(r))
 		json_object_set_new(o, "not_stored", json_string(store_trouble(r)));
 	if (r->p)

@@ -173,14 +173,15 @@ static void copy_changing(const struct card_plan *s)
 		s->args[s->plan->changing[i].slot - s->plan->args] = *s->plan->changing[i].slot;
 }
 
+/* Who asks where time goes gets a launch for each op: a launch has one time. */
 static bool launch_all(struct card_stream *c, const struct card_plan *s, const struct plan *p, struct error *err)
 {
 	struct profile *profile = c->stream.profile;
 	bool ok = true;
 
-	if (c->launch == STREAM_LAUNCH_TOKEN)
+	if (c->launch == STREAM_LAUNCH_TOKEN && !profile)
 		return launch_ops(c, s, 0, p->n_ops, err);
-	if (c->launch == STREAM_LAUNCH_LAYER) {
+	if (c->launch == STREAM_LAUNCH_LAYER && !profile) {
 		for (size_t i = 0; ok && i < p->n_sections; i++)
 			ok = launch_ops(c, s, p->section[i], p->section[i + 1], err);
 		return ok;

@@ -254,12 +254,15 @@ struct device *cuda_open(const struct cuda_api *api, int ordinal, struct error *
 		return NULL;
 	}
 	d->api = api;
-	d->device = (struct device){ .alloc = cuda_alloc,
-		                     .release = cuda_release,
-		                     .upload = cuda_upload,
-		                     .read = cuda_read,
-		                     .stream = cuda_stream,
-		                     .close = close_card };
+	d->device = (struct device){
+		.facts = { .clock = DEVICE_CLOCK_CARD },
+		.alloc = cuda_alloc,
+		.release = cuda_release,
+		.upload = cuda_upload,
+		.read = cuda_read,
+		.stream = cuda_stream,
+		.close = close_card
+	};
 	pthread_mutex_init(&d->lock, NULL);
 	if (read_facts(d, ordinal, err) && open_context(d, err))
 		return &d->device;

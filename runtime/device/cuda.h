@@ -1,8 +1,8 @@
 /* runtime/device/cuda.h - an NVIDIA card as a device, through its driver's library alone: what its files share.
  *
  * Owns: the struct, and who does what: cuda.c has the device and its memory, cuda_code.c makes kernels of text
- * functions of the card, cuda_stream.c makes plans graphs of launches. cuda_api.c finds the library, cuda_simulated.c
- * is one that simulates a card.
+ * functions of the card, cuda_stream.c makes plans graphs of launches, cuda_times.c times them. cuda_api.c finds the
+ * library, cuda_simulated.c is one that simulates a card.
  */
 #ifndef RUNTIME_CUDA_H
 #define RUNTIME_CUDA_H
@@ -61,6 +61,18 @@ void cuda_forget_kernels(struct cuda *d);
 
 /* cuda_stream.c */
 struct stream *cuda_stream(struct device *d, const struct stream_options *o, struct error *err);
+
+/* cuda_times.c: events around the launches of a plan. NULL: err, nobody asks for times. */
+struct cuda_times;
+struct cuda_times *cuda_times_open(struct cuda *d, const struct plan *p, struct error *err);
+void cuda_times_close(struct cuda_times *t); /* NULL is fine */
+/* The event behind so many ops of the plan, into the queue; NULL: none. The library's result. */
+int cuda_times_mark(const struct cuda_times *t, size_t ops, void *queue, bool recording);
+/* From one such event to a later one, both over. */
+int cuda_times_between(const struct cuda_times *t, size_t ops, size_t more, uint64_t *nanoseconds);
+/* Of a pass that is over: it began and ended then by the host's clock. blocks: by op; 0: it was not launched. */
+int cuda_times_tell(struct cuda_times *t, const struct plan *p, const uint32_t *blocks, struct profile *to,
+                    uint64_t began, uint64_t end);
 
 /* cuda_simulated.c: a library whose cards are simulated; their numbers. */
 enum { CUDA_SIMULATED_80, CUDA_SIMULATED_90 };

@@ -73,6 +73,12 @@ _Static_assert(sizeof(struct cuda_launch_config) == 56, "as the driver has it");
 	X(stream_create, "cuStreamCreate", (void **stream, uint32_t flags), (stream, flags)) \
 	X(stream_destroy, "cuStreamDestroy_v2", (void *stream), (stream)) \
 	X(stream_wait, "cuStreamSynchronize", (void *stream), (stream)) \
+	X(event_create, "cuEventCreate", (void **event, uint32_t flags), (event, flags)) \
+	X(event_destroy, "cuEventDestroy_v2", (void *event), (event)) \
+	X(event_record, "cuEventRecordWithFlags", (void *event, void *stream, uint32_t flags), \
+	  (event, stream, flags)) \
+	X(event_elapsed, "cuEventElapsedTime", (float *milliseconds, void *start, void *end), \
+	  (milliseconds, start, end)) \
 	X(capture_begin, "cuStreamBeginCapture_v2", (void *stream, int mode), (stream, mode)) \
 	X(capture_end, "cuStreamEndCapture", (void *stream, void **graph), (stream, graph)) \
 	X(graph_instantiate, "cuGraphInstantiateWithFlags", (void **exec, void *graph, unsigned long long flags), \
@@ -110,6 +116,7 @@ enum {
 	CUDA_HOST_MAPPED = 2,
 	CUDA_STREAM_APART = 1, /* from the default stream */
 	CUDA_CAPTURE_THREAD = 1,
+	CUDA_EVENT_IN_GRAPH = 1,  /* while recording: the event is recorded whenever the graph runs */
 	CUDA_FUNCTION_SHARED = 8, /* bytes of shared memory a launch may ask for */
 	CUDA_LAUNCH_OVERLAPS = 6, /* the next launch may begin before this one has ended */
 	CUDA_LEAST_DRIVER = 12000,

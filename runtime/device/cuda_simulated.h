@@ -10,7 +10,12 @@
 #include "runtime/device/cuda.h"
 #include "sim/ptx.h"
 
-enum { CUDA_SIMULATED_INVALID = 1, CUDA_SIMULATED_LAUNCH_FAILED = 719, CUDA_SIMULATED_CAPTURE_WRONG = 901 };
+enum {
+	CUDA_SIMULATED_INVALID = 1,
+	CUDA_SIMULATED_NOT_RECORDED = 400,
+	CUDA_SIMULATED_LAUNCH_FAILED = 719,
+	CUDA_SIMULATED_CAPTURE_WRONG = 901
+};
 
 struct cuda_simulated_block {
 	struct cuda_simulated_block *next;
@@ -46,6 +51,10 @@ int sim_launch(const struct cuda_launch_config *c, void *function, void **params
 int sim_stream_create(void **stream, uint32_t flags);
 int sim_stream_wait(void *stream);
 int sim_stream_destroy(void *stream);
+int sim_event_create(void **event, uint32_t flags);
+int sim_event_destroy(void *event);
+int sim_event_record(void *event, void *stream, uint32_t flags);
+int sim_event_elapsed(float *milliseconds, void *start, void *end);
 int sim_capture_begin(void *stream, int mode);
 int sim_capture_end(void *stream, void **graph);
 int sim_graph_instantiate(void **exec, void *graph, unsigned long long flags);

@@ -7,10 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/device/profile.h"
+
 enum { PARAMS = 5 };
 
-/* What a queue does: a copy (module NULL) or a launch. */
+/* When it was last reached; 0: never. */
+struct event {
+	uint64_t nanoseconds;
+};
+
+/* What a queue does: an event, a copy (module NULL) or a launch. */
 struct act {
+	struct event *event;
 	const struct cuda_simulated_module *module;
 	uint64_t to;
 	const void *from;
@@ -40,6 +48,10 @@ static int do_act(const struct act *a)
 {
 	struct error err = { 0 };
 
+	if (a->event) {
+		a->event->nanoseconds = profile_now();
+		return 0;
+	}
 	if (!a->module) {
 		memcpy((void *)(uintptr_t)a->to, a->from, a->bytes);
 		return 0;
@@ -116,6 +128,34 @@ int sim_stream_create(void **stream, uint32_t flags)
 
 int sim_stream_wait(void *stream) { return 0; }
 int sim_stream_destroy(void *stream) { return free(stream), 0; }
+
+int sim_event_create(void **event, uint32_t flags)
+{
+	*event = calloc(1, sizeof(struct event));
+	return *event ? 0 : CUDA_OUT_OF_MEMORY;
+}
+
+int sim_event_destroy(void *event) { return free(event), 0; }
+
+/* A recorded event without the flag would order queues and have no time. */
+int sim_event_record(void *event, void *stream, uint32_t flags)
+{
+	const bool recording = stream && ((struct queue *)stream)->recorded;
+
+	if (recording != (flags == CUDA_EVENT_IN_GRAPH))
+		return CUDA_SIMULATED_INVALID;
+	return put(stream, &(struct act){ .event = event });
+}
+
+int sim_event_elapsed(float *milliseconds, void *start, void *end)
+{
+	const struct event *from = start, *to = end;
+
+	if (!from->nanoseconds || to->nanoseconds < from->nanoseconds)
+		return CUDA_SIMULATED_NOT_RECORDED;
+	*milliseconds = 1e-6f * (float)(to->nanoseconds - from->nanoseconds);
+	return 0;
+}
 
 int sim_capture_begin(void *stream, int mode)
 {

@@ -30,6 +30,7 @@ struct cuda_plan {
 	struct ptx_launch *launch; /* by op */
 	uint32_t *blocks;          /* 0: the op has no units */
 	void *graph;               /* NULL: launches are not recorded */
+	struct cuda_times *times;  /* NULL: nobody asks for them */
 };
 
 struct cuda_stream {
@@ -52,6 +53,7 @@ static void forget(struct cuda_stream *s, struct cuda_plan *p)
 
 	if (p->graph)
 		d->api->graph_exec_destroy(p->graph);
+	cuda_times_close(p->times);
 	d->device.release(&d->device, p->args, p->bytes);
 	d->device.release(&d->device, p->on_card, p->bytes);
 	free(p->launch);
@@ -168,14 +170,20 @@ static int send_args(const struct cuda_stream *s, const struct cuda_plan *c)
 static int launch_all(struct cuda_stream *s, struct cuda_plan *c)
 {
 	const struct cuda *d = card_of(s);
-	bool overlaps = d->capability >= 90 && d->driver >= CUDA_OVERLAPS_IN_GRAPHS, first = true, waits = true;
+	bool overlaps = d->capability >= 90 && d->driver >= CUDA_OVERLAPS_IN_GRAPHS && !c->times, first = true,
+	     waits = true;
 	int result = send_args(s, c);
+
+	if (!result)
+		result = cuda_times_mark(c->times, 0, s->queue, true);
 
 	for (size_t i = 0; !result && i < c->plan->n_ops; i++) {
 		if (c->blocks[i]) {
 			c->launch[i].order =
 				(waits ? PTX_WAIT_FIRST : 0) | (waits && !c->plan->op[i].barrier ? PTX_NEXT_LATER : 0);
 			result = launch_op(s, c, i, overlaps && !first);
+			if (!result)
+				result = cuda_times_mark(c->times, i + 1, s->queue, true);
 			first = waits = false;
 		}
 		waits |= c->plan->op[i].barrier;
@@ -219,6 +227,8 @@ static bool fill(struct cuda_stream *s, struct cuda_plan *c, struct plan *p, str
 	each_input(s, c, true);
 	for (size_t i = 0; i < p->n_ops; i++)
 		deal(s, c, i);
+	if (s->stream.profile && !(c->times = cuda_times_open(d, p, err)))
+		return false;
 	return s->launch == STREAM_LAUNCH_OP || record(s, c, err);
 }
 
@@ -257,20 +267,31 @@ static void forget_plan(struct stream *stream, struct plan *p)
 
 /* ---- running */
 
-/* One by one, each waited for: to see how long it takes. */
+/* One launch, waited for. *took: nanoseconds, where somebody asks for them. */
+static int run_op(const struct cuda_stream *s, struct cuda_plan *c, size_t i, uint64_t *took)
+{
+	int result = cuda_times_mark(c->times, i, s->queue, false);
+
+	if (!result && c->blocks[i])
+		result = launch_op(s, c, i, false);
+	if (!result)
+		result = cuda_times_mark(c->times, i + 1, s->queue, false);
+	if (!result)
+		result = card_of(s)->api->stream_wait(s->queue);
+	return !result && c->times ? cuda_times_between(c->times, i, i + 1, took) : result;
+}
+
+/* One by one, so that a run can be cancelled between them, and what fails has a name. */
 static bool run_apart(struct cuda_stream *s, struct cuda_plan *c, struct plan *p, struct error *err)
 {
 	struct cuda *d = card_of(s);
 	int result = send_args(s, c);
 
 	for (size_t i = 0; !result && i < p->n_ops; i++) {
-		uint64_t start = s->stream.profile ? profile_now() : 0;
+		uint64_t took = 0, end;
 		if (cancel_any(s->stream.cancel))
 			return cancel_error(err);
-		if (c->blocks[i])
-			result = launch_op(s, c, i, false);
-		if (!result)
-			result = d->api->stream_wait(s->queue);
+		result = run_op(s, c, i, &took);
 		if (result) {
 			char name[KEY_TEXT_MAX], what[KEY_TEXT_MAX + 32];
 			const struct cuda_kernel *k = p->kernel[p->op[i].kernel].handle;
@@ -278,8 +299,10 @@ static bool run_apart(struct cuda_stream *s, struct cuda_plan *c, struct plan *p
 			return cuda_died(d, result, what, err);
 		}
 		s->counters.launches += c->blocks[i] != 0;
-		if (s->stream.profile)
-			profile_launch(s->stream.profile, 0, p, i, start, profile_now());
+		if (c->times && c->blocks[i]) {
+			end = profile_now();
+			profile_launch(s->stream.profile, 0, p, i, end - took, end);
+		}
 	}
 	return !result || cuda_died(d, result, "a pass", err);
 }
@@ -287,10 +310,15 @@ static bool run_apart(struct cuda_stream *s, struct cuda_plan *c, struct plan *p
 static bool run_graph(struct cuda_stream *s, struct cuda_plan *c, struct error *err)
 {
 	struct cuda *d = card_of(s);
+	uint64_t began = c->times ? profile_now() : 0;
 	int result = d->api->graph_launch(c->graph, s->queue);
 
 	if (!result)
 		result = d->api->stream_wait(s->queue);
+	if (!result && c->times) {
+		s->stream.ended = profile_now();
+		result = cuda_times_tell(c->times, c->plan, c->blocks, s->stream.profile, began, s->stream.ended);
+	}
 	s->counters.launches++;
 	return !result || cuda_died(d, result, "a pass", err);
 }

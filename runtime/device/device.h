@@ -20,6 +20,10 @@ struct collect;
 struct profile;
 struct stream;
 
+/* What tells how long an operation took: the host's clock around each, a card's own, or a simulator's work, which says
+ * nothing of a card. */
+enum device_clock { DEVICE_CLOCK_HOST, DEVICE_CLOCK_CARD, DEVICE_CLOCK_SIMULATOR };
+
 struct device_facts {
 	char name[32];               /* as it was asked for: "cpu", "sim:gfx1100" */
 	const struct target *target; /* what its kernels are made for */
@@ -28,6 +32,7 @@ struct device_facts {
 	bool interprets;   /* its kernels are IR: no code is made for it, or kept */
 	bool keeps_code;   /* all the code it runs may come from a cache: only such a device can be sealed */
 	bool tunes;        /* kernels' schedules can be timed on it */
+	enum device_clock clock;
 	const char *memory_by, *queues_by; /* real cards: "hsakmt" or "ioctl", how they are asked for; else NULL */
 };
 
@@ -67,7 +72,8 @@ struct stream_counters {
 
 struct stream {
 	struct device *device;
-	struct profile *profile;     /* borrowed; NULL: nobody asks where time goes */
+	struct profile *profile; /* borrowed; NULL: nobody asks where time goes */
+	uint64_t ended; /* with a profile: when the run was over, where reading its times came after that; else 0 */
 	struct collect *collect;     /* borrowed; NULL: nobody asks what matrices read. Where the host runs */
 	const struct cancel *cancel; /* borrowed; NULL: nobody can stop a run */
 	/* Sets the handle of every kernel of the plan; those to be generated, on the pool's threads. */

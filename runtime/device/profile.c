@@ -33,6 +33,7 @@ struct lane {
 
 struct profile {
 	int workers;
+	const char *track;
 	bool events;
 	struct lane *lane;
 	struct profile_kernel *kernel;
@@ -52,12 +53,13 @@ uint64_t profile_now(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-struct profile *profile_open(int workers, bool events, struct error *err)
+struct profile *profile_open(int workers, const char *track, bool events, struct error *err)
 {
 	struct profile *p = calloc(1, sizeof *p);
 
 	if (p) {
 		p->workers = workers;
+		p->track = track;
 		p->events = events;
 		p->opened = profile_now();
 		pthread_mutex_init(&p->notes, NULL);
@@ -286,7 +288,7 @@ bool profile_trace(const struct profile *p, FILE *out)
 
 	fprintf(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
 	for (int w = 0; w < p->workers; w++) {
-		write_track(out, w, "worker", w);
+		write_track(out, w, p->track ? p->track : "worker", p->track ? -1 : w);
 		for (size_t i = 0; i < p->lane[w].n_events; i++) {
 			const struct event *e = &p->lane[w].event[i];
 			write_span(p, out, w, key_text(&p->kernel[e->kernel].key, name, sizeof name), e->start, e->end);

@@ -15,8 +15,9 @@
 struct profile;
 enum profile_pass { PROFILE_PROMPT, PROFILE_DECODE };
 
-/* events: also keep every op with its times, for profile_trace(). NULL: err. */
-struct profile *profile_open(int workers, bool events, struct error *err);
+/* track: the trace's name for what computes, borrowed, where that is one card and no worker; else NULL. events: also
+ * keep every op with its times, for profile_trace(). NULL: err. */
+struct profile *profile_open(int workers, const char *track, bool events, struct error *err);
 void profile_close(struct profile *p);
 
 uint64_t profile_now(void); /* nanoseconds, monotonic */

@@ -353,6 +353,16 @@ static void sim_shut(struct device *device)
 	free(d);
 }
 
+static struct device *open_nvidia(const struct target *t, struct error *err)
+{
+	struct device *d =
+		cuda_open(cuda_simulated(), t->id == TARGET_SM90 ? CUDA_SIMULATED_90 : CUDA_SIMULATED_80, err);
+
+	if (d)
+		d->facts.clock = DEVICE_CLOCK_SIMULATOR;
+	return d;
+}
+
 static struct device *open_card(const char *which, const char *isa, struct error *err)
 {
 	const struct target *t = target_find(which);
@@ -369,7 +379,7 @@ static struct device *open_card(const char *which, const char *isa, struct error
 		return NULL;
 	}
 	if (t->backend == &backend_ptx)
-		return cuda_open(cuda_simulated(), t->id == TARGET_SM90 ? CUDA_SIMULATED_90 : CUDA_SIMULATED_80, err);
+		return open_nvidia(t, err);
 	struct simulator *d = calloc(1, sizeof *d);
 	if (!d) {
 		error_set(err, ERROR_MEMORY, "no memory for the simulated card");
@@ -377,7 +387,7 @@ static struct device *open_card(const char *which, const char *isa, struct error
 	}
 	d->hides = getenv("JITRUN_SIM_HIDE") != NULL;
 	d->device = (struct device){
-		.facts = { .target = t, .host_reaches = !d->hides },
+		.facts = { .target = t, .host_reaches = !d->hides, .clock = DEVICE_CLOCK_SIMULATOR },
 		.alloc = sim_alloc,
 		.release = sim_release,
 		.upload = sim_copy,

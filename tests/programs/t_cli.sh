@@ -113,6 +113,23 @@ check "what is usual is not" [ "$(grep -c '^jitrun' "$dir/err")" = 0 ]
 refused "none/trace: cannot be written: No such file or directory" 1 "$model" --prompt x --trace "$dir/none/trace"
 run "$model" --prompt x -n 1 -q --trace "$dir/trace"
 check "--trace to where one can write" grep -q traceEvents "$dir/trace"
+# Of the report's kernels, "CALLS NANOSECONDS", and of the table's rows and its sum.
+profiled() {
+	run "$model" --prompt x -n 3 -q --threads 1 --tune off --no-cache --json --report --profile "$@"
+	check "--profile $*: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
+	grep -oE '"(calls|nanoseconds|time_share)": ?[0-9.e-]+' "$dir/out" | tr -d ' "' | awk -F: '
+		$1 == "calls" { calls += $2 } $1 == "nanoseconds" { last = $2 } $1 == "time_share" { time += last }
+		END { printf "%d %.6f\n", calls, time / 1e6 }' > "$dir/sums"
+	awk '/^ +launches/ { on = 1; next } /all kernels$/ { on = 0 } on { calls += $1; time += $2 }
+		END { printf "%d %.6f\n", calls, time }' "$dir/err" >> "$dir/sums"
+	awk '/all kernels$/ { print $1, $2 }' "$dir/err" >> "$dir/sums"
+	check "--profile $*: the report, the rows and their sum agree: $(cat "$dir/sums" "$dir/err")" awk '
+		NR == 1 { calls = $1; time = $2 } calls < 100 || $1 != calls || ($2 - time) ^ 2 > 0.05 ^ 2 { bad = 1 }
+		END { exit bad || NR != 3 }' "$dir/sums"
+}
+profiled
+profiled --device sim:sm90
+check "a simulator's times are told to be such" grep -q 'simulator took' "$dir/err"
 for name in qwen3:0.6b Qwen/Qwen3-0.6B hf:Qwen/Qwen3-0.6B https://huggingface.co/x/y.gguf; do
 	refused "$name: there is no such file, and jitrun downloads nothing." 1 "$name" --prompt x
 	check "$name: where to look" grep -q "^Try 'jitrun list'" "$dir/err"

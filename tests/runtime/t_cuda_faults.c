@@ -1,8 +1,9 @@
 /* tests/runtime/t_cuda_faults.c - a driver library of NVIDIA's whose calls fail.
  *
  * The library is the simulated one. Call n fails, once or from then on, for n from the first to the last of a model's
- * life with a prompt and two tokens more. Whatever fails: nothing crashes, what was asked for either works with the
- * same logits or fails with one sentence, and after a single failure no memory of the card's is left behind.
+ * life with a prompt and two tokens more, whose launches are timed or not. Whatever fails: nothing crashes, what was
+ * asked for either works with the same logits or fails with one sentence, and after a single failure no memory of the
+ * card's is left behind.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -84,10 +85,10 @@ const struct cuda_api *__wrap_cuda_simulated(void)
 }
 
 /* The logits behind a prompt and two tokens more. Returns how many; 0: err. */
-static size_t live(const char *path, float **logits, jit_error *err)
+static size_t live(const char *path, int profile, float **logits, jit_error *err)
 {
 	jit_model_options mo = JIT_MODEL_OPTIONS(.device = "sim:sm90", .cache_dir = "");
-	jit_session_options so = JIT_SESSION_OPTIONS(.context = 32, .threads = 1);
+	jit_session_options so = JIT_SESSION_OPTIONS(.context = 32, .threads = 1, .profile = profile);
 	jit_model_info info = JIT_MODEL_INFO();
 	jit_model *m = jit_model_open(path, &mo, err);
 	jit_session *s = m ? jit_session_open(m, &so, err) : NULL;
@@ -108,7 +109,7 @@ static size_t live(const char *path, float **logits, jit_error *err)
 	return from ? (size_t)info.vocab : 0;
 }
 
-static unsigned run_with(const char *path, const float *want, unsigned at, bool on)
+static unsigned run_with(const char *path, int profile, const float *want, unsigned at, bool on)
 {
 	float *got = NULL;
 	jit_error err = { 0 };
@@ -117,7 +118,7 @@ static unsigned run_with(const char *path, const float *want, unsigned at, bool 
 	fault.at = at;
 	fault.on = on;
 	fault.what = "";
-	size_t before = cuda_simulation.used, n = live(path, &got, &err);
+	size_t before = cuda_simulation.used, n = live(path, profile, &got, &err);
 	bool same = n && memcmp(want, got, n * sizeof *got) == 0,
 	     told = !n && err.message[0] && !strchr(err.message, '\n') && strstr(err.message, " failed: "),
 	     kept = !on && cuda_simulation.used != before; /* where all fails nothing can be given back */
@@ -134,17 +135,21 @@ static void test_faults(void **state)
 	char path[1024];
 	float *want;
 	jit_error err = { 0 };
-	unsigned bad = 0, tried = 0, step = test_full() ? 1 : test_quick() ? 23 : 7;
+	unsigned bad = 0, tried = 0, step = test_full() ? 1 : test_quick() ? 43 : 13;
 
 	if (!shared_path(path, "golden/llama-a/model-q8_0.gguf"))
 		skip();
-	assert_true(live(path, &want, &err) > 0);
-	unsigned calls = fault.calls;
-	assert_true(calls > 100);
-	for (unsigned at = 1; at <= calls; at += at < 12 ? 1 : step, tried++)
-		bad += run_with(path, want, at, at & 1);
-	printf("# %u of %u calls failed in turn\n", tried, calls);
-	free(want);
+	for (int profile = JIT_PROFILE_OFF; profile <= JIT_PROFILE_SUMS; profile++) {
+		fault.calls = fault.at = 0;
+		assert_true(live(path, profile, &want, &err) > 0);
+		unsigned calls = fault.calls;
+		assert_true(calls > 100);
+		for (unsigned at = 1; at <= calls; at += at < 12 ? 1 : step, tried++)
+			bad += run_with(path, profile, want, at, at & 1);
+		printf("# %u of %u calls failed in turn\n", tried, calls);
+		free(want);
+		tried = 0;
+	}
 	assert_int_equal(bad, 0);
 }
 

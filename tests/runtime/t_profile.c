@@ -11,6 +11,8 @@
 #include "kernels-templates/emit/build.h"
 #include "runtime/jitrun.h"
 #include "runtime/device/profile.h"
+#include "runtime/engine.h"
+#include "runtime/session_state.h"
 #include "tests/support/shared.h"
 
 enum { PROMPT = 7, TOKENS = 20, THREADS = 3 };
@@ -36,6 +38,68 @@ static json_t *read_trace(jit_session *s, jit_error *err)
 	return o;
 }
 
+static json_int_t whole(const json_t *o, const char *name)
+{
+	const json_t *v = json_object_get(o, name);
+	assert_true(json_is_integer(v));
+	return json_integer_value(v);
+}
+
+static struct key of_any_schedule(struct key k)
+{
+	k.schedule = 0;
+	return k;
+}
+
+/* What the report says of a kernel, in all its schedules: the tuner tries several. */
+static json_int_t calls_of(const json_t *report, const struct key *key)
+{
+	json_int_t calls = 0;
+	json_t *k;
+	size_t i;
+
+	json_array_foreach(json_object_get(report, "kernels"), i, k)
+	{
+		struct key other;
+		assert_true(key_parse(&other, json_string_value(json_object_get(k, "key"))));
+		other = of_any_schedule(other);
+		calls += key_equal(&other, key) ? whole(k, "calls") : 0;
+	}
+	return calls;
+}
+
+/* Every kernel's calls are the ops of its key in each plan, as often as the plan ran: once over the prompt, then over
+ * one token at a time. */
+static void check_calls(const jit_session *s, const json_t *report)
+{
+	const struct engine *e = s->engine;
+	const size_t plans = ((size_t)e->tokens + 1) * ENGINE_LOGIT_KINDS;
+	json_int_t all = 0, ops = 0;
+	json_t *k;
+	size_t row;
+
+	json_array_foreach(json_object_get(report, "kernels"), row, k)
+	{
+		struct key key;
+		json_int_t expected = 0;
+		assert_true(key_parse(&key, json_string_value(json_object_get(k, "key"))));
+		key = of_any_schedule(key);
+		for (size_t i = 0; i < plans; i++)
+			for (size_t op = 0; e->plan[i] && op < e->plan[i]->n_ops; op++) {
+				const struct key of_op =
+					of_any_schedule(e->plan[i]->kernel[e->plan[i]->op[op].kernel].key);
+				if (key_equal(&of_op, &key))
+					expected += e->plan[i]->tokens == PROMPT ? 1 : TOKENS - 1;
+			}
+		assert_int_equal(calls_of(report, &key), expected);
+		all += whole(k, "calls");
+	}
+	for (size_t i = 0; i < plans; i++)
+		if (e->plan[i])
+			ops += (json_int_t)e->plan[i]->n_ops * (e->plan[i]->tokens == PROMPT ? 1 : TOKENS - 1);
+	assert_int_equal(all, ops);
+}
+
 /* The shipped model continues a few ids. */
 static void run(int profile, const char *device, struct told *out)
 {
@@ -57,6 +121,8 @@ static void run(int profile, const char *device, struct told *out)
 	out->report = json_loads(report, 0, NULL);
 	assert_non_null(out->report);
 	free(report);
+	if (profile != JIT_PROFILE_OFF)
+		check_calls(s, out->report);
 	out->text = jit_session_report(s, 0, &err);
 	assert_non_null(out->text);
 	if (profile == JIT_PROFILE_EVENTS) {
@@ -74,13 +140,6 @@ static void forget(struct told *t)
 	json_decref(t->report);
 	json_decref(t->trace);
 	free(t->text);
-}
-
-static json_int_t whole(const json_t *o, const char *name)
-{
-	const json_t *v = json_object_get(o, name);
-	assert_true(json_is_integer(v));
-	return json_integer_value(v);
 }
 
 static void test_watching_changes_nothing(void **state)
@@ -177,6 +236,38 @@ static void test_trace(void **state)
 	forget(&t);
 }
 
+/* A card is one worker, whatever the threads of the host; it does all of what it is asked for, and its trace has its
+ * name. */
+static void test_cards(void **state)
+{
+	static const char *const cards[] = { "sim:sm90", "sim:gfx1100", "sim:sm80" };
+	struct told cpu = { 0 };
+	(void)state;
+
+	run(JIT_PROFILE_OFF, "cpu", &cpu);
+	for (size_t i = 0; i < (test_quick() ? 2 : 3); i++) {
+		struct told t = { 0 };
+		json_t *o;
+		size_t n, named = 0;
+		double share = 0;
+		run(JIT_PROFILE_EVENTS, cards[i], &t);
+		assert_memory_equal(cpu.ids, t.ids, sizeof t.ids);
+		assert_int_equal(whole(t.report, "workers"), 1);
+		json_array_foreach(json_object_get(t.report, "kernels"), n, o)
+		{
+			assert_true(whole(o, "nanoseconds") > 0);
+			share += json_real_value(json_object_get(o, "time_share"));
+		}
+		assert_true(share > 0.2 && share <= 1);
+		json_array_foreach(json_object_get(t.trace, "traceEvents"), n, o) named +=
+			strcmp(json_string_value(json_object_get(o, "name")), "thread_name") == 0 &&
+			strcmp(json_string_value(json_object_get(json_object_get(o, "args"), "name")), cards[i]) == 0;
+		assert_int_equal(named, 1);
+		forget(&t);
+	}
+	forget(&cpu);
+}
+
 static void test_reference_device(void **state)
 {
 	struct told t = { 0 };
@@ -203,8 +294,11 @@ static void test_every_kind_has_a_row(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_kind_has_a_row), cmocka_unit_test(test_watching_changes_nothing),
-		cmocka_unit_test(test_report_adds_up),       cmocka_unit_test(test_trace),
+		cmocka_unit_test(test_every_kind_has_a_row),
+		cmocka_unit_test(test_watching_changes_nothing),
+		cmocka_unit_test(test_report_adds_up),
+		cmocka_unit_test(test_trace),
+		cmocka_unit_test(test_cards),
 		cmocka_unit_test(test_reference_device),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
