@@ -59,6 +59,7 @@ static const struct {
 	{ KEY_VALUE_NORM, "vnorm" },
 	{ KEY_SINKS, "sinks" },
 	{ KEY_SCALED, "scaled" },
+	{ KEY_NORM_IN, "normin" },
 };
 enum { FLAG_COUNT = sizeof flag_text / sizeof flag_text[0] };
 

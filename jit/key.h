@@ -60,6 +60,7 @@ enum key_flags {                          /* epilogues and variants; text in par
 	         KEY_SINKS = 1 << 16,     /* (sinks) the softmax of each head has one more term, without a value */
 	         KEY_MILLIONTH = 1 << 17, /* (millionth) with NORMED: beside the sum that is divided by */
 	         KEY_SCALED = 1 << 18,    /* (scaled) weights of a sum, each times a number of what it weighs */
+	         KEY_NORM_IN = 1 << 19,   /* (normin) the norm of its input is made inside */
 	         KEY_TILED = 1 << 20,     /* (tiled) heads of values take those of keys in turn */
 	         KEY_LATENT = 1 << 26,    /* (latent) keys are a latent vector and a rotated part; values the former */
 	         KEY_BY_HEAD = 1 << 25,   /* (byhead) a matrix for each head, times its own part of the input */

@@ -55,6 +55,9 @@ struct activation_block {
  * group
  * * row blocks + row block; ROUTES: struct route_group by group, whose columns are multiplied in tiles of tile_n and of
  * the powers of two below.
+ * NORM_IN: for groups of waves, with plain tiles: X is f32 whatever the activations are, and what is multiplied is its
+ * norm (NORM and EPS as of KEY_NORM; CENTRED), as int8 blocks where the activations are. Each group makes it for
+ * itself, in shared bytes.
  * MMA: for 16 or 32 columns in a tile: int8 activations laid out as ever with Q8_0 weights; f16 or bf16 ones,
  * [column][kp], as KEY_INTERLEAVE made them, with weights of that type (numerics BOUNDED); row_blocks is 1. */
 enum {
@@ -69,6 +72,8 @@ enum {
 	MATMUL_OUTQ,
 	MATMUL_OUTS,
 	MATMUL_ROUTES,
+	MATMUL_NORM, /* f32 [kp(k)] */
+	MATMUL_EPS,  /* f32 bits in the low half */
 	MATMUL_ARGS
 };
 enum {
@@ -79,6 +84,9 @@ enum {
 };
 /* The most columns of a tile: 8 on CPUs. */
 unsigned template_tile_n(const struct target *target);
+/* Whether a matmul of so many columns should make the norm of its input itself (NORM_IN): where that costs every group
+ * less than another stage does, and the result fits its shared bytes. */
+bool template_norm_inside(const struct target *target, enum dtype activation, uint64_t k, unsigned columns);
 /* Whether there are wide kernels for a weight format; from how many columns on they are the better ones (0: never); how
  * many columns their tiles should have when there are many; with which flags KEY_INTERLEAVE makes the inputs of those
  * with tiles of so many columns: KEY_UNSIGNED, KEY_BLOCK_MAJOR or none. */

@@ -73,4 +73,18 @@ ir_f quantise_emit(struct ir *b, const ir_f x[], ir_i q[]);
  * activation_block at s + s_disp. */
 void quantise_emit_block(struct ir *b, const ir_f x[], ir_a q, int32_t q_disp, ir_a s, int32_t s_disp);
 
+/* The norm of columns (numerics.h rule 7) by all waves of a group, which must meet before one of them reads the result.
+ */
+struct norm_columns {
+	uint32_t k, columns;
+	bool quantised, centred; /* quantised: the result is int8 blocks, without the floats */
+	unsigned waves;
+	ir_a x, weight; /* f32 [columns][kp(k)], f32 [kp(k)] */
+	ir_f eps;
+	ir_a out,
+		outs; /* f32 [columns][kp(k)]; quantised: int8 likewise, and struct activation_block [columns][kp(k)/32]
+	               */
+};
+void norm_emit_columns(struct ir *b, const struct norm_columns *n);
+
 #endif

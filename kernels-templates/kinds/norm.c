@@ -1,6 +1,7 @@
 /* kernels-templates/kinds/norm.c - norms of whole columns, alone or followed by their int8 blocks.
  *
- * Owns: KEY_NORM. The pads of a column come out +0 whatever the scale, so that the int8 blocks behind it are exact.
+ * Owns: KEY_NORM, and the norm that a group of waves makes for itself before it reads the result. The pads of a column
+ * come out +0 whatever the scale, so that the int8 blocks behind it are exact.
  *
  * Where waves come in groups, every wave makes the sum of squares for itself, which is one chain a lane, and they share
  * the blocks to be scaled; loads are asked for many at a time, since a column is short and nothing else hides their
@@ -15,6 +16,7 @@ struct norm {
 	struct ir *b;
 	uint32_t k, blocks;              /* blocks of 32, the last one perhaps partly pad */
 	bool quantised, adds, centred;   /* adds: the result, to what is there; centred: less the mean */
+	bool blocks_alone;               /* quantised: nobody reads the floats */
 	unsigned waves;                  /* of a group; 1: each does columns of its own */
 	unsigned at_once;                /* blocks whose loads of the sum stand side by side */
 	ir_a x, weight, out, outq, outs; /* this column's */
@@ -133,7 +135,8 @@ static void scale_block(const struct norm *t, ir_f scale, ir_a x, ir_a weight, i
 		                  (int)left - (int)(v * b->lanes));
 		if (t->adds)
 			y[v] = ir_fadd(b, ir_fload(b, out, part_bytes(b, v), 0), y[v]);
-		ir_fstore(b, out, y[v], part_bytes(b, v), 0);
+		if (!t->blocks_alone)
+			ir_fstore(b, out, y[v], part_bytes(b, v), 0);
 	}
 	if (t->quantised)
 		quantise_emit_block(b, y, outq, 0, outs, 0);
@@ -171,8 +174,10 @@ static void store_next(const struct norm *t, const struct norm *at, const ir_f y
 	struct ir *b = t->b;
 	int64_t step = t->waves;
 
-	ir_fstore(b, at->out, t->adds ? ir_fadd(b, ir_fload(b, at->out, 0, 0), y[0]) : y[0], 0, 0);
-	ir_set_a(b, at->out, ir_aaddi(b, at->out, step * 128));
+	if (!t->blocks_alone) {
+		ir_fstore(b, at->out, t->adds ? ir_fadd(b, ir_fload(b, at->out, 0, 0), y[0]) : y[0], 0, 0);
+		ir_set_a(b, at->out, ir_aaddi(b, at->out, step * 128));
+	}
 	if (t->quantised) {
 		quantise_emit_block(b, y, at->outq, 0, at->outs, 0);
 		ir_set_a(b, at->outq, ir_aaddi(b, at->outq, step * 32));
@@ -228,7 +233,8 @@ static struct norm column_at(const struct norm *t, ir_s block)
 
 	at.x = ir_var_a(b, ir_aadd(b, t->x, ir_sshli(b, block, 7)));
 	at.weight = ir_var_a(b, ir_aadd(b, t->weight, ir_sshli(b, block, 7)));
-	at.out = ir_var_a(b, ir_aadd(b, t->out, ir_sshli(b, block, 7)));
+	if (!t->blocks_alone)
+		at.out = ir_var_a(b, ir_aadd(b, t->out, ir_sshli(b, block, 7)));
 	if (t->quantised) {
 		at.outq = ir_var_a(b, ir_aadd(b, t->outq, ir_sshli(b, block, 5)));
 		at.outs = ir_var_a(b, ir_aadd(b, t->outs, ir_sshli(b, block, 4)));
@@ -263,6 +269,36 @@ static void share_column(struct norm *t, ir_f eps)
 		scale_block(t, scale, at.x, at.weight, at.out, at.outq, at.outs, t->k % 32);
 		ir_endloop(b);
 	}
+}
+
+void norm_emit_columns(struct ir *b, const struct norm_columns *n)
+{
+	uint32_t blocks = (uint32_t)numerics_pad(n->k) / 32;
+	ir_s column = ir_sconst(b, 0);
+
+	if (n->columns > 1)
+		column = ir_loop(b, ir_sconst(b, n->columns));
+	ir_s bytes = ir_smuli(b, column, blocks * 128);
+	struct norm t = { .b = b,
+		          .k = n->k,
+		          .blocks = blocks,
+		          .quantised = n->quantised,
+		          .blocks_alone = n->quantised,
+		          .centred = n->centred,
+		          .waves = n->waves,
+		          .at_once = AT_ONCE,
+		          .x = ir_aadd(b, n->x, bytes),
+		          .weight = n->weight };
+
+	if (n->quantised) {
+		t.outq = ir_aadd(b, n->out, ir_smuli(b, column, blocks * 32));
+		t.outs = ir_aadd(b, n->outs, ir_smuli(b, column, blocks * sizeof(struct activation_block)));
+	} else {
+		t.out = ir_aadd(b, n->out, bytes);
+	}
+	share_column(&t, n->eps);
+	if (n->columns > 1)
+		ir_endloop(b);
 }
 
 /* Of the column's place among those that make a token. */

@@ -49,6 +49,8 @@ uint64_t traffic_matmul(const struct key *k, uint64_t units, uint64_t position, 
 	uint64_t heads = k->flags & KEY_BY_HEAD ? k->heads : 1;
 	if (k->flags & KEY_EXPERTS) /* the columns of a slot, or of a group that shares one matrix */
 		columns = k->tile_n > 1 ? units / ((k->rows + 31) / 32) * k->tile_n : units / ((k->rows + 31) / 32);
+	if (k->flags & KEY_NORM_IN)
+		return matmul_weights(k, units) + columns * (numerics_pad(k->k) * 4 + out) + numerics_pad(k->k) * 4;
 	return matmul_weights(k, units) + columns * (heads * activation_bytes(k->activation, k->k) + out);
 }
 

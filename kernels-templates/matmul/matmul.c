@@ -249,6 +249,9 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 		return build_refuse(key, err, "there is one schedule for cards, and for matrices by head");
 	if (key->flags & KEY_BY_HEAD && key->flags & (KEY_MMA | KEY_WIDE))
 		return build_refuse(key, err, "these flags do not go together");
+	const char *wrong = matmul_refuse_norm(key, target);
+	if (wrong)
+		return build_refuse(key, err, wrong);
 	if (key->flags & KEY_MMA)
 		return matmul_mma_build(b, key, target, err);
 	if (key->flags & KEY_WIDE)

@@ -81,10 +81,13 @@ struct matmul_group {
 	unsigned spans, matrices;
 	unsigned jobs, together; /* jobs of a row block; row blocks at once */
 	ir_a arg, sums;
+	ir_a in, ins; /* KEY_NORM_IN: the tile's inputs, in shared bytes */
 	ir_s wave;
 	struct matmul_route route; /* KEY_EXPERTS */
 };
 void matmul_group_build(struct matmul_group *g);
+/* NULL, or what is wrong with a key's norm inside. */
+const char *matmul_refuse_norm(const struct key *key, const struct target *target);
 /* For jobs: a pointer among the arguments; where the job's share of an input begins that has column_bytes a column. */
 ir_a matmul_group_arg(const struct matmul_group *g, unsigned slot);
 ir_a matmul_group_input(const struct matmul_group *g, const struct matmul_job *j, unsigned slot, int64_t column_bytes);

@@ -167,7 +167,7 @@ const char *matmul_refuse_epilogue(const struct key *key)
 {
 	uint32_t flags = key->flags;
 	uint32_t known = KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_WIDE |
-	                 KEY_MMA | KEY_BY_HEAD | KEY_EXPERTS;
+	                 KEY_MMA | KEY_BY_HEAD | KEY_EXPERTS | KEY_NORM_IN | KEY_CENTRED;
 
 	if (flags & KEY_EXPERTS && flags & (KEY_WIDE | KEY_MMA | KEY_RESIDUAL | KEY_BY_HEAD))
 		return "weights chosen by data have plain tiles";

@@ -17,6 +17,8 @@ ir_a matmul_group_arg(const struct matmul_group *g, unsigned slot)
 ir_a matmul_group_input(const struct matmul_group *g, const struct matmul_job *j, unsigned slot, int64_t column_bytes)
 {
 	struct ir *b = g->b;
+	if (g->key->flags & KEY_NORM_IN) /* whose tile is there already */
+		return ir_aadd(b, slot == MATMUL_X ? g->in : g->ins, ir_smuli(b, j->span, column_bytes / g->spans));
 	unsigned heads = matmul_heads(g->key), columns = g->key->flags & KEY_EXPERTS ? 1 : g->key->tile_n;
 	ir_a column = ir_aadd(b, matmul_group_arg(g, slot), ir_smuli(b, j->tile, columns * column_bytes * heads));
 	if (g->key->flags & KEY_BY_HEAD)
@@ -80,9 +82,95 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 	ir_endloop(b);
 }
 
+/* ---- inputs that the group makes for itself */
+
+static bool is_int8(const struct key *key) { return key->activation == key_type(DTYPE_Q8_0); }
+
+static uint64_t input_bytes(enum dtype activation, uint64_t k, unsigned columns)
+{
+	return columns * numerics_pad(k) * (activation == DTYPE_Q8_0 ? 1 : 4);
+}
+
+static uint64_t scale_bytes(enum dtype activation, uint64_t k, unsigned columns)
+{
+	return activation == DTYPE_Q8_0 ? columns * numerics_pad(k) / 32 * sizeof(struct activation_block) : 0;
+}
+
+/* Beside the totals of as many jobs as there may be. */
+static bool input_fits(const struct target *target, enum dtype activation, uint64_t k, unsigned columns)
+{
+	unsigned jobs = 2 * numerics_spans(k), totals = jobs < target->waves ? target->waves : jobs;
+
+	return k <= IR_MAX_SHARED_BYTES &&
+	       input_bytes(activation, k, columns) + scale_bytes(activation, k, columns) +
+	                       (uint64_t)totals * columns * 128 <=
+	               IR_MAX_SHARED_BYTES;
+}
+
+/* Elements that a group may make for itself. int8 blocks cost two divisions each, which at twice as many take as long
+ * as the stage that they save. */
+enum { NORM_FLOATS_MOST = 4096, NORM_BLOCKS_MOST = 2048 };
+
+bool template_norm_inside(const struct target *target, enum dtype activation, uint64_t k, unsigned columns)
+{
+	uint64_t most = activation == DTYPE_Q8_0 ? NORM_BLOCKS_MOST : NORM_FLOATS_MOST;
+
+	return target->lane_bytes && target->waves > 1 && columns <= TEMPLATE_MAX_COLUMNS &&
+	       columns * numerics_pad(k) <= most && input_fits(target, activation, k, columns);
+}
+
+const char *matmul_refuse_norm(const struct key *key, const struct target *target)
+{
+	if (!(key->flags & KEY_NORM_IN))
+		return key->flags & KEY_CENTRED ? "without a norm there is no mean to subtract" : NULL;
+	if (!target->lane_bytes || target->waves < 2 || key->flags & (KEY_WIDE | KEY_MMA | KEY_BY_HEAD | KEY_EXPERTS))
+		return "norms are made inside by groups of waves, for plain tiles";
+	return key->activation && input_fits(target, key_dtype(key->activation), key->k, key->tile_n)
+	               ? NULL
+	               : "the norm of a tile does not fit the shared bytes of a group";
+}
+
+static void make_input_room(struct matmul_group *g)
+{
+	const enum dtype activation = key_dtype(g->key->activation);
+
+	g->in = ir_shared(g->b, (int64_t)input_bytes(activation, g->key->k, g->key->tile_n));
+	if (is_int8(g->key))
+		g->ins = ir_shared(g->b, (int64_t)scale_bytes(activation, g->key->k, g->key->tile_n));
+}
+
+static void norm_tile(const struct matmul_group *g, ir_s tile)
+{
+	struct ir *b = g->b;
+	const struct key *key = g->key;
+
+	norm_emit_columns(b, &(struct norm_columns){
+				     .k = key->k,
+				     .columns = key->tile_n,
+				     .quantised = is_int8(key),
+				     .centred = key->flags & KEY_CENTRED,
+				     .waves = g->waves,
+				     .x = ir_aadd(b, matmul_group_arg(g, MATMUL_X),
+	                                          ir_smuli(b, tile, (int64_t)(key->tile_n * numerics_pad(key->k) * 4))),
+				     .weight = matmul_group_arg(g, MATMUL_NORM),
+				     .eps = ir_fbcast(b, g->arg, MATMUL_EPS * 8),
+				     .out = g->in,
+				     .outs = g->ins });
+	ir_barrier(b);
+}
+
+/* ---- all row blocks */
+
+/* With a norm inside, it is made once for all row blocks of a tile; else weights are read once for all tiles. */
 static void emit_group(const struct matmul_group *g)
 {
 	struct ir *b = g->b;
+	const bool normed = g->key->flags & KEY_NORM_IN;
+	ir_s tile = { 0 };
+	if (normed) {
+		tile = ir_loop(b, ir_sload64(b, g->arg, MATMUL_TILES * 8));
+		norm_tile(g, tile);
+	}
 	unsigned per_unit = g->key->row_blocks, all = matmul_head_blocks(g->key) * matmul_heads(g->key);
 	ir_s base = ir_var_s(b, ir_smuli(b, ir_begin(b), per_unit)), end = ir_smuli(b, ir_end(b), per_unit);
 
@@ -90,16 +178,20 @@ static void emit_group(const struct matmul_group *g)
 		end = ir_smax(b, ir_smin(b, end, ir_sconst(b, all)), base);
 	ir_s left = ir_ssub(b, end, base);
 	ir_loop(b, g->together > 1 ? ir_sdivi(b, ir_saddi(b, left, g->together - 1), g->together) : left);
-	ir_s tile = ir_loop(b, ir_sload64(b, g->arg, MATMUL_TILES * 8));
+	if (!normed)
+		tile = ir_loop(b, ir_sload64(b, g->arg, MATMUL_TILES * 8));
 	ir_s blocks = g->together > 1 ? ir_smin(b, ir_ssub(b, end, base), ir_sconst(b, g->together)) : ir_sconst(b, 1);
 	do_job(g, base, tile, share(g, ir_smuli(b, blocks, g->jobs), g->together * g->jobs));
 	ir_endloop(b);
 	ir_barrier(b);
 	finish_blocks(g, base, tile, blocks);
 	ir_barrier(b);
-	ir_endloop(b);
+	if (!normed)
+		ir_endloop(b);
 	ir_set_s(b, base, ir_saddi(b, base, g->together));
 	ir_endloop(b);
+	if (normed)
+		ir_endloop(b);
 }
 
 /* ---- weights chosen by data */
@@ -162,6 +254,8 @@ void matmul_group_build(struct matmul_group *g)
 	g->arg = ir_arg(b);
 	g->sums = ir_shared(b, (int64_t)g->together * g->jobs * g->key->tile_n * 128);
 	g->wave = ir_wave(b);
+	if (g->key->flags & KEY_NORM_IN)
+		make_input_room(g);
 	if (experts)
 		emit_routes(g);
 	else

@@ -14,7 +14,16 @@
 
 static struct activations of_heads(const struct plan_builder *b, float *x)
 {
-	return (struct activations){ x, b->buf->aoq, b->buf->aos };
+	return (struct activations){ .x = x, .q = b->buf->aoq, .s = b->buf->aos };
+}
+
+static struct activations input(struct plan_builder *b, const struct weights_layer *l)
+{
+	const struct weights_matrix *queries = l->q_a.packed ? &l->q_a : &l->q;
+
+	if (l->attn_norm && plan_norm_inside(b, queries, b->n) && plan_norm_inside(b, &l->kv_a, b->n))
+		return (struct activations){ .x = b->buf->x, .norm = l->attn_norm };
+	return step_input(b, l->attn_norm, plan_wants_int8(b, queries) || plan_wants_int8(b, &l->kv_a));
 }
 
 /* Queries, through a matrix of low rank where there is one, and the latent vectors with what rotates behind them. */
@@ -144,13 +153,9 @@ void arch_latent_layer(struct plan_builder *b, const struct weights_layer *l, ui
 {
 	const struct model_latent *latent = &b->spec->latent;
 	const struct plan_buffers *f = b->buf;
-	bool int8 = plan_wants_int8(b, l->q_a.packed ? &l->q_a : &l->q) || plan_wants_int8(b, &l->kv_a);
-	bool int8_ffn =
-		l->router.packed ? plan_experts_want_int8(b, l)
-				 : (l->gate.packed && plan_wants_int8(b, &l->gate)) || plan_wants_int8(b, &l->up);
 	const struct plan_span *span;
 
-	queries_and_latents(b, l, step_input(b, l->attn_norm, int8));
+	queries_and_latents(b, l, input(b, l));
 	rotate(b);
 	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
 		store(b, l, layer, span);
@@ -164,11 +169,10 @@ void arch_latent_layer(struct plan_builder *b, const struct weights_layer *l, ui
 		step_quantise(b, of_heads(b, f->q), l->o.k);
 	step_add_product(b, &l->o, NULL, of_heads(b, f->q), NULL);
 
-	struct activations in = step_input(b, l->ffn_norm, int8_ffn);
 	if (l->router.packed) {
-		step_experts(b, l, in);
+		step_experts(b, l, step_input(b, l->ffn_norm, plan_experts_want_int8(b, l)));
 		return;
 	}
-	step_gate_and_up(b, l, in);
+	step_gate_and_up(b, l, step_input_of(b, l, l->ffn_norm, MATRIX_gate, MATRIX_up));
 	step_down(b, l);
 }

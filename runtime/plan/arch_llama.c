@@ -17,11 +17,21 @@ static bool any_int8(const struct plan_builder *b, const struct weights_layer *l
 	return any;
 }
 
-/* Each returns what it read: the stream behind the layer's norm, also as int8 where somebody else wants that. */
-static struct activations mix_by_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
-                                           bool int8)
+/* What else reads the mixer's input, behind the mixer: nothing, what reads f32, or what reads int8. */
+enum read_again { NOT_AGAIN, AGAIN, AGAIN_INT8 };
+
+static struct activations mixer_input(struct plan_builder *b, const struct weights_layer *l, enum read_again again,
+                                      enum matrix_slot first, enum matrix_slot last)
 {
-	struct activations in = step_input(b, l->attn_norm, int8 || any_int8(b, l, MATRIX_q_gate, MATRIX_v));
+	return again == NOT_AGAIN ? step_input_of(b, l, l->attn_norm, first, last)
+	                          : step_input(b, l->attn_norm, again == AGAIN_INT8 || any_int8(b, l, first, last));
+}
+
+/* Each returns what it read: the stream behind the layer's norm. */
+static struct activations mix_by_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
+                                           enum read_again again)
+{
+	struct activations in = mixer_input(b, l, again, MATRIX_q_gate, MATRIX_v);
 
 	step_queries_keys_values(b, l, in);
 	step_rotate_and_store(b, l, layer);
@@ -33,9 +43,9 @@ static struct activations mix_by_attention(struct plan_builder *b, const struct 
 }
 
 static struct activations mix_by_convolution(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
-                                             bool int8)
+                                             enum read_again again)
 {
-	struct activations in = step_input(b, l->attn_norm, int8 || any_int8(b, l, MATRIX_conv_b, MATRIX_conv_x));
+	struct activations in = mixer_input(b, l, again, MATRIX_conv_b, MATRIX_conv_x);
 
 	step_short_convolution(b, l, layer, in);
 	step_mixer_output(b, l, &l->conv_out);
@@ -43,25 +53,27 @@ static struct activations mix_by_convolution(struct plan_builder *b, const struc
 }
 
 static struct activations mix_by_delta_rule(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
-                                            bool int8)
+                                            enum read_again again)
 {
-	struct activations in = step_input(b, l->attn_norm, int8 || any_int8(b, l, MATRIX_delta_qkv, MATRIX_delta_a));
+	struct activations in = mixer_input(b, l, again, MATRIX_delta_qkv, MATRIX_delta_a);
 
 	step_delta_rule(b, l, layer, in);
 	step_mixer_output(b, l, &l->delta_out);
 	return in;
 }
 
-static struct activations mix_by_scan(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, bool int8)
+static struct activations mix_by_scan(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
+                                      enum read_again again)
 {
-	struct activations in = step_input(b, l->attn_norm, int8 || any_int8(b, l, MATRIX_scan_z, MATRIX_scan_dt));
+	struct activations in = mixer_input(b, l, again, MATRIX_scan_z, MATRIX_scan_dt);
 
 	step_selective_scan(b, l, layer, in);
 	step_mixer_output(b, l, &l->scan_out);
 	return in;
 }
 
-static struct activations (*const mix_by[])(struct plan_builder *, const struct weights_layer *, uint32_t, bool) = {
+static struct activations (*const mix_by[])(struct plan_builder *, const struct weights_layer *, uint32_t,
+                                            enum read_again) = {
 	[MIXER_ATTENTION] = mix_by_attention,
 	[MIXER_CONV] = mix_by_convolution,
 	[MIXER_DELTA] = mix_by_delta_rule,
@@ -75,12 +87,13 @@ void arch_llama_layer(struct plan_builder *b, const struct weights_layer *l, uin
 	struct activations in = { 0 };
 
 	if (mixer != MIXER_NONE)
-		in = mix_by[mixer](b, l, layer, b->spec->parallel && int8_ffn);
+		in = mix_by[mixer](b, l, layer, !b->spec->parallel ? NOT_AGAIN : int8_ffn ? AGAIN_INT8 : AGAIN);
 	if (b->spec->one_part && mixer != MIXER_NONE)
 		return;
 	bool beside = l->router.packed && b->spec->experts_beside;
 	if (!b->spec->parallel && !beside)
-		in = step_input(b, l->ffn_norm, int8_ffn);
+		in = l->router.packed ? step_input(b, l->ffn_norm, int8_ffn)
+		                      : step_input_of(b, l, l->ffn_norm, MATRIX_gate, MATRIX_up);
 	if (beside) {
 		step_experts_beside(b, l);
 	} else if (l->router.packed) {

@@ -246,7 +246,7 @@ bool plan_outline(struct plan *p, const struct model_spec *spec, const struct we
  * are new. */
 enum { PLAN_SIZES_MOST = 4 }; /* of heads; with more of them every pass is new */
 struct plan_widths {
-	uint64_t matmul[DTYPE_COUNT][2], experts, attention[PLAN_SIZES_MOST];
+	uint64_t matmul[DTYPE_COUNT][3], experts, attention[PLAN_SIZES_MOST];
 	struct {
 		uint32_t head_dim, kv_heads;
 	} of[PLAN_SIZES_MOST];

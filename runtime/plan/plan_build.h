@@ -17,7 +17,7 @@
 #include "runtime/plan/plan.h"
 
 enum {
-	PLAN_ARGS_MOST = 11, /* of an op */
+	PLAN_ARGS_MOST = 13, /* of an op */
 	PLAN_CUTS_MOST = 4   /* sorts of tiles that a matmul's tokens are cut into */
 };
 
@@ -78,6 +78,9 @@ enum dtype plan_activation(const struct plan_options *opt, enum dtype weight);
 unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits, const struct weights_matrix *w,
                          uint32_t flags, uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MOST]);
 
+/* Whether this matrix times so many tokens makes the norm of its input itself, in every op. */
+bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix *w, uint32_t tokens);
+
 /* ---- what steps work on (plan_steps.c) */
 
 /* The slots of an op for a layer's cache: where its keys begin in a page, and its values (NULL: there are none); the
@@ -96,11 +99,13 @@ static inline uint64_t plan_row(const float *rows, uint32_t token, uint64_t widt
 
 /* ---- steps */
 
-/* An activation in both of its forms, of which a step uses those that it needs. */
+/* An activation in both of its forms, of which a step uses those that it needs; or, where there is `norm`, f32 whose
+ * norm by these weights each matmul makes for itself. */
 struct activations {
 	float *x;
 	int8_t *q;
 	struct activation_block *s;
+	const float *norm;
 };
 /* Those of the buffers: behind a norm, behind attention, inside the feed-forward layer. */
 struct activations plan_normed(const struct plan_builder *b);
@@ -143,6 +148,10 @@ void step_latent_norm(struct plan_builder *b, const float *x, const float *weigh
 void step_embed(struct plan_builder *b, const struct weights *w);
 /* What a layer's matrices read: the stream's tokens behind a norm, or as they are (weight NULL). */
 struct activations step_input(struct plan_builder *b, const float *weight, bool int8);
+/* The same where nobody but matrices `first` to `last` of the layer reads it, before the stream changes: without an op
+ * where they all make the norm themselves. */
+struct activations step_input_of(struct plan_builder *b, const struct weights_layer *l, const float *weight,
+                                 enum matrix_slot first, enum matrix_slot last);
 /* Q, K and V of these tokens; with norms over all heads together where there are any. Keys are left in plan_keys(). */
 void step_queries_keys_values(struct plan_builder *b, const struct weights_layer *l, struct activations in);
 /* Rotates queries and keys, behind their norms where there are any; stores keys and values. */

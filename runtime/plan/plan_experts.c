@@ -102,7 +102,7 @@ static struct activations sort(struct plan_builder *b, struct activations in, co
 	if (!gate || !up)
 		scatter(b, in, false);
 	plan_barrier(b);
-	return (struct activations){ f->ex, f->exq, f->exs };
+	return (struct activations){ .x = f->ex, .q = f->exq, .s = f->exs };
 }
 
 /* One matrix of each slot, or pair of matrices; inputs: slots that share an input. */
@@ -277,7 +277,7 @@ static void multiply_chosen(struct plan_builder *b, const struct weights_layer *
 	multiply(b,
 	         &(struct matmul){ .w = &l->expert_down,
 	                           .bias = l->expert_down_bias,
-	                           .in = { f->eh, f->ehq, f->ehs },
+	                           .in = { .x = f->eh, .q = f->ehq, .s = f->ehs },
 	                           .out = f->ex },
 	         1);
 	combine(b, f->ex, f->shares, b->spec->experts_used, sorted(b) ? KEY_SORTED : 0, f->xn);

@@ -44,11 +44,16 @@ static void matmul_launch(struct plan_builder *b, const struct matmul *m, const 
 	key.row_blocks = 1;
 	key.numerics = act == DTYPE_F16 || act == DTYPE_BF16 ? NUMERICS_BOUNDED : NUMERICS_EXACT;
 	key.act = (uint8_t)m->act;
-	key.flags = t.flags | m->flags | (m->bias ? KEY_BIAS : 0) | (m->bias2 ? KEY_BIAS2 : 0);
+	key.flags = t.flags | m->flags | (m->bias ? KEY_BIAS : 0) | (m->bias2 ? KEY_BIAS2 : 0) |
+	            (in->norm ? KEY_NORM_IN | (b->spec->centred ? KEY_CENTRED : 0) : 0);
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(rp / 32));
 	plan_last_op(b)->unit_cost = t.width * t.tiles;
 	a[MATMUL_W] = plan_address(m->w->packed);
-	if (act == DTYPE_Q8_0) {
+	if (in->norm) {
+		a[MATMUL_X] = plan_address(in->x + t.first * kp);
+		a[MATMUL_NORM] = plan_address(in->norm);
+		a[MATMUL_EPS] = plan_f32_slot(b->spec->norm_eps);
+	} else if (act == DTYPE_Q8_0) {
 		a[MATMUL_X] = plan_address(in->q + t.first * kp);
 		a[MATMUL_XS] = plan_address(in->s + t.first * (kp / 32));
 	} else {
@@ -118,7 +123,7 @@ static void narrow(struct plan_builder *b, const struct matmul *m, uint32_t toke
 void step_matmul(struct plan_builder *b, const struct matmul *m)
 {
 	enum dtype act = plan_activation(b->opt, m->w->type);
-	const struct activations turned = { b->buf->turned, b->buf->turned_q, b->buf->turned_s },
+	const struct activations turned = { .x = b->buf->turned, .q = b->buf->turned_q, .s = b->buf->turned_s },
 				 narrowed = { .x = b->buf->turned };
 	bool floats = act == DTYPE_F32;
 	struct plan_tiles t[PLAN_CUTS_MOST];
@@ -135,7 +140,7 @@ void step_matmul(struct plan_builder *b, const struct matmul *m)
 		turn(b, m, act, t + i, n - i);
 	for (; i < n; i++)
 		matmul_launch(b, m, wide ? &turned : &m->in, act, t[i]);
-	if (floats) {
+	if (floats && !m->in.norm) {
 		struct plan_op *last = plan_last_op(b);
 		last->seen = m->in.x;
 		last->seen_by = m->w;

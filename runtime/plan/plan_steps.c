@@ -10,17 +10,17 @@
 
 struct activations plan_normed(const struct plan_builder *b)
 {
-	return (struct activations){ b->buf->xn, b->buf->xnq, b->buf->xns };
+	return (struct activations){ .x = b->buf->xn, .q = b->buf->xnq, .s = b->buf->xns };
 }
 
 struct activations plan_attended(const struct plan_builder *b)
 {
-	return (struct activations){ b->buf->ao, b->buf->aoq, b->buf->aos };
+	return (struct activations){ .x = b->buf->ao, .q = b->buf->aoq, .s = b->buf->aos };
 }
 
 struct activations plan_gated(const struct plan_builder *b)
 {
-	return (struct activations){ b->buf->h, b->buf->hq, b->buf->hs };
+	return (struct activations){ .x = b->buf->h, .q = b->buf->hq, .s = b->buf->hs };
 }
 
 bool plan_wants_int8(const struct plan_builder *b, const struct weights_matrix *w)
@@ -122,7 +122,7 @@ void step_quantise(struct plan_builder *b, struct activations a, uint64_t k)
 
 struct activations step_input(struct plan_builder *b, const float *weight, bool int8)
 {
-	struct activations stream = { b->buf->x, b->buf->xnq, b->buf->xns };
+	struct activations stream = { .x = b->buf->x, .q = b->buf->xnq, .s = b->buf->xns };
 
 	if (weight) {
 		step_norm(b, b->buf->x, weight, int8, b->n, plan_normed(b));
@@ -131,6 +131,20 @@ struct activations step_input(struct plan_builder *b, const float *weight, bool 
 	if (int8)
 		step_quantise(b, stream, b->spec->hidden);
 	return stream;
+}
+
+struct activations step_input_of(struct plan_builder *b, const struct weights_layer *l, const float *weight,
+                                 enum matrix_slot first, enum matrix_slot last)
+{
+	bool int8 = false, inside = weight;
+
+	for (enum matrix_slot i = first; i <= last; i++) {
+		if (!l->matrix[i].packed)
+			continue;
+		int8 = int8 || plan_wants_int8(b, &l->matrix[i]);
+		inside = inside && plan_norm_inside(b, &l->matrix[i], b->n);
+	}
+	return inside ? (struct activations){ .x = b->buf->x, .norm = weight } : step_input(b, weight, int8);
 }
 
 /* Queries as they are rotated, and keys: behind a norm over all heads, they are in memory that is free by then. */
@@ -379,23 +393,30 @@ void step_down(struct plan_builder *b, const struct weights_layer *l)
 	step_add_product(b, &l->down, l->down_bias, plan_gated(b), l->ffn_post_norm);
 }
 
+/* The rows that are wanted, those that stand side by side in the stream together: a run from span *i on, which is set
+ * to the next span. Returns how many rows it has. */
+static uint32_t next_rows(const struct plan_builder *b, uint32_t *i, uint32_t *first)
+{
+	const struct plan_span *s = &b->span[*i];
+	uint32_t n = s->rows;
+
+	*first = s->first + s->tokens - s->rows;
+	for (; n && *i + 1 < b->spans && s[1].rows == s[1].tokens; s++, ++*i)
+		n += s[1].rows;
+	++*i;
+	return n;
+}
+
 /* The final norm of the rows that are wanted, one behind the other; returns how many. Those that stand side by side in
  * the stream are one op. */
 static uint32_t norm_rows_wanted(struct plan_builder *b, const float *weight, bool int8)
 {
 	const struct activations out = plan_normed(b);
 	uint64_t hidden = numerics_pad(b->spec->hidden);
-	uint32_t rows = 0;
+	uint32_t rows = 0, first;
 
-	for (uint32_t i = 0, n; i < b->spans; i++, rows += n) {
-		const struct plan_span *s = &b->span[i];
-		uint32_t first = s->first + s->tokens - s->rows;
-		n = s->rows;
-		while (n && i + 1 < b->spans && s[1].rows == s[1].tokens) {
-			s++, i++;
-			n += s->rows;
-		}
-		if (!n)
+	for (uint32_t i = 0, n; i < b->spans; rows += n) {
+		if (!(n = next_rows(b, &i, &first)))
 			continue;
 		uint64_t *a = add_norm(b, b->buf->x + first * hidden, weight, out.x + rows * hidden, b->spec->hidden,
 		                       int8 ? KEY_QUANTISED_OUT : 0, n);
@@ -406,16 +427,43 @@ static uint32_t norm_rows_wanted(struct plan_builder *b, const float *weight, bo
 	return rows;
 }
 
+/* The logits of all rows that are wanted, with the norm inside; 0: that is not to be done. Rows that stand apart would
+ * have the matrix read several times, which a general pass does anyway. */
+static uint32_t logits_with_norm(struct plan_builder *b, const struct weights *w)
+{
+	uint64_t hidden = numerics_pad(b->spec->hidden), vocab = numerics_pad(b->spec->vocab);
+	uint32_t rows = 0, runs = 0, first;
+
+	for (uint32_t i = 0, n; i<b->spans; rows += n, runs += n> 0)
+		n = next_rows(b, &i, &first);
+	if (!rows || (runs > 1 && !b->opt->general) || !plan_norm_inside(b, &w->lm_head, rows))
+		return 0;
+	rows = 0;
+	for (uint32_t i = 0, n; i < b->spans; rows += n) {
+		if (!(n = next_rows(b, &i, &first)))
+			continue;
+		step_matmul(b, &(struct matmul){ .w = &w->lm_head,
+		                                 .in = { .x = b->buf->x + first * hidden, .norm = w->final_norm },
+		                                 .out = b->buf->logits + rows * vocab,
+		                                 .tokens = n });
+	}
+	return rows;
+}
+
 void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logits which)
 {
 	const struct plan_buffers *f = b->buf;
+	uint32_t n = which == PLAN_ALL_NORMED ? 0 : logits_with_norm(b, w);
 
-	/* The same kernel whether or not the output matrix follows, so that no list of kernels grows by it. */
-	uint32_t n = norm_rows_wanted(b, w->final_norm, plan_wants_int8(b, &w->lm_head));
-	if (which == PLAN_ALL_NORMED)
-		return;
+	if (!n) {
+		/* The same kernel whether or not the output matrix follows, so that no list of kernels grows by it. */
+		n = norm_rows_wanted(b, w->final_norm, plan_wants_int8(b, &w->lm_head));
+		if (which == PLAN_ALL_NORMED)
+			return;
+		step_matmul(b,
+		            &(struct matmul){ .w = &w->lm_head, .in = plan_normed(b), .out = f->logits, .tokens = n });
+	}
 	assert(n <= f->logit_tokens);
-	step_matmul(b, &(struct matmul){ .w = &w->lm_head, .in = plan_normed(b), .out = f->logits, .tokens = n });
 	plan_barrier(b);
 	if (b->spec->logit_scale != 0)
 		step_scale(b, f->logits, f->logits, n, b->spec->vocab, plan_f32_slot(b->spec->logit_scale), 0);

@@ -70,6 +70,15 @@ unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits
 	return done < tokens ? n + cut_columns(done, tokens - done, width, wide ? KEY_WIDE : 0, out + n) : n;
 }
 
+bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix *w, uint32_t tokens)
+{
+	struct plan_tiles t[PLAN_CUTS_MOST];
+
+	return template_norm_inside(b->opt->target, plan_activation(b->opt, w->type), w->k,
+	                            b->opt->general ? 1 : tokens) &&
+	       plan_cut_matmul(b->opt, b->p->logits, w, 0, tokens, t) == 1 && !t[0].flags;
+}
+
 /* ---- what does not depend on how many tokens there are need not be looked at again */
 
 /* Notes a width in a set; whether it was not there. */
@@ -83,14 +92,15 @@ static bool note(uint64_t *set, uint32_t width)
 	return is_new;
 }
 
+/* inside: the pass may have norms inside. */
 static bool note_matmul(struct plan_widths *seen, const struct weights_matrix *w, uint32_t flags, uint32_t tokens,
-                        const struct plan_options *opt)
+                        const struct plan_options *opt, bool inside)
 {
 	struct plan_tiles t[PLAN_CUTS_MOST];
 	bool is_new = false;
 
 	for (unsigned n = plan_cut_matmul(opt, PLAN_LAST_LOGITS, w, flags, tokens, t), i = 0; i < n; i++)
-		is_new |= note(&seen->matmul[w->type][t[i].flags == KEY_WIDE], t[i].width);
+		is_new |= note(&seen->matmul[w->type][t[i].flags == KEY_WIDE ? 1 : inside ? 2 : 0], t[i].width);
 	return is_new;
 }
 
@@ -128,7 +138,9 @@ bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec
 			if (!l->matrix[m].packed || *it)
 				continue;
 			*it = true;
-			is_new |= note_matmul(seen, &l->matrix[m], by_head ? KEY_BY_HEAD : 0, tokens, opt);
+			bool inside = template_norm_inside(opt->target, plan_activation(opt, l->matrix[m].type),
+			                                   spec->hidden, opt->general ? 1 : tokens);
+			is_new |= note_matmul(seen, &l->matrix[m], by_head ? KEY_BY_HEAD : 0, tokens, opt, inside);
 		}
 	}
 	/* Tiles of experts are powers of two, up to one. */

@@ -8,6 +8,7 @@
 
 #include "tests/kernels/kernel_run.h"
 #include "tests/kernels/plain.h"
+#include "tests/kernels/plain_attention.h"
 #include "tests/kernels/plain_quants.h"
 #include "tests/kernels/matmul_check.h"
 #include "tests/support/weight_types.h"
@@ -84,6 +85,23 @@ float *make_columns(uint64_t columns, uint32_t n)
 	return p;
 }
 
+static const float epsilon = 1e-5f;
+
+static void make_norm(struct data *d, const struct key *key)
+{
+	uint64_t kp = numerics_pad(key->k);
+	int8_t *q = kernel_buffer(kp, 0);
+	struct activation_block *s = kernel_buffer(kp / 2, 0);
+
+	d->stream = d->x;
+	d->norm = make_columns(1, key->k);
+	d->x = kernel_buffer(d->columns * kp * 4, 0);
+	for (uint64_t c = 0; c < d->columns; c++)
+		plain_norm(d->x + c * kp, q, s, d->stream + c * kp, d->norm, key->k, epsilon, key->flags & KEY_CENTRED);
+	free(q);
+	free(s);
+}
+
 void make_data(struct data *d, const struct problem *p)
 {
 	const struct key *key = &p->key;
@@ -107,6 +125,8 @@ void make_data(struct data *d, const struct problem *p)
 			pack_rows(key, (enum weight_layout)layout, d->rows[i], d->packed[layout], i, matrices);
 	}
 	d->x = make_columns(d->columns, key->k);
+	if (key->flags & KEY_NORM_IN)
+		make_norm(d, key);
 	d->q = kernel_buffer(d->columns * kp, 0);
 	d->s = kernel_buffer(d->columns * kp / 2, 0);
 	plain_quantise(d->x, d->columns * kp / 32, d->q, d->s);
@@ -127,6 +147,8 @@ void free_data(struct data *d)
 		free(d->bias[i]);
 	}
 	free(d->x);
+	free(d->stream);
+	free(d->norm);
 	free(d->q);
 	free(d->s);
 	free(d->got.out);
@@ -210,6 +232,12 @@ void launch(const struct kernel_way *way, const struct kernel *k, struct data *d
 	uint32_t blocks = (key->rows + 31) / 32, units = (blocks + key->row_blocks - 1) / key->row_blocks,
 		 cut = draw_number(units + 1);
 	void *x = NULL, *s = NULL;
+	if (key->flags & KEY_NORM_IN) {
+		arg[MATMUL_X] = address(d->stream);
+		arg[MATMUL_XS] = 0;
+		arg[MATMUL_NORM] = address(d->norm);
+		memcpy(&arg[MATMUL_EPS], &epsilon, 4);
+	}
 	if (key->flags & KEY_WIDE) {
 		x = turned_input(&way->target, d, p);
 		s = turned(&way->target, d->s, p, numerics_pad(key->k) / 32, sizeof *d->s);
@@ -243,6 +271,8 @@ bool takes_way(const struct target *target, const struct key *key)
 {
 	if (key->flags & KEY_MMA)
 		return template_mma(target, weight_type(key), (enum dtype)(key->activation - 1), false);
+	if (key->flags & KEY_NORM_IN)
+		return template_norm_inside(target, (enum dtype)(key->activation - 1), key->k, key->tile_n);
 	return key->flags & KEY_WIDE ? template_wide_weights(target, weight_type(key))
 	                             : key->tile_n <= template_tile_n(target);
 }

@@ -127,6 +127,42 @@ static void test_padding(void **unused)
 		}
 }
 
+/* The norm inside, for as many k's as there may be: of a few lanes, of blocks that the waves share unevenly, and the
+ * most.
+ */
+static void test_norms_inside(void **unused)
+{
+	static const uint32_t k_of[] = { 32, 64, 96, 160, 256, 288, 512, 768, 992, 1024, 1280, 1536, 2048, 3072, 4096 };
+	enum { N = sizeof k_of / sizeof k_of[0] };
+	unsigned step = test_full() ? 1 : test_quick() ? 71 : 13, at = 0;
+
+	for (unsigned mix = 0; mix < n_mixes; mix++)
+		for (uint32_t columns = 1; columns <= TEMPLATE_MAX_COLUMNS; columns++)
+			for (unsigned i = 0; i < N; i++) {
+				struct problem p = problem(mix, row_counts[draw_number(5)], k_of[i], columns,
+				                           1 + draw_number(2), 1 + draw_number(2),
+				                           KEY_NORM_IN | (draw_number(4) ? 0 : KEY_CENTRED) |
+				                                   flag_sets[draw_number(FLAG_SETS)]);
+				if (takes_way(&target_table[TARGET_SM90], &p.key) && at++ % step == 0)
+					check(&p);
+			}
+}
+
+/* Of floats there may be any number. */
+static void test_odd_norms_inside(void **unused)
+{
+	static const uint32_t odd[] = { 1, 2, 31, 33, 100, 257, 300, 1000, 1023, 2047, 4095 };
+
+	for (unsigned mix = 0; mix < 3; mix++)
+		for (unsigned i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+			uint32_t most = 4096 / (uint32_t)numerics_pad(odd[i]),
+				 columns = 1 + draw_number(most < 5 ? most : 5);
+			struct problem p = problem(mix, row_counts[draw_number(5)], odd[i], columns, 1, 1,
+			                           KEY_NORM_IN | (i % 2 ? KEY_CENTRED : 0));
+			check(&p);
+		}
+}
+
 /* n columns at once are n times one column: by construction, and said here for itself. */
 static void test_columns_do_not_matter(void **unused)
 {
@@ -158,10 +194,10 @@ static void test_columns_do_not_matter(void **unused)
 static void test_refusals(void **unused)
 {
 	static const struct target target = { .name = "test", .lanes = 8, .vector_regs = 16 };
-	struct problem good = problem(3, 32, 64, 1, 1, 1, 0), bad[24];
+	struct problem good = problem(3, 32, 64, 1, 1, 1, 0), bad[26];
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < 24; i++)
+	for (unsigned i = 0; i < 26; i++)
 		bad[i] = good;
 	bad[n++].key.weight = DTYPE_I64 + 1;
 	bad[n++].key.weight = 0;
@@ -192,6 +228,8 @@ static void test_refusals(void **unused)
 	bad[n++].key.schedule = 0x2000;  /* two row blocks of one */
 	bad[n++].key.schedule = 0x30000; /* three columns of one */
 	bad[n++].key.schedule = 1u << 24;
+	bad[n++].key.flags = KEY_NORM_IN; /* not by a wave alone */
+	bad[n++].key.flags = KEY_CENTRED;
 	for (unsigned i = 0; i <= n; i++) {
 		struct error err = { 0 };
 		struct ir ir;
@@ -206,10 +244,11 @@ static void test_refusals(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refusals), cmocka_unit_test(test_flags),
-		cmocka_unit_test(test_padding),  cmocka_unit_test(test_one_column),
-		cmocka_unit_test(test_shapes),   cmocka_unit_test(test_matrices),
-		cmocka_unit_test(test_wide),     cmocka_unit_test(test_columns_do_not_matter),
+		cmocka_unit_test(test_refusals),     cmocka_unit_test(test_flags),
+		cmocka_unit_test(test_padding),      cmocka_unit_test(test_one_column),
+		cmocka_unit_test(test_shapes),       cmocka_unit_test(test_matrices),
+		cmocka_unit_test(test_wide),         cmocka_unit_test(test_columns_do_not_matter),
+		cmocka_unit_test(test_norms_inside), cmocka_unit_test(test_odd_norms_inside),
 	};
 	make_mixes();
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

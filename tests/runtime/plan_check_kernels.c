@@ -172,11 +172,14 @@ static void check_matmul_key(struct checker *c, const struct key *k, const struc
 	const struct plan_options *o = c->opt;
 	uint32_t epilogue = m->epilogue | (m->bias ? KEY_BIAS : 0) | (m->bias2 ? KEY_BIAS2 : 0),
 		 allowed = m->value == GATED ? KEY_QUANTISED_OUT : 0;
-	bool mma = k->flags & KEY_MMA, wide = k->flags & KEY_WIDE;
+	bool mma = k->flags & KEY_MMA, wide = k->flags & KEY_WIDE, inside = k->flags & KEY_NORM_IN;
 
+	epilogue |= k->flags & KEY_NORM_IN && c->s->spec.centred ? KEY_CENTRED : 0;
+	plan_require(c, !inside || (o->target->waves > 1 && !mma && !wide && k->tile_n * numerics_pad(k->k) <= 4096),
+	             "place of the norm");
 	plan_require(c, k->weight == m->w->type + 1 && k->rows == m->w->rows && k->k == m->w->k && k->row_blocks == 1,
 	             "format or sizes");
-	plan_require(c, (k->flags & ~(allowed | KEY_WIDE | KEY_MMA)) == epilogue, "epilogue");
+	plan_require(c, (k->flags & ~(allowed | KEY_WIDE | KEY_MMA | KEY_NORM_IN)) == epilogue, "epilogue");
 	plan_require(c, k->act == (m->epilogue & (KEY_PAIR | KEY_GATED) ? ACT_SILU : ACT_NONE), "activation function");
 	plan_require(c, k->activation == (narrowed ? m->w->type : act) + 1, "format of activations");
 	plan_require(c, k->numerics == (narrowed ? NUMERICS_BOUNDED : NUMERICS_EXACT), "numerics");
@@ -218,6 +221,22 @@ static void read_product_input(struct checker *c, const struct key *k, const str
 	touch(c, false, arg[MATMUL_XS], tokens * like.stride, like);
 }
 
+/* The stream, whose norm the kernel makes itself: of the layer, and before what the value says. */
+static void read_stream(struct checker *c, const struct product *m, const uint64_t *arg, uint64_t first,
+                        uint64_t tokens)
+{
+	const struct weights_layer *l = &c->s->layer[m->in_of];
+	const float *norm = m->in == ATTENTION_INPUT ? l->attn_norm
+	                    : m->in == FFN_INPUT     ? l->ffn_norm
+	                    : m->in == OUTPUT_INPUT  ? c->s->weights.final_norm
+	                                             : NULL;
+	uint32_t state = m->in == OUTPUT_INPUT ? 2 * PLAN_LAYERS : 2 * m->in_of + (m->in == FFN_INPUT);
+
+	plan_require(c, norm && arg[MATMUL_NORM] == plan_address(norm) && arg[MATMUL_XS] == 0, "norm inside");
+	plan_require(c, arg[MATMUL_EPS] == plan_bits_of(c->s->spec.norm_eps), "epsilon");
+	read_plain(c, STREAM, state, PLAIN_FLOATS, numerics_pad(m->w->k) * 4, arg[MATMUL_X], first, tokens);
+}
+
 uint32_t logit_rows(const struct plan *p)
 {
 	return p->logits == PLAN_ALL_LOGITS ? p->tokens : p->logits == PLAN_LAST_LOGITS;
@@ -246,7 +265,10 @@ static void do_matmul(struct checker *c, const struct key *k, const uint64_t *ar
 	             "bias or second matrix");
 	if (c->wrong)
 		return;
-	read_product_input(c, k, &m, act, narrowed, arg, first, tokens);
+	if (k->flags & KEY_NORM_IN)
+		read_stream(c, &m, arg, first, tokens);
+	else
+		read_product_input(c, k, &m, act, narrowed, arg, first, tokens);
 	if (m.old)
 		read_plain(c, m.old, m.old_of, PLAIN_FLOATS, rp * 4, arg[MATMUL_OUT], first, tokens);
 	write_plain(c, m.value, m.of, PLAIN_FLOATS, rp * 4, arg[MATMUL_OUT], first, tokens);

@@ -225,7 +225,8 @@ static void spoil_fields(struct spoiled *x, struct key *k, uint32_t launch)
 static void spoil_keys(struct spoiled *x, const struct plan *p)
 {
 	static const uint32_t flags[KEY_KIND_COUNT] = {
-		[KEY_MATMUL] = KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_GATED | KEY_BIAS2 | KEY_WIDE | KEY_EXPERTS,
+		[KEY_MATMUL] = KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_GATED | KEY_BIAS2 | KEY_WIDE | KEY_EXPERTS |
+		               KEY_NORM_IN,
 		[KEY_ROUTE] = KEY_BIAS | KEY_SIGMOID | KEY_NORMED | KEY_OF_ALL | KEY_MILLIONTH,
 		[KEY_COMBINE] = KEY_RESIDUAL | KEY_SIGMOID | KEY_SORTED,
 		[KEY_INTERLEAVE] = KEY_UNSIGNED | KEY_BLOCK_MAJOR,
@@ -314,7 +315,9 @@ static void test_nothing_is_missed(void **state)
 		      { TARGET_AVX512_AMX, DTYPE_Q8_0, DTYPE_Q5_K, 41, 0 },
 		      { TARGET_AVX2_VNNI, DTYPE_BF16, DTYPE_F32, 36, 0 },
 		      { TARGET_GFX1100, DTYPE_BF16, DTYPE_Q8_0, 59, 0 },
-		      { TARGET_GFX1030, DTYPE_Q8_0, DTYPE_F16, 1, 0 } };
+		      { TARGET_GFX1030, DTYPE_Q8_0, DTYPE_F16, 1, 0 },
+		      { TARGET_SM90, DTYPE_BF16, DTYPE_F16, 2, 4 },
+		      { TARGET_GFX1200, DTYPE_F16, DTYPE_BF16, 2, 32 } };
 	unsigned noticed = 0;
 	(void)state;
 

@@ -1,5 +1,6 @@
 /* tests/runtime/t_card_bytes.c - how many bytes a token moves on a card: weights and the KV cache no more often than
- * once, by loads of 128 bits.
+ * once, by loads of 128 bits. What else is loaded is the stream, which each group reads for its own norm: a number a
+ * lane.
  *
  * Layers as large as real models', counted in the simulator; the vocabulary is cut, and the widest matrices are when
  * tests are to be short. */
@@ -83,7 +84,7 @@ static void check(const char *path, const char *name, const char *target, uint64
 	assert_true(weights >= (double)t.least.weights && cache >= (double)t.least.cache);
 	assert_true((weights + cache) <= 1.02 * least);
 	assert_true(wide >= 0.99);
-	assert_true(all >= 0.95);
+	assert_true(all >= 0.7);
 }
 
 static void check_shape(const char *shape, const char *weights, uint32_t short_ffn, uint32_t depth)
