@@ -229,6 +229,7 @@ static bool submit(jit_session *s, const int32_t *ids, size_t n, size_t *reused,
 	batch_member_changed(s);
 	speculate_drop(&s->speculate);
 	m->submitted = s->length;
+	batch_mark_turn(m, n);
 	batch_grant(m, s->length, BATCH_TAKE_OVER, err);
 	if (err->code != ERROR_NONE) {
 		s->length = length;

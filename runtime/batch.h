@@ -3,6 +3,7 @@
  *   batch.c         opening, closing, sessions, tokens submitted
  *   batch_memory.c  which session has memory, and which one makes room for another
  *   batch_kept.c    what is remembered of closed sessions, and beginnings that are taken over
+ *   batch_turns.c   what stays for the next turn of a conversation
  *   batch_pages.c   the pages of a session: its own, and those it shares with others
  *   batch_step.c    a step: which sessions take part in a pass
  *   batch_pass.c    the pass itself, and what becomes of its logits
@@ -29,6 +30,10 @@ struct batch_pages {
 	size_t n, capacity;
 };
 
+/* Where another text may part from this one: behind the tokens that it shares with a text that came before, and near
+ * the end of its prompt, from where the next turn of a conversation goes on when the answer's reasoning is left out. */
+enum batch_mark { MARK_FORK, MARK_TURN, BATCH_MARKS };
+
 /* What a session is to its batch. */
 struct batch_member {
 	struct jit_batch *batch;
@@ -39,6 +44,7 @@ struct batch_member {
 	size_t published;           /* of them, from the first on */
 	struct session_mark before; /* what it was before the tokens were submitted that are not all computed yet */
 	size_t submitted;           /* where they end */
+	size_t mark[BATCH_MARKS];   /* behind so many tokens; 0: nowhere */
 	size_t told;                /* the length at which it was ready when that was told last, or BATCH_NOT_TOLD */
 	struct error error;         /* its own, for who asks it; code 0: none */
 	float *own_logits; /* a copy, made when another pass comes before somebody has read them; NULL until then */
@@ -117,6 +123,7 @@ struct batch_found {
 	const struct session_memory *memory;
 	const struct batch_pages *pages;
 	size_t tokens, computed, kept; /* kept: its number; SIZE_MAX: another session's */
+	size_t same;                   /* tokens that some text has alike, whether or not all is there for them */
 };
 struct batch_found batch_find_beginning(const struct batch_member *m);
 /* The member's pages are remembered from now on, and its memory where that is more. False: there is none for that. */
@@ -127,6 +134,21 @@ void batch_forget(struct jit_batch *b, size_t kept);
 bool batch_forget_some(struct jit_batch *b, size_t *spared);
 /* Bytes beside pages that all of it takes. */
 uint64_t batch_kept_fixed(const struct jit_batch *b);
+
+/* What was remembered is the batch's now, with all that it holds. False: there is no memory for the list. */
+bool batch_remember(struct jit_batch *b, const struct batch_kept *k);
+
+/* ---- batch_turns.c */
+
+/* n tokens were submitted: where the next turn may go on. */
+void batch_mark_turn(struct batch_member *m, size_t n);
+/* The member is admitted behind what was found, and others may begin as it does. */
+void batch_mark_fork(struct batch_member *m, const struct batch_found *from);
+/* Of n tokens of a prompt, those up to the first mark, where the model's layers keep states. */
+uint32_t batch_cut_at_mark(const struct batch_member *m, uint64_t position, uint32_t n);
+/* Before a pass by which windows slide: what they hold at a mark is remembered if they are about to lose it, and there
+ * is room. */
+void batch_keep_marks(struct batch_member *m, uint64_t position, uint32_t tokens);
 
 /* ---- batch_pass.c */
 

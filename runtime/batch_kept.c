@@ -89,6 +89,24 @@ static bool is_known(struct jit_batch *b, const jit_session *s)
 	return false;
 }
 
+static bool has_place(struct jit_batch *b)
+{
+	void *all = b->kept;
+	bool ok = array_grow(&all, &b->kept_capacity, b->n_kept + 1, sizeof *b->kept);
+
+	b->kept = all;
+	return ok;
+}
+
+bool batch_remember(struct jit_batch *b, const struct batch_kept *k)
+{
+	if (!has_place(b))
+		return false;
+	b->kept[b->n_kept] = *k;
+	b->kept[b->n_kept++].used = ++b->clock;
+	return true;
+}
+
 bool batch_keep(struct batch_member *m)
 {
 	struct jit_batch *b = m->batch;
@@ -96,12 +114,8 @@ bool batch_keep(struct batch_member *m)
 
 	if (!s->computed || (!b->fixed_bytes && is_known(b, s)))
 		return false;
-	void *all = b->kept;
 	int32_t *ids = malloc((s->computed + 1) * sizeof *ids);
-	bool ok = ids && array_grow(&all, &b->kept_capacity, b->n_kept + 1, sizeof *b->kept);
-
-	b->kept = all;
-	if (!ok) {
+	if (!ids || !has_place(b)) {
 		free(ids);
 		return false;
 	}
@@ -133,9 +147,8 @@ struct text {
 	size_t computed;
 };
 
-/* How many of the tokens others computed and still have all for, so that the next one can be computed. The first
- * `known` are the same. */
-static size_t usable(const struct batch_member *m, const struct text *from, size_t known)
+/* How many of the tokens are the same, of which the first `known` are. */
+static size_t same_tokens(const struct batch_member *m, const struct text *from, size_t known)
 {
 	const jit_session *s = m->session;
 	size_t most = s->length - 1 < from->computed ? s->length - 1 : from->computed,
@@ -143,6 +156,14 @@ static size_t usable(const struct batch_member *m, const struct text *from, size
 
 	while (same < most && s->ids[same] == from->ids[same])
 		same++;
+	return same;
+}
+
+/* How many of them others still have all for, so that the next one can be computed. */
+static size_t usable(const struct batch_member *m, const struct text *from, size_t same)
+{
+	const jit_session *s = m->session;
+
 	if (!m->batch->fixed_bytes)
 		return same;
 	if (from->memory->states.bytes)
@@ -166,10 +187,12 @@ static const struct kv_page *find_pages(const struct batch_member *m, size_t *ch
 static void consider(const struct batch_member *m, const struct text *from, size_t kept, size_t known,
                      struct batch_found *best)
 {
-	size_t same = usable(m, from, known);
+	size_t same = same_tokens(m, from, known), tokens = usable(m, from, same);
+	size_t most = same > best->same ? same : best->same;
 
-	if (same > best->tokens)
-		*best = (struct batch_found){ from->memory, from->pages, same, from->computed, kept };
+	if (tokens > best->tokens)
+		*best = (struct batch_found){ from->memory, from->pages, tokens, from->computed, kept, most };
+	best->same = most;
 }
 
 /* Whoever has the most of it. Only who holds the last of the pages that are known can have more than these. */

@@ -101,11 +101,9 @@ static bool becomes_its_own(const struct batch_member *m, const struct batch_fou
 
 	if (from->kept == SIZE_MAX || !from->tokens)
 		return false;
-	if (!b->fixed_bytes)
-		return from->tokens + 1 >= from->computed;
-	return from->tokens * 2 >= from->computed ||
-	       2 * b->fixed_bytes + batch_pages_wanted(m, chunks) >
-	               kv_pages_available(&b->pages, batch_kept_fixed(b)); /* no room for both */
+	return from->tokens + 1 >= from->computed ||
+	       (b->fixed_bytes && 2 * b->fixed_bytes + batch_pages_wanted(m, chunks) >
+	                                  kv_pages_available(&b->pages, batch_kept_fixed(b))); /* no room for both */
 }
 
 static void leave(struct batch_member *m)
@@ -150,6 +148,7 @@ static bool admit(struct batch_member *m, size_t chunks, struct batch_found from
 		return false;
 	}
 	states_forget(&s->memory.states, from.tokens);
+	batch_mark_fork(m, &from);
 	m->published = 0;
 	while (m->published < from.tokens / NUMERICS_CHUNK && m->pages.page[m->published]->number)
 		m->published++;

@@ -275,6 +275,7 @@ static void add_prompts(struct step *step)
 		if (!m->takes_part || waiting(m->session) <= FEW)
 			continue;
 		uint32_t left = waiting(m->session), n = left < room ? left : room;
+		n = batch_cut_at_mark(m, batch_begins_at(m->session), n);
 		add(step, m, n);
 		step->prompt += n;
 		room -= n;
@@ -329,6 +330,8 @@ static bool run(struct step *step, struct error *err)
 {
 	double start = step->batch->now();
 
+	for (uint32_t i = 0; i < step->n; i++)
+		batch_keep_marks(step->piece[i].member, step->piece[i].position, step->piece[i].tokens);
 	if (!batch_run(step->batch, step->piece, step->n, err))
 		return false;
 	double seconds = step->batch->now() - start;

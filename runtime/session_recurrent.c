@@ -52,16 +52,25 @@ static double worth(const struct session_states *t, uint32_t state, uint64_t end
 	return (double)(at - last) * (double)(next - at) / (far * far);
 }
 
-/* A place that is free, or becomes free; `kept`: not that one. */
+static bool is_marked(const struct session_states *t, uint32_t state)
+{
+	for (int i = 0; i < STATES_MARKS; i++)
+		if (t->mark[i] && t->position[state] == t->mark[i])
+			return true;
+	return false;
+}
+
+/* A place that is free, or becomes free; `kept`: not that one, nor those at a mark. */
 static uint32_t make_room(struct session_states *t, int kept, uint64_t end)
 {
-	uint32_t least = kept == 0;
+	uint32_t least = t->slots;
 
 	for (uint32_t i = 0; i < t->slots; i++)
 		if (!t->used[i] && (int)i != kept)
 			return i;
 	for (uint32_t i = 0; i < t->slots; i++)
-		if ((int)i != kept && worth(t, i, end) < worth(t, least, end))
+		if ((int)i != kept && !is_marked(t, i) &&
+		    (least == t->slots || worth(t, i, end) < worth(t, least, end)))
 			least = i;
 	t->used[least] = false;
 	return least;

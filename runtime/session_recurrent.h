@@ -18,7 +18,8 @@
 struct device;
 struct model_spec;
 
-enum { STATES_LEAST = 4, STATES_MOST = 16 };
+/* STATES_MARKS: places in the text whose states stay, so that others can go on from there. */
+enum { STATES_LEAST = 4, STATES_MOST = 16, STATES_MARKS = 2 };
 
 struct session_states {
 	uint64_t bytes; /* of one; 0: the model has no such layers */
@@ -26,6 +27,7 @@ struct session_states {
 	uint8_t *base; /* one after the other */
 	uint64_t position[STATES_MOST];
 	bool used[STATES_MOST];
+	uint64_t mark[STATES_MARKS]; /* 0: none */
 };
 
 /* Sizes alone: as many as are small together, but a few in any case. */
