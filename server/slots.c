@@ -1,6 +1,8 @@
 /* server/slots.c - places of answers, and what each place held last. */
 #include "server/slots.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -80,12 +82,18 @@ void slots_leave(struct slots *s, struct choice *c)
 static void done(struct choice *c, size_t tokens, double since)
 {
 	struct record r = { .kind = RECORD_TOKEN, .choice = c->number, .id = -1 };
-	struct stat st;
+	struct stat st = { 0 };
+	char why[200];
 
+	if (c->task->file && stat(c->task->file, &st)) {
+		snprintf(why, sizeof why, "The file of the slot is there, and its size cannot be told: %s.",
+		         strerror(errno));
+		choice_fail(c, 500, why);
+		return;
+	}
 	r.numbers.prompt = tokens;
 	r.numbers.prompt_seconds = system_seconds() - since;
-	if (c->task->file && stat(c->task->file, &st) == 0)
-		r.numbers.generated = (uint64_t)st.st_size;
+	r.numbers.generated = (uint64_t)st.st_size;
 	stream_put(c->task->stream, &r, NULL, NULL);
 	choice_end(c, END_LENGTH);
 }

@@ -85,11 +85,13 @@ static bool is_sentence(const struct scene *s, const struct outcome *o)
 	if (o->n_err < 24 || o->err[o->n_err - 1] != '\n' || strcmp(o->err + o->n_err - 4, ": .\n") == 0)
 		return false;
 	for (const char *line = o->err; *line; line = strchr(line, '\n') + 1) {
-		if (strncmp(line, "Try 'jit", 8) == 0) /* what to do about it */
+		if (strncmp(line, "Try 'jit", 8) == 0 || /* what to do about it */
+		    strncmp(line, "jitserve: ready", 15) == 0)
 			continue;
 		last = line;
 		sentences += strncmp(line, "jitrun: ", 8) == 0 || strncmp(line, "jitwarm: ", 9) == 0 ||
-		             strncmp(line, "jitbench: ", 10) == 0 || strncmp(line, "jitquant: ", 10) == 0;
+		             strncmp(line, "jitbench: ", 10) == 0 || strncmp(line, "jitquant: ", 10) == 0 ||
+		             strncmp(line, "jitserve: ", 10) == 0;
 	}
 	return strncmp(s->command, "docs/", 5) == 0 ||
 	       (sentences == 1 && last && strncmp(last, "jit", 3) == 0 && o->err[o->n_err - 2] == '.');
@@ -107,7 +109,9 @@ static const char *judge_file(const struct scene *s, const struct expected *e, c
 	if (o->status && !strstr(s->file, ".jkp"))
 		return NULL;
 	char *p = (char *)file_bytes(path, &n);
-	if (s->file_varies ? n == 0 : n != e->n_file || memcmp(p, e->file, n))
+	if (s->asks && is_as_before(p, n))
+		wrong = strstr(o->out, ASK_REFUSED) ? NULL : "the file is what it was before";
+	else if (s->file_varies ? n == 0 : n != e->n_file || memcmp(p, e->file, n))
 		wrong = "the file is not what it should be";
 	free(p);
 	return wrong;

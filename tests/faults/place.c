@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "tests/faults/run.h"
 #include "tests/support/shared.h"
 
 char base[64], safetensors[1024];
@@ -35,7 +36,7 @@ static void shell(const char *format, ...)
 
 static void expand(char out[1200], const char *word)
 {
-	static const char *const program = "jitrun jitwarm jitbench jitquant";
+	static const char *const program = "jitrun jitwarm jitbench jitquant jitserve";
 	char model[1024];
 	size_t n = 0;
 
@@ -73,6 +74,7 @@ static void expand(char out[1200], const char *word)
 			                      : *p == 'i' ? "floats.imatrix"
 			                      : *p == 'c' ? "cache"
 			                      : *p == 'k' ? "kept.jkp"
+			                      : *p == 'r' ? "answer.json"
 			                                  : "made");
 	}
 	out[n] = 0;
@@ -139,6 +141,8 @@ static void copy_all(const char *from, const char *to)
 
 static const char old_text[] = "what was there before";
 
+bool is_as_before(const char *p, size_t n) { return n == sizeof old_text && memcmp(p, old_text, n) == 0; }
+
 void prepare(const struct scene *s)
 {
 	char made[1200], cache[1200], kept[1200], path[2400];
@@ -170,6 +174,28 @@ static const char report_a[] = REPORT(ROW("x attention 2x32/2 c1 @512", "2.5", "
 	"x bf16 matrix 64x64 c1", "0.125", "0.75") ", {\"test\": \"y\", \"noisy\": \"its limit\"}");
 static const char report_b[] =
 	REPORT(ROW("x bf16 matrix 64x64 c1", "0.0625", "0.875") ", " ROW("x attention 2x32/2 c1 @512", "2.75", "0.5"));
+
+/* An answer and what it is made again with. */
+static void keep_answer(void)
+{
+	struct command c;
+	struct outcome o;
+	char path[1200], text[4000];
+
+	if (access("jitserve", X_OK))
+		return;
+	split(&c, "jitserve %m --no-cache -t 1 --context 128 --parallel 2 --speculate off -q");
+	fault_run(c.argv, &(struct given){ .asks = &kept_answer }, NULL, &o);
+	const char *line = strchr(o.out, '\n'), *body = strchr(kept_answer.request[0], '\n');
+	if (o.status || !line || strncmp(o.out, "v=", 2) != 0)
+		fail_msg("jitserve: status %d, %s, %s", o.status, o.out, o.err);
+	int n = snprintf(text, sizeof text, "{\"path\":\"%.*s\",\"request\":%s,\"replay\":\"%.*s\",\"answer\":%s}",
+	                 (int)(body - kept_answer.request[0]), kept_answer.request[0], body + 1, (int)(line - o.out),
+	                 o.out, line + 1);
+	path_in(path, "answer.json");
+	write_file(path, text, (size_t)n);
+	fault_free(&o);
+}
 
 int make_models(void **unused)
 {
@@ -212,6 +238,7 @@ int make_models(void **unused)
 	char *key = (char *)file_bytes(name, &n);
 	snprintf(kept_key, sizeof kept_key, "%.*s", n ? (int)n - 1 : 0, key);
 	free(key);
+	keep_answer();
 	setenv("PATH", "/nonexistent", 1); /* so that no disassembler has a say in predictions */
 	return 0;
 }

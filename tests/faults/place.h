@@ -3,6 +3,9 @@
 #ifndef TESTS_FAULTS_PLACE_H
 #define TESTS_FAULTS_PLACE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "tests/faults/scenes.h"
 
 enum { ARGUMENTS = 32 };
@@ -23,5 +26,7 @@ void split(struct command *c, const char *command);
 void remove_all_in(const char *path);
 /* As it is before every run of the scene. */
 void prepare(const struct scene *s);
+/* Whether that is the file which the scene is about to write. */
+bool is_as_before(const char *p, size_t n);
 
 #endif

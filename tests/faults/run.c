@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -28,12 +29,14 @@ enum {
 	ERR_MOST = 4096,
 	SECONDS = 30,
 	SECONDS_OF_FULL = 600 /* beside others, for an hour */,
-	CANNOT_RUN = 126
+	CANNOT_RUN = 126,
+	LOWEST = 10 /* descriptors */
 };
 
 const char *const fault_names[FAULT_CALLS] = {
-	"malloc", "mmap",  "mprotect", "madvise", "open",  "read",     "write", "fsync", "rename", "close",
-	"stat",   "lseek", "truncate", "unlink",  "mkdir", "getdents", "lock",  "memfd", "thread"
+	"malloc", "mmap",  "mprotect", "madvise", "open",     "read",   "write", "fsync",
+	"rename", "close", "stat",     "lseek",   "truncate", "unlink", "mkdir", "getdents",
+	"lock",   "memfd", "thread",   "socket",  "epoll",    "recv",   "send"
 };
 
 /* Numbers of system calls, with 1 added: 0 ends a row. */
@@ -57,6 +60,10 @@ static const uint16_t calls[FAULT_CALLS][MOST_CALLS] = {
 	[FAULT_LOCK] = { CALL(flock), CALL(fcntl) },
 	[FAULT_MEMFD] = { CALL(memfd_create) },
 	[FAULT_THREAD] = { CALL(clone), CALL(clone3) },
+	[FAULT_SOCKET] = { CALL(socket), CALL(accept), CALL(accept4), CALL(eventfd2), CALL(epoll_create1) },
+	[FAULT_WATCH] = { CALL(epoll_ctl) },
+	[FAULT_RECEIVE] = { CALL(recvfrom), CALL(recvmsg) },
+	[FAULT_SEND] = { CALL(sendto), CALL(sendmsg) },
 };
 
 bool fault_mallocs;
@@ -82,11 +89,12 @@ static bool watch(enum fault_call call)
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &(struct sock_fprog){ n, f }, 0, 0) == 0;
 }
 
-static void become(const char *const *argv, const char *input, const struct fault *f, int out, int err)
+static void become(const char *const *argv, const struct given *given, const struct fault *f, int out, int err)
 {
-	int in = open(input ? input : "/dev/null", O_RDONLY | O_CLOEXEC);
+	int in = open(given->input ? given->input : "/dev/null", O_RDONLY | O_CLOEXEC);
 
-	if (in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
+	if (in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0 ||
+	    (given->asks && !ask_begin(given->asks, 1)))
 		_exit(NOT_POSSIBLE);
 	if (fault_mallocs && f && (!f->at || f->call == FAULT_MALLOC)) {
 		setenv("LD_PRELOAD", preload, 1);
@@ -174,6 +182,17 @@ static int call_of(unsigned long long number)
 	return FAULT_CALLS;
 }
 
+/* What threads signal each other with: writing there cannot fail. */
+static bool is_event(pid_t pid, unsigned long long fd)
+{
+	char path[64], name[64];
+
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, (int)fd);
+	ssize_t n = readlink(path, name, sizeof name - 1);
+	name[n > 0 ? n : 0] = 0;
+	return strcmp(name, "anon_inode:[eventfd]") == 0;
+}
+
 /* A thread stands before a call: counts it, and has it fail when it is the one. */
 static void meet(struct watched *w, pid_t pid)
 {
@@ -182,7 +201,9 @@ static void meet(struct watched *w, pid_t pid)
 	if (!w->begun || ptrace(PTRACE_GETREGS, pid, NULL, &r))
 		return;
 	int c = call_of(r.orig_rax);
-	if (c == FAULT_CALLS || (c == FAULT_WRITE && r.rdi == STDERR_FILENO)) /* what it says must be heard */
+	if (c == FAULT_CALLS || (c == FAULT_WRITE && r.rdi == STDERR_FILENO) || /* what it says must be heard */
+	    (c == FAULT_WATCH && r.rsi != EPOLL_CTL_ADD) ||
+	    ((c == FAULT_WRITE || c == FAULT_READ) && is_event(pid, r.rdi)))
 		return;
 	unsigned n = ++w->o->count[c];
 	if (!w->f->at || c != (int)w->f->call || (w->f->later ? n < w->f->at : n != w->f->at))
@@ -255,8 +276,9 @@ static char *bytes_of(int fd, size_t most, size_t *n)
 	return p;
 }
 
-void fault_run(const char *const *argv, const char *input, const struct fault *f, struct outcome *o)
+void fault_run(const char *const *argv, const struct given *given, const struct fault *f, struct outcome *o)
 {
+	static const struct given nothing;
 	const char *full = getenv("JITRUN_TEST_FULL");
 	struct watched w = { .f = f, .o = o };
 	int out = memfd_create("out", MFD_CLOEXEC), err = memfd_create("err", MFD_CLOEXEC), status;
@@ -268,7 +290,7 @@ void fault_run(const char *const *argv, const char *input, const struct fault *f
 	if (w.pid < 0)
 		abort();
 	if (w.pid == 0)
-		become(argv, input, f, out, err);
+		become(argv, given ? given : &nothing, f, out, err);
 	if (f && waitpid(w.pid, &status, 0) == w.pid && WIFSTOPPED(status)) {
 		ptrace(PTRACE_SETOPTIONS, w.pid, NULL,
 		       PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
@@ -297,7 +319,10 @@ bool fault_begin(void)
 	static const char *const nothing[] = { "/bin/true", NULL };
 	struct outcome o;
 
-	control_fd = memfd_create("faults", 0); /* a program that is run inherits it */
+	/* A program that is run inherits it, above what it expects to be something else. */
+	int low = memfd_create("faults", 0);
+	control_fd = fcntl(low, F_DUPFD, LOWEST);
+	close(low);
 	if (control_fd < 0 || ftruncate(control_fd, sizeof *control) ||
 	    (control = mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, control_fd, 0)) == MAP_FAILED)
 		abort();

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "tests/faults/ask.h"
+
 enum fault_call {
 	FAULT_MALLOC,
 	FAULT_MMAP,
@@ -29,6 +31,10 @@ enum fault_call {
 	FAULT_LOCK,
 	FAULT_MEMFD,
 	FAULT_THREAD,
+	FAULT_SOCKET,
+	FAULT_WATCH,
+	FAULT_RECEIVE,
+	FAULT_SEND,
 	FAULT_CALLS
 };
 extern const char *const fault_names[FAULT_CALLS];
@@ -55,9 +61,14 @@ struct outcome {
 bool fault_begin(void);
 extern bool fault_mallocs;
 
-/* argv[0] is the program's path; input: the file for standard input, NULL: /dev/null. f NULL: watch nothing; f->at ==
- * 0: count all kinds. */
-void fault_run(const char *const *argv, const char *input, const struct fault *f, struct outcome *o);
+/* What a program is given: a file for standard input (NULL: /dev/null), and requests, when it is a server (NULL). */
+struct given {
+	const char *input;
+	const struct ask *asks;
+};
+
+/* argv[0] is the program's path. f NULL: watch nothing; f->at == 0: count all kinds. */
+void fault_run(const char *const *argv, const struct given *given, const struct fault *f, struct outcome *o);
 void fault_free(struct outcome *o);
 
 #endif

@@ -1,6 +1,14 @@
 #include "tests/faults/scenes.h"
 
 #define RUN_TINY "jitrun %t --temp 0 --prompt-ids 1,2,3 -n 4 --print-ids -q --tune off --batch 4 --speculate off "
+#define SERVE "jitserve %m -t 1 --context 128 --parallel 2 --speculate off -q "
+#define COMPLETION \
+	"/completion\n{\"prompt\":\"Once upon\",\"n_predict\":4,\"seed\":7,\"response_fields\":[\"content\"]}"
+static const struct ask completion = { { COMPLETION, "/tokenize\n{\"content\":\"a tale\"}", COMPLETION } },
+			embedding = { { "/v1/embeddings\n{\"input\":[\"a\",\"b\"]}" } },
+			saving = { { COMPLETION, "/slots/0?action=save\n{\"filename\":\"made.bin\"}" } };
+const struct ask kept_answer = { { COMPLETION } };
+
 const struct scene scenes[] = {
 	{ .command = "jitrun %m --temp 0 --prompt Once -n 4 -q --no-cache -t 1 --tune off" },
 	{ .command = "jitrun %m --temp 0 --file %d/prompt -n 3 --json --no-cache -t 1 --tune off",
@@ -97,6 +105,15 @@ const struct scene scenes[] = {
 	{ .command = "jitrun doctor --json", .said = ANYTHING },
 	{ .command = "jitwarm pack-model %t --kv-type f16 --batch 4 --out %d/made.jkm -q", .file = "made.jkm" },
 	{ .command = RUN_TINY "--no-cache -t 1 --cache-weights --cache %c", .cache = "empty" },
+	{ .command = SERVE "--no-cache --no-replay", .asks = &completion, .told = ASK_REFUSED },
+	{ .command = SERVE "--no-cache --no-replay", .asks = &embedding, .told = ASK_REFUSED },
+	{ .command = SERVE "--no-replay --cache %c", .asks = &completion, .told = ASK_REFUSED, .cache = "empty" },
+	{ .command = SERVE "--no-cache --no-replay --slot-save %d",
+	  .asks = &saving,
+	  .told = ASK_REFUSED,
+	  .said = UP_TO_TIMINGS,
+	  .file = "made.bin" },
+	{ .command = SERVE "--no-cache --replay %r" },
 	{ .command = "jitbench passes --shape tiny -r 1 -t 1", .said = LINES, .longest = true },
 	{ .command = "jitbench schedules --shape tiny -r 1 -t 1", .said = LINES, .longest = true },
 };
