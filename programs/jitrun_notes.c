@@ -94,6 +94,8 @@ void jitrun_hint(void)
 	if (!opt.sealed || !opt.model)
 		return;
 	fprintf(stderr, "Try 'jitwarm %s", error_quote(quoted, sizeof quoted, opt.model, strlen(opt.model)));
+	if (opt.device && strcmp(opt.device, "cpu") != 0)
+		fprintf(stderr, " --device %s", error_quote(quoted, sizeof quoted, opt.device, strlen(opt.device)));
 	fprintf(stderr, " --out %s', which makes the kernels of this model.\n",
 	        pack ? error_quote(quoted, sizeof quoted, opt.cache, strlen(opt.cache)) : "kernels.jkp");
 }

@@ -3,6 +3,7 @@
  *   jitwarm_main.c     models, targets and the cache of an invocation
  *   jitwarm_options.c  the command line
  *   jitwarm_make.c     generates kernels into a pack or a directory
+ *   jitwarm_device.c   the card whose driver makes code of kernels
  *   jitwarm_cache.c    list, verify, gc, export, import: commands about a whole cache
  *   jitwarm_weights.c  packed weights in list and gc
  *   jitwarm_pack.c     packed models: pack-model, and what there is to see in them
@@ -18,6 +19,7 @@
 #include <jansson.h>
 
 #include "jit/store/cache.h"
+#include "jit/store/driver_code.h"
 #include "jit/store/tune.h"
 #include "loaders/model.h"
 #include "programs/options.h"
@@ -34,7 +36,7 @@ struct warm_arguments {
 	const char *operand[WARM_MAX_OPERANDS];
 	int n_operands; /* without the command */
 	struct option_list targets, shapes;
-	const char *out, *weights, *activations, *numerics, *kv_type, *cache;
+	const char *out, *weights, *activations, *numerics, *kv_type, *cache, *device;
 	long batch, limit, weights_limit, seconds;
 	bool json, quiet, remove, replace, tuned, unverified;
 };
@@ -49,14 +51,24 @@ int warm_usage(const char *text);
 
 /* Before anything is computed for it. */
 bool warm_can_write(const char *path, struct error *err);
-/* The targets asked for, in that order and each once; native when none is. Returns how many; 0: err. */
+/* The targets asked for, in that order and each once, and that of --device; native when none is. Returns how many; 0:
+ * err. */
 int warm_targets(const struct target *out[TARGET_COUNT], struct error *err);
 /* Opens the headers of all models asked for, files and shapes, one after the other. visit returns false to stop, with
  * err set. */
 bool warm_each_model(bool (*visit)(const struct model *m, const char *name, void *user, struct error *err), void *user,
                      struct error *err);
 int warm_model_count(void);
+/* With those of what the driver of --device makes for its target. */
 bool warm_model_keys(const struct model *m, const struct target *t, struct key **keys, size_t *n, struct error *err);
+/* The card of --device: its driver and its target, NULL without one. False: err. */
+bool warm_open_device(struct error *err);
+void warm_close_device(void);
+const struct driver_linker *warm_linker(void);
+const struct target *warm_device_target(void);
+/* " (a driver's: compute capability 9.0, CUDA 13.0)" of a key of such code, else ""; returns out. */
+enum { WARM_DRIVER_NOTE_MAX = DRIVER_CODE_TEXT_MAX + 16 };
+const char *warm_driver_note(const struct key *key, char out[WARM_DRIVER_NOTE_MAX]);
 /* The cache asked for; read_only: nothing is made or written. */
 struct cache *warm_open_cache(bool read_only, struct error *err);
 /* What was found out about this processor, from the cache's first directory. NULL: err. */

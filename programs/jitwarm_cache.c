@@ -20,7 +20,7 @@ static void print_json(json_t *o)
 
 static bool this_version(const struct cache_item *i)
 {
-	return i->readable && i->key.codegen == key_codegen(i->key.target);
+	return i->readable && (i->key.codegen == key_codegen(i->key.target) || driver_code_is(&i->key, NULL));
 }
 
 static const char *state_of(const struct cache_item *i)
@@ -50,7 +50,10 @@ static bool list_item(const struct cache_item *i, void *user)
 {
 	struct listing *l = user;
 	char text[KEY_TEXT_MAX] = "", name[TEMPLATE_SCHEDULE_NAME], gain[64] = "", path[4096], line[8192];
-	bool several = this_version(i) && i->key.kind == KEY_MATMUL;
+	char by[DRIVER_CODE_TEXT_MAX], note[WARM_DRIVER_NOTE_MAX];
+	struct driver_code maker;
+	bool made = i->readable && driver_code_is(&i->key, &maker);
+	bool several = this_version(i) && !made && i->key.kind == KEY_MATMUL;
 	double found = several ? warm_tuned_gain(&i->key) : 0;
 
 	if (i->key.kind)
@@ -66,6 +69,8 @@ static bool list_item(const struct cache_item *i, void *user)
 		json_t *o = json_pack("{s:s, s:s, s:I, s:I, s:o}", "key", text, "state", state_of(i), "code_bytes",
 		                      (json_int_t)i->code_bytes, "stored_bytes", (json_int_t)i->stored_bytes, "path",
 		                      output_string(i->path));
+		if (made)
+			json_object_set_new(o, "driver", json_string(driver_code_text(maker, by)));
 		if (several)
 			report_schedule(o, &i->key);
 		if (found > 0)
@@ -74,9 +79,10 @@ static bool list_item(const struct cache_item *i, void *user)
 	} else {
 		bool chosen = several && (i->key.schedule || found > 0);
 		bool good = this_version(i) && !i->trouble;
-		snprintf(line, sizeof line, "%8" PRIu32 " %8" PRIu64 "  %s%s%s%s  %s%s%s%s%s", i->code_bytes,
-		         i->stored_bytes, *text ? text : "?", good ? "" : " (", good ? "" : state_of(i),
-		         good ? "" : ")", error_quote(path, sizeof path, i->path, strlen(i->path)), chosen ? " (" : "",
+		snprintf(line, sizeof line, "%8" PRIu32 " %8" PRIu64 "  %s%s%s%s%s  %s%s%s%s%s", i->code_bytes,
+		         i->stored_bytes, *text ? text : "?", warm_driver_note(&i->key, note), good ? "" : " (",
+		         good ? "" : state_of(i), good ? "" : ")",
+		         error_quote(path, sizeof path, i->path, strlen(i->path)), chosen ? " (" : "",
 		         chosen ? template_schedule_name(&i->key, name, sizeof name) : "", gain, chosen ? ")" : "");
 		output_line(stdout, line, INDENT);
 	}
@@ -120,7 +126,7 @@ int warm_list(void)
 struct verification {
 	struct cache *cache;
 	json_t *wrong;
-	uint64_t same, different, damaged, other_version, removed;
+	uint64_t same, different, damaged, other_version, other_driver, removed;
 	struct error *err;
 	bool failed;
 };
@@ -147,7 +153,8 @@ static const char *differs(const struct cache_item *i, const struct object *stor
 	struct object fresh = { 0 };
 	struct error why = { 0 };
 
-	if (!compile_key(&fresh, &i->key, template_build, NULL, NULL, &why)) {
+	if (!(driver_code_is(&i->key, NULL) ? driver_code_make(warm_linker(), &i->key, template_build, &fresh, &why)
+	                                    : compile_key(&fresh, &i->key, template_build, NULL, NULL, &why))) {
 		error_set(err, why.code, "%s%s%s cannot be generated again to compare: %s", i->path,
 		          *i->file ? "/" : "", i->file, why.text);
 		return NULL;
@@ -185,8 +192,12 @@ static bool verify_item(const struct cache_item *i, void *user)
 	bool damaged;
 	char room[600];
 
-	if (i->readable && i->key.codegen != key_codegen(i->key.target)) {
+	if (i->readable && !this_version(i)) {
 		v->other_version++;
+		return true;
+	}
+	if (i->readable && !i->trouble && driver_code_is(&i->key, NULL) && !driver_code_is_by(&i->key, warm_linker())) {
+		v->other_driver++;
 		return true;
 	}
 	if (!judge_item(v, i, &wrong, &damaged, room, sizeof room))
@@ -201,6 +212,18 @@ static bool verify_item(const struct cache_item *i, void *user)
 		v->removed += !v->failed;
 	}
 	return !v->failed;
+}
+
+static json_t *verified(const struct verification *v, const struct cache_leftovers *left)
+{
+	json_t *o = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "same", (json_int_t)v->same, "different",
+	                      (json_int_t)v->different, "damaged", (json_int_t)v->damaged, "other_version",
+	                      (json_int_t)v->other_version, "removed", (json_int_t)v->removed, "abandoned_files",
+	                      (json_int_t)left->abandoned, "wrong", v->wrong);
+
+	if (v->other_driver)
+		json_object_set_new(o, "other_driver", json_integer((json_int_t)v->other_driver));
+	return o;
 }
 
 /* --remove makes no directory either, so the cache is first opened as it is. */
@@ -234,15 +257,17 @@ int warm_verify(void)
 
 	cache_close(v.cache);
 	if (ok && warm.json)
-		print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:O}", "same", (json_int_t)v.same, "different",
-		                     (json_int_t)v.different, "damaged", (json_int_t)v.damaged, "other_version",
-		                     (json_int_t)v.other_version, "removed", (json_int_t)v.removed, "abandoned_files",
-		                     (json_int_t)left.abandoned, "wrong", v.wrong));
+		print_json(verified(&v, &left));
 	else if (ok && !warm.quiet) {
 		fprintf(stderr,
 		        "%" PRIu64 " the same, %" PRIu64 " different, %" PRIu64 " damaged, %" PRIu64
 		        " of another version; %" PRIu64 " removed\n",
 		        v.same, v.different, v.damaged, v.other_version, v.removed);
+		if (v.other_driver)
+			fprintf(stderr,
+			        "%" PRIu64 " were made by a card's driver and not compared: only that driver can make "
+			        "them again (--device)\n",
+			        v.other_driver);
 		say_leftovers(&left);
 	}
 	json_decref(v.wrong);
@@ -287,7 +312,7 @@ static bool is_chosen(const struct key *k, void *user)
 
 	for (int i = 0; i < c->n; i++)
 		if (c->target[i]->id == k->target)
-			return k->codegen == key_codegen(k->target);
+			return k->codegen == key_codegen(k->target) || driver_code_is(k, NULL);
 	return false;
 }
 
@@ -320,10 +345,11 @@ int warm_export(void)
 
 int warm_import(void)
 {
+	const struct cache_maker maker = { .build = template_build, .linker = warm_linker() };
 	struct error e = { 0 };
 	uint64_t n = 0;
 	struct cache *c = warm_open_cache(false, &e);
-	bool ok = c && cache_import(c, warm.operand[0], warm.unverified ? NULL : template_build, &n, &e);
+	bool ok = c && cache_import(c, warm.operand[0], warm.unverified ? NULL : &maker, &n, &e);
 
 	cache_close(c);
 	return moved(ok, n, &e, warm.unverified ? "imported unverified" : "imported");

@@ -24,6 +24,7 @@ struct shown {
 	enum record_answer answer;
 	struct error why; /* of the cache, which need not be there */
 	double gain;      /* of its schedule, where this machine was tuned; 0: not known */
+	json_t *drivers;  /* what drivers made of it: by whom, how large, where */
 };
 
 static bool make_shown(struct shown *s, struct error *err)
@@ -39,6 +40,21 @@ static bool make_shown(struct shown *s, struct error *err)
 	return ok && s->ir && s->listing ? true : error_set(err, ERROR_MEMORY, "no memory for a listing");
 }
 
+static bool note_driver(const struct cache_item *i, void *user)
+{
+	struct shown *s = user;
+	struct driver_code by;
+	struct key text = i->key;
+	char name[DRIVER_CODE_TEXT_MAX];
+
+	text.codegen = s->key.codegen;
+	if (i->readable && driver_code_is(&i->key, &by) && key_equal(&text, &s->key))
+		json_array_append_new(s->drivers,
+		                      json_pack("{s:s, s:I, s:o}", "driver", driver_code_text(by, name), "code_bytes",
+		                                (json_int_t)i->code_bytes, "path", output_string(i->path)));
+	return true;
+}
+
 /* No cache is no reason not to show what would be made. */
 static void look_up(struct shown *s)
 {
@@ -52,6 +68,8 @@ static void look_up(struct shown *s)
 		snprintf(s->path, sizeof s->path, "%s", from.path);
 		s->kept = true;
 	}
+	if (c)
+		cache_each(c, note_driver, s, &s->why);
 	cache_close(c);
 	s->gain = warm_tuned_gain(&s->key);
 }
@@ -70,6 +88,8 @@ static void print_shown(const struct shown *s, bool same)
 {
 	const struct object *o = &s->fresh;
 	char name[TEMPLATE_SCHEDULE_NAME], path[4096];
+	json_t *d;
+	size_t i;
 
 	printf("# %s\n# %s", s->text, template_schedule_name(&s->key, name, sizeof name));
 	if (s->gain > 0)
@@ -89,6 +109,10 @@ static void print_shown(const struct shown *s, bool same)
 		printf("# whether it is in the cache is not known: %s\n", s->why.text);
 	else
 		printf("# %s\n", s->answer == RECORD_DAMAGED ? "in the cache, but damaged" : "not in the cache");
+	json_array_foreach(s->drivers, i, d)
+		printf("# a driver's code of it (%s), %lld bytes, is in the cache\n",
+	               json_string_value(json_object_get(d, "driver")),
+	               (long long)json_integer_value(json_object_get(d, "code_bytes")));
 	printf("#\n");
 	print_comments(s->ir);
 	fwrite(s->listing, 1, s->listing_bytes, stdout);
@@ -108,6 +132,8 @@ static void print_shown_json(const struct shown *s, bool same)
 		s->kept ? output_string(s->path) : json_null(), "same", same, "ir", s->ir, s->ir_bytes, "listing",
 		s->listing, s->listing_bytes);
 	report_schedule(j, &s->key);
+	if (json_array_size(s->drivers))
+		json_object_set(j, "drivers", s->drivers);
 	if (s->gain > 0)
 		json_object_set_new(j, "tuned_gain", output_real(s->gain));
 	json_dumpf(j, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
@@ -118,7 +144,7 @@ static void print_shown_json(const struct shown *s, bool same)
 int warm_show(void)
 {
 	struct error e = { 0 };
-	struct shown s = { .kept = false };
+	struct shown s = { .kept = false, .drivers = NULL };
 
 	if (!key_parse(&s.key, warm.operand[0]) || !s.key.target) {
 		fprintf(stderr,
@@ -127,6 +153,7 @@ int warm_show(void)
 		        warm.operand[0]);
 		return WARM_USAGE;
 	}
+	s.drivers = json_array();
 	key_text(&s.key, s.text, sizeof s.text);
 	bool ok = make_shown(&s, &e), same = false;
 	if (ok) {
@@ -138,6 +165,7 @@ int warm_show(void)
 	object_free(&s.stored);
 	free(s.ir);
 	free(s.listing);
+	json_decref(s.drivers);
 	return !ok ? warm_fail(&e) : (s.kept && !same) || s.answer == RECORD_DAMAGED ? WARM_NO : WARM_DONE;
 }
 
@@ -165,6 +193,8 @@ static void say_why(const struct explanation *x, const struct key *key, enum rec
 
 	if (answer == RECORD_DAMAGED)
 		snprintf(why, cap, "'jitwarm verify' says how");
+	else if (driver_code_is(key, NULL))
+		snprintf(why, cap, "'jitwarm MODEL --device %s --out CACHE' makes it", warm.device);
 	else if (!nearest || key_equal(nearest, key))
 		snprintf(why, cap, "the cache has no kernels");
 	else
@@ -179,6 +209,7 @@ static json_t *explain_key(struct explanation *x, const struct key *key, struct 
 		[RECORD_FOUND] = "hit ", [RECORD_ABSENT] = "miss", [RECORD_DAMAGED] = "damaged"
 	};
 	char text[KEY_TEXT_MAX], why[KEY_TEXT_MAX + KEY_DIFFERENCES_MAX + 64], path[4096], line[8192];
+	char note[WARM_DRIVER_NOTE_MAX];
 	struct object o = { 0 };
 	struct cache_source from;
 	unsigned source;
@@ -194,10 +225,15 @@ static json_t *explain_key(struct explanation *x, const struct key *key, struct 
 		cache_source_get(x->cache, source, &from);
 	else
 		say_why(x, key, answer, why, sizeof why);
-	if (warm.json)
-		return json_pack("{s:s, s:b, s:b, s:o}", "key", text, "hit", hit, "damaged", answer == RECORD_DAMAGED,
-		                 hit ? "path" : "why", output_string(hit ? from.path : why));
-	snprintf(line, sizeof line, "%s  %s  %s", words[answer], text,
+	if (warm.json) {
+		json_t *k =
+			json_pack("{s:s, s:b, s:b, s:o}", "key", text, "hit", hit, "damaged", answer == RECORD_DAMAGED,
+		                  hit ? "path" : "why", output_string(hit ? from.path : why));
+		if (driver_code_is(key, NULL))
+			json_object_set_new(k, "by_driver", json_true());
+		return k;
+	}
+	snprintf(line, sizeof line, "%s  %s%s  %s", words[answer], text, warm_driver_note(key, note),
 	         hit ? error_quote(path, sizeof path, from.path, strlen(from.path)) : why);
 	output_line(stdout, line, 6);
 	return json_null();
@@ -222,6 +258,15 @@ static void say_found(const char *name, const char *target, size_t n, const stru
 	if (found->damaged)
 		fprintf(stderr, ", %zu damaged", found->damaged);
 	fprintf(stderr, "\n");
+}
+
+/* Why text is missing, what a driver made of other text does not say. */
+static bool list_texts(struct explanation *x, struct error *err)
+{
+	if (!cache_keys(x->cache, &x->kept, &x->n_kept, err))
+		return false;
+	x->n_kept = driver_code_drop(x->kept, x->n_kept);
+	return true;
 }
 
 static bool explain_model(const struct model *m, const char *name, void *user, struct error *err)
@@ -261,8 +306,8 @@ int warm_explain(void)
 		return warm_usage("which model? Give a file, a directory or --shape");
 	x.models = json_array();
 	x.cache = warm_open_cache(true, &e);
-	bool ok = x.cache && (x.n_targets = warm_targets(x.target, &e)) > 0 &&
-	          cache_keys(x.cache, &x.kept, &x.n_kept, &e) && warm_each_model(explain_model, &x, &e);
+	bool ok = x.cache && (x.n_targets = warm_targets(x.target, &e)) > 0 && list_texts(&x, &e) &&
+	          warm_each_model(explain_model, &x, &e);
 	if (ok && warm.json) {
 		json_dumpf(x.models, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
 		putchar('\n');

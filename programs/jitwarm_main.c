@@ -47,7 +47,7 @@ int warm_targets(const struct target *out[TARGET_COUNT], struct error *err)
 {
 	int n = 0;
 
-	for (int i = 0; i < warm.targets.n || (i == 0 && warm.targets.n == 0); i++) {
+	for (int i = 0; i < warm.targets.n || (i == 0 && warm.targets.n == 0 && !warm_device_target()); i++) {
 		const char *name = warm.targets.n ? warm.targets.value[i] : "native";
 		const struct backend *all = backend_find(name);
 		for (int k = TARGET_NONE + 1; all && k < TARGET_COUNT; k++)
@@ -60,6 +60,8 @@ int warm_targets(const struct target *out[TARGET_COUNT], struct error *err)
 			return 0; /* only of native: the others were choices of the option */
 		add_target(out, &n, t);
 	}
+	if (warm_device_target())
+		add_target(out, &n, warm_device_target());
 	return n;
 }
 
@@ -112,6 +114,21 @@ bool warm_each_model(bool (*visit)(const struct model *, const char *, void *, s
 	return true;
 }
 
+static bool add_driver_keys(struct key **keys, size_t *n, struct driver_code by, struct error *err)
+{
+	struct key *all = realloc(*keys, (2 * *n + 1) * sizeof *all);
+
+	if (!all) {
+		free(*keys);
+		return error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", 2 * *n);
+	}
+	for (size_t i = 0; i < *n; i++)
+		all[*n + i] = driver_code_key(&all[i], by);
+	*keys = all;
+	*n *= 2;
+	return true;
+}
+
 bool warm_model_keys(const struct model *m, const struct target *t, struct key **keys, size_t *n, struct error *err)
 {
 	struct warm_options o = { .target = t, .tokens = (uint32_t)warm.batch };
@@ -129,7 +146,8 @@ bool warm_model_keys(const struct model *m, const struct target *t, struct key *
 	                                           : WARM_KV_F16;
 	if (warm.tuned && t->backend->host_runs && !(o.tune = warm_open_tune(true, err)))
 		return false;
-	bool ok = warm_keys(&m->spec, &o, keys, n, err);
+	bool ok = warm_keys(&m->spec, &o, keys, n, err) &&
+	          (t != warm_device_target() || add_driver_keys(keys, n, warm_linker()->by, err));
 	tune_close(o.tune);
 	return ok;
 }

@@ -26,7 +26,7 @@ struct wanted {
 
 struct made {
 	struct pack_item *item;
-	size_t n, generated;
+	size_t n, by_drivers, generated; /* by_drivers: of n, code that drivers made of others */
 	uint64_t code_bytes, file_bytes;
 	struct error unstored;
 };
@@ -46,11 +46,13 @@ static bool add_model(const struct model *m, const char *name, void *user, struc
 			w->key = more;
 			w->n += n;
 		}
+		size_t by_drivers = driver_code_count(keys, n);
 		free(keys);
 		if (!more)
 			return error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", w->n + n);
-		json_array_append_new(w->models, json_pack("{s:o, s:s, s:I}", "model", output_string(name), "target",
-		                                           w->target[t]->name, "kernels", (json_int_t)n));
+		json_array_append_new(w->models,
+		                      json_pack("{s:o, s:s, s:I}", "model", output_string(name), "target",
+		                                w->target[t]->name, "kernels", (json_int_t)(n - by_drivers)));
 	}
 	return true;
 }
@@ -71,6 +73,21 @@ static void drop_repeated(struct wanted *w)
 
 static int find_by_bytes(const void *a, const void *b) { return by_bytes(a, b); }
 
+static bool can_make_again(const struct key *key, struct error *err)
+{
+	char text[DRIVER_CODE_TEXT_MAX];
+	struct driver_code by;
+
+	if (key->codegen == key_codegen(key->target) || driver_code_is_by(key, warm_linker()))
+		return true;
+	return driver_code_is(key, &by)
+	               ? error_set(err, ERROR_ARGUMENT,
+	                           "%s: holds what a card's driver made (%s), which that driver alone can make again "
+	                           "(--device)",
+	                           warm.out, driver_code_text(by, text))
+	               : error_set(err, ERROR_ARGUMENT, "%s: was made by another version of jitrun", warm.out);
+}
+
 /* A pack that is there belongs to other models too: what is in it is made again, so that the file depends on its keys
  * alone and not on who wrote it before. */
 static bool keep_pack(struct wanted *w, struct error *err)
@@ -83,10 +100,8 @@ static bool keep_pack(struct wanted *w, struct error *err)
 
 	w->key = all ? all : w->key;
 	for (size_t i = 0; all && i < n && pack_get(p, i, &entry); i++) {
-		if (entry.key.codegen != key_codegen(entry.key.target)) {
-			error_set(&e, ERROR_ARGUMENT, "%s: was made by another version of jitrun", warm.out);
+		if (!can_make_again(&entry.key, &e))
 			break;
-		}
 		if (!bsearch(&entry.key, w->key, wanted, sizeof *w->key, find_by_bytes))
 			w->key[w->n++] = entry.key;
 	}
@@ -124,6 +139,13 @@ struct making {
 	struct error unstored; /* with the lock too: why one could not be stored */
 };
 
+static bool make_object(struct pack_item *it, struct error *err)
+{
+	return driver_code_is(&it->key, NULL)
+	               ? driver_code_make(warm_linker(), &it->key, template_build, &it->object, err)
+	               : compile_key(&it->object, &it->key, template_build, NULL, NULL, err);
+}
+
 /* False: why names the kernel or its target. */
 static bool make_one(struct making *m, struct pack_item *it, struct error *why)
 {
@@ -132,7 +154,7 @@ static bool make_one(struct making *m, struct pack_item *it, struct error *why)
 
 	if (m->cache && cache_load(m->cache, &it->key, &it->object, NULL, NULL) == RECORD_FOUND)
 		return true;
-	if (!compile_key(&it->object, &it->key, template_build, NULL, NULL, &e)) {
+	if (!make_object(it, &e)) {
 		key_text(&it->key, text, sizeof text);
 		return strstr(e.text, text) ? error_set(why, e.code, "%s", e.text)
 		                            : error_set(why, e.code, "%s, needed for kernel %s", e.text, text);
@@ -189,6 +211,7 @@ static bool make_all(const struct wanted *w, struct cache *cache, struct made *m
 	made->generated = m.generated;
 	for (size_t i = 0; i < w->n; i++)
 		made->code_bytes += m.item[i].object.code_bytes;
+	made->by_drivers = driver_code_count(w->key, w->n);
 	made->unstored = m.unstored;
 	return m.failed == SIZE_MAX || error_set(err, m.failure.code, "%s", m.failure.text);
 }
@@ -213,7 +236,7 @@ static bool try_targets(const struct wanted *w, struct error *err)
 	for (int t = 0; t < w->n_targets; t++)
 		for (size_t i = 0; i < w->n; i++) {
 			struct object o;
-			if (w->key[i].target != w->target[t]->id)
+			if (w->key[i].target != w->target[t]->id || driver_code_is(&w->key[i], NULL))
 				continue;
 			if (!compile_key(&o, &w->key[i], template_build, NULL, NULL, err))
 				return false;
@@ -265,7 +288,7 @@ uint8_t *warm_model_pack(const struct model *m, const struct target *const *targ
 		if (make_all(&w, NULL, &made, err))
 			p = pack_bytes(made.item, made.n, bytes, err);
 	}
-	*kernels = made.n;
+	*kernels = made.n - made.by_drivers;
 	free_made(&made);
 	free(w.key);
 	json_decref(w.models);
@@ -275,18 +298,22 @@ uint8_t *warm_model_pack(const struct model *m, const struct target *const *targ
 static void report(const struct wanted *w, const struct made *made, double seconds)
 {
 	if (warm.json) {
-		json_t *o =
-			json_pack("{s:o, s:O, s:I, s:I, s:I, s:I, s:I, s:f}", "out", output_string(warm.out), "models",
-		                  w->models, "kernels", (json_int_t)made->n, "kept", (json_int_t)w->kept, "generated",
-		                  (json_int_t)made->generated, "code_bytes", (json_int_t)made->code_bytes, "bytes",
-		                  (json_int_t)made->file_bytes, "seconds", seconds);
+		json_t *o = json_pack("{s:o, s:O, s:I, s:I, s:I, s:I, s:I, s:f}", "out", output_string(warm.out),
+		                      "models", w->models, "kernels", (json_int_t)(made->n - made->by_drivers), "kept",
+		                      (json_int_t)w->kept, "generated", (json_int_t)made->generated, "code_bytes",
+		                      (json_int_t)made->code_bytes, "bytes", (json_int_t)made->file_bytes, "seconds",
+		                      seconds);
+		if (made->by_drivers)
+			json_object_set_new(o, "by_drivers", json_integer((json_int_t)made->by_drivers));
 		json_dumpf(o, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
 		putchar('\n');
 		json_decref(o);
 	} else if (!warm.quiet) {
-		fprintf(stderr, "%s: %zu kernels for", warm.out, made->n);
+		fprintf(stderr, "%s: %zu kernels for", warm.out, made->n - made->by_drivers);
 		for (int t = 0; t < w->n_targets; t++)
 			fprintf(stderr, "%s %s", t ? "," : "", w->target[t]->name);
+		if (made->by_drivers)
+			fprintf(stderr, ", and what drivers make of %zu", made->by_drivers);
 		if (w->kept)
 			fprintf(stderr, "; %zu of them were there before", w->kept);
 		fprintf(stderr, "; %zu generated, %zu already in the cache; %.2f MiB of code in %.2f MiB; %.2f s\n",

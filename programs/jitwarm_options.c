@@ -39,6 +39,13 @@ static const struct option_row rows[] = {
 	  .help = "the processor to generate code for, which need not be in this machine; x86 and rdna: all of that "
 	          "kind; may be given several times (native)",
 	  .target = &warm.targets },
+	{ .name = "device",
+	  .kind = OPTION_TEXT,
+	  .value = "NAME",
+	  .help = "a card of this machine, cuda or cuda:NUMBER: its target, and also the code that its driver makes "
+	          "of each kernel, which sealed runs on it need; verify and import compare such code with what the "
+	          "driver makes now",
+	  .target = &warm.device },
 	{ .name = "activations",
 	  .kind = OPTION_CHOICE,
 	  .value = "auto|f32|any",
@@ -189,7 +196,8 @@ static struct option_program program = {
 		"compare, which detects forgery as well.",
 	.examples = "jitwarm model.gguf --target x86 --out kernels.jkp\njitrun model.gguf --cache kernels.jkp --sealed "
 		    "--prompt \"Once upon a time\"\njitwarm --shape qwen3-0.6b --weights q4_k_m --out "
-		    "kernels.jkp\njitwarm explain model.gguf --cache kernels.jkp\njitwarm verify kernels.jkp",
+		    "kernels.jkp\njitwarm explain model.gguf --cache kernels.jkp\njitwarm verify kernels.jkp\n"
+		    "jitwarm model.gguf --device cuda --out kernels.jkp",
 	.exit_status = ".TP\n0\nDone.\n.TP\n1\nSomething failed.\n.TP\n2\nThe command line is wrong.\n"
 		       ".TP\n3\nThe answer is no: something is missing, damaged or differs.",
 	.environment = ".TP\n.B JITRUN_CACHE\nThe cache to work on, as \\fB\\-\\-cache\\fR.\n"
@@ -199,7 +207,7 @@ static struct option_program program = {
 		 "was measured of them.\n.TP\n.I *.jkp\nA pack: many kernels in one file.\n.TP\n.I *.jkm\nA packed "
 		 "model: weights, tokenizer and kernels in one file.",
 	.see_also = ".BR jitrun (1),\n.BR jitbench (1)",
-	.everyday = "shape weights target out cache tuned json quiet help help-all version",
+	.everyday = "shape weights target device out cache tuned json quiet help help-all version",
 	.row = rows,
 	.n_rows = sizeof rows / sizeof rows[0],
 	.command = commands,
@@ -216,6 +224,15 @@ static void list_targets(void)
 		at += (size_t)snprintf(target_choices + at, sizeof target_choices - at, "|%s", backend_table[i]->name);
 	target_choices[at++] = '|';
 	target_list(target_choices + at, sizeof target_choices - at, TARGETS_ALL, "", "|");
+}
+
+static int run_on_device(int c)
+{
+	struct error e = { 0 };
+	int status = warm.device && !warm_open_device(&e) ? warm_fail(&e) : running[c].run();
+
+	warm_close_device();
+	return status;
 }
 
 static int run_command(void)
@@ -236,7 +253,7 @@ static int run_command(void)
 		return warm_usage(running[c].says);
 	if (running[c].of_cache && warm.n_operands)
 		warm.cache = warm.operand[0];
-	return running[c].run();
+	return run_on_device(c);
 }
 
 int warm_run(int argc, char **argv)

@@ -41,14 +41,14 @@ static bool need_kernels(const struct engine *e, const struct cancel *cancel, st
 	bool ok = true;
 	for (size_t i = 0; ok && i < n; i++)
 		ok = (!cancel_any(cancel) || cancel_error(err)) &&
-		     registry_get(m->registry, &keys[i], NULL, err) != NULL;
+		     device_has_kernel(m->device, m->registry, &keys[i], err);
 	free(keys);
 	return ok;
 }
 
-/* What decoding will need is made while the prompt is fed. Not where all kernels are there (sealed), where no code is
- * kept, as programs are made of kernels pass by pass (cards) or none is made (reference), or a dump should show kernels
- * in the order of their use. */
+/* What decoding will need is made while the prompt is fed. Not where all kernels are there (sealed), where a kernel is
+ * not all that is needed or no code is kept, as programs are made of kernels pass by pass (cards) or none is made
+ * (reference), or a dump should show kernels in the order of their use. */
 static bool open_regime(struct engine *e, struct error *err)
 {
 	const jit_model *m = e->model;
@@ -61,7 +61,7 @@ static bool open_regime(struct engine *e, struct error *err)
 		.finish = m->cache != NULL
 	};
 
-	if (m->sealed || !m->device->facts.keeps_code || m->dump_ir || m->dump_asm)
+	if (m->sealed || !m->device->facts.keeps_code || m->device->ready || m->dump_ir || m->dump_asm)
 		return true;
 	if (!(e->compile_ahead = compile_ahead_open(&o, err)))
 		return false;

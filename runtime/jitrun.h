@@ -127,8 +127,8 @@ enum { JIT_TUNE_QUICK, JIT_TUNE_CACHED, JIT_TUNE_OFF };
 typedef struct jit_model_options {
 	size_t size;
 	const char *device; /* "cpu" (default); "ref": interprets every kernel, slow and exact; "sim:gfx1100" and so on:
-	                       code for that card, in a simulator; "amd", "amd:1" or "amd:gfx1101": a Radeon card by
-	                       the kernel's driver, which has run on a fake driver alone, on no card yet */
+	                       code for that card, simulated; "cuda" or "cuda:1": an NVIDIA card; "amd", "amd:1" or
+	                       "amd:gfx1101": a Radeon card, which ran on a fake driver alone, on no card yet */
 	const char *isa; /* NULL: the best this CPU has; or "avx2", "avx2vnni", "avx512", "avx512vnni", "avx512amx" */
 	int threads;     /* for loading; 0: one per core this process may use (affinity, cgroup quota) */
 	int sealed;      /* non-zero: no code is generated, see below */

@@ -65,10 +65,10 @@ static bool open_sealed_cache(jit_model *m, const char *path, const jit_model_op
 	char dir[4096];
 
 	if (!m->device->facts.keeps_code)
-		return error_set(
-			err, ERROR_ARGUMENT,
-			"sealed: the device \"%.32s\" makes its kernels itself; only the device cpu can run sealed",
-			o->device);
+		return error_set(err, ERROR_ARGUMENT,
+		                 "sealed: the device \"%.32s\" makes its kernels itself; only the devices cpu and cuda "
+		                 "can run sealed",
+		                 o->device);
 	if (o->dump_ir || o->dump_asm)
 		return error_set(err, ERROR_ARGUMENT, "sealed: no kernel is generated that could be dumped");
 	const char *asked = co.first ? NULL : cache_default_path(dir, sizeof dir) ? dir : NULL;
@@ -107,7 +107,7 @@ static bool load_kept(jit_model *m, const jit_cancel *cancel, struct error *err)
 			why = missing;
 			break;
 		}
-		if (registry_get(m->registry, &keys[i], NULL, &missing))
+		if (device_has_kernel(m->device, m->registry, &keys[i], &missing))
 			loaded++;
 		else if (why.code == ERROR_NONE || missing.code != ERROR_UNSUPPORTED)
 			why = missing;

@@ -128,13 +128,19 @@ struct cache_gc {
  * stays, and is counted. */
 bool cache_gc(struct cache *c, uint64_t limit_bytes, struct cache_gc *out, struct error *err);
 
-/* Writes the entries keep() accepts (NULL: all of this code generator) to a pack; a key that several sources have is
- * taken from the first. *n counts. */
+/* Writes the entries keep() accepts (NULL: all of this code generator, and what drivers made of it) to a pack; a key
+ * that several sources have is taken from the first. *n counts. */
 bool cache_export(struct cache *c, const char *pack, bool (*keep)(const struct key *, void *), void *user, uint64_t *n,
                   struct error *err);
-/* Stores every entry of a pack in the first writable directory. *n counts those stored. build: the code of each is
- * first made anew and compared; one that differs, or that this code generator cannot make, is an error that names it,
- * and nothing is stored. NULL: all is taken as it is, that of other code generators too. */
-bool cache_import(struct cache *c, const char *pack, compile_build_fn build, uint64_t *n, struct error *err);
+/* How code is made here, to compare. linker: NULL without a card's driver. */
+struct driver_linker;
+struct cache_maker {
+	compile_build_fn build;
+	const struct driver_linker *linker;
+};
+/* Stores every entry of a pack in the first writable directory. *n counts those stored. The code of each is first made
+ * anew and compared; one that differs, or that cannot be made here, is an error that names it, and nothing is stored.
+ * maker NULL: all is taken as it is, that of other code generators too. */
+bool cache_import(struct cache *c, const char *pack, const struct cache_maker *maker, uint64_t *n, struct error *err);
 
 #endif

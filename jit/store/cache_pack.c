@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "jit/store/cache_state.h"
+#include "jit/store/driver_code.h"
 #include "jit/store/pack.h"
 
 /* --- to a pack and back */
@@ -38,7 +39,8 @@ static bool export_item(const struct cache_item *item, void *user)
 		                 *item->file ? "/" : "", item->file);
 	}
 	if (item->trouble ||
-	    (e->keep ? !e->keep(&item->key, e->user) : item->key.codegen != key_codegen(item->key.target)) ||
+	    (e->keep ? !e->keep(&item->key, e->user)
+	             : item->key.codegen != key_codegen(item->key.target) && !driver_code_is(&item->key, NULL)) ||
 	    exported_already(e, &item->key))
 		return true;
 	enum record_answer answer = cache_read(e->cache, item, &object, e->err);
@@ -76,20 +78,22 @@ bool cache_export(struct cache *c, const char *pack, bool (*keep)(const struct k
 /* --- from a pack: first all of it is read and judged, then what was judged is stored */
 
 /* Whether an object is what is made for its key now. */
-static bool is_genuine(const struct key *key, const struct object *o, const char *pack, compile_build_fn build,
+static bool is_genuine(const struct key *key, const struct object *o, const char *pack, const struct cache_maker *maker,
                        struct error *err)
 {
+	const bool driver = driver_code_is(key, NULL);
 	char text[KEY_TEXT_MAX];
 	struct object fresh = { 0 };
 	struct error why = { 0 };
 
 	key_text(key, text, sizeof text);
-	if (!key_codegen(key->target) || key->codegen != key_codegen(key->target))
+	if (!driver && (!key_codegen(key->target) || key->codegen != key_codegen(key->target)))
 		return error_set(err, ERROR_UNSUPPORTED,
 		                 "the code of %s in the pack %s was made by another version of jitrun, so it cannot be "
 		                 "made anew and compared",
 		                 text, pack);
-	if (!compile_key(&fresh, key, build, NULL, NULL, &why))
+	if (!(driver ? driver_code_make(maker->linker, key, maker->build, &fresh, &why)
+	             : compile_key(&fresh, key, maker->build, NULL, NULL, &why)))
 		return error_set(err, why.code == ERROR_MEMORY ? ERROR_MEMORY : ERROR_FORMAT,
 		                 "the code of %s in the pack %s cannot be made anew to be compared: %s", text, pack,
 		                 why.text);
@@ -101,8 +105,8 @@ static bool is_genuine(const struct key *key, const struct object *o, const char
 	                         text, pack);
 }
 
-static bool read_import(const struct pack *p, size_t i, struct pack_item *out, const char *pack, compile_build_fn build,
-                        struct error *err)
+static bool read_import(const struct pack *p, size_t i, struct pack_item *out, const char *pack,
+                        const struct cache_maker *maker, struct error *err)
 {
 	char text[KEY_TEXT_MAX];
 	struct pack_entry e;
@@ -110,7 +114,7 @@ static bool read_import(const struct pack *p, size_t i, struct pack_item *out, c
 	pack_get(p, i, &e);
 	out->key = e.key;
 	switch (pack_read(p, i, &out->object, err)) {
-	case RECORD_FOUND: return !build || is_genuine(&e.key, &out->object, pack, build, err);
+	case RECORD_FOUND: return !maker || is_genuine(&e.key, &out->object, pack, maker, err);
 	case RECORD_FAILED: return false;
 	default:
 		return error_set(err, ERROR_FORMAT, "the code of %s in the pack %s is damaged",
@@ -118,7 +122,7 @@ static bool read_import(const struct pack *p, size_t i, struct pack_item *out, c
 	}
 }
 
-bool cache_import(struct cache *c, const char *pack, compile_build_fn build, uint64_t *n, struct error *err)
+bool cache_import(struct cache *c, const char *pack, const struct cache_maker *maker, uint64_t *n, struct error *err)
 {
 	char name[256];
 
@@ -134,7 +138,7 @@ bool cache_import(struct cache *c, const char *pack, compile_build_fn build, uin
 	bool good = item ? true : error_set(err, ERROR_MEMORY, "no memory for a list of %zu entries", all);
 	error_quote(name, sizeof name, pack, strlen(pack));
 	for (size_t i = 0; good && i < all; i++)
-		good = read_import(p, i, &item[i], name, build, err);
+		good = read_import(p, i, &item[i], name, maker, err);
 	for (size_t i = 0; good && i < all; i++)
 		*n += good = cache_store(c, &item[i].key, &item[i].object, err);
 	for (size_t i = 0; item && i < all; i++)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/store/driver_code.h"
 #include "jit/store/perf_gdb.h"
 #include "jit/store/registry_state.h"
 
@@ -153,6 +154,8 @@ const char *kernel_source_name(enum kernel_source source)
 	return name[source];
 }
 
+bool registry_is_sealed(const struct registry *r) { return r->opt.sealed; }
+
 bool registry_can_load(const struct registry *r) { return r->opt.cache && (r->opt.sealed || !registry_in_order(r)); }
 
 enum kernel_source registry_source_of(const struct registry *r, unsigned number)
@@ -184,6 +187,7 @@ static bool list_kept(struct registry *r, struct error *why)
 		free(r->kept);
 		r->kept = NULL;
 		r->kept_listed = cache_keys(r->opt.cache, &r->kept, &r->n_kept, why);
+		r->n_kept = driver_code_drop(r->kept, r->n_kept);
 	}
 	bool listed = r->kept_listed || !r->opt.cache;
 	pthread_mutex_unlock(&r->kept_lock);

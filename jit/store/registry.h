@@ -53,6 +53,8 @@ bool registry_in_order(const struct registry *r);
 /* Whether it would be had at once. Takes no lock. */
 bool registry_ready(struct registry *r, const struct key *key);
 
+/* Whether nothing may be generated. */
+bool registry_is_sealed(const struct registry *r);
 /* Borrowed; NULL: none. */
 struct cache *registry_cache(const struct registry *r);
 

@@ -255,17 +255,21 @@ struct device *cuda_open(const struct cuda_api *api, int ordinal, struct error *
 	}
 	d->api = api;
 	d->device = (struct device){
-		.facts = { .clock = DEVICE_CLOCK_CARD },
+		.facts = { .clock = DEVICE_CLOCK_CARD, .keeps_code = true },
 		.alloc = cuda_alloc,
 		.release = cuda_release,
 		.upload = cuda_upload,
 		.read = cuda_read,
 		.stream = cuda_stream,
+		.ready = cuda_ready,
 		.close = close_card
 	};
 	pthread_mutex_init(&d->lock, NULL);
-	if (read_facts(d, ordinal, err) && open_context(d, err))
+	if (read_facts(d, ordinal, err) && open_context(d, err)) {
+		d->linker = (struct driver_linker){ .by = { d->capability, d->driver }, .link = cuda_link, .user = d };
+		d->device.linker = &d->linker;
 		return &d->device;
+	}
 	close_card(&d->device);
 	return NULL;
 }

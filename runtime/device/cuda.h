@@ -30,6 +30,7 @@ struct cuda_region {
 
 struct cuda {
 	struct device device;
+	struct driver_linker linker;
 	const struct cuda_api *api;
 	int card; /* as the driver numbers them */
 	void *context;
@@ -57,6 +58,10 @@ size_t cuda_shared_bytes(struct cuda *d, const void *p);
 
 /* cuda_code.c: all kernels of a plan, those that are missing made on the pool's threads. False: err. */
 bool cuda_make_plan(struct cuda *d, struct registry *r, struct plan *p, struct pool *pool, struct error *err);
+/* The device's `ready`: the card has that kernel. */
+bool cuda_ready(struct device *d, struct registry *r, const struct key *key, struct error *err);
+/* The linker's `link`; user: the struct cuda. */
+bool cuda_link(void *user, const struct key *key, const struct object *text, struct object *out, struct error *err);
 void cuda_forget_kernels(struct cuda *d);
 
 /* cuda_stream.c */

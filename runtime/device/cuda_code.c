@@ -1,8 +1,7 @@
 /* runtime/device/cuda_code.c - kernels from PTX text to functions of the card. See cuda.h.
  *
- * The driver makes machine code of a text, which takes it a tenth of a second; what it made is kept in the cache, in a
- * record of its own: the kernel's key, with a code-generator id that says of which text, for which capability and by
- * which driver. A card has each kernel once, whatever sessions ask for it.
+ * The driver makes machine code of a text, which takes it a tenth of a second; what it made is kept in the cache under
+ * a key of its own (jit/store/driver_code.h). A card has each kernel once, whatever sessions ask for it.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -25,20 +24,6 @@ static bool failed_kernel(struct cuda *d, const struct key *key, int result, con
 }
 
 /* ---- machine code of a text */
-
-/* What is kept of it; the text's id and all that decides what the driver makes of it. */
-static struct key kept_key(const struct cuda *d, const struct key *key)
-{
-	struct {
-		uint64_t codegen;
-		uint32_t capability, driver;
-		char name[sizeof d->name];
-	} of = { .codegen = key->codegen, .capability = d->capability, .driver = d->driver };
-	struct key kept = *key;
-
-	kept.codegen = record_checksum(&of, sizeof of, 1);
-	return kept;
-}
 
 /* cubin: malloc'ed; its size. */
 static bool link_text(struct cuda *d, const struct key *key, const struct object *o, struct object *cubin,
@@ -74,20 +59,50 @@ static bool link_text(struct cuda *d, const struct key *key, const struct object
 	return ok;
 }
 
+bool cuda_link(void *user, const struct key *key, const struct object *text, struct object *out, struct error *err)
+{
+	struct cuda *d = user;
+
+	*out = (struct object){ 0 };
+	return cuda_enter(d, err) && link_text(d, key, text, out, err);
+}
+
+/* Of a sealed run. why: of an answer that says nothing of the object. */
+static bool refuse(const struct cuda *d, const struct key *key, enum record_answer answer, const struct error *why,
+                   struct error *err)
+{
+	char name[KEY_TEXT_MAX], by[DRIVER_CODE_TEXT_MAX];
+
+	if (why->code)
+		return error_set(err, why->code, "%s", why->text);
+	return error_set(err, ERROR_UNSUPPORTED,
+	                 "of kernel %s the cache has the text, but %s the code that the driver of %s makes of it (%s), "
+	                 "and --sealed forbids making it; 'jitwarm MODEL --device %s --out CACHE' makes it beforehand",
+	                 key_text(key, name, sizeof name), answer == RECORD_DAMAGED ? "cannot use" : "not", d->name,
+	                 driver_code_text(d->linker.by, by), d->device.facts.name);
+}
+
+static enum record_answer find_code(const struct cuda *d, struct registry *r, const struct kernel *k,
+                                    struct object *cubin, struct error *why)
+{
+	const struct key key = driver_code_key(&k->key, d->linker.by);
+	struct cache *cache = registry_cache(r);
+
+	*cubin = (struct object){ 0 };
+	return cache ? cache_load(cache, &key, cubin, NULL, why) : RECORD_ABSENT;
+}
+
 static bool make_code(struct cuda *d, struct registry *r, const struct kernel *k, struct object *cubin,
                       struct error *err)
 {
+	const struct key key = driver_code_key(&k->key, d->linker.by);
 	struct cache *cache = registry_cache(r);
-	const struct key kept = kept_key(d, &k->key);
 
-	*cubin = (struct object){ 0 };
-	if (cache && cache_load(cache, &kept, cubin, NULL, NULL) == RECORD_FOUND)
-		return true;
-	*cubin = (struct object){ 0 };
+	object_free(cubin);
 	if (!link_text(d, &k->key, &k->object, cubin, err))
 		return false;
 	if (cache)
-		cache_store(cache, &kept, cubin, NULL);
+		cache_store(cache, &key, cubin, NULL);
 	return true;
 }
 
@@ -95,6 +110,13 @@ static bool make_code(struct cuda *d, struct registry *r, const struct kernel *k
 
 /* Before a launch may have so many bytes of shared memory, the driver wants to be told. */
 enum { SHARED_UNASKED = 48 << 10 };
+
+static void unload(struct cuda *d, struct cuda_kernel *k)
+{
+	if (k->module)
+		d->api->module_unload(k->module);
+	k->module = NULL;
+}
 
 static bool load(struct cuda *d, struct cuda_kernel *out, const struct kernel *k, const void *cubin, struct error *err)
 {
@@ -110,29 +132,38 @@ static bool load(struct cuda *d, struct cuda_kernel *out, const struct kernel *k
 		result = d->api->function_set(out->function, CUDA_FUNCTION_SHARED, (int)out->shared_bytes);
 	if (!result)
 		result = d->api->function_blocks(&blocks, out->function, (int)(t->waves * t->lanes), out->shared_bytes);
-	if (result || blocks < 1)
-		return failed_kernel(d, &k->key, result, "loading", "", err);
 	out->resident = (uint32_t)blocks * d->units;
-	return true;
+	if (!result && blocks >= 1)
+		return true;
+	unload(d, out);
+	return failed_kernel(d, &k->key, result, "loading", "", err);
+}
+
+/* From what is kept, unless the driver refuses it; else from the text, where that may be. */
+static bool get_function(struct cuda *d, struct registry *r, const struct kernel *k, struct cuda_kernel *out,
+                         struct error *err)
+{
+	struct object cubin;
+	struct error why = { 0 };
+	enum record_answer answer = find_code(d, r, k, &cubin, &why);
+	bool ok = answer == RECORD_FOUND && load(d, out, k, cubin.code, &why);
+
+	if (!ok)
+		ok = registry_is_sealed(r) ? refuse(d, &k->key, answer, &why, err)
+		                           : make_code(d, r, k, &cubin, err) && load(d, out, k, cubin.code, err);
+	object_free(&cubin);
+	return ok;
 }
 
 static struct cuda_kernel *make_kernel(struct cuda *d, struct registry *r, const struct key *key, struct error *err)
 {
 	const struct kernel *k = registry_get(r, key, NULL, err);
 	struct cuda_kernel *made = k ? calloc(1, sizeof *made) : NULL;
-	struct object cubin = { 0 };
 
 	if (k && !made)
 		error_set(err, ERROR_MEMORY, "no memory for a kernel of a card");
-	if (!made)
-		return NULL;
-	if (cuda_enter(d, err) && make_code(d, r, k, &cubin, err) && load(d, made, k, cubin.code, err)) {
-		object_free(&cubin);
+	if (made && cuda_enter(d, err) && get_function(d, r, k, made, err))
 		return made;
-	}
-	if (made->module)
-		d->api->module_unload(made->module);
-	object_free(&cubin);
 	free(made);
 	return NULL;
 }
@@ -155,6 +186,16 @@ static void keep(struct cuda *d, struct cuda_kernel *k)
 	k->next = d->kernels;
 	d->kernels = k;
 	pthread_mutex_unlock(&d->lock);
+}
+
+bool cuda_ready(struct device *device, struct registry *r, const struct key *key, struct error *err)
+{
+	struct cuda *d = (struct cuda *)device;
+	struct cuda_kernel *k = find(d, key);
+
+	if (!k && (k = make_kernel(d, r, key, err)))
+		keep(d, k);
+	return k != NULL;
 }
 
 struct making {

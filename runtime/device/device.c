@@ -48,6 +48,11 @@ void device_close(struct device *d)
 		d->close(d);
 }
 
+bool device_has_kernel(struct device *d, struct registry *r, const struct key *key, struct error *err)
+{
+	return registry_get(r, key, NULL, err) && (!d->ready || d->ready(d, r, key, err));
+}
+
 void device_each(device_visit_fn visit, void *user)
 {
 	for (size_t i = 0; i < DRIVERS; i++)

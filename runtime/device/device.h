@@ -10,6 +10,7 @@
 #ifndef RUNTIME_DEVICE_H
 #define RUNTIME_DEVICE_H
 
+#include "jit/store/driver_code.h"
 #include "jit/store/registry.h"
 #include "runtime/plan/memory.h"
 #include "runtime/plan/plan.h"
@@ -60,7 +61,11 @@ struct device {
 	struct stream *(*stream)(struct device *d, const struct stream_options *o, struct error *err); /* NULL: err */
 	/* Of its own memory, what can be had now. False: nobody knows. NULL: it has none of its own, or never knows. */
 	bool (*available)(struct device *d, uint64_t *bytes);
-	void (*close)(struct device *d); /* after its streams, and when all its memory is released */
+	/* Where more than the registry's code is needed to run a kernel: has it at hand from then on, which a sealed
+	 * registry's cache must have. Called from many threads. False: err. NULL: no more is needed. */
+	bool (*ready)(struct device *d, struct registry *r, const struct key *key, struct error *err);
+	const struct driver_linker *linker; /* the driver that makes code of kernels' texts; NULL: none does */
+	void (*close)(struct device *d);    /* after its streams, and when all its memory is released */
 };
 
 /* What a card's stream did so far: launches, barriers over all workgroups inside them, instructions of all waves, and
@@ -92,6 +97,8 @@ struct stream {
 /* The device of that name, for that instruction set where the host runs (NULL: the best this CPU has). NULL: err. */
 struct device *device_open(const char *name, const char *isa, struct error *err);
 void device_close(struct device *d); /* NULL is fine */
+/* Has a kernel's code in the registry, and all that is needed beside it. False: err. */
+bool device_has_kernel(struct device *d, struct registry *r, const struct key *key, struct error *err);
 
 /* Every device that could be opened here, and what there is of others, with the reason why not. */
 struct device_entry {

@@ -221,7 +221,7 @@ static unsigned import_items(const struct pack_item *item, compile_build_fn buil
 	snprintf(other, sizeof other, "%s/%d", stored_dir, number++);
 	assert_true(pack_write(pack, item, FORGED, NULL));
 	struct cache *c = stored_open(other, 0);
-	bool good = cache_import(c, pack, build, &n, err);
+	bool good = cache_import(c, pack, build ? &(struct cache_maker){ .build = build } : NULL, &n, err);
 	assert_int_equal(good, err->code == ERROR_NONE);
 	assert_true(cache_size(c, true, &bytes, &entries, &left, NULL));
 	assert_int_equal(entries, n);

@@ -247,6 +247,7 @@ void empty_directory(const char *dir)
 /* Into a directory of its own, and out again. */
 static void move(struct trial *t)
 {
+	static const struct cache_maker maker = { .build = template_build };
 	struct error err = { 0 };
 	char other[100], again[120];
 	uint64_t n = 0;
@@ -257,7 +258,7 @@ static void move(struct trial *t)
 	assert_non_null(c);
 	/* compared with what is made here, which no code of a mutant is; or taken as it is */
 	bool compared = dice_one_in(&t->m.dice, 2),
-	     taken = t->kind == MUTANT_PACK && cache_import(c, t->path, compared ? template_build : NULL, &n, &err);
+	     taken = t->kind == MUTANT_PACK && cache_import(c, t->path, compared ? &maker : NULL, &n, &err);
 	assert_false(taken && compared && n);
 	if (t->kind == MUTANT_PACK && !taken) {
 		refused(t, err.text);

@@ -168,7 +168,7 @@ check "kernels that are not stored are told" grep -qE '^cache: [1-9][0-9]* kerne
 check "and why" grep -q '^not stored in the cache: the cache has no directory that can be written' "$dir/err"
 refused "activation type is q8_0, not f32" 1 "$model" --cache "$dir/kernels.jkp" --sealed --prompt x --activations f32
 refused "there is no cache to take kernels from" 1 "$model" --no-cache --sealed --prompt x
-refused "only the device cpu can run sealed" 1 "$model" --cache "$dir/kernels.jkp" --sealed --prompt x --device ref
+refused "only the devices cpu and cuda can" 1 "$model" --cache "$dir/kernels.jkp" --sealed --prompt x --device ref
 refused "no.jkp" 1 "$model" --cache "$dir/no.jkp" --sealed --prompt x
 cache=--no-cache
 

@@ -172,7 +172,7 @@ static void test_nothing_to_run(void **state)
 	assert_int_equal(access(empty, F_OK), -1);
 	refused(&JIT_MODEL_OPTIONS(.cache_dir = "", .sealed = 1), JIT_ERROR_ARGUMENT, "there is no cache");
 	refused(&JIT_MODEL_OPTIONS(.cache_dir = pack, .sealed = 1, .device = "ref"), JIT_ERROR_ARGUMENT,
-	        "only the device cpu");
+	        "only the devices cpu and cuda");
 	refused(&JIT_MODEL_OPTIONS(.cache_dir = pack, .sealed = 1, .dump_ir = "/dev/null"), JIT_ERROR_ARGUMENT,
 	        "could be dumped");
 	assert_int_equal(unlink(path), 0);
