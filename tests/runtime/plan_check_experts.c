@@ -34,6 +34,12 @@ static void touch_routes(struct checker *c, bool write, enum value value, uint32
 	      (struct content){ .value = value, .of = of, .form = PLAIN_FLOATS, .stride = SLOT_BYTES, .origin = at });
 }
 
+/* What of a token's the experts read. */
+static enum value tokens_input(const struct checker *c)
+{
+	return c->s->spec.experts_beside ? EXPERTS_INPUT : FFN_INPUT;
+}
+
 static void check_units(struct checker *c, int64_t begin, int64_t end, uint64_t expected)
 {
 	plan_require(c, begin == 0 && (uint64_t)end == expected, "units");
@@ -57,8 +63,11 @@ void do_route(struct checker *c, const struct key *k, const uint64_t *arg, int64
 	check_slots(c, k);
 	plan_require(c, k->rows == s->experts && k->kv_heads == s->expert_groups && k->k == s->expert_groups_used,
 	             "experts or groups");
-	plan_require(c, k->flags == (flags | (l->router_bias ? KEY_BIAS : 0)), "flags");
-	plan_require(c, arg[ROUTE_BIAS] == plan_address(l->router_bias), "bias");
+	plan_require(c, k->flags == (flags | (l->router_bias ? KEY_BIAS : 0) | (l->expert_scale ? KEY_SCALED : 0)),
+	             "flags");
+	plan_require(
+		c, arg[ROUTE_BIAS] == plan_address(l->router_bias) && arg[ROUTE_TIMES] == plan_address(l->expert_scale),
+		"bias or factors");
 	plan_require(c, (uint32_t)arg[ROUTE_SCALE] == plan_bits_of(s->router_scale != 0 ? s->router_scale : 1),
 	             "scale");
 	check_units(c, begin, end, c->p->tokens);
@@ -92,11 +101,11 @@ void do_scatter(struct checker *c, const struct key *k, const uint64_t *arg, int
 	plan_require(c, k->k == c->s->spec.hidden && k->flags == 0 && (int8 || k->activation == DTYPE_F32 + 1),
 	             "length, format or flags");
 	touch_routes(c, false, PLACES, i, arg[SCATTER_PLACES]);
-	read_plain(c, FFN_INPUT, i, int8 ? PLAIN_BYTES : PLAIN_FLOATS, stride, arg[SCATTER_X], 0, c->p->tokens);
+	read_plain(c, tokens_input(c), i, int8 ? PLAIN_BYTES : PLAIN_FLOATS, stride, arg[SCATTER_X], 0, c->p->tokens);
 	touch_slots(c, true, SLOT_INPUT, i, int8 ? PLAIN_BYTES : PLAIN_FLOATS, stride, arg[SCATTER_OUT], true);
 	if (!int8)
 		return;
-	read_plain(c, FFN_INPUT, i, PLAIN_SCALES, kp / 2, arg[SCATTER_XS], 0, c->p->tokens);
+	read_plain(c, tokens_input(c), i, PLAIN_SCALES, kp / 2, arg[SCATTER_XS], 0, c->p->tokens);
 	touch_slots(c, true, SLOT_INPUT, i, PLAIN_SCALES, kp / 2, arg[SCATTER_OUTS], true);
 }
 
@@ -140,7 +149,7 @@ static void check_chosen_key(struct checker *c, const struct key *k, const struc
 	plan_require(c, k->weight == m->w->type + 1 && k->rows == m->w->rows && k->k == m->w->k && k->row_blocks == 1,
 	             "format or sizes");
 	plan_require(c, (k->flags & ~allowed) == flags && k->numerics == NUMERICS_EXACT, "epilogue or numerics");
-	plan_require(c, k->act == (m->epilogue ? ACT_SILU : ACT_NONE), "activation function");
+	plan_require(c, k->act == (m->epilogue ? act_of(c->s) : ACT_NONE), "activation function");
 	plan_require(c, k->activation == act + 1, "format of activations");
 	plan_require(c,
 	             k->tile_n >= 1 && !(k->tile_n & (k->tile_n - 1)) && k->tile_n <= c->p->tokens &&
@@ -167,7 +176,8 @@ static void read_chosen_input(struct checker *c, const struct chosen *m, enum dt
 			touch_slots(c, false, m->in == FFN_INPUT ? SLOT_INPUT : m->in, m->layer, part[p].form,
 			            part[p].stride, part[p].at, sorted);
 		else
-			read_plain(c, m->in, m->layer, part[p].form, part[p].stride, part[p].at, 0, c->p->tokens);
+			read_plain(c, tokens_input(c), m->layer, part[p].form, part[p].stride, part[p].at, 0,
+			           c->p->tokens);
 }
 
 void do_chosen(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
@@ -210,12 +220,21 @@ void do_combine(struct checker *c, const struct key *k, const uint64_t *arg, int
 	const bool shared = k->flags & KEY_SIGMOID, sorted = k->flags & KEY_SORTED;
 	const uint32_t i = layer_of(c, arg[COMBINE_IN], shared ? SHARED_RESULT : SLOT_RESULT), n = c->p->tokens;
 	const uint64_t kp = numerics_pad(c->s->spec.hidden);
-	const bool last = shared || !c->s->layer[i].shared_up.packed;
+	const struct model_spec *spec = &c->s->spec;
+	const bool direct = spec->residual_scale == 0 && !spec->experts_beside,
+		   last = shared || !c->s->layer[i].shared_up.packed;
+	const struct state half = { STREAM_HALF, i }, old = shared ? half : (struct state){ STREAM, 2 * i + 1 },
+			   sum = { shared ? SHARED_SUM : EXPERTS_RESULT, i },
+			   value = !direct ? sum
+	                           : last  ? behind_ffn(c->s, i)
+	                                   : half;
+	const float *out = direct ? c->s->buffers.x : shared ? c->s->buffers.ex : c->s->buffers.xn;
 
-	plan_require(c, k->heads == (shared ? 1 : c->s->spec.experts_used) && k->k == c->s->spec.hidden,
-	             "slots or length");
-	plan_require(c, (k->flags & ~(uint32_t)(KEY_SIGMOID | KEY_SORTED)) == KEY_RESIDUAL && !(shared && sorted),
-	             "flags");
+	plan_require(c, k->heads == (shared ? 1 : spec->experts_used) && k->k == spec->hidden, "slots or length");
+	plan_require(c,
+	             (k->flags & ~(uint32_t)(KEY_SIGMOID | KEY_SORTED)) == (direct ? KEY_RESIDUAL : 0u) &&
+	                     !(shared && sorted) && arg[COMBINE_OUT] == plan_address(out),
+	             "flags or destination");
 	check_units(c, begin, end, n * (kp / 32));
 	if (shared) {
 		read_plain(c, SHARED_RESULT, i, PLAIN_FLOATS, kp * 4, arg[COMBINE_IN], 0, n);
@@ -227,12 +246,7 @@ void do_combine(struct checker *c, const struct key *k, const uint64_t *arg, int
 	plan_require(c, sorted == (arg[COMBINE_PLACES] != 0), "places");
 	if (sorted)
 		touch_routes(c, false, PLACES, i, arg[COMBINE_PLACES]);
-	read_plain(c, shared ? STREAM_HALF : STREAM, shared ? i : 2 * i + 1, PLAIN_FLOATS, kp * 4, arg[COMBINE_OUT], 0,
-	           n);
-	touch(c, true, arg[COMBINE_OUT], n * kp * 4,
-	      (struct content){ .value = last ? STREAM : STREAM_HALF,
-	                        .of = last ? 2 * i + 2 : i,
-	                        .form = PLAIN_FLOATS,
-	                        .stride = kp * 4,
-	                        .origin = arg[COMBINE_OUT] });
+	if (direct)
+		read_plain(c, old.value, old.of, PLAIN_FLOATS, kp * 4, arg[COMBINE_OUT], 0, n);
+	write_plain(c, value.value, value.of, PLAIN_FLOATS, kp * 4, arg[COMBINE_OUT], 0, n);
 }

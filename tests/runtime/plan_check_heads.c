@@ -49,7 +49,9 @@ void do_rope(struct checker *c, const struct key *k, const uint64_t *arg, int64_
 	float scale;
 	memcpy(&scale, &arg[ROPE_SCALE], sizeof scale);
 	double one = (double)scale * (double)scale * s->head_dim;
-	plan_require(c, k->heads == s->heads && scale > 0 && one > 0.999999 && one < 1.000001, "heads or scale");
+	bool right =
+		s->attention_scale != 0 ? scale == s->attention_scale : scale > 0 && one > 0.999999 && one < 1.000001;
+	plan_require(c, k->heads == s->heads && right, "heads or scale");
 	touch_heads(c, false, QUERIES, i, arg[ROPE_IN], s->heads, (uint64_t)begin, (uint64_t)end);
 	touch_heads(c, true, ROTATED, i, arg[ROPE_OUT], s->heads, (uint64_t)begin, (uint64_t)end);
 }
@@ -121,12 +123,14 @@ void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, i
 	             "window");
 	plan_require(c, !(k->flags & KEY_SINKS) == !c->s->layer[i].sinks, "sinks");
 	plan_require(c, arg[ATTENTION_SINKS] == (uint64_t)(uintptr_t)c->s->layer[i].sinks, "sinks");
+	plan_require(c, !(k->flags & KEY_CAP) == (s->score_cap == 0), "bound of scores");
+	plan_require(c, (uint32_t)arg[ATTENTION_CAP] == plan_bits_of(s->score_cap), "bound of scores");
 	plan_require(c, arg[ATTENTION_COLUMNS] == n, "tokens");
 	check_position(c, &arg[ATTENTION_POS0]);
 	check_changing(c, &arg[ATTENTION_PAGES], PLAN_PAGES, 0);
 	touch_heads(c, false, ROTATED, i, arg[ATTENTION_Q], s->heads, first * each,
 	            whole ? (uint64_t)n * s->heads : last * each);
 	touch_cache(c, false, i, arg[ATTENTION_KEYS], arg[ATTENTION_VALUES], first, last);
-	touch_heads(c, true, ATTENDED, i, arg[ATTENTION_OUT], s->heads, first * each,
-	            whole ? (uint64_t)n * s->heads : last * each);
+	touch_heads(c, true, c->s->layer[i].q_gate.packed ? UNGATED : ATTENDED, i, arg[ATTENTION_OUT], s->heads,
+	            first * each, whole ? (uint64_t)n * s->heads : last * each);
 }

@@ -78,12 +78,13 @@ uint32_t layer_of(struct checker *c, uint64_t at, uint32_t value)
 
 /* ---- what the kernels do: templates.h */
 
-/* A product's part in the model. old: what of its destination it reads. */
+/* A product's part in the model. old: what of its destination it reads. act: where no epilogue says that there is one.
+ */
 struct product {
 	const struct weights_matrix *w, *w2;
 	const float *bias, *bias2, *out;
 	enum value in, old, value;
-	uint32_t in_of, old_of, of, epilogue;
+	uint32_t in_of, old_of, of, epilogue, act;
 };
 
 static bool is_gated(const struct weights_matrix *gate, const struct weights_matrix *up)
@@ -91,65 +92,120 @@ static bool is_gated(const struct weights_matrix *gate, const struct weights_mat
 	return weights_gate_up_interleaved(gate->type, up->type);
 }
 
-static bool product_of_layer(const struct plan_space *s, uint32_t i, uint64_t w, struct product *out)
+/* Added to the stream; or, where a norm or a scale comes first, `alone`. */
+static struct product added(const struct plan_space *s, const struct weights_matrix *w, const float *bias,
+                            const float *norm, enum value in, uint32_t i, struct state before, struct state behind,
+                            enum value alone)
 {
-	const struct weights_layer *l = &s->layer[i];
 	const struct plan_buffers *b = &s->buffers;
-	bool one = is_gated(&l->gate, &l->up), one_shared = is_gated(&l->shared_gate, &l->shared_up),
-	     apart = l->shared_router.packed; /* the shared expert's result is not added at once */
-	const struct product list[] = {
-		{ &l->q, NULL, l->q_bias, NULL, b->q, ATTENTION_INPUT, NOTHING, QUERIES, i, 0, i, 0 },
-		{ &l->k, NULL, l->k_bias, NULL, b->k, ATTENTION_INPUT, NOTHING, KEYS, i, 0, i, 0 },
-		{ &l->v, NULL, l->v_bias, NULL, b->v, ATTENTION_INPUT, NOTHING, VALUES, i, 0, i, 0 },
-		{ &l->o, NULL, l->o_bias, NULL, b->x, ATTENDED, STREAM, STREAM, i, 2 * i, 2 * i + 1, KEY_RESIDUAL },
-		{ &l->gate, one ? &l->up : NULL, l->gate_bias, one ? l->up_bias : NULL, b->h, FFN_INPUT, NOTHING,
-		  one ? GATED : GATE_ALONE, i, 0, i, one ? KEY_PAIR : 0 },
-		{ &l->up, NULL, l->up_bias, NULL, b->h, FFN_INPUT, GATE_ALONE, GATED, i, i, i, KEY_GATED },
-		{ &l->down, NULL, l->down_bias, NULL, b->x, GATED, STREAM, STREAM, i, 2 * i + 1, 2 * i + 2,
-		  KEY_RESIDUAL },
-		{ &l->q_a, NULL, NULL, NULL, b->qr, ATTENTION_INPUT, NOTHING, LOW_QUERIES, i, 0, i, 0 },
-		{ &l->q_b, NULL, NULL, NULL, b->q, LOW_INPUT, NOTHING, QUERIES, i, 0, i, 0 },
-		{ &l->kv_a, NULL, NULL, NULL, b->k, ATTENTION_INPUT, NOTHING, KEYS, i, 0, i, 0 },
-		{ &l->delta_qkv, NULL, NULL, NULL, b->m, ATTENTION_INPUT, NOTHING, MIX_INPUT, i, 0, i, 0 },
-		{ &l->delta_z, NULL, NULL, NULL, b->m3, ATTENTION_INPUT, NOTHING, MIX_GATE, i, 0, i, 0 },
-		{ &l->delta_a, NULL, NULL, NULL, b->ma, ATTENTION_INPUT, NOTHING, RATE_A, i, 0, i, 0 },
-		{ &l->delta_b, NULL, NULL, NULL, b->mb, ATTENTION_INPUT, NOTHING, RATE_B, i, 0, i, 0 },
-		{ &l->delta_out, NULL, NULL, NULL, b->x, ATTENDED, STREAM, STREAM, i, 2 * i, 2 * i + 1, KEY_RESIDUAL },
-		{ &l->conv_b, NULL, NULL, NULL, b->m, ATTENTION_INPUT, NOTHING, MIX_INPUT, i, 0, i, 0 },
-		{ &l->conv_c, NULL, NULL, NULL, b->m2, ATTENTION_INPUT, NOTHING, MIX_GATE, i, 0, i, 0 },
-		{ &l->conv_x, NULL, NULL, NULL, b->m3, ATTENTION_INPUT, NOTHING, MIX_FACTOR, i, 0, i, 0 },
-		{ &l->conv_out, NULL, NULL, NULL, b->x, ATTENDED, STREAM, STREAM, i, 2 * i, 2 * i + 1, KEY_RESIDUAL },
-		{ &l->scan_xbc, NULL, NULL, NULL, b->m, ATTENTION_INPUT, NOTHING, MIX_INPUT, i, 0, i, 0 },
-		{ &l->scan_z, NULL, NULL, NULL, b->m3, ATTENTION_INPUT, NOTHING, MIX_GATE, i, 0, i, 0 },
-		{ &l->scan_dt, NULL, NULL, NULL, b->ma, ATTENTION_INPUT, NOTHING, RATE_A, i, 0, i, 0 },
-		{ &l->scan_out, NULL, NULL, NULL, b->x, ATTENDED, STREAM, STREAM, i, 2 * i, 2 * i + 1, KEY_RESIDUAL },
-		{ &l->router, NULL, l->logit_bias, NULL, b->routed, FFN_INPUT, NOTHING, ROUTED, i, 0, i, 0 },
-		{ &l->shared_router, NULL, NULL, NULL, b->routed, FFN_INPUT, NOTHING, SHARED_LOGIT, i, 0, i, 0 },
-		{ &l->shared_gate, one_shared ? &l->shared_up : NULL, NULL, NULL, b->h, FFN_INPUT, NOTHING,
-		  one_shared ? GATED : GATE_ALONE, i, 0, i, one_shared ? KEY_PAIR : 0 },
-		{ &l->shared_up, NULL, NULL, NULL, b->h, FFN_INPUT, GATE_ALONE, GATED, i, i, i, KEY_GATED },
-		{ &l->shared_down, NULL, NULL, NULL, apart ? b->xn : b->x, GATED, apart ? NOTHING : STREAM_HALF,
-		  apart ? SHARED_RESULT : STREAM, i, i, apart ? i : 2 * i + 2, apart ? 0 : KEY_RESIDUAL }
-	};
 
-	for (size_t m = 0; m < sizeof list / sizeof *list; m++)
-		if (list[m].w->packed && plan_address(list[m].w->packed) == w && !(one && list[m].w == &l->up) &&
-		    !(one_shared && list[m].w == &l->shared_up)) {
+	if (norm || s->spec.residual_scale != 0)
+		return (struct product){ w, NULL, bias, NULL, b->xn, in, NOTHING, alone, i, 0, i, 0, 0 };
+	return (struct product){ w, NULL,      bias,      NULL,         b->x, in, before.value, behind.value,
+		                 i, before.of, behind.of, KEY_RESIDUAL, 0 };
+}
+
+static struct product mixed(const struct plan_space *s, const struct weights_matrix *w, const float *bias, uint32_t i)
+{
+	const float *norm = s->layer[i].attn_post_norm;
+
+	return added(s, w, bias, norm, ATTENDED, i, (struct state){ STREAM, 2 * i },
+	             (struct state){ STREAM, 2 * i + 1 }, MIXER_RESULT);
+}
+
+static bool pick(const struct product list[], size_t n, uint64_t w, struct product *out)
+{
+	for (size_t m = 0; m < n; m++)
+		if (list[m].w->packed && plan_address(list[m].w->packed) == w && list[m].value != NOTHING) {
 			*out = list[m];
 			return true;
 		}
 	return false;
 }
 
+static bool product_of_mixer(const struct plan_space *s, uint32_t i, uint64_t w, struct product *out)
+{
+	const struct weights_layer *l = &s->layer[i];
+	const struct plan_buffers *b = &s->buffers;
+	const struct product list[] = {
+		{ &l->q, NULL, l->q_bias, NULL, b->q, ATTENTION_INPUT, NOTHING, QUERIES, i, 0, i, 0, 0 },
+		{ &l->k, NULL, l->k_bias, NULL, b->k, ATTENTION_INPUT, NOTHING, KEYS, i, 0, i, 0, 0 },
+		{ &l->v, NULL, l->v_bias, NULL, b->v, ATTENTION_INPUT, NOTHING, VALUES, i, 0, i, 0, 0 },
+		{ &l->q_gate, NULL, NULL, NULL, b->m3, ATTENTION_INPUT, NOTHING, GATE_OF_QUERIES, i, 0, i, 0, 0 },
+		mixed(s, &l->o, l->o_bias, i),
+		{ &l->q_a, NULL, NULL, NULL, b->qr, ATTENTION_INPUT, NOTHING, LOW_QUERIES, i, 0, i, 0, 0 },
+		{ &l->q_b, NULL, NULL, NULL, b->q, LOW_INPUT, NOTHING, QUERIES, i, 0, i, 0, 0 },
+		{ &l->kv_a, NULL, NULL, NULL, b->k, ATTENTION_INPUT, NOTHING, KEYS, i, 0, i, 0, 0 },
+		{ &l->delta_qkv, NULL, NULL, NULL, b->m, ATTENTION_INPUT, NOTHING, MIX_INPUT, i, 0, i, 0, 0 },
+		{ &l->delta_z, NULL, NULL, NULL, b->m3, ATTENTION_INPUT, NOTHING, MIX_GATE, i, 0, i, 0, 0 },
+		{ &l->delta_a, NULL, NULL, NULL, b->ma, ATTENTION_INPUT, NOTHING, RATE_A, i, 0, i, 0, 0 },
+		{ &l->delta_b, NULL, NULL, NULL, b->mb, ATTENTION_INPUT, NOTHING, RATE_B, i, 0, i, 0, 0 },
+		mixed(s, &l->delta_out, NULL, i),
+		{ &l->conv_b, NULL, NULL, NULL, b->m, ATTENTION_INPUT, NOTHING, MIX_INPUT, i, 0, i, 0, 0 },
+		{ &l->conv_c, NULL, NULL, NULL, b->m2, ATTENTION_INPUT, NOTHING, MIX_GATE, i, 0, i, 0, 0 },
+		{ &l->conv_x, NULL, NULL, NULL, b->m3, ATTENTION_INPUT, NOTHING, MIX_FACTOR, i, 0, i, 0, 0 },
+		mixed(s, &l->conv_out, NULL, i),
+		{ &l->scan_xbc, NULL, NULL, NULL, b->m, ATTENTION_INPUT, NOTHING, MIX_INPUT, i, 0, i, 0, 0 },
+		{ &l->scan_z, NULL, NULL, NULL, b->m3, ATTENTION_INPUT, NOTHING, MIX_GATE, i, 0, i, 0, 0 },
+		{ &l->scan_dt, NULL, NULL, NULL, b->ma, ATTENTION_INPUT, NOTHING, RATE_A, i, 0, i, 0, 0 },
+		mixed(s, &l->scan_out, NULL, i)
+	};
+
+	return pick(list, sizeof list / sizeof *list, w, out);
+}
+
+static bool product_behind(const struct plan_space *s, uint32_t i, uint64_t w, struct product *out)
+{
+	const struct weights_layer *l = &s->layer[i];
+	const struct plan_buffers *b = &s->buffers;
+	const struct state half = { STREAM, 2 * i + 1 }, end = behind_ffn(s, i), bare = { STREAM_BARE, i },
+			   of_shared = { STREAM_HALF, i };
+	/* gate and up in one, where there are both: no launch is up's alone then */
+	const bool one = is_gated(&l->gate, &l->up), one_shared = is_gated(&l->shared_gate, &l->shared_up),
+		   beside = s->spec.experts_beside, apart = l->shared_router.packed;
+	const enum value routed = beside ? ROUTER_INPUT : FFN_INPUT, gate = one ? GATED : GATE_ALONE,
+			 shared = one_shared ? GATED : GATE_ALONE;
+	const struct product alone = { &l->down, NULL, l->down_bias, NULL, b->xn, GATED, NOTHING, DENSE_RESULT, i, 0, i,
+		                       0,        0 },
+			     shared_alone = { &l->shared_down, NULL, NULL, NULL, b->xn, GATED, NOTHING,
+		                              SHARED_RESULT,   i,    0,    i,    0,     0 };
+	const struct product list[] = {
+		{ &l->gate, one ? &l->up : NULL, l->gate_bias, one ? l->up_bias : NULL, b->h, FFN_INPUT, NOTHING, gate,
+		  i, 0, i, one ? KEY_PAIR : 0, 0 },
+		{ &l->up, NULL, l->up_bias, NULL, b->h, FFN_INPUT, GATE_ALONE, one ? NOTHING : GATED, i, i, i,
+		  KEY_GATED, 0 },
+		beside ? alone : added(s, &l->down, l->down_bias, l->ffn_post_norm, GATED, i, half, end, FFN_RESULT),
+		{ &l->router, NULL, l->logit_bias, NULL, b->routed, routed, NOTHING, ROUTED, i, 0, i, 0, 0 },
+		{ &l->shared_router, NULL, NULL, NULL, b->routed, FFN_INPUT, NOTHING, SHARED_LOGIT, i, 0, i, 0, 0 },
+		{ &l->shared_gate, one_shared ? &l->shared_up : NULL, NULL, NULL, b->h, FFN_INPUT, NOTHING, shared, i,
+		  0, i, one_shared ? KEY_PAIR : 0, 0 },
+		{ &l->shared_up, NULL, NULL, NULL, b->h, FFN_INPUT, GATE_ALONE, one_shared ? NOTHING : GATED, i, i, i,
+		  KEY_GATED, 0 },
+		apart ? shared_alone : added(s, &l->shared_down, NULL, NULL, GATED, i, of_shared, end, FFN_RESULT),
+		{ &l->input_gate, NULL, NULL, NULL, b->h, STREAM_BARE, NOTHING, INPUT_GATE, i, 0, i, 0, act_of(s) },
+		added(s, &l->input_out, NULL, l->input_post_norm, INPUT_GATED, i, bare, behind_input(s, i),
+		      INPUT_RESULT)
+	};
+
+	return pick(list, sizeof list / sizeof *list, w, out);
+}
+
 static bool find_product(const struct plan_space *s, uint64_t w, struct product *out)
 {
 	const struct weights *all = &s->weights;
+	const enum value logits = s->spec.logit_scale != 0 ? LOGITS_UNSCALED
+	                          : s->spec.logit_cap != 0 ? LOGITS_UNBOUNDED
+	                                                   : LOGITS;
+	const struct product list[] = {
+		{ &all->lm_head, NULL, NULL, NULL, s->buffers.logits, OUTPUT_INPUT, NOTHING, logits, 0, 0, 0, 0, 0 },
+		{ &all->input_proj, NULL, NULL, NULL, s->buffers.input_x, STREAM, NOTHING, INPUT_PRODUCT, 0, 0, 0, 0,
+		  0 }
+	};
 
 	for (uint32_t i = 0; i < PLAN_LAYERS; i++)
-		if (product_of_layer(s, i, w, out))
+		if (product_of_mixer(s, i, w, out) || product_behind(s, i, w, out))
 			return true;
-	*out = (struct product){ .w = &all->lm_head, .out = s->buffers.logits, .in = OUTPUT_INPUT, .value = LOGITS };
-	return plan_address(all->lm_head.packed) == w;
+	return pick(list, sizeof list / sizeof *list, w, out);
 }
 
 /* What a target's templates say of inputs; asking takes them long. */
@@ -180,7 +236,8 @@ static void check_matmul_key(struct checker *c, const struct key *k, const struc
 	plan_require(c, k->weight == m->w->type + 1 && k->rows == m->w->rows && k->k == m->w->k && k->row_blocks == 1,
 	             "format or sizes");
 	plan_require(c, (k->flags & ~(allowed | KEY_WIDE | KEY_MMA | KEY_NORM_IN)) == epilogue, "epilogue");
-	plan_require(c, k->act == (m->epilogue & (KEY_PAIR | KEY_GATED) ? ACT_SILU : ACT_NONE), "activation function");
+	plan_require(c, k->act == (m->epilogue & (KEY_PAIR | KEY_GATED) ? act_of(c->s) : m->act),
+	             "activation function");
 	plan_require(c, k->activation == (narrowed ? m->w->type : act) + 1, "format of activations");
 	plan_require(c, k->numerics == (narrowed ? NUMERICS_BOUNDED : NUMERICS_EXACT), "numerics");
 	plan_require(c, !mma || template_mma(o->target, m->w->type, act, o->bounded && c->p->logits != PLAN_ALL_LOGITS),
@@ -254,7 +311,8 @@ static void do_matmul(struct checker *c, const struct key *k, const uint64_t *ar
 	bool narrowed = k->flags & KEY_MMA && act == DTYPE_F32;
 	uint64_t rp = numerics_pad(m.w->rows), tokens = arg[MATMUL_TILES] * k->tile_n,
 		 at = arg[MATMUL_OUT] - plan_address(m.out);
-	uint64_t row = at / (rp * 4), first = row + (m.value == LOGITS ? c->p->tokens - logit_rows(c->p) : 0);
+	uint64_t row = at / (rp * 4),
+		 first = row + (m.w == &c->s->weights.lm_head ? c->p->tokens - logit_rows(c->p) : 0);
 
 	check_matmul_key(c, k, &m, act, narrowed);
 	plan_require(c, begin == 0 && end == (int64_t)(rp / 32), "units");
@@ -317,62 +375,6 @@ static void do_turn(struct checker *c, const struct key *k, const uint64_t *arg,
 	touch(c, true, arg[INTERLEAVE_OUTS], tokens * out.stride, out);
 }
 
-/* Of queries of a low rank, whose norm has an epsilon of its own. */
-static bool do_latent_norm(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
-{
-	const uint64_t width = numerics_pad(c->s->spec.latent.query_rank), n = c->p->tokens;
-	uint32_t i = 0;
-
-	while (i < PLAN_LAYERS &&
-	       (!c->s->layer[i].q_a_norm || arg[NORM_WEIGHT] != plan_address(c->s->layer[i].q_a_norm)))
-		i++;
-	if (i == PLAN_LAYERS)
-		return false;
-	plan_require(c,
-	             k->k == c->s->spec.latent.query_rank && (uint32_t)arg[NORM_EPS] == plan_bits_of(1e-6f) &&
-	                     (k->flags & ~(uint32_t)KEY_QUANTISED_OUT) == 0 && begin == 0 && (uint64_t)end == n &&
-	                     arg[NORM_OUT] == plan_address(c->s->buffers.ao),
-	             "norm of queries");
-	read_plain(c, LOW_QUERIES, i, PLAIN_FLOATS, width * 4, arg[NORM_X], 0, n);
-	write_plain(c, LOW_INPUT, i, PLAIN_FLOATS, width * 4, arg[NORM_OUT], 0, n);
-	if (k->flags & KEY_QUANTISED_OUT) {
-		write_plain(c, LOW_INPUT, i, PLAIN_BYTES, width, arg[NORM_OUTQ], 0, n);
-		write_plain(c, LOW_INPUT, i, PLAIN_SCALES, width / 2, arg[NORM_OUTS], 0, n);
-	}
-	return true;
-}
-
-static void do_norm(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
-{
-	struct found in = find(c, arg[NORM_X], PLAIN_FLOATS);
-	uint64_t hp = numerics_pad(c->s->spec.hidden), n = (uint64_t)end;
-	enum value value = arg[NORM_WEIGHT] == plan_address(c->s->weights.final_norm) ? OUTPUT_INPUT : NOTHING;
-	uint32_t of = 0, state = 2 * PLAN_LAYERS;
-
-	if (do_latent_norm(c, k, arg, begin, end) || do_mixer_norm(c, k, arg, begin, end))
-		return;
-	for (uint32_t i = 0; i < PLAN_LAYERS; i++) {
-		bool ffn = arg[NORM_WEIGHT] == plan_address(c->s->layer[i].ffn_norm);
-		if (!ffn && arg[NORM_WEIGHT] != plan_address(c->s->layer[i].attn_norm))
-			continue;
-		value = ffn ? FFN_INPUT : ATTENTION_INPUT;
-		of = i;
-		state = 2 * i + ffn;
-	}
-	plan_require(c,
-	             value != NOTHING && k->k == c->s->spec.hidden &&
-	                     (uint32_t)arg[NORM_EPS] == plan_bits_of(c->s->spec.norm_eps),
-	             "norm");
-	plan_require(c, (k->flags & ~(uint32_t)KEY_QUANTISED_OUT) == 0 && begin == 0 && end > 0, "flags or units");
-	plan_require(c, arg[NORM_OUT] == plan_address(c->s->buffers.xn), "destination");
-	read_plain(c, STREAM, state, PLAIN_FLOATS, hp * 4, arg[NORM_X], in.token, n);
-	write_plain(c, value, of, PLAIN_FLOATS, hp * 4, arg[NORM_OUT], in.token, n);
-	if (k->flags & KEY_QUANTISED_OUT) {
-		write_plain(c, value, of, PLAIN_BYTES, hp, arg[NORM_OUTQ], in.token, n);
-		write_plain(c, value, of, PLAIN_SCALES, hp / 2, arg[NORM_OUTS], in.token, n);
-	}
-}
-
 static void do_quantise(struct checker *c, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	struct found in = find(c, arg[QUANTISE_X], PLAIN_FLOATS);
@@ -382,18 +384,6 @@ static void do_quantise(struct checker *c, const uint64_t *arg, int64_t begin, i
 	read_plain(c, in.content.value, in.content.of, PLAIN_FLOATS, kp * 4, arg[QUANTISE_X], in.token, tokens);
 	write_plain(c, in.content.value, in.content.of, PLAIN_BYTES, kp, arg[QUANTISE_OUTQ], in.token, tokens);
 	write_plain(c, in.content.value, in.content.of, PLAIN_SCALES, kp / 2, arg[QUANTISE_OUTS], in.token, tokens);
-}
-
-static void do_embed(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
-{
-	const struct weights_matrix *w = &c->s->weights.embed;
-
-	plan_require(c,
-	             k->weight == w->type + 1 && k->rows == w->rows && k->k == w->k &&
-	                     arg[EMBED_W] == plan_address(w->packed),
-	             "matrix");
-	plan_require(c, arg[EMBED_IDS] == plan_address(c->s->buffers.ids) && begin == 0, "tokens");
-	write_plain(c, STREAM, 0, PLAIN_FLOATS, numerics_pad(w->k) * 4, arg[EMBED_OUT], 0, (uint64_t)end);
 }
 
 void do_units(struct checker *c, uint32_t launch, uint32_t group, int64_t begin, int64_t end)
@@ -425,6 +415,8 @@ void do_units(struct checker *c, uint32_t launch, uint32_t group, int64_t begin,
 	case KEY_CONV: do_convolve(c, k, l->arg, begin, end); break;
 	case KEY_DELTA: do_delta(c, k, l->arg, begin, end); break;
 	case KEY_SCAN: do_scan(c, k, l->arg, begin, end); break;
+	case KEY_SCALE: do_scale(c, k, l->arg, begin, end); break;
+	case KEY_LAYER_INPUTS: do_layer_inputs(c, k, l->arg, begin, end); break;
 	case KEY_GATE: do_gate(c, k, l->arg, begin, end); break;
 	default: plan_complain(c, "no kernel of a forward pass");
 	}

@@ -108,9 +108,13 @@ void do_scan(struct checker *c, const struct key *k, const uint64_t *arg, int64_
 	write_plain(c, MIXED, i, PLAIN_FLOATS, value_bytes(c), arg[SCAN_OUT], 0, n);
 }
 
-/* Of the delta rule's result behind its norm, or of the scan's before it. */
+/* Of the delta rule's result behind its norm, or of the scan's before it; or of attention's. */
 void do_gate(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
+	if (find(c, arg[GATE_X], PLAIN_FLOATS).content.value == UNGATED) {
+		do_attention_gate(c, k, arg, begin, end);
+		return;
+	}
 	const bool scan = c->s->spec.recurrent.floor > 0;
 	const uint32_t value = scan ? MIXED : NORMED_MIX, i = layer_of(c, arg[GATE_X], value), n = c->p->tokens;
 

@@ -52,10 +52,19 @@ void touch_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys, u
 /* plan_check_heads.c: a slot is filled in before each run; plan_check_latent.c: as touch_cache(). */
 void check_changing(struct checker *c, const uint64_t *slot, enum plan_change what, uint64_t offset);
 void touch_latent_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys);
+/* plan_check_stream.c: a value, and of what layer or state; what the stream is behind a layer's feed-forward part, and
+ * behind what is added of a token's own; the activation function of keys. */
+struct state {
+	enum value value;
+	uint32_t of;
+};
+struct state behind_ffn(const struct plan_space *s, uint32_t layer);
+struct state behind_input(const struct plan_space *s, uint32_t layer);
+uint32_t act_of(const struct plan_space *s);
 /* plan_check_recurrent.c: false: it is no norm of a result of these layers. */
 bool do_mixer_norm(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
-/* Units [begin, end) of a kernel: plan_check_heads.c, then plan_check_latent.c, plan_check_recurrent.c and
- * plan_check_experts.c. */
+/* Units [begin, end) of a kernel: plan_check_heads.c, then plan_check_latent.c, plan_check_recurrent.c,
+ * plan_check_experts.c and plan_check_stream.c. */
 void do_rope(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_kv_store(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
@@ -72,6 +81,11 @@ void do_dispatch(struct checker *c, const struct key *k, const uint64_t *arg, in
 void do_scatter(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_chosen(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_combine(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
+void do_embed(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
+void do_layer_inputs(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
+void do_norm(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
+void do_scale(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
+void do_attention_gate(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_units(struct checker *c, uint32_t launch, uint32_t group, int64_t begin, int64_t end);
 
 #endif

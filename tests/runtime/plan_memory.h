@@ -54,7 +54,36 @@ enum value {
 	RATE_B,
 	MIXED,
 	NORMED_MIX,
-	GATED_MIX
+	GATED_MIX,
+	/* what is scaled, or goes through a norm, before it is the stream's: embeddings, the results of both halves of
+	 * a layer, of experts, and of the shared one; logits before they are scaled, and before they are bounded */
+	EMBEDDED,
+	MIXER_RESULT,
+	FFN_RESULT,
+	EXPERTS_RESULT,
+	SHARED_SUM,
+	LOGITS_UNSCALED,
+	LOGITS_UNBOUNDED,
+	/* of a gate beside the queries: attention's result before it */
+	GATE_OF_QUERIES,
+	UNGATED,
+	/* of what layers get of a token's own: both of its parts, and all layers' shares; the stream before that is
+	 * added, the gate and its product with it, what comes of that, and the stream before its scale */
+	INPUT_PRODUCT,
+	INPUT_ROW,
+	LAYER_SHARES,
+	STREAM_BARE,
+	INPUT_GATE,
+	INPUT_GATED,
+	INPUT_RESULT,
+	STREAM_UNSCALED,
+	/* of experts beside a feed-forward layer: what the router and they read, the layer's result, that behind its
+	 * norm, and with the experts' */
+	ROUTER_INPUT,
+	EXPERTS_INPUT,
+	DENSE_RESULT,
+	DENSE_ALONE,
+	BOTH_RESULTS
 };
 enum form { PLAIN_FLOATS, PLAIN_BYTES, PLAIN_SCALES, TURNED_FLOATS, TURNED_BYTES, TURNED_SCALES, NARROWED, CACHED };
 

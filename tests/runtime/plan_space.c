@@ -353,3 +353,84 @@ void plan_space_recurrent(struct plan_space *s, const struct plan_types *types, 
 	b->aos = blocks(s, tokens, HIDDEN);
 	recurrent_layer(s, types->layer[PLAN_LAYERS - 1], mixer, weight_layout_of(target));
 }
+
+/* ---- what some families have besides */
+
+enum { LAYER_INPUT = 256 };
+
+static void add_scales(struct plan_space *s)
+{
+	s->spec.embed_scale = 45.25f;
+	s->spec.residual_scale = 0.22f;
+	s->spec.attention_scale = 0.015625f;
+	s->spec.score_cap = 50;
+	s->spec.logit_scale = 0.125f;
+	s->spec.logit_cap = 30;
+}
+
+static void add_inputs(struct plan_space *s, const struct plan_types *types, uint32_t n, enum weight_layout layout)
+{
+	const uint64_t all = PLAN_LAYERS * LAYER_INPUT;
+
+	s->spec.layer_input = LAYER_INPUT;
+	s->spec.act = MODEL_GELU;
+	s->spec.centred = true;
+	s->weights.input_embed = matrix(s, DTYPE_Q8_0, VOCAB, all, layout);
+	s->weights.input_proj = matrix(s, types->layer[0][0], all, HIDDEN, layout);
+	s->weights.input_norm = floats(s, 1, LAYER_INPUT);
+	s->buffers.input_x = floats(s, n, all);
+	s->buffers.input_e = floats(s, n, all);
+	s->buffers.inputs = floats(s, PLAN_LAYERS * (uint64_t)n, LAYER_INPUT);
+	for (unsigned i = 0; i < PLAN_LAYERS; i++) {
+		s->layer[i].input_gate = matrix(s, types->layer[i][4], LAYER_INPUT, HIDDEN, layout);
+		s->layer[i].input_out = matrix(s, types->layer[i][6], HIDDEN, LAYER_INPUT, layout);
+	}
+	s->layer[PLAN_LAYERS - 1].input_post_norm = floats(s, 1, HIDDEN);
+	s->layer[PLAN_LAYERS - 1].layer_scale = floats(s, 1, 1);
+}
+
+static void add_dense_beside(struct plan_space *s, unsigned i, const enum dtype type[PLAN_MATRICES],
+                             enum weight_layout layout)
+{
+	struct weights_layer *l = &s->layer[i];
+	const struct weights_matrix none = { 0 };
+
+	l->shared_gate = l->shared_up = l->shared_down = l->shared_router = none;
+	l->gate = matrix(s, type[4], FFN, HIDDEN, layout);
+	l->up = matrix(s, type[5], FFN, HIDDEN, layout);
+	l->down = matrix(s, type[6], HIDDEN, FFN, layout);
+	if (weights_gate_up_interleaved(type[4], type[5]))
+		l->up.packed = l->gate.packed + weight_block_bytes(type[4], layout, HIDDEN);
+	l->dense_post_norm = floats(s, 1, HIDDEN);
+	l->router_scale = floats(s, 1, HIDDEN);
+	l->expert_norm = floats(s, 1, HIDDEN);
+	l->expert_post_norm = floats(s, 1, HIDDEN);
+	l->ffn_post_norm = floats(s, 1, HIDDEN);
+	l->expert_scale = floats(s, 1, EXPERTS);
+}
+
+void plan_space_add(struct plan_space *s, const struct plan_types *types, const struct target *target, uint32_t tokens,
+                    unsigned what)
+{
+	const enum weight_layout layout = weight_layout_of(target);
+	struct weights_layer *last = &s->layer[PLAN_LAYERS - 1];
+	const uint64_t attended = HEADS * HEAD_DIM;
+
+	if (what & PLAN_GATE) {
+		last->q_gate = matrix(s, types->layer[1][0], attended, HIDDEN, layout);
+		s->buffers.m3 = floats(s, tokens, attended);
+	}
+	if (what & PLAN_POST_NORMS) {
+		s->layer[0].attn_post_norm = floats(s, 1, HIDDEN);
+		last->attn_post_norm = floats(s, 1, HIDDEN);
+		last->ffn_post_norm = floats(s, 1, HIDDEN);
+	}
+	if (what & PLAN_SCALES)
+		add_scales(s);
+	if (what & PLAN_INPUTS_OWN)
+		add_inputs(s, types, tokens, layout);
+	s->spec.experts_beside = what & PLAN_DENSE_BESIDE;
+	s->buffers.beside = what & PLAN_DENSE_BESIDE ? floats(s, tokens, HIDDEN) : NULL;
+	for (unsigned i = 0; i < PLAN_LAYERS && what & PLAN_DENSE_BESIDE; i++)
+		add_dense_beside(s, i, types->layer[i], layout);
+}

@@ -7,7 +7,7 @@
 
 /* Every operand has an area of addresses of its own, far from all others: what number it has is in an address's upper
  * bits. Nothing lies there. */
-enum { PLAN_LAYERS = 2, PLAN_MATRICES = 7, PLAN_AREA_BITS = 32, PLAN_AREAS_MOST = 128 };
+enum { PLAN_LAYERS = 2, PLAN_MATRICES = 7, PLAN_AREA_BITS = 32, PLAN_AREAS_MOST = 160 };
 
 struct plan_space {
 	struct model_spec spec;
@@ -44,5 +44,13 @@ void plan_space_recurrent(struct plan_space *s, const struct plan_types *types, 
  * shared expert, that of the first without a gate. */
 void plan_space_mix(struct plan_space *s, const struct plan_types *types, const struct target *target, uint32_t tokens,
                     bool sigmoid);
+
+/* What a family may have beside that, each by itself or together: a gate of attention in the second layer; norms behind
+ * attention in both and behind the feed-forward layer in the second; scales and bounds of embeddings, results, scores
+ * and logits; what layers get of a token's own, behind a norm in the second, which is then scaled; and, of a mixture,
+ * a dense feed-forward layer beside the experts, instead of a shared one. */
+enum { PLAN_GATE = 1, PLAN_POST_NORMS = 2, PLAN_SCALES = 4, PLAN_INPUTS_OWN = 8, PLAN_DENSE_BESIDE = 16 };
+void plan_space_add(struct plan_space *s, const struct plan_types *types, const struct target *target, uint32_t tokens,
+                    unsigned what);
 
 #endif

@@ -316,10 +316,54 @@ static void test_recurrent(void **state)
 	}
 }
 
+/* What some families have besides (plan_space_add); experts: a mixture by softmax. */
+static void check_added(const struct target *t, enum dtype one, enum dtype other, unsigned what, bool experts)
+{
+	static const uint32_t tokens[] = { 1, 2, 4, 7, 9, 16, 33, 100, USUAL_COLUMNS };
+	const struct plan_types types = {
+		{ { one, other, one, one, other, one, one }, { one, one, other, other, other, other, one } }, one
+	};
+	struct plan_space s;
+	char name[48];
+
+	plan_space_open(&s, &types, t, DTYPE_F16, USUAL_COLUMNS, SESSION_ALL_LOGITS);
+	if (experts)
+		plan_space_mix(&s, &types, t, USUAL_COLUMNS, false);
+	plan_space_add(&s, &types, t, USUAL_COLUMNS, what);
+	snprintf(name, sizeof name, "what families have besides, %u", what);
+	for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
+		check_passes(&s, tokens[i], t, name);
+}
+
+static void test_added(void **state)
+{
+	static const struct {
+		unsigned what;
+		bool experts;
+	} each[] = { { PLAN_GATE, false },
+		     { PLAN_GATE | PLAN_POST_NORMS, true },
+		     { PLAN_POST_NORMS, false },
+		     { PLAN_SCALES, false },
+		     { PLAN_SCALES, true },
+		     { PLAN_INPUTS_OWN, false },
+		     { PLAN_INPUTS_OWN | PLAN_POST_NORMS, true },
+		     { PLAN_DENSE_BESIDE, true },
+		     { PLAN_DENSE_BESIDE | PLAN_POST_NORMS | PLAN_INPUTS_OWN, true } };
+	(void)state;
+
+	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++) {
+		enum dtype format[DTYPE_COUNT];
+		unsigned n = formats_of(&target_table[t], 1, format), ways = sizeof each / sizeof *each;
+		for (unsigned i = 0; !seen_before(t) && i < (n * n > ways ? n * n : ways); i++)
+			check_added(&target_table[t], format[i / n % n], format[i % n], each[i % ways].what,
+			            each[i % ways].experts);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pairs), cmocka_unit_test(test_mixtures),
-		                            cmocka_unit_test(test_recurrent), cmocka_unit_test(test_triples),
-		                            cmocka_unit_test(test_long_prompts) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pairs),     cmocka_unit_test(test_mixtures),
+		                            cmocka_unit_test(test_recurrent), cmocka_unit_test(test_added),
+		                            cmocka_unit_test(test_triples),   cmocka_unit_test(test_long_prompts) };
 	return cmocka_run_group_tests(tests, NULL, NULL) + plan_spoil_tests();
 }
