@@ -371,7 +371,7 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 		return need == NEED_NOT ||
 		       bind_expert_vectors(b, name, model_width(s, layer, slot->cols), fused ? &part : NULL, t);
 	if (need != NEED_NOT && (k == SLOT_k_b || k == SLOT_v_b))
-		return bind_by_head(b, name, k == SLOT_k_b, t);
+		return bind_by_head(b, name, k == SLOT_k_b, other, t);
 	if (model_borrows(s, layer, k))
 		leave(b, name);
 	b->taps = slot->cols == WIDTH_TAPS;

@@ -57,7 +57,7 @@ bool bind_mlx_name(const struct binder *b, uint32_t layer, enum tensor_slot k, c
 bool bind_mlx_taps(const struct binder *b, const struct found_tensor *t);
 bool bind_mlx_norms(const struct binder *b);
 
-/* model_latent.c: a tensor with a matrix for each head, for keys or for values. */
-bool bind_by_head(struct binder *b, const char *name, bool keys, struct model_tensor *out);
+/* model_latent.c: a tensor with a matrix for each head, for keys or for values; mlx: as MLX's converter has them. */
+bool bind_by_head(struct binder *b, const char *name, bool keys, bool mlx, struct model_tensor *out);
 
 #endif

@@ -1,7 +1,8 @@
 /* loaders/model_mlx.c - safetensors as MLX's converter lays them out, where that is not as transformers does.
  *
  * Owns: its names of tensors, and what it has already computed. All experts' matrices of a kind are one tensor; gate
- * and up are apart. Whether a convolution's taps lie as its own do says that norms have their 1, too.
+ * and up are apart, and so are the heads' matrices of latent attention for keys and for values. Whether a convolution's
+ * taps lie as its own do says that norms have their 1, too.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 
 /* What stands before the kind of a matrix, behind the layer's number. */
 static const char *const dense[] = { "mlp.", "feed_forward." };
+static const char *const attentions[] = { "self_attn." };
 static const char *const mixtures[] = { "mlp.switch_mlp.",   "block_sparse_moe.switch_mlp.", "feed_forward.switch_mlp.",
 	                                "mixer.switch_mlp.", "experts.switch_glu.",          "mlp.experts." };
 
@@ -20,6 +22,8 @@ static const struct {
 } kinds[] = { { SLOT_gate, "gate_proj.weight", NULL },
 	      { SLOT_up, "up_proj.weight", NULL },
 	      { SLOT_down, "down_proj.weight", NULL },
+	      { SLOT_k_b, "embed_q.weight", NULL },
+	      { SLOT_v_b, "unembed_out.weight", NULL },
 	      { SLOT_expert_gate, "gate_proj.weight", NULL },
 	      { SLOT_expert_up, "up_proj.weight", "fc1.weight" },
 	      { SLOT_expert_down, "down_proj.weight", "fc2.weight" },
@@ -37,9 +41,11 @@ static bool there(const struct binder *b, char out[NAME_CAP], uint32_t layer, co
 
 bool bind_mlx_name(const struct binder *b, uint32_t layer, enum tensor_slot k, char out[NAME_CAP])
 {
-	const size_t n = k == SLOT_gate || k == SLOT_up || k == SLOT_down ? sizeof dense / sizeof *dense
-	                                                                  : sizeof mixtures / sizeof *mixtures;
-	const char *const *before = n == sizeof dense / sizeof *dense ? dense : mixtures;
+	const bool feeds = k == SLOT_gate || k == SLOT_up || k == SLOT_down, attends = k == SLOT_k_b || k == SLOT_v_b;
+	const char *const *before = feeds ? dense : attends ? attentions : mixtures;
+	const size_t n = feeds     ? sizeof dense / sizeof *dense
+	                 : attends ? sizeof attentions / sizeof *attentions
+	                           : sizeof mixtures / sizeof *mixtures;
 
 	for (size_t i = 0; b->f->format == MODEL_HF && i < sizeof kinds / sizeof *kinds; i++)
 		for (size_t j = 0; kinds[i].slot == k && j < n; j++)

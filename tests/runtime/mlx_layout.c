@@ -1,6 +1,6 @@
 /* tests/runtime/mlx_layout.c - see mlx_layout.h. What is laid out: experts of a kind in one tensor, gate and up apart;
- * a convolution's taps as (channels, taps, 1), and then norms of some families with their 1; names of text models
- * inside others. */
+ * a convolution's taps as (channels, taps, 1), and then norms of some families with their 1; latent attention's
+ * matrices by head; names of text models inside others. */
 #include "tests/runtime/mlx_layout.h"
 
 #include <stdio.h>
@@ -149,6 +149,36 @@ static bool put_turned(struct st_writer *w, const char *name, json_t *entry, con
 	return false;
 }
 
+/* Of the rows of each head those for keys, turned; and those for values. */
+static void put_by_head(const struct original *o, struct st_writer *w, const char *name, const struct piece *t)
+{
+	const json_t *text = json_object_get(o->config, "text_config"), *c = text ? text : o->config;
+	const uint64_t heads = (uint64_t)json_integer_value(json_object_get(c, "num_attention_heads")),
+		       rest = (uint64_t)json_integer_value(json_object_get(c, "qk_nope_head_dim")),
+		       rank = (uint64_t)json_integer_value(json_object_get(c, "kv_lora_rank")),
+		       value = t->dim[0] / heads - rest;
+	const size_t element = t->bytes / t->dim[0] / t->dim[1];
+	uint8_t *keys = malloc(heads * rest * rank * element), *values = malloc(heads * value * rank * element);
+	char to[200];
+
+	for (uint64_t h = 0; h < heads; h++) {
+		const uint8_t *from = t->p + h * (rest + value) * rank * element;
+		for (uint64_t r = 0; r < rest; r++)
+			for (uint64_t i = 0; i < rank; i++)
+				memcpy(keys + ((h * rank + i) * rest + r) * element, from + (r * rank + i) * element,
+				       element);
+		memcpy(values + h * value * rank * element, from + rest * rank * element, value * rank * element);
+	}
+	renamed(to, name, strstr(name, "kv_b_proj"), "embed_q.weight");
+	st_write_tensor(w, to, t->type, 3, (const uint64_t[]){ heads, rank, rest }, keys,
+	                heads * rest * rank * element);
+	renamed(to, name, strstr(name, "kv_b_proj"), "unembed_out.weight");
+	st_write_tensor(w, to, t->type, 3, (const uint64_t[]){ heads, value, rank }, values,
+	                heads * value * rank * element);
+	free(keys);
+	free(values);
+}
+
 /* With its 1, in floats: BF16 would round. */
 static void put_norm(struct st_writer *w, const char *name, const struct piece *t)
 {
@@ -206,6 +236,8 @@ void mlx_layout(const struct original *o, struct st_writer *w)
 			continue;
 		} else if (t.rank == 3 && t.dim[1] == 1) {
 			st_write_tensor(w, own, t.type, 3, (const uint64_t[]){ t.dim[0], t.dim[2], 1 }, t.p, t.bytes);
+		} else if (strstr(name, "kv_b_proj.weight")) {
+			put_by_head(o, w, own, &t);
 		} else if (plus && is_norm(name)) {
 			put_norm(w, own, &t);
 		} else {

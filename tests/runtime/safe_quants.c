@@ -340,7 +340,8 @@ struct pair {
 static bool wanted(const struct form *f, const struct safetensors_tensor *t, const char *name)
 {
 	const bool mlx = f->method == MLX || f->method == MLX_FLOATS,
-		   experts = t->rank == 3 && mlx && (strstr(name, "switch_") || strstr(name, "experts."));
+		   experts = t->rank == 3 && mlx &&
+	                     (strstr(name, "switch_") || strstr(name, "experts.") || strstr(name, "embed"));
 	const uint64_t cols = t->rank ? t->dim[t->rank - 1] : 0;
 
 	return (t->rank == 2 || experts) && !strstr(name, "mlp.gate.weight") && (mlx || strstr(name, "layers.")) &&

@@ -12,9 +12,9 @@
 #include "tests/support/shared.h"
 
 static const char *const models[] = {
-	"qwen3moe-a",  "mixtral-a", "qwen2moe-a", "olmoe-a",        "granitemoe-a", "glm4moe-a",
-	"lfm2-a",      "lfm2moe-a", "qwen35-a",   "qwen35moe-a",    "qwen3next-a",  "gemma4-moe-a",
-	"nemotronh-a", "gemma3-a",  "phi3-a",     "granitehybrid-a"
+	"qwen3moe-a", "mixtral-a",       "qwen2moe-a",   "olmoe-a",      "granitemoe-a", "glm4moe-a",   "lfm2-a",
+	"lfm2moe-a",  "qwen35-a",        "qwen35moe-a",  "qwen3next-a",  "gemma4-moe-a", "nemotronh-a", "gemma3-a",
+	"phi3-a",     "granitehybrid-a", "deepseekv2-a", "deepseekv3-a", "glm4moelite-a"
 };
 
 static void test_floats(void **state)

@@ -239,11 +239,11 @@ static void test_experts(void **unused)
 	free(p);
 }
 
-/* All experts' matrices in one tensor, as MLX has them. */
-static void test_stacked_experts(void **unused)
+/* All experts' matrices in one tensor, as MLX has them; and all heads' of latent attention. */
+static void test_stacked(void **unused)
 {
-	static const char *const models[] = { "qwen3moe-a", "mixtral-a",   "granitemoe-a",
-		                              "lfm2moe-a",  "qwen35moe-a", "gemma4-moe-a" };
+	static const char *const models[] = { "qwen3moe-a",  "mixtral-a",    "granitemoe-a", "lfm2moe-a",
+		                              "qwen35moe-a", "gemma4-moe-a", "deepseekv3-a", "glm4moelite-a" };
 	static const int some[] = { 22, 19, 20, 21, 5 };
 	unsigned n_models = 0;
 
@@ -275,16 +275,39 @@ static void test_stacked_experts(void **unused)
 
 /* ---- refusals */
 
-static void check_refused(const struct form *f, const char *part)
+static void check_said(const char *part)
 {
 	char path[96];
 	jit_error err = { 0 };
 
-	safe_quants_write_tiny(dir, f);
 	snprintf(path, sizeof path, "%s/quants", dir);
 	assert_null(jit_model_open(path, &JIT_MODEL_OPTIONS(.cache_dir = ""), &err));
 	if (!strstr(err.message, part))
 		fail_msg("\"%s\" does not say \"%s\"", err.message, part);
+}
+
+static void check_refused(const struct form *f, const char *part)
+{
+	safe_quants_write_tiny(dir, f);
+	check_said(part);
+}
+
+/* The heads' rows for keys would have to become columns, and blocks cannot. */
+static void test_both_of_heads_refused(void **unused)
+{
+	char path[1024];
+	size_t n, n_config;
+
+	if (!shared_path(path, "golden/deepseekv3-a/model.safetensors"))
+		skip();
+	uint8_t *p = file_bytes(path, &n);
+	assert_non_null(shared_path(path, "golden/deepseekv3-a/config.json"));
+	char *config = (char *)file_bytes(path, &n_config);
+	config[n_config] = 0;
+	safe_quants_write(dir, &forms[22], p, n, config);
+	check_said("self_attn.kv_b_proj.weight is quantised with both matrices of each head in it");
+	free(config);
+	free(p);
 }
 
 static void test_tensors_refused(void **unused)
@@ -368,8 +391,11 @@ static int remove_dir(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same_numbers), cmocka_unit_test(test_experts),
-		cmocka_unit_test(test_stacked_experts), cmocka_unit_test(test_tensors_refused),
+		cmocka_unit_test(test_same_numbers),
+		cmocka_unit_test(test_experts),
+		cmocka_unit_test(test_stacked),
+		cmocka_unit_test(test_tensors_refused),
+		cmocka_unit_test(test_both_of_heads_refused),
 		cmocka_unit_test(test_configs_refused)
 	};
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
