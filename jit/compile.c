@@ -14,12 +14,15 @@ static bool acceptable(const struct ir *ir, const struct target *t, struct error
 	if (ir->lanes != t->lanes)
 		return error_set(err, ERROR_ARGUMENT, "the kernel is written for %u lanes, target %s has %u", ir->lanes,
 		                 t->name, t->lanes);
-	for (size_t k = 0; k < ir->n_ins; k++)
+	for (size_t k = 0; k < ir->n_ins; k++) {
 		if (ir_is_matrix(ir->ins[k].op) ? !t->has_mma : ir->ins[k].op == IR_idots && !t->has_tiles)
 			return error_set(
 				err, ERROR_UNSUPPORTED,
 				"the kernel has the matrix operation %s, for which target %s has no instruction",
 				ir_facts[ir->ins[k].op].name, t->name);
+		if ((ir->ins[k].op == IR_part || ir->ins[k].op == IR_parts) && !t->has_parts)
+			return error_set(err, ERROR_UNSUPPORTED, "target %s does no units in parts", t->name);
+	}
 	return true;
 }
 

@@ -98,6 +98,7 @@ static const struct {
 		           .has_dot4 = true, \
 		           .has_bsel = true, \
 		           .has_mma = true, \
+		           .has_parts = true, \
 		           .waves = 8, \
 		           .lane_bytes = 16 }
 

@@ -103,6 +103,11 @@ uint32_t template_wide_interleave(const struct target *target, enum dtype weight
 bool template_mma(const struct target *target, enum dtype weight, enum dtype activation, bool bounded);
 unsigned template_mma_tile_n(uint64_t k, uint32_t flags);
 
+/* Whether such a matmul deals its column tiles out to the parts of a launch (target->has_parts); how many row blocks a
+ * group of so many waves does at once. */
+bool template_matmul_parts(const struct target *target, const struct key *key);
+unsigned template_matmul_together(const struct key *key, unsigned waves);
+
 /* KEY_INTERLEAVE: activations for wide matmuls. key: k, activation, columns (of a tile), row_blocks (columns of a
  * panel). X and XS as quantise and norm write them, OUT and OUTS as WIDE reads them, tile after tile; UNSIGNED: int8
  * with 128 added, as unsigned bytes; STRIPS: a column's 32 int8 stay together. Unit: 32 k's of one tile, numbered tile

@@ -45,7 +45,7 @@ enum ptx_sums { PTX_SUMS_ONCE, PTX_SUMS_FORWARD, PTX_SUMS_BACKWARD, PTX_SUMS_CUT
 
 struct ptx_run {
 	enum ptx_sums sums;
-	uint32_t blocks, threads, shared_bytes;
+	uint32_t blocks, blocks_y /* 0: one */, threads, shared_bytes;
 	void *const *params; /* where each parameter's value is */
 	uint64_t seed;
 	bool overlaps;                 /* the launch before it may not have ended */

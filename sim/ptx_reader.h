@@ -4,7 +4,7 @@
 
 #include "sim/ptx_text.h"
 
-enum { PREFIXES = 8, LABELS = 256, SPECIALS = 4, WORD = 64 };
+enum { PREFIXES = 8, LABELS = 256, SPECIALS = 6, WORD = 64 };
 
 struct reader {
 	struct ptx_text *t;

@@ -141,6 +141,8 @@ static void fill(struct ptx_warp *w, uint32_t reg, uint64_t value, bool lanes)
 	w->defined[reg] = UINT32_MAX;
 }
 
+static uint32_t blocks_y(const struct ptx_run *run) { return run->blocks_y ? run->blocks_y : 1; }
+
 static void begin_block(struct ptx_block *b, uint32_t number)
 {
 	const struct ptx_text *t = b->t;
@@ -158,9 +160,11 @@ static void begin_block(struct ptx_block *b, uint32_t number)
 		w->waited = false;
 		w->state = PTX_RUNS;
 		fill(w, t->special[0], (uint64_t)i * PTX_LANES, true);
-		fill(w, t->special[1], number, false);
+		fill(w, t->special[1], number % b->run->blocks, false);
 		fill(w, t->special[2], b->run->blocks, false);
 		fill(w, t->special[3], b->run->threads, false);
+		fill(w, t->special[4], number / b->run->blocks, false);
+		fill(w, t->special[5], blocks_y(b->run), false);
 		for (uint32_t k = 0; k < t->n_constants; k++)
 			fill(w, t->first_constant + k, t->constant[k], false);
 	}
@@ -232,7 +236,7 @@ static void free_block(struct ptx_block *b)
 static bool run_blocks(struct ptx_block *b)
 {
 	uint64_t seed = b->run->seed * 2 + 1;
-	uint32_t n = b->run->blocks, first = (uint32_t)(random_next(&seed) % n);
+	uint32_t n = b->run->blocks * blocks_y(b->run), first = (uint32_t)(random_next(&seed) % n);
 	bool down = random_next(&seed) & 1;
 
 	for (uint32_t i = 0; i < n; i++) {

@@ -46,7 +46,7 @@ struct ptx_text {
 	uint64_t *constant; /* the last registers */
 	uint32_t n_constants, first_constant;
 	size_t constants_capacity;
-	uint32_t special[4]; /* %tid.x, %ctaid.x, %nctaid.x, %ntid.x */
+	uint32_t special[6]; /* %tid.x, %ctaid.x, %nctaid.x, %ntid.x, %ctaid.y, %nctaid.y */
 	struct {
 		char name[PTX_NAME];
 		unsigned bytes;

@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 
-static const char *const specials[SPECIALS] = { "%tid.x", "%ctaid.x", "%nctaid.x", "%ntid.x" };
+static const char *const specials[SPECIALS] = { "%tid.x", "%ctaid.x", "%nctaid.x", "%ntid.x", "%ctaid.y", "%nctaid.y" };
 
 bool ptx_wrong(struct reader *r, const char *what)
 {

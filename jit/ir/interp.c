@@ -294,6 +294,8 @@ PART void interp_go(const struct interp_program *p, char *frame, const struct in
 		case IR_begin: SCALAR(in->dst) = call->begin; break;
 		case IR_end: SCALAR(in->dst) = call->end; break;
 		case IR_wave: SCALAR(in->dst) = call->wave; break;
+		case IR_part: SCALAR(in->dst) = 0; break;
+		case IR_parts: SCALAR(in->dst) = 1; break;
 		case IR_shared: SCALAR(in->dst) = (intptr_t)(call->shared + in->imm); break;
 		case IR_barrier: wave->in = in + 1; return;
 		case IR_tload:

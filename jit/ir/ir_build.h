@@ -74,6 +74,7 @@ IR_WI(sload32, S, A) IR_WI(sload64, S, A) IR_WI(aload, A, A) IR_W2(aadd, A, A, S
 IR_W2(tmul, T, T, T) IR_W3(tfma, T, T, T, T) IR_W1(ti2f, T, T) IR_W3(tdot_i8, T, O, O, T) IR_W3(tdot_f16, T, O, O, T)
 IR_W3(tdot_bf16, T, O, O, T)
 IR_W1(loop, S, S) IR_WC(local, A) IR_W0(arg, A) IR_W0(begin, S) IR_W0(end, S) IR_W0(wave, S) IR_WC(shared, A)
+IR_W0(part, S) IR_W0(parts, S)
 	/* clang-format on */
 
 	static inline ir_f ir_fconst(struct ir *b, float v)

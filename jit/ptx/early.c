@@ -81,6 +81,8 @@ static bool is_known(const struct ptx_emitter *e, const struct ir_ins *i)
 	case IR_begin:
 	case IR_end:
 	case IR_wave:
+	case IR_part:
+	case IR_parts:
 	case IR_sconst:
 	case IR_sadd:
 	case IR_ssub:

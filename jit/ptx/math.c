@@ -205,6 +205,14 @@ static void divide(struct ptx_emitter *e, const struct ir_ins *i)
 	PTX_PUT(&e->w, CVT_U64_U32, ptx_reg(e, i->dst), q);
 }
 
+static void number_of(struct ptx_emitter *e, const struct ir_ins *i, const char *special)
+{
+	op o = word(e);
+
+	PTX_PUT(&e->w, MOV_U32_SPECIAL, o, ptx_name(special));
+	PTX_PUT(&e->w, CVT_U64_U32, ptx_reg(e, i->dst), o);
+}
+
 bool ptx_scalar(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	struct ptx_writer *w = &e->w;
@@ -216,6 +224,8 @@ bool ptx_scalar(struct ptx_emitter *e, const struct ir_ins *i)
 	case IR_begin: PTX_PUT(w, MOV_B64, ptx_reg(e, i->dst), e->begin); return true;
 	case IR_end: PTX_PUT(w, MOV_B64, ptx_reg(e, i->dst), e->end); return true;
 	case IR_wave: PTX_PUT(w, CVT_U64_U32, ptx_reg(e, i->dst), e->wave); return true;
+	case IR_part: number_of(e, i, "%ctaid.y"); return true;
+	case IR_parts: number_of(e, i, "%nctaid.y"); return true;
 	default: return false;
 	}
 }

@@ -196,6 +196,16 @@ static void enter(struct ptx_emitter *e)
 
 /* --- the module */
 
+/* Of a multiprocessor, which shares its registers among them. Products of matrices wait for their operands, so they
+ * want company; other kernels want all registers. */
+static unsigned blocks_at_once(const struct ir *ir)
+{
+	for (size_t k = 0; k < ir->n_ins; k++)
+		if (ir->ins[k].op >= IR_tdot_i8 && ir->ins[k].op <= IR_tdot_bf16)
+			return 2;
+	return 1;
+}
+
 static void begin_module(struct ptx_writer *w, struct ptx_buffer *to, const struct ptx_emitter *e)
 {
 	static const char *const class[PTX_CLASSES] = {
@@ -209,7 +219,7 @@ static void begin_module(struct ptx_writer *w, struct ptx_buffer *to, const stru
 	ptx_format(w, to,
 	           ".visible .entry " PTX_ENTRY "(.param .u64 arg, .param .s64 begin, .param .u32 per, "
 	           ".param .u32 rest, .param .u32 order)\n");
-	ptx_format(w, to, ".maxntid %u, 1, 1\n.minnctapersm 1\n{\n", e->ir->waves * 32);
+	ptx_format(w, to, ".maxntid %u, 1, 1\n.minnctapersm %u\n{\n", e->ir->waves * 32, blocks_at_once(e->ir));
 	for (unsigned k = 0; k < PTX_CLASSES; k++)
 		if (w->registers[k])
 			ptx_format(w, to, "\t.reg %s<%" PRIu32 ">;\n", class[k], w -> registers[k]);

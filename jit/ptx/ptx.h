@@ -200,7 +200,8 @@ const struct ptx_operand *ptx_slot(const struct ptx_emitter *e, const struct ir_
 /* What was remembered of a straight run is no more. */
 void ptx_new_run(struct ptx_emitter *e);
 
-/* The entry, and what is handed to it. A launch has blocks of WAVES * 32 threads in one dimension. */
+/* The entry, and what is handed to it. A launch has blocks of WAVES * 32 threads; the second dimension of its grid is
+ * the parts in which units are done. */
 #define PTX_ENTRY "jitrun"
 struct ptx_launch {
 	uint64_t arg;       /* address of the argument slots */

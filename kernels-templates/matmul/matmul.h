@@ -73,6 +73,7 @@ struct matmul_group {
 	struct ir *b;
 	const struct key *key;
 	unsigned waves;
+	bool parts;                                             /* the tiles are dealt out to the parts of a launch */
 	void (*job)(void *context, const struct matmul_job *j); /* writes the job, once; with KEY_EXPERTS once for each
 	                                                           width of a tile */
 	void (*narrow)(void *context, unsigned columns);        /* KEY_EXPERTS: which the next job has */

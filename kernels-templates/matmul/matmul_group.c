@@ -161,6 +161,31 @@ static void norm_tile(const struct matmul_group *g, ir_s tile)
 
 /* ---- all row blocks */
 
+/* A loop over the tiles; of parts over every so manieth, which the last turns of all but the first may lack. */
+static ir_s begin_tile(const struct matmul_group *g)
+{
+	struct ir *b = g->b;
+	ir_s tiles = ir_sload64(b, g->arg, MATMUL_TILES * 8);
+
+	if (!g->parts)
+		return ir_loop(b, tiles);
+	ir_s tile = ir_var_s(b, ir_part(b));
+	ir_loop(b, tiles);
+	ir_loop(b, ir_smin(b, ir_ssub(b, tiles, tile), ir_sconst(b, 1)));
+	return tile;
+}
+
+static void end_tile(const struct matmul_group *g, ir_s tile)
+{
+	struct ir *b = g->b;
+
+	ir_endloop(b);
+	if (!g->parts)
+		return;
+	ir_set_s(b, tile, ir_sadd(b, tile, ir_parts(b)));
+	ir_endloop(b);
+}
+
 /* With a norm inside, it is made once for all row blocks of a tile; else weights are read once for all tiles. */
 static void emit_group(const struct matmul_group *g)
 {
@@ -179,7 +204,7 @@ static void emit_group(const struct matmul_group *g)
 	ir_s left = ir_ssub(b, end, base);
 	ir_loop(b, g->together > 1 ? ir_sdivi(b, ir_saddi(b, left, g->together - 1), g->together) : left);
 	if (!normed)
-		tile = ir_loop(b, ir_sload64(b, g->arg, MATMUL_TILES * 8));
+		tile = begin_tile(g);
 	ir_s blocks = g->together > 1 ? ir_smin(b, ir_ssub(b, end, base), ir_sconst(b, g->together)) : ir_sconst(b, 1);
 	do_job(g, base, tile, share(g, ir_smuli(b, blocks, g->jobs), g->together * g->jobs));
 	ir_endloop(b);
@@ -187,7 +212,7 @@ static void emit_group(const struct matmul_group *g)
 	finish_blocks(g, base, tile, blocks);
 	ir_barrier(b);
 	if (!normed)
-		ir_endloop(b);
+		end_tile(g, tile);
 	ir_set_s(b, base, ir_saddi(b, base, g->together));
 	ir_endloop(b);
 	if (normed)
@@ -250,7 +275,7 @@ void matmul_group_build(struct matmul_group *g)
 	g->spans = numerics_spans(g->key->k);
 	g->matrices = g->key->flags & KEY_PAIR ? 2 : 1;
 	g->jobs = g->spans * g->matrices;
-	g->together = g->jobs < g->waves && !experts ? g->waves / g->jobs : 1;
+	g->together = experts ? 1 : template_matmul_together(g->key, g->waves);
 	g->arg = ir_arg(b);
 	g->sums = ir_shared(b, (int64_t)g->together * g->jobs * g->key->tile_n * 128);
 	g->wave = ir_wave(b);
@@ -260,4 +285,17 @@ void matmul_group_build(struct matmul_group *g)
 		emit_routes(g);
 	else
 		emit_group(g);
+}
+
+/* Few columns are one tile. */
+bool template_matmul_parts(const struct target *target, const struct key *key)
+{
+	return target->has_parts && key->kind == KEY_MATMUL && key->tile_n > 8 &&
+	       !(key->flags & (KEY_EXPERTS | KEY_NORM_IN));
+}
+
+unsigned template_matmul_together(const struct key *key, unsigned waves)
+{
+	unsigned jobs = numerics_spans(key->k) * (key->flags & KEY_PAIR ? 2 : 1);
+	return jobs < waves ? waves / jobs : 1;
 }

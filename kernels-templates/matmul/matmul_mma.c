@@ -115,8 +115,11 @@ static void float_unit(const struct mma *m, unsigned units, unsigned u)
 
 /* ---- a job */
 
-/* Units whose loads may be under way at once, and leave room for their sums. */
-static unsigned interleave_units(const struct mma *m) { return is_int8(m) && m->parts == 1 ? 4 : 2; }
+/* Units whose loads may be under way at once, and leave room for their sums. Parts of a launch are company enough. */
+static unsigned interleave_units(const struct mma *m)
+{
+	return is_int8(m) && m->parts == 1 && !m->group.parts ? 4 : m->group.parts ? 1 : 2;
+}
 
 static void walk(const struct mma *m, ir_a var, int64_t bytes)
 {
@@ -232,7 +235,12 @@ static const char *refusal(const struct mma *m, const struct target *target)
 
 bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	struct mma m = { .group = { .b = b, .key = key, .waves = target->waves, .job = do_job, .context = &m },
+	struct mma m = { .group = { .b = b,
+		                    .key = key,
+		                    .waves = target->waves,
+		                    .parts = template_matmul_parts(target, key),
+		                    .job = do_job,
+		                    .context = &m },
 		         .b = b,
 		         .parts = key->tile_n / IR_TILE };
 

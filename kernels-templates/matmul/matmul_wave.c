@@ -183,11 +183,15 @@ static void narrow(void *context, unsigned columns)
 
 bool matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	struct wave m = {
-		.group = { .b = b, .key = key, .waves = target->waves, .job = do_job, .narrow = narrow, .context = &m },
-		.b = b,
-		.columns = key->tile_n
-	};
+	struct wave m = { .group = { .b = b,
+		                     .key = key,
+		                     .waves = target->waves,
+		                     .parts = template_matmul_parts(target, key),
+		                     .job = do_job,
+		                     .narrow = narrow,
+		                     .context = &m },
+		          .b = b,
+		          .columns = key->tile_n };
 
 	m.format = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
 	m.int8 = key->activation == key_type(DTYPE_Q8_0);

@@ -23,7 +23,7 @@ struct act {
 	uint64_t to;
 	const void *from;
 	size_t bytes;
-	uint32_t blocks, threads, shared;
+	uint32_t blocks, parts, threads, shared;
 	bool overlaps;
 	uint64_t param[PARAMS];
 };
@@ -60,15 +60,18 @@ static int do_act(const struct act *a)
 	const struct cuda_simulated_block *args = block_of(a->param[0]);
 	for (unsigned i = 0; i < PARAMS; i++)
 		params[i] = (void *)(uintptr_t)&a->param[i];
-	struct ptx_run run = { .sums = cuda_simulation.sums,
-		               .blocks = a->blocks,
-		               .threads = a->threads,
-		               .shared_bytes = a->shared,
-		               .params = params,
-		               .seed = cuda_simulation.seed++,
-		               .overlaps = a->overlaps && a->param[4] & PTX_WAIT_FIRST,
-		               .steady = args ? (uint64_t)(uintptr_t)args->p : 0,
-		               .steady_bytes = args ? args->bytes : 0 };
+	struct ptx_run run = {
+		.sums = cuda_simulation.sums,
+		.blocks = a->blocks,
+		.blocks_y = a->parts,
+		.threads = a->threads,
+		.shared_bytes = a->shared,
+		.params = params,
+		.seed = cuda_simulation.seed++,
+		.overlaps = a->overlaps && a->param[4] & PTX_WAIT_FIRST,
+		.steady = args ? (uint64_t)(uintptr_t)args->p : 0,
+		.steady_bytes = args ? args->bytes : 0
+	};
 	if (ptx_text_run(a->module->text, cuda_simulation.memory, &run, &err))
 		return 0;
 	snprintf(cuda_simulation.trap, sizeof cuda_simulation.trap, "%s", err.text);
@@ -104,12 +107,13 @@ int sim_launch(const struct cuda_launch_config *c, void *function, void **params
 	struct act a = {
 		.module = function,
 		.blocks = c->grid[0],
+		.parts = c->grid[1],
 		.threads = c->block[0],
 		.shared = c->shared_bytes,
 		.overlaps = c->n_attributes && c->attribute->id == CUDA_LAUNCH_OVERLAPS && c->attribute->of.value
 	};
 
-	if (!a.blocks || c->grid[1] != 1 || c->grid[2] != 1 || c->block[1] != 1 || c->block[2] != 1 ||
+	if (!a.blocks || !a.parts || c->grid[2] != 1 || c->block[1] != 1 || c->block[2] != 1 ||
 	    a.shared > a.module->shared_most || (a.overlaps && cuda_simulated_capability < 90))
 		return CUDA_SIMULATED_INVALID;
 	memcpy(&a.param[0], params[0], 8);

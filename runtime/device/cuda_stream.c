@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "jit/ptx/ptx.h"
+#include "kernels-templates/templates.h"
 #include "runtime/device/cuda.h"
 #include "runtime/device/profile.h"
 #include "runtime/host/cancel.h"
@@ -18,7 +19,7 @@ struct cuda_input {
 	const void *from;
 	size_t at, bytes;
 };
-enum { INPUTS = 16 };
+enum { INPUTS = 16, MOST_PARTS = 1 << 15 };
 
 struct cuda_plan {
 	struct cuda_plan *next;
@@ -28,7 +29,7 @@ struct cuda_plan {
 	struct cuda_input input[INPUTS];
 	unsigned n_inputs;
 	struct ptx_launch *launch; /* by op */
-	uint32_t *blocks;          /* 0: the op has no units */
+	uint32_t *blocks, *parts;  /* of its grid; blocks 0: the op has no units */
 	void *graph;               /* NULL: launches are not recorded */
 	struct cuda_times *times;  /* NULL: nobody asks for them */
 };
@@ -58,6 +59,7 @@ static void forget(struct cuda_stream *s, struct cuda_plan *p)
 	d->device.release(&d->device, p->on_card, p->bytes);
 	free(p->launch);
 	free(p->blocks);
+	free(p->parts);
 	free(p);
 }
 
@@ -124,16 +126,35 @@ static void take_inputs(struct cuda_plan *c)
 
 /* ---- launches */
 
-/* How many blocks have an op's units, and how many each (struct ptx_launch). */
+/* In how many parts `tiles` column tiles are done the soonest, by so many blocks of which `resident` live at once: as
+ * many turns as there are times that the card is filled, of as many tiles as a part has. Of equal ones the fewest, in
+ * which a block's weights serve several tiles. */
+static uint32_t best_parts(uint64_t tiles, uint64_t blocks, uint64_t resident)
+{
+	uint64_t best = 1, least = UINT64_MAX;
+
+	for (uint64_t parts = 1; parts <= tiles && parts <= MOST_PARTS; parts++) {
+		uint64_t time = (blocks * parts + resident - 1) / resident * ((tiles + parts - 1) / parts);
+		best = time < least ? parts : best;
+		least = time < least ? time : least;
+	}
+	return (uint32_t)best;
+}
+
+/* How many blocks have an op's units, and how many each (struct ptx_launch). Where tiles are dealt out to parts, a
+ * block has as many units as it does at once. */
 static void deal(const struct cuda_stream *s, struct cuda_plan *c, size_t i)
 {
 	const struct plan_op *l = &c->plan->op[i];
 	const struct cuda_kernel *k = c->plan->kernel[l->kernel].handle;
-	uint64_t units = (uint64_t)(l->end - l->begin),
-		 waves = k->cooperative ? 1 : card_of(s)->device.facts.target->waves,
-		 blocks = (units + waves - 1) / waves, most = s->most_blocks ? s->most_blocks : k->resident;
+	const struct target *t = card_of(s)->device.facts.target;
+	const uint64_t tiles = template_matmul_parts(t, &k->key) ? l->arg[MATMUL_TILES] : 1;
+	uint64_t units = (uint64_t)(l->end - l->begin), waves = k->cooperative ? 1 : t->waves,
+		 each = tiles > 1 ? template_matmul_together(&k->key, t->waves) : waves,
+		 blocks = (units + each - 1) / each, most = s->most_blocks ? s->most_blocks : k->resident;
 
 	blocks = blocks < most ? blocks : most;
+	c->parts[i] = best_parts(tiles, blocks, most);
 	c->blocks[i] = (uint32_t)blocks;
 	if (blocks)
 		c->launch[i] = (struct ptx_launch){ .arg = (uint64_t)(uintptr_t)(c->on_card + (l->arg - c->plan->args)),
@@ -150,7 +171,7 @@ static int launch_op(const struct cuda_stream *s, struct cuda_plan *c, size_t i,
 	struct ptx_launch *l = &c->launch[i];
 	struct cuda_launch_attribute attribute = { .id = CUDA_LAUNCH_OVERLAPS, .of = { .value = 1 } };
 	const struct cuda_launch_config config = {
-		.grid = { c->blocks[i], 1, 1 },
+		.grid = { c->blocks[i], c->parts[i], 1 },
 		.block = { t->waves * t->lanes, 1, 1 },
 		.shared_bytes = k->shared_bytes,
 		.stream = s->queue,
@@ -218,7 +239,8 @@ static bool fill(struct cuda_stream *s, struct cuda_plan *c, struct plan *p, str
 	find_inputs(s, c);
 	c->launch = calloc(p->n_ops + 1, sizeof *c->launch);
 	c->blocks = calloc(p->n_ops + 1, sizeof *c->blocks);
-	if (!c->launch || !c->blocks)
+	c->parts = calloc(p->n_ops + 1, sizeof *c->parts);
+	if (!c->launch || !c->blocks || !c->parts)
 		return error_set(err, ERROR_MEMORY, "no memory for a plan of %zu launches", p->n_ops);
 	if (!(c->args = d->device.alloc(&d->device, c->bytes, DEVICE_SHARED, err)) ||
 	    !(c->on_card = d->device.alloc(&d->device, c->bytes, DEVICE_BUFFERS, err)))

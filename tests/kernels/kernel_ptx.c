@@ -2,8 +2,9 @@
  * JITRUN_TEST_CUDA in the environment the machine's first (kernel_run.h).
  *
  * Memory goes to the card and comes back, each region to one of its own size, so that what is touched beside it traps.
- * Each run takes another number of blocks; where launches can overlap, every second one does not wait for others before
- * the kernel says so. With all modes a call is run with each number of blocks, and all must leave the same bytes.
+ * Each run takes another number of blocks, and of parts where it has them; where launches can overlap, every second
+ * one does not wait for others before the kernel says so. With all modes a call is run with each number of blocks, and
+ * all must leave the same bytes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +25,7 @@ struct kernel_ptx {
 	void *module, *function;
 	unsigned waves;
 	uint32_t shared_bytes;
-	bool cooperative;
+	bool cooperative, parts;
 };
 
 static unsigned kernels, runs;
@@ -73,6 +74,7 @@ static void load(struct kernel_ptx *k, const struct object *o)
 	memcpy(text, o->code, o->code_bytes);
 	text[o->code_bytes] = 0;
 	k->cooperative = o->cooperative;
+	k->parts = template_matmul_parts(k->card->device.facts.target, &k->key);
 	k->shared_bytes = ptx_shared_bytes(o, k->waves);
 	must_succeed(k, api->module_load(&k->module, text));
 	must_succeed(k, api->module_function(&k->function, k->module, PTX_ENTRY));
@@ -246,7 +248,7 @@ static void launch(struct kernel_ptx *k, uint64_t args, int64_t begin, int64_t e
 	void *params[] = { &l.arg, &l.begin, &l.per, &l.rest, &l.order };
 	struct cuda_launch_attribute overlaps = { .id = CUDA_LAUNCH_OVERLAPS, .of = { .value = 1 } };
 	const struct cuda_launch_config config = {
-		.grid = { blocks, 1, 1 },
+		.grid = { blocks, k->parts ? 1 + runs % 3 : 1, 1 },
 		.block = { k->waves * 32, 1, 1 },
 		.shared_bytes = k->shared_bytes,
 		.attribute = &overlaps,
