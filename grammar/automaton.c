@@ -5,14 +5,18 @@
 
 #include "base/array.h"
 #include "grammar/automaton_parts.h"
+#include "grammar/reach.h"
 
 /* States, and steps between them, of one automaton: both end what a hostile pattern could make of it. */
-enum { STATES_MOST = 1 << 15, MEMBERS_MOST = 1 << 22, NOT_MADE = UINT32_MAX };
+enum { STATES_MOST = 1 << 15, MEMBERS_MOST = 1 << 22, TRAIL_MOST = 2000, NOT_MADE = UINT32_MAX };
 
-/* The places of the nondeterministic automaton that bytes may have led to, in ascending order. */
+/* The places of the nondeterministic automaton that bytes may have led to, in ascending order; of one that looks ahead,
+ * its threads (automaton_parts.h), of which nobody sees whether they can end. */
+enum hope { HOPE_UNKNOWN, HOPE_YES, HOPE_NO };
 struct subset {
 	uint32_t at, n;
 	bool accepts;
+	uint8_t hope;
 };
 
 struct automaton {
@@ -30,6 +34,7 @@ struct automaton {
 	uint32_t *gathered, *stack; /* the subset being made */
 	size_t n_gathered;
 	uint64_t *seen; /* a bit for each place */
+	struct threads threads;
 	bool failed;
 };
 
@@ -53,7 +58,8 @@ static void gather(struct automaton *a, uint32_t from, bool beginning)
 		uint32_t at = a->stack[--depth];
 		const struct place *p = &a->places.place[at];
 		uint32_t to[2] = { at, at };
-		if (!p->hopeful)
+		bool leads = p->kind == PLACE_SPLIT || p->kind == PLACE_BEGIN;
+		if (!p->hopeful && !(beginning && leads))
 			continue;
 		if (p->kind == PLACE_SPLIT || (p->kind == PLACE_BEGIN && beginning)) {
 			to[0] = p->out;
@@ -131,10 +137,12 @@ static uint32_t add_state(struct automaton *a)
 	a->next = next;
 	struct subset *s = &a->state[a->n];
 	*s = (struct subset){ .at = (uint32_t)a->n_members, .n = (uint32_t)n };
-	for (size_t i = 0; i < n; i++) {
-		a->member[a->n_members + i] = a->gathered[i];
+	if (n)
+		memcpy(a->member + a->n_members, a->gathered, n * sizeof *a->member);
+	for (size_t i = 0; i < n && !a->places.looks; i++)
 		s->accepts |= a->places.place[a->gathered[i]].ends;
-	}
+	if (a->places.looks)
+		s->accepts = threads_accept(&a->places, a->gathered, n);
 	a->n_members += n;
 	for (unsigned c = 0; c < a->classes; c++)
 		a->next[a->n * a->classes + c] = NOT_MADE;
@@ -149,7 +157,8 @@ static uint32_t state_of_gathered(struct automaton *a)
 	memset(a->seen, 0, (a->places.n / 64 + 1) * sizeof *a->seen);
 	if (n == 0)
 		return AUTOMATON_DEAD;
-	qsort(a->gathered, n, sizeof *a->gathered, ascending);
+	if (!a->places.looks)
+		qsort(a->gathered, n, sizeof *a->gathered, ascending);
 	size_t slot = find_slot(a, a->gathered, n);
 	if (a->slot[slot])
 		return a->slot[slot];
@@ -161,10 +170,23 @@ static uint32_t state_of_gathered(struct automaton *a)
 	return state;
 }
 
+static uint32_t look_step(struct automaton *a, uint32_t state, uint8_t byte)
+{
+	const struct subset s = a->state[state];
+
+	threads_step(&a->places, a->member + s.at, s.n, byte, &a->threads);
+	a->failed |= a->threads.failed;
+	a->gathered = a->threads.word;
+	a->n_gathered = a->threads.n;
+	return a->failed ? AUTOMATON_DEAD : state_of_gathered(a);
+}
+
 static uint32_t make_step(struct automaton *a, uint32_t state, uint8_t byte)
 {
 	const struct subset s = a->state[state];
 
+	if (a->places.looks)
+		return look_step(a, state, byte);
 	a->n_gathered = 0;
 	for (uint32_t i = 0; i < s.n; i++) {
 		const struct place *p = &a->places.place[a->member[s.at + i]];
@@ -174,12 +196,10 @@ static uint32_t make_step(struct automaton *a, uint32_t state, uint8_t byte)
 	return state_of_gathered(a);
 }
 
-uint32_t automaton_step(struct automaton *a, uint32_t state, uint8_t byte)
+static uint32_t next_of(struct automaton *a, uint32_t state, uint8_t byte)
 {
 	size_t at = (size_t)state * a->classes + a->class_of[byte];
 
-	if (state == AUTOMATON_DEAD || a->failed)
-		return AUTOMATON_DEAD;
 	if (a->next[at] == NOT_MADE) {
 		uint32_t to = make_step(a, state, byte);
 		if (a->failed)
@@ -189,75 +209,96 @@ uint32_t automaton_step(struct automaton *a, uint32_t state, uint8_t byte)
 	return a->next[at];
 }
 
-/* States that the characters of a class lead to, step by step. */
-enum { REACH_MOST = 24, REACH_STATES = 64, REACH_STEPS = 8192 };
-struct reach {
-	uint32_t state[REACH_STATES];
-	unsigned n, steps;
+/* States on the way to one that is looked for, each with the one before it. */
+struct trail {
+	uint32_t *state, *from;
+	size_t n, room, from_room;
 };
 
-static bool reach_add(struct reach *r, uint32_t state)
+static bool trail_add(struct automaton *a, struct trail *t, uint32_t state, uint32_t from)
 {
-	for (unsigned i = 0; i < r->n; i++)
-		if (r->state[i] == state)
+	void *states = t->state, *froms = t->from;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (t->state[i] == state)
 			return true;
-	if (r->n == REACH_STATES)
+	if (!array_grow(&states, &t->room, t->n + 1, sizeof *t->state)) {
+		a->failed = true;
 		return false;
-	r->state[r->n++] = state;
-	return true;
-}
-
-/* The bytes of characters, one behind the other. */
-static const struct sequence {
-	unsigned n;
-	uint8_t low[4], high[4];
-} sequences[] = {
-	{ 1, { 0x20 }, { 0x7e } },
-	{ 2, { 0xc2, 0x80 }, { 0xdf, 0xbf } },
-	{ 3, { 0xe0, 0xa0, 0x80 }, { 0xe0, 0xbf, 0xbf } },
-	{ 3, { 0xe1, 0x80, 0x80 }, { 0xec, 0xbf, 0xbf } },
-	{ 3, { 0xed, 0x80, 0x80 }, { 0xed, 0x9f, 0xbf } },
-	{ 3, { 0xee, 0x80, 0x80 }, { 0xef, 0xbf, 0xbf } },
-	{ 4, { 0xf0, 0x90, 0x80, 0x80 }, { 0xf0, 0xbf, 0xbf, 0xbf } },
-	{ 4, { 0xf1, 0x80, 0x80, 0x80 }, { 0xf3, 0xbf, 0xbf, 0xbf } },
-	{ 4, { 0xf4, 0x80, 0x80, 0x80 }, { 0xf4, 0x8f, 0xbf, 0xbf } },
-};
-enum { SEQUENCES = sizeof sequences / sizeof *sequences };
-
-/* Where all characters lead that begin with the first `at` bytes; bytes that the automaton does not tell apart are
- * tried once. False: one is dead, or there are too many. */
-static bool reach_bytes(struct automaton *a, struct reach *r, uint32_t state, const struct sequence *q, unsigned at,
-                        enum easy class)
-{
-	int last = -1;
-
-	for (unsigned byte = q->low[at]; byte <= q->high[at]; byte++) {
-		if (a->class_of[byte] == last || (q->n == 1 && easy_of(byte) < class))
-			continue;
-		last = a->class_of[byte];
-		uint32_t next = r->steps++ < REACH_STEPS ? automaton_step(a, state, (uint8_t)byte) : AUTOMATON_DEAD;
-		if (next == AUTOMATON_DEAD ||
-		    !(at + 1 == q->n ? reach_add(r, next) : reach_bytes(a, r, next, q, at + 1, class)))
-			return false;
 	}
+	t->state = states;
+	if (!array_grow(&froms, &t->from_room, t->n + 1, sizeof *t->from)) {
+		a->failed = true;
+		return false;
+	}
+	t->from = froms;
+	t->state[t->n] = state;
+	t->from[t->n++] = from;
 	return true;
 }
+
+/* Looks for a state in which the text may end, breadth first; what is found out holds for all states on the way. Where
+ * that takes long, there will be one. */
+static bool find_hope(struct automaton *a, uint32_t state, struct trail *t)
+{
+	trail_add(a, t, state, 0);
+	for (size_t i = 0; i < t->n && !a->failed; i++) {
+		uint32_t at = t->state[i];
+		if (a->state[at].accepts || a->state[at].hope == HOPE_YES || t->n > TRAIL_MOST) {
+			for (; a->state[at].hope = HOPE_YES, i; at = t->state[i])
+				i = t->from[i];
+			a->state[state].hope = HOPE_YES;
+			return true;
+		}
+		int last = -1;
+		for (unsigned byte = 0; byte < 256 && !a->failed; byte++) {
+			uint32_t to = a->class_of[byte] == last || a->state[at].hope == HOPE_NO
+			                      ? AUTOMATON_DEAD
+			                      : next_of(a, at, (uint8_t)byte);
+			last = a->class_of[byte];
+			if (to != AUTOMATON_DEAD)
+				trail_add(a, t, to, (uint32_t)i);
+		}
+	}
+	for (size_t i = 0; i < t->n && !a->failed; i++)
+		a->state[t->state[i]].hope = HOPE_NO;
+	return false;
+}
+
+static bool has_hope(struct automaton *a, uint32_t state)
+{
+	struct trail t = { 0 };
+
+	if (!a->places.looks || state == AUTOMATON_DEAD)
+		return state != AUTOMATON_DEAD;
+	if (a->state[state].hope == HOPE_UNKNOWN)
+		find_hope(a, state, &t);
+	free(t.state);
+	free(t.from);
+	return !a->failed && a->state[state].hope == HOPE_YES;
+}
+
+uint32_t automaton_step(struct automaton *a, uint32_t state, uint8_t byte)
+{
+	if (state == AUTOMATON_DEAD || a->failed)
+		return AUTOMATON_DEAD;
+	uint32_t to = next_of(a, state, byte);
+	return has_hope(a, to) ? to : AUTOMATON_DEAD;
+}
+
+static uint32_t reach_step(void *a, uint32_t state, uint8_t byte) { return automaton_step(a, state, byte); }
 
 uint32_t automaton_reach(struct automaton *a, uint32_t state, enum easy class)
 {
-	struct reach r = { .state = { state }, .n = 1 };
+	struct reach r = { .step = reach_step, .user = a, .class_of = a->class_of };
 
-	for (uint32_t length = 0, from = 0; length < REACH_MOST; length++) {
-		unsigned to = r.n;
-		for (unsigned i = from; i < to; i++)
-			for (unsigned k = 0; k < (class == EASY_ANY ? SEQUENCES : 1); k++)
-				if (!reach_bytes(a, &r, r.state[i], &sequences[k], 0, class))
-					return length;
-		if (r.n == to)
-			return UINT32_MAX;
-		from = to;
-	}
-	return REACH_MOST;
+	return reach_from(&r, state, class);
+}
+
+void automaton_borders(const struct automaton *a, bool border[256])
+{
+	for (unsigned b = 1; b < 256; b++)
+		border[b] |= a->class_of[b] != a->class_of[b - 1];
 }
 
 bool automaton_accepts(const struct automaton *a, uint32_t state)
@@ -267,7 +308,7 @@ bool automaton_accepts(const struct automaton *a, uint32_t state)
 
 bool automaton_failed(const struct automaton *a) { return a->failed; }
 
-bool automaton_hopeful(const struct automaton *a) { return a->state[AUTOMATON_START].n > 0; }
+bool automaton_hopeful(struct automaton *a) { return a->state[AUTOMATON_START].n > 0 && has_hope(a, AUTOMATON_START); }
 
 size_t automaton_bytes(const struct automaton *a)
 {
@@ -279,19 +320,25 @@ static bool make_first_states(struct automaton *a)
 {
 	size_t n = a->places.n + 1;
 
-	a->gathered = malloc(n * sizeof *a->gathered);
+	a->gathered = a->places.looks ? NULL : malloc(n * sizeof *a->gathered);
 	a->stack = malloc(n * sizeof *a->stack);
 	a->seen = calloc(n / 64 + 1, sizeof *a->seen);
-	if (!a->gathered || !a->stack || !a->seen)
+	if ((!a->gathered && !a->places.looks) || !a->stack || !a->seen)
 		return false;
 	add_state(a); /* the dead one */
 	if (a->n != 1)
 		return false;
-	gather(a, a->places.entry, true);
-	qsort(a->gathered, a->n_gathered, sizeof *a->gathered, ascending);
+	if (a->places.looks) {
+		threads_begin(&a->places, &a->threads);
+		a->gathered = a->threads.word;
+		a->n_gathered = a->threads.n;
+	} else {
+		gather(a, a->places.entry, true);
+		qsort(a->gathered, a->n_gathered, sizeof *a->gathered, ascending);
+	}
 	memset(a->seen, 0, (n / 64 + 1) * sizeof *a->seen);
 	add_state(a);
-	return a->n == 2;
+	return a->n == 2 && !a->threads.failed;
 }
 
 struct automaton *automaton_open(const struct expression *x, uint32_t node, bool anywhere, struct error *err)
@@ -321,7 +368,7 @@ void automaton_close(struct automaton *a)
 	free(a->member);
 	free(a->next);
 	free(a->slot);
-	free(a->gathered);
+	free(a->places.looks ? a->threads.word : a->gathered);
 	free(a->stack);
 	free(a->seen);
 	free(a);

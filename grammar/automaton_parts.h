@@ -7,19 +7,33 @@
 
 #include "grammar/expression.h"
 
-enum place_kind { PLACE_MATCH, PLACE_BYTES, PLACE_SPLIT, PLACE_BEGIN, PLACE_END, PLACE_RULE };
+/* PLACE_AHEAD and PLACE_AHEAD_NOT lead on where what follows begins, or does not begin, with a text whose places start
+ * at `other` and whose end is a PLACE_DONE. */
+enum place_kind {
+	PLACE_MATCH,
+	PLACE_BYTES,
+	PLACE_SPLIT,
+	PLACE_BEGIN,
+	PLACE_END,
+	PLACE_RULE,
+	PLACE_AHEAD,
+	PLACE_AHEAD_NOT,
+	PLACE_DONE
+};
 
 struct place {
 	enum place_kind kind;
-	uint8_t low, high;   /* PLACE_BYTES: those that lead to out */
-	bool ends;           /* a text may end here */
-	bool hopeful;        /* some text can be completed from here */
-	uint32_t out, other; /* other: the second way of a PLACE_SPLIT; where the rule of a PLACE_RULE begins */
+	uint8_t low, high; /* PLACE_BYTES: those that lead to out */
+	bool ends;         /* a text may end here */
+	bool hopeful;      /* some text can be completed from here; a PLACE_BEGIN: only at the beginning */
+	uint32_t out,
+		other; /* other: the second way of a PLACE_SPLIT; where the rule of a PLACE_RULE begins; see above */
 };
 struct places {
 	struct place *place;
 	size_t n, capacity;
 	uint32_t entry;
+	bool looks;  /* some place looks ahead */
 	bool failed; /* no memory, or too many */
 };
 
@@ -30,6 +44,18 @@ void places_mark(struct places *p);
 
 /* Bytes that no place tells apart are a class; returns how many there are. */
 unsigned places_classes(const struct places *p, uint8_t class_of[256]);
+
+/* automaton_look.c: states of expressions that look ahead, as words; equal states are equal words. No words: no text
+ * can follow. failed: no memory, or too many. */
+struct threads {
+	uint32_t *word;
+	size_t n, room;
+	bool failed;
+};
+void threads_begin(const struct places *p, struct threads *out);
+void threads_step(const struct places *p, const uint32_t *from, size_t n, uint8_t byte, struct threads *out);
+/* Whether the text may end here. */
+bool threads_accept(const struct places *p, const uint32_t *word, size_t n);
 
 /* False: no memory, or there would be too many. */
 bool places_make(struct places *p, const struct expression *x, uint32_t node, bool anywhere);

@@ -168,6 +168,20 @@ static uint32_t build_join(struct places *p, const struct expression *x, uint32_
 	return next;
 }
 
+static uint32_t build_ahead(struct places *p, const struct expression *x, const struct expression_node *e,
+                            uint32_t next, unsigned depth)
+{
+	uint32_t done = add(p, (struct place){ .kind = PLACE_DONE, .ends = true, .hopeful = true });
+	uint32_t other = build(p, x, e->first, done, depth);
+
+	p->looks = true;
+	return other == NO_PLACE || next == NO_PLACE
+	               ? NO_PLACE
+	               : add(p,
+	                     (struct place){
+				     .kind = e->least ? PLACE_AHEAD_NOT : PLACE_AHEAD, .out = next, .other = other });
+}
+
 static uint32_t build(struct places *p, const struct expression *x, uint32_t node, uint32_t next, unsigned depth)
 {
 	const struct expression_node *e = &x->node[node];
@@ -184,6 +198,7 @@ static uint32_t build(struct places *p, const struct expression *x, uint32_t nod
 	case EXPRESSION_REPEAT: return build_repeat(p, x, e, next, depth + 1);
 	case EXPRESSION_BEGIN: return add(p, (struct place){ .kind = PLACE_BEGIN, .out = next });
 	case EXPRESSION_END: return add(p, (struct place){ .kind = PLACE_END, .out = next });
+	case EXPRESSION_AHEAD: return build_ahead(p, x, e, next, depth + 1);
 	case EXPRESSION_RULE: return add(p, (struct place){ .kind = PLACE_RULE, .out = next, .other = e->first });
 	}
 	return NO_PLACE;
@@ -202,8 +217,9 @@ static uint32_t build_anything(struct places *p, uint32_t next)
 	return body == NO_PLACE ? NO_PLACE : loop;
 }
 
-/* Marks places until nothing changes; `over` bytes, or over the end only. */
-static bool spread(struct places *p, bool over_bytes)
+/* Marks places until nothing changes; `over` bytes, or over the end only. What must not follow is known (`settled`)
+ * when all other ends are: its own places have no such place before them. */
+static bool spread(struct places *p, bool over_bytes, bool settled)
 {
 	bool changed = false;
 
@@ -216,8 +232,11 @@ static bool spread(struct places *p, bool over_bytes)
 		else if (at->kind == PLACE_RULE)
 			now = over_bytes ? a->hopeful && b->hopeful : a->ends && b->ends;
 		else if (at->kind == PLACE_END || at->kind == PLACE_BEGIN)
-			now = over_bytes ? at->ends || (at->kind == PLACE_BEGIN && a->hopeful)
-			                 : at->kind == PLACE_END && a->ends;
+			now = over_bytes ? at->ends : at->kind == PLACE_END && a->ends;
+		else if (at->kind == PLACE_AHEAD)
+			now = over_bytes ? a->hopeful && b->hopeful : a->ends && b->ends;
+		else if (at->kind == PLACE_AHEAD_NOT)
+			now = over_bytes ? a->hopeful : settled && a->ends && !b->ends;
 		else if (at->kind == PLACE_BYTES)
 			now = over_bytes && a->hopeful;
 		*(over_bytes ? &at->hopeful : &at->ends) = was || now;
@@ -240,6 +259,8 @@ static uint64_t weight(const struct expression *x, uint32_t node, unsigned depth
 			all += weight(x, e->first, depth + 1);
 		else if (e->kind == EXPRESSION_SET)
 			all += e->rest;
+		else if (e->kind == EXPRESSION_AHEAD)
+			all += weight(x, e->first, depth + 1) + 2;
 		else if (e->kind == EXPRESSION_REPEAT) {
 			times = e->most == REPEAT_ANY ? (uint64_t)e->least + 1 : e->most;
 			all += times * (weight(x, e->first, depth + 1) + 1);
@@ -253,11 +274,13 @@ static uint64_t weight(const struct expression *x, uint32_t node, unsigned depth
 
 void places_mark(struct places *p)
 {
-	while (spread(p, false))
+	while (spread(p, false, false))
+		;
+	while (p->looks && spread(p, false, true))
 		;
 	for (size_t i = 0; i < p->n; i++)
 		p->place[i].hopeful |= p->place[i].ends;
-	while (spread(p, true))
+	while (spread(p, true, true))
 		;
 }
 

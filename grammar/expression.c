@@ -93,6 +93,11 @@ uint32_t expression_rule(struct expression *x, uint32_t number)
 	return add(x, (struct expression_node){ .kind = EXPRESSION_RULE, .first = number });
 }
 
+uint32_t expression_ahead(struct expression *x, uint32_t node, bool without)
+{
+	return add(x, (struct expression_node){ .kind = EXPRESSION_AHEAD, .first = node, .least = without });
+}
+
 void expression_clear(struct expression *x)
 {
 	free(x->node);

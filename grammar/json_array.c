@@ -1,8 +1,9 @@
 /* grammar/json_array.c - arrays: which schemas look at an item, how many there are, and how many "contains" has met. */
 #include "grammar/json_parts.h"
 
-/* Behind the head: the phase, white space, the items so far, a count for each node with "contains". */
-enum { PHASE, SPACE, ITEMS, CONTAINED };
+/* Behind the head: the phase, white space, the items so far, where they must differ the list of them, a count for each
+ * node with "contains". */
+enum { PHASE, SPACE, ITEMS, DIFFER, CONTAINED };
 enum phase { FIRST, ITEM, NEXT };
 
 struct outcome array_begin(struct json_machine *m, struct frame *f)
@@ -15,7 +16,7 @@ struct outcome array_begin(struct json_machine *m, struct frame *f)
 	return stays(m, f);
 }
 
-static size_t requests(const struct json_machine *m, struct frame *f, struct request *r)
+static size_t plain_requests(const struct json_machine *m, struct frame *f, struct request *r)
 {
 	const struct group *g = frame_group(m, f);
 	const struct schema *s = m->schema;
@@ -36,11 +37,27 @@ static size_t requests(const struct json_machine *m, struct frame *f, struct req
 	return n;
 }
 
+/* And where items must differ, what those before leave. */
+static size_t requests(struct json_machine *m, struct frame *f, struct request *r)
+{
+	size_t n = plain_requests(m, f, r);
+
+	if (!frame_group(m, f)->unique || !frame_rest(m, f)[DIFFER])
+		return n;
+	uint32_t child = group_child(m, f->w[1], &(struct facts){ .failed = frame_failed(f) }, r, n);
+	uint32_t others = child ? items_others(m, frame_rest(m, f)[DIFFER], child) : SCHEMA_NONE;
+	const struct group *g = frame_group(m, f);
+	for (uint32_t i = 0; i < g->n && others != SCHEMA_NONE; i++)
+		if (m->schema->node[g->node[i]].unique && !bit(frame_failed(f), i))
+			r[n++] = (struct request){ i, others };
+	return n;
+}
+
 /* The group of the next item; 0: there can be none. */
 static uint32_t item_group(struct json_machine *m, struct frame *f)
 {
 	const struct group *g = frame_group(m, f);
-	struct request r[2 * GROUP_NODES];
+	struct request r[3 * GROUP_NODES];
 
 	for (uint32_t i = 0; i < g->n; i++)
 		if (frame_rest(m, f)[ITEMS] >= m->schema->node[g->node[i]].length_of_array.most)
@@ -113,14 +130,31 @@ static void count_contained(const struct json_machine *m, struct frame *f, uint3
 	}
 }
 
-uint32_t array_resume(struct json_machine *m, struct frame *f, const uint32_t *result)
+/* False: the item cannot be compared. */
+static bool take_value(struct json_machine *m, struct frame *f, uint32_t value)
 {
-	struct request r[2 * GROUP_NODES];
+	const struct group *g = frame_group(m, f);
+	uint32_t *list = &frame_rest(m, f)[DIFFER];
+
+	if (!value || m->machine.failed)
+		return false;
+	bool again = items_have(m, *list, value);
+	for (uint32_t i = 0; i < g->n && again; i++)
+		if (m->schema->node[g->node[i]].unique)
+			set_bit(frame_failed(f), i);
+	if (!again)
+		*list = items_with(m, *list, value);
+	return true;
+}
+
+uint32_t array_resume(struct json_machine *m, struct frame *f, const uint32_t *result, uint32_t value)
+{
+	struct request r[3 * GROUP_NODES];
 	size_t n = requests(m, f, r);
 	uint32_t child = group_child(m, f->w[1], &(struct facts){ .failed = frame_failed(f) }, r, n),
 		 *rest = frame_rest(m, f);
 
-	if (!child)
+	if (!child || (frame_group(m, f)->unique && !take_value(m, f, value)))
 		return 0;
 	count_contained(m, f, child, result);
 	group_child_failed(m, child, result, r, n, frame_failed(f));

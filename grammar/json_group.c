@@ -1,4 +1,4 @@
-/* grammar/json_group.c - the nodes that look at one value, and what follows when some of them fail. */
+/* grammar/json_group.c - the nodes that look at one value, and those that look at its parts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,8 +157,9 @@ static bool sum_up(struct group *g, const struct schema *s)
 		if (n->length.most != COUNT_ANY)
 			raise_to(&g->length_most, n->length.most + 1);
 		g->automata += n->texts.n;
-		g->numbers |= n->whole || n->numbers.n || n->minimum != SCHEMA_NONE || n->maximum != SCHEMA_NONE ||
-		              n->multiple_of != SCHEMA_NONE;
+		g->unique |= n->unique;
+		g->numbers |= n->whole || n->unlike.n || n->numbers.n || n->minimum != SCHEMA_NONE ||
+		              n->maximum != SCHEMA_NONE || n->multiple_of != SCHEMA_NONE;
 		g->n_patterns += n->patterns.n;
 		g->counts |= n->members.least > 0 || n->members.most != COUNT_ANY;
 		raise_to(&g->members_most, n->members.least);
@@ -172,6 +173,37 @@ static bool sum_up(struct group *g, const struct schema *s)
 		ok = collect_names(g, s, n, &room);
 	}
 	return ok;
+}
+
+/* Whether a set of failed roots may be right, and a part of it not. */
+static bool wants_failures(const struct group *g)
+{
+	if (g->n_roots > GOAL_TABLE)
+		return false;
+	for (uint32_t set = 0; set < 1u << g->n_roots; set++)
+		for (uint32_t i = 0; i < g->n_roots && bit(g->goal, set); i++)
+			if (set >> i & 1 && !bit(g->goal, set & ~(1u << i)))
+				return true;
+	return false;
+}
+
+/* Whether a string or a number must be looked at by all nodes together. */
+static void find_joint(struct group *g, const struct schema *s)
+{
+	unsigned texts = 0, numbers = 0;
+
+	g->mixed = wants_failures(g);
+	for (uint32_t i = 0; i < g->n; i++) {
+		const struct schema_node *n = &s->node[g->node[i]];
+		texts += n->texts.n + (n->length.least > 0 || n->length.most != COUNT_ANY);
+		numbers += n->whole + (n->numbers.n > 0) + (n->minimum != SCHEMA_NONE) + (n->maximum != SCHEMA_NONE) +
+		           (n->multiple_of != SCHEMA_NONE) + (n->unlike.n > 0);
+		g->mixed |= n->one_of.n || n->not_this != SCHEMA_NONE || n->condition != SCHEMA_NONE;
+		if (n->length.least > n->length.most)
+			texts++;
+	}
+	g->joint = texts > 1 || (texts && g->mixed);
+	g->joint_numbers = numbers > 1 || (numbers && g->mixed);
 }
 
 /* Names that no value is right for: they must not even be begun. */
@@ -211,7 +243,10 @@ static bool fill(struct json_machine *m, struct group *g, const uint32_t *roots,
 		return false;
 	memcpy(g->node, roots, n * sizeof *roots);
 	memcpy(g->goal, goal, goal_words * sizeof *goal);
-	return close_over(g, m->schema) && sort_indices(g) && sum_up(g, m->schema) && find_closed(m, g);
+	if (!close_over(g, m->schema) || !sort_indices(g) || !sum_up(g, m->schema))
+		return false;
+	find_joint(g, m->schema);
+	return find_closed(m, g);
 }
 
 uint32_t group_make(struct json_machine *m, const uint32_t *roots, size_t n, const uint32_t *goal, size_t goal_words)
@@ -244,151 +279,22 @@ void group_clear(struct group *g)
 	free(g->goal);
 	free(g->name);
 	free(g->closed);
+	free(g->class_of);
 }
 
-/* ---- judging */
+/* ---- beginnings */
 
-struct judge {
-	const struct schema *s;
-	const struct group *g;
-	const struct facts *f;
-	uint8_t known[GROUP_NODES]; /* 0, or 1 + its verdict */
-};
-
-static enum verdict judge(struct judge *j, uint32_t node);
-
-static enum verdict both(enum verdict a, enum verdict b)
+/* Whether a string, or a number, can be right, whose frame has these nodes failed. */
+static bool kind_begins(struct json_machine *m, uint32_t group, unsigned kind, const uint32_t *failed)
 {
-	return a == FAILED || b == FAILED ? FAILED : a == OPEN || b == OPEN ? OPEN : PASSED;
-}
+	struct frame f;
 
-static enum verdict opposite(enum verdict v) { return v == OPEN ? OPEN : v == FAILED ? PASSED : FAILED; }
-
-static enum verdict judge_some(struct judge *j, struct part p, bool one_only)
-{
-	uint32_t passed = 0, open = 0;
-
-	for (uint32_t i = 0; i < p.n; i++) {
-		enum verdict v = judge(j, j->s->list[p.at + i]);
-		passed += v == PASSED;
-		open += v == OPEN;
-	}
-	if (one_only && passed > 1)
-		return FAILED;
-	if (passed && (!one_only || !open))
-		return PASSED;
-	return open ? OPEN : FAILED;
-}
-
-static enum verdict judge_condition(struct judge *j, const struct schema_node *n)
-{
-	enum verdict yes = n->then_this == SCHEMA_NONE ? PASSED : judge(j, n->then_this),
-		     no = n->else_this == SCHEMA_NONE ? PASSED : judge(j, n->else_this),
-		     condition = judge(j, n->condition);
-
-	if (condition == OPEN)
-		return yes == no ? yes : OPEN;
-	return condition == PASSED ? yes : no;
-}
-
-/* Schemas for objects that have a certain member: who has it not yet may get it. */
-static enum verdict judge_dependent(struct judge *j, const struct schema_node *n)
-{
-	enum verdict v = PASSED;
-
-	for (uint32_t k = 0; k < n->dependent.n; k++) {
-		const struct schema_dependency *d = &j->s->dependency[n->dependent.at + k];
-		uint32_t at = 0;
-		if (d->node == SCHEMA_NONE || !j->f->seen)
-			continue;
-		while (j->g->name[at] != d->name)
-			at++;
-		if (bit(j->f->seen, at))
-			v = both(v, judge(j, d->node));
-		else if (!j->f->final)
-			v = both(v, OPEN);
-	}
-	return v;
-}
-
-/* Of an object it asks for members alone, and they are all there: nothing that comes can change that. */
-static bool has_passed(const struct judge *j, const struct schema_node *n)
-{
-	if (!j->f->seen || n->properties.n || n->patterns.n || n->other != SCHEMA_NONE || n->names != SCHEMA_NONE ||
-	    n->members.least || n->members.most != COUNT_ANY || n->dependent.n)
-		return false;
-	for (uint32_t k = 0; k < n->required.n; k++) {
-		uint32_t at = 0;
-		while (j->g->name[at] != j->s->list[n->required.at + k])
-			at++;
-		if (!bit(j->f->seen, at))
-			return false;
-	}
-	return true;
-}
-
-static enum verdict judge_now(struct judge *j, uint32_t index)
-{
-	const struct schema_node *n = &j->s->node[j->g->node[index]];
-	enum verdict v = bit(j->f->failed, index) ? FAILED : j->f->final || has_passed(j, n) ? PASSED : OPEN;
-
-	for (uint32_t i = 0; i < n->all_of.n && v != FAILED; i++)
-		v = both(v, judge(j, j->s->list[n->all_of.at + i]));
-	if (v != FAILED && n->any_of.n)
-		v = both(v, judge_some(j, n->any_of, false));
-	if (v != FAILED && n->one_of.n)
-		v = both(v, judge_some(j, n->one_of, true));
-	if (v != FAILED && n->not_this != SCHEMA_NONE)
-		v = both(v, opposite(judge(j, n->not_this)));
-	if (v != FAILED && n->condition != SCHEMA_NONE)
-		v = both(v, judge_condition(j, n));
-	if (v != FAILED && n->dependent.n)
-		v = both(v, judge_dependent(j, n));
-	return v;
-}
-
-static enum verdict judge(struct judge *j, uint32_t node)
-{
-	uint32_t index = group_index(j->g, node);
-
-	if (!j->known[index]) {
-		j->known[index] = 1 + OPEN; /* a schema that refers to itself asks for nothing new */
-		j->known[index] = (uint8_t)(1 + judge_now(j, index));
-	}
-	return j->known[index] - 1;
-}
-
-void group_judge(const struct json_machine *m, const struct group *g, const struct facts *f, uint32_t *failed_roots)
-{
-	struct judge j = { .s = m->schema, .g = g, .f = f };
-
-	memset(failed_roots, 0, bits_words(g->n_roots) * sizeof *failed_roots);
-	for (uint32_t i = 0; i < g->n_roots; i++)
-		if (judge(&j, g->node[i]) == FAILED)
-			set_bit(failed_roots, i);
-}
-
-static bool goal_has(const struct group *g, const uint32_t *failed_roots)
-{
-	size_t words = bits_words(g->n_roots);
-	bool some_left = false;
-
-	if (g->n_roots <= GOAL_TABLE)
-		return bit(g->goal, g->n_roots ? failed_roots[0] : 0);
-	for (size_t i = 0; i < words; i++)
-		if (failed_roots[i] & g->goal[i])
-			return false;
-	for (uint32_t i = 0; i < g->n_roots; i++)
-		some_left |= !bit(failed_roots, i);
-	return some_left || g->goal[words];
-}
-
-bool group_alive(const struct json_machine *m, const struct group *g, const struct facts *f)
-{
-	uint32_t failed_roots[GROUP_NODES / 32 + 1] = { 0 };
-
-	group_judge(m, g, f, failed_roots);
-	return goal_has(g, failed_roots);
+	frame_begin(&f, FRAME_STRING, group, m->group[group].n);
+	memcpy(frame_failed(&f), failed, bits_words(m->group[group].n) * sizeof *failed);
+	if (kind == JSON_IS_STRING)
+		return string_begin(m, &f).kind != DIES;
+	return kind != JSON_IS_NUMBER || !m->group[group].joint_numbers || number_hopeful(m, &f, "", 0) ||
+	       number_hopeful(m, &f, "-", 1);
 }
 
 bool group_begins(struct json_machine *m, uint32_t group)
@@ -403,8 +309,9 @@ bool group_begins(struct json_machine *m, uint32_t group)
 		for (uint32_t i = 0; i < g->n; i++)
 			if (!(m->schema->node[g->node[i]].kinds & kind))
 				set_bit(failed, i);
-		if (group_alive(m, g, &(struct facts){ .failed = failed }))
-			g->begins = 1;
+		if (group_alive(m, g, &(struct facts){ .failed = failed, .kind = kind }) &&
+		    kind_begins(m, group, kind, failed))
+			m->group[group].begins = 1;
 	}
 	if (g->begins < 0)
 		g->begins = 0;
@@ -467,15 +374,4 @@ void group_child_failed(const struct json_machine *m, uint32_t child, const uint
 	for (uint32_t i = 0; i < c->n_roots; i++)
 		if (bit(result, i))
 			fail_by(r, n, c->node[i], failed);
-}
-
-struct outcome group_done(struct json_machine *m, struct frame *f, const uint32_t *seen)
-{
-	const struct group *g = frame_group(m, f);
-	uint32_t failed_roots[GROUP_NODES / 32 + 1] = { 0 };
-
-	group_judge(m, g, &(struct facts){ .failed = frame_failed(f), .seen = seen, .final = true }, failed_roots);
-	if (!goal_has(g, failed_roots))
-		return dies();
-	return pops(m, failed_roots, bits_words(g->n_roots) + !g->n_roots);
 }

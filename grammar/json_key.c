@@ -117,6 +117,14 @@ static bool name_possible(struct json_machine *m, struct frame *f, uint32_t name
 	return leads_on(m, f->w[1], &(struct member){ name, fits, failed }, seen);
 }
 
+bool key_possible(struct json_machine *m, uint32_t key, uint32_t name)
+{
+	struct frame f;
+
+	frame_load(m, key, &f);
+	return name_possible(m, &f, name);
+}
+
 static bool possible(struct json_machine *m, struct frame *f)
 {
 	const uint32_t *rest = frame_rest(m, f);
@@ -290,13 +298,14 @@ struct outcome key_step(struct json_machine *m, struct frame *f, uint8_t byte)
 }
 
 /* What a name is counted by is asked at its end alone. */
-uint32_t key_easy(const struct json_machine *m, const uint32_t *frame, enum easy class)
+uint32_t key_easy(struct json_machine *m, uint32_t number, enum easy class)
 {
 	const struct schema *s = m->schema;
+	const uint32_t *frame = interner_get(&m->frames, number, NULL);
 	const struct group *g = &m->group[frame[1]];
 	const uint32_t *rest = frame + FRAME_HEAD + bits_words(g->n),
 		       *pattern = rest + SEEN + bits_words(g->n_names) + bits_words(g->n);
-	uint32_t most = rest[FROM] == rest[TO] ? string_easy(m, interner_get(&m->frames, rest[INNER], NULL), class) : 0;
+	uint32_t most = rest[FROM] == rest[TO] ? string_easy(m, rest[INNER], class) : 0;
 
 	for (uint32_t i = 0; most && i < g->n; i++) {
 		struct part p = s->node[g->node[i]].patterns;

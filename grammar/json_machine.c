@@ -95,7 +95,7 @@ static struct outcome start_step(struct json_machine *m, struct frame *f, uint8_
 	for (uint32_t i = 0; i < g->n; i++)
 		if (!(m->schema->node[g->node[i]].kinds & kind))
 			set_bit(frame_failed(f), i);
-	if (!kind || !group_alive(m, g, &(struct facts){ .failed = frame_failed(f) }))
+	if (!kind || !group_alive(m, g, &(struct facts){ .failed = frame_failed(f), .kind = kind }))
 		return dies();
 	f->n--; /* the space */
 	switch (kind) {
@@ -148,7 +148,7 @@ static struct outcome make_outcome(struct json_machine *m, uint32_t frame, uint8
 }
 
 /* What the frame becomes when the one above it is done. */
-static uint32_t resume(struct json_machine *m, uint32_t frame, uint32_t result)
+static uint32_t resume(struct json_machine *m, uint32_t frame, uint32_t result, uint32_t value)
 {
 	struct frame f;
 	uint32_t words_of[FRAME_WORDS];
@@ -158,7 +158,7 @@ static uint32_t resume(struct json_machine *m, uint32_t frame, uint32_t result)
 	memcpy(words_of, w, n * sizeof *w);
 	frame_load(m, frame, &f);
 	if (f.w[0] == FRAME_ARRAY)
-		return array_resume(m, &f, words_of);
+		return array_resume(m, &f, words_of, value);
 	if (f.w[0] == FRAME_OBJECT)
 		return object_resume(m, &f, words_of);
 	frame_begin(&f, FRAME_END, 0, 0);
@@ -204,48 +204,88 @@ static struct outcome outcome_of(struct json_machine *m, uint32_t frame, uint8_t
 	return o;
 }
 
-static uint32_t state_of(struct json_machine *m, uint32_t frame, uint32_t below)
-{
-	const uint32_t w[] = { frame, below };
-	uint32_t state = frame && m->states.n < STATES_MOST ? interner_add(&m->states, w, 2, NULL) : 0;
+/* A frame on a stack, and the bytes so far where they are of an item that must differ from others: number of
+ * values.bytes; 0: of none. */
+struct place_in_text {
+	uint32_t frame, below, item;
+};
 
-	m->machine.failed |= frame && !state;
+static uint32_t state_of(struct json_machine *m, const struct place_in_text *at)
+{
+	const uint32_t w[] = { at->frame, at->below, at->item };
+	uint32_t state = at->frame && m->states.n < STATES_MOST ? interner_add(&m->states, w, 3, NULL) : 0;
+
+	m->machine.failed |= at->frame && !state;
 	return state;
 }
 
-/* What was put below a top that is done: the frame there goes on. */
-static uint32_t take_away(struct json_machine *m, uint32_t below, uint32_t result)
+static struct place_in_text place_of(const struct json_machine *m, uint32_t state)
 {
-	const uint32_t *w = interner_get(&m->states, below, NULL);
-	uint32_t frame = w[0], next = w[1];
+	const uint32_t *w = interner_get(&m->states, state, NULL);
 
-	return state_of(m, resume(m, frame, result), next);
+	return (struct place_in_text){ w[0], w[1], w[2] };
+}
+
+static bool frame_differs(const struct json_machine *m, uint32_t frame)
+{
+	return items_differ(m, interner_get(&m->frames, frame, NULL));
+}
+
+/* A frame is put on top: an item's bytes are kept from here on. False: no memory. */
+static bool put_on(struct json_machine *m, struct place_in_text *at, const struct outcome *o)
+{
+	uint32_t below = state_of(m, &(struct place_in_text){ o->frame, at->below, at->item });
+
+	if (!at->item && below && frame_differs(m, o->frame))
+		at->item = value_root(m);
+	at->below = below;
+	at->frame = o->child;
+	return below != 0;
+}
+
+/* The top is done: the frame below goes on. */
+static void take_away(struct json_machine *m, struct place_in_text *at, uint32_t result)
+{
+	const struct place_in_text before = place_of(m, at->below);
+	uint32_t value = 0;
+
+	if (at->item && frame_differs(m, before.frame))
+		value = value_between(m, before.item ? before.item : value_root(m), at->item);
+	at->frame = resume(m, before.frame, result, value);
+	at->below = before.below;
+	at->item = before.item ? at->item : 0;
 }
 
 static uint32_t make_step(struct json_machine *m, uint32_t state, uint8_t byte)
 {
 	struct machine *machine = &m->machine;
+	struct place_in_text at = place_of(m, state);
+	bool kept = false;
 
-	for (bool again = true; again && state != MACHINE_DEAD && !machine->failed;) {
-		const uint32_t *w = interner_get(&m->states, state, NULL);
-		uint32_t frame = w[0], below = w[1];
-		struct outcome o = outcome_of(m, frame, byte);
+	for (bool again = true; again && at.frame && !machine->failed;) {
+		struct outcome o = outcome_of(m, at.frame, byte);
 		again = o.again;
+		if (!again && at.item && o.kind != PUSHES) {
+			at.item = value_byte(m, at.item, byte);
+			kept = true;
+		}
 		switch (o.kind) {
 		case DIES: return MACHINE_DEAD;
-		case STAYS:
-			if (o.frame != frame)
-				state = state_of(m, o.frame, below);
+		case STAYS: at.frame = o.frame; break;
+		case PUSHES:
+			if (!put_on(m, &at, &o))
+				return MACHINE_DEAD;
 			break;
-		case PUSHES: state = state_of(m, o.child, state_of(m, o.frame, below)); break;
 		case POPS:
-			if (below == NOTHING_KNOWN)
+			if (at.below == NOTHING_KNOWN)
 				return MACHINE_BELOW;
-			state = take_away(m, below, o.result);
+			take_away(m, &at, o.result);
 			break;
 		}
 	}
-	return machine->failed ? MACHINE_DEAD : state;
+	if (at.item && !kept)
+		at.item = value_byte(m, at.item, byte);
+	return machine->failed ? MACHINE_DEAD : state_of(m, &at);
 }
 
 static uint32_t step(struct machine *machine, uint32_t state, uint8_t byte)
@@ -267,15 +307,15 @@ static uint32_t top(const struct machine *machine, uint32_t state)
 
 static uint32_t alone(struct machine *machine, uint32_t frame)
 {
-	return state_of((struct json_machine *)machine, frame, NOTHING_KNOWN);
+	return state_of((struct json_machine *)machine, &(struct place_in_text){ frame, NOTHING_KNOWN, 0 });
 }
 
 static uint32_t easy(struct machine *machine, uint32_t state, enum easy class)
 {
-	const struct json_machine *m = (const struct json_machine *)machine;
-	const uint32_t *w = interner_get(&m->frames, top(machine, state), NULL);
+	struct json_machine *m = (struct json_machine *)machine;
+	uint32_t frame = top(machine, state), kind = interner_get(&m->frames, frame, NULL)[0];
 
-	return w[0] == FRAME_STRING ? string_easy(m, w, class) : w[0] == FRAME_KEY ? key_easy(m, w, class) : 0;
+	return kind == FRAME_STRING ? string_easy(m, frame, class) : kind == FRAME_KEY ? key_easy(m, frame, class) : 0;
 }
 
 /* A number ends by what follows it. */
@@ -295,7 +335,8 @@ static size_t bytes(const struct machine *machine)
 	const struct json_machine *m = (const struct json_machine *)machine;
 
 	return interner_bytes(&m->frames) + interner_bytes(&m->states) + interner_bytes(&m->results) +
-	       interner_bytes(&m->outcomes) + m->rows * 256 * sizeof **m->row;
+	       interner_bytes(&m->outcomes) + interner_bytes(&m->endings.whole) + interner_bytes(&m->endings.bare) +
+	       interner_bytes(&m->values.bytes) + interner_bytes(&m->values.plain) + m->rows * 256 * sizeof **m->row;
 }
 
 static void close_machine(struct machine *machine)
@@ -313,6 +354,8 @@ static void close_machine(struct machine *machine)
 	interner_clear(&m->groups_by_words);
 	interner_clear(&m->results);
 	interner_clear(&m->outcomes);
+	endings_clear(&m->endings);
+	values_clear(&m->values);
 	schema_close(m->schema);
 	free(m);
 }
@@ -328,8 +371,10 @@ static bool begin(struct json_machine *m, struct error *err)
 	if (group && !group_begins(m, group))
 		return error_set(err, ERROR_ARGUMENT, "the schema is one that no value is right by");
 	frame_begin(&f, FRAME_ROOT, 0, 0);
-	m->machine.start = group ? state_of(m, start_frame(m, group), state_of(m, frame_keep(m, &f), NOTHING_KNOWN))
-	                         : MACHINE_DEAD;
+	struct place_in_text at = { frame_keep(m, &f), NOTHING_KNOWN, 0 };
+	at.below = state_of(m, &at);
+	at.frame = group ? start_frame(m, group) : 0;
+	m->machine.start = group && at.below ? state_of(m, &at) : MACHINE_DEAD;
 	return m->machine.start != MACHINE_DEAD ||
 	       error_set(err, ERROR_UNSUPPORTED,
 	                 "the schema applies more than %d schemas to one value, or memory is short", GROUP_NODES);

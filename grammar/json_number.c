@@ -108,18 +108,34 @@ static bool whole_part(const struct schema *s, const struct schema_node *n, cons
 	return false;
 }
 
-static bool right(const struct schema *s, const struct schema_node *n, const char *text, size_t bytes)
+bool number_is_complete(const char *text, size_t n)
 {
-	struct decimal d, size;
-	struct span v = { .closed = true };
+	enum phase p = SIGN;
 
-	if (!decimal_read(&d, text, bytes) || (n->whole && !decimal_is_whole(&d)) ||
-	    (n->multiple_of != SCHEMA_NONE && !decimal_is_multiple(&d, &s->decimal[n->multiple_of])))
+	for (size_t i = n && text[0] == '-'; i < n && p != NO_PHASE; i++)
+		p = next_phase(p, (uint8_t)text[i]);
+	return may_end(p);
+}
+
+bool number_fits(const struct schema *s, const struct schema_node *n, const struct decimal *d)
+{
+	struct span v = { .closed = true, .low = *d, .high = *d };
+
+	if ((n->whole && !decimal_is_whole(d)) ||
+	    (n->multiple_of != SCHEMA_NONE && !decimal_is_multiple(d, &s->decimal[n->multiple_of])))
 		return false;
-	size = d;
-	size.negative = 0;
-	v.low = v.high = size;
-	return span_meets(&v, d.negative, s, n);
+	for (uint32_t i = 0; i < n->unlike.n; i++)
+		if (decimal_compare(d, &s->decimal[s->list[n->unlike.at + i]]) == 0)
+			return false;
+	v.low.negative = v.high.negative = 0;
+	return span_meets(&v, d->negative, s, n);
+}
+
+static bool number_right(const struct schema *s, const struct schema_node *n, const char *text, size_t bytes)
+{
+	struct decimal d;
+
+	return decimal_read(&d, text, bytes) && number_fits(s, n, &d);
 }
 
 /* Whether the text can be right with k more digits at its end. */
@@ -134,7 +150,7 @@ static bool right_with(const struct schema *s, const struct schema_node *n, cons
 	for (unsigned value = 0; value < values; value++) {
 		for (unsigned i = k, v = value; i-- > 0; v /= 10)
 			whole[bytes + i] = (char)('0' + v % 10);
-		if (right(s, n, whole, bytes + k))
+		if (number_right(s, n, whole, bytes + k))
 			return true;
 	}
 	return false;
@@ -202,7 +218,7 @@ static void fail_where(const struct json_machine *m, struct frame *f, bool final
 		const struct schema_node *n = &m->schema->node[g->node[i]];
 		if (bit(frame_failed(f), i))
 			continue;
-		if (final ? !right(m->schema, n, text, rest[LENGTH])
+		if (final ? !number_right(m->schema, n, text, rest[LENGTH])
 		          : !hopeful(m->schema, n, (enum phase)rest[PHASE], text, rest[LENGTH]))
 			set_bit(frame_failed(f), i);
 	}
@@ -210,6 +226,18 @@ static void fail_where(const struct json_machine *m, struct frame *f, bool final
 
 /* Nodes that ask for nothing of a number are no reason to look at it. */
 static bool looks(const struct group *g) { return g->numbers; }
+
+static bool alive(struct json_machine *m, struct frame *f)
+{
+	const struct group *g = frame_group(m, f);
+	const uint32_t *rest = frame_rest(m, f);
+	char text[NUMBER_MOST + 4] = "";
+
+	if (!group_alive(m, g, &(struct facts){ .failed = frame_failed(f) }))
+		return false;
+	memcpy(text, rest + TEXT, rest[LENGTH]);
+	return !g->joint_numbers || number_hopeful(m, f, text, rest[LENGTH]);
+}
 
 static struct outcome append(struct json_machine *m, struct frame *f, uint8_t byte)
 {
@@ -235,7 +263,7 @@ static struct outcome append(struct json_machine *m, struct frame *f, uint8_t by
 		rest[TEXT + n / 4] |= (uint32_t)byte << 8 * (n % 4);
 		fail_where(m, f, false);
 	}
-	return group_alive(m, g, &(struct facts){ .failed = frame_failed(f) }) ? stays(m, f) : dies();
+	return alive(m, f) ? stays(m, f) : dies();
 }
 
 struct outcome number_begin(struct json_machine *m, struct frame *f, uint8_t byte)
@@ -251,7 +279,7 @@ struct outcome number_begin(struct json_machine *m, struct frame *f, uint8_t byt
 		frame_rest(m, f)[LENGTH] = 1;
 		fail_where(m, f, false);
 	}
-	if (group_alive(m, frame_group(m, f), &(struct facts){ .failed = frame_failed(f) }))
+	if (alive(m, f))
 		o = stays(m, f);
 	return o;
 }

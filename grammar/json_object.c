@@ -22,16 +22,6 @@ static struct facts facts_of(const struct json_machine *m, struct frame *f)
 	return (struct facts){ .failed = frame_failed(f), .seen = seen_of(m, f) };
 }
 
-struct outcome object_begin(struct json_machine *m, struct frame *f)
-{
-	const struct group *g = frame_group(m, f);
-
-	f->w[0] = FRAME_OBJECT;
-	for (size_t i = 0; i < SEEN + bits_words(g->n_names) + 1 + bits_words(g->n_patterns); i++)
-		frame_push(f, 0);
-	return stays(m, f);
-}
-
 static uint32_t find_name(const struct group *g, uint32_t name)
 {
 	uint32_t i = 0;
@@ -165,6 +155,40 @@ static struct outcome object_end(struct json_machine *m, struct frame *f)
 		if (!has_what_it_needs(m, f, &m->schema->node[g->node[i]]))
 			set_bit(frame_failed(f), i);
 	return group_done(m, f, seen_of(m, f));
+}
+
+/* Nodes fail at once that require a member which there cannot be. Without memory they do not. */
+static void fail_required(struct json_machine *m, struct frame *f, uint32_t key)
+{
+	for (uint32_t i = 0; i < frame_group(m, f)->n; i++) {
+		struct part p = m->schema->node[frame_group(m, f)->node[i]].required;
+		for (uint32_t k = 0; k < p.n && !bit(frame_failed(f), i); k++)
+			if (!key_possible(m, key, find_name(frame_group(m, f), m->schema->list[p.at + k])))
+				set_bit(frame_failed(f), i);
+	}
+}
+
+/* An object is begun where it can be empty, or have a first member and all that it must have. */
+struct outcome object_begin(struct json_machine *m, struct frame *f)
+{
+	const struct group *g = frame_group(m, f);
+	struct frame trial;
+
+	f->w[0] = FRAME_OBJECT;
+	for (size_t i = 0; i < SEEN + bits_words(g->n_names) + 1 + bits_words(g->n_patterns); i++)
+		frame_push(f, 0);
+	memcpy(trial.w, f->w, f->n * sizeof *f->w);
+	trial.n = f->n;
+	trial.failed = f->failed;
+	struct outcome name = begin_name(m, &trial);
+	if (name.kind != DIES)
+		fail_required(m, f, name.child);
+	const struct facts facts = facts_of(m, f);
+	if (!group_alive(m, frame_group(m, f), &facts))
+		return dies();
+	memcpy(trial.w, f->w, f->n * sizeof *f->w);
+	trial.n = f->n;
+	return name.kind != DIES || object_end(m, &trial).kind != DIES ? stays(m, f) : dies();
 }
 
 struct outcome object_step(struct json_machine *m, struct frame *f, uint8_t byte)

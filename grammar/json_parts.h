@@ -51,6 +51,10 @@ struct group {
 	uint32_t *goal;
 	uint32_t length_most; /* characters of a string are counted up to here; 0: nobody asks */
 	uint32_t automata;    /* of all nodes */
+	bool joint;           /* strings must be looked at by all nodes together (json_ending.c) */
+	bool mixed;           /* what one of the nodes refuses may be right */
+	bool joint_numbers;   /* as joint, for numbers (json_number.c) */
+	uint8_t *class_of;    /* [byte]: of all automata; NULL: not known yet */
 	bool numbers;         /* somebody looks at the value of a number */
 	/* Objects. */
 	uint32_t *name; /* that some node names, sorted by their bytes */
@@ -58,7 +62,33 @@ struct group {
 	bool *closed; /* [name]: no value is right for it */
 	bool counts;  /* somebody counts members: none may come twice */
 	uint32_t items_most, n_contains;
-	int begins; /* whether any value can be right: -1 not known yet */
+	bool unique; /* somebody asks that items differ */
+	int begins;  /* whether any value can be right: -1 not known yet */
+};
+
+/* What was found out about how strings can end (json_ending.c). */
+struct endings {
+	struct interner whole, bare; /* string frames; without their lengths */
+	uint8_t *hope;               /* by number of `whole` */
+	size_t hope_room;
+	struct bare {
+		uint32_t distance;
+		struct {
+			uint32_t reach, farthest;
+			bool known;
+		} easy[EASY_CLASSES];
+	} * of; /* by number of `bare` */
+	size_t of_room;
+};
+
+/* Items that must differ (json_value.c, json_unique.c). */
+struct values {
+	struct interner bytes;  /* of their texts: one behind another */
+	struct interner plain;  /* values */
+	struct interner lists;  /* a list and one more value */
+	struct interner others; /* the schemas for what comes next */
+	uint32_t *node;         /* their nodes, by number of `others` */
+	size_t node_room;
 };
 
 struct json_machine {
@@ -70,6 +100,8 @@ struct json_machine {
 	uint32_t **row; /* [frame][byte]: its outcome, of outcomes; 0: not known yet */
 	size_t row_room;
 	size_t rows;
+	struct endings endings;
+	struct values values;
 	struct recent {
 		uint32_t state, byte, next;
 	} recent[RECENT]; /* steps taken lately: those of a vocabulary go over few states */
@@ -121,7 +153,8 @@ uint32_t group_index(const struct group *g, uint32_t node); /* in it; UINT32_MAX
 /* Nodes that failed, and for objects which names were seen (NULL: no object). */
 struct facts {
 	const uint32_t *failed, *seen;
-	bool final; /* what has not failed has passed */
+	bool final;    /* what has not failed has passed */
+	unsigned kind; /* of the value, where it is known: what asks nothing of it has passed */
 };
 /* A bit for each root that failed; the others are open, or with `final` passed. */
 void group_judge(const struct json_machine *m, const struct group *g, const struct facts *f, uint32_t *failed_roots);
@@ -144,14 +177,48 @@ struct outcome group_done(struct json_machine *m, struct frame *f, const uint32_
 uint32_t start_frame(struct json_machine *m, uint32_t group);
 struct outcome string_begin(struct json_machine *m, struct frame *f);
 struct outcome string_step(struct json_machine *m, struct frame *f, uint8_t byte);
+/* A string's frame takes bytes of its value, and characters; json_string.c. */
+void string_feed(const struct json_machine *m, struct frame *f, const uint8_t *bytes, unsigned n);
+void string_count(const struct json_machine *m, struct frame *f);
+/* Whether it may end, as far as its automata are concerned, or with its length. */
+bool string_may_end(struct json_machine *m, const struct frame *f, bool length);
+/* Behind the head: the text's state (3 words), the characters, a state for each automaton of the group's nodes. */
+enum { STRING_TEXT, STRING_COUNT = 3, STRING_AUTOMATA };
+/* json_ending.c: whether a string, which is between two characters or inside one, can be ended; and for how many
+ * characters of a class that stays so. */
+bool string_hopeful(struct json_machine *m, const struct frame *f);
+uint32_t string_hopeful_for(struct json_machine *m, const struct frame *f, enum easy class);
+void endings_clear(struct endings *e);
 /* machine.h: easy */
-uint32_t string_easy(const struct json_machine *m, const uint32_t *frame, enum easy class);
-uint32_t key_easy(const struct json_machine *m, const uint32_t *frame, enum easy class);
+uint32_t string_easy(struct json_machine *m, uint32_t frame, enum easy class);
+uint32_t key_easy(struct json_machine *m, uint32_t frame, enum easy class);
+/* Whether a text is a number, and right by a node. */
+bool number_is_complete(const char *text, size_t n);
+bool number_fits(const struct schema *s, const struct schema_node *n, const struct decimal *d);
+/* json_number_ending.c: whether the text that begins a number, as far as the frame knows, can become a right one. */
+bool number_hopeful(struct json_machine *m, const struct frame *f, const char *text, size_t n);
 struct outcome number_begin(struct json_machine *m, struct frame *f, uint8_t byte);
 struct outcome number_step(struct json_machine *m, struct frame *f, uint8_t byte);
 struct outcome array_begin(struct json_machine *m, struct frame *f);
 struct outcome array_step(struct json_machine *m, struct frame *f, uint8_t byte);
-uint32_t array_resume(struct json_machine *m, struct frame *f, const uint32_t *result);
+/* value: the item's number, where items must differ; 0: it cannot be compared. */
+uint32_t array_resume(struct json_machine *m, struct frame *f, const uint32_t *result, uint32_t value);
+static inline bool items_differ(const struct json_machine *m, const uint32_t *frame)
+{
+	return frame[0] == FRAME_ARRAY && m->group[frame[1]].unique;
+}
+/* json_value.c: before the first byte of an item; behind one more; the value of the bytes between; its form: 's' and
+ * the text from the sixth byte on, 'n' and 'm' a number and a negative one, 'z', 'f', 't', '[', '{'. */
+uint32_t value_root(struct json_machine *m);
+uint32_t value_byte(struct json_machine *m, uint32_t behind, uint8_t byte);
+uint32_t value_between(struct json_machine *m, uint32_t from, uint32_t to);
+uint8_t value_form(const struct json_machine *m, uint32_t number, const uint8_t **bytes, size_t *n);
+void values_clear(struct values *v);
+/* json_unique.c: lists of values, 0 being the empty one; the node of what the next item may be, whose other schemas are
+ * those of the group. */
+bool items_have(const struct json_machine *m, uint32_t list, uint32_t value);
+uint32_t items_with(struct json_machine *m, uint32_t list, uint32_t value);
+uint32_t items_others(struct json_machine *m, uint32_t list, uint32_t group);
 struct outcome object_begin(struct json_machine *m, struct frame *f);
 struct outcome object_step(struct json_machine *m, struct frame *f, uint8_t byte);
 uint32_t object_resume(struct json_machine *m, struct frame *f, const uint32_t *result);
@@ -168,6 +235,8 @@ size_t member_requests(const struct json_machine *m, const struct group *g, cons
  * others by hashes where members are counted. full: a bit for each node that has room only for what it requires. */
 uint32_t key_begin(struct json_machine *m, struct frame *object, const uint32_t *seen, const uint32_t *full,
                    const uint32_t *hashes, size_t n_hashes);
+/* Whether a name, an index of the group's, can be that of such a frame. */
+bool key_possible(struct json_machine *m, uint32_t key, uint32_t name);
 static inline bool is_space(uint8_t b) { return b == ' ' || b == '\n' || b == '\t' || b == '\r'; }
 /* White space between two parts is one space or tab, or the end of a line and what indents the next: models that are
  * unsure would write more of it for ever. *state is 0 where none was yet. False: no more may come. */
@@ -180,6 +249,8 @@ struct text_state {
 enum text_event { TEXT_DEAD, TEXT_INSIDE, TEXT_BYTES, TEXT_CHARACTER, TEXT_END };
 /* out: the bytes of UTF-8 that became known, *n of them; TEXT_CHARACTER: with them a character is whole. */
 enum text_event text_step(struct text_state *t, uint8_t byte, uint8_t out[4], unsigned *n);
+/* The next byte of UTF-8, whichever characters they are: TEXT_BYTES, TEXT_CHARACTER or TEXT_DEAD. */
+enum text_event text_byte(struct text_state *t, uint8_t byte);
 /* Whether what was begun by a backslash can be ended with a character that `ok` takes. */
 typedef bool text_test(void *user, const uint8_t *bytes, unsigned n);
 bool text_escape_ends(const struct text_state *t, text_test *ok, void *user);

@@ -3,12 +3,9 @@
 
 #include "grammar/json_parts.h"
 
-/* Behind the head: the text's state (3 words), the characters, a state for each automaton of the group's nodes. */
-enum { TEXT, COUNT = 3, AUTOMATA };
-
 static struct text_state text_of(const uint32_t *rest)
 {
-	return (struct text_state){ rest[TEXT], rest[TEXT + 1], rest[TEXT + 2] };
+	return (struct text_state){ rest[STRING_TEXT], rest[STRING_TEXT + 1], rest[STRING_TEXT + 2] };
 }
 
 struct outcome string_begin(struct json_machine *m, struct frame *f)
@@ -16,19 +13,19 @@ struct outcome string_begin(struct json_machine *m, struct frame *f)
 	const struct group *g = frame_group(m, f);
 
 	f->w[0] = FRAME_STRING;
-	for (int i = 0; i < AUTOMATA; i++)
+	for (int i = 0; i < STRING_AUTOMATA; i++)
 		frame_push(f, 0);
 	for (uint32_t i = 0; i < g->automata; i++)
 		frame_push(f, AUTOMATON_START);
-	return stays(m, f);
+	return string_hopeful(m, f) ? stays(m, f) : dies();
 }
 
 /* Automata take bytes; one that dies fails its node. */
-static void feed(const struct json_machine *m, struct frame *f, const uint8_t *bytes, unsigned n)
+void string_feed(const struct json_machine *m, struct frame *f, const uint8_t *bytes, unsigned n)
 {
 	const struct schema *s = m->schema;
 	const struct group *g = frame_group(m, f);
-	uint32_t *state = frame_rest(m, f) + AUTOMATA;
+	uint32_t *state = frame_rest(m, f) + STRING_AUTOMATA;
 
 	for (uint32_t i = 0; i < g->n; i++) {
 		struct part p = s->node[g->node[i]].texts;
@@ -41,10 +38,10 @@ static void feed(const struct json_machine *m, struct frame *f, const uint8_t *b
 	}
 }
 
-static void count(const struct json_machine *m, struct frame *f)
+void string_count(const struct json_machine *m, struct frame *f)
 {
 	const struct group *g = frame_group(m, f);
-	uint32_t *n = &frame_rest(m, f)[COUNT];
+	uint32_t *n = &frame_rest(m, f)[STRING_COUNT];
 
 	*n += *n < g->length_most;
 	for (uint32_t i = 0; i < g->n; i++)
@@ -58,11 +55,11 @@ static bool alive(const struct json_machine *m, struct frame *f)
 }
 
 struct trial {
-	const struct json_machine *m;
+	struct json_machine *m;
 	const struct frame *f;
 };
 
-/* Whether the string can go on with a character. */
+/* Whether the string can go on with a character, or with one that begins so. */
 static bool takes(void *user, const uint8_t *bytes, unsigned n)
 {
 	const struct trial *t = user;
@@ -70,25 +67,45 @@ static bool takes(void *user, const uint8_t *bytes, unsigned n)
 
 	memcpy(f.w, t->f->w, t->f->n * sizeof *f.w);
 	f.n = t->f->n;
-	feed(t->m, &f, bytes, n);
-	count(t->m, &f);
-	return alive(t->m, &f);
+	string_feed(t->m, &f, bytes, n);
+	string_count(t->m, &f);
+	if (!alive(t->m, &f))
+		return false;
+	/* Halves of characters are looked at again with the rest. */
+	memset(frame_rest(t->m, &f), 0, sizeof(struct text_state));
+	unsigned length = bytes[0] < 0x80 ? 1 : bytes[0] < 0xe0 ? 2 : bytes[0] < 0xf0 ? 3 : 4;
+	return n < length || string_hopeful(t->m, &f);
 }
 
-static struct outcome string_end(struct json_machine *m, struct frame *f)
+static void fail_ends(const struct json_machine *m, struct frame *f, bool length)
 {
 	const struct schema *s = m->schema;
 	const struct group *g = frame_group(m, f);
-	const uint32_t *rest = frame_rest(m, f), *state = rest + AUTOMATA;
+	const uint32_t *rest = frame_rest(m, f), *state = rest + STRING_AUTOMATA;
 
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct schema_node *n = &s->node[g->node[i]];
-		bool ok = rest[COUNT] >= n->length.least;
+		bool ok = !length || rest[STRING_COUNT] >= n->length.least;
 		for (uint32_t k = 0; k < n->texts.n; k++)
 			ok &= automaton_accepts(s->automaton[s->list[n->texts.at + k]], *state++);
 		if (!ok)
 			set_bit(frame_failed(f), i);
 	}
+}
+
+bool string_may_end(struct json_machine *m, const struct frame *frame, bool length)
+{
+	struct frame f;
+
+	memcpy(f.w, frame->w, frame->n * sizeof *f.w);
+	f.n = frame->n;
+	fail_ends(m, &f, length);
+	return group_alive(m, frame_group(m, &f), &(struct facts){ .failed = frame_failed(&f), .final = true });
+}
+
+static struct outcome string_end(struct json_machine *m, struct frame *f)
+{
+	fail_ends(m, f, true);
 	return group_done(m, f, NULL);
 }
 
@@ -104,37 +121,47 @@ struct outcome string_step(struct json_machine *m, struct frame *f, uint8_t byte
 		return dies();
 	if (e == TEXT_END)
 		return string_end(m, f);
-	memcpy(rest + TEXT, &t, sizeof t);
-	feed(m, f, out, n);
+	memcpy(rest + STRING_TEXT, &t, sizeof t);
+	string_feed(m, f, out, n);
 	if (e == TEXT_CHARACTER)
-		count(m, f);
+		string_count(m, f);
 	if (e == TEXT_INSIDE && !text_escape_ends(&t, takes, &(struct trial){ m, f }))
 		return dies();
 	if (e == TEXT_BYTES && frame_group(m, f)->length_most) { /* the character that is begun counts, too */
 		struct frame next;
 		memcpy(next.w, f->w, f->n * sizeof *next.w);
 		next.n = f->n;
-		count(m, &next);
+		string_count(m, &next);
 		if (!alive(m, &next))
 			return dies();
 	}
-	return alive(m, f) ? stays(m, f) : dies();
+	if (e == TEXT_INSIDE ? !alive(m, f) : !string_hopeful(m, f))
+		return dies();
+	return stays(m, f);
 }
 
-uint32_t string_easy(const struct json_machine *m, const uint32_t *frame, enum easy class)
+uint32_t string_easy(struct json_machine *m, uint32_t number, enum easy class)
 {
 	const struct schema *s = m->schema;
+	const uint32_t *frame = interner_get(&m->frames, number, NULL);
 	const struct group *g = &m->group[frame[1]];
-	const uint32_t *rest = frame + FRAME_HEAD + bits_words(g->n), *state = rest + AUTOMATA;
+	const uint32_t *rest = frame + FRAME_HEAD + bits_words(g->n), *state = rest + STRING_AUTOMATA;
 	uint32_t most = UINT32_MAX;
 
-	if (rest[TEXT] || rest[TEXT + 1] || rest[TEXT + 2])
+	if (rest[STRING_TEXT] || rest[STRING_TEXT + 1] || rest[STRING_TEXT + 2])
 		return 0;
+	if (g->joint) {
+		struct frame f;
+		frame_load(m, number, &f);
+		return string_hopeful_for(m, &f, class);
+	}
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct schema_node *n = &s->node[g->node[i]];
 		uint32_t bound = n->length.most;
 		if (bound != COUNT_ANY && !bit(frame + FRAME_HEAD, i))
-			most = bound < rest[COUNT] ? 0 : bound - rest[COUNT] < most ? bound - rest[COUNT] : most;
+			most = bound < rest[STRING_COUNT]          ? 0
+			       : bound - rest[STRING_COUNT] < most ? bound - rest[STRING_COUNT]
+			                                           : most;
 		for (uint32_t k = 0; most && k < n->texts.n; k++)
 			most = automaton_shorter(s->automaton[s->list[n->texts.at + k]], *state++, class, most);
 	}

@@ -15,9 +15,8 @@ static uint32_t after_lead(uint8_t b)
 	return b < 0xc2 || b > 0xf4 ? 0 : n | low << 8 | high << 16;
 }
 
-static enum text_event raw(struct text_state *t, uint8_t byte, uint8_t *out)
+enum text_event text_byte(struct text_state *t, uint8_t byte)
 {
-	*out = byte;
 	if (t->utf8) {
 		unsigned left = (t->utf8 & 0xff) - 1;
 		if (byte < (t->utf8 >> 8 & 0xff) || byte > (t->utf8 >> 16 & 0xff))
@@ -26,7 +25,7 @@ static enum text_event raw(struct text_state *t, uint8_t byte, uint8_t *out)
 		return left ? TEXT_BYTES : TEXT_CHARACTER;
 	}
 	if (byte < 0x80)
-		return byte < 0x20 ? TEXT_DEAD : TEXT_CHARACTER;
+		return TEXT_CHARACTER;
 	t->utf8 = after_lead(byte);
 	return t->utf8 ? TEXT_BYTES : TEXT_DEAD;
 }
@@ -95,7 +94,8 @@ enum text_event text_step(struct text_state *t, uint8_t byte, uint8_t out[4], un
 	if (byte == '"' && !t->utf8)
 		return TEXT_END;
 	*n = 1;
-	return raw(t, byte, out);
+	*out = byte;
+	return byte < 0x20 ? TEXT_DEAD : text_byte(t, byte);
 }
 
 struct search {
@@ -132,7 +132,12 @@ static bool some_code(uint32_t low, uint32_t high, text_test *ok, void *user)
 		{ 0, 0x7f, 1, 1 }, { 0xc2, 0xdf, 2, 1 << 6 }, { 0xe0, 0xef, 3, 1 << 12 }, { 0xf0, 0xf4, 4, 1 << 18 }
 	};
 	static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
+	static const uint8_t usual[] = "a0 A-_"; /* most texts take one of them */
 	uint8_t bytes[4];
+
+	for (const uint8_t *u = usual; *u; u++)
+		if (*u >= low && *u <= high && ok(user, u, 1))
+			return true;
 
 	for (unsigned k = 0; k < 4; k++)
 		for (unsigned lead = kinds[k].lead; lead <= kinds[k].last; lead++) {

@@ -82,9 +82,16 @@ static bool alternatives(struct regex *r, uint32_t *node);
 
 static bool group(struct regex *r, uint32_t *node)
 {
-	if (regex_take(r, "?=") || regex_take(r, "?!") || regex_take(r, "?<=") || regex_take(r, "?<!"))
-		return regex_fail(r, "looking ahead or behind, which is not supported,");
-	if (regex_take(r, "?<")) {
+	bool ahead = regex_take(r, "?="), without = !ahead && regex_take(r, "?!");
+
+	if (regex_take(r, "?<=") || regex_take(r, "?<!"))
+		return regex_fail(r, "looking behind, which is not supported,");
+	if ((ahead || without) && r->looks)
+		return regex_fail(r, "looking ahead inside of (?!, which is not supported,");
+	r->looks += without;
+	if (ahead || without) {
+		;
+	} else if (regex_take(r, "?<")) {
 		while (r->at < r->n && r->text[r->at] != '>')
 			r->at++;
 		if (!regex_take(r, ">"))
@@ -97,6 +104,9 @@ static bool group(struct regex *r, uint32_t *node)
 	if (!alternatives(r, node))
 		return false;
 	r->depth--;
+	r->looks -= without;
+	if (ahead || without)
+		*node = expression_ahead(r->x, *node, without);
 	return regex_take(r, ")") || regex_fail(r, "a group without end");
 }
 

@@ -139,6 +139,16 @@ uint32_t schema_decimal(struct schema_reader *r, const json_t *number)
 	return (uint32_t)s->n_decimals++;
 }
 
+uint32_t schema_keep_decimal(struct schema_reader *r, const struct decimal *d)
+{
+	struct schema *s = r->s;
+
+	if (!grow(r, &s->decimal, &s->decimal_room, s->n_decimals + 1, sizeof *s->decimal))
+		return SCHEMA_NONE;
+	s->decimal[s->n_decimals] = *d;
+	return (uint32_t)s->n_decimals++;
+}
+
 bool schema_node_of(struct schema_reader *r, const json_t *json, uint32_t *node)
 {
 	if (json_is_boolean(json)) {

@@ -47,6 +47,7 @@ struct schema_node {
 	uint32_t minimum, maximum, multiple_of;
 	bool more_than_minimum, less_than_maximum;
 	struct part numbers;
+	struct part unlike; /* of list[]: decimals that it must not be */
 	/* Objects. */
 	struct part properties; /* of member[] */
 	struct part patterns;   /* of pattern_member[] */
@@ -59,6 +60,7 @@ struct schema_node {
 	struct part first_items; /* of list[] */
 	uint32_t items, contains;
 	struct bounds length_of_array, n_contained;
+	bool unique; /* items must differ */
 	/* The same value. */
 	struct part all_of, any_of, one_of; /* of list[] */
 	uint32_t not_this, condition, then_this, else_this;

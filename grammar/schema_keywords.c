@@ -256,8 +256,10 @@ static bool read_dynamic(struct schema_reader *r, struct filling *f, const json_
 
 static bool read_unique(struct schema_reader *r, struct filling *f, const json_t *value)
 {
-	(void)f;
-	return !json_is_true(value) || schema_fail(r, "items that must differ, which is not supported");
+	if (!json_is_boolean(value))
+		return schema_fail(r, "true or false was expected");
+	node_of(r, f)->unique = json_is_true(value);
+	return true;
 }
 
 /* They see what other keywords have seen, in schemas applied to the same value, too. */

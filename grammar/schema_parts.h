@@ -43,6 +43,7 @@ bool schema_keep(struct schema_reader *r, struct numbers_list *l, struct part *k
 uint32_t schema_add_automaton(struct schema_reader *r, struct automaton *a); /* SCHEMA_NONE: no memory, or a is NULL */
 uint32_t schema_name(struct schema_reader *r, const char *name, size_t n);
 uint32_t schema_decimal(struct schema_reader *r, const json_t *number);
+uint32_t schema_keep_decimal(struct schema_reader *r, const struct decimal *d);
 /* The node of a schema that stands in the text, queued if nobody asked before; or of true and false. */
 bool schema_node_of(struct schema_reader *r, const json_t *json, uint32_t *node);
 

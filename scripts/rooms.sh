@@ -26,7 +26,7 @@ grammar: base loaders
 runtime: base jit kernels-templates loaders chat grammar sim
 server: base chat loaders runtime
 programs: base jit kernels-templates loaders chat quantise runtime server
-bench: base jit kernels-templates loaders runtime programs
+bench: base jit kernels-templates loaders grammar runtime programs
 docs: runtime
 '
 git ls-files '*.c' '*.h' '*.def' | grep -v '^tests/' | xargs awk -v not_yet="$not_yet" -v may="$may" '

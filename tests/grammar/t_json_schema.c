@@ -150,7 +150,7 @@ static void test_draft_7(void **state)
 	       c.invalid);
 	assert_int_equal(c.missed, 0);
 	assert_int_equal(c.wrong, 0);
-	assert_in_range(c.refused, 0, 22);
+	assert_in_range(c.refused, 0, 23);
 	assert_true(c.schemas > 250);
 }
 
@@ -232,6 +232,61 @@ static const struct {
 	  { "{\"b", "{\"k\":1,\"b" } },
 	{ "{\"type\":\"string\",\"format\":\"date\"}", { "\"2024-02-29\"" }, { "\"2023-02-29", "\"2024-13" } },
 	{ "{\"type\":\"number\",\"multipleOf\":0.01}", { "4.07", "1e2" }, { "4.075" } },
+	/* What a pattern does not allow from the beginning on is not begun, long before the end. */
+	{ "{\"type\":\"string\",\"pattern\":\"^ab$\"}", { "\"ab\"" }, { "\"x", "\"aba" } },
+	{ "{\"type\":\"string\",\"pattern\":\"^[a-z]+$|^b.\"}", { "\"b!\"", "\"abc\"" }, { "\"1", "\"a1" } },
+	{ "{\"type\":\"object\",\"patternProperties\":{\"^x-\":true},\"additionalProperties\":false}",
+	  { "{}", "{\"x-a\":1}" },
+	  { "{\"a", "{\"xx" } },
+	/* What can be ended by each of two rules, and not by both, is not begun. */
+	{ "{\"type\":\"string\",\"pattern\":\"^[a-c]+x$\",\"maxLength\":3}",
+	  { "\"abx\"" },
+	  { "\"abc", "\"\\u0061b\\u006" } },
+	{ "{\"type\":\"string\",\"pattern\":\"^a*(bb|c)$\",\"minLength\":3}",
+	  { "\"abb\"", "\"aac\"" },
+	  { "\"b", "\"ac" } },
+	{ "{\"allOf\":[{\"type\":\"string\",\"pattern\":\"^a\"},{\"pattern\":\"^.b$\"}]}", { "\"ab\"" }, { "\"aa" } },
+	{ "{\"type\":\"string\",\"pattern\":\"^[a-z\\u00e9\\u65e5]*$\",\"not\":{\"pattern\":\"x\"}}",
+	  { "\"ab\\u00e9\"" },
+	  { "\"abx", "\"\\u0078", "\"\\u65e6" } },
+	{ "{\"type\":\"string\",\"not\":{\"maxLength\":3},\"pattern\":\"^[ab]{2}(c|dd)?$\"}",
+	  { "\"abdd\"" },
+	  { "\"abc" } },
+	{ "{\"type\":\"integer\",\"multipleOf\":7,\"minimum\":15,\"maximum\":30}", { "21", "28" }, { "1", "22", "3" } },
+	{ "{\"type\":\"integer\",\"multipleOf\":12345,\"not\":{\"multipleOf\":2}}",
+	  { "12345", "37035" },
+	  { "24690,", "0" } },
+	{ "{\"type\":\"integer\",\"minimum\":1,\"maximum\":5}", { "1", "5.0", "5e0" }, { "1.5", "1e1" } },
+	/* Looking ahead. */
+	{ "{\"type\":\"string\",\"pattern\":\"^((?!mode)(?!Mode).)*$\"}",
+	  { "\"mod\"", "\"mom\"" },
+	  { "\"a mode", "\"Mod\\u0065" } },
+	{ "{\"type\":\"string\",\"pattern\":\"^(?=.*[0-9])(?!ab)[a-c0-9]{3,4}$\"}",
+	  { "\"aa1\"", "\"1aca\"" },
+	  { "\"ab", "\"aaaa", "\"aaa\"" } },
+	/* Items that differ, however they are written. */
+	{ "{\"type\":\"array\",\"uniqueItems\":true}",
+	  { "[1,2,\"1\",[1],{\"a\":1},{\"a\":2},true,null,[]]", "[\"a\", \"aa\" ,\"\"]", "[-0.5,0.5,5e2]" },
+	  { "[1,1]", "[1.50,1,15e-1]", "[{\"a\":1,\"b\":[2]},{\"b\":[2.0],\"a\":10e-1}", "[\"ab\", \"\\u0061b\"" } },
+	{ "{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[\"a\",\"ab\",\"b\",3,true]}}",
+	  { "[\"a\",\"ab\",3]", "[\"ab\",\"a\",\"b\",true,3]" },
+	  { "[\"a\",\"ab\",\"a", "[3,3", "[true,t", "[true,\"a\",3.0,\"b\",\"ab\"," } },
+	{ "{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":3}}",
+	  { "[1,2]", "[3,1,2]" },
+	  { "[1,2,1", "[1,2,3,", "[2,2" } },
+	{ "{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"type\":\"string\",\"format\":\"date\"}}",
+	  { "[\"2024-01-01\",\"2024-01-02\"]" },
+	  { "[\"2024-01-31\",\"2024-01-30\",\"2024-01-3" } },
+	{ "{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"type\":\"array\",\"uniqueItems\":true}}",
+	  { "[[1,2],[2,1],[]]" },
+	  { "[[1,1]", "[[1,2],[1,2]", "[[],[[1],[2]],[[1], [2]]" } },
+	{ "{\"type\":\"array\",\"not\":{\"uniqueItems\":true}}", { "[1,1]", "[1,2,1,3]" }, { "[]", "[1]", "[1,2]" } },
+	{ "{\"anyOf\":[{\"type\":\"array\",\"uniqueItems\":true},{\"type\":\"array\",\"maxItems\":2}]}",
+	  { "[1,1]", "[1,2,3]" },
+	  { "[1,2,1]", "[1,1," } },
+	{ "{\"type\":\"object\",\"properties\":{\"s\":{\"type\":\"array\",\"uniqueItems\":true,\"maxItems\":3}}}",
+	  { "{\"s\":[{\"x\":[{\"s\":[1,1]}]}],\"t\":[1,1]}" },
+	  { "{\"s\":[{\"x\":1,\"x\":2},{\"x\":2}" } },
 };
 
 static void test_by_hand(void **state)
@@ -265,8 +320,10 @@ static void test_refused_at_once(void **state)
 					fail_msg("%s is refused before its last byte", text);
 				at = machine_step(m, at, (uint8_t)text[b]);
 			}
-			/* A text that only its end shows to be wrong may end otherwise. */
-			assert_true(at == MACHINE_DEAD || !machine_ends(m, at));
+			/* A number that only its end shows to be wrong may end otherwise. */
+			bool number = strchr("0123456789-", text[strlen(text) - 1]) != NULL;
+			if (at != MACHINE_DEAD && (!number || machine_ends(m, at)))
+				fail_msg("%s goes on after %s", cases[i].schema, text);
 		}
 		machine_close(m);
 	}
@@ -299,8 +356,8 @@ static bool grows(struct machine *m, uint64_t *random)
 	return true;
 }
 
-/* What is begun can be ended, nearly always: bounds of a string's length beside its patterns, and of numbers beside
- * what they are multiples of, are not looked at together. */
+/* What is begun can be ended, nearly always: names of members by patterns are not looked at together with what else is
+ * asked of an object. One such schema is in the quick sample. */
 static void test_growing(void **state)
 {
 	char path[1024], command[1100];
@@ -329,16 +386,16 @@ static void test_growing(void **state)
 	pclose(f);
 	printf("# %u of %u texts that grow got stuck\n", stuck, texts);
 	assert_true(texts > 200);
-	assert_true(stuck * 100 <= texts);
+	assert_true(stuck * (test_full() ? 500 : 30) <= texts);
 }
 
 static const struct {
 	const char *schema, *why;
 } refusals[] = {
 	{ "{\"type\":\"arr\"}", "the schema at #/type: a type that is not one of JSON's" },
-	{ "{\"properties\":{\"a b\":{\"uniqueItems\":true}}}",
-	  "the schema at #/properties/a b/uniqueItems: items that must differ, which is not supported" },
-	{ "{\"items\":{\"pattern\":\"a(?=b)\"}}", "looking ahead or behind, which is not supported, at byte 4" },
+	{ "{\"properties\":{\"a b\":{\"uniqueItems\":1}}}",
+	  "the schema at #/properties/a b/uniqueItems: true or false was expected" },
+	{ "{\"items\":{\"pattern\":\"a(?<=b)\"}}", "looking behind, which is not supported, at byte 5" },
 	{ "{\"$ref\":\"http://elsewhere/x\"}", "a reference to another document, which is not read" },
 	{ "{\"$ref\":\"#/nowhere\"}", "a reference to what is not there" },
 	{ "false", "the schema is one that no value is right by" },

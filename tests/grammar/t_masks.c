@@ -88,6 +88,12 @@ static const char *const sources[] = {
 	"{\"type\":\"object\",\"patternProperties\":{\"^x[a-z]{0,3}$\":{\"type\":\"null\"},\"[0-9]\":true},"
 	"\"additionalProperties\":false}",
 	"{\"type\":\"object\",\"propertyNames\":{\"pattern\":\"^(name|\\\\p{L}{1,4})\"},\"minProperties\":2}",
+	/* All rules of a string together, and items that differ. */
+	"{\"type\":\"string\",\"pattern\":\"^((?!ab)(?!x1).)*$\",\"maxLength\":12}",
+	"{\"type\":\"string\",\"pattern\":\"^[\\\\+\\\\w-]{5,9}$\",\"minLength\":6,\"maxLength\":8}",
+	"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[\"a\",\"ab\",\"x1\",12,null]}}",
+	"{\"type\":\"array\",\"uniqueItems\":true,\"maxItems\":5,\"items\":{\"type\":\"string\",\"pattern\":\"^[ab]{0,"
+	"2}$\"}}",
 	"/(a|b)+[a-z0-9]{2,12}|\\u65e5.{0,30}",
 	"/[^\"]{1,20}\"x*",
 	"root ::= value\nvalue ::= object | array | string | [0-9]+ | \"true\"\nobject ::= \"{\" ws (string \":\" ws "
@@ -237,7 +243,21 @@ static const char *const patterns[] = {
 	"a{2}",
 	"^a{2,}$",
 	"\\x41|B",
-	"日本?"
+	"日本?",
+	"^(?!a)",
+	"^(?=.*b)[a-c]+$",
+	"^((?!ab)(?!x).)*$",
+	"^(?!a$|b)\\w+$",
+	"a(?=b)",
+	"a(?!b)",
+	"^(?=.{2,4}$)(?=.*\\d)(a|b|\\d)*$",
+	"^(?!.*(aa|\\d\\d)).+$",
+	"(?=a)(?!ab)",
+	"^(?:(?=a.*c|b)[ab])+",
+	"(?!)a|b(?=$)",
+	"^(?=(a|b)*$)(?!b*$).{2}",
+	"^(?!(?:ab|x|A)$)[^@]+$",
+	"^(?=[^a]*(?!b)c)",
 };
 
 static void random_text(char *out, size_t *n)
