@@ -32,7 +32,6 @@
 
 enum {
 	ROUNDS = 4, /* of passes and schedules, for each repetition */
-	PEAK_READINGS = 5,
 	START_MOST = 3
 };
 
@@ -110,27 +109,6 @@ static void say_noise(void)
 		fprintf(stderr, "jitbench: %d more are noisy.\n", noisy_rows - NOISE_TOLD);
 }
 
-enum { COLUMNS = 80 };
-/* Every peak this CPU has, once: whoever reads a share may want to know of the others. */
-static void print_limits(const struct test_machine *t)
-{
-	char text[160];
-	int at = printf("\nread bandwidth %.1f GB/s (%s)", bandwidth_sample(t->bandwidth, PEAK_READINGS) / 1e9,
-	                bandwidth_pattern(t->bandwidth)) -
-	         1;
-
-	for (int k = 0; k < PEAK_COUNT; k++) {
-		if (!peak_possible((enum peak_kind)k))
-			continue;
-		int n = snprintf(text, sizeof text, "%s %.0f Gop/s", peak_name((enum peak_kind)k),
-		                 peak_sample(t->peak, (enum peak_kind)k, PEAK_READINGS) / 1e9);
-		bool fits = at + 2 + n < COLUMNS;
-		at = (fits ? at : 0) + 2 + n;
-		printf(";%s%s", fits ? " " : "\n  ", text);
-	}
-	putchar('\n');
-}
-
 static bool run_list(const struct test_machine *t, struct printer *p, enum test_kind kind, const struct list *l,
                      long depth, jit_error *err)
 {
@@ -164,6 +142,28 @@ static bool run_sequences(const struct test_machine *t, struct printer *p, const
 	return true;
 }
 
+static bool profile_list(const struct test_machine *t, const jit_session_options *so, enum test_kind kind,
+                         const struct list *l, long depth, jit_error *err)
+{
+	for (int i = 0; i < l->n; i++)
+		if (l->value[i] && !test_profile(t, so, kind, l->value[i], depth, stderr, err))
+			return false;
+	return true;
+}
+
+/* Behind the rows, whose sessions take no times: that would cost some. */
+static bool profile_tests(const struct test_machine *t, const jit_session_options *so, jit_error *err)
+{
+	bool ok = true;
+
+	fflush(stdout);
+	for (int i = 0; ok && i < opt.list.depth.n; i++)
+		ok = profile_list(t, so, TEST_PROMPT, &opt.list.prompt, opt.list.depth.value[i], err) &&
+		     profile_list(t, so, TEST_SMALL, &opt.list.small, opt.list.depth.value[i], err) &&
+		     profile_list(t, so, TEST_GENERATE, &opt.list.generate, opt.list.depth.value[i], err);
+	return ok;
+}
+
 static int kv_option(void)
 {
 	return strcmp(opt.kv_type, "f32") == 0    ? JIT_KV_F32
@@ -191,8 +191,9 @@ static bool run_tests(jit_model *m, struct printer *p, long threads, bool last, 
 	jit_session_options so =
 		JIT_SESSION_OPTIONS(.context = (int)(greatest(&opt.list.depth) + most + 2), .threads = (int)threads,
 	                            .batch = (int)opt.batch, .kv = kv_option());
+	struct limits limits = { 0 };
 	struct test_machine t = {
-		.model = m, .repetitions = opt.repetitions, .noise = opt.force ? 0 : opt.noise / 100
+		.model = m, .limits = &limits, .repetitions = opt.repetitions, .noise = opt.force ? 0 : opt.noise / 100
 	};
 	const jit_batch_options bo = JIT_BATCH_OPTIONS(.context = so.context, .threads = so.threads, .tokens = so.batch,
 	                                               .kv = so.kv, .speculate = JIT_SPECULATE_OFF);
@@ -201,12 +202,7 @@ static bool run_tests(jit_model *m, struct printer *p, long threads, bool last, 
 
 	if (ok) {
 		jit_session_get_stats(t.session, &stats, NULL);
-		t.bandwidth = bandwidth_open(stats.threads);
-		t.peak = peak_open(stats.threads);
-		t.peak_kind = peak_of(m->target->name, test_uses_int8(m));
-		ok = t.bandwidth && t.peak;
-		if (!ok)
-			snprintf(err->message, sizeof err->message, "no memory to measure the machine with");
+		ok = limits_open(&limits, m, stats.threads, err);
 	}
 	for (int i = 0; ok && i < opt.list.depth.n; i++)
 		ok = run_list(&t, p, TEST_PROMPT, &opt.list.prompt, opt.list.depth.value[i], err) &&
@@ -214,9 +210,10 @@ static bool run_tests(jit_model *m, struct printer *p, long threads, bool last, 
 		     run_list(&t, p, TEST_GENERATE, &opt.list.generate, opt.list.depth.value[i], err) &&
 		     run_sequences(&t, p, &bo, opt.list.depth.value[i], err);
 	if (ok && last && p->format == PRINT_MARKDOWN)
-		print_limits(&t);
-	peak_close(t.peak);
-	bandwidth_close(t.bandwidth);
+		ok = limits_print(&limits, err);
+	if (ok && opt.profile)
+		ok = profile_tests(&t, &so, err);
+	limits_close(&limits);
 	jit_session_close(t.session);
 	return ok;
 }
@@ -456,13 +453,10 @@ static int run_program(int argc, char **argv)
 		return rc;
 	if (run_command(opt.operand, opt.n_operands, &rc))
 		return rc;
-	const bool cpu = strcmp(opt.device, "cpu") == 0;
 	if (opt.predict && strncmp(opt.device, "sim:", 4) != 0)
 		return jitbench_usage("--predict needs --device sim:...");
 	if (opt.report && !opt.predict)
 		return jitbench_usage("--report belongs to --predict");
-	if (!cpu && strcmp(opt.device, "cuda") != 0 && !opt.predict && !opt.kernels)
-		return jitbench_usage("--device sim:... belongs to --predict or --kernels");
 	return opt.predict   ? run_predict(opt.operand[0])
 	       : opt.kernels ? run_kernels(opt.operand[0])
 	                     : run_model(opt.operand[0]);

@@ -28,7 +28,7 @@ struct jitbench_options opt = {
 };
 
 /* Read off the table of targets before the command line is. */
-static char isa_choices[TARGET_LIST_MAX], device_choices[TARGET_LIST_MAX + 16] = "cpu|cuda|";
+static char isa_choices[TARGET_LIST_MAX], device_choices[TARGET_LIST_MAX + 16] = "cpu|ref|cuda|";
 
 static void list_targets(void)
 {
@@ -102,6 +102,11 @@ static const struct option_row rows[] = {
 	  .kind = OPTION_FLAG,
 	  .help = "do not measure loading, time to the first token, code generation and memory",
 	  .target = &opt.no_start },
+	{ .name = "profile",
+	  .kind = OPTION_FLAG,
+	  .help = "behind the rows, run each test of one sequence once more and print, on standard error, where its "
+	          "time went: launches, time, share and GB/s of each kernel, as jitrun --profile",
+	  .target = &opt.profile },
 	{ .name = "predict",
 	  .kind = OPTION_FLAG,
 	  .help = "measure nothing; predict how long a token, or a pass over the first of --small-batches (at most "
@@ -166,11 +171,11 @@ static const struct option_row rows[] = {
 	  .high = 1024,
 	  .target = &opt.batch },
 	{ .name = "device",
-	  .kind = OPTION_CHOICE,
+	  .kind = OPTION_OPEN_CHOICE,
 	  .value = device_choices,
-	  .help = "cpu; cuda: the first NVIDIA card; or a simulated card, for --predict and --kernels alone, as times "
-	          "in "
-	          "a simulator mean nothing (cpu)",
+	  .help = "cpu; ref, the interpreter; cuda or cuda:NUMBER, an NVIDIA card; amd, amd:NUMBER or amd:TARGET, a "
+	          "Radeon card; or a simulated card, for --predict and --kernels: the time that a simulator takes "
+	          "says nothing of a card (cpu)",
 	  .target = &opt.device },
 	{ .name = "isa",
 	  .kind = OPTION_CHOICE,

@@ -21,7 +21,7 @@ struct jitbench_options {
 	long repetitions, batch;
 	double noise, threshold;
 	const char *report;
-	bool all_small, no_start, no_cache, force, predict, kernels;
+	bool all_small, no_start, no_cache, force, predict, kernels, profile;
 	struct option_about about;
 	struct {
 		struct list prompt, generate, depth, small, sequences, threads;

@@ -6,8 +6,6 @@
 
 #include "runtime/host/system.h"
 
-enum { READINGS = 3 };
-
 struct together {
 	jit_batch *batch;
 	jit_session **session, **ready;
@@ -78,16 +76,17 @@ static bool repeat(const struct test_machine *m, struct together *t, long n, lon
 {
 	if (!feed(t, depth, 64, err) || time_once(t, n, depth, err) < 0)
 		return false;
-	double before = bandwidth_sample(m->bandwidth, READINGS);
-	for (out->n = 0; out->n < m->repetitions; out->n++) {
-		double seconds = time_once(t, n, depth, err), after = bandwidth_sample(m->bandwidth, READINGS);
+	double before = limits_read(m->limits, LIMIT_MEMORY, err);
+	for (out->n = 0; before >= 0 && out->n < m->repetitions; out->n++) {
+		double seconds = time_once(t, n, depth, err);
 		if (seconds < 0)
 			return false;
+		double after = limits_read(m->limits, LIMIT_MEMORY, err);
 		out->value[out->n] = (double)n * (double)t->sequences / seconds;
 		out->limit[out->n] = after > before ? after : before;
 		before = after;
 	}
-	return true;
+	return before >= 0;
 }
 
 static bool open_together(struct together *t, const struct test_machine *m, const jit_batch_options *options,
@@ -127,13 +126,15 @@ bool sequences_run(const struct test_machine *m, const jit_batch_options *option
 	t.vocab = info.vocab;
 	bool ok = open_together(&t, m, options, err) && repeat(m, &t, n, depth, &s, err);
 	close_together(&t);
-	*out = (struct row){ .unit = "t/s",
-		             .depth = depth,
-		             .n_gen = n,
-		             .threads = options->threads ? options->threads : system_default_threads(),
-		             .work = (double)info.token_bytes / (double)sequences,
-		             .limit_name = "read bandwidth",
-		             .limit_unit = "B/s" };
+	*out = (struct row){
+		.unit = "t/s",
+		.depth = depth,
+		.n_gen = n,
+		.threads = options->threads ? options->threads : system_default_threads(),
+		.work = limits_have(m->limits, LIMIT_MEMORY) ? (double)info.token_bytes / (double)sequences : 0,
+		.limit_name = limits_name(m->limits, LIMIT_MEMORY),
+		.limit_unit = "B/s"
+	};
 	int at = snprintf(out->test, sizeof out->test, "%ld x tg%ld", sequences, n);
 	if (depth)
 		snprintf(out->test + at, sizeof out->test - (size_t)at, " @ d%ld", depth);

@@ -4,11 +4,12 @@
 #include <stdlib.h>
 
 #include "bench/go_back.h"
+#include "programs/profile_table.h"
 #include "runtime/model.h"
 #include "runtime/host/system.h"
 #include "runtime/session_state.h"
 
-enum { READINGS = 3, PEAK_READINGS = 6, STEP = 256, MAX_PASSES = 1000 };
+enum { STEP = 256, MAX_PASSES = 1000 };
 static const double least_seconds = 0.05; /* of a repetition: short passes are repeated within it */
 
 /* Of experts, so many. */
@@ -78,6 +79,12 @@ struct plan_of_test {
 	int vocab;
 };
 
+static bool run_pass(const struct test_machine *t, const struct plan_of_test *p, jit_error *err)
+{
+	return p->kind == TEST_GENERATE ? feed(t, p->n, p->vocab, 1, err)
+	                                : feed_at_once(t, p->n, p->vocab, p->kind == TEST_SMALL, err);
+}
+
 /* Passes one after the other; seconds, less than 0: err. Going back to the base is part of none. */
 static double time_passes(const struct test_machine *t, const struct plan_of_test *p, long passes, jit_error *err)
 {
@@ -86,19 +93,14 @@ static double time_passes(const struct test_machine *t, const struct plan_of_tes
 		if (!go_back(t->session, (size_t)p->base, err))
 			return -1;
 		double start = system_seconds();
-		if (!(p->kind == TEST_GENERATE ? feed(t, p->n, p->vocab, 1, err)
-		                               : feed_at_once(t, p->n, p->vocab, p->kind == TEST_SMALL, err)))
+		if (!run_pass(t, p, err))
 			return -1;
 		seconds += system_seconds() - start;
 	}
 	return seconds;
 }
 
-static double read_limit(const struct test_machine *t, enum test_kind kind)
-{
-	return kind == TEST_PROMPT ? peak_sample(t->peak, t->peak_kind, PEAK_READINGS)
-	                           : bandwidth_sample(t->bandwidth, READINGS);
-}
+static enum limit_kind limit_of(enum test_kind kind) { return kind == TEST_PROMPT ? LIMIT_ARITHMETIC : LIMIT_MEMORY; }
 
 static bool repeat(const struct test_machine *t, const struct plan_of_test *p, struct series *out, jit_error *err)
 {
@@ -109,16 +111,16 @@ static bool repeat(const struct test_machine *t, const struct plan_of_test *p, s
 		return false;
 	double wanted = seconds > 0 ? least_seconds / seconds + 1 : MAX_PASSES;
 	long passes = wanted > MAX_PASSES ? MAX_PASSES : (long)wanted;
-	double before = read_limit(t, p->kind);
-	for (out->n = 0; out->n < t->repetitions; out->n++) {
+	double before = limits_read(t->limits, limit_of(p->kind), err);
+	for (out->n = 0; before >= 0 && out->n < t->repetitions; out->n++) {
 		if ((seconds = time_passes(t, p, passes, err)) < 0)
 			return false;
-		double after = read_limit(t, p->kind);
+		double after = limits_read(t->limits, limit_of(p->kind), err);
 		out->value[out->n] = (double)(p->n * passes) / seconds;
 		out->limit[out->n] = after > before ? after : before;
 		before = after;
 	}
-	return true;
+	return before >= 0;
 }
 
 /* What one token costs, in bytes read or in operations. */
@@ -156,16 +158,21 @@ static void describe(const struct test_machine *t, enum test_kind kind, long n, 
 		           .depth = depth,
 		           .n_prompt = kind == TEST_GENERATE ? 0 : n,
 		           .n_gen = kind == TEST_GENERATE ? n : 0,
-		           .work = work_of(t, kind, n, depth),
-		           .limit_name = kind == TEST_PROMPT ? peak_name(t->peak_kind) : "read bandwidth",
+		           .work = limits_have(t->limits, limit_of(kind)) ? work_of(t, kind, n, depth) : 0,
+		           .limit_name = limits_name(t->limits, limit_of(kind)),
 		           .limit_unit = kind == TEST_PROMPT ? "op/s" : "B/s" };
 	snprintf(r->test, sizeof r->test, "%s%s", name, at);
 }
 
+static struct plan_of_test plan_of(const struct test_machine *t, enum test_kind kind, long n, long depth)
+{
+	return (struct plan_of_test){ kind, n, kind == TEST_GENERATE && !depth ? 1 : depth,
+		                      (int)t->model->file.spec.vocab };
+}
+
 bool test_run(const struct test_machine *t, enum test_kind kind, long n, long depth, struct row *out, jit_error *err)
 {
-	struct plan_of_test p = { kind, n, kind == TEST_GENERATE && !depth ? 1 : depth,
-		                  (int)t->model->file.spec.vocab };
+	struct plan_of_test p = plan_of(t, kind, n, depth);
 	struct series s = { 0 };
 	jit_session_stats stats = JIT_SESSION_STATS();
 
@@ -177,4 +184,29 @@ bool test_run(const struct test_machine *t, enum test_kind kind, long n, long de
 	out->threads = stats.threads;
 	row_fill(out, &s, t->noise);
 	return true;
+}
+
+bool test_profile(const struct test_machine *t, const jit_session_options *options, enum test_kind kind, long n,
+                  long depth, FILE *out, jit_error *err)
+{
+	const struct plan_of_test p = plan_of(t, kind, n, depth);
+	struct test_machine timed = *t;
+	jit_session_options o = *options;
+	struct row r;
+
+	o.profile = JIT_PROFILE_SUMS;
+	if (!(timed.session = jit_session_open(t->model, &o, err)))
+		return false;
+	describe(&timed, kind, n, depth, &r);
+	struct profile_table table = { .of = r.test };
+	json_t *before = NULL;
+	bool ok = feed(&timed, p.base, p.vocab, STEP, err) && time_passes(&timed, &p, 1, err) >= 0 &&
+	          (table.bandwidth = limits_read(t->limits, LIMIT_MEMORY, err)) >= 0 &&
+	          go_back(timed.session, (size_t)p.base, err) && (before = profile_table_mark(timed.session, err)) &&
+	          run_pass(&timed, &p, err);
+	table.since = before;
+	ok = ok && fputs("\n", out) >= 0 && profile_table_print(out, timed.session, &table, err);
+	json_decref(before);
+	jit_session_close(timed.session);
+	return ok;
 }

@@ -7,8 +7,9 @@
 #ifndef BENCH_TESTS_H
 #define BENCH_TESTS_H
 
-#include "programs/bandwidth.h"
-#include "bench/peak.h"
+#include <stdio.h>
+
+#include "bench/limits.h"
 #include "bench/measurement.h"
 #include "runtime/jitrun.h"
 
@@ -17,15 +18,17 @@ enum test_kind { TEST_PROMPT, TEST_GENERATE, TEST_SMALL };
 struct test_machine {
 	jit_model *model;
 	jit_session *session;
-	struct bandwidth *bandwidth;
-	struct peak *peak;
-	enum peak_kind peak_kind;
+	const struct limits *limits;
 	long repetitions;
 	double noise; /* as row_fill's limit */
 };
 
 /* n tokens at positions depth and on. The session has room for depth + n + 1. */
 bool test_run(const struct test_machine *t, enum test_kind kind, long n, long depth, struct row *out, jit_error *err);
+
+/* The same test once more, in a session of these options that takes times: a table of its kernels. */
+bool test_profile(const struct test_machine *t, const jit_session_options *options, enum test_kind kind, long n,
+                  long depth, FILE *out, jit_error *err);
 
 /* Facts about the model that the tests and the printer use. */
 double test_parameters(const jit_model *m);

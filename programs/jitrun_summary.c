@@ -152,7 +152,7 @@ int jitrun_report(const struct run *r)
 		if (!written)
 			return 1;
 	}
-	if (opt.profile && !profile_table_print(stderr, r->session, NULL, NULL, &err))
+	if (opt.profile && !profile_table_print(stderr, r->session, &(struct profile_table){ 0 }, &err))
 		return jitrun_fail(&err);
 	return opt.trace && jit_session_trace(r->session, opt.trace, &err) != JIT_OK ? jitrun_fail(&err) : 0;
 }

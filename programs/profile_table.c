@@ -10,7 +10,7 @@ struct row {
 };
 struct table {
 	FILE *out;
-	double workers, nanoseconds; /* of all passes; of one worker */
+	double workers, nanoseconds, bandwidth; /* of all passes; of one worker */
 };
 
 static double number(const json_t *o, const char *name) { return json_number_value(json_object_get(o, name)); }
@@ -58,17 +58,21 @@ static void head(const struct table *t, const json_t *report, const json_t *sinc
 	fprintf(t->out, "profile of %s%s%s: %.0f pass%s over %.0f token%s in %.3f ms\n(time: %s)\n", of ? of : "",
 	        of ? " on " : "", text(report, "device"), passes, passes == 1 ? "" : "es", tokens,
 	        tokens == 1 ? "" : "s", 1e-6 * t->nanoseconds, clock_says(report));
-	fprintf(t->out, "%9s %10s %6s %8s  %s\n", "launches", "time ms", "share", "GB/s", "kernel");
+	fprintf(t->out, "%9s %10s %6s %8s%s  %s\n", "launches", "time ms", "share", "GB/s",
+	        t->bandwidth > 0 ? " of read" : "", "kernel");
 }
 
 /* ---- rows */
 
 static void print(const struct table *t, const struct row *r)
 {
-	double took = r->nanoseconds / t->workers;
+	double took = r->nanoseconds / t->workers, rate = took > 0 ? r->bytes / took : 0;
+	char read[16] = "";
 
-	fprintf(t->out, "%9.0f %10.3f %5.1f%% %8.2f  %s\n", r->launches, 1e-6 * took,
-	        t->nanoseconds > 0 ? 100 * took / t->nanoseconds : 0, took > 0 ? r->bytes / took : 0, r->name);
+	if (t->bandwidth > 0)
+		snprintf(read, sizeof read, " %6.1f%%", 100e9 * rate / t->bandwidth);
+	fprintf(t->out, "%9.0f %10.3f %5.1f%% %8.2f%s  %s\n", r->launches, 1e-6 * took,
+	        t->nanoseconds > 0 ? 100 * took / t->nanoseconds : 0, rate, read, r->name);
 }
 
 static struct row row_of(const json_t *kernel)
@@ -124,8 +128,8 @@ static bool rows(const struct table *t, const json_t *kernels, const json_t *sin
 	}
 	print(t, &all);
 	double between = t->nanoseconds - all.nanoseconds / t->workers;
-	fprintf(t->out, "%9s %10.3f %5.1f%% %8s  between kernels\n", "", 1e-6 * between,
-	        t->nanoseconds > 0 ? 100 * between / t->nanoseconds : 0, "");
+	fprintf(t->out, "%9s %10.3f %5.1f%% %8s%s  between kernels\n", "", 1e-6 * between,
+	        t->nanoseconds > 0 ? 100 * between / t->nanoseconds : 0, "", t->bandwidth > 0 ? "        " : "");
 	free(list);
 	return true;
 }
@@ -149,7 +153,7 @@ json_t *profile_table_mark(jit_session *s, jit_error *err)
 	return report;
 }
 
-bool profile_table_print(FILE *out, jit_session *s, const char *of, const json_t *since, jit_error *err)
+bool profile_table_print(FILE *out, jit_session *s, const struct profile_table *o, jit_error *err)
 {
 	json_t *report = profile_table_mark(s, err);
 
@@ -157,9 +161,10 @@ bool profile_table_print(FILE *out, jit_session *s, const char *of, const json_t
 		return false;
 	const struct table t = { .out = out,
 		                 .workers = number(report, "workers"),
-		                 .nanoseconds = passes_since(report, since, "nanoseconds") };
-	head(&t, report, since, of);
-	bool ok = rows(&t, json_object_get(report, "kernels"), since) || no_memory(err);
+		                 .nanoseconds = passes_since(report, o->since, "nanoseconds"),
+		                 .bandwidth = o->bandwidth };
+	head(&t, report, o->since, o->of);
+	bool ok = rows(&t, json_object_get(report, "kernels"), o->since) || no_memory(err);
 	json_decref(report);
 	if (ok && fflush(out) != 0) {
 		*err = (jit_error){ .code = JIT_ERROR_IO, .message = "the profile could not be written" };

@@ -13,8 +13,12 @@
 
 /* What a session did so far. NULL: err. */
 json_t *profile_table_mark(jit_session *s, jit_error *err);
-/* of: what ran, for the first line; NULL: it need not be said. since: only what was done since then; NULL: all. False:
- * err. */
-bool profile_table_print(FILE *out, jit_session *s, const char *of, const json_t *since, jit_error *err);
+struct profile_table {
+	const char *of;      /* what ran, for the first line; NULL: it need not be said */
+	const json_t *since; /* only what was done since then; NULL: all */
+	double bandwidth;    /* bytes a second that could be read; 0: nobody knows, and there is no such column */
+};
+/* False: err. */
+bool profile_table_print(FILE *out, jit_session *s, const struct profile_table *o, jit_error *err);
 
 #endif

@@ -111,7 +111,18 @@ refused "belongs to --predict" 2 --shape tiny --report "$dir/report"
 refused "of passes over 1 to 16 tokens" 1 --shape tiny --predict --device sim:gfx1100 -b 17
 refused "no data of a card" 1 --shape tiny --predict --device sim:gfx1200
 refused "needs --device sim:" 2 --shape tiny --predict
-refused "belongs to --predict or --kernels" 2 --shape tiny --device sim:gfx1100
+refused 'device "gpu" is unknown' 1 --shape tiny --device gpu --no-start
+run "$model" -p 0 -n 1 -r 1 --no-start --profile --device sim:sm90
+check "a simulated card: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
+check "it has no limits, and that is told" grep -q '^no share of a limit: the card is simulated' "$dir/out"
+check "so rows have no share" grep -q '^| tg1 .*|  *|  *|$' "$dir/out"
+check "a profile of the test alone: $(cat "$dir/err")" grep -q '^profile of tg1 on sim:sm90: 1 pass over 1 token ' \
+	"$dir/err"
+check "without a share of what can be read" [ "$(grep -c ' of read ' "$dir/err")" = 0 ]
+run "$model" -p 8 -n 2 -r 1 --no-start --profile --force
+check "a profile of each test" [ "$(grep -cE '^profile of (pp8|tg2) on cpu: ' "$dir/err")" = 2 ]
+check "with the share of what can be read: $(cat "$dir/err")" [ "$(grep -cE \
+	'^ +[0-9]+ +[0-9.]+ +[0-9.]+% +[0-9.]+ +[0-9.]+%  all kernels$' "$dir/err")" = 2 ]
 refused "which model?" 2 --predict --device sim:gfx1100
 
 run -m "$model" -p 0 -n 2 -r 1 -t 1,2 --no-start -o md
