@@ -117,7 +117,7 @@ static void sweep(struct batcher *e)
 	e->n_running = kept;
 }
 
-/* The others wait for one text. */
+/* The others wait for one text at a time. */
 static void embed(struct batcher *e, struct choice *c)
 {
 	const jit_batch_options *b = &e->o.batch;
@@ -144,14 +144,17 @@ static void begin(struct batcher *e, struct choice *c)
 static void admit(struct batcher *e)
 {
 	struct choice *c;
+	bool goes_on = true;
 
-	while (e->n_running < e->o.parallel && (c = take_waiting(e))) {
-		if (c->task->embeds)
+	while (goes_on && e->n_running < e->o.parallel && (c = take_waiting(e))) {
+		if (c->task->embeds) {
 			embed(e, c);
-		else if (c->task->action)
+			goes_on = e->n_running == 0; /* a pass of those that run comes first */
+		} else if (c->task->action) {
 			slots_act(e->slots, c, e->batch);
-		else
+		} else {
 			begin(e, c);
+		}
 		e->running[e->n_running++] = c;
 	}
 }
@@ -196,6 +199,25 @@ static void step(struct batcher *e)
 	}
 }
 
+/* What every session knows of its model's kernels. */
+static void keep_kernels(struct batcher *e)
+{
+	jit_session_stats stats = JIT_SESSION_STATS();
+	const jit_session *s = NULL;
+
+	for (unsigned i = 0; i < e->n_running && !s; i++)
+		s = e->running[i]->session;
+	if (!s || jit_session_get_stats(s, &stats, NULL) != JIT_OK)
+		return;
+	pthread_mutex_lock(&e->lock);
+	e->numbers.kernels_generated = stats.kernels_generated;
+	e->numbers.kernels_cached = stats.kernels_from_cache - stats.kernels_from_pack;
+	e->numbers.kernels_packed = stats.kernels_from_pack;
+	e->numbers.kernels_awaited = stats.kernel_stalls;
+	e->numbers.code_bytes = stats.code_bytes;
+	pthread_mutex_unlock(&e->lock);
+}
+
 static void keep_numbers(struct batcher *e)
 {
 	jit_batch_stats stats = JIT_BATCH_STATS();
@@ -226,6 +248,7 @@ static void *run(void *user)
 		for (unsigned i = 0; i < e->n_running; i++)
 			choice_look(e->running[i]);
 		sweep(e);
+		keep_kernels(e);
 		if (e->n_running)
 			step(e);
 		sweep(e);
@@ -347,6 +370,10 @@ void batcher_numbers_add(struct batcher_numbers *to, const struct batcher_number
 	to->accepted += past->accepted;
 	to->prompt_seconds += past->prompt_seconds;
 	to->decode_seconds += past->decode_seconds;
+	to->kernels_generated += past->kernels_generated;
+	to->kernels_cached += past->kernels_cached;
+	to->kernels_packed += past->kernels_packed;
+	to->kernels_awaited += past->kernels_awaited;
 	to->batch.passes += past->batch.passes;
 	to->batch.tokens += past->batch.tokens;
 	to->batch.set_back += past->batch.set_back;

@@ -26,6 +26,8 @@ struct batcher_numbers {
 	uint64_t prompt_tokens, reused_tokens, generated_tokens, drafted, accepted;
 	double prompt_seconds, decode_seconds; /* summed over choices */
 	jit_batch_stats batch;
+	/* of the model, since it was opened; awaited: by a pass */
+	uint64_t kernels_generated, kernels_cached, kernels_packed, kernels_awaited, code_bytes;
 };
 
 struct batcher;

@@ -166,9 +166,13 @@ static bool embed(struct choice *c, jit_session *alone, const jit_model *model, 
 bool choice_embed(struct choice *c, jit_session *alone, const jit_model *model)
 {
 	jit_error err = { 0 };
-	bool ok = embed(c, alone, model, &err);
 
 	c->begun = system_seconds();
+	if (stream_is_cancelled(c->task->stream)) {
+		choice_end(c, END_CANCELLED);
+		return true;
+	}
+	bool ok = embed(c, alone, model, &err);
 	if (ok)
 		choice_end(c, END_LENGTH);
 	else

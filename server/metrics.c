@@ -82,6 +82,11 @@ static const struct {
 	{ "jitserve_kv_pages_kept", "gauge", "Pages kept of answers that ended.", N(batch.pages_kept) },
 	{ "jitserve_kv_pages_shared", "gauge", "Pages that several answers have, those kept for later included.",
 	  N(batch.pages_shared) },
+	{ "jitserve_kernels_generated_total", "counter", "Kernels that code was generated for.", N(kernels_generated) },
+	{ "jitserve_kernels_cached_total", "counter", "Kernels read from the cache's folder.", N(kernels_cached) },
+	{ "jitserve_kernels_packed_total", "counter", "Kernels taken from packs.", N(kernels_packed) },
+	{ "jitserve_kernels_awaited_total", "counter", "Kernels that answers had to wait for.", N(kernels_awaited) },
+	{ "jitserve_code_bytes", "gauge", "Generated code in memory.", N(code_bytes) },
 	{ "jitserve_kv_bytes", "gauge", "Memory for the KV cache.", N(batch.kv_bytes) },
 };
 

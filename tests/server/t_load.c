@@ -7,12 +7,14 @@
 
 #include <cmocka.h>
 
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/server/client.h"
@@ -136,6 +138,65 @@ static void test_slow_reader(void **state)
 	assert_int_equal(child_stop(&c), 0);
 }
 
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Reads a stream until the answer on another connection begins; the longest time in which nothing of it came. */
+static double longest_wait(int stream, int other)
+{
+	struct pollfd both[] = { { stream, POLLIN, 0 }, { other, POLLIN, 0 } };
+	double last = now(), longest = 0;
+	char some[4000];
+
+	while (poll(both, 2, 60000) > 0 && !both[1].revents) {
+		if (!both[0].revents)
+			continue;
+		assert_true(read(stream, some, sizeof some) > 0);
+		double at = now();
+		longest = at - last > longest ? at - last : longest;
+		last = at;
+	}
+	return now() - last > longest ? now() - last : longest;
+}
+
+/* Many texts to embed: who is answered beside them has a token between two of them. */
+static void test_embeddings_wait(void **state)
+{
+	enum { TEXTS = 24, MOST = 3000 };
+	static const char *const arguments[] = { "--parallel", "32", "--no-cache", "--context", "2048", NULL };
+	struct child c = child_start(arguments);
+	char body[300], text[MOST], *request = calloc(TEXTS + 1, MOST);
+	(void)state;
+
+	for (size_t n = 0; n + 8 < MOST; n += 7)
+		memcpy(text + n, "a king ", 8);
+	snprintf(body, sizeof body, LONG, "true", 1);
+	int stream = begin(&c, body, false), other = client_connect(&c, false);
+	assert_true(read(stream, body, 1) == 1);
+	sprintf(request, "POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n{\"input\":[",
+	        TEXTS * (strlen(text) + 3) + strlen("{\"input\":[]}") - 1);
+	for (int i = 0; i < TEXTS; i++)
+		sprintf(request + strlen(request), "%s\"%s\"", i ? "," : "", text);
+	strcat(request, "]}");
+	double start = now();
+	client_send(other, request, strlen(request));
+	double waited = longest_wait(stream, other), all = now() - start;
+	if (waited > all / 3)
+		fail_msg("%.3f s without a token, of %.3f s for %d texts", waited, all, TEXTS);
+	struct answer a = client_read(other, 20);
+	assert_int_equal(a.status, 200);
+	answer_free(&a);
+	close(other);
+	close(stream);
+	free(request);
+	assert_int_equal(child_stop(&c), 0);
+}
+
 /* One is computed, one waits, the third is refused; the one that waits is answered, or leaves. */
 static void test_queue(void **state)
 {
@@ -216,7 +277,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_clients_leave), cmocka_unit_test(test_slow_reader),
 		cmocka_unit_test(test_queue),         cmocka_unit_test(test_stop),
-		cmocka_unit_test(test_signs_of_life),
+		cmocka_unit_test(test_signs_of_life), cmocka_unit_test(test_embeddings_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

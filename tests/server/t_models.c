@@ -475,6 +475,8 @@ static void test_sealed(void **state)
 	free(text);
 	int fd = begin(&c, first_name, 12);
 	free(read_essence(fd));
+	assert_true(number(&c, "jitserve_kernels_packed_total", "tale-q8_0") > 0);
+	assert_true(number(&c, "jitserve_kernels_generated_total", "tale-q8_0") <= 0);
 	assert_int_equal(child_stop(&c), 0);
 	unlink(pack);
 	expect_no_start("--sealed", 1, "sealed");

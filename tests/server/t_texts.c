@@ -168,6 +168,11 @@ static void test_metrics(void **state)
 	const char *at = strstr(a.body, "\nllamacpp:tokens_predicted_total{model=\"tale-q8_0\"} ");
 	assert_true(at && atol(strchr(at + 1, '}') + 1) >= 5);
 	free(copy);
+	/* --no-cache: all code was generated here */
+	at = strstr(a.body, "\njitserve_kernels_generated_total{model=\"tale-q8_0\"} ");
+	assert_true(at && atol(strchr(at + 1, '}') + 1) >= 5);
+	at = strstr(a.body, "\njitserve_code_bytes{model=\"tale-q8_0\"} ");
+	assert_true(at && atol(strchr(at + 1, '}') + 1) >= 5000);
 	answer_free(&a);
 }
 
