@@ -137,6 +137,7 @@ static void test_simulated_cards(void **state)
 /* ---- a card of AMD's */
 
 static char library[4096];
+static int card_mib;
 
 static void use_fake_driver(void)
 {
@@ -147,7 +148,8 @@ static void use_fake_driver(void)
 	snprintf(text, sizeof text, "%s%sverify_asan_link_order=0", asan ? asan : "", asan ? ":" : "");
 	setenv("ASAN_OPTIONS", text, 1);
 	setenv("JITRUN_AMD_THUNK", "ioctl", 1); /* libhsakmt keeps some memory until the end */
-	setenv("FAKE_KFD", "gfx1101 bar=small vram=16384 cus=4 kfd=18", 1);
+	snprintf(text, sizeof text, "gfx1101 bar=small vram=%d cus=4 kfd=18", card_mib);
+	setenv("FAKE_KFD", text, 1);
 	setenv("FAKE_KFD_INJECT", "", 1);
 	snprintf(text, sizeof text, "%s/log", folder);
 	setenv("FAKE_KFD_LOG", text, 1);
@@ -156,18 +158,22 @@ static void use_fake_driver(void)
 	setenv("LD_PRELOAD", library, 1);
 }
 
-static void test_fake_card(void **state)
+static void begin_card(int mib)
 {
-	char command[128], path[128];
-	(void)state;
-
 	if (!realpath("tests/fake_kfd/.libs/fake_kfd.so", library)) {
 		printf("# skipped: tests/fake_kfd/.libs/fake_kfd.so is not there\n");
 		skip();
 	}
+	card_mib = mib;
+	strcpy(folder, "/tmp/t_devices-XXXXXX");
 	assert_non_null(mkdtemp(folder));
-	check_device("amd", use_fake_driver);
-	/* The driver says there what it objects to, and what was left behind. */
+}
+
+/* The driver says what it objects to, and what was left behind. */
+static void end_card(void)
+{
+	char command[128], path[128];
+
 	snprintf(path, sizeof path, "%s/log", folder);
 	if (access(path, F_OK) == 0) {
 		size_t n;
@@ -176,6 +182,78 @@ static void test_fake_card(void **state)
 	}
 	snprintf(command, sizeof command, "rm -rf %s", folder);
 	assert_int_equal(system(command), 0);
+}
+
+static void test_fake_card(void **state)
+{
+	(void)state;
+	begin_card(16384);
+	check_device("amd", use_fake_driver);
+	end_card();
+}
+
+static void ask_model(const struct child *c, const char *name, char **text)
+{
+	char body[200];
+
+	snprintf(body, sizeof body, "{\"model\":\"%s\",\"prompt\":\"Once\",\"max_tokens\":2,\"temperature\":0}", name);
+	struct answer a = client_ask(c, "/v1/completions", NULL, body);
+	char *got = model_part(&a);
+	answer_free(&a);
+	if (*text)
+		assert_string_equal(got, *text);
+	free(*text);
+	*text = got;
+}
+
+/* How often the first of two models was loaded on a card of that size, when it is asked, then the other one, then
+ * again. */
+static int loads_on_card(int mib, char **text)
+{
+	char model[1024];
+	const char *const arguments[] = {
+		source_path(model, "models/tale-q8_0.gguf"),
+		"--alias",
+		"one",
+		"--alias",
+		"two",
+		"--no-cache",
+		"--device",
+		"amd",
+		"--context",
+		"64",
+		NULL
+	};
+
+	begin_card(mib);
+	struct child c = child_start_prepared(arguments, use_fake_driver);
+	ask_model(&c, "one", text);
+	ask_model(&c, "two", text);
+	ask_model(&c, "one", text);
+	struct answer a = client_ask(&c, "/metrics", NULL, NULL);
+	const char *at = strstr(a.body, "\njitserve_model_loads_total{model=\"one\"} ");
+	int loads = at ? atoi(strchr(at, '}') + 1) : 0;
+	answer_free(&a);
+	assert_int_equal(child_stop(&c), 0);
+	end_card();
+	return loads;
+}
+
+/* On the largest of these cards both models have room. On a smaller one the driver has none for the second, and the
+ * first one leaves for it: the answers are the same. */
+static void test_small_card(void **state)
+{
+	char *text = NULL;
+	int mib = 112, loads = 0;
+	(void)state;
+
+	if (test_quick())
+		skip();
+	assert_int_equal(loads_on_card(mib, &text), 1);
+	while (loads < 2 && (mib -= 8) >= 80)
+		loads = loads_on_card(mib, &text);
+	free(text);
+	assert_int_equal(loads, 2);
 }
 
 /* ---- devices that are not there */
@@ -204,7 +282,8 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_reference), cmocka_unit_test(test_simulated_cards),
-		                            cmocka_unit_test(test_fake_card), cmocka_unit_test(test_refused) };
+		                            cmocka_unit_test(test_fake_card), cmocka_unit_test(test_small_card),
+		                            cmocka_unit_test(test_refused) };
 
 	return cmocka_run_group_tests(tests, ask_cpu, forget);
 }
