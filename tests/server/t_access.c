@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -174,7 +175,8 @@ static void prepare(void)
 	snprintf(pid, sizeof pid, "%d", (int)getpid());
 	setenv("LISTEN_PID", pid, 1);
 	setenv("LISTEN_FDS", "1", 1);
-	setenv("NOTIFY_SOCKET", manager.sun_path, 1);
+	if (manager.sun_path[0])
+		setenv("NOTIFY_SOCKET", manager.sun_path, 1);
 	dup2(handed_over, 3);
 }
 
@@ -212,6 +214,64 @@ static void test_systemd(void **state)
 	unlink(manager.sun_path);
 }
 
+/* ---- before a model is loaded */
+
+struct early {
+	struct child server; /* its port alone */
+	int loading, ready;  /* answers */
+	bool alive;
+};
+
+static void *look_until_ready(void *user)
+{
+	struct early *e = user;
+	int percent = 0, before = 0;
+
+	while (!e->ready) {
+		struct answer a = client_ask(&e->server, "/health", NULL, NULL);
+		const char *says = a.body ? strstr(a.body, "Loading model: ") : NULL;
+		if (a.status == 503 && says && sscanf(says, "Loading model: %d", &percent) == 1 && percent >= before) {
+			e->loading++;
+			before = percent;
+			answer_free(&a);
+			a = client_ask(&e->server, "/livez", NULL, NULL);
+			e->alive = a.status == 200;
+		}
+		e->ready = a.status == 200 && !says;
+		assert_true(a.status == 200 || says);
+		answer_free(&a);
+	}
+	return NULL;
+}
+
+/* While the model loads the server is alive, says how far it is, and is not ready. */
+static void test_loading(void **state)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	socklen_t n = sizeof at;
+	struct early e = { 0 };
+	pthread_t thread;
+	(void)state;
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	for (int i = 0; i < 10 && !(e.loading && e.alive); i++) {
+		static const char *const arguments[] = { "--no-cache", NULL };
+		e = (struct early){ .alive = false };
+		at.sin_port = 0;
+		handed_over = socket(AF_INET, SOCK_STREAM, 0);
+		assert_int_equal(bind(handed_over, (struct sockaddr *)&at, sizeof at), 0);
+		assert_int_equal(listen(handed_over, 8), 0);
+		assert_int_equal(getsockname(handed_over, (struct sockaddr *)&at, &n), 0);
+		e.server.port = ntohs(at.sin_port);
+		assert_int_equal(pthread_create(&thread, NULL, look_until_ready, &e), 0);
+		struct child c = child_start_prepared(arguments, prepare);
+		pthread_join(thread, NULL);
+		assert_int_equal(child_stop(&c), 0);
+		close(handed_over);
+	}
+	assert_true(e.loading && e.alive);
+}
+
 /* --insecure listens anywhere; a second server finds the port taken. */
 static void test_insecure(void **state)
 {
@@ -231,6 +291,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_keys),    cmocka_unit_test(test_keys_over_http), cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_insecure),       cmocka_unit_test(test_systemd),
+		cmocka_unit_test(test_loading),
 	};
 
 	return cmocka_run_group_tests(tests, make_keys, remove_keys);

@@ -113,6 +113,61 @@ static void test_clients_leave(void **state)
 	assert_int_equal(child_stop(&c), 0);
 }
 
+/* One that leaves while its prompt is computed: the rest of the prompt is not. */
+static void test_leaves_in_prompt(void **state)
+{
+	enum { PROMPT = 4000 };
+	static const char *const arguments[] = { "--no-cache", "--batch", "32", "--context", "4096", NULL };
+	struct child c = child_start(arguments);
+	char *body = malloc(PROMPT * 5 + 100), *at = body;
+	int fd = client_connect(&c, false);
+	(void)state;
+
+	assert_non_null(body);
+	at += sprintf(at, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n{\"prompt\":[",
+	              PROMPT * 4 + 12);
+	for (int i = 0; i < PROMPT; i++)
+		at += sprintf(at, "%s%d", i ? "," : "", 300 + i * 7 % 600);
+	strcpy(at, "]}");
+	client_send(fd, body, strlen(body));
+	expect(&c, "jitserve_passes_total", 2);
+	close(fd);
+	expect(&c, "jitserve_answers_cancelled_total", 1);
+	double computed = number(&c, "jitserve_pass_tokens_total");
+	if (computed >= PROMPT / 2)
+		fail_msg("%.0f tokens of %d were computed for nobody", computed, PROMPT);
+	free(body);
+	assert_int_equal(child_stop(&c), 0);
+}
+
+/* More connections of one address than it may have: those that are there stay, and others are ended at once. */
+static void test_connections(void **state)
+{
+	enum { MOST = 6 };
+	static const char *const arguments[] = { "--max-connections-per-address", "6", "--no-cache", NULL };
+	static const char request[] = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+	struct child c = child_start(arguments);
+	int fd[MOST + 1];
+	(void)state;
+
+	for (int turn = 0; turn < 2; turn++) {
+		for (int i = 0; i <= MOST; i++) {
+			fd[i] = client_connect(&c, false);
+			client_send(fd[i], request, sizeof request - 1);
+			struct answer a = client_read(fd[i], 20);
+			assert_int_equal(a.status, i < MOST ? 200 : 0);
+			assert_true(i < MOST || a.closed);
+			answer_free(&a);
+		}
+		for (int i = 0; i <= MOST; i++)
+			close(fd[i]);
+		for (int i = 0; i < 500 && child_fds(&c) > 30; i++)
+			usleep(20000);
+		usleep(200000);
+	}
+	assert_int_equal(child_stop(&c), 0);
+}
+
 /* One that reads nothing is dropped when so much is unread, and no other waits for it. */
 static void test_slow_reader(void **state)
 {
@@ -244,10 +299,34 @@ static void test_signs_of_life(void **state)
 		got[n] = 0;
 	}
 	assert_null(strstr(got, "data:"));
+	/* proxies are to pass on what there is */
+	assert_non_null(strstr(got, "\r\nX-Accel-Buffering: no\r\n"));
+	assert_non_null(strstr(got, "\r\nCache-Control: no-cache\r\n"));
 	close(waiting);
 	close(running);
 	expect(&c, "jitserve_answers_cancelled_total", 50);
 	assert_int_equal(child_stop(&c), 0);
+}
+
+/* It is alive, not ready, and takes nothing new. */
+static void expect_refused_meanwhile(const struct child *c)
+{
+	static const struct {
+		const char *path, *body;
+		int status;
+	} rows[] = { { "/livez", NULL, 200 }, { "/readyz", NULL, 503 }, { "/v1/completions", shortly, 503 } };
+
+	for (int i = 0; i < 3; i++) {
+		struct answer a = client_ask(c, rows[i].path, NULL, rows[i].body);
+		for (int k = 0; i == 1 && a.status == 200 && k < 100; k++) { /* the signal is on its way */
+			answer_free(&a);
+			usleep(10000);
+			a = client_ask(c, rows[i].path, NULL, rows[i].body);
+		}
+		assert_int_equal(a.status, rows[i].status);
+		assert_true(a.status == 200 || (answer_field(&a, "Retry-After") && strstr(a.body, "is stopping")));
+		answer_free(&a);
+	}
 }
 
 /* Asked to stop, the server lets an answer end within --stop-timeout, and breaks it off then. */
@@ -264,6 +343,8 @@ static void test_stop(void **state)
 		int fd = begin(&c, body, false);
 		expect(&c, "llamacpp:requests_processing", 1);
 		assert_int_equal(kill(c.pid, SIGTERM), 0);
+		if (i == 0)
+			expect_refused_meanwhile(&c);
 		struct answer a = client_read(fd, 60);
 		assert_int_equal(a.status, i ? 503 : 200);
 		answer_free(&a);
@@ -275,9 +356,14 @@ static void test_stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_clients_leave), cmocka_unit_test(test_slow_reader),
-		cmocka_unit_test(test_queue),         cmocka_unit_test(test_stop),
-		cmocka_unit_test(test_signs_of_life), cmocka_unit_test(test_embeddings_wait),
+		cmocka_unit_test(test_clients_leave),
+		cmocka_unit_test(test_slow_reader),
+		cmocka_unit_test(test_queue),
+		cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_signs_of_life),
+		cmocka_unit_test(test_embeddings_wait),
+		cmocka_unit_test(test_leaves_in_prompt),
+		cmocka_unit_test(test_connections),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
