@@ -8,7 +8,6 @@
 /* How often a workgroup looks at a barrier in a second, at the least and at the most; of a trial. */
 #define POLLS_A_SECOND 500e3
 enum { TRIAL_POLLS = 1 << 15, TRIAL_COMMANDS = 2 };
-#define MOST_PATIENCE 86400.0
 
 struct amd_stream {
 	struct card_stream card;
@@ -294,23 +293,9 @@ static bool check_facts(const struct amd_card *c, struct error *err)
 	                 TARGET_SIMD_WAVES, TARGET_UNIT_LDS);
 }
 
-static bool read_patience(double *seconds, struct error *err)
-{
-	const char *text = getenv("JITRUN_AMD_PATIENCE");
-	char *end;
-
-	*seconds = 1;
-	if (!text || !*text)
-		return true;
-	*seconds = strtod(text, &end);
-	return (!*end && *seconds >= 1 && *seconds <= MOST_PATIENCE) ||
-	       error_set(err, ERROR_ARGUMENT, "JITRUN_AMD_PATIENCE is \"%.32s\", expected seconds from 1 to %.0f", text,
-	                 MOST_PATIENCE);
-}
-
 static bool open_parts(struct amd *d, struct error *err)
 {
-	return check_facts(&d->card, err) && read_patience(&d->patience, err) &&
+	return check_facts(&d->card, err) && device_patience(1, &d->patience, err) &&
 	       kfd_open_card(&d->card, &d->kfd, err) && amd_lock_open(d, err) && amd_queue_open(d, err) &&
 	       amd_memory_open(d, err);
 }

@@ -14,6 +14,8 @@ bool cuda_failed(struct cuda *d, int result, const char *what, struct error *err
 {
 	char text[200];
 
+	if (result == CUDA_GIVEN_UP)
+		return cuda_is_alive(d, err);
 	return error_set(err, result == CUDA_OUT_OF_MEMORY ? ERROR_MEMORY : ERROR_DEVICE, "%s: %s failed: %s", d->name,
 	                 what, cuda_result_text(d->api, result, text, sizeof text));
 }
@@ -21,7 +23,13 @@ bool cuda_failed(struct cuda *d, int result, const char *what, struct error *err
 bool cuda_died(struct cuda *d, int result, const char *what, struct error *err)
 {
 	pthread_mutex_lock(&d->lock);
-	cuda_failed(d, result, what, &d->dead);
+	if (result == CUDA_GIVEN_UP) {
+		error_set(&d->dead, ERROR_DEVICE, "%s has worked on %s for %.1f seconds; the card is not used any more",
+		          d->name, what, d->patience);
+		d->api = cuda_nothing();
+	} else {
+		cuda_failed(d, result, what, &d->dead);
+	}
 	pthread_mutex_unlock(&d->lock);
 	return cuda_failed(d, result, what, err);
 }
@@ -31,7 +39,8 @@ bool cuda_is_alive(struct cuda *d, struct error *err)
 	pthread_mutex_lock(&d->lock);
 	const struct error dead = d->dead;
 	pthread_mutex_unlock(&d->lock);
-	return !dead.code || error_set(err, dead.code, "%s; nothing was tried after that", dead.text);
+	return !dead.code || error_set(err, dead.code, "%s%s", dead.text,
+	                               d->api == cuda_nothing() ? "" : "; nothing was tried after that");
 }
 
 bool cuda_enter(struct cuda *d, struct error *err)
@@ -245,6 +254,9 @@ static bool open_context(struct cuda *d, struct error *err)
 	return cuda_failed(d, result, "opening the card", err);
 }
 
+/* No pass takes that long; how long one takes is not predicted. */
+#define USUAL_PATIENCE 10.0
+
 struct device *cuda_open(const struct cuda_api *api, int ordinal, struct error *err)
 {
 	struct cuda *d = calloc(1, sizeof *d);
@@ -265,7 +277,7 @@ struct device *cuda_open(const struct cuda_api *api, int ordinal, struct error *
 		.close = close_card
 	};
 	pthread_mutex_init(&d->lock, NULL);
-	if (read_facts(d, ordinal, err) && open_context(d, err)) {
+	if (device_patience(USUAL_PATIENCE, &d->patience, err) && read_facts(d, ordinal, err) && open_context(d, err)) {
 		d->linker = (struct driver_linker){ .by = { d->capability, d->driver }, .link = cuda_link, .user = d };
 		d->device.linker = &d->linker;
 		return &d->device;

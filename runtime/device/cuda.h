@@ -1,8 +1,8 @@
 /* runtime/device/cuda.h - an NVIDIA card as a device, through its driver's library alone: what its files share.
  *
  * Owns: the struct, and who does what: cuda.c has the device and its memory, cuda_code.c makes kernels of text
- * functions of the card, cuda_stream.c makes plans graphs of launches, cuda_times.c times them. cuda_api.c finds the
- * library, cuda_simulated.c is one that simulates a card.
+ * functions of the card, cuda_stream.c makes plans graphs of launches, cuda_watch.c waits for them and cuda_times.c
+ * times them. cuda_api.c finds the library, cuda_simulated.c is one that simulates a card.
  */
 #ifndef RUNTIME_CUDA_H
 #define RUNTIME_CUDA_H
@@ -31,8 +31,9 @@ struct cuda_region {
 struct cuda {
 	struct device device;
 	struct driver_linker linker;
-	const struct cuda_api *api;
-	int card; /* as the driver numbers them */
+	const struct cuda_api *_Atomic api; /* cuda_nothing(): the card was given up */
+	double patience;                    /* seconds before that */
+	int card;                           /* as the driver numbers them */
 	void *context;
 	char name[64];
 	uint32_t units, capability, driver; /* multiprocessors; 90; 13000 */
@@ -49,7 +50,7 @@ struct device *cuda_open(const struct cuda_api *api, int ordinal, struct error *
 bool cuda_enter(struct cuda *d, struct error *err);
 /* False, and a sentence about what did not succeed. */
 bool cuda_failed(struct cuda *d, int result, const char *what, struct error *err);
-/* The same; and nothing will succeed any more. */
+/* The same of what the card was at; and nothing will succeed any more. */
 bool cuda_died(struct cuda *d, int result, const char *what, struct error *err);
 bool cuda_is_alive(struct cuda *d, struct error *err);
 
@@ -66,6 +67,11 @@ void cuda_forget_kernels(struct cuda *d);
 
 /* cuda_stream.c */
 struct stream *cuda_stream(struct device *d, const struct stream_options *o, struct error *err);
+
+/* cuda_watch.c: waits for all that a queue was given. The library's result, or CUDA_GIVEN_UP after the user's patience:
+ * cuda_died() then makes the driver one that is asked nothing. */
+int cuda_wait(struct cuda *d, void *queue);
+const struct cuda_api *cuda_nothing(void);
 
 /* cuda_times.c: events around the launches of a plan. NULL: err, nobody asks for times. */
 struct cuda_times;

@@ -73,6 +73,7 @@ _Static_assert(sizeof(struct cuda_launch_config) == 56, "as the driver has it");
 	X(stream_create, "cuStreamCreate", (void **stream, uint32_t flags), (stream, flags)) \
 	X(stream_destroy, "cuStreamDestroy_v2", (void *stream), (stream)) \
 	X(stream_wait, "cuStreamSynchronize", (void *stream), (stream)) \
+	X(stream_query, "cuStreamQuery", (void *stream), (stream)) \
 	X(event_create, "cuEventCreate", (void **event, uint32_t flags), (event, flags)) \
 	X(event_destroy, "cuEventDestroy_v2", (void *event), (event)) \
 	X(event_record, "cuEventRecordWithFlags", (void *event, void *stream, uint32_t flags), \
@@ -102,6 +103,8 @@ enum {
 	CUDA_DEVICE_UNAVAILABLE = 46,
 	CUDA_INVALID_PTX = 218,
 	CUDA_UNSUPPORTED_PTX = 222,
+	CUDA_NOT_READY = 600,
+	CUDA_GIVEN_UP = -1, /* not the driver's: it is asked nothing any more (cuda_watch.c) */
 	/* attributes of devices */
 	CUDA_UNITS = 16,
 	CUDA_MAJOR = 75,

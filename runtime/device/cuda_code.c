@@ -18,6 +18,8 @@ static bool failed_kernel(struct cuda *d, const struct key *key, int result, con
 	char name[KEY_TEXT_MAX], text[200];
 	size_t line = strcspn(log, "\n");
 
+	if (result == CUDA_GIVEN_UP)
+		return cuda_failed(d, result, what, err);
 	return error_set(err, ERROR_DEVICE, "%s: %s kernel %s failed: %s%s%.*s", d->name, what,
 	                 key_text(key, name, sizeof name), cuda_result_text(d->api, result, text, sizeof text),
 	                 line ? ": " : "", (int)line, log);

@@ -50,6 +50,7 @@ int sim_copy_to_later(uint64_t to, const void *from, size_t bytes, void *stream)
 int sim_launch(const struct cuda_launch_config *c, void *function, void **params, void **extra);
 int sim_stream_create(void **stream, uint32_t flags);
 int sim_stream_wait(void *stream);
+int sim_stream_query(void *stream);
 int sim_stream_destroy(void *stream);
 int sim_event_create(void **event, uint32_t flags);
 int sim_event_destroy(void *event);

@@ -131,6 +131,7 @@ int sim_stream_create(void **stream, uint32_t flags)
 }
 
 int sim_stream_wait(void *stream) { return 0; }
+int sim_stream_query(void *stream) { return 0; }
 int sim_stream_destroy(void *stream) { return free(stream), 0; }
 
 int sim_event_create(void **event, uint32_t flags)

@@ -299,7 +299,7 @@ static int run_op(const struct cuda_stream *s, struct cuda_plan *c, size_t i, ui
 	if (!result)
 		result = cuda_times_mark(c->times, i + 1, s->queue, false);
 	if (!result)
-		result = card_of(s)->api->stream_wait(s->queue);
+		result = cuda_wait(card_of(s), s->queue);
 	return !result && c->times ? cuda_times_between(c->times, i, i + 1, took) : result;
 }
 
@@ -336,13 +336,17 @@ static bool run_graph(struct cuda_stream *s, struct cuda_plan *c, struct error *
 	int result = d->api->graph_launch(c->graph, s->queue);
 
 	if (!result)
-		result = d->api->stream_wait(s->queue);
+		result = cuda_wait(d, s->queue);
 	if (!result && c->times) {
 		s->stream.ended = profile_now();
 		result = cuda_times_tell(c->times, c->plan, c->blocks, s->stream.profile, began, s->stream.ended);
 	}
 	s->counters.launches++;
-	return !result || cuda_died(d, result, "a pass", err);
+	if (!result)
+		return true;
+	char what[64];
+	snprintf(what, sizeof what, "a pass of %zu launches", c->plan->n_ops);
+	return cuda_died(d, result, what, err);
 }
 
 static bool run(struct stream *stream, struct plan *p, struct pool *pool, struct error *err)

@@ -2,6 +2,7 @@
 #include "runtime/device/device.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/host/system.h"
@@ -57,6 +58,22 @@ void device_each(device_visit_fn visit, void *user)
 {
 	for (size_t i = 0; i < DRIVERS; i++)
 		drivers[i]->each(visit, user);
+}
+
+#define MOST_PATIENCE 86400.0
+
+bool device_patience(double usual, double *seconds, struct error *err)
+{
+	const char *text = getenv("JITRUN_CARD_PATIENCE");
+	char *end;
+
+	*seconds = usual;
+	if (!text || !*text)
+		return true;
+	*seconds = strtod(text, &end);
+	return (!*end && *seconds >= 1 && *seconds <= MOST_PATIENCE) ||
+	       error_set(err, ERROR_ARGUMENT, "JITRUN_CARD_PATIENCE is \"%.32s\", expected seconds from 1 to %.0f",
+	                 text, MOST_PATIENCE);
 }
 
 /* ---- what host devices share */

@@ -121,6 +121,9 @@ extern const struct device_driver device_cpu, device_reference, device_simulator
 
 /* The target that is named, else the best of this CPU; must_run: one whose code this CPU runs. NULL: err. */
 const struct target *device_host_target(const char *isa, bool must_run, struct error *err);
+/* How long a card may work on what takes a moment before it is given up: $JITRUN_CARD_PATIENCE, else the usual. False:
+ * err, that says something else. */
+bool device_patience(double usual, double *seconds, struct error *err);
 /* Memory of the process: what host devices are made of. */
 void *device_host_alloc(struct device *d, size_t bytes, enum device_memory what, struct error *err);
 void device_host_release(struct device *d, void *p, size_t bytes);

@@ -31,7 +31,7 @@ for card in $cards; do
 	./jitrun "$model" --target $card --dump-objects "$dir/objects" -q
 	check "$card: there are programs" [ -s "$dir/objects/pass-c1.$card.co" ]
 	env ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0" FAKE_KFD=$card FAKE_KFD_CODE="$dir/code" \
-		JITRUN_AMD_PATIENCE=60 FAKE_KFD_LOG="$dir/log" LD_PRELOAD="$fake" ./jitrun "$model" --device amd \
+		JITRUN_CARD_PATIENCE=60 FAKE_KFD_LOG="$dir/log" LD_PRELOAD="$fake" ./jitrun "$model" --device amd \
 		--no-cache --speculate off -p Once -n 2 --temp 0 -q > "$dir/out" 2> "$dir/err"
 	check "$card: it ran: $(cat "$dir/err")" [ $? = 0 -a -s "$dir/out" ]
 	check "$card: code was put there" [ "$(ls "$dir/code".* | wc -l)" -ge 2 ]

@@ -231,9 +231,9 @@ static unsigned check_mishap(const struct mishap *m, unsigned packet, const stru
 	j.how = "again";
 	snprintf(inject, sizeof inject, m->inject, packet);
 	f = (struct faked){ .cards = truth->cards, .inject = inject, .limit_ms = WATCHDOG_MS + AFTER_MS + RUN_MS };
-	setenv("JITRUN_AMD_PATIENCE", m->impatient ? "1" : "60", 1);
+	setenv("JITRUN_CARD_PATIENCE", m->impatient ? "1" : "60", 1);
 	assert_true(do_job(&f, &j, "amd"));
-	setenv("JITRUN_AMD_PATIENCE", "60", 1);
+	setenv("JITRUN_CARD_PATIENCE", "60", 1);
 	if ((!m->says || went_on(&f, truth)) && ended_well(&f, truth, m->says, m->keeps) && (m->says || f.status == 0))
 		return 0;
 	describe(&f, m->inject);
@@ -440,7 +440,7 @@ int main(int argc, char **argv)
 		return child_main(argv);
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 	self[n > 0 ? n : 0] = 0;
-	setenv("JITRUN_AMD_PATIENCE", "60", 1); /* simulated launches take long */
+	setenv("JITRUN_CARD_PATIENCE", "60", 1); /* simulated launches take long */
 	int failed = cmocka_run_group_tests_name("choice", choices, NULL, NULL);
 	setenv("JITRUN_AMD_THUNK", "ioctl", 1);
 	failed += cmocka_run_group_tests_name("calls of the driver", tests, NULL, NULL);
