@@ -89,18 +89,21 @@ static const struct {
 /* Compute capabilities, of which later cards run the text of earlier ones; dp4a takes bytes of either sign. Eight warps
  * of 32 lanes have the 64 Ki registers of a multiprocessor between them. */
 #define PTX_TARGET(n) \
-	[TARGET_SM##n] = { .id = TARGET_SM##n, \
-		           .name = "sm" #n, \
-		           .backend = &backend_ptx, \
-		           .lanes = 32, \
-		           .vector_regs = 255, \
-		           .has_vnni = true, \
-		           .has_dot4 = true, \
-		           .has_bsel = true, \
-		           .has_mma = true, \
-		           .has_parts = true, \
-		           .waves = 8, \
-		           .lane_bytes = 16 }
+	[TARGET_SM##n] = { \
+		.id = TARGET_SM##n, \
+		.name = "sm" #n, \
+		.backend = &backend_ptx, \
+		.lanes = 32, \
+		.vector_regs = 255, \
+		.has_vnni = true, \
+		.has_dot4 = true, \
+		.has_bsel = true, \
+		.has_mma = true, \
+		.local_operands = true, \
+		.has_parts = true, \
+		.waves = 8, \
+		.lane_bytes = 16 \
+	}
 
 /* k0 says "no mask" where a mask is asked for, which leaves seven. */
 const struct target target_table[TARGET_COUNT] = {

@@ -54,6 +54,7 @@ struct target {
 	bool has_tiles; /* products of int8 matrices of up to 16 rows in memory: the row of ops.def that needs it */
 	bool has_parts; /* a launch may do its units in several parts: the rows of ops.def that need it */
 	bool prefetch_to_l2; /* few line-fill buffers of the first cache level: prefetch into the second */
+	bool local_operands; /* operands of products of matrices may lie in local and shared bytes */
 	unsigned waves;      /* that call a kernel together when it asks for it: ir->waves */
 	unsigned lane_bytes; /* how much of its row a lane likes to load at once: weights are packed for that */
 	unsigned vector_file, vector_granule; /* cards: registers that a SIMD has for a lane of all its waves; waves get

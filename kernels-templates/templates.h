@@ -58,8 +58,9 @@ struct activation_block {
  * NORM_IN: for groups of waves, with plain tiles: X is f32 whatever the activations are, and what is multiplied is its
  * norm (NORM and EPS as of KEY_NORM; CENTRED), as int8 blocks where the activations are. Each group makes it for
  * itself, in shared bytes.
- * MMA: for 16 or 32 columns in a tile: int8 activations laid out as ever with Q8_0 weights; f16 or bf16 ones,
- * [column][kp], as KEY_INTERLEAVE made them, with weights of that type (numerics BOUNDED); row_blocks is 1. */
+ * MMA: for 16 or 32 columns in a tile: int8 activations laid out as ever with Q8_0 weights, or others where
+ * template_mma() says so; f16 or bf16 ones, [column][kp], as KEY_INTERLEAVE made them, with weights of that type
+ * (numerics BOUNDED); row_blocks is 1. */
 enum {
 	MATMUL_W,
 	MATMUL_X,

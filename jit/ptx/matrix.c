@@ -135,6 +135,7 @@ static void load(struct ptx_emitter *e, const struct ir_ins *i)
 		    two = shared ? PTX_LD_SHARED_V2 : PTX_LD_GLOBAL_V2;
 
 	ptx_meet(e, shared);
+	e->crossed |= shared;
 	for (unsigned k = 0; k < cells(shape); k += step) {
 		unsigned at = element_of(shape, k);
 		op from = ptx_address(e, i->a, element_disp(i, at), lanes(i, PTX_LANES_TILE)),
@@ -153,6 +154,7 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	const bool shared = is_shared(e, i), two = pairs(e, i);
 
+	ptx_meet_readers(e, shared);
 	for (unsigned at = 0; at < PTX_TILE_WORDS; at += two ? 2 : 1) {
 		op to = ptx_address(e, i->a, element_disp(i, at), lanes(i, PTX_LANES_TILE)), v = element(e, i->b, at),
 		   both[] = { v, element(e, i->b, at + two) };
@@ -171,6 +173,7 @@ static void load_operand(struct ptx_emitter *e, const struct ir_ins *i)
 	struct ptx_tile *t = &e->tile[i->dst];
 
 	ptx_meet(e, shared);
+	e->crossed |= shared;
 	for (unsigned k = 0; k < 4; k++)
 		t->reg[k] = ptx_new(&e->w, PTX_B32).reg[0];
 	for (unsigned k = 0; k < 2; k++)

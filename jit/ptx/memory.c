@@ -108,7 +108,16 @@ void ptx_meet(struct ptx_emitter *e, bool shared)
 {
 	if (e->stored[shared])
 		PTX_PUT(&e->w, BAR_WARP_SYNC, ptx_imm(0xffffffff));
+	e->crossed &= !e->stored[shared];
 	e->stored[shared] = false;
+}
+
+void ptx_meet_readers(struct ptx_emitter *e, bool shared)
+{
+	if (!shared || !e->crossed)
+		return;
+	PTX_PUT(&e->w, BAR_WARP_SYNC, ptx_imm(0xffffffff));
+	e->crossed = e->stored[0] = e->stored[1] = false;
 }
 
 /* --- rows */
@@ -222,6 +231,7 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 		PTX_PUT(&e->w, CVT_F16_F32, half, data);
 		data = half;
 	}
+	ptx_meet_readers(e, is_shared(e, i));
 	if (n < 32)
 		e->w.guard = first_lanes(e, n);
 	PTX_PUT_OP(&e->w, (enum ptx_op)(is_shared(e, i) ? r->shared : r->global), to, data);

@@ -24,6 +24,8 @@ static void note_stores(struct ptx_emitter *e)
 		depth -= i->op == IR_endloop;
 		if (ptx_stores(i))
 			e->stored[e->scan.reg[i->a].shared] = true;
+		if (i->op == IR_tload || i->op == IR_tload_h || i->op == IR_oload)
+			e->crossed |= e->scan.reg[i->a].shared;
 	}
 }
 
@@ -46,6 +48,7 @@ static bool loop(struct ptx_emitter *e, const struct ir_ins *i)
 	PTX_PUT(w, BRA, e->loop[e->depth].end);
 	ptx_label(w, (uint32_t)e->loop[e->depth].head.value);
 	memcpy(e->loop[e->depth].stored, e->stored, sizeof e->stored);
+	e->loop[e->depth].crossed = e->crossed;
 	e->depth++;
 	note_stores(e);
 	ptx_new_run(e);
@@ -65,6 +68,7 @@ static bool end_loop(struct ptx_emitter *e)
 	ptx_label(w, (uint32_t)e->loop[e->depth].end.value);
 	for (unsigned k = 0; k < 2; k++) /* it may have had no turn */
 		e->stored[k] |= e->loop[e->depth].stored[k];
+	e->crossed |= e->loop[e->depth].crossed;
 	ptx_new_run(e);
 	return true;
 }
@@ -76,7 +80,7 @@ static bool shape(struct ptx_emitter *e, const struct ir_ins *i)
 	case IR_endloop: return end_loop(e);
 	case IR_barrier:
 		PTX_PUT(&e->w, BAR_SYNC, ptx_imm(0));
-		e->stored[0] = e->stored[1] = false;
+		e->stored[0] = e->stored[1] = e->crossed = false;
 		return true;
 	default: return false;
 	}

@@ -111,11 +111,9 @@ static void unpack_floats(const struct weight_unpacked *u, struct ir *b, const s
 	}
 }
 
-/* Four quants without their offset, 128 of wide ones. No byte lends from its neighbour: others are small. */
-static ir_i signed_bytes(const struct weight_unpacked *u, struct ir *b, ir_i bytes)
+/* No byte lends from its neighbour: others are small. */
+ir_i weight_signed_bytes(const struct weight_quants *q, struct ir *b, ir_i bytes)
 {
-	const struct weight_quants *q = u->from->quants;
-
 	if (q->is_wide)
 		return ir_ixor(b, bytes, ir_iconst(b, (int32_t)0x80808080));
 	if (q->is_signed || !q->offset)
@@ -140,7 +138,7 @@ void weight_unpack(const struct weight_unpacked *u, struct ir *b, const struct w
 			unsigned g = half * (GROUPS / 2) + i;
 			ir_i bytes = q->bytes(b, w, 0, v, g);
 			if (u->vnni)
-				bytes = signed_bytes(u, b, bytes);
+				bytes = weight_signed_bytes(q, b, bytes);
 			if (u->corrects)
 				sum = ir_dot4u(b, ir_iconst(b, 0x01010101), bytes, i ? sum : ir_iconst(b, 0));
 			if (!u->in_place)

@@ -36,6 +36,8 @@ bool weight_by_tiles(const struct weight_format *f, const struct target *target)
 /* u is not to be moved afterwards. */
 void weight_unpacked_init(struct weight_unpacked *u, const struct weight_format *from, bool int8,
                           const struct target *target);
+/* Four quants, as bytes() gives them, without their offset: signed; of wide ones 128 is taken off. */
+ir_i weight_signed_bytes(const struct weight_quants *q, struct ir *b, ir_i bytes);
 /* Row vector v of the unit at `w`, to the unit at `to`. */
 void weight_unpack(const struct weight_unpacked *u, struct ir *b, const struct weight_stream *w, unsigned v, ir_a to);
 /* int8: one unit of the tile's unpacked weights, unit_disp behind its addresses, as weight_dot_int8() does for packed

@@ -5,13 +5,15 @@
  * of 16 bytes (weight_pieces.h), which is as factors want them.
  *
  * Q8_0 with int8 activations: the integer sums of a block come from two products, then one sum of products of floats
- * per block, in block order: numerics.h rule 4 to the bit. F16 and BF16 with activations rounded to that type are of
- * the BOUNDED class, rule 13. Weights are met once by all columns of a tile.
+ * per block, in block order: numerics.h rule 4 to the bit. So do other formats on targets whose operands may lie in
+ * local bytes: there a wave leaves a unit's quants as signed bytes, and their scales, for itself. F16 and BF16 with
+ * activations rounded to that type are of the BOUNDED class, rule 13. Weights are met once by all columns of a tile.
  */
 #include <stddef.h>
 
 #include "kernels-templates/matmul/matmul.h"
 #include "kernels-templates/formats/weight_pieces.h"
+#include "kernels-templates/formats/weight_unpack.h"
 
 enum {
 	MMA_ROWS = 32,
@@ -29,6 +31,10 @@ struct mma {
 	int64_t block_bytes;
 	unsigned parts;      /* of 16 columns */
 	unsigned span_units; /* of 32 k's */
+
+	/* Weights that are unpacked: the wave's own bytes. */
+	bool unpacks;
+	ir_a own;
 
 	/* A job's own. */
 	ir_a w, scales, x, xs; /* walking */
@@ -61,6 +67,14 @@ static uint64_t scale_place(const struct mma *m, unsigned units, unsigned u, uns
 	                           weight_pieces_stream(m->format, 0, units) + 2 * u, lane);
 }
 
+/* The part's columns' numbers `member` of their block of unit u. */
+static ir_t load_block(const struct mma *m, unsigned p, unsigned u, size_t member)
+{
+	uint32_t blocks = m->kp / 2;
+	return ir_tload(m->b, m->xs, (int32_t)(p * IR_TILE * blocks + u * sizeof(struct activation_block) + member),
+	                blocks, 0);
+}
+
 /* m->scales is at the first unit's. */
 static ir_t load_scales(const struct mma *m, unsigned units, unsigned u, unsigned half)
 {
@@ -73,7 +87,7 @@ static ir_t load_scales(const struct mma *m, unsigned units, unsigned u, unsigne
 static void int8_unit(const struct mma *m, unsigned units, unsigned u)
 {
 	struct ir *b = m->b;
-	uint32_t stream = units * weight_pieces_lane(m->format), blocks = m->kp / 2;
+	uint32_t stream = units * weight_pieces_lane(m->format);
 	ir_o w[MMA_HALVES];
 	ir_t dw[MMA_HALVES];
 
@@ -83,16 +97,133 @@ static void int8_unit(const struct mma *m, unsigned units, unsigned u)
 	}
 	for (unsigned p = 0; p < m->parts; p++) {
 		ir_o x = load_inputs(m, u * PIECES_UNIT_K, p);
-		ir_t dx = ir_tload(b, m->xs,
-		                   (int32_t)(p * IR_TILE * blocks + u * sizeof(struct activation_block) +
-		                             offsetof(struct activation_block, d)),
-		                   blocks, 0);
+		ir_t dx = load_block(m, p, u, offsetof(struct activation_block, d));
 		for (unsigned h = 0; h < MMA_HALVES; h++) {
 			ir_t sum = ir_tdot_i8(b, x, w[h], ir_tconst(b, 0));
 			ir_set_t(b, m->acc[p][h], ir_tfma(b, ir_tmul(b, dw[h], dx), ir_ti2f(b, sum), m->acc[p][h]));
 		}
 	}
 }
+
+/* ---- one unit of weights that are unpacked
+ *
+ * Own bytes: [row][16] of the first 16 quants; where halves have their own scales as much of zeroes; [row][16] of the
+ * others; then f32 [half][row] scales, and minima likewise. A half is an operand whose other piece is zeroes.
+ */
+enum { OWN_PIECES = MMA_ROWS * IR_PIECE_BYTES, OWN_FLOATS = MMA_ROWS * 4 };
+
+static unsigned halves_of(const struct weight_quants *q) { return q->halves ? 2 : 1; }
+static int32_t own_second(const struct weight_quants *q) { return (int32_t)halves_of(q) * OWN_PIECES; }
+static int32_t own_scales(const struct weight_quants *q, unsigned half)
+{
+	return own_second(q) + OWN_PIECES + (int32_t)half * OWN_FLOATS;
+}
+static int32_t own_minima(const struct weight_quants *q, unsigned half)
+{
+	return own_scales(q, half) + (int32_t)halves_of(q) * OWN_FLOATS;
+}
+static int32_t own_bytes(const struct weight_quants *q)
+{
+	return own_minima(q, 0) + (q->minimum ? (int32_t)halves_of(q) * OWN_FLOATS : 0);
+}
+
+static void write_zeroes(const struct mma *m)
+{
+	ir_f zero = ir_fconst(m->b, 0);
+	for (unsigned i = 0; i < 4; i++)
+		ir_fstore_s(m->b, m->own, zero, OWN_PIECES + (int32_t)i * 4, 0, IR_PIECE_BYTES);
+}
+
+/* A lane is a row. */
+static void write_unit(const struct mma *m, const struct weight_stream *w)
+{
+	struct ir *b = m->b;
+	const struct weight_quants *q = m->format->quants;
+	ir_f scale[2];
+
+	for (unsigned g = 0; g < 8; g++) {
+		ir_i bytes = weight_signed_bytes(q, b, q->bytes(b, w, 0, 0, g));
+		ir_fstore_s(b, m->own, ir_fbits(b, bytes), (g < 4 ? 0 : own_second(q)) + (int32_t)(g % 4 * 4), 0,
+		            IR_PIECE_BYTES);
+	}
+	for (unsigned half = 0; half < halves_of(q); half++) {
+		q->scale(b, w, 0, 0, half, scale);
+		ir_fstore(b, m->own, scale[0], own_scales(q, half), 0);
+		if (q->minimum)
+			ir_fstore(b, m->own, scale[1], own_minima(q, half), 0);
+	}
+}
+
+/* What the minima of half a unit, or of all of it, are multiplied with. */
+static ir_t scaled_sums(const struct mma *m, unsigned p, unsigned u, unsigned half, ir_t dx)
+{
+	struct ir *b = m->b;
+
+	if (!m->format->quants->halves)
+		return load_block(m, p, u, offsetof(struct activation_block, d_sum));
+	return ir_tmul(b, dx, ir_ti2f(b, load_block(m, p, u, offsetof(struct activation_block, sum) + half * 4)));
+}
+
+/* Half a unit, or all of it, for rows 16 * h .. and all columns. */
+static void multiply_own(const struct mma *m, unsigned u, unsigned half, unsigned h)
+{
+	struct ir *b = m->b;
+	const struct weight_quants *q = m->format->quants;
+	const int32_t pieces = (int32_t)(half * OWN_PIECES + h * IR_TILE * IR_PIECE_BYTES), floats = (int32_t)h * 64;
+	ir_o w = ir_oload(b, m->own, pieces, IR_PIECE_BYTES, MMA_ROWS);
+	ir_t dw = ir_tload(b, m->own, own_scales(q, half) + floats, 0, 4), mw = { 0 };
+
+	if (q->minimum)
+		mw = ir_tload(b, m->own, own_minima(q, half) + floats, 0, 4);
+	for (unsigned p = 0; p < m->parts; p++) {
+		ir_o x = load_inputs(m, u * PIECES_UNIT_K, p);
+		ir_t dx = load_block(m, p, u, offsetof(struct activation_block, d)),
+		     sum = ir_ti2f(b, ir_tdot_i8(b, x, w, ir_tconst(b, 0)));
+		ir_set_t(b, m->acc[p][h], ir_tfma(b, ir_tmul(b, dw, dx), sum, m->acc[p][h]));
+		if (q->minimum)
+			ir_set_t(b, m->acc[p][h], ir_tfma(b, mw, scaled_sums(m, p, u, half, dx), m->acc[p][h]));
+	}
+}
+
+static void visit_unit(void *context, const struct weight_stream *w, unsigned index)
+{
+	const struct mma *m = context;
+
+	write_unit(m, w);
+	for (unsigned half = 0; half < halves_of(m->format->quants); half++)
+		for (unsigned h = 0; h < MMA_HALVES; h++)
+			multiply_own(m, index, half, h);
+}
+
+static void visit_walk(void *context, unsigned units)
+{
+	const struct mma *m = context;
+
+	ir_set_a(m->b, m->x, ir_aaddi(m->b, m->x, (int64_t)units * PIECES_UNIT_K));
+	ir_set_a(m->b, m->xs, ir_aaddi(m->b, m->xs, units * sizeof(struct activation_block)));
+}
+
+/* m->w is at the span. from: the row block. */
+static void do_unpacked(struct mma *m, const struct matmul_job *j, ir_a from)
+{
+	struct ir *b = m->b;
+	struct weight_reader r = {
+		.b = b, .format = m->format, .span_units = m->span_units, .most_units = 2, .rest_apart = true
+	};
+	const struct weight_visitor v = { .context = m, .unit = visit_unit, .walk = visit_walk };
+
+	if (m->format->head_bytes) {
+		r.heads = ir_aaddi(b, from, (int64_t)m->span_units * m->group.spans * weight_pieces_unit(m->format));
+		r.first = ir_smuli(b, j->span, m->span_units);
+	}
+	for (unsigned i = 0; i < PIECES_SIZES; i++)
+		r.at[i] = m->w;
+	if (m->format->quants->halves)
+		write_zeroes(m);
+	weight_pieces_read(&r, &v);
+}
+
+/* ---- floats */
 
 static void float_unit(const struct mma *m, unsigned units, unsigned u)
 {
@@ -157,23 +288,11 @@ static void do_period(const struct mma *m, unsigned units)
 	}
 }
 
-static void do_job(void *context, const struct matmul_job *j)
+static void do_spans(const struct mma *m)
 {
-	struct mma *m = context;
-	const struct matmul_group *g = &m->group;
 	struct ir *b = m->b;
 	unsigned whole = m->span_units / PIECES_PERIOD_UNITS, rest = m->span_units % PIECES_PERIOD_UNITS;
-	ir_a from = ir_aadd(b, matmul_group_arg(g, MATMUL_W), ir_smuli(b, j->number, m->block_bytes));
 
-	m->w = ir_var_a(b,
-	                ir_aadd(b, from, ir_smuli(b, j->span, (int64_t)m->span_units * weight_pieces_unit(m->format))));
-	m->scales = is_int8(m) ? ir_var_a(b, m->w) : m->w;
-	m->x = ir_var_a(b, matmul_group_input(g, j, MATMUL_X, column_bytes(m)));
-	if (is_int8(m))
-		m->xs = ir_var_a(b, matmul_group_input(g, j, MATMUL_XS, m->kp / 2));
-	for (unsigned p = 0; p < m->parts; p++)
-		for (unsigned h = 0; h < MMA_HALVES; h++)
-			m->acc[p][h] = ir_var_t(b, ir_tconst(b, 0.0f));
 	if (whole > 1)
 		ir_loop(b, ir_sconst(b, whole));
 	if (whole)
@@ -182,6 +301,28 @@ static void do_job(void *context, const struct matmul_job *j)
 		ir_endloop(b);
 	if (rest)
 		do_period(m, rest);
+}
+
+static void do_job(void *context, const struct matmul_job *j)
+{
+	struct mma *m = context;
+	const struct matmul_group *g = &m->group;
+	struct ir *b = m->b;
+	ir_a from = ir_aadd(b, matmul_group_arg(g, MATMUL_W), ir_smuli(b, j->number, m->block_bytes));
+
+	m->w = ir_var_a(b,
+	                ir_aadd(b, from, ir_smuli(b, j->span, (int64_t)m->span_units * weight_pieces_unit(m->format))));
+	m->scales = is_int8(m) && !m->unpacks ? ir_var_a(b, m->w) : m->w;
+	m->x = ir_var_a(b, matmul_group_input(g, j, MATMUL_X, column_bytes(m)));
+	if (is_int8(m))
+		m->xs = ir_var_a(b, matmul_group_input(g, j, MATMUL_XS, m->kp / 2));
+	for (unsigned p = 0; p < m->parts; p++)
+		for (unsigned h = 0; h < MMA_HALVES; h++)
+			m->acc[p][h] = ir_var_t(b, ir_tconst(b, 0.0f));
+	if (m->unpacks)
+		do_unpacked(m, j, from);
+	else
+		do_spans(m);
 	for (unsigned p = 0; p < m->parts; p++)
 		for (unsigned h = 0; h < MMA_HALVES; h++)
 			ir_tstore(b, j->sums, m->acc[p][h], (int32_t)(p * IR_TILE * MMA_ROWS * 4 + h * IR_TILE * 4),
@@ -190,10 +331,18 @@ static void do_job(void *context, const struct matmul_job *j)
 
 /* ---- keys */
 
+/* Formats whose quants are made signed bytes of a wave's own. */
+static bool may_unpack(const struct target *target, const struct weight_format *f)
+{
+	return target->local_operands && f && f->quants && !f->quants->is_wide;
+}
+
 bool template_mma(const struct target *target, enum dtype weight, enum dtype activation, bool bounded)
 {
-	bool floats = bounded && activation == DTYPE_F32 && (weight == DTYPE_F16 || weight == DTYPE_BF16);
-	return target->has_mma && (floats || (weight == DTYPE_Q8_0 && activation == DTYPE_Q8_0));
+	bool floats = bounded && activation == DTYPE_F32 && (weight == DTYPE_F16 || weight == DTYPE_BF16),
+	     int8 = activation == DTYPE_Q8_0 &&
+	            (weight == DTYPE_Q8_0 || may_unpack(target, weight_format_find(weight)));
+	return target->has_mma && (floats || int8);
 }
 
 /* Totals of all columns lie in shared bytes. */
@@ -213,7 +362,8 @@ static const char *refusal(const struct mma *m, const struct target *target)
 
 	if (!target->has_mma || !target->lane_bytes)
 		return "this target has no products of matrices";
-	if (!(key->weight == key_type(DTYPE_Q8_0) && key->activation == key_type(DTYPE_Q8_0)) && !floats)
+	if (!(key->activation == key_type(DTYPE_Q8_0) && (key->weight == key_type(DTYPE_Q8_0) || m->unpacks)) &&
+	    !floats)
 		return "matrices of these formats are not multiplied";
 	if (floats != (key->numerics == NUMERICS_BOUNDED))
 		return floats ? "products of float matrices are of the bounded class"
@@ -250,10 +400,13 @@ bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *
 		return build_refuse(key, err, "this weight format is not computed with");
 	m.activation = key_dtype(key->activation);
 	m.block_bytes = (int64_t)weight_pieces_bytes(m.format, m.kp);
+	m.unpacks = is_int8(&m) && m.format->type != DTYPE_Q8_0 && may_unpack(target, m.format);
 	const char *why = refusal(&m, target);
 	if (why)
 		return build_refuse(key, err, why);
 	m.span_units = m.kp / numerics_spans(key->k) / PIECES_UNIT_K;
+	if (m.unpacks)
+		m.own = ir_local(b, own_bytes(m.format->quants));
 	matmul_group_build(&m.group);
 	return true;
 }

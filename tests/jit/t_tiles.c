@@ -390,6 +390,25 @@ static void test_refusals(void **unused)
 	}
 }
 
+static void test_parts_refused(void **unused)
+{
+	const struct target *t = target_find("gfx1100");
+	struct error err = { 0 };
+	struct object o;
+	struct ir b;
+
+	for (unsigned k = 0; k < 2; k++) {
+		err = (struct error){ 0 };
+		ir_init(&b, t->lanes);
+		ir_a out = ir_aadd(&b, ir_aload(&b, ir_arg(&b), 0), k ? ir_parts(&b) : ir_part(&b));
+		ir_fstore(&b, out, ir_fconst(&b, 0), 0, 0);
+		assert_false(compile_ir(&o, &b, t, NULL, NULL, &err));
+		assert_int_equal(err.code, ERROR_UNSUPPORTED);
+		assert_string_equal(err.text, "target gfx1100 does no units in parts");
+		ir_free(&b);
+	}
+}
+
 static void refuse(uint16_t (*emit)(struct ir *b, ir_a p), const char *why)
 {
 	struct error err = { 0 };
@@ -447,8 +466,9 @@ int main(void)
 		cmocka_unit_test(test_meaning_of_dots), cmocka_unit_test(test_meaning_of_elements),
 		cmocka_unit_test(test_dots_on_cards),   cmocka_unit_test(test_elements_on_cards),
 		cmocka_unit_test(test_greatest_sums),   cmocka_unit_test(test_sums_in_loops),
-		cmocka_unit_test(test_tiles_in_lds),    cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_verifier),        cmocka_unit_test(test_text_and_back),
+		cmocka_unit_test(test_tiles_in_lds),    cmocka_unit_test(test_parts_refused),
+		cmocka_unit_test(test_refusals),        cmocka_unit_test(test_verifier),
+		cmocka_unit_test(test_text_and_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,24 +70,32 @@ static void test_wide(void **unused)
 		}
 }
 
-/* By integer matrix products, on targets that have them. */
-static void test_matrices(void **unused)
+/* By integer matrix products, on targets that have them: one mix, in `step`th cases alone. */
+static void check_matrices(unsigned mix, unsigned step)
 {
-	unsigned mix = 0, at = 0;
+	static unsigned at;
 
-	while (mixes[mix].weight != DTYPE_Q8_0 || mixes[mix].activation != DTYPE_Q8_0)
-		mix++;
 	for (unsigned i = 0; i < LENGTHS; i++)
 		for (unsigned j = 0; j < 2; j++, at++) {
 			uint32_t flags = flag_sets[j ? draw_number(ONE_MATRIX)
-			                             : ONE_MATRIX + draw_number(FLAG_SETS - ONE_MATRIX)],
-				 columns = template_mma_tile_n(lengths[i], flags);
-			struct problem p =
-				problem(mix, row_counts[draw_number(5)], lengths[i],
-			                at % 3 ? columns : TEMPLATE_MMA_LEAST, 1 + draw_number(2), 1, KEY_MMA | flags);
-			if (!test_quick() || at % 5 == 0)
+			                             : ONE_MATRIX + draw_number(FLAG_SETS - ONE_MATRIX)];
+			struct problem p = problem(mix, row_counts[draw_number(5)], lengths[i], TEMPLATE_MMA_LEAST,
+			                           1 + draw_number(2), 1, KEY_MMA | flags);
+			if (at % 3)
+				p.key.tile_n = (uint8_t)template_mma_tile_n(p.key.k, flags);
+			if (at % step == 0)
 				check(&p);
 		}
+}
+
+/* Formats that NVIDIA cards unpack for it are multiplied there alone. */
+static void test_matrices(void **unused)
+{
+	for (unsigned mix = 0; mix < n_mixes; mix++) {
+		bool bytes = mixes[mix].weight == DTYPE_Q8_0;
+		if (template_mma(&target_table[TARGET_SM90], mixes[mix].weight, mixes[mix].activation, false))
+			check_matrices(mix, test_full() ? 1 : bytes ? (test_quick() ? 5 : 1) : test_quick() ? 16 : 7);
+	}
 }
 
 static void test_one_column(void **unused)
