@@ -12,6 +12,8 @@ static const char *const marks[][2] = {
 	{ "[THINK]", "[/THINK]" },                                             /* Mistral */
 	{ "<|START_THINKING|>", "<|END_THINKING|>" },                          /* Cohere */
 	{ "<|begin_of_thought|>", "<|end_of_thought|>" },                      /* OpenThinker */
+	{ "<|channel|>analysis<|message|>", "<|end|>" },                       /* gpt-oss */
+	{ "<|channel>thought", "<channel|>" },                                 /* Gemma 4 */
 	{ "\xe2\x97\x81think\xe2\x96\xb7", "\xe2\x97\x81/think\xe2\x96\xb7" }, /* Kimi */
 };
 enum { PAIRS = sizeof marks / sizeof *marks };

@@ -33,7 +33,7 @@ bool think_take(struct think *t, const char *text, size_t n, struct think_parts 
 void think_end(struct think *t);
 
 /* The marks, by number from 0, the opening one of a pair before the closing one. */
-enum { THINK_MARKS = 18 };
+enum { THINK_MARKS = 22 };
 const char *think_mark(size_t number);
 /* Bytes of the mark with which text begins, 0: none; bytes before the first mark in it. */
 size_t think_mark_at(const char *text, size_t n);

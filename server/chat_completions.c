@@ -50,8 +50,7 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 	if (!o)
 		return false;
 	o->parse_reasoning = format ? strcmp(format, "none") != 0 : !m->keeps_reasoning;
-	if (field_value(body, "tools") && !is_none(field_value(body, "tool_choice")))
-		o->tools = (enum tools_form)m->tools;
+	o->tools = tools_form_in(m->tools, field_value(body, "tools") && !is_none(field_value(body, "tool_choice")));
 	o->in_call = forced;
 	o->parse_reasoning = o->parse_reasoning && !forced;
 	o->prompt = c->text;

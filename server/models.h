@@ -35,7 +35,8 @@ struct served {
 	struct {
 		int32_t id;
 		const char *text;
-	} mark[TOOLS_MARKS]; /* tokens that are marks of calls and have no text of their own, n_marks of them */
+	} mark[TOOLS_MARKS + TOOLS_FRAMES +
+	       TOOLS_TOKENS]; /* tokens that are marks of calls and have no text of their own, n_marks of them */
 	unsigned n_marks;
 	const char *template_text; /* instead of the model's own; NULL */
 	enum reasoning reasoning;

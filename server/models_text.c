@@ -76,16 +76,18 @@ void models_find_marks(struct served *m)
 	const struct tools_row *row = &tools_rows[m->tools];
 
 	m->n_marks = 0;
-	for (size_t i = 0; i < TOOLS_MARKS; i++) {
+	for (size_t i = 0; i < TOOLS_MARKS + TOOLS_FRAMES + TOOLS_TOKENS; i++) {
+		const char *mark = i < TOOLS_MARKS                  ? row->mark[i]
+		                   : i < TOOLS_MARKS + TOOLS_FRAMES ? row->frame[i - TOOLS_MARKS]
+		                                                    : row->token[i - TOOLS_MARKS - TOOLS_FRAMES];
 		int32_t *ids = NULL;
 		size_t n = 0, n_text = 0;
-		if (!row->mark[i] ||
-		    jit_model_tokenize(m->model, row->mark[i], strlen(row->mark[i]), 0, 1, &ids, &n, NULL) != JIT_OK)
+		if (!mark || jit_model_tokenize(m->model, mark, strlen(mark), 0, 1, &ids, &n, NULL) != JIT_OK)
 			continue;
 		char *text = n == 1 ? jit_model_detokenize(m->model, ids, 1, &n_text, NULL) : NULL;
 		if (text && n_text == 0) {
 			m->mark[m->n_marks].id = ids[0];
-			m->mark[m->n_marks++].text = row->mark[i];
+			m->mark[m->n_marks++].text = mark;
 		}
 		free(text);
 		free(ids);

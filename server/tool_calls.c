@@ -1,17 +1,20 @@
 /* server/tool_calls.c - calls of tools in what a model says. */
 #include "server/tool_calls.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "loaders/json_read.h"
 #include "server/json_write.h"
+#include "server/tool_values.h"
 
 void tool_calls_begin(struct tool_calls *t, enum tools_form form, const char *opened)
 {
 	t->form = form;
-	t->inside = opened != NULL;
+	t->inside = opened != NULL || tools_rows[form].opened;
+	t->may_be_text = !opened && tools_rows[form].opened;
 	bytes_text(&t->held, opened ? opened : "");
 }
 
@@ -37,6 +40,16 @@ static size_t skip_space(const char *p, size_t n)
 	return i;
 }
 
+/* {NAME: {...}} */
+static bool add_member(struct tool_calls *t, json_t *o)
+{
+	const char *name = json_object_iter_key(json_object_iter(o));
+	json_t *arguments = name ? json_object_get(o, name) : NULL;
+
+	return json_object_size(o) == 1 && json_is_object(arguments) && json_name_is_text(name) &&
+	       add(t, strdup(name), json_write(json_incref(arguments)));
+}
+
 /* {"name": ..., "arguments" or "parameters": {...}}; arguments may also be JSON text of an object. False: it is no
  * call. */
 static bool add_object(struct tool_calls *t, json_t *o)
@@ -45,6 +58,8 @@ static bool add_object(struct tool_calls *t, json_t *o)
 
 	name = name ? name : json_object_get(o, "tool_name");
 	arguments = arguments ? arguments : json_object_get(o, "parameters");
+	if (t->form == TOOLS_PREFIX)
+		return add_member(t, o);
 	if (!json_is_string(name) || !json_is_text(name))
 		return false;
 	if (json_is_string(arguments))
@@ -53,8 +68,10 @@ static bool add_object(struct tool_calls *t, json_t *o)
 	       add(t, strdup(json_string_value(name)), arguments ? json_write(json_incref(arguments)) : strdup("{}"));
 }
 
-static bool is_call(const json_t *o)
+static bool is_call(const struct tool_calls *t, const json_t *o)
 {
+	if (t->form == TOOLS_PREFIX)
+		return json_object_size(o) == 1;
 	const json_t *name = json_object_get(o, "name");
 
 	return json_is_string(name ? name : json_object_get(o, "tool_name"));
@@ -68,7 +85,7 @@ static bool add_json(struct tool_calls *t, const char *p, size_t n)
 	bool ok = json_is_array(o) ? json_array_size(o) > 0 : json_is_object(o) && add_object(t, o);
 	size_t i;
 
-	json_array_foreach(o, i, one) ok = ok && is_call(one);
+	json_array_foreach(o, i, one) ok = ok && is_call(t, one);
 	if (ok && json_is_array(o))
 		json_array_foreach(o, i, one) ok = add_object(t, one) && ok;
 	json_decref(o);
@@ -130,11 +147,40 @@ static bool add_elements(struct tool_calls *t, const char *p, size_t n)
 	return add(t, strndup(name, n_name), json_write(o));
 }
 
+/* Where all marks end in the same word, the text without it and without the mark behind the name; else NULL. */
+static char *plain_keys(const char **p, size_t *n, const char *word)
+{
+	char *text = word && memmem(*p, *n, word, strlen(word)) ? malloc(*n + 1) : NULL;
+	size_t length = word ? strlen(word) : 0, at = 0, sep = strlen("<tool_sep>");
+
+	if (!text)
+		return NULL;
+	for (size_t i = 0; i < *n;) {
+		if (*n - i >= length && memcmp(*p + i, word, length) == 0) {
+			i += length;
+			continue;
+		}
+		text[at++] = (*p)[i++];
+		if (at >= sep && memcmp(text + at - sep, "<tool_sep>", sep) == 0)
+			at -= sep;
+	}
+	*p = text;
+	*n = at;
+	return text;
+}
+
 /* <arg_key>x</arg_key><arg_value>1</arg_value>, behind the name. */
 static bool add_keys(struct tool_calls *t, const char *p, size_t n)
 {
 	const char *key, *value, *end = memmem(p, n, "<arg_key>", 9);
 	size_t n_key, n_value, at = end ? (size_t)(end - p) : n, space = skip_space(p, at), n_name = at;
+	char *plain = plain_keys(&p, &n, tools_rows[t->form].name);
+
+	if (plain) { /* once more, without */
+		bool ok = n && add_keys(t, p, n);
+		free(plain);
+		return ok;
+	}
 
 	while (n_name > space && strchr(" \t\r\n", p[n_name - 1]))
 		n_name--;
@@ -154,8 +200,12 @@ static bool add_keys(struct tool_calls *t, const char *p, size_t n)
 /* The name alone: functions.NAME:NUMBER is how some write it. */
 static char *bare_name(const char *p, size_t n)
 {
-	size_t digits = 0;
+	size_t digits = 0, word = 0;
 
+	while (word < n && !strchr(" \t\r\n<", p[word]))
+		word++;
+	size_t behind = word + skip_space(p + word, n - word);
+	n = behind < n && p[behind] == '<' ? word : n; /* what else is told of it */
 	while (n && strchr(" \t\r\n", p[n - 1]))
 		n--;
 	while (digits < n && p[n - 1 - digits] >= '0' && p[n - 1 - digits] <= '9')
@@ -183,6 +233,9 @@ static bool add_named(struct tool_calls *t, const struct tools_row *row, const c
 		return false;
 	const char *more = row->mark[3] ? memmem(from, (size_t)(to - from), row->mark[3], strlen(row->mark[3])) : NULL;
 	to = more ? more : to;
+	const char *before =
+		row->before_name ? memmem(from, (size_t)(to - from), row->before_name, strlen(row->before_name)) : NULL;
+	from = before ? before + strlen(row->before_name) : from;
 	from += skip_space(from, (size_t)(to - from));
 	size_t length = (size_t)(close - open) + 1;
 	struct error e = { 0 };
@@ -193,6 +246,58 @@ static bool add_named(struct tool_calls *t, const struct tools_row *row, const c
 	return ok;
 }
 
+/* f"> and <parameter name="x">1</parameter>, of which some say by an attribute that the value is no JSON. */
+static bool add_invoke(struct tool_calls *t, const char *element, const char *p, size_t n)
+{
+	static const char cdata[] = "<![CDATA[";
+	const char *quote = memchr(p, '"', n), *key, *more, *end;
+	size_t n_key, n_more, at = quote ? (size_t)(quote - p) : 0;
+	char open[40], close[40];
+
+	if (!quote || quote == p || memchr(p, '<', at) || memchr(p, '\n', at))
+		return false;
+	snprintf(open, sizeof open, "<%s name=\"", element);
+	snprintf(close, sizeof close, "</%s>", element);
+	json_t *o = json_object();
+	while (between(p, n, &at, open, "\"", &key, &n_key) && between(p, n, &at, "", ">", &more, &n_more) &&
+	       (end = memmem(p + at, n - at, close, strlen(close)))) {
+		const char *text = p + at;
+		size_t length = (size_t)(end - text);
+		char *own = strndup(key, n_key);
+		bool plain = memmem(more, n_more, "string=\"true\"", 13) != NULL;
+		if (length > 11 && memcmp(text, cdata, 9) == 0 && memcmp(end - 3, "]]>", 3) == 0) {
+			text += 9;
+			length -= 12;
+			plain = true;
+		}
+		if (own)
+			json_put(o, own, plain ? json_text(text, length) : value_of(text, length));
+		free(own);
+		at = (size_t)(end - p) + strlen(close);
+	}
+	return add(t, strndup(p, (size_t)(quote - p)), json_write(o));
+}
+
+/* Calls as in Python, and nothing else. */
+static bool add_python(struct tool_calls *t, const char *p, size_t n)
+{
+	size_t at = 0, had = t->n;
+	char *name;
+	json_t *arguments;
+
+	while (tool_python_call(p, n, &at, &name, &arguments))
+		add(t, name, json_write(arguments));
+	return t->n > had;
+}
+
+static bool add_braces(struct tool_calls *t, const char *p, size_t n)
+{
+	const char *open = memchr(p, '{', n);
+	json_t *o = open && open > p ? tool_braces(open, n - (size_t)(open - p)) : NULL;
+
+	return o && add(t, strndup(p, (size_t)(open - p)), json_write(o));
+}
+
 static bool add_call(struct tool_calls *t, const char *p, size_t n)
 {
 	const struct tools_row *row = &tools_rows[t->form];
@@ -200,6 +305,14 @@ static bool add_call(struct tool_calls *t, const char *p, size_t n)
 
 	if (row->body == BODY_NAMED)
 		return add_named(t, row, p, n);
+	if (row->body == BODY_INVOKE)
+		return add_invoke(t, row->name, p, n);
+	if (row->body == BODY_PYTHON && !(space < n && p[space] == '[' && add_json(t, p, n)))
+		return add_python(t, p, n);
+	if (row->body == BODY_PYTHON)
+		return true;
+	if (row->body == BODY_BRACES)
+		return add_braces(t, p, n);
 	if (space < n && (p[space] == '{' || p[space] == '['))
 		return add_json(t, p, n);
 	return (row->body == BODY_FUNCTIONS && add_elements(t, p, n)) || (row->body == BODY_KEYS && add_keys(t, p, n));
@@ -220,19 +333,22 @@ static size_t partial(const char *p, size_t n, const char *mark)
 static const char *find_mark(const struct tool_calls *t, size_t *at, size_t *held)
 {
 	const struct tools_row *row = &tools_rows[t->form];
-	const char *const outside[] = { row->mark[0], row->mark[4], row->mark[5] };
-	const char *const inside[] = { row->mark[1] ? row->mark[1] : row->mark[0], NULL, NULL };
+	const char *const outside[] = { row->mark[0],  row->mark[4],  row->mark[5], row->frame[0],
+		                        row->frame[1], row->frame[2], row->frame[3] };
+	const char *const inside[] = { row->mark[1] ? row->mark[1] : row->mark[0], NULL, NULL, NULL, NULL, NULL, NULL };
 	const char *const *marks = t->inside ? inside : outside, *found = NULL;
 
 	*held = 0;
-	for (int i = 0; i < 3 && t->held.n; i++) {
+	for (int i = 0; i < 7 && t->held.n; i++) {
 		if (!marks[i])
 			continue;
 		const char *p = memmem(t->held.p, t->held.n, marks[i], strlen(marks[i]));
 		size_t k = partial(t->held.p, t->held.n, marks[i]);
 		*held = k > *held ? k : *held;
-		if (p && (!found || (size_t)(p - t->held.p) < *at)) {
-			*at = (size_t)(p - t->held.p);
+		size_t from = p ? (size_t)(p - t->held.p) : 0;
+		/* Of two that begin together the longer one. */
+		if (p && (!found || from < *at || (from == *at && strlen(marks[i]) > strlen(found)))) {
+			*at = from;
 			found = marks[i];
 		}
 	}
@@ -257,10 +373,32 @@ static bool take_inside(struct tool_calls *t, const char *mark, size_t n)
 		bytes_text(&t->text, row->mark[0]);
 		bytes_add(&t->text, b->p, length);
 		bytes_text(&t->text, mark && row->mark[1] ? mark : "");
+		t->begun = true;
+	} else {
+		t->begun = false;
 	}
 	drop(b, mark ? n + (row->mark[1] ? strlen(mark) : 0) : b->n);
 	t->inside = false;
 	return b->n > 0;
+}
+
+/* Where the prompt has opened what may be a call or a text: whether that is known. A text is for "all". */
+static bool begins_call(struct tool_calls *t, bool ends)
+{
+	char all[40];
+	size_t n = (size_t)snprintf(all, sizeof all, "all%s", tools_rows[t->form].mark[2]);
+	bool short_of = t->held.n < n;
+
+	if (t->held.n && memcmp(t->held.p, all, short_of ? t->held.n : n) != 0) {
+		t->may_be_text = false;
+		return true;
+	}
+	if (short_of && !ends)
+		return false;
+	t->inside = t->may_be_text = false;
+	t->begun = true;
+	drop(&t->held, short_of ? t->held.n : n);
+	return t->held.n > 0;
 }
 
 /* Takes out of what is held one text or one call. False: nothing more is known. */
@@ -270,6 +408,8 @@ static bool take_marked(struct tool_calls *t, bool ends)
 	size_t n = 0, held = 0;
 	const char *mark = find_mark(t, &n, &held);
 
+	if (t->inside && t->may_be_text)
+		return begins_call(t, ends);
 	if (t->inside)
 		return (mark || ends) && take_inside(t, mark, n);
 	if (!mark)
@@ -278,13 +418,30 @@ static bool take_marked(struct tool_calls *t, bool ends)
 	bool space = skip_space(b->p, n) == n;
 	if (space && !mark && !t->begun && !ends)
 		return false;
-	space = space && (mark || t->n);
+	space = space && !t->begun && (mark || t->n);
 	t->begun = t->begun || !space;
 	if (!space)
 		bytes_add(&t->text, b->p, n);
+	const struct tools_row *row = &tools_rows[t->form];
+	t->begun = t->begun && !(mark && (mark == row->mark[4] || mark == row->mark[5]));
 	drop(b, mark ? n + strlen(mark) : n);
 	t->inside = mark && mark == tools_rows[t->form].mark[0];
+	t->may_be_text = t->inside && tools_rows[t->form].opened;
 	return mark != NULL;
+}
+
+/* JSON, also between lines of backquotes. */
+static bool add_fenced(struct tool_calls *t, const char *p, size_t n)
+{
+	size_t from = skip_space(p, n), to = n;
+
+	if (t->form == TOOLS_ANSWER && n - from > 3 && memcmp(p + from, "```", 3) == 0) {
+		while (from < n && p[from] != '[' && p[from] != '{')
+			from++;
+		while (to > from && p[to - 1] != ']' && p[to - 1] != '}')
+			to--;
+	}
+	return add_json(t, p + from, to - from);
 }
 
 static void take_bare(struct tool_calls *t, bool ends)
@@ -294,11 +451,11 @@ static void take_bare(struct tool_calls *t, bool ends)
 
 	if (!t->begun && space < b->n) {
 		t->begun = true;
-		t->inside = b->p[space] == '{';
+		t->inside = b->p[space] == '{' || (t->form == TOOLS_ANSWER && strchr("[`", b->p[space]));
 	}
 	if (t->inside && !ends)
 		return;
-	if ((t->inside && add_json(t, b->p, b->n)) || (b->n == 0))
+	if ((t->inside && add_fenced(t, b->p, b->n)) || (b->n == 0))
 		b->n = 0;
 	else if (t->begun || ends) {
 		bytes_add(&t->text, b->p, b->n);
@@ -314,7 +471,7 @@ void tool_calls_take(struct tool_calls *t, const char *p, size_t n)
 	if (t->form == TOOLS_NONE) {
 		bytes_add(&t->text, t->held.p, t->held.n);
 		bytes_clear(&t->held);
-	} else if (t->form == TOOLS_BARE) {
+	} else if (t->form == TOOLS_BARE || t->form == TOOLS_ANSWER) {
 		take_bare(t, !p);
 	} else {
 		while ((t->held.n || (!p && t->inside)) && take_marked(t, !p))

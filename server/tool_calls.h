@@ -21,7 +21,8 @@ struct tool_calls {
 	enum tools_form form;
 	struct bytes held; /* what may become a call */
 	bool inside;       /* behind an opening mark; TOOLS_BARE: the text began with a brace */
-	bool begun;        /* something that is not space was seen */
+	bool may_be_text;  /* inside, and whether it is a call is not known yet (tools_row.opened) */
+	bool begun;        /* something that is not space was seen, since the last call */
 	struct bytes text; /* what is no call, of the last piece */
 	struct tool_call *call;
 	size_t n, capacity; /* of the whole answer so far */

@@ -11,23 +11,35 @@
 #include "server/json_write.h"
 #include "server/tool_calls.h"
 
+static json_t *object_of(json_t *o, json_t *properties, json_t *required)
+{
+	json_put(o, "type", json_string("object"));
+	json_put(o, "properties", properties);
+	json_put(o, "required", required);
+	json_put(o, "additionalProperties", json_false());
+	return o;
+}
+
 /* {"type":"object","properties":{NAME:{"const":...},ARGUMENTS:SCHEMA},"required":[...]} */
 static json_t *schema_of(json_t *function, const struct tools_row *row)
 {
 	json_t *o = json_object(), *properties = json_object(), *name = json_object(), *required = json_array();
 	json_t *parameters = field_value(function, "parameters");
 
+	if (!row->name) { /* {NAME: SCHEMA} */
+		const char *own = json_string_value(json_object_get(function, "name"));
+		json_put(properties, own, parameters ? json_incref(parameters) : json_pack("{s:s}", "type", "object"));
+		json_decref(name);
+		json_add(required, json_string(own));
+		return object_of(o, properties, required);
+	}
 	json_put(name, "const", json_incref(json_object_get(function, "name")));
 	json_put(properties, row->name, name);
 	json_put(properties, row->arguments,
 	         parameters ? json_incref(parameters) : json_pack("{s:s}", "type", "object"));
 	json_add(required, json_string(row->name));
 	json_add(required, json_string(row->arguments));
-	json_put(o, "type", json_string("object"));
-	json_put(o, "properties", properties);
-	json_put(o, "required", required);
-	json_put(o, "additionalProperties", json_false());
-	return o;
+	return object_of(o, properties, required);
 }
 
 /* The functions that may be called, or the one of that name: n of them, 0: refused. */
@@ -76,8 +88,9 @@ static bool open_call(struct task *t, const struct served *m, const char *behind
 	int32_t *ids = NULL, *all = NULL;
 	size_t n = 0;
 
-	bytes_text(&text, row->mark[4] ? row->mark[4] : "");
-	bytes_text(&text, row->mark[0]);
+	/* Where the answer always begins in that form, the prompt ends with what stands before. */
+	bytes_text(&text, row->mark[4] && !row->always ? row->mark[4] : "");
+	bytes_text(&text, row->opened ? "" : row->mark[0]);
 	bytes_text(&text, behind);
 	bytes_add(&text, "", 1);
 	t->opened = strdup(behind);
@@ -114,8 +127,13 @@ static bool force_named(struct task *t, const json_t *functions, const struct se
 		return refuse(r, 400, "tool_choice",
 		              "tool_choice requires a call, and the form of calls that this model's template teaches "
 		              "supports that for one function alone; name it in tool_choice");
-	int n = snprintf(behind, sizeof behind, m->tools == TOOLS_KIMI ? "functions.%s:0%s" : "%s%s", name,
-	                 tools_rows[m->tools].mark[2]);
+	const struct tools_row *row = &tools_rows[m->tools];
+	int n = snprintf(behind, sizeof behind,
+	                 m->tools == TOOLS_KIMI      ? "%sfunctions.%s:0%s"
+	                 : m->tools == TOOLS_HARMONY ? "%s%s<|channel|>commentary json%s"
+	                 : row->before_name          ? "call_0%s%s%s"
+	                                             : "%s%s%s",
+	                 row->before_name ? row->before_name : "", name, row->mark[2]);
 	if (n < 0 || (size_t)n >= sizeof behind)
 		return refuse(r, 400, "tools", "tools has a function whose name has more than 300 characters");
 	return set_schema(t, parameters ? json_incref(parameters) : json_pack("{s:s}", "type", "object"), r) &&
@@ -133,7 +151,7 @@ static bool force(struct task *t, const json_t *functions, const struct served *
 		              "tool_choice requires a call, which is not supported for the form of "
 		              "calls that this model's template teaches");
 	return set_schema(t, schema_of_all(functions, row, named), r) &&
-	       (m->tools == TOOLS_BARE || open_call(t, m, row->list ? "" : "\n", r));
+	       (!row->mark[0] || open_call(t, m, row->list ? "" : "\n", r));
 }
 
 bool tool_choice_read(struct task *t, const json_t *body, const struct served *m, bool *forced, struct refusal *r)
@@ -142,7 +160,7 @@ bool tool_choice_read(struct task *t, const json_t *body, const struct served *m
 	const char *word = json_string_value(choice), *name = NULL;
 
 	*forced = false;
-	if (field_value(body, "tools") && !(word && strcmp(word, "none") == 0))
+	if (tools_form_in(m->tools, field_value(body, "tools") && !(word && strcmp(word, "none") == 0)))
 		t->marks = m;
 	if (!choice || (word && (strcmp(word, "auto") == 0 || strcmp(word, "none") == 0)))
 		return true;

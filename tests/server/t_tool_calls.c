@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,10 @@
 #include "tests/support/shared.h"
 
 #define SIGN(words) "<\xef\xbd\x9ctool\xe2\x96\x81" words "\xef\xbd\x9c>"
+#define DSML \
+	"\xef\xbd\x9c" \
+	"DSML" \
+	"\xef\xbd\x9c"
 #define UNDER "\xe2\x96\x81"
 
 static const struct row {
@@ -80,6 +85,70 @@ static const struct row {
 	{ TOOLS_FUNCTOOLS, "Use functools here.", "Use functools here.", "" },
 	{ TOOLS_SEED, "<seed:tool_call>\n<function=f>\n<parameter=x>1</parameter>\n</function>\n</seed:tool_call>", "",
 	  "f {\"x\":1};" },
+	{ TOOLS_CALLS, "Hm <tool_calls>[{\"name\": \"f\", \"arguments\": {}}, {\"name\": \"g\"}]</tool_calls>", "Hm ",
+	  "f {};g {};" },
+	{ TOOLS_PYTHON,
+	  "<|tool_call_start|>[f(x=1, y='it\\'s', z=[True, None, -0.5], d={'k': \"v, )\"}), g()]<|tool_call_end|>Now",
+	  "Now", "f {\"x\":1,\"y\":\"it's\",\"z\":[true,null,-0.5],\"d\":{\"k\":\"v, )\"}};g {};" },
+	{ TOOLS_PYTHON, "Well <|tool_call_start|>\n```python\nf(x='a\\nb')\ng(y=2)\n```\n<|tool_call_end|>\n", "Well ",
+	  "f {\"x\":\"a\\nb\"};g {\"y\":2};" },
+	{ TOOLS_PYTHON, "<|tool_call_start|>[{\"name\":\"f\",\"arguments\":{\"x\":1}}]<|tool_call_end|>", "",
+	  "f {\"x\":1};" },
+	{ TOOLS_PYTHON, "<|tool_call_start|>f(x=<|tool_call_end|>", "<|tool_call_start|>f(x=<|tool_call_end|>", "" },
+	{ TOOLS_PREFIX, "<|tools_prefix|>[{\"f\": {\"x\": 1}}, {\"g\": {}}]<|tools_suffix|>", "", "f {\"x\":1};g {};" },
+	{ TOOLS_PREFIX, "<|tools_prefix|>[{\"f\": 1}]", "<|tools_prefix|>[{\"f\": 1}]", "" },
+	{ TOOLS_INVOKE,
+	  "<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"x\">1</parameter>\n<parameter name=\"y\">a <b> "
+	  "c</parameter>\n</invoke>\n<invoke name=\"g\">\n</invoke>\n</minimax:tool_call>",
+	  "", "f {\"x\":1,\"y\":\"a <b> c\"};g {};" },
+	{ TOOLS_INVOKE, "<invoke name=\"f", "<invoke name=\"f", "" },
+	{ TOOLS_DSML,
+	  "So\n\n<" DSML "function_calls>\n<" DSML "invoke name=\"f\">\n<" DSML
+	  "parameter name=\"x\" string=\"true\">1</" DSML "parameter>\n<" DSML
+	  "parameter name=\"y\" string=\"false\">[1]</" DSML "parameter>\n</" DSML "invoke>\n</" DSML "function_calls>",
+	  "So\n\n", "f {\"x\":\"1\",\"y\":[1]};" },
+	{ TOOLS_DSML_4, "<" DSML "tool_calls>\n<" DSML "invoke name=\"f\">\n</" DSML "invoke>\n</" DSML "tool_calls>",
+	  "", "f {};" },
+	{ TOOLS_PARAM,
+	  "<function name=\"f\"><param name=\"x\"><![CDATA[1 < 2]]></param><param name=\"y\">2</param></function>", "",
+	  "f {\"x\":\"1 < 2\",\"y\":2};" },
+	{ TOOLS_SOLAR,
+	  "<|tool_calls|><|tool_call:begin|>abc<|tool_call:name|>f<|tool_call:args|>{\"x\": 1}<|tool_call:end|>"
+	  "<|tool_call:begin|>def<|tool_call:name|>g<|tool_call:args|>{}<|tool_call:end|>",
+	  "", "f {\"x\":1};g {};" },
+	{ TOOLS_HY,
+	  "Hm<tool_calls:opensource>\n<tool_call:opensource>f<tool_sep:opensource>\n<arg_key:opensource>x</"
+	  "arg_key:opensource>\n"
+	  "<arg_value:opensource>1</arg_value:opensource>\n</tool_call:opensource>\n</tool_calls:opensource>",
+	  "Hm", "f {\"x\":1};" },
+	{ TOOLS_CALL_1, "<functioncall>{\"name\": \"f\", \"arguments\": {\"x\": 1}}", "", "f {\"x\":1};" },
+	{ TOOLS_GIGA, "<|function_call|>{\"name\": \"f\", \"arguments\": {}}", "", "f {};" },
+	{ TOOLS_GIGA_3, "Yes<|message_sep|>\n\nfunction call<|role_sep|>\n{\"name\": \"f\", \"arguments\": {}}", "Yes",
+	  "f {};" },
+	{ TOOLS_BRACES,
+	  "<|tool_call>call:f{a:<|\"|>x, {y}<|\"|>,b:[1,<|\"|>z<|\"|>,{<|\"|>k<|\"|>:null}],c:true}<tool_call|>"
+	  "<|tool_call>call:g{}<tool_call|>",
+	  "", "f {\"a\":\"x, {y}\",\"b\":[1,\"z\",{\"k\":null}],\"c\":true};g {};" },
+	{ TOOLS_BRACES, "Just text.", "Just text.", "" },
+	{ TOOLS_FUNCTION, "So <function=f>{\"x\": 1}</function><function=g>{}</function>", "So ", "f {\"x\":1};g {};" },
+	{ TOOLS_RECIPIENT, "all\nHello, all\nof you", "Hello, all\nof you", "" },
+	{ TOOLS_RECIPIENT, "f\n{\"x\": 1}>>>g\n{}", "", "f {\"x\":1};g {};" },
+	{ TOOLS_RECIPIENT, "all\nSo:>>>f\n{\"x\": 1}", "So:", "f {\"x\":1};" },
+	{ TOOLS_CONTENT, "all\n<|content|>Hi\n<|from|>assistant\n<|recipient|>f\n<|content|>{\"x\": 1}", "Hi",
+	  "f {\"x\":1};" },
+	{ TOOLS_CONTENT, "f\n<|content|>{}\n<|from|>assistant\n<|recipient|>g\n<|content|>{}", "", "f {};g {};" },
+	{ TOOLS_ANSWER, "```\n[{\"name\": \"f\", \"arguments\": {\"x\": 1}}]\n```", "", "f {\"x\":1};" },
+	{ TOOLS_ANSWER, "[]", "[]", "" },
+	{ TOOLS_JSON, "Action:\n```json\n[{\"tool_name\": \"f\", \"parameters\": {\"x\": 1}}]\n```", "",
+	  "f {\"x\":1};" },
+	{ TOOLS_HARMONY, "<|channel|>final<|message|>Hello.", "Hello.", "" },
+	{ TOOLS_HARMONY,
+	  "<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"x\":1}<|call|>", "",
+	  "f {\"x\":1};" },
+	{ TOOLS_HARMONY,
+	  "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant to=functions.f<|channel|>commentary "
+	  "json<|message|>{\"x\":1}",
+	  "I look.", "f {\"x\":1};" },
 	{ TOOLS_BARE, " {\"name\": \"f\", \"parameters\": {\"x\": \"y\"}}", "", "f {\"x\":\"y\"};" },
 	{ TOOLS_BARE, "{\"a\": 1}", "{\"a\": 1}", "" },
 	{ TOOLS_BARE, "Hello {\"name\":\"f\"}", "Hello {\"name\":\"f\"}", "" },
@@ -126,33 +195,54 @@ static void test_forms(void **state)
 }
 
 /* The templates that model makers publish. */
+static const struct {
+	const char *file;
+	enum tools_form form;
+} published[] = {
+	{ "mistralai-Mistral-Nemo-Instruct-2407", TOOLS_LIST },
+	{ "Mistral-Small-3.2-24B-Instruct-2506", TOOLS_ARGS },
+	{ "mistralai-Ministral-3-14B-Reasoning-2512", TOOLS_ARGS },
+	{ "unsloth-mistral-Devstral-Small-2507", TOOLS_ARGS },
+	{ "NVIDIA-Nemotron-Nano-v2", TOOLS_NEMOTRON },
+	{ "ibm-granite-granite-3.3-2B-Instruct", TOOLS_GRANITE },
+	{ "CohereForAI-c4ai-command-r7b-12-2024-tool_use", TOOLS_ACTION },
+	{ "deepseek-ai-DeepSeek-V3.1", TOOLS_DEEPSEEK },
+	{ "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", TOOLS_DEEPSEEK },
+	{ "moonshotai-Kimi-K2", TOOLS_KIMI },
+	{ "Kimi-K2-Thinking", TOOLS_KIMI },
+	{ "GLM-4.6", TOOLS_GLM },
+	{ "GLM-4.7-Flash", TOOLS_GLM },
+	{ "fireworks-ai-llama-3-firefunction-v2", TOOLS_FUNCTOOLS },
+	{ "ByteDance-Seed-OSS", TOOLS_SEED },
+	{ "Apriel-1.6-15b-Thinker-fixed", TOOLS_CALLS },
+	{ "LFM2-8B-A1B", TOOLS_PYTHON },
+	{ "LFM2.5-8B-A1B", TOOLS_PYTHON },
+	{ "LFM2.5-Instruct", TOOLS_PYTHON },
+	{ "Apertus-8B-Instruct", TOOLS_PREFIX },
+	{ "MiniMax-M2", TOOLS_INVOKE },
+	{ "deepseek-ai-DeepSeek-V3.2", TOOLS_DSML },
+	{ "deepseek-ai-DeepSeek-V4", TOOLS_DSML_4 },
+	{ "deepseek-ai-DeepSeek-V4-Flash-0731", TOOLS_DSML_4 },
+	{ "openbmb-MiniCPM5-1B", TOOLS_PARAM },
+	{ "upstage-Solar-Open-100B", TOOLS_SOLAR },
+	{ "tencent-Hy3", TOOLS_HY },
+	{ "GigaChat3.1-10B-A1.8B", TOOLS_GIGA },
+	{ "GigaChat3-10B-A1.8B", TOOLS_GIGA_3 },
+	{ "google-gemma-4-31B-it", TOOLS_BRACES },
+	{ "google-gemma-4-31B-it-interleaved", TOOLS_BRACES },
+	{ "meetkai-functionary-medium-v3.1", TOOLS_FUNCTION },
+	{ "meetkai-functionary-medium-v3.2", TOOLS_RECIPIENT },
+	{ "CohereForAI-c4ai-command-r-plus-tool_use", TOOLS_JSON },
+	{ "openai-gpt-oss-120b", TOOLS_HARMONY },
+	{ "Qwen-Qwen3-0.6B", TOOLS_TAGGED },
+	{ "NousResearch-Hermes-3-Llama-3.1-8B-tool_use", TOOLS_TAGGED },
+	{ "Qwen3-Coder", TOOLS_ELEMENTS },
+	{ "meta-llama-Llama-3.1-8B-Instruct", TOOLS_BARE },
+	{ "meta-llama-Llama-3.2-3B-Instruct", TOOLS_BARE },
+};
+
 static void test_published(void **state)
 {
-	static const struct {
-		const char *file;
-		enum tools_form form;
-	} published[] = {
-		{ "mistralai-Mistral-Nemo-Instruct-2407", TOOLS_LIST },
-		{ "Mistral-Small-3.2-24B-Instruct-2506", TOOLS_ARGS },
-		{ "mistralai-Ministral-3-14B-Reasoning-2512", TOOLS_ARGS },
-		{ "unsloth-mistral-Devstral-Small-2507", TOOLS_ARGS },
-		{ "NVIDIA-Nemotron-Nano-v2", TOOLS_NEMOTRON },
-		{ "ibm-granite-granite-3.3-2B-Instruct", TOOLS_GRANITE },
-		{ "CohereForAI-c4ai-command-r7b-12-2024-tool_use", TOOLS_ACTION },
-		{ "deepseek-ai-DeepSeek-V3.1", TOOLS_DEEPSEEK },
-		{ "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", TOOLS_DEEPSEEK },
-		{ "moonshotai-Kimi-K2", TOOLS_KIMI },
-		{ "Kimi-K2-Thinking", TOOLS_KIMI },
-		{ "GLM-4.6", TOOLS_GLM },
-		{ "GLM-4.7-Flash", TOOLS_GLM },
-		{ "fireworks-ai-llama-3-firefunction-v2", TOOLS_FUNCTOOLS },
-		{ "ByteDance-Seed-OSS", TOOLS_SEED },
-		{ "Qwen-Qwen3-0.6B", TOOLS_TAGGED },
-		{ "NousResearch-Hermes-3-Llama-3.1-8B-tool_use", TOOLS_TAGGED },
-		{ "Qwen3-Coder", TOOLS_ELEMENTS },
-		{ "meta-llama-Llama-3.1-8B-Instruct", TOOLS_BARE },
-		{ "meta-llama-Llama-3.2-3B-Instruct", TOOLS_BARE },
-	};
 	char path[1024], name[200];
 	(void)state;
 
@@ -168,6 +258,64 @@ static void test_published(void **state)
 		free(whole);
 		free(text);
 	}
+}
+
+/* What in a template shows its form. */
+static bool shows(const char *text, enum tools_form form)
+{
+	const struct tools_row *row = &tools_rows[form];
+
+	switch (form) {
+	case TOOLS_TAGGED: return strstr(text, "<tool_call>") != NULL;
+	case TOOLS_ELEMENTS:
+	case TOOLS_FUNCTION: return strstr(text, "<function=") != NULL;
+	case TOOLS_BARE: return strstr(text, "\"parameters\"") != NULL;
+	default: return strstr(text, row->taught) || (row->or_this && strstr(text, row->or_this));
+	}
+}
+
+static unsigned templates, with_tools, without_form;
+
+/* Each template that writes tools has a form that can be seen in it. */
+static void try_template(const char *path, const char *name)
+{
+	size_t n = 0;
+	uint8_t *bytes = file_bytes(path, &n);
+	char *text = strndup((const char *)bytes, n);
+	enum tools_form form = tools_form_of(text);
+	bool tools = strstr(text, "tools") != NULL || strstr(text, "tool_calls") != NULL;
+
+	templates++;
+	with_tools += tools;
+	if (tools && !shows(text, form)) {
+		printf("# without a form: %s\n", name);
+		without_form++;
+	}
+	free(text);
+	free(bytes);
+}
+
+static void test_all_templates(void **state)
+{
+	static const char *const folders[] = { "llama.cpp", "huggingface.js", "mistral.rs", "configs" };
+	char path[1024], file[2048], name[100];
+	(void)state;
+
+	for (size_t i = 0; i < 4; i++) {
+		snprintf(name, sizeof name, "data/chat-templates/%s", folders[i]);
+		DIR *d = shared_path(path, name) ? opendir(path) : NULL;
+		if (!d)
+			skip();
+		for (struct dirent *e; (e = readdir(d));)
+			if (strstr(e->d_name, ".jinja")) {
+				snprintf(file, sizeof file, "%s/%s", path, e->d_name);
+				try_template(file, e->d_name);
+			}
+		closedir(d);
+	}
+	printf("# %u templates, %u of them with tools, %u without a form\n", templates, with_tools, without_form);
+	assert_true(templates > 100);
+	assert_int_equal(without_form, 0);
 }
 
 /* ---- of the server: what it says is forced by an expression */
@@ -299,7 +447,7 @@ static void test_forced_forms(void **state)
 		int n = snprintf(whole, sizeof whole, "{%% for m in messages %%}{{ m.content }}{%% endfor %%}{# %s #}",
 		                 row->taught);
 		assert_true(ftruncate(fd, 0) == 0 && pwrite(fd, whole, (size_t)n, 0) == n);
-		if (test_quick() && form % 3) /* a server each */
+		if (test_quick() && form % 6 != 4) /* a server each */
 			continue;
 		struct child c = child_start(arguments);
 		json_t *o = client_json(&c, "/v1/chat/completions", body, can ? 200 : 400);
@@ -321,8 +469,10 @@ static void test_forced_forms(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pieces),   cmocka_unit_test(test_forms),     cmocka_unit_test(test_server),
-		cmocka_unit_test(test_required), cmocka_unit_test(test_published), cmocka_unit_test(test_forced_forms),
+		cmocka_unit_test(test_pieces),       cmocka_unit_test(test_forms),
+		cmocka_unit_test(test_server),       cmocka_unit_test(test_required),
+		cmocka_unit_test(test_published),    cmocka_unit_test(test_all_templates),
+		cmocka_unit_test(test_forced_forms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
