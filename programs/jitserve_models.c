@@ -133,6 +133,7 @@ static bool open_batcher(struct served *m, jit_error *err)
 		.model = m->model,
 		.parallel = (unsigned)serve.parallel,
 		.queue = (unsigned)serve.queue,
+		.check = (unsigned)serve.check_bits,
 	};
 
 	o.batch = JIT_BATCH_OPTIONS(.threads = (int)serve.threads, .context = (int)serve.context, .kv = kv_type(),

@@ -205,6 +205,14 @@ static const struct option_row rows[] = {
 	  .value = "auto|off|4|8|16",
 	  .help = "tokens of a pass with draft tokens, as jitrun --speculate (auto)",
 	  .target = &serve.speculate },
+	{ .name = "check-bits",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "compute one of N answers again when nothing else is to be computed, alone and from its beginning, "
+	          "and "
+	          "count in /metrics whether its logits have the same bits; 0: none (0)",
+	  .high = INT_MAX,
+	  .target = &serve.check_bits },
 	{ .name = "slot-save",
 	  .kind = OPTION_TEXT,
 	  .value = "DIR",

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/bits.h"
 #include "server/choice.h"
 #include "server/slots.h"
 
@@ -24,6 +25,7 @@ struct batcher {
 	jit_session **ready;
 	struct slots *slots;
 	jit_session *alone; /* for embeddings; NULL: none was asked for */
+	struct bits *bits;  /* NULL: no answer is computed again */
 };
 
 /* ---- the queue */
@@ -110,6 +112,8 @@ static void sweep(struct batcher *e)
 			e->running[kept++] = c;
 			continue;
 		}
+		if (c->checked && c->outcome == CHOICE_ENDED && c->ids)
+			bits_take(e->bits, c->ids, c->n_ids, c->task->n_ids, c->bits);
 		slots_leave(e->slots, c);
 		count(e, c);
 		choices_close(c);
@@ -138,6 +142,7 @@ static void embed(struct batcher *e, struct choice *c)
 static void begin(struct batcher *e, struct choice *c)
 {
 	slots_enter(e->slots, c);
+	c->checked = e->bits && bits_wants(e->bits);
 	choice_begin(c, e->batch);
 }
 
@@ -225,6 +230,8 @@ static void keep_numbers(struct batcher *e)
 	jit_batch_get_stats(e->batch, &stats, NULL);
 	pthread_mutex_lock(&e->lock);
 	e->numbers.batch = stats;
+	e->numbers.bits_checked = bits_checked(e->bits);
+	e->numbers.bits_wrong = bits_wrong(e->bits);
 	pthread_mutex_unlock(&e->lock);
 }
 
@@ -232,7 +239,7 @@ static void keep_numbers(struct batcher *e)
 static bool wait_for_work(struct batcher *e)
 {
 	pthread_mutex_lock(&e->lock);
-	while (!e->ends && !e->first && e->n_running == 0)
+	while (!e->ends && !e->first && e->n_running == 0 && !bits_pending(e->bits))
 		pthread_cond_wait(&e->more, &e->lock);
 	bool goes_on = !e->ends;
 	pthread_mutex_unlock(&e->lock);
@@ -251,6 +258,8 @@ static void *run(void *user)
 		keep_kernels(e);
 		if (e->n_running)
 			step(e);
+		else if (bits_pending(e->bits))
+			bits_step(e->bits);
 		sweep(e);
 		keep_numbers(e);
 	}
@@ -292,11 +301,20 @@ static bool begin_thread(struct batcher *e)
 static void give_back(struct batcher *e)
 {
 	jit_session_close(e->alone);
+	bits_close(e->bits);
 	jit_batch_close(e->batch);
 	slots_close(e->slots);
 	free(e->running);
 	free(e->ready);
 	free(e);
+}
+
+static struct bits *open_bits(const struct batcher *e)
+{
+	const jit_batch_options *b = &e->o.batch;
+
+	return bits_open(e->o.model, &JIT_SESSION_OPTIONS(.context = e->context, .threads = b->threads, .kv = b->kv),
+	                 e->o.check);
 }
 
 struct batcher *batcher_open(const struct batcher_options *o, jit_error *err)
@@ -314,6 +332,9 @@ struct batcher *batcher_open(const struct batcher_options *o, jit_error *err)
 	if (!e || !e->running || !e->ready || !e->slots) {
 		if (err)
 			*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory for the batcher" };
+	} else if (o->check && !(e->bits = open_bits(e))) {
+		if (err)
+			*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory for checks of bits" };
 	} else if ((e->batch = jit_batch_open(o->model, &e->o.batch, err))) {
 		e->numbers.batch = JIT_BATCH_STATS();
 		jit_batch_get_stats(e->batch, &e->numbers.batch, NULL);
@@ -370,6 +391,8 @@ void batcher_numbers_add(struct batcher_numbers *to, const struct batcher_number
 	to->accepted += past->accepted;
 	to->prompt_seconds += past->prompt_seconds;
 	to->decode_seconds += past->decode_seconds;
+	to->bits_checked += past->bits_checked;
+	to->bits_wrong += past->bits_wrong;
 	to->kernels_generated += past->kernels_generated;
 	to->kernels_cached += past->kernels_cached;
 	to->kernels_packed += past->kernels_packed;

@@ -17,6 +17,7 @@ struct batcher_options {
 	jit_batch_options batch;
 	unsigned parallel; /* choices computed together */
 	unsigned queue;    /* choices that may wait beyond */
+	unsigned check;    /* of so many choices one is computed again (bits.h); 0: none */
 };
 
 /* What was done since the batcher was opened, and what it is at. */
@@ -28,6 +29,7 @@ struct batcher_numbers {
 	jit_batch_stats batch;
 	/* of the model, since it was opened; awaited: by a pass */
 	uint64_t kernels_generated, kernels_cached, kernels_packed, kernels_awaited, code_bytes;
+	uint64_t bits_checked, bits_wrong; /* choices */
 };
 
 struct batcher;

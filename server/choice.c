@@ -7,6 +7,7 @@
 #include "runtime/host/system.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/session.h"
+#include "server/bits.h"
 #include "server/bytes.h"
 
 struct choice *choice_open(struct task *t, unsigned number)
@@ -281,15 +282,30 @@ static void stop_at(struct choice *c, const jit_error *why)
 	}
 }
 
+/* With the row that the next token is chosen by. */
+static bool sum_row(const struct choice *c, const jit_model *model, uint64_t *sum)
+{
+	jit_model_info info = JIT_MODEL_INFO();
+	const float *row = jit_session_logits(c->session, NULL);
+	bool ok = row && jit_model_get_info(model, &info, NULL) == JIT_OK;
+
+	*sum = ok ? bits_sum(c->bits, row, (size_t)info.vocab) : 0;
+	return ok;
+}
+
 void choice_advance(struct choice *c, const jit_model *model)
 {
 	jit_error err = { 0 };
 	int32_t id;
+	uint64_t sum = 0;
+	bool summed = c->checked && sum_row(c, model, &sum);
 
 	if (jit_session_next(c->session, &id, &err) != JIT_OK) {
 		stop_at(c, &err);
 		return;
 	}
+	c->checked = summed;
+	c->bits = sum;
 	if (c->first <= 0)
 		c->first = system_seconds();
 	c->numbers.generated++;

@@ -19,6 +19,8 @@ struct choice {
 	enum choice_outcome outcome;
 	struct run_numbers numbers;
 	bool placed;  /* it has a slot */
+	bool checked; /* bits is the sum of its logits (bits.h) */
+	uint64_t bits;
 	int32_t *ids; /* what it computed, once it is over; NULL: nothing */
 	size_t n_ids;
 	uint64_t told;              /* of its prompt, as the reader knows it */

@@ -82,6 +82,8 @@ static const struct {
 	{ "jitserve_kv_pages_kept", "gauge", "Pages kept of answers that ended.", N(batch.pages_kept) },
 	{ "jitserve_kv_pages_shared", "gauge", "Pages that several answers have, those kept for later included.",
 	  N(batch.pages_shared) },
+	{ "jitserve_bits_checked_total", "counter", "Answers computed again by --check-bits.", N(bits_checked) },
+	{ "jitserve_bits_wrong_total", "counter", "Of these, answers with other bits: a fault.", N(bits_wrong) },
 	{ "jitserve_kernels_generated_total", "counter", "Kernels that code was generated for.", N(kernels_generated) },
 	{ "jitserve_kernels_cached_total", "counter", "Kernels read from the cache's folder.", N(kernels_cached) },
 	{ "jitserve_kernels_packed_total", "counter", "Kernels taken from packs.", N(kernels_packed) },

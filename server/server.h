@@ -14,6 +14,7 @@
  *   conversation.c, prompts.c  prompts          generate.c                   from a request to the batcher
  *   replay.c      answers made again            native*.c, texts.c, props.c  what clients of llama.cpp ask for
  *   slots.c       places of answers             slot_actions.c               their tokens in files
+ *   bits.c        answers computed again
  *   tls.c, text_file.c         encryption       embeddings.c                 vectors of texts
  *   metrics.c     numbers for Prometheus        notify.c                     systemd is told
  *   anthropic.c, anthropic_request.c            conversations as Anthropic's API has them
