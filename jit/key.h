@@ -31,7 +31,8 @@
 	X(SCATTER, "scatter") \
 	X(COMBINE, "combine") \
 	X(LAYER_INPUTS, "layerin") \
-	X(SCAN, "scan")
+	X(SCAN, "scan") \
+	X(MERGE, "merge")
 enum key_kind {
 	KEY_NONE,
 #define X(id, text) KEY_##id,

@@ -247,6 +247,9 @@ uint32_t template_kv_row_bytes(enum dtype kv, uint32_t head_dim);
  * [column][kp(heads*head_dim)].
  * key.columns > 1 (a power of two): tiles of columns at positions n * key.columns ...; unit: tile*kv_heads + kv head,
  * tile 0 the one with position POS0. Tiles past the last column may be asked for.
+ * key.rows (a power of two; one column): the context's chunks are cut into so many parts of neighbours, and OUT is
+ * records of chunks for KEY_MERGE: [chunk][heads], each template_attention_record() bytes. Unit: part*kv_heads + kv
+ * head. A chunk's number is its position's, windows or not; chunks that are not visible have no records.
  * LATENT: key: heads, kv_heads, head_dim, k, kv. A cache of one head of head_dim as KEY_KV_STORE's LATENT writes it, at
  * KEYS: the first k dimensions of keys are the values. kv_heads: units of a column, each of heads/kv_heads queries.
  * OUT: [column][kp(heads*k)]. */
@@ -267,6 +270,26 @@ enum { TEMPLATE_MAX_QUERIES = 16 };
 /* How many columns a tile of attention should have in a pass over `columns` columns. */
 unsigned template_attention_tile_n(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim,
                                    uint32_t columns);
+
+/* Into how many parts a column's context should be cut where it is long and there are more workers than heads. 0: it
+ * cannot be. */
+unsigned template_attention_parts(const struct target *target, uint32_t kv_heads);
+enum { TEMPLATE_MAX_PARTS = 64 };
+/* A row's record of a chunk: o in whole vectors of 32 f32, then max and sum of rule 9, then pads. */
+static inline uint32_t template_attention_record(uint32_t dims) { return (dims + 31) / 32 * 128 + 32; }
+
+/* KEY_MERGE: attention's result from the records of its chunks. key: heads, head_dim, flags WINDOW, SINKS. RECORDS as
+ * KEY_ATTENTION left them; OUT: [kp(heads*head_dim)]. Unit: 32 dimensions of a head, or all where heads are no multiple
+ * of that: head * template_merge_units() + number. */
+enum {
+	MERGE_RECORDS,
+	MERGE_OUT,
+	MERGE_POS0,
+	MERGE_SLIDING /* window length */,
+	MERGE_SINKS /* with SINKS: f32 [heads] */,
+	MERGE_ARGS
+};
+static inline unsigned template_merge_units(uint32_t head_dim) { return head_dim % 32 ? 1 : head_dim / 32; }
 
 /* How many units should share the heads of a column of latent attention, in a pass over `columns` columns. */
 unsigned template_latent_units(uint32_t heads, uint32_t columns);

@@ -75,6 +75,23 @@ ir_s attention_cache_step(const struct attention *t, unsigned from, unsigned to)
 
 /* ---- a run of units */
 
+/* The part's share of `chunks` chunks, of which the one at hand is number `first`; those before it are left out. */
+static ir_s begin_part(struct attention *t, struct heads_unit u, ir_s first, ir_s chunks)
+{
+	struct ir *b = t->b;
+	unsigned shift = (unsigned)__builtin_ctz(t->context_parts);
+	ir_s from = ir_sshri(b, ir_smul(b, u.column, chunks), shift),
+	     to = ir_sshri(b, ir_smul(b, ir_saddi(b, u.column, 1), chunks), shift);
+
+	ir_set_a(b, t->page, ir_aadd(b, t->page, ir_sshli(b, from, 3)));
+	ir_set_s(b, t->hi, ir_ssub(b, t->hi, ir_sshli(b, from, 7)));
+	ir_s chunk = ir_sadd(b, first, from);
+	ir_s row = ir_smuli(b, ir_sadd(b, ir_smuli(b, chunk, t->kv_heads), u.head), t->group);
+	t->record = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_OUT * 8),
+	                                ir_smuli(b, row, attention_record_bytes(t))));
+	return ir_ssub(b, to, from);
+}
+
 /* In the page at hand. */
 static ir_a first_keys(const struct attention *t, struct heads_unit u)
 {
@@ -89,8 +106,9 @@ static ir_a first_keys(const struct attention *t, struct heads_unit u)
 static void stream_chunks(struct attention *t, struct heads_unit u)
 {
 	struct ir *b = t->b;
-	ir_s p = t->columns > 1 ? ir_saddi(b, attention_tile_base(t, u.column), t->columns - 1)
-	                        : ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), u.column);
+	ir_s p = t->columns > 1     ? ir_saddi(b, attention_tile_base(t, u.column), t->columns - 1)
+	         : t->context_parts ? ir_sload64(b, t->arg, ATTENTION_POS0 * 8)
+	                            : ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), u.column);
 	ir_s chunks = ir_saddi(b, ir_sshri(b, p, 7), 1);
 	if (t->columns > 1) { /* a tile past the last column has none */
 		ir_s end = ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8),
@@ -100,12 +118,15 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 	}
 	t->hi = ir_var_s(b, ir_saddi(b, p, 1));
 	t->page = ir_var_a(b, ir_aload(b, t->arg, ATTENTION_PAGES * 8));
+	ir_s skip = { 0 };
 	if (t->window) {
-		ir_s skip = ir_sshri(b, attention_chunk_begin(t), 7);
+		skip = ir_sshri(b, attention_chunk_begin(t), 7);
 		chunks = ir_ssub(b, chunks, skip);
 		ir_set_a(b, t->page, ir_aadd(b, t->page, ir_sshli(b, skip, 3)));
 		ir_set_s(b, t->hi, ir_ssub(b, t->hi, ir_sshli(b, skip, 7)));
 	}
+	if (t->context_parts)
+		chunks = begin_part(t, u, t->window ? skip : ir_sconst(b, 0), chunks);
 	ir_loop(b, chunks);
 	t->keys = ir_var_a(b, first_keys(t, u));
 	each_head(t);
@@ -124,6 +145,8 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 	if (t->run > 1)
 		ir_set_a(b, t->keys, ir_aaddi(b, t->keys, NUMERICS_CHUNK * t->row_bytes));
 	end_head(t);
+	if (t->context_parts)
+		ir_set_a(b, t->record, ir_aaddi(b, t->record, t->kv_heads * t->group * attention_record_bytes(t)));
 	ir_set_a(b, t->page, ir_aaddi(b, t->page, 8));
 	ir_set_s(b, t->hi, ir_saddi(b, t->hi, -NUMERICS_CHUNK));
 	ir_endloop(b);
@@ -140,6 +163,9 @@ static const char *attention_refusal(const struct key *key)
 	if (key->tile_n & (key->tile_n - 1) || key->tile_n > TEMPLATE_MAX_QUERIES ||
 	    (key->tile_n > 1 && key->heads / key->kv_heads * key->tile_n > MAX_ROWS))
 		return "a column tile has 1, 2, 4, 8 or 16 columns, and 128 queries a kv head at most";
+	if (key->rows & (key->rows - 1) || key->rows > TEMPLATE_MAX_PARTS ||
+	    (key->rows && (key->tile_n > 1 || key->flags & KEY_LATENT)))
+		return "a context has a power of two of parts, 64 at most, of one column, and not of latent attention";
 	if (!heads_kv_bytes(key))
 		return "the cache must be F16, F32 or Q8_0";
 	return NULL;
@@ -153,6 +179,16 @@ unsigned template_attention_tile_n(const struct target *target, uint32_t heads, 
 	while (n * 2 <= columns && n * 2 * (heads / kv_heads) <= most)
 		n *= 2;
 	return n;
+}
+
+unsigned template_attention_parts(const struct target *target, uint32_t kv_heads)
+{
+	enum { UNITS = 128, LEAST = 4 };
+	unsigned n = LEAST;
+
+	while (n * kv_heads < UNITS && n < TEMPLATE_MAX_PARTS)
+		n *= 2;
+	return target->lane_bytes && target->waves == 1 ? 0 : n;
 }
 
 /* One column: as many units as keep a machine busy, of few heads; several are units themselves, and heads that go
@@ -173,13 +209,19 @@ static struct heads_unit head_of(const struct attention *t, struct heads_unit u)
 	return t->run > 1 ? (struct heads_unit){ u.column, ir_sadd(t->b, u.head, t->at) } : u;
 }
 
-/* Heads u.head .. u.head + n - 1 of one column or tile. */
+/* Heads u.head .. u.head + n - 1 of one column or tile, or in one part of the context. */
 static void run_body(struct attention *t, struct heads_unit u)
 {
+	struct heads_unit rows = u;
+
+	if (t->context_parts)
+		rows.column = ir_sconst(t->b, 0);
 	each_head(t);
-	attention_begin_rows(t, head_of(t, u));
+	attention_begin_rows(t, head_of(t, rows));
 	end_head(t);
 	stream_chunks(t, u);
+	if (t->context_parts)
+		return;
 	each_head(t);
 	attention_end_rows(t, head_of(t, u));
 	end_head(t);
@@ -246,6 +288,7 @@ bool attention_build(struct ir *b, const struct key *key, const struct target *t
 		.cap = key->flags & KEY_CAP,
 		.latent = key->flags & KEY_LATENT,
 		.sinks = key->flags & KEY_SINKS,
+		.context_parts = key->rows,
 		.columns = key->tile_n ? key->tile_n : 1
 	};
 	t.rows = t.columns * t.group;

@@ -19,6 +19,7 @@ struct attention {
 	unsigned out_dims;           /* of values and results; latent: the first of the keys' dimensions */
 	unsigned element, row_bytes; /* of the cache: a number; a head at a position */
 	bool int8;                   /* ... in blocks of 32 dimensions with a scale */
+	unsigned context_parts;      /* of which a unit does one, and leaves records of chunks; 0: it does all */
 	unsigned columns, rows;      /* of a tile; rows: the queries of a unit, [column][group] */
 	unsigned regs, head_tile;
 	bool window, cap, latent, sinks;
@@ -31,10 +32,11 @@ struct attention {
 	                             but for scores each head of a run has its own */
 	ir_a chunk_o;             /* several columns, and latent: a chunk's o, [rows][vectors * w] */
 	ir_a arg;
-	ir_a page; /* variable: this chunk's entry of the table of pages */
-	ir_a keys; /* variable: this chunk's keys; its values lie as far behind for every head */
-	ir_s hi;   /* variable: one past the last position that is visible, to the last column, counted from the chunk's
-	              start */
+	ir_a page;   /* variable: this chunk's entry of the table of pages */
+	ir_a record; /* variable: parts: of this chunk and the run's first row */
+	ir_a keys;   /* variable: this chunk's keys; its values lie as far behind for every head */
+	ir_s hi; /* variable: one past the last position that is visible, to the last column, counted from the chunk's
+	            start */
 };
 
 /* Local memory's bytes of one head: its queries, state, o. */
@@ -45,10 +47,26 @@ static inline unsigned attention_q_bytes(const struct attention *t)
 static inline unsigned attention_state_bytes(const struct attention *t) { return t->rows * STATE_VECTORS * t->w * 4; }
 static inline unsigned attention_o_bytes(const struct attention *t) { return t->rows * t->vectors * t->w * 4; }
 
+/* Of a record of a row and chunk (templates.h): its bytes, and where max and sum are in it. */
+static inline unsigned attention_record_bytes(const struct attention *t)
+{
+	return template_attention_record(t->out_dims);
+}
+static inline int32_t attention_record_marks(const struct attention *t)
+{
+	return (int32_t)((t->out_dims + 31) / 32 * 128);
+}
+
 /* Where the head at hand has its own of what each head of a run has. */
 static inline ir_a attention_of_head(const struct attention *t, ir_a local, unsigned bytes)
 {
 	return t->run > 1 ? ir_aadd(t->b, local, ir_smuli(t->b, t->at, bytes)) : local;
+}
+
+/* This chunk's records of the head at hand. */
+static inline ir_a attention_record_of_head(const struct attention *t)
+{
+	return attention_of_head(t, t->record, t->group * attention_record_bytes(t));
 }
 
 static inline int32_t attention_lanes_bytes(const struct attention *t, unsigned vectors)

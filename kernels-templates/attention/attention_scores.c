@@ -201,10 +201,16 @@ static void exp_scores(const struct attention *t, ir_a scores, unsigned rows, co
 		sum[r] = math_lane_sum(b, part[r]);
 }
 
-/* What a row is after the chunk, from what it was. */
+/* What a row is after the chunk, from what it was; parts: what its record is to say. */
 static void merge_state(const struct attention *t, ir_a state, ir_f max, ir_f sum)
 {
 	struct ir *b = t->b;
+
+	if (t->context_parts) {
+		ir_fstore1(b, state, max, 0);
+		ir_fstore1(b, state, sum, 4);
+		return;
+	}
 	ir_f old_max = ir_fload(b, state, attention_state_at(t, STATE_MAX), 0);
 	ir_f new_max = ir_fmax(b, old_max, max);
 	ir_f keep = math_exp(b, ir_fsub(b, old_max, new_max));
@@ -217,6 +223,11 @@ static void merge_state(const struct attention *t, ir_a state, ir_f max, ir_f su
 	ir_fstore(b, state, join, attention_state_at(t, STATE_NEW), 0);
 }
 
+static int32_t state_step(const struct attention *t)
+{
+	return t->context_parts ? (int32_t)attention_record_bytes(t) : attention_lanes_bytes(t, STATE_VECTORS);
+}
+
 /* Rows of one column side by side: a row by itself is a long chain of operations. */
 static void softmax_rows(const struct attention *t, ir_a scores, ir_a state, ir_s column, unsigned rows)
 {
@@ -225,8 +236,7 @@ static void softmax_rows(const struct attention *t, ir_a scores, ir_a state, ir_
 	mask_scores(t, scores, column, rows, max);
 	exp_scores(t, scores, rows, max, sum);
 	for (unsigned r = 0; r < rows; r++)
-		merge_state(t, ir_aaddi(t->b, state, (int64_t)r * attention_lanes_bytes(t, STATE_VECTORS)), max[r],
-		            sum[r]);
+		merge_state(t, ir_aaddi(t->b, state, (int64_t)r * state_step(t)), max[r], sum[r]);
 }
 
 /* How many columns, from the first on, see some of the chunk. A later one may not see it yet: its state is then the
@@ -242,7 +252,8 @@ void attention_softmax_chunk(const struct attention *t)
 {
 	struct ir *b = t->b;
 	ir_a scores = ir_var_a(b, t->scores),
-	     state = ir_var_a(b, attention_of_head(t, t->state, attention_state_bytes(t)));
+	     state = ir_var_a(b, t->context_parts ? ir_aaddi(b, attention_record_of_head(t), attention_record_marks(t))
+	                                          : attention_of_head(t, t->state, attention_state_bytes(t)));
 	ir_s column = { 0 };
 	if (t->columns > 1)
 		column = ir_loop(b, columns_that_see(t));
@@ -252,7 +263,7 @@ void attention_softmax_chunk(const struct attention *t)
 	ir_loop(b, ir_sconst(b, t->group / rows));
 	softmax_rows(t, scores, state, column, rows);
 	ir_set_a(b, scores, ir_aaddi(b, scores, rows * SCORE_BYTES));
-	ir_set_a(b, state, ir_aaddi(b, state, (int32_t)rows * attention_lanes_bytes(t, STATE_VECTORS)));
+	ir_set_a(b, state, ir_aaddi(b, state, (int32_t)rows * state_step(t)));
 	ir_endloop(b);
 	if (t->columns > 1)
 		ir_endloop(b);

@@ -68,6 +68,19 @@ void attention_merge_rows(const struct attention *t)
 	ir_endloop(b);
 }
 
+/* A part of the context: o as it is, among the chunk's records. */
+static void record_tile(const struct attention *t, const struct tile *s, const struct place *heads,
+                        const struct place *dims)
+{
+	ir_a rows = attention_place_at(t, attention_record_of_head(t), heads, attention_record_bytes(t)),
+	     to = attention_place_at(t, rows, dims, (unsigned)attention_lanes_bytes(t, 1));
+
+	for (unsigned h = 0; h < s->heads; h++)
+		for (unsigned i = 0; i < s->n; i++)
+			ir_fstore(t->b, to, s->sum[h * s->n + i],
+			          (int32_t)(h * attention_record_bytes(t)) + attention_lanes_bytes(t, i), 0);
+}
+
 /* O = O * a + o * b for the tile's dimensions. */
 static void merge_tile(const struct attention *t, const struct tile *s, const struct place *heads,
                        const struct place *dims)
@@ -153,7 +166,7 @@ static void value_tile(const struct attention *t, const struct place *dims, cons
 	if (t->columns > 1)
 		store_tile(t, &s, heads, dims);
 	else
-		merge_tile(t, &s, heads, dims);
+		(t->context_parts ? record_tile : merge_tile)(t, &s, heads, dims);
 }
 
 /* What not all columns see lies before what they all see (head), or behind it: in the last chunk column c sees c

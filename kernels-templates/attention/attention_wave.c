@@ -301,10 +301,17 @@ void attention_wave_build(struct ir *b, const struct key *key, const struct targ
 	t.tiles = (t.rows + most - 1) / most;
 	t.tile = (t.rows + t.tiles - 1) / t.tiles;
 	t.arg = ir_arg(b);
+	t.blocks = BLOCKS;
+	t.many = 1;
+	if (key->rows) {
+		attention_wave_split_build(&t, key->rows);
+		return;
+	}
 	t.shared = ir_shared(b, (int64_t)t.waves * t.tile * t.slot);
 	t.marks = ir_shared(b, (int64_t)t.waves * t.tile * MARK_BYTES);
 	t.wave = ir_wave(b);
-	t.own = ir_aadd(b, t.shared, ir_smuli(b, t.wave, t.tile * t.slot));
+	t.own = t.o = ir_aadd(b, t.shared, ir_smuli(b, t.wave, t.tile * t.slot));
+	t.o_step = t.slot;
 	ir_s i = ir_loop(b, ir_ssub(b, ir_end(b), ir_begin(b)));
 	do_unit(&t, ir_sadd(b, ir_begin(b), i));
 	ir_endloop(b);

@@ -12,9 +12,9 @@ enum {
 	MARK_BYTES = 8,
 	MOST_ROWS = 8,
 	MOST_VECTORS = HEADS_MAX_LATENT / LANES,
-	UNROLL = 4,
 	PIECE = 8 /* numbers */,
 	PIECE_BYTES = 16,
+	MANY = 8 /* the most turns that are one */,
 	LANES_BYTES = LANES * PIECE_BYTES
 };
 
@@ -24,12 +24,18 @@ struct spread {
 	unsigned element, row_bytes;                   /* of the cache: a number; a head at a position */
 	bool int8, pieces, window, cap, latent, sinks; /* pieces: templates.h */
 	unsigned tile, tiles, slot; /* rows of a tile; tiles of a unit; bytes a row has of a wave's share */
+	unsigned blocks;            /* of 32 positions, whose scores a wave does together */
+	unsigned many;              /* values: so many turns of a loop are one */
 	ir_a arg, shared, marks;    /* [wave][row][slot], [wave][row] max and sum */
 	ir_s wave;
 
 	/* The unit's, and the tile's. */
 	ir_s head, position, first_row; /* position: of the first column */
-	ir_a own;                       /* this wave's share */
+	ir_a own;                       /* this wave's share; its scores, or the whole chunk's p */
+	ir_a o;                         /* where a chunk's o goes, rows o_step apart */
+	unsigned o_step;
+	bool one_vector; /* of values: the walk is along one vector of dimensions; int8: its scale lies so far behind */
+	ir_s scale_step;
 };
 
 /* Row `row` of the tile: its number in the unit, its column (where there are several) and its position. Rows past the
@@ -52,13 +58,15 @@ void attention_wave_walk(const struct spread *t, struct key_walk *w, unsigned di
 
 /* All scores of the chunk at `keys`, visible or not, into this wave's share. */
 void attention_wave_score_chunk(const struct spread *t, ir_a keys);
-/* Scores become p, row by row; maximum and sum are left among the marks. Where a row sees nothing of the chunk they
- * mean nothing. */
+/* Scores of row i become p; maximum and sum are left at the mark. Where a row sees nothing of the chunk they mean
+ * nothing. */
+void attention_wave_softmax_row(const struct spread *t, ir_s i, ir_s start, ir_a mark);
+/* Of all rows, among the marks. */
 void attention_wave_softmax_rows(const struct spread *t, ir_s start);
 
 /* --- wave_values.c */
 
-/* The o of every row of the tile, over the positions that it sees, into this wave's share. Rows of a tile are in the
+/* The o of every row of the tile, over the positions that it sees, to where it belongs. Rows of a tile are in the
  * order of their columns, so the first row is where visible positions begin and end earliest, the last row where they
  * do so latest. */
 void attention_wave_value_chunk(const struct spread *t, ir_a values, ir_s start);
@@ -67,6 +75,11 @@ void attention_wave_value_chunk(const struct spread *t, ir_a values, ir_s start)
 
 /* The same from keys that are values too (numerics.h rule 9a). */
 void attention_wave_latent_chunk(const struct spread *t, ir_a keys, ir_s start);
+
+/* --- wave_split.c */
+
+/* KEY_ATTENTION with key.rows: the context in so many parts (templates.h). */
+void attention_wave_split_build(struct spread *t, unsigned parts);
 
 /* --- attention_wave.c */
 

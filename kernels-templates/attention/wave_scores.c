@@ -3,6 +3,8 @@
 
 #include "kernels-templates/attention/attention_wave.h"
 
+enum { MOST_PIECES = 8 };
+
 /* ---- scores */
 
 /* sum[row][block], and what brings them on: addresses that walk along the dimensions. Rows of one column lie side by
@@ -25,7 +27,7 @@ static void add_scores(const struct spread *t, void *context, unsigned dims, ir_
 		for (unsigned d = 0; d < dims; d++)
 			q[d] = ir_fbcast(b, s->query[r % s->queries], (int32_t)((behind * t->dims + d) * 4));
 		for (unsigned d = 0; d < dims; d++)
-			for (unsigned i = 0; i < BLOCKS; i++)
+			for (unsigned i = 0; i < t->blocks; i++)
 				ir_set_f(b, s->sum[r][i], ir_ffma(b, k[d][i], q[d], s->sum[r][i]));
 	}
 	for (unsigned r = 0; r < s->queries; r++)
@@ -34,7 +36,7 @@ static void add_scores(const struct spread *t, void *context, unsigned dims, ir_
 
 static void walk_keys(const struct spread *t, struct key_walk *s, unsigned bytes)
 {
-	for (unsigned i = 0; i < BLOCKS; i++)
+	for (unsigned i = 0; i < t->blocks; i++)
 		ir_set_a(t->b, s->key[i], ir_aaddi(t->b, s->key[i], bytes));
 }
 
@@ -46,7 +48,7 @@ static void walk_floats(const struct spread *t, struct key_walk *s, unsigned dim
 
 	ir_loop(b, ir_sconst(b, dims / step));
 	for (unsigned d = 0; d < step; d++)
-		for (unsigned i = 0; i < BLOCKS; i++) {
+		for (unsigned i = 0; i < t->blocks; i++) {
 			int32_t at = (int32_t)(d * LANES * t->element);
 			k[d][i] = t->element == 2 ? ir_fload_h(b, s->key[i], at) : ir_fload(b, s->key[i], at, 0);
 		}
@@ -59,20 +61,24 @@ static void walk_floats(const struct spread *t, struct key_walk *s, unsigned dim
 static void walk_pieces(const struct spread *t, struct key_walk *s, unsigned dims)
 {
 	struct ir *b = t->b;
-	unsigned step = t->tile * BLOCKS <= 16 ? 2 : 1;
-	ir_i word[2][BLOCKS][4];
+	unsigned step = t->tile * t->blocks <= 16 ? 2 : 1;
+	ir_i word[MOST_PIECES][BLOCKS][4];
+
+	while (t->blocks == 1 && step * 2 <= MOST_PIECES && dims % (step * 2 * PIECE) == 0 &&
+	       step * 2 * t->tile <= 4 * MOST_PIECES)
+		step *= 2;
 	ir_f k[PIECE][BLOCKS];
 
 	ir_loop(b, ir_sconst(b, dims / PIECE / step));
 	for (unsigned piece = 0; piece < step; piece++)
-		for (unsigned i = 0; i < BLOCKS; i++)
+		for (unsigned i = 0; i < t->blocks; i++)
 			for (unsigned n = 0; n < 4; n++)
 				word[piece][i][n] =
 					ir_iload_s(b, s->key[i], (int32_t)(piece * LANES_BYTES + n * 4), PIECE_BYTES);
 	walk_keys(t, s, step * LANES_BYTES);
 	for (unsigned piece = 0; piece < step; piece++) {
 		for (unsigned d = 0; d < PIECE; d++)
-			for (unsigned i = 0; i < BLOCKS; i++)
+			for (unsigned i = 0; i < t->blocks; i++)
 				k[d][i] = ir_fhalf(b, word[piece][i][d / 2], d % 2);
 		s->take(t, s->context, PIECE, k);
 	}
@@ -85,7 +91,7 @@ static void walk_word(const struct spread *t, struct key_walk *s, const ir_f sca
 	struct ir *b = t->b;
 	ir_f k[4][BLOCKS];
 
-	for (unsigned i = 0; i < BLOCKS; i++) {
+	for (unsigned i = 0; i < t->blocks; i++) {
 		ir_i word = ir_iload(b, s->key[i], 0);
 		for (unsigned d = 0; d < dims; d++)
 			k[d][i] = ir_fmul(b, scale[i],
@@ -101,7 +107,7 @@ static void walk_int8(const struct spread *t, struct key_walk *s, unsigned dims)
 	struct ir *b = t->b;
 	ir_f scale[BLOCKS];
 
-	for (unsigned i = 0; i < BLOCKS; i++)
+	for (unsigned i = 0; i < t->blocks; i++)
 		scale[i] = ir_fload(b, s->key[i], 0, 0);
 	walk_keys(t, s, LANES * 4);
 	ir_loop(b, ir_sconst(b, dims / 4));
@@ -113,7 +119,7 @@ static void walk_int8(const struct spread *t, struct key_walk *s, unsigned dims)
 
 void attention_wave_begin_walk(const struct spread *t, struct key_walk *w, ir_a keys)
 {
-	for (unsigned i = 0; i < BLOCKS; i++)
+	for (unsigned i = 0; i < t->blocks; i++)
 		w->key[i] = ir_var_a(t->b, ir_aaddi(t->b, keys, i * LANES * t->row_bytes));
 }
 
@@ -146,12 +152,12 @@ void attention_wave_score_chunk(const struct spread *t, ir_a keys)
 		                                               attention_wave_launch_column(t, row.position)));
 	}
 	for (unsigned r = 0; r < t->tile; r++)
-		for (unsigned i = 0; i < BLOCKS; i++)
+		for (unsigned i = 0; i < t->blocks; i++)
 			s.sum[r][i] = ir_var_f(b, ir_fconst(b, 0.0f));
 	attention_wave_begin_walk(t, &w, keys);
 	attention_wave_walk(t, &w, t->dims);
 	for (unsigned r = 0; r < t->tile; r++)
-		for (unsigned i = 0; i < BLOCKS; i++)
+		for (unsigned i = 0; i < t->blocks; i++)
 			ir_fstore(b, t->own, s.sum[r][i], (int32_t)(r * t->slot + i * LANES * 4), 0);
 }
 
@@ -180,13 +186,11 @@ static ir_f weigh_scores(const struct spread *t, ir_a to, const ir_f s[BLOCKS], 
 	return sum;
 }
 
-void attention_wave_softmax_rows(const struct spread *t, ir_s start)
+void attention_wave_softmax_row(const struct spread *t, ir_s i, ir_s start, ir_a mark)
 {
 	struct ir *b = t->b;
-	ir_s i = ir_loop(b, ir_sconst(b, t->tile));
 	struct row row = attention_wave_find_row(t, i);
 	ir_a scores = ir_aadd(b, t->own, ir_smuli(b, i, t->slot));
-	ir_a mark = ir_aadd(b, t->marks, ir_smuli(b, ir_sadd(b, ir_smuli(b, t->wave, t->tile), i), MARK_BYTES));
 	ir_i end = ir_isplat(b, attention_wave_row_end(t, &row, start)), before = { 0 };
 	ir_f s[BLOCKS], max = { 0 }, sum = { 0 };
 
@@ -206,5 +210,13 @@ void attention_wave_softmax_rows(const struct spread *t, ir_s start)
 	ir_fstore1(b, mark, max, 0);
 	sum = weigh_scores(t, ir_var_a(b, scores), s, max);
 	ir_fstore1(b, mark, math_lane_sum(b, &sum), 4);
+}
+
+void attention_wave_softmax_rows(const struct spread *t, ir_s start)
+{
+	struct ir *b = t->b;
+	ir_s i = ir_loop(b, ir_sconst(b, t->tile)), of_wave = ir_smuli(b, t->wave, t->tile);
+
+	attention_wave_softmax_row(t, i, start, ir_aadd(b, t->marks, ir_smuli(b, ir_sadd(b, of_wave, i), MARK_BYTES)));
 	ir_endloop(b);
 }

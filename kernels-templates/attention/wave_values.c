@@ -13,13 +13,13 @@ struct values {
 static void load_value(const struct spread *t, ir_a at, unsigned n, ir_f out[MOST_VECTORS])
 {
 	struct ir *b = t->b;
-	int32_t row = (int32_t)(n * t->row_bytes);
+	int32_t row = (int32_t)(n * t->row_bytes), scales = (int32_t)((t->out_dims + LANES - 1) / LANES * 4);
+	ir_a scale_at = t->int8 && t->one_vector ? ir_aadd(b, at, t->scale_step) : at;
 
 	for (unsigned i = 0; i < t->vectors; i++)
 		if (t->int8) {
-			ir_f scale = ir_fbcast(b, at, row + (int32_t)(i * 4));
-			out[i] = ir_fmul(b, scale,
-			                 ir_i2f(b, ir_iload_s8(b, at, row + (int32_t)(t->vectors * 4 + i * LANES))));
+			ir_f scale = ir_fbcast(b, scale_at, row + (int32_t)(i * 4));
+			out[i] = ir_fmul(b, scale, ir_i2f(b, ir_iload_s8(b, at, row + scales + (int32_t)(i * LANES))));
 		} else if (t->element == 2) {
 			out[i] = ir_fload_h(b, at, row + (int32_t)(i * LANES * 2));
 		} else {
@@ -52,27 +52,31 @@ static void load_of_piece(const struct spread *t, const struct values *v, ir_s p
 		out[i] = ir_fhalf(b, ir_ishrv(b, ir_iload_s(b, at, (int32_t)(i * LANES_BYTES), PIECE_BYTES), shift), 0);
 }
 
-/* `count` turns of n positions each, from position `from` on; by pieces, n is 1, or PIECE and from a multiple of it. */
+/* `count` turns of n positions each, from position `from` on; by pieces, n is 1, or of whole ones and from where one
+ * begins. */
 static void add_values(const struct spread *t, struct values *v, ir_s from, ir_s count, unsigned n)
 {
 	struct ir *b = t->b;
-	ir_f value[PIECE][MOST_VECTORS], p[PIECE];
+	ir_f value[MANY * PIECE][MOST_VECTORS], p[PIECE];
 	ir_a at = ir_var_a(b, ir_aadd(b, v->values, ir_smuli(b, from, t->row_bytes))),
 	     scores = ir_var_a(b, ir_aadd(b, t->own, ir_sshli(b, from, 2)));
 
 	ir_s turn = ir_loop(b, count);
 	if (t->pieces && n == 1)
 		load_of_piece(t, v, ir_sadd(b, from, turn), value[0]);
-	else if (t->pieces)
-		load_piece(t, at, value);
+	for (unsigned j = 0; t->pieces && j + PIECE <= n; j += PIECE)
+		load_piece(t, j ? ir_aaddi(b, at, j * t->row_bytes) : at, value + j);
 	for (unsigned j = 0; !t->pieces && j < n; j++)
 		load_value(t, at, j, value[j]);
-	for (unsigned r = 0; r < t->tile; r++) {
-		for (unsigned j = 0; j < n; j++)
-			p[j] = ir_fbcast(b, scores, (int32_t)(r * t->slot + j * 4));
-		for (unsigned j = 0; j < n; j++)
-			for (unsigned i = 0; i < t->vectors; i++)
-				ir_set_f(b, v->o[r][i], ir_ffma(b, p[j], value[j][i], v->o[r][i]));
+	for (unsigned first = 0, some; first < n; first += some) {
+		some = n - first < PIECE ? n - first : PIECE;
+		for (unsigned r = 0; r < t->tile; r++) {
+			for (unsigned j = 0; j < some; j++)
+				p[j] = ir_fbcast(b, scores, (int32_t)(r * t->slot + (first + j) * 4));
+			for (unsigned j = 0; j < some; j++)
+				for (unsigned i = 0; i < t->vectors; i++)
+					ir_set_f(b, v->o[r][i], ir_ffma(b, p[j], value[first + j][i], v->o[r][i]));
+		}
 	}
 	ir_set_a(b, at, ir_aaddi(b, at, n * t->row_bytes));
 	ir_set_a(b, scores, ir_aaddi(b, scores, n * 4));
@@ -117,6 +121,12 @@ static void add_whole(const struct spread *t, struct values *v, ir_s from, ir_s 
 		add_values(t, v, from, ir_ssub(b, whole, from), 1);
 		from = whole;
 	}
+	if (t->many > 1) {
+		unsigned far = shift + (unsigned)__builtin_ctz(t->many);
+		ir_s turns = ir_sshri(b, ir_ssub(b, to, from), far);
+		add_values(t, v, from, turns, 1u << far);
+		from = ir_sadd(b, from, ir_sshli(b, turns, far));
+	}
 	ir_s count = ir_ssub(b, to, from), turns = ir_sshri(b, count, shift);
 	add_values(t, v, from, turns, 1u << shift);
 	ir_s rest = ir_sandi(b, count, (1 << shift) - 1);
@@ -147,5 +157,5 @@ void attention_wave_value_chunk(const struct spread *t, ir_a values, ir_s start)
 	}
 	for (unsigned r = 0; r < t->tile; r++)
 		for (unsigned i = 0; i < t->vectors; i++)
-			ir_fstore(b, t->own, v.o[r][i], (int32_t)(r * t->slot + i * LANES * 4), 0);
+			ir_fstore(b, t->o, v.o[r][i], (int32_t)(r * t->o_step + i * LANES * 4), 0);
 }

@@ -35,6 +35,7 @@ bool layer_inputs_build(struct ir *b, const struct key *key, const struct target
 bool rope_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool kv_store_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool attention_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool merge_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool conv_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool delta_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool scan_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
@@ -55,6 +56,7 @@ uint64_t traffic_layer_inputs(const struct key *k, uint64_t units, uint64_t posi
 uint64_t traffic_rope(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_kv_store(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_attention(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_merge(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_conv(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_delta(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_scan(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);

@@ -101,6 +101,7 @@ const struct template_kind template_kinds[KEY_KIND_COUNT] = {
 	                    .effort = 8,
 	                    .traffic = traffic_attention,
 	                    .reads = reads_attention },
+	[KEY_MERGE] = { .build = merge_build, .args = MERGE_ARGS, .effort = 1, .traffic = traffic_merge },
 	[KEY_CONV] = { .build = conv_build, .args = CONV_ARGS, .effort = 1, .traffic = traffic_conv },
 	[KEY_DELTA] = { .build = delta_build, .args = DELTA_ARGS, .effort = 2, .traffic = traffic_delta },
 	[KEY_SCAN] = { .build = scan_build, .args = SCAN_ARGS, .effort = 2, .traffic = traffic_scan },

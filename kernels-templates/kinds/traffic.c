@@ -127,10 +127,22 @@ uint64_t traffic_kv_store(const struct key *k, uint64_t units, uint64_t position
 	return columns * k->kv_heads * (k->flags & KEY_LATENT ? 1 : 2) * (4 * k->head_dim + cached_bytes(k));
 }
 
+/* What attention leaves of the chunks of a context. */
+static uint64_t records(const struct key *k, uint64_t position)
+{
+	return (position / NUMERICS_CHUNK + 1) * k->heads * template_attention_record(k->head_dim);
+}
+
 uint64_t traffic_attention(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
 	uint64_t out = k->flags & KEY_LATENT ? k->k : k->head_dim;
-	return attention_cache(k, position, columns) + columns * 4 * k->heads * (k->head_dim + out);
+	return attention_cache(k, position, columns) + columns * 4 * k->heads * (k->head_dim + out) +
+	       (k->rows ? records(k, position) : 0);
+}
+
+uint64_t traffic_merge(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return records(k, position) + 4 * (uint64_t)k->heads * k->head_dim;
 }
 
 struct template_reads reads_attention(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)

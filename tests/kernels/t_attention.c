@@ -382,5 +382,6 @@ int main(void)
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
 	failed += attention_code_tests();
+	failed += attention_parts_tests();
 	return failed;
 }

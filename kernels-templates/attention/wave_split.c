@@ -1,0 +1,173 @@
+/* kernels-templates/attention/wave_split.c - attention with the context in parts, for groups of waves.
+ *
+ * Owns: who does what in a group that has some chunks of a head. A chunk is a team's: each of its waves does the scores
+ * of a block of positions, then the softmax of some rows, then the values of some vectors of dimensions. What is left
+ * of each chunk and row is a record in memory (templates.h), which KEY_MERGE reads: merging goes on in the order of the
+ * chunks, so how a context is cut changes no bit.
+ *
+ * An editor keeps this: the waves of all teams meet all barriers equally often. Rounds take turns with two places for
+ * scores, so that a wave that is ahead does not write where others still read.
+ */
+#include "kernels-templates/attention/attention_wave.h"
+
+enum { TEAM = BLOCKS /* the most waves of one: so many have a block each */, PLACES = 2 };
+
+struct split {
+	struct spread *t;
+	unsigned parts, team, teams;
+	ir_s which, member; /* of the teams; of its waves */
+	ir_a shared, records;
+};
+
+/* The rest of a division by a power of two. */
+static ir_s rest_of(struct ir *b, ir_s n, unsigned of) { return ir_sandi(b, n, (int64_t)of - 1); }
+
+/* Of n things, those that this member of its team does: number member + index * team. Opens a loop over them. */
+static ir_s each_of(const struct split *s, ir_s n)
+{
+	struct ir *b = s->t->b;
+	ir_s mine = ir_sshri(b, ir_ssub(b, ir_saddi(b, n, s->team - 1), s->member),
+	                     (unsigned)__builtin_ctz(s->team));
+
+	return ir_sadd(b, ir_smuli(b, ir_loop(b, mine), s->team), s->member);
+}
+
+static ir_a record_at(const struct split *s, ir_s chunk, ir_s row)
+{
+	const struct spread *t = s->t;
+	struct ir *b = t->b;
+	ir_s number = ir_sadd(b, ir_smuli(b, ir_sadd(b, ir_smuli(b, chunk, t->kv_heads), t->head), t->group), row);
+
+	return ir_aadd(b, s->records, ir_smuli(b, number, template_attention_record(t->out_dims)));
+}
+
+static ir_a page_of(const struct split *s, ir_s chunk, unsigned slot)
+{
+	const struct spread *t = s->t;
+	struct ir *b = t->b;
+	ir_a page = ir_aload(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_PAGES * 8), ir_sshli(b, chunk, 3)), 0);
+
+	page = ir_aadd(b, page, ir_smuli(b, t->head, CHUNK * t->row_bytes));
+	return ir_aadd(b, page, ir_sload64(b, t->arg, (int32_t)(slot * 8)));
+}
+
+static void score_blocks(const struct split *s, ir_s chunk, ir_a place)
+{
+	const struct spread *t = s->t;
+	struct spread one = *t;
+	struct ir *b = t->b;
+	ir_a keys = page_of(s, chunk, ATTENTION_KEYS);
+	ir_s block = each_of(s, ir_sconst(b, BLOCKS));
+
+	one.own = ir_aadd(b, place, ir_smuli(b, block, LANES * 4));
+	attention_wave_score_chunk(&one, ir_aadd(b, keys, ir_smuli(b, block, LANES * t->row_bytes)));
+	ir_endloop(b);
+}
+
+static void softmax_rows(const struct split *s, ir_s chunk, ir_a place)
+{
+	struct spread one = *s->t;
+	struct ir *b = one.b;
+	ir_s row = each_of(s, ir_sconst(b, one.tile));
+
+	one.own = place;
+	attention_wave_softmax_row(
+		&one, row, ir_sshli(b, chunk, 7),
+		ir_aaddi(b, record_at(s, chunk, ir_sadd(b, one.first_row, row)), one.vectors * LANES * 4));
+	ir_endloop(b);
+}
+
+static void value_vectors(const struct split *s, ir_s chunk, ir_a place)
+{
+	struct spread one = *s->t;
+	struct ir *b = one.b;
+	ir_s vector = each_of(s, ir_sconst(b, one.vectors));
+	ir_a values = page_of(s, chunk, ATTENTION_VALUES);
+
+	one.own = place;
+	one.o = ir_aadd(b, record_at(s, chunk, one.first_row), ir_smuli(b, vector, LANES * 4));
+	one.o_step = template_attention_record(one.out_dims);
+	if (one.int8)
+		one.scale_step = ir_smuli(b, vector, 4 - LANES);
+	values = ir_aadd(b, values,
+	                 ir_smuli(b, vector, one.pieces ? (int64_t)LANES_BYTES : (int64_t)(LANES * one.element)));
+	one.vectors = 1;
+	one.one_vector = true;
+	attention_wave_value_chunk(&one, values, ir_sshli(b, chunk, 7));
+	ir_endloop(b);
+}
+
+/* Chunks from..to - 1, a team one after the other. */
+static void do_chunks(const struct split *s, ir_s from, ir_s to)
+{
+	const struct spread *t = s->t;
+	struct ir *b = t->b;
+	ir_s rounds = ir_sshri(b, ir_saddi(b, ir_ssub(b, to, from), s->teams - 1),
+	                       (unsigned)__builtin_ctz(s->teams)),
+	     round = ir_loop(b, rounds);
+	ir_s chunk = ir_sadd(b, ir_sadd(b, from, ir_smuli(b, round, s->teams)), s->which);
+	ir_s some = ir_smin(b, ir_ssub(b, to, chunk), ir_sconst(b, 1));
+	ir_s of_place = ir_sadd(b, ir_smuli(b, rest_of(b, round, PLACES), s->teams), s->which);
+	ir_a place = ir_aadd(b, s->shared, ir_smuli(b, of_place, t->tile * t->slot));
+
+	ir_loop(b, some);
+	score_blocks(s, chunk, place);
+	ir_endloop(b);
+	ir_barrier(b);
+	ir_loop(b, some);
+	softmax_rows(s, chunk, place);
+	ir_endloop(b);
+	ir_barrier(b);
+	ir_loop(b, some);
+	value_vectors(s, chunk, place);
+	ir_endloop(b);
+	ir_endloop(b);
+	ir_barrier(b);
+}
+
+static void do_unit(const struct split *s, ir_s unit)
+{
+	struct spread *t = s->t;
+	struct ir *b = t->b;
+	struct heads_unit u = heads_unit(b, unit, t->kv_heads); /* its column is the part of the context */
+	unsigned shift = (unsigned)__builtin_ctz(s->parts);
+	ir_s pos0 = ir_sload64(b, t->arg, ATTENTION_POS0 * 8), first = ir_sconst(b, 0);
+	ir_s chunks = ir_saddi(b, ir_sshri(b, pos0, 7), 1);
+
+	t->head = u.head;
+	t->position = pos0;
+	if (t->window) {
+		ir_s lowest = ir_saddi(b, ir_ssub(b, pos0, ir_sload64(b, t->arg, ATTENTION_SLIDING * 8)), 1);
+		first = ir_sshri(b, ir_smax(b, lowest, ir_sconst(b, 0)), 7);
+		chunks = ir_ssub(b, chunks, first);
+	}
+	ir_s from = ir_sadd(b, first, ir_sshri(b, ir_smul(b, u.column, chunks), shift)),
+	     to = ir_sadd(b, first, ir_sshri(b, ir_smul(b, ir_saddi(b, u.column, 1), chunks), shift));
+	ir_s tile = t->tiles > 1 ? ir_loop(b, ir_sconst(b, t->tiles)) : ir_sconst(b, 0);
+	t->first_row = t->tiles > 1 ? ir_smuli(b, tile, t->tile) : tile;
+	do_chunks(s, from, to);
+	if (t->tiles > 1)
+		ir_endloop(b);
+}
+
+void attention_wave_split_build(struct spread *t, unsigned parts)
+{
+	struct ir *b = t->b;
+	struct split s = { .t = t, .parts = parts, .team = t->waves < TEAM ? t->waves : TEAM };
+
+	s.teams = t->waves / s.team;
+	while (t->rows % t->tile) /* no row is in two tiles */
+		t->tile--;
+	t->tiles = t->rows / t->tile;
+	t->slot = SCORE_BYTES;
+	t->blocks = 1;
+	t->many = t->tile <= 4 ? MANY : MANY / 2;
+	s.shared = ir_shared(b, (int64_t)PLACES * s.teams * t->tile * t->slot);
+	s.records = ir_aload(b, t->arg, ATTENTION_OUT * 8);
+	t->wave = ir_wave(b);
+	s.which = ir_sshri(b, t->wave, (unsigned)__builtin_ctz(s.team));
+	s.member = rest_of(b, t->wave, s.team);
+	ir_s i = ir_loop(b, ir_ssub(b, ir_end(b), ir_begin(b)));
+	do_unit(&s, ir_sadd(b, ir_begin(b), i));
+	ir_endloop(b);
+}
