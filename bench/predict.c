@@ -189,7 +189,8 @@ static bool open_header(struct prediction *p, struct error *err)
 static bool open_plan(struct prediction *p, struct error *err)
 {
 	const struct plan_options po = { .target = target_find(p->o->target),
-		                         .f32_activations = p->o->f32_activations };
+		                         .f32_activations = p->o->f32_activations,
+		                         .context = p->o->depth >= PLAN_PARTS_FROM ? PLAN_PARTS : PLAN_WHOLE };
 
 	return open_header(p, err) && weights_describe(&p->weights, &p->file.spec, err) &&
 	       plan_outline(&p->plan, &p->file.spec, &p->weights, options_kv_type(p->o->kv), p->o->tokens,

@@ -236,7 +236,7 @@ static bool begin_pass(struct side *s, const struct pass *pass, struct error *er
 	session_rest(s->session);
 	return session_compute_pass(s->session, ids + pass->before, pass->tokens, PLAN_LAST_LOGITS, PROFILE_PROMPT,
 	                            &ignored, err) &&
-	       (s->plan = engine_find_plan(s->session->engine, pass->tokens, PLAN_LAST_LOGITS, PROFILE_PROMPT, err));
+	       (s->plan = engine_find_plan(s->session->engine, pass->tokens, 0, PLAN_LAST_LOGITS, PROFILE_PROMPT, err));
 }
 
 static void drop_parts(struct side *s)

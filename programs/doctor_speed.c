@@ -127,7 +127,7 @@ static bool time_passes(struct report *r, const char *name, jit_session *s, doub
 
 	for (size_t i = 0; ok && i < 2; i++) {
 		double seconds = 0;
-		struct plan *p = engine_find_plan(s->engine, widths[i], PLAN_LAST_LOGITS, PROFILE_PROMPT, err);
+		struct plan *p = engine_find_plan(s->engine, widths[i], 0, PLAN_LAST_LOGITS, PROFILE_PROMPT, err);
 		ok = p && session_pass(s, p, err) && time_runs(s, p, &seconds, err);
 		if (!ok)
 			break;
@@ -142,7 +142,7 @@ static bool time_passes(struct report *r, const char *name, jit_session *s, doub
 static void say_speed(const struct report *r, jit_session *s, double seconds)
 {
 	struct error ignored = { 0 };
-	const struct plan *p = engine_find_plan(s->engine, 1, PLAN_LAST_LOGITS, PROFILE_PROMPT, &ignored);
+	const struct plan *p = engine_find_plan(s->engine, 1, 0, PLAN_LAST_LOGITS, PROFILE_PROMPT, &ignored);
 	double expected = p ? predicted(r, s, p) : 0, rate = (double)s->model->weights.token_bytes / seconds;
 
 	if (expected > 0)
@@ -171,7 +171,7 @@ static bool with_model(struct report *r, const char *shape, const char *name, do
 		session_rest(s);
 	ok = ok && time_passes(r, name, s, one, err);
 	if (ok && small) {
-		const struct plan *p = engine_find_plan(s->engine, 1, PLAN_LAST_LOGITS, PROFILE_PROMPT, err);
+		const struct plan *p = engine_find_plan(s->engine, 1, 0, PLAN_LAST_LOGITS, PROFILE_PROMPT, err);
 		ok = p && time_launches(r, s, p, err);
 	} else if (ok) {
 		say_speed(r, s, *one);

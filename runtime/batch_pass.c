@@ -67,7 +67,8 @@ static bool find_plan(struct jit_batch *b, struct pass *p, const struct batch_pi
 
 	if (n == 1 && piece->rows <= 1) {
 		p->logits = e->memory.buf.logits;
-		p->plan = engine_find_plan(e, piece->tokens, piece->rows ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS,
+		p->plan = engine_find_plan(e, piece->tokens, piece->position,
+		                           piece->rows ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS,
 		                           piece->tokens == 1 ? PROFILE_DECODE : PROFILE_PROMPT, err);
 		return p->plan != NULL;
 	}

@@ -81,6 +81,16 @@ static bool open_profile(struct engine *e, int mode, struct error *err)
 	return e->profile != NULL;
 }
 
+/* A card has more groups than a model has heads; of threads it depends. */
+static void set_parts(struct engine *e)
+{
+	const struct model_spec *s = &e->model->file.spec;
+
+	e->parts = !s->latent.rank &&
+	           (!e->model->device->facts.host_runs || (uint32_t)pool_threads(e->pool) > s->kv_heads);
+	e->parts_from = PLAN_PARTS_FROM;
+}
+
 bool engine_open(struct engine *e, const struct engine_options *o, struct error *err)
 {
 	const jit_model *m = e->model;
@@ -99,6 +109,7 @@ bool engine_open(struct engine *e, const struct engine_options *o, struct error 
 	if (!(e->pool = pool_open(o->threads ? o->threads : system_default_threads(), err)) || !open_stream(e, o, err))
 		return false;
 	e->tune_passes = m->tune_passes;
+	set_parts(e);
 	return open_profile(e, o->profile, err) && open_regime(e, err);
 }
 
@@ -141,12 +152,15 @@ void engine_close(struct engine *e)
 struct plan_options engine_plan_options(const struct engine *e)
 {
 	const jit_model *m = e->model;
-	return (struct plan_options){ .target = m->target,
-		                      .f32_activations = m->f32_activations,
-		                      .bounded = m->bounded && !e->exact,
-		                      .tune = m->tune,
-		                      .only = m->sealed ? m->registry : NULL,
-		                      .general = e->general };
+	return (struct plan_options){
+		.target = m->target,
+		.f32_activations = m->f32_activations,
+		.bounded = m->bounded && !e->exact,
+		.tune = m->tune,
+		.only = m->sealed ? m->registry : NULL,
+		.context = e->parts ? PLAN_PARTS_TO_COME : PLAN_WHOLE,
+		.general = e->general
+	};
 }
 
 void engine_request_drafts(struct engine *e)
@@ -165,16 +179,22 @@ static uint64_t count_missing(const struct engine *e, const struct plan *p)
 	return n;
 }
 
-struct plan *engine_find_plan(struct engine *e, uint32_t tokens, enum plan_logits logits, enum profile_pass kind,
-                              struct error *err)
+struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t position, enum plan_logits logits,
+                              enum profile_pass kind, struct error *err)
 {
-	struct plan **slot = &e->plan[(size_t)tokens * ENGINE_LOGIT_KINDS + logits];
+	bool parts = e->parts && tokens == 1 && position >= e->parts_from;
+	struct plan **slot = &e->plan[(size_t)(parts ? 0 : tokens) * ENGINE_LOGIT_KINDS + logits];
 	struct plan_options opt = engine_plan_options(e);
-	struct plan_buffers buf = e->memory.buf;
 	bool tuned = e->tune_passes && tokens == 1 && logits == PLAN_LAST_LOGITS;
 
 	if (*slot)
 		return *slot;
+	if (parts) {
+		opt.context = PLAN_PARTS;
+		if (!pass_memory_records(&e->memory, &e->model->file.spec, e->context, err))
+			return NULL;
+	}
+	struct plan_buffers buf = e->memory.buf;
 	struct plan *p = calloc(1, sizeof *p);
 	if (!p) {
 		error_set(err, ERROR_MEMORY, "no memory for a plan");

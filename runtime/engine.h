@@ -40,10 +40,13 @@ struct engine {
 	struct compile_ahead *compile_ahead; /* NULL: kernels are made when they are needed, or are there already */
 	uint64_t stalls;                     /* kernels that were not there when a decoding pass was first made */
 	bool general;                        /* session_pin_general() */
-	struct profile *profile;             /* NULL: not asked for */
+	bool parts;                          /* there are more workers than a model has heads of keys ... */
+	uint64_t parts_from;     /* ... so passes of one token from this position on have their context in parts */
+	struct profile *profile; /* NULL: not asked for */
 	struct pass_memory memory;
 	struct rope rope;
-	struct plan **plan;         /* [tokens + 1][ENGINE_LOGIT_KINDS], built when first needed */
+	struct plan **plan;         /* [tokens + 1][ENGINE_LOGIT_KINDS], built when first needed; of no tokens: of one,
+	                               with the context in parts */
 	struct plan_cache kv;       /* where a session's cache has what; without addresses */
 	uint32_t context;           /* positions of a session */
 	uint32_t batch;             /* most tokens of a prompt in one pass */
@@ -70,9 +73,9 @@ void engine_close(struct engine *e);
 struct plan_options engine_plan_options(const struct engine *e);
 /* Has the kernels of passes over drafts made in the background. */
 void engine_request_drafts(struct engine *e);
-/* The plan of a pass for one session. NULL: err. */
-struct plan *engine_find_plan(struct engine *e, uint32_t tokens, enum plan_logits logits, enum profile_pass kind,
-                              struct error *err);
+/* The plan of a pass for one session, whose first token is at that position. NULL: err. */
+struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t position, enum plan_logits logits,
+                              enum profile_pass kind, struct error *err);
 /* The plan of a pass for several sequences, or one, which gives the logits of all rows (engine_map_all_logits()). NULL:
  * err; with err->code 0: there is none, and each is to have a pass of its own. */
 struct plan *engine_find_joint(struct engine *e, const struct plan_span *span, uint32_t spans, struct error *err);

@@ -62,12 +62,22 @@ bool pass_memory_logits(struct pass_memory *m, const struct model_spec *s, uint3
 	return (m->all_logits = m->device->alloc(m->device, m->all_logits_bytes, DEVICE_SHARED, err)) != NULL;
 }
 
+bool pass_memory_records(struct pass_memory *m, const struct model_spec *s, uint64_t context, struct error *err)
+{
+	if (m->buf.records)
+		return true;
+	m->records_bytes = plan_record_bytes(s, context) + SLACK;
+	m->buf.records = m->device->alloc(m->device, m->records_bytes, DEVICE_BUFFERS, err);
+	return m->buf.records != NULL;
+}
+
 void pass_memory_close(struct pass_memory *m)
 {
 	struct device *d = m->device;
 
 	if (!d)
 		return;
+	d->release(d, m->buf.records, m->records_bytes);
 	d->release(d, m->all_logits, m->all_logits_bytes);
 	d->release(d, m->shared, m->shared_bytes);
 	d->release(d, m->buffers, m->buffers_bytes);

@@ -11,7 +11,7 @@ struct pass_memory {
 	struct device *device;
 	struct plan_buffers buf; /* its logits are those of one token */
 	float *all_logits;       /* of pass_memory_logits() tokens; NULL until then */
-	size_t buffers_bytes, shared_bytes, all_logits_bytes;
+	size_t buffers_bytes, shared_bytes, all_logits_bytes, records_bytes;
 	uint8_t *buffers, *shared;
 };
 
@@ -22,6 +22,9 @@ bool pass_memory_open(struct pass_memory *m, struct device *d, const struct mode
                       struct error *err);
 /* Makes room for the logits of so many tokens, if there is none yet; always the same number. */
 bool pass_memory_logits(struct pass_memory *m, const struct model_spec *s, uint32_t tokens, struct error *err);
+/* Makes room for the records of a context of so many positions (plan.h), if there is none yet; always the same number.
+ */
+bool pass_memory_records(struct pass_memory *m, const struct model_spec *s, uint64_t context, struct error *err);
 void pass_memory_close(struct pass_memory *m);
 
 #endif

@@ -27,6 +27,9 @@ bool session_skip(jit_session *s, size_t n);
 /* Of a session that has computed nothing: all its passes go through the kernels that do any number of tokens, one token
  * after the other, with the usual schedules, which every other kernel must agree with to the bit. */
 void session_pin_general(jit_session *s);
+/* Of such a session: passes of one token have their context in parts from this position on, whatever workers there are.
+ */
+void session_part_context(jit_session *s, uint64_t from);
 /* For finding out what passes take: the plan of a pass; its kernels once more, of which there may be others now; and
  * such a pass over tokens 0 at the position where the session is, of which nothing is kept. logits: of all
  * tokens. False, NULL: err. */

@@ -52,7 +52,7 @@ static bool replay(jit_session *s, enum profile_pass kind, struct error *err)
 
 	while (t->bytes && (at = states_position(t, states_find(t, s->computed))) < s->computed) {
 		uint32_t n = s->computed - at < s->engine->batch ? (uint32_t)(s->computed - at) : s->engine->batch;
-		struct plan *p = engine_find_plan(s->engine, n, PLAN_NO_LOGITS, kind, err);
+		struct plan *p = engine_find_plan(s->engine, n, at, PLAN_NO_LOGITS, kind, err);
 		if (!p || (cancel_any(&s->cancel) && !cancel_error(err)) ||
 		    !session_run(s, p, at, s->ids + at, kind, err))
 			return false;
@@ -68,7 +68,7 @@ bool session_compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum p
 	if ((s->member && !batch_member_ready(s, s->computed + n, err)) ||
 	    (logits == PLAN_ALL_LOGITS && !engine_map_all_logits(s->engine, err)))
 		return false;
-	struct plan *p = engine_find_plan(s->engine, n, logits, kind, err);
+	struct plan *p = engine_find_plan(s->engine, n, s->computed, logits, kind, err);
 	if (!p)
 		return false;
 	s->logits_valid = false;
@@ -90,7 +90,7 @@ struct plan *session_plan(jit_session *s, uint32_t tokens, bool logits, struct e
 {
 	if (tokens > 1 && logits && !engine_map_all_logits(s->engine, err))
 		return NULL;
-	return engine_find_plan(s->engine, tokens,
+	return engine_find_plan(s->engine, tokens, s->computed,
 	                        !logits      ? PLAN_NO_LOGITS
 	                        : tokens > 1 ? PLAN_ALL_LOGITS
 	                                     : PLAN_LAST_LOGITS,
@@ -111,6 +111,12 @@ bool session_pass(jit_session *s, const struct plan *p, struct error *err)
 }
 
 void session_pin_general(jit_session *s) { s->engine->general = true; }
+
+void session_part_context(jit_session *s, uint64_t from)
+{
+	s->engine->parts = true;
+	s->engine->parts_from = from;
+}
 
 void session_rest(jit_session *s)
 {

@@ -18,10 +18,10 @@ struct merge {
 	ir_a arg;
 	ir_a maxima, keep, join, sums; /* local: chunk by chunk, [w + 1], else [w] */
 	/* A unit's. */
-	ir_a at;           /* variable: the first record that is not yet merged */
-	ir_a o;            /* variable: what the unit has of it */
-	ir_f max, sum;     /* variables */
-	ir_f *value;       /* variables */
+	ir_a at;       /* variable: the first record that is not yet merged */
+	ir_a o;        /* variable: what the unit has of it */
+	ir_f max, sum; /* variables */
+	ir_f *value;   /* variables */
 };
 
 static ir_s slot(const struct merge *m, unsigned which) { return ir_sload64(m->b, m->arg, (int32_t)(which * 8)); }

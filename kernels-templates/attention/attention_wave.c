@@ -304,6 +304,8 @@ void attention_wave_build(struct ir *b, const struct key *key, const struct targ
 	t.blocks = BLOCKS;
 	t.many = 1;
 	if (key->rows) {
+		/* Where registers decide how many waves live at once, fewer loads are under way. */
+		t.many = target->vector_file ? MANY / 2 : MANY;
 		attention_wave_split_build(&t, key->rows);
 		return;
 	}

@@ -25,7 +25,7 @@ struct spread {
 	bool int8, pieces, window, cap, latent, sinks; /* pieces: templates.h */
 	unsigned tile, tiles, slot; /* rows of a tile; tiles of a unit; bytes a row has of a wave's share */
 	unsigned blocks;            /* of 32 positions, whose scores a wave does together */
-	unsigned many;              /* values: so many turns of a loop are one */
+	unsigned many;              /* values: so many turns of a loop are one; parts: as many pieces of keys, too */
 	ir_a arg, shared, marks;    /* [wave][row][slot], [wave][row] max and sum */
 	ir_s wave;
 

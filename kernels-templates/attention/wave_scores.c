@@ -3,8 +3,6 @@
 
 #include "kernels-templates/attention/attention_wave.h"
 
-enum { MOST_PIECES = 8 };
-
 /* ---- scores */
 
 /* sum[row][block], and what brings them on: addresses that walk along the dimensions. Rows of one column lie side by
@@ -62,10 +60,9 @@ static void walk_pieces(const struct spread *t, struct key_walk *s, unsigned dim
 {
 	struct ir *b = t->b;
 	unsigned step = t->tile * t->blocks <= 16 ? 2 : 1;
-	ir_i word[MOST_PIECES][BLOCKS][4];
+	ir_i word[MANY][BLOCKS][4];
 
-	while (t->blocks == 1 && step * 2 <= MOST_PIECES && dims % (step * 2 * PIECE) == 0 &&
-	       step * 2 * t->tile <= 4 * MOST_PIECES)
+	while (t->blocks == 1 && step * 2 <= t->many && dims % (step * 2 * PIECE) == 0)
 		step *= 2;
 	ir_f k[PIECE][BLOCKS];
 

@@ -26,8 +26,7 @@ static ir_s rest_of(struct ir *b, ir_s n, unsigned of) { return ir_sandi(b, n, (
 static ir_s each_of(const struct split *s, ir_s n)
 {
 	struct ir *b = s->t->b;
-	ir_s mine = ir_sshri(b, ir_ssub(b, ir_saddi(b, n, s->team - 1), s->member),
-	                     (unsigned)__builtin_ctz(s->team));
+	ir_s mine = ir_sshri(b, ir_ssub(b, ir_saddi(b, n, s->team - 1), s->member), (unsigned)__builtin_ctz(s->team));
 
 	return ir_sadd(b, ir_smuli(b, ir_loop(b, mine), s->team), s->member);
 }
@@ -102,8 +101,7 @@ static void do_chunks(const struct split *s, ir_s from, ir_s to)
 {
 	const struct spread *t = s->t;
 	struct ir *b = t->b;
-	ir_s rounds = ir_sshri(b, ir_saddi(b, ir_ssub(b, to, from), s->teams - 1),
-	                       (unsigned)__builtin_ctz(s->teams)),
+	ir_s rounds = ir_sshri(b, ir_saddi(b, ir_ssub(b, to, from), s->teams - 1), (unsigned)__builtin_ctz(s->teams)),
 	     round = ir_loop(b, rounds);
 	ir_s chunk = ir_sadd(b, ir_sadd(b, from, ir_smuli(b, round, s->teams)), s->which);
 	ir_s some = ir_smin(b, ir_ssub(b, to, chunk), ir_sconst(b, 1));
@@ -161,7 +159,7 @@ void attention_wave_split_build(struct spread *t, unsigned parts)
 	t->tiles = t->rows / t->tile;
 	t->slot = SCORE_BYTES;
 	t->blocks = 1;
-	t->many = t->tile <= 4 ? MANY : MANY / 2;
+	t->many = t->tile <= 4 ? t->many : t->many / 2;
 	s.shared = ir_shared(b, (int64_t)PLACES * s.teams * t->tile * t->slot);
 	s.records = ir_aload(b, t->arg, ATTENTION_OUT * 8);
 	t->wave = ir_wave(b);

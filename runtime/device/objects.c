@@ -81,15 +81,17 @@ static bool write_passes(const struct writer *w, const struct model_spec *spec, 
                          enum dtype kv, struct error *err)
 {
 	static const uint32_t tokens[] = { 1, 4, 8, 16 };
+	struct plan_options with_parts = *opt;
 	struct weights weights;
 	struct plan p;
 
+	with_parts.context = PLAN_PARTS_TO_COME; /* as sessions have it */
 	if (!weights_describe(&weights, spec, err))
 		return false;
 	bool ok = true;
 	for (size_t i = 0; ok && i < sizeof tokens / sizeof *tokens; i++) {
 		ok = plan_outline(&p, spec, &weights, kv, tokens[i], tokens[i] > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS,
-		                  opt, err) &&
+		                  &with_parts, err) &&
 		     write_pass(w, &p, err);
 		plan_free(&p);
 	}

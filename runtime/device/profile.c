@@ -216,6 +216,8 @@ bool profile_kernels(const struct profile *p, struct profile_kernel **list, size
 		return false;
 	for (size_t i = 0; i < p->n_kernels; i++) {
 		size_t at = 0;
+		if (!p->kernel[i].calls) /* it is expected: other plans will have an op of it */
+			continue;
 		while (at < used && !key_equal(&out[at].key, &p->kernel[i].key))
 			at++;
 		if (at == used)

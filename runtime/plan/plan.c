@@ -65,6 +65,8 @@ static uint32_t schedule_of(const struct plan_options *o, const struct key *key)
 	               : 0;
 }
 
+void plan_expect_kernel(struct plan_builder *b, const struct key *key) { find_kernel(b, key); }
+
 uint64_t *plan_add_op(struct plan_builder *b, const struct key *key, int64_t begin, int64_t end)
 {
 	struct plan *p = b->p;
@@ -249,6 +251,17 @@ uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, si
 	};
 
 	return tokens * (element == sizeof(struct activation_block) ? elements[width] / 32 : elements[width]) * element;
+}
+
+uint64_t plan_record_bytes(const struct model_spec *s, uint64_t context)
+{
+	uint64_t chunks = (context + NUMERICS_CHUNK - 1) / NUMERICS_CHUNK, most = 0;
+
+	for (uint32_t i = 0; i < s->layers; i++) {
+		uint64_t one = template_attention_record(model_sizes_of(s, i).head_dim);
+		most = one > most ? one : most;
+	}
+	return chunks * s->heads * most;
 }
 
 static void (*const layer_of[])(struct plan_builder *, const struct weights_layer *, uint32_t) = {

@@ -95,9 +95,13 @@ struct plan_buffers {
 #undef X
 	float *logits;
 	uint32_t logit_tokens; /* [logit_tokens][kp(vocab)] */
+	uint8_t *records;      /* plan_record_bytes(), for plans whose context is in parts */
 };
 /* Bytes of a buffer for so many tokens; element: bytes of one. */
 uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, size_t element, uint32_t tokens);
+
+/* Bytes of the records of a context of so many positions (templates.h, KEY_ATTENTION). */
+uint64_t plan_record_bytes(const struct model_spec *s, uint64_t context);
 
 /* How a session's keys and values are laid out: pages of NUMERICS_CHUNK positions, in each the layers one after the
  * other. Where pages lie, a table says in each run (plan_sequence). */
@@ -141,6 +145,13 @@ uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *
 enum { PLAN_TOKENS_MOST = 1024, PLAN_ALL_LOGITS_MOST = 32 };
 enum plan_logits { PLAN_NO_LOGITS, PLAN_LAST_LOGITS, PLAN_ALL_NORMED, PLAN_ALL_LOGITS };
 
+/* How the attention of a pass of one token goes through its context: a unit goes through all that a head of keys sees;
+ * the same, but what the third way needs is among the plan's kernels, so that none is made when the context has grown;
+ * or in parts, which are merged behind one barrier more. */
+enum plan_context { PLAN_WHOLE, PLAN_PARTS_TO_COME, PLAN_PARTS };
+/* In parts from this position on, where there are more workers than heads. */
+enum { PLAN_PARTS_FROM = 512 };
+
 struct tune;
 struct registry;
 /* What decides the keys of a plan besides model, tokens, logits and KV type: key_list.c goes through every value of it.
@@ -151,6 +162,7 @@ struct plan_options {
 	struct registry *only; /* ... where that has them; NULL: any may be made */
 	bool f32_activations;
 	bool bounded; /* the numerics class BOUNDED may be used where there are kernels of it */
+	enum plan_context context;
 	bool general; /* every token goes through the kernels of one token, in turn; these a session has anyway */
 };
 

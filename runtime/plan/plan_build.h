@@ -4,6 +4,7 @@
  *   plan_tiles.c   how the tokens of a matmul are cut into tiles, and which widths that gives
  *   plan_matmul.c  the step matmul: its tiles' ops, and what prepares their inputs
  *   plan_experts.c the steps of a mixture of experts
+ *   plan_attention.c  the step attention, whole or with its context in parts
  *   plan_steps.c   every other step of a pass
  *   plan_inputs.c  embeddings, and what layers get of a token's own
  *   arch_NAME.c    a form of layer: its steps, in their order
@@ -54,6 +55,8 @@ uint64_t plan_f32_slot(float f);
 struct key plan_key(const struct plan_builder *b, enum key_kind kind);
 /* Adds an op of units [begin, end). Returns its argument slots, all zero. */
 uint64_t *plan_add_op(struct plan_builder *b, const struct key *key, int64_t begin, int64_t end);
+/* What the plan has no op of, but others of the same session will have. */
+void plan_expect_kernel(struct plan_builder *b, const struct key *key);
 struct plan_op *plan_last_op(struct plan_builder *b);
 /* What the slot is to hold differs from run to run; offset: of a state, the layer's. */
 void plan_changing_slot(struct plan_builder *b, uint64_t *slot, enum plan_change what, uint64_t offset);
@@ -156,6 +159,8 @@ struct activations step_input_of(struct plan_builder *b, const struct weights_la
 void step_queries_keys_values(struct plan_builder *b, const struct weights_layer *l, struct activations in);
 /* Rotates queries and keys, behind their norms where there are any; stores keys and values. */
 void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
+/* The units of a chain that one head of keys has, of an op with so many for each; 0: the layer has no chain. */
+uint32_t plan_chained(const struct plan_builder *b, uint32_t layer, uint32_t units);
 void step_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 /* A norm of each `k` numbers of a buffer in turn, `tokens` times so many. */
 void step_norm_heads(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t k,

@@ -233,7 +233,7 @@ static void rotate(struct plan_builder *b, const struct weights_layer *l, uint32
 	a[ROPE_NORM] = plan_address(l->q_norm);
 	a[ROPE_EPS] = plan_f32_slot(s->norm_eps);
 	a[ROPE_SCALE] = plan_f32_slot(s->attention_scale != 0 ? s->attention_scale : (float)usual);
-	plan_last_op(b)->fused_units = b->n == 1 ? s->heads / z.kv_heads : 0;
+	plan_last_op(b)->fused_units = plan_chained(b, layer, s->heads / z.kv_heads);
 }
 
 static void store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, const struct plan_span *span)
@@ -261,7 +261,7 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 	a[KV_STORE_NORM] = plan_address(l->k_norm);
 	a[KV_STORE_EPS] = plan_f32_slot(s->norm_eps);
 	a[KV_STORE_COLUMNS] = n;
-	plan_last_op(b)->fused_units = b->n == 1;
+	plan_last_op(b)->fused_units = plan_chained(b, layer, 1);
 	plan_last_op(b)->unit_cost = n < group ? n : group;
 }
 
@@ -271,48 +271,6 @@ void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l
 	const struct plan_span *span;
 	for (uint32_t i = 0; l->k.packed && (span = plan_span_at(b, i)); i++)
 		store(b, l, layer, span);
-	plan_barrier(b);
-}
-
-static void attend(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, const struct plan_span *span)
-{
-	uint32_t n = span->tokens;
-	const struct model_spec *s = b->spec;
-	const struct model_sizes z = model_sizes_of(s, layer);
-	struct key key = plan_key(b, KEY_ATTENTION);
-
-	key.heads = s->heads;
-	key.kv_heads = z.kv_heads;
-	key.head_dim = z.head_dim;
-	key.kv = key_type(b->kv->type);
-	key.flags = (plan_layer_slides(s, layer) ? KEY_WINDOW : 0) | (s->score_cap != 0 ? KEY_CAP : 0) |
-	            (l->sinks ? KEY_SINKS : 0);
-	key.tile_n =
-		template_attention_tile_n(b->opt->target, s->heads, z.kv_heads, z.head_dim, b->opt->general ? 1 : n);
-	/* Tiles lie at multiples of their width, wherever the pass begins: there may be one more of them than tokens
-	 * fill. */
-	uint32_t tiles = key.tile_n > 1 ? (n + 2 * key.tile_n - 2) / key.tile_n : n;
-	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)tiles * z.kv_heads);
-	a[ATTENTION_Q] = plan_row(b->buf->qr, span->first, (uint64_t)s->heads * z.head_dim);
-	plan_set_cache(b, layer,
-	               &(struct plan_cache_slots){
-			       &a[ATTENTION_KEYS], &a[ATTENTION_VALUES], &a[ATTENTION_PAGES], &a[ATTENTION_POS0] });
-	a[ATTENTION_OUT] = plan_row(b->buf->ao, span->first, (uint64_t)s->heads * z.head_dim);
-	a[ATTENTION_SLIDING] = s->sliding_window;
-	a[ATTENTION_COLUMNS] = n;
-	a[ATTENTION_CAP] = plan_f32_slot(s->score_cap);
-	a[ATTENTION_SINKS] = plan_address(l->sinks);
-	plan_last_op(b)->uneven = b->n > 1;
-	plan_last_op(b)->fused_units =
-		b->n == 1; /* a head of the cache, with its queries: written, then read by the same worker */
-}
-
-void step_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
-{
-	const struct plan_span *span;
-
-	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
-		attend(b, l, layer, span);
 	plan_barrier(b);
 }
 

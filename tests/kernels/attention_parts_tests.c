@@ -20,10 +20,11 @@ struct parts {
 
 static void open_parts(struct parts *p, const struct kernel_way *way, const struct scene *c, unsigned n, bool window)
 {
-	struct key key = scene_key(c, window), merge = { .kind = KEY_MERGE,
-		                                         .heads = key.heads,
-		                                         .head_dim = key.head_dim,
-		                                         .flags = key.flags & (KEY_WINDOW | KEY_SINKS) };
+	struct key key = scene_key(c, window),
+		   merge = { .kind = KEY_MERGE,
+		             .heads = key.heads,
+		             .head_dim = key.head_dim,
+		             .flags = key.flags & (KEY_WINDOW | KEY_SINKS) };
 
 	p->n = key.rows = n;
 	kernel_open(&p->part, way, &key);
@@ -55,10 +56,14 @@ static void check(const struct parts *p, const struct kernel_way *way, const str
 	uint8_t *records = kernel_buffer(chunks * c->heads * template_attention_record(c->s.dims), 0xff);
 	uint64_t *pages = plain_pages(cache, cache->pages);
 	uint64_t part[ATTENTION_ARGS] = {
-		[ATTENTION_Q] = (uintptr_t)w->q,          [ATTENTION_KEYS] = PLAIN_KEYS,
-		[ATTENTION_VALUES] = plain_values(cache), [ATTENTION_OUT] = (uintptr_t)records,
-		[ATTENTION_POS0] = w->pos0,               [ATTENTION_PAGES] = (uintptr_t)pages,
-		[ATTENTION_SLIDING] = w->window,          [ATTENTION_COLUMNS] = 1,
+		[ATTENTION_Q] = (uintptr_t)w->q,
+		[ATTENTION_KEYS] = PLAIN_KEYS,
+		[ATTENTION_VALUES] = plain_values(cache),
+		[ATTENTION_OUT] = (uintptr_t)records,
+		[ATTENTION_POS0] = w->pos0,
+		[ATTENTION_PAGES] = (uintptr_t)pages,
+		[ATTENTION_SLIDING] = w->window,
+		[ATTENTION_COLUMNS] = 1,
 		[ATTENTION_SINKS] = (uintptr_t)c->sinks
 	};
 	const uint64_t merge[MERGE_ARGS] = { [MERGE_RECORDS] = (uintptr_t)records,
@@ -167,8 +172,11 @@ static void test_many_chunks(void **state)
 
 static void test_refusals(void **state)
 {
-	const struct key whole = { .kind = KEY_ATTENTION, .heads = 4, .kv_heads = 2, .head_dim = 64, .kv = DTYPE_F16 + 1 };
-	struct key three = whole, many = whole, columns = whole, merge = { .kind = KEY_MERGE, .heads = 4, .head_dim = 65 };
+	const struct key whole = {
+		.kind = KEY_ATTENTION, .heads = 4, .kv_heads = 2, .head_dim = 64, .kv = DTYPE_F16 + 1
+	};
+	struct key three = whole, many = whole, columns = whole,
+		   merge = { .kind = KEY_MERGE, .heads = 4, .head_dim = 65 };
 	(void)state;
 
 	three.rows = 3;

@@ -103,15 +103,61 @@ void do_kv_store(struct checker *c, const struct key *k, const uint64_t *arg, in
 	            whole ? s->kv_heads : last);
 }
 
+/* What attention of a context in parts leaves: all units of a kv head write some of its rows' records. */
+static void touch_records(struct checker *c, bool write, uint32_t layer, uint64_t base)
+{
+	const struct model_spec *s = &c->s->spec;
+	uint64_t bytes = (uint64_t)s->heads * template_attention_record(s->head_dim);
+
+	touch(c, write, base, bytes,
+	      (struct content){
+		      .value = CHUNK_RECORDS, .of = layer, .form = RECORDED, .stride = bytes, .origin = base });
+}
+
+static void check_window(struct checker *c, const struct key *k, uint32_t layer, uint64_t window, uint64_t sinks)
+{
+	plan_require(c, !(k->flags & KEY_WINDOW) == !c->s->sliding[layer] && window == c->s->spec.sliding_window,
+	             "window");
+	plan_require(c, !(k->flags & KEY_SINKS) == !c->s->layer[layer].sinks, "sinks");
+	plan_require(c, sinks == (uint64_t)(uintptr_t)c->s->layer[layer].sinks, "sinks");
+}
+
+/* Into how many parts a layer's context should be cut. */
+static uint32_t wanted_parts(const struct checker *c, uint32_t layer)
+{
+	const struct model_spec *s = &c->s->spec;
+	bool is_long = !c->s->sliding[layer] || s->sliding_window > 1024;
+
+	return c->p->tokens == 1 && c->opt->context == PLAN_PARTS && is_long
+	               ? template_attention_parts(c->opt->target, s->kv_heads)
+	               : 0;
+}
+
+void do_merge(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const struct model_spec *s = &c->s->spec;
+	uint32_t i = find(c, arg[MERGE_RECORDS], RECORDED).content.of;
+
+	plan_require(c, begin == 0 && (uint64_t)end == (uint64_t)s->heads * template_merge_units(s->head_dim), "units");
+	plan_require(c, k->heads == s->heads && k->head_dim == s->head_dim, "heads");
+	check_window(c, k, i, arg[MERGE_SLIDING], arg[MERGE_SINKS]);
+	check_position(c, &arg[MERGE_POS0]);
+	touch_records(c, false, i, arg[MERGE_RECORDS]);
+	touch_heads(c, true, c->s->layer[i].q_gate.packed ? UNGATED : ATTENDED, i, arg[MERGE_OUT], s->heads, 0,
+	            s->heads);
+}
+
 void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	const struct model_spec *s = &c->s->spec;
 	uint32_t i = layer_of(c, arg[ATTENTION_Q], ROTATED), n = c->p->tokens, each = s->heads / s->kv_heads;
 	/* Wherever the pass begins, the last of them covers the last token. */
 	uint64_t tiles = k->tile_n > 1 ? (k->tile_n - 1 + n + k->tile_n - 1) / k->tile_n : n;
+	uint32_t parts = wanted_parts(c, i);
 	bool whole = begin == 0 && (uint64_t)end >= tiles * s->kv_heads;
 
 	plan_require(c, whole || n == 1, "units");
+	plan_require(c, k->rows == parts && (!parts || (begin == 0 && end == (int64_t)parts * s->kv_heads)), "parts");
 	uint64_t first = whole ? 0 : (uint64_t)begin, last = whole ? s->kv_heads : (uint64_t)end;
 	plan_require(c,
 	             k->heads == s->heads && k->kv_heads == s->kv_heads && k->head_dim == s->head_dim &&
@@ -119,10 +165,7 @@ void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, i
 	             "heads or cache");
 	plan_require(c, k->tile_n && !(k->tile_n & (k->tile_n - 1)) && (!c->opt->general || k->tile_n == 1),
 	             "tokens of tiles");
-	plan_require(c, !(k->flags & KEY_WINDOW) == !c->s->sliding[i] && arg[ATTENTION_SLIDING] == s->sliding_window,
-	             "window");
-	plan_require(c, !(k->flags & KEY_SINKS) == !c->s->layer[i].sinks, "sinks");
-	plan_require(c, arg[ATTENTION_SINKS] == (uint64_t)(uintptr_t)c->s->layer[i].sinks, "sinks");
+	check_window(c, k, i, arg[ATTENTION_SLIDING], arg[ATTENTION_SINKS]);
 	plan_require(c, !(k->flags & KEY_CAP) == (s->score_cap == 0), "bound of scores");
 	plan_require(c, (uint32_t)arg[ATTENTION_CAP] == plan_bits_of(s->score_cap), "bound of scores");
 	plan_require(c, arg[ATTENTION_COLUMNS] == n, "tokens");
@@ -131,6 +174,10 @@ void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, i
 	touch_heads(c, false, ROTATED, i, arg[ATTENTION_Q], s->heads, first * each,
 	            whole ? (uint64_t)n * s->heads : last * each);
 	touch_cache(c, false, i, arg[ATTENTION_KEYS], arg[ATTENTION_VALUES], first, last);
-	touch_heads(c, true, c->s->layer[i].q_gate.packed ? UNGATED : ATTENDED, i, arg[ATTENTION_OUT], s->heads,
-	            first * each, whole ? (uint64_t)n * s->heads : last * each);
+	uint32_t attended = c->s->layer[i].q_gate.packed ? UNGATED : ATTENDED;
+	if (parts)
+		touch_records(c, true, i, arg[ATTENTION_OUT]);
+	else
+		touch_heads(c, true, attended, i, arg[ATTENTION_OUT], s->heads, first * each,
+		            whole ? (uint64_t)n * s->heads : last * each);
 }

@@ -412,6 +412,7 @@ void do_units(struct checker *c, uint32_t launch, uint32_t group, int64_t begin,
 	case KEY_ROPE: (latent ? do_latent_rope : do_rope)(c, k, l->arg, begin, end); break;
 	case KEY_KV_STORE: (latent ? do_latent_store : do_kv_store)(c, k, l->arg, begin, end); break;
 	case KEY_ATTENTION: (latent ? do_latent_attention : do_attention)(c, k, l->arg, begin, end); break;
+	case KEY_MERGE: do_merge(c, k, l->arg, begin, end); break;
 	case KEY_CONV: do_convolve(c, k, l->arg, begin, end); break;
 	case KEY_DELTA: do_delta(c, k, l->arg, begin, end); break;
 	case KEY_SCAN: do_scan(c, k, l->arg, begin, end); break;

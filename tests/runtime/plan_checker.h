@@ -68,6 +68,7 @@ bool do_mixer_norm(struct checker *c, const struct key *k, const uint64_t *arg, 
 void do_rope(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_kv_store(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
+void do_merge(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_latent_rope(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_latent_store(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);
 void do_latent_attention(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end);

@@ -67,10 +67,12 @@ static const char *const value_names[] = {
 	"the experts' input",
 	"the dense layer's product",
 	"the dense layer's normed result",
-	"the results of experts and dense layer"
+	"the results of experts and dense layer",
+	"records of chunks"
 };
 static const char *const form_names[] = { "f32",         "int8",          "scales of int8",  "turned f32",
-	                                  "turned int8", "turned scales", "narrowed floats", "a cache" };
+	                                  "turned int8", "turned scales", "narrowed floats", "a cache",
+	                                  "records" };
 
 
 const char *plan_form_name(enum form f) { return form_names[f]; }

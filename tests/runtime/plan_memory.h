@@ -83,9 +83,21 @@ enum value {
 	EXPERTS_INPUT,
 	DENSE_RESULT,
 	DENSE_ALONE,
-	BOTH_RESULTS
+	BOTH_RESULTS,
+	/* of a context in parts: what is left of a chunk, head by head; one chunk stands for all */
+	CHUNK_RECORDS
 };
-enum form { PLAIN_FLOATS, PLAIN_BYTES, PLAIN_SCALES, TURNED_FLOATS, TURNED_BYTES, TURNED_SCALES, NARROWED, CACHED };
+enum form {
+	PLAIN_FLOATS,
+	PLAIN_BYTES,
+	PLAIN_SCALES,
+	TURNED_FLOATS,
+	TURNED_BYTES,
+	TURNED_SCALES,
+	NARROWED,
+	CACHED,
+	RECORDED
+};
 
 /* of: the layer, or the stream's state. stride: of a token; origin: where token 0 of the pass would lie. Turned: width,
  * panel and flags as in the key of the launch that turned it;

@@ -65,6 +65,7 @@ static void open_buffers(struct plan_space *s, uint32_t n, uint32_t logit_tokens
 		.ao = floats(s, n, q),
 		.h = floats(s, n, FFN),
 		.logits = floats(s, logit_tokens, VOCAB),
+		.records = area(s, (uint64_t)HEADS * template_attention_record(HEAD_DIM)),
 		.xnq = bytes(s, n, HIDDEN),
 		.aoq = bytes(s, n, q),
 		.hq = bytes(s, n, FFN),

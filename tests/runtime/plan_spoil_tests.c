@@ -12,7 +12,11 @@
 #include "runtime/session.h"
 #include "tests/runtime/plan_check.h"
 
-enum { USUAL_COLUMNS = 264 /* the most of a session's pass unless it is told otherwise */, ADDED = 64 };
+enum {
+	USUAL_COLUMNS = 264 /* the most of a session's pass unless it is told otherwise */,
+	ADDED = 64,
+	PARTS = 1 << 20
+};
 
 static const struct key *key_of(const struct plan *p, uint32_t launch) { return &p->kernel[p->op[launch].kernel].key; }
 
@@ -240,6 +244,7 @@ static void spoil_keys(struct spoiled *x, const struct plan *p)
 		[KEY_ROPE] = KEY_QK_NORM,
 		[KEY_KV_STORE] = KEY_QK_NORM,
 		[KEY_ATTENTION] = KEY_WINDOW | KEY_SINKS | KEY_CAP,
+		[KEY_MERGE] = KEY_WINDOW | KEY_SINKS,
 		[KEY_CONV] = KEY_GATED | KEY_BIAS,
 		[KEY_DELTA] = KEY_TILED
 	};
@@ -264,13 +269,16 @@ static void spoil_keys(struct spoiled *x, const struct plan *p)
 }
 
 /* experts: 1 by softmax, 2 by sigmoid; with 4, latent attention; and 8, whose queries have no low rank; 16, 32, 48: a
- * layer with a convolution, the delta rule, or the selective scan; ADDED times what plan_space_add() knows. */
+ * layer with a convolution, the delta rule, or the selective scan; ADDED times what plan_space_add() knows;
+ * PARTS: contexts in parts, also of a window, which is long then. */
 static unsigned spoil(const struct target *t, enum dtype one, enum dtype other, uint32_t n, int experts)
 {
 	const struct plan_types types = {
 		{ { one, other, one, other, one, other, one }, { other, one, one, one, one, one, other } }, one
 	};
-	const struct plan_options o = { .target = t, .bounded = true };
+	const struct plan_options o = {
+		.target = t, .bounded = true, .context = experts & PARTS ? PLAN_PARTS : PLAN_WHOLE
+	};
 	struct plan_check_report why;
 	struct error err = { 0 };
 	struct plan_space s;
@@ -283,9 +291,11 @@ static unsigned spoil(const struct target *t, enum dtype one, enum dtype other, 
 	static const enum model_mixer mixers[] = { MIXER_ATTENTION, MIXER_CONV, MIXER_DELTA, MIXER_SCAN };
 	if (experts / 16 % 4)
 		plan_space_recurrent(&s, &types, t, USUAL_COLUMNS, mixers[experts / 16 % 4]);
+	if (experts & PARTS)
+		s.spec.sliding_window = 2000;
 	if (experts & 3)
 		plan_space_mix(&s, &types, t, USUAL_COLUMNS, experts & 2);
-	plan_space_add(&s, &types, t, USUAL_COLUMNS, (unsigned)experts / ADDED);
+	plan_space_add(&s, &types, t, USUAL_COLUMNS, (unsigned)experts % PARTS / ADDED);
 	if (!plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, n, PLAN_LAST_LOGITS, &o, &err))
 		fail_msg("%s", err.text);
 	spoil_stages(&x, &p);
@@ -335,7 +345,9 @@ static void test_nothing_is_missed(void **state)
 		{ TARGET_GFX1030, DTYPE_Q8_0, DTYPE_F16, 1, 0 },
 		{ TARGET_SM90, DTYPE_BF16, DTYPE_F16, 2, 4 },
 		{ TARGET_GFX1200, DTYPE_F16, DTYPE_BF16, 2, 32 },
-		{ TARGET_SM90, DTYPE_BF16, DTYPE_F16, 1, ADDED * (PLAN_INPUTS_OWN | PLAN_POST_NORMS | PLAN_GATE) }
+		{ TARGET_SM90, DTYPE_BF16, DTYPE_F16, 1, ADDED * (PLAN_INPUTS_OWN | PLAN_POST_NORMS | PLAN_GATE) },
+		{ TARGET_GFX1100, DTYPE_Q8_0, DTYPE_BF16, 1, PARTS },
+		{ TARGET_AVX512, DTYPE_BF16, DTYPE_Q4_K, 1, PARTS }
 	};
 	unsigned noticed = 0;
 	(void)state;

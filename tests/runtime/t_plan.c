@@ -162,24 +162,48 @@ static void check_plan(const struct plan_space *s, uint32_t n, enum plan_logits 
 	plan_free(&p);
 }
 
+/* No kernel is missing when the context has grown. */
+static void check_kernels_to_come(const struct plan_space *s, const struct target *t)
+{
+	const struct plan_options before = { .target = t, .context = PLAN_PARTS_TO_COME },
+				  then = { .target = t, .context = PLAN_PARTS };
+	struct plan a, b;
+
+	build(&a, s, 1, PLAN_LAST_LOGITS, &before);
+	build(&b, s, 1, PLAN_LAST_LOGITS, &then);
+	for (size_t i = 0, j; i < b.n_kernels; i++) {
+		char text[KEY_TEXT_MAX];
+		for (j = 0; j < a.n_kernels && !key_equal(&a.kernel[j].key, &b.kernel[i].key); j++)
+			;
+		if (j == a.n_kernels)
+			fail_msg("%s is not expected", key_text(&b.kernel[i].key, text, sizeof text));
+	}
+	plan_free(&a);
+	plan_free(&b);
+}
+
 /* The passes of so many tokens that sessions make: with every option, the logits taking turns; all of those, too, with
  * JITRUN_TEST_FULL; one of all when quick. */
 static void check_passes(const struct plan_space *s, uint32_t n, const struct target *t, const char *what)
 {
-	enum { WAYS = 5, GENERAL_MOST = 20 };
+	enum { WAYS = 7, GENERAL_MOST = 20 };
 	static const struct plan_options ways[WAYS] = {
 		{ 0 },
 		{ .f32_activations = true },
 		{ .bounded = true },
 		{ .f32_activations = true, .bounded = true },
-		{ .general = true }
+		{ .general = true },
+		{ .context = PLAN_PARTS_TO_COME },
+		{ .context = PLAN_PARTS, .f32_activations = true }
 	};
 	const uint32_t kinds = n <= SESSION_ALL_LOGITS ? 4 : 3;
 
+	if (n == 1)
+		check_kernels_to_come(s, t);
 	for (uint32_t way = 0; way < WAYS; way++) {
 		struct plan_options o = ways[way];
 		if ((o.bounded && !t->has_mma) || (o.general && n > GENERAL_MOST) ||
-		    (test_quick() && way != n % WAYS && way))
+		    (test_quick() && way != n % WAYS && way && !(n == 1 && o.context)))
 			continue;
 		o.target = t;
 		for (uint32_t kind = 0; kind < kinds; kind++)

@@ -1,0 +1,115 @@
+/* runtime/plan/plan_attention.c - the step attention: whole, or with the context in parts (plan.h).
+ *
+ * Owns: which of the two a layer has, and where the records of parts lie. Both give the same bits.
+ */
+#include "runtime/plan/plan_build.h"
+
+/* Into how many parts this pass cuts what a layer attends to; 0: a unit goes through all of it. Short windows are not
+ * worth it. */
+static unsigned context_parts(const struct plan_builder *b, uint32_t layer)
+{
+	enum { SHORT = 1024 };
+	const struct model_spec *s = b->spec;
+	bool is_short = plan_layer_slides(s, layer) && s->sliding_window <= SHORT;
+
+	return b->n > 1 || is_short ? 0 : template_attention_parts(b->opt->target, model_sizes_of(s, layer).kv_heads);
+}
+
+uint32_t plan_chained(const struct plan_builder *b, uint32_t layer, uint32_t units)
+{
+	return b->n > 1 || (b->opt->context == PLAN_PARTS && context_parts(b, layer)) ? 0 : units;
+}
+
+static struct key attention_key(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer, uint32_t n)
+{
+	const struct model_spec *s = b->spec;
+	const struct model_sizes z = model_sizes_of(s, layer);
+	struct key key = plan_key(b, KEY_ATTENTION);
+
+	key.heads = s->heads;
+	key.kv_heads = z.kv_heads;
+	key.head_dim = z.head_dim;
+	key.kv = key_type(b->kv->type);
+	key.flags = (plan_layer_slides(s, layer) ? KEY_WINDOW : 0) | (s->score_cap != 0 ? KEY_CAP : 0) |
+	            (l->sinks ? KEY_SINKS : 0);
+	key.tile_n =
+		template_attention_tile_n(b->opt->target, s->heads, z.kv_heads, z.head_dim, b->opt->general ? 1 : n);
+	return key;
+}
+
+static struct key merge_key(const struct plan_builder *b, const struct key *attention)
+{
+	struct key key = plan_key(b, KEY_MERGE);
+
+	key.heads = attention->heads;
+	key.head_dim = attention->head_dim;
+	key.flags = attention->flags & (KEY_WINDOW | KEY_SINKS);
+	return key;
+}
+
+/* Units [0, units) of attention of a span's tokens; returns its arguments. */
+static uint64_t *add_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
+                               const struct plan_span *span, const struct key *key, int64_t units)
+{
+	const struct model_spec *s = b->spec;
+	uint64_t *a = plan_add_op(b, key, 0, units);
+
+	a[ATTENTION_Q] = plan_row(b->buf->qr, span->first, (uint64_t)s->heads * key->head_dim);
+	plan_set_cache(b, layer,
+	               &(struct plan_cache_slots){
+			       &a[ATTENTION_KEYS], &a[ATTENTION_VALUES], &a[ATTENTION_PAGES], &a[ATTENTION_POS0] });
+	a[ATTENTION_SLIDING] = s->sliding_window;
+	a[ATTENTION_COLUMNS] = span->tokens;
+	a[ATTENTION_CAP] = plan_f32_slot(s->score_cap);
+	a[ATTENTION_SINKS] = plan_address(l->sinks);
+	return a;
+}
+
+static void attend_in_parts(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
+                            const struct plan_span *span, const struct key *key)
+{
+	const struct key merge = merge_key(b, key);
+	uint64_t *a = add_attention(b, l, layer, span, key, (int64_t)key->rows * key->kv_heads);
+
+	a[ATTENTION_OUT] = plan_address(b->buf->records);
+	plan_barrier(b);
+	a = plan_add_op(b, &merge, 0, (int64_t)key->heads * template_merge_units(key->head_dim));
+	a[MERGE_RECORDS] = plan_address(b->buf->records);
+	a[MERGE_OUT] = plan_row(b->buf->ao, span->first, (uint64_t)key->heads * key->head_dim);
+	plan_changing_slot(b, &a[MERGE_POS0], PLAN_POSITION, 0);
+	a[MERGE_SLIDING] = b->spec->sliding_window;
+	a[MERGE_SINKS] = plan_address(l->sinks);
+}
+
+static void attend(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, const struct plan_span *span)
+{
+	uint32_t n = span->tokens;
+	struct key key = attention_key(b, l, layer, n), parts = key, merge = merge_key(b, &key);
+
+	parts.rows = context_parts(b, layer);
+	if (parts.rows && b->opt->context == PLAN_PARTS) {
+		attend_in_parts(b, l, layer, span, &parts);
+		return;
+	}
+	/* Tiles lie at multiples of their width, wherever the pass begins: there may be one more of them than tokens
+	 * fill. */
+	uint32_t tiles = key.tile_n > 1 ? (n + 2 * key.tile_n - 2) / key.tile_n : n;
+	uint64_t *a = add_attention(b, l, layer, span, &key, (int64_t)tiles * key.kv_heads);
+	a[ATTENTION_OUT] = plan_row(b->buf->ao, span->first, (uint64_t)key.heads * key.head_dim);
+	plan_last_op(b)->uneven = b->n > 1;
+	plan_last_op(b)->fused_units =
+		b->n == 1; /* a head of the cache, with its queries: written, then read by the same worker */
+	if (parts.rows && b->opt->context == PLAN_PARTS_TO_COME) {
+		plan_expect_kernel(b, &parts);
+		plan_expect_kernel(b, &merge);
+	}
+}
+
+void step_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+{
+	const struct plan_span *span;
+
+	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
+		attend(b, l, layer, span);
+	plan_barrier(b);
+}
