@@ -117,6 +117,17 @@ static void *cuda_alloc(struct device *device, size_t bytes, enum device_memory 
 	return NULL;
 }
 
+static bool cuda_available(struct device *device, uint64_t *bytes)
+{
+	struct cuda *d = cuda_of(device);
+	size_t left = 0, all = 0;
+
+	if (!cuda_enter(d, NULL) || d->api->memory_info(&left, &all))
+		return false;
+	*bytes = left;
+	return true;
+}
+
 size_t cuda_shared_bytes(struct cuda *d, const void *p)
 {
 	size_t bytes = 0;
@@ -251,6 +262,9 @@ static bool open_context(struct cuda *d, struct error *err)
 		return error_set(err, ERROR_DEVICE,
 		                 "%s is in use by another program that has it for itself alone (exclusive mode)",
 		                 d->name);
+	if (result == CUDA_OUT_OF_MEMORY)
+		return error_set(err, ERROR_MEMORY, "%s has no memory left to begin with: other programs use it",
+		                 d->name);
 	return cuda_failed(d, result, "opening the card", err);
 }
 
@@ -273,6 +287,7 @@ struct device *cuda_open(const struct cuda_api *api, int ordinal, struct error *
 		.upload = cuda_upload,
 		.read = cuda_read,
 		.stream = cuda_stream,
+		.available = cuda_available,
 		.ready = cuda_ready,
 		.close = close_card
 	};
