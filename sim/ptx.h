@@ -7,9 +7,9 @@
  * It refuses ("traps") with one sentence what hardware may do silently wrong: registers and shared bytes that nothing
  * wrote, and addresses that are not aligned or belong to no memory. Branches that only some lanes of a warp take, and
  * barriers that not all warps come to. Shared bytes that two warps touch without a barrier between, one of them
- * writing. What a lane reads that another lane of its warp stored since they last met. And in launches that overlap
- * others, global memory before the wait. Its parser and its table are its own, from the PTX manual; it includes nothing
- * of jit/.
+ * writing. What a lane reads that another lane of its warp stored since they last met, and shared bytes that it stores
+ * where another read. And in launches that overlap others, global memory before the wait. Its parser and its table are
+ * its own, from the PTX manual; it includes nothing of jit/.
  *
  * NaN that arithmetic makes is 0x7fffffff, as on cards.
  */

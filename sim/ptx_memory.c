@@ -89,6 +89,19 @@ static bool is_recent(const struct ptx_warp *w, unsigned lane, uint64_t address,
 
 /* --- shared memory */
 
+static void note_read(struct ptx_byte *p, const struct ptx_block *b, const struct ptx_warp *w, unsigned lane)
+{
+	const bool now = p->read_turn == b->turn;
+
+	if (!now || p->reader != w->number || p->read_met != w->met)
+		p->read_lanes = 0;
+	p->readers = (now ? p->readers : 0) | 1u << w->number;
+	p->read_turn = b->turn;
+	p->read_met = w->met;
+	p->reader = (uint8_t)w->number;
+	p->read_lanes |= 1u << lane;
+}
+
 static const char *shared_trouble(const struct ptx_block *b, const struct ptx_warp *w, unsigned lane, uint64_t at,
                                   size_t bytes, bool store)
 {
@@ -104,16 +117,17 @@ static const char *shared_trouble(const struct ptx_block *b, const struct ptx_wa
 		if (!store && p->writer == w->number && p->written_turn == b->turn && p->written_met == w->met &&
 		    p->lane != lane)
 			return "another lane stored that shared byte since the lanes met";
-		if (store)
+		if (store && p->read_turn == b->turn && p->reader == w->number && p->read_met == w->met &&
+		    p->read_lanes & ~(1u << lane))
+			return "another lane read that shared byte since the lanes met";
+		if (!store)
+			note_read(p, b, w, lane);
+		else
 			*p = (struct ptx_byte){ .written_turn = b->turn,
 				                .written_met = w->met,
 				                .writer = (uint8_t)w->number,
 				                .lane = (uint8_t)lane,
 				                .is_written = 1 };
-		else if (p->read_turn != b->turn)
-			p->read_turn = b->turn, p->readers = 1u << w->number;
-		else
-			p->readers |= 1u << w->number;
 	}
 	return NULL;
 }

@@ -20,10 +20,10 @@ struct ptx_warp {
 	} recent[PTX_RECENT];
 };
 
-/* A shared byte: by whom, and when, it was written and read. */
+/* A shared byte: by whom, and when, it was written and read; read_lanes: of the last reader, since its lanes met. */
 struct ptx_byte {
-	uint32_t written_turn, written_met, read_turn, readers;
-	uint8_t writer, lane, is_written;
+	uint32_t written_turn, written_met, read_turn, readers, read_met, read_lanes;
+	uint8_t writer, lane, is_written, reader;
 };
 
 struct ptx_region {

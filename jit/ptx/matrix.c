@@ -135,7 +135,6 @@ static void load(struct ptx_emitter *e, const struct ir_ins *i)
 		    two = shared ? PTX_LD_SHARED_V2 : PTX_LD_GLOBAL_V2;
 
 	ptx_meet(e, shared);
-	e->crossed |= shared;
 	for (unsigned k = 0; k < cells(shape); k += step) {
 		unsigned at = element_of(shape, k);
 		op from = ptx_address(e, i->a, element_disp(i, at), lanes(i, PTX_LANES_TILE)),
@@ -164,7 +163,6 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 		else
 			PTX_PUT_OP(&e->w, shared ? PTX_ST_SHARED_B32 : PTX_ST_GLOBAL_B32, to, v);
 	}
-	e->stored[shared] = true;
 }
 
 static void load_operand(struct ptx_emitter *e, const struct ir_ins *i)
@@ -173,7 +171,6 @@ static void load_operand(struct ptx_emitter *e, const struct ir_ins *i)
 	struct ptx_tile *t = &e->tile[i->dst];
 
 	ptx_meet(e, shared);
-	e->crossed |= shared;
 	for (unsigned k = 0; k < 4; k++)
 		t->reg[k] = ptx_new(&e->w, PTX_B32).reg[0];
 	for (unsigned k = 0; k < 2; k++)

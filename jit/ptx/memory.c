@@ -1,7 +1,8 @@
 /* jit/ptx/memory.c - the rows of ops.def that load and store.
  *
  * Owns: addresses of lanes, and joined loads. The lanes of a warp meet between a store and what they load behind it,
- * for one may load what another stored. Lanes from n on are predicated: they load zero and store nothing.
+ * for one may load what another stored; and between a load from shared memory and a store there, for one may store
+ * where another, which is slower, has yet to load. Lanes from n on are predicated: they load zero and store nothing.
  */
 #include "jit/ptx/ptx.h"
 
@@ -108,16 +109,17 @@ void ptx_meet(struct ptx_emitter *e, bool shared)
 {
 	if (e->stored[shared])
 		PTX_PUT(&e->w, BAR_WARP_SYNC, ptx_imm(0xffffffff));
-	e->crossed &= !e->stored[shared];
 	e->stored[shared] = false;
+	e->loaded |= shared;
 }
 
 void ptx_meet_readers(struct ptx_emitter *e, bool shared)
 {
-	if (!shared || !e->crossed)
-		return;
-	PTX_PUT(&e->w, BAR_WARP_SYNC, ptx_imm(0xffffffff));
-	e->crossed = e->stored[0] = e->stored[1] = false;
+	if (shared && e->loaded) {
+		PTX_PUT(&e->w, BAR_WARP_SYNC, ptx_imm(0xffffffff));
+		e->stored[0] = e->loaded = false;
+	}
+	e->stored[shared] = true;
 }
 
 /* --- rows */
@@ -235,7 +237,6 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 	if (n < 32)
 		e->w.guard = first_lanes(e, n);
 	PTX_PUT_OP(&e->w, (enum ptx_op)(is_shared(e, i) ? r->shared : r->global), to, data);
-	e->stored[is_shared(e, i)] = true;
 }
 
 /* Where a wave's own bytes, or the group's, begin. */

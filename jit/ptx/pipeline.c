@@ -13,8 +13,15 @@ typedef struct ptx_operand op;
 
 /* --- loops and barriers */
 
-/* What the turn before stored: the body of the loop that has begun is looked through. */
-static void note_stores(struct ptx_emitter *e)
+static bool loads_shared(const struct ptx_emitter *e, const struct ir_ins *i)
+{
+	const uint8_t dst = ir_facts[i->op].dst;
+
+	return dst != IR_KIND__ && dst != IR_KIND_A && ir_facts[i->op].a == IR_KIND_A && e->scan.reg[i->a].shared;
+}
+
+/* What the turn before stored and loaded: the body of the loop that has begun is looked through. */
+static void note_accesses(struct ptx_emitter *e)
 {
 	unsigned depth = 1;
 
@@ -24,8 +31,7 @@ static void note_stores(struct ptx_emitter *e)
 		depth -= i->op == IR_endloop;
 		if (ptx_stores(i))
 			e->stored[e->scan.reg[i->a].shared] = true;
-		if (i->op == IR_tload || i->op == IR_tload_h || i->op == IR_oload)
-			e->crossed |= e->scan.reg[i->a].shared;
+		e->loaded |= loads_shared(e, i);
 	}
 }
 
@@ -48,9 +54,9 @@ static bool loop(struct ptx_emitter *e, const struct ir_ins *i)
 	PTX_PUT(w, BRA, e->loop[e->depth].end);
 	ptx_label(w, (uint32_t)e->loop[e->depth].head.value);
 	memcpy(e->loop[e->depth].stored, e->stored, sizeof e->stored);
-	e->loop[e->depth].crossed = e->crossed;
+	e->loop[e->depth].loaded = e->loaded;
 	e->depth++;
-	note_stores(e);
+	note_accesses(e);
 	ptx_new_run(e);
 	return true;
 }
@@ -68,7 +74,7 @@ static bool end_loop(struct ptx_emitter *e)
 	ptx_label(w, (uint32_t)e->loop[e->depth].end.value);
 	for (unsigned k = 0; k < 2; k++) /* it may have had no turn */
 		e->stored[k] |= e->loop[e->depth].stored[k];
-	e->crossed |= e->loop[e->depth].crossed;
+	e->loaded |= e->loop[e->depth].loaded;
 	ptx_new_run(e);
 	return true;
 }
@@ -80,7 +86,7 @@ static bool shape(struct ptx_emitter *e, const struct ir_ins *i)
 	case IR_endloop: return end_loop(e);
 	case IR_barrier:
 		PTX_PUT(&e->w, BAR_SYNC, ptx_imm(0));
-		e->stored[0] = e->stored[1] = e->crossed = false;
+		e->stored[0] = e->stored[1] = e->loaded = false;
 		return true;
 	default: return false;
 	}

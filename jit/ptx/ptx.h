@@ -147,7 +147,7 @@ struct ptx_emitter {
 	struct ptx_operand lane, wave, arg, begin, end, shared, locals;
 	struct {
 		struct ptx_operand end, index, count, head;
-		bool stored[2], crossed; /* before it */
+		bool stored[2], loaded; /* before it */
 	} loop[IR_MAX_LOOP_DEPTH];
 	unsigned depth;
 	struct ptx_tile *tile; /* by register of the IR */
@@ -172,8 +172,8 @@ struct ptx_emitter {
 	} slot[PTX_MEMO];
 	unsigned n_slots;
 	struct ptx_operand waits_last; /* the predicate, where launches overlap */
-	bool stored[2];                /* something was stored in global, in shared memory since the lanes last met */
-	bool crossed;                  /* ... lanes loaded of shared memory what others store */
+	/* Since the lanes last met: something was stored in global, in shared memory; loaded from shared memory. */
+	bool stored[2], loaded;
 };
 
 static inline struct ptx_operand ptx_reg(const struct ptx_emitter *e, uint16_t r)
@@ -192,9 +192,9 @@ bool ptx_memory(struct ptx_emitter *e, const struct ir_ins *i);
 bool ptx_matrix(struct ptx_emitter *e, const struct ir_ins *i);
 /* Where a lane's bytes lie; by: PTX_LANES_..., 0: the same for all. */
 struct ptx_operand ptx_address(struct ptx_emitter *e, uint16_t a, int64_t disp, uint64_t by);
-/* The lanes meet if something was stored since they last did; before a store of shared memory, if a tile or an operand
- * was loaded of it, whose lanes read what others stored. */
+/* In front of a load: the lanes meet if something was stored since they last did. */
 void ptx_meet(struct ptx_emitter *e, bool shared);
+/* In front of a store: the same if something was loaded. */
 void ptx_meet_readers(struct ptx_emitter *e, bool shared);
 /* early.c: what is done before the launches in front of this one have ended; then, what is in an argument slot, if i is
  * a load of it: else NULL. */
