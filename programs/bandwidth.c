@@ -7,7 +7,17 @@
 #include "runtime/host/pool.h"
 #include "runtime/host/system.h"
 
-enum { LINE = 64, AHEAD = 2048, NEAR = 4096, FAR = 8192, SLACK = FAR + LINE, BYTES = 256 << 20, LEAST = 4 << 20 };
+enum {
+	LINE = 64,
+	AHEAD = 2048,
+	NEAR = 4096,
+	FAR = 8192,
+	SLACK = FAR + LINE,
+	BYTES = 256 << 20,
+	LEAST = 4 << 20,
+	CACHES = 4,
+	MEMORY = 4
+};
 
 static volatile uint64_t sink; /* what was read must count for something */
 
@@ -133,12 +143,24 @@ double bandwidth_sample(struct bandwidth *b, int times)
 	return best;
 }
 
+uint64_t bandwidth_bytes(uint64_t caches, uint64_t available)
+{
+	uint64_t most = available / MEMORY,
+		 bytes = caches < BYTES / CACHES ? BYTES
+	                 : caches < most         ? caches * CACHES
+	                                         : most;
+
+	bytes = bytes < most ? bytes : most;
+	return bytes > LEAST ? bytes / 4096 * 4096 : LEAST;
+}
+
 static size_t bytes_to_read(void)
 {
 	const char *asked = getenv("JITRUN_BENCH_BYTES");
-	unsigned long long bytes = asked ? strtoull(asked, NULL, 10) : BYTES;
+	uint64_t usual = bandwidth_bytes(system_cache_bytes(), system_available_memory()),
+		 bytes = asked ? strtoull(asked, NULL, 10) : usual;
 
-	return bytes < LEAST ? LEAST : bytes > BYTES ? BYTES : (size_t)bytes;
+	return bytes < LEAST ? LEAST : bytes > usual ? usual : bytes;
 }
 
 static struct bandwidth *open_with(int threads, int calibration)

@@ -7,11 +7,15 @@
 #ifndef PROGRAMS_BANDWIDTH_H
 #define PROGRAMS_BANDWIDTH_H
 
+#include <stdint.h>
+
 struct bandwidth;
 
-/* Maps and touches bytes well beyond the last-level cache, and picks the pattern that reads them fastest. NULL: no
- * memory. JITRUN_BENCH_BYTES in the environment says how many there are instead of 256 MiB: for tests that run jitbench
- * often and ask nothing of its numbers. */
+/* How many bytes to read so that caches of so many together hold little of them: four times as many, and 256 MiB at
+ * least; no more than a quarter of the memory that is available. */
+uint64_t bandwidth_bytes(uint64_t caches, uint64_t available);
+/* Maps and touches so many bytes, and picks the pattern that reads them fastest. NULL: no memory. JITRUN_BENCH_BYTES in
+ * the environment says that there are fewer: for tests that run jitbench often and ask nothing of its numbers. */
 struct bandwidth *bandwidth_open(int threads);
 /* The same for an estimate: each pattern is tried once. */
 struct bandwidth *bandwidth_open_quickly(int threads);

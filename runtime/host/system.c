@@ -1,6 +1,8 @@
 #include "runtime/host/system.h"
 
+#include <ctype.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -12,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HUGE_PAGE = 2 << 20, CPUS_MOST = 1 << 16 };
+enum { HUGE_PAGE = 2 << 20, CPUS_MOST = 1 << 16, FAREST_CACHE = 4 /* of sysfs's numbers */ };
 #define NO_QUOTA 1e9
 
 void system_file_limit_is_error(void) { signal(SIGXFSZ, SIG_IGN); }
@@ -114,6 +116,32 @@ static int core_of(int cpu)
 	int first;
 	snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
 	return read_line(path, line, sizeof line) && sscanf(line, "%d", &first) == 1 ? first : cpu;
+}
+
+/* Of a CPU's cache that is farthest from it: its bytes, and the first of the CPUs that share it. */
+static bool far_cache(int cpu, uint64_t *bytes, int *first)
+{
+	char path[128], size[64], shared[64], unit = 0;
+
+	for (int i = FAREST_CACHE; i >= 0; i--) {
+		snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cache/index%d/size", cpu, i);
+		if (!read_line(path, size, sizeof size) || sscanf(size, "%" SCNu64 "%c", bytes, &unit) < 1)
+			continue;
+		*bytes <<= unit == 'K' ? 10 : unit == 'M' ? 20 : 0;
+		snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cache/index%d/shared_cpu_list", cpu, i);
+		*first = read_line(path, shared, sizeof shared) && isdigit((unsigned char)*shared) ? atoi(shared) : cpu;
+		return true;
+	}
+	return false;
+}
+
+uint64_t system_cache_bytes(void)
+{
+	uint64_t sum = 0, bytes;
+
+	for (int cpu = 0, first; cpu < CPUS_MOST && far_cache(cpu, &bytes, &first); cpu++)
+		sum += first == cpu ? bytes : 0;
+	return sum;
 }
 
 /* The kernel's mask may be larger than a cpu_set_t. */

@@ -20,6 +20,9 @@ struct system_cores {
 };
 struct system_cores system_cores(void);
 
+/* Bytes of the caches farthest from the cores, of the whole machine; 0: the system does not say. */
+uint64_t system_cache_bytes(void);
+
 /* What the cgroup's memory limit is, whatever of it is used; UINT64_MAX: none. */
 uint64_t system_memory_limit(void);
 
