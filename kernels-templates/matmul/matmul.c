@@ -92,6 +92,20 @@ static void dot_matrix(struct matmul *m, unsigned matrix, ir_s block, ir_s tile)
 	dot_spans(m, ir_aaddi(b, m->sums, (int64_t)matrix * m->columns * 128));
 }
 
+/* The results of the row blocks that were walked side by side, from `block` on. */
+static void finish_streams(const struct matmul *m, ir_s block, ir_s tile)
+{
+	struct ir *b = m->b;
+
+	for (unsigned s = 0; s < m->streams; s++) {
+		ir_a sums = s ? ir_aaddi(b, m->sums, s * dot_stream_sums(m)) : m->sums;
+		ir_s number = s ? ir_saddi(b, block, s) : block;
+		matmul_finish(&(struct matmul_results){ b, m->key, m->arg, sums, m->spans, m->matrices, m->columns,
+		                                        m->route.expert },
+		              number, tile);
+	}
+}
+
 /* `streams` row blocks from `block` on, and goes on to the next. */
 static void emit_streams(struct matmul *m, ir_s block, unsigned streams)
 {
@@ -101,18 +115,7 @@ static void emit_streams(struct matmul *m, ir_s block, unsigned streams)
 	ir_s tile = ir_loop(b, ir_sload64(b, m->arg, MATMUL_TILES * 8));
 	for (unsigned matrix = 0; matrix < m->matrices; matrix++)
 		dot_matrix(m, matrix, block, tile);
-	for (unsigned s = 0; s < streams; s++) {
-		ir_a sums = s ? ir_aaddi(b, m->sums, s * dot_stream_sums(m)) : m->sums;
-		ir_s number = s ? ir_saddi(b, block, s) : block;
-		matmul_finish(&(struct matmul_results){ .b = b,
-		                                        .key = m->key,
-		                                        .arg = m->arg,
-		                                        .sums = sums,
-		                                        .spans = m->spans,
-		                                        .matrices = m->matrices,
-		                                        .columns = m->columns },
-		              number, tile);
-	}
+	finish_streams(m, block, tile);
 	ir_endloop(b);
 	ir_set_s(b, block, ir_saddi(b, block, streams));
 }
@@ -173,9 +176,48 @@ static bool emit_route(const struct matmul *widest, ir_s block, const struct tar
 	return true;
 }
 
+/* `streams` row blocks of the route from `block` on, and goes on to the next. */
+static void emit_route_streams(struct matmul *m, ir_s block, unsigned streams)
+{
+	struct ir *b = m->b;
+
+	m->streams = streams;
+	for (unsigned matrix = 0; matrix < m->matrices; matrix++)
+		dot_matrix(m, matrix, block, m->route.in);
+	finish_streams(m, block, m->route.out);
+	ir_set_s(b, block, ir_saddi(b, block, streams));
+}
+
+/* Single columns, whose row blocks are walked two by two: no pair is of two routes, which have matrices of their own.
+ */
+static void emit_route_pairs(struct matmul *m)
+{
+	struct ir *b = m->b;
+	ir_s begin = ir_begin(b), end = ir_end(b), first = ir_sdivi(b, begin, m->blocks);
+	ir_s routes = ir_ssub(b, ir_sdivi(b, ir_saddi(b, end, m->blocks - 1), m->blocks), first);
+	ir_s number = ir_sadd(b, first, ir_loop(b, routes)), before = ir_smuli(b, number, m->blocks);
+	/* of this route: from the launch's first, if that is behind its own first, up to the launch's end or its own */
+	ir_s from = ir_smax(b, ir_ssub(b, begin, before), ir_sconst(b, 0));
+	ir_s to = ir_smin(b, ir_ssub(b, end, before), ir_sconst(b, m->blocks));
+
+	m->route = matmul_route_load(b, m->key, load_arg(m, MATMUL_ROUTES), number);
+	ir_s block = ir_var_s(b, from);
+	ir_loop(b, ir_sshri(b, ir_ssub(b, to, block), 1));
+	emit_route_streams(m, block, 2);
+	ir_endloop(b);
+	ir_loop(b, ir_ssub(b, to, block));
+	emit_route_streams(m, block, 1);
+	ir_endloop(b);
+	ir_endloop(b);
+}
+
 static bool emit_routes(struct matmul *m, const struct target *target, struct error *err)
 {
 	struct ir *b = m->b;
+	if (m->schedule.row_blocks > 1) {
+		emit_route_pairs(m);
+		return true;
+	}
 	ir_s begin = ir_begin(b), unit = ir_sadd(b, begin, ir_loop(b, ir_ssub(b, ir_end(b), begin)));
 	ir_s number = ir_sdivi(b, unit, m->blocks), block = ir_ssub(b, unit, ir_smuli(b, number, m->blocks));
 

@@ -268,8 +268,8 @@ const char *matmul_schedule(const struct key *key, const struct target *target, 
 	}
 	if (!key->schedule)
 		return NULL;
-	if (key->flags & KEY_EXPERTS && (key->tile_n > 1 || out->row_blocks > 1))
-		return "weights chosen by data are read a row block at a time, and groups of columns in one way";
+	if (key->flags & KEY_EXPERTS && key->tile_n > 1)
+		return "groups of columns whose weights are chosen by data are multiplied in one way";
 	struct matmul_parts p = matmul_parts(&s, s.wide ? 1 : out->tile_n);
 	const char *why = refuse_asking(out, &usual, matmul_once(&s, &p));
 	why = why ? why : refuse_interleave(&s, out, &usual);
@@ -321,6 +321,16 @@ unsigned matmul_schedules(const struct key *key, uint32_t out[])
 	                 with_digit(0, DISTANCE, key->activation == key_type(DTYPE_Q8_0) ? NEAR_INT8 : NEAR_FLOATS),
 	                 out, n);
 	n = add_if_legal(key, with_digit(0, DISTANCE, NEAREST), out, n);
+	/* Where a core waits for few lines at a time, two streams keep more of memory busy: from near into the first
+	 * level for weights that take long to unpack, and as usual for others. */
+	if (target_table[key->target].prefetch_to_l2) {
+		n = add_if_legal(key, with_digit(0, ROW_BLOCKS, TWO), out, n);
+		n = add_if_legal(
+			key,
+			with_digit(with_digit(with_digit(0, LEVEL, SCHEDULE_FIRST_LEVEL), DISTANCE, NEAR_FLOATS),
+		                   ROW_BLOCKS, TWO),
+			out, n);
+	}
 	/* Where it does so best for two streams, and told nothing. Formats that are unpacked gain hardly more by that
 	 * than from 1 KiB. */
 	return as_they_lie(key)

@@ -9,11 +9,13 @@
 #include "kernels-templates/emit/math.h"
 
 enum { ROWS_APART = 16, ROWS_TOGETHER = 4 }; /* of a turn: loaded before any is written, or one after the other */
+enum { AHEAD = 4 << 10, LINE = 64 };
 
 struct delta {
 	struct ir *b;
 	const struct key *key;
 	bool apart; /* loads cannot pass stores: many stand side by side */
+	bool asks;  /* a core waits for few lines at a time: it asks for the state ahead, and for where it is written */
 	unsigned parts, rows;
 	ir_a arg;
 	ir_s head, block;  /* of values */
@@ -82,16 +84,38 @@ static ir_f faded_row(const struct delta *t, ir_a at, const ir_f s[], unsigned r
 	return ir_fmul(t->b, held, t->decay);
 }
 
+/* Of the first column, which meets the state in memory; `first` is 1 in that, and 0 in others. */
+static void ask(const struct delta *t, ir_s first, ir_a at, ir_a to)
+{
+	struct ir *b = t->b;
+
+	ir_loop(b, first);
+	for (int32_t i = 0; i < (int32_t)(t->rows * 128); i += LINE) {
+		ir_prefetch(b, at, AHEAD + i);
+		ir_prefetch(b, to, i);
+	}
+	ir_endloop(b);
+	ir_set_a(b, to, ir_aaddi(b, to, t->rows * 128));
+}
+
 /* What the state holds for the key. */
-static void recall(const struct delta *t, ir_f sum[])
+static void recall(const struct delta *t, ir_s column, ir_f sum[])
 {
 	struct ir *b = t->b;
 	ir_f s[ROWS_APART * MATH_MAX_PARTS];
-	ir_a at = ir_var_a(b, t->from), k = ir_var_a(b, t->k);
+	ir_a at = ir_var_a(b, t->from), k = ir_var_a(b, t->k), to = at;
+	ir_s first = column;
+
+	if (t->asks) {
+		to = ir_var_a(b, t->to);
+		first = ir_ssub(b, ir_sconst(b, 1), ir_smin(b, column, ir_sconst(b, 1)));
+	}
 
 	for (unsigned v = 0; v < t->parts; v++)
 		sum[v] = ir_var_f(b, ir_fconst(b, 0.0f));
 	ir_loop(b, ir_sconst(b, t->key->head_dim / t->rows));
+	if (t->asks)
+		ask(t, first, at, to);
 	load_rows(t, at, s);
 	for (unsigned i = 0; i < t->rows; i++) {
 		ir_f key = ir_fmul(b, ir_fbcast(b, k, (int32_t)(i * 4)), t->k_scale);
@@ -136,7 +160,7 @@ static void delta_column(struct delta *t, ir_s column)
 	ir_f held[MATH_MAX_PARTS], change[MATH_MAX_PARTS], out[MATH_MAX_PARTS];
 
 	column_scales(t, column);
-	recall(t, held);
+	recall(t, column, held);
 	for (unsigned v = 0; v < t->parts; v++)
 		change[v] = ir_fmul(b, ir_fsub(b, ir_fload(b, t->v, row_bytes(t, 0, v), 0), held[v]), t->beta);
 	correct(t, change, out);
@@ -181,6 +205,7 @@ bool delta_build(struct ir *b, const struct key *key, const struct target *targe
 	struct delta t = { .b = b,
 		           .key = key,
 		           .apart = target->lane_bytes != 0,
+		           .asks = target->prefetch_to_l2,
 		           .parts = math_parts(b),
 		           .rows = target->lane_bytes ? ROWS_APART : ROWS_TOGETHER,
 		           .arg = ir_arg(b) };

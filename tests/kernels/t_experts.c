@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels-templates/matmul/matmul_schedule.h"
 #include "tests/kernels/kernel_run.h"
 #include "tests/kernels/plain.h"
 #include "tests/kernels/plain_quants.h"
@@ -146,6 +147,8 @@ static void close_choice(struct choice *c)
 		free(all[i]);
 }
 
+static unsigned schedules_run; /* of two row blocks */
+
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
 
 static void run(const struct kernel_way *way, struct choice *c)
@@ -182,6 +185,27 @@ static void run(const struct kernel_way *way, struct choice *c)
 	same_output("outs", way, &p, c->got_s, c->want_s, c->out_n / 2);
 }
 
+/* Every schedule that the target's lists have, and two row blocks side by side with any level. */
+static void run_schedules(const struct kernel_way *way, struct choice *c)
+{
+	uint32_t list[TEMPLATE_SCHEDULES_MOST + 4];
+	struct key key = c->key;
+	key.target = (uint8_t)way->target.id;
+	unsigned n = template_schedules(&key, list);
+
+	for (uint32_t level = 1; level <= 4; level++)
+		list[n++] = 0x2000 | level;
+	for (unsigned i = 1; i < n; i++) {
+		struct matmul_schedule ignored;
+		c->key.schedule = key.schedule = list[i];
+		if (!matmul_schedule(&key, &way->target, &ignored)) {
+			run(way, c);
+			schedules_run += list[i] >> 12 == 2;
+		}
+	}
+	c->key.schedule = 0;
+}
+
 static void check(const struct problem *p)
 {
 	static int turn;
@@ -191,8 +215,11 @@ static void check(const struct problem *p)
 
 	open_choice(&c, &p->key);
 	for (unsigned i = 0; i < n; i++)
-		if (p->key.tile_n <= template_experts_tile_n(&ways[i].target))
+		if (p->key.tile_n <= template_experts_tile_n(&ways[i].target)) {
 			run(&ways[i], &c);
+			if (p->key.tile_n == 1 && ways[i].native)
+				run_schedules(&ways[i], &c);
+		}
 	close_choice(&c);
 }
 
@@ -221,6 +248,7 @@ static void test_slots(void **unused)
 			if (test_full() || at % (test_quick() ? 13 : 5) == 0)
 				check(&p);
 		}
+	assert_true(schedules_run > 10);
 }
 
 static void test_groups(void **unused)
