@@ -26,8 +26,11 @@ static int start(void **state)
 		"{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
 		"({{ date_string }})({{ datetime }})({{ reasoning_effort }})({{ enable_thinking }})"
 		"{% if add_generation_prompt %}[A]<think>\n{% endif %}";
-	static const char *const arguments[] = { "--no-cache", "--template", template_file, "--reasoning", "on",
-		                                 "--no-slots", "--batch",    "64",          NULL };
+	static const char *const arguments[] = {
+		"--no-cache", "--template", template_file, "--reasoning", "on", "--no-slots", "--batch", "64",
+		/* no piece of a prompt is cut shorter where the machine is busy */
+		"--max-pass-ms", "60000", NULL
+	};
 	int fd = mkstemp(template_file);
 	(void)state;
 
