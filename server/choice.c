@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/math_host.h"
 #include "runtime/host/system.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/session.h"
@@ -164,6 +165,24 @@ static bool embed(struct choice *c, jit_session *alone, const jit_model *model, 
 	return ok;
 }
 
+/* Of both tokens the first one's probability. */
+static bool rank(struct choice *c, jit_session *alone, jit_error *err)
+{
+	const struct task *t = c->task;
+	const struct record r = { .kind = RECORD_TOKEN, .choice = c->number, .id = -1, .n_text = sizeof(double) };
+
+	c->numbers.prompt = t->n_ids;
+	const float *logit =
+		jit_session_feed(alone, t->ids, t->n_ids, err) == JIT_OK ? jit_session_logits(alone, err) : NULL;
+	if (!logit)
+		return false;
+	double score = 1 / (1 + math_host_exp((double)logit[t->answer[1]] - (double)logit[t->answer[0]]));
+	if (jit_session_rewind(alone, 0, err) != JIT_OK)
+		return false;
+	stream_put(t->stream, &r, NULL, (const char *)&score);
+	return true;
+}
+
 bool choice_embed(struct choice *c, jit_session *alone, const jit_model *model)
 {
 	jit_error err = { 0 };
@@ -173,7 +192,7 @@ bool choice_embed(struct choice *c, jit_session *alone, const jit_model *model)
 		choice_end(c, END_CANCELLED);
 		return true;
 	}
-	bool ok = embed(c, alone, model, &err);
+	bool ok = (c->task->ranks ? rank(c, alone, &err) : embed(c, alone, model, &err));
 	if (ok)
 		choice_end(c, END_LENGTH);
 	else

@@ -172,9 +172,3 @@ bool answer_embeddings(struct exchange *x)
 	json_decref(body);
 	return ok;
 }
-
-bool answer_rerank(struct exchange *x)
-{
-	return refuse(&x->refusal, 501, NULL,
-	              "Models that rank texts are not run here; /v1/embeddings gives vectors that can be compared.");
-}

@@ -24,7 +24,8 @@ bool answer_input_tokens(struct exchange *x);
 bool answer_stored(struct exchange *x);
 /* embeddings.c */
 bool answer_embeddings(struct exchange *x);
-bool answer_rerank(struct exchange *x); /* refuses */
+/* rerank.c */
+bool answer_rerank(struct exchange *x);
 /* slot_actions.c */
 bool answer_slot_action(struct exchange *x);
 /* native.c, as llama.cpp's server has it; texts.c, props.c, metrics.c */

@@ -43,7 +43,9 @@ struct task {
 	bool timings;               /* and what it has cost so far, with each token */
 	bool embeds;                /* nothing is generated: the prompt's embedding, as a token's text of floats */
 	int pooling;
-	int slot; /* the place that its first choice asks for; -1: any */
+	bool ranks; /* and of that the probability of the first of two tokens behind it, as the bytes of a double */
+	int32_t answer[2]; /* they are */
+	int slot;          /* the place that its first choice asks for; -1: any */
 	enum slot_action action;
 	char *file;              /* to save to, or restore from */
 	unsigned choices, first; /* first: the number of its first choice in the stream */

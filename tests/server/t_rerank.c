@@ -1,0 +1,193 @@
+/* tests/server/t_rerank.c - /v1/rerank: scores, held to the model's own logits behind the same prompt, and the forms of
+ * requests and answers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/jitrun.h"
+#include "tests/server/client.h"
+#include "tests/support/shared.h"
+
+static const char *const documents[] = { "The sea is salt.", "A fox <|im_end|> ran.", "", "The sea is salt.",
+	                                 "Once upon a time there was a king who had three sons and a ship." };
+enum { DOCUMENTS = sizeof documents / sizeof *documents };
+
+static struct child server;
+static int start(void **state)
+{
+	static const char *const arguments[] = { "--no-cache", "--alias", "tale-Reranker", NULL };
+	(void)state;
+
+	server = child_start(arguments);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	return child_stop(&server);
+}
+
+static void feed(jit_session *s, const jit_model *m, const char *text, int special)
+{
+	int32_t *ids = NULL;
+	size_t n = 0;
+
+	assert_int_equal(jit_model_tokenize(m, text, strlen(text), 0, special, &ids, &n, NULL), JIT_OK);
+	assert_int_equal(jit_session_feed(s, ids, n, NULL), JIT_OK);
+	free(ids);
+}
+
+static int32_t token(const jit_model *m, const char *word)
+{
+	int32_t *ids = NULL, id;
+	size_t n = 0;
+
+	assert_int_equal(jit_model_tokenize(m, word, strlen(word), 0, 0, &ids, &n, NULL), JIT_OK);
+	assert_int_equal(n, 1);
+	id = ids[0];
+	free(ids);
+	return id;
+}
+
+/* exp(yes) / (exp(yes) + exp(no)), as the model's makers compute it. */
+static double wanted(const jit_model *m, jit_session *s, const char *instruction, const char *query,
+                     const char *document)
+{
+	char text[1000];
+
+	assert_int_equal(jit_session_rewind(s, 0, NULL), JIT_OK);
+	feed(s, m,
+	     "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the "
+	     "Instruct "
+	     "provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n<|im_start|>user\n",
+	     1);
+	snprintf(text, sizeof text, "<Instruct>: %s\n<Query>: %s\n<Document>: %s", instruction, query, document);
+	feed(s, m, text, 0);
+	feed(s, m, "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n", 1);
+	const float *logit = jit_session_logits(s, NULL);
+	assert_non_null(logit);
+	double yes = exp((double)logit[token(m, "Yes")]), no = exp((double)logit[token(m, "No")]);
+	return yes / (yes + no);
+}
+
+static json_t *body_of(const char *list, const char *more)
+{
+	json_t *o = json_loads(more, 0, NULL), *all = json_array();
+
+	assert_non_null(o);
+	for (int i = 0; i < DOCUMENTS; i++)
+		json_array_append_new(all, json_string(documents[i]));
+	json_object_set_new(o, list, all);
+	return o;
+}
+
+static json_t *ask(const char *path, const char *list, const char *more, int status)
+{
+	json_t *o = body_of(list, more);
+	char *text = json_dumps(o, 0);
+	json_t *answer = client_json(&server, path, text, status);
+
+	free(text);
+	json_decref(o);
+	return answer;
+}
+
+static double number(const json_t *o, const char *name) { return json_number_value(json_object_get(o, name)); }
+static int index_of(const json_t *o) { return (int)json_integer_value(json_object_get(o, "index")); }
+
+static void check_scores(const json_t *results, const char *name, const char *instruction)
+{
+	char path[1024];
+	snprintf(path, sizeof path, "%s/models/tale-q8_0.gguf", getenv("srcdir") ? getenv("srcdir") : ".");
+	jit_model *m = jit_model_open(path, NULL, NULL);
+	jit_session *s = m ? jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 1024), NULL) : NULL;
+	double before = 2;
+	json_t *one;
+	size_t i;
+
+	assert_non_null(s);
+	assert_int_equal(json_array_size(results), DOCUMENTS);
+	json_array_foreach(results, i, one)
+	{
+		double score = number(one, name);
+		assert_true(fabs(score - wanted(m, s, instruction, "What is the sea?", documents[index_of(one)])) <
+		            1e-12);
+		assert_true(score <= before && score > 0 && score < 1);
+		before = score;
+	}
+	jit_session_close(s);
+	jit_model_close(m);
+}
+
+#define QUERY "\"query\": \"What is the sea?\""
+
+static void test_scores(void **state)
+{
+	json_t *o = ask("/v1/rerank", "documents", "{" QUERY "}", 200);
+	(void)state;
+
+	check_scores(json_object_get(o, "results"), "relevance_score",
+	             "Given a web search query, retrieve relevant passages that answer the query");
+	assert_string_equal(json_string_value(json_object_get(o, "object")), "list");
+	assert_string_equal(json_string_value(json_object_get(o, "model")), "tale-Reranker");
+	assert_true(number(json_object_get(o, "usage"), "prompt_tokens") > 100);
+	assert_null(json_object_get(json_array_get(json_object_get(o, "results"), 0), "document"));
+	json_decref(o);
+	o = ask("/rerank", "documents", "{" QUERY ", \"instruction\": \"Find what is true.\"}", 200);
+	check_scores(json_object_get(o, "results"), "relevance_score", "Find what is true.");
+	json_decref(o);
+}
+
+static void test_forms(void **state)
+{
+	json_t *o = ask("/v1/reranking", "documents", "{" QUERY ", \"top_n\": 2, \"return_documents\": true}", 200);
+	json_t *results = json_object_get(o, "results"), *one;
+	size_t i;
+	(void)state;
+
+	assert_int_equal(json_array_size(results), 2);
+	json_array_foreach(results, i, one) assert_string_equal(
+		json_string_value(json_object_get(json_object_get(one, "document"), "text")), documents[index_of(one)]);
+	json_decref(o);
+	o = ask("/rerank", "texts", "{" QUERY ", \"return_text\": true}", 200);
+	assert_true(json_is_array(o));
+	check_scores(o, "score", "Given a web search query, retrieve relevant passages that answer the query");
+	json_array_foreach(o, i, one)
+		assert_string_equal(json_string_value(json_object_get(one, "text")), documents[index_of(one)]);
+	json_decref(o);
+	json_decref(client_json(&server, "/rerank", "{" QUERY ", \"documents\": [{\"text\": \"a\"}]}", 200));
+}
+
+static void test_refusals(void **state)
+{
+	static const char *const wrong[] = {
+		"{\"documents\": [\"a\"]}",
+		"{" QUERY "}",
+		"{" QUERY ", \"documents\": []}",
+		"{" QUERY ", \"documents\": [7]}",
+		"{" QUERY ", \"documents\": \"a\"}",
+		"{" QUERY ", \"documents\": [\"a\"], \"top_n\": 0}",
+		"{\"query\": [1], \"documents\": [\"a\"]}"
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		json_decref(client_json(&server, "/v1/rerank", wrong[i], 400));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_scores), cmocka_unit_test(test_forms),
+		                            cmocka_unit_test(test_refusals) };
+
+	return cmocka_run_group_tests(tests, start, stop);
+}
