@@ -88,7 +88,7 @@ static void set_parts(struct engine *e)
 
 	e->parts = !s->latent.rank &&
 	           (!e->model->device->facts.host_runs || (uint32_t)pool_threads(e->pool) > s->kv_heads);
-	e->parts_from = PLAN_PARTS_FROM;
+	e->parts_from = e->model->device->facts.overlaps ? 0 : PLAN_PARTS_FROM;
 }
 
 bool engine_open(struct engine *e, const struct engine_options *o, struct error *err)

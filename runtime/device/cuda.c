@@ -281,7 +281,7 @@ struct device *cuda_open(const struct cuda_api *api, int ordinal, struct error *
 	}
 	d->api = api;
 	d->device = (struct device){
-		.facts = { .clock = DEVICE_CLOCK_CARD, .keeps_code = true },
+		.facts = { .clock = DEVICE_CLOCK_CARD, .keeps_code = true, .overlaps = true },
 		.alloc = cuda_alloc,
 		.release = cuda_release,
 		.upload = cuda_upload,

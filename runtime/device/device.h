@@ -33,6 +33,7 @@ struct device_facts {
 	bool interprets;   /* its kernels are IR: no code is made for it, or kept */
 	bool keeps_code;   /* all the code it runs may come from a cache: only such a device can be sealed */
 	bool tunes;        /* kernels' schedules can be timed on it */
+	bool overlaps;     /* an op's groups begin while those before a barrier end: a stage more costs little */
 	enum device_clock clock;
 	const char *memory_by, *queues_by; /* real cards: "hsakmt" or "ioctl", how they are asked for; else NULL */
 };

@@ -149,7 +149,7 @@ enum plan_logits { PLAN_NO_LOGITS, PLAN_LAST_LOGITS, PLAN_ALL_NORMED, PLAN_ALL_L
  * the same, but what the third way needs is among the plan's kernels, so that none is made when the context has grown;
  * or in parts, which are merged behind one barrier more. */
 enum plan_context { PLAN_WHOLE, PLAN_PARTS_TO_COME, PLAN_PARTS };
-/* In parts from this position on, where there are more workers than heads. */
+/* In parts from this position on, where there are more workers than heads and a stage more has its price. */
 enum { PLAN_PARTS_FROM = 512 };
 
 struct tune;

@@ -84,7 +84,7 @@ said "what to do about that" '^what to do +docs/amd.md'
 
 cards="gfx1101 cus=2"
 # The cards are slow where the machine is busy: only one that stops is not waited for.
-export JITRUN_AMD_PATIENCE=60
+export JITRUN_CARD_PATIENCE=60
 if [ -z "${JITRUN_TEST_QUICK:-}" ]; then
 	inject=
 	is 0 doctor --device amd --report "$file"
@@ -93,13 +93,13 @@ if [ -z "${JITRUN_TEST_QUICK:-}" ]; then
 	said "launches" '^launch +[0-9.]+ us'
 	said "by which way the card was used" "^used by +(calls of the driver|AMD's library)"
 	impersonal "a card"
-	inject=wedge=120 JITRUN_AMD_PATIENCE=3
+	inject=wedge=120 JITRUN_CARD_PATIENCE=3
 	is 1 doctor --device amd --report "$file"
 	said "a card that stops" '^stopped +while kernels were compared: gfx1101'
 	said "what to do about a stop" '^what to do +send the file as it is'
 	written '"stopped": "while kernels were compared: '
 	impersonal "a card that stops"
-	JITRUN_AMD_PATIENCE=60
+	JITRUN_CARD_PATIENCE=60
 fi
 # One bit of what the kernels of a step wrote. Through libhsakmt all memory may be executed, and that is not looked at.
 export JITRUN_AMD_THUNK=ioctl

@@ -151,7 +151,7 @@ static void use_fake_driver(void)
 	snprintf(text, sizeof text, "gfx1101 bar=small vram=%d cus=4 kfd=18", card_mib);
 	setenv("FAKE_KFD", text, 1);
 	setenv("FAKE_KFD_INJECT", "", 1);
-	setenv("JITRUN_AMD_PATIENCE", "60", 1); /* simulated launches take long */
+	setenv("JITRUN_CARD_PATIENCE", "60", 1); /* simulated launches take long */
 	snprintf(text, sizeof text, "%s/log", folder);
 	setenv("FAKE_KFD_LOG", text, 1);
 	snprintf(text, sizeof text, "%s/root", folder);
