@@ -28,7 +28,8 @@ enum {
 	BEGIN = 20,
 	PER = 22,
 	REST = 23,
-	FLAGS = 24,
+	FLAGS = 24, /* and FIRST */
+	FIRST = 25,
 	TEMP = 26, /* and 27 */
 	POLLS = 28,
 	DRIVER_SGPRS = 29,
@@ -167,12 +168,18 @@ static void share(struct rdna *r, int nothing)
 	const unsigned i = TEMP, t = TEMP + 1, begin = RDNA_ABI_BEGIN, end = RDNA_ABI_END;
 
 	s2(r, RDNA_S_LSHR_B32, t, rdna_s(PLACE), rdna_imm(16));
+	s2(r, RDNA_S_AND_B32, i, rdna_s(PLACE), rdna_imm(0xffff));
+	wait_scalar_write(r);
+	s2(r, RDNA_S_SUB_CO_U32, i, rdna_s(i), rdna_s(FIRST)); /* from the workgroup that has share 0 on, round */
+	wait_scalar_write(r);
+	s2(r, RDNA_S_CSELECT_B32, begin, rdna_s(t), rdna_imm(0));
+	wait_scalar_write(r);
+	s2(r, RDNA_S_ADD_CO_U32, i, rdna_s(i), rdna_s(begin));
 	wait_scalar_write(r);
 	s2(r, RDNA_S_MUL_I32, t, rdna_s(t), rdna_s(RDNA_ABI_WAVE));
 	compare(r, RDNA_S_BITCMP1_B32, rdna_s(FLAGS), rdna_imm(1)); /* RDNA_COMMAND_COOPERATIVE */
 	wait_scalar_write(r);
 	s2(r, RDNA_S_CSELECT_B32, t, rdna_imm(0), rdna_s(t));
-	s2(r, RDNA_S_AND_B32, i, rdna_s(PLACE), rdna_imm(0xffff));
 	wait_scalar_write(r);
 	s2(r, RDNA_S_ADD_CO_U32, i, rdna_s(i), rdna_s(t));
 	wait_scalar_write(r);

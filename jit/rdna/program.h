@@ -24,7 +24,7 @@ enum {
 enum {
 	RDNA_COMMAND_BARRIER = 1,     /* nobody goes on before all have finished this command */
 	RDNA_COMMAND_COOPERATIVE = 2, /* shares go to workgroups, not to waves; share i of waves is that of wave i /
-	                                 workgroups in workgroup i mod workgroups */
+	                                 workgroups in workgroup (first + i) mod workgroups */
 	RDNA_COMMAND_WORKGROUP_BARRIER = 4 /* no wave goes on before all of its workgroup have finished this command:
 	                                      this one and one to come before a barrier use LDS */
 };
@@ -35,7 +35,7 @@ struct rdna_command {
 	                  unit when i < rest */
 	uint32_t per, rest;
 	uint32_t flags;
-	uint32_t reserved; /* 0 */
+	uint32_t first; /* the workgroup that has share 0: below their number */
 };
 
 /* Where the workgroups of a launch meet: memory of the card that the host can read, aligned to 16 bytes. All 0 before

@@ -47,8 +47,11 @@ static int64_t part_begin(const struct plan_op *l, uint64_t k, uint64_t n)
 	return l->begin + (int64_t)(units / n * k + (k < units % n ? k : units % n));
 }
 
+/* Ops of a stage go on where the one before has ended, so that small ones find workgroups with nothing else to do. */
 void program_partition(struct program *program, const struct plan *p, uint32_t workgroups)
 {
+	uint32_t next = 0;
+
 	program->workgroups = workgroups;
 	for (size_t i = 0; i < p->n_ops; i++) {
 		size_t first = program->of_op[i], n = program->of_op[i + 1] - first;
@@ -60,7 +63,10 @@ void program_partition(struct program *program, const struct plan *p, uint32_t w
 			uint64_t units = (uint64_t)(part_begin(&p->op[i], k + 1, n) - command->begin);
 			command->per = (uint32_t)(units / shares);
 			command->rest = (uint32_t)(units % shares);
+			command->first = next;
+			next = (next + command->rest) % workgroups;
 		}
+		next = p->op[i].barrier ? 0 : next;
 	}
 }
 

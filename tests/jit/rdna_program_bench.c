@@ -296,6 +296,7 @@ void build_program(struct bench *b, unsigned units, uint32_t workgroups, unsigne
 				.arg = (uintptr_t)a,
 				.per = units / shares,
 				.rest = units % shares,
+				.first = (seed * 5 + s * 3 + k) % workgroups,
 				.flags = (f == SHARED ? RDNA_COMMAND_COOPERATIVE : 0) |
 				         (f == SHARED || f == LOCAL ? RDNA_COMMAND_WORKGROUP_BARRIER : 0) |
 				         (k == FUNCTIONS - 1 ? RDNA_COMMAND_BARRIER : 0)
