@@ -145,7 +145,7 @@ static bool take_lines(struct work *w, struct error *err)
 	bool ok = true;
 
 	for (long i = 0; ok && getline(&line, &room, stdin) > 0; i++) {
-		json_t *one = i % opt.every ? NULL : json_loads(line, 0, NULL);
+		json_t *one = i % opt.every ? NULL : json_read(line, strlen(line), UINT64_MAX, "the schemas", NULL);
 		ok = !one || take_line(w, one, err);
 		json_decref(one);
 	}

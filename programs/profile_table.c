@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loaders/json_read.h"
+
 struct row {
 	double launches, nanoseconds, bytes;
 	const char *name;
@@ -145,7 +147,7 @@ static bool no_memory(jit_error *err)
 json_t *profile_table_mark(jit_session *s, jit_error *err)
 {
 	char *json = jit_session_report(s, 1, err);
-	json_t *report = json ? json_loads(json, 0, NULL) : NULL;
+	json_t *report = json ? json_read(json, strlen(json), UINT64_MAX, "the report", NULL) : NULL;
 
 	if (json && !report)
 		no_memory(err);

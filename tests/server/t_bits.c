@@ -37,8 +37,8 @@ static void test_server(void **state)
 	static const char *const bodies[] = {
 		"{\"prompt\":\"one two three one two three one two three one\",\"max_tokens\":40,\"temperature\":0}",
 		"{\"prompt\":\"one two three one two three one two a king\",\"max_tokens\":12,\"seed\":3}",
-		"{\"prompt\":\"A king\",\"max_tokens\":30,\"response_format\":{\"type\":\"regex\",\"pattern\":\" was "
-		"[a-z ]{9}\"}}",
+		("{\"prompt\":\"A king\",\"max_tokens\":30,\"response_format\":{\"type\":\"regex\","
+		 "\"pattern\":\" was [a-z ]{9}\"}}"),
 		"{\"prompt\":\"Once upon a time\",\"max_tokens\":400,\"ignore_eos\":true,\"seed\":9}",
 		"{\"prompt\":\"The forest\",\"max_tokens\":1,\"seed\":9}",
 		"{\"prompt\":[\"Once\",\"A bird\"],\"n\":2,\"max_tokens\":9,\"seed\":4}",
