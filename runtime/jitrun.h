@@ -416,6 +416,12 @@ enum { JIT_LOGPROBS_MOST = 256 };
  * before anything of jit_sampling; the same bits on every machine. */
 int jit_session_logprobs(jit_session *s, float *chosen, jit_logprob *top, size_t n, jit_error *err);
 
+/* The same as they were drawn from: behind all of jit_sampling and a grammar. *n_top: how many of top there are, as
+ * tokens that samplers left out, or that have no chance, are not among them. *chosen is -infinity for a token that was
+ * given instead of drawn. Where the likeliest is taken, it is the only one. */
+int jit_session_sampled_logprobs(jit_session *s, float *chosen, jit_logprob *top, size_t n, size_t *n_top,
+                                 jit_error *err);
+
 /* The text this token completes: whole UTF-8 characters (0 bytes while inside one), valid until the next call. Once for
  * each token, in order; id -1 flushes what is left. NULL: err; the token was not taken, and may be given again. */
 const char *jit_session_text(jit_session *s, int32_t id, size_t *n, jit_error *err);

@@ -1,6 +1,8 @@
 /* runtime/session_score.c - how likely a model holds the tokens of a known text. */
+#include <math.h>
 #include <string.h>
 
+#include "base/math_host.h"
 #include "kernels-templates/numerics.h"
 #include "runtime/host/system.h"
 #include "runtime/logits.h"
@@ -59,18 +61,64 @@ int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logpr
 	return JIT_OK;
 }
 
-int jit_session_logprobs(jit_session *s, float *chosen, jit_logprob *top, size_t n, jit_error *err)
+/* Whether a token was chosen last and so many may be asked for. */
+static bool may_ask(const jit_session *s, const char *who, size_t n, struct error *err)
 {
 	uint32_t vocab = s->model->file.spec.vocab, most = vocab < JIT_LOGPROBS_MOST ? vocab : JIT_LOGPROBS_MOST;
-	struct error e = { 0 };
 
 	if (!s->logits_valid || s->length != s->computed + 1)
-		error_set(&e, ERROR_ARGUMENT,
-		          "no token was chosen last: jit_session_logprobs is for the choice of jit_session_next");
-	else if (n > most)
-		error_set(&e, ERROR_ARGUMENT, "log probabilities of %zu tokens were asked for; expected 0..%u", n,
-		          most);
-	else
-		logits_top(s->logits, vocab, s->ids[s->length - 1], chosen, top, n);
+		return error_set(err, ERROR_ARGUMENT,
+		                 "no token was chosen last: %s is for the choice of jit_session_next", who);
+	return n <= most || error_set(err, ERROR_ARGUMENT,
+	                              "log probabilities of %zu tokens were asked for; expected 0..%u", n, most);
+}
+
+int jit_session_logprobs(jit_session *s, float *chosen, jit_logprob *top, size_t n, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (may_ask(s, "jit_session_logprobs", n, &e))
+		logits_top(s->logits, s->model->file.spec.vocab, s->ids[s->length - 1], chosen, top, n);
+	return model_report(err, &e);
+}
+
+/* Puts a token where it belongs among those had so far, the likeliest first; returns how many there are then. */
+static size_t put_among(jit_logprob *top, size_t have, size_t most, jit_logprob x)
+{
+	size_t at = have < most ? have : most;
+
+	for (;
+	     at > 0 && (x.logprob > top[at - 1].logprob || (x.logprob == top[at - 1].logprob && x.id < top[at - 1].id));
+	     at--)
+		if (at < most)
+			top[at] = top[at - 1];
+	if (at == most)
+		return have;
+	top[at] = x;
+	return have < most ? have + 1 : most;
+}
+
+int jit_session_sampled_logprobs(jit_session *s, float *chosen, jit_logprob *top, size_t n, size_t *n_top,
+                                 jit_error *err)
+{
+	struct error e = { 0 };
+	size_t have = 0;
+
+	if (!may_ask(s, "jit_session_sampled_logprobs", n, &e))
+		return model_report(err, &e);
+	if (chosen)
+		*chosen = -INFINITY;
+	for (int32_t i = 0, left = sampling_left(&s->sampling); i < left; i++) {
+		double p;
+		jit_logprob x = { .id = sampling_left_at(&s->sampling, i, &p) };
+		if (!(p > 0))
+			continue;
+		x.logprob = (float)math_host_log(p);
+		if (chosen && x.id == s->ids[s->length - 1])
+			*chosen = x.logprob;
+		have = put_among(top, have, n, x);
+	}
+	if (n_top)
+		*n_top = have;
 	return model_report(err, &e);
 }

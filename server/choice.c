@@ -269,9 +269,11 @@ static bool put_token(struct choice *c, int32_t id, bool last, jit_error *err)
 		r.numbers = c->numbers;
 	}
 	if (id >= 0 && n >= 0) {
-		if (jit_session_logprobs(c->session, &r.logprob, top, (size_t)n, err) != JIT_OK)
+		size_t have = (size_t)n;
+		if ((c->task->sampled ? jit_session_sampled_logprobs(c->session, &r.logprob, top, have, &have, err)
+		                      : jit_session_logprobs(c->session, &r.logprob, top, have, err)) != JIT_OK)
 			return false;
-		r.n_top = (uint32_t)n;
+		r.n_top = (uint32_t)have;
 	}
 	bool ok = add_text(c, id, last, &text, err);
 	if (id >= 0 && c->task->marks)

@@ -69,7 +69,8 @@ static void send_event(struct native_reply *o, json_t *j)
 static void take_token(struct native_reply *o, const struct record *r, const jit_logprob *top, const char *text)
 {
 	struct native_choice *c = &o->choice[r->choice];
-	json_t *p = task_of(o, r->choice)->logprobs >= 0 && r->id >= 0 ? openai_logprob(o->model->model, r, top) : NULL;
+	const struct task *t = task_of(o, r->choice);
+	json_t *p = t->logprobs >= 0 && r->id >= 0 ? openai_logprob(o->model->model, r, top, t->sampled) : NULL;
 
 	c->numbers.generated += r->id >= 0;
 	bytes_add(&c->text, text, r->n_text);
@@ -239,7 +240,8 @@ static bool add_task(struct native_reply *o, const json_t *body, struct prompts 
 	t->n_ids = p->list[number].n;
 	p->list[number].ids = NULL;
 	if (!task_read(t, body, o->model->model, batcher_context(o->model->batcher), r) ||
-	    !field_integer(body, "n_probs", 0, JIT_LOGPROBS_MOST, &probabilities, r))
+	    !field_integer(body, "n_probs", 0, JIT_LOGPROBS_MOST, &probabilities, r) ||
+	    !field_flag(body, "post_sampling_probs", &t->sampled, r))
 		return false;
 	if (probabilities)
 		t->logprobs = (int)probabilities;

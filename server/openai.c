@@ -219,7 +219,8 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 	} else if (record->kind == RECORD_TOKEN) {
 		if (o->tasks[0]->timings)
 			c->numbers = record->numbers;
-		json_t *entry = o->logprobs && record->id >= 0 ? openai_logprob(o->model->model, record, top) : NULL;
+		json_t *entry =
+			o->logprobs && record->id >= 0 ? openai_logprob(o->model->model, record, top, false) : NULL;
 		if (record->n_text || entry)
 			take_text(o, record->choice, text, record->n_text, entry);
 	} else {

@@ -55,8 +55,9 @@ const char *openai_fingerprint(void); /* "b..." */
 const char *openai_finish(const struct openai_choice *c);
 /* Calls from number `from` on; delta: with their numbers. */
 json_t *openai_calls(const struct openai_reply *o, unsigned choice, size_t from, bool delta);
-/* A token's entry of logprobs; id and its place in the text as completions have it, too. */
-json_t *openai_logprob(const jit_model *model, const struct record *r, const jit_logprob *top);
+/* A token's entry of logprobs; id and its place in the text as completions have it, too. sampled: as llama.cpp has
+ * probabilities behind samplers. */
+json_t *openai_logprob(const jit_model *model, const struct record *r, const jit_logprob *top, bool sampled);
 /* each: choices of one prompt. */
 json_t *openai_usage(const struct openai_choice *c, unsigned n, unsigned each);
 json_t *openai_timings(const struct run_numbers *n);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/math_host.h"
 #include "server/json_write.h"
 #include "server/openai.h"
 
@@ -48,7 +49,7 @@ json_t *openai_calls(const struct openai_reply *o, unsigned choice, size_t from,
 	return list;
 }
 
-static void put_token(json_t *o, const jit_model *model, int32_t id, float logprob)
+static void put_token(json_t *o, const jit_model *model, int32_t id, float logprob, bool sampled)
 {
 	size_t n = 0;
 	char *text = models_piece(model, id, &n);
@@ -59,21 +60,24 @@ static void put_token(json_t *o, const jit_model *model, int32_t id, float logpr
 	json_put(o, "id", json_integer(id));
 	json_put(o, "token", text ? json_text(text, n) : NULL);
 	json_put(o, "bytes", bytes);
-	json_put(o, "logprob", json_number((double)logprob));
+	if (sampled)
+		json_put(o, "prob", json_number(math_host_exp((double)logprob)));
+	else
+		json_put(o, "logprob", json_number((double)logprob));
 	free(text);
 }
 
-json_t *openai_logprob(const jit_model *model, const struct record *r, const jit_logprob *top)
+json_t *openai_logprob(const jit_model *model, const struct record *r, const jit_logprob *top, bool sampled)
 {
 	json_t *o = json_object(), *list = json_array();
 
-	put_token(o, model, r->id, r->logprob);
+	put_token(o, model, r->id, r->logprob, sampled);
 	for (uint32_t i = 0; i < r->n_top; i++) {
 		json_t *one = json_object();
-		put_token(one, model, top[i].id, top[i].logprob);
+		put_token(one, model, top[i].id, top[i].logprob, sampled);
 		json_add(list, one);
 	}
-	json_put(o, "top_logprobs", list);
+	json_put(o, sampled ? "top_probs" : "top_logprobs", list);
 	return o;
 }
 

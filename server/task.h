@@ -36,6 +36,7 @@ struct task {
 	int grammar; /* JIT_GRAMMAR_NONE and so on */
 	char *grammar_text;
 	int logprobs; /* -1: none; how many of the likeliest tokens */
+	bool sampled; /* ... behind the samplers */
 	bool ignore_end;
 	const struct served *marks; /* whose marks of calls become text; NULL: of none */
 	char *opened;               /* the prompt opens a call, and this stands behind the mark; NULL: it does not */

@@ -169,6 +169,10 @@ static int32_t draw_by_mirostat(struct chain *c, double u, struct chain_state *s
 	                          : draw_mirostat_v2(&c->list, &m, u, &s->mu);
 }
 
+const struct candidates *chain_list(const struct chain *c) { return &c->list; }
+
+bool chain_is_greedy(const struct chain *c) { return !(c->o.temperature > 0); }
+
 int32_t chain_choose(struct chain *c, const float *logits, const int32_t *text, size_t n, struct chain_draws u,
                      struct chain_state *s)
 {
@@ -179,7 +183,7 @@ int32_t chain_choose(struct chain *c, const float *logits, const int32_t *text, 
 	penalties_bias(&c->list, c->bias, (size_t)c->o.n_logit_bias);
 	for (int i = 0; !c->o.mirostat && i < c->order.n; i++)
 		apply(c, c->order.sampler[i], text, n, u.xtc);
-	if (!(c->o.temperature > 0))
+	if (chain_is_greedy(c))
 		chosen = draw_greedy(&c->list);
 	else if (c->o.mirostat)
 		chosen = draw_by_mirostat(c, u.token, s);

@@ -101,6 +101,10 @@ bool chain_has_state(const struct chain *c);
 /* The token after text[0 .. n-1]. Allocates nothing. */
 int32_t chain_choose(struct chain *c, const float *logits, const int32_t *text, size_t n, struct chain_draws u,
                      struct chain_state *s);
+/* What chain_choose drew from last: tokens, and probabilities but for their sum. */
+const struct candidates *chain_list(const struct chain *c);
+/* Whether it takes the likeliest. */
+bool chain_is_greedy(const struct chain *c);
 /* The text went on with this token, be it the one that was chosen or not. */
 void chain_accept(const struct chain *c, struct chain_state *s, int32_t id);
 

@@ -68,6 +68,7 @@ bool sampling_use(struct sampling *s, const struct chain_options *o, size_t cont
 	s->chain = chain;
 	s->after = after;
 	s->known = 0;
+	s->left.n = 0;
 	return true;
 }
 
@@ -75,6 +76,7 @@ void sampling_rewind(struct sampling *s, size_t n)
 {
 	if (s->known > n)
 		s->known = n;
+	s->left.n = 0;
 }
 
 /* The state before the draw at a position as far as states are known. */
@@ -87,6 +89,21 @@ static struct chain_state state_before(const struct sampling *s, const int32_t *
 	return state;
 }
 
+/* The token of a choice without a draw. */
+static int32_t take(struct sampling *s, int32_t id)
+{
+	s->left = (struct sampling_left){ .n = 1, .only = id };
+	return id;
+}
+
+static int32_t drawn_by_chain(struct sampling *s, int32_t id)
+{
+	if (chain_is_greedy(s->chain))
+		return take(s, id);
+	s->left = (struct sampling_left){ .n = chain_list(s->chain)->n, .only = -1 };
+	return id;
+}
+
 static int32_t choose_by_chain(struct sampling *s, const float *logits, const int32_t *history, size_t position)
 {
 	static const uint64_t other_numbers = 0x9b05688c2b3e6c1full; /* XTC's are not the draw's */
@@ -95,14 +112,14 @@ static int32_t choose_by_chain(struct sampling *s, const float *logits, const in
 	struct chain_state state = { 0 };
 
 	if (!s->after)
-		return chain_choose(s->chain, logits, history, position, u, &state);
+		return drawn_by_chain(s, chain_choose(s->chain, logits, history, position, u, &state));
 	for (; s->known < position; s->known++) /* tokens that were fed: nothing was drawn */
 		s->after[s->known + 1] = state_before(s, history, s->known);
 	state = state_before(s, history, position);
 	int32_t id = chain_choose(s->chain, logits, history, position, u, &state);
 	s->after[position + 1] = state;
 	s->known = position + 1;
-	return id;
+	return drawn_by_chain(s, id);
 }
 
 /* ---- without */
@@ -226,6 +243,7 @@ static int32_t draw(struct sampling *s, int32_t n, int32_t taken, float top, dou
 	math_host_exps(s->weight, (size_t)taken);
 	for (int32_t i = 0; i < taken; i++)
 		sum += s->weight[i];
+	s->left = (struct sampling_left){ .n = taken, .of = n, .only = -1, .mass = sum };
 	double at = u * sum;
 	sum = 0;
 	for (int32_t i = 0; i < taken; i++) {
@@ -245,13 +263,13 @@ int32_t sampling_choose(struct sampling *s, const float *logits, const int32_t *
 	logits = penalise(s, logits, history, position);
 	int32_t best = greatest_first(logits, s->vocab);
 	if (!(p->temperature > 0) || p->top_k == 1)
-		return best;
+		return take(s, best);
 	/* what lies this far below the best has no chance that a double could show, whatever the filters; without a
 	 * filter the temperature widens it */
 	float top = logits[best], least = top - 40.0f * (p->temperature > 1 ? p->temperature : 1);
 	int32_t n = count_from(logits, s->vocab, least);
 	if (n == 0)
-		return best;
+		return take(s, best);
 	if (p->top_k > 0 && p->top_k < n)
 		fill_first(s, logits, n = p->top_k); /* top-p counts the mass of the top-k only */
 	else
@@ -260,4 +278,25 @@ int32_t sampling_choose(struct sampling *s, const float *logits, const int32_t *
 	bool filtered = total > 0 || p->top_k > 0 || p->min_p > 0;
 	int32_t taken = filtered ? take_best(p, s->candidate, n, total, top) : n;
 	return draw(s, n, taken, top, random_unit(p->seed, position));
+}
+
+int32_t sampling_left(struct sampling *s)
+{
+	struct sampling_left *l = &s->left;
+
+	for (int32_t i = 0, n = s->chain && l->only < 0 && l->mass == 0 ? l->n : 0; i < n; i++)
+		l->mass += (double)chain_list(s->chain)->p[i];
+	return l->n;
+}
+
+int32_t sampling_left_at(const struct sampling *s, int32_t i, double *probability)
+{
+	const struct sampling_left *l = &s->left;
+
+	if (l->only >= 0) {
+		*probability = 1;
+		return l->only;
+	}
+	*probability = (s->chain ? (double)chain_list(s->chain)->p[i] : s->weight[i]) / l->mass;
+	return s->chain ? chain_list(s->chain)->id[i] : s->candidate[l->of - 1 - i].id;
 }

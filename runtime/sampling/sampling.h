@@ -28,6 +28,11 @@ struct sampling {
 	struct chain_state *after; /* [context + 2]: [p + 1] is the state when position p was drawn and its token not
 	                              accepted yet; NULL: the chain has none */
 	size_t known;              /* after[] is, up to here */
+	struct sampling_left {
+		int32_t n, of; /* by params: candidate[of - 1], candidate[of - 2], ...; a chain has its list */
+		int32_t only;  /* -1: drawn from several; else the token that was taken as the likeliest */
+		double mass;   /* all weights together; 0: not added up yet */
+	} left;                /* what the last choice was drawn from; n 0: nothing */
 };
 
 bool sampling_open(struct sampling *s, int32_t vocab);
@@ -43,5 +48,8 @@ bool sampling_use(struct sampling *s, const struct chain_options *o, size_t cont
 void sampling_rewind(struct sampling *s, size_t n);
 /* history: the tokens before this position (position of them). Allocates nothing. */
 int32_t sampling_choose(struct sampling *s, const float *logits, const int32_t *history, size_t position);
+/* After it: how many tokens it drew from, and the i-th of them with its probability; in no order. */
+int32_t sampling_left(struct sampling *s);
+int32_t sampling_left_at(const struct sampling *s, int32_t i, double *probability);
 
 #endif

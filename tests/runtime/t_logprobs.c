@@ -3,6 +3,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -138,6 +139,96 @@ static void top_is_sorted(void **state)
 		}
 }
 
+/* ---- behind the samplers */
+
+enum { KEPT = 30 };
+
+/* top_k and the temperature, by the C library: the probabilities of the first KEPT of these logits. */
+static void expect_left(const float *logits, uint32_t n, double temperature, int32_t id[KEPT], double p[KEPT])
+{
+	int32_t *all = malloc(n * sizeof *all);
+	double sum = 0;
+
+	assert_non_null(all);
+	for (uint32_t i = 0; i < n; i++)
+		all[i] = (int32_t)i;
+	by = logits;
+	qsort(all, n, sizeof *all, order);
+	for (int i = 0; i < KEPT; i++)
+		sum += exp(((double)logits[all[i]] - logits[all[0]]) / temperature);
+	for (int i = 0; i < KEPT; i++) {
+		id[i] = all[i];
+		p[i] = exp(((double)logits[all[i]] - logits[all[0]]) / temperature) / sum;
+	}
+	free(all);
+}
+
+static void check_left(const jit_sampling *how, double temperature, size_t asked)
+{
+	jit_session *s = open_session(JIT_SPECULATE_OFF, 1);
+	jit_model_info info = JIT_MODEL_INFO();
+
+	assert_int_equal(jit_model_get_info(model, &info, NULL), JIT_OK);
+	uint32_t vocab = (uint32_t)info.vocab;
+	float *logits = malloc(vocab * sizeof *logits);
+	assert_non_null(logits);
+	assert_int_equal(jit_session_set_sampling(s, how, NULL), JIT_OK);
+	for (int turn = 0; turn < 6; turn++) {
+		int32_t want[KEPT], id;
+		double p[KEPT];
+		jit_logprob top[64];
+		float chosen;
+		size_t n = 99;
+		memcpy(logits, jit_session_logits(s, NULL), vocab * sizeof *logits);
+		expect_left(logits, vocab, temperature, want, p);
+		assert_int_equal(jit_session_next(s, &id, NULL), JIT_OK);
+		assert_int_equal(jit_session_sampled_logprobs(s, &chosen, top, asked, &n, NULL), JIT_OK);
+		assert_int_equal(n, asked < KEPT ? asked : KEPT);
+		bool there = false;
+		for (size_t i = 0; i < n; i++) {
+			assert_int_equal(top[i].id, want[i]);
+			assert_true(fabs(exp((double)top[i].logprob) - p[i]) < 1e-6);
+		}
+		for (int i = 0; i < KEPT; i++) {
+			there |= want[i] == id;
+			assert_true(want[i] != id || fabs(exp((double)chosen) - p[i]) < 1e-6);
+		}
+		assert_true(there);
+	}
+	free(logits);
+	jit_session_close(s);
+}
+
+static void behind_the_samplers(void **state)
+{
+	(void)state;
+	check_left(&JIT_SAMPLING(.temperature = 1.2f, .top_k = KEPT, .seed = 5), (double)1.2f, 64);
+	check_left(&JIT_SAMPLING(.temperature = 1.2f, .top_k = KEPT, .seed = 6), (double)1.2f, 4);
+	check_left(&JIT_SAMPLING(.temperature = 0.7f, .top_k = KEPT, .samplers = "top_k;temperature", .seed = 7),
+	           (double)0.7f, 64);
+}
+
+static void the_likeliest_is_alone(void **state)
+{
+	(void)state;
+	for (int chain = 0; chain < 2; chain++) {
+		jit_session *s = open_session(JIT_SPECULATE_OFF, 1);
+		jit_logprob top[3];
+		float chosen = 1;
+		int32_t id;
+		size_t n;
+		assert_int_equal(jit_session_set_sampling(
+					 s, &JIT_SAMPLING(.temperature = 0, .samplers = chain ? "top_k" : NULL), NULL),
+		                 JIT_OK);
+		assert_int_equal(jit_session_next(s, &id, NULL), JIT_OK);
+		assert_int_equal(jit_session_sampled_logprobs(s, &chosen, top, 3, &n, NULL), JIT_OK);
+		assert_true(n == 1 && top[0].id == id && top[0].logprob == 0 && chosen == 0);
+		assert_int_equal(jit_session_rewind(s, 5, NULL), JIT_OK);
+		assert_int_equal(jit_session_sampled_logprobs(s, &chosen, top, 3, &n, NULL), JIT_ERROR_ARGUMENT);
+		jit_session_close(s);
+	}
+}
+
 static void when_there_is_none(void **state)
 {
 	jit_session *s = open_session(JIT_SPECULATE_OFF, 1);
@@ -165,8 +256,10 @@ static void when_there_is_none(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(same_bits), cmocka_unit_test(top_is_sorted),
-		                            cmocka_unit_test(when_there_is_none) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(same_bits), cmocka_unit_test(top_is_sorted), cmocka_unit_test(behind_the_samplers),
+		cmocka_unit_test(the_likeliest_is_alone), cmocka_unit_test(when_there_is_none)
+	};
 
 	return cmocka_run_group_tests(tests, open_model, close_model);
 }
