@@ -144,7 +144,7 @@ else
 fi
 # Whatever compiled jitrun, it generates the same code.
 if [ -x build/jitwarm ] && [ -x build-clang/jitwarm ]; then
-	targets="--target x86 --target gfx1030 --target gfx1100 --target gfx1201"
+	targets="--target x86 --target gfx1030 --target gfx1100 --target gfx1201 --target sm90"
 	for weights in q8_0 q4_k_m bf16; do
 		for of in build build-clang; do
 			$of/jitwarm --shape tiny --weights $weights --activations any --numerics any $targets \

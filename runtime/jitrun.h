@@ -118,8 +118,7 @@ int jit_cancel_get(const jit_cancel *c);
 
 /* ---- model */
 
-/* Called now and then while a model loads, from the opening thread: done of total bytes. Return non-zero to give up
- * (JIT_ERROR_ARGUMENT). */
+/* Called while a model loads, from the opening thread: done of total bytes. Non-zero: give up (JIT_ERROR_ARGUMENT). */
 typedef int (*jit_progress_fn)(void *user, uint64_t done, uint64_t total);
 
 enum { JIT_TUNE_QUICK, JIT_TUNE_CACHED, JIT_TUNE_OFF };
@@ -159,8 +158,8 @@ typedef struct jit_model_options {
 	 * $XDG_CACHE_HOME/jitrun-weights, or ~/.cache/jitrun-weights. A sealed model only looks there. */
 	const char *weight_cache;
 	uint64_t weight_cache_limit; /* bytes it may hold; beyond, what was used longest ago goes; 0: 64 GiB */
-	/* The session that is to come, or NULL. What it needs and cannot have beside the weights is refused before they
-	 * are loaded. */
+	/* The session to come, or NULL. What it needs beside the weights and cannot have is refused before they load.
+	 */
 	const struct jit_session_options *session;
 } jit_model_options;
 #define JIT_MODEL_OPTIONS(...) JIT_STRUCT(jit_model_options, __VA_ARGS__)
@@ -194,8 +193,7 @@ typedef struct jit_model_info {
 int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err);
 
 /* Text to ids, by the model's own rules. add_special: add BOS / EOS as the model wants. parse_special: text such as
- * "<|im_start|>" becomes that token; without it, no text becomes a control token. On JIT_OK *ids is malloc'ed: free()
- * it. */
+ * "<|im_start|>" becomes that token; without it, no text becomes a control token. *ids is malloc'ed: free() it. */
 int jit_model_tokenize(const jit_model *m, const char *text, size_t n, int add_special, int parse_special,
                        int32_t **ids, size_t *n_ids, jit_error *err);
 /* Ids to text, malloc'ed and 0-terminated: free() it. NULL: err. */
@@ -287,8 +285,7 @@ typedef struct jit_logit_bias {
 	float bias;
 } jit_logit_bias;
 
-/* What the fields point to is copied. Samplers beyond temperature, top_k, top_p, min_p and repeat_penalty are those of
- * llama.cpp, by its rules; see SAMPLERS. */
+/* What fields point to is copied. Samplers beyond temperature, top_k, top_p, min_p and repeat_penalty: see SAMPLERS. */
 typedef struct jit_sampling {
 	size_t size;
 	float temperature;    /* 0 or less: greedy (the largest logit, the lowest id among equals) */
@@ -376,8 +373,7 @@ int jit_session_feed_text(jit_session *s, const char *text, size_t n, int parse_
  * logits) computes it, so the last token of a generation costs nothing. */
 int jit_session_next(jit_session *s, int32_t *id, jit_error *err);
 
-/* The logits after the last token: vocab finite floats, valid until the next call on the session. NULL: nothing was
- * fed, or err. */
+/* The logits after the last token: vocab finite floats, valid until the next call. NULL: nothing was fed, or err. */
 const float *jit_session_logits(jit_session *s, jit_error *err);
 
 /* Appends tokens as jit_session_feed does and says how much the model expected them: logprob[i] becomes the natural
@@ -416,9 +412,8 @@ enum { JIT_LOGPROBS_MOST = 256 };
  * before anything of jit_sampling; the same bits on every machine. */
 int jit_session_logprobs(jit_session *s, float *chosen, jit_logprob *top, size_t n, jit_error *err);
 
-/* The same as they were drawn from: behind all of jit_sampling and a grammar. *n_top: how many of top there are, as
- * tokens that samplers left out, or that have no chance, are not among them. *chosen is -infinity for a token that was
- * given instead of drawn. Where the likeliest is taken, it is the only one. */
+/* The same as they were drawn from: behind all of jit_sampling and a grammar. *n_top: how many of top there are; where
+ * the likeliest is taken it is alone. *chosen is -infinity for a token that was given instead of drawn. */
 int jit_session_sampled_logprobs(jit_session *s, float *chosen, jit_logprob *top, size_t n, size_t *n_top,
                                  jit_error *err);
 
@@ -444,8 +439,8 @@ int jit_session_rewind(jit_session *s, size_t n, jit_error *err);
  * and leaves it so when it fails. */
 int jit_session_save(jit_session *s, const char *path, jit_error *err);
 int jit_session_restore(jit_session *s, const char *path, jit_error *err);
-/* A new session on the same model, with the tokens of s and a copy of its KV cache. All else is as the options say,
- * whose kv must be that of s. NULL: err. */
+/* A session with the tokens of s and a copy of its KV cache; else as the options say, whose kv is that of s. NULL: err.
+ */
 jit_session *jit_session_fork(const jit_session *s, const jit_session_options *options, jit_error *err);
 
 /* From the next choice on. NULL: all defaults. After an error the parameters are what they were. */
@@ -486,8 +481,7 @@ typedef struct jit_session_stats {
 		int tokens, reserved;
 		uint64_t passes, drafted, accepted;
 	} speculation[3]; /* the same by tokens of the pass: 4, 8, 16 */
-	/* Kernels that the session's thread in the background generated or loaded; and those that decoding had to wait
-	 * for, which is none as a rule. */
+	/* Kernels that the session's background thread generated or loaded; those that decoding waited for. */
 	uint64_t kernels_background, kernel_stalls;
 } jit_session_stats;
 #define JIT_SESSION_STATS() JIT_STRUCT(jit_session_stats, )

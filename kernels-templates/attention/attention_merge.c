@@ -49,7 +49,7 @@ static ir_f maxima_so_far(const struct merge *m, ir_f max)
 static void weigh(const struct merge *m, ir_s count)
 {
 	struct ir *b = m->b;
-	ir_i chunk = ir_imin(b, ir_ilane(b), ir_isplat(b, ir_saddi(b, count, -1))),
+	ir_i lane = ir_ilane(b), last = ir_isplat(b, ir_saddi(b, count, -1)), chunk = ir_imin(b, lane, last),
 	     offset = ir_imul(b, chunk, ir_iconst(b, (int32_t)step(m)));
 	ir_f max = ir_fbits(b, ir_igather(b, m->at, offset, m->marks)),
 	     sum = ir_fbits(b, ir_igather(b, m->at, offset, m->marks + 4));
@@ -76,15 +76,15 @@ static void add_chunks(const struct merge *m, ir_s weights, ir_s turns, unsigned
 	for (unsigned v = 0; v < m->vectors; v++) {
 		for (unsigned i = 0; i < n; i++)
 			o[i] = ir_fload(b, m->o, (int32_t)(i * step(m) + v * m->w * 4), 0);
-		for (unsigned i = 0; i < n; i++)
-			ir_set_f(b, m->value[v],
-			         ir_ffma(b, m->value[v], ir_fbcast(b, keep, (int32_t)(i * 4)),
-			                 ir_fmul(b, o[i], ir_fbcast(b, join, (int32_t)(i * 4)))));
+		for (unsigned i = 0; i < n; i++) {
+			ir_f kept = ir_fbcast(b, keep, (int32_t)(i * 4)), joined = ir_fbcast(b, join, (int32_t)(i * 4));
+			ir_set_f(b, m->value[v], ir_ffma(b, m->value[v], kept, ir_fmul(b, o[i], joined)));
+		}
 	}
-	for (unsigned i = 0; i < n; i++)
-		ir_set_f(b, m->sum,
-		         ir_ffma(b, m->sum, ir_fbcast(b, keep, (int32_t)(i * 4)),
-		                 ir_fbcast(b, sums, (int32_t)(i * 4))));
+	for (unsigned i = 0; i < n; i++) {
+		ir_f kept = ir_fbcast(b, keep, (int32_t)(i * 4)), sum = ir_fbcast(b, sums, (int32_t)(i * 4));
+		ir_set_f(b, m->sum, ir_ffma(b, m->sum, kept, sum));
+	}
 	ir_set_a(b, m->o, ir_aaddi(b, m->o, n * step(m)));
 	ir_set_a(b, keep, ir_aaddi(b, keep, n * 4));
 	ir_set_a(b, join, ir_aaddi(b, join, n * 4));
@@ -97,12 +97,13 @@ static void merge_chunks(const struct merge *m, ir_s chunks)
 	struct ir *b = m->b;
 	unsigned shift = (unsigned)__builtin_ctz(m->w);
 	ir_s round = ir_loop(b, ir_sshri(b, ir_saddi(b, chunks, m->w - 1), shift));
-	ir_s count = ir_smin(b, ir_ssub(b, chunks, ir_sshli(b, round, shift)), ir_sconst(b, m->w)),
+	ir_s left = ir_ssub(b, chunks, ir_sshli(b, round, shift)), count = ir_smin(b, left, ir_sconst(b, m->w)),
 	     turns = ir_sshri(b, count, 3);
 
 	weigh(m, count);
 	add_chunks(m, ir_sconst(b, 0), turns, AT_ONCE);
-	add_chunks(m, ir_sshli(b, turns, 3), ir_sandi(b, count, AT_ONCE - 1), 1);
+	ir_s done = ir_sshli(b, turns, 3);
+	add_chunks(m, done, ir_sandi(b, count, AT_ONCE - 1), 1);
 	ir_set_a(b, m->at, ir_aaddi(b, m->at, m->w * step(m)));
 	ir_endloop(b);
 }
@@ -113,8 +114,8 @@ static void store_unit(const struct merge *m, ir_s head, ir_s part)
 {
 	struct ir *b = m->b;
 	unsigned width = m->heads * m->dims, dims = m->parts > 1 ? VECTOR : m->dims;
-	ir_a out = ir_aload(b, m->arg, MERGE_OUT * 8),
-	     to = ir_aadd(b, ir_aadd(b, out, ir_smuli(b, head, m->dims * 4)), ir_smuli(b, part, VECTOR * 4));
+	ir_a out = ir_aload(b, m->arg, MERGE_OUT * 8), row = ir_aadd(b, out, ir_smuli(b, head, m->dims * 4)),
+	     to = ir_aadd(b, row, ir_smuli(b, part, VECTOR * 4));
 
 	for (unsigned v = 0; v < m->vectors && v * m->w < dims; v++) {
 		unsigned left = dims - v * m->w;
@@ -136,7 +137,8 @@ static void do_unit(struct merge *m, const struct key *key, ir_s unit)
 		chunks = ir_ssub(b, chunks, first);
 	}
 	ir_s record = ir_sadd(b, ir_smuli(b, first, m->heads), head);
-	m->at = ir_var_a(b, ir_aadd(b, ir_aload(b, m->arg, MERGE_RECORDS * 8), ir_smuli(b, record, m->bytes)));
+	ir_a records = ir_aload(b, m->arg, MERGE_RECORDS * 8);
+	m->at = ir_var_a(b, ir_aadd(b, records, ir_smuli(b, record, m->bytes)));
 	m->o = ir_var_a(b, ir_aadd(b, m->at, ir_smuli(b, part, VECTOR * 4)));
 	if (key->flags & KEY_SINKS) {
 		ir_a sinks = ir_aload(b, m->arg, MERGE_SINKS * 8);
@@ -169,8 +171,8 @@ bool merge_build(struct ir *b, const struct key *key, const struct target *targe
 	m.join = ir_local(b, m.w * 4);
 	m.sums = ir_local(b, m.w * 4);
 	m.arg = ir_arg(b);
-	ir_s i = ir_loop(b, ir_ssub(b, ir_end(b), ir_begin(b)));
-	do_unit(&m, key, ir_sadd(b, ir_begin(b), i));
+	ir_s begin = ir_begin(b), i = ir_loop(b, ir_ssub(b, ir_end(b), begin));
+	do_unit(&m, key, ir_sadd(b, begin, i));
 	ir_endloop(b);
 	return true;
 }

@@ -44,7 +44,8 @@ static ir_a page_of(const struct split *s, ir_s chunk, unsigned slot)
 {
 	const struct spread *t = s->t;
 	struct ir *b = t->b;
-	ir_a page = ir_aload(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_PAGES * 8), ir_sshli(b, chunk, 3)), 0);
+	ir_a pages = ir_aload(b, t->arg, ATTENTION_PAGES * 8),
+	     page = ir_aload(b, ir_aadd(b, pages, ir_sshli(b, chunk, 3)), 0);
 
 	page = ir_aadd(b, page, ir_smuli(b, t->head, CHUNK * t->row_bytes));
 	return ir_aadd(b, page, ir_sload64(b, t->arg, (int32_t)(slot * 8)));
@@ -70,9 +71,9 @@ static void softmax_rows(const struct split *s, ir_s chunk, ir_a place)
 	ir_s row = each_of(s, ir_sconst(b, one.tile));
 
 	one.own = place;
-	attention_wave_softmax_row(
-		&one, row, ir_sshli(b, chunk, 7),
-		ir_aaddi(b, record_at(s, chunk, ir_sadd(b, one.first_row, row)), one.vectors * LANES * 4));
+	ir_s start = ir_sshli(b, chunk, 7);
+	ir_a record = record_at(s, chunk, ir_sadd(b, one.first_row, row));
+	attention_wave_softmax_row(&one, row, start, ir_aaddi(b, record, one.vectors * LANES * 4));
 	ir_endloop(b);
 }
 
@@ -84,7 +85,8 @@ static void value_vectors(const struct split *s, ir_s chunk, ir_a place)
 	ir_a values = page_of(s, chunk, ATTENTION_VALUES);
 
 	one.own = place;
-	one.o = ir_aadd(b, record_at(s, chunk, one.first_row), ir_smuli(b, vector, LANES * 4));
+	ir_a record = record_at(s, chunk, one.first_row);
+	one.o = ir_aadd(b, record, ir_smuli(b, vector, LANES * 4));
 	one.o_step = template_attention_record(one.out_dims);
 	if (one.int8)
 		one.scale_step = ir_smuli(b, vector, 4 - LANES);
@@ -104,7 +106,7 @@ static void do_chunks(const struct split *s, ir_s from, ir_s to)
 	ir_s rounds = ir_sshri(b, ir_saddi(b, ir_ssub(b, to, from), s->teams - 1), (unsigned)__builtin_ctz(s->teams)),
 	     round = ir_loop(b, rounds);
 	ir_s chunk = ir_sadd(b, ir_sadd(b, from, ir_smuli(b, round, s->teams)), s->which);
-	ir_s some = ir_smin(b, ir_ssub(b, to, chunk), ir_sconst(b, 1));
+	ir_s left = ir_ssub(b, to, chunk), some = ir_smin(b, left, ir_sconst(b, 1));
 	ir_s of_place = ir_sadd(b, ir_smuli(b, rest_of(b, round, PLACES), s->teams), s->which);
 	ir_a place = ir_aadd(b, s->shared, ir_smuli(b, of_place, t->tile * t->slot));
 
@@ -165,7 +167,7 @@ void attention_wave_split_build(struct spread *t, unsigned parts)
 	t->wave = ir_wave(b);
 	s.which = ir_sshri(b, t->wave, (unsigned)__builtin_ctz(s.team));
 	s.member = rest_of(b, t->wave, s.team);
-	ir_s i = ir_loop(b, ir_ssub(b, ir_end(b), ir_begin(b)));
-	do_unit(&s, ir_sadd(b, ir_begin(b), i));
+	ir_s begin = ir_begin(b), i = ir_loop(b, ir_ssub(b, ir_end(b), begin));
+	do_unit(&s, ir_sadd(b, begin, i));
 	ir_endloop(b);
 }

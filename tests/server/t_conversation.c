@@ -1,5 +1,5 @@
 /* tests/server/t_conversation.c - how a conversation becomes a prompt: what templates know beside the messages, whether
- * the model shall reason, answers that go on, and what answers say of it when they are verbose.
+ * the model shall reason, answers that go on, and what answers say of it and of their tokens.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -237,6 +237,28 @@ static void test_told_on_the_way(void **state)
 	}
 }
 
+/* ---- what a token was drawn from */
+
+static void test_sampled_probabilities(void **state)
+{
+	(void)state;
+	json_t *o = client_json(&server, "/completion",
+	                        "{\"prompt\":\"Once upon\",\"n_predict\":3,\"temperature\":1,\"top_k\":4,\"top_p\":1,"
+	                        "\"min_p\":0,\"n_probs\":9,\"post_sampling_probs\":true}",
+	                        200);
+	for (size_t i = 0; i < 3; i++) {
+		const json_t *one = json_array_get(json_object_get(o, "completion_probabilities"), i),
+			     *list = json_object_get(one, "top_probs");
+		double sum = 0;
+		assert_true(json_number_value(json_object_get(one, "prob")) > 0 && !json_object_get(one, "logprob"));
+		assert_int_equal(json_array_size(list), 4);
+		for (size_t k = 0; k < 4; k++)
+			sum += json_number_value(json_object_get(json_array_get(list, k), "prob"));
+		assert_true(sum > 0.999999 && sum < 1.000001);
+	}
+	json_decref(o);
+}
+
 static void test_slots(void **state)
 {
 	(void)state;
@@ -251,7 +273,8 @@ int main(void)
 		cmocka_unit_test(test_reasoning),        cmocka_unit_test(test_day),
 		cmocka_unit_test(test_ending),           cmocka_unit_test(test_verbose),
 		cmocka_unit_test(test_anthropic),        cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_no_space_between), cmocka_unit_test(test_told_on_the_way),
+		cmocka_unit_test(test_no_space_between), cmocka_unit_test(test_sampled_probabilities),
+		cmocka_unit_test(test_told_on_the_way),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

@@ -143,26 +143,6 @@ static void test_native(void **state)
 	json_decref(o);
 }
 
-static void test_sampled_probabilities(void **state)
-{
-	(void)state;
-	json_t *o = client_json(&server, "/completion",
-	                        "{\"prompt\":\"Once upon\",\"n_predict\":3,\"temperature\":1,\"top_k\":4,\"top_p\":1,"
-	                        "\"min_p\":0,\"n_probs\":9,\"post_sampling_probs\":true}",
-	                        200);
-	for (size_t i = 0; i < 3; i++) {
-		const json_t *one = json_array_get(json_object_get(o, "completion_probabilities"), i),
-			     *list = json_object_get(one, "top_probs");
-		double sum = 0;
-		assert_true(json_number_value(json_object_get(one, "prob")) > 0 && !json_object_get(one, "logprob"));
-		assert_int_equal(json_array_size(list), 4);
-		for (size_t k = 0; k < 4; k++)
-			sum += json_number_value(json_object_get(json_array_get(list, k), "prob"));
-		assert_true(sum > 0.999999 && sum < 1.000001);
-	}
-	json_decref(o);
-}
-
 /* Every line is a comment or a number, no series has its help twice, and what was generated is counted. */
 static void test_metrics(void **state)
 {
@@ -505,20 +485,12 @@ static void test_defaults(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tokens),
-		cmocka_unit_test(test_template),
-		cmocka_unit_test(test_properties),
+		cmocka_unit_test(test_tokens),   cmocka_unit_test(test_template), cmocka_unit_test(test_properties),
 		cmocka_unit_test(test_native),
-		cmocka_unit_test(test_sampled_probabilities),
-		cmocka_unit_test(test_metrics),
-		cmocka_unit_test(test_replay),
-		cmocka_unit_test(test_embeddings),
-		cmocka_unit_test(test_pooling),
-		cmocka_unit_test(test_ranking),
-		cmocka_unit_test(test_replays),
-		cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_several),
-		cmocka_unit_test(test_bias_of_text),
+
+		cmocka_unit_test(test_metrics),  cmocka_unit_test(test_replay),   cmocka_unit_test(test_embeddings),
+		cmocka_unit_test(test_pooling),  cmocka_unit_test(test_ranking),  cmocka_unit_test(test_replays),
+		cmocka_unit_test(test_defaults), cmocka_unit_test(test_several),  cmocka_unit_test(test_bias_of_text),
 		cmocka_unit_test(test_counts),
 	};
 

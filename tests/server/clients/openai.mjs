@@ -116,7 +116,7 @@ await test('parse with a schema', async () => {
 });
 
 await test('a schema that is not supported', async () => {
-	const schema = { type: 'string', pattern: '(?=a)b' };
+	const schema = { type: 'string', pattern: '(?<=a)b' };
 	await refused(400, '#/pattern', () => client.chat.completions.create({ ...request, response_format: { type: 'json_schema', json_schema: { name: 'x', schema } } }));
 });
 
