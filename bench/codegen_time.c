@@ -3,18 +3,22 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "jit/store/cache.h"
+#include "jit/store/driver_code.h"
 #include "jit/store/pack.h"
 #include "jit/rdna/program.h"
 #include "jit/store/registry.h"
 #include "kernels-templates/templates.h"
 #include "loaders/model.h"
 #include "runtime/device/device.h"
+#include "runtime/host/pool.h"
 #include "runtime/host/system.h"
 
 enum { LOOKUPS = 1000000 };
@@ -238,25 +242,61 @@ bool kernels_measure(const struct model_spec *spec, const struct warm_options *o
 	return ok;
 }
 
-bool kernels_write_pack(const char *model, const struct warm_options *options, const char *pack, struct error *err)
+/* What the threads that fill a pack share. */
+struct filling {
+	const struct keys *keys;
+	const struct driver_linker *linker;
+	struct pack_item *item; /* of each key its code, and behind all of them what the driver made of each */
+	size_t n;
+	_Atomic size_t next;
+	pthread_mutex_t lock; /* of the error */
+	struct error failure;
+};
+
+static void fill_some(void *user, int worker, int workers)
+{
+	struct filling *f = user;
+
+	for (size_t i; (i = atomic_fetch_add_explicit(&f->next, 1, memory_order_relaxed)) < f->n;) {
+		const struct key *key = &f->keys->key[i % f->keys->n];
+		struct pack_item *it = &f->item[i];
+		struct error err = { 0 };
+		it->key = i < f->keys->n ? *key : driver_code_key(key, f->linker->by);
+		if (i < f->keys->n ? compile_key(&it->object, key, template_build, NULL, NULL, &err)
+		                   : driver_code_make(f->linker, &it->key, template_build, &it->object, &err))
+			continue;
+		pthread_mutex_lock(&f->lock);
+		error_set(&f->failure, err.code, "%s", err.text);
+		pthread_mutex_unlock(&f->lock);
+	}
+}
+
+bool kernels_write_pack(const char *model, const struct warm_options *options, const struct driver_linker *linker,
+                        const char *pack, struct error *err)
 {
 	struct keys keys = { 0 };
+	struct filling f = { .keys = &keys, .linker = linker, .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct pool *pool = NULL;
 	struct model m;
 
 	if (!model_open(&m, model, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err))
 		return false;
-	bool ok = warm_keys(&m.spec, options, &keys.key, &keys.n, err);
-	struct pack_item *item = ok ? calloc(keys.n, sizeof *item) : NULL;
-	if (ok && !item)
-		ok = error_set(err, ERROR_MEMORY, "no memory for a pack of %zu kernels", keys.n);
-	for (size_t i = 0; ok && i < keys.n; i++) {
-		item[i].key = keys.key[i];
-		ok = compile_key(&item[i].object, &keys.key[i], template_build, NULL, NULL, err);
-	}
-	ok = ok && pack_write(pack, item, keys.n, err);
-	for (size_t i = 0; item && i < keys.n; i++)
-		object_free(&item[i].object);
-	free(item);
+	bool ok = warm_keys(&m.spec, options, &keys.key, &keys.n, err) &&
+	          (pool = pool_open(system_default_threads(), err)) != NULL;
+	f.n = keys.n * (linker ? 2 : 1);
+	f.item = ok ? calloc(f.n, sizeof *f.item) : NULL;
+	if (ok && !f.item)
+		ok = error_set(err, ERROR_MEMORY, "no memory for a pack of %zu kernels", f.n);
+	if (ok)
+		pool_run(pool, fill_some, &f);
+	if (ok && f.failure.code)
+		ok = error_set(err, f.failure.code, "%s", f.failure.text);
+	ok = ok && pack_write(pack, f.item, f.n, err);
+	for (size_t i = 0; f.item && i < f.n; i++)
+		object_free(&f.item[i].object);
+	free(f.item);
+	pool_close(pool);
+	pthread_mutex_destroy(&f.lock);
 	free(keys.key);
 	model_close(&m);
 	return ok;

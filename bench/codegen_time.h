@@ -36,7 +36,10 @@ enum kernels_row {
 bool kernels_measure(const struct model_spec *spec, const struct warm_options *options, enum dtype kv, long repetitions,
                      double noise, struct row out[KERNEL_ROWS], size_t *n_rows, struct error *err);
 
-/* Generates every kernel that sessions with a model can need, for starts that only load; into a new pack. */
-bool kernels_write_pack(const char *model, const struct warm_options *options, const char *pack, struct error *err);
+/* Generates every kernel that sessions with a model can need, for starts that only load; into a new pack. linker: the
+ * driver whose code of them such a start needs as well; NULL: none. */
+struct driver_linker;
+bool kernels_write_pack(const char *model, const struct warm_options *options, const struct driver_linker *linker,
+                        const char *pack, struct error *err);
 
 #endif

@@ -242,7 +242,8 @@ static bool run(const char *path, const char *name, jit_error *err)
 	p.isa = m->target->name;
 	print_begin(&p);
 	for (int i = 0; i < START_ROWS && !opt.no_start; i++)
-		show(&p, &start[i]);
+		if (start[i].test[0])
+			show(&p, &start[i]);
 	bool ok = true;
 	for (int i = 0; ok && i < opt.list.threads.n; i++)
 		ok = run_tests(m, &p, opt.list.threads.value[i], i + 1 == opt.list.threads.n, err);

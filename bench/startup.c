@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bench/codegen_time.h"
+#include "runtime/device/device.h"
 #include "runtime/model.h"
 #include "runtime/session.h"
 #include "runtime/host/system.h"
@@ -17,7 +18,7 @@ enum { PROMPT = 8, CONTEXT = 512 };
 
 /* What a child tells. */
 struct report {
-	bool ok;
+	bool ok, unsealed; /* unsealed: the device cannot run sealed */
 	double load, first_token, codegen;
 	long generated;
 	int threads;
@@ -140,7 +141,7 @@ enum { LOAD, TTFT, TTFT_SEALED, TTFT_COLD, CODEGEN, RSS };
 
 /* The ways to start, in turn, so that a neighbour who slows the machine slows all. */
 static bool measure(const char *path, const jit_model_options way[3], const jit_session_options *so, long repetitions,
-                    struct series s[START_ROWS], struct report last[3], jit_error *err)
+                    bool sealed, struct series s[START_ROWS], struct report last[3], jit_error *err)
 {
 	double rss, ignored;
 
@@ -149,7 +150,8 @@ static bool measure(const char *path, const jit_model_options way[3], const jit_
 		return false;
 	for (long i = 0; i < repetitions; i++) {
 		for (int w = 0; w < 3; w++)
-			if (!in_child(start_once, path, &way[w], so, &last[w], w == 0 ? &rss : &ignored, err))
+			if ((sealed || w != 1) &&
+			    !in_child(start_once, path, &way[w], so, &last[w], w == 0 ? &rss : &ignored, err))
 				return false;
 		const double value[START_ROWS] = { last[0].load,        last[0].first_token,   last[1].first_token,
 			                           last[2].first_token, 1e3 * last[2].codegen, rss };
@@ -164,18 +166,24 @@ static bool measure(const char *path, const jit_model_options way[3], const jit_
 /* Every kernel that a session can need, into a pack in the cache's place. */
 static void write_pack(const char *path, const jit_model_options *mo, const jit_session_options *so, struct report *r)
 {
-	const struct warm_options o = {
-		.target = mo->isa ? target_find(mo->isa) : target_native(NULL),
-		.kv = WARM_KV_ANY,
-		.activations = mo->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
-		.numerics = mo->bounded_numerics ? WARM_BOUNDED : WARM_EXACT
-	};
 	struct error e = { 0 };
+	struct device *d = device_open(mo->device ? mo->device : "cpu", mo->isa, &e);
 
-	r->ok = o.target && kernels_write_pack(path, &o, mo->cache_dir, &e);
+	r->unsealed = d && !d->facts.keeps_code;
+	if (d && !r->unsealed) {
+		const struct warm_options o = {
+			.target = d->facts.target,
+			.kv = WARM_KV_ANY,
+			.activations = mo->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
+			.numerics = mo->bounded_numerics ? WARM_BOUNDED : WARM_EXACT
+		};
+		r->ok = kernels_write_pack(path, &o, d->linker, mo->cache_dir, &e);
+	} else {
+		r->ok = r->unsealed;
+	}
+	device_close(d);
 	if (!r->ok)
-		snprintf(r->err.message, sizeof r->err.message, "%s",
-		         o.target ? e.text : "this processor runs none of the targets");
+		snprintf(r->err.message, sizeof r->err.message, "%s", e.text);
 }
 
 bool start_measure(const char *path, const jit_model_options *model, const jit_session_options *session,
@@ -190,6 +198,7 @@ bool start_measure(const char *path, const jit_model_options *model, const jit_s
 	const char *tmp = getenv("TMPDIR");
 	char pack[256];
 	double ignored;
+	bool sealed = false;
 
 	snprintf(pack, sizeof pack, "%.200s/jitbench-XXXXXX.jkp", tmp ? tmp : "/tmp");
 	int fd = mkstemps(pack, 4);
@@ -204,9 +213,12 @@ bool start_measure(const char *path, const jit_model_options *model, const jit_s
 	way[2].cache_dir = "";
 	so.context = CONTEXT;
 	bool ok = in_child(write_pack, path, &way[1], &so, &last[1], &ignored, err) &&
-	          measure(path, way, &so, repetitions, s, last, err);
+	          measure(path, way, &so, repetitions, sealed = !last[1].unsealed, s, last, err);
 	unlink(pack);
 	for (int k = 0; ok && k < START_ROWS; k++) {
+		out[k] = (struct row){ 0 };
+		if (k == TTFT_SEALED && !sealed)
+			continue;
 		out[k] = (struct row){ .unit = unit[k],
 			               .threads = last[0].threads,
 			               .count = k == CODEGEN ? last[2].generated : 0,

@@ -13,7 +13,8 @@
 
 enum { START_ROWS = 6 }; /* load, ttft, ttft sealed, ttft cold, codegen, rss */
 
-/* Call while the process has one thread. session->context is replaced by one that holds the short prompt. */
+/* Call while the process has one thread. session->context is replaced by one that holds the short prompt. A row whose
+ * test has no name is none: of a sealed start, where the device cannot run sealed. */
 bool start_measure(const char *path, const jit_model_options *model, const jit_session_options *session,
                    long repetitions, double noise, struct row out[START_ROWS], jit_error *err);
 

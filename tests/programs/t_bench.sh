@@ -119,6 +119,13 @@ check "so rows have no share" grep -q '^| tg1 .*|  *|  *|$' "$dir/out"
 check "a profile of the test alone: $(cat "$dir/err")" grep -q '^profile of tg1 on sim:sm90: 1 pass over 1 token ' \
 	"$dir/err"
 check "without a share of what can be read" [ "$(grep -c ' of read ' "$dir/err")" = 0 ]
+for each in sim:sm90 sim:gfx1101; do
+	run --shape tiny -p 0 -n 1 -r 1 --force --device $each
+	check "a start on $each: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
+	check "$each: what a start takes" [ "$(grep -cE '^\| (load|ttft|ttft cold|rss) +\| ' "$dir/out")" = 4 ]
+	check "$each: a sealed start, where the device can run sealed" [ \
+		"$(grep -cE '^\| ttft sealed ' "$dir/out")" = "$([ $each = sim:sm90 ] && echo 1 || echo 0)" ]
+done
 run "$model" -p 8 -n 2 -r 1 --no-start --profile --force
 check "a profile of each test" [ "$(grep -cE '^profile of (pp8|tg2) on cpu: ' "$dir/err")" = 2 ]
 check "with the share of what can be read: $(cat "$dir/err")" [ "$(grep -cE \
