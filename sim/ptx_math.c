@@ -184,6 +184,15 @@ static bool compute_across(const struct ptx_step *s, uint64_t *d, const uint64_t
 {
 	uint64_t from[PTX_LANES];
 
+	if (s->operation == PTX_DO_ANY) {
+		uint64_t any = 0;
+		for (unsigned l = 0; l < PTX_LANES; l++)
+			any |= mask >> l & 1 ? a[l] & 1 : 0;
+		for (unsigned l = 0; l < PTX_LANES; l++)
+			if (mask >> l & 1)
+				d[l] = any;
+		return true;
+	}
 	if (s->operation != PTX_DO_BUTTERFLY && s->operation != PTX_DO_FROM_LANE)
 		return false;
 	memcpy(from, a, sizeof from);

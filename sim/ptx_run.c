@@ -74,7 +74,8 @@ static bool is_control(unsigned operation) { return operation >= PTX_DO_BRANCH; 
 static bool is_product(unsigned operation) { return operation >= PTX_DO_MMA_S8 && operation <= PTX_DO_MMA_BF16; }
 static bool is_across(unsigned operation)
 {
-	return operation == PTX_DO_BUTTERFLY || operation == PTX_DO_FROM_LANE || is_product(operation);
+	return operation == PTX_DO_ANY || operation == PTX_DO_BUTTERFLY || operation == PTX_DO_FROM_LANE ||
+	       is_product(operation);
 }
 
 static void load_param(const struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask)

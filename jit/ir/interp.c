@@ -116,6 +116,21 @@ static inline void put16(char *p, uint16_t v) { memcpy(p, &v, 2); }
 		EACH_LANE d[l] = (expression); \
 		break; \
 	}
+/* Nobody else runs meanwhile, so a word that is not there would never come. dst may be b. */
+#define AWAIT(expression, wanted) \
+	{ \
+		uint32_t *d = REG(in->dst); \
+		const char *at = ADDRESS(in->a); \
+		EACH_LANE \
+		{ \
+			d[l] = (wanted) ? (expression) : 0; \
+			if (d[l] == IR_EMPTY) \
+				wave->unwritten = true; \
+		} \
+		if (wave->unwritten) \
+			return; \
+		break; \
+	}
 #define BROADCAST(expression) \
 	{ \
 		uint32_t *d = REG(in->dst); \
@@ -267,6 +282,8 @@ PART void interp_go(const struct interp_program *p, char *frame, const struct in
 		case IR_fxor: exchange_lanes(REG(in->dst), REG(in->a), (unsigned)in->imm, W); break;
 		case IR_fload: load_lanes(REG(in->dst), ADDRESS(in->a), in->lanes, W); break;
 		case IR_iload: memcpy(REG(in->dst), ADDRESS(in->a), W * 4); break;
+		case IR_fawait: AWAIT(get32(at + (size_t)l * in->stride), l < in->lanes)
+		case IR_fawait_at: AWAIT(get32(at + ((const int32_t *)(const void *)REG(in->b))[l]), true)
 		case IR_fload_h: LOAD(f32_bits(f16_f32(get16(at + 2 * l))))
 		case IR_iload_u8: LOAD((uint8_t)at[l])
 		case IR_iload_s8: LOAD((uint32_t)(int32_t)(int8_t)at[l])
@@ -276,6 +293,7 @@ PART void interp_go(const struct interp_program *p, char *frame, const struct in
 		case IR_ibcast: BROADCAST(get32(at))
 		case IR_fbcast_h: BROADCAST(f32_bits(f16_f32(get16(at))))
 		case IR_igather: gather(REG(in->dst), ADDRESS(in->a), REG(in->b), W); break;
+		case IR_fgive:
 		case IR_fstore: STORE(in->lanes, put32(at + 4 * l, v[l]))
 		case IR_fstore_h: STORE(in->lanes, put16(at + 2 * l, f32_f16(bits_f32(v[l]))))
 		case IR_istore_8: STORE(W, at[l] = (char)(v[l] & 0xff))
@@ -369,32 +387,38 @@ struct interp_program *interp_compile(const struct ir *ir)
 
 /* Every wave runs to the next barrier, or its end, then the next wave: what one wrote before a barrier all find behind
  * it. */
-static void interp_group(const struct interp_program *p, char *frame, struct interp_call *call)
+static bool interp_group(const struct interp_program *p, char *frame, struct interp_call *call)
 {
 	struct interp_wave wave[IR_MAX_WAVES];
 
 	call->shared = frame + p->waves * p->frame_bytes;
 	wave[0].in = p->ins;
-	for (unsigned w = 1; w < p->waves; w++)
+	wave[0].unwritten = false;
+	for (unsigned w = 1; w < p->waves; w++) {
 		wave[w].in = p->ins;
+		wave[w].unwritten = false;
+	}
 	while (wave[0].in) /* all end together */
 		for (call->wave = 0; call->wave < p->waves; call->wave++) {
 			assert(wave[call->wave].in);
 			p->go(p, frame + call->wave * p->frame_bytes, call, &wave[call->wave]);
+			if (wave[call->wave].unwritten)
+				return false;
 		}
+	return true;
 }
 
-bool interp_run(const struct interp_program *p, void *frame, const uint64_t *arg, int64_t begin, int64_t end)
+enum interp_end interp_run(const struct interp_program *p, void *frame, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	struct interp_call call = { .arg = arg, .begin = begin, .end = end };
 	char *own = NULL;
 
 	if (!frame && !(frame = own = aligned_alloc(64, (interp_frame_bytes(p) + 63) & ~(size_t)63)))
-		return false;
+		return INTERP_NO_MEMORY;
 	assert((uintptr_t)frame % 64 == 0);
-	interp_group(p, frame, &call);
+	bool done = interp_group(p, frame, &call);
 	free(own);
-	return true;
+	return done ? INTERP_DONE : INTERP_UNWRITTEN;
 }
 
 void ir_interp(const struct ir *ir, const uint64_t *arg, int64_t begin, int64_t end)
@@ -402,7 +426,7 @@ void ir_interp(const struct ir *ir, const uint64_t *arg, int64_t begin, int64_t 
 	struct interp_program *p = interp_compile(ir);
 
 	/* the oracle has no way to report: a kernel is a few hundred kilobytes */
-	if (!p || !interp_run(p, NULL, arg, begin, end))
+	if (!p || interp_run(p, NULL, arg, begin, end) != INTERP_DONE)
 		abort();
 	interp_free(p);
 }

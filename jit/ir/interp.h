@@ -21,8 +21,9 @@ void interp_free(struct interp_program *p);
 size_t interp_frame_bytes(const struct interp_program *p);
 
 /* frame: interp_frame_bytes(p) bytes, 64-byte aligned, contents irrelevant, of this run alone; NULL: allocated for this
- * run.
- * False: out of memory (only with NULL). */
-bool interp_run(const struct interp_program *p, void *frame, const uint64_t *arg, int64_t begin, int64_t end);
+ * run. UNWRITTEN: it awaited a word that still was IR_EMPTY, and ended there. */
+enum interp_end { INTERP_DONE, INTERP_NO_MEMORY /* only with NULL */, INTERP_UNWRITTEN };
+enum interp_end interp_run(const struct interp_program *p, void *frame, const uint64_t *arg, int64_t begin,
+                           int64_t end);
 
 #endif

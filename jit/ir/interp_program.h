@@ -23,6 +23,7 @@ struct interp_call {
 /* Where a wave goes on: in is NULL when it has ended. */
 struct interp_wave {
 	const struct interp_ins *in;
+	bool unwritten;                   /* it awaited a word that nobody has given */
 	int64_t count[IR_MAX_LOOP_DEPTH]; /* of every open loop, read once at its entry */
 };
 

@@ -9,6 +9,7 @@
 
 #include <string.h>
 #include "jit/ir/ir.h"
+#include "jit/ir/lanes.h"
 
 #define IR_T_F ir_f
 #define IR_T_I ir_i
@@ -122,6 +123,28 @@ static inline ir_o ir_oload(struct ir *b, ir_a p, int32_t disp, unsigned stride,
 static inline ir_f ir_fload(struct ir *b, ir_a p, int32_t disp, unsigned n)
 {
 	return (ir_f){ ir_emit(b, IR_fload, 0, p.r, 0, 0, ir_x(disp, n, 0)) };
+}
+/* Of all lanes, stride bytes apart. */
+static inline ir_f ir_fawait_s(struct ir *b, ir_a p, int32_t disp, unsigned stride)
+{
+	return (ir_f){ ir_emit(b, IR_fawait, 0, p.r, 0, 0, ir_x(disp, 0, stride)) };
+}
+static inline ir_f ir_fawait(struct ir *b, ir_a p, int32_t disp, unsigned n)
+{
+	return (ir_f){ ir_emit(b, IR_fawait, 0, p.r, 0, 0, ir_x(disp, n, 4)) };
+}
+static inline ir_f ir_fawait_at(struct ir *b, ir_a p, ir_i off, int32_t disp)
+{
+	return (ir_f){ ir_emit(b, IR_fawait_at, 0, p.r, off.r, 0, disp) };
+}
+/* Any v: bits that are IR_EMPTY become another NaN's. */
+static inline void ir_fgive(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n)
+{
+	ir_i bits = ir_ibits(b, v), given = ir_iconst(b, IR_EMPTY_GIVEN), empty = ir_iconst(b, IR_EMPTY);
+	ir_m is_empty = ir_ieq(b, bits, empty);
+	ir_f some = ir_fbits(b, ir_isel(b, is_empty, given, bits));
+
+	ir_emit(b, IR_fgive, 0, p.r, some.r, 0, ir_x(disp, n, 0));
 }
 static inline void ir_fstore(struct ir *b, ir_a p, ir_f v, int32_t disp, unsigned n)
 {
@@ -255,6 +278,8 @@ static inline ir_t ir_var_t(struct ir *b, ir_t v)
 #define ir_igather(b, x, y, ...) IR_LAST_FIRST_MORE(ir_igather, b, x, y, __VA_ARGS__)
 #define ir_istore_8(b, x, y, ...) IR_LAST_FIRST_MORE(ir_istore_8, b, x, y, __VA_ARGS__)
 #define ir_fstore1(b, x, y, ...) IR_LAST_FIRST_MORE(ir_fstore1, b, x, y, __VA_ARGS__)
+#define ir_fawait_at(b, x, y, ...) IR_LAST_FIRST_MORE(ir_fawait_at, b, x, y, __VA_ARGS__)
+#define ir_fgive(b, x, y, ...) IR_LAST_FIRST_MORE(ir_fgive, b, x, y, __VA_ARGS__)
 #define ir_fstore(b, x, y, ...) IR_LAST_FIRST_MORE(ir_fstore, b, x, y, __VA_ARGS__)
 #define ir_fstore_h(b, x, y, ...) IR_LAST_FIRST_MORE(ir_fstore_h, b, x, y, __VA_ARGS__)
 #define ir_fstore_s(b, x, y, ...) IR_LAST_FIRST_MORE(ir_fstore_s, b, x, y, __VA_ARGS__)

@@ -26,6 +26,11 @@ static inline uint32_t f32_bits(float f)
 	return u;
 }
 
+/* What a word holds that is still to be given (ops.def: fawait, fgive): a NaN that no arithmetic makes, and what is
+ * given in its place. */
+#define IR_EMPTY 0xffa5c35au
+#define IR_EMPTY_GIVEN 0x7fffffffu
+
 /* Round to nearest even; f must lie in [-2^30, 2^30]. */
 static inline int32_t f32_to_i32_rne(float f) { return (int32_t)rintf(f); }
 

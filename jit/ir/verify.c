@@ -184,7 +184,13 @@ static inline bool verify_immediate(const struct verify *v, const struct ir_ins 
 	                             ir_x_lanes(in->imm, v->ir->lanes) != v->ir->lanes))
 		return verify_fail(v, "stride is %u for %u lanes, expected a multiple of 4 for all lanes",
 		                   ir_x_stride(in->imm), ir_x_lanes(in->imm, v->ir->lanes));
-	element = in->op == IR_fstore_s || in->op == IR_iload_s ? 4 : in->op == IR_fstore_hs ? 2 : 0;
+	if (in->op == IR_fawait && (ir_x_stride(in->imm) == 0 || ir_x_stride(in->imm) % 4 ||
+	                            (ir_x_stride(in->imm) > 4 && ir_x_lanes(in->imm, v->ir->lanes) != v->ir->lanes)))
+		return verify_fail(v, "stride is %u for %u lanes, expected 4, or a multiple of it for all lanes",
+		                   ir_x_stride(in->imm), ir_x_lanes(in->imm, v->ir->lanes));
+	element = in->op == IR_fstore_s || in->op == IR_iload_s || in->op == IR_fawait ? 4
+	          : in->op == IR_fstore_hs                                             ? 2
+	                                                                               : 0;
 	if (!element && ir_x_stride(in->imm))
 		return verify_fail(v, "stride is %u, expected none", ir_x_stride(in->imm));
 	if (ir_x_stride(in->imm) < element)

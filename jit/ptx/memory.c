@@ -63,8 +63,7 @@ static op lanes_add(struct ptx_emitter *e, uint64_t by)
 	return o;
 }
 
-/* Whether a lane is one of the first n. */
-static op first_lanes(struct ptx_emitter *e, unsigned n)
+op ptx_first_lanes(struct ptx_emitter *e, unsigned n)
 {
 	for (unsigned k = 0; k < e->n_first; k++)
 		if (e->first[k].by == n)
@@ -134,13 +133,14 @@ static const struct row {
 	[IR_##name] = { PTX_##access##_GLOBAL_##type, PTX_##access##_SHARED_##type, bytes, one },
 	ROW(fload, LD, B32, 4, false) ROW(iload, LD, B32, 4, false) ROW(iload_u8, LD, U8, 1, false) ROW(
 		iload_s8, LD, S8, 1, false) ROW(iload_u16, LD, U16, 2, false) ROW(fload_h, LD, B16, 2, false)
-		ROW(iload_s, LD, B32, 0, false) ROW(fbcast, LD, B32, 4, true) ROW(ibcast, LD, B32, 4, true)
-			ROW(fbcast_h, LD, B16, 2, true) ROW(igather, LD, B32, 4, true) ROW(sload32, LD, U32, 4, true)
-				ROW(sload64, LD, B64, 8, true) ROW(aload, LD, B64, 8, true)
-					ROW(fstore, ST, B32, 4, false) ROW(fstore_h, ST, B16, 2, false)
-						ROW(istore_8, ST, B8, 1, false) ROW(fstore_s, ST, B32, 0, false)
-							ROW(fstore_hs, ST, B16, 0, false) ROW(fstore1, ST, B32, 4, true)
+		ROW(iload_s, LD, B32, 0, false) ROW(fbcast, LD, B32, 4, true) ROW(ibcast, LD, B32, 4, true) ROW(
+			fbcast_h, LD, B16, 2, true) ROW(igather, LD, B32, 4, true) ROW(sload32, LD, U32, 4, true)
+			ROW(sload64, LD, B64, 8, true) ROW(aload, LD, B64, 8, true) ROW(fstore, ST, B32, 4, false)
+				ROW(fstore_h, ST, B16, 2, false) ROW(istore_8, ST, B8, 1, false)
+					ROW(fstore_s, ST, B32, 0, false) ROW(fstore_hs, ST, B16, 0, false)
+						ROW(fstore1, ST, B32, 4, true)
 #undef ROW
+							[IR_fgive] = { PTX_ST_RELAXED, PTX_ST_RELAXED, 4, false },
 };
 
 static unsigned lanes_of(const struct ir_ins *i)
@@ -177,7 +177,7 @@ static void load_part(struct ptx_emitter *e, enum ptx_op op_of, op d, op from, u
 {
 	if (n < 32) {
 		PTX_PUT(&e->w, MOV_B32, d, ptx_imm(0));
-		e->w.guard = first_lanes(e, n);
+		e->w.guard = ptx_first_lanes(e, n);
 	}
 	PTX_PUT_OP(&e->w, op_of, d, from);
 }
@@ -234,8 +234,10 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 		data = half;
 	}
 	ptx_meet_readers(e, is_shared(e, i));
+	if (i->op == IR_fgive && is_shared(e, i))
+		e->w.wrong = "what is given lies in shared memory";
 	if (n < 32)
-		e->w.guard = first_lanes(e, n);
+		e->w.guard = ptx_first_lanes(e, n);
 	PTX_PUT_OP(&e->w, (enum ptx_op)(is_shared(e, i) ? r->shared : r->global), to, data);
 }
 
@@ -257,7 +259,7 @@ bool ptx_memory(struct ptx_emitter *e, const struct ir_ins *i)
 	else if (i->op == IR_igather)
 		gather(e, i);
 	else if (!rows[i->op].global)
-		return false;
+		return ptx_await(e, i);
 	else if (ir_facts[i->op].dst == IR_KIND__)
 		store(e, i);
 	else

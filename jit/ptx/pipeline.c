@@ -276,6 +276,7 @@ static bool emit(struct ptx_emitter *e, struct error *err)
 		     folded = i->op == IR_aaddi && e->scan.reg[i->dst].root != i->dst && !e->scan.reg[i->dst].whole;
 		if (e->scan.dead[e->at] || elsewhere || folded)
 			continue;
+		ptx_await_before(e, i);
 		if (!shape(e, i) && !ptx_memory(e, i) && !ptx_scalar(e, i) && !ptx_matrix(e, i) && !ptx_math(e, i))
 			return error_set(err, ERROR_UNSUPPORTED, "the operation %s has no PTX", ir_facts[i->op].name);
 	}

@@ -6,8 +6,8 @@
  * lanes that take no part are predicated.
  *
  * Owned by: text.c the writer and its table; scan.c what is known before a line is written; math.c, memory.c and
- * matrix.c the rows of ops.def; early.c what comes before other launches have ended; pipeline.c the entry, loops, and
- * the order of it all.
+ * matrix.c the rows of ops.def; await.c those that await; early.c what comes before other launches have ended;
+ * pipeline.c the entry, loops, and the order of it all.
  */
 #ifndef JIT_PTX_PTX_H
 #define JIT_PTX_PTX_H
@@ -139,6 +139,15 @@ enum { PTX_BIAS = 0x4b400000 };
 #define PTX_LANES_STRIP (UINT64_C(2) << 32)
 
 enum { PTX_MEMO = 64 };
+
+/* Words that were asked for and not yet looked at (await.c). */
+struct ptx_awaited {
+	struct ptx_operand from;
+	uint16_t dst[4];
+	uint8_t words, lanes;
+	uint8_t depth; /* of loops */
+	uint8_t seen;  /* the depth of the loop whose turn has looked; 0: none */
+};
 struct ptx_emitter {
 	const struct ir *ir;
 	struct ptx_writer w;
@@ -171,6 +180,9 @@ struct ptx_emitter {
 		struct ptx_operand o;
 	} slot[PTX_MEMO];
 	unsigned n_slots;
+	struct ptx_awaited awaited[PTX_MEMO]; /* the depths ascend */
+	unsigned n_awaited;
+	size_t awaited_to;             /* the instruction up to which all are asked for */
 	struct ptx_operand waits_last; /* the predicate, where launches overlap */
 	/* Since the lanes last met: something was stored in global, in shared memory; loaded from shared memory. */
 	bool stored[2], loaded;
@@ -190,6 +202,11 @@ bool ptx_math(struct ptx_emitter *e, const struct ir_ins *i);
 bool ptx_scalar(struct ptx_emitter *e, const struct ir_ins *i);
 bool ptx_memory(struct ptx_emitter *e, const struct ir_ins *i);
 bool ptx_matrix(struct ptx_emitter *e, const struct ir_ins *i);
+/* await.c: a row that awaits (false: it is none); in front of instruction i, what it uses of what was asked for. */
+bool ptx_await(struct ptx_emitter *e, const struct ir_ins *i);
+void ptx_await_before(struct ptx_emitter *e, const struct ir_ins *i);
+/* Whether a lane is one of the first n. */
+struct ptx_operand ptx_first_lanes(struct ptx_emitter *e, unsigned n);
 /* Where a lane's bytes lie; by: PTX_LANES_..., 0: the same for all. */
 struct ptx_operand ptx_address(struct ptx_emitter *e, uint16_t a, int64_t disp, uint64_t by);
 /* In front of a load: the lanes meet if something was stored since they last did. */

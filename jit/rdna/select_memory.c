@@ -204,6 +204,17 @@ static void rsel_load(struct rsel *s, const struct ir_ins *i, const struct rsel_
 	ins->exec = lanes_mask(n);
 }
 
+/* A plan's barriers stand between who gives and who awaits. */
+static void rsel_await(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	struct rsel_place p = rsel_place(s, i->a, ir_x_disp(i->imm));
+
+	if (ir_x_stride(i->imm) == 4)
+		rsel_load(s, i, r);
+	else
+		load_lanes(s, &p, ir_x_stride(i->imm), rsel_dst(s, i));
+}
+
 static bool is_half(const struct rsel *s, const struct ir_ins *i)
 {
 	return !s->ir->is_var[i->dst] && s->scan.reg[i->dst].fold == RSCAN_HALF;
@@ -297,12 +308,15 @@ const struct rsel_rule rsel_memory_rules[IR_OP_COUNT] = {
 	[IR_iload_u8] = RSEL_LOAD(1, U8, U8),
 	[IR_iload_s8] = RSEL_LOAD(1, I8, I8),
 	[IR_iload_u16] = RSEL_LOAD(2, U16, U16),
+	[IR_fawait] = { .select = rsel_await, .op = RDNA_GLOBAL_LOAD_B32, .turned = RDNA_DS_LOAD_B32, .extra = 4 },
+	[IR_fawait_at] = { .select = rsel_gather },
 	[IR_fload_h] = { .select = rsel_load_halves },
 	[IR_iload_s] = { .select = rsel_load_strided },
 	[IR_fbcast] = { .select = rsel_broadcast },
 	[IR_ibcast] = { .select = rsel_broadcast },
 	[IR_fbcast_h] = { .select = rsel_broadcast_half },
 	[IR_igather] = { .select = rsel_gather },
+	[IR_fgive] = RSEL_STORE(4, B32),
 	[IR_fstore] = RSEL_STORE(4, B32),
 	[IR_fstore_h] = RSEL_STORE(2, B16),
 	[IR_istore_8] = RSEL_STORE(1, B8),

@@ -91,6 +91,7 @@ void sel_load(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_fload(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_fbcast_h(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_gather(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_fawait(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_strided(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_fstore(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_fstore1(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);

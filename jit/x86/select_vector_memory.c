@@ -64,6 +64,17 @@ void sel_strided(struct sel *s, const struct ir_ins *i, const struct sel_rule *r
 	gather(s, i, r, sel_constant(s, SEL_STEPS, ir_x_stride(i->imm)), p);
 }
 
+/* A plan's barriers stand between who gives and who awaits. */
+void sel_fawait(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
+{
+	static const struct sel_rule strided = { .op = X86_VPGATHERDD };
+
+	if (ir_x_stride(i->imm) == 4)
+		sel_fload(s, i, r);
+	else
+		sel_strided(s, i, &strided);
+}
+
 static void store(struct sel *s, unsigned op, uint32_t a, uint8_t width, struct sel_place p)
 {
 	sel_ins(s, LIR_STORE, op, 0, a, 0, p)->ws = width;

@@ -91,6 +91,8 @@ static const struct sel_rule avx2[IR_OP_COUNT] = {
 	[IR_fxor] = RULE(sel_fxor, VPERM2F128),
 
 	[IR_fload] = RULE(sel_fload, VMOVUPS),
+	[IR_fawait] = RULE(sel_fawait, VMOVUPS),
+	[IR_fawait_at] = RULE(sel_gather, VPGATHERDD),
 	[IR_fload_h] = LOAD(VCVTPH2PS),
 	[IR_iload] = { sel_load, X86_VMOVUPS, LIR_MOV, 0, 0, false },
 	[IR_iload_u8] = LOAD(VPMOVZXBD),
@@ -102,6 +104,7 @@ static const struct sel_rule avx2[IR_OP_COUNT] = {
 	[IR_igather] = RULE(sel_gather, VPGATHERDD),
 	[IR_iload_s] = RULE(sel_strided, VPGATHERDD),
 	[IR_fhalf] = RULE(sel_fhalf, VCVTPH2PS),
+	[IR_fgive] = RULE(sel_fstore, VMOVUPS),
 	[IR_fstore] = RULE(sel_fstore, VMOVUPS),
 	[IR_fstore_h] = RULE(sel_fstore_h, VCVTPS2PH),
 	[IR_istore_8] = RULE(sel_istore_8, VMOVQ),

@@ -26,6 +26,7 @@ struct ref_stream {
 	void **frame;
 	int frames, frames_left;
 	size_t frame_bytes;
+	const struct ref_kernel *unwritten; /* which read what no kernel before it gave */
 };
 
 static struct ref_kernel *ref_find(struct ref_stream *r, const struct key *key)
@@ -118,10 +119,24 @@ static void ref_call(void *handle, const uint64_t *arg, int64_t begin, int64_t e
 	pthread_mutex_lock(&r->lock);
 	void *frame = r->frame[--r->frames_left];
 	pthread_mutex_unlock(&r->lock);
-	interp_run(k->program, frame, arg, begin, end);
+	enum interp_end how = interp_run(k->program, frame, arg, begin, end);
 	pthread_mutex_lock(&r->lock);
+	if (how != INTERP_DONE)
+		r->unwritten = k;
 	r->frame[r->frames_left++] = frame;
 	pthread_mutex_unlock(&r->lock);
+}
+
+static bool ref_run(struct stream *s, struct plan *p, struct pool *pool, struct error *err)
+{
+	struct ref_stream *r = (struct ref_stream *)s;
+	char text[KEY_TEXT_MAX];
+
+	r->unwritten = NULL;
+	if (!host_schedule_run(s, p, pool, err))
+		return false;
+	return !r->unwritten || error_set(err, ERROR_DEVICE, "the kernel %s awaited what nobody had given",
+	                                  key_text(&r->unwritten->key, text, sizeof text));
 }
 
 static void ref_close_stream(struct stream *s)
@@ -144,11 +159,9 @@ static struct stream *ref_stream(struct device *d, const struct stream_options *
 		error_set(err, ERROR_MEMORY, "no memory for the reference device");
 		return NULL;
 	}
-	r->stream = (struct stream){ .device = d,
-		                     .prepare = ref_prepare,
-		                     .run = host_schedule_run,
-		                     .call = ref_call,
-		                     .close = ref_close_stream };
+	r->stream = (struct stream){
+		.device = d, .prepare = ref_prepare, .run = ref_run, .call = ref_call, .close = ref_close_stream
+	};
 	r->target = d->facts.target;
 	pthread_mutex_init(&r->lock, NULL);
 	return &r->stream;

@@ -39,7 +39,7 @@ void run_both(struct ir *b, const uint64_t *arg, int64_t begin, int64_t end, voi
 			interp_use_portable(p);
 		if (reset)
 			reset(context);
-		assert_true(interp_run(p, frame, arg, begin, end));
+		assert_int_equal(interp_run(p, frame, arg, begin, end), INTERP_DONE);
 		check(context, portable ? "portable" : "host");
 		free(frame);
 	}

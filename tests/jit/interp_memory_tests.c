@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "jit/ir/interp.h"
 #include "jit/ir/ir_build.h"
 #include "jit/ir/lanes.h"
 #include "tests/jit/run_ir.h"
@@ -247,13 +248,53 @@ static void test_exchange(void **unused)
 		}
 }
 
+/* A word that nobody gave ends the run where it is looked at; lanes behind the last one are not looked at. */
+static void test_await(void **unused)
+{
+	uint32_t in[64], out[32];
+	const uint64_t arg[] = { (uintptr_t)in, (uintptr_t)out };
+
+	for (unsigned way = 0; way < 3; way++)
+		for (unsigned empty = 0; empty <= 64; empty++) { /* 64: none */
+			const unsigned n = way == 0 ? 11 : 0;
+			struct ir b;
+			for (unsigned k = 0; k < 64; k++)
+				in[k] = k == empty ? IR_EMPTY : IR_EMPTY + 1 + k;
+			memset(out, 0x77, sizeof out);
+			ir_init(&b, 16);
+			ir_a p = ir_aload(&b, ir_arg(&b), 0), q = ir_aload(&b, ir_arg(&b), 8);
+			ir_i offset = ir_ishl(&b, ir_ilane(&b), 3);
+			ir_f v = way == 0   ? ir_fawait(&b, p, 4, n)
+			         : way == 1 ? ir_fawait_s(&b, p, 4, 12)
+			                    : ir_fawait_at(&b, p, offset, 8);
+			ir_fstore(&b, q, v, 0, 0);
+			ir_fgive(&b, q, ir_fbits(&b, ir_iconst(&b, IR_EMPTY)), 64, 3);
+			struct interp_program *program = interp_compile(&b);
+			assert_non_null(program);
+			bool waits = way == 0   ? empty >= 1 && empty < 12
+			             : way == 1 ? empty % 3 == 1 && empty < 49
+			                        : empty % 2 == 0 && empty >= 2 && empty < 34;
+			assert_int_equal(interp_run(program, NULL, arg, 0, 1), waits ? INTERP_UNWRITTEN : INTERP_DONE);
+			for (unsigned l = 0; l < 32; l++) {
+				unsigned from = way == 0 ? 1 + l : way == 1 ? 1 + 3 * l : 2 + 2 * l;
+				uint32_t want = waits || l >= 19     ? 0x77777777
+				                : l >= 16            ? IR_EMPTY_GIVEN
+				                : way == 0 && l > 10 ? 0
+				                                     : IR_EMPTY + 1 + from;
+				assert_int_equal(out[l], want);
+			}
+			interp_free(program);
+			ir_free(&b);
+		}
+}
+
 int interp_memory_tests(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_load_lanes),       cmocka_unit_test(test_load_rows),
 		cmocka_unit_test(test_bf16_every_value), cmocka_unit_test(test_gather),
 		cmocka_unit_test(test_store_rows),       cmocka_unit_test(test_store_half_rounds),
-		cmocka_unit_test(test_exchange),
+		cmocka_unit_test(test_exchange),         cmocka_unit_test(test_await),
 	};
 
 	return cmocka_run_group_tests_name("interp_memory_tests", tests, NULL, NULL);

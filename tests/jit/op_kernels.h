@@ -40,6 +40,8 @@ void op_build_division(struct ir *b, int64_t d, uint64_t in[OP_DIVIDENDS]);
 
 /* Loads and stores of all kinds of n lanes (0: all), locals included. */
 void op_build_lane_counts(struct ir *b, unsigned n);
+/* What is awaited of n lanes and in all other ways, in and out of loops, and given: words that in holds. */
+void op_build_awaits(struct ir *b, unsigned n);
 /* Names of a variable (casts, sums of addresses), which must mean its value of then. */
 void op_build_names(struct ir *b);
 /* Three nested loops whose counts come from the arguments; the index read or not. */

@@ -139,6 +139,7 @@ static bool random_structure(struct generator *g, enum ir_op op)
 {
 	switch (op) {
 	case IR_fload:
+	case IR_fawait:
 	case IR_fload_h:
 	case IR_iload:
 	case IR_iload_u8:
@@ -150,7 +151,9 @@ static bool random_structure(struct generator *g, enum ir_op op)
 	case IR_ibcast:
 	case IR_sload32:
 	case IR_sload64: random_load(g, op); return true;
-	case IR_igather: random_gather(g); return true;
+	case IR_fawait_at:
+	case IR_igather: random_gather(g, op); return true;
+	case IR_fgive:
 	case IR_fstore:
 	case IR_fstore_h:
 	case IR_istore_8:

@@ -5,7 +5,7 @@
 
 /* What a kernel stores it may read back lane by lane, but not all lanes the same word: some targets have another cache
  * for that. */
-enum access { ACCESS_LANES, ACCESS_UNIFORM, ACCESS_STORE };
+enum access { ACCESS_LANES, ACCESS_UNIFORM, ACCESS_STORE, ACCESS_AWAIT, ACCESS_GIVE };
 
 /* An address and a displacement such that n bytes from there lie inside the region, aligned to a power of two up to
  * 8. */
@@ -16,6 +16,8 @@ static ir_a address(struct generator *g, enum access access, int32_t n, int32_t 
 		const int32_t most = v->bytes - n - v->hi;
 
 		if ((access == ACCESS_STORE && v->region == REGION_IN) ||
+		    (access == ACCESS_AWAIT && v->region == REGION_LOCAL) ||
+		    (access == ACCESS_GIVE && v->region != REGION_OUT) ||
 		    (access == ACCESS_UNIFORM && v->region == REGION_OUT) || most < -v->lo)
 			continue;
 		*disp = (int32_t)random_below(g, (unsigned)(most + v->lo) / (unsigned)align + 1) * align -
@@ -32,15 +34,17 @@ void random_load(struct generator *g, enum ir_op op)
 	                  : op == IR_iload_u8 || op == IR_iload_s8                    ? 1
 	                  : op == IR_sload64                                          ? 8
 	                                                                              : 4;
-	const unsigned n = op == IR_fload ? random_below(g, (unsigned)W + 1) : 0;
+	const bool counted = op == IR_fload || (op == IR_fawait && random_below(g, 2));
+	const unsigned n = counted ? random_below(g, (unsigned)W + 1) : 0;
 	const bool uniform = op == IR_fbcast || op == IR_fbcast_h || op == IR_ibcast || scalar;
 	const int32_t lanes = uniform ? 1 : n ? (int32_t)n : W;
-	const int32_t stride = op == IR_iload_s ? 4 * (1 + (int32_t)random_below(g, 10)) : element;
+	const bool strided = op == IR_iload_s || op == IR_fawait;
+	const int32_t stride = strided && !counted ? 4 * (1 + (int32_t)random_below(g, 10)) : element;
 	int32_t disp;
-	ir_a p = address(g, uniform ? ACCESS_UNIFORM : ACCESS_LANES, (lanes - 1) * stride + element, element, &disp);
-	const uint16_t r =
-		ir_emit(g->ir, op, 0, p.r, 0, 0,
-	                ir_facts[op].imm == IR_IMM_x ? ir_x(disp, n, op == IR_iload_s ? (unsigned)stride : 0) : disp);
+	const enum access access = op == IR_fawait ? ACCESS_AWAIT : uniform ? ACCESS_UNIFORM : ACCESS_LANES;
+	ir_a p = address(g, access, (lanes - 1) * stride + element, element, &disp);
+	const uint16_t r = ir_emit(g->ir, op, 0, p.r, 0, 0,
+	                           ir_facts[op].imm == IR_IMM_x ? ir_x(disp, n, strided ? (unsigned)stride : 0) : disp);
 
 	if (ir_facts[op].dst == IR_KIND_F)
 		random_result_f(g, (ir_f){ r });
@@ -61,7 +65,8 @@ void random_store(struct generator *g, enum ir_op op)
 	const int32_t lanes = op == IR_fstore1 ? 1 : n ? (int32_t)n : W;
 	const int32_t stride = strided ? element * (1 + (int32_t)random_below(g, 40)) : 0;
 	int32_t disp;
-	ir_a p = address(g, ACCESS_STORE, strided ? (lanes - 1) * stride + element : lanes * element, element, &disp);
+	ir_a p = address(g, op == IR_fgive ? ACCESS_GIVE : ACCESS_STORE,
+	                 strided ? (lanes - 1) * stride + element : lanes * element, element, &disp);
 	uint16_t v;
 
 	if (op == IR_istore_8) /* lanes in -128..127 */
@@ -71,13 +76,16 @@ void random_store(struct generator *g, enum ir_op op)
 	ir_emit(g->ir, op, 0, p.r, v, 0, counted ? ir_x(disp, n, (unsigned)stride) : disp);
 }
 
-void random_gather(struct generator *g)
+void random_gather(struct generator *g, enum ir_op op)
 {
 	int32_t disp;
-	ir_a p = address(g, ACCESS_LANES, 256, 4, &disp);
+	ir_a p = address(g, op == IR_igather ? ACCESS_LANES : ACCESS_AWAIT, 256, 4, &disp);
 	ir_i offset = ir_iand(g->ir, random_any_i(g), ir_iconst(g->ir, 0xfc));
 
-	random_result_i(g, ir_igather(g->ir, p, offset, disp));
+	if (op == IR_igather)
+		random_result_i(g, ir_igather(g->ir, p, offset, disp));
+	else
+		random_result_f(g, ir_fawait_at(g->ir, p, offset, disp));
 }
 
 void random_address(struct generator *g, enum ir_op op)

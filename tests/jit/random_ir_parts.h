@@ -40,7 +40,7 @@ void random_result_i(struct generator *g, ir_i v);
 void random_result_s(struct generator *g, ir_s v);
 void random_load(struct generator *g, enum ir_op op);
 void random_store(struct generator *g, enum ir_op op);
-void random_gather(struct generator *g);
+void random_gather(struct generator *g, enum ir_op op);
 /* A new address from one in scope: moved by a constant or by a masked scalar. */
 void random_address(struct generator *g, enum ir_op op);
 /* A local or shared bytes, and their first contents: whole vectors, then the rest by lanes. */

@@ -75,6 +75,10 @@ static void test_lane_counts(void **state)
 		op_build_lane_counts(&b, n);
 		check_all(&b, in, sizeof in, 0, 1);
 		ir_free(&b);
+		ir_init(&b, compile_isa->lanes);
+		op_build_awaits(&b, n);
+		check_all(&b, in, sizeof in, 0, 1);
+		ir_free(&b);
 	}
 }
 

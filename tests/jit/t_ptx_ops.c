@@ -162,6 +162,11 @@ static void test_memory(void **state)
 		snprintf(what, sizeof what, "memory of %u lanes", n);
 		check(&b, in, sizeof in, 1, 0, 1, NANS_EXACT, COMPILE_SKIP_JOINS, what);
 		ir_free(&b);
+		begin_ir(&b);
+		op_build_awaits(&b, n);
+		snprintf(what, sizeof what, "memory of %u lanes", n);
+		check(&b, in, sizeof in, 1, 0, 1, NANS_EXACT, COMPILE_SKIP_JOINS, what);
+		ir_free(&b);
 	}
 	struct ir b;
 	begin_ir(&b);

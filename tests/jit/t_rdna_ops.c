@@ -269,6 +269,10 @@ static void test_lane_counts(void **state)
 		op_build_lane_counts(&b, n);
 		check(&b, in, sizeof in, 0, 1, NANS_EXACT);
 		ir_free(&b);
+		begin_ir(&b);
+		op_build_awaits(&b, n);
+		check(&b, in, sizeof in, 0, 1, NANS_EXACT);
+		ir_free(&b);
 	}
 }
 

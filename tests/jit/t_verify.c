@@ -286,6 +286,11 @@ static void test_strides(void **unused)
 	bad("%1:A = arg\n%2:F = fconst #0\nfstore_h %1 %2 @0*2", "stride is 2, expected none");
 	bad("%1:A = arg\n%2:F = fconst #0\nfstore_s %1 %2 @0", "stride is 0, expected at least 4");
 	bad("%1:A = arg\n%2:F = fconst #0\nfstore_s %1 %2 @0*3", "stride is 3, expected at least 4");
+	good("%1:A = arg\n%2:F = fawait %1 @0/3*4\n%3:F = fawait %1 @4*16");
+	bad("%1:A = arg\n%2:F = fawait %1 @0/3", "stride is 0 for 3 lanes");
+	bad("%1:A = arg\n%2:F = fawait %1 @0/3*8", "stride is 8 for 3 lanes");
+	bad("%1:A = arg\n%2:F = fawait %1 @0*6", "stride is 6");
+	bad("%1:A = arg\n%2:F = fawait %1 @0/9*4", "lane count is 9");
 	bad("%1:A = arg\n%2:F = fconst #0\nfstore_hs %1 %2 @0*1", "stride is 1, expected at least 2");
 	good("%1:A = arg\n%2:I = iload_s %1 @-6*16777212");
 	bad("%1:A = arg\n%2:I = iload_s %1 @0",

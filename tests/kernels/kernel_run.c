@@ -177,7 +177,7 @@ void kernel_refused(const struct key *key)
 void kernel_run(const struct kernel *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	if (k->program) {
-		assert_true(interp_run(k->program, NULL, arg, begin, end));
+		assert_int_equal(interp_run(k->program, NULL, arg, begin, end), INTERP_DONE);
 		return;
 	}
 	if (k->card) {
