@@ -60,6 +60,7 @@ static const struct {
 	{ KEY_SINKS, "sinks" },
 	{ KEY_SCALED, "scaled" },
 	{ KEY_NORM_IN, "normin" },
+	{ KEY_AWAITED, "awaited" },
 };
 enum { FLAG_COUNT = sizeof flag_text / sizeof flag_text[0] };
 

@@ -63,14 +63,16 @@ enum key_flags {                          /* epilogues and variants; text in par
 	         KEY_SCALED = 1 << 18,    /* (scaled) weights of a sum, each times a number of what it weighs */
 	         KEY_NORM_IN = 1 << 19,   /* (normin) the norm of its input is made inside */
 	         KEY_TILED = 1 << 20,     /* (tiled) heads of values take those of keys in turn */
-	         KEY_LATENT = 1 << 26,    /* (latent) keys are a latent vector and a rotated part; values the former */
-	         KEY_BY_HEAD = 1 << 25,   /* (byhead) a matrix for each head, times its own part of the input */
-	         KEY_EXPERTS = 1 << 24,   /* (experts) weights chosen by data */
-	         KEY_SIGMOID = 1 << 27,   /* (logistic) weights of a sum by the logistic function */
-	         KEY_NORMED = 1 << 28,    /* (normed) weights of a sum add up to 1 */
-	         KEY_OF_ALL = 1 << 29,    /* (ofall) a softmax over all experts, not over the chosen ones */
-	         KEY_SORTED = 1 << 30,    /* (sorted) columns lie expert by expert */
-	         KEY_VALUE_NORM = 32768,  /* (vnorm) RMS norm per head of values, without weights */
+	         KEY_AWAITED = 1 << 21,  /* (awaited) what it reads of others of its launch is awaited word by word, and
+	                                    what it leaves for them given */
+	         KEY_LATENT = 1 << 26,   /* (latent) keys are a latent vector and a rotated part; values the former */
+	         KEY_BY_HEAD = 1 << 25,  /* (byhead) a matrix for each head, times its own part of the input */
+	         KEY_EXPERTS = 1 << 24,  /* (experts) weights chosen by data */
+	         KEY_SIGMOID = 1 << 27,  /* (logistic) weights of a sum by the logistic function */
+	         KEY_NORMED = 1 << 28,   /* (normed) weights of a sum add up to 1 */
+	         KEY_OF_ALL = 1 << 29,   /* (ofall) a softmax over all experts, not over the chosen ones */
+	         KEY_SORTED = 1 << 30,   /* (sorted) columns lie expert by expert */
+	         KEY_VALUE_NORM = 32768, /* (vnorm) RMS norm per head of values, without weights */
 };
 
 /* The activation function of a feed-forward layer: id, text */

@@ -58,6 +58,8 @@ struct activation_block {
  * NORM_IN: for groups of waves, with plain tiles: X is f32 whatever the activations are, and what is multiplied is its
  * norm (NORM and EPS as of KEY_NORM; CENTRED), as int8 blocks where the activations are. Each group makes it for
  * itself, in shared bytes.
+ * AWAITED: for groups of waves, tile_n 1: X is f32 as with NORM_IN, which may go with it, and is awaited; OUT is given.
+ * RESIDUAL: the product is added to FROM, which is awaited too and is other memory than OUT.
  * MMA: for 16 or 32 columns in a tile: int8 activations laid out as ever with Q8_0 weights, or others where
  * template_mma() says so; f16 or bf16 ones, [column][kp], as KEY_INTERLEAVE made them, with weights of that type
  * (numerics BOUNDED); row_blocks is 1. */
@@ -75,6 +77,7 @@ enum {
 	MATMUL_ROUTES,
 	MATMUL_NORM, /* f32 [kp(k)] */
 	MATMUL_EPS,  /* f32 bits in the low half */
+	MATMUL_FROM, /* with AWAITED and RESIDUAL: what the product is added to */
 	MATMUL_ARGS
 };
 enum {

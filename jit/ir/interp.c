@@ -221,6 +221,21 @@ static void dot_rows(char *at, const int8_t *x, const int8_t *w, unsigned rows)
 		}
 }
 
+static void matrix_row(const struct interp_ins *in, char *frame)
+{
+	switch ((enum ir_op)in->op) {
+	case IR_tload:
+	case IR_tload_h: load_tile(REG(in->dst), ADDRESS(in->a), in); break;
+	case IR_tstore: store_tile(ADDRESS(in->a), REG(in->b), in); break;
+	case IR_oload: load_operand(REG(in->dst), ADDRESS(in->a), in); break;
+	case IR_tdot_i8:
+	case IR_tdot_f16:
+	case IR_tdot_bf16: dot_tile(REG(in->dst), REG(in->a), REG(in->b), REG(in->c), in->op); break;
+	case IR_idots: dot_rows(ADDRESS(in->a), POINTER(in->b), POINTER(in->c), in->lanes); break;
+	default: assert(false && "an op of ops.def");
+	}
+}
+
 /* --- rows that take more than an expression. Each is a part of the dispatcher, where the number of lanes is a
  * constant. */
 
@@ -316,15 +331,7 @@ PART void interp_go(const struct interp_program *p, char *frame, const struct in
 		case IR_parts: SCALAR(in->dst) = 1; break;
 		case IR_shared: SCALAR(in->dst) = (intptr_t)(call->shared + in->imm); break;
 		case IR_barrier: wave->in = in + 1; return;
-		case IR_tload:
-		case IR_tload_h: load_tile(REG(in->dst), ADDRESS(in->a), in); break;
-		case IR_tstore: store_tile(ADDRESS(in->a), REG(in->b), in); break;
-		case IR_oload: load_operand(REG(in->dst), ADDRESS(in->a), in); break;
-		case IR_tdot_i8:
-		case IR_tdot_f16:
-		case IR_tdot_bf16: dot_tile(REG(in->dst), REG(in->a), REG(in->b), REG(in->c), in->op); break;
-		case IR_idots: dot_rows(ADDRESS(in->a), POINTER(in->b), POINTER(in->c), in->lanes); break;
-		case IR_OP_COUNT: assert(false && "an op of ops.def");
+		default: matrix_row(in, frame);
 		}
 }
 

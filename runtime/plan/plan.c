@@ -264,6 +264,13 @@ uint64_t plan_record_bytes(const struct model_spec *s, uint64_t context)
 	return chunks * s->heads * most;
 }
 
+uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context)
+{
+	(void)s;
+	(void)context;
+	return 0;
+}
+
 static void (*const layer_of[])(struct plan_builder *, const struct weights_layer *, uint32_t) = {
 #define X(id, name) [FORM_##id] = arch_##name##_layer,
 	MODEL_FORMS(X)

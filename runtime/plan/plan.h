@@ -96,12 +96,17 @@ struct plan_buffers {
 	float *logits;
 	uint32_t logit_tokens; /* [logit_tokens][kp(vocab)] */
 	uint8_t *records;      /* plan_record_bytes(), for plans whose context is in parts */
+	uint8_t *handed;       /* plan_handed_bytes(), for plans whose kernels hand over while they run */
 };
 /* Bytes of a buffer for so many tokens; element: bytes of one. */
 uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, size_t element, uint32_t tokens);
 
 /* Bytes of the records of a context of so many positions (templates.h, KEY_ATTENTION). */
 uint64_t plan_record_bytes(const struct model_spec *s, uint64_t context);
+
+/* Bytes of what a pass of one token hands from kernel to kernel, which may be written once in a run: before it, every
+ * word there must be IR_EMPTY (jit/ir/lanes.h). A multiple of 256. 0: no such plan is built of the model. */
+uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context);
 
 /* How a session's keys and values are laid out: pages of NUMERICS_CHUNK positions, in each the layers one after the
  * other. Where pages lie, a table says in each run (plan_sequence). */
@@ -163,6 +168,7 @@ struct plan_options {
 	bool f32_activations;
 	bool bounded; /* the numerics class BOUNDED may be used where there are kernels of it */
 	enum plan_context context;
+	bool handed;  /* a pass of one token hands over through plan_buffers.handed, where it can (device.h: awaits) */
 	bool general; /* every token goes through the kernels of one token, in turn; these a session has anyway */
 };
 
@@ -176,6 +182,7 @@ struct plan_op {
 	int64_t begin, end; /* work units */
 	uint64_t *arg;
 	bool barrier;         /* everything before must be finished before what follows */
+	bool awaits;          /* it waits by itself for what it reads of others, so it needs none in front of it */
 	bool uneven;          /* units differ in cost: threads take them one by one */
 	uint32_t unit_cost;   /* of a unit, beside those of the other ops of its stage */
 	bool serial;          /* so little that sharing it out takes longer than doing it */
@@ -237,6 +244,9 @@ struct plan {
 	uint32_t profile_at;    /* profile.h's number of the first kernel, where there is a profile */
 	struct plan_changing *changing;
 	size_t n_changing; /* argument slots that differ from run to run */
+	/* Where ops hand over: every argument that points in there does so in each run. 0 bytes: they do not. */
+	const uint8_t *handed;
+	uint64_t handed_bytes;
 	bool one_sequence; /* it has ops that know of no more sequences, and must not run if it was built for several */
 };
 

@@ -18,7 +18,7 @@
 #include "runtime/plan/plan.h"
 
 enum {
-	PLAN_ARGS_MOST = 13, /* of an op */
+	PLAN_ARGS_MOST = 14, /* of an op */
 	PLAN_CUTS_MOST = 4   /* sorts of tiles that a matmul's tokens are cut into */
 };
 
