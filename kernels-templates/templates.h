@@ -60,7 +60,7 @@ struct activation_block {
  * itself, in shared bytes.
  * AWAITED: for groups of waves, tile_n 1: X is f32 as with NORM_IN, which may go with it, and is awaited; OUT is given.
  * RESIDUAL: the product is added to FROM, which is awaited too and is other memory than OUT.
- * MMA: for 16 or 32 columns in a tile: int8 activations laid out as ever with Q8_0 weights, or others where
+ * MMA: for 16, 32 or 64 columns in a tile: int8 activations laid out as ever with Q8_0 weights, or others where
  * template_mma() says so; f16 or bf16 ones, [column][kp], as KEY_INTERLEAVE made them, with weights of that type
  * (numerics BOUNDED); row_blocks is 1. */
 enum {
@@ -84,6 +84,7 @@ enum {
 	TEMPLATE_MAX_COLUMNS = 16 /* of any target */,
 	TEMPLATE_MAX_WIDE = 24,
 	TEMPLATE_MMA_COLUMNS = 32,
+	TEMPLATE_MMA_SHARED = 64 /* of a tile whose operands a group's waves share */,
 	TEMPLATE_MMA_LEAST = 16 /* a tile's */
 };
 /* The most columns of a tile: 8 on CPUs. */
@@ -103,9 +104,11 @@ uint32_t template_wide_interleave(const struct target *target, enum dtype weight
                                   unsigned columns);
 
 /* Whether such weights and activations are multiplied as matrices where a pass has TEMPLATE_MMA_LEAST columns; bounded:
- * the user wants that class. How many columns a tile of such a matmul should have: that, or twice as many. */
+ * the user wants that class. How many columns a tile of such a matmul should have where there are enough; and where
+ * there are fewer: TEMPLATE_MMA_LEAST, or twice as many. */
 bool template_mma(const struct target *target, enum dtype weight, enum dtype activation, bool bounded);
-unsigned template_mma_tile_n(uint64_t k, uint32_t flags);
+unsigned template_mma_tile_n(const struct target *target, enum dtype weight, uint64_t k, uint32_t flags);
+unsigned template_mma_narrow_n(uint64_t k, uint32_t flags);
 
 /* Whether such a matmul deals its column tiles out to the parts of a launch (target->has_parts); how many row blocks a
  * group of so many waves does at once. */

@@ -65,9 +65,10 @@ struct info {
 
 /* ---- finding out */
 
-static void measure_session(struct session_size *size, const struct model_spec *s, uint32_t context)
+static void measure_session(struct session_size *size, const struct model_spec *s, const struct target *t,
+                            uint32_t context)
 {
-	uint32_t tokens = session_usual_batch(context);
+	uint32_t tokens = session_usual_batch(t, context);
 	struct session_memory m = { .kv.type = DTYPE_F16 };
 	struct pass_memory p = { 0 };
 	uint32_t widest = tokens < SPECULATE_MOST ? SPECULATE_MOST : tokens;
@@ -93,9 +94,9 @@ static bool measure(struct info *i, struct error *err)
 	if (!t || !weights_measure(&i->weights, s, t, err))
 		return false;
 	i->measured = true;
-	measure_session(&i->usual, s, usual);
+	measure_session(&i->usual, s, t, usual);
 	if (s->context_train > usual)
-		measure_session(&i->trained, s, s->context_train);
+		measure_session(&i->trained, s, t, s->context_train);
 	i->available = system_available_memory();
 	uint64_t needed = weight_memory(i) + i->usual.kv + i->usual.activations;
 	char a[FACTS_SIZE], b[FACTS_SIZE];

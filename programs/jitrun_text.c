@@ -8,7 +8,7 @@
 #include "programs/output.h"
 #include "programs/progress.h"
 
-enum { PERPLEXITY_WINDOW = 512, USUAL_BATCH = 264 /* of jit_session_options.batch */ };
+enum { PERPLEXITY_WINDOW = 512, USUAL_BATCH = 264, CARD_BATCH = 512 /* of jit_session_options.batch */ };
 
 int jitrun_get_prompt(struct prompt *p)
 {
@@ -163,7 +163,8 @@ static int unless_interrupted(int status) { return interrupted && status == JIT_
 /* In steps of a pass, so that it can be shown how far it is; without somebody to see it, at once. */
 int jitrun_feed(struct run *r, const struct prompt *p, jit_error *err)
 {
-	size_t pass = opt.batch ? (size_t)opt.batch : USUAL_BATCH;
+	const bool card = opt.device && (strncmp(opt.device, "cuda", 4) == 0 || strncmp(opt.device, "sim:sm", 6) == 0);
+	size_t pass = opt.batch ? (size_t)opt.batch : card ? CARD_BATCH : USUAL_BATCH;
 	struct progress bar;
 	int status = JIT_OK;
 

@@ -24,7 +24,7 @@ static void take_options(struct jit_batch *b, const jit_batch_options *o)
 	b->now = system_seconds;
 	e->model = b->model;
 	e->context = b->context;
-	e->batch = o->tokens ? (uint32_t)o->tokens : session_usual_batch(UINT32_MAX);
+	e->batch = o->tokens ? (uint32_t)o->tokens : session_usual_batch(b->model->target, UINT32_MAX);
 	e->drafts = speculate_width(o->speculate);
 	e->speculate = o->speculate == JIT_SPECULATE_OFF ? SPECULATE_OFF : e->drafts ? SPECULATE_FIXED : SPECULATE_AUTO;
 	e->tokens = e->batch < SPECULATE_MOST ? SPECULATE_MOST : e->batch;

@@ -340,7 +340,7 @@ typedef struct jit_session_options {
 	size_t size;
 	int context;   /* positions; 0: what the model was trained for, at most 4096 */
 	int threads;   /* 0: one per core this process may use */
-	int batch;     /* most prompt tokens computed in one pass, at most 1024; 0: 264 */
+	int batch;     /* most prompt tokens computed in one pass, at most 1024; 0: 264, on NVIDIA cards 512 */
 	int kv;        /* KV cache: JIT_KV_F16; JIT_KV_F32; JIT_KV_Q8_0: 9 bits a number instead of 16, rounded more */
 	int speculate; /* JIT_SPECULATE_AUTO, JIT_SPECULATE_OFF, or 4, 8, 16: tokens of a pass with draft tokens */
 	int profile;   /* JIT_PROFILE_OFF; JIT_PROFILE_SUMS: for jit_session_report; _EVENTS: jit_session_trace, too */

@@ -34,7 +34,7 @@ typedef struct jit_batch jit_batch;
 typedef struct jit_batch_options {
 	size_t size;
 	int threads;     /* 0: one per core this process may use */
-	int tokens;      /* most tokens of a pass, at most 1024; 0: 264 */
+	int tokens;      /* most tokens of a pass, at most 1024; 0: 264, on NVIDIA cards 512 */
 	int context;     /* most positions of a session; 0: as jit_session_options.context */
 	int kv;          /* as jit_session_options.kv */
 	int speculate;   /* as jit_session_options.speculate, for every session; AUTO drafts only for a session that is

@@ -13,7 +13,7 @@ enum { SESSION_MAX_TOKENS = PLAN_TOKENS_MOST, SESSION_ALL_LOGITS = PLAN_ALL_LOGI
 
 /* What a session has that nobody asked for another size: the context, in tokens, and the tokens of a pass. */
 uint32_t session_usual_context(const struct model_spec *s);
-uint32_t session_usual_batch(uint32_t context);
+uint32_t session_usual_batch(const struct target *t, uint32_t context);
 
 /* From now on the token chosen at position p is ids[p] while p < n, whatever the logits say, so that the decoding of a
  * known text can be timed; everything is computed as if it had been chosen. ids: borrowed until replaced. NULL, 0:

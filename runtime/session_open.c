@@ -6,14 +6,23 @@
 #include "runtime/sampling/stop.h"
 #include "runtime/session_state.h"
 
-enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 264 /* whole tiles of 12 and 24 tokens */ };
+enum {
+	DEFAULT_CONTEXT = 4096,
+	DEFAULT_BATCH = 264 /* whole tiles of 12 and 24 tokens */,
+	DEFAULT_CARD_BATCH = 512 /* whole tiles of matrix products on cards that fill them with so many */
+};
 
 uint32_t session_usual_context(const struct model_spec *s)
 {
 	return s->context_train && s->context_train < DEFAULT_CONTEXT ? s->context_train : DEFAULT_CONTEXT;
 }
 
-uint32_t session_usual_batch(uint32_t context) { return DEFAULT_BATCH < context ? DEFAULT_BATCH : context; }
+uint32_t session_usual_batch(const struct target *t, uint32_t context)
+{
+	const uint32_t usual = t && t->has_parts ? DEFAULT_CARD_BATCH : DEFAULT_BATCH;
+
+	return usual < context ? usual : context;
+}
 
 bool session_open_own(jit_session *s, const jit_sampling *sampling, struct error *err)
 {
@@ -38,7 +47,7 @@ static void take_options(jit_session *s, const jit_session_options *o)
 	s->memory.kv.type = options_kv_type(o->kv);
 	s->cancel.from = o->cancel;
 	e->context = s->context;
-	e->batch = o->batch ? (uint32_t)o->batch : session_usual_batch(s->context);
+	e->batch = o->batch ? (uint32_t)o->batch : session_usual_batch(s->model->target, s->context);
 	if (e->batch > s->context)
 		e->batch = s->context;
 	e->speculate = s->speculate.mode;

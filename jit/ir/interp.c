@@ -174,6 +174,14 @@ static void load_operand(char *d, const char *at, const struct interp_ins *in)
 	}
 }
 
+static void store_operand(char *at, const char *v, const struct interp_ins *in)
+{
+	for (size_t r = 0; r < IR_TILE; r++, v += IR_STRIP_BYTES) {
+		memcpy(at + r * in->stride, v, IR_PIECE_BYTES);
+		memcpy(at + r * in->stride + (size_t)in->lanes * IR_PIECE_BYTES, v + IR_PIECE_BYTES, IR_PIECE_BYTES);
+	}
+}
+
 static uint32_t dot_strips_i8(const char *a, const char *b, uint32_t c)
 {
 	for (unsigned k = 0; k < IR_STRIP_BYTES; k++)
@@ -228,6 +236,7 @@ static void matrix_row(const struct interp_ins *in, char *frame)
 	case IR_tload_h: load_tile(REG(in->dst), ADDRESS(in->a), in); break;
 	case IR_tstore: store_tile(ADDRESS(in->a), REG(in->b), in); break;
 	case IR_oload: load_operand(REG(in->dst), ADDRESS(in->a), in); break;
+	case IR_ostore: store_operand(ADDRESS(in->a), REG(in->b), in); break;
 	case IR_tdot_i8:
 	case IR_tdot_f16:
 	case IR_tdot_bf16: dot_tile(REG(in->dst), REG(in->a), REG(in->b), REG(in->c), in->op); break;

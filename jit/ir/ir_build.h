@@ -119,6 +119,10 @@ static inline ir_o ir_oload(struct ir *b, ir_a p, int32_t disp, unsigned stride,
 {
 	return (ir_o){ ir_emit(b, IR_oload, 0, p.r, 0, 0, ir_x(disp, pieces, stride)) };
 }
+static inline void ir_ostore(struct ir *b, ir_a p, ir_o v, int32_t disp, unsigned stride, unsigned pieces)
+{
+	ir_emit(b, IR_ostore, 0, p.r, v.r, 0, ir_x(disp, pieces, stride));
+}
 /* n: lanes touched, 0 for all */
 static inline ir_f ir_fload(struct ir *b, ir_a p, int32_t disp, unsigned n)
 {
@@ -285,5 +289,6 @@ static inline ir_t ir_var_t(struct ir *b, ir_t v)
 #define ir_fstore_s(b, x, y, ...) IR_LAST_FIRST_MORE(ir_fstore_s, b, x, y, __VA_ARGS__)
 #define ir_fstore_hs(b, x, y, ...) IR_LAST_FIRST_MORE(ir_fstore_hs, b, x, y, __VA_ARGS__)
 #define ir_tstore(b, x, y, ...) IR_LAST_FIRST_MORE(ir_tstore, b, x, y, __VA_ARGS__)
+#define ir_ostore(b, x, y, ...) IR_LAST_FIRST_MORE(ir_ostore, b, x, y, __VA_ARGS__)
 
 #endif

@@ -149,7 +149,10 @@ static bool verify_matrix(const struct verify *v, const struct ir_ins *in)
 {
 	unsigned step = ir_t_step(in->imm), stride = ir_x_stride(in->imm), element = in->op == IR_tload_h ? 2 : 4;
 
-	if (in->op == IR_oload)
+	if (in->op == IR_ostore && (stride < IR_PIECE_BYTES ||
+	                            (stride < (step + 1) * IR_PIECE_BYTES && step * IR_PIECE_BYTES < IR_TILE * stride)))
+		return verify_fail(v, "step is %u and stride is %u, which makes pieces overlap", step, stride);
+	if (in->op == IR_oload || in->op == IR_ostore)
 		return (step && stride % IR_PIECE_BYTES == 0) ||
 		       verify_fail(v,
 		                   "step is %u and stride is %u, expected a step of 1 or more and a stride that is a "

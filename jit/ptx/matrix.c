@@ -179,6 +179,18 @@ static void load_operand(struct ptx_emitter *e, const struct ir_ins *i)
 		                       lanes(i, PTX_LANES_STRIP)));
 }
 
+static void store_operand(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	const bool shared = is_shared(e, i);
+
+	ptx_meet_readers(e, shared);
+	for (unsigned k = 0; k < 2; k++)
+		PTX_PUT_OP(&e->w, shared ? PTX_ST_SHARED_V2 : PTX_ST_GLOBAL_V2,
+		           ptx_address(e, i->a, ir_x_disp(i->imm) + k * INT64_C(8) * ir_x_stride(i->imm),
+		                       lanes(i, PTX_LANES_STRIP)),
+		           tuple(e->tile[i->b].reg + 2 * k, 2));
+}
+
 /* --- products */
 
 /* Sums that are held with the bias begin at it, not at 0. */
@@ -216,6 +228,7 @@ bool ptx_matrix(struct ptx_emitter *e, const struct ir_ins *i)
 	case IR_tload_h: load(e, i); return true;
 	case IR_tstore: store(e, i); return true;
 	case IR_oload: load_operand(e, i); return true;
+	case IR_ostore: store_operand(e, i); return true;
 	case IR_tdot_i8:
 	case IR_tdot_f16:
 	case IR_tdot_bf16: dot(e, i); return true;

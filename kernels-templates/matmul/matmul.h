@@ -77,6 +77,10 @@ struct matmul_group {
 	void (*job)(void *context, const struct matmul_job *j); /* writes the job, once; with KEY_EXPERTS once for each
 	                                                           width of a tile */
 	void (*narrow)(void *context, unsigned columns);        /* KEY_EXPERTS: which the next job has */
+	/* Instead of jobs, where it is there: all waves leave the totals of `blocks` row blocks from `base` on, of 1 to
+	 * `together`, in the shared bytes, which are theirs until then. The caller says in `spans` how many totals a
+	 * result has. */
+	void (*tile)(void *context, ir_s base, ir_s blocks, ir_s tile);
 	void *context;
 	/* matmul_group_build() fills these in. */
 	unsigned spans, matrices;
@@ -97,6 +101,8 @@ ir_a matmul_group_input(const struct matmul_group *g, const struct matmul_job *j
 bool matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 /* Kernels of matrix products (KEY_MMA); matmul_build() hands them over. */
 bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+/* The same with operands that all waves of a group share, for tiles of TEMPLATE_MMA_SHARED columns. */
+void matmul_mma_shared_build(struct ir *b, const struct key *key, const struct target *target);
 /* Kernels for many columns (KEY_WIDE); matmul_build() hands them over. */
 bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 /* NULL, or what is wrong with the flags and the activation function of a matmul. */

@@ -206,8 +206,12 @@ static void emit_group(const struct matmul_group *g)
 	if (!normed)
 		tile = begin_tile(g);
 	ir_s blocks = g->together > 1 ? ir_smin(b, ir_ssub(b, end, base), ir_sconst(b, g->together)) : ir_sconst(b, 1);
-	do_job(g, base, tile, share(g, ir_smuli(b, blocks, g->jobs), g->together * g->jobs));
-	ir_endloop(b);
+	if (g->tile) {
+		g->tile(g->context, base, blocks, tile);
+	} else {
+		do_job(g, base, tile, share(g, ir_smuli(b, blocks, g->jobs), g->together * g->jobs));
+		ir_endloop(b);
+	}
 	ir_barrier(b);
 	finish_blocks(g, base, tile, blocks);
 	ir_barrier(b);
@@ -272,7 +276,7 @@ void matmul_group_build(struct matmul_group *g)
 	const bool experts = g->key->flags & KEY_EXPERTS;
 	struct ir *b = g->b;
 
-	g->spans = numerics_spans(g->key->k);
+	g->spans = g->tile ? g->spans : numerics_spans(g->key->k);
 	g->matrices = g->key->flags & KEY_PAIR ? 2 : 1;
 	g->jobs = g->spans * g->matrices;
 	g->together = experts ? 1 : template_matmul_together(g->key, g->waves);
@@ -296,6 +300,8 @@ bool template_matmul_parts(const struct target *target, const struct key *key)
 
 unsigned template_matmul_together(const struct key *key, unsigned waves)
 {
-	unsigned jobs = numerics_spans(key->k) * (key->flags & KEY_PAIR ? 2 : 1);
+	unsigned matrices = key->flags & KEY_PAIR ? 2 : 1, jobs = numerics_spans(key->k) * matrices;
+	if (key->flags & KEY_MMA && key->tile_n == TEMPLATE_MMA_SHARED)
+		return 2 / matrices;
 	return jobs < waves ? waves / jobs : 1;
 }

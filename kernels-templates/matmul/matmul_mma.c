@@ -346,12 +346,22 @@ bool template_mma(const struct target *target, enum dtype weight, enum dtype act
 }
 
 /* Totals of all columns lie in shared bytes. */
-unsigned template_mma_tile_n(uint64_t k, uint32_t flags)
+unsigned template_mma_narrow_n(uint64_t k, uint32_t flags)
 {
 	unsigned jobs = numerics_spans(k) * (flags & KEY_PAIR ? 2 : 1), columns = TEMPLATE_MMA_COLUMNS;
 	while (columns > IR_TILE && jobs * columns * MMA_ROWS * 4 > IR_MAX_SHARED_BYTES)
 		columns /= 2;
 	return columns;
+}
+
+/* Two waves have half of the spans each. */
+unsigned template_mma_tile_n(const struct target *target, enum dtype weight, uint64_t k, uint32_t flags)
+{
+	bool as_packed = weight == DTYPE_Q8_0 || weight == DTYPE_F16 || weight == DTYPE_BF16;
+
+	return target->local_operands && as_packed && numerics_spans(k) >= 2
+	               ? TEMPLATE_MMA_SHARED
+	               : template_mma_narrow_n(k, flags);
 }
 
 static const char *refusal(const struct mma *m, const struct target *target)
@@ -371,8 +381,10 @@ static const char *refusal(const struct mma *m, const struct target *target)
 	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[m->format->type].block != 0)
 		return "rows and k must be positive, k a multiple of the weights' block";
 	if (key->tile_n != IR_TILE &&
-	    (key->tile_n != 2 * IR_TILE || key->tile_n > template_mma_tile_n(key->k, key->flags)))
-		return "a tile has 16 columns, or 32 where their totals fit";
+	    (key->tile_n != 2 * IR_TILE || key->tile_n > template_mma_narrow_n(key->k, key->flags)) &&
+	    (key->tile_n != TEMPLATE_MMA_SHARED ||
+	     key->tile_n != template_mma_tile_n(target, key_dtype(key->weight), key->k, key->flags)))
+		return "a tile has 16 columns, or 32 where their totals fit, or 64 where operands may be shared";
 	if (key->row_blocks != 1)
 		return "a unit has 1 row block";
 	if (m->block_bytes > INT32_MAX / 2 || (int64_t)m->kp * 2 * TEMPLATE_MMA_COLUMNS > INT32_MAX / 2 ||
@@ -404,6 +416,10 @@ bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *
 	const char *why = refusal(&m, target);
 	if (why)
 		return build_refuse(key, err, why);
+	if (key->tile_n == TEMPLATE_MMA_SHARED) {
+		matmul_mma_shared_build(b, key, target);
+		return true;
+	}
 	m.span_units = m.kp / numerics_spans(key->k) / PIECES_UNIT_K;
 	if (m.unpacks)
 		m.own = ir_local(b, own_bytes(m.format->quants));

@@ -37,8 +37,9 @@ static unsigned cut_for_matrices(const struct plan_options *opt, enum plan_logit
                                  const struct weights_matrix *w, uint32_t flags, uint32_t tokens,
                                  struct plan_tiles out[2])
 {
-	uint32_t all = tokens / TEMPLATE_MMA_LEAST * TEMPLATE_MMA_LEAST, width = template_mma_tile_n(w->k, flags),
-		 wide = all / width;
+	uint32_t all = tokens / TEMPLATE_MMA_LEAST * TEMPLATE_MMA_LEAST,
+		 width = template_mma_tile_n(opt->target, w->type, w->k, flags), wide = all / width, left = all % width,
+		 narrow = template_mma_narrow_n(w->k, flags);
 	unsigned n = 0;
 
 	if (!all || opt->general || flags & KEY_BY_HEAD ||
@@ -47,8 +48,10 @@ static unsigned cut_for_matrices(const struct plan_options *opt, enum plan_logit
 		return 0;
 	if (wide)
 		out[n++] = (struct plan_tiles){ 0, width, wide, KEY_MMA };
-	if (all > wide * width)
-		out[n++] = (struct plan_tiles){ wide * width, TEMPLATE_MMA_LEAST, 1, KEY_MMA };
+	if (left % narrow)
+		narrow = TEMPLATE_MMA_LEAST;
+	if (left)
+		out[n++] = (struct plan_tiles){ wide * width, narrow, left / narrow, KEY_MMA };
 	return n;
 }
 

@@ -82,7 +82,10 @@ static void check_matrices(unsigned mix, unsigned step)
 			struct problem p = problem(mix, row_counts[draw_number(5)], lengths[i], TEMPLATE_MMA_LEAST,
 			                           1 + draw_number(2), 1, KEY_MMA | flags);
 			if (at % 3)
-				p.key.tile_n = (uint8_t)template_mma_tile_n(p.key.k, flags);
+				p.key.tile_n = template_mma_tile_n(&target_table[TARGET_SM90], mixes[mix].weight,
+				                                   p.key.k, flags);
+			if (at % 3 > 1)
+				p.key.tile_n = template_mma_narrow_n(p.key.k, flags);
 			if (at % step == 0)
 				check(&p);
 		}

@@ -44,7 +44,7 @@ static void check_session(jit_model *m, int context, int kv)
 	if (!s)
 		fail_msg("%s", err.message);
 	uint32_t positions = context ? (uint32_t)context : session_usual_context(&m->file.spec);
-	uint32_t tokens = session_usual_batch(positions);
+	uint32_t tokens = session_usual_batch(m->target, positions);
 	assert_int_equal(s->context, positions);
 	tokens = tokens < SPECULATE_MOST ? SPECULATE_MOST : tokens;
 	session_memory_measure(&want, &m->file.spec, tokens, positions);
