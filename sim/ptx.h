@@ -2,13 +2,16 @@
  *
  * Memory is host memory: a simulated address IS the host's, and a kernel may touch only what is registered. A launch
  * runs to its end in the calling thread, block after block in a seeded order; the warps of a block take turns, which a
- * seed decides, so that what they must wait for shows. Shared memory begins at address 0 of its own space.
+ * seed decides, so that what they must wait for shows. In a cooperative launch the warps of all blocks take turns, so
+ * that they may wait for each other's stores. Shared memory begins at address 0 of its own space.
  *
  * It refuses ("traps") with one sentence what hardware may do silently wrong: registers and shared bytes that nothing
  * wrote, and addresses that are not aligned or belong to no memory. Branches that only some lanes of a warp take, and
  * barriers that not all warps come to. Shared bytes that two warps touch without a barrier between, one of them
  * writing. What a lane reads that another lane of its warp stored since they last met, and shared bytes that it stores
- * where another read. And in launches that overlap others, global memory before the wait. Its parser and its table are
+ * where another read. And in launches that overlap others, global memory before the wait. A cooperative launch traps
+ * when every warp that is left polls (a loop that only reads words again, with relaxed or acquire loads) or waits at a
+ * barrier for one that does; a poll that gives up by itself after some time is not known. Its parser and its table are
  * its own, from the PTX manual; it includes nothing of jit/.
  *
  * NaN that arithmetic makes is 0x7fffffff, as on cards.
@@ -28,8 +31,10 @@ struct ptx_memory;
 /* A text for cards of compute capability `capability` (80, 90) or less. NULL: err. */
 struct ptx_text *ptx_text_read(const char *text, unsigned capability, struct error *err);
 void ptx_text_free(struct ptx_text *t);
-/* Whether its entry has that name. */
+/* Whether it has an entry of that name. */
 bool ptx_text_has(const struct ptx_text *t, const char *entry);
+/* How many parameters an entry has (NULL: the first one), and how many bytes each of the first `most` has. */
+size_t ptx_text_params(const struct ptx_text *t, const char *entry, unsigned bytes[], size_t most);
 
 struct ptx_memory *ptx_memory_open(void); /* NULL: no memory */
 void ptx_memory_close(struct ptx_memory *m);
@@ -44,10 +49,12 @@ bool ptx_memory_remove(struct ptx_memory *m, const void *base);
 enum ptx_sums { PTX_SUMS_ONCE, PTX_SUMS_FORWARD, PTX_SUMS_BACKWARD, PTX_SUMS_CUT };
 
 struct ptx_run {
+	const char *entry; /* NULL: the first one */
 	enum ptx_sums sums;
 	uint32_t blocks, blocks_y /* 0: one */, threads, shared_bytes;
 	void *const *params; /* where each parameter's value is */
 	uint64_t seed;
+	bool cooperative;              /* all blocks at once */
 	bool overlaps;                 /* the launch before it may not have ended */
 	uint64_t steady, steady_bytes; /* memory that no launch writes: it may be read all the same */
 	uint64_t instructions;         /* added to: of all warps */

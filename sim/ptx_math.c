@@ -140,6 +140,7 @@ static bool compute_words(const struct ptx_step *s, uint64_t *d, const uint64_t 
 		ROW(MUL, a[l] * b[l]);
 		ROW(MAD, a[l] * b[l] + c[l]);
 		ROW(DIV, b[l] ? a[l] / b[l] : UINT32_MAX);
+		ROW(REM, b[l] ? a[l] % b[l] : a[l]);
 		ROW(MIN_U, a[l] < b[l] ? a[l] : b[l]);
 		ROW(MIN_S, s32(a[l]) < s32(b[l]) ? a[l] : b[l]);
 		ROW(MAX_S, s32(a[l]) > s32(b[l]) ? a[l] : b[l]);
@@ -152,7 +153,12 @@ static bool compute_words(const struct ptx_step *s, uint64_t *d, const uint64_t 
 		ROW(SHR_S, (uint64_t)(s32(a[l]) >> (b[l] < 31 ? b[l] : 31)));
 		ROW(SHF, turn_left(a[l], b[l], c[l]));
 		ROW(EQ, (uint64_t)(a[l] == b[l]));
+		ROW(NE, (uint64_t)(a[l] != b[l]));
 		ROW(GT, (uint64_t)(s32(a[l]) > s32(b[l])));
+		ROW(GE, (uint64_t)(s32(a[l]) >= s32(b[l])));
+		ROW(LT, (uint64_t)(s32(a[l]) < s32(b[l])));
+		ROW(LE, (uint64_t)(s32(a[l]) <= s32(b[l])));
+		ROW(GE_U, (uint64_t)(a[l] >= b[l]));
 		ROW(LT_U, (uint64_t)(a[l] < b[l]));
 		ROW(SELECT, c[l] ? a[l] : b[l]);
 		ROW(PERMUTE, permute(a[l], b[l], c[l]));
@@ -164,15 +170,19 @@ static bool compute_words(const struct ptx_step *s, uint64_t *d, const uint64_t 
 	}
 }
 
-static bool compute_wide(const struct ptx_step *s, uint64_t *d, const uint64_t *a, const uint64_t *b, uint32_t mask)
+static bool compute_wide(const struct ptx_step *s, uint64_t *d, const uint64_t *a, const uint64_t *b, const uint64_t *c,
+                         uint32_t mask)
 {
 	switch (s->operation) {
 		ROW(WIDE_S, (uint64_t)(s32(a[l]) * s32(b[l])));
 		ROW(WIDE_U, a[l] * b[l]);
+		ROW(MAD_WIDE_U, a[l] * b[l] + c[l]);
+		ROW(JOIN, a[l] | b[l] << 32);
 		ROW(MIN_S64, (int64_t)a[l] < (int64_t)b[l] ? a[l] : b[l]);
 		ROW(MAX_S64, (int64_t)a[l] > (int64_t)b[l] ? a[l] : b[l]);
 		ROW(SHL_64, b[l] < 64 ? a[l] << b[l] : 0);
 		ROW(SHR_S64, (uint64_t)((int64_t)a[l] >> (b[l] < 63 ? b[l] : 63)));
+		ROW(SHR_U64, b[l] < 64 ? a[l] >> b[l] : 0);
 		ROW(LT_S64, (uint64_t)((int64_t)a[l] < (int64_t)b[l]));
 		ROW(GE_S64, (uint64_t)((int64_t)a[l] >= (int64_t)b[l]));
 	default: return false;
@@ -184,13 +194,12 @@ static bool compute_across(const struct ptx_step *s, uint64_t *d, const uint64_t
 {
 	uint64_t from[PTX_LANES];
 
-	if (s->operation == PTX_DO_ANY) {
-		uint64_t any = 0;
+	if (s->operation == PTX_DO_ANY || s->operation == PTX_DO_ALL) {
+		const bool any = s->operation == PTX_DO_ANY;
+		uint64_t is = !any;
 		for (unsigned l = 0; l < PTX_LANES; l++)
-			any |= mask >> l & 1 ? a[l] & 1 : 0;
-		for (unsigned l = 0; l < PTX_LANES; l++)
-			if (mask >> l & 1)
-				d[l] = any;
+			is = any ? is | a[l] : is & a[l];
+		LANES(is);
 		return true;
 	}
 	if (s->operation != PTX_DO_BUTTERFLY && s->operation != PTX_DO_FROM_LANE)
@@ -202,20 +211,30 @@ static bool compute_across(const struct ptx_step *s, uint64_t *d, const uint64_t
 	return true;
 }
 
+/* The halves of a word, or the words of 64 bits. */
+static bool split(struct ptx_warp *w, const struct ptx_step *s, const uint64_t *from, uint32_t mask)
+{
+	const unsigned bits = s->operation == PTX_DO_SPLIT ? 16 : 32;
+
+	for (unsigned l = 0; l < PTX_LANES; l++) {
+		const uint64_t value = from[l];
+		for (unsigned k = 0; k < 2 && mask >> l & 1; k++)
+			w->reg[(size_t)s->d[k] * PTX_LANES + l] =
+				value >> bits * k & (bits == 16 ? 0xffff : UINT32_MAX);
+	}
+	return true;
+}
+
 bool ptx_compute(struct ptx_warp *w, const struct ptx_step *s, uint32_t mask)
 {
 	const uint64_t *o[4];
 
 	for (unsigned k = 0; k < 4; k++)
 		o[k] = s->s[k] == PTX_NO_REGISTER ? NULL : w->reg + (size_t)s->s[k] * PTX_LANES;
-	if (s->operation == PTX_DO_SPLIT) {
-		for (unsigned l = 0; l < PTX_LANES; l++)
-			for (unsigned k = 0; k < 2 && mask >> l & 1; k++)
-				w->reg[(size_t)s->d[k] * PTX_LANES + l] = o[0][l] >> 16 * k & 0xffff;
-		return true;
-	}
+	if (s->operation == PTX_DO_SPLIT || s->operation == PTX_DO_SPLIT_64)
+		return split(w, s, o[0], mask);
 	uint64_t *d = w->reg + (size_t)s->d[0] * PTX_LANES;
 	return s->d[0] != PTX_NO_REGISTER &&
 	       (compute_floats(s, d, o[0], o[1], o[2], mask) || compute_words(s, d, o[0], o[1], o[2], o[3], mask) ||
-	        compute_wide(s, d, o[0], o[1], mask) || compute_across(s, d, o[0], o[1], mask));
+	        compute_wide(s, d, o[0], o[1], o[2], mask) || compute_across(s, d, o[0], o[1], mask));
 }

@@ -35,12 +35,21 @@ bool ptx_memory_remove(struct ptx_memory *m, const void *base)
 
 static const struct kind {
 	uint8_t bytes;
-	bool store, is_signed;
+	bool store, is_signed, atomic; /* atomic: a load, too */
 } kinds[] = {
-	[PTX_DO_LOAD_32] = { 4, false, false }, [PTX_DO_LOAD_U8] = { 1, false, false },
-	[PTX_DO_LOAD_S8] = { 1, false, true },  [PTX_DO_LOAD_U16] = { 2, false, false },
-	[PTX_DO_LOAD_64] = { 8, false, false }, [PTX_DO_STORE_32] = { 4, true, false },
-	[PTX_DO_STORE_16] = { 2, true, false }, [PTX_DO_STORE_8] = { 1, true, false },
+	[PTX_DO_LOAD_32] = { .bytes = 4 },
+	[PTX_DO_LOAD_U8] = { .bytes = 1 },
+	[PTX_DO_LOAD_S8] = { .bytes = 1, .is_signed = true },
+	[PTX_DO_LOAD_U16] = { .bytes = 2 },
+	[PTX_DO_LOAD_64] = { .bytes = 8 },
+	[PTX_DO_STORE_32] = { .bytes = 4, .store = true },
+	[PTX_DO_STORE_16] = { .bytes = 2, .store = true },
+	[PTX_DO_STORE_8] = { .bytes = 1, .store = true },
+	[PTX_DO_STORE_64] = { .bytes = 8, .store = true },
+	[PTX_DO_ATOM_ADD] = { .bytes = 4, .store = true, .atomic = true },
+	[PTX_DO_ATOM_MAX_U] = { .bytes = 4, .store = true, .atomic = true },
+	[PTX_DO_ATOM_EXCHANGE] = { .bytes = 4, .store = true, .atomic = true },
+	[PTX_DO_ATOM_SWAP] = { .bytes = 4, .store = true, .atomic = true },
 };
 
 bool ptx_is_access(unsigned operation) { return operation < sizeof kinds / sizeof *kinds && kinds[operation].bytes; }
@@ -153,10 +162,11 @@ static uint8_t *reach(struct ptx_block *b, struct ptx_warp *w, const struct ptx_
 		p = b->shared + at;
 	} else if (!trouble) {
 		p = find(b, at, bytes);
-		trouble = !p                                        ? "no memory is there"
-		          : is_too_early(b, w, at, store)           ? "the launch before it may not have ended"
-		          : !store && is_recent(w, lane, at, bytes) ? "another lane stored there since the lanes met"
-		                                                    : NULL;
+		trouble = !p                              ? "no memory is there"
+		          : is_too_early(b, w, at, store) ? "the launch before it may not have ended"
+		          : !store && s->order == PTX_WEAK && is_recent(w, lane, at, bytes)
+		                  ? "another lane stored there since the lanes met"
+		                  : NULL;
 		if (store)
 			remember(w, lane, at, bytes);
 	}
@@ -172,15 +182,17 @@ static uint64_t extend(const struct kind *k, uint64_t value)
 	return k->is_signed ? (uint64_t)(int64_t)(int8_t)value : value;
 }
 
-/* Asks for bytes ahead: they must be there, and pieces of 16. */
+/* Asks for bytes ahead: they must be there, and pieces of 16; or for a line. */
 bool ptx_prefetch(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask)
 {
+	const bool line = s->operation == PTX_DO_PREFETCH_LINE;
+
 	for (unsigned l = 0; l < PTX_LANES; l++) {
 		uint64_t at = w->reg[(size_t)s->s[0] * PTX_LANES + l] + (uint64_t)s->disp,
-			 bytes = w->reg[(size_t)s->s[1] * PTX_LANES + l];
+			 bytes = line ? 1 : w->reg[(size_t)s->s[1] * PTX_LANES + l];
 		if (!(mask >> l & 1))
 			continue;
-		if (at % 16 || bytes % 16)
+		if (!line && (at % 16 || bytes % 16))
 			return ptx_trap(b, w, (int)l, "what is asked for ahead is not pieces of 16 bytes");
 		if (!find(b, at, bytes))
 			return ptx_trap(b, w, (int)l, "what is asked for ahead belongs to no memory");
@@ -188,26 +200,63 @@ bool ptx_prefetch(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step
 	return true;
 }
 
+/* Lane after lane, as one of them must be first. Whether the word changed. */
+static bool do_atomic(struct ptx_warp *w, const struct ptx_step *s, unsigned l, uint8_t *p)
+{
+	const uint32_t a = (uint32_t)w->reg[(size_t)s->s[1] * PTX_LANES + l];
+	uint32_t old, new;
+
+	memcpy(&old, p, sizeof old);
+	switch (s->operation) {
+	case PTX_DO_ATOM_ADD: new = old + a; break;
+	case PTX_DO_ATOM_MAX_U: new = old > a ? old : a; break;
+	case PTX_DO_ATOM_EXCHANGE: new = a; break;
+	default: new = old == a ? (uint32_t)w->reg[(size_t)s->s[2] * PTX_LANES + l] : old; break;
+	}
+	memcpy(p, &new, sizeof new);
+	if (s->d[0] != PTX_NO_REGISTER)
+		w->reg[(size_t)s->d[0] * PTX_LANES + l] = old;
+	return new != old;
+}
+
+/* The n words of a lane. */
+static void do_words(struct ptx_warp *w, const struct ptx_step *s, const struct kind *k, unsigned l, uint8_t *p)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		uint64_t value = 0;
+		if (k->store) {
+			memcpy(p + i * k->bytes, &w->reg[(size_t)s->s[1 + i] * PTX_LANES + l], k->bytes);
+			continue;
+		}
+		memcpy(&value, p + i * k->bytes, k->bytes);
+		w->reg[(size_t)s->d[i] * PTX_LANES + l] = extend(k, value) & s->mask;
+	}
+}
+
 bool ptx_access(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask)
 {
 	const struct kind *k = &kinds[s->operation];
 	const uint64_t *base = w->reg + (size_t)s->s[0] * PTX_LANES;
+	const size_t bytes = (size_t)k->bytes * s->n;
 
 	for (unsigned l = 0; l < PTX_LANES; l++) {
 		if (!(mask >> l & 1))
 			continue;
-		uint8_t *p = reach(b, w, s, l, base[l] + (uint64_t)s->disp, (size_t)k->bytes * s->n, k->store);
+		const uint64_t at = base[l] + (uint64_t)s->disp;
+		bool changes = k->store;
+		uint8_t *p = reach(b, w, s, l, at, bytes, k->store);
 		if (!p)
 			return false;
-		for (unsigned i = 0; i < s->n; i++) {
-			uint64_t value = 0;
-			if (k->store) {
-				memcpy(p + i * k->bytes, &w->reg[(size_t)s->s[1 + i] * PTX_LANES + l], k->bytes);
-				continue;
-			}
-			memcpy(&value, p + i * k->bytes, k->bytes);
-			w->reg[(size_t)s->d[i] * PTX_LANES + l] = extend(k, value) & s->mask;
-		}
+		if (k->atomic)
+			changes = do_atomic(w, s, l, p);
+		else
+			do_words(w, s, k, l, p);
+		if (!b->together)
+			continue;
+		if (s->order != PTX_WEAK && !k->store)
+			ptx_poll_load(b, w, at, bytes, p);
+		else
+			ptx_poll_other(b, w, s->shared ? 0 : at, s->shared ? 0 : bytes, changes);
 	}
 	return true;
 }

@@ -38,20 +38,37 @@ static bool read_address(struct reader *r, struct ptx_step *s)
 	       ptx_wrong(r, "an address is wrong");
 }
 
-static bool read_param(struct reader *r, struct ptx_step *s)
+/* A variable of parameter space is a register of its width, but for what an entry is given. */
+static bool read_param(struct reader *r, struct ptx_step *s, char letter, bool stores)
 {
+	const struct ptx_function *f = &r->t->function[r->function];
+	int64_t zero = 0;
+
 	if (!ptx_take(r, "["))
 		return false;
-	for (s->disp = 0; s->disp < r->t->n_params; s->disp++)
-		if (ptx_is(r, r->t->param[s->disp].name))
-			break;
-	if (s->disp == r->t->n_params)
-		return ptx_wrong(r, "there is no such parameter");
+	char found = ptx_find_param(r, r->word, stores ? &s->d[0] : &s->s[0]);
+	if (found) {
+		s->operation = PTX_DO_MOVE;
+	} else {
+		for (s->disp = 0; s->disp < f->n_params; s->disp++)
+			if (ptx_is(r, f->param[s->disp].name))
+				break;
+		if (s->disp == f->n_params || stores)
+			return ptx_wrong(r, "there is no such parameter");
+		found = f->param[s->disp].bytes == 8 ? 'q' : 'w';
+	}
+	if (found != letter)
+		return ptx_wrong(r, "a parameter of another width");
 	ptx_next(r);
+	if (ptx_is(r, "+")) {
+		ptx_next(r);
+		if (!ptx_take_number(r, &zero) || zero)
+			return ptx_wrong(r, "a part of a parameter, which is not simulated");
+	}
 	return ptx_take(r, "]");
 }
 
-static bool read_label(struct reader *r, const char *name, bool binds, int64_t *number)
+bool ptx_read_label(struct reader *r, const char *name, bool binds, int64_t *number)
 {
 	unsigned i = 0;
 
@@ -74,8 +91,7 @@ static bool read_label(struct reader *r, const char *name, bool binds, int64_t *
 	return true;
 }
 
-/* A register of that width or a constant. */
-static bool read_value(struct reader *r, char letter, bool constants, uint32_t *out)
+bool ptx_read_value(struct reader *r, char letter, bool constants, uint32_t *out)
 {
 	if (r->is_number && constants) {
 		uint64_t value = (uint64_t)r->number & ptx_mask_of(letter == 'i' ? 'q' : letter);
@@ -98,7 +114,7 @@ static bool read_vector(struct reader *r, uint32_t *out, unsigned n, char letter
 	if (!ptx_take(r, "{"))
 		return false;
 	for (unsigned i = 0; i < n; i++)
-		if ((i && !ptx_take(r, ",")) || !read_value(r, letter, false, &out[i]))
+		if ((i && !ptx_take(r, ",")) || !ptx_read_value(r, letter, false, &out[i]))
 			return false;
 	return ptx_take(r, "}");
 }
@@ -113,9 +129,17 @@ static bool read_sources(struct reader *r, struct ptx_step *s, unsigned n, unsig
 
 static bool read_operand(struct reader *r, struct ptx_step *s, char letter, unsigned at, bool stores, unsigned *sources)
 {
+	int64_t n = 0;
+
 	switch (letter) {
 	case 'a': *sources = 1; return read_address(r, s);
-	case 'n': return read_param(r, s);
+	case 'm': return read_param(r, s, 'w', at == 0);
+	case 'n': return read_param(r, s, 'q', at == 0);
+	case '0':
+		return ptx_take_number(r, &n) && (!n || ptx_wrong(r, "another barrier than 0, which is not simulated"));
+	case '*':
+		return ptx_take_number(r, &n) &&
+		       ((uint32_t)n == UINT32_MAX || ptx_wrong(r, "only some lanes, which is not simulated"));
 	case 'H': return read_vector(r, s->d, 2, 'h');
 	case 'T': return read_vector(r, s->d, 2, 'w');
 	case 'F': return read_vector(r, s->d, 4, 'w');
@@ -123,13 +147,13 @@ static bool read_operand(struct reader *r, struct ptx_step *s, char letter, unsi
 	case 'f': return read_sources(r, s, 4, sources);
 	case 'l': {
 		char name[PTX_NAME];
-		return ptx_take_name(r, name) && read_label(r, name, false, &s->disp);
+		return ptx_take_name(r, name) && ptx_read_label(r, name, false, &s->disp);
 	}
 	default: break;
 	}
 	if (at == 0 && letter != 'i' && !stores)
-		return read_value(r, letter, false, &s->d[0]);
-	return read_value(r, letter, true, &s->s[(*sources)++]);
+		return ptx_read_value(r, letter, false, &s->d[0]);
+	return ptx_read_value(r, letter, true, &s->s[(*sources)++]);
 }
 
 /* Whether the operands of this row are what the text has from here on. */
@@ -144,11 +168,22 @@ static bool read_operands(struct reader *r, struct ptx_step *s, const struct row
 	s->mask = *row->operands ? ptx_mask_of(*row->operands) : 0;
 	if (strchr("TFx", *row->operands))
 		s->mask = UINT32_MAX;
-	if (strchr(row->operands, 'T') || strchr(row->operands, 't'))
+	if (strpbrk(row->operands, "Tt"))
 		s->n = 2;
-	if (strchr(row->operands, 'F'))
+	if (strpbrk(row->operands, "Ff"))
 		s->n = 4;
 	return true;
+}
+
+static enum ptx_order_of order_of(const char *mnemonic)
+{
+	return strstr(mnemonic, ".acq_rel.")   ? PTX_ACQUIRE_RELEASE
+	       : strstr(mnemonic, ".acquire.") ? PTX_ACQUIRE
+	       : strstr(mnemonic, ".release.") ? PTX_RELEASE
+	       : strstr(mnemonic, ".relaxed.") || strncmp(mnemonic, "red.", 4) == 0 ||
+	                       strncmp(mnemonic, "atom.", 5) == 0
+	               ? PTX_RELAXED
+	               : PTX_WEAK;
 }
 
 /* Where a mnemonic has several rows, the first one whose operands fit. */
@@ -169,6 +204,7 @@ static bool read_by_table(struct reader *r, struct ptx_step *s, const char *mnem
 		r->err = &err;
 		s->operation = table[i].operation;
 		s->shared = strstr(mnemonic, ".shared.") != NULL;
+		s->order = (uint8_t)order_of(mnemonic);
 		bool ok = read_operands(r, s, &table[i]);
 		r->err = keep;
 		if (ok)
@@ -192,9 +228,18 @@ static bool read_guard(struct reader *r, struct ptx_step *s)
 	return true;
 }
 
-static bool read_step(struct reader *r)
+static bool add_step(struct reader *r, const struct ptx_step *s)
 {
 	struct ptx_text *t = r->t;
+
+	if (!array_grow((void **)&t->step, &t->steps_capacity, t->n_steps + 1, sizeof *t->step))
+		return error_set(r->err, ERROR_MEMORY, "no memory for the instructions of a kernel");
+	t->step[t->n_steps++] = *s;
+	return true;
+}
+
+static bool read_step(struct reader *r)
+{
 	struct ptx_step s = { .n = 1, .guard = PTX_NO_REGISTER, .line = r->line };
 	char mnemonic[WORD];
 
@@ -206,87 +251,88 @@ static bool read_step(struct reader *r)
 	if (strncmp(mnemonic, "griddepcontrol", 14) == 0 && r->target < 90)
 		return ptx_wrong(r, "an instruction that the target has not");
 	ptx_next(r);
-	if (!read_by_table(r, &s, mnemonic) || !ptx_take(r, ";"))
+	bool calls = strcmp(mnemonic, "call") == 0 || strcmp(mnemonic, "call.uni") == 0,
+	     jumps = strcmp(mnemonic, "brx.idx") == 0 || strcmp(mnemonic, "brx.idx.uni") == 0;
+	if (!(calls   ? ptx_read_call(r, &s)
+	      : jumps ? ptx_read_switch(r, &s)
+	              : read_by_table(r, &s, mnemonic)) ||
+	    !ptx_take(r, ";"))
 		return false;
-	if (!array_grow((void **)&t->step, &t->steps_capacity, t->n_steps + 1, sizeof *t->step))
-		return error_set(r->err, ERROR_MEMORY, "no memory for the instructions of a kernel");
-	t->step[t->n_steps++] = s;
+	return add_step(r, &s);
+}
+
+static bool read_labelled(struct reader *r)
+{
+	char name[PTX_NAME];
+	int64_t number;
+
+	if (!ptx_take_name(r, name))
+		return false;
+	ptx_next(r);
+	return ptx_is(r, ".branchtargets") ? ptx_read_targets(r, name) : ptx_read_label(r, name, true, &number);
+}
+
+/* What braces declare ends with them. */
+static bool read_scope(struct reader *r, unsigned depth)
+{
+	const unsigned n_names = r->n_names, n_prefixes = r->n_prefixes;
+
+	while (!ptx_is(r, "}")) {
+		bool ok;
+		if (!*r->word)
+			return ptx_wrong(r, "the text ends within a kernel");
+		ptx_skip(r);
+		if (ptx_is(r, ".reg") || ptx_is(r, ".param")) {
+			ok = ptx_read_registers(r);
+		} else if (ptx_is(r, "{")) {
+			ptx_next(r);
+			ok = depth ? read_scope(r, depth - 1) : ptx_wrong(r, "too many braces in one another");
+		} else {
+			ok = *r->at == ':' ? read_labelled(r) : read_step(r);
+		}
+		if (!ok)
+			return false;
+	}
+	r->n_names = n_names;
+	r->n_prefixes = n_prefixes;
+	ptx_next(r);
 	return true;
+}
+
+static bool bind_labels(struct reader *r, size_t first)
+{
+	struct ptx_text *t = r->t;
+
+	for (size_t i = first; i < t->n_steps; i++) {
+		struct ptx_step *s = &t->step[i];
+		struct ptx_list *l = s->operation == PTX_DO_SWITCH ? &t->list[s->disp] : NULL;
+		int64_t *label = l ? l->to : &s->disp;
+		for (size_t k = 0; k < (l ? l->n : s->operation == PTX_DO_BRANCH); k++) {
+			if (!r->label[label[k]].bound) {
+				r->line = s->line;
+				return ptx_wrong(r, "a label that is nowhere");
+			}
+			label[k] = (int64_t)r->label[label[k]].step;
+		}
+	}
+	return true;
+}
+
+bool ptx_read_body(struct reader *r)
+{
+	const size_t first = r->t->n_steps;
+	struct ptx_step end = { .operation = PTX_DO_END, .n = 1, .guard = PTX_NO_REGISTER };
+
+	r->n_labels = 0;
+	if (!ptx_take(r, "{") || !read_scope(r, PTX_DEPTH))
+		return false;
+	memset(end.d, 0xff, sizeof end.d);
+	memset(end.s, 0xff, sizeof end.s);
+	end.line = r->line;
+	return add_step(r, &end) && bind_labels(r, first);
 }
 
 /* --- the module */
-
-static bool read_params(struct reader *r)
-{
-	if (!ptx_take(r, "("))
-		return false;
-	while (!ptx_is(r, ")")) {
-		if (r->t->n_params == PTX_PARAMS || (r->t->n_params && !ptx_take(r, ",")) || !ptx_take(r, ".param"))
-			return ptx_wrong(r, "the parameters are wrong");
-		bool wide = ptx_is(r, ".u64") || ptx_is(r, ".s64") || ptx_is(r, ".b64");
-		if (!wide && !ptx_is(r, ".u32") && !ptx_is(r, ".s32") && !ptx_is(r, ".b32"))
-			return ptx_wrong(r, "a parameter of another type");
-		ptx_next(r);
-		r->t->param[r->t->n_params].bytes = wide ? 8 : 4;
-		if (!ptx_take_name(r, r->t->param[r->t->n_params++].name))
-			return false;
-	}
-	return ptx_take(r, ")");
-}
-
-static bool read_limits(struct reader *r)
-{
-	int64_t n = 0, one = 0;
-
-	while (!ptx_is(r, "{")) {
-		bool threads = ptx_is(r, ".maxntid");
-		if (!threads && !ptx_is(r, ".minnctapersm") && !ptx_is(r, ".maxnreg"))
-			return ptx_wrong(r, "a directive that is not known");
-		ptx_next(r);
-		if (!ptx_take_number(r, &n) ||
-		    (threads && (!ptx_take(r, ",") || !ptx_take_number(r, &one) || one != 1 || !ptx_take(r, ",") ||
-		                 !ptx_take_number(r, &one) || one != 1)))
-			return ptx_wrong(r, "a limit is wrong");
-		if (threads)
-			r->t->threads = (unsigned)n;
-	}
-	return ptx_take(r, "{");
-}
-
-static bool read_body(struct reader *r)
-{
-	while (!ptx_is(r, "}")) {
-		int64_t number;
-		if (!*r->word)
-			return ptx_wrong(r, "the text ends within a kernel");
-		if (ptx_is(r, ".reg")) {
-			if (!ptx_read_registers(r))
-				return false;
-			continue;
-		}
-		ptx_skip(r);
-		if (*r->at == ':') {
-			if (!read_label(r, r->word, true, &number))
-				return false;
-			ptx_next(r);
-			ptx_next(r);
-			continue;
-		}
-		if (!read_step(r))
-			return false;
-	}
-	ptx_next(r);
-	return true;
-}
-
-static bool read_entry(struct reader *r)
-{
-	if (*r->t->entry)
-		return ptx_wrong(r, "a second kernel");
-	ptx_next(r);
-	return ptx_take(r, ".entry") && ptx_take_name(r, r->t->entry) && read_params(r) && read_limits(r) &&
-	       read_body(r);
-}
 
 /* .extern .shared .align 128 .b8 memory[]; */
 static bool read_shared(struct reader *r)
@@ -324,56 +370,36 @@ static bool read_module(struct reader *r)
 		} else if (ptx_is(r, ".extern")) {
 			ok = read_shared(r);
 		} else {
-			ok = ptx_is(r, ".visible") ? read_entry(r) : ptx_wrong(r, "a directive that is not known");
+			ok = ptx_read_function(r);
 		}
 		if (!ok)
 			return false;
 	}
-	return (r->target && *r->t->entry) || ptx_wrong(r, "the text has no target, or no kernel");
-}
-
-static void place(uint32_t *number, const struct ptx_text *t)
-{
-	if (*number != PTX_NO_REGISTER && *number >= CONSTANTS_AT)
-		*number = t->first_constant + (*number - CONSTANTS_AT);
-}
-
-/* Constants behind all registers; labels where they are. */
-static bool finish(struct reader *r)
-{
-	struct ptx_text *t = r->t;
-
-	t->first_constant = t->n_registers;
-	t->n_registers += t->n_constants;
-	for (size_t i = 0; i < t->n_steps; i++) {
-		struct ptx_step *s = &t->step[i];
-		for (unsigned k = 0; k < PTX_SOURCES; k++)
-			place(&s->s[k], t);
-		if (s->operation != PTX_DO_BRANCH)
-			continue;
-		if (!r->label[s->disp].bound) {
-			r->line = s->line;
-			return ptx_wrong(r, "a label that is nowhere");
-		}
-		s->disp = (int64_t)r->label[s->disp].step;
-	}
-	return true;
+	return (r->target && ptx_text_entry(r->t, NULL)) || ptx_wrong(r, "the text has no target, or no kernel");
 }
 
 struct ptx_text *ptx_text_read(const char *text, unsigned capability, struct error *err)
 {
 	struct reader *r = calloc(1, sizeof *r);
 	struct ptx_text *t = calloc(1, sizeof *t);
-	bool ok = r && t && (t->text = strdup(text));
+	struct label *label = calloc(LABELS, sizeof *label);
+	struct name *name = calloc(NAMES, sizeof *name);
+	bool ok = r && t && label && name && (t->text = strdup(text));
 
 	if (ok) {
-		*r = (struct reader){ .t = t, .at = t->text, .line = 1, .capability = capability, .err = err };
-		for (unsigned i = 0; i < SPECIALS; i++)
-			t->special[i] = t->n_registers++;
-		ok = read_module(r) && finish(r);
+		*r = (struct reader){ .t = t,
+			              .at = t->text,
+			              .line = 1,
+			              .capability = capability,
+			              .label = label,
+			              .name = name,
+			              .err = err };
+		ok = read_module(r) && ptx_place(r);
 	} else {
 		error_set(err, ERROR_MEMORY, "no memory for the text of a kernel");
 	}
+	free(label);
+	free(name);
 	free(r);
 	if (ok)
 		return t;
@@ -386,12 +412,34 @@ void ptx_text_free(struct ptx_text *t)
 	if (!t)
 		return;
 	free(t->text);
+	free(t->function);
 	free(t->step);
+	free(t->call);
+	for (size_t i = 0; i < t->n_lists; i++)
+		free(t->list[i].to);
+	free(t->list);
 	free(t->constant);
 	free(t);
 }
 
-bool ptx_text_has(const struct ptx_text *t, const char *entry) { return strcmp(t->entry, entry) == 0; }
+const struct ptx_function *ptx_text_entry(const struct ptx_text *t, const char *name)
+{
+	for (size_t i = 0; i < t->n_functions; i++)
+		if (t->function[i].is_entry && (!name || strcmp(t->function[i].name, name) == 0))
+			return &t->function[i];
+	return NULL;
+}
+
+bool ptx_text_has(const struct ptx_text *t, const char *entry) { return ptx_text_entry(t, entry) != NULL; }
+
+size_t ptx_text_params(const struct ptx_text *t, const char *entry, unsigned bytes[], size_t most)
+{
+	const struct ptx_function *f = ptx_text_entry(t, entry);
+
+	for (unsigned i = 0; f && i < f->n_params && i < most; i++)
+		bytes[i] = f->param[i].bytes;
+	return f ? f->n_params : 0;
+}
 
 char *ptx_text_line(const struct ptx_text *t, uint32_t n, char *out, size_t size)
 {

@@ -4,16 +4,24 @@
 
 #include "sim/ptx_text.h"
 
-enum ptx_state { PTX_RUNS, PTX_AT_BARRIER, PTX_ENDED };
-enum { PTX_RECENT = 1024 /* stores that are remembered */ };
+enum ptx_state { PTX_RUNS, PTX_POLLS, PTX_AT_BARRIER, PTX_ENDED };
+enum { PTX_RECENT = 1024 /* stores that are remembered */, PTX_WATCHED = 1 << 16 };
 
 struct ptx_warp {
 	uint64_t *reg;     /* [register][lane] */
 	uint32_t *defined; /* by register: lanes */
 	size_t at;         /* the step */
 	enum ptx_state state;
+	size_t back[PTX_DEPTH]; /* the calls it is within */
+	unsigned depth;
 	uint32_t number, met; /* how often its lanes met, and 1 more */
 	bool waited;
+	/* A loop that does nothing but read words others may write, twice the same: see ptx_polls.c. */
+	struct {
+		size_t branch, load; /* where it goes back, and its last load */
+		uint64_t hash, last_hash, version;
+		bool loads, disturbed;
+	} poll;
 	struct {
 		uint64_t word;
 		uint32_t met, lane;
@@ -35,8 +43,19 @@ struct ptx_memory {
 	size_t n, capacity;
 };
 
+/* What the blocks of a cooperative launch share, all of which are alive. */
+struct ptx_together {
+	struct ptx_block *block;
+	uint32_t n;
+	uint64_t version;      /* how often a word was written that somebody polled */
+	uint64_t last_change;  /* when something was last written, in instructions */
+	struct ptx_seen *seen; /* while it is told what a warp polls */
+	uint64_t watched[PTX_WATCHED / 64];
+};
+
 struct ptx_block {
 	const struct ptx_text *t;
+	const struct ptx_function *entry;
 	const struct ptx_memory *memory;
 	struct ptx_run *run;
 	struct ptx_warp *warp;
@@ -44,7 +63,8 @@ struct ptx_block {
 	uint32_t number, turn; /* turn: barriers so far, and 1 more */
 	uint8_t *shared;
 	struct ptx_byte *byte;
-	size_t last_region; /* where the last address was */
+	size_t last_region;            /* where the last address was */
+	struct ptx_together *together; /* NULL: the block is alone */
 	struct error *err;
 };
 
@@ -58,5 +78,14 @@ void ptx_multiply(struct ptx_warp *w, const struct ptx_step *s, enum ptx_sums su
 bool ptx_access(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask);
 bool ptx_prefetch(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask);
 bool ptx_is_access(unsigned operation);
+/* ptx_run.c: up to that many steps, while the warp runs; *turn: those left over. */
+bool ptx_run_turn(struct ptx_block *b, struct ptx_warp *w, uint64_t *turn);
+/* ptx_polls.c; in cooperative launches. A strong load, and one of another kind or a store: of one lane. */
+void ptx_poll_load(struct ptx_block *b, struct ptx_warp *w, uint64_t at, size_t bytes, const uint8_t *value);
+void ptx_poll_other(struct ptx_block *b, struct ptx_warp *w, uint64_t at, size_t bytes, bool changes);
+/* At a branch backwards. */
+void ptx_poll_branch(struct ptx_block *b, struct ptx_warp *w);
+/* Says who polls what, and traps. */
+bool ptx_poll_hangs(struct ptx_together *all);
 
 #endif

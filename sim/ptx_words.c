@@ -8,7 +8,11 @@
 
 #include "base/array.h"
 
-static const char *const specials[SPECIALS] = { "%tid.x", "%ctaid.x", "%nctaid.x", "%ntid.x", "%ctaid.y", "%nctaid.y" };
+static const char *const specials[PTX_SPECIALS] = {
+	[PTX_TID_X] = "%tid.x",   [PTX_CTAID_X] = "%ctaid.x", [PTX_NCTAID_X] = "%nctaid.x",
+	[PTX_NTID_X] = "%ntid.x", [PTX_CTAID_Y] = "%ctaid.y", [PTX_NCTAID_Y] = "%nctaid.y",
+	[PTX_LANEID] = "%laneid"
+};
 
 bool ptx_wrong(struct reader *r, const char *what)
 {
@@ -89,12 +93,14 @@ bool ptx_take_name(struct reader *r, char out[PTX_NAME])
 
 /* --- registers */
 
-static char letter_of(const char *type)
+char ptx_letter_of(const char *type)
 {
 	static const struct {
 		const char *type;
 		char letter;
-	} types[] = { { ".pred", 'p' }, { ".b16", 'h' }, { ".b32", 'w' }, { ".b64", 'q' } };
+	} types[] = { { ".pred", 'p' }, { ".b16", 'h' }, { ".u16", 'h' }, { ".s16", 'h' },
+		      { ".b32", 'w' },  { ".u32", 'w' }, { ".s32", 'w' }, { ".f32", 'w' },
+		      { ".b64", 'q' },  { ".u64", 'q' }, { ".s64", 'q' } };
 
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
 		if (strcmp(types[i].type, type) == 0)
@@ -107,24 +113,82 @@ uint64_t ptx_mask_of(char letter)
 	return letter == 'p' ? 1 : letter == 'h' ? 0xffff : letter == 'w' ? UINT32_MAX : UINT64_MAX;
 }
 
-bool ptx_read_registers(struct reader *r)
+static bool add_registers(struct reader *r, int64_t n, uint32_t *first)
+{
+	struct ptx_function *f = &r->t->function[r->function];
+
+	if (n < 1 || n > 1 << 20 || f->n_registers + n > 1 << 20)
+		return ptx_wrong(r, "that many registers are impossible, or not simulated");
+	*first = f->n_registers;
+	f->n_registers += (uint32_t)n;
+	return true;
+}
+
+bool ptx_name_register(struct reader *r, const char *name, char letter, bool is_param, uint32_t *reg)
+{
+	struct name *to = &r->name[r->n_names];
+
+	if (r->n_names == NAMES || strlen(name) >= sizeof to->name)
+		return ptx_wrong(r, "too many names, or too long a one");
+	if (!add_registers(r, 1, reg))
+		return false;
+	strcpy(to->name, name);
+	to->letter = letter;
+	to->is_param = is_param;
+	to->reg = *reg;
+	r->n_names++;
+	return true;
+}
+
+/* %r<12>: registers %r0 to %r11. */
+static bool read_range(struct reader *r, const char *name, char letter)
 {
 	int64_t n = 0;
 
-	ptx_next(r);
-	char letter = letter_of(r->word), name[PTX_NAME];
-	if (!letter || r->n_prefixes == PREFIXES)
-		return ptx_wrong(r, "registers of another type");
-	ptx_next(r);
-	if (!ptx_take_name(r, name) || strlen(name) >= sizeof r->prefix->name || !ptx_take(r, "<") ||
-	    !ptx_take_number(r, &n) || n < 1 || n > 1 << 20 || !ptx_take(r, ">"))
+	if (r->n_prefixes == PREFIXES || strlen(name) >= sizeof r->prefix->name || !ptx_take(r, "<") ||
+	    !ptx_take_number(r, &n) || !ptx_take(r, ">"))
 		return ptx_wrong(r, "a declaration of registers is wrong");
+	if (!add_registers(r, n, &r->prefix[r->n_prefixes].first))
+		return false;
 	strcpy(r->prefix[r->n_prefixes].name, name);
 	r->prefix[r->n_prefixes].letter = letter;
-	r->prefix[r->n_prefixes].first = r->t->n_registers;
 	r->prefix[r->n_prefixes++].count = (uint32_t)n;
-	r->t->n_registers += (uint32_t)n;
+	return true;
+}
+
+bool ptx_read_registers(struct reader *r)
+{
+	const bool is_param = ptx_is(r, ".param");
+
+	ptx_next(r);
+	char letter = ptx_letter_of(r->word), name[PTX_NAME];
+	if (!letter || (is_param && letter != 'w' && letter != 'q'))
+		return ptx_wrong(r, "registers of another type");
+	do {
+		uint32_t reg;
+		ptx_next(r);
+		if (!ptx_take_name(r, name))
+			return false;
+		if (ptx_is(r, "<") && !is_param ? !read_range(r, name, letter)
+		                                : !ptx_name_register(r, name, letter, is_param, &reg))
+			return false;
+	} while (ptx_is(r, ","));
 	return ptx_take(r, ";");
+}
+
+static char find_name(const struct reader *r, const char *name, bool is_param, uint32_t *number)
+{
+	for (unsigned i = r->n_names; i-- > 0;)
+		if (r->name[i].is_param == is_param && strcmp(r->name[i].name, name) == 0) {
+			*number = r->name[i].reg;
+			return r->name[i].letter;
+		}
+	return 0;
+}
+
+char ptx_find_param(const struct reader *r, const char *name, uint32_t *number)
+{
+	return find_name(r, name, true, number);
 }
 
 char ptx_find_register(const struct reader *r, const char *name, uint32_t *number)
@@ -133,18 +197,18 @@ char ptx_find_register(const struct reader *r, const char *name, uint32_t *numbe
 	char *end;
 	unsigned long n = strtoul(name + prefix, &end, 10);
 
-	for (unsigned i = 0; i < SPECIALS; i++)
-		if (strcmp(name, specials[i]) == 0) {
-			*number = r->t->special[i];
-			return 'w';
-		}
-	for (unsigned i = 0; i < r->n_prefixes && name[prefix] && !*end; i++)
+	for (unsigned i = r->n_prefixes; i-- > 0 && name[prefix] && !*end;)
 		if (strlen(r->prefix[i].name) == prefix && memcmp(r->prefix[i].name, name, prefix) == 0 &&
 		    n < r->prefix[i].count) {
 			*number = r->prefix[i].first + (uint32_t)n;
 			return r->prefix[i].letter;
 		}
-	return 0;
+	for (unsigned i = 0; i < PTX_SPECIALS; i++)
+		if (strcmp(name, specials[i]) == 0) {
+			*number = SPECIALS_AT + i;
+			return 'w';
+		}
+	return find_name(r, name, false, number);
 }
 
 bool ptx_constant(struct reader *r, uint64_t value, uint32_t *number)
