@@ -13,8 +13,10 @@ typedef struct ptx_operand op;
 
 /* --- argument slots */
 
-static enum ptx_op load_of(const struct ir_ins *i)
+static enum ptx_op load_of(const struct ptx_emitter *e, const struct ir_ins *i)
 {
+	if (e->scan.shared_arg)
+		return i->op == IR_sload32 ? PTX_LD_SHARED_U32 : PTX_LD_SHARED_B64;
 	return i->op == IR_sload32 ? PTX_LD_GLOBAL_U32 : PTX_LD_GLOBAL_B64;
 }
 
@@ -35,12 +37,12 @@ const struct ptx_operand *ptx_slot(const struct ptx_emitter *e, const struct ir_
 	if (!is_slot(e, i, &disp))
 		return NULL;
 	for (unsigned k = 0; k < e->n_slots; k++)
-		if (e->slot[k].disp == disp && e->slot[k].load == load_of(i))
+		if (e->slot[k].disp == disp && e->slot[k].load == load_of(e, i))
 			return &e->slot[k].o;
 	return NULL;
 }
 
-static void load_slots(struct ptx_emitter *e)
+void ptx_load_slots(struct ptx_emitter *e)
 {
 	int64_t disp;
 
@@ -49,9 +51,9 @@ static void load_slots(struct ptx_emitter *e)
 		if (e->scan.dead[k] || !is_slot(e, i, &disp) || ptx_slot(e, i))
 			continue;
 		op o = ptx_new(&e->w, PTX_B64);
-		PTX_PUT_OP(&e->w, load_of(i), o, ptx_at(e->arg, disp));
+		PTX_PUT_OP(&e->w, load_of(e, i), o, ptx_at(e->arg, disp));
 		e->slot[e->n_slots].disp = disp;
-		e->slot[e->n_slots].load = load_of(i);
+		e->slot[e->n_slots].load = load_of(e, i);
 		e->slot[e->n_slots++].o = o;
 	}
 }
@@ -237,13 +239,17 @@ static bool is_reached(struct ptx_emitter *e, uint32_t *number, size_t k, op *ou
 	return true;
 }
 
-static void ask_ahead(struct ptx_emitter *e)
+void ptx_ask_ahead(struct ptx_emitter *e)
 {
 	struct stretch s[STRETCHES];
 	uint32_t *number = calloc(e->ir->n_ins + 1, sizeof *number), base;
 	size_t k = 0, end;
 	op reached;
 
+	if (e->w.capability < 90) {
+		free(number);
+		return;
+	}
 	if (!number) {
 		e->w.no_memory = true;
 		return;
@@ -261,11 +267,4 @@ static void ask_ahead(struct ptx_emitter *e)
 			PTX_PUT(&e->w, BULK_PREFETCH_L2, ptx_at(ptx_register(PTX_B64, base), s[j].from), size);
 		}
 	free(number);
-}
-
-void ptx_early(struct ptx_emitter *e)
-{
-	load_slots(e);
-	if (e->w.capability >= 90)
-		ask_ahead(e);
 }

@@ -196,19 +196,35 @@ static void multiply(struct ptx_emitter *e, const struct ir_ins *i)
 	PTX_PUT(&e->w, MUL_WIDE_S32, ptx_reg(e, i->dst), a, b);
 }
 
+/* By a product, for the driver's compiler makes even a division by a constant some twenty instructions. Let l be the
+ * least with d <= 2^l, and m be 2^(31+l) / d rounded up, which is below 2^32. Then m * d is less than 2^l too large,
+ * and a * m >> 31 + l is the quotient of every a below 2^31 (Granlund and Montgomery). */
 static void divide(struct ptx_emitter *e, const struct ir_ins *i)
 {
-	op a = word(e), q = word(e);
+	op a = word(e), product = ptx_new(&e->w, PTX_B64), d = ptx_reg(e, i->dst);
+	int64_t log = 0;
 
+	while (INT64_C(1) << log < i->imm)
+		log++;
+	if (INT64_C(1) << log == i->imm) {
+		PTX_PUT(&e->w, SHR_S64, d, ptx_reg(e, i->a), ptx_imm(log));
+		return;
+	}
+	int64_t factor = (int64_t)(((UINT64_C(1) << (31 + log)) + (uint64_t)i->imm - 1) / (uint64_t)i->imm);
 	PTX_PUT(&e->w, CVT_U32_U64, a, ptx_reg(e, i->a));
-	PTX_PUT(&e->w, DIV_U32, q, a, ptx_imm(i->imm));
-	PTX_PUT(&e->w, CVT_U64_U32, ptx_reg(e, i->dst), q);
+	PTX_PUT(&e->w, MUL_WIDE_U32, product, a, ptx_imm(factor));
+	PTX_PUT(&e->w, SHR_S64, d, product, ptx_imm(31 + log));
 }
 
+/* A program's calls are not in parts. */
 static void number_of(struct ptx_emitter *e, const struct ir_ins *i, const char *special)
 {
 	op o = word(e);
 
+	if (e->scan.shared_arg) {
+		PTX_PUT(&e->w, MOV_B64, ptx_reg(e, i->dst), ptx_imm(i->op == IR_parts));
+		return;
+	}
 	PTX_PUT(&e->w, MOV_U32_SPECIAL, o, ptx_name(special));
 	PTX_PUT(&e->w, CVT_U64_U32, ptx_reg(e, i->dst), o);
 }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 typedef struct ptx_operand op;
 
 /* --- loops and barriers */
@@ -94,30 +96,20 @@ static bool shape(struct ptx_emitter *e, const struct ir_ins *i)
 
 /* --- the entry */
 
-static op special(struct ptx_emitter *e, const char *name)
+op ptx_special(struct ptx_writer *w, const char *name)
 {
-	op o = ptx_new(&e->w, PTX_B32);
+	op o = ptx_new(w, PTX_B32);
 
-	PTX_PUT(&e->w, MOV_U32_SPECIAL, o, ptx_name(name));
+	PTX_PUT(w, MOV_U32_SPECIAL, o, ptx_name(name));
 	return o;
 }
 
-/* This wave's share, or this block's (struct ptx_launch). Who has none is done. */
-static void find_share(struct ptx_emitter *e)
+op ptx_share(struct ptx_emitter *e, op number, op per, op rest)
 {
 	struct ptx_writer *w = &e->w;
-	op share = special(e, "%ctaid.x"), blocks = special(e, "%nctaid.x"), per = ptx_new(w, PTX_B32),
-	   rest = ptx_new(w, PTX_B32), more = ptx_new(w, PTX_B32), units = ptx_new(w, PTX_B64),
-	   offset = ptx_new(w, PTX_B64), wide = ptx_new(w, PTX_B64), one = ptx_new(w, PTX_PRED),
-	   none = ptx_new(w, PTX_PRED), number = share;
+	op more = ptx_new(w, PTX_B32), units = ptx_new(w, PTX_B64), offset = ptx_new(w, PTX_B64),
+	   wide = ptx_new(w, PTX_B64), one = ptx_new(w, PTX_PRED), none = ptx_new(w, PTX_PRED);
 
-	if (!e->ir->cooperative) {
-		number = ptx_new(w, PTX_B32);
-		PTX_PUT(w, MAD_U32, number, e->wave, blocks, share);
-	}
-	PTX_PUT(w, LD_PARAM_U32, per, ptx_name("per"));
-	PTX_PUT(w, LD_PARAM_U32, rest, ptx_name("rest"));
-	PTX_PUT(w, LD_PARAM_U64, e->begin, ptx_name("begin"));
 	PTX_PUT(w, MUL_WIDE_U32, offset, number, per);
 	PTX_PUT(w, MIN_U32, more, number, rest);
 	PTX_PUT(w, CVT_U64_U32, wide, more);
@@ -129,7 +121,24 @@ static void find_share(struct ptx_emitter *e)
 	w->guard = one;
 	PTX_PUT(w, ADD_S64, e->end, e->end, ptx_imm(1));
 	PTX_PUT(w, GE_S64, none, e->begin, e->end);
-	w->guard = none;
+	return none;
+}
+
+/* This wave's share, or this block's (struct ptx_launch). Who has none is done. */
+static void find_share(struct ptx_emitter *e)
+{
+	struct ptx_writer *w = &e->w;
+	op number = ptx_special(w, "%ctaid.x"), per = ptx_new(w, PTX_B32), rest = ptx_new(w, PTX_B32);
+
+	if (!e->ir->cooperative) {
+		op share = number, blocks = ptx_special(w, "%nctaid.x");
+		number = ptx_new(w, PTX_B32);
+		PTX_PUT(w, MAD_U32, number, e->wave, blocks, share);
+	}
+	PTX_PUT(w, LD_PARAM_U32, per, ptx_name("per"));
+	PTX_PUT(w, LD_PARAM_U32, rest, ptx_name("rest"));
+	PTX_PUT(w, LD_PARAM_U64, e->begin, ptx_name("begin"));
+	w->guard = ptx_share(e, number, per, rest);
 	PTX_PUT0(w, RET);
 }
 
@@ -147,18 +156,19 @@ static op has_not(struct ptx_emitter *e, op order, enum ptx_order bit)
 static void overlap(struct ptx_emitter *e)
 {
 	struct ptx_writer *w = &e->w;
-	op order, first;
+	op order = ptx_imm(0), first;
 
-	if (w->capability < 90) {
-		ptx_early(e);
-		return;
+	if (w->capability >= 90) {
+		order = ptx_new(w, PTX_B32);
+		PTX_PUT(w, LD_PARAM_U32, order, ptx_name("order"));
+		w->guard = has_not(e, order, PTX_NEXT_LATER);
+		PTX_PUT0(w, LAUNCH_DEPENDENTS);
 	}
-	order = ptx_new(w, PTX_B32);
+	ptx_load_slots(e);
+	ptx_ask_ahead(e);
+	if (w->capability < 90)
+		return;
 	first = ptx_new(w, PTX_PRED);
-	PTX_PUT(w, LD_PARAM_U32, order, ptx_name("order"));
-	w->guard = has_not(e, order, PTX_NEXT_LATER);
-	PTX_PUT0(w, LAUNCH_DEPENDENTS);
-	ptx_early(e);
 	e->waits_last = has_not(e, order, PTX_WAIT_FIRST);
 	PTX_PUT(w, NOT_PRED, first, e->waits_last);
 	w->guard = first;
@@ -174,32 +184,34 @@ static void leave(struct ptx_emitter *e)
 	PTX_PUT0(&e->w, GRID_WAIT);
 }
 
+void ptx_memory_at(struct ptx_emitter *e, uint32_t offset)
+{
+	struct ptx_writer *w = &e->w;
+
+	if (!e->ir->local_bytes && !e->ir->shared_bytes)
+		return;
+	PTX_PUT(w, MOV_U64_SPECIAL, e->shared, ptx_name("memory"));
+	if (offset)
+		PTX_PUT(w, ADD_S64, e->shared, e->shared, ptx_imm(offset));
+	PTX_PUT(w, MUL_WIDE_U32, e->locals, e->wave, ptx_imm(e->ir->local_bytes));
+	PTX_PUT(w, ADD_S64, e->locals, e->locals, e->shared);
+	PTX_PUT(w, ADD_S64, e->locals, e->locals, ptx_imm((e->ir->shared_bytes + 63) & ~63u));
+}
+
 static void enter(struct ptx_emitter *e)
 {
 	struct ptx_writer *w = &e->w;
 	op thread;
 
 	w->to = &w->entry;
-	thread = special(e, "%tid.x");
-	e->lane = ptx_new(w, PTX_B32);
-	e->wave = ptx_new(w, PTX_B32);
-	e->arg = ptx_new(w, PTX_B64);
-	e->begin = ptx_new(w, PTX_B64);
-	e->end = ptx_new(w, PTX_B64);
-	e->shared = ptx_new(w, PTX_B64);
-	e->locals = ptx_new(w, PTX_B64);
+	thread = ptx_special(w, "%tid.x");
 	PTX_PUT(w, AND_B32, e->lane, thread, ptx_imm(31));
 	PTX_PUT(w, SHR_U32, e->wave, thread, ptx_imm(5));
 	/* lane 0's, so that it is known to be the same for all */
 	PTX_PUT(w, SHFL_IDX, e->wave, e->wave, ptx_imm(0), ptx_imm(31), ptx_imm(0xffffffff));
 	PTX_PUT(w, LD_PARAM_U64, e->arg, ptx_name("arg"));
 	find_share(e);
-	if (e->ir->local_bytes || e->ir->shared_bytes) {
-		PTX_PUT(w, MOV_U64_SPECIAL, e->shared, ptx_name("memory"));
-		PTX_PUT(w, MUL_WIDE_U32, e->locals, e->wave, ptx_imm(e->ir->local_bytes));
-		PTX_PUT(w, ADD_S64, e->locals, e->locals, e->shared);
-		PTX_PUT(w, ADD_S64, e->locals, e->locals, ptx_imm((e->ir->shared_bytes + 63) & ~63u));
-	}
+	ptx_memory_at(e, 0);
 	overlap(e);
 	w->to = &w->body;
 }
@@ -216,60 +228,78 @@ static unsigned blocks_at_once(const struct ir *ir)
 	return 1;
 }
 
-static void begin_module(struct ptx_writer *w, struct ptx_buffer *to, const struct ptx_emitter *e)
+void ptx_begin_module(struct ptx_writer *w, struct ptx_buffer *to, bool memory)
+{
+	ptx_format(w, to, ".version %s\n.target sm_%u\n.address_size 64\n", w->capability < 90 ? "7.4" : "8.0",
+	           w->capability);
+	if (memory)
+		ptx_format(w, to, ".extern .shared .align 128 .b8 memory[];\n");
+}
+
+static void append(struct ptx_writer *w, struct ptx_buffer *to, const struct ptx_buffer *from)
+{
+	if (!from->n || w->no_memory)
+		return;
+	if (!array_grow((void **)&to->text, &to->capacity, to->n + from->n + 1, 1)) {
+		w->no_memory = true;
+		return;
+	}
+	memcpy(to->text + to->n, from->text, from->n);
+	to->n += from->n;
+}
+
+void ptx_put_body(struct ptx_writer *w, struct ptx_buffer *to)
 {
 	static const char *const class[PTX_CLASSES] = {
 		[PTX_B32] = ".b32 %r", [PTX_B64] = ".b64 %d", [PTX_PRED] = ".pred %p", [PTX_B16] = ".b16 %h"
 	};
 
-	ptx_format(w, to, ".version %s\n.target sm_%u\n.address_size 64\n", w->capability < 90 ? "7.4" : "8.0",
-	           w->capability);
-	if (e->ir->local_bytes || e->ir->shared_bytes)
-		ptx_format(w, to, ".extern .shared .align 128 .b8 memory[];\n");
-	ptx_format(w, to,
-	           ".visible .entry " PTX_ENTRY "(.param .u64 arg, .param .s64 begin, .param .u32 per, "
-	           ".param .u32 rest, .param .u32 order)\n");
-	ptx_format(w, to, ".maxntid %u, 1, 1\n.minnctapersm %u\n{\n", e->ir->waves * 32, blocks_at_once(e->ir));
+	ptx_format(w, to, "{\n");
 	for (unsigned k = 0; k < PTX_CLASSES; k++)
 		if (w->registers[k])
 			ptx_format(w, to, "\t.reg %s<%" PRIu32 ">;\n", class[k], w -> registers[k]);
+	append(w, to, &w->entry);
+	append(w, to, &w->body);
+	ptx_format(w, to, "\tret;\n}\n");
 }
 
-static void append(struct ptx_buffer *to, const struct ptx_buffer *from)
+bool ptx_written(const struct ptx_writer *w, struct error *err)
 {
-	if (from->n)
-		memcpy(to->text + to->n, from->text, from->n);
-	to->n += from->n;
+	if (w->wrong)
+		return error_set(err, ERROR_UNSUPPORTED, "PTX for sm_%u is not written: %s", w->capability, w->wrong);
+	return !w->no_memory || error_set(err, ERROR_MEMORY, "no memory for the text of a kernel");
 }
 
-/* Takes the text. */
-static bool make_module(struct object *out, struct ptx_emitter *e)
+void ptx_take_text(struct object *out, const struct ptx_buffer *text)
 {
-	static const char end[] = "\tret;\n}\n";
-	struct ptx_buffer head = { 0 };
+	out->code = (uint8_t *)text->text;
+	out->code_bytes = out->pool_offset = (uint32_t)text->n;
+}
+
+static bool make_module(struct object *out, struct ptx_emitter *e, struct error *err)
+{
+	struct ptx_buffer text = { 0 };
 	struct ptx_writer *w = &e->w;
 
-	begin_module(w, &head, e);
-	char *whole = w->no_memory ? NULL : realloc(head.text, head.n + w->entry.n + w->body.n + sizeof end);
-	if (!whole) {
-		free(head.text);
-		return false;
-	}
-	head.text = whole;
-	append(&head, &w->entry);
-	append(&head, &w->body);
-	append(&head, &(struct ptx_buffer){ .text = (char *)(uintptr_t)end, .n = sizeof end - 1 });
-	out->code = (uint8_t *)head.text;
-	out->code_bytes = out->pool_offset = (uint32_t)head.n;
+	ptx_begin_module(w, &text, e->ir->local_bytes || e->ir->shared_bytes);
+	ptx_format(w, &text,
+	           ".visible .entry " PTX_ENTRY "(.param .u64 arg, .param .s64 begin, .param .u32 per, "
+	           ".param .u32 rest, .param .u32 order)\n");
+	ptx_format(w, &text, ".maxntid %u, 1, 1\n.minnctapersm %u\n", e->ir->waves * 32, blocks_at_once(e->ir));
+	ptx_put_body(w, &text);
 	out->frame_bytes = e->ir->local_bytes;
 	out->shared_bytes = e->ir->shared_bytes;
 	out->cooperative = e->ir->cooperative;
+	if (!ptx_written(w, err)) {
+		free(text.text);
+		return false;
+	}
+	ptx_take_text(out, &text);
 	return true;
 }
 
-static bool emit(struct ptx_emitter *e, struct error *err)
+bool ptx_rows(struct ptx_emitter *e, struct error *err)
 {
-	enter(e);
 	for (e->at = 0; e->at < e->ir->n_ins; e->at++) {
 		const struct ir_ins *i = &e->ir->ins[e->at];
 		bool elsewhere = e->scan.leader[e->at] && !e->scan.words[e->at],
@@ -280,38 +310,72 @@ static bool emit(struct ptx_emitter *e, struct error *err)
 		if (!shape(e, i) && !ptx_memory(e, i) && !ptx_scalar(e, i) && !ptx_matrix(e, i) && !ptx_math(e, i))
 			return error_set(err, ERROR_UNSUPPORTED, "the operation %s has no PTX", ir_facts[i->op].name);
 	}
-	leave(e);
-	return !e->w.wrong ||
-	       error_set(err, ERROR_UNSUPPORTED, "PTX for sm_%u is not written: %s", e->w.capability, e->w.wrong);
+	return true;
 }
 
-static bool compile(struct object *out, const struct compile_job *j, struct compile_stats *stats, struct error *err)
+unsigned ptx_capability(const struct target *t) { return (unsigned)atoi(t->name + strlen("sm")); }
+
+static void give_registers(struct ptx_emitter *e)
+{
+	struct ptx_writer *w = &e->w;
+
+	memcpy(w->registers, e->scan.numbers, sizeof w->registers);
+	e->lane = ptx_new(w, PTX_B32);
+	e->wave = ptx_new(w, PTX_B32);
+	e->arg = ptx_new(w, PTX_B64);
+	e->begin = ptx_new(w, PTX_B64);
+	e->end = ptx_new(w, PTX_B64);
+	e->shared = ptx_new(w, PTX_B64);
+	e->locals = ptx_new(w, PTX_B64);
+}
+
+struct ptx_emitter *ptx_open(const struct ir *ir, const struct target *t, bool join, bool shared_arg, struct error *err)
 {
 	struct ptx_emitter *e = calloc(1, sizeof *e);
 
 	if (e)
-		e->tile = calloc((size_t)j->ir->n_regs + 1, sizeof *e->tile);
+		e->tile = calloc((size_t)ir->n_regs + 1, sizeof *e->tile);
 	if (!e || !e->tile) {
 		free(e);
-		return error_set(err, ERROR_MEMORY, "no memory for the text of a kernel");
+		error_set(err, ERROR_MEMORY, "no memory for the text of a kernel");
+		return NULL;
 	}
-	e->ir = j->ir;
-	ptx_init(&e->w, (unsigned)atoi(j->target->name + strlen("sm")));
-	bool ok = ptx_scan(&e->scan, j->ir, !(j->options->skip & COMPILE_SKIP_JOINS), err);
+	e->ir = ir;
+	ptx_init(&e->w, ptx_capability(t));
+	if (!ptx_scan(&e->scan, ir, join, shared_arg, err)) {
+		ptx_close(e);
+		return NULL;
+	}
+	give_registers(e);
+	return e;
+}
+
+void ptx_close(struct ptx_emitter *e)
+{
+	ptx_scan_free(&e->scan);
+	ptx_free(&e->w);
+	free(e->tile);
+	free(e);
+}
+
+static bool compile(struct object *out, const struct compile_job *j, struct compile_stats *stats, struct error *err)
+{
+	struct ptx_emitter *e = ptx_open(j->ir, j->target, !(j->options->skip & COMPILE_SKIP_JOINS), false, err);
+
+	if (!e)
+		return false;
+	enter(e);
+	bool ok = ptx_rows(e, err);
 	if (ok) {
-		memcpy(e->w.registers, e->scan.numbers, sizeof e->w.registers);
-		ok = emit(e, err) &&
-		     (make_module(out, e) || error_set(err, ERROR_MEMORY, "no memory for the text of a kernel"));
+		leave(e);
+		ok = make_module(out, e, err);
 	}
 	if (ok && stats)
 		*stats = (struct compile_stats){ .ir_instructions = (uint32_t)j->ir->n_ins,
 			                         .machine_instructions = e->w.instructions };
 	if (ok && j->options->dump_asm)
 		fprintf(j->options->dump_asm, "// %s\n%.*s", j->title, (int)out->code_bytes, (const char *)out->code);
-	ptx_scan_free(&e->scan);
-	ptx_free(&e->w);
-	free(e->tile);
-	free(e);
+	ptx_close(e);
 	return ok;
 }
 

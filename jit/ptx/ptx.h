@@ -104,6 +104,7 @@ struct ptx_register {
 	bool biased;     /* a tile of sums that is held with PTX_BIAS added */
 };
 struct ptx_scan {
+	bool shared_arg; /* the argument slots are in shared memory */
 	struct ptx_register *reg;
 	uint32_t numbers[PTX_CLASSES]; /* given out */
 	bool *dead;                    /* by instruction */
@@ -112,7 +113,7 @@ struct ptx_scan {
 	                 */
 };
 enum { PTX_ARG_ALIGN = 4 /* pointers in the arguments are multiples of 16 */ };
-bool ptx_scan(struct ptx_scan *s, const struct ir *ir, bool join, struct error *err);
+bool ptx_scan(struct ptx_scan *s, const struct ir *ir, bool join, bool shared_arg, struct error *err);
 void ptx_scan_free(struct ptx_scan *s);
 bool ptx_stores(const struct ir_ins *i);
 /* The loads that the one at k does, in the order of their words. */
@@ -213,12 +214,35 @@ struct ptx_operand ptx_address(struct ptx_emitter *e, uint16_t a, int64_t disp, 
 void ptx_meet(struct ptx_emitter *e, bool shared);
 /* In front of a store: the same if something was loaded. */
 void ptx_meet_readers(struct ptx_emitter *e, bool shared);
-/* early.c: what is done before the launches in front of this one have ended; then, what is in an argument slot, if i is
- * a load of it: else NULL. */
-void ptx_early(struct ptx_emitter *e);
+/* early.c: what is done before the launches in front of this one have ended: the argument slots are loaded, the first
+ * weights are asked for, where the target can. Then, what is in an argument slot, if i is a load of it: else NULL. */
+void ptx_load_slots(struct ptx_emitter *e);
+void ptx_ask_ahead(struct ptx_emitter *e);
 const struct ptx_operand *ptx_slot(const struct ptx_emitter *e, const struct ir_ins *i);
 /* What was remembered of a straight run is no more. */
 void ptx_new_run(struct ptx_emitter *e);
+
+/* pipeline.c. NULL: err; join: loads of neighbouring words. What is taken from an emitter must be closed. */
+struct ptx_emitter *ptx_open(const struct ir *ir, const struct target *t, bool join, bool shared_arg,
+                             struct error *err);
+void ptx_close(struct ptx_emitter *e);
+/* What %tid.x and the like are. */
+struct ptx_operand ptx_special(struct ptx_writer *w, const char *name);
+/* Moves e->begin on to share `number` and sets e->end (struct ptx_launch). Returns a predicate: it has no units. */
+struct ptx_operand ptx_share(struct ptx_emitter *e, struct ptx_operand number, struct ptx_operand per,
+                             struct ptx_operand rest);
+/* e->shared and e->locals, where the kernel has any: so far behind where the block's shared memory begins. */
+void ptx_memory_at(struct ptx_emitter *e, uint32_t offset);
+/* The kernel's instructions, behind what is in w->body. */
+bool ptx_rows(struct ptx_emitter *e, struct error *err);
+/* A module's first lines; a body with its registers, in braces, which returns at its end. */
+void ptx_begin_module(struct ptx_writer *w, struct ptx_buffer *to, bool memory);
+void ptx_put_body(struct ptx_writer *w, struct ptx_buffer *to);
+/* Whether the writer met nothing that it cannot write; the object takes the text. */
+bool ptx_written(const struct ptx_writer *w, struct error *err);
+void ptx_take_text(struct object *out, const struct ptx_buffer *text);
+/* 80, 90: of its name. */
+unsigned ptx_capability(const struct target *t);
 
 /* The entry, and what is handed to it. A launch has blocks of WAVES * 32 threads; the second dimension of its grid is
  * the parts in which units are done. */

@@ -77,7 +77,7 @@ static unsigned result_align(const struct ir *ir, const struct ptx_scan *s, cons
 	case IR_amov: return a;
 	case IR_local:
 	case IR_shared: return ALIGN_MOST;
-	case IR_arg: return 3;
+	case IR_arg: return s->shared_arg ? ALIGN_MOST : 3;
 	case IR_aload: return loaded_align(ir, s, i);
 	default: return 0;
 	}
@@ -98,7 +98,7 @@ static bool find_addresses(struct ptx_scan *s, const struct ir *ir, struct error
 			unsigned align = least(d->align, result_align(ir, s, i));
 			bool moves = i->op == IR_aadd || i->op == IR_aaddi || i->op == IR_amov,
 			     shared = d->shared || i->op == IR_local || i->op == IR_shared ||
-			              (moves && s->reg[i->a].shared);
+			              (i->op == IR_arg && s->shared_arg) || (moves && s->reg[i->a].shared);
 			changed |= align != d->align || shared != d->shared;
 			d->align = (uint8_t)align;
 			d->shared = shared;
@@ -106,7 +106,7 @@ static bool find_addresses(struct ptx_scan *s, const struct ir *ir, struct error
 	}
 	for (size_t k = 0; k < ir->n_ins; k++) {
 		const struct ir_ins *i = &ir->ins[k];
-		bool global = i->op == IR_aload || i->op == IR_arg ||
+		bool global = i->op == IR_aload || (i->op == IR_arg && !s->shared_arg) ||
 		              ((i->op == IR_aadd || i->op == IR_aaddi || i->op == IR_amov) && !s->reg[i->a].shared);
 		if (global && s->reg[i->dst].shared)
 			return error_set(err, ERROR_UNSUPPORTED,
@@ -264,9 +264,10 @@ static void join_loads(struct ptx_scan *s, const struct ir *ir)
 	}
 }
 
-bool ptx_scan(struct ptx_scan *s, const struct ir *ir, bool join, struct error *err)
+bool ptx_scan(struct ptx_scan *s, const struct ir *ir, bool join, bool shared_arg, struct error *err)
 {
-	*s = (struct ptx_scan){ .reg = calloc(ir->n_regs + 1, sizeof *s->reg),
+	*s = (struct ptx_scan){ .shared_arg = shared_arg,
+		                .reg = calloc(ir->n_regs + 1, sizeof *s->reg),
 		                .dead = calloc(ir->n_ins + 1, sizeof *s->dead),
 		                .leader = calloc(ir->n_ins + 1, sizeof *s->leader),
 		                .words = calloc(ir->n_ins + 1, sizeof *s->words) };

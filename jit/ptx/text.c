@@ -115,7 +115,7 @@ static void put_operand(struct ptx_writer *w, const struct ptx_operand *o, char 
 		ptx_format(w, w->to, "[");
 		put_register(w, o->class, o->reg[0]);
 		if (o->value)
-			ptx_format(w, w->to, "%+" PRId64, o->value);
+			ptx_format(w, w->to, "+%" PRId64, o->value); /* "+-8": the grammar has no minus here */
 		ptx_format(w, w->to, "]");
 		break;
 	default: break;

@@ -1,6 +1,6 @@
-/* tests/jit/t_ptx_text.c - the PTX text of a small model's kernels: the same twice, every operation on floats with its
- * rounding, no branch that may diverge; and where NVIDIA's assembler is found (ptxas, in $PATH or /usr/local/cuda/bin),
- * it takes them and keeps all registers in registers.
+/* tests/jit/t_ptx_text.c - the PTX text of a small model's kernels, each by itself and all of a pass as one program:
+ * the same twice, every operation on floats with its rounding, no branch that may diverge; and where NVIDIA's assembler
+ * is found (ptxas, in $PATH or /usr/local/cuda/bin), it takes them and keeps all registers in registers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jit/ir/ir_build.h"
+#include "jit/ptx/program.h"
 #include "jit/ptx/ptx.h"
 #include "kernels-templates/templates.h"
 #include "loaders/model.h"
@@ -20,39 +22,100 @@
 #include "tests/support/shared.h"
 
 static const char *const names[] = { "sm80", "sm90" };
+static const char *const models[] = { "golden/llama-a/model-q8_0.gguf", "golden/qwen3-gqa2-bf16",
+	                              "golden/gemma4-moe-a/model-q8_0.gguf" };
+
+struct outlined {
+	struct model m;
+	struct weights w;
+};
+
+/* False: there is no such model here. */
+static bool outline(struct outlined *o, const char *model)
+{
+	struct error err = { 0 };
+	char path[1024];
+
+	if (!shared_path(path, model))
+		return false;
+	if (!model_open(&o->m, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err) ||
+	    !weights_describe(&o->w, &o->m.spec, &err))
+		fail_msg("%s", err.text);
+	return true;
+}
+
+static void outline_end(struct outlined *o)
+{
+	weights_close(&o->w);
+	model_close(&o->m);
+}
+
+static void outline_plan(const struct outlined *o, struct plan *p, const struct target *t, uint32_t tokens)
+{
+	const struct plan_options opt = { .target = t };
+	struct error err = { 0 };
+
+	if (!plan_outline(p, &o->m.spec, &o->w, DTYPE_F16, tokens, PLAN_LAST_LOGITS, &opt, &err))
+		fail_msg("%s", err.text);
+}
 
 /* Each kernel of passes over one token and over several. */
 static unsigned each_kernel(const char *model, const struct target *t,
-                            void (*fn)(const struct target *t, const struct key *key, const struct object *o))
+                            void (*fn)(const struct target *t, const char *name, const struct key *key,
+                                       const struct object *o))
 {
 	static const uint32_t tokens[] = { 1, 7 };
-	const struct plan_options opt = { .target = t };
 	struct error err = { 0 };
-	struct weights w;
-	struct model m;
-	char path[1024];
+	struct outlined m;
 	unsigned n = 0;
 
-	if (!shared_path(path, model))
+	if (!outline(&m, model))
 		return 0;
-	if (!model_open(&m, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err) || !weights_describe(&w, &m.spec, &err))
-		fail_msg("%s", err.text);
 	for (unsigned i = 0; i < 2; i++) {
 		struct plan p;
-		if (!plan_outline(&p, &m.spec, &w, DTYPE_F16, tokens[i], PLAN_LAST_LOGITS, &opt, &err))
-			fail_msg("%s", err.text);
+		outline_plan(&m, &p, t, tokens[i]);
 		for (size_t k = 0; k < p.n_kernels; k++, n++) {
 			struct object o;
+			char name[KEY_TEXT_MAX];
 			if (!compile_key(&o, &p.kernel[k].key, template_build, NULL, NULL, &err))
 				fail_msg("%s", err.text);
-			fn(t, &p.kernel[k].key, &o);
+			fn(t, key_text(&p.kernel[k].key, name, sizeof name), &p.kernel[k].key, &o);
 			object_free(&o);
 		}
 		plan_free(&p);
 	}
-	weights_close(&w);
-	model_close(&m);
+	outline_end(&m);
 	return n;
+}
+
+/* The kernels of a pass over one token as one text. False: there is no such model here. */
+static bool make_program(const char *model, const struct target *t, struct object *out)
+{
+	enum { MOST = 64 };
+	static struct ir ir[MOST];
+	const struct ir *list[MOST];
+	struct error err = { 0 };
+	struct outlined m;
+	struct plan p;
+
+	if (!outline(&m, model))
+		return false;
+	outline_plan(&m, &p, t, 1);
+	assert_in_range(p.n_kernels, 1, MOST);
+	for (size_t k = 0; k < p.n_kernels; k++) {
+		ir_init(&ir[k], t->lanes);
+		ir[k].waves = t->waves;
+		if (!template_build(&ir[k], &p.kernel[k].key, t, &err))
+			fail_msg("%s", err.text);
+		list[k] = &ir[k];
+	}
+	if (!ptx_program(out, list, p.n_kernels, t, &err))
+		fail_msg("%s: %s", model, err.text);
+	for (size_t k = 0; k < p.n_kernels; k++)
+		ir_free(&ir[k]);
+	plan_free(&p);
+	outline_end(&m);
+	return true;
 }
 
 /* --- the text by itself */
@@ -75,16 +138,10 @@ static void check_line(const char *line, size_t n)
 		fail_msg("a branch that may diverge: %s", copy);
 }
 
-static void check_text(const struct target *t, const struct key *key, const struct object *o)
+static void check_lines(const struct object *o)
 {
-	struct error err = { 0 };
-	struct object again;
 	const char *text = (const char *)o->code, *end = text + o->code_bytes;
 
-	assert_true(compile_key(&again, key, template_build, NULL, NULL, &err));
-	assert_int_equal(again.code_bytes, o->code_bytes);
-	assert_memory_equal(again.code, o->code, o->code_bytes);
-	object_free(&again);
 	for (const char *line = text; line < end;) {
 		const char *next = memchr(line, '\n', (size_t)(end - line));
 		check_line(line, (size_t)(next - line));
@@ -92,10 +149,72 @@ static void check_text(const struct target *t, const struct key *key, const stru
 	}
 }
 
+static void same_text(const struct object *o, struct object *again)
+{
+	assert_int_equal(again->code_bytes, o->code_bytes);
+	assert_memory_equal(again->code, o->code, o->code_bytes);
+	object_free(again);
+}
+
+static void check_text(const struct target *t, const char *name, const struct key *key, const struct object *o)
+{
+	struct error err = { 0 };
+	struct object again;
+
+	assert_true(compile_key(&again, key, template_build, NULL, NULL, &err));
+	same_text(o, &again);
+	check_lines(o);
+}
+
 static void test_text(void **state)
 {
 	for (unsigned t = 0; t < 2; t++)
-		each_kernel("golden/llama-a/model-q8_0.gguf", target_find(names[t]), check_text);
+		each_kernel(models[0], target_find(names[t]), check_text);
+}
+
+static void test_program_text(void **state)
+{
+	struct object o, again;
+
+	for (unsigned t = 0; t < 2; t++)
+		for (unsigned m = 0; m < sizeof models / sizeof *models; m++)
+			if (make_program(models[m], target_find(names[t]), &o)) {
+				assert_true(make_program(models[m], target_find(names[t]), &again));
+				same_text(&o, &again);
+				check_lines(&o);
+				assert_non_null(
+					memmem(o.code, o.code_bytes, PTX_PROGRAM_ENTRY, strlen(PTX_PROGRAM_ENTRY)));
+				object_free(&o);
+			}
+}
+
+/* A kernel that reads arguments which are not in a command, or nobody knows which, is refused. */
+static void test_program_arguments(void **state)
+{
+	static const int64_t at[] = { 0, 184, 188, 192, -8, 4 };
+	static const bool word[] = { true, true, true, false, false, true },
+			  pointer[] = { true, true, false, false, false, false };
+	const struct target *t = target_find("sm90");
+
+	for (unsigned k = 0; k < 2 * sizeof at / sizeof *at + 1; k++) {
+		const bool wide = k & 1, computed = k == 2 * sizeof at / sizeof *at;
+		const int64_t disp = computed ? 0 : at[k / 2];
+		struct error err = { 0 };
+		struct object o;
+		struct ir b;
+		ir_init(&b, t->lanes);
+		b.waves = t->waves;
+		ir_a arg = ir_arg(&b), out = ir_aload(&b, arg, 8), from = arg;
+		if (computed)
+			from = ir_aadd(&b, arg, ir_sshli(&b, ir_begin(&b), 3));
+		ir_s value = wide ? ir_sload64(&b, from, disp) : ir_sload32(&b, from, disp);
+		ir_fstore(&b, out, ir_i2f(&b, ir_isplat(&b, value)), 0, 0);
+		bool made = ptx_program(&o, (const struct ir *const[]){ &b }, 1, t, &err);
+		if (made != (!computed && (wide ? pointer : word)[k / 2]))
+			fail_msg("arguments at %d: %s", (int)disp, made ? "taken" : err.text);
+		object_free(&o);
+		ir_free(&b);
+	}
 }
 
 /* What the table does not have, or the target, is refused and not written. */
@@ -137,14 +256,14 @@ static const char *assembler(void)
 
 static unsigned turn, assembled;
 
-static void assemble(const struct target *t, const struct key *key, const struct object *o)
+/* Returns how many registers a lane has. */
+static unsigned assemble_text(const struct target *t, const char *name, const struct object *o)
 {
-	char path[] = "/tmp/t_ptx_text-XXXXXX", command[300], line[300], name[KEY_TEXT_MAX];
-	bool spills = false, used = false;
-
-	if (turn++ % (test_full() ? 1 : test_quick() ? 11 : 4))
-		return;
+	char path[] = "/tmp/t_ptx_text-XXXXXX", command[300], line[300];
+	bool spills = false;
+	unsigned used = 0;
 	int fd = mkstemp(path);
+
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, o->code, o->code_bytes), o->code_bytes);
 	close(fd);
@@ -152,18 +271,25 @@ static void assemble(const struct target *t, const struct key *key, const struct
 	FILE *f = popen(command, "r");
 	assert_non_null(f);
 	while (fgets(line, sizeof line, f)) {
+		const char *registers = strstr(line, "Used ");
 		spills = spills ||
 		         (strstr(line, "bytes spill") && !strstr(line, "0 bytes spill stores, 0 bytes spill loads"));
-		used = used || strstr(line, "Used ");
+		used = registers ? (unsigned)atoi(registers + strlen("Used ")) : used;
 		if (strstr(line, "error") || strstr(line, "fatal"))
 			printf("# %s", line);
 	}
 	int status = pclose(f);
 	unlink(path);
 	if (status || spills || !used)
-		fail_msg("%s: %s", key_text(key, name, sizeof name),
-		         spills ? "registers are spilled" : "it is refused");
+		fail_msg("%s: %s", name, spills ? "registers are spilled" : "it is refused");
 	assembled++;
+	return used;
+}
+
+static void assemble(const struct target *t, const char *name, const struct key *key, const struct object *o)
+{
+	if (turn++ % (test_full() ? 1 : test_quick() ? 11 : 4) == 0)
+		assemble_text(t, name, o);
 }
 
 static void test_assembler(void **state)
@@ -173,13 +299,36 @@ static void test_assembler(void **state)
 		skip();
 	}
 	for (unsigned t = 0; t < 2; t++)
-		each_kernel("golden/llama-a/model-q8_0.gguf", target_find(names[t]), assemble);
+		each_kernel(models[0], target_find(names[t]), assemble);
 	printf("# ptxas took %u kernels\n", assembled);
+}
+
+static void test_program_assembler(void **state)
+{
+	struct object o;
+
+	if (!assembler()) {
+		printf("# skipped: no ptxas is installed\n");
+		skip();
+	}
+	for (unsigned t = test_quick(); t < 2; t++)
+		for (unsigned m = 0; m < sizeof models / sizeof *models; m++)
+			if (make_program(models[m], target_find(names[t]), &o)) {
+				printf("# %s, %s: %u registers a lane\n", models[m], names[t],
+				       assemble_text(target_find(names[t]), models[m], &o));
+				object_free(&o);
+			}
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_text), cmocka_unit_test(test_writer),
-		                            cmocka_unit_test(test_assembler) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_program_text),
+		cmocka_unit_test(test_program_arguments),
+		cmocka_unit_test(test_writer),
+		cmocka_unit_test(test_assembler),
+		cmocka_unit_test(test_program_assembler)
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
