@@ -38,6 +38,7 @@ static void begin_block(struct ptx_block *b, uint32_t number)
 		w->number = i;
 		w->met = 1;
 		w->waited = false;
+		w->copies.n = w->copies.group = 0;
 		w->state = PTX_RUNS;
 		fill(w, PTX_TID_X, (uint64_t)i * PTX_LANES, true);
 		fill(w, PTX_CTAID_X, number % b->run->blocks, false);
@@ -115,6 +116,7 @@ static void free_block(struct ptx_block *b)
 	for (unsigned i = 0; b->warp && i < b->n_warps; i++) {
 		free(b->warp[i].reg);
 		free(b->warp[i].defined);
+		free(b->warp[i].copies.copy);
 	}
 	free(b->warp);
 	free(b->shared);

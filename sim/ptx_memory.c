@@ -147,9 +147,8 @@ static bool is_too_early(const struct ptx_block *b, const struct ptx_warp *w, ui
 	return b->run->overlaps && !w->waited && (store || at - b->run->steady >= b->run->steady_bytes);
 }
 
-/* Where the lane's bytes are. NULL: trapped. */
-static uint8_t *reach(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, unsigned lane, uint64_t at,
-                      size_t bytes, bool store)
+uint8_t *ptx_reach(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, unsigned lane, uint64_t at,
+                   size_t bytes, bool store)
 {
 	const char *trouble = at % bytes ? "the address is not aligned" : NULL;
 	uint8_t *p = NULL;
@@ -244,7 +243,7 @@ bool ptx_access(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *
 			continue;
 		const uint64_t at = base[l] + (uint64_t)s->disp;
 		bool changes = k->store;
-		uint8_t *p = reach(b, w, s, l, at, bytes, k->store);
+		uint8_t *p = ptx_reach(b, w, s, l, at, bytes, k->store);
 		if (!p)
 			return false;
 		if (k->atomic)

@@ -38,6 +38,17 @@ static bool read_address(struct reader *r, struct ptx_step *s)
 	       ptx_wrong(r, "an address is wrong");
 }
 
+/* Behind another one. */
+static bool read_second(struct reader *r, struct ptx_step *s, unsigned *sources)
+{
+	struct ptx_step second = { 0 };
+
+	if (!read_address(r, &second))
+		return false;
+	s->s[(*sources)++] = second.s[0];
+	return !second.disp || ptx_wrong(r, "a second address with a displacement, which is not simulated");
+}
+
 /* A variable of parameter space is a register of its width, but for what an entry is given. */
 static bool read_param(struct reader *r, struct ptx_step *s, char letter, bool stores)
 {
@@ -133,6 +144,7 @@ static bool read_operand(struct reader *r, struct ptx_step *s, char letter, unsi
 
 	switch (letter) {
 	case 'a': *sources = 1; return read_address(r, s);
+	case 'b': return read_second(r, s, sources);
 	case 'm': return read_param(r, s, 'w', at == 0);
 	case 'n': return read_param(r, s, 'q', at == 0);
 	case '0':

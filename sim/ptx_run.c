@@ -116,6 +116,8 @@ static bool control(struct ptx_block *b, struct ptx_warp *w, const struct ptx_st
 	case PTX_DO_END: return ptx_trap(b, w, -1, "it runs beyond the function's end");
 	case PTX_DO_BARRIER: w->state = PTX_AT_BARRIER; break;
 	case PTX_DO_WAIT_LAST: w->waited = true; break;
+	case PTX_DO_COPIES_GROUP: w->copies.group++; break;
+	case PTX_DO_COPIES_WAIT: ptx_copies_wait(b, w, w->reg[(size_t)s->s[0] * PTX_LANES]); break;
 	default: break;
 	}
 	w->met += s->operation == PTX_DO_BARRIER || s->operation == PTX_DO_MEET;
@@ -179,7 +181,8 @@ static bool step(struct ptx_block *b, struct ptx_warp *w)
 			load_param(b, w, s, mask);
 		else if (is_product(s->operation))
 			ptx_multiply(w, s, b->run->sums);
-		else if (is_ahead(s->operation)        ? !ptx_prefetch(b, w, s, mask)
+		else if (s->operation == PTX_DO_COPY   ? !ptx_copy(b, w, s, mask)
+		         : is_ahead(s->operation)      ? !ptx_prefetch(b, w, s, mask)
 		         : ptx_is_access(s->operation) ? !ptx_access(b, w, s, mask)
 		                                       : !is_nothing(s->operation) && !ptx_compute(w, s, mask))
 			return b->err->code ? false : ptx_trap(b, w, -1, "the simulator does not do this");

@@ -7,6 +7,13 @@
 enum ptx_state { PTX_RUNS, PTX_POLLS, PTX_AT_BARRIER, PTX_ENDED };
 enum { PTX_RECENT = 1024 /* stores that are remembered */, PTX_WATCHED = 1 << 16 };
 
+/* Copies to shared memory that were started and not yet waited for: see ptx_copies.c. */
+struct ptx_copies {
+	struct ptx_copy *copy;
+	size_t n, capacity;
+	uint32_t group;
+};
+
 struct ptx_warp {
 	uint64_t *reg;     /* [register][lane] */
 	uint32_t *defined; /* by register: lanes */
@@ -16,6 +23,7 @@ struct ptx_warp {
 	unsigned depth;
 	uint32_t number, met; /* how often its lanes met, and 1 more */
 	bool waited;
+	struct ptx_copies copies;
 	/* A loop that does nothing but read words others may write, twice the same: see ptx_polls.c. */
 	struct {
 		size_t branch, load; /* where it goes back, and its last load */
@@ -78,6 +86,12 @@ void ptx_multiply(struct ptx_warp *w, const struct ptx_step *s, enum ptx_sums su
 bool ptx_access(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask);
 bool ptx_prefetch(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask);
 bool ptx_is_access(unsigned operation);
+/* Where a lane's bytes are. NULL: trapped. */
+uint8_t *ptx_reach(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, unsigned lane, uint64_t at,
+                   size_t bytes, bool store);
+/* ptx_copies.c; but: so many groups may still be on their way. */
+bool ptx_copy(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask);
+void ptx_copies_wait(struct ptx_block *b, struct ptx_warp *w, uint64_t but);
 /* ptx_run.c: up to that many steps, while the warp runs; *turn: those left over. */
 bool ptx_run_turn(struct ptx_block *b, struct ptx_warp *w, uint64_t *turn);
 /* ptx_polls.c; in cooperative launches. A strong load, and one of another kind or a store: of one lane. */
