@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "grammar/call.h"
 #include "grammar/mask.h"
 
 /* Bytes of a machine's states; beyond, it is made anew and goes through the text so far. */
@@ -32,6 +33,7 @@ static struct machine *machine_of(const struct grammar *g, struct error *err)
 	case GRAMMAR_SCHEMA: return machine_of_schema(g->source, g->n_source, true, err);
 	case GRAMMAR_REGEX: return machine_of_regex(g->source, g->n_source, err);
 	case GRAMMAR_GBNF: return machine_of_gbnf(g->source, g->n_source, err);
+	case GRAMMAR_CALL: return machine_of_call(g->source, g->n_source, err);
 	}
 	return NULL;
 }

@@ -9,8 +9,8 @@
 #include "grammar/vocabulary.h"
 
 /* GRAMMAR_SCHEMA: a JSON Schema; GRAMMAR_REGEX: an expression of whole texts, as ECMA-262 writes them; GRAMMAR_GBNF:
- * rules, as llama.cpp writes them. */
-enum grammar_kind { GRAMMAR_SCHEMA, GRAMMAR_REGEX, GRAMMAR_GBNF };
+ * rules, as llama.cpp writes them; GRAMMAR_CALL: a call of a function (call.h). */
+enum grammar_kind { GRAMMAR_SCHEMA, GRAMMAR_REGEX, GRAMMAR_GBNF, GRAMMAR_CALL };
 
 struct grammar;
 

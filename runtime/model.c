@@ -1,5 +1,4 @@
 /* runtime/model.c - jit_model: a file made ready. Owns the order of opening and closing; sessions borrow all of it. */
-#include "grammar/vocabulary.h"
 #include "runtime/model.h"
 
 #include <errno.h>
@@ -333,7 +332,7 @@ void jit_model_close(jit_model *m)
 	if (m->cache)
 		cache_close(m->cache);
 	tune_close(m->tune);
-	vocabulary_close(atomic_load(&m->vocabulary));
+	session_grammar_forget(m);
 	weights_close(&m->weights);
 	device_close(m->device);
 	if (m->file.file)

@@ -34,8 +34,9 @@ struct jit_model {
 	char description[256];
 	double load_seconds;
 	uint64_t token_bytes;
-	_Atomic uint64_t fingerprint;          /* 0: nobody asked (fingerprint.h) */
-	struct vocabulary *_Atomic vocabulary; /* NULL: no session had a grammar yet (session_grammar.c) */
+	_Atomic uint64_t fingerprint;             /* 0: nobody asked (fingerprint.h) */
+	struct vocabulary *_Atomic vocabulary;    /* NULL: no session had a grammar yet (session_grammar.c) */
+	struct marked_vocabulary *_Atomic marked; /* the same, with control tokens that are marks of calls */
 };
 
 /* Fills the public error from the internal one; returns the status. */
@@ -43,5 +44,8 @@ int model_report(jit_error *out, const struct error *e);
 /* Before the weights are loaded: whether the device has room for them and for the session that o->session describes.
  * False: err. Of session_open.c. */
 bool session_fits(jit_model *m, const jit_model_options *o, struct error *err);
+
+/* session_grammar.c: gives back what all sessions of a model share for grammars. */
+void session_grammar_forget(jit_model *m);
 
 #endif

@@ -8,33 +8,58 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "grammar/call.h"
 #include "grammar/grammar.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/session_state.h"
 
 enum { FORCED_MOST = 256 };
 
+
+/* Tokens with the control tokens whose text is part of some marks. A model has mostly one such set. */
+struct marked_vocabulary {
+	char *marks;
+	struct vocabulary *vocabulary;
+};
+
+/* Of whom tokens are asked: a tokenizer, and the marks that control tokens may be part of (NULL: none may). */
+struct spelling {
+	const struct tokenizer *tokenizer;
+	const char *marks;
+};
+
 struct session_grammar {
 	struct grammar *grammar;
 	const struct vocabulary *vocabulary;
-	const struct tokenizer *tokenizer;
+	struct marked_vocabulary *own; /* NULL: the vocabulary is the model's */
+	struct spelling spelling;
 	struct speculate_rules rules; /* for drafts */
 	float *logits;                /* of the whole vocabulary */
 	size_t *position;             /* of the tokens taken, in the session */
 	size_t room;
 };
 
+enum { MARK_LEAST = 3 /* bytes of a control token that may be part of a mark */ };
+
 static const char *piece(void *user, uint32_t id, size_t *n)
 {
 	static _Thread_local char scratch[256];
+	const struct spelling *s = user;
+	const char *text = tokenizer_piece(s->tokenizer, (int32_t)id, false, false, scratch, n);
 
-	return tokenizer_piece(user, (int32_t)id, false, false, scratch, n);
+	if (*n || !s->marks || tokenizer_is_eog(s->tokenizer, (int32_t)id))
+		return text;
+	text = tokenizer_piece(s->tokenizer, (int32_t)id, false, true, scratch, n);
+	if (*n < MARK_LEAST || !memmem(s->marks, strlen(s->marks), text, *n))
+		*n = 0;
+	return text;
 }
 
 /* Two sessions may come at the same time: the second one's is given back. */
 static const struct vocabulary *vocabulary_of(jit_model *m, struct error *err)
 {
 	struct vocabulary *v = atomic_load(&m->vocabulary), *none = NULL;
+	struct spelling s = { .tokenizer = m->file.tokenizer };
 
 	if (v)
 		return v;
@@ -42,7 +67,7 @@ static const struct vocabulary *vocabulary_of(jit_model *m, struct error *err)
 		error_set(err, ERROR_ARGUMENT, "the model has no tokenizer, and a grammar is about text");
 		return NULL;
 	}
-	if (!(v = vocabulary_open(m->file.spec.vocab, piece, m->file.tokenizer, err)))
+	if (!(v = vocabulary_open(m->file.spec.vocab, piece, &s, err)))
 		return NULL;
 	if (!atomic_compare_exchange_strong(&m->vocabulary, &none, v)) {
 		vocabulary_close(v);
@@ -51,11 +76,68 @@ static const struct vocabulary *vocabulary_of(jit_model *m, struct error *err)
 	return v;
 }
 
+static void marked_close(struct marked_vocabulary *v)
+{
+	if (!v)
+		return;
+	vocabulary_close(v->vocabulary);
+	free(v->marks);
+	free(v);
+}
+
+/* Whether any control token is part of the marks: without one, the common vocabulary does. */
+static bool has_marks(const jit_model *m, const char *marks)
+{
+	struct spelling plain = { .tokenizer = m->file.tokenizer }, s = { plain.tokenizer, marks };
+	const struct marked_vocabulary *known = atomic_load(&m->marked);
+	bool any = known && strcmp(known->marks, marks) == 0;
+
+	for (uint32_t id = 0; id < m->file.spec.vocab && !any; id++) {
+		size_t n = 0, with = 0;
+		piece(&plain, id, &n);
+		any = !n && (piece(&s, id, &with), with > 0);
+	}
+	return any;
+}
+
+/* marks is taken over. *own: it is the caller's; else the model's. */
+static const struct marked_vocabulary *marked_of(jit_model *m, char *marks, bool *own, struct error *err)
+{
+	struct marked_vocabulary *v = atomic_load(&m->marked), *none = NULL;
+	struct spelling s = { .tokenizer = m->file.tokenizer, .marks = marks };
+
+	*own = false;
+	if (v && strcmp(v->marks, marks) == 0) {
+		free(marks);
+		return v;
+	}
+	if (!(v = calloc(1, sizeof *v))) {
+		free(marks);
+		error_set(err, ERROR_MEMORY, "no memory for a grammar");
+		return NULL;
+	}
+	v->marks = marks;
+	v->vocabulary = vocabulary_open(m->file.spec.vocab, piece, &s, err);
+	if (!v->vocabulary) {
+		marked_close(v);
+		return NULL;
+	}
+	*own = !atomic_compare_exchange_strong(&m->marked, &none, v);
+	return v;
+}
+
+void session_grammar_forget(jit_model *m)
+{
+	vocabulary_close(atomic_load(&m->vocabulary));
+	marked_close(atomic_load(&m->marked));
+}
+
 void session_grammar_close(struct session_grammar *g)
 {
 	if (!g)
 		return;
 	grammar_close(g->grammar);
+	marked_close(g->own);
 	free(g->logits);
 	free(g->position);
 	free(g);
@@ -63,7 +145,10 @@ void session_grammar_close(struct session_grammar *g)
 
 static enum grammar_kind kind_of(int kind)
 {
-	return kind == JIT_GRAMMAR_REGEX ? GRAMMAR_REGEX : kind == JIT_GRAMMAR_GBNF ? GRAMMAR_GBNF : GRAMMAR_SCHEMA;
+	return kind == JIT_GRAMMAR_REGEX  ? GRAMMAR_REGEX
+	       : kind == JIT_GRAMMAR_GBNF ? GRAMMAR_GBNF
+	       : kind == JIT_GRAMMAR_CALL ? GRAMMAR_CALL
+	                                  : GRAMMAR_SCHEMA;
 }
 
 /* What must follow in few tokens, as models mostly write it. */
@@ -91,7 +176,7 @@ static uint32_t fit(void *user, const int32_t *ids, uint32_t n)
 	uint32_t given = 0, fits = 0;
 
 	for (; given < n && given < SPECULATE_MOST; given++) {
-		const char *p = piece((void *)(uintptr_t)g->tokenizer, (uint32_t)ids[given], &bytes);
+		const char *p = piece(&g->spelling, (uint32_t)ids[given], &bytes);
 		if (!bytes || bytes > sizeof text - n_text)
 			break;
 		memcpy(text + n_text, p, bytes);
@@ -103,16 +188,35 @@ static uint32_t fit(void *user, const int32_t *ids, uint32_t n)
 	return fits;
 }
 
+/* The tokens that a grammar is about. */
+static bool set_vocabulary(struct session_grammar *g, jit_model *m, int kind, const char *text, size_t n,
+                           struct error *err)
+{
+	char *marks = kind == JIT_GRAMMAR_CALL && m->file.tokenizer ? call_marks(text, n) : NULL;
+	const struct marked_vocabulary *marked;
+	bool own;
+
+	g->spelling.tokenizer = m->file.tokenizer;
+	if (!marks || !has_marks(m, marks)) {
+		free(marks);
+		g->vocabulary = vocabulary_of(m, err);
+		return g->vocabulary != NULL;
+	}
+	if (!(marked = marked_of(m, marks, &own, err)))
+		return false;
+	g->own = own ? (struct marked_vocabulary *)(uintptr_t)marked : NULL;
+	g->vocabulary = marked->vocabulary;
+	g->spelling.marks = marked->marks;
+	return true;
+}
+
 static struct session_grammar *open_grammar(jit_model *m, int kind, const char *text, size_t n, struct error *err)
 {
-	const struct vocabulary *v = vocabulary_of(m, err);
-	struct session_grammar *g = v ? calloc(1, sizeof *g) : NULL;
+	struct session_grammar *g = calloc(1, sizeof *g);
 
-	if (g) {
+	if (g && set_vocabulary(g, m, kind, text, n, err)) {
 		g->logits = malloc(m->file.spec.vocab * sizeof *g->logits);
-		g->grammar = grammar_open(v, kind_of(kind), text, n, err);
-		g->vocabulary = v;
-		g->tokenizer = m->file.tokenizer;
+		g->grammar = grammar_open(g->vocabulary, kind_of(kind), text, n, err);
 		g->rules = (struct speculate_rules){ .user = g, .guess = guess, .fit = fit };
 	}
 	if (g && g->logits && g->grammar)
@@ -127,8 +231,8 @@ int jit_session_set_grammar(jit_session *s, int kind, const char *text, size_t n
 	struct error e = { 0 };
 	struct session_grammar *g = NULL;
 
-	if (kind < JIT_GRAMMAR_NONE || kind > JIT_GRAMMAR_GBNF)
-		error_set(&e, ERROR_ARGUMENT, "kind is %d, expected one of enum JIT_GRAMMAR_NONE to JIT_GRAMMAR_GBNF",
+	if (kind < JIT_GRAMMAR_NONE || kind > JIT_GRAMMAR_CALL)
+		error_set(&e, ERROR_ARGUMENT, "kind is %d, expected one of enum JIT_GRAMMAR_NONE to JIT_GRAMMAR_CALL",
 		          kind);
 	else if (kind != JIT_GRAMMAR_NONE && !text)
 		error_set(&e, ERROR_ARGUMENT, "text is NULL, expected a grammar");
@@ -202,7 +306,7 @@ bool session_grammar_take(jit_session *s, const int32_t *ids, size_t n, struct e
 	g->position = all;
 	for (size_t i = 0; i < n && ok; i++) {
 		size_t bytes;
-		const char *text = piece(s->model->file.tokenizer, (uint32_t)ids[i], &bytes);
+		const char *text = piece(&g->spelling, (uint32_t)ids[i], &bytes);
 		if (bytes == 0)
 			continue; /* end tokens, and others that say nothing */
 		g->position[grammar_taken(g->grammar)] = s->length + i;

@@ -192,7 +192,8 @@ static void take_text(struct openai_reply *o, unsigned number, const char *text,
 
 static void begin_choice(struct openai_reply *o, unsigned number)
 {
-	tool_calls_begin(&o->choice[number].tools, o->tools, o->in_call ? o->tasks[0]->opened : NULL);
+	tool_calls_begin(&o->choice[number].tools, o->tools, o->in_call ? o->tasks[0]->opened : NULL,
+	                 o->tasks[0]->schemas);
 	think_begin(&o->choice[number].think, o->prompt ? o->prompt : "", o->n_prompt);
 	if (o->base.events && o->chat) {
 		json_t *delta = json_object();

@@ -48,6 +48,7 @@ void task_release(struct task *t)
 	free(t->bias);
 	free(t->samplers);
 	free(t->opened);
+	free(t->schemas);
 	free(t->grammar_text);
 	free(t->file);
 	free(t);

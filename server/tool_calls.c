@@ -8,11 +8,13 @@
 #include "base/array.h"
 #include "loaders/json_read.h"
 #include "server/json_write.h"
+#include "server/tool_elements.h"
 #include "server/tool_values.h"
 
-void tool_calls_begin(struct tool_calls *t, enum tools_form form, const char *opened)
+void tool_calls_begin(struct tool_calls *t, enum tools_form form, const char *opened, const char *schemas)
 {
 	t->form = form;
+	t->schemas = schemas;
 	t->inside = opened != NULL || tools_rows[form].opened;
 	t->may_be_text = !opened && tools_rows[form].opened;
 	bytes_text(&t->held, opened ? opened : "");
@@ -92,111 +94,6 @@ static bool add_json(struct tool_calls *t, const char *p, size_t n)
 	return ok;
 }
 
-/* The text between two marks from `at` on; false: they are not there. */
-static bool between(const char *p, size_t n, size_t *at, const char *begin, const char *end, const char **text,
-                    size_t *length)
-{
-	const char *from = *at < n ? memmem(p + *at, n - *at, begin, strlen(begin)) : NULL;
-
-	if (!from)
-		return false;
-	from += strlen(begin);
-	const char *to = memmem(from, (size_t)(p + n - from), end, strlen(end));
-	if (!to)
-		return false;
-	*text = from;
-	*length = (size_t)(to - from);
-	*at = (size_t)(to - p) + strlen(end);
-	return true;
-}
-
-/* A parameter's value: JSON where it is some, else a text without the line ends around it. */
-static json_t *value_of(const char *p, size_t n)
-{
-	struct error e = { 0 };
-
-	if (n && p[0] == '\n') {
-		p++;
-		n--;
-	}
-	n -= n && p[n - 1] == '\n';
-	json_t *o = n ? json_read(p, n, n, "a parameter", &e) : NULL;
-	return o && !json_not_finite(o) ? o : json_text(p, n);
-}
-
-static bool add_elements(struct tool_calls *t, const char *p, size_t n)
-{
-	const char *name, *key, *text;
-	size_t n_name, n_key, n_text, at = 0;
-
-	if (!between(p, n, &at, "<function=", ">", &name, &n_name))
-		return false;
-	json_t *o = json_object();
-	while (between(p, n, &at, "<parameter=", ">", &key, &n_key)) {
-		const char *end = memmem(p + at, n - at, "</parameter>", 12);
-		if (!end)
-			break;
-		char *own = strndup(key, n_key);
-		text = p + at;
-		n_text = (size_t)(end - text);
-		if (own)
-			json_put(o, own, value_of(text, n_text));
-		free(own);
-		at = (size_t)(end - p) + 12;
-	}
-	return add(t, strndup(name, n_name), json_write(o));
-}
-
-/* Where all marks end in the same word, the text without it and without the mark behind the name; else NULL. */
-static char *plain_keys(const char **p, size_t *n, const char *word)
-{
-	char *text = word && memmem(*p, *n, word, strlen(word)) ? malloc(*n + 1) : NULL;
-	size_t length = word ? strlen(word) : 0, at = 0, sep = strlen("<tool_sep>");
-
-	if (!text)
-		return NULL;
-	for (size_t i = 0; i < *n;) {
-		if (*n - i >= length && memcmp(*p + i, word, length) == 0) {
-			i += length;
-			continue;
-		}
-		text[at++] = (*p)[i++];
-		if (at >= sep && memcmp(text + at - sep, "<tool_sep>", sep) == 0)
-			at -= sep;
-	}
-	*p = text;
-	*n = at;
-	return text;
-}
-
-/* <arg_key>x</arg_key><arg_value>1</arg_value>, behind the name. */
-static bool add_keys(struct tool_calls *t, const char *p, size_t n)
-{
-	const char *key, *value, *end = memmem(p, n, "<arg_key>", 9);
-	size_t n_key, n_value, at = end ? (size_t)(end - p) : n, space = skip_space(p, at), n_name = at;
-	char *plain = plain_keys(&p, &n, tools_rows[t->form].name);
-
-	if (plain) { /* once more, without */
-		bool ok = n && add_keys(t, p, n);
-		free(plain);
-		return ok;
-	}
-
-	while (n_name > space && strchr(" \t\r\n", p[n_name - 1]))
-		n_name--;
-	if (n_name == space || memchr(p + space, '<', n_name - space) || memchr(p + space, '\n', n_name - space))
-		return false;
-	json_t *o = json_object();
-	while (between(p, n, &at, "<arg_key>", "</arg_key>", &key, &n_key) &&
-	       between(p, n, &at, "<arg_value>", "</arg_value>", &value, &n_value)) {
-		char *own = strndup(key, n_key);
-		if (own)
-			json_put(o, own, value_of(value, n_value));
-		free(own);
-	}
-	return add(t, strndup(p + space, n_name - space), json_write(o));
-}
-
 /* The name alone: functions.NAME:NUMBER is how some write it. */
 static char *bare_name(const char *p, size_t n)
 {
@@ -246,36 +143,13 @@ static bool add_named(struct tool_calls *t, const struct tools_row *row, const c
 	return ok;
 }
 
-/* f"> and <parameter name="x">1</parameter>, of which some say by an attribute that the value is no JSON. */
-static bool add_invoke(struct tool_calls *t, const char *element, const char *p, size_t n)
+/* Elements, by the schemas of the functions. */
+static bool add_elements(struct tool_calls *t, const char *p, size_t n)
 {
-	static const char cdata[] = "<![CDATA[";
-	const char *quote = memchr(p, '"', n), *key, *more, *end;
-	size_t n_key, n_more, at = quote ? (size_t)(quote - p) : 0;
-	char open[40], close[40];
+	char *name = NULL;
+	json_t *arguments = tool_elements(t->form, p, n, t->schemas, &name);
 
-	if (!quote || quote == p || memchr(p, '<', at) || memchr(p, '\n', at))
-		return false;
-	snprintf(open, sizeof open, "<%s name=\"", element);
-	snprintf(close, sizeof close, "</%s>", element);
-	json_t *o = json_object();
-	while (between(p, n, &at, open, "\"", &key, &n_key) && between(p, n, &at, "", ">", &more, &n_more) &&
-	       (end = memmem(p + at, n - at, close, strlen(close)))) {
-		const char *text = p + at;
-		size_t length = (size_t)(end - text);
-		char *own = strndup(key, n_key);
-		bool plain = memmem(more, n_more, "string=\"true\"", 13) != NULL;
-		if (length > 11 && memcmp(text, cdata, 9) == 0 && memcmp(end - 3, "]]>", 3) == 0) {
-			text += 9;
-			length -= 12;
-			plain = true;
-		}
-		if (own)
-			json_put(o, own, plain ? json_text(text, length) : value_of(text, length));
-		free(own);
-		at = (size_t)(end - p) + strlen(close);
-	}
-	return add(t, strndup(p, (size_t)(quote - p)), json_write(o));
+	return arguments && add(t, name, json_write(arguments));
 }
 
 /* Calls as in Python, and nothing else. */
@@ -306,7 +180,7 @@ static bool add_call(struct tool_calls *t, const char *p, size_t n)
 	if (row->body == BODY_NAMED)
 		return add_named(t, row, p, n);
 	if (row->body == BODY_INVOKE)
-		return add_invoke(t, row->name, p, n);
+		return add_elements(t, p, n);
 	if (row->body == BODY_PYTHON && !(space < n && p[space] == '[' && add_json(t, p, n)))
 		return add_python(t, p, n);
 	if (row->body == BODY_PYTHON)
@@ -315,7 +189,7 @@ static bool add_call(struct tool_calls *t, const char *p, size_t n)
 		return add_braces(t, p, n);
 	if (space < n && (p[space] == '{' || p[space] == '['))
 		return add_json(t, p, n);
-	return (row->body == BODY_FUNCTIONS && add_elements(t, p, n)) || (row->body == BODY_KEYS && add_keys(t, p, n));
+	return (row->body == BODY_FUNCTIONS || row->body == BODY_KEYS) && add_elements(t, p, n);
 }
 
 /* How many bytes at the end of p may be the beginning of a mark. */

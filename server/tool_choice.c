@@ -90,6 +90,7 @@ static bool open_call(struct task *t, const struct served *m, const char *behind
 
 	/* Where the answer always begins in that form, the prompt ends with what stands before. */
 	bytes_text(&text, row->mark[4] && !row->always ? row->mark[4] : "");
+	bytes_text(&text, row->mark[4] && row->body == BODY_INVOKE ? "\n" : "");
 	bytes_text(&text, row->opened ? "" : row->mark[0]);
 	bytes_text(&text, behind);
 	bytes_add(&text, "", 1);
@@ -123,10 +124,6 @@ static bool force_named(struct task *t, const json_t *functions, const struct se
 	json_t *parameters = field_value(function, "parameters");
 	char behind[400];
 
-	if (json_array_size(functions) != 1)
-		return refuse(r, 400, "tool_choice",
-		              "tool_choice requires a call, and the form of calls that this model's template teaches "
-		              "supports that for one function alone; name it in tool_choice");
 	const struct tools_row *row = &tools_rows[m->tools];
 	int n = snprintf(behind, sizeof behind,
 	                 m->tools == TOOLS_KIMI      ? "%sfunctions.%s:0%s"
@@ -140,18 +137,148 @@ static bool force_named(struct task *t, const json_t *functions, const struct se
 	       open_call(t, m, behind, r);
 }
 
+/* ---- forms that are no JSON (call.h) */
+
+/* Names that the form can write; deep: also those inside of values. */
+static bool has_names(const json_t *schema, bool plain, bool deep)
+{
+	static const char usual[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-.";
+	const char *name;
+	json_t *one;
+	size_t i;
+	bool ok = true;
+
+	json_object_foreach(json_object_get(schema, "properties"), name, one)
+	{
+		ok = ok && *name && (plain ? !strpbrk(name, "<>\"\\\n\r\t") : !name[strspn(name, usual)]);
+		ok = ok && (!deep || has_names(one, plain, true));
+	}
+	json_object_foreach((json_t *)(uintptr_t)schema, name, one) ok = ok && (!deep || has_names(one, plain, true));
+	json_array_foreach(schema, i, one) ok = ok && (!deep || has_names(one, plain, true));
+	return ok;
+}
+
+static bool check_names(const json_t *functions, const struct tools_row *row, struct refusal *r)
+{
+	bool plain = row->body == BODY_FUNCTIONS || row->body == BODY_KEYS || row->body == BODY_INVOKE;
+	json_t *function;
+	size_t i;
+
+	json_array_foreach(functions, i, function)
+	{
+		const char *name = json_string_value(json_object_get(function, "name"));
+		const json_t *parameters = json_object_get(function, "parameters");
+		json_t *own = json_pack("{s:{s:n}}", "properties", name);
+		bool ok = own && has_names(own, false, false);
+		json_decref(own);
+		if (!ok || (row->body != BODY_NAMED && !has_names(parameters, plain, row->body == BODY_BRACES)))
+			return refuse(r, 400, "tools",
+			              "tool_choice requires a call, and the form of calls that this model's template "
+			              "teaches cannot write the names of function %s or of its parameters",
+			              name);
+	}
+	return true;
+}
+
+json_t *tool_choice_form(enum tools_form form)
+{
+	const struct tools_row *row = &tools_rows[form];
+	const char *element = row->name, *word = row->name ? row->name : "";
+	bool lines = form == TOOLS_ELEMENTS, told = form == TOOLS_DSML || form == TOOLS_DSML_4;
+
+	switch (row->body) {
+	case BODY_FUNCTIONS:
+		return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "values", "plain", "behind_name", ">",
+		                 "first_key", "\n<parameter=", "next_key", "\n<parameter=", "behind_key",
+		                 lines ? ">\n" : ">", "behind_value", lines ? "\n</parameter>" : "</parameter>", "end",
+		                 "\n</function>");
+	case BODY_KEYS:
+		return json_pack("{s:s, s:b, s:s+, s:s++, s:s++, s:s+++++, s:s++}", "values", "plain", "loose", 1,
+		                 "behind_name", form == TOOLS_HY ? "<tool_sep:opensource>" : "", "", "first_key",
+		                 "\n<arg_key", word, ">", "next_key", "\n<arg_key", word, ">", "behind_key",
+		                 "</arg_key", word, ">\n<arg_value", word, ">", "", "behind_value", "</arg_value", word,
+		                 ">");
+	case BODY_INVOKE:
+		return json_pack("{s:s, s:b, s:b, s:s, s:s++, s:s++, s:s, s:s, s:s++, s:s+}", "values", "plain",
+		                 "loose", 1, "cdata", form == TOOLS_PARAM, "behind_name", "\">", "first_key", "\n<",
+		                 element, " name=\"", "next_key", "\n<", element, " name=\"", "behind_key",
+		                 told ? "\" string=\"false\">" : "\">", "behind_text_key",
+		                 told ? "\" string=\"true\">" : "", "behind_value", "</", element, ">", "end", "\n",
+		                 row->mark[1]);
+	case BODY_PYTHON:
+		return json_pack("{s:s, s:s, s:s, s:s, s:s}", "values", "python", "behind_name", "(", "next_key", ", ",
+		                 "behind_key", "=", "end", ")]");
+	case BODY_BRACES:
+		return json_pack("{s:s, s:s, s:s, s:s, s:s}", "values", "braces", "behind_name", "{", "next_key", ",",
+		                 "behind_key", ":", "end", "}");
+	default:
+		return json_pack("{s:s, s:s+}", "values", "json", "behind_name",
+		                 form == TOOLS_KIMI      ? ":0"
+		                 : form == TOOLS_HARMONY ? "<|channel|>commentary json"
+		                                         : "",
+		                 row->mark[2]);
+	}
+}
+
+const char *tool_choice_before_name(enum tools_form form)
+{
+	return form == TOOLS_KIMI                        ? "functions."
+	       : form == TOOLS_SOLAR                     ? "call_0<|tool_call:name|>"
+	       : tools_rows[form].body == BODY_FUNCTIONS ? "\n<function="
+	       : tools_rows[form].body == BODY_PYTHON    ? "["
+	                                                 : "";
+}
+
+static json_t *call_schema(const json_t *functions)
+{
+	return schema_of_all(functions, &(struct tools_row){ .name = "name", .arguments = "arguments" }, false);
+}
+
+static bool force_form(struct task *t, const json_t *functions, const struct served *m, struct refusal *r)
+{
+	enum tools_form form = (enum tools_form)m->tools;
+
+	if (!check_names(functions, &tools_rows[form], r))
+		return false;
+	json_t *o = tool_choice_form(form);
+	json_put(o, "schema", call_schema(functions));
+	char *text = json_write(o);
+	bool ok = task_set_grammar(t, JIT_GRAMMAR_CALL, text, r);
+	free(text);
+	return ok && open_call(t, m, tool_choice_before_name(form), r);
+}
+
 static bool force(struct task *t, const json_t *functions, const struct served *m, bool named, struct refusal *r)
 {
 	const struct tools_row *row = &tools_rows[m->tools];
 
-	if (row->body == BODY_NAMED)
+	if (row->body == BODY_NAMED && json_array_size(functions) == 1)
 		return force_named(t, functions, m, r);
 	if (row->body != BODY_JSON)
-		return refuse(r, 400, "tool_choice",
-		              "tool_choice requires a call, which is not supported for the form of "
-		              "calls that this model's template teaches");
+		return force_form(t, functions, m, r);
 	return set_schema(t, schema_of_all(functions, row, named), r) &&
 	       (!row->mark[0] || open_call(t, m, row->list ? "" : "\n", r));
+}
+
+/* Elements do not say which of their values are texts: the schemas do. */
+static bool keep_schemas(struct task *t, const json_t *body, const struct served *m, struct refusal *r)
+{
+	enum tools_body how = tools_rows[m->tools].body;
+	json_t *tools = field_value(body, "tools"), *tool, *functions;
+	size_t i;
+
+	if (!tools || (how != BODY_FUNCTIONS && how != BODY_KEYS && how != BODY_INVOKE))
+		return true;
+	functions = json_array();
+	json_array_foreach(tools, i, tool)
+	{
+		json_t *function = json_object_get(tool, "function");
+		if (json_is_string(json_object_get(function, "name")))
+			json_add(functions, json_incref(function));
+	}
+	t->schemas = json_write(call_schema(functions));
+	json_decref(functions);
+	return t->schemas || refuse(r, 503, NULL, "There is no memory for this request.");
 }
 
 bool tool_choice_read(struct task *t, const json_t *body, const struct served *m, bool *forced, struct refusal *r)
@@ -162,6 +289,8 @@ bool tool_choice_read(struct task *t, const json_t *body, const struct served *m
 	*forced = false;
 	if (tools_form_in(m->tools, field_value(body, "tools") && !(word && strcmp(word, "none") == 0)))
 		t->marks = m;
+	if (!keep_schemas(t, body, m, r))
+		return false;
 	if (!choice || (word && (strcmp(word, "auto") == 0 || strcmp(word, "none") == 0)))
 		return true;
 	if (json_is_object(choice))

@@ -225,6 +225,35 @@ static void test_rules(void **state)
 	jit_session_close(s);
 }
 
+/* Control tokens that are part of a call's marks have their text there, and nowhere else. */
+static void test_marks(void **state)
+{
+	static const char call[] = "{\"values\":\"json\",\"behind_name\":\"<|begin_of_text|>\",\"schema\":{}}",
+			  mark[] = "<|begin_of_text|>";
+	jit_error err = { 0 };
+	int32_t *id, *name;
+	size_t n, n_name;
+	(void)state;
+
+	assert_int_equal(jit_model_tokenize(model, mark, sizeof mark - 1, 0, 1, &id, &n, &err), JIT_OK);
+	assert_int_equal(n, 1);
+	assert_int_equal(jit_model_tokenize(model, "f", 1, 0, 0, &name, &n_name, &err), JIT_OK);
+	for (int turn = 0; turn < 3; turn++) { /* the first one makes the table of tokens */
+		jit_session *s = open_session(2, JIT_SPECULATE_OFF);
+		assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_CALL, call, sizeof call - 1, &err), JIT_OK);
+		assert_int_equal(jit_session_feed(s, id, 1, &err), JIT_ERROR_ARGUMENT);
+		assert_int_equal(jit_session_feed(s, name, n_name, &err), JIT_OK);
+		assert_int_equal(jit_session_feed(s, id, 1, &err), JIT_OK);
+		assert_int_equal(jit_session_feed(s, id, 1, &err), JIT_ERROR_ARGUMENT);
+		assert_int_equal(jit_session_feed_text(s, "{\"a\":[\"", 7, 0, &err), JIT_OK);
+		assert_int_equal(jit_session_feed_text(s, "x\"]}", 4, 0, &err), JIT_OK);
+		assert_int_equal(jit_session_grammar_complete(s), 1);
+		jit_session_close(s);
+	}
+	free(id);
+	free(name);
+}
+
 static void test_refusals(void **state)
 {
 	jit_error err = { 0 };
@@ -236,6 +265,8 @@ static void test_refusals(void **state)
 	                 JIT_ERROR_UNSUPPORTED);
 	assert_string_equal(err.message, "the schema at #/format: this format is not supported");
 	assert_int_equal(jit_session_set_grammar(s, 17, "{}", 2, &err), JIT_ERROR_ARGUMENT);
+	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_CALL, "{}", 2, &err), JIT_ERROR_ARGUMENT);
+	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_CALL, "7", 1, &err), JIT_ERROR_ARGUMENT);
 	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_REGEX, NULL, 0, &err), JIT_ERROR_ARGUMENT);
 	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_REGEX, "[^\\s\\S]", 7, &err), JIT_ERROR_ARGUMENT);
 	assert_int_equal(jit_session_next(s, &id, &err), JIT_OK); /* by the first grammar still */
@@ -302,9 +333,9 @@ static void test_forced(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_right),      cmocka_unit_test(test_rewind), cmocka_unit_test(test_logits),
-		cmocka_unit_test(test_expression), cmocka_unit_test(test_rules),  cmocka_unit_test(test_forced),
-		cmocka_unit_test(test_refusals)
+		cmocka_unit_test(test_right),      cmocka_unit_test(test_rewind),  cmocka_unit_test(test_logits),
+		cmocka_unit_test(test_expression), cmocka_unit_test(test_rules),   cmocka_unit_test(test_forced),
+		cmocka_unit_test(test_marks),      cmocka_unit_test(test_refusals)
 	};
 
 	return cmocka_run_group_tests(tests, open_model, close_model);

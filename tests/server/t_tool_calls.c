@@ -162,7 +162,7 @@ static void test_pieces(void **state)
 		const struct row *r = &rows[i];
 		for (size_t size = 1; size <= strlen(r->said); size++) {
 			struct tool_calls t = { 0 };
-			tool_calls_begin(&t, r->form, NULL);
+			tool_calls_begin(&t, r->form, NULL, NULL);
 			char text[400] = "", calls[400] = "";
 			for (size_t at = 0;; at += size) {
 				size_t left = at < strlen(r->said) ? strlen(r->said) - at : 0;
@@ -426,39 +426,42 @@ static void test_required(void **state)
 	assert_int_equal(child_stop(&c), 0);
 }
 
-/* The same in each form that a template may teach: the prompt opens the call, and the answer is read as one. */
+/* The same in each form that a template may teach: the prompt opens the call, and the answer is read as one. With
+ * `required` one of several functions is called. */
 static void test_forced_forms(void **state)
 {
 	static const char tools[] =
 		"{\"messages\":[{\"role\":\"user\",\"content\":\"?\"}],\"max_tokens\":60,\"seed\":3,\"tools\":["
 		"{\"type\":\"function\",\"function\":{\"name\":\"put\",\"parameters\":{\"type\":\"object\","
-		"\"properties\":{\"x\":{\"const\":7}},\"required\":[\"x\"],\"additionalProperties\":false}}}],"
-		"\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"put\"}}%s}";
+		"\"properties\":{\"x\":{\"const\":7}},\"required\":[\"x\"],\"additionalProperties\":false}}},"
+		"{\"type\":\"function\",\"function\":{\"name\":\"take\",\"parameters\":false}}],\"tool_choice\":%s}";
 	char path[] = "/tmp/jitrun-template-XXXXXX", body[1000], whole[1000];
 	int fd = mkstemp(path), ended = 0;
 	const char *const arguments[] = { "--no-cache", "--no-replay", "--template", path, NULL };
 	(void)state;
 
 	assert_true(fd >= 0);
-	snprintf(body, sizeof body, tools, "");
 	for (int form = TOOLS_LIST; form < TOOLS_FORMS; form++) {
 		const struct tools_row *row = &tools_rows[form];
-		bool can = row->body == BODY_JSON || row->body == BODY_NAMED;
 		int n = snprintf(whole, sizeof whole, "{%% for m in messages %%}{{ m.content }}{%% endfor %%}{# %s #}",
 		                 row->taught);
 		assert_true(ftruncate(fd, 0) == 0 && pwrite(fd, whole, (size_t)n, 0) == n);
 		if (test_quick() && form % 6 != 4) /* a server each */
 			continue;
 		struct child c = child_start(arguments);
-		json_t *o = client_json(&c, "/v1/chat/completions", body, can ? 200 : 400);
-		json_t *one = json_array_get(json_object_get(o, "choices"), 0);
-		json_t *calls = json_object_get(json_object_get(one, "message"), "tool_calls");
-		if (can && strcmp(text(one, "finish_reason"), "length") != 0) {
-			assert_int_equal(json_array_size(calls), 1);
-			check_call(json_array_get(calls, 0), "put", "{\"x\":7}");
-			ended++;
+		for (int named = 0; named < 2; named++) {
+			snprintf(body, sizeof body, tools,
+			         named ? "{\"type\":\"function\",\"function\":{\"name\":\"put\"}}" : "\"required\"");
+			json_t *o = client_json(&c, "/v1/chat/completions", body, 200);
+			json_t *one = json_array_get(json_object_get(o, "choices"), 0);
+			json_t *calls = json_object_get(json_object_get(one, "message"), "tool_calls");
+			if (strcmp(text(one, "finish_reason"), "length") != 0) {
+				assert_int_equal(json_array_size(calls), 1);
+				check_call(json_array_get(calls, 0), "put", "{\"x\":7}");
+				ended++;
+			}
+			json_decref(o);
 		}
-		json_decref(o);
 		assert_int_equal(child_stop(&c), 0);
 	}
 	assert_true(ended > 0);

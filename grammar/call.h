@@ -1,0 +1,33 @@
+/* grammar/call.h - calls of functions in the forms that chat templates teach, which are not JSON.
+ *
+ * Owns: a machine (machine.h) that reads such a call, and gives what it reads as JSON to the machine of a schema: so
+ * whatever a schema says holds for arguments, however these are written. The text of such a grammar is a JSON object:
+ *
+ *   schema        of {"name": NAME, "arguments": {...}}, the call as JSON
+ *   values        how arguments are written: "plain", where texts stand as they are and all else is JSON; "python";
+ *                 "braces", with keys that have no quotes and texts between <|"|>; "json": all arguments are one object
+ *   behind_name   what stands behind the name, with which a call begins
+ *   first_key, next_key, behind_key, behind_value
+ *                 what stands before the first argument's key, before the others, behind a key, behind a value
+ *   behind_text_key
+ *                 instead of behind_key, before a value that is a text; what is behind behind_key is none
+ *   cdata         true: texts can also stand between <![CDATA[ and ]]>
+ *   end           what ends the call
+ *   loose         true: the line ends in all these may be left out
+ *
+ * What is left out is the empty text. A plain value is JSON where it can be read as such, but for arguments that can be
+ * nothing but texts (call_wants_text).
+ */
+#ifndef GRAMMAR_CALL_H
+#define GRAMMAR_CALL_H
+
+#include "grammar/machine.h"
+
+struct machine *machine_of_call(const char *text, size_t n, struct error *err);
+/* Whether a state of a schema's machine, before a value, takes texts and nothing else. */
+bool call_wants_text(struct machine *m, uint32_t state);
+/* All that stands around names and values, each behind a line's end: what of it is a token of its own has no other
+ * spelling. malloc'ed; NULL: no memory, or it is no such grammar. */
+char *call_marks(const char *text, size_t n);
+
+#endif

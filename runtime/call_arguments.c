@@ -1,0 +1,58 @@
+#include "runtime/call_arguments.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grammar/call.h"
+
+struct call_arguments {
+	struct machine *machine;
+	uint32_t state;
+	bool some;
+};
+
+static void feed(struct call_arguments *a, const char *text)
+{
+	for (; *text && a->state != MACHINE_DEAD; text++)
+		a->state = machine_step(a->machine, a->state, (uint8_t)*text);
+}
+
+struct call_arguments *call_arguments_open(const char *schema, const char *name)
+{
+	struct error ignored = { 0 };
+	struct call_arguments *a = calloc(1, sizeof *a);
+
+	if (a && (a->machine = machine_of_schema(schema, strlen(schema), true, &ignored))) {
+		a->state = a->machine->start;
+		feed(a, "{\"name\":");
+		feed(a, name);
+		feed(a, ",\"arguments\":{");
+		return a;
+	}
+	free(a);
+	return NULL;
+}
+
+void call_arguments_close(struct call_arguments *a)
+{
+	if (!a)
+		return;
+	machine_close(a->machine);
+	free(a);
+}
+
+bool call_arguments_key(struct call_arguments *a, const char *key)
+{
+	feed(a, a->some ? "," : "");
+	feed(a, key);
+	feed(a, ":");
+	a->some = true;
+	return a->state != MACHINE_DEAD;
+}
+
+bool call_arguments_wants_text(struct call_arguments *a)
+{
+	return a->state != MACHINE_DEAD && call_wants_text(a->machine, a->state);
+}
+
+void call_arguments_value(struct call_arguments *a, const char *value) { feed(a, value); }

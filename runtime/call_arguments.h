@@ -1,0 +1,26 @@
+/* runtime/call_arguments.h - the arguments of a call, by its schema, while they are read one after another.
+ *
+ * Owns: where a schema's machine stands between them, so that who reads a form which does not tell texts from other
+ * values can ask which is meant.
+ */
+#ifndef RUNTIME_CALL_ARGUMENTS_H
+#define RUNTIME_CALL_ARGUMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct call_arguments;
+
+/* schema: JSON text of the schema of {"name": NAME, "arguments": {...}}; name: a JSON text. NULL: the schema cannot be
+ * used, or memory is short. */
+struct call_arguments *call_arguments_open(const char *schema, const char *name);
+void call_arguments_close(struct call_arguments *a);
+/* The next argument's key, a JSON text. False: the schema allows no such argument here, and from now on says nothing.
+ */
+bool call_arguments_key(struct call_arguments *a, const char *key);
+/* Whether its value can be nothing but a text. */
+bool call_arguments_wants_text(struct call_arguments *a);
+/* The value, a JSON text. */
+void call_arguments_value(struct call_arguments *a, const char *value);
+
+#endif

@@ -1,0 +1,298 @@
+/* tests/server/t_call_forms.c - calls that a grammar forces, in forms that are no JSON: whatever it allows is read as a
+ * call that is right by the schema, and what models write for such calls is allowed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "grammar/call.h"
+#include "server/json_write.h"
+#include "server/tool_calls.h"
+#include "server/tool_choice.h"
+#include "tests/support/shared.h"
+
+#define DSML \
+	"\xef\xbd\x9c" \
+	"DSML" \
+	"\xef\xbd\x9c"
+
+static const char parameters[] =
+	"{\"type\":\"object\",\"properties\":{"
+	"\"text\":{\"type\":\"string\",\"maxLength\":3},"
+	"\"count\":{\"type\":\"integer\",\"minimum\":-5,\"maximum\":99},"
+	"\"maybe\":{\"anyOf\":[{\"type\":\"string\",\"maxLength\":5},{\"type\":\"null\"}]},"
+	"\"list\":{\"type\":\"array\",\"items\":{\"type\":[\"string\",\"boolean\"],\"maxLength\":2},\"maxItems\":2},"
+	"\"deep\":{\"type\":\"object\",\"properties\":{\"k\":{\"type\":\"string\",\"maxLength\":2},\"l\":{\"type\":"
+	"\"array\",\"items\":{\"type\":\"null\"},\"maxItems\":1}},\"required\":[\"k\"],\"additionalProperties\":false}"
+	"},\"required\":[\"text\",\"count\"],\"additionalProperties\":false}";
+
+/* The schema of calls of f, with these parameters, and of g, which has none. */
+static json_t *schema_of_calls(void)
+{
+	json_t *f = json_loads(parameters, 0, NULL);
+	json_t *g = json_pack("{s:s, s:b}", "type", "object", "additionalProperties", 0);
+
+	return json_pack("{s:[{s:s, s:{s:{s:s}, s:o}, s:[s,s], s:b}, {s:s, s:{s:{s:s}, s:o}, s:[s,s], s:b}]}", "anyOf",
+	                 "type", "object", "properties", "name", "const", "f", "arguments", f, "required", "name",
+	                 "arguments", "additionalProperties", 0, "type", "object", "properties", "name", "const", "g",
+	                 "arguments", g, "required", "name", "arguments", "additionalProperties", 0);
+}
+
+static struct machine *machine_of_form(enum tools_form form)
+{
+	struct error err = { 0 };
+	json_t *o = tool_choice_form(form);
+
+	assert_non_null(o);
+	json_object_set_new(o, "schema", schema_of_calls());
+	char *text = json_write(o);
+	struct machine *m = machine_of_call(text, strlen(text), &err);
+	if (!m)
+		fail_msg("form %d: %s", form, err.text);
+	free(text);
+	return m;
+}
+
+static uint32_t walk(struct machine *m, uint32_t state, const char *text)
+{
+	for (; *text && state != MACHINE_DEAD; text++)
+		state = machine_step(m, state, (uint8_t)*text);
+	return state;
+}
+
+static bool is_forced_so(enum tools_form form) { return tools_rows[form].body != BODY_JSON && form != TOOLS_NONE; }
+
+/* Judged by the machine of the parameters alone. */
+static bool is_right(const char *name, const char *arguments)
+{
+	static const char none[] = "{\"type\":\"object\",\"additionalProperties\":false}";
+	struct error err = { 0 };
+	const char *schema = strcmp(name, "f") == 0 ? parameters : strcmp(name, "g") == 0 ? none : "false";
+	struct machine *m = machine_of_schema(schema, strlen(schema), true, &err);
+	bool right = m && machine_ends(m, walk(m, m->start, arguments));
+
+	machine_close(m);
+	return right;
+}
+
+static void check_read(enum tools_form form, const char *said, const char *schemas)
+{
+	struct tool_calls t = { 0 };
+
+	tool_calls_begin(&t, form, tool_choice_before_name(form), schemas);
+	tool_calls_take(&t, said, strlen(said));
+	tool_calls_take(&t, NULL, 0);
+	if (t.n != 1 || !is_right(t.call[0].name, t.call[0].arguments))
+		fail_msg("form %d: %zu calls, %s %s, of: %s", form, t.n, t.n ? t.call[0].name : "",
+		         t.n ? t.call[0].arguments : "", said);
+	tool_calls_free(&t);
+}
+
+static uint64_t seed = 88172645463325252u;
+static uint32_t draw(uint32_t below)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (uint32_t)((seed >> 11) % below);
+}
+
+/* Any byte that is allowed, until the end: there is always one. */
+static bool say_anything(struct machine *m, char *said, size_t most)
+{
+	uint32_t state = m->start;
+	size_t n = 0;
+
+	while (n + 1 < most && !(machine_ends(m, state) && draw(2))) {
+		uint8_t can[256];
+		unsigned k = 0;
+		for (unsigned b = 1; b < 256; b++)
+			if (machine_step(m, state, (uint8_t)b) != MACHINE_DEAD)
+				can[k++] = (uint8_t)b;
+		if (k == 0)
+			break;
+		said[n] = (char)can[draw(k)];
+		state = machine_step(m, state, (uint8_t)said[n++]);
+	}
+	said[n] = 0;
+	if (n + 1 == most)
+		return false;
+	if (!machine_ends(m, state))
+		fail_msg("nothing can follow: %s", said);
+	return true;
+}
+
+static void test_anything(void **state)
+{
+	char said[2000];
+	unsigned most = test_quick() ? 300 : 3000;
+	(void)state;
+
+	for (enum tools_form form = TOOLS_NONE; form < TOOLS_FORMS; form++) {
+		if (!is_forced_so(form))
+			continue;
+		struct machine *m = machine_of_form(form);
+		char *schemas = json_write(schema_of_calls());
+		unsigned whole = 0;
+		for (unsigned i = 0; i < most; i++)
+			if (say_anything(m, said, sizeof said)) {
+				check_read(form, said, schemas);
+				whole++;
+			}
+		assert_false(m->failed);
+		if (whole < most / 2)
+			fail_msg("form %d: %u texts of %u have an end", form, whole, most);
+		free(schemas);
+		machine_close(m);
+	}
+}
+
+/* What models write, behind what the prompt ends with; ends: whether that is a call. */
+static const struct {
+	enum tools_form form;
+	const char *said;
+	bool ends;
+	const char *arguments;
+} rows[] = {
+	{ TOOLS_ELEMENTS, "f>\n<parameter=text>\n42\n</parameter>\n<parameter=count>\n7\n</parameter>\n</function>",
+	  true, "{\"text\":\"42\",\"count\":7}" },
+	{ TOOLS_ELEMENTS, "f>\n<parameter=count>\n7\n</parameter>\n<parameter=text>\n<\n\n\n</parameter>\n</function>",
+	  true, "{\"count\":7,\"text\":\"<\\n\\n\"}" },
+	{ TOOLS_ELEMENTS,
+	  "f>\n<parameter=text>\n\"\n</parameter>\n<parameter=count>\n7\n</parameter>\n<parameter=maybe>\nnull\n"
+	  "</parameter>\n<parameter=list>\n[\"a\", true]\n</parameter>\n</function>",
+	  true, "{\"text\":\"\\\"\",\"count\":7,\"maybe\":null,\"list\":[\"a\",true]}" },
+	{ TOOLS_ELEMENTS,
+	  "f>\n<parameter=text>\n\n</parameter>\n<parameter=count>\n7\n</parameter>\n<parameter=maybe>\ntrues\n"
+	  "</parameter>\n</function>",
+	  true, "{\"text\":\"\",\"count\":7,\"maybe\":\"trues\"}" },
+	{ TOOLS_ELEMENTS, "g>\n</function>", true, "{}" },
+	{ TOOLS_ELEMENTS, "h", false, NULL },
+	{ TOOLS_ELEMENTS, "f>\n</", false, NULL },
+	{ TOOLS_ELEMENTS, "f>\n<parameter=text>\nabcd", false, NULL },
+	{ TOOLS_ELEMENTS, "f>\n<parameter=count>\n100", false, NULL },
+	{ TOOLS_ELEMENTS, "f>\n<parameter=other", false, NULL },
+	{ TOOLS_ELEMENTS, "f>\n<parameter=text>\na\n</parameter>\n<parameter=t", false, NULL },
+	{ TOOLS_ELEMENTS,
+	  "f>\n<parameter=text>\na\n</parameter>\n<parameter=count>\n7\n</parameter>\n<parameter=maybe>\ntrue\n"
+	  "</parameter>\n</function>",
+	  false, NULL }, /* it would be read as no text */
+	{ TOOLS_SEED, "f>\n<parameter=text>a\n</parameter>\n<parameter=count>7</parameter>\n</function>", true,
+	  "{\"text\":\"a\\n\",\"count\":7}" },
+	{ TOOLS_GLM,
+	  "f\n<arg_key>text</arg_key>\n<arg_value>a b</arg_value>\n<arg_key>count</arg_key>\n<arg_value>7</arg_value>",
+	  true, "{\"text\":\"a b\",\"count\":7}" },
+	{ TOOLS_GLM, "f<arg_key>text</arg_key><arg_value>1</arg_value><arg_key>count</arg_key><arg_value>7</arg_value>",
+	  true, "{\"text\":\"1\",\"count\":7}" },
+	{ TOOLS_GLM, "g", true, "{}" },
+	{ TOOLS_GLM, "f<arg_key>text</arg_key><arg_value>1</arg_value>", false, NULL },
+	{ TOOLS_HY,
+	  "f<tool_sep:opensource>\n<arg_key:opensource>text</arg_key:opensource>\n<arg_value:opensource>1"
+	  "</arg_value:opensource>\n<arg_key:opensource>count</arg_key:opensource>\n<arg_value:opensource>-5"
+	  "</arg_value:opensource>",
+	  true, "{\"text\":\"1\",\"count\":-5}" },
+	{ TOOLS_INVOKE,
+	  "f\">\n<parameter name=\"text\"><b></parameter>\n<parameter name=\"count\">7</parameter>\n</invoke>", true,
+	  "{\"text\":\"<b>\",\"count\":7}" },
+	{ TOOLS_DSML,
+	  "f\">\n<" DSML "parameter name=\"text\" string=\"true\">1</" DSML "parameter>\n<" DSML
+	  "parameter name=\"count\" string=\"false\">7</" DSML "parameter>\n</" DSML "invoke>",
+	  true, "{\"text\":\"1\",\"count\":7}" },
+	{ TOOLS_DSML, "f\">\n<" DSML "parameter name=\"text\" string=\"f", false, NULL },
+	{ TOOLS_DSML, "f\">\n<" DSML "parameter name=\"count\" string=\"t", false, NULL },
+	{ TOOLS_PARAM,
+	  "f\"><param name=\"text\"><![CDATA[<]]></param><param name=\"count\">7</param><param name=\"maybe\">x</param>"
+	  "</function>",
+	  true, "{\"text\":\"<\",\"count\":7,\"maybe\":\"x\"}" },
+	{ TOOLS_PYTHON, "f(text='it\\'', count=7, maybe=None, list=['a', True], deep={'k': \"'\", 'l': [None]})]", true,
+	  "{\"text\":\"it'\",\"count\":7,\"maybe\":null,\"list\":[\"a\",true],\"deep\":{\"k\":\"'\",\"l\":[null]}}" },
+	{ TOOLS_PYTHON, "f(text=\"\\n\\\\\", count=-1)]", true, "{\"text\":\"\\n\\\\\",\"count\":-1}" },
+	{ TOOLS_PYTHON, "g()]", true, "{}" },
+	{ TOOLS_PYTHON, "f(text='a')", false, NULL },
+	{ TOOLS_PYTHON, "f(text='a', count=7, maybe=true", false, NULL },
+	{ TOOLS_BRACES, "f{count:7,deep:{k:<|\"|>a}<|\"|>,l:[null]},list:[],maybe:null,text:<|\"|>b<|\"|>}", true,
+	  "{\"count\":7,\"deep\":{\"k\":\"a}\",\"l\":[null]},\"list\":[],\"maybe\":null,\"text\":\"b\"}" },
+	{ TOOLS_BRACES, "g{}", true, "{}" },
+	{ TOOLS_BRACES, "f{count:7}", false, NULL },
+	{ TOOLS_BRACES, "f{count:<", false, NULL },
+	{ TOOLS_ARGS, "f[ARGS]{\"text\": \"a\", \"count\": 7}", true, "{\"text\":\"a\",\"count\":7}" },
+	{ TOOLS_KIMI, "f:0<|tool_call_argument_begin|>{\"text\": \"a\", \"count\": 7}", true,
+	  "{\"text\":\"a\",\"count\":7}" },
+	{ TOOLS_HARMONY, "f<|channel|>commentary json<|message|>{\"text\": \"a\", \"count\": 7}", true,
+	  "{\"text\":\"a\",\"count\":7}" },
+	{ TOOLS_ARGS, "f[ARGS][", false, NULL },
+};
+
+static void test_rows(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct machine *m = machine_of_form(rows[i].form);
+		char *schemas = json_write(schema_of_calls());
+		uint32_t at = walk(m, m->start, rows[i].said);
+		if (machine_ends(m, at) != rows[i].ends)
+			fail_msg("form %d: %s: %s", rows[i].form, rows[i].ends ? "not allowed" : "allowed",
+			         rows[i].said);
+		if (rows[i].ends) {
+			struct tool_calls t = { 0 };
+			tool_calls_begin(&t, rows[i].form, tool_choice_before_name(rows[i].form), schemas);
+			tool_calls_take(&t, rows[i].said, strlen(rows[i].said));
+			tool_calls_take(&t, NULL, 0);
+			assert_int_equal(t.n, 1);
+			assert_string_equal(t.call[0].arguments, rows[i].arguments);
+			tool_calls_free(&t);
+		}
+		free(schemas);
+		machine_close(m);
+	}
+}
+
+/* machine_easy() promises what steps then do. */
+static void test_easy(void **state)
+{
+	static const char *const of_class[EASY_CLASSES] = {
+		[EASY_ASCII] = "<>'!", [EASY_SOLID] = "</=", [EASY_WORD] = "XY_", [EASY_LOWER] = "pa"
+	};
+	char said[2000];
+	unsigned some = 0;
+	(void)state;
+
+	for (enum tools_form form = TOOLS_NONE; form < TOOLS_FORMS; form++) {
+		if (!is_forced_so(form))
+			continue;
+		struct machine *m = machine_of_form(form);
+		for (unsigned turn = 0; turn < 100; turn++) {
+			say_anything(m, said, sizeof said);
+			said[draw((uint32_t)strlen(said) + 1)] = 0;
+			uint32_t from = walk(m, m->start, said);
+			for (unsigned c = EASY_ASCII; c < EASY_CLASSES; c++) {
+				uint32_t most = machine_easy(m, from, (enum easy)c), at = from;
+				for (uint32_t k = 0; k < most && k < 40; k++) {
+					const char *set = of_class[c];
+					at = machine_step(m, at, (uint8_t)set[draw((uint32_t)strlen(set))]);
+					assert_int_not_equal(at, MACHINE_DEAD);
+					some++;
+				}
+			}
+		}
+		machine_close(m);
+	}
+	assert_true(some > 100);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_anything),
+		cmocka_unit_test(test_easy),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
