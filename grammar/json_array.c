@@ -1,4 +1,6 @@
 /* grammar/json_array.c - arrays: which schemas look at an item, how many there are, and how many "contains" has met. */
+#include <string.h>
+
 #include "grammar/json_parts.h"
 
 /* Behind the head: the phase, white space, the items so far, where they must differ the list of them, a count for each
@@ -96,6 +98,50 @@ static struct outcome array_end(struct json_machine *m, struct frame *f)
 			set_bit(frame_failed(f), i);
 	}
 	return group_done(m, f, NULL);
+}
+
+/* What "contains" asks for is met where there is such an item at all, and room for one. */
+static void assume_contained(struct json_machine *m, struct frame *f)
+{
+	const uint32_t must_pass = 1;
+	uint32_t k = 0;
+
+	for (uint32_t i = 0; i < frame_group(m, f)->n; i++) {
+		const struct schema_node *n = &m->schema->node[frame_group(m, f)->node[i]];
+		if (n->contains == SCHEMA_NONE)
+			continue;
+		uint32_t alone = group_make(m, &n->contains, 1, &must_pass, 1);
+		if (alone && group_begins(m, alone))
+			frame_rest(m, f)[CONTAINED + k] = n->n_contained.least;
+		k++;
+	}
+}
+
+bool array_possible(struct json_machine *m, struct frame *f)
+{
+	enum { ITEMS_LOOKED_AT = 64 };
+	struct frame trial;
+
+	if (array_begin(m, f).kind == DIES)
+		return false;
+	for (uint32_t n = 0; n <= frame_group(m, f)->items_most + 1; n++) {
+		if (n == ITEMS_LOOKED_AT)
+			return true;
+		memcpy(trial.w, f->w, f->n * sizeof *f->w);
+		trial.n = f->n;
+		trial.failed = f->failed;
+		frame_rest(m, &trial)[ITEMS] = n;
+		if (n)
+			assume_contained(m, &trial);
+		if (array_end(m, &trial).kind != DIES)
+			return true;
+		memcpy(trial.w, f->w, f->n * sizeof *f->w);
+		frame_rest(m, &trial)[ITEMS] = n;
+		if (!item_group(m, &trial))
+			return m->machine.failed;
+	}
+	/* Where something must fail, it may be by items that are wrong. */
+	return frame_group(m, f)->mixed || m->machine.failed;
 }
 
 struct outcome array_step(struct json_machine *m, struct frame *f, uint8_t byte)

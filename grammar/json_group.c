@@ -282,42 +282,6 @@ void group_clear(struct group *g)
 	free(g->class_of);
 }
 
-/* ---- beginnings */
-
-/* Whether a string, or a number, can be right, whose frame has these nodes failed. */
-static bool kind_begins(struct json_machine *m, uint32_t group, unsigned kind, const uint32_t *failed)
-{
-	struct frame f;
-
-	frame_begin(&f, FRAME_STRING, group, m->group[group].n);
-	memcpy(frame_failed(&f), failed, bits_words(m->group[group].n) * sizeof *failed);
-	if (kind == JSON_IS_STRING)
-		return string_begin(m, &f).kind != DIES;
-	return kind != JSON_IS_NUMBER || !m->group[group].joint_numbers || number_hopeful(m, &f, "", 0) ||
-	       number_hopeful(m, &f, "-", 1);
-}
-
-bool group_begins(struct json_machine *m, uint32_t group)
-{
-	struct group *g = &m->group[group];
-	uint32_t failed[GROUP_NODES / 32];
-
-	for (unsigned kind = 1; kind <= JSON_IS_OBJECT && g->begins != 1; kind *= 2) {
-		if (g->begins == 0)
-			break;
-		memset(failed, 0, sizeof failed);
-		for (uint32_t i = 0; i < g->n; i++)
-			if (!(m->schema->node[g->node[i]].kinds & kind))
-				set_bit(failed, i);
-		if (group_alive(m, g, &(struct facts){ .failed = failed, .kind = kind }) &&
-		    kind_begins(m, group, kind, failed))
-			m->group[group].begins = 1;
-	}
-	if (g->begins < 0)
-		g->begins = 0;
-	return g->begins == 1;
-}
-
 /* ---- children */
 
 static size_t roots_of(const struct request *r, size_t n, uint32_t *root)

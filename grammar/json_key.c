@@ -216,8 +216,13 @@ uint32_t key_begin(struct json_machine *m, struct frame *object, const uint32_t 
 		frame_push(&f, seen[i]);
 	for (size_t i = 0; i < bits_words(g->n); i++)
 		frame_push(&f, full[i]);
-	for (uint32_t i = 0; i < g->n_patterns; i++)
-		frame_push(&f, AUTOMATON_START);
+	for (uint32_t i = 0; i < g->n; i++) {
+		struct part p = m->schema->node[g->node[i]].patterns;
+		for (uint32_t k = 0; k < p.n; k++)
+			frame_push(&f, automaton_hopeful(m->schema->automaton[m->schema->pattern[p.at + k].automaton])
+			                       ? AUTOMATON_START
+			                       : AUTOMATON_DEAD);
+	}
 	for (size_t i = 0; i < n_hashes; i++)
 		frame_push(&f, hashes[i]);
 	return !f.failed && o.frame && possible(m, &f) ? frame_keep(m, &f) : 0;

@@ -362,14 +362,15 @@ static void close_machine(struct machine *machine)
 
 static const struct machine_kind json_kind = { step, ends, top, alone, easy, bytes, close_machine };
 
-static bool begin(struct json_machine *m, struct error *err)
+static bool begin(struct json_machine *m, bool *empty, struct error *err)
 {
 	static const uint32_t must_pass = 1; /* of the sets of failed roots, the empty one alone */
 	struct frame f;
 	uint32_t group = group_make(m, &m->schema->root, 1, &must_pass, 1);
 
-	if (group && !group_begins(m, group))
-		return error_set(err, ERROR_ARGUMENT, "the schema is one that no value is right by");
+	*empty = group && !group_begins(m, group);
+	if (*empty)
+		return false;
 	frame_begin(&f, FRAME_ROOT, 0, 0);
 	struct place_in_text at = { frame_keep(m, &f), NOTHING_KNOWN, 0 };
 	at.below = state_of(m, &at);
@@ -380,19 +381,44 @@ static bool begin(struct json_machine *m, struct error *err)
 	                 "the schema applies more than %d schemas to one value, or memory is short", GROUP_NODES);
 }
 
-struct machine *machine_of_schema(const char *text, size_t n, bool formats, struct error *err)
+static struct machine *open_schema(const char *text, size_t n, bool formats, bool *empty, struct error *err)
 {
 	struct json_machine *m = calloc(1, sizeof *m);
 
+	*empty = false;
 	if (!m) {
 		error_set(err, ERROR_MEMORY, "no memory for a schema");
 		return NULL;
 	}
 	m->machine.kind = &json_kind;
 	m->schema = schema_open(text, n, formats, err);
-	if (!m->schema || !begin(m, err)) {
+	if (!m->schema || !begin(m, empty, err)) {
 		close_machine(&m->machine);
 		return NULL;
 	}
 	return &m->machine;
+}
+
+static bool has_value(void *formats, const char *text, size_t n)
+{
+	struct error ignored = { 0 };
+	bool empty;
+	struct machine *m = open_schema(text, n, *(const bool *)formats, &empty, &ignored);
+
+	machine_close(m);
+	return m != NULL;
+}
+
+struct machine *machine_of_schema(const char *text, size_t n, bool formats, struct error *err)
+{
+	static const char why[] = "the schema is one that no value is right by";
+	char pointer[400];
+	bool empty;
+	struct machine *m = open_schema(text, n, formats, &empty, err);
+
+	if (empty && schema_culprit(text, n, has_value, &formats, pointer, sizeof pointer))
+		error_set(err, ERROR_ARGUMENT, "%s: see %s", why, pointer);
+	else if (empty)
+		error_set(err, ERROR_ARGUMENT, "%s", why);
+	return m;
 }

@@ -62,8 +62,9 @@ struct group {
 	bool *closed; /* [name]: no value is right for it */
 	bool counts;  /* somebody counts members: none may come twice */
 	uint32_t items_most, n_contains;
-	bool unique; /* somebody asks that items differ */
-	int begins;  /* whether any value can be right: -1 not known yet */
+	bool unique;    /* somebody asks that items differ */
+	int begins;     /* whether any value can be right: -1 not known yet */
+	uint32_t asked; /* that is being asked (json_begins.c): how deep; 0: it is not */
 };
 
 /* What was found out about how strings can end (json_ending.c). */
@@ -102,6 +103,8 @@ struct json_machine {
 	size_t rows;
 	struct endings endings;
 	struct values values;
+	/* json_begins.c: groups being asked, the outermost of them that an answer rests on, and all that were asked. */
+	uint32_t asking, rests_on, asked_in_all;
 	struct recent {
 		uint32_t state, byte, next;
 	} recent[RECENT]; /* steps taken lately: those of a vocabulary go over few states */
@@ -159,7 +162,7 @@ struct facts {
 /* A bit for each root that failed; the others are open, or with `final` passed. */
 void group_judge(const struct json_machine *m, const struct group *g, const struct facts *f, uint32_t *failed_roots);
 bool group_alive(const struct json_machine *m, const struct group *g, const struct facts *f);
-/* Whether some value can be right. */
+/* json_begins.c: whether some value can be right. */
 bool group_begins(struct json_machine *m, uint32_t group);
 /* Requests of a frame for a child: node `from` of its group (an index) fails when node `to` (a number) does; where
  * `to` is wanted for counting only, from is UINT32_MAX. */
@@ -202,6 +205,8 @@ struct outcome number_step(struct json_machine *m, struct frame *f, uint8_t byte
 struct outcome array_begin(struct json_machine *m, struct frame *f);
 struct outcome array_step(struct json_machine *m, struct frame *f, uint8_t byte);
 /* value: the item's number, where items must differ; 0: it cannot be compared. */
+/* Whether there are items for an array, each of which can be right by itself. */
+bool array_possible(struct json_machine *m, struct frame *f);
 uint32_t array_resume(struct json_machine *m, struct frame *f, const uint32_t *result, uint32_t value);
 static inline bool items_differ(const struct json_machine *m, const uint32_t *frame)
 {
@@ -241,6 +246,11 @@ static inline bool is_space(uint8_t b) { return b == ' ' || b == '\n' || b == '\
 /* White space between two parts is one space or tab, or the end of a line and what indents the next: models that are
  * unsure would write more of it for ever. *state is 0 where none was yet. False: no more may come. */
 bool space_step(uint32_t *state, uint8_t byte);
+
+/* schema_culprit.c: where in a schema that no value is right by the blame lies, as a JSON pointer. possible: whether a
+ * schema, n bytes of JSON, has a right value. False: it was not found. */
+typedef bool culprit_test(void *user, const char *text, size_t n);
+bool schema_culprit(const char *text, size_t n, culprit_test *possible, void *user, char *pointer, size_t room);
 
 /* json_text.c: the characters between quotes. */
 struct text_state {

@@ -15,8 +15,15 @@ struct outcome string_begin(struct json_machine *m, struct frame *f)
 	f->w[0] = FRAME_STRING;
 	for (int i = 0; i < STRING_AUTOMATA; i++)
 		frame_push(f, 0);
-	for (uint32_t i = 0; i < g->automata; i++)
-		frame_push(f, AUTOMATON_START);
+	for (uint32_t i = 0; i < g->n; i++) {
+		struct part p = m->schema->node[g->node[i]].texts;
+		for (uint32_t k = 0; k < p.n; k++) {
+			bool any = automaton_hopeful(m->schema->automaton[m->schema->list[p.at + k]]);
+			frame_push(f, any ? AUTOMATON_START : AUTOMATON_DEAD);
+			if (!any)
+				set_bit(frame_failed(f), i);
+		}
+	}
 	return string_hopeful(m, f) ? stays(m, f) : dies();
 }
 
