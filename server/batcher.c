@@ -2,6 +2,7 @@
 #include "server/batcher.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,15 +63,19 @@ bool batcher_take(struct batcher *e, struct task *t, struct refusal *r)
 	            : refuse(r, 503, NULL, "The server is stopping.");
 }
 
-static struct choice *take_waiting(struct batcher *e)
+/* The first that waits; of those that are embedded, none while another one is. */
+static struct choice *take_waiting(struct batcher *e, bool embeds)
 {
 	pthread_mutex_lock(&e->lock);
-	struct choice *c = e->first;
+	struct choice **at = &e->first;
+	while (*at && !embeds && (*at)->task->embeds)
+		at = &(*at)->next;
+	struct choice *c = *at;
 	if (c) {
-		e->first = c->next;
+		*at = c->next;
+		if (e->last == &c->next)
+			e->last = at;
 		c->next = NULL;
-		if (!e->first)
-			e->last = &e->first;
 		e->numbers.waiting--;
 		e->numbers.running++;
 		e->numbers.started++;
@@ -121,19 +126,36 @@ static void sweep(struct batcher *e)
 	e->n_running = kept;
 }
 
-/* The others wait for one text at a time. */
+static struct choice *embedded(const struct batcher *e)
+{
+	for (unsigned i = 0; i < e->n_running; i++)
+		if (e->running[i]->task->embeds && e->running[i]->outcome == CHOICE_RUNNING)
+			return e->running[i];
+	return NULL;
+}
+
+/* A part of one text, in turns with a pass of the others. */
 static void embed(struct batcher *e, struct choice *c)
 {
+	enum { USUAL_MS = 200 };
 	const jit_batch_options *b = &e->o.batch;
+	const double seconds = (b->max_pass_ms ? b->max_pass_ms : USUAL_MS) / 1e3;
 	jit_error err = { 0 };
 
+	if (c->task->n_ids > (size_t)e->context) {
+		char why[160];
+		snprintf(why, sizeof why, "the text has %zu tokens, and the context has room for %d", c->task->n_ids,
+		         e->context);
+		choice_fail(c, 400, why);
+		return;
+	}
 	if (!e->alone)
 		e->alone = jit_session_open(
 			e->o.model, &JIT_SESSION_OPTIONS(.context = e->context, .threads = b->threads, .kv = b->kv),
 			&err);
 	if (!e->alone) {
 		choice_fail(c, 503, err.message);
-	} else if (!choice_embed(c, e->alone, e->o.model)) {
+	} else if (!choice_embed(c, e->alone, e->o.model, seconds)) {
 		jit_session_close(e->alone);
 		e->alone = NULL;
 	}
@@ -149,17 +171,12 @@ static void begin(struct batcher *e, struct choice *c)
 static void admit(struct batcher *e)
 {
 	struct choice *c;
-	bool goes_on = true;
 
-	while (goes_on && e->n_running < e->o.parallel && (c = take_waiting(e))) {
-		if (c->task->embeds) {
-			embed(e, c);
-			goes_on = e->n_running == 0; /* a pass of those that run comes first */
-		} else if (c->task->action) {
+	while (e->n_running < e->o.parallel && (c = take_waiting(e, !embedded(e)))) {
+		if (c->task->action)
 			slots_act(e->slots, c, e->batch);
-		} else {
+		else if (!c->task->embeds)
 			begin(e, c);
-		}
 		e->running[e->n_running++] = c;
 	}
 }
@@ -256,16 +273,19 @@ static void *run(void *user)
 			choice_look(e->running[i]);
 		sweep(e);
 		keep_kernels(e);
-		if (e->n_running)
+		struct choice *c = embedded(e);
+		if (c)
+			embed(e, c);
+		if (e->n_running > (c ? 1u : 0u))
 			step(e);
-		else if (bits_pending(e->bits))
+		else if (!c && bits_pending(e->bits))
 			bits_step(e->bits);
 		sweep(e);
 		keep_numbers(e);
 	}
 	fail_all(e, 503, "The server is stopping.");
 	sweep(e);
-	for (struct choice *c; (c = take_waiting(e));) {
+	for (struct choice *c; (c = take_waiting(e, true));) {
 		choice_fail(c, 503, "The server is stopping.");
 		count(e, c);
 		choices_close(c);

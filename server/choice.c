@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/math_host.h"
 #include "runtime/host/system.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/session.h"
@@ -31,6 +30,7 @@ void choices_close(struct choice *c)
 		jit_session_close(c->session);
 		task_release(c->task);
 		free(c->ids);
+		free(c->sum);
 		free(c);
 		c = next;
 	}
@@ -139,65 +139,6 @@ static bool prepare(struct choice *c, jit_batch *batch, jit_error *err)
 	c->numbers.reused = reused;
 	return t->grammar == JIT_GRAMMAR_NONE ||
 	       jit_session_set_grammar(c->session, t->grammar, t->grammar_text, strlen(t->grammar_text), err) == JIT_OK;
-}
-
-/* In a session of its own, which stands at 0 and is left there. */
-static bool embed(struct choice *c, jit_session *alone, const jit_model *model, jit_error *err)
-{
-	const struct task *t = c->task;
-	const jit_embedding_options o = JIT_EMBEDDING_OPTIONS(.pooling = t->pooling, .normalise = 1);
-	jit_model_info info = JIT_MODEL_INFO();
-	struct record r = { .kind = RECORD_TOKEN, .choice = c->number, .id = -1 };
-
-	if (jit_model_get_info(model, &info, err) != JIT_OK)
-		return false;
-	size_t n = (size_t)info.hidden;
-	float *out = calloc(n, sizeof *out);
-	c->numbers.prompt = t->n_ids;
-	bool ok = out && jit_session_embed(alone, t->ids, t->n_ids, &o, out, n, err) == JIT_OK &&
-	          jit_session_rewind(alone, 0, err) == JIT_OK;
-	r.n_text = (uint32_t)(n * sizeof *out);
-	if (ok)
-		stream_put(t->stream, &r, NULL, (const char *)out);
-	else if (!out)
-		*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory for an embedding" };
-	free(out);
-	return ok;
-}
-
-/* Of both tokens the first one's probability. */
-static bool rank(struct choice *c, jit_session *alone, jit_error *err)
-{
-	const struct task *t = c->task;
-	const struct record r = { .kind = RECORD_TOKEN, .choice = c->number, .id = -1, .n_text = sizeof(double) };
-
-	c->numbers.prompt = t->n_ids;
-	const float *logit =
-		jit_session_feed(alone, t->ids, t->n_ids, err) == JIT_OK ? jit_session_logits(alone, err) : NULL;
-	if (!logit)
-		return false;
-	double score = 1 / (1 + math_host_exp((double)logit[t->answer[1]] - (double)logit[t->answer[0]]));
-	if (jit_session_rewind(alone, 0, err) != JIT_OK)
-		return false;
-	stream_put(t->stream, &r, NULL, (const char *)&score);
-	return true;
-}
-
-bool choice_embed(struct choice *c, jit_session *alone, const jit_model *model)
-{
-	jit_error err = { 0 };
-
-	c->begun = system_seconds();
-	if (stream_is_cancelled(c->task->stream)) {
-		choice_end(c, END_CANCELLED);
-		return true;
-	}
-	bool ok = (c->task->ranks ? rank(c, alone, &err) : embed(c, alone, model, &err));
-	if (ok)
-		choice_end(c, END_LENGTH);
-	else
-		choice_fail(c, choice_status(err.code), err.message);
-	return ok;
 }
 
 static void tell_prompt(struct choice *c, uint64_t done)

@@ -23,6 +23,8 @@ struct choice {
 	uint64_t bits;
 	int32_t *ids; /* what it computed, once it is over; NULL: nothing */
 	size_t n_ids;
+	size_t done, part;          /* choice_embed.c: tokens computed, and to be computed at once */
+	double *sum;                /* of their rows; NULL: it is not wanted */
 	uint64_t told;              /* of its prompt, as the reader knows it */
 	double asked, begun, first; /* when; first: of its first token, 0: none yet */
 };
@@ -34,9 +36,9 @@ void choices_close(struct choice *c);
 
 /* Opens its session and hands over the prompt. */
 void choice_begin(struct choice *c, jit_batch *batch);
-/* Instead: the prompt's embedding, at once, in a session without tokens that is nobody else's. False: it is of no use
- * any more. */
-bool choice_embed(struct choice *c, jit_session *alone, const jit_model *model);
+/* Instead: the next part of the prompt's embedding, as much as takes about so many seconds, in a session that is nobody
+ * else's; behind the last one the choice ends. False: the session is of no use any more. */
+bool choice_embed(struct choice *c, jit_session *alone, const jit_model *model, double seconds);
 /* Its tokens are computed: chooses the next one. */
 void choice_advance(struct choice *c, const jit_model *model);
 /* A pass is over: tells how far the prompt is, if that is wanted and new. */

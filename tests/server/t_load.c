@@ -219,37 +219,45 @@ static double longest_wait(int stream, int other)
 	return now() - last > longest ? now() - last : longest;
 }
 
-/* Many texts to embed: who is answered beside them has a token between two of them. */
-static void test_embeddings_wait(void **state)
+/* Texts to embed, of so many bytes: who is answered beside them has a token between two of their parts. */
+static void embed_beside(int texts, size_t most)
 {
-	enum { TEXTS = 24, MOST = 3000 };
-	static const char *const arguments[] = { "--parallel", "32", "--no-cache", "--context", "2048", NULL };
+	static const char *const arguments[] = { "--parallel",    "32", "--no-cache", "--context", "2048",
+		                                 "--max-pass-ms", "5",  NULL };
 	struct child c = child_start(arguments);
-	char body[300], text[MOST], *request = calloc(TEXTS + 1, MOST);
-	(void)state;
+	char body[300], *text = calloc(1, most), *request = calloc((size_t)texts + 1, most);
 
-	for (size_t n = 0; n + 8 < MOST; n += 7)
+	for (size_t n = 0; n + 8 < most; n += 7)
 		memcpy(text + n, "a king ", 8);
 	snprintf(body, sizeof body, LONG, "true", 1);
 	int stream = begin(&c, body, false), other = client_connect(&c, false);
 	assert_true(read(stream, body, 1) == 1);
 	sprintf(request, "POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n{\"input\":[",
-	        TEXTS * (strlen(text) + 3) + strlen("{\"input\":[]}") - 1);
-	for (int i = 0; i < TEXTS; i++)
+	        (size_t)texts * (strlen(text) + 3) + strlen("{\"input\":[]}") - 1);
+	for (int i = 0; i < texts; i++)
 		sprintf(request + strlen(request), "%s\"%s\"", i ? "," : "", text);
 	strcat(request, "]}");
 	double start = now();
 	client_send(other, request, strlen(request));
 	double waited = longest_wait(stream, other), all = now() - start;
 	if (waited > all / 3)
-		fail_msg("%.3f s without a token, of %.3f s for %d texts", waited, all, TEXTS);
+		fail_msg("%.3f s without a token, of %.3f s for %d texts", waited, all, texts);
 	struct answer a = client_read(other, 20);
 	assert_int_equal(a.status, 200);
 	answer_free(&a);
 	close(other);
 	close(stream);
+	free(text);
 	free(request);
 	assert_int_equal(child_stop(&c), 0);
+}
+
+/* Many texts, and one that is long. */
+static void test_embeddings_wait(void **state)
+{
+	(void)state;
+	embed_beside(24, 3000);
+	embed_beside(1, 6800);
 }
 
 /* One is computed, one waits, the third is refused; the one that waits is answered, or leaves. */

@@ -1,0 +1,144 @@
+/* server/choice_embed.c - embeddings and ranks: prompts behind which nothing is generated, computed in parts between
+ * which the others go on.
+ *
+ * A text's bits do not depend on its parts: tokens are appended to one session, and means are summed in the order that
+ * jitrun.h states.
+ */
+#include <stdlib.h>
+
+#include "base/math_host.h"
+#include "runtime/host/system.h"
+#include "server/choice.h"
+
+enum { PART_FIRST = 64, PART_LEAST = 8 };
+
+/* The next one is to take so long. */
+static void adapt(struct choice *c, size_t n, double took, double seconds)
+{
+	double times = took > 0 ? seconds / took : 2;
+	double part = (double)n * (times > 2 ? 2 : times);
+
+	if (n == c->part)
+		c->part = part < PART_LEAST ? PART_LEAST : (size_t)part;
+}
+
+static void put(struct choice *c, const void *bytes, size_t n)
+{
+	const struct record r = { .kind = RECORD_TOKEN, .choice = c->number, .id = -1, .n_text = (uint32_t)n };
+
+	stream_put(c->task->stream, &r, NULL, bytes);
+}
+
+/* As jit_session_embed makes it of all rows at once. */
+static void put_mean(struct choice *c, float *out, size_t hidden)
+{
+	double squares = 0;
+
+	for (size_t i = 0; i < hidden; i++)
+		out[i] = (float)(c->sum[i] / (double)c->task->n_ids);
+	for (size_t i = 0; i < hidden; i++)
+		squares += (double)out[i] * (double)out[i];
+	const double length = math_host_sqrt(squares);
+	for (size_t i = 0; i < hidden && length > 0; i++)
+		out[i] = (float)((double)out[i] / length);
+	put(c, out, hidden * sizeof *out);
+}
+
+static bool no_memory(jit_error *err)
+{
+	*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory for an embedding" };
+	return false;
+}
+
+static bool add_rows(struct choice *c, jit_session *alone, size_t n, size_t hidden, jit_error *err)
+{
+	const jit_embedding_options o = JIT_EMBEDDING_OPTIONS(.pooling = JIT_POOL_NONE);
+	float *rows = malloc(n * hidden * sizeof *rows);
+
+	if (!c->sum)
+		c->sum = calloc(hidden, sizeof *c->sum);
+	bool ok = rows && c->sum;
+	if (!ok)
+		no_memory(err);
+	else
+		ok = jit_session_embed(alone, c->task->ids + c->done, n, &o, rows, n * hidden, err) == JIT_OK;
+	for (size_t k = 0; ok && k < n; k++)
+		for (size_t i = 0; i < hidden; i++)
+			c->sum[i] += (double)rows[k * hidden + i];
+	if (ok && c->done + n == c->task->n_ids)
+		put_mean(c, rows, hidden);
+	free(rows);
+	return ok;
+}
+
+static bool last_row(struct choice *c, jit_session *alone, size_t n, size_t hidden, jit_error *err)
+{
+	const jit_embedding_options o = JIT_EMBEDDING_OPTIONS(.pooling = JIT_POOL_LAST, .normalise = 1);
+	float *row = calloc(hidden, sizeof *row);
+	bool ok = row ? jit_session_embed(alone, c->task->ids + c->done, n, &o, row, hidden, err) == JIT_OK
+	              : no_memory(err);
+
+	if (ok)
+		put(c, row, hidden * sizeof *row);
+	free(row);
+	return ok;
+}
+
+/* Of both tokens the first one's probability. */
+static bool rank(struct choice *c, jit_session *alone, size_t n, jit_error *err)
+{
+	const int32_t *answer = c->task->answer;
+	const float *logit = jit_session_feed(alone, c->task->ids + c->done, n, err) == JIT_OK
+	                             ? jit_session_logits(alone, err)
+	                             : NULL;
+
+	if (!logit)
+		return false;
+	const double score = 1 / (1 + math_host_exp((double)logit[answer[1]] - (double)logit[answer[0]]));
+	put(c, &score, sizeof score);
+	return true;
+}
+
+static bool compute(struct choice *c, jit_session *alone, const jit_model *model, size_t n, jit_error *err)
+{
+	const struct task *t = c->task;
+	const bool last = c->done + n == t->n_ids;
+	jit_model_info info = JIT_MODEL_INFO();
+
+	if (jit_model_get_info(model, &info, err) != JIT_OK)
+		return false;
+	if (!t->ranks && t->pooling == JIT_POOL_MEAN)
+		return add_rows(c, alone, n, (size_t)info.hidden, err);
+	if (!last)
+		return jit_session_feed(alone, t->ids + c->done, n, err) == JIT_OK;
+	return t->ranks ? rank(c, alone, n, err) : last_row(c, alone, n, (size_t)info.hidden, err);
+}
+
+static bool begin(struct choice *c, jit_session *alone, jit_error *err)
+{
+	c->begun = system_seconds();
+	c->numbers.prompt = c->task->n_ids;
+	c->part = PART_FIRST;
+	return jit_session_rewind(alone, 0, err) == JIT_OK;
+}
+
+bool choice_embed(struct choice *c, jit_session *alone, const jit_model *model, double seconds)
+{
+	jit_error err = { 0 };
+	const double start = system_seconds();
+
+	if (c->done == 0 && !begin(c, alone, &err)) {
+		choice_fail(c, choice_status(err.code), err.message);
+		return false;
+	}
+	const size_t left = c->task->n_ids - c->done, n = left < c->part ? left : c->part;
+	if (!compute(c, alone, model, n, &err)) {
+		choice_fail(c, choice_status(err.code), err.message);
+		return false;
+	}
+	adapt(c, n, system_seconds() - start, seconds);
+	c->done += n;
+	if (c->done == c->task->n_ids)
+		choice_end(c, END_LENGTH);
+	return true;
+}
