@@ -297,7 +297,7 @@ static void move_operands(const struct key *key, uint64_t *arg, uint64_t by)
 	}
 }
 
-enum { ARGS_MOST = 16 };
+enum { ARGS_MOST = 24 };
 
 static bool room_for(struct lab *l, size_t n, struct error *err)
 {

@@ -58,6 +58,7 @@ static const struct {
 	{ KEY_BY_HEAD, "byhead" },
 	{ KEY_VALUE_NORM, "vnorm" },
 	{ KEY_SINKS, "sinks" },
+	{ KEY_ROTATES, "rotates" },
 	{ KEY_SCALED, "scaled" },
 	{ KEY_NORM_IN, "normin" },
 	{ KEY_AWAITED, "awaited" },

@@ -256,9 +256,11 @@ uint32_t template_kv_row_bytes(enum dtype kv, uint32_t head_dim);
  * key.rows (a power of two; one column): the context's chunks are cut into so many parts of neighbours, and OUT is
  * records of chunks for KEY_MERGE: [chunk][heads], each template_attention_record() bytes. Unit: part*kv_heads + kv
  * head. A chunk's number is its position's, windows or not; chunks that are not visible have no records.
- * LATENT: key: heads, kv_heads, head_dim, k, kv. A cache of one head of head_dim as KEY_KV_STORE's LATENT writes it, at
- * KEYS: the first k dimensions of keys are the values. kv_heads: units of a column, each of heads/kv_heads queries.
- * OUT: [column][kp(heads*k)]. */
+ * ROTATES (groups of waves, one column): Q is what KEY_ROPE reads as IN, K and V what KEY_KV_STORE reads, and what
+ * these two do is done here; QK_NORM, NORM_LAST and VALUE_NORM are as theirs. Scale and angles may differ. LATENT: key:
+ * heads, kv_heads, head_dim, k, kv. A cache of one head of head_dim as KEY_KV_STORE's LATENT writes it, at KEYS: the
+ * first k dimensions of keys are the values. kv_heads: units of a column, each of heads/kv_heads queries. OUT:
+ * [column][kp(heads*k)]. */
 enum {
 	ATTENTION_Q,
 	ATTENTION_KEYS,
@@ -270,8 +272,20 @@ enum {
 	ATTENTION_COLUMNS /* of the launch; read by tiles of several */,
 	ATTENTION_CAP /* with CAP: what bounds the scores, f32 bits */,
 	ATTENTION_SINKS /* with SINKS: f32 [heads] */,
+	ATTENTION_K /* from here on with ROTATES */,
+	ATTENTION_V,
+	ATTENTION_COS,
+	ATTENTION_SIN,
+	ATTENTION_NORM /* of queries: f32 [kp(head_dim)] */,
+	ATTENTION_SCALE /* f32 bits */,
+	ATTENTION_KEY_COS,
+	ATTENTION_KEY_SIN,
+	ATTENTION_KEY_NORM,
+	ATTENTION_EPS,
 	ATTENTION_ARGS
 };
+/* Whether attention of one column can be one that ROTATES. */
+bool template_attention_rotates(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim);
 enum { TEMPLATE_MAX_QUERIES = 16 };
 /* How many columns a tile of attention should have in a pass over `columns` columns. */
 unsigned template_attention_tile_n(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim,

@@ -339,6 +339,7 @@ PART void interp_go(const struct interp_program *p, char *frame, const struct in
 		case IR_part: SCALAR(in->dst) = 0; break;
 		case IR_parts: SCALAR(in->dst) = 1; break;
 		case IR_shared: SCALAR(in->dst) = (intptr_t)(call->shared + in->imm); break;
+		case IR_barrier_all:
 		case IR_barrier: wave->in = in + 1; return;
 		default: matrix_row(in, frame);
 		}

@@ -12,7 +12,7 @@
 
 #define SHAPES(op) \
 	((op) == IR_loop || (op) == IR_endloop || (op) == IR_local || (op) == IR_shared || (op) == IR_wave || \
-	 (op) == IR_barrier)
+	 (op) == IR_barrier || (op) == IR_barrier_all)
 const struct ir_facts ir_facts[IR_OP_COUNT] = {
 #define OP(name, dst, a, b, c, imm, expression, meaning) \
 	[IR_##name] = { #name,        IR_KIND_##dst,     IR_KIND_##a, IR_KIND_##b, IR_KIND_##c, \
@@ -131,6 +131,7 @@ static bool ir_shape(struct ir *ir, enum ir_op op, int64_t imm)
 		ir->cooperative = true;
 		return true;
 	case IR_wave:
+	case IR_barrier_all:
 	case IR_barrier: ir->cooperative = true; return true;
 	default: return true;
 	}

@@ -85,6 +85,7 @@ IR_W0(part, S) IR_W0(parts, S)
 	return (ir_f){ ir_emit(b, IR_fconst, 0, 0, 0, 0, u) };
 }
 static inline void ir_endloop(struct ir *b) { ir_emit(b, IR_endloop, 0, 0, 0, 0, 0); }
+static inline void ir_barrier_all(struct ir *b) { ir_emit(b, IR_barrier_all, 0, 0, 0, 0, 0); }
 static inline void ir_barrier(struct ir *b) { ir_emit(b, IR_barrier, 0, 0, 0, 0, 0); }
 static inline ir_i ir_iload_s(struct ir *b, ir_a p, int32_t disp, unsigned stride)
 {

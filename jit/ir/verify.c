@@ -229,6 +229,7 @@ static bool verify_shape(struct verify *v, const struct ir_ins *in)
 		v->cooperative = true;
 		return true;
 	case IR_wave:
+	case IR_barrier_all:
 	case IR_barrier: v->cooperative = true; return true;
 	default: return true;
 	}

@@ -86,6 +86,7 @@ static bool shape(struct ptx_emitter *e, const struct ir_ins *i)
 	switch (i->op) {
 	case IR_loop: return loop(e, i);
 	case IR_endloop: return end_loop(e);
+	case IR_barrier_all: /* which orders all memory among those that meet */
 	case IR_barrier:
 		PTX_PUT(&e->w, BAR_SYNC, ptx_imm(0));
 		e->stored[0] = e->stored[1] = e->loaded = false;

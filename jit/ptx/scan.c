@@ -202,7 +202,8 @@ static bool stops(const struct ir *ir, size_t k, uint16_t root)
 {
 	const struct ir_ins *i = &ir->ins[k];
 
-	return i->op == IR_loop || i->op == IR_endloop || i->op == IR_barrier || ptx_stores(i) || i->dst == root;
+	return i->op == IR_loop || i->op == IR_endloop || i->op == IR_barrier || i->op == IR_barrier_all ||
+	       ptx_stores(i) || i->dst == root;
 }
 
 /* The load at k, and the others that lie in the same `words` words; at[]: where each is, SIZE_MAX: none. */

@@ -7,7 +7,7 @@
  *   - scalar and vector memory go different ways: a scalar load waits for stores to global memory, then invalidates the
  *     scalar cache, which sees no store; such a store waits for scalar loads. Not so with constant memory, of which
  *     all are that selection makes. Accesses that go one way keep their order by themselves;
- *   - a barrier: all accesses to LDS, loads too (stores to global memory the driver orders); the return: all loads.
+ *   - a barrier: all accesses to LDS, loads too (global memory the driver orders, or selection); the return: all loads.
  * The counters count in order, so an older load is waited for by allowing as many to be outstanding as were issued
  * since. Scalar loads arrive in any order: only 0 says anything; gfx10 and gfx11 count them together with LDS.
  */

@@ -251,6 +251,8 @@ bool rscan_group_loads(struct rscan *s, const struct ir *ir, enum rdna_gen gen, 
 			*(s->reg[i->a].lds ? &g.lds_stores : &g.stores) += 1;
 		if (row & RSCAN_WAITS)
 			g.lds_stores++;
+		if (i->op == IR_barrier_all)
+			g.stores++;
 		g.version[i->dst]++;
 		if (row & RSCAN_ENDS_RUN) {
 			ok = rgroup_run(&g, begin, k);

@@ -39,7 +39,8 @@ const uint16_t rscan_row[IR_OP_COUNT] = {
 		(IS(name, local) || IS(name, shared) ? RSCAN_IS_LDS : 0) | \
 		(IS(name, aload) || IS(name, arg) ? RSCAN_IS_GLOBAL : 0) | \
 		(IS(name, loop) || IS(name, endloop) ? RSCAN_ENDS_RUN : 0) | \
-		(LOADS_WORDS(name) ? RSCAN_LOADS_WORDS : 0) | (IS(name, barrier) ? RSCAN_WAITS : 0),
+		(LOADS_WORDS(name) ? RSCAN_LOADS_WORDS : 0) | \
+		(IS(name, barrier) || IS(name, barrier_all) ? RSCAN_WAITS : 0),
 #include "jit/ir/ops.def"
 #undef OP
 };

@@ -263,9 +263,26 @@ static void rsel_endloop(struct rsel *s, const struct ir_ins *i, const struct rs
 	rsel_new_block(s);
 }
 
+/* For loads too: another wave may store there behind the barrier. */
+static void wait_for_memory(struct rsel *s)
+{
+	if (s->gen == RDNA_GFX12) {
+		rsel_add(s, RDNA_S_WAIT_LOADCNT)->s[0] = rdna_lir_imm(0);
+		rsel_add(s, RDNA_S_WAIT_STORECNT)->s[0] = rdna_lir_imm(0);
+		return;
+	}
+	rsel_add(s, RDNA_S_WAITCNT)->s[0] = rdna_lir_imm(rdna_waitcnt(s->gen, 0, -1, -1));
+	struct rdna_lir_ins *n = rsel_add(s, RDNA_S_WAITCNT_VSCNT);
+	n->s[0] = rdna_lir_fixed(RDNA_NULL, 1);
+	n->s[1] = rdna_lir_imm(0);
+}
+
+/* Vector loads of a workgroup's waves look into the same caches, which its own stores go through. */
 static void rsel_barrier(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	(void)i, (void)r;
+	(void)r;
+	if (i->op == IR_barrier_all)
+		wait_for_memory(s);
 	if (s->gen != RDNA_GFX12) {
 		rsel_add(s, RDNA_S_BARRIER);
 		return;
@@ -280,6 +297,7 @@ static const struct rsel_rule rsel_shape_rules[IR_OP_COUNT] = {
 	[IR_loop] = { .select = rsel_loop },
 	[IR_endloop] = { .select = rsel_endloop },
 	[IR_barrier] = { .select = rsel_barrier },
+	[IR_barrier_all] = { .select = rsel_barrier },
 };
 
 static const struct rsel_rule *find_rule(uint8_t op)

@@ -371,6 +371,7 @@ static const struct sel_rule scalars[IR_OP_COUNT] = {
 	[IR_loop] = RULE(sel_loop, JL),
 	[IR_endloop] = RULE(sel_endloop, JL),
 	[IR_barrier] = RULE(sel_nothing, MOV),
+	[IR_barrier_all] = RULE(sel_nothing, MOV),
 };
 
 /* --- the pass */

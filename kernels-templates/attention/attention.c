@@ -152,7 +152,7 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 	ir_endloop(b);
 }
 
-static const char *attention_refusal(const struct key *key)
+static const char *attention_refusal(const struct key *key, const struct target *target)
 {
 	const char *refusal =
 		key->flags & KEY_LATENT ? attention_latent_refusal(key) : heads_refusal(key->heads, key->head_dim);
@@ -168,6 +168,11 @@ static const char *attention_refusal(const struct key *key)
 		return "a context has a power of two of parts, 64 at most, of one column, and not of latent attention";
 	if (!heads_kv_bytes(key))
 		return "the cache must be F16, F32 or Q8_0";
+	if (!(key->flags & KEY_ROTATES))
+		return key->flags & (KEY_QK_NORM | KEY_VALUE_NORM) ? "norms stand where it rotates" : NULL;
+	if (key->flags & KEY_LATENT || key->tile_n > 1 ||
+	    !template_attention_rotates(target, key->heads, key->kv_heads, key->head_dim))
+		return "only groups of waves rotate, one column whose queries fit their shared bytes";
 	return NULL;
 }
 
@@ -267,7 +272,7 @@ static bool streams_of(const struct attention *t)
 
 bool attention_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	const char *refusal = attention_refusal(key);
+	const char *refusal = attention_refusal(key, target);
 	if (refusal)
 		return build_refuse(key, err, refusal);
 	if (target->waves > 1) {

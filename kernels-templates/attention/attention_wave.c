@@ -71,6 +71,8 @@ ir_a attention_wave_row_at(const struct spread *t, unsigned slot, const struct r
 {
 	struct ir *b = t->b;
 	unsigned dims = slot == ATTENTION_OUT ? t->out_dims : t->dims;
+	if (slot == ATTENTION_Q && t->rotates)
+		return ir_aadd(b, t->queries, ir_smuli(b, r->number, dims * 4));
 	ir_s in_group = within_group(t, r);
 	ir_a at = ir_aadd(b, ir_aload(b, t->arg, (int32_t)(slot * 8)), ir_smuli(b, column, column_bytes(t, dims)));
 	return ir_aadd(b, at, ir_smuli(b, ir_sadd(b, ir_smuli(b, t->head, t->group), in_group), dims * 4));
@@ -253,6 +255,8 @@ static void do_unit(struct spread *t, ir_s unit)
 		ir_s end = ir_sadd(b, pos0, load_slot(t, ATTENTION_COLUMNS));
 		chunks = ir_smul(b, chunks, clamp(t, ir_ssub(b, end, t->position), 0, 1));
 	}
+	if (t->rotates)
+		attention_wave_rotate(t, ir_sconst(b, 1));
 	ir_s tile = t->tiles > 1 ? ir_loop(b, ir_sconst(b, t->tiles)) : ir_sconst(b, 0);
 	t->first_row = t->tiles > 1 ? ir_smuli(b, tile, t->tile) : tile;
 	do_tile(t, first, chunks);
@@ -267,11 +271,26 @@ static unsigned slot_bytes(unsigned dims)
 	return o > SCORE_BYTES ? o : SCORE_BYTES;
 }
 
-unsigned attention_wave_rows(unsigned waves, unsigned head_dim)
+static unsigned rows_in(unsigned bytes, unsigned waves, unsigned head_dim)
 {
-	unsigned most = IR_MAX_SHARED_BYTES / (waves * (slot_bytes(head_dim) + MARK_BYTES)),
+	unsigned most = bytes / (waves * (slot_bytes(head_dim) + MARK_BYTES)),
 		 limit = waves < MOST_ROWS ? waves : MOST_ROWS;
 	return most < limit ? most : limit;
+}
+
+unsigned attention_wave_rows(unsigned waves, unsigned head_dim)
+{
+	return rows_in(IR_MAX_SHARED_BYTES, waves, head_dim);
+}
+
+/* Of shared bytes, what queries of a unit may take; the rest is for several rows of each wave. */
+enum { QUERY_BYTES = 8 << 10 };
+
+static unsigned query_bytes(uint32_t group, uint32_t head_dim) { return (group * head_dim * 4 + 63) / 64 * 64; }
+
+bool template_attention_rotates(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim)
+{
+	return target->waves > 1 && query_bytes(heads / kv_heads, head_dim) <= QUERY_BYTES;
 }
 
 void attention_wave_build(struct ir *b, const struct key *key, const struct target *target)
@@ -290,17 +309,23 @@ void attention_wave_build(struct ir *b, const struct key *key, const struct targ
 		.window = key->flags & KEY_WINDOW,
 		.cap = key->flags & KEY_CAP,
 		.latent = key->flags & KEY_LATENT,
-		.sinks = key->flags & KEY_SINKS
+		.sinks = key->flags & KEY_SINKS,
+		.rotates = key->flags & KEY_ROTATES
 	};
+	unsigned queries = t.rotates ? query_bytes(t.group, t.dims) : 0;
 
 	t.rows = t.columns * t.group;
 	t.out_dims = t.latent ? key->k : t.dims;
 	t.vectors = (t.out_dims + LANES - 1) / LANES;
 	t.slot = slot_bytes(t.out_dims);
-	unsigned most = attention_wave_rows(t.waves, t.out_dims);
+	unsigned most = rows_in(IR_MAX_SHARED_BYTES - queries, t.waves, t.out_dims);
 	t.tiles = (t.rows + most - 1) / most;
 	t.tile = (t.rows + t.tiles - 1) / t.tiles;
 	t.arg = ir_arg(b);
+	if (t.rotates) {
+		t.kv = kv_store_begin(b, key, target);
+		t.queries = ir_shared(b, queries);
+	}
 	t.blocks = BLOCKS;
 	t.many = 1;
 	if (key->rows) {

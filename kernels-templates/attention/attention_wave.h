@@ -2,7 +2,7 @@
 #ifndef KERNELS_ATTENTION_WAVE_H
 #define KERNELS_ATTENTION_WAVE_H
 
-#include "kernels-templates/emit/heads.h"
+#include "kernels-templates/attention/kv_store.h"
 
 enum {
 	LANES = 32,
@@ -28,6 +28,10 @@ struct spread {
 	unsigned many;              /* values: so many turns of a loop are one; parts: as many pieces of keys, too */
 	ir_a arg, shared, marks;    /* [wave][row][slot], [wave][row] max and sum */
 	ir_s wave;
+
+	bool rotates;       /* KEY_ROTATES */
+	ir_a queries;       /* ... the unit's queries, rotated: [row][dims] */
+	struct kv_store kv; /* ... and the writing side of the cache */
 
 	/* The unit's, and the tile's. */
 	ir_s head, position, first_row; /* position: of the first column */
@@ -75,6 +79,12 @@ void attention_wave_value_chunk(const struct spread *t, ir_a values, ir_s start)
 
 /* The same from keys that are values too (numerics.h rule 9a). */
 void attention_wave_latent_chunk(const struct spread *t, ir_a keys, ir_s start);
+
+/* --- wave_rotate.c */
+
+/* KEY_ROTATES: before anything else of a unit. newest: 1 where it is this unit that stores the position's key and
+ * value, else 0. All waves of the group must come here, and none may still read another unit's queries. */
+void attention_wave_rotate(const struct spread *t, ir_s newest);
 
 /* --- wave_split.c */
 

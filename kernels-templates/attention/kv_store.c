@@ -4,7 +4,7 @@
  * dimension in it (templates.h). Writes the elements of its own positions and nothing else: another column's kernel may
  * write beside it.
  */
-#include "kernels-templates/emit/heads.h"
+#include "kernels-templates/attention/kv_store.h"
 
 struct kv_out {
 	ir_a at;
@@ -114,20 +114,70 @@ static void store_value_int8(struct ir *b, const struct value *x, unsigned dims,
 		           &(struct int8_place){ to, (int32_t)(i / 8), (int32_t)((dims + 31) / 32 * 4 + i), 4 });
 }
 
-/* What a kernel's columns have in common. */
-struct kv_store {
-	const struct key *key;
-	ir_a arg, scratch; /* scratch: int8: a block's, and behind them a rotated key */
-	bool int8, pieces;
-	uint32_t column_bytes, row_bytes;
-	unsigned element;
-};
-
 static ir_a page_of(struct ir *b, const struct kv_store *s, ir_s position)
 {
 	ir_s entry = ir_sshli(b, ir_sshri(b, position, 7), 3);
 
 	return ir_aload(b, ir_aadd(b, ir_aload(b, s->arg, KV_STORE_PAGES * 8), entry), 0);
+}
+
+/* The number of a position of a head in its page. */
+static ir_s place_of(struct ir *b, ir_s head, ir_s position)
+{
+	ir_s first = ir_smuli(b, head, NUMERICS_CHUNK);
+
+	return ir_sadd(b, first, ir_sandi(b, position, NUMERICS_CHUNK - 1));
+}
+
+void kv_store_emit_key(struct ir *b, const struct kv_store *s, const struct heads_rotation *r, ir_a keys, ir_s head,
+                       ir_s position)
+{
+	struct kv_out out = { .element = s->element };
+	ir_s lane = ir_sandi(b, position, 31);
+	ir_s block = ir_smuli(b, ir_ssub(b, place_of(b, head, position), lane), s->row_bytes);
+	ir_s in_block = ir_smuli(b, lane, s->pieces ? PIECE_BYTES : s->int8 ? 4 : s->element);
+	ir_a to = ir_aadd(b, keys, ir_sadd(b, block, in_block));
+
+	out.at = s->int8 ? ir_aaddi(b, s->scratch, 64) : to;
+	heads_rotate(b, r, s->pieces ? key_pieces_sink : key_sink, &out);
+	if (s->int8)
+		store_key_int8(b, out.at, r->dims, s->scratch, to);
+}
+
+static ir_a value_at(struct ir *b, const struct kv_store *s, ir_a values, ir_s head, ir_s position)
+{
+	ir_s place = place_of(b, head, position);
+
+	if (!s->pieces)
+		return ir_aadd(b, values, ir_smuli(b, place, s->row_bytes));
+	ir_s in_piece = ir_sandi(b, position, PIECE_DIMS - 1);
+	ir_s piece = ir_smuli(b, ir_ssub(b, place, in_piece), s->row_bytes);
+	return ir_aadd(b, values, ir_sadd(b, piece, ir_sshli(b, in_piece, 1)));
+}
+
+static void store_value_of(struct ir *b, const struct kv_store *s, const struct value *x, const ir_f pieces[], ir_a to)
+{
+	uint32_t dims = s->key->head_dim;
+
+	if (s->pieces)
+		store_value_pieces(b, pieces, to, dims);
+	else if (s->int8)
+		store_value_int8(b, x, dims, s->scratch, to);
+	else
+		store_value(b, x, to, dims, s->element);
+}
+
+void kv_store_emit_value(struct ir *b, const struct kv_store *s, ir_a from, ir_f eps, ir_a values, ir_s head,
+                         ir_s position)
+{
+	struct value x = { .at = from, .normed = s->key->flags & KEY_VALUE_NORM };
+	ir_f pieces[HEADS_MAX_DIM / 32];
+
+	if (x.normed)
+		x.scale = heads_scale(b, x.at, s->key->head_dim, eps);
+	if (s->pieces)
+		load_value(b, &x, s->key->head_dim, pieces);
+	store_value_of(b, s, &x, pieces, value_at(b, s, values, head, position));
 }
 
 /* One head's key and value of one column. */
@@ -137,13 +187,8 @@ static void store_column(struct ir *b, const struct kv_store *s, struct heads_un
 	struct heads_rotation r = {
 		.dims = dims, .normed = s->key->flags & KEY_QK_NORM, .last = s->key->flags & KEY_NORM_LAST
 	};
-	struct kv_out out = { .element = s->element };
 	ir_s position = ir_sadd(b, ir_sload64(b, s->arg, KV_STORE_POS0 * 8), u.column);
 	ir_a page = page_of(b, s, position);
-	ir_s place = ir_sadd(b, ir_smuli(b, u.head, NUMERICS_CHUNK),
-	                     ir_sandi(b, position, NUMERICS_CHUNK - 1)); /* in the page */
-	ir_s lane = ir_sandi(b, position, 31);
-	ir_s block = ir_smuli(b, ir_ssub(b, place, lane), s->row_bytes);
 	ir_s angles = ir_smuli(b, u.column, dims / 2 * 4);
 
 	r.x = heads_at(b, ir_aload(b, s->arg, KV_STORE_K * 8), u, s->column_bytes, dims * 4);
@@ -153,13 +198,6 @@ static void store_column(struct ir *b, const struct kv_store *s, struct heads_un
 		r.norm = ir_aload(b, s->arg, KV_STORE_NORM * 8);
 		r.eps = ir_fbcast(b, s->arg, KV_STORE_EPS * 8);
 	}
-	ir_a to = ir_aadd(b, ir_aadd(b, page, ir_sload64(b, s->arg, KV_STORE_KEYS * 8)),
-	                  ir_sadd(b, block,
-	                          ir_smuli(b, lane,
-	                                   s->pieces ? PIECE_BYTES
-	                                   : s->int8 ? 4
-	                                             : s->element)));
-	out.at = s->int8 ? ir_aaddi(b, s->scratch, 64) : to;
 	ir_f value[HEADS_MAX_DIM / 32];
 	struct value x = { .normed = s->key->flags & KEY_VALUE_NORM };
 	if (s->pieces || x.normed)
@@ -168,26 +206,12 @@ static void store_column(struct ir *b, const struct kv_store *s, struct heads_un
 		x.scale = heads_scale(b, x.at, dims, ir_fbcast(b, s->arg, KV_STORE_EPS * 8));
 	if (s->pieces)
 		load_value(b, &x, dims, value);
-	heads_rotate(b, &r, s->pieces ? key_pieces_sink : key_sink, &out);
-	if (s->int8)
-		store_key_int8(b, out.at, dims, s->scratch, to);
-
+	ir_a keys = ir_aadd(b, page, ir_sload64(b, s->arg, KV_STORE_KEYS * 8));
+	kv_store_emit_key(b, s, &r, keys, u.head, position);
 	if (!s->pieces && !x.normed)
 		x.at = heads_at(b, ir_aload(b, s->arg, KV_STORE_V * 8), u, s->column_bytes, dims * 4);
 	ir_a values = ir_aadd(b, page, ir_sload64(b, s->arg, KV_STORE_VALUES * 8));
-	if (s->pieces) {
-		ir_s in_piece = ir_sandi(b, position, PIECE_DIMS - 1);
-		ir_s piece = ir_smuli(b, ir_ssub(b, place, in_piece), s->row_bytes);
-		to = ir_aadd(b, values, ir_sadd(b, piece, ir_sshli(b, in_piece, 1)));
-	} else {
-		to = ir_aadd(b, values, ir_smuli(b, place, s->row_bytes));
-	}
-	if (s->pieces)
-		store_value_pieces(b, value, to, dims);
-	else if (s->int8)
-		store_value_int8(b, &x, dims, s->scratch, to);
-	else
-		store_value(b, &x, to, dims, s->element);
+	store_value_of(b, s, &x, value, value_at(b, s, values, u.head, position));
 }
 
 /* A latent vector behind its norm, which leaves `to` behind it: 32 dimensions at a time. */
@@ -253,25 +277,30 @@ static const char *kv_store_refusal(const struct key *key)
 	return heads_latent_refusal(key->k, key->head_dim > key->k ? key->head_dim - key->k : 0);
 }
 
+struct kv_store kv_store_begin(struct ir *b, const struct key *key, const struct target *target)
+{
+	struct kv_store s = { .key = key, .element = heads_kv_bytes(key), .row_bytes = heads_kv_row_bytes(key) };
+
+	s.int8 = s.element == 1;
+	s.pieces = template_kv_pieces(target, key_dtype(key->kv), key->head_dim);
+	if (s.int8)
+		s.scratch = ir_local(b, 64 + (key->head_dim + b->lanes) * 4);
+	return s;
+}
+
 bool kv_store_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	const char *refusal = kv_store_refusal(key);
-	struct kv_store s = { .key = key, .element = heads_kv_bytes(key) };
 	unsigned columns = template_kv_store_tokens(target);
 
 	if (refusal)
 		return build_refuse(key, err, refusal);
-	if (!s.element)
+	if (!heads_kv_bytes(key))
 		return build_refuse(key, err, "the cache must be F16, F32 or Q8_0");
-	s.int8 = s.element == 1;
-	s.pieces = template_kv_pieces(target, key_dtype(key->kv), key->head_dim);
-	s.row_bytes = heads_kv_row_bytes(key);
+	struct kv_store s = kv_store_begin(b, key, target);
 	s.column_bytes = (uint32_t)numerics_pad((uint64_t)key->kv_heads * key->head_dim) * 4;
 	s.arg = ir_arg(b);
 	ir_s begin = ir_begin(b);
-	if (s.int8)
-		s.scratch = ir_local(b, 64 + (key->head_dim + b->lanes) * 4);
-
 	ir_s i = ir_loop(b, ir_ssub(b, ir_end(b), begin));
 	struct heads_unit u = heads_unit(b, ir_sadd(b, begin, i), key->kv_heads);
 	if (columns > 1) {

@@ -143,6 +143,12 @@ static void do_unit(const struct split *s, ir_s unit)
 	}
 	ir_s from = ir_sadd(b, first, ir_sshri(b, ir_smul(b, u.column, chunks), shift)),
 	     to = ir_sadd(b, first, ir_sshri(b, ir_smul(b, ir_saddi(b, u.column, 1), chunks), shift));
+	if (t->rotates) { /* a part without chunks has nothing to rotate for; the last one never is such */
+		ir_s last = ir_sdivi(b, ir_saddi(b, u.column, 1), s->parts);
+		ir_loop(b, ir_smin(b, ir_ssub(b, to, from), ir_sconst(b, 1)));
+		attention_wave_rotate(t, last);
+		ir_endloop(b);
+	}
 	ir_s tile = t->tiles > 1 ? ir_loop(b, ir_sconst(b, t->tiles)) : ir_sconst(b, 0);
 	t->first_row = t->tiles > 1 ? ir_smuli(b, tile, t->tile) : tile;
 	do_chunks(s, from, to);

@@ -9,6 +9,14 @@ struct values {
 	ir_a values;
 };
 
+/* Of the cache, for all lanes. A kernel that stores there must not read it as one that does not (ops.def). */
+static ir_f one_word(const struct spread *t, ir_a at, int32_t disp)
+{
+	struct ir *b = t->b;
+
+	return t->rotates ? ir_fbits(b, ir_igather(b, at, ir_iconst(b, 0), disp)) : ir_fbcast(b, at, disp);
+}
+
 /* The position n behind the one at `at`. */
 static void load_value(const struct spread *t, ir_a at, unsigned n, ir_f out[MOST_VECTORS])
 {
@@ -18,7 +26,7 @@ static void load_value(const struct spread *t, ir_a at, unsigned n, ir_f out[MOS
 
 	for (unsigned i = 0; i < t->vectors; i++)
 		if (t->int8) {
-			ir_f scale = ir_fbcast(b, scale_at, row + (int32_t)(i * 4));
+			ir_f scale = one_word(t, scale_at, row + (int32_t)(i * 4));
 			out[i] = ir_fmul(b, scale, ir_i2f(b, ir_iload_s8(b, at, row + scales + (int32_t)(i * LANES))));
 		} else if (t->element == 2) {
 			out[i] = ir_fload_h(b, at, row + (int32_t)(i * LANES * 2));

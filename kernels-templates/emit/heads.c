@@ -75,7 +75,8 @@ static unsigned lanes_left(const struct ir *b, unsigned total, unsigned i)
 	return total - i < b->lanes ? total - i : b->lanes;
 }
 
-ir_f heads_scale(struct ir *b, ir_a at, uint32_t dims, ir_f eps)
+/* x: the head's vectors in their order; NULL: they are loaded here. */
+static ir_f scale_of(struct ir *b, ir_a at, const ir_f x[], uint32_t dims, ir_f eps)
 {
 	unsigned parts = math_parts(b);
 	ir_f part[MATH_MAX_PARTS];
@@ -84,32 +85,47 @@ ir_f heads_scale(struct ir *b, ir_a at, uint32_t dims, ir_f eps)
 	for (unsigned v = 0; v < parts; v++)
 		part[v] = ir_fconst(b, 0.0f);
 	for (unsigned i = 0, v = 0; i < dims; i += b->lanes, v = (v + 1) % parts) {
-		ir_f x = ir_fload(b, at, (int32_t)(i * 4), lanes_left(b, dims, i));
+		ir_f e = x ? x[i / b->lanes] : ir_fload(b, at, (int32_t)(i * 4), lanes_left(b, dims, i));
 		/* fma(x, x, +0) rounds as the product does, and a square is never -0. */
-		part[v] = begun[v] ? ir_ffma(b, x, x, part[v]) : ir_fmul(b, x, x);
+		part[v] = begun[v] ? ir_ffma(b, e, e, part[v]) : ir_fmul(b, e, e);
 		begun[v] = true;
 	}
 	return math_rms_scale(b, math_lane_sum(b, part), dims, eps);
 }
 
-/* The pair of vectors that begin with elements i and i + dims / 2. */
-static void rotate_pair(struct ir *b, const struct heads_rotation *r, ir_f scale, unsigned i, ir_f out[2])
+ir_f heads_scale(struct ir *b, ir_a at, uint32_t dims, ir_f eps) { return scale_of(b, at, NULL, dims, eps); }
+
+/* The pair of vectors that begin with elements i and i + dims / 2, and what they are multiplied by. */
+struct pair {
+	ir_f x[2], norm[2], cos, sin;
+};
+
+static void load_pair(struct ir *b, const struct heads_rotation *r, unsigned i, struct pair *p)
 {
 	unsigned half = r->dims / 2, n = lanes_left(b, half, i);
-	int32_t low = (int32_t)(i * 4), high = (int32_t)((i + half) * 4);
-	ir_f a = ir_fload(b, r->x, low, n), c = ir_fload(b, r->x, high, n);
+	int32_t at[2] = { (int32_t)(i * 4), (int32_t)((i + half) * 4) };
+
+	for (unsigned k = 0; k < 2; k++) {
+		p->x[k] = ir_fload(b, r->x, at[k], n);
+		if (r->normed)
+			p->norm[k] = ir_fload(b, r->norm, at[k], n);
+	}
+	p->cos = ir_fload(b, r->cos, at[0], n);
+	p->sin = ir_fload(b, r->sin, at[0], n);
+}
+
+static void rotate_pair(struct ir *b, const struct heads_rotation *r, ir_f scale, const struct pair *p, ir_f out[2])
+{
+	ir_f a = p->x[0], c = p->x[1];
 
 	if (r->normed && !r->last) {
-		a = ir_fmul(b, ir_fmul(b, a, scale), ir_fload(b, r->norm, low, n));
-		c = ir_fmul(b, ir_fmul(b, c, scale), ir_fload(b, r->norm, high, n));
+		a = ir_fmul(b, ir_fmul(b, a, scale), p->norm[0]);
+		c = ir_fmul(b, ir_fmul(b, c, scale), p->norm[1]);
 	}
-	ir_f cos = ir_fload(b, r->cos, low, n), sin = ir_fload(b, r->sin, low, n);
-	out[0] = ir_ffma(b, a, cos, ir_fneg(b, ir_fmul(b, c, sin)));
-	out[1] = ir_ffma(b, c, cos, ir_fmul(b, a, sin));
-	if (r->last) {
-		out[0] = ir_fmul(b, ir_fmul(b, out[0], scale), ir_fload(b, r->norm, low, n));
-		out[1] = ir_fmul(b, ir_fmul(b, out[1], scale), ir_fload(b, r->norm, high, n));
-	}
+	out[0] = ir_ffma(b, a, p->cos, ir_fneg(b, ir_fmul(b, c, p->sin)));
+	out[1] = ir_ffma(b, c, p->cos, ir_fmul(b, a, p->sin));
+	for (unsigned k = 0; r->last && k < 2; k++)
+		out[k] = ir_fmul(b, ir_fmul(b, out[k], scale), p->norm[k]);
 }
 
 static void sink_pair(struct ir *b, const struct heads_rotation *r, heads_sink sink, void *context, unsigned i,
@@ -121,23 +137,40 @@ static void sink_pair(struct ir *b, const struct heads_rotation *r, heads_sink s
 	sink(b, context, v[1], i + half, n);
 }
 
-void heads_rotate(struct ir *b, const struct heads_rotation *r, heads_sink sink, void *context)
+/* There loads cannot pass stores and there are registers for a head: all is asked for at once. */
+static void rotate_in_groups(struct ir *b, const struct heads_rotation *r, heads_sink sink, void *context)
 {
 	enum { PAIRS = HEADS_MAX_DIM / 2 / 32 };
-	unsigned half = r->dims / 2;
-	ir_f scale = { 0 }, v[PAIRS][2];
+	unsigned half = r->dims / 2, n = (half + b->lanes - 1) / b->lanes;
+	struct pair p[PAIRS];
+	ir_f scale = { 0 }, x[2 * PAIRS], v[PAIRS][2];
 
+	for (unsigned k = 0; k < n; k++)
+		load_pair(b, r, k * b->lanes, &p[k]);
+	for (unsigned k = 0; k < 2 * n; k++)
+		x[k] = p[k % n].x[k / n];
 	if (r->normed)
-		scale = heads_scale(b, r->x, r->dims, r->eps);
-	if (b->waves > 1) { /* there, loads cannot pass stores, and there are registers for a head */
-		for (unsigned i = 0; i < half; i += b->lanes)
-			rotate_pair(b, r, scale, i, v[i / b->lanes]);
-		for (unsigned i = 0; i < half; i += b->lanes)
-			sink_pair(b, r, sink, context, i, v[i / b->lanes]);
+		scale = scale_of(b, r->x, half % b->lanes ? NULL : x, r->dims, r->eps);
+	for (unsigned k = 0; k < n; k++)
+		rotate_pair(b, r, scale, &p[k], v[k]);
+	for (unsigned k = 0; k < n; k++)
+		sink_pair(b, r, sink, context, k * b->lanes, v[k]);
+}
+
+void heads_rotate(struct ir *b, const struct heads_rotation *r, heads_sink sink, void *context)
+{
+	ir_f scale = { 0 }, v[2];
+	struct pair p;
+
+	if (b->waves > 1) {
+		rotate_in_groups(b, r, sink, context);
 		return;
 	}
-	for (unsigned i = 0; i < half; i += b->lanes) {
-		rotate_pair(b, r, scale, i, v[0]);
-		sink_pair(b, r, sink, context, i, v[0]);
+	if (r->normed)
+		scale = heads_scale(b, r->x, r->dims, r->eps);
+	for (unsigned i = 0; i < r->dims / 2; i += b->lanes) {
+		load_pair(b, r, i, &p);
+		rotate_pair(b, r, scale, &p, v);
+		sink_pair(b, r, sink, context, i, v);
 	}
 }

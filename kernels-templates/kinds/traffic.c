@@ -137,6 +137,7 @@ uint64_t traffic_attention(const struct key *k, uint64_t units, uint64_t positio
 {
 	uint64_t out = k->flags & KEY_LATENT ? k->k : k->head_dim;
 	return attention_cache(k, position, columns) + columns * 4 * k->heads * (k->head_dim + out) +
+	       (k->flags & KEY_ROTATES ? traffic_kv_store(k, units, position, columns) : 0) +
 	       (k->rows ? records(k, position) : 0);
 }
 

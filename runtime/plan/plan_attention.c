@@ -20,6 +20,14 @@ uint32_t plan_chained(const struct plan_builder *b, uint32_t layer, uint32_t uni
 	return b->n > 1 || (b->opt->context == PLAN_PARTS && context_parts(b, layer)) ? 0 : units;
 }
 
+bool plan_rotates_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+{
+	const struct model_sizes z = model_sizes_of(b->spec, layer);
+
+	return b->n == 1 && l->k.packed && !l->q_norm == !l->k_norm &&
+	       template_attention_rotates(b->opt->target, b->spec->heads, z.kv_heads, z.head_dim);
+}
+
 static struct key attention_key(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer, uint32_t n)
 {
 	const struct model_spec *s = b->spec;
@@ -32,6 +40,8 @@ static struct key attention_key(const struct plan_builder *b, const struct weigh
 	key.kv = key_type(b->kv->type);
 	key.flags = (plan_layer_slides(s, layer) ? KEY_WINDOW : 0) | (s->score_cap != 0 ? KEY_CAP : 0) |
 	            (l->sinks ? KEY_SINKS : 0);
+	if (plan_rotates_inside(b, l, layer))
+		key.flags |= KEY_ROTATES | plan_head_norm(b, l->q_norm) | (s->value_norms ? KEY_VALUE_NORM : 0);
 	key.tile_n =
 		template_attention_tile_n(b->opt->target, s->heads, z.kv_heads, z.head_dim, b->opt->general ? 1 : n);
 	return key;
@@ -55,6 +65,8 @@ static uint64_t *add_attention(struct plan_builder *b, const struct weights_laye
 	uint64_t *a = plan_add_op(b, key, 0, units);
 
 	a[ATTENTION_Q] = plan_row(b->buf->qr, span->first, (uint64_t)s->heads * key->head_dim);
+	if (key->flags & KEY_ROTATES)
+		plan_set_rotation(b, l, layer, a);
 	plan_set_cache(b, layer,
 	               &(struct plan_cache_slots){
 			       &a[ATTENTION_KEYS], &a[ATTENTION_VALUES], &a[ATTENTION_PAGES], &a[ATTENTION_POS0] });
@@ -98,7 +110,9 @@ static void attend(struct plan_builder *b, const struct weights_layer *l, uint32
 	a[ATTENTION_OUT] = plan_row(b->buf->ao, span->first, (uint64_t)key.heads * key.head_dim);
 	plan_last_op(b)->uneven = b->n > 1;
 	plan_last_op(b)->fused_units =
-		b->n == 1; /* a head of the cache, with its queries: written, then read by the same worker */
+		b->n == 1 &&
+		!(key.flags &
+	          KEY_ROTATES); /* a head of the cache, with its queries: written, then read by the same worker */
 	if (parts.rows && b->opt->context == PLAN_PARTS_TO_COME) {
 		plan_expect_kernel(b, &parts);
 		plan_expect_kernel(b, &merge);

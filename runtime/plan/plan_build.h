@@ -18,7 +18,7 @@
 #include "runtime/plan/plan.h"
 
 enum {
-	PLAN_ARGS_MOST = 14, /* of an op */
+	PLAN_ARGS_MOST = 20, /* of an op */
 	PLAN_CUTS_MOST = 4   /* sorts of tiles that a matmul's tokens are cut into */
 };
 
@@ -157,7 +157,12 @@ struct activations step_input_of(struct plan_builder *b, const struct weights_la
                                  enum matrix_slot first, enum matrix_slot last);
 /* Q, K and V of these tokens; with norms over all heads together where there are any. Keys are left in plan_keys(). */
 void step_queries_keys_values(struct plan_builder *b, const struct weights_layer *l, struct activations in);
-/* Rotates queries and keys, behind their norms where there are any; stores keys and values. */
+/* Rotates queries and keys, behind their norms where there are any; stores keys and values. Nothing where the step
+ * attention does so in its own op. */
+bool plan_rotates_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
+/* The flags of a norm of each head; the slots of attention that rotates. */
+uint32_t plan_head_norm(const struct plan_builder *b, const float *weight);
+void plan_set_rotation(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer, uint64_t *a);
 void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 /* The units of a chain that one head of keys has, of an op with so many for each; 0: the layer has no chain. */
 uint32_t plan_chained(const struct plan_builder *b, uint32_t layer, uint32_t units);

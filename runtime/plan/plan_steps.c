@@ -184,8 +184,7 @@ void step_queries_keys_values(struct plan_builder *b, const struct weights_layer
 		norm_rows(b, l);
 }
 
-/* The flags of a norm of each head. */
-static uint32_t head_norm(const struct plan_builder *b, const float *weight)
+uint32_t plan_head_norm(const struct plan_builder *b, const float *weight)
 {
 	return !weight ? 0 : b->spec->norms_rotated ? KEY_QK_NORM | KEY_NORM_LAST : KEY_QK_NORM;
 }
@@ -213,18 +212,49 @@ void plan_set_cache(struct plan_builder *b, uint32_t layer, const struct plan_ca
 	plan_changing_slot(b, slots->position, PLAN_POSITION, 0);
 }
 
+static uint32_t rotation_of_queries(const struct plan_builder *b, uint32_t layer)
+{
+	return b->spec->query_scale != 0 ? (uint32_t)ROPE_TABLE_QUERIES : rotation(b, layer);
+}
+
+/* What scores are multiplied by. */
+static uint64_t scale_of_queries(const struct plan_builder *b, uint32_t layer)
+{
+	const struct model_spec *s = b->spec;
+	double usual = 1.0 / math_host_sqrt((double)model_sizes_of(s, layer).head_dim);
+
+	return plan_f32_slot(s->attention_scale != 0 ? s->attention_scale : (float)usual);
+}
+
+void plan_set_rotation(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer, uint64_t *a)
+{
+	const struct plan_buffers *buf = b->buf;
+	uint32_t table = rotation_of_queries(b, layer), of_keys = rotation(b, layer);
+
+	a[ATTENTION_Q] = plan_address(queries(b, l));
+	a[ATTENTION_K] = plan_address(keys(b, l));
+	a[ATTENTION_V] = plan_address(l->v.packed ? buf->v : keys(b, l));
+	a[ATTENTION_COS] = plan_angles(b, buf->cos, table);
+	a[ATTENTION_SIN] = plan_angles(b, buf->sin, table);
+	a[ATTENTION_NORM] = plan_address(l->q_norm);
+	a[ATTENTION_SCALE] = scale_of_queries(b, layer);
+	a[ATTENTION_KEY_COS] = plan_angles(b, buf->cos, of_keys);
+	a[ATTENTION_KEY_SIN] = plan_angles(b, buf->sin, of_keys);
+	a[ATTENTION_KEY_NORM] = plan_address(l->k_norm);
+	a[ATTENTION_EPS] = plan_f32_slot(b->spec->norm_eps);
+}
+
 static void rotate(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
 {
 	const struct model_spec *s = b->spec;
 	const struct plan_buffers *buf = b->buf;
 	struct key key = plan_key(b, KEY_ROPE);
-	uint32_t table = s->query_scale != 0 ? (uint32_t)ROPE_TABLE_QUERIES : rotation(b, layer);
+	uint32_t table = rotation_of_queries(b, layer);
 	const struct model_sizes z = model_sizes_of(s, layer);
-	double usual = 1.0 / math_host_sqrt((double)z.head_dim);
 
 	key.heads = s->heads;
 	key.head_dim = z.head_dim;
-	key.flags = head_norm(b, l->q_norm);
+	key.flags = plan_head_norm(b, l->q_norm);
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)b->n * s->heads);
 	a[ROPE_IN] = plan_address(queries(b, l));
 	a[ROPE_OUT] = plan_address(buf->qr);
@@ -232,7 +262,7 @@ static void rotate(struct plan_builder *b, const struct weights_layer *l, uint32
 	a[ROPE_SIN] = plan_angles(b, buf->sin, table);
 	a[ROPE_NORM] = plan_address(l->q_norm);
 	a[ROPE_EPS] = plan_f32_slot(s->norm_eps);
-	a[ROPE_SCALE] = plan_f32_slot(s->attention_scale != 0 ? s->attention_scale : (float)usual);
+	a[ROPE_SCALE] = scale_of_queries(b, layer);
 	plan_last_op(b)->fused_units = plan_chained(b, layer, s->heads / z.kv_heads);
 }
 
@@ -249,7 +279,7 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 	key.kv_heads = z.kv_heads;
 	key.head_dim = z.head_dim;
 	key.kv = key_type(b->kv->type);
-	key.flags = head_norm(b, l->k_norm) | (s->value_norms ? KEY_VALUE_NORM : 0);
+	key.flags = plan_head_norm(b, l->k_norm) | (s->value_norms ? KEY_VALUE_NORM : 0);
 	uint64_t *a = plan_add_op(b, &key, 0, template_kv_store_units(b->opt->target, z.kv_heads, n));
 	a[KV_STORE_K] = plan_row(keys(b, l), span->first, width);
 	a[KV_STORE_V] = plan_row(l->v.packed ? buf->v : keys(b, l), span->first, width);
@@ -267,8 +297,11 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 
 void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
 {
-	rotate(b, l, layer);
 	const struct plan_span *span;
+
+	if (plan_rotates_inside(b, l, layer))
+		return;
+	rotate(b, l, layer);
 	for (uint32_t i = 0; l->k.packed && (span = plan_span_at(b, i)); i++)
 		store(b, l, layer, span);
 	plan_barrier(b);

@@ -274,6 +274,10 @@ static void test_waves(void **state)
 	ir_barrier(&b);
 	ir_endloop(&b);
 	ir_fstore(&b, to, ir_fadd(&b, ir_fload(&b, own, V, 0), ir_fbcast(&b, first, 96)), 3 * V, 0);
+	ir_barrier_all(&b);
+	ir_f left = ir_fload(&b, ir_aadd(&b, out, ir_smuli(&b, next, 4 * V)), 3 * V, 0); /* another wave's */
+	ir_barrier_all(&b);
+	ir_fstore(&b, to, ir_fmul(&b, left, ir_fload(&b, to, 2 * V, 0)), 3 * V, 0);
 	check(&b, in, sizeof in, 1, 5, 6, NANS_EXACT, 0, "a group of waves");
 	ir_free(&b);
 	assert_int_equal(failures, 0);

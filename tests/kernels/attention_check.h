@@ -38,5 +38,6 @@ struct key scene_key(const struct scene *c, bool window);
 /* The tests of the other files of the program: the number that failed. */
 int attention_code_tests(void);
 int attention_parts_tests(void);
+int attention_rotates_tests(void);
 
 #endif

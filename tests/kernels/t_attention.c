@@ -383,5 +383,6 @@ int main(void)
 
 	failed += attention_code_tests();
 	failed += attention_parts_tests();
+	failed += attention_rotates_tests();
 	return failed;
 }

@@ -40,18 +40,27 @@ static void check_rotation(struct checker *c, const struct key *k, uint64_t cos,
 	plan_require(c, k->head_dim == c->s->spec.head_dim, "head size");
 }
 
+static void check_scale(struct checker *c, const uint64_t *slot)
+{
+	const struct model_spec *s = &c->s->spec;
+	float scale;
+
+	memcpy(&scale, slot, sizeof scale);
+	double one = (double)scale * (double)scale * s->head_dim;
+	plan_require(c,
+	             s->attention_scale != 0 ? scale == s->attention_scale
+	                                     : scale > 0 && one > 0.999999 && one < 1.000001,
+	             "scale");
+}
+
 void do_rope(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	const struct model_spec *s = &c->s->spec;
 	uint32_t i = layer_of(c, arg[ROPE_IN], QUERIES);
 
 	check_rotation(c, k, arg[ROPE_COS], arg[ROPE_SIN], arg[ROPE_NORM], arg[ROPE_EPS], c->s->layer[i].q_norm);
-	float scale;
-	memcpy(&scale, &arg[ROPE_SCALE], sizeof scale);
-	double one = (double)scale * (double)scale * s->head_dim;
-	bool right =
-		s->attention_scale != 0 ? scale == s->attention_scale : scale > 0 && one > 0.999999 && one < 1.000001;
-	plan_require(c, k->heads == s->heads && right, "heads or scale");
+	check_scale(c, &arg[ROPE_SCALE]);
+	plan_require(c, k->heads == s->heads, "heads");
 	touch_heads(c, false, QUERIES, i, arg[ROPE_IN], s->heads, (uint64_t)begin, (uint64_t)end);
 	touch_heads(c, true, ROTATED, i, arg[ROPE_OUT], s->heads, (uint64_t)begin, (uint64_t)end);
 }
@@ -147,10 +156,44 @@ void do_merge(struct checker *c, const struct key *k, const uint64_t *arg, int64
 	            s->heads);
 }
 
+/* Whether the layer's attention should make its own queries, and store. */
+static bool should_rotate(const struct checker *c, uint32_t layer)
+{
+	const struct model_spec *s = &c->s->spec;
+	const struct weights_layer *l = &c->s->layer[layer];
+
+	return c->p->tokens == 1 && !l->q_norm == !l->k_norm &&
+	       template_attention_rotates(c->opt->target, s->heads, s->kv_heads, s->head_dim);
+}
+
+/* What it then reads and writes beside all else, for heads first .. last - 1 of the cache. The newest position is what
+ * it writes; where what it reads lies is checked by that. */
+static void touch_rotation(struct checker *c, const struct key *k, const uint64_t *arg, uint32_t i, uint64_t first,
+                           uint64_t last)
+{
+	const struct model_spec *s = &c->s->spec;
+	const struct weights_layer *l = &c->s->layer[i];
+	const uint64_t each = s->heads / s->kv_heads;
+
+	check_rotation(c, k, arg[ATTENTION_COS], arg[ATTENTION_SIN], arg[ATTENTION_NORM], arg[ATTENTION_EPS],
+	               l->q_norm);
+	check_rotation(c, k, arg[ATTENTION_KEY_COS], arg[ATTENTION_KEY_SIN], arg[ATTENTION_KEY_NORM],
+	               arg[ATTENTION_EPS], l->k_norm);
+	check_scale(c, &arg[ATTENTION_SCALE]);
+	plan_require(c, !(k->flags & KEY_VALUE_NORM) == !s->value_norms, "norm of values");
+	plan_require(c, !(k->flags & KEY_NORM_LAST) == !(l->q_norm && s->norms_rotated), "norm's place");
+	touch_heads(c, false, QUERIES, i, arg[ATTENTION_Q], s->heads, first * each, last * each);
+	touch_heads(c, false, KEYS, i, arg[ATTENTION_K], s->kv_heads, first, last);
+	touch_heads(c, false, VALUES, i, arg[ATTENTION_V], s->kv_heads, first, last);
+	touch_cache(c, true, i, arg[ATTENTION_KEYS], arg[ATTENTION_VALUES], first, last);
+}
+
 void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	const struct model_spec *s = &c->s->spec;
-	uint32_t i = layer_of(c, arg[ATTENTION_Q], ROTATED), n = c->p->tokens, each = s->heads / s->kv_heads;
+	bool rotates = k->flags & KEY_ROTATES;
+	uint32_t i = layer_of(c, arg[ATTENTION_Q], rotates ? QUERIES : ROTATED), n = c->p->tokens,
+		 each = s->heads / s->kv_heads;
 	/* Wherever the pass begins, the last of them covers the last token. */
 	uint64_t tiles = k->tile_n > 1 ? (k->tile_n - 1 + n + k->tile_n - 1) / k->tile_n : n;
 	uint32_t parts = wanted_parts(c, i);
@@ -171,9 +214,14 @@ void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, i
 	plan_require(c, arg[ATTENTION_COLUMNS] == n, "tokens");
 	check_position(c, &arg[ATTENTION_POS0]);
 	check_changing(c, &arg[ATTENTION_PAGES], PLAN_PAGES, 0);
-	touch_heads(c, false, ROTATED, i, arg[ATTENTION_Q], s->heads, first * each,
-	            whole ? (uint64_t)n * s->heads : last * each);
-	touch_cache(c, false, i, arg[ATTENTION_KEYS], arg[ATTENTION_VALUES], first, last);
+	plan_require(c, rotates == should_rotate(c, i), "rotation: inside, or by an op of its own");
+	if (rotates) {
+		touch_rotation(c, k, arg, i, first, last);
+	} else {
+		touch_heads(c, false, ROTATED, i, arg[ATTENTION_Q], s->heads, first * each,
+		            whole ? (uint64_t)n * s->heads : last * each);
+		touch_cache(c, false, i, arg[ATTENTION_KEYS], arg[ATTENTION_VALUES], first, last);
+	}
 	uint32_t attended = c->s->layer[i].q_gate.packed ? UNGATED : ATTENDED;
 	if (parts)
 		touch_records(c, true, i, arg[ATTENTION_OUT]);

@@ -134,7 +134,7 @@ static void check_sharing(const struct plan *p, uint32_t layer)
 	uint32_t i = p->section[1 + layer];
 
 	memset(held, 0, sizeof held);
-	for (; key_of(p, i)->kind != KEY_ROPE; i += n ? n : 1) {
+	for (; key_of(p, i)->kind != KEY_ROPE && key_of(p, i)->kind != KEY_ATTENTION; i += n ? n : 1) {
 		turns += key_of(p, i)->kind == KEY_INTERLEAVE;
 		n = wishes_of(p, i, wanted);
 		for (unsigned j = 0; j < n; j++)

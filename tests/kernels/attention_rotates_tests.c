@@ -1,0 +1,289 @@
+/* tests/kernels/attention_rotates_tests.c - attention that norms and rotates its queries and stores the newest position
+ * itself gives the bits of plain loops, and leaves the cache with that position and nothing else changed: whole and in
+ * parts, around the borders of chunks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/kernels/kernel_run.h"
+#include "tests/kernels/plain_attention.h"
+#include "tests/kernels/attention_check.h"
+#include "tests/support/shared.h"
+
+enum { DIMS_MOST = 256 };
+
+/* A variant: what norms there are, how long the window is (0: none). */
+struct variant {
+	struct shape s;
+	uint32_t norms;
+	uint64_t window;
+};
+
+/* What a position is made of, and what plain loops make of it. */
+struct raw {
+	float *q, *k, *v, *cos[2], *sin[2], *norm[2], *want; /* [0] of queries, [1] of keys */
+	float eps, scale;
+	struct plain_cache behind, pieces_behind;
+};
+
+static float *some(uint64_t *seed, size_t n, float by)
+{
+	float *x = kernel_buffer(n * sizeof *x, 0);
+
+	for (size_t i = 0; i < n; i++)
+		x[i] = kernel_random(seed) * by;
+	return x;
+}
+
+static size_t cache_bytes(const struct plain_cache *c) { return c->pages * c->chunk_bytes; }
+
+static struct plain_cache clone(const struct plain_cache *c)
+{
+	struct plain_cache to = *c;
+
+	to.k = kernel_buffer(cache_bytes(c), 0);
+	to.v = kernel_buffer(cache_bytes(c), 0);
+	memcpy(to.k, c->k, cache_bytes(c));
+	memcpy(to.v, c->v, cache_bytes(c));
+	return to;
+}
+
+static void drop(struct plain_cache *c)
+{
+	free(c->k);
+	free(c->v);
+}
+
+/* The position's own key and value are in `behind` alone. */
+static void make_raw(struct raw *r, struct scene *c, const struct variant *v, uint64_t position)
+{
+	const unsigned dims = c->s.dims;
+	float rotated[DIMS_MOST], value[DIMS_MOST], *q = kernel_buffer((size_t)c->padded * 4, 0);
+
+	fill_columns(c, position);
+	*r = (struct raw){ .eps = 1e-5f, .scale = 0.17f };
+	r->q = some(&c->seed, c->padded, 0.5f);
+	r->k = some(&c->seed, c->s.kv_heads * dims, 1.0f);
+	r->v = some(&c->seed, c->s.kv_heads * dims, 1.0f);
+	for (unsigned n = 0; n < 2; n++) {
+		r->cos[n] = some(&c->seed, dims / 2, 0.6f);
+		r->sin[n] = some(&c->seed, dims / 2, 0.6f);
+		r->norm[n] = some(&c->seed, dims, 1.0f);
+	}
+	r->behind = clone(&c->cache);
+	r->pieces_behind = clone(&c->pieces);
+	struct plain_angles a[2];
+	for (unsigned n = 0; n < 2; n++)
+		a[n] = (struct plain_angles){ r->cos[n], r->sin[n], v->norms & KEY_QK_NORM ? r->norm[n] : NULL, r->eps,
+			                      v->norms & KEY_NORM_LAST };
+	for (unsigned h = 0; h < c->s.kv_heads; h++) {
+		const float *x = r->v + h * dims;
+		float by = plain_norm_scale(x, dims, r->eps);
+		plain_rotate(rotated, r->k + h * dims, dims, &a[1]);
+		for (unsigned i = 0; i < dims; i++)
+			value[i] = v->norms & KEY_VALUE_NORM ? x[i] * by : x[i];
+		plain_store(&r->behind, h, position, rotated, value);
+		plain_store(&r->pieces_behind, h, position, rotated, value);
+	}
+	for (unsigned h = 0; h < c->heads; h++) {
+		plain_rotate(q + h * dims, r->q + h * dims, dims, &a[0]);
+		for (unsigned i = 0; i < dims; i++)
+			q[h * dims + i] *= r->scale;
+	}
+	r->want = kernel_buffer((size_t)c->padded * 4, 0);
+	plain_attention(r->want, q, &r->behind, c->heads, position, v->window);
+	free(q);
+}
+
+static void drop_raw(struct raw *r)
+{
+	for (unsigned n = 0; n < 2; n++) {
+		free(r->cos[n]);
+		free(r->sin[n]);
+		free(r->norm[n]);
+	}
+	free(r->q);
+	free(r->k);
+	free(r->v);
+	free(r->want);
+	drop(&r->behind);
+	drop(&r->pieces_behind);
+}
+
+/* Of one number of parts; 0: whole. */
+struct ops {
+	unsigned parts;
+	struct kernel attention, merge;
+};
+
+static void open_ops(struct ops *o, const struct kernel_way *way, const struct scene *c, const struct variant *v,
+                     unsigned parts)
+{
+	struct key key = scene_key(c, v->window), merge = { .kind = KEY_MERGE };
+
+	key.flags |= KEY_ROTATES | v->norms;
+	key.rows = o->parts = parts;
+	kernel_open(&o->attention, way, &key);
+	merge.heads = key.heads;
+	merge.head_dim = key.head_dim;
+	merge.flags = key.flags & (KEY_WINDOW | KEY_SINKS);
+	if (parts)
+		kernel_open(&o->merge, way, &merge);
+}
+
+static void close_ops(struct ops *o)
+{
+	kernel_close(&o->attention);
+	if (o->parts)
+		kernel_close(&o->merge);
+}
+
+static void check(const struct ops *o, const struct kernel_way *way, const struct scene *c, const struct variant *v,
+                  const struct raw *r, uint64_t position, unsigned cut)
+{
+	bool pieces = template_kv_pieces(&way->target, c->s.type, c->s.dims);
+	const struct plain_cache *from = pieces ? &c->pieces : &c->cache,
+				 *want = pieces ? &r->pieces_behind : &r->behind;
+	struct plain_cache cache = clone(from);
+	size_t bytes = (size_t)c->padded * 4;
+	float *out = kernel_buffer(bytes, 0xff);
+	uint8_t *records = kernel_buffer((position / 128 + 1) * c->heads * template_attention_record(c->s.dims), 0xff);
+	uint64_t *pages = plain_pages(&cache, cache.pages);
+	uint64_t arg[ATTENTION_ARGS] = {
+		[ATTENTION_Q] = (uintptr_t)r->q,
+		[ATTENTION_KEYS] = PLAIN_KEYS,
+		[ATTENTION_VALUES] = plain_values(&cache),
+		[ATTENTION_OUT] = (uintptr_t)(o->parts ? (void *)records : (void *)out),
+		[ATTENTION_POS0] = position,
+		[ATTENTION_PAGES] = (uintptr_t)pages,
+		[ATTENTION_SLIDING] = v->window,
+		[ATTENTION_COLUMNS] = 1,
+		[ATTENTION_SINKS] = (uintptr_t)c->sinks,
+		[ATTENTION_K] = (uintptr_t)r->k,
+		[ATTENTION_V] = (uintptr_t)r->v,
+		[ATTENTION_COS] = (uintptr_t)r->cos[0],
+		[ATTENTION_SIN] = (uintptr_t)r->sin[0],
+		[ATTENTION_NORM] = (uintptr_t)r->norm[0],
+		[ATTENTION_KEY_COS] = (uintptr_t)r->cos[1],
+		[ATTENTION_KEY_SIN] = (uintptr_t)r->sin[1],
+		[ATTENTION_KEY_NORM] = (uintptr_t)r->norm[1]
+	};
+	const uint64_t merge[MERGE_ARGS] = { [MERGE_RECORDS] = (uintptr_t)records,
+		                             [MERGE_OUT] = (uintptr_t)out,
+		                             [MERGE_POS0] = position,
+		                             [MERGE_SLIDING] = v->window,
+		                             [MERGE_SINKS] = (uintptr_t)c->sinks };
+	int64_t units = (int64_t)c->s.kv_heads * (o->parts ? o->parts : 1), at = units * cut / 8;
+
+	memcpy(&arg[ATTENTION_CAP], &c->cap, 4);
+	memcpy(&arg[ATTENTION_EPS], &r->eps, 4);
+	memcpy(&arg[ATTENTION_SCALE], &r->scale, 4);
+	kernel_know(pages, (cache.pages + 1) * sizeof *pages);
+	kernel_run(&o->attention, arg, at, units);
+	kernel_run(&o->attention, arg, 0, at);
+	if (o->parts)
+		kernel_run(&o->merge, merge, 0, (int64_t)c->heads * template_merge_units(c->s.dims));
+	bool same = memcmp(out, r->want, bytes) == 0, stored = memcmp(cache.k, want->k, cache_bytes(want)) == 0 &&
+	                                                       memcmp(cache.v, want->v, cache_bytes(want)) == 0;
+	if (!same || !stored)
+		fail_msg("%s: attention of %u x %u heads of %u that rotates, %s cache, norms %x, in %u parts at %llu, "
+		         "window %llu: %s",
+		         way->name, c->s.kv_heads, c->s.group, c->s.dims, dtype_table[c->s.type].name, v->norms,
+		         o->parts, (unsigned long long)position, (unsigned long long)v->window,
+		         stored ? "the result differs" : "the cache differs");
+	free(pages);
+	free(records);
+	free(out);
+	drop(&cache);
+}
+
+/* Every position whole and in every number of parts. */
+static void check_variant(const struct variant *v, int turn)
+{
+	static const unsigned counts[] = { 0, 1, 2, 4, 8, 16, 32, 64 };
+	static const uint64_t position[] = { 0, 1, 31, 32, 127, 128, 129, 255, 256, 511, 640 };
+	enum { COUNTS = sizeof counts / sizeof *counts, POSITIONS = sizeof position / sizeof *position };
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, turn), step = test_quick() ? 3 : 1;
+	struct scene c;
+
+	open_scene(&c, v->s, 768);
+	for (unsigned n = 0; n < COUNTS; n++)
+		for (unsigned i = 0; i < ways; i++) {
+			struct ops o;
+			if (way[i].target.waves < 2 || (n && (n + (unsigned)turn) % step))
+				continue;
+			close_scene(&c); /* to fill it anew, position by position */
+			open_scene(&c, v->s, 768);
+			open_ops(&o, &way[i], &c, v, counts[n]);
+			for (unsigned at = 0; at < POSITIONS; at++) {
+				struct raw r;
+				if (test_quick() && (at + n + i) % 2)
+					continue;
+				make_raw(&r, &c, v, position[at]);
+				check(&o, &way[i], &c, v, &r, position[at], (at + n) % 8);
+				drop_raw(&r);
+			}
+			close_ops(&o);
+		}
+	close_scene(&c);
+}
+
+static void test_shapes(void **state)
+{
+	enum { QK = KEY_QK_NORM, LAST = KEY_QK_NORM | KEY_NORM_LAST, V = KEY_VALUE_NORM };
+	static const struct variant variants[] = {
+		{ { 2, 2, 128, DTYPE_F16 }, QK, 0 },         { { 2, 4, 64, DTYPE_F16 }, 0, 0 },
+		{ { 1, 3, 80, DTYPE_F16 }, LAST, 0 },        { { 1, 8, 64, DTYPE_Q8_0 }, QK | V, 0 },
+		{ { 2, 1, 66, DTYPE_F32 }, V, 0 },           { { 1, 5, 256, DTYPE_F16 }, QK | V, 0 },
+		{ { 1, 16, 128, DTYPE_F16 }, QK, 0 },        { { 1, 11, 40, DTYPE_Q8_0 }, LAST | V, 0 },
+		{ { 1, 8, 256, DTYPE_F16 }, QK, 0 },         { { 3, 2, 128, DTYPE_Q8_0 }, 0, 0 },
+		{ { 1, 7, 96, DTYPE_F32 }, QK, 0 },          { { 2, 2, 64, DTYPE_F16 }, QK, 1 },
+		{ { 2, 2, 128, DTYPE_F16 }, LAST | V, 300 }, { { 1, 7, 80, DTYPE_F32 }, 0, 129 },
+		{ { 2, 2, 96, DTYPE_Q8_0 }, QK, 200 },       { { 1, 6, 128, DTYPE_F16 }, 0, 128 },
+	};
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof variants / sizeof *variants; i++)
+		if (test_mine(i))
+			check_variant(&variants[i], (int)i);
+}
+
+/* Norms without rotation, columns, latent vectors, queries too many for shared bytes; and CPUs do not rotate. */
+static void test_refusals(void **state)
+{
+	const struct key good = { .kind = KEY_ATTENTION,
+		                  .heads = 4,
+		                  .kv_heads = 2,
+		                  .head_dim = 64,
+		                  .kv = DTYPE_F16 + 1,
+		                  .flags = KEY_ROTATES };
+	struct key norms = good, columns = good, many = good;
+	(void)state;
+
+	norms.flags = KEY_QK_NORM;
+	columns.tile_n = 2;
+	many.heads = 32;
+	many.kv_heads = 1;
+	many.head_dim = 128;
+	kernel_refused(&norms);
+	kernel_refused(&columns);
+	kernel_refused(&many);
+	assert_false(template_attention_rotates(&target_table[TARGET_AVX2], 16, 8, 128));
+	assert_true(template_attention_rotates(&target_table[TARGET_SM90], 16, 8, 128));
+	assert_true(template_attention_rotates(&target_table[TARGET_GFX1101], 64, 4, 128));
+	assert_false(template_attention_rotates(&target_table[TARGET_GFX1101], 32, 2, 256));
+}
+
+int attention_rotates_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_refusals),
+	};
+
+	return cmocka_run_group_tests_name("attention_rotates_tests", tests, NULL, NULL);
+}
