@@ -15,6 +15,35 @@
 /* Of what is free, where the host's memory is asked; else so many sessions. */
 enum { SHARE_OF_FREE = 2, SESSIONS_ON_CARDS = 4 };
 
+/* A card's driver is asked at once: a batch that has no room for a single token is of no use. */
+static bool has_first_page(const struct jit_batch *b, struct error *err)
+{
+	struct device *d = b->model->device;
+	const size_t fixed = b->fixed_bytes, page = b->pages.page_bytes ? b->pages.page_bytes + SESSION_PAGE_SLACK : 0;
+	struct error ignored = { 0 };
+	uint64_t left = 0;
+	bool known = d->available && d->available(d, &left);
+	void *first = fixed ? d->alloc(d, fixed, DEVICE_CACHE, &ignored) : NULL,
+	     *second = page ? d->alloc(d, page, DEVICE_CACHE, &ignored) : NULL;
+	bool ok = (first || !fixed) && (second || !page);
+
+	if (first)
+		d->release(d, first, fixed);
+	if (second)
+		d->release(d, second, page);
+	if (!ok && known)
+		error_set(
+			err, ERROR_MEMORY,
+			"the card has %llu bytes left beside the weights, and the first tokens of a session take %llu",
+			(unsigned long long)left, (unsigned long long)(fixed + page));
+	else if (!ok)
+		error_set(err, ERROR_MEMORY,
+		          "the card has no room beside the weights for the %llu bytes that the first tokens of a "
+		          "session take",
+		          (unsigned long long)(fixed + page));
+	return ok;
+}
+
 bool batch_memory_open(struct jit_batch *b, uint64_t bytes, struct error *err)
 {
 	struct device *d = b->model->device;
@@ -27,10 +56,11 @@ bool batch_memory_open(struct jit_batch *b, uint64_t bytes, struct error *err)
 	              bytes                ? bytes
 	              : d->facts.host_runs ? system_available_memory() / SHARE_OF_FREE
 	                                   : m.kv_bytes * SESSIONS_ON_CARDS);
-	return batch_bytes(b, 1) <= b->pages.budget ||
-	       error_set(err, ERROR_MEMORY,
-	                 "kv_bytes: %llu are less than the %llu that the first tokens of a session take",
-	                 (unsigned long long)b->pages.budget, (unsigned long long)batch_bytes(b, 1));
+	if (batch_bytes(b, 1) > b->pages.budget)
+		return error_set(err, ERROR_MEMORY,
+		                 "kv_bytes: %llu are less than the %llu that the first tokens of a session take",
+		                 (unsigned long long)b->pages.budget, (unsigned long long)batch_bytes(b, 1));
+	return d->facts.host_runs || has_first_page(b, err);
 }
 
 void batch_memory_close(struct jit_batch *b)

@@ -41,9 +41,9 @@ static uint32_t pages_of_slab(const struct kv_pages *p)
 	return n < 1 ? 1 : n > SLAB_PAGES_MOST ? SLAB_PAGES_MOST : (uint32_t)n;
 }
 
-static struct kv_slab *open_slab(struct kv_pages *p, struct error *err)
+/* n pages at once. */
+static struct kv_slab *open_slab(struct kv_pages *p, uint32_t n, struct error *err)
 {
-	uint32_t n = pages_of_slab(p);
 	void *all = p->slab;
 	bool ok = array_grow(&all, &p->slab_capacity, p->slabs + 1, sizeof *p->slab);
 	struct kv_slab *s = ok ? calloc(1, sizeof *s + n * sizeof *s->page) : NULL;
@@ -73,7 +73,14 @@ static struct kv_slab *slab_with_room(struct kv_pages *p, struct error *err)
 	for (size_t i = p->slabs; i-- > 0;)
 		if (p->slab[i]->free)
 			return p->slab[i];
-	return open_slab(p, err);
+	/* Where there is no room for many at once, there may be for fewer. */
+	for (uint32_t n = pages_of_slab(p); n > 1; n /= 2) {
+		struct error ignored = { 0 };
+		struct kv_slab *s = open_slab(p, n, &ignored);
+		if (s || ignored.code != ERROR_MEMORY)
+			return s ? s : open_slab(p, n, err);
+	}
+	return open_slab(p, 1, err);
 }
 
 /* ---- holders */
