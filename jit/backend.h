@@ -16,6 +16,7 @@
 
 struct compile_job;
 struct compile_stats;
+struct ir;
 struct object;
 struct target;
 
@@ -31,6 +32,10 @@ struct backend {
 	 * in it. NULL: functions are called one by one. */
 	bool (*link)(uint8_t **bytes, size_t *size, const struct target *target, const struct object *const functions[],
 	             size_t n, uint64_t offset[], struct error *err);
+	/* Makes one code object of n verified kernels, which a card runs in one launch (jit/ptx/program.h). NULL: it
+	 * has no such thing. */
+	bool (*program)(struct object *out, const struct ir *const kernels[], size_t n, const struct target *target,
+	                struct error *err);
 	/* How many workgroups live at once on so many compute units, when a lane needs so many vector registers and a
 	 * workgroup so many bytes of LDS. NULL where `link` is. */
 	unsigned (*resident)(const struct target *target, unsigned units, unsigned vgprs, unsigned lds);

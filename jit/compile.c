@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "jit/program_key.h"
+
 static bool acceptable(const struct ir *ir, const struct target *t, struct error *err)
 {
 	if (!t->backend)
@@ -53,6 +55,45 @@ bool compile_ir(struct object *out, const struct ir *ir, const struct target *ta
 	return compile_titled(out, ir, target, "kernel", opt, stats, err);
 }
 
+/* ir: n empty ones. */
+static bool build_all(struct ir *ir, const struct ir **each, const struct key *key, size_t n, compile_build_fn build,
+                      const struct target *target, struct error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		ir[i].waves = target->waves;
+		each[i] = &ir[i];
+		if (!build(&ir[i], &key[i], target, err) || !ir_verify(&ir[i], err) || !acceptable(&ir[i], target, err))
+			return false;
+	}
+	return true;
+}
+
+static bool compile_program(struct object *out, const struct key *program, compile_build_fn build,
+                            const struct target *target, struct error *err)
+{
+	size_t n;
+	const struct key *key = program_kernels(program, &n);
+	const struct ir **each = calloc(n + 1, sizeof *each);
+	struct ir *ir = calloc(n + 1, sizeof *ir);
+	bool ok = true;
+
+	if (!key)
+		ok = error_set(err, ERROR_UNSUPPORTED, "it is not known of which kernels this program is made");
+	else if (!target->backend || !target->backend->program)
+		ok = error_set(err, ERROR_UNSUPPORTED, "target %s has no programs", target->name);
+	else if (!each || !ir)
+		ok = error_set(err, ERROR_MEMORY, "no memory for a program of %zu kernels", n);
+	for (size_t i = 0; ok && i < n; i++)
+		ir_init(&ir[i], target->lanes);
+	ok = ok && build_all(ir, each, key, n, build, target, err) &&
+	     target->backend->program(out, each, n, target, err) && program_sign(out, key, n, err);
+	for (size_t i = 0; ir && i < n; i++)
+		ir_free(&ir[i]);
+	free(ir);
+	free(each);
+	return ok;
+}
+
 bool compile_key(struct object *out, const struct key *key, compile_build_fn build, const struct compile_options *opt,
                  struct compile_stats *stats, struct error *err)
 {
@@ -62,6 +103,8 @@ bool compile_key(struct object *out, const struct key *key, compile_build_fn bui
 		return error_set(err, ERROR_ARGUMENT, "the key names target %u, there are targets 1 to %d", key->target,
 		                 TARGET_COUNT - 1);
 	const struct target *target = &target_table[key->target];
+	if (key->kind == KEY_PROGRAM)
+		return compile_program(out, key, build, target, err);
 	struct ir ir;
 	ir_init(&ir, target->lanes);
 	ir.waves = target->waves;

@@ -32,7 +32,8 @@
 	X(COMBINE, "combine") \
 	X(LAYER_INPUTS, "layerin") \
 	X(SCAN, "scan") \
-	X(MERGE, "merge")
+	X(MERGE, "merge") \
+	X(PROGRAM, "program") /* several kernels in one launch: jit/program_key.h */
 enum key_kind {
 	KEY_NONE,
 #define X(id, text) KEY_##id,

@@ -59,13 +59,18 @@ int warm_targets(const struct target *out[TARGET_COUNT], struct error *err);
 bool warm_each_model(bool (*visit)(const struct model *m, const char *name, void *user, struct error *err), void *user,
                      struct error *err);
 int warm_model_count(void);
-/* With those of what the driver of --device makes for its target. */
+/* With those of what the driver of --device makes for its target, programs among them. */
 bool warm_model_keys(const struct model *m, const struct target *t, struct key **keys, size_t *n, struct error *err);
 /* The card of --device: its driver and its target, NULL without one. False: err. */
 bool warm_open_device(struct error *err);
 void warm_close_device(void);
 const struct driver_linker *warm_linker(void);
 const struct target *warm_device_target(void);
+/* Adds the programs (jit/program_key.h) of a model to its keys. False: err. */
+bool warm_add_programs(const struct model_spec *spec, const struct warm_options *o, struct key **keys, size_t *n,
+                       struct error *err);
+/* If the cache has the text of that program, it is known from now on of which kernels it is made. */
+void warm_learn_program(struct cache *c, const struct key *key);
 /* " (a driver's: compute capability 9.0, CUDA 13.0)" of a key of such code, else ""; returns out. */
 enum { WARM_DRIVER_NOTE_MAX = DRIVER_CODE_TEXT_MAX + 16 };
 const char *warm_driver_note(const struct key *key, char out[WARM_DRIVER_NOTE_MAX]);

@@ -148,11 +148,13 @@ static void say_wrong(struct verification *v, const struct cache_item *i, const 
 
 /* NULL: the stored object is the same as the one generated now. Also NULL, with err set: that one could not be
  * generated, so nothing is known of the stored one. */
-static const char *differs(const struct cache_item *i, const struct object *stored, struct error *err)
+static const char *differs(struct cache *c, const struct cache_item *i, const struct object *stored, struct error *err)
 {
 	struct object fresh = { 0 };
 	struct error why = { 0 };
 
+	if (i->key.kind == KEY_PROGRAM)
+		warm_learn_program(c, &i->key);
 	if (!(driver_code_is(&i->key, NULL) ? driver_code_make(warm_linker(), &i->key, template_build, &fresh, &why)
 	                                    : compile_key(&fresh, &i->key, template_build, NULL, NULL, &why))) {
 		error_set(err, why.code, "%s%s%s cannot be generated again to compare: %s", i->path,
@@ -177,7 +179,7 @@ static bool judge_item(struct verification *v, const struct cache_item *i, const
 		snprintf(room, cap, "is %s", i->trouble ? i->trouble : "damaged");
 		*wrong = room;
 	} else if (answer == RECORD_FOUND) { /* absent: gone since it was listed */
-		*wrong = differs(i, &stored, v->err);
+		*wrong = differs(v->cache, i, &stored, v->err);
 		v->same += !*wrong && !v->err->code;
 	}
 	object_free(&stored);

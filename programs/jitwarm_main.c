@@ -118,10 +118,8 @@ static bool add_driver_keys(struct key **keys, size_t *n, struct driver_code by,
 {
 	struct key *all = realloc(*keys, (2 * *n + 1) * sizeof *all);
 
-	if (!all) {
-		free(*keys);
+	if (!all)
 		return error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", 2 * *n);
-	}
 	for (size_t i = 0; i < *n; i++)
 		all[*n + i] = driver_code_key(&all[i], by);
 	*keys = all;
@@ -146,8 +144,14 @@ bool warm_model_keys(const struct model *m, const struct target *t, struct key *
 	                                           : WARM_KV_F16;
 	if (warm.tuned && t->backend->host_runs && !(o.tune = warm_open_tune(true, err)))
 		return false;
-	bool ok = warm_keys(&m->spec, &o, keys, n, err) &&
-	          (t != warm_device_target() || add_driver_keys(keys, n, warm_linker()->by, err));
+	bool ok = warm_keys(&m->spec, &o, keys, n, err);
+	if (ok && t == warm_device_target()) {
+		ok = warm_add_programs(&m->spec, &o, keys, n, err) && add_driver_keys(keys, n, warm_linker()->by, err);
+		if (!ok) {
+			free(*keys);
+			*keys = NULL;
+		}
+	}
 	tune_close(o.tune);
 	return ok;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jit/program_key.h"
 #include "jit/store/pack.h"
 #include "kernels-templates/templates.h"
 #include "programs/jitwarm.h"
@@ -102,6 +103,11 @@ static bool keep_pack(struct wanted *w, struct error *err)
 	for (size_t i = 0; all && i < n && pack_get(p, i, &entry); i++) {
 		if (!can_make_again(&entry.key, &e))
 			break;
+		struct object o = { 0 };
+		if (entry.key.kind == KEY_PROGRAM && !driver_code_is(&entry.key, NULL) &&
+		    pack_read(p, i, &o, NULL) == RECORD_FOUND)
+			program_learn(&o, &entry.key);
+		object_free(&o);
 		if (!bsearch(&entry.key, w->key, wanted, sizeof *w->key, find_by_bytes))
 			w->key[w->n++] = entry.key;
 	}

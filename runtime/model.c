@@ -112,11 +112,11 @@ static bool load_kept(jit_model *m, const jit_cancel *cancel, struct error *err)
 			why = missing;
 	}
 	free(keys);
+	device_load_programs(m->device, m->registry, &m->file.spec, &o);
 	registry_freeze(m->registry);
 	m->has_all = loaded == n;
-	if (loaded && (why.code == ERROR_NONE || why.code == ERROR_UNSUPPORTED))
-		return true;
-	return error_set(err, why.code, "%s", why.text);
+	return (loaded && (why.code == ERROR_NONE || why.code == ERROR_UNSUPPORTED)) ||
+	       error_set(err, why.code, "%s", why.text);
 }
 
 struct kept {

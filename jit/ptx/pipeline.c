@@ -3,6 +3,7 @@
  * Owns: the order of it, the entry and its shares, loops and barriers, and the module around it all. What a row of
  * ops.def becomes is math.c's, memory.c's and matrix.c's.
  */
+#include "jit/ptx/program.h"
 #include "jit/ptx/ptx.h"
 
 #include <inttypes.h>
@@ -380,6 +381,8 @@ static bool compile(struct object *out, const struct compile_job *j, struct comp
 	return ok;
 }
 
-const struct backend backend_ptx = {
-	.name = "ptx", .codegen = &key_codegen_ptx, .compile = compile, .skippable = COMPILE_SKIP_JOINS
-};
+const struct backend backend_ptx = { .name = "ptx",
+	                             .codegen = &key_codegen_ptx,
+	                             .compile = compile,
+	                             .program = ptx_program,
+	                             .skippable = COMPILE_SKIP_JOINS };

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "jit/store/cache_state.h"
+#include "jit/program_key.h"
 #include "jit/store/driver_code.h"
 #include "jit/store/pack.h"
 
@@ -122,6 +123,20 @@ static bool read_import(const struct pack *p, size_t i, struct pack_item *out, c
 	}
 }
 
+/* A program's key alone does not say what it is made of. */
+static void learn_programs(const struct pack *p)
+{
+	struct pack_entry e;
+
+	for (size_t i = 0; i < pack_count(p) && pack_get(p, i, &e); i++) {
+		struct object o = { 0 };
+		if (e.key.kind == KEY_PROGRAM && !driver_code_is(&e.key, NULL) &&
+		    pack_read(p, i, &o, NULL) == RECORD_FOUND)
+			program_learn(&o, &e.key);
+		object_free(&o);
+	}
+}
+
 bool cache_import(struct cache *c, const char *pack, const struct cache_maker *maker, uint64_t *n, struct error *err)
 {
 	char name[256];
@@ -137,6 +152,8 @@ bool cache_import(struct cache *c, const char *pack, const struct cache_maker *m
 	struct pack_item *item = calloc(all + 1, sizeof *item);
 	bool good = item ? true : error_set(err, ERROR_MEMORY, "no memory for a list of %zu entries", all);
 	error_quote(name, sizeof name, pack, strlen(pack));
+	if (maker)
+		learn_programs(p);
 	for (size_t i = 0; good && i < all; i++)
 		good = read_import(p, i, &item[i], name, maker, err);
 	for (size_t i = 0; good && i < all; i++)

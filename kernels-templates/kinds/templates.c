@@ -73,6 +73,14 @@ static bool turn_or_narrow(struct ir *b, const struct key *key, const struct tar
 	return (key->numerics == NUMERICS_BOUNDED ? narrow_build : interleave_build)(b, key, target, err);
 }
 
+/* Made of kernels that others build (jit/compile.h). */
+static bool program_refuse(struct ir *ir, const struct key *key, const struct target *target, struct error *err)
+{
+	return build_refuse(key, err, "a program has no template of its own");
+}
+
+static uint64_t no_traffic(const struct key *key, uint64_t units, uint64_t position, uint64_t columns) { return 0; }
+
 const struct template_kind template_kinds[KEY_KIND_COUNT] = {
 	[KEY_MATMUL] = { .build = matmul_build,
 	                 .args = MATMUL_ARGS,
@@ -111,6 +119,7 @@ const struct template_kind template_kinds[KEY_KIND_COUNT] = {
 	                .effort = 2,
 	                .traffic = traffic_embed,
 	                .reads = reads_embed },
+	[KEY_PROGRAM] = { .build = program_refuse, .args = 1, .effort = 1, .traffic = no_traffic },
 };
 
 /* Only products of float matrices, and what prepares their inputs, are ever not exact. */

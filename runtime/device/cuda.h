@@ -1,8 +1,9 @@
 /* runtime/device/cuda.h - an NVIDIA card as a device, through its driver's library alone: what its files share.
  *
  * Owns: the struct, and who does what: cuda.c has the device and its memory, cuda_code.c makes kernels of text
- * functions of the card, cuda_stream.c makes plans graphs of launches, cuda_watch.c waits for them and cuda_times.c
- * times them. cuda_api.c finds the library, cuda_simulated.c is one that simulates a card.
+ * functions of the card, cuda_stream.c makes plans graphs of launches, cuda_program.c makes a token's plan one launch,
+ * cuda_watch.c waits for them and cuda_times.c times them. cuda_api.c finds the library, cuda_simulated.c is one that
+ * simulates a card.
  */
 #ifndef RUNTIME_CUDA_H
 #define RUNTIME_CUDA_H
@@ -63,10 +64,36 @@ bool cuda_make_plan(struct cuda *d, struct registry *r, struct plan *p, struct p
 bool cuda_ready(struct device *d, struct registry *r, const struct key *key, struct error *err);
 /* The linker's `link`; user: the struct cuda. */
 bool cuda_link(void *user, const struct key *key, const struct object *text, struct object *out, struct error *err);
+/* A kernel, or a program (jit/program_key.h), made where it is missing; it stays as long as the device. NULL: err. */
+struct cuda_kernel *cuda_get_kernel(struct cuda *d, struct registry *r, const struct key *key, struct error *err);
+struct cuda_kernel *cuda_find_kernel(struct cuda *d, const struct key *key); /* NULL: it is not there */
 void cuda_forget_kernels(struct cuda *d);
 
 /* cuda_stream.c */
 struct stream *cuda_stream(struct device *d, const struct stream_options *o, struct error *err);
+
+/* cuda_program.c: a plan of one token as one launch. Its commands lie behind the inputs in the plan's arguments, here
+ * and on the card. */
+struct cuda_program;
+struct ptx_command;
+struct cuda_program_place {
+	const uint64_t *args; /* the values of all of the plan's slots */
+	struct ptx_command *here;
+	uint64_t on_card;
+};
+/* How many commands the plan has; 0: it cannot be one launch. */
+size_t cuda_program_commands(const struct plan *p);
+/* Has it made, beside what goes on, or (at_once) now, if it must be. The plan's kernels have their handles. NULL: err.
+ */
+struct cuda_program *cuda_program_open(struct cuda *d, struct registry *r, const struct plan *p,
+                                       const struct cuda_program_place *at, bool at_once, struct error *err);
+void cuda_program_close(struct cuda_program *p); /* NULL is fine */
+bool cuda_program_is_ready(const struct cuda_program *p);
+uint32_t cuda_program_barriers(const struct cuda_program *p);
+/* Takes over from the plan what differs from run to run. */
+void cuda_program_change(struct cuda_program *p);
+/* Into the queue, behind the commands; the library's result. */
+int cuda_program_launch(struct cuda_program *p, void *queue);
 
 /* cuda_watch.c: waits for all that a queue was given. The library's result, or CUDA_GIVEN_UP after the user's patience:
  * cuda_died() then makes the driver one that is asked nothing. */

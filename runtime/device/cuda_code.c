@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/ptx/program.h"
 #include "jit/ptx/ptx.h"
 #include "runtime/device/cuda.h"
 
@@ -129,7 +130,8 @@ static bool load(struct cuda *d, struct cuda_kernel *out, const struct kernel *k
 	out->cooperative = k->object.cooperative;
 	out->shared_bytes = ptx_shared_bytes(&k->object, t->waves);
 	if (!result)
-		result = d->api->module_function(&out->function, out->module, PTX_ENTRY);
+		result = d->api->module_function(&out->function, out->module,
+		                                 k->key.kind == KEY_PROGRAM ? PTX_PROGRAM_ENTRY : PTX_ENTRY);
 	if (!result && out->shared_bytes > SHARED_UNASKED)
 		result = d->api->function_set(out->function, CUDA_FUNCTION_SHARED, (int)out->shared_bytes);
 	if (!result)
@@ -170,7 +172,7 @@ static struct cuda_kernel *make_kernel(struct cuda *d, struct registry *r, const
 	return NULL;
 }
 
-static struct cuda_kernel *find(struct cuda *d, const struct key *key)
+struct cuda_kernel *cuda_find_kernel(struct cuda *d, const struct key *key)
 {
 	struct cuda_kernel *k;
 
@@ -190,14 +192,18 @@ static void keep(struct cuda *d, struct cuda_kernel *k)
 	pthread_mutex_unlock(&d->lock);
 }
 
-bool cuda_ready(struct device *device, struct registry *r, const struct key *key, struct error *err)
+struct cuda_kernel *cuda_get_kernel(struct cuda *d, struct registry *r, const struct key *key, struct error *err)
 {
-	struct cuda *d = (struct cuda *)device;
-	struct cuda_kernel *k = find(d, key);
+	struct cuda_kernel *k = cuda_find_kernel(d, key);
 
 	if (!k && (k = make_kernel(d, r, key, err)))
 		keep(d, k);
-	return k != NULL;
+	return k;
+}
+
+bool cuda_ready(struct device *device, struct registry *r, const struct key *key, struct error *err)
+{
+	return cuda_get_kernel((struct cuda *)device, r, key, err) != NULL;
 }
 
 struct making {
@@ -237,7 +243,7 @@ bool cuda_make_plan(struct cuda *d, struct registry *r, struct plan *p, struct p
 	if (!device_make_plan(r, p, pool, err))
 		return false;
 	for (size_t i = 0; i < p->n_kernels; i++)
-		missing += !(p->kernel[i].handle = find(d, &p->kernel[i].key));
+		missing += !(p->kernel[i].handle = cuda_find_kernel(d, &p->kernel[i].key));
 	if (missing)
 		pool_run(pool, make_some, &m);
 	pthread_mutex_destroy(&m.lock);

@@ -14,15 +14,8 @@
 #include "runtime/device/cuda_simulated.h"
 #include "runtime/host/system.h"
 
-enum {
-	CARDS = 2,
-	UNITS = 2,
-	MEMORY = 1 << 30,
-	SHARED_UNASKED = 48 << 10,
-	SHARED_MOST = 160 << 10,
-	THREADS_MOST = 1024
-};
-struct cuda_simulated cuda_simulation = { .lock = PTHREAD_MUTEX_INITIALIZER };
+enum { CARDS = 2, MEMORY = 1 << 30, SHARED_UNASKED = 48 << 10, SHARED_MOST = 160 << 10, THREADS_MOST = 1024 };
+struct cuda_simulated cuda_simulation = { .lock = PTHREAD_MUTEX_INITIALIZER, .units = 2 };
 
 _Thread_local unsigned cuda_simulated_capability = 90;
 static int cards[CARDS] = { 80, 90 };
@@ -76,7 +69,9 @@ static int sim_device_name(char *name, int size, int device)
 
 static int sim_device_attribute(int *value, int attribute, int device)
 {
-	*value = attribute == CUDA_UNITS ? UNITS : attribute == CUDA_MAJOR ? cards[device] / 10 : cards[device] % 10;
+	*value = attribute == CUDA_UNITS   ? (int)cuda_simulation.units
+	         : attribute == CUDA_MAJOR ? cards[device] / 10
+	                                   : cards[device] % 10;
 	return 0;
 }
 
@@ -273,8 +268,11 @@ static int sim_module_unload(void *module)
 
 static int sim_module_function(void **function, void *module, const char *name)
 {
+	struct cuda_simulated_module *m = module;
+
+	snprintf(m->entry, sizeof m->entry, "%s", name);
 	*function = module;
-	return ptx_text_has(((struct cuda_simulated_module *)module)->text, name) ? 0 : 500;
+	return ptx_text_has(m->text, name) ? 0 : 500;
 }
 
 static int sim_function_set(void *function, int attribute, int value)

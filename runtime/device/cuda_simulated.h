@@ -14,6 +14,7 @@ enum {
 	CUDA_SIMULATED_INVALID = 1,
 	CUDA_SIMULATED_NOT_RECORDED = 400,
 	CUDA_SIMULATED_LAUNCH_FAILED = 719,
+	CUDA_SIMULATED_TOO_MANY = 720, /* blocks that are to live at once */
 	CUDA_SIMULATED_CAPTURE_WRONG = 901
 };
 
@@ -27,7 +28,7 @@ struct cuda_simulated_block {
 struct cuda_simulated_module {
 	struct ptx_text *text;
 	uint32_t shared_most;
-	char image[];
+	char entry[32];
 };
 
 extern struct cuda_simulated {
@@ -36,6 +37,7 @@ extern struct cuda_simulated {
 	struct cuda_simulated_block *blocks;
 	size_t used;
 	uint64_t seed;
+	uint32_t units;     /* multiprocessors of a card; tests change it */
 	enum ptx_sums sums; /* how matrices of floats are multiplied; tests change it */
 	char trap[512];     /* the last one's sentence */
 } cuda_simulation;

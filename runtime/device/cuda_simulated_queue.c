@@ -9,7 +9,7 @@
 
 #include "runtime/device/profile.h"
 
-enum { PARAMS = 5 };
+enum { PARAMS = 8 };
 
 /* When it was last reached; 0: never. */
 struct event {
@@ -24,7 +24,7 @@ struct act {
 	const void *from;
 	size_t bytes;
 	uint32_t blocks, parts, threads, shared;
-	bool overlaps;
+	bool overlaps, together;
 	uint64_t param[PARAMS];
 };
 struct graph {
@@ -61,6 +61,8 @@ static int do_act(const struct act *a)
 	for (unsigned i = 0; i < PARAMS; i++)
 		params[i] = (void *)(uintptr_t)&a->param[i];
 	struct ptx_run run = {
+		.entry = a->module->entry,
+		.cooperative = a->together,
 		.sums = cuda_simulation.sums,
 		.blocks = a->blocks,
 		.blocks_y = a->parts,
@@ -102,25 +104,33 @@ int sim_copy_to_later(uint64_t to, const void *from, size_t bytes, void *stream)
 	return put(stream, &(struct act){ .to = to, .from = from, .bytes = bytes });
 }
 
+static bool has_attribute(const struct cuda_launch_config *c, uint32_t id)
+{
+	for (uint32_t i = 0; i < c->n_attributes; i++)
+		if (c->attribute[i].id == id)
+			return c->attribute[i].of.value != 0;
+	return false;
+}
+
 int sim_launch(const struct cuda_launch_config *c, void *function, void **params, void **extra)
 {
-	struct act a = {
-		.module = function,
-		.blocks = c->grid[0],
-		.parts = c->grid[1],
-		.threads = c->block[0],
-		.shared = c->shared_bytes,
-		.overlaps = c->n_attributes && c->attribute->id == CUDA_LAUNCH_OVERLAPS && c->attribute->of.value
-	};
+	struct act a = { .module = function,
+		         .blocks = c->grid[0],
+		         .parts = c->grid[1],
+		         .threads = c->block[0],
+		         .shared = c->shared_bytes,
+		         .overlaps = has_attribute(c, CUDA_LAUNCH_OVERLAPS),
+		         .together = has_attribute(c, CUDA_LAUNCH_TOGETHER) };
+	unsigned bytes[PARAMS];
+	size_t n = ptx_text_params(a.module->text, a.module->entry, bytes, PARAMS);
 
-	if (!a.blocks || !a.parts || c->grid[2] != 1 || c->block[1] != 1 || c->block[2] != 1 ||
+	if (n > PARAMS || !a.blocks || !a.parts || c->grid[2] != 1 || c->block[1] != 1 || c->block[2] != 1 ||
 	    a.shared > a.module->shared_most || (a.overlaps && cuda_simulated_capability < 90))
 		return CUDA_SIMULATED_INVALID;
-	memcpy(&a.param[0], params[0], 8);
-	memcpy(&a.param[1], params[1], 8);
-	memcpy(&a.param[2], params[2], 4);
-	memcpy(&a.param[3], params[3], 4);
-	memcpy(&a.param[4], params[4], 4);
+	if (a.together && a.blocks * a.parts > cuda_simulation.units)
+		return CUDA_SIMULATED_TOO_MANY;
+	for (size_t i = 0; i < n; i++)
+		memcpy(&a.param[i], params[i], bytes[i]);
 	return put(c->stream, &a);
 }
 

@@ -1,5 +1,5 @@
 /* runtime/device/cuda_stream.c - a session's plans on an NVIDIA card: a launch for each op, all launches of a pass in
- * one graph. See cuda.h.
+ * one graph, or one launch for all ops (cuda_program.c). See cuda.h.
  *
  * Arguments lie in the card's memory. A graph first copies them there, from where the host has written the position,
  * and then launches op after op; each sees what those before it stored. Where the card lets launches overlap, a block
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/ptx/program.h"
 #include "jit/ptx/ptx.h"
 #include "kernels-templates/templates.h"
 #include "runtime/device/cuda.h"
@@ -24,21 +25,23 @@ enum { INPUTS = 16, MOST_PARTS = 1 << 15 };
 struct cuda_plan {
 	struct cuda_plan *next;
 	const struct plan *plan;
-	uint64_t *args, *on_card; /* the host's copy, and the card's; the inputs are behind them */
-	size_t bytes;
+	uint64_t *args, *on_card;       /* the host's copy, and the card's; the inputs are behind them */
+	size_t bytes, inputs, commands; /* of each; where the inputs begin, and behind them commands */
 	struct cuda_input input[INPUTS];
 	unsigned n_inputs;
-	struct ptx_launch *launch; /* by op */
-	uint32_t *blocks, *parts;  /* of its grid; blocks 0: the op has no units */
-	void *graph;               /* NULL: launches are not recorded */
-	struct cuda_times *times;  /* NULL: nobody asks for them */
+	struct ptx_launch *launch;    /* by op */
+	uint32_t *blocks, *parts;     /* of its grid; blocks 0: the op has no units */
+	void *graph;                  /* NULL: launches are not recorded */
+	struct cuda_program *program; /* NULL: it is not one launch */
+	struct cuda_times *times;     /* NULL: nobody asks for them */
 };
 
 struct cuda_stream {
 	struct stream stream;
 	struct registry *registry;
 	enum stream_launch launch;
-	uint32_t most_blocks; /* of a launch; 0: as many as live at once */
+	enum { PROGRAM_NEVER, PROGRAM_BESIDE, PROGRAM_AT_ONCE } program; /* when a token's plan becomes one launch */
+	uint32_t most_blocks;                                            /* of a launch; 0: as many as live at once */
 	void *queue;
 	struct cuda_plan *plans;
 	struct stream_counters counters;
@@ -52,6 +55,7 @@ static void forget(struct cuda_stream *s, struct cuda_plan *p)
 {
 	struct cuda *d = card_of(s);
 
+	cuda_program_close(p->program);
 	if (p->graph)
 		d->api->graph_exec_destroy(p->graph);
 	cuda_times_close(p->times);
@@ -111,6 +115,7 @@ static void each_input(const struct cuda_stream *s, struct cuda_plan *c, bool pl
 
 static void find_inputs(const struct cuda_stream *s, struct cuda_plan *c)
 {
+	c->inputs = c->bytes;
 	each_input(s, c, false);
 	for (unsigned i = 0; i < c->n_inputs; i++) {
 		c->input[i].at = c->bytes;
@@ -183,10 +188,14 @@ static int launch_op(const struct cuda_stream *s, struct cuda_plan *c, size_t i,
 	return d->api->launch(&config, k->function, params, NULL);
 }
 
-static int send_args(const struct cuda_stream *s, const struct cuda_plan *c)
+/* Bytes begin..end-1 of what the host has written, to the card. */
+static int send(const struct cuda_stream *s, const struct cuda_plan *c, size_t begin, size_t end)
 {
-	return card_of(s)->api->copy_to_later((uint64_t)(uintptr_t)c->on_card, c->args, c->bytes, s->queue);
+	return card_of(s)->api->copy_to_later((uint64_t)(uintptr_t)c->on_card + begin, (const uint8_t *)c->args + begin,
+	                                      end - begin, s->queue);
 }
+
+static int send_args(const struct cuda_stream *s, const struct cuda_plan *c) { return send(s, c, 0, c->commands); }
 
 static int launch_all(struct cuda_stream *s, struct cuda_plan *c)
 {
@@ -230,13 +239,26 @@ static bool record(struct cuda_stream *s, struct cuda_plan *c, struct error *err
 	return !result || cuda_failed(d, result, "recording a pass", err);
 }
 
+static bool make_program(struct cuda_stream *s, struct cuda_plan *c, struct error *err)
+{
+	const struct cuda_program_place at = { .args = c->args,
+		                               .here = (void *)((uint8_t *)c->args + c->commands),
+		                               .on_card = (uint64_t)(uintptr_t)c->on_card + c->commands };
+
+	c->program = cuda_program_open(card_of(s), s->registry, c->plan, &at, s->program == PROGRAM_AT_ONCE, err);
+	return c->program != NULL;
+}
+
 static bool fill(struct cuda_stream *s, struct cuda_plan *c, struct plan *p, struct error *err)
 {
 	struct cuda *d = card_of(s);
+	size_t commands = s->program == PROGRAM_NEVER || s->stream.profile ? 0 : cuda_program_commands(p);
 
 	c->plan = p;
 	c->bytes = (p->n_args * sizeof *c->args + 63) / 64 * 64;
 	find_inputs(s, c);
+	c->commands = c->bytes;
+	c->bytes += commands * sizeof(struct ptx_command);
 	c->launch = calloc(p->n_ops + 1, sizeof *c->launch);
 	c->blocks = calloc(p->n_ops + 1, sizeof *c->blocks);
 	c->parts = calloc(p->n_ops + 1, sizeof *c->parts);
@@ -249,7 +271,7 @@ static bool fill(struct cuda_stream *s, struct cuda_plan *c, struct plan *p, str
 	each_input(s, c, true);
 	for (size_t i = 0; i < p->n_ops; i++)
 		deal(s, c, i);
-	if (s->stream.profile && !(c->times = cuda_times_open(d, p, err)))
+	if ((s->stream.profile && !(c->times = cuda_times_open(d, p, err))) || (commands && !make_program(s, c, err)))
 		return false;
 	return s->launch == STREAM_LAUNCH_OP || record(s, c, err);
 }
@@ -349,6 +371,21 @@ static bool run_graph(struct cuda_stream *s, struct cuda_plan *c, struct error *
 	return cuda_died(d, result, what, err);
 }
 
+static bool run_program(struct cuda_stream *s, struct cuda_plan *c, struct error *err)
+{
+	struct cuda *d = card_of(s);
+
+	cuda_program_change(c->program);
+	int result = send(s, c, c->inputs, c->bytes);
+	if (!result)
+		result = cuda_program_launch(c->program, s->queue);
+	if (!result)
+		result = cuda_wait(d, s->queue);
+	s->counters.launches++;
+	s->counters.barriers += cuda_program_barriers(c->program);
+	return !result || cuda_died(d, result, "a pass in one launch", err);
+}
+
 static bool run(struct stream *stream, struct plan *p, struct pool *pool, struct error *err)
 {
 	struct cuda_stream *s = (struct cuda_stream *)stream;
@@ -362,6 +399,8 @@ static bool run(struct stream *stream, struct plan *p, struct pool *pool, struct
 	for (size_t i = 0; i < p->n_changing; i++)
 		c->args[p->changing[i].slot - p->args] = *p->changing[i].slot;
 	take_inputs(c);
+	if (c->program && cuda_program_is_ready(c->program))
+		return run_program(s, c, err);
 	return c->graph ? run_graph(s, c, err) : run_apart(s, c, p, err);
 }
 
@@ -387,6 +426,26 @@ static void close_stream(struct stream *stream)
 	free(s);
 }
 
+/* JITRUN_CUDA_LAUNCH, for comparing; else as the option has it. */
+static bool set_launch(struct cuda_stream *s, enum stream_launch launch, struct error *err)
+{
+	const char *how = getenv("JITRUN_CUDA_LAUNCH");
+
+	s->launch = launch;
+	if (!how || !*how || strcmp(how, "graph") == 0)
+		return true;
+	if (strcmp(how, "op") == 0)
+		s->launch = STREAM_LAUNCH_OP;
+	else if (strcmp(how, "beside") == 0 || strcmp(how, "one") == 0)
+		s->program = launch != STREAM_LAUNCH_TOKEN ? PROGRAM_NEVER
+		             : *how == 'o'                 ? PROGRAM_AT_ONCE
+		                                           : PROGRAM_BESIDE;
+	else
+		return error_set(err, ERROR_ARGUMENT,
+		                 "JITRUN_CUDA_LAUNCH is \"%.32s\", expected one, beside, graph or op", how);
+	return true;
+}
+
 struct stream *cuda_stream(struct device *device, const struct stream_options *o, struct error *err)
 {
 	struct cuda *d = (struct cuda *)device;
@@ -404,13 +463,14 @@ struct stream *cuda_stream(struct device *device, const struct stream_options *o
 		            .count = count,
 		            .close = close_stream },
 		.registry = o->registry,
-		.launch = o->launch,
 		.most_blocks = o->workgroups
 	};
-	int result = cuda_enter(d, err) ? d->api->stream_create(&s->queue, CUDA_STREAM_APART) : -1;
-	if (!result)
-		return &s->stream;
-	cuda_failed(d, result, "opening a queue", err);
+	if (set_launch(s, o->launch, err) && cuda_enter(d, err)) {
+		int result = d->api->stream_create(&s->queue, CUDA_STREAM_APART);
+		if (!result)
+			return &s->stream;
+		cuda_failed(d, result, "opening a queue", err);
+	}
 	free(s);
 	return NULL;
 }

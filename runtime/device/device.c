@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/host/system.h"
+#include "runtime/plan/key_list.h"
 
 static const struct device_driver *const drivers[] = { &device_cpu, &device_reference, &device_simulator, &device_amd,
 	                                               &device_cuda };
@@ -52,6 +53,18 @@ void device_close(struct device *d)
 bool device_has_kernel(struct device *d, struct registry *r, const struct key *key, struct error *err)
 {
 	return registry_get(r, key, NULL, err) && (!d->ready || d->ready(d, r, key, err));
+}
+
+void device_load_programs(struct device *d, struct registry *r, const struct model_spec *spec,
+                          const struct warm_options *o)
+{
+	struct key *program = NULL;
+	size_t n = 0;
+
+	if (d->ready && warm_programs(spec, o, &program, &n, NULL))
+		for (size_t i = 0; i < n; i++)
+			d->ready(d, r, &program[i], NULL);
+	free(program);
 }
 
 void device_each(device_visit_fn visit, void *user)

@@ -102,6 +102,12 @@ void device_close(struct device *d); /* NULL is fine */
 /* Has a kernel's code in the registry, and all that is needed beside it. False: err. */
 bool device_has_kernel(struct device *d, struct registry *r, const struct key *key, struct error *err);
 
+/* The same of the programs that a model's passes of one token can be made into (warm_programs()), as far as they can be
+ * had: they are not needed. */
+struct warm_options;
+void device_load_programs(struct device *d, struct registry *r, const struct model_spec *spec,
+                          const struct warm_options *o);
+
 /* Every device that could be opened here, and what there is of others, with the reason why not. */
 struct device_entry {
 	char name[32], about[200];

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/backend.h"
+#include "jit/program_key.h"
 #include "jit/store/tune.h"
 #include "runtime/speculate/speculate.h"
 
@@ -317,6 +319,55 @@ bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, st
 	}
 	sample_free(&m);
 	ok = ok && sort_keys(&set, err);
+	free(set.slot);
+	if (!ok)
+		free(set.key);
+	*keys = ok ? set.key : NULL;
+	*n = ok ? set.n : 0;
+	return ok;
+}
+
+/* ---- programs */
+
+static bool add_program(struct key_set *set, const struct warm_passes *m, enum dtype kv, const struct plan_options *opt,
+                        struct error *err)
+{
+	struct key_set kernels = { 0 };
+	struct key program;
+	bool ok = add_plan(&kernels, m, kv, 1, PLAN_LAST_LOGITS, opt, false, err) &&
+	          (kernels.n > PROGRAM_KERNELS_MOST ||
+	           (program_key(&program, kernels.key, kernels.n, err) &&
+	            (set_add(set, &program) || error_set(err, ERROR_MEMORY, "no memory for a list of programs"))));
+
+	free(kernels.key);
+	free(kernels.slot);
+	return ok;
+}
+
+bool warm_programs(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n,
+                   struct error *err)
+{
+	struct key_set set = { 0 };
+	struct warm_passes m;
+	bool ok = true;
+
+	*keys = NULL;
+	*n = 0;
+	if (!opt->target->backend || !opt->target->backend->program)
+		return true;
+	if (!sample_make(&m, spec, err))
+		return false;
+	for (unsigned way = 0; ok && way < 4 * KV_TYPES; way++) {
+		unsigned f32 = way & 1, bounded = way >> 1 & 1, kv = way >> 2;
+		const struct plan_options po = { .target = opt->target,
+			                         .f32_activations = f32,
+			                         .bounded = bounded,
+			                         .context = spec->latent.rank ? PLAN_WHOLE : PLAN_PARTS };
+		if ((opt->numerics ? opt->numerics : WARM_EXACT) >> bounded & 1 && opt->activations >> f32 & 1 &&
+		    opt->kv >> kv & 1)
+			ok = add_program(&set, &m, kv_types[kv], &po, err);
+	}
+	sample_free(&m);
 	free(set.slot);
 	if (!ok)
 		free(set.key);

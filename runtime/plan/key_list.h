@@ -33,6 +33,11 @@ struct warm_options {
 bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n,
                struct error *err);
 
+/* The programs into which the passes of one token can be made, where the target's device does that (jit/program_key.h):
+ * *keys is malloc'ed, *n may be 0. A session whose program is not there, or cannot be made, does without. */
+bool warm_programs(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n,
+                   struct error *err);
+
 /* One pass at a time, for a session that is about to make it. */
 struct warm_passes;
 struct warm_passes *warm_passes_open(const struct model_spec *spec, struct error *err);

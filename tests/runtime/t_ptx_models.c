@@ -1,5 +1,6 @@
 /* tests/runtime/t_ptx_models.c - small models on a simulated NVIDIA card or, with JITRUN_TEST_CUDA, on this machine's
- * first one: the same logits as the CPU's, bit for bit. What differs is told, and the rest is done all the same.
+ * first one: the same logits as the CPU's, bit for bit, by a launch for each operation and by one launch for a token.
+ * What differs is told, and the rest is done all the same.
  *
  * What the logits must be close to is t_golden's affair. */
 #include <setjmp.h>
@@ -11,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/device/cuda_simulated.h"
 #include "runtime/jitrun.h"
+#include "runtime/jitrun_cards.h"
 #include "tests/support/shared.h"
 
 static const char *const models[] = {
@@ -60,15 +63,30 @@ static const char *const models[] = {
 	"gptoss-a-mxfp4"
 };
 /* The first one's prompt fills two wide tiles of matrix products, a narrow one, and has a rest. */
-enum { MODELS = sizeof models / sizeof *models, TOKENS = 19, LONG = 85, STEPS = 3 };
+enum { MODELS = sizeof models / sizeof *models, TOKENS = 19, LONG = 85, SHORT = 3, STEPS = 3 };
 
-/* The logits behind the prompt and behind each of STEPS tokens more, malloc'ed; NULL: err. */
-static float *logits_of(const char *path, const char *device, int kv, int tokens, size_t *n, jit_error *err)
+/* A token's passes were one launch each, whose blocks met. */
+static bool was_one_launch(const jit_session *s, jit_error *err)
+{
+	jit_card_stats c = JIT_CARD_STATS();
+
+	if (jit_session_get_card_stats(s, &c, err) != JIT_OK)
+		return false;
+	if (!c.barriers)
+		snprintf(err->message, sizeof err->message, "a token took more than one launch");
+	return c.barriers > 0;
+}
+
+/* The logits behind the prompt and behind each of STEPS tokens more, malloc'ed; NULL: err. launch: JITRUN_CUDA_LAUNCH.
+ */
+static float *logits_of(const char *path, const char *device, const char *launch, int kv, int tokens, size_t *n,
+                        jit_error *err)
 {
 	jit_model_options mo = JIT_MODEL_OPTIONS(.device = device, .cache_dir = "");
 	jit_session_options so = JIT_SESSION_OPTIONS(.context = 96, .kv = kv);
 	jit_model_info info = JIT_MODEL_INFO();
 	jit_model *m = jit_model_open(path, &mo, err);
+	setenv("JITRUN_CUDA_LAUNCH", launch, 1);
 	jit_session *s = m ? jit_session_open(m, &so, err) : NULL;
 	float *all = NULL;
 	bool ok = s && jit_model_get_info(m, &info, err) == JIT_OK;
@@ -87,6 +105,7 @@ static float *logits_of(const char *path, const char *device, int kv, int tokens
 		if (ok)
 			memcpy(all + (size_t)step * *n, logits, *n * sizeof *all);
 	}
+	ok = ok && (strcmp(launch, "one") != 0 || was_one_launch(s, err));
 	if (s)
 		jit_session_close(s);
 	if (m)
@@ -97,47 +116,60 @@ static float *logits_of(const char *path, const char *device, int kv, int tokens
 	return NULL;
 }
 
-/* False: they differ, and that was told. A model that is not there is counted. */
-static bool same(const char *name, const char *device, int kv, int tokens, unsigned *missing)
+/* False: they differ, and that was told. */
+static bool same(const char *name, const char *path, const char *device, const char *launch, int kv, int tokens)
 {
-	char path[1024], relative[80];
 	jit_error err = { 0 };
-	size_t n, m;
-
-	snprintf(relative, sizeof relative, "golden/%s", name);
-	if (!shared_path(path, relative)) {
-		*missing += 1;
-		return true;
-	}
-	float *want = logits_of(path, "cpu", kv, tokens, &n, &err),
-	      *got = want ? logits_of(path, device, kv, tokens, &m, &err) : NULL;
+	size_t n, m, at = 0;
+	float *want = logits_of(path, "cpu", "", kv, tokens, &n, &err),
+	      *got = want ? logits_of(path, device, launch, kv, tokens, &m, &err) : NULL;
 	bool equal = got && memcmp(want, got, n * (STEPS + 1) * sizeof *got) == 0;
-	size_t at = 0;
+
 	while (got && !equal && memcmp(&want[at], &got[at], sizeof *got) == 0)
 		at++;
 	if (!got)
-		printf("# %s on %s: %s\n", name, device, err.message);
+		printf("# %s on %s, %s: %s\n", name, device, launch, err.message);
 	else if (!equal)
-		printf("# %s on %s: step %zu, logit %zu is %a, the CPU says %a\n", name, device, at / n, at % n,
-		       (double)got[at], (double)want[at]);
+		printf("# %s on %s, %s: step %zu, logit %zu is %a, the CPU says %a\n", name, device, launch, at / n,
+		       at % n, (double)got[at], (double)want[at]);
 	fflush(stdout);
 	free(want);
 	free(got);
 	return equal;
 }
 
-static void test_models(void **state)
+/* The second with a short prompt, as the launches of prompts are the same. Blocks take turns in another order each
+ * time, and there are 1 to 5 of them. */
+static unsigned failures(const char *name, const char *path, unsigned n, int tokens)
 {
 	static const int kv[] = { JIT_KV_F16, JIT_KV_Q8_0, JIT_KV_F32 };
+	static const uint32_t units[] = { 2, 3, 1, 5 };
 	const bool real = getenv("JITRUN_TEST_CUDA") != NULL;
-	unsigned step = real || test_full() ? 1 : test_quick() ? 9 : 2, n = 0, failed = 0, missing = 0;
+	const char *device = real ? "cuda" : n % 2 ? "sim:sm80" : "sim:sm90";
+	unsigned failed = !same(name, path, device, "graph", kv[n % 3], tokens);
 
-	for (unsigned i = 0; i < MODELS; i += step, n++)
-		failed += !same(models[i],
-		                real    ? "cuda"
-		                : n % 2 ? "sim:sm80"
-		                        : "sim:sm90",
-		                kv[n % 3], i ? TOKENS : LONG, &missing);
+	cuda_simulation.units = units[n % 4];
+	cuda_simulation.seed += 1000003 * n;
+	failed += !same(name, path, real ? "cuda" : "sim:sm90", "one", kv[(n + 1) % 3], real ? tokens : SHORT);
+	cuda_simulation.units = units[0];
+	return failed;
+}
+
+static void test_models(void **state)
+{
+	unsigned step = getenv("JITRUN_TEST_CUDA") || test_full() ? 1
+	                : test_quick()                            ? 9
+	                                                          : 2,
+		 n = 0, failed = 0, missing = 0;
+
+	for (unsigned i = 0; i < MODELS; i += step, n++) {
+		char path[1024], relative[80];
+		snprintf(relative, sizeof relative, "golden/%s", models[i]);
+		if (shared_path(path, relative))
+			failed += failures(models[i], path, n, i ? TOKENS : LONG);
+		else
+			missing++;
+	}
 	printf("# %u models, %u failed, %u more are not there\n", n - missing, failed, missing);
 	if (missing == n)
 		skip();

@@ -17,6 +17,7 @@
 #include "kernels-templates/templates.h"
 #include "runtime/device/cuda_simulated.h"
 #include "runtime/jitrun.h"
+#include "runtime/jitrun_cards.h"
 #include "runtime/plan/key_list.h"
 #include "tests/support/no_exec.h"
 #include "tests/support/shared.h"
@@ -58,6 +59,23 @@ static bool none_of_them(const char *key) { return false; }
 static char left_out[KEY_TEXT_MAX];
 static bool all_but_one(const char *key) { return strcmp(key, left_out) != 0; }
 
+/* Text and the driver's code of a model's programs, which are behind n other keys. */
+static bool with_programs;
+static size_t add_programs(const struct model_spec *spec, const struct warm_options *o, struct key **keys, size_t n)
+{
+	struct error err = { 0 };
+	struct key *program;
+	size_t more;
+
+	assert_true(warm_programs(spec, o, &program, &more, &err));
+	assert_true(more > 0);
+	*keys = realloc(*keys, (n + more) * sizeof **keys);
+	assert_non_null(*keys);
+	memcpy(*keys + n, program, more * sizeof *program);
+	free(program);
+	return n + more;
+}
+
 static void make_pack(const char *path, const char *device, bool (*keep)(const char *key))
 {
 	struct error err = { 0 };
@@ -67,12 +85,12 @@ static void make_pack(const char *path, const char *device, bool (*keep)(const c
 	size_t n, made = 0;
 
 	assert_true(d && model_open(&m, model_path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err));
-	assert_true(warm_keys(&m.spec,
-	                      &(struct warm_options){ .target = d->facts.target,
-	                                              .activations = WARM_INT8_ACTIVATIONS,
-	                                              .kv = WARM_KV_F16,
-	                                              .tokens = BATCH },
-	                      &keys, &n, &err));
+	const struct warm_options o = {
+		.target = d->facts.target, .activations = WARM_INT8_ACTIVATIONS, .kv = WARM_KV_F16, .tokens = BATCH
+	};
+	assert_true(warm_keys(&m.spec, &o, &keys, &n, &err));
+	if (with_programs)
+		n = add_programs(&m.spec, &o, &keys, n);
 	struct pack_item *item = calloc(2 * n, sizeof *item);
 	assert_non_null(item);
 	for (size_t i = 0; i < n; i++) {
@@ -155,6 +173,52 @@ static void test_the_same_and_nothing_loaded_later(void **state)
 		assert_memory_equal(want, got, sizeof want);
 		jit_model_close(sealed);
 	}
+}
+
+/* Behind the second token of run(). */
+static uint64_t barriers_of(jit_model *m, float logits[LOGITS], jit_error *err)
+{
+	static const int32_t prompt[] = { 300, 311 };
+	jit_card_stats stats = JIT_CARD_STATS();
+	jit_session *s = open_session(m, err);
+
+	must(s && jit_session_feed(s, prompt, 2, err) == JIT_OK && jit_session_feed(s, prompt, 1, err) == JIT_OK &&
+	             jit_session_get_card_stats(s, &stats, err) == JIT_OK,
+	     err);
+	const float *l = jit_session_logits(s, err);
+	must(l != NULL, err);
+	memcpy(logits, l, LOGITS * sizeof *l);
+	jit_session_close(s);
+	return stats.barriers;
+}
+
+/* A token is one launch, in which blocks meet, where what that needs is there; else the graph does it. */
+static void test_programs(void **state)
+{
+	static float want[LOGITS], got[LOGITS];
+	jit_error err = { 0 };
+	char cache[128];
+
+	jit_model *open = open_model("sim:sm90", "", 0, &err);
+	must(open && run(open, want, &err), &err);
+	jit_model_close(open);
+	setenv("JITRUN_CUDA_LAUNCH", "beside", 1);
+	for (unsigned program = 0; program < 2; program++) {
+		snprintf(cache, sizeof cache, "%s/program-%u.jkp", dir, program);
+		with_programs = program;
+		make_pack(cache, "sim:sm90", all_of_them);
+		links = loads = 0;
+		jit_model *m = open_model("sim:sm90", cache, 1, &err);
+		must(m != NULL, &err);
+		unsigned loaded = loads;
+		assert_int_equal(barriers_of(m, got, &err) > 0, program);
+		assert_memory_equal(want, got, sizeof want);
+		assert_int_equal(links, 0);
+		assert_int_equal(loads, loaded);
+		jit_model_close(m);
+	}
+	with_programs = false;
+	unsetenv("JITRUN_CUDA_LAUNCH");
 }
 
 static void expect(const char *message, const char *says)
@@ -292,6 +356,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_same_and_nothing_loaded_later),
+		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_texts_alone_are_refused),
 		cmocka_unit_test(test_one_that_is_missing),
 		cmocka_unit_test(test_what_the_driver_refuses),

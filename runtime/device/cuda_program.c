@@ -1,0 +1,233 @@
+/* runtime/device/cuda_program.c - a plan of one token as one launch on an NVIDIA card. See cuda.h, jit/ptx/program.h.
+ *
+ * Each op is a command, with its arguments in it; the blocks of the launch, one a multiprocessor, walk over them all.
+ * The text of the plan's kernels together is a module of its own, of which the driver makes code for up to a second
+ * when the model is used for the first time. So a thread does that, and until it is done passes go through the graph,
+ * to the same bits.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/program_key.h"
+#include "jit/ptx/program.h"
+#include "jit/ptx/ptx.h"
+#include "runtime/device/cuda.h"
+
+/* A slot that differs from run to run, and where it is in the commands. */
+struct change {
+	const uint64_t *slot;
+	uint64_t *to;
+};
+
+struct cuda_program {
+	struct cuda *d;
+	struct registry *registry;
+	struct key key;
+	struct ptx_command *command;
+	uint64_t on_card;
+	uint32_t n, barriers, arrivals;
+	void *sync; /* the card's */
+	size_t sync_bytes;
+	struct change *change;
+	size_t n_changes;
+	struct cuda_kernel *_Atomic kernel; /* NULL: it is being made, or could not be */
+	pthread_t thread;
+	bool making; /* the thread is to be joined */
+};
+
+size_t cuda_program_commands(const struct plan *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n_ops; i++) {
+		if (p->op[i].n_args > PTX_COMMAND_SLOTS)
+			return 0;
+		n += p->op[i].end > p->op[i].begin;
+	}
+	return p->tokens == 1 && p->n_kernels <= PROGRAM_KERNELS_MOST ? n : 0;
+}
+
+/* ---- commands */
+
+/* Who has which units (struct ptx_command); waves: of a block, that have shares of their own. So that ops which do not
+ * wait for each other find blocks with nothing else to do: each begins behind the block where the one before has ended.
+ */
+static void deal(struct ptx_command *c, uint64_t units, uint64_t waves, uint32_t grid, uint32_t *next)
+{
+	uint64_t blocks = units < grid ? units : grid, shares = blocks * waves;
+
+	c->blocks = (uint32_t)blocks;
+	c->per = (uint32_t)(units / shares);
+	c->rest = (uint32_t)(units % shares);
+	c->first = *next;
+	*next = (uint32_t)((*next + units) % grid);
+}
+
+/* Whether an op of the stage behind op i waits for all that is before it. */
+static bool next_stage_waits(const struct plan *p, size_t i)
+{
+	for (size_t k = i + 1; k < p->n_ops; k++) {
+		if (p->op[k].end > p->op[k].begin)
+			return true;
+		if (p->op[k].barrier)
+			return false;
+	}
+	return false;
+}
+
+static void set_commands(struct cuda_program *out, const struct plan *p, const uint64_t *args, const struct key *list,
+                         size_t kernels)
+{
+	const uint32_t waves = out->d->device.facts.target->waves;
+	uint32_t next = 0;
+
+	for (size_t i = 0; i < p->n_ops; i++) {
+		const struct plan_op *l = &p->op[i];
+		const struct plan_kernel *k = &p->kernel[l->kernel];
+		const bool together = ((const struct cuda_kernel *)k->handle)->cooperative;
+		struct ptx_command *c = &out->command[out->n];
+		if (l->end > l->begin) {
+			*c = (struct ptx_command){ .begin = l->begin,
+				                   .function = (uint32_t)program_number(list, kernels, &k->key),
+				                   .waits = out->barriers };
+			memcpy(c->arg, args + (l->arg - p->args), l->n_args * sizeof *c->arg);
+			deal(c, (uint64_t)(l->end - l->begin), together ? 1 : waves, out->d->units, &next);
+			out->n++;
+		}
+		if (l->barrier && out->n && !out->command[out->n - 1].arrives && next_stage_waits(p, i))
+			out->command[out->n - 1].arrives = ++out->barriers;
+	}
+}
+
+static bool find_changes(struct cuda_program *out, const struct plan *p, struct error *err)
+{
+	size_t command = 0;
+
+	out->change = calloc(p->n_changing + 1, sizeof *out->change);
+	if (!out->change)
+		return error_set(err, ERROR_MEMORY, "no memory for a program of %u commands", out->n);
+	for (size_t i = 0; i < p->n_ops; i++) {
+		const struct plan_op *l = &p->op[i];
+		if (l->end <= l->begin)
+			continue;
+		for (size_t k = 0; k < p->n_changing; k++)
+			if (p->changing[k].slot >= l->arg && p->changing[k].slot < l->arg + l->n_args)
+				out->change[out->n_changes++] = (struct change){
+					.slot = p->changing[k].slot,
+					.to = &out->command[command].arg[p->changing[k].slot - l->arg]
+				};
+		command++;
+	}
+	return true;
+}
+
+/* ---- the module */
+
+static void *make_beside(void *user)
+{
+	struct cuda_program *p = user;
+
+	atomic_store(&p->kernel, cuda_get_kernel(p->d, p->registry, &p->key, NULL));
+	return NULL;
+}
+
+/* A sealed model has what was there when it was opened. */
+static bool get_module(struct cuda_program *p, bool at_once, struct error *err)
+{
+	struct cuda_kernel *k = cuda_find_kernel(p->d, &p->key);
+
+	if (!k && at_once && !(k = cuda_get_kernel(p->d, p->registry, &p->key, err)))
+		return false;
+	atomic_store(&p->kernel, k);
+	if (!k && !registry_is_sealed(p->registry)) /* without a thread the graph does it all */
+		p->making = pthread_create(&p->thread, NULL, make_beside, p) == 0;
+	return true;
+}
+
+static bool name_kernels(struct cuda_program *p, const struct plan *plan, const struct key **list, size_t *n,
+                         struct error *err)
+{
+	struct key *key = malloc(plan->n_kernels * sizeof *key);
+
+	if (!key)
+		return error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", plan->n_kernels);
+	for (size_t i = 0; i < plan->n_kernels; i++)
+		key[i] = plan->kernel[i].key;
+	bool ok = program_key(&p->key, key, plan->n_kernels, err);
+	*list = ok ? program_kernels(&p->key, n) : NULL;
+	free(key);
+	return ok;
+}
+
+struct cuda_program *cuda_program_open(struct cuda *d, struct registry *r, const struct plan *plan,
+                                       const struct cuda_program_place *at, bool at_once, struct error *err)
+{
+	struct cuda_program *p = calloc(1, sizeof *p);
+	const struct key *list = NULL;
+	size_t n = 0;
+
+	if (!p) {
+		error_set(err, ERROR_MEMORY, "no memory for a program");
+		return NULL;
+	}
+	p->d = d;
+	p->registry = r;
+	p->command = at->here;
+	p->on_card = at->on_card;
+	if (name_kernels(p, plan, &list, &n, err)) {
+		set_commands(p, plan, at->args, list, n);
+		p->sync_bytes = ((size_t)p->barriers + 1) * PTX_SYNC_BYTES;
+		if (find_changes(p, plan, err) &&
+		    (p->sync = d->device.alloc(&d->device, p->sync_bytes, DEVICE_BUFFERS, err)) &&
+		    get_module(p, at_once, err))
+			return p;
+	}
+	cuda_program_close(p);
+	return NULL;
+}
+
+void cuda_program_close(struct cuda_program *p)
+{
+	if (!p)
+		return;
+	if (p->making)
+		pthread_join(p->thread, NULL);
+	p->d->device.release(&p->d->device, p->sync, p->sync_bytes);
+	free(p->change);
+	free(p);
+}
+
+bool cuda_program_is_ready(const struct cuda_program *p) { return atomic_load(&p->kernel) != NULL; }
+uint32_t cuda_program_barriers(const struct cuda_program *p) { return p->barriers; }
+
+/* ---- running */
+
+void cuda_program_change(struct cuda_program *p)
+{
+	for (size_t i = 0; i < p->n_changes; i++)
+		*p->change[i].to = *p->change[i].slot;
+}
+
+int cuda_program_launch(struct cuda_program *p, void *queue)
+{
+	const struct target *t = p->d->device.facts.target;
+	const struct cuda_kernel *k = atomic_load(&p->kernel);
+	struct ptx_program_launch l = {
+		.commands = p->on_card, .n = p->n, .sync = (uint64_t)(uintptr_t)p->sync, .arrivals = p->arrivals
+	};
+	struct cuda_launch_attribute together = { .id = CUDA_LAUNCH_TOGETHER, .of = { .value = 1 } };
+	const struct cuda_launch_config config = {
+		.grid = { p->d->units, 1, 1 },
+		.block = { t->waves * t->lanes, 1, 1 },
+		.shared_bytes = k->shared_bytes,
+		.stream = queue,
+		.attribute = &together,
+		.n_attributes = 1
+	};
+	void *params[] = { &l.commands, &l.n, &l.sync, &l.arrivals, &l.empty, &l.empty_bytes };
+
+	p->arrivals += p->d->units;
+	return p->d->api->launch(&config, k->function, params, NULL);
+}
