@@ -271,6 +271,26 @@ static bool open_context(struct cuda *d, struct error *err)
 /* No pass takes that long; how long one takes is not predicted. */
 #define USUAL_PATIENCE 10.0
 
+/* Where the user does not say. */
+static const char usual_launch[] = "graph";
+
+static bool read_launch(enum cuda_launch *out, struct error *err)
+{
+	static const char *const names[] = {
+		[CUDA_GRAPH] = "graph", [CUDA_BY_OP] = "op", [CUDA_BESIDE] = "beside", [CUDA_ONE] = "one"
+	};
+	const char *how = getenv("JITRUN_CUDA_LAUNCH");
+	size_t i = 0;
+
+	how = how && *how ? how : usual_launch;
+	while (i < sizeof names / sizeof *names && strcmp(how, names[i]) != 0)
+		i++;
+	*out = (enum cuda_launch)i;
+	return i < sizeof names / sizeof *names ||
+	       error_set(err, ERROR_ARGUMENT, "JITRUN_CUDA_LAUNCH is \"%.32s\", expected graph, op, beside or one",
+	                 how);
+}
+
 struct device *cuda_open(const struct cuda_api *api, int ordinal, struct error *err)
 {
 	struct cuda *d = calloc(1, sizeof *d);
@@ -292,9 +312,11 @@ struct device *cuda_open(const struct cuda_api *api, int ordinal, struct error *
 		.close = close_card
 	};
 	pthread_mutex_init(&d->lock, NULL);
-	if (device_patience(USUAL_PATIENCE, &d->patience, err) && read_facts(d, ordinal, err) && open_context(d, err)) {
+	if (device_patience(USUAL_PATIENCE, &d->patience, err) && read_launch(&d->launch, err) &&
+	    read_facts(d, ordinal, err) && open_context(d, err)) {
 		d->linker = (struct driver_linker){ .by = { d->capability, d->driver }, .link = cuda_link, .user = d };
 		d->device.linker = &d->linker;
+		d->device.facts.awaits = d->capability >= 90 && (d->launch == CUDA_BESIDE || d->launch == CUDA_ONE);
 		return &d->device;
 	}
 	close_card(&d->device);

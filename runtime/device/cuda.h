@@ -29,12 +29,17 @@ struct cuda_region {
 	size_t bytes;
 };
 
+/* How passes are launched (JITRUN_CUDA_LAUNCH): a pass is a graph of launches, or an op is one; or a token's pass is
+ * one launch, as soon as that is made, or from the first one on. */
+enum cuda_launch { CUDA_GRAPH, CUDA_BY_OP, CUDA_BESIDE, CUDA_ONE };
+
 struct cuda {
 	struct device device;
 	struct driver_linker linker;
 	const struct cuda_api *_Atomic api; /* cuda_nothing(): the card was given up */
 	double patience;                    /* seconds before that */
-	int card;                           /* as the driver numbers them */
+	enum cuda_launch launch;
+	int card; /* as the driver numbers them */
 	void *context;
 	char name[64];
 	uint32_t units, capability, driver; /* multiprocessors; 90; 13000 */
@@ -81,12 +86,25 @@ struct cuda_program_place {
 	struct ptx_command *here;
 	uint64_t on_card;
 };
+/* What a stream's plans hand over in, two regions in turn: the session's and one of its own. empty: all of it holds
+ * IR_EMPTY. */
+struct cuda_handed {
+	void *own;
+	size_t bytes;
+	uint64_t region[2];
+	unsigned turn; /* the next launch's */
+	bool empty[2];
+};
+bool cuda_handed_open(struct cuda_handed *h, struct cuda *d, const struct plan *p, struct error *err);
+void cuda_handed_close(struct cuda_handed *h, struct cuda *d);
 /* How many commands the plan has; 0: it cannot be one launch. */
 size_t cuda_program_commands(const struct plan *p);
-/* Has it made, beside what goes on, or (at_once) now, if it must be. The plan's kernels have their handles. NULL: err.
+/* Has it made, beside what goes on, or (at_once) now, if it must be. The plan's kernels have their handles; handed is
+ * the stream's. NULL: err.
  */
 struct cuda_program *cuda_program_open(struct cuda *d, struct registry *r, const struct plan *p,
-                                       const struct cuda_program_place *at, bool at_once, struct error *err);
+                                       const struct cuda_program_place *at, struct cuda_handed *handed, bool at_once,
+                                       struct error *err);
 void cuda_program_close(struct cuda_program *p); /* NULL is fine */
 bool cuda_program_is_ready(const struct cuda_program *p);
 uint32_t cuda_program_barriers(const struct cuda_program *p);

@@ -51,6 +51,8 @@ _Static_assert(sizeof(struct cuda_launch_config) == 56, "as the driver has it");
 	X(copy_to_later, "cuMemcpyHtoDAsync_v2", (uint64_t to, const void *from, size_t bytes, void *stream), \
 	  (to, from, bytes, stream)) \
 	X(set_bytes, "cuMemsetD8_v2", (uint64_t to, uint8_t value, size_t bytes), (to, value, bytes)) \
+	X(set_words_later, "cuMemsetD32Async", (uint64_t to, uint32_t value, size_t n, void *stream), \
+	  (to, value, n, stream)) \
 	X(link_create, "cuLinkCreate_v2", (uint32_t n, int *options, void **values, void **state), \
 	  (n, options, values, state)) \
 	X(link_add, "cuLinkAddData_v2", (void *state, int type, void *data, size_t bytes, const char *name, \

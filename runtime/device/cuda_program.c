@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/ir/lanes.h"
 #include "jit/program_key.h"
 #include "jit/ptx/program.h"
 #include "jit/ptx/ptx.h"
@@ -19,6 +20,11 @@
 struct change {
 	const uint64_t *slot;
 	uint64_t *to;
+};
+
+/* A slot that points to what is handed over; at: where in there. */
+struct pointer {
+	uint64_t *to, at;
 };
 
 struct cuda_program {
@@ -32,6 +38,9 @@ struct cuda_program {
 	size_t sync_bytes;
 	struct change *change;
 	size_t n_changes;
+	struct pointer *pointer;
+	size_t n_pointers;
+	struct cuda_handed *handed;         /* NULL: nothing is */
 	struct cuda_kernel *_Atomic kernel; /* NULL: it is being made, or could not be */
 	pthread_t thread;
 	bool making; /* the thread is to be joined */
@@ -65,11 +74,11 @@ static void deal(struct ptx_command *c, uint64_t units, uint64_t waves, uint32_t
 	*next = (uint32_t)((*next + units) % grid);
 }
 
-/* Whether an op of the stage behind op i waits for all that is before it. */
+/* Whether an op of the stage behind op i waits for all that is before it, and not just for what it reads. */
 static bool next_stage_waits(const struct plan *p, size_t i)
 {
 	for (size_t k = i + 1; k < p->n_ops; k++) {
-		if (p->op[k].end > p->op[k].begin)
+		if (p->op[k].end > p->op[k].begin && !p->op[k].awaits)
 			return true;
 		if (p->op[k].barrier)
 			return false;
@@ -91,7 +100,7 @@ static void set_commands(struct cuda_program *out, const struct plan *p, const u
 		if (l->end > l->begin) {
 			*c = (struct ptx_command){ .begin = l->begin,
 				                   .function = (uint32_t)program_number(list, kernels, &k->key),
-				                   .waits = out->barriers };
+				                   .waits = l->awaits ? 0 : out->barriers };
 			memcpy(c->arg, args + (l->arg - p->args), l->n_args * sizeof *c->arg);
 			deal(c, (uint64_t)(l->end - l->begin), together ? 1 : waves, out->d->units, &next);
 			out->n++;
@@ -121,6 +130,64 @@ static bool find_changes(struct cuda_program *out, const struct plan *p, struct 
 		command++;
 	}
 	return true;
+}
+
+/* ---- what is handed over: a word is written once in a launch, so launches use two regions in turn, and each empties
+ * that of the next one */
+
+static bool find_pointers(struct cuda_program *out, const struct plan *p, struct error *err)
+{
+	const uint64_t begin = (uint64_t)(uintptr_t)p->handed;
+
+	if (!p->handed_bytes)
+		return true;
+	out->pointer = calloc((size_t)out->n * PTX_COMMAND_SLOTS, sizeof *out->pointer);
+	if (!out->pointer)
+		return error_set(err, ERROR_MEMORY, "no memory for a program of %u commands", out->n);
+	for (size_t i = 0; i < out->n; i++)
+		for (unsigned k = 0; k < PTX_COMMAND_SLOTS; k++) {
+			uint64_t *to = &out->command[i].arg[k];
+			if (*to >= begin && *to - begin < p->handed_bytes)
+				out->pointer[out->n_pointers++] = (struct pointer){ to, *to - begin };
+		}
+	return true;
+}
+
+bool cuda_handed_open(struct cuda_handed *h, struct cuda *d, const struct plan *p, struct error *err)
+{
+	if (!p->handed_bytes || h->region[0] == (uint64_t)(uintptr_t)p->handed)
+		return true;
+	cuda_handed_close(h, d);
+	h->own = d->device.alloc(&d->device, p->handed_bytes, DEVICE_BUFFERS, err);
+	if (!h->own)
+		return false;
+	h->bytes = p->handed_bytes;
+	h->region[0] = (uint64_t)(uintptr_t)p->handed;
+	h->region[1] = (uint64_t)(uintptr_t)h->own;
+	return true;
+}
+
+void cuda_handed_close(struct cuda_handed *h, struct cuda *d)
+{
+	d->device.release(&d->device, h->own, h->bytes);
+	*h = (struct cuda_handed){ 0 };
+}
+
+/* Of the launch that comes. */
+static int take_region(struct cuda_program *p, struct ptx_program_launch *l, void *queue)
+{
+	struct cuda_handed *h = p->handed;
+	const unsigned mine = h->turn, other = !mine;
+	int result = 0;
+
+	if (!h->empty[mine])
+		result = p->d->api->set_words_later(h->region[mine], IR_EMPTY, h->bytes / 4, queue);
+	l->empty = h->region[other];
+	l->empty_bytes = h->bytes;
+	h->empty[mine] = false;
+	h->empty[other] = true;
+	h->turn = other;
+	return result;
 }
 
 /* ---- the module */
@@ -162,7 +229,8 @@ static bool name_kernels(struct cuda_program *p, const struct plan *plan, const 
 }
 
 struct cuda_program *cuda_program_open(struct cuda *d, struct registry *r, const struct plan *plan,
-                                       const struct cuda_program_place *at, bool at_once, struct error *err)
+                                       const struct cuda_program_place *at, struct cuda_handed *handed, bool at_once,
+                                       struct error *err)
 {
 	struct cuda_program *p = calloc(1, sizeof *p);
 	const struct key *list = NULL;
@@ -176,10 +244,12 @@ struct cuda_program *cuda_program_open(struct cuda *d, struct registry *r, const
 	p->registry = r;
 	p->command = at->here;
 	p->on_card = at->on_card;
+	p->handed = plan->handed_bytes ? handed : NULL;
 	if (name_kernels(p, plan, &list, &n, err)) {
 		set_commands(p, plan, at->args, list, n);
 		p->sync_bytes = ((size_t)p->barriers + 1) * PTX_SYNC_BYTES;
-		if (find_changes(p, plan, err) &&
+		if (find_changes(p, plan, err) && find_pointers(p, plan, err) &&
+		    (!p->handed || cuda_handed_open(p->handed, d, plan, err)) &&
 		    (p->sync = d->device.alloc(&d->device, p->sync_bytes, DEVICE_BUFFERS, err)) &&
 		    get_module(p, at_once, err))
 			return p;
@@ -196,6 +266,7 @@ void cuda_program_close(struct cuda_program *p)
 		pthread_join(p->thread, NULL);
 	p->d->device.release(&p->d->device, p->sync, p->sync_bytes);
 	free(p->change);
+	free(p->pointer);
 	free(p);
 }
 
@@ -208,6 +279,8 @@ void cuda_program_change(struct cuda_program *p)
 {
 	for (size_t i = 0; i < p->n_changes; i++)
 		*p->change[i].to = *p->change[i].slot;
+	for (size_t i = 0; i < p->n_pointers; i++)
+		*p->pointer[i].to = p->handed->region[p->handed->turn] + p->pointer[i].at;
 }
 
 int cuda_program_launch(struct cuda_program *p, void *queue)
@@ -228,6 +301,7 @@ int cuda_program_launch(struct cuda_program *p, void *queue)
 	};
 	void *params[] = { &l.commands, &l.n, &l.sync, &l.arrivals, &l.empty, &l.empty_bytes };
 
+	int result = p->handed ? take_region(p, &l, queue) : 0;
 	p->arrivals += p->d->units;
-	return p->d->api->launch(&config, k->function, params, NULL);
+	return result ? result : p->d->api->launch(&config, k->function, params, NULL);
 }

@@ -49,6 +49,7 @@ int cuda_simulated_end(int result);
 
 /* cuda_simulated_queue.c: as the library has them. */
 int sim_copy_to_later(uint64_t to, const void *from, size_t bytes, void *stream);
+int sim_set_words_later(uint64_t to, uint32_t value, size_t n, void *stream);
 int sim_launch(const struct cuda_launch_config *c, void *function, void **params, void **extra);
 int sim_stream_create(void **stream, uint32_t flags);
 int sim_stream_wait(void *stream);

@@ -16,9 +16,11 @@ struct event {
 	uint64_t nanoseconds;
 };
 
-/* What a queue does: an event, a copy (module NULL) or a launch. */
+/* What a queue does: an event, a copy (module NULL), the same word many times (words), or a launch. */
 struct act {
 	struct event *event;
+	size_t words;
+	uint32_t word;
 	const struct cuda_simulated_module *module;
 	uint64_t to;
 	const void *from;
@@ -52,8 +54,11 @@ static int do_act(const struct act *a)
 		a->event->nanoseconds = profile_now();
 		return 0;
 	}
+	for (size_t i = 0; i < a->words; i++)
+		((uint32_t *)(uintptr_t)a->to)[i] = a->word;
 	if (!a->module) {
-		memcpy((void *)(uintptr_t)a->to, a->from, a->bytes);
+		if (a->bytes)
+			memcpy((void *)(uintptr_t)a->to, a->from, a->bytes);
 		return 0;
 	}
 	void *params[PARAMS];
@@ -102,6 +107,11 @@ static int put(struct queue *q, const struct act *a)
 int sim_copy_to_later(uint64_t to, const void *from, size_t bytes, void *stream)
 {
 	return put(stream, &(struct act){ .to = to, .from = from, .bytes = bytes });
+}
+
+int sim_set_words_later(uint64_t to, uint32_t value, size_t n, void *stream)
+{
+	return to % 4 ? CUDA_SIMULATED_INVALID : put(stream, &(struct act){ .to = to, .word = value, .words = n });
 }
 
 static bool has_attribute(const struct cuda_launch_config *c, uint32_t id)

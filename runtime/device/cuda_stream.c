@@ -40,10 +40,10 @@ struct cuda_stream {
 	struct stream stream;
 	struct registry *registry;
 	enum stream_launch launch;
-	enum { PROGRAM_NEVER, PROGRAM_BESIDE, PROGRAM_AT_ONCE } program; /* when a token's plan becomes one launch */
-	uint32_t most_blocks;                                            /* of a launch; 0: as many as live at once */
+	uint32_t most_blocks; /* of a launch; 0: as many as live at once */
 	void *queue;
 	struct cuda_plan *plans;
+	struct cuda_handed handed;
 	struct stream_counters counters;
 };
 
@@ -239,20 +239,30 @@ static bool record(struct cuda_stream *s, struct cuda_plan *c, struct error *err
 	return !result || cuda_failed(d, result, "recording a pass", err);
 }
 
+/* A token's plan, when that can be. Times are taken between launches. */
+static bool is_one_launch(const struct cuda_stream *s)
+{
+	const struct cuda *d = card_of(s);
+
+	return (d->launch == CUDA_BESIDE || d->launch == CUDA_ONE) && s->launch == STREAM_LAUNCH_TOKEN &&
+	       !s->stream.profile;
+}
+
 static bool make_program(struct cuda_stream *s, struct cuda_plan *c, struct error *err)
 {
 	const struct cuda_program_place at = { .args = c->args,
 		                               .here = (void *)((uint8_t *)c->args + c->commands),
 		                               .on_card = (uint64_t)(uintptr_t)c->on_card + c->commands };
 
-	c->program = cuda_program_open(card_of(s), s->registry, c->plan, &at, s->program == PROGRAM_AT_ONCE, err);
+	c->program = cuda_program_open(card_of(s), s->registry, c->plan, &at, &s->handed,
+	                               card_of(s)->launch == CUDA_ONE, err);
 	return c->program != NULL;
 }
 
 static bool fill(struct cuda_stream *s, struct cuda_plan *c, struct plan *p, struct error *err)
 {
 	struct cuda *d = card_of(s);
-	size_t commands = s->program == PROGRAM_NEVER || s->stream.profile ? 0 : cuda_program_commands(p);
+	size_t commands = is_one_launch(s) ? cuda_program_commands(p) : 0;
 
 	c->plan = p;
 	c->bytes = (p->n_args * sizeof *c->args + 63) / 64 * 64;
@@ -401,6 +411,7 @@ static bool run(struct stream *stream, struct plan *p, struct pool *pool, struct
 	take_inputs(c);
 	if (c->program && cuda_program_is_ready(c->program))
 		return run_program(s, c, err);
+	s->handed.empty[0] &= p->handed_bytes == 0; /* other launches know of one region */
 	return c->graph ? run_graph(s, c, err) : run_apart(s, c, p, err);
 }
 
@@ -421,29 +432,10 @@ static void close_stream(struct stream *stream)
 		next = p->next;
 		forget(s, p);
 	}
+	cuda_handed_close(&s->handed, d);
 	if (s->queue)
 		d->api->stream_destroy(s->queue);
 	free(s);
-}
-
-/* JITRUN_CUDA_LAUNCH, for comparing; else as the option has it. */
-static bool set_launch(struct cuda_stream *s, enum stream_launch launch, struct error *err)
-{
-	const char *how = getenv("JITRUN_CUDA_LAUNCH");
-
-	s->launch = launch;
-	if (!how || !*how || strcmp(how, "graph") == 0)
-		return true;
-	if (strcmp(how, "op") == 0)
-		s->launch = STREAM_LAUNCH_OP;
-	else if (strcmp(how, "beside") == 0 || strcmp(how, "one") == 0)
-		s->program = launch != STREAM_LAUNCH_TOKEN ? PROGRAM_NEVER
-		             : *how == 'o'                 ? PROGRAM_AT_ONCE
-		                                           : PROGRAM_BESIDE;
-	else
-		return error_set(err, ERROR_ARGUMENT,
-		                 "JITRUN_CUDA_LAUNCH is \"%.32s\", expected one, beside, graph or op", how);
-	return true;
 }
 
 struct stream *cuda_stream(struct device *device, const struct stream_options *o, struct error *err)
@@ -463,9 +455,10 @@ struct stream *cuda_stream(struct device *device, const struct stream_options *o
 		            .count = count,
 		            .close = close_stream },
 		.registry = o->registry,
+		.launch = d->launch == CUDA_BY_OP ? STREAM_LAUNCH_OP : o->launch,
 		.most_blocks = o->workgroups
 	};
-	if (set_launch(s, o->launch, err) && cuda_enter(d, err)) {
+	if (cuda_enter(d, err)) {
 		int result = d->api->stream_create(&s->queue, CUDA_STREAM_APART);
 		if (!result)
 			return &s->stream;

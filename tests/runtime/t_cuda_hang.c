@@ -123,13 +123,13 @@ static int launch_graph(void *exec, void *queue)
 	return result;
 }
 
-/* One by one, but not into a graph. */
-static bool apart;
+/* One by one, but not into a graph: an op each, or (whole) all of a pass. */
+static bool apart, whole;
 static int launch_one(const struct cuda_launch_config *c, void *function, void **params, void **extra)
 {
 	int result = seen_launch(c, function, params, extra);
 
-	if (card.armed && apart)
+	if (card.armed && (apart || whole))
 		begin_work(seconds);
 	return result;
 }
@@ -241,6 +241,31 @@ static void test_a_launch_that_never_ends(void **state)
 	apart = false;
 }
 
+static void test_one_launch_that_never_ends(void **state)
+{
+	whole = true;
+	setenv("JITRUN_CUDA_LAUNCH", "one", 1);
+	never_ends("simulated sm90 has worked on a pass in one launch for 1.0 seconds");
+	unsetenv("JITRUN_CUDA_LAUNCH");
+	whole = false;
+}
+
+static void test_ways_to_launch(void **state)
+{
+	static const char *const wrong[] = { "two", "graphs", "o", "1" };
+	char path[1024];
+
+	for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		jit_error err = { 0 };
+		setenv("JITRUN_CUDA_LAUNCH", wrong[i], 1);
+		assert_null(jit_model_open(source_path(path, "models/tale-q8_0.gguf"),
+		                           &JIT_MODEL_OPTIONS(.device = "sim:sm90", .cache_dir = ""), &err));
+		expect(err.message, "expected graph, op, beside or one");
+		expect(err.message, wrong[i]);
+	}
+	unsetenv("JITRUN_CUDA_LAUNCH");
+}
+
 /* Later than what is polled for, and sooner than the limit. */
 static void test_a_pass_that_ends_late(void **state)
 {
@@ -302,8 +327,12 @@ int main(void)
 {
 	setenv("JITRUN_CARD_PATIENCE", "1", 1);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_patience), cmocka_unit_test(test_a_pass_that_ends_late),
-		cmocka_unit_test(test_a_pass_that_never_ends), cmocka_unit_test(test_a_launch_that_never_ends)
+		cmocka_unit_test(test_patience),
+		cmocka_unit_test(test_ways_to_launch),
+		cmocka_unit_test(test_one_launch_that_never_ends),
+		cmocka_unit_test(test_a_pass_that_ends_late),
+		cmocka_unit_test(test_a_pass_that_never_ends),
+		cmocka_unit_test(test_a_launch_that_never_ends)
 	};
 	return cmocka_run_group_tests(tests, NULL, tear_down);
 }

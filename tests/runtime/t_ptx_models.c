@@ -85,8 +85,8 @@ static float *logits_of(const char *path, const char *device, const char *launch
 	jit_model_options mo = JIT_MODEL_OPTIONS(.device = device, .cache_dir = "");
 	jit_session_options so = JIT_SESSION_OPTIONS(.context = 96, .kv = kv);
 	jit_model_info info = JIT_MODEL_INFO();
-	jit_model *m = jit_model_open(path, &mo, err);
 	setenv("JITRUN_CUDA_LAUNCH", launch, 1);
+	jit_model *m = jit_model_open(path, &mo, err);
 	jit_session *s = m ? jit_session_open(m, &so, err) : NULL;
 	float *all = NULL;
 	bool ok = s && jit_model_get_info(m, &info, err) == JIT_OK;
