@@ -66,6 +66,7 @@ bool warm_open_device(struct error *err);
 void warm_close_device(void);
 const struct driver_linker *warm_linker(void);
 const struct target *warm_device_target(void);
+bool warm_device_awaits(const struct target *t); /* it is of that target, and device_facts.awaits */
 /* Adds the programs (jit/program_key.h) of a model to its keys. False: err. */
 bool warm_add_programs(const struct model_spec *spec, const struct warm_options *o, struct key **keys, size_t *n,
                        struct error *err);

@@ -80,4 +80,6 @@ bool warm_add_programs(const struct model_spec *spec, const struct warm_options 
 	return ok;
 }
 
+bool warm_device_awaits(const struct target *t) { return device && device->facts.target == t && device->facts.awaits; }
+
 const struct target *warm_device_target(void) { return device ? device->facts.target : NULL; }

@@ -31,6 +31,7 @@ static bool need_kernels(const struct engine *e, const struct cancel *cancel, st
 		.kv = warm_kv(e->kv.type),
 		.numerics = m->bounded && !e->exact ? WARM_BOUNDED : WARM_EXACT,
 		.tokens = e->batch,
+		.handed = m->device->facts.awaits,
 		.usual = true
 	};
 	struct key *keys;

@@ -302,9 +302,11 @@ bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, st
 	ok = true;
 	for (unsigned way = 0; ok && way < 4; way++) {
 		unsigned f32 = way & 1, bounded = way >> 1;
-		struct plan_options po = {
-			.target = opt->target, .f32_activations = f32, .bounded = bounded, .context = PLAN_PARTS_TO_COME
-		};
+		struct plan_options po = { .target = opt->target,
+			                   .f32_activations = f32,
+			                   .bounded = bounded,
+			                   .context = PLAN_PARTS_TO_COME,
+			                   .handed = opt->handed };
 		struct plan_options tuned = po;
 		tuned.tune = tune;
 		if (!((opt->numerics ? opt->numerics : WARM_EXACT) >> bounded & 1))
@@ -360,6 +362,7 @@ bool warm_programs(const struct model_spec *spec, const struct warm_options *opt
 	for (unsigned way = 0; ok && way < 4 * KV_TYPES; way++) {
 		unsigned f32 = way & 1, bounded = way >> 1 & 1, kv = way >> 2;
 		const struct plan_options po = { .target = opt->target,
+			                         .handed = opt->handed,
 			                         .f32_activations = f32,
 			                         .bounded = bounded,
 			                         .context = spec->latent.rank ? PLAN_WHOLE : PLAN_PARTS };

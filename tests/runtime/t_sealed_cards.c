@@ -85,9 +85,11 @@ static void make_pack(const char *path, const char *device, bool (*keep)(const c
 	size_t n, made = 0;
 
 	assert_true(d && model_open(&m, model_path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err));
-	const struct warm_options o = {
-		.target = d->facts.target, .activations = WARM_INT8_ACTIVATIONS, .kv = WARM_KV_F16, .tokens = BATCH
-	};
+	const struct warm_options o = { .target = d->facts.target,
+		                        .activations = WARM_INT8_ACTIVATIONS,
+		                        .kv = WARM_KV_F16,
+		                        .tokens = BATCH,
+		                        .handed = d->facts.awaits };
 	assert_true(warm_keys(&m.spec, &o, &keys, &n, &err));
 	if (with_programs)
 		n = add_programs(&m.spec, &o, &keys, n);
