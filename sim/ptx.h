@@ -10,9 +10,12 @@
  * barriers that not all warps come to. Shared bytes of a copy that was not waited for. Shared bytes that two warps
  * touch without a barrier between, one of them writing. What a lane reads that another lane of its warp stored since
  * they last met, and shared bytes that it stores where another read. And in launches that overlap others, global memory
- * before the wait. A cooperative launch traps when every warp that is left polls (a loop that only reads words again,
- * with relaxed or acquire loads) or waits at a barrier for one that does; a poll that gives up by itself after some
- * time is not known. Its parser and its table are its own, from the PTX manual; it includes nothing of jit/.
+ * before the wait. Its parser and its table are its own, from the PTX manual; it includes nothing of jit/.
+ *
+ * A cooperative launch traps when every warp that is left polls (a loop that only reads words again, with relaxed or
+ * acquire loads) or waits at a barrier for one that does; a poll that gives up by itself after some time is not known.
+ * And where two warps touch the same global bytes, one of them writing, and nothing orders the two: barriers of a
+ * block, releases and acquires, fences. Relaxed accesses on both sides, of the same width, need no order.
  *
  * NaN that arithmetic makes is 0x7fffffff, as on cards.
  */

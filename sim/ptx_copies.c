@@ -33,7 +33,8 @@ static bool start(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step
 	store.shared = true;
 	load.shared = false;
 	if (!ptx_reach(b, w, &store, lane, to, bytes, true) ||
-	    !(data = ptx_reach(b, w, &load, lane, from, bytes, false)))
+	    !(data = ptx_reach(b, w, &load, lane, from, bytes, false)) ||
+	    (b->together && !ptx_is_ordered(b, w, &load, lane, from, bytes, 0, true)))
 		return false;
 	if (!array_grow((void **)&c->copy, &c->capacity, c->n + 1, sizeof *c->copy))
 		return ptx_trap(b, w, (int)lane, "there is no memory to simulate a copy");

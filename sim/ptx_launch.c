@@ -177,6 +177,7 @@ static bool settle(struct ptx_block *b)
 	if (count(b, PTX_RUNS) || count(b, PTX_POLLS) || count(b, PTX_ENDED) == b->n_warps)
 		return true;
 	b->together->last_change = b->run->instructions;
+	ptx_order_barrier(b->together->order, b->number);
 	return barrier(b);
 }
 
@@ -207,10 +208,12 @@ static bool take_turns(struct ptx_together *all)
 static bool run_together(const struct ptx_block *like, uint32_t n)
 {
 	struct ptx_together *all = calloc(1, sizeof *all);
-	bool ok = all && (all->block = calloc(n, sizeof *all->block));
+	bool ok =
+		all && (all->block = calloc(n, sizeof *all->block)) && (all->order = ptx_order_open(n, like->n_warps));
 
 	if (!ok)
-		error_set(like->err, ERROR_MEMORY, "no memory to simulate a launch");
+		error_set(like->err, ERROR_MEMORY, "no memory to simulate a launch of %u blocks of %u warps at once", n,
+		          like->n_warps);
 	for (uint32_t i = 0; ok && i < n; i++) {
 		struct ptx_block *b = &all->block[all->n++];
 		*b = *like;
@@ -222,8 +225,10 @@ static bool run_together(const struct ptx_block *like, uint32_t n)
 	ok = ok && take_turns(all);
 	for (uint32_t i = 0; all && i < all->n; i++)
 		free_block(&all->block[i]);
-	if (all)
+	if (all) {
+		ptx_order_close(all->order);
 		free(all->block);
+	}
 	free(all);
 	return ok;
 }

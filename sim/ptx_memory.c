@@ -232,11 +232,31 @@ static void do_words(struct ptx_warp *w, const struct ptx_step *s, const struct 
 	}
 }
 
+bool ptx_is_ordered(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, unsigned lane, uint64_t at,
+                    size_t bytes, unsigned kind, bool loads)
+{
+	const uint32_t warp = b->number * b->n_warps + w->number;
+	struct ptx_order *o = b->together->order;
+	char text[100], all[160];
+	const char *trouble = ptx_order_touch(o, warp, at, bytes, kind, s->line, text, sizeof text);
+
+	if (!trouble &&
+	    !ptx_order_sync(o, warp, lane, at, bytes, (enum ptx_order_of)s->order, loads, kind & PTX_WRITES))
+		trouble = "no memory to tell whether it races";
+	if (!trouble)
+		return true;
+	snprintf(all, sizeof all, "%s (address 0x%llx, %zu bytes)", trouble, (unsigned long long)at, bytes);
+	return ptx_trap(b, w, (int)lane, all);
+}
+
 bool ptx_access(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask)
 {
 	const struct kind *k = &kinds[s->operation];
 	const uint64_t *base = w->reg + (size_t)s->s[0] * PTX_LANES;
 	const size_t bytes = (size_t)k->bytes * s->n;
+	const unsigned kind = (k->store ? PTX_WRITES : 0u) | (s->order != PTX_WEAK ? PTX_STRONG : 0u) |
+	                      (k->bytes == 8 ? PTX_WIDE : 0u);
+	const bool loads = !k->store || k->atomic;
 
 	for (unsigned l = 0; l < PTX_LANES; l++) {
 		if (!(mask >> l & 1))
@@ -244,7 +264,7 @@ bool ptx_access(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *
 		const uint64_t at = base[l] + (uint64_t)s->disp;
 		bool changes = k->store;
 		uint8_t *p = ptx_reach(b, w, s, l, at, bytes, k->store);
-		if (!p)
+		if (!p || (b->together && !s->shared && !ptx_is_ordered(b, w, s, l, at, bytes, kind, loads)))
 			return false;
 		if (k->atomic)
 			changes = do_atomic(w, s, l, p);

@@ -9,16 +9,28 @@
 
 #include "sim/ptx_warp.h"
 
-enum { TOLD = 3 /* warps that a sentence has room for */, MOST_ROUND = 1 << 20 /* steps */ };
+enum { TOLD = 2 /* warps that a sentence has room for */, MOST_ROUND = 1 << 20 /* steps */ };
 
-/* The words of one round of a loop. */
+/* The words of one round of a loop; at, load: of the first, or the first that nothing wrote. */
 struct ptx_seen {
 	uint64_t at;
 	size_t load;
 	unsigned n;
+	bool is_missing;
 };
 
 static size_t slot_of(uint64_t word) { return (size_t)(word * UINT64_C(0x9e3779b97f4a7c15) >> 48) % PTX_WATCHED; }
+
+static void see(struct ptx_together *all, uint64_t at, size_t load)
+{
+	const bool is_missing = !ptx_order_is_written(all->order, at);
+
+	if (!all->seen->n++ || (is_missing && !all->seen->is_missing)) {
+		all->seen->at = at;
+		all->seen->load = load;
+		all->seen->is_missing = is_missing;
+	}
+}
 
 void ptx_poll_load(struct ptx_block *b, struct ptx_warp *w, uint64_t at, size_t bytes, const uint8_t *value)
 {
@@ -34,10 +46,8 @@ void ptx_poll_load(struct ptx_block *b, struct ptx_warp *w, uint64_t at, size_t 
 	}
 	w->poll.loads = true;
 	w->poll.load = w->at;
-	if (all->seen && !all->seen->n++) {
-		all->seen->at = at;
-		all->seen->load = w->at;
-	}
+	for (size_t i = 0; all->seen && i < bytes; i += 4)
+		see(all, at + i, w->at);
 }
 
 void ptx_poll_other(struct ptx_block *b, struct ptx_warp *w, uint64_t at, size_t bytes, bool changes)
@@ -86,8 +96,9 @@ static bool tell(struct ptx_block *b, struct ptx_warp *w, char *out, size_t size
 	bool ok = ptx_run_turn(b, w, &turn);
 	b->together->seen = NULL;
 	const struct ptx_step *s = &b->t->step[seen.load];
-	snprintf(out, size, "block %u, warp %u polls %u words at 0x%llx, line %u, \"%s\"", b->number, w->number, seen.n,
-	         (unsigned long long)seen.at, s->line, ptx_text_line(b->t, s->line, text, sizeof text));
+	snprintf(out, size, "block %u, warp %u polls 0x%llx%s, line %u, \"%s\"", b->number, w->number,
+	         (unsigned long long)seen.at, seen.is_missing ? ", which nothing wrote" : "", s->line,
+	         ptx_text_line(b->t, s->line, text, sizeof text));
 	return ok;
 }
 

@@ -186,6 +186,8 @@ static bool step(struct ptx_block *b, struct ptx_warp *w)
 		         : ptx_is_access(s->operation) ? !ptx_access(b, w, s, mask)
 		                                       : !is_nothing(s->operation) && !ptx_compute(w, s, mask))
 			return b->err->code ? false : ptx_trap(b, w, -1, "the simulator does not do this");
+		if (s->operation == PTX_DO_FENCE && b->together)
+			ptx_order_fence(b->together->order, b->number * b->n_warps + w->number, mask);
 		define(w, s, mask);
 	}
 	w->at++;

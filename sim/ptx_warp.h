@@ -2,7 +2,7 @@
 #ifndef SIM_PTX_WARP_H
 #define SIM_PTX_WARP_H
 
-#include "sim/ptx_text.h"
+#include "sim/ptx_order.h"
 
 enum ptx_state { PTX_RUNS, PTX_POLLS, PTX_AT_BARRIER, PTX_ENDED };
 enum { PTX_RECENT = 1024 /* stores that are remembered */, PTX_WATCHED = 1 << 16 };
@@ -55,6 +55,7 @@ struct ptx_memory {
 struct ptx_together {
 	struct ptx_block *block;
 	uint32_t n;
+	struct ptx_order *order;
 	uint64_t version;      /* how often a word was written that somebody polled */
 	uint64_t last_change;  /* when something was last written, in instructions */
 	struct ptx_seen *seen; /* while it is told what a warp polls */
@@ -89,6 +90,9 @@ bool ptx_is_access(unsigned operation);
 /* Where a lane's bytes are. NULL: trapped. */
 uint8_t *ptx_reach(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, unsigned lane, uint64_t at,
                    size_t bytes, bool store);
+/* Whether nothing races with that access of global memory in a cooperative launch; kind: PTX_WRITES and so on. */
+bool ptx_is_ordered(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, unsigned lane, uint64_t at,
+                    size_t bytes, unsigned kind, bool loads);
 /* ptx_copies.c; but: so many groups may still be on their way. */
 bool ptx_copy(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask);
 void ptx_copies_wait(struct ptx_block *b, struct ptx_warp *w, uint64_t but);
