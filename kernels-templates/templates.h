@@ -92,6 +92,8 @@ unsigned template_tile_n(const struct target *target);
 /* Whether a matmul of so many columns should make the norm of its input itself (NORM_IN): where that costs every group
  * less than another stage does, and the result fits its shared bytes. */
 bool template_norm_inside(const struct target *target, enum dtype activation, uint64_t k, unsigned columns);
+/* Whether a matmul of one column may await its input (AWAITED); the flag itself may be missing. */
+bool template_matmul_awaits(const struct target *target, const struct key *key);
 /* Whether there are wide kernels for a weight format; from how many columns on they are the better ones (0: never); how
  * many columns their tiles should have when there are many; with which flags KEY_INTERLEAVE makes the inputs of those
  * with tiles of so many columns: KEY_UNSIGNED, KEY_BLOCK_MAJOR or none. */
@@ -300,7 +302,7 @@ static inline uint32_t template_attention_record(uint32_t dims) { return (dims +
 
 /* KEY_MERGE: attention's result from the records of its chunks. key: heads, head_dim, flags WINDOW, SINKS. RECORDS as
  * KEY_ATTENTION left them; OUT: [kp(heads*head_dim)]. Unit: 32 dimensions of a head, or all where heads are no multiple
- * of that: head * template_merge_units() + number. */
+ * of that: head * template_merge_units() + number. AWAITED: records are awaited, OUT is given. */
 enum {
 	MERGE_RECORDS,
 	MERGE_OUT,
@@ -386,7 +388,7 @@ enum { SCAN_MAX_STATE = 1024, SCAN_MAX_VALUES = 1024 };
 enum { GATE_X, GATE_GATE, GATE_OUT, GATE_ARGS };
 
 /* KEY_EMBED: out[column] = row ids[column] of packed W as f32 (quantised: dw * (float)q). key: rows, k, weight. Unit:
- * column. Ids are checked by the caller. */
+ * column. Ids are checked by the caller. AWAITED (groups of waves): OUT is given. */
 enum { EMBED_W, EMBED_IDS /* int32 */, EMBED_OUT, EMBED_ARGS };
 
 /* Schedules: ways of computing the same bits, of which machines like one or the other better; key.schedule 0 is the

@@ -13,6 +13,7 @@ enum { VECTOR = 32 /* dimensions */, AT_ONCE = 8 /* chunks */, MOST_PARTS = 4 };
 struct merge {
 	struct ir *b;
 	unsigned w, parts /* vectors of 32 dimensions */, dims, vectors /* of a unit's 32 dimensions, or more */, heads;
+	bool awaited;
 	uint32_t bytes; /* of a record */
 	int32_t marks;  /* where max and sum are in it */
 	ir_a arg;
@@ -46,13 +47,18 @@ static ir_f maxima_so_far(const struct merge *m, ir_f max)
 	return so_far;
 }
 
+static ir_f load_mark(const struct merge *m, ir_i offset, int32_t disp)
+{
+	return m->awaited ? ir_fawait_at(m->b, m->at, offset, disp)
+	                  : ir_fbits(m->b, ir_igather(m->b, m->at, offset, disp));
+}
+
 static void weigh(const struct merge *m, ir_s count)
 {
 	struct ir *b = m->b;
 	ir_i lane = ir_ilane(b), last = ir_isplat(b, ir_saddi(b, count, -1)), chunk = ir_imin(b, lane, last),
 	     offset = ir_imul(b, chunk, ir_iconst(b, (int32_t)step(m)));
-	ir_f max = ir_fbits(b, ir_igather(b, m->at, offset, m->marks)),
-	     sum = ir_fbits(b, ir_igather(b, m->at, offset, m->marks + 4));
+	ir_f max = load_mark(m, offset, m->marks), sum = load_mark(m, offset, m->marks + 4);
 
 	ir_fstore1(b, m->maxima, m->max, 0);
 	ir_f so_far = maxima_so_far(m, max);
@@ -74,8 +80,10 @@ static void add_chunks(const struct merge *m, ir_s weights, ir_s turns, unsigned
 
 	ir_loop(b, turns);
 	for (unsigned v = 0; v < m->vectors; v++) {
-		for (unsigned i = 0; i < n; i++)
-			o[i] = ir_fload(b, m->o, (int32_t)(i * step(m) + v * m->w * 4), 0);
+		for (unsigned i = 0; i < n; i++) {
+			int32_t disp = (int32_t)(i * step(m) + v * m->w * 4);
+			o[i] = m->awaited ? ir_fawait(b, m->o, disp, 0) : ir_fload(b, m->o, disp, 0);
+		}
 		for (unsigned i = 0; i < n; i++) {
 			ir_f kept = ir_fbcast(b, keep, (int32_t)(i * 4)), joined = ir_fbcast(b, join, (int32_t)(i * 4));
 			ir_set_f(b, m->value[v], ir_ffma(b, m->value[v], kept, ir_fmul(b, o[i], joined)));
@@ -119,9 +127,16 @@ static void store_unit(const struct merge *m, ir_s head, ir_s part)
 
 	for (unsigned v = 0; v < m->vectors && v * m->w < dims; v++) {
 		unsigned left = dims - v * m->w;
-		ir_fstore(b, to, ir_fdiv(b, m->value[v], m->sum), (int32_t)(v * m->w * 4), left < m->w ? left : 0);
+		ir_f y = ir_fdiv(b, m->value[v], m->sum);
+		if (m->awaited)
+			ir_fgive(b, to, y, (int32_t)(v * m->w * 4), left < m->w ? left : 0);
+		else
+			ir_fstore(b, to, y, (int32_t)(v * m->w * 4), left < m->w ? left : 0);
 	}
-	heads_zero_pad(b, out, width, head, m->heads);
+	if (m->awaited)
+		heads_give_pad(b, out, width, head, m->heads);
+	else
+		heads_zero_pad(b, out, width, head, m->heads);
 }
 
 static void do_unit(struct merge *m, const struct key *key, ir_s unit)
@@ -162,6 +177,7 @@ bool merge_build(struct ir *b, const struct key *key, const struct target *targe
 	(void)target;
 	if (refusal)
 		return build_refuse(key, err, refusal);
+	m.awaited = key->flags & KEY_AWAITED;
 	m.parts = template_merge_units(m.dims);
 	m.vectors = ((m.parts > 1 ? VECTOR : m.dims) + VECTOR - 1) / VECTOR * (VECTOR / m.w);
 	m.bytes = template_attention_record(m.dims);

@@ -71,6 +71,8 @@ bool build_refuse(const struct key *key, struct error *err, const char *what);
 
 /* 32 consecutive f32 (32/W vectors) to int8 in the lanes of q; returns the block's scale in every lane. */
 ir_f quantise_emit(struct ir *b, const ir_f x[], ir_i q[]);
+/* n vectors to int8 by the scale d that each lane has. */
+void quantise_emit_scaled(struct ir *b, const ir_f x[], unsigned n, ir_f d, ir_i q[]);
 /* 32 consecutive f32 (32/W vectors) to one int8 block (numerics.h rule 4): 32 bytes at q + q_disp, its struct
  * activation_block at s + s_disp. */
 void quantise_emit_block(struct ir *b, const ir_f x[], ir_a q, int32_t q_disp, ir_a s, int32_t s_disp);
@@ -87,6 +89,8 @@ struct norm_columns {
 		outs; /* f32 [columns][kp(k)]; quantised: int8 likewise, and struct activation_block [columns][kp(k)/32]
 	               */
 };
+/* What the norm of one column, x, is scaled by; its mean, where it is centred. Reads k, centred, x and eps. */
+ir_f norm_emit_scale(struct ir *b, const struct norm_columns *n, ir_f *mean);
 void norm_emit_columns(struct ir *b, const struct norm_columns *n);
 
 #endif

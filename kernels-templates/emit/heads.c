@@ -59,15 +59,31 @@ ir_a heads_at(struct ir *b, ir_a base, struct heads_unit u, uint32_t column_byte
 	return ir_aadd(b, base, ir_sadd(b, ir_smuli(b, u.column, column_bytes), ir_smuli(b, u.head, head_bytes)));
 }
 
-void heads_zero_pad(struct ir *b, ir_a column, uint32_t width, ir_s head, uint32_t heads)
+static void pad(struct ir *b, ir_a column, uint32_t width, ir_s head, uint32_t heads, bool gives)
 {
 	uint32_t padded = (uint32_t)numerics_pad(width);
 	if (padded == width)
 		return;
 	ir_loop(b, ir_sdivi(b, ir_saddi(b, head, 1), heads));
-	for (uint32_t i = width; i < padded; i += b->lanes)
-		ir_fstore(b, column, ir_fconst(b, 0.0f), (int32_t)(i * 4), padded - i < b->lanes ? padded - i : 0);
+	for (uint32_t i = width; i < padded; i += b->lanes) {
+		unsigned lanes = padded - i < b->lanes ? padded - i : 0;
+		ir_f zero = ir_fconst(b, 0.0f);
+		if (gives)
+			ir_fgive(b, column, zero, (int32_t)(i * 4), lanes);
+		else
+			ir_fstore(b, column, zero, (int32_t)(i * 4), lanes);
+	}
 	ir_endloop(b);
+}
+
+void heads_zero_pad(struct ir *b, ir_a column, uint32_t width, ir_s head, uint32_t heads)
+{
+	pad(b, column, width, head, heads, false);
+}
+
+void heads_give_pad(struct ir *b, ir_a column, uint32_t width, ir_s head, uint32_t heads)
+{
+	pad(b, column, width, head, heads, true);
 }
 
 static unsigned lanes_left(const struct ir *b, unsigned total, unsigned i)

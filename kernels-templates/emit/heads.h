@@ -29,6 +29,8 @@ ir_a heads_at(struct ir *b, ir_a base, struct heads_unit u, uint32_t column_byte
 /* Writes +0 behind a column that holds width elements and starts at column, when the unit's head is the last one. Emits
  * nothing for whole blocks. */
 void heads_zero_pad(struct ir *b, ir_a column, uint32_t width, ir_s head, uint32_t heads);
+/* The same for others to await. */
+void heads_give_pad(struct ir *b, ir_a column, uint32_t width, ir_s head, uint32_t heads);
 
 /* 1 / sqrt(mean of squares + eps) of so many elements, in every lane (numerics.h rule 7). */
 ir_f heads_scale(struct ir *b, ir_a x, uint32_t dims, ir_f eps);

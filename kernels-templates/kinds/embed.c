@@ -63,6 +63,7 @@ struct row_copy {
 	struct ir *b;
 	const struct weight_format *format;
 	ir_a out;
+	bool gives;
 };
 
 static void copy_unit(void *context, const struct weight_stream *w, unsigned index)
@@ -73,8 +74,13 @@ static void copy_unit(void *context, const struct weight_stream *w, unsigned ind
 	for (unsigned k = 0; k < PIECES_UNIT_K; k += f->step) {
 		ir_f v[WEIGHT_MAX_STEP];
 		weight_load(f, c->b, w, (int32_t)(k / f->unit_k * f->unit_bytes), 0, k % f->unit_k / f->step, v);
-		for (unsigned i = 0; i < f->step; i++)
-			ir_fstore1(c->b, c->out, v[i], (int32_t)((index * PIECES_UNIT_K + k + i) * 4));
+		for (unsigned i = 0; i < f->step; i++) {
+			int32_t disp = (int32_t)((index * PIECES_UNIT_K + k + i) * 4);
+			if (c->gives)
+				ir_fgive(c->b, c->out, v[i], disp, 1);
+			else
+				ir_fstore1(c->b, c->out, v[i], disp);
+		}
 	}
 }
 
@@ -84,13 +90,14 @@ static void copy_walk(void *context, unsigned units)
 	ir_set_a(c->b, c->out, ir_aaddi(c->b, c->out, (int64_t)units * PIECES_UNIT_K * 4));
 }
 
-/* Span `span` of the row in lane `row` of the row block at `block`. */
-static void copy_span(struct ir *b, const struct weight_format *f, uint32_t kp, unsigned spans, ir_a block, ir_s row,
-                      ir_s span, ir_a out)
+/* Span `span` of the row in lane `row` of the row block at `block`, to c->out. */
+static void copy_span(const struct row_copy *to, uint32_t kp, unsigned spans, ir_a block, ir_s row, ir_s span)
 {
 	enum { TURN = 2 };
+	struct row_copy c = *to;
+	struct ir *b = c.b;
+	const struct weight_format *f = c.format;
 	struct weight_reader r = { .b = b, .format = f, .span_units = kp / spans / PIECES_UNIT_K, .most_units = TURN };
-	struct row_copy c = { .b = b, .format = f };
 	const struct weight_visitor v = { .context = &c, .unit = copy_unit, .walk = copy_walk };
 	ir_a from = ir_aadd(b, block, ir_smuli(b, span, (int64_t)r.span_units * weight_pieces_unit(f)));
 
@@ -101,17 +108,17 @@ static void copy_span(struct ir *b, const struct weight_format *f, uint32_t kp, 
 		r.heads = ir_aadd(b, heads, ir_smuli(b, row, weight_pieces_head(f)));
 		r.first = ir_smuli(b, span, r.span_units);
 	}
-	c.out = ir_var_a(b, ir_aadd(b, out, ir_smuli(b, span, kp / spans * 4)));
+	c.out = ir_var_a(b, ir_aadd(b, to->out, ir_smuli(b, span, kp / spans * 4)));
 	weight_pieces_read(&r, &v);
 }
 
-static void copy_row(struct ir *b, const struct weight_format *f, const struct target *target, uint32_t kp, ir_a block,
-                     ir_s row, ir_a out)
+static void copy_row(const struct row_copy *to, const struct target *target, uint32_t kp, ir_a block, ir_s row)
 {
+	struct ir *b = to->b;
 	unsigned spans = numerics_spans(kp), shift = (unsigned)__builtin_ctz(target->waves);
 	ir_s wave = ir_wave(b);
 	ir_s i = ir_loop(b, ir_sshri(b, ir_ssub(b, ir_sconst(b, spans + target->waves - 1), wave), shift));
-	copy_span(b, f, kp, spans, block, row, ir_sadd(b, ir_sshli(b, i, shift), wave), out);
+	copy_span(to, kp, spans, block, row, ir_sadd(b, ir_sshli(b, i, shift), wave));
 	ir_endloop(b);
 }
 
@@ -122,6 +129,8 @@ bool embed_build(struct ir *b, const struct key *key, const struct target *targe
 
 	if (!f)
 		return build_refuse(key, err, "this weight format is not computed with");
+	if (key->flags & KEY_AWAITED && !target->lane_bytes)
+		return build_refuse(key, err, "rows are given by groups of waves");
 	int64_t block_bytes = (int64_t)(target->lane_bytes ? weight_pieces_bytes(f, kp) : weight_run_bytes(f, kp));
 	if (key->k == 0 || key->k % dtype_table[f->type].block != 0 || block_bytes > INT32_MAX)
 		return build_refuse(key, err,
@@ -134,7 +143,8 @@ bool embed_build(struct ir *b, const struct key *key, const struct target *targe
 	ir_a block = ir_aadd(b, ir_aload(b, arg, EMBED_W * 8), ir_smuli(b, ir_sshri(b, id, 5), block_bytes));
 	ir_s row = ir_sandi(b, id, 31);
 	if (target->lane_bytes)
-		copy_row(b, f, target, kp, block, row, row_out(b, arg, unit, kp));
+		copy_row(&(struct row_copy){ b, f, row_out(b, arg, unit, kp), key->flags & KEY_AWAITED }, target, kp,
+		         block, row);
 	else
 		pick_row(b, f, kp, block, row, arg, unit);
 	ir_endloop(b);

@@ -271,6 +271,21 @@ static void share_column(struct norm *t, ir_f eps)
 	}
 }
 
+ir_f norm_emit_scale(struct ir *b, const struct norm_columns *n, ir_f *mean)
+{
+	struct norm t = { .b = b,
+		          .k = n->k,
+		          .blocks = (uint32_t)numerics_pad(n->k) / 32,
+		          .centred = n->centred,
+		          .waves = n->waves,
+		          .at_once = AT_ONCE,
+		          .x = n->x };
+	ir_f scale = column_scale(&t, n->eps);
+
+	*mean = t.mean;
+	return scale;
+}
+
 void norm_emit_columns(struct ir *b, const struct norm_columns *n)
 {
 	uint32_t blocks = (uint32_t)numerics_pad(n->k) / 32;

@@ -31,6 +31,17 @@ static void store_sums(struct ir *b, const ir_f q[], ir_f d, ir_a s, int32_t dis
 		           disp + (int32_t)(offsetof(struct activation_block, sum) + half * 4));
 }
 
+void quantise_emit_scaled(struct ir *b, const ir_f x[], unsigned n, ir_f d, ir_i q[])
+{
+	ir_f zero = ir_fconst(b, 0.0f);
+	ir_m some = ir_flt(b, zero, d);
+
+	for (unsigned v = 0; v < n; v++) {
+		ir_f scaled = ir_fmax(b, ir_fmin(b, ir_fdiv(b, x[v], d), ir_fconst(b, 127.0f)), ir_fconst(b, -127.0f));
+		q[v] = ir_f2i(b, ir_fsel(b, some, scaled, zero));
+	}
+}
+
 ir_f quantise_emit(struct ir *b, const ir_f x[], ir_i q[])
 {
 	unsigned n = math_parts(b);
@@ -39,12 +50,7 @@ ir_f quantise_emit(struct ir *b, const ir_f x[], ir_i q[])
 	for (unsigned v = 0; v < n; v++)
 		magnitude[v] = ir_fabs(b, x[v]);
 	ir_f d = ir_fdiv(b, math_lane_max(b, magnitude), ir_fconst(b, 127.0f));
-	ir_f zero = ir_fconst(b, 0.0f);
-	ir_m some = ir_flt(b, zero, d);
-	for (unsigned v = 0; v < n; v++) {
-		ir_f scaled = ir_fmax(b, ir_fmin(b, ir_fdiv(b, x[v], d), ir_fconst(b, 127.0f)), ir_fconst(b, -127.0f));
-		q[v] = ir_f2i(b, ir_fsel(b, some, scaled, zero));
-	}
+	quantise_emit_scaled(b, x, n, d, q);
 	return d;
 }
 

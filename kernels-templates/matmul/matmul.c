@@ -100,9 +100,10 @@ static void finish_streams(const struct matmul *m, ir_s block, ir_s tile)
 	for (unsigned s = 0; s < m->streams; s++) {
 		ir_a sums = s ? ir_aaddi(b, m->sums, s * dot_stream_sums(m)) : m->sums;
 		ir_s number = s ? ir_saddi(b, block, s) : block;
-		matmul_finish(&(struct matmul_results){ b, m->key, m->arg, sums, m->spans, m->matrices, m->columns,
-		                                        m->route.expert },
-		              number, tile);
+		matmul_finish(
+			&(struct matmul_results){
+				b, m->key, m->arg, sums, m->spans, m->matrices, m->columns, m->route.expert, { 0 } },
+			number, tile);
 	}
 }
 
@@ -149,9 +150,10 @@ static void emit_route_tile(struct matmul *m, ir_s block, ir_s done)
 
 	for (unsigned matrix = 0; matrix < m->matrices; matrix++)
 		dot_matrix(m, matrix, block, in);
-	matmul_finish(&(struct matmul_results){ b, m->key, m->arg, m->sums, m->spans, m->matrices, m->columns,
-	                                        m->route.expert },
-	              block, out);
+	matmul_finish(
+		&(struct matmul_results){
+			b, m->key, m->arg, m->sums, m->spans, m->matrices, m->columns, m->route.expert, { 0 } },
+		block, out);
 }
 
 static bool set_up(struct matmul *m, const struct key *key, const struct target *target, struct error *err);
@@ -292,6 +294,8 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 	if (key->flags & KEY_BY_HEAD && key->flags & (KEY_MMA | KEY_WIDE))
 		return build_refuse(key, err, "these flags do not go together");
 	const char *wrong = matmul_refuse_norm(key, target);
+	if (!wrong)
+		wrong = matmul_refuse_await(key, target);
 	if (wrong)
 		return build_refuse(key, err, wrong);
 	if (key->flags & KEY_MMA)

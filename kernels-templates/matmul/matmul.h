@@ -15,6 +15,7 @@ struct matmul_results {
 	ir_a arg, sums;
 	unsigned spans, matrices, columns; /* columns of a tile */
 	ir_s expert;                       /* KEY_EXPERTS: the matrix that was used */
+	ir_f from;                         /* AWAITED and RESIDUAL: what the row block's results are added to */
 };
 
 static inline int64_t matmul_span_bytes(const struct matmul_results *r)
@@ -62,6 +63,10 @@ void matmul_route_tiles(struct ir *b, const struct key *key, const struct matmul
 /* NULL, or what is wrong with such a key's own fields. */
 const char *matmul_refuse_experts(const struct key *key, int64_t block_bytes, unsigned columns);
 
+/* ---- inputs that are awaited (KEY_AWAITED; matmul_await.c) */
+
+enum { MATMUL_AWAITED_BLOCK = 32 /* bytes from a struct activation_block to the next, in shared bytes */ };
+
 /* What a wave does alone: one span of one matrix of one row block, with all columns of a tile. */
 struct matmul_job {
 	ir_s number; /* of the row block in W; those of two matrices alternate */
@@ -86,11 +91,17 @@ struct matmul_group {
 	unsigned spans, matrices;
 	unsigned jobs, together; /* jobs of a row block; row blocks at once */
 	ir_a arg, sums;
-	ir_a in, ins; /* KEY_NORM_IN: the tile's inputs, in shared bytes */
+	ir_a in, ins; /* KEY_NORM_IN, KEY_AWAITED: the tile's inputs, in shared bytes */
 	ir_s wave;
 	struct matmul_route route; /* KEY_EXPERTS */
 };
 void matmul_group_build(struct matmul_group *g);
+/* AWAITED: stages the input, sets g->in and g->ins, and has the group meet; what the results of this wave's of the row
+ * blocks from `base` on are added to. */
+void matmul_await_stage(struct matmul_group *g);
+ir_f matmul_await_from(const struct matmul_group *g, ir_s base, ir_s blocks);
+/* NULL, or why such an input cannot be awaited. */
+const char *matmul_refuse_await(const struct key *key, const struct target *target);
 /* NULL, or what is wrong with a key's norm inside. */
 const char *matmul_refuse_norm(const struct key *key, const struct target *target);
 /* For jobs: a pointer among the arguments; where the job's share of an input begins that has column_bytes a column. */

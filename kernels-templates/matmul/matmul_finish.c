@@ -42,8 +42,11 @@ static ir_f finish_vector(const struct matmul_results *m, const struct epilogue 
 	if (m->key->act && !(flags & (KEY_PAIR | KEY_GATED)))
 		y = math_act(b, (enum key_act)m->key->act, y);
 	if (flags & KEY_RESIDUAL)
-		y = ir_fadd(b, ir_fload(b, e->out, row, 0), y);
-	ir_fstore(b, e->out, y, row, lanes);
+		y = ir_fadd(b, flags & KEY_AWAITED ? m->from : ir_fload(b, e->out, row, 0), y);
+	if (flags & KEY_AWAITED)
+		ir_fgive(b, e->out, y, row, lanes);
+	else
+		ir_fstore(b, e->out, y, row, lanes);
 	return y;
 }
 
@@ -167,7 +170,7 @@ const char *matmul_refuse_epilogue(const struct key *key)
 {
 	uint32_t flags = key->flags;
 	uint32_t known = KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_WIDE |
-	                 KEY_MMA | KEY_BY_HEAD | KEY_EXPERTS | KEY_NORM_IN | KEY_CENTRED;
+	                 KEY_MMA | KEY_BY_HEAD | KEY_EXPERTS | KEY_NORM_IN | KEY_CENTRED | KEY_AWAITED;
 
 	if (flags & KEY_EXPERTS && flags & (KEY_WIDE | KEY_MMA | KEY_RESIDUAL | KEY_BY_HEAD))
 		return "weights chosen by data have plain tiles";

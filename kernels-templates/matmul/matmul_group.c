@@ -17,7 +17,7 @@ ir_a matmul_group_arg(const struct matmul_group *g, unsigned slot)
 ir_a matmul_group_input(const struct matmul_group *g, const struct matmul_job *j, unsigned slot, int64_t column_bytes)
 {
 	struct ir *b = g->b;
-	if (g->key->flags & KEY_NORM_IN) /* whose tile is there already */
+	if (g->key->flags & (KEY_NORM_IN | KEY_AWAITED)) /* whose tile is there already */
 		return ir_aadd(b, slot == MATMUL_X ? g->in : g->ins, ir_smuli(b, j->span, column_bytes / g->spans));
 	unsigned heads = matmul_heads(g->key), columns = g->key->flags & KEY_EXPERTS ? 1 : g->key->tile_n;
 	ir_a column = ir_aadd(b, matmul_group_arg(g, slot), ir_smuli(b, j->tile, columns * column_bytes * heads));
@@ -58,7 +58,8 @@ static void do_job(const struct matmul_group *g, ir_s base, ir_s tile, ir_s job)
 	g->job(g->context, &j);
 }
 
-static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir_s blocks)
+/* from: with AWAITED and RESIDUAL. */
+static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir_s blocks, ir_f from)
 {
 	struct ir *b = g->b;
 	unsigned columns = g->key->tile_n;
@@ -76,9 +77,9 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 		sums = ir_aadd(b, sums, ir_sshli(b, column, 7));
 		tile = ir_sadd(b, g->key->flags & KEY_EXPERTS ? tile : ir_smuli(b, tile, columns), column);
 	}
-	matmul_finish_column(
-		&(struct matmul_results){ b, g->key, g->arg, sums, g->spans, g->matrices, columns, g->route.expert },
-		block, tile);
+	matmul_finish_column(&(struct matmul_results){ b, g->key, g->arg, sums, g->spans, g->matrices, columns,
+	                                               g->route.expert, from },
+	                     block, tile);
 	ir_endloop(b);
 }
 
@@ -123,6 +124,8 @@ const char *matmul_refuse_norm(const struct key *key, const struct target *targe
 {
 	if (!(key->flags & KEY_NORM_IN))
 		return key->flags & KEY_CENTRED ? "without a norm there is no mean to subtract" : NULL;
+	if (key->flags & KEY_AWAITED)
+		return NULL; /* which does it its own way */
 	if (!target->lane_bytes || target->waves < 2 || key->flags & (KEY_WIDE | KEY_MMA | KEY_BY_HEAD | KEY_EXPERTS))
 		return "norms are made inside by groups of waves, for plain tiles";
 	return key->activation && input_fits(target, key_dtype(key->activation), key->k, key->tile_n)
@@ -186,12 +189,14 @@ static void end_tile(const struct matmul_group *g, ir_s tile)
 	ir_endloop(b);
 }
 
-/* With a norm inside, it is made once for all row blocks of a tile; else weights are read once for all tiles. */
+/* With a norm inside, it is made once for all row blocks of a tile; else weights are read once for all tiles. What is
+ * awaited is one column. */
 static void emit_group(const struct matmul_group *g)
 {
 	struct ir *b = g->b;
-	const bool normed = g->key->flags & KEY_NORM_IN;
-	ir_s tile = { 0 };
+	const bool awaited = g->key->flags & KEY_AWAITED, normed = g->key->flags & KEY_NORM_IN && !awaited;
+	ir_s tile = awaited ? ir_sconst(b, 0) : (ir_s){ 0 };
+	ir_f from = { 0 };
 	if (normed) {
 		tile = ir_loop(b, ir_sload64(b, g->arg, MATMUL_TILES * 8));
 		norm_tile(g, tile);
@@ -203,9 +208,11 @@ static void emit_group(const struct matmul_group *g)
 		end = ir_smax(b, ir_smin(b, end, ir_sconst(b, all)), base);
 	ir_s left = ir_ssub(b, end, base);
 	ir_loop(b, g->together > 1 ? ir_sdivi(b, ir_saddi(b, left, g->together - 1), g->together) : left);
-	if (!normed)
+	if (!normed && !awaited)
 		tile = begin_tile(g);
 	ir_s blocks = g->together > 1 ? ir_smin(b, ir_ssub(b, end, base), ir_sconst(b, g->together)) : ir_sconst(b, 1);
+	if (awaited && g->key->flags & KEY_RESIDUAL)
+		from = matmul_await_from(g, base, blocks);
 	if (g->tile) {
 		g->tile(g->context, base, blocks, tile);
 	} else {
@@ -213,9 +220,9 @@ static void emit_group(const struct matmul_group *g)
 		ir_endloop(b);
 	}
 	ir_barrier(b);
-	finish_blocks(g, base, tile, blocks);
+	finish_blocks(g, base, tile, blocks, from);
 	ir_barrier(b);
-	if (!normed)
+	if (!normed && !awaited)
 		end_tile(g, tile);
 	ir_set_s(b, base, ir_saddi(b, base, g->together));
 	ir_endloop(b);
@@ -234,7 +241,7 @@ static void route_tile(const struct matmul_group *g, ir_s block, ir_s done)
 	do_job(g, block, in, share(g, ir_sconst(b, g->jobs), g->jobs));
 	ir_endloop(b);
 	ir_barrier(b);
-	finish_blocks(g, block, out, one);
+	finish_blocks(g, block, out, one, (ir_f){ 0 });
 	ir_barrier(b);
 }
 
@@ -283,7 +290,9 @@ void matmul_group_build(struct matmul_group *g)
 	g->arg = ir_arg(b);
 	g->sums = ir_shared(b, (int64_t)g->together * g->jobs * g->key->tile_n * 128);
 	g->wave = ir_wave(b);
-	if (g->key->flags & KEY_NORM_IN)
+	if (g->key->flags & KEY_AWAITED)
+		matmul_await_stage(g);
+	else if (g->key->flags & KEY_NORM_IN)
 		make_input_room(g);
 	if (experts)
 		emit_routes(g);

@@ -28,6 +28,7 @@ struct wave {
 	struct ir *b;
 	const struct weight_format *format;
 	bool int8;
+	uint32_t xs_step;      /* bytes from a block's scales to the next one's */
 	uint32_t kp, in_width; /* in_width: elements from a column of inputs to the next */
 	int64_t block_bytes;
 	unsigned columns;
@@ -49,7 +50,7 @@ static struct weight_tile tile_of(const struct wave *m, const struct weight_stre
 	t.x_column = (int32_t)(m->in_width * (m->int8 ? 1u : 4u));
 	t.x_step = 4;
 	t.xs_column = (int32_t)(m->in_width / 2);
-	t.xs_step = sizeof(struct activation_block);
+	t.xs_step = (int32_t)m->xs_step;
 	for (unsigned c = 0; c < m->columns; c++)
 		t.acc[c] = m->acc[c];
 	return t;
@@ -93,7 +94,7 @@ static void visit_walk(void *context, unsigned units)
 
 	ir_set_a(b, m->x, ir_aaddi(b, m->x, (int64_t)units * PIECES_UNIT_K * (m->int8 ? 1 : 4)));
 	if (m->int8)
-		ir_set_a(b, m->xs, ir_aaddi(b, m->xs, units * sizeof(struct activation_block)));
+		ir_set_a(b, m->xs, ir_aaddi(b, m->xs, (int64_t)units * m->xs_step));
 }
 
 /* Periods are the segments of float chains. */
@@ -165,7 +166,7 @@ static void do_job(void *context, const struct matmul_job *j)
 		r.at[i] = r.at[0];
 	m->x = ir_var_a(b, matmul_group_input(g, j, MATMUL_X, (int64_t)m->kp * (m->int8 ? 1 : 4)));
 	if (m->int8)
-		m->xs = ir_var_a(b, matmul_group_input(g, j, MATMUL_XS, m->kp / 2));
+		m->xs = ir_var_a(b, matmul_group_input(g, j, MATMUL_XS, (int64_t)m->kp / 32 * m->xs_step));
 	for (unsigned c = 0; c < m->columns; c++) {
 		m->acc[c] = ir_var_f(b, ir_fconst(b, 0.0f));
 		m->total[c] = m->int8 ? m->acc[c] : ir_var_f(b, ir_fconst(b, 0.0f));
@@ -197,6 +198,7 @@ bool matmul_wave_build(struct ir *b, const struct key *key, const struct target 
 	m.int8 = key->activation == key_type(DTYPE_Q8_0);
 	m.kp = (uint32_t)numerics_pad(key->k);
 	m.in_width = (uint32_t)matmul_in_width(key);
+	m.xs_step = key->flags & KEY_AWAITED ? MATMUL_AWAITED_BLOCK : sizeof(struct activation_block);
 	if (m.format)
 		m.block_bytes = (int64_t)weight_pieces_bytes(m.format, m.kp);
 	const char *why = matmul_refuse(key, m.format, m.block_bytes, TEMPLATE_MAX_COLUMNS, 2);

@@ -15,7 +15,7 @@
 /* Of one number of parts. */
 struct parts {
 	unsigned n;
-	struct kernel part, merge;
+	struct kernel part, merge, awaiting;
 };
 
 static void open_parts(struct parts *p, const struct kernel_way *way, const struct scene *c, unsigned n, bool window)
@@ -29,12 +29,15 @@ static void open_parts(struct parts *p, const struct kernel_way *way, const stru
 	p->n = key.rows = n;
 	kernel_open(&p->part, way, &key);
 	kernel_open(&p->merge, way, &merge);
+	merge.flags |= KEY_AWAITED;
+	kernel_open(&p->awaiting, way, &merge);
 }
 
 static void close_parts(struct parts *p)
 {
 	kernel_close(&p->part);
 	kernel_close(&p->merge);
+	kernel_close(&p->awaiting);
 }
 
 /* Units in two calls, the later ones first. */
@@ -75,7 +78,8 @@ static void check(const struct parts *p, const struct kernel_way *way, const str
 	memcpy(&part[ATTENTION_CAP], &c->cap, 4);
 	kernel_know(pages, (cache->pages + 1) * sizeof *pages);
 	run_cut(&p->part, part, (int64_t)p->n * c->s.kv_heads, cut);
-	run_cut(&p->merge, merge, (int64_t)c->heads * template_merge_units(c->s.dims), (cut + 3) % 8);
+	run_cut(cut % 2 ? &p->merge : &p->awaiting, merge, (int64_t)c->heads * template_merge_units(c->s.dims),
+	        (cut + 3) % 8);
 	if (memcmp(out, w->want, bytes) != 0)
 		fail_msg("%s: attention of %u x %u heads of %u, %s cache, in %u parts at %llu, window %llu differs",
 		         way->name, c->s.kv_heads, c->s.group, c->s.dims, dtype_table[c->s.type].name, p->n,

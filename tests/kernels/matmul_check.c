@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/ir/lanes.h"
 #include "tests/kernels/kernel_run.h"
 #include "tests/kernels/plain.h"
 #include "tests/kernels/plain_attention.h"
@@ -232,6 +233,11 @@ void launch(const struct kernel_way *way, const struct kernel *k, struct data *d
 	uint32_t blocks = (key->rows + 31) / 32, units = (blocks + key->row_blocks - 1) / key->row_blocks,
 		 cut = draw_number(units + 1);
 	void *x = NULL, *s = NULL;
+	if (key->flags & KEY_AWAITED) {
+		arg[MATMUL_X] = address(d->x);
+		arg[MATMUL_XS] = 0;
+		arg[MATMUL_FROM] = address(d->from);
+	}
 	if (key->flags & KEY_NORM_IN) {
 		arg[MATMUL_X] = address(d->stream);
 		arg[MATMUL_XS] = 0;
@@ -273,6 +279,8 @@ bool takes_way(const struct target *target, const struct key *key)
 		return template_mma(target, weight_type(key), (enum dtype)(key->activation - 1), false) &&
 		       (key->tile_n <= TEMPLATE_MMA_COLUMNS ||
 		        key->tile_n == template_mma_tile_n(target, weight_type(key), key->k, key->flags));
+	if (key->flags & KEY_AWAITED)
+		return template_matmul_awaits(target, key);
 	if (key->flags & KEY_NORM_IN)
 		return template_norm_inside(target, (enum dtype)(key->activation - 1), key->k, key->tile_n);
 	return key->flags & KEY_WIDE ? template_wide_weights(target, weight_type(key))
@@ -286,6 +294,9 @@ void check_way(const struct kernel_way *way, const struct problem *p, struct dat
 	if (!takes_way(&way->target, &p->key))
 		return;
 	memcpy(d->got.out, old, d->out_n * 4);
+	d->from = old;
+	for (uint64_t i = 0; p->key.flags & KEY_AWAITED && i < d->out_n; i++)
+		d->got.out[i] = bits_f32(IR_EMPTY);
 	d->turn = p->key.flags & KEY_WIDE ? template_wide_interleave(&way->target, weight_type(&p->key),
 	                                                             (enum dtype)(p->key.activation - 1), p->key.tile_n)
 	                                  : 0;

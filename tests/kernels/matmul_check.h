@@ -23,7 +23,8 @@ struct data {
 		int8_t *outq;
 	} got, expected;
 	uint64_t out_n, columns;
-	uint32_t turn; /* flags that int8 inputs are turned with */
+	const float *from; /* KEY_AWAITED: what a product is added to */
+	uint32_t turn;     /* flags that int8 inputs are turned with */
 };
 
 struct mix {

@@ -174,6 +174,34 @@ static void test_odd_norms_inside(void **unused)
 		}
 }
 
+/* What is awaited: quads and vectors that the waves share evenly or not, with the norm inside and without, every flag
+ * that goes with it; and of floats any number. */
+static void test_awaited(void **unused)
+{
+	static const uint32_t k_of[] = { 32,  64,  96,   128,  160,  256,  288,  1,    33,   127,  512,  1000,
+		                         768, 992, 1024, 1280, 1536, 2048, 3072, 4095, 4096, 6144, 7680, 14336 },
+			      flags[] = { 0,
+		                          KEY_BIAS,
+		                          KEY_RESIDUAL,
+		                          KEY_BIAS | KEY_RESIDUAL,
+		                          KEY_PAIR,
+		                          KEY_NORM_IN,
+		                          KEY_PAIR | KEY_NORM_IN | KEY_BIAS | KEY_BIAS2,
+		                          KEY_NORM_IN | KEY_RESIDUAL,
+		                          KEY_NORM_IN | KEY_CENTRED };
+	enum { N = sizeof k_of / sizeof k_of[0], FLAGS = sizeof flags / sizeof flags[0] };
+	unsigned step = test_full() ? 1 : test_quick() ? 47 : 7, at = 0;
+
+	for (unsigned mix = 0; mix < n_mixes; mix++)
+		for (unsigned j = 0; j < FLAGS; j++)
+			for (unsigned i = 0; i < N; i++) {
+				struct problem p = problem(mix, row_counts[draw_number(5)], k_of[i], 1, 1,
+				                           1 + draw_number(2), KEY_AWAITED | flags[j]);
+				if (takes_way(&target_table[TARGET_SM90], &p.key) && at++ % step == 0)
+					check(&p);
+			}
+}
+
 /* n columns at once are n times one column: by construction, and said here for itself. */
 static void test_columns_do_not_matter(void **unused)
 {
@@ -205,10 +233,10 @@ static void test_columns_do_not_matter(void **unused)
 static void test_refusals(void **unused)
 {
 	static const struct target target = { .name = "test", .lanes = 8, .vector_regs = 16 };
-	struct problem good = problem(3, 32, 64, 1, 1, 1, 0), bad[26];
+	struct problem good = problem(3, 32, 64, 1, 1, 1, 0), bad[27];
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < 26; i++)
+	for (unsigned i = 0; i < 27; i++)
 		bad[i] = good;
 	bad[n++].key.weight = DTYPE_I64 + 1;
 	bad[n++].key.weight = 0;
@@ -239,6 +267,7 @@ static void test_refusals(void **unused)
 	bad[n++].key.schedule = 0x2000;  /* two row blocks of one */
 	bad[n++].key.schedule = 0x30000; /* three columns of one */
 	bad[n++].key.schedule = 1u << 24;
+	bad[n++].key.flags = KEY_AWAITED;
 	bad[n++].key.flags = KEY_NORM_IN; /* not by a wave alone */
 	bad[n++].key.flags = KEY_CENTRED;
 	for (unsigned i = 0; i <= n; i++) {
@@ -260,6 +289,7 @@ int main(void)
 		cmocka_unit_test(test_shapes),       cmocka_unit_test(test_matrices),
 		cmocka_unit_test(test_wide),         cmocka_unit_test(test_columns_do_not_matter),
 		cmocka_unit_test(test_norms_inside), cmocka_unit_test(test_odd_norms_inside),
+		cmocka_unit_test(test_awaited),
 	};
 	make_mixes();
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

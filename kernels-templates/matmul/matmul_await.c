@@ -1,0 +1,374 @@
+/* kernels-templates/matmul/matmul_await.c - the input of a matmul that awaits it: from the words that others give to
+ * shared bytes, as floats or int8 blocks, with a norm in between where the key says so.
+ *
+ * Owns: KEY_AWAITED's staging. All words that a wave stages are asked for before the first is looked at, and norm
+ * weights before those. A quad is 128 neighbours, which are four vectors, or a piece of 16 bytes a lane; waves take quads
+ * in turn, and what is left behind the last quad by vectors. Who has no more quad or vector loads the last one again,
+ * for it is there as soon as any, and leaves it.
+ */
+#include "kernels-templates/emit/math.h"
+#include "kernels-templates/matmul/matmul.h"
+
+enum { QUAD = 128 /* elements */, QUADS_MOST = 17 /* of a wave */, STRAIGHT = 2 /* quads whose code stands apart */ };
+
+/* One column. */
+struct stage {
+	const struct matmul_group *g;
+	struct ir *b;
+	uint32_t k, vectors, quads; /* all of the column */
+	unsigned turns;             /* quads of every wave */
+	unsigned mine;              /* that, and one more where some have one */
+	unsigned rest;              /* vectors behind the quads */
+	bool int8, norm, pieces;    /* pieces: a lane has four neighbours of a quad */
+	ir_a raw;                   /* shared: the floats */
+	ir_s wave;
+	ir_f scale, mean;
+	ir_f x[QUADS_MOST][4], left; /* this wave's: its quads', and its vector behind them */
+	ir_f weight[QUADS_MOST][4], left_weight;
+};
+
+static bool centred(const struct stage *s) { return s->g->key->flags & KEY_CENTRED; }
+
+/* The number of this wave's quad i; of its vector behind the quads. */
+static ir_s quad_number(const struct stage *s, unsigned i)
+{
+	struct ir *b = s->b;
+	ir_s q = ir_saddi(b, s->wave, (int64_t)i * s->g->waves);
+
+	return i < s->turns ? q : ir_smin(b, q, ir_sconst(b, s->quads - 1));
+}
+
+static ir_s rest_number(const struct stage *s)
+{
+	return ir_saddi(s->b, ir_smin(s->b, s->wave, ir_sconst(s->b, s->rest - 1)), s->quads * 4);
+}
+
+/* Begins a loop that has a turn for waves below n. */
+static void begin_some(const struct stage *s, unsigned n)
+{
+	struct ir *b = s->b;
+	ir_s below = ir_ssub(b, ir_sconst(b, n), s->wave);
+
+	ir_loop(b, ir_smin(b, below, ir_sconst(b, 1)));
+}
+
+static unsigned last_quads(const struct stage *s) { return s->quads % s->g->waves; }
+
+/* A quad's words: of weights, of what is staged, or awaited. */
+enum from { AWAITED, STORED };
+static void load_quad(const struct stage *s, enum from from, ir_a x, ir_s number, bool pieces, ir_f out[4])
+{
+	struct ir *b = s->b;
+	ir_a at = ir_aadd(b, x, ir_smuli(b, number, QUAD * 4));
+
+	for (int i = 0; i < 4; i++)
+		out[i] = from == AWAITED ? pieces ? ir_fawait_s(b, at, i * 4, 16) : ir_fawait(b, at, i * 128, 0)
+		         : pieces        ? ir_fbits(b, ir_iload_s(b, at, i * 4, 16))
+		                         : ir_fload(b, at, i * 128, 0);
+}
+
+static void load_all(struct stage *s)
+{
+	struct ir *b = s->b;
+	const bool pieces = s->int8 && s->norm;
+	ir_a x = matmul_group_arg(s->g, MATMUL_X), weight = s->norm ? matmul_group_arg(s->g, MATMUL_NORM) : x;
+	ir_s number[QUADS_MOST], rest = { 0 };
+
+	for (unsigned i = 0; i < s->mine; i++)
+		number[i] = quad_number(s, i);
+	if (s->rest)
+		rest = ir_sshli(b, rest_number(s), 7);
+	for (unsigned i = 0; s->norm && i < s->mine; i++)
+		load_quad(s, STORED, weight, number[i], pieces, s->weight[i]);
+	if (s->norm && s->rest)
+		s->left_weight = ir_fload(b, ir_aadd(b, weight, rest), 0, 0);
+	for (unsigned i = 0; i < s->mine; i++)
+		load_quad(s, AWAITED, x, number[i], s->pieces, s->x[i]);
+	if (s->rest)
+		s->left = ir_fawait(b, ir_aadd(b, x, rest), 0, 0);
+}
+
+/* ---- floats to shared bytes */
+
+static void store_quad(const struct stage *s, ir_s number, const ir_f x[4])
+{
+	struct ir *b = s->b;
+	ir_a to = ir_aadd(b, s->raw, ir_smuli(b, number, QUAD * 4));
+
+	for (int i = 0; i < 4; i++)
+		ir_fstore(b, to, x[i], i * 128, 0);
+}
+
+static void store_all(const struct stage *s)
+{
+	struct ir *b = s->b;
+
+	for (unsigned i = 0; i < s->mine; i++) {
+		if (i == s->turns)
+			begin_some(s, last_quads(s));
+		store_quad(s, ir_saddi(b, s->wave, (int64_t)i * s->g->waves), s->x[i]);
+		if (i == s->turns)
+			ir_endloop(b);
+	}
+	if (!s->rest)
+		return;
+	begin_some(s, s->rest);
+	ir_a to = ir_aadd(b, s->raw, ir_sshli(b, ir_saddi(b, s->wave, s->quads * 4), 7));
+	ir_fstore(b, to, s->left, 0, 0);
+	ir_endloop(b);
+}
+
+/* ---- norms */
+
+static ir_f normed(const struct stage *s, ir_f x, ir_f weight)
+{
+	struct ir *b = s->b;
+	ir_f less = centred(s) ? ir_fsub(b, x, s->mean) : x, scaled = ir_fmul(b, less, s->scale);
+
+	return ir_fmul(b, scaled, weight);
+}
+
+/* The pads of the last vector. */
+static ir_f keep_pads(const struct stage *s, ir_f x)
+{
+	struct ir *b = s->b;
+
+	if (s->k % 32 == 0)
+		return x;
+	ir_i first = ir_isplat(b, ir_sshli(b, ir_saddi(b, s->wave, s->quads * 4), 5));
+	ir_m real = ir_igt(b, ir_isub(b, ir_iconst(b, (int32_t)s->k), first), ir_ilane(b));
+	return ir_fsel(b, real, x, ir_fconst(b, 0.0f));
+}
+
+/* A column that ends inside a quad ends in one of the vectors behind the last whole quad (stage_of()). */
+static void norm_floats(struct stage *s)
+{
+	struct ir *b = s->b;
+
+	ir_barrier(b); /* all have read what is now to be overwritten */
+	for (unsigned i = 0; i < s->mine; i++)
+		for (unsigned j = 0; j < 4; j++)
+			s->x[i][j] = normed(s, s->x[i][j], s->weight[i][j]);
+	if (s->rest)
+		s->left = keep_pads(s, normed(s, s->left, s->left_weight));
+	store_all(s);
+}
+
+/* ---- int8 blocks: four in a quad, of eight lanes each */
+
+/* Of a number in 8 lanes, or in the 4 of a half block. */
+static ir_f sum_of(struct ir *b, ir_f x, unsigned lanes)
+{
+	for (unsigned i = 1; i < lanes; i *= 2)
+		x = ir_fadd(b, x, ir_fxor(b, x, i));
+	return x;
+}
+
+static ir_f scale_of(struct ir *b, const ir_f x[4])
+{
+	ir_f most[4];
+
+	for (unsigned i = 0; i < 4; i++)
+		most[i] = ir_fabs(b, x[i]);
+	ir_f low = ir_fmax(b, most[0], most[1]), high = ir_fmax(b, most[2], most[3]), all = ir_fmax(b, low, high);
+	for (unsigned i = 1; i < 8; i *= 2)
+		all = ir_fmax(b, all, ir_fxor(b, all, i));
+	return ir_fdiv(b, all, ir_fconst(b, 127.0f));
+}
+
+/* Lane l has elements 4l to 4l + 3. Scales and sums are MATMUL_AWAITED_BLOCK bytes a block, so that each lane stores a
+ * word: the first four of a block's eight those of struct activation_block. */
+static void quantise_quad(const struct stage *s, ir_s number, const ir_f x[4])
+{
+	struct ir *b = s->b;
+	ir_f d = scale_of(b, x), whole[4];
+	ir_i q[4], word = { 0 };
+
+	quantise_emit_scaled(b, x, 4, d, q);
+	for (unsigned i = 0; i < 4; i++) {
+		ir_i byte = i < 3 ? ir_iand(b, q[i], ir_iconst(b, 255)) : q[i];
+		whole[i] = ir_i2f(b, q[i]);
+		word = i ? ir_ior(b, word, ir_ishl(b, byte, i * 8)) : byte;
+	}
+	ir_fstore(b, ir_aadd(b, s->g->in, ir_smuli(b, number, QUAD)), ir_fbits(b, word), 0, 0);
+	ir_f low = ir_fadd(b, whole[0], whole[1]), high = ir_fadd(b, whole[2], whole[3]),
+	     half = sum_of(b, ir_fadd(b, low, high), 4), other = ir_fxor(b, half, 4),
+	     all = ir_fmul(b, d, ir_fadd(b, half, other));
+	ir_i which = ir_iand(b, ir_ilane(b), ir_iconst(b, 3));
+	ir_m one = ir_ieq(b, which, ir_iconst(b, 1)), two = ir_ieq(b, which, ir_iconst(b, 2)),
+	     three = ir_ieq(b, which, ir_iconst(b, 3));
+	ir_f first = ir_fbits(b, ir_f2i(b, half)), second = ir_fbits(b, ir_f2i(b, other));
+	ir_f v = ir_fsel(b, one, all, d);
+	v = ir_fsel(b, two, first, v);
+	v = ir_fsel(b, three, second, v);
+	ir_fstore(b, ir_aadd(b, s->g->ins, ir_smuli(b, number, QUAD)), v, 0, 0);
+}
+
+/* This wave's quad i, or all from i on in turn: behind a norm they come from where all have been staged. */
+static void finish_quad(const struct stage *s, ir_s number, const ir_f x[4], const ir_f weight[4])
+{
+	ir_f y[4];
+
+	for (unsigned i = 0; i < 4; i++)
+		y[i] = s->norm ? normed(s, x[i], weight[i]) : x[i];
+	quantise_quad(s, number, y);
+}
+
+static void quantise_in_turn(struct stage *s)
+{
+	struct ir *b = s->b;
+	ir_f x[QUADS_MOST][4], weight[QUADS_MOST][4];
+	unsigned some = last_quads(s);
+
+	for (unsigned i = 0; i < s->mine; i++)
+		for (unsigned j = 0; j < 4; j++) {
+			x[i][j] = ir_var_f(b, s->x[i][j]);
+			if (s->norm)
+				weight[i][j] = ir_var_f(b, s->weight[i][j]);
+		}
+	ir_s n = ir_sconst(b, s->turns);
+	if (some) /* waves below it have one more */
+		n = ir_saddi(b, ir_smin(b, ir_smax(b, ir_ssub(b, ir_sconst(b, some), s->wave), ir_sconst(b, 0)),
+		                        ir_sconst(b, 1)),
+		             s->turns);
+	ir_s turn = ir_loop(b, n);
+	finish_quad(s, ir_sadd(b, s->wave, ir_smuli(b, turn, s->g->waves)), x[0], weight[0]);
+	for (unsigned i = 0; i + 1 < s->mine; i++)
+		for (unsigned j = 0; j < 4; j++) {
+			ir_set_f(b, x[i][j], x[i + 1][j]);
+			if (s->norm)
+				ir_set_f(b, weight[i][j], weight[i + 1][j]);
+		}
+	ir_endloop(b);
+}
+
+static void quantise_apart(const struct stage *s)
+{
+	for (unsigned i = 0; i < s->mine; i++) {
+		if (i == s->turns)
+			begin_some(s, last_quads(s));
+		finish_quad(s, ir_saddi(s->b, s->wave, (int64_t)i * s->g->waves), s->x[i], s->weight[i]);
+		if (i == s->turns)
+			ir_endloop(s->b);
+	}
+}
+
+static void quantise_all(struct stage *s)
+{
+	struct ir *b = s->b;
+
+	for (unsigned i = 0; s->norm && i < s->mine; i++) /* by pieces now */
+		load_quad(s, STORED, s->raw, quad_number(s, i), true, s->x[i]);
+	if (s->mine > STRAIGHT)
+		quantise_in_turn(s);
+	else
+		quantise_apart(s);
+	if (!s->rest)
+		return;
+	begin_some(s, s->rest);
+	ir_s number = ir_saddi(b, s->wave, s->quads * 4);
+	ir_f y = s->norm ? normed(s, s->left, s->left_weight) : s->left;
+	ir_a q = ir_aadd(b, s->g->in, ir_sshli(b, number, 5)),
+	     to = ir_aadd(b, s->g->ins, ir_smuli(b, number, MATMUL_AWAITED_BLOCK));
+	quantise_emit_block(b, &y, q, 0, to, 0);
+	ir_endloop(b);
+}
+
+/* ---- all of it */
+
+static bool is_int8(const struct key *key) { return key->activation == key_type(DTYPE_Q8_0); }
+
+static uint64_t raw_bytes(const struct key *key)
+{
+	return is_int8(key) && !(key->flags & KEY_NORM_IN) ? 0 : numerics_pad(key->k) * 4;
+}
+
+static uint64_t block_bytes(const struct key *key)
+{
+	return is_int8(key) ? numerics_pad(key->k) / 32 * MATMUL_AWAITED_BLOCK : 0;
+}
+
+const char *matmul_refuse_await(const struct key *key, const struct target *target)
+{
+	const uint32_t known = KEY_AWAITED | KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_BIAS2 | KEY_NORM_IN | KEY_CENTRED;
+	unsigned jobs = numerics_spans(key->k) * (key->flags & KEY_PAIR ? 2 : 1);
+	uint64_t totals = (uint64_t)(jobs < target->waves ? target->waves : jobs) * 128;
+
+	if (!(key->flags & KEY_AWAITED))
+		return NULL;
+	if (!target->lane_bytes || target->waves < 2 || key->tile_n != 1 || key->flags & ~known)
+		return "inputs are awaited by groups of waves, for plain tiles of one column";
+	if (is_int8(key) && key->k % 32)
+		return "int8 blocks that are awaited are whole";
+	return key->k <= QUADS_MOST * QUAD * target->waves &&
+	                       raw_bytes(key) + block_bytes(key) + (is_int8(key) ? numerics_pad(key->k) : 0) + totals <=
+	                               IR_MAX_SHARED_BYTES
+	               ? NULL
+	               : "what is awaited does not fit the shared bytes of a group";
+}
+
+bool template_matmul_awaits(const struct target *target, const struct key *key)
+{
+	struct key awaited = *key;
+
+	awaited.flags |= KEY_AWAITED;
+	return !matmul_refuse_await(&awaited, target);
+}
+
+void matmul_await_stage(struct matmul_group *g)
+{
+	struct ir *b = g->b;
+	const struct key *key = g->key;
+	struct stage s = { .g = g,
+		           .b = b,
+		           .k = key->k,
+		           .vectors = (uint32_t)numerics_pad(key->k) / 32,
+		           .quads = key->k / QUAD,
+		           .int8 = is_int8(key),
+		           .norm = key->flags & KEY_NORM_IN,
+		           .wave = g->wave };
+
+	s.turns = s.quads / g->waves;
+	s.mine = s.turns + (s.quads % g->waves != 0);
+	s.rest = s.vectors - s.quads * 4;
+	s.pieces = s.int8 && !s.norm;
+	if (raw_bytes(key))
+		s.raw = ir_shared(b, (int64_t)raw_bytes(key));
+	g->in = s.raw;
+	if (s.int8) {
+		g->in = ir_shared(b, (int64_t)numerics_pad(key->k));
+		g->ins = ir_shared(b, (int64_t)block_bytes(key));
+	}
+	ir_f eps = { 0 };
+	if (s.norm)
+		eps = ir_fbcast(b, g->arg, MATMUL_EPS * 8);
+	load_all(&s);
+	if (raw_bytes(key))
+		store_all(&s);
+	if (s.norm) {
+		ir_barrier(b);
+		s.scale = norm_emit_scale(b, &(struct norm_columns){ .k = key->k,
+		                                                     .centred = key->flags & KEY_CENTRED,
+		                                                     .waves = g->waves,
+		                                                     .x = s.raw,
+		                                                     .eps = eps },
+		                          &s.mean);
+	}
+	if (s.int8)
+		quantise_all(&s);
+	else if (s.norm)
+		norm_floats(&s);
+	ir_barrier(b);
+}
+
+ir_f matmul_await_from(const struct matmul_group *g, ir_s base, ir_s blocks)
+{
+	struct ir *b = g->b;
+	ir_s block = base;
+
+	if (g->together > 1) {
+		ir_s last = ir_saddi(b, blocks, -1);
+		block = ir_sadd(b, base, ir_smin(b, g->wave, last));
+	}
+	return ir_fawait(b, ir_aadd(b, matmul_group_arg(g, MATMUL_FROM), ir_sshli(b, block, 7)), 0, 0);
+}
