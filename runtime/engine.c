@@ -160,6 +160,7 @@ struct plan_options engine_plan_options(const struct engine *e)
 		.tune = m->tune,
 		.only = m->sealed ? m->registry : NULL,
 		.context = e->parts ? PLAN_PARTS_TO_COME : PLAN_WHOLE,
+		.handed = m->device->facts.awaits,
 		.general = e->general
 	};
 }
@@ -195,6 +196,8 @@ struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t positi
 		if (!pass_memory_records(&e->memory, &e->model->file.spec, e->context, err))
 			return NULL;
 	}
+	if (opt.handed && tokens == 1 && !pass_memory_handed(&e->memory, &e->model->file.spec, err))
+		return NULL;
 	struct plan_buffers buf = e->memory.buf;
 	struct plan *p = calloc(1, sizeof *p);
 	if (!p) {

@@ -71,6 +71,17 @@ bool pass_memory_records(struct pass_memory *m, const struct model_spec *s, uint
 	return m->buf.records != NULL;
 }
 
+bool pass_memory_handed(struct pass_memory *m, const struct model_spec *s, struct error *err)
+{
+	uint64_t bytes = plan_handed_bytes(s);
+
+	if (m->buf.handed || !bytes)
+		return true;
+	m->handed_bytes = 2 * bytes + SLACK;
+	m->buf.handed = m->device->alloc(m->device, m->handed_bytes, DEVICE_BUFFERS, err);
+	return m->buf.handed != NULL;
+}
+
 void pass_memory_close(struct pass_memory *m)
 {
 	struct device *d = m->device;
@@ -78,6 +89,7 @@ void pass_memory_close(struct pass_memory *m)
 	if (!d)
 		return;
 	d->release(d, m->buf.records, m->records_bytes);
+	d->release(d, m->buf.handed, m->handed_bytes);
 	d->release(d, m->all_logits, m->all_logits_bytes);
 	d->release(d, m->shared, m->shared_bytes);
 	d->release(d, m->buffers, m->buffers_bytes);

@@ -2,9 +2,9 @@
  * shared bytes, as floats or int8 blocks, with a norm in between where the key says so.
  *
  * Owns: KEY_AWAITED's staging. All words that a wave stages are asked for before the first is looked at, and norm
- * weights before those. A quad is 128 neighbours, which are four vectors, or a piece of 16 bytes a lane; waves take quads
- * in turn, and what is left behind the last quad by vectors. Who has no more quad or vector loads the last one again,
- * for it is there as soon as any, and leaves it.
+ * weights before those. A quad is 128 neighbours, which are four vectors, or a piece of 16 bytes a lane; waves take
+ * quads in turn, and what is left behind the last quad by vectors. Who has no more quad or vector loads the last one
+ * again, for it is there as soon as any, and leaves it.
  */
 #include "kernels-templates/emit/math.h"
 #include "kernels-templates/matmul/matmul.h"
@@ -63,7 +63,7 @@ static void load_quad(const struct stage *s, enum from from, ir_a x, ir_s number
 
 	for (int i = 0; i < 4; i++)
 		out[i] = from == AWAITED ? pieces ? ir_fawait_s(b, at, i * 4, 16) : ir_fawait(b, at, i * 128, 0)
-		         : pieces        ? ir_fbits(b, ir_iload_s(b, at, i * 4, 16))
+		         : pieces ? ir_fbits(b, ir_iload_s(b, at, i * 4, 16))
 		                         : ir_fload(b, at, i * 128, 0);
 }
 
@@ -228,8 +228,9 @@ static void quantise_in_turn(struct stage *s)
 		}
 	ir_s n = ir_sconst(b, s->turns);
 	if (some) /* waves below it have one more */
-		n = ir_saddi(b, ir_smin(b, ir_smax(b, ir_ssub(b, ir_sconst(b, some), s->wave), ir_sconst(b, 0)),
-		                        ir_sconst(b, 1)),
+		n = ir_saddi(b,
+		             ir_smin(b, ir_smax(b, ir_ssub(b, ir_sconst(b, some), s->wave), ir_sconst(b, 0)),
+		                     ir_sconst(b, 1)),
 		             s->turns);
 	ir_s turn = ir_loop(b, n);
 	finish_quad(s, ir_sadd(b, s->wave, ir_smuli(b, turn, s->g->waves)), x[0], weight[0]);
@@ -347,11 +348,12 @@ void matmul_await_stage(struct matmul_group *g)
 		store_all(&s);
 	if (s.norm) {
 		ir_barrier(b);
-		s.scale = norm_emit_scale(b, &(struct norm_columns){ .k = key->k,
-		                                                     .centred = key->flags & KEY_CENTRED,
-		                                                     .waves = g->waves,
-		                                                     .x = s.raw,
-		                                                     .eps = eps },
+		s.scale = norm_emit_scale(b,
+		                          &(struct norm_columns){ .k = key->k,
+		                                                  .centred = key->flags & KEY_CENTRED,
+		                                                  .waves = g->waves,
+		                                                  .x = s.raw,
+		                                                  .eps = eps },
 		                          &s.mean);
 	}
 	if (s.int8)

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "jit/ir/interp.h"
+#include "jit/ir/lanes.h"
 #include "kernels-templates/templates.h"
 #include "runtime/device/device.h"
 
@@ -127,12 +128,22 @@ static void ref_call(void *handle, const uint64_t *arg, int64_t begin, int64_t e
 	pthread_mutex_unlock(&r->lock);
 }
 
+/* What nobody has given yet. */
+static void empty(const struct plan *p)
+{
+	uint32_t *word = (uint32_t *)(uintptr_t)p->handed;
+
+	for (uint64_t i = 0; i < p->handed_bytes / sizeof *word; i++)
+		word[i] = IR_EMPTY;
+}
+
 static bool ref_run(struct stream *s, struct plan *p, struct pool *pool, struct error *err)
 {
 	struct ref_stream *r = (struct ref_stream *)s;
 	char text[KEY_TEXT_MAX];
 
 	r->unwritten = NULL;
+	empty(p);
 	if (!host_schedule_run(s, p, pool, err))
 		return false;
 	return !r->unwritten || error_set(err, ERROR_DEVICE, "the kernel %s awaited what nobody had given",
@@ -178,7 +189,13 @@ static struct device *ref_open(const char *which, const char *isa, struct error 
 		error_set(err, ERROR_MEMORY, "no memory for the reference device");
 	if (d)
 		*d = (struct device){
-			.facts = { .target = t, .host_runs = true, .host_reaches = true, .interprets = true },
+			.facts = { .target = t,
+			           .host_runs = true,
+			           .host_reaches = true,
+			           .interprets = true,
+			           /* of a card's kernels, as a card has them */
+			           .overlaps = t->lane_bytes != 0,
+			           .awaits = t->lane_bytes != 0 },
 			.alloc = device_host_alloc,
 			.release = device_host_release,
 			.upload = device_host_copy,

@@ -264,13 +264,6 @@ uint64_t plan_record_bytes(const struct model_spec *s, uint64_t context)
 	return chunks * s->heads * most;
 }
 
-uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context)
-{
-	(void)s;
-	(void)context;
-	return 0;
-}
-
 static void (*const layer_of[])(struct plan_builder *, const struct weights_layer *, uint32_t) = {
 #define X(id, name) [FORM_##id] = arch_##name##_layer,
 	MODEL_FORMS(X)
@@ -294,10 +287,13 @@ static bool build(struct plan_builder *b, const struct weights *w, enum plan_log
 		plan_free(p);
 		return error_set(err, ERROR_MEMORY, "no memory for a plan of %u layers", spec->layers);
 	}
+	if (plan_hands(b, w))
+		plan_handed_begin(b);
 	next_part(b);
 	step_embed(b, w);
 	for (uint32_t i = 0; i < spec->layers; i++) {
 		next_part(b);
+		plan_handed_layer(b, plan_merges(b, i));
 		layer_of[spec->form](b, &w->layer[i], i);
 	}
 	if (which != PLAN_NO_LOGITS) {
@@ -307,6 +303,7 @@ static bool build(struct plan_builder *b, const struct weights *w, enum plan_log
 	p->section[p->n_sections] = (uint32_t)p->n_ops;
 	p->n_args = b->args_used;
 	p->one_sequence &= b->spans > 1;
+	plan_handed_end(b);
 	cut_stages(p);
 	return true;
 }
@@ -348,6 +345,7 @@ bool plan_outline(struct plan *p, const struct model_spec *spec, const struct we
 	const struct plan_buffers buffers = {
 		.tokens = UINT32_MAX,
 		.logits = there,
+		.handed = there,
 		.logit_tokens = UINT32_MAX,
 #define X(type, name, width, memory) .name = there,
 		PLAN_BUFFERS(X)

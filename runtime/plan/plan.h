@@ -106,7 +106,7 @@ uint64_t plan_record_bytes(const struct model_spec *s, uint64_t context);
 
 /* Bytes of what a pass of one token hands from kernel to kernel, which may be written once in a run: before it, every
  * word there must be IR_EMPTY (jit/ir/lanes.h). A multiple of 256. 0: no such plan is built of the model. */
-uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context);
+uint64_t plan_handed_bytes(const struct model_spec *s);
 
 /* How a session's keys and values are laid out: pages of NUMERICS_CHUNK positions, in each the layers one after the
  * other. Where pages lie, a table says in each run (plan_sequence). */

@@ -28,6 +28,11 @@ bool plan_rotates_inside(const struct plan_builder *b, const struct weights_laye
 	       template_attention_rotates(b->opt->target, b->spec->heads, z.kv_heads, z.head_dim);
 }
 
+bool plan_merges(const struct plan_builder *b, uint32_t layer)
+{
+	return b->opt->context == PLAN_PARTS && context_parts(b, layer);
+}
+
 static struct key attention_key(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer, uint32_t n)
 {
 	const struct model_spec *s = b->spec;
@@ -53,7 +58,7 @@ static struct key merge_key(const struct plan_builder *b, const struct key *atte
 
 	key.heads = attention->heads;
 	key.head_dim = attention->head_dim;
-	key.flags = attention->flags & (KEY_WINDOW | KEY_SINKS);
+	key.flags = (attention->flags & (KEY_WINDOW | KEY_SINKS)) | (b->handed ? KEY_AWAITED : 0);
 	return key;
 }
 
@@ -99,7 +104,7 @@ static void attend(struct plan_builder *b, const struct weights_layer *l, uint32
 	struct key key = attention_key(b, l, layer, n), parts = key, merge = merge_key(b, &key);
 
 	parts.rows = context_parts(b, layer);
-	if (parts.rows && b->opt->context == PLAN_PARTS) {
+	if (plan_merges(b, layer)) {
 		attend_in_parts(b, l, layer, span, &parts);
 		return;
 	}

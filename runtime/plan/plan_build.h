@@ -6,6 +6,7 @@
  *   plan_experts.c the steps of a mixture of experts
  *   plan_attention.c  the step attention, whole or with its context in parts
  *   plan_steps.c   every other step of a pass
+ *   plan_handed.c  what is handed over while a pass runs, and where it lies
  *   plan_inputs.c  embeddings, and what layers get of a token's own
  *   arch_NAME.c    a form of layer: its steps, in their order
  *
@@ -44,6 +45,11 @@ struct plan_builder {
 	/* The ops since the last barrier that wrote what the buffers of turned inputs hold. */
 	struct plan_turn turned[PLAN_CUTS_MOST];
 	unsigned n_turned;
+	/* A plan that hands over: buf is own, whose buffers of the stream, q, k, v, ao and h lie in the region. */
+	bool handed;
+	struct plan_buffers own;
+	float *plain_mixed; /* where attention leaves what it does not give */
+	uint64_t handed_used;
 };
 
 /* ---- ops (plan.c) */
@@ -84,6 +90,16 @@ unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits
 /* Whether this matrix times so many tokens makes the norm of its input itself, in every op. */
 bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix *w, uint32_t tokens);
 
+/* ---- plans that hand over (plan_handed.c); of others all of this does nothing */
+
+bool plan_hands(const struct plan_builder *b, const struct weights *w);
+void plan_handed_begin(struct plan_builder *b);
+/* mixed: what attention leaves is given. */
+void plan_handed_layer(struct plan_builder *b, bool mixed);
+/* Where the stream goes on behind a product that is added to it: from now on buf->x. */
+float *plan_next_stream(struct plan_builder *b);
+void plan_handed_end(struct plan_builder *b);
+
 /* ---- what steps work on (plan_steps.c) */
 
 /* The slots of an op for a layer's cache: where its keys begin in a page, and its values (NULL: there are none); the
@@ -122,6 +138,7 @@ struct matmul {
 	const struct weights_matrix *w, *w2; /* w2: with KEY_PAIR */
 	const float *bias, *bias2;           /* NULL: none */
 	struct activations in;
+	const float *from; /* with KEY_RESIDUAL, where plans hand over: what the product is added to */
 	float *out;
 	int8_t *outq; /* and outs: with KEY_QUANTISED_OUT */
 	struct activation_block *outs;
@@ -166,6 +183,8 @@ void plan_set_rotation(const struct plan_builder *b, const struct weights_layer 
 void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 /* The units of a chain that one head of keys has, of an op with so many for each; 0: the layer has no chain. */
 uint32_t plan_chained(const struct plan_builder *b, uint32_t layer, uint32_t units);
+/* Whether its context is in parts, which are merged. */
+bool plan_merges(const struct plan_builder *b, uint32_t layer);
 void step_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 /* A norm of each `k` numbers of a buffer in turn, `tokens` times so many. */
 void step_norm_heads(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t k,

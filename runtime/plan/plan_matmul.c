@@ -44,8 +44,8 @@ static void matmul_launch(struct plan_builder *b, const struct matmul *m, const 
 	key.row_blocks = 1;
 	key.numerics = act == DTYPE_F16 || act == DTYPE_BF16 ? NUMERICS_BOUNDED : NUMERICS_EXACT;
 	key.act = (uint8_t)m->act;
-	key.flags = t.flags | m->flags | (m->bias ? KEY_BIAS : 0) | (m->bias2 ? KEY_BIAS2 : 0) |
-	            (in->norm ? KEY_NORM_IN | (b->spec->centred ? KEY_CENTRED : 0) : 0);
+	key.flags = t.flags | m->flags | (b->handed ? KEY_AWAITED : 0) | (m->bias ? KEY_BIAS : 0) |
+	            (m->bias2 ? KEY_BIAS2 : 0) | (in->norm ? KEY_NORM_IN | (b->spec->centred ? KEY_CENTRED : 0) : 0);
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(rp / 32));
 	plan_last_op(b)->unit_cost = t.width * t.tiles;
 	a[MATMUL_W] = plan_address(m->w->packed);
@@ -53,12 +53,13 @@ static void matmul_launch(struct plan_builder *b, const struct matmul *m, const 
 		a[MATMUL_X] = plan_address(in->x + t.first * kp);
 		a[MATMUL_NORM] = plan_address(in->norm);
 		a[MATMUL_EPS] = plan_f32_slot(b->spec->norm_eps);
-	} else if (act == DTYPE_Q8_0) {
+	} else if (act == DTYPE_Q8_0 && !b->handed) {
 		a[MATMUL_X] = plan_address(in->q + t.first * kp);
 		a[MATMUL_XS] = plan_address(in->s + t.first * (kp / 32));
 	} else {
-		a[MATMUL_X] = plan_address(in->x) + t.first * kp * (act == DTYPE_F32 ? 4 : 2);
+		a[MATMUL_X] = plan_address(in->x) + t.first * kp * (act == DTYPE_F32 || b->handed ? 4 : 2);
 	}
+	a[MATMUL_FROM] = plan_address(m->from);
 	a[MATMUL_OUT] = plan_address(m->out + t.first * rp);
 	a[MATMUL_TILES] = t.tiles;
 	a[MATMUL_BIAS] = plan_address(m->bias);

@@ -312,11 +312,15 @@ void step_add_product(struct plan_builder *b, const struct weights_matrix *w, co
 {
 	const struct model_spec *s = b->spec;
 	bool direct = !norm && s->residual_scale == 0;
+	const float *from = b->handed ? b->buf->x : NULL;
 
 	step_matmul(b, &(struct matmul){ .w = w,
 	                                 .bias = bias,
 	                                 .in = in,
-	                                 .out = direct ? b->buf->x : b->buf->xn,
+	                                 .from = from,
+	                                 .out = from     ? plan_next_stream(b)
+	                                        : direct ? b->buf->x
+	                                                 : b->buf->xn,
 	                                 .flags = direct ? KEY_RESIDUAL : 0,
 	                                 .tokens = b->n });
 	plan_barrier(b);
@@ -330,7 +334,7 @@ void step_add_product(struct plan_builder *b, const struct weights_matrix *w, co
 
 void step_mixer_output(struct plan_builder *b, const struct weights_layer *l, const struct weights_matrix *o)
 {
-	if (plan_wants_int8(b, o))
+	if (plan_wants_int8(b, o) && !b->handed)
 		step_quantise(b, plan_attended(b), o->k);
 	step_add_product(b, o, o == &l->o ? l->o_bias : NULL, plan_attended(b), l->attn_post_norm);
 }
@@ -350,7 +354,7 @@ void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, str
 {
 	enum key_act act = plan_act(b->spec->act);
 	struct activations h = plan_gated(b);
-	uint32_t out = plan_wants_int8(b, &l->down) ? KEY_QUANTISED_OUT : 0;
+	uint32_t out = plan_wants_int8(b, &l->down) && !b->handed ? KEY_QUANTISED_OUT : 0;
 	struct matmul m = {
 		.w = &l->gate, .bias = l->gate_bias, .in = in, .out = h.x, .outq = h.q, .outs = h.s, .tokens = b->n
 	};

@@ -77,9 +77,9 @@ bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix 
 {
 	struct plan_tiles t[PLAN_CUTS_MOST];
 
-	return template_norm_inside(b->opt->target, plan_activation(b->opt, w->type), w->k,
-	                            b->opt->general ? 1 : tokens) &&
-	       plan_cut_matmul(b->opt, b->p->logits, w, 0, tokens, t) == 1 && !t[0].flags;
+	return b->handed || (template_norm_inside(b->opt->target, plan_activation(b->opt, w->type), w->k,
+	                                          b->opt->general ? 1 : tokens) &&
+	                     plan_cut_matmul(b->opt, b->p->logits, w, 0, tokens, t) == 1 && !t[0].flags);
 }
 
 /* ---- what does not depend on how many tokens there are need not be looked at again */

@@ -1,0 +1,143 @@
+/* runtime/plan/plan_handed.c - plans whose kernels hand over while they run: which models have one, and where in the
+ * region what is handed over lies.
+ *
+ * Owns: plan_buffers.handed. Every layer has buffers of its own in it, one behind the other, for a word there is
+ * written once in a run. An op awaits when all that it reads of other ops is in there, and given; what has no awaited
+ * form stands behind a barrier as ever, and may read there. An editor keeps that nothing in the region is written twice
+ * and that nobody but ops that give write there (tests/runtime/t_handed.c).
+ */
+#include "runtime/plan/plan_build.h"
+
+enum { ROUND = 256 };
+
+static uint64_t rounded(uint64_t bytes) { return (bytes + ROUND - 1) / ROUND * ROUND; }
+
+static uint64_t width_bytes(const struct model_spec *s, enum plan_width width)
+{
+	return rounded(plan_buffer_bytes(s, width, sizeof(float), 1));
+}
+
+/* What of a model's description has no form that awaits. */
+static bool is_plain(const struct model_spec *s)
+{
+	bool attends = true;
+
+	for (uint32_t i = 0; s->layer_mixer && i < s->layers; i++)
+		attends = attends && plan_layer_attends(s, i);
+	return attends && s->form == FORM_LLAMA && !s->experts && !s->latent.rank && !s->parallel && !s->one_part &&
+	       !s->layer_input && s->residual_scale == 0 && s->embed_scale == 0;
+}
+
+uint64_t plan_handed_bytes(const struct model_spec *s)
+{
+	uint64_t layer = 2 * width_bytes(s, PLAN_HIDDEN) + width_bytes(s, PLAN_QUERIES) +
+	                 2 * width_bytes(s, PLAN_KEYS) + width_bytes(s, PLAN_MIXED) + width_bytes(s, PLAN_FFN);
+
+	return is_plain(s) ? width_bytes(s, PLAN_HIDDEN) + s->layers * layer : 0;
+}
+
+/* ---- whether */
+
+static bool awaits(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags)
+{
+	struct key key = plan_key(b, KEY_MATMUL);
+
+	key.activation = key_type(plan_activation(b->opt, w->type));
+	key.rows = (uint32_t)w->rows;
+	key.k = (uint32_t)w->k;
+	key.tile_n = 1;
+	key.flags = flags;
+	return template_matmul_awaits(b->opt->target, &key);
+}
+
+static bool layer_awaits(const struct plan_builder *b, const struct weights_layer *l)
+{
+	uint32_t pair = l->gate.packed ? KEY_NORM_IN | KEY_PAIR : KEY_NORM_IN;
+
+	return l->q.packed && l->k.packed && l->v.packed && l->o.packed && l->up.packed && l->down.packed &&
+	       l->attn_norm && l->ffn_norm && !l->q_gate.packed && !l->q_row_norm && !l->k_row_norm &&
+	       !l->router.packed && !l->attn_post_norm && !l->ffn_post_norm && !l->input_gate.packed &&
+	       !l->layer_scale && (!l->gate.packed || weights_gate_up_interleaved(l->gate.type, l->up.type)) &&
+	       awaits(b, &l->q, KEY_NORM_IN) && awaits(b, &l->k, KEY_NORM_IN) && awaits(b, &l->v, KEY_NORM_IN) &&
+	       awaits(b, &l->up, pair) && awaits(b, &l->o, KEY_RESIDUAL) && awaits(b, &l->down, KEY_RESIDUAL);
+}
+
+bool plan_hands(const struct plan_builder *b, const struct weights *w)
+{
+	bool all = b->opt->handed && b->n == 1 && b->buf->handed && b->opt->target->lane_bytes && is_plain(b->spec) &&
+	           awaits(b, &w->lm_head, KEY_NORM_IN);
+
+	for (uint32_t i = 0; all && i < b->spec->layers; i++)
+		all = layer_awaits(b, &w->layer[i]);
+	return all;
+}
+
+/* ---- where */
+
+static float *fresh(struct plan_builder *b, enum plan_width width)
+{
+	uint64_t at = b->handed_used;
+
+	b->handed_used += width_bytes(b->spec, width);
+	return (float *)(void *)(b->own.handed + at);
+}
+
+void plan_handed_begin(struct plan_builder *b)
+{
+	b->own = *b->buf;
+	b->plain_mixed = b->own.ao;
+	b->buf = &b->own;
+	b->handed = true;
+	b->own.x = fresh(b, PLAN_HIDDEN);
+}
+
+void plan_handed_layer(struct plan_builder *b, bool mixed)
+{
+	if (!b->handed)
+		return;
+	b->own.q = fresh(b, PLAN_QUERIES);
+	b->own.k = fresh(b, PLAN_KEYS);
+	b->own.v = fresh(b, PLAN_KEYS);
+	b->own.h = fresh(b, PLAN_FFN);
+	b->own.ao = mixed ? fresh(b, PLAN_MIXED) : b->plain_mixed;
+}
+
+float *plan_next_stream(struct plan_builder *b)
+{
+	if (b->handed)
+		b->own.x = fresh(b, PLAN_HIDDEN);
+	return b->own.x;
+}
+
+/* ---- who waits for himself */
+
+static bool in_region(const struct plan *p, uint64_t address)
+{
+	return address - plan_address(p->handed) < p->handed_bytes;
+}
+
+static bool reads_given(const struct plan *p, const struct plan_op *op)
+{
+	const struct key *key = &p->kernel[op->kernel].key;
+
+	switch (key->kind) {
+	case KEY_EMBED: return true;
+	case KEY_MATMUL:
+		return in_region(p, op->arg[MATMUL_X]) &&
+		       (!(key->flags & KEY_RESIDUAL) || in_region(p, op->arg[MATMUL_FROM]));
+	case KEY_MERGE: return in_region(p, op->arg[MERGE_RECORDS]);
+	default: return false;
+	}
+}
+
+void plan_handed_end(struct plan_builder *b)
+{
+	struct plan *p = b->p;
+
+	if (!b->handed)
+		return;
+	p->handed = b->own.handed;
+	p->handed_bytes = b->handed_used;
+	for (size_t i = 0; i < p->n_ops; i++)
+		p->op[i].awaits = p->kernel[p->op[i].kernel].key.flags & KEY_AWAITED && reads_given(p, &p->op[i]);
+}
