@@ -196,7 +196,7 @@ struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t positi
 		if (!pass_memory_records(&e->memory, &e->model->file.spec, e->context, err))
 			return NULL;
 	}
-	if (opt.handed && tokens == 1 && !pass_memory_handed(&e->memory, &e->model->file.spec, err))
+	if (opt.handed && tokens == 1 && !pass_memory_handed(&e->memory, &e->model->file.spec, e->context, err))
 		return NULL;
 	struct plan_buffers buf = e->memory.buf;
 	struct plan *p = calloc(1, sizeof *p);

@@ -71,13 +71,14 @@ bool pass_memory_records(struct pass_memory *m, const struct model_spec *s, uint
 	return m->buf.records != NULL;
 }
 
-bool pass_memory_handed(struct pass_memory *m, const struct model_spec *s, struct error *err)
+bool pass_memory_handed(struct pass_memory *m, const struct model_spec *s, uint64_t context, struct error *err)
 {
-	uint64_t bytes = plan_handed_bytes(s);
+	uint64_t bytes = plan_handed_bytes(s, context);
 
 	if (m->buf.handed || !bytes)
 		return true;
-	m->handed_bytes = 2 * bytes + SLACK;
+	m->buf.context = context;
+	m->handed_bytes = bytes + SLACK;
 	m->buf.handed = m->device->alloc(m->device, m->handed_bytes, DEVICE_BUFFERS, err);
 	return m->buf.handed != NULL;
 }

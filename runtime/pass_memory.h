@@ -25,9 +25,9 @@ bool pass_memory_logits(struct pass_memory *m, const struct model_spec *s, uint3
 /* Makes room for the records of a context of so many positions (plan.h), if there is none yet; always the same number.
  */
 bool pass_memory_records(struct pass_memory *m, const struct model_spec *s, uint64_t context, struct error *err);
-/* Makes room for what kernels hand over while a pass runs (plan.h), if there is none yet: twice, as passes may use two
- * regions in turn. Nothing where the model has no such plan. */
-bool pass_memory_handed(struct pass_memory *m, const struct model_spec *s, struct error *err);
+/* Makes room for what kernels hand over while a pass runs (plan.h), if there is none yet. Nothing
+ * where the model has no such plan. */
+bool pass_memory_handed(struct pass_memory *m, const struct model_spec *s, uint64_t context, struct error *err);
 void pass_memory_close(struct pass_memory *m);
 
 #endif

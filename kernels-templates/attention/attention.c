@@ -168,6 +168,8 @@ static const char *attention_refusal(const struct key *key, const struct target 
 		return "a context has a power of two of parts, 64 at most, of one column, and not of latent attention";
 	if (!heads_kv_bytes(key))
 		return "the cache must be F16, F32 or Q8_0";
+	if (key->flags & KEY_AWAITED && (!(key->flags & KEY_ROTATES) || !key->rows))
+		return "what rotates and has parts may await its input";
 	if (!(key->flags & KEY_ROTATES))
 		return key->flags & (KEY_QK_NORM | KEY_VALUE_NORM) ? "norms stand where it rotates" : NULL;
 	if (key->flags & KEY_LATENT || key->tile_n > 1 ||

@@ -30,6 +30,7 @@ struct spread {
 	ir_s wave;
 
 	bool rotates;       /* KEY_ROTATES */
+	bool gives;         /* KEY_AWAITED: records */
 	ir_a queries;       /* ... the unit's queries, rotated: [row][dims] */
 	struct kv_store kv; /* ... and the writing side of the cache */
 

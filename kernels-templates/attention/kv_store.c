@@ -40,9 +40,14 @@ static void key_pieces_sink(struct ir *b, void *context, ir_f v, unsigned i, uns
 /* Numbers on their way into the cache: f32, to be multiplied where they are normed. */
 struct value {
 	ir_a at;
-	bool normed;
+	bool normed, awaited;
 	ir_f scale;
 };
+
+static ir_f load_lanes(struct ir *b, const struct value *x, int32_t disp, unsigned n)
+{
+	return x->awaited ? ir_fawait(b, x->at, disp, n) : ir_fload(b, x->at, disp, n);
+}
 
 static ir_f scaled(struct ir *b, const struct value *x, ir_f v) { return x->normed ? ir_fmul(b, v, x->scale) : v; }
 
@@ -50,7 +55,7 @@ static ir_f scaled(struct ir *b, const struct value *x, ir_f v) { return x->norm
 static void load_value(struct ir *b, const struct value *x, unsigned dims, ir_f out[])
 {
 	for (unsigned i = 0; i < dims; i += 32)
-		out[i / 32] = scaled(b, x, ir_fload(b, x->at, (int32_t)(i * 4), 0));
+		out[i / 32] = scaled(b, x, load_lanes(b, x, (int32_t)(i * 4), 0));
 }
 
 static void store_value_pieces(struct ir *b, const ir_f v[], ir_a to, unsigned dims)
@@ -63,7 +68,7 @@ static void store_value(struct ir *b, const struct value *x, ir_a to, unsigned d
 {
 	for (unsigned i = 0; i < dims; i += b->lanes) {
 		unsigned n = dims - i < b->lanes ? dims - i : b->lanes;
-		ir_f v = scaled(b, x, ir_fload(b, x->at, (int32_t)(i * 4), n));
+		ir_f v = scaled(b, x, load_lanes(b, x, (int32_t)(i * 4), n));
 		if (element == 2)
 			ir_fstore_h(b, to, v, (int32_t)(i * 2), n);
 		else
@@ -88,7 +93,7 @@ static void store_int8(struct ir *b, const struct value *x, unsigned dims, unsig
 
 	for (unsigned v = 0; v < math_parts(b); v++) {
 		unsigned at = v * b->lanes, n = left > at ? left - at : 0;
-		in[v] = n ? scaled(b, x, ir_fload(b, x->at, (int32_t)((first + at) * 4), n < b->lanes ? n : 0))
+		in[v] = n ? scaled(b, x, load_lanes(b, x, (int32_t)((first + at) * 4), n < b->lanes ? n : 0))
 		          : ir_fconst(b, 0.0f);
 	}
 	ir_fstore1(b, p->to, quantise_emit(b, in, q), p->scale);
@@ -170,11 +175,13 @@ static void store_value_of(struct ir *b, const struct kv_store *s, const struct 
 void kv_store_emit_value(struct ir *b, const struct kv_store *s, ir_a from, ir_f eps, ir_a values, ir_s head,
                          ir_s position)
 {
-	struct value x = { .at = from, .normed = s->key->flags & KEY_VALUE_NORM };
+	struct value x = {
+		.at = from, .normed = s->key->flags & KEY_VALUE_NORM, .awaited = s->key->flags & KEY_AWAITED
+	};
 	ir_f pieces[HEADS_MAX_DIM / 32];
 
 	if (x.normed)
-		x.scale = heads_scale(b, x.at, s->key->head_dim, eps);
+		x.scale = heads_scale_of(b, x.awaited, x.at, s->key->head_dim, eps);
 	if (s->pieces)
 		load_value(b, &x, s->key->head_dim, pieces);
 	store_value_of(b, s, &x, pieces, value_at(b, s, values, head, position));

@@ -24,9 +24,11 @@ static ir_a slot_at(const struct spread *t, unsigned slot) { return ir_aload(t->
 static struct heads_rotation rotation(const struct spread *t, ir_a x, unsigned cos, unsigned sin, unsigned norm)
 {
 	const uint32_t flags = t->kv.key->flags;
-	struct heads_rotation r = {
-		.x = x, .dims = t->dims, .normed = flags & KEY_QK_NORM, .last = flags & KEY_NORM_LAST
-	};
+	struct heads_rotation r = { .x = x,
+		                    .dims = t->dims,
+		                    .awaited = flags & KEY_AWAITED,
+		                    .normed = flags & KEY_QK_NORM,
+		                    .last = flags & KEY_NORM_LAST };
 
 	r.cos = slot_at(t, cos);
 	r.sin = slot_at(t, sin);

@@ -183,6 +183,14 @@ static ir_f weigh_scores(const struct spread *t, ir_a to, const ir_f s[BLOCKS], 
 	return sum;
 }
 
+static void store_mark(const struct spread *t, ir_a mark, ir_f v, int32_t disp)
+{
+	if (t->gives)
+		ir_fgive(t->b, mark, v, disp, 1);
+	else
+		ir_fstore1(t->b, mark, v, disp);
+}
+
 void attention_wave_softmax_row(const struct spread *t, ir_s i, ir_s start, ir_a mark)
 {
 	struct ir *b = t->b;
@@ -204,9 +212,9 @@ void attention_wave_softmax_row(const struct spread *t, ir_s i, ir_s start, ir_a
 		max = k ? ir_fmax(b, s[k], max) : s[k];
 	}
 	max = math_lane_max(b, &max);
-	ir_fstore1(b, mark, max, 0);
+	store_mark(t, mark, max, 0);
 	sum = weigh_scores(t, ir_var_a(b, scores), s, max);
-	ir_fstore1(b, mark, math_lane_sum(b, &sum), 4);
+	store_mark(t, mark, math_lane_sum(b, &sum), 4);
 }
 
 void attention_wave_softmax_rows(const struct spread *t, ir_s start)

@@ -162,6 +162,7 @@ void attention_wave_split_build(struct spread *t, unsigned parts)
 	struct split s = { .t = t, .parts = parts, .team = t->waves < TEAM ? t->waves : TEAM };
 
 	s.teams = t->waves / s.team;
+	t->gives = t->kv.key && t->kv.key->flags & KEY_AWAITED;
 	while (t->rows % t->tile) /* no row is in two tiles */
 		t->tile--;
 	t->tiles = t->rows / t->tile;

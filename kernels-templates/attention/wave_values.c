@@ -165,5 +165,6 @@ void attention_wave_value_chunk(const struct spread *t, ir_a values, ir_s start)
 	}
 	for (unsigned r = 0; r < t->tile; r++)
 		for (unsigned i = 0; i < t->vectors; i++)
-			ir_fstore(b, t->o, v.o[r][i], (int32_t)(r * t->o_step + i * LANES * 4), 0);
+			(t->gives ? ir_fgive
+			          : ir_fstore)(b, t->o, v.o[r][i], (int32_t)(r * t->o_step + i * LANES * 4), 0);
 }

@@ -91,8 +91,13 @@ static unsigned lanes_left(const struct ir *b, unsigned total, unsigned i)
 	return total - i < b->lanes ? total - i : b->lanes;
 }
 
+static ir_f load_lanes(struct ir *b, bool awaited, ir_a at, unsigned i, unsigned n)
+{
+	return awaited ? ir_fawait(b, at, (int32_t)(i * 4), n) : ir_fload(b, at, (int32_t)(i * 4), n);
+}
+
 /* x: the head's vectors in their order; NULL: they are loaded here. */
-static ir_f scale_of(struct ir *b, ir_a at, const ir_f x[], uint32_t dims, ir_f eps)
+static ir_f scale_of(struct ir *b, bool awaited, ir_a at, const ir_f x[], uint32_t dims, ir_f eps)
 {
 	unsigned parts = math_parts(b);
 	ir_f part[MATH_MAX_PARTS];
@@ -101,7 +106,7 @@ static ir_f scale_of(struct ir *b, ir_a at, const ir_f x[], uint32_t dims, ir_f 
 	for (unsigned v = 0; v < parts; v++)
 		part[v] = ir_fconst(b, 0.0f);
 	for (unsigned i = 0, v = 0; i < dims; i += b->lanes, v = (v + 1) % parts) {
-		ir_f e = x ? x[i / b->lanes] : ir_fload(b, at, (int32_t)(i * 4), lanes_left(b, dims, i));
+		ir_f e = x ? x[i / b->lanes] : load_lanes(b, awaited, at, i, lanes_left(b, dims, i));
 		/* fma(x, x, +0) rounds as the product does, and a square is never -0. */
 		part[v] = begun[v] ? ir_ffma(b, e, e, part[v]) : ir_fmul(b, e, e);
 		begun[v] = true;
@@ -109,7 +114,12 @@ static ir_f scale_of(struct ir *b, ir_a at, const ir_f x[], uint32_t dims, ir_f 
 	return math_rms_scale(b, math_lane_sum(b, part), dims, eps);
 }
 
-ir_f heads_scale(struct ir *b, ir_a at, uint32_t dims, ir_f eps) { return scale_of(b, at, NULL, dims, eps); }
+ir_f heads_scale(struct ir *b, ir_a at, uint32_t dims, ir_f eps) { return scale_of(b, false, at, NULL, dims, eps); }
+
+ir_f heads_scale_of(struct ir *b, bool awaited, ir_a at, uint32_t dims, ir_f eps)
+{
+	return scale_of(b, awaited, at, NULL, dims, eps);
+}
 
 /* The pair of vectors that begin with elements i and i + dims / 2, and what they are multiplied by. */
 struct pair {
@@ -122,7 +132,7 @@ static void load_pair(struct ir *b, const struct heads_rotation *r, unsigned i, 
 	int32_t at[2] = { (int32_t)(i * 4), (int32_t)((i + half) * 4) };
 
 	for (unsigned k = 0; k < 2; k++) {
-		p->x[k] = ir_fload(b, r->x, at[k], n);
+		p->x[k] = load_lanes(b, r->awaited, r->x, i + k * half, n);
 		if (r->normed)
 			p->norm[k] = ir_fload(b, r->norm, at[k], n);
 	}
@@ -166,7 +176,7 @@ static void rotate_in_groups(struct ir *b, const struct heads_rotation *r, heads
 	for (unsigned k = 0; k < 2 * n; k++)
 		x[k] = p[k % n].x[k / n];
 	if (r->normed)
-		scale = scale_of(b, r->x, half % b->lanes ? NULL : x, r->dims, r->eps);
+		scale = scale_of(b, r->awaited, r->x, half % b->lanes ? NULL : x, r->dims, r->eps);
 	for (unsigned k = 0; k < n; k++)
 		rotate_pair(b, r, scale, &p[k], v[k]);
 	for (unsigned k = 0; k < n; k++)

@@ -35,11 +35,15 @@ void heads_give_pad(struct ir *b, ir_a column, uint32_t width, ir_s head, uint32
 /* 1 / sqrt(mean of squares + eps) of so many elements, in every lane (numerics.h rule 7). */
 ir_f heads_scale(struct ir *b, ir_a x, uint32_t dims, ir_f eps);
 
+/* The same of elements that are awaited, or not. */
+ir_f heads_scale_of(struct ir *b, bool awaited, ir_a at, uint32_t dims, ir_f eps);
+
 /* One head: optional norm, rotation. Element i and the n - 1 after it go to the sink, lanes from n on are to be
  * ignored. */
 struct heads_rotation {
 	ir_a x, cos, sin;
 	uint32_t dims;
+	bool awaited;      /* x */
 	bool normed, last; /* last: the norm stands behind the rotation; its scale comes from before */
 	ir_a norm;         /* weights; read when normed */
 	ir_f eps;

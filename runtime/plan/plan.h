@@ -96,6 +96,7 @@ struct plan_buffers {
 	float *logits;
 	uint32_t logit_tokens; /* [logit_tokens][kp(vocab)] */
 	uint8_t *records;      /* plan_record_bytes(), for plans whose context is in parts */
+	uint64_t context;      /* with handed: what it is for */
 	uint8_t *handed;       /* plan_handed_bytes(), for plans whose kernels hand over while they run */
 };
 /* Bytes of a buffer for so many tokens; element: bytes of one. */
@@ -106,7 +107,7 @@ uint64_t plan_record_bytes(const struct model_spec *s, uint64_t context);
 
 /* Bytes of what a pass of one token hands from kernel to kernel, which may be written once in a run: before it, every
  * word there must be IR_EMPTY (jit/ir/lanes.h). A multiple of 256. 0: no such plan is built of the model. */
-uint64_t plan_handed_bytes(const struct model_spec *s);
+uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context);
 
 /* How a session's keys and values are laid out: pages of NUMERICS_CHUNK positions, in each the layers one after the
  * other. Where pages lie, a table says in each run (plan_sequence). */

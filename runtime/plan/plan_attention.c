@@ -104,6 +104,8 @@ static void attend(struct plan_builder *b, const struct weights_layer *l, uint32
 	struct key key = attention_key(b, l, layer, n), parts = key, merge = merge_key(b, &key);
 
 	parts.rows = context_parts(b, layer);
+	if (b->handed && parts.flags & KEY_ROTATES)
+		parts.flags |= KEY_AWAITED;
 	if (plan_merges(b, layer)) {
 		attend_in_parts(b, l, layer, span, &parts);
 		return;

@@ -48,6 +48,7 @@ struct plan_builder {
 	/* A plan that hands over: buf is own, whose buffers of the stream, q, k, v, ao and h lie in the region. */
 	bool handed;
 	struct plan_buffers own;
+	uint8_t *plain_records;
 	float *plain_mixed; /* where attention leaves what it does not give */
 	uint64_t handed_used;
 };

@@ -28,12 +28,22 @@ static bool is_plain(const struct model_spec *s)
 	       !s->layer_input && s->residual_scale == 0 && s->embed_scale == 0;
 }
 
-uint64_t plan_handed_bytes(const struct model_spec *s)
+/* Of a layer's context; more than that of all layers would take too long to empty before each run. */
+enum { RECORDS_MOST = 32 << 20 };
+
+static uint64_t records_bytes(const struct model_spec *s, uint64_t context)
+{
+	return rounded(plan_record_bytes(s, context));
+}
+
+uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context)
 {
 	uint64_t layer = 2 * width_bytes(s, PLAN_HIDDEN) + width_bytes(s, PLAN_QUERIES) +
 	                 2 * width_bytes(s, PLAN_KEYS) + width_bytes(s, PLAN_MIXED) + width_bytes(s, PLAN_FFN);
 
-	return is_plain(s) ? width_bytes(s, PLAN_HIDDEN) + s->layers * layer : 0;
+	uint64_t records = s->layers * records_bytes(s, context);
+
+	return is_plain(s) && records <= RECORDS_MOST ? width_bytes(s, PLAN_HIDDEN) + s->layers * layer + records : 0;
 }
 
 /* ---- whether */
@@ -86,6 +96,7 @@ void plan_handed_begin(struct plan_builder *b)
 {
 	b->own = *b->buf;
 	b->plain_mixed = b->own.ao;
+	b->plain_records = b->own.records;
 	b->buf = &b->own;
 	b->handed = true;
 	b->own.x = fresh(b, PLAN_HIDDEN);
@@ -100,6 +111,11 @@ void plan_handed_layer(struct plan_builder *b, bool mixed)
 	b->own.v = fresh(b, PLAN_KEYS);
 	b->own.h = fresh(b, PLAN_FFN);
 	b->own.ao = mixed ? fresh(b, PLAN_MIXED) : b->plain_mixed;
+	b->own.records = b->plain_records;
+	if (mixed) {
+		b->own.records = b->own.handed + b->handed_used;
+		b->handed_used += records_bytes(b->spec, b->own.context);
+	}
 }
 
 float *plan_next_stream(struct plan_builder *b)
@@ -125,6 +141,9 @@ static bool reads_given(const struct plan *p, const struct plan_op *op)
 	case KEY_MATMUL:
 		return in_region(p, op->arg[MATMUL_X]) &&
 		       (!(key->flags & KEY_RESIDUAL) || in_region(p, op->arg[MATMUL_FROM]));
+	case KEY_ATTENTION:
+		return in_region(p, op->arg[ATTENTION_Q]) && in_region(p, op->arg[ATTENTION_K]) &&
+		       in_region(p, op->arg[ATTENTION_V]);
 	case KEY_MERGE: return in_region(p, op->arg[MERGE_RECORDS]);
 	default: return false;
 	}

@@ -24,7 +24,7 @@ struct use {
 	uint64_t begin, bytes;
 	bool write, waited; /* waited: word by word */
 };
-enum { USES = 6 };
+enum { USES = 6, CONTEXT = 300 };
 
 /* What an op of a plan of one token does in the region. Returns how many uses. */
 static unsigned uses_of(const struct key *k, const struct plan_op *op, struct use u[USES])
@@ -32,6 +32,7 @@ static unsigned uses_of(const struct key *k, const struct plan_op *op, struct us
 	const bool awaits = k->flags & KEY_AWAITED;
 	const uint64_t *a = op->arg, in = numerics_pad(k->k) * 4, out = numerics_pad(k->rows) * 4,
 		       q = numerics_pad((uint64_t)k->heads * k->head_dim) * 4,
+		       records = (CONTEXT + 127) / 128 * k->heads * template_attention_record(k->head_dim),
 		       kv = numerics_pad((uint64_t)k->kv_heads * k->head_dim) * 4;
 	unsigned n = 0;
 
@@ -57,10 +58,16 @@ static unsigned uses_of(const struct key *k, const struct plan_op *op, struct us
 		break;
 	case KEY_ATTENTION:
 		u[n++] = (struct use){ a[ATTENTION_Q], q, false, awaits };
-		if (!k->rows)
-			u[n++] = (struct use){ a[ATTENTION_OUT], q, true, awaits };
+		if (k->flags & KEY_ROTATES) {
+			u[n++] = (struct use){ a[ATTENTION_K], kv, false, awaits };
+			u[n++] = (struct use){ a[ATTENTION_V], kv, false, awaits };
+		}
+		u[n++] = (struct use){ a[ATTENTION_OUT], k->rows ? records : q, true, awaits };
 		break;
-	case KEY_MERGE: u[n++] = (struct use){ a[MERGE_OUT], q, true, awaits }; break;
+	case KEY_MERGE:
+		u[n++] = (struct use){ a[MERGE_RECORDS], records, false, awaits };
+		u[n++] = (struct use){ a[MERGE_OUT], q, true, awaits };
+		break;
 	case KEY_SCALE: break; /* of logits */
 	default: fail_msg("kind %u is not expected", k->kind);
 	}
@@ -117,6 +124,7 @@ static void open_space(struct plan_space *s, const struct target *t, enum dtype 
 	};
 
 	plan_space_open(s, &types, t, DTYPE_F16, 4, 1);
+	s->buffers.context = CONTEXT;
 	s->buffers.handed = (uint8_t *)(uintptr_t)(UINT64_C(4000) << PLAN_AREA_BITS);
 }
 
@@ -140,7 +148,7 @@ static void test_plans(void **state)
 			open_space(&s, target, types[i * 7 % n], types[i * 5 % n]);
 			assert_true(plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, 1, logits[i % 4], &o, &err));
 			assert_int_equal(p.handed_bytes != 0, target->lane_bytes && o.handed);
-			assert_true(p.handed_bytes <= plan_handed_bytes(&s.spec));
+			assert_true(p.handed_bytes <= plan_handed_bytes(&s.spec, CONTEXT));
 			if (p.handed_bytes && !check_plan(&p))
 				fail_msg("%s, turn %u: %s", target->name, i, wrong);
 			plans += p.handed_bytes != 0;
