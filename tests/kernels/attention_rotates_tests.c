@@ -126,10 +126,12 @@ static void open_ops(struct ops *o, const struct kernel_way *way, const struct s
 
 	key.flags |= KEY_ROTATES | v->norms;
 	key.rows = o->parts = parts;
+	if (parts && (parts + v->norms + c->heads) % 3) /* all that it reads is there already */
+		key.flags |= KEY_AWAITED;
 	kernel_open(&o->attention, way, &key);
 	merge.heads = key.heads;
 	merge.head_dim = key.head_dim;
-	merge.flags = key.flags & (KEY_WINDOW | KEY_SINKS);
+	merge.flags = key.flags & (KEY_WINDOW | KEY_SINKS | KEY_AWAITED);
 	if (parts)
 		kernel_open(&o->merge, way, &merge);
 }
