@@ -142,30 +142,72 @@ static bool ask(const struct client *c, int fd)
 	return ok;
 }
 
-/* Reads to the end; notes when events with text came. */
-static bool read_answer(struct client *c, int fd, double asked)
+/* When something of an answer came: text, or whatever there was where tokens have none. */
+struct arrivals {
+	double first, last;
+	long events; /* with text */
+};
+
+/* Several events that come at once share the time since those before. */
+static bool note(struct client *c, struct arrivals *a, long events, double asked, double t)
 {
-	double last = 0;
+	bool ok = true;
+
+	if (a->events == 0)
+		ok = add(&c->first, t - asked);
+	for (long i = 0; ok && a->events > 0 && i < events; i++)
+		ok = add(&c->next, (t - a->last) / (double)events);
+	a->first = a->events ? a->first : t;
+	a->last = t;
+	a->events += events;
+	return ok;
+}
+
+/* Reads to the end. */
+static bool read_answer(struct client *c, int fd, double asked, struct arrivals *a)
+{
+	double began = 0;
 	size_t looked = 0;
 
 	for (c->n = 0; c->n + PIECE < ANSWER_MOST;) {
 		ssize_t got = recv(fd, c->answer + c->n, PIECE, 0);
 		double t = now();
-		if (got <= 0)
-			return got == 0;
+		if (got < 0)
+			return false;
+		if (got == 0 && a->events == 0) { /* no text at all */
+			a->first = began > 0 ? began : t;
+			return add(&c->first, a->first - asked);
+		}
+		if (got == 0)
+			return true;
 		c->n += (size_t)got;
 		c->answer[c->n] = 0;
-		bool event = false;
+		long events = 0;
 		for (const char *at = c->answer + looked; (at = strstr(at, "\"text\":"));) {
 			looked = (size_t)(++at - c->answer);
-			event = true;
+			events += strncmp(at + 6, "\"\"", 2) != 0;
 		}
-		if (event && !add(last > 0 ? &c->next : &c->first, t - (last > 0 ? last : asked)))
+		if (began <= 0 && strstr(c->answer, "data: "))
+			began = t;
+		if (events && !note(c, a, events, asked, t))
 			return false;
-		if (event)
-			last = t;
+		a->last = a->events ? a->last : t;
 	}
 	return false;
+}
+
+/* Where events are not tokens, because some have no text or several come together, all of an answer's tokens have
+ * taken the same. gaps: where the answer's begin. */
+static bool spread(struct client *c, const struct arrivals *a, size_t gaps, long tokens)
+{
+	bool ok = true;
+
+	if (a->events == tokens)
+		return true;
+	c->next.n = gaps;
+	for (long i = 1; ok && i < tokens; i++)
+		ok = add(&c->next, (a->last - a->first) / (double)(tokens - 1));
+	return ok;
 }
 
 static bool fail(struct client *c, const char *what)
@@ -183,13 +225,17 @@ static bool request(struct client *c)
 	c->n = 0;
 	if (fd < 0)
 		return fail(c, "the server cannot be connected to");
-	bool ok = ask(c, fd) && read_answer(c, fd, asked);
+	struct arrivals a = { 0 };
+	const size_t gaps = c->next.n;
+	bool ok = ask(c, fd) && read_answer(c, fd, asked, &a);
 	close(fd);
 	if (!ok || strncmp(c->answer, "HTTP/1.1 200", 12) != 0)
 		return fail(c, "a request was not answered");
 	const char *usage = strstr(c->answer, field);
 	if (!usage || atol(usage + sizeof field - 1) != c->w->tokens)
 		return fail(c, "an answer has another length than was asked for");
+	if (!spread(c, &a, gaps, c->w->tokens))
+		return fail(c, "no memory for the times of an answer");
 	c->tokens += (uint64_t)c->w->tokens;
 	return true;
 }

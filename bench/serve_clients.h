@@ -23,7 +23,7 @@ struct serve_times {
 	uint64_t tokens;         /* generated */
 	double rate;             /* tokens a second, of all clients together */
 	double first50, first99; /* seconds from asking to the first event with text */
-	double next50, next99;   /* seconds between events of one answer */
+	double next50, next99;   /* seconds between tokens of one answer, which the server counts */
 };
 
 bool serve_is_ready(int port);
