@@ -106,8 +106,11 @@ static bool read_fields(struct embeddings_reply *o, const json_t *body, struct r
 	int64_t size = o->model->info.hidden;
 
 	if (!field_text(body, "encoding_format", &format, r) ||
-	    !field_integer(body, "dimensions", size, size, &size, r))
+	    !field_integer(body, "dimensions", 1, INT32_MAX, &size, r))
 		return false;
+	if (size != o->model->info.hidden)
+		return refuse(r, 400, "dimensions", "dimensions is %lld, and this model's embeddings have %d",
+		              (long long)size, o->model->info.hidden);
 	o->base64 = strcmp(format, "base64") == 0;
 	return o->base64 || strcmp(format, "float") == 0 ||
 	       refuse(r, 400, "encoding_format", "encoding_format is %.60s, expected float or base64", format);

@@ -9,9 +9,11 @@
 json_t *fields_read(const void *p, size_t n, struct refusal *r)
 {
 	struct error e = { 0 };
-	json_t *o = json_read(n ? p : "", n, n, "the body", &e);
+	json_t *o = n ? json_read(p, n, n, "the body", &e) : NULL;
 
-	if (!o) {
+	if (!n) {
+		refuse(r, 400, NULL, "the body is empty, expected a JSON object");
+	} else if (!o) {
 		refuse(r, e.code == ERROR_MEMORY ? 503 : 400, NULL, "%s", e.text);
 	} else if (!json_is_object(o)) {
 		refuse(r, 400, NULL, "the body is %s, expected an object", json_kind(o));
