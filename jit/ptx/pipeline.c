@@ -221,13 +221,17 @@ static void enter(struct ptx_emitter *e)
 /* --- the module */
 
 /* Of a multiprocessor, which shares its registers among them. Products of matrices wait for their operands, so they
- * want company; other kernels want all registers. */
+ * want company, and so do groups whose waves do not wait for each other; other kernels want all registers. */
 static unsigned blocks_at_once(const struct ir *ir)
 {
-	for (size_t k = 0; k < ir->n_ins; k++)
+	bool meets = false;
+
+	for (size_t k = 0; k < ir->n_ins; k++) {
 		if (ir->ins[k].op >= IR_tdot_i8 && ir->ins[k].op <= IR_tdot_bf16)
 			return 2;
-	return 1;
+		meets |= ir->ins[k].op == IR_barrier;
+	}
+	return ir->cooperative && !meets ? 2 : 1;
 }
 
 void ptx_begin_module(struct ptx_writer *w, struct ptx_buffer *to, bool memory)

@@ -181,8 +181,11 @@ static const char *attention_refusal(const struct key *key, const struct target 
 unsigned template_attention_tile_n(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim,
                                    uint32_t columns)
 {
-	enum { ROWS = 16 };
-	unsigned n = 1, most = target->waves > 1 ? attention_wave_rows(target->waves, head_dim) : ROWS;
+	enum { ROWS = 16, MANY = 64 /* columns, whose tiles are enough for a card */ };
+	unsigned n = 1, own = target->waves > 1 ? attention_wave_columns(target, heads, kv_heads) : 0,
+		 most = target->waves > 1 ? attention_wave_rows(target->waves, head_dim) : ROWS;
+	if (own && columns >= MANY)
+		return own;
 	while (n * 2 <= columns && n * 2 * (heads / kv_heads) <= most)
 		n *= 2;
 	return n;

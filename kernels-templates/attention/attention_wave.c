@@ -78,7 +78,7 @@ ir_a attention_wave_row_at(const struct spread *t, unsigned slot, const struct r
 	return ir_aadd(b, at, ir_smuli(b, ir_sadd(b, ir_smuli(b, t->head, t->group), in_group), dims * 4));
 }
 
-static ir_f sink_of(const struct spread *t, const struct row *r)
+ir_f attention_wave_sink(const struct spread *t, const struct row *r)
 {
 	struct ir *b = t->b;
 	ir_s head = ir_sadd(b, ir_smuli(b, t->head, t->group), within_group(t, r));
@@ -96,7 +96,7 @@ ir_s attention_wave_launch_column(const struct spread *t, ir_s position)
 
 /* ---- chunks */
 
-static void do_chunk(const struct spread *t, ir_s chunk)
+void attention_wave_chunk(const struct spread *t, ir_s chunk)
 {
 	struct ir *b = t->b;
 	ir_a page = ir_aload(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_PAGES * 8), ir_sshli(b, chunk, 3)), 0);
@@ -110,6 +110,14 @@ static void do_chunk(const struct spread *t, ir_s chunk)
 		attention_wave_latent_chunk(t, ir_aadd(b, page, load_slot(t, ATTENTION_KEYS)), start);
 	else
 		attention_wave_value_chunk(t, ir_aadd(b, page, load_slot(t, ATTENTION_VALUES)), start);
+}
+
+ir_s attention_wave_in_launch(const struct spread *t, ir_s position, unsigned columns)
+{
+	struct ir *b = t->b;
+	ir_s column = ir_ssub(b, position, load_slot(t, ATTENTION_POS0)),
+	     left = ir_ssub(b, load_slot(t, ATTENTION_COLUMNS), column);
+	return clamp(t, ir_smin(b, ir_saddi(b, column, columns), left), 0, 1);
 }
 
 /* The row that this wave merges: its state, and where it goes. */
@@ -186,7 +194,7 @@ static void do_tile(struct spread *t, ir_s first, ir_s chunks)
 	s.out = attention_wave_row_at(
 		t, ATTENTION_OUT, &s.row,
 		attention_wave_launch_column(t, s.row.position)); /* here, where there are other loads to wait for */
-	s.max = ir_var_f(b, t->sinks ? sink_of(t, &s.row) : ir_fconst(b, -INFINITY));
+	s.max = ir_var_f(b, t->sinks ? attention_wave_sink(t, &s.row) : ir_fconst(b, -INFINITY));
 	s.sum = ir_var_f(b, ir_fconst(b, t->sinks ? 1.0f : 0.0f));
 	for (unsigned i = 0; i < t->vectors; i++)
 		s.o[i] = ir_var_f(b, ir_fconst(b, 0.0f));
@@ -194,7 +202,7 @@ static void do_tile(struct spread *t, ir_s first, ir_s chunks)
 	     done = ir_sshli(b, round, shift);
 	ir_s left = ir_ssub(b, chunks, done);
 	ir_loop(b, at_most(t, ir_ssub(b, left, t->wave), 1));
-	do_chunk(t, ir_sadd(b, ir_sadd(b, first, done), t->wave));
+	attention_wave_chunk(t, ir_sadd(b, ir_sadd(b, first, done), t->wave));
 	ir_endloop(b);
 	ir_barrier(b);
 	ir_s from = ir_loop(b, ir_smul(b, has_row(t), at_most(t, left, t->waves)));
@@ -207,16 +215,14 @@ static void do_tile(struct spread *t, ir_s first, ir_s chunks)
 
 /* ---- a unit */
 
-/* Zeros behind the columns of the unit's last head: the first wave's work. */
-static void zero_pads(const struct spread *t)
+void attention_wave_zero_pads(const struct spread *t, ir_s does)
 {
 	struct ir *b = t->b;
 	unsigned width = t->group * t->kv_heads * t->out_dims;
-	ir_s first_wave = ir_ssub(b, ir_sconst(b, 1), at_most(t, t->wave, 1));
 
 	if (numerics_pad(width) == width)
 		return;
-	ir_loop(b, first_wave);
+	ir_loop(b, does);
 	ir_s column = ir_loop(b, ir_sconst(b, t->columns)),
 	     number = ir_sadd(b, ir_ssub(b, t->position, load_slot(t, ATTENTION_POS0)), column);
 	ir_s there =
@@ -262,7 +268,8 @@ static void do_unit(struct spread *t, ir_s unit)
 	do_tile(t, first, chunks);
 	if (t->tiles > 1)
 		ir_endloop(b);
-	zero_pads(t);
+	ir_s first_wave = ir_ssub(b, ir_sconst(b, 1), at_most(t, t->wave, 1));
+	attention_wave_zero_pads(t, first_wave);
 }
 
 static unsigned slot_bytes(unsigned dims)
@@ -291,6 +298,18 @@ static unsigned query_bytes(uint32_t group, uint32_t head_dim) { return (group *
 bool template_attention_rotates(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim)
 {
 	return target->waves > 1 && query_bytes(heads / kv_heads, head_dim) <= QUERY_BYTES;
+}
+
+/* Four rows share what a wave loads, or as many as a head of keys has; each has 128 sums and then its o in registers.
+ */
+unsigned attention_wave_columns(const struct target *target, unsigned heads, unsigned kv_heads)
+{
+	enum { ROWS = 4 };
+	unsigned group = heads / kv_heads, n = 1;
+
+	while (n * 2 * group <= ROWS && n * 2 * target->waves <= TEMPLATE_MAX_QUERIES)
+		n *= 2;
+	return target->has_parts && group <= MOST_ROWS ? target->waves * n : 0;
 }
 
 void attention_wave_build(struct ir *b, const struct key *key, const struct target *target)
@@ -332,6 +351,10 @@ void attention_wave_build(struct ir *b, const struct key *key, const struct targ
 		/* Where registers decide how many waves live at once, fewer loads are under way. */
 		t.many = target->vector_file ? MANY / 2 : MANY;
 		attention_wave_split_build(&t, key->rows);
+		return;
+	}
+	if (t.columns > 1 && !t.latent && t.columns == attention_wave_columns(target, key->heads, key->kv_heads)) {
+		attention_wave_columns_build(&t);
 		return;
 	}
 	t.shared = ir_shared(b, (int64_t)t.waves * t.tile * t.slot);

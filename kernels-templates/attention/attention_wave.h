@@ -92,7 +92,26 @@ void attention_wave_rotate(const struct spread *t, ir_s newest);
 /* KEY_ATTENTION with key.rows: the context in so many parts (templates.h). */
 void attention_wave_split_build(struct spread *t, unsigned parts);
 
+/* --- wave_columns.c */
+
+/* A tile of as many columns as attention_wave_columns() says. */
+void attention_wave_columns_build(struct spread *t);
+
 /* --- attention_wave.c */
+
+/* The chunk's share of every row's result: o, and maximum and sum among the marks. */
+void attention_wave_chunk(const struct spread *t, ir_s chunk);
+static inline ir_a attention_wave_mark(const struct spread *t, ir_s row)
+{
+	struct ir *b = t->b;
+	return ir_aadd(b, t->marks, ir_smuli(b, ir_sadd(b, ir_smuli(b, t->wave, t->tile), row), MARK_BYTES));
+}
+/* The logit of a row's sink, in every lane. */
+ir_f attention_wave_sink(const struct spread *t, const struct row *r);
+/* 1 if one of so many columns from that position on is the launch's, else 0. */
+ir_s attention_wave_in_launch(const struct spread *t, ir_s position, unsigned columns);
+/* If `does` is 1: zeros behind the columns of the unit's last head. */
+void attention_wave_zero_pads(const struct spread *t, ir_s does);
 
 struct row attention_wave_find_row(const struct spread *t, ir_s row);
 /* What a row sees of the chunk that begins at `start`: from..to - 1, counted from there, cut to the chunk; nothing when

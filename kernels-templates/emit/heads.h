@@ -59,5 +59,7 @@ const char *heads_latent_refusal(uint32_t latent, uint32_t rotating);
 void attention_wave_build(struct ir *b, const struct key *key, const struct target *target);
 /* The most queries that share the loads of keys and values there. */
 unsigned attention_wave_rows(unsigned waves, unsigned head_dim);
+/* How many columns a tile has in passes of many, where every wave has columns of its own. 0: none has. */
+unsigned attention_wave_columns(const struct target *target, unsigned heads, unsigned kv_heads);
 
 #endif

@@ -193,7 +193,9 @@ static void test_tiles(void **state)
 		{ { 1, 1, 64, DTYPE_F32 }, 16 },  { { 2, 7, 80, DTYPE_F16 }, 2 },  { { 1, 5, 6, DTYPE_F16 }, 4 },
 		{ { 3, 1, 96, DTYPE_F16 }, 8 },   { { 1, 2, 256, DTYPE_F32 }, 4 }, { { 1, 2, 512, DTYPE_F16 }, 8 },
 		{ { 2, 4, 512, DTYPE_Q8_0 }, 2 }, { { 1, 8, 32, DTYPE_F16 }, 16 }, { { 2, 4, 64, DTYPE_Q8_0 }, 4 },
-		{ { 1, 5, 6, DTYPE_Q8_0 }, 2 },   { { 2, 2, 80, DTYPE_Q8_0 }, 8 },
+		{ { 1, 5, 6, DTYPE_Q8_0 }, 2 },   { { 2, 2, 80, DTYPE_Q8_0 }, 8 }, { { 2, 2, 128, DTYPE_F16 }, 16 },
+		{ { 1, 3, 40, DTYPE_F16 }, 8 },   { { 2, 4, 64, DTYPE_Q8_0 }, 8 }, { { 1, 8, 96, DTYPE_F16 }, 8 },
+		{ { 1, 5, 6, DTYPE_F32 }, 8 },
 	};
 	static const uint64_t pos0[] = { 0, 5, 113, 120, 128, 250 };
 	static const unsigned counts[] = { 1, 2, 3, 8, 9, 17, 21 };
@@ -269,8 +271,9 @@ static void test_window_tiles(void **state)
 		struct shape s;
 		unsigned tile;
 	} cases[] = {
-		{ { 2, 2, 64, DTYPE_F16 }, 8 }, { { 1, 1, 40, DTYPE_F16 }, 16 }, { { 2, 3, 32, DTYPE_F32 }, 4 },
-		{ { 1, 8, 64, DTYPE_F16 }, 2 }, { { 1, 7, 128, DTYPE_F16 }, 2 }, { { 2, 4, 64, DTYPE_Q8_0 }, 4 },
+		{ { 2, 2, 64, DTYPE_F16 }, 8 },  { { 1, 1, 40, DTYPE_F16 }, 16 }, { { 2, 3, 32, DTYPE_F32 }, 4 },
+		{ { 1, 8, 64, DTYPE_F16 }, 2 },  { { 1, 7, 128, DTYPE_F16 }, 2 }, { { 2, 4, 64, DTYPE_Q8_0 }, 4 },
+		{ { 2, 2, 64, DTYPE_F16 }, 16 }, { { 1, 4, 32, DTYPE_F16 }, 8 },
 	};
 	static const uint64_t window[] = { 1, 3, 8, 17, 100, 127, 128, 129, 200, 1000 },
 			      pos0[] = { 0, 7, 121, 126, 250, 261 };
