@@ -44,6 +44,10 @@ void matmul_finish(const struct matmul_results *r, ir_s block, ir_s tile);
 /* One column only, its number in the launch; r->sums are its tile's from this column on. */
 void matmul_finish_column(const struct matmul_results *r, ir_s block, ir_s column);
 
+/* Four columns from there on, whose loads are under way together; on targets with 32 lanes, not by head. */
+enum { MATMUL_FOUR = 4 };
+void matmul_finish_four(const struct matmul_results *r, ir_s block, ir_s column);
+
 /* ---- groups of waves that share the row blocks of a matmul (matmul_group.c) */
 
 /* ---- weights chosen by data (KEY_EXPERTS; matmul_experts.c) */

@@ -22,8 +22,9 @@ struct epilogue {
 	ir_a sum, out, outq, outs, bias, bias2;
 };
 
-/* lanes: so many are stored; 0: all. */
-static ir_f finish_vector(const struct matmul_results *m, const struct epilogue *e, int32_t row, unsigned lanes)
+/* lanes: so many are stored; 0: all. old: what the destination holds, where it is loaded already. */
+static ir_f finish_vector(const struct matmul_results *m, const struct epilogue *e, int32_t row, unsigned lanes,
+                          const ir_f *old)
 {
 	struct ir *b = m->b;
 	uint32_t flags = m->key->flags;
@@ -38,11 +39,11 @@ static ir_f finish_vector(const struct matmul_results *m, const struct epilogue 
 		y = math_gate(b, (enum key_act)m->key->act, y, second);
 	}
 	if (flags & KEY_GATED)
-		y = math_gate(b, (enum key_act)m->key->act, ir_fload(b, e->out, row, 0), y);
+		y = math_gate(b, (enum key_act)m->key->act, old ? *old : ir_fload(b, e->out, row, 0), y);
 	if (m->key->act && !(flags & (KEY_PAIR | KEY_GATED)))
 		y = math_act(b, (enum key_act)m->key->act, y);
 	if (flags & KEY_RESIDUAL)
-		y = ir_fadd(b, flags & KEY_AWAITED ? m->from : ir_fload(b, e->out, row, 0), y);
+		y = ir_fadd(b, flags & KEY_AWAITED ? m->from : old ? *old : ir_fload(b, e->out, row, 0), y);
 	if (flags & KEY_AWAITED)
 		ir_fgive(b, e->out, y, row, lanes);
 	else
@@ -55,7 +56,7 @@ static void finish_column(const struct matmul_results *m, const struct epilogue 
 	ir_f y[MATH_MAX_PARTS];
 
 	for (unsigned v = 0; v < math_parts(m->b); v++)
-		y[v] = finish_vector(m, e, (int32_t)(v * m->b->lanes * 4), 0);
+		y[v] = finish_vector(m, e, (int32_t)(v * m->b->lanes * 4), 0, NULL);
 	if (m->key->flags & KEY_QUANTISED_OUT)
 		quantise_emit_block(m->b, y, e->outq, 0, e->outs, 0);
 }
@@ -66,7 +67,7 @@ static void finish_rows(const struct matmul_results *m, const struct epilogue *e
 	unsigned lanes = m->b->lanes;
 
 	for (unsigned at = 0; at < rows; at += lanes)
-		finish_vector(m, e, (int32_t)(at * 4), rows - at < lanes ? rows - at : 0);
+		finish_vector(m, e, (int32_t)(at * 4), rows - at < lanes ? rows - at : 0, NULL);
 }
 
 /* By head: a head's last row block may be a part of one. */
@@ -140,6 +141,32 @@ void matmul_finish_column(const struct matmul_results *m, ir_s block, ir_s colum
 		finish_head_column(m, &e, block);
 	else
 		finish_column(m, &e);
+}
+
+void matmul_finish_four(const struct matmul_results *m, ir_s block, ir_s column)
+{
+	struct ir *b = m->b;
+	const int64_t width = (int64_t)matmul_out_width(m->key);
+	const bool reads = m->key->flags & (KEY_RESIDUAL | KEY_GATED);
+	struct epilogue first = find_results(m, block, column, 1), e[MATMUL_FOUR];
+	ir_f old[MATMUL_FOUR] = { 0 };
+
+	for (unsigned i = 0; i < MATMUL_FOUR; i++) {
+		e[i] = first;
+		e[i].sum = ir_aaddi(b, first.sum, i * 128);
+		e[i].out = ir_aaddi(b, first.out, i * width * 4);
+		if (reads)
+			old[i] = ir_fload(b, e[i].out, 0, 0);
+		if (m->key->flags & KEY_QUANTISED_OUT) {
+			e[i].outq = ir_aaddi(b, first.outq, i * width);
+			e[i].outs = ir_aaddi(b, first.outs, i * width / 2);
+		}
+	}
+	for (unsigned i = 0; i < MATMUL_FOUR; i++) {
+		ir_f y = finish_vector(m, &e[i], 0, 0, reads ? &old[i] : NULL);
+		if (m->key->flags & KEY_QUANTISED_OUT)
+			quantise_emit_block(b, &y, e[i].outq, 0, e[i].outs, 0);
+	}
 }
 
 void matmul_finish(const struct matmul_results *m, ir_s block, ir_s tile)

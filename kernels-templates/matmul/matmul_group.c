@@ -62,7 +62,8 @@ static void do_job(const struct matmul_group *g, ir_s base, ir_s tile, ir_s job)
 static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir_s blocks, ir_f from)
 {
 	struct ir *b = g->b;
-	unsigned columns = g->key->tile_n;
+	/* Where tiles are large, several columns are done at once. */
+	unsigned at_once = g->tile ? MATMUL_FOUR : 1, columns = g->key->tile_n / at_once;
 	ir_s thing = share(g, ir_smuli(b, blocks, columns), g->together * columns), in_group = thing, column = thing,
 	     block = base;
 	ir_a sums = g->sums;
@@ -71,15 +72,20 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 		in_group = ir_sdivi(b, thing, columns);
 		column = ir_ssub(b, thing, ir_smuli(b, in_group, columns));
 		block = ir_sadd(b, base, in_group);
-		sums = ir_aadd(b, sums, ir_smuli(b, in_group, g->jobs * columns * 128));
+		sums = ir_aadd(b, sums, ir_smuli(b, in_group, g->jobs * g->key->tile_n * 128));
 	}
+	if (at_once > 1)
+		column = ir_smuli(b, column, at_once);
 	if (columns > 1) {
 		sums = ir_aadd(b, sums, ir_sshli(b, column, 7));
-		tile = ir_sadd(b, g->key->flags & KEY_EXPERTS ? tile : ir_smuli(b, tile, columns), column);
+		tile = ir_sadd(b, g->key->flags & KEY_EXPERTS ? tile : ir_smuli(b, tile, g->key->tile_n), column);
 	}
-	matmul_finish_column(&(struct matmul_results){ b, g->key, g->arg, sums, g->spans, g->matrices, columns,
-	                                               g->route.expert, from },
-	                     block, tile);
+	struct matmul_results r = { b,           g->key,         g->arg,          sums, g->spans,
+		                    g->matrices, g->key->tile_n, g->route.expert, from };
+	if (at_once > 1)
+		matmul_finish_four(&r, block, tile);
+	else
+		matmul_finish_column(&r, block, tile);
 	ir_endloop(b);
 }
 

@@ -228,7 +228,9 @@ static void do_period(struct shared *m, unsigned units)
 	begin_scales(m);
 	ir_barrier(b);
 	ir_s u = ir_loop(b, ir_sconst(b, units));
-	step(m, ir_sdivi(b, ir_saddi(b, u, 1), units), bytes - units * UNIT_BYTES);
+	ir_s done = ir_saddi(b, u, 1);
+	step(m, units == PIECES_PERIOD_UNITS ? ir_sshri(b, done, 3) : ir_sdivi(b, done, units),
+	     bytes - units * UNIT_BYTES);
 	ir_set_a(b, m->dx, ir_aaddi(b, m->dx, 4));
 	ir_set_a(b, m->dw, ir_aaddi(b, m->dw, BOTH * 4));
 	ir_endloop(b);
