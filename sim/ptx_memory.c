@@ -279,3 +279,25 @@ bool ptx_access(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *
 	}
 	return true;
 }
+
+/* Four matrices of 8 rows of 16 bytes: lane l has the address of row l % 8 of matrix l / 8, and gets of each matrix
+ * word l % 4 of row l / 4. */
+bool ptx_load_matrix(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s)
+{
+	enum { ROWS = 8, WORDS = 4 };
+	const uint64_t *base = w->reg + (size_t)s->s[0] * PTX_LANES;
+	uint32_t row[PTX_LANES][WORDS];
+
+	for (unsigned l = 0; l < PTX_LANES; l++) {
+		const uint8_t *p = ptx_reach(b, w, s, l, base[l] + (uint64_t)s->disp, sizeof row[l], false);
+		if (!p)
+			return false;
+		memcpy(row[l], p, sizeof row[l]);
+	}
+	for (unsigned l = 0; l < PTX_LANES; l++)
+		for (unsigned m = 0; m < s->n; m++)
+			w->reg[(size_t)s->d[m] * PTX_LANES + l] = row[ROWS * m + l / WORDS][l % WORDS];
+	if (b->together)
+		ptx_poll_other(b, w, 0, 0, false);
+	return true;
+}

@@ -130,7 +130,8 @@ static bool is_control(unsigned operation) { return operation >= PTX_DO_BRANCH; 
 static bool is_product(unsigned operation) { return operation >= PTX_DO_MMA_S8 && operation <= PTX_DO_MMA_BF16; }
 static bool is_across(unsigned operation)
 {
-	return (operation >= PTX_DO_BUTTERFLY && operation <= PTX_DO_ALL) || is_product(operation);
+	return (operation >= PTX_DO_BUTTERFLY && operation <= PTX_DO_ALL) || is_product(operation) ||
+	       operation == PTX_DO_LOAD_MATRIX;
 }
 
 static bool is_ahead(unsigned operation) { return operation == PTX_DO_PREFETCH || operation == PTX_DO_PREFETCH_LINE; }
@@ -181,10 +182,11 @@ static bool step(struct ptx_block *b, struct ptx_warp *w)
 			load_param(b, w, s, mask);
 		else if (is_product(s->operation))
 			ptx_multiply(w, s, b->run->sums);
-		else if (s->operation == PTX_DO_COPY   ? !ptx_copy(b, w, s, mask)
-		         : is_ahead(s->operation)      ? !ptx_prefetch(b, w, s, mask)
-		         : ptx_is_access(s->operation) ? !ptx_access(b, w, s, mask)
-		                                       : !is_nothing(s->operation) && !ptx_compute(w, s, mask))
+		else if (s->operation == PTX_DO_COPY          ? !ptx_copy(b, w, s, mask)
+		         : is_ahead(s->operation)             ? !ptx_prefetch(b, w, s, mask)
+		         : s->operation == PTX_DO_LOAD_MATRIX ? !ptx_load_matrix(b, w, s)
+		         : ptx_is_access(s->operation)        ? !ptx_access(b, w, s, mask)
+		                                              : !is_nothing(s->operation) && !ptx_compute(w, s, mask))
 			return b->err->code ? false : ptx_trap(b, w, -1, "the simulator does not do this");
 		if (s->operation == PTX_DO_FENCE && b->together)
 			ptx_order_fence(b->together->order, b->number * b->n_warps + w->number, mask);

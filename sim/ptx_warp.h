@@ -85,6 +85,8 @@ bool ptx_compute(struct ptx_warp *w, const struct ptx_step *s, uint32_t mask);
 void ptx_multiply(struct ptx_warp *w, const struct ptx_step *s, enum ptx_sums sums);
 /* ptx_memory.c */
 bool ptx_access(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask);
+/* ldmatrix: by all lanes. */
+bool ptx_load_matrix(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s);
 bool ptx_prefetch(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask);
 bool ptx_is_access(unsigned operation);
 /* Where a lane's bytes are. NULL: trapped. */

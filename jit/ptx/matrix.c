@@ -7,7 +7,8 @@
  *
  * Of an operand the lane has eight bytes of strip g and of strip g + 8: half t % 2 of piece t / 2. The instruction
  * takes the first four of them for other k's than the rest, and both factors do so alike: sums of integers know no
- * order, and that of floats is left to the card (numerics.h rule 13). Pieces lie at multiples of 16.
+ * order, and that of floats is left to the card (numerics.h rule 13). Pieces lie at multiples of 16. Where all factors
+ * come from shared memory, they are loaded as matrices of eight rows: then the lane has word t of both pieces.
  */
 #include "jit/ptx/ptx.h"
 
@@ -165,6 +166,16 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 	}
 }
 
+/* Registers are in the order in which the instruction has them: pieces of a strip are its first and second k's. */
+static void load_matrices(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	const bool first = e->scan.reg[i->dst].first;
+	const uint32_t *r = e->tile[i->dst].reg, turned[] = { r[0], r[2], r[1], r[3] };
+
+	PTX_PUT(&e->w, LOAD_MATRIX, tuple(first ? turned : r, 4),
+	        ptx_address(e, i->a, ir_x_disp(i->imm), lanes(i, first ? PTX_LANES_FIRST : PTX_LANES_SECOND)));
+}
+
 static void load_operand(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	const bool shared = is_shared(e, i);
@@ -173,6 +184,10 @@ static void load_operand(struct ptx_emitter *e, const struct ir_ins *i)
 	ptx_meet(e, shared);
 	for (unsigned k = 0; k < 4; k++)
 		t->reg[k] = ptx_new(&e->w, PTX_B32).reg[0];
+	if (shared && e->scan.matrices) {
+		load_matrices(e, i);
+		return;
+	}
 	for (unsigned k = 0; k < 2; k++)
 		PTX_PUT_OP(&e->w, shared ? PTX_LD_SHARED_V2 : PTX_LD_GLOBAL_V2, tuple(t->reg + 2 * k, 2),
 		           ptx_address(e, i->a, ir_x_disp(i->imm) + k * INT64_C(8) * ir_x_stride(i->imm),

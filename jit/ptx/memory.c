@@ -12,6 +12,28 @@ void ptx_new_run(struct ptx_emitter *e) { e->n_sums = 0; }
 
 /* --- made at the entry, once */
 
+/* Of lane l: strip l % 16 and piece l / 16, or strip l % 8 + 8 * (l / 16) and piece l / 8 % 2. */
+static op matrix_rows(struct ptx_emitter *e, bool first, unsigned stride, unsigned piece_bytes)
+{
+	struct ptx_writer *w = &e->w;
+	op strip = ptx_new(w, PTX_B32), upper = ptx_new(w, PTX_B32), piece = ptx_new(w, PTX_B32),
+	   at = ptx_new(w, PTX_B32), all = ptx_new(w, PTX_B32);
+
+	PTX_PUT(w, SHR_U32, upper, e->lane, ptx_imm(4));
+	PTX_PUT(w, AND_B32, strip, e->lane, ptx_imm(first ? 15 : 7));
+	if (first) {
+		piece = upper;
+	} else {
+		PTX_PUT(w, SHR_U32, piece, e->lane, ptx_imm(3));
+		PTX_PUT(w, AND_B32, piece, piece, ptx_imm(1));
+		PTX_PUT(w, SHL_B32, upper, upper, ptx_imm(3));
+		PTX_PUT(w, ADD_S32, strip, strip, upper);
+	}
+	PTX_PUT(w, MUL_S32, at, strip, ptx_imm(stride));
+	PTX_PUT(w, MAD_U32, all, piece, ptx_imm(piece_bytes), at);
+	return all;
+}
+
 /* Of lane 4g + t: row g and column 2t of a tile; strip g and eight of its bytes, the first or second half of a piece.
  */
 static op matrix_lanes(struct ptx_emitter *e, uint64_t by)
@@ -27,6 +49,8 @@ static op matrix_lanes(struct ptx_emitter *e, uint64_t by)
 		PTX_PUT(w, MAD_U32, all, t, ptx_imm(2 * step), rows);
 		return all;
 	}
+	if (by >> 32 != PTX_LANES_STRIP >> 32)
+		return matrix_rows(e, by >> 32 == PTX_LANES_FIRST >> 32, stride, step * IR_PIECE_BYTES);
 	op piece = ptx_new(w, PTX_B32), half = ptx_new(w, PTX_B32), number = ptx_new(w, PTX_B32),
 	   pieces = ptx_new(w, PTX_B32);
 	PTX_PUT(w, SHR_U32, t, e->lane, ptx_imm(1));

@@ -102,6 +102,7 @@ struct ptx_register {
 	bool whole;      /* an address that is used as a value, too: with its displacement */
 	uint8_t align;   /* of scalars and addresses: a power of two they are a multiple of, as its exponent */
 	bool biased;     /* a tile of sums that is held with PTX_BIAS added */
+	bool first;      /* an operand that is a first factor */
 };
 struct ptx_scan {
 	bool shared_arg; /* the argument slots are in shared memory */
@@ -109,6 +110,7 @@ struct ptx_scan {
 	uint32_t numbers[PTX_CLASSES]; /* given out */
 	bool *dead;                    /* by instruction */
 	uint32_t *leader;              /* by instruction: which one does it, a load, too, plus 1; 0: none but itself */
+	bool matrices;  /* all factors of products come from shared memory, and nothing else becomes of them */
 	uint8_t *words; /* by instruction: how many loads of neighbouring words it does, itself among them; 0: no other
 	                 */
 };
@@ -134,10 +136,14 @@ enum { PTX_BY_ROW = 1, PTX_BY_COLUMN = 2, PTX_FULL = 3 };
 /* As a float 1.5 * 2^23, so that a whole number below 2^22 that is added to these bits is in the fraction. */
 enum { PTX_BIAS = 0x4b400000 };
 
-/* What lanes add to an address: as many bytes a lane, or what an imm t says of a tile's element or a strip's eight
- * bytes. */
+/* What lanes add to an address: as many bytes a lane, or what an imm t says of a tile's element, a strip's eight
+ * bytes, or rows of matrices. */
 #define PTX_LANES_TILE (UINT64_C(1) << 32)
 #define PTX_LANES_STRIP (UINT64_C(2) << 32)
+/* Rows of 16 bytes of the four matrices that one load gives: pieces 0 of strips 0 to 15, then pieces 1; or both pieces
+ * of strips 0 to 7, then of the others. */
+#define PTX_LANES_FIRST (UINT64_C(3) << 32)
+#define PTX_LANES_SECOND (UINT64_C(4) << 32)
 
 enum { PTX_MEMO = 64 };
 

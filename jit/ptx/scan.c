@@ -172,6 +172,25 @@ static void find_biased(struct ptx_scan *s, const struct ir *ir)
 	}
 }
 
+static bool from_shared(const struct ptx_scan *s, const struct ir *ir, uint16_t operand)
+{
+	return s->reg[ir->ins[s->reg[operand].def].a].shared;
+}
+
+static void find_factors(struct ptx_scan *s, const struct ir *ir)
+{
+	s->matrices = true;
+	for (size_t k = 0; k < ir->n_ins; k++) {
+		const struct ir_ins *i = &ir->ins[k];
+		if (i->op == IR_ostore) {
+			s->matrices &= !from_shared(s, ir, i->b);
+		} else if (i->op >= IR_tdot_i8 && i->op <= IR_tdot_bf16) {
+			s->matrices &= from_shared(s, ir, i->a) && from_shared(s, ir, i->b);
+			s->reg[i->a].first = true;
+		}
+	}
+}
+
 /* --- loads that one instruction does */
 
 struct word {
@@ -283,6 +302,7 @@ bool ptx_scan(struct ptx_scan *s, const struct ir *ir, bool join, bool shared_ar
 	}
 	find_roots(s, ir, s->numbers);
 	find_biased(s, ir);
+	find_factors(s, ir);
 	if (join)
 		join_loads(s, ir);
 	return true;
