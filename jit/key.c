@@ -62,6 +62,7 @@ static const struct {
 	{ KEY_SCALED, "scaled" },
 	{ KEY_NORM_IN, "normin" },
 	{ KEY_AWAITED, "awaited" },
+	{ KEY_GREATEST, "greatest" },
 };
 enum { FLAG_COUNT = sizeof flag_text / sizeof flag_text[0] };
 

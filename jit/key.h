@@ -67,6 +67,7 @@ enum key_flags {                          /* epilogues and variants; text in par
 	         KEY_AWAITED = 1 << 21,  /* (awaited) what it reads of others of its launch is awaited word by word, and
 	                                    what it leaves for them given */
 	         KEY_ROTATES = 1 << 22,  /* (rotates) attention that rotates, and stores a position's key and value */
+	         KEY_GREATEST = 1 << 23, /* (greatest) the greatest result of each 32 is kept, too */
 	         KEY_LATENT = 1 << 26,   /* (latent) keys are a latent vector and a rotated part; values the former */
 	         KEY_BY_HEAD = 1 << 25,  /* (byhead) a matrix for each head, times its own part of the input */
 	         KEY_EXPERTS = 1 << 24,  /* (experts) weights chosen by data */

@@ -60,6 +60,8 @@ struct activation_block {
  * itself, in shared bytes.
  * AWAITED: for groups of waves, tile_n 1: X is f32 as with NORM_IN, which may go with it, and is awaited; OUT is given.
  * RESIDUAL: the product is added to FROM, which is awaited too and is other memory than OUT.
+ * GREATEST: for groups of waves, with plain tiles of one column and whole row blocks: the greatest result of each row
+ * block is at GREATEST; +inf if one of them is not finite. No other flags but BIAS, AWAITED and NORM_IN (CENTRED).
  * MMA: for 16, 32 or 64 columns in a tile: int8 activations laid out as ever with Q8_0 weights, or others where
  * template_mma() says so; f16 or bf16 ones, [column][kp], as KEY_INTERLEAVE made them, with weights of that type
  * (numerics BOUNDED); row_blocks is 1. */
@@ -78,6 +80,7 @@ enum {
 	MATMUL_NORM, /* f32 [kp(k)] */
 	MATMUL_EPS,  /* f32 bits in the low half */
 	MATMUL_FROM, /* with AWAITED and RESIDUAL: what the product is added to */
+	MATMUL_GREATEST /* f32 [column tile][row block] */,
 	MATMUL_ARGS
 };
 enum {
@@ -94,6 +97,8 @@ unsigned template_tile_n(const struct target *target);
 bool template_norm_inside(const struct target *target, enum dtype activation, uint64_t k, unsigned columns);
 /* Whether a matmul of one column may await its input (AWAITED); the flag itself may be missing. */
 bool template_matmul_awaits(const struct target *target, const struct key *key);
+/* Whether a matmul of so many rows can keep the greatest of its results (GREATEST). */
+bool template_greatest(const struct target *target, uint64_t rows);
 /* Whether there are wide kernels for a weight format; from how many columns on they are the better ones (0: never); how
  * many columns their tiles should have when there are many; with which flags KEY_INTERLEAVE makes the inputs of those
  * with tiles of so many columns: KEY_UNSIGNED, KEY_BLOCK_MAJOR or none. */

@@ -110,6 +110,7 @@ bool engine_open(struct engine *e, const struct engine_options *o, struct error 
 	if (!(e->pool = pool_open(o->threads ? o->threads : system_default_threads(), err)) || !open_stream(e, o, err))
 		return false;
 	e->tune_passes = m->tune_passes;
+	e->keeps_greatest = plan_keeps_greatest(&m->file.spec, m->target);
 	set_parts(e);
 	return open_profile(e, o->profile, err) && open_regime(e, err);
 }

@@ -40,6 +40,7 @@ struct engine {
 	struct compile_ahead *compile_ahead; /* NULL: kernels are made when they are needed, or are there already */
 	uint64_t stalls;                     /* kernels that were not there when a decoding pass was first made */
 	bool general;                        /* session_pin_general() */
+	bool keeps_greatest;                 /* plan_keeps_greatest() */
 	bool parts;                          /* there are more workers than a model has heads of keys ... */
 	uint64_t parts_from;     /* ... so passes of one token from this position on have their context in parts */
 	struct profile *profile; /* NULL: not asked for */

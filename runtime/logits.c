@@ -40,6 +40,15 @@ uint32_t logits_first_bad(const float *logits, uint32_t n)
 	return at;
 }
 
+bool logits_are_finite(const float *greatest, uint32_t n)
+{
+	uint32_t bad = 0;
+
+	for (uint32_t i = 0; i < n / 32; i++)
+		bad |= bad_bit(greatest + i);
+	return !bad;
+}
+
 /* What a log probability is a logit less of. */
 struct norm {
 	float most;

@@ -5,6 +5,7 @@
 #ifndef RUNTIME_LOGITS_H
 #define RUNTIME_LOGITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,8 @@
 
 /* The first that is infinite or NaN; n: all are finite. */
 uint32_t logits_first_bad(const float *logits, uint32_t n);
+/* Whether all are finite, by the greatest of each 32 of them (plan_keeps_greatest()). */
+bool logits_are_finite(const float *greatest, uint32_t n);
 /* ln of the softmax of one entry. All are finite. */
 float logits_log_probability(const float *logits, uint32_t n, int32_t id);
 /* The same of one entry (chosen NULL: of none) and of the n_top greatest, the lower id first among equals. */

@@ -25,6 +25,7 @@ static void place_buffers(struct place to[DEVICE_SHARED + 1], struct plan_buffer
 	PLAN_BUFFERS(X)
 #undef X
 	b->logits = place(&to[DEVICE_SHARED], numerics_pad(s->vocab) * sizeof *b->logits);
+	b->greatest = place(&to[DEVICE_SHARED], numerics_pad(s->vocab) / 32 * sizeof *b->greatest);
 }
 
 void pass_memory_measure(struct pass_memory *m, const struct model_spec *s, uint32_t tokens)

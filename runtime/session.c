@@ -153,7 +153,7 @@ int jit_session_next(jit_session *s, int32_t *id, jit_error *err)
 	const float *logits = s->grammar ? session_grammar_logits(s, s->logits, &e) : s->logits;
 	if (!logits)
 		return model_report(err, &e);
-	*id = sampling_choose(&s->sampling, logits, s->ids, s->length);
+	*id = sampling_choose_knowing(&s->sampling, logits, session_greatest(s, logits), s->ids, s->length);
 	if (s->length < s->n_forced)
 		*id = s->forced[s->length];
 	if (s->grammar && !session_grammar_take(s, id, 1, &e)) {

@@ -18,10 +18,21 @@ static bool refuse_logits(const jit_session *s, size_t position, uint32_t bad, f
 	                                : "-inf");
 }
 
+const float *session_greatest(const jit_session *s, const float *row)
+{
+	const struct plan_buffers *buf = &s->engine->memory.buf;
+
+	return row == buf->logits && s->engine->keeps_greatest ? buf->greatest : NULL;
+}
+
 bool session_check_row(const jit_session *s, size_t position, const float *row, struct error *err)
 {
-	uint32_t vocab = s->model->file.spec.vocab, bad = logits_first_bad(row, vocab);
+	uint32_t vocab = s->model->file.spec.vocab;
+	const float *greatest = session_greatest(s, row);
 
+	if (greatest && logits_are_finite(greatest, vocab))
+		return true;
+	uint32_t bad = logits_first_bad(row, vocab);
 	return bad == vocab || refuse_logits(s, position, bad, row[bad], err);
 }
 

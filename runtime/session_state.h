@@ -69,6 +69,8 @@ bool session_compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum p
 
 /* ---- session_compute.c */
 
+/* The greatest of each 32 of a row of logits; NULL: nobody kept them. */
+const float *session_greatest(const jit_session *s, const float *row);
 /* Whether the logits of the token at this position are finite, which lie in the row. */
 bool session_check_row(const jit_session *s, size_t position, const float *row, struct error *err);
 /* Those of the last token are not: says in err which is the first of the tokens from `from` on of which that is true,

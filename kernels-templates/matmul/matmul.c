@@ -296,6 +296,8 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 	const char *wrong = matmul_refuse_norm(key, target);
 	if (!wrong)
 		wrong = matmul_refuse_await(key, target);
+	if (!wrong && key->flags & KEY_GREATEST && !template_greatest(target, key->rows))
+		wrong = "groups of waves alone keep the greatest results, of whole row blocks";
 	if (wrong)
 		return build_refuse(key, err, wrong);
 	if (key->flags & KEY_MMA)

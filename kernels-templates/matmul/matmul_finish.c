@@ -2,6 +2,8 @@
  *
  * Owns: the combining of spans and the epilogue (numerics.h rules 3 and 5). Knows nothing of how the totals came about.
  */
+#include <math.h>
+
 #include "kernels-templates/emit/math.h"
 #include "kernels-templates/matmul/matmul.h"
 
@@ -19,8 +21,20 @@ static ir_f combine_spans(const struct matmul_results *m, ir_a sum, int32_t disp
 
 /* Where a column's results go and what joins them, all at the row block's first row. */
 struct epilogue {
-	ir_a sum, out, outq, outs, bias, bias2;
+	ir_a sum, out, outq, outs, bias, bias2, greatest;
 };
+
+/* The greatest of 32 results, one in each lane; +inf where one is not finite. */
+static void keep_greatest(const struct matmul_results *m, const struct epilogue *e, ir_f y)
+{
+	struct ir *b = m->b;
+	ir_f infinity = ir_fconst(b, INFINITY);
+	ir_f most = ir_fsel(b, ir_flt(b, ir_fabs(b, y), infinity), y, infinity);
+
+	for (unsigned by = 1; by < b->lanes; by *= 2)
+		most = ir_fmax(b, most, ir_fxor(b, most, by));
+	ir_fstore(b, e->greatest, most, 0, 1);
+}
 
 /* lanes: so many are stored; 0: all. old: what the destination holds, where it is loaded already. */
 static ir_f finish_vector(const struct matmul_results *m, const struct epilogue *e, int32_t row, unsigned lanes,
@@ -59,6 +73,8 @@ static void finish_column(const struct matmul_results *m, const struct epilogue 
 		y[v] = finish_vector(m, e, (int32_t)(v * m->b->lanes * 4), 0, NULL);
 	if (m->key->flags & KEY_QUANTISED_OUT)
 		quantise_emit_block(m->b, y, e->outq, 0, e->outs, 0);
+	if (m->key->flags & KEY_GREATEST)
+		keep_greatest(m, e, y[0]);
 }
 
 /* `rows` of the row block's: behind a head's last row the next head's begin. */
@@ -125,6 +141,9 @@ static struct epilogue find_results(const struct matmul_results *m, ir_s block, 
 		e.outq = locate(m, MATMUL_OUTQ, number, columns, width, ir_sshli(b, block, 5));
 		e.outs = locate(m, MATMUL_OUTS, number, columns, width / 2, ir_sshli(b, block, 4));
 	}
+	if (flags & KEY_GREATEST)
+		e.greatest = locate(m, MATMUL_GREATEST, number, 1, (int64_t)matmul_head_blocks(m->key) * 4,
+		                    ir_sshli(b, block, 2));
 	if (flags & KEY_EXPERTS)
 		row = ir_sadd(b, row, ir_smuli(b, m->expert, width * 4));
 	if (flags & KEY_BIAS)
@@ -197,8 +216,11 @@ const char *matmul_refuse_epilogue(const struct key *key)
 {
 	uint32_t flags = key->flags;
 	uint32_t known = KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_WIDE |
-	                 KEY_MMA | KEY_BY_HEAD | KEY_EXPERTS | KEY_NORM_IN | KEY_CENTRED | KEY_AWAITED;
+	                 KEY_MMA | KEY_BY_HEAD | KEY_EXPERTS | KEY_NORM_IN | KEY_CENTRED | KEY_AWAITED | KEY_GREATEST;
 
+	if (flags & KEY_GREATEST && (flags & ~(KEY_GREATEST | KEY_BIAS | KEY_AWAITED | KEY_NORM_IN | KEY_CENTRED) ||
+	                             key->tile_n != 1 || key->act))
+		return "the greatest results are those of one column and whole row blocks";
 	if (flags & KEY_EXPERTS && flags & (KEY_WIDE | KEY_MMA | KEY_RESIDUAL | KEY_BY_HEAD))
 		return "weights chosen by data have plain tiles";
 	if (flags & ~known || ((flags & KEY_BIAS2) && !(flags & KEY_PAIR)) ||

@@ -126,6 +126,11 @@ bool template_norm_inside(const struct target *target, enum dtype activation, ui
 	       columns * numerics_pad(k) <= most && input_fits(target, activation, k, columns);
 }
 
+bool template_greatest(const struct target *target, uint64_t rows)
+{
+	return target->lane_bytes && target->waves > 1 && rows % 32 == 0;
+}
+
 const char *matmul_refuse_norm(const struct key *key, const struct target *target)
 {
 	if (!(key->flags & KEY_NORM_IN))

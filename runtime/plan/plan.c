@@ -347,6 +347,7 @@ bool plan_outline(struct plan *p, const struct model_spec *spec, const struct we
 		.logits = there,
 		.handed = there,
 		.logit_tokens = UINT32_MAX,
+		.greatest = there,
 #define X(type, name, width, memory) .name = there,
 		PLAN_BUFFERS(X)
 #undef X

@@ -95,6 +95,7 @@ struct plan_buffers {
 #undef X
 	float *logits;
 	uint32_t logit_tokens; /* [logit_tokens][kp(vocab)] */
+	float *greatest;       /* [kp(vocab) / 32]: of PLAN_LAST_LOGITS, where plan_keeps_greatest() */
 	uint8_t *records;      /* plan_record_bytes(), for plans whose context is in parts */
 	uint64_t context;      /* with handed: what it is for */
 	uint8_t *handed;       /* plan_handed_bytes(), for plans whose kernels hand over while they run */
@@ -157,6 +158,10 @@ enum plan_logits { PLAN_NO_LOGITS, PLAN_LAST_LOGITS, PLAN_ALL_NORMED, PLAN_ALL_L
 enum plan_context { PLAN_WHOLE, PLAN_PARTS_TO_COME, PLAN_PARTS };
 /* In parts from this position on, where there are more workers than heads and a stage more has its price. */
 enum { PLAN_PARTS_FROM = 512 };
+
+/* Whether plans of PLAN_LAST_LOGITS also leave the greatest of each 32 logits; +inf where one of them is not finite.
+ * The host then need not read all logits, which on a card takes longer than many a kernel. */
+bool plan_keeps_greatest(const struct model_spec *s, const struct target *target);
 
 struct tune;
 struct registry;

@@ -143,7 +143,8 @@ struct matmul {
 	float *out;
 	int8_t *outq; /* and outs: with KEY_QUANTISED_OUT */
 	struct activation_block *outs;
-	uint32_t flags, tokens; /* flags: KEY_PAIR, KEY_GATED, KEY_RESIDUAL, KEY_QUANTISED_OUT */
+	float *greatest;        /* with KEY_GREATEST */
+	uint32_t flags, tokens; /* flags: KEY_PAIR, KEY_GATED, KEY_RESIDUAL, KEY_QUANTISED_OUT, KEY_GREATEST */
 	enum key_act act;       /* with KEY_PAIR and KEY_GATED */
 };
 /* n tokens of width k times a number, or as KEY_SCALE's flags say; by: its argument. */

@@ -422,6 +422,25 @@ static uint32_t norm_rows_wanted(struct plan_builder *b, const float *weight, bo
 	return rows;
 }
 
+bool plan_keeps_greatest(const struct model_spec *s, const struct target *target)
+{
+	return template_greatest(target, s->vocab) && s->logit_scale == 0 && s->logit_cap == 0;
+}
+
+/* The product that makes logits of so many rows. */
+static void add_logits(struct plan_builder *b, const struct weights *w, struct activations in, float *out,
+                       uint32_t rows)
+{
+	bool keeps = b->p->logits == PLAN_LAST_LOGITS && plan_keeps_greatest(b->spec, b->opt->target);
+
+	step_matmul(b, &(struct matmul){ .w = &w->lm_head,
+	                                 .in = in,
+	                                 .out = out,
+	                                 .greatest = b->buf->greatest,
+	                                 .flags = keeps ? KEY_GREATEST : 0,
+	                                 .tokens = rows });
+}
+
 /* The logits of all rows that are wanted, with the norm inside; 0: that is not to be done. Rows that stand apart would
  * have the matrix read several times, which a general pass does anyway. */
 static uint32_t logits_with_norm(struct plan_builder *b, const struct weights *w)
@@ -437,10 +456,8 @@ static uint32_t logits_with_norm(struct plan_builder *b, const struct weights *w
 	for (uint32_t i = 0, n; i < b->spans; rows += n) {
 		if (!(n = next_rows(b, &i, &first)))
 			continue;
-		step_matmul(b, &(struct matmul){ .w = &w->lm_head,
-		                                 .in = { .x = b->buf->x + first * hidden, .norm = w->final_norm },
-		                                 .out = b->buf->logits + rows * vocab,
-		                                 .tokens = n });
+		add_logits(b, w, (struct activations){ .x = b->buf->x + first * hidden, .norm = w->final_norm },
+		           b->buf->logits + rows * vocab, n);
 	}
 	return rows;
 }
@@ -455,8 +472,7 @@ void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logi
 		n = norm_rows_wanted(b, w->final_norm, plan_wants_int8(b, &w->lm_head));
 		if (which == PLAN_ALL_NORMED)
 			return;
-		step_matmul(b,
-		            &(struct matmul){ .w = &w->lm_head, .in = plan_normed(b), .out = f->logits, .tokens = n });
+		add_logits(b, w, plan_normed(b), f->logits, n);
 	}
 	assert(n <= f->logit_tokens);
 	plan_barrier(b);

@@ -40,3 +40,12 @@ int32_t greatest_first(const float *x, int32_t n)
 			return i;
 	return 0; /* all NaN */
 }
+
+int32_t greatest_of_blocks(const float *x, const float *greatest, int32_t n)
+{
+	int32_t block = greatest_first(greatest, n / 32), i = 32 * block;
+
+	while (x[i] < greatest[block])
+		i++;
+	return i;
+}

@@ -254,14 +254,17 @@ static int32_t draw(struct sampling *s, int32_t n, int32_t taken, float top, dou
 	return h[n - taken].id;
 }
 
-int32_t sampling_choose(struct sampling *s, const float *logits, const int32_t *history, size_t position)
+int32_t sampling_choose_knowing(struct sampling *s, const float *logits, const float *greatest, const int32_t *history,
+                                size_t position)
 {
 	const jit_sampling *p = &s->params;
+	const float *given = logits;
 
 	if (s->chain)
 		return choose_by_chain(s, logits, history, position);
 	logits = penalise(s, logits, history, position);
-	int32_t best = greatest_first(logits, s->vocab);
+	int32_t best = greatest && logits == given ? greatest_of_blocks(logits, greatest, s->vocab)
+	                                           : greatest_first(logits, s->vocab);
 	if (!(p->temperature > 0) || p->top_k == 1)
 		return take(s, best);
 	/* what lies this far below the best has no chance that a double could show, whatever the filters; without a

@@ -46,8 +46,14 @@ bool sampling_use(struct sampling *s, const struct chain_options *o, size_t cont
                   struct error *err);
 /* Tokens from position n on are forgotten. */
 void sampling_rewind(struct sampling *s, size_t n);
-/* history: the tokens before this position (position of them). Allocates nothing. */
-int32_t sampling_choose(struct sampling *s, const float *logits, const int32_t *history, size_t position);
+/* history: the tokens before this position (position of them). greatest: of each 32 logits, where that is known, which
+ * are finite then; NULL: it is not. Allocates nothing. */
+int32_t sampling_choose_knowing(struct sampling *s, const float *logits, const float *greatest, const int32_t *history,
+                                size_t position);
+static inline int32_t sampling_choose(struct sampling *s, const float *logits, const int32_t *history, size_t position)
+{
+	return sampling_choose_knowing(s, logits, NULL, history, position);
+}
 /* After it: how many tokens it drew from, and the i-th of them with its probability; in no order. */
 int32_t sampling_left(struct sampling *s);
 int32_t sampling_left_at(const struct sampling *s, int32_t i, double *probability);

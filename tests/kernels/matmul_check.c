@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,6 +139,10 @@ void make_data(struct data *d, const struct problem *p)
 	d->expected.outq = kernel_buffer(d->out_n, 0x55);
 	d->got.outs = kernel_buffer(d->out_n / 2, 0x55);
 	d->expected.outs = kernel_buffer(d->out_n / 2, 0x55);
+	d->got.greatest = kernel_buffer(d->out_n / 8, 0x55);
+	d->expected.greatest = kernel_buffer(d->out_n / 8, 0x55);
+	if (p->spoil != 0)
+		d->bias[0][key->rows / 2] = p->spoil;
 }
 
 void free_data(struct data *d)
@@ -155,9 +160,11 @@ void free_data(struct data *d)
 	free(d->got.out);
 	free(d->got.outq);
 	free(d->got.outs);
+	free(d->got.greatest);
 	free(d->expected.out);
 	free(d->expected.outq);
 	free(d->expected.outs);
+	free(d->expected.greatest);
 }
 
 static void expect(struct data *d, const struct key *key)
@@ -179,6 +186,12 @@ static void expect(struct data *d, const struct key *key)
 	if (key->activation == DTYPE_F32 + 1)
 		m.x = d->x;
 	plain_matmul(&m);
+	for (uint64_t i = 0; key->flags & KEY_GREATEST && i < d->out_n / 32; i++) {
+		float most = -INFINITY;
+		for (const float *y = m.out + 32 * i; y < m.out + 32 * i + 32; y++)
+			most = isfinite(*y) ? fmaxf(most, *y) : INFINITY;
+		d->expected.greatest[i] = most;
+	}
 }
 
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
@@ -229,6 +242,7 @@ void launch(const struct kernel_way *way, const struct kernel *k, struct data *d
 		[MATMUL_BIAS2] = address(d->bias[1]),
 		[MATMUL_OUTQ] = address(d->got.outq),
 		[MATMUL_OUTS] = address(d->got.outs),
+		[MATMUL_GREATEST] = address(d->got.greatest),
 	};
 	uint32_t blocks = (key->rows + 31) / 32, units = (blocks + key->row_blocks - 1) / key->row_blocks,
 		 cut = draw_number(units + 1);
@@ -281,6 +295,8 @@ bool takes_way(const struct target *target, const struct key *key)
 		        key->tile_n == template_mma_tile_n(target, weight_type(key), key->k, key->flags));
 	if (key->flags & KEY_AWAITED)
 		return template_matmul_awaits(target, key);
+	if (key->flags & KEY_GREATEST && !template_greatest(target, key->rows))
+		return false;
 	if (key->flags & KEY_NORM_IN)
 		return template_norm_inside(target, (enum dtype)(key->activation - 1), key->k, key->tile_n);
 	return key->flags & KEY_WIDE ? template_wide_weights(target, weight_type(key))
@@ -302,12 +318,14 @@ void check_way(const struct kernel_way *way, const struct problem *p, struct dat
 	                                  : 0;
 	memset(d->got.outq, 0x55, d->out_n);
 	memset(d->got.outs, 0x55, d->out_n / 2);
+	memset(d->got.greatest, 0x55, d->out_n / 8);
 	kernel_open(&k, way, &p->key);
 	launch(way, &k, d, p);
 	kernel_close(&k);
 	same_output("out", way, p, d->got.out, d->expected.out, d->out_n * 4);
 	same_output("outq", way, p, d->got.outq, d->expected.outq, d->out_n);
 	same_output("outs", way, p, d->got.outs, d->expected.outs, d->out_n / 2);
+	same_output("greatest", way, p, d->got.greatest, d->expected.greatest, d->out_n / 8);
 }
 
 float *expect_data(struct data *d, const struct problem *p)

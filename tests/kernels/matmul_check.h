@@ -8,6 +8,7 @@
 struct problem {
 	struct key key;
 	uint32_t tiles;
+	float spoil; /* not 0: the bias of a row in the middle */
 };
 
 /* Everything a launch touches, twice where it is written: `got` by the kernel, `expected` by the plain loop. */
@@ -21,6 +22,7 @@ struct data {
 		float *out;
 		struct activation_block *outs;
 		int8_t *outq;
+		float *greatest;
 	} got, expected;
 	uint64_t out_n, columns;
 	const float *from; /* KEY_AWAITED: what a product is added to */

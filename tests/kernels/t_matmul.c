@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,6 +203,26 @@ static void test_awaited(void **unused)
 			}
 }
 
+/* The greatest of each row block, of results of which one may be no number. */
+static void test_greatest(void **unused)
+{
+	static const uint32_t rows[] = { 32, 64, 96, 160, 352 }, k_of[] = { 32, 256, 512, 1024 };
+	static const float spoils[] = { 0, 0, NAN, INFINITY, -INFINITY, -1e30f, 1e30f };
+	enum { SPOILS = sizeof spoils / sizeof spoils[0] };
+
+	for (unsigned mix = 0; mix < n_mixes; mix++)
+		for (unsigned i = 0; i < (test_quick() ? 1 : 2 * SPOILS); i++) {
+			uint32_t k = k_of[draw_number(4)];
+			struct problem p =
+				problem(mix, rows[draw_number(5)], k, 1, 1 + draw_number(2), 1 + draw_number(2),
+			                KEY_GREATEST | (draw_number(2) ? KEY_NORM_IN : 0));
+			p.spoil = spoils[(mix + i) % SPOILS];
+			p.key.flags |= p.spoil != 0 ? KEY_BIAS : 0;
+			p.key.act = ACT_NONE;
+			check(&p);
+		}
+}
+
 /* n columns at once are n times one column: by construction, and said here for itself. */
 static void test_columns_do_not_matter(void **unused)
 {
@@ -289,7 +310,7 @@ int main(void)
 		cmocka_unit_test(test_shapes),       cmocka_unit_test(test_matrices),
 		cmocka_unit_test(test_wide),         cmocka_unit_test(test_columns_do_not_matter),
 		cmocka_unit_test(test_norms_inside), cmocka_unit_test(test_odd_norms_inside),
-		cmocka_unit_test(test_awaited),
+		cmocka_unit_test(test_awaited),      cmocka_unit_test(test_greatest),
 	};
 	make_mixes();
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,9 @@
 
 #include "base/math_host.h"
 #include "runtime/host/pool.h"
+#include "runtime/logits.h"
 #include "runtime/plan/rope.h"
+#include "runtime/sampling/greatest.h"
 #include "runtime/sampling/sampling.h"
 #include "runtime/host/system.h"
 #include "tests/support/shared.h"
@@ -281,6 +283,32 @@ static void test_greatest(void **state)
 	test_free(x);
 }
 
+/* The same where the greatest of each 32 is known: ties within a block and between blocks, and zeros of both signs. */
+static void test_greatest_of_blocks(void **state)
+{
+	enum { BLOCKS = 40 };
+	float x[32 * BLOCKS], greatest[BLOCKS];
+	uint32_t r = 7;
+	(void)state;
+
+	for (int turn = 0; turn < 2000; turn++) {
+		int blocks = 1 + turn % BLOCKS;
+		for (int i = 0; i < 32 * blocks; i++) {
+			r = r * 1664525u + 1013904223u;
+			x[i] = turn % 3 ? (float)(r >> (turn % 3 == 1 ? 28 : 16)) - 20 : r >> 31 ? 0.0f : -0.0f;
+		}
+		for (int b = 0; b < blocks; b++) {
+			greatest[b] = -INFINITY;
+			for (int i = 0; i < 32; i++)
+				greatest[b] = fmaxf(greatest[b], x[32 * b + i]);
+		}
+		assert_int_equal(greatest_of_blocks(x, greatest, 32 * blocks), greatest_first(x, 32 * blocks));
+		assert_true(logits_are_finite(greatest, 32 * (uint32_t)blocks));
+		greatest[turn % blocks] = INFINITY;
+		assert_false(logits_are_finite(greatest, 32 * (uint32_t)blocks));
+	}
+}
+
 int math_tests(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -292,6 +320,7 @@ int math_tests(void)
 		cmocka_unit_test(test_filters),
 		cmocka_unit_test(test_ties_and_penalties),
 		cmocka_unit_test(test_greatest),
+		cmocka_unit_test(test_greatest_of_blocks),
 	};
 
 	return cmocka_run_group_tests_name("math_tests", tests, NULL, NULL);

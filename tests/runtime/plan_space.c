@@ -6,7 +6,7 @@
 
 /* Sizes that all differ. Inputs of 2048 are so long that fewer tokens are multiplied as matrices where gate and up are
  * one. */
-enum { HIDDEN = 2048, FFN = 768, HEADS = 8, KV_HEADS = 2, HEAD_DIM = 32, VOCAB = 300, CHUNKS = 9 };
+enum { HIDDEN = 2048, FFN = 768, HEADS = 8, KV_HEADS = 2, HEAD_DIM = 32, VOCAB = 320, CHUNKS = 9 };
 
 static void *area(struct plan_space *s, uint64_t bytes)
 {
@@ -65,6 +65,7 @@ static void open_buffers(struct plan_space *s, uint32_t n, uint32_t logit_tokens
 		.ao = floats(s, n, q),
 		.h = floats(s, n, FFN),
 		.logits = floats(s, logit_tokens, VOCAB),
+		.greatest = floats(s, 1, VOCAB / 32),
 		.records = area(s, (uint64_t)HEADS * template_attention_record(HEAD_DIM)),
 		.xnq = bytes(s, n, HIDDEN),
 		.aoq = bytes(s, n, q),
