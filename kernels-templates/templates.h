@@ -264,10 +264,12 @@ uint32_t template_kv_row_bytes(enum dtype kv, uint32_t head_dim);
  * records of chunks for KEY_MERGE: [chunk][heads], each template_attention_record() bytes. Unit: part*kv_heads + kv
  * head. A chunk's number is its position's, windows or not; chunks that are not visible have no records.
  * ROTATES (groups of waves, one column): Q is what KEY_ROPE reads as IN, K and V what KEY_KV_STORE reads, and what
- * these two do is done here; QK_NORM, NORM_LAST and VALUE_NORM are as theirs. Scale and angles may differ. LATENT: key:
- * heads, kv_heads, head_dim, k, kv. A cache of one head of head_dim as KEY_KV_STORE's LATENT writes it, at KEYS: the
- * first k dimensions of keys are the values. kv_heads: units of a column, each of heads/kv_heads queries. OUT:
- * [column][kp(heads*k)]. */
+ * these two do is done here; QK_NORM, NORM_LAST and VALUE_NORM are as theirs.
+ * QUANTISED_OUT, with ROTATES, in one part, of whole blocks of 32: also writes the result as int8 blocks.
+ * AWAITED, with ROTATES, in parts: Q, K and V are awaited, records are given.
+ * LATENT: key: heads, kv_heads, head_dim, k, kv. A cache of one head of head_dim as KEY_KV_STORE's LATENT writes it, at
+ * KEYS: the first k dimensions of keys are the values. kv_heads: units of a column, each of heads/kv_heads queries.
+ * OUT: [column][kp(heads*k)]. */
 enum {
 	ATTENTION_Q,
 	ATTENTION_KEYS,
@@ -289,6 +291,8 @@ enum {
 	ATTENTION_KEY_SIN,
 	ATTENTION_KEY_NORM,
 	ATTENTION_EPS,
+	ATTENTION_OUTQ /* with QUANTISED_OUT */,
+	ATTENTION_OUTS,
 	ATTENTION_ARGS
 };
 /* Whether attention of one column can be one that ROTATES. */
@@ -307,13 +311,16 @@ static inline uint32_t template_attention_record(uint32_t dims) { return (dims +
 
 /* KEY_MERGE: attention's result from the records of its chunks. key: heads, head_dim, flags WINDOW, SINKS. RECORDS as
  * KEY_ATTENTION left them; OUT: [kp(heads*head_dim)]. Unit: 32 dimensions of a head, or all where heads are no multiple
- * of that: head * template_merge_units() + number. AWAITED: records are awaited, OUT is given. */
+ * of that: head * template_merge_units() + number. AWAITED: records are awaited, OUT is given.
+ * QUANTISED_OUT (head_dim a multiple of 32): also writes the result as int8 blocks. */
 enum {
 	MERGE_RECORDS,
 	MERGE_OUT,
 	MERGE_POS0,
 	MERGE_SLIDING /* window length */,
 	MERGE_SINKS /* with SINKS: f32 [heads] */,
+	MERGE_OUTQ /* with QUANTISED_OUT */,
+	MERGE_OUTS,
 	MERGE_ARGS
 };
 static inline unsigned template_merge_units(uint32_t head_dim) { return head_dim % 32 ? 1 : head_dim / 32; }

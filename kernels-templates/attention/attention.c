@@ -171,10 +171,14 @@ static const char *attention_refusal(const struct key *key, const struct target 
 	if (key->flags & KEY_AWAITED && (!(key->flags & KEY_ROTATES) || !key->rows))
 		return "what rotates and has parts may await its input";
 	if (!(key->flags & KEY_ROTATES))
-		return key->flags & (KEY_QK_NORM | KEY_VALUE_NORM) ? "norms stand where it rotates" : NULL;
+		return key->flags & (KEY_QK_NORM | KEY_VALUE_NORM | KEY_QUANTISED_OUT)
+		               ? "norms stand, and results become int8, where it rotates"
+		               : NULL;
 	if (key->flags & KEY_LATENT || key->tile_n > 1 ||
 	    !template_attention_rotates(target, key->heads, key->kv_heads, key->head_dim))
 		return "only groups of waves rotate, one column whose queries fit their shared bytes";
+	if (key->flags & KEY_QUANTISED_OUT && (key->rows || key->head_dim % 32 || key->flags & KEY_AWAITED))
+		return "heads that become int8 are whole blocks of 32, in one part, which nobody awaits";
 	return NULL;
 }
 

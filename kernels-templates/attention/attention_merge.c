@@ -13,7 +13,7 @@ enum { VECTOR = 32 /* dimensions */, AT_ONCE = 8 /* chunks */, MOST_PARTS = 4 };
 struct merge {
 	struct ir *b;
 	unsigned w, parts /* vectors of 32 dimensions */, dims, vectors /* of a unit's 32 dimensions, or more */, heads;
-	bool awaited;
+	bool awaited, quantised;
 	uint32_t bytes; /* of a record */
 	int32_t marks;  /* where max and sum are in it */
 	ir_a arg;
@@ -125,13 +125,21 @@ static void store_unit(const struct merge *m, ir_s head, ir_s part)
 	ir_a out = ir_aload(b, m->arg, MERGE_OUT * 8), row = ir_aadd(b, out, ir_smuli(b, head, m->dims * 4)),
 	     to = ir_aadd(b, row, ir_smuli(b, part, VECTOR * 4));
 
+	ir_f y[HEADS_MAX_DIM / 8];
+
 	for (unsigned v = 0; v < m->vectors && v * m->w < dims; v++) {
 		unsigned left = dims - v * m->w;
-		ir_f y = ir_fdiv(b, m->value[v], m->sum);
+		y[v] = ir_fdiv(b, m->value[v], m->sum);
 		if (m->awaited)
-			ir_fgive(b, to, y, (int32_t)(v * m->w * 4), left < m->w ? left : 0);
+			ir_fgive(b, to, y[v], (int32_t)(v * m->w * 4), left < m->w ? left : 0);
 		else
-			ir_fstore(b, to, y, (int32_t)(v * m->w * 4), left < m->w ? left : 0);
+			ir_fstore(b, to, y[v], (int32_t)(v * m->w * 4), left < m->w ? left : 0);
+	}
+	if (m->quantised) { /* a unit is a block */
+		ir_s block = ir_sadd(b, ir_smuli(b, head, m->parts), part);
+		ir_a q = ir_aadd(b, ir_aload(b, m->arg, MERGE_OUTQ * 8), ir_sshli(b, block, 5));
+		ir_a s = ir_aadd(b, ir_aload(b, m->arg, MERGE_OUTS * 8), ir_sshli(b, block, 4));
+		quantise_emit_block(b, y, q, 0, s, 0);
 	}
 	if (m->awaited)
 		heads_give_pad(b, out, width, head, m->heads);
@@ -175,8 +183,11 @@ bool merge_build(struct ir *b, const struct key *key, const struct target *targe
 	struct merge m = { .b = b, .w = b->lanes, .dims = key->head_dim, .heads = key->heads, .value = value };
 
 	(void)target;
+	if (key->flags & KEY_QUANTISED_OUT && (key->head_dim % VECTOR || key->flags & KEY_AWAITED))
+		refusal = "heads that become int8 are whole blocks of 32, which nobody awaits";
 	if (refusal)
 		return build_refuse(key, err, refusal);
+	m.quantised = key->flags & KEY_QUANTISED_OUT;
 	m.awaited = key->flags & KEY_AWAITED;
 	m.parts = template_merge_units(m.dims);
 	m.vectors = ((m.parts > 1 ? VECTOR : m.dims) + VECTOR - 1) / VECTOR * (VECTOR / m.w);

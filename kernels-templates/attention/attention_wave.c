@@ -161,6 +161,31 @@ static ir_s has_row(const struct spread *t)
 	return clamp(t, t->tiles > 1 ? ir_smin(b, of_tile, of_unit) : of_tile, 0, 1);
 }
 
+/* Where a row's int8 blocks go: variables. */
+struct blocks {
+	ir_a q, s;
+};
+
+static struct blocks blocks_of(const struct spread *t, const struct row *r)
+{
+	struct ir *b = t->b;
+	ir_s row = ir_sadd(b, ir_smuli(b, t->head, t->group), r->number), block = ir_smuli(b, row, t->vectors);
+	struct blocks to;
+
+	to.q = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_OUTQ * 8), ir_sshli(b, block, 5)));
+	to.s = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_OUTS * 8), ir_sshli(b, block, 4)));
+	return to;
+}
+
+static void leave_block(const struct spread *t, const struct blocks *to, ir_f y)
+{
+	struct ir *b = t->b;
+
+	quantise_emit_block(b, &y, to->q, 0, to->s, 0);
+	ir_set_a(b, to->q, ir_aaddi(b, to->q, LANES));
+	ir_set_a(b, to->s, ir_aaddi(b, to->s, sizeof(struct activation_block)));
+}
+
 static void store_row(const struct spread *t, const struct state *s)
 {
 	struct ir *b = t->b;
@@ -173,8 +198,12 @@ static void store_row(const struct spread *t, const struct state *s)
 	}
 	ir_loop(b, mine);
 	ir_a out = ir_var_a(b, s->out);
+	struct blocks to = t->quantised ? blocks_of(t, &s->row) : (struct blocks){ 0 };
 	ir_loop(b, ir_sconst(b, t->out_dims / LANES));
-	ir_fstore(b, out, ir_fdiv(b, s->o[0], s->sum), 0, 0);
+	ir_f y = ir_fdiv(b, s->o[0], s->sum);
+	ir_fstore(b, out, y, 0, 0);
+	if (t->quantised)
+		leave_block(t, &to, y);
 	for (unsigned i = 0; i + 1 < t->vectors; i++)
 		ir_set_f(b, s->o[i], s->o[i + 1]);
 	ir_set_a(b, out, ir_aaddi(b, out, LANES * 4));
@@ -329,7 +358,8 @@ void attention_wave_build(struct ir *b, const struct key *key, const struct targ
 		.cap = key->flags & KEY_CAP,
 		.latent = key->flags & KEY_LATENT,
 		.sinks = key->flags & KEY_SINKS,
-		.rotates = key->flags & KEY_ROTATES
+		.rotates = key->flags & KEY_ROTATES,
+		.quantised = key->flags & KEY_QUANTISED_OUT
 	};
 	unsigned queries = t.rotates ? query_bytes(t.group, t.dims) : 0;
 

@@ -39,6 +39,7 @@ struct spread {
 	ir_a own;                       /* this wave's share; its scores, or the whole chunk's p */
 	ir_a o;                         /* where a chunk's o goes, rows o_step apart */
 	unsigned o_step;
+	bool quantised;  /* its results become int8 blocks, too */
 	bool one_vector; /* of values: the walk is along one vector of dimensions; int8: its scale lies so far behind */
 	ir_s scale_step;
 };

@@ -38,7 +38,7 @@ static struct activations mix_by_attention(struct plan_builder *b, const struct 
 	step_attention(b, l, layer);
 	if (l->q_gate.packed)
 		step_gate_attention(b);
-	step_attention_output(b, l);
+	step_attention_output(b, l, layer);
 	return in;
 }
 

@@ -33,6 +33,12 @@ bool plan_merges(const struct plan_builder *b, uint32_t layer)
 	return b->opt->context == PLAN_PARTS && context_parts(b, layer);
 }
 
+bool plan_quantises_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+{
+	return !b->handed && plan_rotates_inside(b, l, layer) && !l->q_gate.packed && plan_wants_int8(b, &l->o) &&
+	       model_sizes_of(b->spec, layer).head_dim % 32 == 0;
+}
+
 static struct key attention_key(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer, uint32_t n)
 {
 	const struct model_spec *s = b->spec;
@@ -52,13 +58,16 @@ static struct key attention_key(const struct plan_builder *b, const struct weigh
 	return key;
 }
 
-static struct key merge_key(const struct plan_builder *b, const struct key *attention)
+static struct key merge_key(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
+                            const struct key *attention)
 {
 	struct key key = plan_key(b, KEY_MERGE);
 
 	key.heads = attention->heads;
 	key.head_dim = attention->head_dim;
 	key.flags = (attention->flags & (KEY_WINDOW | KEY_SINKS)) | (b->handed ? KEY_AWAITED : 0);
+	if (plan_quantises_inside(b, l, layer))
+		key.flags |= KEY_QUANTISED_OUT;
 	return key;
 }
 
@@ -85,7 +94,7 @@ static uint64_t *add_attention(struct plan_builder *b, const struct weights_laye
 static void attend_in_parts(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
                             const struct plan_span *span, const struct key *key)
 {
-	const struct key merge = merge_key(b, key);
+	const struct key merge = merge_key(b, l, layer, key);
 	uint64_t *a = add_attention(b, l, layer, span, key, (int64_t)key->rows * key->kv_heads);
 
 	a[ATTENTION_OUT] = plan_address(b->buf->records);
@@ -96,12 +105,16 @@ static void attend_in_parts(struct plan_builder *b, const struct weights_layer *
 	plan_changing_slot(b, &a[MERGE_POS0], PLAN_POSITION, 0);
 	a[MERGE_SLIDING] = b->spec->sliding_window;
 	a[MERGE_SINKS] = plan_address(l->sinks);
+	if (merge.flags & KEY_QUANTISED_OUT) {
+		a[MERGE_OUTQ] = plan_address(b->buf->aoq);
+		a[MERGE_OUTS] = plan_address(b->buf->aos);
+	}
 }
 
 static void attend(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, const struct plan_span *span)
 {
 	uint32_t n = span->tokens;
-	struct key key = attention_key(b, l, layer, n), parts = key, merge = merge_key(b, &key);
+	struct key key = attention_key(b, l, layer, n), parts = key, merge = merge_key(b, l, layer, &key);
 
 	parts.rows = context_parts(b, layer);
 	if (b->handed && parts.flags & KEY_ROTATES)
@@ -110,11 +123,17 @@ static void attend(struct plan_builder *b, const struct weights_layer *l, uint32
 		attend_in_parts(b, l, layer, span, &parts);
 		return;
 	}
+	if (plan_quantises_inside(b, l, layer))
+		key.flags |= KEY_QUANTISED_OUT;
 	/* Tiles lie at multiples of their width, wherever the pass begins: there may be one more of them than tokens
 	 * fill. */
 	uint32_t tiles = key.tile_n > 1 ? (n + 2 * key.tile_n - 2) / key.tile_n : n;
 	uint64_t *a = add_attention(b, l, layer, span, &key, (int64_t)tiles * key.kv_heads);
 	a[ATTENTION_OUT] = plan_row(b->buf->ao, span->first, (uint64_t)key.heads * key.head_dim);
+	if (key.flags & KEY_QUANTISED_OUT) {
+		a[ATTENTION_OUTQ] = plan_address(b->buf->aoq);
+		a[ATTENTION_OUTS] = plan_address(b->buf->aos);
+	}
 	plan_last_op(b)->uneven = b->n > 1;
 	plan_last_op(b)->fused_units =
 		b->n == 1 &&

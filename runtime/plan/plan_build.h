@@ -19,7 +19,7 @@
 #include "runtime/plan/plan.h"
 
 enum {
-	PLAN_ARGS_MOST = 20, /* of an op */
+	PLAN_ARGS_MOST = 22, /* of an op */
 	PLAN_CUTS_MOST = 4   /* sorts of tiles that a matmul's tokens are cut into */
 };
 
@@ -178,6 +178,7 @@ struct activations step_input_of(struct plan_builder *b, const struct weights_la
 void step_queries_keys_values(struct plan_builder *b, const struct weights_layer *l, struct activations in);
 /* Rotates queries and keys, behind their norms where there are any; stores keys and values. Nothing where the step
  * attention does so in its own op. */
+bool plan_quantises_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 bool plan_rotates_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 /* The flags of a norm of each head; the slots of attention that rotates. */
 uint32_t plan_head_norm(const struct plan_builder *b, const float *weight);
@@ -209,7 +210,7 @@ void step_short_convolution(struct plan_builder *b, const struct weights_layer *
 /* What mixed the tokens, times this matrix, added to the stream: as it is, scaled, or behind a norm. */
 void step_mixer_output(struct plan_builder *b, const struct weights_layer *l, const struct weights_matrix *o);
 /* The same of attention. */
-void step_attention_output(struct plan_builder *b, const struct weights_layer *l);
+void step_attention_output(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 /* act(gate) * up of these tokens, in one op when the matrices are alike; act(up) where there is no gate. */
 void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, struct activations in);
 /* The feed-forward layer's output, added to the stream as attention's. */

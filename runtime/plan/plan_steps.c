@@ -339,7 +339,13 @@ void step_mixer_output(struct plan_builder *b, const struct weights_layer *l, co
 	step_add_product(b, o, o == &l->o ? l->o_bias : NULL, plan_attended(b), l->attn_post_norm);
 }
 
-void step_attention_output(struct plan_builder *b, const struct weights_layer *l) { step_mixer_output(b, l, &l->o); }
+void step_attention_output(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+{
+	if (plan_quantises_inside(b, l, layer))
+		step_add_product(b, &l->o, l->o_bias, plan_attended(b), l->attn_post_norm);
+	else
+		step_mixer_output(b, l, &l->o);
+}
 
 enum key_act plan_act(enum model_act act)
 {

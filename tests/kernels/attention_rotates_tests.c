@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tests/kernels/kernel_run.h"
+#include "tests/kernels/plain.h"
 #include "tests/kernels/plain_attention.h"
 #include "tests/kernels/attention_check.h"
 #include "tests/support/shared.h"
@@ -116,6 +117,7 @@ static void drop_raw(struct raw *r)
 /* Of one number of parts; 0: whole. */
 struct ops {
 	unsigned parts;
+	bool quantised; /* attention and merge leave int8 blocks, too */
 	struct kernel attention, merge;
 };
 
@@ -128,10 +130,13 @@ static void open_ops(struct ops *o, const struct kernel_way *way, const struct s
 	key.rows = o->parts = parts;
 	if (parts && (parts + v->norms + c->heads) % 3) /* all that it reads is there already */
 		key.flags |= KEY_AWAITED;
-	kernel_open(&o->attention, way, &key);
 	merge.heads = key.heads;
 	merge.head_dim = key.head_dim;
 	merge.flags = key.flags & (KEY_WINDOW | KEY_SINKS | KEY_AWAITED);
+	o->quantised = c->s.dims % 32 == 0 && !(key.flags & KEY_AWAITED);
+	if (o->quantised)
+		*(parts ? &merge.flags : &key.flags) |= KEY_QUANTISED_OUT;
+	kernel_open(&o->attention, way, &key);
 	if (parts)
 		kernel_open(&o->merge, way, &merge);
 }
@@ -141,6 +146,34 @@ static void close_ops(struct ops *o)
 	kernel_close(&o->attention);
 	if (o->parts)
 		kernel_close(&o->merge);
+}
+
+static bool are_blocks_of(const float *x, unsigned blocks, const int8_t *q, const struct activation_block *s)
+{
+	int8_t *want_q = kernel_buffer(blocks * 32, 0);
+	struct activation_block *want_s = kernel_buffer(blocks * sizeof *s, 0);
+
+	plain_quantise(x, blocks, want_q, want_s);
+	bool same = memcmp(q, want_q, blocks * 32) == 0 && memcmp(s, want_s, blocks * sizeof *s) == 0;
+	free(want_q);
+	free(want_s);
+	return same;
+}
+
+/* What a rotation needs. */
+static void set_rotation(uint64_t *arg, const struct raw *r)
+{
+	arg[ATTENTION_Q] = (uintptr_t)r->q;
+	arg[ATTENTION_K] = (uintptr_t)r->k;
+	arg[ATTENTION_V] = (uintptr_t)r->v;
+	arg[ATTENTION_COS] = (uintptr_t)r->cos[0];
+	arg[ATTENTION_SIN] = (uintptr_t)r->sin[0];
+	arg[ATTENTION_NORM] = (uintptr_t)r->norm[0];
+	arg[ATTENTION_KEY_COS] = (uintptr_t)r->cos[1];
+	arg[ATTENTION_KEY_SIN] = (uintptr_t)r->sin[1];
+	arg[ATTENTION_KEY_NORM] = (uintptr_t)r->norm[1];
+	memcpy(&arg[ATTENTION_EPS], &r->eps, 4);
+	memcpy(&arg[ATTENTION_SCALE], &r->scale, 4);
 }
 
 static void check(const struct ops *o, const struct kernel_way *way, const struct scene *c, const struct variant *v,
@@ -154,8 +187,10 @@ static void check(const struct ops *o, const struct kernel_way *way, const struc
 	float *out = kernel_buffer(bytes, 0xff);
 	uint8_t *records = kernel_buffer((position / 128 + 1) * c->heads * template_attention_record(c->s.dims), 0xff);
 	uint64_t *pages = plain_pages(&cache, cache.pages);
+	const unsigned blocks = c->padded / 32;
+	int8_t *q = kernel_buffer(c->padded, 0);
+	struct activation_block *s = kernel_buffer(blocks * sizeof *s, 0);
 	uint64_t arg[ATTENTION_ARGS] = {
-		[ATTENTION_Q] = (uintptr_t)r->q,
 		[ATTENTION_KEYS] = PLAIN_KEYS,
 		[ATTENTION_VALUES] = plain_values(&cache),
 		[ATTENTION_OUT] = (uintptr_t)(o->parts ? (void *)records : (void *)out),
@@ -164,32 +199,26 @@ static void check(const struct ops *o, const struct kernel_way *way, const struc
 		[ATTENTION_SLIDING] = v->window,
 		[ATTENTION_COLUMNS] = 1,
 		[ATTENTION_SINKS] = (uintptr_t)c->sinks,
-		[ATTENTION_K] = (uintptr_t)r->k,
-		[ATTENTION_V] = (uintptr_t)r->v,
-		[ATTENTION_COS] = (uintptr_t)r->cos[0],
-		[ATTENTION_SIN] = (uintptr_t)r->sin[0],
-		[ATTENTION_NORM] = (uintptr_t)r->norm[0],
-		[ATTENTION_KEY_COS] = (uintptr_t)r->cos[1],
-		[ATTENTION_KEY_SIN] = (uintptr_t)r->sin[1],
-		[ATTENTION_KEY_NORM] = (uintptr_t)r->norm[1]
+		[ATTENTION_OUTQ] = (uintptr_t)q,
+		[ATTENTION_OUTS] = (uintptr_t)s
 	};
-	const uint64_t merge[MERGE_ARGS] = { [MERGE_RECORDS] = (uintptr_t)records,
-		                             [MERGE_OUT] = (uintptr_t)out,
-		                             [MERGE_POS0] = position,
-		                             [MERGE_SLIDING] = v->window,
-		                             [MERGE_SINKS] = (uintptr_t)c->sinks };
+	const uint64_t merge[MERGE_ARGS] = {
+		[MERGE_RECORDS] = (uintptr_t)records, [MERGE_OUT] = (uintptr_t)out,        [MERGE_POS0] = position,
+		[MERGE_SLIDING] = v->window,          [MERGE_SINKS] = (uintptr_t)c->sinks, [MERGE_OUTQ] = (uintptr_t)q,
+		[MERGE_OUTS] = (uintptr_t)s
+	};
 	int64_t units = (int64_t)c->s.kv_heads * (o->parts ? o->parts : 1), at = units * cut / 8;
 
 	memcpy(&arg[ATTENTION_CAP], &c->cap, 4);
-	memcpy(&arg[ATTENTION_EPS], &r->eps, 4);
-	memcpy(&arg[ATTENTION_SCALE], &r->scale, 4);
+	set_rotation(arg, r);
 	kernel_know(pages, (cache.pages + 1) * sizeof *pages);
 	kernel_run(&o->attention, arg, at, units);
 	kernel_run(&o->attention, arg, 0, at);
 	if (o->parts)
 		kernel_run(&o->merge, merge, 0, (int64_t)c->heads * template_merge_units(c->s.dims));
-	bool same = memcmp(out, r->want, bytes) == 0, stored = memcmp(cache.k, want->k, cache_bytes(want)) == 0 &&
-	                                                       memcmp(cache.v, want->v, cache_bytes(want)) == 0;
+	bool same = memcmp(out, r->want, bytes) == 0 && (!o->quantised || are_blocks_of(r->want, blocks, q, s));
+	bool stored =
+		memcmp(cache.k, want->k, cache_bytes(want)) == 0 && memcmp(cache.v, want->v, cache_bytes(want)) == 0;
 	if (!same || !stored)
 		fail_msg("%s: attention of %u x %u heads of %u that rotates, %s cache, norms %x, in %u parts at %llu, "
 		         "window %llu: %s",
@@ -199,6 +228,8 @@ static void check(const struct ops *o, const struct kernel_way *way, const struc
 	free(pages);
 	free(records);
 	free(out);
+	free(q);
+	free(s);
 	drop(&cache);
 }
 

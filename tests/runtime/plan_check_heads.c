@@ -142,6 +142,32 @@ static uint32_t wanted_parts(const struct checker *c, uint32_t layer)
 	               : 0;
 }
 
+/* Whether the layer's attention should make its own queries, and store. */
+static bool should_rotate(const struct checker *c, uint32_t layer)
+{
+	const struct model_spec *s = &c->s->spec;
+	const struct weights_layer *l = &c->s->layer[layer];
+
+	return c->p->tokens == 1 && !l->q_norm == !l->k_norm &&
+	       template_attention_rotates(c->opt->target, s->heads, s->kv_heads, s->head_dim);
+}
+
+/* The int8 blocks beside them, where these are asked for. */
+static void write_blocks(struct checker *c, const struct key *k, uint32_t layer, uint64_t out, uint64_t q, uint64_t s)
+{
+	const struct weights_layer *l = &c->s->layer[layer];
+	uint64_t kp = numerics_pad((uint64_t)c->s->spec.heads * c->s->spec.head_dim);
+	bool wanted = should_rotate(c, layer) && !l->q_gate.packed && c->s->spec.head_dim % 32 == 0 &&
+	              !c->opt->f32_activations && weight_default_activation(l->o.type) == DTYPE_Q8_0;
+
+	plan_require(c, !(k->flags & KEY_QUANTISED_OUT) == !wanted, "int8 beside its result");
+	if (!wanted)
+		return;
+	plan_require(c, out == plan_address(c->s->buffers.ao), "floats beside int8, which nobody need read");
+	write_plain(c, ATTENDED, layer, PLAIN_BYTES, kp, q, 0, 1);
+	write_plain(c, ATTENDED, layer, PLAIN_SCALES, kp / 2, s, 0, 1);
+}
+
 void do_merge(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	const struct model_spec *s = &c->s->spec;
@@ -154,16 +180,7 @@ void do_merge(struct checker *c, const struct key *k, const uint64_t *arg, int64
 	touch_records(c, false, i, arg[MERGE_RECORDS]);
 	touch_heads(c, true, c->s->layer[i].q_gate.packed ? UNGATED : ATTENDED, i, arg[MERGE_OUT], s->heads, 0,
 	            s->heads);
-}
-
-/* Whether the layer's attention should make its own queries, and store. */
-static bool should_rotate(const struct checker *c, uint32_t layer)
-{
-	const struct model_spec *s = &c->s->spec;
-	const struct weights_layer *l = &c->s->layer[layer];
-
-	return c->p->tokens == 1 && !l->q_norm == !l->k_norm &&
-	       template_attention_rotates(c->opt->target, s->heads, s->kv_heads, s->head_dim);
+	write_blocks(c, k, i, arg[MERGE_OUT], arg[MERGE_OUTQ], arg[MERGE_OUTS]);
 }
 
 /* What it then reads and writes beside all else, for heads first .. last - 1 of the cache. The newest position is what
@@ -223,9 +240,12 @@ void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, i
 		touch_cache(c, false, i, arg[ATTENTION_KEYS], arg[ATTENTION_VALUES], first, last);
 	}
 	uint32_t attended = c->s->layer[i].q_gate.packed ? UNGATED : ATTENDED;
-	if (parts)
+	if (parts) {
 		touch_records(c, true, i, arg[ATTENTION_OUT]);
-	else
-		touch_heads(c, true, attended, i, arg[ATTENTION_OUT], s->heads, first * each,
-		            whole ? (uint64_t)n * s->heads : last * each);
+		plan_require(c, !(k->flags & KEY_QUANTISED_OUT), "int8 beside records");
+		return;
+	}
+	write_blocks(c, k, i, arg[ATTENTION_OUT], arg[ATTENTION_OUTQ], arg[ATTENTION_OUTS]);
+	touch_heads(c, true, attended, i, arg[ATTENTION_OUT], s->heads, first * each,
+	            whole ? (uint64_t)n * s->heads : last * each);
 }
