@@ -28,13 +28,14 @@ struct jit_card_options {
 };
 #define JIT_CARD_OPTIONS(...) JIT_STRUCT(jit_card_options, __VA_ARGS__)
 
-/* What a session launched and moved on a card; on a real one all but launches and barriers are 0. load128_bytes: the
- * part of load_bytes that each lane loaded 16 bytes at a time. weight_bytes, cache_bytes: what was loaded of weights
- * and of the KV cache, by whatever loads. */
+/* What a session launched and moved on a card; on a real one all but launches, barriers and commands are 0.
+ * load128_bytes: the part of load_bytes that each lane loaded 16 bytes at a time. weight_bytes, cache_bytes: what was
+ * loaded of weights and of the KV cache, by whatever loads. commands: ops of passes that are one launch on an NVIDIA
+ * card. */
 typedef struct jit_card_stats {
 	size_t size;
 	uint64_t launches, barriers, instructions, load_bytes, load128_bytes, store_bytes, scalar_bytes, weight_bytes,
-		cache_bytes;
+		cache_bytes, commands;
 } jit_card_stats;
 #define JIT_CARD_STATS() JIT_STRUCT(jit_card_stats, )
 /* JIT_ERROR_UNSUPPORTED on a device that does not count. */

@@ -103,7 +103,8 @@ static jit_card_stats card_stats(const struct stream *stream)
 		.store_bytes = c.store_bytes,
 		.scalar_bytes = c.scalar_bytes,
 		.weight_bytes = c.weight_bytes,
-		.cache_bytes = c.cache_bytes
+		.cache_bytes = c.cache_bytes,
+		.commands = c.commands
 	};
 }
 

@@ -393,6 +393,7 @@ static bool run_program(struct cuda_stream *s, struct cuda_plan *c, struct error
 		result = cuda_wait(d, s->queue);
 	s->counters.launches++;
 	s->counters.barriers += cuda_program_barriers(c->program);
+	s->counters.commands += c->plan->n_ops;
 	return !result || cuda_died(d, result, "a pass in one launch", err);
 }
 

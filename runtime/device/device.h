@@ -70,11 +70,11 @@ struct device {
 	void (*close)(struct device *d);    /* after its streams, and when all its memory is released */
 };
 
-/* What a card's stream did so far: launches, barriers over all workgroups inside them, instructions of all waves, and
- * bytes moved. */
+/* What a card's stream did so far: launches, barriers over all workgroups inside them, instructions of all waves, bytes
+ * moved, and the ops of CUDA programs (jit/ptx/program.h). */
 struct stream_counters {
 	uint64_t launches, barriers, instructions, load_bytes, load128_bytes, weight_bytes, cache_bytes, store_bytes,
-		scalar_bytes;
+		scalar_bytes, commands;
 };
 
 struct stream {

@@ -65,16 +65,16 @@ static const char *const models[] = {
 /* The first one's prompt fills two wide tiles of matrix products, a narrow one, and has a rest. */
 enum { MODELS = sizeof models / sizeof *models, TOKENS = 19, LONG = 85, SHORT = 3, STEPS = 3 };
 
-/* A token's passes were one launch each, whose blocks met. */
+/* A token's passes were one launch each. */
 static bool was_one_launch(const jit_session *s, jit_error *err)
 {
 	jit_card_stats c = JIT_CARD_STATS();
 
 	if (jit_session_get_card_stats(s, &c, err) != JIT_OK)
 		return false;
-	if (!c.barriers)
+	if (!c.commands)
 		snprintf(err->message, sizeof err->message, "a token took more than one launch");
-	return c.barriers > 0;
+	return c.commands > 0;
 }
 
 /* The logits behind the prompt and behind each of STEPS tokens more, malloc'ed; NULL: err. launch: JITRUN_CUDA_LAUNCH.

@@ -178,7 +178,7 @@ static void test_the_same_and_nothing_loaded_later(void **state)
 }
 
 /* Behind the second token of run(). */
-static uint64_t barriers_of(jit_model *m, float logits[LOGITS], jit_error *err)
+static uint64_t commands_of(jit_model *m, float logits[LOGITS], jit_error *err)
 {
 	static const int32_t prompt[] = { 300, 311 };
 	jit_card_stats stats = JIT_CARD_STATS();
@@ -191,10 +191,10 @@ static uint64_t barriers_of(jit_model *m, float logits[LOGITS], jit_error *err)
 	must(l != NULL, err);
 	memcpy(logits, l, LOGITS * sizeof *l);
 	jit_session_close(s);
-	return stats.barriers;
+	return stats.commands;
 }
 
-/* A token is one launch, in which blocks meet, where what that needs is there; else the graph does it. */
+/* A token is one launch where what that needs is there; else the graph does it. */
 static void test_programs(void **state)
 {
 	static float want[LOGITS], got[LOGITS];
@@ -213,7 +213,7 @@ static void test_programs(void **state)
 		jit_model *m = open_model("sim:sm90", cache, 1, &err);
 		must(m != NULL, &err);
 		unsigned loaded = loads;
-		assert_int_equal(barriers_of(m, got, &err) > 0, program);
+		assert_int_equal(commands_of(m, got, &err) > 0, program);
 		assert_memory_equal(want, got, sizeof want);
 		assert_int_equal(links, 0);
 		assert_int_equal(loads, loaded);
