@@ -102,7 +102,8 @@ static const struct {
 		.local_operands = true, \
 		.has_parts = true, \
 		.waves = 8, \
-		.lane_bytes = 16 \
+		.lane_bytes = 16, \
+		.shared_bytes = 72 << 10 \
 	}
 
 /* k0 says "no mask" where a mask is asked for, which leaves seven. */

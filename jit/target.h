@@ -59,9 +59,12 @@ struct target {
 	unsigned lane_bytes; /* how much of its row a lane likes to load at once: weights are packed for that */
 	unsigned vector_file, vector_granule; /* cards: registers that a SIMD has for a lane of all its waves; waves get
 	                                         them in such pieces */
+	uint32_t shared_bytes;                /* that a group may have; 0: TARGET_SHARED_BYTES */
 	uint32_t needs;                       /* what the CPU must have: bits of target.c's table of features */
 };
 
+/* Of a group of waves, which every target with waves has. */
+enum { TARGET_SHARED_BYTES = 32 << 10 };
 extern const struct target target_table[TARGET_COUNT];
 
 const struct target *target_find(const char *name); /* NULL: unknown */

@@ -316,7 +316,7 @@ static unsigned rows_in(unsigned bytes, unsigned waves, unsigned head_dim)
 
 unsigned attention_wave_rows(unsigned waves, unsigned head_dim)
 {
-	return rows_in(IR_MAX_SHARED_BYTES, waves, head_dim);
+	return rows_in(TARGET_SHARED_BYTES, waves, head_dim);
 }
 
 /* Of shared bytes, what queries of a unit may take; the rest is for several rows of each wave. */
@@ -367,7 +367,7 @@ void attention_wave_build(struct ir *b, const struct key *key, const struct targ
 	t.out_dims = t.latent ? key->k : t.dims;
 	t.vectors = (t.out_dims + LANES - 1) / LANES;
 	t.slot = slot_bytes(t.out_dims);
-	unsigned most = rows_in(IR_MAX_SHARED_BYTES - queries, t.waves, t.out_dims);
+	unsigned most = rows_in(TARGET_SHARED_BYTES - queries, t.waves, t.out_dims);
 	t.tiles = (t.rows + most - 1) / most;
 	t.tile = (t.rows + t.tiles - 1) / t.tiles;
 	t.arg = ir_arg(b);

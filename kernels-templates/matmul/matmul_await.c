@@ -289,6 +289,11 @@ static uint64_t block_bytes(const struct key *key)
 	return is_int8(key) ? numerics_pad(key->k) / 32 * MATMUL_AWAITED_BLOCK : 0;
 }
 
+static uint64_t template_shared(const struct target *t)
+{
+	return t->shared_bytes ? t->shared_bytes : TARGET_SHARED_BYTES;
+}
+
 const char *matmul_refuse_await(const struct key *key, const struct target *target)
 {
 	const uint32_t known = KEY_AWAITED | KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_BIAS2 | KEY_NORM_IN | KEY_CENTRED |
@@ -304,7 +309,7 @@ const char *matmul_refuse_await(const struct key *key, const struct target *targ
 		return "int8 blocks that are awaited are whole";
 	return key->k <= QUADS_MOST * QUAD * target->waves &&
 	                       raw_bytes(key) + block_bytes(key) + (is_int8(key) ? numerics_pad(key->k) : 0) + totals <=
-	                               IR_MAX_SHARED_BYTES
+	                               template_shared(target)
 	               ? NULL
 	               : "what is awaited does not fit the shared bytes of a group";
 }

@@ -108,10 +108,10 @@ static bool input_fits(const struct target *target, enum dtype activation, uint6
 {
 	unsigned jobs = 2 * numerics_spans(k), totals = jobs < target->waves ? target->waves : jobs;
 
-	return k <= IR_MAX_SHARED_BYTES &&
+	return k <= TARGET_SHARED_BYTES &&
 	       input_bytes(activation, k, columns) + scale_bytes(activation, k, columns) +
 	                       (uint64_t)totals * columns * 128 <=
-	               IR_MAX_SHARED_BYTES;
+	               TARGET_SHARED_BYTES;
 }
 
 /* Elements that a group may make for itself. int8 blocks cost two divisions each, which at twice as many take as long

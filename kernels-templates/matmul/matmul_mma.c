@@ -349,7 +349,7 @@ bool template_mma(const struct target *target, enum dtype weight, enum dtype act
 unsigned template_mma_narrow_n(uint64_t k, uint32_t flags)
 {
 	unsigned jobs = numerics_spans(k) * (flags & KEY_PAIR ? 2 : 1), columns = TEMPLATE_MMA_COLUMNS;
-	while (columns > IR_TILE && jobs * columns * MMA_ROWS * 4 > IR_MAX_SHARED_BYTES)
+	while (columns > IR_TILE && jobs * columns * MMA_ROWS * 4 > TARGET_SHARED_BYTES)
 		columns /= 2;
 	return columns;
 }

@@ -1,6 +1,7 @@
 /* tests/jit/random_ir_memory.c - random loads, stores, gathers and addresses. */
 #include "jit/ir/ir_build.h"
 #include "jit/ir/lanes.h"
+#include "jit/target.h"
 #include "tests/jit/random_ir_parts.h"
 
 /* What a kernel stores it may read back lane by lane, but not all lanes the same word: some targets have another cache
@@ -141,7 +142,7 @@ void random_local(struct generator *g, enum ir_op op)
 		      bytes = vector * (int32_t)(1 + random_below(g, 5)) + 4 * (int32_t)random_below(g, 16);
 	ir_a p;
 
-	if (g->depth || (op == IR_shared && g->ir->shared_bytes + ir_local_size(bytes) > IR_MAX_SHARED_BYTES))
+	if (g->depth || (op == IR_shared && g->ir->shared_bytes + ir_local_size(bytes) > TARGET_SHARED_BYTES))
 		return;
 	p = op == IR_shared ? ir_shared(g->ir, bytes) : ir_local(g->ir, bytes);
 	for (int32_t at = 0; at < bytes; at += vector)
