@@ -1,13 +1,13 @@
 /* jit/ptx/ptx.h - what the parts of the PTX backend share: the writer of text, and what a look at the IR found.
  *
- * A kernel becomes the text of one module with one entry. Registers are virtual: the driver's compiler allocates and
- * schedules. A vector of the IR is a register of 32 bits in each of a warp's lanes, a mask a predicate, a scalar or an
- * address a register of 64 bits that has the same value in all lanes. A block is a group of waves. No branch diverges:
- * lanes that take no part are predicated.
+ * A kernel becomes the text of one module with one entry, or a function in that of a program (program.h). Registers are
+ * virtual: the driver's compiler allocates and schedules. A vector of the IR is a register of 32 bits in each of a
+ * warp's lanes, a mask a predicate, a scalar or an address a register of 64 bits that has the same value in all lanes.
+ * A block is a group of waves. No branch diverges: lanes that take no part are predicated.
  *
  * Owned by: text.c the writer and its table; scan.c what is known before a line is written; math.c, memory.c and
  * matrix.c the rows of ops.def; await.c those that await; early.c what comes before other launches have ended;
- * pipeline.c the entry, loops, and the order of it all.
+ * pipeline.c the entry, loops, and the order of it all; program.c functions, and the entry that calls them.
  */
 #ifndef JIT_PTX_PTX_H
 #define JIT_PTX_PTX_H
