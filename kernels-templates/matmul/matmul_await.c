@@ -296,8 +296,8 @@ static uint64_t template_shared(const struct target *t)
 
 const char *matmul_refuse_await(const struct key *key, const struct target *target)
 {
-	const uint32_t known = KEY_AWAITED | KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_BIAS2 | KEY_NORM_IN | KEY_CENTRED |
-	                       KEY_GREATEST;
+	const uint32_t known =
+		KEY_AWAITED | KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_BIAS2 | KEY_NORM_IN | KEY_CENTRED | KEY_GREATEST;
 	unsigned jobs = numerics_spans(key->k) * (key->flags & KEY_PAIR ? 2 : 1);
 	uint64_t totals = (uint64_t)(jobs < target->waves ? target->waves : jobs) * 128;
 

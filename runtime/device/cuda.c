@@ -272,7 +272,7 @@ static bool open_context(struct cuda *d, struct error *err)
 #define USUAL_PATIENCE 10.0
 
 /* Where the user does not say. */
-static const char usual_launch[] = "graph";
+static const char usual_launch[] = "beside";
 
 static bool read_launch(enum cuda_launch *out, struct error *err)
 {

@@ -246,7 +246,7 @@ static void test_one_launch_that_never_ends(void **state)
 	whole = true;
 	setenv("JITRUN_CUDA_LAUNCH", "one", 1);
 	never_ends("simulated sm90 has worked on a pass in one launch for 1.0 seconds");
-	unsetenv("JITRUN_CUDA_LAUNCH");
+	setenv("JITRUN_CUDA_LAUNCH", "graph", 1);
 	whole = false;
 }
 
@@ -263,7 +263,7 @@ static void test_ways_to_launch(void **state)
 		expect(err.message, "expected graph, op, beside or one");
 		expect(err.message, wrong[i]);
 	}
-	unsetenv("JITRUN_CUDA_LAUNCH");
+	setenv("JITRUN_CUDA_LAUNCH", "graph", 1);
 }
 
 /* Later than what is polled for, and sooner than the limit. */
@@ -308,6 +308,7 @@ static void test_patience(void **state)
 		expect(err.message, wrong[i]);
 	}
 	setenv("JITRUN_CARD_PATIENCE", "1", 1);
+	setenv("JITRUN_CUDA_LAUNCH", "graph", 1);
 }
 
 static int tear_down(void **state)
@@ -326,6 +327,7 @@ static int tear_down(void **state)
 int main(void)
 {
 	setenv("JITRUN_CARD_PATIENCE", "1", 1);
+	setenv("JITRUN_CUDA_LAUNCH", "graph", 1);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_patience),
 		cmocka_unit_test(test_ways_to_launch),
