@@ -215,11 +215,11 @@ void matmul_finish(const struct matmul_results *m, ir_s block, ir_s tile)
 const char *matmul_refuse_epilogue(const struct key *key)
 {
 	uint32_t flags = key->flags;
+	const uint32_t beside_greatest = KEY_GREATEST | KEY_BIAS | KEY_AWAITED | KEY_NORM_IN | KEY_CENTRED;
 	uint32_t known = KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_WIDE |
 	                 KEY_MMA | KEY_BY_HEAD | KEY_EXPERTS | KEY_NORM_IN | KEY_CENTRED | KEY_AWAITED | KEY_GREATEST;
 
-	if (flags & KEY_GREATEST && (flags & ~(KEY_GREATEST | KEY_BIAS | KEY_AWAITED | KEY_NORM_IN | KEY_CENTRED) ||
-	                             key->tile_n != 1 || key->act))
+	if (flags & KEY_GREATEST && (flags & ~beside_greatest || key->tile_n != 1 || key->act))
 		return "the greatest results are those of one column and whole row blocks";
 	if (flags & KEY_EXPERTS && flags & (KEY_WIDE | KEY_MMA | KEY_RESIDUAL | KEY_BY_HEAD))
 		return "weights chosen by data have plain tiles";

@@ -311,7 +311,7 @@ static void test_program_assembler(void **state)
 		printf("# skipped: no ptxas is installed\n");
 		skip();
 	}
-	for (unsigned t = test_quick(); t < 2; t++)
+	for (unsigned t = test_quick() ? 1 : 0; t < 2; t++)
 		for (unsigned m = 0; m < sizeof models / sizeof *models; m++)
 			if (make_program(models[m], target_find(names[t]), &o)) {
 				printf("# %s, %s: %u registers a lane\n", models[m], names[t],
