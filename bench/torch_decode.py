@@ -50,6 +50,7 @@ def main():
     step = torch.compile(forward, mode="reduce-overhead", fullgraph=True)
 
     def generate(tokens):
+        cache.reset()
         token = torch.ones(1, 1, dtype=torch.long, device="cuda")
         position = torch.zeros(1, dtype=torch.long, device="cuda")
         for _ in range(tokens):
