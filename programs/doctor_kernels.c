@@ -78,7 +78,21 @@ static size_t end_of_step(const struct plan *p, size_t i, bool by_kind)
 	return i;
 }
 
-/* Cuts both plans into steps that end with ops of the same kind. */
+static bool leaves_blocks(const struct plan *p, size_t op)
+{
+	return p->kernel[p->op[op].kernel].key.flags & KEY_QUANTISED_OUT;
+}
+
+/* A step that ends in front of i leaves int8 blocks in the other plan, whose step ends in front of j: an op that makes
+ * them here belongs to it. */
+static size_t end_with_blocks(const struct plan *p, size_t i, const struct plan *other, size_t j)
+{
+	bool here = kind_of(p, i) == KEY_QUANTISE && !leaves_blocks(p, i - 1) && leaves_blocks(other, j - 1);
+
+	return here ? i + 1 : i;
+}
+
+/* Cuts both plans into steps that end with ops of the same kind, or with the int8 blocks of their results. */
 static bool cut(struct side *a, struct side *b, bool by_kind)
 {
 	size_t i = 0, j = 0;
@@ -100,6 +114,9 @@ static bool cut(struct side *a, struct side *b, bool by_kind)
 			return false;
 		i = end_of_step(a->plan, i, by_kind);
 		j = end_of_step(b->plan, j, by_kind);
+		const size_t end = i;
+		i = end_with_blocks(a->plan, i, b->plan, j);
+		j = end_with_blocks(b->plan, j, a->plan, end);
 	}
 	b->n = a->n;
 	a->begin[a->n] = i;

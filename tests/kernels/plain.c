@@ -166,6 +166,7 @@ void plain_matmul(const struct plain_matmul *m)
 	uint64_t rp = numerics_pad(m->w.rows);
 	float first[PLAIN_MAX_COLUMNS], second[PLAIN_MAX_COLUMNS] = { 0 };
 
+	assert(m->columns <= PLAIN_MAX_COLUMNS);
 	for (uint32_t row = 0; row < rp; row++) {
 		dots(m, &m->w, row, first);
 		if (m->flags & KEY_PAIR)

@@ -207,7 +207,8 @@ static void test_awaited(void **unused)
 static void test_greatest(void **unused)
 {
 	static const uint32_t rows[] = { 32, 64, 96, 160, 352 }, k_of[] = { 32, 256, 512, 1024 };
-	static const float spoils[] = { 0, 0, NAN, INFINITY, -INFINITY, -1e30f, 1e30f };
+	/* That NaN is what cards make of any. */
+	const float spoils[] = { 0, 0, __builtin_nanf("0x3fffff"), INFINITY, -INFINITY, -1e30f, 1e30f };
 	enum { SPOILS = sizeof spoils / sizeof spoils[0] };
 
 	for (unsigned mix = 0; mix < n_mixes; mix++)
