@@ -132,7 +132,7 @@ check "--help names --prompt, --help-all the rest" sh -c \
 check "--help that cannot be written fails" sh -c "! [ -w /dev/full ] || ! ./jitrun --help > /dev/full 2> /dev/null"
 
 # The recorded session: made again, it says the same but for numbers, the CPU and the commit
-plain_session() { tr -s '\n ' '  ' | sed 's/ (commit [^)]*)//g; s/[0-9][0-9.]*/N/g; s/avx[a-z0-9]*/CPU/g'; }
+plain_session() { tr -s '\n ' '  ' | sed 's/ (commit [^)]*)//g; s/avx[a-z0-9]*/CPU/g; s/[0-9][0-9.]*/N/g'; }
 if [ -z "$(./jitrun --version | grep 'no code')" ]; then
 	sh "$top/scripts/first_session.sh" . | plain_session > "$dir/session"
 	plain_session < "$top/docs/first-session.md" > "$dir/recorded"
