@@ -183,7 +183,8 @@ static bool pass_keys(const struct model_spec *spec, const struct warm_options *
                       struct error *err)
 {
 	const struct plan_options plan = { .target = o->target,
-		                           .f32_activations = o->activations == WARM_F32_ACTIVATIONS };
+		                           .f32_activations = o->activations == WARM_F32_ACTIVATIONS,
+		                           .bounded = o->numerics == WARM_BOUNDED };
 	struct warm_passes *passes = warm_passes_open(spec, err);
 	bool ok = passes && warm_pass_keys(passes, kv, 1, PLAN_LAST_LOGITS, &plan, false, &out->key, &out->n, err);
 

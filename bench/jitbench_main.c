@@ -223,9 +223,12 @@ static bool run(const char *path, const char *name, jit_error *err)
 	jit_model_options mo =
 		JIT_MODEL_OPTIONS(.device = opt.device, .isa = opt.isa, .threads = (int)opt.list.threads.value[0],
 	                          .f32_activations = strcmp(opt.activations, "f32") == 0,
+	                          .bounded_numerics = strcmp(opt.numerics, "bounded") == 0,
 	                          .cache_dir = opt.no_cache ? "" : opt.cache);
 	jit_session_options so = JIT_SESSION_OPTIONS(.threads = mo.threads, .batch = (int)opt.batch, .kv = kv_option());
-	struct printer p = { .filename = name, .isa = "", .type_kv = opt.kv_type, .format = print_format() };
+	struct printer p = {
+		.filename = name, .isa = "", .type_kv = opt.kv_type, .numerics = opt.numerics, .format = print_format()
+	};
 	struct row start[START_ROWS];
 	jit_model_info info = JIT_MODEL_INFO();
 
@@ -287,7 +290,10 @@ static int run_kernels(const char *operand)
 	};
 	const bool card = strncmp(opt.device, "sim:", 4) == 0;
 	const char *path = operand ? operand : opt.model;
-	struct printer p = { .filename = path ? path : opt.shape, .format = print_format(), .type_kv = opt.kv_type };
+	struct printer p = { .filename = path ? path : opt.shape,
+		             .format = print_format(),
+		             .type_kv = opt.kv_type,
+		             .numerics = opt.numerics };
 	struct row row[KERNEL_ROWS];
 	struct packed *packed = NULL;
 	uint8_t *header = NULL;
@@ -305,7 +311,8 @@ static int run_kernels(const char *operand)
 		          : opt.isa ? target_find(opt.isa)
 		                    : target_native(&err),
 		.kv = warm_kv(kv[kv_option()]),
-		.activations = strcmp(opt.activations, "f32") == 0 ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS
+		.activations = strcmp(opt.activations, "f32") == 0 ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
+		.numerics = strcmp(opt.numerics, "bounded") == 0 ? WARM_BOUNDED : WARM_EXACT
 	};
 	if (!o.target || !open_header(&m, &packed, path, &header, &err))
 		return fail(err.text);

@@ -23,6 +23,7 @@ struct jitbench_options opt = {
 	.threshold = 10,
 	.kv_type = "f16",
 	.activations = "auto",
+	.numerics = "exact",
 	.format = "markdown",
 	.device = "cpu",
 };
@@ -192,6 +193,12 @@ static const struct option_row rows[] = {
 	  .value = "auto|f32",
 	  .help = "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)",
 	  .target = &opt.activations },
+	{ .name = "numerics",
+	  .kind = OPTION_CHOICE,
+	  .value = "exact|bounded",
+	  .help = "exact: the same bits on every device; bounded: prompts may use float matrix products, within a "
+	          "stated error (exact)",
+	  .target = &opt.numerics },
 	{ .name = "cache",
 	  .kind = OPTION_FILE,
 	  .value = "PATH",

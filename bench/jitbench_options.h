@@ -17,7 +17,7 @@ struct jitbench_options {
 	const char *operand[MAX_OPERANDS];
 	int n_operands;
 	const char *model, *prompt, *generate, *depth, *small, *sequences, *threads, *isa, *kv_type, *activations,
-		*format, *cache, *shape, *weights, *write, *device;
+		*numerics, *format, *cache, *shape, *weights, *write, *device;
 	long repetitions, batch;
 	double noise, threshold;
 	const char *report;

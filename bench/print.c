@@ -43,11 +43,11 @@ static void csv_text(const char *s, bool last)
 /* The fields of a row, once for every format but the table. */
 static json_t *fields(const struct printer *p, const struct row *r)
 {
-	json_t *o = json_pack("{s:s,s:s,s:I,s:I,s:s,s:s,s:i,s:s,s:i,s:i,s:i,s:s,s:i}", "model_filename", p->filename,
-	                      "model_type", p->type, "model_size", (json_int_t)p->size, "model_n_params",
-	                      (json_int_t)p->parameters, "isa", p->isa, "type_kv", p->type_kv, "n_threads", r->threads,
-	                      "test", r->test, "n_prompt", (int)r->n_prompt, "n_gen", (int)r->n_gen, "n_depth",
-	                      (int)r->depth, "unit", r->unit, "count", (int)r->count);
+	json_t *o = json_pack("{s:s,s:s,s:I,s:I,s:s,s:s,s:s,s:i,s:s,s:i,s:i,s:i,s:s,s:i}", "model_filename",
+	                      p->filename, "model_type", p->type, "model_size", (json_int_t)p->size, "model_n_params",
+	                      (json_int_t)p->parameters, "isa", p->isa, "type_kv", p->type_kv, "numerics", p->numerics,
+	                      "n_threads", r->threads, "test", r->test, "n_prompt", (int)r->n_prompt, "n_gen",
+	                      (int)r->n_gen, "n_depth", (int)r->depth, "unit", r->unit, "count", (int)r->count);
 	const struct {
 		const char *name;
 		double value;
@@ -93,7 +93,7 @@ void print_begin(struct printer *p)
 		printf("%s; ", p->type);
 		if (p->size) /* not of a header alone */
 			printf("%.1f MiB, %.2f M parameters; ", (double)p->size / 0x1p20, p->parameters / 1e6);
-		printf("%s, KV cache %s\n\n", p->isa, p->type_kv);
+		printf("%s, KV cache %s, numerics %s\n\n", p->isa, p->type_kv, p->numerics);
 		printf(ROW, "test", "t", "median", "spread", "share of", "");
 		puts("| ------------------------ | -: | ---------: | -----: | -------------- | ----: |");
 	} else if (p->format == PRINT_JSON) {

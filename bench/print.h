@@ -16,7 +16,7 @@ enum print_format { PRINT_MARKDOWN, PRINT_CSV, PRINT_JSON, PRINT_JSONL };
 
 struct printer {
 	enum print_format format;
-	const char *filename, *type, *isa, *type_kv;
+	const char *filename, *type, *isa, *type_kv, *numerics;
 	uint64_t size;
 	double parameters;
 	long rows; /* printed so far */
