@@ -188,7 +188,7 @@ static bool read_model(struct model *m, struct error *err)
 		return false;
 	m->spec.arch_name = f->arch_name;
 	m->spec.name = f->model_name;
-	return model_bind(m, gguf ? f->part[0].file.label : f->config.label, err);
+	return model_read_pooling(m, err) && model_bind(m, gguf ? f->part[0].file.label : f->config.label, err);
 }
 
 static bool gguf_has_tokenizer(const struct gguf *g)
@@ -242,7 +242,7 @@ static bool open_tokenizer(struct model *m, struct error *err)
 static bool read_all(struct model *m, struct error *err)
 {
 	return read_model(m, err) && open_tokenizer(m, err) && model_read_sampling(m, err) &&
-	       model_read_pooling(m, err) && model_read_metadata(m, err);
+	       model_read_metadata(m, err);
 }
 
 bool model_begin(struct model *m, unsigned flags, struct error *err)
@@ -269,6 +269,7 @@ static void close_texts(struct model_file *f)
 	f->chat_named_bytes = NULL;
 	file_close(&f->rope_factors);
 	file_close(&f->rope_long_factors);
+	file_close(&f->classifier_given);
 }
 
 /* The model is open: what is parsed is not needed again, and a header was all there was to read. */
@@ -355,6 +356,7 @@ void model_close(struct model *m)
 		free(f->arch_name);
 		free(f->freq_factors);
 		free(f->long_factors);
+		free(f->classifier);
 		free(f->layer_is_sliding);
 		free(f->places);
 		model_free_quants(f);

@@ -272,7 +272,21 @@ struct model_sampling {
 };
 
 /* What a text's embedding is, as the model's makers say; numbered as JIT_POOL_LAST and so on. */
-enum model_pooling { POOLING_LAST /* the last token's hidden state */, POOLING_MEAN /* of all */, POOLING_NOT_SAID };
+enum model_pooling {
+	POOLING_LAST, /* the last token's hidden state */
+	POOLING_MEAN, /* of all */
+	POOLING_NOT_SAID,
+	POOLING_RANK /* none: a score, by a classifier behind the last token's */
+};
+
+/* What makes scores of the last token's row; classes 0: the model has none. With MODEL_HEADER_ONLY there are no
+ * numbers. NULL: that tensor is not there. */
+struct model_classifier {
+	uint32_t classes;
+	const float *dense, *dense_bias; /* hidden x hidden, behind which comes tanh; hidden */
+	const float *out, *out_bias;     /* classes x hidden; classes */
+};
+enum { MODEL_MAX_CLASSES = 1024 };
 
 /* What the files say of themselves: a key, and a value of one of these kinds. */
 enum metadata_kind {
@@ -303,7 +317,8 @@ struct model {
 	struct error chat_template_error; /* why some cannot be read, as above */
 	struct model_sampling sampling;
 	enum model_pooling pooling;
-	struct model_metadata *metadata; /* in the order of the files */
+	struct model_classifier classifier; /* with POOLING_RANK */
+	struct model_metadata *metadata;    /* in the order of the files */
 	size_t n_metadata;
 	uint64_t tensor_bytes; /* sum over the tensors used */
 	uint64_t file_bytes;   /* sum of the sizes of all weight files */
@@ -339,6 +354,7 @@ enum model_source_role {
 	MODEL_SOURCE_CHAT_JSON,
 	MODEL_SOURCE_NAMED_TEMPLATES, /* names and texts in turn, a 0 behind each */
 	MODEL_SOURCE_POOLING,
+	MODEL_SOURCE_CLASSIFIER, /* of a GGUF file, f32: model_classifier */
 	MODEL_SOURCE_ROLES
 };
 struct model_source {

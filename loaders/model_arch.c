@@ -110,8 +110,10 @@ static const struct arch_off hf_off[] = {
 };
 
 /* layer_norm_epsilon is for norms that subtract the mean, where there are none of them; finetuned says how a
- * scaling came about, tensor_data_layout where the weights came from; pooling_type is model_pooling.c's. */
-static const char gguf_keys[] = "attention.layer_norm_epsilon rope.scaling.finetuned tensor_data_layout pooling_type";
+ * scaling came about, tensor_data_layout where the weights came from; pooling_type is model_pooling.c's,
+ * and the labels are model_classifier.c's. */
+static const char gguf_keys[] = "attention.layer_norm_epsilon rope.scaling.finetuned tensor_data_layout pooling_type "
+				"classifier.output_labels";
 
 /* Names that begin with _ are private to transformers. Further what it writes into every configuration, and what is for
  * training, for sampling, or for a program of another kind. */

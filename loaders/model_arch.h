@@ -67,6 +67,7 @@ enum arch_switch {
 	SWITCH_NO_ROPE = 1 << 22,      /* whether layers rotate the file says */
 	SWITCH_LATENT = 1 << 24,       /* latent attention */
 	SWITCH_YARN_EXACT = 1 << 21,   /* YaRN's borders are not rounded where a file leaves it open */
+	SWITCH_RANKS = 1 << 26,        /* GGUF files may hold a classifier of the last token, which ranks texts */
 	SWITCH_HEAD_NORMS = 1 << 20,   /* norms of heads as use_qk_norm says, or the tensors of a GGUF file */
 };
 

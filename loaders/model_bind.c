@@ -492,5 +492,6 @@ bool model_bind(struct model *m, const char *label, struct error *err)
 	char head[NAME_CAP], embed[NAME_CAP];
 	snprintf(head, NAME_CAP, "%s%s", b.head, lm_head_name[f->format]);
 	snprintf(embed, NAME_CAP, "%s%s", b.base, name_of_embed(f));
-	return model_check_tied_head(f, head, embed, err) && model_check_left_over(m, err);
+	return model_check_tied_head(f, head, embed, err) && model_read_classifier(m, err) &&
+	       model_check_left_over(m, err);
 }

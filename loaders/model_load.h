@@ -22,6 +22,7 @@
  *   model_chat.c  chat templates
  *   model_sampling.c  how tokens are to be chosen
  *   model_pooling.c  what embeddings are made of
+ *   model_classifier.c  what makes scores of texts; model_floats.c weights as floats
  *   model_metadata.c  all that the files say of themselves, as a list
  *   model_arch.c  the table of architectures, and what may be left over
  *
@@ -69,13 +70,14 @@ struct model_file {
 		chat_json;      /* texts, closed when the model is open, but with MODEL_KEEP_SOURCES */
 	struct file chat_named; /* the same of further chat templates; see model_chat.c */
 	char *chat_named_bytes; /* which own these bytes, unless they are a packed model's */
-	struct file rope_factors, rope_long_factors; /* from model_open_sources() alone */
+	struct file rope_factors, rope_long_factors, classifier_given; /* from model_open_sources() alone */
 	bool from_sources;
 	const char *chat_label; /* the file that chat templates come from, for messages, while it is open */
 	char *strings;          /* tensor names, 0-terminated, one after the other */
 	size_t strings_used, strings_size;
 	char *model_name, *arch_name;
-	float *freq_factors, *long_factors;
+	float *freq_factors, *long_factors, *classifier;
+	size_t n_classifier;
 	uint8_t *layer_is_sliding, *layer_rotation, *layer_mixer, *layer_routes;
 	bool rotates;                /* with SWITCH_NO_ROPE: whether layers rotate */
 	struct expert_place *places; /* of experts that are tensors of their own */
@@ -201,6 +203,8 @@ void model_free_chat_templates(struct model *m);
 bool model_read_sampling(struct model *m, struct error *err);
 /* model_pooling.c */
 bool model_read_pooling(struct model *m, struct error *err);
+/* model_classifier.c: behind the sizes; the tensors are taken */
+bool model_read_classifier(struct model *m, struct error *err);
 /* model_metadata.c */
 bool model_read_metadata(struct model *m, struct error *err);
 void model_free_metadata(struct model *m);

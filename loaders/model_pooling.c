@@ -24,6 +24,8 @@ static bool from_gguf(struct model *m, const struct gguf *g, struct error *err)
 	if (!gguf_u64(g, key, &type, &found, err))
 		return false;
 	m->pooling = type == MEAN ? POOLING_MEAN : type == LAST ? POOLING_LAST : POOLING_NOT_SAID;
+	if (type == RANK && m->file->arch->switches & SWITCH_RANKS)
+		m->pooling = POOLING_RANK;
 	if (type == NONE || m->pooling != POOLING_NOT_SAID)
 		return true;
 	return error_set(err, ERROR_UNSUPPORTED,

@@ -18,7 +18,8 @@ static const char *const role_name[MODEL_SOURCE_ROLES] = {
 	[MODEL_SOURCE_LONG_FACTORS] = "long-rotary-factors",
 	[MODEL_SOURCE_CHAT_JSON] = "chat_template.json",
 	[MODEL_SOURCE_NAMED_TEMPLATES] = "additional_chat_templates",
-	[MODEL_SOURCE_POOLING] = "1_Pooling/config.json"
+	[MODEL_SOURCE_POOLING] = "1_Pooling/config.json",
+	[MODEL_SOURCE_CLASSIFIER] = "classifier"
 };
 
 const char *model_source_name(enum model_source_role role) { return role_name[role]; }
@@ -36,6 +37,7 @@ static struct file *place_of(struct model_file *f, enum model_source_role role)
 	case MODEL_SOURCE_CHAT_JSON: return &f->chat_json;
 	case MODEL_SOURCE_NAMED_TEMPLATES: return &f->chat_named;
 	case MODEL_SOURCE_POOLING: return &f->pooling_config;
+	case MODEL_SOURCE_CLASSIFIER: return &f->classifier_given;
 	default: return NULL;
 	}
 }
@@ -81,16 +83,19 @@ struct model_source *model_sources(const struct model *m, size_t *n, struct erro
 	}
 	for (int role = MODEL_SOURCE_CONFIG; role < MODEL_SOURCE_ROLES; role++) {
 		const struct file *text = place_of(f, (enum model_source_role)role);
-		if (text->base && role != MODEL_SOURCE_ROPE_FACTORS && role != MODEL_SOURCE_LONG_FACTORS)
+		if (text->base && role != MODEL_SOURCE_ROPE_FACTORS && role != MODEL_SOURCE_LONG_FACTORS &&
+		    role != MODEL_SOURCE_CLASSIFIER)
 			out[(*n)++] = (struct model_source){ (enum model_source_role)role, text->base, text->size };
 	}
-	const struct model_source factors[] = { { MODEL_SOURCE_ROPE_FACTORS, f->freq_factors, 0 },
-		                                { MODEL_SOURCE_LONG_FACTORS, f->long_factors, 0 } };
-	for (size_t i = 0; i < sizeof factors / sizeof *factors && f->format == MODEL_GGUF; i++)
-		if (factors[i].bytes) {
-			out[*n] = factors[i];
-			out[(*n)++].n = m->spec.rope.dims / 2 * sizeof(float);
-		}
+	const uint64_t n_factors = m->spec.rope.dims / 2 * sizeof(float);
+	const struct model_source floats[] = {
+		{ MODEL_SOURCE_ROPE_FACTORS, f->freq_factors, n_factors },
+		{ MODEL_SOURCE_LONG_FACTORS, f->long_factors, n_factors },
+		{ MODEL_SOURCE_CLASSIFIER, f->classifier, f->n_classifier * sizeof(float) }
+	};
+	for (size_t i = 0; i < sizeof floats / sizeof *floats && f->format == MODEL_GGUF; i++)
+		if (floats[i].bytes)
+			out[(*n)++] = floats[i];
 	return out;
 }
 

@@ -151,7 +151,9 @@ static void print_shape(const struct info *i)
 	facts_row(stdout, "context", "%u tokens in training", s->context_train);
 	if (i->model.pooling != POOLING_NOT_SAID)
 		facts_row(stdout, "embeddings", "%s",
-		          i->model.pooling == POOLING_MEAN ? "the mean of all tokens" : "the last token");
+		          i->model.pooling == POOLING_MEAN   ? "the mean of all tokens"
+		          : i->model.pooling == POOLING_RANK ? "none: the model ranks texts"
+		                                             : "the last token");
 }
 
 /* Whether there is one, and the names of others that --template takes. */
@@ -309,8 +311,11 @@ static void set_shape(json_t *o, const struct info *i)
 	set(o, "tokenizer_why_not",
 	    i->model.tokenizer_error.code ? output_string(i->model.tokenizer_error.text) : json_null());
 	set(o, "pooling",
-	    i->model.pooling == POOLING_NOT_SAID ? json_null()
-	                                         : json_string(i->model.pooling == POOLING_MEAN ? "mean" : "last"));
+	    i->model.pooling == POOLING_NOT_SAID
+	            ? json_null()
+	            : json_string(i->model.pooling == POOLING_MEAN   ? "mean"
+	                          : i->model.pooling == POOLING_RANK ? "rank"
+	                                                             : "last"));
 	set(o, "chat_template", json_boolean(model_find_chat_template(&i->model, NULL) != NULL));
 }
 

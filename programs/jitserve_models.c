@@ -103,9 +103,9 @@ static int pooling_of(const struct served *m)
 
 	if (serve.pooling)
 		return strcmp(serve.pooling, "mean") == 0 ? JIT_POOL_MEAN : JIT_POOL_LAST;
-	return jit_model_get_info(m->model, &info, NULL) == JIT_OK && info.pooling == JIT_POOL_MEAN
-	               ? JIT_POOL_MEAN
-	               : JIT_POOL_LAST;
+	if (jit_model_get_info(m->model, &info, NULL) != JIT_OK || info.pooling == JIT_POOL_NONE)
+		return JIT_POOL_LAST;
+	return info.pooling;
 }
 
 /* Memory for the KV cache of a model; 0: as the library does, which takes half of what is free. */

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "quantise/blocks.h"
-#include "quantise/number.h"
+#include "base/number.h"
 
 enum { N = 32, HALF = 16 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "quantise/blocks.h"
-#include "quantise/number.h"
+#include "base/number.h"
 
 static block_encoder encoder_of(enum dtype type)
 {

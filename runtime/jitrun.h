@@ -187,7 +187,7 @@ typedef struct jit_model_info {
 	double load_seconds;                 /* open to ready */
 	int has_chat_template, has_sampling; /* sampling: its files say how tokens are to be chosen, or part of it */
 	const char *weight_cache_trouble;    /* why packed weights could not be kept; NULL: they were, or need not be */
-	int pooling; /* of embeddings, as its files say: JIT_POOL_LAST, JIT_POOL_MEAN; JIT_POOL_NONE: not said */
+	int pooling; /* of embeddings, as its files say: JIT_POOL_LAST and so on; JIT_POOL_NONE: not said */
 } jit_model_info;
 #define JIT_MODEL_INFO() JIT_STRUCT(jit_model_info, )
 int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err);
@@ -384,11 +384,12 @@ int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logpr
 /* EMBEDDINGS. A row is a token's hidden state behind the final norm, of which the output matrix makes the logits:
  * `hidden` floats (jit_model_info). A text's embedding is the row of its last token, or the mean of all. Which of them
  * a model was trained for, jit_model_info.pooling says; what belongs before and behind the text, its makers say. */
-enum { JIT_POOL_LAST, JIT_POOL_MEAN, JIT_POOL_NONE };
+enum { JIT_POOL_LAST, JIT_POOL_MEAN, JIT_POOL_NONE, JIT_POOL_RANK };
 typedef struct jit_embedding_options {
 	size_t size;
 	int pooling;   /* JIT_POOL_LAST; JIT_POOL_MEAN: the sum of the n tokens' rows in double, from the first to the
-	                  last, divided by n, then rounded to float; JIT_POOL_NONE: all n rows, one after the other */
+	                  last, divided by n, then rounded to float; JIT_POOL_NONE: all n rows, one after the other;
+	                  JIT_POOL_RANK: one float, the text's score by the model's classifier (docs/serving.md) */
 	int normalise; /* non-zero: each row that is given has the Euclidean length 1, unless it is all zeros */
 } jit_embedding_options;
 #define JIT_EMBEDDING_OPTIONS(...) JIT_STRUCT(jit_embedding_options, __VA_ARGS__)
@@ -439,8 +440,7 @@ int jit_session_rewind(jit_session *s, size_t n, jit_error *err);
  * and leaves it so when it fails. */
 int jit_session_save(jit_session *s, const char *path, jit_error *err);
 int jit_session_restore(jit_session *s, const char *path, jit_error *err);
-/* A session with the tokens of s and a copy of its KV cache; else as the options say, whose kv is that of s. NULL: err.
- */
+/* A session with the tokens of s and a copy of its cache; else as the options say, whose kv is that of s. NULL: err. */
 jit_session *jit_session_fork(const jit_session *s, const jit_session_options *options, jit_error *err);
 
 /* From the next choice on. NULL: all defaults. After an error the parameters are what they were. */

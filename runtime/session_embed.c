@@ -11,6 +11,7 @@
 #include "base/math_host.h"
 #include "kernels-templates/numerics.h"
 #include "runtime/host/system.h"
+#include "runtime/classifier.h"
 #include "runtime/logits.h"
 #include "runtime/options.h"
 #include "runtime/session_state.h"
@@ -23,13 +24,15 @@ struct embedding {
 	float *rows;     /* of a pass */
 	double *sum;     /* with JIT_POOL_MEAN */
 	float *out;
+	float *row; /* with JIT_POOL_RANK, the last token's */
 };
 
 static bool embedding_open(struct embedding *e, const jit_session *s, struct error *err)
 {
 	e->rows = malloc(s->engine->batch * numerics_pad(e->hidden) * sizeof *e->rows);
 	e->sum = calloc(e->hidden, sizeof *e->sum);
-	return (e->rows && e->sum) ||
+	e->row = calloc(e->hidden, sizeof *e->row);
+	return (e->rows && e->sum && e->row) ||
 	       error_set(err, ERROR_MEMORY, "no memory for the rows of %u tokens", s->engine->batch);
 }
 
@@ -37,6 +40,7 @@ static void embedding_close(struct embedding *e)
 {
 	free(e->rows);
 	free(e->sum);
+	free(e->row);
 }
 
 /* The row of the token at a position, from the first on in their order. */
@@ -48,6 +52,8 @@ static void take_row(struct embedding *e, size_t position, const float *row)
 		memcpy(e->out + at * e->hidden, row, e->hidden * sizeof *row);
 	else if (e->options.pooling == JIT_POOL_LAST && at + 1 == e->n)
 		memcpy(e->out, row, e->hidden * sizeof *row);
+	else if (e->options.pooling == JIT_POOL_RANK && at + 1 == e->n)
+		memcpy(e->row, row, e->hidden * sizeof *row);
 	else if (e->options.pooling == JIT_POOL_MEAN)
 		for (uint32_t i = 0; i < e->hidden; i++)
 			e->sum[i] += (double)row[i];
@@ -115,12 +121,27 @@ static bool compute_rows(struct embedding *e, jit_session *s, struct error *err)
 	return true;
 }
 
-static bool check_sizes(const struct embedding *e, size_t n_out, struct error *err)
+static bool check_rank(const struct embedding *e, const struct model *m, size_t n_out, struct error *err)
+{
+	if (!m->classifier.classes)
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "a score was asked for of a model that has no classifier: its files do not say that "
+		                 "it ranks texts");
+	if (e->options.normalise)
+		return error_set(err, ERROR_ARGUMENT, "normalise: %d is not 0, and a score has no length",
+		                 e->options.normalise);
+	return n_out == 1 ||
+	       error_set(err, ERROR_ARGUMENT, "n_out: %zu floats were given for a score; expected 1", n_out);
+}
+
+static bool check_sizes(const struct embedding *e, const struct model *m, size_t n_out, struct error *err)
 {
 	const size_t rows = e->options.pooling == JIT_POOL_NONE ? e->n : 1;
 
 	if (e->n == 0)
 		return error_set(err, ERROR_ARGUMENT, "an embedding of 0 tokens was asked for; expected at least 1");
+	if (e->options.pooling == JIT_POOL_RANK)
+		return check_rank(e, m, n_out, err);
 	return n_out / e->hidden == rows && n_out % e->hidden == 0
 	               ? true
 	               : error_set(err, ERROR_ARGUMENT,
@@ -137,14 +158,16 @@ int jit_session_embed(jit_session *s, const int32_t *ids, size_t n, const jit_em
 	const double start = system_seconds();
 	int status;
 
-	if (!options_embedding(&embedding.options, options, &e) || !check_sizes(&embedding, n_out, &e))
+	if (!options_embedding(&embedding.options, options, &e) || !check_sizes(&embedding, &s->model->file, n_out, &e))
 		return model_report(err, &e);
 	if ((status = session_check_tokens(s, ids, n, err)) != JIT_OK)
 		return status;
 	memcpy(s->ids + s->length, ids, n * sizeof *ids);
 	s->length += n;
 	bool ok = embedding_open(&embedding, s, &e) && compute_rows(&embedding, s, &e);
-	if (ok)
+	if (ok && embedding.options.pooling == JIT_POOL_RANK)
+		ok = classifier_score(&s->model->file.classifier, embedding.hidden, embedding.row, out, &e);
+	else if (ok)
 		embedding_finish(&embedding);
 	embedding_close(&embedding);
 	if (!ok)

@@ -84,9 +84,22 @@ static bool last_row(struct choice *c, jit_session *alone, size_t n, size_t hidd
 	return ok;
 }
 
+static bool classify(struct choice *c, jit_session *alone, size_t n, jit_error *err)
+{
+	const jit_embedding_options o = JIT_EMBEDDING_OPTIONS(.pooling = JIT_POOL_RANK);
+	float score = 0;
+
+	if (jit_session_embed(alone, c->task->ids + c->done, n, &o, &score, 1, err) != JIT_OK)
+		return false;
+	put(c, &(double){ (double)score }, sizeof(double));
+	return true;
+}
+
 /* Of both tokens the first one's probability. */
 static bool rank(struct choice *c, jit_session *alone, size_t n, jit_error *err)
 {
+	if (c->task->pooling == JIT_POOL_RANK)
+		return classify(c, alone, n, err);
 	const int32_t *answer = c->task->answer;
 	const float *logit = jit_session_feed(alone, c->task->ids + c->done, n, err) == JIT_OK
 	                             ? jit_session_logits(alone, err)

@@ -116,6 +116,15 @@ static bool read_fields(struct embeddings_reply *o, const json_t *body, struct r
 	       refuse(r, 400, "encoding_format", "encoding_format is %.60s, expected float or base64", format);
 }
 
+static bool embeds(const struct served *m, struct refusal *r)
+{
+	return m->pooling != JIT_POOL_RANK ||
+	       refuse(r, 501, "model",
+	              "%.100s ranks texts (/v1/rerank), and its files name no way to make a vector of one; --pooling "
+	              "does.",
+	              m->name);
+}
+
 static struct embeddings_reply *open_reply(const struct served *m, unsigned n)
 {
 	struct embeddings_reply *o = calloc(1, sizeof *o);
@@ -169,8 +178,8 @@ bool answer_embeddings(struct exchange *x)
 	if (!body)
 		return false;
 	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
-	bool ok = m && prompts_read(&p, "input", field_value(body, "input"), m->model, &x->refusal) &&
-	          begin(x, body, m, &p);
+	bool ok = m && embeds(m, &x->refusal) &&
+	          prompts_read(&p, "input", field_value(body, "input"), m->model, &x->refusal) && begin(x, body, m, &p);
 	prompts_free(&p);
 	json_decref(body);
 	return ok;

@@ -74,6 +74,11 @@ char *models_piece(const jit_model *model, int32_t id, size_t *n);
 char *models_text(const jit_model *model, const int32_t *ids, size_t n_ids, size_t *n);
 /* Tokens of a text that stands behind others: some tokenizers put a space before the first one. False: err. */
 bool models_go_on(const jit_model *model, const char *text, bool special, int32_t **ids, size_t *n, jit_error *err);
+/* Tokens of a text of which some bytes are plain, that is no control token's (tokenizer.h). False: err. */
+bool models_encode(const jit_model *model, const char *text, size_t n, const uint8_t *plain, int32_t **ids,
+                   size_t *n_ids, jit_error *err);
+/* The text of the model's chat template of that name, 0-terminated. NULL: it has none. */
+const char *models_template(const jit_model *model, const char *name);
 /* Once its form of calls is known: which of its tokens are marks. */
 void models_find_marks(struct served *m);
 /* The mark that this token is; "": it is none. */

@@ -71,6 +71,25 @@ bool models_go_on(const jit_model *model, const char *text, bool special, int32_
 	       jit_model_tokenize(model, text, length, 0, special, ids, n, err) == JIT_OK;
 }
 
+bool models_encode(const jit_model *model, const char *text, size_t n, const uint8_t *plain, int32_t **ids,
+                   size_t *n_ids, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (!model->file.tokenizer)
+		error_set(&e, ERROR_UNSUPPORTED, "the model has no tokenizer");
+	else
+		tokenizer_encode_marked(model->file.tokenizer, text, n, plain, TOKENIZE_SPECIAL, ids, n_ids, &e);
+	return model_report(err, &e) == JIT_OK;
+}
+
+const char *models_template(const jit_model *model, const char *name)
+{
+	const struct model_chat_template *t = model_find_chat_template(&model->file, name);
+
+	return t ? t->text : NULL;
+}
+
 void models_find_marks(struct served *m)
 {
 	const struct tools_row *row = &tools_rows[m->tools];

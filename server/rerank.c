@@ -1,8 +1,8 @@
-/* server/rerank.c - /v1/rerank: how well texts answer a question, by a model that was trained to say "yes" or "no".
+/* server/rerank.c - /v1/rerank: how well texts answer a question, by a model that was trained for it (ranking.h).
  *
- * Qwen3-Reranker is a model of texts like others. It is asked whether a document meets a query, by the prompt that its
- * makers say, and the score is the probability of "yes" of the two, behind that prompt. A model says by its name that
- * it was trained for this: with another one the numbers would look right and mean nothing.
+ * The score is that of the model's classifier, or the probability of "yes" of two answers behind the prompt. A model
+ * says by its files or by its name that it was trained for this: with another one the numbers would look right and mean
+ * nothing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +14,8 @@
 #include "server/json_write.h"
 #include "server/openai.h"
 #include "server/prompts.h"
+#include "server/ranking.h"
 #include "server/server.h"
-
-static const char before[] =
-	"<|im_start|>system\nJudge whether the Document meets the requirements based on the Query "
-	"and the Instruct provided. Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n"
-	"<|im_start|>user\n",
-		  behind[] = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n",
-		  usual[] = "Given a web search query, retrieve relevant passages that answer the query";
 
 struct rerank_reply {
 	struct reply base;
@@ -146,75 +140,13 @@ static bool read_fields(struct rerank_reply *o, const json_t *body, struct refus
 	return field_integer(body, "top_n", 1, INT32_MAX, &o->most, r) && field_flag(body, name, &o->returns, r);
 }
 
-/* A word that is one token. */
-static bool token_of(const jit_model *m, const char *word, int32_t *id)
-{
-	int32_t *ids = NULL;
-	size_t n = 0;
-	bool one = jit_model_tokenize(m, word, strlen(word), 0, 0, &ids, &n, NULL) == JIT_OK && n == 1;
-
-	if (one)
-		*id = ids[0];
-	free(ids);
-	return one;
-}
-
-static bool ranks(const struct served *m, int32_t answer[2], struct refusal *r)
-{
-	if (!strcasestr(m->path, "rerank") && !strcasestr(m->name, "rerank"))
-		return refuse(r, 501, "model",
-		              "%.100s is not a model that ranks texts: of those that run here Qwen3-Reranker does, and "
-		              "has rerank in its name; /v1/embeddings gives vectors that can be compared.",
-		              m->name);
-	return (token_of(m->model, "yes", &answer[0]) && token_of(m->model, "no", &answer[1])) ||
-	       (token_of(m->model, "Yes", &answer[0]) && token_of(m->model, "No", &answer[1])) ||
-	       refuse(r, 501, "model", "%.100s has no tokens \"yes\" and \"no\", by which it could rank texts.",
-	              m->name);
-}
-
-static bool append(struct task *t, const jit_model *m, const char *text, bool special, struct refusal *r)
-{
-	int32_t *ids = NULL, *all = NULL;
-	size_t n = 0;
-	jit_error err = { 0 };
-
-	if (jit_model_tokenize(m, text, strlen(text), 0, special, &ids, &n, &err) != JIT_OK)
-		return refuse(r, 400, "documents", "%s", err.message);
-	all = realloc(t->ids, (t->n_ids + n + 1) * sizeof *all);
-	if (all) {
-		memcpy(all + t->n_ids, ids, n * sizeof *ids);
-		t->ids = all;
-		t->n_ids += n;
-	}
-	free(ids);
-	return all || refuse(r, 503, NULL, "There is no memory for this request.");
-}
-
-/* What the client wrote stays text, whatever it looks like. */
-static bool set_prompt(struct task *t, const jit_model *m, const char *const part[3], struct refusal *r)
-{
-	struct bytes text = { 0 };
-
-	bytes_text(&text, "<Instruct>: ");
-	bytes_text(&text, part[0]);
-	bytes_text(&text, "\n<Query>: ");
-	bytes_text(&text, part[1]);
-	bytes_text(&text, "\n<Document>: ");
-	bytes_text(&text, part[2]);
-	bytes_add(&text, "", 1);
-	bool ok = (!text.lost || refuse(r, 503, NULL, "There is no memory for this request.")) &&
-	          append(t, m, before, true, r) && append(t, m, text.p, false, r) && append(t, m, behind, true, r);
-	bytes_free(&text);
-	return ok;
-}
-
 static bool begin(struct exchange *x, const json_t *body, const struct served *m, json_t *documents, bool texts)
 {
-	const char *part[3] = { usual, NULL, NULL };
+	struct ranking_texts asked = { 0 };
+	struct ranking ranking;
 	struct rerank_reply *o = calloc(1, sizeof *o);
 	struct task *tasks[PROMPTS_MOST] = { 0 };
 	size_t n = json_array_size(documents);
-	int32_t answer[2];
 
 	if (!o || !(o->rank = calloc(n, sizeof *o->rank))) {
 		free(o);
@@ -227,11 +159,12 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 		                    .texts = texts,
 		                    .rank = o->rank,
 		                    .n = (unsigned)n };
-	bool ok = read_fields(o, body, &x->refusal) && field_text(body, "query", &part[1], &x->refusal) &&
-	          field_text(body, "instruction", &part[0], &x->refusal) &&
-	          (part[1] || refuse(&x->refusal, 400, "query", "query is missing")) && ranks(m, answer, &x->refusal);
+	bool ok = read_fields(o, body, &x->refusal) && field_text(body, "query", &asked.query, &x->refusal) &&
+	          field_text(body, "instruction", &asked.instruction, &x->refusal) &&
+	          (asked.query || refuse(&x->refusal, 400, "query", "query is missing")) &&
+	          ranking_of(&ranking, m, &x->refusal);
 	for (size_t i = 0; ok && i < n; i++) {
-		part[2] = json_string_value(json_array_get(documents, i));
+		asked.document = json_string_value(json_array_get(documents, i));
 		o->rank[i].index = (unsigned)i;
 		ok = (tasks[i] = task_open(m)) ||
 		     refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
@@ -239,8 +172,9 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 			break;
 		tasks[i]->embeds = tasks[i]->ranks = true;
 		tasks[i]->first = (unsigned)i;
-		memcpy(tasks[i]->answer, answer, sizeof answer);
-		ok = set_prompt(tasks[i], m->model, part, &x->refusal);
+		tasks[i]->pooling = ranking.classifier ? JIT_POOL_RANK : JIT_POOL_NONE;
+		memcpy(tasks[i]->answer, ranking.answer, sizeof ranking.answer);
+		ok = ranking_prompt(&ranking, m->model, &asked, tasks[i], &x->refusal);
 	}
 	if (ok)
 		ok = generate(x, &o->base, m, tasks, n);

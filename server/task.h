@@ -45,7 +45,8 @@ struct task {
 	bool timings;               /* and what it has cost so far, with each token */
 	bool embeds;                /* nothing is generated: the prompt's embedding, as a token's text of floats */
 	int pooling;
-	bool ranks; /* and of that the probability of the first of two tokens behind it, as the bytes of a double */
+	bool ranks; /* and of that a score, as the bytes of a double: the classifier's with JIT_POOL_RANK, else the
+	               probability of the first of two tokens behind it */
 	int32_t answer[2]; /* they are */
 	int slot;          /* the place that its first choice asks for; -1: any */
 	enum slot_action action;

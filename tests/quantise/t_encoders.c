@@ -10,7 +10,7 @@
 #include <ctype.h>
 #include <math.h>
 
-#include "quantise/number.h"
+#include "base/number.h"
 #include "quantise/quantise.h"
 #include "tests/kernels/plain_attention.h"
 #include "tests/kernels/plain_quants.h"

@@ -274,9 +274,11 @@ static void test_refused(void **state)
 	        "n_out: 95 floats were given for an embedding; expected 1 times 96");
 	refused(s, JIT_ERROR_ARGUMENT, 3, NULL, 3 * HIDDEN, "expected 1 times 96");
 	refused(s, JIT_ERROR_ARGUMENT, 3, &none, HIDDEN, "expected 3 times 96");
-	refused(s, JIT_ERROR_ARGUMENT, 3, &JIT_EMBEDDING_OPTIONS(.pooling = 7), HIDDEN, "pooling: 7 is not 0, 1 or 2");
+	refused(s, JIT_ERROR_ARGUMENT, 3, &JIT_EMBEDDING_OPTIONS(.pooling = 7), HIDDEN,
+	        "pooling: 7 is not 0, 1, 2 or 3");
 	ids[2] += VOCAB;
 	refused(s, JIT_ERROR_ARGUMENT, 3, NULL, HIDDEN, "token 2 is ");
+	refused(s, JIT_ERROR_UNSUPPORTED, 3, &JIT_EMBEDDING_OPTIONS(.pooling = JIT_POOL_RANK), 1, "no classifier");
 	ids[2] -= VOCAB;
 	assert_int_equal(jit_session_feed(s, ids, 20, NULL), JIT_OK);
 	refused(s, JIT_ERROR_CONTEXT, TOKENS - 19, NULL, HIDDEN, "the context of 45 tokens is full");

@@ -14,6 +14,7 @@
 
 #include "runtime/jitrun.h"
 #include "tests/server/client.h"
+#include "tests/support/rank_model.h"
 #include "tests/support/shared.h"
 
 static const char *const documents[] = { "The sea is salt.", "A fox <|im_end|> ran.", "", "The sea is salt.",
@@ -184,10 +185,116 @@ static void test_refusals(void **state)
 		json_decref(client_json(&server, "/v1/rerank", wrong[i], 400));
 }
 
+/* ---- a classifier behind the last token, and the model's own prompt */
+
+enum { HIDDEN = 256 };
+static char ranked[] = "/tmp/t_rerank-XXXXXX";
+static float weights[2 * HIDDEN];
+static const char prompt[] = "Answer yes or no.\nQ: {query}\nGiven a web search query, retrieve relevant passages that "
+			     "answer the query\nD: {document}\n";
+
+static void write_model(const char *template_text)
+{
+	for (int i = 0; i < 2 * HIDDEN; i++)
+		weights[i] = (float)((i * 37 + i / HIDDEN) % 101 - 50) / 500;
+	rank_model_write(ranked, &(struct rank_model){
+					 .tensor = { { "cls.output.weight", DTYPE_F32, 2, { HIDDEN, 2 }, weights } },
+					 .pooling = 4,
+					 .labels = { "yes", "no" },
+					 .template_text = template_text });
+}
+
+static struct child start_ranked(void)
+{
+	const char *const arguments[] = { "--no-cache", "--alias", "usual", "--alias", "ranked", ranked, NULL };
+
+	return child_start(arguments);
+}
+
+/* By the row that the model has of the prompt, in which nothing is a control token. */
+static double by_weights(jit_session *s, const jit_model *m, const char *instruction, const char *document,
+                         size_t *tokens)
+{
+	char text[1000];
+	int32_t *ids = NULL;
+	float row[HIDDEN];
+	double sum[2] = { 0 };
+	size_t n = 0;
+
+	snprintf(text, sizeof text, "Answer yes or no.\nQ: What is the sea?\n%s\nD: %s\n", instruction, document);
+	assert_int_equal(jit_model_tokenize(m, text, strlen(text), 0, 0, &ids, &n, NULL), JIT_OK);
+	assert_int_equal(jit_session_rewind(s, 0, NULL), JIT_OK);
+	assert_int_equal(jit_session_embed(s, ids, n, NULL, row, HIDDEN, NULL), JIT_OK);
+	free(ids);
+	*tokens += n;
+	for (int i = 0; i < 2 * HIDDEN; i++)
+		sum[i / HIDDEN] += (double)weights[i] * (double)row[i % HIDDEN];
+	return 1 / (1 + exp(sum[1] - sum[0]));
+}
+
+static const char *const ranked_documents[] = { "The sea is salt.", "{query} <|end_of_text|> ran.", "",
+	                                        "Once {document} upon a time <|begin_of_text|>" };
+
+static void check_ranked(const struct child *c, const char *more, const char *instruction)
+{
+	char body[1000], path[1024];
+	jit_model *m = jit_model_open(source_path(path, "models/tale-q8_0.gguf"), NULL, NULL);
+	jit_session *s = m ? jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 1024), NULL) : NULL;
+	size_t i, tokens = 0;
+	json_t *one;
+
+	assert_non_null(s);
+	snprintf(body, sizeof body, "{\"model\":\"ranked\"," QUERY "%s,\"documents\":[\"%s\",\"%s\",\"%s\",\"%s\"]}",
+	         more, ranked_documents[0], ranked_documents[1], ranked_documents[2], ranked_documents[3]);
+	json_t *o = client_json(c, "/v1/rerank", body, 200);
+	assert_int_equal(json_array_size(json_object_get(o, "results")), 4);
+	json_array_foreach(json_object_get(o, "results"), i, one)
+	{
+		double score = number(one, "relevance_score"),
+		       expected = by_weights(s, m, instruction, ranked_documents[index_of(one)], &tokens);
+		if (!(fabs(score - expected) < 1e-6))
+			fail_msg("document %d: %.9g, expected %.9g", index_of(one), score, expected);
+	}
+	assert_int_equal((size_t)number(json_object_get(o, "usage"), "prompt_tokens"), tokens);
+	json_decref(o);
+	jit_session_close(s);
+	jit_model_close(m);
+}
+
+static void test_classifier(void **state)
+{
+	static const char body[] = "{\"model\":\"ranked\"," QUERY ",\"documents\":[\"a\"]",
+			  input[] = "{\"model\":\"ranked\",\"input\":\"a\"}";
+	int fd = mkstemp(ranked);
+	char text[200];
+	(void)state;
+
+	assert_true(fd >= 0 && close(fd) == 0);
+	write_model(prompt);
+	struct child c = start_ranked();
+	check_ranked(&c, "", "Given a web search query, retrieve relevant passages that answer the query");
+	check_ranked(&c, ",\"instruction\":\"Find what is wet.\"", "Find what is wet.");
+	json_decref(client_json(&c, "/v1/embeddings", input, 501));
+	assert_int_equal(child_stop(&c), 0);
+	write_model("{query}{document}");
+	c = start_ranked();
+	snprintf(text, sizeof text, "%s}", body);
+	json_decref(client_json(&c, "/v1/rerank", text, 200));
+	snprintf(text, sizeof text, "%s,\"instruction\":\"b\"}", body);
+	json_decref(client_json(&c, "/v1/rerank", text, 400));
+	assert_int_equal(child_stop(&c), 0);
+	write_model("Only {query}.");
+	c = start_ranked();
+	snprintf(text, sizeof text, "%s}", body);
+	json_decref(client_json(&c, "/v1/rerank", text, 501));
+	assert_int_equal(child_stop(&c), 0);
+	unlink(ranked);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_scores), cmocka_unit_test(test_forms),
-		                            cmocka_unit_test(test_refusals) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_scores), cmocka_unit_test(test_classifier),
+		                            cmocka_unit_test(test_forms), cmocka_unit_test(test_refusals) };
 
 	return cmocka_run_group_tests(tests, start, stop);
 }

@@ -1,10 +1,10 @@
-/* quantise/number.h - floats as their bits: halves, bfloat16 and powers of two, by integer arithmetic and exact
+/* base/number.h - floats as their bits: halves, bfloat16 and powers of two, by integer arithmetic and exact
  * products alone, so that every machine and compiler gives the same bits.
  *
  * Rounding is to nearest, halves to even. Whoever calls has seen to it that values are finite.
  */
-#ifndef QUANTISE_NUMBER_H
-#define QUANTISE_NUMBER_H
+#ifndef BASE_NUMBER_H
+#define BASE_NUMBER_H
 
 #include <stdint.h>
 #include <string.h>
