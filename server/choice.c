@@ -93,6 +93,18 @@ void choice_fail(struct choice *c, int status, const char *why)
 	finish(c, &r, why, CHOICE_FAILED);
 }
 
+void choice_refuse(struct choice *c, int status, const char *param, const char *why)
+{
+	char text[sizeof((struct refusal *)0)->param + sizeof((jit_error *)0)->message];
+	const size_t n_param = strlen(param);
+	const struct record r = { .kind = RECORD_FAILED,
+		                  .status = status,
+		                  .n_param = (uint32_t)n_param,
+		                  .n_text = (uint32_t)snprintf(text, sizeof text, "%s%s", param, why) };
+
+	finish(c, &r, text, CHOICE_FAILED);
+}
+
 void choice_end(struct choice *c, enum end_reason reason)
 {
 	const struct record r = {
@@ -137,8 +149,23 @@ static bool prepare(struct choice *c, jit_batch *batch, jit_error *err)
 		return false;
 	c->numbers.prompt = t->n_ids;
 	c->numbers.reused = reused;
-	return t->grammar == JIT_GRAMMAR_NONE ||
-	       jit_session_set_grammar(c->session, t->grammar, t->grammar_text, strlen(t->grammar_text), err) == JIT_OK;
+	return true;
+}
+
+/* What of the grammar is not done is the fault of a field. */
+static bool prepare_grammar(struct choice *c)
+{
+	const struct task *t = c->task;
+	char param[80], why[512];
+	jit_error err = { 0 };
+
+	if (t->grammar == JIT_GRAMMAR_NONE ||
+	    jit_session_set_grammar(c->session, t->grammar, t->grammar_text, strlen(t->grammar_text), &err) == JIT_OK)
+		return true;
+	const int status = choice_status(err.code);
+	task_blame_grammar(t, err.message, param, why);
+	choice_refuse(c, status, status == 400 ? param : "", status == 400 ? why : err.message);
+	return false;
 }
 
 static void tell_prompt(struct choice *c, uint64_t done)
@@ -171,7 +198,7 @@ void choice_begin(struct choice *c, jit_batch *batch)
 		choice_end(c, END_CANCELLED);
 	} else if (!prepare(c, batch, &err)) {
 		choice_fail(c, choice_status(err.code), err.message);
-	} else {
+	} else if (prepare_grammar(c)) {
 		started.numbers = c->numbers;
 		stream_put(c->task->stream, &started, NULL, NULL);
 		if (c->task->progress)

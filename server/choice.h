@@ -46,6 +46,8 @@ void choice_progress(struct choice *c);
 /* Whether its client is still there. */
 void choice_look(struct choice *c);
 void choice_fail(struct choice *c, int status, const char *why);
+/* The same for a field of the request. */
+void choice_refuse(struct choice *c, int status, const char *param, const char *why);
 void choice_end(struct choice *c, enum end_reason reason);
 /* HTTP's status for an error of the library. */
 int choice_status(int code);

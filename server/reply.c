@@ -1,6 +1,8 @@
 /* server/reply.c - how records become what a client reads. */
 #include "server/reply.h"
 
+#include <stdio.h>
+
 #include "server/json_write.h"
 
 /* Whether all records could be taken. */
@@ -12,7 +14,10 @@ static bool take_records(struct reply *r, struct refusal *why)
 
 	while ((!r->events || r->out.at == r->out.n) && stream_take(r->stream, &record, &top, &text)) {
 		if (record.kind == RECORD_FAILED) {
-			refuse(why, record.status, NULL, "%.*s", (int)record.n_text, text);
+			char param[sizeof why->param];
+			snprintf(param, sizeof param, "%.*s", (int)record.n_param, text);
+			refuse(why, record.status, *param ? param : NULL, "%.*s", (int)(record.n_text - record.n_param),
+			       text + record.n_param);
 			return false;
 		}
 		if (record.kind == RECORD_IDLE)

@@ -18,7 +18,7 @@ enum record_kind {
 	RECORD_PROMPT,  /* part of its prompt was computed */
 	RECORD_TOKEN,   /* a token, and the text that it completes */
 	RECORD_ENDED,   /* nothing more comes of this choice */
-	RECORD_FAILED,  /* the same; text says why, status is HTTP's */
+	RECORD_FAILED,  /* the same; text is the name of a field, n_param bytes, and why; status is HTTP's */
 	RECORD_IDLE     /* nothing for some time: the connection must be kept alive */
 };
 enum end_reason { END_TOKEN, END_STOP_TEXT, END_LENGTH, END_GRAMMAR, END_CANCELLED };
@@ -38,7 +38,7 @@ struct record {
 	int stop;      /* END_STOP_TEXT: which text */
 	int32_t id;    /* TOKEN; -1: text that was held back */
 	float logprob; /* of the token */
-	uint32_t n_text, n_top;
+	uint32_t n_text, n_top, n_param;
 	struct run_numbers numbers; /* STARTED, PROMPT, ENDED; TOKEN, where the task wants it */
 	uint64_t done;              /* PROMPT: tokens that need not be computed any more */
 };

@@ -50,6 +50,7 @@ void task_release(struct task *t)
 	free(t->opened);
 	free(t->schemas);
 	free(t->grammar_text);
+	free(t->grammar_tools);
 	free(t->file);
 	free(t);
 }

@@ -35,6 +35,10 @@ struct task {
 	size_t n_breakers, n_stop;
 	int grammar; /* JIT_GRAMMAR_NONE and so on */
 	char *grammar_text;
+	const char *grammar_field; /* of the request, which it is made of */
+	bool grammar_named;        /* made of one function's parameters, not of a choice of functions */
+	unsigned *grammar_tools;   /* the places in tools of the functions that it is made of; NULL: of none */
+	size_t n_grammar_tools;
 	int logprobs; /* -1: none; how many of the likeliest tokens */
 	bool sampled; /* ... behind the samplers */
 	bool ignore_end;
@@ -62,8 +66,11 @@ void task_release(struct task *t);
 /* The fields of a request that say how to generate, by the names that OpenAI's API and llama.cpp's server give them.
  * context: positions of a session. False: refused. */
 bool task_read(struct task *t, const json_t *body, const jit_model *model, int context, struct refusal *r);
-/* An answer that keeps to a grammar: text is copied. False: refused. */
-bool task_set_grammar(struct task *t, int kind, const char *text, struct refusal *r);
+/* An answer that keeps to a grammar: text is copied; field: of the request, not copied. False: refused. */
+bool task_set_grammar(struct task *t, int kind, const char *text, const char *field, struct refusal *r);
+/* Of which field a sentence about the grammar is, and the sentence by what the client wrote: a pointer into the schema
+ * that is made of tools becomes one into the function's parameters. */
+void task_blame_grammar(const struct task *t, const char *message, char param[80], char why[512]);
 /* The end tokens can no longer be chosen. */
 bool task_ban_ends(struct task *t, const jit_model *model, struct refusal *r);
 /* task_grammar.c: response_format, json_schema, grammar. */

@@ -42,20 +42,26 @@ static json_t *schema_of(json_t *function, const struct tools_row *row)
 	return object_of(o, properties, required);
 }
 
-/* The functions that may be called, or the one of that name: n of them, 0: refused. */
-static json_t *functions_of(const json_t *body, const char *wanted, struct refusal *r)
+/* The functions that may be called, or the one of that name: n of them, 0: refused. The task notes their places. */
+static json_t *functions_of(struct task *t, const json_t *body, const char *wanted, struct refusal *r)
 {
 	json_t *tools = field_array(body, "tools", r), *tool, *any = json_array();
 	size_t i;
 
+	free(t->grammar_tools);
+	t->n_grammar_tools = 0;
+	if (!(t->grammar_tools = calloc(json_array_size(tools) + 1, sizeof *t->grammar_tools)))
+		refuse(r, 503, NULL, "There is no memory for this request.");
 	json_array_foreach(tools, i, tool)
 	{
 		json_t *function = json_object_get(tool, "function");
 		const char *name = json_string_value(json_object_get(function, "name"));
 		if (!name)
 			refuse(r, 400, "tools", "tool %zu has no function with a name", i);
-		else if (!wanted || strcmp(wanted, name) == 0)
+		else if (t->grammar_tools && (!wanted || strcmp(wanted, name) == 0)) {
 			json_add(any, json_incref(function));
+			t->grammar_tools[t->n_grammar_tools++] = (unsigned)i;
+		}
 	}
 	if (json_array_size(any) == 0)
 		refuse(r, 400, "tool_choice",
@@ -110,7 +116,7 @@ static bool open_call(struct task *t, const struct served *m, const char *behind
 static bool set_schema(struct task *t, json_t *schema, struct refusal *r)
 {
 	char *text = json_write(schema);
-	bool ok = task_set_grammar(t, JIT_GRAMMAR_JSON_SCHEMA, text, r);
+	bool ok = task_set_grammar(t, JIT_GRAMMAR_JSON_SCHEMA, text, "tools", r);
 
 	free(text);
 	return ok;
@@ -133,6 +139,7 @@ static bool force_named(struct task *t, const json_t *functions, const struct se
 	                 row->before_name ? row->before_name : "", name, row->mark[2]);
 	if (n < 0 || (size_t)n >= sizeof behind)
 		return refuse(r, 400, "tools", "tools has a function whose name has more than 300 characters");
+	t->grammar_named = true;
 	return set_schema(t, parameters ? json_incref(parameters) : json_pack("{s:s}", "type", "object"), r) &&
 	       open_call(t, m, behind, r);
 }
@@ -243,7 +250,7 @@ static bool force_form(struct task *t, const json_t *functions, const struct ser
 	json_t *o = tool_choice_form(form);
 	json_put(o, "schema", call_schema(functions));
 	char *text = json_write(o);
-	bool ok = task_set_grammar(t, JIT_GRAMMAR_CALL, text, r);
+	bool ok = task_set_grammar(t, JIT_GRAMMAR_CALL, text, "tools", r);
 	free(text);
 	return ok && open_call(t, m, tool_choice_before_name(form), r);
 }
@@ -300,7 +307,7 @@ bool tool_choice_read(struct task *t, const json_t *body, const struct served *m
 		              "tool_choice is neither none, auto, required nor a function's name");
 	if (t->grammar != JIT_GRAMMAR_NONE)
 		return refuse(r, 400, "tool_choice", "tool_choice requires a call, and response_format another form");
-	json_t *functions = functions_of(body, name, r);
+	json_t *functions = functions_of(t, body, name, r);
 	bool ok = r->status == 0 && force(t, functions, m, name != NULL, r);
 	json_decref(functions);
 	*forced = ok && t->opened;

@@ -438,7 +438,7 @@ static void test_refused(void **state)
 		{ C, "{\"prompt\":\"x\",\"logit_bias\":{\"x\":\"1\"}}", "logit_bias", "is no number" },
 		{ C, "{\"prompt\":\"x\",\"logit_bias\":{\"4096\":1}}", "logit_bias", "expected 0 to 4095" },
 		{ C, "{\"prompt\":\"x\",\"samplers\":[\"nonsense\"]}", NULL, "nonsense" },
-		{ C, "{\"prompt\":\"x\",\"grammar\":\"root ::= [a\"}", NULL, "line 1, column 12: a set of characters" },
+		{ C, "{\"prompt\":\"x\",\"grammar\":\"root ::= [a\"}", "grammar", "column 12: a set of characters" },
 		{ M, "{}", "messages", "missing or empty" },
 		{ M, "{\"messages\":[]}", "messages", "missing or empty" },
 		{ M, "{\"messages\":[7]}", "messages", "message 0 is no object with a role" },
@@ -450,9 +450,9 @@ static void test_refused(void **state)
 		{ M, "{" CHAT ",\"top_logprobs\":3}", "top_logprobs", "requires logprobs" },
 		{ M, "{" CHAT ",\"response_format\":{\"type\":\"xml\"}}", "response_format", "of type xml" },
 		{ M, "{" CHAT ",\"response_format\":{\"type\":\"json_schema\"}}", "response_format", "no json_schema" },
-		{ M, "{" CHAT ",\"json_schema\":{\"properties\":{\"a\":{\"$ref\":\"http://x/y\"}}}}", NULL,
+		{ M, "{" CHAT ",\"json_schema\":{\"properties\":{\"a\":{\"$ref\":\"http://x/y\"}}}}", "json_schema",
 		  "/properties/a" },
-		{ M, "{" CHAT ",\"json_schema\":{\"$ref\":\"http://x/y\"},\"stream\":true}", NULL, "$ref" },
+		{ M, "{" CHAT ",\"json_schema\":{\"$ref\":\"http://x/y\"},\"stream\":true}", "json_schema", "$ref" },
 #undef C
 #undef M
 	};

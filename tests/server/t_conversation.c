@@ -267,13 +267,58 @@ static void test_slots(void **state)
 	json_decref(o);
 }
 
+/* ---- which field a grammar's error is of */
+
+#define FAR "{\"$ref\":\"http://x/y\"}"
+#define PART "{\"properties\":{\"a\":" FAR "}}"
+#define TOOL(name, schema) "{\"type\":\"function\",\"function\":{\"name\":\"" name "\",\"parameters\":" schema "}}"
+#define TOOLS(one, two) "\"tools\":[" TOOL("f", one) "," TOOL("g", two) "],\"tool_choice\":"
+#define NAMED "{\"type\":\"function\",\"function\":{\"name\":\"g\"}}"
+#define SCHEMA "\"type\":\"json_schema\",\"schema\":" FAR
+
+static void test_fields_of_grammars(void **state)
+{
+	static const struct {
+		const char *fields, *param, *said;
+	} rows[] = {
+		{ "\"response_format\":{" SCHEMA "}", "response_format", "the schema at #/$ref: " },
+		{ "\"response_format\":{\"type\":\"regex\",\"pattern\":\"(\"}", "response_format", "expression" },
+		{ TOOLS("{}", PART) "\"required\"", "tools[1].function.parameters",
+		  "the schema at #/properties/a/$ref: " },
+		{ TOOLS("{}", FAR) "\"required\"", "tools[1].function.parameters", "the schema at #/$ref: " },
+		{ TOOLS(FAR, "{}") "\"required\"", "tools[0].function.parameters", "the schema at #/$ref: " },
+		{ TOOLS(PART, FAR) NAMED, "tools[1].function.parameters", "the schema at #/$ref: " },
+		{ "\"json_schema\":" FAR ",\"stream\":true", "json_schema", "the schema at #/$ref: " },
+	};
+	char body[1000];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		snprintf(body, sizeof body, "{\"messages\":[" USER "],%s}", rows[i].fields);
+		json_t *o = client_json(&server, "/v1/chat/completions", body, 400), *e = json_object_get(o, "error");
+		if (!text(e, "param") || strcmp(text(e, "param"), rows[i].param) != 0 ||
+		    !strstr(text(e, "message"), rows[i].said))
+			fail_msg("%s: \"%s\" of %s, expected \"%s\" of %s", body, text(e, "message"), text(e, "param"),
+			         rows[i].said, rows[i].param);
+		json_decref(o);
+	}
+	json_t *o = client_json(&server, "/v1/responses", "{\"input\":\"x\",\"text\":{\"format\":{" SCHEMA "}}}", 400);
+	assert_string_equal(text(json_object_get(o, "error"), "param"), "text.format");
+	json_decref(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reasoning),        cmocka_unit_test(test_day),
-		cmocka_unit_test(test_ending),           cmocka_unit_test(test_verbose),
-		cmocka_unit_test(test_anthropic),        cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_no_space_between), cmocka_unit_test(test_sampled_probabilities),
+		cmocka_unit_test(test_fields_of_grammars),
+		cmocka_unit_test(test_reasoning),
+		cmocka_unit_test(test_day),
+		cmocka_unit_test(test_ending),
+		cmocka_unit_test(test_verbose),
+		cmocka_unit_test(test_anthropic),
+		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_no_space_between),
+		cmocka_unit_test(test_sampled_probabilities),
 		cmocka_unit_test(test_told_on_the_way),
 	};
 
