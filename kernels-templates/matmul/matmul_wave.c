@@ -16,6 +16,7 @@ enum { WAVE_ALIKE_COLUMNS = 8 };
  * are bytes in memory, or are made bytes, floats, integers made floats; floats of a lane taken side by side. */
 enum {
 	WAVE_TURN_CODE = 720,
+	WAVE_TURN_CODE_PARTS = 1440, /* of targets with parts, whose caches hold more code */
 	WAVE_UNIT_BYTES = 45,
 	WAVE_UNIT_UNPACKED = 90,
 	WAVE_UNIT_FLOATS = 60,
@@ -33,6 +34,7 @@ struct wave {
 	int64_t block_bytes;
 	unsigned columns;
 	unsigned span_units; /* of 32 k's */
+	unsigned turn_code;  /* at most */
 
 	/* A job's own. */
 	ir_a x, xs; /* walking */
@@ -128,7 +130,7 @@ static unsigned interleave_units(const struct wave *m)
 	unsigned least = m->int8 ? 2 : 1;
 	unsigned code = unit_code(m) + m->columns * (m->int8 ? 22 : 2 * PIECES_UNIT_K),
 		 n = weight_pieces_fit(m->format);
-	while (n > least && n * code > WAVE_TURN_CODE)
+	while (n > least && n * code > m->turn_code)
 		n /= 2;
 	return n;
 }
@@ -192,7 +194,8 @@ bool matmul_wave_build(struct ir *b, const struct key *key, const struct target 
 		                     .narrow = narrow,
 		                     .context = &m },
 		          .b = b,
-		          .columns = key->tile_n };
+		          .columns = key->tile_n,
+		          .turn_code = target->has_parts ? WAVE_TURN_CODE_PARTS : WAVE_TURN_CODE };
 
 	m.format = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
 	m.int8 = key->activation == key_type(DTYPE_Q8_0);
