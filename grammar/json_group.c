@@ -161,7 +161,8 @@ static bool sum_up(struct group *g, const struct schema *s)
 		g->numbers |= n->whole || n->unlike.n || n->numbers.n || n->minimum != SCHEMA_NONE ||
 		              n->maximum != SCHEMA_NONE || n->multiple_of != SCHEMA_NONE;
 		g->n_patterns += n->patterns.n;
-		g->counts |= n->members.least > 0 || n->members.most != COUNT_ANY;
+		/* One member is there, or none, however often its name comes. */
+		g->counts |= n->members.least > 1 || (n->members.most != COUNT_ANY && n->members.most > 0);
 		raise_to(&g->members_most, n->members.least);
 		if (n->members.most != COUNT_ANY)
 			raise_to(&g->members_most, n->members.most + 1);

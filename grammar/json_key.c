@@ -302,15 +302,21 @@ struct outcome key_step(struct json_machine *m, struct frame *f, uint8_t byte)
 	return possible(m, f) ? stays(m, f) : dies();
 }
 
-/* What a name is counted by is asked at its end alone. */
+/* What a name is counted by is asked at its end alone. Where another name than those of the list is possible, it stays
+ * so whatever comes, as long as no pattern dies; else characters may lead to a name of the list or nowhere. */
 uint32_t key_easy(struct json_machine *m, uint32_t number, enum easy class)
 {
 	const struct schema *s = m->schema;
+	struct frame f;
+
+	frame_load(m, number, &f);
+	const bool other = frame_rest(m, &f)[FROM] == frame_rest(m, &f)[TO] || other_possible(m, &f);
+	/* which may have made groups, and moved them */
 	const uint32_t *frame = interner_get(&m->frames, number, NULL);
 	const struct group *g = &m->group[frame[1]];
 	const uint32_t *rest = frame + FRAME_HEAD + bits_words(g->n),
 		       *pattern = rest + SEEN + bits_words(g->n_names) + bits_words(g->n);
-	uint32_t most = rest[FROM] == rest[TO] ? string_easy(m, rest[INNER], class) : 0;
+	uint32_t most = other && !m->machine.failed ? string_easy(m, rest[INNER], class) : 0;
 
 	for (uint32_t i = 0; most && i < g->n; i++) {
 		struct part p = s->node[g->node[i]].patterns;

@@ -117,7 +117,14 @@ static bool walk(struct masks *s, uint32_t from, uint32_t to, uint32_t depth, ui
 	at[0] = state;
 	for (uint32_t i = from; i < to;) {
 		const struct vocabulary_node *n = &v->node[i];
-		uint32_t d = n->depth - depth, next = machine_step(s->m, at[d], n->byte);
+		const uint32_t d = n->depth - depth;
+		if (n->into && n->easy && n->into <= d + 1 && n->height <= reach_of(s, at[d + 1 - n->into], n->easy)) {
+			allow(v, n, bits);
+			allow_below(v, n, bits);
+			i = n->behind;
+			continue;
+		}
+		uint32_t next = machine_step(s->m, at[d], n->byte);
 		if (next == MACHINE_BELOW && !note_leave(s, i, at[d]))
 			return false;
 		if (next == MACHINE_DEAD || next == MACHINE_BELOW) {
@@ -127,7 +134,7 @@ static bool walk(struct masks *s, uint32_t from, uint32_t to, uint32_t depth, ui
 		allow(v, n, bits);
 		at[d + 1] = next;
 		i++;
-		if (n->easy && n->height && n->height <= reach_of(s, next, n->easy)) {
+		if (!n->into && n->easy && n->height && n->height <= reach_of(s, next, n->easy)) {
 			allow_below(v, n, bits);
 			i = n->behind;
 		}
@@ -196,10 +203,10 @@ static uint32_t follow(struct masks *s, uint32_t state, uint32_t node)
 	uint8_t path[VOCABULARY_DEPTH];
 	uint32_t depth = s->v->node[node].depth;
 
-	/* What is above a node stands before it, with a smaller depth. */
-	for (uint32_t i = node, d = depth; d > 0; i--)
-		if (s->v->node[i - 1].depth == d - 1)
-			path[--d] = s->v->node[i - 1].byte;
+	for (uint32_t d = depth; d > 0;) {
+		node = s->v->node[node].above;
+		path[--d] = s->v->node[node].byte;
+	}
 	for (uint32_t d = 0; d < depth && state != MACHINE_DEAD; d++)
 		state = machine_step(s->m, state, path[d]);
 	return state;

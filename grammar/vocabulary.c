@@ -50,26 +50,63 @@ static bool spell_all(struct texts *t, uint32_t n_ids, vocabulary_piece *piece, 
 	return true;
 }
 
-/* class[p]: from byte p on, where a character begins, there are only whole ones of this class, `count` of them. */
-static void find_easy(const char *text, uint32_t n, enum easy class[VOCABULARY_DEPTH + 1],
-                      uint16_t count[VOCABULARY_DEPTH + 1])
+/* Whether bytes are the beginning of a character, and not all of it. */
+static bool begins_character(const uint8_t *p, uint32_t n)
 {
-	bool begins[VOCABULARY_DEPTH + 1] = { true };
-	uint32_t code;
+	const uint32_t length = p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+	const uint8_t low = p[0] == 0xe0   ? 0xa0
+	                    : p[0] == 0xf0 ? 0x90
+	                                   : 0x80,
+		      high = p[0] == 0xed   ? 0x9f
+	                     : p[0] == 0xf4 ? 0x8f
+	                                    : 0xbf;
+	bool ok = n < length && (n < 2 || (p[1] >= low && p[1] <= high));
 
-	for (uint32_t p = 0, length; p < n; p += length) {
-		length = text_char(text + p, n - p, &code);
-		if (!length)
-			break;
-		begins[p + length] = true;
+	for (uint32_t i = 2; i < n && ok; i++)
+		ok = p[i] >= 0x80 && p[i] <= 0xbf;
+	return ok;
+}
+
+/* Of each place where a character begins: of which class all are from there on, how many they are. */
+struct characters {
+	bool begins[VOCABULARY_DEPTH + 1];
+	enum easy class[VOCABULARY_DEPTH + 1];
+	uint16_t count[VOCABULARY_DEPTH + 1];
+};
+
+static void find_easy(const char *text, uint32_t n, struct characters *c)
+{
+	uint32_t p = 0, length, code;
+
+	memset(c->begins, 0, n + 1);
+	for (c->begins[0] = true; p < n && (length = text_char(text + p, n - p, &code)) != 0; p += length)
+		c->begins[p + length] = true;
+	const bool cut = p < n && begins_character((const uint8_t *)text + p, n - p);
+	c->class[n] = c->begins[n] ? EASY_CLASSES - 1 : EASY_NOT;
+	c->count[n] = 0;
+	for (uint32_t at = n; at-- > 0;) {
+		const bool last = at == p && cut;
+		length = c->begins[at] && !last ? text_char(text + at, n - at, &code) : 0;
+		enum easy one = length ? easy_of(code) : EASY_NOT, rest = length ? c->class[at + length] : EASY_NOT;
+		c->class[at] = last ? EASY_ANY : one < rest ? one : rest;
+		c->count[at] = last ? 1 : length ? (uint16_t)(c->count[at + length] + 1) : 0;
 	}
-	class[n] = begins[n] ? EASY_CLASSES - 1 : EASY_NOT;
-	count[n] = 0;
-	for (uint32_t p = n; p-- > 0;) {
-		uint32_t length = begins[p] ? text_char(text + p, n - p, &code) : 0;
-		enum easy one = length ? easy_of(code) : EASY_NOT, rest = length ? class[p + length] : EASY_NOT;
-		class[p] = one < rest ? one : rest;
-		count[p] = length ? (uint16_t)(count[p + length] + 1) : 0;
+}
+
+/* What a token tells of the nodes that it goes through. */
+static void note_easy(struct vocabulary *v, const uint32_t *path, const char *text, uint32_t n)
+{
+	struct characters c;
+
+	find_easy(text, n, &c);
+	for (uint32_t d = 0, begin = 0; d < n; d++) {
+		struct vocabulary_node *node = &v->node[path[d]];
+		begin = c.begins[d + 1] ? d + 1 : c.begins[d] ? d : begin;
+		node->into = (uint8_t)(d + 1 - begin < 4 ? d + 1 - begin : 0);
+		enum easy class = d + 1 - begin < 4 ? c.class[begin] : EASY_NOT;
+		node->easy = class < node->easy ? (uint8_t) class : node->easy;
+		if (node->height < c.count[begin])
+			node->height = c.count[begin];
 	}
 }
 
@@ -89,21 +126,14 @@ static void make_nodes(struct vocabulary *v, const struct texts *t)
 			v->node[v->n_nodes++] = (struct vocabulary_node){
 				.byte = (uint8_t)t->bytes[s->at + depth],
 				.depth = (uint16_t)depth,
+				.above = path[depth ? depth - 1 : 0],
 				.token = i,
 				.easy = EASY_CLASSES - 1
 			};
 		}
 		v->node[path[depth - 1]].n_tokens++;
 		v->token[i] = s->id;
-		enum easy class[VOCABULARY_DEPTH + 1];
-		uint16_t count[VOCABULARY_DEPTH + 1];
-		find_easy(t->bytes + s->at, s->n, class, count);
-		for (uint32_t d = 0; d < s->n; d++) {
-			struct vocabulary_node *n = &v->node[path[d]];
-			n->easy = class[d + 1] < n->easy ? (uint8_t) class[d + 1] : n->easy;
-			if (n->height < count[d + 1])
-				n->height = count[d + 1];
-		}
+		note_easy(v, path, t->bytes + s->at, s->n);
 	}
 	while (depth)
 		v->node[path[--depth]].behind = v->n_nodes;

@@ -19,11 +19,13 @@ struct vocabulary_node {
 	uint8_t byte;
 	uint16_t depth;           /* of the byte in its tokens: 0 for the first */
 	uint32_t behind;          /* the next node that is not below this one */
+	uint32_t above;           /* the node that this one is below; of a first byte itself */
 	uint32_t token, n_tokens; /* that end with this byte: a part of vocabulary.token */
-	/* A character ends with this byte, and all tokens below go on with whole characters of this class (easy.h), the
-	 * narrowest. */
-	uint8_t easy;
-	uint16_t height; /* characters of the longest of them from here on */
+	/* All tokens below go on with characters of this class (easy.h), the narrowest; the last one may be cut off.
+	 * Where no character ends with this byte but `into` bytes of one do, the same holds from its first byte on,
+	 * also of tokens that end here. */
+	uint8_t easy, into;
+	uint16_t height; /* characters of the longest of them, counted from there */
 };
 struct vocabulary {
 	uint32_t n_ids; /* ids are 0..n_ids - 1 */
