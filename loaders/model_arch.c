@@ -53,6 +53,8 @@
 
 static const struct arch_row rows[] = {
 #include "loaders/model_arch_rows.def"
+#include "loaders/model_arch_mixtures.def"
+#include "loaders/model_arch_refused.def"
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

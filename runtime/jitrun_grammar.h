@@ -15,7 +15,7 @@ enum {
 	JIT_GRAMMAR_NONE,
 	JIT_GRAMMAR_JSON_SCHEMA, /* one JSON value with white space between its parts, right by a JSON Schema: drafts 4
 	                            to 2020-12; "{}" is any value */
-	JIT_GRAMMAR_REGEX,       /* texts of an expression as ECMA-262 writes them, without looking around */
+	JIT_GRAMMAR_REGEX,       /* texts of an expression as ECMA-262 writes them; it may look ahead, not behind */
 	JIT_GRAMMAR_GBNF,        /* texts of a grammar of rules as llama.cpp writes them, which begin with `root` */
 	JIT_GRAMMAR_CALL         /* one call of a function in a form that is not JSON, from its name on: a JSON object
 	                            of a schema and the form (docs/grammars.md). Control tokens that are part of the
