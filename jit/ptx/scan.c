@@ -142,10 +142,11 @@ static void find_roots(struct ptx_scan *s, const struct ir *ir, uint32_t numbers
 		s->reg[i->dst].root = s->reg[i->a].root;
 		s->reg[i->dst].disp = disp;
 	}
-	for (size_t k = 0; k < ir->n_ins; k++) {
+	/* Backward: what is computed from another one makes that one needed, too. */
+	for (size_t k = ir->n_ins; k-- > 0;) {
 		const struct ir_ins *i = &ir->ins[k];
-		bool value =
-			i->op == IR_aadd || i->op == IR_amov || (i->op == IR_aaddi && s->reg[i->dst].root == i->dst);
+		bool value = i->op == IR_aadd || i->op == IR_amov ||
+		             (i->op == IR_aaddi && (s->reg[i->dst].root == i->dst || s->reg[i->dst].whole));
 		s->reg[i->a].whole |= value;
 	}
 }

@@ -298,6 +298,10 @@ void op_build_names(struct ir *b)
 	ir_fstore(b, out, ir_fmul(b, minus, ir_fconst(b, 2)), 5 * V, 0);
 	ir_fstore(b, out, ir_ffma(b, half, half, half), 6 * V, 0);
 	ir_fstore(b, out, ir_fbits(b, ir_isplat(b, same)), 7 * V, 0);
+	/* an address of which another one is made, and nothing else */
+	ir_a one = ir_aaddi(b, src, 4), two = ir_aaddi(b, one, 4);
+	ir_a sum = ir_aadd(b, two, ir_sconst(b, 8));
+	ir_fstore(b, out, ir_fload(b, sum, 0, 0), 11 * V, 0);
 	ir_f w = ir_fbits(b, v);
 	ir_loop(b, ir_sconst(b, 2));
 	ir_i next = ir_ixor(b, v, ir_ibits(b, w));
