@@ -197,6 +197,11 @@ static int send(const struct cuda_stream *s, const struct cuda_plan *c, size_t b
 
 static int send_args(const struct cuda_stream *s, const struct cuda_plan *c) { return send(s, c, 0, c->commands); }
 
+/* A pass of so many tokens has blocks for all multiprocessors. Those of a launch that comes early would be put where
+ * the one in front leaves room first, several of them on one, and others would have none: then a launch comes early
+ * only where it need not wait. */
+enum { FILLS_CARD = 64 };
+
 static int launch_all(struct cuda_stream *s, struct cuda_plan *c)
 {
 	const struct cuda *d = card_of(s);
@@ -211,7 +216,7 @@ static int launch_all(struct cuda_stream *s, struct cuda_plan *c)
 		if (c->blocks[i]) {
 			c->launch[i].order =
 				(waits ? PTX_WAIT_FIRST : 0) | (waits && !c->plan->op[i].barrier ? PTX_NEXT_LATER : 0);
-			result = launch_op(s, c, i, overlaps && !first);
+			result = launch_op(s, c, i, overlaps && !first && (!waits || c->plan->tokens < FILLS_CARD));
 			if (!result)
 				result = cuda_times_mark(c->times, i + 1, s->queue, true);
 			first = waits = false;
