@@ -96,7 +96,9 @@ static void do_unit(const struct columns *c, ir_s unit)
 	struct heads_unit u = heads_unit(b, unit, t->kv_heads);
 	unsigned shift = (unsigned)__builtin_ctz(c->all);
 	ir_s pos0 = ir_sload64(b, t->arg, ATTENTION_POS0 * 8), first = ir_sconst(b, 0);
-	ir_s tile = ir_sshli(b, ir_sadd(b, ir_sshri(b, pos0, shift), u.column), shift);
+	ir_s behind = ir_sadd(b, pos0, ir_sload64(b, t->arg, ATTENTION_COLUMNS * 8));
+	/* The last tiles see the most chunks and begin first. */
+	ir_s last = ir_sshri(b, ir_saddi(b, behind, -1), shift), tile = ir_sshli(b, ir_ssub(b, last, u.column), shift);
 
 	t->head = u.head;
 	t->position = ir_sadd(b, tile, ir_smuli(b, t->wave, t->columns));
