@@ -59,8 +59,7 @@ static void load_head(const struct weight_reader *r, ir_s unit, ir_i word[4])
 		word[i] = bytes == 2 ? ir_iload_u16(b, at, 0) : ir_iload_s(b, at, (int32_t)(i * 4), bytes);
 }
 
-/* The head's numbers of six bits as bytes: eight of A, eight of B. */
-static void make_bytes(struct ir *b, const ir_i word[4], ir_i out[4])
+void weight_pieces_numbers(struct ir *b, const ir_i word[4], ir_i out[4])
 {
 	ir_i low = ir_iconst(b, 0x0f0f0f0f), high = ir_iconst(b, 0x30303030);
 
@@ -95,7 +94,7 @@ static void begin_heads(struct period *p, ir_s first, ir_s last)
 		p->head[i] = word[i][0];
 	}
 	for (unsigned i = 0; f->six && i < (p->one_head ? 1u : 2u); i++)
-		make_bytes(b, word[i], bytes[i]);
+		weight_pieces_numbers(b, word[i], bytes[i]);
 	bool aligned = p->r->span_units % f->head_units == 0;
 	if (!aligned)
 		p->in_head = ir_sandi(b, first, f->head_units - 1);

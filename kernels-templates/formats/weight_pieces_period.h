@@ -30,6 +30,8 @@ unsigned weight_pieces_first_array(const struct weight_format *f);
 
 /* --- weight_pieces_load.c */
 
+/* A head's numbers of six bits as bytes: eight of A, eight of B. */
+void weight_pieces_numbers(struct ir *b, const ir_i word[4], ir_i out[4]);
 /* before: units of the period before this turn's, where there are several; u: the unit in the turn. */
 ir_i weight_pieces_unit_head(const struct period *p, ir_s before, unsigned u);
 /* The bytes of the stream before array i, for each unit. */

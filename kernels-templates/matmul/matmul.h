@@ -8,6 +8,8 @@
 
 #include "kernels-templates/emit/build.h"
 
+struct weight_format;
+
 /* The totals of one row block and one column tile: f32 [span][matrix][column][32]. */
 struct matmul_results {
 	struct ir *b;
@@ -88,8 +90,9 @@ struct matmul_group {
 	void (*narrow)(void *context, unsigned columns);        /* KEY_EXPERTS: which the next job has */
 	/* Instead of jobs, where it is there: all waves leave the totals of `blocks` row blocks from `base` on, of 1 to
 	 * `together`, in the shared bytes, which are theirs until then. The caller says in `spans` how many totals a
-	 * result has. */
+	 * result has, and in `room` how many bytes it works in. */
 	void (*tile)(void *context, ir_s base, ir_s blocks, ir_s tile);
+	int64_t room;
 	void *context;
 	/* matmul_group_build() fills these in. */
 	unsigned spans, matrices;
@@ -118,6 +121,8 @@ bool matmul_wave_build(struct ir *b, const struct key *key, const struct target 
 bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 /* The same with operands that all waves of a group share, for tiles of TEMPLATE_MMA_SHARED columns. */
 void matmul_mma_shared_build(struct ir *b, const struct key *key, const struct target *target);
+/* Whether that is for such weights; f may be NULL. */
+bool matmul_mma_shares(const struct weight_format *f, uint64_t k);
 /* Kernels for many columns (KEY_WIDE); matmul_build() hands them over. */
 bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 /* NULL, or what is wrong with the flags and the activation function of a matmul. */
@@ -125,7 +130,6 @@ const char *matmul_refuse_epilogue(const struct key *key);
 /* The same for all that the kernels of a lane for each row ask of a key: formats, shape, and sizes that 32-bit
  * displacements hold with as many columns and row blocks as the kernel does. block_bytes: of 32 packed rows, when there
  * is a format. */
-struct weight_format;
 const char *matmul_refuse(const struct key *key, const struct weight_format *format, int64_t block_bytes,
                           unsigned columns, unsigned row_blocks);
 /* What a wide kernel comes to when nobody chooses, with stretches of so many bytes at most. */

@@ -299,7 +299,8 @@ void matmul_group_build(struct matmul_group *g)
 	g->jobs = g->spans * g->matrices;
 	g->together = experts ? 1 : template_matmul_together(g->key, g->waves);
 	g->arg = ir_arg(b);
-	g->sums = ir_shared(b, (int64_t)g->together * g->jobs * g->key->tile_n * 128);
+	const int64_t totals = (int64_t)g->together * g->jobs * g->key->tile_n * 128;
+	g->sums = ir_shared(b, totals > g->room ? totals : g->room);
 	g->wave = ir_wave(b);
 	if (g->key->flags & KEY_AWAITED)
 		matmul_await_stage(g);

@@ -357,9 +357,7 @@ unsigned template_mma_narrow_n(uint64_t k, uint32_t flags)
 /* Two waves have half of the spans each. */
 unsigned template_mma_tile_n(const struct target *target, enum dtype weight, uint64_t k, uint32_t flags)
 {
-	bool as_packed = weight == DTYPE_Q8_0 || weight == DTYPE_F16 || weight == DTYPE_BF16;
-
-	return target->local_operands && as_packed && numerics_spans(k) >= 2
+	return target->local_operands && matmul_mma_shares(weight_format_find(weight), k)
 	               ? TEMPLATE_MMA_SHARED
 	               : template_mma_narrow_n(k, flags);
 }

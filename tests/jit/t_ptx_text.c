@@ -320,6 +320,31 @@ static void test_program_assembler(void **state)
 			}
 }
 
+/* Kernels of prompts, whose operands a block's warps share. */
+static void test_shared_operands(void **state)
+{
+	static const char *const keys[] = { "matmul.q8_0.aq8_0.1024x3072.c64.b1.resid.mma.sm90",
+		                            "matmul.q8_0.aq8_0.64x1088.c64.b1.silu.pair.q8out.mma.sm90",
+		                            "matmul.q4_k.aq8_0.64x8192.c64.b1.silu.pair.q8out.mma.sm90",
+		                            "matmul.q6_k.aq8_0.2048x8192.c64.b1.resid.mma.sm90",
+		                            "matmul.bf16.abf16.1024x3072.c64.b1.silu.pair.mma.bounded.sm90" };
+
+	if (!assembler()) {
+		printf("# skipped: no ptxas is installed\n");
+		skip();
+	}
+	for (unsigned k = 0; k < sizeof keys / sizeof *keys; k++) {
+		struct error err = { 0 };
+		struct object o;
+		struct key key;
+		assert_true(key_parse(&key, keys[k]));
+		if (!compile_key(&o, &key, template_build, NULL, NULL, &err))
+			fail_msg("%s", err.text);
+		printf("# %s: %u registers a lane\n", keys[k], assemble_text(target_find("sm90"), keys[k], &o));
+		object_free(&o);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -328,6 +353,7 @@ int main(void)
 		cmocka_unit_test(test_program_arguments),
 		cmocka_unit_test(test_writer),
 		cmocka_unit_test(test_assembler),
+		cmocka_unit_test(test_shared_operands),
 		cmocka_unit_test(test_program_assembler)
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

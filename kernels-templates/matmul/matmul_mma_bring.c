@@ -1,0 +1,309 @@
+/* kernels-templates/matmul/matmul_mma_bring.c - what waves bring into shared bytes for a step of matmul_mma_shared.c.
+ *
+ * Owns: the loads of a step, which are under way while the one before is multiplied, and how they are left. Of its half
+ * of the spans a wave brings 16 columns, and 16 rows of a row block that lie as operands want them. Of packed rows it
+ * brings 32, and every second pair of the step's units: it unpacks them, a lane a row. Scales lie by periods of 256 k's
+ * (weight_pieces.h).
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "kernels-templates/formats/weight_unpack.h"
+#include "kernels-templates/matmul/matmul_mma_shared.h"
+
+/* ---- places of a row block's weights */
+
+/* Of a pair of units in a whole period: where word n of array i lies, of the lane. */
+static uint64_t word_place(const struct weight_format *f, unsigned i, unsigned unit, unsigned n, unsigned lane)
+{
+	uint32_t at = weight_pieces_stream(f, i, PIECES_PERIOD_UNITS) + unit * weight_pieces_array_bytes(&f->array[i]);
+	return weight_pieces_place(PIECES_PERIOD_UNITS * weight_pieces_lane(f), at + 4 * n, lane);
+}
+
+static unsigned pair_words(const struct weight_format *f, unsigned i)
+{
+	return 2 * weight_pieces_array_bytes(&f->array[i]) / 4;
+}
+
+/* How much further a step's second pair lies. */
+static int64_t pairs_apart(const struct weight_format *f, unsigned i)
+{
+	return (int64_t)(word_place(f, i, 2, 0, 0) - word_place(f, i, 0, 0, 0));
+}
+
+/* Whether words of all pairs lie alike, so that a register says which pair it is. */
+static bool is_even(const struct weight_format *f, unsigned i)
+{
+	if (weight_pieces_array_bytes(&f->array[i]) % 2)
+		return false;
+	for (unsigned first = 0; first < PIECES_PERIOD_UNITS; first += MMA_STEP)
+		for (unsigned n = 0; n < pair_words(f, i); n++) {
+			uint64_t a = word_place(f, i, first, n, 0), b = word_place(f, i, first + 2, n, 0);
+			if ((int64_t)(b - a) != pairs_apart(f, i) || a % 4 ||
+			    word_place(f, i, first, n, 1) - a != word_place(f, i, first + 2, n, 1) - b)
+				return false;
+		}
+	return true;
+}
+
+bool mma_may_bring(const struct weight_format *f, unsigned span_units)
+{
+	const struct weight_quants *q = f->quants;
+	bool even = q && !q->is_wide && !(q->halves && q->minimum) && span_units % PIECES_PERIOD_UNITS == 0 &&
+	            (!f->head_bytes || f->head_units == PIECES_PERIOD_UNITS);
+
+	for (unsigned i = weight_pieces_first_array(f); even && i < WEIGHT_MAX_ARRAYS; i++)
+		even = is_even(f, i);
+	return even;
+}
+
+static ir_s odd_of(const struct mma_shared *m) { return ir_sandi(m->b, m->brings, 1); }
+static ir_s side_of(const struct mma_shared *m) { return ir_sshri(m->b, m->brings, 1); }
+static int64_t span_bytes(const struct mma_shared *m) { return m->span_units * (int64_t)weight_pieces_unit(m->format); }
+static int64_t period_heads(const struct mma_shared *m) { return weight_pieces_head(m->format) * INT64_C(32); }
+static int64_t span_heads(const struct mma_shared *m) { return m->span_units / PIECES_PERIOD_UNITS * period_heads(m); }
+
+void mma_begin_rows(struct mma_shared *m, ir_s number)
+{
+	struct ir *b = m->b;
+	ir_a block = mma_plus(m, matmul_group_arg(&m->group, MATMUL_W), number, m->block_bytes),
+	     w = mma_plus(m, block, m->half, m->spans * span_bytes(m));
+
+	m->w = ir_var_a(b, m->packed ? w : mma_plus(m, w, odd_of(m), IR_TILE * IR_PIECE_BYTES));
+	if (!m->packed || !m->format->head_bytes)
+		return;
+	block = ir_aaddi(b, block, MMA_HALVES * m->spans * span_bytes(m));
+	m->heads = ir_var_a(b, mma_plus(m, block, m->half, m->spans * span_heads(m)));
+}
+
+static bool ends_period(const struct mma_step *s) { return s->first + s->strips == s->units; }
+
+static int64_t walk_rows(const struct mma_shared *m, const struct mma_step *s)
+{
+	int64_t period = s->units * (int64_t)weight_pieces_unit(m->format);
+
+	if (m->packed)
+		return ends_period(s) ? period : 0;
+	return s->strips * (int64_t)MMA_UNIT_BYTES + (ends_period(s) ? period - s->units * (int64_t)MMA_UNIT_BYTES : 0);
+}
+
+void mma_walk(const struct mma_shared *m, const struct mma_step *s, const ir_s *over)
+{
+	struct ir *b = m->b;
+	const int64_t half = mma_column_bytes(m) / MMA_HALVES, blocks = m->kp / 2 / MMA_HALVES;
+	ir_a x = ir_aaddi(b, m->x, s->strips * IR_STRIP_BYTES), w = ir_aaddi(b, m->w, walk_rows(m, s));
+
+	ir_set_a(b, m->x, over ? mma_plus(m, x, *over, -half) : x);
+	ir_set_a(b, m->w, over ? mma_plus(m, w, *over, -(int64_t)m->spans * span_bytes(m)) : w);
+	if (!mma_is_int8(m))
+		return;
+	ir_a xs = ir_aaddi(b, m->xs, s->strips * sizeof(struct activation_block));
+	ir_set_a(b, m->xs, over ? mma_plus(m, xs, *over, -blocks) : xs);
+	if (!m->packed || !m->format->head_bytes || !ends_period(s))
+		return;
+	ir_a heads = ir_aaddi(b, m->heads, period_heads(m));
+	ir_set_a(b, m->heads, over ? mma_plus(m, heads, *over, -(int64_t)m->spans * span_heads(m)) : heads);
+}
+
+/* ---- columns */
+
+/* Blocks of eight columns each; of short steps the last one again and again. */
+static void bring_column_scales(const struct mma_shared *m, const struct mma_step *s, size_t member, ir_i out[2])
+{
+	struct ir *b = m->b;
+	ir_i lane = ir_ilane(b), unit = ir_iand(b, lane, ir_iconst(b, (int32_t)s->strips - 1)),
+	     column = ir_ishr(b, lane, 2);
+	ir_i columns = ir_imul(b, column, ir_iconst(b, (int32_t)(m->kp / 2)));
+	ir_i at = ir_iadd(b, columns, ir_ishl(b, unit, 4));
+
+	for (unsigned i = 0; i < 2; i++)
+		out[i] = ir_igather(b, m->xs, at, (int32_t)(i * 8 * (m->kp / 2) + member));
+}
+
+static void leave_column_scales(const struct mma_shared *m, const ir_i d[2], int32_t at)
+{
+	struct ir *b = m->b;
+	ir_a to = mma_plus(m, mma_column_scales(m), m->brings, IR_TILE * MMA_STEP * 4);
+
+	for (unsigned i = 0; i < 2; i++)
+		ir_fstore(b, to, ir_fbits(b, d[i]), at + (int32_t)(i * 8 * MMA_STEP * 4), 0);
+}
+
+/* ---- scales of rows that lie as they are: a lane's word has those of two units of its row */
+
+static ir_i bring_row_scales(const struct mma_shared *m, const struct mma_step *s)
+{
+	struct ir *b = m->b;
+	uint32_t stream = s->units * weight_pieces_lane(m->format),
+		 at = weight_pieces_stream(m->format, 0, s->units) + 2 * s->first;
+	uint64_t place = weight_pieces_place(stream, at, 0);
+	unsigned apart = (unsigned)(weight_pieces_place(stream, at, 1) - place);
+	int32_t disp = (int32_t)place - (int32_t)(s->first * MMA_UNIT_BYTES);
+	ir_a from = mma_plus(m, m->w, odd_of(m), (s->strips == MMA_STEP ? 4 : 0) - IR_TILE * IR_PIECE_BYTES);
+
+	return s->strips == 1 ? ir_iload_u16(b, from, disp) : ir_iload_s(b, from, disp, apart);
+}
+
+static void leave_row_scales(const struct mma_shared *m, const struct mma_step *s, ir_i two)
+{
+	struct ir *b = m->b;
+	ir_s odd = odd_of(m), side = side_of(m);
+	ir_a to = mma_plus(m, mma_row_scales(m), side, MMA_SIDE * 4);
+
+	if (s->strips == MMA_STEP) {
+		to = mma_plus(m, to, odd, 2 * MMA_BOTH * 4);
+		ir_f low = ir_fhalf(b, two, 0), high = ir_fhalf(b, two, 1);
+		ir_fstore(b, to, low, 0, 0);
+		ir_fstore(b, to, high, MMA_BOTH * 4, 0);
+	} else if (s->strips == 2) {
+		ir_i mine = ir_ishrv(b, two, ir_isplat(b, ir_sshli(b, odd, 4)));
+		to = mma_plus(m, to, odd, MMA_BOTH * 4);
+		ir_fstore(b, to, ir_fhalf(b, mine, 0), 0, 0);
+	} else {
+		ir_loop(b, ir_ssub(b, ir_sconst(b, 1), odd));
+		ir_fstore(b, to, ir_fhalf(b, two, 0), 0, 0);
+		ir_endloop(b);
+	}
+}
+
+/* ---- rows that are unpacked */
+
+static void bring_packed(const struct mma_shared *m, const struct mma_step *s, struct mma_brought *r)
+{
+	struct ir *b = m->b;
+	const struct weight_format *f = m->format;
+	const unsigned head = f->head_bytes ? weight_pieces_head(f) : 0;
+	ir_s odd = odd_of(m);
+
+	for (unsigned i = 0; i < (head + 3) / 4; i++)
+		r->head[i] = head == 2 ? ir_iload_u16(b, m->heads, 0) : ir_iload_s(b, m->heads, (int32_t)(i * 4), head);
+	for (unsigned i = weight_pieces_first_array(f); i < WEIGHT_MAX_ARRAYS; i++) {
+		if (!pair_words(f, i))
+			continue;
+		ir_a from = mma_plus(m, m->w, odd, pairs_apart(f, i));
+		for (unsigned n = 0; n < pair_words(f, i); n++) {
+			uint64_t place = word_place(f, i, s->first, n, 0);
+			unsigned apart = (unsigned)(word_place(f, i, s->first, n, 1) - place);
+			r->word[i][n] = ir_iload_s(b, from, (int32_t)place, apart);
+		}
+	}
+}
+
+/* Numbers from the head, of this wave's pair of units first. */
+static void make_numbers(const struct mma_shared *m, const struct mma_step *s, const ir_i head[4],
+                         struct weight_pieces *p)
+{
+	struct ir *b = m->b;
+	ir_i bytes[4], past = ir_isplat(b, ir_sshli(b, odd_of(m), 4));
+
+	weight_pieces_numbers(b, head, bytes);
+	for (unsigned i = 0; i < 4; i += 2)
+		p->array[0].word[i] = ir_ishrv(b, bytes[i + s->first / MMA_STEP], past);
+	p->array[0].word[1] = p->array[0].word[0];
+	p->array[0].word[3] = p->array[0].word[2];
+	p->array[0].n = 4;
+}
+
+/* The quants of one unit as signed bytes, and its scales. */
+static void leave_unit(const struct mma_shared *m, const struct weight_stream *w, ir_a quants, ir_a scales)
+{
+	struct ir *b = m->b;
+	const struct weight_quants *q = m->format->quants;
+	const int32_t second = (mma_row_pieces(m) - 1) * MMA_PIECES_BYTES;
+	ir_f scale[2];
+
+	for (unsigned g = 0; g < 8; g++) {
+		ir_i bytes = weight_signed_bytes(q, b, q->bytes(b, w, 0, 0, g));
+		ir_fstore_s(b, quants, ir_fbits(b, bytes), (g < 4 ? 0 : second) + (int32_t)(g % 4 * 4), 0,
+		            IR_PIECE_BYTES);
+	}
+	for (unsigned half = 0; half < (q->halves ? 2u : 1u); half++) {
+		q->scale(b, w, 0, 0, half, scale);
+		ir_fstore(b, scales, scale[0], (int32_t)half * MMA_SCALES_BYTES, 0);
+		if (q->minimum)
+			ir_fstore(b, scales, scale[1], MMA_SCALES_BYTES, 0);
+	}
+}
+
+static void leave_packed(const struct mma_shared *m, const struct mma_step *s, const struct mma_brought *r)
+{
+	struct ir *b = m->b;
+	const struct weight_format *f = m->format;
+	struct weight_pieces p = { .format = f };
+	const struct weight_stream w = { .pieces = &p };
+	ir_s odd = odd_of(m), side = side_of(m);
+	ir_a quants =
+		     mma_plus(m, mma_plus(m, ir_aaddi(b, mma_buffer(m), MMA_FACTOR_BYTES), odd, 2 * mma_strip_bytes(m)),
+	                      side, MMA_SIDE * IR_PIECE_BYTES),
+	     scales = mma_plus(m, mma_plus(m, mma_row_scales(m), odd, 2 * MMA_BOTH * 4), side, MMA_SIDE * 4);
+
+	if (f->six)
+		make_numbers(m, s, r->head, &p);
+	for (unsigned i = weight_pieces_first_array(f); i < WEIGHT_MAX_ARRAYS; i++) {
+		p.array[i].n = pair_words(f, i);
+		memcpy(p.array[i].word, r->word[i], p.array[i].n * sizeof(ir_i));
+	}
+	p.head = r->head[0];
+	for (p.unit = 0; p.unit < 2; p.unit++) {
+		leave_unit(m, &w, quants, scales);
+		quants = ir_aaddi(b, quants, mma_strip_bytes(m));
+		scales = ir_aaddi(b, scales, MMA_BOTH * 4);
+	}
+}
+
+/* Of this wave's 16 rows. */
+void mma_write_zeroes(const struct mma_shared *m)
+{
+	struct ir *b = m->b;
+	ir_f zero = ir_fconst(b, 0);
+	ir_a at = mma_plus(m, ir_aaddi(b, mma_buffer(m), MMA_FACTOR_BYTES + MMA_PIECES_BYTES), m->brings,
+	                   IR_TILE * IR_PIECE_BYTES);
+
+	for (unsigned u = 0; u < MMA_STEP; u++)
+		for (unsigned i = 0; i < IR_TILE * IR_PIECE_BYTES / 128; i++)
+			ir_fstore(b, at, zero, (int32_t)(u * (unsigned)mma_strip_bytes(m) + i * 128), 0);
+}
+
+/* ---- a step */
+
+struct mma_brought mma_bring(const struct mma_shared *m, const struct mma_step *s)
+{
+	struct ir *b = m->b;
+	struct mma_brought r = { 0 };
+
+	for (unsigned u = 0; u < s->strips; u++) {
+		r.x[u] = ir_oload(b, m->x, (int32_t)(u * IR_STRIP_BYTES), mma_column_bytes(m), 1);
+		if (!m->packed)
+			r.w[u] = ir_oload(b, m->w, (int32_t)(u * MMA_UNIT_BYTES), IR_PIECE_BYTES, MMA_SIDE);
+	}
+	if (m->packed)
+		bring_packed(m, s, &r);
+	else if (mma_is_int8(m))
+		r.dw = bring_row_scales(m, s);
+	if (mma_is_int8(m))
+		bring_column_scales(m, s, offsetof(struct activation_block, d), r.dx);
+	if (mma_has_minima(m))
+		bring_column_scales(m, s, offsetof(struct activation_block, d_sum), r.sx);
+	return r;
+}
+
+void mma_leave(const struct mma_shared *m, const struct mma_step *s, const struct mma_brought *r)
+{
+	struct ir *b = m->b;
+	ir_a at = mma_plus(m, mma_buffer(m), m->brings, IR_TILE * IR_PIECE_BYTES);
+
+	for (unsigned u = 0; u < s->strips; u++) {
+		const int32_t strip = (int32_t)u * mma_strip_bytes(m);
+		ir_ostore(b, at, r->x[u], strip, IR_PIECE_BYTES, MMA_APART);
+		if (!m->packed)
+			ir_ostore(b, at, r->w[u], strip + MMA_FACTOR_BYTES, IR_PIECE_BYTES, MMA_APART);
+	}
+	if (m->packed)
+		leave_packed(m, s, r);
+	else if (mma_is_int8(m))
+		leave_row_scales(m, s, r->dw);
+	if (mma_is_int8(m))
+		leave_column_scales(m, r->dx, 0);
+	if (mma_has_minima(m))
+		leave_column_scales(m, r->sx, MMA_SCALES_BYTES);
+}
