@@ -67,7 +67,7 @@ static void print_details(const struct run *r, const jit_model_info *info, const
 	fprintf(stderr, "%s\n", info->description);
 	fprintf(stderr, "load    %8.3f s   %.1f MiB of weights, %d thread%s\n", info->load_seconds,
 	        (double)info->weight_bytes / 0x1p20, s->threads, plural((uint64_t)s->threads));
-	fprintf(stderr, "kernels %8llu; %llu generated in %.1f ms; %llu cached, %llu of them packed; %.1f KiB\n",
+	fprintf(stderr, "kernels %8llu; %llu generated in %.1f ms; %llu cached (%llu packed); %.1f KiB\n",
 	        (unsigned long long)s->kernels, (unsigned long long)s->kernels_generated, 1e3 * s->generate_seconds,
 	        (unsigned long long)s->kernels_from_cache, (unsigned long long)s->kernels_from_pack,
 	        (double)s->code_bytes / 1024);
