@@ -40,27 +40,39 @@ static bool leads_on(struct json_machine *m, uint32_t group, const struct member
 	return child && group_begins(m, child);
 }
 
+/* Whether a pattern of names asks of its members what some value is right by. */
+static bool has_value(struct json_machine *m, uint32_t group, uint32_t i, uint32_t node)
+{
+	const uint32_t none[GROUP_NODES / 32] = { 0 };
+	const struct facts facts = { .failed = none };
+	const struct request r = { i, node };
+	const uint32_t child = node == SCHEMA_FALSE ? 0 : group_child(m, group, &facts, &r, 1);
+
+	return child && group_begins(m, child);
+}
+
 /* A name that is not in the list: one with a pattern that can still fit, or any. */
 static bool other_possible(struct json_machine *m, struct frame *f)
 {
-	const struct group *g = frame_group(m, f);
 	const struct schema *s = m->schema;
 	const struct key k = parts_of(m, f);
 	uint32_t failed[GROUP_NODES / 32], at = 0;
 	bool patterns = false;
 
-	memcpy(failed, frame_failed(f), bits_words(g->n) * sizeof *failed);
-	for (uint32_t i = 0; i < g->n; i++) {
-		const struct schema_node *n = &s->node[g->node[i]];
+	memcpy(failed, frame_failed(f), bits_words(frame_group(m, f)->n) * sizeof *failed);
+	for (uint32_t i = 0; i < frame_group(m, f)->n; i++) { /* which may be moved in between */
+		const struct schema_node *n = &s->node[frame_group(m, f)->node[i]];
 		bool fits = false;
 		for (uint32_t p = 0; p < n->patterns.n; p++, at++)
-			fits |= k.pattern[at] != AUTOMATON_DEAD;
+			fits |= k.pattern[at] != AUTOMATON_DEAD &&
+			        (n->other != SCHEMA_FALSE ||
+			         has_value(m, f->w[1], i, s->pattern[n->patterns.at + p].node));
 		if ((!fits && n->other == SCHEMA_FALSE) || bit(k.full, i))
 			set_bit(failed, i);
 		patterns |= fits;
 	}
 	if (patterns) /* what they ask depends on how the name ends */
-		return group_alive(m, g, &(struct facts){ .failed = failed, .seen = k.seen });
+		return group_alive(m, frame_group(m, f), &(struct facts){ .failed = failed, .seen = k.seen });
 	const uint32_t none[PATTERNS_MOST / 32] = { 0 };
 	return leads_on(m, f->w[1], &(struct member){ NO_NAME, none, failed }, k.seen);
 }

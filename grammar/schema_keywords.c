@@ -361,11 +361,72 @@ static bool read_keywords(struct schema_reader *r, struct filling *f, const stru
 	return true;
 }
 
+/* ---- items that must differ, and too few values for them */
+
+enum { MANY = 1 << 20 };
+
+static unsigned values_of_type(const json_t *type)
+{
+	const char *name = json_string_value(type);
+	const json_t *one;
+	unsigned sum = 0;
+	size_t i;
+
+	json_array_foreach(type, i, one) sum += sum < MANY ? values_of_type(one) : 0;
+	if (json_is_array(type))
+		return sum;
+	return !name ? MANY : strcmp(name, "boolean") == 0 ? 2 : strcmp(name, "null") == 0 ? 1 : MANY;
+}
+
+static unsigned whole_numbers(const json_t *schema)
+{
+	const json_t *least = json_object_get(schema, "minimum"), *most = json_object_get(schema, "maximum");
+	const char *type = json_string_value(json_object_get(schema, "type"));
+
+	if (!type || strcmp(type, "integer") != 0 || !json_is_integer(least) || !json_is_integer(most))
+		return MANY;
+	const double n = (double)json_integer_value(most) - (double)json_integer_value(least) + 1;
+	return n < 0 ? 0 : n < MANY ? (unsigned)n : MANY;
+}
+
+/* Values that are right by a schema: so many at most. */
+static unsigned most_values(const json_t *schema)
+{
+	const json_t *all = json_object_get(schema, "enum"), *type = json_object_get(schema, "type");
+	unsigned n = json_is_false(schema) ? 0 : MANY, some = 0;
+
+	if (json_object_get(schema, "$ref")) /* which may be all that counts */
+		return MANY;
+	if (json_object_get(schema, "const"))
+		n = 1;
+	for (size_t i = 0; i < json_array_size(all); i++) {
+		size_t k = 0;
+		while (k < i && !json_equal(json_array_get(all, i), json_array_get(all, k)))
+			k++;
+		some += k == i;
+	}
+	n = all && some < n ? some : n;
+	some = type ? values_of_type(type) : MANY;
+	n = some < n ? some : n;
+	some = whole_numbers(schema);
+	return some < n ? some : n;
+}
+
+/* No array is right: one that is long enough has an item twice. */
+static bool too_few_to_differ(const struct schema_node *n, const json_t *schema)
+{
+	return n->unique && !json_object_get(schema, "prefixItems") &&
+	       json_is_object(json_object_get(schema, "items")) &&
+	       most_values(json_object_get(schema, "items")) < n->length_of_array.least;
+}
+
 static bool fill(struct schema_reader *r, struct filling *f)
 {
 	if (!read_keywords(r, f, schema_scalars) || !read_keywords(r, f, keywords))
 		return false;
 	struct schema_node *n = node_of(r, f);
+	if (too_few_to_differ(n, f->json))
+		n->kinds &= (uint8_t)~JSON_IS_ARRAY;
 	return schema_keep(r, &f->texts, &n->texts) && schema_keep(r, &f->all_of, &n->all_of) &&
 	       schema_keep(r, &f->names, &n->required);
 }

@@ -197,6 +197,17 @@ static const struct {
 	{ "{\"type\":\"object\",\"required\":[\"x\"],\"maxProperties\":1}",
 	  { "{\"x\":1}" },
 	  { "{}", "{\"y", "{\"x\":1," } },
+	/* Just enough values that differ, and a pattern of names that only some members have. */
+	{ "{\"type\":\"array\",\"items\":{\"enum\":[1,2,1]},\"uniqueItems\":true,\"minItems\":2}",
+	  { "[2,1]" },
+	  { "[1,1", "[1]" } },
+	{ "{\"type\":\"array\",\"items\":{\"type\":\"integer\",\"minimum\":3,\"maximum\":5},\"uniqueItems\":true,"
+	  "\"minItems\":3}",
+	  { "[3,5,4]" },
+	  { "[3,3", "[3,4]" } },
+	{ "{\"type\":\"object\",\"patternProperties\":{\"^x\":false,\"y$\":true},\"additionalProperties\":false}",
+	  { "{}", "{\"ay\":1}" },
+	  { "{\"x\"", "{\"xy\"", "{\"a\"" } },
 	{ "{\"type\":\"object\",\"minProperties\":2}", { "{\"a\":1,\"b\":1}" }, { "{\"a\":1,\"a\"", "{\"a\":1}" } },
 	{ "{\"type\":\"string\",\"pattern\":\"^a+$\",\"maxLength\":3}", { "\"aaa\"" }, { "\"b", "\"aaaa" } },
 	{ "{\"type\":\"string\",\"minLength\":2}",
@@ -417,6 +428,20 @@ static const struct {
 	{ "false", "the schema is one that no value is right by" },
 	{ "{\"type\":\"string\",\"const\":1}", "the schema is one that no value is right by: see #/const" },
 	/* What cannot be is said before anything is written, and where. */
+	{ "{\"type\":\"array\",\"items\":{\"enum\":[1,2,1]},\"uniqueItems\":true,\"minItems\":3}",
+	  "no value is right by: see #/items/enum" },
+	{ "{\"type\":\"object\",\"patternProperties\":{\"^x\":false},\"additionalProperties\":false,\"minProperties\":"
+	  "1}",
+	  "no value is right by: see #/additionalProperties" },
+	{ "{\"type\":\"array\",\"items\":{\"type\":[\"boolean\",\"null\"]},\"uniqueItems\":true,\"minItems\":4}",
+	  "no value is right by: see #/items/type" },
+	{ "{\"type\":\"array\",\"items\":{\"type\":\"integer\",\"minimum\":3,\"maximum\":5},\"uniqueItems\":true,"
+	  "\"minItems\":4}",
+	  "no value is right by: see #/items/" },
+	{ "{\"type\":\"object\",\"patternProperties\":{\"^x\":{\"type\":\"string\",\"const\":1}},"
+	  "\"additionalProperties\":false,"
+	  "\"minProperties\":1}",
+	  "no value is right by: see #/" },
 	{ "{\"type\":\"string\",\"pattern\":\"(?=a)b\"}", "no value is right by: see #/pattern" },
 	{ "{\"type\":\"string\",\"pattern\":\"[^\\\\s\\\\S]\"}", "no value is right by: see #/pattern" },
 	{ "{\"type\":\"object\",\"properties\":{\"a/b\":{\"type\":\"string\",\"minLength\":5,\"maxLength\":2}},"
