@@ -103,6 +103,19 @@ int child_wait(struct child *c)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+int child_says(bool model, const char *arguments, char *said, size_t room)
+{
+	char command[4096], path[1024];
+
+	snprintf(command, sizeof command, "exec timeout 60 ./jitserve %s %s 2>&1",
+	         model ? source_path(path, "models/tale-q8_0.gguf") : "", arguments);
+	FILE *f = popen(command, "r");
+	assert_non_null(f);
+	said[fread(said, 1, room - 1, f)] = 0;
+	const int status = pclose(f);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 int child_stop(struct child *c)
 {
 	kill(c->pid, SIGTERM);

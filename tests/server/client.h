@@ -25,6 +25,9 @@ struct child child_start_prepared(const char *const *arguments, void (*prepare)(
 int child_stop(struct child *c);
 /* Its exit status, once it ends by itself. */
 int child_wait(struct child *c);
+/* build/jitserve with a line of arguments, behind the model that comes with the sources where `model` says so, until it
+ * ends: its exit status. said: all that it said, 0-terminated. */
+int child_says(bool model, const char *arguments, char *said, size_t room);
 /* Descriptors that it has open. */
 int child_fds(const struct child *c);
 

@@ -3,6 +3,7 @@
 #
 # Both are installed into a folder of this test's own; without node, npm or a way to the registry the test is skipped.
 . "${srcdir:-.}/tests/support/prelude.sh"
+. "${srcdir:-.}/tests/support/serve.sh"
 for program in node npm timeout; do
 	command -v $program >/dev/null || { echo "# skipped: there is no $program"; exit 77; }
 done
@@ -13,15 +14,7 @@ if ! (cd "$dir" && timeout 120 npm install --no-audit --no-fund --fetch-retries=
 	echo "# skipped: npm could not install the clients: $(grep -m 1 'npm error' "$dir/npm")"
 	exit 77
 fi
-./jitserve "$model" --alias tale --port 0 --no-cache --no-replay --quiet 2>"$dir/server" &
-server=$!
-tries=0
-until grep -q 'ready on' "$dir/server"; do
-	tries=$((tries + 1))
-	kill -0 $server 2>/dev/null && [ $tries -lt 600 ] || { cat "$dir/server"; exit 1; }
-	sleep 0.1
-done
-url=$(sed -n 's/.*ready on \(http[^ ]*\).*/\1/p' "$dir/server")
+must_serve server "$model" --alias tale --port 0 --no-cache --no-replay --quiet
 for client in openai anthropic; do
 	check "the client of $client" timeout 300 node "$dir/$client.mjs" "$url"
 done

@@ -1,21 +1,7 @@
 #!/bin/sh
 # tests/server/t_page.sh - the web page at / in a headless Chromium (clients/page.mjs), and what of it needs no browser.
 . "${srcdir:-.}/tests/support/prelude.sh"
-# serve NAME ARGUMENTS...: a server; its address is in $url then
-servers=
-serve() {
-	name=$1; shift
-	./jitserve "$@" --port 0 --no-cache --no-replay --quiet 2>"$dir/$name" &
-	servers="$servers $!"
-	tries=0
-	until grep -q 'ready on' "$dir/$name"; do
-		tries=$((tries + 1))
-		kill -0 $! 2>/dev/null && [ $tries -lt 600 ] || { cat "$dir/$name"; exit 1; }
-		sleep 0.1
-	done
-	url=$(sed -n 's/.*ready on \(http[^ ]*\).*/\1/p' "$dir/$name")
-}
-trap 'kill $servers 2>/dev/null; chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
+. "${srcdir:-.}/tests/support/serve.sh"
 
 size=$(wc -c <"$top/server/chat.html")
 check "the page has $size bytes, at most 60000 are expected" [ "$size" -le 60000 ]
@@ -36,11 +22,12 @@ fi
 hostile='<img src=x onerror="window.hit=1"><script>window.hit=1</script>'
 cp "$model" "$dir/second.gguf"
 echo the-key >"$dir/keys"
-serve quick "$model" "$dir/second.gguf" --alias "$hostile" --alias other --kv-memory 64
+common="--port 0 --no-cache --no-replay --quiet"
+must_serve quick $common "$model" "$dir/second.gguf" --alias "$hostile" --alias other --kv-memory 64
 quick=$url
-serve slow "$model" --device ref --threads 1
+must_serve slow $common "$model" --device ref --threads 1
 slow=$url
-serve guarded "$model" --api-key-file "$dir/keys"
+must_serve guarded $common "$model" --api-key-file "$dir/keys"
 guarded=$url
 set -- "$browser" "$dir" "$quick" "$slow" "$guarded" the-key
 timeout 300 node "$top/tests/server/clients/page.mjs" "$@" >"$dir/said" 2>&1

@@ -2,24 +2,13 @@
 # tests/server/t_replicas.sh - the files in deploy/: two replicas behind haproxy and nginx, of which one is killed; the
 # units of systemd, the manifest and the image; and the memory that docs/DEPLOYMENT.md says a server takes.
 . "${srcdir:-.}/tests/support/prelude.sh"
+. "${srcdir:-.}/tests/support/serve.sh"
 command -v curl >/dev/null || { echo "# skipped: there is no curl"; exit 77; }
-trap 'kill -9 $started 2>/dev/null; chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
-started=
-
 # replica NAME PORT: starts one; its port is in $dir/NAME.port, its process in $dir/NAME.pid
 replica() {
-	rm -f "$dir/$1.err"
-	./jitserve "$model" --port "$2" --no-cache --no-replay --quiet --kv-memory 32 \
-		--max-connections-per-address 0 2>"$dir/$1.err" &
-	echo $! >"$dir/$1.pid"
-	started="$started $!"
-	tries=0
-	until grep -q 'ready on' "$dir/$1.err" 2>/dev/null; do
-		tries=$((tries + 1))
-		[ $tries -lt 600 ] && kill -0 "$(cat "$dir/$1.pid")" 2>/dev/null || { cat "$dir/$1.err"; exit 1; }
-		sleep 0.1
-	done
-	sed -n 's/.*ready on .*:\([0-9]*\)$/\1/p' "$dir/$1.err" >"$dir/$1.port"
+	must_serve "$1" "$model" --port "$2" --no-cache --no-replay --quiet --kv-memory 32 \
+		--max-connections-per-address 0
+	echo $server >"$dir/$1.pid"
 }
 status_of() { curl -s -m 5 -o "$dir/null" -w '%{http_code}' "$@"; }
 port() { cat "$dir/$1.port"; }
@@ -109,7 +98,7 @@ if has haproxy; then
 	front=$dir/haproxy.sock
 	LISTEN=unix@$front REPLICA_A=127.0.0.1:$(port a) REPLICA_B=127.0.0.1:$(port b) \
 		haproxy -db -f "$top/deploy/haproxy.cfg" >"$dir/proxy" 2>&1 &
-	started="$started $!"
+	servers="$servers $!"
 	wait_for_front haproxy
 	check_affinity haproxy
 	check_header haproxy
@@ -131,7 +120,7 @@ if has nginx; then
 		echo "}"
 	} >"$dir/nginx.conf"
 	nginx -e "$dir/proxy" -c "$dir/nginx.conf" -p "$dir" 2>>"$dir/proxy" &
-	started="$started $!"
+	servers="$servers $!"
 	wait_for_front nginx
 	check_affinity nginx
 	check_header nginx
@@ -191,13 +180,9 @@ warm=$(sed -n 's/^RUN jitwarm //p' "$top/deploy/Containerfile" | places)
 entry=$(sed -n '/^ENTRYPOINT/,$p' "$top/deploy/Containerfile" |
 	tr -d '[],"\\\n' | sed 's/^ENTRYPOINT jitserve//' | places)
 ./jitwarm $warm -q >"$dir/out" 2>&1
-rm -f "$dir/image.err"
-./jitserve $entry --port 0 2>"$dir/image.err" &
-image=$!
-started="$started $image"
-until grep -q 'ready on' "$dir/image.err" 2>/dev/null || ! kill -0 $image 2>/dev/null; do sleep 0.1; done
+serve image $entry --port 0
+image=$server
 check "the image's command serves: $(cat "$dir/out" "$dir/image.err")" grep -q 'ready on' "$dir/image.err"
-sed -n 's/.*ready on .*:\([0-9]*\)$/\1/p' "$dir/image.err" >"$dir/image.port"
 models="http://127.0.0.1:$(port image)/v1/models"
 check "to those who have the key" [ "$(status_of "$models" -H 'Authorization: Bearer key')" = 200 ]
 check "to nobody else" [ "$(status_of "$models")" = 401 ]
@@ -216,13 +201,8 @@ page() {
 for type in f32 f16 q8_0; do
 	for mib in 4 ${JITRUN_TEST_QUICK:-50}; do
 		[ $mib = 1 ] && continue
-		rm -f "$dir/one.err"
-		./jitserve "$model" --port 0 --no-cache --no-replay --quiet --kv-type $type --kv-memory $mib \
-			2>"$dir/one.err" &
-		one=$!
-		started="$started $one"
-		until grep -q 'ready on' "$dir/one.err" 2>/dev/null; do kill -0 $one || exit 1; sleep 0.1; done
-		sed -n 's/.*ready on .*:\([0-9]*\)$/\1/p' "$dir/one.err" >"$dir/one.port"
+		must_serve one "$model" --port 0 --no-cache --no-replay --quiet --kv-type $type --kv-memory $mib
+		one=$server
 		pages=$(metrics one | sed -n 's/^jitserve_kv_pages{.*} //p')
 		expected=$(awk -v m=$mib -v p="$(page 6 2 64 $type)" 'BEGIN { print int(m * 1048576 / p) }')
 		check "$type, $mib MiB: $pages pages, by the formula $expected" [ "$pages" = "$expected" ]

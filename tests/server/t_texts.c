@@ -354,14 +354,10 @@ static void keep(const char *path, const json_t *request, const char *header, co
 /* Runs jitserve --replay; its status. said: its output, both kinds. */
 static int replay(const char *more, char said[4000])
 {
-	char command[2048], model[1024];
+	char arguments[1000];
 
-	snprintf(command, sizeof command, "./jitserve %s --no-cache --context 512 %s --replay %s 2>&1",
-	         source_path(model, "models/tale-q8_0.gguf"), more, kept);
-	FILE *f = popen(command, "r");
-	assert_non_null(f);
-	said[fread(said, 1, 3999, f)] = 0;
-	return WEXITSTATUS(pclose(f));
+	snprintf(arguments, sizeof arguments, "--no-cache --context 512 %s --replay %s", more, kept);
+	return child_says(true, arguments, said, 4000);
 }
 
 static void test_replay(void **state)

@@ -3,6 +3,7 @@
 #
 # The judge is curl, with its own library for TLS. Without curl or openssl, which makes the certificate, it is skipped.
 . "${srcdir:-.}/tests/support/prelude.sh"
+. "${srcdir:-.}/tests/support/serve.sh"
 for program in curl openssl; do
 	command -v $program >/dev/null || { echo "# skipped: there is no $program"; exit 77; }
 done
@@ -13,21 +14,13 @@ for name in own other; do
 		2>"$dir/err" || { echo "# skipped: openssl: $(tail -n 1 "$dir/err")"; exit 77; }
 done
 : >"$dir/empty"
-./jitserve "$model" --port 0 --no-cache --no-replay --context 2048 --tls-cert "$dir/own.pem" --tls-key "$dir/own.key" \
-	2>"$dir/server" &
-server=$!
-tries=0
-until grep -q 'ready on' "$dir/server"; do
-	tries=$((tries + 1))
-	kill -0 $server 2>/dev/null && [ $tries -lt 600 ] || break
-	sleep 0.1
-done
-if grep -q 'was built without TLS' "$dir/server"; then
+url=
+serve server "$model" --port 0 --no-cache --no-replay --context 2048 --tls-cert "$dir/own.pem" --tls-key "$dir/own.key"
+if grep -q 'was built without TLS' "$dir/server.err"; then
 	echo "# skipped: the HTTP library has no TLS, and says so"
 	exit 77
 fi
-url=$(sed -n 's/.*ready on \(https[^ ]*\).*/\1/p' "$dir/server")
-check "it is ready on https: $(cat "$dir/server")" [ -n "$url" ]
+check "it is ready on https: $(cat "$dir/server.err")" [ "${url#https}" != "$url" ]
 ask() { path=$1; shift; curl -sS --max-time 60 --cacert "$dir/own.pem" "$@" "$url$path" >"$dir/out" 2>"$dir/err"; }
 
 check "a list of models: $(ask /v1/models; cat "$dir/err")" grep -q '"object":"list"' "$dir/out"
