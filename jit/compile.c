@@ -27,6 +27,9 @@ static bool acceptable(const struct ir *ir, const struct target *t, struct error
 			                 "target %s has operands of matrix products from global memory alone", t->name);
 		if ((ir->ins[k].op == IR_part || ir->ins[k].op == IR_parts) && !t->has_parts)
 			return error_set(err, ERROR_UNSUPPORTED, "target %s does no units in parts", t->name);
+		if ((ir->ins[k].op == IR_copy || ir->ins[k].op == IR_copied) && !t->block_bytes)
+			return error_set(err, ERROR_UNSUPPORTED, "target %s copies nothing while a kernel goes on",
+			                 t->name);
 	}
 	return true;
 }

@@ -60,7 +60,9 @@ struct target {
 	unsigned vector_file, vector_granule; /* cards: registers that a SIMD has for a lane of all its waves; waves get
 	                                         them in such pieces */
 	uint32_t shared_bytes;                /* that a group may have; 0: TARGET_SHARED_BYTES */
-	uint32_t needs;                       /* what the CPU must have: bits of target.c's table of features */
+	uint32_t block_bytes; /* that it may have with its waves' local bytes; 0: no copies, the rows of ops.def that
+	                         need it */
+	uint32_t needs;       /* what the CPU must have: bits of target.c's table of features */
 };
 
 /* Of a group of waves, which every target with waves has. */

@@ -24,7 +24,7 @@ static bool start(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step
 	struct ptx_copies *c = &w->copies;
 	struct ptx_copy *copy;
 	const uint64_t to = w->reg[(size_t)s->s[0] * PTX_LANES + lane] + (uint64_t)s->disp,
-		       from = w->reg[(size_t)s->s[1] * PTX_LANES + lane];
+		       from = w->reg[(size_t)s->s[1] * PTX_LANES + lane] + (uint64_t)s->second;
 	const size_t bytes = (size_t)w->reg[(size_t)s->s[2] * PTX_LANES + lane];
 	const uint8_t *data;
 

@@ -46,7 +46,8 @@ static bool read_second(struct reader *r, struct ptx_step *s, unsigned *sources)
 	if (!read_address(r, &second))
 		return false;
 	s->s[(*sources)++] = second.s[0];
-	return !second.disp || ptx_wrong(r, "a second address with a displacement, which is not simulated");
+	s->second = second.disp;
+	return true;
 }
 
 /* A variable of parameter space is a register of its width, but for what an entry is given. */

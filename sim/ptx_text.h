@@ -42,6 +42,7 @@ struct ptx_step {
 	uint32_t d[4], s[PTX_SOURCES]; /* registers; PTX_NO_REGISTER: none */
 	uint64_t mask;                 /* of a result: as wide as its register */
 	int64_t disp;                  /* of an address in s[0]; a parameter's number; a label's step; a call, a list */
+	int64_t second;                /* of an address in s[1] */
 	uint32_t line;
 };
 

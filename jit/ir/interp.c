@@ -324,6 +324,8 @@ PART void interp_go(const struct interp_program *p, char *frame, const struct in
 		case IR_fstore_s: STORE(in->lanes, put32(at + l * in->stride, v[l]))
 		case IR_fstore_hs: STORE(in->lanes, put16(at + l * in->stride, f32_f16(bits_f32(v[l]))))
 		case IR_fstore1: STORE(1, put32(at + 4 * l, v[l]))
+		case IR_copy: memcpy(POINTER(in->a), POINTER(in->b), (size_t)in->imm); break;
+		case IR_copied:
 		case IR_prefetch:
 		case IR_prefetch2: break;
 		case IR_sload32: SCALAR(in->dst) = get32(ADDRESS(in->a)); break;

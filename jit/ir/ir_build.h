@@ -124,6 +124,11 @@ static inline void ir_ostore(struct ir *b, ir_a p, ir_o v, int32_t disp, unsigne
 {
 	ir_emit(b, IR_ostore, 0, p.r, v.r, 0, ir_x(disp, pieces, stride));
 }
+static inline void ir_copy(struct ir *b, ir_a to, ir_a from, uint32_t bytes)
+{
+	ir_emit(b, IR_copy, 0, to.r, from.r, 0, bytes);
+}
+static inline void ir_copied(struct ir *b, uint32_t but) { ir_emit(b, IR_copied, 0, 0, 0, 0, but); }
 /* n: lanes touched, 0 for all */
 static inline ir_f ir_fload(struct ir *b, ir_a p, int32_t disp, unsigned n)
 {

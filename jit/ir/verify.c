@@ -134,6 +134,10 @@ static bool verify_integer(const struct verify *v, const struct ir_ins *in)
 	case IR_sdivi: return verify_range(v, 1, INT32_MAX);
 	case IR_local: return verify_range(v, 1, (int64_t)(IR_MAX_LOCAL_BYTES - v->local_bytes));
 	case IR_shared: return verify_range(v, 1, (int64_t)(IR_MAX_SHARED_BYTES - v->shared_bytes));
+	case IR_copied: return verify_range(v, 0, IR_MAX_COPIES);
+	case IR_copy:
+		return in->imm % 16 ? verify_fail(v, "immediate is %" PRId64 ", expected a multiple of 16", in->imm)
+		                    : verify_range(v, 16, IR_MAX_LOCAL_BYTES);
 	case IR_fhalf: return verify_range(v, 0, 1);
 	case IR_fxor:
 		if (in->imm <= 0 || in->imm >= v->ir->lanes || (in->imm & (in->imm - 1)))

@@ -313,7 +313,8 @@ bool ptx_rows(struct ptx_emitter *e, struct error *err)
 		if (e->scan.dead[e->at] || elsewhere || folded)
 			continue;
 		ptx_await_before(e, i);
-		if (!shape(e, i) && !ptx_memory(e, i) && !ptx_scalar(e, i) && !ptx_matrix(e, i) && !ptx_math(e, i))
+		if (!shape(e, i) && !ptx_copy_row(e, i) && !ptx_memory(e, i) && !ptx_scalar(e, i) &&
+		    !ptx_matrix(e, i) && !ptx_math(e, i))
 			return error_set(err, ERROR_UNSUPPORTED, "the operation %s has no PTX", ir_facts[i->op].name);
 	}
 	return true;

@@ -225,6 +225,8 @@ void ptx_meet_readers(struct ptx_emitter *e, bool shared);
 void ptx_load_slots(struct ptx_emitter *e);
 void ptx_ask_ahead(struct ptx_emitter *e);
 const struct ptx_operand *ptx_slot(const struct ptx_emitter *e, const struct ir_ins *i);
+/* copy.c; false: not a row of it. */
+bool ptx_copy_row(struct ptx_emitter *e, const struct ir_ins *i);
 /* What was remembered of a straight run is no more. */
 void ptx_new_run(struct ptx_emitter *e);
 

@@ -24,7 +24,7 @@ static bool is_hint(const struct ir_ins *i) { return i->op == IR_prefetch || i->
 
 bool ptx_stores(const struct ir_ins *i)
 {
-	return ir_facts[i->op].dst == IR_KIND__ && ir_facts[i->op].a == IR_KIND_A && !is_hint(i);
+	return ir_facts[i->op].dst == IR_KIND__ && ir_facts[i->op].a == IR_KIND_A && !is_hint(i) && i->op != IR_copy;
 }
 
 /* Backward: what has no effect, writes no variable and has no live use. */

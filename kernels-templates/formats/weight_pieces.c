@@ -85,8 +85,17 @@ ir_f weight_pieces_head_half(struct ir *b, const struct weight_pieces *p, int32_
 static void visit_turn(struct period *p, const struct weight_visitor *v, ir_s before)
 {
 	struct weight_stream w = { .pieces = &p->pieces };
+	struct weight_reader *r = p->r;
+	const unsigned only = weight_pieces_first_array(r->format);
 
-	weight_pieces_begin_turn(p);
+	if (r->take && p->turn < p->units && p->walks[only]) {
+		r->take(r->chunks, r);
+		p->from[only] = r->at[4];
+		weight_pieces_begin_turn(p);
+		r->done(r->chunks);
+	} else {
+		weight_pieces_begin_turn(p);
+	}
 	for (unsigned u = 0; u < p->turn; u++) {
 		p->pieces.unit = u;
 		if (p->r->format->head_bytes)
@@ -109,6 +118,8 @@ static void visit_turns(struct period *p, const struct weight_visitor *v, ir_s t
 
 static void move_on(struct weight_reader *r, ir_s bytes)
 {
+	if (r->take)
+		return;
 	for (unsigned i = 0; i < PIECES_SIZES; i++)
 		if (i == 0 || r->at[i].r != r->at[i - 1].r)
 			ir_set_a(r->b, r->at[i], ir_aadd(r->b, r->at[i], bytes));
@@ -134,10 +145,20 @@ static void visit_period(struct weight_reader *r, const struct weight_visitor *v
 {
 	struct ir *b = r->b;
 	struct period p = period_of(r, units);
+	const bool takes = r->take && units == r->chunk_units;
+	const ir_s of_span = r->first;
 
 	if (v->begin)
 		v->begin(v->context);
+	if (takes) {
+		r->first = first;
+		r->take(r->chunks, r);
+		first = r->first;
+		r->first = of_span;
+	}
 	weight_pieces_begin_period(&p, first);
+	if (takes)
+		r->done(r->chunks);
 	if (p.turn < units)
 		visit_turns(&p, v, ir_sconst(b, units / p.turn));
 	else
@@ -187,6 +208,23 @@ unsigned weight_pieces_fit(const struct weight_format *f)
 	while (n > 1 && n * weight_pieces_lane(f) > PIECES_MAX_WORDS * 4)
 		n /= 2;
 	return n;
+}
+
+unsigned weight_pieces_chunk(struct weight_reader *r)
+{
+	const struct weight_format *f = r->format;
+	const unsigned units = r->span_units < PIECES_PERIOD_UNITS ? r->span_units : PIECES_PERIOD_UNITS,
+		       last = WEIGHT_MAX_ARRAYS - 1, only = weight_pieces_first_array(f);
+	struct period p = period_of(r, units);
+	bool alone = true;
+
+	for (unsigned i = only + 1; i <= last; i++)
+		alone = alone && !f->array[i].count;
+	if (r->span_units % units == 0 && (p.turn == units || r->at_once))
+		return units;
+	if (alone && r->span_units % p.turn == 0 && weight_pieces_turns_walk(&p, only, units))
+		return p.turn;
+	return 0;
 }
 
 void weight_pieces_read(struct weight_reader *r, const struct weight_visitor *v)

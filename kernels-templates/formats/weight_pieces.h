@@ -83,6 +83,10 @@ struct weight_reader {
 	bool at_once;    /* all that a period has is loaded at its start, but where a shorter one goes through the same
 	                    code; weight_pieces_fit() must be all of it */
 	bool rest_apart; /* a shorter last period has code of its own, and leaves more scalar registers */
+	/* May be NULL: in front of the loads of each chunk of units, to say where it lies, and behind them. */
+	void (*take)(void *context, struct weight_reader *r), (*done)(void *context);
+	void *chunks;
+	unsigned chunk_units;
 	ir_a at[PIECES_SIZES]; /* variables: the period, for a reader of pieces of 1, 2, 4, 8, 16 bytes; they may be one
 	                          variable */
 	ir_a heads;            /* the row block's heads, for the lane; in use when the format has them */
@@ -91,7 +95,10 @@ struct weight_reader {
 
 /* The most units of a turn whose bytes fit the registers kept for them. */
 unsigned weight_pieces_fit(const struct weight_format *f);
-/* Leaves the addresses behind the span. */
+/* Units that lie side by side and are loaded together, in front of the next ones, where a span is made of such chunks;
+ * else 0. */
+unsigned weight_pieces_chunk(struct weight_reader *r);
+/* Leaves the addresses behind the span, unless chunks are taken. */
 void weight_pieces_read(struct weight_reader *r, const struct weight_visitor *v);
 
 #endif

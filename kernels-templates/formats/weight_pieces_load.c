@@ -252,9 +252,9 @@ void weight_pieces_end_turn(struct period *p)
 
 	for (unsigned i = weight_pieces_first_array(p->r->format); i < WEIGHT_MAX_ARRAYS; i++) {
 		unsigned bytes = p->turn * weight_pieces_array_bytes(&p->r->format->array[i]);
-		if (p->walks[i])
+		if (p->walks[i] && !p->r->take)
 			ir_set_a(b, p->from[i], ir_aaddi(b, p->from[i], (int64_t)bytes * LANES));
-		else if (bytes)
+		else if (bytes && !p->walks[i])
 			shift_words(b, p->pieces.array[i].word, p->pieces.array[i].n, bytes);
 	}
 	for (unsigned i = 0; p->r->format->six && i < 4; i += 2)

@@ -96,13 +96,20 @@ struct matmul_group {
 	void *context;
 	/* matmul_group_build() fills these in. */
 	unsigned spans, matrices;
-	unsigned jobs, together; /* jobs of a row block; row blocks at once */
+	unsigned jobs, together;    /* jobs of a row block; row blocks at once */
+	void (*ask)(void *context); /* AWAITED, may be NULL: in front of the staging */
 	ir_a arg, sums;
+	ir_a raw;     /* AWAITED: the floats */
 	ir_a in, ins; /* KEY_NORM_IN, KEY_AWAITED: the tile's inputs, in shared bytes */
 	ir_s wave;
 	struct matmul_route route; /* KEY_EXPERTS */
 };
 void matmul_group_build(struct matmul_group *g);
+/* The row blocks of this call, the first in a variable; number `job` of the jobs of those from `base` on. */
+void matmul_group_blocks(const struct matmul_group *g, ir_s *base, ir_s *end);
+struct matmul_job matmul_group_job(const struct matmul_group *g, ir_s base, ir_s tile, ir_s job);
+/* AWAITED: shared bytes for what is staged. */
+void matmul_await_room(struct matmul_group *g);
 /* AWAITED: stages the input, sets g->in and g->ins, and has the group meet; what the results of this wave's of the row
  * blocks from `base` on are added to. */
 void matmul_await_stage(struct matmul_group *g);
@@ -114,6 +121,31 @@ const char *matmul_refuse_norm(const struct key *key, const struct target *targe
 /* For jobs: a pointer among the arguments; where the job's share of an input begins that has column_bytes a column. */
 ir_a matmul_group_arg(const struct matmul_group *g, unsigned slot);
 ir_a matmul_group_input(const struct matmul_group *g, const struct matmul_job *j, unsigned slot, int64_t column_bytes);
+
+/* ---- weights that are copied to local bytes ahead of their use (matmul_ahead.c) */
+
+/* A wave's chunks are those of its jobs, one after another, each of the same units of a span. */
+struct weight_format;
+struct weight_reader;
+struct matmul_ahead {
+	struct ir *b;
+	const struct matmul_group *g;
+	const struct weight_format *format;
+	int64_t block_bytes;
+	unsigned span_units, chunk_units;
+	bool copies;           /* else they are not */
+	uint32_t chunk, heads; /* bytes of a chunk, of its heads */
+	ir_a at;               /* the chunk, then its heads */
+	ir_s first;            /* row block */
+	ir_s total, asked;     /* chunks; asked: a variable */
+};
+/* Whether chunks are copied, when the group has `shared` bytes beside. What is above that is set. */
+void matmul_ahead_plan(struct matmul_ahead *a, const struct target *target, uint32_t shared);
+/* Asks for the first chunk. */
+void matmul_ahead_begin(struct matmul_ahead *a);
+/* The next chunk is there: the reader's addresses are set to it. Then, when it is in registers: asks for another. */
+void matmul_ahead_take(void *context, struct weight_reader *r);
+void matmul_ahead_done(void *context);
 
 /* Kernels for targets whose lanes read pieces of their rows; matmul_build() hands them over. */
 bool matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);

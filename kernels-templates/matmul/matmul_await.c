@@ -322,6 +322,17 @@ bool template_matmul_awaits(const struct target *target, const struct key *key)
 	return !matmul_refuse_await(&awaited, target);
 }
 
+void matmul_await_room(struct matmul_group *g)
+{
+	if (raw_bytes(g->key))
+		g->raw = ir_shared(g->b, (int64_t)raw_bytes(g->key));
+	g->in = g->raw;
+	if (!is_int8(g->key))
+		return;
+	g->in = ir_shared(g->b, (int64_t)numerics_pad(g->key->k));
+	g->ins = ir_shared(g->b, (int64_t)block_bytes(g->key));
+}
+
 void matmul_await_stage(struct matmul_group *g)
 {
 	struct ir *b = g->b;
@@ -333,19 +344,13 @@ void matmul_await_stage(struct matmul_group *g)
 		           .quads = key->k / QUAD,
 		           .int8 = is_int8(key),
 		           .norm = key->flags & KEY_NORM_IN,
+		           .raw = g->raw,
 		           .wave = g->wave };
 
 	s.turns = s.quads / g->waves;
 	s.mine = s.turns + (s.quads % g->waves != 0);
 	s.rest = s.vectors - s.quads * 4;
 	s.pieces = s.int8 && !s.norm;
-	if (raw_bytes(key))
-		s.raw = ir_shared(b, (int64_t)raw_bytes(key));
-	g->in = s.raw;
-	if (s.int8) {
-		g->in = ir_shared(b, (int64_t)numerics_pad(key->k));
-		g->ins = ir_shared(b, (int64_t)block_bytes(key));
-	}
 	ir_f eps = { 0 };
 	if (s.norm)
 		eps = ir_fbcast(b, g->arg, MATMUL_EPS * 8);

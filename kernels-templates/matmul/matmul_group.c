@@ -40,8 +40,7 @@ static ir_s share(const struct matmul_group *g, ir_s n, unsigned most)
 	return ir_sadd(b, ir_sshli(b, i, shift), g->wave);
 }
 
-/* Number `job` of those that follow row block `base`. */
-static void do_job(const struct matmul_group *g, ir_s base, ir_s tile, ir_s job)
+struct matmul_job matmul_group_job(const struct matmul_group *g, ir_s base, ir_s tile, ir_s job)
 {
 	struct ir *b = g->b;
 	struct matmul_job j = { .number = base, .span = job, .tile = tile, .expert = g->route.expert };
@@ -55,6 +54,13 @@ static void do_job(const struct matmul_group *g, ir_s base, ir_s tile, ir_s job)
 		j.span = ir_sshri(b, j.span, 1);
 	}
 	j.sums = ir_aadd(b, g->sums, ir_smuli(b, job, g->key->tile_n * 128));
+	return j;
+}
+
+static void do_job(const struct matmul_group *g, ir_s base, ir_s tile, ir_s job)
+{
+	struct matmul_job j = matmul_group_job(g, base, tile, job);
+
 	g->job(g->context, &j);
 }
 
@@ -200,6 +206,17 @@ static void end_tile(const struct matmul_group *g, ir_s tile)
 	ir_endloop(b);
 }
 
+void matmul_group_blocks(const struct matmul_group *g, ir_s *base, ir_s *end)
+{
+	struct ir *b = g->b;
+	unsigned per_unit = g->key->row_blocks, all = matmul_head_blocks(g->key) * matmul_heads(g->key);
+
+	*base = ir_var_s(b, ir_smuli(b, ir_begin(b), per_unit));
+	*end = ir_smuli(b, ir_end(b), per_unit);
+	if (all % per_unit)
+		*end = ir_smax(b, ir_smin(b, *end, ir_sconst(b, all)), *base);
+}
+
 /* With a norm inside, it is made once for all row blocks of a tile; else weights are read once for all tiles. What is
  * awaited is one column. */
 static void emit_group(const struct matmul_group *g)
@@ -212,11 +229,8 @@ static void emit_group(const struct matmul_group *g)
 		tile = ir_loop(b, ir_sload64(b, g->arg, MATMUL_TILES * 8));
 		norm_tile(g, tile);
 	}
-	unsigned per_unit = g->key->row_blocks, all = matmul_head_blocks(g->key) * matmul_heads(g->key);
-	ir_s base = ir_var_s(b, ir_smuli(b, ir_begin(b), per_unit)), end = ir_smuli(b, ir_end(b), per_unit);
-
-	if (all % per_unit)
-		end = ir_smax(b, ir_smin(b, end, ir_sconst(b, all)), base);
+	ir_s base, end;
+	matmul_group_blocks(g, &base, &end);
 	ir_s left = ir_ssub(b, end, base);
 	ir_loop(b, g->together > 1 ? ir_sdivi(b, ir_saddi(b, left, g->together - 1), g->together) : left);
 	if (!normed && !awaited)
@@ -302,10 +316,14 @@ void matmul_group_build(struct matmul_group *g)
 	const int64_t totals = (int64_t)g->together * g->jobs * g->key->tile_n * 128;
 	g->sums = ir_shared(b, totals > g->room ? totals : g->room);
 	g->wave = ir_wave(b);
-	if (g->key->flags & KEY_AWAITED)
+	if (g->key->flags & KEY_AWAITED) {
+		matmul_await_room(g);
+		if (g->ask)
+			g->ask(g->context);
 		matmul_await_stage(g);
-	else if (g->key->flags & KEY_NORM_IN)
+	} else if (g->key->flags & KEY_NORM_IN) {
 		make_input_room(g);
+	}
 	if (experts)
 		emit_routes(g);
 	else

@@ -28,6 +28,7 @@ struct wave {
 	struct matmul_group group;
 	struct ir *b;
 	const struct weight_format *format;
+	const struct target *target;
 	bool int8;
 	uint32_t xs_step;      /* bytes from a block's scales to the next one's */
 	uint32_t kp, in_width; /* in_width: elements from a column of inputs to the next */
@@ -35,6 +36,7 @@ struct wave {
 	unsigned columns;
 	unsigned span_units; /* of 32 k's */
 	unsigned turn_code;  /* at most */
+	struct matmul_ahead ahead;
 
 	/* A job's own. */
 	ir_a x, xs; /* walking */
@@ -135,19 +137,26 @@ static unsigned interleave_units(const struct wave *m)
 	return n;
 }
 
+static struct weight_reader reader_of(const struct wave *m)
+{
+	/* One column leaves registers for a period, and has no other work to do while its next part comes. */
+	const bool at_once = m->int8 && m->columns == 1 && weight_pieces_fit(m->format) == PIECES_PERIOD_UNITS;
+
+	return (struct weight_reader){ .b = m->b,
+		                       .format = m->format,
+		                       .span_units = m->span_units,
+		                       .most_units = interleave_units(m),
+		                       .at_once = at_once,
+		                       .rest_apart = m->columns > WAVE_ALIKE_COLUMNS };
+}
+
 static void do_job(void *context, const struct matmul_job *j)
 {
 	struct wave *m = context;
 	const struct matmul_group *g = &m->group;
 	struct ir *b = m->b;
-	/* One column leaves registers for a period, and has no other work to do while its next part comes. */
-	const bool at_once = m->int8 && m->columns == 1 && weight_pieces_fit(m->format) == PIECES_PERIOD_UNITS;
-	struct weight_reader r = { .b = b,
-		                   .format = m->format,
-		                   .span_units = m->span_units,
-		                   .most_units = interleave_units(m),
-		                   .at_once = at_once,
-		                   .rest_apart = m->columns > WAVE_ALIKE_COLUMNS };
+	struct weight_reader r = reader_of(m);
+	const bool copied = m->ahead.copies, by_chunks = copied && weight_pieces_chunk(&r);
 	const struct weight_visitor v = { .context = m,
 		                          .begin = m->int8 ? NULL : begin_segment,
 		                          .end = m->int8 ? NULL : end_segment,
@@ -166,6 +175,11 @@ static void do_job(void *context, const struct matmul_job *j)
 	                              ir_smuli(b, j->span, (int64_t)m->span_units * weight_pieces_unit(m->format))));
 	for (unsigned i = 1; i < PIECES_SIZES; i++)
 		r.at[i] = r.at[0];
+	if (copied && !by_chunks) {
+		matmul_ahead_take(&m->ahead, &r);
+		for (unsigned i = 0; i < PIECES_SIZES; i++)
+			r.at[i] = i ? r.at[0] : ir_var_a(b, r.at[0]);
+	}
 	m->x = ir_var_a(b, matmul_group_input(g, j, MATMUL_X, (int64_t)m->kp * (m->int8 ? 1 : 4)));
 	if (m->int8)
 		m->xs = ir_var_a(b, matmul_group_input(g, j, MATMUL_XS, (int64_t)m->kp / 32 * m->xs_step));
@@ -173,9 +187,33 @@ static void do_job(void *context, const struct matmul_job *j)
 		m->acc[c] = ir_var_f(b, ir_fconst(b, 0.0f));
 		m->total[c] = m->int8 ? m->acc[c] : ir_var_f(b, ir_fconst(b, 0.0f));
 	}
+	if (by_chunks) {
+		r.take = matmul_ahead_take;
+		r.done = matmul_ahead_done;
+		r.chunks = &m->ahead;
+		r.chunk_units = m->ahead.chunk_units;
+	}
 	weight_pieces_read(&r, &v);
+	if (copied && !by_chunks)
+		matmul_ahead_done(&m->ahead);
 	for (unsigned c = 0; c < m->columns; c++)
 		ir_fstore(b, j->sums, m->total[c], (int32_t)(c * 128), 0);
+}
+
+static void ask(void *context)
+{
+	struct wave *m = context;
+	struct weight_reader r = reader_of(m);
+
+	m->ahead.b = m->b;
+	m->ahead.g = &m->group;
+	m->ahead.format = m->format;
+	m->ahead.block_bytes = m->block_bytes;
+	m->ahead.span_units = m->span_units;
+	m->ahead.chunk_units = weight_pieces_chunk(&r) ? weight_pieces_chunk(&r) : m->span_units;
+	matmul_ahead_plan(&m->ahead, m->target, m->b->shared_bytes);
+	if (m->ahead.copies)
+		matmul_ahead_begin(&m->ahead);
 }
 
 static void narrow(void *context, unsigned columns)
@@ -192,8 +230,10 @@ bool matmul_wave_build(struct ir *b, const struct key *key, const struct target 
 		                     .parts = template_matmul_parts(target, key),
 		                     .job = do_job,
 		                     .narrow = narrow,
+		                     .ask = target->block_bytes ? ask : NULL,
 		                     .context = &m },
 		          .b = b,
+		          .target = target,
 		          .columns = key->tile_n,
 		          .turn_code = target->has_parts ? WAVE_TURN_CODE_PARTS : WAVE_TURN_CODE };
 

@@ -208,16 +208,20 @@ static void close_card(struct device *device)
 	free(d);
 }
 
-/* The best target whose text the card's driver takes. */
-static const struct target *target_of(uint32_t capability)
+/* The best target whose text the card's driver takes; blocks of sm90's have so much shared memory, which some later
+ * cards have not. */
+enum { SHARED_90 = 227 << 10 };
+static const struct target *target_of(uint32_t capability, int shared)
 {
-	return capability >= 90 ? target_find("sm90") : capability >= 80 ? target_find("sm80") : NULL;
+	return capability >= 90 && shared >= SHARED_90 ? target_find("sm90")
+	       : capability >= 80                      ? target_find("sm80")
+	                                               : NULL;
 }
 
 static bool read_facts(struct cuda *d, int ordinal, struct error *err)
 {
 	const struct cuda_api *api = d->api;
-	int n = 0, major = 0, minor = 0, units = 0, driver = 0;
+	int n = 0, major = 0, minor = 0, units = 0, shared = 0, driver = 0;
 	size_t bytes = 0;
 
 	snprintf(d->name, sizeof d->name, "NVIDIA card %d", ordinal);
@@ -238,6 +242,8 @@ static bool read_facts(struct cuda *d, int ordinal, struct error *err)
 	if (!result)
 		result = api->device_attribute(&units, CUDA_UNITS, d->card);
 	if (!result)
+		result = api->device_attribute(&shared, CUDA_SHARED_MOST, d->card);
+	if (!result)
 		result = api->device_memory(&bytes, d->card);
 	if (!result)
 		result = api->driver_version(&driver);
@@ -245,12 +251,12 @@ static bool read_facts(struct cuda *d, int ordinal, struct error *err)
 	d->units = (uint32_t)units;
 	d->driver = (uint32_t)driver;
 	d->bytes = bytes;
+	d->device.facts.target = target_of(d->capability, shared);
 	return !result || cuda_failed(d, result, "asking what the card is", err);
 }
 
 static bool open_context(struct cuda *d, struct error *err)
 {
-	d->device.facts.target = target_of(d->capability);
 	if (!d->device.facts.target)
 		return error_set(err, ERROR_DEVICE, "%s has compute capability %u.%u; cards from 8.0 on are supported",
 		                 d->name, d->capability / 10, d->capability % 10);
@@ -348,7 +354,7 @@ static void each_card(device_visit_fn visit, void *user)
 		struct device_entry e = { 0 };
 		snprintf(e.name, sizeof e.name, "cuda:%d", i);
 		if (read_facts(&d, i, &e.why_not)) {
-			const struct target *t = target_of(d.capability);
+			const struct target *t = d.device.facts.target;
 			snprintf(e.about, sizeof e.about, "%s (code for %s), %u multiprocessors, %.1f GiB", d.name,
 			         t ? t->name : "no target", d.units, (double)d.bytes / 0x1p30);
 			if (!t)

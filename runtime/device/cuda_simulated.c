@@ -14,7 +14,7 @@
 #include "runtime/device/cuda_simulated.h"
 #include "runtime/host/system.h"
 
-enum { CARDS = 2, MEMORY = 1 << 30, SHARED_UNASKED = 48 << 10, SHARED_MOST = 160 << 10, THREADS_MOST = 1024 };
+enum { CARDS = 2, MEMORY = 1 << 30, SHARED_UNASKED = 48 << 10, SHARED_MOST = 227 << 10, THREADS_MOST = 1024 };
 struct cuda_simulated cuda_simulation = { .lock = PTHREAD_MUTEX_INITIALIZER, .units = 2 };
 
 _Thread_local unsigned cuda_simulated_capability = 90;
@@ -69,9 +69,10 @@ static int sim_device_name(char *name, int size, int device)
 
 static int sim_device_attribute(int *value, int attribute, int device)
 {
-	*value = attribute == CUDA_UNITS   ? (int)cuda_simulation.units
-	         : attribute == CUDA_MAJOR ? cards[device] / 10
-	                                   : cards[device] % 10;
+	*value = attribute == CUDA_UNITS         ? (int)cuda_simulation.units
+	         : attribute == CUDA_SHARED_MOST ? SHARED_MOST
+	         : attribute == CUDA_MAJOR       ? cards[device] / 10
+	                                         : cards[device] % 10;
 	return 0;
 }
 

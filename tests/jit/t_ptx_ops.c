@@ -283,6 +283,103 @@ static void test_waves(void **state)
 	assert_int_equal(failures, 0);
 }
 
+/* Chunks of so many bytes, three of them on their way; `but` of these are not waited for. All lanes read what one has
+ * copied, too. */
+enum { CHUNKS = 5, PLACES = 3, COPIED_MOST = 800 };
+
+static ir_a place_of(struct ir *b, ir_a places, ir_s n, int64_t bytes)
+{
+	ir_s turn = ir_smuli(b, ir_sdivi(b, n, PLACES), PLACES);
+
+	return ir_aadd(b, places, ir_smuli(b, ir_ssub(b, n, turn), bytes));
+}
+
+static void build_copies(struct ir *b, int64_t bytes, uint32_t but)
+{
+	ir_a arg = ir_arg(b), src = ir_aload(b, arg, 0), out = ir_aload(b, arg, 8),
+	     places = ir_local(b, PLACES * bytes);
+	ir_s wave = ir_wave(b), asked = ir_var_s(b, ir_sconst(b, 0)), taken = { 0 };
+	ir_i sum = ir_var_i(b, ir_ilane(b));
+
+	out = ir_aadd(b, out, ir_smuli(b, wave, V));
+	for (unsigned part = 0; part < 2; part++) {
+		ir_s turn = ir_loop(b, ir_sconst(b, part ? CHUNKS : PLACES));
+		if (part) {
+			taken = turn;
+			ir_copied(b, but);
+			ir_a at = place_of(b, places, taken, bytes);
+			for (int64_t k = 0; k + V <= bytes; k += V)
+				ir_set_i(b, sum,
+				         ir_iadd(b, ir_imul(b, sum, ir_iconst(b, 31)), ir_iload(b, at, (int32_t)k)));
+			ir_set_i(b, sum, ir_iadd(b, sum, ir_ibcast(b, at, (int32_t)bytes - 4)));
+		}
+		ir_s number = ir_smin(b, asked, ir_sconst(b, CHUNKS - 1)); /* the last one more than once */
+		ir_a to = place_of(b, places, asked, bytes), from = ir_aadd(b, src, ir_smuli(b, number, bytes));
+		ir_copy(b, to, from, (uint32_t)bytes);
+		ir_set_s(b, asked, ir_saddi(b, asked, 1));
+		ir_endloop(b);
+	}
+	ir_fstore(b, out, ir_fbits(b, sum), 0, 0);
+}
+
+/* Nothing that is not waited for may be read. */
+static void refuse_early(const struct ir *ir)
+{
+	struct random_ir_buffers *x = random_ir_buffers_new(1);
+	struct error err = { 0 };
+	struct object made;
+
+	assert_true(compile_ir(&made, ir, target, NULL, NULL, &err));
+	assert_false(ptx_call(card, &made, ir->waves, x, 0, 1, &err));
+	assert_non_null(strstr(err.text, "nothing wrote"));
+	object_free(&made);
+	free(x);
+}
+
+/* Where there are no copies, and of other sizes. */
+static void refuse_copies(void)
+{
+	struct error err = { 0 };
+	struct object made;
+	struct ir b;
+
+	begin_ir(&b);
+	build_copies(&b, 512, 0);
+	assert_false(compile_ir(&made, &b, target_find("gfx1100"), NULL, NULL, &err));
+	assert_string_equal(err.text, "target gfx1100 copies nothing while a kernel goes on");
+	ir_free(&b);
+	begin_ir(&b);
+	build_copies(&b, 520, 0);
+	err = (struct error){ 0 };
+	assert_false(ir_verify(&b, &err));
+	assert_non_null(strstr(err.text, "immediate is 520, expected a multiple of 16"));
+	ir_free(&b);
+}
+
+static void test_copies(void **state)
+{
+	static const int64_t sizes[] = { 16, 128, 496, 512, 528, COPIED_MOST };
+	uint32_t in[CHUNKS * COPIED_MOST / 4];
+	char what[40];
+
+	refuse_copies();
+	for (unsigned k = 0; k < sizeof in / sizeof *in; k++)
+		in[k] = k * 2654435761u;
+	for (unsigned k = 0; k < sizeof sizes / sizeof *sizes; k++)
+		for (uint32_t but = 0; but <= PLACES; but++) {
+			struct ir b;
+			begin_ir(&b);
+			build_copies(&b, sizes[k], but);
+			snprintf(what, sizeof what, "copies of %d bytes", (int)sizes[k]);
+			if (but < PLACES)
+				check(&b, in, sizeof in, 1, 0, 1, NANS_EXACT, 0, what);
+			else if (!ptx_card_is_real(card))
+				refuse_early(&b);
+			ir_free(&b);
+		}
+	assert_int_equal(failures, 0);
+}
+
 static void test_random(void **state)
 {
 	unsigned n = ptx_card_is_real(card) ? 24 : test_quick() ? 40 : 200;
@@ -321,7 +418,7 @@ int main(void)
 	static const char *const targets[] = { "sm80", "sm90" };
 	const struct CMUnitTest tests[] = { TEST(test_vector_ops), TEST(test_scalars), TEST(test_memory),
 		                            TEST(test_loops),      TEST(test_joins),   TEST(test_waves),
-		                            TEST(test_random) };
+		                            TEST(test_copies),     TEST(test_random) };
 	int failed = 0;
 
 	for (unsigned t = 0; t < 2; t++) {

@@ -226,6 +226,7 @@ static void test_immediates(void **unused)
 		{ A, "%2:S = sload32 %1 @", INT32_MIN, INT32_MAX },
 		{ A, "%2:A = aload %1 @", INT32_MIN, INT32_MAX },
 		{ A, "prefetch %1 @", INT32_MIN, INT32_MAX },
+		{ "", "copied #", 0, IR_MAX_COPIES },
 	};
 	char text[256];
 

@@ -1,0 +1,39 @@
+/* jit/ptx/copy.c - copies from global memory to a wave's local bytes, which lie in shared memory, while the wave goes
+ * on.
+ *
+ * Owns: the rows copy and copied. Lanes copy pieces of 16 bytes, side by side, and each row is a group of copies. The
+ * lanes meet behind the wait, for one may read what another has copied, and in front of copies, for one may still read
+ * what was there.
+ */
+#include "jit/ptx/ptx.h"
+
+typedef struct ptx_operand op;
+
+enum { PIECE = 16, TURN = 32 * PIECE };
+
+static void copy(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	struct ptx_writer *w = &e->w;
+	const uint32_t bytes = (uint32_t)i->imm;
+	op to = ptx_address(e, i->a, 0, PIECE), from = ptx_address(e, i->b, 0, PIECE);
+
+	ptx_meet_readers(e, true);
+	for (uint32_t at = 0; at < bytes; at += TURN) {
+		if (bytes - at < TURN)
+			w->guard = ptx_first_lanes(e, (bytes - at) / PIECE);
+		PTX_PUT(w, COPY_PIECE_LATER, ptx_at(to, to.value + at), ptx_at(from, from.value + at), ptx_imm(PIECE));
+	}
+	PTX_PUT0(w, COPIES_GROUP);
+}
+
+bool ptx_copy_row(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	if (i->op == IR_copy)
+		copy(e, i);
+	if (i->op == IR_copied) {
+		PTX_PUT(&e->w, COPIES_WAIT, ptx_imm(i->imm));
+		PTX_PUT(&e->w, BAR_WARP_SYNC, ptx_imm(0xffffffff));
+		e->stored[1] = false;
+	}
+	return i->op == IR_copy || i->op == IR_copied;
+}
