@@ -72,6 +72,11 @@ const char *matmul_refuse_experts(const struct key *key, int64_t block_bytes, un
 /* ---- inputs that are awaited (KEY_AWAITED; matmul_await.c) */
 
 enum { MATMUL_AWAITED_BLOCK = 32 /* bytes from a struct activation_block to the next, in shared bytes */ };
+/* That a group may have. */
+static inline uint64_t matmul_shared(const struct target *t)
+{
+	return t->shared_bytes ? t->shared_bytes : TARGET_SHARED_BYTES;
+}
 
 /* What a wave does alone: one span of one matrix of one row block, with all columns of a tile. */
 struct matmul_job {
@@ -101,6 +106,8 @@ struct matmul_group {
 	ir_a arg, sums;
 	ir_a raw;     /* AWAITED: the floats */
 	ir_a in, ins; /* KEY_NORM_IN, KEY_AWAITED: the tile's inputs, in shared bytes */
+	bool stages;  /* by matmul_stage.c, */
+	ir_a floats;  /* which has floats there before they are inputs */
 	ir_s wave;
 	struct matmul_route route; /* KEY_EXPERTS */
 };
@@ -113,7 +120,21 @@ void matmul_await_room(struct matmul_group *g);
 /* AWAITED: stages the input, sets g->in and g->ins, and has the group meet; what the results of this wave's of the row
  * blocks from `base` on are added to. */
 void matmul_await_stage(struct matmul_group *g);
+bool matmul_awaits_early(const struct matmul_group *g); /* those are one for each wave */
 ir_f matmul_await_from(const struct matmul_group *g, ir_s base, ir_s blocks);
+ir_f matmul_await_column(const struct matmul_group *g, ir_s block, ir_s column); /* one of several columns */
+/* The int8 blocks of quad `number` of g->in and g->ins, of which lane l has elements 4l to 4l + 3. Scales and sums are
+ * MATMUL_AWAITED_BLOCK bytes a block. */
+void matmul_quantise_quad(const struct matmul_group *g, ir_s number, const ir_f x[4]);
+/* Whether the input of such a tile, of several columns, is staged by matmul_stage.c; NULL, or why it cannot be; the
+ * shared bytes that takes; elements from a column there to the next one. */
+bool matmul_stages(const struct key *key, const struct target *target);
+const char *matmul_refuse_stage(const struct key *key, const struct target *target);
+uint64_t matmul_stage_bytes(const struct key *key);
+uint32_t matmul_stage_stride(const struct key *key);
+/* Makes that room; fills it with a tile's input, and has the group meet. */
+void matmul_stage_room(struct matmul_group *g);
+void matmul_stage_tile(const struct matmul_group *g, ir_s tile);
 /* NULL, or why such an input cannot be awaited. */
 const char *matmul_refuse_await(const struct key *key, const struct target *target);
 /* NULL, or what is wrong with a key's norm inside. */

@@ -6,6 +6,8 @@
  * quads in turn, and what is left behind the last quad by vectors. Who has no more quad or vector loads the last one
  * again, for it is there as soon as any, and leaves it.
  */
+#include <math.h>
+
 #include "kernels-templates/emit/math.h"
 #include "kernels-templates/matmul/matmul.h"
 
@@ -176,21 +178,47 @@ static ir_f scale_of(struct ir *b, const ir_f x[4])
 	return ir_fdiv(b, all, ir_fconst(b, 127.0f));
 }
 
+/* x / d to int8, as quantise_emit_scaled() has it, by one reciprocal for all: where a reciprocal is correctly rounded
+ * and a quotient off by less than a unit in its last place, the quotient and what is left over, times the reciprocal,
+ * give the correctly rounded one (Markstein). The first correction brings it that close. d and x are scaled so that
+ * nothing overflows, and what underflows is of a quotient that becomes 0 anyway. */
+static void quotients(struct ir *b, const ir_f x[4], ir_f d, ir_i q[4])
+{
+	ir_f zero = ir_fconst(b, 0.0f), one = ir_fconst(b, 1.0f), most = ir_fconst(b, 127.0f),
+	     least = ir_fconst(b, -127.0f);
+	ir_m some = ir_flt(b, zero, d), is_small = ir_flt(b, d, ir_fconst(b, 0x1p-64f)),
+	     is_large = ir_flt(b, ir_fconst(b, 0x1p64f), d), is_finite = ir_flt(b, d, ir_fconst(b, INFINITY));
+	ir_f down = ir_fsel(b, is_large, ir_fconst(b, 0x1p-64f), one),
+	     by = ir_fsel(b, is_small, ir_fconst(b, 0x1p64f), down), of = ir_fmul(b, d, by);
+	ir_f reciprocal = ir_fdiv(b, one, of), less = ir_fneg(b, of);
+
+	for (unsigned i = 0; i < 4; i++) {
+		ir_f a = ir_fmul(b, x[i], by), y = ir_fmul(b, a, reciprocal);
+		for (unsigned turn = 0; turn < 2; turn++) {
+			ir_f left = ir_ffma(b, less, y, a);
+			y = ir_ffma(b, left, reciprocal, y);
+		}
+		y = ir_fsel(b, is_finite, y, ir_fsub(b, x[i], x[i])); /* by infinity */
+		y = ir_fmax(b, ir_fmin(b, y, most), least);
+		q[i] = ir_f2i(b, ir_fsel(b, some, y, zero));
+	}
+}
+
 /* Lane l has elements 4l to 4l + 3. Scales and sums are MATMUL_AWAITED_BLOCK bytes a block, so that each lane stores a
  * word: the first four of a block's eight those of struct activation_block. */
-static void quantise_quad(const struct stage *s, ir_s number, const ir_f x[4])
+void matmul_quantise_quad(const struct matmul_group *g, ir_s number, const ir_f x[4])
 {
-	struct ir *b = s->b;
+	struct ir *b = g->b;
 	ir_f d = scale_of(b, x), whole[4];
 	ir_i q[4], word = { 0 };
 
-	quantise_emit_scaled(b, x, 4, d, q);
+	quotients(b, x, d, q);
 	for (unsigned i = 0; i < 4; i++) {
 		ir_i byte = i < 3 ? ir_iand(b, q[i], ir_iconst(b, 255)) : q[i];
 		whole[i] = ir_i2f(b, q[i]);
 		word = i ? ir_ior(b, word, ir_ishl(b, byte, i * 8)) : byte;
 	}
-	ir_fstore(b, ir_aadd(b, s->g->in, ir_smuli(b, number, QUAD)), ir_fbits(b, word), 0, 0);
+	ir_fstore(b, ir_aadd(b, g->in, ir_smuli(b, number, QUAD)), ir_fbits(b, word), 0, 0);
 	ir_f low = ir_fadd(b, whole[0], whole[1]), high = ir_fadd(b, whole[2], whole[3]),
 	     half = sum_of(b, ir_fadd(b, low, high), 4), other = ir_fxor(b, half, 4),
 	     all = ir_fmul(b, d, ir_fadd(b, half, other));
@@ -201,7 +229,7 @@ static void quantise_quad(const struct stage *s, ir_s number, const ir_f x[4])
 	ir_f v = ir_fsel(b, one, all, d);
 	v = ir_fsel(b, two, first, v);
 	v = ir_fsel(b, three, second, v);
-	ir_fstore(b, ir_aadd(b, s->g->ins, ir_smuli(b, number, QUAD)), v, 0, 0);
+	ir_fstore(b, ir_aadd(b, g->ins, ir_smuli(b, number, QUAD)), v, 0, 0);
 }
 
 /* This wave's quad i, or all from i on in turn: behind a norm they come from where all have been staged. */
@@ -211,7 +239,7 @@ static void finish_quad(const struct stage *s, ir_s number, const ir_f x[4], con
 
 	for (unsigned i = 0; i < 4; i++)
 		y[i] = s->norm ? normed(s, x[i], weight[i]) : x[i];
-	quantise_quad(s, number, y);
+	matmul_quantise_quad(s->g, number, y);
 }
 
 static void quantise_in_turn(struct stage *s)
@@ -289,11 +317,6 @@ static uint64_t block_bytes(const struct key *key)
 	return is_int8(key) ? numerics_pad(key->k) / 32 * MATMUL_AWAITED_BLOCK : 0;
 }
 
-static uint64_t template_shared(const struct target *t)
-{
-	return t->shared_bytes ? t->shared_bytes : TARGET_SHARED_BYTES;
-}
-
 const char *matmul_refuse_await(const struct key *key, const struct target *target)
 {
 	const uint32_t known =
@@ -303,13 +326,15 @@ const char *matmul_refuse_await(const struct key *key, const struct target *targ
 
 	if (!(key->flags & KEY_AWAITED))
 		return NULL;
-	if (!target->lane_bytes || target->waves < 2 || key->tile_n != 1 || key->flags & ~known)
-		return "inputs are awaited by groups of waves, for plain tiles of one column";
+	if (!target->lane_bytes || target->waves < 2 || key->flags & ~known)
+		return "inputs are awaited by groups of waves, for plain tiles";
+	if (key->tile_n != 1)
+		return matmul_refuse_stage(key, target);
 	if (is_int8(key) && key->k % 32)
 		return "int8 blocks that are awaited are whole";
 	return key->k <= QUADS_MOST * QUAD * target->waves &&
 	                       raw_bytes(key) + block_bytes(key) + (is_int8(key) ? numerics_pad(key->k) : 0) + totals <=
-	                               template_shared(target)
+	                               matmul_shared(target)
 	               ? NULL
 	               : "what is awaited does not fit the shared bytes of a group";
 }
@@ -374,14 +399,32 @@ void matmul_await_stage(struct matmul_group *g)
 	ir_barrier(b);
 }
 
+bool matmul_awaits_early(const struct matmul_group *g) { return g->together * g->key->tile_n <= g->waves; }
+
 ir_f matmul_await_from(const struct matmul_group *g, ir_s base, ir_s blocks)
 {
 	struct ir *b = g->b;
+	const unsigned columns = g->key->tile_n;
 	ir_s block = base;
 
+	if (columns > 1) { /* this wave's column of its row block, or the last one's */
+		ir_s in_group = ir_sdivi(b, g->wave, columns);
+		ir_s column = ir_ssub(b, g->wave, ir_smuli(b, in_group, columns));
+		block = ir_sadd(b, base, ir_smin(b, in_group, ir_saddi(b, blocks, -1)));
+		return matmul_await_column(g, block, column);
+	}
 	if (g->together > 1) {
 		ir_s last = ir_saddi(b, blocks, -1);
 		block = ir_sadd(b, base, ir_smin(b, g->wave, last));
 	}
 	return ir_fawait(b, ir_aadd(b, matmul_group_arg(g, MATMUL_FROM), ir_sshli(b, block, 7)), 0, 0);
+}
+
+ir_f matmul_await_column(const struct matmul_group *g, ir_s block, ir_s column)
+{
+	struct ir *b = g->b;
+	ir_a from = ir_aadd(b, matmul_group_arg(g, MATMUL_FROM), ir_sshli(b, block, 7)),
+	     at = ir_aadd(b, from, ir_smuli(b, column, (int64_t)matmul_out_width(g->key) * 4));
+
+	return ir_fawait(b, at, 0, 0);
 }

@@ -86,6 +86,8 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 		sums = ir_aadd(b, sums, ir_sshli(b, column, 7));
 		tile = ir_sadd(b, g->key->flags & KEY_EXPERTS ? tile : ir_smuli(b, tile, g->key->tile_n), column);
 	}
+	if (g->key->flags & KEY_AWAITED && g->key->flags & KEY_RESIDUAL && !matmul_awaits_early(g))
+		from = matmul_await_column(g, block, tile);
 	struct matmul_results r = { b,           g->key,         g->arg,          sums, g->spans,
 		                    g->matrices, g->key->tile_n, g->route.expert, from };
 	if (at_once > 1)
@@ -120,16 +122,24 @@ static bool input_fits(const struct target *target, enum dtype activation, uint6
 	               TARGET_SHARED_BYTES;
 }
 
-/* Elements that a group may make for itself. int8 blocks cost two divisions each, which at twice as many take as long
- * as the stage that they save. */
-enum { NORM_FLOATS_MOST = 4096, NORM_BLOCKS_MOST = 2048 };
+/* Elements that a group may make for itself; staged (matmul_stage.c), where int8 blocks cost less. At twice as many
+ * they take as long as the stage that they save. */
+enum { NORM_FLOATS_MOST = 4096, NORM_BLOCKS_MOST = 2048, STAGED_FLOATS_MOST = 16384, STAGED_BLOCKS_MOST = 4096 };
 
 bool template_norm_inside(const struct target *target, enum dtype activation, uint64_t k, unsigned columns)
 {
-	uint64_t most = activation == DTYPE_Q8_0 ? NORM_BLOCKS_MOST : NORM_FLOATS_MOST;
+	const struct key key = {
+		.flags = KEY_NORM_IN, .activation = key_type(activation), .k = (uint32_t)k, .tile_n = (uint16_t)columns
+	};
+	const bool int8 = activation == DTYPE_Q8_0;
 
-	return target->lane_bytes && target->waves > 1 && columns <= TEMPLATE_MAX_COLUMNS &&
-	       columns * numerics_pad(k) <= most && input_fits(target, activation, k, columns);
+	if (!target->lane_bytes || target->waves < 2 || columns > TEMPLATE_MAX_COLUMNS || k > UINT32_MAX)
+		return false;
+	if (matmul_stages(&key, target))
+		return columns * numerics_pad(k) <= (int8 ? STAGED_BLOCKS_MOST : STAGED_FLOATS_MOST) &&
+		       !matmul_refuse_stage(&key, target);
+	return columns * numerics_pad(k) <= (int8 ? NORM_BLOCKS_MOST : NORM_FLOATS_MOST) &&
+	       input_fits(target, activation, k, columns);
 }
 
 bool template_greatest(const struct target *target, uint64_t rows)
@@ -145,6 +155,8 @@ const char *matmul_refuse_norm(const struct key *key, const struct target *targe
 		return NULL; /* which does it its own way */
 	if (!target->lane_bytes || target->waves < 2 || key->flags & (KEY_WIDE | KEY_MMA | KEY_BY_HEAD | KEY_EXPERTS))
 		return "norms are made inside by groups of waves, for plain tiles";
+	if (matmul_stages(key, target))
+		return matmul_refuse_stage(key, target);
 	return key->activation && input_fits(target, key_dtype(key->activation), key->k, key->tile_n)
 	               ? NULL
 	               : "the norm of a tile does not fit the shared bytes of a group";
@@ -164,6 +176,10 @@ static void norm_tile(const struct matmul_group *g, ir_s tile)
 	struct ir *b = g->b;
 	const struct key *key = g->key;
 
+	if (g->stages) {
+		matmul_stage_tile(g, tile);
+		return;
+	}
 	norm_emit_columns(b, &(struct norm_columns){
 				     .k = key->k,
 				     .columns = key->tile_n,
@@ -218,7 +234,7 @@ void matmul_group_blocks(const struct matmul_group *g, ir_s *base, ir_s *end)
 }
 
 /* With a norm inside, it is made once for all row blocks of a tile; else weights are read once for all tiles. What is
- * awaited is one column. */
+ * awaited is one tile. */
 static void emit_group(const struct matmul_group *g)
 {
 	struct ir *b = g->b;
@@ -236,7 +252,7 @@ static void emit_group(const struct matmul_group *g)
 	if (!normed && !awaited)
 		tile = begin_tile(g);
 	ir_s blocks = g->together > 1 ? ir_smin(b, ir_ssub(b, end, base), ir_sconst(b, g->together)) : ir_sconst(b, 1);
-	if (awaited && g->key->flags & KEY_RESIDUAL)
+	if (awaited && g->key->flags & KEY_RESIDUAL && matmul_awaits_early(g))
 		from = matmul_await_from(g, base, blocks);
 	if (g->tile) {
 		g->tile(g->context, base, blocks, tile);
@@ -316,7 +332,11 @@ void matmul_group_build(struct matmul_group *g)
 	const int64_t totals = (int64_t)g->together * g->jobs * g->key->tile_n * 128;
 	g->sums = ir_shared(b, totals > g->room ? totals : g->room);
 	g->wave = ir_wave(b);
-	if (g->key->flags & KEY_AWAITED) {
+	if (g->stages) {
+		matmul_stage_room(g);
+		if (g->key->flags & KEY_AWAITED)
+			matmul_stage_tile(g, ir_sconst(b, 0));
+	} else if (g->key->flags & KEY_AWAITED) {
 		matmul_await_room(g);
 		if (g->ask)
 			g->ask(g->context);

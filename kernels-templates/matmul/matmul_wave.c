@@ -53,7 +53,7 @@ static struct weight_tile tile_of(const struct wave *m, const struct weight_stre
 
 	t.x_column = (int32_t)(m->in_width * (m->int8 ? 1u : 4u));
 	t.x_step = 4;
-	t.xs_column = (int32_t)(m->in_width / 2);
+	t.xs_column = (int32_t)(m->in_width / 32 * m->xs_step);
 	t.xs_step = (int32_t)m->xs_step;
 	for (unsigned c = 0; c < m->columns; c++)
 		t.acc[c] = m->acc[c];
@@ -240,8 +240,10 @@ bool matmul_wave_build(struct ir *b, const struct key *key, const struct target 
 	m.format = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
 	m.int8 = key->activation == key_type(DTYPE_Q8_0);
 	m.kp = (uint32_t)numerics_pad(key->k);
-	m.in_width = (uint32_t)matmul_in_width(key);
-	m.xs_step = key->flags & KEY_AWAITED ? MATMUL_AWAITED_BLOCK : sizeof(struct activation_block);
+	const bool stages = matmul_stages(key, target);
+	m.group.stages = stages;
+	m.in_width = stages ? matmul_stage_stride(key) : (uint32_t)matmul_in_width(key);
+	m.xs_step = stages || key->flags & KEY_AWAITED ? MATMUL_AWAITED_BLOCK : sizeof(struct activation_block);
 	if (m.format)
 		m.block_bytes = (int64_t)weight_pieces_bytes(m.format, m.kp);
 	const char *why = matmul_refuse(key, m.format, m.block_bytes, TEMPLATE_MAX_COLUMNS, 2);

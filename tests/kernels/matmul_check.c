@@ -104,6 +104,18 @@ static void make_norm(struct data *d, const struct key *key)
 	free(s);
 }
 
+/* What rounds to the even of two: all that is made of a block's step is exact. */
+static void make_halves(float *x, uint64_t n, int power)
+{
+	float step = 1;
+
+	for (uint64_t i = 0; i < n; i++) {
+		if (i % 32 == 0)
+			step = 1 + (float)(2 * draw_number(1 << 13) + 1) / (1 << 14);
+		x[i] = ldexpf(step * (i % 32 ? (float)draw_number(253) - 126 + 0.5f : 127), power);
+	}
+}
+
 void make_data(struct data *d, const struct problem *p)
 {
 	const struct key *key = &p->key;
@@ -129,6 +141,8 @@ void make_data(struct data *d, const struct problem *p)
 	d->x = make_columns(d->columns, key->k);
 	if (key->flags & KEY_NORM_IN)
 		make_norm(d, key);
+	if (p->halves)
+		make_halves(d->x, d->columns * kp, p->halves);
 	d->q = kernel_buffer(d->columns * kp, 0);
 	d->s = kernel_buffer(d->columns * kp / 2, 0);
 	plain_quantise(d->x, d->columns * kp / 32, d->q, d->s);

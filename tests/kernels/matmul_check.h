@@ -9,6 +9,8 @@ struct problem {
 	struct key key;
 	uint32_t tiles;
 	float spoil; /* not 0: the bias of a row in the middle */
+	int halves;  /* not 0: inputs are odd numbers of halves of int8 steps of about 2 to this power, the largest 127
+	              */
 };
 
 /* Everything a launch touches, twice where it is written: `got` by the kernel, `expected` by the plain loop. */

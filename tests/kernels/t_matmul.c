@@ -196,11 +196,26 @@ static void test_awaited(void **unused)
 	for (unsigned mix = 0; mix < n_mixes; mix++)
 		for (unsigned j = 0; j < FLAGS; j++)
 			for (unsigned i = 0; i < N; i++) {
-				struct problem p = problem(mix, row_counts[draw_number(5)], k_of[i], 1, 1,
+				uint32_t columns = at % 2 ? 1 : 1 + draw_number(TEMPLATE_MAX_COLUMNS);
+				struct problem p = problem(mix, row_counts[draw_number(5)], k_of[i], columns, 1,
 				                           1 + draw_number(2), KEY_AWAITED | flags[j]);
 				if (takes_way(&target_table[TARGET_SM90], &p.key) && at++ % step == 0)
 					check(&p);
 			}
+}
+
+/* Quotients in the middle of two numbers, of scales that are next to nothing, and of large ones. */
+static void test_halves(void **unused)
+{
+	static const int powers[] = { -148, -140, -127, -120, -66, -64, -30, -3, 30, 63, 66 };
+	enum { POWERS = sizeof powers / sizeof *powers };
+
+	for (unsigned mix = 0; mix < n_mixes; mix++)
+		for (unsigned i = 0; i < POWERS && mixes[mix].weight == DTYPE_Q8_0; i++) {
+			struct problem p = problem(mix, 32, 256, i % 3 ? 1 : 3, 1, 1, KEY_AWAITED);
+			p.halves = powers[i];
+			check(&p);
+		}
 }
 
 /* The greatest of each row block, of results of which one may be no number. */
@@ -311,7 +326,8 @@ int main(void)
 		cmocka_unit_test(test_shapes),       cmocka_unit_test(test_matrices),
 		cmocka_unit_test(test_wide),         cmocka_unit_test(test_columns_do_not_matter),
 		cmocka_unit_test(test_norms_inside), cmocka_unit_test(test_odd_norms_inside),
-		cmocka_unit_test(test_awaited),      cmocka_unit_test(test_greatest),
+		cmocka_unit_test(test_awaited),      cmocka_unit_test(test_halves),
+		cmocka_unit_test(test_greatest),
 	};
 	make_mixes();
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -230,8 +230,11 @@ static void check_matmul_key(struct checker *c, const struct key *k, const struc
 		 allowed = m->value == GATED ? KEY_QUANTISED_OUT : 0;
 	bool mma = k->flags & KEY_MMA, wide = k->flags & KEY_WIDE, inside = k->flags & KEY_NORM_IN;
 
+	const bool staged = k->tile_n > 1 && o->target->shared_bytes > TARGET_SHARED_BYTES;
+	const uint64_t most = !staged ? 4096 : k->activation == DTYPE_Q8_0 + 1 ? 4096 : 16384;
+
 	epilogue |= k->flags & KEY_NORM_IN && c->s->spec.centred ? KEY_CENTRED : 0;
-	plan_require(c, !inside || (o->target->waves > 1 && !mma && !wide && k->tile_n * numerics_pad(k->k) <= 4096),
+	plan_require(c, !inside || (o->target->waves > 1 && !mma && !wide && k->tile_n * numerics_pad(k->k) <= most),
 	             "place of the norm");
 	plan_require(c, k->weight == m->w->type + 1 && k->rows == m->w->rows && k->k == m->w->k && k->row_blocks == 1,
 	             "format or sizes");

@@ -24,10 +24,12 @@ static const struct {
 	{ "qwen3-0.6b", "bf16", "gfx1101", false, 1, 1 + 28 * 5 + 1 },
 	{ "qwen3-0.6b", "bf16", "sm90", false, 1, 1 + 28 * 5 + 1 },
 	{ "qwen3-0.6b", "bf16", "sm90", false, 4, 1 + 28 * 6 + 1 },
-	{ "qwen3-0.6b", "bf16", "sm90", false, 5, 1 + 28 * 8 + 1 }, /* one row of logits */
+	{ "qwen3-0.6b", "bf16", "sm90", false, 5, 1 + 28 * 6 + 1 },
 	{ "qwen3-0.6b", "q8_0", "gfx1030", false, 1, 1 + 28 * 5 + 1 },
 	{ "qwen3-0.6b", "q4_k_m", "sm80", false, 2, 1 + 28 * 7 + 1 },
-	{ "qwen3-0.6b", "q4_k_m", "sm80", false, 3, 1 + 28 * 9 + 1 },
+	{ "qwen3-0.6b", "q4_k_m", "sm80", false, 4, 1 + 28 * 7 + 1 },
+	{ "qwen3-0.6b", "q4_k_m", "sm80", false, 5, 1 + 28 * 9 + 1 }, /* one row of logits */
+	{ "qwen3-0.6b", "q4_k_m", "gfx1101", false, 3, 1 + 28 * 9 + 1 },
 	{ "llama-3.2-1b", "q4_k_m", "gfx1201", false, 1, 1 + 16 * 5 + 1 },
 	{ "llama-3.2-1b", "q4_k_m", "gfx1201", true, 1, 1 + 16 * 5 + 1 },
 	/* too wide for int8: another stage takes less */

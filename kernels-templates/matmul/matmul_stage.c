@@ -1,0 +1,352 @@
+/* kernels-templates/matmul/matmul_stage.c - the input of a tile of several columns that a group of waves makes for
+ * itself: from f32 in memory, awaited or not, to floats or int8 blocks in shared bytes, with a norm in between where
+ * the key says so. One column is staged by matmul_await.c and, where it is not awaited, by kinds/norm.c.
+ *
+ * Owns: the staging of KEY_NORM_IN and KEY_AWAITED with several columns, on targets with many shared bytes. Norms have
+ * chains, so a wave makes that of a column alone; int8 blocks are dealt out to all waves by quads of 128 neighbours, of
+ * which a lane has four. A column of int8 has whole quads, whose pads are +0.
+ */
+#include "kernels-templates/emit/math.h"
+#include "kernels-templates/matmul/matmul.h"
+
+enum {
+	QUAD = 128,   /* elements */
+	VECTORS = 32, /* of a column, whose loads stand side by side */
+	BATCH = 4,    /* the same, of a wave's quads */
+	MOST_K = 1 << 16
+};
+
+struct stage {
+	const struct matmul_group *g;
+	struct ir *b;
+	uint32_t k, columns;
+	uint32_t vectors, stride; /* of a column: vectors in memory, elements in shared bytes */
+	bool int8, norm, awaited;
+	ir_a x, raw; /* the tile's, in memory; shared: its floats */
+};
+
+static bool is_int8(const struct key *key) { return key->activation == key_type(DTYPE_Q8_0); }
+
+bool matmul_stages(const struct key *key, const struct target *target)
+{
+	return key->tile_n > 1 && key->flags & (KEY_NORM_IN | KEY_AWAITED) && target->lane_bytes && target->waves > 1 &&
+	       target->shared_bytes > TARGET_SHARED_BYTES;
+}
+
+uint32_t matmul_stage_stride(const struct key *key)
+{
+	uint32_t kp = (uint32_t)numerics_pad(key->k);
+
+	return is_int8(key) ? (kp + QUAD - 1) / QUAD * QUAD : kp;
+}
+
+/* Whether floats are in shared bytes before they become int8 blocks. */
+static bool goes_raw(const struct key *key)
+{
+	return key->flags & KEY_NORM_IN || matmul_stage_stride(key) != numerics_pad(key->k);
+}
+
+uint64_t matmul_stage_bytes(const struct key *key)
+{
+	uint64_t all = (uint64_t)key->tile_n * matmul_stage_stride(key);
+
+	if (!is_int8(key))
+		return all * 4;
+	return (goes_raw(key) ? all * 4 : 0) + all + all / 32 * MATMUL_AWAITED_BLOCK;
+}
+
+const char *matmul_refuse_stage(const struct key *key, const struct target *target)
+{
+	unsigned jobs = numerics_spans(key->k) * (key->flags & KEY_PAIR ? 2 : 1);
+	uint64_t totals = (uint64_t)(jobs < target->waves ? target->waves : jobs) * key->tile_n * 128;
+
+	if (!matmul_stages(key, target) || key->tile_n > TEMPLATE_MAX_COLUMNS)
+		return "inputs of several columns are staged by groups of waves with many shared bytes";
+	return key->k <= MOST_K && matmul_stage_bytes(key) + totals <= matmul_shared(target)
+	               ? NULL
+	               : "what is staged does not fit the shared bytes of a group";
+}
+
+/* ---- floats to shared bytes */
+
+static ir_f load(const struct stage *s, ir_a at, int32_t disp)
+{
+	return s->awaited ? ir_fawait(s->b, at, disp, 0) : ir_fload(s->b, at, disp, 0);
+}
+
+/* A loop over this wave's of n things, from its number on; returns the thing. */
+static ir_s each_of(const struct stage *s, uint32_t n, unsigned at_once)
+{
+	struct ir *b = s->b;
+	unsigned step = s->g->waves * at_once;
+	ir_s left = ir_ssub(b, ir_sconst(b, n + step - 1), s->g->wave);
+
+	return ir_sadd(b, ir_smuli(b, ir_loop(b, ir_sdivi(b, left, step)), step), s->g->wave);
+}
+
+/* Thing i behind the first one, of n; the last one instead of those behind it. */
+static ir_s thing_at(const struct stage *s, ir_s first, unsigned i, uint32_t n)
+{
+	return ir_smin(s->b, ir_saddi(s->b, first, i * s->g->waves), ir_sconst(s->b, n - 1));
+}
+
+/* Begins a loop that has a turn where there is a thing i behind the first one. */
+static void begin_there(const struct stage *s, ir_s first, unsigned i, uint32_t n)
+{
+	struct ir *b = s->b;
+	ir_s left = ir_ssub(b, ir_sconst(b, (int64_t)n - i * s->g->waves), first);
+
+	ir_loop(b, ir_smin(b, left, ir_sconst(b, 1)));
+}
+
+/* Where vector `thing` of all columns goes. */
+static ir_a place_of(const struct stage *s, ir_s thing)
+{
+	struct ir *b = s->b;
+	ir_a at = ir_aadd(b, s->raw, ir_sshli(b, thing, 7));
+
+	if (s->stride == s->vectors * 32)
+		return at;
+	return ir_aadd(b, at, ir_smuli(b, ir_sdivi(b, thing, s->vectors), (s->stride - s->vectors * 32) * 4));
+}
+
+static void zero_pads(const struct stage *s, ir_a column)
+{
+	for (uint32_t v = s->vectors; v < s->stride / 32; v++)
+		ir_fstore(s->b, column, ir_fconst(s->b, 0.0f), (int32_t)(v * 128), 0);
+}
+
+static void copy_all(const struct stage *s)
+{
+	enum { AT_ONCE = BATCH * 4 };
+	struct ir *b = s->b;
+	uint32_t n = s->columns * s->vectors;
+	ir_f x[AT_ONCE];
+
+	ir_s first = each_of(s, n, AT_ONCE);
+	for (unsigned i = 0; i < AT_ONCE; i++) {
+		ir_s thing = thing_at(s, first, i, n);
+		x[i] = load(s, ir_aadd(b, s->x, ir_sshli(b, thing, 7)), 0);
+	}
+	for (unsigned i = 0; i < AT_ONCE; i++) {
+		begin_there(s, first, i, n);
+		ir_a to = place_of(s, ir_saddi(b, first, i * s->g->waves));
+		ir_fstore(b, to, x[i], 0, 0);
+		ir_endloop(b);
+	}
+	ir_endloop(b);
+	if (s->stride == s->vectors * 32)
+		return;
+	ir_s column = each_of(s, s->columns, 1);
+	zero_pads(s, ir_aadd(b, s->raw, ir_smuli(b, column, s->stride * 4)));
+	ir_endloop(b);
+}
+
+/* ---- norms: a column is one wave's */
+
+struct scale {
+	ir_f by, mean;
+	bool centred;
+};
+
+/* Vector v of a column, of which the last one may have pads. */
+static ir_f normed(const struct stage *s, const struct scale *c, ir_f x, ir_f weight, bool last)
+{
+	struct ir *b = s->b;
+	uint32_t real = s->k % 32;
+	ir_f less = c->centred ? ir_fsub(b, x, c->mean) : x, scaled = ir_fmul(b, less, c->by),
+	     y = ir_fmul(b, scaled, weight);
+
+	if (!last || !real)
+		return y;
+	return ir_fsel(b, ir_igt(b, ir_iconst(b, (int32_t)real), ir_ilane(b)), y, ir_fconst(b, 0.0f));
+}
+
+/* n vectors, to shared bytes. */
+static void copy_vectors(const struct stage *s, ir_a from, ir_a to, unsigned n)
+{
+	struct ir *b = s->b;
+	ir_f x[VECTORS];
+
+	for (unsigned i = 0; i < n; i++)
+		x[i] = load(s, from, (int32_t)(i * 128));
+	for (unsigned i = 0; i < n; i++)
+		ir_fstore(b, to, x[i], (int32_t)(i * 128), 0);
+}
+
+static void copy_column(const struct stage *s, ir_a from, ir_a to)
+{
+	struct ir *b = s->b;
+	uint32_t turns = s->vectors / VECTORS;
+
+	if (turns > 1) {
+		ir_s turn = ir_loop(b, ir_sconst(b, turns)), at = ir_smuli(b, turn, VECTORS * 128);
+		ir_a source = ir_aadd(b, from, at), place = ir_aadd(b, to, at);
+		copy_vectors(s, source, place, VECTORS);
+		ir_endloop(b);
+	} else if (turns) {
+		copy_vectors(s, from, to, VECTORS);
+	}
+	if (s->vectors % VECTORS) {
+		ir_a source = ir_aaddi(b, from, (int64_t)turns * VECTORS * 128),
+		     place = ir_aaddi(b, to, (int64_t)turns * VECTORS * 128);
+		copy_vectors(s, source, place, s->vectors % VECTORS);
+	}
+}
+
+/* In place. */
+static void load_weights(const struct stage *s, ir_a weight, unsigned n, ir_f w[VECTORS])
+{
+	for (unsigned i = 0; i < n; i++)
+		w[i] = ir_fload(s->b, weight, (int32_t)(i * 128), 0);
+}
+
+static void norm_vectors(const struct stage *s, const struct scale *c, ir_a x, const ir_f w[VECTORS], unsigned n,
+                         bool last)
+{
+	struct ir *b = s->b;
+	ir_f y[VECTORS];
+
+	for (unsigned i = 0; i < n; i++)
+		y[i] = ir_fload(b, x, (int32_t)(i * 128), 0);
+	for (unsigned i = 0; i < n; i++)
+		ir_fstore(b, x, normed(s, c, y[i], w[i], last && i + 1 == n), (int32_t)(i * 128), 0);
+}
+
+/* Vectors of a column behind those that are normed by turns of VECTORS. */
+static uint32_t turns_of(const struct stage *s) { return (s->vectors - 1) / VECTORS; }
+static uint32_t last_of(const struct stage *s) { return s->vectors - turns_of(s) * VECTORS; }
+
+/* last: the weights of its last vectors. */
+static void norm_column(const struct stage *s, const struct scale *c, ir_a x, ir_a weight, const ir_f last[VECTORS])
+{
+	struct ir *b = s->b;
+	ir_f w[VECTORS];
+
+	if (turns_of(s)) {
+		ir_s turn = ir_loop(b, ir_sconst(b, turns_of(s))), at = ir_smuli(b, turn, VECTORS * 128);
+		ir_a place = ir_aadd(b, x, at), by = ir_aadd(b, weight, at);
+		load_weights(s, by, VECTORS, w);
+		norm_vectors(s, c, place, w, VECTORS, false);
+		ir_endloop(b);
+	}
+	ir_a place = ir_aaddi(b, x, (int64_t)turns_of(s) * VECTORS * 128);
+	norm_vectors(s, c, place, last, last_of(s), true);
+}
+
+static void norm_all(const struct stage *s)
+{
+	struct ir *b = s->b;
+	struct scale c = { .centred = s->g->key->flags & KEY_CENTRED };
+	ir_a weight = matmul_group_arg(s->g, MATMUL_NORM);
+	ir_f eps = ir_fbcast(b, s->g->arg, MATMUL_EPS * 8), last[VECTORS];
+	ir_s column = each_of(s, s->columns, 1);
+	ir_a from = ir_aadd(b, s->x, ir_smuli(b, column, (int64_t)s->vectors * 128)),
+	     to = ir_aadd(b, s->raw, ir_smuli(b, column, (int64_t)s->stride * 4)),
+	     behind = ir_aaddi(b, weight, (int64_t)turns_of(s) * VECTORS * 128);
+
+	load_weights(s, behind, last_of(s), last); /* before what is awaited */
+	copy_column(s, from, to);
+	c.by = norm_emit_scale(
+		b, &(struct norm_columns){ .k = s->k, .centred = c.centred, .waves = s->g->waves, .x = to, .eps = eps },
+		&c.mean);
+	norm_column(s, &c, to, weight, last);
+	zero_pads(s, to);
+	ir_endloop(b);
+}
+
+/* ---- int8 blocks */
+
+/* Loops are short: code that is run once for an input takes longer to fetch than to run. */
+static void quantise_raw(const struct stage *s, uint32_t n)
+{
+	struct ir *b = s->b;
+	ir_f x[4];
+
+	ir_s number = each_of(s, n, 1);
+	ir_a at = ir_aadd(b, s->raw, ir_smuli(b, number, QUAD * 4));
+	for (int i = 0; i < 4; i++)
+		x[i] = ir_fbits(b, ir_iload_s(b, at, i * 4, 16));
+	matmul_quantise_quad(s->g, number, x);
+	ir_endloop(b);
+}
+
+/* Straight from where they are awaited. */
+static void quantise_awaited(const struct stage *s, uint32_t n)
+{
+	struct ir *b = s->b;
+	ir_f x[BATCH][4];
+
+	ir_s first = each_of(s, n, BATCH);
+	for (unsigned i = 0; i < BATCH; i++) {
+		ir_a at = ir_aadd(b, s->x, ir_smuli(b, thing_at(s, first, i, n), QUAD * 4));
+		for (int j = 0; j < 4; j++)
+			x[i][j] = ir_fawait_s(b, at, j * 4, 16);
+	}
+	for (unsigned i = 0; i < BATCH; i++)
+		for (unsigned j = 0; j < 4; j++)
+			x[i][j] = ir_var_f(b, x[i][j]);
+	ir_s there = ir_sdivi(b, ir_ssub(b, ir_sconst(b, n + s->g->waves - 1), first), s->g->waves),
+	     turn = ir_loop(b, ir_smin(b, there, ir_sconst(b, BATCH)));
+	matmul_quantise_quad(s->g, ir_sadd(b, first, ir_smuli(b, turn, s->g->waves)), x[0]);
+	for (unsigned i = 0; i + 1 < BATCH; i++)
+		for (unsigned j = 0; j < 4; j++)
+			ir_set_f(b, x[i][j], x[i + 1][j]);
+	ir_endloop(b);
+	ir_endloop(b);
+}
+
+/* Quads of all columns, which lie one behind the other wherever they come from. */
+static void quantise_all(const struct stage *s)
+{
+	uint32_t n = s->columns * (s->stride / QUAD);
+
+	if (goes_raw(s->g->key))
+		quantise_raw(s, n);
+	else
+		quantise_awaited(s, n);
+}
+
+/* ---- all of it */
+
+void matmul_stage_room(struct matmul_group *g)
+{
+	const struct key *key = g->key;
+	int64_t all = (int64_t)key->tile_n * matmul_stage_stride(key);
+
+	if (!is_int8(key) || goes_raw(key))
+		g->floats = ir_shared(g->b, all * 4);
+	g->in = g->floats;
+	if (is_int8(key)) {
+		g->in = ir_shared(g->b, all);
+		g->ins = ir_shared(g->b, all / 32 * MATMUL_AWAITED_BLOCK);
+	}
+}
+
+void matmul_stage_tile(const struct matmul_group *g, ir_s tile)
+{
+	struct ir *b = g->b;
+	const struct key *key = g->key;
+	struct stage s = { .g = g,
+		           .b = b,
+		           .k = key->k,
+		           .columns = key->tile_n,
+		           .vectors = (uint32_t)numerics_pad(key->k) / 32,
+		           .stride = matmul_stage_stride(key),
+		           .int8 = is_int8(key),
+		           .norm = key->flags & KEY_NORM_IN,
+		           .awaited = key->flags & KEY_AWAITED,
+		           .raw = g->floats };
+
+	s.x = ir_aadd(b, matmul_group_arg(g, MATMUL_X), ir_smuli(b, tile, (int64_t)s.columns * s.vectors * 128));
+	if (s.norm)
+		norm_all(&s);
+	else if (!s.int8 || goes_raw(key))
+		copy_all(&s);
+	if (s.int8) {
+		if (goes_raw(key))
+			ir_barrier(b);
+		quantise_all(&s);
+	}
+	ir_barrier(b);
+}
