@@ -58,12 +58,12 @@ struct activation_block {
  * NORM_IN: for groups of waves, with plain tiles: X is f32 whatever the activations are, and what is multiplied is its
  * norm (NORM and EPS as of KEY_NORM; CENTRED), as int8 blocks where the activations are. Each group makes it for
  * itself, in shared bytes.
- * AWAITED: for groups of waves, tile_n 1: X is f32 as with NORM_IN, which may go with it, and is awaited; OUT is given.
- * RESIDUAL: the product is added to FROM, which is awaited too and is other memory than OUT.
- * GREATEST: for groups of waves, with plain tiles of one column and whole row blocks: the greatest result of each row
- * block is at GREATEST; +inf if one of them is not finite. No other flags but BIAS, AWAITED and NORM_IN (CENTRED).
- * MMA: for 16, 32 or 64 columns in a tile: int8 activations laid out as ever with Q8_0 weights, or others where
- * template_mma() says so; f16 or bf16 ones, [column][kp], as KEY_INTERLEAVE made them, with weights of that type
+ * AWAITED: for groups of waves, one plain tile (template_matmul_awaits()): X is f32 as with NORM_IN, which may go with
+ * it, and is awaited; OUT is given. RESIDUAL: the product is added to FROM, which is awaited too and is other memory
+ * than OUT. GREATEST: for groups of waves, with plain tiles of one column and whole row blocks: the greatest result of
+ * each row block is at GREATEST; +inf if one of them is not finite. No other flags but BIAS, AWAITED and NORM_IN
+ * (CENTRED). MMA: for 16, 32 or 64 columns in a tile: int8 activations laid out as ever with Q8_0 weights, or others
+ * where template_mma() says so; f16 or bf16 ones, [column][kp], as KEY_INTERLEAVE made them, with weights of that type
  * (numerics BOUNDED); row_blocks is 1. */
 enum {
 	MATMUL_W,
@@ -95,7 +95,7 @@ unsigned template_tile_n(const struct target *target);
 /* Whether a matmul of so many columns should make the norm of its input itself (NORM_IN): where that costs every group
  * less than another stage does, and the result fits its shared bytes. */
 bool template_norm_inside(const struct target *target, enum dtype activation, uint64_t k, unsigned columns);
-/* Whether a matmul of one column may await its input (AWAITED); the flag itself may be missing. */
+/* Whether a matmul of one tile may await its input (AWAITED); the flag itself may be missing. */
 bool template_matmul_awaits(const struct target *target, const struct key *key);
 /* Whether a matmul of so many rows can keep the greatest of its results (GREATEST). */
 bool template_greatest(const struct target *target, uint64_t rows);
@@ -262,9 +262,12 @@ uint32_t template_kv_row_bytes(enum dtype kv, uint32_t head_dim);
  * tile 0 the one with position POS0. Tiles past the last column may be asked for.
  * key.rows (a power of two; one column): the context's chunks are cut into so many parts of neighbours, and OUT is
  * records of chunks for KEY_MERGE: [chunk][heads], each template_attention_record() bytes. Unit: part*kv_heads + kv
- * head. A chunk's number is its position's, windows or not; chunks that are not visible have no records.
- * ROTATES (groups of waves, one column): Q is what KEY_ROPE reads as IN, K and V what KEY_KV_STORE reads, and what
- * these two do is done here; QK_NORM, NORM_LAST and VALUE_NORM are as theirs.
+ * head. A chunk's number is its position's, windows or not; chunks that are not visible have no records. With ROTATES
+ * there may be key.columns columns, 1 to 16, at positions POS0 .. POS0 + columns - 1, in one unit together
+ * (template_attention_columns()): records are [chunk][kv head][column][heads/kv_heads], and of chunks that a column
+ * does not see they mean nothing.
+ * ROTATES (groups of waves, one column, or in parts): Q is what KEY_ROPE reads as IN, K and V what KEY_KV_STORE reads,
+ * and what these two do is done here; QK_NORM, NORM_LAST and VALUE_NORM are as theirs.
  * QUANTISED_OUT, with ROTATES, in one part, of whole blocks of 32: also writes the result as int8 blocks.
  * AWAITED, with ROTATES, in parts: Q, K and V are awaited, records are given.
  * LATENT: key: heads, kv_heads, head_dim, k, kv. A cache of one head of head_dim as KEY_KV_STORE's LATENT writes it, at
@@ -297,6 +300,9 @@ enum {
 };
 /* Whether attention of one column can be one that ROTATES. */
 bool template_attention_rotates(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim);
+/* Whether attention in parts that ROTATES can be that of so many columns. */
+bool template_attention_columns(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim,
+                                uint32_t columns);
 enum { TEMPLATE_MAX_QUERIES = 16 };
 /* How many columns a tile of attention should have in a pass over `columns` columns. */
 unsigned template_attention_tile_n(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim,
@@ -311,7 +317,8 @@ static inline uint32_t template_attention_record(uint32_t dims) { return (dims +
 
 /* KEY_MERGE: attention's result from the records of its chunks. key: heads, head_dim, flags WINDOW, SINKS. RECORDS as
  * KEY_ATTENTION left them; OUT: [kp(heads*head_dim)]. Unit: 32 dimensions of a head, or all where heads are no multiple
- * of that: head * template_merge_units() + number. AWAITED: records are awaited, OUT is given.
+ * of that: head * template_merge_units() + number. Of several columns (key.columns; kv_heads): OUT is [column], POS0
+ * the first one's position, and a unit's head column * heads + head. AWAITED: records are awaited, OUT is given.
  * QUANTISED_OUT (head_dim a multiple of 32): also writes the result as int8 blocks. */
 enum {
 	MERGE_RECORDS,

@@ -160,12 +160,18 @@ static const char *attention_refusal(const struct key *key, const struct target 
 		return refusal;
 	if (key->kv_heads == 0 || key->heads % key->kv_heads != 0 || key->heads / key->kv_heads > MAX_ROWS)
 		return "heads must be a multiple of kv_heads, 128 times at most";
-	if (key->tile_n & (key->tile_n - 1) || key->tile_n > TEMPLATE_MAX_QUERIES ||
+	if (key->rows && key->flags & KEY_ROTATES && key->tile_n > 1 &&
+	    !template_attention_columns(target, key->heads, key->kv_heads, key->head_dim, key->tile_n))
+		return "the queries of so many columns do not fit the shared bytes of a group";
+	const bool columns = key->rows && key->flags & KEY_ROTATES; /* any number of them */
+	if ((key->tile_n & (key->tile_n - 1) && !columns) || key->tile_n > TEMPLATE_MAX_QUERIES ||
 	    (key->tile_n > 1 && key->heads / key->kv_heads * key->tile_n > MAX_ROWS))
 		return "a column tile has 1, 2, 4, 8 or 16 columns, and 128 queries a kv head at most";
 	if (key->rows & (key->rows - 1) || key->rows > TEMPLATE_MAX_PARTS ||
-	    (key->rows && (key->tile_n > 1 || key->flags & KEY_LATENT)))
-		return "a context has a power of two of parts, 64 at most, of one column, and not of latent attention";
+	    (key->rows && ((key->tile_n > 1 && !columns) || key->flags & KEY_LATENT)))
+		return "a context has a power of two of parts, 64 at most, of one column or of what rotates, and not "
+		       "of "
+		       "latent attention";
 	if (!heads_kv_bytes(key))
 		return "the cache must be F16, F32 or Q8_0";
 	if (key->flags & KEY_AWAITED && (!(key->flags & KEY_ROTATES) || !key->rows))
@@ -174,9 +180,10 @@ static const char *attention_refusal(const struct key *key, const struct target 
 		return key->flags & (KEY_QK_NORM | KEY_VALUE_NORM | KEY_QUANTISED_OUT)
 		               ? "norms stand, and results become int8, where it rotates"
 		               : NULL;
-	if (key->flags & KEY_LATENT || key->tile_n > 1 ||
+	if (key->flags & KEY_LATENT || (key->tile_n > 1 && !key->rows) ||
 	    !template_attention_rotates(target, key->heads, key->kv_heads, key->head_dim))
-		return "only groups of waves rotate, one column whose queries fit their shared bytes";
+		return "only groups of waves rotate, one column whose queries fit their shared bytes, or parts of a "
+		       "context";
 	if (key->flags & KEY_QUANTISED_OUT && (key->rows || key->head_dim % 32 || key->flags & KEY_AWAITED))
 		return "heads that become int8 are whole blocks of 32, in one part, which nobody awaits";
 	return NULL;

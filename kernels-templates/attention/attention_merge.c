@@ -13,6 +13,7 @@ enum { VECTOR = 32 /* dimensions */, AT_ONCE = 8 /* chunks */, MOST_PARTS = 4 };
 struct merge {
 	struct ir *b;
 	unsigned w, parts /* vectors of 32 dimensions */, dims, vectors /* of a unit's 32 dimensions, or more */, heads;
+	unsigned columns, group; /* of several columns: heads that share keys */
 	bool awaited, quantised;
 	uint32_t bytes; /* of a record */
 	int32_t marks;  /* where max and sum are in it */
@@ -28,7 +29,7 @@ struct merge {
 static ir_s slot(const struct merge *m, unsigned which) { return ir_sload64(m->b, m->arg, (int32_t)(which * 8)); }
 
 /* Records of one head, from chunk to chunk. */
-static uint32_t step(const struct merge *m) { return m->heads * m->bytes; }
+static uint32_t step(const struct merge *m) { return m->columns * m->heads * m->bytes; }
 
 /* ---- as many chunks as lanes: `count` of them; lanes behind them repeat the last one */
 
@@ -118,12 +119,14 @@ static void merge_chunks(const struct merge *m, ir_s chunks)
 
 /* ---- a unit */
 
-static void store_unit(const struct merge *m, ir_s head, ir_s part)
+static void store_unit(const struct merge *m, ir_s column, ir_s head, ir_s part)
 {
 	struct ir *b = m->b;
 	unsigned width = m->heads * m->dims, dims = m->parts > 1 ? VECTOR : m->dims;
-	ir_a out = ir_aload(b, m->arg, MERGE_OUT * 8), row = ir_aadd(b, out, ir_smuli(b, head, m->dims * 4)),
-	     to = ir_aadd(b, row, ir_smuli(b, part, VECTOR * 4));
+	ir_a out = ir_aload(b, m->arg, MERGE_OUT * 8);
+	if (m->columns > 1)
+		out = ir_aadd(b, out, ir_smuli(b, column, (int64_t)numerics_pad(width) * 4));
+	ir_a row = ir_aadd(b, out, ir_smuli(b, head, m->dims * 4)), to = ir_aadd(b, row, ir_smuli(b, part, VECTOR * 4));
 
 	ir_f y[HEADS_MAX_DIM / 8];
 
@@ -150,8 +153,14 @@ static void store_unit(const struct merge *m, ir_s head, ir_s part)
 static void do_unit(struct merge *m, const struct key *key, ir_s unit)
 {
 	struct ir *b = m->b;
-	ir_s head = m->parts > 1 ? ir_sdivi(b, unit, m->parts) : unit, pos0 = slot(m, MERGE_POS0);
+	ir_s head = m->parts > 1 ? ir_sdivi(b, unit, m->parts) : unit, pos0 = slot(m, MERGE_POS0), column = { 0 };
 	ir_s part = ir_ssub(b, unit, ir_smuli(b, head, m->parts)), first = ir_sconst(b, 0);
+	if (m->columns > 1) {
+		struct heads_unit u = heads_unit(b, head, m->heads);
+		column = u.column;
+		head = u.head;
+		pos0 = ir_sadd(b, pos0, column);
+	}
 	ir_s chunks = ir_saddi(b, ir_sshri(b, pos0, 7), 1);
 
 	if (key->flags & KEY_WINDOW) {
@@ -159,7 +168,12 @@ static void do_unit(struct merge *m, const struct key *key, ir_s unit)
 		first = ir_sshri(b, ir_smax(b, lowest, ir_sconst(b, 0)), 7);
 		chunks = ir_ssub(b, chunks, first);
 	}
-	ir_s record = ir_sadd(b, ir_smuli(b, first, m->heads), head);
+	ir_s record = ir_sadd(b, ir_smuli(b, first, m->columns * m->heads), head);
+	if (m->columns > 1) { /* [head of keys][column][head of the group] */
+		ir_s of = ir_sdivi(b, head, m->group);
+		record = ir_sadd(b, record, ir_smuli(b, of, (m->columns - 1) * m->group));
+		record = ir_sadd(b, record, ir_smuli(b, column, m->group));
+	}
 	ir_a records = ir_aload(b, m->arg, MERGE_RECORDS * 8);
 	m->at = ir_var_a(b, ir_aadd(b, records, ir_smuli(b, record, m->bytes)));
 	m->o = ir_var_a(b, ir_aadd(b, m->at, ir_smuli(b, part, VECTOR * 4)));
@@ -173,7 +187,7 @@ static void do_unit(struct merge *m, const struct key *key, ir_s unit)
 	for (unsigned v = 0; v < m->vectors; v++)
 		m->value[v] = ir_var_f(b, ir_fconst(b, 0.0f));
 	merge_chunks(m, chunks);
-	store_unit(m, head, part);
+	store_unit(m, column, head, part);
 }
 
 bool merge_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
@@ -187,6 +201,11 @@ bool merge_build(struct ir *b, const struct key *key, const struct target *targe
 		refusal = "heads that become int8 are whole blocks of 32, which nobody awaits";
 	if (refusal)
 		return build_refuse(key, err, refusal);
+	if (key->tile_n > 1 && (key->tile_n > TEMPLATE_MAX_QUERIES || !key->kv_heads || key->heads % key->kv_heads ||
+	                        key->flags & KEY_QUANTISED_OUT))
+		return build_refuse(key, err, "several columns are 16 at most, of heads that share keys, as floats");
+	m.columns = key->tile_n > 1 ? key->tile_n : 1;
+	m.group = m.columns > 1 ? key->heads / key->kv_heads : 1;
 	m.quantised = key->flags & KEY_QUANTISED_OUT;
 	m.awaited = key->flags & KEY_AWAITED;
 	m.parts = template_merge_units(m.dims);

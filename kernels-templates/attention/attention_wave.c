@@ -324,6 +324,17 @@ enum { QUERY_BYTES = 8 << 10 };
 
 static unsigned query_bytes(uint32_t group, uint32_t head_dim) { return (group * head_dim * 4 + 63) / 64 * 64; }
 
+/* Of several columns, with more shared bytes than TARGET_SHARED_BYTES. */
+enum { COLUMNS_QUERY_BYTES = 32 << 10, COLUMNS_QUERIES = 128 };
+
+bool template_attention_columns(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim,
+                                uint32_t columns)
+{
+	return target->waves > 1 && target->shared_bytes >= 2 * COLUMNS_QUERY_BYTES &&
+	       columns <= TEMPLATE_MAX_QUERIES && columns * (heads / kv_heads) <= COLUMNS_QUERIES &&
+	       query_bytes(columns * (heads / kv_heads), head_dim) <= COLUMNS_QUERY_BYTES;
+}
+
 bool template_attention_rotates(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim)
 {
 	return target->waves > 1 && query_bytes(heads / kv_heads, head_dim) <= QUERY_BYTES;
@@ -361,13 +372,14 @@ void attention_wave_build(struct ir *b, const struct key *key, const struct targ
 		.rotates = key->flags & KEY_ROTATES,
 		.quantised = key->flags & KEY_QUANTISED_OUT
 	};
-	unsigned queries = t.rotates ? query_bytes(t.group, t.dims) : 0;
+	unsigned queries = t.rotates ? query_bytes(t.columns * t.group, t.dims) : 0;
 
 	t.rows = t.columns * t.group;
 	t.out_dims = t.latent ? key->k : t.dims;
 	t.vectors = (t.out_dims + LANES - 1) / LANES;
 	t.slot = slot_bytes(t.out_dims);
-	unsigned most = rows_in(TARGET_SHARED_BYTES - queries, t.waves, t.out_dims);
+	unsigned beside = t.columns > 1 ? 0 : queries; /* else there is more room */
+	unsigned most = rows_in(TARGET_SHARED_BYTES - beside, t.waves, t.out_dims);
 	t.tiles = (t.rows + most - 1) / most;
 	t.tile = (t.rows + t.tiles - 1) / t.tiles;
 	t.arg = ir_arg(b);

@@ -87,6 +87,8 @@ void attention_wave_latent_chunk(const struct spread *t, ir_a keys, ir_s start);
 /* KEY_ROTATES: before anything else of a unit. newest: 1 where it is this unit that stores the position's key and
  * value, else 0. All waves of the group must come here, and none may still read another unit's queries. */
 void attention_wave_rotate(const struct spread *t, ir_s newest);
+/* The same of several columns, of which this unit stores those in chunks first .. end - 1, that it reads itself. */
+void attention_wave_rotate_columns(const struct spread *t, ir_s first, ir_s end);
 
 /* --- wave_split.c */
 

@@ -140,7 +140,7 @@ void attention_wave_walk(const struct spread *t, struct key_walk *w, unsigned di
 void attention_wave_score_chunk(const struct spread *t, ir_a keys)
 {
 	struct ir *b = t->b;
-	struct scores s = { .queries = t->columns == 1 && t->tile * t->tiles == t->rows ? 1 : t->tile };
+	struct scores s = { .queries = (t->columns == 1 || t->rotates) && t->tile * t->tiles == t->rows ? 1 : t->tile };
 	struct key_walk w = { .take = add_scores, .context = &s };
 
 	for (unsigned r = 0; r < s.queries; r++) {

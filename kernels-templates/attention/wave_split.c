@@ -35,7 +35,7 @@ static ir_a record_at(const struct split *s, ir_s chunk, ir_s row)
 {
 	const struct spread *t = s->t;
 	struct ir *b = t->b;
-	ir_s number = ir_sadd(b, ir_smuli(b, ir_sadd(b, ir_smuli(b, chunk, t->kv_heads), t->head), t->group), row);
+	ir_s number = ir_sadd(b, ir_smuli(b, ir_sadd(b, ir_smuli(b, chunk, t->kv_heads), t->head), t->rows), row);
 
 	return ir_aadd(b, s->records, ir_smuli(b, number, template_attention_record(t->out_dims)));
 }
@@ -132,7 +132,7 @@ static void do_unit(const struct split *s, ir_s unit)
 	struct heads_unit u = heads_unit(b, unit, t->kv_heads); /* its column is the part of the context */
 	unsigned shift = (unsigned)__builtin_ctz(s->parts);
 	ir_s pos0 = ir_sload64(b, t->arg, ATTENTION_POS0 * 8), first = ir_sconst(b, 0);
-	ir_s chunks = ir_saddi(b, ir_sshri(b, pos0, 7), 1);
+	ir_s chunks = ir_saddi(b, ir_sshri(b, ir_saddi(b, pos0, t->columns - 1), 7), 1);
 
 	t->head = u.head;
 	t->position = pos0;
@@ -143,7 +143,11 @@ static void do_unit(const struct split *s, ir_s unit)
 	}
 	ir_s from = ir_sadd(b, first, ir_sshri(b, ir_smul(b, u.column, chunks), shift)),
 	     to = ir_sadd(b, first, ir_sshri(b, ir_smul(b, ir_saddi(b, u.column, 1), chunks), shift));
-	if (t->rotates) { /* a part without chunks has nothing to rotate for; the last one never is such */
+	if (t->rotates && t->columns > 1) {
+		ir_loop(b, ir_smin(b, ir_ssub(b, to, from), ir_sconst(b, 1)));
+		attention_wave_rotate_columns(t, from, to);
+		ir_endloop(b);
+	} else if (t->rotates) { /* a part without chunks has nothing to rotate for; the last one never is such */
 		ir_s last = ir_sdivi(b, ir_saddi(b, u.column, 1), s->parts);
 		ir_loop(b, ir_smin(b, ir_ssub(b, to, from), ir_sconst(b, 1)));
 		attention_wave_rotate(t, last);

@@ -127,10 +127,13 @@ uint64_t traffic_kv_store(const struct key *k, uint64_t units, uint64_t position
 	return columns * k->kv_heads * (k->flags & KEY_LATENT ? 1 : 2) * (4 * k->head_dim + cached_bytes(k));
 }
 
-/* What attention leaves of the chunks of a context. */
+/* What attention in parts leaves of the chunks of a context, of all columns of a unit. */
+static uint64_t tile_columns(const struct key *k) { return k->tile_n > 1 ? k->tile_n : 1; }
 static uint64_t records(const struct key *k, uint64_t position)
 {
-	return (position / NUMERICS_CHUNK + 1) * k->heads * template_attention_record(k->head_dim);
+	uint64_t n = tile_columns(k);
+
+	return ((position + n - 1) / NUMERICS_CHUNK + 1) * n * k->heads * template_attention_record(k->head_dim);
 }
 
 uint64_t traffic_attention(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
@@ -143,7 +146,7 @@ uint64_t traffic_attention(const struct key *k, uint64_t units, uint64_t positio
 
 uint64_t traffic_merge(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
-	return records(k, position) + 4 * (uint64_t)k->heads * k->head_dim;
+	return records(k, position) + tile_columns(k) * 4 * k->heads * k->head_dim;
 }
 
 struct template_reads reads_attention(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)

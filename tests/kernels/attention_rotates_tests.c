@@ -23,9 +23,10 @@ struct variant {
 	uint64_t window;
 };
 
-/* What a position is made of, and what plain loops make of it. */
+/* What positions are made of, and what plain loops make of them. */
 struct raw {
-	float *q, *k, *v, *cos[2], *sin[2], *norm[2], *want; /* [0] of queries, [1] of keys */
+	unsigned columns, keys;                              /* keys: floats of a column's keys */
+	float *q, *k, *v, *cos[2], *sin[2], *norm[2], *want; /* [0] of queries, [1] of keys; column by column */
 	float eps, scale;
 	struct plain_cache behind, pieces_behind;
 };
@@ -58,44 +59,63 @@ static void drop(struct plain_cache *c)
 	free(c->v);
 }
 
-/* The position's own key and value are in `behind` alone. */
-static void make_raw(struct raw *r, struct scene *c, const struct variant *v, uint64_t position)
+static struct plain_angles angles_of(const struct raw *r, const struct variant *v, unsigned dims, unsigned n,
+                                     unsigned column)
+{
+	return (struct plain_angles){ r->cos[n] + column * (dims / 2), r->sin[n] + column * (dims / 2),
+		                      v->norms & KEY_QK_NORM ? r->norm[n] : NULL, r->eps, v->norms & KEY_NORM_LAST };
+}
+
+static void store_column(struct raw *r, const struct scene *c, const struct variant *v, uint64_t position,
+                         unsigned column)
 {
 	const unsigned dims = c->s.dims;
-	float rotated[DIMS_MOST], value[DIMS_MOST], *q = kernel_buffer((size_t)c->padded * 4, 0);
+	const struct plain_angles a = angles_of(r, v, dims, 1, column);
+	float rotated[DIMS_MOST], value[DIMS_MOST];
 
-	fill_columns(c, position);
-	*r = (struct raw){ .eps = 1e-5f, .scale = 0.17f };
-	r->q = some(&c->seed, c->padded, 0.5f);
-	r->k = some(&c->seed, c->s.kv_heads * dims, 1.0f);
-	r->v = some(&c->seed, c->s.kv_heads * dims, 1.0f);
-	for (unsigned n = 0; n < 2; n++) {
-		r->cos[n] = some(&c->seed, dims / 2, 0.6f);
-		r->sin[n] = some(&c->seed, dims / 2, 0.6f);
-		r->norm[n] = some(&c->seed, dims, 1.0f);
-	}
-	r->behind = clone(&c->cache);
-	r->pieces_behind = clone(&c->pieces);
-	struct plain_angles a[2];
-	for (unsigned n = 0; n < 2; n++)
-		a[n] = (struct plain_angles){ r->cos[n], r->sin[n], v->norms & KEY_QK_NORM ? r->norm[n] : NULL, r->eps,
-			                      v->norms & KEY_NORM_LAST };
 	for (unsigned h = 0; h < c->s.kv_heads; h++) {
-		const float *x = r->v + h * dims;
+		const float *x = r->v + column * r->keys + h * dims;
 		float by = plain_norm_scale(x, dims, r->eps);
-		plain_rotate(rotated, r->k + h * dims, dims, &a[1]);
+		plain_rotate(rotated, r->k + column * r->keys + h * dims, dims, &a);
 		for (unsigned i = 0; i < dims; i++)
 			value[i] = v->norms & KEY_VALUE_NORM ? x[i] * by : x[i];
 		plain_store(&r->behind, h, position, rotated, value);
 		plain_store(&r->pieces_behind, h, position, rotated, value);
 	}
-	for (unsigned h = 0; h < c->heads; h++) {
-		plain_rotate(q + h * dims, r->q + h * dims, dims, &a[0]);
-		for (unsigned i = 0; i < dims; i++)
-			q[h * dims + i] *= r->scale;
+}
+
+/* The positions' own keys and values are in `behind` alone. */
+static void make_raw(struct raw *r, struct scene *c, const struct variant *v, uint64_t position, unsigned columns)
+{
+	const unsigned dims = c->s.dims;
+	float *q = kernel_buffer((size_t)c->padded * 4, 0);
+
+	fill_columns(c, position);
+	*r = (struct raw){
+		.columns = columns, .keys = (unsigned)numerics_pad(c->s.kv_heads * dims), .eps = 1e-5f, .scale = 0.17f
+	};
+	r->q = some(&c->seed, (size_t)columns * c->padded, 0.5f);
+	r->k = some(&c->seed, (size_t)columns * r->keys, 1.0f);
+	r->v = some(&c->seed, (size_t)columns * r->keys, 1.0f);
+	for (unsigned n = 0; n < 2; n++) {
+		r->cos[n] = some(&c->seed, columns * (dims / 2), 0.6f);
+		r->sin[n] = some(&c->seed, columns * (dims / 2), 0.6f);
+		r->norm[n] = some(&c->seed, dims, 1.0f);
 	}
-	r->want = kernel_buffer((size_t)c->padded * 4, 0);
-	plain_attention(r->want, q, &r->behind, c->heads, position, v->window);
+	r->behind = clone(&c->cache);
+	r->pieces_behind = clone(&c->pieces);
+	for (unsigned i = 0; i < columns; i++)
+		store_column(r, c, v, position + i, i);
+	r->want = kernel_buffer((size_t)columns * c->padded * 4, 0);
+	for (unsigned i = 0; i < columns; i++) {
+		const struct plain_angles a = angles_of(r, v, dims, 0, i);
+		for (unsigned h = 0; h < c->heads; h++) {
+			plain_rotate(q + h * dims, r->q + i * c->padded + h * dims, dims, &a);
+			for (unsigned d = 0; d < dims; d++)
+				q[h * dims + d] *= r->scale;
+		}
+		plain_attention(r->want + i * c->padded, q, &r->behind, c->heads, position + i, v->window);
+	}
 	free(q);
 }
 
@@ -122,18 +142,23 @@ struct ops {
 };
 
 static void open_ops(struct ops *o, const struct kernel_way *way, const struct scene *c, const struct variant *v,
-                     unsigned parts)
+                     unsigned parts, unsigned columns)
 {
 	struct key key = scene_key(c, v->window), merge = { .kind = KEY_MERGE };
 
 	key.flags |= KEY_ROTATES | v->norms;
+	key.tile_n = columns;
+	if (columns > 1) {
+		merge.tile_n = columns;
+		merge.kv_heads = key.kv_heads;
+	}
 	key.rows = o->parts = parts;
 	if (parts && (parts + v->norms + c->heads) % 3) /* all that it reads is there already */
 		key.flags |= KEY_AWAITED;
 	merge.heads = key.heads;
 	merge.head_dim = key.head_dim;
 	merge.flags = key.flags & (KEY_WINDOW | KEY_SINKS | KEY_AWAITED);
-	o->quantised = c->s.dims % 32 == 0 && !(key.flags & KEY_AWAITED);
+	o->quantised = c->s.dims % 32 == 0 && !(key.flags & KEY_AWAITED) && columns == 1;
 	if (o->quantised)
 		*(parts ? &merge.flags : &key.flags) |= KEY_QUANTISED_OUT;
 	kernel_open(&o->attention, way, &key);
@@ -183,9 +208,11 @@ static void check(const struct ops *o, const struct kernel_way *way, const struc
 	const struct plain_cache *from = pieces ? &c->pieces : &c->cache,
 				 *want = pieces ? &r->pieces_behind : &r->behind;
 	struct plain_cache cache = clone(from);
-	size_t bytes = (size_t)c->padded * 4;
+	size_t bytes = (size_t)r->columns * c->padded * 4;
 	float *out = kernel_buffer(bytes, 0xff);
-	uint8_t *records = kernel_buffer((position / 128 + 1) * c->heads * template_attention_record(c->s.dims), 0xff);
+	uint8_t *records = kernel_buffer(
+		((position + r->columns - 1) / 128 + 1) * r->columns * c->heads * template_attention_record(c->s.dims),
+		0xff);
 	uint64_t *pages = plain_pages(&cache, cache.pages);
 	const unsigned blocks = c->padded / 32;
 	int8_t *q = kernel_buffer(c->padded, 0);
@@ -197,7 +224,7 @@ static void check(const struct ops *o, const struct kernel_way *way, const struc
 		[ATTENTION_POS0] = position,
 		[ATTENTION_PAGES] = (uintptr_t)pages,
 		[ATTENTION_SLIDING] = v->window,
-		[ATTENTION_COLUMNS] = 1,
+		[ATTENTION_COLUMNS] = r->columns,
 		[ATTENTION_SINKS] = (uintptr_t)c->sinks,
 		[ATTENTION_OUTQ] = (uintptr_t)q,
 		[ATTENTION_OUTS] = (uintptr_t)s
@@ -215,15 +242,15 @@ static void check(const struct ops *o, const struct kernel_way *way, const struc
 	kernel_run(&o->attention, arg, at, units);
 	kernel_run(&o->attention, arg, 0, at);
 	if (o->parts)
-		kernel_run(&o->merge, merge, 0, (int64_t)c->heads * template_merge_units(c->s.dims));
+		kernel_run(&o->merge, merge, 0, (int64_t)r->columns * c->heads * template_merge_units(c->s.dims));
 	bool same = memcmp(out, r->want, bytes) == 0 && (!o->quantised || are_blocks_of(r->want, blocks, q, s));
 	bool stored =
 		memcmp(cache.k, want->k, cache_bytes(want)) == 0 && memcmp(cache.v, want->v, cache_bytes(want)) == 0;
 	if (!same || !stored)
-		fail_msg("%s: attention of %u x %u heads of %u that rotates, %s cache, norms %x, in %u parts at %llu, "
-		         "window %llu: %s",
-		         way->name, c->s.kv_heads, c->s.group, c->s.dims, dtype_table[c->s.type].name, v->norms,
-		         o->parts, (unsigned long long)position, (unsigned long long)v->window,
+		fail_msg("%s: attention of %u columns, %u x %u heads of %u that rotates, %s cache, norms %x, in %u "
+		         "parts at %llu, window %llu: %s",
+		         way->name, r->columns, c->s.kv_heads, c->s.group, c->s.dims, dtype_table[c->s.type].name,
+		         v->norms, o->parts, (unsigned long long)position, (unsigned long long)v->window,
 		         stored ? "the result differs" : "the cache differs");
 	free(pages);
 	free(records);
@@ -251,13 +278,46 @@ static void check_variant(const struct variant *v, int turn)
 				continue;
 			close_scene(&c); /* to fill it anew, position by position */
 			open_scene(&c, v->s, 768);
-			open_ops(&o, &way[i], &c, v, counts[n]);
+			open_ops(&o, &way[i], &c, v, counts[n], 1);
 			for (unsigned at = 0; at < POSITIONS; at++) {
 				struct raw r;
 				if (test_quick() && (at + n + i) % 2)
 					continue;
-				make_raw(&r, &c, v, position[at]);
+				make_raw(&r, &c, v, position[at], 1);
 				check(&o, &way[i], &c, v, &r, position[at], (at + n) % 8);
+				drop_raw(&r);
+			}
+			close_ops(&o);
+		}
+	close_scene(&c);
+}
+
+/* Several columns, in parts: alone in a chunk, over its border, and over that of a part. */
+static void check_columns(const struct variant *v, int turn)
+{
+	static const uint64_t position[] = { 0, 1, 120, 125, 127, 128, 250, 255, 300, 511, 640 };
+	enum { POSITIONS = sizeof position / sizeof *position };
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS), step = test_quick() ? 5 : 1, at = 0;
+	struct scene c;
+
+	open_scene(&c, v->s, 768);
+	for (unsigned columns = 2; columns <= TEMPLATE_MAX_QUERIES; columns++)
+		for (unsigned i = 0; i < ways; i++) {
+			const unsigned parts = 1u << (columns + (unsigned)turn) % 6;
+			struct ops o;
+			if (!template_attention_columns(&way[i].target, c.heads, c.s.kv_heads, c.s.dims, columns) ||
+			    (columns + (unsigned)turn) % step)
+				continue;
+			close_scene(&c);
+			open_scene(&c, v->s, 768);
+			open_ops(&o, &way[i], &c, v, parts, columns);
+			for (unsigned n = 0; n < POSITIONS; n++) {
+				struct raw r;
+				if (at++ % (step + 1))
+					continue;
+				make_raw(&r, &c, v, position[n], columns);
+				check(&o, &way[i], &c, v, &r, position[n], (n + columns) % 8);
 				drop_raw(&r);
 			}
 			close_ops(&o);
@@ -281,8 +341,10 @@ static void test_shapes(void **state)
 	(void)state;
 
 	for (unsigned i = 0; i < sizeof variants / sizeof *variants; i++)
-		if (test_mine(i))
+		if (test_mine(i)) {
 			check_variant(&variants[i], (int)i);
+			check_columns(&variants[i], (int)i);
+		}
 }
 
 /* Norms without rotation, columns, latent vectors, queries too many for shared bytes; and CPUs do not rotate. */
