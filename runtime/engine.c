@@ -197,9 +197,9 @@ struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t positi
 		if (!pass_memory_records(&e->memory, &e->model->file.spec, e->context, err))
 			return NULL;
 	}
-	if (opt.handed && tokens == 1 && !pass_memory_handed(&e->memory, &e->model->file.spec, e->context, err))
-		return NULL;
 	struct plan_buffers buf = e->memory.buf;
+	if (opt.handed && !pass_memory_handed(&e->memory, &e->model->file.spec, e->context, tokens, &buf, err))
+		return NULL;
 	struct plan *p = calloc(1, sizeof *p);
 	if (!p) {
 		error_set(err, ERROR_MEMORY, "no memory for a plan");
@@ -251,7 +251,10 @@ static bool build_joint(struct engine *e, struct engine_joint *j, const struct p
 {
 	const struct plan_options opt = engine_plan_options(e);
 	struct plan_buffers buf = e->memory.buf;
+	uint32_t tokens = span[spans - 1].first + span[spans - 1].tokens;
 
+	if (opt.handed && !pass_memory_handed(&e->memory, &e->model->file.spec, e->context, tokens, &buf, err))
+		return false;
 	buf.logits = e->memory.all_logits;
 	buf.logit_tokens = e->rows;
 	j->plan = calloc(1, sizeof *j->plan);

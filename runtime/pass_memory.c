@@ -72,16 +72,26 @@ bool pass_memory_records(struct pass_memory *m, const struct model_spec *s, uint
 	return m->buf.records != NULL;
 }
 
-bool pass_memory_handed(struct pass_memory *m, const struct model_spec *s, uint64_t context, struct error *err)
+bool pass_memory_handed(struct pass_memory *m, const struct model_spec *s, uint64_t context, uint32_t tokens,
+                        struct plan_buffers *to, struct error *err)
 {
-	uint64_t bytes = plan_handed_bytes(s, context);
+	const bool several = tokens > 1;
+	uint32_t widest = several ? plan_handed_tokens(s, context, m->buf.tokens) : 1;
+	uint64_t bytes = tokens <= widest ? plan_handed_bytes(s, context, widest) : 0;
 
-	if (m->buf.handed || !bytes)
+	to->handed = NULL;
+	if (!bytes)
 		return true;
-	m->buf.context = context;
-	m->handed_bytes = bytes + SLACK;
-	m->buf.handed = m->device->alloc(m->device, m->handed_bytes, DEVICE_BUFFERS, err);
-	return m->buf.handed != NULL;
+	if (!m->handed[several].tokens) {
+		m->handed[several].tokens = widest;
+		m->handed[several].bytes = bytes + SLACK;
+		m->handed[several].at =
+			m->device->alloc(m->device, bytes + SLACK, DEVICE_BUFFERS, several ? NULL : err);
+	}
+	to->context = context;
+	to->handed = m->handed[several].at;
+	to->handed_room = bytes;
+	return to->handed || several;
 }
 
 void pass_memory_close(struct pass_memory *m)
@@ -91,7 +101,8 @@ void pass_memory_close(struct pass_memory *m)
 	if (!d)
 		return;
 	d->release(d, m->buf.records, m->records_bytes);
-	d->release(d, m->buf.handed, m->handed_bytes);
+	for (unsigned i = 0; i < 2; i++)
+		d->release(d, m->handed[i].at, m->handed[i].bytes);
 	d->release(d, m->all_logits, m->all_logits_bytes);
 	d->release(d, m->shared, m->shared_bytes);
 	d->release(d, m->buffers, m->buffers_bytes);

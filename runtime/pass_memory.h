@@ -11,8 +11,13 @@ struct pass_memory {
 	struct device *device;
 	struct plan_buffers buf; /* its logits are those of one token */
 	float *all_logits;       /* of pass_memory_logits() tokens; NULL until then */
-	size_t buffers_bytes, shared_bytes, all_logits_bytes, records_bytes, handed_bytes;
+	size_t buffers_bytes, shared_bytes, all_logits_bytes, records_bytes;
 	uint8_t *buffers, *shared;
+	struct {
+		uint8_t *at;
+		size_t bytes;
+		uint32_t tokens; /* of the widest pass that it is for; 0: nobody has asked yet */
+	} handed[2];             /* of passes of one token, and of several */
 };
 
 /* How much that takes for passes over at most `tokens` tokens, without taking any: buffers_bytes and shared_bytes. */
@@ -25,9 +30,10 @@ bool pass_memory_logits(struct pass_memory *m, const struct model_spec *s, uint3
 /* Makes room for the records of a context of so many positions (plan.h), if there is none yet; always the same number.
  */
 bool pass_memory_records(struct pass_memory *m, const struct model_spec *s, uint64_t context, struct error *err);
-/* Makes room for what kernels hand over while a pass runs (plan.h), if there is none yet. Nothing
- * where the model has no such plan. */
-bool pass_memory_handed(struct pass_memory *m, const struct model_spec *s, uint64_t context, struct error *err);
+/* Makes room for what kernels hand over while a pass of so many tokens runs (plan.h), if there is none yet, and sets
+ * it in *to. Nothing where the model has no such plan, or the device no memory: several tokens then do without. */
+bool pass_memory_handed(struct pass_memory *m, const struct model_spec *s, uint64_t context, uint32_t tokens,
+                        struct plan_buffers *to, struct error *err);
 void pass_memory_close(struct pass_memory *m);
 
 #endif

@@ -1,7 +1,8 @@
 /* runtime/device/cuda.h - an NVIDIA card as a device, through its driver's library alone: what its files share.
  *
  * Owns: the struct, and who does what: cuda.c has the device and its memory, cuda_code.c makes kernels of text
- * functions of the card, cuda_stream.c makes plans graphs of launches, cuda_program.c makes a token's plan one launch,
+ * functions of the card, cuda_stream.c makes plans graphs of launches, cuda_program.c makes a few tokens' plan one
+ * launch,
  * cuda_watch.c waits for them and cuda_times.c times them. cuda_api.c finds the library, cuda_simulated.c is one that
  * simulates a card.
  */
@@ -86,25 +87,26 @@ struct cuda_program_place {
 	struct ptx_command *here;
 	uint64_t on_card;
 };
-/* What a stream's plans hand over in, two regions in turn: the session's and one of its own. empty: all of it holds
- * IR_EMPTY. */
+/* What a stream's plans hand over in, two regions in turn: the session's and one of its own. used: so many bytes in
+ * front may hold something, all behind them hold IR_EMPTY. */
 struct cuda_handed {
 	void *own;
 	size_t bytes;
 	uint64_t region[2];
 	unsigned turn; /* the next launch's */
-	bool empty[2];
+	uint64_t used[2];
 };
 bool cuda_handed_open(struct cuda_handed *h, struct cuda *d, const struct plan *p, struct error *err);
 void cuda_handed_close(struct cuda_handed *h, struct cuda *d);
 /* How many commands the plan has; 0: it cannot be one launch. */
 size_t cuda_program_commands(const struct plan *p);
-/* Has it made, beside what goes on, or (at_once) now, if it must be. The plan's kernels have their handles; handed is
- * the stream's. NULL: err.
- */
+/* Has it made, if it must be: beside what goes on, now, or when cuda_program_begin() says so. The plan's kernels have
+ * their handles; handed is the stream's. NULL: err. */
+enum cuda_program_when { CUDA_PROGRAM_BESIDE, CUDA_PROGRAM_NOW, CUDA_PROGRAM_LATER };
 struct cuda_program *cuda_program_open(struct cuda *d, struct registry *r, const struct plan *p,
-                                       const struct cuda_program_place *at, struct cuda_handed *handed, bool at_once,
-                                       struct error *err);
+                                       const struct cuda_program_place *at, struct cuda_handed *handed,
+                                       enum cuda_program_when when, struct error *err);
+void cuda_program_begin(struct cuda_program *p);
 void cuda_program_close(struct cuda_program *p); /* NULL is fine */
 bool cuda_program_is_ready(const struct cuda_program *p);
 uint32_t cuda_program_barriers(const struct cuda_program *p);

@@ -1,4 +1,5 @@
-/* runtime/device/cuda_program.c - a plan of one token as one launch on an NVIDIA card. See cuda.h, jit/ptx/program.h.
+/* runtime/device/cuda_program.c - a plan of a token, or a few, as one launch on an NVIDIA card. See cuda.h and
+ * jit/ptx/program.h.
  *
  * Each op is a command, with its arguments in it; the blocks of the launch, one a multiprocessor, walk over them all.
  * The text of the plan's kernels together is a module of its own, of which the driver makes code for up to a second
@@ -40,6 +41,7 @@ struct cuda_program {
 	size_t n_changes;
 	struct pointer *pointer;
 	size_t n_pointers;
+	uint64_t handed_bytes;
 	struct cuda_handed *handed;         /* NULL: nothing is */
 	struct cuda_kernel *_Atomic kernel; /* NULL: it is being made, or could not be */
 	pthread_t thread;
@@ -55,7 +57,7 @@ size_t cuda_program_commands(const struct plan *p)
 			return 0;
 		n += p->op[i].end > p->op[i].begin;
 	}
-	return p->tokens == 1 && p->n_kernels <= PROGRAM_KERNELS_MOST ? n : 0;
+	return (p->tokens == 1 || p->handed_bytes) && p->n_kernels <= PROGRAM_KERNELS_MOST ? n : 0;
 }
 
 /* ---- commands */
@@ -158,10 +160,10 @@ bool cuda_handed_open(struct cuda_handed *h, struct cuda *d, const struct plan *
 	if (!p->handed_bytes || h->region[0] == (uint64_t)(uintptr_t)p->handed)
 		return true;
 	cuda_handed_close(h, d);
-	h->own = d->device.alloc(&d->device, p->handed_bytes, DEVICE_BUFFERS, err);
+	h->own = d->device.alloc(&d->device, p->handed_room, DEVICE_BUFFERS, err);
 	if (!h->own)
 		return false;
-	h->bytes = p->handed_bytes;
+	h->bytes = h->used[0] = h->used[1] = p->handed_room;
 	h->region[0] = (uint64_t)(uintptr_t)p->handed;
 	h->region[1] = (uint64_t)(uintptr_t)h->own;
 	return true;
@@ -180,12 +182,12 @@ static int take_region(struct cuda_program *p, struct ptx_program_launch *l, voi
 	const unsigned mine = h->turn, other = !mine;
 	int result = 0;
 
-	if (!h->empty[mine])
-		result = p->d->api->set_words_later(h->region[mine], IR_EMPTY, h->bytes / 4, queue);
+	if (h->used[mine])
+		result = p->d->api->set_words_later(h->region[mine], IR_EMPTY, h->used[mine] / 4, queue);
 	l->empty = h->region[other];
-	l->empty_bytes = h->bytes;
-	h->empty[mine] = false;
-	h->empty[other] = true;
+	l->empty_bytes = h->used[other];
+	h->used[mine] = p->handed_bytes;
+	h->used[other] = 0;
 	h->turn = other;
 	return result;
 }
@@ -200,17 +202,23 @@ static void *make_beside(void *user)
 	return NULL;
 }
 
-/* A sealed model has what was there when it was opened. */
-static bool get_module(struct cuda_program *p, bool at_once, struct error *err)
+static bool get_module(struct cuda_program *p, enum cuda_program_when when, struct error *err)
 {
 	struct cuda_kernel *k = cuda_find_kernel(p->d, &p->key);
 
-	if (!k && at_once && !(k = cuda_get_kernel(p->d, p->registry, &p->key, err)))
+	if (!k && when == CUDA_PROGRAM_NOW && !(k = cuda_get_kernel(p->d, p->registry, &p->key, err)))
 		return false;
 	atomic_store(&p->kernel, k);
-	if (!k && !registry_is_sealed(p->registry)) /* without a thread the graph does it all */
-		p->making = pthread_create(&p->thread, NULL, make_beside, p) == 0;
+	if (when == CUDA_PROGRAM_BESIDE)
+		cuda_program_begin(p);
 	return true;
+}
+
+/* A sealed model has what was there when it was opened. */
+void cuda_program_begin(struct cuda_program *p)
+{
+	if (!p->making && !atomic_load(&p->kernel) && !registry_is_sealed(p->registry))
+		p->making = pthread_create(&p->thread, NULL, make_beside, p) == 0; /* if not, the graph does it all */
 }
 
 static bool name_kernels(struct cuda_program *p, const struct plan *plan, const struct key **list, size_t *n,
@@ -229,8 +237,8 @@ static bool name_kernels(struct cuda_program *p, const struct plan *plan, const 
 }
 
 struct cuda_program *cuda_program_open(struct cuda *d, struct registry *r, const struct plan *plan,
-                                       const struct cuda_program_place *at, struct cuda_handed *handed, bool at_once,
-                                       struct error *err)
+                                       const struct cuda_program_place *at, struct cuda_handed *handed,
+                                       enum cuda_program_when when, struct error *err)
 {
 	struct cuda_program *p = calloc(1, sizeof *p);
 	const struct key *list = NULL;
@@ -245,13 +253,14 @@ struct cuda_program *cuda_program_open(struct cuda *d, struct registry *r, const
 	p->command = at->here;
 	p->on_card = at->on_card;
 	p->handed = plan->handed_bytes ? handed : NULL;
+	p->handed_bytes = plan->handed_bytes;
 	if (name_kernels(p, plan, &list, &n, err)) {
 		set_commands(p, plan, at->args, list, n);
 		p->sync_bytes = ((size_t)p->barriers + 1) * PTX_SYNC_BYTES;
 		if (find_changes(p, plan, err) && find_pointers(p, plan, err) &&
 		    (!p->handed || cuda_handed_open(p->handed, d, plan, err)) &&
 		    (p->sync = d->device.alloc(&d->device, p->sync_bytes, DEVICE_BUFFERS, err)) &&
-		    get_module(p, at_once, err))
+		    get_module(p, when, err))
 			return p;
 	}
 	cuda_program_close(p);

@@ -31,6 +31,7 @@ struct cuda_plan {
 	unsigned n_inputs;
 	struct ptx_launch *launch;    /* by op */
 	uint32_t *blocks, *parts;     /* of its grid; blocks 0: the op has no units */
+	unsigned passes;              /* that it has run before its program was begun */
 	void *graph;                  /* NULL: launches are not recorded */
 	struct cuda_program *program; /* NULL: it is not one launch */
 	struct cuda_times *times;     /* NULL: nobody asks for them */
@@ -43,7 +44,8 @@ struct cuda_stream {
 	uint32_t most_blocks; /* of a launch; 0: as many as live at once */
 	void *queue;
 	struct cuda_plan *plans;
-	struct cuda_handed handed;
+	struct cuda_handed handed[2]; /* of plans of one token, and of several */
+	unsigned several;             /* programs of several tokens that were begun */
 	struct stream_counters counters;
 };
 
@@ -244,7 +246,7 @@ static bool record(struct cuda_stream *s, struct cuda_plan *c, struct error *err
 	return !result || cuda_failed(d, result, "recording a pass", err);
 }
 
-/* A token's plan, when that can be. Times are taken between launches. */
+/* A few tokens' plan, when that can be. Times are taken between launches. */
 static bool is_one_launch(const struct cuda_stream *s)
 {
 	const struct cuda *d = card_of(s);
@@ -253,14 +255,31 @@ static bool is_one_launch(const struct cuda_stream *s)
 	       !s->stream.profile;
 }
 
+/* The driver needs seconds for a program. One of several tokens is made when there were some passes of it already, and
+ * for so many numbers of tokens in a session's life. */
+enum { PASSES_FIRST = 4, SEVERAL_MOST = 6 };
+
+static struct cuda_handed *handed_of(struct cuda_stream *s, const struct plan *p) { return &s->handed[p->tokens > 1]; }
+
+static void begin_program(struct cuda_stream *s, struct cuda_plan *c)
+{
+	if (c->plan->tokens == 1 || ++c->passes != PASSES_FIRST || s->several == SEVERAL_MOST)
+		return;
+	s->several++;
+	cuda_program_begin(c->program);
+}
+
 static bool make_program(struct cuda_stream *s, struct cuda_plan *c, struct error *err)
 {
+	const enum cuda_program_when when =
+		card_of(s)->launch == CUDA_ONE ? CUDA_PROGRAM_NOW
+		: c->plan->tokens > 1          ? CUDA_PROGRAM_LATER
+					       : CUDA_PROGRAM_BESIDE;
 	const struct cuda_program_place at = { .args = c->args,
 		                               .here = (void *)((uint8_t *)c->args + c->commands),
 		                               .on_card = (uint64_t)(uintptr_t)c->on_card + c->commands };
 
-	c->program = cuda_program_open(card_of(s), s->registry, c->plan, &at, &s->handed,
-	                               card_of(s)->launch == CUDA_ONE, err);
+	c->program = cuda_program_open(card_of(s), s->registry, c->plan, &at, handed_of(s, c->plan), when, err);
 	return c->program != NULL;
 }
 
@@ -417,7 +436,10 @@ static bool run(struct stream *stream, struct plan *p, struct pool *pool, struct
 	take_inputs(c);
 	if (c->program && cuda_program_is_ready(c->program))
 		return run_program(s, c, err);
-	s->handed.empty[0] &= p->handed_bytes == 0; /* other launches know of one region */
+	if (c->program)
+		begin_program(s, c);
+	struct cuda_handed *handed = handed_of(s, p); /* other launches know of one region */
+	handed->used[0] = p->handed_bytes > handed->used[0] ? p->handed_bytes : handed->used[0];
 	return c->graph ? run_graph(s, c, err) : run_apart(s, c, p, err);
 }
 
@@ -438,7 +460,8 @@ static void close_stream(struct stream *stream)
 		next = p->next;
 		forget(s, p);
 	}
-	cuda_handed_close(&s->handed, d);
+	for (unsigned i = 0; i < 2; i++)
+		cuda_handed_close(&s->handed[i], d);
 	if (s->queue)
 		d->api->stream_destroy(s->queue);
 	free(s);

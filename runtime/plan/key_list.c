@@ -170,6 +170,20 @@ static bool add_plan(struct key_set *set, const struct warm_passes *m, enum dtyp
 	return ok;
 }
 
+static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
+                       const struct plan_options *opt, bool schedules, struct error *err);
+
+/* Passes of several tokens that would hand over, but for how long the context is, or how the tokens are dealt out to
+ * sequences. */
+static bool add_plain_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
+                             const struct plan_options *opt, bool schedules, struct error *err)
+{
+	struct plan_options plain = *opt;
+
+	plain.handed = false;
+	return add_passes(set, m, kv, tokens < PLAN_HANDED_MOST ? tokens : PLAN_HANDED_MOST, &plain, schedules, err);
+}
+
 /* Every pass that a session makes: of any width without logits or with the last ones, and narrow ones with all. */
 static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
                        const struct plan_options *opt, bool schedules, struct error *err)
@@ -181,7 +195,7 @@ static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dt
 		     !add_plan(set, m, kv, n, PLAN_LAST_LOGITS, opt, schedules, err)) ||
 		    (n <= PLAN_ALL_LOGITS_MOST && !add_plan(set, m, kv, n, PLAN_ALL_LOGITS, opt, schedules, err)))
 			return false;
-	return true;
+	return !opt->handed || tokens < 2 || add_plain_passes(set, m, kv, tokens, opt, schedules, err);
 }
 
 struct warm_passes *warm_passes_open(const struct model_spec *spec, struct error *err)

@@ -346,6 +346,7 @@ bool plan_outline(struct plan *p, const struct model_spec *spec, const struct we
 		.tokens = UINT32_MAX,
 		.logits = there,
 		.handed = there,
+		.handed_room = UINT64_MAX,
 		.logit_tokens = UINT32_MAX,
 		.greatest = there,
 #define X(type, name, width, memory) .name = there,

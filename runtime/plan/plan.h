@@ -98,7 +98,8 @@ struct plan_buffers {
 	float *greatest;       /* [kp(vocab) / 32]: of PLAN_LAST_LOGITS, where plan_keeps_greatest() */
 	uint8_t *records;      /* plan_record_bytes(), for plans whose context is in parts */
 	uint64_t context;      /* with handed: what it is for */
-	uint8_t *handed;       /* plan_handed_bytes(), for plans whose kernels hand over while they run */
+	uint8_t *handed;       /* handed_room bytes, for plans whose kernels hand over while they run */
+	uint64_t handed_room;  /* plan_handed_bytes() of the most tokens */
 };
 /* Bytes of a buffer for so many tokens; element: bytes of one. */
 uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, size_t element, uint32_t tokens);
@@ -106,9 +107,12 @@ uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, si
 /* Bytes of the records of a context of so many positions (templates.h, KEY_ATTENTION). */
 uint64_t plan_record_bytes(const struct model_spec *s, uint64_t context);
 
-/* Bytes of what a pass of one token hands from kernel to kernel, which may be written once in a run: before it, every
- * word there must be IR_EMPTY (jit/ir/lanes.h). A multiple of 256. 0: no such plan is built of the model. */
-uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context);
+/* Bytes of what a pass of so many tokens hands from kernel to kernel, which may be written once in a run: before it,
+ * every word there must be IR_EMPTY (jit/ir/lanes.h). A multiple of 256. 0: no such plan is built of the model. */
+enum { PLAN_HANDED_MOST = 3 /* tokens: of more, what each block makes for itself takes longer than launches */ };
+uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context, uint32_t tokens);
+/* The most tokens, up to so many, whose passes may hand over; at least 1. */
+uint32_t plan_handed_tokens(const struct model_spec *s, uint64_t context, uint32_t tokens);
 
 /* How a session's keys and values are laid out: pages of NUMERICS_CHUNK positions, in each the layers one after the
  * other. Where pages lie, a table says in each run (plan_sequence). */
@@ -174,7 +178,8 @@ struct plan_options {
 	bool f32_activations;
 	bool bounded; /* the numerics class BOUNDED may be used where there are kernels of it */
 	enum plan_context context;
-	bool handed;  /* a pass of one token hands over through plan_buffers.handed, where it can (device.h: awaits) */
+	bool handed;  /* a pass of a few tokens hands over through plan_buffers.handed, where it can (device.h: awaits)
+	               */
 	bool general; /* every token goes through the kernels of one token, in turn; these a session has anyway */
 };
 
@@ -252,7 +257,7 @@ struct plan {
 	size_t n_changing; /* argument slots that differ from run to run */
 	/* Where ops hand over: every argument that points in there does so in each run. 0 bytes: they do not. */
 	const uint8_t *handed;
-	uint64_t handed_bytes;
+	uint64_t handed_bytes, handed_room; /* handed_room: bytes that are there for this and other plans */
 	bool one_sequence; /* it has ops that know of no more sequences, and must not run if it was built for several */
 };
 

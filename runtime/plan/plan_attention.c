@@ -12,7 +12,9 @@ static unsigned context_parts(const struct plan_builder *b, uint32_t layer)
 	const struct model_spec *s = b->spec;
 	bool is_short = plan_layer_slides(s, layer) && s->sliding_window <= SHORT;
 
-	return b->n > 1 || is_short ? 0 : template_attention_parts(b->opt->target, model_sizes_of(s, layer).kv_heads);
+	return (b->n > 1 && !b->handed) || is_short
+	               ? 0
+	               : template_attention_parts(b->opt->target, model_sizes_of(s, layer).kv_heads);
 }
 
 uint32_t plan_chained(const struct plan_builder *b, uint32_t layer, uint32_t units)
@@ -20,17 +22,30 @@ uint32_t plan_chained(const struct plan_builder *b, uint32_t layer, uint32_t uni
 	return b->n > 1 || (b->opt->context == PLAN_PARTS && context_parts(b, layer)) ? 0 : units;
 }
 
-bool plan_rotates_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+bool plan_can_rotate(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
 {
 	const struct model_sizes z = model_sizes_of(b->spec, layer);
 
-	return b->n == 1 && l->k.packed && !l->q_norm == !l->k_norm &&
+	return l->k.packed && !l->q_norm == !l->k_norm &&
 	       template_attention_rotates(b->opt->target, b->spec->heads, z.kv_heads, z.head_dim);
+}
+
+bool plan_rotates_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+{
+	return (b->n == 1 || b->handed) && plan_can_rotate(b, l, layer);
 }
 
 bool plan_merges(const struct plan_builder *b, uint32_t layer)
 {
-	return b->opt->context == PLAN_PARTS && context_parts(b, layer);
+	return (b->opt->context == PLAN_PARTS || b->n > 1) && context_parts(b, layer);
+}
+
+bool plan_parts_several(const struct plan_builder *b, uint32_t layer)
+{
+	struct plan_builder handed = *b;
+
+	handed.handed = true;
+	return plan_merges(&handed, layer);
 }
 
 bool plan_quantises_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
@@ -65,6 +80,10 @@ static struct key merge_key(const struct plan_builder *b, const struct weights_l
 
 	key.heads = attention->heads;
 	key.head_dim = attention->head_dim;
+	if (attention->rows && attention->tile_n > 1) {
+		key.tile_n = attention->tile_n;
+		key.kv_heads = attention->kv_heads;
+	}
 	key.flags = (attention->flags & (KEY_WINDOW | KEY_SINKS)) | (b->handed ? KEY_AWAITED : 0);
 	if (plan_quantises_inside(b, l, layer))
 		key.flags |= KEY_QUANTISED_OUT;
@@ -80,7 +99,7 @@ static uint64_t *add_attention(struct plan_builder *b, const struct weights_laye
 
 	a[ATTENTION_Q] = plan_row(b->buf->qr, span->first, (uint64_t)s->heads * key->head_dim);
 	if (key->flags & KEY_ROTATES)
-		plan_set_rotation(b, l, layer, a);
+		plan_set_rotation(b, l, layer, span->first, a);
 	plan_set_cache(b, layer,
 	               &(struct plan_cache_slots){
 			       &a[ATTENTION_KEYS], &a[ATTENTION_VALUES], &a[ATTENTION_PAGES], &a[ATTENTION_POS0] });
@@ -91,16 +110,44 @@ static uint64_t *add_attention(struct plan_builder *b, const struct weights_laye
 	return a;
 }
 
-static void attend_in_parts(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
-                            const struct plan_span *span, const struct key *key)
+/* In parts, all of a span's tokens in one unit. */
+static struct key parts_key(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
+                            const struct plan_span *span)
 {
-	const struct key merge = merge_key(b, l, layer, key);
-	uint64_t *a = add_attention(b, l, layer, span, key, (int64_t)key->rows * key->kv_heads);
+	struct key key = attention_key(b, l, layer, span->tokens);
 
-	a[ATTENTION_OUT] = plan_address(b->buf->records);
-	plan_barrier(b);
-	a = plan_add_op(b, &merge, 0, (int64_t)key->heads * template_merge_units(key->head_dim));
-	a[MERGE_RECORDS] = plan_address(b->buf->records);
+	key.rows = context_parts(b, layer);
+	if (b->handed && key.flags & KEY_ROTATES)
+		key.flags |= KEY_AWAITED;
+	if (b->n > 1)
+		key.tile_n = span->tokens;
+	return key;
+}
+
+/* Of a span: those of the spans before it lie in front. */
+static uint64_t records_at(const struct plan_builder *b, const struct plan_span *span)
+{
+	return plan_address(b->buf->records) +
+	       (b->n > 1 ? span->first * plan_record_bytes(b->spec, b->buf->context) : 0);
+}
+
+static void attend_in_parts(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
+                            const struct plan_span *span)
+{
+	const struct key key = parts_key(b, l, layer, span);
+	uint64_t *a = add_attention(b, l, layer, span, &key, (int64_t)key.rows * key.kv_heads);
+
+	a[ATTENTION_OUT] = records_at(b, span);
+}
+
+static void merge_parts(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
+                        const struct plan_span *span)
+{
+	const struct key of = parts_key(b, l, layer, span), *key = &of, merge = merge_key(b, l, layer, key);
+	uint64_t *a =
+		plan_add_op(b, &merge, 0, (int64_t)span->tokens * key->heads * template_merge_units(key->head_dim));
+
+	a[MERGE_RECORDS] = records_at(b, span);
 	a[MERGE_OUT] = plan_row(b->buf->ao, span->first, (uint64_t)key->heads * key->head_dim);
 	plan_changing_slot(b, &a[MERGE_POS0], PLAN_POSITION, 0);
 	a[MERGE_SLIDING] = b->spec->sliding_window;
@@ -114,15 +161,9 @@ static void attend_in_parts(struct plan_builder *b, const struct weights_layer *
 static void attend(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, const struct plan_span *span)
 {
 	uint32_t n = span->tokens;
-	struct key key = attention_key(b, l, layer, n), parts = key, merge = merge_key(b, l, layer, &key);
+	struct key key = attention_key(b, l, layer, n), parts = parts_key(b, l, layer, span),
+		   merge = merge_key(b, l, layer, &key);
 
-	parts.rows = context_parts(b, layer);
-	if (b->handed && parts.flags & KEY_ROTATES)
-		parts.flags |= KEY_AWAITED;
-	if (plan_merges(b, layer)) {
-		attend_in_parts(b, l, layer, span, &parts);
-		return;
-	}
 	if (plan_quantises_inside(b, l, layer))
 		key.flags |= KEY_QUANTISED_OUT;
 	/* Tiles lie at multiples of their width, wherever the pass begins: there may be one more of them than tokens
@@ -147,9 +188,15 @@ static void attend(struct plan_builder *b, const struct weights_layer *l, uint32
 
 void step_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
 {
+	const bool merges = plan_merges(b, layer);
 	const struct plan_span *span;
 
 	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
-		attend(b, l, layer, span);
+		(merges ? attend_in_parts : attend)(b, l, layer, span);
+	plan_barrier(b);
+	if (!merges)
+		return;
+	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
+		merge_parts(b, l, layer, span);
 	plan_barrier(b);
 }

@@ -94,6 +94,10 @@ bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix 
 /* ---- plans that hand over (plan_handed.c); of others all of this does nothing */
 
 bool plan_hands(const struct plan_builder *b, const struct weights *w);
+/* Of plans that hand over with several tokens: whether a layer's attention may be in parts; whether it may rotate and
+ * store. */
+bool plan_parts_several(const struct plan_builder *b, uint32_t layer);
+bool plan_can_rotate(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 void plan_handed_begin(struct plan_builder *b);
 /* mixed: what attention leaves is given. */
 void plan_handed_layer(struct plan_builder *b, bool mixed);
@@ -180,9 +184,10 @@ void step_queries_keys_values(struct plan_builder *b, const struct weights_layer
  * attention does so in its own op. */
 bool plan_quantises_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 bool plan_rotates_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
-/* The flags of a norm of each head; the slots of attention that rotates. */
+/* The flags of a norm of each head; the slots of attention that rotates, from that token on. */
 uint32_t plan_head_norm(const struct plan_builder *b, const float *weight);
-void plan_set_rotation(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer, uint64_t *a);
+void plan_set_rotation(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer, uint32_t first,
+                       uint64_t *a);
 void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 /* The units of a chain that one head of keys has, of an op with so many for each; 0: the layer has no chain. */
 uint32_t plan_chained(const struct plan_builder *b, uint32_t layer, uint32_t units);

@@ -12,9 +12,9 @@ enum { ROUND = 256 };
 
 static uint64_t rounded(uint64_t bytes) { return (bytes + ROUND - 1) / ROUND * ROUND; }
 
-static uint64_t width_bytes(const struct model_spec *s, enum plan_width width)
+static uint64_t width_bytes(const struct model_spec *s, enum plan_width width, uint32_t tokens)
 {
-	return rounded(plan_buffer_bytes(s, width, sizeof(float), 1));
+	return rounded(plan_buffer_bytes(s, width, sizeof(float), tokens));
 }
 
 /* What of a model's description has no form that awaits. */
@@ -28,57 +28,103 @@ static bool is_plain(const struct model_spec *s)
 	       !s->layer_input && s->residual_scale == 0 && s->embed_scale == 0;
 }
 
-/* Of a layer's context; more than that of all layers would take too long to empty before each run. */
-enum { RECORDS_MOST = 32 << 20 };
+/* Of all layers, of one token's context and of several tokens'; more would take too long to empty before each run. */
+enum { RECORDS_MOST = 32 << 20, SEVERAL_RECORDS_MOST = 64 << 20 };
 
 static uint64_t records_bytes(const struct model_spec *s, uint64_t context)
 {
 	return rounded(plan_record_bytes(s, context));
 }
 
-uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context)
+uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context, uint32_t tokens)
 {
-	uint64_t layer = 2 * width_bytes(s, PLAN_HIDDEN) + width_bytes(s, PLAN_QUERIES) +
-	                 2 * width_bytes(s, PLAN_KEYS) + width_bytes(s, PLAN_MIXED) + width_bytes(s, PLAN_FFN);
+	const uint32_t n = tokens;
+	uint64_t layer = 2 * width_bytes(s, PLAN_HIDDEN, n) + width_bytes(s, PLAN_QUERIES, n) +
+	                 2 * width_bytes(s, PLAN_KEYS, n) + width_bytes(s, PLAN_MIXED, n) + width_bytes(s, PLAN_FFN, n);
 
-	uint64_t records = s->layers * records_bytes(s, context);
+	uint64_t records = s->layers * n * records_bytes(s, context);
 
-	return is_plain(s) && records <= RECORDS_MOST ? width_bytes(s, PLAN_HIDDEN) + s->layers * layer + records : 0;
+	return is_plain(s) && records <= (n > 1 ? SEVERAL_RECORDS_MOST : RECORDS_MOST)
+	               ? width_bytes(s, PLAN_HIDDEN, n) + s->layers * layer + records
+	               : 0;
+}
+
+uint32_t plan_handed_tokens(const struct model_spec *s, uint64_t context, uint32_t tokens)
+{
+	uint32_t n = tokens < PLAN_HANDED_MOST ? tokens : PLAN_HANDED_MOST;
+
+	while (n > 1 && !plan_handed_bytes(s, context, n))
+		n--;
+	return n;
 }
 
 /* ---- whether */
 
-static bool awaits(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags)
+static bool awaits(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens)
 {
 	struct key key = plan_key(b, KEY_MATMUL);
 
+	if (tokens > 1 && !plan_wants_int8(b, w)) /* floats of several tokens take less time by launches */
+		return false;
 	key.activation = key_type(plan_activation(b->opt, w->type));
 	key.rows = (uint32_t)w->rows;
 	key.k = (uint32_t)w->k;
-	key.tile_n = 1;
+	key.tile_n = tokens;
 	key.flags = flags;
 	return template_matmul_awaits(b->opt->target, &key);
 }
 
 static bool layer_awaits(const struct plan_builder *b, const struct weights_layer *l)
 {
-	uint32_t pair = l->gate.packed ? KEY_NORM_IN | KEY_PAIR : KEY_NORM_IN;
+	uint32_t pair = l->gate.packed ? KEY_NORM_IN | KEY_PAIR : KEY_NORM_IN, n = b->n;
 
 	return l->q.packed && l->k.packed && l->v.packed && l->o.packed && l->up.packed && l->down.packed &&
 	       l->attn_norm && l->ffn_norm && !l->q_gate.packed && !l->q_row_norm && !l->k_row_norm &&
 	       !l->router.packed && !l->attn_post_norm && !l->ffn_post_norm && !l->input_gate.packed &&
 	       !l->layer_scale && (!l->gate.packed || weights_gate_up_interleaved(l->gate.type, l->up.type)) &&
-	       awaits(b, &l->q, KEY_NORM_IN) && awaits(b, &l->k, KEY_NORM_IN) && awaits(b, &l->v, KEY_NORM_IN) &&
-	       awaits(b, &l->up, pair) && awaits(b, &l->o, KEY_RESIDUAL) && awaits(b, &l->down, KEY_RESIDUAL);
+	       awaits(b, &l->q, KEY_NORM_IN, n) && awaits(b, &l->k, KEY_NORM_IN, n) &&
+	       awaits(b, &l->v, KEY_NORM_IN, n) && awaits(b, &l->up, pair, n) && awaits(b, &l->o, KEY_RESIDUAL, n) &&
+	       awaits(b, &l->down, KEY_RESIDUAL, n);
+}
+
+/* Whether attention of several tokens can rotate, store, and have parts. */
+static bool attention_awaits(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+{
+	const struct model_sizes z = model_sizes_of(b->spec, layer);
+	bool all = plan_parts_several(b, layer) && plan_can_rotate(b, l, layer);
+
+	for (uint32_t i = 0; all && i < b->spans; i++)
+		all = template_attention_columns(b->opt->target, b->spec->heads, z.kv_heads, z.head_dim,
+		                                 b->span[i].tokens);
+	return all;
+}
+
+/* Rows whose logits are wanted that stand apart would have their norms behind a barrier. */
+static bool rows_are_one(const struct plan_builder *b)
+{
+	uint32_t runs = 0;
+
+	for (uint32_t i = 0; i < b->spans; i++)
+		runs += b->span[i].rows && (!i || b->span[i].rows < b->span[i].tokens || !b->span[i - 1].rows);
+	return runs <= 1;
+}
+
+static bool has_room(const struct plan_builder *b)
+{
+	uint64_t bytes = plan_handed_bytes(b->spec, b->buf->context, b->n);
+
+	return b->buf->handed && bytes && bytes <= b->buf->handed_room;
 }
 
 bool plan_hands(const struct plan_builder *b, const struct weights *w)
 {
-	bool all = b->opt->handed && b->n == 1 && b->buf->handed && b->opt->target->lane_bytes && is_plain(b->spec) &&
-	           awaits(b, &w->lm_head, KEY_NORM_IN);
+	const bool several = b->n > 1;
+	bool all = b->opt->handed && b->n <= PLAN_HANDED_MOST && b->opt->target->lane_bytes && is_plain(b->spec) &&
+	           has_room(b) && awaits(b, &w->lm_head, KEY_NORM_IN, b->n) &&
+	           (!several || (!b->opt->general && rows_are_one(b)));
 
 	for (uint32_t i = 0; all && i < b->spec->layers; i++)
-		all = layer_awaits(b, &w->layer[i]);
+		all = layer_awaits(b, &w->layer[i]) && (!several || attention_awaits(b, &w->layer[i], i));
 	return all;
 }
 
@@ -88,7 +134,7 @@ static float *fresh(struct plan_builder *b, enum plan_width width)
 {
 	uint64_t at = b->handed_used;
 
-	b->handed_used += width_bytes(b->spec, width);
+	b->handed_used += width_bytes(b->spec, width, b->n);
 	return (float *)(void *)(b->own.handed + at);
 }
 
@@ -114,7 +160,7 @@ void plan_handed_layer(struct plan_builder *b, bool mixed)
 	b->own.records = b->plain_records;
 	if (mixed) {
 		b->own.records = b->own.handed + b->handed_used;
-		b->handed_used += records_bytes(b->spec, b->own.context);
+		b->handed_used += b->n * records_bytes(b->spec, b->own.context);
 	}
 }
 
@@ -157,6 +203,7 @@ void plan_handed_end(struct plan_builder *b)
 		return;
 	p->handed = b->own.handed;
 	p->handed_bytes = b->handed_used;
+	p->handed_room = b->own.handed_room;
 	for (size_t i = 0; i < p->n_ops; i++)
 		p->op[i].awaits = p->kernel[p->op[i].kernel].key.flags & KEY_AWAITED && reads_given(p, &p->op[i]);
 }

@@ -226,20 +226,23 @@ static uint64_t scale_of_queries(const struct plan_builder *b, uint32_t layer)
 	return plan_f32_slot(s->attention_scale != 0 ? s->attention_scale : (float)usual);
 }
 
-void plan_set_rotation(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer, uint64_t *a)
+void plan_set_rotation(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer, uint32_t first,
+                       uint64_t *a)
 {
 	const struct plan_buffers *buf = b->buf;
+	const struct model_sizes z = model_sizes_of(b->spec, layer);
+	const uint64_t width = (uint64_t)z.kv_heads * z.head_dim, angles = first * (z.head_dim / 2) * sizeof(float);
 	uint32_t table = rotation_of_queries(b, layer), of_keys = rotation(b, layer);
 
-	a[ATTENTION_Q] = plan_address(queries(b, l));
-	a[ATTENTION_K] = plan_address(keys(b, l));
-	a[ATTENTION_V] = plan_address(l->v.packed ? buf->v : keys(b, l));
-	a[ATTENTION_COS] = plan_angles(b, buf->cos, table);
-	a[ATTENTION_SIN] = plan_angles(b, buf->sin, table);
+	a[ATTENTION_Q] = plan_row(queries(b, l), first, (uint64_t)b->spec->heads * z.head_dim);
+	a[ATTENTION_K] = plan_row(keys(b, l), first, width);
+	a[ATTENTION_V] = plan_row(l->v.packed ? buf->v : keys(b, l), first, width);
+	a[ATTENTION_COS] = plan_angles(b, buf->cos, table) + angles;
+	a[ATTENTION_SIN] = plan_angles(b, buf->sin, table) + angles;
 	a[ATTENTION_NORM] = plan_address(l->q_norm);
 	a[ATTENTION_SCALE] = scale_of_queries(b, layer);
-	a[ATTENTION_KEY_COS] = plan_angles(b, buf->cos, of_keys);
-	a[ATTENTION_KEY_SIN] = plan_angles(b, buf->sin, of_keys);
+	a[ATTENTION_KEY_COS] = plan_angles(b, buf->cos, of_keys) + angles;
+	a[ATTENTION_KEY_SIN] = plan_angles(b, buf->sin, of_keys) + angles;
 	a[ATTENTION_KEY_NORM] = plan_address(l->k_norm);
 	a[ATTENTION_EPS] = plan_f32_slot(b->spec->norm_eps);
 }

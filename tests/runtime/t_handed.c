@@ -26,14 +26,15 @@ struct use {
 };
 enum { USES = 6, CONTEXT = 300 };
 
-/* What an op of a plan of one token does in the region. Returns how many uses. */
+/* What an op of a plan does in the region. Returns how many uses. */
 static unsigned uses_of(const struct key *k, const struct plan_op *op, struct use u[USES])
 {
 	const bool awaits = k->flags & KEY_AWAITED;
-	const uint64_t *a = op->arg, in = numerics_pad(k->k) * 4, out = numerics_pad(k->rows) * 4,
-		       q = numerics_pad((uint64_t)k->heads * k->head_dim) * 4,
-		       records = (CONTEXT + 127) / 128 * k->heads * template_attention_record(k->head_dim),
-		       kv = numerics_pad((uint64_t)k->kv_heads * k->head_dim) * 4;
+	const uint64_t columns = k->kind == KEY_EMBED ? (uint64_t)op->end : k->tile_n > 1 ? k->tile_n : 1;
+	const uint64_t *a = op->arg, in = columns * numerics_pad(k->k) * 4, out = columns * numerics_pad(k->rows) * 4,
+		       q = columns * numerics_pad((uint64_t)k->heads * k->head_dim) * 4,
+		       records = columns * ((CONTEXT + 127) / 128) * k->heads * template_attention_record(k->head_dim),
+		       kv = columns * numerics_pad((uint64_t)k->kv_heads * k->head_dim) * 4;
 	unsigned n = 0;
 
 	switch (k->kind) {
@@ -123,8 +124,9 @@ static void open_space(struct plan_space *s, const struct target *t, enum dtype 
 		{ { one, other, one, other, one, one, other }, { other, one, one, one, other, other, one } }, one
 	};
 
-	plan_space_open(s, &types, t, DTYPE_F16, 4, 1);
+	plan_space_open(s, &types, t, DTYPE_F16, 4, PLAN_HANDED_MOST);
 	s->buffers.context = CONTEXT;
+	s->buffers.handed_room = plan_handed_bytes(&s->spec, CONTEXT, PLAN_HANDED_MOST);
 	s->buffers.handed = (uint8_t *)(uintptr_t)(UINT64_C(4000) << PLAN_AREA_BITS);
 }
 
@@ -148,13 +150,49 @@ static void test_plans(void **state)
 			open_space(&s, target, types[i * 7 % n], types[i * 5 % n]);
 			assert_true(plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, 1, logits[i % 4], &o, &err));
 			assert_int_equal(p.handed_bytes != 0, target->lane_bytes && o.handed);
-			assert_true(p.handed_bytes <= plan_handed_bytes(&s.spec, CONTEXT));
+			assert_true(p.handed_bytes <= plan_handed_bytes(&s.spec, CONTEXT, 1));
 			if (p.handed_bytes && !check_plan(&p))
 				fail_msg("%s, turn %u: %s", target->name, i, wrong);
 			plans += p.handed_bytes != 0;
 			plan_free(&p);
 		}
 	printf("# %u plans hand over\n", plans);
+}
+
+/* Of several tokens, of one sequence or of as many as there are tokens. */
+static void test_several(void **state)
+{
+	enum dtype types[DTYPE_COUNT];
+	unsigned n = weight_types(types), plans = 0, joint = 0;
+	(void)state;
+
+	for (unsigned i = 0; i < 300; i++) {
+		const struct target *target = &target_table[i % 5 ? TARGET_SM90 : TARGET_GFX1101];
+		const struct plan_options o = { .target = target, .handed = true, .f32_activations = i % 7 == 6 };
+		const uint32_t tokens = 2 + i / 2 % (PLAN_HANDED_MOST + 1);
+		struct plan_span one[PLAN_HANDED_MOST + 2];
+		struct plan_space s;
+		struct plan p;
+		struct error err = { 0 };
+		open_space(&s, target, types[i * 7 % n], types[i * 5 % n]);
+		s.spec.sliding_window = 2048; /* or it would be no context for parts */
+		for (uint32_t t = 0; t < tokens; t++)
+			one[t] = (struct plan_span){ t, 1, 1 };
+		s.buffers.logit_tokens = s.buffers.tokens = tokens;
+		assert_true(i % 2 ? plan_build_joint(&p, &s.spec, &s.weights, &s.buffers, &s.kv, one, tokens, &o, &err)
+		                  : plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, tokens,
+		                               i % 3 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, &o, &err));
+		if (target->id == TARGET_GFX1101 || tokens > PLAN_HANDED_MOST || o.f32_activations)
+			assert_int_equal(p.handed_bytes, 0);
+		assert_true(p.handed_bytes <= plan_handed_bytes(&s.spec, CONTEXT, tokens));
+		if (p.handed_bytes && !check_plan(&p))
+			fail_msg("turn %u, %u tokens: %s", i, tokens, wrong);
+		plans += p.handed_bytes != 0;
+		joint += p.handed_bytes && i % 2;
+		plan_free(&p);
+	}
+	printf("# %u plans of several tokens hand over, %u of several sequences\n", plans, joint);
+	assert_true(joint > 10 && plans > joint + 10);
 }
 
 /* What is wrong is found: each op in turn awaits what it must not, loses its barrier, or writes where another did. */
@@ -265,7 +303,7 @@ static void test_models(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_plans), cmocka_unit_test(test_nothing_is_missed),
-		                            cmocka_unit_test(test_models) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_plans), cmocka_unit_test(test_several),
+		                            cmocka_unit_test(test_nothing_is_missed), cmocka_unit_test(test_models) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

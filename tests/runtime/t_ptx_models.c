@@ -64,7 +64,7 @@ static const char *const models[] = {
 };
 /* In the simulator the first one's prompt fills two tiles of matrix products of 32 columns, a narrower one, and has a
  * rest. On a card all prompts fill four of 64 columns as well. */
-enum { MODELS = sizeof models / sizeof *models, TOKENS = 19, LONG = 85, ON_CARD = 299, SHORT = 3, STEPS = 3 };
+enum { MODELS = sizeof models / sizeof *models, TOKENS = 19, LONG = 85, ON_CARD = 299, STEPS = 3, SEVERAL = 17 };
 
 /* A token's passes were one launch each. */
 static bool was_one_launch(const jit_session *s, jit_error *err)
@@ -78,13 +78,13 @@ static bool was_one_launch(const jit_session *s, jit_error *err)
 	return c.commands > 0;
 }
 
-/* The logits behind the prompt and behind each of STEPS tokens more, malloc'ed; NULL: err. launch: JITRUN_CUDA_LAUNCH.
- */
+/* The logits behind the prompt and behind each of STEPS passes more, of a token or, the second, of a few, malloc'ed;
+ * NULL: err. launch: JITRUN_CUDA_LAUNCH. */
 static float *logits_of(const char *path, const char *device, const char *launch, int kv, int tokens, size_t *n,
                         jit_error *err)
 {
 	jit_model_options mo = JIT_MODEL_OPTIONS(.device = device, .cache_dir = "");
-	jit_session_options so = JIT_SESSION_OPTIONS(.context = ON_CARD + STEPS + 1, .kv = kv);
+	jit_session_options so = JIT_SESSION_OPTIONS(.context = ON_CARD + STEPS + SEVERAL, .kv = kv);
 	jit_model_info info = JIT_MODEL_INFO();
 	setenv("JITRUN_CUDA_LAUNCH", launch, 1);
 	jit_model *m = jit_model_open(path, &mo, err);
@@ -97,7 +97,7 @@ static float *logits_of(const char *path, const char *device, const char *launch
 		all = malloc(*n * (STEPS + 1) * sizeof *all);
 	for (int step = 0; ok && step <= STEPS; step++) {
 		int32_t ids[ON_CARD];
-		int count = step ? 1 : tokens;
+		int count = step == 2 ? 2 + tokens % (SEVERAL - 1) : step ? 1 : tokens;
 		for (int i = 0; i < count; i++)
 			ids[i] = ((step * 7 + i) * 29 + 3) % (int)*n;
 		const float *logits =
@@ -151,7 +151,8 @@ static unsigned failures(const char *name, const char *path, unsigned n, int tok
 
 	cuda_simulation.units = units[n % 4];
 	cuda_simulation.seed += 1000003 * n;
-	failed += !same(name, path, real ? "cuda" : "sim:sm90", "one", kv[(n + 1) % 3], real ? tokens : SHORT);
+	failed += !same(name, path, real ? "cuda" : "sim:sm90", "one", kv[(n + 1) % 3],
+	                real ? tokens : 2 + (int)n * 5 % 16);
 	cuda_simulation.units = units[0];
 	return failed;
 }
@@ -175,9 +176,53 @@ static void test_models(void **state)
 	assert_int_equal(failed, 0);
 }
 
+/* Passes of two tokens are one launch each when there were some of them, with the bits that they had as a graph. */
+static void test_several(void **state)
+{
+	enum { PASSES = 200 };
+	jit_model_options on[2] = {
+		JIT_MODEL_OPTIONS(.device = "cpu", .cache_dir = ""),
+		JIT_MODEL_OPTIONS(.device = getenv("JITRUN_TEST_CUDA") ? "cuda" : "sim:sm90", .cache_dir = "")
+	};
+	jit_session_options so = JIT_SESSION_OPTIONS(.context = 2 * PASSES + 2);
+	jit_model_info info = JIT_MODEL_INFO();
+	jit_card_stats c = JIT_CARD_STATS();
+	jit_error err = { 0 };
+	jit_session *s[2] = { NULL };
+	jit_model *m[2] = { NULL };
+	char path[1024];
+	int passes = 0;
+	(void)state;
+
+	if (!shared_path(path, "golden/llama-a/model-q8_0.gguf"))
+		skip();
+	setenv("JITRUN_CUDA_LAUNCH", "beside", 1);
+	for (int i = 0; i < 2; i++)
+		if (!(m[i] = jit_model_open(path, &on[i], &err)) || !(s[i] = jit_session_open(m[i], &so, &err)))
+			fail_msg("%s", err.message);
+	jit_model_get_info(m[0], &info, &err);
+	for (; passes < PASSES && !c.commands; passes++) {
+		const int32_t ids[] = { passes % (int)info.vocab, passes * 7 % (int)info.vocab };
+		const float *logits[2];
+		for (int i = 0; i < 2; i++)
+			if (jit_session_feed(s[i], ids, 2, &err) != JIT_OK ||
+			    !(logits[i] = jit_session_logits(s[i], &err)))
+				fail_msg("pass %d: %s", passes, err.message);
+		assert_memory_equal(logits[0], logits[1], (size_t)info.vocab * sizeof **logits);
+		assert_int_equal(jit_session_get_card_stats(s[1], &c, &err), JIT_OK);
+		usleep(passes > 10 ? 20000 : 0);
+	}
+	printf("# pass %d was the first in one launch\n", passes);
+	assert_true(c.commands > 0 && passes > 4);
+	for (int i = 0; i < 2; i++) {
+		jit_session_close(s[i]);
+		jit_model_close(m[i]);
+	}
+}
+
 int main(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_models) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_models), cmocka_unit_test(test_several) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
