@@ -16,7 +16,8 @@ enum { WAVE_ALIKE_COLUMNS = 8 };
  * are bytes in memory, or are made bytes, floats, integers made floats; floats of a lane taken side by side. */
 enum {
 	WAVE_TURN_CODE = 720,
-	WAVE_TURN_CODE_PARTS = 1440, /* of targets with parts, whose caches hold more code */
+	WAVE_TURN_CODE_PARTS = 1440, /* of targets with parts, whose caches hold more code; not with that of others
+	                                beside it, in one launch for a token */
 	WAVE_UNIT_BYTES = 45,
 	WAVE_UNIT_UNPACKED = 90,
 	WAVE_UNIT_FLOATS = 60,
@@ -224,18 +225,20 @@ static void narrow(void *context, unsigned columns)
 
 bool matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	struct wave m = { .group = { .b = b,
-		                     .key = key,
-		                     .waves = target->waves,
-		                     .parts = template_matmul_parts(target, key),
-		                     .job = do_job,
-		                     .narrow = narrow,
-		                     .ask = target->block_bytes ? ask : NULL,
-		                     .context = &m },
-		          .b = b,
-		          .target = target,
-		          .columns = key->tile_n,
-		          .turn_code = target->has_parts ? WAVE_TURN_CODE_PARTS : WAVE_TURN_CODE };
+	struct wave m = {
+		.group = { .b = b,
+		           .key = key,
+		           .waves = target->waves,
+		           .parts = template_matmul_parts(target, key),
+		           .job = do_job,
+		           .narrow = narrow,
+		           .ask = target->block_bytes ? ask : NULL,
+		           .context = &m },
+		.b = b,
+		.target = target,
+		.columns = key->tile_n,
+		.turn_code = target->has_parts && !(key->flags & KEY_AWAITED) ? WAVE_TURN_CODE_PARTS : WAVE_TURN_CODE
+	};
 
 	m.format = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
 	m.int8 = key->activation == key_type(DTYPE_Q8_0);
