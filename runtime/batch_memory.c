@@ -12,8 +12,18 @@
 #include "runtime/host/system.h"
 #include "runtime/session_kv.h"
 
-/* Of what is free, where the host's memory is asked; else so many sessions. */
+/* Of what is free; of a card that does not know, so many sessions. */
 enum { SHARE_OF_FREE = 2, SESSIONS_ON_CARDS = 4 };
+
+/* For pages, where nobody says how much. session: the bytes of one whole context. */
+static uint64_t usual_budget(struct device *d, uint64_t session)
+{
+	uint64_t left;
+
+	if (d->facts.host_runs)
+		return system_available_memory() / SHARE_OF_FREE;
+	return d->available && d->available(d, &left) ? left / SHARE_OF_FREE : session * SESSIONS_ON_CARDS;
+}
 
 /* A card's driver is asked at once: a batch that has no room for a single token is of no use. */
 static bool has_first_page(const struct jit_batch *b, struct error *err)
@@ -52,10 +62,7 @@ bool batch_memory_open(struct jit_batch *b, uint64_t bytes, struct error *err)
 
 	session_memory_measure(&m, &b->model->file.spec, e->tokens, b->context);
 	b->fixed_bytes = session_memory_fixed_bytes(&m);
-	kv_pages_open(&b->pages, d, m.kv.page_bytes,
-	              bytes                ? bytes
-	              : d->facts.host_runs ? system_available_memory() / SHARE_OF_FREE
-	                                   : m.kv_bytes * SESSIONS_ON_CARDS);
+	kv_pages_open(&b->pages, d, m.kv.page_bytes, bytes ? bytes : usual_budget(d, m.kv_bytes));
 	if (batch_bytes(b, 1) > b->pages.budget)
 		return error_set(err, ERROR_MEMORY,
 		                 "kv_bytes: %llu are less than the %llu that the first tokens of a session take",

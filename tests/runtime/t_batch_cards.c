@@ -156,10 +156,43 @@ static void so_it_is_where_the_host_reaches_no_memory(void **state)
 	unsetenv("JITRUN_SIM_HIDE");
 }
 
+/* Twelve sessions of a page each: nobody said how much memory they may take, and a card has room for all. */
+static void many_sessions_have_room(void **state)
+{
+	enum { MANY = 12 };
+	jit_error err = { 0 };
+	jit_batch_stats st = JIT_BATCH_STATS();
+	jit_session *all[MANY], *ready[MANY];
+	const int32_t ids[] = { 1, 2 };
+	size_t n, done = 0;
+	jit_model *m =
+		jit_model_open(folder, &JIT_MODEL_OPTIONS(.device = "sim:sm90", .cache_dir = "", .threads = 1), &err);
+	jit_batch *b = m ? jit_batch_open(m, &JIT_BATCH_OPTIONS(.context = 64), &err) : NULL;
+
+	for (int i = 0; i < MANY; i++) {
+		if (!b || !(all[i] = jit_batch_session(b, NULL, &err)))
+			fail_msg("%s", err.message);
+		must(jit_session_submit(all[i], ids, 2, NULL, &err), &err);
+	}
+	while (done < MANY) {
+		must(jit_batch_step(b, ready, MANY, &n, &err), &err);
+		done += n;
+	}
+	must(jit_batch_get_stats(b, &st, &err), &err);
+	assert_int_equal(st.set_back, 0);
+	assert_int_equal(st.pages_used, MANY);
+	assert_true(st.pages > 100);
+	for (int i = 0; i < MANY; i++)
+		jit_session_close(all[i]);
+	jit_batch_close(b);
+	jit_model_close(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(a_pass_is_one_launch),
-		                            cmocka_unit_test(so_it_is_where_the_host_reaches_no_memory) };
+		                            cmocka_unit_test(so_it_is_where_the_host_reaches_no_memory),
+		                            cmocka_unit_test(many_sessions_have_room) };
 
 	return cmocka_run_group_tests(tests, write_model, remove_model);
 }
