@@ -392,7 +392,7 @@ void attention_wave_build(struct ir *b, const struct key *key, const struct targ
 	if (key->rows) {
 		/* Where registers decide how many waves live at once, fewer loads are under way. */
 		t.many = target->vector_file ? MANY / 2 : MANY;
-		attention_wave_split_build(&t, key->rows);
+		attention_wave_split_build(&t, target, key->rows);
 		return;
 	}
 	if (t.columns > 1 && !t.latent && t.columns == attention_wave_columns(target, key->heads, key->kv_heads)) {

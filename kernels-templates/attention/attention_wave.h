@@ -82,18 +82,49 @@ void attention_wave_value_chunk(const struct spread *t, ir_a values, ir_s start)
 /* The same from keys that are values too (numerics.h rule 9a). */
 void attention_wave_latent_chunk(const struct spread *t, ir_a keys, ir_s start);
 
+/* --- wave_ahead.c */
+
+/* Where a wave has the keys and values copied that it reads next, and the newest position's waits. */
+struct attention_ahead {
+	const struct spread *t;
+	unsigned vectors;  /* of values, of a wave */
+	ir_a key, value;   /* shared: the newest position's, as halves */
+	ir_a keys, values; /* local: a block of positions; vectors, one behind the other */
+};
+/* Whether a group has room for that beside `shared` bytes. t and vectors are set. */
+bool attention_ahead_plan(struct attention_ahead *a, const struct target *target, uint32_t shared);
+void attention_ahead_begin(struct attention_ahead *a);
+/* Copies: this wave's block of keys; a vector of a chunk's values, the wave's of that number. */
+void attention_ahead_ask_keys(const struct attention_ahead *a, ir_a from);
+void attention_ahead_ask_vector(const struct attention_ahead *a, ir_s number, ir_a from);
+/* Where that vector is then: as in a cache whose heads have LANES dimensions. */
+ir_a attention_ahead_vector(const struct attention_ahead *a, ir_s number);
+/* Leaves the newest position's, for all waves behind the next barrier. */
+void attention_ahead_leave_key(const struct attention_ahead *a, const struct heads_rotation *r);
+void attention_ahead_leave_value(const struct attention_ahead *a, ir_a from, ir_f eps);
+/* Puts it into its block of keys; its vector `number` into that vector of its chunk's values, where a position takes
+ * row_bytes. */
+void attention_ahead_put_key(const struct attention_ahead *a, ir_a block, ir_s position);
+void attention_ahead_put_value(const struct attention_ahead *a, ir_a vector, ir_s number, ir_s position,
+                               unsigned row_bytes);
+
 /* --- wave_rotate.c */
 
 /* KEY_ROTATES: before anything else of a unit. newest: 1 where it is this unit that stores the position's key and
  * value, else 0. All waves of the group must come here, and none may still read another unit's queries. */
 void attention_wave_rotate(const struct spread *t, ir_s newest);
+/* The same, but the key is left for attention_ahead_put_key(); then the value, for what is behind another barrier. */
+void attention_wave_rotate_ahead(const struct attention_ahead *a, ir_s newest);
+void attention_wave_value_ahead(const struct attention_ahead *a, ir_s newest);
+/* Puts both into the cache, when all waves have their copies. */
+void attention_wave_store_ahead(const struct attention_ahead *a, ir_s newest);
 /* The same of several columns, of which this unit stores those in chunks first .. end - 1, that it reads itself. */
 void attention_wave_rotate_columns(const struct spread *t, ir_s first, ir_s end);
 
 /* --- wave_split.c */
 
 /* KEY_ATTENTION with key.rows: the context in so many parts (templates.h). */
-void attention_wave_split_build(struct spread *t, unsigned parts);
+void attention_wave_split_build(struct spread *t, const struct target *target, unsigned parts);
 
 /* --- wave_columns.c */
 

@@ -147,6 +147,64 @@ void attention_wave_rotate(const struct spread *t, ir_s newest)
 	ir_barrier_all(b);
 }
 
+/* ---- with copies that were asked for ahead */
+
+/* Whose turn a query is not. */
+static unsigned key_wave(const struct spread *t) { return t->waves - 1; }
+static unsigned value_wave(const struct spread *t) { return t->waves - 2; }
+
+void attention_wave_rotate_ahead(const struct attention_ahead *a, ir_s newest)
+{
+	const struct spread *t = a->t;
+	struct ir *b = t->b;
+
+	ir_loop(b, of_wave(t, key_wave(t), newest));
+	struct heads_rotation r = rotation(t, column_at(t, ATTENTION_K, ir_sconst(b, 0)), ir_sconst(b, 0),
+	                                   ATTENTION_KEY_COS, ATTENTION_KEY_SIN, ATTENTION_KEY_NORM);
+	attention_ahead_leave_key(a, &r);
+	ir_endloop(b);
+	rotate_queries(t);
+	ir_barrier(b);
+}
+
+void attention_wave_value_ahead(const struct attention_ahead *a, ir_s newest)
+{
+	const struct spread *t = a->t;
+	struct ir *b = t->b;
+	ir_f eps = { 0 };
+
+	ir_loop(b, of_wave(t, value_wave(t), newest));
+	if (t->kv.key->flags & KEY_VALUE_NORM)
+		eps = ir_fbcast(b, t->arg, ATTENTION_EPS * 8);
+	attention_ahead_leave_value(a, column_at(t, ATTENTION_V, ir_sconst(b, 0)), eps);
+	ir_endloop(b);
+}
+
+void attention_wave_store_ahead(const struct attention_ahead *a, ir_s newest)
+{
+	const struct spread *t = a->t;
+	struct ir *b = t->b;
+	const uint32_t head_bytes = CHUNK * t->row_bytes;
+
+	ir_loop(b, of_wave(t, key_wave(t), newest));
+	ir_a page = ir_aadd(b, page_of(t, t->position), ir_smuli(b, t->head, head_bytes)),
+	     keys = ir_aadd(b, page, ir_sload64(b, t->arg, ATTENTION_KEYS * 8));
+	ir_s block = ir_sshri(b, ir_sandi(b, t->position, CHUNK - 1), 5);
+	attention_ahead_put_key(a, ir_aadd(b, keys, ir_smuli(b, block, LANES * t->row_bytes)), t->position);
+	ir_endloop(b);
+
+	ir_loop(b, of_wave(t, value_wave(t), newest));
+	page = ir_aadd(b, page_of(t, t->position), ir_smuli(b, t->head, head_bytes));
+	ir_a values = ir_aadd(b, page, ir_sload64(b, t->arg, ATTENTION_VALUES * 8));
+	ir_s vector = ir_loop(b, ir_sconst(b, t->dims / LANES));
+	attention_ahead_put_value(a, ir_aadd(b, values, ir_smuli(b, vector, LANES_BYTES)), vector, t->position,
+	                          t->row_bytes);
+	ir_endloop(b);
+	ir_endloop(b);
+}
+
+/* ---- several columns */
+
 /* Columns `from`, from + waves, ... that lie in chunks first .. end - 1: opens two loops; returns the column. */
 static ir_s each_column(const struct spread *t, ir_s from, ir_s first, ir_s end)
 {

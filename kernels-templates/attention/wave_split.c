@@ -10,25 +10,43 @@
  */
 #include "kernels-templates/attention/attention_wave.h"
 
-enum { TEAM = BLOCKS /* the most waves of one: so many have a block each */, PLACES = 2 };
+enum {
+	TEAM = BLOCKS, /* the most waves of one: so many have a block each */
+	PLACES = 2,
+	MANY_KEYS = 4, /* of local bytes, which need fewer loads under way: as spread.many */
+	MANY_VALUES = 2
+};
 
 struct split {
 	struct spread *t;
 	unsigned parts, team, teams;
 	ir_s which, member; /* of the teams; of its waves */
 	ir_a shared, records;
+	bool copies; /* a wave has what it reads copied ahead */
+	struct attention_ahead ahead;
+	ir_s newest; /* ... 1: the newest position is this unit's */
 };
 
 /* The rest of a division by a power of two. */
 static ir_s rest_of(struct ir *b, ir_s n, unsigned of) { return ir_sandi(b, n, (int64_t)of - 1); }
 
-/* Of n things, those that this member of its team does: number member + index * team. Opens a loop over them. */
-static ir_s each_of(const struct split *s, ir_s n)
+/* 1 if the newest position lies in that chunk, which is this unit's, else 0. */
+static ir_s has_newest(const struct split *s, ir_s chunk)
+{
+	struct ir *b = s->t->b;
+	ir_s behind = ir_ssub(b, ir_sshri(b, s->t->position, 7), chunk); /* not negative */
+
+	return ir_ssub(b, ir_sconst(b, 1), ir_smin(b, behind, ir_sconst(b, 1)));
+}
+
+/* Of n things, those that this member of its team does: number member + *index * team. Opens a loop over them. */
+static ir_s each_of(const struct split *s, ir_s n, ir_s *index)
 {
 	struct ir *b = s->t->b;
 	ir_s mine = ir_sshri(b, ir_ssub(b, ir_saddi(b, n, s->team - 1), s->member), (unsigned)__builtin_ctz(s->team));
 
-	return ir_sadd(b, ir_smuli(b, ir_loop(b, mine), s->team), s->member);
+	*index = ir_loop(b, mine);
+	return ir_sadd(b, ir_smuli(b, *index, s->team), s->member);
 }
 
 static ir_a record_at(const struct split *s, ir_s chunk, ir_s row)
@@ -51,13 +69,93 @@ static ir_a page_of(const struct split *s, ir_s chunk, unsigned slot)
 	return ir_aadd(b, page, ir_sload64(b, t->arg, (int32_t)(slot * 8)));
 }
 
+/* A vector of all dimensions, whose values lie there as `one` says. */
+static void do_vector(const struct split *s, struct spread *one, ir_s chunk, ir_a place, ir_s vector, ir_a values)
+{
+	struct ir *b = one->b;
+	ir_a record = record_at(s, chunk, one->first_row);
+
+	one->own = place;
+	one->o = ir_aadd(b, record, ir_smuli(b, vector, LANES * 4));
+	one->o_step = template_attention_record(one->out_dims);
+	one->vectors = 1;
+	one->one_vector = true;
+	attention_wave_value_chunk(one, values, ir_sshli(b, chunk, 7));
+}
+
+/* ---- copies: a member has one block of keys, and every vector of values that it does */
+
+static void ask_keys(const struct split *s, ir_s chunk)
+{
+	struct ir *b = s->t->b;
+	ir_s block = ir_smuli(b, s->member, LANES * s->t->row_bytes);
+
+	attention_ahead_ask_keys(&s->ahead, ir_aadd(b, page_of(s, chunk, ATTENTION_KEYS), block));
+}
+
+static void ask_values(const struct split *s, ir_s chunk)
+{
+	struct ir *b = s->t->b;
+	ir_a values = page_of(s, chunk, ATTENTION_VALUES);
+	ir_s number = { 0 }, vector = each_of(s, ir_sconst(b, s->t->vectors), &number);
+
+	attention_ahead_ask_vector(&s->ahead, number, ir_aadd(b, values, ir_smuli(b, vector, LANES_BYTES)));
+	ir_endloop(b);
+}
+
+/* Opens a loop that has a turn where this team has that chunk. */
+static void begin_if_there(const struct split *s, ir_s chunk, ir_s to)
+{
+	struct ir *b = s->t->b;
+
+	ir_loop(b, ir_smin(b, ir_ssub(b, to, chunk), ir_sconst(b, 1)));
+}
+
+static void score_copied(const struct split *s, ir_s chunk, ir_a place)
+{
+	struct spread one = *s->t;
+	struct ir *b = one.b;
+
+	ir_copied(b, 0);
+	ir_s block = ir_sshri(b, ir_sandi(b, one.position, CHUNK - 1), 5), off = ir_ssub(b, block, s->member);
+	ir_s other = ir_smin(b, ir_smul(b, off, off), ir_sconst(b, 1));
+	ir_loop(b, ir_smul(b, has_newest(s, chunk), ir_ssub(b, ir_sconst(b, 1), other)));
+	attention_ahead_put_key(&s->ahead, s->ahead.keys, one.position);
+	ir_endloop(b);
+	one.own = ir_aadd(b, place, ir_smuli(b, s->member, LANES * 4));
+	one.many = MANY_KEYS;
+	attention_wave_score_chunk(&one, s->ahead.keys);
+}
+
+static void value_copied(const struct split *s, ir_s chunk, ir_a place)
+{
+	struct spread one = *s->t;
+	struct ir *b = one.b;
+	ir_s number = { 0 }, vector = each_of(s, ir_sconst(b, one.vectors), &number);
+	ir_a values = attention_ahead_vector(&s->ahead, number);
+
+	one.row_bytes = LANES_BYTES / PIECE;
+	one.many = MANY_VALUES;
+	ir_loop(b, has_newest(s, chunk));
+	attention_ahead_put_value(&s->ahead, values, vector, one.position, one.row_bytes);
+	ir_endloop(b);
+	do_vector(s, &one, chunk, place, vector, values);
+	ir_endloop(b);
+}
+
+/* ---- a chunk */
+
 static void score_blocks(const struct split *s, ir_s chunk, ir_a place)
 {
 	const struct spread *t = s->t;
 	struct spread one = *t;
 	struct ir *b = t->b;
+	if (s->copies) {
+		score_copied(s, chunk, place);
+		return;
+	}
 	ir_a keys = page_of(s, chunk, ATTENTION_KEYS);
-	ir_s block = each_of(s, ir_sconst(b, BLOCKS));
+	ir_s index, block = each_of(s, ir_sconst(b, BLOCKS), &index);
 
 	one.own = ir_aadd(b, place, ir_smuli(b, block, LANES * 4));
 	attention_wave_score_chunk(&one, ir_aadd(b, keys, ir_smuli(b, block, LANES * t->row_bytes)));
@@ -68,7 +166,7 @@ static void softmax_rows(const struct split *s, ir_s chunk, ir_a place)
 {
 	struct spread one = *s->t;
 	struct ir *b = one.b;
-	ir_s row = each_of(s, ir_sconst(b, one.tile));
+	ir_s index, row = each_of(s, ir_sconst(b, one.tile), &index);
 
 	one.own = place;
 	ir_s start = ir_sshli(b, chunk, 7);
@@ -81,20 +179,18 @@ static void value_vectors(const struct split *s, ir_s chunk, ir_a place)
 {
 	struct spread one = *s->t;
 	struct ir *b = one.b;
-	ir_s vector = each_of(s, ir_sconst(b, one.vectors));
+	if (s->copies) {
+		value_copied(s, chunk, place);
+		return;
+	}
+	ir_s index, vector = each_of(s, ir_sconst(b, one.vectors), &index);
 	ir_a values = page_of(s, chunk, ATTENTION_VALUES);
 
-	one.own = place;
-	ir_a record = record_at(s, chunk, one.first_row);
-	one.o = ir_aadd(b, record, ir_smuli(b, vector, LANES * 4));
-	one.o_step = template_attention_record(one.out_dims);
 	if (one.int8)
 		one.scale_step = ir_smuli(b, vector, 4 - LANES);
 	values = ir_aadd(b, values,
 	                 ir_smuli(b, vector, one.pieces ? (int64_t)LANES_BYTES : (int64_t)(LANES * one.element)));
-	one.vectors = 1;
-	one.one_vector = true;
-	attention_wave_value_chunk(&one, values, ir_sshli(b, chunk, 7));
+	do_vector(s, &one, chunk, place, vector, values);
 	ir_endloop(b);
 }
 
@@ -114,6 +210,12 @@ static void do_chunks(const struct split *s, ir_s from, ir_s to)
 	score_blocks(s, chunk, place);
 	ir_endloop(b);
 	ir_barrier(b);
+	ir_s next = ir_saddi(b, chunk, s->teams);
+	if (s->copies) {
+		begin_if_there(s, next, to);
+		ask_keys(s, next);
+		ir_endloop(b);
+	}
 	ir_loop(b, some);
 	softmax_rows(s, chunk, place);
 	ir_endloop(b);
@@ -121,11 +223,16 @@ static void do_chunks(const struct split *s, ir_s from, ir_s to)
 	ir_loop(b, some);
 	value_vectors(s, chunk, place);
 	ir_endloop(b);
+	if (s->copies) {
+		begin_if_there(s, next, to);
+		ask_values(s, next);
+		ir_endloop(b);
+	}
 	ir_endloop(b);
 	ir_barrier(b);
 }
 
-static void do_unit(const struct split *s, ir_s unit)
+static void do_unit(struct split *s, ir_s unit)
 {
 	struct spread *t = s->t;
 	struct ir *b = t->b;
@@ -143,7 +250,18 @@ static void do_unit(const struct split *s, ir_s unit)
 	}
 	ir_s from = ir_sadd(b, first, ir_sshri(b, ir_smul(b, u.column, chunks), shift)),
 	     to = ir_sadd(b, first, ir_sshri(b, ir_smul(b, ir_saddi(b, u.column, 1), chunks), shift));
-	if (t->rotates && t->columns > 1) {
+	if (s->copies) {
+		ir_s mine = ir_sadd(b, from, s->which);
+		begin_if_there(s, mine, to);
+		ask_keys(s, mine);
+		ask_values(s, mine);
+		ir_endloop(b);
+		s->newest = ir_sdivi(b, ir_saddi(b, u.column, 1), s->parts);
+		ir_loop(b, ir_smin(b, ir_ssub(b, to, from), ir_sconst(b, 1)));
+		attention_wave_rotate_ahead(&s->ahead, s->newest);
+		attention_wave_value_ahead(&s->ahead, s->newest);
+		ir_endloop(b);
+	} else if (t->rotates && t->columns > 1) {
 		ir_loop(b, ir_smin(b, ir_ssub(b, to, from), ir_sconst(b, 1)));
 		attention_wave_rotate_columns(t, from, to);
 		ir_endloop(b);
@@ -158,9 +276,11 @@ static void do_unit(const struct split *s, ir_s unit)
 	do_chunks(s, from, to);
 	if (t->tiles > 1)
 		ir_endloop(b);
+	if (s->copies)
+		attention_wave_store_ahead(&s->ahead, s->newest);
 }
 
-void attention_wave_split_build(struct spread *t, unsigned parts)
+void attention_wave_split_build(struct spread *t, const struct target *target, unsigned parts)
 {
 	struct ir *b = t->b;
 	struct split s = { .t = t, .parts = parts, .team = t->waves < TEAM ? t->waves : TEAM };
@@ -174,6 +294,10 @@ void attention_wave_split_build(struct spread *t, unsigned parts)
 	t->blocks = 1;
 	t->many = t->tile <= 4 ? t->many : t->many / 2;
 	s.shared = ir_shared(b, (int64_t)PLACES * s.teams * t->tile * t->slot);
+	s.ahead = (struct attention_ahead){ .t = t, .vectors = (t->vectors + s.team - 1) / s.team };
+	s.copies = t->gives && s.team == BLOCKS && attention_ahead_plan(&s.ahead, target, b->shared_bytes);
+	if (s.copies)
+		attention_ahead_begin(&s.ahead);
 	s.records = ir_aload(b, t->arg, ATTENTION_OUT * 8);
 	t->wave = ir_wave(b);
 	s.which = ir_sshri(b, t->wave, (unsigned)__builtin_ctz(s.team));

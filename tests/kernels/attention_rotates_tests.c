@@ -347,6 +347,24 @@ static void test_shapes(void **state)
 		}
 }
 
+/* Where keys and values are copied before the queries are there: blocks, vectors and members of a team in all numbers,
+ * and windows that end in a chunk. */
+static void test_copies(void **state)
+{
+	enum { QK = KEY_QK_NORM, LAST = KEY_QK_NORM | KEY_NORM_LAST, V = KEY_VALUE_NORM, SM90 = 4 /* of the cards */ };
+	static const struct variant variants[] = {
+		{ { 2, 2, 128, DTYPE_F16 }, QK, 0 },  { { 2, 4, 64, DTYPE_F16 }, 0, 0 },
+		{ { 1, 1, 32, DTYPE_F16 }, V, 0 },    { { 1, 3, 96, DTYPE_F16 }, LAST, 0 },
+		{ { 1, 5, 160, DTYPE_F16 }, 0, 0 },   { { 2, 2, 128, DTYPE_F16 }, LAST | V, 300 },
+		{ { 1, 6, 128, DTYPE_F16 }, 0, 128 },
+	};
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof variants / sizeof *variants; i++)
+		if (test_mine(i))
+			check_variant(&variants[i], SM90);
+}
+
 /* Norms without rotation, columns, latent vectors, queries too many for shared bytes; and CPUs do not rotate. */
 static void test_refusals(void **state)
 {
@@ -377,6 +395,7 @@ int attention_rotates_tests(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_copies),
 		cmocka_unit_test(test_refusals),
 	};
 

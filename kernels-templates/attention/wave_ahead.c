@@ -1,0 +1,109 @@
+/* kernels-templates/attention/wave_ahead.c - keys and values that a wave has copied to its local bytes before its
+ * queries are there.
+ *
+ * Owns: those copies, by pieces: of a chunk the keys of a wave's block of positions, and its vectors of values. All of
+ * the cache but the newest position is there when a launch begins. That one's key and value are left in shared bytes,
+ * from where every wave puts what it needs into its copies, and one puts all into the cache when nobody copies any
+ * more.
+ */
+#include "kernels-templates/attention/attention_wave.h"
+
+enum { PIECES_OF_CHUNK = CHUNK / PIECE };
+
+bool attention_ahead_plan(struct attention_ahead *a, const struct target *target, uint32_t shared)
+{
+	const struct spread *t = a->t;
+	const uint32_t keys = LANES * t->row_bytes, values = a->vectors * PIECES_OF_CHUNK * LANES_BYTES,
+		       news = 2 * LANES_BYTES, all = shared + news + t->waves * (keys + values);
+
+	return t->rotates && t->pieces && t->columns == 1 && t->tiles == 1 && t->dims % LANES == 0 &&
+	       all <= target->block_bytes;
+}
+
+void attention_ahead_begin(struct attention_ahead *a)
+{
+	struct ir *b = a->t->b;
+
+	a->key = ir_shared(b, LANES_BYTES);
+	a->value = ir_shared(b, LANES_BYTES);
+	a->keys = ir_local(b, LANES * a->t->row_bytes);
+	a->values = ir_local(b, a->vectors * PIECES_OF_CHUNK * LANES_BYTES);
+}
+
+ir_a attention_ahead_vector(const struct attention_ahead *a, ir_s number)
+{
+	struct ir *b = a->t->b;
+
+	return a->vectors == 1 ? a->values : ir_aadd(b, a->values, ir_smuli(b, number, PIECES_OF_CHUNK * LANES_BYTES));
+}
+
+void attention_ahead_ask_keys(const struct attention_ahead *a, ir_a from)
+{
+	ir_copy(a->t->b, a->keys, from, LANES * a->t->row_bytes);
+}
+
+void attention_ahead_ask_vector(const struct attention_ahead *a, ir_s number, ir_a from)
+{
+	struct ir *b = a->t->b;
+	ir_a to = attention_ahead_vector(a, number);
+
+	for (unsigned i = 0; i < PIECES_OF_CHUNK; i++)
+		ir_copy(b, ir_aaddi(b, to, i * LANES_BYTES), ir_aaddi(b, from, (int64_t)i * PIECE * a->t->row_bytes),
+		        LANES_BYTES);
+}
+
+/* ---- the newest position */
+
+static void key_sink(struct ir *b, void *context, ir_f v, unsigned i, unsigned n)
+{
+	const ir_a *to = context;
+
+	ir_fstore_h(b, *to, v, (int32_t)(i * 2), n < LANES ? n : 0);
+}
+
+void attention_ahead_leave_key(const struct attention_ahead *a, const struct heads_rotation *r)
+{
+	ir_a to = a->key;
+
+	heads_rotate(a->t->b, r, key_sink, &to);
+}
+
+void attention_ahead_leave_value(const struct attention_ahead *a, ir_a from, ir_f eps)
+{
+	struct ir *b = a->t->b;
+	const uint32_t flags = a->t->kv.key->flags;
+	ir_f scale = { 0 }, v[HEADS_MAX_DIM / LANES];
+
+	if (flags & KEY_VALUE_NORM)
+		scale = heads_scale_of(b, flags & KEY_AWAITED, from, a->t->dims, eps);
+	for (unsigned i = 0; i < a->t->dims / LANES; i++)
+		v[i] = flags & KEY_AWAITED ? ir_fawait(b, from, (int32_t)(i * LANES * 4), 0)
+		                           : ir_fload(b, from, (int32_t)(i * LANES * 4), 0);
+	for (unsigned i = 0; i < a->t->dims / LANES; i++)
+		ir_fstore_h(b, a->value, flags & KEY_VALUE_NORM ? ir_fmul(b, v[i], scale) : v[i],
+		            (int32_t)(i * LANES * 2), 0);
+}
+
+void attention_ahead_put_key(const struct attention_ahead *a, ir_a block, ir_s position)
+{
+	struct ir *b = a->t->b;
+	ir_a to = ir_aadd(b, block, ir_smuli(b, ir_sandi(b, position, LANES - 1), PIECE_BYTES));
+	unsigned n = a->t->dims / PIECE; /* a lane has a piece */
+	ir_i piece = ir_imin(b, ir_ilane(b), ir_iconst(b, (int32_t)n - 1)), from = ir_ishl(b, piece, 4), word[4];
+
+	for (unsigned i = 0; i < 4; i++)
+		word[i] = ir_igather(b, a->key, from, (int32_t)(i * 4));
+	for (unsigned i = 0; i < 4; i++)
+		ir_fstore_s(b, to, ir_fbits(b, word[i]), (int32_t)(i * 4), n, LANES_BYTES);
+}
+
+void attention_ahead_put_value(const struct attention_ahead *a, ir_a vector, ir_s number, ir_s position,
+                               unsigned row_bytes)
+{
+	struct ir *b = a->t->b;
+	ir_s in_chunk = ir_sandi(b, position, CHUNK - 1), in_piece = ir_sandi(b, position, PIECE - 1);
+	ir_a piece = ir_aadd(b, vector, ir_smuli(b, ir_ssub(b, in_chunk, in_piece), row_bytes)),
+	     to = ir_aadd(b, piece, ir_sshli(b, in_piece, 1));
+
+	ir_fstore_hs(b, to, ir_fload_h(b, ir_aadd(b, a->value, ir_sshli(b, number, 6)), 0), 0, 0, PIECE_BYTES);
+}
