@@ -58,8 +58,8 @@ struct activation_block {
  * NORM_IN: for groups of waves, with plain tiles: X is f32 whatever the activations are, and what is multiplied is its
  * norm (NORM and EPS as of KEY_NORM; CENTRED), as int8 blocks where the activations are. Each group makes it for
  * itself, in shared bytes.
- * AWAITED: for groups of waves, one plain tile (template_matmul_awaits()): X is f32 as with NORM_IN, which may go with
- * it, and is awaited; OUT is given. RESIDUAL: the product is added to FROM, which is awaited too and is other memory
+ * AWAITED: for groups of waves, one plain tile (template_matmul_awaits()): X, and XS of int8 activations, are awaited,
+ * OUT is given. With NORM_IN X is f32 as ever. With QUANTISED_OUT OUTQ and OUTS are given instead of OUT. RESIDUAL: the product is added to FROM, which is awaited too and is other memory
  * than OUT. GREATEST: for groups of waves, with plain tiles of one column and whole row blocks: the greatest result of
  * each row block is at GREATEST; +inf if one of them is not finite. No other flags but BIAS, AWAITED and NORM_IN
  * (CENTRED). MMA: for 16, 32 or 64 columns in a tile: int8 activations laid out as ever with Q8_0 weights, or others
@@ -319,7 +319,8 @@ static inline uint32_t template_attention_record(uint32_t dims) { return (dims +
  * KEY_ATTENTION left them; OUT: [kp(heads*head_dim)]. Unit: 32 dimensions of a head, or all where heads are no multiple
  * of that: head * template_merge_units() + number. Of several columns (key.columns; kv_heads): OUT is [column], POS0
  * the first one's position, and a unit's head column * heads + head. AWAITED: records are awaited, OUT is given.
- * QUANTISED_OUT (head_dim a multiple of 32): also writes the result as int8 blocks. */
+ * QUANTISED_OUT (head_dim a multiple of 32): also writes the result as int8 blocks; with AWAITED these are given instead
+ * of OUT. */
 enum {
 	MERGE_RECORDS,
 	MERGE_OUT,

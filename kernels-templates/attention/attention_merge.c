@@ -19,6 +19,7 @@ struct merge {
 	int32_t marks;  /* where max and sum are in it */
 	ir_a arg;
 	ir_a maxima, keep, join, sums; /* local: chunk by chunk, [w + 1], else [w] */
+	ir_a scratch;                  /* local: of blocks that are given */
 	/* A unit's. */
 	ir_a at;       /* variable: the first record that is not yet merged */
 	ir_a o;        /* variable: what the unit has of it */
@@ -133,6 +134,8 @@ static void store_unit(const struct merge *m, ir_s column, ir_s head, ir_s part)
 	for (unsigned v = 0; v < m->vectors && v * m->w < dims; v++) {
 		unsigned left = dims - v * m->w;
 		y[v] = ir_fdiv(b, m->value[v], m->sum);
+		if (m->awaited && m->quantised)
+			continue;
 		if (m->awaited)
 			ir_fgive(b, to, y[v], (int32_t)(v * m->w * 4), left < m->w ? left : 0);
 		else
@@ -140,10 +143,17 @@ static void store_unit(const struct merge *m, ir_s column, ir_s head, ir_s part)
 	}
 	if (m->quantised) { /* a unit is a block */
 		ir_s block = ir_sadd(b, ir_smuli(b, head, m->parts), part);
+		if (m->columns > 1)
+			block = ir_sadd(b, block, ir_smuli(b, column, (int64_t)numerics_pad(width) / VECTOR));
 		ir_a q = ir_aadd(b, ir_aload(b, m->arg, MERGE_OUTQ * 8), ir_sshli(b, block, 5));
 		ir_a s = ir_aadd(b, ir_aload(b, m->arg, MERGE_OUTS * 8), ir_sshli(b, block, 4));
-		quantise_emit_block(b, y, q, 0, s, 0);
+		if (m->awaited)
+			quantise_give_block(b, y[0], q, s, m->scratch);
+		else
+			quantise_emit_block(b, y, q, 0, s, 0);
 	}
+	if (m->awaited && m->quantised)
+		return; /* heads are whole blocks, and there is no pad */
 	if (m->awaited)
 		heads_give_pad(b, out, width, head, m->heads);
 	else
@@ -197,13 +207,14 @@ bool merge_build(struct ir *b, const struct key *key, const struct target *targe
 	struct merge m = { .b = b, .w = b->lanes, .dims = key->head_dim, .heads = key->heads, .value = value };
 
 	(void)target;
-	if (key->flags & KEY_QUANTISED_OUT && (key->head_dim % VECTOR || key->flags & KEY_AWAITED))
-		refusal = "heads that become int8 are whole blocks of 32, which nobody awaits";
+	if (key->flags & KEY_QUANTISED_OUT && key->head_dim % VECTOR)
+		refusal = "heads that become int8 are whole blocks of 32";
+	if (key->flags & KEY_QUANTISED_OUT && key->flags & KEY_AWAITED && b->lanes != VECTOR)
+		refusal = "int8 blocks are given by vectors of 32";
 	if (refusal)
 		return build_refuse(key, err, refusal);
-	if (key->tile_n > 1 && (key->tile_n > TEMPLATE_MAX_QUERIES || !key->kv_heads || key->heads % key->kv_heads ||
-	                        key->flags & KEY_QUANTISED_OUT))
-		return build_refuse(key, err, "several columns are 16 at most, of heads that share keys, as floats");
+	if (key->tile_n > 1 && (key->tile_n > TEMPLATE_MAX_QUERIES || !key->kv_heads || key->heads % key->kv_heads))
+		return build_refuse(key, err, "several columns are 16 at most, of heads that share keys");
 	m.columns = key->tile_n > 1 ? key->tile_n : 1;
 	m.group = m.columns > 1 ? key->heads / key->kv_heads : 1;
 	m.quantised = key->flags & KEY_QUANTISED_OUT;
@@ -216,6 +227,8 @@ bool merge_build(struct ir *b, const struct key *key, const struct target *targe
 	m.keep = ir_local(b, m.w * 4);
 	m.join = ir_local(b, m.w * 4);
 	m.sums = ir_local(b, m.w * 4);
+	if (m.awaited && m.quantised)
+		m.scratch = ir_local(b, VECTOR);
 	m.arg = ir_arg(b);
 	ir_s begin = ir_begin(b), i = ir_loop(b, ir_ssub(b, ir_end(b), begin));
 	do_unit(&m, key, ir_sadd(b, begin, i));

@@ -76,6 +76,8 @@ void quantise_emit_scaled(struct ir *b, const ir_f x[], unsigned n, ir_f d, ir_i
 /* 32 consecutive f32 (32/W vectors) to one int8 block (numerics.h rule 4): 32 bytes at q + q_disp, its struct
  * activation_block at s + s_disp. */
 void quantise_emit_block(struct ir *b, const ir_f x[], ir_a q, int32_t q_disp, ir_a s, int32_t s_disp);
+/* The same for others to await, on targets with 32 lanes; scratch: 32 local bytes. */
+void quantise_give_block(struct ir *b, ir_f x, ir_a q, ir_a s, ir_a scratch);
 
 /* The norm of columns (numerics.h rule 7) by all waves of a group, which must meet before one of them reads the result.
  */

@@ -66,6 +66,23 @@ void quantise_emit_block(struct ir *b, const ir_f x[], ir_a q, int32_t q_disp, i
 	store_sums(b, whole, d, s, s_disp);
 }
 
+void quantise_give_block(struct ir *b, ir_f x, ir_a q, ir_a s, ir_a scratch)
+{
+	enum { WORDS = sizeof(struct activation_block) / 4 };
+	ir_i rounded, lane = ir_ilane(b);
+	ir_f d = quantise_emit(b, &x, &rounded), whole = ir_i2f(b, rounded), sum[2];
+
+	ir_istore_8(b, scratch, rounded, 0);
+	ir_fgive(b, q, ir_fload(b, scratch, 0, 8), 0, 8);
+	sum_halves(b, &whole, sum);
+	const ir_f word[WORDS] = { d, ir_fmul(b, d, ir_fadd(b, sum[0], sum[1])), ir_fbits(b, ir_f2i(b, sum[0])),
+		                   ir_fbits(b, ir_f2i(b, sum[1])) };
+	ir_f mine = word[0];
+	for (int i = 1; i < WORDS; i++)
+		mine = ir_fsel(b, ir_ieq(b, lane, ir_iconst(b, i)), word[i], mine);
+	ir_fgive(b, s, mine, 0, WORDS);
+}
+
 bool quantise_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	unsigned n = math_parts(b);

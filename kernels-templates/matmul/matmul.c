@@ -100,10 +100,17 @@ static void finish_streams(const struct matmul *m, ir_s block, ir_s tile)
 	for (unsigned s = 0; s < m->streams; s++) {
 		ir_a sums = s ? ir_aaddi(b, m->sums, s * dot_stream_sums(m)) : m->sums;
 		ir_s number = s ? ir_saddi(b, block, s) : block;
-		matmul_finish(
-			&(struct matmul_results){
-				b, m->key, m->arg, sums, m->spans, m->matrices, m->columns, m->route.expert, { 0 } },
-			number, tile);
+		matmul_finish(&(struct matmul_results){ b,
+		                                        m->key,
+		                                        m->arg,
+		                                        sums,
+		                                        m->spans,
+		                                        m->matrices,
+		                                        m->columns,
+		                                        m->route.expert,
+		                                        { 0 },
+		                                        { 0 } },
+		              number, tile);
 	}
 }
 
@@ -152,7 +159,7 @@ static void emit_route_tile(struct matmul *m, ir_s block, ir_s done)
 		dot_matrix(m, matrix, block, in);
 	matmul_finish(
 		&(struct matmul_results){
-			b, m->key, m->arg, m->sums, m->spans, m->matrices, m->columns, m->route.expert, { 0 } },
+			b, m->key, m->arg, m->sums, m->spans, m->matrices, m->columns, m->route.expert, { 0 }, { 0 } },
 		block, out);
 }
 

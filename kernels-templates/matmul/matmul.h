@@ -18,6 +18,7 @@ struct matmul_results {
 	unsigned spans, matrices, columns; /* columns of a tile */
 	ir_s expert;                       /* KEY_EXPERTS: the matrix that was used */
 	ir_f from;                         /* AWAITED and RESIDUAL: what the row block's results are added to */
+	ir_a scratch;                      /* AWAITED and QUANTISED_OUT: local */
 };
 
 static inline int64_t matmul_span_bytes(const struct matmul_results *r)
@@ -71,7 +72,13 @@ const char *matmul_refuse_experts(const struct key *key, int64_t block_bytes, un
 
 /* ---- inputs that are awaited (KEY_AWAITED; matmul_await.c) */
 
-enum { MATMUL_AWAITED_BLOCK = 32 /* bytes from a struct activation_block to the next, in shared bytes */ };
+/* Bytes from a struct activation_block to the next, in shared bytes, of int8 blocks that a group makes itself. */
+enum { MATMUL_MADE_BLOCK = 32 };
+/* Whether int8 blocks are awaited as such: without a norm that is made inside. */
+static inline bool matmul_awaits_blocks(const struct key *key)
+{
+	return key->flags & KEY_AWAITED && !(key->flags & KEY_NORM_IN) && key->activation == key_type(DTYPE_Q8_0);
+}
 /* That a group may have. */
 static inline uint64_t matmul_shared(const struct target *t)
 {
@@ -105,6 +112,7 @@ struct matmul_group {
 	void (*ask)(void *context); /* AWAITED, may be NULL: in front of the staging */
 	ir_a arg, sums;
 	ir_a raw;     /* AWAITED: the floats */
+	ir_a scratch; /* AWAITED and QUANTISED_OUT: local */
 	ir_a in, ins; /* KEY_NORM_IN, KEY_AWAITED: the tile's inputs, in shared bytes */
 	bool stages;  /* by matmul_stage.c, */
 	ir_a floats;  /* which has floats there before they are inputs */
@@ -123,8 +131,10 @@ void matmul_await_stage(struct matmul_group *g);
 bool matmul_awaits_early(const struct matmul_group *g); /* those are one for each wave */
 ir_f matmul_await_from(const struct matmul_group *g, ir_s base, ir_s blocks);
 ir_f matmul_await_column(const struct matmul_group *g, ir_s block, ir_s column); /* one of several columns */
+/* Awaits int8 blocks into g->in and g->ins, where they lie as in memory; all columns. */
+void matmul_await_blocks(const struct matmul_group *g);
 /* The int8 blocks of quad `number` of g->in and g->ins, of which lane l has elements 4l to 4l + 3. Scales and sums are
- * MATMUL_AWAITED_BLOCK bytes a block. */
+ * MATMUL_MADE_BLOCK bytes a block. */
 void matmul_quantise_quad(const struct matmul_group *g, ir_s number, const ir_f x[4]);
 /* Whether the input of such a tile, of several columns, is staged by matmul_stage.c; NULL, or why it cannot be; the
  * shared bytes that takes; elements from a column there to the next one. */

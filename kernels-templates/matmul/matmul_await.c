@@ -1,28 +1,28 @@
 /* kernels-templates/matmul/matmul_await.c - the input of a matmul that awaits it: from the words that others give to
- * shared bytes, as floats or int8 blocks, with a norm in between where the key says so.
+ * shared bytes, floats or int8 blocks as they come, or with a norm in between where the key says so.
  *
- * Owns: KEY_AWAITED's staging. All words that a wave stages are asked for before the first is looked at, and norm
- * weights before those. A quad is 128 neighbours, which are four vectors, or a piece of 16 bytes a lane; waves take
- * quads in turn, and what is left behind the last quad by vectors. Who has no more quad or vector loads the last one
- * again, for it is there as soon as any, and leaves it.
+ * Owns: KEY_AWAITED's staging of one column, and of int8 blocks. All words that a wave stages are asked for before the
+ * first is looked at, and norm weights before those. A quad is 128 neighbouring words, which are four vectors, or a
+ * piece of 16 bytes a lane; waves take quads in turn, and what is left behind the last quad by vectors. Who has no more
+ * quad or vector loads the last one again, for it is there as soon as any, and leaves it.
  */
 #include <math.h>
 
 #include "kernels-templates/emit/math.h"
 #include "kernels-templates/matmul/matmul.h"
 
-enum { QUAD = 128 /* elements */, QUADS_MOST = 17 /* of a wave */, STRAIGHT = 2 /* quads whose code stands apart */ };
+enum { QUAD = 128 /* words */, QUADS_MOST = 17 /* of a wave */, STRAIGHT = 2 /* quads whose code stands apart */ };
 
-/* One column. */
+/* Neighbouring words: a column's floats, or the bytes or scales of int8 blocks. */
 struct stage {
 	const struct matmul_group *g;
 	struct ir *b;
-	uint32_t k, vectors, quads; /* all of the column */
+	uint32_t k, vectors, quads; /* of all words */
 	unsigned turns;             /* quads of every wave */
 	unsigned mine;              /* that, and one more where some have one */
 	unsigned rest;              /* vectors behind the quads */
-	bool int8, norm, pieces;    /* pieces: a lane has four neighbours of a quad */
-	ir_a raw;                   /* shared: the floats */
+	bool int8, norm;
+	ir_a from, raw; /* shared: raw */
 	ir_s wave;
 	ir_f scale, mean;
 	ir_f x[QUADS_MOST][4], left; /* this wave's: its quads', and its vector behind them */
@@ -64,16 +64,15 @@ static void load_quad(const struct stage *s, enum from from, ir_a x, ir_s number
 	ir_a at = ir_aadd(b, x, ir_smuli(b, number, QUAD * 4));
 
 	for (int i = 0; i < 4; i++)
-		out[i] = from == AWAITED ? pieces ? ir_fawait_s(b, at, i * 4, 16) : ir_fawait(b, at, i * 128, 0)
-		         : pieces ? ir_fbits(b, ir_iload_s(b, at, i * 4, 16))
+		out[i] = from == AWAITED ? ir_fawait(b, at, i * 128, 0)
+		         : pieces        ? ir_fbits(b, ir_iload_s(b, at, i * 4, 16))
 		                         : ir_fload(b, at, i * 128, 0);
 }
 
 static void load_all(struct stage *s)
 {
 	struct ir *b = s->b;
-	const bool pieces = s->int8 && s->norm;
-	ir_a x = matmul_group_arg(s->g, MATMUL_X), weight = s->norm ? matmul_group_arg(s->g, MATMUL_NORM) : x;
+	ir_a x = s->from, weight = s->norm ? matmul_group_arg(s->g, MATMUL_NORM) : x;
 	ir_s number[QUADS_MOST], rest = { 0 };
 
 	for (unsigned i = 0; i < s->mine; i++)
@@ -81,11 +80,11 @@ static void load_all(struct stage *s)
 	if (s->rest)
 		rest = ir_sshli(b, rest_number(s), 7);
 	for (unsigned i = 0; s->norm && i < s->mine; i++)
-		load_quad(s, STORED, weight, number[i], pieces, s->weight[i]);
+		load_quad(s, STORED, weight, number[i], s->int8, s->weight[i]);
 	if (s->norm && s->rest)
 		s->left_weight = ir_fload(b, ir_aadd(b, weight, rest), 0, 0);
 	for (unsigned i = 0; i < s->mine; i++)
-		load_quad(s, AWAITED, x, number[i], s->pieces, s->x[i]);
+		load_quad(s, AWAITED, x, number[i], false, s->x[i]);
 	if (s->rest)
 		s->left = ir_fawait(b, ir_aadd(b, x, rest), 0, 0);
 }
@@ -204,7 +203,7 @@ static void quotients(struct ir *b, const ir_f x[4], ir_f d, ir_i q[4])
 	}
 }
 
-/* Lane l has elements 4l to 4l + 3. Scales and sums are MATMUL_AWAITED_BLOCK bytes a block, so that each lane stores a
+/* Lane l has elements 4l to 4l + 3. Scales and sums are MATMUL_MADE_BLOCK bytes a block, so that each lane stores a
  * word: the first four of a block's eight those of struct activation_block. */
 void matmul_quantise_quad(const struct matmul_group *g, ir_s number, const ir_f x[4])
 {
@@ -232,13 +231,13 @@ void matmul_quantise_quad(const struct matmul_group *g, ir_s number, const ir_f 
 	ir_fstore(b, ir_aadd(b, g->ins, ir_smuli(b, number, QUAD)), v, 0, 0);
 }
 
-/* This wave's quad i, or all from i on in turn: behind a norm they come from where all have been staged. */
+/* This wave's quad i, or all from i on in turn: they come from where all have been staged. */
 static void finish_quad(const struct stage *s, ir_s number, const ir_f x[4], const ir_f weight[4])
 {
 	ir_f y[4];
 
 	for (unsigned i = 0; i < 4; i++)
-		y[i] = s->norm ? normed(s, x[i], weight[i]) : x[i];
+		y[i] = normed(s, x[i], weight[i]);
 	matmul_quantise_quad(s->g, number, y);
 }
 
@@ -251,8 +250,7 @@ static void quantise_in_turn(struct stage *s)
 	for (unsigned i = 0; i < s->mine; i++)
 		for (unsigned j = 0; j < 4; j++) {
 			x[i][j] = ir_var_f(b, s->x[i][j]);
-			if (s->norm)
-				weight[i][j] = ir_var_f(b, s->weight[i][j]);
+			weight[i][j] = ir_var_f(b, s->weight[i][j]);
 		}
 	ir_s n = ir_sconst(b, s->turns);
 	if (some) /* waves below it have one more */
@@ -265,8 +263,7 @@ static void quantise_in_turn(struct stage *s)
 	for (unsigned i = 0; i + 1 < s->mine; i++)
 		for (unsigned j = 0; j < 4; j++) {
 			ir_set_f(b, x[i][j], x[i + 1][j]);
-			if (s->norm)
-				ir_set_f(b, weight[i][j], weight[i + 1][j]);
+			ir_set_f(b, weight[i][j], weight[i + 1][j]);
 		}
 	ir_endloop(b);
 }
@@ -286,7 +283,7 @@ static void quantise_all(struct stage *s)
 {
 	struct ir *b = s->b;
 
-	for (unsigned i = 0; s->norm && i < s->mine; i++) /* by pieces now */
+	for (unsigned i = 0; i < s->mine; i++) /* by pieces now */
 		load_quad(s, STORED, s->raw, quad_number(s, i), true, s->x[i]);
 	if (s->mine > STRAIGHT)
 		quantise_in_turn(s);
@@ -296,9 +293,9 @@ static void quantise_all(struct stage *s)
 		return;
 	begin_some(s, s->rest);
 	ir_s number = ir_saddi(b, s->wave, s->quads * 4);
-	ir_f y = s->norm ? normed(s, s->left, s->left_weight) : s->left;
+	ir_f y = normed(s, s->left, s->left_weight);
 	ir_a q = ir_aadd(b, s->g->in, ir_sshli(b, number, 5)),
-	     to = ir_aadd(b, s->g->ins, ir_smuli(b, number, MATMUL_AWAITED_BLOCK));
+	     to = ir_aadd(b, s->g->ins, ir_smuli(b, number, MATMUL_MADE_BLOCK));
 	quantise_emit_block(b, &y, q, 0, to, 0);
 	ir_endloop(b);
 }
@@ -307,20 +304,19 @@ static void quantise_all(struct stage *s)
 
 static bool is_int8(const struct key *key) { return key->activation == key_type(DTYPE_Q8_0); }
 
-static uint64_t raw_bytes(const struct key *key)
-{
-	return is_int8(key) && !(key->flags & KEY_NORM_IN) ? 0 : numerics_pad(key->k) * 4;
-}
+static uint64_t raw_bytes(const struct key *key) { return matmul_awaits_blocks(key) ? 0 : numerics_pad(key->k) * 4; }
 
 static uint64_t block_bytes(const struct key *key)
 {
-	return is_int8(key) ? numerics_pad(key->k) / 32 * MATMUL_AWAITED_BLOCK : 0;
+	unsigned one = matmul_awaits_blocks(key) ? sizeof(struct activation_block) : MATMUL_MADE_BLOCK;
+
+	return is_int8(key) ? numerics_pad(key->k) / 32 * one : 0;
 }
 
 const char *matmul_refuse_await(const struct key *key, const struct target *target)
 {
-	const uint32_t known =
-		KEY_AWAITED | KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_BIAS2 | KEY_NORM_IN | KEY_CENTRED | KEY_GREATEST;
+	const uint32_t known = KEY_AWAITED | KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_BIAS2 | KEY_NORM_IN |
+	                       KEY_CENTRED | KEY_GREATEST | KEY_QUANTISED_OUT;
 	unsigned jobs = numerics_spans(key->k) * (key->flags & KEY_PAIR ? 2 : 1);
 	uint64_t totals = (uint64_t)(jobs < target->waves ? target->waves : jobs) * 128;
 
@@ -358,30 +354,66 @@ void matmul_await_room(struct matmul_group *g)
 	g->ins = ir_shared(g->b, (int64_t)block_bytes(g->key));
 }
 
+/* So many words from `from` on, and whole vectors of them. */
+static struct stage stage_of(const struct matmul_group *g, uint32_t k, uint32_t vectors, ir_a from, ir_a raw)
+{
+	struct stage s = { .g = g, .b = g->b, .k = k, .vectors = vectors, .from = from, .raw = raw, .wave = g->wave };
+
+	s.quads = k / QUAD;
+	s.turns = s.quads / g->waves;
+	s.mine = s.turns + (s.quads % g->waves != 0);
+	s.rest = s.vectors - s.quads * 4;
+	return s;
+}
+
+/* What is left behind whole vectors, by the first wave. */
+static void copy_part(const struct stage *s)
+{
+	struct ir *b = s->b;
+	unsigned lanes = s->k % 32;
+	int64_t behind = (int64_t)s->vectors * 128;
+
+	if (!lanes)
+		return;
+	begin_some(s, 1);
+	ir_a from = ir_aaddi(b, s->from, behind), to = ir_aaddi(b, s->raw, behind);
+	ir_fstore(b, to, ir_fawait(b, from, 0, lanes), 0, lanes);
+	ir_endloop(b);
+}
+
+void matmul_await_blocks(const struct matmul_group *g)
+{
+	uint32_t bytes = g->key->tile_n * (uint32_t)numerics_pad(g->key->k), of_scales = bytes / 2;
+	struct stage q = stage_of(g, bytes / 4, bytes / 128, matmul_group_arg(g, MATMUL_X), g->in),
+		     scales = stage_of(g, of_scales / 4, of_scales / 128, matmul_group_arg(g, MATMUL_XS), g->ins);
+
+	load_all(&q);
+	load_all(&scales);
+	store_all(&q);
+	store_all(&scales);
+	copy_part(&q);
+	copy_part(&scales);
+	ir_barrier(g->b);
+}
+
 void matmul_await_stage(struct matmul_group *g)
 {
 	struct ir *b = g->b;
 	const struct key *key = g->key;
-	struct stage s = { .g = g,
-		           .b = b,
-		           .k = key->k,
-		           .vectors = (uint32_t)numerics_pad(key->k) / 32,
-		           .quads = key->k / QUAD,
-		           .int8 = is_int8(key),
-		           .norm = key->flags & KEY_NORM_IN,
-		           .raw = g->raw,
-		           .wave = g->wave };
+	if (matmul_awaits_blocks(key)) {
+		matmul_await_blocks(g);
+		return;
+	}
+	struct stage s =
+		stage_of(g, key->k, (uint32_t)numerics_pad(key->k) / 32, matmul_group_arg(g, MATMUL_X), g->raw);
 
-	s.turns = s.quads / g->waves;
-	s.mine = s.turns + (s.quads % g->waves != 0);
-	s.rest = s.vectors - s.quads * 4;
-	s.pieces = s.int8 && !s.norm;
+	s.int8 = is_int8(key);
+	s.norm = key->flags & KEY_NORM_IN;
 	ir_f eps = { 0 };
 	if (s.norm)
 		eps = ir_fbcast(b, g->arg, MATMUL_EPS * 8);
 	load_all(&s);
-	if (raw_bytes(key))
-		store_all(&s);
+	store_all(&s);
 	if (s.norm) {
 		ir_barrier(b);
 		s.scale = norm_emit_scale(b,

@@ -58,9 +58,9 @@ static ir_f finish_vector(const struct matmul_results *m, const struct epilogue 
 		y = math_act(b, (enum key_act)m->key->act, y);
 	if (flags & KEY_RESIDUAL)
 		y = ir_fadd(b, flags & KEY_AWAITED ? m->from : old ? *old : ir_fload(b, e->out, row, 0), y);
-	if (flags & KEY_AWAITED)
+	if (flags & KEY_AWAITED && !(flags & KEY_QUANTISED_OUT))
 		ir_fgive(b, e->out, y, row, lanes);
-	else
+	else if (!(flags & KEY_AWAITED))
 		ir_fstore(b, e->out, y, row, lanes);
 	return y;
 }
@@ -71,7 +71,9 @@ static void finish_column(const struct matmul_results *m, const struct epilogue 
 
 	for (unsigned v = 0; v < math_parts(m->b); v++)
 		y[v] = finish_vector(m, e, (int32_t)(v * m->b->lanes * 4), 0, NULL);
-	if (m->key->flags & KEY_QUANTISED_OUT)
+	if (m->key->flags & KEY_QUANTISED_OUT && m->key->flags & KEY_AWAITED)
+		quantise_give_block(m->b, y[0], e->outq, e->outs, m->scratch);
+	else if (m->key->flags & KEY_QUANTISED_OUT)
 		quantise_emit_block(m->b, y, e->outq, 0, e->outs, 0);
 	if (m->key->flags & KEY_GREATEST)
 		keep_greatest(m, e, y[0]);

@@ -89,7 +89,7 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 	if (g->key->flags & KEY_AWAITED && g->key->flags & KEY_RESIDUAL && !matmul_awaits_early(g))
 		from = matmul_await_column(g, block, tile);
 	struct matmul_results r = { b,           g->key,         g->arg,          sums, g->spans,
-		                    g->matrices, g->key->tile_n, g->route.expert, from };
+		                    g->matrices, g->key->tile_n, g->route.expert, from, g->scratch };
 	if (at_once > 1)
 		matmul_finish_four(&r, block, tile);
 	else
@@ -332,6 +332,8 @@ void matmul_group_build(struct matmul_group *g)
 	const int64_t totals = (int64_t)g->together * g->jobs * g->key->tile_n * 128;
 	g->sums = ir_shared(b, totals > g->room ? totals : g->room);
 	g->wave = ir_wave(b);
+	if (g->key->flags & KEY_AWAITED && g->key->flags & KEY_QUANTISED_OUT)
+		g->scratch = ir_local(b, 32);
 	if (g->stages) {
 		matmul_stage_room(g);
 		if (g->key->flags & KEY_AWAITED)

@@ -1,6 +1,7 @@
 /* kernels-templates/matmul/matmul_stage.c - the input of a tile of several columns that a group of waves makes for
  * itself: from f32 in memory, awaited or not, to floats or int8 blocks in shared bytes, with a norm in between where
- * the key says so. One column is staged by matmul_await.c and, where it is not awaited, by kinds/norm.c.
+ * the key says so; or int8 blocks that are awaited. One column is staged by matmul_await.c and, where it is not
+ * awaited, by kinds/norm.c.
  *
  * Owns: the staging of KEY_NORM_IN and KEY_AWAITED with several columns, on targets with many shared bytes. Norms have
  * chains, so a wave makes that of a column alone; int8 blocks are dealt out to all waves by quads of 128 neighbours, of
@@ -37,13 +38,7 @@ uint32_t matmul_stage_stride(const struct key *key)
 {
 	uint32_t kp = (uint32_t)numerics_pad(key->k);
 
-	return is_int8(key) ? (kp + QUAD - 1) / QUAD * QUAD : kp;
-}
-
-/* Whether floats are in shared bytes before they become int8 blocks. */
-static bool goes_raw(const struct key *key)
-{
-	return key->flags & KEY_NORM_IN || matmul_stage_stride(key) != numerics_pad(key->k);
+	return is_int8(key) && !matmul_awaits_blocks(key) ? (kp + QUAD - 1) / QUAD * QUAD : kp;
 }
 
 uint64_t matmul_stage_bytes(const struct key *key)
@@ -52,7 +47,8 @@ uint64_t matmul_stage_bytes(const struct key *key)
 
 	if (!is_int8(key))
 		return all * 4;
-	return (goes_raw(key) ? all * 4 : 0) + all + all / 32 * MATMUL_AWAITED_BLOCK;
+	return matmul_awaits_blocks(key) ? all + all / 32 * sizeof(struct activation_block)
+	                                 : all * 4 + all + all / 32 * MATMUL_MADE_BLOCK;
 }
 
 const char *matmul_refuse_stage(const struct key *key, const struct target *target)
@@ -271,42 +267,6 @@ static void quantise_raw(const struct stage *s, uint32_t n)
 	ir_endloop(b);
 }
 
-/* Straight from where they are awaited. */
-static void quantise_awaited(const struct stage *s, uint32_t n)
-{
-	struct ir *b = s->b;
-	ir_f x[BATCH][4];
-
-	ir_s first = each_of(s, n, BATCH);
-	for (unsigned i = 0; i < BATCH; i++) {
-		ir_a at = ir_aadd(b, s->x, ir_smuli(b, thing_at(s, first, i, n), QUAD * 4));
-		for (int j = 0; j < 4; j++)
-			x[i][j] = ir_fawait_s(b, at, j * 4, 16);
-	}
-	for (unsigned i = 0; i < BATCH; i++)
-		for (unsigned j = 0; j < 4; j++)
-			x[i][j] = ir_var_f(b, x[i][j]);
-	ir_s there = ir_sdivi(b, ir_ssub(b, ir_sconst(b, n + s->g->waves - 1), first), s->g->waves),
-	     turn = ir_loop(b, ir_smin(b, there, ir_sconst(b, BATCH)));
-	matmul_quantise_quad(s->g, ir_sadd(b, first, ir_smuli(b, turn, s->g->waves)), x[0]);
-	for (unsigned i = 0; i + 1 < BATCH; i++)
-		for (unsigned j = 0; j < 4; j++)
-			ir_set_f(b, x[i][j], x[i + 1][j]);
-	ir_endloop(b);
-	ir_endloop(b);
-}
-
-/* Quads of all columns, which lie one behind the other wherever they come from. */
-static void quantise_all(const struct stage *s)
-{
-	uint32_t n = s->columns * (s->stride / QUAD);
-
-	if (goes_raw(s->g->key))
-		quantise_raw(s, n);
-	else
-		quantise_awaited(s, n);
-}
-
 /* ---- all of it */
 
 void matmul_stage_room(struct matmul_group *g)
@@ -314,12 +274,15 @@ void matmul_stage_room(struct matmul_group *g)
 	const struct key *key = g->key;
 	int64_t all = (int64_t)key->tile_n * matmul_stage_stride(key);
 
-	if (!is_int8(key) || goes_raw(key))
+	const bool blocks = matmul_awaits_blocks(key);
+
+	if (!blocks)
 		g->floats = ir_shared(g->b, all * 4);
 	g->in = g->floats;
 	if (is_int8(key)) {
 		g->in = ir_shared(g->b, all);
-		g->ins = ir_shared(g->b, all / 32 * MATMUL_AWAITED_BLOCK);
+		g->ins = ir_shared(g->b,
+		                   all / 32 * (blocks ? (int64_t)sizeof(struct activation_block) : MATMUL_MADE_BLOCK));
 	}
 }
 
@@ -327,6 +290,10 @@ void matmul_stage_tile(const struct matmul_group *g, ir_s tile)
 {
 	struct ir *b = g->b;
 	const struct key *key = g->key;
+	if (matmul_awaits_blocks(key)) {
+		matmul_await_blocks(g);
+		return;
+	}
 	struct stage s = { .g = g,
 		           .b = b,
 		           .k = key->k,
@@ -341,12 +308,11 @@ void matmul_stage_tile(const struct matmul_group *g, ir_s tile)
 	s.x = ir_aadd(b, matmul_group_arg(g, MATMUL_X), ir_smuli(b, tile, (int64_t)s.columns * s.vectors * 128));
 	if (s.norm)
 		norm_all(&s);
-	else if (!s.int8 || goes_raw(key))
+	else
 		copy_all(&s);
 	if (s.int8) {
-		if (goes_raw(key))
-			ir_barrier(b);
-		quantise_all(&s);
+		ir_barrier(b);
+		quantise_raw(&s, s.columns * (s.stride / QUAD));
 	}
 	ir_barrier(b);
 }

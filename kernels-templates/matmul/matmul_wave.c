@@ -246,7 +246,8 @@ bool matmul_wave_build(struct ir *b, const struct key *key, const struct target 
 	const bool stages = matmul_stages(key, target);
 	m.group.stages = stages;
 	m.in_width = stages ? matmul_stage_stride(key) : (uint32_t)matmul_in_width(key);
-	m.xs_step = stages || key->flags & KEY_AWAITED ? MATMUL_AWAITED_BLOCK : sizeof(struct activation_block);
+	const bool made = (stages || key->flags & KEY_AWAITED) && !matmul_awaits_blocks(key);
+	m.xs_step = made ? MATMUL_MADE_BLOCK : sizeof(struct activation_block);
 	if (m.format)
 		m.block_bytes = (int64_t)weight_pieces_bytes(m.format, m.kp);
 	const char *why = matmul_refuse(key, m.format, m.block_bytes, TEMPLATE_MAX_COLUMNS, 2);

@@ -293,7 +293,7 @@ static bool build(struct plan_builder *b, const struct weights *w, enum plan_log
 	step_embed(b, w);
 	for (uint32_t i = 0; i < spec->layers; i++) {
 		next_part(b);
-		plan_handed_layer(b, plan_merges(b, i));
+		plan_handed_layer(b, &w->layer[i], i);
 		layer_of[spec->form](b, &w->layer[i], i);
 	}
 	if (which != PLAN_NO_LOGITS) {

@@ -50,7 +50,7 @@ bool plan_parts_several(const struct plan_builder *b, uint32_t layer)
 
 bool plan_quantises_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
 {
-	return !b->handed && plan_rotates_inside(b, l, layer) && !l->q_gate.packed && plan_wants_int8(b, &l->o) &&
+	return plan_rotates_inside(b, l, layer) && !l->q_gate.packed && plan_wants_int8(b, &l->o) &&
 	       model_sizes_of(b->spec, layer).head_dim % 32 == 0;
 }
 
@@ -148,13 +148,14 @@ static void merge_parts(struct plan_builder *b, const struct weights_layer *l, u
 		plan_add_op(b, &merge, 0, (int64_t)span->tokens * key->heads * template_merge_units(key->head_dim));
 
 	a[MERGE_RECORDS] = records_at(b, span);
-	a[MERGE_OUT] = plan_row(b->buf->ao, span->first, (uint64_t)key->heads * key->head_dim);
+	const uint64_t width = (uint64_t)key->heads * key->head_dim, behind = span->first * numerics_pad(width);
+	a[MERGE_OUT] = plan_row(b->buf->ao, span->first, width);
 	plan_changing_slot(b, &a[MERGE_POS0], PLAN_POSITION, 0);
 	a[MERGE_SLIDING] = b->spec->sliding_window;
 	a[MERGE_SINKS] = plan_address(l->sinks);
 	if (merge.flags & KEY_QUANTISED_OUT) {
-		a[MERGE_OUTQ] = plan_address(b->buf->aoq);
-		a[MERGE_OUTS] = plan_address(b->buf->aos);
+		a[MERGE_OUTQ] = plan_address(b->buf->aoq + behind);
+		a[MERGE_OUTS] = plan_address(b->buf->aos + behind / 32);
 	}
 }
 

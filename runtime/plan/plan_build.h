@@ -45,11 +45,10 @@ struct plan_builder {
 	/* The ops since the last barrier that wrote what the buffers of turned inputs hold. */
 	struct plan_turn turned[PLAN_CUTS_MOST];
 	unsigned n_turned;
-	/* A plan that hands over: buf is own, whose buffers of the stream, q, k, v, ao and h lie in the region. */
+	/* A plan that hands over: buf is own, whose buffers of the stream, q, k and v, and of what is given of ao and
+	 * h, floats or int8 blocks, lie in the region. */
 	bool handed;
-	struct plan_buffers own;
-	uint8_t *plain_records;
-	float *plain_mixed; /* where attention leaves what it does not give */
+	struct plan_buffers own, plain; /* plain: where they lie else */
 	uint64_t handed_used;
 };
 
@@ -99,8 +98,7 @@ bool plan_hands(const struct plan_builder *b, const struct weights *w);
 bool plan_parts_several(const struct plan_builder *b, uint32_t layer);
 bool plan_can_rotate(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 void plan_handed_begin(struct plan_builder *b);
-/* mixed: what attention leaves is given. */
-void plan_handed_layer(struct plan_builder *b, bool mixed);
+void plan_handed_layer(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 /* Where the stream goes on behind a product that is added to it: from now on buf->x. */
 float *plan_next_stream(struct plan_builder *b);
 void plan_handed_end(struct plan_builder *b);

@@ -17,6 +17,27 @@ static uint64_t width_bytes(const struct model_spec *s, enum plan_width width, u
 	return rounded(plan_buffer_bytes(s, width, sizeof(float), tokens));
 }
 
+/* The bytes of int8 blocks; those, and their scales behind them. */
+static uint64_t int8_bytes(const struct model_spec *s, enum plan_width width, uint32_t tokens)
+{
+	return rounded(plan_buffer_bytes(s, width, sizeof(int8_t), tokens));
+}
+
+static uint64_t blocks_bytes(const struct model_spec *s, enum plan_width width, uint32_t tokens)
+{
+	uint64_t q = int8_bytes(s, width, tokens);
+
+	return q + rounded(q / 32 * sizeof(struct activation_block));
+}
+
+/* Floats or int8 blocks. */
+static uint64_t either_bytes(const struct model_spec *s, enum plan_width width, uint32_t tokens)
+{
+	uint64_t floats = width_bytes(s, width, tokens), blocks = blocks_bytes(s, width, tokens);
+
+	return floats > blocks ? floats : blocks;
+}
+
 /* What of a model's description has no form that awaits. */
 static bool is_plain(const struct model_spec *s)
 {
@@ -39,8 +60,9 @@ static uint64_t records_bytes(const struct model_spec *s, uint64_t context)
 uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context, uint32_t tokens)
 {
 	const uint32_t n = tokens;
-	uint64_t layer = 2 * width_bytes(s, PLAN_HIDDEN, n) + width_bytes(s, PLAN_QUERIES, n) +
-	                 2 * width_bytes(s, PLAN_KEYS, n) + width_bytes(s, PLAN_MIXED, n) + width_bytes(s, PLAN_FFN, n);
+	uint64_t layer =
+		2 * width_bytes(s, PLAN_HIDDEN, n) + width_bytes(s, PLAN_QUERIES, n) +
+		2 * width_bytes(s, PLAN_KEYS, n) + either_bytes(s, PLAN_MIXED, n) + either_bytes(s, PLAN_FFN, n);
 
 	uint64_t records = s->layers * n * records_bytes(s, context);
 
@@ -138,26 +160,44 @@ static float *fresh(struct plan_builder *b, enum plan_width width)
 	return (float *)(void *)(b->own.handed + at);
 }
 
+static void fresh_blocks(struct plan_builder *b, enum plan_width width, int8_t **q, struct activation_block **s)
+{
+	uint8_t *at = b->own.handed + b->handed_used;
+
+	b->handed_used += blocks_bytes(b->spec, width, b->n);
+	*q = (int8_t *)at;
+	*s = (struct activation_block *)(void *)(at + int8_bytes(b->spec, width, b->n));
+}
+
 void plan_handed_begin(struct plan_builder *b)
 {
-	b->own = *b->buf;
-	b->plain_mixed = b->own.ao;
-	b->plain_records = b->own.records;
+	b->own = b->plain = *b->buf;
 	b->buf = &b->own;
 	b->handed = true;
 	b->own.x = fresh(b, PLAN_HIDDEN);
 }
 
-void plan_handed_layer(struct plan_builder *b, bool mixed)
+void plan_handed_layer(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
 {
 	if (!b->handed)
 		return;
+	const bool mixed = plan_merges(b, layer), quantised = plan_quantises_inside(b, l, layer);
+
 	b->own.q = fresh(b, PLAN_QUERIES);
 	b->own.k = fresh(b, PLAN_KEYS);
 	b->own.v = fresh(b, PLAN_KEYS);
-	b->own.h = fresh(b, PLAN_FFN);
-	b->own.ao = mixed ? fresh(b, PLAN_MIXED) : b->plain_mixed;
-	b->own.records = b->plain_records;
+	if (plan_wants_int8(b, &l->down))
+		fresh_blocks(b, PLAN_FFN, &b->own.hq, &b->own.hs);
+	else
+		b->own.h = fresh(b, PLAN_FFN);
+	b->own.ao = b->plain.ao;
+	b->own.aoq = b->plain.aoq;
+	b->own.aos = b->plain.aos;
+	b->own.records = b->plain.records;
+	if (mixed && quantised)
+		fresh_blocks(b, PLAN_MIXED, &b->own.aoq, &b->own.aos);
+	else if (mixed)
+		b->own.ao = fresh(b, PLAN_MIXED);
 	if (mixed) {
 		b->own.records = b->own.handed + b->handed_used;
 		b->handed_used += b->n * records_bytes(b->spec, b->own.context);
@@ -185,7 +225,7 @@ static bool reads_given(const struct plan *p, const struct plan_op *op)
 	switch (key->kind) {
 	case KEY_EMBED: return true;
 	case KEY_MATMUL:
-		return in_region(p, op->arg[MATMUL_X]) &&
+		return in_region(p, op->arg[MATMUL_X]) && (!op->arg[MATMUL_XS] || in_region(p, op->arg[MATMUL_XS])) &&
 		       (!(key->flags & KEY_RESIDUAL) || in_region(p, op->arg[MATMUL_FROM]));
 	case KEY_ATTENTION:
 		return in_region(p, op->arg[ATTENTION_Q]) && in_region(p, op->arg[ATTENTION_K]) &&

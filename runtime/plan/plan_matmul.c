@@ -53,11 +53,11 @@ static void matmul_launch(struct plan_builder *b, const struct matmul *m, const 
 		a[MATMUL_X] = plan_address(in->x + t.first * kp);
 		a[MATMUL_NORM] = plan_address(in->norm);
 		a[MATMUL_EPS] = plan_f32_slot(b->spec->norm_eps);
-	} else if (act == DTYPE_Q8_0 && !b->handed) {
+	} else if (act == DTYPE_Q8_0) {
 		a[MATMUL_X] = plan_address(in->q + t.first * kp);
 		a[MATMUL_XS] = plan_address(in->s + t.first * (kp / 32));
 	} else {
-		a[MATMUL_X] = plan_address(in->x) + t.first * kp * (act == DTYPE_F32 || b->handed ? 4 : 2);
+		a[MATMUL_X] = plan_address(in->x) + t.first * kp * (act == DTYPE_F32 ? 4 : 2);
 	}
 	a[MATMUL_FROM] = plan_address(m->from);
 	a[MATMUL_OUT] = plan_address(m->out + t.first * rp);

@@ -337,7 +337,7 @@ void step_add_product(struct plan_builder *b, const struct weights_matrix *w, co
 
 void step_mixer_output(struct plan_builder *b, const struct weights_layer *l, const struct weights_matrix *o)
 {
-	if (plan_wants_int8(b, o) && !b->handed)
+	if (plan_wants_int8(b, o))
 		step_quantise(b, plan_attended(b), o->k);
 	step_add_product(b, o, o == &l->o ? l->o_bias : NULL, plan_attended(b), l->attn_post_norm);
 }
@@ -363,7 +363,7 @@ void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, str
 {
 	enum key_act act = plan_act(b->spec->act);
 	struct activations h = plan_gated(b);
-	uint32_t out = plan_wants_int8(b, &l->down) && !b->handed ? KEY_QUANTISED_OUT : 0;
+	uint32_t out = plan_wants_int8(b, &l->down) ? KEY_QUANTISED_OUT : 0;
 	struct matmul m = {
 		.w = &l->gate, .bias = l->gate_bias, .in = in, .out = h.x, .outq = h.q, .outs = h.s, .tokens = b->n
 	};

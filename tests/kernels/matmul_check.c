@@ -87,8 +87,6 @@ float *make_columns(uint64_t columns, uint32_t n)
 	return p;
 }
 
-static const float epsilon = 1e-5f;
-
 static void make_norm(struct data *d, const struct key *key)
 {
 	uint64_t kp = numerics_pad(key->k);
@@ -99,7 +97,8 @@ static void make_norm(struct data *d, const struct key *key)
 	d->norm = make_columns(1, key->k);
 	d->x = kernel_buffer(d->columns * kp * 4, 0);
 	for (uint64_t c = 0; c < d->columns; c++)
-		plain_norm(d->x + c * kp, q, s, d->stream + c * kp, d->norm, key->k, epsilon, key->flags & KEY_CENTRED);
+		plain_norm(d->x + c * kp, q, s, d->stream + c * kp, d->norm, key->k, d->epsilon,
+		           key->flags & KEY_CENTRED);
 	free(q);
 	free(s);
 }
@@ -113,6 +112,20 @@ static void make_halves(float *x, uint64_t n, int power)
 		if (i % 32 == 0)
 			step = 1 + (float)(2 * draw_number(1 << 13) + 1) / (1 << 14);
 		x[i] = ldexpf(step * (i % 32 ? (float)draw_number(253) - 126 + 0.5f : 127), power);
+	}
+}
+
+/* A norm of ones is its weights. */
+static void make_halves_behind_norm(struct data *d, const struct key *key, int power)
+{
+	uint64_t kp = numerics_pad(key->k);
+
+	assert_true(key->flags & KEY_NORM_IN && kp == key->k);
+	d->epsilon = 0;
+	make_halves(d->norm, kp, power);
+	for (uint64_t i = 0; i < d->columns * kp; i++) {
+		d->stream[i] = 1;
+		d->x[i] = d->norm[i % kp];
 	}
 }
 
@@ -139,10 +152,11 @@ void make_data(struct data *d, const struct problem *p)
 			pack_rows(key, (enum weight_layout)layout, d->rows[i], d->packed[layout], i, matrices);
 	}
 	d->x = make_columns(d->columns, key->k);
+	d->epsilon = 1e-5f;
 	if (key->flags & KEY_NORM_IN)
 		make_norm(d, key);
 	if (p->halves)
-		make_halves(d->x, d->columns * kp, p->halves);
+		make_halves_behind_norm(d, key, p->halves);
 	d->q = kernel_buffer(d->columns * kp, 0);
 	d->s = kernel_buffer(d->columns * kp / 2, 0);
 	plain_quantise(d->x, d->columns * kp / 32, d->q, d->s);
@@ -261,16 +275,13 @@ void launch(const struct kernel_way *way, const struct kernel *k, struct data *d
 	uint32_t blocks = (key->rows + 31) / 32, units = (blocks + key->row_blocks - 1) / key->row_blocks,
 		 cut = draw_number(units + 1);
 	void *x = NULL, *s = NULL;
-	if (key->flags & KEY_AWAITED) {
-		arg[MATMUL_X] = address(d->x);
-		arg[MATMUL_XS] = 0;
+	if (key->flags & KEY_AWAITED)
 		arg[MATMUL_FROM] = address(d->from);
-	}
 	if (key->flags & KEY_NORM_IN) {
 		arg[MATMUL_X] = address(d->stream);
 		arg[MATMUL_XS] = 0;
 		arg[MATMUL_NORM] = address(d->norm);
-		memcpy(&arg[MATMUL_EPS], &epsilon, 4);
+		memcpy(&arg[MATMUL_EPS], &d->epsilon, 4);
 	}
 	if (key->flags & KEY_WIDE) {
 		x = turned_input(&way->target, d, p);
@@ -336,6 +347,8 @@ void check_way(const struct kernel_way *way, const struct problem *p, struct dat
 	kernel_open(&k, way, &p->key);
 	launch(way, &k, d, p);
 	kernel_close(&k);
+	if (p->key.flags & KEY_AWAITED && p->key.flags & KEY_QUANTISED_OUT) /* instead of floats */
+		memcpy(d->got.out, d->expected.out, d->out_n * 4);
 	same_output("out", way, p, d->got.out, d->expected.out, d->out_n * 4);
 	same_output("outq", way, p, d->got.outq, d->expected.outq, d->out_n);
 	same_output("outs", way, p, d->got.outs, d->expected.outs, d->out_n / 2);

@@ -17,7 +17,7 @@ struct problem {
 struct data {
 	uint8_t *rows[2], *packed[2]; /* packed: by layout */
 	float *x, *bias[2];
-	float *stream, *norm; /* KEY_NORM_IN: what x is the norm of, and by which weights */
+	float *stream, *norm, epsilon; /* KEY_NORM_IN: what x is the norm of, and by which weights */
 	struct activation_block *s;
 	int8_t *q;
 	struct {

@@ -186,6 +186,8 @@ static void test_awaited(void **unused)
 		                          KEY_RESIDUAL,
 		                          KEY_BIAS | KEY_RESIDUAL,
 		                          KEY_PAIR,
+		                          KEY_PAIR | KEY_NORM_IN | KEY_QUANTISED_OUT,
+		                          KEY_RESIDUAL | KEY_QUANTISED_OUT,
 		                          KEY_NORM_IN,
 		                          KEY_PAIR | KEY_NORM_IN | KEY_BIAS | KEY_BIAS2,
 		                          KEY_NORM_IN | KEY_RESIDUAL,
@@ -204,7 +206,8 @@ static void test_awaited(void **unused)
 			}
 }
 
-/* Quotients in the middle of two numbers, of scales that are next to nothing, and of large ones. */
+/* Quotients in the middle of two numbers, of scales that are next to nothing, and of large ones, where a group makes
+ * int8 blocks. */
 static void test_halves(void **unused)
 {
 	static const int powers[] = { -148, -140, -127, -120, -66, -64, -30, -3, 30, 63, 66 };
@@ -212,7 +215,7 @@ static void test_halves(void **unused)
 
 	for (unsigned mix = 0; mix < n_mixes; mix++)
 		for (unsigned i = 0; i < POWERS && mixes[mix].weight == DTYPE_Q8_0; i++) {
-			struct problem p = problem(mix, 32, 256, i % 3 ? 1 : 3, 1, 1, KEY_AWAITED);
+			struct problem p = problem(mix, 32, 256, i % 3 ? 1 : 3, 1, 1, KEY_AWAITED | KEY_NORM_IN);
 			p.halves = powers[i];
 			check(&p);
 		}

@@ -40,10 +40,25 @@ static unsigned uses_of(const struct key *k, const struct plan_op *op, struct us
 	switch (k->kind) {
 	case KEY_EMBED: u[n++] = (struct use){ a[EMBED_OUT], in, true, awaits }; break;
 	case KEY_MATMUL:
-		u[n++] = (struct use){ a[MATMUL_X], in, false, awaits };
+		if (a[MATMUL_XS]) {
+			u[n++] = (struct use){ a[MATMUL_X], in / 4, false, awaits };
+			u[n++] = (struct use){ a[MATMUL_XS], in / 8, false, awaits };
+		} else {
+			u[n++] = (struct use){ a[MATMUL_X], in, false, awaits };
+		}
 		if (k->flags & KEY_RESIDUAL)
 			u[n++] = (struct use){ awaits ? a[MATMUL_FROM] : a[MATMUL_OUT], out, false, awaits };
-		u[n++] = (struct use){ a[MATMUL_OUT], out, true, awaits };
+		if (awaits && k->flags & KEY_QUANTISED_OUT) {
+			u[n++] = (struct use){ a[MATMUL_OUTQ], out / 4, true, awaits };
+			u[n++] = (struct use){ a[MATMUL_OUTS], out / 8, true, awaits };
+		} else {
+			u[n++] = (struct use){ a[MATMUL_OUT], out, true, awaits };
+		}
+		break;
+	case KEY_QUANTISE:
+		u[n++] = (struct use){ a[QUANTISE_X], (uint64_t)op->end * 128, false, false };
+		u[n++] = (struct use){ a[QUANTISE_OUTQ], (uint64_t)op->end * 32, true, false };
+		u[n++] = (struct use){ a[QUANTISE_OUTS], (uint64_t)op->end * 16, true, false };
 		break;
 	case KEY_NORM:
 		u[n++] = (struct use){ a[NORM_X], in, false, false };
@@ -67,7 +82,12 @@ static unsigned uses_of(const struct key *k, const struct plan_op *op, struct us
 		break;
 	case KEY_MERGE:
 		u[n++] = (struct use){ a[MERGE_RECORDS], records, false, awaits };
-		u[n++] = (struct use){ a[MERGE_OUT], q, true, awaits };
+		if (awaits && k->flags & KEY_QUANTISED_OUT) {
+			u[n++] = (struct use){ a[MERGE_OUTQ], q / 4, true, awaits };
+			u[n++] = (struct use){ a[MERGE_OUTS], q / 8, true, awaits };
+		} else {
+			u[n++] = (struct use){ a[MERGE_OUT], q, true, awaits };
+		}
 		break;
 	case KEY_SCALE: break; /* of logits */
 	default: fail_msg("kind %u is not expected", k->kind);
@@ -212,7 +232,8 @@ static void test_nothing_is_missed(void **state)
 		const struct key *k = &p.kernel[p.op[i].kernel].key;
 		if (k->kind != KEY_MATMUL)
 			continue;
-		uint64_t *out = &p.op[i].arg[MATMUL_OUT], old = *out;
+		bool blocks = k->flags & KEY_AWAITED && k->flags & KEY_QUANTISED_OUT;
+		uint64_t *out = &p.op[i].arg[blocks ? MATMUL_OUTQ : MATMUL_OUT], old = *out;
 		*out = p.op[0].arg[EMBED_OUT]; /* written already */
 		assert_false(check_plan(&p));
 		*out = old;
