@@ -16,6 +16,9 @@
 #include "jit/ptx/program.h"
 #include "jit/ptx/ptx.h"
 #include "runtime/device/cuda.h"
+#include "runtime/device/cuda_deal.h"
+
+enum { STAGE_OPS_MOST = 16 /* that are dealt out together */ };
 
 /* A slot that differs from run to run, and where it is in the commands. */
 struct change {
@@ -62,18 +65,31 @@ size_t cuda_program_commands(const struct plan *p)
 
 /* ---- commands */
 
-/* Who has which units (struct ptx_command); waves: of a block, that have shares of their own. So that ops which do not
- * wait for each other find blocks with nothing else to do: each begins behind the block where the one before has ended.
- */
-static void deal(struct ptx_command *c, uint64_t units, uint64_t waves, uint32_t grid, uint32_t *next)
+/* Deals out the stage whose ops end in front of `end`; its commands are the last ones. */
+static void deal(struct cuda_program *out, struct cuda_dealer *d, const struct plan *p, size_t end, uint32_t *dealt)
 {
-	uint64_t blocks = units < grid ? units : grid, shares = blocks * waves;
+	struct cuda_lot lot[STAGE_OPS_MOST];
+	uint32_t n = out->n - *dealt;
 
-	c->blocks = (uint32_t)blocks;
-	c->per = (uint32_t)(units / shares);
-	c->rest = (uint32_t)(units % shares);
-	c->first = *next;
-	*next = (uint32_t)((*next + units) % grid);
+	for (size_t i = end, at = n; at > 0 && i-- > 0;) {
+		const struct plan_op *l = &p->op[i];
+		const struct plan_kernel *k = &p->kernel[l->kernel];
+		const bool together = ((const struct cuda_kernel *)k->handle)->cooperative;
+		if (l->end > l->begin)
+			lot[--at] = (struct cuda_lot){ .units = (uint64_t)(l->end - l->begin),
+				                       .waves = together ? 1 : out->d->device.facts.target->waves,
+				                       .last_are_long = k->key.kind == KEY_ATTENTION };
+	}
+	if (n)
+		cuda_deal(d, lot, n);
+	for (uint32_t i = 0; i < n; i++) {
+		struct ptx_command *c = &out->command[*dealt + i];
+		c->first = lot[i].first;
+		c->blocks = lot[i].blocks;
+		c->per = lot[i].per;
+		c->rest = lot[i].rest;
+	}
+	*dealt = out->n;
 }
 
 /* Whether an op of the stage behind op i waits for all that is before it, and not just for what it reads. */
@@ -91,22 +107,22 @@ static bool next_stage_waits(const struct plan *p, size_t i)
 static void set_commands(struct cuda_program *out, const struct plan *p, const uint64_t *args, const struct key *list,
                          size_t kernels)
 {
-	const uint32_t waves = out->d->device.facts.target->waves;
-	uint32_t next = 0;
+	struct cuda_dealer dealer = { .blocks = out->d->units };
+	uint32_t dealt = 0;
 
 	for (size_t i = 0; i < p->n_ops; i++) {
 		const struct plan_op *l = &p->op[i];
 		const struct plan_kernel *k = &p->kernel[l->kernel];
-		const bool together = ((const struct cuda_kernel *)k->handle)->cooperative;
 		struct ptx_command *c = &out->command[out->n];
 		if (l->end > l->begin) {
 			*c = (struct ptx_command){ .begin = l->begin,
 				                   .function = (uint32_t)program_number(list, kernels, &k->key),
 				                   .waits = l->awaits ? 0 : out->barriers };
 			memcpy(c->arg, args + (l->arg - p->args), l->n_args * sizeof *c->arg);
-			deal(c, (uint64_t)(l->end - l->begin), together ? 1 : waves, out->d->units, &next);
 			out->n++;
 		}
+		if (l->barrier || i + 1 == p->n_ops || out->n - dealt == STAGE_OPS_MOST)
+			deal(out, &dealer, p, i + 1, &dealt);
 		if (l->barrier && out->n && !out->command[out->n - 1].arrives && next_stage_waits(p, i))
 			out->command[out->n - 1].arrives = ++out->barriers;
 	}

@@ -1,0 +1,132 @@
+/* tests/runtime/t_cuda_deal.c - how the units of a stage are dealt out to the blocks of a launch.
+ *
+ * Properties over random walks of stages: every unit has one share, blocks lie in the launch, what can be on blocks of
+ * its own or on free ones is, and no block has many more units than others. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "runtime/device/cuda_deal.h"
+
+enum { BLOCKS_MOST = 200, LOTS_MOST = 6, WALKS = 2000, STAGES = 40 };
+
+static uint64_t state = 7;
+
+static uint32_t draw(uint32_t n)
+{
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(state >> 33) % n;
+}
+
+static uint64_t share_of(const struct cuda_lot *l, uint64_t share) { return l->per + (share < l->rest); }
+
+/* Adds the lot's blocks to those that work; returns the most units that one has. */
+static uint64_t check_lot(const struct cuda_lot *l, uint32_t blocks, unsigned working[])
+{
+	uint64_t units = 0, most = 0;
+
+	assert_true(l->blocks >= 1 && l->blocks <= blocks && l->first < blocks);
+	for (uint32_t i = 0; i < l->blocks; i++) {
+		uint64_t mine = 0;
+		for (uint32_t w = 0; w < l->waves; w++)
+			mine += share_of(l, (uint64_t)w * l->blocks + i);
+		assert_true(mine > 0);
+		most = mine > most ? mine : most;
+		units += mine;
+		working[(l->first + i) % blocks]++;
+	}
+	assert_int_equal(units, l->units);
+	return most;
+}
+
+/* What the block with most units must have, when no block has units of two lots. */
+static uint64_t fewest_units(const struct cuda_lot lot[], uint32_t n, uint32_t blocks)
+{
+	for (uint64_t most = 1;; most++) {
+		uint64_t used = 0;
+		for (uint32_t i = 0; i < n; i++)
+			used += lot[i].units / most + (lot[i].units % most != 0);
+		if (used <= blocks)
+			return most;
+	}
+}
+
+static void walk(uint32_t blocks)
+{
+	struct cuda_dealer d = { .blocks = blocks };
+	unsigned before[BLOCKS_MOST] = { 0 }, now[BLOCKS_MOST];
+
+	for (unsigned stage = 0; stage < STAGES; stage++) {
+		struct cuda_lot lot[LOTS_MOST] = { { 0 } };
+		uint32_t n = 1 + draw(LOTS_MOST), unused = 0;
+		uint64_t all = 0, most = 0;
+		memset(now, 0, sizeof now);
+		for (uint32_t i = 0; i < blocks; i++)
+			unused += !before[i];
+		for (uint32_t i = 0; i < n; i++) {
+			lot[i] = (struct cuda_lot){ .units = 1 + draw(draw(4) ? 2 * blocks : 20 * blocks),
+				                    .waves = draw(4) ? 1 : 8 };
+			all += lot[i].units;
+		}
+		lot[0].last_are_long = n == 1 && draw(3) == 0;
+		cuda_deal(&d, lot, n);
+		for (uint32_t i = 0; i < n; i++) {
+			uint64_t of_lot = check_lot(&lot[i], blocks, now);
+			most = of_lot > most ? of_lot : most;
+		}
+		const bool free_alone = !lot[0].last_are_long && all <= 2 * (uint64_t)unused;
+		const uint32_t there = free_alone ? unused : blocks;
+		for (uint32_t i = 0; i < blocks; i++) {
+			assert_true(now[i] <= 1 || n > blocks || all > there);
+			assert_true(now[i] <= 1 || n > there);
+			assert_true(!free_alone || !now[i] || !before[i] || n > unused);
+		}
+		if (n <= there)
+			assert_true(most <= fewest_units(lot, n, there));
+		if (lot[0].last_are_long)
+			for (uint32_t i = 0; i < lot[0].blocks && i < unused; i++)
+				assert_false(before[(lot[0].first + lot[0].blocks - 1 - i) % blocks] &&
+				             lot[0].blocks > unused);
+		memcpy(before, now, sizeof now);
+	}
+}
+
+static void test_walks(void **unused)
+{
+	(void)unused;
+	for (unsigned i = 0; i < WALKS; i++)
+		walk(1 + draw(BLOCKS_MOST));
+}
+
+/* The stages of a layer of Qwen3-0.6B on 132 blocks: its second is where the first is not. */
+static void test_layer(void **unused)
+{
+	struct cuda_dealer d = { .blocks = 132 };
+	struct cuda_lot down = { .units = 32, .waves = 1 },
+			qkv[3] = { { .units = 64, .waves = 1 },
+		                   { .units = 32, .waves = 1 },
+		                   { .units = 32, .waves = 1 } },
+			attention = { .units = 128, .waves = 1, .last_are_long = true };
+	(void)unused;
+
+	cuda_deal(&d, &down, 1);
+	cuda_deal(&d, qkv, 3);
+	assert_int_equal(qkv[0].first, 32);
+	assert_int_equal(qkv[0].blocks, 50);
+	assert_int_equal(qkv[1].blocks, 25);
+	assert_int_equal(qkv[2].blocks, 25);
+	cuda_deal(&d, &attention, 1);
+	assert_int_equal((attention.first + attention.blocks) % 132, 32); /* behind the 32 that are free */
+	assert_int_equal(attention.blocks, 128);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_walks), cmocka_unit_test(test_layer) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
