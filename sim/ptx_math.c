@@ -130,10 +130,14 @@ static bool compute_floats(const struct ptx_step *s, uint64_t *d, const uint64_t
 	}
 }
 
+/* What an operand that only caches look at is. */
+enum { POLICY = 1 };
+
 static bool compute_words(const struct ptx_step *s, uint64_t *d, const uint64_t *a, const uint64_t *b,
                           const uint64_t *c, const uint64_t *e, uint32_t mask)
 {
 	switch (s->operation) {
+		ROW(POLICY, POLICY);
 		ROW(MOVE, a[l]);
 		ROW(ADD, a[l] + b[l]);
 		ROW(SUB, a[l] - b[l]);

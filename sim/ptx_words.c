@@ -41,6 +41,12 @@ void ptx_skip(struct reader *r)
 
 static bool is_word(char c) { return isalnum((unsigned char)c) || c == '.' || c == '_' || c == '%' || c == '$'; }
 
+/* How many characters of a word are there: one, "::" between two others, or none. */
+static size_t part_of_word(const char *at)
+{
+	return is_word(*at) ? 1 : at[0] == ':' && at[1] == ':' && is_word(at[2]) ? 2 : 0;
+}
+
 void ptx_next(struct reader *r)
 {
 	size_t n = 0;
@@ -48,8 +54,9 @@ void ptx_next(struct reader *r)
 	ptx_skip(r);
 	r->is_number = isdigit((unsigned char)r->at[0]) || (r->at[0] == '-' && isdigit((unsigned char)r->at[1]));
 	if (r->is_number || is_word(*r->at)) {
-		while (n + 1 < WORD && (is_word(r->at[n]) || (n == 0 && r->at[0] == '-')))
-			n++;
+		for (size_t more; n + 2 < WORD; n += more)
+			if (!(more = n == 0 && r->at[0] == '-' ? 1 : part_of_word(r->at + n)))
+				break;
 	} else {
 		n = *r->at != 0;
 	}

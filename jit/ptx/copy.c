@@ -11,17 +11,33 @@ typedef struct ptx_operand op;
 
 enum { PIECE = 16, TURN = 32 * PIECE };
 
+/* Weights, keys and values go through the L2 cache once a launch. What stays there beside them, the kernels' code above
+ * all, is to be there when the next layer needs it. */
+static op policy(struct ptx_emitter *e)
+{
+	struct ptx_buffer *to = e->w.to;
+
+	if (e->once.class != PTX_B64) {
+		e->once = ptx_new(&e->w, PTX_B64);
+		e->w.to = &e->w.entry;
+		PTX_PUT(&e->w, POLICY_ONCE, e->once);
+		e->w.to = to;
+	}
+	return e->once;
+}
+
 static void copy(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	struct ptx_writer *w = &e->w;
 	const uint32_t bytes = (uint32_t)i->imm;
-	op to = ptx_address(e, i->a, 0, PIECE), from = ptx_address(e, i->b, 0, PIECE);
+	op to = ptx_address(e, i->a, 0, PIECE), from = ptx_address(e, i->b, 0, PIECE), once = policy(e);
 
 	ptx_meet_readers(e, true);
 	for (uint32_t at = 0; at < bytes; at += TURN) {
 		if (bytes - at < TURN)
 			w->guard = ptx_first_lanes(e, (bytes - at) / PIECE);
-		PTX_PUT(w, COPY_PIECE_LATER, ptx_at(to, to.value + at), ptx_at(from, from.value + at), ptx_imm(PIECE));
+		PTX_PUT(w, COPY_PIECE_ONCE, ptx_at(to, to.value + at), ptx_at(from, from.value + at), ptx_imm(PIECE),
+		        once);
 	}
 	PTX_PUT0(w, COPIES_GROUP);
 }

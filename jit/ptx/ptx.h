@@ -173,6 +173,7 @@ struct ptx_emitter {
 		struct ptx_operand o;
 	} lanes[PTX_MEMO], first[PTX_MEMO];
 	unsigned n_lanes, n_first;
+	struct ptx_operand once; /* ... the policy of what is read once */
 	/* Sums of an address and lanes, in this straight run. */
 	struct {
 		uint16_t root;
