@@ -88,7 +88,7 @@ static const struct {
 
 /* Compute capabilities, of which later cards run the text of earlier ones; dp4a takes bytes of either sign. Eight warps
  * of 32 lanes have the 64 Ki registers of a multiprocessor between them. */
-#define PTX_TARGET(n, kib) \
+#define PTX_TARGET(n, shared_kib, kib) \
 	[TARGET_SM##n] = { \
 		.id = TARGET_SM##n, \
 		.name = "sm" #n, \
@@ -103,7 +103,7 @@ static const struct {
 		.has_parts = true, \
 		.waves = 8, \
 		.lane_bytes = 16, \
-		.shared_bytes = 72 << 10, \
+		.shared_bytes = (shared_kib) << 10, \
 		.block_bytes = (kib) << 10 \
 	}
 
@@ -131,8 +131,8 @@ const struct target target_table[TARGET_COUNT] = {
 	RDNA3_LARGE_TARGET(1151),
 	RDNA3_LARGE_TARGET(1200),
 	RDNA3_LARGE_TARGET(1201),
-	PTX_TARGET(80, 91),
-	PTX_TARGET(90, 219),
+	PTX_TARGET(80, 72, 91),
+	PTX_TARGET(90, 152, 219),
 };
 
 const struct target *target_find(const char *name)

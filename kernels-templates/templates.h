@@ -59,12 +59,12 @@ struct activation_block {
  * norm (NORM and EPS as of KEY_NORM; CENTRED), as int8 blocks where the activations are. Each group makes it for
  * itself, in shared bytes.
  * AWAITED: for groups of waves, one plain tile (template_matmul_awaits()): X, and XS of int8 activations, are awaited,
- * OUT is given. With NORM_IN X is f32 as ever. With QUANTISED_OUT OUTQ and OUTS are given instead of OUT. RESIDUAL: the product is added to FROM, which is awaited too and is other memory
- * than OUT. GREATEST: for groups of waves, with plain tiles of one column and whole row blocks: the greatest result of
- * each row block is at GREATEST; +inf if one of them is not finite. No other flags but BIAS, AWAITED and NORM_IN
- * (CENTRED). MMA: for 16, 32 or 64 columns in a tile: int8 activations laid out as ever with Q8_0 weights, or others
- * where template_mma() says so; f16 or bf16 ones, [column][kp], as KEY_INTERLEAVE made them, with weights of that type
- * (numerics BOUNDED); row_blocks is 1. */
+ * OUT is given. With NORM_IN X is f32 as ever. With QUANTISED_OUT OUTQ and OUTS are given instead of OUT. RESIDUAL: the
+ * product is added to FROM, which is awaited too and is other memory than OUT. GREATEST: for groups of waves and whole
+ * row blocks: the greatest result of each row block is at GREATEST; +inf if one of them is not finite. No other flags
+ * but BIAS, AWAITED, MMA and NORM_IN (CENTRED). MMA: for 16, 32 or 64 columns in a tile: int8 activations laid out as
+ * ever with Q8_0 weights, or others where template_mma() says so; f16 or bf16 ones, [column][kp], as KEY_INTERLEAVE
+ * made them, with weights of that type (numerics BOUNDED); row_blocks is 1. */
 enum {
 	MATMUL_W,
 	MATMUL_X,
@@ -80,7 +80,7 @@ enum {
 	MATMUL_NORM, /* f32 [kp(k)] */
 	MATMUL_EPS,  /* f32 bits in the low half */
 	MATMUL_FROM, /* with AWAITED and RESIDUAL: what the product is added to */
-	MATMUL_GREATEST /* f32 [column tile][row block] */,
+	MATMUL_GREATEST /* f32 [column][row block] */,
 	MATMUL_ARGS
 };
 enum {
@@ -131,7 +131,8 @@ enum { INTERLEAVE_X, INTERLEAVE_XS, INTERLEAVE_OUT, INTERLEAVE_OUTS, INTERLEAVE_
 
 /* KEY_NORM: RMS norm over k. Unit: a column. X and OUT are different memory. QUANTISED_OUT also writes outq/outs;
  * RESIDUAL adds to OUT; CENTRED subtracts the mean first. key: heads (0 or more): a token is so many columns, each of
- * which has weights of its own, one behind the other; k is a multiple of 32 then. */
+ * which has weights of its own, one behind the other; k is a multiple of 32 then. AWAITED, with QUANTISED_OUT, for
+ * groups of waves: X is awaited, OUTQ and OUTS are given instead of OUT (template_norm_awaits()). */
 enum {
 	NORM_X,
 	NORM_WEIGHT /* f32 [kp(k)] */,
@@ -141,6 +142,8 @@ enum {
 	NORM_OUTS,
 	NORM_ARGS
 };
+
+bool template_norm_awaits(const struct target *target, uint32_t k);
 
 /* KEY_QUANTISE: f32 to int8 blocks. Unit: one block of 32, numbered column * kp(k)/32 + block (the layouts make that
  * contiguous). key: nothing but kind, target. */
@@ -319,8 +322,8 @@ static inline uint32_t template_attention_record(uint32_t dims) { return (dims +
  * KEY_ATTENTION left them; OUT: [kp(heads*head_dim)]. Unit: 32 dimensions of a head, or all where heads are no multiple
  * of that: head * template_merge_units() + number. Of several columns (key.columns; kv_heads): OUT is [column], POS0
  * the first one's position, and a unit's head column * heads + head. AWAITED: records are awaited, OUT is given.
- * QUANTISED_OUT (head_dim a multiple of 32): also writes the result as int8 blocks; with AWAITED these are given instead
- * of OUT. */
+ * QUANTISED_OUT (head_dim a multiple of 32): also writes the result as int8 blocks; with AWAITED these are given
+ * instead of OUT. */
 enum {
 	MERGE_RECORDS,
 	MERGE_OUT,

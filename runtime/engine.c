@@ -207,6 +207,7 @@ struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t positi
 	}
 	if (logits == PLAN_ALL_LOGITS) {
 		buf.logits = e->memory.all_logits;
+		buf.greatest = e->memory.all_greatest;
 		buf.logit_tokens = e->rows;
 	}
 	bool built = plan_build(p, &e->model->file.spec, &e->model->weights, &buf, &e->kv, tokens, logits, &opt, err);
@@ -256,6 +257,7 @@ static bool build_joint(struct engine *e, struct engine_joint *j, const struct p
 	if (opt.handed && !pass_memory_handed(&e->memory, &e->model->file.spec, e->context, tokens, &buf, err))
 		return false;
 	buf.logits = e->memory.all_logits;
+	buf.greatest = e->memory.all_greatest;
 	buf.logit_tokens = e->rows;
 	j->plan = calloc(1, sizeof *j->plan);
 	j->span = malloc(spans * sizeof *span);

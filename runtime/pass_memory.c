@@ -59,8 +59,12 @@ bool pass_memory_logits(struct pass_memory *m, const struct model_spec *s, uint3
 {
 	if (m->all_logits)
 		return true;
-	m->all_logits_bytes = tokens * numerics_pad(s->vocab) * sizeof *m->all_logits + SLACK;
-	return (m->all_logits = m->device->alloc(m->device, m->all_logits_bytes, DEVICE_SHARED, err)) != NULL;
+	const uint64_t n = tokens * numerics_pad(s->vocab);
+
+	m->all_logits_bytes = (n + n / 32) * sizeof *m->all_logits + SLACK;
+	m->all_logits = m->device->alloc(m->device, m->all_logits_bytes, DEVICE_SHARED, err);
+	m->all_greatest = m->all_logits ? m->all_logits + n : NULL;
+	return m->all_logits != NULL;
 }
 
 bool pass_memory_records(struct pass_memory *m, const struct model_spec *s, uint64_t context, struct error *err)

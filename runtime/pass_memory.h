@@ -11,6 +11,7 @@ struct pass_memory {
 	struct device *device;
 	struct plan_buffers buf; /* its logits are those of one token */
 	float *all_logits;       /* of pass_memory_logits() tokens; NULL until then */
+	float *all_greatest;     /* the greatest of each 32 of these */
 	size_t buffers_bytes, shared_bytes, all_logits_bytes, records_bytes;
 	uint8_t *buffers, *shared;
 	struct {

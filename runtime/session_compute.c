@@ -20,9 +20,17 @@ static bool refuse_logits(const jit_session *s, size_t position, uint32_t bad, f
 
 const float *session_greatest(const jit_session *s, const float *row)
 {
-	const struct plan_buffers *buf = &s->engine->memory.buf;
+	const struct pass_memory *m = &s->engine->memory;
+	const uint64_t vocab = numerics_pad(s->model->file.spec.vocab);
+	const uint64_t at = m->all_logits ? (uint64_t)((uintptr_t)row - (uintptr_t)m->all_logits) / sizeof *row : 0;
 
-	return row == buf->logits && s->engine->keeps_greatest ? buf->greatest : NULL;
+	if (!s->engine->keeps_greatest)
+		return NULL;
+	if (row == m->buf.logits)
+		return m->buf.greatest;
+	return m->all_logits && at < (uint64_t)(m->all_greatest - m->all_logits)
+	               ? m->all_greatest + at / vocab * (vocab / 32)
+	               : NULL;
 }
 
 bool session_check_row(const jit_session *s, size_t position, const float *row, struct error *err)

@@ -94,5 +94,8 @@ struct norm_columns {
 /* What the norm of one column, x, is scaled by; its mean, where it is centred. Reads k, centred, x and eps. */
 ir_f norm_emit_scale(struct ir *b, const struct norm_columns *n, ir_f *mean);
 void norm_emit_columns(struct ir *b, const struct norm_columns *n);
+/* KEY_NORM with AWAITED (norm_awaited.c): NULL, or what is wrong with it; norm_build() hands it over. */
+const char *norm_refuse_awaited(const struct key *key, const struct target *target);
+void norm_awaited_build(struct ir *b, const struct key *key, const struct target *target);
 
 #endif

@@ -89,7 +89,11 @@ static void visit_turn(struct period *p, const struct weight_visitor *v, ir_s be
 	const unsigned only = weight_pieces_first_array(r->format);
 
 	if (r->take && p->turn < p->units && p->walks[only]) {
+		const ir_a heads = r->heads; /* of the whole period, which are loaded already */
+		const ir_s first = r->first;
 		r->take(r->chunks, r);
+		r->heads = heads;
+		r->first = first;
 		p->from[only] = r->at[4];
 		weight_pieces_begin_turn(p);
 		r->done(r->chunks);

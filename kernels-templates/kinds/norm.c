@@ -333,6 +333,13 @@ bool norm_build(struct ir *b, const struct key *key, const struct target *target
 		return build_refuse(key, err, "norms of groups have a width that is a multiple of 32");
 	if (key->flags & KEY_RESIDUAL && key->flags & KEY_QUANTISED_OUT)
 		return build_refuse(key, err, "these flags do not go together");
+	const char *why = norm_refuse_awaited(key, target);
+	if (why)
+		return build_refuse(key, err, why);
+	if (key->flags & KEY_AWAITED) {
+		norm_awaited_build(b, key, target);
+		return true;
+	}
 	struct norm t = { .b = b,
 		          .k = key->k,
 		          .blocks = (uint32_t)numerics_pad(key->k) / 32,

@@ -24,8 +24,8 @@ static uint32_t heads_bytes(const struct matmul_ahead *a)
 {
 	const struct weight_format *f = a->format;
 
-	if (!f->head_bytes)
-		return 0;
+	if (!f->head_bytes || (a->chunk_units < a->span_units && a->chunk_units % f->head_units))
+		return 0; /* those of parts of a period are loaded with the period */
 	unsigned n = a->chunk_units % f->head_units == 0 ? a->chunk_units / f->head_units : heads_of_span(a),
 		 all = a->span_units * a->g->spans / f->head_units;
 	/* the last span's may not be all there */

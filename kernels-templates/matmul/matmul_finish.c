@@ -182,11 +182,15 @@ void matmul_finish_four(const struct matmul_results *m, ir_s block, ir_s column)
 			e[i].outq = ir_aaddi(b, first.outq, i * width);
 			e[i].outs = ir_aaddi(b, first.outs, i * width / 2);
 		}
+		if (m->key->flags & KEY_GREATEST)
+			e[i].greatest = ir_aaddi(b, first.greatest, (int64_t)i * matmul_head_blocks(m->key) * 4);
 	}
 	for (unsigned i = 0; i < MATMUL_FOUR; i++) {
 		ir_f y = finish_vector(m, &e[i], 0, 0, reads ? &old[i] : NULL);
 		if (m->key->flags & KEY_QUANTISED_OUT)
 			quantise_emit_block(b, &y, e[i].outq, 0, e[i].outs, 0);
+		if (m->key->flags & KEY_GREATEST)
+			keep_greatest(m, &e[i], y);
 	}
 }
 
@@ -217,12 +221,12 @@ void matmul_finish(const struct matmul_results *m, ir_s block, ir_s tile)
 const char *matmul_refuse_epilogue(const struct key *key)
 {
 	uint32_t flags = key->flags;
-	const uint32_t beside_greatest = KEY_GREATEST | KEY_BIAS | KEY_AWAITED | KEY_NORM_IN | KEY_CENTRED;
+	const uint32_t beside_greatest = KEY_GREATEST | KEY_BIAS | KEY_AWAITED | KEY_NORM_IN | KEY_CENTRED | KEY_MMA;
 	uint32_t known = KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_WIDE |
 	                 KEY_MMA | KEY_BY_HEAD | KEY_EXPERTS | KEY_NORM_IN | KEY_CENTRED | KEY_AWAITED | KEY_GREATEST;
 
-	if (flags & KEY_GREATEST && (flags & ~beside_greatest || key->tile_n != 1 || key->act))
-		return "the greatest results are those of one column and whole row blocks";
+	if (flags & KEY_GREATEST && (flags & ~beside_greatest || key->act))
+		return "the greatest results are those of whole row blocks";
 	if (flags & KEY_EXPERTS && flags & (KEY_WIDE | KEY_MMA | KEY_RESIDUAL | KEY_BY_HEAD))
 		return "weights chosen by data have plain tiles";
 	if (flags & ~known || ((flags & KEY_BIAS2) && !(flags & KEY_PAIR)) ||

@@ -336,8 +336,11 @@ void matmul_group_build(struct matmul_group *g)
 		g->scratch = ir_local(b, 32);
 	if (g->stages) {
 		matmul_stage_room(g);
-		if (g->key->flags & KEY_AWAITED)
+		if (g->key->flags & KEY_AWAITED) {
+			if (g->ask)
+				g->ask(g->context);
 			matmul_stage_tile(g, ir_sconst(b, 0));
+		}
 	} else if (g->key->flags & KEY_AWAITED) {
 		matmul_await_room(g);
 		if (g->ask)

@@ -9,22 +9,26 @@
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* Sets how many blocks each lot has; returns how many all have, `blocks` at most but where there are more lots. */
-static uint32_t share_out(struct cuda_lot lot[], size_t n, uint32_t blocks)
+/* What a lot has to be dealt out: units, or as many as a block does at once, where there are too many of them. */
+static uint64_t turns_of(const struct cuda_lot *l, bool spread)
 {
-	uint64_t all = 0, used = UINT64_MAX, most;
+	return spread ? l->units : (l->units + l->waves - 1) / l->waves;
+}
 
-	for (size_t i = 0; i < n; i++)
-		all += lot[i].units;
+/* Sets how many blocks each lot has; returns how many all have, `blocks` at most but where there are more lots. */
+static uint32_t share_out(struct cuda_lot lot[], size_t n, uint64_t all, bool spread, uint32_t blocks)
+{
+	uint64_t used = UINT64_MAX, most;
+
 	/* The fewest blocks of which none has more than `most` units, */
 	for (most = (all + blocks - 1) / blocks; used > blocks && most <= all; most++) {
 		used = 0;
 		for (size_t i = 0; i < n; i++)
-			used += lot[i].blocks = (uint32_t)((lot[i].units + most - 1) / most);
+			used += lot[i].blocks = (uint32_t)((turns_of(&lot[i], spread) + most - 1) / most);
 	}
 	/* and what is left, in proportion. */
 	for (size_t i = 0; i < n && used < blocks; i++) {
-		uint64_t fair = least(lot[i].units * blocks / all, lot[i].units),
+		uint64_t turns = turns_of(&lot[i], spread), fair = least(turns * blocks / all, turns),
 			 more = fair > lot[i].blocks ? least(fair - lot[i].blocks, blocks - used) : 0;
 		lot[i].blocks += (uint32_t)more;
 		used += more;
@@ -35,12 +39,15 @@ static uint32_t share_out(struct cuda_lot lot[], size_t n, uint32_t blocks)
 void cuda_deal(struct cuda_dealer *d, struct cuda_lot lot[], size_t n)
 {
 	const uint32_t unused = d->blocks - d->busy;
-	uint64_t all = 0;
+	uint64_t units = 0, all = 0;
 
 	for (size_t i = 0; i < n; i++)
-		all += lot[i].units;
+		units += lot[i].units;
+	const bool spread = units <= d->blocks;
+	for (size_t i = 0; i < n; i++)
+		all += turns_of(&lot[i], spread);
 	const bool keeps = !lot[0].last_are_long && all <= 2 * (uint64_t)unused;
-	uint32_t used = share_out(lot, n, keeps ? unused : d->blocks), at = d->next;
+	uint32_t used = share_out(lot, n, all, spread, keeps ? unused : d->blocks), at = d->next;
 
 	if (lot[0].last_are_long && used > unused) /* they end where the free ones do */
 		at = (uint32_t)(((uint64_t)d->next + unused + 2 * (uint64_t)d->blocks - used) % d->blocks);

@@ -152,6 +152,21 @@ static bool add_schedules(struct key_set *set, struct key key)
 	return ok;
 }
 
+/* Attention that awaits has the context in fewer parts when there are several sequences (plan_attention.c). */
+static bool add_parts(struct key_set *set, const struct key *key)
+{
+	struct key fewer = *key;
+
+	if (key->kind != KEY_ATTENTION || !(key->flags & KEY_AWAITED))
+		return true;
+	while (fewer.rows > 1) {
+		fewer.rows /= 2;
+		if (!set_add(set, &fewer))
+			return false;
+	}
+	return true;
+}
+
 /* schedules: also those that have no result in opt->tune. */
 static bool add_plan(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
                      enum plan_logits logits, const struct plan_options *opt, bool schedules, struct error *err)
@@ -163,7 +178,8 @@ static bool add_plan(struct key_set *set, const struct warm_passes *m, enum dtyp
 		return false;
 	for (size_t i = 0; ok && i < p.n_kernels; i++) {
 		bool all = schedules && !(opt->tune && tune_known(opt->tune, &p.kernel[i].key));
-		ok = (all ? add_schedules(set, p.kernel[i].key) : set_add(set, &p.kernel[i].key)) ||
+		ok = ((all ? add_schedules(set, p.kernel[i].key) : set_add(set, &p.kernel[i].key)) &&
+		      add_parts(set, &p.kernel[i].key)) ||
 		     error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
 	}
 	plan_free(&p);

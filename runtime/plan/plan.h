@@ -95,7 +95,7 @@ struct plan_buffers {
 #undef X
 	float *logits;
 	uint32_t logit_tokens; /* [logit_tokens][kp(vocab)] */
-	float *greatest;       /* [kp(vocab) / 32]: of PLAN_LAST_LOGITS, where plan_keeps_greatest() */
+	float *greatest;       /* [logit_tokens][kp(vocab) / 32], where plan_keeps_greatest() */
 	uint8_t *records;      /* plan_record_bytes(), for plans whose context is in parts */
 	uint64_t context;      /* with handed: what it is for */
 	uint8_t *handed;       /* handed_room bytes, for plans whose kernels hand over while they run */
@@ -109,7 +109,7 @@ uint64_t plan_record_bytes(const struct model_spec *s, uint64_t context);
 
 /* Bytes of what a pass of so many tokens hands from kernel to kernel, which may be written once in a run: before it,
  * every word there must be IR_EMPTY (jit/ir/lanes.h). A multiple of 256. 0: no such plan is built of the model. */
-enum { PLAN_HANDED_MOST = 3 /* tokens: of more, what each block makes for itself takes longer than launches */ };
+enum { PLAN_HANDED_MOST = 16 /* tokens */ };
 uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context, uint32_t tokens);
 /* The most tokens, up to so many, whose passes may hand over; at least 1. */
 uint32_t plan_handed_tokens(const struct model_spec *s, uint64_t context, uint32_t tokens);

@@ -12,9 +12,12 @@ static unsigned context_parts(const struct plan_builder *b, uint32_t layer)
 	const struct model_spec *s = b->spec;
 	bool is_short = plan_layer_slides(s, layer) && s->sliding_window <= SHORT;
 
-	return (b->n > 1 && !b->handed) || is_short
-	               ? 0
-	               : template_attention_parts(b->opt->target, model_sizes_of(s, layer).kv_heads);
+	if ((b->n > 1 && !b->handed) || is_short)
+		return 0;
+	unsigned parts = template_attention_parts(b->opt->target, model_sizes_of(s, layer).kv_heads);
+	for (uint32_t n = 1; b->handed && n < b->spans && parts > 1; n *= 2)
+		parts /= 2; /* several sequences keep a card as busy */
+	return parts;
 }
 
 uint32_t plan_chained(const struct plan_builder *b, uint32_t layer, uint32_t units)

@@ -99,6 +99,8 @@ bool plan_parts_several(const struct plan_builder *b, uint32_t layer);
 bool plan_can_rotate(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 void plan_handed_begin(struct plan_builder *b);
 void plan_handed_layer(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
+/* Of several tokens: where the next norm leaves its int8 blocks, from now on buf->xnq and xns. */
+void plan_handed_norm(struct plan_builder *b);
 /* Where the stream goes on behind a product that is added to it: from now on buf->x. */
 float *plan_next_stream(struct plan_builder *b);
 void plan_handed_end(struct plan_builder *b);

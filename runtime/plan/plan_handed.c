@@ -49,8 +49,8 @@ static bool is_plain(const struct model_spec *s)
 	       !s->layer_input && s->residual_scale == 0 && s->embed_scale == 0;
 }
 
-/* Of all layers, of one token's context and of several tokens'; more would take too long to empty before each run. */
-enum { RECORDS_MOST = 32 << 20, SEVERAL_RECORDS_MOST = 64 << 20 };
+/* Of all layers; more would take too long to empty before each run. A barrier for each stage takes longer than this. */
+enum { RECORDS_MOST = 128 << 20 };
 
 static uint64_t records_bytes(const struct model_spec *s, uint64_t context)
 {
@@ -60,14 +60,15 @@ static uint64_t records_bytes(const struct model_spec *s, uint64_t context)
 uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context, uint32_t tokens)
 {
 	const uint32_t n = tokens;
+	uint64_t norm = n > 1 ? blocks_bytes(s, PLAN_HIDDEN, n) : 0;
 	uint64_t layer =
-		2 * width_bytes(s, PLAN_HIDDEN, n) + width_bytes(s, PLAN_QUERIES, n) +
+		2 * norm + 2 * width_bytes(s, PLAN_HIDDEN, n) + width_bytes(s, PLAN_QUERIES, n) +
 		2 * width_bytes(s, PLAN_KEYS, n) + either_bytes(s, PLAN_MIXED, n) + either_bytes(s, PLAN_FFN, n);
 
 	uint64_t records = s->layers * n * records_bytes(s, context);
 
-	return is_plain(s) && records <= (n > 1 ? SEVERAL_RECORDS_MOST : RECORDS_MOST)
-	               ? width_bytes(s, PLAN_HIDDEN, n) + s->layers * layer + records
+	return is_plain(s) && records <= RECORDS_MOST
+	               ? width_bytes(s, PLAN_HIDDEN, n) + norm + s->layers * layer + records
 	               : 0;
 }
 
@@ -98,15 +99,14 @@ static bool awaits(const struct plan_builder *b, const struct weights_matrix *w,
 
 static bool layer_awaits(const struct plan_builder *b, const struct weights_layer *l)
 {
-	uint32_t pair = l->gate.packed ? KEY_NORM_IN | KEY_PAIR : KEY_NORM_IN, n = b->n;
+	uint32_t norm = b->n > 1 ? 0 : KEY_NORM_IN, pair = l->gate.packed ? norm | KEY_PAIR : norm, n = b->n;
 
 	return l->q.packed && l->k.packed && l->v.packed && l->o.packed && l->up.packed && l->down.packed &&
 	       l->attn_norm && l->ffn_norm && !l->q_gate.packed && !l->q_row_norm && !l->k_row_norm &&
 	       !l->router.packed && !l->attn_post_norm && !l->ffn_post_norm && !l->input_gate.packed &&
 	       !l->layer_scale && (!l->gate.packed || weights_gate_up_interleaved(l->gate.type, l->up.type)) &&
-	       awaits(b, &l->q, KEY_NORM_IN, n) && awaits(b, &l->k, KEY_NORM_IN, n) &&
-	       awaits(b, &l->v, KEY_NORM_IN, n) && awaits(b, &l->up, pair, n) && awaits(b, &l->o, KEY_RESIDUAL, n) &&
-	       awaits(b, &l->down, KEY_RESIDUAL, n);
+	       awaits(b, &l->q, norm, n) && awaits(b, &l->k, norm, n) && awaits(b, &l->v, norm, n) &&
+	       awaits(b, &l->up, pair, n) && awaits(b, &l->o, KEY_RESIDUAL, n) && awaits(b, &l->down, KEY_RESIDUAL, n);
 }
 
 /* Whether attention of several tokens can rotate, store, and have parts. */
@@ -120,6 +120,9 @@ static bool attention_awaits(const struct plan_builder *b, const struct weights_
 		                                 b->span[i].tokens);
 	return all;
 }
+
+/* Of one sequence, a pass over more tokens takes less time by launches, whose tiles of 16 are products of matrices. */
+enum { ALONE_MOST = 8 };
 
 /* Rows whose logits are wanted that stand apart would have their norms behind a barrier. */
 static bool rows_are_one(const struct plan_builder *b)
@@ -142,8 +145,10 @@ bool plan_hands(const struct plan_builder *b, const struct weights *w)
 {
 	const bool several = b->n > 1;
 	bool all = b->opt->handed && b->n <= PLAN_HANDED_MOST && b->opt->target->lane_bytes && is_plain(b->spec) &&
-	           has_room(b) && awaits(b, &w->lm_head, KEY_NORM_IN, b->n) &&
-	           (!several || (!b->opt->general && rows_are_one(b)));
+	           has_room(b) && awaits(b, &w->lm_head, several ? 0 : KEY_NORM_IN, b->n) &&
+	           (b->spans > 1 || b->n <= ALONE_MOST) &&
+	           (!several || (!b->opt->general && rows_are_one(b) && b->p->logits != PLAN_ALL_NORMED &&
+	                         template_norm_awaits(b->opt->target, b->spec->hidden)));
 
 	for (uint32_t i = 0; all && i < b->spec->layers; i++)
 		all = layer_awaits(b, &w->layer[i]) && (!several || attention_awaits(b, &w->layer[i], i));
@@ -204,6 +209,12 @@ void plan_handed_layer(struct plan_builder *b, const struct weights_layer *l, ui
 	}
 }
 
+void plan_handed_norm(struct plan_builder *b)
+{
+	if (b->handed)
+		fresh_blocks(b, PLAN_HIDDEN, &b->own.xnq, &b->own.xns);
+}
+
 float *plan_next_stream(struct plan_builder *b)
 {
 	if (b->handed)
@@ -224,6 +235,7 @@ static bool reads_given(const struct plan *p, const struct plan_op *op)
 
 	switch (key->kind) {
 	case KEY_EMBED: return true;
+	case KEY_NORM: return in_region(p, op->arg[NORM_X]);
 	case KEY_MATMUL:
 		return in_region(p, op->arg[MATMUL_X]) && (!op->arg[MATMUL_XS] || in_region(p, op->arg[MATMUL_XS])) &&
 		       (!(key->flags & KEY_RESIDUAL) || in_region(p, op->arg[MATMUL_FROM]));

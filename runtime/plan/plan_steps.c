@@ -35,7 +35,8 @@ static uint64_t *add_norm(struct plan_builder *b, const float *x, const float *w
 	struct key key = plan_key(b, KEY_NORM);
 
 	key.k = k;
-	key.flags = flags | (b->spec->centred ? KEY_CENTRED : 0);
+	key.flags = flags | (b->spec->centred ? KEY_CENTRED : 0) |
+	            (b->handed && b->n > 1 && flags & KEY_QUANTISED_OUT ? KEY_AWAITED : 0);
 	uint64_t *a = plan_add_op(b, &key, 0, tokens);
 	a[NORM_X] = plan_address(x);
 	a[NORM_WEIGHT] = plan_address(weight);
@@ -125,6 +126,7 @@ struct activations step_input(struct plan_builder *b, const float *weight, bool 
 	struct activations stream = { .x = b->buf->x, .q = b->buf->xnq, .s = b->buf->xns };
 
 	if (weight) {
+		plan_handed_norm(b);
 		step_norm(b, b->buf->x, weight, int8, b->n, plan_normed(b));
 		return plan_normed(b);
 	}
@@ -415,6 +417,8 @@ static uint32_t next_rows(const struct plan_builder *b, uint32_t *i, uint32_t *f
  * the stream are one op. */
 static uint32_t norm_rows_wanted(struct plan_builder *b, const float *weight, bool int8)
 {
+	if (b->n > 1)
+		plan_handed_norm(b);
 	const struct activations out = plan_normed(b);
 	uint64_t hidden = numerics_pad(b->spec->hidden);
 	uint32_t rows = 0, first;
@@ -436,16 +440,17 @@ bool plan_keeps_greatest(const struct model_spec *s, const struct target *target
 	return template_greatest(target, s->vocab) && s->logit_scale == 0 && s->logit_cap == 0;
 }
 
-/* The product that makes logits of so many rows. */
-static void add_logits(struct plan_builder *b, const struct weights *w, struct activations in, float *out,
+/* The product that makes logits of so many rows, from row `first` on. */
+static void add_logits(struct plan_builder *b, const struct weights *w, struct activations in, uint32_t first,
                        uint32_t rows)
 {
-	bool keeps = b->p->logits == PLAN_LAST_LOGITS && plan_keeps_greatest(b->spec, b->opt->target);
+	const uint64_t vocab = numerics_pad(b->spec->vocab);
+	bool keeps = plan_keeps_greatest(b->spec, b->opt->target);
 
 	step_matmul(b, &(struct matmul){ .w = &w->lm_head,
 	                                 .in = in,
-	                                 .out = out,
-	                                 .greatest = b->buf->greatest,
+	                                 .out = b->buf->logits + first * vocab,
+	                                 .greatest = b->buf->greatest + first * (vocab / 32),
 	                                 .flags = keeps ? KEY_GREATEST : 0,
 	                                 .tokens = rows });
 }
@@ -454,7 +459,7 @@ static void add_logits(struct plan_builder *b, const struct weights *w, struct a
  * have the matrix read several times, which a general pass does anyway. */
 static uint32_t logits_with_norm(struct plan_builder *b, const struct weights *w)
 {
-	uint64_t hidden = numerics_pad(b->spec->hidden), vocab = numerics_pad(b->spec->vocab);
+	uint64_t hidden = numerics_pad(b->spec->hidden);
 	uint32_t rows = 0, runs = 0, first;
 
 	for (uint32_t i = 0, n; i<b->spans; rows += n, runs += n> 0)
@@ -465,8 +470,8 @@ static uint32_t logits_with_norm(struct plan_builder *b, const struct weights *w
 	for (uint32_t i = 0, n; i < b->spans; rows += n) {
 		if (!(n = next_rows(b, &i, &first)))
 			continue;
-		add_logits(b, w, (struct activations){ .x = b->buf->x + first * hidden, .norm = w->final_norm },
-		           b->buf->logits + rows * vocab, n);
+		add_logits(b, w, (struct activations){ .x = b->buf->x + first * hidden, .norm = w->final_norm }, rows,
+		           n);
 	}
 	return rows;
 }
@@ -481,7 +486,7 @@ void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logi
 		n = norm_rows_wanted(b, w->final_norm, plan_wants_int8(b, &w->lm_head));
 		if (which == PLAN_ALL_NORMED)
 			return;
-		add_logits(b, w, plan_normed(b), f->logits, n);
+		add_logits(b, w, plan_normed(b), 0, n);
 	}
 	assert(n <= f->logit_tokens);
 	plan_barrier(b);

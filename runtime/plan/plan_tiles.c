@@ -77,9 +77,11 @@ bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix 
 {
 	struct plan_tiles t[PLAN_CUTS_MOST];
 
-	return b->handed || (template_norm_inside(b->opt->target, plan_activation(b->opt, w->type), w->k,
-	                                          b->opt->general ? 1 : tokens) &&
-	                     plan_cut_matmul(b->opt, b->p->logits, w, 0, tokens, t) == 1 && !t[0].flags);
+	if (b->handed) /* several tokens' norm is an op, which makes it once for all who read it */
+		return b->n == 1;
+	return (template_norm_inside(b->opt->target, plan_activation(b->opt, w->type), w->k,
+	                             b->opt->general ? 1 : tokens) &&
+	        plan_cut_matmul(b->opt, b->p->logits, w, 0, tokens, t) == 1 && !t[0].flags);
 }
 
 /* ---- what does not depend on how many tokens there are need not be looked at again */

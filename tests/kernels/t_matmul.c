@@ -206,6 +206,30 @@ static void test_awaited(void **unused)
 			}
 }
 
+/* All that may be awaited is IR that the verifier takes: copies ahead, parts of periods and heads in every combination.
+ */
+static void test_awaited_is_built(void **unused)
+{
+	static const uint32_t flags[] = { 0, KEY_RESIDUAL, KEY_PAIR | KEY_QUANTISED_OUT, KEY_NORM_IN };
+	const struct target *target = &target_table[TARGET_SM90];
+
+	for (unsigned mix = 0; mix < n_mixes; mix++)
+		for (uint32_t k = 256; k <= 4096; k += test_quick() ? 768 : 256)
+			for (unsigned i = 0; i < 4 * TEMPLATE_MAX_COLUMNS; i++) {
+				struct problem p = problem(mix, 64, k, 1 + i / 4, 1, 1, KEY_AWAITED | flags[i % 4]);
+				struct error err = { 0 };
+				struct ir ir;
+				if (!takes_way(target, &p.key))
+					continue;
+				p.key.target = TARGET_SM90;
+				ir_init(&ir, target->lanes);
+				ir.waves = target->waves;
+				if (!template_build(&ir, &p.key, target, &err) || !ir_verify(&ir, &err))
+					fail_msg("%s", err.text);
+				ir_free(&ir);
+			}
+}
+
 /* Quotients in the middle of two numbers, of scales that are next to nothing, and of large ones, where a group makes
  * int8 blocks. */
 static void test_halves(void **unused)
@@ -231,9 +255,9 @@ static void test_greatest(void **unused)
 
 	for (unsigned mix = 0; mix < n_mixes; mix++)
 		for (unsigned i = 0; i < (test_quick() ? 1 : 2 * SPOILS); i++) {
-			uint32_t k = k_of[draw_number(4)];
+			uint32_t k = k_of[draw_number(4)], columns = i % 2 ? 1 : 1 + draw_number(TEMPLATE_MAX_COLUMNS);
 			struct problem p =
-				problem(mix, rows[draw_number(5)], k, 1, 1 + draw_number(2), 1 + draw_number(2),
+				problem(mix, rows[draw_number(5)], k, columns, 1 + draw_number(2), 1 + draw_number(2),
 			                KEY_GREATEST | (draw_number(2) ? KEY_NORM_IN : 0));
 			p.spoil = spoils[(mix + i) % SPOILS];
 			p.key.flags |= p.spoil != 0 ? KEY_BIAS : 0;
@@ -324,12 +348,19 @@ static void test_refusals(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refusals),     cmocka_unit_test(test_flags),
-		cmocka_unit_test(test_padding),      cmocka_unit_test(test_one_column),
-		cmocka_unit_test(test_shapes),       cmocka_unit_test(test_matrices),
-		cmocka_unit_test(test_wide),         cmocka_unit_test(test_columns_do_not_matter),
-		cmocka_unit_test(test_norms_inside), cmocka_unit_test(test_odd_norms_inside),
-		cmocka_unit_test(test_awaited),      cmocka_unit_test(test_halves),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_flags),
+		cmocka_unit_test(test_padding),
+		cmocka_unit_test(test_one_column),
+		cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_matrices),
+		cmocka_unit_test(test_wide),
+		cmocka_unit_test(test_columns_do_not_matter),
+		cmocka_unit_test(test_norms_inside),
+		cmocka_unit_test(test_odd_norms_inside),
+		cmocka_unit_test(test_awaited),
+		cmocka_unit_test(test_halves),
+		cmocka_unit_test(test_awaited_is_built),
 		cmocka_unit_test(test_greatest),
 	};
 	make_mixes();

@@ -114,6 +114,30 @@ static void check(struct norm_data *d, const struct kernel_way *way, bool quanti
 	kernel_close(&k);
 }
 
+/* Awaited, of which int8 blocks alone are given. */
+static void check_awaited(struct norm_data *d, const struct kernel_way *way)
+{
+	const struct key key = { .kind = KEY_NORM, .k = d->k, .flags = d->flags | KEY_QUANTISED_OUT | KEY_AWAITED };
+	size_t n = (size_t)d->padded * COLUMNS;
+	uint64_t arg[NORM_ARGS] = { [NORM_X] = (uintptr_t)d->x,
+		                    [NORM_WEIGHT] = (uintptr_t)d->weight,
+		                    [NORM_OUTQ] = (uintptr_t)d->out_q,
+		                    [NORM_OUTS] = (uintptr_t)d->out_s };
+	struct kernel k;
+
+	if (!template_norm_awaits(&way->target, d->k))
+		return;
+	memcpy(&arg[NORM_EPS], &d->eps, 4);
+	memset(d->out_q, 0x55, n);
+	memset(d->out_s, 0xff, n / 2);
+	kernel_open(&k, way, &key);
+	kernel_run(&k, arg, 5, COLUMNS);
+	kernel_run(&k, arg, 0, 5);
+	kernel_close(&k);
+	if (memcmp(d->out_q, d->want_q, n) != 0 || memcmp(d->out_s, d->want_s, n / 2) != 0)
+		fail_msg("%s: int8 blocks of the awaited norm over %u differ", way->name, d->k);
+}
+
 static void test_widths(void **state)
 {
 	static const unsigned width[] = { 1, 31, 32, 33, 64, 100, 160, 200, 288, 576, 896, 1000, 2048, 2560, 4096 };
@@ -129,6 +153,7 @@ static void test_widths(void **state)
 				check(&d, &way[w], false);
 				check(&d, &way[w], true);
 				check_added(&d, &way[w]);
+				check_awaited(&d, &way[w]);
 			}
 			drop(&d);
 		}

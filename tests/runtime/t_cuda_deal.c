@@ -24,7 +24,8 @@ static uint32_t draw(uint32_t n)
 
 static uint64_t share_of(const struct cuda_lot *l, uint64_t share) { return l->per + (share < l->rest); }
 
-/* Adds the lot's blocks to those that work; returns the most units that one has. */
+/* Adds the lot's blocks to those that work; returns the most units that a wave with shares of its own has, or a block.
+ */
 static uint64_t check_lot(const struct cuda_lot *l, uint32_t blocks, unsigned working[])
 {
 	uint64_t units = 0, most = 0;
@@ -32,10 +33,12 @@ static uint64_t check_lot(const struct cuda_lot *l, uint32_t blocks, unsigned wo
 	assert_true(l->blocks >= 1 && l->blocks <= blocks && l->first < blocks);
 	for (uint32_t i = 0; i < l->blocks; i++) {
 		uint64_t mine = 0;
-		for (uint32_t w = 0; w < l->waves; w++)
-			mine += share_of(l, (uint64_t)w * l->blocks + i);
+		for (uint32_t w = 0; w < l->waves; w++) {
+			uint64_t of_wave = share_of(l, (uint64_t)w * l->blocks + i);
+			most = of_wave > most ? of_wave : most;
+			mine += of_wave;
+		}
 		assert_true(mine > 0);
-		most = mine > most ? mine : most;
 		units += mine;
 		working[(l->first + i) % blocks]++;
 	}
@@ -43,13 +46,19 @@ static uint64_t check_lot(const struct cuda_lot *l, uint32_t blocks, unsigned wo
 	return most;
 }
 
-/* What the block with most units must have, when no block has units of two lots. */
-static uint64_t fewest_units(const struct cuda_lot lot[], uint32_t n, uint32_t blocks)
+/* Units, or as many as a block does at once where there are more units than blocks. */
+static uint64_t turns_of(const struct cuda_lot *l, bool spread)
+{
+	return spread ? l->units : l->units / l->waves + (l->units % l->waves != 0);
+}
+
+/* What the block with most turns must have, when no block has those of two lots. */
+static uint64_t fewest_turns(const struct cuda_lot lot[], uint32_t n, bool spread, uint32_t blocks)
 {
 	for (uint64_t most = 1;; most++) {
 		uint64_t used = 0;
 		for (uint32_t i = 0; i < n; i++)
-			used += lot[i].units / most + (lot[i].units % most != 0);
+			used += (turns_of(&lot[i], spread) + most - 1) / most;
 		if (used <= blocks)
 			return most;
 	}
@@ -63,15 +72,18 @@ static void walk(uint32_t blocks)
 	for (unsigned stage = 0; stage < STAGES; stage++) {
 		struct cuda_lot lot[LOTS_MOST] = { { 0 } };
 		uint32_t n = 1 + draw(LOTS_MOST), unused = 0;
-		uint64_t all = 0, most = 0;
+		uint64_t units = 0, all = 0, most = 0;
 		memset(now, 0, sizeof now);
 		for (uint32_t i = 0; i < blocks; i++)
 			unused += !before[i];
 		for (uint32_t i = 0; i < n; i++) {
 			lot[i] = (struct cuda_lot){ .units = 1 + draw(draw(4) ? 2 * blocks : 20 * blocks),
 				                    .waves = draw(4) ? 1 : 8 };
-			all += lot[i].units;
+			units += lot[i].units;
 		}
+		const bool spread = units <= blocks;
+		for (uint32_t i = 0; i < n; i++)
+			all += turns_of(&lot[i], spread);
 		lot[0].last_are_long = n == 1 && draw(3) == 0;
 		cuda_deal(&d, lot, n);
 		for (uint32_t i = 0; i < n; i++) {
@@ -86,7 +98,7 @@ static void walk(uint32_t blocks)
 			assert_true(!free_alone || !now[i] || !before[i] || n > unused);
 		}
 		if (n <= there)
-			assert_true(most <= fewest_units(lot, n, there));
+			assert_true(most <= fewest_turns(lot, n, spread, there));
 		if (lot[0].last_are_long)
 			for (uint32_t i = 0; i < lot[0].blocks && i < unused; i++)
 				assert_false(before[(lot[0].first + lot[0].blocks - 1 - i) % blocks] &&

@@ -26,43 +26,55 @@ struct use {
 };
 enum { USES = 6, CONTEXT = 300 };
 
+static unsigned uses_of_matmul(const struct key *k, const struct plan_op *op, struct use u[USES])
+{
+	const bool awaits = k->flags & KEY_AWAITED;
+	const uint64_t *a = op->arg, columns = k->tile_n > 1 ? k->tile_n : 1, in = columns * numerics_pad(k->k) * 4,
+		       out = columns * numerics_pad(k->rows) * 4;
+	unsigned n = 0;
+
+	u[n++] = (struct use){ a[MATMUL_X], a[MATMUL_XS] ? in / 4 : in, false, awaits };
+	if (a[MATMUL_XS])
+		u[n++] = (struct use){ a[MATMUL_XS], in / 8, false, awaits };
+	if (k->flags & KEY_RESIDUAL)
+		u[n++] = (struct use){ awaits ? a[MATMUL_FROM] : a[MATMUL_OUT], out, false, awaits };
+	if (awaits && k->flags & KEY_QUANTISED_OUT) {
+		u[n++] = (struct use){ a[MATMUL_OUTQ], out / 4, true, awaits };
+		u[n++] = (struct use){ a[MATMUL_OUTS], out / 8, true, awaits };
+	} else {
+		u[n++] = (struct use){ a[MATMUL_OUT], out, true, awaits };
+	}
+	return n;
+}
+
 /* What an op of a plan does in the region. Returns how many uses. */
 static unsigned uses_of(const struct key *k, const struct plan_op *op, struct use u[USES])
 {
 	const bool awaits = k->flags & KEY_AWAITED;
 	const uint64_t columns = k->kind == KEY_EMBED ? (uint64_t)op->end : k->tile_n > 1 ? k->tile_n : 1;
-	const uint64_t *a = op->arg, in = columns * numerics_pad(k->k) * 4, out = columns * numerics_pad(k->rows) * 4,
-		       q = columns * numerics_pad((uint64_t)k->heads * k->head_dim) * 4,
+	const uint64_t *a = op->arg, q = columns * numerics_pad((uint64_t)k->heads * k->head_dim) * 4,
 		       records = columns * ((CONTEXT + 127) / 128) * k->heads * template_attention_record(k->head_dim),
 		       kv = columns * numerics_pad((uint64_t)k->kv_heads * k->head_dim) * 4;
+	uint64_t in = columns * numerics_pad(k->k) * 4;
 	unsigned n = 0;
 
 	switch (k->kind) {
 	case KEY_EMBED: u[n++] = (struct use){ a[EMBED_OUT], in, true, awaits }; break;
-	case KEY_MATMUL:
-		if (a[MATMUL_XS]) {
-			u[n++] = (struct use){ a[MATMUL_X], in / 4, false, awaits };
-			u[n++] = (struct use){ a[MATMUL_XS], in / 8, false, awaits };
-		} else {
-			u[n++] = (struct use){ a[MATMUL_X], in, false, awaits };
-		}
-		if (k->flags & KEY_RESIDUAL)
-			u[n++] = (struct use){ awaits ? a[MATMUL_FROM] : a[MATMUL_OUT], out, false, awaits };
-		if (awaits && k->flags & KEY_QUANTISED_OUT) {
-			u[n++] = (struct use){ a[MATMUL_OUTQ], out / 4, true, awaits };
-			u[n++] = (struct use){ a[MATMUL_OUTS], out / 8, true, awaits };
-		} else {
-			u[n++] = (struct use){ a[MATMUL_OUT], out, true, awaits };
-		}
-		break;
+	case KEY_MATMUL: return uses_of_matmul(k, op, u);
 	case KEY_QUANTISE:
 		u[n++] = (struct use){ a[QUANTISE_X], (uint64_t)op->end * 128, false, false };
 		u[n++] = (struct use){ a[QUANTISE_OUTQ], (uint64_t)op->end * 32, true, false };
 		u[n++] = (struct use){ a[QUANTISE_OUTS], (uint64_t)op->end * 16, true, false };
 		break;
 	case KEY_NORM:
-		u[n++] = (struct use){ a[NORM_X], in, false, false };
-		u[n++] = (struct use){ a[NORM_OUT], in, true, false };
+		in = (uint64_t)op->end * numerics_pad(k->k) * 4;
+		u[n++] = (struct use){ a[NORM_X], in, false, awaits };
+		if (awaits) {
+			u[n++] = (struct use){ a[NORM_OUTQ], in / 4, true, awaits };
+			u[n++] = (struct use){ a[NORM_OUTS], in / 8, true, awaits };
+		} else {
+			u[n++] = (struct use){ a[NORM_OUT], in, true, false };
+		}
 		break;
 	case KEY_ROPE:
 		u[n++] = (struct use){ a[ROPE_IN], q, false, false };

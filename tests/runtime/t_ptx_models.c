@@ -176,15 +176,15 @@ static void test_models(void **state)
 	assert_int_equal(failed, 0);
 }
 
-/* Passes of two tokens are one launch each when there were some of them, with the bits that they had as a graph. */
-static void test_several(void **state)
+/* Passes of so many tokens are one launch each when there were some of them, with the bits that they had as a graph. */
+static void check_several(int tokens)
 {
-	enum { PASSES = 200 };
+	enum { PASSES = 200, MOST = 16 };
 	jit_model_options on[2] = {
 		JIT_MODEL_OPTIONS(.device = "cpu", .cache_dir = ""),
 		JIT_MODEL_OPTIONS(.device = getenv("JITRUN_TEST_CUDA") ? "cuda" : "sim:sm90", .cache_dir = "")
 	};
-	jit_session_options so = JIT_SESSION_OPTIONS(.context = 2 * PASSES + 2);
+	jit_session_options so = JIT_SESSION_OPTIONS(.context = tokens * PASSES + 2);
 	jit_model_info info = JIT_MODEL_INFO();
 	jit_card_stats c = JIT_CARD_STATS();
 	jit_error err = { 0 };
@@ -192,7 +192,6 @@ static void test_several(void **state)
 	jit_model *m[2] = { NULL };
 	char path[1024];
 	int passes = 0;
-	(void)state;
 
 	if (!shared_path(path, "golden/llama-a/model-q8_0.gguf"))
 		skip();
@@ -202,22 +201,33 @@ static void test_several(void **state)
 			fail_msg("%s", err.message);
 	jit_model_get_info(m[0], &info, &err);
 	for (; passes < PASSES && !c.commands; passes++) {
-		const int32_t ids[] = { passes % (int)info.vocab, passes * 7 % (int)info.vocab };
+		int32_t ids[MOST];
 		const float *logits[2];
+		for (int i = 0; i < tokens; i++)
+			ids[i] = passes * (7 * i + 1) % (int)info.vocab;
 		for (int i = 0; i < 2; i++)
-			if (jit_session_feed(s[i], ids, 2, &err) != JIT_OK ||
+			if (jit_session_feed(s[i], ids, (size_t)tokens, &err) != JIT_OK ||
 			    !(logits[i] = jit_session_logits(s[i], &err)))
 				fail_msg("pass %d: %s", passes, err.message);
 		assert_memory_equal(logits[0], logits[1], (size_t)info.vocab * sizeof **logits);
 		assert_int_equal(jit_session_get_card_stats(s[1], &c, &err), JIT_OK);
 		usleep(passes > 10 ? 20000 : 0);
 	}
-	printf("# pass %d was the first in one launch\n", passes);
+	printf("# of %d tokens, pass %d was the first in one launch\n", tokens, passes);
 	assert_true(c.commands > 0 && passes > 4);
 	for (int i = 0; i < 2; i++) {
 		jit_session_close(s[i]);
 		jit_model_close(m[i]);
 	}
+}
+
+static void test_several(void **state)
+{
+	static const int tokens[] = { 2, 8, 3, 5, 7 };
+	(void)state;
+
+	for (unsigned i = 0; i < (test_quick() ? 2 : sizeof tokens / sizeof *tokens); i++)
+		check_several(tokens[i]);
 }
 
 int main(void)
