@@ -15,10 +15,16 @@ if ! (cd "$dir" && timeout 120 npm install --no-audit --no-fund --fetch-retries=
 	exit 77
 fi
 must_serve server "$model" --alias tale --port 0 --no-cache --no-replay --quiet
+wide=$url
+must_serve narrow "$model" --alias tale --port 0 --no-cache --no-replay --quiet \
+	--parallel 1 --queue 1 --device ref --threads 1
 for client in openai anthropic; do
-	check "the client of $client" timeout 300 node "$dir/$client.mjs" "$url"
+	check "the client of $client" timeout 300 node "$dir/$client.mjs" "$wide" "$url"
 done
-kill $server
-wait $server
-check "the server ends as asked" [ $? = 0 ]
+for server in $servers; do
+	kill $server
+	wait $server
+	check "a server ends as asked" [ $? = 0 ]
+done
+servers=
 finish

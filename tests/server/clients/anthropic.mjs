@@ -1,6 +1,7 @@
-// anthropic.mjs URL - the Anthropic client of npm against a server of the model "tale".
+// anthropic.mjs URL NARROW - the Anthropic client of npm against a server of the model "tale", and one with room for one
+// answer.
 import Anthropic from '@anthropic-ai/sdk';
-import { test, must, same, refused, finish } from './checks.mjs';
+import { test, must, same, refused, occupied, finish } from './checks.mjs';
 
 const client = new Anthropic({ baseURL: process.argv[2], apiKey: 'none', maxRetries: 0 });
 const messages = [{ role: 'user', content: 'Tell me about a cat.' }];
@@ -94,6 +95,18 @@ await test('requests that are wrong', async () => {
 	await refused(400, 'tool 0', () => client.messages.create({ ...request, tools: [{ input_schema: {} }] }));
 	await refused(400, 'tool_choice', () => client.messages.create({ ...request, tools, tool_choice: { type: 'tool' } }));
 	await refused(400, 'image', () => client.messages.create({ ...request, messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: '' } }] }] }));
+});
+
+await test('a server that is busy is asked again', async () => {
+	let tries = 0;
+	const counted = (...a) => { tries++; return fetch(...a); };
+	const narrow = (maxRetries) => new Anthropic({ baseURL: process.argv[3], apiKey: 'none', maxRetries, fetch: counted });
+	await occupied(process.argv[3], async () => {
+		await refused(429, 'wait', () => narrow(0).messages.create(request));
+		const r = await narrow(60).messages.create(request);
+		same(r.content.filter((b) => b.type === 'text').map((b) => b.text).join(''), whole, 'text');
+		must(tries > 2, `${tries} tries`);
+	});
 });
 
 finish();

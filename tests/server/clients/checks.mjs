@@ -34,6 +34,19 @@ export async function refused(status, words, ask) {
 	throw new Error('was not refused: ' + JSON.stringify(answer));
 }
 
+// While the one place of a slow server and the one in its queue are taken: until a second after it is asked.
+export async function occupied(url, body) {
+	const control = new AbortController();
+	const long = JSON.stringify({ prompt: 'The', max_tokens: 1000, ignore_eos: true });
+	const taken = [1, 2].map(() => fetch(url + '/v1/completions', { method: 'POST', body: long, signal: control.signal }).catch(() => {}));
+	const number = async (name) => Number((await (await fetch(url + '/metrics')).text()).match(new RegExp(`^${name}\\{.*\\} (\\S+)$`, 'm'))[1]);
+	for (const end = Date.now() + 20000; await number('llamacpp:requests_deferred') < 1; )
+		must(Date.now() < end, 'the queue is not full');
+	setTimeout(() => control.abort(), 1000);
+	await body();
+	await Promise.all(taken);
+}
+
 export function finish() {
 	console.log(`${passed} passed, ${failed} failed`);
 	process.exit(failed || !passed ? 1 : 0);

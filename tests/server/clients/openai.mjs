@@ -1,8 +1,8 @@
-// openai.mjs URL - the openai client of npm against a server of the model "tale".
+// openai.mjs URL NARROW - the openai client of npm against a server of the model "tale", and one with room for one answer.
 import OpenAI from 'openai';
 import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod';
 import { z } from 'zod';
-import { test, must, same, refused, finish } from './checks.mjs';
+import { test, must, same, refused, occupied, finish } from './checks.mjs';
 
 const client = new OpenAI({ baseURL: process.argv[2] + '/v1', apiKey: 'none', maxRetries: 0 });
 const model = 'tale';
@@ -166,6 +166,17 @@ await test('several at once as each alone', async () => {
 		alone.push(await ask(i));
 	same(await Promise.all([0, 1, 2, 3, 4, 5].map(ask)), alone, 'texts');
 	must(new Set(alone).size > 1, 'all are the same');
+});
+
+await test('a server that is busy is asked again', async () => {
+	let tries = 0;
+	const counted = (...a) => { tries++; return fetch(...a); };
+	const narrow = (maxRetries) => new OpenAI({ baseURL: process.argv[3] + '/v1', apiKey: 'none', maxRetries, fetch: counted });
+	await occupied(process.argv[3], async () => {
+		await refused(429, 'wait', () => narrow(0).chat.completions.create(request));
+		same((await narrow(60).chat.completions.create(request)).choices[0].message.content, whole, 'text');
+		must(tries > 2, `${tries} tries`);
+	});
 });
 
 // ---- responses
