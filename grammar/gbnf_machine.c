@@ -308,7 +308,7 @@ static void close_machine(struct machine *machine)
 	free(m);
 }
 
-static const struct machine_kind gbnf_kind = { step, ends, top, alone, easy, bytes, close_machine };
+static const struct machine_kind gbnf_kind = { step, ends, top, alone, easy, bytes, close_machine, true };
 
 
 static struct machine *no_machine(struct gbnf_machine *m, struct error *err, enum error_code code, const char *why)

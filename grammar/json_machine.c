@@ -360,7 +360,7 @@ static void close_machine(struct machine *machine)
 	free(m);
 }
 
-static const struct machine_kind json_kind = { step, ends, top, alone, easy, bytes, close_machine };
+static const struct machine_kind json_kind = { step, ends, top, alone, easy, bytes, close_machine, false };
 
 static bool begin(struct json_machine *m, bool *empty, struct error *err)
 {

@@ -30,6 +30,7 @@ struct machine_kind {
 	uint32_t (*easy)(struct machine *m, uint32_t state, enum easy class);
 	size_t (*bytes)(const struct machine *m);
 	void (*close)(struct machine *m);
+	bool many; /* a top can have several stacks below it, and its states alone do not tell on which they stand */
 };
 struct machine {
 	const struct machine_kind *kind;

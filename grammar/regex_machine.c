@@ -38,7 +38,7 @@ static void close_machine(struct machine *m)
 	free(m);
 }
 
-static const struct machine_kind regex_kind = { step, ends, top, alone, easy, bytes, close_machine };
+static const struct machine_kind regex_kind = { step, ends, top, alone, easy, bytes, close_machine, false };
 
 struct machine *machine_of_regex(const char *text, size_t n, struct error *err)
 {

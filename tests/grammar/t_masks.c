@@ -106,6 +106,8 @@ static const char *const sources[] = {
 	"(\",\" ws string \":\" ws value)*)? \"}\"\narray ::= \"[\" ws (value (\",\" ws value)*)? \"]\" ws\nstring ::= "
 	"\"\\\"\" "
 	"([^\"\\\\\\x00-\\x1f] | \"\\\\\" [^\\x00-\\x1f])* \"\\\"\" ws\nws ::= | \" \" | \"\\n\" [ \\t]{0,3}",
+	/* Two stacks below, and behind both the same rule. */
+	"root ::= (x [,:] | y [}\\]])+\nx ::= (\"a\" | \"1\") w\ny ::= (\"b\" | \"e\") w\nw ::= [ 0-2]*",
 	"root ::= (\"ab\" | \"a\"){1,3} rest{2,}\nrest ::= [^a] | \"\u65e5\" \"x\"? | \"(\" rest+ \")\"",
 };
 
