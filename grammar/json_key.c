@@ -137,6 +137,26 @@ bool key_possible(struct json_machine *m, uint32_t key, uint32_t name)
 	return name_possible(m, &f, name);
 }
 
+/* Whether some value is right by all that one node of a group asks of a member, each looked at by itself. */
+bool member_begins(struct json_machine *m, uint32_t group, uint32_t i, uint32_t name)
+{
+	static const uint32_t must_pass = 1; /* of the sets of failed roots, the empty one alone */
+	const uint32_t none[GROUP_NODES / 32] = { 0 };
+	uint32_t fits[PATTERNS_MOST / 32] = { 0 };
+	struct request r[3 * GROUP_NODES];
+	bool begins = true;
+
+	fit_patterns(m, &m->group[group], name, fits);
+	size_t n = member_requests(m, &m->group[group], &(struct member){ name, fits, none }, r);
+	for (size_t k = 0; k < n && begins; k++) {
+		if (r[k].from != i || r[k].to == SCHEMA_TRUE)
+			continue;
+		uint32_t own = r[k].to == SCHEMA_FALSE ? 0 : group_make(m, &r[k].to, 1, &must_pass, 1);
+		begins = (own && group_begins(m, own)) || m->machine.failed;
+	}
+	return begins;
+}
+
 static bool possible(struct json_machine *m, struct frame *f)
 {
 	const uint32_t *rest = frame_rest(m, f);

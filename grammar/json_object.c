@@ -157,14 +157,18 @@ static struct outcome object_end(struct json_machine *m, struct frame *f)
 	return group_done(m, f, seen_of(m, f));
 }
 
-/* Nodes fail at once that require a member which there cannot be. Without memory they do not. */
+/* Nodes fail at once that require a member which there cannot be, or not by themselves. Without memory they do not. */
 static void fail_required(struct json_machine *m, struct frame *f, uint32_t key)
 {
+	const bool several = frame_group(m, f)->n > 1;
+
 	for (uint32_t i = 0; i < frame_group(m, f)->n; i++) {
 		struct part p = m->schema->node[frame_group(m, f)->node[i]].required;
-		for (uint32_t k = 0; k < p.n && !bit(frame_failed(f), i); k++)
-			if (!key_possible(m, key, find_name(frame_group(m, f), m->schema->list[p.at + k])))
+		for (uint32_t k = 0; k < p.n && !bit(frame_failed(f), i); k++) {
+			uint32_t name = find_name(frame_group(m, f), m->schema->list[p.at + k]);
+			if (!key_possible(m, key, name) || (several && !member_begins(m, f->w[1], i, name)))
 				set_bit(frame_failed(f), i);
+		}
 	}
 }
 

@@ -242,6 +242,8 @@ uint32_t key_begin(struct json_machine *m, struct frame *object, const uint32_t 
                    const uint32_t *hashes, size_t n_hashes);
 /* Whether a name, an index of the group's, can be that of such a frame. */
 bool key_possible(struct json_machine *m, uint32_t key, uint32_t name);
+/* Whether a node, an index of the group's, leaves a value for a name, whatever other nodes do. */
+bool member_begins(struct json_machine *m, uint32_t group, uint32_t node, uint32_t name);
 static inline bool is_space(uint8_t b) { return b == ' ' || b == '\n' || b == '\t' || b == '\r'; }
 /* White space between two parts is one space or tab, or the end of a line and what indents the next: models that are
  * unsure would write more of it for ever. *state is 0 where none was yet. False: no more may come. */

@@ -197,6 +197,18 @@ static const struct {
 	{ "{\"type\":\"object\",\"required\":[\"x\"],\"maxProperties\":1}",
 	  { "{\"x\":1}" },
 	  { "{}", "{\"y", "{\"x\":1," } },
+	/* Of two kinds of objects one needs a member that it cannot have. */
+	{ "{\"anyOf\":[{\"properties\":{\"n\":{\"const\":\"put\"},\"a\":{\"const\":7}},\"required\":[\"n\",\"a\"]},"
+	  "{\"properties\":{\"n\":{\"const\":\"take\"},\"a\":false},\"required\":[\"n\",\"a\"]}],"
+	  "\"type\":\"object\"}",
+	  { "{\"n\":\"put\",\"a\":7}", "{\"a\":7,\"n\":\"put\"}" },
+	  { "{\"n\":\"t", "{\"a\":7,\"n\":\"t", "{\"n\":\"put\"}" } },
+	{ "{\"oneOf\":[{\"required\":[\"x\"],\"properties\":{\"x\":{\"items\":{\"type\":\"string\",\"enum\":[1]},"
+	  "\"minItems\":1,"
+	  "\"type\":\"array\"}}},{\"required\":[\"y\"],\"additionalProperties\":false,\"properties\":{\"y\":true}}],"
+	  "\"type\":\"object\"}",
+	  { "{\"y\":1}" },
+	  { "{\"x", "{}", "{\"y\":1," } },
 	/* Just enough values that differ, and a pattern of names that only some members have. */
 	{ "{\"type\":\"array\",\"items\":{\"enum\":[1,2,1]},\"uniqueItems\":true,\"minItems\":2}",
 	  { "[2,1]" },
