@@ -1,7 +1,8 @@
 /* bench/masks_main.c - how long it takes to read schemas, and to say which tokens can come next.
  *
  * gzip -dc SCHEMAS.jsonl.gz | build/bench/masks TOKENIZER.json: each line has "schema" and "tests", of which those with
- * "valid": true have "data". Their texts are written token by token, the longest first, as models do.
+ * "valid": true have "data". Their texts are written token by token, the longest first, as models do. With --grammar
+ * they are held to its rules.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 
 #include "base/array.h"
 #include "grammar/grammar.h"
+#include "loaders/file.h"
 #include "loaders/json_read.h"
 #include "loaders/tokenizer.h"
 #include "programs/options.h"
@@ -18,6 +20,7 @@
 #include "runtime/jitrun.h"
 
 static struct {
+	const char *grammar;
 	long every;
 	struct option_about about;
 } opt = { .every = 1 };
@@ -30,6 +33,11 @@ static const struct option_row rows[] = {
 	  .low = 1,
 	  .high = 1000000,
 	  .target = &opt.every },
+	{ .name = "grammar",
+	  .kind = OPTION_TEXT,
+	  .value = "FILE",
+	  .help = "rules that all texts are held to, instead of their schemas",
+	  .target = &opt.grammar },
 	OPTION_ABOUT(opt.about),
 };
 
@@ -80,6 +88,7 @@ static void print_times(const char *what, struct times *t)
 
 struct work {
 	const struct vocabulary *v;
+	struct file rules; /* nothing: the schemas */
 	struct times compile, mask;
 	unsigned schemas, refused, texts, left; /* left: texts that the grammar does not take to their end */
 };
@@ -122,7 +131,11 @@ static bool take_line(struct work *w, const json_t *line, struct error *err)
 	bool ok = schema != NULL;
 
 	double began = seconds();
-	struct grammar *g = ok ? grammar_open(w->v, GRAMMAR_SCHEMA, schema, strlen(schema), &why) : NULL;
+	struct grammar *g = NULL;
+	if (ok && w->rules.size)
+		g = grammar_open(w->v, GRAMMAR_GBNF, (const char *)w->rules.base, w->rules.size, &why);
+	else if (ok)
+		g = grammar_open(w->v, GRAMMAR_SCHEMA, schema, strlen(schema), &why);
 	ok = ok && note(&w->compile, seconds() - began);
 	w->schemas++;
 	w->refused += g == NULL;
@@ -194,7 +207,8 @@ static int run(int argc, char **argv)
 	struct tokenizer *t = read_tokenizer(path, &err);
 	struct vocabulary *v = t ? vocabulary_open((uint32_t)tokenizer_size(t), piece, t, &err) : NULL;
 	struct work w = { .v = v };
-	bool ok = v && take_lines(&w, &err);
+	bool ok = v && (!opt.grammar || (file_open(&w.rules, opt.grammar, &err) && file_text(&w.rules, 1 << 20, &err)));
+	ok = ok && take_lines(&w, &err);
 	if (ok) {
 		printf("%zu tokens; %u schemas, %u refused; %u valid texts, %u not taken\n", tokenizer_size(t),
 		       w.schemas, w.refused, w.texts, w.left);
@@ -205,6 +219,7 @@ static int run(int argc, char **argv)
 	}
 	free(w.compile.of);
 	free(w.mask.of);
+	file_close(&w.rules);
 	vocabulary_close(v);
 	tokenizer_close(t);
 	return ok ? 0 : 1;
