@@ -44,6 +44,12 @@ struct schedule {
 	int kv;
 };
 
+/* What happened in all schedules. */
+static struct {
+	unsigned schedules;
+	uint64_t reused, set_back, cancelled, accepted;
+} seen;
+
 static unsigned draw(struct schedule *t, unsigned most)
 {
 	t->random = t->random * 6364136223846793005u + 1442695040888963407u;
@@ -74,6 +80,10 @@ static size_t write_tokens(struct schedule *t, const struct request *r, int32_t 
 
 static void leave(struct request *r)
 {
+	jit_session_stats stats = JIT_SESSION_STATS();
+
+	if (jit_session_get_stats(r->session, &stats, NULL) == JIT_OK)
+		seen.accepted += stats.accepted;
 	jit_session_close(r->session);
 	r->session = NULL;
 }
@@ -117,6 +127,7 @@ static void answer(struct schedule *t, struct request *r)
 
 	if (r->cancelled && !logits) {
 		assert_int_equal(err.code, JIT_ERROR_CANCELLED);
+		seen.cancelled++;
 		leave(r);
 		return;
 	}
@@ -312,13 +323,19 @@ static void check_model(const char *name, const char *device, const char *isa, u
 	       (unsigned long long)(sum.width[2] + sum.width[3] + sum.width[4]), (unsigned long long)sum.reused_tokens,
 	       (unsigned long long)sum.set_back);
 	assert_true(sum.width[1] || sum.width[2]);
+	seen.schedules += 2 * schedules;
+	seen.reused += sum.reused_tokens;
+	seen.set_back += sum.set_back;
 	jit_model_close(t.model);
 }
+
+/* Schedules of each model, each with two sizes of memory: JITRUN_TEST_FULL makes 200 of each target. */
+enum { SCHEDULES = 100 / MODELS + 1 };
 
 static void sessions_are_what_they_are_alone(void **state)
 {
 	for (size_t i = 0; i < MODELS; i++)
-		check_model(models[i], "cpu", NULL, test_full() ? 200 / MODELS + 1 : test_quick() ? 1 : 3, 8, 420);
+		check_model(models[i], "cpu", NULL, test_full() ? 2 * SCHEDULES : test_quick() ? 1 : 3, 8, 420);
 }
 
 static void so_they_are_on_every_target(void **state)
@@ -326,23 +343,35 @@ static void so_they_are_on_every_target(void **state)
 	static const char *const isas[] = { "avx2", "avx2vnni", "avx512", "avx512vnni", "avx512amx" };
 
 	for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
-		check_model(models[i % MODELS], "cpu", isas[i], test_full() ? 10 : 1, 6, 200);
+		for (size_t k = test_full() ? 0 : i % MODELS; k < MODELS; k += test_full() ? 1 : MODELS)
+			check_model(models[k], "cpu", isas[i], test_full() ? SCHEDULES : 1, 6, 200);
 }
 
 static void so_they_are_on_other_devices(void **state)
 {
 	for (size_t i = 0; i < (test_quick() ? 1 : MODELS); i++) {
-		check_model(models[i], "ref", NULL, 1, 4, 16);
-		check_model(models[i], i % 2 ? "sim:gfx1201" : "sim:gfx1100", NULL, 1, 4, 16);
-		check_model(models[i], i % 2 ? "sim:sm80" : "sim:sm90", NULL, 1, 4, 16);
+		check_model(models[i], "ref", NULL, test_full() ? SCHEDULES : 1, 4, 16);
+		check_model(models[i], i % 2 ? "sim:gfx1201" : "sim:gfx1100", NULL, test_full() ? SCHEDULES : 1, 4, 16);
+		check_model(models[i], i % 2 ? "sim:sm80" : "sim:sm90", NULL, test_full() ? 3 : 1, 4, 16);
 	}
+}
+
+/* Which is chance, so that few schedules may lack one of these. */
+static void all_of_it_has_happened(void **state)
+{
+	printf("# %u schedules: %llu tokens taken over, %llu times set back, %llu cancelled, %llu draft tokens came "
+	       "true\n",
+	       seen.schedules, (unsigned long long)seen.reused, (unsigned long long)seen.set_back,
+	       (unsigned long long)seen.cancelled, (unsigned long long)seen.accepted);
+	assert_true(!test_full() || (seen.reused && seen.set_back && seen.cancelled && seen.accepted));
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(sessions_are_what_they_are_alone),
-		                            cmocka_unit_test(so_they_are_on_every_target),
-		                            cmocka_unit_test(so_they_are_on_other_devices) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sessions_are_what_they_are_alone), cmocka_unit_test(so_they_are_on_every_target),
+		cmocka_unit_test(so_they_are_on_other_devices), cmocka_unit_test(all_of_it_has_happened)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
