@@ -1,6 +1,7 @@
 /* server/choice.c - one sequence that the batcher computes: one of the choices of a request. */
 #include "server/choice.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,7 +223,14 @@ static bool add_text(struct choice *c, int32_t id, bool last, struct bytes *out,
 			return false;
 		bytes_add(out, text, n);
 	}
-	return !out->lost;
+	return true;
+}
+
+static bool lack_memory(jit_error *err)
+{
+	err->code = JIT_ERROR_MEMORY;
+	snprintf(err->message, sizeof err->message, "There is no memory for this answer.");
+	return false;
 }
 
 static bool put_token(struct choice *c, int32_t id, bool last, jit_error *err)
@@ -246,6 +254,8 @@ static bool put_token(struct choice *c, int32_t id, bool last, jit_error *err)
 	bool ok = add_text(c, id, last, &text, err);
 	if (id >= 0 && c->task->marks)
 		bytes_text(&text, models_mark(c->task->marks, id));
+	if (ok && text.lost)
+		ok = lack_memory(err);
 	r.n_text = (uint32_t)text.n;
 	if (ok && (id >= 0 || text.n))
 		stream_put(c->task->stream, &r, top, text.p);

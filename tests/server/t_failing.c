@@ -139,7 +139,7 @@ static const char *judge(const struct asked *q, const struct answer *a, const ch
 		return a->closed ? NULL : "no answer, and the connection is open";
 	if (a->status >= 400) {
 		json_t *o = json_loadb(a->body, a->n_body, 0, NULL);
-		bool tells = json_is_string(json_object_get(json_object_get(o, "error"), "message"));
+		bool tells = json_string_length(json_object_get(json_object_get(o, "error"), "message")) > 0;
 		json_decref(o);
 		return tells || a->n_body == 0 ? NULL : "an error without a sentence";
 	}
