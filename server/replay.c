@@ -149,6 +149,10 @@ static json_t *wait_for_answer(struct exchange *x)
 		}
 		if (!reply_advance(x->reply, &x->refusal))
 			return NULL;
+		if (stream_is_dropped(x->reply->stream)) {
+			refuse(&x->refusal, 503, NULL, "There is no memory for this answer.");
+			return NULL;
+		}
 	}
 	return fields_read(x->reply->out.p, x->reply->out.n, &x->refusal);
 }
@@ -187,9 +191,11 @@ static json_t *make_again(struct server *s, const char *path, const json_t *requ
 	if (answer && !is_same(x.header, header, err)) {
 		json_decref(answer);
 		answer = NULL;
-	} else if (!answer)
-		error_set(err, ERROR_ARGUMENT, "%s",
-		          x.refusal.status ? x.refusal.message : "there is no answer of that path");
+	} else if (!answer) {
+		const char *why = x.refusal.status ? x.refusal.message : "there is no answer of that path";
+		size_t n = strlen(why);
+		error_set(err, ERROR_ARGUMENT, "%.*s", (int)(n && why[n - 1] == '.' ? n - 1 : n), why);
+	}
 	reply_close(x.reply);
 	lease_end(&x.lease);
 	bytes_free(&x.body);

@@ -113,7 +113,7 @@ const struct scene scenes[] = {
 	  .told = ASK_REFUSED,
 	  .said = UP_TO_TIMINGS,
 	  .file = "made.bin" },
-	{ .command = SERVE "--no-cache --replay %r" },
+	{ .command = SERVE "--no-cache --replay %r", .memory = 12 },
 	{ .command = "jitbench passes --shape tiny -r 1 -t 1", .said = LINES, .longest = true },
 	{ .command = "jitbench schedules --shape tiny -r 1 -t 1", .said = LINES, .longest = true },
 };
