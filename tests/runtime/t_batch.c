@@ -234,16 +234,18 @@ static void check_alone(struct schedule *t, struct request *r, size_t number)
 	jit_session_close(s);
 }
 
+/* As few bytes may be less than the first tokens of a session take: then with more. */
 static void open_batch(struct schedule *t, uint64_t bytes)
 {
 	static const int widths[] = { 48, 96, 20, 264 }, modes[] = { JIT_SPECULATE_AUTO, 4, JIT_SPECULATE_OFF, 16, 8 };
 	jit_error err = { 0 };
-	const jit_batch_options o =
+	jit_batch_options o =
 		JIT_BATCH_OPTIONS(.context = CONTEXT, .threads = 1 + (int)draw(t, 1), .kv = t->kv = (int)draw(t, 2),
 	                          .tokens = widths[draw(t, 3)], .speculate = modes[draw(t, 4)],
 	                          .max_pass_ms = draw(t, 1) ? 1 : 0, .kv_bytes = bytes);
 
-	t->batch = jit_batch_open(t->model, &o, &err);
+	for (int tries = 0; tries < 3 && !(t->batch = jit_batch_open(t->model, &o, &err)); tries++)
+		o.kv_bytes += o.kv_bytes / 2;
 	if (!t->batch)
 		fail_msg("%s: %s", t->name, err.message);
 }
