@@ -320,7 +320,7 @@ static void test_slow_reader(void **state)
 	client_send(fd, text, strlen(text));
 	expect_running(&c, first_name);
 	assert_int_equal(pthread_create(&other.thread, NULL, ask_aside, &other), 0);
-	for (int i = 0; i < 300 && number(&c, "jitserve_model_loads_total", "second") <= 0; i++) {
+	for (int i = 0; i < 1200 && number(&c, "jitserve_model_loads_total", "second") <= 0; i++) {
 		recv(fd, drops, sizeof drops, MSG_DONTWAIT);
 		usleep(50000);
 	}
