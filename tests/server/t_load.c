@@ -168,6 +168,35 @@ static void test_connections(void **state)
 	assert_int_equal(child_stop(&c), 0);
 }
 
+/* More connections than there may be in all: the next one waits until another ends. */
+static void test_all_connections(void **state)
+{
+	enum { MOST = 6 };
+	static const char *const arguments[] = { "--max-connections", "6", "--no-cache", NULL };
+	static const char request[] = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+	struct child c = child_start(arguments);
+	int fd[MOST + 1];
+	(void)state;
+
+	for (int i = 0; i <= MOST; i++) {
+		fd[i] = client_connect(&c, false);
+		client_send(fd[i], request, sizeof request - 1);
+		struct pollfd answered = { fd[i], POLLIN, 0 };
+		assert_int_equal(poll(&answered, 1, i < MOST ? 20000 : 500), i < MOST);
+		if (i == MOST)
+			close(fd[0]);
+		struct answer a = client_read(fd[i], 20);
+		assert_int_equal(a.status, 200);
+		answer_free(&a);
+	}
+	for (int i = 1; i <= MOST; i++)
+		close(fd[i]);
+	for (int i = 0; i < 500 && child_fds(&c) > 30; i++)
+		usleep(20000);
+	usleep(200000);
+	assert_int_equal(child_stop(&c), 0);
+}
+
 /* One that reads nothing is dropped when so much is unread, and no other waits for it. */
 static void test_slow_reader(void **state)
 {
@@ -378,6 +407,7 @@ int main(void)
 		cmocka_unit_test(test_embeddings_wait),
 		cmocka_unit_test(test_leaves_in_prompt),
 		cmocka_unit_test(test_connections),
+		cmocka_unit_test(test_all_connections),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
