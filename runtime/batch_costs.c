@@ -16,16 +16,6 @@ static unsigned width_of(uint32_t tokens)
 	return w;
 }
 
-void batch_costs_took(struct batch_costs *c, uint32_t tokens, double seconds)
-{
-	unsigned w = width_of(tokens);
-	double part = c->width[w].seen < KNOWN ? 1 : 1 / FADE;
-
-	c->width[w].seen++;
-	c->width[w].tokens += (tokens - c->width[w].tokens) * part;
-	c->width[w].seconds += (seconds - c->width[w].seconds) * part;
-}
-
 /* More tokens take no longer in proportion than fewer do: so a width that was slow once is tried again. */
 static double in_proportion(const struct batch_costs *c, uint32_t tokens, double seconds)
 {
@@ -60,6 +50,18 @@ static double predict(const struct batch_costs *c, uint32_t tokens, double hope)
 	return in_proportion(c, tokens, seconds + (c->width[above].seconds - seconds) * part);
 }
 
+void batch_costs_took(struct batch_costs *c, uint32_t tokens, double seconds)
+{
+	unsigned w = width_of(tokens);
+	double part = c->width[w].seen < KNOWN ? 1 : 1 / FADE, should = predict(c, tokens, 1);
+
+	if (c->width[w].seen >= KNOWN && should > 0)
+		c->late += (seconds / should - c->late) / 2;
+	c->width[w].seen++;
+	c->width[w].tokens += (tokens - c->width[w].tokens) * part;
+	c->width[w].seconds += (seconds - c->width[w].seconds) * part;
+}
+
 double batch_costs_of(const struct batch_costs *c, uint32_t tokens) { return predict(c, tokens, 1); }
 
 double batch_costs_hoped(const struct batch_costs *c, uint32_t tokens)
@@ -74,6 +76,7 @@ uint32_t batch_costs_fit(const struct batch_costs *c, uint32_t beside, uint32_t 
 {
 	uint32_t n = 0;
 
+	seconds /= c->late > 1 ? c->late : 1;
 	while (n < most && batch_costs_of(c, beside + n + 1) <= seconds)
 		n++;
 	return n;

@@ -13,6 +13,7 @@ struct batch_costs {
 		double tokens, seconds; /* of such a pass */
 		uint32_t seen;
 	} width[BATCH_COSTS_WIDTHS];
+	double late; /* how many times as long as they should passes take, the last one most */
 };
 
 void batch_costs_took(struct batch_costs *c, uint32_t tokens, double seconds);

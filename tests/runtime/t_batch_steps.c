@@ -20,6 +20,8 @@ enum { CONTEXT = 2304, LONG = 2000, WIDE = 512, MOST = 16 };
 
 static struct {
 	double now, fixed, token, last; /* seconds of a pass, and of each of its tokens */
+	double deeper;                  /* and of each of those for all that were computed before */
+	uint64_t all;                   /* tokens so far */
 	uint32_t tokens;                /* of the last pass */
 	unsigned passes;
 	bool (*run)(struct stream *s, struct plan *p, struct pool *pool, struct error *err);
@@ -32,7 +34,8 @@ static bool run(struct stream *s, struct plan *p, struct pool *pool, struct erro
 {
 	told.passes++;
 	told.tokens = p->tokens;
-	told.last = told.fixed + told.token * p->tokens;
+	told.last = told.fixed + (told.token + told.deeper * (double)told.all) * p->tokens;
+	told.all += p->tokens;
 	told.now += told.last;
 	if (told.each)
 		told.each();
@@ -52,6 +55,8 @@ static jit_batch *open_batch(int speculate, int max_pass_ms)
 	told.run = b->engine.stream->run;
 	told.each = NULL;
 	told.passes = 0;
+	told.deeper = 0;
+	told.all = 0;
 	b->engine.stream->run = run;
 	b->now = tell;
 	return b;
@@ -136,6 +141,35 @@ static void check_bound(int max_pass_ms, double fixed, double token)
 	jit_session_close(reader);
 	jit_session_close(writer[0]);
 	jit_session_close(writer[1]);
+	jit_batch_close(b);
+}
+
+/* Deep in a long prompt a token takes several times as long as at its beginning. */
+static void so_it_does_where_tokens_take_longer(void **state)
+{
+	enum { MAY_MS = 200 };
+	jit_batch *b = open_batch(JIT_SPECULATE_OFF, MAY_MS);
+	jit_session *writer = open_session(b), *reader = open_session(b);
+	unsigned others, passes = 0;
+	double most = 0, start = told.now;
+
+	told.fixed = 0.020;
+	told.token = 0.003;
+	told.deeper = 0.000004;
+	submit(writer, 5, 1);
+	for (int i = 0; i < 4; i++)
+		step(b, reader, &others);
+	submit(reader, LONG, 3);
+	start = told.now;
+	for (bool done = false; !done; passes++) {
+		done = step(b, reader, &others);
+		most = told.last > most ? told.last : most;
+	}
+	printf("# %u passes, the longest takes %.0f ms of %d\n", passes, most * 1e3, MAY_MS);
+	assert_true(most <= 1.25e-3 * MAY_MS);
+	assert_true(told.now - start >= 0.8e-3 * MAY_MS * passes);
+	jit_session_close(reader);
+	jit_session_close(writer);
 	jit_batch_close(b);
 }
 
@@ -294,9 +328,11 @@ static void who_is_cancelled_leaves_others_alone(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(a_pass_takes_no_longer_than_it_may),
-		                            cmocka_unit_test(drafts_pay_for_several),
-		                            cmocka_unit_test(who_is_cancelled_leaves_others_alone) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_pass_takes_no_longer_than_it_may),
+		cmocka_unit_test(so_it_does_where_tokens_take_longer), cmocka_unit_test(drafts_pay_for_several),
+		cmocka_unit_test(who_is_cancelled_leaves_others_alone)
+	};
 
 	return cmocka_run_group_tests(tests, open_model, close_model);
 }
