@@ -153,16 +153,17 @@ static bool add_schedules(struct key_set *set, struct key key)
 }
 
 /* Attention that awaits has the context in fewer parts when there are several sequences (plan_attention.c). */
-static bool add_parts(struct key_set *set, const struct key *key)
+static bool add_parts(struct key_set *set, struct error *err)
 {
-	struct key fewer = *key;
-
-	if (key->kind != KEY_ATTENTION || !(key->flags & KEY_AWAITED))
-		return true;
-	while (fewer.rows > 1) {
-		fewer.rows /= 2;
-		if (!set_add(set, &fewer))
-			return false;
+	for (size_t i = 0, n = set->n; i < n; i++) {
+		struct key fewer = set->key[i];
+		if (fewer.kind != KEY_ATTENTION || !(fewer.flags & KEY_AWAITED))
+			continue;
+		while (fewer.rows > 1) {
+			fewer.rows /= 2;
+			if (!set_add(set, &fewer))
+				return error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
+		}
 	}
 	return true;
 }
@@ -178,8 +179,7 @@ static bool add_plan(struct key_set *set, const struct warm_passes *m, enum dtyp
 		return false;
 	for (size_t i = 0; ok && i < p.n_kernels; i++) {
 		bool all = schedules && !(opt->tune && tune_known(opt->tune, &p.kernel[i].key));
-		ok = ((all ? add_schedules(set, p.kernel[i].key) : set_add(set, &p.kernel[i].key)) &&
-		      add_parts(set, &p.kernel[i].key)) ||
+		ok = (all ? add_schedules(set, p.kernel[i].key) : set_add(set, &p.kernel[i].key)) ||
 		     error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
 	}
 	plan_free(&p);
@@ -211,7 +211,8 @@ static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dt
 		     !add_plan(set, m, kv, n, PLAN_LAST_LOGITS, opt, schedules, err)) ||
 		    (n <= PLAN_ALL_LOGITS_MOST && !add_plan(set, m, kv, n, PLAN_ALL_LOGITS, opt, schedules, err)))
 			return false;
-	return !opt->handed || tokens < 2 || add_plain_passes(set, m, kv, tokens, opt, schedules, err);
+	return !opt->handed || tokens < 2 ||
+	       (add_parts(set, err) && add_plain_passes(set, m, kv, tokens, opt, schedules, err));
 }
 
 struct warm_passes *warm_passes_open(const struct model_spec *spec, struct error *err)

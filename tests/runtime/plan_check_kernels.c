@@ -238,8 +238,8 @@ static void check_matmul_key(struct checker *c, const struct key *k, const struc
 	             "place of the norm");
 	plan_require(c, k->weight == m->w->type + 1 && k->rows == m->w->rows && k->k == m->w->k && k->row_blocks == 1,
 	             "format or sizes");
-	if (m->w == &c->s->weights.lm_head && c->p->logits == PLAN_LAST_LOGITS && o->target->waves > 1 &&
-	    c->s->spec.vocab % 32 == 0 && c->s->spec.logit_scale == 0 && c->s->spec.logit_cap == 0)
+	if (m->w == &c->s->weights.lm_head && o->target->waves > 1 && c->s->spec.vocab % 32 == 0 &&
+	    c->s->spec.logit_scale == 0 && c->s->spec.logit_cap == 0)
 		epilogue |= KEY_GREATEST;
 	plan_require(c, (k->flags & ~(allowed | KEY_WIDE | KEY_MMA | KEY_NORM_IN)) == epilogue, "epilogue");
 	plan_require(c, k->act == (m->epilogue & (KEY_PAIR | KEY_GATED) ? act_of(c->s) : m->act),
@@ -329,7 +329,9 @@ static void do_matmul(struct checker *c, const struct key *k, const uint64_t *ar
 	             arg[MATMUL_BIAS] == plan_address(m.bias) && arg[MATMUL_BIAS2] == plan_address(m.bias2) &&
 	                     arg[MATMUL_W2] == (m.w2 ? plan_address(m.w2->packed) : 0),
 	             "bias or second matrix");
-	plan_require(c, !(k->flags & KEY_GREATEST) || arg[MATMUL_GREATEST] == plan_address(c->s->buffers.greatest),
+	plan_require(c,
+	             !(k->flags & KEY_GREATEST) ||
+	                     arg[MATMUL_GREATEST] == plan_address(c->s->buffers.greatest) + row * (rp / 32) * 4,
 	             "memory of the greatest");
 	if (c->wrong)
 		return;
