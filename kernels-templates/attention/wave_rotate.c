@@ -159,8 +159,9 @@ void attention_wave_rotate_ahead(const struct attention_ahead *a, ir_s newest)
 	struct ir *b = t->b;
 
 	ir_loop(b, of_wave(t, key_wave(t), newest));
-	struct heads_rotation r = rotation(t, column_at(t, ATTENTION_K, ir_sconst(b, 0)), ir_sconst(b, 0),
-	                                   ATTENTION_KEY_COS, ATTENTION_KEY_SIN, ATTENTION_KEY_NORM);
+	ir_s column = ir_sconst(b, 0);
+	ir_a x = column_at(t, ATTENTION_K, ir_sconst(b, 0));
+	struct heads_rotation r = rotation(t, x, column, ATTENTION_KEY_COS, ATTENTION_KEY_SIN, ATTENTION_KEY_NORM);
 	attention_ahead_leave_key(a, &r);
 	ir_endloop(b);
 	rotate_queries(t);

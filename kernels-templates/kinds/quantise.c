@@ -75,8 +75,9 @@ void quantise_give_block(struct ir *b, ir_f x, ir_a q, ir_a s, ir_a scratch)
 	ir_istore_8(b, scratch, rounded, 0);
 	ir_fgive(b, q, ir_fload(b, scratch, 0, 8), 0, 8);
 	sum_halves(b, &whole, sum);
-	const ir_f word[WORDS] = { d, ir_fmul(b, d, ir_fadd(b, sum[0], sum[1])), ir_fbits(b, ir_f2i(b, sum[0])),
-		                   ir_fbits(b, ir_f2i(b, sum[1])) };
+	ir_f of_all = ir_fmul(b, d, ir_fadd(b, sum[0], sum[1]));
+	ir_f first = ir_fbits(b, ir_f2i(b, sum[0])), second = ir_fbits(b, ir_f2i(b, sum[1]));
+	const ir_f word[WORDS] = { d, of_all, first, second };
 	ir_f mine = word[0];
 	for (int i = 1; i < WORDS; i++)
 		mine = ir_fsel(b, ir_ieq(b, lane, ir_iconst(b, i)), word[i], mine);
