@@ -39,7 +39,10 @@ export async function occupied(url, body) {
 	const control = new AbortController();
 	const long = JSON.stringify({ prompt: 'The', max_tokens: 1000, ignore_eos: true });
 	const taken = [1, 2].map(() => fetch(url + '/v1/completions', { method: 'POST', body: long, signal: control.signal }).catch(() => {}));
-	const number = async (name) => Number((await (await fetch(url + '/metrics')).text()).match(new RegExp(`^${name}\\{.*\\} (\\S+)$`, 'm'))[1]);
+	const number = async (name) => {
+		const text = await (await fetch(url + '/metrics')).text();
+		return Number(text.match(new RegExp(`^${name}\\{.*\\} (\\S+)$`, 'm'))[1]);
+	};
 	for (const end = Date.now() + 20000; await number('llamacpp:requests_deferred') < 1; )
 		must(Date.now() < end, 'the queue is not full');
 	setTimeout(() => control.abort(), 1000);
