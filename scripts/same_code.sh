@@ -15,7 +15,7 @@ shift 2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 kernels=0 failed=0
-targets="--target x86 --target gfx1030 --target gfx1101 --target gfx1201"
+targets="--target x86 --target gfx1030 --target gfx1101 --target gfx1201 --target sm80 --target sm90"
 formats="f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k_m q5_k_m q6_k iq4_nl iq4_xs"
 
 # lines BUILD ARGUMENT...: a line for each kernel that this build makes.
