@@ -27,8 +27,8 @@ static inline uint32_t f32_bits(float f)
 }
 
 /* What a word holds that is still to be given (ops.def: fawait, fgive): a NaN that no arithmetic makes, and what is
- * given in its place. */
-#define IR_EMPTY 0xffa5c35au
+ * given in its place. Its last byte is -128, so that no four quotients of an int8 block, -127 to 127, are it. */
+#define IR_EMPTY 0xffa5c380u
 #define IR_EMPTY_GIVEN 0x7fffffffu
 
 /* Round to nearest even; f must lie in [-2^30, 2^30]. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/ir/lanes.h"
 #include "tests/kernels/kernel_run.h"
 #include "tests/kernels/plain_attention.h"
 #include "tests/support/shared.h"
@@ -20,6 +21,13 @@ struct norm_data {
 	float eps;
 	uint32_t flags; /* of every kernel */
 };
+
+static void expect(struct norm_data *d)
+{
+	for (unsigned c = 0; c < COLUMNS; c++)
+		plain_norm(d->want + c * d->padded, d->want_q + c * d->padded, d->want_s + c * d->padded / 32,
+		           d->x + c * d->padded, d->weight, d->k, d->eps, d->flags & KEY_CENTRED);
+}
 
 static void make(struct norm_data *d, unsigned k, uint64_t seed, uint32_t flags)
 {
@@ -41,9 +49,7 @@ static void make(struct norm_data *d, unsigned k, uint64_t seed, uint32_t flags)
 	for (unsigned c = 0; c < COLUMNS; c++)
 		for (unsigned i = 0; i < k; i++)
 			d->x[c * d->padded + i] = c == 3 ? 0.0f : kernel_random(&seed) * (c == 5 ? 1e-22f : 1.0f);
-	for (unsigned c = 0; c < COLUMNS; c++)
-		plain_norm(d->want + c * d->padded, d->want_q + c * d->padded, d->want_s + c * d->padded / 32,
-		           d->x + c * d->padded, d->weight, k, d->eps, flags & KEY_CENTRED);
+	expect(d);
 }
 
 static void drop(struct norm_data *d)
@@ -160,6 +166,31 @@ static void test_widths(void **state)
 	}
 }
 
+/* Four quotients that are the bytes of a word which is still to be given, as far as quotients can be. */
+static void test_empty_words(void **state)
+{
+	enum { K = 256 };
+	const uint32_t empty = IR_EMPTY;
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
+	int8_t byte[4];
+	struct norm_data d;
+	(void)state;
+
+	memcpy(byte, &empty, 4);
+	make(&d, K, 1, 0);
+	for (unsigned i = 0; i < K; i++)
+		d.weight[i] = i % 32 == 31 ? 127.0f : byte[i % 4] < -127 ? -127.0f : (float)byte[i % 4];
+	for (unsigned i = 0; i < K * COLUMNS; i++)
+		d.x[i] = (float)(i / K + 1);
+	expect(&d);
+	for (unsigned i = 0; i < K; i++)
+		assert_int_equal(d.want_q[i], (int)d.weight[i]);
+	for (unsigned w = 0; w < ways; w++)
+		check_awaited(&d, &way[w]);
+	drop(&d);
+}
+
 /* Of several columns that make a token, each has weights of its own. */
 static void test_groups(void **state)
 {
@@ -235,8 +266,9 @@ static void test_refusals(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_widths), cmocka_unit_test(test_groups),
-		                            cmocka_unit_test(test_pads), cmocka_unit_test(test_refusals) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_widths), cmocka_unit_test(test_empty_words),
+		                            cmocka_unit_test(test_groups), cmocka_unit_test(test_pads),
+		                            cmocka_unit_test(test_refusals) };
 	kernel_all_modes();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
