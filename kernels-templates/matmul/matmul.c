@@ -92,6 +92,20 @@ static void dot_matrix(struct matmul *m, unsigned matrix, ir_s block, ir_s tile)
 	dot_spans(m, ir_aaddi(b, m->sums, (int64_t)matrix * m->columns * 128));
 }
 
+static struct matmul_results results_of(const struct matmul *m, ir_a sums)
+{
+	return (struct matmul_results){
+		.b = m->b,
+		.key = m->key,
+		.arg = m->arg,
+		.sums = sums,
+		.spans = m->spans,
+		.matrices = m->matrices,
+		.columns = m->columns,
+		.expert = m->route.expert
+	};
+}
+
 /* The results of the row blocks that were walked side by side, from `block` on. */
 static void finish_streams(const struct matmul *m, ir_s block, ir_s tile)
 {
@@ -100,17 +114,8 @@ static void finish_streams(const struct matmul *m, ir_s block, ir_s tile)
 	for (unsigned s = 0; s < m->streams; s++) {
 		ir_a sums = s ? ir_aaddi(b, m->sums, s * dot_stream_sums(m)) : m->sums;
 		ir_s number = s ? ir_saddi(b, block, s) : block;
-		matmul_finish(&(struct matmul_results){ b,
-		                                        m->key,
-		                                        m->arg,
-		                                        sums,
-		                                        m->spans,
-		                                        m->matrices,
-		                                        m->columns,
-		                                        m->route.expert,
-		                                        { 0 },
-		                                        { 0 } },
-		              number, tile);
+		struct matmul_results r = results_of(m, sums);
+		matmul_finish(&r, number, tile);
 	}
 }
 
@@ -157,10 +162,8 @@ static void emit_route_tile(struct matmul *m, ir_s block, ir_s done)
 
 	for (unsigned matrix = 0; matrix < m->matrices; matrix++)
 		dot_matrix(m, matrix, block, in);
-	matmul_finish(
-		&(struct matmul_results){
-			b, m->key, m->arg, m->sums, m->spans, m->matrices, m->columns, m->route.expert, { 0 }, { 0 } },
-		block, out);
+	struct matmul_results r = results_of(m, m->sums);
+	matmul_finish(&r, block, out);
 }
 
 static bool set_up(struct matmul *m, const struct key *key, const struct target *target, struct error *err);
