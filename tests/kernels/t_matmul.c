@@ -263,6 +263,14 @@ static void test_greatest(void **unused)
 			p.key.flags |= p.spoil != 0 ? KEY_BIAS : 0;
 			p.key.act = ACT_NONE;
 			check(&p);
+			if (!template_mma(&target_table[TARGET_SM90], mixes[mix].weight, mixes[mix].activation, false))
+				continue;
+			p.key.flags = (p.key.flags & ~(uint32_t)KEY_NORM_IN) | KEY_MMA;
+			p.key.row_blocks = 1;
+			p.key.tile_n = i % 2 ? template_mma_tile_n(&target_table[TARGET_SM90], mixes[mix].weight, k,
+			                                           p.key.flags)
+			                     : TEMPLATE_MMA_LEAST;
+			check(&p);
 		}
 }
 
