@@ -267,9 +267,9 @@ static void test_greatest(void **unused)
 				continue;
 			p.key.flags = (p.key.flags & ~(uint32_t)KEY_NORM_IN) | KEY_MMA;
 			p.key.row_blocks = 1;
-			p.key.tile_n = i % 2 ? template_mma_tile_n(&target_table[TARGET_SM90], mixes[mix].weight, k,
-			                                           p.key.flags)
-			                     : TEMPLATE_MMA_LEAST;
+			p.key.tile_n = draw_number(2) ? template_mma_tile_n(&target_table[TARGET_SM90],
+			                                                    mixes[mix].weight, k, p.key.flags)
+			                              : TEMPLATE_MMA_LEAST;
 			check(&p);
 		}
 }
