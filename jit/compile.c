@@ -22,9 +22,12 @@ static bool acceptable(const struct ir *ir, const struct target *t, struct error
 				err, ERROR_UNSUPPORTED,
 				"the kernel has the matrix operation %s, for which target %s has no instruction",
 				ir_facts[ir->ins[k].op].name, t->name);
-		if (ir->ins[k].op == IR_ostore && !t->local_operands)
-			return error_set(err, ERROR_UNSUPPORTED,
-			                 "target %s has operands of matrix products from global memory alone", t->name);
+		if ((ir->ins[k].op == IR_ostore || ir->ins[k].op == IR_tstore_top) && !t->local_operands)
+			return error_set(
+				err, ERROR_UNSUPPORTED,
+				"target %s has operands of matrix products from global memory alone, and stores "
+				"whole tiles",
+				t->name);
 		if ((ir->ins[k].op == IR_part || ir->ins[k].op == IR_parts) && !t->has_parts)
 			return error_set(err, ERROR_UNSUPPORTED, "target %s does no units in parts", t->name);
 		if ((ir->ins[k].op == IR_copy || ir->ins[k].op == IR_copied) && !t->block_bytes)

@@ -161,7 +161,9 @@ static void load_tile(uint32_t *d, const char *at, const struct interp_ins *in)
 
 static void store_tile(char *at, const uint32_t *v, const struct interp_ins *in)
 {
-	for (size_t r = 0; r < IR_TILE; r++)
+	const size_t rows = in->op == IR_tstore_top ? IR_TILE / 2 : IR_TILE;
+
+	for (size_t r = 0; r < rows; r++)
 		for (size_t c = 0; c < IR_TILE; c++)
 			put32(at + r * in->stride + c * in->lanes, v[r * IR_TILE + c]);
 }
@@ -234,7 +236,8 @@ static void matrix_row(const struct interp_ins *in, char *frame)
 	switch ((enum ir_op)in->op) {
 	case IR_tload:
 	case IR_tload_h: load_tile(REG(in->dst), ADDRESS(in->a), in); break;
-	case IR_tstore: store_tile(ADDRESS(in->a), REG(in->b), in); break;
+	case IR_tstore:
+	case IR_tstore_top: store_tile(ADDRESS(in->a), REG(in->b), in); break;
 	case IR_oload: load_operand(REG(in->dst), ADDRESS(in->a), in); break;
 	case IR_ostore: store_operand(ADDRESS(in->a), REG(in->b), in); break;
 	case IR_tdot_i8:

@@ -115,6 +115,10 @@ static inline void ir_tstore(struct ir *b, ir_a p, ir_t v, int32_t disp, unsigne
 {
 	ir_emit(b, IR_tstore, 0, p.r, v.r, 0, ir_x(disp, step, stride));
 }
+static inline void ir_tstore_top(struct ir *b, ir_a p, ir_t v, int32_t disp, unsigned stride, unsigned step)
+{
+	ir_emit(b, IR_tstore_top, 0, p.r, v.r, 0, ir_x(disp, step, stride));
+}
 /* pieces: how many 16 bytes a strip's second half lies behind its first */
 static inline ir_o ir_oload(struct ir *b, ir_a p, int32_t disp, unsigned stride, unsigned pieces)
 {
@@ -296,6 +300,7 @@ static inline ir_t ir_var_t(struct ir *b, ir_t v)
 #define ir_fstore_s(b, x, y, ...) IR_LAST_FIRST_MORE(ir_fstore_s, b, x, y, __VA_ARGS__)
 #define ir_fstore_hs(b, x, y, ...) IR_LAST_FIRST_MORE(ir_fstore_hs, b, x, y, __VA_ARGS__)
 #define ir_tstore(b, x, y, ...) IR_LAST_FIRST_MORE(ir_tstore, b, x, y, __VA_ARGS__)
+#define ir_tstore_top(b, x, y, ...) IR_LAST_FIRST_MORE(ir_tstore_top, b, x, y, __VA_ARGS__)
 #define ir_ostore(b, x, y, ...) IR_LAST_FIRST_MORE(ir_ostore, b, x, y, __VA_ARGS__)
 
 #endif

@@ -164,7 +164,8 @@ static bool verify_matrix(const struct verify *v, const struct ir_ins *in)
 		                   step, stride, IR_PIECE_BYTES);
 	if (step % element || stride % element)
 		return verify_fail(v, "step is %u and stride is %u, expected multiples of %u", step, stride, element);
-	if (in->op == IR_tstore && (!step || !stride || (stride < IR_TILE * step && step < IR_TILE * stride)))
+	if ((in->op == IR_tstore || in->op == IR_tstore_top) &&
+	    (!step || !stride || (stride < IR_TILE * step && step < IR_TILE * stride)))
 		return verify_fail(v, "step is %u and stride is %u, which makes elements overlap", step, stride);
 	return true;
 }

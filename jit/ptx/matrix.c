@@ -156,6 +156,8 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 
 	ptx_meet_readers(e, shared);
 	for (unsigned at = 0; at < PTX_TILE_WORDS; at += two ? 2 : 1) {
+		if (i->op == IR_tstore_top && at >> 1 & 1) /* row g + 8 */
+			continue;
 		op to = ptx_address(e, i->a, element_disp(i, at), lanes(i, PTX_LANES_TILE)), v = element(e, i->b, at),
 		   both[] = { v, element(e, i->b, at + two) };
 		if (two)
@@ -241,7 +243,8 @@ bool ptx_matrix(struct ptx_emitter *e, const struct ir_ins *i)
 	case IR_ti2f: compute(e, i); return true;
 	case IR_tload:
 	case IR_tload_h: load(e, i); return true;
-	case IR_tstore: store(e, i); return true;
+	case IR_tstore:
+	case IR_tstore_top: store(e, i); return true;
 	case IR_oload: load_operand(e, i); return true;
 	case IR_ostore: store_operand(e, i); return true;
 	case IR_tdot_i8:

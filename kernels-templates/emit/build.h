@@ -78,6 +78,11 @@ void quantise_emit_scaled(struct ir *b, const ir_f x[], unsigned n, ir_f d, ir_i
 void quantise_emit_block(struct ir *b, const ir_f x[], ir_a q, int32_t q_disp, ir_a s, int32_t s_disp);
 /* The same for others to await, on targets with 32 lanes; scratch: 32 local bytes. */
 void quantise_give_block(struct ir *b, ir_f x, ir_a q, ir_a s, ir_a scratch);
+/* Four blocks of neighbours, lane l with elements 4l to 4l + 3: its quants, in a word; words 0 to 3 of its block's
+ * struct activation_block in the first four of the block's eight lanes, and in the others once more. On targets with 32
+ * lanes. Then the same, given; scratch: 128 local bytes. */
+void quantise_emit_quad(struct ir *b, const ir_f x[4], ir_f *quants, ir_f *of_block);
+void quantise_give_quad(struct ir *b, const ir_f x[4], ir_a q, ir_a s, ir_a scratch);
 
 /* The norm of columns (numerics.h rule 7) by all waves of a group, which must meet before one of them reads the result.
  */

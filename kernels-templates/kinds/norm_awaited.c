@@ -2,17 +2,22 @@
  *
  * Owns: KEY_NORM with AWAITED, for passes over several tokens that hand over: a group has a column, which it brings to
  * shared bytes. Every wave makes the sum of squares for itself (norm.c), and has scaled and made int8 blocks of what it
- * brought, which it still has in registers.
+ * brought: quads of four blocks, and what is left behind them block by block.
  */
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/emit/math.h"
 
-enum { AT_ONCE = 16 /* blocks of a wave whose loads stand side by side */, SCRATCH = 64 };
+enum {
+	QUADS = 8 /* of a wave, whose loads stand side by side */,
+	SCRATCH = 128,
+	PLACES = 4,
+	QUAD = 128 /* elements */
+};
 
 struct column {
 	struct ir *b;
-	uint32_t k, blocks;
-	unsigned waves, turns; /* turns: blocks that every wave has, and one more that some have */
+	uint32_t k, blocks, quads, rest; /* quads have no pads; rest: blocks behind them, 4 at most */
+	unsigned waves, turns;           /* turns: quads that every wave has, or all but some */
 	ir_s wave;
 	ir_a x, weight, outq, outs, raw, scratch;
 };
@@ -25,75 +30,136 @@ const char *norm_refuse_awaited(const struct key *key, const struct target *targ
 		return "norms are awaited by groups of waves";
 	if (key->heads || !(key->flags & KEY_QUANTISED_OUT) || key->flags & KEY_RESIDUAL)
 		return "a norm that is awaited is one of whole columns, and gives int8 blocks";
-	return numerics_pad(key->k) / 32 <= (uint64_t)AT_ONCE * target->waves
+	return numerics_pad(key->k) / QUAD <= (uint64_t)QUADS * target->waves
 	               ? NULL
 	               : "a column that is awaited does not fit the registers of a group";
 }
 
-/* This wave's block i, or the last one where it has none. */
-static ir_s block_of(const struct column *c, unsigned i)
+/* This wave's quad i, or the last one where it has none; its block behind the quads likewise. */
+static ir_s quad_of(const struct column *c, unsigned i)
 {
 	struct ir *b = c->b;
 	ir_s n = ir_saddi(b, c->wave, (int64_t)i * c->waves);
 
-	return (i + 1) * c->waves <= c->blocks ? n : ir_smin(b, n, ir_sconst(b, c->blocks - 1));
+	return (i + 1) * c->waves <= c->quads ? n : ir_smin(b, n, ir_sconst(b, c->quads - 1));
 }
 
-/* Begins a loop that has a turn where this wave has a block i. */
+static ir_s rest_of(const struct column *c)
+{
+	return ir_saddi(c->b, ir_smin(c->b, c->wave, ir_sconst(c->b, c->rest - 1)), c->quads * 4);
+}
+
+/* Begins a loop that has a turn for waves below n. */
+static void begin_some(const struct column *c, int64_t n)
+{
+	struct ir *b = c->b;
+
+	ir_loop(b, ir_smin(b, ir_ssub(b, ir_sconst(b, n), c->wave), ir_sconst(b, 1)));
+}
+
+/* The same where this wave has a quad i. */
+static bool all_have(const struct column *c, unsigned i) { return (i + 1) * c->waves <= c->quads; }
 static void begin_there(const struct column *c, unsigned i)
 {
-	struct ir *b = c->b;
-	ir_s left = ir_ssub(b, ir_sconst(b, (int64_t)c->blocks - (int64_t)i * c->waves), c->wave);
-
-	ir_loop(b, ir_smin(b, left, ir_sconst(b, 1)));
+	begin_some(c, (int64_t)c->quads - (int64_t)i * c->waves);
 }
 
-static bool all_have(const struct column *c, unsigned i) { return (i + 1) * c->waves <= c->blocks; }
+struct scale {
+	ir_f mean, by;
+	bool centred;
+};
 
-static ir_f scaled(const struct column *c, ir_f x, ir_f mean, ir_f scale, ir_f weight, bool centred, unsigned i)
+static ir_f scaled(const struct column *c, const struct scale *s, ir_f x, ir_f weight)
 {
 	struct ir *b = c->b;
-	uint32_t real = c->k % 32;
-	ir_f y = ir_fmul(b, ir_fmul(b, centred ? ir_fsub(b, x, mean) : x, scale), weight);
 
-	if (!real || (i + 1) * c->waves < c->blocks)
-		return y;
-	ir_s first = ir_sshli(b, block_of(c, i), 5); /* pads of the last block become +0 */
-	ir_m there = ir_igt(b, ir_isub(b, ir_iconst(b, (int32_t)c->k), ir_isplat(b, first)), ir_ilane(b));
-	return ir_fsel(b, there, y, ir_fconst(b, 0.0f));
+	return ir_fmul(b, ir_fmul(b, s->centred ? ir_fsub(b, x, s->mean) : x, s->by), weight);
+}
+
+/* Four neighbours a lane. */
+static void load_pieces(const struct column *c, ir_a from, ir_s quad, ir_f out[4])
+{
+	struct ir *b = c->b;
+	ir_a at = ir_aadd(b, from, ir_smuli(b, quad, QUAD * 4));
+
+	for (int i = 0; i < 4; i++)
+		out[i] = ir_fbits(b, ir_iload_s(b, at, i * 4, 16));
+}
+
+/* The last block's pads become +0. */
+static void give_rest(const struct column *c, const struct scale *s, ir_f x, ir_f weight)
+{
+	struct ir *b = c->b;
+
+	begin_some(c, c->rest);
+	ir_s number = rest_of(c);
+	ir_f y = scaled(c, s, x, weight);
+	ir_m there =
+		ir_igt(b, ir_isub(b, ir_iconst(b, (int32_t)c->k), ir_isplat(b, ir_sshli(b, number, 5))), ir_ilane(b));
+	if (c->k % 32)
+		y = ir_fsel(b, there, y, ir_fconst(b, 0.0f));
+	ir_a q = ir_aadd(b, c->outq, ir_sshli(b, number, 5)), to = ir_aadd(b, c->outs, ir_sshli(b, number, 4));
+	quantise_give_block(b, y, q, to, c->scratch);
+	ir_endloop(b);
+}
+
+static void give_quads(const struct column *c, const struct scale *s, ir_f weight[QUADS][4])
+{
+	struct ir *b = c->b;
+
+	for (unsigned i = 0; i < c->turns; i++) {
+		ir_s number = ir_saddi(b, c->wave, (int64_t)i * c->waves);
+		ir_f x[4];
+		if (!all_have(c, i))
+			begin_there(c, i);
+		load_pieces(c, c->raw, number, x);
+		for (unsigned j = 0; j < 4; j++)
+			x[j] = scaled(c, s, x[j], weight[i][j]);
+		ir_a q = ir_aadd(b, c->outq, ir_sshli(b, number, 7)), to = ir_aadd(b, c->outs, ir_sshli(b, number, 6));
+		quantise_give_quad(b, x, q, to, ir_aaddi(b, c->scratch, i % PLACES * SCRATCH));
+		if (!all_have(c, i))
+			ir_endloop(b);
+	}
 }
 
 static void emit_column(const struct column *c, ir_f eps, bool centred)
 {
 	struct ir *b = c->b;
-	ir_f x[AT_ONCE], weight[AT_ONCE], mean = { 0 };
+	struct scale s = { .centred = centred };
+	ir_f x[QUADS][4], weight[QUADS][4], left = { 0 }, left_weight = { 0 };
 
 	for (unsigned i = 0; i < c->turns; i++)
-		weight[i] = ir_fload(b, ir_aadd(b, c->weight, ir_sshli(b, block_of(c, i), 7)), 0, 0);
-	for (unsigned i = 0; i < c->turns; i++)
-		x[i] = ir_fawait(b, ir_aadd(b, c->x, ir_sshli(b, block_of(c, i), 7)), 0, 0);
+		load_pieces(c, c->weight, quad_of(c, i), weight[i]);
+	if (c->rest)
+		left_weight = ir_fload(b, ir_aadd(b, c->weight, ir_sshli(b, rest_of(c), 7)), 0, 0);
+	for (unsigned i = 0; i < c->turns; i++) {
+		ir_a at = ir_aadd(b, c->x, ir_smuli(b, quad_of(c, i), QUAD * 4));
+		for (int j = 0; j < 4; j++)
+			x[i][j] = ir_fawait(b, at, j * 128, 0);
+	}
+	if (c->rest)
+		left = ir_fawait(b, ir_aadd(b, c->x, ir_sshli(b, rest_of(c), 7)), 0, 0);
 	for (unsigned i = 0; i < c->turns; i++) {
 		if (!all_have(c, i))
 			begin_there(c, i);
-		ir_a to = ir_aadd(b, c->raw, ir_sshli(b, ir_saddi(b, c->wave, (int64_t)i * c->waves), 7));
-		ir_fstore(b, to, x[i], 0, 0);
+		ir_a to = ir_aadd(b, c->raw, ir_smuli(b, ir_saddi(b, c->wave, (int64_t)i * c->waves), QUAD * 4));
+		for (int j = 0; j < 4; j++)
+			ir_fstore(b, to, x[i][j], j * 128, 0);
 		if (!all_have(c, i))
 			ir_endloop(b);
+	}
+	if (c->rest) {
+		begin_some(c, c->rest);
+		ir_fstore(b, ir_aadd(b, c->raw, ir_sshli(b, rest_of(c), 7)), left, 0, 0);
+		ir_endloop(b);
 	}
 	ir_barrier(b);
-	ir_f scale = norm_emit_scale(
+	s.by = norm_emit_scale(
 		b, &(struct norm_columns){ .k = c->k, .centred = centred, .waves = c->waves, .x = c->raw, .eps = eps },
-		&mean);
-	for (unsigned i = 0; i < c->turns; i++) {
-		ir_f y = scaled(c, x[i], mean, scale, weight[i], centred, i);
-		ir_s number = ir_saddi(b, c->wave, (int64_t)i * c->waves);
-		if (!all_have(c, i))
-			begin_there(c, i);
-		ir_a q = ir_aadd(b, c->outq, ir_sshli(b, number, 5)), s = ir_aadd(b, c->outs, ir_sshli(b, number, 4));
-		quantise_give_block(b, y, q, s, ir_aaddi(b, c->scratch, (i & 3) * SCRATCH));
-		if (!all_have(c, i))
-			ir_endloop(b);
-	}
+		&s.mean);
+	give_quads(c, &s, weight);
+	if (c->rest)
+		give_rest(c, &s, left, left_weight);
 }
 
 void norm_awaited_build(struct ir *b, const struct key *key, const struct target *target)
@@ -103,9 +169,11 @@ void norm_awaited_build(struct ir *b, const struct key *key, const struct target
 	};
 	ir_a arg = ir_arg(b);
 
-	c.turns = (c.blocks + c.waves - 1) / c.waves;
+	c.quads = c.k / 32 / 4;
+	c.rest = c.blocks - c.quads * 4;
+	c.turns = (c.quads + c.waves - 1) / c.waves;
 	c.raw = ir_shared(b, (int64_t)c.blocks * 128);
-	c.scratch = ir_local(b, 4 * SCRATCH);
+	c.scratch = ir_local(b, PLACES * SCRATCH);
 	c.wave = ir_wave(b);
 	c.weight = ir_aload(b, arg, NORM_WEIGHT * 8);
 	ir_f eps = ir_fbcast(b, arg, NORM_EPS * 8);

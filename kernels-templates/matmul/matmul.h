@@ -15,7 +15,7 @@ struct matmul_results {
 	struct ir *b;
 	const struct key *key;
 	ir_a arg, sums;
-	unsigned spans, matrices, columns; /* columns of a tile */
+	unsigned spans, matrices, columns; /* columns of the totals, a tile's or more */
 	ir_s expert;                       /* KEY_EXPERTS: the matrix that was used */
 	ir_f from;                         /* AWAITED and RESIDUAL: what the row block's results are added to */
 	ir_a scratch;                      /* AWAITED and QUANTISED_OUT: local */
@@ -78,6 +78,16 @@ enum { MATMUL_MADE_BLOCK = 32 };
 static inline bool matmul_awaits_blocks(const struct key *key)
 {
 	return key->flags & KEY_AWAITED && !(key->flags & KEY_NORM_IN) && key->activation == key_type(DTYPE_Q8_0);
+}
+/* Products of matrices that are awaited (KEY_MMA): bytes behind each column of int8 blocks and of their scales, so that
+ * columns begin in other banks; k is a multiple of this, so that a vector of words has one column. */
+enum { MATMUL_COLUMN_PAD = 16, MATMUL_PADDED_K = 256, MATMUL_HALF_TILE = 8 };
+/* Columns of the totals that jobs leave: those of a tile, but that of an awaited product, half an operand or all. */
+static inline unsigned matmul_total_columns(const struct key *key)
+{
+	if (!(key->flags & KEY_AWAITED && key->flags & KEY_MMA))
+		return key->tile_n;
+	return key->tile_n <= MATMUL_HALF_TILE ? MATMUL_HALF_TILE : 2 * MATMUL_HALF_TILE;
 }
 /* That a group may have. */
 static inline uint64_t matmul_shared(const struct target *t)
@@ -142,6 +152,8 @@ bool matmul_stages(const struct key *key, const struct target *target);
 const char *matmul_refuse_stage(const struct key *key, const struct target *target);
 uint64_t matmul_stage_bytes(const struct key *key);
 uint32_t matmul_stage_stride(const struct key *key);
+/* Zeroes for the columns that a tile lacks to as many as an operand has strips. */
+void matmul_stage_no_columns(const struct matmul_group *g);
 /* Makes that room; fills it with a tile's input, and has the group meet. */
 void matmul_stage_room(struct matmul_group *g);
 void matmul_stage_tile(const struct matmul_group *g, ir_s tile);
@@ -170,10 +182,9 @@ struct matmul_ahead {
 	ir_s first;            /* row block */
 	ir_s total, asked;     /* chunks; asked: a variable */
 };
-/* Whether chunks are copied, when the group has `shared` bytes beside. What is above that is set. */
-void matmul_ahead_plan(struct matmul_ahead *a, const struct target *target, uint32_t shared);
-/* Asks for the first chunk. */
-void matmul_ahead_begin(struct matmul_ahead *a);
+/* As a reader of a group's weights goes through them: whether chunks are copied beside what else the kernel has shared
+ * and local, and which. If so, asks for the first one. */
+void matmul_ahead_open(struct matmul_ahead *a, const struct target *target, struct weight_reader *r);
 /* The next chunk is there: the reader's addresses are set to it. Then, when it is in registers: asks for another. */
 void matmul_ahead_take(void *context, struct weight_reader *r);
 void matmul_ahead_done(void *context);

@@ -32,15 +32,6 @@ static uint32_t heads_bytes(const struct matmul_ahead *a)
 	return (a->span_units * (a->g->spans - 1)) / f->head_units + n <= all ? n * weight_pieces_head(f) * 32 : 0;
 }
 
-void matmul_ahead_plan(struct matmul_ahead *a, const struct target *target, uint32_t shared)
-{
-	const uint32_t all = ((target->block_bytes - shared) / target->waves) & ~63u;
-
-	a->chunk = a->chunk_units * weight_pieces_unit(a->format);
-	a->heads = heads_bytes(a);
-	a->copies = a->chunk + a->heads <= all;
-}
-
 /* Jobs that this wave has: in each turn of the group it does every g->waves-th. */
 static ir_s jobs_of(const struct matmul_ahead *a, ir_s blocks)
 {
@@ -104,11 +95,22 @@ static void ask_for_one(struct matmul_ahead *a)
 	ir_endloop(a->b);
 }
 
-void matmul_ahead_begin(struct matmul_ahead *a)
+void matmul_ahead_open(struct matmul_ahead *a, const struct target *target, struct weight_reader *r)
 {
-	struct ir *b = a->b;
+	struct ir *b = a->b = a->g->b;
+	const uint32_t beside = b->shared_bytes + target->waves * b->local_bytes,
+		       all = beside < target->block_bytes ? ((target->block_bytes - beside) / target->waves) & ~63u : 0;
+	const unsigned units = weight_pieces_chunk(r);
 	ir_s end;
 
+	a->format = r->format;
+	a->span_units = r->span_units;
+	a->chunk_units = units ? units : a->span_units;
+	a->chunk = a->chunk_units * weight_pieces_unit(a->format);
+	a->heads = heads_bytes(a);
+	a->copies = a->chunk + a->heads <= all;
+	if (!a->copies)
+		return;
 	a->at = ir_local(b, (int64_t)a->chunk + a->heads);
 	matmul_group_blocks(a->g, &a->first, &end);
 	a->total = ir_smuli(b, jobs_of(a, ir_ssub(b, end, a->first)), a->span_units / a->chunk_units);

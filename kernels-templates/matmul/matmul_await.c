@@ -6,8 +6,6 @@
  * piece of 16 bytes a lane; waves take quads in turn, and what is left behind the last quad by vectors. Who has no more
  * quad or vector loads the last one again, for it is there as soon as any, and leaves it.
  */
-#include <math.h>
-
 #include "kernels-templates/emit/math.h"
 #include "kernels-templates/matmul/matmul.h"
 
@@ -25,6 +23,8 @@ struct stage {
 	ir_a from, raw; /* shared: raw */
 	ir_s wave;
 	ir_f scale, mean;
+	uint32_t first;              /* vector of a batch of blocks, */
+	uint32_t column_vectors;     /* of which a column has so many, with COLUMN_PAD bytes behind them; 0: no pads */
 	ir_f x[QUADS_MOST][4], left; /* this wave's: its quads', and its vector behind them */
 	ir_f weight[QUADS_MOST][4], left_weight;
 };
@@ -91,13 +91,30 @@ static void load_all(struct stage *s)
 
 /* ---- floats to shared bytes */
 
+/* Where a vector goes, which is counted from the first one of the batch. */
+static ir_a place_of(const struct stage *s, ir_s vector)
+{
+	struct ir *b = s->b;
+	ir_s of_all = s->first ? ir_saddi(b, vector, s->first) : vector;
+	ir_a to = ir_aadd(b, s->raw, ir_sshli(b, of_all, 7));
+
+	if (!s->column_vectors)
+		return to;
+	return ir_aadd(b, to, ir_smuli(b, ir_sdivi(b, of_all, s->column_vectors), MATMUL_COLUMN_PAD));
+}
+
 static void store_quad(const struct stage *s, ir_s number, const ir_f x[4])
 {
 	struct ir *b = s->b;
-	ir_a to = ir_aadd(b, s->raw, ir_smuli(b, number, QUAD * 4));
+	ir_s vector = ir_sshli(b, number, 2);
+	const bool whole = s->column_vectors % 4 == 0 && s->first % 4 == 0; /* no column ends within a quad */
+	ir_a to = place_of(s, vector);
 
 	for (int i = 0; i < 4; i++)
-		ir_fstore(b, to, x[i], i * 128, 0);
+		if (whole || !i)
+			ir_fstore(b, to, x[i], i * 128, 0);
+		else
+			ir_fstore(b, place_of(s, ir_saddi(b, vector, i)), x[i], 0, 0);
 }
 
 static void store_all(const struct stage *s)
@@ -114,8 +131,7 @@ static void store_all(const struct stage *s)
 	if (!s->rest)
 		return;
 	begin_some(s, s->rest);
-	ir_a to = ir_aadd(b, s->raw, ir_sshli(b, ir_saddi(b, s->wave, s->quads * 4), 7));
-	ir_fstore(b, to, s->left, 0, 0);
+	ir_fstore(b, place_of(s, ir_saddi(b, s->wave, s->quads * 4)), s->left, 0, 0);
 	ir_endloop(b);
 }
 
@@ -155,80 +171,16 @@ static void norm_floats(struct stage *s)
 	store_all(s);
 }
 
-/* ---- int8 blocks: four in a quad, of eight lanes each */
+/* ---- int8 blocks */
 
-/* Of a number in 8 lanes, or in the 4 of a half block. */
-static ir_f sum_of(struct ir *b, ir_f x, unsigned lanes)
-{
-	for (unsigned i = 1; i < lanes; i *= 2)
-		x = ir_fadd(b, x, ir_fxor(b, x, i));
-	return x;
-}
-
-static ir_f scale_of(struct ir *b, const ir_f x[4])
-{
-	ir_f most[4];
-
-	for (unsigned i = 0; i < 4; i++)
-		most[i] = ir_fabs(b, x[i]);
-	ir_f low = ir_fmax(b, most[0], most[1]), high = ir_fmax(b, most[2], most[3]), all = ir_fmax(b, low, high);
-	for (unsigned i = 1; i < 8; i *= 2)
-		all = ir_fmax(b, all, ir_fxor(b, all, i));
-	return ir_fdiv(b, all, ir_fconst(b, 127.0f));
-}
-
-/* x / d to int8, as quantise_emit_scaled() has it, by one reciprocal for all: where a reciprocal is correctly rounded
- * and a quotient off by less than a unit in its last place, the quotient and what is left over, times the reciprocal,
- * give the correctly rounded one (Markstein). The first correction brings it that close. d and x are scaled so that
- * nothing overflows, and what underflows is of a quotient that becomes 0 anyway. */
-static void quotients(struct ir *b, const ir_f x[4], ir_f d, ir_i q[4])
-{
-	ir_f zero = ir_fconst(b, 0.0f), one = ir_fconst(b, 1.0f), most = ir_fconst(b, 127.0f),
-	     least = ir_fconst(b, -127.0f);
-	ir_m some = ir_flt(b, zero, d), is_small = ir_flt(b, d, ir_fconst(b, 0x1p-64f)),
-	     is_large = ir_flt(b, ir_fconst(b, 0x1p64f), d), is_finite = ir_flt(b, d, ir_fconst(b, INFINITY));
-	ir_f down = ir_fsel(b, is_large, ir_fconst(b, 0x1p-64f), one),
-	     by = ir_fsel(b, is_small, ir_fconst(b, 0x1p64f), down), of = ir_fmul(b, d, by);
-	ir_f reciprocal = ir_fdiv(b, one, of), less = ir_fneg(b, of);
-
-	for (unsigned i = 0; i < 4; i++) {
-		ir_f a = ir_fmul(b, x[i], by), y = ir_fmul(b, a, reciprocal);
-		for (unsigned turn = 0; turn < 2; turn++) {
-			ir_f left = ir_ffma(b, less, y, a);
-			y = ir_ffma(b, left, reciprocal, y);
-		}
-		y = ir_fsel(b, is_finite, y, ir_fsub(b, x[i], x[i])); /* by infinity */
-		y = ir_fmax(b, ir_fmin(b, y, most), least);
-		q[i] = ir_f2i(b, ir_fsel(b, some, y, zero));
-	}
-}
-
-/* Lane l has elements 4l to 4l + 3. Scales and sums are MATMUL_MADE_BLOCK bytes a block, so that each lane stores a
- * word: the first four of a block's eight those of struct activation_block. */
 void matmul_quantise_quad(const struct matmul_group *g, ir_s number, const ir_f x[4])
 {
 	struct ir *b = g->b;
-	ir_f d = scale_of(b, x), whole[4];
-	ir_i q[4], word = { 0 };
+	ir_f quants, word;
 
-	quotients(b, x, d, q);
-	for (unsigned i = 0; i < 4; i++) {
-		ir_i byte = i < 3 ? ir_iand(b, q[i], ir_iconst(b, 255)) : q[i];
-		whole[i] = ir_i2f(b, q[i]);
-		word = i ? ir_ior(b, word, ir_ishl(b, byte, i * 8)) : byte;
-	}
-	ir_fstore(b, ir_aadd(b, g->in, ir_smuli(b, number, QUAD)), ir_fbits(b, word), 0, 0);
-	ir_f low = ir_fadd(b, whole[0], whole[1]), high = ir_fadd(b, whole[2], whole[3]),
-	     half = sum_of(b, ir_fadd(b, low, high), 4), other = ir_fxor(b, half, 4),
-	     all = ir_fmul(b, d, ir_fadd(b, half, other));
-	ir_i which = ir_iand(b, ir_ilane(b), ir_iconst(b, 3));
-	ir_m one = ir_ieq(b, which, ir_iconst(b, 1)), two = ir_ieq(b, which, ir_iconst(b, 2)),
-	     three = ir_ieq(b, which, ir_iconst(b, 3));
-	ir_f first = ir_fbits(b, ir_f2i(b, half)), second = ir_fbits(b, ir_f2i(b, other));
-	ir_f v = ir_fsel(b, one, all, d);
-	v = ir_fsel(b, two, first, v);
-	v = ir_fsel(b, three, second, v);
-	ir_fstore(b, ir_aadd(b, g->ins, ir_smuli(b, number, QUAD)), v, 0, 0);
+	quantise_emit_quad(b, x, &quants, &word);
+	ir_fstore(b, ir_aadd(b, g->in, ir_smuli(b, number, QUAD)), quants, 0, 0);
+	ir_fstore(b, ir_aadd(b, g->ins, ir_smuli(b, number, QUAD)), word, 0, 0);
 }
 
 /* This wave's quad i, or all from i on in turn: they come from where all have been staged. */
@@ -316,7 +268,7 @@ static uint64_t block_bytes(const struct key *key)
 const char *matmul_refuse_await(const struct key *key, const struct target *target)
 {
 	const uint32_t known = KEY_AWAITED | KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_BIAS2 | KEY_NORM_IN |
-	                       KEY_CENTRED | KEY_GREATEST | KEY_QUANTISED_OUT;
+	                       KEY_CENTRED | KEY_GREATEST | KEY_QUANTISED_OUT | KEY_MMA;
 	unsigned jobs = numerics_spans(key->k) * (key->flags & KEY_PAIR ? 2 : 1);
 	uint64_t totals = (uint64_t)(jobs < target->waves ? target->waves : jobs) * 128;
 
@@ -324,7 +276,10 @@ const char *matmul_refuse_await(const struct key *key, const struct target *targ
 		return NULL;
 	if (!target->lane_bytes || target->waves < 2 || key->flags & ~known)
 		return "inputs are awaited by groups of waves, for plain tiles";
-	if (key->tile_n != 1)
+	if (key->flags & KEY_MMA && (!target->local_operands || key->flags & KEY_NORM_IN || !is_int8(key) ||
+	                             key->k % MATMUL_PADDED_K || key->tile_n > IR_TILE))
+		return "of products of matrices, 16 columns at most of int8 blocks are awaited, k a multiple of 256";
+	if (key->tile_n != 1 || key->flags & KEY_MMA)
 		return matmul_refuse_stage(key, target);
 	if (is_int8(key) && key->k % 32)
 		return "int8 blocks that are awaited are whole";
@@ -376,23 +331,45 @@ static void copy_part(const struct stage *s)
 	if (!lanes)
 		return;
 	begin_some(s, 1);
-	ir_a from = ir_aaddi(b, s->from, behind), to = ir_aaddi(b, s->raw, behind);
+	ir_a from = ir_aaddi(b, s->from, behind), to = ir_aaddi(b, s->raw, behind + (int64_t)s->first * 128);
 	ir_fstore(b, to, ir_fawait(b, from, 0, lanes), 0, lanes);
 	ir_endloop(b);
 }
 
+/* As many words as the registers of a group hold. */
+static uint32_t batch_words(const struct matmul_group *g) { return (QUADS_MOST - 1) * g->waves * QUAD; }
+
+/* The words of all columns that a batch has, or what is left behind those before it. column_bytes: where columns have
+ * pads. */
+static struct stage batch_of(const struct matmul_group *g, uint32_t words, uint32_t number, unsigned slot, ir_a to,
+                             uint32_t column_bytes)
+{
+	const uint32_t most = batch_words(g), first = number * most < words ? number * most : words,
+		       n = words - first < most ? words - first : most;
+	struct stage s = stage_of(g, n, n / 32, ir_aaddi(g->b, matmul_group_arg(g, slot), (int64_t)first * 4), to);
+
+	s.first = first / 32;
+	s.column_vectors = column_bytes / 128;
+	return s;
+}
+
 void matmul_await_blocks(const struct matmul_group *g)
 {
-	uint32_t bytes = g->key->tile_n * (uint32_t)numerics_pad(g->key->k), of_scales = bytes / 2;
-	struct stage q = stage_of(g, bytes / 4, bytes / 128, matmul_group_arg(g, MATMUL_X), g->in),
-		     scales = stage_of(g, of_scales / 4, of_scales / 128, matmul_group_arg(g, MATMUL_XS), g->ins);
+	const bool pads = g->key->flags & KEY_MMA;
+	const uint32_t kp = (uint32_t)numerics_pad(g->key->k), words = g->key->tile_n * kp / 4;
 
-	load_all(&q);
-	load_all(&scales);
-	store_all(&q);
-	store_all(&scales);
-	copy_part(&q);
-	copy_part(&scales);
+	for (uint32_t i = 0; i * batch_words(g) < words; i++) { /* scales are half as many */
+		struct stage q = batch_of(g, words, i, MATMUL_X, g->in, pads ? kp : 0),
+			     scales = batch_of(g, words / 2, i, MATMUL_XS, g->ins, pads ? kp / 2 : 0);
+		load_all(&q);
+		load_all(&scales);
+		store_all(&q);
+		store_all(&scales);
+		copy_part(&q);
+		copy_part(&scales);
+	}
+	if (pads)
+		matmul_stage_no_columns(g);
 	ir_barrier(g->b);
 }
 

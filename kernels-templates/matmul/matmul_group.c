@@ -53,7 +53,7 @@ struct matmul_job matmul_group_job(const struct matmul_group *g, ir_s base, ir_s
 		j.number = ir_sadd(b, ir_sshli(b, j.number, 1), ir_sandi(b, j.span, 1));
 		j.span = ir_sshri(b, j.span, 1);
 	}
-	j.sums = ir_aadd(b, g->sums, ir_smuli(b, job, g->key->tile_n * 128));
+	j.sums = ir_aadd(b, g->sums, ir_smuli(b, job, matmul_total_columns(g->key) * 128));
 	return j;
 }
 
@@ -78,7 +78,7 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 		in_group = ir_sdivi(b, thing, columns);
 		column = ir_ssub(b, thing, ir_smuli(b, in_group, columns));
 		block = ir_sadd(b, base, in_group);
-		sums = ir_aadd(b, sums, ir_smuli(b, in_group, g->jobs * g->key->tile_n * 128));
+		sums = ir_aadd(b, sums, ir_smuli(b, in_group, g->jobs * matmul_total_columns(g->key) * 128));
 	}
 	if (at_once > 1)
 		column = ir_smuli(b, column, at_once);
@@ -88,8 +88,18 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 	}
 	if (g->key->flags & KEY_AWAITED && g->key->flags & KEY_RESIDUAL && !matmul_awaits_early(g))
 		from = matmul_await_column(g, block, tile);
-	struct matmul_results r = { b,           g->key,         g->arg,          sums, g->spans,
-		                    g->matrices, g->key->tile_n, g->route.expert, from, g->scratch };
+	struct matmul_results r = {
+		.b = b,
+		.key = g->key,
+		.arg = g->arg,
+		.sums = sums,
+		.spans = g->spans,
+		.matrices = g->matrices,
+		.columns = matmul_total_columns(g->key),
+		.expert = g->route.expert,
+		.from = from,
+		.scratch = g->scratch
+	};
 	if (at_once > 1)
 		matmul_finish_four(&r, block, tile);
 	else
@@ -329,7 +339,7 @@ void matmul_group_build(struct matmul_group *g)
 	g->jobs = g->spans * g->matrices;
 	g->together = experts ? 1 : template_matmul_together(g->key, g->waves);
 	g->arg = ir_arg(b);
-	const int64_t totals = (int64_t)g->together * g->jobs * g->key->tile_n * 128;
+	const int64_t totals = (int64_t)g->together * g->jobs * matmul_total_columns(g->key) * 128;
 	g->sums = ir_shared(b, totals > g->room ? totals : g->room);
 	g->wave = ir_wave(b);
 	if (g->key->flags & KEY_AWAITED && g->key->flags & KEY_QUANTISED_OUT)

@@ -29,12 +29,16 @@ struct mma {
 	enum dtype activation; /* Q8_0, F16, BF16 */
 	uint32_t kp;
 	int64_t block_bytes;
-	unsigned parts;      /* of 16 columns */
-	unsigned span_units; /* of 32 k's */
+	unsigned parts;                 /* of 16 columns */
+	unsigned span_units;            /* of 32 k's */
+	uint32_t column, scales_column; /* bytes from a column of activations, of their scales, to the next */
 
 	/* Weights that are unpacked: the wave's own bytes. */
 	bool unpacks;
 	ir_a own;
+
+	const struct target *target;
+	struct matmul_ahead ahead; /* AWAITED: weights that are copied */
 
 	/* A job's own. */
 	ir_a w, scales, x, xs; /* walking */
@@ -42,7 +46,8 @@ struct mma {
 };
 
 static bool is_int8(const struct mma *m) { return m->activation == DTYPE_Q8_0; }
-/* Bytes from a column of activations to the next. */
+static bool awaits(const struct mma *m) { return m->group.key->flags & KEY_AWAITED; }
+/* Bytes of a column of activations. */
 static uint32_t column_bytes(const struct mma *m) { return m->kp * (is_int8(m) ? 1 : 2); }
 
 /* ---- one unit */
@@ -57,7 +62,7 @@ static ir_o load_weights(const struct mma *m, uint32_t stream, uint32_t at, unsi
 /* Columns 16 * part .. of bytes at .. at + 31 of the activations. */
 static ir_o load_inputs(const struct mma *m, uint32_t at, unsigned part)
 {
-	return ir_oload(m->b, m->x, (int32_t)(part * IR_TILE * column_bytes(m) + at), column_bytes(m), 1);
+	return ir_oload(m->b, m->x, (int32_t)(part * IR_TILE * m->column + at), m->column, 1);
 }
 
 /* Where the scale of a period's unit u lies. */
@@ -70,9 +75,9 @@ static uint64_t scale_place(const struct mma *m, unsigned units, unsigned u, uns
 /* The part's columns' numbers `member` of their block of unit u. */
 static ir_t load_block(const struct mma *m, unsigned p, unsigned u, size_t member)
 {
-	uint32_t blocks = m->kp / 2;
-	return ir_tload(m->b, m->xs, (int32_t)(p * IR_TILE * blocks + u * sizeof(struct activation_block) + member),
-	                blocks, 0);
+	const size_t at = p * IR_TILE * m->scales_column + u * sizeof(struct activation_block) + member;
+
+	return ir_tload(m->b, m->xs, (int32_t)at, m->scales_column, 0);
 }
 
 /* m->scales is at the first unit's. */
@@ -203,14 +208,26 @@ static void visit_walk(void *context, unsigned units)
 	ir_set_a(m->b, m->xs, ir_aaddi(m->b, m->xs, units * sizeof(struct activation_block)));
 }
 
+/* What is awaited is one tile, which leaves registers for as many units as may be loaded at once. */
+static struct weight_reader reader_of(const struct mma *m)
+{
+	enum { UNITS = 4 };
+	unsigned fit = weight_pieces_fit(m->format), units = fit < UNITS ? fit : UNITS;
+
+	return (struct weight_reader){ .b = m->b,
+		                       .format = m->format,
+		                       .span_units = m->span_units,
+		                       .most_units = awaits(m) ? units : 2,
+		                       .rest_apart = true };
+}
+
 /* m->w is at the span. from: the row block. */
 static void do_unpacked(struct mma *m, const struct matmul_job *j, ir_a from)
 {
 	struct ir *b = m->b;
-	struct weight_reader r = {
-		.b = b, .format = m->format, .span_units = m->span_units, .most_units = 2, .rest_apart = true
-	};
+	struct weight_reader r = reader_of(m);
 	const struct weight_visitor v = { .context = m, .unit = visit_unit, .walk = visit_walk };
+	const bool copied = m->ahead.copies, by_chunks = copied && weight_pieces_chunk(&r);
 
 	if (m->format->head_bytes) {
 		r.heads = ir_aaddi(b, from, (int64_t)m->span_units * m->group.spans * weight_pieces_unit(m->format));
@@ -218,9 +235,23 @@ static void do_unpacked(struct mma *m, const struct matmul_job *j, ir_a from)
 	}
 	for (unsigned i = 0; i < PIECES_SIZES; i++)
 		r.at[i] = m->w;
+	if (copied && !by_chunks) {
+		matmul_ahead_take(&m->ahead, &r);
+		m->w = ir_var_a(b, r.at[0]);
+		for (unsigned i = 0; i < PIECES_SIZES; i++)
+			r.at[i] = m->w;
+	}
+	if (by_chunks) {
+		r.take = matmul_ahead_take;
+		r.done = matmul_ahead_done;
+		r.chunks = &m->ahead;
+		r.chunk_units = m->ahead.chunk_units;
+	}
 	if (m->format->quants->halves)
 		write_zeroes(m);
 	weight_pieces_read(&r, &v);
+	if (copied && !by_chunks)
+		matmul_ahead_done(&m->ahead);
 }
 
 /* ---- floats */
@@ -325,8 +356,19 @@ static void do_job(void *context, const struct matmul_job *j)
 		do_spans(m);
 	for (unsigned p = 0; p < m->parts; p++)
 		for (unsigned h = 0; h < MMA_HALVES; h++)
-			ir_tstore(b, j->sums, m->acc[p][h], (int32_t)(p * IR_TILE * MMA_ROWS * 4 + h * IR_TILE * 4),
-			          MMA_ROWS * 4, 4);
+			(matmul_total_columns(g->key) < IR_TILE ? ir_tstore_top : ir_tstore)(
+				b, j->sums, m->acc[p][h], (int32_t)(p * IR_TILE * MMA_ROWS * 4 + h * IR_TILE * 4),
+				MMA_ROWS * 4, 4);
+}
+
+static void ask(void *context)
+{
+	struct mma *m = context;
+	struct weight_reader r = reader_of(m);
+
+	m->ahead.g = &m->group;
+	m->ahead.block_bytes = m->block_bytes;
+	matmul_ahead_open(&m->ahead, m->target, &r);
 }
 
 /* ---- keys */
@@ -378,11 +420,13 @@ static const char *refusal(const struct mma *m, const struct target *target)
 		              : "products of integer matrices are of the exact class";
 	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[m->format->type].block != 0)
 		return "rows and k must be positive, k a multiple of the weights' block";
-	if (key->tile_n != IR_TILE &&
+	if (!(key->flags & KEY_AWAITED) && key->tile_n != IR_TILE &&
 	    (key->tile_n != 2 * IR_TILE || key->tile_n > template_mma_narrow_n(key->k, key->flags)) &&
 	    (key->tile_n != TEMPLATE_MMA_SHARED ||
 	     key->tile_n != template_mma_tile_n(target, key_dtype(key->weight), key->k, key->flags)))
 		return "a tile has 16 columns, or 32 where their totals fit, or 64 where operands may be shared";
+	if (key->tile_n == 0)
+		return "a tile has columns";
 	if (key->row_blocks != 1)
 		return "a unit has 1 row block";
 	if (m->block_bytes > INT32_MAX / 2 || (int64_t)m->kp * 2 * TEMPLATE_MMA_COLUMNS > INT32_MAX / 2 ||
@@ -400,9 +444,12 @@ bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *
 		                    .waves = target->waves,
 		                    .parts = template_matmul_parts(target, key),
 		                    .job = do_job,
+		                    .stages = matmul_stages(key, target),
+		                    .ask = target->block_bytes ? ask : NULL,
 		                    .context = &m },
 		         .b = b,
-		         .parts = key->tile_n / IR_TILE };
+		         .target = target,
+		         .parts = (key->tile_n + IR_TILE - 1) / IR_TILE };
 
 	m.format = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
 	m.kp = (uint32_t)numerics_pad(key->k);
@@ -410,7 +457,9 @@ bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *
 		return build_refuse(key, err, "this weight format is not computed with");
 	m.activation = key_dtype(key->activation);
 	m.block_bytes = (int64_t)weight_pieces_bytes(m.format, m.kp);
-	m.unpacks = is_int8(&m) && m.format->type != DTYPE_Q8_0 && may_unpack(target, m.format);
+	m.unpacks = is_int8(&m) && (m.format->type != DTYPE_Q8_0 || awaits(&m)) && may_unpack(target, m.format);
+	m.column = awaits(&m) ? matmul_stage_stride(key) : column_bytes(&m);
+	m.scales_column = m.kp / 2 + (awaits(&m) ? MATMUL_COLUMN_PAD : 0);
 	const char *why = refusal(&m, target);
 	if (why)
 		return build_refuse(key, err, why);

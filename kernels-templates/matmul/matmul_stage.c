@@ -30,31 +30,48 @@ static bool is_int8(const struct key *key) { return key->activation == key_type(
 
 bool matmul_stages(const struct key *key, const struct target *target)
 {
-	return key->tile_n > 1 && key->flags & (KEY_NORM_IN | KEY_AWAITED) && target->lane_bytes && target->waves > 1 &&
+	const bool several = key->tile_n > 1 || (key->flags & KEY_AWAITED && key->flags & KEY_MMA);
+
+	return several && key->flags & (KEY_NORM_IN | KEY_AWAITED) && target->lane_bytes && target->waves > 1 &&
 	       target->shared_bytes > TARGET_SHARED_BYTES;
+}
+
+/* Columns that have room: a product of matrices has as many as its operands have strips. */
+static unsigned columns_of(const struct key *key)
+{
+	return key->flags & KEY_AWAITED && key->flags & KEY_MMA ? IR_TILE : key->tile_n;
 }
 
 uint32_t matmul_stage_stride(const struct key *key)
 {
 	uint32_t kp = (uint32_t)numerics_pad(key->k);
 
+	if (key->flags & KEY_AWAITED && key->flags & KEY_MMA)
+		return kp + MATMUL_COLUMN_PAD;
 	return is_int8(key) && !matmul_awaits_blocks(key) ? (kp + QUAD - 1) / QUAD * QUAD : kp;
+}
+
+/* Of int8 blocks that are awaited. */
+static uint64_t scales_bytes(const struct key *key)
+{
+	const uint64_t column = numerics_pad(key->k) / 32 * sizeof(struct activation_block);
+
+	return columns_of(key) * (key->flags & KEY_MMA ? column + MATMUL_COLUMN_PAD : column);
 }
 
 uint64_t matmul_stage_bytes(const struct key *key)
 {
-	uint64_t all = (uint64_t)key->tile_n * matmul_stage_stride(key);
+	uint64_t all = (uint64_t)columns_of(key) * matmul_stage_stride(key);
 
 	if (!is_int8(key))
 		return all * 4;
-	return matmul_awaits_blocks(key) ? all + all / 32 * sizeof(struct activation_block)
-	                                 : all * 4 + all + all / 32 * MATMUL_MADE_BLOCK;
+	return matmul_awaits_blocks(key) ? all + scales_bytes(key) : all * 4 + all + all / 32 * MATMUL_MADE_BLOCK;
 }
 
 const char *matmul_refuse_stage(const struct key *key, const struct target *target)
 {
 	unsigned jobs = numerics_spans(key->k) * (key->flags & KEY_PAIR ? 2 : 1);
-	uint64_t totals = (uint64_t)(jobs < target->waves ? target->waves : jobs) * key->tile_n * 128;
+	uint64_t totals = (uint64_t)(jobs < target->waves ? target->waves : jobs) * matmul_total_columns(key) * 128;
 
 	if (!matmul_stages(key, target) || key->tile_n > TEMPLATE_MAX_COLUMNS)
 		return "inputs of several columns are staged by groups of waves with many shared bytes";
@@ -272,7 +289,7 @@ static void quantise_raw(const struct stage *s, uint32_t n)
 void matmul_stage_room(struct matmul_group *g)
 {
 	const struct key *key = g->key;
-	int64_t all = (int64_t)key->tile_n * matmul_stage_stride(key);
+	int64_t all = (int64_t)columns_of(key) * matmul_stage_stride(key);
 
 	const bool blocks = matmul_awaits_blocks(key);
 
@@ -281,9 +298,41 @@ void matmul_stage_room(struct matmul_group *g)
 	g->in = g->floats;
 	if (is_int8(key)) {
 		g->in = ir_shared(g->b, all);
-		g->ins = ir_shared(g->b,
-		                   all / 32 * (blocks ? (int64_t)sizeof(struct activation_block) : MATMUL_MADE_BLOCK));
+		g->ins = ir_shared(g->b, blocks ? (int64_t)scales_bytes(key) : all / 32 * MATMUL_MADE_BLOCK);
 	}
+}
+
+/* 16 bytes a lane, and what is left by the first wave. */
+static void zero_bytes(const struct stage *s, ir_a from, uint32_t bytes)
+{
+	enum { STEP = 512 };
+	struct ir *b = s->b;
+	ir_f zero = ir_fconst(b, 0.0f);
+	ir_s number = each_of(s, bytes / STEP, 1);
+	ir_a to = ir_aadd(b, from, ir_smuli(b, number, STEP));
+
+	for (int i = 0; i < 4; i++)
+		ir_fstore_s(b, to, zero, i * 4, 0, 16);
+	ir_endloop(b);
+	if (bytes % STEP == 0)
+		return;
+	each_of(s, 1, 1);
+	for (uint32_t at = bytes / STEP * STEP; at < bytes; at += 128)
+		ir_fstore(b, from, zero, (int32_t)at, bytes - at < 128 ? (bytes - at) / 4 : 0);
+	ir_endloop(b);
+}
+
+void matmul_stage_no_columns(const struct matmul_group *g)
+{
+	const struct key *key = g->key;
+	const uint32_t column = matmul_stage_stride(key), scales = (uint32_t)(scales_bytes(key) / columns_of(key)),
+		       none = columns_of(key) - key->tile_n;
+	const struct stage s = { .g = g, .b = g->b };
+
+	if (!none)
+		return;
+	zero_bytes(&s, ir_aaddi(g->b, g->in, (int64_t)key->tile_n * column), none * column);
+	zero_bytes(&s, ir_aaddi(g->b, g->ins, (int64_t)key->tile_n * scales), none * scales);
 }
 
 void matmul_stage_tile(const struct matmul_group *g, ir_s tile)

@@ -206,15 +206,9 @@ static void ask(void *context)
 	struct wave *m = context;
 	struct weight_reader r = reader_of(m);
 
-	m->ahead.b = m->b;
 	m->ahead.g = &m->group;
-	m->ahead.format = m->format;
 	m->ahead.block_bytes = m->block_bytes;
-	m->ahead.span_units = m->span_units;
-	m->ahead.chunk_units = weight_pieces_chunk(&r) ? weight_pieces_chunk(&r) : m->span_units;
-	matmul_ahead_plan(&m->ahead, m->target, m->b->shared_bytes);
-	if (m->ahead.copies)
-		matmul_ahead_begin(&m->ahead);
+	matmul_ahead_open(&m->ahead, m->target, &r);
 }
 
 static void narrow(void *context, unsigned columns)

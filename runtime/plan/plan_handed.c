@@ -83,18 +83,36 @@ uint32_t plan_handed_tokens(const struct model_spec *s, uint64_t context, uint32
 
 /* ---- whether */
 
-static bool awaits(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens)
+/* From so many tokens on a product of matrices takes less time than dot products do. */
+enum { MATRICES_FROM = 5 };
+
+static bool is_awaited(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens)
 {
 	struct key key = plan_key(b, KEY_MATMUL);
 
-	if (tokens > 1 && !plan_wants_int8(b, w)) /* floats of several tokens take less time by launches */
-		return false;
+	key.weight = key_type(w->type);
 	key.activation = key_type(plan_activation(b->opt, w->type));
 	key.rows = (uint32_t)w->rows;
 	key.k = (uint32_t)w->k;
 	key.tile_n = tokens;
 	key.flags = flags;
 	return template_matmul_awaits(b->opt->target, &key);
+}
+
+uint32_t plan_handed_tile(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens)
+{
+	return tokens >= MATRICES_FROM &&
+	                       template_mma(b->opt->target, w->type, plan_activation(b->opt, w->type), false) &&
+	                       is_awaited(b, w, flags | KEY_MMA, tokens)
+	               ? KEY_MMA
+	               : 0;
+}
+
+static bool awaits(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens)
+{
+	if (tokens > 1 && !plan_wants_int8(b, w)) /* floats of several tokens take less time by launches */
+		return false;
+	return is_awaited(b, w, flags | plan_handed_tile(b, w, flags, tokens), tokens);
 }
 
 static bool layer_awaits(const struct plan_builder *b, const struct weights_layer *l)

@@ -132,8 +132,10 @@ void step_matmul(struct plan_builder *b, const struct matmul *m)
 	struct plan_tiles t[PLAN_CUTS_MOST];
 	unsigned n = plan_cut_matmul(b->opt, b->p->logits, m->w, m->flags, m->tokens, t), i = 0, by_matrices = 0;
 
-	if (b->handed) { /* what is awaited is one plain tile */
-		t[0] = (struct plan_tiles){ .width = m->tokens, .tiles = 1 };
+	if (b->handed) { /* what is awaited is one tile */
+		t[0] = (struct plan_tiles){
+			.width = m->tokens, .tiles = 1, .flags = plan_handed_tile(b, m->w, m->flags, m->tokens)
+		};
 		n = 1;
 	}
 	while (by_matrices < n && t[by_matrices].flags == KEY_MMA)

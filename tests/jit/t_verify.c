@@ -300,11 +300,42 @@ static void test_strides(void **unused)
 	bad("%1:A = arg\n%2:I = iload_s %1 @0/4*16", "stride is 16 for 4 lanes");
 }
 
+/* Tiles and operands in memory. */
+static void refuse(uint16_t (*emit)(struct ir *b, ir_a p), const char *why)
+{
+	struct ir b;
+	ir_init(&b, 32);
+	emit(&b, ir_aload(&b, ir_arg(&b), 0));
+	expect(&b, why);
+	ir_free(&b);
+}
+
+static uint16_t no_step(struct ir *b, ir_a p) { return ir_oload(b, p, 0, 32, 0).r; }
+static uint16_t odd_strips(struct ir *b, ir_a p) { return ir_oload(b, p, 0, 24, 1).r; }
+static uint16_t odd_words(struct ir *b, ir_a p) { return ir_tload(b, p, 0, 6, 4).r; }
+static uint16_t odd_halves(struct ir *b, ir_a p) { return ir_tload_h(b, p, 0, 6, 1).r; }
+static uint16_t overlap(struct ir *b, ir_a p) { return ir_tstore(b, p, ir_tconst(b, 0), 0, 60, 4), 0; }
+
+static uint16_t overlap_top(struct ir *b, ir_a p) { return ir_tstore_top(b, p, ir_tconst(b, 0), 0, 60, 4), 0; }
+static uint16_t overlap_pieces(struct ir *b, ir_a p) { return ir_ostore(b, p, ir_oload(b, p, 0, 32, 1), 0, 16, 15), 0; }
+
+static void test_matrices(void **unused)
+{
+	refuse(overlap_pieces, "makes pieces overlap");
+	refuse(no_step, "a step of 1 or more");
+	refuse(odd_strips, "a stride that is a multiple of 16");
+	refuse(odd_words, "expected multiples of 4");
+	refuse(odd_halves, "expected multiples of 2");
+	refuse(overlap, "makes elements overlap");
+	refuse(overlap_top, "makes elements overlap");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lanes),
 		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_matrices),
 		cmocka_unit_test(test_malformed_instructions),
 		cmocka_unit_test(test_definition_before_use),
 		cmocka_unit_test(test_definition_in_loops),

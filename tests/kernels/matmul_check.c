@@ -316,12 +316,14 @@ bool takes_way(const struct target *target, const struct key *key)
 {
 	if (key->flags & KEY_GREATEST && !template_greatest(target, key->rows))
 		return false;
+	if (key->flags & KEY_AWAITED && !template_matmul_awaits(target, key))
+		return false;
 	if (key->flags & KEY_MMA)
 		return template_mma(target, weight_type(key), (enum dtype)(key->activation - 1), false) &&
 		       (key->tile_n <= TEMPLATE_MMA_COLUMNS ||
 		        key->tile_n == template_mma_tile_n(target, weight_type(key), key->k, key->flags));
 	if (key->flags & KEY_AWAITED)
-		return template_matmul_awaits(target, key);
+		return true;
 	if (key->flags & KEY_NORM_IN)
 		return template_norm_inside(target, (enum dtype)(key->activation - 1), key->k, key->tile_n);
 	return key->flags & KEY_WIDE ? template_wide_weights(target, weight_type(key))

@@ -206,6 +206,27 @@ static void test_awaited(void **unused)
 			}
 }
 
+/* The same by products of matrices: all numbers of columns, which fill half an operand or more, over periods that are
+ * whole or not, batches of what is staged, and columns that end within a quad. */
+static void test_awaited_matrices(void **unused)
+{
+	static const uint32_t k_of[] = { 256, 512, 768, 1024, 1280, 1536, 1792, 2048, 2304, 3072, 4096, 6144, 14336 },
+			      flags[] = { 0, KEY_BIAS, KEY_RESIDUAL, KEY_PAIR, KEY_PAIR | KEY_QUANTISED_OUT };
+	enum { N = sizeof k_of / sizeof k_of[0], FLAGS = sizeof flags / sizeof flags[0] };
+	const struct target *target = &target_table[TARGET_SM90];
+	unsigned step = test_full() ? 1 : test_quick() ? 61 : 11, at = 0;
+
+	for (unsigned mix = 0; mix < n_mixes; mix++)
+		for (unsigned i = 0; i < N; i++)
+			for (unsigned columns = 1; columns <= TEMPLATE_MAX_COLUMNS; columns++) {
+				struct problem p = problem(mix, row_counts[draw_number(5)], k_of[i], columns, 1, 1,
+				                           KEY_AWAITED | KEY_MMA | flags[draw_number(FLAGS)]);
+				if (template_mma(target, mixes[mix].weight, mixes[mix].activation, false) &&
+				    takes_way(target, &p.key) && at++ % step == 0)
+					check(&p);
+			}
+}
+
 /* All that may be awaited is IR that the verifier takes: copies ahead, parts of periods and heads in every combination.
  */
 static void test_awaited_is_built(void **unused)
@@ -214,9 +235,10 @@ static void test_awaited_is_built(void **unused)
 	const struct target *target = &target_table[TARGET_SM90];
 
 	for (unsigned mix = 0; mix < n_mixes; mix++)
-		for (uint32_t k = 256; k <= 4096; k += test_quick() ? 768 : 256)
-			for (unsigned i = 0; i < 4 * TEMPLATE_MAX_COLUMNS; i++) {
-				struct problem p = problem(mix, 64, k, 1 + i / 4, 1, 1, KEY_AWAITED | flags[i % 4]);
+		for (uint32_t k = 256; k <= 14336; k += k < 4096 ? (test_quick() ? 768 : 256) : 5120)
+			for (unsigned i = 0; i < 8 * TEMPLATE_MAX_COLUMNS; i++) {
+				struct problem p = problem(mix, 64, k, 1 + i / 8, 1, 1,
+				                           KEY_AWAITED | flags[i % 4] | (i & 4 ? KEY_MMA : 0));
 				struct error err = { 0 };
 				struct ir ir;
 				if (!takes_way(target, &p.key))
@@ -356,19 +378,13 @@ static void test_refusals(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_flags),
-		cmocka_unit_test(test_padding),
-		cmocka_unit_test(test_one_column),
-		cmocka_unit_test(test_shapes),
-		cmocka_unit_test(test_matrices),
-		cmocka_unit_test(test_wide),
-		cmocka_unit_test(test_columns_do_not_matter),
-		cmocka_unit_test(test_norms_inside),
-		cmocka_unit_test(test_odd_norms_inside),
-		cmocka_unit_test(test_awaited),
-		cmocka_unit_test(test_halves),
-		cmocka_unit_test(test_awaited_is_built),
+		cmocka_unit_test(test_refusals),     cmocka_unit_test(test_flags),
+		cmocka_unit_test(test_padding),      cmocka_unit_test(test_one_column),
+		cmocka_unit_test(test_shapes),       cmocka_unit_test(test_matrices),
+		cmocka_unit_test(test_wide),         cmocka_unit_test(test_columns_do_not_matter),
+		cmocka_unit_test(test_norms_inside), cmocka_unit_test(test_odd_norms_inside),
+		cmocka_unit_test(test_awaited),      cmocka_unit_test(test_awaited_matrices),
+		cmocka_unit_test(test_halves),       cmocka_unit_test(test_awaited_is_built),
 		cmocka_unit_test(test_greatest),
 	};
 	make_mixes();

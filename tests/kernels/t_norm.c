@@ -146,7 +146,8 @@ static void check_awaited(struct norm_data *d, const struct kernel_way *way)
 
 static void test_widths(void **state)
 {
-	static const unsigned width[] = { 1, 31, 32, 33, 64, 100, 160, 200, 288, 576, 896, 1000, 2048, 2560, 4096 };
+	static const unsigned width[] = { 1,   31,  32,  33,  64,   100,  127,  128,  129, 160,
+		                          200, 288, 576, 896, 1000, 1184, 2048, 2560, 4096 };
 	const struct kernel_way *way;
 	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
 	(void)state;
@@ -163,6 +164,24 @@ static void test_widths(void **state)
 			}
 			drop(&d);
 		}
+	}
+}
+
+/* As wide as a group's registers hold, and with blocks behind whole quads. */
+static void test_wide_awaited(void **state)
+{
+	static const unsigned width[] = { 4128, 5120, 6112, 8192 };
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof width / sizeof width[0]; i++) {
+		struct norm_data d;
+		make(&d, width[i], i + 1, i % 2 ? KEY_CENTRED : 0);
+		assert_true(template_norm_awaits(&target_table[TARGET_SM90], width[i]));
+		for (unsigned w = 0; w < ways; w++)
+			check_awaited(&d, &way[w]);
+		drop(&d);
 	}
 }
 
@@ -266,9 +285,9 @@ static void test_refusals(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_widths), cmocka_unit_test(test_empty_words),
-		                            cmocka_unit_test(test_groups), cmocka_unit_test(test_pads),
-		                            cmocka_unit_test(test_refusals) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_widths),      cmocka_unit_test(test_wide_awaited),
+		                            cmocka_unit_test(test_empty_words), cmocka_unit_test(test_groups),
+		                            cmocka_unit_test(test_pads),        cmocka_unit_test(test_refusals) };
 	kernel_all_modes();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
