@@ -9,6 +9,11 @@
 
 #include "jit/program_key.h"
 
+static bool is_of_local_operands(enum ir_op op)
+{
+	return op == IR_ostore || op == IR_oload_top || op == IR_tload_top || op == IR_tstore_top;
+}
+
 static bool acceptable(const struct ir *ir, const struct target *t, struct error *err)
 {
 	if (!t->backend)
@@ -22,11 +27,11 @@ static bool acceptable(const struct ir *ir, const struct target *t, struct error
 				err, ERROR_UNSUPPORTED,
 				"the kernel has the matrix operation %s, for which target %s has no instruction",
 				ir_facts[ir->ins[k].op].name, t->name);
-		if ((ir->ins[k].op == IR_ostore || ir->ins[k].op == IR_tstore_top) && !t->local_operands)
+		if (is_of_local_operands(ir->ins[k].op) && !t->local_operands)
 			return error_set(
 				err, ERROR_UNSUPPORTED,
-				"target %s has operands of matrix products from global memory alone, and stores "
-				"whole tiles",
+				"target %s has operands of matrix products from global memory alone, and whole "
+				"tiles",
 				t->name);
 		if ((ir->ins[k].op == IR_part || ir->ins[k].op == IR_parts) && !t->has_parts)
 			return error_set(err, ERROR_UNSUPPORTED, "target %s does no units in parts", t->name);

@@ -150,18 +150,25 @@ static inline void put16(char *p, uint16_t v) { memcpy(p, &v, 2); }
 
 /* --- matrices: tiles lie in the frame row by row, operands strip by strip */
 
+static size_t rows_in_memory(const struct interp_ins *in)
+{
+	return in->op == IR_tstore_top || in->op == IR_tload_top || in->op == IR_oload_top ? IR_TILE / 2 : IR_TILE;
+}
+
 static void load_tile(uint32_t *d, const char *at, const struct interp_ins *in)
 {
+	const size_t rows = rows_in_memory(in);
+
 	for (size_t r = 0; r < IR_TILE; r++)
 		for (size_t c = 0; c < IR_TILE; c++) {
-			const char *from = at + r * in->stride + c * in->lanes;
+			const char *from = at + r % rows * in->stride + c * in->lanes;
 			d[r * IR_TILE + c] = in->op == IR_tload_h ? f32_bits(f16_f32(get16(from))) : get32(from);
 		}
 }
 
 static void store_tile(char *at, const uint32_t *v, const struct interp_ins *in)
 {
-	const size_t rows = in->op == IR_tstore_top ? IR_TILE / 2 : IR_TILE;
+	const size_t rows = rows_in_memory(in);
 
 	for (size_t r = 0; r < rows; r++)
 		for (size_t c = 0; c < IR_TILE; c++)
@@ -170,9 +177,12 @@ static void store_tile(char *at, const uint32_t *v, const struct interp_ins *in)
 
 static void load_operand(char *d, const char *at, const struct interp_ins *in)
 {
+	const size_t rows = rows_in_memory(in);
+
 	for (size_t r = 0; r < IR_TILE; r++, d += IR_STRIP_BYTES) {
-		memcpy(d, at + r * in->stride, IR_PIECE_BYTES);
-		memcpy(d + IR_PIECE_BYTES, at + r * in->stride + (size_t)in->lanes * IR_PIECE_BYTES, IR_PIECE_BYTES);
+		const char *from = at + r % rows * in->stride;
+		memcpy(d, from, IR_PIECE_BYTES);
+		memcpy(d + IR_PIECE_BYTES, from + (size_t)in->lanes * IR_PIECE_BYTES, IR_PIECE_BYTES);
 	}
 }
 
@@ -235,10 +245,12 @@ static void matrix_row(const struct interp_ins *in, char *frame)
 {
 	switch ((enum ir_op)in->op) {
 	case IR_tload:
+	case IR_tload_top:
 	case IR_tload_h: load_tile(REG(in->dst), ADDRESS(in->a), in); break;
 	case IR_tstore:
 	case IR_tstore_top: store_tile(ADDRESS(in->a), REG(in->b), in); break;
-	case IR_oload: load_operand(REG(in->dst), ADDRESS(in->a), in); break;
+	case IR_oload:
+	case IR_oload_top: load_operand(REG(in->dst), ADDRESS(in->a), in); break;
 	case IR_ostore: store_operand(ADDRESS(in->a), REG(in->b), in); break;
 	case IR_tdot_i8:
 	case IR_tdot_f16:

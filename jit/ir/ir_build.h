@@ -107,6 +107,10 @@ static inline ir_t ir_tload(struct ir *b, ir_a p, int32_t disp, unsigned stride,
 {
 	return (ir_t){ ir_emit(b, IR_tload, 0, p.r, 0, 0, ir_x(disp, step, stride)) };
 }
+static inline ir_t ir_tload_top(struct ir *b, ir_a p, int32_t disp, unsigned stride, unsigned step)
+{
+	return (ir_t){ ir_emit(b, IR_tload_top, 0, p.r, 0, 0, ir_x(disp, step, stride)) };
+}
 static inline ir_t ir_tload_h(struct ir *b, ir_a p, int32_t disp, unsigned stride, unsigned step)
 {
 	return (ir_t){ ir_emit(b, IR_tload_h, 0, p.r, 0, 0, ir_x(disp, step, stride)) };
@@ -123,6 +127,10 @@ static inline void ir_tstore_top(struct ir *b, ir_a p, ir_t v, int32_t disp, uns
 static inline ir_o ir_oload(struct ir *b, ir_a p, int32_t disp, unsigned stride, unsigned pieces)
 {
 	return (ir_o){ ir_emit(b, IR_oload, 0, p.r, 0, 0, ir_x(disp, pieces, stride)) };
+}
+static inline ir_o ir_oload_top(struct ir *b, ir_a p, int32_t disp, unsigned stride, unsigned pieces)
+{
+	return (ir_o){ ir_emit(b, IR_oload_top, 0, p.r, 0, 0, ir_x(disp, pieces, stride)) };
 }
 static inline void ir_ostore(struct ir *b, ir_a p, ir_o v, int32_t disp, unsigned stride, unsigned pieces)
 {

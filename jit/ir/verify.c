@@ -156,7 +156,7 @@ static bool verify_matrix(const struct verify *v, const struct ir_ins *in)
 	if (in->op == IR_ostore && (stride < IR_PIECE_BYTES ||
 	                            (stride < (step + 1) * IR_PIECE_BYTES && step * IR_PIECE_BYTES < IR_TILE * stride)))
 		return verify_fail(v, "step is %u and stride is %u, which makes pieces overlap", step, stride);
-	if (in->op == IR_oload || in->op == IR_ostore)
+	if (in->op == IR_oload || in->op == IR_oload_top || in->op == IR_ostore)
 		return (step && stride % IR_PIECE_BYTES == 0) ||
 		       verify_fail(v,
 		                   "step is %u and stride is %u, expected a step of 1 or more and a stride that is a "

@@ -138,6 +138,11 @@ static void load(struct ptx_emitter *e, const struct ir_ins *i)
 	ptx_meet(e, shared);
 	for (unsigned k = 0; k < cells(shape); k += step) {
 		unsigned at = element_of(shape, k);
+		if (i->op == IR_tload_top && at >> 1 & 1) { /* row g once more */
+			for (unsigned j = at; j < at + step; j++)
+				PTX_PUT(w, MOV_B32, element(e, i->dst, j), element(e, i->dst, j & ~2u));
+			continue;
+		}
 		op from = ptx_address(e, i->a, element_disp(i, at), lanes(i, PTX_LANES_TILE)),
 		   d = step == 2 ? tuple(&e->tile[i->dst].reg[k], 2) : element(e, i->dst, at);
 		if (!half) {
@@ -172,10 +177,11 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 static void load_matrices(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	const bool first = e->scan.reg[i->dst].first;
+	const uint64_t rows = !first ? PTX_LANES_SECOND : i->op == IR_oload_top ? PTX_LANES_TOP : PTX_LANES_FIRST;
 	const uint32_t *r = e->tile[i->dst].reg, turned[] = { r[0], r[2], r[1], r[3] };
 
 	PTX_PUT(&e->w, LOAD_MATRIX, tuple(first ? turned : r, 4),
-	        ptx_address(e, i->a, ir_x_disp(i->imm), lanes(i, first ? PTX_LANES_FIRST : PTX_LANES_SECOND)));
+	        ptx_address(e, i->a, ir_x_disp(i->imm), lanes(i, rows)));
 }
 
 static void load_operand(struct ptx_emitter *e, const struct ir_ins *i)
@@ -190,10 +196,12 @@ static void load_operand(struct ptx_emitter *e, const struct ir_ins *i)
 		load_matrices(e, i);
 		return;
 	}
-	for (unsigned k = 0; k < 2; k++)
+	for (unsigned k = 0; k < 2; k++) {
+		const int64_t strip = i->op == IR_oload ? k * INT64_C(8) : 0;
 		PTX_PUT_OP(&e->w, shared ? PTX_LD_SHARED_V2 : PTX_LD_GLOBAL_V2, tuple(t->reg + 2 * k, 2),
-		           ptx_address(e, i->a, ir_x_disp(i->imm) + k * INT64_C(8) * ir_x_stride(i->imm),
+		           ptx_address(e, i->a, ir_x_disp(i->imm) + strip * ir_x_stride(i->imm),
 		                       lanes(i, PTX_LANES_STRIP)));
+	}
 }
 
 static void store_operand(struct ptx_emitter *e, const struct ir_ins *i)
@@ -242,10 +250,12 @@ bool ptx_matrix(struct ptx_emitter *e, const struct ir_ins *i)
 	case IR_tfma:
 	case IR_ti2f: compute(e, i); return true;
 	case IR_tload:
+	case IR_tload_top:
 	case IR_tload_h: load(e, i); return true;
 	case IR_tstore:
 	case IR_tstore_top: store(e, i); return true;
-	case IR_oload: load_operand(e, i); return true;
+	case IR_oload:
+	case IR_oload_top: load_operand(e, i); return true;
 	case IR_ostore: store_operand(e, i); return true;
 	case IR_tdot_i8:
 	case IR_tdot_f16:

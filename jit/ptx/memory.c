@@ -12,15 +12,16 @@ void ptx_new_run(struct ptx_emitter *e) { e->n_sums = 0; }
 
 /* --- made at the entry, once */
 
-/* Of lane l: strip l % 16 and piece l / 16, or strip l % 8 + 8 * (l / 16) and piece l / 8 % 2. */
-static op matrix_rows(struct ptx_emitter *e, bool first, unsigned stride, unsigned piece_bytes)
+/* Of lane l: strip l % 16 and piece l / 16, or l % 8 for l % 16; or strip l % 8 + 8 * (l / 16) and piece l / 8 % 2. */
+static op matrix_rows(struct ptx_emitter *e, uint64_t kind, unsigned stride, unsigned piece_bytes)
 {
 	struct ptx_writer *w = &e->w;
+	const bool first = kind != PTX_LANES_SECOND;
 	op strip = ptx_new(w, PTX_B32), upper = ptx_new(w, PTX_B32), piece = ptx_new(w, PTX_B32),
 	   at = ptx_new(w, PTX_B32), all = ptx_new(w, PTX_B32);
 
 	PTX_PUT(w, SHR_U32, upper, e->lane, ptx_imm(4));
-	PTX_PUT(w, AND_B32, strip, e->lane, ptx_imm(first ? 15 : 7));
+	PTX_PUT(w, AND_B32, strip, e->lane, ptx_imm(kind == PTX_LANES_FIRST ? 15 : 7));
 	if (first) {
 		piece = upper;
 	} else {
@@ -50,7 +51,7 @@ static op matrix_lanes(struct ptx_emitter *e, uint64_t by)
 		return all;
 	}
 	if (by >> 32 != PTX_LANES_STRIP >> 32)
-		return matrix_rows(e, by >> 32 == PTX_LANES_FIRST >> 32, stride, step * IR_PIECE_BYTES);
+		return matrix_rows(e, by >> 32 << 32, stride, step * IR_PIECE_BYTES);
 	op piece = ptx_new(w, PTX_B32), half = ptx_new(w, PTX_B32), number = ptx_new(w, PTX_B32),
 	   pieces = ptx_new(w, PTX_B32);
 	PTX_PUT(w, SHR_U32, t, e->lane, ptx_imm(1));

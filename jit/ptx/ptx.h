@@ -145,6 +145,9 @@ enum { PTX_BIAS = 0x4b400000 };
 #define PTX_LANES_FIRST (UINT64_C(3) << 32)
 #define PTX_LANES_SECOND (UINT64_C(4) << 32)
 
+/* Pieces 0 of strips 0 to 7, twice, then pieces 1. */
+#define PTX_LANES_TOP (UINT64_C(5) << 32)
+
 enum { PTX_MEMO = 64 };
 
 /* Words that were asked for and not yet looked at (await.c). */

@@ -195,6 +195,8 @@ bool matmul_wave_build(struct ir *b, const struct key *key, const struct target 
 bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 /* The same with operands that all waves of a group share, for tiles of TEMPLATE_MMA_SHARED columns. */
 void matmul_mma_shared_build(struct ir *b, const struct key *key, const struct target *target);
+/* Bytes that each wave has for itself in an awaited product; 0 of other kernels. */
+uint32_t matmul_mma_own(const struct key *key);
 /* Whether that is for such weights; f may be NULL. */
 bool matmul_mma_shares(const struct weight_format *f, uint64_t k);
 /* Kernels for many columns (KEY_WIDE); matmul_build() hands them over. */

@@ -32,6 +32,7 @@ struct mma {
 	unsigned parts;                 /* of 16 columns */
 	unsigned span_units;            /* of 32 k's */
 	uint32_t column, scales_column; /* bytes from a column of activations, of their scales, to the next */
+	bool half;                      /* there are no more columns than half of an operand has */
 
 	/* Weights that are unpacked: the wave's own bytes. */
 	bool unpacks;
@@ -62,7 +63,8 @@ static ir_o load_weights(const struct mma *m, uint32_t stream, uint32_t at, unsi
 /* Columns 16 * part .. of bytes at .. at + 31 of the activations. */
 static ir_o load_inputs(const struct mma *m, uint32_t at, unsigned part)
 {
-	return ir_oload(m->b, m->x, (int32_t)(part * IR_TILE * m->column + at), m->column, 1);
+	return (m->half ? ir_oload_top
+	                : ir_oload)(m->b, m->x, (int32_t)(part * IR_TILE * m->column + at), m->column, 1);
 }
 
 /* Where the scale of a period's unit u lies. */
@@ -77,7 +79,7 @@ static ir_t load_block(const struct mma *m, unsigned p, unsigned u, size_t membe
 {
 	const size_t at = p * IR_TILE * m->scales_column + u * sizeof(struct activation_block) + member;
 
-	return ir_tload(m->b, m->xs, (int32_t)at, m->scales_column, 0);
+	return (m->half ? ir_tload_top : ir_tload)(m->b, m->xs, (int32_t)at, m->scales_column, 0);
 }
 
 /* m->scales is at the first unit's. */
@@ -356,9 +358,9 @@ static void do_job(void *context, const struct matmul_job *j)
 		do_spans(m);
 	for (unsigned p = 0; p < m->parts; p++)
 		for (unsigned h = 0; h < MMA_HALVES; h++)
-			(matmul_total_columns(g->key) < IR_TILE ? ir_tstore_top : ir_tstore)(
-				b, j->sums, m->acc[p][h], (int32_t)(p * IR_TILE * MMA_ROWS * 4 + h * IR_TILE * 4),
-				MMA_ROWS * 4, 4);
+			(m->half ? ir_tstore_top
+			         : ir_tstore)(b, j->sums, m->acc[p][h],
+			                      (int32_t)(p * IR_TILE * MMA_ROWS * 4 + h * IR_TILE * 4), MMA_ROWS * 4, 4);
 }
 
 static void ask(void *context)
@@ -377,6 +379,15 @@ static void ask(void *context)
 static bool may_unpack(const struct target *target, const struct weight_format *f)
 {
 	return target->local_operands && f && f->quants && !f->quants->is_wide;
+}
+
+uint32_t matmul_mma_own(const struct key *key)
+{
+	const struct weight_format *f = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
+
+	return key->flags & KEY_AWAITED && key->flags & KEY_MMA && f && f->quants
+	               ? ir_local_size(own_bytes(f->quants))
+	               : 0;
 }
 
 bool template_mma(const struct target *target, enum dtype weight, enum dtype activation, bool bounded)
@@ -459,6 +470,7 @@ bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *
 	m.block_bytes = (int64_t)weight_pieces_bytes(m.format, m.kp);
 	m.unpacks = is_int8(&m) && (m.format->type != DTYPE_Q8_0 || awaits(&m)) && may_unpack(target, m.format);
 	m.column = awaits(&m) ? matmul_stage_stride(key) : column_bytes(&m);
+	m.half = awaits(&m) && key->tile_n <= MATMUL_HALF_TILE;
 	m.scales_column = m.kp / 2 + (awaits(&m) ? MATMUL_COLUMN_PAD : 0);
 	const char *why = refusal(&m, target);
 	if (why)

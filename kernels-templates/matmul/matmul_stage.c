@@ -36,11 +36,8 @@ bool matmul_stages(const struct key *key, const struct target *target)
 	       target->shared_bytes > TARGET_SHARED_BYTES;
 }
 
-/* Columns that have room: a product of matrices has as many as its operands have strips. */
-static unsigned columns_of(const struct key *key)
-{
-	return key->flags & KEY_AWAITED && key->flags & KEY_MMA ? IR_TILE : key->tile_n;
-}
+/* Columns that have room. */
+static unsigned columns_of(const struct key *key) { return matmul_total_columns(key); }
 
 uint32_t matmul_stage_stride(const struct key *key)
 {
@@ -75,7 +72,8 @@ const char *matmul_refuse_stage(const struct key *key, const struct target *targ
 
 	if (!matmul_stages(key, target) || key->tile_n > TEMPLATE_MAX_COLUMNS)
 		return "inputs of several columns are staged by groups of waves with many shared bytes";
-	return key->k <= MOST_K && matmul_stage_bytes(key) + totals <= matmul_shared(target)
+	return key->k <= MOST_K && matmul_stage_bytes(key) + totals + target->waves * matmul_mma_own(key) <=
+	                                   matmul_shared(target)
 	               ? NULL
 	               : "what is staged does not fit the shared bytes of a group";
 }

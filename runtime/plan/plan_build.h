@@ -93,9 +93,9 @@ bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix 
 /* ---- plans that hand over (plan_handed.c); of others all of this does nothing */
 
 bool plan_hands(const struct plan_builder *b, const struct weights *w);
-/* KEY_MMA or 0: how the one tile of a matmul is multiplied. flags: the key's others. */
-uint32_t plan_handed_tile(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags,
-                          uint32_t tokens);
+/* How the tokens of a matmul that awaits are cut: one tile, or two. 0: there is no such way. flags: the key's. */
+unsigned plan_handed_tiles(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags,
+                           uint32_t tokens, struct plan_tiles out[2]);
 /* Of plans that hand over with several tokens: whether a layer's attention may be in parts; whether it may rotate and
  * store. */
 bool plan_parts_several(const struct plan_builder *b, uint32_t layer);

@@ -99,20 +99,33 @@ static bool is_awaited(const struct plan_builder *b, const struct weights_matrix
 	return template_matmul_awaits(b->opt->target, &key);
 }
 
-uint32_t plan_handed_tile(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens)
+/* What does not fit a group's shared bytes is done in two tiles, each of half an operand's columns. */
+unsigned plan_handed_tiles(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags,
+                           uint32_t tokens, struct plan_tiles out[2])
 {
-	return tokens >= MATRICES_FROM &&
-	                       template_mma(b->opt->target, w->type, plan_activation(b->opt, w->type), false) &&
-	                       is_awaited(b, w, flags | KEY_MMA, tokens)
-	               ? KEY_MMA
-	               : 0;
+	enum { HALF = 8 };
+	const bool by_matrices = tokens >= MATRICES_FROM &&
+	                         template_mma(b->opt->target, w->type, plan_activation(b->opt, w->type), false);
+
+	out[0] = (struct plan_tiles){ .width = tokens, .tiles = 1, .flags = by_matrices ? KEY_MMA : 0 };
+	if (by_matrices && is_awaited(b, w, flags | KEY_MMA, tokens))
+		return 1;
+	if (by_matrices && tokens > HALF && is_awaited(b, w, flags | KEY_MMA, HALF)) {
+		out[0].width = HALF;
+		out[1] = (struct plan_tiles){ .first = HALF, .width = tokens - HALF, .tiles = 1, .flags = KEY_MMA };
+		return 2;
+	}
+	out[0].flags = 0;
+	return is_awaited(b, w, flags, tokens) ? 1 : 0;
 }
 
 static bool awaits(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens)
 {
+	struct plan_tiles t[2];
+
 	if (tokens > 1 && !plan_wants_int8(b, w)) /* floats of several tokens take less time by launches */
 		return false;
-	return is_awaited(b, w, flags | plan_handed_tile(b, w, flags, tokens), tokens);
+	return plan_handed_tiles(b, w, flags, tokens, t) > 0;
 }
 
 static bool layer_awaits(const struct plan_builder *b, const struct weights_layer *l)

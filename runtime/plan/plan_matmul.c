@@ -59,7 +59,7 @@ static void matmul_launch(struct plan_builder *b, const struct matmul *m, const 
 	} else {
 		a[MATMUL_X] = plan_address(in->x) + t.first * kp * (act == DTYPE_F32 ? 4 : 2);
 	}
-	a[MATMUL_FROM] = plan_address(m->from);
+	a[MATMUL_FROM] = m->from ? plan_address(m->from + t.first * rp) : 0;
 	a[MATMUL_OUT] = plan_address(m->out + t.first * rp);
 	a[MATMUL_TILES] = t.tiles;
 	a[MATMUL_BIAS] = plan_address(m->bias);
@@ -132,12 +132,8 @@ void step_matmul(struct plan_builder *b, const struct matmul *m)
 	struct plan_tiles t[PLAN_CUTS_MOST];
 	unsigned n = plan_cut_matmul(b->opt, b->p->logits, m->w, m->flags, m->tokens, t), i = 0, by_matrices = 0;
 
-	if (b->handed) { /* what is awaited is one tile */
-		t[0] = (struct plan_tiles){
-			.width = m->tokens, .tiles = 1, .flags = plan_handed_tile(b, m->w, m->flags, m->tokens)
-		};
-		n = 1;
-	}
+	if (b->handed)
+		n = plan_handed_tiles(b, m->w, m->flags | (m->in.norm ? KEY_NORM_IN : 0), m->tokens, t);
 	while (by_matrices < n && t[by_matrices].flags == KEY_MMA)
 		by_matrices++;
 	if (by_matrices && floats)

@@ -407,8 +407,12 @@ static void test_upper_halves(void **unused)
 	ir_tstore_top(&b, out_of(&b), v, 0, 64, 4);
 	ir_tstore_top(&b, out_of(&b), ir_tfma(&b, v, w, w), TILE_BYTES, 4, 68);
 	ir_tstore_top(&b, ir_aaddi(&b, out_of(&b), 4 * TILE_BYTES), v, 8, 76, 4);
+	ir_t twice = ir_tload_top(&b, in_of(&b), 16, 48, 0), other = ir_tload_top(&b, in_of(&b), 8, 64, 4);
+	store(&b, ir_tfma(&b, twice, v, other), 5);
+	ir_o x = ir_oload_top(&b, in_of(&b), 0, 48, 1), y = ir_oload(&b, in_of(&b), 64, 32, 1);
+	store(&b, ir_ti2f(&b, ir_tdot_i8(&b, x, y, ir_tconst(&b, 0))), 6);
 	assert_false(compile_ir(&o, &b, target_find("gfx1100"), NULL, NULL, &err));
-	assert_non_null(strstr(err.text, "and stores whole tiles"));
+	assert_non_null(strstr(err.text, "memory alone, and whole tiles"));
 	check_on(&b, 1, 0);
 }
 

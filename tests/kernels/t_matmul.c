@@ -210,7 +210,7 @@ static void test_awaited(void **unused)
  * whole or not, batches of what is staged, and columns that end within a quad. */
 static void test_awaited_matrices(void **unused)
 {
-	static const uint32_t k_of[] = { 256, 512, 768, 1024, 1280, 1536, 1792, 2048, 2304, 3072, 4096, 6144, 14336 },
+	static const uint32_t k_of[] = { 256, 512, 768, 1024, 1280, 1536, 1792, 2048, 2304, 3072, 4096, 8192, 14336 },
 			      flags[] = { 0, KEY_BIAS, KEY_RESIDUAL, KEY_PAIR, KEY_PAIR | KEY_QUANTISED_OUT };
 	enum { N = sizeof k_of / sizeof k_of[0], FLAGS = sizeof flags / sizeof flags[0] };
 	const struct target *target = &target_table[TARGET_SM90];
