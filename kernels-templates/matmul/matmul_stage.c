@@ -72,8 +72,10 @@ const char *matmul_refuse_stage(const struct key *key, const struct target *targ
 
 	if (!matmul_stages(key, target) || key->tile_n > TEMPLATE_MAX_COLUMNS)
 		return "inputs of several columns are staged by groups of waves with many shared bytes";
-	return key->k <= MOST_K && matmul_stage_bytes(key) + totals + target->waves * matmul_mma_own(key) <=
-	                                   matmul_shared(target)
+	/* Copies ahead make do with what products of matrices leave. */
+	const bool matrices = key->flags & KEY_AWAITED && key->flags & KEY_MMA;
+	const uint64_t own = target->waves * matmul_mma_own(key), all = matmul_stage_bytes(key) + totals + own;
+	return key->k <= MOST_K && all <= (matrices ? target->block_bytes : matmul_shared(target))
 	               ? NULL
 	               : "what is staged does not fit the shared bytes of a group";
 }

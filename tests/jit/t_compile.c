@@ -293,9 +293,29 @@ static void test_pressure_is_counted(void **state)
 	}
 }
 
+static void test_parts_refused(void **unused)
+{
+	const struct target *t = target_find("gfx1100");
+	struct error err = { 0 };
+	struct object o;
+	struct ir b;
+
+	for (unsigned k = 0; k < 2; k++) {
+		err = (struct error){ 0 };
+		ir_init(&b, t->lanes);
+		ir_a out = ir_aadd(&b, ir_aload(&b, ir_arg(&b), 0), k ? ir_parts(&b) : ir_part(&b));
+		ir_fstore(&b, out, ir_fconst(&b, 0), 0, 0);
+		assert_false(compile_ir(&o, &b, t, NULL, NULL, &err));
+		assert_int_equal(err.code, ERROR_UNSUPPORTED);
+		assert_string_equal(err.text, "target gfx1100 does no units in parts");
+		ir_free(&b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parts_refused),
 		cmocka_unit_test(test_vector_ops),
 		cmocka_unit_test(test_scalar_ops),
 		cmocka_unit_test(test_division),

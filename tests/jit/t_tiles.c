@@ -416,6 +416,21 @@ static void test_upper_halves(void **unused)
 	check_on(&b, 1, 0);
 }
 
+/* Factors that all come from shared bytes are loaded as matrices: of half the strips as well. */
+static void test_upper_strips_in_shared(void **unused)
+{
+	struct ir b;
+	begin(&b, 1);
+	ir_a all = ir_shared(&b, 4 * TILE_BYTES);
+	for (int i = 0; i < 4 * TILE_BYTES / 128; i++)
+		ir_fstore(&b, all, ir_fload(&b, in_of(&b), i * 128, 0), i * 128, 0);
+	ir_barrier(&b);
+	ir_o x = ir_oload_top(&b, all, 32, 80, 2), y = ir_oload(&b, all, 16, 48, 1);
+	store(&b, ir_ti2f(&b, ir_tdot_i8(&b, x, y, ir_tconst(&b, 0))), 0);
+	store(&b, ir_tload_top(&b, all, 12, 72, 0), 1);
+	check_on(&b, 1, 0);
+}
+
 static void test_refusals(void **unused)
 {
 	static const char *const without[] = { "gfx1030", "avx2", "avx512" };
@@ -431,25 +446,6 @@ static void test_refusals(void **unused)
 		assert_int_equal(err.code, ERROR_UNSUPPORTED);
 		assert_non_null(strstr(err.text, "matrix operation tconst"));
 		assert_non_null(strstr(err.text, without[k]));
-		ir_free(&b);
-	}
-}
-
-static void test_parts_refused(void **unused)
-{
-	const struct target *t = target_find("gfx1100");
-	struct error err = { 0 };
-	struct object o;
-	struct ir b;
-
-	for (unsigned k = 0; k < 2; k++) {
-		err = (struct error){ 0 };
-		ir_init(&b, t->lanes);
-		ir_a out = ir_aadd(&b, ir_aload(&b, ir_arg(&b), 0), k ? ir_parts(&b) : ir_part(&b));
-		ir_fstore(&b, out, ir_fconst(&b, 0), 0, 0);
-		assert_false(compile_ir(&o, &b, t, NULL, NULL, &err));
-		assert_int_equal(err.code, ERROR_UNSUPPORTED);
-		assert_string_equal(err.text, "target gfx1100 does no units in parts");
 		ir_free(&b);
 	}
 }
@@ -480,12 +476,12 @@ static void test_text_and_back(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_meaning_of_dots),    cmocka_unit_test(test_meaning_of_elements),
-		cmocka_unit_test(test_dots_on_cards),      cmocka_unit_test(test_elements_on_cards),
-		cmocka_unit_test(test_upper_halves),       cmocka_unit_test(test_greatest_sums),
-		cmocka_unit_test(test_sums_in_loops),      cmocka_unit_test(test_tiles_in_lds),
-		cmocka_unit_test(test_operands_in_shared), cmocka_unit_test(test_parts_refused),
-		cmocka_unit_test(test_refusals),           cmocka_unit_test(test_text_and_back),
+		cmocka_unit_test(test_meaning_of_dots), cmocka_unit_test(test_meaning_of_elements),
+		cmocka_unit_test(test_dots_on_cards),   cmocka_unit_test(test_elements_on_cards),
+		cmocka_unit_test(test_upper_halves),    cmocka_unit_test(test_upper_strips_in_shared),
+		cmocka_unit_test(test_greatest_sums),   cmocka_unit_test(test_sums_in_loops),
+		cmocka_unit_test(test_tiles_in_lds),    cmocka_unit_test(test_operands_in_shared),
+		cmocka_unit_test(test_refusals),        cmocka_unit_test(test_text_and_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
