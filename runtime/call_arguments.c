@@ -11,11 +11,13 @@ struct call_arguments {
 	bool some;
 };
 
-static void feed(struct call_arguments *a, const char *text)
+static void feed_bytes(struct call_arguments *a, const char *text, size_t n)
 {
-	for (; *text && a->state != MACHINE_DEAD; text++)
-		a->state = machine_step(a->machine, a->state, (uint8_t)*text);
+	for (size_t i = 0; i < n && a->state != MACHINE_DEAD; i++)
+		a->state = machine_step(a->machine, a->state, (uint8_t)text[i]);
 }
+
+static void feed(struct call_arguments *a, const char *text) { feed_bytes(a, text, strlen(text)); }
 
 struct call_arguments *call_arguments_open(const char *schema, const char *name)
 {
@@ -55,4 +57,9 @@ bool call_arguments_wants_text(struct call_arguments *a)
 	return a->state != MACHINE_DEAD && call_wants_text(a->machine, a->state);
 }
 
-void call_arguments_value(struct call_arguments *a, const char *value) { feed(a, value); }
+bool call_arguments_takes_text(struct call_arguments *a)
+{
+	return a->state != MACHINE_DEAD && machine_step(a->machine, a->state, '"') != MACHINE_DEAD;
+}
+
+void call_arguments_value(struct call_arguments *a, const char *value, size_t n) { feed_bytes(a, value, n); }

@@ -20,7 +20,9 @@ void call_arguments_close(struct call_arguments *a);
 bool call_arguments_key(struct call_arguments *a, const char *key);
 /* Whether its value can be nothing but a text. */
 bool call_arguments_wants_text(struct call_arguments *a);
-/* The value, a JSON text. */
-void call_arguments_value(struct call_arguments *a, const char *value);
+/* Whether it can be one. */
+bool call_arguments_takes_text(struct call_arguments *a);
+/* The value, a JSON text, or the next part of it. */
+void call_arguments_value(struct call_arguments *a, const char *value, size_t n);
 
 #endif

@@ -16,6 +16,7 @@
 #include "server/fields.h"
 #include "server/generate.h"
 #include "server/json_write.h"
+#include "server/openai.h"
 #include "server/server.h"
 #include "server/tool_calls.h"
 #include "server/tool_choice.h"
@@ -31,7 +32,6 @@ struct anthropic_reply {
 	bool in_call;
 	struct think think;
 	struct tool_calls tools;
-	size_t told;       /* calls that were told */
 	json_t *content;   /* blocks of a whole answer */
 	enum block open;   /* of the text that comes */
 	struct bytes text; /* of the open block, of a whole answer */
@@ -128,30 +128,56 @@ static void add_text(struct anthropic_reply *o, enum block kind, const char *tex
 	send_event(o, "content_block_delta", json_pack("{s:i, s:o}", "index", (int)o->blocks - 1, "delta", delta));
 }
 
-static void add_call(struct anthropic_reply *o, const struct tool_call *call)
+static json_t *call_block(const struct anthropic_reply *o, size_t number, json_t *input)
 {
+	const struct tool_call *call = &o->tools.found.call[number];
 	char id[80];
 	json_t *block = json_object();
 
-	close_block(o);
-	snprintf(id, sizeof id, "toolu_%s_%zu", o->id + 4, o->told);
+	snprintf(id, sizeof id, "toolu_%s_%zu", o->id + 4, number);
 	json_put(block, "type", json_string("tool_use"));
 	json_put(block, "id", json_string(id));
 	json_put(block, "name", json_text(call->name, strlen(call->name)));
-	if (!o->base.events) {
-		const size_t n = strlen(call->arguments);
-		json_t *input = json_read(call->arguments, n, n, "arguments", NULL);
-		json_put(block, "input", input ? input : json_object());
-		json_add(o->content, block);
-	} else {
-		json_put(block, "input", json_object());
+	json_put(block, "input", input);
+	return block;
+}
+
+/* Of a stream. */
+static void send_call(struct anthropic_reply *o, const struct tool_event *e)
+{
+	const struct tool_call *call = &o->tools.found.call[e->call];
+
+	if (e->kind == TOOL_BEGINS) {
+		close_block(o);
 		send_event(o, "content_block_start",
-		           json_pack("{s:i, s:o}", "index", (int)o->blocks, "content_block", block));
+		           json_pack("{s:i, s:o}", "index", (int)o->blocks, "content_block",
+		                     call_block(o, e->call, json_object())));
+		o->blocks++;
+	} else if (e->kind == TOOL_PIECE) {
+		json_t *delta = json_object();
+		json_put(delta, "type", json_string("input_json_delta"));
+		json_put(delta, "partial_json", json_text(call->arguments.p + e->from, e->n));
 		send_event(o, "content_block_delta",
-		           json_pack("{s:i, s:{s:s, s:s}}", "index", (int)o->blocks, "delta", "type",
-		                     "input_json_delta", "partial_json", call->arguments));
-		send_event(o, "content_block_stop", json_pack("{s:i}", "index", (int)o->blocks));
+		           json_pack("{s:i, s:o}", "index", (int)o->blocks - 1, "delta", delta));
+	} else {
+		send_event(o, "content_block_stop", json_pack("{s:i}", "index", (int)o->blocks - 1));
 	}
+}
+
+/* Of a whole answer. An input is an object: what is none is no call here, but the text that the model wrote. */
+static void add_call(struct anthropic_reply *o, size_t number)
+{
+	const struct tool_call *call = &o->tools.found.call[number];
+	const size_t n = call->arguments.n;
+	json_t *input = call->whole ? json_read(call->arguments.p, n, n, "arguments", NULL) : NULL;
+
+	if (!json_is_object(input)) {
+		json_decref(input);
+		add_text(o, BLOCK_TEXT, call->said, call->n_said);
+		return;
+	}
+	close_block(o);
+	json_add(o->content, call_block(o, number, input));
 	o->blocks++;
 }
 
@@ -166,12 +192,20 @@ static void add_reasoning(struct anthropic_reply *o, const char *text, size_t n)
 	}
 }
 
-static void take_answer(struct anthropic_reply *o, const char *text, size_t n)
+/* What has become known of the answer. */
+static void tell(struct anthropic_reply *o)
 {
-	tool_calls_take(&o->tools, text, n);
-	add_text(o, BLOCK_TEXT, o->tools.text.p, o->tools.text.n);
-	for (; o->told < o->tools.n; o->told++)
-		add_call(o, &o->tools.call[o->told]);
+	const struct tool_events *t = &o->tools.found;
+
+	for (size_t i = 0; i < t->n_events; i++) {
+		const struct tool_event *e = &t->event[i];
+		if (e->kind == TOOL_TEXT)
+			add_text(o, BLOCK_TEXT, t->text.p + e->from, e->n);
+		else if (o->base.events)
+			send_call(o, e);
+		else if (e->kind == TOOL_ENDS)
+			add_call(o, e->call);
+	}
 	o->base.out.lost = o->base.out.lost || o->tools.lost;
 }
 
@@ -182,10 +216,14 @@ static void take_text(struct anthropic_reply *o, const char *text, size_t n)
 	if (!o->in_call && !think_take(&o->think, text, n, &parts))
 		o->base.out.lost = true;
 	add_reasoning(o, parts.reasoning, parts.n_reasoning);
-	if (parts.n_answer)
-		take_answer(o, parts.answer, parts.n_answer);
-	if (!text)
-		take_answer(o, NULL, 0);
+	if (parts.n_answer) {
+		tool_calls_take(&o->tools, parts.answer, parts.n_answer);
+		tell(o);
+	}
+	if (!text) {
+		tool_calls_end(&o->tools, openai_was_cut(o->reason));
+		tell(o);
+	}
 }
 
 static void take(struct reply *r, const struct record *record, const jit_logprob *top, const char *text)
@@ -220,7 +258,7 @@ static void end(struct reply *r)
 	bool stopped = o->reason == END_STOP_TEXT && o->stop >= 0;
 	json_t *stop = stopped ? json_text(o->task->stop[o->stop], strlen(o->task->stop[o->stop])) : json_null();
 	json_t *reason = json_string(o->reason == END_LENGTH ? "max_tokens"
-	                             : o->tools.n            ? "tool_use"
+	                             : o->tools.found.whole  ? "tool_use"
 	                             : stopped               ? "stop_sequence"
 	                                                     : "end_turn");
 

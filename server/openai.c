@@ -137,19 +137,19 @@ static json_t *delta_of(const struct openai_reply *o, const struct bytes *reason
 	return delta;
 }
 
-/* Calls are taken out of an answer's piece; what is left is in rest. */
-static void take_calls(struct openai_reply *o, struct openai_choice *c, struct think_parts *parts, bool ends,
-                       struct bytes *rest)
+/* Calls are taken out of an answer's piece, NULL: of its end; what is left is in rest. What a stream says of them;
+ * NULL: nothing. */
+static json_t *take_calls(struct openai_reply *o, unsigned number, const struct think_parts *parts, struct bytes *rest)
 {
-	tool_calls_take(&c->tools, parts->n_answer ? parts->answer : "", parts->n_answer);
-	bytes_add(rest, c->tools.text.p, c->tools.text.n);
-	if (ends) {
-		tool_calls_take(&c->tools, NULL, 0);
-		bytes_add(rest, c->tools.text.p, c->tools.text.n);
-	}
-	parts->answer = rest->p;
-	parts->n_answer = rest->n;
-	o->base.out.lost = o->base.out.lost || c->tools.lost || rest->lost;
+	struct tool_calls *t = &o->choice[number].tools;
+
+	if (parts)
+		tool_calls_take(t, parts->n_answer ? parts->answer : "", parts->n_answer);
+	else
+		tool_calls_end(t, openai_was_cut(o->choice[number].reason));
+	bytes_add(rest, t->found.text.p, t->found.text.n);
+	o->base.out.lost = o->base.out.lost || t->lost || rest->lost;
+	return o->base.events ? openai_call_deltas(o, number) : NULL;
 }
 
 /* A piece of text; NULL is the end, and gives what was held back. */
@@ -158,12 +158,17 @@ static void take_text(struct openai_reply *o, unsigned number, const char *text,
 	struct openai_choice *c = &o->choice[number];
 	struct think_parts parts = { .answer = text ? text : "", .n_answer = n };
 	struct bytes reasoning = { 0 }, rest = { 0 };
+	json_t *calls[2] = { NULL, NULL };
 
 	if (o->parse_reasoning && !think_take(&c->think, text, n, &parts))
 		o->base.out.lost = true;
 	take_reasoning(c, parts.reasoning, parts.n_reasoning, &reasoning);
-	if (o->tools != TOOLS_NONE)
-		take_calls(o, c, &parts, text == NULL, &rest);
+	if (o->tools != TOOLS_NONE) {
+		calls[0] = take_calls(o, number, &parts, &rest);
+		calls[1] = text ? NULL : take_calls(o, number, NULL, &rest);
+		parts.answer = rest.p;
+		parts.n_answer = rest.n;
+	}
 	if (!o->base.events) {
 		bytes_add(&c->text, parts.answer, parts.n_answer);
 		bytes_add(&c->reasoning, reasoning.p, reasoning.n);
@@ -180,12 +185,12 @@ static void take_text(struct openai_reply *o, unsigned number, const char *text,
 	}
 	bytes_free(&reasoning);
 	bytes_free(&rest);
-	if (o->base.events && c->told < c->tools.n) {
-		json_t *delta = json_object();
-		json_put(delta, "tool_calls", openai_calls(o, number, c->told, true));
-		c->told = c->tools.n;
-		send_chunk(o, number, delta, NULL, NULL);
-	}
+	for (int i = 0; i < 2; i++)
+		if (calls[i]) {
+			json_t *delta = json_object();
+			json_put(delta, "tool_calls", calls[i]);
+			send_chunk(o, number, delta, NULL, NULL);
+		}
 }
 
 /* ---- records */
@@ -250,8 +255,8 @@ static json_t *choice_json(struct openai_reply *o, unsigned number)
 		if (c->reasoning.n)
 			json_put(message, "reasoning_content", json_text(c->reasoning.p, c->reasoning.n));
 		json_put(message, "content", text);
-		if (c->tools.n)
-			json_put(message, "tool_calls", openai_calls(o, number, 0, false));
+		if (c->tools.found.n)
+			json_put(message, "tool_calls", openai_calls(o, number));
 		json_put(one, "message", message);
 	} else {
 		json_put(one, "text", text);

@@ -17,7 +17,6 @@ struct openai_choice {
 	json_t *logprobs;             /* array; NULL: none so far */
 	struct think think;
 	struct tool_calls tools;
-	size_t told;         /* calls that were sent */
 	struct bytes spaces; /* of reasoning: held back, as those at its end are not sent */
 	bool reasoned;       /* some of it was not space */
 	enum end_reason reason;
@@ -53,8 +52,12 @@ struct openai_reply *openai_reply_open(struct exchange *x, const struct served *
 /* openai_parts.c */
 const char *openai_fingerprint(void); /* "b..." */
 const char *openai_finish(const struct openai_choice *c);
-/* Calls from number `from` on; delta: with their numbers. */
-json_t *openai_calls(const struct openai_reply *o, unsigned choice, size_t from, bool delta);
+/* All calls of a choice. */
+json_t *openai_calls(const struct openai_reply *o, unsigned choice);
+/* What its last piece has told of calls: each with its number once; NULL: nothing. */
+json_t *openai_call_deltas(const struct openai_reply *o, unsigned choice);
+/* Whether an answer ended although the model had more to say. */
+static inline bool openai_was_cut(enum end_reason reason) { return reason == END_LENGTH || reason == END_CANCELLED; }
 /* A token's entry of logprobs; id and its place in the text as completions have it, too. sampled: as llama.cpp has
  * probabilities behind samplers. */
 json_t *openai_logprob(const jit_model *model, const struct record *r, const jit_logprob *top, bool sampled);

@@ -25,25 +25,59 @@ const char *openai_finish(const struct openai_choice *c)
 	case END_STOP_TEXT:
 	case END_GRAMMAR: break;
 	}
-	return c->tools.n ? "tool_calls" : "stop";
+	return c->tools.found.whole ? "tool_calls" : "stop";
 }
 
-json_t *openai_calls(const struct openai_reply *o, unsigned choice, size_t from, bool delta)
+/* A call, or the beginning of one, with n bytes of its arguments. */
+static json_t *call_json(const struct openai_reply *o, unsigned choice, size_t number, size_t n)
 {
-	const struct tool_calls *t = &o->choice[choice].tools;
+	const struct tool_call *c = &o->choice[choice].tools.found.call[number];
+	json_t *call = json_object(), *function = json_object();
+	char id[80];
+
+	snprintf(id, sizeof id, "call_%s_%u_%zu", o->id + strlen("chatcmpl-"), choice, number);
+	json_put(call, "id", json_string(id));
+	json_put(call, "type", json_string("function"));
+	json_put(function, "name", json_text(c->name, strlen(c->name)));
+	json_put(function, "arguments", json_text(c->arguments.p, n));
+	json_put(call, "function", function);
+	return call;
+}
+
+json_t *openai_calls(const struct openai_reply *o, unsigned choice)
+{
+	const struct tool_events *t = &o->choice[choice].tools.found;
 	json_t *list = json_array();
 
-	for (size_t i = from; i < t->n; i++) {
-		json_t *call = json_object(), *function = json_object();
-		char id[80];
-		snprintf(id, sizeof id, "call_%s_%u_%zu", o->id + strlen("chatcmpl-"), choice, i);
-		if (delta)
-			json_put(call, "index", json_integer((json_int_t)i));
-		json_put(call, "id", json_string(id));
-		json_put(call, "type", json_string("function"));
-		json_put(function, "name", json_text(t->call[i].name, strlen(t->call[i].name)));
-		json_put(function, "arguments", json_text(t->call[i].arguments, strlen(t->call[i].arguments)));
-		json_put(call, "function", function);
+	for (size_t i = 0; i < t->n; i++)
+		json_add(list, call_json(o, choice, i, t->call[i].arguments.n));
+	return list;
+}
+
+json_t *openai_call_deltas(const struct openai_reply *o, unsigned choice)
+{
+	const struct tool_events *t = &o->choice[choice].tools.found;
+	json_t *list = NULL, *call = NULL;
+	bool begun = false;
+
+	/* A call begins with what is known of its arguments by the end of the piece; of another one there is at most
+	 * one part, as parts of one call are together. */
+	for (size_t i = 0; i < t->n_events; i++) {
+		const struct tool_event *e = &t->event[i];
+		const struct tool_call *c = e->kind == TOOL_TEXT ? NULL : &t->call[e->call];
+		bool again = e->kind == TOOL_PIECE && begun && t->event[i - 1].call == e->call;
+		if (e->kind == TOOL_BEGINS) {
+			call = call_json(o, choice, e->call, c->arguments.n);
+		} else if (e->kind == TOOL_PIECE && !again) {
+			call = json_object();
+			json_put(call, "function",
+			         json_pack("{s:o}", "arguments", json_text(c->arguments.p + e->from, e->n)));
+		} else {
+			continue;
+		}
+		begun = e->kind == TOOL_BEGINS;
+		json_put(call, "index", json_integer((json_int_t)e->call));
+		list = list ? list : json_array();
 		json_add(list, call);
 	}
 	return list;

@@ -22,7 +22,7 @@
 #include "server/tool_calls.h"
 #include "server/tool_choice.h"
 
-enum item { ITEM_NONE, ITEM_REASONING, ITEM_MESSAGE };
+enum item { ITEM_NONE, ITEM_REASONING, ITEM_MESSAGE, ITEM_CALL };
 
 struct responses_reply {
 	struct reply base;
@@ -34,7 +34,6 @@ struct responses_reply {
 	bool in_call;
 	struct think think;
 	struct tool_calls tools;
-	size_t told;       /* calls that were told */
 	json_t *asked;     /* what of the request is said again */
 	json_t *output;    /* items that are complete */
 	enum item open;    /* what the text that comes belongs to */
@@ -179,7 +178,7 @@ static void close_item(struct responses_reply *o)
 	const char *text = o->text.n ? o->text.p : "";
 	size_t n = o->text.n;
 
-	if (o->open == ITEM_NONE)
+	if (o->open == ITEM_NONE || o->open == ITEM_CALL)
 		return;
 	send_of_item(o, o->open == ITEM_MESSAGE ? "response.output_text.done" : "response.reasoning_text.done", "text",
 	             json_text(text, n), true);
@@ -214,22 +213,31 @@ static json_t *call_item(const struct responses_reply *o, const struct tool_call
 	make_id(o, "call", call_id);
 	json_put(j, "id", json_string(id));
 	json_put(j, "type", json_string("function_call"));
-	json_put(j, "status", json_string(begins ? "in_progress" : "completed"));
+	json_put(j, "status", json_string(begins ? "in_progress" : call->whole ? "completed" : "incomplete"));
 	json_put(j, "call_id", json_string(call_id));
 	json_put(j, "name", json_text(call->name, strlen(call->name)));
-	json_put(j, "arguments", json_text(call->arguments, begins ? 0 : strlen(call->arguments)));
+	json_put(j, "arguments", json_text(call->arguments.p, begins ? 0 : call->arguments.n));
 	return j;
 }
 
-static void add_call(struct responses_reply *o, const struct tool_call *call)
+static void add_call(struct responses_reply *o, const struct tool_event *e)
 {
-	size_t n = strlen(call->arguments);
+	static const char delta[] = "response.function_call_arguments.delta",
+			  done[] = "response.function_call_arguments.done";
+	const struct tool_call *call = &o->tools.found.call[e->call];
+	const char *text = call->arguments.p;
 
-	close_item(o);
-	begin_item(o, call_item(o, call, true));
-	send_of_item(o, "response.function_call_arguments.delta", "delta", json_text(call->arguments, n), false);
-	send_of_item(o, "response.function_call_arguments.done", "arguments", json_text(call->arguments, n), false);
-	complete(o, call_item(o, call, false));
+	if (e->kind == TOOL_BEGINS) {
+		close_item(o);
+		o->open = ITEM_CALL;
+		begin_item(o, call_item(o, call, true));
+	} else if (e->kind == TOOL_PIECE) {
+		send_of_item(o, delta, "delta", json_text(text + e->from, e->n), false);
+	} else {
+		send_of_item(o, done, "arguments", json_text(text, call->arguments.n), false);
+		complete(o, call_item(o, call, false));
+		o->open = ITEM_NONE;
+	}
 }
 
 /* ---- records */
@@ -243,12 +251,18 @@ static void add_reasoning(struct responses_reply *o, const char *text, size_t n)
 	}
 }
 
-static void take_answer(struct responses_reply *o, const char *text, size_t n)
+/* What has become known of the answer. */
+static void tell(struct responses_reply *o)
 {
-	tool_calls_take(&o->tools, text, n);
-	add_text(o, ITEM_MESSAGE, o->tools.text.p, o->tools.text.n);
-	for (; o->told < o->tools.n; o->told++)
-		add_call(o, &o->tools.call[o->told]);
+	const struct tool_events *t = &o->tools.found;
+
+	for (size_t i = 0; i < t->n_events; i++) {
+		const struct tool_event *e = &t->event[i];
+		if (e->kind == TOOL_TEXT)
+			add_text(o, ITEM_MESSAGE, t->text.p + e->from, e->n);
+		else
+			add_call(o, e);
+	}
 	o->base.out.lost = o->base.out.lost || o->tools.lost;
 }
 
@@ -259,10 +273,14 @@ static void take_text(struct responses_reply *o, const char *text, size_t n)
 	if (!o->in_call && !think_take(&o->think, text, n, &parts))
 		o->base.out.lost = true;
 	add_reasoning(o, parts.reasoning, parts.n_reasoning);
-	if (parts.n_answer)
-		take_answer(o, parts.answer, parts.n_answer);
-	if (!text)
-		take_answer(o, NULL, 0);
+	if (parts.n_answer) {
+		tool_calls_take(&o->tools, parts.answer, parts.n_answer);
+		tell(o);
+	}
+	if (!text) {
+		tool_calls_end(&o->tools, openai_was_cut(o->reason));
+		tell(o);
+	}
 }
 
 static void send_response(struct responses_reply *o, const char *name, const char *status, const struct refusal *why)

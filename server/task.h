@@ -44,7 +44,7 @@ struct task {
 	bool ignore_end;
 	const struct served *marks; /* whose marks of calls become text; NULL: of none */
 	char *opened;               /* the prompt opens a call, and this stands behind the mark; NULL: it does not */
-	char *schemas;              /* of the calls it may make (tool_elements.h); NULL: not known */
+	char *schemas;              /* of the calls it may make (tool_reader.h); NULL: not known */
 	bool progress;              /* the reader wants to know how far its prompt is */
 	bool timings;               /* and what it has cost so far, with each token */
 	bool embeds;                /* nothing is generated: the prompt's embedding, as a token's text of floats */

@@ -5,191 +5,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
-#include "loaders/json_read.h"
-#include "server/json_write.h"
-#include "server/tool_elements.h"
-#include "server/tool_values.h"
+static const struct tools_row *row_of(const struct tool_calls *t) { return &tools_rows[t->form]; }
+
+/* The text behind an opening mark begins. */
+static void begin_inside(struct tool_calls *t)
+{
+	t->inside = true;
+	t->fed = t->skipped = 0;
+	t->first = t->found.n;
+	t->reads = READING;
+	tool_reader_begin(&t->reader, t->form, t->schemas, &t->found);
+}
 
 void tool_calls_begin(struct tool_calls *t, enum tools_form form, const char *opened, const char *schemas)
 {
 	t->form = form;
 	t->schemas = schemas;
-	t->inside = opened != NULL || tools_rows[form].opened;
+	if (opened != NULL || tools_rows[form].opened)
+		begin_inside(t);
 	t->may_be_text = !opened && tools_rows[form].opened;
 	bytes_text(&t->held, opened ? opened : "");
-}
-
-/* Takes both over. */
-static bool add(struct tool_calls *t, char *name, char *arguments)
-{
-	if (name && arguments && array_grow((void **)&t->call, &t->capacity, t->n + 1, sizeof *t->call)) {
-		t->call[t->n++] = (struct tool_call){ name, arguments };
-		return true;
-	}
-	t->lost = true;
-	free(name);
-	free(arguments);
-	return true;
 }
 
 static size_t skip_space(const char *p, size_t n)
 {
 	size_t i = 0;
 
-	while (i < n && strchr(" \t\r\n", p[i]) && p[i])
+	while (i < n && tool_is_space((unsigned char)p[i]))
 		i++;
 	return i;
-}
-
-/* {NAME: {...}} */
-static bool add_member(struct tool_calls *t, json_t *o)
-{
-	const char *name = json_object_iter_key(json_object_iter(o));
-	json_t *arguments = name ? json_object_get(o, name) : NULL;
-
-	return json_object_size(o) == 1 && json_is_object(arguments) && json_name_is_text(name) &&
-	       add(t, strdup(name), json_write(json_incref(arguments)));
-}
-
-/* {"name": ..., "arguments" or "parameters": {...}}; arguments may also be JSON text of an object. False: it is no
- * call. */
-static bool add_object(struct tool_calls *t, json_t *o)
-{
-	json_t *name = json_object_get(o, "name"), *arguments = json_object_get(o, "arguments");
-
-	name = name ? name : json_object_get(o, "tool_name");
-	arguments = arguments ? arguments : json_object_get(o, "parameters");
-	if (t->form == TOOLS_PREFIX)
-		return add_member(t, o);
-	if (!json_is_string(name) || !json_is_text(name))
-		return false;
-	if (json_is_string(arguments))
-		return add(t, strdup(json_string_value(name)), strdup(json_string_value(arguments)));
-	return (!arguments || json_is_object(arguments)) &&
-	       add(t, strdup(json_string_value(name)), arguments ? json_write(json_incref(arguments)) : strdup("{}"));
-}
-
-static bool is_call(const struct tool_calls *t, const json_t *o)
-{
-	if (t->form == TOOLS_PREFIX)
-		return json_object_size(o) == 1;
-	const json_t *name = json_object_get(o, "name");
-
-	return json_is_string(name ? name : json_object_get(o, "tool_name"));
-}
-
-/* A call, or an array of nothing but calls. */
-static bool add_json(struct tool_calls *t, const char *p, size_t n)
-{
-	struct error e = { 0 };
-	json_t *o = json_read(p, n, n, "a call", &e), *one;
-	bool ok = json_is_array(o) ? json_array_size(o) > 0 : json_is_object(o) && add_object(t, o);
-	size_t i;
-
-	json_array_foreach(o, i, one) ok = ok && is_call(t, one);
-	if (ok && json_is_array(o))
-		json_array_foreach(o, i, one) ok = add_object(t, one) && ok;
-	json_decref(o);
-	return ok;
-}
-
-/* The name alone: functions.NAME:NUMBER is how some write it. */
-static char *bare_name(const char *p, size_t n)
-{
-	size_t digits = 0, word = 0;
-
-	while (word < n && !strchr(" \t\r\n<", p[word]))
-		word++;
-	size_t behind = word + skip_space(p + word, n - word);
-	n = behind < n && p[behind] == '<' ? word : n; /* what else is told of it */
-	while (n && strchr(" \t\r\n", p[n - 1]))
-		n--;
-	while (digits < n && p[n - 1 - digits] >= '0' && p[n - 1 - digits] <= '9')
-		digits++;
-	if (digits && digits < n && p[n - 1 - digits] == ':')
-		n -= digits + 1;
-	if (n > 10 && memcmp(p, "functions.", 10) == 0) {
-		p += 10;
-		n -= 10;
-	}
-	return n ? strndup(p, n) : NULL;
-}
-
-/* A name, a mark and JSON. Some write what they call where the name is, and the name behind the mark, before a fence of
- * three backquotes. */
-static bool add_named(struct tool_calls *t, const struct tools_row *row, const char *p, size_t n)
-{
-	const char *split = memmem(p, n, row->mark[2], strlen(row->mark[2]));
-	const char *rest = split ? split + strlen(row->mark[2]) : p + n, *end = p + n;
-	const char *open = memchr(rest, '{', (size_t)(end - rest)), *close = memrchr(rest, '}', (size_t)(end - rest));
-	const char *fence = open ? memmem(rest, (size_t)(open - rest), "```", 3) : NULL;
-	const char *from = fence ? rest : p, *to = fence ? fence : split;
-
-	if (!split || !open || !close || close < open)
-		return false;
-	const char *more = row->mark[3] ? memmem(from, (size_t)(to - from), row->mark[3], strlen(row->mark[3])) : NULL;
-	to = more ? more : to;
-	const char *before =
-		row->before_name ? memmem(from, (size_t)(to - from), row->before_name, strlen(row->before_name)) : NULL;
-	from = before ? before + strlen(row->before_name) : from;
-	from += skip_space(from, (size_t)(to - from));
-	size_t length = (size_t)(close - open) + 1;
-	struct error e = { 0 };
-	json_t *o = json_read(open, length, length, "arguments", &e);
-	char *name = json_is_object(o) ? bare_name(from, (size_t)(to - from)) : NULL;
-	bool ok = name && add(t, name, json_write(json_incref(o)));
-	json_decref(o);
-	return ok;
-}
-
-/* Elements, by the schemas of the functions. */
-static bool add_elements(struct tool_calls *t, const char *p, size_t n)
-{
-	char *name = NULL;
-	json_t *arguments = tool_elements(t->form, p, n, t->schemas, &name);
-
-	return arguments && add(t, name, json_write(arguments));
-}
-
-/* Calls as in Python, and nothing else. */
-static bool add_python(struct tool_calls *t, const char *p, size_t n)
-{
-	size_t at = 0, had = t->n;
-	char *name;
-	json_t *arguments;
-
-	while (tool_python_call(p, n, &at, &name, &arguments))
-		add(t, name, json_write(arguments));
-	return t->n > had;
-}
-
-static bool add_braces(struct tool_calls *t, const char *p, size_t n)
-{
-	const char *open = memchr(p, '{', n);
-	json_t *o = open && open > p ? tool_braces(open, n - (size_t)(open - p)) : NULL;
-
-	return o && add(t, strndup(p, (size_t)(open - p)), json_write(o));
-}
-
-static bool add_call(struct tool_calls *t, const char *p, size_t n)
-{
-	const struct tools_row *row = &tools_rows[t->form];
-	size_t space = skip_space(p, n);
-
-	if (row->body == BODY_NAMED)
-		return add_named(t, row, p, n);
-	if (row->body == BODY_INVOKE)
-		return add_elements(t, p, n);
-	if (row->body == BODY_PYTHON && !(space < n && p[space] == '[' && add_json(t, p, n)))
-		return add_python(t, p, n);
-	if (row->body == BODY_PYTHON)
-		return true;
-	if (row->body == BODY_BRACES)
-		return add_braces(t, p, n);
-	if (space < n && (p[space] == '{' || p[space] == '['))
-		return add_json(t, p, n);
-	return (row->body == BODY_FUNCTIONS || row->body == BODY_KEYS) && add_elements(t, p, n);
 }
 
 /* How many bytes at the end of p may be the beginning of a mark. */
@@ -203,64 +47,166 @@ static size_t partial(const char *p, size_t n, const char *mark)
 	return 0;
 }
 
-/* The first of the marks that matter here; NULL: there is none, and the last *held bytes may become one. */
-static const char *find_mark(const struct tool_calls *t, size_t *at, size_t *held)
+enum { MARKS = 8 };
+
+/* The first of the marks in what is held from `from` on, and where; NULL: there is none, and the last *held bytes may
+ * become one. */
+static const char *find_mark(const struct tool_calls *t, const char *const marks[MARKS], size_t from, size_t *at,
+                             size_t *held)
 {
-	const struct tools_row *row = &tools_rows[t->form];
-	const char *const outside[] = { row->mark[0],  row->mark[4],  row->mark[5], row->frame[0],
-		                        row->frame[1], row->frame[2], row->frame[3] };
-	const char *const inside[] = { row->mark[1] ? row->mark[1] : row->mark[0], NULL, NULL, NULL, NULL, NULL, NULL };
-	const char *const *marks = t->inside ? inside : outside, *found = NULL;
+	const char *found = NULL, *text = t->held.p + from;
+	size_t n = t->held.n - from;
 
 	*held = 0;
-	for (int i = 0; i < 7 && t->held.n; i++) {
+	for (int i = 0; i < MARKS && n; i++) {
 		if (!marks[i])
 			continue;
-		const char *p = memmem(t->held.p, t->held.n, marks[i], strlen(marks[i]));
-		size_t k = partial(t->held.p, t->held.n, marks[i]);
+		const char *p = memmem(text, n, marks[i], strlen(marks[i]));
+		size_t k = partial(text, n, marks[i]), here = p ? (size_t)(p - t->held.p) : 0;
 		*held = k > *held ? k : *held;
-		size_t from = p ? (size_t)(p - t->held.p) : 0;
 		/* Of two that begin together the longer one. */
-		if (p && (!found || from < *at || (from == *at && strlen(marks[i]) > strlen(found)))) {
-			*at = from;
+		if (p && (!found || here < *at || (here == *at && strlen(marks[i]) > strlen(found)))) {
+			*at = here;
 			found = marks[i];
 		}
 	}
 	return found;
 }
 
-static void drop(struct bytes *b, size_t n)
+static void drop(struct tool_calls *t, size_t n)
 {
-	memmove(b->p, b->p + n, b->n - n);
-	b->n -= n;
+	memmove(t->held.p, t->held.p + n, t->held.n - n);
+	t->held.n -= n;
 }
 
-/* Behind an opening mark: the call, or what turned out to be none. Models end their turn instead of closing the last
- * one. */
-static bool take_inside(struct tool_calls *t, const char *mark, size_t n)
-{
-	const struct tools_row *row = &tools_rows[t->form];
-	struct bytes *b = &t->held;
-	size_t length = mark ? n : b->n;
+/* What is held and is no text whatever follows. */
+static size_t kept_of(const struct tool_calls *t) { return t->reader.kept ? t->skipped + t->reader.kept : 0; }
 
-	if (!add_call(t, b->p ? b->p : "", length)) {
-		bytes_text(&t->text, row->mark[0]);
-		bytes_add(&t->text, b->p, length);
-		bytes_text(&t->text, mark && row->mark[1] ? mark : "");
-		t->begun = true;
-	} else {
-		t->begun = false;
+static void add_text(struct tool_calls *t, const char *p, size_t n) { tool_events_text(&t->found, p, n); }
+
+/* ---- behind an opening mark */
+
+/* The last call of what was read has not come to its end: what the model wrote stays with it. */
+static void keep_said(struct tool_calls *t, size_t n, const char *closed)
+{
+	struct tool_call *last = t->found.n > t->first ? &t->found.call[t->found.n - 1] : NULL;
+	struct bytes said = { 0 };
+
+	if (!last || last->whole || last->said)
+		return;
+	if (kept_of(t) == 0 && row_of(t)->mark[0])
+		bytes_text(&said, row_of(t)->mark[0]);
+	bytes_add(&said, t->held.p + kept_of(t), n - kept_of(t));
+	bytes_text(&said, closed ? closed : "");
+	last->n_said = said.n;
+	bytes_add(&said, "", 1);
+	last->said = said.p;
+	t->lost = t->lost || said.lost;
+}
+
+/* What is held up to n is over; mark: what stands behind it, which is over, too, where it closes. closed: as the reader
+ * wants to know it. */
+static bool leave(struct tool_calls *t, size_t n, const char *mark, bool closed)
+{
+	const struct tools_row *row = row_of(t);
+	const char *closes = mark && row->mark[1] && strcmp(mark, row->mark[1]) == 0 ? mark : NULL;
+
+	if (t->reads == READING)
+		t->reads = tool_reader_end(&t->reader, closed);
+	keep_said(t, n, closes);
+	t->begun = false;
+	if (t->reads == READ_NONE) {
+		const size_t kept = kept_of(t);
+		if (kept == 0)
+			add_text(t, row->mark[0] ? row->mark[0] : "", row->mark[0] ? strlen(row->mark[0]) : 0);
+		if (kept == 0 || skip_space(t->held.p + kept, n - kept) < n - kept) {
+			add_text(t, t->held.p + kept, n - kept);
+			t->begun = true;
+		}
+		if (kept == 0 && closes)
+			add_text(t, closes, strlen(closes));
 	}
-	drop(b, mark ? n + (row->mark[1] ? strlen(mark) : 0) : b->n);
+	t->lost = t->lost || tool_reader_lost(&t->reader);
+	drop(t, n + (closes ? strlen(closes) : 0));
 	t->inside = false;
-	return b->n > 0;
+	return t->held.n > 0;
+}
+
+/* Gives the reader what cannot be the beginning of a closing mark. The mark that closes, and where; NULL: none yet. */
+static const char *feed(struct tool_calls *t, size_t *at)
+{
+	const char *mark = row_of(t)->mark[1] ? row_of(t)->mark[1] : row_of(t)->mark[0];
+	size_t length = mark ? strlen(mark) : 0;
+
+	for (; t->fed < t->held.n && t->reads == READING; t->fed++) {
+		const char *p = t->held.p + t->fed;
+		size_t left = t->held.n - t->fed, same = left < length ? left : length;
+		bool quoted = !mark || tool_reader_quoted(&t->reader);
+		if (!quoted && memcmp(p, mark, same) == 0) {
+			*at = t->fed;
+			return same == length ? mark : NULL;
+		}
+		t->reads = tool_reader_take(&t->reader, (unsigned char)*p);
+	}
+	return NULL;
+}
+
+/* Behind the last call: up to the mark that closes, or another one that tells that it was left out. Models end their
+ * turn instead of closing the last one. */
+static bool leave_whole(struct tool_calls *t, bool ends)
+{
+	const struct tools_row *row = row_of(t);
+	/* What begins like the closing mark is that one. */
+	const bool alike =
+		row->mark[0] && row->mark[1] && strncmp(row->mark[0], row->mark[1], strlen(row->mark[1])) == 0;
+	const char *const marks[MARKS] = { row->mark[1],  alike ? NULL : row->mark[0],
+		                           row->mark[4],  row->mark[5],
+		                           row->frame[0], row->frame[1],
+		                           row->frame[2], row->frame[3] };
+	size_t at = t->fed, held = 0;
+	const char *mark = row->mark[1] ? find_mark(t, marks, t->fed, &at, &held) : NULL;
+
+	if (row->mark[1] && !mark && !ends)
+		return false;
+	if (!mark) { /* space and a fence are nobody's */
+		at = t->fed;
+		while (row->mark[1] && at < t->held.n && strchr("`} \t\r\n]", t->held.p[at]) && t->held.p[at])
+			at++;
+	}
+	return leave(t, at, mark, true) || ends;
+}
+
+/* What is no call is text up to the mark that would have closed it. */
+static bool leave_none(struct tool_calls *t, bool ends)
+{
+	const struct tools_row *row = row_of(t);
+	const char *const marks[MARKS] = { row->mark[1] ? row->mark[1] : row->mark[0] };
+	size_t at = t->held.n, held = 0;
+	const char *mark = find_mark(t, marks, kept_of(t), &at, &held);
+
+	if (!mark && !ends && marks[0])
+		return false;
+	return leave(t, mark ? at : t->held.n, mark, true);
+}
+
+static bool take_inside(struct tool_calls *t, bool ends, bool cut)
+{
+	size_t at = t->held.n;
+	const char *mark = feed(t, &at);
+
+	t->lost = t->lost || tool_reader_lost(&t->reader);
+	if (t->reads == READ_WHOLE)
+		return leave_whole(t, ends);
+	if (t->reads == READ_NONE)
+		return leave_none(t, ends);
+	return (mark || ends) && leave(t, mark ? at : t->held.n, mark, mark || !cut);
 }
 
 /* Where the prompt has opened what may be a call or a text: whether that is known. A text is for "all". */
 static bool begins_call(struct tool_calls *t, bool ends)
 {
 	char all[40];
-	size_t n = (size_t)snprintf(all, sizeof all, "all%s", tools_rows[t->form].mark[2]);
+	size_t n = (size_t)snprintf(all, sizeof all, "all%s", row_of(t)->mark[2]);
 	bool short_of = t->held.n < n;
 
 	if (t->held.n && memcmp(t->held.p, all, short_of ? t->held.n : n) != 0) {
@@ -271,97 +217,117 @@ static bool begins_call(struct tool_calls *t, bool ends)
 		return false;
 	t->inside = t->may_be_text = false;
 	t->begun = true;
-	drop(&t->held, short_of ? t->held.n : n);
+	drop(t, short_of ? t->held.n : n);
 	return t->held.n > 0;
 }
 
+/* ---- outside */
+
 /* Takes out of what is held one text or one call. False: nothing more is known. */
-static bool take_marked(struct tool_calls *t, bool ends)
+static bool take_marked(struct tool_calls *t, bool ends, bool cut)
 {
-	struct bytes *b = &t->held;
+	const struct tools_row *row = row_of(t);
+	const char *const marks[MARKS] = { row->mark[0],  row->mark[4],  row->mark[5], row->frame[0],
+		                           row->frame[1], row->frame[2], row->frame[3] };
 	size_t n = 0, held = 0;
-	const char *mark = find_mark(t, &n, &held);
 
 	if (t->inside && t->may_be_text)
 		return begins_call(t, ends);
 	if (t->inside)
-		return (mark || ends) && take_inside(t, mark, n);
+		return take_inside(t, ends, cut);
+	const char *mark = find_mark(t, marks, 0, &n, &held);
 	if (!mark)
-		n = ends ? b->n : b->n - held;
+		n = ends ? t->held.n : t->held.n - held;
 	/* Space before a call, and between two of them, is nobody's. */
-	bool space = skip_space(b->p, n) == n;
+	bool space = skip_space(t->held.p, n) == n;
 	if (space && !mark && !t->begun && !ends)
 		return false;
-	space = space && !t->begun && (mark || t->n);
+	space = space && !t->begun && (mark || t->found.n);
 	t->begun = t->begun || !space;
 	if (!space)
-		bytes_add(&t->text, b->p, n);
-	const struct tools_row *row = &tools_rows[t->form];
+		add_text(t, t->held.p, n);
 	t->begun = t->begun && !(mark && (mark == row->mark[4] || mark == row->mark[5]));
-	drop(b, mark ? n + strlen(mark) : n);
-	t->inside = mark && mark == tools_rows[t->form].mark[0];
-	t->may_be_text = t->inside && tools_rows[t->form].opened;
+	drop(t, mark ? n + strlen(mark) : n);
+	if (mark && mark == row->mark[0]) {
+		begin_inside(t);
+		t->may_be_text = row->opened;
+	}
 	return mark != NULL;
 }
 
-/* JSON, also between lines of backquotes. */
-static bool add_fenced(struct tool_calls *t, const char *p, size_t n)
+/* Whether the answer, or what stands behind a call, begins as a call does. JSON may be between lines of backquotes. */
+static void begin_bare(struct tool_calls *t, bool ends)
 {
-	size_t from = skip_space(p, n), to = n;
+	const bool fences = t->form == TOOLS_ANSWER;
+	size_t at = skip_space(t->held.p, t->held.n);
 
-	if (t->form == TOOLS_ANSWER && n - from > 3 && memcmp(p + from, "```", 3) == 0) {
-		while (from < n && p[from] != '[' && p[from] != '{')
-			from++;
-		while (to > from && p[to - 1] != ']' && p[to - 1] != '}')
-			to--;
+	while (t->found.n && at < t->held.n &&
+	       (tool_is_space((unsigned char)t->held.p[at]) || (fences && t->held.p[at] == '`')))
+		at++;
+	if (t->found.n) { /* nobody's */
+		drop(t, at);
+		at = 0;
 	}
-	return add_json(t, p + from, to - from);
+	if (at == t->held.n)
+		return;
+	if (fences && t->held.p[at] == '`') {
+		while (at < t->held.n && t->held.p[at] != '[' && t->held.p[at] != '{')
+			at++;
+		if (at == t->held.n && !ends)
+			return;
+	}
+	t->begun = true;
+	if (at < t->held.n && (t->held.p[at] == '{' || (fences && t->held.p[at] == '['))) {
+		begin_inside(t);
+		t->skipped = t->fed = at;
+	}
 }
 
-static void take_bare(struct tool_calls *t, bool ends)
+static void take_bare(struct tool_calls *t, bool ends, bool cut)
 {
-	struct bytes *b = &t->held;
-	size_t space = b->n ? skip_space(b->p, b->n) : 0;
+	do
+		if (!t->begun && !t->inside && t->held.n)
+			begin_bare(t, ends);
+	while (t->inside && take_inside(t, ends, cut) && !t->begun);
+	if (!t->inside && (t->begun || ends)) {
+		add_text(t, t->held.p, t->held.n);
+		bytes_clear(&t->held);
+	}
+}
 
-	if (!t->begun && space < b->n) {
-		t->begun = true;
-		t->inside = b->p[space] == '{' || (t->form == TOOLS_ANSWER && strchr("[`", b->p[space]));
+static void take(struct tool_calls *t, bool ends, bool cut)
+{
+	if (t->form == TOOLS_NONE) {
+		add_text(t, t->held.p, t->held.n);
+		bytes_clear(&t->held);
+	} else if (!row_of(t)->mark[0]) {
+		take_bare(t, ends, cut);
+	} else {
+		while ((t->held.n || (ends && t->inside)) && take_marked(t, ends, cut))
+			;
 	}
-	if (t->inside && !ends)
-		return;
-	if ((t->inside && add_fenced(t, b->p, b->n)) || (b->n == 0))
-		b->n = 0;
-	else if (t->begun || ends) {
-		bytes_add(&t->text, b->p, b->n);
-		b->n = 0;
-	}
+	t->lost = t->lost || t->held.lost || t->found.lost;
 }
 
 void tool_calls_take(struct tool_calls *t, const char *p, size_t n)
 {
-	bytes_clear(&t->text);
-	if (p)
-		bytes_add(&t->held, p, n);
-	if (t->form == TOOLS_NONE) {
-		bytes_add(&t->text, t->held.p, t->held.n);
-		bytes_clear(&t->held);
-	} else if (t->form == TOOLS_BARE || t->form == TOOLS_ANSWER) {
-		take_bare(t, !p);
-	} else {
-		while ((t->held.n || (!p && t->inside)) && take_marked(t, !p))
-			;
-	}
-	t->lost = t->lost || t->held.lost || t->text.lost;
+	tool_events_clear(&t->found);
+	bytes_add(&t->held, p, n);
+	if (!t->lost)
+		take(t, false, false);
+}
+
+void tool_calls_end(struct tool_calls *t, bool cut)
+{
+	tool_events_clear(&t->found);
+	if (!t->lost)
+		take(t, true, cut);
 }
 
 void tool_calls_free(struct tool_calls *t)
 {
-	for (size_t i = 0; i < t->n; i++) {
-		free(t->call[i].name);
-		free(t->call[i].arguments);
-	}
-	free(t->call);
+	tool_events_free(&t->found);
+	tool_reader_free(&t->reader);
 	bytes_free(&t->held);
-	bytes_free(&t->text);
 	*t = (struct tool_calls){ 0 };
 }

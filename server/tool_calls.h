@@ -1,41 +1,43 @@
 /* server/tool_calls.h - calls of tools in what a model says.
  *
  * Owns: finding calls, in the form that a template teaches (tool_forms.h), in a text that comes in pieces. What may
- * become a call is held back; what turns out to be none is text as it was.
+ * become a call is held back; what turns out to be none is text as it was. What is known of a call's arguments goes on
+ * as it comes (tool_reader.h).
  */
 #ifndef SERVER_TOOL_CALLS_H
 #define SERVER_TOOL_CALLS_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "server/bytes.h"
+#include "server/tool_events.h"
 #include "server/tool_forms.h"
-
-struct tool_call {
-	char *name, *arguments; /* arguments: JSON text of an object */
-};
+#include "server/tool_reader.h"
 
 struct tool_calls {
 	enum tools_form form;
-	const char *schemas; /* of calls (tool_elements.h); NULL: not known */
-	struct bytes held;   /* what may become a call */
-	bool inside;         /* behind an opening mark; TOOLS_BARE: the text began with a brace */
-	bool may_be_text;    /* inside, and whether it is a call is not known yet (tools_row.opened) */
-	bool begun;          /* something that is not space was seen, since the last call */
-	struct bytes text;   /* what is no call, of the last piece */
-	struct tool_call *call;
-	size_t n, capacity; /* of the whole answer so far */
-	bool lost;          /* memory ran out */
+	const char *schemas;     /* of calls (tool_read_elements.c); NULL: not known */
+	struct bytes held;       /* what may become a call, or a mark */
+	size_t fed;              /* inside: bytes of it that the reader has, or that stand before them */
+	size_t skipped;          /* bytes before those */
+	enum tool_reading reads; /* what it said of them */
+	struct tool_reader reader;
+	bool inside;              /* behind an opening mark; forms without one: the text began as a call does */
+	bool may_be_text;         /* inside, and whether it is a call is not known yet (tools_row.opened) */
+	bool begun;               /* something that is not space was seen, since the last call */
+	size_t first;             /* inside: the first call that it may have */
+	struct tool_events found; /* what the last piece has told, and all calls so far */
+	bool lost;                /* memory ran out */
 };
 
 /* Before an answer. opened: the prompt has opened a call, and this of it stands behind the mark; NULL: it has not.
  * schemas: borrowed until the end; NULL: values of elements are what they look like. */
 void tool_calls_begin(struct tool_calls *t, enum tools_form form, const char *opened, const char *schemas);
-/* The next piece; NULL is the end. Afterwards t->text holds what is no call, and calls that are complete are in the
- * list. */
+/* The next piece: t->found has what it told. */
 void tool_calls_take(struct tool_calls *t, const char *p, size_t n);
+/* The answer's end, in the same way; cut: the model had more to say. */
+void tool_calls_end(struct tool_calls *t, bool cut);
 void tool_calls_free(struct tool_calls *t);
 
 #endif

@@ -87,10 +87,13 @@ static void check_read(enum tools_form form, const char *said, const char *schem
 
 	tool_calls_begin(&t, form, tool_choice_before_name(form), schemas);
 	tool_calls_take(&t, said, strlen(said));
-	tool_calls_take(&t, NULL, 0);
-	if (t.n != 1 || !is_right(t.call[0].name, t.call[0].arguments))
-		fail_msg("form %d: %zu calls, %s %s, of: %s", form, t.n, t.n ? t.call[0].name : "",
-		         t.n ? t.call[0].arguments : "", said);
+	tool_calls_end(&t, false);
+	const struct tool_call *call = t.found.call;
+	char *arguments = t.found.n ? strndup(call->arguments.p, call->arguments.n) : NULL;
+	if (t.found.n != 1 || !call->whole || !is_right(call->name, arguments))
+		fail_msg("form %d: %zu calls, %s %s, of: %s", form, t.found.n, t.found.n ? call->name : "",
+		         arguments ? arguments : "", said);
+	free(arguments);
 	tool_calls_free(&t);
 }
 
@@ -243,9 +246,11 @@ static void test_rows(void **state)
 			struct tool_calls t = { 0 };
 			tool_calls_begin(&t, rows[i].form, tool_choice_before_name(rows[i].form), schemas);
 			tool_calls_take(&t, rows[i].said, strlen(rows[i].said));
-			tool_calls_take(&t, NULL, 0);
-			assert_int_equal(t.n, 1);
-			assert_string_equal(t.call[0].arguments, rows[i].arguments);
+			tool_calls_end(&t, false);
+			assert_int_equal(t.found.n, 1);
+			assert_true(t.found.call[0].whole);
+			assert_int_equal(t.found.call[0].arguments.n, strlen(rows[i].arguments));
+			assert_memory_equal(t.found.call[0].arguments.p, rows[i].arguments, strlen(rows[i].arguments));
 			tool_calls_free(&t);
 		}
 		free(schemas);

@@ -18,8 +18,16 @@ must_serve server "$model" --alias tale --port 0 --no-cache --no-replay --quiet
 wide=$url
 must_serve narrow "$model" --alias tale --port 0 --no-cache --no-replay --quiet \
 	--parallel 1 --queue 1 --device ref --threads 1
+narrow=$url
+# Forms of calls whose names come first, so that arguments can be told while they are generated.
+echo '{% for m in messages %}{{ m.content }}{% endfor %}{# [TOOL_CALLS] [ARGS] #}' >"$dir/named.jinja"
+echo '{% for m in messages %}{{ m.content }}{% endfor %}{# <tool_call> <function= #}' >"$dir/elements.jinja"
+for form in named elements; do
+	must_serve $form "$model" --alias tale --port 0 --no-cache --no-replay --quiet --template "$dir/$form.jinja"
+	eval "$form=\$url"
+done
 for client in openai anthropic; do
-	check "the client of $client" timeout 300 node "$dir/$client.mjs" "$wide" "$url"
+	check "the client of $client" timeout 300 node "$dir/$client.mjs" "$wide" "$narrow" "$named" "$elements"
 done
 for server in $servers; do
 	kill $server

@@ -47,13 +47,14 @@ static const struct row {
 	  "f {\"x\":\"[TOOL\"};g {};" },
 	{ TOOLS_LIST, "Yes [TOOL_CALLS] {\"name\":\"f\",\"arguments\":{}}", "Yes ", "f {};" },
 	{ TOOLS_LIST, "[TOOL_CALLS][1]", "[TOOL_CALLS][1]", "" },
-	{ TOOLS_LIST, "[TOOL_CALLS][{\"name\":\"f\"},7]", "[TOOL_CALLS][{\"name\":\"f\"},7]", "" },
+	{ TOOLS_LIST, "[TOOL_CALLS][{\"name\":\"f\"},7]", "7]", "f {};" },
 	{ TOOLS_LIST, "[TOOL_CALLS][]", "[TOOL_CALLS][]", "" },
 	{ TOOLS_ARGS, "[TOOL_CALLS]f[ARGS]{\"x\": 1}", "", "f {\"x\":1};" },
 	{ TOOLS_ARGS, "So.[TOOL_CALLS]f[CALL_ID]123456789[ARGS]{\"x\": {}}[TOOL_CALLS] g [ARGS] {}", "So.",
 	  "f {\"x\":{}};g {};" },
 	{ TOOLS_ARGS, "[TOOL_CALLS]f{\"x\": 1}", "[TOOL_CALLS]f{\"x\": 1}", "" },
-	{ TOOLS_ARGS, "[TOOL_CALLS]f[ARGS]{\"x\": }", "[TOOL_CALLS]f[ARGS]{\"x\": }", "" },
+	{ TOOLS_ARGS, "[TOOL_CALLS]f[ARGS]{\"x\": }", "", "f {\"x\":}..." },
+	{ TOOLS_ARGS, "[TOOL_CALLS]f[ARGS]{x: 1}", "[TOOL_CALLS]f[ARGS]{x: 1}", "" },
 	{ TOOLS_ARGS, "[TOOL_CALLS][ARGS]{}", "[TOOL_CALLS][ARGS]{}", "" },
 	{ TOOLS_ARGS, "}[ARGS]{", "}[ARGS]{", "" },
 	{ TOOLS_NEMOTRON, "<TOOLCALL>[{\"name\": \"f\", \"arguments\": {\"x\": 1}}]</TOOLCALL>\n", "", "f {\"x\":1};" },
@@ -166,14 +167,19 @@ static void test_pieces(void **state)
 			char text[400] = "", calls[400] = "";
 			for (size_t at = 0;; at += size) {
 				size_t left = at < strlen(r->said) ? strlen(r->said) - at : 0;
-				tool_calls_take(&t, left ? r->said + at : NULL, left < size ? left : size);
-				strncat(text, t.text.n ? t.text.p : "", t.text.n);
+				if (left)
+					tool_calls_take(&t, r->said + at, left < size ? left : size);
+				else
+					tool_calls_end(&t, false);
+				strncat(text, t.found.text.n ? t.found.text.p : "", t.found.text.n);
 				if (!left)
 					break;
 			}
-			for (size_t k = 0; k < t.n; k++) {
-				strcat(strcat(calls, t.call[k].name), " ");
-				strcat(strcat(calls, t.call[k].arguments), ";");
+			for (size_t k = 0; k < t.found.n; k++) {
+				const struct tool_call *call = &t.found.call[k];
+				strcat(strcat(calls, call->name), " ");
+				strncat(calls, call->arguments.p, call->arguments.n);
+				strcat(calls, call->whole ? ";" : "...");
 			}
 			assert_string_equal(text, r->text);
 			assert_string_equal(calls, r->calls);
@@ -357,8 +363,9 @@ static void test_server(void **state)
 	assert_string_not_equal(text(json_array_get(calls, 0), "id"), text(json_array_get(calls, 1), "id"));
 	json_decref(o);
 	struct answer a = client_ask(&c, "/v1/chat/completions", NULL, ASK ",\"stream\":true}");
-	char content[100] = "", finish[20] = "";
+	char content[100] = "", finish[20] = "", said[2][100] = { "", "" };
 	json_int_t seen = 0;
+	unsigned pieces = 0;
 	for (const char *at = a.body; (at = strstr(at, "data: {")); at++) {
 		json_t *e = json_loadb(at + 6, strcspn(at + 6, "\n"), 0, NULL);
 		assert_non_null(e);
@@ -371,13 +378,22 @@ static void test_server(void **state)
 			strcpy(finish, text(one, "finish_reason"));
 		json_array_foreach(list, i, call)
 		{
-			assert_int_equal(json_integer_value(json_object_get(call, "index")), seen);
-			check_call(call, seen ? "put" : "get", seen ? "{}" : "{\"x\":7}");
-			seen++;
+			const char *piece = text(json_object_get(call, "function"), "arguments");
+			if (json_object_get(call, "id")) { /* it begins */
+				assert_int_equal(json_integer_value(json_object_get(call, "index")), seen);
+				check_call(call, seen ? "put" : "get", piece);
+				seen++;
+			}
+			assert_int_equal(json_integer_value(json_object_get(call, "index")), seen - 1);
+			strcat(said[seen - 1], piece);
+			pieces++;
 		}
 		json_decref(e);
 	}
 	assert_int_equal(seen, 2);
+	assert_string_equal(said[0], "{\"x\":7}");
+	assert_string_equal(said[1], "{}");
+	assert_true(pieces > 2);
 	assert_string_equal(content, "Yes. ");
 	assert_string_equal(finish, "tool_calls");
 	answer_free(&a);

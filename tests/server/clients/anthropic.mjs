@@ -1,9 +1,10 @@
-// anthropic.mjs URL NARROW - the Anthropic client of npm against a server of the model "tale", and one with room for one
-// answer.
+// anthropic.mjs URL NARROW NAMED ELEMENTS - the Anthropic client of npm against servers of the model "tale": one with room
+// for one answer, and two whose templates teach other forms of calls.
 import Anthropic from '@anthropic-ai/sdk';
 import { test, must, same, refused, occupied, finish } from './checks.mjs';
 
 const client = new Anthropic({ baseURL: process.argv[2], apiKey: 'none', maxRetries: 0 });
+const others = process.argv.slice(4).map((url) => new Anthropic({ baseURL: url, apiKey: 'none', maxRetries: 0 }));
 const messages = [{ role: 'user', content: 'Tell me about a cat.' }];
 const request = { model: 'tale', messages, max_tokens: 24, seed: 7 };
 const tools = [{
@@ -75,9 +76,38 @@ await test('a call that is required', async () => {
 });
 
 await test('a call in a stream', async () => {
-	const final = await client.messages.stream(forced).finalMessage();
-	same(final.stop_reason, 'tool_use', 'stop_reason');
-	is_weather(final.content.at(-1));
+	for (const c of [client, ...others]) {
+		const stream = c.messages.stream(forced);
+		let json = '', pieces = 0;
+		stream.on('inputJson', (part) => { json += part; pieces++; });
+		const final = await stream.finalMessage();
+		same(final.stop_reason, 'tool_use', 'stop_reason');
+		is_weather(final.content.at(-1));
+		same(JSON.parse(json), final.content.at(-1).input, 'the pieces');
+		must(c === client || pieces > 3, `${pieces} pieces`);
+	}
+});
+
+await test('a call that is cut off is no block of its own', async () => {
+	let seen = 0;
+	for (const [one, max_tokens] of others.flatMap((c) => [40, 24, 18, 12].map((n) => [c, n]))) {
+		const r = await one.messages.create({ ...forced, max_tokens });
+		const s = await one.messages.create({ ...forced, max_tokens, stream: true });
+		let begun = 0, stop_reason, json = '';
+		for await (const e of s) {
+			begun += e.type === 'content_block_start' && e.content_block.type === 'tool_use';
+			json += e.delta?.partial_json ?? '';
+			stop_reason = e.delta?.stop_reason ?? stop_reason;
+		}
+		same(stop_reason, r.stop_reason, 'stop_reason');
+		if (r.stop_reason !== 'max_tokens' || !begun)
+			continue;
+		let parsed = true;
+		try { JSON.parse(json); } catch { parsed = false; }
+		same(r.content.map((b) => b.type), [parsed ? 'tool_use' : 'text'], json);
+		seen += !parsed;
+	}
+	must(seen > 0, 'none was cut off inside a call');
 });
 
 await test('the result of a call goes back', async () => {

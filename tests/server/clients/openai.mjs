@@ -1,10 +1,12 @@
-// openai.mjs URL NARROW - the openai client of npm against a server of the model "tale", and one with room for one answer.
+// openai.mjs URL NARROW NAMED ELEMENTS - the openai client of npm against servers of the model "tale": one with room for
+// one answer, and two whose templates teach other forms of calls.
 import OpenAI from 'openai';
 import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod';
 import { z } from 'zod';
 import { test, must, same, refused, occupied, finish } from './checks.mjs';
 
 const client = new OpenAI({ baseURL: process.argv[2] + '/v1', apiKey: 'none', maxRetries: 0 });
+const others = process.argv.slice(4).map((url) => new OpenAI({ baseURL: url + '/v1', apiKey: 'none', maxRetries: 0 }));
 const model = 'tale';
 const messages = [{ role: 'user', content: 'Tell me about a cat.' }];
 const request = { model, messages, max_tokens: 24, seed: 7 };
@@ -138,6 +140,35 @@ await test('a call in a stream', async () => {
 	is_weather(final.choices[0].message.tool_calls[0]);
 });
 
+// The arguments come in pieces, which together are those of the whole answer, also where it is cut off.
+await test('the pieces of a call', async () => {
+	let most = 0, unfinished = 0;
+	const text = { type: 'function', function: { name: 'tell', parameters: { type: 'object', properties: { tale: { type: 'string', minLength: 30 } }, required: ['tale'], additionalProperties: false } } };
+	for (const [one, max_tokens] of [client, ...others].flatMap((c) => [200, 40, 24, 18, 12].map((n) => [c, n]))) {
+		const request = { ...forced, tools: [text], max_tokens };
+		const r = (await one.chat.completions.create(request)).choices[0];
+		const calls = [];
+		let pieces = 0, content = '', finish_reason;
+		for await (const chunk of await one.chat.completions.create({ ...request, stream: true })) {
+			const { delta, finish_reason: reason } = chunk.choices[0] ?? {};
+			content += delta?.content ?? '';
+			finish_reason = reason ?? finish_reason;
+			for (const call of delta?.tool_calls ?? []) {
+				calls[call.index] ??= { name: '', arguments: '' };
+				calls[call.index].name += call.function.name ?? '';
+				calls[call.index].arguments += call.function.arguments;
+				pieces++;
+			}
+		}
+		same(calls, (r.message.tool_calls ?? []).map((c) => ({ name: c.function.name, arguments: c.function.arguments })), 'calls');
+		same([content, finish_reason], [r.message.content, r.finish_reason], 'text and end');
+		unfinished += finish_reason === 'length' && calls.length > 0;
+		most = Math.max(most, pieces);
+	}
+	must(most > 20, `${most} pieces`);
+	must(unfinished > 0, 'none was cut off inside a call');
+});
+
 await test('the result of a call goes back', async () => {
 	const first = await client.chat.completions.create(forced);
 	const call = first.choices[0].message.tool_calls[0];
@@ -226,11 +257,15 @@ await test('responses with a call that is required', async () => {
 	const call = r.output[0];
 	same([call.type, call.name, call.status], ['function_call', 'get_weather', 'completed'], 'item');
 	must(['Oslo', 'Rome'].includes(JSON.parse(call.arguments).city), call.arguments);
-	const stream = client.responses.stream(forced_response);
-	let pieces = '';
-	stream.on('response.function_call_arguments.delta', (e) => { pieces += e.delta; });
-	const final = await stream.finalResponse();
-	same([pieces, final.output[0].arguments, final.output[0].name], [call.arguments, call.arguments, call.name], 'the stream');
+	for (const c of [client, ...others]) {
+		const whole = (await c.responses.create(forced_response)).output[0];
+		const stream = c.responses.stream(forced_response);
+		let pieces = '', n = 0;
+		stream.on('response.function_call_arguments.delta', (e) => { pieces += e.delta; n++; });
+		const final = await stream.finalResponse();
+		same([pieces, final.output[0].arguments, final.output[0].name], [whole.arguments, whole.arguments, whole.name], 'the stream');
+		must(c === client || n > 3, `${n} pieces`);
+	}
 	const input = [{ role: 'user', content: ask.input }, ...r.output, { type: 'function_call_output', call_id: call.call_id, output: 'rain' }];
 	const next = await client.responses.create({ ...ask, input, tools: [flat] });
 	must(next.usage.input_tokens > r.usage.input_tokens, 'the prompt did not grow');
