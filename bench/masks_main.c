@@ -110,8 +110,8 @@ static bool take_text(struct work *w, struct grammar *g, const char *text, struc
 		double began = seconds();
 		if (!grammar_allowed(g, &ends, err) || !note(&w->mask, seconds() - began))
 			return false;
-		vocabulary_longest(w->v, text, n, &bytes);
-		if (!bytes || !grammar_take(g, text, bytes, err))
+		uint32_t id = vocabulary_longest(w->v, text, n, &bytes);
+		if (!bytes || !grammar_take(g, &(struct grammar_token){ id, text, bytes }, err))
 			break;
 		text += bytes;
 		n -= bytes;
@@ -133,9 +133,9 @@ static bool take_line(struct work *w, const json_t *line, struct error *err)
 	double began = seconds();
 	struct grammar *g = NULL;
 	if (ok && w->rules.size)
-		g = grammar_open(w->v, GRAMMAR_GBNF, (const char *)w->rules.base, w->rules.size, &why);
+		g = grammar_open(w->v, GRAMMAR_GBNF, (const char *)w->rules.base, w->rules.size, NULL, &why);
 	else if (ok)
-		g = grammar_open(w->v, GRAMMAR_SCHEMA, schema, strlen(schema), &why);
+		g = grammar_open(w->v, GRAMMAR_SCHEMA, schema, strlen(schema), NULL, &why);
 	ok = ok && note(&w->compile, seconds() - began);
 	w->schemas++;
 	w->refused += g == NULL;

@@ -7,8 +7,8 @@
 
 #include "grammar/expression.h"
 
-/* PLACE_AHEAD and PLACE_AHEAD_NOT lead on where what follows begins, or does not begin, with a text whose places start
- * at `other` and whose end is a PLACE_DONE. */
+/* PLACE_TOKEN waits for a whole token, the one in `other` or any other. PLACE_AHEAD and PLACE_AHEAD_NOT lead on where
+ * what follows begins, or does not begin, with a text whose places start at `other` and whose end is a PLACE_DONE. */
 enum place_kind {
 	PLACE_MATCH,
 	PLACE_BYTES,
@@ -16,6 +16,7 @@ enum place_kind {
 	PLACE_BEGIN,
 	PLACE_END,
 	PLACE_RULE,
+	PLACE_TOKEN,
 	PLACE_AHEAD,
 	PLACE_AHEAD_NOT,
 	PLACE_DONE
@@ -23,7 +24,7 @@ enum place_kind {
 
 struct place {
 	enum place_kind kind;
-	uint8_t low, high; /* PLACE_BYTES: those that lead to out */
+	uint8_t low, high; /* PLACE_BYTES: those that lead to out. PLACE_TOKEN: low is 1 for all tokens but `other` */
 	bool ends;         /* a text may end here */
 	bool hopeful;      /* some text can be completed from here; a PLACE_BEGIN: only at the beginning */
 	uint32_t out,

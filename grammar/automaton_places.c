@@ -199,6 +199,9 @@ static uint32_t build(struct places *p, const struct expression *x, uint32_t nod
 	case EXPRESSION_BEGIN: return add(p, (struct place){ .kind = PLACE_BEGIN, .out = next });
 	case EXPRESSION_END: return add(p, (struct place){ .kind = PLACE_END, .out = next });
 	case EXPRESSION_AHEAD: return build_ahead(p, x, e, next, depth + 1);
+	case EXPRESSION_TOKEN:
+		return add(p,
+		           (struct place){ .kind = PLACE_TOKEN, .low = e->least != 0, .out = next, .other = e->first });
 	case EXPRESSION_RULE: return add(p, (struct place){ .kind = PLACE_RULE, .out = next, .other = e->first });
 	}
 	return NO_PLACE;
@@ -237,7 +240,7 @@ static bool spread(struct places *p, bool over_bytes, bool settled)
 			now = over_bytes ? a->hopeful && b->hopeful : a->ends && b->ends;
 		else if (at->kind == PLACE_AHEAD_NOT)
 			now = over_bytes ? a->hopeful : settled && a->ends && !b->ends;
-		else if (at->kind == PLACE_BYTES)
+		else if (at->kind == PLACE_BYTES || at->kind == PLACE_TOKEN)
 			now = over_bytes && a->hopeful;
 		*(over_bytes ? &at->hopeful : &at->ends) = was || now;
 		changed |= now && !was;

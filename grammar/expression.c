@@ -93,6 +93,11 @@ uint32_t expression_rule(struct expression *x, uint32_t number)
 	return add(x, (struct expression_node){ .kind = EXPRESSION_RULE, .first = number });
 }
 
+uint32_t expression_token(struct expression *x, uint32_t id, bool without)
+{
+	return add(x, (struct expression_node){ .kind = EXPRESSION_TOKEN, .first = id, .least = without });
+}
+
 uint32_t expression_ahead(struct expression *x, uint32_t node, bool without)
 {
 	return add(x, (struct expression_node){ .kind = EXPRESSION_AHEAD, .first = node, .least = without });

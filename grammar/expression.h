@@ -24,6 +24,7 @@ enum expression_kind {
 	EXPRESSION_REPEAT, /* first, least to most times */
 	EXPRESSION_BEGIN,  /* the empty text at the beginning */
 	EXPRESSION_END,    /* the empty text at the end */
+	EXPRESSION_TOKEN,  /* the token `first`, or with `least` any other one (gbnf.h) */
 	EXPRESSION_RULE,   /* a text of the rule whose number is `first` (gbnf.h) */
 	EXPRESSION_AHEAD,  /* the empty text where a text of `first` follows, or with `least` where none does */
 };
@@ -56,6 +57,7 @@ uint32_t expression_either(struct expression *x, uint32_t first, uint32_t rest);
 uint32_t expression_repeat(struct expression *x, uint32_t node, uint32_t least, uint32_t most);
 uint32_t expression_edge(struct expression *x, enum expression_kind begin_or_end);
 uint32_t expression_rule(struct expression *x, uint32_t number);
+uint32_t expression_token(struct expression *x, uint32_t id, bool without);
 uint32_t expression_ahead(struct expression *x, uint32_t node, bool without);
 void expression_clear(struct expression *x);
 

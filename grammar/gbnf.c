@@ -167,9 +167,7 @@ static bool item(struct gbnf_reader *r, bool lines, uint32_t *node)
 		*node = gbnf_any(r);
 		break;
 	case '<':
-	case '!':
-		return gbnf_fail(r->err, ERROR_UNSUPPORTED, r->text, r->at,
-		                 "a test of one whole token, which is not supported");
+	case '!': ok = gbnf_token(r, node); break;
 	case '*':
 	case '+':
 	case '?':
@@ -250,7 +248,7 @@ static bool rule(struct gbnf_reader *r)
 	return true;
 }
 
-bool gbnf_read(struct gbnf *g, const char *text, size_t n, struct error *err)
+bool gbnf_read(struct gbnf *g, const char *text, size_t n, const struct machine_tokens *tokens, struct error *err)
 {
 	static const char root[] = "root";
 	struct gbnf_reader r = { .g = g, .text = root, .n = 4, .err = err };
@@ -258,7 +256,7 @@ bool gbnf_read(struct gbnf *g, const char *text, size_t n, struct error *err)
 
 	if (!name(&r, &g->root))
 		return false;
-	r = (struct gbnf_reader){ .g = g, .text = text, .n = n, .err = err };
+	r = (struct gbnf_reader){ .g = g, .text = text, .n = n, .tokens = tokens, .err = err };
 	skip(&r, true);
 	while (r.at < n)
 		if (!rule(&r))

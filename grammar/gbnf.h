@@ -2,13 +2,15 @@
  *
  * Owns: their syntax. A rule is `name ::= ` and alternatives of literals, sets of characters, `.`, names of rules and
  * groups, each of which may be repeated by ? * + {m} {m,} {m,n}. The text begins with the rule "root". Where a name
- * stands in a rule, the tree has an EXPRESSION_RULE. The character 0 is in no set, for no answer has it.
+ * stands in a rule, the tree has an EXPRESSION_RULE. <[7]>, <text> and !<...> are tokens and have an EXPRESSION_TOKEN.
+ * The character 0 is in no set, for no answer has it.
  */
 #ifndef GRAMMAR_GBNF_H
 #define GRAMMAR_GBNF_H
 
 #include "grammar/expression.h"
 #include "grammar/interner.h"
+#include "grammar/machine.h"
 
 enum { GBNF_RULES_MOST = 1 << 13 };
 
@@ -26,7 +28,7 @@ struct gbnf {
 };
 
 /* False: err says what stands in which line and column. */
-bool gbnf_read(struct gbnf *g, const char *text, size_t n, struct error *err);
+bool gbnf_read(struct gbnf *g, const char *text, size_t n, const struct machine_tokens *tokens, struct error *err);
 void gbnf_clear(struct gbnf *g);
 /* Sets err to "the grammar, line L, column C: why"; false. */
 bool gbnf_fail(struct error *err, enum error_code code, const char *text, size_t at, const char *why);

@@ -151,7 +151,7 @@ static size_t memory(const struct gbnf_machine *m)
 	       m->next_room * sizeof *m->next + m->found_room * sizeof *m->found + m->slots * sizeof *m->seen;
 }
 
-/* Keeps those stacks that wait for a byte or are finished. */
+/* Keeps those stacks that wait for a byte or a token, or are finished. */
 static size_t sort_out(struct gbnf_machine *m)
 {
 	size_t kept = 0;
@@ -159,7 +159,7 @@ static size_t sort_out(struct gbnf_machine *m)
 	for (size_t i = 0; i < m->n_found; i++) {
 		const struct stack s = m->found[i];
 		enum place_kind kind = m->places.place[s.place].kind;
-		if (kind == PLACE_BYTES ||
+		if (kind == PLACE_BYTES || kind == PLACE_TOKEN ||
 		    (kind == PLACE_MATCH && (s.below == BELOW_NOTHING || s.below == BELOW_UNKNOWN)))
 			m->found[kept++] = s;
 	}
@@ -308,6 +308,58 @@ static void close_machine(struct machine *machine)
 	free(m);
 }
 
+/* ---- whole tokens */
+
+static uint32_t step_whole(struct machine *machine, uint32_t state, uint32_t id)
+{
+	struct gbnf_machine *m = of(machine);
+	bool ok = state != MACHINE_DEAD && !machine->failed;
+	size_t n = 0;
+	const struct stack *s = ok ? (const struct stack *)interner_get(&m->states, state, &n) : NULL;
+
+	for (size_t i = 0; i < n / 2 && ok; i++) {
+		const struct place *p = &m->places.place[s[i].place];
+		if (p->kind == PLACE_TOKEN && (p->other == id) != (p->low != 0))
+			ok = find(m, p->out, s[i].below);
+	}
+	return ok && m->n_found ? settle(m) : MACHINE_DEAD;
+}
+
+static uint32_t both(struct machine *machine, uint32_t a, uint32_t b)
+{
+	const uint32_t states[] = { a, b };
+	struct gbnf_machine *m = of(machine);
+	bool ok = !machine->failed;
+
+	for (int k = 0; k < 2; k++) {
+		size_t n = 0;
+		const struct stack *s =
+			states[k] != MACHINE_DEAD ? (const struct stack *)interner_get(&m->states, states[k], &n)
+						  : NULL;
+		for (size_t i = 0; i < n / 2 && ok; i++)
+			ok = find(m, s[i].place, s[i].below);
+	}
+	return ok && m->n_found ? settle(m) : MACHINE_DEAD;
+}
+
+static bool test(struct machine *machine, uint32_t state, size_t i, uint32_t *id, bool *without)
+{
+	struct gbnf_machine *m = of(machine);
+	size_t n;
+	const struct stack *s = (const struct stack *)interner_get(&m->states, state, &n);
+
+	for (size_t k = 0; k < n / 2; k++) {
+		const struct place *p = &m->places.place[s[k].place];
+		if (p->kind == PLACE_TOKEN && i-- == 0) {
+			*id = p->other;
+			*without = p->low != 0;
+			return true;
+		}
+	}
+	return false;
+}
+
+static const struct machine_whole gbnf_whole = { step_whole, both, test };
 static const struct machine_kind gbnf_kind = { step, ends, top, alone, easy, bytes, close_machine, true };
 
 
@@ -319,7 +371,7 @@ static struct machine *no_machine(struct gbnf_machine *m, struct error *err, enu
 	return NULL;
 }
 
-struct machine *machine_of_gbnf(const char *text, size_t n, struct error *err)
+struct machine *machine_of_gbnf(const char *text, size_t n, const struct machine_tokens *tokens, struct error *err)
 {
 	static const char no_memory[] = "no memory for a grammar";
 	struct gbnf_machine *m = calloc(1, sizeof *m);
@@ -328,8 +380,11 @@ struct machine *machine_of_gbnf(const char *text, size_t n, struct error *err)
 	if (!m)
 		return no_machine(m, err, ERROR_MEMORY, no_memory);
 	m->machine.kind = &gbnf_kind;
-	if (!gbnf_places(&m->places, &entry, text, n, err))
+	if (!gbnf_places(&m->places, &entry, text, n, tokens, err))
 		return no_machine(m, err, ERROR_MEMORY, no_memory);
+	for (size_t i = 0; i < m->places.n; i++)
+		if (m->places.place[i].kind == PLACE_TOKEN)
+			m->machine.whole = &gbnf_whole;
 	m->classes = places_classes(&m->places, m->class_of);
 	if (!m->places.place[entry].hopeful)
 		return no_machine(m, err, ERROR_ARGUMENT, "the grammar is one that no text is right by");

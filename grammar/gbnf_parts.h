@@ -10,6 +10,7 @@ struct gbnf_reader {
 	const char *text;
 	size_t n, at;
 	unsigned depth;
+	const struct machine_tokens *tokens; /* NULL: they cannot be named */
 	struct error *err;
 };
 
@@ -19,8 +20,11 @@ bool gbnf_take(struct gbnf_reader *r, char what);
 bool gbnf_literal(struct gbnf_reader *r, uint32_t *node, bool *nothing);
 bool gbnf_set(struct gbnf_reader *r, uint32_t *node, bool *nothing);
 uint32_t gbnf_any(struct gbnf_reader *r);
+/* At < or !. */
+bool gbnf_token(struct gbnf_reader *r, uint32_t *node);
 
 /* gbnf_places.c: the places of all rules; *entry: where a text begins. False: err says what is wrong. */
-bool gbnf_places(struct places *p, uint32_t *entry, const char *text, size_t n, struct error *err);
+bool gbnf_places(struct places *p, uint32_t *entry, const char *text, size_t n, const struct machine_tokens *tokens,
+                 struct error *err);
 
 #endif

@@ -130,11 +130,12 @@ static bool check_beginnings(const struct gbnf *g, const struct places *p, uint3
 	return ok;
 }
 
-bool gbnf_places(struct places *p, uint32_t *entry, const char *text, size_t n, struct error *err)
+bool gbnf_places(struct places *p, uint32_t *entry, const char *text, size_t n, const struct machine_tokens *tokens,
+                 struct error *err)
 {
 	struct gbnf g = { 0 };
 	uint32_t *entries = NULL;
-	bool ok = gbnf_read(&g, text, n, err);
+	bool ok = gbnf_read(&g, text, n, tokens, err);
 
 	if (ok && !(entries = calloc(g.n_rules, sizeof *entries)))
 		ok = error_set(err, ERROR_MEMORY, "no memory for a grammar");

@@ -161,3 +161,52 @@ uint32_t gbnf_any(struct gbnf_reader *r)
 {
 	return expression_set(&r->g->x, &(struct character_range){ 1, CHARACTER_MOST }, 1);
 }
+
+/* ---- tokens */
+
+/* The id in <[id]>, behind the bracket. */
+static bool token_id(struct gbnf_reader *r, uint32_t *id)
+{
+	const size_t from = r->at;
+	uint64_t value = 0;
+
+	for (; r->at < r->n && r->text[r->at] >= '0' && r->text[r->at] <= '9'; r->at++)
+		value = value > UINT32_MAX ? value : 10 * value + (uint64_t)(r->text[r->at] - '0');
+	if (r->at == from)
+		return gbnf_wrong(r, "expected the number of a token");
+	if (!gbnf_take(r, ']') || !gbnf_take(r, '>'))
+		return gbnf_wrong(r, "expected ]> behind the number of a token");
+	*id = value < r->tokens->n_ids ? (uint32_t)value : UINT32_MAX;
+	return true;
+}
+
+bool gbnf_token(struct gbnf_reader *r, uint32_t *node)
+{
+	const size_t from = r->at;
+	bool without = gbnf_take(r, '!');
+	const char *text = r->text + r->at;
+	uint32_t id = UINT32_MAX;
+
+	if (!gbnf_take(r, '<'))
+		return gbnf_wrong(r, "expected < behind !");
+	if (!r->tokens)
+		return gbnf_fail(r->err, ERROR_UNSUPPORTED, r->text, from,
+		                 "a test of one whole token, and none are known");
+	if (gbnf_take(r, '[')) {
+		if (!token_id(r, &id))
+			return false;
+	} else {
+		const char *end = memchr(text, '>', r->n - r->at + 1);
+		if (!end)
+			return gbnf_wrong(r, "the text of a token without >");
+		r->at = (size_t)(end + 1 - r->text);
+		id = r->tokens->named(r->tokens->user, text, (size_t)(end + 1 - text));
+	}
+	if (id == UINT32_MAX)
+		return gbnf_fail(r->err, ERROR_ARGUMENT, r->text, from, "the model has no such token");
+	if (!without && !r->tokens->takes(r->tokens->user, id))
+		return gbnf_fail(r->err, ERROR_UNSUPPORTED, r->text, from,
+		                 "a token that ends answers, or whose text is no whole characters");
+	*node = expression_token(&r->g->x, id, without);
+	return true;
+}

@@ -12,6 +12,8 @@ enum { MACHINE_MOST = 256 << 20 };
 
 struct grammar {
 	const struct vocabulary *v;
+	const struct machine_tokens *tokens;
+	uint32_t *whole; /* the tokens that rules about tokens can take, as bits; NULL: not asked for so far */
 	enum grammar_kind kind;
 	char *source;
 	size_t n_source;
@@ -21,7 +23,7 @@ struct grammar {
 	char *text; /* of the tokens taken */
 	size_t n_text, text_room;
 	struct taken {
-		uint32_t state;
+		uint32_t state, id;
 		size_t text; /* bytes up to its end */
 	} * taken;
 	size_t n, room;
@@ -32,7 +34,7 @@ static struct machine *machine_of(const struct grammar *g, struct error *err)
 	switch (g->kind) {
 	case GRAMMAR_SCHEMA: return machine_of_schema(g->source, g->n_source, true, err);
 	case GRAMMAR_REGEX: return machine_of_regex(g->source, g->n_source, err);
-	case GRAMMAR_GBNF: return machine_of_gbnf(g->source, g->n_source, err);
+	case GRAMMAR_GBNF: return machine_of_gbnf(g->source, g->n_source, g->tokens, err);
 	case GRAMMAR_CALL: return machine_of_call(g->source, g->n_source, err);
 	}
 	return NULL;
@@ -46,7 +48,7 @@ static bool make(struct grammar *g, struct error *err)
 }
 
 struct grammar *grammar_open(const struct vocabulary *v, enum grammar_kind kind, const char *text, size_t n,
-                             struct error *err)
+                             const struct machine_tokens *tokens, struct error *err)
 {
 	struct grammar *g = calloc(1, sizeof *g);
 	bool ok = g != NULL;
@@ -54,6 +56,7 @@ struct grammar *grammar_open(const struct vocabulary *v, enum grammar_kind kind,
 	if (ok) {
 		g->v = v;
 		g->kind = kind;
+		g->tokens = tokens;
 		g->n_source = n;
 		g->source = malloc(n + 1);
 		g->bits = malloc(((v->n_ids + 31) / 32 + 1) * sizeof *g->bits);
@@ -77,6 +80,7 @@ void grammar_close(struct grammar *g)
 	machine_close(g->machine);
 	free(g->source);
 	free(g->bits);
+	free(g->whole);
 	free(g->text);
 	free(g->taken);
 	free(g);
@@ -91,6 +95,19 @@ static uint32_t walk(struct grammar *g, uint32_t state, const char *text, size_t
 	return state;
 }
 
+/* By its bytes, and where a rule is about tokens, as a whole; both may go on. */
+static uint32_t walk_token(struct grammar *g, uint32_t state, uint32_t id, const char *text, size_t n)
+{
+	const struct machine_whole *whole = g->machine->whole;
+	uint32_t a = n ? walk(g, state, text, n) : MACHINE_DEAD, b = MACHINE_DEAD;
+
+	if (whole && state != MACHINE_DEAD && g->tokens->takes(g->tokens->user, id))
+		b = whole->step(g->machine, state, id);
+	if (a == MACHINE_DEAD || b == MACHINE_DEAD)
+		return a == MACHINE_DEAD ? b : a;
+	return whole->both(g->machine, a, b);
+}
+
 /* The text was right before, and is again, unless memory runs out. */
 static bool renew(struct grammar *g, struct error *err)
 {
@@ -102,7 +119,7 @@ static bool renew(struct grammar *g, struct error *err)
 		return false;
 	uint32_t state = g->machine->start;
 	for (size_t i = 0, at = 0; i < g->n; i++) {
-		state = walk(g, state, g->text + at, g->taken[i].text - at);
+		state = walk_token(g, state, g->taken[i].id, g->text + at, g->taken[i].text - at);
 		g->taken[i].state = state;
 		at = g->taken[i].text;
 	}
@@ -116,13 +133,44 @@ static bool ready(struct grammar *g, struct error *err)
 	return renew(g, err);
 }
 
+bool grammar_is_of_tokens(const struct grammar *g) { return g->machine && g->machine->whole; }
+
+/* Adds those that rules about tokens take here. */
+static bool allow_whole(struct grammar *g)
+{
+	const uint32_t state = state_of(g), n = g->v->n_ids;
+	uint32_t id;
+	bool without;
+
+	if (!g->machine->whole)
+		return true;
+	if (!g->whole) {
+		if (!(g->whole = calloc(n / 32 + 1, sizeof *g->whole)))
+			return false;
+		for (id = 0; id < n; id++)
+			g->whole[id / 32] |= (uint32_t)g->tokens->takes(g->tokens->user, id) << id % 32;
+	}
+	for (size_t i = 0; g->machine->whole->test(g->machine, state, i, &id, &without); i++) {
+		const uint32_t bit = 1u << id % 32, word = id / 32, own = g->bits[word] & bit;
+		if (!without) {
+			g->bits[word] |= g->whole[word] & bit;
+			continue;
+		}
+		for (uint32_t k = 0; k < (n + 31) / 32; k++)
+			g->bits[k] |= g->whole[k];
+		g->bits[word] = (g->bits[word] & ~bit) | own;
+	}
+	return true;
+}
+
+static bool find_allowed(struct grammar *g) { return masks_of(g->masks, state_of(g), g->bits) && allow_whole(g); }
+
 const uint32_t *grammar_allowed(struct grammar *g, bool *ends, struct error *err)
 {
 	if (!ready(g, err))
 		return NULL;
 	/* A machine that failed under way is given one more try from the beginning. */
-	if (!masks_of(g->masks, state_of(g), g->bits) &&
-	    (!renew(g, err) || !masks_of(g->masks, state_of(g), g->bits))) {
+	if (!find_allowed(g) && (!renew(g, err) || !find_allowed(g))) {
 		error_set(err, ERROR_MEMORY, "the grammar needs too many states, or memory is short");
 		return NULL;
 	}
@@ -130,9 +178,11 @@ const uint32_t *grammar_allowed(struct grammar *g, bool *ends, struct error *err
 	return g->bits;
 }
 
-bool grammar_take(struct grammar *g, const char *text, size_t n, struct error *err)
+bool grammar_take(struct grammar *g, const struct grammar_token *token, struct error *err)
 {
 	void *all = g->taken, *bytes = g->text;
+	const char *text = token->text;
+	const size_t n = token->n;
 
 	if (!ready(g, err))
 		return false;
@@ -142,12 +192,13 @@ bool grammar_take(struct grammar *g, const char *text, size_t n, struct error *e
 	if (!array_grow(&bytes, &g->text_room, g->n_text + n, 1))
 		return error_set(err, ERROR_MEMORY, "no memory for a grammar");
 	g->text = bytes;
-	uint32_t state = walk(g, state_of(g), text, n);
+	uint32_t state = walk_token(g, state_of(g), token->id, text, n);
 	if (state == MACHINE_DEAD)
 		return error_set(err, ERROR_ARGUMENT, "the grammar does not allow this token here");
-	memcpy(g->text + g->n_text, text, n);
+	if (n)
+		memcpy(g->text + g->n_text, text, n);
 	g->n_text += n;
-	g->taken[g->n++] = (struct taken){ state, g->n_text };
+	g->taken[g->n++] = (struct taken){ state, token->id, g->n_text };
 	return true;
 }
 
@@ -175,6 +226,10 @@ size_t grammar_forced(struct grammar *g, char *out, size_t most)
 	if (!ready(g, &ignored))
 		return 0;
 	for (uint32_t state = state_of(g); n < most && !machine_ends(g->machine, state);) {
+		uint32_t id;
+		bool without;
+		if (g->machine->whole && g->machine->whole->test(g->machine, state, 0, &id, &without))
+			break;
 		int byte = only_byte(g->machine, state);
 		if (byte < 0)
 			break;
@@ -184,7 +239,7 @@ size_t grammar_forced(struct grammar *g, char *out, size_t most)
 	return n;
 }
 
-size_t grammar_fitting(struct grammar *g, const char *text, size_t n)
+size_t grammar_fitting(struct grammar *g, const struct grammar_token *token, size_t n)
 {
 	struct error ignored = { 0 };
 	size_t i = 0;
@@ -192,7 +247,7 @@ size_t grammar_fitting(struct grammar *g, const char *text, size_t n)
 	if (!ready(g, &ignored))
 		return 0;
 	for (uint32_t state = state_of(g); i < n; i++)
-		if ((state = machine_step(g->machine, state, (uint8_t)text[i])) == MACHINE_DEAD)
+		if ((state = walk_token(g, state, token[i].id, token[i].text, token[i].n)) == MACHINE_DEAD)
 			break;
 	return i;
 }

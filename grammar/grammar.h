@@ -6,6 +6,7 @@
 #ifndef GRAMMAR_GRAMMAR_H
 #define GRAMMAR_GRAMMAR_H
 
+#include "grammar/machine.h"
 #include "grammar/vocabulary.h"
 
 /* GRAMMAR_SCHEMA: a JSON Schema; GRAMMAR_REGEX: an expression of whole texts, as ECMA-262 writes them; GRAMMAR_GBNF:
@@ -14,22 +15,31 @@ enum grammar_kind { GRAMMAR_SCHEMA, GRAMMAR_REGEX, GRAMMAR_GBNF, GRAMMAR_CALL };
 
 struct grammar;
 
-/* At the beginning of a text. The vocabulary must outlive it. NULL: err says what of the grammar is not supported,
- * where it stands, or that no text is right. */
+/* A token and its text; 0 bytes: it spells nothing. */
+struct grammar_token {
+	uint32_t id;
+	const char *text;
+	size_t n;
+};
+
+/* At the beginning of a text. The vocabulary must outlive it, and tokens, of which rules may speak; NULL: of none.
+ * NULL: err says what of the grammar is not supported, where it stands, or that no text is right. */
 struct grammar *grammar_open(const struct vocabulary *v, enum grammar_kind kind, const char *text, size_t n,
-                             struct error *err);
+                             const struct machine_tokens *tokens, struct error *err);
 void grammar_close(struct grammar *g);
 
 /* Tokens whose text may come next, as bits (mask.h); *ends: the text may end here. Valid until the next call. NULL: no
  * memory, or the grammar needs more states than may be. */
 const uint32_t *grammar_allowed(struct grammar *g, bool *ends, struct error *err);
-/* A token was chosen, whose text has n bytes. False: no memory, or it is not allowed; then all is as it was. */
-bool grammar_take(struct grammar *g, const char *text, size_t n, struct error *err);
+/* Whether rules speak of whole tokens: then those that spell nothing are taken, too. */
+bool grammar_is_of_tokens(const struct grammar *g);
+/* A token was chosen. False: no memory, or it is not allowed; then all is as it was. */
+bool grammar_take(struct grammar *g, const struct grammar_token *token, struct error *err);
 /* The bytes that come next for sure, at most so many: those that nothing else can stand for, but for white space and
  * other spellings of the same character. */
 size_t grammar_forced(struct grammar *g, char *out, size_t most);
-/* How many of these bytes can come next. */
-size_t grammar_fitting(struct grammar *g, const char *text, size_t n);
+/* How many of these tokens can come next. */
+size_t grammar_fitting(struct grammar *g, const struct grammar_token *token, size_t n);
 /* How many tokens were taken; back to after the first n of them. */
 size_t grammar_taken(const struct grammar *g);
 void grammar_rewind(struct grammar *g, size_t n);

@@ -32,8 +32,26 @@ struct machine_kind {
 	void (*close)(struct machine *m);
 	bool many; /* a top can have several stacks below it, and its states alone do not tell on which they stand */
 };
+/* What rules about whole tokens know of them. */
+struct machine_tokens {
+	void *user;
+	uint32_t n_ids;
+	/* The token that a text is, control tokens too; UINT32_MAX: it is none, or several. */
+	uint32_t (*named)(void *user, const char *text, size_t n);
+	/* Whether it can be part of an answer: its text is whole characters, and it ends none. */
+	bool (*takes)(void *user, uint32_t id);
+};
+/* Of a machine with such rules, in which a token can be a step by itself. */
+struct machine_whole {
+	uint32_t (*step)(struct machine *m, uint32_t state, uint32_t id);
+	/* The state of all texts that are in one of two. */
+	uint32_t (*both)(struct machine *m, uint32_t a, uint32_t b);
+	/* The i-th test of tokens here: of one id, or with *without of all others. False: there are fewer. */
+	bool (*test)(struct machine *m, uint32_t state, size_t i, uint32_t *id, bool *without);
+};
 struct machine {
 	const struct machine_kind *kind;
+	const struct machine_whole *whole; /* NULL: no rule is about tokens */
 	uint32_t start;
 	bool failed; /* no memory, or more states than may be: every step since leads to MACHINE_DEAD */
 };
@@ -43,8 +61,8 @@ struct machine *machine_of_schema(const char *text, size_t n, bool formats, stru
 /* The texts of a regular expression (regex.h). */
 struct machine *machine_of_regex(const char *text, size_t n, struct error *err);
 
-/* The texts of a grammar of rules (gbnf.h). */
-struct machine *machine_of_gbnf(const char *text, size_t n, struct error *err);
+/* The texts of a grammar of rules (gbnf.h). tokens: borrowed for this call; NULL: rules about them are refused. */
+struct machine *machine_of_gbnf(const char *text, size_t n, const struct machine_tokens *tokens, struct error *err);
 
 /* Where a byte leads; MACHINE_DEAD: no text goes on like this. */
 static inline uint32_t machine_step(struct machine *m, uint32_t state, uint8_t byte)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/text.h"
 #include "grammar/call.h"
 #include "grammar/grammar.h"
 #include "runtime/jitrun_grammar.h"
@@ -33,6 +34,7 @@ struct session_grammar {
 	const struct vocabulary *vocabulary;
 	struct marked_vocabulary *own; /* NULL: the vocabulary is the model's */
 	struct spelling spelling;
+	struct machine_tokens tokens; /* for rules that speak of them */
 	struct speculate_rules rules; /* for drafts */
 	float *logits;                /* of the whole vocabulary */
 	size_t *position;             /* of the tokens taken, in the session */
@@ -168,24 +170,67 @@ static uint32_t guess(void *user, int32_t *ids, uint32_t most)
 	return found;
 }
 
+/* Whether a token is one for the grammar; its text goes to *text. End tokens are none, and others that say nothing,
+ * unless rules speak of them. */
+static bool token_of(struct session_grammar *g, int32_t id, struct grammar_token *t)
+{
+	t->id = (uint32_t)id;
+	t->text = piece(&g->spelling, t->id, &t->n);
+	return t->n || (grammar_is_of_tokens(g->grammar) && !tokenizer_is_eog(g->spelling.tokenizer, id));
+}
+
 static uint32_t fit(void *user, const int32_t *ids, uint32_t n)
 {
 	struct session_grammar *g = user;
+	struct grammar_token token[SPECULATE_MOST];
 	char text[FORCED_MOST] = "";
-	size_t bytes, end[SPECULATE_MOST], n_text = 0;
-	uint32_t given = 0, fits = 0;
+	size_t n_text = 0;
+	uint32_t given = 0;
 
 	for (; given < n && given < SPECULATE_MOST; given++) {
-		const char *p = piece(&g->spelling, (uint32_t)ids[given], &bytes);
-		if (!bytes || bytes > sizeof text - n_text)
+		struct grammar_token *t = &token[given];
+		if (!token_of(g, ids[given], t) || t->n > sizeof text - n_text)
 			break;
-		memcpy(text + n_text, p, bytes);
-		end[given] = n_text += bytes;
+		memcpy(text + n_text, t->text, t->n);
+		t->text = text + n_text;
+		n_text += t->n;
 	}
-	n_text = grammar_fitting(g->grammar, text, n_text);
-	while (fits < given && end[fits] <= n_text)
-		fits++;
-	return fits;
+	return (uint32_t)grammar_fitting(g->grammar, token, given);
+}
+
+/* ---- rules that speak of whole tokens */
+
+static uint32_t named(void *user, const char *text, size_t n)
+{
+	struct session_grammar *g = user;
+	struct error ignored = { 0 };
+	int32_t *ids = NULL;
+	size_t n_ids = 0;
+	uint32_t id = UINT32_MAX;
+
+	if (tokenizer_encode(g->spelling.tokenizer, text, n, TOKENIZE_SPECIAL, &ids, &n_ids, &ignored) && n_ids == 1)
+		id = (uint32_t)ids[0];
+	free(ids);
+	return id;
+}
+
+/* Those that end texts are no part of one, and half a character would be none. */
+static bool takes(void *user, uint32_t id)
+{
+	struct session_grammar *g = user;
+	char scratch[256];
+	size_t n = 0;
+	uint32_t code;
+
+	if (tokenizer_is_eog(g->spelling.tokenizer, (int32_t)id))
+		return false;
+	const char *text = tokenizer_piece(g->spelling.tokenizer, (int32_t)id, false, true, scratch, &n);
+	if (n == 0)
+		return false;
+	for (unsigned length; n; text += length, n -= length)
+		if (!(length = text_char(text, n, &code)) || code == 0)
+			return false;
+	return true;
 }
 
 /* The tokens that a grammar is about. */
@@ -216,7 +261,8 @@ static struct session_grammar *open_grammar(jit_model *m, int kind, const char *
 
 	if (g && set_vocabulary(g, m, kind, text, n, err)) {
 		g->logits = malloc(m->file.spec.vocab * sizeof *g->logits);
-		g->grammar = grammar_open(g->vocabulary, kind_of(kind), text, n, err);
+		g->tokens = (struct machine_tokens){ g, m->file.spec.vocab, named, takes };
+		g->grammar = grammar_open(g->vocabulary, kind_of(kind), text, n, &g->tokens, err);
 		g->rules = (struct speculate_rules){ .user = g, .guess = guess, .fit = fit };
 	}
 	if (g && g->logits && g->grammar)
@@ -305,12 +351,11 @@ bool session_grammar_take(jit_session *s, const int32_t *ids, size_t n, struct e
 
 	g->position = all;
 	for (size_t i = 0; i < n && ok; i++) {
-		size_t bytes;
-		const char *text = piece(&g->spelling, (uint32_t)ids[i], &bytes);
-		if (bytes == 0)
-			continue; /* end tokens, and others that say nothing */
+		struct grammar_token token;
+		if (!token_of(g, ids[i], &token))
+			continue;
 		g->position[grammar_taken(g->grammar)] = s->length + i;
-		ok = grammar_take(g->grammar, text, bytes, err);
+		ok = grammar_take(g->grammar, &token, err);
 	}
 	if (!ok)
 		grammar_rewind(g->grammar, before);

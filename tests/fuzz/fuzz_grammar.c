@@ -25,7 +25,7 @@ static void run(const uint8_t *p, size_t n, enum grammar_kind kind)
 	struct error err = { 0 };
 	const char *text = (const char *)p;
 	struct machine *m = kind == GRAMMAR_REGEX  ? machine_of_regex(text, source, &err)
-	                    : kind == GRAMMAR_GBNF ? machine_of_gbnf(text, source, &err)
+	                    : kind == GRAMMAR_GBNF ? machine_of_gbnf(text, source, NULL, &err)
 	                                           : machine_of_schema(text, source, true, &err);
 
 	if (m && end)

@@ -114,7 +114,7 @@ static const char *const sources[] = {
 static struct machine *machine_from(const char *source)
 {
 	struct error err = { 0 };
-	struct machine *m = *source == 'r'   ? machine_of_gbnf(source, strlen(source), &err)
+	struct machine *m = *source == 'r'   ? machine_of_gbnf(source, strlen(source), NULL, &err)
 	                    : *source == '/' ? machine_of_regex(source + 1, strlen(source + 1), &err)
 	                                     : machine_of_schema(source, strlen(source), true, &err);
 
@@ -212,28 +212,28 @@ static void test_rewind(void **state)
 	struct error err = { 0 };
 	make_tokens();
 	struct vocabulary *v = vocabulary_open(TOKENS, piece, NULL, &err);
-	struct grammar *g = grammar_open(v, GRAMMAR_SCHEMA, sources[1], strlen(sources[1]), &err);
+	struct grammar *g = grammar_open(v, GRAMMAR_SCHEMA, sources[1], strlen(sources[1]), NULL, &err);
 	bool ends;
 
 	assert_non_null(g);
-	assert_true(grammar_take(g, "{\"na", 4, &err));
-	assert_true(grammar_take(g, "me\":\"x\"", 7, &err));
+	assert_true(grammar_take(g, &(struct grammar_token){ 0, "{\"na", 4 }, &err));
+	assert_true(grammar_take(g, &(struct grammar_token){ 0, "me\":\"x\"", 7 }, &err));
 	assert_non_null(grammar_allowed(g, &ends, &err));
 	assert_false(ends);
-	assert_true(grammar_take(g, "}", 1, &err));
+	assert_true(grammar_take(g, &(struct grammar_token){ 0, "}", 1 }, &err));
 	assert_non_null(grammar_allowed(g, &ends, &err));
 	assert_true(ends);
 	assert_int_equal(grammar_taken(g), 3);
-	assert_false(grammar_take(g, "}", 1, &err));
+	assert_false(grammar_take(g, &(struct grammar_token){ 0, "}", 1 }, &err));
 	assert_int_equal(err.code, ERROR_ARGUMENT);
 	err = (struct error){ 0 };
 	grammar_rewind(g, 1);
-	assert_true(grammar_take(g, "me\":\"", 5, &err));
-	assert_false(grammar_take(g, "0123456789", 10, &err));
+	assert_true(grammar_take(g, &(struct grammar_token){ 0, "me\":\"", 5 }, &err));
+	assert_false(grammar_take(g, &(struct grammar_token){ 0, "0123456789", 10 }, &err));
 	err = (struct error){ 0 };
-	assert_true(grammar_take(g, "012345678", 9, &err));
+	assert_true(grammar_take(g, &(struct grammar_token){ 0, "012345678", 9 }, &err));
 	grammar_rewind(g, 0);
-	assert_false(grammar_take(g, "[", 1, &err));
+	assert_false(grammar_take(g, &(struct grammar_token){ 0, "[", 1 }, &err));
 	grammar_close(g);
 	vocabulary_close(v);
 }
