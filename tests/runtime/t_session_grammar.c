@@ -225,6 +225,41 @@ static void test_rules(void **state)
 	jit_session_close(s);
 }
 
+/* Three tokens that are not the control token, then it, twice: with draft tokens and without, the same. */
+static void test_tokens(void **state)
+{
+	static const char rules[] = "root ::= (!<|begin_of_text|>{3} <|begin_of_text|>){2} \"ab\"",
+			  mark[] = "<|begin_of_text|>";
+	jit_error err = { 0 };
+	int32_t *mark_id, ids[20], id;
+	size_t n_mark;
+	(void)state;
+
+	assert_int_equal(jit_model_tokenize(model, mark, sizeof mark - 1, 0, 1, &mark_id, &n_mark, &err), JIT_OK);
+	assert_int_equal(n_mark, 1);
+	for (uint64_t seed = 1; seed <= 4; seed++)
+		for (int k = 0; k < 2; k++) {
+			jit_session *s = open_session(seed, k ? 4 : JIT_SPECULATE_OFF);
+			assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_GBNF, rules, sizeof rules - 1, &err),
+			                 JIT_OK);
+			char text[200] = "";
+			for (size_t n = 0, length; n < 20; n++) {
+				assert_int_equal(jit_session_next(s, &id, &err), JIT_OK);
+				if (jit_model_is_end(model, id))
+					break;
+				assert_true((id == *mark_id) == (n == 3 || n == 7));
+				assert_true(k == 0 || n >= 8 || ids[n] == id);
+				ids[n] = id;
+				const char *piece = jit_session_text(s, id, &length, &err);
+				strncat(text, piece, length);
+			}
+			assert_true(strlen(text) >= 8 && strcmp(text + strlen(text) - 2, "ab") == 0);
+			assert_int_equal(jit_session_grammar_complete(s), 1);
+			jit_session_close(s);
+		}
+	free(mark_id);
+}
+
 /* Control tokens that are part of a call's marks have their text there, and nowhere else. */
 static void test_marks(void **state)
 {
@@ -333,9 +368,9 @@ static void test_forced(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_right),      cmocka_unit_test(test_rewind),  cmocka_unit_test(test_logits),
-		cmocka_unit_test(test_expression), cmocka_unit_test(test_rules),   cmocka_unit_test(test_forced),
-		cmocka_unit_test(test_marks),      cmocka_unit_test(test_refusals)
+		cmocka_unit_test(test_right),      cmocka_unit_test(test_rewind), cmocka_unit_test(test_logits),
+		cmocka_unit_test(test_expression), cmocka_unit_test(test_rules),  cmocka_unit_test(test_forced),
+		cmocka_unit_test(test_tokens),     cmocka_unit_test(test_marks),  cmocka_unit_test(test_refusals)
 	};
 
 	return cmocka_run_group_tests(tests, open_model, close_model);
