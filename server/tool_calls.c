@@ -75,7 +75,8 @@ static const char *find_mark(const struct tool_calls *t, const char *const marks
 
 static void drop(struct tool_calls *t, size_t n)
 {
-	memmove(t->held.p, t->held.p + n, t->held.n - n);
+	if (t->held.n > n)
+		memmove(t->held.p, t->held.p + n, t->held.n - n);
 	t->held.n -= n;
 }
 
