@@ -11,7 +11,7 @@
 
 static bool is_of_local_operands(enum ir_op op)
 {
-	return op == IR_ostore || op == IR_oload_top || op == IR_tload_top || op == IR_tstore_top;
+	return op == IR_ostore || op == IR_oload_turned || op == IR_oload_top || op == IR_tload_top || op == IR_tstore_top;
 }
 
 static bool acceptable(const struct ir *ir, const struct target *t, struct error *err)
@@ -35,7 +35,7 @@ static bool acceptable(const struct ir *ir, const struct target *t, struct error
 				t->name);
 		if ((ir->ins[k].op == IR_part || ir->ins[k].op == IR_parts) && !t->has_parts)
 			return error_set(err, ERROR_UNSUPPORTED, "target %s does no units in parts", t->name);
-		if ((ir->ins[k].op == IR_copy || ir->ins[k].op == IR_copied) && !t->block_bytes)
+		if (ir->ins[k].op >= IR_copy && ir->ins[k].op <= IR_copied && !t->block_bytes)
 			return error_set(err, ERROR_UNSUPPORTED, "target %s copies nothing while a kernel goes on",
 			                 t->name);
 	}

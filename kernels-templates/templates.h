@@ -88,6 +88,7 @@ enum {
 	TEMPLATE_MAX_WIDE = 24,
 	TEMPLATE_MMA_COLUMNS = 32,
 	TEMPLATE_MMA_SHARED = 64 /* of a tile whose operands a group's waves share */,
+	TEMPLATE_MMA_WIDE = 128 /* the same, where they are copied ahead, and many rows share them */,
 	TEMPLATE_MMA_LEAST = 16 /* a tile's */
 };
 /* The most columns of a tile: 8 on CPUs. */
@@ -114,13 +115,13 @@ uint32_t template_wide_interleave(const struct target *target, enum dtype weight
  * the user wants that class. How many columns a tile of such a matmul should have where there are enough; and where
  * there are fewer: TEMPLATE_MMA_LEAST, or twice as many. */
 bool template_mma(const struct target *target, enum dtype weight, enum dtype activation, bool bounded);
-unsigned template_mma_tile_n(const struct target *target, enum dtype weight, uint64_t k, uint32_t flags);
+unsigned template_mma_tile_n(const struct target *target, enum dtype weight, uint64_t rows, uint64_t k, uint32_t flags);
 unsigned template_mma_narrow_n(uint64_t k, uint32_t flags);
 
 /* Whether such a matmul deals its column tiles out to the parts of a launch (target->has_parts); how many row blocks a
  * group of so many waves does at once. */
 bool template_matmul_parts(const struct target *target, const struct key *key);
-unsigned template_matmul_together(const struct key *key, unsigned waves);
+unsigned template_matmul_together(const struct target *target, const struct key *key);
 
 /* KEY_INTERLEAVE: activations for wide matmuls. key: k, activation, columns (of a tile), row_blocks (columns of a
  * panel). X and XS as quantise and norm write them, OUT and OUTS as WIDE reads them, tile after tile; UNSIGNED: int8

@@ -186,6 +186,13 @@ static void load_operand(char *d, const char *at, const struct interp_ins *in)
 	}
 }
 
+static void load_turned(char *d, const char *at, const struct interp_ins *in)
+{
+	for (size_t r = 0; r < IR_TILE; r++, at += IR_ROW_BYTES)
+		for (size_t p = in->lanes; p < in->lanes + 2u; p++, d += IR_PIECE_BYTES)
+			memcpy(d, at + (p ^ (r & 7)) * IR_PIECE_BYTES, IR_PIECE_BYTES);
+}
+
 static void store_operand(char *at, const char *v, const struct interp_ins *in)
 {
 	for (size_t r = 0; r < IR_TILE; r++, v += IR_STRIP_BYTES) {
@@ -251,6 +258,7 @@ static void matrix_row(const struct interp_ins *in, char *frame)
 	case IR_tstore_top: store_tile(ADDRESS(in->a), REG(in->b), in); break;
 	case IR_oload:
 	case IR_oload_top: load_operand(REG(in->dst), ADDRESS(in->a), in); break;
+	case IR_oload_turned: load_turned(REG(in->dst), ADDRESS(in->a), in); break;
 	case IR_ostore: store_operand(ADDRESS(in->a), REG(in->b), in); break;
 	case IR_tdot_i8:
 	case IR_tdot_f16:
@@ -286,6 +294,12 @@ PART void gather(uint32_t *d, const char *at, const int32_t *b, const unsigned W
 {
 	for (unsigned l = 0; l < W; l++)
 		d[l] = get32(at + b[l]);
+}
+
+PART void copy_lanes(char *to, const char *from, const char *c, size_t bytes, const unsigned W)
+{
+	for (unsigned l = 0; l < W; l++)
+		memcpy(to + l * bytes, from + get32(c + 4 * l), bytes);
 }
 
 /* Both return the instruction in front of the next one. */
@@ -340,6 +354,8 @@ PART void interp_go(const struct interp_program *p, char *frame, const struct in
 		case IR_fstore_hs: STORE(in->lanes, put16(at + l * in->stride, f32_f16(bits_f32(v[l]))))
 		case IR_fstore1: STORE(1, put32(at + 4 * l, v[l]))
 		case IR_copy: memcpy(POINTER(in->a), POINTER(in->b), (size_t)in->imm); break;
+		case IR_copy_at: copy_lanes(POINTER(in->a), POINTER(in->b), REG(in->c), (size_t)in->imm, W); break;
+		case IR_copies:
 		case IR_copied:
 		case IR_prefetch:
 		case IR_prefetch2: break;

@@ -102,7 +102,7 @@ typedef struct {
 } ir_o;
 
 /* Tiles and operands of matrix products. */
-enum { IR_TILE = 16, IR_STRIP_BYTES = 32, IR_PIECE_BYTES = 16 };
+enum { IR_TILE = 16, IR_STRIP_BYTES = 32, IR_PIECE_BYTES = 16, IR_ROW_BYTES = 128 /* of oload_turned */ };
 /* Of idots: bytes, and k's, of a row of the first factor; bytes of a row of the second one, which is four k's, and of
  * the sums. */
 enum { IR_DOTS_STRIP = 32, IR_DOTS_ROW = 128 };

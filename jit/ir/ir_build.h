@@ -132,6 +132,11 @@ static inline ir_o ir_oload_top(struct ir *b, ir_a p, int32_t disp, unsigned str
 {
 	return (ir_o){ ir_emit(b, IR_oload_top, 0, p.r, 0, 0, ir_x(disp, pieces, stride)) };
 }
+/* piece: the first of the two */
+static inline ir_o ir_oload_turned(struct ir *b, ir_a p, int32_t disp, unsigned piece)
+{
+	return (ir_o){ ir_emit(b, IR_oload_turned, 0, p.r, 0, 0, ir_x(disp, piece, IR_ROW_BYTES)) };
+}
 static inline void ir_ostore(struct ir *b, ir_a p, ir_o v, int32_t disp, unsigned stride, unsigned pieces)
 {
 	ir_emit(b, IR_ostore, 0, p.r, v.r, 0, ir_x(disp, pieces, stride));
@@ -140,6 +145,12 @@ static inline void ir_copy(struct ir *b, ir_a to, ir_a from, uint32_t bytes)
 {
 	ir_emit(b, IR_copy, 0, to.r, from.r, 0, bytes);
 }
+/* bytes: of a lane */
+static inline void ir_copy_at(struct ir *b, ir_a to, ir_a from, ir_i offset, unsigned bytes)
+{
+	ir_emit(b, IR_copy_at, 0, to.r, from.r, offset.r, bytes);
+}
+static inline void ir_copies(struct ir *b) { ir_emit(b, IR_copies, 0, 0, 0, 0, 0); }
 static inline void ir_copied(struct ir *b, uint32_t but) { ir_emit(b, IR_copied, 0, 0, 0, 0, but); }
 /* n: lanes touched, 0 for all */
 static inline ir_f ir_fload(struct ir *b, ir_a p, int32_t disp, unsigned n)

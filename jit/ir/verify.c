@@ -138,6 +138,9 @@ static bool verify_integer(const struct verify *v, const struct ir_ins *in)
 	case IR_copy:
 		return in->imm % 16 ? verify_fail(v, "immediate is %" PRId64 ", expected a multiple of 16", in->imm)
 		                    : verify_range(v, 16, IR_MAX_LOCAL_BYTES);
+	case IR_copy_at:
+		return in->imm == 4 || in->imm == 8 || in->imm == 16 ||
+		       verify_fail(v, "immediate is %" PRId64 ", expected 4, 8 or 16", in->imm);
 	case IR_fhalf: return verify_range(v, 0, 1);
 	case IR_fxor:
 		if (in->imm <= 0 || in->imm >= v->ir->lanes || (in->imm & (in->imm - 1)))
@@ -156,6 +159,10 @@ static bool verify_matrix(const struct verify *v, const struct ir_ins *in)
 	if (in->op == IR_ostore && (stride < IR_PIECE_BYTES ||
 	                            (stride < (step + 1) * IR_PIECE_BYTES && step * IR_PIECE_BYTES < IR_TILE * stride)))
 		return verify_fail(v, "step is %u and stride is %u, which makes pieces overlap", step, stride);
+	if (in->op == IR_oload_turned)
+		return (step <= 6 && step % 2 == 0 && stride == IR_ROW_BYTES) ||
+		       verify_fail(v, "step is %u and stride is %u, expected 0, 2, 4 or 6 and %d", step, stride,
+		                   IR_ROW_BYTES);
 	if (in->op == IR_oload || in->op == IR_oload_top || in->op == IR_ostore)
 		return (step && stride % IR_PIECE_BYTES == 0) ||
 		       verify_fail(v,

@@ -1,9 +1,9 @@
 /* jit/ptx/copy.c - copies from global memory to a wave's local bytes, which lie in shared memory, while the wave goes
  * on.
  *
- * Owns: the rows copy and copied. Lanes copy pieces of 16 bytes, side by side, and each row is a group of copies. The
- * lanes meet behind the wait, for one may read what another has copied, and in front of copies, for one may still read
- * what was there.
+ * Owns: the rows copy, copy_at, copies and copied. Lanes copy pieces of 16 bytes, side by side, and each row of copy
+ * is a group of copies, as is what stands in front of a row of copies. The lanes meet behind the wait, for one may read
+ * what another has copied, and in front of copies, for one may still read what was there.
  */
 #include "jit/ptx/ptx.h"
 
@@ -42,14 +42,33 @@ static void copy(struct ptx_emitter *e, const struct ir_ins *i)
 	PTX_PUT0(w, COPIES_GROUP);
 }
 
+/* What a tile needs is read by several blocks of the launch, so the L2 cache may keep it. */
+static void copy_at(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	struct ptx_writer *w = &e->w;
+	op wide = ptx_new(w, PTX_B64), sum = ptx_new(w, PTX_B64), to = ptx_address(e, i->a, 0, (uint64_t)i->imm);
+	int64_t disp = 0;
+	uint16_t root = ptx_root(&e->scan, i->b, &disp);
+
+	ptx_meet_readers(e, true);
+	PTX_PUT(w, CVT_U64_U32, wide, ptx_reg(e, i->c));
+	PTX_PUT(w, ADD_S64, sum, ptx_reg(e, root), wide);
+	ptx_put(w, i->imm == PIECE ? PTX_COPY_PIECE : PTX_COPY_LATER,
+	        (const op[]){ to, ptx_at(sum, disp), ptx_imm(i->imm) }, 3);
+}
+
 bool ptx_copy_row(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	if (i->op == IR_copy)
 		copy(e, i);
+	if (i->op == IR_copy_at)
+		copy_at(e, i);
+	if (i->op == IR_copies)
+		PTX_PUT0(&e->w, COPIES_GROUP);
 	if (i->op == IR_copied) {
 		PTX_PUT(&e->w, COPIES_WAIT, ptx_imm(i->imm));
 		PTX_PUT(&e->w, BAR_WARP_SYNC, ptx_imm(0xffffffff));
 		e->stored[1] = false;
 	}
-	return i->op == IR_copy || i->op == IR_copied;
+	return i->op >= IR_copy && i->op <= IR_copied;
 }

@@ -240,8 +240,8 @@ bool ptx_scalar(struct ptx_emitter *e, const struct ir_ins *i)
 	case IR_begin: PTX_PUT(w, MOV_B64, ptx_reg(e, i->dst), e->begin); return true;
 	case IR_end: PTX_PUT(w, MOV_B64, ptx_reg(e, i->dst), e->end); return true;
 	case IR_wave: PTX_PUT(w, CVT_U64_U32, ptx_reg(e, i->dst), e->wave); return true;
-	case IR_part: number_of(e, i, "%ctaid.y"); return true;
-	case IR_parts: number_of(e, i, "%nctaid.y"); return true;
+	case IR_part: number_of(e, i, "%ctaid.x"); return true;
+	case IR_parts: number_of(e, i, "%nctaid.x"); return true;
 	default: return false;
 	}
 }

@@ -177,7 +177,11 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 static void load_matrices(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	const bool first = e->scan.reg[i->dst].first;
-	const uint64_t rows = !first ? PTX_LANES_SECOND : i->op == IR_oload_top ? PTX_LANES_TOP : PTX_LANES_FIRST;
+	const bool pieces_turned = i->op == IR_oload_turned;
+	const uint64_t rows = pieces_turned             ? (first ? PTX_LANES_FIRST_TURNED : PTX_LANES_SECOND_TURNED)
+	                      : !first                  ? PTX_LANES_SECOND
+	                      : i->op == IR_oload_top ? PTX_LANES_TOP
+	                                                : PTX_LANES_FIRST;
 	const uint32_t *r = e->tile[i->dst].reg, turned[] = { r[0], r[2], r[1], r[3] };
 
 	PTX_PUT(&e->w, LOAD_MATRIX, tuple(first ? turned : r, 4),
@@ -187,6 +191,7 @@ static void load_matrices(struct ptx_emitter *e, const struct ir_ins *i)
 static void load_operand(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	const bool shared = is_shared(e, i);
+	const uint64_t kind = i->op == IR_oload_turned ? PTX_LANES_STRIP_TURNED : PTX_LANES_STRIP;
 	struct ptx_tile *t = &e->tile[i->dst];
 
 	ptx_meet(e, shared);
@@ -197,10 +202,10 @@ static void load_operand(struct ptx_emitter *e, const struct ir_ins *i)
 		return;
 	}
 	for (unsigned k = 0; k < 2; k++) {
-		const int64_t strip = i->op == IR_oload ? k * INT64_C(8) : 0;
+		const int64_t strip = i->op == IR_oload_top ? 0 : k * INT64_C(8);
 		PTX_PUT_OP(&e->w, shared ? PTX_LD_SHARED_V2 : PTX_LD_GLOBAL_V2, tuple(t->reg + 2 * k, 2),
 		           ptx_address(e, i->a, ir_x_disp(i->imm) + strip * ir_x_stride(i->imm),
-		                       lanes(i, PTX_LANES_STRIP)));
+		                       lanes(i, kind)));
 	}
 }
 
@@ -255,6 +260,7 @@ bool ptx_matrix(struct ptx_emitter *e, const struct ir_ins *i)
 	case IR_tstore:
 	case IR_tstore_top: store(e, i); return true;
 	case IR_oload:
+	case IR_oload_turned:
 	case IR_oload_top: load_operand(e, i); return true;
 	case IR_ostore: store_operand(e, i); return true;
 	case IR_tdot_i8:

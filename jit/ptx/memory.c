@@ -12,16 +12,29 @@ void ptx_new_run(struct ptx_emitter *e) { e->n_sums = 0; }
 
 /* --- made at the entry, once */
 
-/* Of lane l: strip l % 16 and piece l / 16, or l % 8 for l % 16; or strip l % 8 + 8 * (l / 16) and piece l / 8 % 2. */
-static op matrix_rows(struct ptx_emitter *e, uint64_t kind, unsigned stride, unsigned piece_bytes)
+/* The place of the piece behind `first`, which is even, by 0 or 1. */
+static op turn(struct ptx_emitter *e, op piece, op strip, unsigned first)
 {
 	struct ptx_writer *w = &e->w;
-	const bool first = kind != PTX_LANES_SECOND;
+	op number = ptx_new(w, PTX_B32), by = ptx_new(w, PTX_B32), place = ptx_new(w, PTX_B32);
+
+	PTX_PUT(w, ADD_S32, number, piece, ptx_imm(first));
+	PTX_PUT(w, AND_B32, by, strip, ptx_imm(7));
+	PTX_PUT(w, XOR_B32, place, number, by);
+	return place;
+}
+
+/* Of lane l: strip l % 16 and piece l / 16, or l % 8 for l % 16; or strip l % 8 + 8 * (l / 16) and piece l / 8 % 2. */
+static op matrix_rows(struct ptx_emitter *e, uint64_t kind, unsigned stride, unsigned step)
+{
+	struct ptx_writer *w = &e->w;
+	const bool turned = kind == PTX_LANES_FIRST_TURNED || kind == PTX_LANES_SECOND_TURNED,
+		   first = kind != PTX_LANES_SECOND && kind != PTX_LANES_SECOND_TURNED;
 	op strip = ptx_new(w, PTX_B32), upper = ptx_new(w, PTX_B32), piece = ptx_new(w, PTX_B32),
 	   at = ptx_new(w, PTX_B32), all = ptx_new(w, PTX_B32);
 
 	PTX_PUT(w, SHR_U32, upper, e->lane, ptx_imm(4));
-	PTX_PUT(w, AND_B32, strip, e->lane, ptx_imm(kind == PTX_LANES_FIRST ? 15 : 7));
+	PTX_PUT(w, AND_B32, strip, e->lane, ptx_imm(first && kind != PTX_LANES_TOP ? 15 : 7));
 	if (first) {
 		piece = upper;
 	} else {
@@ -31,7 +44,11 @@ static op matrix_rows(struct ptx_emitter *e, uint64_t kind, unsigned stride, uns
 		PTX_PUT(w, ADD_S32, strip, strip, upper);
 	}
 	PTX_PUT(w, MUL_S32, at, strip, ptx_imm(stride));
-	PTX_PUT(w, MAD_U32, all, piece, ptx_imm(piece_bytes), at);
+	if (turned) {
+		piece = turn(e, piece, strip, step);
+		step = 1;
+	}
+	PTX_PUT(w, MAD_U32, all, piece, ptx_imm(step * IR_PIECE_BYTES), at);
 	return all;
 }
 
@@ -41,23 +58,27 @@ static op matrix_lanes(struct ptx_emitter *e, uint64_t by)
 {
 	struct ptx_writer *w = &e->w;
 	const unsigned step = (unsigned)by & 0xff, stride = (unsigned)(by >> 8) & 0xffffff;
+	const uint64_t kind = by & UINT64_C(0xffffffff) << 32;
+	const bool turned = kind == PTX_LANES_STRIP_TURNED;
 	op g = ptx_new(w, PTX_B32), t = ptx_new(w, PTX_B32), rows = ptx_new(w, PTX_B32), all = ptx_new(w, PTX_B32);
 
 	PTX_PUT(w, SHR_U32, g, e->lane, ptx_imm(2));
 	PTX_PUT(w, MUL_S32, rows, g, ptx_imm(stride));
-	if (by >> 32 == PTX_LANES_TILE >> 32) {
+	if (kind == PTX_LANES_TILE) {
 		PTX_PUT(w, AND_B32, t, e->lane, ptx_imm(3));
 		PTX_PUT(w, MAD_U32, all, t, ptx_imm(2 * step), rows);
 		return all;
 	}
-	if (by >> 32 != PTX_LANES_STRIP >> 32)
-		return matrix_rows(e, by >> 32 << 32, stride, step * IR_PIECE_BYTES);
+	if (kind != PTX_LANES_STRIP && kind != PTX_LANES_STRIP_TURNED)
+		return matrix_rows(e, kind, stride, step);
 	op piece = ptx_new(w, PTX_B32), half = ptx_new(w, PTX_B32), number = ptx_new(w, PTX_B32),
 	   pieces = ptx_new(w, PTX_B32);
 	PTX_PUT(w, SHR_U32, t, e->lane, ptx_imm(1));
 	PTX_PUT(w, AND_B32, number, t, ptx_imm(1));
 	PTX_PUT(w, AND_B32, half, e->lane, ptx_imm(1));
-	PTX_PUT(w, MAD_U32, pieces, number, ptx_imm(step * IR_PIECE_BYTES), rows);
+	if (turned)
+		number = turn(e, number, g, step);
+	PTX_PUT(w, MAD_U32, pieces, number, ptx_imm((turned ? 1 : step) * IR_PIECE_BYTES), rows);
 	PTX_PUT(w, SHL_B32, piece, half, ptx_imm(3));
 	PTX_PUT(w, ADD_S32, all, pieces, piece);
 	return all;

@@ -126,14 +126,24 @@ op ptx_share(struct ptx_emitter *e, op number, op per, op rest)
 	return none;
 }
 
+static bool has_parts(const struct ir *ir)
+{
+	for (size_t k = 0; k < ir->n_ins; k++)
+		if (ir->ins[k].op == IR_part)
+			return true;
+	return false;
+}
+
 /* This wave's share, or this block's (struct ptx_launch). Who has none is done. */
 static void find_share(struct ptx_emitter *e)
 {
 	struct ptx_writer *w = &e->w;
-	op number = ptx_special(w, "%ctaid.x"), per = ptx_new(w, PTX_B32), rest = ptx_new(w, PTX_B32);
+	const bool parts = has_parts(e->ir);
+	op number = ptx_special(w, parts ? "%ctaid.y" : "%ctaid.x"), per = ptx_new(w, PTX_B32),
+	   rest = ptx_new(w, PTX_B32);
 
 	if (!e->ir->cooperative) {
-		op share = number, blocks = ptx_special(w, "%nctaid.x");
+		op share = number, blocks = ptx_special(w, parts ? "%nctaid.y" : "%nctaid.x");
 		number = ptx_new(w, PTX_B32);
 		PTX_PUT(w, MAD_U32, number, e->wave, blocks, share);
 	}
@@ -220,18 +230,19 @@ static void enter(struct ptx_emitter *e)
 
 /* --- the module */
 
-/* Of a multiprocessor, which shares its registers among them. Products of matrices wait for their operands, so they
- * want company, and so do groups whose waves do not wait for each other; other kernels want all registers. */
+/* Of a multiprocessor, which shares its registers among them. Products of matrices that wait for their operands want
+ * company, and so do groups whose waves do not wait for each other; other kernels want all registers, and so do
+ * products whose operands are copied ahead. */
 static unsigned blocks_at_once(const struct ir *ir)
 {
-	bool meets = false;
+	bool meets = false, multiplies = false, copies = false;
 
 	for (size_t k = 0; k < ir->n_ins; k++) {
-		if (ir->ins[k].op >= IR_tdot_i8 && ir->ins[k].op <= IR_tdot_bf16)
-			return 2;
+		multiplies |= ir->ins[k].op >= IR_tdot_i8 && ir->ins[k].op <= IR_tdot_bf16;
 		meets |= ir->ins[k].op == IR_barrier;
+		copies |= ir->ins[k].op == IR_copies;
 	}
-	return ir->cooperative && !meets ? 2 : 1;
+	return multiplies ? (copies ? 1 : 2) : ir->cooperative && !meets ? 2 : 1;
 }
 
 void ptx_begin_module(struct ptx_writer *w, struct ptx_buffer *to, bool memory)

@@ -144,9 +144,13 @@ enum { PTX_BIAS = 0x4b400000 };
  * of strips 0 to 7, then of the others. */
 #define PTX_LANES_FIRST (UINT64_C(3) << 32)
 #define PTX_LANES_SECOND (UINT64_C(4) << 32)
+/* The same three of strips whose pieces are turned (ops.def, oload_turned). */
+#define PTX_LANES_STRIP_TURNED (UINT64_C(5) << 32)
+#define PTX_LANES_FIRST_TURNED (UINT64_C(6) << 32)
+#define PTX_LANES_SECOND_TURNED (UINT64_C(7) << 32)
 
 /* Pieces 0 of strips 0 to 7, twice, then pieces 1. */
-#define PTX_LANES_TOP (UINT64_C(5) << 32)
+#define PTX_LANES_TOP (UINT64_C(8) << 32)
 
 enum { PTX_MEMO = 64 };
 
@@ -256,8 +260,8 @@ void ptx_take_text(struct object *out, const struct ptx_buffer *text);
 /* 80, 90: of its name. */
 unsigned ptx_capability(const struct target *t);
 
-/* The entry, and what is handed to it. A launch has blocks of WAVES * 32 threads; the second dimension of its grid is
- * the parts in which units are done. */
+/* The entry, and what is handed to it. A launch has blocks of WAVES * 32 threads; where a kernel has parts, these
+ * are the first dimension of its grid, and shares the second one: blocks with the same share live at the same time. */
 #define PTX_ENTRY "jitrun"
 struct ptx_launch {
 	uint64_t arg;       /* address of the argument slots */

@@ -24,7 +24,8 @@ static bool is_hint(const struct ir_ins *i) { return i->op == IR_prefetch || i->
 
 bool ptx_stores(const struct ir_ins *i)
 {
-	return ir_facts[i->op].dst == IR_KIND__ && ir_facts[i->op].a == IR_KIND_A && !is_hint(i) && i->op != IR_copy;
+	return ir_facts[i->op].dst == IR_KIND__ && ir_facts[i->op].a == IR_KIND_A && !is_hint(i) && i->op != IR_copy &&
+	       i->op != IR_copy_at;
 }
 
 /* Backward: what has no effect, writes no variable and has no live use. */

@@ -76,6 +76,9 @@ void quantise_emit_scaled(struct ir *b, const ir_f x[], unsigned n, ir_f d, ir_i
 /* 32 consecutive f32 (32/W vectors) to one int8 block (numerics.h rule 4): 32 bytes at q + q_disp, its struct
  * activation_block at s + s_disp. */
 void quantise_emit_block(struct ir *b, const ir_f x[], ir_a q, int32_t q_disp, ir_a s, int32_t s_disp);
+/* n blocks at once, each a vector of 32 lanes, so that their chains of operations run side by side. */
+enum { QUANTISE_SEVERAL = 16 };
+void quantise_emit_several(struct ir *b, unsigned n, const ir_f x[], const ir_a q[], const ir_a s[]);
 /* The same for others to await, on targets with 32 lanes; scratch: 32 local bytes. */
 void quantise_give_block(struct ir *b, ir_f x, ir_a q, ir_a s, ir_a scratch);
 /* Four blocks of neighbours, lane l with elements 4l to 4l + 3: its quants, in a word; words 0 to 3 of its block's

@@ -3,6 +3,8 @@
  * Owns: numerics.h rule 4 as IR, written once. The result of any finite input lies in -127..127, which dot4 and
  * istore_8 rely on.
  */
+#include <assert.h>
+
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/emit/math.h"
 
@@ -64,6 +66,25 @@ void quantise_emit_block(struct ir *b, const ir_f x[], ir_a q, int32_t q_disp, i
 		whole[v] = ir_i2f(b, rounded[v]);
 	}
 	store_sums(b, whole, d, s, s_disp);
+}
+
+void quantise_emit_several(struct ir *b, unsigned n, const ir_f x[], const ir_a q[], const ir_a s[])
+{
+	ir_f d[QUANTISE_SEVERAL], whole[QUANTISE_SEVERAL];
+	ir_i rounded;
+
+	assert(math_parts(b) == 1 && n <= QUANTISE_SEVERAL);
+	for (unsigned i = 0; i < n; i++)
+		d[i] = math_lane_max(b, (const ir_f[]){ ir_fabs(b, x[i]) });
+	for (unsigned i = 0; i < n; i++)
+		d[i] = ir_fdiv(b, d[i], ir_fconst(b, 127.0f));
+	for (unsigned i = 0; i < n; i++) {
+		quantise_emit_scaled(b, &x[i], 1, d[i], &rounded);
+		ir_istore_8(b, q[i], rounded, 0);
+		whole[i] = ir_i2f(b, rounded);
+	}
+	for (unsigned i = 0; i < n; i++)
+		store_sums(b, &whole[i], d[i], s[i], 0);
 }
 
 void quantise_give_block(struct ir *b, ir_f x, ir_a q, ir_a s, ir_a scratch)

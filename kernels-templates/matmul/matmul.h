@@ -47,9 +47,9 @@ void matmul_finish(const struct matmul_results *r, ir_s block, ir_s tile);
 /* One column only, its number in the launch; r->sums are its tile's from this column on. */
 void matmul_finish_column(const struct matmul_results *r, ir_s block, ir_s column);
 
-/* Four columns from there on, whose loads are under way together; on targets with 32 lanes, not by head. */
-enum { MATMUL_FOUR = 4 };
-void matmul_finish_four(const struct matmul_results *r, ir_s block, ir_s column);
+/* So many columns from there on, whose loads are under way together; on targets with 32 lanes, not by head. */
+enum { MATMUL_MOST_AT_ONCE = 16 };
+void matmul_finish_several(const struct matmul_results *r, unsigned n, ir_s block, ir_s column);
 
 /* ---- groups of waves that share the row blocks of a matmul (matmul_group.c) */
 
@@ -105,6 +105,7 @@ struct matmul_job {
 struct matmul_group {
 	struct ir *b;
 	const struct key *key;
+	const struct target *target; /* where there is a tile */
 	unsigned waves;
 	bool parts;                                             /* the tiles are dealt out to the parts of a launch */
 	void (*job)(void *context, const struct matmul_job *j); /* writes the job, once; with KEY_EXPERTS once for each
@@ -199,6 +200,17 @@ void matmul_mma_shared_build(struct ir *b, const struct key *key, const struct t
 uint32_t matmul_mma_own(const struct key *key);
 /* Whether that is for such weights; f may be NULL. */
 bool matmul_mma_shares(const struct weight_format *f, uint64_t k);
+/* The same with operands that are copied while the group multiplies, for tiles of TEMPLATE_MMA_SHARED and
+ * TEMPLATE_MMA_WIDE columns; whether that is for such weights; whether the wide ones are better for so many rows; the
+ * shape of a key's tile, whose stages are 0 where it is not built so. */
+struct matmul_mma_shape {
+	unsigned row_blocks, columns, halves /* of the spans, at once */, stages;
+};
+void matmul_mma_piped_build(struct ir *b, const struct key *key, const struct target *target);
+bool matmul_mma_pipes(const struct target *target, const struct weight_format *f, uint64_t k);
+bool matmul_mma_widens(const struct target *target, const struct weight_format *f, uint64_t rows, uint64_t k,
+                       uint32_t flags);
+struct matmul_mma_shape matmul_mma_shape(const struct target *target, const struct key *key);
 /* Kernels for many columns (KEY_WIDE); matmul_build() hands them over. */
 bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 /* NULL, or what is wrong with the flags and the activation function of a matmul. */

@@ -164,34 +164,34 @@ void matmul_finish_column(const struct matmul_results *m, ir_s block, ir_s colum
 		finish_column(m, &e);
 }
 
-void matmul_finish_four(const struct matmul_results *m, ir_s block, ir_s column)
+void matmul_finish_several(const struct matmul_results *m, unsigned n, ir_s block, ir_s column)
 {
 	struct ir *b = m->b;
 	const int64_t width = (int64_t)matmul_out_width(m->key);
 	const bool reads = m->key->flags & (KEY_RESIDUAL | KEY_GATED);
-	struct epilogue first = find_results(m, block, column, 1), e[MATMUL_FOUR];
-	ir_f old[MATMUL_FOUR] = { 0 };
+	struct epilogue first = find_results(m, block, column, 1), e[MATMUL_MOST_AT_ONCE];
+	ir_f old[MATMUL_MOST_AT_ONCE] = { 0 }, y[MATMUL_MOST_AT_ONCE];
+	ir_a q[MATMUL_MOST_AT_ONCE], s[MATMUL_MOST_AT_ONCE];
 
-	for (unsigned i = 0; i < MATMUL_FOUR; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		e[i] = first;
 		e[i].sum = ir_aaddi(b, first.sum, i * 128);
 		e[i].out = ir_aaddi(b, first.out, i * width * 4);
 		if (reads)
 			old[i] = ir_fload(b, e[i].out, 0, 0);
 		if (m->key->flags & KEY_QUANTISED_OUT) {
-			e[i].outq = ir_aaddi(b, first.outq, i * width);
-			e[i].outs = ir_aaddi(b, first.outs, i * width / 2);
+			q[i] = ir_aaddi(b, first.outq, i * width);
+			s[i] = ir_aaddi(b, first.outs, i * width / 2);
 		}
 		if (m->key->flags & KEY_GREATEST)
 			e[i].greatest = ir_aaddi(b, first.greatest, (int64_t)i * matmul_head_blocks(m->key) * 4);
 	}
-	for (unsigned i = 0; i < MATMUL_FOUR; i++) {
-		ir_f y = finish_vector(m, &e[i], 0, 0, reads ? &old[i] : NULL);
-		if (m->key->flags & KEY_QUANTISED_OUT)
-			quantise_emit_block(b, &y, e[i].outq, 0, e[i].outs, 0);
-		if (m->key->flags & KEY_GREATEST)
-			keep_greatest(m, &e[i], y);
-	}
+	for (unsigned i = 0; i < n; i++)
+		y[i] = finish_vector(m, &e[i], 0, 0, reads ? &old[i] : NULL);
+	if (m->key->flags & KEY_QUANTISED_OUT)
+		quantise_emit_several(b, n, y, q, s);
+	for (unsigned i = 0; i < n && m->key->flags & KEY_GREATEST; i++)
+		keep_greatest(m, &e[i], y[i]);
 }
 
 void matmul_finish(const struct matmul_results *m, ir_s block, ir_s tile)

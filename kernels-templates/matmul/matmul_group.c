@@ -68,8 +68,11 @@ static void do_job(const struct matmul_group *g, ir_s base, ir_s tile, ir_s job)
 static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir_s blocks, ir_f from)
 {
 	struct ir *b = g->b;
-	/* Where tiles are large, several columns are done at once. */
-	unsigned at_once = g->tile ? MATMUL_FOUR : 1, columns = g->key->tile_n / at_once;
+	/* Where tiles are large, several columns are done at once, and most where each waits for what it joins. */
+	unsigned at_once = !g->tile                                     ? 1
+	                   : g->key->flags & (KEY_RESIDUAL | KEY_GATED) ? MATMUL_MOST_AT_ONCE
+	                                                                : MATMUL_MOST_AT_ONCE / 2,
+		 columns = g->key->tile_n / at_once;
 	ir_s thing = share(g, ir_smuli(b, blocks, columns), g->together * columns), in_group = thing, column = thing,
 	     block = base;
 	ir_a sums = g->sums;
@@ -101,7 +104,7 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 		.scratch = g->scratch
 	};
 	if (at_once > 1)
-		matmul_finish_four(&r, block, tile);
+		matmul_finish_several(&r, at_once, block, tile);
 	else
 		matmul_finish_column(&r, block, tile);
 	ir_endloop(b);
@@ -329,6 +332,16 @@ static void emit_routes(struct matmul_group *g)
 	ir_endloop(b);
 }
 
+/* target: where a key has tiles of all waves. */
+static unsigned together_of(const struct target *target, const struct key *key, unsigned waves)
+{
+	unsigned matrices = key->flags & KEY_PAIR ? 2 : 1, jobs = numerics_spans(key->k) * matrices;
+
+	if (key->flags & KEY_MMA && key->tile_n >= TEMPLATE_MMA_SHARED)
+		return matmul_mma_shape(target, key).row_blocks / matrices;
+	return jobs < waves ? waves / jobs : 1;
+}
+
 void matmul_group_build(struct matmul_group *g)
 {
 	const bool experts = g->key->flags & KEY_EXPERTS;
@@ -337,7 +350,7 @@ void matmul_group_build(struct matmul_group *g)
 	g->spans = g->tile ? g->spans : numerics_spans(g->key->k);
 	g->matrices = g->key->flags & KEY_PAIR ? 2 : 1;
 	g->jobs = g->spans * g->matrices;
-	g->together = experts ? 1 : template_matmul_together(g->key, g->waves);
+	g->together = experts ? 1 : together_of(g->target, g->key, g->waves);
 	g->arg = ir_arg(b);
 	const int64_t totals = (int64_t)g->together * g->jobs * matmul_total_columns(g->key) * 128;
 	g->sums = ir_shared(b, totals > g->room ? totals : g->room);
@@ -369,13 +382,10 @@ void matmul_group_build(struct matmul_group *g)
 bool template_matmul_parts(const struct target *target, const struct key *key)
 {
 	return target->has_parts && key->kind == KEY_MATMUL && key->tile_n > 8 &&
-	       !(key->flags & (KEY_EXPERTS | KEY_NORM_IN));
+	       !(key->flags & (KEY_EXPERTS | KEY_NORM_IN | KEY_AWAITED));
 }
 
-unsigned template_matmul_together(const struct key *key, unsigned waves)
+unsigned template_matmul_together(const struct target *target, const struct key *key)
 {
-	unsigned matrices = key->flags & KEY_PAIR ? 2 : 1, jobs = numerics_spans(key->k) * matrices;
-	if (key->flags & KEY_MMA && key->tile_n == TEMPLATE_MMA_SHARED)
-		return 2 / matrices;
-	return jobs < waves ? waves / jobs : 1;
+	return together_of(target, key, target->waves);
 }

@@ -408,11 +408,26 @@ unsigned template_mma_narrow_n(uint64_t k, uint32_t flags)
 }
 
 /* Two waves have half of the spans each. */
-unsigned template_mma_tile_n(const struct target *target, enum dtype weight, uint64_t k, uint32_t flags)
+unsigned template_mma_tile_n(const struct target *target, enum dtype weight, uint64_t rows, uint64_t k, uint32_t flags)
 {
-	return target->local_operands && matmul_mma_shares(weight_format_find(weight), k)
-	               ? TEMPLATE_MMA_SHARED
-	               : template_mma_narrow_n(k, flags);
+	const struct weight_format *f = weight_format_find(weight);
+
+	if (matmul_mma_widens(target, f, rows, k, flags))
+		return TEMPLATE_MMA_WIDE;
+	return target->local_operands && matmul_mma_shares(f, k) ? TEMPLATE_MMA_SHARED
+	                                                         : template_mma_narrow_n(k, flags);
+}
+
+/* Whether a tile may have so many columns. */
+static bool has_columns(const struct mma *m, const struct target *target, unsigned n)
+{
+	const struct key *key = m->group.key;
+
+	if (n == TEMPLATE_MMA_WIDE)
+		return matmul_mma_pipes(target, m->format, key->k);
+	if (n == TEMPLATE_MMA_SHARED)
+		return target->local_operands && matmul_mma_shares(m->format, key->k);
+	return n == IR_TILE || (n == 2 * IR_TILE && n <= template_mma_narrow_n(key->k, key->flags));
 }
 
 static const char *refusal(const struct mma *m, const struct target *target)
@@ -431,11 +446,8 @@ static const char *refusal(const struct mma *m, const struct target *target)
 		              : "products of integer matrices are of the exact class";
 	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[m->format->type].block != 0)
 		return "rows and k must be positive, k a multiple of the weights' block";
-	if (!(key->flags & KEY_AWAITED) && key->tile_n != IR_TILE &&
-	    (key->tile_n != 2 * IR_TILE || key->tile_n > template_mma_narrow_n(key->k, key->flags)) &&
-	    (key->tile_n != TEMPLATE_MMA_SHARED ||
-	     key->tile_n != template_mma_tile_n(target, key_dtype(key->weight), key->k, key->flags)))
-		return "a tile has 16 columns, or 32 where their totals fit, or 64 where operands may be shared";
+	if (!(key->flags & KEY_AWAITED) && !has_columns(m, target, key->tile_n))
+		return "a tile has 16 columns, or 32 where their totals fit, or 64 or 128 where operands may be shared";
 	if (key->tile_n == 0)
 		return "a tile has columns";
 	if (key->row_blocks != 1)
@@ -475,6 +487,10 @@ bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *
 	const char *why = refusal(&m, target);
 	if (why)
 		return build_refuse(key, err, why);
+	if (matmul_mma_shape(target, key).stages) {
+		matmul_mma_piped_build(b, key, target);
+		return true;
+	}
 	if (key->tile_n == TEMPLATE_MMA_SHARED) {
 		matmul_mma_shared_build(b, key, target);
 		return true;

@@ -346,6 +346,7 @@ void matmul_mma_shared_build(struct ir *b, const struct key *key, const struct t
 	struct mma_shared m = {
 		.group = { .b = b,
 		           .key = key,
+		           .target = target,
 		           .waves = target->waves,
 		           .parts = template_matmul_parts(target, key),
 		           .spans = MMA_HALVES,

@@ -20,7 +20,7 @@ struct cuda_input {
 	const void *from;
 	size_t at, bytes;
 };
-enum { INPUTS = 16, MOST_PARTS = 1 << 15 };
+enum { INPUTS = 16, MOST_PARTS = 1 << 15, MOST_BLOCKS = 65535 };
 
 struct cuda_plan {
 	struct cuda_plan *next;
@@ -149,7 +149,8 @@ static uint32_t best_parts(uint64_t tiles, uint64_t blocks, uint64_t resident)
 }
 
 /* How many blocks have an op's units, and how many each (struct ptx_launch). Where tiles are dealt out to parts, a
- * block has as many units as it does at once. */
+ * block has as many units as it does at once; and large tiles are a block each, which begin in such an order that those
+ * of the same weights live at the same time. */
 static void deal(const struct cuda_stream *s, struct cuda_plan *c, size_t i)
 {
 	const struct plan_op *l = &c->plan->op[i];
@@ -157,11 +158,12 @@ static void deal(const struct cuda_stream *s, struct cuda_plan *c, size_t i)
 	const struct target *t = card_of(s)->device.facts.target;
 	const uint64_t tiles = template_matmul_parts(t, &k->key) ? l->arg[MATMUL_TILES] : 1;
 	uint64_t units = (uint64_t)(l->end - l->begin), waves = k->cooperative ? 1 : t->waves,
-		 each = tiles > 1 ? template_matmul_together(&k->key, t->waves) : waves,
+		 each = tiles > 1 ? template_matmul_together(t, &k->key) : waves,
 		 blocks = (units + each - 1) / each, most = s->most_blocks ? s->most_blocks : k->resident;
 
-	blocks = blocks < most ? blocks : most;
-	c->parts[i] = best_parts(tiles, blocks, most);
+	const bool large = tiles > 1 && k->key.flags & KEY_MMA && k->key.tile_n >= TEMPLATE_MMA_SHARED;
+	blocks = blocks < most || (large && blocks <= MOST_BLOCKS) ? blocks : most;
+	c->parts[i] = large && tiles <= MOST_PARTS ? (uint32_t)tiles : best_parts(tiles, blocks, most);
 	c->blocks[i] = (uint32_t)blocks;
 	if (blocks)
 		c->launch[i] = (struct ptx_launch){ .arg = (uint64_t)(uintptr_t)(c->on_card + (l->arg - c->plan->args)),
@@ -177,8 +179,9 @@ static int launch_op(const struct cuda_stream *s, struct cuda_plan *c, size_t i,
 	const struct cuda_kernel *k = c->plan->kernel[c->plan->op[i].kernel].handle;
 	struct ptx_launch *l = &c->launch[i];
 	struct cuda_launch_attribute attribute = { .id = CUDA_LAUNCH_OVERLAPS, .of = { .value = 1 } };
+	const bool parts = template_matmul_parts(t, &k->key);
 	const struct cuda_launch_config config = {
-		.grid = { c->blocks[i], c->parts[i], 1 },
+		.grid = { parts ? c->parts[i] : c->blocks[i], parts ? c->blocks[i] : 1, 1 },
 		.block = { t->waves * t->lanes, 1, 1 },
 		.shared_bytes = k->shared_bytes,
 		.stream = s->queue,

@@ -20,7 +20,7 @@
 
 enum {
 	PLAN_ARGS_MOST = 22, /* of an op */
-	PLAN_CUTS_MOST = 4   /* sorts of tiles that a matmul's tokens are cut into */
+	PLAN_CUTS_MOST = 5   /* sorts of tiles that a matmul's tokens are cut into */
 };
 
 /* An op that turns inputs, whole: two that are the same write the same bytes. */

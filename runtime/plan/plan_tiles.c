@@ -35,23 +35,26 @@ static unsigned cut_columns(uint32_t first, uint32_t tokens, uint32_t width, uin
  * draft tokens are judged, which must not change what is said. */
 static unsigned cut_for_matrices(const struct plan_options *opt, enum plan_logits logits,
                                  const struct weights_matrix *w, uint32_t flags, uint32_t tokens,
-                                 struct plan_tiles out[2])
+                                 struct plan_tiles out[PLAN_CUTS_MOST - 2])
 {
 	uint32_t all = tokens / TEMPLATE_MMA_LEAST * TEMPLATE_MMA_LEAST,
-		 width = template_mma_tile_n(opt->target, w->type, w->k, flags), wide = all / width, left = all % width,
-		 narrow = template_mma_narrow_n(w->k, flags);
+		 width = template_mma_tile_n(opt->target, w->type, w->rows, w->k, flags),
+		 narrow = template_mma_narrow_n(w->k, flags), done = 0;
 	unsigned n = 0;
 
 	if (!all || opt->general || flags & KEY_BY_HEAD ||
 	    !template_mma(opt->target, w->type, plan_activation(opt, w->type),
 	                  opt->bounded && logits != PLAN_ALL_LOGITS))
 		return 0;
-	if (wide)
-		out[n++] = (struct plan_tiles){ 0, width, wide, KEY_MMA };
-	if (left % narrow)
+	for (uint32_t least = width < TEMPLATE_MMA_SHARED ? width : TEMPLATE_MMA_SHARED; width >= least; width /= 2)
+		if (all - done >= width) {
+			out[n++] = (struct plan_tiles){ done, width, (all - done) / width, KEY_MMA };
+			done += (all - done) / width * width;
+		}
+	if ((all - done) % narrow)
 		narrow = TEMPLATE_MMA_LEAST;
-	if (left)
-		out[n++] = (struct plan_tiles){ wide * width, narrow, left / narrow, KEY_MMA };
+	if (all > done)
+		out[n++] = (struct plan_tiles){ done, narrow, (all - done) / narrow, KEY_MMA };
 	return n;
 }
 

@@ -247,8 +247,9 @@ static void launch(struct kernel_ptx *k, uint64_t args, int64_t begin, int64_t e
 		                .order = PTX_WAIT_FIRST };
 	void *params[] = { &l.arg, &l.begin, &l.per, &l.rest, &l.order };
 	struct cuda_launch_attribute overlaps = { .id = CUDA_LAUNCH_OVERLAPS, .of = { .value = 1 } };
+	const uint32_t parts = 1 + runs % 3;
 	const struct cuda_launch_config config = {
-		.grid = { blocks, k->parts ? 1 + runs % 3 : 1, 1 },
+		.grid = { k->parts ? parts : blocks, k->parts ? blocks : 1, 1 },
 		.block = { k->waves * 32, 1, 1 },
 		.shared_bytes = k->shared_bytes,
 		.attribute = &overlaps,

@@ -82,10 +82,11 @@ static void check_matrices(unsigned mix, unsigned step)
 			                             : ONE_MATRIX + draw_number(FLAG_SETS - ONE_MATRIX)];
 			struct problem p = problem(mix, row_counts[draw_number(5)], lengths[i], TEMPLATE_MMA_LEAST,
 			                           1 + draw_number(2), 1, KEY_MMA | flags);
-			if (at % 3)
+			if (at % 4) /* also where rows are too few for what a tile of so many columns wants */
 				p.key.tile_n = template_mma_tile_n(&target_table[TARGET_SM90], mixes[mix].weight,
-				                                   p.key.k, flags);
-			if (at % 3 > 1)
+				                                   at % 4 == 1 ? UINT32_MAX : p.key.rows, p.key.k,
+				                                   flags);
+			if (at % 4 > 2)
 				p.key.tile_n = template_mma_narrow_n(p.key.k, flags);
 			if (at % step == 0)
 				check(&p);
@@ -290,7 +291,8 @@ static void test_greatest(void **unused)
 			p.key.flags = (p.key.flags & ~(uint32_t)KEY_NORM_IN) | KEY_MMA;
 			p.key.row_blocks = 1;
 			p.key.tile_n = draw_number(2) ? template_mma_tile_n(&target_table[TARGET_SM90],
-			                                                    mixes[mix].weight, k, p.key.flags)
+			                                                    mixes[mix].weight, p.key.rows, k,
+			                                                    p.key.flags)
 			                              : TEMPLATE_MMA_LEAST;
 			check(&p);
 		}

@@ -291,7 +291,7 @@ static void check(enum dtype type, uint32_t rows, uint32_t k, uint32_t columns, 
 	struct data d;
 
 	make(&d, &p);
-	if (columns == TEMPLATE_MMA_SHARED) { /* on NVIDIA's cards alone */
+	if (columns >= TEMPLATE_MMA_SHARED) { /* on NVIDIA's cards alone */
 		way[0].name = "interpreter sm90";
 		way[0].target = target_table[TARGET_SM90];
 	}
@@ -302,7 +302,9 @@ static void check(enum dtype type, uint32_t rows, uint32_t k, uint32_t columns, 
 	memcpy(want, d.out, d.columns * d.rp * 4);
 	for (unsigned i = 1; i < n; i++) {
 		bool ptx = i >= WAYS - PTX_WAYS;
-		if (!ptx && columns == TEMPLATE_MMA_SHARED)
+		if (!ptx && columns >= TEMPLATE_MMA_SHARED)
+			continue;
+		if (columns == TEMPLATE_MMA_WIDE && way[i].target.id != TARGET_SM90)
 			continue;
 		if (i + 1 == n && !flags)
 			check_orders(&way[i], &p, &d, want);
@@ -334,6 +336,10 @@ static void test_shared_operands(void **unused)
 	check(DTYPE_F16, 96, 1088, TEMPLATE_MMA_SHARED, 1, 0);
 	check(DTYPE_F16, 33, 576, TEMPLATE_MMA_SHARED, 1, KEY_PAIR | KEY_BIAS | KEY_BIAS2);
 	check(DTYPE_BF16, 130, 2048, TEMPLATE_MMA_SHARED, 1, KEY_RESIDUAL);
+	check(DTYPE_BF16, 130, 2048, TEMPLATE_MMA_WIDE, 1, 0);
+	check(DTYPE_F16, 33, 1024, TEMPLATE_MMA_WIDE, 1, KEY_PAIR | KEY_BIAS | KEY_BIAS2);
+	check(DTYPE_F16, 65, 512, TEMPLATE_MMA_WIDE, 2, KEY_RESIDUAL);
+	check(DTYPE_BF16, 2048, 512, TEMPLATE_MMA_SHARED, 1, 0); /* rows enough for tiles of 128 */
 }
 
 static void test_epilogues(void **unused)
@@ -403,9 +409,9 @@ static void test_keys(void **unused)
 	/* totals of 32 columns of eight spans of two matrices have no room in a group's memory */
 	assert_int_equal(template_mma_narrow_n(2048, KEY_PAIR), 16);
 	assert_int_equal(template_mma_narrow_n(2048, 0), 32);
-	assert_int_equal(template_mma_tile_n(&target_table[TARGET_GFX1100], DTYPE_BF16, 2048, 0), 32);
-	assert_int_equal(template_mma_tile_n(&target_table[TARGET_SM90], DTYPE_BF16, 2048, 0), 64);
-	assert_int_equal(template_mma_tile_n(&target_table[TARGET_SM90], DTYPE_BF16, 480, 0), 32);
+	assert_int_equal(template_mma_tile_n(&target_table[TARGET_GFX1100], DTYPE_BF16, 64, 2048, 0), 32);
+	assert_int_equal(template_mma_tile_n(&target_table[TARGET_SM90], DTYPE_BF16, 64, 2048, 0), 64);
+	assert_int_equal(template_mma_tile_n(&target_table[TARGET_SM90], DTYPE_BF16, 64, 480, 0), 32);
 	assert_false(template_mma(&target_table[TARGET_GFX1100], DTYPE_BF16, DTYPE_F32, false));
 	assert_true(template_mma(&target_table[TARGET_GFX1100], DTYPE_BF16, DTYPE_F32, true));
 	assert_false(template_mma(&target_table[TARGET_GFX1100], DTYPE_Q8_0, DTYPE_F32, true));
