@@ -97,7 +97,7 @@ struct key {
 	uint8_t activation; /* key_type() of the input: F32, or Q8_0 for int8 blocks of 32 with f32 scales; 0: none */
 	uint8_t kv;         /* key_type() of the KV cache */
 	uint8_t numerics;   /* enum key_numerics */
-	uint8_t row_blocks; /* blocks of 32 rows in one work unit; interleave: tokens of a panel */
+	uint8_t row_blocks; /* blocks of 32 rows in one work unit; interleave: tokens of a panel; attention: a unit's */
 	uint8_t act;        /* enum key_act, of what KEY_PAIR and KEY_GATED do; without them, of the result */
 	uint32_t rows, k;   /* outputs and inputs (norm: hidden in k) */
 	uint32_t tile_n;    /* tokens that one call of the inner tile computes */

@@ -270,6 +270,9 @@ uint32_t template_kv_row_bytes(enum dtype kv, uint32_t head_dim);
  * there may be key.columns columns, 1 to 16, at positions POS0 .. POS0 + columns - 1, in one unit together
  * (template_attention_columns()): records are [chunk][kv head][column][heads/kv_heads], and of chunks that a column
  * does not see they mean nothing.
+ * key.row_blocks (AWAITED, with several columns; template_attention_apart()): a unit has so many of the columns, the
+ * last one what is left: (its number * kv_heads + kv head) * parts + part. Nothing is stored: KEY_KV_STORE has to do
+ * that behind all units.
  * ROTATES (groups of waves, one column, or in parts): Q is what KEY_ROPE reads as IN, K and V what KEY_KV_STORE reads,
  * and what these two do is done here; QK_NORM, NORM_LAST and VALUE_NORM are as theirs.
  * QUANTISED_OUT, with ROTATES, in one part, of whole blocks of 32: also writes the result as int8 blocks.
@@ -308,6 +311,9 @@ bool template_attention_rotates(const struct target *target, uint32_t heads, uin
 bool template_attention_columns(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim,
                                 uint32_t columns);
 enum { TEMPLATE_MAX_QUERIES = 16 };
+/* How many columns a unit of such attention should have, whose key says all but that and how many parts; 0: all, which
+ * may be few. */
+unsigned template_attention_apart(const struct target *target, const struct key *key);
 /* How many columns a tile of attention should have in a pass over `columns` columns. */
 unsigned template_attention_tile_n(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim,
                                    uint32_t columns);

@@ -352,7 +352,7 @@ unsigned attention_wave_columns(const struct target *target, unsigned heads, uns
 	return target->has_parts && group <= MOST_ROWS ? target->waves * n : 0;
 }
 
-void attention_wave_build(struct ir *b, const struct key *key, const struct target *target)
+static struct spread spread_of(struct ir *b, const struct key *key, const struct target *target)
 {
 	struct spread t = {
 		.b = b,
@@ -360,7 +360,8 @@ void attention_wave_build(struct ir *b, const struct key *key, const struct targ
 		.dims = key->head_dim,
 		.group = key->heads / key->kv_heads,
 		.kv_heads = key->kv_heads,
-		.columns = key->tile_n ? key->tile_n : 1,
+		.all = key->tile_n ? key->tile_n : 1,
+		.apart = key->row_blocks,
 		.element = heads_kv_bytes(key),
 		.row_bytes = heads_kv_row_bytes(key),
 		.int8 = heads_kv_bytes(key) == 1,
@@ -372,16 +373,50 @@ void attention_wave_build(struct ir *b, const struct key *key, const struct targ
 		.rotates = key->flags & KEY_ROTATES,
 		.quantised = key->flags & KEY_QUANTISED_OUT
 	};
-	unsigned queries = t.rotates ? query_bytes(t.columns * t.group, t.dims) : 0;
 
+	t.columns = t.apart ? key->row_blocks : t.all;
+	t.partial = t.apart && t.all % t.columns;
 	t.rows = t.columns * t.group;
+	t.tile = t.rows;
+	t.tiles = 1;
 	t.out_dims = t.latent ? key->k : t.dims;
 	t.vectors = (t.out_dims + LANES - 1) / LANES;
 	t.slot = slot_bytes(t.out_dims);
+	return t;
+}
+
+/* Rows share what is loaded, and each takes its time: so many of them are a unit. */
+enum { APART_ROWS = 4 };
+
+bool attention_wave_apart(const struct key *key, const struct target *target)
+{
+	struct spread t = spread_of(NULL, key, target);
+
+	return key->rows && key->flags & KEY_AWAITED && t.waves > 1 && t.columns <= t.all && t.rows <= MOST_ROWS &&
+	       attention_wave_split_copies(&t, target, query_bytes(t.rows, t.dims));
+}
+
+unsigned template_attention_apart(const struct target *target, const struct key *key)
+{
+	struct key apart = *key;
+	unsigned group = key->heads / key->kv_heads, n = group < APART_ROWS ? APART_ROWS / group : 1;
+
+	apart.rows = 1;
+	apart.row_blocks = (uint8_t)n;
+	return key->tile_n > n && attention_wave_apart(&apart, target) ? apart.row_blocks : 0;
+}
+
+void attention_wave_build(struct ir *b, const struct key *key, const struct target *target)
+{
+	struct spread t = spread_of(b, key, target);
+	unsigned queries = t.rotates ? query_bytes(t.rows, t.dims) : 0;
+
 	unsigned beside = t.columns > 1 ? 0 : queries; /* else there is more room */
 	unsigned most = rows_in(TARGET_SHARED_BYTES - beside, t.waves, t.out_dims);
-	t.tiles = (t.rows + most - 1) / most;
-	t.tile = (t.rows + t.tiles - 1) / t.tiles;
+	if (!t.apart) {
+		t.tiles = (t.rows + most - 1) / most;
+		t.tile = (t.rows + t.tiles - 1) / t.tiles;
+	}
 	t.arg = ir_arg(b);
 	if (t.rotates) {
 		t.kv = kv_store_begin(b, key, target);

@@ -21,7 +21,9 @@ enum {
 struct spread {
 	struct ir *b;
 	unsigned waves, dims, out_dims, vectors /* of a head's o */, group, columns, rows, kv_heads;
-	unsigned element, row_bytes;                   /* of the cache: a number; a head at a position */
+	unsigned all;                /* columns of the launch */
+	bool apart;                  /* parts: of which a unit has `columns`, and rows for these alone */
+	unsigned element, row_bytes; /* of the cache: a number; a head at a position */
 	bool int8, pieces, window, cap, latent, sinks; /* pieces: templates.h */
 	unsigned tile, tiles, slot; /* rows of a tile; tiles of a unit; bytes a row has of a wave's share */
 	unsigned blocks;            /* of 32 positions, whose scores a wave does together */
@@ -36,12 +38,18 @@ struct spread {
 
 	/* The unit's, and the tile's. */
 	ir_s head, position, first_row; /* position: of the first column */
+	bool partial;                   /* apart: the last columns are fewer than a unit may have */
+	ir_s first_column, live;        /* apart: of the unit; partial: its rows that there are */
 	ir_a own;                       /* this wave's share; its scores, or the whole chunk's p */
 	ir_a o;                         /* where a chunk's o goes, rows o_step apart */
 	unsigned o_step;
 	bool quantised;  /* its results become int8 blocks, too */
 	bool one_vector; /* of values: the walk is along one vector of dimensions; int8: its scale lies so far behind */
 	ir_s scale_step;
+
+	/* Copies. */
+	const struct attention_ahead *ahead; /* whose columns' values are not in the chunk, which has `old` positions */
+	ir_s old, vector;
 };
 
 /* Row `row` of the tile: its number in the unit, its column (where there are several) and its position. Rows past the
@@ -84,45 +92,50 @@ void attention_wave_latent_chunk(const struct spread *t, ir_a keys, ir_s start);
 
 /* --- wave_ahead.c */
 
-/* Where a wave has the keys and values copied that it reads next, and the newest position's waits. */
+/* Where a wave has the keys and values copied that it reads next, and where those of the launch's columns wait. */
 struct attention_ahead {
 	const struct spread *t;
-	unsigned vectors;  /* of values, of a wave */
-	ir_a key, value;   /* shared: the newest position's, as halves */
-	ir_a keys, values; /* local: a block of positions; vectors, one behind the other */
+	unsigned vectors;        /* of values, of a wave */
+	ir_a key, value;         /* shared: column by column, as halves */
+	ir_a keys, values;       /* local: a block of positions; vectors, one behind the other */
+	ir_s pos0, first, count; /* the launch's; columns that lie in the unit's chunks and that it sees */
 };
 /* Whether a group has room for that beside `shared` bytes. t and vectors are set. */
-bool attention_ahead_plan(struct attention_ahead *a, const struct target *target, uint32_t shared);
+bool attention_ahead_plan(const struct attention_ahead *a, const struct target *target, uint32_t shared);
 void attention_ahead_begin(struct attention_ahead *a);
 /* Copies: this wave's block of keys; a vector of a chunk's values, the wave's of that number. */
 void attention_ahead_ask_keys(const struct attention_ahead *a, ir_a from);
 void attention_ahead_ask_vector(const struct attention_ahead *a, ir_s number, ir_a from);
 /* Where that vector is then: as in a cache whose heads have LANES dimensions. */
 ir_a attention_ahead_vector(const struct attention_ahead *a, ir_s number);
-/* Leaves the newest position's, for all waves behind the next barrier. */
-void attention_ahead_leave_key(const struct attention_ahead *a, const struct heads_rotation *r);
-void attention_ahead_leave_value(const struct attention_ahead *a, ir_a from, ir_f eps);
-/* Puts it into its block of keys; its vector `number` into that vector of its chunk's values, where a position takes
- * row_bytes. */
-void attention_ahead_put_key(const struct attention_ahead *a, ir_a block, ir_s position);
-void attention_ahead_put_value(const struct attention_ahead *a, ir_a vector, ir_s number, ir_s position,
-                               unsigned row_bytes);
+/* Leaves a column's, for all waves behind the next barrier. */
+void attention_ahead_leave_key(const struct attention_ahead *a, ir_s column, const struct heads_rotation *r);
+void attention_ahead_leave_value(const struct attention_ahead *a, ir_s column, ir_a from, ir_f eps);
+/* Puts it into its block of keys; its vector `number` into that vector of its chunk's values in the cache. */
+void attention_ahead_put_key(const struct attention_ahead *a, ir_s column, ir_a block);
+void attention_ahead_put_value(const struct attention_ahead *a, ir_s column, ir_a vector, ir_s number);
+/* Where a vector of a column's value is left. */
+ir_a attention_ahead_value(const struct attention_ahead *a, ir_s column, ir_s vector);
+/* Opens a loop over the unit's columns at positions from .. from + n - 1, n a constant; returns the column. */
+ir_s attention_ahead_each(const struct attention_ahead *a, ir_s from, unsigned n);
 
 /* --- wave_rotate.c */
 
 /* KEY_ROTATES: before anything else of a unit. newest: 1 where it is this unit that stores the position's key and
  * value, else 0. All waves of the group must come here, and none may still read another unit's queries. */
 void attention_wave_rotate(const struct spread *t, ir_s newest);
-/* The same, but the key is left for attention_ahead_put_key(); then the value, for what is behind another barrier. */
-void attention_wave_rotate_ahead(const struct attention_ahead *a, ir_s newest);
-void attention_wave_value_ahead(const struct attention_ahead *a, ir_s newest);
-/* Puts both into the cache, when all waves have their copies. */
-void attention_wave_store_ahead(const struct attention_ahead *a, ir_s newest);
+/* The same, but keys are left for attention_ahead_put_key(); then the values, for what is behind another barrier. */
+void attention_wave_rotate_ahead(const struct attention_ahead *a);
+void attention_wave_value_ahead(const struct attention_ahead *a);
+/* Puts those of the unit's chunks into the cache, when all waves have their copies. */
+void attention_wave_store_ahead(const struct attention_ahead *a);
 /* The same of several columns, of which this unit stores those in chunks first .. end - 1, that it reads itself. */
 void attention_wave_rotate_columns(const struct spread *t, ir_s first, ir_s end);
 
 /* --- wave_split.c */
 
+/* Whether units in parts have room for copies beside so many shared bytes; t->tile and t->tiles are set. */
+bool attention_wave_split_copies(struct spread *t, const struct target *target, uint32_t beside);
 /* KEY_ATTENTION with key.rows: the context in so many parts (templates.h). */
 void attention_wave_split_build(struct spread *t, const struct target *target, unsigned parts);
 

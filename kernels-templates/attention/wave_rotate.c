@@ -2,7 +2,8 @@
  *
  * Owns: KEY_ROTATES. A unit's queries are normed, rotated and scaled into shared bytes, as KEY_ROPE does it; the unit
  * that sees the newest position puts its key and value into the cache, as KEY_KV_STORE does it, and of several columns
- * each unit those in its own part. Each wave takes a
+ * each unit those in its own part. Units with copies that were asked for ahead make what they need of all columns and
+ * keep it in shared bytes. Each wave takes a
  * query, and two that have none, where there are such, the key and the value: all wait for the same loads at once. Then
  * all meet, and every later load finds what was written.
  */
@@ -27,7 +28,7 @@ static ir_a angles_at(const struct spread *t, unsigned slot, ir_s column)
 {
 	ir_a at = slot_at(t, slot);
 
-	return t->columns == 1 ? at : ir_aadd(t->b, at, ir_smuli(t->b, column, t->dims / 2 * 4));
+	return t->all == 1 ? at : ir_aadd(t->b, at, ir_smuli(t->b, column, t->dims / 2 * 4));
 }
 
 static struct heads_rotation rotation(const struct spread *t, ir_a x, ir_s column, unsigned cos, unsigned sin,
@@ -55,24 +56,40 @@ static unsigned column_step(const struct spread *t, unsigned heads)
 	return (unsigned)numerics_pad(heads * t->dims) * 4;
 }
 
-static void rotate_queries(const struct spread *t)
+/* Of count things: opens a loop over those that this wave does, of `waves` that take turns, wave `number` the first. */
+static ir_s each_of(const struct spread *t, ir_s count, unsigned waves, ir_s number)
 {
 	struct ir *b = t->b;
-	unsigned shift = (unsigned)__builtin_ctz(t->waves);
-	ir_s mine = ir_sshri(b, ir_ssub(b, ir_sconst(b, t->rows + t->waves - 1), t->wave), shift);
-	ir_s turn = ir_loop(b, mine), row = ir_sadd(b, ir_sshli(b, turn, shift), t->wave);
+	unsigned shift = (unsigned)__builtin_ctz(waves);
+	ir_s mine = ir_sshri(b, ir_ssub(b, ir_saddi(b, count, waves - 1), number), shift);
+
+	return ir_sadd(b, ir_sshli(b, ir_loop(b, mine), shift), number);
+}
+
+/* number: of the wave, among those that take turns. */
+static void rotate_queries(const struct spread *t, ir_s wave)
+{
+	struct ir *b = t->b;
+	ir_s row = each_of(t, ir_sconst(b, t->rows), t->waves, wave);
 	ir_s first = ir_smuli(b, ir_smuli(b, t->head, t->group), t->dims * 4), of_row = ir_smuli(b, row, t->dims * 4),
 	     column = { 0 };
+	ir_a to = ir_aadd(b, t->queries, of_row);
+	if (t->partial) { /* rows that there are not are the last one again */
+		row = ir_smin(b, row, ir_saddi(b, t->live, -1));
+		of_row = ir_smuli(b, row, t->dims * 4);
+	}
 	ir_a x = ir_aadd(b, ir_aadd(b, slot_at(t, ATTENTION_Q), first), of_row);
+	const int64_t step = column_step(t, t->kv_heads * t->group);
 	if (t->columns > 1) { /* rows of a column lie side by side, as they do here */
 		column = ir_sdivi(b, row, t->group);
-		x = ir_aadd(
-			b, x,
-			ir_smuli(b, column,
-		                 (int64_t)column_step(t, t->kv_heads * t->group) - (int64_t)(t->group * t->dims * 4)));
+		x = ir_aadd(b, x, ir_smuli(b, column, step - (int64_t)(t->group * t->dims * 4)));
+	}
+	if (t->apart) {
+		column = t->columns > 1 ? ir_sadd(b, t->first_column, column) : t->first_column;
+		x = ir_aadd(b, x, ir_smuli(b, t->first_column, step));
 	}
 	struct heads_rotation r = rotation(t, x, column, ATTENTION_COS, ATTENTION_SIN, ATTENTION_NORM);
-	struct rotated out = { .at = ir_aadd(b, t->queries, of_row) };
+	struct rotated out = { .at = to };
 
 	out.scale = ir_fbcast(b, t->arg, ATTENTION_SCALE * 8);
 	heads_rotate(b, &r, query_sink, &out);
@@ -95,7 +112,7 @@ static ir_a column_at(const struct spread *t, unsigned slot, ir_s column)
 	struct ir *b = t->b;
 	ir_a at = ir_aadd(b, slot_at(t, slot), ir_smuli(b, t->head, t->dims * 4));
 
-	return t->columns == 1 ? at : ir_aadd(b, at, ir_smuli(b, column, column_step(t, t->kv_heads)));
+	return t->all == 1 ? at : ir_aadd(b, at, ir_smuli(b, column, column_step(t, t->kv_heads)));
 }
 
 static ir_a page_of(const struct spread *t, ir_s position)
@@ -143,63 +160,88 @@ void attention_wave_rotate(const struct spread *t, ir_s newest)
 	store_value(t, column, t->position, page);
 	ir_endloop(b);
 
-	rotate_queries(t);
+	rotate_queries(t, t->wave);
 	ir_barrier_all(b);
 }
 
 /* ---- with copies that were asked for ahead */
 
-/* Whose turn a query is not. */
-static unsigned key_wave(const struct spread *t) { return t->waves - 1; }
-static unsigned value_wave(const struct spread *t) { return t->waves - 2; }
+/* The last waves begin: where there is one chunk, they have nothing to copy. */
+static ir_s from_last(const struct spread *t, unsigned behind)
+{
+	struct ir *b = t->b;
 
-void attention_wave_rotate_ahead(const struct attention_ahead *a, ir_s newest)
+	return ir_sandi(b, ir_ssub(b, ir_sconst(b, 2 * t->waves - 1 - behind % t->waves), t->wave), t->waves - 1);
+}
+
+/* Opens a loop over the unit's columns whose values are this wave's: the waves of the last team take turns, which have
+ * the time where there is one chunk. */
+static ir_s each_value(const struct attention_ahead *a)
+{
+	const struct spread *t = a->t;
+	struct ir *b = t->b;
+	const unsigned team = t->waves < BLOCKS ? t->waves : BLOCKS;
+	ir_s from_end = ir_ssub(b, ir_sconst(b, t->waves - 1), t->wave),
+	     is_last = ir_ssub(b, ir_sconst(b, 1),
+	                       ir_smin(b, ir_sshri(b, from_end, (unsigned)__builtin_ctz(team)), ir_sconst(b, 1)));
+
+	return ir_sadd(b, a->first, each_of(t, ir_smul(b, a->count, is_last), team, ir_sandi(b, from_end, team - 1)));
+}
+
+void attention_wave_rotate_ahead(const struct attention_ahead *a)
 {
 	const struct spread *t = a->t;
 	struct ir *b = t->b;
 
-	ir_loop(b, of_wave(t, key_wave(t), newest));
-	ir_s column = ir_sconst(b, 0);
-	ir_a x = column_at(t, ATTENTION_K, ir_sconst(b, 0));
+	rotate_queries(t, from_last(t, 0));
+	ir_s column = ir_sadd(b, a->first, each_of(t, a->count, t->waves, from_last(t, t->rows)));
+	ir_a x = column_at(t, ATTENTION_K, column);
 	struct heads_rotation r = rotation(t, x, column, ATTENTION_KEY_COS, ATTENTION_KEY_SIN, ATTENTION_KEY_NORM);
-	attention_ahead_leave_key(a, &r);
+	attention_ahead_leave_key(a, column, &r);
 	ir_endloop(b);
-	rotate_queries(t);
 	ir_barrier(b);
 }
 
-void attention_wave_value_ahead(const struct attention_ahead *a, ir_s newest)
+void attention_wave_value_ahead(const struct attention_ahead *a)
 {
 	const struct spread *t = a->t;
 	struct ir *b = t->b;
 	ir_f eps = { 0 };
 
-	ir_loop(b, of_wave(t, value_wave(t), newest));
+	ir_s column = each_value(a);
 	if (t->kv.key->flags & KEY_VALUE_NORM)
 		eps = ir_fbcast(b, t->arg, ATTENTION_EPS * 8);
-	attention_ahead_leave_value(a, column_at(t, ATTENTION_V, ir_sconst(b, 0)), eps);
+	attention_ahead_leave_value(a, column, column_at(t, ATTENTION_V, column), eps);
 	ir_endloop(b);
 }
 
-void attention_wave_store_ahead(const struct attention_ahead *a, ir_s newest)
+/* Where keys or values of the head begin that are in the column's chunk. */
+static ir_a cached_at(const struct attention_ahead *a, ir_s column, unsigned slot)
 {
 	const struct spread *t = a->t;
 	struct ir *b = t->b;
-	const uint32_t head_bytes = CHUNK * t->row_bytes;
+	ir_a page = page_of(t, ir_sadd(b, a->pos0, column));
 
-	ir_loop(b, of_wave(t, key_wave(t), newest));
-	ir_a page = ir_aadd(b, page_of(t, t->position), ir_smuli(b, t->head, head_bytes)),
-	     keys = ir_aadd(b, page, ir_sload64(b, t->arg, ATTENTION_KEYS * 8));
-	ir_s block = ir_sshri(b, ir_sandi(b, t->position, CHUNK - 1), 5);
-	attention_ahead_put_key(a, ir_aadd(b, keys, ir_smuli(b, block, LANES * t->row_bytes)), t->position);
+	page = ir_aadd(b, page, ir_smuli(b, t->head, CHUNK * t->row_bytes));
+	return ir_aadd(b, page, ir_sload64(b, t->arg, (int32_t)(slot * 8)));
+}
+
+void attention_wave_store_ahead(const struct attention_ahead *a)
+{
+	const struct spread *t = a->t;
+	struct ir *b = t->b;
+
+	/* By those that left them: nobody else need have seen that. */
+	ir_s column = ir_sadd(b, a->first, each_of(t, a->count, t->waves, from_last(t, t->rows)));
+	ir_s block = ir_sshri(b, ir_sandi(b, ir_sadd(b, a->pos0, column), CHUNK - 1), 5);
+	ir_a keys = ir_aadd(b, cached_at(a, column, ATTENTION_KEYS), ir_smuli(b, block, LANES * t->row_bytes));
+	attention_ahead_put_key(a, column, keys);
 	ir_endloop(b);
 
-	ir_loop(b, of_wave(t, value_wave(t), newest));
-	page = ir_aadd(b, page_of(t, t->position), ir_smuli(b, t->head, head_bytes));
-	ir_a values = ir_aadd(b, page, ir_sload64(b, t->arg, ATTENTION_VALUES * 8));
+	column = each_value(a);
+	ir_a values = cached_at(a, column, ATTENTION_VALUES);
 	ir_s vector = ir_loop(b, ir_sconst(b, t->dims / LANES));
-	attention_ahead_put_value(a, ir_aadd(b, values, ir_smuli(b, vector, LANES_BYTES)), vector, t->position,
-	                          t->row_bytes);
+	attention_ahead_put_value(a, column, ir_aadd(b, values, ir_smuli(b, vector, LANES_BYTES)), vector);
 	ir_endloop(b);
 	ir_endloop(b);
 }
@@ -235,6 +277,6 @@ void attention_wave_rotate_columns(const struct spread *t, ir_s first, ir_s end)
 	ir_endloop(b);
 	ir_endloop(b);
 
-	rotate_queries(t);
+	rotate_queries(t, t->wave);
 	ir_barrier_all(b);
 }

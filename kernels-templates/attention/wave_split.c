@@ -3,7 +3,8 @@
  * Owns: who does what in a group that has some chunks of a head. A chunk is a team's: each of its waves does the scores
  * of a block of positions, then the softmax of some rows, then the values of some vectors of dimensions. What is left
  * of each chunk and row is a record in memory (templates.h), which KEY_MERGE reads: merging goes on in the order of the
- * chunks, so how a context is cut changes no bit.
+ * chunks, so how a context is cut changes no bit. Of several columns a unit may have a few: those that it does not have
+ * are other units', which go through the same chunks.
  *
  * An editor keeps this: the waves of all teams meet all barriers equally often. Rounds take turns with two places for
  * scores, so that a wave that is ahead does not write where others still read.
@@ -24,20 +25,10 @@ struct split {
 	ir_a shared, records;
 	bool copies; /* a wave has what it reads copied ahead */
 	struct attention_ahead ahead;
-	ir_s newest; /* ... 1: the newest position is this unit's */
 };
 
 /* The rest of a division by a power of two. */
 static ir_s rest_of(struct ir *b, ir_s n, unsigned of) { return ir_sandi(b, n, (int64_t)of - 1); }
-
-/* 1 if the newest position lies in that chunk, which is this unit's, else 0. */
-static ir_s has_newest(const struct split *s, ir_s chunk)
-{
-	struct ir *b = s->t->b;
-	ir_s behind = ir_ssub(b, ir_sshri(b, s->t->position, 7), chunk); /* not negative */
-
-	return ir_ssub(b, ir_sconst(b, 1), ir_smin(b, behind, ir_sconst(b, 1)));
-}
 
 /* Of n things, those that this member of its team does: number member + *index * team. Opens a loop over them. */
 static ir_s each_of(const struct split *s, ir_s n, ir_s *index)
@@ -53,8 +44,11 @@ static ir_a record_at(const struct split *s, ir_s chunk, ir_s row)
 {
 	const struct spread *t = s->t;
 	struct ir *b = t->b;
-	ir_s number = ir_sadd(b, ir_smuli(b, ir_sadd(b, ir_smuli(b, chunk, t->kv_heads), t->head), t->rows), row);
+	const unsigned rows = t->all * t->group;
+	ir_s number = ir_sadd(b, ir_smuli(b, ir_sadd(b, ir_smuli(b, chunk, t->kv_heads), t->head), rows), row);
 
+	if (t->apart)
+		number = ir_sadd(b, number, ir_smuli(b, t->first_column, t->group));
 	return ir_aadd(b, s->records, ir_smuli(b, number, template_attention_record(t->out_dims)));
 }
 
@@ -117,10 +111,9 @@ static void score_copied(const struct split *s, ir_s chunk, ir_a place)
 	struct ir *b = one.b;
 
 	ir_copied(b, 0);
-	ir_s block = ir_sshri(b, ir_sandi(b, one.position, CHUNK - 1), 5), off = ir_ssub(b, block, s->member);
-	ir_s other = ir_smin(b, ir_smul(b, off, off), ir_sconst(b, 1));
-	ir_loop(b, ir_smul(b, has_newest(s, chunk), ir_ssub(b, ir_sconst(b, 1), other)));
-	attention_ahead_put_key(&s->ahead, s->ahead.keys, one.position);
+	ir_s begin = ir_sadd(b, ir_sshli(b, chunk, 7), ir_sshli(b, s->member, 5));
+	ir_s column = attention_ahead_each(&s->ahead, begin, LANES);
+	attention_ahead_put_key(&s->ahead, column, s->ahead.keys);
 	ir_endloop(b);
 	one.own = ir_aadd(b, place, ir_smuli(b, s->member, LANES * 4));
 	one.many = MANY_KEYS;
@@ -136,9 +129,9 @@ static void value_copied(const struct split *s, ir_s chunk, ir_a place)
 
 	one.row_bytes = LANES_BYTES / PIECE;
 	one.many = MANY_VALUES;
-	ir_loop(b, has_newest(s, chunk));
-	attention_ahead_put_value(&s->ahead, values, vector, one.position, one.row_bytes);
-	ir_endloop(b);
+	one.ahead = &s->ahead;
+	one.old = ir_smax(b, ir_ssub(b, s->ahead.pos0, ir_sshli(b, chunk, 7)), ir_sconst(b, 0));
+	one.vector = vector;
 	do_vector(s, &one, chunk, place, vector, values);
 	ir_endloop(b);
 }
@@ -166,7 +159,7 @@ static void softmax_rows(const struct split *s, ir_s chunk, ir_a place)
 {
 	struct spread one = *s->t;
 	struct ir *b = one.b;
-	ir_s index, row = each_of(s, ir_sconst(b, one.tile), &index);
+	ir_s index, row = each_of(s, one.partial ? one.live : ir_sconst(b, one.tile), &index);
 
 	one.own = place;
 	ir_s start = ir_sshli(b, chunk, 7);
@@ -232,43 +225,92 @@ static void do_chunks(const struct split *s, ir_s from, ir_s to)
 	ir_barrier(b);
 }
 
-static void do_unit(struct split *s, ir_s unit)
+/* ---- a unit */
+
+/* Which part of the context it is, returned; sets head, column and position. */
+static ir_s find_unit(const struct split *s, ir_s unit)
 {
 	struct spread *t = s->t;
 	struct ir *b = t->b;
-	struct heads_unit u = heads_unit(b, unit, t->kv_heads); /* its column is the part of the context */
-	unsigned shift = (unsigned)__builtin_ctz(s->parts);
-	ir_s pos0 = ir_sload64(b, t->arg, ATTENTION_POS0 * 8), first = ir_sconst(b, 0);
-	ir_s chunks = ir_saddi(b, ir_sshri(b, ir_saddi(b, pos0, t->columns - 1), 7), 1);
 
-	t->head = u.head;
-	t->position = pos0;
-	if (t->window) {
-		ir_s lowest = ir_saddi(b, ir_ssub(b, pos0, ir_sload64(b, t->arg, ATTENTION_SLIDING * 8)), 1);
-		first = ir_sshri(b, ir_smax(b, lowest, ir_sconst(b, 0)), 7);
-		chunks = ir_ssub(b, chunks, first);
+	t->position = ir_sload64(b, t->arg, ATTENTION_POS0 * 8);
+	if (!t->apart) {
+		struct heads_unit u = heads_unit(b, unit, t->kv_heads);
+		t->head = u.head;
+		return u.column;
 	}
-	ir_s from = ir_sadd(b, first, ir_sshri(b, ir_smul(b, u.column, chunks), shift)),
-	     to = ir_sadd(b, first, ir_sshri(b, ir_smul(b, ir_saddi(b, u.column, 1), chunks), shift));
-	if (s->copies) {
-		ir_s mine = ir_sadd(b, from, s->which);
-		begin_if_there(s, mine, to);
-		ask_keys(s, mine);
-		ask_values(s, mine);
-		ir_endloop(b);
-		s->newest = ir_sdivi(b, ir_saddi(b, u.column, 1), s->parts);
-		ir_loop(b, ir_smin(b, ir_ssub(b, to, from), ir_sconst(b, 1)));
-		attention_wave_rotate_ahead(&s->ahead, s->newest);
-		attention_wave_value_ahead(&s->ahead, s->newest);
-		ir_endloop(b);
-	} else if (t->rotates && t->columns > 1) {
-		ir_loop(b, ir_smin(b, ir_ssub(b, to, from), ir_sconst(b, 1)));
-		attention_wave_rotate_columns(t, from, to);
-		ir_endloop(b);
-	} else if (t->rotates) { /* a part without chunks has nothing to rotate for; the last one never is such */
-		ir_s last = ir_sdivi(b, ir_saddi(b, u.column, 1), s->parts);
-		ir_loop(b, ir_smin(b, ir_ssub(b, to, from), ir_sconst(b, 1)));
-		attention_wave_rotate(t, last);
+	/* Parts lie side by side: most of a short context are empty, and a group has neighbouring units. */
+	struct heads_unit u = heads_unit(b, ir_sshri(b, unit, (unsigned)__builtin_ctz(s->parts)), t->kv_heads);
+	t->head = u.head;
+	t->first_column = ir_smuli(b, u.column, t->columns);
+	t->position = ir_sadd(b, t->position, t->first_column);
+	if (t->partial)
+		t->live = ir_smin(b, ir_smuli(b, ir_ssub(b, ir_sconst(b, t->all), t->first_column), t->group),
+		                  ir_sconst(b, t->rows));
+	return rest_of(b, unit, s->parts);
+}
+
+/* Columns that the unit sees, 0 .. end - 1. */
+static ir_s columns_end(const struct split *s)
+{
+	struct spread *t = s->t;
+	struct ir *b = t->b;
+
+	if (!t->apart)
+		return ir_sconst(b, t->columns);
+	ir_s end = ir_saddi(b, t->first_column, t->columns);
+	return t->partial ? ir_smin(b, end, ir_sconst(b, t->all)) : end;
+}
+
+/* Which of them lie in its chunks; of one column, if any: it is in the last part. */
+static void find_new(struct split *s, ir_s from, ir_s to, ir_s part)
+{
+	struct spread *t = s->t;
+	struct ir *b = t->b;
+	ir_s none = ir_sconst(b, 0);
+
+	s->ahead.pos0 = t->apart ? ir_ssub(b, t->position, t->first_column) : t->position;
+	if (t->all == 1) {
+		s->ahead.first = none;
+		s->ahead.count = ir_sdivi(b, ir_saddi(b, part, 1), s->parts);
+		return;
+	}
+	ir_s end = ir_smin(b, ir_ssub(b, ir_sshli(b, to, 7), s->ahead.pos0), columns_end(s));
+	s->ahead.first = ir_smax(b, ir_ssub(b, ir_sshli(b, from, 7), s->ahead.pos0), none);
+	s->ahead.count = ir_smax(b, ir_ssub(b, end, s->ahead.first), none);
+}
+
+static void do_copied(struct split *s, ir_s from, ir_s to, ir_s part)
+{
+	struct ir *b = s->t->b;
+	ir_s mine = ir_sadd(b, from, s->which);
+
+	begin_if_there(s, from, to); /* a part without chunks has nothing to do */
+	begin_if_there(s, mine, to);
+	ask_keys(s, mine);
+	ask_values(s, mine);
+	ir_endloop(b);
+	find_new(s, from, to, part);
+	attention_wave_rotate_ahead(&s->ahead);
+	attention_wave_value_ahead(&s->ahead);
+	s->t->first_row = ir_sconst(b, 0);
+	do_chunks(s, from, to);
+	if (!s->t->apart)
+		attention_wave_store_ahead(&s->ahead);
+	ir_endloop(b);
+}
+
+static void do_loaded(struct split *s, ir_s from, ir_s to, ir_s part)
+{
+	struct spread *t = s->t;
+	struct ir *b = t->b;
+
+	if (t->rotates) { /* a part without chunks has nothing to rotate for; the last one never is such */
+		begin_if_there(s, from, to);
+		if (t->columns > 1)
+			attention_wave_rotate_columns(t, from, to);
+		else
+			attention_wave_rotate(t, ir_sdivi(b, ir_saddi(b, part, 1), s->parts));
 		ir_endloop(b);
 	}
 	ir_s tile = t->tiles > 1 ? ir_loop(b, ir_sconst(b, t->tiles)) : ir_sconst(b, 0);
@@ -276,16 +318,51 @@ static void do_unit(struct split *s, ir_s unit)
 	do_chunks(s, from, to);
 	if (t->tiles > 1)
 		ir_endloop(b);
-	if (s->copies)
-		attention_wave_store_ahead(&s->ahead, s->newest);
+}
+
+static void do_unit(struct split *s, ir_s unit)
+{
+	struct spread *t = s->t;
+	struct ir *b = t->b;
+	unsigned shift = (unsigned)__builtin_ctz(s->parts);
+	ir_s part = find_unit(s, unit), first = ir_sconst(b, 0);
+	ir_s last = t->partial ? ir_sadd(b, t->position, ir_ssub(b, columns_end(s), ir_saddi(b, t->first_column, 1)))
+	                       : ir_saddi(b, t->position, t->columns - 1);
+	ir_s chunks = ir_saddi(b, ir_sshri(b, last, 7), 1);
+
+	if (t->window) {
+		ir_s lowest = ir_saddi(b, ir_ssub(b, t->position, ir_sload64(b, t->arg, ATTENTION_SLIDING * 8)), 1);
+		first = ir_sshri(b, ir_smax(b, lowest, ir_sconst(b, 0)), 7);
+		chunks = ir_ssub(b, chunks, first);
+	}
+	ir_s from = ir_sadd(b, first, ir_sshri(b, ir_smul(b, part, chunks), shift)),
+	     to = ir_sadd(b, first, ir_sshri(b, ir_smul(b, ir_saddi(b, part, 1), chunks), shift));
+	(s->copies ? do_copied : do_loaded)(s, from, to, part);
+}
+
+static void plan_split(struct split *s, struct spread *t, unsigned parts)
+{
+	*s = (struct split){ .t = t, .parts = parts, .team = t->waves < TEAM ? t->waves : TEAM };
+	s->teams = t->waves / s->team;
+	s->ahead = (struct attention_ahead){ .t = t, .vectors = (t->vectors + s->team - 1) / s->team };
+}
+
+static uint32_t place_bytes(const struct split *s) { return PLACES * s->teams * s->t->tile * SCORE_BYTES; }
+
+bool attention_wave_split_copies(struct spread *t, const struct target *target, uint32_t beside)
+{
+	struct split s;
+
+	plan_split(&s, t, 1);
+	return s.team == BLOCKS && attention_ahead_plan(&s.ahead, target, beside + place_bytes(&s));
 }
 
 void attention_wave_split_build(struct spread *t, const struct target *target, unsigned parts)
 {
 	struct ir *b = t->b;
-	struct split s = { .t = t, .parts = parts, .team = t->waves < TEAM ? t->waves : TEAM };
+	struct split s;
 
-	s.teams = t->waves / s.team;
+	plan_split(&s, t, parts);
 	t->gives = t->kv.key && t->kv.key->flags & KEY_AWAITED;
 	while (t->rows % t->tile) /* no row is in two tiles */
 		t->tile--;
@@ -293,9 +370,8 @@ void attention_wave_split_build(struct spread *t, const struct target *target, u
 	t->slot = SCORE_BYTES;
 	t->blocks = 1;
 	t->many = t->tile <= 4 ? t->many : t->many / 2;
-	s.shared = ir_shared(b, (int64_t)PLACES * s.teams * t->tile * t->slot);
-	s.ahead = (struct attention_ahead){ .t = t, .vectors = (t->vectors + s.team - 1) / s.team };
-	s.copies = t->gives && s.team == BLOCKS && attention_ahead_plan(&s.ahead, target, b->shared_bytes);
+	s.copies = t->gives && attention_wave_split_copies(t, target, b->shared_bytes);
+	s.shared = ir_shared(b, place_bytes(&s));
 	if (s.copies)
 		attention_ahead_begin(&s.ahead);
 	s.records = ir_aload(b, t->arg, ATTENTION_OUT * 8);

@@ -91,16 +91,20 @@ static void add_values(const struct spread *t, struct values *v, ir_s from, ir_s
 	ir_endloop(b);
 }
 
-/* Positions from..to - 1, which only some rows see: the others keep what they have. */
-static void add_some(const struct spread *t, struct values *v, ir_s start, ir_s from, ir_s to)
+/* Positions from..to - 1, which only some rows see: the others keep what they have. left: they are columns' of the
+ * launch, left beside the chunk. */
+static void add_some(const struct spread *t, struct values *v, ir_s start, ir_s from, ir_s to, bool left)
 {
 	struct ir *b = t->b;
 	ir_f value[MOST_VECTORS];
 
-	ir_s n = ir_loop(b, ir_ssub(b, to, from)), position = ir_sadd(b, from, n);
+	ir_s before = left ? ir_ssub(b, start, t->ahead->pos0) : start, n = ir_loop(b, ir_ssub(b, to, from)),
+	     position = ir_sadd(b, from, n);
 	ir_a p = ir_aadd(b, t->own, ir_sshli(b, position, 2));
 	ir_i at = ir_isplat(b, position);
-	if (t->pieces)
+	if (left)
+		value[0] = ir_fload_h(b, attention_ahead_value(t->ahead, ir_sadd(b, position, before), t->vector), 0);
+	else if (t->pieces)
 		load_of_piece(t, v, position, value);
 	else
 		load_value(t, ir_aadd(b, v->values, ir_smuli(b, position, t->row_bytes)), 0, value);
@@ -141,6 +145,27 @@ static void add_whole(const struct spread *t, struct values *v, ir_s from, ir_s 
 	add_values(t, v, ir_sadd(b, from, ir_sshli(b, turns, shift)), rest, 1);
 }
 
+/* Positions begin..end - 1 of a chunk whose old ones are copied: all rows see these to the last one. */
+static void add_copied(const struct spread *t, struct values *v, ir_s start, ir_s begin, ir_s end,
+                       const struct row *last)
+{
+	struct ir *b = t->b;
+	const struct attention_ahead *a = t->ahead;
+
+	if (t->partial) /* rows that there are not would see more */
+		end = ir_smin(b, end, ir_ssub(b, ir_sadd(b, a->pos0, ir_sadd(b, a->first, a->count)), start));
+	ir_s old = ir_smin(b, t->old, end);
+
+	if (t->window && t->columns > 1) {
+		ir_s all = ir_smin(b, attention_wave_row_begin(t, last, start), old), some = ir_smin(b, begin, all);
+		add_some(t, v, start, some, all, false);
+		add_whole(t, v, all, old);
+	} else {
+		add_whole(t, v, t->window ? ir_smin(b, begin, old) : begin, old);
+	}
+	add_some(t, v, start, t->window ? ir_smax(b, begin, old) : old, end, true);
+}
+
 void attention_wave_value_chunk(const struct spread *t, ir_a values, ir_s start)
 {
 	struct ir *b = t->b;
@@ -153,18 +178,27 @@ void attention_wave_value_chunk(const struct spread *t, ir_a values, ir_s start)
 		for (unsigned i = 0; i < t->vectors; i++)
 			v.o[r][i] = ir_var_f(b, ir_fconst(b, 0.0f));
 	v.values = values;
-	if (t->columns == 1) {
+	if (t->ahead) {
+		add_copied(t, &v, start, begin, end, &last);
+	} else if (t->columns == 1) {
 		add_whole(t, &v, begin, end);
 	} else {
 		ir_s all = t->window ? ir_smin(b, attention_wave_row_begin(t, &last, start), end) : begin,
 		     no_more = ir_smax(b, attention_wave_row_end(t, &first, start), all);
 		if (t->window)
-			add_some(t, &v, start, begin, all);
+			add_some(t, &v, start, begin, all, false);
 		add_whole(t, &v, all, no_more);
-		add_some(t, &v, start, no_more, end);
+		add_some(t, &v, start, no_more, end, false);
 	}
-	for (unsigned r = 0; r < t->tile; r++)
+	for (unsigned r = 0; r < t->tile; r++) {
+		const bool may_miss = t->partial && r >= t->group && r % t->group == 0;
+		if (may_miss) /* a column that the unit does not have */
+			ir_loop(b, ir_smin(b, ir_smax(b, ir_saddi(b, t->live, -(int64_t)r), ir_sconst(b, 0)),
+			                   ir_sconst(b, 1)));
 		for (unsigned i = 0; i < t->vectors; i++)
 			(t->gives ? ir_fgive
 			          : ir_fstore)(b, t->o, v.o[r][i], (int32_t)(r * t->o_step + i * LANES * 4), 0);
+		if (t->partial && r >= t->group && r % t->group == t->group - 1)
+			ir_endloop(b);
+	}
 }

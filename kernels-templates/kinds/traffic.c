@@ -140,7 +140,8 @@ uint64_t traffic_attention(const struct key *k, uint64_t units, uint64_t positio
 {
 	uint64_t out = k->flags & KEY_LATENT ? k->k : k->head_dim;
 	return attention_cache(k, position, columns) + columns * 4 * k->heads * (k->head_dim + out) +
-	       (k->flags & KEY_ROTATES ? traffic_kv_store(k, units, position, columns) : 0) +
+	       (k->flags & KEY_ROTATES ? traffic_kv_store(k, units, position, columns) : 0) -
+	       (k->row_blocks ? columns * k->kv_heads * 2 * cached_bytes(k) : 0) + /* it does not store */
 	       (k->rows ? records(k, position) : 0);
 }
 

@@ -18,7 +18,7 @@
 #include "runtime/device/cuda.h"
 #include "runtime/device/cuda_deal.h"
 
-enum { STAGE_OPS_MOST = 16 /* that are dealt out together */ };
+enum { STAGE_OPS_MOST = 64 /* that are dealt out together */ };
 
 /* A slot that differs from run to run, and where it is in the commands. */
 struct change {
@@ -121,7 +121,9 @@ static void set_commands(struct cuda_program *out, const struct plan *p, const u
 			memcpy(c->arg, args + (l->arg - p->args), l->n_args * sizeof *c->arg);
 			out->n++;
 		}
-		if (l->barrier || i + 1 == p->n_ops || out->n - dealt == STAGE_OPS_MOST)
+		/* Those that await begin before those that do not. */
+		if (l->barrier || i + 1 == p->n_ops || p->op[i + 1].awaits != l->awaits ||
+		    out->n - dealt == STAGE_OPS_MOST)
 			deal(out, &dealer, p, i + 1, &dealt);
 		if (l->barrier && out->n && !out->command[out->n - 1].arrives && next_stage_waits(p, i))
 			out->command[out->n - 1].arrives = ++out->barriers;

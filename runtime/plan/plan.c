@@ -299,6 +299,9 @@ static bool build(struct plan_builder *b, const struct weights *w, enum plan_log
 	if (which != PLAN_NO_LOGITS) {
 		next_part(b);
 		step_logits(b, w, which);
+	} else {
+		step_store_behind(b);
+		plan_barrier(b);
 	}
 	p->section[p->n_sections] = (uint32_t)p->n_ops;
 	p->n_args = b->args_used;

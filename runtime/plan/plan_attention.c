@@ -1,7 +1,10 @@
 /* runtime/plan/plan_attention.c - the step attention: whole, or with the context in parts (plan.h).
  *
- * Owns: which of the two a layer has, and where the records of parts lie. Both give the same bits.
+ * Owns: which of the two a layer has, where the records of parts lie, and who stores what attention of columns apart
+ * leaves to be stored. All give the same bits.
  */
+#include <assert.h>
+
 #include "runtime/plan/plan_build.h"
 
 /* Into how many parts this pass cuts what a layer attends to; 0: a unit goes through all of it. Short windows are not
@@ -113,7 +116,13 @@ static uint64_t *add_attention(struct plan_builder *b, const struct weights_laye
 	return a;
 }
 
-/* In parts, all of a span's tokens in one unit. */
+/* Units of a head of keys and a part. */
+static int64_t units_of_tokens(const struct key *key)
+{
+	return key->row_blocks ? (key->tile_n + key->row_blocks - 1) / key->row_blocks : 1;
+}
+
+/* In parts: all of a span's tokens in one unit, or a few, and then fewer parts keep a card as busy. */
 static struct key parts_key(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
                             const struct plan_span *span)
 {
@@ -122,8 +131,12 @@ static struct key parts_key(const struct plan_builder *b, const struct weights_l
 	key.rows = context_parts(b, layer);
 	if (b->handed && key.flags & KEY_ROTATES)
 		key.flags |= KEY_AWAITED;
-	if (b->n > 1)
+	if (b->n > 1) {
 		key.tile_n = span->tokens;
+		key.row_blocks = (uint8_t)template_attention_apart(b->opt->target, &key);
+	}
+	for (int64_t n = 1; n < units_of_tokens(&key) && key.rows > 1; n *= 2)
+		key.rows /= 2;
 	return key;
 }
 
@@ -138,7 +151,7 @@ static void attend_in_parts(struct plan_builder *b, const struct weights_layer *
                             const struct plan_span *span)
 {
 	const struct key key = parts_key(b, l, layer, span);
-	uint64_t *a = add_attention(b, l, layer, span, &key, (int64_t)key.rows * key.kv_heads);
+	uint64_t *a = add_attention(b, l, layer, span, &key, units_of_tokens(&key) * key.rows * key.kv_heads);
 
 	a[ATTENTION_OUT] = records_at(b, span);
 }
@@ -203,4 +216,48 @@ void step_attention(struct plan_builder *b, const struct weights_layer *l, uint3
 	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
 		merge_parts(b, l, layer, span);
 	plan_barrier(b);
+}
+
+/* The keys and values of that op's columns; nothing but attention's own op knows where they are. */
+static void store_columns(struct plan_builder *b, uint32_t layer, const struct plan_op *of)
+{
+	const struct key *attention = &b->p->kernel[of->kernel].key;
+	struct key key = plan_key(b, KEY_KV_STORE);
+
+	key.kv_heads = attention->kv_heads;
+	key.head_dim = attention->head_dim;
+	key.kv = attention->kv;
+	key.flags = attention->flags & (KEY_QK_NORM | KEY_NORM_LAST | KEY_VALUE_NORM);
+	uint64_t *a = plan_add_op(b, &key, 0,
+	                          template_kv_store_units(b->opt->target, key.kv_heads, of->arg[ATTENTION_COLUMNS]));
+	a[KV_STORE_K] = of->arg[ATTENTION_K];
+	a[KV_STORE_V] = of->arg[ATTENTION_V];
+	plan_set_cache(b, layer,
+	               &(struct plan_cache_slots){
+			       &a[KV_STORE_KEYS], &a[KV_STORE_VALUES], &a[KV_STORE_PAGES], &a[KV_STORE_POS0] });
+	a[KV_STORE_COS] = of->arg[ATTENTION_KEY_COS];
+	a[KV_STORE_SIN] = of->arg[ATTENTION_KEY_SIN];
+	a[KV_STORE_NORM] = of->arg[ATTENTION_KEY_NORM];
+	a[KV_STORE_EPS] = of->arg[ATTENTION_EPS];
+	a[KV_STORE_COLUMNS] = of->arg[ATTENTION_COLUMNS];
+}
+
+void step_store_behind(struct plan_builder *b)
+{
+	const struct plan *p = b->p;
+	const size_t end = p->n_ops;
+	size_t at = 0;
+
+	if (!b->handed || b->n == 1)
+		return;
+	/* Ops of attention are in the order of layers, and of sequences. */
+	for (uint32_t layer = 0; layer < b->spec->layers; layer++)
+		for (uint32_t i = 0; plan_span_at(b, i); i++) {
+			while (at < end && p->kernel[p->op[at].kernel].key.kind != KEY_ATTENTION)
+				at++;
+			assert(at < end);
+			if (p->kernel[p->op[at].kernel].key.row_blocks)
+				store_columns(b, layer, &p->op[at]);
+			at++;
+		}
 }

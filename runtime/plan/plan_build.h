@@ -197,6 +197,9 @@ uint32_t plan_chained(const struct plan_builder *b, uint32_t layer, uint32_t uni
 /* Whether its context is in parts, which are merged. */
 bool plan_merges(const struct plan_builder *b, uint32_t layer);
 void step_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
+/* Behind all layers of a plan that hands over, in the stage of the last norm: the keys and values of attention that
+ * does not store them, because other units of it have copies of the same chunks. */
+void step_store_behind(struct plan_builder *b);
 /* A norm of each `k` numbers of a buffer in turn, `tokens` times so many. */
 void step_norm_heads(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t k,
                      uint32_t tokens);

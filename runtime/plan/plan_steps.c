@@ -431,6 +431,7 @@ static uint32_t norm_rows_wanted(struct plan_builder *b, const float *weight, bo
 		a[NORM_OUTQ] = plan_address(out.q + rows * hidden);
 		a[NORM_OUTS] = plan_address(out.s + rows * (hidden / 32));
 	}
+	step_store_behind(b); /* blocks that have no norm to make have nothing else to do */
 	plan_barrier(b);
 	return rows;
 }

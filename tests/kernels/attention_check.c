@@ -1,6 +1,7 @@
 /* tests/kernels/attention_check.c - see attention_check.h. */
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/kernels/kernel_run.h"
 #include "tests/kernels/plain_attention.h"
@@ -106,4 +107,28 @@ struct key scene_key(const struct scene *c, bool window)
 		.kv = (uint8_t)(c->s.type + 1),
 		.flags = (window ? KEY_WINDOW : 0) | (c->cap != 0 ? KEY_CAP : 0) | (c->sinks ? KEY_SINKS : 0)
 	};
+}
+
+static size_t cache_bytes(const struct plain_cache *c) { return c->pages * c->chunk_bytes; }
+
+struct plain_cache clone_cache(const struct plain_cache *c)
+{
+	struct plain_cache to = *c;
+
+	to.k = kernel_buffer(cache_bytes(c), 0);
+	to.v = kernel_buffer(cache_bytes(c), 0);
+	memcpy(to.k, c->k, cache_bytes(c));
+	memcpy(to.v, c->v, cache_bytes(c));
+	return to;
+}
+
+void drop_cache(struct plain_cache *c)
+{
+	free(c->k);
+	free(c->v);
+}
+
+bool same_caches(const struct plain_cache *a, const struct plain_cache *b)
+{
+	return memcmp(a->k, b->k, cache_bytes(b)) == 0 && memcmp(a->v, b->v, cache_bytes(b)) == 0;
 }

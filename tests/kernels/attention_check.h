@@ -33,6 +33,10 @@ void store_cache(const struct scene *c, unsigned head, uint64_t position, const 
 void fill_columns(struct scene *c, uint64_t end);
 void make_work(struct work *w, struct scene *c, unsigned columns, uint64_t pos0, uint64_t window);
 void drop_work(struct work *w);
+/* A cache of its own with the same bytes; whether two of the same shape have the same bytes. */
+struct plain_cache clone_cache(const struct plain_cache *c);
+void drop_cache(struct plain_cache *c);
+bool same_caches(const struct plain_cache *a, const struct plain_cache *b);
 struct key scene_key(const struct scene *c, bool window);
 
 /* The tests of the other files of the program: the number that failed. */

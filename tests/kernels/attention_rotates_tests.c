@@ -1,6 +1,7 @@
 /* tests/kernels/attention_rotates_tests.c - attention that norms and rotates its queries and stores the newest position
  * itself gives the bits of plain loops, and leaves the cache with that position and nothing else changed: whole and in
- * parts, around the borders of chunks. */
+ * parts, around the borders of chunks. So does attention of several columns whose units have a few of them; it leaves
+ * the cache as it was, and another op stores. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,25 +39,6 @@ static float *some(uint64_t *seed, size_t n, float by)
 	for (size_t i = 0; i < n; i++)
 		x[i] = kernel_random(seed) * by;
 	return x;
-}
-
-static size_t cache_bytes(const struct plain_cache *c) { return c->pages * c->chunk_bytes; }
-
-static struct plain_cache clone(const struct plain_cache *c)
-{
-	struct plain_cache to = *c;
-
-	to.k = kernel_buffer(cache_bytes(c), 0);
-	to.v = kernel_buffer(cache_bytes(c), 0);
-	memcpy(to.k, c->k, cache_bytes(c));
-	memcpy(to.v, c->v, cache_bytes(c));
-	return to;
-}
-
-static void drop(struct plain_cache *c)
-{
-	free(c->k);
-	free(c->v);
 }
 
 static struct plain_angles angles_of(const struct raw *r, const struct variant *v, unsigned dims, unsigned n,
@@ -102,8 +84,8 @@ static void make_raw(struct raw *r, struct scene *c, const struct variant *v, ui
 		r->sin[n] = some(&c->seed, columns * (dims / 2), 0.6f);
 		r->norm[n] = some(&c->seed, dims, 1.0f);
 	}
-	r->behind = clone(&c->cache);
-	r->pieces_behind = clone(&c->pieces);
+	r->behind = clone_cache(&c->cache);
+	r->pieces_behind = clone_cache(&c->pieces);
 	for (unsigned i = 0; i < columns; i++)
 		store_column(r, c, v, position + i, i);
 	r->want = kernel_buffer((size_t)columns * c->padded * 4, 0);
@@ -130,17 +112,18 @@ static void drop_raw(struct raw *r)
 	free(r->k);
 	free(r->v);
 	free(r->want);
-	drop(&r->behind);
-	drop(&r->pieces_behind);
+	drop_cache(&r->behind);
+	drop_cache(&r->pieces_behind);
 }
 
 /* Of one number of parts; 0: whole. */
 struct ops {
-	unsigned parts;
+	unsigned parts, apart; /* apart: columns of a unit, or 0 */
 	bool quantised, given; /* attention or merge leaves int8 blocks, too; instead, for others to await */
-	struct kernel attention, merge;
+	struct kernel attention, merge, store;
 };
 
+/* o->apart is set. */
 static void open_ops(struct ops *o, const struct kernel_way *way, const struct scene *c, const struct variant *v,
                      unsigned parts, unsigned columns)
 {
@@ -153,7 +136,8 @@ static void open_ops(struct ops *o, const struct kernel_way *way, const struct s
 		merge.kv_heads = key.kv_heads;
 	}
 	key.rows = o->parts = parts;
-	if (parts && (parts + v->norms + c->heads) % 3) /* all that it reads is there already */
+	key.row_blocks = (uint8_t)o->apart;
+	if (o->apart || (parts && (parts + v->norms + c->heads) % 3)) /* all that it reads is there already */
 		key.flags |= KEY_AWAITED;
 	merge.heads = key.heads;
 	merge.head_dim = key.head_dim;
@@ -165,6 +149,13 @@ static void open_ops(struct ops *o, const struct kernel_way *way, const struct s
 	kernel_open(&o->attention, way, &key);
 	if (parts)
 		kernel_open(&o->merge, way, &merge);
+	const struct key store = { .kind = KEY_KV_STORE,
+		                   .kv_heads = key.kv_heads,
+		                   .head_dim = key.head_dim,
+		                   .kv = key.kv,
+		                   .flags = v->norms };
+	if (o->apart)
+		kernel_open(&o->store, way, &store);
 }
 
 static void close_ops(struct ops *o)
@@ -172,6 +163,8 @@ static void close_ops(struct ops *o)
 	kernel_close(&o->attention);
 	if (o->parts)
 		kernel_close(&o->merge);
+	if (o->apart)
+		kernel_close(&o->store);
 }
 
 static bool are_blocks_of(const float *x, unsigned blocks, const int8_t *q, const struct activation_block *s)
@@ -202,13 +195,45 @@ static void set_rotation(uint64_t *arg, const struct raw *r)
 	memcpy(&arg[ATTENTION_SCALE], &r->scale, 4);
 }
 
+/* All units, the later ones first. */
+static void attend(const struct ops *o, const struct raw *r, const struct scene *c, const uint64_t *arg, unsigned cut)
+{
+	int64_t units = (int64_t)c->s.kv_heads * (o->parts ? o->parts : 1), at;
+
+	if (o->apart)
+		units *= (r->columns + o->apart - 1) / o->apart;
+	at = units * cut / 8;
+	kernel_run(&o->attention, arg, at, units);
+	kernel_run(&o->attention, arg, 0, at);
+}
+
+/* Stores all columns, as attention's arguments say. */
+static void store(const struct ops *o, const struct raw *r, const struct scene *c, const uint64_t *arg)
+{
+	const uint64_t store[KV_STORE_ARGS] = {
+		[KV_STORE_K] = arg[ATTENTION_K],
+		[KV_STORE_V] = arg[ATTENTION_V],
+		[KV_STORE_KEYS] = arg[ATTENTION_KEYS],
+		[KV_STORE_VALUES] = arg[ATTENTION_VALUES],
+		[KV_STORE_COS] = arg[ATTENTION_KEY_COS],
+		[KV_STORE_SIN] = arg[ATTENTION_KEY_SIN],
+		[KV_STORE_NORM] = arg[ATTENTION_KEY_NORM],
+		[KV_STORE_EPS] = arg[ATTENTION_EPS],
+		[KV_STORE_POS0] = arg[ATTENTION_POS0],
+		[KV_STORE_PAGES] = arg[ATTENTION_PAGES],
+		[KV_STORE_COLUMNS] = r->columns
+	};
+
+	kernel_run(&o->store, store, 0, (int64_t)r->columns * c->s.kv_heads);
+}
+
 static void check(const struct ops *o, const struct kernel_way *way, const struct scene *c, const struct variant *v,
                   const struct raw *r, uint64_t position, unsigned cut)
 {
 	bool pieces = template_kv_pieces(&way->target, c->s.type, c->s.dims);
 	const struct plain_cache *from = pieces ? &c->pieces : &c->cache,
 				 *want = pieces ? &r->pieces_behind : &r->behind;
-	struct plain_cache cache = clone(from);
+	struct plain_cache cache = clone_cache(from);
 	size_t bytes = (size_t)r->columns * c->padded * 4;
 	float *out = kernel_buffer(bytes, 0xff);
 	uint8_t *records = kernel_buffer(
@@ -235,31 +260,32 @@ static void check(const struct ops *o, const struct kernel_way *way, const struc
 		[MERGE_SLIDING] = v->window,          [MERGE_SINKS] = (uintptr_t)c->sinks, [MERGE_OUTQ] = (uintptr_t)q,
 		[MERGE_OUTS] = (uintptr_t)s
 	};
-	int64_t units = (int64_t)c->s.kv_heads * (o->parts ? o->parts : 1), at = units * cut / 8;
 
 	memcpy(&arg[ATTENTION_CAP], &c->cap, 4);
 	set_rotation(arg, r);
 	kernel_know(pages, (cache.pages + 1) * sizeof *pages);
-	kernel_run(&o->attention, arg, at, units);
-	kernel_run(&o->attention, arg, 0, at);
+	attend(o, r, c, arg, cut);
 	if (o->parts)
 		kernel_run(&o->merge, merge, 0, (int64_t)r->columns * c->heads * template_merge_units(c->s.dims));
 	bool same = (o->given || memcmp(out, r->want, bytes) == 0) &&
 	            (!o->quantised || are_blocks_of(r->want, blocks, q, s));
-	bool stored =
-		memcmp(cache.k, want->k, cache_bytes(want)) == 0 && memcmp(cache.v, want->v, cache_bytes(want)) == 0;
+	bool stored = !o->apart || same_caches(&cache, from);
+	if (o->apart)
+		store(o, r, c, arg);
+	stored = stored && same_caches(&cache, want);
 	if (!same || !stored)
-		fail_msg("%s: attention of %u columns, %u x %u heads of %u that rotates, %s cache, norms %x, in %u "
+		fail_msg("%s: attention of %u columns, %u a unit, %u x %u heads of %u that rotates, %s cache, norms "
+		         "%x, in %u "
 		         "parts at %llu, window %llu: %s",
-		         way->name, r->columns, c->s.kv_heads, c->s.group, c->s.dims, dtype_table[c->s.type].name,
-		         v->norms, o->parts, (unsigned long long)position, (unsigned long long)v->window,
-		         stored ? "the result differs" : "the cache differs");
+		         way->name, r->columns, o->apart, c->s.kv_heads, c->s.group, c->s.dims,
+		         dtype_table[c->s.type].name, v->norms, o->parts, (unsigned long long)position,
+		         (unsigned long long)v->window, stored ? "the result differs" : "the cache differs");
 	free(pages);
 	free(records);
 	free(out);
 	free(q);
 	free(s);
-	drop(&cache);
+	drop_cache(&cache);
 }
 
 /* Every position whole and in every number of parts. */
@@ -275,7 +301,7 @@ static void check_variant(const struct variant *v, int turn)
 	open_scene(&c, v->s, 768);
 	for (unsigned n = 0; n < COUNTS; n++)
 		for (unsigned i = 0; i < ways; i++) {
-			struct ops o;
+			struct ops o = { 0 };
 			if (way[i].target.waves < 2 || (n && (n + (unsigned)turn) % step))
 				continue;
 			close_scene(&c); /* to fill it anew, position by position */
@@ -307,7 +333,7 @@ static void check_columns(const struct variant *v, int turn)
 	for (unsigned columns = 2; columns <= TEMPLATE_MAX_QUERIES; columns++)
 		for (unsigned i = 0; i < ways; i++) {
 			const unsigned parts = 1u << (columns + (unsigned)turn) % 6;
-			struct ops o;
+			struct ops o = { 0 };
 			if (!template_attention_columns(&way[i].target, c.heads, c.s.kv_heads, c.s.dims, columns) ||
 			    (columns + (unsigned)turn) % step)
 				continue;
@@ -367,6 +393,64 @@ static void test_copies(void **state)
 			check_variant(&variants[i], SM90);
 }
 
+/* Columns apart, so many a unit: few chunks and many parts, many chunks and few parts, over borders of chunks, of parts
+ * and of units. */
+static void check_apart(const struct variant *v, unsigned columns, unsigned of_unit, unsigned turn)
+{
+	static const uint64_t position[] = { 0, 1, 16, 27, 31, 118, 121, 125, 127, 128, 250, 255, 300, 383, 511, 640 };
+	enum { POSITIONS = sizeof position / sizeof *position, SM90 = 4 /* of the cards */ };
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, SM90), tried = 0;
+	struct scene c;
+
+	for (unsigned i = 0; i < ways; i++) {
+		const unsigned parts = 1u << (turn + i) % 5;
+		struct ops o = { .apart = of_unit };
+		if (!way[i].target.block_bytes)
+			continue;
+		tried++;
+		open_scene(&c, v->s, 768);
+		open_ops(&o, &way[i], &c, v, parts, columns);
+		for (unsigned n = 0; n < POSITIONS; n++) {
+			struct raw r;
+			if ((n + turn) % (way[i].simulated ? 6 : test_full() ? 1 : 2))
+				continue;
+			make_raw(&r, &c, v, position[n], columns);
+			check(&o, &way[i], &c, v, &r, position[n], (n + columns) % 8);
+			drop_raw(&r);
+		}
+		close_ops(&o);
+		close_scene(&c);
+	}
+	assert_true(tried > 0);
+}
+
+static void test_apart(void **state)
+{
+	enum { QK = KEY_QK_NORM, LAST = KEY_QK_NORM | KEY_NORM_LAST, V = KEY_VALUE_NORM };
+	static const struct variant variants[] = {
+		{ { 2, 2, 128, DTYPE_F16 }, QK, 0 },      { { 2, 4, 64, DTYPE_F16 }, 0, 0 },
+		{ { 1, 1, 32, DTYPE_F16 }, V, 0 },        { { 1, 8, 64, DTYPE_F16 }, LAST, 0 },
+		{ { 1, 3, 96, DTYPE_F16 }, LAST | V, 0 }, { { 2, 2, 128, DTYPE_F16 }, LAST | V, 300 },
+		{ { 1, 1, 128, DTYPE_F16 }, QK, 129 },    { { 3, 2, 64, DTYPE_F16 }, 0, 3 },
+	};
+	enum { VARIANTS = sizeof variants / sizeof *variants };
+	(void)state;
+
+	for (unsigned i = 0; i < VARIANTS; i++)
+		for (unsigned columns = 2; columns <= TEMPLATE_MAX_QUERIES; columns++) {
+			const unsigned most = variants[i].s.group < 4 ? 4 / variants[i].s.group : 1;
+			const unsigned turn = i * 5 + columns;
+			if (!test_mine(turn) || (test_quick() && turn % 5))
+				continue;
+			/* as plans have it, and fewer or more */
+			check_apart(&variants[i], columns, most < columns ? most : columns, turn);
+			if (turn % 3 == 0)
+				check_apart(&variants[i], columns, 1 + turn % (8 / variants[i].s.group) % columns,
+				            turn);
+		}
+}
+
 /* Norms without rotation, columns, latent vectors, queries too many for shared bytes; and CPUs do not rotate. */
 static void test_refusals(void **state)
 {
@@ -398,6 +482,7 @@ int attention_rotates_tests(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shapes),
 		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_apart),
 		cmocka_unit_test(test_refusals),
 	};
 

@@ -55,7 +55,8 @@ static unsigned uses_of(const struct key *k, const struct plan_op *op, struct us
 	const uint64_t *a = op->arg, q = columns * numerics_pad((uint64_t)k->heads * k->head_dim) * 4,
 		       records = columns * ((CONTEXT + 127) / 128) * k->heads * template_attention_record(k->head_dim),
 		       kv = columns * numerics_pad((uint64_t)k->kv_heads * k->head_dim) * 4;
-	uint64_t in = columns * numerics_pad(k->k) * 4;
+	uint64_t in = columns * numerics_pad(k->k) * 4,
+		 stored = k->kind == KEY_KV_STORE ? (uint64_t)op->end / k->kv_heads * kv : 0;
 	unsigned n = 0;
 
 	switch (k->kind) {
@@ -81,8 +82,8 @@ static unsigned uses_of(const struct key *k, const struct plan_op *op, struct us
 		u[n++] = (struct use){ a[ROPE_OUT], q, true, false };
 		break;
 	case KEY_KV_STORE:
-		u[n++] = (struct use){ a[KV_STORE_K], kv, false, false };
-		u[n++] = (struct use){ a[KV_STORE_V], kv, false, false };
+		u[n++] = (struct use){ a[KV_STORE_K], stored, false, false };
+		u[n++] = (struct use){ a[KV_STORE_V], stored, false, false };
 		break;
 	case KEY_ATTENTION:
 		u[n++] = (struct use){ a[ATTENTION_Q], q, false, awaits };
@@ -114,7 +115,8 @@ static bool check_plan(const struct plan *p)
 {
 	const uint64_t from = (uint64_t)(uintptr_t)p->handed;
 	size_t words = p->handed_bytes / 4, awaiting = 0;
-	uint32_t *giver = calloc(words, sizeof *giver), behind = 0; /* 1 + op; all before `behind` have ended */
+	uint32_t *giver = calloc(words, sizeof *giver), stage = 0,
+		 behind = 0; /* 1 + op; where its stage begins; all before `behind` have ended */
 	bool ok = true;
 
 	assert_non_null(giver);
@@ -123,8 +125,10 @@ static bool check_plan(const struct plan *p)
 		const struct key *k = &p->kernel[op->kernel].key;
 		struct use u[USES];
 		unsigned n = uses_of(k, op, u);
-		if (i && p->op[i - 1].barrier && !op->awaits)
-			behind = i;
+		if (i && p->op[i - 1].barrier)
+			stage = i;
+		if (!op->awaits)
+			behind = stage;
 		awaiting += op->awaits;
 		for (unsigned j = 0; j < n && ok; j++) {
 			bool inside = u[j].begin - from < p->handed_bytes;
