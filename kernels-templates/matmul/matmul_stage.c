@@ -74,8 +74,10 @@ const char *matmul_refuse_stage(const struct key *key, const struct target *targ
 		return "inputs of several columns are staged by groups of waves with many shared bytes";
 	/* Copies ahead make do with what products of matrices leave. */
 	const bool matrices = key->flags & KEY_AWAITED && key->flags & KEY_MMA;
-	const uint64_t own = target->waves * matmul_mma_own(key), all = matmul_stage_bytes(key) + totals + own;
-	return key->k <= MOST_K && all <= (matrices ? target->block_bytes : matmul_shared(target))
+	const uint64_t most = !matrices                                   ? matmul_shared(target)
+	                      : target->block_bytes < IR_MAX_SHARED_BYTES ? target->block_bytes
+	                                                                  : IR_MAX_SHARED_BYTES;
+	return key->k <= MOST_K && matmul_stage_bytes(key) + totals + target->waves * matmul_mma_own(key) <= most
 	               ? NULL
 	               : "what is staged does not fit the shared bytes of a group";
 }

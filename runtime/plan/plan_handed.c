@@ -152,9 +152,6 @@ static bool attention_awaits(const struct plan_builder *b, const struct weights_
 	return all;
 }
 
-/* Of one sequence, a pass over more tokens takes less time by launches, whose tiles of 16 are products of matrices. */
-enum { ALONE_MOST = 8 };
-
 /* Rows whose logits are wanted that stand apart would have their norms behind a barrier. */
 static bool rows_are_one(const struct plan_builder *b)
 {
@@ -177,7 +174,6 @@ bool plan_hands(const struct plan_builder *b, const struct weights *w)
 	const bool several = b->n > 1;
 	bool all = b->opt->handed && b->n <= PLAN_HANDED_MOST && b->opt->target->lane_bytes && is_plain(b->spec) &&
 	           has_room(b) && awaits(b, &w->lm_head, several ? 0 : KEY_NORM_IN, b->n) &&
-	           (b->spans > 1 || b->n <= ALONE_MOST) &&
 	           (!several || (!b->opt->general && rows_are_one(b) && b->p->logits != PLAN_ALL_NORMED &&
 	                         template_norm_awaits(b->opt->target, b->spec->hidden)));
 
