@@ -11,7 +11,8 @@
 
 static bool is_of_local_operands(enum ir_op op)
 {
-	return op == IR_ostore || op == IR_oload_turned || op == IR_oload_top || op == IR_tload_top || op == IR_tstore_top;
+	return op == IR_ostore || op == IR_oload_turned || op == IR_oload_top || op == IR_tload_top ||
+	       op == IR_tstore_top;
 }
 
 static bool acceptable(const struct ir *ir, const struct target *t, struct error *err)

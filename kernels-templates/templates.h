@@ -62,8 +62,8 @@ struct activation_block {
  * OUT is given. With NORM_IN X is f32 as ever. With QUANTISED_OUT OUTQ and OUTS are given instead of OUT. RESIDUAL: the
  * product is added to FROM, which is awaited too and is other memory than OUT. GREATEST: for groups of waves and whole
  * row blocks: the greatest result of each row block is at GREATEST; +inf if one of them is not finite. No other flags
- * but BIAS, AWAITED, MMA and NORM_IN (CENTRED). MMA: for 16, 32 or 64 columns in a tile: int8 activations laid out as
- * ever with Q8_0 weights, or others where template_mma() says so; f16 or bf16 ones, [column][kp], as KEY_INTERLEAVE
+ * but BIAS, AWAITED, MMA and NORM_IN (CENTRED). MMA: for 16, 32, 64 or 128 columns in a tile: int8 activations laid out
+ * as ever with Q8_0 weights, or others where template_mma() says so; f16 or bf16 ones, [column][kp], as KEY_INTERLEAVE
  * made them, with weights of that type (numerics BOUNDED); row_blocks is 1. */
 enum {
 	MATMUL_W,

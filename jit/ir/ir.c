@@ -126,7 +126,7 @@ static bool ir_shape(struct ir *ir, enum ir_op op, int64_t imm)
 		if (ir->loop_depth)
 			return ir_fail(ir, "shared bytes stand inside a loop");
 		if (imm <= 0 || imm > (int64_t)(IR_MAX_SHARED_BYTES - ir->shared_bytes))
-			return ir_fail(ir, "shared bytes are none or exceed 192 KiB");
+			return ir_fail(ir, "shared bytes are none or exceed 224 KiB");
 		ir->shared_bytes += ir_local_size(imm);
 		ir->cooperative = true;
 		return true;

@@ -70,7 +70,7 @@ enum {
 	IR_MAX_REGS = 65536 /* with register 0 */,
 	IR_MAX_LOOP_DEPTH = 16,
 	IR_MAX_LOCAL_BYTES = 1 << 20,
-	IR_MAX_SHARED_BYTES = 192 << 10, /* that some targets have: of most, TARGET_SHARED_BYTES */
+	IR_MAX_SHARED_BYTES = 224 << 10, /* that some targets have: of most, TARGET_SHARED_BYTES */
 	IR_MAX_COPIES = 15,              /* that copied leaves */
 	IR_MAX_WAVES = 16
 };

@@ -178,10 +178,10 @@ static void load_matrices(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	const bool first = e->scan.reg[i->dst].first;
 	const bool pieces_turned = i->op == IR_oload_turned;
-	const uint64_t rows = pieces_turned             ? (first ? PTX_LANES_FIRST_TURNED : PTX_LANES_SECOND_TURNED)
-	                      : !first                  ? PTX_LANES_SECOND
+	const uint64_t rows = pieces_turned           ? (first ? PTX_LANES_FIRST_TURNED : PTX_LANES_SECOND_TURNED)
+	                      : !first                ? PTX_LANES_SECOND
 	                      : i->op == IR_oload_top ? PTX_LANES_TOP
-	                                                : PTX_LANES_FIRST;
+	                                              : PTX_LANES_FIRST;
 	const uint32_t *r = e->tile[i->dst].reg, turned[] = { r[0], r[2], r[1], r[3] };
 
 	PTX_PUT(&e->w, LOAD_MATRIX, tuple(first ? turned : r, 4),
@@ -204,8 +204,7 @@ static void load_operand(struct ptx_emitter *e, const struct ir_ins *i)
 	for (unsigned k = 0; k < 2; k++) {
 		const int64_t strip = i->op == IR_oload_top ? 0 : k * INT64_C(8);
 		PTX_PUT_OP(&e->w, shared ? PTX_LD_SHARED_V2 : PTX_LD_GLOBAL_V2, tuple(t->reg + 2 * k, 2),
-		           ptx_address(e, i->a, ir_x_disp(i->imm) + strip * ir_x_stride(i->imm),
-		                       lanes(i, kind)));
+		           ptx_address(e, i->a, ir_x_disp(i->imm) + strip * ir_x_stride(i->imm), lanes(i, kind)));
 	}
 }
 

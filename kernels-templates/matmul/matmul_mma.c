@@ -412,21 +412,18 @@ unsigned template_mma_tile_n(const struct target *target, enum dtype weight, uin
 {
 	const struct weight_format *f = weight_format_find(weight);
 
-	if (matmul_mma_widens(target, f, rows, k, flags))
-		return TEMPLATE_MMA_WIDE;
-	return target->local_operands && matmul_mma_shares(f, k) ? TEMPLATE_MMA_SHARED
-	                                                         : template_mma_narrow_n(k, flags);
+	return matmul_mma_widens(target, f, rows, k, flags) ? TEMPLATE_MMA_WIDE
+	       : target->local_operands && matmul_mma_shares(f, k)
+	               ? TEMPLATE_MMA_SHARED
+	               : template_mma_narrow_n(k, flags);
 }
 
-/* Whether a tile may have so many columns. */
 static bool has_columns(const struct mma *m, const struct target *target, unsigned n)
 {
 	const struct key *key = m->group.key;
-
-	if (n == TEMPLATE_MMA_WIDE)
-		return matmul_mma_pipes(target, m->format, key->k);
-	if (n == TEMPLATE_MMA_SHARED)
-		return target->local_operands && matmul_mma_shares(m->format, key->k);
+	if (n >= TEMPLATE_MMA_SHARED)
+		return (n == TEMPLATE_MMA_WIDE && matmul_mma_pipes(target, m->format, key->k)) ||
+		       (n == TEMPLATE_MMA_SHARED && target->local_operands && matmul_mma_shares(m->format, key->k));
 	return n == IR_TILE || (n == 2 * IR_TILE && n <= template_mma_narrow_n(key->k, key->flags));
 }
 

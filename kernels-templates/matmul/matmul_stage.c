@@ -72,11 +72,10 @@ const char *matmul_refuse_stage(const struct key *key, const struct target *targ
 
 	if (!matmul_stages(key, target) || key->tile_n > TEMPLATE_MAX_COLUMNS)
 		return "inputs of several columns are staged by groups of waves with many shared bytes";
-	/* Copies ahead make do with what products of matrices leave. */
+	/* Products of matrices have what copies ahead leave, which are of so many bytes of each wave at least. */
+	enum { COPIES_LEAST = 3 << 10 };
 	const bool matrices = key->flags & KEY_AWAITED && key->flags & KEY_MMA;
-	const uint64_t most = !matrices                                   ? matmul_shared(target)
-	                      : target->block_bytes < IR_MAX_SHARED_BYTES ? target->block_bytes
-	                                                                  : IR_MAX_SHARED_BYTES;
+	const uint64_t most = matrices ? target->block_bytes - target->waves * COPIES_LEAST : matmul_shared(target);
 	return key->k <= MOST_K && matmul_stage_bytes(key) + totals + target->waves * matmul_mma_own(key) <= most
 	               ? NULL
 	               : "what is staged does not fit the shared bytes of a group";

@@ -136,16 +136,15 @@ static void take_inputs(struct cuda_plan *c)
 /* In how many parts `tiles` column tiles are done the soonest, by so many blocks of which `resident` live at once: as
  * many turns as there are times that the card is filled, of as many tiles as a part has. Of equal ones the fewest, in
  * which a block's weights serve several tiles. */
-static uint32_t best_parts(uint64_t tiles, uint64_t blocks, uint64_t resident)
+static uint64_t best_parts(uint64_t tiles, uint64_t blocks, uint64_t resident)
 {
-	uint64_t best = 1, least = UINT64_MAX;
+	uint64_t best = 1, least = UINT64_MAX, time;
 
-	for (uint64_t parts = 1; parts <= tiles && parts <= MOST_PARTS; parts++) {
-		uint64_t time = (blocks * parts + resident - 1) / resident * ((tiles + parts - 1) / parts);
+	for (uint64_t parts = 1; parts <= tiles && parts <= MOST_PARTS; parts++, least = time < least ? time : least) {
+		time = (blocks * parts + resident - 1) / resident * ((tiles + parts - 1) / parts);
 		best = time < least ? parts : best;
-		least = time < least ? time : least;
 	}
-	return (uint32_t)best;
+	return best;
 }
 
 /* How many blocks have an op's units, and how many each (struct ptx_launch). Where tiles are dealt out to parts, a
@@ -157,13 +156,13 @@ static void deal(const struct cuda_stream *s, struct cuda_plan *c, size_t i)
 	const struct cuda_kernel *k = c->plan->kernel[l->kernel].handle;
 	const struct target *t = card_of(s)->device.facts.target;
 	const uint64_t tiles = template_matmul_parts(t, &k->key) ? l->arg[MATMUL_TILES] : 1;
+	const bool large = k->key.flags & KEY_MMA && k->key.tile_n >= TEMPLATE_MMA_SHARED && tiles <= MOST_PARTS;
 	uint64_t units = (uint64_t)(l->end - l->begin), waves = k->cooperative ? 1 : t->waves,
-		 each = tiles > 1 ? template_matmul_together(t, &k->key) : waves,
-		 blocks = (units + each - 1) / each, most = s->most_blocks ? s->most_blocks : k->resident;
+		 each = large || tiles > 1 ? template_matmul_together(t, &k->key) : waves,
+		 most = large ? MOST_BLOCKS : k->resident, blocks = (units + each - 1) / each;
 
-	const bool large = tiles > 1 && k->key.flags & KEY_MMA && k->key.tile_n >= TEMPLATE_MMA_SHARED;
-	blocks = blocks < most || (large && blocks <= MOST_BLOCKS) ? blocks : most;
-	c->parts[i] = large && tiles <= MOST_PARTS ? (uint32_t)tiles : best_parts(tiles, blocks, most);
+	most = s->most_blocks ? s->most_blocks : most, blocks = blocks < most ? blocks : most;
+	c->parts[i] = (uint32_t)(large ? tiles : best_parts(tiles, blocks, most));
 	c->blocks[i] = (uint32_t)blocks;
 	if (blocks)
 		c->launch[i] = (struct ptx_launch){ .arg = (uint64_t)(uintptr_t)(c->on_card + (l->arg - c->plan->args)),
@@ -179,7 +178,7 @@ static int launch_op(const struct cuda_stream *s, struct cuda_plan *c, size_t i,
 	const struct cuda_kernel *k = c->plan->kernel[c->plan->op[i].kernel].handle;
 	struct ptx_launch *l = &c->launch[i];
 	struct cuda_launch_attribute attribute = { .id = CUDA_LAUNCH_OVERLAPS, .of = { .value = 1 } };
-	const bool parts = template_matmul_parts(t, &k->key);
+	const bool parts = template_matmul_parts(t, &k->key); /* else there is one */
 	const struct cuda_launch_config config = {
 		.grid = { parts ? c->parts[i] : c->blocks[i], parts ? c->blocks[i] : 1, 1 },
 		.block = { t->waves * t->lanes, 1, 1 },

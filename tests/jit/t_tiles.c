@@ -431,54 +431,6 @@ static void test_upper_strips_in_shared(void **unused)
 	check_on(&b, 1, 0);
 }
 
-/* Rows of 128 bytes that waves copy for each other, turned, in two groups, of which each wave first takes the older one;
- * all four pairs of pieces of them, as first and as second factors. mixed: one factor comes from elsewhere, so that the
- * others are not loaded as matrices. */
-static void build_copied(struct ir *b, bool mixed)
-{
-	begin(b, WAVES);
-	ir_a all = ir_shared(b, 2 * WAVES * N * IR_ROW_BYTES), in = in_of(b);
-	ir_s wave = ir_wave(b), next = ir_sandi(b, ir_saddi(b, wave, 3), WAVES - 1);
-	ir_i lane = ir_ilane(b), row = ir_ishr(b, lane, 3), place = ir_iand(b, lane, ir_iconst(b, 7));
-	ir_t sum = ir_tconst(b, 0);
-
-	for (unsigned group = 0; group < 2; group++) {
-		ir_a to = ir_aadd(b, ir_aaddi(b, all, group * WAVES * N * IR_ROW_BYTES),
-		                  ir_smuli(b, wave, N * IR_ROW_BYTES));
-		for (unsigned i = 0; i < N; i += 4) {
-			ir_i r = ir_iadd(b, row, ir_iconst(b, (int32_t)i)),
-			     piece = ir_ixor(b, place, ir_iand(b, r, ir_iconst(b, 7)));
-			ir_i at = ir_iadd(b, ir_imul(b, r, ir_iconst(b, 144)), ir_ishl(b, piece, 4));
-			ir_copy_at(b, ir_aaddi(b, to, i * IR_ROW_BYTES),
-			           ir_aaddi(b, ir_aadd(b, in, ir_sshli(b, wave, 5)), group * 64), at, 16);
-		}
-		ir_copies(b);
-	}
-	for (unsigned group = 0; group < 2; group++) {
-		ir_copied(b, 1 - group);
-		ir_barrier(b);
-		ir_a from = ir_aaddi(b, all, group * WAVES * N * IR_ROW_BYTES),
-		     mine = ir_aadd(b, from, ir_smuli(b, wave, N * IR_ROW_BYTES)),
-		     theirs = ir_aadd(b, from, ir_smuli(b, next, N * IR_ROW_BYTES));
-		for (unsigned piece = 0; piece < 8; piece += 2)
-			sum = ir_tdot_i8(b, ir_oload_turned(b, mine, 0, piece),
-			                 ir_oload_turned(b, theirs, 0, piece ^ group * 2), sum);
-	}
-	if (mixed)
-		sum = ir_tdot_i8(b, ir_oload(b, in, 32, 48, 1), ir_oload_turned(b, all, 0, 4), sum);
-	ir_tstore(b, ir_aadd(b, out_of(b), ir_smuli(b, wave, TILE_BYTES)), sum, 0, 64, 4);
-}
-
-static void test_copied_operands(void **unused)
-{
-	struct ir b;
-
-	for (unsigned mixed = 0; mixed < 2; mixed++) {
-		build_copied(&b, mixed);
-		check_on(&b, 1, 0);
-	}
-}
-
 static void test_refusals(void **unused)
 {
 	static const char *const without[] = { "gfx1030", "avx2", "avx512" };
@@ -529,7 +481,7 @@ int main(void)
 		cmocka_unit_test(test_upper_halves),    cmocka_unit_test(test_upper_strips_in_shared),
 		cmocka_unit_test(test_greatest_sums),   cmocka_unit_test(test_sums_in_loops),
 		cmocka_unit_test(test_tiles_in_lds),    cmocka_unit_test(test_operands_in_shared),
-		cmocka_unit_test(test_copied_operands), cmocka_unit_test(test_refusals),        cmocka_unit_test(test_text_and_back),
+		cmocka_unit_test(test_refusals),        cmocka_unit_test(test_text_and_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,13 +179,13 @@ static void test_shared(void **unused)
 {
 	struct ir b;
 
-	good("waves 8\n%1:A = shared #196608\n%2:S = wave\nbarrier");
+	good("waves 8\n%1:A = shared #229376\n%2:S = wave\nbarrier");
 	good("waves 16");
 	bad("waves 0", "waves is 0, expected 1 to 16");
 	bad("waves 17", "waves is 17, expected 1 to 16");
-	bad("%1:A = shared #0", "immediate is 0, expected 1..196608");
-	bad("%1:A = shared #100\n%2:A = shared #196481",
-	    "IR instruction 1 (shared): immediate is 196481, expected 1..196480");
+	bad("%1:A = shared #0", "immediate is 0, expected 1..229376");
+	bad("%1:A = shared #100\n%2:A = shared #229249",
+	    "IR instruction 1 (shared): immediate is 229249, expected 1..229248");
 	bad("%1:S = sconst #1\n%2:S = loop %1\n%3:A = shared #64\nendloop",
 	    "IR instruction 2 (shared): shared bytes stand inside a loop, expected outside");
 	ir_init(&b, 8);

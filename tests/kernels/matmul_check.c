@@ -321,8 +321,7 @@ bool takes_way(const struct target *target, const struct key *key)
 	if (key->flags & KEY_MMA)
 		return template_mma(target, weight_type(key), (enum dtype)(key->activation - 1), false) &&
 		       (key->tile_n <= TEMPLATE_MMA_COLUMNS ||
-		        key->tile_n <=
-		                template_mma_tile_n(target, weight_type(key), UINT32_MAX, key->k, key->flags));
+		        key->tile_n <= template_mma_tile_n(target, weight_type(key), UINT32_MAX, key->k, key->flags));
 	if (key->flags & KEY_AWAITED)
 		return true;
 	if (key->flags & KEY_NORM_IN)

@@ -20,7 +20,7 @@ struct plain_matrix {
 uint64_t plain_row_bytes(const struct plain_matrix *m);
 float plain_weight(const struct plain_matrix *m, uint32_t row, uint32_t k);
 
-enum { PLAIN_MAX_COLUMNS = 192 };
+enum { PLAIN_MAX_COLUMNS = 256 };
 
 /* Buffers have the layouts of templates.h; flags are a key's. Bias vectors are padded to 32. */
 struct plain_matmul {

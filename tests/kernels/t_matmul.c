@@ -93,6 +93,23 @@ static void check_matrices(unsigned mix, unsigned step)
 		}
 }
 
+/* Tiles of 128 rows, or columns, with spans that end in half a period, and of all numbers of spans. */
+static void check_large_tiles(unsigned mix)
+{
+	static const struct {
+		uint32_t rows, k, columns, flags;
+	} all[] = { { 2080, 768, TEMPLATE_MMA_SHARED, KEY_RESIDUAL },
+		    { 1056, 512, TEMPLATE_MMA_SHARED, KEY_PAIR | KEY_QUANTISED_OUT },
+		    { 97, 1024, TEMPLATE_MMA_WIDE, KEY_BIAS },
+		    { 33, 3072, TEMPLATE_MMA_WIDE, KEY_PAIR | KEY_QUANTISED_OUT } };
+
+	for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
+		struct problem p =
+			problem(mix, all[i].rows, all[i].k, all[i].columns, 1 + i % 2, 1, KEY_MMA | all[i].flags);
+		check(&p);
+	}
+}
+
 /* Formats that NVIDIA cards unpack for it are multiplied there alone. */
 static void test_matrices(void **unused)
 {
@@ -100,6 +117,8 @@ static void test_matrices(void **unused)
 		bool bytes = mixes[mix].weight == DTYPE_Q8_0;
 		if (template_mma(&target_table[TARGET_SM90], mixes[mix].weight, mixes[mix].activation, false))
 			check_matrices(mix, test_full() ? 1 : bytes ? (test_quick() ? 5 : 1) : test_quick() ? 16 : 7);
+		if (bytes && mixes[mix].activation == DTYPE_Q8_0)
+			check_large_tiles(mix);
 	}
 }
 

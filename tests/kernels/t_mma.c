@@ -339,7 +339,7 @@ static void test_shared_operands(void **unused)
 	check(DTYPE_BF16, 130, 2048, TEMPLATE_MMA_WIDE, 1, 0);
 	check(DTYPE_F16, 33, 1024, TEMPLATE_MMA_WIDE, 1, KEY_PAIR | KEY_BIAS | KEY_BIAS2);
 	check(DTYPE_F16, 65, 512, TEMPLATE_MMA_WIDE, 2, KEY_RESIDUAL);
-	check(DTYPE_BF16, 2048, 512, TEMPLATE_MMA_SHARED, 1, 0); /* rows enough for tiles of 128 */
+	check(DTYPE_BF16, 2048, 512, TEMPLATE_MMA_SHARED, 1, KEY_RESIDUAL); /* rows enough for tiles of 128 */
 }
 
 static void test_epilogues(void **unused)
@@ -412,6 +412,11 @@ static void test_keys(void **unused)
 	assert_int_equal(template_mma_tile_n(&target_table[TARGET_GFX1100], DTYPE_BF16, 64, 2048, 0), 32);
 	assert_int_equal(template_mma_tile_n(&target_table[TARGET_SM90], DTYPE_BF16, 64, 2048, 0), 64);
 	assert_int_equal(template_mma_tile_n(&target_table[TARGET_SM90], DTYPE_BF16, 64, 480, 0), 32);
+	/* tiles that fill the card */
+	assert_int_equal(template_mma_tile_n(&target_table[TARGET_SM90], DTYPE_BF16, 4096, 14336, 0), 128);
+	assert_int_equal(template_mma_tile_n(&target_table[TARGET_SM90], DTYPE_Q8_0, 14336, 4096, KEY_PAIR), 128);
+	assert_int_equal(template_mma_tile_n(&target_table[TARGET_SM90], DTYPE_Q8_0, 3072, 1024, KEY_PAIR), 64);
+	assert_int_equal(template_mma_tile_n(&target_table[TARGET_SM80], DTYPE_BF16, 4096, 14336, 0), 64);
 	assert_false(template_mma(&target_table[TARGET_GFX1100], DTYPE_BF16, DTYPE_F32, false));
 	assert_true(template_mma(&target_table[TARGET_GFX1100], DTYPE_BF16, DTYPE_F32, true));
 	assert_false(template_mma(&target_table[TARGET_GFX1100], DTYPE_Q8_0, DTYPE_F32, true));

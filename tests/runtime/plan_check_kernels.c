@@ -248,13 +248,12 @@ static void check_matmul_key(struct checker *c, const struct key *k, const struc
 	plan_require(c, k->numerics == (narrowed ? NUMERICS_BOUNDED : NUMERICS_EXACT), "numerics");
 	plan_require(c, !mma || template_mma(o->target, m->w->type, act, o->bounded && c->p->logits != PLAN_ALL_LOGITS),
 	             "products of matrices");
-	plan_require(c,
-	             !mma || k->tile_n == TEMPLATE_MMA_LEAST ||
-	                     k->tile_n == template_mma_narrow_n(m->w->k, m->epilogue) ||
-	                     (k->tile_n >= TEMPLATE_MMA_SHARED &&
-	                      k->tile_n <= template_mma_tile_n(o->target, m->w->type, m->w->rows, m->w->k,
-	                                                       m->epilogue)),
-	             "tokens of matrices");
+	plan_require(
+		c,
+		!mma || k->tile_n == TEMPLATE_MMA_LEAST || k->tile_n == template_mma_narrow_n(m->w->k, m->epilogue) ||
+			(k->tile_n >= TEMPLATE_MMA_SHARED &&
+	                 k->tile_n <= template_mma_tile_n(o->target, m->w->type, m->w->rows, m->w->k, m->epilogue)),
+		"tokens of matrices");
 	plan_require(c, !wide || (!mma && template_wide_weights(o->target, m->w->type)), "kind of tiles");
 	plan_require(c, mma || (k->tile_n >= 1 && k->tile_n <= (wide ? TEMPLATE_MAX_WIDE : template_tile_n(o->target))),
 	             "tokens");

@@ -1,0 +1,90 @@
+/* kernels-templates/matmul/matmul_mma_piped.h - what the files of matmul_mma_piped.c share: a tile, its stages, and the
+ * copies that fill them. */
+#ifndef KERNELS_MATMUL_MMA_PIPED_H
+#define KERNELS_MATMUL_MMA_PIPED_H
+
+#include "kernels-templates/formats/weight_pieces.h"
+#include "kernels-templates/matmul/matmul.h"
+
+enum {
+	PIPED_SIDE = 32 /* rows of a wave */,
+	PIPED_HALVES = PIPED_SIDE / IR_TILE,
+	PIPED_MOST_TILES = 4 /* of 16 columns, of a wave */,
+	PIPED_LEVELS = 3 /* of totals that wait */,
+	PIPED_STEP_BYTES = IR_ROW_BYTES /* of a row or a column */,
+	PIPED_STEP_UNITS = 4 /* of 32 bytes */,
+	PIPED_PLANE = PIPED_SIDE * IR_PIECE_BYTES /* a piece of the rows of a row block */,
+	PIPED_BLOCK_BYTES = PIPED_SIDE * PIPED_STEP_BYTES,
+	PIPED_COLUMN_NUMBERS = PIPED_STEP_UNITS * 4 /* bytes of a column's scales, of a row's */,
+	PIPED_ROW_NUMBERS = PIPED_STEP_UNITS * 2
+};
+
+struct piped {
+	struct matmul_group group;
+	struct ir *b;
+	enum dtype activation;
+	const struct weight_format *format;
+	struct matmul_mma_shape shape;
+	uint32_t kp;
+	int64_t block_bytes;
+	unsigned spans /* of a half */, span_units /* of 32 k's */, span_steps, tiles;
+
+	/* This wave's: its half of the spans, and its number there; which row block and which columns it multiplies. */
+	ir_s half, number, row, side;
+	ir_a ring, own;
+	/* What lanes add: of four columns of activations, turned as the first four of eight are; of the scales of eight
+	 * columns. */
+	ir_i columns, scales;
+
+	/* A tile's: what is copied next, how many steps are left, and into which stage; which one is multiplied next.
+	 */
+	ir_a w, x, xs;
+	ir_s unit, left, to, from;
+	ir_t acc[PIPED_MOST_TILES][PIPED_HALVES], waiting[PIPED_LEVELS][PIPED_MOST_TILES][PIPED_HALVES];
+};
+
+static inline bool piped_is_int8(const struct piped *m) { return m->activation == DTYPE_Q8_0; }
+static inline int64_t piped_column_bytes(const struct piped *m) { return (int64_t)m->kp * (piped_is_int8(m) ? 1 : 2); }
+static inline ir_a piped_plus(const struct piped *m, ir_a a, ir_s n, int64_t bytes)
+{
+	return ir_aadd(m->b, a, ir_smuli(m->b, n, bytes));
+}
+
+/* ---- a stage: rows as [row block][piece][row], columns as [column][piece, turned]; scales as f32 [column][unit] and
+ * f16 [row block][row][unit] */
+
+static inline int32_t piped_columns_at(const struct piped *m)
+{
+	return (int32_t)m->shape.row_blocks * PIPED_BLOCK_BYTES;
+}
+static inline int32_t piped_column_scales_at(const struct piped *m)
+{
+	return piped_columns_at(m) + (int32_t)m->shape.columns * PIPED_STEP_BYTES;
+}
+static inline int32_t piped_row_scales_at(const struct piped *m)
+{
+	return piped_column_scales_at(m) + (int32_t)m->shape.columns * PIPED_COLUMN_NUMBERS;
+}
+static inline int32_t piped_stage_bytes(const struct piped *m)
+{
+	return piped_is_int8(m) ? piped_row_scales_at(m) + (int32_t)m->shape.row_blocks * PIPED_SIDE * PIPED_ROW_NUMBERS
+	                        : piped_column_scales_at(m);
+}
+static inline int64_t piped_ring_bytes(const struct piped *m)
+{
+	return (int64_t)m->shape.stages * piped_stage_bytes(m);
+}
+static inline unsigned piped_waves_of_half(const struct piped *m) { return m->group.waves / m->shape.halves; }
+
+/* --- matmul_mma_piped_copies.c */
+
+/* Behind a stage the next one, around. */
+ir_s piped_next_stage(const struct piped *m, ir_s stage);
+void piped_make_lanes(struct piped *m);
+/* What is copied first, of the tile that begins with that row block, of so many. */
+void piped_begin_walk(struct piped *m, ir_s base, ir_s blocks, ir_s tile);
+/* Copies some of what the next step needs, if there is one. The last part counts as copies, either way. */
+enum { PIPED_COLUMNS = 1, PIPED_ROWS = 2, PIPED_SCALES = 4, PIPED_LAST = 8, PIPED_ALL = 15 };
+void piped_copy(const struct piped *m, unsigned parts);
+
+#endif
