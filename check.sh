@@ -1,8 +1,9 @@
 #!/bin/sh
-# check.sh - builds jitrun three ways and runs all its tests: gcc; clang with every warning an error; gcc with
-# AddressSanitizer and UBSan. First come checks of the sources themselves: layout, sizes, tables. The last line is
-# "N passed, N failed, N skipped"; the exit status is 0 when nothing failed. The two later ways run the tests at reduced
-# size, and take turns at what does not depend on the compiler.
+# check.sh - builds jitrun three ways and runs all its tests: gcc; clang with every warning an error, from the release
+# archive; gcc with AddressSanitizer and UBSan. First come checks of the sources themselves: layout, sizes, tables. The
+# last line is "N passed, N failed, N skipped"; the exit status is 0 when nothing failed. The two later ways run the
+# tests at reduced size, and take turns at what does not depend on the compiler. With JITRUN_TEST_QUICK=1 the first way
+# has the reduced size as well, and gcc and clang each run half of the tests.
 set -u
 cd "$(dirname "$0")" || exit 1
 . scripts/setup.sh
@@ -45,7 +46,8 @@ count_tests() {
 
 # The tests of a build directory that took most of the processor's time, with their seconds of it.
 slowest_tests() {
-	for log in "$1"/tests/*.log "$1"/tests/*/*.log; do
+	for trs in "$1"/tests/*.trs "$1"/tests/*/*.trs; do
+		log=${trs%.trs}.log
 		awk -v log_file="$log" '
 			function seconds(time,  part) { split(time, part, /[ms]/); return part[1] * 60 + part[2] }
 			/^# user and system time/ { at = NR }
@@ -58,10 +60,18 @@ slowest_tests() {
 	done 2>/dev/null | sort -rn | head -n 6 | awk '{ printf "%s%s %s s", sep, $2, $1; sep = ", " }'
 }
 
-# check_build TITLE DIR MAKE-ARGUMENT... -- CONFIGURE-ARGUMENT...
+# tests_of DIR TURN: the tests that this turn of the two has, and those that look at what the compiler made. Whatever
+# was compiled is in both builds, and all tests run with sanitizers as well.
+tests_of() {
+	of_compiler=$(make -s -C "$1" show-compiler-tests)
+	make -s -C "$1" show-tests | tr ' ' '\n' | awk -v turn="$2" -v both=" $of_compiler " '
+		index(both, " " $1 " ") || NR % 2 == turn % 2'
+}
+
+# check_build TITLE DIR TURN MAKE-ARGUMENT... -- CONFIGURE-ARGUMENT...: TURN is 1 or 2, or "all".
 check_build() {
-	title=$1 dir=$2
-	shift 2
+	title=$1 dir=$2 turn=$3
+	shift 3
 	make_arguments=
 	while [ "$1" != -- ]; do
 		make_arguments="$make_arguments $1"
@@ -71,7 +81,8 @@ check_build() {
 	start=$(date +%s)
 	say "$title: building and testing"
 	configure_into "$dir" "$@" || { broken "$title: configure"; return; }
-	if ! run_logged build.log make -C "$dir" -j"$jobs" $make_arguments; then
+	# All, and of the tests only what they are made of.
+	if ! run_logged build.log make -C "$dir" -j"$jobs" $make_arguments check TESTS=; then
 		show_log build.log
 		broken "$title: make"
 		return
@@ -79,8 +90,10 @@ check_build() {
 	built=$(date +%s)
 	find "$dir" -name '*.trs' -exec rm -f {} +
 	before=$failed
+	set -- check
+	[ "$turn" = all ] || set -- check TESTS="$(tests_of "$dir" "$turn" | tr '\n' ' ')"
 	# One test more than there are cores: some of them wait for others of their processes most of the time.
-	if ! run_logged check.log make -C "$dir" -j"$((jobs + 1))" $make_arguments check; then
+	if ! run_logged check.log make -C "$dir" -j"$((jobs + 1))" $make_arguments "$@"; then
 		if [ -f "$dir/test-suite.log" ]; then cat "$dir/test-suite.log"; else show_log check.log; fi
 		count_tests "$dir"
 		[ "$failed" -gt "$before" ] || broken "$title: make check"
@@ -89,6 +102,26 @@ check_build() {
 	fi
 	say "$title: $(($(date +%s) - start)) s, $((built - start)) s of them to build; most processor time:" \
 		"$(slowest_tests "$dir")"
+}
+
+# unpack_archive: makes the release archive, and build/jitrun-VERSION of it, where nothing may be written.
+unpack_archive() {
+	run_logged dist.log make -C build dist || { show_log dist.log; return 1; }
+	unpacked=$(make -s -C build show-distdir)
+	[ ! -e "build/$unpacked" ] || { chmod -R u+w "build/$unpacked" && rm -rf "build/$unpacked"; } || return 1
+	tar -xf "build/$unpacked.tar.xz" -C build && chmod -R a-w "build/$unpacked"
+}
+
+# installs DIR: what is installed goes when it is uninstalled, and make distclean leaves nothing; of a copy of DIR.
+installs() {
+	copy=$1.copy
+	rm -rf "$copy" "$copy.root" && cp -al "$1" "$copy" && rm -f "$copy/.arguments" || return 1
+	run_logged install.log make -C "$copy" install DESTDIR="$PWD/$copy.root" &&
+		[ -x "$(find "$copy.root" -name jitrun -path '*/bin/*')" ] &&
+		run_logged install.log make -C "$copy" uninstall DESTDIR="$PWD/$copy.root" &&
+		run_logged install.log make -C "$copy" distuninstallcheck distuninstallcheck_dir="$PWD/$copy.root" &&
+		run_logged install.log make -C "$copy" distcleancheck || { show_log install.log; return 1; }
+	rm -rf "$copy" "$copy.root"
 }
 
 find_clang() {
@@ -114,15 +147,14 @@ check_sources scripts/performance_tables.sh --check
 check_sources scripts/format.sh --check
 check_sources scripts/sizes.sh
 check_sources scripts/rooms.sh
-# Builds that run the quick size take turns at what does not depend on the compiler (tests/support/shared.h).
+# Builds that run the quick size take turns at what does not depend on the compiler (tests/support/shared.h). Where gcc
+# and clang have half of the tests each, a share is left to the usual size.
+first=all second=all share=1/2 last_share=2/2
 if [ "${JITRUN_TEST_QUICK:-0}" != 0 ]; then
-	shares=3
-	JITRUN_TEST_SHARE=1/3
-	export JITRUN_TEST_SHARE
-else
-	shares=2
+	first=1 second=2 share=1/3 last_share=3/3
+	export JITRUN_TEST_SHARE=$share
 fi
-check_build "gcc" build --
+check_build "gcc" build $first --
 if [ -f build/.libs/libjitrun.so ]; then
 	scripts/abi.sh check build/.libs/libjitrun.so tests/abi/libjitrun-0.2.abi \
 		runtime/jitrun.h runtime/jitrun_cards.h runtime/jitrun_grammar.h runtime/jitrun_batch.h
@@ -133,11 +165,19 @@ if [ -f build/.libs/libjitrun.so ]; then
 	esac
 fi
 export JITRUN_TEST_QUICK=1
-export JITRUN_TEST_SHARE=$((shares - 1))/$shares
+export JITRUN_TEST_SHARE=$share
 if [ -n "$clang" ]; then
-	# A build without libhsakmt, as distributions make it that have no such package.
-	check_build "clang" build-clang 'WERROR=$(STRICT)' -- --disable-static --without-hsakmt \
-		CC="$clang" CFLAGS="-g1 -O2"
+	if unpack_archive; then
+		[ -n "${JITRUN_SHARED:-}" ] || [ ! -d ../shared ] || export JITRUN_SHARED="$PWD/../shared"
+		# A build without libhsakmt, as distributions make it that have no such package.
+		sources=../build/$unpacked
+		check_build "clang" build-clang $second 'WERROR=$(STRICT)' -- --disable-static --without-hsakmt \
+			CC="$clang" CFLAGS="-g1 -O2"
+		sources=..
+		check_sources installs build-clang
+	else
+		broken "the release archive"
+	fi
 else
 	say "clang: not there, left out"
 	skipped=$((skipped + 1))
@@ -156,9 +196,9 @@ if [ -x build/jitwarm ] && [ -x build-clang/jitwarm ]; then
 			broken "gcc and clang: packs of $weights differ"
 		fi
 	done
+	rm -f build/check.jkp build-clang/check.jkp
 fi
-# Each file once (libtool would compile for two libraries), and here -O1: checks make the compiler slow. Lines are all
-# that reports need of debugging information.
-export JITRUN_TEST_SHARE=$shares/$shares
-check_build "sanitizers" build-sanitize -- --disable-static --enable-sanitize CFLAGS="-g1 -O1"
+# Checks make the compiler slow: here with -Og. Lines are all that reports need of debugging information.
+export JITRUN_TEST_SHARE=$last_share
+check_build "sanitizers" build-sanitize all -- --disable-static --enable-sanitize CFLAGS="-g1 -Og"
 finish

@@ -43,7 +43,8 @@ show_log() { cat "$logs/$1" >&2; }
 trap 'rm -rf "$logs"' EXIT
 
 # configure_into DIR ARGUMENT...: makes ./configure when there is none, and DIR/Makefile when these arguments have not
-# made one.
+# made one. $sources is where they lie, from DIR.
+sources=..
 configure_into() {
 	dir=$1
 	shift
@@ -54,7 +55,10 @@ configure_into() {
 	if [ ! -f "$dir/Makefile" ] || [ "$(cat "$dir/.arguments" 2>/dev/null)" != "$*" ]; then
 		say "Configuring $dir"
 		mkdir -p "$dir"
-		(cd "$dir" && run_logged configure.log ../configure -q "$@") || { show_log configure.log; return 1; }
+		(cd "$dir" && run_logged configure.log "$sources/configure" -q "$@") || {
+			show_log configure.log
+			return 1
+		}
 		printf '%s\n' "$*" >"$dir/.arguments"
 	fi
 }
