@@ -147,12 +147,12 @@ check_sources scripts/performance_tables.sh --check
 check_sources scripts/format.sh --check
 check_sources scripts/sizes.sh
 check_sources scripts/rooms.sh
-# Builds that run the quick size take turns at what does not depend on the compiler (tests/support/shared.h). Where gcc
-# and clang have half of the tests each, a share is left to the usual size.
-first=all second=all share=1/2 last_share=2/2
+# At the quick size gcc and clang have half of the tests each. Two shares of what does not depend on the compiler
+# (tests/support/shared.h): one with gcc or clang, the other with sanitizers.
+first=all second=all
 if [ "${JITRUN_TEST_QUICK:-0}" != 0 ]; then
-	first=1 second=2 share=1/3 last_share=3/3
-	export JITRUN_TEST_SHARE=$share
+	first=1 second=2
+	export JITRUN_TEST_SHARE=1/2
 fi
 check_build "gcc" build $first --
 if [ -f build/.libs/libjitrun.so ]; then
@@ -165,7 +165,7 @@ if [ -f build/.libs/libjitrun.so ]; then
 	esac
 fi
 export JITRUN_TEST_QUICK=1
-export JITRUN_TEST_SHARE=$share
+export JITRUN_TEST_SHARE=1/2
 if [ -n "$clang" ]; then
 	if unpack_archive; then
 		[ -n "${JITRUN_SHARED:-}" ] || [ ! -d ../shared ] || export JITRUN_SHARED="$PWD/../shared"
@@ -199,6 +199,6 @@ if [ -x build/jitwarm ] && [ -x build-clang/jitwarm ]; then
 	rm -f build/check.jkp build-clang/check.jkp
 fi
 # Checks make the compiler slow: here with -Og. Lines are all that reports need of debugging information.
-export JITRUN_TEST_SHARE=$last_share
+export JITRUN_TEST_SHARE=2/2
 check_build "sanitizers" build-sanitize all -- --disable-static --enable-sanitize CFLAGS="-g1 -Og"
 finish
