@@ -22,6 +22,7 @@
 #include "tests/jit/op_kernels.h"
 #include "tests/jit/rdna_call.h"
 #include "tests/jit/rdna_sweep_tests.h"
+#include "tests/support/shared.h"
 
 /* The generation under test: every test runs once for each. */
 enum rdna_gen card_gen;
@@ -447,7 +448,7 @@ static void test_waves(void **state)
 static void test_random(void **state)
 {
 	const char *more = getenv("JITRUN_RANDOM_KERNELS");
-	uint64_t n = more ? strtoull(more, NULL, 10) : 150, refused = 0;
+	uint64_t n = more ? strtoull(more, NULL, 10) : test_quick() ? 50 : 150, refused = 0;
 	for (uint64_t seed = 1; seed <= n; seed++) {
 		struct ir ir;
 		struct object o;

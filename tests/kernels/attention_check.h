@@ -31,7 +31,9 @@ void open_scene(struct scene *c, struct shape s, uint64_t capacity);
 void close_scene(struct scene *c);
 void store_cache(const struct scene *c, unsigned head, uint64_t position, const float *key, const float *value);
 void fill_columns(struct scene *c, uint64_t end);
+/* Without what plain loops make of them, which expect_work does: that takes long. */
 void make_work(struct work *w, struct scene *c, unsigned columns, uint64_t pos0, uint64_t window);
+void expect_work(const struct work *w, const struct scene *c);
 void drop_work(struct work *w);
 /* A cache of its own with the same bytes; whether two of the same shape have the same bytes. */
 struct plain_cache clone_cache(const struct plain_cache *c);

@@ -27,11 +27,22 @@ float plain_exp(float x)
 	return p * (float)ldexp(1.0, (int)n);
 }
 
-float plain_f16_to_f32(uint16_t h)
+static float half_value(uint16_t h)
 {
 	int e = h >> 10 & 31, m = h & 1023;
 	double v = e == 31 ? (m ? NAN : INFINITY) : e == 0 ? ldexp(m, -24) : ldexp(1024 + m, e - 25);
 	return (float)(h & 0x8000 ? -v : v);
+}
+
+/* Each is asked for very often. */
+float plain_f16_to_f32(uint16_t h)
+{
+	static float value[1 << 16];
+
+	if (value[1] == 0)
+		for (uint32_t i = 1 << 16; i--;)
+			value[i] = half_value((uint16_t)i);
+	return value[h];
 }
 
 uint16_t plain_f32_to_f16(float x)

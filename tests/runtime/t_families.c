@@ -104,8 +104,8 @@ static void test_cpu(void **state)
 	for (int t = TARGET_AVX2; t <= TARGET_AVX512_AMX; t++)
 		if (target_runs(&cpu, &target_table[t], NULL))
 			runs[n++] = (struct run){ "cpu", target_table[t].name, 0, 0, TOKENS };
-	for (size_t i = 0; i < FAMILIES; i++)
-		if (find(path, i))
+	for (unsigned i = 0; i < FAMILIES; i++)
+		if (test_mine(i) && find(path, i))
 			check_runs(path, runs, n);
 }
 
@@ -114,8 +114,8 @@ static void test_interpreted(void **state)
 	static const struct run runs[] = { { "cpu", NULL, 0, 0, 18 }, { "ref", NULL, 0, 0, 18 } };
 	char path[1024];
 
-	for (size_t i = 0; i < FAMILIES; i++)
-		if (find(path, i))
+	for (unsigned i = 0; i < FAMILIES; i++)
+		if (test_mine(i) && find(path, i))
 			check_runs(path, runs, 2);
 }
 
@@ -176,7 +176,7 @@ static void test_speculation(void **state)
 	for (size_t i = 0; i < FAMILIES; i++) {
 		int32_t plain[CHOSEN], ids[CHOSEN];
 		size_t n;
-		if (!find(path, i))
+		if (!test_mine((unsigned)i) || !find(path, i))
 			continue;
 		float *want = chosen_by(path, JIT_SPECULATE_OFF, plain, &n, &none),
 		      *got = chosen_by(path, 8, ids, &n, &drafts);
