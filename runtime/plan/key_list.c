@@ -297,8 +297,8 @@ static unsigned first_kv(unsigned set)
 }
 
 /* The keys from the given one on that have a KV cache of the first type in the set `kv`, once more with the others. Of
- * the type a plan's keys take nothing but its name (tests/runtime/t_warm.c holds them to that), so no plan is built
- * again. */
+ * the type such a plan's keys take nothing but its name (tests/runtime/t_warm.c holds them to that), so no plan is
+ * built again. */
 static bool add_other_kv(struct key_set *set, size_t from, unsigned kv, struct error *err)
 {
 	unsigned first = first_kv(kv);
@@ -344,11 +344,14 @@ bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, st
 			continue;
 		if (!(opt->activations >> f32 & 1) || !(opt->kv & WARM_KV_ANY))
 			continue;
+		/* Where attention of several tokens copies ahead, its units and parts depend on the type. */
+		const bool alike = !opt->handed || !opt->target->block_bytes;
 		size_t from = set.n;
-		enum dtype kv = kv_types[first_kv(opt->kv)];
-		ok = add_passes(&set, &m, kv, tokens, &po, !opt->usual, err) &&
-		     (!tune || add_passes(&set, &m, kv, tokens, &tuned, false, err)) &&
-		     add_other_kv(&set, from, opt->kv, err);
+		for (unsigned t = first_kv(opt->kv); ok && t < KV_TYPES; t = alike ? KV_TYPES : t + 1)
+			ok = !(opt->kv >> t & 1) ||
+			     (add_passes(&set, &m, kv_types[t], tokens, &po, !opt->usual, err) &&
+			      (!tune || add_passes(&set, &m, kv_types[t], tokens, &tuned, false, err)));
+		ok = ok && (!alike || add_other_kv(&set, from, opt->kv, err));
 	}
 	sample_free(&m);
 	ok = ok && sort_keys(&set, err);
