@@ -13,21 +13,26 @@
 #include "tests/support/shared.h"
 #include "tests/kernels/matmul_check.h"
 
-/* Cards take turns: each problem on one, but for JITRUN_TEST_FULL. */
-static void check(const struct problem *p)
+/* card: a turn's, or KERNEL_ALL_CARDS. */
+static void check_on(const struct problem *p, int card)
 {
-	static int turn, problems;
 	const struct kernel_way *ways;
 	struct data d;
-	if (!test_mine_of_many((unsigned)problems++))
-		return;
-	unsigned n = kernel_ways_and_cards(&ways, turn++);
+	unsigned n = kernel_ways_and_cards(&ways, card);
 	float *old = expect_data(&d, p);
 
 	for (unsigned i = 0; i < n; i++)
 		check_way(&ways[i], p, &d, old);
 	free(old);
 	free_data(&d);
+}
+
+/* Cards take turns: each problem on one, but for JITRUN_TEST_FULL. */
+static void check(const struct problem *p)
+{
+	static int turn, problems;
+	if (test_mine_of_many((unsigned)problems++))
+		check_on(p, turn++);
 }
 
 static const uint32_t row_counts[] = { 1, 31, 33, 64, 97 };
@@ -106,7 +111,7 @@ static void check_large_tiles(unsigned mix)
 	for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
 		struct problem p =
 			problem(mix, all[i].rows, all[i].k, all[i].columns, 1 + i % 2, 1, KEY_MMA | all[i].flags);
-		check(&p);
+		check_on(&p, KERNEL_ALL_CARDS);
 	}
 }
 
