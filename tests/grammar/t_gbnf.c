@@ -55,7 +55,7 @@ static bool takes(void *user, uint32_t id)
 	return !is_end(id);
 }
 
-static const struct machine_tokens tokens = { NULL, TOKENS, named, takes };
+static const struct machine_tokens all_tokens = { NULL, TOKENS, named, takes };
 
 static size_t from_hex(const char *text, uint8_t *out, size_t room)
 {
@@ -197,7 +197,7 @@ static void test_states(void **state)
 		const char *text = json_string_value(json_object_get(one, "grammar"));
 		const json_t *walks = json_object_get(one, "walks");
 		struct error err = { 0 };
-		struct grammar *g = grammar_open(there.v, GRAMMAR_GBNF, text, strlen(text), &tokens, &err);
+		struct grammar *g = grammar_open(there.v, GRAMMAR_GBNF, text, strlen(text), &all_tokens, &err);
 		json_array_foreach(walks, k, walk) all += (unsigned)json_array_size(json_object_get(walk, "allowed"));
 		if (!g)
 			fail_msg("%s: %s", text, err.text);
@@ -226,7 +226,7 @@ static void test_syntax(void **state)
 		const char *text = json_string_value(json_object_get(one, "grammar"));
 		bool right = strcmp(json_string_value(json_object_get(one, "result")), "accepted") == 0;
 		struct error err = { 0 };
-		struct grammar *g = grammar_open(there.v, GRAMMAR_GBNF, text, strlen(text), &tokens, &err);
+		struct grammar *g = grammar_open(there.v, GRAMMAR_GBNF, text, strlen(text), &all_tokens, &err);
 		if ((g != NULL) != (right && !is_house_refusal(text)))
 			fail_msg("%s: %s", text, g ? "taken" : err.text);
 		if (g) {
@@ -362,7 +362,7 @@ static void test_tokens(void **state)
 
 	if (!load())
 		skip();
-	struct grammar *g = grammar_open(there.v, GRAMMAR_GBNF, both, strlen(both), &tokens, &err);
+	struct grammar *g = grammar_open(there.v, GRAMMAR_GBNF, both, strlen(both), &all_tokens, &err);
 	assert_non_null(g);
 	assert_true(grammar_is_of_tokens(g));
 	assert_int_equal(grammar_fitting(g, then, 2), 2);
@@ -374,7 +374,7 @@ static void test_tokens(void **state)
 	assert_true(grammar_take(g, &then[1], &err));
 	assert_true(!allows(g, a) && !allows(g, b) && allows(g, c));
 	grammar_close(g);
-	g = grammar_open(there.v, GRAMMAR_GBNF, alone, strlen(alone), &tokens, &err);
+	g = grammar_open(there.v, GRAMMAR_GBNF, alone, strlen(alone), &all_tokens, &err);
 	assert_non_null(g);
 	assert_int_equal(grammar_forced(g, out, sizeof out), 0);
 	assert_true(allows(g, 300) && !allows(g, s));
@@ -384,7 +384,7 @@ static void test_tokens(void **state)
 	grammar_close(g);
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		struct error why = { 0 };
-		assert_null(grammar_open(there.v, GRAMMAR_GBNF, wrong[i][0], strlen(wrong[i][0]), &tokens, &why));
+		assert_null(grammar_open(there.v, GRAMMAR_GBNF, wrong[i][0], strlen(wrong[i][0]), &all_tokens, &why));
 		assert_string_equal(why.text, wrong[i][1]);
 	}
 }

@@ -240,7 +240,8 @@ void call_write(struct bytes *b, enum tools_form form, const char *name, const j
 		bytes_text(b, row->list ? "]" : "");
 		break;
 	case BODY_NAMED:
-		bytes_print(b, row->before_name ? "id%s" : "", row->before_name);
+		if (row->before_name)
+			bytes_print(b, "id%s", row->before_name);
 		bytes_print(b, form == TOOLS_KIMI ? "functions.%s:3" : "%s", name);
 		bytes_text(b, row->mark[2]);
 		put_json(b, arguments);
