@@ -185,7 +185,8 @@ static ir_s each_value(const struct attention_ahead *a)
 	     is_last = ir_ssub(b, ir_sconst(b, 1),
 	                       ir_smin(b, ir_sshri(b, from_end, (unsigned)__builtin_ctz(team)), ir_sconst(b, 1)));
 
-	return ir_sadd(b, a->first, each_of(t, ir_smul(b, a->count, is_last), team, ir_sandi(b, from_end, team - 1)));
+	ir_s from = ir_sandi(b, from_end, team - 1), n = ir_smul(b, a->count, is_last);
+	return ir_sadd(b, a->first, each_of(t, n, team, from));
 }
 
 void attention_wave_rotate_ahead(const struct attention_ahead *a)

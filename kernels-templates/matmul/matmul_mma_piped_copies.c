@@ -170,7 +170,8 @@ void piped_begin_walk(struct piped *m, ir_s base, ir_s blocks, ir_s tile)
 	struct ir *b = m->b;
 	const struct matmul_group *g = &m->group;
 	const int64_t column = piped_column_bytes(m), numbers = m->kp / 2;
-	ir_a w = piped_plus(m, matmul_group_arg(g, MATMUL_W), row_block(m, base, blocks), m->block_bytes),
+	ir_s block = row_block(m, base, blocks);
+	ir_a w = piped_plus(m, matmul_group_arg(g, MATMUL_W), block, m->block_bytes),
 	     x = piped_plus(m, matmul_group_arg(g, MATMUL_X), tile, m->shape.columns * column);
 
 	w = piped_plus(m, w, m->half, m->spans * m->span_units * (int64_t)weight_pieces_unit(m->format));
