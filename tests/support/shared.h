@@ -61,9 +61,10 @@ static inline int test_asked(const char *variable)
 	return v && *v && *v != '0';
 }
 static inline int test_quick(void) { return test_asked("JITRUN_TEST_QUICK"); }
-/* Whether piece number i of a test's work is this process's. Builds take turns at what does not depend on the compiler
- * that built them, such as generated code: $JITRUN_TEST_SHARE, as check.sh sets it, is 1/2 or 2/2. All are without
- * it. */
+/* Whether piece number i of a test's work is this process's. Whose turn it is goes by the sum of i's digits: whatever
+ * alternates from piece to piece, each build then has all of it. Builds take turns at what does not depend on the
+ * compiler that built them, such as generated code: $JITRUN_TEST_SHARE, as check.sh sets it, is 1/2 or 2/2. All are
+ * without it. */
 static inline int test_mine(unsigned i)
 {
 	static unsigned share, shares;
@@ -73,7 +74,10 @@ static inline int test_mine(unsigned i)
 		if (!v || sscanf(v, "%u/%u", &share, &shares) != 2 || share < 1 || share > shares)
 			share = shares = 1;
 	}
-	return i % shares == share - 1;
+	unsigned turn = 0;
+	for (; shares > 1 && i; i /= shares)
+		turn += i % shares;
+	return turn % shares == share - 1;
 }
 /* The same of many pieces that are alike. With sanitizers each takes several times as long, and the quick size has a
  * third of them. */
