@@ -171,6 +171,7 @@ ir_a matmul_group_input(const struct matmul_group *g, const struct matmul_job *j
 /* A wave's chunks are those of its jobs, one after another, each of the same units of a span. */
 struct weight_format;
 struct weight_reader;
+struct weight_visitor;
 struct matmul_ahead {
 	struct ir *b;
 	const struct matmul_group *g;
@@ -183,12 +184,14 @@ struct matmul_ahead {
 	ir_s first;            /* row block */
 	ir_s total, asked;     /* chunks; asked: a variable */
 };
-/* As a reader of a group's weights goes through them: whether chunks are copied beside what else the kernel has shared
- * and local, and which. If so, asks for the first one. */
-void matmul_ahead_open(struct matmul_ahead *a, const struct target *target, struct weight_reader *r);
-/* The next chunk is there: the reader's addresses are set to it. Then, when it is in registers: asks for another. */
-void matmul_ahead_take(void *context, struct weight_reader *r);
-void matmul_ahead_done(void *context);
+/* As a reader of the group's weights goes through them: whether chunks are copied beside what else the kernel has
+ * shared and local, and which. If so, asks for the first one. block_bytes: of a row block. */
+void matmul_ahead_open(struct matmul_ahead *a, const struct matmul_group *g, int64_t block_bytes,
+                       const struct target *target, struct weight_reader *r);
+/* A job's span, which r is set to: where all of it is one copy, waits for that and sets r to it. Then reads it, and
+ * asks for what comes next. */
+void matmul_ahead_place(struct matmul_ahead *a, struct weight_reader *r);
+void matmul_ahead_read(struct matmul_ahead *a, struct weight_reader *r, const struct weight_visitor *v);
 
 /* Kernels for targets whose lanes read pieces of their rows; matmul_build() hands them over. */
 bool matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);

@@ -95,14 +95,18 @@ static void ask_for_one(struct matmul_ahead *a)
 	ir_endloop(a->b);
 }
 
-void matmul_ahead_open(struct matmul_ahead *a, const struct target *target, struct weight_reader *r)
+void matmul_ahead_open(struct matmul_ahead *a, const struct matmul_group *g, int64_t block_bytes,
+                       const struct target *target, struct weight_reader *r)
 {
-	struct ir *b = a->b = a->g->b;
+	struct ir *b = g->b;
 	const uint32_t beside = b->shared_bytes + target->waves * b->local_bytes,
 		       all = beside < target->block_bytes ? ((target->block_bytes - beside) / target->waves) & ~63u : 0;
 	const unsigned units = weight_pieces_chunk(r);
 	ir_s end;
 
+	a->b = b;
+	a->g = g;
+	a->block_bytes = block_bytes;
 	a->format = r->format;
 	a->span_units = r->span_units;
 	a->chunk_units = units ? units : a->span_units;
@@ -118,7 +122,8 @@ void matmul_ahead_open(struct matmul_ahead *a, const struct target *target, stru
 	ask_for_one(a);
 }
 
-void matmul_ahead_take(void *context, struct weight_reader *r)
+/* The next chunk is there: the reader's addresses are set to it. Then, when it is in registers: asks for another. */
+static void take(void *context, struct weight_reader *r)
 {
 	struct matmul_ahead *a = context;
 	struct ir *b = a->b;
@@ -133,4 +138,30 @@ void matmul_ahead_take(void *context, struct weight_reader *r)
 	                                                  : ir_sconst(b, 0);
 }
 
-void matmul_ahead_done(void *context) { ask_for_one(context); }
+static void done(void *context) { ask_for_one(context); }
+
+static bool by_chunks(const struct matmul_ahead *a, struct weight_reader *r)
+{
+	return a->copies && weight_pieces_chunk(r);
+}
+
+void matmul_ahead_place(struct matmul_ahead *a, struct weight_reader *r)
+{
+	if (by_chunks(a, r)) {
+		r->take = take;
+		r->done = done;
+		r->chunks = a;
+		r->chunk_units = a->chunk_units;
+	} else if (a->copies) {
+		take(a, r);
+		for (unsigned i = 0; i < PIECES_SIZES; i++)
+			r->at[i] = i ? r->at[0] : ir_var_a(a->b, r->at[0]);
+	}
+}
+
+void matmul_ahead_read(struct matmul_ahead *a, struct weight_reader *r, const struct weight_visitor *v)
+{
+	weight_pieces_read(r, v);
+	if (a->copies && !r->take)
+		done(a);
+}

@@ -229,7 +229,6 @@ static void do_unpacked(struct mma *m, const struct matmul_job *j, ir_a from)
 	struct ir *b = m->b;
 	struct weight_reader r = reader_of(m);
 	const struct weight_visitor v = { .context = m, .unit = visit_unit, .walk = visit_walk };
-	const bool copied = m->ahead.copies, by_chunks = copied && weight_pieces_chunk(&r);
 
 	if (m->format->head_bytes) {
 		r.heads = ir_aaddi(b, from, (int64_t)m->span_units * m->group.spans * weight_pieces_unit(m->format));
@@ -237,23 +236,10 @@ static void do_unpacked(struct mma *m, const struct matmul_job *j, ir_a from)
 	}
 	for (unsigned i = 0; i < PIECES_SIZES; i++)
 		r.at[i] = m->w;
-	if (copied && !by_chunks) {
-		matmul_ahead_take(&m->ahead, &r);
-		m->w = ir_var_a(b, r.at[0]);
-		for (unsigned i = 0; i < PIECES_SIZES; i++)
-			r.at[i] = m->w;
-	}
-	if (by_chunks) {
-		r.take = matmul_ahead_take;
-		r.done = matmul_ahead_done;
-		r.chunks = &m->ahead;
-		r.chunk_units = m->ahead.chunk_units;
-	}
+	matmul_ahead_place(&m->ahead, &r);
 	if (m->format->quants->halves)
 		write_zeroes(m);
-	weight_pieces_read(&r, &v);
-	if (copied && !by_chunks)
-		matmul_ahead_done(&m->ahead);
+	matmul_ahead_read(&m->ahead, &r, &v);
 }
 
 /* ---- floats */
@@ -368,9 +354,7 @@ static void ask(void *context)
 	struct mma *m = context;
 	struct weight_reader r = reader_of(m);
 
-	m->ahead.g = &m->group;
-	m->ahead.block_bytes = m->block_bytes;
-	matmul_ahead_open(&m->ahead, m->target, &r);
+	matmul_ahead_open(&m->ahead, &m->group, m->block_bytes, m->target, &r);
 }
 
 /* ---- keys */

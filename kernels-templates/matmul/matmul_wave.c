@@ -157,7 +157,6 @@ static void do_job(void *context, const struct matmul_job *j)
 	const struct matmul_group *g = &m->group;
 	struct ir *b = m->b;
 	struct weight_reader r = reader_of(m);
-	const bool copied = m->ahead.copies, by_chunks = copied && weight_pieces_chunk(&r);
 	const struct weight_visitor v = { .context = m,
 		                          .begin = m->int8 ? NULL : begin_segment,
 		                          .end = m->int8 ? NULL : end_segment,
@@ -176,11 +175,7 @@ static void do_job(void *context, const struct matmul_job *j)
 	                              ir_smuli(b, j->span, (int64_t)m->span_units * weight_pieces_unit(m->format))));
 	for (unsigned i = 1; i < PIECES_SIZES; i++)
 		r.at[i] = r.at[0];
-	if (copied && !by_chunks) {
-		matmul_ahead_take(&m->ahead, &r);
-		for (unsigned i = 0; i < PIECES_SIZES; i++)
-			r.at[i] = i ? r.at[0] : ir_var_a(b, r.at[0]);
-	}
+	matmul_ahead_place(&m->ahead, &r);
 	m->x = ir_var_a(b, matmul_group_input(g, j, MATMUL_X, (int64_t)m->kp * (m->int8 ? 1 : 4)));
 	if (m->int8)
 		m->xs = ir_var_a(b, matmul_group_input(g, j, MATMUL_XS, (int64_t)m->kp / 32 * m->xs_step));
@@ -188,15 +183,7 @@ static void do_job(void *context, const struct matmul_job *j)
 		m->acc[c] = ir_var_f(b, ir_fconst(b, 0.0f));
 		m->total[c] = m->int8 ? m->acc[c] : ir_var_f(b, ir_fconst(b, 0.0f));
 	}
-	if (by_chunks) {
-		r.take = matmul_ahead_take;
-		r.done = matmul_ahead_done;
-		r.chunks = &m->ahead;
-		r.chunk_units = m->ahead.chunk_units;
-	}
-	weight_pieces_read(&r, &v);
-	if (copied && !by_chunks)
-		matmul_ahead_done(&m->ahead);
+	matmul_ahead_read(&m->ahead, &r, &v);
 	for (unsigned c = 0; c < m->columns; c++)
 		ir_fstore(b, j->sums, m->total[c], (int32_t)(c * 128), 0);
 }
@@ -206,9 +193,7 @@ static void ask(void *context)
 	struct wave *m = context;
 	struct weight_reader r = reader_of(m);
 
-	m->ahead.g = &m->group;
-	m->ahead.block_bytes = m->block_bytes;
-	matmul_ahead_open(&m->ahead, m->target, &r);
+	matmul_ahead_open(&m->ahead, &m->group, m->block_bytes, m->target, &r);
 }
 
 static void narrow(void *context, unsigned columns)
