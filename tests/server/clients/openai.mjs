@@ -143,7 +143,9 @@ await test('a call in a stream', async () => {
 // The arguments come in pieces, which together are those of the whole answer, also where it is cut off.
 await test('the pieces of a call', async () => {
 	let most = 0, unfinished = 0;
-	const text = { type: 'function', function: { name: 'tell', parameters: { type: 'object', properties: { tale: { type: 'string', minLength: 30 } }, required: ['tale'], additionalProperties: false } } };
+	const tale = { type: 'string', minLength: 30 };
+	const text = { type: 'function', function: { name: 'tell', parameters: {
+		type: 'object', properties: { tale }, required: ['tale'], additionalProperties: false } } };
 	for (const [one, max_tokens] of [client, ...others].flatMap((c) => [200, 40, 24, 18, 12].map((n) => [c, n]))) {
 		const request = { ...forced, tools: [text], max_tokens };
 		const r = (await one.chat.completions.create(request)).choices[0];
