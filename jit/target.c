@@ -63,6 +63,7 @@ static const struct {
 		  .has_tiles = tiles, \
 		  .prefetch_to_l2 = tiles, \
 		  .needs = needs_, \
+		  .cards = 1, \
 		  .waves = 1 }
 /* Wave32; masks lie in scalar registers. RDNA2 has no dot product of unsigned with signed bytes, and no products of
  * matrices. */
@@ -80,7 +81,8 @@ static const struct {
 		.waves = 8, \
 		.lane_bytes = 16, \
 		.vector_file = file, \
-		.vector_granule = granule \
+		.vector_granule = granule, \
+		.cards = 1 \
 	}
 #define RDNA2_TARGET(n) RDNA_TARGET(n, false, 1024, 16)
 #define RDNA3_SMALL_TARGET(n) RDNA_TARGET(n, true, 1024, 16)
@@ -88,24 +90,24 @@ static const struct {
 
 /* Compute capabilities, of which later cards run the text of earlier ones; dp4a takes bytes of either sign. Eight warps
  * of 32 lanes have the 64 Ki registers of a multiprocessor between them. */
-#define PTX_TARGET(n, shared_kib, kib) \
-	[TARGET_SM##n] = { \
-		.id = TARGET_SM##n, \
-		.name = "sm" #n, \
-		.backend = &backend_ptx, \
-		.lanes = 32, \
-		.vector_regs = 255, \
-		.has_vnni = true, \
-		.has_dot4 = true, \
-		.has_bsel = true, \
-		.has_mma = true, \
-		.local_operands = true, \
-		.has_parts = true, \
-		.waves = 8, \
-		.lane_bytes = 16, \
-		.shared_bytes = (shared_kib) << 10, \
-		.block_bytes = (kib) << 10 \
-	}
+#define PTX_TARGET(id_, name_, cards_, shared_kib, kib) \
+	[id_] = { .id = id_, \
+		  .name = name_, \
+		  .backend = &backend_ptx, \
+		  .lanes = 32, \
+		  .vector_regs = 255, \
+		  .has_vnni = true, \
+		  .has_dot4 = true, \
+		  .has_bsel = true, \
+		  .has_mma = true, \
+		  .local_operands = true, \
+		  .has_parts = true, \
+		  .waves = 8, \
+		  .lane_bytes = 16, \
+		  .shared_bytes = (shared_kib) << 10, \
+		  .block_bytes = (kib) << 10, \
+		  .cards = cards_ }
+#define SM90_TARGET(id, name, cards) PTX_TARGET(id, name, cards, 152, 219)
 
 /* k0 says "no mask" where a mask is asked for, which leaves seven. */
 const struct target target_table[TARGET_COUNT] = {
@@ -131,8 +133,11 @@ const struct target target_table[TARGET_COUNT] = {
 	RDNA3_LARGE_TARGET(1151),
 	RDNA3_LARGE_TARGET(1200),
 	RDNA3_LARGE_TARGET(1201),
-	PTX_TARGET(80, 72, 91),
-	PTX_TARGET(90, 152, 219),
+	PTX_TARGET(TARGET_SM80, "sm80", 1, 72, 91),
+	SM90_TARGET(TARGET_SM90, "sm90", 1),
+	SM90_TARGET(TARGET_SM90X2, "sm90x2", 2),
+	SM90_TARGET(TARGET_SM90X4, "sm90x4", 4),
+	SM90_TARGET(TARGET_SM90X8, "sm90x8", 8),
 };
 
 const struct target *target_find(const char *name)

@@ -37,6 +37,9 @@ enum target_id {
 	TARGET_GFX1201,
 	TARGET_SM80,
 	TARGET_SM90,
+	TARGET_SM90X2,
+	TARGET_SM90X4,
+	TARGET_SM90X8,
 	TARGET_COUNT
 };
 
@@ -62,6 +65,8 @@ struct target {
 	uint32_t shared_bytes;                /* that a group may have; 0: TARGET_SHARED_BYTES */
 	uint32_t block_bytes; /* that it may have with its waves' local bytes; 0: no copies, the rows of ops.def that
 	                         need it */
+	unsigned cards;       /* that run a kernel together: what one stores to memory, each of them gets
+	                         (jit/ptx/ptx.h) */
 	uint32_t needs;       /* what the CPU must have: bits of target.c's table of features */
 };
 

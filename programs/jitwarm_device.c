@@ -84,7 +84,7 @@ bool warm_add_programs(const struct model_spec *spec, const struct warm_options 
 bool warm_device_awaits(const struct target *t)
 {
 	/* Without a device: as one of the target's cards does where nobody says otherwise. */
-	return device ? device->facts.target == t && device->facts.awaits : strcmp(t->name, "sm90") == 0;
+	return device ? device->facts.target == t && device->facts.awaits : strncmp(t->name, "sm90", 4) == 0;
 }
 
 const struct target *warm_device_target(void) { return device ? device->facts.target : NULL; }

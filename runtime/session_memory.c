@@ -75,8 +75,8 @@ static bool open_tables(struct session_memory *m, uint8_t *pages, uint8_t *ring,
 		session_memory_set_page(m, i, pages + i * m->kv.page_bytes);
 	for (uint32_t i = 0; m->window_chunks && i <= m->chunks; i++)
 		m->window_page[i] = ring + i % m->window_chunks * m->kv.window_page_bytes;
-	return !m->window_chunks || m->device->upload(m->device, m->own + m->tables_at + table_bytes(m), m->window_page,
-	                                              (m->chunks + 1) * sizeof *m->page, err);
+	return !m->window_chunks || device_upload_addresses(m->device, m->own + m->tables_at + table_bytes(m),
+	                                                    m->window_page, m->chunks + 1, err);
 }
 
 bool session_memory_open(struct session_memory *m, struct device *d, const struct model_spec *s, uint32_t tokens,
@@ -130,8 +130,7 @@ bool session_memory_tables(struct session_memory *m, const void **pages, const v
 	uint8_t *table = m->own + m->tables_at;
 	uint32_t from = m->changed_from, n = m->changed_to - from;
 
-	if (n &&
-	    !m->device->upload(m->device, table + from * sizeof *m->page, m->page + from, n * sizeof *m->page, err))
+	if (n && !device_upload_addresses(m->device, table + from * sizeof *m->page, m->page + from, n, err))
 		return false;
 	m->changed_from = m->changed_to = 0;
 	*pages = table;

@@ -17,6 +17,9 @@
  * And where two warps touch the same global bytes, one of them writing, and nothing orders the two: barriers of a
  * block, releases and acquires, fences. Relaxed accesses on both sides, of the same width, need no order.
  *
+ * The same launch on several cards runs as one, whose blocks are numbered over all cards. What it orders must hold for
+ * all of them (scope .sys). A card loads from its own memory and the host's, and stores anywhere.
+ *
  * NaN that arithmetic makes is 0x7fffffff, as on cards.
  */
 #ifndef SIM_PTX_H
@@ -36,6 +39,8 @@ struct ptx_text *ptx_text_read(const char *text, unsigned capability, struct err
 void ptx_text_free(struct ptx_text *t);
 /* Whether it has an entry of that name. */
 bool ptx_text_has(const struct ptx_text *t, const char *entry);
+/* Whether it orders accesses of several cards (scope .sys). */
+bool ptx_text_is_for_cards(const struct ptx_text *t);
 /* How many parameters an entry has (NULL: the first one), and how many bytes each of the first `most` has. */
 size_t ptx_text_params(const struct ptx_text *t, const char *entry, unsigned bytes[], size_t most);
 
@@ -43,6 +48,8 @@ struct ptx_memory *ptx_memory_open(void); /* NULL: no memory */
 void ptx_memory_close(struct ptx_memory *m);
 /* Regions must not overlap. False: no memory. */
 bool ptx_memory_add(struct ptx_memory *m, void *base, size_t bytes);
+/* The region that begins there is that card's memory: of a launch on another card nothing may load from it. */
+void ptx_memory_own(struct ptx_memory *m, const void *base, int card);
 /* False: no region begins there. */
 bool ptx_memory_remove(struct ptx_memory *m, const void *base);
 
@@ -55,9 +62,11 @@ struct ptx_run {
 	const char *entry; /* NULL: the first one */
 	enum ptx_sums sums;
 	uint32_t blocks, blocks_y /* 0: one */, threads, shared_bytes;
-	void *const *params; /* where each parameter's value is */
+	void *const *params; /* where each parameter's value is; of several cards, one card's behind the other's */
 	uint64_t seed;
 	bool cooperative;              /* all blocks at once */
+	const int *card;               /* the numbers of the cards; NULL: one, and nobody asks which */
+	unsigned cards;                /* cooperative launches that run together, of so many blocks each; 0: one */
 	bool overlaps;                 /* the launch before it may not have ended */
 	uint64_t steady, steady_bytes; /* memory that no launch writes: it may be read all the same */
 	uint64_t instructions;         /* added to: of all warps */

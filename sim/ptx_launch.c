@@ -25,7 +25,10 @@ static uint32_t blocks_y(const struct ptx_run *run) { return run->blocks_y ? run
 
 static void begin_block(struct ptx_block *b, uint32_t number)
 {
+	const uint32_t each = b->run->blocks * blocks_y(b->run), here = number % each;
+
 	b->number = number;
+	b->card = number / each;
 	b->turn = 1;
 	memset(b->byte, 0, (b->run->shared_bytes + 1) * sizeof *b->byte);
 	for (uint32_t i = 0; i < b->n_warps; i++) {
@@ -41,10 +44,10 @@ static void begin_block(struct ptx_block *b, uint32_t number)
 		w->copies.n = w->copies.group = 0;
 		w->state = PTX_RUNS;
 		fill(w, PTX_TID_X, (uint64_t)i * PTX_LANES, true);
-		fill(w, PTX_CTAID_X, number % b->run->blocks, false);
+		fill(w, PTX_CTAID_X, here % b->run->blocks, false);
 		fill(w, PTX_NCTAID_X, b->run->blocks, false);
 		fill(w, PTX_NTID_X, b->run->threads, false);
-		fill(w, PTX_CTAID_Y, number / b->run->blocks, false);
+		fill(w, PTX_CTAID_Y, here / b->run->blocks, false);
 		fill(w, PTX_NCTAID_Y, blocks_y(b->run), false);
 		fill(w, PTX_LANEID, 0, true);
 	}
@@ -240,10 +243,10 @@ bool ptx_text_run(const struct ptx_text *t, const struct ptx_memory *m, struct p
 	const struct ptx_block b = {
 		.t = t, .entry = entry, .memory = m, .run = run, .n_warps = run->threads / PTX_LANES, .err = &trapped
 	};
-	const uint64_t n = (uint64_t)run->blocks * blocks_y(run);
+	const uint64_t n = (uint64_t)run->blocks * blocks_y(run) * (run->cards ? run->cards : 1);
 
-	if (!entry || !n || n > UINT32_MAX || !b.n_warps || run->threads % PTX_LANES || run->threads > entry->threads ||
-	    b.n_warps > 32)
+	if (!entry || (run->cards > 1 && !run->cooperative) || !n || n > UINT32_MAX || !b.n_warps ||
+	    run->threads % PTX_LANES || run->threads > entry->threads || b.n_warps > 32)
 		return error_set(err, ERROR_ARGUMENT,
 		                 "a launch of %u blocks of %u threads is impossible, or not simulated", run->blocks,
 		                 run->threads);

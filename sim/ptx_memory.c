@@ -19,8 +19,15 @@ bool ptx_memory_add(struct ptx_memory *m, void *base, size_t bytes)
 {
 	if (!array_grow((void **)&m->region, &m->capacity, m->n + 1, sizeof *m->region))
 		return false;
-	m->region[m->n++] = (struct ptx_region){ base, bytes };
+	m->region[m->n++] = (struct ptx_region){ base, bytes, -1 };
 	return true;
+}
+
+void ptx_memory_own(struct ptx_memory *m, const void *base, int card)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (m->region[i].base == base)
+			m->region[i].card = card;
 }
 
 bool ptx_memory_remove(struct ptx_memory *m, const void *base)
@@ -141,6 +148,14 @@ static const char *shared_trouble(const struct ptx_block *b, const struct ptx_wa
 	return NULL;
 }
 
+/* Behind find(): whether the memory is another card's. */
+static bool is_elsewhere(const struct ptx_block *b)
+{
+	const int card = b->memory->region[b->last_region].card;
+
+	return b->run->card && card >= 0 && card != b->run->card[b->card];
+}
+
 /* Whether a launch before this one may still write there, or read what is written. */
 static bool is_too_early(const struct ptx_block *b, const struct ptx_warp *w, uint64_t at, bool store)
 {
@@ -162,6 +177,7 @@ uint8_t *ptx_reach(struct ptx_block *b, struct ptx_warp *w, const struct ptx_ste
 	} else if (!trouble) {
 		p = find(b, at, bytes);
 		trouble = !p                              ? "no memory is there"
+		          : !store && is_elsewhere(b)     ? "it is another card's memory"
 		          : is_too_early(b, w, at, store) ? "the launch before it may not have ended"
 		          : !store && s->order == PTX_WEAK && is_recent(w, lane, at, bytes)
 		                  ? "another lane stored there since the lanes met"
@@ -193,8 +209,8 @@ bool ptx_prefetch(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step
 			continue;
 		if (!line && (at % 16 || bytes % 16))
 			return ptx_trap(b, w, (int)l, "what is asked for ahead is not pieces of 16 bytes");
-		if (!find(b, at, bytes))
-			return ptx_trap(b, w, (int)l, "what is asked for ahead belongs to no memory");
+		if (!find(b, at, bytes) || is_elsewhere(b))
+			return ptx_trap(b, w, (int)l, "what is asked for ahead belongs to no memory of this card");
 	}
 	return true;
 }
@@ -238,7 +254,9 @@ bool ptx_is_ordered(struct ptx_block *b, struct ptx_warp *w, const struct ptx_st
 	const uint32_t warp = b->number * b->n_warps + w->number;
 	struct ptx_order *o = b->together->order;
 	char text[100], all[160];
-	const char *trouble = ptx_order_touch(o, warp, at, bytes, kind, s->line, text, sizeof text);
+	const bool alone = b->run->cards > 1 && s->order != PTX_WEAK && !s->is_of_all;
+	const char *trouble = alone ? "its order holds for one card, and the launch is on several"
+	                            : ptx_order_touch(o, warp, at, bytes, kind, s->line, text, sizeof text);
 
 	if (!trouble &&
 	    !ptx_order_sync(o, warp, lane, at, bytes, (enum ptx_order_of)s->order, loads, kind & PTX_WRITES))

@@ -218,6 +218,8 @@ static bool read_by_table(struct reader *r, struct ptx_step *s, const char *mnem
 		s->operation = table[i].operation;
 		s->shared = strstr(mnemonic, ".shared.") != NULL;
 		s->order = (uint8_t)order_of(mnemonic);
+		s->is_of_all = strstr(mnemonic, ".sys") != NULL;
+		r->t->has_cards |= s->is_of_all;
 		bool ok = read_operands(r, s, &table[i]);
 		r->err = keep;
 		if (ok)
@@ -444,6 +446,8 @@ const struct ptx_function *ptx_text_entry(const struct ptx_text *t, const char *
 }
 
 bool ptx_text_has(const struct ptx_text *t, const char *entry) { return ptx_text_entry(t, entry) != NULL; }
+
+bool ptx_text_is_for_cards(const struct ptx_text *t) { return t->has_cards; }
 
 size_t ptx_text_params(const struct ptx_text *t, const char *entry, unsigned bytes[], size_t most)
 {

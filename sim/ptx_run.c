@@ -141,7 +141,7 @@ static void load_param(const struct ptx_block *b, struct ptx_warp *w, const stru
 {
 	uint64_t value = 0;
 
-	memcpy(&value, b->run->params[s->disp], b->entry->param[s->disp].bytes);
+	memcpy(&value, b->run->params[b->card * b->entry->n_params + (size_t)s->disp], b->entry->param[s->disp].bytes);
 	for (unsigned l = 0; l < PTX_LANES; l++)
 		if (mask >> l & 1)
 			w->reg[(size_t)s->d[0] * PTX_LANES + l] = value & s->mask;
@@ -188,7 +188,7 @@ static bool step(struct ptx_block *b, struct ptx_warp *w)
 		         : ptx_is_access(s->operation)        ? !ptx_access(b, w, s, mask)
 		                                              : !is_nothing(s->operation) && !ptx_compute(w, s, mask))
 			return b->err->code ? false : ptx_trap(b, w, -1, "the simulator does not do this");
-		if (s->operation == PTX_DO_FENCE && b->together)
+		if (s->operation == PTX_DO_FENCE && b->together && (b->run->cards < 2 || s->is_of_all))
 			ptx_order_fence(b->together->order, b->number * b->n_warps + w->number, mask);
 		define(w, s, mask);
 	}

@@ -38,6 +38,7 @@ struct ptx_step {
 	uint8_t operation, n; /* n: words of a vector, 1 without */
 	uint8_t order;        /* enum ptx_order_of */
 	bool shared;          /* a load or store of shared memory */
+	bool is_of_all;       /* its order holds for all cards: scope .sys */
 	bool guard_is_not;
 	uint32_t guard;                /* the predicate; PTX_NO_REGISTER: none */
 	uint32_t d[4], s[PTX_SOURCES]; /* registers; PTX_NO_REGISTER: none */
@@ -92,6 +93,7 @@ struct ptx_text {
 	uint32_t n_registers; /* those of PTX_SPECIALS, of functions, constants */
 	uint64_t *constant;   /* the last registers */
 	uint32_t n_constants, first_constant;
+	bool has_cards; /* it has steps whose order holds for all cards */
 	size_t constants_capacity;
 };
 

@@ -45,6 +45,7 @@ struct ptx_byte {
 struct ptx_region {
 	uint8_t *base;
 	size_t bytes;
+	int card; /* whose memory it is; -1: anybody's */
 };
 struct ptx_memory {
 	struct ptx_region *region;
@@ -70,6 +71,7 @@ struct ptx_block {
 	struct ptx_warp *warp;
 	unsigned n_warps;
 	uint32_t number, turn; /* turn: barriers so far, and 1 more */
+	uint32_t card;         /* which of the launch's cards */
 	uint8_t *shared;
 	struct ptx_byte *byte;
 	size_t last_region;            /* where the last address was */

@@ -43,9 +43,12 @@ static op words_of(const struct ptx_emitter *e, const struct ptx_awaited *a)
 
 static void load(struct ptx_emitter *e, const struct ptx_awaited *a)
 {
+	static const enum ptx_op op_of[2][2] = { { PTX_LD_RELAXED, PTX_LD_RELAXED_V4 },
+		                                 { PTX_LD_RELAXED_SYSTEM, PTX_LD_RELAXED_SYSTEM_V4 } };
+
 	if (a->lanes < 32)
 		e->w.guard = ptx_first_lanes(e, a->lanes);
-	PTX_PUT_OP(&e->w, a->words == 4 ? PTX_LD_RELAXED_V4 : PTX_LD_RELAXED, words_of(e, a), a->from);
+	PTX_PUT_OP(&e->w, op_of[e->cards > 1][a->words == 4], words_of(e, a), a->from);
 }
 
 /* Until none of the words that were asked for at this depth is empty. */

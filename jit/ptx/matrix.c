@@ -166,10 +166,11 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 		op to = ptx_address(e, i->a, element_disp(i, at), lanes(i, PTX_LANES_TILE)), v = element(e, i->b, at),
 		   both[] = { v, element(e, i->b, at + two) };
 		if (two)
-			PTX_PUT_OP(&e->w, shared ? PTX_ST_SHARED_V2 : PTX_ST_GLOBAL_V2, to,
-			           tuple((uint32_t[]){ both[0].reg[0], both[1].reg[0] }, 2));
-		else
-			PTX_PUT_OP(&e->w, shared ? PTX_ST_SHARED_B32 : PTX_ST_GLOBAL_B32, to, v);
+			v = tuple((uint32_t[]){ both[0].reg[0], both[1].reg[0] }, 2);
+		ptx_store(&e->w, shared ? 1 : e->cards,
+		          shared ? (two ? PTX_ST_SHARED_V2 : PTX_ST_SHARED_B32)
+		                 : (two ? PTX_ST_GLOBAL_V2 : PTX_ST_GLOBAL_B32),
+		          to, v);
 	}
 }
 

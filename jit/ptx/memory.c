@@ -167,6 +167,21 @@ void ptx_meet_readers(struct ptx_emitter *e, bool shared)
 	e->stored[shared] = true;
 }
 
+/* --- stores */
+
+void ptx_store(struct ptx_writer *w, unsigned cards, enum ptx_op store, op to, op data)
+{
+	const op guard = w->guard;
+
+	PTX_PUT_OP(w, store, to, data);
+	for (unsigned card = 1; card < cards; card++) {
+		op base = ptx_new(w, PTX_B64);
+		PTX_PUT(w, XOR_B64, base, ptx_register(PTX_B64, to.reg[0]), ptx_imm((int64_t)card << PTX_CARD_SHIFT));
+		w->guard = guard;
+		PTX_PUT_OP(w, store, ptx_at(base, to.value), data);
+	}
+}
+
 /* --- rows */
 
 /* extra: bytes of an element; 0: the row's stride. */
@@ -284,7 +299,11 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 		e->w.wrong = "what is given lies in shared memory";
 	if (n < 32)
 		e->w.guard = ptx_first_lanes(e, n);
-	PTX_PUT_OP(&e->w, (enum ptx_op)(is_shared(e, i) ? r->shared : r->global), to, data);
+	if (is_shared(e, i))
+		PTX_PUT_OP(&e->w, (enum ptx_op)r->shared, to, data);
+	else
+		ptx_store(&e->w, e->cards,
+		          i->op == IR_fgive && e->cards > 1 ? PTX_ST_RELAXED_SYSTEM : (enum ptx_op)r->global, to, data);
 }
 
 /* Where a wave's own bytes, or the group's, begin. */

@@ -359,6 +359,7 @@ struct ptx_emitter *ptx_open(const struct ir *ir, const struct target *t, bool j
 		return NULL;
 	}
 	e->ir = ir;
+	e->cards = t->cards;
 	ptx_init(&e->w, ptx_capability(t));
 	if (!ptx_scan(&e->scan, ir, join, shared_arg, err)) {
 		ptx_close(e);

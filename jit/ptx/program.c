@@ -87,7 +87,7 @@ static void wait_for_blocks(struct ptx_emitter *e)
 	PTX_PUT(w, ADD_S64, sync, sync, offset);
 	PTX_PUT(w, MOV_B32, zero, ptx_imm(0));
 	ptx_label(w, (uint32_t)poll.value);
-	PTX_PUT(w, LD_ACQUIRE, value, ptx_at(sync, -PTX_SYNC_BYTES));
+	PTX_PUT_OP(w, e->cards > 1 ? PTX_LD_ACQUIRE_SYSTEM : PTX_LD_ACQUIRE, value, ptx_at(sync, -PTX_SYNC_BYTES));
 	PTX_PUT(w, SUB_S32, left, goal, value);
 	PTX_PUT(w, SHFL_IDX, left, left, ptx_imm(0), ptx_imm(31), ptx_imm(0xffffffff));
 	PTX_PUT(w, GT_S32, again, left, zero);
@@ -153,7 +153,7 @@ static bool put_function(struct ptx_buffer *to, unsigned number, const struct ir
 struct program {
 	struct ptx_writer w;
 	struct ptx_buffer text;
-	unsigned n;
+	unsigned n, cards;
 	/* the same for all lanes, but `copies`: what this lane copies of a command, and to where */
 	op lane, wave, thread, block, blocks, ring, copies, from, turn, turns, seen, command;
 	op function, share, waits, arrives, sync, goal;
@@ -226,11 +226,11 @@ static void copy_command(struct program *p, op number)
 static void begin(struct program *p)
 {
 	struct ptx_writer *w = &p->w;
-	op memory = ptx_new(w, PTX_B64), lanes, at = ptx_new(w, PTX_B32);
+	op memory = ptx_new(w, PTX_B64), lanes, at = ptx_new(w, PTX_B32), all;
 
 	p->thread = ptx_special(w, "%tid.x");
 	p->block = ptx_special(w, "%ctaid.x");
-	p->blocks = ptx_special(w, "%nctaid.x");
+	all = p->blocks = ptx_special(w, "%nctaid.x");
 	p->lane = ptx_new(w, PTX_B32);
 	p->wave = ptx_new(w, PTX_B32);
 	find_lane(w, p->thread, p->lane, p->wave);
@@ -242,7 +242,11 @@ static void begin(struct program *p)
 	p->turns = parameter(w, "n", false);
 	p->sync = parameter(w, "sync", true);
 	p->goal = ptx_new(w, PTX_B32);
-	PTX_PUT(w, ADD_S32, p->goal, parameter(w, "arrivals", false), p->blocks);
+	if (p->cards > 1) {
+		all = ptx_new(w, PTX_B32);
+		PTX_PUT(w, MUL_S32, all, p->blocks, ptx_imm(p->cards));
+	}
+	PTX_PUT(w, ADD_S32, p->goal, parameter(w, "arrivals", false), all);
 	for (unsigned k = 0; k < AHEAD; k++) {
 		op number = k ? ptx_new(w, PTX_B32) : at;
 		PTX_PUT(w, MOV_B32, number, ptx_imm(k));
@@ -350,7 +354,8 @@ static void arrive(struct program *p)
 	PTX_PUT(w, BAR_SYNC, ptx_imm(0));
 	counter = sum(w, p->sync, wide_product(w, p->arrives, PTX_SYNC_BYTES));
 	w->guard = less(w, p->thread, ptx_imm(1));
-	PTX_PUT(w, RED_RELEASE, ptx_at(counter, -PTX_SYNC_BYTES), ptx_imm(1));
+	ptx_store(w, p->cards, p->cards > 1 ? PTX_RED_RELEASE_SYSTEM : PTX_RED_RELEASE,
+	          ptx_at(counter, -PTX_SYNC_BYTES), ptx_imm(1));
 	ptx_label(w, (uint32_t)next.value);
 }
 
@@ -391,7 +396,7 @@ static uint32_t shared_bytes(const struct ir *ir, const struct target *t)
 bool ptx_program(struct object *out, const struct ir *const kernels[], size_t n, const struct target *t,
                  struct error *err)
 {
-	struct program p = { .n = (unsigned)n };
+	struct program p = { .n = (unsigned)n, .cards = t->cards };
 	uint32_t most = 0;
 	bool ok = true;
 

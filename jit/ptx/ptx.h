@@ -181,6 +181,7 @@ struct ptx_emitter {
 	} lanes[PTX_MEMO], first[PTX_MEMO];
 	unsigned n_lanes, n_first;
 	struct ptx_operand once; /* ... the policy of what is read once */
+	unsigned cards;
 	/* Sums of an address and lanes, in this straight run. */
 	struct {
 		uint16_t root;
@@ -224,6 +225,8 @@ void ptx_await_before(struct ptx_emitter *e, const struct ir_ins *i);
 struct ptx_operand ptx_first_lanes(struct ptx_emitter *e, unsigned n);
 /* Where a lane's bytes lie; by: PTX_LANES_..., 0: the same for all. */
 struct ptx_operand ptx_address(struct ptx_emitter *e, uint16_t a, int64_t disp, uint64_t by);
+/* A store to global memory: to this card's, and to that of the others (PTX_CARD_SHIFT). The guard is for all. */
+void ptx_store(struct ptx_writer *w, unsigned cards, enum ptx_op store, struct ptx_operand to, struct ptx_operand data);
 /* In front of a load: the lanes meet if something was stored since they last did. */
 void ptx_meet(struct ptx_emitter *e, bool shared);
 /* In front of a store: the same if something was loaded. */
@@ -259,6 +262,11 @@ bool ptx_written(const struct ptx_writer *w, struct error *err);
 void ptx_take_text(struct object *out, const struct ptx_buffer *text);
 /* 80, 90: of its name. */
 unsigned ptx_capability(const struct target *t);
+
+/* Several cards that run a kernel together (struct target, cards) have all that kernels store to at the same place of
+ * their memory, at addresses that differ in these bits alone, by the number of the card. So each reads its own memory
+ * only, and has what any of them has stored. Displacements of 32 bits must not reach beyond a card's addresses. */
+enum { PTX_CARD_SHIFT = 39 };
 
 /* The entry, and what is handed to it. A launch has blocks of WAVES * 32 threads; where a kernel has parts, these
  * are the first dimension of its grid, and shares the second one: blocks with the same share live at the same time. */

@@ -43,12 +43,14 @@ bool cuda_is_alive(struct cuda *d, struct error *err)
 	                               d->api == cuda_nothing() ? "" : "; nothing was tried after that");
 }
 
-bool cuda_enter(struct cuda *d, struct error *err)
+bool cuda_enter_card(struct cuda *d, unsigned card, struct error *err)
 {
-	int result = d->api->context_set(d->context);
+	int result = d->api->context_set(d->card[card].context);
 
 	return !result || cuda_failed(d, result, "using the card", err);
 }
+
+bool cuda_enter(struct cuda *d, struct error *err) { return cuda_enter_card(d, 0, err); }
 
 /* ---- memory: weights, activations and the KV cache are the card's; what the host shares lies in its own memory, where
  * the card reaches it */
@@ -84,6 +86,38 @@ static void *alloc_shared(struct cuda *d, size_t bytes, struct error *err)
 	return r->p;
 }
 
+/* Of the card that has the least. */
+static int memory_left(struct cuda *d, size_t *left, size_t *all)
+{
+	int result = 0;
+
+	*left = SIZE_MAX;
+	for (unsigned i = d->cards; i-- > 0 && !result;) {
+		size_t mine = 0;
+		result = d->api->context_set(d->card[i].context);
+		if (!result)
+			result = d->api->memory_info(&mine, all);
+		*left = mine < *left ? mine : *left;
+	}
+	return result;
+}
+
+static int take_memory(struct cuda *d, size_t bytes, uint64_t *address)
+{
+	if (d->cards > 1)
+		return cuda_cards_alloc(d, bytes, address);
+	int result = d->api->memory_alloc(address, bytes);
+	return result ? result : d->api->set_bytes(*address, 0, bytes);
+}
+
+static void give_memory_back(struct cuda *d, uint64_t address)
+{
+	if (d->cards > 1)
+		cuda_cards_release(d, address);
+	else
+		d->api->memory_free(address);
+}
+
 static void *cuda_alloc(struct device *device, size_t bytes, enum device_memory what, struct error *err)
 {
 	struct cuda *d = cuda_of(device);
@@ -94,13 +128,13 @@ static void *cuda_alloc(struct device *device, size_t bytes, enum device_memory 
 		return NULL;
 	if (what == DEVICE_SHARED)
 		return alloc_shared(d, bytes, err);
-	int result = d->api->memory_info(&left, &all);
+	int result = memory_left(d, &left, &all);
 	if (result) {
 		cuda_failed(d, result, "asking for free memory", err);
 		return NULL;
 	}
 	if (bytes <= left)
-		result = d->api->memory_alloc(&address, bytes);
+		result = take_memory(d, bytes, &address);
 	if (bytes > left || result == CUDA_OUT_OF_MEMORY) {
 		error_set(err, ERROR_MEMORY, "%s need%s %.1f MiB, and %s has %.1f MiB free of %.1f", memory_names[what],
 		          what == DEVICE_CACHE ? "s" : "", (double)bytes / 0x1p20, d->name, (double)left / 0x1p20,
@@ -108,11 +142,9 @@ static void *cuda_alloc(struct device *device, size_t bytes, enum device_memory 
 		return NULL;
 	}
 	if (!result)
-		result = d->api->set_bytes(address, 0, bytes);
-	if (!result)
 		return (void *)(uintptr_t)address;
-	if (address)
-		d->api->memory_free(address);
+	if (address && d->cards == 1)
+		give_memory_back(d, address);
 	cuda_failed(d, result, "allocating memory", err);
 	return NULL;
 }
@@ -122,7 +154,7 @@ static bool cuda_available(struct device *device, uint64_t *bytes)
 	struct cuda *d = cuda_of(device);
 	size_t left = 0, all = 0;
 
-	if (!cuda_enter(d, NULL) || d->api->memory_info(&left, &all))
+	if (memory_left(d, &left, &all))
 		return false;
 	*bytes = left;
 	return true;
@@ -166,19 +198,39 @@ static void cuda_release(struct device *device, void *p, size_t bytes)
 	if (was_shared(d, p))
 		d->api->host_free(p);
 	else
-		d->api->memory_free((uint64_t)(uintptr_t)p);
+		give_memory_back(d, (uint64_t)(uintptr_t)p);
 }
 
 static bool cuda_upload(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
 {
 	struct cuda *d = cuda_of(device);
 
-	if (!bytes)
-		return true;
-	if (!cuda_enter(d, err))
-		return false;
-	int result = d->api->copy_to((uint64_t)(uintptr_t)to, from, bytes);
-	return !result || cuda_failed(d, result, "copying to the card", err);
+	for (unsigned i = d->cards; bytes && i-- > 0;) {
+		if (!cuda_enter_card(d, i, err))
+			return false;
+		int result = d->api->copy_to(cuda_on_card(d, i, (uint64_t)(uintptr_t)to), from, bytes);
+		if (result)
+			return cuda_failed(d, result, "copying to the card", err);
+	}
+	return true;
+}
+
+static bool cuda_upload_addresses(struct device *device, void *to, uint8_t *const from[], size_t n, struct error *err)
+{
+	struct cuda *d = cuda_of(device);
+	uint64_t *there = malloc(n * sizeof *there);
+	bool ok = there || error_set(err, ERROR_MEMORY, "no memory for a table of %zu addresses", n);
+
+	for (unsigned i = d->cards; ok && i-- > 0;) {
+		for (size_t k = 0; k < n; k++)
+			there[k] = cuda_on_card(d, i, (uint64_t)(uintptr_t)from[k]);
+		ok = cuda_enter_card(d, i, err);
+		int result =
+			ok ? d->api->copy_to(cuda_on_card(d, i, (uint64_t)(uintptr_t)to), there, n * sizeof *there) : 0;
+		ok = ok && (!result || cuda_failed(d, result, "copying to the card", err));
+	}
+	free(there);
+	return ok;
 }
 
 static bool cuda_read(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
@@ -199,26 +251,36 @@ static void close_card(struct device *device)
 {
 	struct cuda *d = cuda_of(device);
 
-	if (d->context) {
+	if (d->card[0].context) {
 		cuda_enter(d, NULL);
 		cuda_forget_kernels(d);
-		d->api->context_release(d->card);
+		cuda_cards_close(d);
 	}
+	for (unsigned i = 0; i < d->cards; i++)
+		if (d->card[i].context)
+			d->api->context_release(d->card[i].number);
 	pthread_mutex_destroy(&d->lock);
 	free(d);
 }
 
 /* The best target whose text the card's driver takes; blocks of sm90's have so much shared memory, which some later
- * cards have not. */
+ * cards have not. Of several cards, the one of so many. */
 enum { SHARED_90 = 227 << 10 };
-static const struct target *target_of(uint32_t capability, int shared)
+static const struct target *target_of(uint32_t capability, int shared, unsigned cards)
 {
-	return capability >= 90 && shared >= SHARED_90 ? target_find("sm90")
-	       : capability >= 80                      ? target_find("sm80")
-	                                               : NULL;
+	const struct target *t = capability >= 90 && shared >= SHARED_90 ? target_find("sm90")
+	                         : capability >= 80                      ? target_find("sm80")
+	                                                                 : NULL;
+	char name[16];
+
+	if (!t || cards < 2)
+		return t;
+	snprintf(name, sizeof name, "%sx%u", t->name, cards);
+	return target_find(name);
 }
 
-static bool read_facts(struct cuda *d, int ordinal, struct error *err)
+/* Of a card; which: of the device's. */
+static bool read_facts(struct cuda *d, unsigned which, int ordinal, struct error *err)
 {
 	const struct cuda_api *api = d->api;
 	int n = 0, major = 0, minor = 0, units = 0, shared = 0, driver = 0;
@@ -231,39 +293,46 @@ static bool read_facts(struct cuda *d, int ordinal, struct error *err)
 	if (ordinal >= n)
 		return error_set(err, ERROR_ARGUMENT, "device cuda:%d is unknown: there are %d NVIDIA cards", ordinal,
 		                 n);
-	result = api->device_get(&d->card, ordinal);
+	result = api->device_get(&d->card[which].number, ordinal);
 	if (!result)
-		result = api->device_name(d->name, sizeof d->name, d->card);
+		result = api->device_name(d->name, sizeof d->name, d->card[which].number);
 	d->name[sizeof d->name - 1] = 0;
 	if (!result)
-		result = api->device_attribute(&major, CUDA_MAJOR, d->card);
+		result = api->device_attribute(&major, CUDA_MAJOR, d->card[which].number);
 	if (!result)
-		result = api->device_attribute(&minor, CUDA_MINOR, d->card);
+		result = api->device_attribute(&minor, CUDA_MINOR, d->card[which].number);
 	if (!result)
-		result = api->device_attribute(&units, CUDA_UNITS, d->card);
+		result = api->device_attribute(&units, CUDA_UNITS, d->card[which].number);
 	if (!result)
-		result = api->device_attribute(&shared, CUDA_SHARED_MOST, d->card);
+		result = api->device_attribute(&shared, CUDA_SHARED_MOST, d->card[which].number);
 	if (!result)
-		result = api->device_memory(&bytes, d->card);
+		result = api->device_memory(&bytes, d->card[which].number);
 	if (!result)
 		result = api->driver_version(&driver);
 	d->capability = (uint32_t)(10 * major + minor);
 	d->units = (uint32_t)units;
 	d->driver = (uint32_t)driver;
 	d->bytes = bytes;
-	d->device.facts.target = target_of(d->capability, shared);
+	d->device.facts.target = target_of(d->capability, shared, d->cards);
 	return !result || cuda_failed(d, result, "asking what the card is", err);
 }
 
-static bool open_context(struct cuda *d, struct error *err)
+static bool open_context(struct cuda *d, unsigned which, struct error *err)
 {
+	if (!d->device.facts.target && d->cards > 1)
+		return error_set(
+			err, ERROR_DEVICE,
+			"%u cards like %s, of compute capability %u.%u, cannot compute together: that needs 2, 4 "
+			"or 8 of 9.0 or later",
+			d->cards, d->name, d->capability / 10, d->capability % 10);
 	if (!d->device.facts.target)
 		return error_set(err, ERROR_DEVICE, "%s has compute capability %u.%u; cards from 8.0 on are supported",
 		                 d->name, d->capability / 10, d->capability % 10);
-	int result = d->api->context_retain(&d->context, d->card);
+	struct cuda_card *c = &d->card[which];
+	int result = d->api->context_retain(&c->context, c->number);
 	if (!result)
-		return cuda_enter(d, err);
-	d->context = NULL;
+		return cuda_enter_card(d, which, err);
+	c->context = NULL;
 	if (result == CUDA_DEVICE_UNAVAILABLE)
 		return error_set(err, ERROR_DEVICE,
 		                 "%s is in use by another program that has it for itself alone (exclusive mode)",
@@ -297,7 +366,33 @@ static bool read_launch(enum cuda_launch *out, struct error *err)
 	                 how);
 }
 
+/* All cards, which must be alike. */
+static bool open_all(struct cuda *d, const int ordinal[], struct error *err)
+{
+	struct cuda other = { .api = d->api, .cards = 1 };
+
+	if (!read_facts(d, 0, ordinal[0], err) || !open_context(d, 0, err))
+		return false;
+	for (unsigned i = 1; i < d->cards; i++) {
+		if (!read_facts(&other, 0, ordinal[i], err))
+			return false;
+		if (strcmp(other.name, d->name) != 0 || other.units != d->units || other.capability != d->capability)
+			return error_set(err, ERROR_DEVICE,
+			                 "card %d is %s and card %d %s; cards that compute together must be alike",
+			                 ordinal[0], d->name, ordinal[i], other.name);
+		d->card[i].number = other.card[0].number;
+		if (!open_context(d, i, err))
+			return false;
+	}
+	return d->cards == 1 || (cuda_enter(d, err) && cuda_cards_open(d, err));
+}
+
 struct device *cuda_open(const struct cuda_api *api, int ordinal, struct error *err)
+{
+	return cuda_open_cards(api, &ordinal, 1, err);
+}
+
+struct device *cuda_open_cards(const struct cuda_api *api, const int ordinal[], unsigned n, struct error *err)
 {
 	struct cuda *d = calloc(1, sizeof *d);
 
@@ -306,11 +401,13 @@ struct device *cuda_open(const struct cuda_api *api, int ordinal, struct error *
 		return NULL;
 	}
 	d->api = api;
+	d->cards = n;
 	d->device = (struct device){
 		.facts = { .clock = DEVICE_CLOCK_CARD, .keeps_code = true, .overlaps = true },
 		.alloc = cuda_alloc,
 		.release = cuda_release,
 		.upload = cuda_upload,
+		.upload_addresses = cuda_upload_addresses,
 		.read = cuda_read,
 		.stream = cuda_stream,
 		.available = cuda_available,
@@ -319,7 +416,7 @@ struct device *cuda_open(const struct cuda_api *api, int ordinal, struct error *
 	};
 	pthread_mutex_init(&d->lock, NULL);
 	if (device_patience(USUAL_PATIENCE, &d->patience, err) && read_launch(&d->launch, err) &&
-	    read_facts(d, ordinal, err) && open_context(d, err)) {
+	    open_all(d, ordinal, err)) {
 		d->linker = (struct driver_linker){ .by = { d->capability, d->driver }, .link = cuda_link, .user = d };
 		d->device.linker = &d->linker;
 		d->device.facts.awaits = d->capability >= 90 && (d->launch == CUDA_BESIDE || d->launch == CUDA_ONE);
@@ -329,18 +426,42 @@ struct device *cuda_open(const struct cuda_api *api, int ordinal, struct error *
 	return NULL;
 }
 
+/* "", "1", "0,1": none twice. Returns how many there are; 0: it is something else. */
+static unsigned read_numbers(const char *text, int ordinal[CUDA_CARDS_MOST])
+{
+	unsigned n = 0;
+
+	ordinal[0] = 0;
+	for (const char *at = text; *text && n < CUDA_CARDS_MOST; at++) {
+		char *end;
+		long number = strtol(at, &end, 10);
+		if (*at < '0' || *at > '9' || number >= 1024 || (*end && *end != ','))
+			return 0;
+		for (unsigned i = 0; i < n; i++)
+			if (ordinal[i] == number)
+				return 0;
+		ordinal[n++] = (int)number;
+		if (!*end)
+			return n;
+		at = end;
+	}
+	return *text ? 0 : 1;
+}
+
 static struct device *open_named(const char *which, const char *isa, struct error *err)
 {
-	char *end = NULL;
-	long ordinal = *which ? strtol(which, &end, 10) : 0;
-	bool number = !*which || (*which >= '0' && *which <= '9' && !*end && ordinal < 1024);
+	int ordinal[CUDA_CARDS_MOST];
+	const unsigned n = read_numbers(which, ordinal);
 
 	if (isa)
 		error_set(err, ERROR_ARGUMENT, "isa \"%.32s\": the device cuda has its card's instruction set", isa);
-	else if (!number)
-		error_set(err, ERROR_ARGUMENT, "device \"cuda:%.24s\" is unknown; expected cuda:NUMBER", which);
-	const struct cuda_api *api = isa || !number ? NULL : cuda_library(err);
-	return api ? cuda_open(api, (int)ordinal, err) : NULL;
+	else if (!n)
+		error_set(err, ERROR_ARGUMENT,
+		          "device \"cuda:%.24s\" is unknown; expected cuda:NUMBER, or cuda:NUMBER,NUMBER for several "
+		          "cards together",
+		          which);
+	const struct cuda_api *api = isa || !n ? NULL : cuda_library(err);
+	return api ? cuda_open_cards(api, ordinal, n, err) : NULL;
 }
 
 static void each_card(device_visit_fn visit, void *user)
@@ -350,10 +471,10 @@ static void each_card(device_visit_fn visit, void *user)
 	int n = 0;
 
 	for (int i = 0; api && !api->device_count(&n) && i < n; i++) {
-		struct cuda d = { .api = api };
+		struct cuda d = { .api = api, .cards = 1 };
 		struct device_entry e = { 0 };
 		snprintf(e.name, sizeof e.name, "cuda:%d", i);
-		if (read_facts(&d, i, &e.why_not)) {
+		if (read_facts(&d, 0, i, &e.why_not)) {
 			const struct target *t = d.device.facts.target;
 			snprintf(e.about, sizeof e.about, "%s (code for %s), %u multiprocessors, %.1f GiB", d.name,
 			         t ? t->name : "no target", d.units, (double)d.bytes / 0x1p30);

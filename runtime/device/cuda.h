@@ -14,11 +14,13 @@
 #include "runtime/device/cuda_api.h"
 #include "runtime/device/device.h"
 
-/* A kernel in the card's memory. */
+enum { CUDA_CARDS_MOST = 8 };
+
+/* A kernel in the memory of each card. */
 struct cuda_kernel {
 	struct cuda_kernel *next;
 	struct key key;
-	void *module, *function;
+	void *module[CUDA_CARDS_MOST], *function[CUDA_CARDS_MOST];
 	uint32_t shared_bytes, resident; /* of a block; blocks that live at once on the card */
 	bool cooperative;
 };
@@ -40,21 +42,29 @@ struct cuda {
 	const struct cuda_api *_Atomic api; /* cuda_nothing(): the card was given up */
 	double patience;                    /* seconds before that */
 	enum cuda_launch launch;
-	int card; /* as the driver numbers them */
-	void *context;
+	struct cuda_card {
+		int number; /* as the driver has it */
+		void *context;
+	} card[CUDA_CARDS_MOST]; /* alike; with more than one, see cuda_cards.c */
+	unsigned cards;
+	uint64_t base; /* of the addresses that several cards have; 0: they are the driver's */
+	size_t piece;  /* bytes that memory is given in there */
 	char name[64];
-	uint32_t units, capability, driver; /* multiprocessors; 90; 13000 */
+	uint32_t units, capability, driver; /* of a card: multiprocessors; 90; 13000 */
 	uint64_t bytes;
 	pthread_mutex_t lock; /* of what follows */
 	struct cuda_kernel *kernels;
 	struct cuda_region *shared;
+	struct cuda_mapped *mapped;
 	struct error dead; /* code not 0: nothing is launched any more */
 };
 
-/* A card of the library's, as a device. NULL: err. */
+/* A card of the library's, as a device, or several that compute together. NULL: err. */
 struct device *cuda_open(const struct cuda_api *api, int ordinal, struct error *err);
-/* This thread's calls are for the card. */
+struct device *cuda_open_cards(const struct cuda_api *api, const int ordinal[], unsigned n, struct error *err);
+/* This thread's calls are for the first card, or for that one. */
 bool cuda_enter(struct cuda *d, struct error *err);
+bool cuda_enter_card(struct cuda *d, unsigned card, struct error *err);
 /* False, and a sentence about what did not succeed. */
 bool cuda_failed(struct cuda *d, int result, const char *what, struct error *err);
 /* The same of what the card was at; and nothing will succeed any more. */
@@ -63,6 +73,15 @@ bool cuda_is_alive(struct cuda *d, struct error *err);
 
 /* Bytes from p on of memory that the host shares; 0: p is not there. */
 size_t cuda_shared_bytes(struct cuda *d, const void *p);
+
+/* cuda_cards.c: memory that each of several cards has, at addresses that differ by the number of the card. */
+bool cuda_cards_open(struct cuda *d, struct error *err);
+void cuda_cards_close(struct cuda *d);
+/* The library's result; on the first card, zeroed on all. */
+int cuda_cards_alloc(struct cuda *d, size_t bytes, uint64_t *address);
+void cuda_cards_release(struct cuda *d, uint64_t address);
+/* Where a card has what the first one has there; other numbers, and addresses of the host, are the same. */
+uint64_t cuda_on_card(const struct cuda *d, unsigned card, uint64_t address);
 
 /* cuda_code.c: all kernels of a plan, those that are missing made on the pool's threads. False: err. */
 bool cuda_make_plan(struct cuda *d, struct registry *r, struct plan *p, struct pool *pool, struct error *err);
@@ -78,12 +97,24 @@ void cuda_forget_kernels(struct cuda *d);
 /* cuda_stream.c */
 struct stream *cuda_stream(struct device *d, const struct stream_options *o, struct error *err);
 
-/* cuda_program.c: a plan of one token as one launch. Its commands lie behind the inputs in the plan's arguments, here
- * and on the card. */
+/* The units of an op that a card has: the cards' shares lie one behind the other. */
+struct cuda_units {
+	int64_t begin;
+	uint64_t n;
+};
+static inline struct cuda_units cuda_units_of(const struct cuda *d, unsigned card, const struct plan_op *l)
+{
+	const uint64_t all = (uint64_t)(l->end - l->begin), from = all * card / d->cards;
+
+	return (struct cuda_units){ l->begin + (int64_t)from, all * (card + 1) / d->cards - from };
+}
+
+/* cuda_program.c: a plan of one token as one launch on each card. Its commands lie behind the inputs in the plan's
+ * arguments, here and on the cards. */
 struct cuda_program;
 struct ptx_command;
 struct cuda_program_place {
-	const uint64_t *args; /* the values of all of the plan's slots */
+	const uint64_t *args; /* the values of all of the plan's slots, as the card has them */
 	struct ptx_command *here;
 	uint64_t on_card;
 };
@@ -104,7 +135,7 @@ size_t cuda_program_commands(const struct plan *p);
  * their handles; handed is the stream's. NULL: err. */
 enum cuda_program_when { CUDA_PROGRAM_BESIDE, CUDA_PROGRAM_NOW, CUDA_PROGRAM_LATER };
 struct cuda_program *cuda_program_open(struct cuda *d, struct registry *r, const struct plan *p,
-                                       const struct cuda_program_place *at, struct cuda_handed *handed,
+                                       const struct cuda_program_place at[], struct cuda_handed *handed,
                                        enum cuda_program_when when, struct error *err);
 void cuda_program_begin(struct cuda_program *p);
 void cuda_program_close(struct cuda_program *p); /* NULL is fine */
@@ -112,8 +143,13 @@ bool cuda_program_is_ready(const struct cuda_program *p);
 uint32_t cuda_program_barriers(const struct cuda_program *p);
 /* Takes over from the plan what differs from run to run. */
 void cuda_program_change(struct cuda_program *p);
-/* Into the queue, behind the commands; the library's result. */
-int cuda_program_launch(struct cuda_program *p, void *queue);
+/* Whether nothing lies where the next launch hands over; if not, that must be emptied on all cards before any of them
+ * is launched. Into the card's queue; the library's result. */
+bool cuda_program_is_clean(const struct cuda_program *p);
+int cuda_program_clean(struct cuda_program *p, unsigned card, void *queue);
+/* Into the card's queue, behind the commands; the library's result. Behind the launches on all cards: they are done. */
+int cuda_program_launch(struct cuda_program *p, unsigned card, void *queue);
+void cuda_program_launched(struct cuda_program *p);
 
 /* cuda_watch.c: waits for all that a queue was given. The library's result, or CUDA_GIVEN_UP after the user's patience:
  * cuda_died() then makes the driver one that is asked nothing. */

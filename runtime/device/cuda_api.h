@@ -27,6 +27,23 @@ struct cuda_launch_config {
 _Static_assert(sizeof(struct cuda_launch_attribute) == 72, "as the driver has it");
 _Static_assert(sizeof(struct cuda_launch_config) == 56, "as the driver has it");
 
+/* Memory apart from addresses: of a card's memory, and who may reach it. */
+struct cuda_location {
+	int32_t type, card;
+};
+struct cuda_memory {
+	int32_t type, shared_as;
+	struct cuda_location location;
+	void *none;
+	uint8_t flags[8];
+};
+struct cuda_reach {
+	struct cuda_location location;
+	int32_t flags;
+};
+_Static_assert(sizeof(struct cuda_memory) == 32, "as the driver has it");
+_Static_assert(sizeof(struct cuda_reach) == 12, "as the driver has it");
+
 /* clang-format off */
 /*     member, its name in the library, its arguments, their names; all return a result, 0: success */
 #define CUDA_FUNCTIONS(X) \
@@ -44,11 +61,30 @@ _Static_assert(sizeof(struct cuda_launch_config) == 56, "as the driver has it");
 	X(memory_info, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *bytes), (free_bytes, bytes)) \
 	X(memory_alloc, "cuMemAlloc_v2", (uint64_t *address, size_t bytes), (address, bytes)) \
 	X(memory_free, "cuMemFree_v2", (uint64_t address), (address)) \
+	X(peer_reached, "cuDeviceCanAccessPeer", (int *can, int device, int peer), (can, device, peer)) \
+	X(addresses_take, "cuMemAddressReserve", \
+	  (uint64_t *address, size_t bytes, size_t alignment, uint64_t wanted, unsigned long long flags), \
+	  (address, bytes, alignment, wanted, flags)) \
+	X(addresses_leave, "cuMemAddressFree", (uint64_t address, size_t bytes), (address, bytes)) \
+	X(piece_bytes, "cuMemGetAllocationGranularity", (size_t *bytes, const struct cuda_memory *m, int option), \
+	  (bytes, m, option)) \
+	X(memory_create, "cuMemCreate", \
+	  (uint64_t *handle, size_t bytes, const struct cuda_memory *m, unsigned long long flags), \
+	  (handle, bytes, m, flags)) \
+	X(memory_release, "cuMemRelease", (uint64_t handle), (handle)) \
+	X(memory_map, "cuMemMap", \
+	  (uint64_t address, size_t bytes, size_t offset, uint64_t handle, unsigned long long flags), \
+	  (address, bytes, offset, handle, flags)) \
+	X(memory_unmap, "cuMemUnmap", (uint64_t address, size_t bytes), (address, bytes)) \
+	X(memory_reach, "cuMemSetAccess", (uint64_t address, size_t bytes, const struct cuda_reach *r, size_t n), \
+	  (address, bytes, r, n)) \
 	X(host_alloc, "cuMemHostAlloc", (void **p, size_t bytes, uint32_t flags), (p, bytes, flags)) \
 	X(host_free, "cuMemFreeHost", (void *p), (p)) \
 	X(copy_to, "cuMemcpyHtoD_v2", (uint64_t to, const void *from, size_t bytes), (to, from, bytes)) \
 	X(copy_from, "cuMemcpyDtoH_v2", (void *to, uint64_t from, size_t bytes), (to, from, bytes)) \
 	X(copy_to_later, "cuMemcpyHtoDAsync_v2", (uint64_t to, const void *from, size_t bytes, void *stream), \
+	  (to, from, bytes, stream)) \
+	X(copy_from_later, "cuMemcpyDtoHAsync_v2", (void *to, uint64_t from, size_t bytes, void *stream), \
 	  (to, from, bytes, stream)) \
 	X(set_bytes, "cuMemsetD8_v2", (uint64_t to, uint8_t value, size_t bytes), (to, value, bytes)) \
 	X(set_words_later, "cuMemsetD32Async", (uint64_t to, uint32_t value, size_t n, void *stream), \
@@ -76,6 +112,8 @@ _Static_assert(sizeof(struct cuda_launch_config) == 56, "as the driver has it");
 	X(stream_destroy, "cuStreamDestroy_v2", (void *stream), (stream)) \
 	X(stream_wait, "cuStreamSynchronize", (void *stream), (stream)) \
 	X(stream_query, "cuStreamQuery", (void *stream), (stream)) \
+	X(stream_wait_event, "cuStreamWaitEvent", (void *stream, void *event, uint32_t flags), \
+	  (stream, event, flags)) \
 	X(event_create, "cuEventCreate", (void **event, uint32_t flags), (event, flags)) \
 	X(event_destroy, "cuEventDestroy_v2", (void *event), (event)) \
 	X(event_record, "cuEventRecordWithFlags", (void *event, void *stream, uint32_t flags), \
@@ -119,7 +157,12 @@ enum {
 	/* memory of the host: for all contexts, reached by the card */
 	CUDA_HOST_PORTABLE = 1,
 	CUDA_HOST_MAPPED = 2,
-	CUDA_STREAM_APART = 1, /* from the default stream */
+	/* of a card; the kind of its memory; read and written */
+	CUDA_LOCATION_CARD = 1,
+	CUDA_MEMORY_PINNED = 1,
+	CUDA_REACH_ALL = 3,
+	CUDA_EVENT_NO_TIME = 2, /* it orders, and has no time */
+	CUDA_STREAM_APART = 1,  /* from the default stream */
 	CUDA_CAPTURE_THREAD = 1,
 	CUDA_EVENT_IN_GRAPH = 1,  /* while recording: the event is recorded whenever the graph runs */
 	CUDA_FUNCTION_SHARED = 8, /* bytes of shared memory a launch may ask for */

@@ -116,26 +116,40 @@ enum { SHARED_UNASKED = 48 << 10 };
 
 static void unload(struct cuda *d, struct cuda_kernel *k)
 {
-	if (k->module)
-		d->api->module_unload(k->module);
-	k->module = NULL;
+	for (unsigned i = d->cards; i-- > 0;) {
+		if (k->module[i] && cuda_enter_card(d, i, NULL))
+			d->api->module_unload(k->module[i]);
+		k->module[i] = NULL;
+	}
+}
+
+static int load_on(struct cuda *d, unsigned card, struct cuda_kernel *out, const void *cubin)
+{
+	int result = d->api->context_set(d->card[card].context);
+
+	if (!result)
+		result = d->api->module_load(&out->module[card], cubin);
+	if (!result)
+		result = d->api->module_function(&out->function[card], out->module[card],
+		                                 out->key.kind == KEY_PROGRAM ? PTX_PROGRAM_ENTRY : PTX_ENTRY);
+	if (!result && out->shared_bytes > SHARED_UNASKED)
+		result = d->api->function_set(out->function[card], CUDA_FUNCTION_SHARED, (int)out->shared_bytes);
+	return result;
 }
 
 static bool load(struct cuda *d, struct cuda_kernel *out, const struct kernel *k, const void *cubin, struct error *err)
 {
 	const struct target *t = d->device.facts.target;
-	int blocks = 0, result = d->api->module_load(&out->module, cubin);
+	int blocks = 0, result = 0;
 
 	out->key = k->key;
 	out->cooperative = k->object.cooperative;
 	out->shared_bytes = ptx_shared_bytes(&k->object, t->waves);
+	for (unsigned i = d->cards; i-- > 0 && !result;) /* the first one last, whose context then is this thread's */
+		result = load_on(d, i, out, cubin);
 	if (!result)
-		result = d->api->module_function(&out->function, out->module,
-		                                 k->key.kind == KEY_PROGRAM ? PTX_PROGRAM_ENTRY : PTX_ENTRY);
-	if (!result && out->shared_bytes > SHARED_UNASKED)
-		result = d->api->function_set(out->function, CUDA_FUNCTION_SHARED, (int)out->shared_bytes);
-	if (!result)
-		result = d->api->function_blocks(&blocks, out->function, (int)(t->waves * t->lanes), out->shared_bytes);
+		result = d->api->function_blocks(&blocks, out->function[0], (int)(t->waves * t->lanes),
+		                                 out->shared_bytes);
 	out->resident = (uint32_t)blocks * d->units;
 	if (!result && blocks >= 1)
 		return true;
@@ -254,7 +268,7 @@ void cuda_forget_kernels(struct cuda *d)
 {
 	for (struct cuda_kernel *k = d->kernels, *next; k; k = next) {
 		next = k->next;
-		d->api->module_unload(k->module);
+		unload(d, k);
 		free(k);
 	}
 	d->kernels = NULL;

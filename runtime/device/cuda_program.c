@@ -23,22 +23,25 @@ enum { STAGE_OPS_MOST = 64 /* that are dealt out together */ };
 /* A slot that differs from run to run, and where it is in the commands. */
 struct change {
 	const uint64_t *slot;
-	uint64_t *to;
+	size_t command;
+	unsigned arg;
 };
 
 /* A slot that points to what is handed over; at: where in there. */
 struct pointer {
-	uint64_t *to, at;
+	size_t command;
+	unsigned arg;
+	uint64_t at;
 };
 
 struct cuda_program {
 	struct cuda *d;
 	struct registry *registry;
 	struct key key;
-	struct ptx_command *command;
-	uint64_t on_card;
+	struct ptx_command *command[CUDA_CARDS_MOST]; /* of each card, in the same order */
+	uint64_t on_card;                             /* where the first one has them */
 	uint32_t n, barriers, arrivals;
-	void *sync; /* the card's */
+	void *sync; /* the cards' */
 	size_t sync_bytes;
 	struct change *change;
 	size_t n_changes;
@@ -65,31 +68,45 @@ size_t cuda_program_commands(const struct plan *p)
 
 /* ---- commands */
 
-/* Deals out the stage whose ops end in front of `end`; its commands are the last ones. */
-static void deal(struct cuda_program *out, struct cuda_dealer *d, const struct plan *p, size_t end, uint32_t *dealt)
+/* Deals out the stage whose ops end in front of `end`; its commands are the last ones. A card may have no units of an
+ * op, of which others have some. */
+static void deal(struct cuda_program *out, unsigned card, struct cuda_dealer *d, const struct plan *p, size_t end,
+                 uint32_t dealt)
 {
 	struct cuda_lot lot[STAGE_OPS_MOST];
-	uint32_t n = out->n - *dealt;
+	struct ptx_command *of[STAGE_OPS_MOST];
+	uint32_t n = 0, at = out->n;
 
-	for (size_t i = end, at = n; at > 0 && i-- > 0;) {
+	for (size_t i = end; at > dealt && i-- > 0;) {
 		const struct plan_op *l = &p->op[i];
 		const struct plan_kernel *k = &p->kernel[l->kernel];
 		const bool together = ((const struct cuda_kernel *)k->handle)->cooperative;
-		if (l->end > l->begin)
-			lot[--at] = (struct cuda_lot){ .units = (uint64_t)(l->end - l->begin),
-				                       .waves = together ? 1 : out->d->device.facts.target->waves,
-				                       .last_are_long = k->key.kind == KEY_ATTENTION };
+		if (l->end <= l->begin)
+			continue;
+		struct ptx_command *c = &out->command[card][--at];
+		const struct cuda_units u = cuda_units_of(out->d, card, l);
+		c->begin = u.begin;
+		if (u.n) {
+			of[n] = c;
+			lot[n++] = (struct cuda_lot){ .units = u.n,
+				                      .waves = together ? 1 : out->d->device.facts.target->waves,
+				                      .last_are_long = k->key.kind == KEY_ATTENTION };
+		}
+	}
+	for (uint32_t i = 0; i < n / 2; i++) { /* they were found from the last one on */
+		const struct cuda_lot l = lot[i];
+		struct ptx_command *c = of[i];
+		lot[i] = lot[n - 1 - i], lot[n - 1 - i] = l;
+		of[i] = of[n - 1 - i], of[n - 1 - i] = c;
 	}
 	if (n)
 		cuda_deal(d, lot, n);
 	for (uint32_t i = 0; i < n; i++) {
-		struct ptx_command *c = &out->command[*dealt + i];
-		c->first = lot[i].first;
-		c->blocks = lot[i].blocks;
-		c->per = lot[i].per;
-		c->rest = lot[i].rest;
+		of[i]->first = lot[i].first;
+		of[i]->blocks = lot[i].blocks;
+		of[i]->per = lot[i].per;
+		of[i]->rest = lot[i].rest;
 	}
-	*dealt = out->n;
 }
 
 /* Whether an op of the stage behind op i waits for all that is before it, and not just for what it reads. */
@@ -104,29 +121,32 @@ static bool next_stage_waits(const struct plan *p, size_t i)
 	return false;
 }
 
-static void set_commands(struct cuda_program *out, const struct plan *p, const uint64_t *args, const struct key *list,
-                         size_t kernels)
+static void set_commands(struct cuda_program *out, unsigned card, const struct plan *p, const uint64_t *args,
+                         const struct key *list, size_t kernels)
 {
 	struct cuda_dealer dealer = { .blocks = out->d->units };
+	struct ptx_command *command = out->command[card];
 	uint32_t dealt = 0;
 
+	out->n = out->barriers = 0;
 	for (size_t i = 0; i < p->n_ops; i++) {
 		const struct plan_op *l = &p->op[i];
 		const struct plan_kernel *k = &p->kernel[l->kernel];
-		struct ptx_command *c = &out->command[out->n];
+		struct ptx_command *c = &command[out->n];
 		if (l->end > l->begin) {
-			*c = (struct ptx_command){ .begin = l->begin,
-				                   .function = (uint32_t)program_number(list, kernels, &k->key),
+			*c = (struct ptx_command){ .function = (uint32_t)program_number(list, kernels, &k->key),
 				                   .waits = l->awaits ? 0 : out->barriers };
 			memcpy(c->arg, args + (l->arg - p->args), l->n_args * sizeof *c->arg);
 			out->n++;
 		}
 		/* Those that await begin before those that do not. */
 		if (l->barrier || i + 1 == p->n_ops || p->op[i + 1].awaits != l->awaits ||
-		    out->n - dealt == STAGE_OPS_MOST)
-			deal(out, &dealer, p, i + 1, &dealt);
-		if (l->barrier && out->n && !out->command[out->n - 1].arrives && next_stage_waits(p, i))
-			out->command[out->n - 1].arrives = ++out->barriers;
+		    out->n - dealt == STAGE_OPS_MOST) {
+			deal(out, card, &dealer, p, i + 1, dealt);
+			dealt = out->n;
+		}
+		if (l->barrier && out->n && !command[out->n - 1].arrives && next_stage_waits(p, i))
+			command[out->n - 1].arrives = ++out->barriers;
 	}
 }
 
@@ -143,10 +163,10 @@ static bool find_changes(struct cuda_program *out, const struct plan *p, struct 
 			continue;
 		for (size_t k = 0; k < p->n_changing; k++)
 			if (p->changing[k].slot >= l->arg && p->changing[k].slot < l->arg + l->n_args)
-				out->change[out->n_changes++] = (struct change){
-					.slot = p->changing[k].slot,
-					.to = &out->command[command].arg[p->changing[k].slot - l->arg]
-				};
+				out->change[out->n_changes++] =
+					(struct change){ .slot = p->changing[k].slot,
+					                 .command = command,
+					                 .arg = (unsigned)(p->changing[k].slot - l->arg) };
 		command++;
 	}
 	return true;
@@ -166,9 +186,9 @@ static bool find_pointers(struct cuda_program *out, const struct plan *p, struct
 		return error_set(err, ERROR_MEMORY, "no memory for a program of %u commands", out->n);
 	for (size_t i = 0; i < out->n; i++)
 		for (unsigned k = 0; k < PTX_COMMAND_SLOTS; k++) {
-			uint64_t *to = &out->command[i].arg[k];
-			if (*to >= begin && *to - begin < p->handed_bytes)
-				out->pointer[out->n_pointers++] = (struct pointer){ to, *to - begin };
+			const uint64_t to = out->command[0][i].arg[k];
+			if (to >= begin && to - begin < p->handed_bytes)
+				out->pointer[out->n_pointers++] = (struct pointer){ i, k, to - begin };
 		}
 	return true;
 }
@@ -191,23 +211,6 @@ void cuda_handed_close(struct cuda_handed *h, struct cuda *d)
 {
 	d->device.release(&d->device, h->own, h->bytes);
 	*h = (struct cuda_handed){ 0 };
-}
-
-/* Of the launch that comes. */
-static int take_region(struct cuda_program *p, struct ptx_program_launch *l, void *queue)
-{
-	struct cuda_handed *h = p->handed;
-	const unsigned mine = h->turn, other = !mine;
-	int result = 0;
-
-	if (h->used[mine])
-		result = p->d->api->set_words_later(h->region[mine], IR_EMPTY, h->used[mine] / 4, queue);
-	l->empty = h->region[other];
-	l->empty_bytes = h->used[other];
-	h->used[mine] = p->handed_bytes;
-	h->used[other] = 0;
-	h->turn = other;
-	return result;
 }
 
 /* ---- the module */
@@ -255,7 +258,7 @@ static bool name_kernels(struct cuda_program *p, const struct plan *plan, const 
 }
 
 struct cuda_program *cuda_program_open(struct cuda *d, struct registry *r, const struct plan *plan,
-                                       const struct cuda_program_place *at, struct cuda_handed *handed,
+                                       const struct cuda_program_place at[], struct cuda_handed *handed,
                                        enum cuda_program_when when, struct error *err)
 {
 	struct cuda_program *p = calloc(1, sizeof *p);
@@ -268,12 +271,14 @@ struct cuda_program *cuda_program_open(struct cuda *d, struct registry *r, const
 	}
 	p->d = d;
 	p->registry = r;
-	p->command = at->here;
 	p->on_card = at->on_card;
 	p->handed = plan->handed_bytes ? handed : NULL;
 	p->handed_bytes = plan->handed_bytes;
 	if (name_kernels(p, plan, &list, &n, err)) {
-		set_commands(p, plan, at->args, list, n);
+		for (unsigned i = 0; i < d->cards; i++) {
+			p->command[i] = at[i].here;
+			set_commands(p, i, plan, at[i].args, list, n);
+		}
 		p->sync_bytes = ((size_t)p->barriers + 1) * PTX_SYNC_BYTES;
 		if (find_changes(p, plan, err) && find_pointers(p, plan, err) &&
 		    (!p->handed || cuda_handed_open(p->handed, d, plan, err)) &&
@@ -304,19 +309,37 @@ uint32_t cuda_program_barriers(const struct cuda_program *p) { return p->barrier
 
 void cuda_program_change(struct cuda_program *p)
 {
-	for (size_t i = 0; i < p->n_changes; i++)
-		*p->change[i].to = *p->change[i].slot;
-	for (size_t i = 0; i < p->n_pointers; i++)
-		*p->pointer[i].to = p->handed->region[p->handed->turn] + p->pointer[i].at;
+	for (unsigned i = 0; i < p->d->cards; i++) {
+		for (size_t k = 0; k < p->n_changes; k++)
+			p->command[i][p->change[k].command].arg[p->change[k].arg] =
+				cuda_on_card(p->d, i, *p->change[k].slot);
+		for (size_t k = 0; k < p->n_pointers; k++)
+			p->command[i][p->pointer[k].command].arg[p->pointer[k].arg] =
+				cuda_on_card(p->d, i, p->handed->region[p->handed->turn] + p->pointer[k].at);
+	}
 }
 
-int cuda_program_launch(struct cuda_program *p, void *queue)
+bool cuda_program_is_clean(const struct cuda_program *p) { return !p->handed || !p->handed->used[p->handed->turn]; }
+
+int cuda_program_clean(struct cuda_program *p, unsigned card, void *queue)
+{
+	const struct cuda_handed *h = p->handed;
+
+	return p->d->api->set_words_later(cuda_on_card(p->d, card, h->region[h->turn]), IR_EMPTY, h->used[h->turn] / 4,
+	                                  queue);
+}
+
+int cuda_program_launch(struct cuda_program *p, unsigned card, void *queue)
 {
 	const struct target *t = p->d->device.facts.target;
 	const struct cuda_kernel *k = atomic_load(&p->kernel);
-	struct ptx_program_launch l = {
-		.commands = p->on_card, .n = p->n, .sync = (uint64_t)(uintptr_t)p->sync, .arrivals = p->arrivals
-	};
+	const struct cuda_handed *h = p->handed;
+	struct ptx_program_launch l = { .commands = cuda_on_card(p->d, card, p->on_card),
+		                        .n = p->n,
+		                        .sync = cuda_on_card(p->d, card, (uint64_t)(uintptr_t)p->sync),
+		                        .arrivals = p->arrivals,
+		                        .empty = h ? cuda_on_card(p->d, card, h->region[!h->turn]) : 0,
+		                        .empty_bytes = h ? h->used[!h->turn] : 0 };
 	struct cuda_launch_attribute together = { .id = CUDA_LAUNCH_TOGETHER, .of = { .value = 1 } };
 	const struct cuda_launch_config config = {
 		.grid = { p->d->units, 1, 1 },
@@ -328,7 +351,17 @@ int cuda_program_launch(struct cuda_program *p, void *queue)
 	};
 	void *params[] = { &l.commands, &l.n, &l.sync, &l.arrivals, &l.empty, &l.empty_bytes };
 
-	int result = p->handed ? take_region(p, &l, queue) : 0;
-	p->arrivals += p->d->units;
-	return result ? result : p->d->api->launch(&config, k->function, params, NULL);
+	return p->d->api->launch(&config, k->function[card], params, NULL);
+}
+
+void cuda_program_launched(struct cuda_program *p)
+{
+	struct cuda_handed *h = p->handed;
+
+	p->arrivals += p->d->cards * p->d->units;
+	if (!h)
+		return;
+	h->used[h->turn] = p->handed_bytes;
+	h->turn = !h->turn;
+	h->used[h->turn] = 0;
 }

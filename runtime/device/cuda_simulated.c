@@ -1,5 +1,5 @@
-/* runtime/device/cuda_simulated.c - NVIDIA's driver library as far as jitrun uses it, with two simulated cards: number
- * 0 has compute capability 8.0, number 1 9.0. See cuda_api.h and sim/ptx.h.
+/* runtime/device/cuda_simulated.c - NVIDIA's driver library as far as jitrun uses it, with simulated cards: number 0
+ * has compute capability 8.0, the others 9.0. See cuda_api.h and sim/ptx.h.
  *
  * So the device (cuda*.c) runs whole without a card. The card's memory is the process's. With JITRUN_SIM_HIDE in the
  * environment the host cannot touch it but while something is copied or runs: a host that forgets to upload or to read
@@ -14,11 +14,13 @@
 #include "runtime/device/cuda_simulated.h"
 #include "runtime/host/system.h"
 
-enum { CARDS = 2, MEMORY = 1 << 30, SHARED_UNASKED = 48 << 10, SHARED_MOST = 227 << 10, THREADS_MOST = 1024 };
+enum { CARDS = CUDA_SIMULATED_FIRST_90 + CUDA_SIMULATED_CARDS_90, MEMORY = CUDA_SIMULATED_MEMORY };
+enum { SHARED_UNASKED = 48 << 10, SHARED_MOST = 227 << 10, THREADS_MOST = 1024 };
 struct cuda_simulated cuda_simulation = { .lock = PTHREAD_MUTEX_INITIALIZER, .units = 2 };
 
 _Thread_local unsigned cuda_simulated_capability = 90;
-static int cards[CARDS] = { 80, 90 };
+_Thread_local int cuda_simulated_card;
+static int cards[CARDS] = { 80, 90, 90, 90, 90, 90, 90, 90, 90 };
 
 /* ---- the card and its memory */
 
@@ -88,7 +90,8 @@ static int sim_context_release(int device) { return 0; }
 
 static int sim_context_set(void *context)
 {
-	cuda_simulated_capability = (unsigned)*(int *)context;
+	cuda_simulated_card = (int)((int *)context - cards);
+	cuda_simulated_capability = (unsigned)cards[cuda_simulated_card];
 	return 0;
 }
 

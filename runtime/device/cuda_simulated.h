@@ -1,5 +1,5 @@
 /* runtime/device/cuda_simulated.h - what the parts of the simulated library share: cuda_simulated.c the cards, memory
- * and kernels, cuda_simulated_queue.c launches, queues and graphs.
+ * and kernels, cuda_simulated_cards.c memory of several cards, cuda_simulated_queue.c launches, queues and graphs.
  */
 #ifndef RUNTIME_CUDA_SIMULATED_H
 #define RUNTIME_CUDA_SIMULATED_H
@@ -15,7 +15,8 @@ enum {
 	CUDA_SIMULATED_NOT_RECORDED = 400,
 	CUDA_SIMULATED_LAUNCH_FAILED = 719,
 	CUDA_SIMULATED_TOO_MANY = 720, /* blocks that are to live at once */
-	CUDA_SIMULATED_CAPTURE_WRONG = 901
+	CUDA_SIMULATED_CAPTURE_WRONG = 901,
+	CUDA_SIMULATED_NOT_JOINED = 904
 };
 
 struct cuda_simulated_block {
@@ -23,6 +24,7 @@ struct cuda_simulated_block {
 	void *p;
 	size_t bytes;
 	bool hidden;
+	bool apart; /* its addresses are not its own (cuda_simulated_cards.c) */
 };
 
 struct cuda_simulated_module {
@@ -41,19 +43,36 @@ extern struct cuda_simulated {
 	enum ptx_sums sums; /* how matrices of floats are multiplied; tests change it */
 	char trap[512];     /* the last one's sentence */
 } cuda_simulation;
-extern _Thread_local unsigned cuda_simulated_capability; /* of this thread's card */
+extern _Thread_local unsigned cuda_simulated_capability; /* of this thread's card, */
+extern _Thread_local int cuda_simulated_card;            /* and its number */
+
+/* The first card of capability 9.0, and how many of them there are. */
+enum { CUDA_SIMULATED_FIRST_90 = 1, CUDA_SIMULATED_CARDS_90 = 8, CUDA_SIMULATED_MEMORY = 1 << 30 };
 
 /* What is between them is done by one thread, and may touch the cards' memory. */
 void cuda_simulated_begin(void);
 int cuda_simulated_end(int result);
 
+/* cuda_simulated_cards.c: as the library has them. */
+int sim_peer_reached(int *can, int device, int peer);
+int sim_addresses_take(uint64_t *address, size_t bytes, size_t alignment, uint64_t wanted, unsigned long long flags);
+int sim_addresses_leave(uint64_t address, size_t bytes);
+int sim_piece_bytes(size_t *bytes, const struct cuda_memory *m, int option);
+int sim_memory_create(uint64_t *handle, size_t bytes, const struct cuda_memory *m, unsigned long long flags);
+int sim_memory_release(uint64_t handle);
+int sim_memory_map(uint64_t address, size_t bytes, size_t offset, uint64_t handle, unsigned long long flags);
+int sim_memory_unmap(uint64_t address, size_t bytes);
+int sim_memory_reach(uint64_t address, size_t bytes, const struct cuda_reach *r, size_t n);
+
 /* cuda_simulated_queue.c: as the library has them. */
 int sim_copy_to_later(uint64_t to, const void *from, size_t bytes, void *stream);
+int sim_copy_from_later(void *to, uint64_t from, size_t bytes, void *stream);
 int sim_set_words_later(uint64_t to, uint32_t value, size_t n, void *stream);
 int sim_launch(const struct cuda_launch_config *c, void *function, void **params, void **extra);
 int sim_stream_create(void **stream, uint32_t flags);
 int sim_stream_wait(void *stream);
 int sim_stream_query(void *stream);
+int sim_stream_wait_event(void *stream, void *event, uint32_t flags);
 int sim_stream_destroy(void *stream);
 int sim_event_create(void **event, uint32_t flags);
 int sim_event_destroy(void *event);

@@ -89,6 +89,12 @@ bool device_patience(double usual, double *seconds, struct error *err)
 	                 text, MOST_PATIENCE);
 }
 
+bool device_upload_addresses(struct device *d, void *to, uint8_t *const from[], size_t n, struct error *err)
+{
+	return d->upload_addresses ? d->upload_addresses(d, to, from, n, err)
+	                           : d->upload(d, to, from, n * sizeof *from, err);
+}
+
 /* ---- what host devices share */
 
 const struct target *device_host_target(const char *isa, bool must_run, struct error *err)

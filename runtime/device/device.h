@@ -59,6 +59,8 @@ struct device {
 	void (*release)(struct device *d, void *p, size_t bytes);
 	/* Copies to and from memory of the device; called from many threads. */
 	bool (*upload)(struct device *d, void *to, const void *from, size_t bytes, struct error *err);
+	/* The same of a table of addresses that alloc() returned, or of places behind them. NULL: as upload(). */
+	bool (*upload_addresses)(struct device *d, void *to, uint8_t *const from[], size_t n, struct error *err);
 	bool (*read)(struct device *d, void *to, const void *from, size_t bytes, struct error *err);
 	struct stream *(*stream)(struct device *d, const struct stream_options *o, struct error *err); /* NULL: err */
 	/* Of its own memory, what can be had now. False: nobody knows. NULL: it has none of its own, or never knows. */
@@ -99,6 +101,8 @@ struct stream {
 /* The device of that name, for that instruction set where the host runs (NULL: the best this CPU has). NULL: err. */
 struct device *device_open(const char *name, const char *isa, struct error *err);
 void device_close(struct device *d); /* NULL is fine */
+/* Copies a table of addresses of the device's memory there. */
+bool device_upload_addresses(struct device *d, void *to, uint8_t *const from[], size_t n, struct error *err);
 /* Has a kernel's code in the registry, and all that is needed beside it. False: err. */
 bool device_has_kernel(struct device *d, struct registry *r, const struct key *key, struct error *err);
 

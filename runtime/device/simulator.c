@@ -355,8 +355,9 @@ static void sim_shut(struct device *device)
 
 static struct device *open_nvidia(const struct target *t, struct error *err)
 {
-	struct device *d =
-		cuda_open(cuda_simulated(), t->id == TARGET_SM90 ? CUDA_SIMULATED_90 : CUDA_SIMULATED_80, err);
+	static const int alike[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	struct device *d = t->id == TARGET_SM80 ? cuda_open(cuda_simulated(), CUDA_SIMULATED_80, err)
+	                                        : cuda_open_cards(cuda_simulated(), alike, t->cards, err);
 
 	if (d)
 		d->facts.clock = DEVICE_CLOCK_SIMULATOR;

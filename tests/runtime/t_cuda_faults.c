@@ -2,8 +2,9 @@
  *
  * The library is the simulated one. Call n fails, once or from then on, for n from the first to the last of a model's
  * life with a prompt and two tokens more: a graph of launches, timed or not, and one launch for a token, made before
- * the first pass or beside it. Whatever fails: nothing crashes, what was asked for either works with the same logits or
- * fails with one sentence, and after a single failure no memory of the card's is left behind.
+ * the first pass or beside it; and on two cards together. Whatever fails: nothing crashes, what was asked for either
+ * works with the same logits or fails with one sentence, and after a single failure no memory of the card's is left
+ * behind.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,9 +24,9 @@ const struct cuda_api *__wrap_cuda_simulated(void);
 
 enum { FAULT = 999 };
 static struct {
-	unsigned calls, at; /* at: the call that fails, from 1 on; 0: none */
-	bool on;            /* all from then on */
-	const char *launch; /* JITRUN_CUDA_LAUNCH */
+	unsigned calls, at;          /* at: the call that fails, from 1 on; 0: none */
+	bool on;                     /* all from then on */
+	const char *device, *launch; /* launch: JITRUN_CUDA_LAUNCH */
 	const char *what;
 	pthread_mutex_t lock;
 } fault = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -45,8 +46,8 @@ static bool fails(const char *name)
  */
 static bool gives_back(const char *name)
 {
-	return strstr(name, "Free") || strstr(name, "Destroy") || strstr(name, "Unload") || strstr(name, "Release") ||
-	       strcmp(name, "cuStreamQuery") == 0;
+	return strstr(name, "Free") || strstr(name, "Unmap") || strstr(name, "Destroy") || strstr(name, "Unload") ||
+	       strstr(name, "Release") || strcmp(name, "cuStreamQuery") == 0;
 }
 
 #define X(member, name, arguments, passed) \
@@ -88,7 +89,7 @@ const struct cuda_api *__wrap_cuda_simulated(void)
 /* The logits behind a prompt and two tokens more. Returns how many; 0: err. */
 static size_t live(const char *path, int profile, float **logits, jit_error *err)
 {
-	jit_model_options mo = JIT_MODEL_OPTIONS(.device = "sim:sm90", .cache_dir = "");
+	jit_model_options mo = JIT_MODEL_OPTIONS(.device = fault.device, .cache_dir = "");
 	jit_session_options so = JIT_SESSION_OPTIONS(.context = 32, .threads = 1, .profile = profile);
 	jit_model_info info = JIT_MODEL_INFO();
 	setenv("JITRUN_CUDA_LAUNCH", fault.launch, 1);
@@ -125,27 +126,29 @@ static unsigned run_with(const char *path, int profile, const float *want, unsig
 	     told = !n && err.message[0] && !strchr(err.message, '\n') && strstr(err.message, " failed: "),
 	     kept = !on && cuda_simulation.used != before; /* where all fails nothing can be given back */
 	if ((!same && !told) || kept)
-		printf("# %s: call %u%s, %s, failed: %s%s%s\n", fault.launch, at, on ? " and all behind it" : "",
-		       fault.what, n ? same ? "the same logits" : "other logits" : err.message,
-		       kept ? "; memory is left" : "", !n && !told ? "; that is no sentence" : "");
+		printf("# %s, %s: call %u%s, %s, failed: %s%s%s\n", fault.device, fault.launch, at,
+		       on ? " and all behind it" : "", fault.what,
+		       n ? same ? "the same logits" : "other logits" : err.message, kept ? "; memory is left" : "",
+		       !n && !told ? "; that is no sentence" : "");
 	free(got);
 	return (!same && !told) || kept;
 }
 
-static unsigned fail_in_turn(const char *path, const char *launch, int profile)
+static unsigned fail_in_turn(const char *path, const char *device, const char *launch, int profile)
 {
 	unsigned bad = 0, tried = 0, step = test_full() ? 1 : test_quick() ? 43 : 13;
 	float *want;
 	jit_error err = { 0 };
 
 	fault.calls = fault.at = 0;
+	fault.device = device;
 	fault.launch = launch;
 	assert_true(live(path, profile, &want, &err) > 0);
 	unsigned calls = fault.calls;
 	assert_true(calls > 100);
 	for (unsigned at = 1; at <= calls; at += at < 12 ? 1 : step, tried++)
 		bad += run_with(path, profile, want, at, at & 1);
-	printf("# %s: %u of %u calls failed in turn\n", launch, tried, calls);
+	printf("# %s, %s: %u of %u calls failed in turn\n", device, launch, tried, calls);
 	free(want);
 	return bad;
 }
@@ -158,9 +161,11 @@ static void test_faults(void **state)
 	if (!shared_path(path, "golden/llama-a/model-q8_0.gguf"))
 		skip();
 	for (int profile = JIT_PROFILE_OFF; profile <= JIT_PROFILE_SUMS; profile++)
-		bad += fail_in_turn(path, "graph", profile);
-	bad += fail_in_turn(path, "one", JIT_PROFILE_OFF);
-	bad += fail_in_turn(path, "beside", JIT_PROFILE_OFF);
+		bad += fail_in_turn(path, "sim:sm90", "graph", profile);
+	bad += fail_in_turn(path, "sim:sm90", "one", JIT_PROFILE_OFF);
+	bad += fail_in_turn(path, "sim:sm90", "beside", JIT_PROFILE_OFF);
+	bad += fail_in_turn(path, "sim:sm90x2", "graph", JIT_PROFILE_OFF);
+	bad += fail_in_turn(path, "sim:sm90x2", "one", JIT_PROFILE_OFF);
 	assert_int_equal(bad, 0);
 }
 

@@ -180,7 +180,22 @@ static void test_no_such_card(void **state)
 		const char *says[4];
 		int code;
 	} rows[] = {
-		{ "cuda:7", { 0 }, { "device cuda:7 is unknown: there are 2 NVIDIA cards" }, ERROR_ARGUMENT },
+		{ "cuda:9", { 0 }, { "device cuda:9 is unknown: there are 9 NVIDIA cards" }, ERROR_ARGUMENT },
+		{ "cuda:1,9", { 0 }, { "device cuda:9 is unknown: there are 9 NVIDIA cards" }, ERROR_ARGUMENT },
+		{ "cuda:1,1", { 0 }, { "device \"cuda:1,1\" is unknown; expected ", "NUMBER,NUMBER" }, ERROR_ARGUMENT },
+		{ "cuda:1,", { 0 }, { "device \"cuda:1,\" is unknown; expected " }, ERROR_ARGUMENT },
+		{ "cuda:,1", { 0 }, { "device \"cuda:,1\" is unknown; expected " }, ERROR_ARGUMENT },
+		{ "cuda:0,1,2,3,4,5,6,7,8", { 0 }, { "is unknown; expected cuda:NUMBER" }, ERROR_ARGUMENT },
+		{ "cuda:1,2,3",
+		  { 0 },
+		  { "3 cards like simulated sm90, of compute capability 9.0, cannot compute together: that needs 2, 4 "
+		    "or 8 "
+		    "of 9.0 or later" },
+		  ERROR_DEVICE },
+		{ "cuda:1,0",
+		  { 0 },
+		  { "card 1 is simulated sm90 and card 0 simulated sm80; cards that compute together must be alike" },
+		  ERROR_DEVICE },
 		{ "cuda:x", { 0 }, { "device \"cuda:x\" is unknown; expected cuda:NUMBER" }, ERROR_ARGUMENT },
 		{ "cuda:-1", { 0 }, { "device \"cuda:-1\" is unknown; expected cuda:NUMBER" }, ERROR_ARGUMENT },
 		{ "cuda:99999999999999999999", { 0 }, { "is unknown; expected cuda:NUMBER" }, ERROR_ARGUMENT },

@@ -260,7 +260,7 @@ static void compare(const struct life *l, const json_t *report)
 			k = k->next;
 		assert_non_null(k);
 		for (size_t f = 0; f < n_functions; f++)
-			if (spent[f].function == k->function) {
+			if (spent[f].function == k->function[0]) {
 				assert_int_equal(whole(row, "nanoseconds"), spent[f].nanoseconds);
 				assert_int_equal(whole(row, "calls"), spent[f].launches);
 				all += spent[f].nanoseconds;

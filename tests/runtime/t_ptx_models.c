@@ -1,6 +1,7 @@
-/* tests/runtime/t_ptx_models.c - small models on a simulated NVIDIA card or, with JITRUN_TEST_CUDA, on this machine's
- * first one: the same logits as the CPU's, bit for bit, by a launch for each operation and by one launch for a token.
- * What differs is told, and the rest is done all the same.
+/* tests/runtime/t_ptx_models.c - small models on simulated NVIDIA cards, one and several together, or, with
+ * JITRUN_TEST_CUDA, on this machine's first one: the same logits as the CPU's, bit for bit, by a launch for each
+ * operation and by one launch for a token. JITRUN_TEST_CUDA=cuda:0,1 names others. What differs is told, and the rest
+ * is done all the same.
  *
  * What the logits must be close to is t_golden's affair. */
 #include <setjmp.h>
@@ -139,27 +140,37 @@ static bool same(const char *name, const char *path, const char *device, const c
 	return equal;
 }
 
-/* The second with a short prompt, as the launches of prompts are the same. Blocks take turns in another order each
- * time, and there are 1 to 5 of them. */
+/* NULL: it is simulated. */
+static const char *real_card(void)
+{
+	const char *name = getenv("JITRUN_TEST_CUDA");
+
+	return !name || strncmp(name, "cuda", 4) == 0 ? name : "cuda";
+}
+
+/* The second with a short prompt, as the launches of prompts are the same; so have several cards. Blocks take turns in
+ * another order each time, and there are 1 to 5 of them. */
 static unsigned failures(const char *name, const char *path, unsigned n, int tokens)
 {
 	static const int kv[] = { JIT_KV_F16, JIT_KV_Q8_0, JIT_KV_F32 };
 	static const uint32_t units[] = { 2, 3, 1, 5 };
-	const bool real = getenv("JITRUN_TEST_CUDA") != NULL;
-	const char *device = real ? "cuda" : n % 2 ? "sim:sm80" : "sim:sm90";
+	static const char *const several[] = { "sim:sm90x2", "sim:sm90x4", "sim:sm90x2", "sim:sm90x8" };
+	const char *real = real_card(), *device = real ? real : n % 2 ? "sim:sm80" : "sim:sm90";
+	const int few = 2 + (int)n * 5 % 16;
 	unsigned failed = !same(name, path, device, "graph", kv[n % 3], tokens);
 
 	cuda_simulation.units = units[n % 4];
 	cuda_simulation.seed += 1000003 * n;
-	failed += !same(name, path, real ? "cuda" : "sim:sm90", "one", kv[(n + 1) % 3],
-	                real ? tokens : 2 + (int)n * 5 % 16);
+	failed += !same(name, path, real ? real : "sim:sm90", "one", kv[(n + 1) % 3], real ? tokens : few);
+	if (!real)
+		failed += !same(name, path, several[n % 4], n / 2 % 2 ? "graph" : "one", kv[n % 3], few);
 	cuda_simulation.units = units[0];
 	return failed;
 }
 
 static void test_models(void **state)
 {
-	const bool real = getenv("JITRUN_TEST_CUDA") != NULL;
+	const bool real = real_card() != NULL;
 	unsigned step = real || test_full() ? 1 : test_quick() ? 9 : 2, n = 0, failed = 0, missing = 0;
 
 	for (unsigned i = 0; i < MODELS; i += step, n++) {
@@ -182,7 +193,7 @@ static void check_several(int tokens)
 	enum { PASSES = 200, MOST = 16 };
 	jit_model_options on[2] = {
 		JIT_MODEL_OPTIONS(.device = "cpu", .cache_dir = ""),
-		JIT_MODEL_OPTIONS(.device = getenv("JITRUN_TEST_CUDA") ? "cuda" : "sim:sm90", .cache_dir = "")
+		JIT_MODEL_OPTIONS(.device = real_card() ? real_card() : "sim:sm90", .cache_dir = "")
 	};
 	jit_session_options so = JIT_SESSION_OPTIONS(.context = tokens * PASSES + 2);
 	jit_model_info info = JIT_MODEL_INFO();
