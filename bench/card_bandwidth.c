@@ -98,7 +98,7 @@ static int launch(struct card_bandwidth *b)
 	return b->card->api->launch(&config, b->function, params, NULL);
 }
 
-/* Bytes a second; 0: *result. */
+/* Bytes a second, of cards as fast as the first one; 0: *result. */
 static double read_once(struct card_bandwidth *b, int *result)
 {
 	const struct cuda_api *api = b->card->api;
@@ -113,7 +113,9 @@ static double read_once(struct card_bandwidth *b, int *result)
 		*result = api->stream_wait(b->queue);
 	if (!*result)
 		*result = api->event_elapsed(&milliseconds, b->before, b->after);
-	return *result ? 0 : (double)read_bytes(b) / (milliseconds > 0 ? 1e-3 * (double)milliseconds : 1e-6);
+	return *result ? 0
+	               : (double)(b->card->cards * read_bytes(b)) /
+	                         (milliseconds > 0 ? 1e-3 * (double)milliseconds : 1e-6);
 }
 
 double card_bandwidth_sample(struct card_bandwidth *b, int times, struct error *err)
@@ -251,4 +253,5 @@ void card_bandwidth_close(struct card_bandwidth *b)
 	free(b);
 }
 
+unsigned card_bandwidth_cards(const struct card_bandwidth *b) { return b->card->cards; }
 unsigned card_bandwidth_blocks(const struct card_bandwidth *b) { return b->blocks; }

@@ -2,6 +2,7 @@
  *
  * Owns: the measurement that shares of a card's bandwidth refer to: a kernel that reads and adds, written by hand, so
  * that it is none of those that are judged. It takes its time by the card's clock, and its sum shows that all was read.
+ * Of cards that compute together the first one is measured, and stands for the others.
  */
 #ifndef BENCH_CARD_BANDWIDTH_H
 #define BENCH_CARD_BANDWIDTH_H
@@ -19,6 +20,7 @@ struct card_bandwidth *card_bandwidth_open(struct device *device, size_t bytes, 
 void card_bandwidth_close(struct card_bandwidth *b); /* NULL is fine */
 /* Of each multiprocessor. */
 unsigned card_bandwidth_blocks(const struct card_bandwidth *b);
+unsigned card_bandwidth_cards(const struct card_bandwidth *b);
 /* Bytes per second now: the best of `times` readings. 0: err. */
 double card_bandwidth_sample(struct card_bandwidth *b, int times, struct error *err);
 

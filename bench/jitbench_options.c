@@ -174,7 +174,8 @@ static const struct option_row rows[] = {
 	{ .name = "device",
 	  .kind = OPTION_OPEN_CHOICE,
 	  .value = device_choices,
-	  .help = "cpu; ref, the interpreter; cuda or cuda:NUMBER, an NVIDIA card; amd, amd:NUMBER or amd:TARGET, a "
+	  .help = "cpu; ref, the interpreter; cuda or cuda:NUMBER, an NVIDIA card; cuda:0,1, two together; amd, "
+	          "amd:NUMBER or amd:TARGET, a "
 	          "Radeon card; or a simulated card, for --predict and --kernels: the time that a simulator takes "
 	          "says nothing of a card (cpu)",
 	  .target = &opt.device },

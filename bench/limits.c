@@ -95,7 +95,8 @@ bool limits_print(const struct limits *l, jit_error *err)
 	if (l->bandwidth)
 		print_host(l, bandwidth);
 	else if (l->card)
-		printf("\nread bandwidth %.1f GB/s (the card's memory, %u blocks a multiprocessor)\n", bandwidth / 1e9,
+		printf("\nread bandwidth %.1f GB/s (the memory of %u card%s, %u blocks a multiprocessor)\n",
+		       bandwidth / 1e9, card_bandwidth_cards(l->card), card_bandwidth_cards(l->card) == 1 ? "" : "s",
 		       card_bandwidth_blocks(l->card));
 	else
 		printf("\nno share of a limit: %s\n", l->none);

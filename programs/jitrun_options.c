@@ -213,7 +213,8 @@ static const struct option_row rows[] = {
 	{ .name = "device",
 	  .kind = OPTION_OPEN_CHOICE,
 	  .value = device_choices,
-	  .help = "cpu runs the generated code; ref interprets it, slowly; cuda or cuda:NUMBER is an NVIDIA card; "
+	  .help = "cpu runs the generated code; ref interprets it, slowly; cuda or cuda:NUMBER is an NVIDIA card, "
+	          "cuda:0,1 two that compute together; "
 	          "sim:NAME runs code for that card in a simulator, very slowly; amd, amd:NUMBER or amd:TARGET is a "
 	          "Radeon card (run on a fake driver so far, not yet on a card) (cpu)",
 	  .target = &opt.device },

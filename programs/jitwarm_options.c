@@ -42,7 +42,8 @@ static const struct option_row rows[] = {
 	{ .name = "device",
 	  .kind = OPTION_TEXT,
 	  .value = "NAME",
-	  .help = "a card of this machine, cuda or cuda:NUMBER: its target, and also the code that its driver makes "
+	  .help = "a card of this machine, cuda or cuda:NUMBER, or several together, cuda:0,1: its target, and also "
+	          "the code that its driver makes "
 	          "of each kernel, which sealed runs on it need; verify and import compare such code with what the "
 	          "driver makes now",
 	  .target = &warm.device },

@@ -14,6 +14,8 @@ static const struct shape shapes[] = {
 	{ "llama-3.2-3b", "llama", 3072, 28, 24, 8, 128, 8192, 128256, 131072, 5e5, 1e-5, true, 32, 0, SHAPE_NO_STATE },
 	{ "llama-3.1-8b", "llama", 4096, 32, 32, 8, 128, 14336, 128256, 131072, 5e5, 1e-5, false, 8, 0,
 	  SHAPE_NO_STATE },
+	{ "llama-3.3-70b", "llama", 8192, 80, 64, 8, 128, 28672, 128256, 131072, 5e5, 1e-5, false, 8, 0,
+	  SHAPE_NO_STATE },
 	{ "mistral-7b", "llama", 4096, 32, 32, 8, 128, 14336, 32768, 32768, 1e6, 1e-5, false, 0, 0, SHAPE_NO_STATE },
 	{ .name = "lfm2-1.2b",
 	  .arch = "lfm2",

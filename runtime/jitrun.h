@@ -126,8 +126,8 @@ enum { JIT_TUNE_QUICK, JIT_TUNE_CACHED, JIT_TUNE_OFF };
 typedef struct jit_model_options {
 	size_t size;
 	const char *device; /* "cpu" (default); "ref": interprets every kernel, slow and exact; "sim:gfx1100" and so on:
-	                       code for that card, simulated; "cuda" or "cuda:1": an NVIDIA card; "amd", "amd:1" or
-	                       "amd:gfx1101": a Radeon card, which ran on a fake driver alone, on no card yet */
+	                       code for that card, simulated; "cuda" or "cuda:1": an NVIDIA card, "cuda:0,1": two
+	                       together; "amd", "amd:1" or "amd:gfx1101": a Radeon card, so far a fake driver's alone */
 	const char *isa; /* NULL: the best this CPU has; or "avx2", "avx2vnni", "avx512", "avx512vnni", "avx512amx" */
 	int threads;     /* for loading; 0: one per core this process may use (affinity, cgroup quota) */
 	int sealed;      /* non-zero: no code is generated, see below */

@@ -2,6 +2,7 @@
  * it owns. */
 #include <stdlib.h>
 
+#include "runtime/device/load_weights.h"
 #include "runtime/options.h"
 #include "runtime/sampling/stop.h"
 #include "runtime/session_state.h"
@@ -75,7 +76,8 @@ static uint64_t weight_bytes(const jit_model *m)
 
 	return m->device->facts.host_runs || !weights_layout(&m->file.spec, weight_layout_of(m->target), &l, NULL)
 	               ? 0
-	               : l.matrix_bytes + l.vector_bytes;
+	               : weights_arena_bytes(m->device, &m->file.spec, weight_layout_of(m->target), l.matrix_bytes) +
+	                         l.vector_bytes;
 }
 
 bool session_fits(jit_model *m, const jit_model_options *options, struct error *err)

@@ -238,15 +238,16 @@ bool matmul_mma_pipes(const struct target *target, const struct weight_format *f
 	                             : (f->type == DTYPE_F16 || f->type == DTYPE_BF16) && units % 2 == 0;
 }
 
-static uint64_t row_blocks_of(uint64_t rows, uint32_t flags)
+/* Of a card's share. */
+static uint64_t row_blocks_of(const struct target *target, uint64_t rows, uint32_t flags)
 {
-	return numerics_pad(rows) / PIPED_SIDE * (flags & KEY_PAIR ? 2 : 1);
+	return numerics_pad(rows) / PIPED_SIDE * (flags & KEY_PAIR ? 2 : 1) / target->cards;
 }
 
 bool matmul_mma_widens(const struct target *target, const struct weight_format *f, uint64_t rows, uint64_t k,
                        uint32_t flags)
 {
-	const uint64_t blocks = row_blocks_of(rows, flags);
+	const uint64_t blocks = row_blocks_of(target, rows, flags);
 
 	return matmul_mma_pipes(target, f, k) && blocks >= MANY_BLOCKS &&
 	       2 * turns(blocks, TEMPLATE_MMA_WIDE) <= turns(blocks, TEMPLATE_MMA_SHARED);
@@ -260,7 +261,7 @@ struct matmul_mma_shape matmul_mma_shape(const struct target *target, const stru
 	if (key->tile_n < TEMPLATE_MMA_SHARED || !matmul_mma_pipes(target, f, key->k))
 		return s;
 	const bool wide = key->tile_n == TEMPLATE_MMA_WIDE;
-	if (wide || row_blocks_of(key->rows, key->flags) >= MANY_BLOCKS)
+	if (wide || row_blocks_of(target, key->rows, key->flags) >= MANY_BLOCKS)
 		s.row_blocks = 4;
 	else
 		s.halves = 2;

@@ -1,4 +1,4 @@
-/* runtime/device/cuda.c - an NVIDIA card as a device: opening, memory, and which cards there are. See cuda.h. */
+/* runtime/device/cuda.c - an NVIDIA card as a device: opening, and which cards there are. See cuda.h. */
 #include "runtime/device/cuda.h"
 
 #include <errno.h>
@@ -51,199 +51,6 @@ bool cuda_enter_card(struct cuda *d, unsigned card, struct error *err)
 }
 
 bool cuda_enter(struct cuda *d, struct error *err) { return cuda_enter_card(d, 0, err); }
-
-/* ---- memory: weights, activations and the KV cache are the card's; what the host shares lies in its own memory, where
- * the card reaches it */
-
-static const char *const memory_names[] = {
-	[DEVICE_WEIGHTS] = "the packed weights",
-	[DEVICE_VECTORS] = "norms and biases",
-	[DEVICE_CACHE] = "the KV cache",
-	[DEVICE_BUFFERS] = "the activations of a session",
-	[DEVICE_SHARED] = "ids and logits"
-};
-
-static void *alloc_shared(struct cuda *d, size_t bytes, struct error *err)
-{
-	struct cuda_region *r = calloc(1, sizeof *r);
-
-	if (!r) {
-		error_set(err, ERROR_MEMORY, "no memory for a card's list of its own");
-		return NULL;
-	}
-	int result = d->api->host_alloc(&r->p, bytes, CUDA_HOST_PORTABLE | CUDA_HOST_MAPPED);
-	if (result) {
-		cuda_failed(d, result, "allocating memory that the host shares", err);
-		free(r);
-		return NULL;
-	}
-	memset(r->p, 0, bytes);
-	r->bytes = bytes;
-	pthread_mutex_lock(&d->lock);
-	r->next = d->shared;
-	d->shared = r;
-	pthread_mutex_unlock(&d->lock);
-	return r->p;
-}
-
-/* Of the card that has the least. */
-static int memory_left(struct cuda *d, size_t *left, size_t *all)
-{
-	int result = 0;
-
-	*left = SIZE_MAX;
-	for (unsigned i = d->cards; i-- > 0 && !result;) {
-		size_t mine = 0;
-		result = d->api->context_set(d->card[i].context);
-		if (!result)
-			result = d->api->memory_info(&mine, all);
-		*left = mine < *left ? mine : *left;
-	}
-	return result;
-}
-
-static int take_memory(struct cuda *d, size_t bytes, uint64_t *address)
-{
-	if (d->cards > 1)
-		return cuda_cards_alloc(d, bytes, address);
-	int result = d->api->memory_alloc(address, bytes);
-	return result ? result : d->api->set_bytes(*address, 0, bytes);
-}
-
-static void give_memory_back(struct cuda *d, uint64_t address)
-{
-	if (d->cards > 1)
-		cuda_cards_release(d, address);
-	else
-		d->api->memory_free(address);
-}
-
-static void *cuda_alloc(struct device *device, size_t bytes, enum device_memory what, struct error *err)
-{
-	struct cuda *d = cuda_of(device);
-	size_t left = 0, all = 0;
-	uint64_t address = 0;
-
-	if (!cuda_enter(d, err))
-		return NULL;
-	if (what == DEVICE_SHARED)
-		return alloc_shared(d, bytes, err);
-	int result = memory_left(d, &left, &all);
-	if (result) {
-		cuda_failed(d, result, "asking for free memory", err);
-		return NULL;
-	}
-	if (bytes <= left)
-		result = take_memory(d, bytes, &address);
-	if (bytes > left || result == CUDA_OUT_OF_MEMORY) {
-		error_set(err, ERROR_MEMORY, "%s need%s %.1f MiB, and %s has %.1f MiB free of %.1f", memory_names[what],
-		          what == DEVICE_CACHE ? "s" : "", (double)bytes / 0x1p20, d->name, (double)left / 0x1p20,
-		          (double)all / 0x1p20);
-		return NULL;
-	}
-	if (!result)
-		return (void *)(uintptr_t)address;
-	if (address && d->cards == 1)
-		give_memory_back(d, address);
-	cuda_failed(d, result, "allocating memory", err);
-	return NULL;
-}
-
-static bool cuda_available(struct device *device, uint64_t *bytes)
-{
-	struct cuda *d = cuda_of(device);
-	size_t left = 0, all = 0;
-
-	if (memory_left(d, &left, &all))
-		return false;
-	*bytes = left;
-	return true;
-}
-
-size_t cuda_shared_bytes(struct cuda *d, const void *p)
-{
-	size_t bytes = 0;
-
-	pthread_mutex_lock(&d->lock);
-	for (const struct cuda_region *r = d->shared; r && !bytes; r = r->next)
-		if ((uintptr_t)p - (uintptr_t)r->p < r->bytes)
-			bytes = r->bytes - (size_t)((uintptr_t)p - (uintptr_t)r->p);
-	pthread_mutex_unlock(&d->lock);
-	return bytes;
-}
-
-/* Takes it out of the list of what the host shares. False: it was not there. */
-static bool was_shared(struct cuda *d, const void *p)
-{
-	struct cuda_region *gone = NULL;
-
-	pthread_mutex_lock(&d->lock);
-	for (struct cuda_region **at = &d->shared; *at && !gone; at = gone ? at : &(*at)->next)
-		if ((*at)->p == p) {
-			gone = *at;
-			*at = gone->next;
-		}
-	pthread_mutex_unlock(&d->lock);
-	free(gone);
-	return gone != NULL;
-}
-
-static void cuda_release(struct device *device, void *p, size_t bytes)
-{
-	struct cuda *d = cuda_of(device);
-
-	if (!p)
-		return;
-	cuda_enter(d, NULL); /* and if not: what can be given back is */
-	if (was_shared(d, p))
-		d->api->host_free(p);
-	else
-		give_memory_back(d, (uint64_t)(uintptr_t)p);
-}
-
-static bool cuda_upload(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
-{
-	struct cuda *d = cuda_of(device);
-
-	for (unsigned i = d->cards; bytes && i-- > 0;) {
-		if (!cuda_enter_card(d, i, err))
-			return false;
-		int result = d->api->copy_to(cuda_on_card(d, i, (uint64_t)(uintptr_t)to), from, bytes);
-		if (result)
-			return cuda_failed(d, result, "copying to the card", err);
-	}
-	return true;
-}
-
-static bool cuda_upload_addresses(struct device *device, void *to, uint8_t *const from[], size_t n, struct error *err)
-{
-	struct cuda *d = cuda_of(device);
-	uint64_t *there = malloc(n * sizeof *there);
-	bool ok = there || error_set(err, ERROR_MEMORY, "no memory for a table of %zu addresses", n);
-
-	for (unsigned i = d->cards; ok && i-- > 0;) {
-		for (size_t k = 0; k < n; k++)
-			there[k] = cuda_on_card(d, i, (uint64_t)(uintptr_t)from[k]);
-		ok = cuda_enter_card(d, i, err);
-		int result =
-			ok ? d->api->copy_to(cuda_on_card(d, i, (uint64_t)(uintptr_t)to), there, n * sizeof *there) : 0;
-		ok = ok && (!result || cuda_failed(d, result, "copying to the card", err));
-	}
-	free(there);
-	return ok;
-}
-
-static bool cuda_read(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
-{
-	struct cuda *d = cuda_of(device);
-
-	if (!bytes)
-		return true;
-	if (!cuda_enter(d, err))
-		return false;
-	int result = d->api->copy_from(to, (uint64_t)(uintptr_t)from, bytes);
-	return !result || cuda_failed(d, result, "copying from the card", err);
-}
 
 /* ---- opening and closing */
 
@@ -402,18 +209,11 @@ struct device *cuda_open_cards(const struct cuda_api *api, const int ordinal[], 
 	}
 	d->api = api;
 	d->cards = n;
-	d->device = (struct device){
-		.facts = { .clock = DEVICE_CLOCK_CARD, .keeps_code = true, .overlaps = true },
-		.alloc = cuda_alloc,
-		.release = cuda_release,
-		.upload = cuda_upload,
-		.upload_addresses = cuda_upload_addresses,
-		.read = cuda_read,
-		.stream = cuda_stream,
-		.available = cuda_available,
-		.ready = cuda_ready,
-		.close = close_card
-	};
+	d->device = (struct device){ .facts = { .clock = DEVICE_CLOCK_CARD, .keeps_code = true, .overlaps = true },
+		                     .stream = cuda_stream,
+		                     .ready = cuda_ready,
+		                     .close = close_card };
+	cuda_set_memory(d);
 	pthread_mutex_init(&d->lock, NULL);
 	if (device_patience(USUAL_PATIENCE, &d->patience, err) && read_launch(&d->launch, err) &&
 	    open_all(d, ordinal, err)) {

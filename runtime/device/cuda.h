@@ -1,10 +1,11 @@
 /* runtime/device/cuda.h - an NVIDIA card as a device, through its driver's library alone: what its files share.
  *
- * Owns: the struct, and who does what: cuda.c has the device and its memory, cuda_code.c makes kernels of text
- * functions of the card, cuda_stream.c makes plans graphs of launches, cuda_program.c makes a few tokens' plan one
- * launch,
- * cuda_watch.c waits for them and cuda_times.c times them. cuda_api.c finds the library, cuda_simulated.c is one that
- * simulates a card.
+ * Owns: the struct, and who does what. cuda.c opens cards, cuda_memory.c has their memory, and cuda_cards.c that of
+ * several which compute together; cuda_code.c makes kernels of text functions of the card. cuda_stream.c runs a
+ * session's plans (cuda_pass.h): cuda_inputs.c has what they take from the host and give it, cuda_launches.c makes them
+ * graphs of launches, cuda_program.c makes a few tokens' plan one launch, and cuda_deal.c deals its units out.
+ * cuda_watch.c waits for cards and cuda_times.c times them. cuda_api.c finds the library, cuda_simulated.c is one that
+ * simulates cards.
  */
 #ifndef RUNTIME_CUDA_H
 #define RUNTIME_CUDA_H
@@ -71,15 +72,22 @@ bool cuda_failed(struct cuda *d, int result, const char *what, struct error *err
 bool cuda_died(struct cuda *d, int result, const char *what, struct error *err);
 bool cuda_is_alive(struct cuda *d, struct error *err);
 
+/* cuda_memory.c: the device's functions that have to do with memory. */
+void cuda_set_memory(struct cuda *d);
 /* Bytes from p on of memory that the host shares; 0: p is not there. */
 size_t cuda_shared_bytes(struct cuda *d, const void *p);
 
 /* cuda_cards.c: memory that each of several cards has, at addresses that differ by the number of the card. */
 bool cuda_cards_open(struct cuda *d, struct error *err);
 void cuda_cards_close(struct cuda *d);
-/* The library's result; on the first card, zeroed on all. */
-int cuda_cards_alloc(struct cuda *d, size_t bytes, uint64_t *address);
+/* The library's result; where the first card has it, zeroed on all. Cards have their shares of what is shared. */
+int cuda_cards_alloc(struct cuda *d, size_t bytes, const struct memory_share *share, size_t n, uint64_t *address);
 void cuda_cards_release(struct cuda *d, uint64_t address);
+/* The bytes that a card needs for that, at most. */
+uint64_t cuda_cards_bytes(const struct cuda *d, size_t bytes, const struct memory_share *share, size_t n);
+/* To all cards that have a byte; from one that has it. The library's result. */
+int cuda_cards_copy_to(struct cuda *d, uint64_t to, const uint8_t *from, size_t bytes);
+int cuda_cards_copy_from(struct cuda *d, uint8_t *to, uint64_t from, size_t bytes);
 /* Where a card has what the first one has there; other numbers, and addresses of the host, are the same. */
 uint64_t cuda_on_card(const struct cuda *d, unsigned card, uint64_t address);
 
@@ -104,9 +112,9 @@ struct cuda_units {
 };
 static inline struct cuda_units cuda_units_of(const struct cuda *d, unsigned card, const struct plan_op *l)
 {
-	const uint64_t all = (uint64_t)(l->end - l->begin), from = all * card / d->cards;
+	const uint64_t all = (uint64_t)(l->end - l->begin), from = memory_share_begin(all, card, d->cards);
 
-	return (struct cuda_units){ l->begin + (int64_t)from, all * (card + 1) / d->cards - from };
+	return (struct cuda_units){ l->begin + (int64_t)from, memory_share_begin(all, card + 1, d->cards) - from };
 }
 
 /* cuda_program.c: a plan of one token as one launch on each card. Its commands lie behind the inputs in the plan's

@@ -138,6 +138,7 @@ struct cuda_api {
 };
 
 enum {
+	CUDA_INVALID = 1,
 	CUDA_OUT_OF_MEMORY = 2,
 	CUDA_NO_DEVICE = 100,
 	CUDA_DEVICE_UNAVAILABLE = 46,

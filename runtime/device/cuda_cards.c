@@ -2,23 +2,35 @@
  *
  * Owns: one range of addresses, of which each card has a part of the same size (PTX_CARD_SHIFT). Whatever is allocated
  * is memory of each card, at the same place of its part, and all cards reach it. So a kernel finds its operands in its
- * own card's memory, and stores results to all of them by changing the card's number in the address.
+ * own card's memory, and stores results to all of them by changing the card's number in the address. Of weights each
+ * card has the pieces that its units read, and the places of the others are empty.
  */
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/array.h"
 #include "jit/ptx/ptx.h"
 #include "runtime/device/cuda.h"
+#include "runtime/plan/weights.h"
 
 /* Kernels add displacements of 32 bits to addresses, which must stay in the card's part. */
 #define PART_BYTES (UINT64_C(1) << PTX_CARD_SHIFT)
 #define MARGIN_BYTES (UINT64_C(1) << 32)
 
+/* Memory of one card, at its own handle. */
+struct run {
+	uint64_t at, bytes; /* from where the allocation begins; in whole pieces */
+	uint64_t handle;
+	bool mapped;
+};
 /* In the order of their places. */
 struct cuda_mapped {
 	struct cuda_mapped *next;
-	uint64_t at, bytes;                /* in a card's part */
-	uint64_t handle[CUDA_CARDS_MOST];
-	unsigned created, mapped;          /* on so many cards */
+	uint64_t at, bytes; /* in a card's part */
+	struct runs {
+		struct run *run; /* in the order of their places; between them the card has nothing */
+		size_t n, capacity;
+	} of[CUDA_CARDS_MOST];
 };
 
 static struct cuda_memory memory_of(const struct cuda *d, unsigned card)
@@ -31,14 +43,16 @@ static bool reach_each_other(struct cuda *d, struct error *err)
 {
 	for (unsigned i = 0; i < d->cards; i++)
 		for (unsigned k = 0; k < d->cards; k++) {
-			int can = 0, result = i == k ? 0 : d->api->peer_reached(&can, d->card[i].number, d->card[k].number);
+			int can = 0,
+			    result = i == k ? 0 : d->api->peer_reached(&can, d->card[i].number, d->card[k].number);
 			if (result)
 				return cuda_failed(d, result, "asking which memory the cards reach", err);
 			if (i != k && !can)
-				return error_set(err, ERROR_DEVICE,
-				                 "card %d does not reach the memory of card %d; cards that compute together "
-				                 "must, by NVLink or over the bus",
-				                 d->card[i].number, d->card[k].number);
+				return error_set(
+					err, ERROR_DEVICE,
+					"card %d does not reach the memory of card %d; cards that compute together "
+					"must, by NVLink or over the bus",
+					d->card[i].number, d->card[k].number);
 		}
 	return true;
 }
@@ -57,8 +71,11 @@ bool cuda_cards_open(struct cuda *d, struct error *err)
 	if (result)
 		return cuda_failed(d, result, "taking addresses for several cards", err);
 	d->base = base;
-	return base % bytes == 0 || error_set(err, ERROR_DEVICE, "%s: the driver has no addresses for several cards at a "
-	                                                         "multiple of their size", d->name);
+	return base % bytes == 0 ||
+	       error_set(err, ERROR_DEVICE,
+	                 "%s: the driver has no addresses for several cards at a "
+	                 "multiple of their size",
+	                 d->name);
 }
 
 void cuda_cards_close(struct cuda *d)
@@ -75,35 +92,131 @@ uint64_t cuda_on_card(const struct cuda *d, unsigned card, uint64_t address)
 
 static void free_mapped(struct cuda *d, struct cuda_mapped *m)
 {
-	for (unsigned i = 0; i < m->mapped; i++)
-		d->api->memory_unmap(cuda_on_card(d, i, d->base + m->at), m->bytes);
-	for (unsigned i = 0; i < m->created; i++)
-		d->api->memory_release(m->handle[i]);
+	for (unsigned card = 0; card < d->cards; card++) {
+		for (size_t i = 0; i < m->of[card].n; i++) {
+			const struct run *r = &m->of[card].run[i];
+			if (r->mapped)
+				d->api->memory_unmap(cuda_on_card(d, card, d->base + m->at + r->at), r->bytes);
+			if (r->handle)
+				d->api->memory_release(r->handle);
+		}
+		free(m->of[card].run);
+	}
 	free(m);
 }
 
-/* Memory of each card, where the others reach it, too. */
-static int map(struct cuda *d, struct cuda_mapped *m)
+/* ---- which pieces a card has */
+
+/* What it does not need of a share; but kernels may read a little behind what they need, which may be here. */
+static void leave_out(uint8_t *wanted, size_t piece, uint64_t from, uint64_t end)
+{
+	for (uint64_t i = (from + WEIGHTS_SLACK + piece - 1) / piece; (i + 1) * piece <= end; i++)
+		wanted[i] = false;
+}
+
+/* By piece, malloc'ed; NULL: no memory. */
+static uint8_t *wanted_pieces(const struct cuda *d, unsigned card, uint64_t pieces, const struct memory_share *share,
+                              size_t n)
+{
+	uint8_t *wanted = malloc(pieces + 1);
+
+	if (wanted)
+		memset(wanted, true, pieces);
+	for (size_t i = 0; wanted && i < n; i++) {
+		const uint64_t first = memory_share_begin(share[i].units, card, d->cards),
+			       end = memory_share_begin(share[i].units, card + 1, d->cards);
+		leave_out(wanted, d->piece, share[i].at, share[i].at + first * share[i].bytes);
+		leave_out(wanted, d->piece, share[i].at + end * share[i].bytes,
+		          share[i].at + share[i].units * share[i].bytes);
+	}
+	return wanted;
+}
+
+static bool find_runs(const struct cuda *d, struct cuda_mapped *m, const struct memory_share *share, size_t n)
+{
+	const uint64_t pieces = m->bytes / d->piece;
+	bool ok = true;
+
+	for (unsigned card = 0; card < d->cards && ok; card++) {
+		struct runs *r = &m->of[card];
+		uint8_t *wanted = wanted_pieces(d, card, pieces, share, n);
+		ok = wanted != NULL;
+		for (uint64_t i = 0; ok && i < pieces; i++) {
+			if (!wanted[i])
+				continue;
+			if (!i || !wanted[i - 1]) {
+				ok = array_grow((void **)&r->run, &r->capacity, r->n + 1, sizeof *r->run);
+				if (ok)
+					r->run[r->n++] = (struct run){ .at = i * d->piece };
+			}
+			if (ok)
+				r->run[r->n - 1].bytes += d->piece;
+		}
+		free(wanted);
+	}
+	return ok;
+}
+
+static uint64_t runs_bytes(const struct runs *r)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < r->n; i++)
+		bytes += r->run[i].bytes;
+	return bytes;
+}
+
+static uint64_t whole_pieces(const struct cuda *d, uint64_t bytes)
+{
+	return (bytes + d->piece - 1) / d->piece * d->piece;
+}
+
+uint64_t cuda_cards_bytes(const struct cuda *d, size_t bytes, const struct memory_share *share, size_t n)
+{
+	struct cuda_mapped m = { .bytes = whole_pieces(d, bytes) };
+	const bool ok = find_runs(d, &m, share, n);
+	uint64_t most = 0;
+
+	for (unsigned card = 0; card < d->cards; card++) {
+		const uint64_t mine = runs_bytes(&m.of[card]);
+		most = mine > most ? mine : most;
+		free(m.of[card].run);
+	}
+	return ok ? most : m.bytes;
+}
+
+/* ---- mapping */
+
+/* Zeroed memory of a card, where the others reach it, too. */
+static int map_run(struct cuda *d, const struct cuda_mapped *m, unsigned card, struct run *r)
 {
 	struct cuda_reach reach[CUDA_CARDS_MOST];
-	int result = 0;
+	const struct cuda_memory memory = memory_of(d, card);
+	const uint64_t to = cuda_on_card(d, card, d->base + m->at + r->at);
 
 	for (unsigned i = 0; i < d->cards; i++)
 		reach[i] = (struct cuda_reach){ { CUDA_LOCATION_CARD, d->card[i].number }, CUDA_REACH_ALL };
-	for (unsigned i = 0; i < d->cards && !result; i++) {
-		const struct cuda_memory memory = memory_of(d, i);
-		const uint64_t to = cuda_on_card(d, i, d->base + m->at);
-		result = d->api->memory_create(&m->handle[i], m->bytes, &memory, 0);
-		m->created += !result;
-		if (!result)
-			result = d->api->memory_map(to, m->bytes, 0, m->handle[i], 0);
-		m->mapped += m->created == i + 1 && !result;
-		if (!result)
-			result = d->api->memory_reach(to, m->bytes, reach, d->cards);
-		if (!result && cuda_enter_card(d, i, NULL))
-			result = d->api->set_bytes(to, 0, m->bytes);
+	int result = d->api->memory_create(&r->handle, r->bytes, &memory, 0);
+	if (result) {
+		r->handle = 0;
+		return result;
 	}
-	cuda_enter(d, NULL);
+	result = d->api->memory_map(to, r->bytes, 0, r->handle, 0);
+	r->mapped = !result;
+	if (!result)
+		result = d->api->memory_reach(to, r->bytes, reach, d->cards);
+	return result ? result : d->api->set_bytes(to, 0, r->bytes);
+}
+
+static int map(struct cuda *d, struct cuda_mapped *m)
+{
+	int result = 0;
+
+	for (unsigned card = d->cards; card-- > 0 && !result;) { /* the first one's context then is this thread's */
+		result = d->api->context_set(d->card[card].context);
+		for (size_t i = 0; i < m->of[card].n && !result; i++)
+			result = map_run(d, m, card, &m->of[card].run[i]);
+	}
 	return result;
 }
 
@@ -117,13 +230,12 @@ static struct cuda_mapped **place(struct cuda *d, uint64_t bytes, uint64_t *at)
 	return PART_BYTES - MARGIN_BYTES - *at >= bytes ? next : NULL;
 }
 
-int cuda_cards_alloc(struct cuda *d, size_t bytes, uint64_t *address)
+int cuda_cards_alloc(struct cuda *d, size_t bytes, const struct memory_share *share, size_t n, uint64_t *address)
 {
 	struct cuda_mapped *m = calloc(1, sizeof *m), **where = NULL;
-	int result = CUDA_OUT_OF_MEMORY;
 
 	if (m && bytes <= PART_BYTES) {
-		m->bytes = (bytes + d->piece - 1) / d->piece * d->piece;
+		m->bytes = whole_pieces(d, bytes);
 		pthread_mutex_lock(&d->lock);
 		if ((where = place(d, m->bytes, &m->at))) {
 			m->next = *where;
@@ -133,9 +245,9 @@ int cuda_cards_alloc(struct cuda *d, size_t bytes, uint64_t *address)
 	}
 	if (!where) {
 		free(m);
-		return result;
+		return CUDA_OUT_OF_MEMORY;
 	}
-	result = map(d, m);
+	int result = find_runs(d, m, share, n) ? map(d, m) : CUDA_OUT_OF_MEMORY;
 	*address = d->base + m->at;
 	if (result)
 		cuda_cards_release(d, *address);
@@ -156,4 +268,78 @@ void cuda_cards_release(struct cuda *d, uint64_t address)
 	pthread_mutex_unlock(&d->lock);
 	if (gone)
 		free_mapped(d, gone);
+}
+
+/* ---- copies */
+
+/* The run of a card's that has these bytes, or the first of them behind. NULL: it has none. */
+static const struct run *run_at(const struct cuda_mapped *m, unsigned card, uint64_t at)
+{
+	const struct runs *r = &m->of[card];
+	size_t low = 0, high = r->n;
+
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+		if (r->run[middle].at + r->run[middle].bytes <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < r->n ? &r->run[low] : NULL;
+}
+
+static const struct cuda_mapped *mapped_at(struct cuda *d, uint64_t address)
+{
+	const struct cuda_mapped *m;
+
+	pthread_mutex_lock(&d->lock);
+	for (m = d->mapped; m && address - (d->base + m->at) >= m->bytes; m = m->next)
+		;
+	pthread_mutex_unlock(&d->lock);
+	return m;
+}
+
+int cuda_cards_copy_to(struct cuda *d, uint64_t to, const uint8_t *from, size_t bytes)
+{
+	const struct cuda_mapped *m = mapped_at(d, to);
+	const uint64_t begin = m ? to - d->base - m->at : 0, end = begin + bytes;
+	int result = m ? 0 : CUDA_INVALID;
+
+	for (unsigned card = d->cards; m && card-- > 0 && !result;) {
+		result = d->api->context_set(d->card[card].context);
+		for (uint64_t at = begin; at < end && !result;) {
+			const struct run *r = run_at(m, card, at);
+			if (!r || r->at >= end)
+				break;
+			at = r->at > at ? r->at : at;
+			const uint64_t upto = r->at + r->bytes < end ? r->at + r->bytes : end;
+			result = d->api->copy_to(cuda_on_card(d, card, to + (at - begin)), from + (at - begin),
+			                         upto - at);
+			at = upto;
+		}
+	}
+	return result;
+}
+
+int cuda_cards_copy_from(struct cuda *d, uint8_t *to, uint64_t from, size_t bytes)
+{
+	const struct cuda_mapped *m = mapped_at(d, from);
+	const uint64_t begin = m ? from - d->base - m->at : 0, end = begin + bytes;
+	int result = m ? 0 : CUDA_INVALID;
+
+	for (uint64_t at = begin; m && at < end && !result;) {
+		const struct run *r = NULL;
+		unsigned card = 0;
+		while (card < d->cards && (!(r = run_at(m, card, at)) || r->at > at))
+			card++;
+		if (card == d->cards)
+			return CUDA_INVALID;
+		const uint64_t upto = r->at + r->bytes < end ? r->at + r->bytes : end;
+		result = d->api->context_set(d->card[card].context);
+		if (!result)
+			result = d->api->copy_from(to + (at - begin), cuda_on_card(d, card, from + (at - begin)),
+			                           upto - at);
+		at = upto;
+	}
+	return result;
 }

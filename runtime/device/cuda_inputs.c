@@ -89,8 +89,7 @@ bool cuda_find_outputs(const struct cuda_stream *s, struct cuda_plan *c, struct 
 		     !add_output(s, c, l->arg[MATMUL_GREATEST], columns * (rows / 32) * sizeof(float), err)))
 			return false;
 	}
-	return !c->n_outputs ||
-	       (c->outputs = d->alloc(d, c->outputs_bytes, DEVICE_BUFFERS, err)) != NULL;
+	return !c->n_outputs || (c->outputs = d->alloc(d, c->outputs_bytes, DEVICE_BUFFERS, err)) != NULL;
 }
 
 /* ---- arguments */

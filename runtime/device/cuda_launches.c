@@ -179,8 +179,7 @@ static int launch_all(struct cuda_stream *s, struct cuda_plan *c)
 		if (side->blocks[i]) {
 			side->launch[i].order =
 				(waits ? PTX_WAIT_FIRST : 0) | (waits && !c->plan->op[i].barrier ? PTX_NEXT_LATER : 0);
-			result = launch_on(s, c, 0, i,
-			                   overlaps && !first && (!waits || c->plan->tokens < FILLS_CARD));
+			result = launch_on(s, c, 0, i, overlaps && !first && (!waits || c->plan->tokens < FILLS_CARD));
 			if (!result)
 				result = cuda_times_mark(c->times, i + 1, s->queue[0], true);
 			first = waits = false;

@@ -21,9 +21,9 @@ enum { CUDA_INPUTS = 16, CUDA_OUTPUTS = 64 };
 
 /* What a card has of a plan. */
 struct cuda_side {
-	uint64_t *args, on_card;    /* the host's copy of arguments, inputs and commands, and where the card has them */
-	struct ptx_launch *launch;  /* by op */
-	uint32_t *blocks, *parts;   /* of its grid; blocks 0: the card has no units of the op */
+	uint64_t *args, on_card;   /* the host's copy of arguments, inputs and commands, and where the card has them */
+	struct ptx_launch *launch; /* by op */
+	uint32_t *blocks, *parts;  /* of its grid; blocks 0: the card has no units of the op */
 };
 
 struct cuda_plan {
@@ -48,7 +48,7 @@ struct cuda_stream {
 	struct stream stream;
 	struct registry *registry;
 	enum stream_launch launch;
-	uint32_t most_blocks; /* of a launch; 0: as many as live at once */
+	uint32_t most_blocks;                                  /* of a launch; 0: as many as live at once */
 	void *queue[CUDA_CARDS_MOST], *event[CUDA_CARDS_MOST]; /* of each card; of one card there is no event */
 	struct cuda_plan *plans;
 	struct cuda_handed handed[2]; /* of plans of one token, and of several */

@@ -57,6 +57,11 @@ struct device {
 	/* Zeroed, at least page-aligned. NULL: err. */
 	void *(*alloc)(struct device *d, size_t bytes, enum device_memory what, struct error *err);
 	void (*release)(struct device *d, void *p, size_t bytes);
+	/* DEVICE_WEIGHTS of which each of several cards has what its units read; and the bytes that one card needs for
+	 * that. Copies to and from there are as ever. NULL: there is one card. */
+	void *(*alloc_shares)(struct device *d, size_t bytes, const struct memory_share *share, size_t n,
+	                      struct error *err);
+	uint64_t (*share_bytes)(struct device *d, size_t bytes, const struct memory_share *share, size_t n);
 	/* Copies to and from memory of the device; called from many threads. */
 	bool (*upload)(struct device *d, void *to, const void *from, size_t bytes, struct error *err);
 	/* The same of a table of addresses that alloc() returned, or of places behind them. NULL: as upload(). */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/device/load_weights.h"
 #include "runtime/host/system.h"
 
 /* A worker copies so many chunks in a row: two that write to one huge page at the same time would both clear it. */
@@ -73,9 +74,10 @@ static void copy_worker(void *user, int worker, int workers)
 	free(buffer);
 }
 
-static bool copy_matrices(struct weights *w, struct copying *c, struct pool *pool, struct error *err)
+static bool copy_matrices(struct weights *w, const struct model_spec *s, enum weight_layout layout, struct copying *c,
+                          struct pool *pool, struct error *err)
 {
-	if (!(w->arena = w->device->alloc(w->device, w->arena_bytes, DEVICE_WEIGHTS, err)))
+	if (!(w->arena = weights_arena(w->device, s, layout, w->arena_bytes, err)))
 		return false;
 	pool_run(pool, copy_worker, c);
 	if (c->err.code != ERROR_NONE)
@@ -163,12 +165,13 @@ static bool find_sections(const struct container *c, const struct model *m, cons
 	return true;
 }
 
-static bool reach_matrices(struct weights *w, bool copy, struct copying *c, struct pool *pool, struct error *err)
+static bool reach_matrices(struct weights *w, const struct model_spec *s, enum weight_layout layout, bool copy,
+                           struct copying *c, struct pool *pool, struct error *err)
 {
 	w->arena_bytes = (size_t)c->section->bytes;
 	w->release = copy ? release_copied : release_mapped;
 	if (copy)
-		return copy_matrices(w, c, pool, err);
+		return copy_matrices(w, s, layout, c, pool, err);
 	w->arena = (uint8_t *)(uintptr_t)container_map(c->container, c->section, err); /* kernels read it alone */
 	return w->arena != NULL;
 }
@@ -188,7 +191,8 @@ bool weights_open_packed(struct weights *w, const struct model *m, const struct 
 		return false;
 	bool ok = weights_allocate(w, &m->spec, err);
 	w->device = device;
-	ok = ok && reach_matrices(w, copy || !device->facts.host_runs, &copying, pool, err) &&
+	ok = ok &&
+	     reach_matrices(w, &m->spec, weight_layout_of(t), copy || !device->facts.host_runs, &copying, pool, err) &&
 	     load_vectors(w, m, c, vectors, err) && point(w, m, weight_layout_of(t), err) && container_same(c, err);
 	if (!ok)
 		weights_close(w);

@@ -279,6 +279,32 @@ static void place_jobs(const struct weights *w, const struct model_spec *s, stru
 	}
 }
 
+uint8_t *weights_arena(struct device *d, const struct model_spec *s, enum weight_layout layout, size_t bytes,
+                       struct error *err)
+{
+	struct memory_share *share = NULL;
+	uint8_t *arena = NULL;
+	size_t n;
+
+	if (!d->alloc_shares)
+		return d->alloc(d, bytes, DEVICE_WEIGHTS, err);
+	if (weights_shares(s, layout, &share, &n, err))
+		arena = d->alloc_shares(d, bytes, share, n, err);
+	free(share);
+	return arena;
+}
+
+uint64_t weights_arena_bytes(struct device *d, const struct model_spec *s, enum weight_layout layout, uint64_t bytes)
+{
+	struct memory_share *share = NULL;
+	size_t n;
+
+	if (d->alloc_shares && weights_shares(s, layout, &share, &n, NULL))
+		bytes = d->share_bytes(d, bytes, share, n);
+	free(share);
+	return bytes;
+}
+
 static bool place_matrices(struct weights *w, const struct model_spec *s, struct packing *p, struct weights_entry *e,
                            struct error *err)
 {
@@ -287,7 +313,7 @@ static bool place_matrices(struct weights *w, const struct model_spec *s, struct
 		return false;
 	p->bytes_total = w->packed_bytes = weights_place(e, p->n_jobs, p->layout);
 	w->arena_bytes = w->packed_bytes + WEIGHTS_SLACK;
-	if (!(w->arena = w->device->alloc(w->device, w->arena_bytes, DEVICE_WEIGHTS, err)))
+	if (!(w->arena = weights_arena(w->device, s, p->layout, w->arena_bytes, err)))
 		return false;
 	weights_point(w, s, e, p->n_jobs, w->arena);
 	place_jobs(w, s, p, e);

@@ -14,6 +14,11 @@
 /* What they would take on such a target, without reading any: fills arena_bytes, packed_bytes, token_bytes and
  * vectors_bytes, and the types and sizes of the matrices. weights_close() is due when it is true. */
 bool weights_measure(struct weights *w, const struct model_spec *s, const struct target *t, struct error *err);
+/* Memory for so many bytes of matrices, of which several cards have their shares; NULL: err. How many bytes that is of
+ * each card. */
+uint8_t *weights_arena(struct device *d, const struct model_spec *s, enum weight_layout layout, size_t bytes,
+                       struct error *err);
+uint64_t weights_arena_bytes(struct device *d, const struct model_spec *s, enum weight_layout layout, uint64_t bytes);
 /* progress may be NULL; non-zero from it stops with ERROR_ARGUMENT. Files that changed since the model was opened are
  * an error. */
 bool weights_open(struct weights *w, const struct model *m, struct device *device, struct pool *pool,

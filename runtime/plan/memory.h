@@ -1,9 +1,12 @@
 /* runtime/plan/memory.h - what memory on a device is for, which decides who reaches it.
  *
- * Owns: the enum, which plans say of their buffers and devices are asked for (runtime/device/device.h).
+ * Owns: the enum, which plans say of their buffers and devices are asked for (runtime/device/device.h), and how cards
+ * that compute together share weights and units.
  */
 #ifndef RUNTIME_PLAN_MEMORY_H
 #define RUNTIME_PLAN_MEMORY_H
+
+#include <stdint.h>
 
 enum device_memory {
 	DEVICE_WEIGHTS,
@@ -13,5 +16,19 @@ enum device_memory {
 	DEVICE_BUFFERS, /* KV cache, activations: kernels alone */
 	DEVICE_SHARED   /* ids, angles, logits: the host writes and reads them in place, between runs */
 };
+
+/* Weights of which cards that compute together need not have all: from `at` on `units` pieces of so many bytes, of
+ * which unit i of an op that has as many units reads piece i alone. Which units a card has: memory_share_begin(). */
+struct memory_share {
+	uint64_t at, bytes, units;
+};
+/* Of an op with so many units, the first that this one of so many cards has; card == cards: where the last one's end.
+ * Units of large matrices are dealt out by eights, which a group does at once. */
+static inline uint64_t memory_share_begin(uint64_t units, unsigned card, unsigned cards)
+{
+	const uint64_t piece = units >= 64 * (uint64_t)cards ? 8 : 1, pieces = units / piece;
+
+	return card == cards ? units : pieces * card / cards * piece;
+}
 
 #endif
