@@ -283,7 +283,8 @@ const char *matmul_refuse_await(const struct key *key, const struct target *targ
 		return matmul_refuse_stage(key, target);
 	if (is_int8(key) && key->k % 32)
 		return "int8 blocks that are awaited are whole";
-	return key->k <= QUADS_MOST * QUAD * target->waves &&
+	/* Norms have all words in registers; others come in batches. */
+	return (!(key->flags & KEY_NORM_IN) || key->k <= QUADS_MOST * QUAD * target->waves) &&
 	                       raw_bytes(key) + block_bytes(key) + (is_int8(key) ? numerics_pad(key->k) : 0) + totals <=
 	                               matmul_shared(target)
 	               ? NULL
@@ -373,12 +374,29 @@ void matmul_await_blocks(const struct matmul_group *g)
 	ir_barrier(g->b);
 }
 
+/* Floats as they are, with the pads. */
+static void await_floats(const struct matmul_group *g)
+{
+	const uint32_t words = (uint32_t)numerics_pad(g->key->k);
+
+	for (uint32_t i = 0; i * batch_words(g) < words; i++) {
+		struct stage s = batch_of(g, words, i, MATMUL_X, g->raw, 0);
+		load_all(&s);
+		store_all(&s);
+	}
+	ir_barrier(g->b);
+}
+
 void matmul_await_stage(struct matmul_group *g)
 {
 	struct ir *b = g->b;
 	const struct key *key = g->key;
 	if (matmul_awaits_blocks(key)) {
 		matmul_await_blocks(g);
+		return;
+	}
+	if (!(key->flags & KEY_NORM_IN) && key->k > QUADS_MOST * QUAD * g->waves) {
+		await_floats(g);
 		return;
 	}
 	struct stage s =

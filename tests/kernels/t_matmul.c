@@ -231,6 +231,26 @@ static void test_awaited(void **unused)
 			}
 }
 
+/* More words than a group has registers for come in batches: of floats any number, of int8 blocks whole ones. */
+static void test_awaited_in_batches(void **unused)
+{
+	static const uint32_t k_of[] = { 17408, 17409, 17440, 20000, 24576, 28672, 32768, 33001 },
+			      flags[] = { KEY_RESIDUAL, 0, KEY_BIAS | KEY_RESIDUAL };
+	enum { N = sizeof k_of / sizeof k_of[0], FLAGS = sizeof flags / sizeof flags[0] };
+	unsigned step = test_full() ? 1 : test_quick() ? 37 : 11, at = 0, tried = 0;
+
+	for (unsigned mix = 0; mix < n_mixes; mix++)
+		for (unsigned i = 0; i < N; i++) {
+			struct problem p = problem(mix, draw_number(2) ? 32 : 33, k_of[i], 1, 1, 1,
+			                           KEY_AWAITED | flags[draw_number(FLAGS)]);
+			if (takes_way(&target_table[TARGET_SM90], &p.key) && at++ % step == 0) {
+				check(&p);
+				tried++;
+			}
+		}
+	assert_true(tried >= 2);
+}
+
 /* The same by products of matrices: all numbers of columns, which fill half an operand or more, over periods that are
  * whole or not, batches of what is staged, and columns that end within a quad. */
 static void test_awaited_matrices(void **unused)
@@ -404,13 +424,21 @@ static void test_refusals(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refusals),     cmocka_unit_test(test_flags),
-		cmocka_unit_test(test_padding),      cmocka_unit_test(test_one_column),
-		cmocka_unit_test(test_shapes),       cmocka_unit_test(test_matrices),
-		cmocka_unit_test(test_wide),         cmocka_unit_test(test_columns_do_not_matter),
-		cmocka_unit_test(test_norms_inside), cmocka_unit_test(test_odd_norms_inside),
-		cmocka_unit_test(test_awaited),      cmocka_unit_test(test_awaited_matrices),
-		cmocka_unit_test(test_halves),       cmocka_unit_test(test_awaited_is_built),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_flags),
+		cmocka_unit_test(test_padding),
+		cmocka_unit_test(test_one_column),
+		cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_matrices),
+		cmocka_unit_test(test_wide),
+		cmocka_unit_test(test_columns_do_not_matter),
+		cmocka_unit_test(test_norms_inside),
+		cmocka_unit_test(test_odd_norms_inside),
+		cmocka_unit_test(test_awaited),
+		cmocka_unit_test(test_awaited_matrices),
+		cmocka_unit_test(test_awaited_in_batches),
+		cmocka_unit_test(test_halves),
+		cmocka_unit_test(test_awaited_is_built),
 		cmocka_unit_test(test_greatest),
 	};
 	make_mixes();

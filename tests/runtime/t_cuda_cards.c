@@ -31,7 +31,8 @@ static size_t draw_shares(struct memory_share share[SHARES])
 
 	for (unsigned i = 0; i < SHARES; i++) {
 		at += draw(2) ? draw(GAP) : 0;
-		share[i] = (struct memory_share){ .at = at, .bytes = 1 + draw(3000), .units = 1 + draw(i % 2 ? 600 : 7) };
+		share[i] =
+			(struct memory_share){ .at = at, .bytes = 1 + draw(3000), .units = 1 + draw(i % 2 ? 600 : 7) };
 		at += share[i].bytes * share[i].units;
 	}
 	return (size_t)(at + 4096 + draw(GAP));
@@ -44,7 +45,8 @@ static void copy_in_pieces(struct device *d, uint8_t *to, uint8_t *bytes, size_t
 	for (size_t at = 0, piece; at < n; at += piece) {
 		piece = 1 + draw(draw(2) ? 40000 : 300);
 		piece = piece < n - at ? piece : n - at;
-		if (back ? !d->read(d, bytes + at, to + at, piece, &err) : !d->upload(d, to + at, bytes + at, piece, &err))
+		if (back ? !d->read(d, bytes + at, to + at, piece, &err)
+		         : !d->upload(d, to + at, bytes + at, piece, &err))
 			fail_msg("%s", err.text);
 	}
 }
