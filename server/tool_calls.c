@@ -7,6 +7,9 @@
 
 static const struct tools_row *row_of(const struct tool_calls *t) { return &tools_rows[t->form]; }
 
+/* What is held from `at` on; nothing was where there was no answer yet. */
+static const char *held_from(const struct tool_calls *t, size_t at) { return t->held.p ? t->held.p + at : ""; }
+
 /* The text behind an opening mark begins. */
 static void begin_inside(struct tool_calls *t)
 {
@@ -54,7 +57,7 @@ enum { MARKS = 8 };
 static const char *find_mark(const struct tool_calls *t, const char *const marks[MARKS], size_t from, size_t *at,
                              size_t *held)
 {
-	const char *found = NULL, *text = t->held.p + from;
+	const char *found = NULL, *text = held_from(t, from);
 	size_t n = t->held.n - from;
 
 	*held = 0;
@@ -97,7 +100,7 @@ static void keep_said(struct tool_calls *t, size_t n, const char *closed)
 		return;
 	if (kept_of(t) == 0 && row_of(t)->mark[0])
 		bytes_text(&said, row_of(t)->mark[0]);
-	bytes_add(&said, t->held.p + kept_of(t), n - kept_of(t));
+	bytes_add(&said, held_from(t, kept_of(t)), n - kept_of(t));
 	bytes_text(&said, closed ? closed : "");
 	last->n_said = said.n;
 	bytes_add(&said, "", 1);
@@ -120,8 +123,8 @@ static bool leave(struct tool_calls *t, size_t n, const char *mark, bool closed)
 		const size_t kept = kept_of(t);
 		if (kept == 0)
 			add_text(t, row->mark[0] ? row->mark[0] : "", row->mark[0] ? strlen(row->mark[0]) : 0);
-		if (kept == 0 || skip_space(t->held.p + kept, n - kept) < n - kept) {
-			add_text(t, t->held.p + kept, n - kept);
+		if (kept == 0 || skip_space(held_from(t, kept), n - kept) < n - kept) {
+			add_text(t, held_from(t, kept), n - kept);
 			t->begun = true;
 		}
 		if (kept == 0 && closes)

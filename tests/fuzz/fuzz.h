@@ -37,6 +37,7 @@
 	X(expression) \
 	X(rules) \
 	X(stop) \
+	X(calls) \
 	X(prompt_ids)
 /* clang-format on */
 
@@ -63,6 +64,8 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 
 /* The seeds of `state`, which are of a model that its file makes. */
 void fuzz_state_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
+/* Those of `calls`: one or two of each form. */
+void fuzz_calls_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 
 /* A path to these bytes, for decoders that open files: the same file for each number, in a directory of this
  * process. */

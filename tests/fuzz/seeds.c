@@ -56,7 +56,7 @@ static void give_safetensors(const struct sink *s)
 		bytes_put(&all, config->p, config->n);
 		bytes_put(&all, weights->p, weights->n);
 		give(s, all.p, all.n);
-		bytes_free(&all);
+		bytes_forget(&all);
 		mutant_free(&m);
 	}
 }
@@ -122,13 +122,13 @@ static void give_tokenizers(const struct sink *s)
 		bytes_put(&all, "", 1);
 		bytes_put(&all, beside->p, beside->n);
 		give(s, all.p, all.n);
-		bytes_free(&all);
+		bytes_forget(&all);
 		mutant_free(&m);
 		mutant_make(&m, MUTANT_VOCABULARY, seed);
 		bytes_put(&all, "G", 1);
 		bytes_put(&all, m.file[0].b.p, m.file[0].b.n);
 		give(s, all.p, all.n);
-		bytes_free(&all);
+		bytes_forget(&all);
 		mutant_free(&m);
 	}
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -266,7 +266,7 @@ static void give_objects(const struct sink *s, bool words)
 			give(s, b.p, b.n);
 		for (size_t at = 0x200; words && at + 256 <= b.n && at < 0x3000; at += 0x400)
 			give(s, b.p + at, 256);
-		bytes_free(&b);
+		bytes_forget(&b);
 	}
 }
 
@@ -405,7 +405,7 @@ static void give_file(const struct sink *s, const char *path)
 		abort();
 	unlink(path);
 	give(s, all.p, all.n);
-	bytes_free(&all);
+	bytes_forget(&all);
 }
 
 /* A packed model with weights for cards and none, and one of sections alone. */
@@ -474,6 +474,7 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 	case FUZZ_expression: give_expressions(&s); break;
 	case FUZZ_rules: give_rules(&s); break;
 	case FUZZ_stop: give_stops(&s); break;
+	case FUZZ_calls: fuzz_calls_seeds(take, user); break;
 	case FUZZ_prompt_ids: give_prompt_ids(&s); break;
 	case FUZZ_COUNT: break;
 	}

@@ -65,7 +65,7 @@ static void keep(void *user, const uint8_t *p, size_t n)
 static void forget(struct corpus *c)
 {
 	for (size_t i = 0; i < c->n; i++)
-		bytes_free(&c->seed[i]);
+		bytes_forget(&c->seed[i]);
 	memset(c, 0, sizeof *c);
 }
 
@@ -120,7 +120,7 @@ static void try_random(const struct corpus *c, enum fuzz_number number, uint64_t
 		snprintf(report, sizeof report, "# with: t_fuzz_seeds %s --random 1 %" PRIu64 "\n",
 		         fuzz_target[number].name, i);
 		try_bytes(&fuzz_target[number], b.p, b.n);
-		bytes_free(&b);
+		bytes_forget(&b);
 	}
 	report[0] = 0;
 }

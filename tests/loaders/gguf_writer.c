@@ -20,7 +20,7 @@ void bytes_put(struct bytes *b, const void *p, size_t n)
 	b->n += n;
 }
 
-void bytes_free(struct bytes *b)
+void bytes_forget(struct bytes *b)
 {
 	free(b->p);
 	memset(b, 0, sizeof *b);
@@ -182,9 +182,9 @@ uint8_t *gguf_writer_finish(struct gguf_writer *w, size_t *n)
 
 void gguf_writer_free(struct gguf_writer *w)
 {
-	bytes_free(&w->kv);
-	bytes_free(&w->info);
-	bytes_free(&w->data);
+	bytes_forget(&w->kv);
+	bytes_forget(&w->info);
+	bytes_forget(&w->data);
 	free(w->field);
 	memset(w, 0, sizeof *w);
 }

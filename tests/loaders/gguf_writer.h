@@ -19,7 +19,7 @@ struct bytes {
 };
 
 void bytes_put(struct bytes *b, const void *p, size_t n);
-void bytes_free(struct bytes *b);
+void bytes_forget(struct bytes *b);
 
 struct gguf_field {
 	size_t at;      /* in the finished file */

@@ -137,7 +137,7 @@ static void put_tensor(struct gguf_writer *w, const struct model *m, const char 
 		encode_row(&b, type, moved, t->cols);
 	}
 	gguf_write_tensor(w, name, type, vector ? 1 : 2, (const uint64_t[]){ t->cols, t->rows }, b.p, b.n);
-	bytes_free(&b);
+	bytes_forget(&b);
 	free(data);
 	free(row);
 	free(moved);

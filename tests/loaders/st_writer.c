@@ -50,7 +50,7 @@ uint8_t *st_writer_finish(struct st_writer *w, unsigned align, size_t *n)
 	uint8_t *p = st_from_text((const char *)w->header.p, w->header.n, w->data.n, n);
 	if (w->data.n)
 		memcpy(p + *n - w->data.n, w->data.p, w->data.n);
-	bytes_free(&w->header);
-	bytes_free(&w->data);
+	bytes_forget(&w->header);
+	bytes_forget(&w->data);
 	return p;
 }

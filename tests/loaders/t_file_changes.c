@@ -216,7 +216,7 @@ static unsigned write_shards(const struct tiny_model *t)
 	bytes_put(&index, "}}\n", 3);
 	tiny_write(change_dir, "model.safetensors.index.json", index.p, index.n);
 	unsigned shards = s.n_tensors;
-	bytes_free(&index);
+	bytes_forget(&index);
 	safetensors_free(&s);
 	free(config);
 	free(p);

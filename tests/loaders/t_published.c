@@ -272,7 +272,7 @@ static uint8_t *made_up(json_t *config, const char *type, const char *base, size
 			layer_entries(&h, &s, type, base, i);
 	text_of(&h.b, "}");
 	uint8_t *file = st_from_text((const char *)h.b.p, h.b.n, 0, n);
-	bytes_free(&h.b);
+	bytes_forget(&h.b);
 	return file;
 }
 

@@ -228,9 +228,9 @@ void image_build(struct image *g, struct dice *d)
 void image_free(struct image *g)
 {
 	for (size_t i = 0; i < g->keys; i++)
-		bytes_free(&g->key[i].value);
+		bytes_forget(&g->key[i].value);
 	for (size_t i = 0; i < g->tensors; i++)
-		bytes_free(&g->tensor[i].value);
+		bytes_forget(&g->tensor[i].value);
 	g->keys = g->tensors = 0;
 }
 

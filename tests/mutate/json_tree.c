@@ -177,7 +177,7 @@ static void long_text(struct json_node *j, const char *piece, size_t times, cons
 	bytes_put(&b, close, strlen(close));
 	bytes_put(&b, "", 1);
 	json_set(j, (const char *)b.p);
-	bytes_free(&b);
+	bytes_forget(&b);
 }
 
 static const char *const odd[] = {
@@ -270,7 +270,7 @@ static void damage_text(struct dice *d, char **text)
 	bytes_put(&b, "", 1);
 	free(*text);
 	*text = must(strdup((const char *)b.p));
-	bytes_free(&b);
+	bytes_forget(&b);
 }
 
 /* The keys change places, or the values do: what is meant for one is found under the other. */

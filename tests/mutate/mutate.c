@@ -53,7 +53,7 @@ void bytes_splice(struct bytes *b, size_t at, size_t old, const void *p, size_t 
 	bytes_put(&out, b->p, at);
 	bytes_put(&out, p, n);
 	bytes_put(&out, b->p + at + old, b->n - at - old);
-	bytes_free(b);
+	bytes_forget(b);
 	*b = out;
 }
 
@@ -129,7 +129,7 @@ void mutant_make(struct mutant *m, enum mutant_kind kind, uint64_t seed)
 void mutant_free(struct mutant *m)
 {
 	for (unsigned i = 0; i < m->files; i++)
-		bytes_free(&m->file[i].b);
+		bytes_forget(&m->file[i].b);
 	m->files = 0;
 }
 

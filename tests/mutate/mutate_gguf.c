@@ -21,7 +21,7 @@ static void copy_item(struct item *list, size_t *n, size_t most, size_t i)
 
 static void remove_item(struct item *list, size_t *n, size_t i)
 {
-	bytes_free(&list[i].value);
+	bytes_forget(&list[i].value);
 	memmove(&list[i], &list[i + 1], (--*n - i) * sizeof *list);
 }
 
@@ -295,14 +295,14 @@ static void change_one_text(struct dice *d, struct item *k)
 		put_text(&longer, NULL, length);
 		memset(longer.p + 8, 'a', length);
 		bytes_splice(&k->value, at, 8 + n, longer.p, longer.n);
-		bytes_free(&longer);
+		bytes_forget(&longer);
 		return;
 	}
 	text = (char *)(uintptr_t)odd[dice_below(d, sizeof odd / sizeof *odd)];
 	struct bytes other = { 0 };
 	put_text(&other, text, strlen(text));
 	bytes_splice(&k->value, at, 8 + n, other.p, other.n);
-	bytes_free(&other);
+	bytes_forget(&other);
 }
 
 static void change_vocabulary(struct mutant *m, struct image *g)

@@ -194,7 +194,7 @@ static void set_deep(struct mutant *m, struct json_node *root)
 		bytes_put(&b, "]}", 2);
 	bytes_put(&b, "", 1);
 	json_set(step, (const char *)b.p);
-	bytes_free(&b);
+	bytes_forget(&b);
 	mutant_say(m, "%zu steps deep", deep);
 }
 
@@ -269,7 +269,7 @@ static void put_together(struct bytes *out, const struct json_node *root, const 
 	bytes_put(out, &n, 8);
 	bytes_put(out, header.p, header.n);
 	bytes_put(out, data->p, data->n);
-	bytes_free(&header);
+	bytes_forget(&header);
 }
 
 /* Offsets that overlap, leave gaps, go backwards or end beyond the file; shapes that do not fit; other types. */
@@ -327,10 +327,10 @@ static void change_weights(struct mutant *m, struct bytes *file, unsigned change
 
 	for (unsigned i = 0; i < changes && root->n > 1; i++)
 		change_container(m, root, &data);
-	bytes_free(file);
+	bytes_forget(file);
 	put_together(file, root, &data);
 	json_tree_free(root);
-	bytes_free(&data);
+	bytes_forget(&data);
 	if (changes && dice_one_in(&m->dice, 10))
 		change_length(m, file);
 	if (changes && dice_one_in(&m->dice, 10)) {
@@ -383,17 +383,17 @@ static void add_shards(struct mutant *m, const struct tiny_model *t, struct byte
 			length = snprintf(line, sizeof line, "%s%s:\"%s\"", map->n ? "," : "", c->key,
 			                  shard_name[shard]);
 			bytes_put(map, line, (size_t)length);
-			bytes_free(&dims);
+			bytes_forget(&dims);
 		}
 		bytes_put(&text, "}", 2);
 		struct json_node *header = json_tree((const char *)text.p);
 		put_together(mutant_add_file(m, shard_name[shard]), header, &part);
 		json_tree_free(header);
-		bytes_free(&text);
-		bytes_free(&part);
+		bytes_forget(&text);
+		bytes_forget(&part);
 	}
 	json_tree_free(root);
-	bytes_free(&data);
+	bytes_forget(&data);
 	free(p);
 }
 
@@ -453,6 +453,6 @@ void mutate_index(struct mutant *m)
 	}
 	add_changed(m, "model.safetensors.index.json", root, 0);
 	json_tree_free(root);
-	bytes_free(&map);
-	bytes_free(&text);
+	bytes_forget(&map);
+	bytes_forget(&text);
 }

@@ -277,7 +277,7 @@ void mutate_pack(struct mutant *m)
 		mutate_bytes(&m->dice, out);
 	}
 	for (size_t i = 0; i < n; i++)
-		bytes_free(&e[i].body);
+		bytes_forget(&e[i].body);
 }
 
 /* --- a directory */
@@ -312,7 +312,7 @@ void mutate_entry(struct mutant *m)
 			mutant_say(m, "bytes");
 			mutate_bytes(&m->dice, out);
 		}
-		bytes_free(&e.body);
+		bytes_forget(&e.body);
 	}
 }
 
@@ -350,7 +350,7 @@ void mutate_tune(struct mutant *m)
 		bytes_resize(out, all ? 0 : head);
 		bytes_put(out, body.p, body.n);
 		mutant_say(m, "a line");
-		bytes_free(&body);
+		bytes_forget(&body);
 		if (all)
 			break;
 	}

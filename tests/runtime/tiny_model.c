@@ -73,7 +73,7 @@ static void put(struct build *b, const char *name, uint64_t rows, uint64_t cols)
 		st_write_tensor(&b->w, name, type, 2, (const uint64_t[]){ rows, cols }, data.p, data.n);
 	else
 		st_write_tensor(&b->w, name, type, 1, &cols, data.p, data.n);
-	bytes_free(&data);
+	bytes_forget(&data);
 }
 
 static void put_layer(struct build *b, uint32_t i)
