@@ -295,9 +295,33 @@ static json_t *read_text(const char *text, size_t n, struct error *err)
 	return NULL;
 }
 
+/* The schema's own machine, from behind the bytes that stand there already. */
+static struct machine *machine_of_begun(const json_t *o, const char *begun, struct error *err)
+{
+	char *schema = json_dumps(json_object_get(o, "schema"), JSON_ENCODE_ANY | JSON_COMPACT);
+	struct machine *m = schema ? machine_of_schema(schema, strlen(schema), true, err) : NULL;
+
+	if (!schema)
+		error_set(err, ERROR_ARGUMENT, "the call has no schema, or memory is short");
+	free(schema);
+	for (; m && *begun && m->start != MACHINE_DEAD; begun++)
+		m->start = machine_step(m, m->start, (uint8_t)*begun);
+	if (!m || m->start != MACHINE_DEAD)
+		return m;
+	error_set(err, ERROR_ARGUMENT, "the call's schema allows nothing that begins as this one, or memory is short");
+	machine_close(m);
+	return NULL;
+}
+
 struct machine *machine_of_call(const char *text, size_t n, struct error *err)
 {
 	json_t *o = read_text(text, n, err);
+	const char *begun = json_string_value(json_object_get(o, "begun"));
+	if (begun) {
+		struct machine *json = machine_of_begun(o, begun, err);
+		json_decref(o);
+		return json;
+	}
 	struct call_machine *m = o ? calloc(1, sizeof *m) : NULL;
 	char *schema = m ? json_dumps(json_object_get(o, "schema"), JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
 	bool ok = m && read_marks(m, o);

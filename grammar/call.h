@@ -1,7 +1,8 @@
-/* grammar/call.h - calls of functions in the forms that chat templates teach, which are not JSON.
+/* grammar/call.h - calls of functions in the forms that chat templates teach.
  *
  * Owns: a machine (machine.h) that reads such a call, and gives what it reads as JSON to the machine of a schema: so
- * whatever a schema says holds for arguments, however these are written. The text of such a grammar is a JSON object:
+ * whatever a schema says holds for arguments, however these are written. A call that is JSON is read by that machine
+ * itself. The text of such a grammar is a JSON object:
  *
  *   schema        of {"name": NAME, "arguments": {...}}, the call as JSON
  *   values        how arguments are written: "plain", where texts stand as they are and all else is JSON; "python";
@@ -14,6 +15,8 @@
  *   cdata         true: texts can also stand between <![CDATA[ and ]]>
  *   end           what ends the call
  *   loose         true: the line ends in all these may be left out
+ *   begun         instead of all these: the call is JSON, whatever the schema says it is, and this of it stands there
+ *                 already
  *
  * What is left out is the empty text. A plain value is JSON where it can be read as such, but for arguments that can be
  * nothing but texts (call_wants_text).

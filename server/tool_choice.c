@@ -86,7 +86,7 @@ static json_t *schema_of_all(const json_t *functions, const struct tools_row *ro
 	return list;
 }
 
-/* Appends to the prompt the marks that open a call, and what is to stand behind them. */
+/* Appends to the prompt the marks that open a call, if the form has any, and what is to stand behind them. */
 static bool open_call(struct task *t, const struct served *m, const char *behind, struct refusal *r)
 {
 	const struct tools_row *row = &tools_rows[m->tools];
@@ -97,7 +97,7 @@ static bool open_call(struct task *t, const struct served *m, const char *behind
 	/* Where the answer always begins in that form, the prompt ends with what stands before. */
 	bytes_text(&text, row->mark[4] && !row->always ? row->mark[4] : "");
 	bytes_text(&text, row->mark[4] && row->body == BODY_INVOKE ? "\n" : "");
-	bytes_text(&text, row->opened ? "" : row->mark[0]);
+	bytes_text(&text, row->opened || !row->mark[0] ? "" : row->mark[0]);
 	bytes_text(&text, behind);
 	bytes_add(&text, "", 1);
 	t->opened = strdup(behind);
@@ -144,7 +144,7 @@ static bool force_named(struct task *t, const json_t *functions, const struct se
 	       open_call(t, m, behind, r);
 }
 
-/* ---- forms that are no JSON (call.h) */
+/* ---- all forms (call.h) */
 
 /* Names that the form can write; deep: also those inside of values. */
 static bool has_names(const json_t *schema, bool plain, bool deep)
@@ -218,6 +218,7 @@ json_t *tool_choice_form(enum tools_form form)
 	case BODY_BRACES:
 		return json_pack("{s:s, s:s, s:s, s:s, s:s}", "values", "braces", "behind_name", "{", "next_key", ",",
 		                 "behind_key", ":", "end", "}");
+	case BODY_JSON: return json_pack("{s:s}", "begun", tool_choice_before_name(form));
 	default:
 		return json_pack("{s:s, s:s+}", "values", "json", "behind_name",
 		                 form == TOOLS_KIMI      ? ":0"
@@ -227,8 +228,23 @@ json_t *tool_choice_form(enum tools_form form)
 	}
 }
 
+/* JSON up to the name, so that it comes before the arguments and these can go on as they are generated. */
+static const char *before_json_name(enum tools_form form)
+{
+	const struct tools_row *row = &tools_rows[form];
+	bool tool = row->name && strcmp(row->name, "tool_name") == 0;
+
+	if (!row->name)
+		return "[{\"";
+	if (!row->list)
+		return row->mark[0] ? "\n{\"name\": \"" : "{\"name\": \"";
+	return !tool ? "[{\"name\": \"" : form == TOOLS_JSON ? "\n[{\"tool_name\": \"" : "[{\"tool_name\": \"";
+}
+
 const char *tool_choice_before_name(enum tools_form form)
 {
+	if (tools_rows[form].body == BODY_JSON)
+		return before_json_name(form);
 	return form == TOOLS_KIMI                        ? "functions."
 	       : form == TOOLS_SOLAR                     ? "call_0<|tool_call:name|>"
 	       : tools_rows[form].body == BODY_FUNCTIONS ? "\n<function="
@@ -241,14 +257,16 @@ static json_t *call_schema(const json_t *functions)
 	return schema_of_all(functions, &(struct tools_row){ .name = "name", .arguments = "arguments" }, false);
 }
 
-static bool force_form(struct task *t, const json_t *functions, const struct served *m, struct refusal *r)
+static bool force_form(struct task *t, const json_t *functions, const struct served *m, bool named, struct refusal *r)
 {
 	enum tools_form form = (enum tools_form)m->tools;
+	const struct tools_row *row = &tools_rows[form];
+	bool json = row->body == BODY_JSON;
 
-	if (!check_names(functions, &tools_rows[form], r))
+	if (!json && !check_names(functions, row, r))
 		return false;
 	json_t *o = tool_choice_form(form);
-	json_put(o, "schema", call_schema(functions));
+	json_put(o, "schema", json ? schema_of_all(functions, row, named) : call_schema(functions));
 	char *text = json_write(o);
 	bool ok = task_set_grammar(t, JIT_GRAMMAR_CALL, text, "tools", r);
 	free(text);
@@ -261,10 +279,7 @@ static bool force(struct task *t, const json_t *functions, const struct served *
 
 	if (row->body == BODY_NAMED && json_array_size(functions) == 1)
 		return force_named(t, functions, m, r);
-	if (row->body != BODY_JSON)
-		return force_form(t, functions, m, r);
-	return set_schema(t, schema_of_all(functions, row, named), r) &&
-	       (!row->mark[0] || open_call(t, m, row->list ? "" : "\n", r));
+	return force_form(t, functions, m, named, r);
 }
 
 /* Elements do not say which of their values are texts: the schemas do. */

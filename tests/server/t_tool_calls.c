@@ -400,98 +400,11 @@ static void test_server(void **state)
 	assert_int_equal(child_stop(&c), 0);
 }
 
-/* Whatever the model would say, a call of one of the tools, with arguments that its schema allows. */
-static void test_required(void **state)
-{
-	static const char *const arguments[] = { "--no-cache", NULL };
-	static const char *const choices[] = { "\"required\"",
-		                               "{\"type\":\"function\",\"function\":{\"name\":\"put\"}}" };
-	static const char *const wrong[] = { "\"perhaps\"", "{\"type\":\"function\",\"function\":{\"name\":\"x\"}}" };
-	static const char tools[] =
-		"{\"messages\":[{\"role\":\"user\",\"content\":\"?\"}],\"max_tokens\":200,\"tools\":["
-		"{\"type\":\"function\",\"function\":{\"name\":\"get\",\"parameters\":{\"type\":\"object\","
-		"\"properties\":"
-		"{\"x\":{\"enum\":[\"a\",\"b\"]}},\"required\":[\"x\"],\"additionalProperties\":false}}},"
-		"{\"type\":\"function\",\"function\":{\"name\":\"put\",\"parameters\":{\"type\":\"object\","
-		"\"properties\":"
-		"{},\"additionalProperties\":false}}}],\"seed\":%d,\"tool_choice\":%s}";
-	struct child c = child_start(arguments);
-	char body[2000];
-	(void)state;
-
-	for (int i = 0; i < 6; i++) {
-		snprintf(body, sizeof body, tools, i, choices[i % 2]);
-		json_t *o = client_json(&c, "/v1/chat/completions", body, 200);
-		json_t *one = json_array_get(json_object_get(o, "choices"), 0);
-		json_t *calls = json_object_get(json_object_get(one, "message"), "tool_calls");
-		if (strcmp(text(one, "finish_reason"), "length") != 0) { /* white space without end is right, too */
-			assert_int_equal(json_array_size(calls), 1);
-			json_t *function = json_object_get(json_array_get(calls, 0), "function");
-			const char *said = text(function, "arguments");
-			bool put = strcmp(text(function, "name"), "put") == 0;
-			assert_true(put || i % 2 == 0);
-			if (put)
-				assert_string_equal(said, "{}");
-			else
-				assert_true(strcmp(said, "{\"x\":\"a\"}") == 0 || strcmp(said, "{\"x\":\"b\"}") == 0);
-		}
-		json_decref(o);
-		snprintf(body, sizeof body, tools, i, wrong[i % 2]);
-		json_decref(client_json(&c, "/v1/chat/completions", body, 400));
-	}
-	assert_int_equal(child_stop(&c), 0);
-}
-
-/* The same in each form that a template may teach: the prompt opens the call, and the answer is read as one. With
- * `required` one of several functions is called. */
-static void test_forced_forms(void **state)
-{
-	static const char tools[] =
-		"{\"messages\":[{\"role\":\"user\",\"content\":\"?\"}],\"max_tokens\":60,\"seed\":3,\"tools\":["
-		"{\"type\":\"function\",\"function\":{\"name\":\"put\",\"parameters\":{\"type\":\"object\","
-		"\"properties\":{\"x\":{\"const\":7}},\"required\":[\"x\"],\"additionalProperties\":false}}},"
-		"{\"type\":\"function\",\"function\":{\"name\":\"take\",\"parameters\":false}}],\"tool_choice\":%s}";
-	char path[] = "/tmp/jitrun-template-XXXXXX", body[1000], whole[1000];
-	int fd = mkstemp(path), ended = 0;
-	const char *const arguments[] = { "--no-cache", "--no-replay", "--template", path, NULL };
-	(void)state;
-
-	assert_true(fd >= 0);
-	for (int form = TOOLS_LIST; form < TOOLS_FORMS; form++) {
-		const struct tools_row *row = &tools_rows[form];
-		int n = snprintf(whole, sizeof whole, "{%% for m in messages %%}{{ m.content }}{%% endfor %%}{# %s #}",
-		                 row->taught);
-		assert_true(ftruncate(fd, 0) == 0 && pwrite(fd, whole, (size_t)n, 0) == n);
-		if (test_quick() && form % 6 != 4) /* a server each */
-			continue;
-		struct child c = child_start(arguments);
-		for (int named = 0; named < 2; named++) {
-			snprintf(body, sizeof body, tools,
-			         named ? "{\"type\":\"function\",\"function\":{\"name\":\"put\"}}" : "\"required\"");
-			json_t *o = client_json(&c, "/v1/chat/completions", body, 200);
-			json_t *one = json_array_get(json_object_get(o, "choices"), 0);
-			json_t *calls = json_object_get(json_object_get(one, "message"), "tool_calls");
-			if (strcmp(text(one, "finish_reason"), "length") != 0) {
-				assert_int_equal(json_array_size(calls), 1);
-				check_call(json_array_get(calls, 0), "put", "{\"x\":7}");
-				ended++;
-			}
-			json_decref(o);
-		}
-		assert_int_equal(child_stop(&c), 0);
-	}
-	assert_true(ended > 0);
-	close(fd);
-	unlink(path);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pieces),       cmocka_unit_test(test_forms),
-		cmocka_unit_test(test_server),       cmocka_unit_test(test_required),
-		cmocka_unit_test(test_published),    cmocka_unit_test(test_all_templates),
-		cmocka_unit_test(test_forced_forms),
+		cmocka_unit_test(test_pieces),    cmocka_unit_test(test_forms),         cmocka_unit_test(test_server),
+		cmocka_unit_test(test_published), cmocka_unit_test(test_all_templates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
