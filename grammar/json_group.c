@@ -240,11 +240,16 @@ static bool fill(struct json_machine *m, struct group *g, const uint32_t *roots,
 		             .n = (uint32_t)n,
 		             .n_roots = (uint32_t)n,
 		             .begins = -1 };
+	m->machine.limited = m->machine.limited || n > GROUP_NODES;
 	if (!g->node || !g->goal || n > GROUP_NODES)
 		return false;
 	memcpy(g->node, roots, n * sizeof *roots);
 	memcpy(g->goal, goal, goal_words * sizeof *goal);
-	if (!close_over(g, m->schema) || !sort_indices(g) || !sum_up(g, m->schema))
+	if (!close_over(g, m->schema)) {
+		m->machine.limited = true;
+		return false;
+	}
+	if (!sort_indices(g) || !sum_up(g, m->schema))
 		return false;
 	find_joint(g, m->schema);
 	return find_closed(m, g);

@@ -29,8 +29,10 @@ void frame_push(struct frame *f, uint32_t word)
 
 uint32_t frame_keep(struct json_machine *m, const struct frame *f)
 {
-	uint32_t number = f->failed || m->frames.n >= FRAMES_MOST ? 0 : interner_add(&m->frames, f->w, f->n, NULL);
+	bool full = f->failed || m->frames.n >= FRAMES_MOST;
+	uint32_t number = full ? 0 : interner_add(&m->frames, f->w, f->n, NULL);
 
+	m->machine.limited |= full;
 	m->machine.failed |= number == 0;
 	return number;
 }
@@ -213,8 +215,10 @@ struct place_in_text {
 static uint32_t state_of(struct json_machine *m, const struct place_in_text *at)
 {
 	const uint32_t w[] = { at->frame, at->below, at->item };
-	uint32_t state = at->frame && m->states.n < STATES_MOST ? interner_add(&m->states, w, 3, NULL) : 0;
+	bool full = m->states.n >= STATES_MOST;
+	uint32_t state = at->frame && !full ? interner_add(&m->states, w, 3, NULL) : 0;
 
+	m->machine.limited |= full;
 	m->machine.failed |= at->frame && !state;
 	return state;
 }
@@ -368,7 +372,7 @@ static bool begin(struct json_machine *m, bool *empty, struct error *err)
 	struct frame f;
 	uint32_t group = group_make(m, &m->schema->root, 1, &must_pass, 1);
 
-	*empty = group && !group_begins(m, group);
+	*empty = group && !group_begins(m, group) && !m->machine.failed;
 	if (*empty)
 		return false;
 	frame_begin(&f, FRAME_ROOT, 0, 0);
@@ -376,9 +380,10 @@ static bool begin(struct json_machine *m, bool *empty, struct error *err)
 	at.below = state_of(m, &at);
 	at.frame = group ? start_frame(m, group) : 0;
 	m->machine.start = group && at.below ? state_of(m, &at) : MACHINE_DEAD;
-	return m->machine.start != MACHINE_DEAD ||
-	       error_set(err, ERROR_UNSUPPORTED,
-	                 "the schema applies more than %d schemas to one value, or memory is short", GROUP_NODES);
+	if (m->machine.start == MACHINE_DEAD && m->machine.limited)
+		return error_set(err, ERROR_UNSUPPORTED, "the schema applies more than %d schemas to one value",
+		                 GROUP_NODES);
+	return m->machine.start != MACHINE_DEAD || error_set(err, ERROR_MEMORY, "no memory for a schema");
 }
 
 static struct machine *open_schema(const char *text, size_t n, bool formats, bool *empty, struct error *err)

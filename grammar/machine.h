@@ -53,7 +53,8 @@ struct machine {
 	const struct machine_kind *kind;
 	const struct machine_whole *whole; /* NULL: no rule is about tokens */
 	uint32_t start;
-	bool failed; /* no memory, or more states than may be: every step since leads to MACHINE_DEAD */
+	bool failed;  /* no memory, or more states than may be: every step since leads to MACHINE_DEAD */
+	bool limited; /* a schema's machine failed for its size alone: memory was there */
 };
 
 /* Texts that are JSON, with white space between its parts, and right by a schema (schema.h). */

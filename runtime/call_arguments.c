@@ -19,21 +19,24 @@ static void feed_bytes(struct call_arguments *a, const char *text, size_t n)
 
 static void feed(struct call_arguments *a, const char *text) { feed_bytes(a, text, strlen(text)); }
 
-struct call_arguments *call_arguments_open(const char *schema, const char *name)
+struct call_arguments *call_arguments_open(const char *schema, const char *name, bool *lost)
 {
-	struct error ignored = { 0 };
+	struct error err = { 0 };
 	struct call_arguments *a = calloc(1, sizeof *a);
 
-	if (a && (a->machine = machine_of_schema(schema, strlen(schema), true, &ignored))) {
+	if (a && (a->machine = machine_of_schema(schema, strlen(schema), true, &err))) {
 		a->state = a->machine->start;
 		feed(a, "{\"name\":");
 		feed(a, name);
 		feed(a, ",\"arguments\":{");
 		return a;
 	}
+	*lost = *lost || !a || err.code == ERROR_MEMORY;
 	free(a);
 	return NULL;
 }
+
+bool call_arguments_lost(const struct call_arguments *a) { return a->machine->failed && !a->machine->limited; }
 
 void call_arguments_close(struct call_arguments *a)
 {

@@ -12,9 +12,11 @@
 struct call_arguments;
 
 /* schema: JSON text of the schema of {"name": NAME, "arguments": {...}}; name: a JSON text. NULL: the schema cannot be
- * used, or memory is short. */
-struct call_arguments *call_arguments_open(const char *schema, const char *name);
+ * used, or with *lost memory is short. */
+struct call_arguments *call_arguments_open(const char *schema, const char *name, bool *lost);
 void call_arguments_close(struct call_arguments *a);
+/* Memory has run out: what is said of values since is nothing that the schema says. */
+bool call_arguments_lost(const struct call_arguments *a);
 /* The next argument's key, a JSON text. False: the schema allows no such argument here, and from now on says nothing.
  */
 bool call_arguments_key(struct call_arguments *a, const char *key);

@@ -175,7 +175,7 @@ static void add_thinking(json_t *o, const json_t *body)
 
 	if (!type || (variables && !json_is_object(variables)))
 		return;
-	variables = variables ? json_copy(variables) : json_object();
+	variables = variables ? json_copied(variables, false) : json_object();
 	if (!json_object_get(variables, "enable_thinking"))
 		json_put(variables, "enable_thinking", json_boolean(strcmp(type, "disabled") != 0));
 	json_put(o, "chat_template_kwargs", variables);

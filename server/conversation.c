@@ -111,7 +111,7 @@ static json_t *read_messages(const json_t *body, struct refusal *r)
 		refuse(r, 400, "messages", "messages is missing or empty");
 		return NULL;
 	}
-	json_t *messages = json_deep_copy(given);
+	json_t *messages = json_copied(given, true);
 	if (!messages)
 		refuse(r, 503, NULL, "There is no memory for this request.");
 	json_array_foreach(messages, i, message)

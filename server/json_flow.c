@@ -86,8 +86,11 @@ static size_t digits(const char *p, size_t n)
 	return i;
 }
 
-static bool is_number(const char *p, size_t n)
+/* False also where there is no memory: held is lost then. */
+static bool is_number(struct bytes *held)
 {
+	const char *p = held->p;
+	const size_t n = held->n;
 	size_t i = n && p[0] == '-', whole = digits(p + i, n - i), k;
 	char text[64];
 
@@ -112,6 +115,7 @@ static bool is_number(const char *p, size_t n)
 	char *copy = n < sizeof text ? memcpy(text, p, n) : strndup(p, n);
 	if (copy == text)
 		text[n] = 0;
+	held->lost = !copy;
 	bool finite = copy && isfinite(strtod(copy, NULL));
 	if (copy != text)
 		free(copy);
@@ -137,7 +141,7 @@ static bool end_word(struct json_flow *f, struct bytes *out)
 	bool whole = f->held.n > 0 && !f->held.lost;
 
 	if (whole && (f->held.p[0] == '-' || is_digit((unsigned char)f->held.p[0])))
-		whole = is_number(f->held.p, f->held.n);
+		whole = is_number(&f->held);
 	else
 		whole = whole && word_may_be(&f->held, &whole) && whole;
 	if (!whole)

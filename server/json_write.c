@@ -54,6 +54,16 @@ json_t *json_ids(const int32_t *ids, size_t n)
 	return list;
 }
 
+json_t *json_copied(const json_t *o, bool deep)
+{
+	json_t *from = (json_t *)(uintptr_t)o, *copy = deep ? json_deep_copy(from) : json_copy(from);
+
+	if (json_equal(from, copy))
+		return copy;
+	json_decref(copy);
+	return NULL;
+}
+
 bool json_lacks(void)
 {
 	bool was = lacking;

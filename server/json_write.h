@@ -18,6 +18,9 @@ void json_add(json_t *array, json_t *value);
 json_t *json_text(const char *bytes, size_t n);
 json_t *json_number(double value); /* null when it is not finite */
 json_t *json_ids(const int32_t *ids, size_t n);
+/* A copy with all that is in o: the library's leaves out what there is no memory for. deep: of what is inside, too.
+ * NULL: no memory. */
+json_t *json_copied(const json_t *o, bool deep);
 /* Whether something was lost since the last json_write, on this thread; from now on nothing was. */
 bool json_lacks(void);
 /* As the library's flags say, malloc'ed. NULL: no memory. */

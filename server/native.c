@@ -222,7 +222,9 @@ static bool read_fields(struct native_reply *o, const json_t *body, struct refus
 
 	json_array_foreach(fields, i, name) if (!json_is_string(name))
 		refuse(r, 400, "response_fields", "response_fields has something that is no text");
-	o->fields = json_deep_copy(fields);
+	o->fields = fields ? json_copied(fields, true) : NULL;
+	if (fields && !o->fields)
+		refuse(r, 503, NULL, "There is no memory for this request.");
 	return r->status == 0 && field_flag(body, "stream", &o->base.events, r) &&
 	       field_flag(body, "return_tokens", &o->tokens, r);
 }

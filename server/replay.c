@@ -174,7 +174,7 @@ static json_t *make_again(struct server *s, const char *path, const json_t *requ
                           struct error *err)
 {
 	struct exchange x = { .server = s };
-	json_t *body = json_deep_copy(request), *answer = NULL;
+	json_t *body = json_copied(request, true), *answer = NULL;
 	char seed[80] = "", now[80] = "";
 
 	value_of(header, "seed", seed);

@@ -83,7 +83,7 @@ static json_t *response(struct responses_reply *o, const char *status, const str
 	         why ? json_pack("{s:s, s:s}", "code", "server_error", "message", why->message) : json_null());
 	json_put(j, "incomplete_details", cut ? json_pack("{s:s}", "reason", "max_output_tokens") : json_null());
 	json_put(j, "model", json_text(o->name, strlen(o->name)));
-	json_put(j, "output", json_copy(o->output));
+	json_put(j, "output", json_copied(o->output, false));
 	json_put(j, "previous_response_id", json_null());
 	json_put(j, "parallel_tool_calls", json_true());
 	json_put(j, "store", json_false());

@@ -187,7 +187,7 @@ static void drop_fields(json_t *o)
 
 json_t *responses_to_chat(const json_t *body, struct refusal *r)
 {
-	json_t *o = json_copy((json_t *)(uintptr_t)body), *messages = json_array();
+	json_t *o = json_copied(body, false), *messages = json_array();
 	json_t *text = field_object(body, "text", r), *format = text ? field_object(text, "format", r) : NULL;
 	json_t *most = field_value(body, "max_output_tokens"), *tools = field_array(body, "tools", r);
 	json_t *effort = json_object_get(field_value(body, "reasoning"), "effort");

@@ -42,11 +42,15 @@ static void add(struct tool_events *e, struct tool_event event)
 
 void tool_events_text(struct tool_events *e, const char *p, size_t n)
 {
+	const size_t from = e->text.n;
+
 	if (n == 0)
 		return;
-	add(e, (struct tool_event){ TOOL_TEXT, 0, e->text.n, n });
 	bytes_add(&e->text, p, n);
-	e->lost = e->lost || e->text.lost;
+	if (e->text.lost)
+		e->lost = true; /* no event tells of bytes that are not there */
+	else
+		add(e, (struct tool_event){ TOOL_TEXT, 0, from, n });
 }
 
 void tool_events_begin(struct tool_events *e, char *name)

@@ -52,8 +52,8 @@ static bool ends_with(struct bytes *part, const char *mark)
 
 /* ---- names */
 
-/* A name without space in it; trimmed: but around it. NULL: it is none. */
-static char *name_in(const struct bytes *part, bool trimmed)
+/* A name without space in it; trimmed: but around it. NULL: it is none, or lost. */
+static char *name_in(const struct bytes *part, bool trimmed, bool *lost)
 {
 	size_t from = 0, to = part->n;
 
@@ -64,7 +64,9 @@ static char *name_in(const struct bytes *part, bool trimmed)
 	for (size_t i = from; i < to; i++)
 		if (tool_is_space((unsigned char)part->p[i]) || strchr("<>\"", part->p[i]))
 			return NULL;
-	return to > from ? strndup(part->p + from, to - from) : NULL;
+	char *name = to > from ? strndup(part->p + from, to - from) : NULL;
+	*lost = *lost || (to > from && !name);
+	return name;
 }
 
 /* Texts of JSON, malloc'ed. */
@@ -85,13 +87,16 @@ static char *spell(const char *p, size_t n)
 static enum tool_reading begin_call(struct tool_reader *r, bool trimmed)
 {
 	struct read_elements *e = &r->elements;
-	char *name = name_in(&e->part, trimmed), *text = name && r->schemas ? spell(name, strlen(name)) : NULL;
+	char *name = name_in(&e->part, trimmed, &r->lost),
+	     *text = name && r->schemas ? spell(name, strlen(name)) : NULL;
 
 	bytes_clear(&e->part);
 	if (!name)
 		return READ_NONE;
+	r->lost = r->lost || (e->types && call_arguments_lost(e->types));
 	call_arguments_close(e->types);
-	e->types = text ? call_arguments_open(r->schemas, text) : NULL;
+	e->types = text ? call_arguments_open(r->schemas, text, &r->lost) : NULL;
+	r->lost = r->lost || (r->schemas && !text);
 	free(text);
 	e->at = SEEK_KEY;
 	e->some = false;

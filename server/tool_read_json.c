@@ -13,8 +13,8 @@ static void begin_call(struct read_json *j)
 	json_flow_clear(&j->inner);
 }
 
-/* What a string stands for; NULL: memory is short, it is empty, or it cannot be a name. */
-static char *text_of(const struct bytes *token)
+/* What a string stands for; NULL: it is empty, it cannot be a name, or lost. */
+static char *text_of(struct tool_reader *r, const struct bytes *token)
 {
 	struct bytes text = { 0 };
 
@@ -22,6 +22,7 @@ static char *text_of(const struct bytes *token)
 		json_flow_unescape(token->p + 1, token->n - 2, &text);
 	bool ok = text.n && !text.lost && !memchr(text.p, 0, text.n);
 	bytes_add(&text, "", 1);
+	r->lost = r->lost || token->lost || text.lost;
 	if (ok && !text.lost)
 		return text.p;
 	bytes_free(&text);
@@ -34,7 +35,7 @@ static enum tool_reading settle(struct tool_reader *r)
 	struct read_json *j = &r->json;
 
 	if (j->named && !r->told && !j->ended && r->out.n >= 2)
-		tool_reader_tell(r, text_of(&j->name));
+		tool_reader_tell(r, text_of(r, &j->name));
 	tool_reader_say(r);
 	if (r->told && j->done) {
 		tool_reader_call_ends(r, true);
@@ -46,7 +47,7 @@ static enum tool_reading settle(struct tool_reader *r)
 /* The name is there: whether it is one. */
 static enum tool_reading named(struct tool_reader *r)
 {
-	char *text = text_of(&r->json.name);
+	char *text = text_of(r, &r->json.name);
 
 	free(text);
 	r->json.named = true;
@@ -56,7 +57,7 @@ static enum tool_reading named(struct tool_reader *r)
 static enum tool_reading end_key(struct tool_reader *r)
 {
 	struct read_json *j = &r->json;
-	char *key = text_of(&j->key);
+	char *key = text_of(r, &j->key);
 	enum tool_reading now = READING;
 
 	if (r->form == TOOLS_PREFIX) { /* {NAME: {...}} */

@@ -44,11 +44,13 @@ void tool_reader_free(struct tool_reader *r)
 
 bool tool_reader_lost(const struct tool_reader *r)
 {
-	return r->head.lost || r->out.lost || r->json.key.lost || r->json.name.lost || r->json.made.lost ||
-	       r->elements.part.lost || r->elements.raw.lost || r->elements.key.lost || r->elements.made.lost ||
-	       r->values.name.lost || r->values.key.lost || r->values.word.lost || r->values.mark.lost ||
-	       r->json.flow.held.lost || r->json.inner.held.lost || r->elements.flow.held.lost ||
-	       (r->events && r->events->lost);
+	const struct call_arguments *types = r->elements.types;
+
+	return r->lost || (types && call_arguments_lost(types)) || r->head.lost || r->out.lost || r->json.key.lost ||
+	       r->json.name.lost || r->json.made.lost || r->elements.part.lost || r->elements.raw.lost ||
+	       r->elements.key.lost || r->elements.made.lost || r->values.name.lost || r->values.key.lost ||
+	       r->values.word.lost || r->values.mark.lost || r->json.flow.held.lost || r->json.inner.held.lost ||
+	       r->elements.flow.held.lost || (r->events && r->events->lost);
 }
 
 /* ---- what becomes known */
@@ -87,7 +89,7 @@ enum tool_reading tool_reader_wrong(struct tool_reader *r)
 /* ---- a name, a mark and JSON */
 
 /* The name alone: functions.NAME:NUMBER is how some write it. */
-static char *bare_name(const char *p, size_t n)
+static char *bare_name(const char *p, size_t n, bool *lost)
 {
 	size_t digits = 0, word = 0;
 
@@ -111,7 +113,9 @@ static char *bare_name(const char *p, size_t n)
 		p += 10;
 		n -= 10;
 	}
-	return n && !memchr(p, 0, n) ? strndup(p, n) : NULL;
+	char *name = n && !memchr(p, 0, n) ? strndup(p, n) : NULL;
+	*lost = *lost || (n && !memchr(p, 0, n) && !name);
+	return name;
 }
 
 /* Nothing but space, or the word for a language and space behind a fence. */
@@ -127,8 +131,8 @@ static bool leads_to_json(const char *p, size_t n, bool fenced)
 }
 
 /* The name in what stands before the JSON. Some write what they call where the name is, and the name behind the mark,
- * before a fence of three backquotes. NULL: it is no call. */
-static char *name_of(const struct tool_reader *r)
+ * before a fence of three backquotes. NULL: it is no call, or lost. */
+static char *name_of(struct tool_reader *r)
 {
 	const struct tools_row *row = r->row;
 	const char *p = r->head.p, *end = p + r->head.n,
@@ -144,7 +148,7 @@ static char *name_of(const struct tool_reader *r)
 	const char *before =
 		row->before_name ? memmem(from, (size_t)(to - from), row->before_name, strlen(row->before_name)) : NULL;
 	from = before ? before + strlen(row->before_name) : from;
-	return bare_name(from, (size_t)(to - from));
+	return bare_name(from, (size_t)(to - from), &r->lost);
 }
 
 enum tool_reading tool_read_named(struct tool_reader *r, unsigned char byte)

@@ -80,6 +80,7 @@ struct tool_reader {
 	size_t taken, kept; /* bytes so far; how many of them are no text whatever follows */
 	bool told;          /* of the call that is being read */
 	bool broken;        /* what follows of it cannot be read */
+	bool lost;          /* there was no memory to find out what was read */
 	struct bytes head;  /* before it is known how to read */
 	struct bytes out;   /* arguments that are known, and were not said yet */
 	struct read_json json;
@@ -95,6 +96,7 @@ bool tool_reader_quoted(const struct tool_reader *r);
  * a call that was told and is not complete has ended. */
 enum tool_reading tool_reader_end(struct tool_reader *r, bool closed);
 void tool_reader_free(struct tool_reader *r);
+/* There was no memory: what was told since may be wrong. */
 bool tool_reader_lost(const struct tool_reader *r);
 
 /* ---- for its files */

@@ -54,10 +54,14 @@ static bool make_page(void)
 	return control != MAP_FAILED && access(library, R_OK) == 0;
 }
 
-#define TOOL \
-	"\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"get\",\"parameters\":{\"type\":\"object\"," \
-	"\"properties\":{\"x\":{\"enum\":[\"a\",\"b\"]}},\"required\":[\"x\"],\"additionalProperties\":false}}}]"
-#define USER "\"messages\":[{\"role\":\"user\",\"content\":\"A tale of a king.\"}],\"max_tokens\":12,\"seed\":1"
+#define SCHEMA \
+	"{\"type\":\"object\",\"properties\":{\"x\":{\"type\":\"string\",\"minLength\":6,\"maxLength\":20}}," \
+	"\"required\":[\"x\"],\"additionalProperties\":false}"
+#define GET "\"name\":\"get\""
+#define TOOL "\"tools\":[{\"type\":\"function\",\"function\":{" GET ",\"parameters\":" SCHEMA "}}]"
+#define ASK "\"messages\":[{\"role\":\"user\",\"content\":\"A tale of a king.\"}],\"seed\":1,\"max_tokens\":"
+#define USER ASK "12"
+#define LONG ASK "80"
 
 static const struct asked {
 	const char *path, *body;
@@ -67,6 +71,17 @@ static const struct asked {
 	{ "/v1/chat/completions",
 	  "{" USER ",\"stream\":true,\"stop\":[\"xyz\"],\"stream_options\":{\"include_usage\":true}}", true },
 	{ "/v1/chat/completions", "{" USER "," TOOL ",\"tool_choice\":\"required\"}", false },
+	/* Calls while they are generated: whole ones, and one that is cut off in its arguments. */
+	{ "/v1/chat/completions", "{" LONG "," TOOL ",\"tool_choice\":\"required\",\"stream\":true}", true },
+	{ "/v1/chat/completions", "{" USER "," TOOL ",\"tool_choice\":\"required\",\"stream\":true}", true },
+	{ "/v1/messages",
+	  "{" LONG ",\"tools\":[{" GET ",\"input_schema\":" SCHEMA "}],\"tool_choice\":{\"type\":\"any\"},"
+	  "\"stream\":true}",
+	  true },
+	{ "/v1/responses",
+	  "{\"input\":\"A tale of a king.\",\"max_output_tokens\":80,\"seed\":1,\"tools\":[{\"type\":\"function\"," GET
+	  ",\"parameters\":" SCHEMA "}],\"tool_choice\":\"required\",\"stream\":true}",
+	  true },
 	{ "/v1/completions", "{\"prompt\":[\"Once\",\"The king\"],\"n\":2,\"max_tokens\":5,\"seed\":3}", false },
 	{ "/completion", "{\"prompt\":\"Once\",\"n_predict\":5,\"n_probs\":2,\"seed\":3,\"stream\":true}", true },
 	{ "/v1/messages", "{" USER ",\"stream\":true}", true },
@@ -84,7 +99,7 @@ enum { ASKED = sizeof asked / sizeof *asked };
 static void take_out(json_t *o)
 {
 	static const char *const names[] = { "id",      "created",      "created_at", "timings",
-		                             "item_id", "completed_at", "id_slot" };
+		                             "item_id", "completed_at", "id_slot",    "call_id" };
 	json_t *v;
 	const char *name;
 	size_t i;

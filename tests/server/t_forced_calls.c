@@ -1,5 +1,5 @@
-/* tests/server/t_forced_calls.c - answers that tool_choice makes calls of tools, by a whole server and in each form that a
- * template may teach. */
+/* tests/server/t_forced_calls.c - answers that tool_choice makes calls of tools, by a whole server and in each form
+ * that a template may teach. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
