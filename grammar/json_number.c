@@ -156,19 +156,30 @@ static bool right_with(const struct schema *s, const struct schema_node *n, cons
 	return false;
 }
 
-/* With an exponent, of which there are not many: all are tried. The whole part is one digit, not 0. So a number whose
- * whole part is out of bounds is not saved by what may follow, and models are not led to write 5e-1 where 5 is too
- * much. */
+/* The whole part before an exponent is one digit, not 0. So a number whose whole part is out of bounds is not saved by
+ * what may follow, and models are not led to write 5e-1 where 5 is too much. */
+bool number_may_have_exponent(const char *text, size_t n)
+{
+	size_t from = n && text[0] == '-', e = from;
+
+	while (e < n && (text[e] | 0x20) != 'e')
+		e++;
+	size_t digits = e + 1 < n ? n - e - 1 - (text[e + 1] == '-' || text[e + 1] == '+') : 0;
+	return e == n ||
+	       (text[from] != '0' && (e == from + 1 || text[from + 1] == '.') && digits <= EXPONENT_DIGITS_MOST);
+}
+
+/* With an exponent, of which there are not many: all are tried. */
 static bool exponent_part(const struct schema *s, const struct schema_node *n, enum phase p, const char *text,
                           size_t bytes)
 {
-	size_t from = text[0] == '-', e = from + strcspn(text + from, "eE");
+	size_t e = strcspn(text, "eE");
 	size_t digits = p == EXPONENT_DIGITS
 	                        ? strspn(text + e + 1 + (text[e + 1] == '-' || text[e + 1] == '+'), "0123456789")
 	                        : 0;
 	char minus[NUMBER_MOST + 8];
 
-	if (text[from] == '0' || (e > from + 1 && text[from + 1] != '.') || digits > EXPONENT_DIGITS_MOST)
+	if (!number_may_have_exponent(text, bytes))
 		return false;
 	memcpy(minus, text, bytes);
 	minus[bytes] = '-';

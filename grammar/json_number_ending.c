@@ -31,7 +31,8 @@ static void try_text(struct finder *d, const char *text, size_t n)
 	uint32_t failed[GROUP_NODES / 32];
 	struct decimal value;
 
-	if (done(d) || n > NUMBER_MOST || n < d->n || memcmp(text, d->text, d->n) != 0 || !number_is_complete(text, n))
+	if (done(d) || n > NUMBER_MOST || n < d->n || memcmp(text, d->text, d->n) != 0 ||
+	    !number_is_complete(text, n) || !number_may_have_exponent(text, n))
 		return;
 	d->unsure = ++d->tries > TRIES_MOST;
 	memcpy(failed, d->f->w + FRAME_HEAD, bits_words(g->n) * sizeof *failed);
@@ -49,8 +50,9 @@ static void try_digits(struct finder *d, const char *behind, unsigned digits)
 	char text[NUMBER_MOST + 32];
 	size_t n = d->n + strlen(behind);
 
-	if (n + digits > NUMBER_MOST)
+	if (n > NUMBER_MOST)
 		return;
+	digits = digits < NUMBER_MOST - n ? digits : (unsigned)(NUMBER_MOST - n);
 	memcpy(text, d->text, d->n);
 	memcpy(text + d->n, behind, strlen(behind));
 	unsigned values = 1;
@@ -210,7 +212,7 @@ bool number_hopeful(struct json_machine *m, const struct frame *f, const char *t
 	try_long(&d, '0');
 	try_long(&d, '9');
 	if (whole && !done(&d))
-		try_digits(&d, ".", 2);
+		try_digits(&d, n && text[n - 1] != '-' ? "." : "0.", 2);
 	try_exponents(&d);
 	return done(&d);
 }

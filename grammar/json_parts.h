@@ -197,6 +197,8 @@ uint32_t string_easy(struct json_machine *m, uint32_t frame, enum easy class);
 uint32_t key_easy(struct json_machine *m, uint32_t frame, enum easy class);
 /* Whether a text is a number, and right by a node. */
 bool number_is_complete(const char *text, size_t n);
+/* Whether the text, where it has an exponent, may have that where somebody looks at the value. */
+bool number_may_have_exponent(const char *text, size_t n);
 bool number_fits(const struct schema *s, const struct schema_node *n, const struct decimal *d);
 /* json_number_ending.c: whether the text that begins a number, as far as the frame knows, can become a right one. */
 bool number_hopeful(struct json_machine *m, const struct frame *f, const char *text, size_t n);

@@ -291,6 +291,11 @@ static const struct {
 	{ "{\"type\":\"string\",\"not\":{\"maxLength\":3},\"pattern\":\"^[ab]{2}(c|dd)?$\"}",
 	  { "\"abdd\"" },
 	  { "\"abc" } },
+	/* Fractions alone are right, also where no more digits than these can follow. */
+	{ "{\"type\":\"number\",\"anyOf\":[{\"multipleOf\":0.25},{\"multipleOf\":0.04}],\"not\":{\"multipleOf\":0.5}}",
+	  { "0.25", "-0.25", "1.04",
+	    "1111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111111.25" },
+	  { "0.5", "1" } },
 	{ "{\"type\":\"integer\",\"multipleOf\":7,\"minimum\":15,\"maximum\":30}", { "21", "28" }, { "1", "22", "3" } },
 	{ "{\"type\":\"integer\",\"multipleOf\":12345,\"not\":{\"multipleOf\":2}}",
 	  { "12345", "37035" },
@@ -429,6 +434,28 @@ static void test_growing(void **state)
 	assert_true(stuck * (test_full() ? 250 : 30) <= texts);
 }
 
+/* Each of these once was begun with what nothing could end. */
+static void test_ended(void **state)
+{
+	static const char *const schemas[] = {
+		/* No exponent saves a fraction where the whole part has more than a digit. */
+		"{\"type\":\"number\",\"minimum\":1,\"anyOf\":[{\"multipleOf\":3},{\"multipleOf\":5}]}",
+	};
+	uint64_t random = 7;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++) {
+		struct error err = { 0 };
+		struct machine *m = machine_of_schema(schemas[i], strlen(schemas[i]), true, &err);
+		assert_non_null(m);
+		for (unsigned k = 0; k < (test_quick() ? 20 : 100) && !m->failed; k++)
+			if (!grows(m, &random))
+				fail_msg("a text of %s got stuck", schemas[i]);
+		assert_false(m->failed);
+		machine_close(m);
+	}
+}
+
 static const struct {
 	const char *schema, *why;
 } refusals[] = {
@@ -493,7 +520,7 @@ int main(void)
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_by_hand),  cmocka_unit_test(test_refused_at_once),
 		                            cmocka_unit_test(test_refusals), cmocka_unit_test(test_2020),
 		                            cmocka_unit_test(test_draft_7),  cmocka_unit_test(test_published),
-		                            cmocka_unit_test(test_growing) };
+		                            cmocka_unit_test(test_growing),  cmocka_unit_test(test_ended) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
