@@ -2,7 +2,9 @@
  *
  * Judged from their ops alone: each word of the region is written by one op, by one that gives; who awaits reads
  * nothing of others but what was given before it in the plan's order; who reads there without awaiting has a barrier in
- * front. And run by the interpreter, which refuses a word that nobody gave: small models have the CPU's logits. */
+ * front; of a product in two tiles, the second goes on where the first one ends. And run by the interpreter, which
+ * refuses a word that nobody gave: small models have the CPU's logits. handed_tiles_tests.c runs products in two tiles.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -14,6 +16,7 @@
 #include <string.h>
 
 #include "runtime/jitrun.h"
+#include "tests/runtime/handed_tiles.h"
 #include "tests/runtime/plan_space.h"
 #include "tests/support/shared.h"
 #include "tests/support/weight_types.h"
@@ -44,6 +47,8 @@ static unsigned uses_of_matmul(const struct key *k, const struct plan_op *op, st
 	} else {
 		u[n++] = (struct use){ a[MATMUL_OUT], out, true, awaits };
 	}
+	if (k->flags & KEY_GREATEST)
+		u[n++] = (struct use){ a[MATMUL_GREATEST], out / 32, true, false };
 	return n;
 }
 
@@ -154,6 +159,33 @@ static bool check_plan(const struct plan *p)
 	return ok && awaiting >= 4;
 }
 
+/* ---- products in two tiles */
+
+/* What the second tile of a product reads and writes lies behind what the first one does. Returns how many products
+ * have two; behind: the op of a second tile that does not, by number and 1, else 0. */
+static unsigned second_tiles(const struct plan *p, size_t *behind)
+{
+	unsigned found = 0;
+
+	*behind = 0;
+	for (size_t i = 1; i < p->n_ops; i++) {
+		const struct plan_op *first = &p->op[i - 1], *second = &p->op[i];
+		const struct key *k[2] = { &p->kernel[first->kernel].key, &p->kernel[second->kernel].key };
+		struct use u[2][USES];
+		if (k[0]->kind != KEY_MATMUL || k[1]->kind != KEY_MATMUL ||
+		    first->arg[MATMUL_W] != second->arg[MATMUL_W])
+			continue;
+		unsigned n = uses_of(k[0], first, u[0]);
+		bool ok = uses_of(k[1], second, u[1]) == n && !first->barrier && first->awaits == second->awaits;
+		for (unsigned j = 0; ok && j < n; j++)
+			ok = u[1][j].begin == u[0][j].begin + u[0][j].bytes && u[1][j].write == u[0][j].write;
+		if (!ok && !*behind)
+			*behind = i + 1;
+		found++;
+	}
+	return found;
+}
+
 static void open_space(struct plan_space *s, const struct target *t, enum dtype one, enum dtype other)
 {
 	const struct plan_types types = {
@@ -229,6 +261,50 @@ static void test_several(void **state)
 	}
 	printf("# %u plans of several tokens hand over, %u of several sequences\n", plans, joint);
 	assert_true(joint > 10 && plans > joint + 10);
+}
+
+/* The same on a card whose blocks have so little shared memory that products of some lengths, or of all, have a tile of
+ * half an operand's columns and one of the rest. */
+static void test_two_tiles(void **state)
+{
+	enum { HALF = 8, LEAST = 44 << 10, MOST = 124 << 10, STEP = 4 << 10 };
+	enum dtype types[DTYPE_COUNT];
+	unsigned n = weight_types(types), turn = 0, whole = 0, cut[PLAN_HANDED_MOST + 1] = { 0 }, products = 0;
+	struct target target = target_table[TARGET_SM90];
+	const struct plan_options o = { .target = &target, .handed = true };
+	(void)state;
+
+	for (uint32_t tokens = HALF + 1; tokens <= PLAN_HANDED_MOST; tokens++)
+		for (target.block_bytes = LEAST; target.block_bytes <= MOST; target.block_bytes += STEP, turn++) {
+			struct plan_span one[PLAN_HANDED_MOST];
+			struct plan_space s;
+			struct plan p;
+			struct error err = { 0 };
+			size_t behind;
+			open_space(&s, &target, types[turn * 7 % n], types[turn * 5 % n]);
+			s.spec.sliding_window = 2048;
+			for (uint32_t t = 0; t < tokens; t++)
+				one[t] = (struct plan_span){ t, 1, 1 };
+			s.buffers.logit_tokens = s.buffers.tokens = tokens;
+			assert_true(turn % 3 ? plan_build_joint(&p, &s.spec, &s.weights, &s.buffers, &s.kv, one, tokens,
+			                                        &o, &err)
+			                     : plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, tokens,
+			                                  PLAN_ALL_LOGITS, &o, &err));
+			if (p.handed_bytes && !check_plan(&p))
+				fail_msg("%u tokens, %u bytes: %s", tokens, target.block_bytes, wrong);
+			unsigned tiles = second_tiles(&p, &behind);
+			if (p.handed_bytes && behind)
+				fail_msg("%u tokens, %u bytes: op %zu does not go on where its first tile ends", tokens,
+				         target.block_bytes, behind - 1);
+			whole += p.handed_bytes && !tiles;
+			cut[tokens] += p.handed_bytes && tiles;
+			products += p.handed_bytes ? tiles : 0;
+			plan_free(&p);
+		}
+	printf("# %u products in two tiles; %u plans without\n", products, whole);
+	assert_true(whole > 4);
+	for (uint32_t tokens = HALF + 1; tokens <= PLAN_HANDED_MOST; tokens++)
+		assert_true(cut[tokens] > 3);
 }
 
 /* What is wrong is found: each op in turn awaits what it must not, loses its barrier, or writes where another did. */
@@ -341,6 +417,9 @@ static void test_models(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_plans), cmocka_unit_test(test_several),
-		                            cmocka_unit_test(test_nothing_is_missed), cmocka_unit_test(test_models) };
-	return cmocka_run_group_tests(tests, NULL, NULL);
+		                            cmocka_unit_test(test_two_tiles), cmocka_unit_test(test_nothing_is_missed),
+		                            cmocka_unit_test(test_models) };
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	return failed + handed_tiles_tests();
 }
