@@ -270,31 +270,73 @@ static void test_awaited_matrices(void **unused)
 				    takes_way(target, &p.key) && at++ % step == 0)
 					check(&p);
 			}
+	for (unsigned mix = 0; mix < n_mixes; mix++) /* inputs in two batches; fewer row blocks than waves could have */
+		for (unsigned i = 0; i < 2 && mixes[mix].weight == DTYPE_Q8_0; i++) {
+			struct problem p = problem(mix, 31, i ? 2048 : 8448, i ? 2 : 8, 1, 1,
+			                           KEY_AWAITED | KEY_MMA | KEY_RESIDUAL);
+			if (takes_way(target, &p.key))
+				check_on(&p, KERNEL_ALL_CARDS);
+		}
 }
 
-/* All that may be awaited is IR that the verifier takes: copies ahead, parts of periods and heads in every combination.
- */
+/* What may be awaited is IR that the verifier takes, and has room in a block; products of matrices leave so many bytes
+ * of each wave to copies of weights at least, whether these fit there or not. False: it may not be awaited. */
+static bool is_built(const struct problem *p)
+{
+	enum { COPIES = 3 << 10 };
+	const struct target *target = &target_table[TARGET_SM90];
+	struct key key = p->key;
+	struct error err = { 0 };
+	struct ir ir;
+	bool copies = false;
+
+	if (!takes_way(target, &key))
+		return false;
+	key.target = TARGET_SM90;
+	ir_init(&ir, target->lanes);
+	ir.waves = target->waves;
+	if (!template_build(&ir, &key, target, &err) || !ir_verify(&ir, &err))
+		fail_msg("%s", err.text);
+	for (size_t i = 0; i < ir.n_ins; i++)
+		copies = copies || ir.ins[i].op == IR_copy;
+	uint32_t own = ir.local_bytes + (key.flags & KEY_MMA && !copies ? COPIES : 0);
+	if (((ir.shared_bytes + 63) & ~63u) + ir.waves * own > target->block_bytes) {
+		char text[KEY_TEXT_MAX];
+		fail_msg("%s: %u shared bytes, %u local ones", key_text(&key, text, sizeof text), ir.shared_bytes,
+		         ir.local_bytes);
+	}
+	ir_free(&ir);
+	return true;
+}
+
+/* Copies ahead, parts of periods and heads in every combination. */
 static void test_awaited_is_built(void **unused)
 {
 	static const uint32_t flags[] = { 0, KEY_RESIDUAL, KEY_PAIR | KEY_QUANTISED_OUT, KEY_NORM_IN };
-	const struct target *target = &target_table[TARGET_SM90];
 
 	for (unsigned mix = 0; mix < n_mixes; mix++)
 		for (uint32_t k = 256; k <= 14336; k += k < 4096 ? (test_quick() ? 768 : 256) : 1024)
 			for (unsigned i = 0; i < 8 * TEMPLATE_MAX_COLUMNS; i++) {
 				struct problem p = problem(mix, 64, k, 1 + i / 8, 1, 1,
 				                           KEY_AWAITED | flags[i % 4] | (i & 4 ? KEY_MMA : 0));
-				struct error err = { 0 };
-				struct ir ir;
-				if (!takes_way(target, &p.key))
-					continue;
-				p.key.target = TARGET_SM90;
-				ir_init(&ir, target->lanes);
-				ir.waves = target->waves;
-				if (!template_build(&ir, &p.key, target, &err) || !ir_verify(&ir, &err))
-					fail_msg("%s", err.text);
-				ir_free(&ir);
+				is_built(&p);
 			}
+}
+
+/* The longest that has room, of few columns and of many: there is room for half an operand or all of it. */
+static void test_longest_awaited(void **unused)
+{
+	const struct target *target = &target_table[TARGET_SM90];
+
+	for (unsigned mix = 0; mix < n_mixes; mix++)
+		for (unsigned i = 0; i < 4; i++) {
+			struct problem p = problem(mix, 64, 256, i & 1 ? 9 : 1, 1, 1,
+			                           KEY_AWAITED | KEY_MMA | (i & 2 ? KEY_PAIR : 0));
+			while (takes_way(target, &p.key))
+				p.key.k += 256;
+			p.key.k -= 256;
+			assert_true(!p.key.k || (is_built(&p) && p.key.k >= 2048));
+		}
 }
 
 /* Quotients in the middle of two numbers, of scales that are next to nothing, and of large ones, where a group makes
@@ -440,6 +482,7 @@ int main(void)
 		cmocka_unit_test(test_halves),
 		cmocka_unit_test(test_awaited_is_built),
 		cmocka_unit_test(test_greatest),
+		cmocka_unit_test(test_longest_awaited),
 	};
 	make_mixes();
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
