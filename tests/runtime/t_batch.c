@@ -337,7 +337,7 @@ enum { SCHEDULES = 100 / MODELS + 1 };
 static void sessions_are_what_they_are_alone(void **state)
 {
 	for (unsigned i = 0; i < MODELS; i++)
-		if (test_mine(i))
+		if (test_mine_of_halves(i))
 			check_model(models[i], "cpu", NULL, test_full() ? 2 * SCHEDULES : test_quick() ? 1 : 3, 8, 420);
 }
 

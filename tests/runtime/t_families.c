@@ -105,7 +105,7 @@ static void test_cpu(void **state)
 		if (target_runs(&cpu, &target_table[t], NULL))
 			runs[n++] = (struct run){ "cpu", target_table[t].name, 0, 0, TOKENS };
 	for (unsigned i = 0; i < FAMILIES; i++)
-		if (test_mine(i) && find(path, i))
+		if (test_mine_of_halves(i) && find(path, i))
 			check_runs(path, runs, n);
 }
 
@@ -115,7 +115,7 @@ static void test_interpreted(void **state)
 	char path[1024];
 
 	for (unsigned i = 0; i < FAMILIES; i++)
-		if (test_mine(i) && find(path, i))
+		if (test_mine_of_halves(i) && find(path, i))
 			check_runs(path, runs, 2);
 }
 
@@ -176,7 +176,7 @@ static void test_speculation(void **state)
 	for (size_t i = 0; i < FAMILIES; i++) {
 		int32_t plain[CHOSEN], ids[CHOSEN];
 		size_t n;
-		if (!test_mine((unsigned)i) || !find(path, i))
+		if (!test_mine_of_halves((unsigned)i) || !find(path, i))
 			continue;
 		float *want = chosen_by(path, JIT_SPECULATE_OFF, plain, &n, &none),
 		      *got = chosen_by(path, 8, ids, &n, &drafts);

@@ -61,23 +61,50 @@ static inline int test_asked(const char *variable)
 	return v && *v && *v != '0';
 }
 static inline int test_quick(void) { return test_asked("JITRUN_TEST_QUICK"); }
-/* Whether piece number i of a test's work is this process's. Whose turn it is goes by the sum of i's digits: whatever
- * alternates from piece to piece, each build then has all of it. Builds take turns at what does not depend on the
- * compiler that built them, such as generated code: $JITRUN_TEST_SHARE, as check.sh sets it, is 1/2 or 2/2. All are
- * without it. */
+/* $JITRUN_TEST_SHARE: which of how many shares this process has, "1/8", or several of them, "2-8/8". All without it. */
+struct test_share {
+	unsigned first, last, of;
+};
+static inline const struct test_share *test_share(void)
+{
+	static struct test_share s;
+
+	if (s.of)
+		return &s;
+	const char *v = getenv("JITRUN_TEST_SHARE");
+	if (v && sscanf(v, "%u/%u", &s.first, &s.of) == 2)
+		s.last = s.first;
+	else if (!v || sscanf(v, "%u-%u/%u", &s.first, &s.last, &s.of) != 3)
+		s.of = 0;
+	if (!s.of || s.first < 1 || s.first > s.last || s.last > s.of)
+		s = (struct test_share){ 1, 1, 1 };
+	return &s;
+}
+/* Goes by the sum of i's digits: whatever alternates from piece to piece, each turn then has all of it. */
+static inline unsigned test_turn(unsigned i, unsigned turns)
+{
+	unsigned sum = 0;
+
+	for (; turns > 1 && i; i /= turns)
+		sum += i % turns;
+	return sum % turns;
+}
+/* Whether piece number i of a test's work is this process's. Builds take turns at what does not depend on the compiler
+ * that built them, such as generated code, and check.sh has the build with sanitizers take few. */
 static inline int test_mine(unsigned i)
 {
-	static unsigned share, shares;
+	const struct test_share *s = test_share();
+	const unsigned turn = test_turn(i, s->of) + 1;
 
-	if (!shares) {
-		const char *v = getenv("JITRUN_TEST_SHARE");
-		if (!v || sscanf(v, "%u/%u", &share, &shares) != 2 || share < 1 || share > shares)
-			share = shares = 1;
-	}
-	unsigned turn = 0;
-	for (; shares > 1 && i; i /= shares)
-		turn += i % shares;
-	return turn % shares == share - 1;
+	return turn >= s->first && turn <= s->last;
+}
+/* The same where it is the library's own code that differs from piece to piece, which sanitizers look at: halves, one
+ * of them for whoever has the first share. */
+static inline int test_mine_of_halves(unsigned i)
+{
+	const struct test_share *s = test_share();
+
+	return s->of == 1 || (test_turn(i, 2) == 0) == (s->first == 1);
 }
 /* The same of many pieces that are alike. With sanitizers each takes several times as long, and the quick size has a
  * third of them. */
