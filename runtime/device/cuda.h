@@ -54,6 +54,7 @@ struct cuda {
 	uint32_t units, capability, driver; /* of a card: multiprocessors; 90; 13000 */
 	uint64_t bytes;
 	pthread_mutex_t lock; /* of what follows */
+	bool unsettled;       /* memory was set or copied to since somebody waited for that */
 	struct cuda_kernel *kernels;
 	struct cuda_region *shared;
 	struct cuda_mapped *mapped;
@@ -74,6 +75,9 @@ bool cuda_is_alive(struct cuda *d, struct error *err);
 
 /* cuda_memory.c: the device's functions that have to do with memory. */
 void cuda_set_memory(struct cuda *d);
+/* Waits for all that was copied to the cards' memory, or set there, by the functions above: the driver returns from
+ * that before it is done, and queues do not wait for it. The library's result. */
+int cuda_settle(struct cuda *d);
 /* Bytes from p on of memory that the host shares; 0: p is not there. */
 size_t cuda_shared_bytes(struct cuda *d, const void *p);
 

@@ -41,6 +41,29 @@ static void *alloc_shared(struct cuda *d, size_t bytes, struct error *err)
 	return r->p;
 }
 
+static void note_unsettled(struct cuda *d)
+{
+	pthread_mutex_lock(&d->lock);
+	d->unsettled = true;
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* Under the lock, so that nobody goes on while another waits for both. */
+int cuda_settle(struct cuda *d)
+{
+	int result = 0;
+
+	pthread_mutex_lock(&d->lock);
+	for (unsigned card = d->cards; d->unsettled && card-- > 0 && !result;) {
+		result = d->api->context_set(d->card[card].context);
+		if (!result)
+			result = d->api->stream_wait(NULL);
+	}
+	d->unsettled = d->unsettled && result;
+	pthread_mutex_unlock(&d->lock);
+	return result;
+}
+
 /* Of the card that has the least. */
 static int memory_left(struct cuda *d, size_t *left, size_t *all)
 {
@@ -87,8 +110,10 @@ static void *alloc_on_card(struct cuda *d, size_t bytes, uint64_t needed, const 
 		cuda_failed(d, result, "asking for free memory", err);
 		return NULL;
 	}
-	if (needed <= left)
+	if (needed <= left) {
 		result = take_memory(d, bytes, share, n, &address);
+		note_unsettled(d);
+	}
 	if (needed > left || result == CUDA_OUT_OF_MEMORY)
 		error_set(err, ERROR_MEMORY, "%s need%s %.1f MiB, and %s has %.1f MiB free of %.1f", memory_names[what],
 		          what == DEVICE_CACHE ? "s" : "", (double)needed / 0x1p20, d->name, (double)left / 0x1p20,
@@ -184,6 +209,7 @@ static bool cuda_upload(struct device *device, void *to, const void *from, size_
 	if (!cuda_enter(d, err))
 		return false;
 	int result = d->cards > 1 ? cuda_cards_copy_to(d, address, from, bytes) : d->api->copy_to(address, from, bytes);
+	note_unsettled(d);
 	return !result || cuda_failed(d, result, "copying to the card", err);
 }
 
@@ -200,6 +226,7 @@ static bool cuda_upload_addresses(struct device *device, void *to, uint8_t *cons
 		int result =
 			ok ? d->api->copy_to(cuda_on_card(d, i, (uint64_t)(uintptr_t)to), there, n * sizeof *there) : 0;
 		ok = ok && (!result || cuda_failed(d, result, "copying to the card", err));
+		note_unsettled(d);
 	}
 	free(there);
 	return ok;

@@ -151,6 +151,7 @@ static int sim_memory_alloc(uint64_t *address, size_t bytes)
 static int sim_memory_free(uint64_t address)
 {
 	cuda_simulated_begin();
+	cuda_simulated_copy_now();
 	return cuda_simulated_end(remove_block((void *)(uintptr_t)address));
 }
 
@@ -166,20 +167,62 @@ static int sim_host_free(void *p)
 	return cuda_simulated_end(remove_block(p));
 }
 
-static int copy(void *to, const void *from, size_t bytes)
+/* ---- copies, in the order in which they were given */
+
+enum { COPIES_MOST = 1 << 20 /* bytes that wait */ };
+
+struct cuda_simulated_copy {
+	struct cuda_simulated_copy *next; /* the one before it */
+	uint8_t *to;
+	size_t bytes;
+	bool sets; /* all bytes to the first one */
+	uint8_t from[];
+};
+
+static void do_copy(struct cuda_simulated_copy *c)
 {
+	if (!c)
+		return;
+	do_copy(c->next);
+	if (c->sets)
+		memset(c->to, *c->from, c->bytes);
+	else
+		memcpy(c->to, c->from, c->bytes);
+	free(c);
+}
+
+void cuda_simulated_copy_now(void)
+{
+	do_copy(cuda_simulation.copies);
+	cuda_simulation.copies = NULL;
+	cuda_simulation.copies_bytes = 0;
+}
+
+static int copy_later(uint64_t to, const uint8_t *from, size_t bytes, bool sets)
+{
+	struct cuda_simulated_copy *c = malloc(sizeof *c + (sets ? 1 : bytes));
+
+	if (!c)
+		return CUDA_OUT_OF_MEMORY;
+	*c = (struct cuda_simulated_copy){ .to = (uint8_t *)(uintptr_t)to, .bytes = bytes, .sets = sets };
+	memcpy(c->from, from, sets ? 1 : bytes);
 	cuda_simulated_begin();
-	memcpy(to, from, bytes);
+	c->next = cuda_simulation.copies;
+	cuda_simulation.copies = c;
+	cuda_simulation.copies_bytes += sizeof *c + bytes;
+	if (cuda_simulation.copies_bytes > COPIES_MOST)
+		cuda_simulated_copy_now();
 	return cuda_simulated_end(0);
 }
 
-static int sim_copy_to(uint64_t to, const void *from, size_t bytes) { return copy((void *)(uintptr_t)to, from, bytes); }
-static int sim_copy_from(void *to, uint64_t from, size_t bytes) { return copy(to, (void *)(uintptr_t)from, bytes); }
+static int sim_copy_to(uint64_t to, const void *from, size_t bytes) { return copy_later(to, from, bytes, false); }
+static int sim_set_bytes(uint64_t to, uint8_t value, size_t bytes) { return copy_later(to, &value, bytes, true); }
 
-static int sim_set_bytes(uint64_t to, uint8_t value, size_t bytes)
+static int sim_copy_from(void *to, uint64_t from, size_t bytes)
 {
 	cuda_simulated_begin();
-	memset((void *)(uintptr_t)to, value, bytes);
+	cuda_simulated_copy_now();
+	memcpy(to, (const void *)(uintptr_t)from, bytes);
 	return cuda_simulated_end(0);
 }
 

@@ -37,6 +37,8 @@ extern struct cuda_simulated {
 	pthread_mutex_t lock;
 	struct ptx_memory *memory;
 	struct cuda_simulated_block *blocks;
+	struct cuda_simulated_copy *copies; /* that the driver has taken, and not yet done */
+	size_t copies_bytes;
 	size_t used;
 	uint64_t seed;
 	uint32_t units;     /* multiprocessors of a card; tests change it */
@@ -52,6 +54,10 @@ enum { CUDA_SIMULATED_FIRST_90 = 1, CUDA_SIMULATED_CARDS_90 = 8, CUDA_SIMULATED_
 /* What is between them is done by one thread, and may touch the cards' memory. */
 void cuda_simulated_begin(void);
 int cuda_simulated_end(int result);
+
+/* Does the copies that were left for later: queues do not wait for them, so that is behind the next thing that a queue
+ * does, unless somebody waits. Both within cuda_simulated_begin(). */
+void cuda_simulated_copy_now(void);
 
 /* cuda_simulated_cards.c: as the library has them. */
 int sim_peer_reached(int *can, int device, int peer);

@@ -104,6 +104,7 @@ int sim_memory_unmap(uint64_t address, size_t bytes)
 	struct cuda_simulated_block *gone = NULL;
 
 	cuda_simulated_begin();
+	cuda_simulated_copy_now();
 	for (struct cuda_simulated_block **b = &cuda_simulation.blocks; *b && !gone; b = gone ? b : &(*b)->next)
 		if ((*b)->p == p && (*b)->bytes == bytes && (*b)->apart) {
 			gone = *b;

@@ -100,7 +100,7 @@ static int do_launch(struct act *const act[], unsigned n)
 	return CUDA_SIMULATED_LAUNCH_FAILED;
 }
 
-static int do_act(struct act *a)
+static int do_now(struct act *a)
 {
 	if (a->event) {
 		a->event->nanoseconds = profile_now();
@@ -113,6 +113,14 @@ static int do_act(struct act *a)
 	if (a->bytes)
 		memcpy((void *)(uintptr_t)a->to, a->from, a->bytes);
 	return 0;
+}
+
+static int do_act(struct act *a)
+{
+	int result = do_now(a);
+
+	cuda_simulated_copy_now();
+	return result;
 }
 
 static int append(struct graph *g, const struct act *a)
@@ -162,6 +170,7 @@ static int do_later(struct queue *mine)
 	if (!n)
 		return 0;
 	result = do_launch(first, n);
+	cuda_simulated_copy_now();
 	for (unsigned k = 0; k < n; k++) {
 		struct graph *g = &with[k]->later;
 		size_t at = 1;
@@ -236,6 +245,8 @@ int sim_stream_create(void **stream, uint32_t flags)
 int sim_stream_wait(void *stream)
 {
 	cuda_simulated_begin();
+	if (!stream)
+		cuda_simulated_copy_now();
 	return cuda_simulated_end(stream ? do_later(stream) : 0);
 }
 

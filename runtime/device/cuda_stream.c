@@ -260,6 +260,9 @@ static bool run(struct stream *stream, struct plan *p, struct pool *pool, struct
 		return false;
 	if (cancel_any(s->stream.cancel))
 		return cancel_error(err);
+	int result = cuda_settle(d);
+	if (result)
+		return cuda_died(d, result, "copies to it", err);
 	for (unsigned card = 0; card < d->cards; card++)
 		for (size_t i = 0; i < p->n_changing; i++)
 			c->side[card].args[p->changing[i].slot - p->args] = cuda_on_card(d, card, *p->changing[i].slot);
