@@ -71,13 +71,18 @@ static void close_card(struct device *device)
 }
 
 /* The best target whose text the card's driver takes; blocks of sm90's have so much shared memory, which some later
- * cards have not. Of several cards, the one of so many. */
+ * cards have not. */
 enum { SHARED_90 = 227 << 10 };
-static const struct target *target_of(uint32_t capability, int shared, unsigned cards)
+static const struct target *target_of(uint32_t capability, int shared)
 {
-	const struct target *t = capability >= 90 && shared >= SHARED_90 ? target_find("sm90")
-	                         : capability >= 80                      ? target_find("sm80")
-	                                                                 : NULL;
+	return capability >= 90 && shared >= SHARED_90 ? target_find("sm90")
+	       : capability >= 80                      ? target_find("sm80")
+	                                               : NULL;
+}
+
+/* The same of so many such cards together; NULL: they do not compute together. */
+static const struct target *target_together(const struct target *t, unsigned cards)
+{
 	char name[16];
 
 	if (!t || cards < 2)
@@ -120,7 +125,7 @@ static bool read_facts(struct cuda *d, unsigned which, int ordinal, struct error
 	d->units = (uint32_t)units;
 	d->driver = (uint32_t)driver;
 	d->bytes = bytes;
-	d->device.facts.target = target_of(d->capability, shared, d->cards);
+	d->device.facts.target = target_together(target_of(d->capability, shared), d->cards);
 	return !result || cuda_failed(d, result, "asking what the card is", err);
 }
 
@@ -173,6 +178,11 @@ static bool read_launch(enum cuda_launch *out, struct error *err)
 	                 how);
 }
 
+static bool are_alike(const struct cuda *a, const struct cuda *b)
+{
+	return strcmp(a->name, b->name) == 0 && a->units == b->units && a->capability == b->capability;
+}
+
 /* All cards, which must be alike. */
 static bool open_all(struct cuda *d, const int ordinal[], struct error *err)
 {
@@ -183,7 +193,7 @@ static bool open_all(struct cuda *d, const int ordinal[], struct error *err)
 	for (unsigned i = 1; i < d->cards; i++) {
 		if (!read_facts(&other, 0, ordinal[i], err))
 			return false;
-		if (strcmp(other.name, d->name) != 0 || other.units != d->units || other.capability != d->capability)
+		if (!are_alike(&other, d))
 			return error_set(err, ERROR_DEVICE,
 			                 "card %d is %s and card %d %s; cards that compute together must be alike",
 			                 ordinal[0], d->name, ordinal[i], other.name);
@@ -264,6 +274,34 @@ static struct device *open_named(const char *which, const char *isa, struct erro
 	return api ? cuda_open_cards(api, ordinal, n, err) : NULL;
 }
 
+/* As many cards like this one as may be together, unless one before it is like it. */
+static void visit_together(const struct cuda_api *api, int first, int n, device_visit_fn visit, void *user)
+{
+	struct cuda d = { .api = api, .cards = 1 }, other = d;
+	int alike[CUDA_CARDS_MOST] = { first };
+	unsigned many = 1, cards = CUDA_CARDS_MOST;
+
+	if (!read_facts(&d, 0, first, NULL))
+		return;
+	for (int i = 0; i < n && many < CUDA_CARDS_MOST; i++) {
+		if (i == first || !read_facts(&other, 0, i, NULL) || !are_alike(&d, &other))
+			continue;
+		if (i < first)
+			return;
+		alike[many++] = i;
+	}
+	while (cards > many)
+		cards /= 2;
+	const struct target *t = target_together(d.device.facts.target, cards);
+	if (!t || cards < 2)
+		return;
+	struct device_entry e = { .name = "cuda:" };
+	for (unsigned i = 0, at = 5; i < cards; i++)
+		at += (unsigned)snprintf(e.name + at, sizeof e.name - at, i ? ",%d" : "%d", alike[i]);
+	snprintf(e.about, sizeof e.about, "%u of them together (code for %s)", cards, t->name);
+	visit(user, &e);
+}
+
 static void each_card(device_visit_fn visit, void *user)
 {
 	struct error err = { 0 };
@@ -285,6 +323,8 @@ static void each_card(device_visit_fn visit, void *user)
 		}
 		visit(user, &e);
 	}
+	for (int i = 0; i < n; i++)
+		visit_together(api, i, n, visit, user);
 }
 
 const struct device_driver device_cuda = { .name = "cuda", .has_several = true, .open = open_named, .each = each_card };

@@ -48,8 +48,8 @@ struct cuda {
 		void *context;
 	} card[CUDA_CARDS_MOST]; /* alike; with more than one, see cuda_cards.c */
 	unsigned cards;
-	uint64_t base; /* of the addresses that several cards have; 0: they are the driver's */
-	size_t piece;  /* bytes that memory is given in there */
+	uint64_t base;  /* of the addresses that several cards have; 0: they are the driver's */
+	size_t granule; /* bytes that memory is given in there, and a multiple of them */
 	char name[64];
 	uint32_t units, capability, driver; /* of a card: multiprocessors; 90; 13000 */
 	uint64_t bytes;

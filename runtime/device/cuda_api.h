@@ -66,7 +66,7 @@ _Static_assert(sizeof(struct cuda_reach) == 12, "as the driver has it");
 	  (uint64_t *address, size_t bytes, size_t alignment, uint64_t wanted, unsigned long long flags), \
 	  (address, bytes, alignment, wanted, flags)) \
 	X(addresses_leave, "cuMemAddressFree", (uint64_t address, size_t bytes), (address, bytes)) \
-	X(piece_bytes, "cuMemGetAllocationGranularity", (size_t *bytes, const struct cuda_memory *m, int option), \
+	X(granule_bytes, "cuMemGetAllocationGranularity", (size_t *bytes, const struct cuda_memory *m, int option), \
 	  (bytes, m, option)) \
 	X(memory_create, "cuMemCreate", \
 	  (uint64_t *handle, size_t bytes, const struct cuda_memory *m, unsigned long long flags), \

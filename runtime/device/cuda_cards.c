@@ -3,7 +3,7 @@
  * Owns: one range of addresses, of which each card has a part of the same size (PTX_CARD_SHIFT). Whatever is allocated
  * is memory of each card, at the same place of its part, and all cards reach it. So a kernel finds its operands in its
  * own card's memory, and stores results to all of them by changing the card's number in the address. Of weights each
- * card has the pieces that its units read, and the places of the others are empty.
+ * card has what its units read, and the places of the rest are empty.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 
 /* Memory of one card, at its own handle. */
 struct run {
-	uint64_t at, bytes; /* from where the allocation begins; in whole pieces */
+	uint64_t at, bytes; /* from where the allocation begins; in whole granules */
 	uint64_t handle;
 	bool mapped;
 };
@@ -65,7 +65,7 @@ bool cuda_cards_open(struct cuda *d, struct error *err)
 
 	if (!reach_each_other(d, err))
 		return false;
-	int result = d->api->piece_bytes(&d->piece, &memory, 0);
+	int result = d->api->granule_bytes(&d->granule, &memory, 0);
 	if (!result)
 		result = d->api->addresses_take(&base, bytes, bytes, 0, 0);
 	if (result)
@@ -105,28 +105,28 @@ static void free_mapped(struct cuda *d, struct cuda_mapped *m)
 	free(m);
 }
 
-/* ---- which pieces a card has */
+/* ---- which granules a card has */
 
 /* What it does not need of a share; but kernels may read a little behind what they need, which may be here. */
-static void leave_out(uint8_t *wanted, size_t piece, uint64_t from, uint64_t end)
+static void leave_out(uint8_t *wanted, size_t granule, uint64_t from, uint64_t end)
 {
-	for (uint64_t i = (from + WEIGHTS_SLACK + piece - 1) / piece; (i + 1) * piece <= end; i++)
+	for (uint64_t i = (from + WEIGHTS_SLACK + granule - 1) / granule; (i + 1) * granule <= end; i++)
 		wanted[i] = false;
 }
 
-/* By piece, malloc'ed; NULL: no memory. */
-static uint8_t *wanted_pieces(const struct cuda *d, unsigned card, uint64_t pieces, const struct memory_share *share,
-                              size_t n)
+/* By granule, malloc'ed; NULL: no memory. */
+static uint8_t *wanted_granules(const struct cuda *d, unsigned card, uint64_t granules,
+                                const struct memory_share *share, size_t n)
 {
-	uint8_t *wanted = malloc(pieces + 1);
+	uint8_t *wanted = malloc(granules + 1);
 
 	if (wanted)
-		memset(wanted, true, pieces);
+		memset(wanted, true, granules);
 	for (size_t i = 0; wanted && i < n; i++) {
 		const uint64_t first = memory_share_begin(share[i].units, card, d->cards),
 			       end = memory_share_begin(share[i].units, card + 1, d->cards);
-		leave_out(wanted, d->piece, share[i].at, share[i].at + first * share[i].bytes);
-		leave_out(wanted, d->piece, share[i].at + end * share[i].bytes,
+		leave_out(wanted, d->granule, share[i].at, share[i].at + first * share[i].bytes);
+		leave_out(wanted, d->granule, share[i].at + end * share[i].bytes,
 		          share[i].at + share[i].units * share[i].bytes);
 	}
 	return wanted;
@@ -134,23 +134,23 @@ static uint8_t *wanted_pieces(const struct cuda *d, unsigned card, uint64_t piec
 
 static bool find_runs(const struct cuda *d, struct cuda_mapped *m, const struct memory_share *share, size_t n)
 {
-	const uint64_t pieces = m->bytes / d->piece;
+	const uint64_t granules = m->bytes / d->granule;
 	bool ok = true;
 
 	for (unsigned card = 0; card < d->cards && ok; card++) {
 		struct runs *r = &m->of[card];
-		uint8_t *wanted = wanted_pieces(d, card, pieces, share, n);
+		uint8_t *wanted = wanted_granules(d, card, granules, share, n);
 		ok = wanted != NULL;
-		for (uint64_t i = 0; ok && i < pieces; i++) {
+		for (uint64_t i = 0; ok && i < granules; i++) {
 			if (!wanted[i])
 				continue;
 			if (!i || !wanted[i - 1]) {
 				ok = array_grow((void **)&r->run, &r->capacity, r->n + 1, sizeof *r->run);
 				if (ok)
-					r->run[r->n++] = (struct run){ .at = i * d->piece };
+					r->run[r->n++] = (struct run){ .at = i * d->granule };
 			}
 			if (ok)
-				r->run[r->n - 1].bytes += d->piece;
+				r->run[r->n - 1].bytes += d->granule;
 		}
 		free(wanted);
 	}
@@ -166,14 +166,14 @@ static uint64_t runs_bytes(const struct runs *r)
 	return bytes;
 }
 
-static uint64_t whole_pieces(const struct cuda *d, uint64_t bytes)
+static uint64_t whole_granules(const struct cuda *d, uint64_t bytes)
 {
-	return (bytes + d->piece - 1) / d->piece * d->piece;
+	return (bytes + d->granule - 1) / d->granule * d->granule;
 }
 
 uint64_t cuda_cards_bytes(const struct cuda *d, size_t bytes, const struct memory_share *share, size_t n)
 {
-	struct cuda_mapped m = { .bytes = whole_pieces(d, bytes) };
+	struct cuda_mapped m = { .bytes = whole_granules(d, bytes) };
 	const bool ok = find_runs(d, &m, share, n);
 	uint64_t most = 0;
 
@@ -235,7 +235,7 @@ int cuda_cards_alloc(struct cuda *d, size_t bytes, const struct memory_share *sh
 	struct cuda_mapped *m = calloc(1, sizeof *m), **where = NULL;
 
 	if (m && bytes <= PART_BYTES) {
-		m->bytes = whole_pieces(d, bytes);
+		m->bytes = whole_granules(d, bytes);
 		pthread_mutex_lock(&d->lock);
 		if ((where = place(d, m->bytes, &m->at))) {
 			m->next = *where;

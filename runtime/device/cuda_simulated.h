@@ -63,7 +63,7 @@ void cuda_simulated_copy_now(void);
 int sim_peer_reached(int *can, int device, int peer);
 int sim_addresses_take(uint64_t *address, size_t bytes, size_t alignment, uint64_t wanted, unsigned long long flags);
 int sim_addresses_leave(uint64_t address, size_t bytes);
-int sim_piece_bytes(size_t *bytes, const struct cuda_memory *m, int option);
+int sim_granule_bytes(size_t *bytes, const struct cuda_memory *m, int option);
 int sim_memory_create(uint64_t *handle, size_t bytes, const struct cuda_memory *m, unsigned long long flags);
 int sim_memory_release(uint64_t handle);
 int sim_memory_map(uint64_t address, size_t bytes, size_t offset, uint64_t handle, unsigned long long flags);

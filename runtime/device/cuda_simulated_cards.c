@@ -11,7 +11,7 @@
 #include "runtime/device/cuda_simulated.h"
 
 /* Real cards have some megabytes; so that small models have many. */
-enum { PIECE = 1 << 12 };
+enum { GRANULE = 1 << 12 };
 
 struct handle {
 	size_t bytes;
@@ -24,9 +24,9 @@ int sim_peer_reached(int *can, int device, int peer)
 	return 0;
 }
 
-int sim_piece_bytes(size_t *bytes, const struct cuda_memory *m, int option)
+int sim_granule_bytes(size_t *bytes, const struct cuda_memory *m, int option)
 {
-	*bytes = PIECE;
+	*bytes = GRANULE;
 	return 0;
 }
 
@@ -53,7 +53,7 @@ int sim_memory_create(uint64_t *handle, size_t bytes, const struct cuda_memory *
 {
 	struct handle *h = NULL;
 
-	if (m->type != CUDA_MEMORY_PINNED || m->location.type != CUDA_LOCATION_CARD || bytes % PIECE)
+	if (m->type != CUDA_MEMORY_PINNED || m->location.type != CUDA_LOCATION_CARD || bytes % GRANULE)
 		return CUDA_SIMULATED_INVALID;
 	cuda_simulated_begin();
 	if (cuda_simulation.used + bytes <= CUDA_SIMULATED_MEMORY && (h = calloc(1, sizeof *h))) {
@@ -80,7 +80,7 @@ int sim_memory_map(uint64_t address, size_t bytes, size_t offset, uint64_t handl
 	struct cuda_simulated_block *b = calloc(1, sizeof *b);
 	void *p = (void *)(uintptr_t)address;
 
-	if (!b || address % PIECE || bytes != h->bytes || offset) {
+	if (!b || address % GRANULE || bytes != h->bytes || offset) {
 		free(b);
 		return b ? CUDA_SIMULATED_INVALID : CUDA_OUT_OF_MEMORY;
 	}

@@ -145,6 +145,8 @@ static int put(struct queue *q, struct act *a)
 		return append(q->recorded, a);
 	}
 	cuda_simulated_begin();
+	if (!q) /* copies are this queue's, too */
+		cuda_simulated_copy_now();
 	return cuda_simulated_end(q && (q->later.n || is_with_others(a)) ? append(&q->later, a) : do_act(a));
 }
 

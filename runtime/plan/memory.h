@@ -17,8 +17,8 @@ enum device_memory {
 	DEVICE_SHARED   /* ids, angles, logits: the host writes and reads them in place, between runs */
 };
 
-/* Weights of which cards that compute together need not have all: from `at` on `units` pieces of so many bytes, of
- * which unit i of an op that has as many units reads piece i alone. Which units a card has: memory_share_begin(). */
+/* Weights of which cards that compute together need not have all: from `at` on so many bytes for each of `units` units,
+ * which unit i of an op that has as many reads alone. Which units a card has: memory_share_begin(). */
 struct memory_share {
 	uint64_t at, bytes, units;
 };
@@ -26,9 +26,9 @@ struct memory_share {
  * Units of large matrices are dealt out by eights, which a group does at once. */
 static inline uint64_t memory_share_begin(uint64_t units, unsigned card, unsigned cards)
 {
-	const uint64_t piece = units >= 64 * (uint64_t)cards ? 8 : 1, pieces = units / piece;
+	const uint64_t together = units >= 64 * (uint64_t)cards ? 8 : 1, groups = units / together;
 
-	return card == cards ? units : pieces * card / cards * piece;
+	return card == cards ? units : groups * card / cards * together;
 }
 
 #endif

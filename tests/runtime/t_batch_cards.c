@@ -151,6 +151,7 @@ static void a_pass_is_one_launch(void **state) { check_kinds("sim:gfx1100"); }
 static void so_it_is_where_the_host_reaches_no_memory(void **state)
 {
 	check_kinds("sim:sm90");
+	check_kinds("sim:sm90x2");
 	setenv("JITRUN_SIM_HIDE", "1", 1);
 	check_kinds("sim:gfx1201");
 	unsetenv("JITRUN_SIM_HIDE");

@@ -1,6 +1,6 @@
 /* tests/runtime/t_cuda_cards.c - the memory of several simulated cards that compute together.
  *
- * Over random lists of shares: each card has the pieces of its units, at its own addresses, and what is in no share;
+ * Over random lists of shares: each card has the weights of its units, at its own addresses, and what is in no share;
  * what was copied there in any cuts is read back; a card needs little more than its share; and all memory is given
  * back. */
 #include <setjmp.h>
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "runtime/device/cuda_simulated.h"
+#include "runtime/plan/weights.h"
 
 enum { SHARES = 6, ROUNDS = 60, GAP = 9000, MOST = 8 << 20 };
 
@@ -51,6 +52,12 @@ static void copy_in_pieces(struct device *d, uint8_t *to, uint8_t *bytes, size_t
 	}
 }
 
+/* What kernels may read behind what they need is there. */
+static void check_behind(const uint8_t *here, const uint8_t *bytes, size_t n, uint64_t at)
+{
+	assert_memory_equal(here + at, bytes + at, n - at < WEIGHTS_SLACK ? n - at : WEIGHTS_SLACK);
+}
+
 /* Cards' memory is the process's. */
 static void check_card(const struct cuda *c, unsigned card, const uint8_t *arena, const uint8_t *bytes, size_t n,
                        const struct memory_share share[SHARES])
@@ -67,6 +74,8 @@ static void check_card(const struct cuda *c, unsigned card, const uint8_t *arena
 		assert_memory_equal(here + end, bytes + end, s->at - end);
 		assert_memory_equal(here + s->at + first * s->bytes, bytes + s->at + first * s->bytes,
 		                    (behind - first) * s->bytes);
+		check_behind(here, bytes, n, s->at);
+		check_behind(here, bytes, n, s->at + behind * s->bytes);
 		end = s->at + s->units * s->bytes;
 	}
 	assert_memory_equal(here + end, bytes + end, n - end);
@@ -95,7 +104,7 @@ static void check_round(struct device *d)
 		check_card(c, card, arena, bytes, n, share);
 
 	const uint64_t needs = d->share_bytes(d, n, share, SHARES),
-		       slack = SHARES * (3 * (uint64_t)c->piece + 4096 + 8 * 3000);
+		       slack = SHARES * (3 * (uint64_t)c->granule + 4096 + 8 * 3000);
 	assert_true(needs >= n - shared + shared / c->cards);
 	assert_true(needs <= n - shared + shared / c->cards + slack);
 	assert_true(cuda_simulation.used - before <= needs * c->cards);

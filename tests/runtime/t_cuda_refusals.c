@@ -127,8 +127,19 @@ static void listed(void *user, const struct device_entry *e)
 {
 	struct device_entry *found = user;
 
-	if (strncmp(e->name, "cuda:", 5) == 0)
+	if (strncmp(e->name, "cuda:", 5) == 0 && !strchr(e->name, ','))
 		*found = *e;
+}
+
+/* Cards that are alike are listed together as well, once: number 0 is another one than the others. */
+static void listed_together(void *user, const struct device_entry *e)
+{
+	struct device_entry *found = user;
+
+	if (strncmp(e->name, "cuda:", 5) != 0 || !strchr(e->name, ','))
+		return;
+	assert_false(*found->name);
+	*found = *e;
 }
 
 /* Before the library was once opened whole: it is kept then. */
@@ -170,6 +181,19 @@ static void test_no_library(void **state)
 		assert_null(device_open("cuda", NULL, &err));
 		says_all(err.text, (const char *const[]){ names[i], "is too old", NULL });
 	}
+}
+
+static void test_listed(void **state)
+{
+	struct device_entry found = { 0 };
+	is = (struct trouble){ .capability = 75 };
+	device_each(listed, &found);
+	says_all(found.why_not.text, (const char *const[]){ "compute capability 7.5", "from 8.0 on", NULL });
+	is = (struct trouble){ 0 };
+	struct device_entry together = { 0 };
+	device_each(listed_together, &together);
+	assert_string_equal(together.name, "cuda:1,2,3,4,5,6,7,8");
+	assert_string_equal(together.about, "8 of them together (code for sm90x8)");
 }
 
 static void test_no_such_card(void **state)
@@ -221,10 +245,6 @@ static void test_no_such_card(void **state)
 		assert_int_equal(err.code, rows[i].code);
 		says_all(err.text, rows[i].says);
 	}
-	struct device_entry found = { 0 };
-	is = (struct trouble){ .capability = 75 };
-	device_each(listed, &found);
-	says_all(found.why_not.text, (const char *const[]){ "compute capability 7.5", "from 8.0 on", NULL });
 	is = (struct trouble){ 0 };
 	struct error err = { 0 };
 	assert_null(device_open("cuda", "avx2", &err));
@@ -268,7 +288,8 @@ static void test_what_does_not_fit(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_no_library), cmocka_unit_test(test_no_such_card),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_no_library), cmocka_unit_test(test_listed),
+		                            cmocka_unit_test(test_no_such_card),
 		                            cmocka_unit_test(test_what_does_not_fit) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,12 +152,12 @@ static void must(bool ok, const jit_error *err)
 
 static void test_the_same_and_nothing_loaded_later(void **state)
 {
-	static const char *const devices[] = { "sim:sm80", "sim:sm90" };
+	static const char *const devices[] = { "sim:sm80", "sim:sm90", "sim:sm90x2" };
 	static float want[LOGITS], got[LOGITS];
 	jit_error err = { 0 };
 	char cache[128];
 
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < sizeof devices / sizeof *devices; i++) {
 		snprintf(cache, sizeof cache, "%s/whole-%u.jkp", dir, i);
 		make_pack(cache, devices[i], all_of_them);
 		jit_model *open = open_model(devices[i], "", 0, &err);
