@@ -62,7 +62,13 @@ static size_t skip_arranging(const struct plan *p, size_t i)
 /* What one plan does in an op of its own, and another inside the op that reads the result. */
 static bool may_be_inside(enum key_kind kind) { return kind == KEY_NORM || kind == KEY_QUANTISE || kind == KEY_ROPE; }
 
-/* Behind the op i or, by_kind, behind all of its kind that follow it. */
+static bool norms_inside(const struct plan *p, size_t op)
+{
+	return p->kernel[p->op[op].kernel].key.flags & KEY_NORM_IN;
+}
+
+/* Behind the op i or, by_kind, behind all of its kind that follow it, with no norm between them, be it in an op of its
+ * own or not; and behind what merges the parts of attention. */
 static size_t end_of_step(const struct plan *p, size_t i, bool by_kind)
 {
 	enum key_kind kind = kind_of(p, i++);
@@ -71,10 +77,12 @@ static size_t end_of_step(const struct plan *p, size_t i, bool by_kind)
 		size_t next = i;
 		while (kind_of(p, next) == KEY_INTERLEAVE)
 			next++;
-		if (kind_of(p, next) != kind)
+		if (kind_of(p, next) != kind || (norms_inside(p, next) && !norms_inside(p, i - 1)))
 			break;
 		i = next + 1;
 	}
+	while (kind_of(p, i) == KEY_MERGE)
+		i++;
 	return i;
 }
 
@@ -360,6 +368,7 @@ bool report_kernels(struct report *r)
 	unsigned before = r->differences;
 	size_t n = report_is_quick() ? 1 : sizeof models / sizeof *models;
 	bool ok;
+	char *usual = trial_launch_graphs();
 
 	c = (struct comparison){ .report = r, .read = malloc(1 << 24), .differ = json_array() };
 	c.card.trial.fd = c.cpu.trial.fd = -1;
@@ -374,5 +383,6 @@ bool report_kernels(struct report *r)
 	                              (json_int_t)c.kernels, "differ", c.differ));
 	json_decref(c.differ);
 	free(c.read);
+	trial_launch(usual);
 	return ok || report_stop(r, "kernels were compared", &c.err);
 }

@@ -85,6 +85,26 @@ void trial_close(struct trial_model *t)
 	*t = (struct trial_model){ .fd = -1 };
 }
 
+#define LAUNCH "JITRUN_CUDA_LAUNCH"
+
+char *trial_launch_graphs(void)
+{
+	const char *usual = getenv(LAUNCH);
+	char *copy = usual ? strdup(usual) : NULL;
+
+	setenv(LAUNCH, "graph", 1);
+	return copy;
+}
+
+void trial_launch(char *usual)
+{
+	if (usual)
+		setenv(LAUNCH, usual, 1);
+	else
+		unsetenv(LAUNCH);
+	free(usual);
+}
+
 jit_session *trial_session(struct trial_model *t, int kv, jit_error *err)
 {
 	return jit_session_open(

@@ -50,6 +50,10 @@ struct trial_model {
 bool trial_open(struct trial_model *t, const char *shape, const char *mixture, const char *device, const char *isa,
                 jit_error *err);
 void trial_close(struct trial_model *t);
+/* Models opened from now on have a launch for each op on NVIDIA cards: ops that hand over while they run cannot be run
+ * one by one. Returns what was asked for before, malloc'ed, or NULL; trial_launch() takes that. */
+char *trial_launch_graphs(void);
+void trial_launch(char *usual);
 jit_session *trial_session(struct trial_model *t, int kv, jit_error *err);
 enum { TRIAL_CONTEXT = 128 };
 

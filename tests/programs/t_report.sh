@@ -43,10 +43,13 @@ said "a verdict" "^verdict +the device gives the CPU's bits"
 written '"differences": 0'
 written '"stopped": null'
 impersonal "the CPU"
-if [ -z "${JITRUN_TEST_QUICK:-}" ]; then
-	is 0 doctor --device sim:gfx1200 --report "$file"
-	said "a simulated card" '^kernels +[1-9][0-9]* steps of 2 passes, 0 differ'
-fi
+simulated=sim:sm90 # whose plans differ most from the CPU's
+[ -n "${JITRUN_TEST_QUICK:-}" ] || simulated="sim:gfx1200 sim:sm80 sim:sm90 sim:sm90x2"
+for card in $simulated; do
+	is 0 doctor --device $card --report "$file"
+	said "the kernels of $card" '^kernels +[1-9][0-9]* steps of 2 passes, 0 differ'
+	said "a model on $card" "^model +the logits of all 9 tokens are the CPU's"
+done
 refused "cannot be written" 1 doctor --device cpu --report "$dir/none/report.json"
 refused "which device is the report of" 2 doctor --report "$file"
 refused "say where its report goes: --report FILE.json" 2 doctor --device cpu
