@@ -12,23 +12,10 @@
 #include <cmocka.h>
 
 #include "grammar/machine.h"
+#include "tests/grammar/spell.h"
 #include "tests/support/shared.h"
 
 #define DATA "data/json-schema/"
-
-/* Numbers as short as they can be: 15 digits, unless the value is another one then. */
-static char *spell(const json_t *value, size_t style)
-{
-	char *text = json_dumps(value, style | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
-	json_t *again = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
-	bool same = json_equal(again, value) || !text;
-
-	json_decref(again);
-	if (same)
-		return text;
-	free(text);
-	return json_dumps(value, style | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
-}
 
 /* Whether a text got stuck: neither may it end, nor can it go on. */
 static bool grows(struct machine *m, uint64_t *random)

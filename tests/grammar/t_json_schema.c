@@ -15,6 +15,7 @@
 
 #include "grammar/machine.h"
 #include "loaders/json_read.h"
+#include "tests/grammar/spell.h"
 #include "tests/support/shared.h"
 
 #define DATA "data/json-schema/"
@@ -32,20 +33,6 @@ static bool takes(struct machine *m, const char *text)
 		state = machine_step(m, state, (uint8_t)*text);
 	assert_false(m->failed);
 	return state != MACHINE_DEAD && machine_ends(m, state);
-}
-
-/* Numbers as short as they can be: 15 digits, unless the value is another one then. */
-static char *spell(const json_t *value, size_t style)
-{
-	char *text = json_dumps(value, style | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
-	json_t *again = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
-	bool same = json_equal(again, value) || !text;
-
-	json_decref(again);
-	if (same)
-		return text;
-	free(text);
-	return json_dumps(value, style | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
 }
 
 static void try_instance(struct machine *m, const json_t *test, const char *name, struct counts *c)
