@@ -121,8 +121,6 @@ void cuda_place_args(const struct cuda_stream *s, struct cuda_plan *c)
 		struct cuda_side *side = &c->side[card];
 		side->args = (uint64_t *)(void *)((uint8_t *)c->args + card * c->bytes);
 		side->on_card = cuda_on_card(d, card, (uint64_t)(uintptr_t)c->on_cards);
-		for (size_t i = 0; i < p->n_args; i++)
-			side->args[i] = cuda_on_card(d, card, p->args[i]);
 		for (size_t i = 0; i < p->n_ops; i++)
 			for (uint32_t k = 0; k < p->op[i].n_args; k++) {
 				const uint64_t *slot = &p->op[i].arg[k];
