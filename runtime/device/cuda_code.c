@@ -117,8 +117,10 @@ enum { SHARED_UNASKED = 48 << 10 };
 static void unload(struct cuda *d, struct cuda_kernel *k)
 {
 	for (unsigned i = d->cards; i-- > 0;) {
-		if (k->module[i] && cuda_enter_card(d, i, NULL))
-			d->api->module_unload(k->module[i]);
+		if (!k->module[i])
+			continue;
+		cuda_enter_card(d, i, NULL); /* and if not: what can be given back is */
+		d->api->module_unload(k->module[i]);
 		k->module[i] = NULL;
 	}
 }
