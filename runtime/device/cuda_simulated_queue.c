@@ -330,7 +330,7 @@ int sim_capture_begin(void *stream, int mode)
 	return q->recorded ? 0 : CUDA_OUT_OF_MEMORY;
 }
 
-/* All that other queues have done must be waited for. */
+/* All that other queues have done must be waited for; else there is no graph. */
 int sim_capture_end(void *stream, void **graph)
 {
 	struct queue *q = stream;
@@ -346,6 +346,10 @@ int sim_capture_end(void *stream, void **graph)
 			result = g->act[i].queue == other ? CUDA_SIMULATED_NOT_JOINED : result;
 		other->recorded = NULL;
 		other->behind = 0;
+	}
+	if (g && result) {
+		sim_graph_destroy(g);
+		*graph = NULL;
 	}
 	return cuda_simulated_end(result);
 }
