@@ -15,7 +15,7 @@ static bool open_host(struct limits *l, jit_model *m, int threads, jit_error *er
 {
 	l->bandwidth = bandwidth_open(threads);
 	l->peak = peak_open(threads);
-	l->peak_kind = peak_of(m->target->name, test_uses_int8(m));
+	l->peak_kind = peak_of(m->target->name, test_operands(m));
 	if (l->bandwidth && l->peak)
 		return true;
 	*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory to measure the machine with" };

@@ -34,6 +34,7 @@ enum { CHAINS = 12, ROUNDS = 400000 };
 #define MADDUBS_Z(n) MADDUBS("zmm", n)
 #define VNNI_Y(n) "%{vex%} vpdpbusd %%ymm12, %%ymm13, %%ymm" #n "\n"
 #define VNNI_Z(n) "vpdpbusd %%zmm12, %%zmm13, %%zmm" #n "\n"
+#define BF16_Z(n) "vdpbf16ps %%zmm12, %%zmm13, %%zmm" #n "\n"
 
 __attribute__((target("avx2,fma"))) static void fma_256(void) { LOOP(FMA_Y); }
 __attribute__((target("avx512f"))) static void fma_512(void) { LOOP(FMA_Z); }
@@ -41,6 +42,7 @@ __attribute__((target("avx2"))) static void maddubs_256(void) { LOOP(MADDUBS_Y);
 __attribute__((target("avx512bw"))) static void maddubs_512(void) { LOOP(MADDUBS_Z); }
 __attribute__((target("avx2,avxvnni"))) static void vnni_256(void) { LOOP(VNNI_Y); }
 __attribute__((target("avx512f,avx512vnni"))) static void vnni_512(void) { LOOP(VNNI_Z); }
+__attribute__((target("avx512f,avx512bf16"))) static void bf16_512(void) { LOOP(BF16_Z); }
 
 /* target: what jit/target.h calls the least instruction set that has it. */
 static const struct {
@@ -54,6 +56,7 @@ static const struct {
 	[PEAK_MADDUBS_512] = { "maddubs 512", "avx512", maddubs_512, 128 },
 	[PEAK_VNNI_256] = { "vpdpbusd 256", "avx2vnni", vnni_256, 64 },
 	[PEAK_VNNI_512] = { "vpdpbusd 512", "avx512vnni", vnni_512, 128 },
+	[PEAK_BF16_512] = { "vdpbf16ps 512", "avx512bf16", bf16_512, 64 },
 };
 
 const char *peak_name(enum peak_kind k) { return table[k].name; }
@@ -64,12 +67,16 @@ bool peak_possible(enum peak_kind k)
 	return target_runs(&cpu, target_find(table[k].target), NULL);
 }
 
-enum peak_kind peak_of(const char *isa, bool int8)
+enum peak_kind peak_of(const char *isa, enum peak_operands operands)
 {
-	bool wide = strncmp(isa, "avx512", strlen("avx512")) == 0;
-	if (!int8)
+	const struct target *t = target_find(isa);
+	const bool wide = strncmp(isa, "avx512", strlen("avx512")) == 0;
+
+	if (operands == PEAK_PAIRS && t && t->has_pairs)
+		return PEAK_BF16_512;
+	if (operands != PEAK_INT8)
 		return wide ? PEAK_FMA_512 : PEAK_FMA_256;
-	if (strstr(isa, "vnni") || strstr(isa, "amx"))
+	if (t && t->has_vnni)
 		return wide ? PEAK_VNNI_512 : PEAK_VNNI_256;
 	return wide ? PEAK_MADDUBS_512 : PEAK_MADDUBS_256;
 }

@@ -15,13 +15,15 @@ enum peak_kind {
 	PEAK_MADDUBS_512,
 	PEAK_VNNI_256,
 	PEAK_VNNI_512,
+	PEAK_BF16_512,
 	PEAK_COUNT
 };
 
 const char *peak_name(enum peak_kind k); /* "vpdpbusd 512" */
 bool peak_possible(enum peak_kind k);    /* this CPU has the instruction */
-/* What a kernel for `isa` ("avx2", ...) multiplies with: floats, or int8 against int8. */
-enum peak_kind peak_of(const char *isa, bool int8);
+/* What a kernel for `isa` ("avx2", ...) multiplies with: floats, int8 against int8, or pairs of BF16. */
+enum peak_operands { PEAK_FLOATS, PEAK_INT8, PEAK_PAIRS };
+enum peak_kind peak_of(const char *isa, enum peak_operands operands);
 
 struct peak;
 struct peak *peak_open(int threads); /* NULL: no memory */

@@ -83,7 +83,7 @@ static void describe_matrix(struct operation *op, const struct suite *s, const c
 		if (i > op->run.first) /* weights once */
 			op->bytes -= (double)template_traffic(key, units, 0, 0);
 	}
-	op->peak = peak_of(s->o->target->name, k->activation == key_type(DTYPE_Q8_0));
+	op->peak = peak_of(s->o->target->name, k->activation == key_type(DTYPE_Q8_0) ? PEAK_INT8 : PEAK_FLOATS);
 	snprintf(op->name, sizeof op->name, "%s %s matrix %ux%u%s%s%s c%.0f", model, format, k->rows, k->k,
 	         matrices == 2 ? " " : "", matrices == 2 ? key_act_name(k->act) : "",
 	         k->flags & KEY_RESIDUAL ? " resid" : "", op->flops / (2.0 * k->rows * k->k * matrices));
@@ -97,7 +97,7 @@ static void describe_attention(struct operation *op, const struct suite *s, uint
 
 	op->bytes = (double)template_traffic(k, (uint64_t)(l->end - l->begin), op->run.position, tokens);
 	op->flops = 4.0 * k->heads * k->head_dim * seen;
-	op->peak = peak_of(s->o->target->name, false);
+	op->peak = peak_of(s->o->target->name, PEAK_FLOATS);
 	snprintf(op->name, sizeof op->name, "%s attention %ux%u/%u c%u @%llu", model, k->heads, k->head_dim,
 	         k->kv_heads, tokens, (unsigned long long)op->run.position);
 }

@@ -34,11 +34,14 @@ double test_parameters(const jit_model *m)
 	return layer_parameters(s, s->experts) + elements(&s->embed, 0) + (s->tied ? 0 : elements(&s->lm_head, 0));
 }
 
-bool test_uses_int8(const jit_model *m)
+enum peak_operands test_operands(const jit_model *m)
 {
 	const struct model_layer *l = &m->file.spec.layer[0];
 	enum dtype t = l->up.bytes ? l->up.type : l->expert_up.type;
-	return !m->f32_activations && t != DTYPE_F32 && t != DTYPE_F16 && t != DTYPE_BF16;
+
+	if (l->up.bytes && m->bounded && t == DTYPE_BF16)
+		return PEAK_PAIRS;
+	return !m->f32_activations && t != DTYPE_F32 && t != DTYPE_F16 && t != DTYPE_BF16 ? PEAK_INT8 : PEAK_FLOATS;
 }
 
 static int32_t token(long i, int vocab) { return (int32_t)((uint64_t)(i + 1) * 2654435761u % (uint32_t)vocab); }

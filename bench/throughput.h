@@ -32,6 +32,6 @@ bool test_profile(const struct test_machine *t, const jit_session_options *optio
 
 /* Facts about the model that the tests and the printer use. */
 double test_parameters(const jit_model *m);
-bool test_uses_int8(const jit_model *m);
+enum peak_operands test_operands(const jit_model *m);
 
 #endif

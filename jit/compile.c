@@ -15,6 +15,11 @@ static bool is_of_local_operands(enum ir_op op)
 	       op == IR_tstore_top;
 }
 
+static bool has_instruction(const struct target *t, enum ir_op op)
+{
+	return ir_is_matrix(op) ? t->has_mma : op == IR_idots ? t->has_tiles : op != IR_fdot2 || t->has_pairs;
+}
+
 static bool acceptable(const struct ir *ir, const struct target *t, struct error *err)
 {
 	if (!t->backend)
@@ -23,11 +28,11 @@ static bool acceptable(const struct ir *ir, const struct target *t, struct error
 		return error_set(err, ERROR_ARGUMENT, "the kernel is written for %u lanes, target %s has %u", ir->lanes,
 		                 t->name, t->lanes);
 	for (size_t k = 0; k < ir->n_ins; k++) {
-		if (ir_is_matrix(ir->ins[k].op) ? !t->has_mma : ir->ins[k].op == IR_idots && !t->has_tiles)
-			return error_set(
-				err, ERROR_UNSUPPORTED,
-				"the kernel has the matrix operation %s, for which target %s has no instruction",
-				ir_facts[ir->ins[k].op].name, t->name);
+		if (!has_instruction(t, ir->ins[k].op))
+			return error_set(err, ERROR_UNSUPPORTED,
+			                 "the kernel has the %soperation %s, for which target %s has no instruction",
+			                 ir->ins[k].op == IR_fdot2 ? "" : "matrix ", ir_facts[ir->ins[k].op].name,
+			                 t->name);
 		if (is_of_local_operands(ir->ins[k].op) && !t->local_operands)
 			return error_set(
 				err, ERROR_UNSUPPORTED,

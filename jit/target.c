@@ -27,7 +27,8 @@ enum leaf { LEAF_1_ECX, LEAF_7_EBX, LEAF_7_ECX, LEAF_7_EDX, LEAF_7_1_EAX };
 	X(AVX512VL, LEAF_7_EBX, 31, "AVX512VL") \
 	X(AVX512_VNNI, LEAF_7_ECX, 11, "AVX512_VNNI") \
 	X(AMX_TILE, LEAF_7_EDX, 24, "AMX-TILE") \
-	X(AMX_INT8, LEAF_7_EDX, 25, "AMX-INT8")
+	X(AMX_INT8, LEAF_7_EDX, 25, "AMX-INT8") \
+	X(AVX512_BF16, LEAF_7_1_EAX, 5, "AVX512_BF16")
 /* clang-format on */
 enum feature {
 #define X(id, ...) FEATURE_##id,
@@ -48,10 +49,11 @@ static const struct {
 #define NEEDS_AVX2 (HAS(AVX) | HAS(AVX2) | HAS(FMA) | HAS(F16C))
 #define NEEDS_AVX512 (NEEDS_AVX2 | HAS(AVX512F) | HAS(AVX512DQ) | HAS(AVX512BW) | HAS(AVX512VL))
 #define NEEDS_AVX512_VNNI (NEEDS_AVX512 | HAS(AVX512_VNNI))
+#define NEEDS_AVX512_BF16 (NEEDS_AVX512_VNNI | HAS(AVX512_BF16))
 
 /* Processors with tiles read memory faster when the second cache level is asked as well
  * (docs/performance/lessons/prefetch.md). */
-#define X86_TARGET(id_, name_, lanes_, regs, masks, vnni, tiles, needs_) \
+#define X86_TARGET(id_, name_, lanes_, regs, masks, vnni, pairs, tiles, needs_) \
 	[id_] = { .id = id_, \
 		  .name = name_, \
 		  .backend = &backend_x86, \
@@ -60,6 +62,7 @@ static const struct {
 		  .mask_regs = masks, \
 		  .has_vnni = vnni, \
 		  .has_bsel = (masks) > 0, \
+		  .has_pairs = pairs, \
 		  .has_tiles = tiles, \
 		  .prefetch_to_l2 = tiles, \
 		  .needs = needs_, \
@@ -112,12 +115,13 @@ static const struct {
 /* k0 says "no mask" where a mask is asked for, which leaves seven. */
 const struct target target_table[TARGET_COUNT] = {
 	[TARGET_NONE] = { .id = TARGET_NONE, .name = "none" },
-	X86_TARGET(TARGET_AVX2, "avx2", 8, 16, 0, false, false, NEEDS_AVX2),
-	X86_TARGET(TARGET_AVX2_VNNI, "avx2vnni", 8, 16, 0, true, false, NEEDS_AVX2 | HAS(AVX_VNNI)),
-	X86_TARGET(TARGET_AVX512, "avx512", 16, 32, 7, false, false, NEEDS_AVX512),
-	X86_TARGET(TARGET_AVX512_VNNI, "avx512vnni", 16, 32, 7, true, false, NEEDS_AVX512_VNNI),
-	X86_TARGET(TARGET_AVX512_AMX, "avx512amx", 16, 32, 7, true, true,
-	           NEEDS_AVX512_VNNI | HAS(AMX_TILE) | HAS(AMX_INT8)),
+	X86_TARGET(TARGET_AVX2, "avx2", 8, 16, 0, false, false, false, NEEDS_AVX2),
+	X86_TARGET(TARGET_AVX2_VNNI, "avx2vnni", 8, 16, 0, true, false, false, NEEDS_AVX2 | HAS(AVX_VNNI)),
+	X86_TARGET(TARGET_AVX512, "avx512", 16, 32, 7, false, false, false, NEEDS_AVX512),
+	X86_TARGET(TARGET_AVX512_VNNI, "avx512vnni", 16, 32, 7, true, false, false, NEEDS_AVX512_VNNI),
+	X86_TARGET(TARGET_AVX512_BF16, "avx512bf16", 16, 32, 7, true, true, false, NEEDS_AVX512_BF16),
+	X86_TARGET(TARGET_AVX512_AMX, "avx512amx", 16, 32, 7, true, true, true,
+	           NEEDS_AVX512_BF16 | HAS(AMX_TILE) | HAS(AMX_INT8)),
 	RDNA2_TARGET(1030),
 	RDNA2_TARGET(1031),
 	RDNA2_TARGET(1032),

@@ -64,7 +64,8 @@ struct activation_block {
  * row blocks: the greatest result of each row block is at GREATEST; +inf if one of them is not finite. No other flags
  * but BIAS, AWAITED, MMA and NORM_IN (CENTRED). MMA: for 16, 32, 64 or 128 columns in a tile: int8 activations laid out
  * as ever with Q8_0 weights, or others where template_mma() says so; f16 or bf16 ones, [column][kp], as KEY_INTERLEAVE
- * made them, with weights of that type (numerics BOUNDED); row_blocks is 1. */
+ * made them, with weights of that type (numerics BOUNDED); row_blocks is 1. Without MMA, BF16 by BF16 are pairs
+ * (template_pairs()), as KEY_INTERLEAVE made them of tiles as wide as WIDE's, else of single columns. */
 enum {
 	MATMUL_W,
 	MATMUL_X,
@@ -117,6 +118,8 @@ uint32_t template_wide_interleave(const struct target *target, enum dtype weight
 bool template_mma(const struct target *target, enum dtype weight, enum dtype activation, bool bounded);
 unsigned template_mma_tile_n(const struct target *target, enum dtype weight, uint64_t rows, uint64_t k, uint32_t flags);
 unsigned template_mma_narrow_n(uint64_t k, uint32_t flags);
+/* Whether such weights are multiplied by activations of their type, BF16, in pairs of k's; the bounded class. */
+bool template_pairs(const struct target *target, enum dtype weight);
 
 /* Whether such a matmul deals its column tiles out to the parts of a launch (target->has_parts); how many row blocks a
  * group of so many waves does at once. */
@@ -126,8 +129,9 @@ unsigned template_matmul_together(const struct target *target, const struct key 
 /* KEY_INTERLEAVE: activations for wide matmuls. key: k, activation, columns (of a tile), row_blocks (columns of a
  * panel). X and XS as quantise and norm write them, OUT and OUTS as WIDE reads them, tile after tile; UNSIGNED: int8
  * with 128 added, as unsigned bytes; STRIPS: a column's 32 int8 stay together. Unit: 32 k's of one tile, numbered tile
- * * kp(k)/32 + block. Of activation F16 or BF16 (numerics BOUNDED): f32 of X rounded to 16 bits at OUT, [column][kp].
- * Unit: 32 k's, numbered column * kp(k)/32 + block. key: no k. */
+ * * kp(k)/32 + block. Of activation F16 or BF16 (numerics BOUNDED): f32 of X rounded to 16 bits at OUT. Where pairs are
+ * multiplied, a pair of k's is a word, and words are turned as f32 are, of a tile of 1 column or more; else they lie
+ * [column][kp], a unit is 32 k's, numbered column * kp(k)/32 + block, and key has no k. */
 enum { INTERLEAVE_X, INTERLEAVE_XS, INTERLEAVE_OUT, INTERLEAVE_OUTS, INTERLEAVE_ARGS };
 
 /* KEY_NORM: RMS norm over k. Unit: a column. X and OUT are different memory. QUANTISED_OUT also writes outq/outs;

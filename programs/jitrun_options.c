@@ -277,8 +277,9 @@ static const struct option_row rows[] = {
 	{ .name = "numerics",
 	  .kind = OPTION_CHOICE,
 	  .value = "exact|bounded",
-	  .help = "exact: the same bits on every device; bounded: prompts may use float matrix products, within a "
-	          "stated error (exact)",
+	  .help = "exact: the same bits on every device; bounded: weights in F16 and BF16 may be multiplied by inputs "
+	          "rounded to their type, within a stated error: by cards in prompts, by CPUs with AVX512_BF16 "
+	          "always, of BF16 (exact)",
 	  .target = &opt.numerics },
 	{ .name = "tune",
 	  .kind = OPTION_CHOICE,

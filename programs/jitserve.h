@@ -31,7 +31,8 @@ struct serve_arguments {
 	long port, connections, per_address, read_seconds, alive_seconds, stop_seconds, body_mib, unread_kib, threads,
 		parallel, queue, context, pass_ms, kv_mib, memory_mib, predict, batch_tokens, check_bits;
 	struct sampling_args sampling; /* where a request says nothing */
-	const char *slot_save, *template_file, *replay, *pooling, *reasoning, *reasoning_format, *kv_type, *speculate;
+	const char *slot_save, *template_file, *replay, *pooling, *reasoning, *reasoning_format, *kv_type, *numerics,
+		*speculate;
 	bool no_page, no_slots, verbose, no_replay, insecure, quiet, sealed, no_cache;
 };
 extern struct serve_arguments serve;

@@ -39,7 +39,8 @@ static bool open_weights(struct served *m, jit_error *err)
 	const jit_model_options o =
 		JIT_MODEL_OPTIONS(.device = serve.device, .isa = serve.isa, .threads = (int)serve.threads,
 	                          .sealed = serve.sealed, .cache_dir = serve.no_cache ? "" : serve.cache_dir,
-	                          .progress = on_progress, .cancel = cancel);
+	                          .progress = on_progress, .cancel = cancel,
+	                          .bounded_numerics = strcmp(serve.numerics, "bounded") == 0);
 
 	m->model = jit_model_open(m->path, &o, err);
 	m->info = JIT_MODEL_INFO();
@@ -144,7 +145,7 @@ static bool open_batcher(struct served *m, jit_error *err)
 	m->verbose = serve.verbose;
 	m->keeps_reasoning = serve.reasoning_format && strcmp(serve.reasoning_format, "none") == 0;
 	m->kv = serve.kv_type;
-	m->numerics = "exact";
+	m->numerics = m->info.bounded == JIT_BOUNDED_ALL ? "bounded" : "exact";
 	m->tools = (int)find_tools_form(m);
 	models_find_marks(m);
 	m->pooling = pooling_of(m);

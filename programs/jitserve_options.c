@@ -21,6 +21,7 @@ struct serve_arguments serve = {
 	.parallel = 16,
 	.queue = 256,
 	.kv_type = "f16",
+	.numerics = "exact",
 	.speculate = "auto",
 	.predict = -1,
 	.sampling = SAMPLING_ARGS_USUAL,
@@ -180,6 +181,13 @@ static const struct option_row rows[] = {
 	  .value = "f16|f32|q8_0",
 	  .help = "the type of the KV cache (f16)",
 	  .target = &serve.kv_type },
+	{ .name = "numerics",
+	  .kind = OPTION_CHOICE,
+	  .value = "exact|bounded",
+	  .help = "exact: the same bits on every device; bounded: BF16 weights may be multiplied in pairs where the "
+	          "CPU "
+	          "has AVX512_BF16, within a stated error, and answers still depend on nothing else (exact)",
+	  .target = &serve.numerics },
 	{ .name = "kv-memory",
 	  .kind = OPTION_INT,
 	  .value = "MIB",

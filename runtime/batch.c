@@ -29,7 +29,7 @@ static void take_options(struct jit_batch *b, const jit_batch_options *o)
 	e->speculate = o->speculate == JIT_SPECULATE_OFF ? SPECULATE_OFF : e->drafts ? SPECULATE_FIXED : SPECULATE_AUTO;
 	e->tokens = e->batch < SPECULATE_MOST ? SPECULATE_MOST : e->batch;
 	e->rows = e->model->sealed ? PLAN_ALL_LOGITS_MOST : BATCH_ROWS_MOST;
-	e->exact = true;
+	e->exact = model_bounded(e->model) != JIT_BOUNDED_ALL; /* else results would depend on what is beside them */
 	e->kv.type = options_kv_type(o->kv);
 }
 

@@ -1,20 +1,18 @@
 /* jitrun.h - run a large language model from C.
  *
  * jitrun reads a GGUF or safetensors model, writes machine code for exactly that model's shapes, and streams tokens at
- * the speed of the machine's memory. This header is the whole interface; jitrun_cards.h adds what only graphics cards
- * have.
+ * the speed of the machine's memory. jitrun_batch.h, jitrun_grammar.h and jitrun_cards.h add to it.
  *
  * MODEL AND SESSION. A jit_model is a file made ready: weights in memory (packed for this CPU), tokenizer, generated
  * kernels. It never changes after jit_model_open() returns. A jit_session is one conversation on it: a KV cache,
- * a position, sampling state. Many sessions may live on one model, and each must be closed before the model is.
+ * a position, sampling state. Many sessions may live on one model, and each must be closed before the model is. Whole,
+ * this program is docs/example.c:
  *
  *     jit_model *m = jit_model_open("model.gguf", NULL, &err);
  *     jit_session *s = jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 512), &err);
  *     jit_session_feed_text(s, "Once upon a time", 16, 0, &err);
  *     for (int32_t id; jit_session_next(s, &id, &err) == JIT_OK && !jit_model_is_end(m, id); )
  *         ... jit_session_text(s, id, &n, &err) gives the bytes to print ...
- *
- * (docs/example.c is this program, whole.)
  *
  * TOKENS. Token ids are int32_t, 0 <= id < vocab. Positions count from 0; a session computes at most `context` of them.
  * All can be fed: then one token is chosen from the last one's logits, which is in no position and has no successor
@@ -31,10 +29,8 @@
  *
  * ERRORS. Functions return JIT_OK or an error code (or NULL) and fill the caller's jit_error, which may be NULL, with
  * one sentence that names the object, the value found and the value expected. The library never prints and never exits.
- * After a failed feed the session is where it was before it, unless it was cancelled.
- *
- * Every number given is checked: one that is out of range, infinite or NaN is JIT_ERROR_ARGUMENT, and the sentence
- * names the field, the value and what is expected.
+ * After a failed feed the session is where it was before it, unless it was cancelled. Every number given is checked:
+ * one that is out of range, infinite or NaN is JIT_ERROR_ARGUMENT.
  *
  * MEMORY. Everything opened is closed by its own function. Strings and arrays returned as `const` are borrowed and live
  * as long as stated.
@@ -78,7 +74,6 @@ enum jit_status {
 	JIT_ERROR_CANCELLED    /* jit_cancel_set() or jit_session_cancel() asked for it */
 };
 
-/* It has no size and stays as it is. */
 typedef struct jit_error {
 	int code;          /* enum jit_status */
 	int reserved[3];   /* 0 */
@@ -128,7 +123,7 @@ typedef struct jit_model_options {
 	const char *device; /* "cpu" (default); "ref": interprets every kernel, slow and exact; "sim:gfx1100" and so on:
 	                       code for that card, simulated; "cuda" or "cuda:1": an NVIDIA card, "cuda:0,1": two
 	                       together; "amd", "amd:1" or "amd:gfx1101": a Radeon card, so far a fake driver's alone */
-	const char *isa; /* NULL: the best this CPU has; or "avx2", "avx2vnni", "avx512", "avx512vnni", "avx512amx" */
+	const char *isa; /* NULL: the best this CPU has; or "avx2" and so on, which the refusal of any other lists */
 	int threads;     /* for loading; 0: one per core this process may use (affinity, cgroup quota) */
 	int sealed;      /* non-zero: no code is generated, see below */
 	/* Generated code is kept here: directories and pack files (.jkp), separated by ':' and asked in this order; the
@@ -137,9 +132,9 @@ typedef struct jit_model_options {
 	const char *cache_dir;
 	uint64_t cache_limit; /* bytes a directory may hold; beyond, what was used longest ago goes; 0: 256 MiB */
 	int f32_activations;  /* non-zero: quantised weights multiply f32, not int8 blocks: slower, closer to f32 */
-	/* Non-zero: prompts may be computed by float matrix products where the device has them (gfx11 and later; F16
-	 * and BF16 weights), within an error bound that kernels-templates/numerics.h states; jit_session_score() is
-	 * not. Zero: every device, prompt length and cut gives the same bits. */
+	/* Non-zero: dense matrices of floats may be multiplied by inputs rounded to the weights' type, within a stated
+	 * error (kernels-templates/numerics.h, rule 13), where the device has instructions for it;
+	 * jit_model_info.bounded says which. Zero: every device, prompt length and cut gives the same bits. */
 	int bounded_numerics;
 	int tune; /* JIT_TUNE_QUICK: the first session to decode tries schedules of kernels, in passes it makes anyway,
 	             and keeps in the cache which are fastest on this processor; JIT_TUNE_CACHED: only what is known
@@ -177,6 +172,10 @@ jit_model *jit_model_open(const char *path, const jit_model_options *options, ji
 int jit_model_written(jit_model *m, jit_error *err);
 void jit_model_close(jit_model *m);
 
+/* What is in the bounded class. PROMPTS: cards' products by F16 and BF16 matrices, for tokens of a session's prompt
+ * that fill tiles: results depend on how it is cut. ALL: products of CPUs with AVX512_BF16 by BF16 matrices, also in
+ * batches: results depend on tokens alone. Those by experts, and jit_session_score() of PROMPTS, are exact. */
+enum { JIT_BOUNDED_NONE, JIT_BOUNDED_PROMPTS, JIT_BOUNDED_ALL };
 typedef struct jit_model_info {
 	size_t size;
 	const char *description; /* "qwen3, 28 layers, hidden 1024, Q8_0"; lives as long as the model */
@@ -188,6 +187,7 @@ typedef struct jit_model_info {
 	int has_chat_template, has_sampling; /* sampling: its files say how tokens are to be chosen, or part of it */
 	const char *weight_cache_trouble;    /* why packed weights could not be kept; NULL: they were, or need not be */
 	int pooling; /* of embeddings, as its files say: JIT_POOL_LAST and so on; JIT_POOL_NONE: not said */
+	int bounded; /* JIT_BOUNDED_NONE and so on */
 } jit_model_info;
 #define JIT_MODEL_INFO() JIT_STRUCT(jit_model_info, )
 int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err);

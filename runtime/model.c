@@ -102,14 +102,11 @@ static bool load_kept(jit_model *m, const jit_cancel *cancel, struct error *err)
 	registry_load(m->registry, keys, n);
 	for (size_t i = 0; i < n && (why.code == ERROR_NONE || why.code == ERROR_UNSUPPORTED); i++) {
 		struct error missing = { 0 };
-		if (cancel_asked(cancel)) {
+		if (cancel_asked(cancel))
 			cancel_error(&missing);
-			why = missing;
-			break;
-		}
-		if (device_has_kernel(m->device, m->registry, &keys[i], &missing))
+		else if (device_has_kernel(m->device, m->registry, &keys[i], &missing))
 			loaded++;
-		else if (why.code == ERROR_NONE || missing.code != ERROR_UNSUPPORTED)
+		if (missing.code && (why.code == ERROR_NONE || missing.code != ERROR_UNSUPPORTED))
 			why = missing;
 	}
 	free(keys);
@@ -364,7 +361,8 @@ int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err)
 		.has_chat_template = model_find_chat_template(&m->file, NULL) != NULL,
 		.weight_cache_trouble = m->kept_trouble.code ? m->kept_trouble.text : NULL,
 		.has_sampling = m->file.sampling.given || m->file.sampling.samplers,
-		.pooling = (int)m->file.pooling
+		.pooling = (int)m->file.pooling,
+		.bounded = model_bounded(m)
 	};
 	struct error e = { 0 };
 

@@ -41,6 +41,13 @@ struct jit_model {
 
 /* Fills the public error from the internal one; returns the status. */
 int model_report(jit_error *out, const struct error *e);
+/* jit_model_info.bounded */
+static inline int model_bounded(const jit_model *m)
+{
+	return m->bounded && m->target->has_pairs ? JIT_BOUNDED_ALL
+	       : m->bounded && m->target->has_mma ? JIT_BOUNDED_PROMPTS
+	                                          : JIT_BOUNDED_NONE;
+}
 /* Before the weights are loaded: whether the device has room for them and for the session that o->session describes.
  * False: err. Of session_open.c. */
 bool session_fits(jit_model *m, const jit_model_options *o, struct error *err);

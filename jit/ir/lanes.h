@@ -110,6 +110,31 @@ static inline int32_t dot2_i16(int32_t a, int32_t b, int32_t c)
 	return (int32_t)((uint32_t)c + (uint32_t)low + (uint32_t)high);
 }
 
+/* Numbers below the normal ones become zero. */
+static inline float flush_f32(float x) { return f32_bits(x) & 0x7f800000u ? x : copysignf(0, x); }
+
+/* a * b + c of bf16 a and b, rounded to 24 bits as if there were no least exponent; what is below the normal numbers
+ * then becomes zero. Terms whose sum is so small, but not 0, are below 2^-100, so that a larger scale rounds them so.
+ */
+static inline float fma_flushed(float a, float b, float c)
+{
+	const float sum = fmaf(a, b, c);
+
+	if (sum == 0 || !(fabsf(sum) <= 0x1p-126f))
+		return sum;
+	const float scaled = fmaf(a * 0x1p48f, b, c * 0x1p48f);
+	return fabsf(scaled) < 0x1p-78f ? copysignf(0, sum) : scaled * 0x1p-48f;
+}
+
+/* vdpbf16ps: the upper halves are added first. */
+static inline float dot2_bf16(uint32_t a, uint32_t b, float c)
+{
+	const float sum =
+		fma_flushed(flush_f32(bits_f32(a & 0xffff0000u)), flush_f32(bits_f32(b & 0xffff0000u)), flush_f32(c));
+
+	return fma_flushed(flush_f32(bits_f32(a << 16)), flush_f32(bits_f32(b << 16)), sum);
+}
+
 /* The byte tables of ilut16: the 16 levels that IQ4_NL and IQ4_XS name by 4 bits; the numbers of FP4 (E2M1), doubled,
  * plus 12; the levels of the IQ2 formats by 2 bits, and 4 for a minus; the levels of IQ3_XXS by 3 bits, and 8 for one.
  */

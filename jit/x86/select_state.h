@@ -122,7 +122,7 @@ void sel_splat(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_dot4(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 /* The bytes of even and of odd number apart, widened to words: products and their sums of two are exact in 32 bits. */
 void sel_dot4u(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
-void sel_dot_vnni(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_dot_at_once(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_dot2h(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 /* a has the bits that choose. Without the instruction for it: both parts, and what is chosen of them. */
 void sel_choose_bits(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);

@@ -222,7 +222,7 @@ void sel_dot4u(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 		sel_ins(s, LIR_OP3C, X86_VPADDD, sel_dst(s, i), c, sum, sel_no_place);
 }
 
-void sel_dot_vnni(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
+void sel_dot_at_once(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	struct sel_place p = sel_no_place;
 	uint32_t a = sel_vec(s, i->a), b = sel_operand(s, i->b, &p), c = sel_is_zero(s, i->c) ? 0 : sel_vec(s, i->c);

@@ -43,6 +43,7 @@ struct weight_tile {
 	unsigned sums; /* integer sums that registers may hold beside the accumulators, at least `columns` */
 	bool has_vnni; /* the target's: dot4u beats dot4 */
 	bool by_pairs; /* of groups: there are registers for that, and instructions that choose bits */
+	bool words;    /* weights and activations are pairs of bf16 */
 	struct weight_stream w;
 	ir_a x, xs;                  /* first column at the current k: elements; with int8 also scales */
 	int32_t x_column, xs_column; /* bytes from a column to the next */
@@ -67,16 +68,20 @@ static inline unsigned weight_vectors_at_once(const struct weight_tile *t)
 {
 	return t->vectors * t->columns <= t->sums ? t->vectors : t->columns > 1 ? 1 : t->sums;
 }
+static inline ir_f weight_product(struct ir *b, const struct weight_tile *t, ir_f x, ir_f y, ir_f sum)
+{
+	return t->words ? ir_fdot2(b, x, y, sum) : ir_ffma(b, x, y, sum);
+}
 /* Adds x * y to the accumulator of row vector v of the tile and column c. */
 static inline void weight_add_product(struct ir *b, const struct weight_tile *t, unsigned v, unsigned c, ir_f x, ir_f y)
 {
 	unsigned i = v * t->columns + c;
 
 	if (t->parked_at)
-		ir_fstore(b, t->parked, ir_ffma(b, x, y, ir_fload(b, t->parked, t->parked_at[i], 0)), t->parked_at[i],
-		          0);
+		ir_fstore(b, t->parked, weight_product(b, t, x, y, ir_fload(b, t->parked, t->parked_at[i], 0)),
+		          t->parked_at[i], 0);
 	else
-		ir_set_f(b, t->acc[i], ir_ffma(b, x, y, t->acc[i]));
+		ir_set_f(b, t->acc[i], weight_product(b, t, x, y, t->acc[i]));
 }
 
 /* Quantised weights as bytes and scales: what the formats with 32 k's in a unit say instead of load() and dot_int8().
@@ -147,8 +152,16 @@ extern const struct weight_format wf_f32, wf_f16, wf_bf16, wf_q8_0, wf_q4_0, wf_
 	wf_iq2_xxs, wf_iq2_xs, wf_iq2_s, wf_iq3_xxs, wf_iq3_s, wf_tq1_0, wf_tq2_0, wf_q1_0, wf_q2_0, wf_mlx8,
 	wf_mlx8_f16, wf_awq4, wf_awq4_bf16, wf_fp8;
 
+/* BF16 as words of two k's, each of which counts as one. */
+extern const struct weight_format wf_bf16_pairs;
+
 /* NULL: not supported. */
 const struct weight_format *weight_format_find(enum dtype t);
+/* As what matmul reads them for activations of a type: of BF16 by BF16, without products of matrices, that is
+ * wf_bf16_pairs. */
+const struct weight_format *weight_format_for(enum dtype t, enum dtype activation);
+/* K's that one element of such a format stands for. */
+static inline unsigned weight_element_k(enum dtype activation) { return activation == DTYPE_BF16 ? 2 : 1; }
 
 /* ---- reading weights in a template, whichever way the format says it */
 

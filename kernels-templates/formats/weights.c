@@ -31,6 +31,11 @@ const struct weight_format *weight_format_find(enum dtype t)
 
 bool weight_supported(enum dtype t) { return weight_format_find(t) != NULL; }
 
+const struct weight_format *weight_format_for(enum dtype t, enum dtype activation)
+{
+	return activation == DTYPE_BF16 ? t == DTYPE_BF16 ? &wf_bf16_pairs : NULL : weight_format_find(t);
+}
+
 uint64_t weight_run_bytes(const struct weight_format *f, uint64_t k)
 {
 	uint64_t units = k / f->unit_k;

@@ -70,7 +70,8 @@ const char *template_schedule_field(const struct key *key, unsigned field, uint3
 
 static bool turn_or_narrow(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	return (key->numerics == NUMERICS_BOUNDED ? narrow_build : interleave_build)(b, key, target, err);
+	return (key->numerics == NUMERICS_BOUNDED && !target->has_pairs ? narrow_build
+	                                                                : interleave_build)(b, key, target, err);
 }
 
 /* Made of kernels that others build (jit/compile.h). */
@@ -125,7 +126,8 @@ const struct template_kind template_kinds[KEY_KIND_COUNT] = {
 /* Only products of float matrices, and what prepares their inputs, are ever not exact. */
 static bool has_bounded(const struct key *key)
 {
-	return (key->kind == KEY_MATMUL && key->flags & KEY_MMA) || key->kind == KEY_INTERLEAVE;
+	return (key->kind == KEY_MATMUL && (key->flags & KEY_MMA || key->activation == key_type(DTYPE_BF16))) ||
+	       key->kind == KEY_INTERLEAVE;
 }
 
 bool template_build(struct ir *ir, const struct key *key, const struct target *target, struct error *err)

@@ -9,7 +9,9 @@
 static uint64_t activation_bytes(uint8_t activation, uint64_t width)
 {
 	uint64_t padded = numerics_pad(width);
-	return activation == key_type(DTYPE_Q8_0) ? padded + padded / 32 * sizeof(struct activation_block) : padded * 4;
+	return activation == key_type(DTYPE_Q8_0)  ? padded + padded / 32 * sizeof(struct activation_block)
+	       : activation == key_type(DTYPE_F32) ? padded * 4
+	                                           : padded * 2;
 }
 
 /* One head at one position, keys or values. */
@@ -71,8 +73,10 @@ struct template_reads reads_matmul(const struct key *k, uint64_t units, uint64_t
 
 uint64_t traffic_interleave(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
-	return units * k->tile_n * 2 *
-	       (k->activation == key_type(DTYPE_Q8_0) ? 32 + sizeof(struct activation_block) : 32 * 4);
+	const uint64_t blocks = units * (k->tile_n ? k->tile_n : 1);
+
+	return blocks * ((k->activation == key_type(DTYPE_Q8_0) ? activation_bytes(k->activation, 32) : 32 * 4) +
+	                 activation_bytes(k->activation, 32));
 }
 
 uint64_t traffic_norm(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)

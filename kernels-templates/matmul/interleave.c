@@ -1,14 +1,15 @@
 /* kernels-templates/matmul/interleave.c - activations turned for wide matmuls: the columns of a tile side by side.
  *
- * Owns: KEY_INTERLEAVE. Moves bits, and makes signed bytes unsigned where VNNI is to have them so. A unit is read and
- * written by nobody else.
+ * Owns: KEY_INTERLEAVE. Moves bits, makes signed bytes unsigned where VNNI is to have them so, and words of two BF16 of
+ * f32. A unit is read and written by nobody else.
  */
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/emit/math.h"
+#include "kernels-templates/matmul/matmul.h"
 
 struct turn {
 	struct ir *b;
-	bool int8, is_unsigned, strips;
+	bool int8, is_unsigned, strips, pairs;
 	uint32_t blocks, panel; /* blocks of 32 k's in a column; columns of a panel */
 	ir_s tile, block;
 	ir_a from, sums; /* the next column's */
@@ -34,6 +35,14 @@ static void turn_column(const struct turn *t, ir_a to, uint32_t columns)
 			ir_fstore_s(b, to, words, 0, 8, columns * 4);
 		return;
 	}
+	if (t->pairs) {
+		ir_f words = ir_fbits(b, narrow_bf16_pairs(b, t->from));
+		if (columns > 1)
+			ir_fstore_s(b, to, words, 0, 0, columns * 4);
+		else
+			ir_fstore(b, to, words, 0, 0);
+		return;
+	}
 	for (unsigned v = 0; v < math_parts(b); v++)
 		ir_fstore_s(b, to, ir_fload(b, t->from, (int32_t)(v * b->lanes * 4), 0),
 		            (int32_t)(v * b->lanes * columns * 4), 0, columns * 4);
@@ -56,8 +65,8 @@ static void turn_panels(const struct turn *t, ir_a arg, uint32_t tile_columns, u
                         uint32_t panels)
 {
 	struct ir *b = t->b;
-	int64_t bytes = t->int8 ? 32 : 128;
-	ir_a to = place(t, arg, INTERLEAVE_OUT, tile_columns, first, columns, bytes), to_sums = { 0 };
+	int64_t bytes = t->int8 ? 32 : 128, bytes_out = t->pairs ? 64 : bytes;
+	ir_a to = place(t, arg, INTERLEAVE_OUT, tile_columns, first, columns, bytes_out), to_sums = { 0 };
 
 	if (t->int8)
 		to_sums = place(t, arg, INTERLEAVE_OUTS, tile_columns, first, columns, SUMS);
@@ -72,7 +81,7 @@ static void turn_panels(const struct turn *t, ir_a arg, uint32_t tile_columns, u
 		ir_set_a(b, to_sums, ir_aaddi(b, to_sums, SUMS));
 	}
 	ir_endloop(b);
-	ir_set_a(b, to, ir_aaddi(b, to, bytes * t->blocks * columns - columns * word_step(t)));
+	ir_set_a(b, to, ir_aaddi(b, to, bytes_out * t->blocks * columns - columns * word_step(t)));
 	if (t->int8)
 		ir_set_a(b, to_sums, ir_aaddi(b, to_sums, (int64_t)SUMS * t->blocks * columns - columns * SUMS));
 	ir_endloop(b);
@@ -103,12 +112,13 @@ bool interleave_build(struct ir *b, const struct key *key, const struct target *
 		          .int8 = key->activation == key_type(DTYPE_Q8_0),
 		          .is_unsigned = key->flags & KEY_UNSIGNED,
 		          .strips = key->flags & KEY_BLOCK_MAJOR,
+		          .pairs = key->activation == key_type(DTYPE_BF16) && target->has_pairs,
 		          .blocks = kp / 32,
 		          .panel = key->row_blocks };
 
-	(void)target;
-	if (!t.int8 && key->activation != key_type(DTYPE_F32))
-		return build_refuse(key, err, "activations are F32 or Q8_0");
+	if (t.pairs != (key->numerics == NUMERICS_BOUNDED) ||
+	    (!t.int8 && !t.pairs && key->activation != key_type(DTYPE_F32)))
+		return build_refuse(key, err, "activations are F32 or Q8_0, or BF16 in the bounded class");
 	if (key->k == 0 || columns == 0 || columns > TEMPLATE_MAX_WIDE || (int64_t)kp * 4 * columns > INT32_MAX / 2)
 		return build_refuse(key, err, "k must be positive and fit, a wide tile has 1 to 24 columns");
 	if (t.panel == 0 || t.panel > columns)

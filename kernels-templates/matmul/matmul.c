@@ -243,6 +243,15 @@ static bool emit_routes(struct matmul *m, const struct target *target, struct er
 	return true;
 }
 
+const struct weight_format *matmul_format(const struct key *key, const struct target *target)
+{
+	const enum dtype activation = key_dtype(key->activation);
+
+	return key->weight && (activation != DTYPE_BF16 || target->has_pairs)
+	               ? weight_format_for(key_dtype(key->weight), activation)
+	               : NULL;
+}
+
 const char *matmul_refuse(const struct key *key, const struct weight_format *format, int64_t block_bytes,
                           unsigned columns, unsigned row_blocks)
 {
@@ -250,8 +259,12 @@ const char *matmul_refuse(const struct key *key, const struct weight_format *for
 
 	if (!format)
 		return "this weight format is not computed with";
-	if (key->activation != key_type(DTYPE_F32) && !(int8 && weight_has_int8(format)))
+	if (key->activation != key_type(DTYPE_F32) && format != &wf_bf16_pairs && !(int8 && weight_has_int8(format)))
 		return "this activation format is not computed with";
+	if ((format == &wf_bf16_pairs) != (key->numerics == NUMERICS_BOUNDED))
+		return "pairs of BF16 are of the bounded class, and alone are";
+	if (format == &wf_bf16_pairs && key->flags & (KEY_EXPERTS | KEY_BY_HEAD))
+		return "experts and matrices by head take no pairs of BF16";
 	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[format->type].block != 0)
 		return "rows and k must be positive, k a multiple of the weights' block";
 	if (key->tile_n == 0 || key->tile_n > columns)
@@ -268,6 +281,11 @@ const char *matmul_refuse(const struct key *key, const struct weight_format *for
 	     (uint64_t)key->heads * key->head_dim * 4 * columns > INT32_MAX / 2))
 		return "matrices by head have 1 to 4096 heads, results no closer than rows, and nothing else is done";
 	return matmul_refuse_epilogue(key);
+}
+
+bool template_pairs(const struct target *target, enum dtype weight)
+{
+	return target->has_pairs && weight_format_for(weight, DTYPE_BF16);
 }
 
 unsigned template_tile_n(const struct target *target)
@@ -322,12 +340,12 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 		            .has_bsel = target->has_bsel,
 		            .row_vectors = math_parts(b) };
 
-	m.format = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
+	m.format = matmul_format(key, target);
 	m.int8 = key->activation == key_type(DTYPE_Q8_0);
-	m.kp = (uint32_t)numerics_pad(key->k);
+	m.kp = (uint32_t)(numerics_pad(key->k) / weight_element_k(key_dtype(key->activation)));
 	m.rows_padded = (uint32_t)numerics_pad(key->rows);
 	m.blocks = m.rows_padded / 32 * matmul_heads(key);
-	m.in_width = (uint32_t)matmul_in_width(key);
+	m.in_width = m.kp * matmul_heads(key);
 	if (m.format)
 		m.block_bytes = (int64_t)weight_run_bytes(m.format, m.kp);
 	const char *why = matmul_refuse(key, m.format, m.block_bytes, MATMUL_MAX_COLUMNS, 2);

@@ -10,6 +10,9 @@
 
 struct weight_format;
 
+/* Of lanes that own rows: what weights are read as. NULL: the target does not multiply them by such activations. */
+const struct weight_format *matmul_format(const struct key *key, const struct target *target);
+
 /* The totals of one row block and one column tile: f32 [span][matrix][column][32]. */
 struct matmul_results {
 	struct ir *b;
@@ -50,6 +53,9 @@ void matmul_finish_column(const struct matmul_results *r, ir_s block, ir_s colum
 /* So many columns from there on, whose loads are under way together; on targets with 32 lanes, not by head. */
 enum { MATMUL_MOST_AT_ONCE = 16 };
 void matmul_finish_several(const struct matmul_results *r, unsigned n, ir_s block, ir_s column);
+
+/* A word of two BF16 a lane, of the 2 * W f32 at `from`: the even k in the low half. */
+ir_i narrow_bf16_pairs(struct ir *b, ir_a from);
 
 /* ---- groups of waves that share the row blocks of a matmul (matmul_group.c) */
 

@@ -195,7 +195,8 @@ static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const 
 		.xs = m->xs,
 		.sums = m->part.sums,
 		.has_vnni = m->has_vnni,
-		.by_pairs = m->by_pairs
+		.by_pairs = m->by_pairs,
+		.words = m->format == &wf_bf16_pairs
 	};
 	unsigned of_stream = m->part.vectors * columns, n = of_stream * m->streams;
 	bool parked = m->streams > 1 && matmul_accumulators_in_memory(&m->shape);
@@ -243,7 +244,7 @@ static void dot_parts(struct matmul *m, const struct turns *turns)
 	bool unrolled = m->format->head_bytes && !m->aligned;
 	bool by_columns = full > 1 && (unrolled || ((turns->known || !m->int8) && !m->format->head_bytes));
 	unsigned shares = by_columns ? (full + (rest > 0)) * groups : groups;
-	int64_t next = (int64_t)NUMERICS_SEGMENT / m->format->unit_k * m->format->unit_bytes,
+	int64_t next = (int64_t)m->shape.segment_k / m->format->unit_k * m->format->unit_bytes,
 		lines = interleave_bytes(m) / MATMUL_LINE;
 
 	m->lines = (lines + shares - 1) / shares;

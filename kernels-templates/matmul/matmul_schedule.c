@@ -58,8 +58,10 @@ static uint32_t with_digit(uint32_t schedule, unsigned field, unsigned n)
 
 struct matmul_shape matmul_shape(const struct key *key, const struct target *target)
 {
+	const unsigned element_k = weight_element_k(key_dtype(key->activation));
 	struct matmul_shape s = {
-		.format = weight_format_find(key_dtype(key->weight)),
+		.format = weight_format_for(key_dtype(key->weight), key_dtype(key->activation)),
+		.segment_k = NUMERICS_SEGMENT / element_k,
 		.int8 = key->activation == key_type(DTYPE_Q8_0),
 		.wide = key->flags & KEY_WIDE,
 		.regs = target->vector_regs,
@@ -70,7 +72,7 @@ struct matmul_shape matmul_shape(const struct key *key, const struct target *tar
 		.blocks = (uint32_t)(numerics_pad(key->rows) / 32)
 	};
 
-	s.span_k = (unsigned)(numerics_pad(key->k) / s.spans);
+	s.span_k = (unsigned)(numerics_pad(key->k) / element_k / s.spans);
 	s.aligned = s.format->head_bytes && s.span_k % (s.format->unit_k * s.format->head_units) == 0;
 	return s;
 }
@@ -109,7 +111,7 @@ unsigned matmul_stretch(const struct matmul_shape *s, const struct matmul_schedu
 	unsigned whole = s->aligned ? f->unit_k * f->head_units : c->unroll_k;
 
 	if (!s->int8)
-		return NUMERICS_SEGMENT;
+		return s->segment_k;
 	if (matmul_single_part(s, p))
 		return s->span_k;
 	unsigned most = c->k_block_bytes / f->unit_bytes * f->unit_k / NUMERICS_BLOCK * NUMERICS_BLOCK;
@@ -186,7 +188,7 @@ static const char *refuse_interleave(const struct matmul_shape *s, const struct 
 		return NULL;
 	if (s->wide)
 		return "turns of wide tiles are as long as they are";
-	if (c->unroll_k % f->unit_k || NUMERICS_SEGMENT % c->unroll_k || s->span_k % c->unroll_k)
+	if (c->unroll_k % f->unit_k || s->segment_k % c->unroll_k || s->span_k % c->unroll_k)
 		return "turns are of whole units, and segments of whole turns";
 	if (f->head_bytes && !s->aligned)
 		return "units are counted one by one where heads come in the middle of a span";
@@ -244,8 +246,8 @@ static const char *refuse_parts(const struct key *key, const struct target *targ
 static bool has_none(const struct key *key, const struct target *target)
 {
 	return target->lane_bytes || !target->vector_regs || key->flags & KEY_MMA || !key->weight ||
-	       !weight_format_find(key_dtype(key->weight)) || !key->rows || !key->k || !key->tile_n ||
-	       key->tile_n > TEMPLATE_MAX_WIDE;
+	       !weight_format_for(key_dtype(key->weight), key_dtype(key->activation)) || !key->rows || !key->k ||
+	       !key->tile_n || key->tile_n > TEMPLATE_MAX_WIDE;
 }
 
 const char *matmul_schedule(const struct key *key, const struct target *target, struct matmul_schedule *out)

@@ -39,8 +39,8 @@ struct matmul_shape {
 	const struct weight_format *format;
 	bool int8, wide;
 	bool aligned; /* formats with heads: every span begins with one */
-	unsigned regs, row_vectors, columns, spans, span_k, matrices;
-	uint32_t blocks; /* of 32 rows */
+	unsigned regs, row_vectors, columns, spans, span_k, segment_k, matrices; /* _k: elements of the format */
+	uint32_t blocks;                                                         /* of 32 rows */
 };
 
 /* key: matmul_refuse() has nothing against it. */

@@ -146,7 +146,8 @@ static void dot_part(const struct wide *m, unsigned columns, unsigned vector)
 		.x_step = (int32_t)columns * 4,
 		.xs_column = sizeof(struct activation_block),
 		.xs_step = (int32_t)(columns * sizeof(struct activation_block)),
-		.has_vnni = m->has_vnni
+		.has_vnni = m->has_vnni,
+		.words = m->format == &wf_bf16_pairs
 	};
 	int32_t disp[WEIGHT_MAX_ACC];
 
@@ -216,14 +217,14 @@ static ir_s turns_before(const struct wide *m)
 	                m->segment / m->turn_k);
 }
 
-/* Number of the segment's first packed unit. */
-static ir_s first_unit(const struct wide *m)
+/* Number of the segment's first block of 32 k's. */
+static ir_s first_block(const struct wide *m)
 {
 	struct ir *b = m->b;
 	if (even_segments(m))
-		return ir_smuli(b, m->segment_number, m->segment / NUMERICS_BLOCK);
+		return ir_smuli(b, m->segment_number, m->segment / m->block_k);
 	ir_s turns = ir_sadd(b, ir_smuli(b, span_number(m), m->span_k / m->turn_k), turns_before(m));
-	return ir_sdivi(b, ir_smuli(b, turns, m->turn_k), NUMERICS_BLOCK);
+	return ir_sdivi(b, ir_smuli(b, turns, m->turn_k), m->block_k);
 }
 
 static ir_a tile_at(const struct wide *m, unsigned slot, int64_t column_bytes)
@@ -255,12 +256,12 @@ static void unpack_segment(struct wide *m)
 	struct ir *b = m->b;
 	ir_s units = even_segments(m) ? ir_sconst(b, m->segment / NUMERICS_BLOCK)
 	                              : ir_sdivi(b, ir_smuli(b, m->turns, m->turn_k), NUMERICS_BLOCK);
-	ir_s unit = ir_var_s(b, first_unit(m));
+	ir_s unit = ir_var_s(b, first_block(m));
 	ir_a head;
 
 	unpack_units(m, unit, units, ir_var_a(b, m->scratch));
 	m->ahead = ir_var_a(b, packed_unit(m, unit, &head));
-	ir_s before = first_unit(m);
+	ir_s before = first_block(m);
 	m->w = ir_var_a(b, wide_in_place(m) ? packed_unit(m, before, &head) : m->scratch);
 	if (wide_in_place(m))
 		m->beside = ir_var_a(b, m->scratch);
@@ -322,9 +323,9 @@ static void find_block(struct wide *m)
 static void dot_rest(const struct wide *m, unsigned rest)
 {
 	struct ir *b = m->b;
-	int64_t x = (int64_t)NUMERICS_BLOCK * (m->part_columns - rest) * (m->int8 ? 1 : 4),
+	int64_t x = (int64_t)m->block_k * (m->part_columns - rest) * (m->int8 ? 1 : 4),
 		xs = (m->part_columns - rest) * (int64_t)sizeof(struct activation_block);
-	ir_s before = first_unit(m);
+	ir_s before = first_block(m);
 
 	for (int direction = -1; direction <= 1; direction += 2) {
 		ir_set_a(b, m->x, ir_aadd(b, m->x, ir_smuli(b, before, direction * x)));
@@ -425,8 +426,9 @@ static void emit_blocks(struct wide *m)
 
 bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	const struct weight_format *packed = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
-	int64_t block_bytes = packed ? (int64_t)weight_run_bytes(packed, numerics_pad(key->k)) : 0;
+	const struct weight_format *packed = matmul_format(key, target);
+	const uint64_t elements = numerics_pad(key->k) / weight_element_k(key_dtype(key->activation));
+	int64_t block_bytes = packed ? (int64_t)weight_run_bytes(packed, elements) : 0;
 	const char *why = target->lane_bytes ? "this target has no wide tiles"
 	                                     : matmul_refuse(key, packed, block_bytes, TEMPLATE_MAX_WIDE, 1);
 	struct matmul_schedule schedule;

@@ -24,9 +24,10 @@ struct wide {
 	ir_a products;
 	uint32_t kp;
 	int64_t block_bytes;
-	unsigned spans, span_k; /* span_k, segment: k's */
+	unsigned spans, span_k; /* span_k, segment: elements of the format, which are k's or pairs of them; so is kp */
 	unsigned segment;
-	unsigned turn_k; /* k's in one turn of the inner loop */
+	unsigned block_k; /* elements in 32 k's */
+	unsigned turn_k;  /* k's in one turn of the inner loop */
 	unsigned columns, part_columns, row_vectors, part_vectors, matrices;
 	struct matmul_schedule schedule;
 	struct matmul_results results;

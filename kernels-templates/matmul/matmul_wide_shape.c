@@ -49,8 +49,10 @@ static void shape_part(struct wide *m, unsigned regs)
 /* A float chain ends with its segment; an int8 chain may be cut anywhere. */
 static unsigned segment_k(const struct wide *m, uint32_t stretch)
 {
-	if (!m->int8)
-		return NUMERICS_SEGMENT < m->span_k ? NUMERICS_SEGMENT : m->span_k;
+	if (!m->int8) {
+		const unsigned whole = NUMERICS_SEGMENT / NUMERICS_BLOCK * m->block_k;
+		return whole < m->span_k ? whole : m->span_k;
+	}
 	unsigned most = stretch / m->format->unit_bytes * m->format->unit_k;
 	for (unsigned n = most - most % m->turn_k; n > m->turn_k; n -= m->turn_k)
 		if (m->span_k % n == 0)
@@ -78,7 +80,9 @@ unsigned template_wide_from(const struct target *target, enum dtype weight, enum
 {
 	if (!template_wide_weights(target, weight))
 		return 0;
-	return copies_format(weight_format_find(weight), activation == DTYPE_Q8_0) ? template_tile_n(target) + 1 : 3;
+	return copies_format(weight_format_for(weight, activation), activation == DTYPE_Q8_0)
+	               ? template_tile_n(target) + 1
+	               : 3;
 }
 
 /* int8 takes several parts, so that weights come from the second-level cache once for all of them; floats need less of
@@ -117,7 +121,7 @@ static void shape(struct wide *m, const struct target *target, bool int8, unsign
 
 unsigned template_wide_panel(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns)
 {
-	struct wide m = { .packed = weight_format_find(weight) };
+	struct wide m = { .packed = weight_format_for(weight, activation) };
 
 	shape(&m, target, activation == DTYPE_Q8_0, columns);
 	return m.part_columns;
@@ -125,8 +129,11 @@ unsigned template_wide_panel(const struct target *target, enum dtype weight, enu
 
 void wide_shape_key(struct wide *m, const struct key *key, const struct target *target, uint32_t stretch)
 {
-	*m = (struct wide){ .packed = weight_format_find(key_dtype(key->weight)),
-		            .kp = (uint32_t)numerics_pad(key->k) };
+	const unsigned element_k = weight_element_k(key_dtype(key->activation));
+
+	*m = (struct wide){ .packed = weight_format_for(key_dtype(key->weight), key_dtype(key->activation)),
+		            .kp = (uint32_t)(numerics_pad(key->k) / element_k),
+		            .block_k = NUMERICS_BLOCK / element_k };
 	m->block_bytes = (int64_t)weight_run_bytes(m->packed, m->kp);
 	shape(m, target, key->activation == key_type(DTYPE_Q8_0), key->tile_n);
 	m->spans = numerics_spans(key->k);

@@ -5,7 +5,7 @@
  * is read and written by nobody else.
  */
 #include "jit/ir/lanes.h"
-#include "kernels-templates/emit/build.h"
+#include "kernels-templates/matmul/matmul.h"
 
 /* To nearest even; a NaN stays one. Result in the low half. */
 static ir_i to_bf16(struct ir *b, ir_i bits)
@@ -16,11 +16,17 @@ static ir_i to_bf16(struct ir *b, ir_i bits)
 	return ir_ishr(b, ir_isel(b, ir_igt(b, size, ir_iconst(b, 0x7f800000)), quiet, rounded), 16);
 }
 
-/* Two k's a lane, so that words are stored; half the lanes have something to do. */
-static void narrow_bf16(struct ir *b, ir_a from, ir_a to)
+ir_i narrow_bf16_pairs(struct ir *b, ir_a from)
 {
 	ir_i even = to_bf16(b, ir_iload_s(b, from, 0, 8)), odd = to_bf16(b, ir_iload_s(b, from, 4, 8));
-	ir_fstore(b, to, ir_fbits(b, ir_ior(b, even, ir_ishl(b, odd, 16))), 0, NUMERICS_BLOCK / 2);
+
+	return ir_ior(b, even, ir_ishl(b, odd, 16));
+}
+
+/* Words are stored; half the lanes have something to do. */
+static void narrow_bf16(struct ir *b, ir_a from, ir_a to)
+{
+	ir_fstore(b, to, ir_fbits(b, narrow_bf16_pairs(b, from)), 0, NUMERICS_BLOCK / 2);
 }
 
 /* Beyond the largest f16 to that; what fmin and fmax give is b where either is a NaN. */

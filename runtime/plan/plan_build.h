@@ -83,6 +83,8 @@ static inline uint32_t plan_tiles_end(const struct plan_tiles *t) { return t->fi
 
 /* What a matmul with such weights reads: f32, or int8 blocks. */
 enum dtype plan_activation(const struct plan_options *opt, enum dtype weight);
+/* The same of a matrix whose kernels have such flags; BF16 where f32 is multiplied in pairs. */
+enum dtype plan_matmul_activation(const struct plan_options *opt, const struct weights_matrix *w, uint32_t flags);
 /* How a matrix times so many tokens is done; returns how many sorts of tiles: those by matrices first. */
 unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits, const struct weights_matrix *w,
                          uint32_t flags, uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MOST]);

@@ -22,6 +22,10 @@ static struct plan_turn turn_of(const struct plan_builder *b, const struct matmu
 		turn.arg[INTERLEAVE_XS] = plan_address(m->in.s + t.first * (kp / 32));
 		turn.arg[INTERLEAVE_OUT] = plan_address(b->buf->turned_q + t.first * kp);
 		turn.arg[INTERLEAVE_OUTS] = plan_address(b->buf->turned_s + t.first * (kp / 32));
+	} else if (act == DTYPE_BF16) {
+		turn.key.numerics = NUMERICS_BOUNDED;
+		turn.arg[INTERLEAVE_X] = plan_address(m->in.x + t.first * kp);
+		turn.arg[INTERLEAVE_OUT] = plan_address(b->buf->turned) + t.first * kp * 2;
 	} else {
 		turn.arg[INTERLEAVE_X] = plan_address(m->in.x + t.first * kp);
 		turn.arg[INTERLEAVE_OUT] = plan_address(b->buf->turned + t.first * kp);
@@ -99,14 +103,16 @@ static void prepare(struct plan_builder *b, const struct plan_turn turn[], unsig
 	plan_wait(b);
 }
 
-/* What `m` reads, tile by tile. */
+/* What `m` reads, tile by tile; of tiles that are not wide each column by itself. */
 static void turn(struct plan_builder *b, const struct matmul *m, enum dtype act, const struct plan_tiles t[],
                  unsigned n)
 {
 	struct plan_turn turn[PLAN_CUTS_MOST];
 
-	for (unsigned i = 0; i < n; i++)
-		turn[i] = turn_of(b, m, act, t[i]);
+	for (unsigned i = 0; i < n; i++) {
+		const struct plan_tiles columns = { t[i].first, 1, t[i].width * t[i].tiles, 0 };
+		turn[i] = turn_of(b, m, act, t[i].flags == KEY_WIDE ? t[i] : columns);
+	}
 	prepare(b, turn, n);
 }
 
@@ -125,7 +131,7 @@ static void narrow(struct plan_builder *b, const struct matmul *m, uint32_t toke
 
 void step_matmul(struct plan_builder *b, const struct matmul *m)
 {
-	enum dtype act = plan_activation(b->opt, m->w->type);
+	enum dtype act = plan_matmul_activation(b->opt, m->w, m->flags);
 	const struct activations turned = { .x = b->buf->turned, .q = b->buf->turned_q, .s = b->buf->turned_s },
 				 narrowed = { .x = b->buf->turned };
 	bool floats = act == DTYPE_F32;
@@ -140,12 +146,12 @@ void step_matmul(struct plan_builder *b, const struct matmul *m)
 		narrow(b, m, plan_tiles_end(&t[by_matrices - 1]));
 	for (; i < by_matrices; i++)
 		matmul_launch(b, m, floats ? &narrowed : &m->in, floats ? m->w->type : act, t[i]);
-	bool wide = i < n && t[i].flags == KEY_WIDE;
-	if (wide)
+	bool turns = i < n && (t[i].flags == KEY_WIDE || act == DTYPE_BF16);
+	if (turns)
 		turn(b, m, act, t + i, n - i);
 	for (; i < n; i++)
-		matmul_launch(b, m, wide ? &turned : &m->in, act, t[i]);
-	if (floats && !m->in.norm) {
+		matmul_launch(b, m, turns ? &turned : &m->in, act, t[i]);
+	if (act != DTYPE_Q8_0 && !m->in.norm) {
 		struct plan_op *last = plan_last_op(b);
 		last->seen = m->in.x;
 		last->seen_by = m->w;

@@ -15,6 +15,15 @@ enum dtype plan_activation(const struct plan_options *opt, enum dtype weight)
 	return opt->f32_activations ? DTYPE_F32 : weight_default_activation(weight);
 }
 
+enum dtype plan_matmul_activation(const struct plan_options *opt, const struct weights_matrix *w, uint32_t flags)
+{
+	const enum dtype act = plan_activation(opt, w->type);
+
+	return opt->bounded && act == DTYPE_F32 && !(flags & KEY_BY_HEAD) && template_pairs(opt->target, w->type)
+	               ? DTYPE_BF16
+	               : act;
+}
+
 /* Columns from `first` on: tiles of a width, and a narrower one for the rest. Returns how many. */
 static unsigned cut_columns(uint32_t first, uint32_t tokens, uint32_t width, uint32_t flags, struct plan_tiles out[2])
 {
@@ -62,7 +71,7 @@ static unsigned cut_for_matrices(const struct plan_options *opt, enum plan_logit
 unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits, const struct weights_matrix *w,
                          uint32_t flags, uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MOST])
 {
-	enum dtype act = plan_activation(opt, w->type);
+	enum dtype act = plan_matmul_activation(opt, w, flags);
 	unsigned wide_from = template_wide_from(opt->target, w->type, act),
 		 n = cut_for_matrices(opt, logits, w, flags, tokens, out);
 	bool wide = wide_from && tokens >= wide_from && !opt->general && !(flags & KEY_BY_HEAD);

@@ -46,7 +46,8 @@ void op_each_vector(unsigned lanes, void (*fn)(enum ir_op op, int64_t imm))
 	static const int64_t shifts[] = { 0, 1, 7, 16, 31 };
 	for (enum ir_op op = 0; op < IR_OP_COUNT; op++) {
 		const struct ir_facts *f = &ir_facts[op];
-		if (!is_vector(f->dst) || (f->a && !is_vector(f->a)) || op == IR_fmov || op == IR_imov)
+		if (!is_vector(f->dst) || (f->a && !is_vector(f->a)) || op == IR_fmov || op == IR_imov ||
+		    op == IR_fdot2 /* which few targets have */)
 			continue;
 		if (op == IR_ishl || op == IR_ishr || op == IR_isar || op == IR_irotl)
 			for (unsigned k = 0; k < 5; k++)

@@ -39,7 +39,12 @@ static void check_vector_op(enum ir_op op, int64_t imm)
 	}
 }
 
-static void test_vector_ops(void **state) { op_each_vector(compile_isa->lanes, check_vector_op); }
+static void test_vector_ops(void **state)
+{
+	op_each_vector(compile_isa->lanes, check_vector_op);
+	if (compile_isa->has_pairs)
+		check_vector_op(IR_fdot2, 0);
+}
 
 static void begin_ir(struct ir *b) { ir_init(b, compile_isa->lanes); }
 

@@ -106,6 +106,36 @@ static uint32_t look_up(uint32_t a, int64_t table)
 	return out;
 }
 
+static double flushed(uint32_t bits) { return bits & 0x7f800000 ? as_float(bits) : copysign(0, as_float(bits)); }
+
+/* c + x * y, rounded to odd in 64 bits, then to 24 whatever the exponent is. */
+static uint32_t add_flushed(double x, double y, double c)
+{
+	const long double product = (long double)x * y, sum = product + c;
+	const long double of_c = sum - product, error = (product - (sum - of_c)) + (c - of_c);
+	int exponent, ignored;
+
+	if (sum == 0 || !isfinite(sum))
+		return as_bits((float)sum);
+	const bool odd = fmodl(ldexpl(frexpl(sum, &ignored), 64), 2) != 0;
+	const long double to_odd = error == 0 || odd ? sum : nextafterl(sum, error > 0 ? INFINITY : -INFINITY);
+	const float part = (float)frexpl(to_odd, &exponent);
+	const double rounded = ldexp(part, exponent);
+	return as_bits(fabs(rounded) < 0x1p-126 ? copysignf(0, part) : (float)rounded);
+}
+
+static uint32_t dot_pair(uint32_t a, uint32_t b, uint32_t c)
+{
+	const uint32_t upper = add_flushed(flushed(a >> 16 << 16), flushed(b >> 16 << 16), flushed(c));
+
+	return add_flushed(flushed(a << 16), flushed(b << 16), as_float(upper));
+}
+
+static uint32_t dot_halves(uint32_t a, uint32_t b, uint32_t c)
+{
+	return (uint32_t)(wide(c) + (wide(a << 16) >> 16) * (wide(b << 16) >> 16) + (wide(a) >> 16) * (wide(b) >> 16));
+}
+
 /* The second formula for vector rows. a, b, c: bits of the lane (masks: 0 or 1); masks come back as 0 or 1. */
 static uint32_t formula(enum ir_op op, uint32_t a, uint32_t b, uint32_t c, int64_t imm, uint32_t lane)
 {
@@ -120,6 +150,7 @@ static uint32_t formula(enum ir_op op, uint32_t a, uint32_t b, uint32_t c, int64
 	case IR_fdiv: return as_bits((float)(x / y));
 	case IR_fsqrt: return as_bits((float)sqrt(x));
 	case IR_ffma: return exact_fma(a, b, c);
+	case IR_fdot2: return dot_pair(a, b, c);
 	case IR_fmin: return order(a, b) == -1 ? a : b;
 	case IR_fmax: return order(a, b) == 1 ? a : b;
 	case IR_fabs: return a % 0x80000000u;
@@ -156,9 +187,7 @@ static uint32_t formula(enum ir_op op, uint32_t a, uint32_t b, uint32_t c, int64
 	case IR_dot4: return dot(a, b, c);
 	case IR_dot2b: return halves(dot_bytes(a, b, 0), dot_bytes(a, b, 16));
 	case IR_iadd_16: return halves((a % 65536 + b % 65536), (a / 65536 + b / 65536));
-	case IR_dot2h:
-		return (uint32_t)(wide(c) + (wide(a << 16) >> 16) * (wide(b << 16) >> 16) +
-		                  (wide(a) >> 16) * (wide(b) >> 16));
+	case IR_dot2h: return dot_halves(a, b, c);
 	case IR_ilut16: return look_up(a, imm);
 	case IR_dot4u: return dot(a & 0x7f7f7f7f, b, dot(a >> 1 & 0x40404040, b, dot(a >> 1 & 0x40404040, b, c)));
 	case IR_mand: return a & b;

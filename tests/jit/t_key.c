@@ -247,7 +247,7 @@ static void test_targets(void **unused)
 	assert_null(target_find("avx"));
 	assert_string_equal(
 		target_list(names, sizeof names, TARGETS_ALL, "", ", "),
-		"avx2, avx2vnni, avx512, avx512vnni, avx512amx, gfx1030, gfx1031, gfx1032, gfx1033, "
+		"avx2, avx2vnni, avx512, avx512vnni, avx512bf16, avx512amx, gfx1030, gfx1031, gfx1032, gfx1033, "
 		"gfx1034, gfx1035, gfx1036, gfx1100, "
 		"gfx1101, gfx1102, gfx1103, gfx1150, gfx1151, gfx1200, gfx1201, sm80, sm90, sm90x2, sm90x4, "
 		"sm90x8");
@@ -264,11 +264,12 @@ static void test_targets(void **unused)
 static void test_cpus(void **unused)
 {
 	const uint32_t avx = 1u << 28, fma = 1u << 12, f16c = 1u << 29, osxsave = 1u << 27, avx2 = 1u << 5;
-	const uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31, vnni = 1u << 11, avx_vnni = 1u << 4;
+	const uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31, vnni = 1u << 11, avx_vnni = 1u << 4,
+		       bf16 = 1u << 5;
 	const struct target_cpu whole = { .leaf1_ecx = avx | fma | f16c | osxsave,
 		                          .leaf7_ebx = avx2 | f | dq | bw | vl,
 		                          .leaf7_ecx = vnni,
-		                          .leaf7_1_eax = avx_vnni,
+		                          .leaf7_1_eax = avx_vnni | bf16,
 		                          .xcr0 = 0xe7 };
 	struct error err = { 0 };
 
@@ -278,9 +279,10 @@ static void test_cpus(void **unused)
 		enum target_id best, refused;
 		const char *word;
 	} lacks[] = {
-		{ 0, 0, 0, 0, 0, TARGET_AVX512_VNNI, TARGET_NONE, "none" },
+		{ 0, 0, 0, 0, 0, TARGET_AVX512_BF16, TARGET_NONE, "none" },
+		{ 0, 0, 0, bf16, 0, TARGET_AVX512_VNNI, TARGET_AVX512_BF16, "AVX512_BF16" },
 		{ 0, 0, vnni, 0, 0, TARGET_AVX512, TARGET_AVX512_VNNI, "AVX512_VNNI" },
-		{ 0, 0, 0, avx_vnni, 0, TARGET_AVX512_VNNI, TARGET_AVX2_VNNI, "AVX-VNNI" },
+		{ 0, 0, 0, avx_vnni, 0, TARGET_AVX512_BF16, TARGET_AVX2_VNNI, "AVX-VNNI" },
 		{ 0, f, 0, 0, 0, TARGET_AVX2_VNNI, TARGET_AVX512, "AVX512F" },
 		{ 0, dq, 0, 0, 0, TARGET_AVX2_VNNI, TARGET_AVX512_VNNI, "AVX512DQ" },
 		{ 0, bw, 0, 0, 0, TARGET_AVX2_VNNI, TARGET_AVX512, "AVX512BW" },
@@ -324,11 +326,11 @@ static void test_targets_with_tiles(void **unused)
 		.leaf7_ebx = 0xc0030020,
 		.leaf7_ecx = vnni,
 		.leaf7_edx = tile | int8 | bf16,
-		.leaf7_1_eax = 1u << 4,
+		.leaf7_1_eax = 1u << 4 | 1u << 5,
 		.xcr0 = 0x600e7,
 		.tile_permission = true
 	};
-	const struct target *t = &target_table[TARGET_AVX512_AMX], *like = &target_table[TARGET_AVX512_VNNI];
+	const struct target *t = &target_table[TARGET_AVX512_AMX], *like = &target_table[TARGET_AVX512_BF16];
 	const struct {
 		uint32_t leaf7c, leaf7d;
 		uint64_t xcr0;
@@ -337,14 +339,14 @@ static void test_targets_with_tiles(void **unused)
 		const char *word;
 	} lacks[] = {
 		{ 0, bf16, 0, false, TARGET_AVX512_AMX, NULL },
-		{ 0, tile, 0, false, TARGET_AVX512_VNNI, "has no AMX-TILE, which code for avx512amx needs" },
-		{ 0, int8, 0, false, TARGET_AVX512_VNNI, "has no AMX-INT8," },
-		{ 0, tile | int8, 0, true, TARGET_AVX512_VNNI, "AMX-TILE" },
+		{ 0, tile, 0, false, TARGET_AVX512_BF16, "has no AMX-TILE, which code for avx512amx needs" },
+		{ 0, int8, 0, false, TARGET_AVX512_BF16, "has no AMX-INT8," },
+		{ 0, tile | int8, 0, true, TARGET_AVX512_BF16, "AMX-TILE" },
 		{ vnni, 0, 0, false, TARGET_AVX512, "AVX512_VNNI" },
-		{ 0, 0, 0x20000, false, TARGET_AVX512_VNNI, "(XCR0 is 0x400e7, the bits of 0x600e6 must be set)" },
-		{ 0, 0, 0x40000, false, TARGET_AVX512_VNNI, "XCR0 is 0x200e7" },
+		{ 0, 0, 0x20000, false, TARGET_AVX512_BF16, "(XCR0 is 0x400e7, the bits of 0x600e6 must be set)" },
+		{ 0, 0, 0x40000, false, TARGET_AVX512_BF16, "XCR0 is 0x200e7" },
 		{ 0, 0, 0x80, false, TARGET_AVX2_VNNI, "XCR0 is 0x60067" },
-		{ 0, 0, 0, true, TARGET_AVX512_VNNI,
+		{ 0, 0, 0, true, TARGET_AVX512_BF16,
 		  "does not permit this process to use tiles, which code for avx512amx does "
 		  "(arch_prctl(ARCH_REQ_XCOMP_PERM, 18) failed)" },
 	};
@@ -367,8 +369,10 @@ static void test_targets_with_tiles(void **unused)
 		if (lacks[i].word && !strstr(err.text, lacks[i].word))
 			fail_msg("%s", err.text);
 	}
-	for (int i = 0; i < TARGET_COUNT; i++)
+	for (int i = 0; i < TARGET_COUNT; i++) {
 		assert_int_equal(target_table[i].has_tiles, i == TARGET_AVX512_AMX);
+		assert_int_equal(target_table[i].has_pairs, i == TARGET_AVX512_BF16 || i == TARGET_AVX512_AMX);
+	}
 	const struct target_cpu here = target_this_cpu(), again = target_this_cpu();
 	assert_true(!here.tile_permission || here.leaf7_edx & tile);
 	assert_int_equal(here.tile_permission, again.tile_permission);

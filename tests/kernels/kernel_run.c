@@ -31,12 +31,13 @@ static unsigned without_cards(struct kernel_way way[])
 		false
 	};
 	way[n++] = (struct kernel_way){
-		"interpreter 16 with tiles",
+		"interpreter 16 with tiles and pairs",
 		{ .name = "interpreter16tiles",
 		  .lanes = 16,
 		  .vector_regs = 32,
 		  .has_vnni = true,
 		  .has_bsel = true,
+		  .has_pairs = true,
 		  .has_tiles = true },
 		false,
 		false

@@ -15,7 +15,7 @@
 #include "tests/kernels/matmul_check.h"
 #include "tests/support/weight_types.h"
 
-struct mix mixes[2 * DTYPE_COUNT];
+struct mix mixes[2 * DTYPE_COUNT + 1];
 unsigned n_mixes;
 
 void make_mixes(void)
@@ -29,6 +29,7 @@ void make_mixes(void)
 		if (weight_default_activation(types[i]) != DTYPE_F32)
 			mixes[n_mixes++] = (struct mix){ types[i], weight_default_activation(types[i]) };
 	}
+	mixes[mix_of_pairs()] = (struct mix){ DTYPE_BF16, DTYPE_BF16 };
 }
 
 static uint64_t state = 1;
@@ -39,6 +40,8 @@ uint32_t draw_number(uint32_t n)
 	return (uint32_t)(state >> 40) % n;
 }
 
+static bool is_int8(const struct key *key) { return key->activation == DTYPE_Q8_0 + 1; }
+static bool has_pairs(const struct key *key) { return key->activation == DTYPE_BF16 + 1; }
 static enum dtype weight_type(const struct key *key) { return (enum dtype)(key->weight - 1); }
 
 uint8_t *make_rows(const struct key *key)
@@ -152,6 +155,8 @@ void make_data(struct data *d, const struct problem *p)
 			pack_rows(key, (enum weight_layout)layout, d->rows[i], d->packed[layout], i, matrices);
 	}
 	d->x = make_columns(d->columns, key->k);
+	for (uint64_t i = 0; p->power && i < d->columns * kp; i++)
+		d->x[i] = ldexpf(d->x[i], p->power);
 	d->epsilon = 1e-5f;
 	if (key->flags & KEY_NORM_IN)
 		make_norm(d, key);
@@ -211,8 +216,9 @@ static void expect(struct data *d, const struct key *key)
 		.outq = d->expected.outq,
 		.outs = d->expected.outs,
 	};
-	if (key->activation == DTYPE_F32 + 1)
+	if (!is_int8(key))
 		m.x = d->x;
+	m.pairs = has_pairs(key);
 	plain_matmul(&m);
 	for (uint64_t i = 0; key->flags & KEY_GREATEST && i < d->out_n / 32; i++) {
 		float most = -INFINITY;
@@ -243,12 +249,28 @@ static void *turned(const struct target *target, const void *from, const struct 
 	return to;
 }
 
+/* Two k's a word, the lower one in the low half. */
+static uint32_t *in_pairs(const float *x, uint64_t n)
+{
+	uint32_t *to = kernel_buffer(n * 2, 0x55);
+
+	for (uint64_t i = 0; i < n / 2; i++)
+		to[i] = plain_to_bf16(x[2 * i]) >> 16 | plain_to_bf16(x[2 * i + 1]);
+	return to;
+}
+
 static void *turned_input(const struct target *target, const struct data *d, const struct problem *p)
 {
 	uint64_t kp = numerics_pad(p->key.k);
-	bool floats = p->key.activation == DTYPE_F32 + 1;
+	bool int8 = is_int8(&p->key), pairs = has_pairs(&p->key);
 	unsigned item = d->turn & KEY_BLOCK_MAJOR ? 32 : 4;
-	uint8_t *x = turned(target, floats ? (const void *)d->x : d->q, p, floats ? kp : kp / item, item);
+	uint32_t *words = pairs ? in_pairs(d->x, d->columns * kp) : NULL;
+	uint8_t *x = turned(target,
+	                    words  ? words
+	                    : int8 ? (const void *)d->q
+	                           : d->x,
+	                    p, int8 ? kp / item : kp / (1 + pairs), item);
+	free(words);
 	for (uint64_t i = 0; d->turn & KEY_UNSIGNED && i < d->columns * kp; i++)
 		x[i] ^= 0x80;
 	return x;
@@ -260,7 +282,7 @@ void launch(const struct kernel_way *way, const struct kernel *k, struct data *d
 	const uint8_t *packed = d->packed[weight_layout_of(&way->target)];
 	uint64_t arg[MATMUL_ARGS] = {
 		[MATMUL_W] = address(packed),
-		[MATMUL_X] = key->activation == DTYPE_F32 + 1 ? address(d->x) : address(d->q),
+		[MATMUL_X] = is_int8(key) ? address(d->q) : address(d->x),
 		[MATMUL_XS] = address(d->s),
 		[MATMUL_OUT] = address(d->got.out),
 		[MATMUL_TILES] = p->tiles,
@@ -288,6 +310,9 @@ void launch(const struct kernel_way *way, const struct kernel *k, struct data *d
 		s = turned(&way->target, d->s, p, numerics_pad(key->k) / 32, sizeof *d->s);
 		arg[MATMUL_X] = address(x);
 		arg[MATMUL_XS] = address(s);
+	} else if (has_pairs(key)) {
+		x = in_pairs(d->x, d->columns * numerics_pad(key->k));
+		arg[MATMUL_X] = address(x);
 	}
 	kernel_run(k, arg, cut, units);
 	kernel_run(k, arg, 0, cut);
@@ -315,6 +340,8 @@ void same_output(const char *what, const struct kernel_way *way, const struct pr
 bool takes_way(const struct target *target, const struct key *key)
 {
 	if (key->flags & KEY_GREATEST && !template_greatest(target, key->rows))
+		return false;
+	if (has_pairs(key) && (!template_pairs(target, weight_type(key)) || key->flags & (KEY_AWAITED | KEY_NORM_IN)))
 		return false;
 	if (key->flags & KEY_AWAITED && !template_matmul_awaits(target, key))
 		return false;
@@ -385,6 +412,7 @@ struct problem problem(unsigned mix, uint32_t rows, uint32_t k, uint32_t columns
 	p.key.kind = KEY_MATMUL;
 	p.key.weight = (uint8_t)(mixes[mix].weight + 1);
 	p.key.activation = (uint8_t)(mixes[mix].activation + 1);
+	p.key.numerics = mix == mix_of_pairs() ? NUMERICS_BOUNDED : NUMERICS_EXACT;
 	p.key.rows = rows;
 	p.key.k = (k + block - 1) / block * block;
 	p.key.tile_n = columns;

@@ -11,6 +11,7 @@ struct problem {
 	float spoil; /* not 0: the bias of a row in the middle */
 	int halves;  /* not 0: inputs are odd numbers of halves of int8 steps of about 2 to this power, the largest 127
 	              */
+	int power;   /* inputs are about 2 to this power */
 };
 
 /* Everything a launch touches, twice where it is written: `got` by the kernel, `expected` by the plain loop. */
@@ -35,8 +36,10 @@ struct mix {
 	enum dtype weight, activation;
 };
 /* Every type of weights with each kind of inputs that it is multiplied with; main() makes the list. */
-extern struct mix mixes[2 * DTYPE_COUNT];
+extern struct mix mixes[2 * DTYPE_COUNT + 1];
 extern unsigned n_mixes;
+/* BF16 by BF16 in pairs, behind these. */
+static inline unsigned mix_of_pairs(void) { return n_mixes; }
 void make_mixes(void);
 
 /* Every flag combination that matmul takes. */
@@ -91,5 +94,6 @@ struct problem problem(unsigned mix, uint32_t rows, uint32_t k, uint32_t columns
 
 /* The tests of the other files of the program: the number that failed. */
 int matmul_schedule_tests(void);
+int matmul_pairs_tests(void);
 
 #endif

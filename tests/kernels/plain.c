@@ -60,6 +60,55 @@ static float dot_f32(const float *w, uint64_t kp, unsigned spans, const float *x
 	return combine(total, spans);
 }
 
+uint32_t plain_to_bf16(float x)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, 4);
+	if (isnan(x))
+		return (bits | 1u << 22) >> 16 << 16;
+	const uint32_t rest = bits & 0xffff, whole = bits - rest;
+	return rest > 0x8000 || (rest == 0x8000 && whole & 0x10000) ? whole + 0x10000 : whole;
+}
+
+static double normal_or_zero(double x) { return fabs(x) < 0x1p-126 ? copysign(0, x) : x; }
+
+/* c + x * y as rule 13 has it of pairs. Numbers of these tests are far enough from the ends of double, in which the
+ * sum of a product of 16 bits and a float is exact, or else rounded to odd. */
+static double add_product(double x, double y, double c)
+{
+	const double product = normal_or_zero(x) * normal_or_zero(y), sum = product + normal_or_zero(c);
+	const double of_c = sum - product, error = (product - (sum - of_c)) + (normal_or_zero(c) - of_c);
+	int exponent, ignored;
+
+	const bool odd = fmod(ldexp(frexp(sum, &ignored), 53), 2) != 0;
+	const double to_odd = error == 0 || odd ? sum : nextafter(sum, error > 0 ? INFINITY : -INFINITY);
+	const float part = (float)frexp(to_odd, &exponent);
+	return normal_or_zero(ldexp(part, exponent));
+}
+
+/* The odd k of a pair first. */
+static float dot_pairs(const float *w, uint64_t kp, unsigned spans, const float *x)
+{
+	float total[NUMERICS_MAX_SPANS];
+
+	for (unsigned s = 0; s < spans; s++) {
+		uint64_t first = kp / spans * s, end = first + kp / spans;
+		total[s] = 0.0f;
+		for (uint64_t segment = first; segment < end; segment += NUMERICS_SEGMENT) {
+			double acc = 0;
+			for (uint64_t k = segment; k < end && k < segment + NUMERICS_SEGMENT; k++) {
+				const uint32_t bits = plain_to_bf16(x[k ^ 1]);
+				float at;
+				memcpy(&at, &bits, 4);
+				acc = add_product(w[k ^ 1], at, acc);
+			}
+			total[s] = total[s] + (float)acc;
+		}
+	}
+	return combine(total, spans);
+}
+
 /* Quants first..end-1, all of one block of activations, into one chain. */
 static float add_part(float acc, const struct plain_quant *w, uint32_t first, uint32_t end, const int8_t *q,
                       const struct activation_block *x)
@@ -109,6 +158,8 @@ static void dots(const struct plain_matmul *m, const struct plain_matrix *w, uin
 	for (uint32_t c = 0; c < m->columns; c++)
 		if (row >= w->rows)
 			out[c] = 0.0f;
+		else if (m->pairs)
+			out[c] = dot_pairs(weights, kp, numerics_spans(w->k), m->x + c * kp);
 		else if (m->x)
 			out[c] = dot_f32(weights, kp, numerics_spans(w->k), m->x + c * kp);
 		else

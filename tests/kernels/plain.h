@@ -27,6 +27,7 @@ struct plain_matmul {
 	struct plain_matrix w, w2;
 	enum key_act act;
 	uint32_t flags, columns;
+	bool pairs;     /* x becomes BF16, and is multiplied in pairs */
 	const float *x; /* f32 activations, or NULL: int8 in q and s */
 	const int8_t *q;
 	const struct activation_block *s;
@@ -37,6 +38,8 @@ struct plain_matmul {
 };
 void plain_matmul(const struct plain_matmul *m);
 
+/* To nearest even, as BF16 in the upper half. */
+uint32_t plain_to_bf16(float x);
 void plain_quantise(const float *x, uint64_t blocks, int8_t *q, struct activation_block *s);
 void plain_embed(const struct plain_matrix *w, const int32_t *ids, uint32_t columns, float *out);
 

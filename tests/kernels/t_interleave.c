@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/kernels/kernel_run.h"
+#include "tests/kernels/plain.h"
 
 enum { TILES = 3 };
 
@@ -76,6 +77,51 @@ static void check(uint32_t k, uint32_t columns, uint32_t panel, bool int8, uint3
 	free(expected_s);
 }
 
+/* Floats of any bits, as words of two BF16. */
+static void check_pairs(uint32_t k, uint32_t columns, uint32_t panel)
+{
+	const struct kernel_way *ways;
+	unsigned n = kernel_ways(&ways), tried = 0;
+	uint64_t kp = numerics_pad(k), floats = TILES * columns * kp, state = k + columns;
+	uint8_t *x = random_bytes(floats * 4, &state), *out = kernel_buffer(floats * 2, 0);
+	uint32_t *words = kernel_buffer(floats * 2, 0);
+
+	for (uint64_t i = 0; i < floats; i++) {
+		float f;
+		if (i % 5 == 0) /* half-way, or nearly so */
+			memcpy(x + i * 4, (const uint8_t[]){ (uint8_t)(i % 3), 0x80 }, 2);
+		memcpy(&f, x + i * 4, 4);
+		words[i / 2] |= i % 2 ? plain_to_bf16(f) : plain_to_bf16(f) >> 16;
+	}
+	uint8_t *expected = plain_interleave((const uint8_t *)words, columns, panel, kp / 2, 4);
+	const struct key key = { .kind = KEY_INTERLEAVE,
+		                 .k = k,
+		                 .tile_n = columns,
+		                 .row_blocks = (uint8_t)panel,
+		                 .activation = DTYPE_BF16 + 1,
+		                 .numerics = NUMERICS_BOUNDED };
+	const uint64_t arg[INTERLEAVE_ARGS] = { [INTERLEAVE_X] = (uintptr_t)x, [INTERLEAVE_OUT] = (uintptr_t)out };
+	int64_t units = (int64_t)(TILES * kp / 32);
+
+	for (unsigned i = 0; i < n; i++) {
+		struct kernel kernel;
+		if (!template_pairs(&ways[i].target, DTYPE_BF16))
+			continue;
+		memset(out, 0x55, floats * 2);
+		kernel_open(&kernel, &ways[i], &key);
+		kernel_run(&kernel, arg, units / 2, units);
+		kernel_run(&kernel, arg, 0, units / 2);
+		kernel_close(&kernel);
+		assert_memory_equal(out, expected, floats * 2);
+		tried++;
+	}
+	assert_true(tried > 0);
+	free(x);
+	free(out);
+	free(words);
+	free(expected);
+}
+
 static void test_turn(void **unused)
 {
 	static const uint32_t lengths[] = { 32, 33, 256, 1056 };
@@ -85,6 +131,7 @@ static void test_turn(void **unused)
 			check(lengths[i], columns, (columns + 2) / 3, true, 0);
 			check(lengths[i], columns, columns < 6 ? columns : 6, true, KEY_UNSIGNED);
 			check(lengths[i], columns, columns < 12 ? columns : 12, true, KEY_BLOCK_MAJOR);
+			check_pairs(lengths[i], columns, (columns + 1) / 2);
 		}
 }
 

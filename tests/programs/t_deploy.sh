@@ -33,13 +33,14 @@ HOME=$dir/home jitwarm $warm > "$dir/out" 2> "$dir/err"
 check "jitwarm $warm: $(cat "$dir/err")" [ $? = 0 ]
 check "nothing on stdout" [ ! -s "$dir/out" ]
 check "the pack is where the image takes it from" [ -s "$cache" ]
-check "its size is said" grep -q 'kernels for avx2, avx2vnni, avx512, avx512vnni, avx512amx; .* generated' "$dir/err"
+check "its size is said" grep -q \
+	'kernels for avx2, avx2vnni, avx512, avx512vnni, avx512bf16, avx512amx; .* generated' "$dir/err"
 check "nothing else was written" [ -z "$(ls -A "$dir/home")" ]
 
 # the same file again: from the header alone, elsewhere, later, with another umask and environment
 head -c 200000 "$dir/models/model.gguf" > "$dir/header.gguf"
 (cd /; umask 077; env -i PATH="$PATH" TZ=Asia/Tokyo LC_ALL=C jitwarm "$dir/header.gguf" --target avx512vnni --target \
-	avx2 --target avx512amx --target avx512 --target avx2vnni --out "$dir/again.jkp" -q)
+	avx2 --target avx512amx --target avx512bf16 --target avx512 --target avx2vnni --out "$dir/again.jkp" -q)
 check "the pack is the same from the header alone" cmp -s "$cache" "$dir/again.jkp"
 jitwarm verify "$cache" 2> "$dir/err"
 check "verify: every code object is what is made now: $(cat "$dir/err")" [ $? = 0 ]

@@ -30,7 +30,8 @@ check "--json: $(cat "$dir/out")" out \
 check "--json: bytes are the file's" grep -q "\"bytes\":$(wc -c < "$dir/b.jkp")," "$dir/out"
 is 0 --shape tiny --out "$dir/x.jkp" --target x86 --json
 check "x86 is all of that family" out \
-	'"target":"avx2",.*"target":"avx2vnni",.*"target":"avx512",.*"target":"avx512vnni",.*"target":"avx512amx",'
+	'"target":"avx2",.*"target":"avx2vnni",.*"target":"avx512",.*"target":"avx512vnni",.*"target":"avx512bf16",'\
+'.*"target":"avx512amx",'
 is 0 --shape tiny --out "$dir/r.jkp" --target gfx1030 --target gfx1100 --target gfx1200
 check "for cards that are not here: $(cat "$dir/err")" err 'kernels for gfx1030, gfx1100, gfx1200; '
 is 0 verify "$dir/r.jkp"

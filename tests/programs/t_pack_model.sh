@@ -14,7 +14,7 @@ is 0 pack-model "$model" --out "$dir/m.jkm" --target x86
 check "its size is said" grep -q 'the model and [0-9]* kernels for avx2, .* MiB' "$dir/err"
 (umask 077; cd / && env -i PATH="$PATH" TZ=Asia/Tokyo taskset 1 "$OLDPWD/jitwarm" pack-model \
 	"$(realpath "$OLDPWD/$model" 2> /dev/null || realpath "$model")" --out "$dir/again.jkm" --target avx512amx \
-	--target avx512vnni --target avx512 --target avx2vnni --target avx2 -q)
+	--target avx512vnni --target avx512bf16 --target avx512 --target avx2vnni --target avx2 -q)
 check "the same file from elsewhere, on one core, with other settings" cmp "$dir/m.jkm" "$dir/again.jkm"
 is 0 pack-model "$model" --out "$dir/m2.jkm" --json
 check "--json" grep -q '"kernels":[1-9][0-9]*,"bytes":[1-9]' "$dir/out"

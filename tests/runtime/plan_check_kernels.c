@@ -211,8 +211,8 @@ static bool find_product(const struct plan_space *s, uint64_t w, struct product 
 /* What a target's templates say of inputs; asking takes them long. */
 static struct content turned_for(const struct target *t, enum dtype weight, enum dtype act, uint32_t tokens)
 {
-	static struct content known[TARGET_COUNT][DTYPE_COUNT][2][TEMPLATE_MAX_WIDE + 1];
-	struct content *k = &known[t->id][weight][act == DTYPE_Q8_0][tokens];
+	static struct content known[TARGET_COUNT][DTYPE_COUNT][3][TEMPLATE_MAX_WIDE + 1];
+	struct content *k = &known[t->id][weight][act == DTYPE_Q8_0 ? 1 : act == DTYPE_BF16 ? 2 : 0][tokens];
 
 	if (!k->width)
 		*k = (struct content){ .width = tokens,
@@ -246,6 +246,7 @@ static void check_matmul_key(struct checker *c, const struct key *k, const struc
 	             "activation function");
 	plan_require(c, k->activation == (narrowed ? m->w->type : act) + 1, "format of activations");
 	plan_require(c, k->numerics == (narrowed ? NUMERICS_BOUNDED : NUMERICS_EXACT), "numerics");
+	plan_require(c, !narrowed || mma || (o->bounded && template_pairs(o->target, m->w->type)), "pairs");
 	plan_require(c, !mma || template_mma(o->target, m->w->type, act, o->bounded && c->p->logits != PLAN_ALL_LOGITS),
 	             "products of matrices");
 	plan_require(
@@ -264,10 +265,13 @@ static void read_product_input(struct checker *c, const struct key *k, const str
                                bool narrowed, const uint64_t *arg, uint64_t first, uint64_t tokens)
 {
 	uint64_t kp = numerics_pad(m->w->k), stride = narrowed ? kp * 2 : act == DTYPE_F32 ? kp * 4 : kp;
-	bool wide = k->flags & KEY_WIDE, int8 = act == DTYPE_Q8_0;
-	struct content like = wide ? turned_for(c->opt->target, m->w->type, act, k->tile_n)
-	                           : (struct content){ .flags = narrowed ? m->w->type : 0 };
+	/* words of pairs lie the same way in a wide tile of one column and in a narrow one */
+	bool wide = k->flags & KEY_WIDE && !(narrowed && k->tile_n == 1), int8 = act == DTYPE_Q8_0;
+	struct content like = wide ? turned_for(c->opt->target, m->w->type, narrowed ? m->w->type : act, k->tile_n)
+	                           : (struct content){ 0 };
 
+	if (narrowed)
+		like.flags = m->w->type;
 	like.value = m->in;
 	like.of = m->in_of;
 	like.phase = wide ? (uint32_t)(first % k->tile_n) : 0;
@@ -317,7 +321,10 @@ static void do_matmul(struct checker *c, const struct key *k, const uint64_t *ar
 		return;
 	}
 	enum dtype act = c->opt->f32_activations ? DTYPE_F32 : weight_default_activation(m.w->type);
-	bool narrowed = k->flags & KEY_MMA && act == DTYPE_F32;
+	/* all tokens where there are pairs; else what products of matrices take */
+	bool narrowed = act == DTYPE_F32 &&
+	                (k->flags & KEY_MMA ||
+	                 (c->opt->bounded && !(k->flags & KEY_BY_HEAD) && template_pairs(c->opt->target, m.w->type)));
 	uint64_t rp = numerics_pad(m.w->rows), tokens = arg[MATMUL_TILES] * k->tile_n,
 		 at = arg[MATMUL_OUT] - plan_address(m.out);
 	uint64_t row = at / (rp * 4),
@@ -351,7 +358,8 @@ static void do_matmul(struct checker *c, const struct key *k, const uint64_t *ar
 
 static void do_turn(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
-	bool int8 = k->activation == DTYPE_Q8_0 + 1, narrow = k->numerics == NUMERICS_BOUNDED;
+	bool int8 = k->activation == DTYPE_Q8_0 + 1, rounds = k->numerics == NUMERICS_BOUNDED,
+	     pairs = rounds && c->opt->target->has_pairs, narrow = rounds && !pairs, alone = pairs && k->tile_n == 1;
 	struct found in = find(c, arg[INTERLEAVE_X], int8 ? PLAIN_BYTES : PLAIN_FLOATS);
 	uint64_t kp = in.content.stride / (int8 ? 1 : 4),
 		 tokens = kp ? (uint64_t)end / (kp / 32 ? kp / 32 : 1) * (narrow ? 1 : k->tile_n) : 0;
@@ -366,17 +374,17 @@ static void do_turn(struct checker *c, const struct key *k, const uint64_t *arg,
 	             "units");
 	plan_require(c,
 	             narrow || (k->tile_n <= TEMPLATE_MAX_WIDE && k->row_blocks > 0 &&
-	                        (int8 || k->activation == DTYPE_F32 + 1)),
+	                        (int8 || k->activation == (pairs ? DTYPE_BF16 : DTYPE_F32) + 1)),
 	             "tiles");
 	if (c->wrong)
 		return;
 	touch(c, false, arg[INTERLEAVE_X], tokens * in.content.stride, in.content);
-	out.form = narrow ? NARROWED : int8 ? TURNED_BYTES : TURNED_FLOATS;
-	out.flags = narrow ? k->activation - 1u : k->flags;
-	out.width = narrow ? 0 : k->tile_n;
-	out.panel = narrow ? 0 : k->row_blocks;
-	out.phase = narrow ? 0 : (uint32_t)(in.token % k->tile_n);
-	out.stride = narrow ? kp * 2 : in.content.stride;
+	out.form = rounds ? NARROWED : int8 ? TURNED_BYTES : TURNED_FLOATS;
+	out.flags = rounds ? k->activation - 1u : k->flags;
+	out.width = narrow || alone ? 0 : k->tile_n;
+	out.panel = narrow || alone ? 0 : k->row_blocks;
+	out.phase = narrow || alone ? 0 : (uint32_t)(in.token % k->tile_n);
+	out.stride = rounds ? kp * 2 : in.content.stride;
 	out.origin = arg[INTERLEAVE_OUT] - in.token * out.stride;
 	touch(c, true, arg[INTERLEAVE_OUT], tokens * out.stride, out);
 	if (!int8)

@@ -276,7 +276,7 @@ static uint64_t check_schedule(struct schedule *t, uint64_t seed, uint64_t bytes
 	return stats.pages_used * (stats.kv_bytes / stats.pages);
 }
 
-static bool open_model(struct schedule *t, const char *name, const char *device, const char *isa)
+static bool open_model(struct schedule *t, const char *name, const char *device, const char *isa, int bounded)
 {
 	char path[1024];
 	jit_error err = { 0 };
@@ -285,7 +285,9 @@ static bool open_model(struct schedule *t, const char *name, const char *device,
 	*t = (struct schedule){ .name = name };
 	if (!shared_path(path, name))
 		return false;
-	t->model = jit_model_open(path, &JIT_MODEL_OPTIONS(.device = device, .isa = isa, .cache_dir = ""), &err);
+	const jit_model_options o =
+		JIT_MODEL_OPTIONS(.device = device, .isa = isa, .cache_dir = "", .bounded_numerics = bounded);
+	t->model = jit_model_open(path, &o, &err);
 	if (!t->model && (isa || err.code == JIT_ERROR_UNSUPPORTED)) {
 		printf("# skipped: %s\n", err.message);
 		return false;
@@ -294,6 +296,7 @@ static bool open_model(struct schedule *t, const char *name, const char *device,
 		fail_msg("%s: %s", path, err.message);
 	must(t, jit_model_get_info(t->model, &info, &err), &err);
 	t->vocab = info.vocab;
+	assert_int_equal(info.bounded, bounded ? JIT_BOUNDED_ALL : JIT_BOUNDED_NONE);
 	return true;
 }
 
@@ -304,13 +307,13 @@ static const char *const models[] = { "golden/qwen3-gqa2-bf16", "golden/gemma3-a
 enum { MODELS = sizeof models / sizeof *models };
 
 /* Each with all the memory there is, and with a third of what it took then. */
-static void check_model(const char *name, const char *device, const char *isa, unsigned schedules, size_t sessions,
-                        size_t longest)
+static void check_model_of(int bounded, const char *name, const char *device, const char *isa, unsigned schedules,
+                           size_t sessions, size_t longest)
 {
 	struct schedule t;
 	jit_batch_stats sum = JIT_BATCH_STATS();
 
-	if (!open_model(&t, name, device, isa))
+	if (!open_model(&t, name, device, isa, bounded))
 		return;
 	t.n = sessions;
 	t.longest = longest;
@@ -331,6 +334,12 @@ static void check_model(const char *name, const char *device, const char *isa, u
 	jit_model_close(t.model);
 }
 
+static void check_model(const char *name, const char *device, const char *isa, unsigned schedules, size_t sessions,
+                        size_t longest)
+{
+	check_model_of(0, name, device, isa, schedules, sessions, longest);
+}
+
 /* Schedules of each model, each with two sizes of memory: JITRUN_TEST_FULL makes 200 of each target. */
 enum { SCHEDULES = 100 / MODELS + 1 };
 
@@ -343,7 +352,7 @@ static void sessions_are_what_they_are_alone(void **state)
 
 static void so_they_are_on_every_target(void **state)
 {
-	static const char *const isas[] = { "avx2", "avx2vnni", "avx512", "avx512vnni", "avx512amx" };
+	static const char *const isas[] = { "avx2", "avx2vnni", "avx512", "avx512vnni", "avx512bf16", "avx512amx" };
 
 	for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
 		for (size_t k = test_full() ? 0 : i % MODELS; k < MODELS; k += test_full() ? 1 : MODELS)
@@ -356,6 +365,15 @@ static void so_they_are_on_other_devices(void **state)
 		check_model(models[i], "ref", NULL, test_full() ? SCHEDULES : 1, 4, 16);
 		check_model(models[i], i % 2 ? "sim:gfx1201" : "sim:gfx1100", NULL, test_full() ? SCHEDULES : 1, 4, 16);
 		check_model(models[i], i % 2 ? "sim:sm80" : "sim:sm90", NULL, test_full() ? 3 : 1, 4, 16);
+	}
+}
+
+/* Pairs of BF16 give what they give alone, too, whatever is beside them. */
+static void so_they_are_in_pairs(void **state)
+{
+	for (size_t i = 0; i < 2; i++) {
+		check_model_of(1, models[i], "cpu", "avx512bf16", test_full() ? SCHEDULES : 1, 6, 200);
+		check_model_of(1, models[i], "ref", "avx512bf16", test_full() ? SCHEDULES : 1, 4, 16);
 	}
 }
 
@@ -373,7 +391,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sessions_are_what_they_are_alone), cmocka_unit_test(so_they_are_on_every_target),
-		cmocka_unit_test(so_they_are_on_other_devices), cmocka_unit_test(all_of_it_has_happened)
+		cmocka_unit_test(so_they_are_on_other_devices), cmocka_unit_test(so_they_are_in_pairs),
+		cmocka_unit_test(all_of_it_has_happened)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

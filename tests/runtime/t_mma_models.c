@@ -1,5 +1,6 @@
 /* tests/runtime/t_mma_models.c - whole models whose prompts go through matrix products: in the EXACT class the CPU's
- * bits, in the BOUNDED one logits close to them, the same on every card that adds up alike, and the same tokens.
+ * bits, in the BOUNDED one logits close to them, the same on every card that adds up alike, and the same tokens. And
+ * those whose products are of pairs, whose logits do not depend on how a prompt is cut.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/target.h"
 #include "runtime/jitrun.h"
 #include "tests/support/shared.h"
 
@@ -102,13 +104,13 @@ static double distance(const struct run *a, const struct run *b)
 static void check_bounded(const char *path, double close)
 {
 	static const char *const cards[] = { "sim:gfx1100", "sim:gfx1151", "sim:gfx1200" };
-	struct how cpu = { .device = "cpu", .bounded = 1, .prompt = MOST, .batch = 64 },
+	struct how cpu = { .device = "cpu", .isa = "avx2", .bounded = 1, .prompt = MOST, .batch = 64 },
 		   ref = { "ref", "gfx1100", 1, MOST, 64 }, plain = ref;
 
 	plain.bounded = 0;
 	struct run exact = run(path, &(struct how){ .device = "cpu", .prompt = MOST, .batch = 64 }),
 		   on_cpu = run(path, &cpu), unasked = run(path, &plain), bounded = run(path, &ref);
-	same(path, &cpu, &exact, &on_cpu);    /* no CPU has anything but EXACT */
+	same(path, &cpu, &exact, &on_cpu);    /* such CPUs have nothing but EXACT */
 	same(path, &plain, &exact, &unasked); /* never silently */
 	double far = distance(&exact, &bounded);
 	if (far == 0 || !(far <= close))
@@ -153,6 +155,51 @@ static void check_scores(const char *path)
 	assert_memory_equal(logprob[0] + 1, logprob[1] + 1, sizeof logprob[0] - sizeof logprob[0][0]);
 }
 
+static bool has_pairs(void)
+{
+	const struct target_cpu here = target_this_cpu();
+
+	return target_runs(&here, target_find("avx512bf16"), NULL);
+}
+
+/* Passes of 16 tokens and more, of a few, and of one; what chooses a token has passes of one as well. */
+static void check_pairs(const char *path, double close)
+{
+	static const struct how hows[] = { { "ref", "avx512bf16", 1, MOST, 7 },  { "ref", "avx512amx", 1, MOST, 1 },
+		                           { "cpu", "avx512bf16", 1, MOST, 64 }, { "cpu", "avx512bf16", 1, MOST, 7 },
+		                           { "cpu", "avx512bf16", 1, MOST, 2 },  { "cpu", "avx512bf16", 1, MOST, 1 } };
+	const struct how ref = { "ref", "avx512bf16", 1, MOST, 64 };
+	struct run exact = run(path, &(struct how){ .device = "cpu", .prompt = MOST, .batch = 64 }),
+		   pairs = run(path, &ref);
+	const double far = distance(&exact, &pairs);
+
+	if (far == 0 || !(far <= close))
+		fail_msg("%s: logits of pairs are %g of their spread away, expected more than nothing and at most %g",
+		         path, far, close);
+	assert_memory_equal(exact.chosen, pairs.chosen, sizeof exact.chosen);
+	for (unsigned i = 0; i < sizeof hows / sizeof *hows; i++) {
+		if (strcmp(hows[i].device, "cpu") == 0 && !has_pairs())
+			continue;
+		struct run got = run(path, &hows[i]);
+		same(path, &hows[i], &pairs, &got);
+		free(got.logits);
+	}
+	free(exact.logits);
+	free(pairs.logits);
+}
+
+static void test_pairs(void **unused)
+{
+	static const char *const models[] = { "golden/llama-gqa4-bf16", "golden/qwen3-gqa2-bf16" };
+	char path[1024];
+
+	if (!has_pairs())
+		printf("# skipped in part: this CPU has no AVX512_BF16\n");
+	for (unsigned i = 0; i < sizeof models / sizeof *models; i++)
+		if (shared_path(path, models[i]))
+			check_pairs(path, 0.02);
+}
+
 static void test_bounded(void **unused)
 {
 	static const struct {
@@ -172,6 +219,7 @@ static void test_bounded(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_exact), cmocka_unit_test(test_bounded) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_exact), cmocka_unit_test(test_bounded),
+		                            cmocka_unit_test(test_pairs) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

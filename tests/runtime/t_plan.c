@@ -202,7 +202,7 @@ static void check_passes(const struct plan_space *s, uint32_t n, const struct ta
 		check_kernels_to_come(s, t);
 	for (uint32_t way = 0; way < WAYS; way++) {
 		struct plan_options o = ways[way];
-		if ((o.bounded && !t->has_mma) || (o.general && n > GENERAL_MOST) ||
+		if ((o.bounded && !t->has_mma && !t->has_pairs) || (o.general && n > GENERAL_MOST) ||
 		    (test_quick() && way != n % WAYS && way && !(n == 1 && o.context)))
 			continue;
 		o.target = t;

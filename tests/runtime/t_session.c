@@ -124,7 +124,7 @@ static void test_reference_device(void **state)
 	assert_memory_equal(got, want, sizeof want);
 }
 
-static const char *const isa[] = { "avx2", "avx2vnni", "avx512", "avx512vnni", "avx512amx" };
+static const char *const isa[] = { "avx2", "avx2vnni", "avx512", "avx512vnni", "avx512bf16", "avx512amx" };
 
 /* What every instruction set this CPU has computes is the same; one it lacks is refused in a sentence. */
 static void test_every_isa(void **state)
@@ -238,8 +238,8 @@ static void test_refusals(void **state)
 	assert_non_null(strstr(err.message, "toaster"));
 	err = (jit_error){ 0 };
 	assert_null(jit_model_open(model_path, &JIT_MODEL_OPTIONS(.isa = "sse2"), &err));
-	assert_non_null(
-		strstr(err.message, "\"sse2\" is unknown; known: avx2, avx2vnni, avx512, avx512vnni, avx512amx"));
+	assert_non_null(strstr(
+		err.message, "\"sse2\" is unknown; known: avx2, avx2vnni, avx512, avx512vnni, avx512bf16, avx512amx"));
 	err = (jit_error){ 0 };
 	jit_model *m = jit_model_open(model_path, &JIT_MODEL_OPTIONS(.cache_dir = ""), &err);
 	assert_non_null(m);

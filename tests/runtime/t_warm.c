@@ -213,7 +213,7 @@ static void check_plans(const char *path)
 		struct list l = list_of(&m.spec, &any);
 		check_kv_types(&m.spec, &l, any);
 		for (uint32_t n = 1; n <= most; n += t < TARGET_GFX1030 ? 1 : 7)
-			for (int way = 0; way < (target_table[t].has_mma ? 8 : 4); way++) {
+			for (int way = 0; way < (target_table[t].has_mma || target_table[t].has_pairs ? 8 : 4); way++) {
 				struct plan p;
 				const struct plan_cache kv = { .type = kv_types[n % KV_TYPES] };
 				const struct plan_options o = {
@@ -284,7 +284,9 @@ static void test_numerics(void **state)
 	assert_int_equal(count_bounded(&m.spec, TARGET_GFX1100, WARM_EXACT), 0);
 	assert_true(count_bounded(&m.spec, TARGET_GFX1100, WARM_BOUNDED) > 4);
 	assert_int_equal(count_bounded(&m.spec, TARGET_GFX1030, WARM_ANY_NUMERICS), 0);
-	assert_int_equal(count_bounded(&m.spec, TARGET_AVX512, WARM_ANY_NUMERICS), 0);
+	assert_int_equal(count_bounded(&m.spec, TARGET_AVX512_VNNI, WARM_ANY_NUMERICS), 0);
+	assert_int_equal(count_bounded(&m.spec, TARGET_AVX512_BF16, WARM_EXACT), 0);
+	assert_true(count_bounded(&m.spec, TARGET_AVX512_BF16, WARM_BOUNDED) > 4);
 	model_close(&m);
 }
 
