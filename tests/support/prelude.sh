@@ -26,6 +26,12 @@ refused() {
 	check "$* -> stdout is empty" [ ! -s "$dir/out" ]
 	check "$* -> one sentence" [ "$(grep -cv '^Try ' "$dir/err")" = 1 ]
 }
+# mine N: whether piece number N of the test's work is this build's, of those that share it (tests/support/shared.h)
+mine() {
+	share=${JITRUN_TEST_SHARE:-1/1}
+	turn=$(($1 % ${share#*/} + 1)) turns=${share%/*}
+	[ "$turn" -ge "${turns%-*}" ] && [ "$turn" -le "${turns#*-}" ]
+}
 finish() {
 	echo "$passed passed, $failed failed"
 	[ "$failed" = 0 ]
