@@ -46,6 +46,14 @@ static bool open_weights(struct served *m, jit_error *err)
 	m->info = JIT_MODEL_INFO();
 	if (!m->model || jit_model_get_info(m->model, &m->info, err) != JIT_OK)
 		return false;
+	if (m->info.bounded == JIT_BOUNDED_PROMPTS) {
+		err->code = JIT_ERROR_ARGUMENT;
+		snprintf(err->message, sizeof err->message,
+		         "--numerics bounded: on the device %s answers would depend on how their prompts are cut, so "
+		         "that it must be exact there",
+		         serve.device);
+		return false;
+	}
 	/* It is the same each time, and outlives the model in lists. */
 	if (!m->description[0])
 		snprintf(m->description, sizeof m->description, "%s", m->info.description);

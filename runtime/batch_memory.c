@@ -64,9 +64,12 @@ bool batch_memory_open(struct jit_batch *b, uint64_t bytes, struct error *err)
 	b->fixed_bytes = session_memory_fixed_bytes(&m);
 	kv_pages_open(&b->pages, d, m.kv.page_bytes, bytes ? bytes : usual_budget(d, m.kv_bytes));
 	if (batch_bytes(b, 1) > b->pages.budget)
-		return error_set(err, ERROR_MEMORY,
-		                 "kv_bytes: %llu are less than the %llu that the first tokens of a session take",
-		                 (unsigned long long)b->pages.budget, (unsigned long long)batch_bytes(b, 1));
+		return error_set(
+			err, ERROR_MEMORY,
+			bytes ? "kv_bytes: %llu are less than the %llu that the first tokens of a session take"
+			      : "%llu bytes are free for the KV cache beside the weights, and the first tokens of a "
+				"session take %llu",
+			(unsigned long long)b->pages.budget, (unsigned long long)batch_bytes(b, 1));
 	return d->facts.host_runs || has_first_page(b, err);
 }
 
