@@ -72,7 +72,7 @@ enum peak_kind peak_of(const char *isa, enum peak_operands operands)
 	const struct target *t = target_find(isa);
 	const bool wide = strncmp(isa, "avx512", strlen("avx512")) == 0;
 
-	if (operands == PEAK_PAIRS && t && t->has_pairs)
+	if (operands == PEAK_DOT2 && t && t->has_dot2)
 		return PEAK_BF16_512;
 	if (operands != PEAK_INT8)
 		return wide ? PEAK_FMA_512 : PEAK_FMA_256;

@@ -22,7 +22,7 @@ enum peak_kind {
 const char *peak_name(enum peak_kind k); /* "vpdpbusd 512" */
 bool peak_possible(enum peak_kind k);    /* this CPU has the instruction */
 /* What a kernel for `isa` ("avx2", ...) multiplies with: floats, int8 against int8, or pairs of BF16. */
-enum peak_operands { PEAK_FLOATS, PEAK_INT8, PEAK_PAIRS };
+enum peak_operands { PEAK_FLOATS, PEAK_INT8, PEAK_DOT2 };
 enum peak_kind peak_of(const char *isa, enum peak_operands operands);
 
 struct peak;

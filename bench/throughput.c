@@ -40,7 +40,7 @@ enum peak_operands test_operands(const jit_model *m)
 	enum dtype t = l->up.bytes ? l->up.type : l->expert_up.type;
 
 	if (l->up.bytes && m->bounded && t == DTYPE_BF16)
-		return PEAK_PAIRS;
+		return PEAK_DOT2;
 	return !m->f32_activations && t != DTYPE_F32 && t != DTYPE_F16 && t != DTYPE_BF16 ? PEAK_INT8 : PEAK_FLOATS;
 }
 

@@ -17,7 +17,7 @@ static bool is_of_local_operands(enum ir_op op)
 
 static bool has_instruction(const struct target *t, enum ir_op op)
 {
-	return ir_is_matrix(op) ? t->has_mma : op == IR_idots ? t->has_tiles : op != IR_fdot2 || t->has_pairs;
+	return ir_is_matrix(op) ? t->has_mma : op == IR_idots ? t->has_tiles : op != IR_fdot2 || t->has_dot2;
 }
 
 static bool acceptable(const struct ir *ir, const struct target *t, struct error *err)

@@ -53,7 +53,7 @@ static const struct {
 
 /* Processors with tiles read memory faster when the second cache level is asked as well
  * (docs/performance/lessons/prefetch.md). */
-#define X86_TARGET(id_, name_, lanes_, regs, masks, vnni, pairs, tiles, needs_) \
+#define X86_TARGET(id_, name_, lanes_, regs, masks, vnni, dot2, tiles, needs_) \
 	[id_] = { .id = id_, \
 		  .name = name_, \
 		  .backend = &backend_x86, \
@@ -62,7 +62,7 @@ static const struct {
 		  .mask_regs = masks, \
 		  .has_vnni = vnni, \
 		  .has_bsel = (masks) > 0, \
-		  .has_pairs = pairs, \
+		  .has_dot2 = dot2, \
 		  .has_tiles = tiles, \
 		  .prefetch_to_l2 = tiles, \
 		  .needs = needs_, \

@@ -56,7 +56,7 @@ struct target {
 	bool has_bsel;                 /* ibsel is one instruction */
 	bool has_mma;                  /* products of matrices: the rows of ops.def that need it */
 	bool has_tiles; /* products of int8 matrices of up to 16 rows in memory: the row of ops.def that needs it */
-	bool has_pairs; /* products of pairs of bf16: the row of ops.def that needs it */
+	bool has_dot2;  /* products of pairs of bf16: the row of ops.def that needs it */
 	bool has_parts; /* a launch may do its units in several parts: the rows of ops.def that need it */
 	bool prefetch_to_l2; /* few line-fill buffers of the first cache level: prefetch into the second */
 	bool local_operands; /* operands of products of matrices may lie in local and shared bytes */

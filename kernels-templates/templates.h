@@ -65,7 +65,7 @@ struct activation_block {
  * but BIAS, AWAITED, MMA and NORM_IN (CENTRED). MMA: for 16, 32, 64 or 128 columns in a tile: int8 activations laid out
  * as ever with Q8_0 weights, or others where template_mma() says so; f16 or bf16 ones, [column][kp], as KEY_INTERLEAVE
  * made them, with weights of that type (numerics BOUNDED); row_blocks is 1. Without MMA, BF16 by BF16 are pairs
- * (template_pairs()), as KEY_INTERLEAVE made them of tiles as wide as WIDE's, else of single columns. */
+ * (template_dot2()), as KEY_INTERLEAVE made them of tiles as wide as WIDE's, else of single columns. */
 enum {
 	MATMUL_W,
 	MATMUL_X,
@@ -119,7 +119,7 @@ bool template_mma(const struct target *target, enum dtype weight, enum dtype act
 unsigned template_mma_tile_n(const struct target *target, enum dtype weight, uint64_t rows, uint64_t k, uint32_t flags);
 unsigned template_mma_narrow_n(uint64_t k, uint32_t flags);
 /* Whether such weights are multiplied by activations of their type, BF16, in pairs of k's; the bounded class. */
-bool template_pairs(const struct target *target, enum dtype weight);
+bool template_dot2(const struct target *target, enum dtype weight);
 
 /* Whether such a matmul deals its column tiles out to the parts of a launch (target->has_parts); how many row blocks a
  * group of so many waves does at once. */

@@ -135,9 +135,9 @@ bool warm_model_keys(const struct model *m, const struct target *t, struct key *
 	                : strcmp(warm.activations, "f32") == 0 ? WARM_F32_ACTIVATIONS
 	                                                       : WARM_INT8_ACTIVATIONS;
 	/* classes differ where there are products of matrices, or of pairs */
-	o.numerics = (!t->has_mma && !t->has_pairs) || strcmp(warm.numerics, "exact") == 0 ? WARM_EXACT
-	             : strcmp(warm.numerics, "any") == 0                                   ? WARM_ANY_NUMERICS
-	                                                                                   : WARM_BOUNDED;
+	o.numerics = (!t->has_mma && !t->has_dot2) || strcmp(warm.numerics, "exact") == 0 ? WARM_EXACT
+	             : strcmp(warm.numerics, "any") == 0                                  ? WARM_ANY_NUMERICS
+	                                                                                  : WARM_BOUNDED;
 	o.kv = strcmp(warm.kv_type, "any") == 0    ? WARM_KV_ANY
 	       : strcmp(warm.kv_type, "f32") == 0  ? WARM_KV_F32
 	       : strcmp(warm.kv_type, "q8_0") == 0 ? WARM_KV_Q8_0

@@ -123,9 +123,9 @@ typedef struct jit_model_options {
 	const char *device; /* "cpu" (default); "ref": interprets every kernel, slow and exact; "sim:gfx1100" and so on:
 	                       code for that card, simulated; "cuda" or "cuda:1": an NVIDIA card, "cuda:0,1": two
 	                       together; "amd", "amd:1" or "amd:gfx1101": a Radeon card, so far a fake driver's alone */
-	const char *isa; /* NULL: the best this CPU has; or "avx2" and so on, which the refusal of any other lists */
-	int threads;     /* for loading; 0: one per core this process may use (affinity, cgroup quota) */
-	int sealed;      /* non-zero: no code is generated, see below */
+	const char *isa;    /* NULL: the best this CPU has; or "avx2" and so on, as jitrun --help lists them */
+	int threads;        /* for loading; 0: one per core this process may use (affinity, cgroup quota) */
+	int sealed;         /* non-zero: no code is generated, see below */
 	/* Generated code is kept here: directories and pack files (.jkp), separated by ':' and asked in this order; the
 	 * first directory that can be written receives what is new. NULL: $JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun; "":
 	 * nowhere. Refused when others than this user and root may write it. */

@@ -44,7 +44,7 @@ int model_report(jit_error *out, const struct error *e);
 /* jit_model_info.bounded */
 static inline int model_bounded(const jit_model *m)
 {
-	return m->bounded && m->target->has_pairs ? JIT_BOUNDED_ALL
+	return m->bounded && m->target->has_dot2  ? JIT_BOUNDED_ALL
 	       : m->bounded && m->target->has_mma ? JIT_BOUNDED_PROMPTS
 	                                          : JIT_BOUNDED_NONE;
 }

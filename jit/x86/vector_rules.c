@@ -141,7 +141,7 @@ static const struct sel_rule vnni[IR_OP_COUNT] = {
 	[IR_dot2h] = { sel_dot_at_once, X86_VPDPWSSD, LIR_DOT, LIR_B, 0, false },
 };
 
-static const struct sel_rule pairs[IR_OP_COUNT] = {
+static const struct sel_rule dot2[IR_OP_COUNT] = {
 	[IR_fdot2] = { sel_dot_at_once, X86_VDPBF16PS, LIR_DOT, LIR_B, 0, false },
 };
 
@@ -161,8 +161,8 @@ void sel_vector_rules(struct sel *s)
 		overlay(s, avx512);
 	if (s->target->has_vnni)
 		overlay(s, vnni);
-	if (s->target->has_pairs)
-		overlay(s, pairs);
+	if (s->target->has_dot2)
+		overlay(s, dot2);
 	if (s->target->has_tiles)
 		overlay(s, tiles);
 }

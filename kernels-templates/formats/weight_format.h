@@ -43,7 +43,7 @@ struct weight_tile {
 	unsigned sums; /* integer sums that registers may hold beside the accumulators, at least `columns` */
 	bool has_vnni; /* the target's: dot4u beats dot4 */
 	bool by_pairs; /* of groups: there are registers for that, and instructions that choose bits */
-	bool words;    /* weights and activations are pairs of bf16 */
+	bool dot2;     /* elements are words of two bf16 */
 	struct weight_stream w;
 	ir_a x, xs;                  /* first column at the current k: elements; with int8 also scales */
 	int32_t x_column, xs_column; /* bytes from a column to the next */
@@ -70,7 +70,7 @@ static inline unsigned weight_vectors_at_once(const struct weight_tile *t)
 }
 static inline ir_f weight_product(struct ir *b, const struct weight_tile *t, ir_f x, ir_f y, ir_f sum)
 {
-	return t->words ? ir_fdot2(b, x, y, sum) : ir_ffma(b, x, y, sum);
+	return t->dot2 ? ir_fdot2(b, x, y, sum) : ir_ffma(b, x, y, sum);
 }
 /* Adds x * y to the accumulator of row vector v of the tile and column c. */
 static inline void weight_add_product(struct ir *b, const struct weight_tile *t, unsigned v, unsigned c, ir_f x, ir_f y)
@@ -153,12 +153,12 @@ extern const struct weight_format wf_f32, wf_f16, wf_bf16, wf_q8_0, wf_q4_0, wf_
 	wf_mlx8_f16, wf_awq4, wf_awq4_bf16, wf_fp8;
 
 /* BF16 as words of two k's, each of which counts as one. */
-extern const struct weight_format wf_bf16_pairs;
+extern const struct weight_format wf_bf16_dot2;
 
 /* NULL: not supported. */
 const struct weight_format *weight_format_find(enum dtype t);
 /* As what matmul reads them for activations of a type: of BF16 by BF16, without products of matrices, that is
- * wf_bf16_pairs. */
+ * wf_bf16_dot2. */
 const struct weight_format *weight_format_for(enum dtype t, enum dtype activation);
 /* K's that one element of such a format stands for. */
 static inline unsigned weight_element_k(enum dtype activation) { return activation == DTYPE_BF16 ? 2 : 1; }

@@ -33,7 +33,7 @@ bool weight_supported(enum dtype t) { return weight_format_find(t) != NULL; }
 
 const struct weight_format *weight_format_for(enum dtype t, enum dtype activation)
 {
-	return activation == DTYPE_BF16 ? t == DTYPE_BF16 ? &wf_bf16_pairs : NULL : weight_format_find(t);
+	return activation == DTYPE_BF16 ? t == DTYPE_BF16 ? &wf_bf16_dot2 : NULL : weight_format_find(t);
 }
 
 uint64_t weight_run_bytes(const struct weight_format *f, uint64_t k)

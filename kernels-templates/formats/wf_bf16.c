@@ -47,7 +47,7 @@ const struct weight_format wf_bf16 = {
 };
 
 /* One k of it is a word: a pair of k's. */
-const struct weight_format wf_bf16_pairs = {
+const struct weight_format wf_bf16_dot2 = {
 	.type = DTYPE_BF16,
 	.unit_k = 1,
 	.unit_bytes = 128,

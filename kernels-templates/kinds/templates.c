@@ -70,8 +70,8 @@ const char *template_schedule_field(const struct key *key, unsigned field, uint3
 
 static bool turn_or_narrow(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	return (key->numerics == NUMERICS_BOUNDED && !target->has_pairs ? narrow_build
-	                                                                : interleave_build)(b, key, target, err);
+	return (key->numerics == NUMERICS_BOUNDED && !target->has_dot2 ? narrow_build
+	                                                               : interleave_build)(b, key, target, err);
 }
 
 /* Made of kernels that others build (jit/compile.h). */

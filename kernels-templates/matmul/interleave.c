@@ -9,8 +9,8 @@
 
 struct turn {
 	struct ir *b;
-	bool int8, is_unsigned, strips, pairs;
-	uint32_t blocks, panel; /* blocks of 32 k's in a column; columns of a panel */
+	bool int8, is_unsigned, strips, words; /* words: of two BF16 */
+	uint32_t blocks, panel;                /* blocks of 32 k's in a column; columns of a panel */
 	ir_s tile, block;
 	ir_a from, sums; /* the next column's */
 };
@@ -35,12 +35,12 @@ static void turn_column(const struct turn *t, ir_a to, uint32_t columns)
 			ir_fstore_s(b, to, words, 0, 8, columns * 4);
 		return;
 	}
-	if (t->pairs) {
-		ir_f words = ir_fbits(b, narrow_bf16_pairs(b, t->from));
+	if (t->words) {
+		ir_f pair = ir_fbits(b, narrow_bf16_words(b, t->from));
 		if (columns > 1)
-			ir_fstore_s(b, to, words, 0, 0, columns * 4);
+			ir_fstore_s(b, to, pair, 0, 0, columns * 4);
 		else
-			ir_fstore(b, to, words, 0, 0);
+			ir_fstore(b, to, pair, 0, 0);
 		return;
 	}
 	for (unsigned v = 0; v < math_parts(b); v++)
@@ -65,7 +65,7 @@ static void turn_panels(const struct turn *t, ir_a arg, uint32_t tile_columns, u
                         uint32_t panels)
 {
 	struct ir *b = t->b;
-	int64_t bytes = t->int8 ? 32 : 128, bytes_out = t->pairs ? 64 : bytes;
+	int64_t bytes = t->int8 ? 32 : 128, bytes_out = t->words ? 64 : bytes;
 	ir_a to = place(t, arg, INTERLEAVE_OUT, tile_columns, first, columns, bytes_out), to_sums = { 0 };
 
 	if (t->int8)
@@ -112,12 +112,12 @@ bool interleave_build(struct ir *b, const struct key *key, const struct target *
 		          .int8 = key->activation == key_type(DTYPE_Q8_0),
 		          .is_unsigned = key->flags & KEY_UNSIGNED,
 		          .strips = key->flags & KEY_BLOCK_MAJOR,
-		          .pairs = key->activation == key_type(DTYPE_BF16) && target->has_pairs,
+		          .words = key->activation == key_type(DTYPE_BF16) && target->has_dot2,
 		          .blocks = kp / 32,
 		          .panel = key->row_blocks };
 
-	if (t.pairs != (key->numerics == NUMERICS_BOUNDED) ||
-	    (!t.int8 && !t.pairs && key->activation != key_type(DTYPE_F32)))
+	if (t.words != (key->numerics == NUMERICS_BOUNDED) ||
+	    (!t.int8 && !t.words && key->activation != key_type(DTYPE_F32)))
 		return build_refuse(key, err, "activations are F32 or Q8_0, or BF16 in the bounded class");
 	if (key->k == 0 || columns == 0 || columns > TEMPLATE_MAX_WIDE || (int64_t)kp * 4 * columns > INT32_MAX / 2)
 		return build_refuse(key, err, "k must be positive and fit, a wide tile has 1 to 24 columns");

@@ -247,7 +247,7 @@ const struct weight_format *matmul_format(const struct key *key, const struct ta
 {
 	const enum dtype activation = key_dtype(key->activation);
 
-	return key->weight && (activation != DTYPE_BF16 || target->has_pairs)
+	return key->weight && (activation != DTYPE_BF16 || target->has_dot2)
 	               ? weight_format_for(key_dtype(key->weight), activation)
 	               : NULL;
 }
@@ -259,11 +259,11 @@ const char *matmul_refuse(const struct key *key, const struct weight_format *for
 
 	if (!format)
 		return "this weight format is not computed with";
-	if (key->activation != key_type(DTYPE_F32) && format != &wf_bf16_pairs && !(int8 && weight_has_int8(format)))
+	if (key->activation != key_type(DTYPE_F32) && format != &wf_bf16_dot2 && !(int8 && weight_has_int8(format)))
 		return "this activation format is not computed with";
-	if ((format == &wf_bf16_pairs) != (key->numerics == NUMERICS_BOUNDED))
+	if ((format == &wf_bf16_dot2) != (key->numerics == NUMERICS_BOUNDED))
 		return "pairs of BF16 are of the bounded class, and alone are";
-	if (format == &wf_bf16_pairs && key->flags & (KEY_EXPERTS | KEY_BY_HEAD))
+	if (format == &wf_bf16_dot2 && key->flags & (KEY_EXPERTS | KEY_BY_HEAD))
 		return "experts and matrices by head take no pairs of BF16";
 	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[format->type].block != 0)
 		return "rows and k must be positive, k a multiple of the weights' block";
@@ -283,9 +283,9 @@ const char *matmul_refuse(const struct key *key, const struct weight_format *for
 	return matmul_refuse_epilogue(key);
 }
 
-bool template_pairs(const struct target *target, enum dtype weight)
+bool template_dot2(const struct target *target, enum dtype weight)
 {
-	return target->has_pairs && weight_format_for(weight, DTYPE_BF16);
+	return target->has_dot2 && weight_format_for(weight, DTYPE_BF16);
 }
 
 unsigned template_tile_n(const struct target *target)

@@ -55,7 +55,7 @@ enum { MATMUL_MOST_AT_ONCE = 16 };
 void matmul_finish_several(const struct matmul_results *r, unsigned n, ir_s block, ir_s column);
 
 /* A word of two BF16 a lane, of the 2 * W f32 at `from`: the even k in the low half. */
-ir_i narrow_bf16_pairs(struct ir *b, ir_a from);
+ir_i narrow_bf16_words(struct ir *b, ir_a from);
 
 /* ---- groups of waves that share the row blocks of a matmul (matmul_group.c) */
 

@@ -196,7 +196,7 @@ static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const 
 		.sums = m->part.sums,
 		.has_vnni = m->has_vnni,
 		.by_pairs = m->by_pairs,
-		.words = m->format == &wf_bf16_pairs
+		.dot2 = m->format == &wf_bf16_dot2
 	};
 	unsigned of_stream = m->part.vectors * columns, n = of_stream * m->streams;
 	bool parked = m->streams > 1 && matmul_accumulators_in_memory(&m->shape);

@@ -147,7 +147,7 @@ static void dot_part(const struct wide *m, unsigned columns, unsigned vector)
 		.xs_column = sizeof(struct activation_block),
 		.xs_step = (int32_t)(columns * sizeof(struct activation_block)),
 		.has_vnni = m->has_vnni,
-		.words = m->format == &wf_bf16_pairs
+		.dot2 = m->format == &wf_bf16_dot2
 	};
 	int32_t disp[WEIGHT_MAX_ACC];
 

@@ -16,7 +16,7 @@ static ir_i to_bf16(struct ir *b, ir_i bits)
 	return ir_ishr(b, ir_isel(b, ir_igt(b, size, ir_iconst(b, 0x7f800000)), quiet, rounded), 16);
 }
 
-ir_i narrow_bf16_pairs(struct ir *b, ir_a from)
+ir_i narrow_bf16_words(struct ir *b, ir_a from)
 {
 	ir_i even = to_bf16(b, ir_iload_s(b, from, 0, 8)), odd = to_bf16(b, ir_iload_s(b, from, 4, 8));
 
@@ -26,7 +26,7 @@ ir_i narrow_bf16_pairs(struct ir *b, ir_a from)
 /* Words are stored; half the lanes have something to do. */
 static void narrow_bf16(struct ir *b, ir_a from, ir_a to)
 {
-	ir_fstore(b, to, ir_fbits(b, narrow_bf16_pairs(b, from)), 0, NUMERICS_BLOCK / 2);
+	ir_fstore(b, to, ir_fbits(b, narrow_bf16_words(b, from)), 0, NUMERICS_BLOCK / 2);
 }
 
 /* Beyond the largest f16 to that; what fmin and fmax give is b where either is a NaN. */

@@ -19,7 +19,7 @@ enum dtype plan_matmul_activation(const struct plan_options *opt, const struct w
 {
 	const enum dtype act = plan_activation(opt, w->type);
 
-	return opt->bounded && act == DTYPE_F32 && !(flags & KEY_BY_HEAD) && template_pairs(opt->target, w->type)
+	return opt->bounded && act == DTYPE_F32 && !(flags & KEY_BY_HEAD) && template_dot2(opt->target, w->type)
 	               ? DTYPE_BF16
 	               : act;
 }

@@ -42,7 +42,7 @@ static void check_vector_op(enum ir_op op, int64_t imm)
 static void test_vector_ops(void **state)
 {
 	op_each_vector(compile_isa->lanes, check_vector_op);
-	if (compile_isa->has_pairs)
+	if (compile_isa->has_dot2)
 		check_vector_op(IR_fdot2, 0);
 }
 

@@ -371,7 +371,7 @@ static void test_targets_with_tiles(void **unused)
 	}
 	for (int i = 0; i < TARGET_COUNT; i++) {
 		assert_int_equal(target_table[i].has_tiles, i == TARGET_AVX512_AMX);
-		assert_int_equal(target_table[i].has_pairs, i == TARGET_AVX512_BF16 || i == TARGET_AVX512_AMX);
+		assert_int_equal(target_table[i].has_dot2, i == TARGET_AVX512_BF16 || i == TARGET_AVX512_AMX);
 	}
 	const struct target_cpu here = target_this_cpu(), again = target_this_cpu();
 	assert_true(!here.tile_permission || here.leaf7_edx & tile);

@@ -37,7 +37,7 @@ static unsigned without_cards(struct kernel_way way[])
 		  .vector_regs = 32,
 		  .has_vnni = true,
 		  .has_bsel = true,
-		  .has_pairs = true,
+		  .has_dot2 = true,
 		  .has_tiles = true },
 		false,
 		false

@@ -29,7 +29,7 @@ void make_mixes(void)
 		if (weight_default_activation(types[i]) != DTYPE_F32)
 			mixes[n_mixes++] = (struct mix){ types[i], weight_default_activation(types[i]) };
 	}
-	mixes[mix_of_pairs()] = (struct mix){ DTYPE_BF16, DTYPE_BF16 };
+	mixes[mix_of_dot2()] = (struct mix){ DTYPE_BF16, DTYPE_BF16 };
 }
 
 static uint64_t state = 1;
@@ -41,7 +41,7 @@ uint32_t draw_number(uint32_t n)
 }
 
 static bool is_int8(const struct key *key) { return key->activation == DTYPE_Q8_0 + 1; }
-static bool has_pairs(const struct key *key) { return key->activation == DTYPE_BF16 + 1; }
+static bool has_dot2(const struct key *key) { return key->activation == DTYPE_BF16 + 1; }
 static enum dtype weight_type(const struct key *key) { return (enum dtype)(key->weight - 1); }
 
 uint8_t *make_rows(const struct key *key)
@@ -218,7 +218,7 @@ static void expect(struct data *d, const struct key *key)
 	};
 	if (!is_int8(key))
 		m.x = d->x;
-	m.pairs = has_pairs(key);
+	m.dot2 = has_dot2(key);
 	plain_matmul(&m);
 	for (uint64_t i = 0; key->flags & KEY_GREATEST && i < d->out_n / 32; i++) {
 		float most = -INFINITY;
@@ -250,7 +250,7 @@ static void *turned(const struct target *target, const void *from, const struct 
 }
 
 /* Two k's a word, the lower one in the low half. */
-static uint32_t *in_pairs(const float *x, uint64_t n)
+static uint32_t *in_words(const float *x, uint64_t n)
 {
 	uint32_t *to = kernel_buffer(n * 2, 0x55);
 
@@ -262,14 +262,14 @@ static uint32_t *in_pairs(const float *x, uint64_t n)
 static void *turned_input(const struct target *target, const struct data *d, const struct problem *p)
 {
 	uint64_t kp = numerics_pad(p->key.k);
-	bool int8 = is_int8(&p->key), pairs = has_pairs(&p->key);
+	bool int8 = is_int8(&p->key), dot2 = has_dot2(&p->key);
 	unsigned item = d->turn & KEY_BLOCK_MAJOR ? 32 : 4;
-	uint32_t *words = pairs ? in_pairs(d->x, d->columns * kp) : NULL;
+	uint32_t *words = dot2 ? in_words(d->x, d->columns * kp) : NULL;
 	uint8_t *x = turned(target,
 	                    words  ? words
 	                    : int8 ? (const void *)d->q
 	                           : d->x,
-	                    p, int8 ? kp / item : kp / (1 + pairs), item);
+	                    p, int8 ? kp / item : kp / (1 + dot2), item);
 	free(words);
 	for (uint64_t i = 0; d->turn & KEY_UNSIGNED && i < d->columns * kp; i++)
 		x[i] ^= 0x80;
@@ -310,8 +310,8 @@ void launch(const struct kernel_way *way, const struct kernel *k, struct data *d
 		s = turned(&way->target, d->s, p, numerics_pad(key->k) / 32, sizeof *d->s);
 		arg[MATMUL_X] = address(x);
 		arg[MATMUL_XS] = address(s);
-	} else if (has_pairs(key)) {
-		x = in_pairs(d->x, d->columns * numerics_pad(key->k));
+	} else if (has_dot2(key)) {
+		x = in_words(d->x, d->columns * numerics_pad(key->k));
 		arg[MATMUL_X] = address(x);
 	}
 	kernel_run(k, arg, cut, units);
@@ -341,7 +341,7 @@ bool takes_way(const struct target *target, const struct key *key)
 {
 	if (key->flags & KEY_GREATEST && !template_greatest(target, key->rows))
 		return false;
-	if (has_pairs(key) && (!template_pairs(target, weight_type(key)) || key->flags & (KEY_AWAITED | KEY_NORM_IN)))
+	if (has_dot2(key) && (!template_dot2(target, weight_type(key)) || key->flags & (KEY_AWAITED | KEY_NORM_IN)))
 		return false;
 	if (key->flags & KEY_AWAITED && !template_matmul_awaits(target, key))
 		return false;
@@ -412,7 +412,7 @@ struct problem problem(unsigned mix, uint32_t rows, uint32_t k, uint32_t columns
 	p.key.kind = KEY_MATMUL;
 	p.key.weight = (uint8_t)(mixes[mix].weight + 1);
 	p.key.activation = (uint8_t)(mixes[mix].activation + 1);
-	p.key.numerics = mix == mix_of_pairs() ? NUMERICS_BOUNDED : NUMERICS_EXACT;
+	p.key.numerics = mix == mix_of_dot2() ? NUMERICS_BOUNDED : NUMERICS_EXACT;
 	p.key.rows = rows;
 	p.key.k = (k + block - 1) / block * block;
 	p.key.tile_n = columns;

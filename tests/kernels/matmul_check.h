@@ -39,7 +39,7 @@ struct mix {
 extern struct mix mixes[2 * DTYPE_COUNT + 1];
 extern unsigned n_mixes;
 /* BF16 by BF16 in pairs, behind these. */
-static inline unsigned mix_of_pairs(void) { return n_mixes; }
+static inline unsigned mix_of_dot2(void) { return n_mixes; }
 void make_mixes(void);
 
 /* Every flag combination that matmul takes. */
@@ -94,6 +94,6 @@ struct problem problem(unsigned mix, uint32_t rows, uint32_t k, uint32_t columns
 
 /* The tests of the other files of the program: the number that failed. */
 int matmul_schedule_tests(void);
-int matmul_pairs_tests(void);
+int matmul_dot2_tests(void);
 
 #endif

@@ -88,7 +88,7 @@ static double add_product(double x, double y, double c)
 }
 
 /* The odd k of a pair first. */
-static float dot_pairs(const float *w, uint64_t kp, unsigned spans, const float *x)
+static float dot_of_pairs(const float *w, uint64_t kp, unsigned spans, const float *x)
 {
 	float total[NUMERICS_MAX_SPANS];
 
@@ -158,8 +158,8 @@ static void dots(const struct plain_matmul *m, const struct plain_matrix *w, uin
 	for (uint32_t c = 0; c < m->columns; c++)
 		if (row >= w->rows)
 			out[c] = 0.0f;
-		else if (m->pairs)
-			out[c] = dot_pairs(weights, kp, numerics_spans(w->k), m->x + c * kp);
+		else if (m->dot2)
+			out[c] = dot_of_pairs(weights, kp, numerics_spans(w->k), m->x + c * kp);
 		else if (m->x)
 			out[c] = dot_f32(weights, kp, numerics_spans(w->k), m->x + c * kp);
 		else

@@ -27,7 +27,7 @@ struct plain_matmul {
 	struct plain_matrix w, w2;
 	enum key_act act;
 	uint32_t flags, columns;
-	bool pairs;     /* x becomes BF16, and is multiplied in pairs */
+	bool dot2;      /* x becomes BF16, and is multiplied in pairs */
 	const float *x; /* f32 activations, or NULL: int8 in q and s */
 	const int8_t *q;
 	const struct activation_block *s;

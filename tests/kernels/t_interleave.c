@@ -78,7 +78,7 @@ static void check(uint32_t k, uint32_t columns, uint32_t panel, bool int8, uint3
 }
 
 /* Floats of any bits, as words of two BF16. */
-static void check_pairs(uint32_t k, uint32_t columns, uint32_t panel)
+static void check_dot2(uint32_t k, uint32_t columns, uint32_t panel)
 {
 	const struct kernel_way *ways;
 	unsigned n = kernel_ways(&ways), tried = 0;
@@ -105,7 +105,7 @@ static void check_pairs(uint32_t k, uint32_t columns, uint32_t panel)
 
 	for (unsigned i = 0; i < n; i++) {
 		struct kernel kernel;
-		if (!template_pairs(&ways[i].target, DTYPE_BF16))
+		if (!template_dot2(&ways[i].target, DTYPE_BF16))
 			continue;
 		memset(out, 0x55, floats * 2);
 		kernel_open(&kernel, &ways[i], &key);
@@ -131,7 +131,7 @@ static void test_turn(void **unused)
 			check(lengths[i], columns, (columns + 2) / 3, true, 0);
 			check(lengths[i], columns, columns < 6 ? columns : 6, true, KEY_UNSIGNED);
 			check(lengths[i], columns, columns < 12 ? columns : 12, true, KEY_BLOCK_MAJOR);
-			check_pairs(lengths[i], columns, (columns + 1) / 2);
+			check_dot2(lengths[i], columns, (columns + 1) / 2);
 		}
 }
 

@@ -487,7 +487,7 @@ int main(void)
 	make_mixes();
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
-	failed += matmul_pairs_tests();
+	failed += matmul_dot2_tests();
 	failed += matmul_schedule_tests();
 	return failed;
 }

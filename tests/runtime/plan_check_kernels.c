@@ -246,7 +246,7 @@ static void check_matmul_key(struct checker *c, const struct key *k, const struc
 	             "activation function");
 	plan_require(c, k->activation == (narrowed ? m->w->type : act) + 1, "format of activations");
 	plan_require(c, k->numerics == (narrowed ? NUMERICS_BOUNDED : NUMERICS_EXACT), "numerics");
-	plan_require(c, !narrowed || mma || (o->bounded && template_pairs(o->target, m->w->type)), "pairs");
+	plan_require(c, !narrowed || mma || (o->bounded && template_dot2(o->target, m->w->type)), "pairs");
 	plan_require(c, !mma || template_mma(o->target, m->w->type, act, o->bounded && c->p->logits != PLAN_ALL_LOGITS),
 	             "products of matrices");
 	plan_require(
@@ -324,7 +324,7 @@ static void do_matmul(struct checker *c, const struct key *k, const uint64_t *ar
 	/* all tokens where there are pairs; else what products of matrices take */
 	bool narrowed = act == DTYPE_F32 &&
 	                (k->flags & KEY_MMA ||
-	                 (c->opt->bounded && !(k->flags & KEY_BY_HEAD) && template_pairs(c->opt->target, m.w->type)));
+	                 (c->opt->bounded && !(k->flags & KEY_BY_HEAD) && template_dot2(c->opt->target, m.w->type)));
 	uint64_t rp = numerics_pad(m.w->rows), tokens = arg[MATMUL_TILES] * k->tile_n,
 		 at = arg[MATMUL_OUT] - plan_address(m.out);
 	uint64_t row = at / (rp * 4),
@@ -359,7 +359,7 @@ static void do_matmul(struct checker *c, const struct key *k, const uint64_t *ar
 static void do_turn(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	bool int8 = k->activation == DTYPE_Q8_0 + 1, rounds = k->numerics == NUMERICS_BOUNDED,
-	     pairs = rounds && c->opt->target->has_pairs, narrow = rounds && !pairs, alone = pairs && k->tile_n == 1;
+	     dot2 = rounds && c->opt->target->has_dot2, narrow = rounds && !dot2, alone = dot2 && k->tile_n == 1;
 	struct found in = find(c, arg[INTERLEAVE_X], int8 ? PLAIN_BYTES : PLAIN_FLOATS);
 	uint64_t kp = in.content.stride / (int8 ? 1 : 4),
 		 tokens = kp ? (uint64_t)end / (kp / 32 ? kp / 32 : 1) * (narrow ? 1 : k->tile_n) : 0;
@@ -374,7 +374,7 @@ static void do_turn(struct checker *c, const struct key *k, const uint64_t *arg,
 	             "units");
 	plan_require(c,
 	             narrow || (k->tile_n <= TEMPLATE_MAX_WIDE && k->row_blocks > 0 &&
-	                        (int8 || k->activation == (pairs ? DTYPE_BF16 : DTYPE_F32) + 1)),
+	                        (int8 || k->activation == (dot2 ? DTYPE_BF16 : DTYPE_F32) + 1)),
 	             "tiles");
 	if (c->wrong)
 		return;

@@ -375,7 +375,7 @@ static void so_they_are_on_other_devices(void **state)
 }
 
 /* Pairs of BF16 give what they give alone, too, whatever is beside them. */
-static void so_they_are_in_pairs(void **state)
+static void so_they_are_by_dot2(void **state)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		check_model_of(1, models[i], "cpu", "avx512bf16", test_full() ? SCHEDULES : 1, 6, 200);
@@ -398,7 +398,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sessions_are_what_they_are_alone), cmocka_unit_test(so_they_are_on_every_target),
-		cmocka_unit_test(so_they_are_on_other_devices), cmocka_unit_test(so_they_are_in_pairs),
+		cmocka_unit_test(so_they_are_on_other_devices), cmocka_unit_test(so_they_are_by_dot2),
 		cmocka_unit_test(all_of_it_has_happened)
 	};
 

@@ -155,7 +155,7 @@ static void check_scores(const char *path)
 	assert_memory_equal(logprob[0] + 1, logprob[1] + 1, sizeof logprob[0] - sizeof logprob[0][0]);
 }
 
-static bool has_pairs(void)
+static bool has_dot2(void)
 {
 	const struct target_cpu here = target_this_cpu();
 
@@ -163,7 +163,7 @@ static bool has_pairs(void)
 }
 
 /* Passes of 16 tokens and more, of a few, and of one; what chooses a token has passes of one as well. */
-static void check_pairs(const char *path, double close)
+static void check_dot2(const char *path, double close)
 {
 	static const struct how hows[] = { { "ref", "avx512bf16", 1, MOST, 7 },  { "ref", "avx512amx", 1, MOST, 1 },
 		                           { "cpu", "avx512bf16", 1, MOST, 64 }, { "cpu", "avx512bf16", 1, MOST, 7 },
@@ -178,7 +178,7 @@ static void check_pairs(const char *path, double close)
 		         path, far, close);
 	assert_memory_equal(exact.chosen, pairs.chosen, sizeof exact.chosen);
 	for (unsigned i = 0; i < sizeof hows / sizeof *hows; i++) {
-		if (strcmp(hows[i].device, "cpu") == 0 && !has_pairs())
+		if (strcmp(hows[i].device, "cpu") == 0 && !has_dot2())
 			continue;
 		struct run got = run(path, &hows[i]);
 		same(path, &hows[i], &pairs, &got);
@@ -188,16 +188,16 @@ static void check_pairs(const char *path, double close)
 	free(pairs.logits);
 }
 
-static void test_pairs(void **unused)
+static void test_dot2(void **unused)
 {
 	static const char *const models[] = { "golden/llama-gqa4-bf16", "golden/qwen3-gqa2-bf16" };
 	char path[1024];
 
-	if (!has_pairs())
+	if (!has_dot2())
 		printf("# skipped in part: this CPU has no AVX512_BF16\n");
 	for (unsigned i = 0; i < sizeof models / sizeof *models; i++)
 		if (shared_path(path, models[i]))
-			check_pairs(path, 0.02);
+			check_dot2(path, 0.02);
 }
 
 static void test_bounded(void **unused)
@@ -220,6 +220,6 @@ static void test_bounded(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_exact), cmocka_unit_test(test_bounded),
-		                            cmocka_unit_test(test_pairs) };
+		                            cmocka_unit_test(test_dot2) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

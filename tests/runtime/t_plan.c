@@ -202,7 +202,7 @@ static void check_passes(const struct plan_space *s, uint32_t n, const struct ta
 		check_kernels_to_come(s, t);
 	for (uint32_t way = 0; way < WAYS; way++) {
 		struct plan_options o = ways[way];
-		if ((o.bounded && !t->has_mma && !t->has_pairs) || (o.general && n > GENERAL_MOST) ||
+		if ((o.bounded && !t->has_mma && !t->has_dot2) || (o.general && n > GENERAL_MOST) ||
 		    (test_quick() && way != n % WAYS && way && !(n == 1 && o.context)))
 			continue;
 		o.target = t;
@@ -233,7 +233,7 @@ static void check_range(const struct target *t, const enum dtype one, const enum
 		check_passes(&s, n, t, what);
 }
 
-static void check_pairs(const struct target *t, unsigned alike, struct range r)
+static void check_dot2(const struct target *t, unsigned alike, struct range r)
 {
 	enum dtype format[DTYPE_COUNT];
 	unsigned n = formats_of(t, alike, format);
@@ -244,16 +244,16 @@ static void check_pairs(const struct target *t, unsigned alike, struct range r)
 
 /* ---- the tests */
 
-static void test_pairs(void **state)
+static void test_dot2(void **state)
 {
 	(void)state;
 	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++)
-		check_pairs(&target_table[t],
-		            test_full()    ? DTYPE_COUNT
-		            : test_quick() ? 1
-		                           : 2,
-		            (struct range){ 1, USUAL_COLUMNS,
-		                            seen_before(t) && !test_full() ? test_quick() ? 131 : 43 : 1 });
+		check_dot2(&target_table[t],
+		           test_full()    ? DTYPE_COUNT
+		           : test_quick() ? 1
+		                          : 2,
+		           (struct range){ 1, USUAL_COLUMNS,
+		                           seen_before(t) && !test_full() ? test_quick() ? 131 : 43 : 1 });
 	printf("# %llu plans\n", (unsigned long long)built);
 }
 
@@ -277,11 +277,11 @@ static void test_long_prompts(void **state)
 	(void)state;
 	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++)
 		if (!seen_before(t) || test_full())
-			check_pairs(&target_table[t], 1,
-			            (struct range){ USUAL_COLUMNS + 1, SESSION_MAX_TOKENS,
-			                            test_full()    ? 1
-			                            : test_quick() ? 253
-			                                           : 23 });
+			check_dot2(&target_table[t], 1,
+			           (struct range){ USUAL_COLUMNS + 1, SESSION_MAX_TOKENS,
+			                           test_full()    ? 1
+			                           : test_quick() ? 253
+			                                          : 23 });
 }
 
 /* Mixtures of experts, as above; latent: with latent attention. */
@@ -386,7 +386,7 @@ static void test_added(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pairs),     cmocka_unit_test(test_mixtures),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_dot2),      cmocka_unit_test(test_mixtures),
 		                            cmocka_unit_test(test_recurrent), cmocka_unit_test(test_added),
 		                            cmocka_unit_test(test_triples),   cmocka_unit_test(test_long_prompts) };
 	return cmocka_run_group_tests(tests, NULL, NULL) + plan_spoil_tests();

@@ -213,7 +213,7 @@ static void check_plans(const char *path)
 		struct list l = list_of(&m.spec, &any);
 		check_kv_types(&m.spec, &l, any);
 		for (uint32_t n = 1; n <= most; n += t < TARGET_GFX1030 ? 1 : 7)
-			for (int way = 0; way < (target_table[t].has_mma || target_table[t].has_pairs ? 8 : 4); way++) {
+			for (int way = 0; way < (target_table[t].has_mma || target_table[t].has_dot2 ? 8 : 4); way++) {
 				struct plan p;
 				const struct plan_cache kv = { .type = kv_types[n % KV_TYPES] };
 				const struct plan_options o = {

@@ -1,4 +1,4 @@
-/* tests/kernels/matmul_pairs_tests.c - BF16 by BF16 in pairs (numerics.h, rule 13a): the plain loop's bytes, and within
+/* tests/kernels/matmul_dot2_tests.c - BF16 by BF16 in pairs (numerics.h, rule 13a): the plain loop's bytes, and within
  * the bound of what exact arithmetic gives.
  */
 #include <stdarg.h>
@@ -77,7 +77,7 @@ static void check(const struct problem *p)
 }
 
 /* Narrow tiles and wide ones, and inputs so small that products are below the normal numbers. */
-static void test_pairs(void **unused)
+static void test_dot2(void **unused)
 {
 	const unsigned step = test_full() ? 1 : test_quick() ? 9 : 2;
 	unsigned at = 0;
@@ -85,9 +85,9 @@ static void test_pairs(void **unused)
 	for (uint32_t columns = 1; columns <= TEMPLATE_MAX_WIDE; columns++)
 		for (unsigned i = 0; i < LENGTHS; i++, at++) {
 			const uint32_t wide = columns > 8 || draw_number(2) ? KEY_WIDE : 0;
-			struct problem p = problem(mix_of_pairs(), rows_of[draw_number(ROWS)], k_of[i], columns,
-			                           1 + draw_number(2), 1,
-			                           wide | (draw_number(3) ? flag_sets[draw_number(FLAG_SETS)] : 0));
+			struct problem p =
+				problem(mix_of_dot2(), rows_of[draw_number(ROWS)], k_of[i], columns, 1 + draw_number(2),
+			                1, wide | (draw_number(3) ? flag_sets[draw_number(FLAG_SETS)] : 0));
 			p.power = at % 5 ? 0 : -100 - (int)draw_number(30);
 			if (at % step == 0)
 				check(&p);
@@ -95,16 +95,16 @@ static void test_pairs(void **unused)
 }
 
 /* No other target, class, weights or kind of matrix. */
-static void test_pairs_refused(void **unused)
+static void test_dot2_refused(void **unused)
 {
 	static const enum target_id targets[] = { TARGET_AVX2, TARGET_AVX512_VNNI, TARGET_GFX1100, TARGET_SM90 };
-	const struct problem good = problem(mix_of_pairs(), 64, 256, 4, 1, 1, 0);
+	const struct problem good = problem(mix_of_dot2(), 64, 256, 4, 1, 1, 0);
 	struct key bad[] = { good.key, good.key, good.key, good.key };
 
 	for (unsigned i = 0; i < sizeof targets / sizeof targets[0]; i++)
-		assert_false(template_pairs(&target_table[targets[i]], DTYPE_BF16));
-	assert_true(template_pairs(&target_table[TARGET_AVX512_BF16], DTYPE_BF16));
-	assert_false(template_pairs(&target_table[TARGET_AVX512_BF16], DTYPE_F16));
+		assert_false(template_dot2(&target_table[targets[i]], DTYPE_BF16));
+	assert_true(template_dot2(&target_table[TARGET_AVX512_BF16], DTYPE_BF16));
+	assert_false(template_dot2(&target_table[TARGET_AVX512_BF16], DTYPE_F16));
 	bad[0].numerics = NUMERICS_EXACT;
 	bad[1].weight = DTYPE_F16 + 1;
 	bad[2].weight = DTYPE_Q8_0 + 1;
@@ -113,9 +113,9 @@ static void test_pairs_refused(void **unused)
 		kernel_refused(&bad[i]);
 }
 
-int matmul_pairs_tests(void)
+int matmul_dot2_tests(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pairs), cmocka_unit_test(test_pairs_refused) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_dot2), cmocka_unit_test(test_dot2_refused) };
 
-	return cmocka_run_group_tests_name("matmul_pairs_tests", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("matmul_dot2_tests", tests, NULL, NULL);
 }
