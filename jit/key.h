@@ -54,8 +54,6 @@ enum key_flags {                          /* epilogues and variants; text in par
 	         KEY_WIDE = 256,          /* (wide) many tokens, whose activations are interleaved */
 	         KEY_UNSIGNED = 512,      /* (uns) int8 come out as unsigned bytes, 128 larger */
 	         KEY_MMA = 1024,          /* (mma) by products of matrices */
-	         KEY_BLOCK_MAJOR = 2048,  /* (blockmajor) int8 come out with the 32 of a block together, as matrix
-	                                     instructions read them */
 	         KEY_CAP = 4096,          /* (cap) bounded by a tanh */
 	         KEY_NORM_LAST = 8192,    /* (last) with QK_NORM: behind the rotation */
 	         KEY_CENTRED = 16384,     /* (mean) a norm that subtracts the mean */

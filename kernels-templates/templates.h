@@ -46,8 +46,7 @@ struct activation_block {
  * the first `rows` of each head_dim are written. No other flags. row_blocks is 1; unit: a row block, of all heads' in
  * turn. WIDE: for many columns: 1..TEMPLATE_MAX_WIDE in a tile, which KEY_INTERLEAVE has laid side by side in panels of
  * template_wide_panel() columns, of which a tile's last one may have fewer: X is [tile][panel][k][column], int8
- * [tile][panel][k/4][column] words of four (KEY_BLOCK_MAJOR: [tile][panel][k/32][column] strips of 32), XS
- * [tile][panel][k/32][column]; row_blocks is 1.
+ * [tile][panel][k/32][column] blocks of 32, XS [tile][panel][k/32][column]; row_blocks is 1.
  * EXPERTS: W holds matrices of one size one behind the other, and data says which are used; BIAS and BIAS2 hold vectors
  * in the same order. MATMUL_TILES is not read. tile_n 1: slots. key: heads, slots of a token (ROUTE_MOST at most);
  * kv_heads, slots that share a column of X. Unit: slot * row blocks + row block; ROUTES: int32 [token][ROUTE_MOST], the
@@ -103,7 +102,7 @@ bool template_matmul_awaits(const struct target *target, const struct key *key);
 bool template_greatest(const struct target *target, uint64_t rows);
 /* Whether there are wide kernels for a weight format; from how many columns on they are the better ones (0: never); how
  * many columns their tiles should have when there are many; with which flags KEY_INTERLEAVE makes the inputs of those
- * with tiles of so many columns: KEY_UNSIGNED, KEY_BLOCK_MAJOR or none. */
+ * with tiles of so many columns: KEY_UNSIGNED or none. */
 bool template_wide_weights(const struct target *target, enum dtype weight);
 unsigned template_wide_from(const struct target *target, enum dtype weight, enum dtype activation);
 unsigned template_wide_tile_n(const struct target *target, enum dtype weight, enum dtype activation);
@@ -128,10 +127,10 @@ unsigned template_matmul_together(const struct target *target, const struct key 
 
 /* KEY_INTERLEAVE: activations for wide matmuls. key: k, activation, columns (of a tile), row_blocks (columns of a
  * panel). X and XS as quantise and norm write them, OUT and OUTS as WIDE reads them, tile after tile; UNSIGNED: int8
- * with 128 added, as unsigned bytes; STRIPS: a column's 32 int8 stay together. Unit: 32 k's of one tile, numbered tile
- * * kp(k)/32 + block. Of activation F16 or BF16 (numerics BOUNDED): f32 of X rounded to 16 bits at OUT. Where pairs are
- * multiplied, a pair of k's is a word, and words are turned as f32 are, of a tile of 1 column or more; else they lie
- * [column][kp], a unit is 32 k's, numbered column * kp(k)/32 + block, and key has no k. */
+ * with 128 added, as unsigned bytes. Unit: 32 k's of one tile, numbered tile * kp(k)/32 + block. Of activation F16 or
+ * BF16 (numerics BOUNDED): f32 of X rounded to 16 bits at OUT. Where pairs are multiplied, a pair of k's is a word, and
+ * words are turned as f32 are, of a tile of 1 column or more; else they lie [column][kp], a unit is 32 k's, numbered
+ * column * kp(k)/32 + block, and key has no k. */
 enum { INTERLEAVE_X, INTERLEAVE_XS, INTERLEAVE_OUT, INTERLEAVE_OUTS, INTERLEAVE_ARGS };
 
 /* KEY_NORM: RMS norm over k. Unit: a column. X and OUT are different memory. QUANTISED_OUT also writes outq/outs;

@@ -273,7 +273,7 @@ void weight_unpacked_products(const struct weight_unpacked *u, struct ir *b, con
 {
 	int64_t unit =
 		u->in_place ? (int64_t)index * u->format.unit_bytes + u->packed_quants : (int64_t)index * u->unit_bytes;
-	ir_a x = ir_aaddi(b, t->x, weight_input_disp(t, 0, index * GROUPS)),
+	ir_a x = ir_aaddi(b, t->x, (int64_t)index * t->columns * NUMERICS_BLOCK),
 	     w = ir_aaddi(b, t->w.at[WEIGHT_LANE_4], unit);
 
 	ir_idots(b, sums, disp, x, w, t->columns);

@@ -9,8 +9,8 @@
  * signed bytes: there the quants are signed, their offset taken off, and the activations are the unsigned ones, 128 too
  * large (KEY_INTERLEAVE); a correction is -128 times the sum of the quants it belongs to, so that sums begin with it.
  * Quants that are signed bytes in memory already stay there: a unit then is scales and corrections alone. Tiles
- * multiply signed bytes with signed ones: no corrections, and the activations as they are, the 32 k's of a column
- * together (KEY_BLOCK_MAJOR). f32 activations: the weights as f32, [k][32], as in F32.
+ * multiply signed bytes with signed ones: no corrections, and the activations as they are. f32 activations: the weights
+ * as f32, [k][32], as in F32.
  */
 #ifndef KERNELS_WEIGHT_UNPACK_H
 #define KERNELS_WEIGHT_UNPACK_H

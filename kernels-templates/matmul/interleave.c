@@ -1,7 +1,8 @@
 /* kernels-templates/matmul/interleave.c - activations turned for wide matmuls: the columns of a tile side by side.
  *
  * Owns: KEY_INTERLEAVE. Moves bits, makes signed bytes unsigned where VNNI is to have them so, and words of two BF16 of
- * f32. A unit is read and written by nobody else.
+ * f32. Floats and words lie column by column for each k, or pair of k's; int8 for each block of 32, as one copy each,
+ * since scattered words take ten times as long. A unit is read and written by nobody else.
  */
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/emit/math.h"
@@ -9,32 +10,19 @@
 
 struct turn {
 	struct ir *b;
-	bool int8, is_unsigned, strips, words; /* words: of two BF16 */
-	uint32_t blocks, panel;                /* blocks of 32 k's in a column; columns of a panel */
+	bool int8, is_unsigned, words; /* words: of two BF16 */
+	uint32_t blocks, panel;        /* blocks of 32 k's in a column; columns of a panel */
 	ir_s tile, block;
 	ir_a from, sums; /* the next column's */
 };
 
 enum { SUMS = sizeof(struct activation_block) };
 
-/* From a column's first word to the next column's. */
-static uint32_t word_step(const struct turn *t) { return t->strips ? 32 : 4; }
-
-/* 32 k's of one column go to every columns-th word from `to` on, or, strips, to the next words. */
-static void turn_column(const struct turn *t, ir_a to, uint32_t columns)
+/* 32 floats of one column go to every columns-th word from `to` on. */
+static void turn_floats(const struct turn *t, ir_a to, uint32_t columns)
 {
 	struct ir *b = t->b;
 
-	if (t->int8) {
-		ir_f words = ir_fload(b, t->from, 0, 8);
-		if (t->is_unsigned)
-			words = ir_fbits(b, ir_ixor(b, ir_ibits(b, words), ir_iconst(b, (int32_t)0x80808080)));
-		if (t->strips)
-			ir_fstore(b, to, words, 0, 8);
-		else
-			ir_fstore_s(b, to, words, 0, 8, columns * 4);
-		return;
-	}
 	if (t->words) {
 		ir_f pair = ir_fbits(b, narrow_bf16_words(b, t->from));
 		if (columns > 1)
@@ -61,29 +49,44 @@ static ir_a place(const struct turn *t, ir_a arg, unsigned slot, uint32_t tile_c
 }
 
 /* `panels` panels of so many columns, from column number `first` of the tile on. */
-static void turn_panels(const struct turn *t, ir_a arg, uint32_t tile_columns, uint32_t first, uint32_t columns,
-                        uint32_t panels)
+static void turn_float_panels(const struct turn *t, ir_a arg, uint32_t tile_columns, uint32_t first, uint32_t columns,
+                              uint32_t panels)
 {
 	struct ir *b = t->b;
-	int64_t bytes = t->int8 ? 32 : 128, bytes_out = t->words ? 64 : bytes;
-	ir_a to = place(t, arg, INTERLEAVE_OUT, tile_columns, first, columns, bytes_out), to_sums = { 0 };
+	int64_t bytes = t->words ? 64 : 128;
+	ir_a to = place(t, arg, INTERLEAVE_OUT, tile_columns, first, columns, bytes);
 
-	if (t->int8)
-		to_sums = place(t, arg, INTERLEAVE_OUTS, tile_columns, first, columns, SUMS);
 	ir_loop(b, ir_sconst(b, panels));
 	ir_loop(b, ir_sconst(b, columns));
-	turn_column(t, to, columns);
-	ir_set_a(b, t->from, ir_aaddi(b, t->from, t->blocks * bytes));
-	ir_set_a(b, to, ir_aaddi(b, to, word_step(t)));
-	if (t->int8) {
-		ir_fstore(b, to_sums, ir_fload(b, t->sums, 0, 4), 0, 4);
-		ir_set_a(b, t->sums, ir_aaddi(b, t->sums, (int64_t)t->blocks * SUMS));
-		ir_set_a(b, to_sums, ir_aaddi(b, to_sums, SUMS));
-	}
+	turn_floats(t, to, columns);
+	ir_set_a(b, t->from, ir_aaddi(b, t->from, (int64_t)t->blocks * 128));
+	ir_set_a(b, to, ir_aaddi(b, to, 4));
 	ir_endloop(b);
-	ir_set_a(b, to, ir_aaddi(b, to, bytes_out * t->blocks * columns - columns * word_step(t)));
-	if (t->int8)
-		ir_set_a(b, to_sums, ir_aaddi(b, to_sums, (int64_t)SUMS * t->blocks * columns - columns * SUMS));
+	ir_set_a(b, to, ir_aaddi(b, to, bytes * t->blocks * columns - columns * 4));
+	ir_endloop(b);
+}
+
+/* The same of int8 blocks. */
+static void turn_block_panels(const struct turn *t, ir_a arg, uint32_t tile_columns, uint32_t first, uint32_t columns,
+                              uint32_t panels)
+{
+	struct ir *b = t->b;
+	int32_t apart = (int32_t)t->blocks; /* blocks from a column to the next */
+	ir_a to = place(t, arg, INTERLEAVE_OUT, tile_columns, first, columns, 32),
+	     to_sums = place(t, arg, INTERLEAVE_OUTS, tile_columns, first, columns, SUMS);
+
+	ir_loop(b, ir_sconst(b, panels));
+	for (int32_t c = 0; c < (int32_t)columns; c++) {
+		ir_f quants = ir_fload(b, t->from, c * apart * 32, 8);
+		if (t->is_unsigned)
+			quants = ir_fbits(b, ir_ixor(b, ir_ibits(b, quants), ir_iconst(b, (int32_t)0x80808080)));
+		ir_fstore(b, to, quants, c * 32, 8);
+		ir_fstore(b, to_sums, ir_fload(b, t->sums, c * apart * SUMS, 4), c * SUMS, 4);
+	}
+	ir_set_a(b, t->from, ir_aaddi(b, t->from, (int64_t)columns * t->blocks * 32));
+	ir_set_a(b, t->sums, ir_aaddi(b, t->sums, (int64_t)columns * t->blocks * SUMS));
+	ir_set_a(b, to, ir_aaddi(b, to, (int64_t)columns * t->blocks * 32));
+	ir_set_a(b, to_sums, ir_aaddi(b, to_sums, (int64_t)columns * t->blocks * SUMS));
 	ir_endloop(b);
 }
 
@@ -100,9 +103,9 @@ static void turn_unit(struct turn *t, ir_a arg, ir_s unit, uint32_t columns)
 	if (t->int8)
 		t->sums = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, INTERLEAVE_XS * 8), ir_smuli(b, first, SUMS)));
 	uint32_t panels = columns / t->panel, rest = columns % t->panel;
-	turn_panels(t, arg, columns, 0, t->panel, panels);
+	(t->int8 ? turn_block_panels : turn_float_panels)(t, arg, columns, 0, t->panel, panels);
 	if (rest)
-		turn_panels(t, arg, columns, panels * t->panel, rest, 1);
+		(t->int8 ? turn_block_panels : turn_float_panels)(t, arg, columns, panels * t->panel, rest, 1);
 }
 
 bool interleave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
@@ -111,7 +114,6 @@ bool interleave_build(struct ir *b, const struct key *key, const struct target *
 	struct turn t = { .b = b,
 		          .int8 = key->activation == key_type(DTYPE_Q8_0),
 		          .is_unsigned = key->flags & KEY_UNSIGNED,
-		          .strips = key->flags & KEY_BLOCK_MAJOR,
 		          .words = key->activation == key_type(DTYPE_BF16) && target->has_dot2,
 		          .blocks = kp / 32,
 		          .panel = key->row_blocks };

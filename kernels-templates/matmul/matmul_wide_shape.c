@@ -100,7 +100,7 @@ uint32_t template_wide_interleave(const struct target *target, enum dtype weight
 	if (!target->has_vnni || activation != DTYPE_Q8_0 ||
 	    !unpacks_format(weight_format_find(weight), true, target, columns))
 		return 0;
-	return weight_by_tiles(weight_format_find(weight), target) ? KEY_BLOCK_MAJOR : KEY_UNSIGNED;
+	return weight_by_tiles(weight_format_find(weight), target) ? 0 : KEY_UNSIGNED;
 }
 
 /* What the weights in m->packed are multiplied as, and by how many columns at once. m stays where it is from now on. */

@@ -263,7 +263,7 @@ static void *turned_input(const struct target *target, const struct data *d, con
 {
 	uint64_t kp = numerics_pad(p->key.k);
 	bool int8 = is_int8(&p->key), dot2 = has_dot2(&p->key);
-	unsigned item = d->turn & KEY_BLOCK_MAJOR ? 32 : 4;
+	unsigned item = int8 ? NUMERICS_BLOCK : 4; /* bytes that stay together */
 	uint32_t *words = dot2 ? in_words(d->x, d->columns * kp) : NULL;
 	uint8_t *x = turned(target,
 	                    words  ? words
