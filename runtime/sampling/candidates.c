@@ -37,13 +37,18 @@ void candidates_close(struct candidates *c)
 	free(c->other);
 }
 
-void candidates_load(struct candidates *c, const float *logits, int32_t n)
+static void restore_ids(struct candidates *c)
 {
 	for (int32_t i = 0; i < c->changed; i++)
 		c->id[i] = i;
+	c->changed = 0;
+}
+
+void candidates_load(struct candidates *c, const float *logits, int32_t n)
+{
+	restore_ids(c);
 	memcpy(c->logit, logits, (size_t)n * sizeof *logits);
 	c->n = n;
-	c->changed = 0;
 	c->has_p = c->sorted = false;
 }
 
@@ -122,8 +127,8 @@ static bool ids_ascend(const struct candidates *c)
 	return true;
 }
 
-/* The list becomes the first k of the words. */
-static void gather(struct candidates *c, int32_t k)
+/* The list becomes the first k of the words, whose logits these are. */
+static void gather(struct candidates *c, const float *logits, int32_t k)
 {
 	int32_t *ids = (int32_t *)(void *)c->other;
 	float *floats = (float *)(void *)c->other;
@@ -132,7 +137,7 @@ static void gather(struct candidates *c, int32_t k)
 		ids[i] = c->id[c->word[i].at];
 	memcpy(c->id, ids, (size_t)k * sizeof *ids);
 	for (int32_t i = 0; i < k; i++)
-		floats[i] = c->logit[c->word[i].at];
+		floats[i] = logits[c->word[i].at];
 	memcpy(c->logit, floats, (size_t)k * sizeof *floats);
 	for (int32_t i = 0; c->has_p && i < k; i++)
 		floats[i] = c->p[c->word[i].at];
@@ -156,7 +161,7 @@ static void sort_by_key(struct candidates *c)
 			radix_passes(c, ID_BITS, true);
 		radix_passes(c, KEY_BITS, false);
 	}
-	gather(c, c->n);
+	gather(c, c->logit, c->n);
 }
 
 void candidates_key_logits(struct candidates *c)
@@ -194,9 +199,9 @@ static void sift(const struct candidates *c, int32_t at, int32_t n)
 	h[at] = x;
 }
 
-static struct candidate_word word_of(const struct candidates *c, int32_t at)
+static struct candidate_word word_of(const float *logits, int32_t at)
 {
-	return (struct candidate_word){ ordered_bits(-c->logit[at]), at };
+	return (struct candidate_word){ ordered_bits(-logits[at]), at };
 }
 
 enum { BLOCK = 32 };
@@ -212,19 +217,19 @@ static bool block_reaches(const float *x, float least)
 }
 
 /* The first k, as a heap. Most blocks have nothing that belongs to them, and are passed over. */
-static void select_first(struct candidates *c, int32_t k)
+static void select_first(struct candidates *c, const float *logits, int32_t k)
 {
 	for (int32_t i = 0; i < k; i++)
-		c->word[i] = word_of(c, i);
+		c->word[i] = word_of(logits, i);
 	for (int32_t i = k / 2; i-- > 0;)
 		sift(c, i, k);
 	for (int32_t i = k; i < c->n;) {
-		if (c->n - i >= BLOCK && !block_reaches(c->logit + i, c->logit[c->word[0].at])) {
+		if (c->n - i >= BLOCK && !block_reaches(logits + i, logits[c->word[0].at])) {
 			i += BLOCK;
 			continue;
 		}
 		for (int32_t end = c->n - i < BLOCK ? c->n : i + BLOCK; i < end; i++) {
-			struct candidate_word w = word_of(c, i);
+			struct candidate_word w = word_of(logits, i);
 			if (before(c, w, c->word[0])) {
 				c->word[0] = w;
 				sift(c, 0, k);
@@ -233,24 +238,43 @@ static void select_first(struct candidates *c, int32_t k)
 	}
 }
 
-void candidates_keep_first(struct candidates *c, int32_t k)
+static void take_first(struct candidates *c, const float *logits, int32_t k)
 {
-	enum { PART = 16 }; /* of a list; more of it is sooner sorted whole */
-
-	if (c->sorted || k >= c->n || k > c->n / PART) {
-		candidates_sort(c);
-		c->n = k < c->n ? k : c->n;
-		return;
-	}
-	select_first(c, k);
+	select_first(c, logits, k);
 	for (int32_t left = k - 1; left > 0; left--) {
 		struct candidate_word last = c->word[0];
 		c->word[0] = c->word[left];
 		c->word[left] = last;
 		sift(c, 0, left);
 	}
-	gather(c, k);
+	gather(c, logits, k);
 	c->sorted = true;
+}
+
+/* So many of a list; more are sooner sorted with all of it. */
+static bool are_few(int32_t k, int32_t n) { return k <= n / 16; }
+
+void candidates_keep_first(struct candidates *c, int32_t k)
+{
+	if (!c->sorted && are_few(k, c->n)) {
+		take_first(c, c->logit, k);
+		return;
+	}
+	candidates_sort(c);
+	c->n = k < c->n ? k : c->n;
+}
+
+void candidates_load_first(struct candidates *c, const float *logits, int32_t n, int32_t k)
+{
+	if (!are_few(k, n)) {
+		candidates_load(c, logits, n);
+		candidates_keep_first(c, k);
+		return;
+	}
+	restore_ids(c);
+	c->n = n;
+	c->has_p = false;
+	take_first(c, logits, k);
 }
 
 /* ---- dropping some */

@@ -33,6 +33,8 @@ void candidates_close(struct candidates *c);
 
 /* All tokens 0 .. n-1; n <= room. */
 void candidates_load(struct candidates *c, const float *logits, int32_t n);
+/* The same, and then candidates_keep_first(): of a few only they are copied. */
+void candidates_load_first(struct candidates *c, const float *logits, int32_t n, int32_t k);
 /* Whether entry i is token i, for all. */
 bool candidates_all(const struct candidates *c);
 

@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "runtime/sampling/filters.h"
+#include "runtime/sampling/greatest.h"
 
-enum { MIROSTAT_COUNTED = 100 };
+enum { MIROSTAT_COUNTED = 100, BIASES_FEW = 64 };
 
 struct chain {
 	struct chain_options o; /* without what it points to */
@@ -13,6 +14,7 @@ struct chain {
 	struct penalties penalties;
 	struct dry dry;
 	jit_logit_bias *bias;
+	bool lowers; /* the biases are few, and make no token likelier */
 	struct candidates list;
 	int32_t *tally; /* for each token: 0, between samplers */
 };
@@ -61,6 +63,9 @@ static bool open_memory(struct chain *c, const struct chain_options *o, int32_t 
 	c->tally = calloc((size_t)vocab, sizeof *c->tally);
 	if (!c->tally || !candidates_open(&c->list, vocab) || !open_dry(c, o, context, pieces))
 		return false;
+	c->lowers = o->n_logit_bias <= BIASES_FEW;
+	for (int32_t i = 0; i < o->n_logit_bias; i++)
+		c->lowers &= o->logit_bias[i].bias <= 0;
 	if (o->n_logit_bias == 0)
 		return true;
 	c->bias = malloc((size_t)o->n_logit_bias * sizeof *c->bias);
@@ -160,6 +165,77 @@ static void apply(struct chain *c, enum sampler sampler, const int32_t *text, si
 	}
 }
 
+bool chain_is_greedy(const struct chain *c) { return !(c->o.temperature > 0); }
+
+/* Whether it leaves any list as it is. */
+static bool is_idle(const struct chain *c, enum sampler sampler)
+{
+	const struct chain_options *o = &c->o;
+	const struct penalties *p = &c->penalties;
+
+	switch (sampler) {
+	case SAMPLER_PENALTIES: return p->window <= 0 || (p->repeat == 1 && p->frequency == 0 && p->presence == 0);
+	case SAMPLER_DRY: return c->dry.multiplier == 0;
+	case SAMPLER_TOP_N_SIGMA: return !(o->top_n_sigma > 0);
+	case SAMPLER_TOP_K: return o->top_k <= 0;
+	case SAMPLER_TYPICAL: return !(o->typical_p < 1);
+	case SAMPLER_TOP_P: return !(o->top_p < 1);
+	case SAMPLER_MIN_P: return !(o->min_p > 0);
+	case SAMPLER_XTC: return !(o->xtc_probability > 0);
+	case SAMPLER_TEMPERATURE: return chain_is_greedy(c);
+	case SAMPLERS: break;
+	}
+	return false;
+}
+
+/* The first sampler that changes anything; their number: there is none. */
+static int first_at_work(const struct chain *c)
+{
+	int i = 0;
+
+	while (i < c->order.n && (c->o.mirostat || is_idle(c, c->order.sampler[i])))
+		i++;
+	return i;
+}
+
+/* Whether the first of the greatest logits is taken, whatever they are; but for biases. */
+static bool takes_greatest(const struct chain *c)
+{
+	bool stays = chain_is_greedy(c);
+
+	for (int i = first_at_work(c); stays && i < c->order.n; i++) {
+		enum sampler s = c->order.sampler[i];
+		stays = s == SAMPLER_TOP_K || s == SAMPLER_TOP_P || s == SAMPLER_MIN_P || is_idle(c, s);
+	}
+	return stays;
+}
+
+/* Whether biases leave the first tokens, which these are before them, as they are: others only fall further behind. */
+static bool are_unbiased(const struct chain *c, const int32_t *id, int32_t n)
+{
+	bool same = c->lowers;
+
+	for (int32_t i = 0; same && i < n; i++)
+		for (int32_t b = 0; b < c->o.n_logit_bias; b++)
+			same &= id[i] != c->bias[b].id;
+	return same;
+}
+
+/* The list as the samplers before the one whose number is returned leave it. */
+static int load(struct chain *c, const float *logits)
+{
+	int first = first_at_work(c);
+
+	if (c->lowers && first < c->order.n && c->order.sampler[first] == SAMPLER_TOP_K) {
+		candidates_load_first(&c->list, logits, c->list.room, c->o.top_k);
+		if (are_unbiased(c, c->list.id, c->list.n))
+			return first + 1;
+	}
+	candidates_load(&c->list, logits, c->list.room);
+	penalties_bias(&c->list, c->bias, (size_t)c->o.n_logit_bias);
+	return first;
+}
+
 static int32_t draw_by_mirostat(struct chain *c, double u, struct chain_state *s)
 {
 	const struct mirostat m = mirostat_of(c);
@@ -171,17 +247,18 @@ static int32_t draw_by_mirostat(struct chain *c, double u, struct chain_state *s
 
 const struct candidates *chain_list(const struct chain *c) { return &c->list; }
 
-bool chain_is_greedy(const struct chain *c) { return !(c->o.temperature > 0); }
-
 int32_t chain_choose(struct chain *c, const float *logits, const int32_t *text, size_t n, struct chain_draws u,
                      struct chain_state *s)
 {
 	const struct adaptive a = adaptive_of(c);
 	int32_t chosen;
 
-	candidates_load(&c->list, logits, c->list.room);
-	penalties_bias(&c->list, c->bias, (size_t)c->o.n_logit_bias);
-	for (int i = 0; !c->o.mirostat && i < c->order.n; i++)
+	if (takes_greatest(c)) {
+		chosen = greatest_first(logits, c->list.room);
+		if (are_unbiased(c, &chosen, 1))
+			return chosen;
+	}
+	for (int i = load(c, logits); i < c->order.n; i++)
 		apply(c, c->order.sampler[i], text, n, u.xtc);
 	if (chain_is_greedy(c))
 		chosen = draw_greedy(&c->list);

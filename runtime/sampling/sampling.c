@@ -213,8 +213,7 @@ static int32_t count_from(const float *x, int32_t n, float least)
 /* The k first of all, best first, which is a heap. */
 static void fill_first(struct sampling *s, const float *logits, int32_t k)
 {
-	candidates_load(&s->first, logits, s->vocab);
-	candidates_keep_first(&s->first, k);
+	candidates_load_first(&s->first, logits, s->vocab, k);
 	for (int32_t i = 0; i < k; i++)
 		s->candidate[i] = (struct sampling_candidate){ s->first.logit[i], s->first.id[i] };
 }

@@ -107,27 +107,59 @@ static int32_t by_hand(const struct chain_options *o, struct candidates *l, cons
 	return l->id[draw_token(l, u.token)];
 }
 
+/* Many of them equal. */
+static const float *with_ties(const float *logits)
+{
+	static float tied[VOCAB];
+
+	for (int32_t i = 0; i < VOCAB; i++)
+		tied[i] = floorf(4 * logits[i]) / 4;
+	return tied;
+}
+
+static void same_list(const struct candidates *a, const struct candidates *b)
+{
+	assert_int_equal(a->n, b->n);
+	assert_memory_equal(a->id, b->id, (size_t)a->n * sizeof *a->id);
+	assert_memory_equal(a->logit, b->logit, (size_t)a->n * sizeof *a->logit);
+	assert_memory_equal(a->p, b->p, (size_t)a->n * sizeof *a->p);
+}
+
 static void test_by_hand(void **state)
 {
+	jit_logit_bias lower[40];
 	struct candidates list;
 	int32_t text[CONTEXT];
 	(void)state;
 
+	for (int32_t i = 0; i < 40; i++)
+		lower[i] = (jit_logit_bias){ 9 + i, i ? -0.5f : -INFINITY };
 	assert_true(candidates_open(&list, VOCAB));
-	for (int run = 0; run < 60; run++) {
+	for (int run = 0; run < 120; run++) {
 		struct chain_options o = random_options();
 		struct error err = { 0 };
 		o.dry_multiplier = 0;
 		o.mirostat = 0;
 		o.adaptive_target = -1;
+		if (run % 4 == 3) { /* the likeliest, whatever is dropped behind it */
+			o.temperature = 0;
+			o.repeat_window = 0;
+		}
+		if (run % 8 > 3) { /* and biases that only lower */
+			o.logit_bias = lower;
+			o.n_logit_bias = 20 * (run % 3);
+		}
 		struct chain *c = chain_open(&o, VOCAB, CONTEXT, pieces, &err);
 		assert_non_null(c);
 		struct chain_state s = chain_begin(c);
 		for (size_t n = 0; n < 60; n++) {
 			const struct chain_draws u = { unit(), unit() };
 			const float *logits = logits_after(text, n);
+			logits = run % 2 ? with_ties(logits) : logits;
 			text[n] = chain_choose(c, logits, text, n, u, &s);
 			assert_int_equal(text[n], by_hand(&o, &list, logits, text, n, u));
+			if (!chain_is_greedy(c))
+				same_list(chain_list(c), &list);
 			assert_false(o.n_logit_bias > 1 && text[n] == 9);
 		}
 		chain_close(c);
