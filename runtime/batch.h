@@ -152,8 +152,11 @@ void batch_keep_marks(struct batch_member *m, uint64_t position, uint32_t tokens
 
 /* ---- batch_pass.c */
 
-/* Logits that nobody has read are copied: a pass is about to overwrite them. */
+/* Before a pass, which overwrites them: logits of draft tokens count no more, and those that nobody has read are
+ * copied. Both, or each. */
 bool batch_keep_logits(struct jit_batch *b, struct error *err);
+void batch_drop_windows(struct jit_batch *b);
+bool batch_copy_logits(struct jit_batch *b, struct error *err);
 
 /* Tokens of a session in a pass, from a position on: the text's, of which the last `drafts` are draft tokens instead
  * (speculate.window). rows: of the last so many logits are wanted. */

@@ -10,14 +10,19 @@
 #include "runtime/batch.h"
 #include "runtime/host/system.h"
 
-bool batch_keep_logits(struct jit_batch *b, struct error *err)
+void batch_drop_windows(struct jit_batch *b)
+{
+	for (size_t i = 0; i < b->n; i++)
+		speculate_drop(&b->member[i]->session->speculate);
+}
+
+bool batch_copy_logits(struct jit_batch *b, struct error *err)
 {
 	size_t bytes = b->model->file.spec.vocab * sizeof(float);
 
 	for (size_t i = 0; i < b->n; i++) {
 		struct batch_member *m = b->member[i];
 		jit_session *s = m->session;
-		speculate_drop(&s->speculate);
 		if (!s->logits_valid || s->logits == m->own_logits)
 			continue;
 		if (!m->own_logits && !(m->own_logits = malloc(bytes)))
@@ -26,6 +31,12 @@ bool batch_keep_logits(struct jit_batch *b, struct error *err)
 		s->logits = m->own_logits;
 	}
 	return true;
+}
+
+bool batch_keep_logits(struct jit_batch *b, struct error *err)
+{
+	batch_drop_windows(b);
+	return batch_copy_logits(b, err);
 }
 
 /* ---- a pass over several sessions */

@@ -330,9 +330,11 @@ static bool run(struct step *step, struct error *err)
 {
 	double start = step->batch->now();
 
-	for (uint32_t i = 0; i < step->n; i++)
+	for (uint32_t i = 0; i < step->n; i++) {
 		batch_keep_marks(step->piece[i].member, step->piece[i].position, step->piece[i].tokens);
-	if (!batch_run(step->batch, step->piece, step->n, err))
+		step->piece[i].member->session->logits_valid = false; /* it gets others, or none: nothing to keep */
+	}
+	if (!batch_copy_logits(step->batch, err) || !batch_run(step->batch, step->piece, step->n, err))
 		return false;
 	double seconds = step->batch->now() - start;
 	count(step, seconds);
@@ -355,8 +357,7 @@ static bool step_once(struct jit_batch *b, jit_session **ready, size_t most, siz
 	if (*n || !most)
 		return true;
 	step.alone = jit_batch_pending(b) == 1;
-	if (!batch_keep_logits(b, err))
-		return false;
+	batch_drop_windows(b);
 	share_memory(b);
 	add_decoding(&step);
 	add_prompts(&step);

@@ -1,6 +1,6 @@
 /* tests/runtime/t_batch_steps.c - what a batch puts into its passes, on a clock of the test's own: how much of a
- * prompt, by max_pass_ms; draft tokens of several sessions, where they pay; and sessions that are cancelled at every
- * moment. */
+ * prompt, by max_pass_ms; draft tokens of several sessions, where they pay; sessions that are cancelled at every
+ * moment; and which logits are copied. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -326,12 +326,45 @@ static void who_is_cancelled_leaves_others_alone(void **state)
 	free(beside);
 }
 
+/* ---- logits */
+
+/* Who chooses in turn with the passes has its logits where they were computed; who does not choose yet keeps them. */
+static void only_unread_logits_are_copied(void **state)
+{
+	jit_batch *b = open_batch(JIT_SPECULATE_OFF, 200);
+	jit_session *writer[2] = { open_session(b), open_session(b) }, *waits = open_session(b);
+	const size_t bytes = (size_t)vocab * sizeof(float);
+	float *before = malloc(bytes);
+	jit_error err = { 0 };
+	unsigned others;
+	(void)state;
+
+	assert_non_null(before);
+	submit(writer[0], 5, 1);
+	submit(writer[1], 7, 2);
+	submit(waits, 9, 3);
+	while (!step(b, waits, &others))
+		;
+	memcpy(before, jit_session_logits(waits, &err), bytes);
+	for (int i = 0; i < 8; i++)
+		step(b, waits, &others);
+	assert_int_equal(others, 2);
+	assert_null(writer[0]->member->own_logits);
+	assert_null(writer[1]->member->own_logits);
+	assert_memory_equal(jit_session_logits(waits, &err), before, bytes);
+	free(before);
+	jit_session_close(waits);
+	jit_session_close(writer[0]);
+	jit_session_close(writer[1]);
+	jit_batch_close(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pass_takes_no_longer_than_it_may),
 		cmocka_unit_test(so_it_does_where_tokens_take_longer), cmocka_unit_test(drafts_pay_for_several),
-		cmocka_unit_test(who_is_cancelled_leaves_others_alone)
+		cmocka_unit_test(who_is_cancelled_leaves_others_alone), cmocka_unit_test(only_unread_logits_are_copied)
 	};
 
 	return cmocka_run_group_tests(tests, open_model, close_model);
