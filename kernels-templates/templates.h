@@ -101,11 +101,11 @@ bool template_matmul_awaits(const struct target *target, const struct key *key);
 /* Whether a matmul of so many rows can keep the greatest of its results (GREATEST). */
 bool template_greatest(const struct target *target, uint64_t rows);
 /* Whether there are wide kernels for a weight format; from how many columns on they are the better ones (0: never); how
- * many columns their tiles should have when there are many; with which flags KEY_INTERLEAVE makes the inputs of those
- * with tiles of so many columns: KEY_UNSIGNED or none. */
+ * many columns their tiles should have where there are so many, at most; with which flags KEY_INTERLEAVE makes the
+ * inputs of those with tiles of so many columns: KEY_UNSIGNED or none. */
 bool template_wide_weights(const struct target *target, enum dtype weight);
 unsigned template_wide_from(const struct target *target, enum dtype weight, enum dtype activation);
-unsigned template_wide_tile_n(const struct target *target, enum dtype weight, enum dtype activation);
+unsigned template_wide_tile_n(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns);
 /* Columns of its panels. */
 unsigned template_wide_panel(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns);
 uint32_t template_wide_interleave(const struct target *target, enum dtype weight, enum dtype activation,

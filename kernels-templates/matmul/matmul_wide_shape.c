@@ -7,8 +7,10 @@
 
 /* A row block's unpacked weights, to be met again by every tile. */
 enum { WIDE_BLOCK_BYTES = 640 << 10 };
-/* Wider tiles take Q8_0 as signed bytes with what corrects their sums; narrower ones wait for memory. */
-enum { WIDE_PLAIN_MOST = 16 };
+/* Wider tiles take Q8_0 as signed bytes, with corrections of their sums that are made for a row block before its first
+ * tile: that goes at memory's pace and nothing is multiplied meanwhile, so that it takes more tiles than these to pay.
+ */
+enum { WIDE_PLAIN_MOST = 16, WIDE_PLAIN_TILES = 4 };
 
 /* Registers beside sums and weights. */
 static unsigned beside_int8(const struct wide *m)
@@ -85,11 +87,22 @@ unsigned template_wide_from(const struct target *target, enum dtype weight, enum
 	               : 3;
 }
 
+/* Whether few columns are no reason to prepare weights that can be read as they lie: where registers hold parts wide
+ * enough to have them changed in each, and nothing faster asks for that. */
+static bool spares_unpacking(const struct weight_format *f, const struct target *target, unsigned columns)
+{
+	return columns <= WIDE_PLAIN_TILES * WIDE_PLAIN_MOST && target->vector_regs >= 32 &&
+	       !weight_by_tiles(f, target) && unpacks_format(f, true, target, WIDE_MANY) &&
+	       !unpacks_format(f, true, target, WIDE_PLAIN_MOST);
+}
+
 /* int8 takes several parts, so that weights come from the second-level cache once for all of them; floats need less of
- * them: a part or two. */
-unsigned template_wide_tile_n(const struct target *target, enum dtype weight, enum dtype activation)
+ * them: a part or two, but few columns share one tile, so that weights are read once. */
+unsigned template_wide_tile_n(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns)
 {
 	if (activation == DTYPE_Q8_0)
+		return spares_unpacking(weight_format_find(weight), target, columns) ? WIDE_PLAIN_MOST : WIDE_MANY;
+	if (columns <= WIDE_MANY)
 		return WIDE_MANY;
 	return target->vector_regs < 32 ? 10 : 12;
 }

@@ -7,9 +7,6 @@
 
 #include "runtime/plan/plan_build.h"
 
-/* Up to so many tokens weights are read once, by a wide tile, whatever is best for more. */
-enum { WIDE_ONCE = 24 };
-
 enum dtype plan_activation(const struct plan_options *opt, enum dtype weight)
 {
 	return opt->f32_activations ? DTYPE_F32 : weight_default_activation(weight);
@@ -24,13 +21,24 @@ enum dtype plan_matmul_activation(const struct plan_options *opt, const struct w
 	               : act;
 }
 
-/* Columns from `first` on: tiles of a width, and a narrower one for the rest. Returns how many. */
-static unsigned cut_columns(uint32_t first, uint32_t tokens, uint32_t width, uint32_t flags, struct plan_tiles out[2])
+/* So many tiles of int8 are alike, of one op, which reads and unpacks weights once; another op's would do so again.
+ * Products of matrices are better in whole tiles. */
+enum { ALIKE_MOST = 2 };
+
+static uint32_t alike(const struct plan_options *opt, enum dtype act, bool wide)
+{
+	return wide && act == DTYPE_Q8_0 && !opt->target->has_tiles ? ALIKE_MOST : 0;
+}
+
+/* Columns from `first` on: tiles of a width, and a narrower one for the rest; up to `same` tiles are of one width.
+ * Returns how many. */
+static unsigned cut_columns(uint32_t first, uint32_t tokens, uint32_t width, uint32_t same, uint32_t flags,
+                            struct plan_tiles out[2])
 {
 	uint32_t tiles = tokens / width, rest = tokens % width;
 
 	/* A rest of few tokens costs little less than a whole tile: then all are alike. */
-	if (tiles && rest && rest < width / 3)
+	if (tiles && rest && (rest < width / 3 || tiles < same))
 		width = (tokens + tiles) / (tiles + 1);
 	if (width > tokens)
 		width = tokens;
@@ -67,7 +75,7 @@ static unsigned cut_for_matrices(const struct plan_options *opt, enum plan_logit
 	return n;
 }
 
-/* Few tokens share one tile, so that weights are read once; a prompt's go through the widest there are. */
+/* A prompt's tokens go through the widest tiles there are. */
 unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits, const struct weights_matrix *w,
                          uint32_t flags, uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MOST])
 {
@@ -76,13 +84,13 @@ unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits
 		 n = cut_for_matrices(opt, logits, w, flags, tokens, out);
 	bool wide = wide_from && tokens >= wide_from && !opt->general && !(flags & KEY_BY_HEAD);
 	uint32_t width = opt->general ? 1
-	                 : wide       ? template_wide_tile_n(opt->target, w->type, act)
+	                 : wide       ? template_wide_tile_n(opt->target, w->type, act, tokens)
 	                              : template_tile_n(opt->target),
 		 done = n ? plan_tiles_end(&out[n - 1]) : 0;
 
-	if (wide && tokens <= WIDE_ONCE)
-		width = tokens;
-	return done < tokens ? n + cut_columns(done, tokens - done, width, wide ? KEY_WIDE : 0, out + n) : n;
+	return done < tokens ? n + cut_columns(done, tokens - done, width, alike(opt, act, wide), wide ? KEY_WIDE : 0,
+	                                       out + n)
+	                     : n;
 }
 
 bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix *w, uint32_t tokens)

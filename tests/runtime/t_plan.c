@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/plan/plan_build.h"
 #include "runtime/session.h"
 #include "tests/runtime/mixed_model.h"
 #include "tests/runtime/plan_check.h"
@@ -36,7 +37,7 @@ static struct format_answers answers_for(const struct target *t, enum dtype weig
 	for (int f32 = 0; f32 < 2; f32++) {
 		enum dtype act = f32 ? DTYPE_F32 : usual;
 		a.wide[f32] = template_wide_from(t, weight, act);
-		a.tokens[f32] = template_wide_tile_n(t, weight, act);
+		a.tokens[f32] = template_wide_tile_n(t, weight, act, 100);
 		a.mma[f32] = template_mma(t, weight, act, true) + 2u * template_mma(t, weight, act, false);
 		for (unsigned n = 1; a.wide[f32] && n <= TEMPLATE_MAX_WIDE; n++) {
 			a.panel[f32][n - 1] = template_wide_panel(t, weight, act, n);
@@ -233,7 +234,7 @@ static void check_range(const struct target *t, const enum dtype one, const enum
 		check_passes(&s, n, t, what);
 }
 
-static void check_dot2(const struct target *t, unsigned alike, struct range r)
+static void check_pairs(const struct target *t, unsigned alike, struct range r)
 {
 	enum dtype format[DTYPE_COUNT];
 	unsigned n = formats_of(t, alike, format);
@@ -244,11 +245,11 @@ static void check_dot2(const struct target *t, unsigned alike, struct range r)
 
 /* ---- the tests */
 
-static void test_dot2(void **state)
+static void test_pairs(void **state)
 {
 	(void)state;
 	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++)
-		check_dot2(&target_table[t],
+		check_pairs(&target_table[t],
 		           test_full()    ? DTYPE_COUNT
 		           : test_quick() ? 1
 		                          : 2,
@@ -277,7 +278,7 @@ static void test_long_prompts(void **state)
 	(void)state;
 	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++)
 		if (!seen_before(t) || test_full())
-			check_dot2(&target_table[t], 1,
+			check_pairs(&target_table[t], 1,
 			           (struct range){ USUAL_COLUMNS + 1, SESSION_MAX_TOKENS,
 			                           test_full()    ? 1
 			                           : test_quick() ? 253
@@ -384,10 +385,48 @@ static void test_added(void **state)
 	}
 }
 
+/* ---- tiles */
+
+static void check_cut(const char *target, enum dtype weight, uint32_t tokens, uint32_t width, uint32_t tiles,
+                      uint32_t rest)
+{
+	const struct plan_options o = { .target = target_find(target) };
+	const struct weights_matrix w = { .type = weight, .rows = 1024, .k = 1024 };
+	struct plan_tiles t[PLAN_CUTS_MOST];
+	unsigned n = plan_cut_matmul(&o, PLAN_LAST_LOGITS, &w, 0, tokens, t);
+
+	if (n != 1u + (rest > 0) || t[0].width != width || t[0].tiles != tiles || (rest && t[1].width != rest))
+		fail_msg("%s: %u tokens are %u tiles of %u, and %u", target, tokens, t[0].tiles, t[0].width,
+		         n > 1 ? t[1].width : 0);
+}
+
+/* Of few tokens' int8 tiles are alike, and Q8_0 with VNNI is read as it lies; matrix products want whole tiles. */
+static void test_tiles(void **state)
+{
+	(void)state;
+	check_cut("avx512vnni", DTYPE_Q8_0, 16, 16, 1, 0);
+	check_cut("avx512vnni", DTYPE_Q8_0, 24, 12, 2, 0);
+	check_cut("avx512vnni", DTYPE_Q8_0, 32, 16, 2, 0);
+	check_cut("avx512vnni", DTYPE_Q8_0, 64, 16, 4, 0);
+	check_cut("avx512vnni", DTYPE_Q8_0, 96, 24, 4, 0);
+	check_cut("avx512vnni", DTYPE_Q4_K, 24, 24, 1, 0);
+	check_cut("avx512vnni", DTYPE_Q4_K, 32, 16, 2, 0);
+	check_cut("avx512vnni", DTYPE_Q4_K, 64, 24, 2, 16);
+	check_cut("avx512vnni", DTYPE_Q4_K, 512, 24, 21, 8);
+	check_cut("avx512vnni", DTYPE_BF16, 24, 24, 1, 0);
+	check_cut("avx512vnni", DTYPE_BF16, 32, 12, 2, 8);
+	check_cut("avx512", DTYPE_Q8_0, 24, 24, 1, 0);
+	check_cut("avx2", DTYPE_Q8_0, 32, 16, 2, 0);
+	check_cut("avx512amx", DTYPE_Q8_0, 32, 24, 1, 8);
+	check_cut("avx512amx", DTYPE_Q4_K, 32, 24, 1, 8);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_dot2),      cmocka_unit_test(test_mixtures),
-		                            cmocka_unit_test(test_recurrent), cmocka_unit_test(test_added),
-		                            cmocka_unit_test(test_triples),   cmocka_unit_test(test_long_prompts) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pairs), cmocka_unit_test(test_mixtures), cmocka_unit_test(test_recurrent),
+		cmocka_unit_test(test_added), cmocka_unit_test(test_triples),  cmocka_unit_test(test_long_prompts),
+		cmocka_unit_test(test_tiles)
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL) + plan_spoil_tests();
 }
