@@ -242,7 +242,7 @@ static void build_pairs(struct ir *b)
 	float_pairs(b, &v, integer_pairs(b, &v));
 }
 
-static void test_dot2(void **state)
+static void test_pairs(void **state)
 {
 	uint32_t in[1024];
 	uint32_t seed = 7;
@@ -475,7 +475,7 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vector_ops),  cmocka_unit_test(test_dot2),
+		cmocka_unit_test(test_vector_ops),  cmocka_unit_test(test_pairs),
 		cmocka_unit_test(test_lane_counts), cmocka_unit_test(test_loads),
 		cmocka_unit_test(test_groups),      cmocka_unit_test(test_names_of_variables),
 		cmocka_unit_test(test_loops),       cmocka_unit_test(test_waves),

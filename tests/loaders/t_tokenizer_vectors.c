@@ -64,7 +64,7 @@ static void run_pair(const char *stem, const char *vocab)
 	free(out);
 }
 
-static void test_dot2(void **unused)
+static void test_pairs(void **unused)
 {
 	static const char *const own[] = { "deepseek-coder", "deepseek-llm", "falcon",   "gpt-2", "llama-spm", "mpt",
 		                           "phi-3",          "refact",       "starcoder" };
@@ -310,7 +310,7 @@ static void test_stories(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_dot2),         cmocka_unit_test(test_browser), cmocka_unit_test(test_swift),
+		cmocka_unit_test(test_pairs),        cmocka_unit_test(test_browser), cmocka_unit_test(test_swift),
 		cmocka_unit_test(test_single_cases), cmocka_unit_test(test_models),  cmocka_unit_test(test_stories),
 	};
 

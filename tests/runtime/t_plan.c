@@ -250,11 +250,11 @@ static void test_pairs(void **state)
 	(void)state;
 	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++)
 		check_pairs(&target_table[t],
-		           test_full()    ? DTYPE_COUNT
-		           : test_quick() ? 1
-		                          : 2,
-		           (struct range){ 1, USUAL_COLUMNS,
-		                           seen_before(t) && !test_full() ? test_quick() ? 131 : 43 : 1 });
+		            test_full()    ? DTYPE_COUNT
+		            : test_quick() ? 1
+		                           : 2,
+		            (struct range){ 1, USUAL_COLUMNS,
+		                            seen_before(t) && !test_full() ? test_quick() ? 131 : 43 : 1 });
 	printf("# %llu plans\n", (unsigned long long)built);
 }
 
@@ -279,10 +279,10 @@ static void test_long_prompts(void **state)
 	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++)
 		if (!seen_before(t) || test_full())
 			check_pairs(&target_table[t], 1,
-			           (struct range){ USUAL_COLUMNS + 1, SESSION_MAX_TOKENS,
-			                           test_full()    ? 1
-			                           : test_quick() ? 253
-			                                          : 23 });
+			            (struct range){ USUAL_COLUMNS + 1, SESSION_MAX_TOKENS,
+			                            test_full()    ? 1
+			                            : test_quick() ? 253
+			                                           : 23 });
 }
 
 /* Mixtures of experts, as above; latent: with latent attention. */
