@@ -63,7 +63,7 @@ static void check(const struct problem *p)
 			check_bound(p, &d);
 		struct problem other = *p;
 		uint32_t schedule[TEMPLATE_SCHEDULES_MOST];
-		other.key.target = ways[i].target.id;
+		other.key.target = (uint8_t)ways[i].target.id;
 		if (!other.key.target)
 			continue;
 		const unsigned schedules = template_schedules(&other.key, schedule);
