@@ -124,17 +124,16 @@ const struct template_kind template_kinds[KEY_KIND_COUNT] = {
 };
 
 /* Only products of float matrices, and what prepares their inputs, are ever not exact. */
-static bool has_bounded(const struct key *key)
+static bool has_bounded(const struct key *key, const struct target *target)
 {
-	return (key->kind == KEY_MATMUL && (key->flags & KEY_MMA || key->activation == key_type(DTYPE_BF16))) ||
-	       key->kind == KEY_INTERLEAVE;
+	return (key->kind == KEY_MATMUL && (key->flags & KEY_MMA || target->has_dot2)) || key->kind == KEY_INTERLEAVE;
 }
 
 bool template_build(struct ir *ir, const struct key *key, const struct target *target, struct error *err)
 {
 	if (ir->lanes != 8 && ir->lanes != 16 && ir->lanes != 32)
 		return build_refuse(key, err, "vectors must have 8, 16 or 32 lanes");
-	if (key->numerics != NUMERICS_EXACT && (key->numerics != NUMERICS_BOUNDED || !has_bounded(key)))
+	if (key->numerics != NUMERICS_EXACT && (key->numerics != NUMERICS_BOUNDED || !has_bounded(key, target)))
 		return build_refuse(key, err, "only the exact numerics class is done");
 	if (key->act && key->kind != KEY_MATMUL && key->kind != KEY_CONV && key->kind != KEY_GATE)
 		return build_refuse(key, err, "kernels of this kind have no activation function");
