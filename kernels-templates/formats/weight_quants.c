@@ -272,7 +272,7 @@ static void add_unit(const struct dot *d)
 	}
 }
 
-static void dot_of_pairs(struct dot *d)
+static void dot_pairs(struct dot *d)
 {
 	ir_i sum[2][WEIGHT_HEAD_VECTORS];
 
@@ -299,7 +299,7 @@ void weight_dot_int8(const struct weight_format *f, struct ir *b, const struct w
 	       (!are_small(f->quants) || t->w.pieces || pairs_that_fit(f->quants) >= MAX_BATCH));
 	struct dot d = { .b = b, .q = f->quants, .t = t, .unit_disp = unit_disp, .index = index };
 	if (t->by_pairs) {
-		dot_of_pairs(&d);
+		dot_pairs(&d);
 		return;
 	}
 	/* Row vectors side by side when registers hold their sums: weights are then read in the order of memory. */
