@@ -226,14 +226,22 @@ static bool report_model(struct report *r)
 
 /* ---- all of it */
 
+static const char *guide(const char *device)
+{
+	return strstr(device, "cuda") || strstr(device, ":sm") ? "docs/nvidia.md" : "docs/amd.md";
+}
+
 static void say_end(const struct report *r, const char *path)
 {
 	if (r->stopped) {
 		report_line("stopped", "%s", r->stop.text);
-		report_line("what to do", "%s",
-		            r->began ? "send the file as it is; end other programs that use the card; if it does not "
-		                       "answer any more, restart the machine, and read docs/amd.md before another try"
-		                     : "docs/amd.md says how a card is set up");
+		if (r->began)
+			report_line("what to do",
+			            "send the file as it is; end other programs that use the card; if it does not "
+			            "answer any more, restart the machine, and read %s before another try",
+			            guide(r->device));
+		else
+			report_line("what to do", "%s says how a card is set up", guide(r->device));
 	}
 	report_line("verdict", r->stopped       ? "the device cannot be used like this; nothing was tried after that"
 	                       : r->differences ? "the device computes, but not all bits are right: do not use it"

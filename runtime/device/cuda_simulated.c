@@ -39,6 +39,8 @@ void cuda_simulated_begin(void)
 
 int cuda_simulated_end(int result)
 {
+	if (cuda_simulation.lost && !result)
+		result = CUDA_SIMULATED_LAUNCH_FAILED;
 	protect(PROT_NONE);
 	pthread_mutex_unlock(&cuda_simulation.lock);
 	return result;
@@ -151,7 +153,7 @@ static int sim_memory_alloc(uint64_t *address, size_t bytes)
 static int sim_memory_free(uint64_t address)
 {
 	cuda_simulated_begin();
-	cuda_simulated_copy_now();
+	cuda_simulated_copy_now(CUDA_SIMULATED_ALL);
 	return cuda_simulated_end(remove_block((void *)(uintptr_t)address));
 }
 
@@ -175,27 +177,47 @@ struct cuda_simulated_copy {
 	struct cuda_simulated_copy *next; /* the one before it */
 	uint8_t *to;
 	size_t bytes;
+	int card;  /* whose queue has it */
 	bool sets; /* all bytes to the first one */
 	uint8_t from[];
 };
 
-static void do_copy(struct cuda_simulated_copy *c)
+/* Those of a card's, or of all, from the first one on. */
+static void do_copies(struct cuda_simulated_copy **at, int card)
 {
+	struct cuda_simulated_copy *c = *at;
+
 	if (!c)
 		return;
-	do_copy(c->next);
+	do_copies(&c->next, card);
+	if (card != CUDA_SIMULATED_ALL && c->card != card)
+		return;
 	if (c->sets)
 		memset(c->to, *c->from, c->bytes);
 	else
 		memcpy(c->to, c->from, c->bytes);
+	cuda_simulation.copies_bytes -= sizeof *c + c->bytes;
+	*at = c->next;
 	free(c);
 }
 
-void cuda_simulated_copy_now(void)
+void cuda_simulated_copy_now(int card) { do_copies(&cuda_simulation.copies, card); }
+
+void cuda_simulated_forget_copies(const uint8_t *to, size_t bytes)
 {
-	do_copy(cuda_simulation.copies);
-	cuda_simulation.copies = NULL;
-	cuda_simulation.copies_bytes = 0;
+	for (struct cuda_simulated_copy **at = &cuda_simulation.copies; *at;) {
+		struct cuda_simulated_copy *c = *at;
+		if (c->to >= to + bytes || to >= c->to + c->bytes) {
+			at = &c->next;
+			continue;
+		}
+		snprintf(cuda_simulation.trap, sizeof cuda_simulation.trap,
+		         "memory was unmapped while card %d was still to copy %zu bytes there", c->card, c->bytes);
+		cuda_simulation.lost = true;
+		cuda_simulation.copies_bytes -= sizeof *c + c->bytes;
+		*at = c->next;
+		free(c);
+	}
 }
 
 static int copy_later(uint64_t to, const uint8_t *from, size_t bytes, bool sets)
@@ -204,14 +226,16 @@ static int copy_later(uint64_t to, const uint8_t *from, size_t bytes, bool sets)
 
 	if (!c)
 		return CUDA_OUT_OF_MEMORY;
-	*c = (struct cuda_simulated_copy){ .to = (uint8_t *)(uintptr_t)to, .bytes = bytes, .sets = sets };
+	*c = (struct cuda_simulated_copy){
+		.to = (uint8_t *)(uintptr_t)to, .bytes = bytes, .card = cuda_simulated_card, .sets = sets
+	};
 	memcpy(c->from, from, sets ? 1 : bytes);
 	cuda_simulated_begin();
 	c->next = cuda_simulation.copies;
 	cuda_simulation.copies = c;
 	cuda_simulation.copies_bytes += sizeof *c + bytes;
 	if (cuda_simulation.copies_bytes > COPIES_MOST)
-		cuda_simulated_copy_now();
+		cuda_simulated_copy_now(CUDA_SIMULATED_ALL);
 	return cuda_simulated_end(0);
 }
 
@@ -221,7 +245,7 @@ static int sim_set_bytes(uint64_t to, uint8_t value, size_t bytes) { return copy
 static int sim_copy_from(void *to, uint64_t from, size_t bytes)
 {
 	cuda_simulated_begin();
-	cuda_simulated_copy_now();
+	cuda_simulated_copy_now(cuda_simulated_card);
 	memcpy(to, (const void *)(uintptr_t)from, bytes);
 	return cuda_simulated_end(0);
 }

@@ -44,6 +44,7 @@ extern struct cuda_simulated {
 	uint32_t units;     /* multiprocessors of a card; tests change it */
 	enum ptx_sums sums; /* how matrices of floats are multiplied; tests change it */
 	char trap[512];     /* the last one's sentence */
+	bool lost;          /* nothing works any more, as with a real card that met such a trap; tests may end that */
 } cuda_simulation;
 extern _Thread_local unsigned cuda_simulated_capability; /* of this thread's card, */
 extern _Thread_local int cuda_simulated_card;            /* and its number */
@@ -55,9 +56,12 @@ enum { CUDA_SIMULATED_FIRST_90 = 1, CUDA_SIMULATED_CARDS_90 = 8, CUDA_SIMULATED_
 void cuda_simulated_begin(void);
 int cuda_simulated_end(int result);
 
-/* Does the copies that were left for later: queues do not wait for them, so that is behind the next thing that a queue
- * does, unless somebody waits. Both within cuda_simulated_begin(). */
-void cuda_simulated_copy_now(void);
+/* Does the copies that were left for later, a card's or all: queues do not wait for them, so that is behind the next
+ * thing that a queue does, unless somebody waits. Within cuda_simulated_begin(), as the next one. */
+enum { CUDA_SIMULATED_ALL = -1 };
+void cuda_simulated_copy_now(int card);
+/* Where copies are left to do there, a card traps. */
+void cuda_simulated_forget_copies(const uint8_t *to, size_t bytes);
 
 /* cuda_simulated_cards.c: as the library has them. */
 int sim_peer_reached(int *can, int device, int peer);

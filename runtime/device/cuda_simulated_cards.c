@@ -97,14 +97,15 @@ int sim_memory_map(uint64_t address, size_t bytes, size_t offset, uint64_t handl
 	return cuda_simulated_end(ok ? 0 : CUDA_OUT_OF_MEMORY);
 }
 
-/* Nothing is there any more. */
+/* Nothing is there any more. Unlike freeing, this does not wait for what was to be done there, and a card that finds no
+ * memory is lost to its process. */
 int sim_memory_unmap(uint64_t address, size_t bytes)
 {
 	void *p = (void *)(uintptr_t)address;
 	struct cuda_simulated_block *gone = NULL;
 
 	cuda_simulated_begin();
-	cuda_simulated_copy_now();
+	cuda_simulated_forget_copies(p, bytes);
 	for (struct cuda_simulated_block **b = &cuda_simulation.blocks; *b && !gone; b = gone ? b : &(*b)->next)
 		if ((*b)->p == p && (*b)->bytes == bytes && (*b)->apart) {
 			gone = *b;

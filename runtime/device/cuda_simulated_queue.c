@@ -119,7 +119,7 @@ static int do_act(struct act *a)
 {
 	int result = do_now(a);
 
-	cuda_simulated_copy_now();
+	cuda_simulated_copy_now(CUDA_SIMULATED_ALL);
 	return result;
 }
 
@@ -146,7 +146,7 @@ static int put(struct queue *q, struct act *a)
 	}
 	cuda_simulated_begin();
 	if (!q) /* copies are this queue's, too */
-		cuda_simulated_copy_now();
+		cuda_simulated_copy_now(cuda_simulated_card);
 	return cuda_simulated_end(q && (q->later.n || is_with_others(a)) ? append(&q->later, a) : do_act(a));
 }
 
@@ -172,7 +172,7 @@ static int do_later(struct queue *mine)
 	if (!n)
 		return 0;
 	result = do_launch(first, n);
-	cuda_simulated_copy_now();
+	cuda_simulated_copy_now(CUDA_SIMULATED_ALL);
 	for (unsigned k = 0; k < n; k++) {
 		struct graph *g = &with[k]->later;
 		size_t at = 1;
@@ -248,7 +248,7 @@ int sim_stream_wait(void *stream)
 {
 	cuda_simulated_begin();
 	if (!stream)
-		cuda_simulated_copy_now();
+		cuda_simulated_copy_now(cuda_simulated_card);
 	return cuda_simulated_end(stream ? do_later(stream) : 0);
 }
 

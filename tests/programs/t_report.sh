@@ -57,6 +57,9 @@ refused "whose file is JSON anyway" 2 doctor --device cpu --report "$file" --jso
 is 1 doctor --device gpu --report "$file"
 said "a device that there is not" '^stopped .*device "gpu" is unknown'
 written '"stopped": ".*unknown'
+said "what a card of AMD's needs" 'docs/amd.md'
+is 1 doctor --device cuda:99 --report "$file"
+said "what one of NVIDIA's needs" 'docs/nvidia.md'
 
 if [ ! -e "$fake" ]; then
 	echo "# skipped: $fake is not there"

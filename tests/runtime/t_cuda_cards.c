@@ -100,6 +100,7 @@ static void check_round(struct device *d)
 	copy_in_pieces(d, arena, bytes, n, false);
 	copy_in_pieces(d, arena, back, n, true);
 	assert_memory_equal(back, bytes, n);
+	assert_int_equal(cuda_settle(c), 0);
 	for (unsigned card = 0; card < c->cards; card++)
 		check_card(c, card, arena, bytes, n, share);
 

@@ -121,6 +121,7 @@ static unsigned run_with(const char *path, int profile, const float *want, unsig
 	fault.at = at;
 	fault.on = on;
 	fault.what = "";
+	cuda_simulation.lost = false; /* where waiting failed, memory may have been unmapped too early */
 	size_t before = cuda_simulation.used, n = live(path, profile, &got, &err);
 	bool same = n && memcmp(want, got, n * sizeof *got) == 0,
 	     told = !n && err.message[0] && !strchr(err.message, '\n') && strstr(err.message, " failed: "),
