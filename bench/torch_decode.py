@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """bench/torch_decode.py - tokens a second of PyTorch, compiled, on the first CUDA card; for comparisons with jitbench.
 
-  bench/torch_decode.py SHAPE [--tokens N] [--repetitions N]
+  bench/torch_decode.py SHAPE [--sequences N] [--tokens N] [--repetitions N]
 
 A model of that shape (a name of jitbench's --shape) with random BF16 weights generates tokens one by one, greedily,
-with a static cache and a forward pass compiled with CUDA graphs. The host reads each token, as a program must that
-prints it. The last line is the median of the repetitions, for bench/compare. Needs torch and transformers.
+of N sequences together, with a static cache and a forward pass compiled with CUDA graphs. The host reads each token, as
+a program must that prints it; tokens of all sequences count. The last line is the median of the repetitions, for
+bench/compare. Needs torch and transformers.
 """
 import argparse
 import statistics
@@ -27,6 +28,7 @@ SHAPES = {
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("shape", choices=sorted(SHAPES))
+    parser.add_argument("--sequences", type=int, default=1)
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--repetitions", type=int, default=3)
     options = parser.parse_args()
@@ -51,24 +53,25 @@ def main():
 
     def generate(tokens):
         cache.reset()
-        token = torch.ones(1, 1, dtype=torch.long, device="cuda")
+        token = torch.ones(options.sequences, 1, dtype=torch.long, device="cuda")
         position = torch.zeros(1, dtype=torch.long, device="cuda")
         for _ in range(tokens):
             torch.compiler.cudagraph_mark_step_begin()
             token = step(token, position).clone()
-            token.item()
+            token.tolist()
             position += 1
 
     with torch.no_grad():
         # The first pass makes the cache's memory, which must not be that of a graph; then the pass is compiled.
-        forward(torch.ones(1, 1, dtype=torch.long, device="cuda"), torch.zeros(1, dtype=torch.long, device="cuda"))
+        forward(torch.ones(options.sequences, 1, dtype=torch.long, device="cuda"),
+                torch.zeros(1, dtype=torch.long, device="cuda"))
         generate(8)
         rates = []
         for _ in range(options.repetitions):
             torch.cuda.synchronize()
             start = time.perf_counter()
             generate(options.tokens)
-            rates.append(options.tokens / (time.perf_counter() - start))
+            rates.append(options.sequences * options.tokens / (time.perf_counter() - start))
     print(f"torch {torch.__version__}, transformers {transformers.__version__}, {torch.cuda.get_device_name()}",
           file=sys.stderr)
     print(f"{options.shape} bf16: {statistics.median(rates):.1f}")
