@@ -317,8 +317,10 @@ static bool set_up(struct matmul *m, const struct key *key, const struct target 
 
 bool matmul_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	if ((key->flags & (KEY_MMA | KEY_BY_HEAD) || target->lane_bytes) && key->schedule)
-		return build_refuse(key, err, "there is one schedule for cards, and for matrices by head");
+	if ((key->flags & (KEY_MMA | KEY_BY_HEAD) || target->lane_bytes) && key->schedule &&
+	    !template_floats(target, key))
+		return build_refuse(key, err,
+		                    "there is one schedule for such kernels of cards, and for matrices by head");
 	if (key->flags & KEY_BY_HEAD && key->flags & (KEY_MMA | KEY_WIDE))
 		return build_refuse(key, err, "these flags do not go together");
 	const char *wrong = matmul_refuse_norm(key, target);
@@ -332,6 +334,8 @@ bool matmul_build(struct ir *b, const struct key *key, const struct target *targ
 		return matmul_mma_build(b, key, target, err);
 	if (key->flags & KEY_WIDE)
 		return matmul_wide_build(b, key, target, err);
+	if (template_floats(target, key))
+		return matmul_floats_build(b, key, target, err);
 	if (target->lane_bytes)
 		return matmul_wave_build(b, key, target, err);
 	struct matmul m = { .b = b,

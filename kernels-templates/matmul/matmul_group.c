@@ -64,15 +64,24 @@ static void do_job(const struct matmul_group *g, ir_s base, ir_s tile, ir_s job)
 	g->job(g->context, &j);
 }
 
+/* Where tiles are large, several columns are done at once, and most where each waits for what it joins. They are all of
+ * a narrow tile's, or a share of them that leaves no rest. */
+static unsigned columns_at_once(const struct matmul_group *g)
+{
+	const unsigned n = g->key->tile_n, most = g->key->flags & (KEY_RESIDUAL | KEY_GATED) ? MATMUL_MOST_AT_ONCE
+	                                                                                     : MATMUL_MOST_AT_ONCE / 2;
+	unsigned at_once = n < most ? n : most;
+
+	while (n % at_once)
+		at_once--;
+	return g->tile ? at_once : 1;
+}
+
 /* from: with AWAITED and RESIDUAL. */
 static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir_s blocks, ir_f from)
 {
 	struct ir *b = g->b;
-	/* Where tiles are large, several columns are done at once, and most where each waits for what it joins. */
-	unsigned at_once = !g->tile                                     ? 1
-	                   : g->key->flags & (KEY_RESIDUAL | KEY_GATED) ? MATMUL_MOST_AT_ONCE
-	                                                                : MATMUL_MOST_AT_ONCE / 2,
-		 columns = g->key->tile_n / at_once;
+	const unsigned at_once = columns_at_once(g), columns = g->key->tile_n / at_once;
 	ir_s thing = share(g, ir_smuli(b, blocks, columns), g->together * columns), in_group = thing, column = thing,
 	     block = base;
 	ir_a sums = g->sums;
@@ -85,9 +94,11 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 	}
 	if (at_once > 1)
 		column = ir_smuli(b, column, at_once);
+	if (g->key->tile_n > 1 && !(g->key->flags & KEY_EXPERTS))
+		tile = ir_smuli(b, tile, g->key->tile_n);
 	if (columns > 1) {
 		sums = ir_aadd(b, sums, ir_sshli(b, column, 7));
-		tile = ir_sadd(b, g->key->flags & KEY_EXPERTS ? tile : ir_smuli(b, tile, g->key->tile_n), column);
+		tile = ir_sadd(b, tile, column);
 	}
 	if (g->key->flags & KEY_AWAITED && g->key->flags & KEY_RESIDUAL && !matmul_awaits_early(g))
 		from = matmul_await_column(g, block, tile);
@@ -255,7 +266,7 @@ static void emit_group(const struct matmul_group *g)
 	ir_s tile = awaited ? ir_sconst(b, 0) : (ir_s){ 0 };
 	ir_f from = { 0 };
 	if (normed) {
-		tile = ir_loop(b, ir_sload64(b, g->arg, MATMUL_TILES * 8));
+		tile = begin_tile(g);
 		norm_tile(g, tile);
 	}
 	ir_s base, end;
@@ -281,7 +292,7 @@ static void emit_group(const struct matmul_group *g)
 	ir_set_s(b, base, ir_saddi(b, base, g->together));
 	ir_endloop(b);
 	if (normed)
-		ir_endloop(b);
+		end_tile(g, tile);
 }
 
 /* ---- weights chosen by data */
@@ -337,6 +348,8 @@ static unsigned together_of(const struct target *target, const struct key *key, 
 {
 	unsigned matrices = key->flags & KEY_PAIR ? 2 : 1, jobs = numerics_spans(key->k) * matrices;
 
+	if (target && template_floats(target, key))
+		return matmul_floats_together(target, key);
 	if (key->flags & KEY_MMA && key->tile_n >= TEMPLATE_MMA_SHARED)
 		return matmul_mma_shape(target, key).row_blocks / matrices;
 	return jobs < waves ? waves / jobs : 1;
@@ -378,11 +391,11 @@ void matmul_group_build(struct matmul_group *g)
 		emit_group(g);
 }
 
-/* Few columns are one tile. */
+/* Few columns are one tile, but of floats. */
 bool template_matmul_parts(const struct target *target, const struct key *key)
 {
-	return target->has_parts && key->kind == KEY_MATMUL && key->tile_n > 8 &&
-	       !(key->flags & (KEY_EXPERTS | KEY_NORM_IN | KEY_AWAITED));
+	return template_floats(target, key) || (target->has_parts && key->kind == KEY_MATMUL && key->tile_n > 8 &&
+	                                        !(key->flags & (KEY_EXPERTS | KEY_NORM_IN | KEY_AWAITED)));
 }
 
 unsigned template_matmul_together(const struct target *target, const struct key *key)

@@ -29,6 +29,7 @@ static const struct {
 };
 enum { LEVEL, DISTANCE, TURN, ROW_BLOCKS };
 enum { TWO = 2 /* row blocks */, NEAREST = 1 /* 1 KiB */, NEAR_FLOATS = 2 /* 2 KiB */, NEAR_INT8 = 3 /* 4 KiB */ };
+_Static_assert((int)TEMPLATE_SIDE_BY_SIDE == (int)TWO << (int)ROW_BLOCKS * DIGIT_BITS, "the row blocks' digit");
 _Static_assert(sizeof fields / sizeof *fields == MATMUL_SCHEDULE_FIELDS && MATMUL_SCHEDULE_FIELDS * DIGIT_BITS <= 32,
                "a digit for each field");
 
@@ -253,7 +254,7 @@ static bool has_none(const struct key *key, const struct target *target)
 const char *matmul_schedule(const struct key *key, const struct target *target, struct matmul_schedule *out)
 {
 	if (has_none(key, target))
-		return key->schedule ? "there is one schedule" : NULL;
+		return key->schedule && !template_floats(target, key) ? "there is one schedule" : NULL;
 	if (key->schedule >> MATMUL_SCHEDULE_FIELDS * DIGIT_BITS)
 		return "a schedule has not so many fields";
 	struct matmul_shape s = matmul_shape(key, target);
@@ -391,7 +392,9 @@ char *matmul_schedule_name(const struct key *key, char *out, size_t cap)
 	char ahead[32] = "", part[80] = "", turn[32] = "", stretch[48] = "";
 
 	if (has_none(key, &target_table[key->target]) || matmul_schedule(key, &target_table[key->target], &s)) {
-		snprintf(out, cap, "the usual way");
+		snprintf(out, cap, "%s",
+		         template_floats(&target_table[key->target], key) ? "several row blocks side by side"
+		                                                          : "the usual way");
 		return out;
 	}
 	struct matmul_shape shape = matmul_shape(key, &target_table[key->target]);

@@ -70,6 +70,9 @@ const char *matmul_refuse_stage(const struct key *key, const struct target *targ
 	unsigned jobs = numerics_spans(key->k) * (key->flags & KEY_PAIR ? 2 : 1);
 	uint64_t totals = (uint64_t)(jobs < target->waves ? target->waves : jobs) * matmul_total_columns(key) * 128;
 
+	/* More of those that have several row blocks side by side. */
+	if (!is_int8(key) && target->has_parts && !(key->flags & KEY_AWAITED))
+		totals = matmul_floats_totals(target, key->tile_n);
 	if (!matmul_stages(key, target) || key->tile_n > TEMPLATE_MAX_COLUMNS)
 		return "inputs of several columns are staged by groups of waves with many shared bytes";
 	/* Products of matrices have what copies ahead leave, which are of so many bytes of each wave at least. */

@@ -73,7 +73,8 @@ uint64_t *plan_add_op(struct plan_builder *b, const struct key *key, int64_t beg
 	assert(p->n_ops < b->launch_capacity && template_args(key) <= PLAN_ARGS_MOST);
 	struct plan_op *l = &p->op[p->n_ops++];
 	struct key scheduled = *key;
-	scheduled.schedule = schedule_of(b->opt, key);
+	if (!key->schedule)
+		scheduled.schedule = schedule_of(b->opt, key);
 	*l = (struct plan_op){ .kernel = find_kernel(b, &scheduled),
 		               .n_args = template_args(key),
 		               .begin = begin,

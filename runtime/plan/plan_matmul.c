@@ -45,6 +45,7 @@ static void matmul_launch(struct plan_builder *b, const struct matmul *m, const 
 	key.rows = (uint32_t)m->w->rows;
 	key.k = (uint32_t)m->w->k;
 	key.tile_n = t.width;
+	key.schedule = t.width > 1 ? t.schedule : 0;
 	key.row_blocks = 1;
 	key.numerics = act == DTYPE_F16 || act == DTYPE_BF16 ? NUMERICS_BOUNDED : NUMERICS_EXACT;
 	key.act = (uint8_t)m->act;
@@ -110,7 +111,7 @@ static void turn(struct plan_builder *b, const struct matmul *m, enum dtype act,
 	struct plan_turn turn[PLAN_CUTS_MOST];
 
 	for (unsigned i = 0; i < n; i++) {
-		const struct plan_tiles columns = { t[i].first, 1, t[i].width * t[i].tiles, 0 };
+		const struct plan_tiles columns = { t[i].first, 1, t[i].width * t[i].tiles, 0, 0 };
 		turn[i] = turn_of(b, m, act, t[i].flags == KEY_WIDE ? t[i] : columns);
 	}
 	prepare(b, turn, n);

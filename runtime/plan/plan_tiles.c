@@ -43,8 +43,8 @@ static unsigned cut_columns(uint32_t first, uint32_t tokens, uint32_t width, uin
 	if (width > tokens)
 		width = tokens;
 	tiles = tokens / width;
-	out[0] = (struct plan_tiles){ first, width, tiles, flags };
-	out[1] = (struct plan_tiles){ first + tiles * width, tokens % width, 1, flags };
+	out[0] = (struct plan_tiles){ first, width, tiles, flags, 0 };
+	out[1] = (struct plan_tiles){ first + tiles * width, tokens % width, 1, flags, 0 };
 	return tokens % width ? 2 : 1;
 }
 
@@ -65,14 +65,23 @@ static unsigned cut_for_matrices(const struct plan_options *opt, enum plan_logit
 		return 0;
 	for (uint32_t least = width < TEMPLATE_MMA_SHARED ? width : TEMPLATE_MMA_SHARED; width >= least; width /= 2)
 		if (all - done >= width) {
-			out[n++] = (struct plan_tiles){ done, width, (all - done) / width, KEY_MMA };
+			out[n++] = (struct plan_tiles){ done, width, (all - done) / width, KEY_MMA, 0 };
 			done += (all - done) / width * width;
 		}
 	if ((all - done) % narrow)
 		narrow = TEMPLATE_MMA_LEAST;
 	if (all > done)
-		out[n++] = (struct plan_tiles){ done, narrow, (all - done) / narrow, KEY_MMA };
+		out[n++] = (struct plan_tiles){ done, narrow, (all - done) / narrow, KEY_MMA, 0 };
 	return n;
+}
+
+/* Of floats on cards, where several row blocks are done side by side; 0: they are not. */
+static uint32_t floats_width(const struct plan_options *opt, enum dtype act, const struct weights_matrix *w,
+                             uint32_t flags, uint32_t tokens)
+{
+	return act == DTYPE_F32 && !opt->general && !(flags & KEY_BY_HEAD)
+	               ? template_floats_tile_n(opt->target, w->type, w->rows, w->k, tokens)
+	               : 0;
 }
 
 /* A prompt's tokens go through the widest tiles there are. */
@@ -81,16 +90,20 @@ unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits
 {
 	enum dtype act = plan_matmul_activation(opt, w, flags);
 	unsigned wide_from = template_wide_from(opt->target, w->type, act),
-		 n = cut_for_matrices(opt, logits, w, flags, tokens, out);
+		 n = cut_for_matrices(opt, logits, w, flags, tokens, out), all;
 	bool wide = wide_from && tokens >= wide_from && !opt->general && !(flags & KEY_BY_HEAD);
-	uint32_t width = opt->general ? 1
+	uint32_t done = n ? plan_tiles_end(&out[n - 1]) : 0, floats = floats_width(opt, act, w, flags, tokens - done),
+		 width = opt->general ? 1
 	                 : wide       ? template_wide_tile_n(opt->target, w->type, act, tokens)
-	                              : template_tile_n(opt->target),
-		 done = n ? plan_tiles_end(&out[n - 1]) : 0;
+	                 : floats     ? floats
+	                              : template_tile_n(opt->target);
 
-	return done < tokens ? n + cut_columns(done, tokens - done, width, alike(opt, act, wide), wide ? KEY_WIDE : 0,
-	                                       out + n)
-	                     : n;
+	if (done == tokens)
+		return n;
+	all = n + cut_columns(done, tokens - done, width, alike(opt, act, wide), wide ? KEY_WIDE : 0, out + n);
+	for (; n < all; n++)
+		out[n].schedule = floats ? TEMPLATE_SIDE_BY_SIDE : 0;
+	return all;
 }
 
 bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix *w, uint32_t tokens)
@@ -99,9 +112,10 @@ bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix 
 
 	if (b->handed) /* several tokens' norm is an op, which makes it once for all who read it */
 		return b->n == 1;
-	return (template_norm_inside(b->opt->target, plan_activation(b->opt, w->type), w->k,
-	                             b->opt->general ? 1 : tokens) &&
-	        plan_cut_matmul(b->opt, b->p->logits, w, 0, tokens, t) == 1 && !t[0].flags);
+	if (plan_cut_matmul(b->opt, b->p->logits, w, 0, tokens, t) > 1 || t[0].flags)
+		return false;
+	return template_norm_inside(b->opt->target, plan_activation(b->opt, w->type), w->k,
+	                            b->opt->general || tokens <= TEMPLATE_MAX_COLUMNS ? t[0].width : tokens);
 }
 
 /* ---- what does not depend on how many tokens there are need not be looked at again */

@@ -21,8 +21,13 @@ static void check_on(const struct problem *p, int card)
 	unsigned n = kernel_ways_and_cards(&ways, card);
 	float *old = expect_data(&d, p);
 
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n; i++) {
+		struct problem side_by_side = *p;
+		side_by_side.key.schedule = TEMPLATE_SIDE_BY_SIDE;
 		check_way(&ways[i], p, &d, old);
+		if (template_floats(&ways[i].target, &side_by_side.key))
+			check_way(&ways[i], &side_by_side, &d, old);
+	}
 	free(old);
 	free_data(&d);
 }

@@ -1,0 +1,351 @@
+/* kernels-templates/matmul/matmul_floats.c - weights that are floats times several columns of floats, on targets whose
+ * launches have parts.
+ *
+ * Owns: a tile of such a matmul. A column's input comes from memory as a broadcast, which takes such a target as long
+ * as four products of all its lanes. So a wave does several row blocks side by side, and each input serves all of them;
+ * of a gate and its partner half of them are the partner's. A wave has one span, as in matmul_group.c, and its totals
+ * grow in the group's shared bytes, segment by segment: every row's chain is as numerics.h rule 3 says it.
+ */
+#include "kernels-templates/emit/math.h"
+#include "kernels-templates/formats/weight_pieces.h"
+#include "kernels-templates/matmul/matmul.h"
+
+enum {
+	PIECE = 16,            /* bytes of a row that a lane loads at once */
+	SIDES = 4,             /* row blocks of a wave, those of a pair's two matrices counted apart */
+	FEW_SIDES = 2,         /* where narrow tiles of few rows would not fill a card */
+	FEW_JOBS = 512,        /* row blocks times spans and matrices: so few */
+	FEW_TOKENS = 4,        /* wait for weights anyway, which more groups have on their way otherwise */
+	WIDE_TILE = 8,         /* wider ones are of many columns, which fill it anyway */
+	TURN = 512,            /* products of a turn at most, */
+	TURN_WORDS = 32,       /* and words of its weights */
+	WORDS = PIECE / 4,     /* of a piece */
+	AHEAD = 4,             /* turns whose weights are on their way at most, */
+	AHEAD_REGISTERS = 100, /* and registers that these and the sums take */
+};
+
+struct floats {
+	struct matmul_group group;
+	struct ir *b;
+	const struct key *key;
+	enum dtype type;
+	unsigned columns, spans, matrices, sides;
+	unsigned piece_k, pieces; /* k's of a piece; pieces of a turn */
+	unsigned ahead;           /* turns, of which a span has a multiple */
+	uint32_t kp, span_pieces;
+	int64_t block_bytes;
+
+	/* A job's own. */
+	ir_a w[SIDES], x;                   /* where the span begins */
+	ir_i word[AHEAD][SIDES][2 * PIECE]; /* variables: the weights of turns, in turn */
+	ir_f acc[SIDES][TEMPLATE_MAX_COLUMNS];
+};
+
+/* ---- which keys, and their shape */
+
+bool template_floats(const struct target *target, const struct key *key)
+{
+	const enum dtype type = key->weight ? key_dtype(key->weight) : DTYPE_COUNT;
+
+	return target->has_parts && key->kind == KEY_MATMUL && key->schedule == TEMPLATE_SIDE_BY_SIDE &&
+	       key->tile_n > 1 && key->activation == key_type(DTYPE_F32) &&
+	       (type == DTYPE_F32 || type == DTYPE_F16 || type == DTYPE_BF16) &&
+	       !(key->flags & (KEY_EXPERTS | KEY_BY_HEAD | KEY_AWAITED | KEY_MMA | KEY_WIDE));
+}
+
+static unsigned sides_of(const struct key *key)
+{
+	const uint64_t matrices = key->flags & KEY_PAIR ? 2 : 1,
+		       jobs = numerics_pad(key->rows) / 32 * matrices * numerics_spans(key->k);
+
+	return key->tile_n > WIDE_TILE || jobs >= FEW_JOBS ? SIDES : FEW_SIDES;
+}
+
+static unsigned rows_of(const struct key *key) { return sides_of(key) / (key->flags & KEY_PAIR ? 2 : 1); }
+
+unsigned matmul_floats_together(const struct target *target, const struct key *key)
+{
+	return rows_of(key) * (target->waves / numerics_spans(key->k));
+}
+
+uint64_t matmul_floats_totals(const struct target *target, unsigned columns)
+{
+	return (uint64_t)target->waves * SIDES * columns * 128;
+}
+
+/* ---- how wide tiles should be */
+
+/* What a tile of so many columns takes a multiprocessor, in cycles: the longest of its products and conversions, of the
+ * inputs' broadcasts, and of the weights' way from the L2 cache; by the number of tiles that each of a card's
+ * multiprocessors has. */
+static uint64_t cost(const struct target *target, const struct key *key, uint32_t tokens)
+{
+	enum { UNITS = 132, SIMDS = 4, BROADCAST = 4 /* of four words */, CACHE_BYTES = 24 /* a cycle */ };
+	const uint64_t waves = target->waves, sides = sides_of(key), columns = key->tile_n,
+		       span = numerics_pad(key->k) / numerics_spans(key->k),
+		       products = waves / SIMDS * span * sides * (columns + 1),
+		       broadcasts = waves * span / 4 * columns * BROADCAST,
+		       bytes = waves * span * sides * 32 * dtype_table[key_dtype(key->weight)].bytes / CACHE_BYTES,
+		       together = matmul_floats_together(target, key),
+		       blocks = (numerics_pad(key->rows) / 32 + together - 1) / together *
+	                        ((tokens + columns - 1) / columns);
+	const uint64_t inputs = products > broadcasts ? products : broadcasts, most = inputs > bytes ? inputs : bytes;
+
+	return (blocks + UNITS - 1) / UNITS * most;
+}
+
+uint32_t template_floats_tile_n(const struct target *target, enum dtype weight, uint64_t rows, uint64_t k,
+                                uint32_t tokens)
+{
+	struct key key = { .kind = KEY_MATMUL,
+		           .weight = key_type(weight),
+		           .activation = key_type(DTYPE_F32),
+		           .rows = (uint32_t)rows,
+		           .k = (uint32_t)k,
+		           .tile_n = TEMPLATE_MAX_COLUMNS,
+		           .schedule = TEMPLATE_SIDE_BY_SIDE };
+	uint64_t least = UINT64_MAX;
+	uint32_t best = 0;
+
+	if (tokens <= FEW_TOKENS || !template_floats(target, &key))
+		return 0;
+	/* Weights are read once for each tile, so narrower ones must gain something. */
+	for (; key.tile_n > 1; key.tile_n /= 2) {
+		const uint64_t c = key.tile_n < 2 * tokens ? cost(target, &key, tokens) : UINT64_MAX;
+		best = c < least - least / 8 ? key.tile_n : best;
+		least = c < least ? c : least;
+	}
+	return best;
+}
+
+/* ---- a turn of some pieces */
+
+static ir_f weight_at(const struct floats *m, const ir_i word[], unsigned k)
+{
+	struct ir *b = m->b;
+
+	switch (m->type) {
+	case DTYPE_F32: return ir_fbits(b, word[k]);
+	case DTYPE_F16: return ir_fhalf(b, word[k / 2], k % 2);
+	default:
+		return ir_fbits(b, k % 2 ? ir_iand(b, word[k / 2], ir_iconst(b, (int32_t)0xffff0000))
+		                         : ir_ishl(b, word[k / 2], 16));
+	}
+}
+
+static int64_t turn_bytes(const struct floats *m) { return (int64_t)m->pieces * PIECE * 32; }
+
+/* A side's words of a turn, which begin at w + disp. */
+static void load_turn(const struct floats *m, ir_a w, int64_t disp, ir_i out[2 * PIECE])
+{
+	for (unsigned i = 0; i < m->pieces * WORDS; i++)
+		out[i] = ir_iload_s(m->b, w, (int32_t)(disp + i / WORDS * PIECE * 32 + i % WORDS * 4), PIECE);
+}
+
+/* By pieces, whose weights are floats meanwhile; column by column, whose inputs are neighbours. k: of the turn, from x
+ * on. */
+static void multiply(struct floats *m, ir_i word[SIDES][2 * PIECE], ir_a x, unsigned k0)
+{
+	struct ir *b = m->b;
+
+	for (unsigned first = 0; first < m->pieces * m->piece_k; first += m->piece_k) {
+		ir_f w[SIDES][2 * WORDS], in[2 * WORDS];
+		for (unsigned s = 0; s < m->sides; s++)
+			for (unsigned k = 0; k < m->piece_k; k++)
+				w[s][k] = weight_at(m, word[s], first + k);
+		for (unsigned c = 0; c < m->columns; c++) {
+			for (unsigned k = 0; k < m->piece_k; k++)
+				in[k] = ir_fbcast(b, x, (int32_t)((c * m->kp + k0 + first + k) * 4));
+			for (unsigned k = 0; k < m->piece_k; k++)
+				for (unsigned s = 0; s < m->sides; s++)
+					ir_set_f(b, m->acc[s][c], ir_ffma(b, w[s][k], in[k], m->acc[s][c]));
+		}
+	}
+}
+
+/* As many turns as are on their way, whose first one is `number` times so many. Words are loaded again as soon as they
+ * have served; at the span's end the last ones once more. */
+static void do_turns(struct floats *m, ir_s number)
+{
+	struct ir *b = m->b;
+	const unsigned turn_k = m->pieces * m->piece_k, all = m->span_pieces / m->pieces / m->ahead;
+	ir_a x = ir_aadd(b, m->x, ir_smuli(b, number, m->ahead * turn_k * 4));
+	ir_s next = ir_smin(b, ir_saddi(b, number, 1), ir_sconst(b, all - 1)),
+	     at = ir_smuli(b, next, m->ahead * turn_bytes(m));
+	ir_a w[SIDES];
+
+	for (unsigned s = 0; s < m->sides; s++)
+		w[s] = ir_aadd(b, m->w[s], at);
+	for (unsigned turn = 0; turn < m->ahead; turn++) {
+		multiply(m, m->word[turn], x, turn * turn_k);
+		for (unsigned s = 0; s < m->sides; s++) {
+			ir_i word[2 * PIECE];
+			load_turn(m, w[s], turn * turn_bytes(m), word);
+			for (unsigned i = 0; i < m->pieces * WORDS; i++)
+				ir_set_i(b, m->word[turn][s][i], word[i]);
+		}
+	}
+}
+
+/* ---- a span */
+
+/* [row block][span][matrix][column][32] */
+static ir_a sum_of(const struct floats *m, ir_a sums, unsigned side)
+{
+	const unsigned row = side / m->matrices, matrix = side % m->matrices;
+
+	return ir_aaddi(m->b, sums, (int64_t)(row * m->spans * m->matrices + matrix) * m->columns * 128);
+}
+
+static void clear(const struct floats *m)
+{
+	for (unsigned s = 0; s < m->sides; s++)
+		for (unsigned c = 0; c < m->columns; c++)
+			ir_set_f(m->b, m->acc[s][c], ir_fconst(m->b, 0.0f));
+}
+
+/* To the totals, which before the first segment are +0. */
+static void add_segment(const struct floats *m, ir_a sums, bool first)
+{
+	struct ir *b = m->b;
+
+	for (unsigned s = 0; s < m->sides; s++) {
+		ir_a at = sum_of(m, sums, s);
+		for (unsigned c = 0; c < m->columns; c++) {
+			const int32_t disp = (int32_t)(c * 128);
+			ir_f total = first ? ir_fconst(b, 0.0f) : ir_fload(b, at, disp, 0);
+			ir_fstore(b, at, ir_fadd(b, total, m->acc[s][c]), disp, 0);
+		}
+	}
+}
+
+static void zero_totals(const struct floats *m, ir_a sums)
+{
+	for (unsigned s = 0; s < m->sides; s++) {
+		ir_a at = sum_of(m, sums, s);
+		for (unsigned c = 0; c < m->columns; c++)
+			ir_fstore(m->b, at, ir_fconst(m->b, 0.0f), (int32_t)(c * 128), 0);
+	}
+}
+
+static void begin_span(struct floats *m)
+{
+	struct ir *b = m->b;
+
+	for (unsigned s = 0; s < m->sides; s++) /* in the order in which they lie */
+		for (unsigned turn = 0; turn < m->ahead; turn++)
+			load_turn(m, m->w[s], turn * turn_bytes(m), m->word[turn][s]);
+	for (unsigned s = 0; s < m->sides; s++) {
+		for (unsigned turn = 0; turn < m->ahead; turn++)
+			for (unsigned i = 0; i < m->pieces * WORDS; i++)
+				m->word[turn][s][i] = ir_var_i(b, m->word[turn][s][i]);
+		for (unsigned c = 0; c < m->columns; c++)
+			m->acc[s][c] = ir_var_f(b, ir_fconst(b, 0.0f));
+	}
+}
+
+static void do_span(struct floats *m, ir_a sums)
+{
+	struct ir *b = m->b;
+	const unsigned all = m->span_pieces / m->pieces / m->ahead,
+		       segment = NUMERICS_SEGMENT / (m->ahead * m->pieces * m->piece_k),
+		       segments = (all + segment - 1) / segment;
+
+	begin_span(m);
+	if (segments == 1) {
+		do_turns(m, ir_loop(b, ir_sconst(b, all)));
+		ir_endloop(b);
+		add_segment(m, sums, true);
+		return;
+	}
+	zero_totals(m, sums);
+	ir_s before = ir_smuli(b, ir_loop(b, ir_sconst(b, segments)), segment),
+	     left = ir_smin(b, ir_ssub(b, ir_sconst(b, all), before), ir_sconst(b, segment));
+	clear(m);
+	do_turns(m, ir_sadd(b, before, ir_loop(b, left)));
+	ir_endloop(b);
+	add_segment(m, sums, false);
+	ir_endloop(b);
+}
+
+/* ---- a tile */
+
+/* Where the span of a column tile's inputs begins. */
+static ir_a input_of(const struct floats *m, ir_s tile, ir_s span)
+{
+	struct ir *b = m->b;
+	const int64_t column = (int64_t)m->kp * 4;
+	ir_a x = m->group.in;
+
+	if (!(m->key->flags & KEY_NORM_IN)) {
+		ir_a all = matmul_group_arg(&m->group, MATMUL_X);
+		x = ir_aadd(b, all, ir_smuli(b, tile, m->columns * column));
+	}
+	return ir_aadd(b, x, ir_smuli(b, span, column / m->spans));
+}
+
+/* A wave has one span of `rows` row blocks. Where there are fewer, the last one stands for those behind it, whose
+ * totals nobody reads. */
+static void do_tile(void *context, ir_s base, ir_s blocks, ir_s tile)
+{
+	struct floats *m = context;
+	struct ir *b = m->b;
+	const struct matmul_group *g = &m->group;
+	const unsigned rows = m->sides / m->matrices;
+	ir_s set = ir_sshri(b, g->wave, __builtin_ctz(m->spans)), span = ir_sandi(b, g->wave, m->spans - 1),
+	     first = ir_smuli(b, set, rows), last = ir_saddi(b, blocks, -1);
+	ir_a w = matmul_group_arg(g, MATMUL_W);
+
+	w = ir_aadd(b, w, ir_smuli(b, span, m->span_pieces * (int64_t)PIECE * 32));
+	ir_loop(b, ir_smax(b, ir_smin(b, ir_ssub(b, blocks, first), ir_sconst(b, 1)), ir_sconst(b, 0)));
+	for (unsigned s = 0; s < m->sides; s++) {
+		ir_s row = ir_smin(b, ir_saddi(b, first, s / m->matrices), last), block = ir_sadd(b, base, row),
+		     number = ir_saddi(b, ir_smuli(b, block, m->matrices), s % m->matrices);
+		m->w[s] = ir_aadd(b, w, ir_smuli(b, number, m->block_bytes));
+	}
+	m->x = input_of(m, tile, span);
+	ir_s job = ir_sadd(b, ir_smuli(b, first, m->spans), span);
+	do_span(m, ir_aadd(b, g->sums, ir_smuli(b, job, (int64_t)m->matrices * m->columns * 128)));
+	ir_endloop(b);
+}
+
+bool matmul_floats_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+{
+	struct floats m = {
+		.group = { .b = b,
+		           .key = key,
+		           .target = target,
+		           .waves = target->waves,
+		           .parts = true,
+		           .stages = matmul_stages(key, target),
+		           .spans = numerics_spans(key->k),
+		           .tile = do_tile,
+		           .context = &m },
+		.b = b,
+		.key = key,
+		.type = key_dtype(key->weight),
+		.columns = key->tile_n,
+		.spans = numerics_spans(key->k),
+		.matrices = key->flags & KEY_PAIR ? 2 : 1,
+		.sides = sides_of(key),
+		.kp = (uint32_t)numerics_pad(key->k)
+	};
+	const struct weight_format *f = weight_format_find(m.type);
+
+	m.block_bytes = (int64_t)weight_pieces_bytes(f, m.kp);
+	const char *why = matmul_refuse(key, f, m.block_bytes, TEMPLATE_MAX_COLUMNS, 2);
+	if (why)
+		return build_refuse(key, err, why);
+	m.piece_k = m.type == DTYPE_F32 ? WORDS : 2 * WORDS;
+	m.span_pieces = m.kp / m.spans / m.piece_k;
+	m.pieces = PIECES_UNIT_K / m.piece_k;
+	while (m.pieces > 1 &&
+	       (m.pieces * m.piece_k * m.sides * m.columns > TURN || m.pieces * m.sides * WORDS > TURN_WORDS))
+		m.pieces /= 2;
+	m.ahead = AHEAD;
+	while (m.ahead > 1 && (m.span_pieces / m.pieces % m.ahead ||
+	                       m.ahead * m.sides * m.pieces * WORDS + m.sides * m.columns > AHEAD_REGISTERS))
+		m.ahead /= 2;
+	matmul_group_build(&m.group);
+	return true;
+}
