@@ -189,43 +189,6 @@ static unsigned find_stretches(const struct ptx_emitter *e, size_t k, struct str
 	return n;
 }
 
-/* How far behind root r the address a may lie: r plus a multiple, of a number with a bound. -1: that is not known. */
-static int64_t bound_of(const struct ptx_emitter *e, uint16_t r, uint16_t a)
-{
-	const struct ir *ir = e->ir;
-	const struct ir_ins *sum, *product, *least, *most;
-
-	if (ir->is_var[a])
-		return -1;
-	sum = &ir->ins[e->scan.reg[a].def];
-	if (sum->op != IR_aadd || sum->a != r || ir->is_var[sum->b])
-		return -1;
-	product = &ir->ins[e->scan.reg[sum->b].def];
-	if (product->op != IR_smuli || ir->is_var[product->a])
-		return -1;
-	least = &ir->ins[e->scan.reg[product->a].def];
-	if (least->op != IR_smin || ir->is_var[least->b])
-		return -1;
-	most = &ir->ins[e->scan.reg[least->b].def];
-	return most->op == IR_sconst ? most->imm * product->imm : -1;
-}
-
-/* What is loaded behind `end`, by steps from the same root, belongs to its stretch. */
-static void add_steps(const struct ptx_emitter *e, size_t end, struct stretch s[], unsigned n)
-{
-	for (size_t k = end; k < e->ir->n_ins; k++) {
-		if (!is_piece(e, k))
-			continue;
-		int64_t from = ir_x_disp(e->ir->ins[k].imm);
-		uint16_t root = ptx_root(&e->scan, e->ir->ins[k].a, &from);
-		for (unsigned j = 0; j < n; j++) {
-			const int64_t most = bound_of(e, s[j].root, root), to = from + most + 32 * PIECE;
-			if (most >= 0 && to > s[j].to)
-				s[j].to = to;
-		}
-	}
-}
-
 /* The loop around k. SIZE_MAX: there is none. */
 static size_t loop_around(const struct ptx_emitter *e, size_t k)
 {
@@ -294,7 +257,6 @@ void ptx_ask_ahead(struct ptx_emitter *e)
 	while (k < e->ir->n_ins && !is_piece(e, k))
 		k++;
 	unsigned n = find_stretches(e, k, s, &end);
-	add_steps(e, end, s, n);
 	if (n && is_reached(e, number, k, &reached))
 		for (unsigned j = 0; j < n; j++) {
 			op size = ptx_new(&e->w, PTX_B32);

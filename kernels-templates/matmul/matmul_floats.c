@@ -75,12 +75,12 @@ uint64_t matmul_floats_totals(const struct target *target, unsigned columns)
 
 /* ---- how wide tiles should be */
 
-/* What a tile of so many columns takes a multiprocessor, in cycles: the longest of its products and conversions, of the
- * inputs' broadcasts, and of the weights' way from the L2 cache; by the number of tiles that each of a card's
- * multiprocessors has. */
+/* The cycles that a matmul of key's tiles takes a card of 132 multiprocessors. A tile takes the longest of three: its
+ * products with the weights' conversions, its inputs' broadcasts, and its weights' way from the L2 cache. The busiest
+ * multiprocessor has so many tiles one after another. */
 static uint64_t cost(const struct target *target, const struct key *key, uint32_t tokens)
 {
-	enum { UNITS = 132, SIMDS = 4, BROADCAST = 4 /* of four words */, CACHE_BYTES = 24 /* a cycle */ };
+	enum { UNITS = 132, SIMDS = 4, BROADCAST = 4 /* of four words */, CACHE_BYTES = 64 /* a cycle */ };
 	const uint64_t waves = target->waves, sides = sides_of(key), columns = key->tile_n,
 		       span = numerics_pad(key->k) / numerics_spans(key->k),
 		       products = waves / SIMDS * span * sides * (columns + 1),

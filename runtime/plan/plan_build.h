@@ -78,7 +78,7 @@ void plan_barrier(struct plan_builder *b);
 /* Columns first, first + 1, ... as `tiles` tiles. flags: KEY_MMA, KEY_WIDE, or neither. */
 struct plan_tiles {
 	uint32_t first, width, tiles, flags;
-	uint32_t schedule; /* 0: as everywhere */
+	uint32_t schedule; /* TEMPLATE_SIDE_BY_SIDE, or 0 */
 };
 static inline uint32_t plan_tiles_end(const struct plan_tiles *t) { return t->first + t->width * t->tiles; }
 
