@@ -97,8 +97,8 @@ unsigned template_tile_n(const struct target *target);
  * floats. Such keys have this schedule, and parts. */
 enum { TEMPLATE_SIDE_BY_SIDE = 0x2000 };
 bool template_floats(const struct target *target, const struct key *key);
-/* How many columns a tile of such a matmul should have, of one matrix or a pair. 0: so many tokens, or such weights, are
- * better done one row block at a time. */
+/* How many columns a tile of such a matmul should have, of one matrix or a pair. 0: so many tokens, or such weights,
+ * are better done one row block at a time. */
 uint32_t template_floats_tile_n(const struct target *target, enum dtype weight, uint64_t rows, uint64_t k,
                                 uint32_t tokens);
 /* Whether a matmul of so many columns should make the norm of its input itself (NORM_IN): where that costs every group

@@ -201,8 +201,8 @@ void matmul_ahead_read(struct matmul_ahead *a, struct weight_reader *r, const st
 
 /* Kernels for targets whose lanes read pieces of their rows; matmul_build() hands them over. */
 bool matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
-/* Kernels of floats for several columns (template_floats()); matmul_build() hands them over. How many row blocks a group
- * does at once; the most bytes that their totals take, with so many columns a tile. */
+/* Kernels of floats for several columns (template_floats()); matmul_build() hands them over. How many row blocks a
+ * group does at once; the most bytes that their totals take, with so many columns a tile. */
 bool matmul_floats_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 unsigned matmul_floats_together(const struct target *target, const struct key *key);
 uint64_t matmul_floats_totals(const struct target *target, unsigned columns);

@@ -26,8 +26,8 @@ static uint64_t best_parts(uint64_t tiles, uint64_t blocks, uint64_t resident)
 }
 
 /* How many blocks have an op's units, and how many each (struct ptx_launch). Where tiles are dealt out to parts, or row
- * blocks are done side by side, a block has as many units as it does at once; and large tiles are a block each, which begin in such an order that those
- * of the same weights live at the same time. */
+ * blocks are done side by side, a block has as many units as it does at once; and large tiles are a block each, which
+ * begin in such an order that those of the same weights live at the same time. */
 static void deal(const struct cuda_stream *s, struct cuda_plan *c, unsigned card, size_t i)
 {
 	const struct cuda *d = cuda_card_of(s);
@@ -38,8 +38,8 @@ static void deal(const struct cuda_stream *s, struct cuda_plan *c, unsigned card
 	struct cuda_side *side = &c->side[card];
 	const uint64_t tiles = template_matmul_parts(t, &k->key) ? l->arg[MATMUL_TILES] : 1;
 	const bool large = k->key.flags & KEY_MMA && k->key.tile_n >= TEMPLATE_MMA_SHARED && tiles <= MOST_PARTS;
-	uint64_t waves = k->cooperative ? 1 : t->waves,
-		 each = large || tiles > 1 || template_floats(t, &k->key) ? template_matmul_together(t, &k->key) : waves,
+	const bool at_once = large || tiles > 1 || template_floats(t, &k->key);
+	uint64_t waves = k->cooperative ? 1 : t->waves, each = at_once ? template_matmul_together(t, &k->key) : waves,
 		 most = large ? MOST_BLOCKS : k->resident, blocks = (units.n + each - 1) / each;
 
 	most = s->most_blocks ? s->most_blocks : most, blocks = blocks < most ? blocks : most;
