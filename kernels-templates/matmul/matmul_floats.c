@@ -16,6 +16,7 @@ enum {
 	FEW_SIDES = 2,         /* where narrow tiles of few rows would not fill a card */
 	FEW_JOBS = 512,        /* row blocks times spans and matrices: so few */
 	FEW_TOKENS = 4,        /* wait for weights anyway, which more groups have on their way otherwise */
+	MANY_TOKENS = 32,      /* of a prompt */
 	WIDE_TILE = 8,         /* wider ones are of many columns, which fill it anyway */
 	TURN = 512,            /* products of a turn at most, */
 	TURN_WORDS = 32,       /* and words of its weights */
@@ -94,6 +95,19 @@ static uint64_t cost(const struct target *target, const struct key *key, uint32_
 	return (blocks + UNITS - 1) / UNITS * most;
 }
 
+/* The same with the tile of what is left, which is a launch of its own. Of many tokens it fills gaps. */
+static uint64_t whole_cost(const struct target *target, const struct key *key, uint32_t tokens)
+{
+	enum { LAUNCH = 8000 };
+	const uint32_t rest = tokens % key->tile_n;
+	struct key last = *key;
+
+	if (!rest || tokens > MANY_TOKENS)
+		return cost(target, key, tokens);
+	last.tile_n = rest;
+	return cost(target, key, tokens - rest) + LAUNCH + cost(target, &last, rest);
+}
+
 uint32_t template_floats_tile_n(const struct target *target, enum dtype weight, uint64_t rows, uint64_t k,
                                 uint32_t tokens)
 {
@@ -109,9 +123,10 @@ uint32_t template_floats_tile_n(const struct target *target, enum dtype weight, 
 
 	if (tokens <= FEW_TOKENS || !template_floats(target, &key))
 		return 0;
-	/* Weights are read once for each tile, so narrower ones must gain something. */
-	for (; key.tile_n > 1; key.tile_n /= 2) {
-		const uint64_t c = key.tile_n < 2 * tokens ? cost(target, &key, tokens) : UINT64_MAX;
+	/* Weights are read once for each tile, so narrower ones must gain something. Of many tokens a rest costs
+	 * little, and prompts of all lengths share a few kernels. */
+	for (; key.tile_n > 1; key.tile_n = tokens > MANY_TOKENS ? key.tile_n / 2 : key.tile_n - 1) {
+		const uint64_t c = key.tile_n <= tokens ? whole_cost(target, &key, tokens) : UINT64_MAX;
 		best = c < least - least / 8 ? key.tile_n : best;
 		least = c < least ? c : least;
 	}

@@ -312,7 +312,7 @@ unsigned matmul_schedules(const struct key *key, uint32_t out[])
 	unsigned n = 1;
 	bool once = key->tile_n == 1 && !(key->flags & KEY_WIDE);
 
-	out[0] = 0;
+	out[0] = template_floats(&target_table[key->target], key) ? key->schedule : 0;
 	for (unsigned level = SCHEDULE_FIRST_LEVEL; level <= SCHEDULE_BOTH_LEVELS; level++)
 		if (guesses(key) || once)
 			n = add_if_legal(key, with_digit(0, LEVEL, level), out, n);
