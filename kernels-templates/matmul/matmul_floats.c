@@ -123,8 +123,8 @@ uint32_t template_floats_tile_n(const struct target *target, enum dtype weight, 
 
 	if (tokens <= FEW_TOKENS || !template_floats(target, &key))
 		return 0;
-	/* Weights are read once for each tile, so narrower ones must gain something. Of many tokens a rest costs
-	 * little, and prompts of all lengths share a few kernels. */
+	/* Weights are read once for each tile, so narrower ones must gain something. Prompts of all lengths share a few
+	 * kernels. */
 	for (; key.tile_n > 1; key.tile_n = tokens > MANY_TOKENS ? key.tile_n / 2 : key.tile_n - 1) {
 		const uint64_t c = key.tile_n <= tokens ? whole_cost(target, &key, tokens) : UINT64_MAX;
 		best = c < least - least / 8 ? key.tile_n : best;
@@ -157,8 +157,8 @@ static void load_turn(const struct floats *m, ir_a w, int64_t disp, ir_i out[2 *
 		out[i] = ir_iload_s(m->b, w, (int32_t)(disp + i / WORDS * PIECE * 32 + i % WORDS * 4), PIECE);
 }
 
-/* By pieces, whose weights are floats meanwhile; column by column, whose inputs are neighbours. k: of the turn, from x
- * on. */
+/* By pieces, whose weights are floats meanwhile; column by column, whose inputs are neighbours. k0: the turn's first k,
+ * from x on. */
 static void multiply(struct floats *m, ir_i word[SIDES][2 * PIECE], ir_a x, unsigned k0)
 {
 	struct ir *b = m->b;
