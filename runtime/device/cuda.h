@@ -78,6 +78,8 @@ void cuda_set_memory(struct cuda *d);
 /* Waits for all that was copied to the cards' memory, or set there, by the functions above: the driver returns from
  * that before it is done, and queues do not wait for it. The library's result. */
 int cuda_settle(struct cuda *d);
+/* The same whether or not anything is known to be under way. */
+int cuda_finish_copies(struct cuda *d);
 /* Bytes from p on of memory that the host shares; 0: p is not there. */
 size_t cuda_shared_bytes(struct cuda *d, const void *p);
 

@@ -90,18 +90,11 @@ uint64_t cuda_on_card(const struct cuda *d, unsigned card, uint64_t address)
 	return d->base && address - d->base < PART_BYTES ? address | (uint64_t)card << PTX_CARD_SHIFT : address;
 }
 
-/* The driver returns from fillings and copies before they are done, and unmapping does not wait for them: a card that
- * then finds no memory is lost to the process. */
-static void finish_copies(struct cuda *d)
-{
-	for (unsigned card = d->cards; card-- > 0;)
-		if (!d->api->context_set(d->card[card].context))
-			d->api->stream_wait(NULL);
-}
-
+/* Unmapping does not wait for what is still to be filled or copied there: a card that then finds no memory is lost to
+ * the process. */
 static void free_mapped(struct cuda *d, struct cuda_mapped *m)
 {
-	finish_copies(d);
+	cuda_finish_copies(d);
 	for (unsigned card = 0; card < d->cards; card++) {
 		for (size_t i = 0; i < m->of[card].n; i++) {
 			const struct run *r = &m->of[card].run[i];

@@ -48,17 +48,24 @@ static void note_unsettled(struct cuda *d)
 	pthread_mutex_unlock(&d->lock);
 }
 
+int cuda_finish_copies(struct cuda *d)
+{
+	int first = 0;
+
+	for (unsigned card = d->cards; card-- > 0;) {
+		int result = d->api->context_set(d->card[card].context);
+		if (!result)
+			result = d->api->stream_wait(NULL);
+		first = first ? first : result;
+	}
+	return first;
+}
+
 /* Under the lock, so that nobody goes on while another waits for both. */
 int cuda_settle(struct cuda *d)
 {
-	int result = 0;
-
 	pthread_mutex_lock(&d->lock);
-	for (unsigned card = d->cards; d->unsettled && card-- > 0 && !result;) {
-		result = d->api->context_set(d->card[card].context);
-		if (!result)
-			result = d->api->stream_wait(NULL);
-	}
+	int result = d->unsettled ? cuda_finish_copies(d) : 0;
 	d->unsettled = d->unsettled && result;
 	pthread_mutex_unlock(&d->lock);
 	return result;
