@@ -81,6 +81,7 @@ enum {
 	MATMUL_EPS,  /* f32 bits in the low half */
 	MATMUL_FROM, /* with AWAITED and RESIDUAL: what the product is added to */
 	MATMUL_GREATEST /* f32 [column][row block] */,
+	MATMUL_COLUMNS, /* of all tiles; read where the last one may have fewer (template_floats_short()) */
 	MATMUL_ARGS
 };
 enum {
@@ -93,14 +94,18 @@ enum {
 };
 /* The most columns of a tile: 8 on CPUs. */
 unsigned template_tile_n(const struct target *target);
-/* Of targets whose launches have parts: whether a matmul does several row blocks side by side, for several columns of
- * floats. Such keys have this schedule, and parts. */
-enum { TEMPLATE_SIDE_BY_SIDE = 0x2000 };
+/* Of targets whose launches have parts: whether a matmul of several columns of floats has row blocks side by side. The
+ * schedule of such keys is this bit and how many blocks a wave has: 1, 2 or 4, those of a pair's two matrices counted
+ * apart. They have parts. */
+enum { TEMPLATE_SIDE_BY_SIDE = 0x2000, TEMPLATE_SIDES = 7 };
 bool template_floats(const struct target *target, const struct key *key);
-/* How many columns a tile of such a matmul should have, of one matrix or a pair. 0: so many tokens, or such weights,
- * are better done one row block at a time. */
+/* How many columns a tile of such a matmul should have; *schedule: of its key. flags: KEY_PAIR, or not. 0: so many
+ * tokens, or such weights, are better done otherwise. */
 uint32_t template_floats_tile_n(const struct target *target, enum dtype weight, uint64_t rows, uint64_t k,
-                                uint32_t tokens);
+                                uint32_t flags, uint32_t tokens, uint32_t *schedule);
+/* Whether the last tile of such a width may have fewer columns of its own. It begins earlier then, multiplies some that
+ * the tile in front has, and keeps no results of these. There are as many columns as a tile has, at least. */
+static inline bool template_floats_short(uint32_t width) { return width <= 8; }
 /* Whether a matmul of so many columns should make the norm of its input itself (NORM_IN): where that costs every group
  * less than another stage does, and the result fits its shared bytes. */
 bool template_norm_inside(const struct target *target, enum dtype activation, uint64_t k, unsigned columns);

@@ -139,6 +139,8 @@ struct matmul_group {
 void matmul_group_build(struct matmul_group *g);
 /* The row blocks of this call, the first in a variable; number `job` of the jobs of those from `base` on. */
 void matmul_group_blocks(const struct matmul_group *g, ir_s *base, ir_s *end);
+/* A tile's first column. */
+ir_s matmul_group_first(const struct matmul_group *g, ir_s tile);
 struct matmul_job matmul_group_job(const struct matmul_group *g, ir_s base, ir_s tile, ir_s job);
 /* AWAITED: shared bytes for what is staged. */
 void matmul_await_room(struct matmul_group *g);

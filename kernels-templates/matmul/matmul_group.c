@@ -64,6 +64,35 @@ static void do_job(const struct matmul_group *g, ir_s base, ir_s tile, ir_s job)
 	g->job(g->context, &j);
 }
 
+/* Whether the last tile may have fewer columns, and begins earlier to be full. */
+static bool may_be_short(const struct matmul_group *g)
+{
+	return g->target && template_floats(g->target, g->key) && template_floats_short(g->key->tile_n);
+}
+
+ir_s matmul_group_first(const struct matmul_group *g, ir_s tile)
+{
+	struct ir *b = g->b;
+	const unsigned n = g->key->flags & KEY_EXPERTS ? 1 : g->key->tile_n;
+	ir_s first = n > 1 ? ir_smuli(b, tile, n) : tile;
+
+	if (may_be_short(g)) {
+		ir_s columns = ir_sload64(b, g->arg, MATMUL_COLUMNS * 8);
+		first = ir_smin(b, first, ir_saddi(b, columns, -(int64_t)n));
+	}
+	return first;
+}
+
+/* Once for a column that the tile has to itself, else not at all. */
+static void loop_if_own(const struct matmul_group *g, ir_s tile, ir_s column)
+{
+	struct ir *b = g->b;
+	ir_s own = ir_saddi(b, ir_ssub(b, column, ir_smuli(b, tile, g->key->tile_n)), 1);
+
+	own = ir_smin(b, own, ir_sconst(b, 1));
+	ir_loop(b, ir_smax(b, own, ir_sconst(b, 0)));
+}
+
 /* Where tiles are large, several columns are done at once, and most where each waits for what it joins. They are all of
  * a narrow tile's, or a share of them that leaves no rest. */
 static unsigned columns_at_once(const struct matmul_group *g)
@@ -74,7 +103,7 @@ static unsigned columns_at_once(const struct matmul_group *g)
 
 	while (n % at_once)
 		at_once--;
-	return g->tile ? at_once : 1;
+	return g->tile && !may_be_short(g) ? at_once : 1;
 }
 
 /* from: with AWAITED and RESIDUAL. */
@@ -82,8 +111,8 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 {
 	struct ir *b = g->b;
 	const unsigned at_once = columns_at_once(g), columns = g->key->tile_n / at_once;
-	ir_s thing = share(g, ir_smuli(b, blocks, columns), g->together * columns), in_group = thing, column = thing,
-	     block = base;
+	ir_s first = matmul_group_first(g, tile), thing = share(g, ir_smuli(b, blocks, columns), g->together * columns),
+	     in_group = thing, column = thing, block = base;
 	ir_a sums = g->sums;
 
 	if (g->together > 1) {
@@ -94,14 +123,16 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 	}
 	if (at_once > 1)
 		column = ir_smuli(b, column, at_once);
-	if (g->key->tile_n > 1 && !(g->key->flags & KEY_EXPERTS))
-		tile = ir_smuli(b, tile, g->key->tile_n);
 	if (columns > 1) {
 		sums = ir_aadd(b, sums, ir_sshli(b, column, 7));
-		tile = ir_sadd(b, tile, column);
+		column = ir_sadd(b, first, column);
+	} else {
+		column = first;
 	}
+	if (may_be_short(g))
+		loop_if_own(g, tile, column);
 	if (g->key->flags & KEY_AWAITED && g->key->flags & KEY_RESIDUAL && !matmul_awaits_early(g))
-		from = matmul_await_column(g, block, tile);
+		from = matmul_await_column(g, block, column);
 	struct matmul_results r = {
 		.b = b,
 		.key = g->key,
@@ -115,9 +146,11 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 		.scratch = g->scratch
 	};
 	if (at_once > 1)
-		matmul_finish_several(&r, at_once, block, tile);
+		matmul_finish_several(&r, at_once, block, column);
 	else
-		matmul_finish_column(&r, block, tile);
+		matmul_finish_column(&r, block, column);
+	if (may_be_short(g))
+		ir_endloop(b);
 	ir_endloop(b);
 }
 
@@ -204,15 +237,18 @@ static void norm_tile(const struct matmul_group *g, ir_s tile)
 		matmul_stage_tile(g, tile);
 		return;
 	}
+	ir_s first = matmul_group_first(g, tile);
+	ir_a x = matmul_group_arg(g, MATMUL_X);
+	x = ir_aadd(b, x, ir_smuli(b, first, (int64_t)(numerics_pad(key->k) * 4)));
+	ir_a weight = matmul_group_arg(g, MATMUL_NORM);
 	norm_emit_columns(b, &(struct norm_columns){
 				     .k = key->k,
 				     .columns = key->tile_n,
 				     .quantised = is_int8(key),
 				     .centred = key->flags & KEY_CENTRED,
 				     .waves = g->waves,
-				     .x = ir_aadd(b, matmul_group_arg(g, MATMUL_X),
-	                                          ir_smuli(b, tile, (int64_t)(key->tile_n * numerics_pad(key->k) * 4))),
-				     .weight = matmul_group_arg(g, MATMUL_NORM),
+				     .x = x,
+				     .weight = weight,
 				     .eps = ir_fbcast(b, g->arg, MATMUL_EPS * 8),
 				     .out = g->in,
 				     .outs = g->ins });

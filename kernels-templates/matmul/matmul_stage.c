@@ -358,7 +358,9 @@ void matmul_stage_tile(const struct matmul_group *g, ir_s tile)
 		           .awaited = key->flags & KEY_AWAITED,
 		           .raw = g->floats };
 
-	s.x = ir_aadd(b, matmul_group_arg(g, MATMUL_X), ir_smuli(b, tile, (int64_t)s.columns * s.vectors * 128));
+	ir_s first = matmul_group_first(g, tile);
+	s.x = matmul_group_arg(g, MATMUL_X);
+	s.x = ir_aadd(b, s.x, ir_smuli(b, first, (int64_t)s.vectors * 128));
 	if (s.norm)
 		norm_all(&s);
 	else

@@ -27,7 +27,7 @@ double amd_predict(const struct amd_card *card, const struct plan *p, size_t op)
 	const struct plan_op *l = &p->op[op];
 	const struct key *key = &p->kernel[l->kernel].key;
 	uint64_t units = (uint64_t)(l->end - l->begin),
-		 columns = key->kind == KEY_MATMUL ? l->arg[MATMUL_TILES] * key->tile_n : p->tokens;
+		 columns = key->kind == KEY_MATMUL ? l->arg[MATMUL_COLUMNS] : p->tokens;
 	const struct template_reads reads = template_reads(key, units, assumed.position, columns);
 	double bytes = (double)template_traffic(key, units, assumed.position, columns),
 	       products = (double)columns *

@@ -83,7 +83,7 @@ bool cuda_find_outputs(const struct cuda_stream *s, struct cuda_plan *c, struct 
 		const struct key *key = &p->kernel[l->kernel].key;
 		if (key->kind != KEY_MATMUL)
 			continue;
-		const uint64_t rows = numerics_pad(key->rows), columns = key->tile_n * l->arg[MATMUL_TILES];
+		const uint64_t rows = numerics_pad(key->rows), columns = l->arg[MATMUL_COLUMNS];
 		if (!add_output(s, c, l->arg[MATMUL_OUT], columns * rows * sizeof(float), err) ||
 		    (key->flags & KEY_GREATEST &&
 		     !add_output(s, c, l->arg[MATMUL_GREATEST], columns * (rows / 32) * sizeof(float), err)))

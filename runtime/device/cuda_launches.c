@@ -25,6 +25,21 @@ static uint64_t best_parts(uint64_t tiles, uint64_t blocks, uint64_t resident)
 	return best;
 }
 
+/* Of row blocks side by side, whose weights the L2 cache has no room for: all tiles of a row block live at once, so
+ * that the second one finds there what the first one has read. */
+static void share_weights(const struct key *key, uint64_t tiles, uint64_t resident, uint64_t *parts, uint64_t *blocks)
+{
+	enum { ROOM = 32 << 20 };
+	const uint64_t at_once = tiles < resident ? resident / tiles : 1, turns = (*blocks + at_once - 1) / at_once,
+		       bytes = (uint64_t)key->rows * key->k * dtype_table[key_dtype(key->weight)].bytes *
+	                       (key->flags & KEY_PAIR ? 2 : 1);
+
+	if (bytes > ROOM && *blocks > at_once) {
+		*parts = tiles < resident ? tiles : resident;
+		*blocks = (*blocks + turns - 1) / turns;
+	}
+}
+
 /* How many blocks have an op's units, and how many each (struct ptx_launch). Where tiles are dealt out to parts, or row
  * blocks are done side by side, a block has as many units as it does at once; and large tiles are a block each, which
  * begin in such an order that those of the same weights live at the same time. */
@@ -38,12 +53,15 @@ static void deal(const struct cuda_stream *s, struct cuda_plan *c, unsigned card
 	struct cuda_side *side = &c->side[card];
 	const uint64_t tiles = template_matmul_parts(t, &k->key) ? l->arg[MATMUL_TILES] : 1;
 	const bool large = k->key.flags & KEY_MMA && k->key.tile_n >= TEMPLATE_MMA_SHARED && tiles <= MOST_PARTS;
-	const bool at_once = large || tiles > 1 || template_floats(t, &k->key);
+	const bool floats = template_floats(t, &k->key), at_once = large || tiles > 1 || floats;
 	uint64_t waves = k->cooperative ? 1 : t->waves, each = at_once ? template_matmul_together(t, &k->key) : waves,
 		 most = large ? MOST_BLOCKS : k->resident, blocks = (units.n + each - 1) / each;
 
 	most = s->most_blocks ? s->most_blocks : most, blocks = blocks < most ? blocks : most;
-	side->parts[i] = (uint32_t)(large ? tiles : blocks ? best_parts(tiles, blocks, most) : 1);
+	uint64_t parts = large ? tiles : blocks ? best_parts(tiles, blocks, most) : 1;
+	if (floats && tiles > 1)
+		share_weights(&k->key, tiles, most, &parts, &blocks);
+	side->parts[i] = (uint32_t)parts;
 	side->blocks[i] = (uint32_t)blocks;
 	if (blocks)
 		side->launch[i] =

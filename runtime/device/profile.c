@@ -183,7 +183,7 @@ void profile_ran(struct profile *p, enum profile_pass kind, const struct plan *p
 		struct profile_kernel *k = &p->kernel[plan->profile_at + l->kernel];
 		k->calls++;
 		/* a matmul's op may be the tiles or the rest of the tokens */
-		uint64_t tokens = k->key.kind == KEY_MATMUL ? l->arg[MATMUL_TILES] * k->key.tile_n : plan->tokens;
+		uint64_t tokens = k->key.kind == KEY_MATMUL ? l->arg[MATMUL_COLUMNS] : plan->tokens;
 		k->bytes += template_traffic(&k->key, (uint64_t)(l->end - l->begin), position, tokens);
 	}
 	add_note(p, &(struct note){ start, end, "passes", name[kind], plan->tokens, position });

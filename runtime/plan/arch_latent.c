@@ -21,7 +21,7 @@ static struct activations input(struct plan_builder *b, const struct weights_lay
 {
 	const struct weights_matrix *queries = l->q_a.packed ? &l->q_a : &l->q;
 
-	if (l->attn_norm && plan_norm_inside(b, queries, b->n) && plan_norm_inside(b, &l->kv_a, b->n))
+	if (l->attn_norm && plan_norm_inside(b, queries, 0, b->n) && plan_norm_inside(b, &l->kv_a, 0, b->n))
 		return (struct activations){ .x = b->buf->x, .norm = l->attn_norm };
 	return step_input(b, l->attn_norm, plan_wants_int8(b, queries) || plan_wants_int8(b, &l->kv_a));
 }
@@ -116,13 +116,14 @@ static void by_head(struct plan_builder *b, const struct weights_matrix *w, uint
 		assert(!t[i].flags);
 		key.tile_n = t[i].width;
 		uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(heads * numerics_pad(rows) / 32));
-		plan_last_op(b)->unit_cost = t[i].width * t[i].tiles;
+		plan_last_op(b)->unit_cost = plan_tiles_columns(&t[i]);
 		a[MATMUL_W] = plan_address(w->packed);
 		a[MATMUL_X] = act == DTYPE_Q8_0 ? plan_address(in.q + t[i].first * width)
 		                                : plan_address(in.x + t[i].first * width);
 		a[MATMUL_XS] = act == DTYPE_Q8_0 ? plan_address(in.s + t[i].first * (width / 32)) : 0;
 		a[MATMUL_OUT] = plan_address(out + t[i].first * out_width);
 		a[MATMUL_TILES] = t[i].tiles;
+		a[MATMUL_COLUMNS] = plan_tiles_columns(&t[i]);
 	}
 	plan_barrier(b);
 }

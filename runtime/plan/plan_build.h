@@ -78,9 +78,11 @@ void plan_barrier(struct plan_builder *b);
 /* Columns first, first + 1, ... as `tiles` tiles. flags: KEY_MMA, KEY_WIDE, or neither. */
 struct plan_tiles {
 	uint32_t first, width, tiles, flags;
-	uint32_t schedule; /* TEMPLATE_SIDE_BY_SIDE, or 0 */
+	uint32_t schedule; /* the key's */
+	uint32_t missing;  /* columns that the last tile lacks (template_floats_short()) */
 };
-static inline uint32_t plan_tiles_end(const struct plan_tiles *t) { return t->first + t->width * t->tiles; }
+static inline uint32_t plan_tiles_columns(const struct plan_tiles *t) { return t->width * t->tiles - t->missing; }
+static inline uint32_t plan_tiles_end(const struct plan_tiles *t) { return t->first + plan_tiles_columns(t); }
 
 /* What a matmul with such weights reads: f32, or int8 blocks. */
 enum dtype plan_activation(const struct plan_options *opt, enum dtype weight);
@@ -90,8 +92,14 @@ enum dtype plan_matmul_activation(const struct plan_options *opt, const struct w
 unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits, const struct weights_matrix *w,
                          uint32_t flags, uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MOST]);
 
-/* Whether this matrix times so many tokens makes the norm of its input itself, in every op. */
-bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix *w, uint32_t tokens);
+/* KEY_PAIR where a layer's gate and its partner are multiplied as one; else 0. */
+static inline uint32_t plan_pair(const struct weights_layer *l)
+{
+	return l->gate.packed && weights_gate_up_interleaved(l->gate.type, l->up.type) ? KEY_PAIR : 0;
+}
+
+/* Whether this matrix times so many tokens makes the norm of its input itself, in every op. flags: of the matmul. */
+bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens);
 
 /* ---- plans that hand over (plan_handed.c); of others all of this does nothing */
 

@@ -132,6 +132,7 @@ static void multiply(struct plan_builder *b, const struct matmul *m, uint32_t in
 	a[MATMUL_XS] = act == DTYPE_Q8_0 ? plan_address(m->in.s) : 0;
 	a[MATMUL_OUT] = plan_address(m->out);
 	a[MATMUL_TILES] = 1;
+	a[MATMUL_COLUMNS] = key.tile_n;
 	a[MATMUL_BIAS] = plan_address(m->bias);
 	a[MATMUL_W2] = m->w2 ? plan_address(m->w2->packed) : 0;
 	a[MATMUL_BIAS2] = plan_address(m->bias2);

@@ -45,14 +45,14 @@ static void matmul_launch(struct plan_builder *b, const struct matmul *m, const 
 	key.rows = (uint32_t)m->w->rows;
 	key.k = (uint32_t)m->w->k;
 	key.tile_n = t.width;
-	key.schedule = t.width > 1 ? t.schedule : 0;
+	key.schedule = t.schedule;
 	key.row_blocks = 1;
 	key.numerics = act == DTYPE_F16 || act == DTYPE_BF16 ? NUMERICS_BOUNDED : NUMERICS_EXACT;
 	key.act = (uint8_t)m->act;
 	key.flags = t.flags | m->flags | (b->handed ? KEY_AWAITED : 0) | (m->bias ? KEY_BIAS : 0) |
 	            (m->bias2 ? KEY_BIAS2 : 0) | (in->norm ? KEY_NORM_IN | (b->spec->centred ? KEY_CENTRED : 0) : 0);
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(rp / 32));
-	plan_last_op(b)->unit_cost = t.width * t.tiles;
+	plan_last_op(b)->unit_cost = plan_tiles_columns(&t);
 	a[MATMUL_W] = plan_address(m->w->packed);
 	if (in->norm) {
 		a[MATMUL_X] = plan_address(in->x + t.first * kp);
@@ -67,6 +67,7 @@ static void matmul_launch(struct plan_builder *b, const struct matmul *m, const 
 	a[MATMUL_FROM] = m->from ? plan_address(m->from + t.first * rp) : 0;
 	a[MATMUL_OUT] = plan_address(m->out + t.first * rp);
 	a[MATMUL_TILES] = t.tiles;
+	a[MATMUL_COLUMNS] = plan_tiles_columns(&t);
 	a[MATMUL_BIAS] = plan_address(m->bias);
 	a[MATMUL_W2] = m->w2 ? plan_address(m->w2->packed) : 0;
 	a[MATMUL_BIAS2] = plan_address(m->bias2);
@@ -111,7 +112,7 @@ static void turn(struct plan_builder *b, const struct matmul *m, enum dtype act,
 	struct plan_turn turn[PLAN_CUTS_MOST];
 
 	for (unsigned i = 0; i < n; i++) {
-		const struct plan_tiles columns = { t[i].first, 1, t[i].width * t[i].tiles, 0, 0 };
+		const struct plan_tiles columns = { .first = t[i].first, .width = 1, .tiles = t[i].width * t[i].tiles };
 		turn[i] = turn_of(b, m, act, t[i].flags == KEY_WIDE ? t[i] : columns);
 	}
 	prepare(b, turn, n);

@@ -144,7 +144,8 @@ struct activations step_input_of(struct plan_builder *b, const struct weights_la
 		if (!l->matrix[i].packed)
 			continue;
 		int8 = int8 || plan_wants_int8(b, &l->matrix[i]);
-		inside = inside && plan_norm_inside(b, &l->matrix[i], b->n);
+		uint32_t pair = i == MATRIX_gate || i == MATRIX_up ? plan_pair(l) : 0;
+		inside = inside && plan_norm_inside(b, &l->matrix[i], pair, b->n);
 	}
 	return inside ? (struct activations){ .x = b->buf->x, .norm = weight } : step_input(b, weight, int8);
 }
@@ -376,7 +377,7 @@ void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, str
 		m.act = act;
 		m.flags = out;
 		step_matmul(b, &m);
-	} else if (weights_gate_up_interleaved(l->gate.type, l->up.type)) {
+	} else if (plan_pair(l)) {
 		m.w2 = &l->up;
 		m.bias2 = l->up_bias;
 		m.act = act;
@@ -465,7 +466,7 @@ static uint32_t logits_with_norm(struct plan_builder *b, const struct weights *w
 
 	for (uint32_t i = 0, n; i<b->spans; rows += n, runs += n> 0)
 		n = next_rows(b, &i, &first);
-	if (!rows || (runs > 1 && !b->opt->general) || !plan_norm_inside(b, &w->lm_head, rows))
+	if (!rows || (runs > 1 && !b->opt->general) || !plan_norm_inside(b, &w->lm_head, 0, rows))
 		return 0;
 	rows = 0;
 	for (uint32_t i = 0, n; i < b->spans; rows += n) {

@@ -43,8 +43,10 @@ static unsigned cut_columns(uint32_t first, uint32_t tokens, uint32_t width, uin
 	if (width > tokens)
 		width = tokens;
 	tiles = tokens / width;
-	out[0] = (struct plan_tiles){ first, width, tiles, flags, 0 };
-	out[1] = (struct plan_tiles){ first + tiles * width, tokens % width, 1, flags, 0 };
+	out[0] = (struct plan_tiles){ .first = first, .width = width, .tiles = tiles, .flags = flags };
+	out[1] = (struct plan_tiles){
+		.first = first + tiles * width, .width = tokens % width, .tiles = 1, .flags = flags
+	};
 	return tokens % width ? 2 : 1;
 }
 
@@ -65,23 +67,52 @@ static unsigned cut_for_matrices(const struct plan_options *opt, enum plan_logit
 		return 0;
 	for (uint32_t least = width < TEMPLATE_MMA_SHARED ? width : TEMPLATE_MMA_SHARED; width >= least; width /= 2)
 		if (all - done >= width) {
-			out[n++] = (struct plan_tiles){ done, width, (all - done) / width, KEY_MMA, 0 };
+			out[n++] = (struct plan_tiles){
+				.first = done, .width = width, .tiles = (all - done) / width, .flags = KEY_MMA
+			};
 			done += (all - done) / width * width;
 		}
 	if ((all - done) % narrow)
 		narrow = TEMPLATE_MMA_LEAST;
 	if (all > done)
-		out[n++] = (struct plan_tiles){ done, narrow, (all - done) / narrow, KEY_MMA, 0 };
+		out[n++] = (struct plan_tiles){
+			.first = done, .width = narrow, .tiles = (all - done) / narrow, .flags = KEY_MMA
+		};
 	return n;
 }
 
-/* Of floats on cards, where several row blocks are done side by side; 0: they are not. */
-static uint32_t floats_width(const struct plan_options *opt, enum dtype act, const struct weights_matrix *w,
-                             uint32_t flags, uint32_t tokens)
+/* Tiles with row blocks side by side, for the first of so many tokens or all of them; none of width 0: they are not
+ * done so. */
+static struct plan_tiles floats_tiles(const struct plan_options *opt, const struct weights_matrix *w, uint32_t flags,
+                                      uint32_t first, uint32_t tokens)
 {
-	return act == DTYPE_F32 && !opt->general && !(flags & KEY_BY_HEAD)
-	               ? template_floats_tile_n(opt->target, w->type, w->rows, w->k, tokens)
-	               : 0;
+	struct plan_tiles t = { .first = first };
+
+	t.width = template_floats_tile_n(opt->target, w->type, w->rows, w->k, flags, tokens, &t.schedule);
+	if (!t.width)
+		return t;
+	t.tiles = tokens / t.width;
+	if (template_floats_short(t.width) && tokens % t.width)
+		t.missing = ++t.tiles * t.width - tokens;
+	return t;
+}
+
+/* Of floats on cards. Returns how many sorts; 0: they are not done so. */
+static unsigned cut_floats(const struct plan_options *opt, enum dtype act, const struct weights_matrix *w,
+                           uint32_t flags, uint32_t first, uint32_t tokens, struct plan_tiles out[2])
+{
+	const uint32_t end = first + tokens;
+
+	if (act != DTYPE_F32 || opt->general || flags & KEY_BY_HEAD)
+		return 0;
+	out[0] = floats_tiles(opt, w, flags, first, tokens);
+	if (!out[0].width || plan_tiles_end(&out[0]) == end)
+		return out[0].width ? 1 : 0;
+	const uint32_t rest = end - plan_tiles_end(&out[0]);
+	out[1] = floats_tiles(opt, w, flags, end - rest, rest);
+	if (!out[1].width)
+		out[1] = (struct plan_tiles){ .first = end - rest, .width = rest, .tiles = 1 };
+	return 2;
 }
 
 /* A prompt's tokens go through the widest tiles there are. */
@@ -90,29 +121,26 @@ unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits
 {
 	enum dtype act = plan_matmul_activation(opt, w, flags);
 	unsigned wide_from = template_wide_from(opt->target, w->type, act),
-		 n = cut_for_matrices(opt, logits, w, flags, tokens, out), all;
+		 n = cut_for_matrices(opt, logits, w, flags, tokens, out);
 	bool wide = wide_from && tokens >= wide_from && !opt->general && !(flags & KEY_BY_HEAD);
-	uint32_t done = n ? plan_tiles_end(&out[n - 1]) : 0, floats = floats_width(opt, act, w, flags, tokens - done),
+	uint32_t done = n ? plan_tiles_end(&out[n - 1]) : 0,
 		 width = opt->general ? 1
 	                 : wide       ? template_wide_tile_n(opt->target, w->type, act, tokens)
-	                 : floats     ? floats
 	                              : template_tile_n(opt->target);
+	unsigned floats = done < tokens ? cut_floats(opt, act, w, flags, done, tokens - done, out + n) : 0;
 
-	if (done == tokens)
-		return n;
-	all = n + cut_columns(done, tokens - done, width, alike(opt, act, wide), wide ? KEY_WIDE : 0, out + n);
-	for (; n < all; n++)
-		out[n].schedule = floats ? TEMPLATE_SIDE_BY_SIDE : 0;
-	return all;
+	if (done == tokens || floats)
+		return n + floats;
+	return n + cut_columns(done, tokens - done, width, alike(opt, act, wide), wide ? KEY_WIDE : 0, out + n);
 }
 
-bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix *w, uint32_t tokens)
+bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens)
 {
 	struct plan_tiles t[PLAN_CUTS_MOST];
 
 	if (b->handed) /* several tokens' norm is an op, which makes it once for all who read it */
 		return b->n == 1;
-	if ((plan_cut_matmul(b->opt, b->p->logits, w, 0, tokens, t) > 1 && !t[0].schedule) || t[0].flags)
+	if ((plan_cut_matmul(b->opt, b->p->logits, w, flags, tokens, t) > 1 && !t[0].schedule) || t[0].flags)
 		return false;
 	return template_norm_inside(b->opt->target, plan_activation(b->opt, w->type), w->k,
 	                            b->opt->general || tokens <= TEMPLATE_MAX_COLUMNS ? t[0].width : tokens);

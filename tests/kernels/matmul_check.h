@@ -8,10 +8,11 @@
 struct problem {
 	struct key key;
 	uint32_t tiles;
-	float spoil; /* not 0: the bias of a row in the middle */
-	int halves;  /* not 0: inputs are odd numbers of halves of int8 steps of about 2 to this power, the largest 127
-	              */
-	int power;   /* inputs are about 2 to this power */
+	uint32_t missing; /* columns that the last one lacks: what is written there stays as it was */
+	float spoil;      /* not 0: the bias of a row in the middle */
+	int halves; /* not 0: inputs are odd numbers of halves of int8 steps of about 2 to this power, the largest 127
+	             */
+	int power;  /* inputs are about 2 to this power */
 };
 
 /* Everything a launch touches, twice where it is written: `got` by the kernel, `expected` by the plain loop. */
@@ -91,6 +92,9 @@ float *expect_data(struct data *d, const struct problem *p);
 void set_flags(struct key *key, uint32_t flags);
 struct problem problem(unsigned mix, uint32_t rows, uint32_t k, uint32_t columns, uint32_t tiles, unsigned row_blocks,
                        uint32_t flags);
+
+/* The same with row blocks side by side, in one of the ways in turn; the last tile may lack columns. */
+struct problem side_by_side(const struct problem *p);
 
 /* The tests of the other files of the program: the number that failed. */
 int matmul_schedule_tests(void);

@@ -23,11 +23,10 @@ static void check_on(const struct problem *p, int card)
 	float *old = expect_data(&d, p);
 
 	for (unsigned i = 0; i < n; i++) {
-		struct problem side_by_side = *p;
-		side_by_side.key.schedule = TEMPLATE_SIDE_BY_SIDE;
+		const struct problem with = side_by_side(p);
 		check_way(&ways[i], p, &d, old);
-		if (template_floats(&ways[i].target, &side_by_side.key) && (!test_quick() || turn++ % 3 == 0))
-			check_way(&ways[i], &side_by_side, &d, old);
+		if (template_floats(&ways[i].target, &with.key) && (!test_quick() || turn++ % 3 == 0))
+			check_way(&ways[i], &with, &d, old);
 	}
 	free(old);
 	free_data(&d);

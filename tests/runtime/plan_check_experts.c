@@ -198,7 +198,8 @@ void do_chosen(struct checker *c, const struct key *k, const uint64_t *arg, int6
 	check_units(c, begin, end, rp / 32 * (sorted ? groups_of(c) : slots_of(c)));
 	plan_require(c,
 	             arg[MATMUL_BIAS] == plan_address(m.bias) && arg[MATMUL_BIAS2] == plan_address(m.bias2) &&
-	                     arg[MATMUL_W2] == (m.w2 ? plan_address(m.w2->packed) : 0) && arg[MATMUL_TILES] == 1,
+	                     arg[MATMUL_W2] == (m.w2 ? plan_address(m.w2->packed) : 0) && arg[MATMUL_TILES] == 1 &&
+	                     arg[MATMUL_COLUMNS] == k->tile_n,
 	             "bias, second matrix or tiles");
 	if (c->wrong)
 		return;

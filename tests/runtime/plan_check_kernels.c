@@ -221,6 +221,15 @@ static struct content turned_for(const struct target *t, enum dtype weight, enum
 	return *k;
 }
 
+void plan_check_tiles(struct checker *c, const struct key *k, const uint64_t *arg)
+{
+	const uint64_t room = arg[MATMUL_TILES] * k->tile_n, columns = arg[MATMUL_COLUMNS];
+
+	plan_require(c, columns <= room && room - columns < k->tile_n && columns >= k->tile_n, "tiles");
+	plan_require(c, columns == room || (template_floats(c->opt->target, k) && template_floats_short(k->tile_n)),
+	             "tiles that are full");
+}
+
 /* Which kernels a matmul may use for these weights and with these options. */
 static void check_matmul_key(struct checker *c, const struct key *k, const struct product *m, enum dtype act,
                              bool narrowed)
@@ -325,13 +334,13 @@ static void do_matmul(struct checker *c, const struct key *k, const uint64_t *ar
 	bool narrowed = act == DTYPE_F32 &&
 	                (k->flags & KEY_MMA ||
 	                 (c->opt->bounded && !(k->flags & KEY_BY_HEAD) && template_dot2(c->opt->target, m.w->type)));
-	uint64_t rp = numerics_pad(m.w->rows), tokens = arg[MATMUL_TILES] * k->tile_n,
-		 at = arg[MATMUL_OUT] - plan_address(m.out);
+	uint64_t rp = numerics_pad(m.w->rows), tokens = arg[MATMUL_COLUMNS], at = arg[MATMUL_OUT] - plan_address(m.out);
 	uint64_t row = at / (rp * 4),
 		 first = row + (m.w == &c->s->weights.lm_head ? c->p->tokens - logit_rows(c->p) : 0);
 
 	check_matmul_key(c, k, &m, act, narrowed);
 	plan_require(c, begin == 0 && end == (int64_t)(rp / 32), "units");
+	plan_check_tiles(c, k, arg);
 	plan_require(c, tokens > 0 && at % (rp * 4) == 0 && first + tokens <= c->p->tokens, "tokens of results");
 	plan_require(c,
 	             arg[MATMUL_BIAS] == plan_address(m.bias) && arg[MATMUL_BIAS2] == plan_address(m.bias2) &&

@@ -114,7 +114,7 @@ void do_by_head(struct checker *c, const struct key *k, const uint64_t *arg, int
 	const uint32_t rows = keys ? s->latent.rank : s->latent.value, inner = keys ? s->latent.rest : s->latent.rank;
 	const uint64_t in = s->heads * numerics_pad(inner),
 		       out = keys ? query_bytes(c) : numerics_pad(s->heads * s->latent.value) * 4,
-		       tokens = arg[MATMUL_TILES] * k->tile_n, at = arg[MATMUL_OUT] - plan_address(keys ? b->qr : b->q),
+		       tokens = arg[MATMUL_COLUMNS], at = arg[MATMUL_OUT] - plan_address(keys ? b->qr : b->q),
 		       first = at / out;
 	const enum value from = keys ? REST_OF_QUERIES : ATTENDED_LATENT;
 
@@ -129,6 +129,7 @@ void do_by_head(struct checker *c, const struct key *k, const uint64_t *arg, int
 	                     (!c->opt->general || k->tile_n == 1),
 	             "tokens");
 	check_all(c, begin, end, (int64_t)(s->heads * numerics_pad(rows) / 32));
+	plan_check_tiles(c, k, arg);
 	plan_require(c, tokens > 0 && at % out == 0 && first + tokens <= c->p->tokens && int8 == (arg[MATMUL_XS] != 0),
 	             "tokens of results, or scales");
 	if (c->wrong)

@@ -30,6 +30,8 @@ uint32_t plan_bits_of(float f);
 /* Says what is wrong, and where; the first of all stays. */
 __attribute__((format(printf, 2, 3))) void plan_complain(struct checker *c, const char *format, ...);
 void plan_require(struct checker *c, bool ok, const char *what);
+/* How many columns the tiles of a matmul have. */
+void plan_check_tiles(struct checker *c, const struct key *k, const uint64_t *arg);
 void read_plain(struct checker *c, uint32_t value, uint32_t of, uint32_t form, uint64_t stride, uint64_t at,
                 uint64_t first, uint64_t tokens);
 void write_plain(struct checker *c, uint32_t value, uint32_t of, uint32_t form, uint64_t stride, uint64_t at,

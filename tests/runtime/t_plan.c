@@ -400,6 +400,51 @@ static void check_cut(const char *target, enum dtype weight, uint32_t tokens, ui
 		         n > 1 ? t[1].width : 0);
 }
 
+/* Tiles of floats on cards: all of any number of tokens are in one, once, and their kernels can be built. Wide tiles
+ * are full; others begin so early that they are. */
+static void check_floats(const struct weights_matrix *w, uint32_t flags, uint32_t tokens)
+{
+	const struct plan_options o = { .target = target_find("sm90") };
+	struct plan_tiles t[PLAN_CUTS_MOST];
+	uint32_t end = 0;
+
+	for (unsigned n = plan_cut_matmul(&o, PLAN_ALL_LOGITS, w, flags, tokens, t), i = 0; i < n; i++) {
+		const struct key key = { .kind = KEY_MATMUL,
+			                 .weight = (uint8_t)(w->type + 1),
+			                 .activation = DTYPE_F32 + 1,
+			                 .rows = (uint32_t)w->rows,
+			                 .k = (uint32_t)w->k,
+			                 .tile_n = t[i].width,
+			                 .flags = flags,
+			                 .schedule = t[i].schedule };
+		const bool sides = template_floats(o.target, &key);
+		if (t[i].first != end || t[i].missing >= t[i].width || plan_tiles_columns(&t[i]) < t[i].width ||
+		    t[i].flags || sides != (t[i].schedule != 0) || (tokens >= 4 && n == 1 && !sides) ||
+		    (t[i].missing && !(sides && template_floats_short(t[i].width))))
+			fail_msg("%u tokens, %llux%llu: %u tiles of %u, less %u, from %u on, schedule %x", tokens,
+			         (unsigned long long)w->rows, (unsigned long long)w->k, t[i].tiles, t[i].width,
+			         t[i].missing, t[i].first, t[i].schedule);
+		end = plan_tiles_end(&t[i]);
+	}
+	assert_int_equal(end, tokens);
+}
+
+static void test_tiles_of_floats(void **state)
+{
+	static const uint32_t sizes[] = { 33, 256, 1024, 4096, 14336 };
+	enum { SIZES = sizeof sizes / sizeof *sizes, TOKENS = 530 };
+
+	(void)state;
+	for (unsigned i = 0; i < SIZES * SIZES; i++)
+		for (uint32_t tokens = 1; tokens < TOKENS; tokens += test_quick() && tokens > 40 ? 7 : 1) {
+			const struct weights_matrix w = {
+				.type = i % 2 ? DTYPE_BF16 : DTYPE_F32, .rows = sizes[i % SIZES], .k = sizes[i / SIZES]
+			};
+			check_floats(&w, 0, tokens);
+			check_floats(&w, KEY_PAIR, tokens);
+		}
+}
+
 /* Of few tokens' int8 tiles are alike, and Q8_0 with VNNI is read as it lies; matrix products want whole tiles. */
 static void test_tiles(void **state)
 {
@@ -423,10 +468,9 @@ static void test_tiles(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pairs), cmocka_unit_test(test_mixtures), cmocka_unit_test(test_recurrent),
-		cmocka_unit_test(test_added), cmocka_unit_test(test_triples),  cmocka_unit_test(test_long_prompts),
-		cmocka_unit_test(test_tiles)
-	};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pairs),     cmocka_unit_test(test_mixtures),
+		                            cmocka_unit_test(test_recurrent), cmocka_unit_test(test_added),
+		                            cmocka_unit_test(test_triples),   cmocka_unit_test(test_long_prompts),
+		                            cmocka_unit_test(test_tiles),     cmocka_unit_test(test_tiles_of_floats) };
 	return cmocka_run_group_tests(tests, NULL, NULL) + plan_spoil_tests();
 }
