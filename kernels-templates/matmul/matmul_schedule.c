@@ -391,10 +391,13 @@ char *matmul_schedule_name(const struct key *key, char *out, size_t cap)
 	struct matmul_schedule s;
 	char ahead[32] = "", part[80] = "", turn[32] = "", stretch[48] = "";
 
+	if (template_floats(&target_table[key->target], key)) {
+		const unsigned sides = key->schedule & TEMPLATE_SIDES;
+		snprintf(out, cap, "%u row block%s a wave", sides, sides > 1 ? "s side by side" : "");
+		return out;
+	}
 	if (has_none(key, &target_table[key->target]) || matmul_schedule(key, &target_table[key->target], &s)) {
-		snprintf(out, cap, "%s",
-		         template_floats(&target_table[key->target], key) ? "several row blocks side by side"
-		                                                          : "the usual way");
+		snprintf(out, cap, "the usual way");
 		return out;
 	}
 	struct matmul_shape shape = matmul_shape(key, &target_table[key->target]);
