@@ -80,15 +80,14 @@ enum { LAUNCH = 5800000 /* picoseconds */ };
 static uint64_t cost(const struct target *target, const struct key *key, uint32_t tokens)
 {
 	enum { UNITS = 132, BYTES_A_US = 2500000, AGAIN = 11 /* in how many tiles */, PART = 4 };
-	static const uint16_t of_weight[SIDES + 1] = { [1] = 3700, [2] = 7600, [4] = 16200 },
-						of_column[SIDES + 1] = { [1] = 4500, [2] = 5200, [4] = 7600 };
+	static const uint16_t of_weight[SIDES + 1] = { [1] = 3700, [2] = 7600, [4] = 16200 };
+	static const uint16_t of_column[SIDES + 1] = { [1] = 4500, [2] = 5200, [4] = 7600 };
 	const unsigned sides = sides_of(key);
 	const uint64_t spans = numerics_spans(key->k), span = numerics_pad(key->k) / spans,
 		       together = matmul_floats_together(target, key), row_blocks = numerics_pad(key->rows) / 32,
 		       tiles = (tokens + key->tile_n - 1) / key->tile_n,
 		       blocks = (row_blocks + together - 1) / together * tiles,
-		       bytes = row_blocks * 32 * numerics_pad(key->k) * matrices_of(key) *
-	                       dtype_table[key_dtype(key->weight)].bytes,
+		       bytes = template_reads(key, row_blocks, 0, tokens).weights,
 		       computing = (blocks + UNITS - 1) / UNITS * span *
 	                           (of_weight[sides] + of_column[sides] * key->tile_n),
 		       reading = bytes * 1000 / BYTES_A_US * 1000 * (AGAIN + tiles - 1) / AGAIN;
@@ -122,6 +121,7 @@ uint32_t template_floats_tile_n(const struct target *target, enum dtype weight, 
 	const uint8_t *widths = tokens < SOME ? few : tokens < MANY ? some : many;
 	const unsigned n = tokens < SOME ? sizeof few : tokens < MANY ? sizeof some : sizeof many;
 	struct key key = { .kind = KEY_MATMUL,
+		           .target = (uint8_t)target->id,
 		           .weight = key_type(weight),
 		           .activation = key_type(DTYPE_F32),
 		           .rows = (uint32_t)rows,

@@ -95,7 +95,7 @@ static const struct target *target_together(const struct target *t, unsigned car
 static bool read_facts(struct cuda *d, unsigned which, int ordinal, struct error *err)
 {
 	const struct cuda_api *api = d->api;
-	int n = 0, major = 0, minor = 0, units = 0, shared = 0, driver = 0;
+	int n = 0, major = 0, minor = 0, units = 0, shared = 0, cache = 0, driver = 0;
 	size_t bytes = 0;
 
 	snprintf(d->name, sizeof d->name, "NVIDIA card %d", ordinal);
@@ -118,6 +118,8 @@ static bool read_facts(struct cuda *d, unsigned which, int ordinal, struct error
 	if (!result)
 		result = api->device_attribute(&shared, CUDA_SHARED_MOST, d->card[which].number);
 	if (!result)
+		result = api->device_attribute(&cache, CUDA_CACHE, d->card[which].number);
+	if (!result)
 		result = api->device_memory(&bytes, d->card[which].number);
 	if (!result)
 		result = api->driver_version(&driver);
@@ -125,6 +127,7 @@ static bool read_facts(struct cuda *d, unsigned which, int ordinal, struct error
 	d->units = (uint32_t)units;
 	d->driver = (uint32_t)driver;
 	d->bytes = bytes;
+	d->cache = cache > 0 ? (uint64_t)cache : 0;
 	d->device.facts.target = target_together(target_of(d->capability, shared), d->cards);
 	return !result || cuda_failed(d, result, "asking what the card is", err);
 }

@@ -52,9 +52,9 @@ struct cuda {
 	size_t granule; /* bytes that memory is given in there, and a multiple of them */
 	char name[64];
 	uint32_t units, capability, driver; /* of a card: multiprocessors; 90; 13000 */
-	uint64_t bytes;
-	pthread_mutex_t lock; /* of what follows */
-	bool unsettled;       /* memory was set or copied to since somebody waited for that */
+	uint64_t bytes, cache;              /* of its memory, and of its L2 cache */
+	pthread_mutex_t lock;               /* of what follows */
+	bool unsettled;                     /* memory was set or copied to since somebody waited for that */
 	struct cuda_kernel *kernels;
 	struct cuda_region *shared;
 	struct cuda_mapped *mapped;

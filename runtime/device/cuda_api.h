@@ -148,6 +148,7 @@ enum {
 	CUDA_GIVEN_UP = -1, /* not the driver's: it is asked nothing any more (cuda_watch.c) */
 	/* attributes of devices */
 	CUDA_UNITS = 16,
+	CUDA_CACHE = 38, /* bytes of the L2 cache */
 	CUDA_MAJOR = 75,
 	CUDA_MINOR = 76,
 	CUDA_SHARED_MOST = 97,

@@ -25,16 +25,13 @@ static uint64_t best_parts(uint64_t tiles, uint64_t blocks, uint64_t resident)
 	return best;
 }
 
-/* Of row blocks side by side, whose weights the L2 cache has no room for: all tiles of a row block live at once, so
- * that the second one finds there what the first one has read. */
-static void share_weights(const struct key *key, uint64_t tiles, uint64_t resident, uint64_t *parts, uint64_t *blocks)
+/* Of row blocks side by side, whose weights the L2 cache has no room for beside other data: all tiles of a row block
+ * live at once, so that the second one finds there what the first one has read. */
+static void share_weights(uint64_t tiles, uint64_t resident, uint64_t *parts, uint64_t *blocks)
 {
-	enum { ROOM = 32 << 20 };
-	const uint64_t at_once = tiles < resident ? resident / tiles : 1, turns = (*blocks + at_once - 1) / at_once,
-		       bytes = (uint64_t)key->rows * key->k * dtype_table[key_dtype(key->weight)].bytes *
-	                       (key->flags & KEY_PAIR ? 2 : 1);
+	const uint64_t at_once = tiles < resident ? resident / tiles : 1, turns = (*blocks + at_once - 1) / at_once;
 
-	if (bytes > ROOM && *blocks > at_once) {
+	if (*blocks > at_once) {
 		*parts = tiles < resident ? tiles : resident;
 		*blocks = (*blocks + turns - 1) / turns;
 	}
@@ -59,8 +56,8 @@ static void deal(const struct cuda_stream *s, struct cuda_plan *c, unsigned card
 
 	most = s->most_blocks ? s->most_blocks : most, blocks = blocks < most ? blocks : most;
 	uint64_t parts = large ? tiles : blocks ? best_parts(tiles, blocks, most) : 1;
-	if (floats && tiles > 1)
-		share_weights(&k->key, tiles, most, &parts, &blocks);
+	if (floats && tiles > 1 && template_reads(&k->key, units.n, 0, 0).weights > d->cache / 3 * 2)
+		share_weights(tiles, most, &parts, &blocks);
 	side->parts[i] = (uint32_t)parts;
 	side->blocks[i] = (uint32_t)blocks;
 	if (blocks)

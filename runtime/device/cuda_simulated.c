@@ -15,7 +15,12 @@
 #include "runtime/host/system.h"
 
 enum { CARDS = CUDA_SIMULATED_FIRST_90 + CUDA_SIMULATED_CARDS_90, MEMORY = CUDA_SIMULATED_MEMORY };
-enum { SHARED_UNASKED = 48 << 10, SHARED_MOST = 227 << 10, THREADS_MOST = 1024 };
+enum {
+	SHARED_UNASKED = 48 << 10,
+	SHARED_MOST = 227 << 10,
+	THREADS_MOST = 1024,
+	CACHE = 192 << 10 /* so that some matrices of small models are larger, and some are not */
+};
 struct cuda_simulated cuda_simulation = { .lock = PTHREAD_MUTEX_INITIALIZER, .units = 2 };
 
 _Thread_local unsigned cuda_simulated_capability = 90;
@@ -75,6 +80,7 @@ static int sim_device_attribute(int *value, int attribute, int device)
 {
 	*value = attribute == CUDA_UNITS         ? (int)cuda_simulation.units
 	         : attribute == CUDA_SHARED_MOST ? SHARED_MOST
+	         : attribute == CUDA_CACHE       ? CACHE
 	         : attribute == CUDA_MAJOR       ? cards[device] / 10
 	                                         : cards[device] % 10;
 	return 0;

@@ -140,7 +140,7 @@ bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix 
 
 	if (b->handed) /* several tokens' norm is an op, which makes it once for all who read it */
 		return b->n == 1;
-	if ((plan_cut_matmul(b->opt, b->p->logits, w, flags, tokens, t) > 1 && !t[0].schedule) || t[0].flags)
+	if (plan_cut_matmul(b->opt, b->p->logits, w, flags, tokens, t) > 1 || t[0].flags)
 		return false;
 	return template_norm_inside(b->opt->target, plan_activation(b->opt, w->type), w->k,
 	                            b->opt->general || tokens <= TEMPLATE_MAX_COLUMNS ? t[0].width : tokens);
