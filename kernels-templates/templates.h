@@ -97,7 +97,7 @@ unsigned template_tile_n(const struct target *target);
 /* Of targets whose launches have parts: whether a matmul of several columns of floats has row blocks side by side. The
  * schedule of such keys is this bit and how many blocks a wave has: 1, 2 or 4, those of a pair's two matrices counted
  * apart. They have parts. */
-enum { TEMPLATE_SIDE_BY_SIDE = 0x2000, TEMPLATE_SIDES = 7 };
+enum { TEMPLATE_SIDE_BY_SIDE = 0x2000, TEMPLATE_SIDES = 7 /* the bits of that number */ };
 bool template_floats(const struct target *target, const struct key *key);
 /* How many columns a tile of such a matmul should have; *schedule: of its key. flags: KEY_PAIR, or not. 0: so many
  * tokens, or such weights, are better done otherwise. */

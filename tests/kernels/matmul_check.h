@@ -8,7 +8,7 @@
 struct problem {
 	struct key key;
 	uint32_t tiles;
-	uint32_t missing; /* columns that the last one lacks: what is written there stays as it was */
+	uint32_t missing; /* columns that the last one lacks; what lies behind them stays as it was */
 	float spoil;      /* not 0: the bias of a row in the middle */
 	int halves; /* not 0: inputs are odd numbers of halves of int8 steps of about 2 to this power, the largest 127
 	             */

@@ -400,8 +400,8 @@ static void check_cut(const char *target, enum dtype weight, uint32_t tokens, ui
 		         n > 1 ? t[1].width : 0);
 }
 
-/* Tiles of floats on cards: all of any number of tokens are in one, once, and their kernels can be built. Wide tiles
- * are full; others begin so early that they are. */
+/* Tiles of floats on cards: each of any number of tokens is in one of them, once. From 4 tokens on they have row blocks
+ * side by side, but for a rest of wide ones. Wide tiles are full; of others the last one may lack columns. */
 static void check_floats(const struct weights_matrix *w, uint32_t flags, uint32_t tokens)
 {
 	const struct plan_options o = { .target = target_find("sm90") };
