@@ -61,7 +61,7 @@ enum ptx_sums { PTX_SUMS_ONCE, PTX_SUMS_FORWARD, PTX_SUMS_BACKWARD, PTX_SUMS_CUT
 struct ptx_run {
 	const char *entry; /* NULL: the first one */
 	enum ptx_sums sums;
-	uint32_t blocks, blocks_y /* 0: one */, threads, shared_bytes;
+	uint32_t blocks, blocks_y, blocks_z /* 0: one */, threads, shared_bytes;
 	void *const *params; /* where each parameter's value is; of several cards, one card's behind the other's */
 	uint64_t seed;
 	bool cooperative;              /* all blocks at once */

@@ -22,10 +22,11 @@ static void fill(struct ptx_warp *w, uint32_t reg, uint64_t value, bool lanes)
 }
 
 static uint32_t blocks_y(const struct ptx_run *run) { return run->blocks_y ? run->blocks_y : 1; }
+static uint32_t blocks_z(const struct ptx_run *run) { return run->blocks_z ? run->blocks_z : 1; }
 
 static void begin_block(struct ptx_block *b, uint32_t number)
 {
-	const uint32_t each = b->run->blocks * blocks_y(b->run), here = number % each;
+	const uint32_t layer = b->run->blocks * blocks_y(b->run), each = layer * blocks_z(b->run), here = number % each;
 
 	b->number = number;
 	b->card = number / each;
@@ -47,8 +48,9 @@ static void begin_block(struct ptx_block *b, uint32_t number)
 		fill(w, PTX_CTAID_X, here % b->run->blocks, false);
 		fill(w, PTX_NCTAID_X, b->run->blocks, false);
 		fill(w, PTX_NTID_X, b->run->threads, false);
-		fill(w, PTX_CTAID_Y, here / b->run->blocks, false);
+		fill(w, PTX_CTAID_Y, here % layer / b->run->blocks, false);
 		fill(w, PTX_NCTAID_Y, blocks_y(b->run), false);
+		fill(w, PTX_CTAID_Z, here / layer, false);
 		fill(w, PTX_LANEID, 0, true);
 	}
 }
@@ -243,7 +245,8 @@ bool ptx_text_run(const struct ptx_text *t, const struct ptx_memory *m, struct p
 	const struct ptx_block b = {
 		.t = t, .entry = entry, .memory = m, .run = run, .n_warps = run->threads / PTX_LANES, .err = &trapped
 	};
-	const uint64_t n = (uint64_t)run->blocks * blocks_y(run) * (run->cards ? run->cards : 1);
+	const uint64_t layer = (uint64_t)run->blocks * blocks_y(run),
+		       n = layer > UINT32_MAX ? 0 : layer * blocks_z(run) * (run->cards ? run->cards : 1);
 
 	if (!entry || (run->cards > 1 && !run->cooperative) || !n || n > UINT32_MAX || !b.n_warps ||
 	    run->threads % PTX_LANES || run->threads > entry->threads || b.n_warps > 32)

@@ -7,7 +7,7 @@
 
 #include "sim/ptx.h"
 
-enum { PTX_LANES = 32, PTX_NAME = 48, PTX_PARAMS = 32, PTX_SOURCES = 10, PTX_SPECIALS = 7, PTX_DEPTH = 8 };
+enum { PTX_LANES = 32, PTX_NAME = 48, PTX_PARAMS = 32, PTX_SOURCES = 10, PTX_SPECIALS = 8, PTX_DEPTH = 8 };
 #define PTX_NO_REGISTER UINT32_MAX
 
 /* clang-format off */
@@ -98,7 +98,16 @@ struct ptx_text {
 };
 
 /* The special registers, which are the first ones. */
-enum ptx_special { PTX_TID_X, PTX_CTAID_X, PTX_NCTAID_X, PTX_NTID_X, PTX_CTAID_Y, PTX_NCTAID_Y, PTX_LANEID };
+enum ptx_special {
+	PTX_TID_X,
+	PTX_CTAID_X,
+	PTX_NCTAID_X,
+	PTX_NTID_X,
+	PTX_CTAID_Y,
+	PTX_NCTAID_Y,
+	PTX_LANEID,
+	PTX_CTAID_Z
+};
 
 /* The entry of that name; NULL, or NULL for a name: the first one. */
 const struct ptx_function *ptx_text_entry(const struct ptx_text *t, const char *name);

@@ -11,7 +11,7 @@
 static const char *const specials[PTX_SPECIALS] = {
 	[PTX_TID_X] = "%tid.x",   [PTX_CTAID_X] = "%ctaid.x", [PTX_NCTAID_X] = "%nctaid.x",
 	[PTX_NTID_X] = "%ntid.x", [PTX_CTAID_Y] = "%ctaid.y", [PTX_NCTAID_Y] = "%nctaid.y",
-	[PTX_LANEID] = "%laneid"
+	[PTX_LANEID] = "%laneid", [PTX_CTAID_Z] = "%ctaid.z"
 };
 
 bool ptx_wrong(struct reader *r, const char *what)

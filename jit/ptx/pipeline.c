@@ -210,6 +210,18 @@ void ptx_memory_at(struct ptx_emitter *e, uint32_t offset)
 	PTX_PUT(w, ADD_S64, e->locals, e->locals, ptx_imm((e->ir->shared_bytes + 63) & ~63u));
 }
 
+/* Those of the op that this block has. */
+static void find_arguments(struct ptx_emitter *e)
+{
+	struct ptx_writer *w = &e->w;
+	op number = ptx_special(w, "%ctaid.z"), next = ptx_new(w, PTX_B32), offset = ptx_new(w, PTX_B64);
+
+	PTX_PUT(w, LD_PARAM_U32, next, ptx_name("next"));
+	PTX_PUT(w, MUL_WIDE_U32, offset, number, next);
+	PTX_PUT(w, LD_PARAM_U64, e->arg, ptx_name("arg"));
+	PTX_PUT(w, ADD_S64, e->arg, e->arg, offset);
+}
+
 static void enter(struct ptx_emitter *e)
 {
 	struct ptx_writer *w = &e->w;
@@ -221,7 +233,7 @@ static void enter(struct ptx_emitter *e)
 	PTX_PUT(w, SHR_U32, e->wave, thread, ptx_imm(5));
 	/* lane 0's, so that it is known to be the same for all */
 	PTX_PUT(w, SHFL_IDX, e->wave, e->wave, ptx_imm(0), ptx_imm(31), ptx_imm(0xffffffff));
-	PTX_PUT(w, LD_PARAM_U64, e->arg, ptx_name("arg"));
+	find_arguments(e);
 	find_share(e);
 	ptx_memory_at(e, 0);
 	overlap(e);
@@ -301,7 +313,7 @@ static bool make_module(struct object *out, struct ptx_emitter *e, struct error 
 	ptx_begin_module(w, &text, e->ir->local_bytes || e->ir->shared_bytes);
 	ptx_format(w, &text,
 	           ".visible .entry " PTX_ENTRY "(.param .u64 arg, .param .s64 begin, .param .u32 per, "
-	           ".param .u32 rest, .param .u32 order)\n");
+	           ".param .u32 rest, .param .u32 order, .param .u32 next)\n");
 	ptx_format(w, &text, ".maxntid %u, 1, 1\n.minnctapersm %u\n", e->ir->waves * 32, blocks_at_once(e->ir));
 	ptx_put_body(w, &text);
 	out->frame_bytes = e->ir->local_bytes;

@@ -269,14 +269,16 @@ unsigned ptx_capability(const struct target *t);
 enum { PTX_CARD_SHIFT = 39 };
 
 /* The entry, and what is handed to it. A launch has blocks of WAVES * 32 threads; where a kernel has parts, these
- * are the first dimension of its grid, and shares the second one: blocks with the same share live at the same time. */
+ * are the first dimension of its grid, and shares the second one: blocks with the same share live at the same time.
+ * The third one counts ops that differ in their arguments alone. */
 #define PTX_ENTRY "jitrun"
 struct ptx_launch {
-	uint64_t arg;       /* address of the argument slots */
+	uint64_t arg;       /* address of the argument slots, of the first op */
 	int64_t begin;      /* share i begins at begin + i * per + min(i, rest), and has one more unit when i < rest */
 	uint32_t per, rest; /* shares are of blocks where the object is cooperative, else of waves: wave w of block b
 	                       has share w * blocks + b */
 	uint32_t order;     /* enum ptx_order; of no account where launches do not overlap */
+	uint32_t next;      /* bytes from an op's argument slots to those of the next op */
 };
 /* WAIT_FIRST: what launches in front of it stored is read, so they are waited for first; else last: who then sees this
  * one's end sees theirs. NEXT_LATER: the next one does not wait first, so it must not begin before this one may. */

@@ -1,6 +1,7 @@
 /* runtime/device/cuda_launches.c - the launches of a pass: who has which units, and all of them as a graph. See
  * cuda_pass.h.
  *
+ * Ops that differ in their arguments alone, as those of several sequences do, are one launch in a graph.
  * Several cards each launch their share of an op's units. Where the plan has a barrier, their queues meet: what one
  * card stored to the others is there when they go on.
  */
@@ -9,7 +10,7 @@
 #include "kernels-templates/templates.h"
 #include "runtime/device/cuda_pass.h"
 
-enum { MOST_PARTS = 1 << 15, MOST_BLOCKS = 65535 };
+enum { MOST_PARTS = 1 << 15, MOST_BLOCKS = 65535, MOST_ALIKE = 4096 };
 
 /* In how many parts `tiles` column tiles are done the soonest, by so many blocks of which `resident` live at once: as
  * many turns as there are times that the card is filled, of as many tiles as a part has. Of equal ones the fewest, in
@@ -61,11 +62,13 @@ static void deal(const struct cuda_stream *s, struct cuda_plan *c, unsigned card
 	side->parts[i] = (uint32_t)parts;
 	side->blocks[i] = (uint32_t)blocks;
 	if (blocks)
-		side->launch[i] =
-			(struct ptx_launch){ .arg = side->on_card + (uint64_t)(l->arg - c->plan->args) * sizeof *l->arg,
-			                     .begin = units.begin,
-			                     .per = (uint32_t)(units.n / (blocks * waves)),
-			                     .rest = (uint32_t)(units.n % (blocks * waves)) };
+		side->launch[i] = (struct ptx_launch){
+			.arg = side->on_card + (uint64_t)(l->arg - c->plan->args) * sizeof *l->arg,
+			.next = PLAN_ARGS_MOST * sizeof *l->arg,
+			.begin = units.begin,
+			.per = (uint32_t)(units.n / (blocks * waves)),
+			.rest = (uint32_t)(units.n % (blocks * waves))
+		};
 }
 
 bool cuda_deal_units(const struct cuda_stream *s, struct cuda_plan *c)
@@ -89,7 +92,32 @@ bool cuda_deal_units(const struct cuda_stream *s, struct cuda_plan *c)
 
 static int enter(struct cuda *d, unsigned card) { return d->api->context_set(d->card[card].context); }
 
-static int launch_on(const struct cuda_stream *s, struct cuda_plan *c, unsigned card, size_t i, bool overlaps)
+/* Whether the op behind i can be in its launch: it need not wait, and differs in its arguments alone. */
+static bool is_alike(const struct cuda_plan *c, unsigned cards, size_t i)
+{
+	const struct plan_op *op = &c->plan->op[i];
+	bool same = !op->barrier && op[1].kernel == op->kernel && op[1].begin == op->begin && op[1].end == op->end;
+
+	for (unsigned card = 0; card < cards && same; card++) {
+		const uint32_t *parts = &c->side[card].parts[i], *blocks = &c->side[card].blocks[i];
+		same = parts[1] == parts[0] && blocks[1] == blocks[0];
+	}
+	return same;
+}
+
+/* How many ops from i on are one launch. Where times are taken, each has its own. */
+static uint32_t alike(const struct cuda_stream *s, const struct cuda_plan *c, size_t i)
+{
+	uint32_t n = 1;
+
+	while (!c->times && n < MOST_ALIKE && i + n < c->plan->n_ops && is_alike(c, cuda_card_of(s)->cards, i + n - 1))
+		n++;
+	return n;
+}
+
+/* n: ops from i on, which are alike. */
+static int launch_on(const struct cuda_stream *s, struct cuda_plan *c, unsigned card, size_t i, uint32_t n,
+                     bool overlaps)
 {
 	struct cuda *d = cuda_card_of(s);
 	const struct target *t = d->device.facts.target;
@@ -99,28 +127,30 @@ static int launch_on(const struct cuda_stream *s, struct cuda_plan *c, unsigned 
 	struct cuda_launch_attribute attribute = { .id = CUDA_LAUNCH_OVERLAPS, .of = { .value = 1 } };
 	const bool parts = template_matmul_parts(t, &k->key); /* else there is one */
 	const struct cuda_launch_config config = {
-		.grid = { parts ? side->parts[i] : side->blocks[i], parts ? side->blocks[i] : 1, 1 },
+		.grid = { parts ? side->parts[i] : side->blocks[i], parts ? side->blocks[i] : 1, n },
 		.block = { t->waves * t->lanes, 1, 1 },
 		.shared_bytes = k->shared_bytes,
 		.stream = s->queue[card],
 		.attribute = &attribute,
 		.n_attributes = overlaps
 	};
-	void *params[] = { &l->arg, &l->begin, &l->per, &l->rest, &l->order };
+	void *params[] = { &l->arg, &l->begin, &l->per, &l->rest, &l->order, &l->next };
 	int result = d->cards > 1 ? enter(d, card) : 0;
 
 	return result ? result : d->api->launch(&config, k->function[card], params, NULL);
 }
 
-int cuda_launch_op(const struct cuda_stream *s, struct cuda_plan *c, size_t i)
+static int launch_on_cards(const struct cuda_stream *s, struct cuda_plan *c, size_t i, uint32_t n)
 {
 	int result = 0;
 
 	for (unsigned card = cuda_card_of(s)->cards; card-- > 0 && !result;)
 		if (c->side[card].blocks[i])
-			result = launch_on(s, c, card, i, false);
+			result = launch_on(s, c, card, i, n, false);
 	return result;
 }
+
+int cuda_launch_op(const struct cuda_stream *s, struct cuda_plan *c, size_t i) { return launch_on_cards(s, c, i, 1); }
 
 int cuda_send(const struct cuda_stream *s, const struct cuda_plan *c, size_t begin, size_t end)
 {
@@ -190,16 +220,18 @@ static int launch_all(struct cuda_stream *s, struct cuda_plan *c)
 
 	if (!result)
 		result = cuda_times_mark(c->times, 0, s->queue[0], true);
-	for (size_t i = 0; !result && i < c->plan->n_ops; i++) {
+	for (size_t i = 0, n; !result && i < c->plan->n_ops; i += n) {
+		n = alike(s, c, i);
+		const bool barrier = c->plan->op[i + n - 1].barrier;
 		if (side->blocks[i]) {
-			side->launch[i].order =
-				(waits ? PTX_WAIT_FIRST : 0) | (waits && !c->plan->op[i].barrier ? PTX_NEXT_LATER : 0);
-			result = launch_on(s, c, 0, i, overlaps && !first && (!waits || c->plan->tokens < FILLS_CARD));
+			side->launch[i].order = (waits ? PTX_WAIT_FIRST : 0) | (waits && !barrier ? PTX_NEXT_LATER : 0);
+			result = launch_on(s, c, 0, i, (uint32_t)n,
+			                   overlaps && !first && (!waits || c->plan->tokens < FILLS_CARD));
 			if (!result)
-				result = cuda_times_mark(c->times, i + 1, s->queue[0], true);
+				result = cuda_times_mark(c->times, i + n, s->queue[0], true);
 			first = waits = false;
 		}
-		waits |= c->plan->op[i].barrier;
+		waits |= barrier;
 	}
 	return result;
 }
@@ -216,13 +248,14 @@ static int launch_on_all(struct cuda_stream *s, struct cuda_plan *c)
 		result = cuda_send(s, c, 0, c->commands);
 	if (!result)
 		result = cuda_times_mark(c->times, 0, s->queue[0], true);
-	for (size_t i = 0; !result && i < c->plan->n_ops; i++) {
+	for (size_t i = 0, n; !result && i < c->plan->n_ops; i += n) {
+		n = alike(s, c, i);
 		for (unsigned card = 0; card < d->cards; card++)
 			c->side[card].launch[i].order = PTX_WAIT_FIRST;
-		result = cuda_launch_op(s, c, i);
+		result = launch_on_cards(s, c, i, (uint32_t)n);
 		if (!result)
-			result = cuda_times_mark(c->times, i + 1, s->queue[0], true);
-		if (!result && c->plan->op[i].barrier)
+			result = cuda_times_mark(c->times, i + n, s->queue[0], true);
+		if (!result && c->plan->op[i + n - 1].barrier)
 			result = cuda_meet(s);
 	}
 	return result ? result : cuda_fetch(s, c);

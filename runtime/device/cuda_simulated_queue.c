@@ -32,7 +32,7 @@ struct act {
 	uint64_t to;
 	const void *from;
 	size_t bytes;
-	uint32_t blocks, parts, threads, shared;
+	uint32_t blocks, parts, ops, threads, shared;
 	bool overlaps, together;
 	uint64_t param[PARAMS];
 };
@@ -84,6 +84,7 @@ static int do_launch(struct act *const act[], unsigned n)
 		.sums = cuda_simulation.sums,
 		.blocks = a->blocks,
 		.blocks_y = a->parts,
+		.blocks_z = a->ops,
 		.threads = a->threads,
 		.shared_bytes = a->shared,
 		.params = params,
@@ -215,6 +216,7 @@ int sim_launch(const struct cuda_launch_config *c, void *function, void **params
 	struct act a = { .module = function,
 		         .blocks = c->grid[0],
 		         .parts = c->grid[1],
+		         .ops = c->grid[2],
 		         .threads = c->block[0],
 		         .shared = c->shared_bytes,
 		         .overlaps = has_attribute(c, CUDA_LAUNCH_OVERLAPS),
@@ -222,10 +224,10 @@ int sim_launch(const struct cuda_launch_config *c, void *function, void **params
 	unsigned bytes[PARAMS];
 	size_t n = ptx_text_params(a.module->text, a.module->entry, bytes, PARAMS);
 
-	if (n > PARAMS || !a.blocks || !a.parts || c->grid[2] != 1 || c->block[1] != 1 || c->block[2] != 1 ||
+	if (n > PARAMS || !a.blocks || !a.parts || !a.ops || c->block[1] != 1 || c->block[2] != 1 ||
 	    a.shared > a.module->shared_most || (a.overlaps && cuda_simulated_capability < 90))
 		return CUDA_SIMULATED_INVALID;
-	if (a.together && a.blocks * a.parts > cuda_simulation.units)
+	if (a.together && a.blocks * a.parts * a.ops > cuda_simulation.units)
 		return CUDA_SIMULATED_TOO_MANY;
 	for (size_t i = 0; i < n; i++)
 		memcpy(&a.param[i], params[i], bytes[i]);

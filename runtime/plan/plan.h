@@ -233,6 +233,8 @@ struct plan_sequence {
 	uint8_t *behind;
 };
 
+enum { PLAN_ARGS_MOST = 22 /* slots of an op; those of the next one begin as many behind */ };
+
 struct plan {
 	uint32_t tokens;
 	enum plan_logits logits;

@@ -18,10 +18,7 @@
 
 #include "runtime/plan/plan.h"
 
-enum {
-	PLAN_ARGS_MOST = 22, /* of an op */
-	PLAN_CUTS_MOST = 5   /* sorts of tiles that a matmul's tokens are cut into */
-};
+enum { PLAN_CUTS_MOST = 5 /* sorts of tiles that a matmul's tokens are cut into */ };
 
 /* An op that turns inputs, whole: two that are the same write the same bytes. */
 struct plan_turn {

@@ -69,7 +69,8 @@ static int load(struct ptx_card *c, const struct object *o, void **module, void 
 /* Memory is there. */
 static bool launch(struct ptx_card *c, const struct object *o, unsigned waves, struct ptx_launch *l, struct error *err)
 {
-	void *params[] = { &l->arg, &l->begin, &l->per, &l->rest, &l->order }, *module = NULL, *function = NULL;
+	void *params[] = { &l->arg, &l->begin, &l->per, &l->rest, &l->order, &l->next }, *module = NULL,
+	     *function = NULL;
 	struct cuda_launch_config config = {
 		.grid = { 1, 1, 1 }, .block = { waves * 32, 1, 1 }, .shared_bytes = ptx_shared_bytes(o, waves)
 	};

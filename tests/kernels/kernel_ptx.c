@@ -245,7 +245,7 @@ static void launch(struct kernel_ptx *k, uint64_t args, int64_t begin, int64_t e
 		                .per = (uint32_t)(units / shares),
 		                .rest = (uint32_t)(units % shares),
 		                .order = PTX_WAIT_FIRST };
-	void *params[] = { &l.arg, &l.begin, &l.per, &l.rest, &l.order };
+	void *params[] = { &l.arg, &l.begin, &l.per, &l.rest, &l.order, &l.next };
 	struct cuda_launch_attribute overlaps = { .id = CUDA_LAUNCH_OVERLAPS, .of = { .value = 1 } };
 	const uint32_t parts = 1 + runs % 3;
 	const struct cuda_launch_config config = {
