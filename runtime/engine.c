@@ -182,6 +182,12 @@ static uint64_t count_missing(const struct engine *e, const struct plan *p)
 	return n;
 }
 
+/* Whether passes of several tokens have their context in parts, on such a device. */
+static bool has_records(const struct engine *e, uint32_t tokens)
+{
+	return e->parts && !e->model->device->facts.host_runs && tokens <= PLAN_HANDED_MOST;
+}
+
 struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t position, enum plan_logits logits,
                               enum profile_pass kind, struct error *err)
 {
@@ -192,11 +198,11 @@ struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t positi
 
 	if (*slot)
 		return *slot;
-	if (parts) {
+	if (parts)
 		opt.context = PLAN_PARTS;
-		if (!pass_memory_records(&e->memory, &e->model->file.spec, e->context, err))
-			return NULL;
-	}
+	if ((parts || has_records(e, tokens)) &&
+	    !pass_memory_records(&e->memory, &e->model->file.spec, e->context, err))
+		return NULL;
 	struct plan_buffers buf = e->memory.buf;
 	if (opt.handed && !pass_memory_handed(&e->memory, &e->model->file.spec, e->context, tokens, &buf, err))
 		return NULL;
@@ -251,9 +257,11 @@ static bool build_joint(struct engine *e, struct engine_joint *j, const struct p
                         struct error *err)
 {
 	const struct plan_options opt = engine_plan_options(e);
-	struct plan_buffers buf = e->memory.buf;
 	uint32_t tokens = span[spans - 1].first + span[spans - 1].tokens;
 
+	if (has_records(e, tokens) && !pass_memory_records(&e->memory, &e->model->file.spec, e->context, err))
+		return false;
+	struct plan_buffers buf = e->memory.buf;
 	if (opt.handed && !pass_memory_handed(&e->memory, &e->model->file.spec, e->context, tokens, &buf, err))
 		return false;
 	buf.logits = e->memory.all_logits;

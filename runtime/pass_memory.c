@@ -71,7 +71,9 @@ bool pass_memory_records(struct pass_memory *m, const struct model_spec *s, uint
 {
 	if (m->buf.records)
 		return true;
-	m->records_bytes = plan_record_bytes(s, context) + SLACK;
+	m->buf.context = context;
+	m->buf.record_tokens = m->device->facts.host_runs ? 1 : plan_record_tokens(s, context, m->buf.tokens);
+	m->records_bytes = m->buf.record_tokens * plan_record_bytes(s, context) + SLACK;
 	m->buf.records = m->device->alloc(m->device, m->records_bytes, DEVICE_BUFFERS, err);
 	return m->buf.records != NULL;
 }

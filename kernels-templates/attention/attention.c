@@ -177,7 +177,7 @@ static const char *attention_refusal(const struct key *key, const struct target 
 	if (key->flags & KEY_AWAITED && (!(key->flags & KEY_ROTATES) || !key->rows))
 		return "what rotates and has parts may await its input";
 	if (key->row_blocks && (key->tile_n < 2 || !attention_wave_apart(key, target)))
-		return "columns lie apart where several are awaited, in parts, and units have room for copies";
+		return "columns lie apart where there are several, in parts, and units have room for copies";
 	if (!(key->flags & KEY_ROTATES))
 		return key->flags & (KEY_QK_NORM | KEY_VALUE_NORM | KEY_QUANTISED_OUT)
 		               ? "norms stand, and results become int8, where it rotates"

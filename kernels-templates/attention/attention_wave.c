@@ -392,7 +392,7 @@ bool attention_wave_apart(const struct key *key, const struct target *target)
 {
 	struct spread t = spread_of(NULL, key, target);
 
-	return key->rows && key->flags & KEY_AWAITED && t.waves > 1 && t.columns <= t.all && t.rows <= MOST_ROWS &&
+	return key->rows && t.waves > 1 && t.columns <= t.all && t.rows <= MOST_ROWS &&
 	       attention_wave_split_copies(&t, target, query_bytes(t.rows, t.dims));
 }
 

@@ -370,7 +370,7 @@ void attention_wave_split_build(struct spread *t, const struct target *target, u
 	t->slot = SCORE_BYTES;
 	t->blocks = 1;
 	t->many = t->tile <= 4 ? t->many : t->many / 2;
-	s.copies = t->gives && attention_wave_split_copies(t, target, b->shared_bytes);
+	s.copies = t->rotates && attention_wave_split_copies(t, target, b->shared_bytes);
 	s.shared = ir_shared(b, place_bytes(&s));
 	if (s.copies)
 		attention_ahead_begin(&s.ahead);

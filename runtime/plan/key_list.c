@@ -152,12 +152,13 @@ static bool add_schedules(struct key_set *set, struct key key)
 	return ok;
 }
 
-/* Attention that awaits has the context in fewer parts when there are several sequences (plan_attention.c). */
+/* Attention that awaits, or of one token, has the context in fewer parts when there are several sequences
+ * (plan_attention.c). */
 static bool add_parts(struct key_set *set, struct error *err)
 {
 	for (size_t i = 0, n = set->n; i < n; i++) {
 		struct key fewer = set->key[i];
-		if (fewer.kind != KEY_ATTENTION || !(fewer.flags & KEY_AWAITED))
+		if (fewer.kind != KEY_ATTENTION || (fewer.tile_n > 1 && !(fewer.flags & KEY_AWAITED)))
 			continue;
 		while (fewer.rows > 1) {
 			fewer.rows /= 2;
@@ -169,19 +170,38 @@ static bool add_parts(struct key_set *set, struct error *err)
 }
 
 /* schedules: also those that have no result in opt->tune. */
+static bool add_kernels(struct key_set *set, const struct plan *p, const struct plan_options *opt, bool schedules,
+                        struct error *err)
+{
+	for (size_t i = 0; i < p->n_kernels; i++) {
+		bool all = schedules && !(opt->tune && tune_known(opt->tune, &p->kernel[i].key));
+		if (!(all ? add_schedules(set, p->kernel[i].key) : set_add(set, &p->kernel[i].key)))
+			return error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
+	}
+	return true;
+}
+
 static bool add_plan(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
                      enum plan_logits logits, const struct plan_options *opt, bool schedules, struct error *err)
 {
 	struct plan p;
-	bool ok = true;
 
 	if (!plan_outline(&p, &m->spec, &m->weights, kv, tokens, logits, opt, err))
 		return false;
-	for (size_t i = 0; ok && i < p.n_kernels; i++) {
-		bool all = schedules && !(opt->tune && tune_known(opt->tune, &p.kernel[i].key));
-		ok = (all ? add_schedules(set, p.kernel[i].key) : set_add(set, &p.kernel[i].key)) ||
-		     error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
-	}
+	bool ok = add_kernels(set, &p, opt, schedules, err);
+	plan_free(&p);
+	return ok;
+}
+
+/* Two sequences that have a token each. */
+static bool add_pair(struct key_set *set, const struct warm_passes *m, enum dtype kv, const struct plan_options *opt,
+                     bool schedules, struct error *err)
+{
+	struct plan p;
+
+	if (!plan_outline_pair(&p, &m->spec, &m->weights, kv, opt, err))
+		return false;
+	bool ok = add_kernels(set, &p, opt, schedules, err);
 	plan_free(&p);
 	return ok;
 }
@@ -189,15 +209,20 @@ static bool add_plan(struct key_set *set, const struct warm_passes *m, enum dtyp
 static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
                        const struct plan_options *opt, bool schedules, struct error *err);
 
-/* Passes of several tokens that would hand over, but for how long the context is, or how the tokens are dealt out to
- * sequences. */
+/* Passes of several tokens that would hand over, or have their context in parts, but for how long the context is, or
+ * how the tokens are dealt out to sequences. */
 static bool add_plain_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
                              const struct plan_options *opt, bool schedules, struct error *err)
 {
+	const uint32_t few = tokens < PLAN_HANDED_MOST ? tokens : PLAN_HANDED_MOST;
 	struct plan_options plain = *opt;
 
 	plain.handed = false;
-	return add_passes(set, m, kv, tokens < PLAN_HANDED_MOST ? tokens : PLAN_HANDED_MOST, &plain, schedules, err);
+	if (opt->handed)
+		return add_passes(set, m, kv, few, &plain, schedules, err);
+	plain.context = PLAN_WHOLE;
+	return (opt->context == PLAN_WHOLE || add_passes(set, m, kv, few, &plain, schedules, err)) &&
+	       add_pair(set, m, kv, &plain, schedules, err);
 }
 
 /* Every pass that a session makes: of any width without logits or with the last ones, and narrow ones with all. */
@@ -211,7 +236,7 @@ static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dt
 		     !add_plan(set, m, kv, n, PLAN_LAST_LOGITS, opt, schedules, err)) ||
 		    (n <= PLAN_ALL_LOGITS_MOST && !add_plan(set, m, kv, n, PLAN_ALL_LOGITS, opt, schedules, err)))
 			return false;
-	return !opt->handed || tokens < 2 ||
+	return !opt->target->lane_bytes || tokens < 2 ||
 	       (add_parts(set, err) && add_plain_passes(set, m, kv, tokens, opt, schedules, err));
 }
 
@@ -345,7 +370,7 @@ bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, st
 		if (!(opt->activations >> f32 & 1) || !(opt->kv & WARM_KV_ANY))
 			continue;
 		/* Where attention of several tokens copies ahead, its units and parts depend on the type. */
-		const bool alike = !opt->handed || !opt->target->block_bytes;
+		const bool alike = !opt->target->block_bytes;
 		size_t from = set.n;
 		for (unsigned t = first_kv(opt->kv); ok && t < KV_TYPES; t = alike ? KV_TYPES : t + 1)
 			ok = !(opt->kv >> t & 1) ||

@@ -265,6 +265,16 @@ uint64_t plan_record_bytes(const struct model_spec *s, uint64_t context)
 	return chunks * s->heads * most;
 }
 
+uint32_t plan_record_tokens(const struct model_spec *s, uint64_t context, uint32_t tokens)
+{
+	enum { MOST = 128 << 20 };
+	const uint64_t one = plan_record_bytes(s, context), fit = one ? MOST / one : 0;
+	uint32_t n = tokens < PLAN_HANDED_MOST ? tokens : PLAN_HANDED_MOST;
+
+	n = n < fit ? n : (uint32_t)fit;
+	return n ? n : 1;
+}
+
 static void (*const layer_of[])(struct plan_builder *, const struct weights_layer *, uint32_t) = {
 #define X(id, name) [FORM_##id] = arch_##name##_layer,
 	MODEL_FORMS(X)
@@ -290,6 +300,8 @@ static bool build(struct plan_builder *b, const struct weights *w, enum plan_log
 	}
 	if (plan_hands(b, w))
 		plan_handed_begin(b);
+	else
+		b->few = plan_is_few(b, w);
 	next_part(b);
 	step_embed(b, w);
 	for (uint32_t i = 0; i < spec->layers; i++) {
@@ -341,14 +353,17 @@ bool plan_build_joint(struct plan *p, const struct model_spec *spec, const struc
 	return build(&b, w, rows ? PLAN_ALL_LOGITS : PLAN_NO_LOGITS, err);
 }
 
-bool plan_outline(struct plan *p, const struct model_spec *spec, const struct weights *w, enum dtype kv,
-                  uint32_t tokens, enum plan_logits logits, const struct plan_options *opt, struct error *err)
+/* All operands are at one address, which is one's own. */
+static struct plan_buffers nowhere(void)
 {
 	static struct activation_block nothing;
-	void *there = &nothing; /* all operands at one address, which is one's own */
-	const struct plan_buffers buffers = {
+	void *there = &nothing;
+
+	return (struct plan_buffers){
 		.tokens = UINT32_MAX,
 		.logits = there,
+		.records = there,
+		.record_tokens = UINT32_MAX,
 		.handed = there,
 		.handed_room = UINT64_MAX,
 		.logit_tokens = UINT32_MAX,
@@ -357,9 +372,25 @@ bool plan_outline(struct plan *p, const struct model_spec *spec, const struct we
 		PLAN_BUFFERS(X)
 #undef X
 	};
+}
+
+bool plan_outline(struct plan *p, const struct model_spec *spec, const struct weights *w, enum dtype kv,
+                  uint32_t tokens, enum plan_logits logits, const struct plan_options *opt, struct error *err)
+{
+	const struct plan_buffers buffers = nowhere();
 	const struct plan_cache cache = { .type = kv };
 
 	return plan_build(p, spec, w, &buffers, &cache, tokens, logits, opt, err);
+}
+
+bool plan_outline_pair(struct plan *p, const struct model_spec *spec, const struct weights *w, enum dtype kv,
+                       const struct plan_options *opt, struct error *err)
+{
+	static const struct plan_span span[] = { { 0, 1, 1 }, { 1, 1, 1 } };
+	const struct plan_buffers buffers = nowhere();
+	const struct plan_cache cache = { .type = kv };
+
+	return plan_build_joint(p, spec, w, &buffers, &cache, span, 2, opt, err);
 }
 
 static uint64_t changed_value(const struct plan_sequence *s, enum plan_change what)

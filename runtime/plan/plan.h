@@ -96,16 +96,19 @@ struct plan_buffers {
 	float *logits;
 	uint32_t logit_tokens; /* [logit_tokens][kp(vocab)] */
 	float *greatest;       /* [logit_tokens][kp(vocab) / 32], where plan_keeps_greatest() */
-	uint8_t *records;      /* plan_record_bytes(), for plans whose context is in parts */
-	uint64_t context;      /* with handed: what it is for */
-	uint8_t *handed;       /* handed_room bytes, for plans whose kernels hand over while they run */
-	uint64_t handed_room;  /* plan_handed_bytes() of the most tokens */
+	uint8_t *records;      /* plan_record_bytes() each of record_tokens, for plans whose context is in parts */
+	uint32_t record_tokens;
+	uint64_t context;     /* with records of several tokens, or handed: what they are for */
+	uint8_t *handed;      /* handed_room bytes, for plans whose kernels hand over while they run */
+	uint64_t handed_room; /* plan_handed_bytes() of the most tokens */
 };
 /* Bytes of a buffer for so many tokens; element: bytes of one. */
 uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, size_t element, uint32_t tokens);
 
-/* Bytes of the records of a context of so many positions (templates.h, KEY_ATTENTION). */
+/* Bytes of a token's records of a context of so many positions (templates.h, KEY_ATTENTION). */
 uint64_t plan_record_bytes(const struct model_spec *s, uint64_t context);
+/* Of how many tokens, up to so many, a device that is none of threads should have them; at least 1. */
+uint32_t plan_record_tokens(const struct model_spec *s, uint64_t context, uint32_t tokens);
 
 /* Bytes of what a pass of so many tokens hands from kernel to kernel, which may be written once in a run: before it,
  * every word there must be IR_EMPTY (jit/ir/lanes.h). A multiple of 256. 0: no such plan is built of the model. */
@@ -276,6 +279,9 @@ bool plan_build_joint(struct plan *p, const struct model_spec *spec, const struc
  * from weights_describe(). */
 bool plan_outline(struct plan *p, const struct model_spec *spec, const struct weights *w, enum dtype kv,
                   uint32_t tokens, enum plan_logits logits, const struct plan_options *opt, struct error *err);
+/* That of two sequences which have a token each. */
+bool plan_outline_pair(struct plan *p, const struct model_spec *spec, const struct weights *w, enum dtype kv,
+                       const struct plan_options *opt, struct error *err);
 /* Whether a pass of so many tokens, with the logits of the last, may need kernels that none needs which was asked about
  * with the same *seen (all zero at first), model and options. For lists of kernels: of some thousand passes a few dozen
  * are new. */

@@ -15,10 +15,10 @@ static unsigned context_parts(const struct plan_builder *b, uint32_t layer)
 	const struct model_spec *s = b->spec;
 	bool is_short = plan_layer_slides(s, layer) && s->sliding_window <= SHORT;
 
-	if ((b->n > 1 && !b->handed) || is_short)
+	if ((b->n > 1 && !b->handed && !b->few) || is_short)
 		return 0;
 	unsigned parts = template_attention_parts(b->opt->target, model_sizes_of(s, layer).kv_heads);
-	for (uint32_t n = 1; b->handed && n < b->spans && parts > 1; n *= 2)
+	for (uint32_t n = 1; n < b->spans && parts > 1; n *= 2)
 		parts /= 2; /* several sequences keep a card as busy */
 	return parts;
 }
@@ -28,7 +28,7 @@ uint32_t plan_chained(const struct plan_builder *b, uint32_t layer, uint32_t uni
 	return b->n > 1 || (b->opt->context == PLAN_PARTS && context_parts(b, layer)) ? 0 : units;
 }
 
-bool plan_can_rotate(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+static bool can_rotate(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
 {
 	const struct model_sizes z = model_sizes_of(b->spec, layer);
 
@@ -38,7 +38,7 @@ bool plan_can_rotate(const struct plan_builder *b, const struct weights_layer *l
 
 bool plan_rotates_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
 {
-	return (b->n == 1 || b->handed) && plan_can_rotate(b, l, layer);
+	return (b->n == 1 || context_parts(b, layer)) && can_rotate(b, l, layer);
 }
 
 bool plan_merges(const struct plan_builder *b, uint32_t layer)
@@ -46,12 +46,17 @@ bool plan_merges(const struct plan_builder *b, uint32_t layer)
 	return (b->opt->context == PLAN_PARTS || b->n > 1) && context_parts(b, layer);
 }
 
-bool plan_parts_several(const struct plan_builder *b, uint32_t layer)
+bool plan_attends_several(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
 {
-	struct plan_builder handed = *b;
+	const struct model_sizes z = model_sizes_of(b->spec, layer);
+	struct plan_builder few = *b;
 
-	handed.handed = true;
-	return plan_merges(&handed, layer);
+	few.few = true;
+	bool all = plan_merges(&few, layer) && can_rotate(b, l, layer);
+	for (uint32_t i = 0; all && i < b->spans; i++)
+		all = template_attention_columns(b->opt->target, b->spec->heads, z.kv_heads, z.head_dim,
+		                                 b->span[i].tokens);
+	return all;
 }
 
 bool plan_quantises_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
@@ -133,11 +138,40 @@ static struct key parts_key(const struct plan_builder *b, const struct weights_l
 		key.flags |= KEY_AWAITED;
 	if (b->n > 1) {
 		key.tile_n = span->tokens;
-		key.row_blocks = (uint8_t)template_attention_apart(b->opt->target, &key);
+		if (!l->k_row_norm) /* else merging overwrites keys that are to be stored */
+			key.row_blocks = (uint8_t)template_attention_apart(b->opt->target, &key);
 	}
 	for (int64_t n = 1; n < units_of_tokens(&key) && key.rows > 1; n *= 2)
 		key.rows /= 2;
 	return key;
+}
+
+/* Whether a layer's attention can be that of plan_is_few(), without taking longer where the context is short: a unit
+ * goes through its rows, so that they are few, or columns lie apart. */
+static bool few_attend(const struct plan_builder *few, const struct weights_layer *l, uint32_t layer)
+{
+	enum { ROWS = 12 };
+
+	if (!plan_layer_attends(few->spec, layer) || !context_parts(few, layer))
+		return true;
+	if (!plan_attends_several(few, l, layer))
+		return false;
+	const struct key key = parts_key(few, l, layer, few->span);
+	return key.row_blocks || key.heads / key.kv_heads * few->span->tokens <= ROWS;
+}
+
+/* Of several sequences each has one token: others are too many sorts of passes to have kernels of. */
+bool plan_is_few(const struct plan_builder *b, const struct weights *w)
+{
+	struct plan_builder few = *b;
+	bool all = b->n > 1 && b->n <= PLAN_HANDED_MOST && b->n <= b->buf->record_tokens && b->buf->records &&
+	           b->opt->target->lane_bytes && b->opt->context != PLAN_WHOLE && !b->opt->general &&
+	           (b->spans == 1 || b->n == b->spans);
+
+	few.few = true;
+	for (uint32_t i = 0; all && i < b->spec->layers; i++)
+		all = few_attend(&few, &w->layer[i], i);
+	return all;
 }
 
 /* Of a span: those of the spans before it lie in front. */
@@ -203,24 +237,18 @@ static void attend(struct plan_builder *b, const struct weights_layer *l, uint32
 	}
 }
 
-void step_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+/* Whether that op of attention leaves keys and values to be stored. */
+static bool is_apart(const struct plan_builder *b, size_t attention)
 {
-	const bool merges = plan_merges(b, layer);
-	const struct plan_span *span;
+	const struct plan *p = b->p;
 
-	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
-		(merges ? attend_in_parts : attend)(b, l, layer, span);
-	plan_barrier(b);
-	if (!merges)
-		return;
-	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
-		merge_parts(b, l, layer, span);
-	plan_barrier(b);
+	return p->kernel[p->op[attention].kernel].key.row_blocks != 0;
 }
 
 /* The keys and values of that op's columns; nothing but attention's own op knows where they are. */
-static void store_columns(struct plan_builder *b, uint32_t layer, const struct plan_op *of)
+static void store_columns(struct plan_builder *b, uint32_t layer, size_t at)
 {
+	const struct plan_op *of = &b->p->op[at];
 	const struct key *attention = &b->p->kernel[of->kernel].key;
 	struct key key = plan_key(b, KEY_KV_STORE);
 
@@ -242,6 +270,25 @@ static void store_columns(struct plan_builder *b, uint32_t layer, const struct p
 	a[KV_STORE_COLUMNS] = of->arg[ATTENTION_COLUMNS];
 }
 
+void step_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+{
+	const bool merges = plan_merges(b, layer);
+	const size_t first = b->p->n_ops;
+	const struct plan_span *span;
+
+	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
+		(merges ? attend_in_parts : attend)(b, l, layer, span);
+	plan_barrier(b);
+	if (!merges)
+		return;
+	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++) {
+		merge_parts(b, l, layer, span);
+		if (!b->handed && is_apart(b, first + i))
+			store_columns(b, layer, first + i);
+	}
+	plan_barrier(b);
+}
+
 void step_store_behind(struct plan_builder *b)
 {
 	const struct plan *p = b->p;
@@ -256,8 +303,8 @@ void step_store_behind(struct plan_builder *b)
 			while (at < end && p->kernel[p->op[at].kernel].key.kind != KEY_ATTENTION)
 				at++;
 			assert(at < end);
-			if (p->kernel[p->op[at].kernel].key.row_blocks)
-				store_columns(b, layer, &p->op[at]);
+			if (is_apart(b, at))
+				store_columns(b, layer, at);
 			at++;
 		}
 }

@@ -45,6 +45,7 @@ struct plan_builder {
 	/* A plan that hands over: buf is own, whose buffers of the stream, q, k and v, and of what is given of ao and
 	 * h, floats or int8 blocks, lie in the region. */
 	bool handed;
+	bool few; /* a plan of launches whose attention of a few tokens rotates, stores and has parts all the same */
 	struct plan_buffers own, plain; /* plain: where they lie else */
 	uint64_t handed_used;
 };
@@ -104,10 +105,6 @@ bool plan_hands(const struct plan_builder *b, const struct weights *w);
 /* How the tokens of a matmul that awaits are cut: one tile, or two. 0: there is no such way. flags: the key's. */
 unsigned plan_handed_tiles(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags,
                            uint32_t tokens, struct plan_tiles out[2]);
-/* Of plans that hand over with several tokens: whether a layer's attention may be in parts; whether it may rotate and
- * store. */
-bool plan_parts_several(const struct plan_builder *b, uint32_t layer);
-bool plan_can_rotate(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 void plan_handed_begin(struct plan_builder *b);
 void plan_handed_layer(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 /* Of several tokens: where the next norm leaves its int8 blocks, from now on buf->xnq and xns. */
@@ -193,6 +190,9 @@ struct activations step_input_of(struct plan_builder *b, const struct weights_la
 void step_queries_keys_values(struct plan_builder *b, const struct weights_layer *l, struct activations in);
 /* Rotates queries and keys, behind their norms where there are any; stores keys and values. Nothing where the step
  * attention does so in its own op. */
+bool plan_is_few(const struct plan_builder *b, const struct weights *w);
+/* Whether attention of the pass's several tokens can rotate, store, and have parts. */
+bool plan_attends_several(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 bool plan_quantises_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 bool plan_rotates_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 /* The flags of a norm of each head; the slots of attention that rotates, from that token on. */

@@ -140,18 +140,6 @@ static bool layer_awaits(const struct plan_builder *b, const struct weights_laye
 	       awaits(b, &l->up, pair, n) && awaits(b, &l->o, KEY_RESIDUAL, n) && awaits(b, &l->down, KEY_RESIDUAL, n);
 }
 
-/* Whether attention of several tokens can rotate, store, and have parts. */
-static bool attention_awaits(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
-{
-	const struct model_sizes z = model_sizes_of(b->spec, layer);
-	bool all = plan_parts_several(b, layer) && plan_can_rotate(b, l, layer);
-
-	for (uint32_t i = 0; all && i < b->spans; i++)
-		all = template_attention_columns(b->opt->target, b->spec->heads, z.kv_heads, z.head_dim,
-		                                 b->span[i].tokens);
-	return all;
-}
-
 /* Rows whose logits are wanted that stand apart would have their norms behind a barrier. */
 static bool rows_are_one(const struct plan_builder *b)
 {
@@ -178,7 +166,7 @@ bool plan_hands(const struct plan_builder *b, const struct weights *w)
 	                         template_norm_awaits(b->opt->target, b->spec->hidden)));
 
 	for (uint32_t i = 0; all && i < b->spec->layers; i++)
-		all = layer_awaits(b, &w->layer[i]) && (!several || attention_awaits(b, &w->layer[i], i));
+		all = layer_awaits(b, &w->layer[i]) && (!several || plan_attends_several(b, &w->layer[i], i));
 	return all;
 }
 

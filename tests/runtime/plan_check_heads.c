@@ -116,7 +116,7 @@ void do_kv_store(struct checker *c, const struct key *k, const uint64_t *arg, in
 static void touch_records(struct checker *c, bool write, uint32_t layer, uint64_t base)
 {
 	const struct model_spec *s = &c->s->spec;
-	uint64_t bytes = (uint64_t)s->heads * template_attention_record(s->head_dim);
+	uint64_t bytes = (uint64_t)c->p->tokens * s->heads * template_attention_record(s->head_dim);
 
 	touch(c, write, base, bytes,
 	      (struct content){
@@ -131,15 +131,60 @@ static void check_window(struct checker *c, const struct key *k, uint32_t layer,
 	plan_require(c, sinks == (uint64_t)(uintptr_t)c->s->layer[layer].sinks, "sinks");
 }
 
-/* Into how many parts a layer's context should be cut. */
-static uint32_t wanted_parts(const struct checker *c, uint32_t layer)
+static bool is_short(const struct checker *c, uint32_t layer)
+{
+	return c->s->sliding[layer] && c->s->spec.sliding_window <= 1024;
+}
+
+/* How many columns a unit of several tokens in parts has; 0: all. */
+static unsigned columns_apart(const struct checker *c)
 {
 	const struct model_spec *s = &c->s->spec;
-	bool is_long = !c->s->sliding[layer] || s->sliding_window > 1024;
+	const struct key like = {
+		.kind = KEY_ATTENTION,
+		.codegen = key_codegen(c->opt->target->id),
+		.target = (uint8_t)c->opt->target->id,
+		.heads = s->heads,
+		.kv_heads = s->kv_heads,
+		.head_dim = s->head_dim,
+		.kv = (uint8_t)(c->s->kv.type + 1),
+		.tile_n = c->p->tokens,
+		.rows = 1,
+		.flags = KEY_ROTATES
+	};
 
-	return c->p->tokens == 1 && c->opt->context == PLAN_PARTS && is_long
-	               ? template_attention_parts(c->opt->target, s->kv_heads)
-	               : 0;
+	return template_attention_apart(c->opt->target, &like);
+}
+
+/* Whether a pass of a few tokens should have its context in parts, where a layer's window is not short. */
+static bool is_few(const struct checker *c)
+{
+	const struct model_spec *s = &c->s->spec;
+	const uint32_t n = c->p->tokens;
+	bool all = n > 1 && n <= PLAN_HANDED_MOST && c->opt->context != PLAN_WHOLE && !c->opt->general &&
+	           c->opt->target->lane_bytes && !s->latent.rank;
+
+	for (uint32_t i = 0; i < PLAN_LAYERS; i++) {
+		const struct weights_layer *l = &c->s->layer[i];
+		if (is_short(c, i) || !plan_layer_attends(s, i))
+			continue;
+		all = all && !l->q_norm == !l->k_norm &&
+		      template_attention_columns(c->opt->target, s->heads, s->kv_heads, s->head_dim, n) &&
+		      (columns_apart(c) || n * s->heads / s->kv_heads <= 12);
+	}
+	return all;
+}
+
+/* Into how many units a head's context should be cut; *parts: and in how many of these it is not of other tokens. */
+static uint32_t wanted_units(const struct checker *c, uint32_t layer, uint32_t *parts)
+{
+	const uint32_t apart = columns_apart(c), n = c->p->tokens, of_tokens = apart ? (n + apart - 1) / apart : 1;
+	const bool wanted = n == 1 ? c->opt->context == PLAN_PARTS : is_few(c);
+
+	*parts = wanted && !is_short(c, layer) ? template_attention_parts(c->opt->target, c->s->spec.kv_heads) : 0;
+	for (uint32_t units = 1; n > 1 && units<of_tokens && * parts> 1; units *= 2)
+		*parts /= 2;
+	return *parts * of_tokens;
 }
 
 /* Whether the layer's attention should make its own queries, and store. */
@@ -148,7 +193,7 @@ static bool should_rotate(const struct checker *c, uint32_t layer)
 	const struct model_spec *s = &c->s->spec;
 	const struct weights_layer *l = &c->s->layer[layer];
 
-	return c->p->tokens == 1 && !l->q_norm == !l->k_norm &&
+	return (c->p->tokens == 1 || (is_few(c) && !is_short(c, layer))) && !l->q_norm == !l->k_norm &&
 	       template_attention_rotates(c->opt->target, s->heads, s->kv_heads, s->head_dim);
 }
 
@@ -164,8 +209,8 @@ static void write_blocks(struct checker *c, const struct key *k, uint32_t layer,
 	if (!wanted)
 		return;
 	plan_require(c, out == plan_address(c->s->buffers.ao), "floats beside int8, which nobody need read");
-	write_plain(c, ATTENDED, layer, PLAIN_BYTES, kp, q, 0, 1);
-	write_plain(c, ATTENDED, layer, PLAIN_SCALES, kp / 2, s, 0, 1);
+	write_plain(c, ATTENDED, layer, PLAIN_BYTES, kp, q, 0, c->p->tokens);
+	write_plain(c, ATTENDED, layer, PLAIN_SCALES, kp / 2, s, 0, c->p->tokens);
 }
 
 void do_merge(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
@@ -173,13 +218,14 @@ void do_merge(struct checker *c, const struct key *k, const uint64_t *arg, int64
 	const struct model_spec *s = &c->s->spec;
 	uint32_t i = find(c, arg[MERGE_RECORDS], RECORDED).content.of;
 
-	plan_require(c, begin == 0 && (uint64_t)end == (uint64_t)s->heads * template_merge_units(s->head_dim), "units");
+	const uint64_t rows = (uint64_t)c->p->tokens * s->heads;
+
+	plan_require(c, begin == 0 && (uint64_t)end == rows * template_merge_units(s->head_dim), "units");
 	plan_require(c, k->heads == s->heads && k->head_dim == s->head_dim, "heads");
 	check_window(c, k, i, arg[MERGE_SLIDING], arg[MERGE_SINKS]);
 	check_position(c, &arg[MERGE_POS0]);
 	touch_records(c, false, i, arg[MERGE_RECORDS]);
-	touch_heads(c, true, c->s->layer[i].q_gate.packed ? UNGATED : ATTENDED, i, arg[MERGE_OUT], s->heads, 0,
-	            s->heads);
+	touch_heads(c, true, c->s->layer[i].q_gate.packed ? UNGATED : ATTENDED, i, arg[MERGE_OUT], s->heads, 0, rows);
 	write_blocks(c, k, i, arg[MERGE_OUT], arg[MERGE_OUTQ], arg[MERGE_OUTS]);
 }
 
@@ -199,10 +245,12 @@ static void touch_rotation(struct checker *c, const struct key *k, const uint64_
 	check_scale(c, &arg[ATTENTION_SCALE]);
 	plan_require(c, !(k->flags & KEY_VALUE_NORM) == !s->value_norms, "norm of values");
 	plan_require(c, !(k->flags & KEY_NORM_LAST) == !(l->q_norm && s->norms_rotated), "norm's place");
-	touch_heads(c, false, QUERIES, i, arg[ATTENTION_Q], s->heads, first * each, last * each);
-	touch_heads(c, false, KEYS, i, arg[ATTENTION_K], s->kv_heads, first, last);
-	touch_heads(c, false, VALUES, i, arg[ATTENTION_V], s->kv_heads, first, last);
-	touch_cache(c, true, i, arg[ATTENTION_KEYS], arg[ATTENTION_VALUES], first, last);
+	const uint64_t n = c->p->tokens;
+	touch_heads(c, false, QUERIES, i, arg[ATTENTION_Q], s->heads, first * each, last * each * n);
+	touch_heads(c, false, KEYS, i, arg[ATTENTION_K], s->kv_heads, first, last * n);
+	touch_heads(c, false, VALUES, i, arg[ATTENTION_V], s->kv_heads, first, last * n);
+	if (!k->row_blocks) /* else an op of its own stores them */
+		touch_cache(c, true, i, arg[ATTENTION_KEYS], arg[ATTENTION_VALUES], first, last);
 }
 
 void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
@@ -213,18 +261,20 @@ void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, i
 		 each = s->heads / s->kv_heads;
 	/* Wherever the pass begins, the last of them covers the last token. */
 	uint64_t tiles = k->tile_n > 1 ? (k->tile_n - 1 + n + k->tile_n - 1) / k->tile_n : n;
-	uint32_t parts = wanted_parts(c, i);
+	uint32_t parts, units = wanted_units(c, i, &parts);
 	bool whole = begin == 0 && (uint64_t)end >= tiles * s->kv_heads;
 
-	plan_require(c, whole || n == 1, "units");
-	plan_require(c, k->rows == parts && (!parts || (begin == 0 && end == (int64_t)parts * s->kv_heads)), "parts");
+	plan_require(c, whole || parts || n == 1, "units");
+	plan_require(c, k->rows == parts && (!parts || (begin == 0 && end == (int64_t)units * s->kv_heads)), "parts");
+	plan_require(c, k->row_blocks == (parts && n > 1 ? columns_apart(c) : 0), "columns of a unit");
+	whole |= parts != 0;
 	uint64_t first = whole ? 0 : (uint64_t)begin, last = whole ? s->kv_heads : (uint64_t)end;
 	plan_require(c,
 	             k->heads == s->heads && k->kv_heads == s->kv_heads && k->head_dim == s->head_dim &&
 	                     k->kv == c->s->kv.type + 1,
 	             "heads or cache");
-	plan_require(c, k->tile_n && !(k->tile_n & (k->tile_n - 1)) && (!c->opt->general || k->tile_n == 1),
-	             "tokens of tiles");
+	plan_require(c, parts ? k->tile_n == n : k->tile_n && !(k->tile_n & (k->tile_n - 1)), "tokens of tiles");
+	plan_require(c, !c->opt->general || k->tile_n == 1, "tokens of tiles");
 	check_window(c, k, i, arg[ATTENTION_SLIDING], arg[ATTENTION_SINKS]);
 	plan_require(c, !(k->flags & KEY_CAP) == (s->score_cap == 0), "bound of scores");
 	plan_require(c, (uint32_t)arg[ATTENTION_CAP] == plan_bits_of(s->score_cap), "bound of scores");

@@ -251,13 +251,13 @@ static void test_one_that_is_missing(void **state)
 	char cache[128];
 
 	snprintf(cache, sizeof cache, "%s/gap.jkp", dir);
-	snprintf(left_out, sizeof left_out, "quantise.sm90");
+	snprintf(left_out, sizeof left_out, "embed.q8_0.4096x256.sm90");
 	make_pack(cache, "sim:sm90", all_but_one);
 	jit_model *m = open_model("sim:sm90", cache, 1, &err);
 	must(m != NULL, &err);
 	assert_null(open_session(m, &err));
 	assert_int_equal(err.code, JIT_ERROR_UNSUPPORTED);
-	expect(err.message, "of kernel quantise.sm90 the cache has the text, but not the code");
+	expect(err.message, "of kernel embed.q8_0.4096x256.sm90 the cache has the text, but not the code");
 	jit_model_close(m);
 }
 
@@ -272,7 +272,7 @@ static void test_what_the_driver_refuses(void **state)
 	struct key text;
 
 	snprintf(cache, sizeof cache, "%s/refused", dir);
-	assert_true(key_parse(&text, "quantise.sm90"));
+	assert_true(key_parse(&text, "embed.q8_0.4096x256.sm90"));
 	struct device *d = device_open("sim:sm90", NULL, &why);
 	assert_non_null(d);
 	const struct key key = driver_code_key(&text, d->linker->by);
@@ -284,7 +284,7 @@ static void test_what_the_driver_refuses(void **state)
 	snprintf(cache, sizeof cache, "%s/refused:%s/whole-1.jkp", dir, dir);
 	jit_model *m = open_model("sim:sm90", cache, 1, &err);
 	assert_null(m);
-	expect(err.message, "loading kernel quantise.sm90 failed");
+	expect(err.message, "loading kernel embed.q8_0.4096x256.sm90 failed");
 	m = open_model("sim:sm90", "", 0, &err);
 	must(m && run(m, want, &err), &err);
 	jit_model_close(m);
