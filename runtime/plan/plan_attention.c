@@ -138,8 +138,7 @@ static struct key parts_key(const struct plan_builder *b, const struct weights_l
 		key.flags |= KEY_AWAITED;
 	if (b->n > 1) {
 		key.tile_n = span->tokens;
-		if (!l->k_row_norm) /* else merging overwrites keys that are to be stored */
-			key.row_blocks = (uint8_t)template_attention_apart(b->opt->target, &key);
+		key.row_blocks = (uint8_t)template_attention_apart(b->opt->target, &key);
 	}
 	for (int64_t n = 1; n < units_of_tokens(&key) && key.rows > 1; n *= 2)
 		key.rows /= 2;

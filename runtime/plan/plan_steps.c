@@ -150,7 +150,8 @@ struct activations step_input_of(struct plan_builder *b, const struct weights_la
 	return inside ? (struct activations){ .x = b->buf->x, .norm = weight } : step_input(b, weight, int8);
 }
 
-/* Queries as they are rotated, and keys: behind a norm over all heads, they are in memory that is free by then. */
+/* Queries as they are rotated, and keys: behind a norm over all heads, they are in memory that is free by then, and
+ * stays so until attention is done. */
 static float *queries(const struct plan_builder *b, const struct weights_layer *l)
 {
 	return l->q_row_norm ? b->buf->qr : b->buf->q;
@@ -158,7 +159,7 @@ static float *queries(const struct plan_builder *b, const struct weights_layer *
 
 static float *keys(const struct plan_builder *b, const struct weights_layer *l)
 {
-	return l->k_row_norm ? b->buf->ao : b->buf->k;
+	return l->k_row_norm ? b->buf->q : b->buf->k;
 }
 
 static void norm_rows(struct plan_builder *b, const struct weights_layer *l)
@@ -166,6 +167,7 @@ static void norm_rows(struct plan_builder *b, const struct weights_layer *l)
 	const struct model_spec *s = b->spec;
 
 	add_norm(b, b->buf->q, l->q_row_norm, queries(b, l), s->heads * s->head_dim, 0, b->n);
+	plan_wait(b); /* keys come to where queries were */
 	add_norm(b, b->buf->k, l->k_row_norm, keys(b, l), s->kv_heads * s->head_dim, 0, b->n);
 	plan_barrier(b);
 }

@@ -56,8 +56,11 @@ static void check_scale(struct checker *c, const uint64_t *slot)
 void do_rope(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	const struct model_spec *s = &c->s->spec;
-	uint32_t i = layer_of(c, arg[ROPE_IN], QUERIES);
+	/* Heads in front of these may have been rotated where they lie. */
+	const struct segment *in = plan_memory_at(&c->memory, arg[ROPE_IN] + (uint64_t)begin * s->head_dim * 4);
+	const uint32_t i = in && in->content.value == QUERIES ? in->content.of : 0;
 
+	plan_require(c, in && in->content.value == QUERIES, "input");
 	check_rotation(c, k, arg[ROPE_COS], arg[ROPE_SIN], arg[ROPE_NORM], arg[ROPE_EPS], c->s->layer[i].q_norm);
 	check_scale(c, &arg[ROPE_SCALE]);
 	plan_require(c, k->heads == s->heads, "heads");

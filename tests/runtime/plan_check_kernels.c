@@ -127,9 +127,10 @@ static bool product_of_mixer(const struct plan_space *s, uint32_t i, uint64_t w,
 {
 	const struct weights_layer *l = &s->layer[i];
 	const struct plan_buffers *b = &s->buffers;
+	const enum value queries = l->q_row_norm ? BARE_QUERIES : QUERIES, keys = l->k_row_norm ? BARE_KEYS : KEYS;
 	const struct product list[] = {
-		{ &l->q, NULL, l->q_bias, NULL, b->q, ATTENTION_INPUT, NOTHING, QUERIES, i, 0, i, 0, 0 },
-		{ &l->k, NULL, l->k_bias, NULL, b->k, ATTENTION_INPUT, NOTHING, KEYS, i, 0, i, 0, 0 },
+		{ &l->q, NULL, l->q_bias, NULL, b->q, ATTENTION_INPUT, NOTHING, queries, i, 0, i, 0, 0 },
+		{ &l->k, NULL, l->k_bias, NULL, b->k, ATTENTION_INPUT, NOTHING, keys, i, 0, i, 0, 0 },
 		{ &l->v, NULL, l->v_bias, NULL, b->v, ATTENTION_INPUT, NOTHING, VALUES, i, 0, i, 0, 0 },
 		{ &l->q_gate, NULL, NULL, NULL, b->m3, ATTENTION_INPUT, NOTHING, GATE_OF_QUERIES, i, 0, i, 0, 0 },
 		mixed(s, &l->o, l->o_bias, i),

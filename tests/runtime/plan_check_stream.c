@@ -93,6 +93,30 @@ static bool do_latent_norm(struct checker *c, const struct key *k, const uint64_
 	return true;
 }
 
+/* Of a row of queries, or of keys, over all heads. Where the result goes is checked by what reads it. */
+static bool do_row_norm(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	const struct model_spec *s = &c->s->spec;
+	const uint64_t n = c->p->tokens;
+
+	for (uint32_t i = 0; i < PLAN_LAYERS; i++) {
+		const struct weights_layer *l = &c->s->layer[i];
+		const bool queries = l->q_row_norm && arg[NORM_WEIGHT] == plan_address(l->q_row_norm);
+		if (!queries && (!l->k_row_norm || arg[NORM_WEIGHT] != plan_address(l->k_row_norm)))
+			continue;
+		const uint32_t width = (queries ? s->heads : s->kv_heads) * s->head_dim;
+		plan_require(c,
+		             k->k == width && (uint32_t)arg[NORM_EPS] == plan_bits_of(s->norm_eps) && !k->flags &&
+		                     begin == 0 && (uint64_t)end == n,
+		             "norm of rows");
+		read_plain(c, queries ? BARE_QUERIES : BARE_KEYS, i, PLAIN_FLOATS, numerics_pad(width) * 4, arg[NORM_X],
+		           0, n);
+		write_plain(c, queries ? QUERIES : KEYS, i, PLAIN_FLOATS, numerics_pad(width) * 4, arg[NORM_OUT], 0, n);
+		return true;
+	}
+	return false;
+}
+
 /* What a norm is to do: of which value, into which buffer; old: what it is added to. */
 struct norm {
 	const float *weight, *out;
@@ -143,7 +167,8 @@ void do_norm(struct checker *c, const struct key *k, const uint64_t *arg, int64_
 	const uint64_t hp = numerics_pad(spec->hidden), n = (uint64_t)end;
 	struct norm norm;
 
-	if (do_latent_norm(c, k, arg, begin, end) || do_mixer_norm(c, k, arg, begin, end))
+	if (do_latent_norm(c, k, arg, begin, end) || do_mixer_norm(c, k, arg, begin, end) ||
+	    do_row_norm(c, k, arg, begin, end))
 		return;
 	struct found in = find(c, arg[NORM_X], PLAIN_FLOATS);
 	if (!find_norm(c->s, arg[NORM_WEIGHT], &norm)) {

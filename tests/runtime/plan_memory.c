@@ -55,6 +55,8 @@ static const char *const value_names[] = {
 	"unbounded logits",
 	"the queries' gate",
 	"attention's result before its gate",
+	"queries before their norm",
+	"keys before their norm",
 	"a product of the tokens' own",
 	"a row of the tokens' own",
 	"the layers' shares of the tokens' own",

@@ -67,6 +67,9 @@ enum value {
 	/* of a gate beside the queries: attention's result before it */
 	GATE_OF_QUERIES,
 	UNGATED,
+	/* of norms of whole rows: queries and keys before these */
+	BARE_QUERIES,
+	BARE_KEYS,
 	/* of what layers get of a token's own: both of its parts, and all layers' shares; the stream before that is
 	 * added, the gate and its product with it, what comes of that, and the stream before its scale */
 	INPUT_PRODUCT,

@@ -428,6 +428,10 @@ void plan_space_add(struct plan_space *s, const struct plan_types *types, const 
 		last->attn_post_norm = floats(s, 1, HIDDEN);
 		last->ffn_post_norm = floats(s, 1, HIDDEN);
 	}
+	if (what & PLAN_ROW_NORMS) {
+		s->layer[0].q_row_norm = floats(s, 1, attended);
+		s->layer[0].k_row_norm = floats(s, 1, KV_HEADS * HEAD_DIM);
+	}
 	if (what & PLAN_SCALES)
 		add_scales(s);
 	if (what & PLAN_INPUTS_OWN)

@@ -367,6 +367,8 @@ static void test_added(void **state)
 		bool experts;
 	} each[] = { { PLAN_GATE, false },
 		     { PLAN_GATE | PLAN_POST_NORMS, true },
+		     { PLAN_ROW_NORMS, false },
+		     { PLAN_ROW_NORMS | PLAN_POST_NORMS, true },
 		     { PLAN_POST_NORMS, false },
 		     { PLAN_SCALES, false },
 		     { PLAN_SCALES, true },
