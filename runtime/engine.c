@@ -185,7 +185,7 @@ static uint64_t count_missing(const struct engine *e, const struct plan *p)
 /* Whether passes of several tokens have their context in parts, on such a device. */
 static bool has_records(const struct engine *e, uint32_t tokens)
 {
-	return e->parts && !e->model->device->facts.host_runs && tokens <= PLAN_HANDED_MOST;
+	return e->parts && !e->model->device->facts.host_runs && tokens > 1 && tokens <= PLAN_HANDED_MOST;
 }
 
 struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t position, enum plan_logits logits,
@@ -201,7 +201,7 @@ struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t positi
 	if (parts)
 		opt.context = PLAN_PARTS;
 	if ((parts || has_records(e, tokens)) &&
-	    !pass_memory_records(&e->memory, &e->model->file.spec, e->context, err))
+	    !pass_memory_records(&e->memory, &e->model->file.spec, e->context, tokens, err))
 		return NULL;
 	struct plan_buffers buf = e->memory.buf;
 	if (opt.handed && !pass_memory_handed(&e->memory, &e->model->file.spec, e->context, tokens, &buf, err))
@@ -259,7 +259,7 @@ static bool build_joint(struct engine *e, struct engine_joint *j, const struct p
 	const struct plan_options opt = engine_plan_options(e);
 	uint32_t tokens = span[spans - 1].first + span[spans - 1].tokens;
 
-	if (has_records(e, tokens) && !pass_memory_records(&e->memory, &e->model->file.spec, e->context, err))
+	if (has_records(e, tokens) && !pass_memory_records(&e->memory, &e->model->file.spec, e->context, tokens, err))
 		return false;
 	struct plan_buffers buf = e->memory.buf;
 	if (opt.handed && !pass_memory_handed(&e->memory, &e->model->file.spec, e->context, tokens, &buf, err))

@@ -67,15 +67,28 @@ bool pass_memory_logits(struct pass_memory *m, const struct model_spec *s, uint3
 	return m->all_logits != NULL;
 }
 
-bool pass_memory_records(struct pass_memory *m, const struct model_spec *s, uint64_t context, struct error *err)
+static void take_records(struct pass_memory *m, const struct model_spec *s, uint32_t tokens, struct error *err)
 {
-	if (m->buf.records)
-		return true;
+	const size_t bytes = tokens * plan_record_bytes(s, m->buf.context) + SLACK;
+
+	m->buf.records = m->device->alloc(m->device, bytes, DEVICE_BUFFERS, err);
+	if (!m->buf.records)
+		return;
+	m->records_bytes = bytes;
+	m->buf.record_tokens = tokens;
+}
+
+bool pass_memory_records(struct pass_memory *m, const struct model_spec *s, uint64_t context, uint32_t tokens,
+                         struct error *err)
+{
+	const uint32_t most = m->device->facts.host_runs ? 1 : plan_record_tokens(s, context, m->buf.tokens);
+
 	m->buf.context = context;
-	m->buf.record_tokens = m->device->facts.host_runs ? 1 : plan_record_tokens(s, context, m->buf.tokens);
-	m->records_bytes = m->buf.record_tokens * plan_record_bytes(s, context) + SLACK;
-	m->buf.records = m->device->alloc(m->device, m->records_bytes, DEVICE_BUFFERS, err);
-	return m->buf.records != NULL;
+	if (!m->buf.records && most > 1)
+		take_records(m, s, most, NULL);
+	if (!m->buf.records && tokens == 1)
+		take_records(m, s, 1, err);
+	return m->buf.records || tokens > 1;
 }
 
 bool pass_memory_handed(struct pass_memory *m, const struct model_spec *s, uint64_t context, uint32_t tokens,

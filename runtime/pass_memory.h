@@ -29,8 +29,10 @@ bool pass_memory_open(struct pass_memory *m, struct device *d, const struct mode
 /* Makes room for the logits of so many tokens, if there is none yet; always the same number. */
 bool pass_memory_logits(struct pass_memory *m, const struct model_spec *s, uint32_t tokens, struct error *err);
 /* Makes room for the records of a context of so many positions (plan.h), if there is none yet; always the same number.
- * Of one token, or on devices that are none of threads of a few. */
-bool pass_memory_records(struct pass_memory *m, const struct model_spec *s, uint64_t context, struct error *err);
+ * Of one token, or, on devices that are none of threads, of a few: where the memory does not have that, several tokens
+ * do without. tokens: of the pass that asks. */
+bool pass_memory_records(struct pass_memory *m, const struct model_spec *s, uint64_t context, uint32_t tokens,
+                         struct error *err);
 /* Makes room for what kernels hand over while a pass of so many tokens runs (plan.h), if there is none yet, and sets
  * it in *to. Nothing where the model has no such plan, or the device no memory: several tokens then do without. */
 bool pass_memory_handed(struct pass_memory *m, const struct model_spec *s, uint64_t context, uint32_t tokens,
