@@ -137,7 +137,7 @@ static void open_ops(struct ops *o, const struct kernel_way *way, const struct s
 	}
 	key.rows = o->parts = parts;
 	key.row_blocks = (uint8_t)o->apart;
-	if (o->apart || (parts && (parts + v->norms + c->heads) % 3)) /* all that it reads is there already */
+	if (parts && (parts + v->norms + c->heads + columns) % 3) /* all that it reads is there already */
 		key.flags |= KEY_AWAITED;
 	merge.heads = key.heads;
 	merge.head_dim = key.head_dim;
