@@ -150,8 +150,7 @@ struct activations step_input_of(struct plan_builder *b, const struct weights_la
 	return inside ? (struct activations){ .x = b->buf->x, .norm = weight } : step_input(b, weight, int8);
 }
 
-/* Queries as they are rotated, and keys: behind a norm over all heads, they are in memory that is free by then, and
- * stays so until attention is done. */
+/* Queries as they are rotated, and keys: behind a norm over all heads, where nobody writes until attention is done. */
 static float *queries(const struct plan_builder *b, const struct weights_layer *l)
 {
 	return l->q_row_norm ? b->buf->qr : b->buf->q;
