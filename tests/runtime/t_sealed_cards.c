@@ -17,6 +17,7 @@
 #include "kernels-templates/templates.h"
 #include "runtime/device/cuda_simulated.h"
 #include "runtime/jitrun.h"
+#include "runtime/jitrun_batch.h"
 #include "runtime/jitrun_cards.h"
 #include "runtime/plan/key_list.h"
 #include "tests/support/no_exec.h"
@@ -121,6 +122,12 @@ static jit_model *open_model(const char *device, const char *cache, int sealed, 
 	                      err);
 }
 
+static void must(bool ok, const jit_error *err)
+{
+	if (!ok)
+		fail_msg("%s", err->message);
+}
+
 static jit_session *open_session(jit_model *m, jit_error *err)
 {
 	return jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 32, .batch = BATCH, .threads = 2), err);
@@ -140,12 +147,6 @@ static bool run(jit_model *m, float logits[LOGITS], jit_error *err)
 	if (s)
 		jit_session_close(s);
 	return l != NULL;
-}
-
-static void must(bool ok, const jit_error *err)
-{
-	if (!ok)
-		fail_msg("%s", err->message);
 }
 
 /* ---- tests */
@@ -174,6 +175,44 @@ static void test_the_same_and_nothing_loaded_later(void **state)
 		assert_int_equal(loads, loaded);
 		assert_memory_equal(want, got, sizeof want);
 		jit_model_close(sealed);
+	}
+}
+
+/* Passes of several sequences, with a token each and not. */
+static void test_sequences(void **state)
+{
+	enum { SEQUENCES = 3, PASSES = 3 };
+	static const uint32_t tokens[PASSES][SEQUENCES] = { { 1, 1, 1 }, { 2, 1, 1 }, { 1, 1, 0 } };
+	static const int32_t ids[] = { 300, 311 };
+	static const char *const devices[] = { "sim:sm90", "sim:sm80" };
+	jit_session *s[SEQUENCES], *ready[SEQUENCES];
+	jit_error err = { 0 };
+	char cache[128];
+	size_t n;
+
+	for (unsigned d = 0; d < sizeof devices / sizeof *devices; d++) {
+		snprintf(cache, sizeof cache, "%s/sequences-%u.jkp", dir, d);
+		make_pack(cache, devices[d], all_of_them);
+		jit_model *m = open_model(devices[d], cache, 1, &err);
+		must(m != NULL, &err);
+		links = 0;
+		jit_batch *b = jit_batch_open(
+			m, &JIT_BATCH_OPTIONS(.context = 32, .tokens = BATCH, .speculate = JIT_SPECULATE_OFF), &err);
+		must(b != NULL, &err);
+		for (int i = 0; i < SEQUENCES; i++)
+			must((s[i] = jit_batch_session(b, NULL, &err)) != NULL, &err);
+		for (int p = 0; p < PASSES; p++) {
+			for (int i = 0; i < SEQUENCES; i++)
+				must(!tokens[p][i] || jit_session_submit(s[i], ids, tokens[p][i], NULL, &err) == JIT_OK,
+				     &err);
+			must(jit_batch_step(b, ready, SEQUENCES, &n, &err) == JIT_OK, &err);
+			assert_int_equal(n, p < 2 ? SEQUENCES : 2);
+		}
+		assert_int_equal(links, 0);
+		for (int i = 0; i < SEQUENCES; i++)
+			jit_session_close(s[i]);
+		jit_batch_close(b);
+		jit_model_close(m);
 	}
 }
 
@@ -359,6 +398,7 @@ int main(void)
 	setenv("JITRUN_CUDA_LAUNCH", "graph", 1); /* but for test_programs() */
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_same_and_nothing_loaded_later),
+		cmocka_unit_test(test_sequences),
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_texts_alone_are_refused),
 		cmocka_unit_test(test_one_that_is_missing),
