@@ -161,7 +161,8 @@ enum plan_logits { PLAN_NO_LOGITS, PLAN_LAST_LOGITS, PLAN_ALL_NORMED, PLAN_ALL_L
 
 /* How the attention of a pass of one token goes through its context: a unit goes through all that a head of keys sees;
  * the same, but what the third way needs is among the plan's kernels, so that none is made when the context has grown;
- * or in parts, which are merged behind one barrier more. */
+ * or in parts, which are merged behind one barrier more. With the second and third way passes of a few tokens are in
+ * parts, too, on devices that are none of threads, where there is room for their records (record_tokens). */
 enum plan_context { PLAN_WHOLE, PLAN_PARTS_TO_COME, PLAN_PARTS };
 /* In parts from this position on, where there are more workers than heads and a stage more has its price. */
 enum { PLAN_PARTS_FROM = 512 };
