@@ -83,6 +83,8 @@ static const struct {
 /* What the architecture's row calls it, behind the layer's number; NULL: as others do. */
 static const char *own_name(const struct model_file *f, enum tensor_slot slot)
 {
+	if (f->experts_each && (slot == SLOT_expert_gate || slot == SLOT_expert_down))
+		return NULL;
 	for (int i = 0; i < ARCH_NAMES_MOST; i++) {
 		const struct arch_name *own = &f->arch->renamed[i];
 		const char *name = f->format == MODEL_GGUF ? own->gguf : own->hf;
@@ -94,7 +96,7 @@ static const char *own_name(const struct model_file *f, enum tensor_slot slot)
 
 uint32_t bind_fused(const struct model_file *f)
 {
-	return f->format == MODEL_HF ? f->arch->hf_fused
+	return f->format == MODEL_HF ? f->arch->hf_fused & ~(f->experts_each ? (uint32_t)FUSED_EXPERTS : 0)
 	                             : f->arch->gguf_fused | (f->experts_fused ? (uint32_t)FUSED_EXPERTS : 0) |
 	                                       (f->delta_fused ? (uint32_t)FUSED_DELTA : 0);
 }
@@ -476,6 +478,7 @@ bool model_bind(struct model *m, const char *label, struct error *err)
 	struct model_file *f = m->file;
 
 	find_prefix(&b);
+	bind_find_experts(&b);
 	if (!model_check_hparams(m, label, err) || !check_layers(&b))
 		return false;
 	b.norms_whole = bind_mlx_norms(&b);

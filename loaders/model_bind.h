@@ -27,6 +27,9 @@ struct part_rows {
 /* A tensor of that name and shape, into *out. vector: rows is 1. */
 bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t cols, bool vector, enum model_need need,
                  const struct part_rows *part, struct model_tensor *out);
+/* Finds whether each expert's matrices are tensors, though the architecture's row has those of all in one:
+ * transformers 5 saves some models so. */
+void bind_find_experts(struct binder *b);
 /* The matrices of all experts, rows by cols each; a star in the name stands for an expert's number. turned: as
  * bind_turned() finds them. */
 bool bind_experts(struct binder *b, const char *name, uint64_t rows, uint64_t cols, const struct part_rows *part,

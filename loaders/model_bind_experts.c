@@ -113,6 +113,21 @@ static bool bind_each(struct binder *b, const char *pattern, struct model_tensor
 	return true;
 }
 
+void bind_find_experts(struct binder *b)
+{
+	const struct model_spec *s = &b->m->spec;
+	struct found_tensor t;
+	char name[NAME_CAP];
+	uint32_t layer = 0;
+
+	while (layer < s->layers && !model_layer_routes(s, layer))
+		layer++;
+	if (b->f->format != MODEL_HF || !(b->f->arch->hf_fused & FUSED_EXPERTS) || layer == s->layers)
+		return;
+	snprintf(name, sizeof name, "%slayers.%" PRIu32 ".mlp.experts.0.gate_proj.weight", b->base, layer);
+	b->f->experts_each = model_find_tensor(b->f, name, &t);
+}
+
 bool bind_experts(struct binder *b, const char *name, uint64_t rows, uint64_t cols, const struct part_rows *part,
                   bool turned, struct model_tensor *t)
 {

@@ -125,10 +125,27 @@ static bool check_stated(struct hf_reader *r)
 	char name[60];
 	int n;
 
-	for (const char *p = r->row->stated ? r->row->stated : ""; sscanf(p, " %59s%n", name, &n) == 1; p += n)
-		if (!hf_get(r, r->root, name))
+	for (const char *p = r->row->stated ? r->row->stated : ""; sscanf(p, " %59s%n", name, &n) == 1; p += n) {
+		char *other = strchr(name, '|'); /* one of two will do */
+		if (other)
+			*other++ = 0;
+		if (!hf_get(r, r->root, name) && !(other && hf_get(r, r->root, other)))
 			return error_set(r->err, ERROR_FORMAT, "%s: %s is missing", r->label, name);
+	}
 	return true;
+}
+
+/* Where layers are one part each, files of transformers 5 leave their number to the list of what they are. */
+static bool read_number_of_layers(struct hf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+	const json_t *kinds = s->one_part ? hf_get(r, r->root, "layers_block_type") : NULL;
+	const size_t n = json_array_size(kinds);
+
+	if (!n || hf_get(r, r->root, "num_hidden_layers"))
+		return hf_get_u32(r, r->root, "num_hidden_layers", REQUIRED, MODEL_MAX_LAYERS, &s->layers);
+	s->layers = (uint32_t)n;
+	return hparam_range(r->label, "the length of layers_block_type", (double)n, 1, MODEL_MAX_LAYERS, r->err);
 }
 
 /* The sizes of latent attention, of which all heads share one vector. */
@@ -157,8 +174,7 @@ static bool read_sizes(struct hf_reader *r)
 	const char *eps_field = s->centred ? "layer_norm_eps" : r->row->eps ? r->row->eps : "rms_norm_eps";
 	double eps = s->centred ? 1e-5 : 1e-6;
 
-	if (!hf_get_u32(r, c, "num_hidden_layers", REQUIRED, MODEL_MAX_LAYERS, &s->layers) ||
-	    !hf_get_u32(r, c, "hidden_size", REQUIRED, MODEL_MAX_WIDTH, &s->hidden) ||
+	if (!read_number_of_layers(r) || !hf_get_u32(r, c, "hidden_size", REQUIRED, MODEL_MAX_WIDTH, &s->hidden) ||
 	    !hf_get_u32(r, c, "intermediate_size", r->row->routing & ROUTING_ALL ? OPTIONAL : REQUIRED, MODEL_MAX_WIDTH,
 	                &s->ffn) ||
 	    !hf_get_u32(r, c, "vocab_size", REQUIRED, INT32_MAX, &s->vocab) ||

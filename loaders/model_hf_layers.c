@@ -2,6 +2,7 @@
 #include "loaders/model_hf_fields.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Further computations that such a configuration can turn on. */
@@ -31,6 +32,38 @@ static bool read_inputs(struct hf_reader *r)
 	                 r->label, vocab, s->vocab);
 }
 
+/* What files of transformers 5 say of layers with heads of their own, by number. */
+static bool read_each(struct hf_reader *r)
+{
+	json_t *each = hf_get(r, r->root, "per_layer_config"), *of_layer, *v;
+	const char *layer, *name;
+
+	if (each && !json_is_object(each))
+		return hf_wrong_kind(r, "per_layer_config", each, "an object");
+	json_object_foreach(each, layer, of_layer)
+	{
+		char *end = NULL, text[60];
+		const unsigned long i = strtoul(layer, &end, 10);
+		if (*layer < '0' || *layer > '9' || *end || i >= r->m->spec.layers)
+			return hf_unsupported(r, "a layer of per_layer_config",
+			                      error_quote(text, sizeof text, layer, strlen(layer)), "a number of one");
+		if (!json_is_object(of_layer))
+			return hf_wrong_kind(r, "a layer of per_layer_config", of_layer, "an object");
+		struct model_sizes *z = &r->m->file->layer_sizes[i];
+		json_object_foreach(of_layer, name, v)
+		{
+			if (strcmp(name, "head_dim") != 0 && strcmp(name, "num_key_value_heads") != 0)
+				return hf_unsupported(r, "a field of per_layer_config",
+				                      error_quote(text, sizeof text, name, strlen(name)),
+				                      "head_dim or num_key_value_heads");
+		}
+		if (!hf_get_u32(r, of_layer, "head_dim", OPTIONAL, MODEL_MAX_HEAD_DIM, &z->head_dim) ||
+		    !hf_get_u32(r, of_layer, "num_key_value_heads", OPTIONAL, MODEL_MAX_HEADS, &z->kv_heads))
+			return false;
+	}
+	return true;
+}
+
 /* Layers without a window have heads of their own. */
 bool hf_read_layers(struct hf_reader *r)
 {
@@ -56,7 +89,7 @@ bool hf_read_layers(struct hf_reader *r)
 		z->head_dim = global_dim;
 		z->kv_heads = keys_are_values ? global_heads : z->kv_heads;
 	}
-	if (!model_share_keys(r->m, shared, r->label, r->err))
+	if (!read_each(r) || !model_share_keys(r->m, shared, r->label, r->err))
 		return false;
 	for (uint32_t i = s->layers - shared; wide && i < s->layers; i++)
 		r->m->file->layer_sizes[i].ffn *= 2;

@@ -12,6 +12,7 @@ static const struct {
 	enum model_mixer mixer;
 	bool routes;
 } kinds[] = { { 'M', "mamba", MIXER_SCAN, false },
+	      { 'M', "linear_attention", MIXER_SCAN, false }, /* in files of transformers 5, as below */
 	      { '*', "attention", MIXER_ATTENTION, false },
 	      { '*', "full_attention", MIXER_ATTENTION, false },
 	      { '-', "mlp", MIXER_NONE, false },
@@ -139,6 +140,20 @@ static bool read_one_part(struct hf_reader *r)
 	       hf_get_u32(r, r->root, "attention_head_dim", OPTIONAL, MODEL_MAX_HEAD_DIM, &s->head_dim);
 }
 
+/* Granite's steps have no limit: it is from 0 to infinity, which transformers 5 writes as a word. */
+static bool read_step_limit(struct hf_reader *r)
+{
+	const json_t *v = hf_get(r, r->root, "time_step_limit"), *least = json_array_get(v, 0),
+		     *most = json_array_get(v, 1), *written = json_object_get(most, "__float__");
+	const char *word = json_is_text(written) ? json_string_value(written) : json_not_finite(most);
+
+	return !v ||
+	       (json_array_size(v) == 2 && json_is_number(least) && json_number_value(least) == 0 && word &&
+	        strcmp(word, "Infinity") == 0) ||
+	       error_set(r->err, ERROR_UNSUPPORTED, "%s: time_step_limit is a limit, expected from 0 to infinity",
+	                 r->label);
+}
+
 /* Granite's rotate where the file says so. */
 static bool read_positions(struct hf_reader *r)
 {
@@ -168,7 +183,7 @@ bool hf_read_scan(struct hf_reader *r)
 	    !hf_get_u32(r, r->root, w->state, OPTIONAL, MODEL_MAX_WIDTH, &c->key_dim) ||
 	    !hf_get_u32(r, r->root, w->taps, OPTIONAL, UINT32_MAX, &c->taps) ||
 	    !hf_get_bool(r, r->root, w->bias, &bias) || !read_head_dim(r, w->head_dim) ||
-	    !(s->one_part ? read_one_part(r) : read_positions(r)))
+	    !(s->one_part ? read_one_part(r) : read_positions(r) && read_step_limit(r)))
 		return false;
 	r->m->file->needs.group[GROUP_TAPS_BIAS] = bias ? NEED_ALWAYS : NEED_NOT;
 	return model_scan_channels(r->m, r->label, r->err);

@@ -85,6 +85,7 @@ struct model_file {
 	struct model_sizes *layer_sizes;
 	bool delta_fused;   /* GGUF: files of Qwen 3 Next from before its matrices had tensors of their own */
 	bool experts_fused; /* GGUF: gate and up of experts are in one tensor, whatever the architecture's row says */
+	bool experts_each;  /* HF: experts are tensors of their own, where the architecture's row has all in one */
 	uint32_t later_layers; /* behind the model's, which predict further tokens: they are left out */
 	bool values_are_keys;  /* of layers without a window: no matrix makes them */
 	const struct arch_row *arch;

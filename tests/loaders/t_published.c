@@ -327,7 +327,7 @@ static const char *expected(json_t *config, const char *type)
 		return "the field is_causal is false";
 	if (there(config, "attention_chunk_size"))
 		return "the field attention_chunk_size is";
-	if (!there(config, "num_hidden_layers"))
+	if (!there(config, "num_hidden_layers") && !there(config, "layers_block_type"))
 		return "num_hidden_layers is missing";
 	if (strcmp(type, "nemotron_h") == 0 && there(config, "moe_latent_size"))
 		return "moe_latent_size";
