@@ -37,7 +37,7 @@ static float *logits_of(const char *path, size_t *n, jit_error *err)
 	if (s && jit_model_get_info(m, &info, err) == JIT_OK &&
 	    jit_session_feed(s, ids, sizeof ids / sizeof *ids, err) == JIT_OK)
 		logits = jit_session_logits(s, err);
-	*n = info.vocab;
+	*n = (size_t)info.vocab;
 	if (logits && (copy = malloc(*n * sizeof *copy)) != NULL)
 		memcpy(copy, logits, *n * sizeof *copy);
 	if (s)
@@ -146,10 +146,10 @@ static void cut(json_t *header, const char *name, const json_t *t)
 {
 	const json_t *shape = json_object_get(t, "shape"), *at = json_object_get(t, "data_offsets");
 	const json_int_t experts = json_integer_value(json_array_get(shape, 0)),
-	                 rows = json_integer_value(json_array_get(shape, 1)),
-	                 columns = json_integer_value(json_array_get(shape, 2)),
-	                 begin = json_integer_value(json_array_get(at, 0)),
-	                 bytes = (json_integer_value(json_array_get(at, 1)) - begin) / experts;
+			 rows = json_integer_value(json_array_get(shape, 1)),
+			 columns = json_integer_value(json_array_get(shape, 2)),
+			 begin = json_integer_value(json_array_get(at, 0)),
+			 bytes = (json_integer_value(json_array_get(at, 1)) - begin) / experts;
 	const bool both = strstr(name, "gate_up_proj") != NULL;
 	const int stem = (int)(strrchr(name, '.') - name);
 	char one[160];
@@ -158,14 +158,16 @@ static void cut(json_t *header, const char *name, const json_t *t)
 		for (int half = 0; half <= both; half++) {
 			const json_int_t part = bytes / (both ? 2 : 1), from = begin + e * bytes + half * part;
 			snprintf(one, sizeof one, "%.*s.%d.%s.weight", stem, name, (int)e,
-			         !both ? "down_proj" : half ? "up_proj" : "gate_proj");
+			         !both  ? "down_proj"
+			         : half ? "up_proj"
+			                : "gate_proj");
 			put(header, one, t, json_pack("[I, I]", rows / (both ? 2 : 1), columns), from, from + part);
 		}
 }
 
 static void write_cut(const char *from)
 {
-	uint64_t n;
+	uint64_t n = 0;
 	FILE *in = fopen(from, "rb"), *out = fopen(in_dir("model.safetensors"), "wb");
 	json_t *header = json_object(), *before, *t;
 	const char *name;
@@ -241,7 +243,7 @@ static void test_the_same_logits(void **state)
 	for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
 		jit_error err = { 0 };
 		char path[1024], relative[64];
-		size_t n, m;
+		size_t n = 0, m = 0;
 		if (!write_model(each[i].golden, each[i].change, each[i].cuts))
 			continue;
 		snprintf(relative, sizeof relative, "golden/%s", each[i].golden);
