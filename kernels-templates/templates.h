@@ -286,7 +286,7 @@ uint32_t template_kv_row_bytes(enum dtype kv, uint32_t head_dim);
  * there may be key.columns columns, 1 to 16, at positions POS0 .. POS0 + columns - 1, in one unit together
  * (template_attention_columns()): records are [chunk][kv head][column][heads/kv_heads], and of chunks that a column
  * does not see they mean nothing.
- * key.row_blocks (AWAITED, with several columns; template_attention_apart()): a unit has so many of the columns, the
+ * key.row_blocks (with several columns; template_attention_apart()): a unit has so many of the columns, the
  * last one what is left: (its number * kv_heads + kv head) * parts + part. Nothing is stored: KEY_KV_STORE has to do
  * that behind all units.
  * ROTATES (groups of waves, one column, or in parts): Q is what KEY_ROPE reads as IN, K and V what KEY_KV_STORE reads,

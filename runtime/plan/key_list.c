@@ -169,16 +169,19 @@ static bool add_parts(struct key_set *set, struct error *err)
 	return true;
 }
 
-/* schedules: also those that have no result in opt->tune. */
-static bool add_kernels(struct key_set *set, const struct plan *p, const struct plan_options *opt, bool schedules,
+/* Of a plan, which is given back. schedules: also those that have no result in opt->tune. */
+static bool add_kernels(struct key_set *set, struct plan *p, const struct plan_options *opt, bool schedules,
                         struct error *err)
 {
-	for (size_t i = 0; i < p->n_kernels; i++) {
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < p->n_kernels; i++) {
 		bool all = schedules && !(opt->tune && tune_known(opt->tune, &p->kernel[i].key));
-		if (!(all ? add_schedules(set, p->kernel[i].key) : set_add(set, &p->kernel[i].key)))
-			return error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
+		ok = (all ? add_schedules(set, p->kernel[i].key) : set_add(set, &p->kernel[i].key)) ||
+		     error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
 	}
-	return true;
+	plan_free(p);
+	return ok;
 }
 
 static bool add_plan(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
@@ -186,11 +189,8 @@ static bool add_plan(struct key_set *set, const struct warm_passes *m, enum dtyp
 {
 	struct plan p;
 
-	if (!plan_outline(&p, &m->spec, &m->weights, kv, tokens, logits, opt, err))
-		return false;
-	bool ok = add_kernels(set, &p, opt, schedules, err);
-	plan_free(&p);
-	return ok;
+	return plan_outline(&p, &m->spec, &m->weights, kv, tokens, logits, opt, err) &&
+	       add_kernels(set, &p, opt, schedules, err);
 }
 
 /* Two sequences that have a token each. */
@@ -199,11 +199,7 @@ static bool add_pair(struct key_set *set, const struct warm_passes *m, enum dtyp
 {
 	struct plan p;
 
-	if (!plan_outline_pair(&p, &m->spec, &m->weights, kv, opt, err))
-		return false;
-	bool ok = add_kernels(set, &p, opt, schedules, err);
-	plan_free(&p);
-	return ok;
+	return plan_outline_pair(&p, &m->spec, &m->weights, kv, opt, err) && add_kernels(set, &p, opt, schedules, err);
 }
 
 static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
