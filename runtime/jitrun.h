@@ -196,7 +196,7 @@ int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err);
  * "<|im_start|>" becomes that token; without it, no text becomes a control token. *ids is malloc'ed: free() it. */
 int jit_model_tokenize(const jit_model *m, const char *text, size_t n, int add_special, int parse_special,
                        int32_t **ids, size_t *n_ids, jit_error *err);
-/* Ids to text, malloc'ed and 0-terminated: free() it. NULL: err. */
+/* Ids to text, malloc'ed and 0-terminated: free() it. *n_text (may be NULL): its bytes before the 0. NULL: err. */
 char *jit_model_detokenize(const jit_model *m, const int32_t *ids, size_t n, size_t *n_text, jit_error *err);
 /* Non-zero when the token ends a generation; 0 also for what is no token. */
 int jit_model_is_end(const jit_model *m, int32_t id);

@@ -484,10 +484,12 @@ char *jit_model_detokenize(const jit_model *m, const int32_t *ids, size_t n, siz
 {
 	struct error e = { 0 };
 	char *text = NULL;
+	size_t bytes = 0;
 
-	*n_text = 0;
 	if (need_tokenizer(m, &e) && check_ids(m, ids, n, &e))
-		text = tokenizer_decode(m->file.tokenizer, ids, n, false, n_text, &e);
+		text = tokenizer_decode(m->file.tokenizer, ids, n, false, &bytes, &e);
+	if (n_text)
+		*n_text = text ? bytes : 0;
 	model_report(err, &e);
 	return text;
 }

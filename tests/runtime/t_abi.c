@@ -410,6 +410,27 @@ static void no_token_is_refused(void **state)
 	}
 }
 
+/* The bytes of a text need not be counted for a caller that ends at its 0. */
+static void text_is_given_without_its_length(void **state)
+{
+	const int32_t ids[] = { 300, 301, 302 };
+	jit_error err = { 0 };
+	size_t n = 0;
+	(void)state;
+
+	char *counted = jit_model_detokenize(model, ids, 3, &n, &err);
+	char *text = jit_model_detokenize(model, ids, 3, NULL, NULL);
+	assert_non_null(counted);
+	assert_non_null(text);
+	assert_true(n > 0);
+	assert_int_equal(strlen(text), n);
+	assert_memory_equal(text, counted, n + 1);
+	free(counted);
+	free(text);
+	assert_null(jit_model_detokenize(model, &(int32_t){ -2 }, 1, NULL, &err));
+	assert_int_equal(err.code, JIT_ERROR_ARGUMENT);
+}
+
 static void no_place_for_results_is_refused(void **state)
 {
 	jit_error err = { 0 };
@@ -456,6 +477,7 @@ int main(void)
 		cmocka_unit_test(values_out_of_range_are_refused),
 		cmocka_unit_test(refused_sampling_changes_nothing),
 		cmocka_unit_test(no_token_is_refused),
+		cmocka_unit_test(text_is_given_without_its_length),
 		cmocka_unit_test(no_place_for_results_is_refused),
 	};
 	return cmocka_run_group_tests(tests, open_all, NULL);
