@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "server/guards.h"
@@ -96,6 +97,24 @@ static bool has_model(struct exchange *x)
 	return refuse(&x->refusal, 503, NULL, state == SERVER_LOADING ? "Loading model" : "The server is stopping.");
 }
 
+static enum MHD_Result look_at_coding(void *user, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct exchange *x = user;
+	(void)kind;
+
+	if (strcasecmp(name, "Content-Encoding") == 0 && value && *value && strcasecmp(value, "identity") != 0)
+		refuse(&x->refusal, 415, NULL, "The body is encoded as \"%.100s\"; expected none: send it as it is.",
+		       value);
+	return x->refusal.status ? MHD_NO : MHD_YES;
+}
+
+/* Nothing here unpacks bodies. */
+static bool is_plain(struct exchange *x)
+{
+	MHD_get_connection_values(x->connection, MHD_HEADER_KIND, look_at_coding, x);
+	return x->refusal.status == 0;
+}
+
 static bool fits(struct exchange *x)
 {
 	const char *length = exchange_header(x, "Content-Length");
@@ -119,7 +138,7 @@ static bool is_welcome(struct exchange *x, const char *method, const char *path,
 	if (strcmp(method, "OPTIONS") == 0 && page && o->n_pages)
 		return true;
 	return origin_takes_page(o, host, page, &x->refusal) && find_route(x, method, path) && has_key(x) &&
-	       has_model(x) && fits(x);
+	       has_model(x) && is_plain(x) && fits(x);
 }
 
 static void read_body(struct exchange *x, const char *p, size_t n)
@@ -181,8 +200,8 @@ static void add_fields(const struct exchange *x, struct MHD_Response *r, const c
 	if (!page)
 		return;
 	MHD_add_response_header(r, "Access-Control-Allow-Origin", page);
-	MHD_add_response_header(r, "Access-Control-Expose-Headers", "X-Jitrun-Replay");
-	MHD_add_response_header(r, "Vary", "Origin");
+	MHD_add_response_header(r, "Access-Control-Expose-Headers", "X-Jitrun-Replay, Retry-After");
+	MHD_add_response_header(r, "Vary", "Origin, Access-Control-Request-Headers");
 }
 
 static enum MHD_Result send_response(struct exchange *x, unsigned status, struct MHD_Response *r)
@@ -215,6 +234,8 @@ static enum MHD_Result send_refusal(struct exchange *x)
 		MHD_add_response_header(r, "Retry-After", "1");
 	if (x->refusal.status == 405)
 		MHD_add_response_header(r, "Allow", x->route->method);
+	if (x->refusal.status == 415)
+		MHD_add_response_header(r, "Accept-Encoding", "identity");
 	return send_response(x, (unsigned)x->refusal.status, r);
 }
 
@@ -249,7 +270,7 @@ static enum MHD_Result send_preflight(struct exchange *x)
 		return send_response(x, MHD_HTTP_OK, r);
 	MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
 	MHD_add_response_header(r, "Access-Control-Allow-Headers",
-	                        "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Anthropic-Beta");
+	                        origin_allowed_fields(exchange_header(x, "Access-Control-Request-Headers")));
 	MHD_add_response_header(r, "Access-Control-Max-Age", "86400");
 	return send_response(x, MHD_HTTP_OK, r);
 }

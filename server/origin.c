@@ -4,68 +4,66 @@
 #include <string.h>
 #include <strings.h>
 
-/* The length of the name in "name:port", "[::1]:port". */
-static size_t name_length(const char *host)
-{
-	const char *end = host[0] == '[' ? strchr(host, ']') : NULL;
+#include "server/authority.h"
 
-	return end ? (size_t)(end - host) + 1 : strcspn(host, ":");
-}
-
-static bool is_name(const char *host, size_t n, const char *name)
-{
-	if (n == strlen(name) && strncasecmp(host, name, n) == 0)
-		return true;
-	return n >= 2 && host[0] == '[' && n - 2 == strlen(name) && strncasecmp(host + 1, name, n - 2) == 0;
-}
-
-static bool is_this_machine(const char *host, size_t n)
+static bool is_this_machine(const struct authority *a)
 {
 	static const char *const own[] = { "localhost", "127.0.0.1", "::1" };
 
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-		if (is_name(host, n, own[i]))
+		if (authority_is(a, own[i]))
 			return true;
 	return false;
 }
 
+/* Addresses that stand for all of a machine's name none of its own: browsers let any page reach 0.0.0.0. */
+static bool is_bound(const struct authority *a, const char *bound)
+{
+	return bound && authority_is(a, bound) && !authority_is(a, "0.0.0.0") && !authority_is(a, "::");
+}
+
 bool origin_takes_host(const struct origin_rules *o, const char *host, struct refusal *r)
 {
+	struct authority a;
+
 	if (!host || (!o->loopback && o->n_hosts == 0))
 		return true;
-	size_t n = name_length(host);
-	if (is_this_machine(host, n))
-		return true;
-	if (o->bound && is_name(host, n, o->bound))
-		return true;
-	for (size_t i = 0; i < o->n_hosts; i++)
-		if (is_name(host, n, o->host[i]))
+	if (authority_read(&a, host, strlen(host))) {
+		if (is_this_machine(&a) || is_bound(&a, o->bound))
 			return true;
+		for (size_t i = 0; i < o->n_hosts; i++)
+			if (authority_is(&a, o->host[i]))
+				return true;
+	}
 	return refuse(
 		r, 403, NULL,
 		"The header field Host is \"%.200s\", which is no name of this server; --allow-host gives it one.",
 		host);
 }
 
+/* What stands behind the scheme of a web page's origin; NULL: it is of no web page. */
+static const char *behind_scheme(const char *origin)
+{
+	if (strncasecmp(origin, "http://", 7) == 0)
+		return origin + 7;
+	return strncasecmp(origin, "https://", 8) == 0 ? origin + 8 : NULL;
+}
+
 /* A page of this machine, whatever port it comes from. */
 static bool is_local_page(const char *origin)
 {
-	const char *host = strstr(origin, "://");
+	const char *host = behind_scheme(origin);
+	struct authority a;
 
-	if (!host || (strncasecmp(origin, "http:", 5) != 0 && strncasecmp(origin, "https:", 6) != 0))
-		return false;
-	host += 3;
-	size_t n = name_length(host);
-	size_t digits = host[n] == ':' ? strspn(host + n + 1, "0123456789") : 0;
-	return is_this_machine(host, n) && host[n + (host[n] == ':') + digits] == 0;
+	return host && authority_read(&a, host, strlen(host)) && is_this_machine(&a);
 }
 
 const char *origin_allowed(const struct origin_rules *o, const char *origin)
 {
 	for (size_t i = 0; origin && i < o->n_pages; i++) {
 		const char *page = o->page[i];
-		if (strcmp(page, "*") == 0 || strcasecmp(page, origin) == 0 ||
-		    (strcmp(page, "localhost") == 0 && is_local_page(origin)))
+		bool local = strcmp(page, "localhost") == 0;
+		if (strcmp(page, "*") == 0 || (local ? is_local_page(origin) : strcasecmp(page, origin) == 0))
 			return origin;
 	}
 	return NULL;
@@ -75,8 +73,34 @@ bool origin_takes_page(const struct origin_rules *o, const char *host, const cha
 {
 	if (!origin || origin_allowed(o, origin))
 		return true;
-	const char *behind = strstr(origin, "://");
-	if (behind && host && strcasecmp(behind + 3, host) == 0)
+	const char *behind = behind_scheme(origin);
+	if (behind && host && strcasecmp(behind, host) == 0)
 		return true;
 	return refuse(r, 403, NULL, "Pages of \"%.200s\" may not ask this server; --cors-origin lets them.", origin);
+}
+
+/* Names of header fields with commas between, and nothing that could end the line that they are given back in. */
+static bool is_list_of_names(const char *list)
+{
+	static const char usual[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~";
+	enum { MOST = 4096 };
+
+	if (strlen(list) > MOST)
+		return false;
+	for (;;) {
+		list += strspn(list, " ");
+		size_t n = strspn(list, usual);
+		list += n + strspn(list + n, " ");
+		if (n == 0 || (*list && *list != ','))
+			return false;
+		if (!*list++)
+			return true;
+	}
+}
+
+const char *origin_allowed_fields(const char *asked)
+{
+	return asked && is_list_of_names(asked)
+	               ? asked
+	               : "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Anthropic-Beta";
 }
