@@ -1,11 +1,38 @@
 #!/bin/sh
-# check.sh - builds jitrun three ways and runs all its tests: gcc; clang with every warning an error, from the release
+# check.sh - builds jitrun three ways and runs its tests: gcc; clang with every warning an error, from the release
 # archive; gcc with AddressSanitizer and UBSan. First come checks of the sources themselves: layout, sizes, tables. The
-# last line is "N passed, N failed, N skipped"; the exit status is 0 when nothing failed. The two later ways run the
-# tests at reduced size, and take turns at what does not depend on the compiler. With JITRUN_TEST_QUICK=1 the first way
-# has the reduced size as well, and gcc and clang each run half of the tests.
+# last line is "N passed, N failed, N skipped"; the exit status is 0 when nothing failed.
+#
+# Without an option all tests have their quick size, gcc and clang run half of them each, and the sanitizers all: this
+# is what continuous integration runs. --usual and --full have the gcc build run all tests at a larger size; the other
+# two builds stay at the quick size and take turns at what does not depend on the compiler. The size is the option's
+# alone: what the environment says of JITRUN_TEST_QUICK, _FULL and _SHARE is for tests run by hand.
 set -u
 cd "$(dirname "$0")" || exit 1
+
+usage() {
+	cat <<'TXT'
+usage: ./check.sh [--usual | --full]
+
+Builds jitrun with gcc, with clang and with sanitizers, and runs the tests of each build.
+
+  --usual   all tests with gcc at their usual size: over an hour on two cores
+  --full    all tests with gcc complete: every kernel and model on every simulated card
+TXT
+}
+
+size=quick
+case ${1-} in
+'') ;;
+--usual | --full) size=${1#--} && shift ;;
+-h | --help) usage && exit 0 ;;
+esac
+if [ $# -gt 0 ]; then
+	echo "check.sh: \"$1\" is no option here; --usual and --full are" >&2
+	exit 2
+fi
+unset JITRUN_TEST_QUICK JITRUN_TEST_FULL JITRUN_TEST_SHARE
+
 . scripts/setup.sh
 
 passed=0 failed=0 skipped=0
@@ -151,10 +178,13 @@ check_sources scripts/rooms.sh
 # (tests/support/shared.h) they have seven eighths, and the build with sanitizers the rest: these see nothing of
 # generated code, and what simulates it takes six times as long with them. Else it is halves.
 first=all second=all unchecked=1/2 checked=2/2
-if [ "${JITRUN_TEST_QUICK:-0}" != 0 ]; then
+case $size in
+quick)
 	first=1 second=2 unchecked=2-8/8 checked=1/8
-	export JITRUN_TEST_SHARE=$unchecked
-fi
+	export JITRUN_TEST_QUICK=1 JITRUN_TEST_SHARE=$unchecked
+	;;
+full) export JITRUN_TEST_FULL=1 ;;
+esac
 check_build "gcc" build $first --
 if [ -f build/.libs/libjitrun.so ]; then
 	scripts/abi.sh check build/.libs/libjitrun.so tests/abi/libjitrun-0.2.abi \
@@ -165,8 +195,8 @@ if [ -f build/.libs/libjitrun.so ]; then
 	*) broken "gcc: the binary interface" ;;
 	esac
 fi
-export JITRUN_TEST_QUICK=1
-export JITRUN_TEST_SHARE=$unchecked
+unset JITRUN_TEST_FULL
+export JITRUN_TEST_QUICK=1 JITRUN_TEST_SHARE=$unchecked
 if [ -n "$clang" ]; then
 	if unpack_archive; then
 		[ -n "${JITRUN_SHARED:-}" ] || [ ! -d ../shared ] || export JITRUN_SHARED="$PWD/../shared"
