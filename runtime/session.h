@@ -46,6 +46,13 @@ struct collect *session_collect(jit_session *s, struct error *err);
 /* What runs its plans; a simulated card's can be told and asked more (device/simulator.h). */
 struct stream *session_stream(jit_session *s);
 
+/* jit_session_score that says what else might have stood in each place: top[i * n_top] and the n_top - 1 behind it
+ * become the likeliest tokens (at most JIT_LOGPROBS_MOST, and the vocabulary) after everything before ids[i], the lower
+ * id first among equals; for the first token of an empty session their ids are -1. logprob may be NULL, top where n_top
+ * is 0. The same bits as jit_session_logprobs has for a token that is chosen there. */
+int session_score_top(jit_session *s, const int32_t *ids, size_t n, float *logprob, jit_logprob *top, size_t n_top,
+                      jit_error *err);
+
 /* Tokens from its beginning on that are computed. */
 size_t session_computed(const jit_session *s);
 

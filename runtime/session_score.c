@@ -6,11 +6,39 @@
 #include "kernels-templates/numerics.h"
 #include "runtime/host/system.h"
 #include "runtime/logits.h"
+#include "runtime/session.h"
 #include "runtime/session_state.h"
 
-/* The n tokens from `computed` on, whose ids stand in s->ids: logprob, if wanted, of all but the first, which the
- * caller knows. Leaves the logits of the last. */
-static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error *err)
+/* What is wanted of the tokens that are scored: logprob and top may be NULL. */
+struct wanted {
+	float *logprob;
+	jit_logprob *top; /* n_top of each */
+	size_t n_top;
+};
+
+/* What the logits of the token before say of the token number i. */
+static void look_up(const struct wanted *w, size_t i, const float *logits, uint32_t vocab, int32_t id)
+{
+	float *logprob = w->logprob ? w->logprob + i : NULL;
+
+	if (w->n_top)
+		logits_top(logits, vocab, id, logprob, w->top + i * w->n_top, w->n_top);
+	else if (logprob)
+		*logprob = logits_log_probability(logits, vocab, id);
+}
+
+/* The first token of a text has none before it. */
+static void look_nowhere(const struct wanted *w)
+{
+	if (w->logprob)
+		w->logprob[0] = 0;
+	for (size_t k = 0; k < w->n_top; k++)
+		w->top[k] = (jit_logprob){ .id = -1 };
+}
+
+/* The n tokens from `computed` on, whose ids stand in s->ids: what is wanted of all but the first, which the caller
+ * knows. Leaves the logits of the last. */
+static bool score_tokens(jit_session *s, size_t n, const struct wanted *w, struct error *err)
 {
 	uint32_t vocab = s->model->file.spec.vocab,
 		 most = s->engine->batch < SESSION_ALL_LOGITS ? s->engine->batch : SESSION_ALL_LOGITS;
@@ -25,9 +53,8 @@ static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error 
 		                          err) ||
 		    !session_check_rows(s, tokens, err))
 			return false;
-		for (uint32_t c = 0; logprob && c < tokens && done + c + 1 < n; c++)
-			logprob[done + c + 1] =
-				logits_log_probability(s->engine->memory.all_logits + c * stride, vocab, next[c]);
+		for (uint32_t c = 0; c < tokens && done + c + 1 < n; c++)
+			look_up(w, done + c + 1, s->engine->memory.all_logits + c * stride, vocab, next[c]);
 		done += tokens;
 		s->computed += tokens;
 		s->logits = s->engine->memory.all_logits + (tokens - 1) * stride;
@@ -36,29 +63,44 @@ static bool score_tokens(jit_session *s, size_t n, float *logprob, struct error 
 	return true;
 }
 
-int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logprob, jit_error *err)
+static int score(jit_session *s, const int32_t *ids, size_t n, const struct wanted *w, jit_error *err)
 {
+	const uint32_t vocab = s->model->file.spec.vocab;
+	const bool looks = w->logprob || w->n_top;
 	struct error e = { 0 };
 	const size_t length = s->length;
 	int status = n ? session_check_tokens(s, ids, n, err) : JIT_OK;
 
 	if (n == 0 || status != JIT_OK ||
-	    (length && (logprob || s->computed < length) && (status = session_ensure_logits(s, err)) != JIT_OK))
+	    (length && (looks || s->computed < length) && (status = session_ensure_logits(s, err)) != JIT_OK))
 		return status;
 	if (s->grammar && !session_grammar_take(s, ids, n, &e))
 		return model_report(err, &e);
 	const struct session_mark before = session_mark(s);
 	double start = system_seconds();
-	if (logprob)
-		logprob[0] = length ? logits_log_probability(s->logits, s->model->file.spec.vocab, ids[0]) : 0;
+	if (length)
+		look_up(w, 0, s->logits, vocab, ids[0]);
+	else
+		look_nowhere(w);
 	memcpy(s->ids + length, ids, n * sizeof *ids);
 	s->length += n;
-	if (!score_tokens(s, n, logprob, &e))
+	if (!score_tokens(s, n, w, &e))
 		return session_take_back(s, before, &e, err);
 	session_prompt_done(s);
 	s->prompt_tokens += n;
 	s->prompt_seconds += system_seconds() - start;
 	return JIT_OK;
+}
+
+int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logprob, jit_error *err)
+{
+	return score(s, ids, n, &(struct wanted){ .logprob = logprob }, err);
+}
+
+int session_score_top(jit_session *s, const int32_t *ids, size_t n, float *logprob, jit_logprob *top, size_t n_top,
+                      jit_error *err)
+{
+	return score(s, ids, n, &(struct wanted){ logprob, top, n_top }, err);
 }
 
 /* Whether a token was chosen last and so many may be asked for. */

@@ -63,12 +63,12 @@ bool batcher_take(struct batcher *e, struct task *t, struct refusal *r)
 	            : refuse(r, 503, NULL, "The server is stopping.");
 }
 
-/* The first that waits; of those that are embedded, none while another one is. */
+/* The first that waits; of those that need the session that is alone, none while another one does. */
 static struct choice *take_waiting(struct batcher *e, bool embeds)
 {
 	pthread_mutex_lock(&e->lock);
 	struct choice **at = &e->first;
-	while (*at && !embeds && (*at)->task->embeds)
+	while (*at && ((!embeds && choice_is_alone(*at)) || choice_waits(*at)))
 		at = &(*at)->next;
 	struct choice *c = *at;
 	if (c) {
@@ -129,9 +129,16 @@ static void sweep(struct batcher *e)
 static struct choice *embedded(const struct batcher *e)
 {
 	for (unsigned i = 0; i < e->n_running; i++)
-		if (e->running[i]->task->embeds && e->running[i]->outcome == CHOICE_RUNNING)
+		if (choice_is_alone(e->running[i]) && e->running[i]->outcome == CHOICE_RUNNING)
 			return e->running[i];
 	return NULL;
+}
+
+static void begin(struct batcher *e, struct choice *c)
+{
+	slots_enter(e->slots, c);
+	c->checked = e->bits && bits_wants(e->bits);
+	choice_begin(c, e->batch);
 }
 
 /* A part of one text, in turns with a pass of the others. */
@@ -158,14 +165,9 @@ static void embed(struct batcher *e, struct choice *c)
 	} else if (!choice_embed(c, e->alone, e->o.model, seconds)) {
 		jit_session_close(e->alone);
 		e->alone = NULL;
+	} else if (c->outcome == CHOICE_RUNNING && !choice_is_alone(c)) {
+		begin(e, c);
 	}
-}
-
-static void begin(struct batcher *e, struct choice *c)
-{
-	slots_enter(e->slots, c);
-	c->checked = e->bits && bits_wants(e->bits);
-	choice_begin(c, e->batch);
 }
 
 static void admit(struct batcher *e)
@@ -175,7 +177,7 @@ static void admit(struct batcher *e)
 	while (e->n_running < e->o.parallel && (c = take_waiting(e, !embedded(e)))) {
 		if (c->task->action)
 			slots_act(e->slots, c, e->batch);
-		else if (!c->task->embeds)
+		else if (!choice_is_alone(c))
 			begin(e, c);
 		e->running[e->n_running++] = c;
 	}

@@ -77,6 +77,8 @@ static void finish(struct choice *c, const struct record *r, const char *text, e
 
 	if (c->outcome != CHOICE_RUNNING)
 		return;
+	if (c->number == c->task->first) /* nobody waits for its scores any more */
+		c->task->scored = true;
 	fill_numbers(c);
 	keep_ids(c);
 	last.choice = c->number;
@@ -194,7 +196,8 @@ void choice_begin(struct choice *c, jit_batch *batch)
 	struct record started = { .kind = RECORD_STARTED, .choice = c->number };
 	jit_error err = { 0 };
 
-	c->begun = system_seconds();
+	if (c->begun <= 0) /* else its prompt was scored */
+		c->begun = system_seconds();
 	if (stream_is_cancelled(c->task->stream)) {
 		choice_end(c, END_CANCELLED);
 	} else if (!prepare(c, batch, &err)) {

@@ -39,6 +39,10 @@ void choice_begin(struct choice *c, jit_batch *batch);
 /* Instead: the next part of the prompt's embedding, as much as takes about so many seconds, in a session that is nobody
  * else's; behind the last one the choice ends. False: the session is of no use any more. */
 bool choice_embed(struct choice *c, jit_session *alone, const jit_model *model, double seconds);
+/* Whether it needs that session: for all it does, or for what comes before its beginning. */
+bool choice_is_alone(const struct choice *c);
+/* Whether another choice of its task comes first. */
+bool choice_waits(const struct choice *c);
 /* Its tokens are computed: chooses the next one. */
 void choice_advance(struct choice *c, const jit_model *model);
 /* A pass is over: tells how far the prompt is, if that is wanted and new. */

@@ -1,13 +1,15 @@
-/* server/choice_embed.c - embeddings and ranks: prompts behind which nothing is generated, computed in parts between
- * which the others go on.
+/* server/choice_embed.c - embeddings, ranks and scores: prompts that are computed in parts between which the others go
+ * on. Only behind a score something is generated, in another session.
  *
  * A text's bits do not depend on its parts: tokens are appended to one session, and means are summed in the order that
  * jitrun.h states.
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/math_host.h"
 #include "runtime/host/system.h"
+#include "runtime/session.h"
 #include "server/choice.h"
 
 enum { PART_FIRST = 64, PART_LEAST = 8 };
@@ -46,7 +48,7 @@ static void put_mean(struct choice *c, float *out, size_t hidden)
 
 static bool no_memory(jit_error *err)
 {
-	*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory for an embedding" };
+	*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "There is no memory for this request." };
 	return false;
 }
 
@@ -112,6 +114,30 @@ static bool rank(struct choice *c, jit_session *alone, size_t n, jit_error *err)
 	return true;
 }
 
+/* How likely each token of the part is, and which were likelier. */
+static bool score(struct choice *c, jit_session *alone, size_t n, jit_error *err)
+{
+	const size_t n_top = (size_t)c->task->logprobs;
+	float *logprob = malloc(n * sizeof *logprob);
+	jit_logprob *top = calloc(n * n_top + 1, sizeof *top);
+	const int32_t *ids = c->task->ids + c->done;
+	bool ok =
+		logprob && top ? session_score_top(alone, ids, n, logprob, top, n_top, err) == JIT_OK : no_memory(err);
+
+	for (size_t i = 0; ok && i < n; i++) {
+		const bool first = c->done + i == 0;
+		const struct record r = { .kind = RECORD_SCORED,
+			                  .choice = c->number,
+			                  .id = ids[i],
+			                  .logprob = first ? NAN : logprob[i],
+			                  .n_top = first ? 0 : (uint32_t)n_top };
+		stream_put(c->task->stream, &r, top + i * n_top, NULL);
+	}
+	free(logprob);
+	free(top);
+	return ok;
+}
+
 static bool compute(struct choice *c, jit_session *alone, const jit_model *model, size_t n, jit_error *err)
 {
 	const struct task *t = c->task;
@@ -120,6 +146,8 @@ static bool compute(struct choice *c, jit_session *alone, const jit_model *model
 
 	if (jit_model_get_info(model, &info, err) != JIT_OK)
 		return false;
+	if (t->scores)
+		return score(c, alone, n, err);
 	if (!t->ranks && t->pooling == JIT_POOL_MEAN)
 		return add_rows(c, alone, n, (size_t)info.hidden, err);
 	if (!last)
@@ -151,7 +179,18 @@ bool choice_embed(struct choice *c, jit_session *alone, const jit_model *model, 
 	}
 	adapt(c, n, system_seconds() - start, seconds);
 	c->done += n;
-	if (c->done == c->task->n_ids)
+	if (c->done < c->task->n_ids)
+		return true;
+	if (c->task->scores)
+		c->task->scored = true;
+	else
 		choice_end(c, END_LENGTH);
 	return true;
 }
+
+bool choice_is_alone(const struct choice *c)
+{
+	return c->task->embeds || (c->task->scores && !c->task->scored && c->number == c->task->first);
+}
+
+bool choice_waits(const struct choice *c) { return c->task->scores && !c->task->scored && c->number != c->task->first; }

@@ -49,18 +49,30 @@ static bool open_tasks(struct exchange *x, const json_t *body, const struct serv
 	return true;
 }
 
+/* The prompts stand before the answers; with log probabilities, those of their tokens stand before the answers', too.
+ */
+static bool read_echo(struct task **tasks, const struct prompts *p, const json_t *body, bool *echo, struct refusal *r)
+{
+	if (!field_flag(body, "echo", echo, r))
+		return false;
+	for (size_t i = 0; i < p->n; i++)
+		tasks[i]->scores = *echo && tasks[i]->logprobs >= 0;
+	return true;
+}
+
 static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p)
 {
 	struct task *tasks[PROMPTS_MOST] = { 0 };
 	bool echo = false;
 
-	bool ok = open_tasks(x, body, m, p, tasks) && field_flag(body, "echo", &echo, &x->refusal);
-	if (ok && echo && p->n > 1)
-		ok = refuse(&x->refusal, 400, "echo", "echo is not supported with several prompts");
+	bool ok = open_tasks(x, body, m, p, tasks) && read_echo(tasks, p, body, &echo, &x->refusal);
 	struct openai_reply *o = ok ? openai_reply_open(x, m, tasks, (unsigned)p->n, body, false) : NULL;
-	if (o && echo)
-		o->echo = jit_model_detokenize(m->model, tasks[0]->ids, tasks[0]->n_ids, NULL, NULL);
-	ok = o && generate(x, &o->base, m, tasks, p->n);
+	ok = o != NULL;
+	for (size_t i = 0; ok && echo && i < p->n; i++)
+		ok = openai_echo(o, (unsigned)i, p->list[i].text, &x->refusal);
+	if (o && !ok)
+		reply_close(&o->base);
+	ok = ok && generate(x, &o->base, m, tasks, p->n);
 	for (size_t i = 0; i < p->n; i++)
 		task_release(tasks[i]);
 	return ok;

@@ -54,6 +54,15 @@ json_t *json_ids(const int32_t *ids, size_t n)
 	return list;
 }
 
+json_t *json_bytes(const char *bytes, size_t n)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_add(list, json_integer((unsigned char)bytes[i]));
+	return list;
+}
+
 json_t *json_copied(const json_t *o, bool deep)
 {
 	json_t *from = (json_t *)(uintptr_t)o, *copy = deep ? json_deep_copy(from) : json_copy(from);

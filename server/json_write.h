@@ -16,6 +16,8 @@ void json_put(json_t *object, const char *name, json_t *value);
 void json_add(json_t *array, json_t *value);
 /* A string; bytes that are no UTF-8 become U+FFFD, one each. */
 json_t *json_text(const char *bytes, size_t n);
+/* An array of their numbers, from 0 to 255. */
+json_t *json_bytes(const char *bytes, size_t n);
 json_t *json_number(double value); /* null when it is not finite */
 json_t *json_ids(const int32_t *ids, size_t n);
 /* A copy with all that is in o: the library's leaves out what there is no memory for. deep: of what is inside, too.

@@ -67,9 +67,9 @@ bool models_add(struct models *all, const char *path, const char *alias, struct 
 struct served *models_named(struct models *all, const char *name);
 /* name NULL: the first. With one model any name will do, as clients send those that they know. NULL: refused. */
 struct served *models_find(struct models *all, const char *name, struct refusal *r);
-/* A token's text as it stands in the middle of others: some tokenizers take a space away from the first one. malloc'ed;
- * NULL: no memory. */
-char *models_piece(const jit_model *model, int32_t id, size_t *n);
+/* The bytes of a token as it stands in the middle of others: some tokenizers take a space away from the first one. They
+ * may be a part of a character. special: of control tokens their names, else nothing. Borrowed, or in scratch. */
+const char *models_bytes(const jit_model *model, int32_t id, bool special, char scratch[256], size_t *n);
 /* The text of tokens, special ones with their names. malloc'ed; NULL: no memory. */
 char *models_text(const jit_model *model, const int32_t *ids, size_t n_ids, size_t *n);
 /* Tokens of a text that stands behind others: some tokenizers put a space before the first one. False: err. */

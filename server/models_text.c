@@ -5,23 +5,10 @@
 #include "runtime/model.h"
 #include "server/models.h"
 
-char *models_piece(const jit_model *model, int32_t id, size_t *n)
+const char *models_bytes(const jit_model *model, int32_t id, bool special, char scratch[256], size_t *n)
 {
-	const int32_t twice[] = { id, id };
-	size_t one = 0, both = 0;
-	char *first = jit_model_detokenize(model, &id, 1, &one, NULL);
-	char *text = jit_model_detokenize(model, twice, 2, &both, NULL);
-
-	if (first && text && both >= one) {
-		memmove(text, text + one, both - one);
-		text[both - one] = 0;
-		*n = both - one;
-		free(first);
-		return text;
-	}
-	free(first);
-	free(text);
-	return NULL;
+	*n = 0;
+	return model->file.tokenizer ? tokenizer_piece(model->file.tokenizer, id, false, special, scratch, n) : "";
 }
 
 char *models_text(const jit_model *model, const int32_t *ids, size_t n_ids, size_t *n)

@@ -60,40 +60,13 @@ static void send_chunk(struct openai_reply *o, unsigned number, json_t *delta, j
 
 /* ---- log probabilities */
 
-/* The older form, beside which the newer one stands as "content". */
-static json_t *flat_logprobs(struct openai_choice *c, const json_t *entries)
-{
-	json_t *o = json_object(), *tokens = json_array(), *numbers = json_array(), *tops = json_array();
-	json_t *places = json_array(), *e, *t;
-	size_t i, k;
-
-	json_array_foreach(entries, i, e)
-	{
-		json_t *top = json_object();
-		json_add(tokens, json_incref(json_object_get(e, "token")));
-		json_add(numbers, json_incref(json_object_get(e, "logprob")));
-		json_array_foreach(json_object_get(e, "top_logprobs"), k, t)
-			json_put(top, json_string_value(json_object_get(t, "token")),
-		                 json_incref(json_object_get(t, "logprob")));
-		json_add(tops, top);
-		json_add(places, json_integer((json_int_t)c->length));
-		const char *text = json_string_value(json_object_get(e, "token"));
-		for (; text && *text; text++)
-			c->length += ((unsigned char)*text & 0xc0) != 0x80;
-	}
-	json_put(o, "tokens", tokens);
-	json_put(o, "token_logprobs", numbers);
-	json_put(o, "top_logprobs", tops);
-	json_put(o, "text_offset", places);
-	return o;
-}
-
-static json_t *logprobs_of(struct openai_reply *o, struct openai_choice *c, json_t *entries)
+/* The newer form stands beside the older one, as "content". */
+static json_t *logprobs_of(struct openai_reply *o, unsigned number, json_t *entries)
 {
 	if (!o->logprobs)
 		return NULL;
 	json_t *list = entries ? entries : json_array();
-	json_t *j = o->chat ? json_object() : flat_logprobs(c, list);
+	json_t *j = o->chat ? json_object() : openai_flat(o, number, list);
 	json_put(j, "content", list);
 	return j;
 }
@@ -181,7 +154,7 @@ static void take_text(struct openai_reply *o, unsigned number, const char *text,
 		if (entry)
 			json_add(list, entry);
 		send_chunk(o, number, delta_of(o, &reasoning, parts.answer, parts.n_answer),
-		           entry ? logprobs_of(o, c, list) : NULL, NULL);
+		           entry ? logprobs_of(o, number, list) : NULL, NULL);
 	}
 	bytes_free(&reasoning);
 	bytes_free(&rest);
@@ -195,6 +168,26 @@ static void take_text(struct openai_reply *o, unsigned number, const char *text,
 
 /* ---- records */
 
+static struct openai_echo *echo_of(const struct openai_reply *o, unsigned number)
+{
+	return o->echo ? &o->echo[number / (o->n / o->n_tasks)] : NULL;
+}
+
+/* A prompt before its answer, with what is known of its tokens. */
+static void take_echo(struct openai_reply *o, unsigned number, const struct openai_echo *e)
+{
+	json_t *list = e->logprobs ? json_copied(e->logprobs, false) : NULL;
+
+	if (e->logprobs && !list)
+		o->base.out.lost = true;
+	if (!o->base.events) {
+		bytes_add(&o->choice[number].text, e->text, e->n);
+		o->choice[number].logprobs = list;
+	} else {
+		send_chunk(o, number, json_text(e->text, e->n), list ? logprobs_of(o, number, list) : NULL, NULL);
+	}
+}
+
 static void begin_choice(struct openai_reply *o, unsigned number)
 {
 	tool_calls_begin(&o->choice[number].tools, o->tools, o->in_call ? o->tasks[0]->opened : NULL,
@@ -206,7 +199,7 @@ static void begin_choice(struct openai_reply *o, unsigned number)
 		json_put(delta, "content", json_null());
 		send_chunk(o, number, delta, NULL, NULL);
 	} else if (o->echo) {
-		take_text(o, number, o->echo, strlen(o->echo), NULL);
+		take_echo(o, number, echo_of(o, number));
 	}
 }
 
@@ -218,6 +211,8 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 	if (record->kind == RECORD_STARTED) {
 		c->numbers = record->numbers;
 		begin_choice(o, record->choice);
+	} else if (record->kind == RECORD_SCORED) {
+		json_add(echo_of(o, record->choice)->logprobs, openai_logprob(o->model->model, record, top, false));
 	} else if (record->kind == RECORD_PROMPT) {
 		json_t *j = chunk(o, record->choice, o->chat ? json_object() : json_string(""), NULL, NULL);
 		json_put(j, "prompt_progress", openai_progress(record));
@@ -261,7 +256,7 @@ static json_t *choice_json(struct openai_reply *o, unsigned number)
 	} else {
 		json_put(one, "text", text);
 	}
-	json_t *logprobs = logprobs_of(o, c, c->logprobs);
+	json_t *logprobs = logprobs_of(o, number, c->logprobs);
 	c->logprobs = NULL;
 	json_put(one, "logprobs", logprobs ? logprobs : json_null());
 	json_put(one, "finish_reason", json_string(openai_finish(c)));
@@ -326,6 +321,10 @@ static void close_reply(struct reply *r)
 	}
 	free(o->choice);
 	free(o->prompt);
+	for (unsigned i = 0; o->echo && i < o->n_tasks; i++) {
+		free(o->echo[i].text);
+		json_decref(o->echo[i].logprobs);
+	}
 	free(o->echo);
 	for (unsigned i = 0; o->tasks && i < o->n_tasks; i++)
 		task_release(o->tasks[i]);
@@ -393,4 +392,25 @@ struct openai_reply *openai_reply_open(struct exchange *x, const struct served *
 		return o;
 	reply_close(&o->base);
 	return NULL;
+}
+
+bool openai_echo(struct openai_reply *o, unsigned i, const json_t *text, struct refusal *r)
+{
+	const struct task *t = o->tasks[i];
+
+	if (!o->echo)
+		o->echo = calloc(o->n_tasks, sizeof *o->echo);
+	if (!o->echo)
+		return refuse(r, 503, NULL, "There is no memory for this request.");
+	struct openai_echo *e = &o->echo[i];
+	if (text) {
+		e->n = json_string_length(text);
+		e->text = malloc(e->n + 1);
+		if (e->text)
+			memcpy(e->text, json_string_value(text), e->n + 1);
+	} else {
+		e->text = jit_model_detokenize(o->model->model, t->ids, t->n_ids, &e->n, NULL);
+	}
+	e->logprobs = t->scores ? json_array() : NULL;
+	return (e->text && (e->logprobs || !t->scores)) || refuse(r, 503, NULL, "There is no memory for this request.");
 }

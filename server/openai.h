@@ -22,7 +22,18 @@ struct openai_choice {
 	enum end_reason reason;
 	int stop; /* END_STOP_TEXT: which */
 	struct run_numbers numbers;
-	size_t length; /* characters of its text so far */
+	/* of log probabilities in the older form (openai_flat.c) */
+	size_t told;      /* tokens */
+	size_t at;        /* bytes of the prompt's text that they are */
+	size_t length;    /* characters that have begun so far */
+	unsigned missing; /* bytes of the last one */
+};
+
+/* A prompt that stands before its answers. */
+struct openai_echo {
+	char *text; /* 0-terminated */
+	size_t n;
+	json_t *logprobs; /* of its tokens, as far as they are known; NULL: not wanted */
 };
 
 struct openai_reply {
@@ -38,7 +49,7 @@ struct openai_reply {
 	bool in_call;          /* the prompt has opened a call */
 	char *prompt;          /* its end: whether it opens the model's reasoning */
 	size_t n_prompt;
-	char *echo; /* the prompt, to be put before the text of a completion; NULL */
+	struct openai_echo *echo; /* n_tasks; NULL: prompts do not stand before the text */
 	unsigned n;
 	struct openai_choice *choice;
 };
@@ -48,6 +59,12 @@ extern const struct reply_kind openai_kind;
 /* A reply to n tasks, which it holds; body: the request. NULL: refused. */
 struct openai_reply *openai_reply_open(struct exchange *x, const struct served *m, struct task *const *tasks,
                                        unsigned n, const json_t *body, bool chat);
+
+/* The prompt number i is to stand before its answers. text: as it was given; NULL: as tokens. False: refused. */
+bool openai_echo(struct openai_reply *o, unsigned i, const json_t *text, struct refusal *r);
+
+/* openai_flat.c: log probabilities of tokens in the older form: lists side by side. entries: in the newer one. */
+json_t *openai_flat(const struct openai_reply *o, unsigned choice, const json_t *entries);
 
 /* openai_parts.c */
 const char *openai_fingerprint(void); /* "b..." */

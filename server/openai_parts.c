@@ -85,20 +85,17 @@ json_t *openai_call_deltas(const struct openai_reply *o, unsigned choice)
 
 static void put_token(json_t *o, const jit_model *model, int32_t id, float logprob, bool sampled)
 {
+	char scratch[256];
 	size_t n = 0;
-	char *text = models_piece(model, id, &n);
-	json_t *bytes = json_array();
+	const char *text = models_bytes(model, id, false, scratch, &n);
 
-	for (size_t i = 0; text && i < n; i++)
-		json_add(bytes, json_integer((unsigned char)text[i]));
 	json_put(o, "id", json_integer(id));
-	json_put(o, "token", text ? json_text(text, n) : NULL);
-	json_put(o, "bytes", bytes);
+	json_put(o, "token", json_text(text, n));
+	json_put(o, "bytes", json_bytes(text, n));
 	if (sampled)
 		json_put(o, "prob", json_number(math_host_exp((double)logprob)));
 	else
 		json_put(o, "logprob", json_number((double)logprob));
-	free(text);
 }
 
 json_t *openai_logprob(const jit_model *model, const struct record *r, const jit_logprob *top, bool sampled)

@@ -91,6 +91,7 @@ static bool add_one(struct prompts *p, const char *name, const json_t *v, const 
 		ok = refuse(r, 400, name, "%s is empty", name);
 	if (ok) {
 		p->list[p->n].ids = l.ids;
+		p->list[p->n].text = json_is_string(v) ? v : NULL;
 		p->list[p->n++].n = l.n;
 	} else {
 		free(l.ids);

@@ -19,6 +19,7 @@ struct prompts {
 	struct {
 		int32_t *ids; /* malloc'ed; whoever takes them puts NULL here */
 		size_t n;
+		const json_t *text; /* it was given as a text alone: borrowed; NULL */
 	} list[PROMPTS_MOST];
 	size_t n;
 };

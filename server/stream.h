@@ -15,6 +15,7 @@
 
 enum record_kind {
 	RECORD_STARTED, /* the batcher has begun with this choice */
+	RECORD_SCORED,  /* a token of its prompt, and how likely it was there */
 	RECORD_PROMPT,  /* part of its prompt was computed */
 	RECORD_TOKEN,   /* a token, and the text that it completes */
 	RECORD_ENDED,   /* nothing more comes of this choice */
@@ -37,7 +38,7 @@ struct record {
 	int status;    /* FAILED */
 	int stop;      /* END_STOP_TEXT: which text */
 	int32_t id;    /* TOKEN; -1: text that was held back */
-	float logprob; /* of the token */
+	float logprob; /* of the token; NaN: of the first one of a text, before which there is nothing */
 	uint32_t n_text, n_top, n_param;
 	struct run_numbers numbers; /* STARTED, PROMPT, ENDED; TOKEN, where the task wants it */
 	uint64_t done;              /* PROMPT: tokens that need not be computed any more */

@@ -41,6 +41,8 @@ struct task {
 	size_t n_grammar_tools;
 	int logprobs; /* -1: none; how many of the likeliest tokens */
 	bool sampled; /* ... behind the samplers */
+	bool scores;  /* those of the prompt's tokens, too: its first choice tells them before it begins */
+	bool scored;  /* and has; the batcher's thread alone looks at it */
 	bool ignore_end;
 	const struct served *marks; /* whose marks of calls become text; NULL: of none */
 	char *opened;               /* the prompt opens a call, and this stands behind the mark; NULL: it does not */

@@ -22,24 +22,16 @@ static const struct served *model_of(struct exchange *x, const json_t *body)
 /* A token with its text, or with its bytes where these are no text. */
 static json_t *piece(const jit_model *m, int32_t id)
 {
-	size_t n = 0;
-	char *text = models_piece(m, id, &n);
-	json_t *o = json_object(), *whole = NULL;
+	char scratch[256];
+	size_t n = 0, at = 0;
+	const char *text = models_bytes(m, id, true, scratch, &n);
+	json_t *o = json_object();
 	uint32_t code;
-	size_t at = 0;
 
 	json_put(o, "id", json_integer(id));
-	for (unsigned length; text && at < n && (length = text_char(text + at, n - at, &code)); at += length)
+	for (unsigned length; at < n && (length = text_char(text + at, n - at, &code)); at += length)
 		;
-	if (text && at == n) {
-		whole = json_stringn(text, n);
-	} else if (text) {
-		whole = json_array();
-		for (size_t i = 0; i < n; i++)
-			json_add(whole, json_integer((unsigned char)text[i]));
-	}
-	json_put(o, "piece", whole);
-	free(text);
+	json_put(o, "piece", at == n ? json_text(text, n) : json_bytes(text, n));
 	return o;
 }
 
