@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "grammar/call_parts.h"
+#include "grammar/schema.h"
 #include "loaders/json_read.h"
 
 enum { TEXT_MOST = 16 << 20, STATES_MOST = 1 << 22 };
@@ -284,12 +285,37 @@ static bool read_marks(struct call_machine *m, const json_t *o)
 	return known && n <= STOP_MOST && (n || m->values == VALUES_PYTHON || m->values == VALUES_JSON);
 }
 
+/* Parameters are written as a schema by themselves: what they refer to is looked for in them first. */
+static bool mark_arguments(json_t *schema, unsigned depth)
+{
+	static const char *const names[] = { "arguments", "parameters" }, *const several[] = {
+		"anyOf", "oneOf", "items"
+	};
+	json_t *properties = json_object_get(schema, "properties"), *one;
+	bool ok = true;
+	size_t i, k;
+
+	for (i = 0; i < 2; i++) {
+		one = json_object_get(properties, names[i]);
+		if (json_is_object(one) && !json_object_get(one, SCHEMA_DOCUMENT))
+			ok = ok && json_object_set_new(one, SCHEMA_DOCUMENT, json_string("first")) == 0;
+	}
+	for (i = 0; i < 3 && depth < 3; i++) {
+		json_t *all = json_object_get(schema, several[i]);
+		ok = ok && (!json_is_object(all) || mark_arguments(all, depth + 1));
+		json_array_foreach(all, k, one) ok = ok && mark_arguments(one, depth + 1);
+	}
+	return ok;
+}
+
 static json_t *read_text(const char *text, size_t n, struct error *err)
 {
 	json_t *o = json_read(text, n, TEXT_MOST, "the call", err);
 
-	if (o && json_is_object(o))
+	if (o && json_is_object(o) && mark_arguments(json_object_get(o, "schema"), 0))
 		return o;
+	if (o && json_is_object(o))
+		error_set(err, ERROR_MEMORY, "no memory for a grammar");
 	json_decref(o);
 	error_set(err, ERROR_ARGUMENT, "the call is no JSON object");
 	return NULL;

@@ -199,6 +199,7 @@ struct schema *schema_open(const char *text, size_t n, bool formats, struct erro
 	for (size_t i = 0; i < r.n_bases; i++)
 		free(r.base[i]);
 	free(r.place);
+	free(r.document);
 	free(r.base);
 	free(r.queue);
 	json_decref(r.root);

@@ -29,6 +29,12 @@ enum {
 enum { SCHEMA_TRUE = 0, SCHEMA_FALSE = 1, SCHEMA_NONE = UINT32_MAX /* the keyword is not there */ };
 enum { COUNT_ANY = UINT32_MAX };
 
+/* A keyword of our own, for a schema that is put into another one: with the value "own" it is a document of its own, in
+ * which references, ids and anchors mean what they meant before, and which does not see what is around it; with
+ * "first" references that lead nowhere in it are looked up around it. No map of properties has a text as its member, so
+ * that a property of this name is none. */
+#define SCHEMA_DOCUMENT "x-jitrun-document"
+
 /* A part of one of the arrays below. */
 struct part {
 	uint32_t at, n;

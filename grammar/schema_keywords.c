@@ -235,7 +235,7 @@ static bool read_reference(struct schema_reader *r, struct filling *f, const jso
 
 	if (!json_is_string(value))
 		return schema_fail(r, "a URI was expected");
-	return schema_resolve(r, f->base, json_string_value(value), &to) && child(r, to, &node) &&
+	return schema_resolve(r, f->place, json_string_value(value), &to) && child(r, to, &node) &&
 	       schema_push(r, &f->all_of, node);
 }
 
@@ -247,7 +247,7 @@ static bool read_dynamic(struct schema_reader *r, struct filling *f, const json_
 
 	for (size_t i = 0; i < r->n_places && hash; i++) {
 		const char *name = json_string_value(json_object_get(r->place[i].json, "$dynamicAnchor"));
-		anchors += name && strcmp(name, hash + 1) == 0;
+		anchors += name && strcmp(name, hash + 1) == 0 && r->place[i].document == f->place->document;
 	}
 	if (anchors > 1)
 		return schema_fail(r, "a reference that depends on the way to it, which is not supported");
@@ -347,7 +347,7 @@ static const struct schema_keyword keywords[] = {
 
 static bool read_keywords(struct schema_reader *r, struct filling *f, const struct schema_keyword *k)
 {
-	bool reference_alone = r->old && json_object_get(f->json, "$ref");
+	bool reference_alone = r->document[f->place->document].old && json_object_get(f->json, "$ref");
 
 	for (; k->name; k++) {
 		const json_t *value = json_object_get(f->json, k->name);
@@ -433,7 +433,7 @@ static bool fill(struct schema_reader *r, struct filling *f)
 
 bool schema_fill(struct schema_reader *r, const struct place_of_schema *p)
 {
-	struct filling f = { .node = p->node, .json = p->json, .base = p->base };
+	struct filling f = { .node = p->node, .json = p->json, .place = p };
 	bool ok = fill(r, &f);
 
 	free(f.texts.p);

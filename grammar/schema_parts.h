@@ -7,17 +7,26 @@
 /* A schema object of the text, and where it stands. */
 struct place_of_schema {
 	const json_t *json;
-	char *base;    /* the URI that references in it are relative to; shared, not owned */
-	char *pointer; /* owned; NULL until the node is asked for */
-	uint32_t node; /* SCHEMA_NONE until then */
+	char *base;        /* the URI that references in it are relative to; shared, not owned */
+	char *pointer;     /* owned; NULL until the node is asked for */
+	uint32_t node;     /* SCHEMA_NONE until then */
+	uint32_t document; /* of schema_reader.document[] */
+};
+/* What a reference can mean: the text itself is the first document, SCHEMA_DOCUMENT begins others. */
+struct document_of_schema {
+	bool old;       /* draft 7 and older: what stands beside a $ref is nothing */
+	bool alone;     /* it does not see what is around it */
+	uint32_t outer; /* the document around it, and the URI there */
+	char *base;     /* shared, not owned */
 };
 struct schema_reader {
 	struct schema *s;
 	json_t *root;
 	bool formats;                  /* are held */
-	bool old;                      /* draft 7 and older: what stands beside a $ref is nothing */
 	struct place_of_schema *place; /* sorted by json once the text was walked */
 	size_t n_places, place_room;
+	struct document_of_schema *document;
+	size_t n_documents, document_room;
 	char **base; /* owned */
 	size_t n_bases, base_room;
 	uint32_t *queue; /* places whose nodes are still to be filled in */
@@ -50,7 +59,7 @@ bool schema_node_of(struct schema_reader *r, const json_t *json, uint32_t *node)
 /* schema_place.c: finds all schema objects and their URIs; the place of one; where a reference leads. */
 bool schema_find_places(struct schema_reader *r);
 struct place_of_schema *schema_place(const struct schema_reader *r, const json_t *json);
-bool schema_resolve(struct schema_reader *r, const char *base, const char *ref, const json_t **to);
+bool schema_resolve(struct schema_reader *r, const struct place_of_schema *from, const char *ref, const json_t **to);
 /* schema_value.c: the node of the values that equal one of n. */
 bool schema_values(struct schema_reader *r, const json_t *const *value, size_t n, uint32_t *node);
 /* schema_format.c: the expression of a format; NULL: there is none. Whether it is one of the standard's. */
@@ -60,7 +69,7 @@ bool schema_format_known(const char *name);
 struct filling {
 	uint32_t node;
 	const json_t *json;
-	const char *base;
+	const struct place_of_schema *place;
 	struct numbers_list texts, all_of, names;
 };
 struct schema_keyword {

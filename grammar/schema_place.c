@@ -61,7 +61,35 @@ struct walk {
 	size_t n;
 };
 
-static bool walk(struct schema_reader *r, struct walk *w, const json_t *json, char *base, unsigned depth);
+/* Where the walk is: the URI there, and the document. */
+struct scope_of_schema {
+	char *base;
+	uint32_t document;
+};
+
+static bool walk(struct schema_reader *r, struct walk *w, const json_t *json, struct scope_of_schema in,
+                 unsigned depth);
+
+/* A document begins at json. */
+static bool enter_document(struct schema_reader *r, const json_t *json, struct scope_of_schema *in)
+{
+	const char *how = json_string_value(json_object_get(json, SCHEMA_DOCUMENT)),
+		   *draft = json_string_value(json_object_get(json, "$schema"));
+	struct document_of_schema made = {
+		.alone = r->n_documents == 0 || strcmp(how, "first") != 0, .outer = in->document, .base = in->base
+	};
+	void *all = r->document;
+
+	made.old = draft ? strstr(draft, "draft-03") || strstr(draft, "draft-04") || strstr(draft, "draft-06") ||
+	                           strstr(draft, "draft-07")
+	                 : r->n_documents && r->document[in->document].old;
+	if (!array_grow(&all, &r->document_room, r->n_documents + 1, sizeof *r->document))
+		return schema_no_memory(r);
+	r->document = all;
+	in->document = (uint32_t)r->n_documents;
+	r->document[r->n_documents++] = made;
+	return keep_base(r, "", &in->base);
+}
 
 /* "~" and "/" have escapes in pointers. False: the pointer is too long. */
 static bool descend(struct walk *w, const char *key)
@@ -78,7 +106,8 @@ static bool descend(struct walk *w, const char *key)
 	return true;
 }
 
-static bool walk_object(struct schema_reader *r, struct walk *w, const json_t *json, char *base, unsigned depth)
+static bool walk_object(struct schema_reader *r, struct walk *w, const json_t *json, struct scope_of_schema in,
+                        unsigned depth)
 {
 	const json_t *id = json_object_get(json, "$id") ? json_object_get(json, "$id") : json_object_get(json, "id");
 	const char *text = json_string_value(id), *key;
@@ -87,19 +116,21 @@ static bool walk_object(struct schema_reader *r, struct walk *w, const json_t *j
 	json_t *value;
 	void *all = r->place;
 
+	if (json_is_string(json_object_get(json, SCHEMA_DOCUMENT)) && depth && !enter_document(r, json, &in))
+		return false;
 	/* In old drafts a $ref hides what stands beside it. */
-	if (text && text[0] != '#' && !(r->old && json_object_get(json, "$ref"))) {
-		if (!join_uri(base, text, uri))
+	if (text && text[0] != '#' && !(r->document[in.document].old && json_object_get(json, "$ref"))) {
+		if (!join_uri(in.base, text, uri))
 			return schema_fail(r, "a URI that is too long");
 		uri[strcspn(uri, "#")] = 0;
-		if (!keep_base(r, uri, &base))
+		if (!keep_base(r, uri, &in.base))
 			return false;
 	}
 	if (!array_grow(&all, &r->place_room, r->n_places + 1, sizeof *r->place))
 		return schema_no_memory(r);
 	r->place = all;
 	struct place_of_schema *p = &r->place[r->n_places];
-	*p = (struct place_of_schema){ json, base, strdup(w->pointer), SCHEMA_NONE };
+	*p = (struct place_of_schema){ json, in.base, strdup(w->pointer), SCHEMA_NONE, in.document };
 	r->n_places++;
 	if (!p->pointer)
 		return schema_no_memory(r);
@@ -109,14 +140,14 @@ static bool walk_object(struct schema_reader *r, struct walk *w, const json_t *j
 			continue;
 		if (!descend(w, key))
 			return schema_fail(r, "names that are too long, or objects that are too deep");
-		if (!walk(r, w, value, base, depth + 1))
+		if (!walk(r, w, value, in, depth + 1))
 			return false;
 		w->pointer[w->n = n] = 0;
 	}
 	return true;
 }
 
-static bool walk(struct schema_reader *r, struct walk *w, const json_t *json, char *base, unsigned depth)
+static bool walk(struct schema_reader *r, struct walk *w, const json_t *json, struct scope_of_schema in, unsigned depth)
 {
 	size_t i, n = w->n;
 	json_t *value;
@@ -125,13 +156,13 @@ static bool walk(struct schema_reader *r, struct walk *w, const json_t *json, ch
 	if (depth > DEPTH_MOST)
 		return schema_fail(r, "objects that are too deep");
 	if (json_is_object(json))
-		return walk_object(r, w, json, base, depth);
+		return walk_object(r, w, json, in, depth);
 	json_array_foreach(json, i, value)
 	{
 		snprintf(index, sizeof index, "%zu", i);
 		if (!descend(w, index))
 			return schema_fail(r, "names that are too long, or objects that are too deep");
-		if (!walk(r, w, value, base, depth + 1))
+		if (!walk(r, w, value, in, depth + 1))
 			return false;
 		w->pointer[w->n = n] = 0;
 	}
@@ -148,13 +179,10 @@ static int by_json(const void *a, const void *b)
 
 bool schema_find_places(struct schema_reader *r)
 {
-	const char *draft = json_string_value(json_object_get(r->root, "$schema"));
 	struct walk w = { .n = 0 };
-	char *base;
+	struct scope_of_schema in = { 0 };
 
-	r->old = draft && (strstr(draft, "draft-03") || strstr(draft, "draft-04") || strstr(draft, "draft-06") ||
-	                   strstr(draft, "draft-07"));
-	if (!keep_base(r, "", &base) || !walk(r, &w, r->root, base, 0))
+	if (!enter_document(r, r->root, &in) || !walk(r, &w, r->root, in, 0))
 		return false;
 	if (r->n_places)
 		qsort(r->place, r->n_places, sizeof *r->place, by_json);
@@ -213,38 +241,51 @@ static bool has_anchor(const json_t *json, const char *name)
 	       (old && old[0] == '#' && strcmp(old + 1, name) == 0);
 }
 
-/* The object that a document, by its URI without fragment, begins with: no other with this base is outside of it. */
-static const struct place_of_schema *document(const struct schema_reader *r, const char *uri)
+/* The object that a part of a document, by its URI without fragment, begins with: no other with this base is outside of
+ * it. */
+static const struct place_of_schema *part_named(const struct schema_reader *r, uint32_t document, const char *uri)
 {
 	const struct place_of_schema *best = NULL;
 
 	for (size_t i = 0; i < r->n_places; i++)
-		if (strcmp(r->place[i].base, uri) == 0 &&
+		if (r->place[i].document == document && strcmp(r->place[i].base, uri) == 0 &&
 		    (!best || strlen(r->place[i].pointer) < strlen(best->pointer)))
 			best = &r->place[i];
 	return best;
 }
 
-bool schema_resolve(struct schema_reader *r, const char *base, const char *ref, const json_t **to)
+/* Where a reference leads in one document; NULL with the reason. */
+static const json_t *resolve_in(const struct schema_reader *r, uint32_t document, const char *base, const char *ref,
+                                const char **why)
 {
 	char uri[URI_MOST];
 
-	*to = NULL;
+	*why = "a URI that is too long";
 	if (!join_uri(base, ref, uri))
-		return schema_fail(r, "a URI that is too long");
+		return NULL;
 	char *hash = strchr(uri, '#'), none[] = "";
 	char *fragment = hash ? hash + 1 : none;
 	if (hash)
 		*hash = 0;
-	const struct place_of_schema *d = document(r, uri);
-	if (!d)
-		return schema_fail(r, "a reference to another document, which is not read");
-	if (!*fragment || *fragment == '/') {
-		*to = follow(d->json, fragment);
-	} else {
-		for (size_t i = 0; i < r->n_places && !*to; i++)
-			if (strcmp(r->place[i].base, uri) == 0 && has_anchor(r->place[i].json, fragment))
-				*to = r->place[i].json;
+	const struct place_of_schema *part = part_named(r, document, uri);
+	*why = part ? "a reference to what is not there" : "a reference to another document, which is not read";
+	if (!part || !*fragment || *fragment == '/')
+		return part ? follow(part->json, fragment) : NULL;
+	for (size_t i = 0; i < r->n_places; i++)
+		if (r->place[i].document == document && strcmp(r->place[i].base, uri) == 0 &&
+		    has_anchor(r->place[i].json, fragment))
+			return r->place[i].json;
+	return NULL;
+}
+
+bool schema_resolve(struct schema_reader *r, const struct place_of_schema *from, const char *ref, const json_t **to)
+{
+	const struct document_of_schema *d = &r->document[from->document];
+	const char *why, *ignored;
+
+	for (*to = resolve_in(r, from->document, from->base, ref, &why); !*to && !d->alone;) {
+		*to = resolve_in(r, d->outer, d->base, ref, &ignored);
+		d = &r->document[d->outer];
 	}
-	return *to || schema_fail(r, "a reference to what is not there");
+	return *to || schema_fail(r, why);
 }

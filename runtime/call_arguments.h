@@ -9,6 +9,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "grammar/schema.h"
+
+/* What makes a schema that is put into another one a document of its own. */
+#define CALL_DOCUMENT SCHEMA_DOCUMENT
+
 struct call_arguments;
 
 /* schema: JSON text of the schema of {"name": NAME, "arguments": {...}}; name: a JSON text. NULL: the schema cannot be

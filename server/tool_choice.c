@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/call_arguments.h"
 #include "runtime/jitrun_grammar.h"
 #include "server/bytes.h"
 #include "server/fields.h"
@@ -20,23 +21,35 @@ static json_t *object_of(json_t *o, json_t *properties, json_t *required)
 	return o;
 }
 
+/* The schema of a function's arguments, as it stands in another one: what it refers to is in it. */
+static json_t *arguments_of(const json_t *function)
+{
+	json_t *parameters = field_value(function, "parameters");
+
+	if (!parameters)
+		return json_pack("{s:s}", "type", "object");
+	if (!json_is_object(parameters))
+		return json_incref(parameters);
+	json_t *own = json_copied(parameters, false);
+	json_put(own, CALL_DOCUMENT, json_string("own"));
+	return own;
+}
+
 /* {"type":"object","properties":{NAME:{"const":...},ARGUMENTS:SCHEMA},"required":[...]} */
 static json_t *schema_of(json_t *function, const struct tools_row *row)
 {
 	json_t *o = json_object(), *properties = json_object(), *name = json_object(), *required = json_array();
-	json_t *parameters = field_value(function, "parameters");
 
 	if (!row->name) { /* {NAME: SCHEMA} */
 		const char *own = json_string_value(json_object_get(function, "name"));
-		json_put(properties, own, parameters ? json_incref(parameters) : json_pack("{s:s}", "type", "object"));
+		json_put(properties, own, arguments_of(function));
 		json_decref(name);
 		json_add(required, json_string(own));
 		return object_of(o, properties, required);
 	}
 	json_put(name, "const", json_incref(json_object_get(function, "name")));
 	json_put(properties, row->name, name);
-	json_put(properties, row->arguments,
-	         parameters ? json_incref(parameters) : json_pack("{s:s}", "type", "object"));
+	json_put(properties, row->arguments, arguments_of(function));
 	json_add(required, json_string(row->name));
 	json_add(required, json_string(row->arguments));
 	return object_of(o, properties, required);
@@ -127,7 +140,6 @@ static bool force_named(struct task *t, const json_t *functions, const struct se
 {
 	const json_t *function = json_array_get(functions, 0);
 	const char *name = json_string_value(json_object_get(function, "name"));
-	json_t *parameters = field_value(function, "parameters");
 	char behind[400];
 
 	const struct tools_row *row = &tools_rows[m->tools];
@@ -140,8 +152,7 @@ static bool force_named(struct task *t, const json_t *functions, const struct se
 	if (n < 0 || (size_t)n >= sizeof behind)
 		return refuse(r, 400, "tools", "tools has a function whose name has more than 300 characters");
 	t->grammar_named = true;
-	return set_schema(t, parameters ? json_incref(parameters) : json_pack("{s:s}", "type", "object"), r) &&
-	       open_call(t, m, behind, r);
+	return set_schema(t, arguments_of(function), r) && open_call(t, m, behind, r);
 }
 
 /* ---- all forms (call.h) */

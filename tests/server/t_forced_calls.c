@@ -69,6 +69,68 @@ static void test_required(void **state)
 	assert_int_equal(child_stop(&c), 0);
 }
 
+/* What parameters refer to is in them, however the request says that a call must be: one value that a reference allows,
+ * and objects in objects as the whole of them is. */
+static void test_references(void **state)
+{
+	static const char
+		item[] = "{\"type\":\"object\",\"$defs\":{\"Item\":{\"const\":7}},\"properties\":{\"x\":{"
+			 "\"$ref\":\"#/$defs/Item\"}},\"required\":[\"x\"],\"additionalProperties\":false}",
+		self[] = "{\"type\":\"object\",\"definitions\":{\"Item\":{\"const\":8}},\"properties\":{\"x\":{"
+			 "\"const\":8},\"k\":{\"type\":\"array\",\"items\":{\"$ref\":\"#\"},\"minItems\":1,"
+			 "\"maxItems\":1}},\"oneOf\":[{\"required\":[\"x\"]},{\"required\":[\"k\"]}],"
+			 "\"additionalProperties\":false,\"$id\":\"http://localhost/same\"}";
+	static const struct {
+		const char *path, *form, *tool, *choice;
+	} ways[] = {
+		{ "/v1/chat/completions",
+		  "{\"messages\":[{\"role\":\"user\",\"content\":\"?\"}],\"max_tokens\":200,\"seed\":%d,\"tools\":[%s],"
+		  "\"tool_choice\":%s}",
+		  "{\"type\":\"function\",\"function\":{\"name\":\"%s\",\"parameters\":%s}}", "\"required\"" },
+		{ "/v1/chat/completions",
+		  "{\"messages\":[{\"role\":\"user\",\"content\":\"?\"}],\"max_tokens\":200,\"seed\":%d,\"tools\":[%s],"
+		  "\"tool_choice\":%s}",
+		  "{\"type\":\"function\",\"function\":{\"name\":\"%s\",\"parameters\":%s}}",
+		  "{\"type\":\"function\",\"function\":{\"name\":\"item\"}}" },
+		{ "/v1/messages",
+		  "{\"messages\":[{\"role\":\"user\",\"content\":\"?\"}],\"max_tokens\":200,\"seed\":%d,\"tools\":[%s],"
+		  "\"tool_choice\":%s}",
+		  "{\"name\":\"%s\",\"input_schema\":%s}", "{\"type\":\"any\"}" },
+		{ "/v1/responses",
+		  "{\"input\":\"?\",\"max_output_tokens\":200,\"seed\":%d,\"tools\":[%s],\"tool_choice\":%s}",
+		  "{\"type\":\"function\",\"name\":\"%s\",\"parameters\":%s}", "\"required\"" },
+	};
+	static const char *const arguments[] = { "--no-cache", NULL };
+	struct child c = child_start(arguments);
+	char body[4000], tools[3000], tool[1000];
+	unsigned ended = 0;
+	(void)state;
+
+	for (unsigned i = 0; i < 4 * sizeof ways / sizeof *ways; i++) {
+		snprintf(tool, sizeof tool, ways[i / 4].tool, "item", item);
+		size_t n = (size_t)snprintf(tools, sizeof tools, "%s,", tool);
+		snprintf(tool, sizeof tool, ways[i / 4].tool, "self", self);
+		snprintf(tools + n, sizeof tools - n, "%s", tool);
+		snprintf(body, sizeof body, ways[i / 4].form, (int)i, tools, ways[i / 4].choice);
+		struct answer a = client_ask(&c, ways[i / 4].path, NULL, body);
+		if (a.status != 200)
+			fail_msg("%s: %d %s", body, a.status, a.body);
+		/* As objects, or as JSON texts in which quotes are escaped. */
+		bool item_called =
+			strstr(a.body, "\"item\"") && (strstr(a.body, "\"x\":7}") || strstr(a.body, "\\\"x\\\":7}"));
+		bool self_called =
+			strstr(a.body, "\"self\"") && (strstr(a.body, "\"x\":8}") || strstr(a.body, "\\\"x\\\":8}"));
+		bool cut =
+			strstr(a.body, "\"length\"") || strstr(a.body, "max_tokens\"") || strstr(a.body, "incomplete");
+		if (!item_called && !self_called && !cut)
+			fail_msg("%s", a.body);
+		ended += item_called || self_called;
+		answer_free(&a);
+	}
+	assert_true(ended > 8);
+	assert_int_equal(child_stop(&c), 0);
+}
+
 /* Arguments go on while they are generated, as the name comes before them whatever the model would like. */
 static void check_streamed(const struct child *c, const char *body, enum tools_form form)
 {
@@ -92,8 +154,9 @@ static void test_forced_forms(void **state)
 	static const char tools[] =
 		"{\"messages\":[{\"role\":\"user\",\"content\":\"?\"}],\"max_tokens\":60,\"seed\":3,\"tools\":["
 		"{\"type\":\"function\",\"function\":{\"name\":\"put\",\"parameters\":{\"type\":\"object\","
-		"\"properties\":{\"x\":{\"const\":true}},\"required\":[\"x\"],\"additionalProperties\":false}}},"
-		"{\"type\":\"function\",\"function\":{\"name\":\"take\",\"parameters\":false}}],\"tool_choice\":%s}";
+		"\"properties\":{\"x\":{\"$ref\":\"#/$defs/T\"}},\"required\":[\"x\"],\"additionalProperties\":false,"
+		"\"$defs\":{\"T\":{\"const\":true}}}}},{\"type\":\"function\",\"function\":{\"name\":\"take\","
+		"\"parameters\":{\"$ref\":\"#/$defs/T\",\"$defs\":{\"T\":false}}}}],\"tool_choice\":%s}";
 	char path[] = "/tmp/jitrun-template-XXXXXX", body[1000], whole[1000];
 	int fd = mkstemp(path), ended = 0;
 	const char *const arguments[] = { "--no-cache", "--no-replay", "--template", path, NULL };
@@ -134,6 +197,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_required),
+		cmocka_unit_test(test_references),
 		cmocka_unit_test(test_forced_forms),
 	};
 
