@@ -2,9 +2,72 @@
 #include "server/fields.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "loaders/json_read.h"
+
+/* ---- the body */
+
+/* Where a half of a surrogate pair was found: "messages[0].content". */
+struct place {
+	char text[160];
+	size_t n;
+	bool name; /* in a member's name */
+};
+
+static void step_into(struct place *p, const char *name, size_t index)
+{
+	const size_t room = sizeof p->text - p->n;
+	const int n = name ? snprintf(p->text + p->n, room, "%s%.60s", p->n ? "." : "", name)
+	                   : snprintf(p->text + p->n, room, "[%zu]", index);
+
+	p->n += n > 0 && (size_t)n < room ? (size_t)n : 0;
+}
+
+static bool has_half(const json_t *v, struct place *p)
+{
+	const size_t before = p->n;
+	const char *name;
+	json_t *one;
+	size_t i;
+
+	if (json_is_string(v))
+		return !json_is_text(v);
+	json_array_foreach(v, i, one)
+	{
+		step_into(p, NULL, i);
+		if (has_half(one, p))
+			return true;
+		p->text[p->n = before] = 0;
+	}
+	json_object_foreach((json_t *)(uintptr_t)v, name, one)
+	{
+		if (!json_name_is_text(name))
+			return p->name = true;
+		step_into(p, name, 0);
+		if (has_half(one, p))
+			return true;
+		p->text[p->n = before] = 0;
+	}
+	return false;
+}
+
+/* Such a text is no UTF-8, and jansson makes nothing of it: a client that cut a text between the two halves learns so,
+ * wherever the text stands. */
+static bool is_whole(const json_t *o, struct refusal *r)
+{
+	struct place p = { .n = 0 };
+	char field[80];
+
+	if (!has_half(o, &p))
+		return true;
+	snprintf(field, sizeof field, "%.*s", (int)strcspn(p.text, ".["), p.text);
+	return refuse(r, 400, field[0] ? field : NULL,
+	              "%s has half of a surrogate pair%s, expected text that is whole: \"\\ud83d\" stands for nothing "
+	              "without the \"\\ude00\" behind it",
+	              p.n ? p.text : "the body", p.name ? " in a member's name" : "");
+}
 
 json_t *fields_read(const void *p, size_t n, struct refusal *r)
 {
@@ -19,9 +82,14 @@ json_t *fields_read(const void *p, size_t n, struct refusal *r)
 		refuse(r, 400, NULL, "the body is %s, expected an object", json_kind(o));
 		json_decref(o);
 		o = NULL;
+	} else if (!is_whole(o, r)) {
+		json_decref(o);
+		o = NULL;
 	}
 	return o;
 }
+
+/* ---- a field */
 
 json_t *field_value(const json_t *o, const char *name)
 {

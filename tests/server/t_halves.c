@@ -1,0 +1,125 @@
+/* tests/server/t_halves.c - texts that a client cut between the halves of a surrogate pair: refused with status 400
+ * wherever they stand, by the name of the field.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/server/client.h"
+#include "tests/support/shared.h"
+
+static struct child server;
+
+static int start(void **state)
+{
+	static const char *const arguments[] = { "--no-cache", "--slot-save", ".", NULL };
+	(void)state;
+
+	server = child_start(arguments);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	return child_stop(&server);
+}
+
+#define HALF "\\ud83d"
+#define USER "{\"role\":\"user\",\"content\":\"x\"}"
+#define CHAT "\"max_tokens\":1,\"messages\":[" USER "],"
+
+static const struct {
+	const char *path, *body, *param, *place;
+} rows[] = {
+	{ "/v1/chat/completions", "{\"messages\":[{\"role\":\"user\",\"content\":\"a" HALF "\"}]}", "messages",
+	  "messages[0].content" },
+	{ "/v1/chat/completions", "{\"messages\":[{\"role\":\"" HALF "\",\"content\":\"a\"}]}", "messages",
+	  "messages[0].role" },
+	{ "/v1/chat/completions",
+	  "{\"messages\":[" USER ",{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"" HALF "b\"}]}]}",
+	  "messages", "messages[1].content[0].text" },
+	{ "/v1/chat/completions",
+	  "{" CHAT "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":\"" HALF "\"}}]}",
+	  "tools", "tools[0].function.description" },
+	{ "/v1/chat/completions",
+	  "{" CHAT "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":{\"properties\":{\"" HALF
+	  "\":{}}}}}}",
+	  "response_format", "response_format.json_schema.schema.properties" },
+	{ "/v1/chat/completions", "{" CHAT "\"metadata\":{\"a\":\"" HALF "\"}}", "metadata", "metadata.a" },
+	{ "/v1/chat/completions", "{" CHAT "\"user\":\"" HALF "\"}", "user", "user" },
+	{ "/v1/chat/completions", "{" CHAT "\"stop\":[\"a\",\"\\udc00\"]}", "stop", "stop[1]" },
+	{ "/v1/chat/completions", "{" CHAT "\"grammar\":\"root ::= \\\"" HALF "\\\"\"}", "grammar", "grammar" },
+	{ "/v1/chat/completions", "{" CHAT "\"chat_template_kwargs\":{\"a\":[\"" HALF "\"]}}", "chat_template_kwargs",
+	  "chat_template_kwargs.a[0]" },
+	{ "/v1/chat/completions", "{" CHAT "\"model\":\"" HALF "\"}", "model", "model" },
+	{ "/v1/chat/completions", "{" CHAT "\"" HALF "\":1}", NULL, "the body" },
+	{ "/v1/chat/completions/input_tokens", "{\"messages\":[{\"role\":\"user\",\"content\":\"" HALF "\"}]}",
+	  "messages", "messages[0].content" },
+	{ "/v1/completions", "{\"prompt\":\"\\ude00\\ud83d\"}", "prompt", "prompt" },
+	{ "/v1/completions", "{\"prompt\":[\"a\",\"" HALF " \"]}", "prompt", "prompt[1]" },
+	{ "/v1/completions", "{\"prompt\":\"a\",\"logit_bias\":[[\"" HALF "\",1]]}", "logit_bias", "logit_bias[0][0]" },
+	{ "/v1/completions", "{\"prompt\":\"a\",\"samplers\":[\"" HALF "\"]}", "samplers", "samplers[0]" },
+	{ "/completion", "{\"prompt\":{\"prompt_string\":\"" HALF "\"}}", "prompt", "prompt.prompt_string" },
+	{ "/completion", "{\"prompt\":\"a\",\"response_fields\":[\"" HALF "\"]}", "response_fields",
+	  "response_fields[0]" },
+	{ "/v1/messages", "{\"max_tokens\":1,\"system\":\"" HALF "\",\"messages\":[" USER "]}", "system", "system" },
+	{ "/v1/messages",
+	  "{\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":"
+	  "\"1\",\"content\":\"" HALF "\"}]}]}",
+	  "messages", "messages[0].content[0].content" },
+	{ "/v1/messages/count_tokens", "{\"messages\":[{\"role\":\"user\",\"content\":\"" HALF "\"}]}", "messages",
+	  "messages[0].content" },
+	{ "/v1/responses", "{\"input\":\"a" HALF "\"}", "input", "input" },
+	{ "/v1/responses", "{\"input\":[{\"role\":\"user\",\"content\":\"" HALF "\"}]}", "input", "input[0].content" },
+	{ "/v1/responses", "{\"input\":\"a\",\"instructions\":\"" HALF "\"}", "instructions", "instructions" },
+	{ "/v1/responses/input_tokens", "{\"input\":\"" HALF "\"}", "input", "input" },
+	{ "/v1/embeddings", "{\"input\":[\"a\",\"b" HALF "\"]}", "input", "input[1]" },
+	{ "/v1/rerank", "{\"query\":\"" HALF "\",\"documents\":[\"a\"]}", "query", "query" },
+	{ "/tokenize", "{\"content\":\"" HALF "\"}", "content", "content" },
+	{ "/detokenize", "{\"tokens\":[\"" HALF "\"]}", "tokens", "tokens[0]" },
+	{ "/apply-template", "{\"messages\":[{\"role\":\"user\",\"content\":\"" HALF "\"}]}", "messages",
+	  "messages[0].content" },
+	{ "/slots/0?action=save", "{\"filename\":\"" HALF "\"}", "filename", "filename" },
+};
+
+static void test_halves(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		json_t *o = client_json(&server, rows[i].path, rows[i].body, 400), *e = json_object_get(o, "error");
+		const char *param = json_string_value(json_object_get(e, "param"));
+		const char *message = json_string_value(json_object_get(e, "message"));
+		const size_t n = strlen(rows[i].place);
+		assert_int_equal(strncmp(message, rows[i].place, n), 0);
+		assert_int_equal(strncmp(message + n, " has half of a surrogate pair", 29), 0);
+		if (!rows[i].param)
+			assert_null(param);
+		else if (param) /* Anthropic's form has none */
+			assert_string_equal(param, rows[i].param);
+		json_decref(o);
+	}
+}
+
+/* Both halves are a character. */
+static void test_pairs(void **state)
+{
+	(void)state;
+	json_decref(client_json(&server, "/v1/chat/completions",
+	                        "{\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":\"\\ud83d\\ude00\"}],"
+	                        "\"metadata\":{\"\\ud83d\\ude00\":\"\\ud83d\\ude00\"}}",
+	                        200));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_halves), cmocka_unit_test(test_pairs) };
+
+	return cmocka_run_group_tests(tests, start, stop);
+}
