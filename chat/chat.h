@@ -46,8 +46,8 @@ void chat_template_free(struct chat_template *t);
 
 /* Whose text a variable holds. */
 enum chat_source {
-	CHAT_MODEL,   /* the model's or the program's: special tokens, switches. Not marked */
-	CHAT_USER,    /* anybody's: tools, documents. All of it is marked */
+	CHAT_MODEL,   /* the model's or the library's: special tokens. Not marked */
+	CHAT_USER,    /* anybody's: tools, documents, dates, a request's variables. All of it is marked */
 	CHAT_MESSAGES /* as CHAT_USER, but for roles that have a name of their own ("user", ...): templates write
 	               * special tokens with them, as in "<|" + role + "|>" */
 };

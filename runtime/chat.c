@@ -63,7 +63,8 @@ static bool is_ours(const char *name)
 	return false;
 }
 
-/* The caller's own: switches such as enable_thinking. They are a program's, so that their text is not marked. */
+/* The caller's own: switches such as enable_thinking, and texts such as documents, dates and names of tools. A server
+ * has them from its clients, so that none of their text becomes a control token. */
 static bool add_more(struct variables *v, const char *json, struct error *err)
 {
 	const char *name;
@@ -86,7 +87,7 @@ static bool add_more(struct variables *v, const char *json, struct error *err)
 			return error_set(err, ERROR_ARGUMENT,
 			                 "jit_chat_options.variables has too many members, expected at most %d",
 			                 VARIABLES_MOST - 8);
-		if (!add_owned(v, name, json_incref(value), CHAT_MODEL, err))
+		if (!add_owned(v, name, json_incref(value), CHAT_USER, err))
 			return false;
 	}
 	return true;

@@ -230,8 +230,8 @@ int jit_model_metadata(const jit_model *m, size_t number, jit_metadata *out, jit
 /* ---- conversations */
 
 /* CHAT TEMPLATES. Model files carry a program that writes a conversation as the model saw it in training. Every byte
- * that comes from messages and tools counts as text, whatever it spells: it never becomes a special token, so that
- * nobody can end a turn, or begin another one, by what they write. */
+ * that comes from messages, tools and variables counts as text, whatever it spells: it never becomes a special token,
+ * so that nobody can end a turn, or begin another one, by what they write. */
 typedef struct jit_chat_options {
 	size_t size;
 	const char *messages;  /* JSON array of objects: "role" ("system", "user", "assistant", "tool"), "content" */
