@@ -4,10 +4,14 @@
  * whatever a schema says holds for arguments, however these are written. A call that is JSON is read by that machine
  * itself. The text of such a grammar is a JSON object:
  *
- *   schema        of {"name": NAME, "arguments": {...}}, the call as JSON; that of arguments (or parameters) is a
- * document by itself, as SCHEMA_DOCUMENT has it with "first" values        how arguments are written: "plain", where
- * texts stand as they are and all else is JSON; "python"; "braces", with keys that have no quotes and texts between
- * <|"|>; "json": all arguments are one object behind_name   what stands behind the name, with which a call begins
+ *   schema
+ *                 of {"name": NAME, "arguments": {...}}, the call as JSON; that of arguments (or parameters) is a
+ *                 document by itself, as SCHEMA_DOCUMENT has it with "first"
+ *   values
+ *                 how arguments are written: "plain", where texts stand as they are and all else is JSON; "python";
+ *                 "braces", with keys that have no quotes and texts between <|"|>; "json": all arguments are one object
+ *   behind_name
+ *                 what stands behind the name, with which a call begins
  *   first_key, next_key, behind_key, behind_value
  *                 what stands before the first argument's key, before the others, behind a key, behind a value
  *   behind_text_key
