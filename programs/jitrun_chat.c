@@ -1,4 +1,5 @@
-/* programs/jitrun_chat.c - a conversation on a terminal: lines in, answers out, and commands that begin with a slash.
+/* programs/jitrun_chat.c - a conversation on a terminal: messages in, answers out, and commands that begin with a
+ * slash.
  *
  * Owns: the list of messages. Each turn the whole list is rendered by the model's chat template, and the session keeps
  * the tokens that are the same as before. Ctrl-C stops an answer, not the program.
@@ -8,17 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
-
-#ifdef HAVE_LIBEDIT
-#include <editline/readline.h>
-#endif
 
 #include "loaders/json_read.h"
 #include "programs/jitrun_parts.h"
+#include "programs/line_editor.h"
 #include "programs/output.h"
 
-enum { SAVED_MOST = 1 << 26, TURN_MOST = 1 << 22 };
+enum { SAVED_MOST = 1 << 26, SHOWN_MOST = 20 /* messages of a file */ };
 
 struct chat {
 	struct run *run;
@@ -28,15 +25,17 @@ struct chat {
 };
 
 static const char help_text[] =
-	"/help            this list\n"
+	"/help, /?        this list\n"
 	"/clear           forget the conversation; the system message stays\n"
 	"/system TEXT     set the system message and begin anew; without TEXT, none\n"
 	"/regen           answer the last message once more\n"
 	"/save FILE       write the conversation as JSON\n"
 	"/load FILE       read one back\n"
 	"/stats           speed and size so far\n"
-	"/exit            end, as Ctrl-D does\n"
-	"A line that ends with a backslash goes on in the next one. Ctrl-C stops an answer.\n";
+	"/exit            end, as Ctrl-D, /bye and /quit do\n"
+	"A line that ends with a backslash goes on in the next one, and a text that begins with \"\"\" goes on until\n"
+	"a line ends so. What is pasted is one message. A blank before a slash makes a message of a command.\n"
+	"Ctrl-C stops an answer, and clears a line. Tab completes commands.\n";
 
 static bool chat_fail(const jit_error *e)
 {
@@ -120,11 +119,14 @@ static bool answer(struct chat *c)
 	jit_error err = { 0 };
 
 	jitrun_busy(true);
+	r->start = jitrun_seconds();
+	r->first_token = 0;
+	r->wrap.column = 0;
 	r->n_generated = r->n_text = r->n_reasoning = 0;
 	r->ended = r->stopped = r->full = false;
 	bool ok = render(c, &text, &err);
 	if (ok && opt.show_prompt)
-		output_text(stdout, text.text, text.n, r->terminal);
+		wrap_text(&r->wrap, text.text, text.n, false);
 	think_begin(&r->think, text.text, text.text ? text.n : 0);
 	ok = ok && feed(c, &text, &err);
 	jit_chat_free(&text);
@@ -163,8 +165,9 @@ static void take_turn(struct chat *c, const char *text, size_t n)
 static void command_system(struct chat *c, const char *text)
 {
 	json_array_clear(c->messages);
-	if (*text)
-		add_message(c, "system", text, strlen(text));
+	if (!*text || add_message(c, "system", text, strlen(text)))
+		fprintf(stderr, "The conversation begins anew, %s.\n",
+		        *text ? "with this system message" : "without a system message");
 }
 
 static void command_regen(struct chat *c, const char *unused)
@@ -174,6 +177,15 @@ static void command_regen(struct chat *c, const char *unused)
 		answer(c);
 	else
 		fprintf(stderr, "There is no message to answer yet.\n");
+}
+
+/* Names of files may hold what terminals obey, as texts may. */
+static void say_count(size_t n, const char *what, const char *path)
+{
+	char name[600];
+
+	fprintf(stderr, "%zu message%s %s %s.\n", n, n == 1 ? "" : "s", what,
+	        error_quote(name, sizeof name, path, strlen(path)));
 }
 
 static void command_save(struct chat *c, const char *path)
@@ -186,6 +198,8 @@ static void command_save(struct chat *c, const char *path)
 		fprintf(stderr, "Which file? /save FILE\n");
 	else if (!ok)
 		fprintf(stderr, "%s could not be written: %s.\n", path, strerror(errno));
+	else
+		say_count(json_array_size(c->messages), "written to", path);
 }
 
 /* A list of objects with the texts "role" and "content". */
@@ -202,6 +216,23 @@ static const char *wrong_with(const json_t *list)
 			return "a message has no role or no content";
 	}
 	return NULL;
+}
+
+/* The last ones, each in a line of the terminal. */
+static void show_messages(const struct chat *c)
+{
+	const size_t n = json_array_size(c->messages);
+
+	if (n > SHOWN_MOST)
+		fprintf(stderr, "  ...\n");
+	for (size_t i = n > SHOWN_MOST ? n - SHOWN_MOST : 0; i < n; i++) {
+		const json_t *text = json_object_get(json_array_get(c->messages, i), "content");
+		fputs("  ", stderr);
+		output_text(stderr, role_of(c, i), strlen(role_of(c, i)), true);
+		fputs(": ", stderr);
+		output_beginning(stderr, json_string_value(text), json_string_length(text),
+		                 (int)strlen(role_of(c, i)) + 4);
+	}
 }
 
 static void command_load(struct chat *c, const char *path)
@@ -226,104 +257,52 @@ static void command_load(struct chat *c, const char *path)
 	} else {
 		json_decref(c->messages);
 		c->messages = list;
-		size_t n = json_array_size(list);
-		fprintf(stderr, "%zu message%s loaded.\n", n, n == 1 ? "" : "s");
+		say_count(json_array_size(list), "loaded from", path);
+		show_messages(c);
 	}
 	prompt_free(&p);
 }
 
-static void command_clear(struct chat *c, const char *unused) { clear(c); }
+static void command_clear(struct chat *c, const char *unused)
+{
+	clear(c);
+	fprintf(stderr, "The conversation begins anew%s.\n",
+	        json_array_size(c->messages) ? "; the system message stays" : "");
+}
+
 static void command_help(struct chat *c, const char *unused) { fputs(help_text, stderr); }
 static void command_stats(struct chat *c, const char *unused) { jitrun_print_summary(c->run, true); }
 static void command_exit(struct chat *c, const char *unused) { c->over = true; }
 
+/* With what follows them, for Tab. */
 static const struct {
 	const char *name;
 	void (*run)(struct chat *c, const char *rest);
-} commands[] = { { "/help", command_help },   { "/clear", command_clear }, { "/system", command_system },
-	         { "/regen", command_regen }, { "/save", command_save },   { "/load", command_load },
-	         { "/stats", command_stats }, { "/exit", command_exit } };
+} commands[] = { { "/help", command_help },          { "/?", command_help },      { "/clear", command_clear },
+	         { "/system TEXT", command_system }, { "/regen", command_regen }, { "/save FILE", command_save },
+	         { "/load FILE", command_load },     { "/stats", command_stats }, { "/exit", command_exit },
+	         { "/bye", command_exit },           { "/quit", command_exit } };
+enum { COMMANDS = sizeof commands / sizeof *commands };
 
-static void do_command(struct chat *c, const char *line)
+/* False: it is none, but text that begins with a slash, as paths do. */
+static bool do_command(struct chat *c, char *line)
 {
-	size_t n = strcspn(line, " ");
+	for (size_t end = strlen(line); end && line[end - 1] == ' '; end--) /* as Tab leaves one behind a name */
+		line[end - 1] = 0;
+
+	size_t n = strcspn(line, " \n\t");
 	const char *rest = line + n + strspn(line + n, " ");
 
-	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-		if (strlen(commands[i].name) == n && memcmp(line, commands[i].name, n) == 0) {
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (strcspn(commands[i].name, " ") == n && memcmp(line, commands[i].name, n) == 0) {
 			commands[i].run(c, rest);
-			return;
+			return true;
 		}
-	fprintf(stderr, "%.*s is no command. /help lists them.\n", (int)n, line);
-}
-
-/* ---- lines */
-
-/* A line without its end, malloc'ed; NULL: there is no more, or errno says what failed. */
-static char *read_line(const char *prompt)
-{
-#ifdef HAVE_LIBEDIT
-	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
-		errno = 0;
-		char *line = readline(prompt);
-		if (!line)
-			errno = 0; /* the end: libedit does not tell of failures */
-		if (line && *line)
-			add_history(line);
-		return line;
-	}
-#endif
-	char *line = NULL;
-	size_t room = 0;
-
-	if (isatty(STDIN_FILENO)) {
-		fputs(prompt, stderr);
-		fflush(stderr);
-	}
-	errno = 0;
-	ssize_t n = getline(&line, &room, stdin);
-	if (n < 0) {
-		free(line); /* which keeps errno */
-		if (errno != EINTR || !isatty(STDIN_FILENO))
-			return NULL;
-		clearerr(stdin); /* Ctrl-C: what was begun is forgotten */
-		fputc('\n', stderr);
-		return strdup("");
-	}
-	if (n && line[n - 1] == '\n')
-		line[n - 1] = 0;
-	return line;
-}
-
-/* A message: a line, and those after it while they end with a backslash. NULL: there is no more. */
-static char *read_message(struct chat *c)
-{
-	char *all = read_line("> ");
-	size_t n = all ? strlen(all) : 0;
-
-	if (!all && errno) {
-		fprintf(stderr, "jitrun: standard input could not be read: %s.\n", strerror(errno));
-		c->failed = true;
-	}
-	while (n && all[n - 1] == '\\' && n < TURN_MOST) {
-		char *more = read_line(". "), *joined;
-		size_t n_more = more ? strlen(more) : 0;
-		all[n - 1] = '\n';
-		joined = realloc(all, n + n_more + 1);
-		if (!joined) {
-			free(more);
-			free(all);
-			c->failed = !chat_no_memory();
-			return NULL;
-		}
-		all = joined;
-		if (more)
-			memcpy(all + n, more, n_more);
-		n += n_more;
-		all[n] = 0;
-		free(more);
-	}
-	return all;
+	if (strchr(line, '\n'))
+		return false;
+	fprintf(stderr, "%.*s is no command. /help lists them; a blank before it sends it as a message.\n", (int)n,
+	        line);
+	return true;
 }
 
 static bool begin(struct chat *c)
@@ -338,22 +317,27 @@ int jitrun_converse(struct run *r)
 {
 	struct chat c = { .run = r };
 	bool ok = begin(&c);
+	const char *names[COMMANDS + 1] = { NULL };
 
+	for (size_t i = 0; i < COMMANDS; i++)
+		names[i] = commands[i].name;
+	line_editor_begin(names, !opt.no_history);
 	r->keeps_text = true;
 	if (ok && opt.prompt)
 		ok = add_message(&c, "user", opt.prompt, strlen(opt.prompt)) && answer(&c);
 	while (ok && !c.over && !(opt.single_turn && opt.prompt)) {
-		char *message = read_message(&c);
-		if (!message)
+		struct message m = jitrun_next_message();
+		c.failed = m.failed;
+		if (!m.text)
 			break;
-		if (*message == '/')
-			do_command(&c, message);
-		else if (*message)
-			take_turn(&c, message, strlen(message));
-		free(message);
+		line_editor_remember(m.text);
+		if (*m.text && (m.is_text || *m.text != '/' || !do_command(&c, m.text)))
+			take_turn(&c, m.text, strlen(m.text));
+		free(m.text);
 		if (opt.single_turn)
 			break;
 	}
+	line_editor_end();
 	if (ok && !opt.quiet)
 		jitrun_print_summary(r, opt.verbose);
 	json_decref(c.messages);

@@ -10,6 +10,7 @@
 #include "programs/allocator.h"
 #include "programs/jitrun_doctor.h"
 #include "programs/jitrun_parts.h"
+#include "programs/line_editor.h"
 #include "programs/output.h"
 #include "programs/perplexity.h"
 #include "programs/progress.h"
@@ -48,6 +49,7 @@ void jitrun_busy(bool now)
 static void on_interrupt(int sig)
 {
 	if (unanswered) {
+		line_editor_restore();
 		signal(sig, SIG_DFL);
 		raise(sig);
 	}
@@ -387,10 +389,11 @@ static int open_failed(const jit_error *err)
 
 static int run(int argc, char **argv)
 {
-	struct run r = { .start = jitrun_seconds(), .terminal = isatty(STDOUT_FILENO) != 0 };
+	struct run r = { .terminal = isatty(STDOUT_FILENO) != 0 };
 	struct prompt p = { 0 };
 	jit_error err = { 0 };
 
+	wrap_begin(&r.wrap, stdout, r.terminal);
 	allocator_begin();
 	system_file_limit_is_error();
 	system_lost_pages_are_error("jitrun");
@@ -411,6 +414,7 @@ static int run(int argc, char **argv)
 		return dump_objects();
 	bool chat = wants_chat();
 	rc = chat ? check_chat() : jitrun_get_prompt(&p);
+	r.start = jitrun_seconds(); /* now that it is known what is asked for, however long that took to type */
 	if (rc == 0 && chat)
 		rc = jitrun_check_template(&r.template_text);
 	if (rc == 0)
@@ -447,5 +451,6 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	output_begin();
+	line_editor_locale();
 	return output_end("jitrun", run(argc, argv), 1);
 }

@@ -104,6 +104,10 @@ static const struct option_row rows[] = {
 	  .kind = OPTION_FLAG,
 	  .help = "never hold a conversation: without a prompt, end with an error",
 	  .target = &opt.no_chat },
+	{ .name = "no-history",
+	  .kind = OPTION_FLAG,
+	  .help = "neither show nor keep what was typed in other conversations on a terminal",
+	  .target = &opt.no_history },
 	{ .name = "template",
 	  .kind = OPTION_FILE,
 	  .value = "FILE|NAME",
@@ -393,10 +397,17 @@ static struct option_program program = {
 		".TP\n0\nDone.\n.TP\n1\nSomething failed; one sentence on standard error says what.\n"
 		".TP\n2\nThe command line is wrong.\n.TP\n3\nThe answer of a command is no: this model "
 		"does not run here, no model does, or a device computes wrongly.\n.TP\n130\nInterrupted by Ctrl\\-C.",
-	.environment = ".TP\n.B JITRUN_CACHE\nThe cache of generated code, as \\fB\\-\\-cache\\fR.\n"
-		       ".TP\n.B XDG_CACHE_HOME\nWhere the cache is otherwise: \\fI$XDG_CACHE_HOME/jitrun\\fR, or "
-		       "\\fI~/.cache/jitrun\\fR.\n.TP\n.B COLUMNS\nColumns of the terminal, for help and tables.",
-	.files = ".TP\n.I ~/.cache/jitrun\nGenerated code, and which schedules are fastest. It may be removed."
+	.environment =
+		".TP\n.B JITRUN_CACHE\nThe cache of generated code, as \\fB\\-\\-cache\\fR.\n"
+		".TP\n.B XDG_CACHE_HOME\nWhere the cache is otherwise: \\fI$XDG_CACHE_HOME/jitrun\\fR, or "
+		"\\fI~/.cache/jitrun\\fR.\n.TP\n.B COLUMNS\nColumns of the terminal, for help, tables and text."
+		"\n.TP\n.B JITRUN_HISTORY\nThe file of what was typed in conversations on a terminal; empty: none "
+		"is kept, as with \\fB\\-\\-no\\-history\\fR.\n.TP\n.B XDG_STATE_HOME\nWhere that file is "
+		"otherwise: \\fI$XDG_STATE_HOME/jitrun/history\\fR, or \\fI~/.local/state/jitrun/history\\fR."
+		"\n.TP\n.B LC_ALL, LC_CTYPE, LANG\nThe terminal's character set; UTF\\-8 where they say nothing.",
+	.files = ".TP\n.I ~/.local/state/jitrun/history\nWhat was typed in conversations on a terminal, for the arrow "
+		 "keys. Only the user may read it. It may be removed.\n.TP\n.I ~/.cache/jitrun\nGenerated code, and "
+	         "which schedules are fastest. It may be removed."
 		 "\n.TP\n.I ~/.cache/jitrun-weights\nPacked weights, where \\fB\\-\\-cache\\-weights\\fR or "
 		 "$JITRUN_WEIGHT_CACHE asks for it. \\fBjitwarm\\fR has \\fBlist\\fR and \\fBgc\\fR for them.",
 	.see_also = ".BR jitwarm (1),\n.BR jitbench (1),\n.BR jitquant (1)",

@@ -7,7 +7,8 @@
  *   jitrun_notes.c     what else is worth knowing
  *   jitrun_text.c      the prompt in, generated text out
  *   jitrun_template.c  the chat template, judged before the model is loaded
- *   jitrun_chat.c      a conversation: lines in, answers out
+ *   jitrun_chat.c      a conversation: messages in, answers out
+ *   jitrun_message.c   what is a message: a line, several, a block, a paste
  *   jitrun_json.c      the same as JSON, at the end or token by token
  *   jitrun_summary.c   what is said at the end: statistics, the report
  *   jitrun_info.c      jitrun info: what a model is
@@ -30,6 +31,7 @@
 #include "programs/perplexity.h"
 #include "programs/prompt.h"
 #include "programs/sampling_args.h"
+#include "programs/wrap.h"
 #include "chat/think.h"
 #include "runtime/jitrun_cards.h"
 
@@ -48,7 +50,7 @@ struct jitrun_options {
 	bool prompt_cache_all, prompt_cache_ro;
 	const char *operand[OPERANDS_MOST], *think;
 	bool verbose, escape;
-	bool special, echo, print_ids, json, json_stream, quiet, ignore_eos, no_cache, sealed, copy_weights,
+	bool no_history, special, echo, print_ids, json, json_stream, quiet, ignore_eos, no_cache, sealed, copy_weights,
 		cache_weights, devices, perf_map, gdb, report, profile;
 	struct option_about about;
 	struct sampling_args sampling;
@@ -99,13 +101,14 @@ struct run {
 	jit_session *session;
 	size_t n_prompt, n_generated;
 	bool ended, stopped, full, terminal; /* standard output is a terminal */
-	double start, first_token;           /* seconds from the program's start */
+	double start, first_token;           /* when it was asked for; seconds from then */
 	int context;                         /* positions */
 	bool cache_is_old;                   /* the prompt has tokens that the file of --prompt-cache has not */
 	bool keeps_text;                     /* text is kept as well as printed */
 	char *text;
 	size_t n_text; /* kept for --json, and for conversations */
 	struct think think;
+	struct wrap wrap;
 	char *reasoning; /* kept likewise: what is not in the text */
 	size_t n_reasoning;
 	int32_t mark_id[THINK_MARKS]; /* of marks that are one token; else -1 */
@@ -143,7 +146,7 @@ bool jitrun_cache_end(struct run *r, bool whole, jit_error *err);
 int jitrun_get_prompt(struct prompt *p);
 static inline bool jitrun_is_stdout(const char *path) { return path && path[0] == '-' && !path[1]; }
 /* Prints the prompt as it was given, or what its ids stand for. */
-bool jitrun_echo(const struct run *r, const struct prompt *p, jit_error *err);
+bool jitrun_echo(struct run *r, const struct prompt *p, jit_error *err);
 /* Both return JIT_OK or an error code, and stop early when interrupted. */
 int jitrun_feed(struct run *r, const struct prompt *p, jit_error *err);
 int jitrun_generate(struct run *r, jit_error *err);
@@ -160,6 +163,17 @@ int jitrun_check_template(char **text);
 
 /* A conversation over standard input, until its end. */
 int jitrun_converse(struct run *r);
+
+/* ---- jitrun_message.c */
+
+struct message {
+	char *text;   /* malloc'ed; NULL: there is no more */
+	bool is_text; /* whatever it begins with */
+	bool failed;  /* it could not be read; that was said */
+};
+
+/* The next message of standard input. Ctrl-C forgets what was typed of it; twice running it ends the input. */
+struct message jitrun_next_message(void);
 
 /* ---- commands: words that may stand where the model does. Each has a command line of its own, whose name is argv[0],
  * and returns the exit status. */

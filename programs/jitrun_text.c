@@ -90,16 +90,13 @@ static bool keep(char **all, size_t *n_all, const char *text, size_t n, jit_erro
 	return true;
 }
 
-static void print_reasoning(const struct run *r, const char *text, size_t n)
+static void print_reasoning(struct run *r, const char *text, size_t n)
 {
 	const char *no_color = getenv("NO_COLOR");
 	bool dim = r->terminal && strcmp(opt.think, "dim") == 0 && !(no_color && *no_color);
 
-	if (n == 0 || strcmp(opt.think, "hide") == 0)
-		return;
-	fputs(dim ? "\33[2m" : "", stdout);
-	output_text(stdout, text, n, r->terminal);
-	fputs(dim ? "\33[0m" : "", stdout);
+	if (n && strcmp(opt.think, "hide") != 0)
+		wrap_text(&r->wrap, text, n, dim);
 }
 
 /* In JSON, reasoning is part of the text only for those who ask for it. */
@@ -133,7 +130,8 @@ static bool emit_parts(struct run *r, int32_t id, const struct think_parts *t, j
 			printf(r->n_generated ? " %d" : "%d", id);
 	} else {
 		print_reasoning(r, t->reasoning, t->n_reasoning);
-		output_text(stdout, t->answer, t->n_answer, r->terminal);
+		if (t->n_answer)
+			wrap_text(&r->wrap, t->answer, t->n_answer, false);
 	}
 	return written(err);
 }
@@ -178,7 +176,7 @@ int jitrun_feed(struct run *r, const struct prompt *p, jit_error *err)
 	return unless_interrupted(status);
 }
 
-int jitrun_generate(struct run *r, jit_error *err)
+static int generate(struct run *r, jit_error *err)
 {
 	int32_t id;
 
@@ -216,14 +214,22 @@ int jitrun_generate(struct run *r, jit_error *err)
 	return emit_rest(r, err) ? JIT_OK : err->code;
 }
 
-bool jitrun_echo(const struct run *r, const struct prompt *p, jit_error *err)
+int jitrun_generate(struct run *r, jit_error *err)
+{
+	int status = generate(r, err);
+
+	wrap_flush(&r->wrap); /* the last word, however it ended */
+	return status != JIT_OK || written(err) ? status : err->code;
+}
+
+bool jitrun_echo(struct run *r, const struct prompt *p, jit_error *err)
 {
 	size_t n = p->n;
 	char *spelled = p->text ? NULL : jit_model_detokenize(r->model, p->ids, p->n_ids, &n, err);
 
 	if (!p->text && !spelled)
 		return false;
-	output_text(stdout, p->text ? p->text : spelled, n, r->terminal);
+	wrap_text(&r->wrap, p->text ? p->text : spelled, n, false);
 	free(spelled);
 	return written(err);
 }

@@ -74,17 +74,17 @@ int output_end(const char *program, int status, int failed)
 	return status ? status : failed;
 }
 
+bool output_is_plain(uint32_t code) { return !text_is_control(code) || code == '\n' || code == '\t'; }
+
 bool output_text(FILE *out, const char *text, size_t n, bool terminal)
 {
-	static const char shown[] = "\xef\xbf\xbd";
-
 	if (!terminal)
 		return !n || fwrite(text, 1, n, out) == n; /* no text may have no memory */
 	for (size_t i = 0, length; i < n; i += length ? length : 1) {
 		uint32_t code;
 		length = text_char(text + i, n - i, &code);
-		bool plain = length && (!text_is_control(code) || code == '\n' || code == '\t');
-		if (fwrite(plain ? text + i : shown, 1, plain ? length : sizeof shown - 1, out) == 0)
+		bool plain = length && output_is_plain(code);
+		if (fwrite(plain ? text + i : OUTPUT_SHOWN, 1, plain ? length : sizeof OUTPUT_SHOWN - 1, out) == 0)
 			return false;
 	}
 	return true;
@@ -117,9 +117,9 @@ bool output_can_write(const char *path, const char **why)
 	return false;
 }
 
-int output_columns(FILE *out)
+int output_known_columns(FILE *out)
 {
-	enum { USUAL = 80, LEAST = 40, MOST = 1000 };
+	enum { MOST = 1000 };
 	const char *given = getenv("COLUMNS");
 	char *end;
 	long n = given ? strtol(given, &end, 10) : 0;
@@ -127,7 +127,15 @@ int output_columns(FILE *out)
 
 	if (n <= 0 || *end)
 		n = isatty(fileno(out)) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-	return n <= 0 ? USUAL : n < LEAST ? LEAST : n > MOST ? MOST : (int)n;
+	return n <= 0 ? 0 : n > MOST ? MOST : (int)n;
+}
+
+int output_columns(FILE *out)
+{
+	enum { USUAL = 80, LEAST = 40 };
+	int n = output_known_columns(out);
+
+	return n == 0 ? USUAL : n < LEAST ? LEAST : n;
 }
 
 /* Bytes of the characters that fit, and of them those before the last space, if there is one. */
@@ -166,6 +174,25 @@ void output_line(FILE *out, const char *line, int indent)
 		fprintf(out, "%*s%.*s\n", at, "", (int)end, line);
 		line += n;
 	}
+}
+
+void output_beginning(FILE *out, const char *text, size_t n, int indent)
+{
+	const int columns = output_columns(out) - indent;
+	size_t at = 0, length, cut = 0;
+	int used = 0;
+
+	for (; at < n; at += length ? length : 1) {
+		uint32_t code = 0;
+		length = text_char(text + at, n - at, &code);
+		int width = length && output_is_plain(code) ? utf8proc_charwidth((utf8proc_int32_t)code) : 1;
+		if (code == '\n' || code == '\t' || used + width > columns)
+			break;
+		used += width;
+		cut = used + 3 <= columns ? at + (length ? length : 1) : cut;
+	}
+	output_text(out, text, at < n ? cut : n, true);
+	fputs(at < n ? "...\n" : "\n", out);
 }
 
 void output_lines(FILE *out, int indent, const char *format, ...)

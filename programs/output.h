@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* First in main: the numbers of standard streams that are closed are taken, so that no file opened later gets one and
@@ -26,6 +27,10 @@ int output_end(const char *program, int status, int failed);
  * tab, and each byte that is no character, is shown as U+FFFD; elsewhere bytes are written as they are. False: it could
  * not be written. */
 bool output_text(FILE *out, const char *text, size_t n, bool terminal);
+/* Whether a terminal is shown a character as it is, and what it is shown otherwise. */
+bool output_is_plain(uint32_t code);
+#define OUTPUT_SHOWN "\xef\xbf\xbd"
+enum { OUTPUT_SHOWN_CODE = 0xfffd };
 
 /* Whether a file can be written there, without changing it, so that nobody computes for nothing. False: *why. */
 bool output_can_write(const char *path, const char **why);
@@ -38,8 +43,15 @@ void output_line(FILE *out, const char *line, int indent);
 /* Whole lines, each the same way. */
 void output_lines(FILE *out, int indent, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* As much of a text's first line as there is room for behind `indent` columns, with a newline; dots say that it goes
+ * on.
+ */
+void output_beginning(FILE *out, const char *text, size_t n, int indent);
+
 /* Columns of a line: $COLUMNS, else the terminal's that `out` is, else 80; 40 at least. */
 int output_columns(FILE *out);
+/* The same of a terminal however narrow; 0: nothing says it. */
+int output_known_columns(FILE *out);
 
 /* A JSON number; null when it is not finite, for which JSON has no word. */
 json_t *output_real(double value);

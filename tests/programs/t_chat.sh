@@ -74,7 +74,7 @@ check "one message is one: $(cat "$dir/err")" grep -q '1 message loaded' "$dir/e
 # Messages over several lines, commands that are none, files that are not what they should be
 printf 'a \\\nb\\\nc\n' > "$dir/in"
 talk -q --show-prompt
-check "lines joined: $(cat "$dir/out")" grep -q '^\[user|a $' "$dir/out"
+check "lines joined: $(cat "$dir/out")" grep -q '^\[user|a$' "$dir/out"
 printf '[1, 2]' > "$dir/bad.json"
 printf '/nothing\n/load\n/load %s/none\n/load %s/bad.json\n/load %s/t.jinja\n/save\n/save %s/none/x\n/regen\n/help\n' \
 	"$dir" "$dir" "$dir" "$dir" > "$dir/in"
