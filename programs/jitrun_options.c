@@ -407,7 +407,7 @@ static struct option_program program = {
 		"\n.TP\n.B LC_ALL, LC_CTYPE, LANG\nThe terminal's character set; UTF\\-8 where they say nothing.",
 	.files = ".TP\n.I ~/.local/state/jitrun/history\nWhat was typed in conversations on a terminal, for the arrow "
 		 "keys. Only the user may read it. It may be removed.\n.TP\n.I ~/.cache/jitrun\nGenerated code, and "
-	         "which schedules are fastest. It may be removed."
+		 "which schedules are fastest. It may be removed."
 		 "\n.TP\n.I ~/.cache/jitrun-weights\nPacked weights, where \\fB\\-\\-cache\\-weights\\fR or "
 		 "$JITRUN_WEIGHT_CACHE asks for it. \\fBjitwarm\\fR has \\fBlist\\fR and \\fBgc\\fR for them.",
 	.see_also = ".BR jitwarm (1),\n.BR jitbench (1),\n.BR jitquant (1)",

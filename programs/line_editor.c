@@ -45,7 +45,8 @@ static char *read_plain(const char *prompt, enum line_outcome *how)
 	if (n < 0) {
 		free(line); /* which keeps errno */
 		*how = !errno ? LINE_OVER : errno == EINTR && person ? LINE_EMPTIED : LINE_FAILED;
-		if (*how == LINE_EMPTIED) { /* the terminal has thrown away what was typed, and says not whether anything was */
+		if (*how ==
+		    LINE_EMPTIED) { /* the terminal has thrown away what was typed, and says not whether anything was */
 			clearerr(stdin);
 			fputc('\n', stderr);
 		}
@@ -342,24 +343,17 @@ static char *get_prompt(EditLine *el) { return (char *)(uintptr_t)ed.prompt; }
 /* Keys that terminals have and libedit's own table lacks; then ours. */
 static void bind_keys(EditLine *el)
 {
-	static const char *const keys[][2] = { { "\\e[1~", "ed-move-to-beg" },
-		                               { "\\e[7~", "ed-move-to-beg" },
-		                               { "\\e[H", "ed-move-to-beg" },
-		                               { "\\eOH", "ed-move-to-beg" },
-		                               { "\\e[4~", "ed-move-to-end" },
-		                               { "\\e[8~", "ed-move-to-end" },
-		                               { "\\e[F", "ed-move-to-end" },
-		                               { "\\eOF", "ed-move-to-end" },
-		                               { "\\e[3~", "ed-delete-next-char" },
-		                               { "\\e[2~", "em-toggle-overwrite" },
-		                               { "\\e[1;5C", "em-next-word" },
-		                               { "\\e[5C", "em-next-word" },
-		                               { "\\e[1;5D", "ed-prev-word" },
-		                               { "\\e[5D", "ed-prev-word" },
-		                               { "^R", "em-inc-search-prev" },
-		                               { "\\e[200~", "jitrun-paste" },
-		                               { "^C", "jitrun-interrupt" },
-		                               { "\t", "jitrun-tab" } };
+	static const char *const keys[][2] = {
+		{ "\\e[1~", "ed-move-to-beg" },      { "\\e[7~", "ed-move-to-beg" },
+		{ "\\e[H", "ed-move-to-beg" },       { "\\eOH", "ed-move-to-beg" },
+		{ "\\e[4~", "ed-move-to-end" },      { "\\e[8~", "ed-move-to-end" },
+		{ "\\e[F", "ed-move-to-end" },       { "\\eOF", "ed-move-to-end" },
+		{ "\\e[3~", "ed-delete-next-char" }, { "\\e[2~", "em-toggle-overwrite" },
+		{ "\\e[1;5C", "em-next-word" },      { "\\e[5C", "em-next-word" },
+		{ "\\e[1;5D", "ed-prev-word" },      { "\\e[5D", "ed-prev-word" },
+		{ "^R", "em-inc-search-prev" },      { "\\e[200~", "jitrun-paste" },
+		{ "^C", "jitrun-interrupt" },        { "\t", "jitrun-tab" }
+	};
 
 	el_set(el, EL_ADDFN, "jitrun-paste", "take a paste as text", on_paste);
 	el_set(el, EL_ADDFN, "jitrun-interrupt", "clear the line", on_interrupt);
@@ -381,7 +375,8 @@ void line_editor_begin(const char *const *commands, bool history)
 	ed.history = line_history_open(history);
 	el_set(ed.el, EL_EDITOR, "emacs");
 	el_set(ed.el, EL_SIGNAL, 0);
-	el_set(ed.el, EL_SETTY, "-d", "-inlcr", "-icrnl", NULL); /* or the two bytes that end a line in a paste were two lines */
+	el_set(ed.el, EL_SETTY, "-d", "-inlcr", "-icrnl",
+	       NULL); /* or the two bytes that end a line in a paste were two lines */
 	el_set(ed.el, EL_PROMPT, get_prompt);
 	el_set(ed.el, EL_GETCFN, next_key);
 	if (ed.history)

@@ -21,8 +21,8 @@ enum line_outcome {
  * nothing. Numbers, messages and the order of texts stay as they are. */
 void line_editor_locale(void);
 
-/* commands: words that Tab completes at the beginning of a line, up to a NULL; behind a blank, what follows them: FILE is
- * completed as well. history: whether lines are kept for later sessions. */
+/* commands: words that Tab completes at the beginning of a line, up to a NULL; behind a blank, what follows them: FILE
+ * is completed as well. history: whether lines are kept for later sessions. */
 void line_editor_begin(const char *const *commands, bool history);
 /* Gives the terminal back; without a line_editor_begin() nothing happens. */
 void line_editor_end(void);

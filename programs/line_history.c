@@ -23,7 +23,7 @@ static char *default_path(void)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 	char *out = NULL;
-	int n = state && *state == '/'  ? asprintf(&out, "%s/jitrun/history", state)
+	int n = state && *state == '/' ? asprintf(&out, "%s/jitrun/history", state)
 	        : home && *home == '/' ? asprintf(&out, "%s/.local/state/jitrun/history", home)
 	                               : -1;
 

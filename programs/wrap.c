@@ -9,10 +9,7 @@
 
 enum { TAB = 8, CHARACTER = 4 };
 
-void wrap_begin(struct wrap *w, FILE *out, bool terminal)
-{
-	*w = (struct wrap){ .out = out, .terminal = terminal };
-}
+void wrap_begin(struct wrap *w, FILE *out, bool terminal) { *w = (struct wrap){ .out = out, .terminal = terminal }; }
 
 static int width_of(uint32_t code) { return utf8proc_charwidth((utf8proc_int32_t)code); }
 

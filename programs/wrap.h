@@ -13,17 +13,17 @@ enum { WRAP_MOST = 1024 };
 
 struct wrap {
 	FILE *out;
-	bool terminal; /* false: text is written as it is, at once */
-	bool dim;      /* what is held */
-	bool within;   /* a word that is where it has to be: the rest of it follows, without being held back */
-	int column, columns; /* columns 0: nobody knows, and nothing is cut */
+	bool terminal;        /* false: text is written as it is, at once */
+	bool dim;             /* what is held */
+	bool within;          /* a word that is where it has to be: the rest of it follows, without being held back */
+	int column, columns;  /* columns 0: nobody knows, and nothing is cut */
 	char held[WRAP_MOST]; /* blanks, and the word behind them */
 	size_t n_blanks, n;
 };
 
 void wrap_begin(struct wrap *w, FILE *out, bool terminal);
-/* As output_text(), which says what a terminal is shown of control characters. dim: in a fainter colour. False: it could
- * not be written. */
+/* As output_text(), which says what a terminal is shown of control characters. dim: in a fainter colour. False: it
+ * could not be written. */
 bool wrap_text(struct wrap *w, const char *text, size_t n, bool dim);
 /* Writes what is held. */
 bool wrap_flush(struct wrap *w);

@@ -36,9 +36,26 @@ static void write_file(const char *path, const char *text)
 static void start_with(struct pty *t, int columns, const char *more)
 {
 	char model[4096];
-	char *argv[] = { "./jitrun",     model, "--template", template, "-n", "1", "--temp", "0", "--no-cache",
-		         "-q",           "-t",  "1",          "--tune", "off", "--speculate", "off",
-		         (char *)(uintptr_t)more, NULL };
+	char *argv[] = {
+		"./jitrun",
+		model,
+		"--template",
+		template,
+		"-n",
+		"1",
+		"--temp",
+		"0",
+		"--no-cache",
+		"-q",
+		"-t",
+		"1",
+		"--tune",
+		"off",
+		"--speculate",
+		"off",
+		(char *)(uintptr_t)more,
+		NULL
+	};
 
 	source_path(model, "models/tale-q8_0.gguf");
 	assert_true(pty_start(t, columns, argv));
@@ -249,7 +266,7 @@ static void test_blocks(void **unused)
 /* Ctrl-C clears a line, or all lines of a message; twice with nothing typed it ends the conversation. */
 static void test_interrupt(void **unused)
 {
-	static const char *const begun[] = { "half a li\xc3\xb1", "two\\\rlines", "\"\"\"\rof a block", "/exi",
+	static const char *const begun[] = { "half a li\xc3\xb1",    "two\\\rlines",    "\"\"\"\rof a block", "/exi",
 		                             "\x1b[200~of a\rpaste", "日本\x1b[D\x1b[D" };
 	struct pty t;
 	int status;
@@ -492,12 +509,12 @@ static int leave(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_letters),     cmocka_unit_test(test_environments),
+		cmocka_unit_test(test_letters),        cmocka_unit_test(test_environments),
 		cmocka_unit_test(test_all_characters), cmocka_unit_test(test_paste),
-		cmocka_unit_test(test_long_paste),  cmocka_unit_test(test_blocks),
-		cmocka_unit_test(test_interrupt),   cmocka_unit_test(test_given_back),
-		cmocka_unit_test(test_commands),    cmocka_unit_test(test_first_token),
-		cmocka_unit_test(test_history),     cmocka_unit_test(test_long_history)
+		cmocka_unit_test(test_long_paste),     cmocka_unit_test(test_blocks),
+		cmocka_unit_test(test_interrupt),      cmocka_unit_test(test_given_back),
+		cmocka_unit_test(test_commands),       cmocka_unit_test(test_first_token),
+		cmocka_unit_test(test_history),        cmocka_unit_test(test_long_history)
 	};
 
 #ifndef HAVE_LIBEDIT
