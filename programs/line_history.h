@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 /* NULL: no memory. keep: whether lines are read from the file and written to it; where that cannot be done there are
- * those of this session. */
+ * those of the running program. */
 HistoryW *line_history_open(bool keep);
 void line_history_add(HistoryW *h, const wchar_t *line);
 void line_history_close(HistoryW *h);
