@@ -1,5 +1,5 @@
-/* tests/programs/t_wrap.c - words that come in parts are not cut at the edge of a terminal. Random texts in random parts
- * are compared with what a terminal of their width would show, laid out from the whole text by a plain loop. */
+/* tests/programs/t_wrap.c - words that come in parts are not cut at the edge of a terminal. Random texts in random
+ * parts are compared with what a terminal of their width would show, laid out from the whole text by a plain loop. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -16,8 +16,8 @@
 
 enum { MOST = 1 << 14 };
 
-static const char *const words[] = { "a",  "of", "the",  "llama", "Happily-March", "Größe", "日本", "語",
-	                             "x日y", "e\xcc\x81", "🦙", "\xe2\x80\x8b" };
+static const char *const words[] = { "a",    "of", "the",  "llama",     "Happily-March", "Größe",
+	                             "日本", "語", "x日y", "e\xcc\x81", "🦙",          "\xe2\x80\x8b" };
 static const int widths[] = { 1, 2, 3, 5, 13, 5, 4, 2, 4, 1, 2, 0 };
 enum { WORDS = sizeof words / sizeof *words, WIDE = 6 /* words of wide characters alone, and mixed ones, from here */ };
 
@@ -86,7 +86,10 @@ static void test_anything(void **unused)
 		srand(seed);
 		for (int i = 0; i < 200; i++)
 			n += (size_t)sprintf(text + n, "%s%s", words[rand() % WORDS],
-			                     rand() % 3 ? "" : rand() % 4 ? " " : rand() % 2 ? "\n" : "\t  ");
+			                     rand() % 3   ? ""
+			                     : rand() % 4 ? " "
+			                     : rand() % 2 ? "\n"
+			                                  : "\t  ");
 		char *got = wrapped(text, n, columns, seed);
 		const char *a = text, *b = got;
 		while (*b) {
@@ -145,9 +148,11 @@ static void test_no_waiting(void **unused)
 static void test_program(void **unused)
 {
 	char model[4096];
-	char *argv[] = { "./jitrun", model, "-p",   "Once upon a time there was",
-		         "--echo",   "-n",  "200",  "--temp", "0.8", "--seed", "3", "-q", "--no-cache",
-		         "--tune",   "off", "-t",   "1",      NULL };
+	char *argv[] = { "./jitrun",   model,    "-p",  "Once upon a time there was",
+		         "--echo",     "-n",     "200", "--temp",
+		         "0.8",        "--seed", "3",   "-q",
+		         "--no-cache", "--tune", "off", "-t",
+		         "1",          NULL };
 	struct pty t;
 	static char shown[MOST], plain[MOST];
 	size_t n = 0;
