@@ -1,6 +1,5 @@
 /* tests/programs/t_typing.c - what a person types into a conversation on a (pseudo-)terminal is what the model is told:
- * letters of all alphabets, corrections, pastes, blocks, lines that Ctrl-C clears. What was typed can be had again in a
- * later session, unless that is not wanted.
+ * letters of all alphabets, corrections, pastes, blocks, lines that Ctrl-C clears.
  *
  * The witness is the file that /save writes. */
 #include <setjmp.h>
@@ -8,113 +7,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <dirent.h>
 #include <locale.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <wctype.h>
 #include <cmocka.h>
-#include <jansson.h>
 
-#include "tests/support/pty.h"
-#include "tests/support/shared.h"
-
-static char dir[] = "/tmp/t_typing-XXXXXX", template[64], saved[64], state[64], history[100];
-
-static const char usual_template[] = "{% for m in messages %}{{ m.content }} {% endfor %}";
-
-static void write_file(const char *path, const char *text)
-{
-	FILE *f = fopen(path, "w");
-
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
-}
-
-/* A conversation whose template holds the messages alone, and whose answers are a token long. */
-static void start_with(struct pty *t, int columns, const char *more)
-{
-	char model[4096];
-	char *argv[] = {
-		"./jitrun",
-		model,
-		"--template",
-		template,
-		"-n",
-		"1",
-		"--temp",
-		"0",
-		"--no-cache",
-		"-q",
-		"-t",
-		"1",
-		"--tune",
-		"off",
-		"--speculate",
-		"off",
-		(char *)(uintptr_t)more,
-		NULL
-	};
-
-	source_path(model, "models/tale-q8_0.gguf");
-	assert_true(pty_start(t, columns, argv));
-}
-
-/* Before the line editor has taken the terminal over, the kernel would edit the line. */
-static size_t must_see_prompt(struct pty *t, size_t from)
-{
-	size_t at = pty_must_see(t, from, "> ");
-	struct termios now;
-
-	for (int ms = 0; ms < PTY_PATIENCE; ms += 10) {
-		assert_int_equal(tcgetattr(t->fd, &now), 0);
-		if (!(now.c_lflag & ICANON))
-			break;
-		usleep(10000);
-	}
-	return at;
-}
-
-/* Ends the conversation, and returns what it was. */
-static json_t *end(struct pty *t, size_t at)
-{
-	char line[100];
-	json_error_t e;
-
-	unlink(saved);
-	snprintf(line, sizeof line, "/save %s\r", saved);
-	pty_type(t, line);
-	at = pty_must_see(t, at, " written to ");
-	must_see_prompt(t, at);
-	pty_type(t, "/exit\r");
-	int status = pty_end(t);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
-	json_t *all = json_load_file(saved, 0, &e);
-	if (!all)
-		fail_msg("what was saved is no JSON: %s", e.text);
-	return all;
-}
-
-static size_t users(const json_t *all)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < json_array_size(all); i++)
-		n += strcmp(json_string_value(json_object_get(json_array_get(all, i), "role")), "user") == 0;
-	return n;
-}
-
-static const char *user_text(const json_t *all, size_t which)
-{
-	for (size_t i = 0; i < json_array_size(all); i++) {
-		const json_t *m = json_array_get(all, i);
-		if (strcmp(json_string_value(json_object_get(m, "role")), "user") == 0 && which-- == 0)
-			return json_string_value(json_object_get(m, "content"));
-	}
-	return "(there is no such message)";
-}
+#include "tests/programs/typing.h"
 
 /* Keys of one message, with what sends it; what was understood is compared. */
 static void must_be(const char *keys, const char *want)
@@ -221,36 +119,6 @@ static void test_paste(void **unused)
 	must_be("\x1b[200~/usr/bin/x: no\r/nor this\x1b[201~\r", "/usr/bin/x: no\n/nor this");
 	must_be("\x1b[200~\"\"\"Doc.\"\"\"\rimport os\x1b[201~\r", "\"\"\"Doc.\"\"\"\nimport os");
 	must_be("\x1b[200~\"\"\"\ra\rb\r\"\"\"\r\x1b[201~\r", "a\nb");
-}
-
-static void test_long_paste(void **unused)
-{
-	enum { LINES = 400 };
-	static char want[LINES * 20], keys[64];
-	struct pty t;
-	size_t n = 0;
-
-	start_with(&t, 80, NULL);
-	must_see_prompt(&t, 0);
-	pty_type(&t, "\x1b[200~");
-	for (int i = 0; i < LINES; i++) {
-		n += (size_t)sprintf(want + n, "%s%d ö", i ? "\n" : "", i);
-		snprintf(keys, sizeof keys, "%s%d ö", i ? "\r" : "", i);
-		pty_type(&t, keys);
-		usleep(300);
-	}
-	pty_type(&t, "\x1b[201~\r");
-	/* of that many tokens there is no room in the context, so it is answered by a sentence; but it is remembered */
-	pty_type(&t, "/exit\r");
-	int status = pty_end(&t);
-	assert_true(WIFEXITED(status));
-	FILE *f = fopen(history, "r");
-	static char kept[2 * sizeof want];
-	assert_non_null(f);
-	kept[fread(kept, 1, sizeof kept - 1, f)] = 0;
-	fclose(f);
-	assert_non_null(strstr(kept, "0\\040ö\\0121\\040ö"));
-	assert_non_null(strstr(kept, "398\\040ö\\012399\\040ö\n"));
 }
 
 static void test_blocks(void **unused)
@@ -409,131 +277,13 @@ static void test_first_token(void **unused)
 	end(&t, at);
 }
 
-/* ---- history */
-
-static void talk(const char *keys, const char *option)
-{
-	struct pty t;
-
-	start_with(&t, 80, option);
-	must_see_prompt(&t, 0);
-	pty_type(&t, keys);
-	usleep(200000);
-	pty_type(&t, "/exit\r");
-	int status = pty_end(&t);
-	assert_true(WIFEXITED(status));
-}
-
-static void must_recall(const char *keys, const char *want)
-{
-	struct pty t;
-
-	start_with(&t, 80, NULL);
-	size_t at = must_see_prompt(&t, 0);
-	pty_type(&t, keys);
-	at = pty_must_see(&t, at, "\n");
-	at = must_see_prompt(&t, at);
-	json_t *all = end(&t, at);
-	assert_string_equal(user_text(all, 0), want);
-	json_decref(all);
-}
-
-static void test_history(void **unused)
-{
-	struct stat st;
-
-	unlink(history);
-	umask(0);
-	talk("Größe 🦙\r", NULL);
-	assert_int_equal(stat(history, &st), 0);
-	assert_int_equal(st.st_mode & 07777, 0600);
-	must_recall("\x1b[A\x1b[A\r", "Größe 🦙");
-	/* a message of several lines is one */
-	unlink(history);
-	talk("\x1b[200~eins\rzwei \\x\x1b[201~\r", NULL);
-	must_recall("\x1b[A\x1b[A\r", "eins\nzwei \\x");
-	/* not wanted, in two ways: nothing is written or shown */
-	unlink(history);
-	talk("secret\r", "--no-history");
-	assert_int_equal(access(history, F_OK), -1);
-	setenv("JITRUN_HISTORY", "", 1);
-	talk("secret\r", NULL);
-	assert_int_equal(access(history, F_OK), -1);
-	/* another place, and a file that is something else stays as it is */
-	setenv("JITRUN_HISTORY", saved, 1);
-	write_file(saved, "my own notes\n");
-	talk("more\r", NULL);
-	char text[100] = "";
-	FILE *f = fopen(saved, "r");
-	assert_non_null(fgets(text, sizeof text, f));
-	assert_string_equal(text, "my own notes\n");
-	assert_null(fgets(text, sizeof text, f));
-	fclose(f);
-	unsetenv("JITRUN_HISTORY");
-	/* a directory that cannot be written is no reason not to talk */
-	setenv("XDG_STATE_HOME", "/proc/none", 1);
-	talk("x\r", NULL);
-	setenv("XDG_STATE_HOME", state, 1);
-	umask(022);
-}
-
-static void test_long_history(void **unused)
-{
-	FILE *f;
-	int lines = 0;
-	struct stat st;
-
-	talk("x\r", NULL);
-	f = fopen(history, "a");
-	for (int i = 0; i < 3000; i++)
-		fprintf(f, "line\\040%d\n", i);
-	fclose(f);
-	must_recall("\x1b[A\r", "line 2999");
-	f = fopen(history, "r");
-	for (int c; (c = fgetc(f)) != EOF;)
-		lines += c == '\n';
-	fclose(f);
-	assert_in_range(lines, 1000, 1010);
-	assert_int_equal(stat(history, &st), 0);
-	assert_int_equal(st.st_mode & 07777, 0600);
-}
-
-static int leave(void **unused)
-{
-	char command[100];
-
-	snprintf(command, sizeof command, "rm -rf %s", dir);
-	return system(command);
-}
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_letters),        cmocka_unit_test(test_environments),
-		cmocka_unit_test(test_all_characters), cmocka_unit_test(test_paste),
-		cmocka_unit_test(test_long_paste),     cmocka_unit_test(test_blocks),
-		cmocka_unit_test(test_interrupt),      cmocka_unit_test(test_given_back),
-		cmocka_unit_test(test_commands),       cmocka_unit_test(test_first_token),
-		cmocka_unit_test(test_history),        cmocka_unit_test(test_long_history)
-	};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_letters),        cmocka_unit_test(test_environments),
+		                            cmocka_unit_test(test_all_characters), cmocka_unit_test(test_paste),
+		                            cmocka_unit_test(test_blocks),         cmocka_unit_test(test_interrupt),
+		                            cmocka_unit_test(test_given_back),     cmocka_unit_test(test_commands),
+		                            cmocka_unit_test(test_first_token) };
 
-#ifndef HAVE_LIBEDIT
-	printf("# skipped: jitrun is built without its line editor\n");
-	return 77;
-#endif
-	if (!mkdtemp(dir))
-		return 1;
-	snprintf(template, sizeof template, "%s/template", dir);
-	snprintf(saved, sizeof saved, "%s/saved.json", dir);
-	snprintf(state, sizeof state, "%s/state", dir);
-	snprintf(history, sizeof history, "%s/jitrun/history", state);
-	write_file(template, usual_template);
-	signal(SIGPIPE, SIG_IGN);
-	setenv("XDG_STATE_HOME", state, 1);
-	setenv("TERM", "xterm", 1);
-	unsetenv("LC_ALL");
-	unsetenv("LC_CTYPE");
-	unsetenv("LANG");
-	unsetenv("JITRUN_HISTORY");
-	return cmocka_run_group_tests(tests, NULL, leave);
+	return typing_begin() ? cmocka_run_group_tests(tests, NULL, typing_leave) : 77;
 }
