@@ -116,14 +116,14 @@ struct model_paths {
 
 /* model_path.c */
 bool model_locate(struct model_paths *out, const char *path, struct error *err);
+/* When the first GGUF file is parsed: the parts that its keys say there are besides it. */
+bool model_locate_parts(struct model_paths *out, const struct gguf *first, struct error *err);
 void model_paths_free(struct model_paths *p);
 char *model_join(const char *dir, const char *name, struct error *err); /* malloc'ed */
 bool model_exists(const char *dir, const char *name);
 
-/* model_index.c: the parts an index names, and whether each holds what the index says */
+/* model_index.c: the parts an index names */
 bool model_read_index(struct model_paths *out, const struct file *index, struct error *err);
-bool model_check_index(const struct model_file *f, const struct model_paths *paths, const struct file *index,
-                       struct error *err);
 
 /* model.c */
 bool model_begin(struct model *m, unsigned flags, struct error *err);
