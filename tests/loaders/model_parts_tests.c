@@ -283,7 +283,14 @@ static void test_sharded_safetensors(void **state)
 	}
 	with_index("{\"weight_map\": {}}", "the weight_map is empty");
 	with_index("", "model.safetensors.index.json: is empty");
-	/* the whole model beside an index that is left over: of shards that are gone, and of nothing */
+	free(index);
+}
+
+/* The whole model beside an index that is left over: of nothing, and of shards that are gone. */
+static void test_left_over_index(void **state)
+{
+	char *index = write_shards();
+	struct model m;
 	size_t n;
 	uint8_t *whole = tiny_safetensors(&tiny_least, &n);
 	tiny_write(model_dir, "model.safetensors", whole, n);
@@ -305,6 +312,7 @@ int model_parts_tests(void)
 		TEST(test_split_gguf),
 		TEST(test_whole_gguf),
 		TEST(test_sharded_safetensors),
+		TEST(test_left_over_index),
 	};
 
 	return cmocka_run_group_tests_name("model_parts_tests", tests, NULL, NULL);
