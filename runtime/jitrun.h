@@ -71,7 +71,8 @@ enum jit_status {
 	JIT_ERROR_ARGUMENT,    /* a value of the caller's is out of range */
 	JIT_ERROR_DEVICE,      /* the device cannot run this */
 	JIT_ERROR_CONTEXT,     /* the session's context is full */
-	JIT_ERROR_CANCELLED    /* jit_cancel_set() or jit_session_cancel() asked for it */
+	JIT_ERROR_CANCELLED,   /* jit_cancel_set() or jit_session_cancel() asked for it */
+	JIT_ERROR_STALLED      /* a step of a batch computed none of the tokens that are due: a fault of jitrun */
 };
 
 typedef struct jit_error {
@@ -153,7 +154,7 @@ typedef struct jit_model_options {
 	 * $XDG_CACHE_HOME/jitrun-weights, or ~/.cache/jitrun-weights. A sealed model only looks there. */
 	const char *weight_cache;
 	uint64_t weight_cache_limit; /* bytes it may hold; beyond, what was used longest ago goes; 0: 64 GiB */
-	/* The session to come, or NULL. What it needs beside the weights and cannot have is refused before they load.
+	/* The session to come, or NULL. What it needs and cannot have beside the weights is refused before they load.
 	 */
 	const struct jit_session_options *session;
 } jit_model_options;

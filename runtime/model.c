@@ -34,7 +34,8 @@ int model_report(jit_error *out, const struct error *e)
 		[ERROR_MEMORY] = JIT_ERROR_MEMORY,
 		[ERROR_ARGUMENT] = JIT_ERROR_ARGUMENT,
 		[ERROR_DEVICE] = JIT_ERROR_DEVICE,
-		[ERROR_CANCELLED] = JIT_ERROR_CANCELLED
+		[ERROR_CANCELLED] = JIT_ERROR_CANCELLED,
+		[ERROR_STALLED] = JIT_ERROR_STALLED
 	};
 	if (out) {
 		*out = (jit_error){ .code = status[e->code] };
