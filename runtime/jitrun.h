@@ -30,7 +30,7 @@
  * ERRORS. Functions return JIT_OK or an error code (or NULL) and fill the caller's jit_error, which may be NULL, with
  * one sentence that names the object, the value found and the value expected. The library never prints and never exits.
  * After a failed feed the session is where it was before it, unless it was cancelled. Every number given is checked:
- * one that is out of range, infinite or NaN is JIT_ERROR_ARGUMENT.
+ * one that is out of range, infinite or NaN is JIT_ERROR_ARGUMENT, as NULL is where no comment says that it may be.
  *
  * MEMORY. Everything opened is closed by its own function. Strings and arrays returned as `const` are borrowed and live
  * as long as stated.
@@ -168,8 +168,7 @@ typedef struct jit_model_options {
 /* path: a .gguf file, a .safetensors file with config.json beside it, or a directory holding either. options NULL: all
  * defaults; fields left zero are defaults. */
 jit_model *jit_model_open(const char *path, const jit_model_options *options, jit_error *err);
-/* Whether all that was to be in the files of perf_map, dump_ir, dump_asm and jitdump so far got there; what is held
- * back is written first. For the end, before the model is closed. */
+/* Before the model is closed: whether the files of perf_map, dump_ir, dump_asm and jitdump could be written whole. */
 int jit_model_written(jit_model *m, jit_error *err);
 void jit_model_close(jit_model *m);
 
@@ -366,8 +365,8 @@ void jit_session_cancel(jit_session *s);
 
 /* Appends tokens and computes them; afterwards the logits are those after the last one. */
 int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *err);
-/* The same for text, with BOS added when the session is empty and the model wants it. parse_special as in
- * jit_model_tokenize: 0 for text that others wrote, in which "<|im_end|>" is nothing but these characters. */
+/* The same for text, with BOS added when the session is empty and the model wants it. parse_special: 0 for text that
+ * others wrote, as in jit_model_tokenize. */
 int jit_session_feed_text(jit_session *s, const char *text, size_t n, int parse_special, jit_error *err);
 
 /* Chooses the next token by the session's sampling parameters. The following call of jit_session_next (or feed, or

@@ -13,7 +13,6 @@
 #include "runtime/host/cancel.h"
 #include "runtime/device/load_packed.h"
 #include "runtime/device/load_weights.h"
-#include "runtime/device/objects.h"
 #include "runtime/host/pool.h"
 #include "runtime/options.h"
 #include "runtime/sized.h"
@@ -408,94 +407,4 @@ int jit_device_get_info(size_t number, jit_device_info *out, jit_error *err)
 	else
 		SIZED_WRITE(jit_device_info, out, &info, &e);
 	return model_report(err, &e);
-}
-
-static bool write_objects(const char *path, const jit_objects_options *o, jit_objects *out, struct error *err)
-{
-	const struct plan_options po = { .target = o->target ? target_find(o->target) : NULL,
-		                         .f32_activations = o->f32_activations != 0,
-		                         .bounded = o->bounded_numerics != 0 };
-	struct objects_count count;
-	struct packed *packed;
-	struct model file;
-	char names[256];
-
-	if (!po.target || po.target->backend->host_runs)
-		return error_set(err, ERROR_ARGUMENT, "target \"%.32s\" is no card; known: %s",
-		                 o->target ? o->target : "",
-		                 target_list(names, sizeof names, TARGETS_OF_CARDS, "", ", "));
-	if (!packed_or_files(&file, &packed, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err))
-		return false;
-	bool ok = objects_write(&file.spec, &po, options_kv_type(o->kv), o->dir, &count, err);
-	model_close(&file);
-	packed_close(packed);
-	const jit_objects made = { .kernels = count.kernels, .programs = count.programs, .bytes = count.bytes };
-	return ok && (!out || SIZED_WRITE(jit_objects, out, &made, err));
-}
-
-int jit_write_objects(const char *path, const jit_objects_options *options, jit_objects *out, jit_error *err)
-{
-	struct error e = { 0 };
-	jit_objects_options own;
-
-	if (options_objects(&own, options, &e) && (!out || SIZED_WRITE(jit_objects, out, &(jit_objects){ 0 }, &e))) {
-		if (!path || !*path || !own.dir || !*own.dir)
-			error_set(&e, ERROR_ARGUMENT, "code objects need a model's path and a directory to write to");
-		else
-			write_objects(path, &own, out, &e);
-	}
-	return model_report(err, &e);
-}
-
-static bool need_tokenizer(const jit_model *m, struct error *e)
-{
-	const struct error *why = &m->file.tokenizer_error;
-
-	if (m->file.tokenizer)
-		return true;
-	if (why->code)
-		return error_set(e, why->code, "%s", why->text);
-	return error_set(
-		e, ERROR_UNSUPPORTED,
-		"this model has no tokenizer (of a directory, tokenizer.json), so text cannot be used with it; token "
-		"ids can (--prompt-ids)");
-}
-
-int jit_model_tokenize(const jit_model *m, const char *text, size_t n, int add_special, int parse_special,
-                       int32_t **ids, size_t *n_ids, jit_error *err)
-{
-	struct error e = { 0 };
-	unsigned flags = (add_special ? TOKENIZE_BOS_EOS : 0) | (parse_special ? TOKENIZE_SPECIAL : 0);
-
-	if (need_tokenizer(m, &e))
-		tokenizer_encode(m->file.tokenizer, text, n, flags, ids, n_ids, &e);
-	return model_report(err, &e);
-}
-
-static bool check_ids(const jit_model *m, const int32_t *ids, size_t n, struct error *e)
-{
-	for (size_t i = 0; i < n; i++)
-		if (ids[i] < 0 || (uint32_t)ids[i] >= m->file.spec.vocab)
-			return error_set(e, ERROR_ARGUMENT, "token %zu is %d, which is not in 0..%u", i, ids[i],
-			                 m->file.spec.vocab - 1);
-	return true;
-}
-
-char *jit_model_detokenize(const jit_model *m, const int32_t *ids, size_t n, size_t *n_text, jit_error *err)
-{
-	struct error e = { 0 };
-	char *text = NULL;
-	size_t bytes = 0;
-
-	if (need_tokenizer(m, &e) && check_ids(m, ids, n, &e))
-		text = tokenizer_decode(m->file.tokenizer, ids, n, false, &bytes, &e);
-	if (n_text)
-		*n_text = text ? bytes : 0;
-	model_report(err, &e);
-	return text;
-}
-
-int jit_model_is_end(const jit_model *m, int32_t id)
-{
-	return m->file.tokenizer && tokenizer_is_eog(m->file.tokenizer, id);
 }
