@@ -60,8 +60,8 @@ struct model_recurrent {
 	uint32_t channels; /* it goes over */
 	/* of the delta rule; of the selective scan: groups of heads, heads, rows of a head's state, a head's values */
 	uint32_t key_heads, value_heads, key_dim, value_dim;
-	float floor; /* of the selective scan: the least step */
-	bool tiled;  /* value head h has key head h % key_heads, else h / (value_heads / key_heads) */
+	float floor, ceiling; /* of the selective scan: the least step, and the greatest; 0: none */
+	bool tiled;           /* value head h has key head h % key_heads, else h / (value_heads / key_heads) */
 };
 
 enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN, ROPE_LONG };

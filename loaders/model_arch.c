@@ -37,7 +37,11 @@
 		{ SLOT_attn_norm, NULL, "norm.weight" }, { SLOT_ffn_norm, "attn_norm.weight", "norm.weight" }, \
 			{ SLOT_q, NULL, "mixer.q_proj.weight" }, { SLOT_k, NULL, "mixer.k_proj.weight" }, \
 			{ SLOT_v, NULL, "mixer.v_proj.weight" }, { SLOT_o, NULL, "mixer.o_proj.weight" }, \
+			{ SLOT_q_bias, NULL, "mixer.q_proj.bias" }, { SLOT_k_bias, NULL, "mixer.k_proj.bias" }, \
+			{ SLOT_v_bias, NULL, "mixer.v_proj.bias" }, { SLOT_o_bias, NULL, "mixer.o_proj.bias" }, \
 			{ SLOT_up, NULL, "mixer.up_proj.weight" }, { SLOT_down, NULL, "mixer.down_proj.weight" }, \
+			{ SLOT_up_bias, NULL, "mixer.up_proj.bias" }, \
+			{ SLOT_down_bias, NULL, "mixer.down_proj.bias" }, \
 			{ SLOT_scan_z, NULL, "mixer.in_proj.weight" }, \
 			{ SLOT_scan_out, NULL, "mixer.out_proj.weight" }, \
 			{ SLOT_scan_norm, NULL, "mixer.norm.weight" }, { SLOT_scan_decay, NULL, "mixer.A_log" }, \

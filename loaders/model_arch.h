@@ -24,7 +24,7 @@ struct arch_name {
 	enum tensor_slot slot;
 	const char *gguf, *hf; /* NULL: the usual one; both: no entry */
 };
-enum { ARCH_NAMES_MOST = 24 };
+enum { ARCH_NAMES_MOST = 32 };
 
 /* Matrices that one tensor of the file holds, row after row. */
 enum arch_fused {
@@ -69,6 +69,8 @@ enum arch_switch {
 	SWITCH_YARN_EXACT = 1 << 21,   /* YaRN's borders are not rounded where a file leaves it open */
 	SWITCH_RANKS = 1 << 26,        /* GGUF files may hold a classifier of the last token, which ranks texts */
 	SWITCH_HEAD_NORMS = 1 << 20,   /* norms of heads as use_qk_norm says, or the tensors of a GGUF file */
+	SWITCH_ALPHA = 1 << 28,        /* the rotary scaling "dynamic" is a larger base, by its alpha */
+	SWITCH_LOGIT_CAP = 1 << 27,    /* logits are bounded; with SWITCH_CAPS scores are, too */
 };
 
 /* How a mixture's router works. ROUTING: there may be one; in GGUF alone with ROUTING_GGUF. NORMED, HF_NORMED: shares
@@ -110,7 +112,7 @@ struct arch_row {
 	double window_theta;    /* with SWITCH_WINDOW_ROPE: the windows' rotary base where none is said; 0: as others */
 	const char *bias, *o_bias, *mlp_bias; /* the fields of config.json that say there are biases: of Q, K and V, of
 	                                         attention's output, of the feed-forward layer; NULL: never */
-	bool qkv_bias;                        /* Q, K and V always have one, whatever config.json says */
+	bool qkv_bias;                        /* Q, K and V have one, unless config.json says otherwise by `bias` */
 	uint32_t head_dim;                    /* where config.json leaves it out; 0: hidden size / heads */
 	struct arch_name renamed[ARCH_NAMES_MOST]; /* tensors under other names than tensor_slots.h says */
 	bool tied;                                 /* tie_word_embeddings where config.json leaves it out */

@@ -187,8 +187,9 @@ static bool check_recurrent(const struct checked *b)
 		return false;
 	return c->channels % 32 == 0 ||
 	       error_set(b->err, ERROR_UNSUPPORTED,
-	                 "%s: convolutions go over %" PRIu32 " channels, expected a multiple of 32", b->label,
-	                 c->channels);
+	                 "%s: convolutions go over %" PRIu32
+	                 " channels, which is not supported: jitrun runs multiples of 32",
+	                 b->label, c->channels);
 }
 
 bool model_check_hparams(const struct model *m, const char *label, struct error *err)

@@ -180,8 +180,10 @@ static bool read_scales(struct gguf_reader *r)
 			return false;
 		s->query_scale = beta;
 	}
-	if (r->row->switches & SWITCH_CAPS && (!read_scale(r, "attn_logit_softcapping", false, &s->score_cap) ||
-	                                       !read_scale(r, "final_logit_softcapping", false, &s->logit_cap)))
+	if (r->row->switches & SWITCH_CAPS && !read_scale(r, "attn_logit_softcapping", false, &s->score_cap))
+		return false;
+	if (r->row->switches & (SWITCH_CAPS | SWITCH_LOGIT_CAP) &&
+	    !read_scale(r, "final_logit_softcapping", false, &s->logit_cap))
 		return false;
 	if (r->row->switches & SWITCH_SCORES_PLAIN)
 		s->attention_scale = 1;

@@ -210,7 +210,7 @@ static bool read_needs(struct hf_reader *r)
 {
 	struct model_needs *n = &r->m->file->needs;
 	const struct arch_row *row = r->row;
-	bool bias = false, o_bias = false, mlp_bias = false;
+	bool bias = row->qkv_bias, o_bias = false, mlp_bias = false;
 
 	*n = arch_needs(row, row->hf_pairs);
 	if (row->switches & SWITCH_LATENT && !hf_get_bool(r, r->root, "rope_interleave", &n->rope_pairs))
@@ -228,8 +228,10 @@ static bool read_needs(struct hf_reader *r)
 			return false;
 		n->group[GROUP_QK_NORM] = norms ? NEED_ALWAYS : NEED_NOT;
 	}
-	n->group[GROUP_QKV_BIAS] = bias || row->qkv_bias ? NEED_ALWAYS : NEED_NOT;
-	n->group[GROUP_O_BIAS] = o_bias ? NEED_ALWAYS : NEED_NOT;
+	/* Nemotron's class in transformers has none whatever the field says, its makers' own has. */
+	const enum model_need there = row->switches & SWITCH_ONE_PART ? NEED_IF_PRESENT : NEED_ALWAYS;
+	n->group[GROUP_QKV_BIAS] = bias ? there : NEED_NOT;
+	n->group[GROUP_O_BIAS] = o_bias ? there : NEED_NOT;
 	n->group[GROUP_MLP_BIAS] = mlp_bias ? NEED_ALWAYS : NEED_NOT;
 	return true;
 }

@@ -232,6 +232,32 @@ static bool read_proportional(struct hf_reader *r, const json_t *o, struct model
 	return true;
 }
 
+/* Hunyuan's: its files' other members change nothing beside alpha. */
+static bool read_alpha(struct hf_reader *r, const json_t *o, struct model_rope *rope)
+{
+	static const char *const idle[] = { "factor", "beta_fast",      "beta_slow",
+		                            "mscale", "mscale_all_dim", "original_max_position_embeddings" };
+	const double dims = rope->dims;
+	double alpha = 0;
+
+	for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
+		hf_get(r, o, idle[i]);
+	if (!hf_get_f64(r, o, "alpha", &alpha))
+		return false;
+	if (alpha == 0)
+		return error_set(
+			r->err, ERROR_UNSUPPORTED,
+			"%s: the rotary scaling is \"dynamic\" without alpha, which changes with the length of a "
+			"text and is not supported",
+			r->label);
+	if (!hparam_range(r->label, "the rotary scaling's alpha", alpha, 1e-6, 1e9, r->err) ||
+	    !hparam_range(r->label, "the head dimension", dims, 4, MODEL_MAX_HEAD_DIM, r->err) ||
+	    !hparam_range(r->label, "the rotary base (theta)", rope->theta, 1e-6, 1e30, r->err))
+		return false;
+	rope->theta *= math_host_pow(alpha, dims / (dims - 2));
+	return true;
+}
+
 static bool read_scaling(struct hf_reader *r, const json_t *o, struct model_rope *rope)
 {
 	const char *type = NULL;
@@ -244,6 +270,8 @@ static bool read_scaling(struct hf_reader *r, const json_t *o, struct model_rope
 		return false;
 	if (!type || strcmp(type, "default") == 0)
 		return true;
+	if (strcmp(type, "dynamic") == 0 && r->row->switches & SWITCH_ALPHA)
+		return read_alpha(r, o, rope);
 	rope->original_context = r->m->spec.context_train;
 	if (!hf_get_f64(r, o, "factor", &rope->factor) ||
 	    !hf_get_u32(r, o, "original_max_position_embeddings", OPTIONAL, UINT32_MAX, &rope->original_context))
@@ -345,8 +373,10 @@ static bool read_scales(struct hf_reader *r)
 		s->logit_scale = 0.0625f; /* the classes' default */
 		return !hf_get(r, r->root, "logit_scale") || read_scale(r, "logit_scale", false, &s->logit_scale);
 	}
-	if (r->row->switches & SWITCH_CAPS && (!read_scale(r, "attn_logit_softcapping", false, &s->score_cap) ||
-	                                       !read_scale(r, "final_logit_softcapping", false, &s->logit_cap)))
+	if (r->row->switches & SWITCH_CAPS && !read_scale(r, "attn_logit_softcapping", false, &s->score_cap))
+		return false;
+	if (r->row->switches & (SWITCH_CAPS | SWITCH_LOGIT_CAP) &&
+	    !read_scale(r, "final_logit_softcapping", false, &s->logit_cap))
 		return false;
 	if (r->row->switches & SWITCH_SCORES_PLAIN)
 		s->attention_scale = 1;

@@ -82,11 +82,11 @@ bool model_scan_channels(struct model *m, const char *label, struct error *err)
 		                 "%s: layers with a state have %" PRIu32 " heads, expected a multiple of the %" PRIu32
 		                 " groups",
 		                 label, c->value_heads, c->key_heads);
-	if (!c->key_dim || c->key_dim % 16 || c->key_dim > 1024 || !c->value_dim || c->value_dim % 32 ||
+	if (!c->key_dim || c->key_dim % 16 || c->key_dim > 1024 || !c->value_dim || c->value_dim % 16 ||
 	    c->value_dim > 1024)
 		return error_set(err, ERROR_UNSUPPORTED,
 		                 "%s: layers with a state have one of %" PRIu32 " rows for heads of %" PRIu32
-		                 " values, expected a multiple of 16 and one of 32, both up to 1024",
+		                 " values, which is not supported: jitrun runs multiples of 16 up to 1024",
 		                 label, c->key_dim, c->value_dim);
 	c->channels = c->value_heads * c->value_dim + 2 * c->key_heads * c->key_dim;
 	return true;
@@ -104,11 +104,11 @@ bool model_delta_channels(struct model *m, const char *label, struct error *err)
 		                 "%s: layers with a state have %" PRIu32 " heads of values, expected a multiple of the "
 		                 "%" PRIu32 " of keys",
 		                 label, c->value_heads, c->key_heads);
-	if (!c->key_dim || !c->value_dim || c->key_dim % 32 || c->value_dim % 32 || c->key_dim > 256 ||
+	if (!c->key_dim || !c->value_dim || c->key_dim % 16 || c->value_dim % 16 || c->key_dim > 256 ||
 	    c->value_dim > 256)
 		return error_set(err, ERROR_UNSUPPORTED,
 		                 "%s: layers with a state have keys of %" PRIu32 " and values of %" PRIu32
-		                 " elements, expected multiples of 32 up to 256",
+		                 " elements, which is not supported: jitrun runs multiples of 16 up to 256",
 		                 label, c->key_dim, c->value_dim);
 	c->channels = 2 * c->key_heads * c->key_dim + c->value_heads * c->value_dim;
 	return true;

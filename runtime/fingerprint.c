@@ -85,6 +85,8 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 		sum = record_checksum(sizes, sizeof sizes, sum);
 		if (r->floor != 0)
 			sum = record_checksum(&r->floor, sizeof r->floor, sum);
+		if (r->ceiling != 0)
+			sum = record_checksum(&r->ceiling, sizeof r->ceiling, sum);
 	}
 	if (s->layer_sizes)
 		sum = record_checksum(s->layer_sizes, s->layers * sizeof *s->layer_sizes, sum);

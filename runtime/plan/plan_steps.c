@@ -53,22 +53,6 @@ void step_norm_heads(struct plan_builder *b, const float *x, const float *weight
 	plan_barrier(b);
 }
 
-void step_norm_groups(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t k,
-                      uint32_t groups, uint32_t tokens)
-{
-	struct key key = plan_key(b, KEY_NORM);
-
-	key.k = k;
-	key.heads = groups > 1 ? groups : 0;
-	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)tokens * groups);
-	a[NORM_X] = plan_address(x);
-	a[NORM_WEIGHT] = plan_address(weight);
-	a[NORM_OUT] = plan_address(out);
-	a[NORM_EPS] = plan_f32_slot(b->spec->norm_eps);
-	plan_last_op(b)->serial = tokens == 1 && groups == 1;
-	plan_barrier(b);
-}
-
 void step_norm(struct plan_builder *b, const float *x, const float *weight, bool int8, uint32_t tokens,
                struct activations out)
 {
@@ -182,7 +166,8 @@ void step_queries_keys_values(struct plan_builder *b, const struct weights_layer
 	if (l->v.packed) /* else they are what the keys are made of */
 		step_matmul(b, &(struct matmul){ .w = &l->v, .bias = l->v_bias, .in = in, .out = f->v, .tokens = n });
 	if (l->q_gate.packed)
-		step_matmul(b, &(struct matmul){ .w = &l->q_gate, .in = in, .out = f->m3, .tokens = n });
+		step_matmul(b, &(struct matmul){
+				       .w = &l->q_gate, .bias = l->q_gate_bias, .in = in, .out = f->m3, .tokens = n });
 	plan_barrier(b);
 	if (l->q_row_norm && l->k_row_norm)
 		norm_rows(b, l);
