@@ -12,6 +12,10 @@
 	"expert_gating_func expert_group_count expert_group_used_count leading_dense_block_count"
 /* Sizes of layers with the selective scan, which files have that have no such layers. */
 #define SCAN_KEYS "ssm.conv_kernel ssm.state_size ssm.group_count ssm.inner_size ssm.time_step_rank"
+/* Sizes of layers with the delta rule, where config.json leaves them out. */
+#define DELTA_SIZES \
+	"linear_conv_kernel_dim=4 linear_key_head_dim=128 linear_value_head_dim=128 linear_num_key_heads=16 " \
+	"linear_num_value_heads=32"
 #define TRAINED_ROUTER "output_router_logits router_aux_loss_coef router_jitter_noise"
 /* What Cohere's files say of the model's form, which their classes always have. */
 #define COHERE_SAID \
@@ -22,8 +26,7 @@
  * again what others say or are for training. */
 #define LATENT_FORM \
 	.form = FORM_LATENT, .gguf_pairs = true, .hf_pairs = true, .groups = 1u << GROUP_LATENT, \
-	.without = 1u << GROUP_KEYS_VALUES, .stated = "kv_lora_rank qk_nope_head_dim qk_rope_head_dim v_head_dim", \
-	.switches = SWITCH_LATENT | SWITCH_LATER_LAYERS
+	.without = 1u << GROUP_KEYS_VALUES, .switches = SWITCH_LATENT | SWITCH_LATER_LAYERS
 #define LATENT_FIELDS "qk_head_dim head_dim attention_bias mlp_bias ep_size seq_aux aux_loss_alpha"
 #define SHARED_EXPERTS \
 	{ SLOT_shared_gate, NULL, "mlp.shared_experts.gate_proj.weight" }, \
