@@ -14,6 +14,7 @@
 #include "kernels-templates/numerics.h"
 #include "runtime/batch.h"
 #include "runtime/host/system.h"
+#include "runtime/sized.h"
 
 enum {
 	FEW = 16,          /* tokens that are no prompt, where a pass has room for so many */
@@ -108,7 +109,7 @@ size_t jit_batch_pending(const jit_batch *b)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < b->n; i++)
+	for (size_t i = 0; b && i < b->n; i++)
 		n += is_ready(b->member[i]) || is_pending(b->member[i]);
 	return n;
 }
@@ -441,7 +442,9 @@ int jit_batch_step(jit_batch *b, jit_session **ready, size_t most, size_t *n, ji
 {
 	struct error e = { 0 };
 
-	*n = 0;
-	step_once(b, ready, most, n, &e);
+	if (n)
+		*n = 0;
+	if (NEEDED(b, &e) && NEEDED_LIST(ready, most, &e) && NEEDED(n, &e))
+		step_once(b, ready, most, n, &e);
 	return model_report(err, &e);
 }

@@ -21,8 +21,7 @@
  * LOGITS. One float per vocabulary entry, unscaled. The same tokens give the same logits, bit for bit, whatever the
  * number of threads, however the prompt was cut into feeds, and on every instruction set (the order of float operations
  * is fixed by contract). They are finite: where a model's weights hold or lead to others, whoever asks for logits, a
- * token or a score gets JIT_ERROR_FORMAT instead, a sentence that names the first token fed or chosen with such logits,
- * counted from 0, and asked again gets it again.
+ * token or a score gets JIT_ERROR_FORMAT each time, which names the first token with such logits, counted from 0.
  *
  * THREADS. A jit_model may be used from any number of threads. A jit_session belongs to one thread at a time, but for
  * jit_session_cancel(); different sessions may run at once. Each session owns its worker threads.
@@ -30,10 +29,11 @@
  * ERRORS. Functions return JIT_OK or an error code (or NULL) and fill the caller's jit_error, which may be NULL, with
  * one sentence that names the object, the value found and the value expected. The library never prints and never exits.
  * After a failed feed the session is where it was before it, unless it was cancelled. Every number given is checked:
- * one that is out of range, infinite or NaN is JIT_ERROR_ARGUMENT, as NULL is where no comment says that it may be.
+ * one that is out of range, infinite or NaN is JIT_ERROR_ARGUMENT, and so is NULL where no comment says that it may be,
+ * but for a list of 0 entries. Functions without a status do nothing then, and return 0, NULL or -1.
  *
- * MEMORY. Everything opened is closed by its own function. Strings and arrays returned as `const` are borrowed and live
- * as long as stated.
+ * MEMORY. Everything opened is closed by its own function, which takes NULL for nothing. Strings and arrays returned as
+ * `const` are borrowed and live as long as stated.
  *
  * STRUCTS AND VERSIONS. Every struct begins with its own size, which the macro of the same name sets; jit_error and
  * entries of lists have none, and stay as they are.
@@ -413,8 +413,8 @@ enum { JIT_LOGPROBS_MOST = 256 };
  * before anything of jit_sampling; the same bits on every machine. */
 int jit_session_logprobs(jit_session *s, float *chosen, jit_logprob *top, size_t n, jit_error *err);
 
-/* The same as they were drawn from: behind all of jit_sampling and a grammar. *n_top: how many of top there are; where
- * the likeliest is taken it is alone. *chosen is -infinity for a token that was given instead of drawn. */
+/* The same as they were drawn from, behind all of jit_sampling and a grammar. *n_top (may be NULL): how many there are;
+ * where the likeliest is taken, it alone. *chosen is -infinity for a token that was given instead of drawn. */
 int jit_session_sampled_logprobs(jit_session *s, float *chosen, jit_logprob *top, size_t n, size_t *n_top,
                                  jit_error *err);
 

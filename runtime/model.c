@@ -285,7 +285,7 @@ jit_model *jit_model_open(const char *path, const jit_model_options *options, ji
 
 	if (!m)
 		error_set(&e, ERROR_MEMORY, "no memory for a model");
-	else if (!path || !*path)
+	else if (!NEEDED(path, &e) || !*path)
 		error_set(&e, ERROR_ARGUMENT, "the model's path is empty");
 	else if (options_model(&own, options, &e))
 		open_parts(m, path, &own, &e);
@@ -313,6 +313,8 @@ int jit_model_written(jit_model *m, jit_error *err)
 {
 	struct error e = { 0 };
 
+	if (!NEEDED(m, &e))
+		return model_report(err, &e);
 	if (dump_written(m->dump_ir, "IR", &e) && dump_written(m->dump_asm, "machine code", &e) && m->observe)
 		observe_written(m->observe, &e);
 	if (m->perf_map && !execmem_perf_map_written())
@@ -344,10 +346,11 @@ void jit_model_close(jit_model *m)
 	free(m);
 }
 
-int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err)
+static jit_model_info info_of(const jit_model *m)
 {
 	const struct model_spec *s = &m->file.spec;
-	const jit_model_info info = {
+
+	return (jit_model_info){
 		.description = m->description,
 		.vocab = (int)s->vocab,
 		.layers = (int)s->layers,
@@ -364,9 +367,16 @@ int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err)
 		.pooling = (int)m->file.pooling,
 		.bounded = model_bounded(m)
 	};
+}
+
+int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err)
+{
 	struct error e = { 0 };
 
-	SIZED_WRITE(jit_model_info, out, &info, &e);
+	if (NEEDED(m, &e)) {
+		const jit_model_info info = info_of(m);
+		SIZED_WRITE(jit_model_info, out, &info, &e);
+	}
 	return model_report(err, &e);
 }
 

@@ -32,8 +32,9 @@ int jit_write_objects(const char *path, const jit_objects_options *options, jit_
 	struct error e = { 0 };
 	jit_objects_options own;
 
-	if (options_objects(&own, options, &e) && (!out || SIZED_WRITE(jit_objects, out, &(jit_objects){ 0 }, &e))) {
-		if (!path || !*path || !own.dir || !*own.dir)
+	if (NEEDED(path, &e) && NEEDED(options, &e) && options_objects(&own, options, &e) &&
+	    (!out || SIZED_WRITE(jit_objects, out, &(jit_objects){ 0 }, &e))) {
+		if (!*path || !own.dir || !*own.dir)
 			error_set(&e, ERROR_ARGUMENT, "code objects need a model's path and a directory to write to");
 		else
 			write_objects(path, &own, out, &e);

@@ -1,5 +1,6 @@
 /* runtime/model_text.c - text to token ids and back, by a model's own tokenizer. */
 #include "runtime/model.h"
+#include "runtime/sized.h"
 
 static bool need_tokenizer(const jit_model *m, struct error *e)
 {
@@ -21,7 +22,7 @@ int jit_model_tokenize(const jit_model *m, const char *text, size_t n, int add_s
 	struct error e = { 0 };
 	unsigned flags = (add_special ? TOKENIZE_BOS_EOS : 0) | (parse_special ? TOKENIZE_SPECIAL : 0);
 
-	if (need_tokenizer(m, &e))
+	if (NEEDED(m, &e) && NEEDED_LIST(text, n, &e) && NEEDED(ids, &e) && NEEDED(n_ids, &e) && need_tokenizer(m, &e))
 		tokenizer_encode(m->file.tokenizer, text, n, flags, ids, n_ids, &e);
 	return model_report(err, &e);
 }
@@ -41,7 +42,7 @@ char *jit_model_detokenize(const jit_model *m, const int32_t *ids, size_t n, siz
 	char *text = NULL;
 	size_t bytes = 0;
 
-	if (need_tokenizer(m, &e) && check_ids(m, ids, n, &e))
+	if (NEEDED(m, &e) && NEEDED_LIST(ids, n, &e) && need_tokenizer(m, &e) && check_ids(m, ids, n, &e))
 		text = tokenizer_decode(m->file.tokenizer, ids, n, false, &bytes, &e);
 	if (n_text)
 		*n_text = text ? bytes : 0;
@@ -51,5 +52,5 @@ char *jit_model_detokenize(const jit_model *m, const int32_t *ids, size_t n, siz
 
 int jit_model_is_end(const jit_model *m, int32_t id)
 {
-	return m->file.tokenizer && tokenizer_is_eog(m->file.tokenizer, id);
+	return m && m->file.tokenizer && tokenizer_is_eog(m->file.tokenizer, id);
 }
