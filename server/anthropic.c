@@ -17,7 +17,9 @@
 #include "server/generate.h"
 #include "server/json_write.h"
 #include "server/openai.h"
+#include "server/request_fields.h"
 #include "server/server.h"
+#include "server/talk.h"
 #include "server/tool_calls.h"
 #include "server/tool_choice.h"
 
@@ -197,6 +199,8 @@ static void tell(struct anthropic_reply *o)
 {
 	const struct tool_events *t = &o->tools.found;
 
+	if (o->task->one_call)
+		tool_events_keep_one(&o->tools.found);
 	for (size_t i = 0; i < t->n_events; i++) {
 		const struct tool_event *e = &t->event[i];
 		if (e->kind == TOOL_TEXT)
@@ -257,10 +261,11 @@ static void end(struct reply *r)
 	struct anthropic_reply *o = (struct anthropic_reply *)(void *)r;
 	bool stopped = o->reason == END_STOP_TEXT && o->stop >= 0;
 	json_t *stop = stopped ? json_text(o->task->stop[o->stop], strlen(o->task->stop[o->stop])) : json_null();
-	json_t *reason = json_string(o->reason == END_LENGTH ? "max_tokens"
-	                             : o->tools.found.whole  ? "tool_use"
-	                             : stopped               ? "stop_sequence"
-	                                                     : "end_turn");
+	const bool called = openai_has_one_call(o->task, &o->tools.found);
+	json_t *reason = json_string(o->reason == END_LENGTH && !called ? "max_tokens"
+	                             : o->tools.found.whole             ? "tool_use"
+	                             : stopped                          ? "stop_sequence"
+	                                                                : "end_turn");
 
 	if (!r->events) {
 		bytes_take(&r->out, json_write(message(o, o->content, reason, stop)));
@@ -276,7 +281,7 @@ static void end(struct reply *r)
 static void fail(struct reply *r, const struct refusal *why)
 {
 	bytes_text(&r->out, "event: error\ndata: ");
-	bytes_take(&r->out, refusal_json(why));
+	bytes_take(&r->out, refusal_json_anthropic(why));
 	bytes_text(&r->out, "\n\n");
 }
 
@@ -321,7 +326,7 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 	t->n_ids = c->n_ids;
 	c->ids = NULL;
 	if (!task_read(t, body, m->model, batcher_context(m->batcher), &x->refusal) ||
-	    !tool_choice_read(t, body, m, &forced, &x->refusal))
+	    !talk_read_calls(t, body, &x->refusal) || !tool_choice_read(t, body, m, &forced, &x->refusal))
 		return false;
 	struct anthropic_reply *o = open_reply(m, t);
 	if (!o)
@@ -340,7 +345,7 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 /* The request in the form that the others have, its model and its prompt. NULL: refused. */
 static json_t *read_request(struct exchange *x, const struct served **m, struct conversation *c)
 {
-	json_t *given = fields_read(x->body.p, x->body.n, &x->refusal);
+	json_t *given = request_read(x->body.p, x->body.n, REQUEST_MESSAGES, &x->refusal);
 	json_t *body = given ? anthropic_to_openai(given, &x->refusal) : NULL;
 	const char *name = NULL;
 

@@ -3,9 +3,12 @@
  */
 #include <string.h>
 
+#include "loaders/json_read.h"
 #include "server/anthropic.h"
 #include "server/bytes.h"
+#include "server/fields.h"
 #include "server/json_write.h"
+#include "server/talk.h"
 
 /* Clients put a line that changes with every request before all else; with it no prompt would begin like another. */
 static bool is_billing(const char *text) { return strncmp(text, "x-anthropic-billing-header", 26) == 0; }
@@ -25,7 +28,7 @@ static void add_system(json_t *messages, const json_t *system)
 	size_t i;
 
 	if (json_is_string(system))
-		json_add(parts, json_pack("{s:s, s:s}", "type", "text", "text", json_string_value(system)));
+		json_add(parts, json_pack("{s:s, s:O}", "type", "text", "text", system));
 	json_array_foreach(system, i, block)
 	{
 		const char *text = json_string_value(json_object_get(block, "text"));
@@ -123,15 +126,16 @@ static json_t *tools_of(const json_t *tools, struct refusal *r)
 
 	json_array_foreach(tools, i, tool)
 	{
-		json_t *o = json_object(), *function = json_object(), *schema = json_object_get(tool, "input_schema");
-		json_t *description = json_object_get(tool, "description");
-		if (schema && !json_is_string(json_object_get(tool, "name")))
+		json_t *schema = json_object_get(tool, "input_schema"),
+		       *description = json_object_get(tool, "description");
+		const char *type = json_string_value(json_object_get(tool, "type"));
+		if (!schema) /* one that Anthropic's own servers run, or whose form its models were trained for */
+			talk_refuse_tool(i, type ? type : "none, without an input_schema", r);
+		else if (!json_is_string(json_object_get(tool, "name")))
 			refuse(r, 400, "tools", "tool %zu has no text as its name", i);
-		if (!schema || r->status) { /* without a schema: one that Anthropic's own servers run */
-			json_decref(o);
-			json_decref(function);
-			continue;
-		}
+		if (r->status)
+			break;
+		json_t *o = json_object(), *function = json_object();
 		json_put(function, "name", json_incref(json_object_get(tool, "name")));
 		if (description)
 			json_put(function, "description", json_incref(description));
@@ -159,37 +163,53 @@ static json_t *choice_of(const json_t *choice, struct refusal *r)
 	return json_pack("{s:s, s:{s:O?}}", "type", "function", "function", "name", name);
 }
 
-static void copy(json_t *to, const char *name, const json_t *from, const char *field)
+/* Texts alone. */
+static bool is_texts(const json_t *v)
 {
-	json_t *v = json_object_get(from, field);
+	const json_t *one;
+	size_t i;
 
-	if (v)
-		json_put(to, name, json_incref(v));
+	json_array_foreach(v, i, one) if (!json_is_string(one)) return false;
+	return json_is_array(v);
 }
 
-/* thinking: {"type": "enabled"}, and its kin. */
-static void add_thinking(json_t *o, const json_t *body)
+/* The fields that chat completions have in another form. */
+static bool take_fields(json_t *o, const json_t *body, struct refusal *r)
 {
-	const char *type = json_string_value(json_object_get(json_object_get(body, "thinking"), "type"));
-	json_t *variables = json_object_get(o, "chat_template_kwargs");
+	static const char *const others[] = { "system", "stop_sequences", "tools", "tool_choice" };
+	const json_t *system = field_value(body, "system"), *stops = field_value(body, "stop_sequences");
+	json_t *choice = field_object(body, "tool_choice", r), *tools = field_array(body, "tools", r);
+	bool one = false;
 
-	if (!type || (variables && !json_is_object(variables)))
-		return;
-	variables = variables ? json_copied(variables, false) : json_object();
-	if (!json_object_get(variables, "enable_thinking"))
-		json_put(variables, "enable_thinking", json_boolean(strcmp(type, "disabled") != 0));
-	json_put(o, "chat_template_kwargs", variables);
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		json_object_del(o, others[i]);
+	if (system && !json_is_string(system) && !json_is_array(system))
+		return refuse(r, 400, "system", "system is %s, expected a text or an array of blocks",
+		              json_kind(system));
+	if (stops && !is_texts(stops))
+		return refuse(r, 400, "stop_sequences", "stop_sequences is no array of texts");
+	if (r->status || (choice && !field_flag(choice, "disable_parallel_tool_use", &one, r)))
+		return false;
+	if (stops)
+		json_put(o, "stop", json_incref((json_t *)(uintptr_t)stops));
+	if (json_array_size(tools))
+		json_put(o, "tools", tools_of(tools, r));
+	if (choice)
+		json_put(o, "tool_choice", choice_of(choice, r));
+	if (one)
+		json_put(o, "parallel_tool_calls", json_false());
+	return r->status == 0;
 }
 
 json_t *anthropic_to_openai(const json_t *body, struct refusal *r)
 {
-	static const char *const same[] = { "model", "max_tokens", "temperature", "top_p",
-		                            "top_k", "stream",     "seed",        "chat_template_kwargs" };
-	const json_t *given = json_object_get(body, "messages"), *tools = json_object_get(body, "tools");
-	json_t *o = json_object(), *messages = json_array(), *message;
+	const json_t *given = json_object_get(body, "messages");
+	json_t *o = json_copied(body, false), *messages = json_array(), *message;
 	bool ok = json_is_array(given) || refuse(r, 400, "messages", "messages is no array");
 	size_t i;
 
+	if (!o || !messages)
+		ok = refuse(r, 503, NULL, "There is no memory for this request.");
 	add_system(messages, json_object_get(body, "system"));
 	json_array_foreach(given, i, message)
 	{
@@ -203,15 +223,7 @@ json_t *anthropic_to_openai(const json_t *body, struct refusal *r)
 			ok = add_blocks(messages, role, content, r) && ok;
 	}
 	json_put(o, "messages", messages);
-	for (i = 0; i < sizeof same / sizeof *same; i++)
-		copy(o, same[i], body, same[i]);
-	add_thinking(o, body);
-	copy(o, "stop", body, "stop_sequences");
-	if (json_array_size(tools))
-		json_put(o, "tools", tools_of(tools, r));
-	if (json_object_get(body, "tool_choice"))
-		json_put(o, "tool_choice", choice_of(json_object_get(body, "tool_choice"), r));
-	if (ok && r->status == 0)
+	if (ok && take_fields(o, body, r) && talk_bring_to_form(o, r))
 		return o;
 	json_decref(o);
 	return NULL;

@@ -9,7 +9,9 @@
 #include "server/generate.h"
 #include "server/json_write.h"
 #include "server/openai.h"
+#include "server/request_fields.h"
 #include "server/server.h"
+#include "server/talk.h"
 #include "server/tool_choice.h"
 
 static bool read_logprobs(struct task *t, const json_t *body, struct refusal *r)
@@ -44,7 +46,7 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 	if (!task_read(t, body, m->model, batcher_context(m->batcher), &x->refusal) ||
 	    !read_logprobs(t, body, &x->refusal) || !field_text(body, "reasoning_format", &format, &x->refusal))
 		return false;
-	if (!tool_choice_read(t, body, m, &forced, &x->refusal))
+	if (!talk_read_calls(t, body, &x->refusal) || !tool_choice_read(t, body, m, &forced, &x->refusal))
 		return false;
 	struct openai_reply *o = openai_reply_open(x, m, &t, 1, body, true);
 	if (!o)
@@ -61,12 +63,12 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 
 bool answer_chat_tokens(struct exchange *x)
 {
-	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal), *o = NULL;
+	json_t *body = request_read(x->body.p, x->body.n, REQUEST_CHAT, &x->refusal), *o = NULL;
 	const char *name = NULL;
 	struct conversation c = { 0 };
 	const struct served *m = body && field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
 
-	if (m && conversation_read(&c, body, m, x->now, &x->refusal))
+	if (m && talk_bring_to_form(body, &x->refusal) && conversation_read(&c, body, m, x->now, &x->refusal))
 		o = json_pack("{s:I}", "input_tokens", (json_int_t)c.n_ids);
 	conversation_free(&c);
 	json_decref(body);
@@ -75,7 +77,7 @@ bool answer_chat_tokens(struct exchange *x)
 
 bool answer_chat(struct exchange *x)
 {
-	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal);
+	json_t *body = request_read(x->body.p, x->body.n, REQUEST_CHAT, &x->refusal);
 	const char *name = NULL;
 	struct conversation c = { 0 };
 	struct task *t = NULL;
@@ -83,7 +85,7 @@ bool answer_chat(struct exchange *x)
 	if (!body)
 		return false;
 	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
-	bool ok = m && conversation_read(&c, body, m, x->now, &x->refusal);
+	bool ok = m && talk_bring_to_form(body, &x->refusal) && conversation_read(&c, body, m, x->now, &x->refusal);
 	if (ok) {
 		t = task_open(m);
 		ok = t ? begin(x, body, m, t, &c)

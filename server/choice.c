@@ -311,7 +311,7 @@ void choice_advance(struct choice *c, const jit_model *model)
 	if (c->first <= 0)
 		c->first = system_seconds();
 	c->numbers.generated++;
-	bool ends = !c->task->ignore_end && jit_model_is_end(model, id);
+	bool ends = (!c->task->ignore_end && jit_model_is_end(model, id)) || task_ends_at(c->task, id);
 	bool last = ends || (c->task->most > 0 && c->numbers.generated >= (uint64_t)c->task->most);
 	if (!put_token(c, ends ? -1 : id, last, &err))
 		choice_fail(c, choice_status(err.code), err.message);

@@ -8,6 +8,7 @@
 #include "server/generate.h"
 #include "server/openai.h"
 #include "server/prompts.h"
+#include "server/request_fields.h"
 #include "server/server.h"
 
 /* logprobs is a number here; some clients send true. */
@@ -80,7 +81,7 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 
 bool answer_completions(struct exchange *x)
 {
-	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal);
+	json_t *body = request_read(x->body.p, x->body.n, REQUEST_TEXT, &x->refusal);
 	const char *name = NULL;
 	struct prompts p = { 0 };
 

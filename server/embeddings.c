@@ -8,6 +8,7 @@
 #include "server/json_write.h"
 #include "server/openai.h"
 #include "server/prompts.h"
+#include "server/request_fields.h"
 #include "server/server.h"
 
 struct embeddings_reply {
@@ -171,7 +172,7 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 
 bool answer_embeddings(struct exchange *x)
 {
-	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal);
+	json_t *body = request_read(x->body.p, x->body.n, REQUEST_EMBED, &x->refusal);
 	const char *name = NULL;
 	struct prompts p = { 0 };
 

@@ -9,11 +9,12 @@
 
 /* ---- the body */
 
-/* Where a half of a surrogate pair was found: "messages[0].content". */
+/* Where something was found that no JSON has: "messages[0].content". */
 struct place {
 	char text[160];
 	size_t n;
-	bool name; /* in a member's name */
+	bool name;          /* in a member's name */
+	const char *number; /* NaN or its like; NULL: half of a surrogate pair */
 };
 
 static void step_into(struct place *p, const char *name, size_t index)
@@ -32,6 +33,9 @@ static bool has_half(const json_t *v, struct place *p)
 	json_t *one;
 	size_t i;
 
+	/* A field's own reader tells of NaN what it expected instead. */
+	if (json_not_finite(v))
+		return strpbrk(p->text, ".[") && (p->number = json_not_finite(v));
 	if (json_is_string(v))
 		return !json_is_text(v);
 	json_array_foreach(v, i, one)
@@ -55,14 +59,18 @@ static bool has_half(const json_t *v, struct place *p)
 
 /* Such a text is no UTF-8, and jansson makes nothing of it: a client that cut a text between the two halves learns so,
  * wherever the text stands. */
-static bool is_whole(const json_t *o, struct refusal *r)
+bool fields_are_whole(const json_t *o, const char *name, struct refusal *r)
 {
-	struct place p = { .n = 0 };
+	struct place p = { .number = NULL };
 	char field[80];
 
+	if (name)
+		step_into(&p, name, 0);
 	if (!has_half(o, &p))
 		return true;
 	snprintf(field, sizeof field, "%.*s", (int)strcspn(p.text, ".["), p.text);
+	if (p.number)
+		return refuse(r, 400, field, "%s is %s, which JSON does not have", p.text, p.number);
 	return refuse(r, 400, field[0] ? field : NULL,
 	              "%s has half of a surrogate pair%s, expected text that is whole: \"\\ud83d\" stands for nothing "
 	              "without the \"\\ude00\" behind it",
@@ -82,7 +90,7 @@ json_t *fields_read(const void *p, size_t n, struct refusal *r)
 		refuse(r, 400, NULL, "the body is %s, expected an object", json_kind(o));
 		json_decref(o);
 		o = NULL;
-	} else if (!is_whole(o, r)) {
+	} else if (!fields_are_whole(o, NULL, r)) {
 		json_decref(o);
 		o = NULL;
 	}

@@ -16,6 +16,10 @@
 /* n bytes of a body as an object, to be given back. NULL: refused. */
 json_t *fields_read(const void *p, size_t n, struct refusal *r);
 
+/* Whether no text in it holds half of a surrogate pair, and no number is NaN but for fields of a body. name: of the
+ * field that it is; NULL: it is a body. False: refused. */
+bool fields_are_whole(const json_t *o, const char *name, struct refusal *r);
+
 /* False: refused. */
 bool field_number(const json_t *o, const char *name, double low, double high, double *out, struct refusal *r);
 bool field_integer(const json_t *o, const char *name, int64_t low, int64_t high, int64_t *out, struct refusal *r);

@@ -28,6 +28,7 @@ struct exchange {
 	struct bytes body;
 	bool body_too_long;
 	struct refusal refusal;
+	bool anthropic; /* a client of Anthropic's API asks, who reads refusals in its form */
 	/* what a handler gives */
 	const char *type;    /* of a whole answer */
 	struct bytes answer; /* the whole answer */
@@ -46,8 +47,7 @@ enum route_needs {
 	ROUTE_OPEN,
 	ROUTE_KEY = 1,
 	ROUTE_MODEL = 2,
-	ROUTE_BELOW = 4, /* paths that begin with this one and go on */
-	ROUTE_EXACT = 8  /* no slash too many: proxies are told to keep such paths from clients */
+	ROUTE_BELOW = 4 /* paths that begin with this one and go on */
 };
 
 struct route {
@@ -58,9 +58,6 @@ struct route {
 };
 /* routes.c: ends with a path of NULL. */
 extern const struct route routes[];
-/* The route of a request whose path is as the client sent it, and what is behind a path of ROUTE_BELOW. False: refused.
- */
-bool route_find(struct exchange *x, const char *method, const char *path);
 
 /* The value of a header field or of an argument behind "?", NULL: it is not there. */
 const char *exchange_header(const struct exchange *x, const char *name);

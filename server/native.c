@@ -11,6 +11,7 @@
 #include "server/native.h"
 #include "server/openai.h"
 #include "server/prompts.h"
+#include "server/request_fields.h"
 #include "server/server.h"
 
 struct native_reply {
@@ -276,7 +277,7 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 
 bool answer_native(struct exchange *x)
 {
-	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal);
+	json_t *body = request_read(x->body.p, x->body.n, REQUEST_NATIVE, &x->refusal);
 	const char *name = NULL;
 	struct prompts p = { 0 };
 

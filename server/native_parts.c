@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/sampling/sampling.h"
 #include "server/batcher.h"
 #include "server/json_write.h"
 #include "server/native.h"
@@ -32,43 +33,87 @@ static json_t *biases(const struct task *t)
 	return list;
 }
 
+static void put_numbers(json_t *o, const jit_sampling *s)
+{
+	const struct {
+		const char *name;
+		float value;
+	} reals[] = {
+		{ "temperature", s->temperature },
+		{ "top_p", s->top_p },
+		{ "min_p", s->min_p },
+		{ "repeat_penalty", s->repeat_penalty },
+		{ "typical_p", s->typical_p },
+		{ "top_n_sigma", s->top_n_sigma },
+		{ "presence_penalty", s->presence_penalty },
+		{ "frequency_penalty", s->frequency_penalty },
+		{ "dynatemp_range", s->dynatemp_range },
+		{ "dynatemp_exponent", s->dynatemp_exponent },
+		{ "xtc_probability", s->xtc_probability },
+		{ "xtc_threshold", s->xtc_threshold },
+		{ "dry_multiplier", s->dry_multiplier },
+		{ "dry_base", s->dry_base },
+		{ "mirostat_tau", s->mirostat_tau },
+		{ "mirostat_eta", s->mirostat_eta },
+		{ "adaptive_target", s->adaptive_target },
+		{ "adaptive_decay", s->adaptive_decay },
+	};
+	const struct {
+		const char *name;
+		int value;
+	} integers[] = {
+		{ "top_k", s->top_k },
+		{ "repeat_last_n", s->repeat_window },
+		{ "dry_allowed_length", s->dry_allowed_length },
+		{ "dry_penalty_last_n", s->dry_window },
+		{ "mirostat", s->mirostat },
+		{ "min_keep", s->min_keep },
+	};
+
+	for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+		json_put(o, reals[i].name, json_number((double)reals[i].value));
+	for (size_t i = 0; i < sizeof integers / sizeof *integers; i++)
+		json_put(o, integers[i].name, json_integer(integers[i].value));
+}
+
+static json_t *texts(const char *const *list, size_t n)
+{
+	json_t *o = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_add(o, json_text(list[i], strlen(list[i])));
+	return o;
+}
+
+static json_t *names_of(const char *semicolons)
+{
+	json_t *o = json_array();
+
+	for (const char *at = semicolons; *at; at += strspn(at, ";")) {
+		const size_t n = strcspn(at, ";");
+		json_add(o, json_text(at, n));
+		at += n;
+	}
+	return o;
+}
+
 json_t *native_settings(const struct task *t)
 {
-	const jit_sampling *s = &t->sampling;
-	json_t *o = json_object(), *stop = json_array();
+	const jit_sampling s = sampling_told(&t->sampling);
+	const char *grammar = t->grammar_text ? t->grammar_text : "";
+	json_t *o = json_object();
 
-	for (size_t i = 0; i < t->n_stop; i++)
-		json_add(stop, json_text(t->stop[i], strlen(t->stop[i])));
-	json_put(o, "seed", json_integer((json_int_t)s->seed));
-	json_put(o, "temperature", json_number((double)s->temperature));
-	json_put(o, "top_k", json_integer(s->top_k));
-	json_put(o, "top_p", json_number((double)s->top_p));
-	json_put(o, "min_p", json_number((double)s->min_p));
-	json_put(o, "repeat_penalty", json_number((double)s->repeat_penalty));
-	json_put(o, "typical_p", json_number((double)s->typical_p));
-	json_put(o, "top_n_sigma", json_number((double)s->top_n_sigma));
-	json_put(o, "repeat_last_n", json_integer(s->repeat_window));
-	json_put(o, "presence_penalty", json_number((double)s->presence_penalty));
-	json_put(o, "frequency_penalty", json_number((double)s->frequency_penalty));
-	json_put(o, "dynatemp_range", json_number((double)s->dynatemp_range));
-	json_put(o, "dynatemp_exponent", json_number((double)s->dynatemp_exponent));
-	json_put(o, "xtc_probability", json_number((double)s->xtc_probability));
-	json_put(o, "xtc_threshold", json_number((double)s->xtc_threshold));
-	json_put(o, "dry_multiplier", json_number((double)s->dry_multiplier));
-	json_put(o, "dry_base", json_number((double)s->dry_base));
-	json_put(o, "dry_allowed_length", json_integer(s->dry_allowed_length));
-	json_put(o, "dry_penalty_last_n", json_integer(s->dry_window));
-	json_put(o, "mirostat", json_integer(s->mirostat));
-	json_put(o, "mirostat_tau", json_number((double)s->mirostat_tau));
-	json_put(o, "mirostat_eta", json_number((double)s->mirostat_eta));
-	json_put(o, "min_keep", json_integer(s->min_keep));
+	json_put(o, "seed", json_integer((json_int_t)s.seed));
+	put_numbers(o, &s);
+	json_put(o, "samplers", names_of(s.samplers));
+	json_put(o, "dry_sequence_breakers", texts(s.dry_breakers, (size_t)s.n_dry_breakers));
 	json_put(o, "logit_bias", biases(t));
-	json_put(o, "adaptive_target", json_integer(-1)); /* off: there is no such sampler */
-	json_put(o, "adaptive_decay", json_integer(0));
 	json_put(o, "max_tokens", json_integer(t->most));
 	json_put(o, "ignore_eos", json_boolean(t->ignore_end));
 	json_put(o, "n_predict", json_integer(t->most));
-	json_put(o, "stop", stop);
+	json_put(o, "stop", texts((const char *const *)t->stop, t->n_stop));
+	json_put(o, "stop_token_ids", json_ids(t->ends, t->n_ends));
+	json_put(o, "grammar", json_text(grammar, strlen(grammar)));
 	return o;
 }
 

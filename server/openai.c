@@ -122,6 +122,8 @@ static json_t *take_calls(struct openai_reply *o, unsigned number, const struct 
 		tool_calls_end(t, openai_was_cut(o->choice[number].reason));
 	bytes_add(rest, t->found.text.p, t->found.text.n);
 	o->base.out.lost = o->base.out.lost || t->lost || rest->lost;
+	if (o->tasks[0]->one_call)
+		tool_events_keep_one(&t->found);
 	return o->base.events ? openai_call_deltas(o, number) : NULL;
 }
 
@@ -231,7 +233,7 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 		take_text(o, record->choice, NULL, 0, NULL);
 		if (r->events)
 			send_chunk(o, record->choice, o->chat ? json_object() : json_string(""), NULL,
-			           openai_finish(c));
+			           openai_finish(o, c));
 	}
 }
 
@@ -259,7 +261,7 @@ static json_t *choice_json(struct openai_reply *o, unsigned number)
 	json_t *logprobs = logprobs_of(o, number, c->logprobs);
 	c->logprobs = NULL;
 	json_put(one, "logprobs", logprobs ? logprobs : json_null());
-	json_put(one, "finish_reason", json_string(openai_finish(c)));
+	json_put(one, "finish_reason", json_string(openai_finish(o, c)));
 	return one;
 }
 

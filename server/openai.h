@@ -68,11 +68,16 @@ json_t *openai_flat(const struct openai_reply *o, unsigned choice, const json_t 
 
 /* openai_parts.c */
 const char *openai_fingerprint(void); /* "b..." */
-const char *openai_finish(const struct openai_choice *c);
+const char *openai_finish(const struct openai_reply *o, const struct openai_choice *c);
 /* All calls of a choice. */
 json_t *openai_calls(const struct openai_reply *o, unsigned choice);
 /* What its last piece has told of calls: each with its number once; NULL: nothing. */
 json_t *openai_call_deltas(const struct openai_reply *o, unsigned choice);
+/* Whether an answer that may have one call has it: what comes behind is not told. */
+static inline bool openai_has_one_call(const struct task *t, const struct tool_events *found)
+{
+	return t->one_call && found->n && found->call[0].whole;
+}
 /* Whether an answer ended although the model had more to say. */
 static inline bool openai_was_cut(enum end_reason reason) { return reason == END_LENGTH || reason == END_CANCELLED; }
 /* A token's entry of logprobs; id and its place in the text as completions have it, too. sampled: as llama.cpp has

@@ -16,8 +16,10 @@ const char *openai_fingerprint(void)
 	return text;
 }
 
-const char *openai_finish(const struct openai_choice *c)
+const char *openai_finish(const struct openai_reply *o, const struct openai_choice *c)
 {
+	if (openai_has_one_call(o->tasks[0], &c->tools.found))
+		return "tool_calls";
 	switch (c->reason) {
 	case END_LENGTH: return "length";
 	case END_CANCELLED:
@@ -49,7 +51,7 @@ json_t *openai_calls(const struct openai_reply *o, unsigned choice)
 	const struct tool_events *t = &o->choice[choice].tools.found;
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < t->n; i++)
+	for (size_t i = 0; i < t->n && (i == 0 || !o->tasks[0]->one_call); i++)
 		json_add(list, call_json(o, choice, i, t->call[i].arguments.n));
 	return list;
 }

@@ -6,24 +6,22 @@
 #include "server/json_write.h"
 #include "server/loader.h"
 #include "server/models.h"
+#include "server/native.h"
 #include "server/openai.h"
 #include "server/server.h"
 
+/* What a request means that says nothing. */
 static json_t *defaults(const struct served *m)
 {
-	const jit_sampling *s = &m->sampling;
-	json_t *o = json_object(), *p = json_object();
+	struct task *t = task_open(m);
+	json_t *o = json_object(), *p = t ? native_settings(t) : NULL;
 
-	json_put(p, "temperature", json_number((double)s->temperature));
-	json_put(p, "top_k", json_integer(s->top_k));
-	json_put(p, "top_p", json_number((double)s->top_p));
-	json_put(p, "min_p", json_number((double)s->min_p));
-	json_put(p, "n_predict", json_integer(m->most));
-	if (m->has_seed)
-		json_put(p, "seed", json_integer((json_int_t)s->seed));
+	if (p && !m->has_seed) /* each draws its own */
+		json_put(p, "seed", json_integer(-1));
 	json_put(o, "id", json_integer(0));
 	json_put(o, "n_ctx", json_integer(batcher_context(m->batcher)));
 	json_put(o, "params", p);
+	task_release(t);
 	return o;
 }
 

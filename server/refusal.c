@@ -57,3 +57,33 @@ char *refusal_json(const struct refusal *r)
 	json_put(o, "error", e);
 	return json_write(o);
 }
+
+static const char *anthropic_type(int status)
+{
+	switch (status) {
+	case 401: return "authentication_error";
+	case 403: return "permission_error";
+	case 404: return "not_found_error";
+	case 413: return "request_too_large";
+	case 429: return "rate_limit_error";
+	case 503: return "overloaded_error";
+	}
+	return status < 500 ? "invalid_request_error" : "api_error";
+}
+
+/* Agents shorten their conversation when they read the sentence that Anthropic's servers have for it. */
+char *refusal_json_anthropic(const struct refusal *r)
+{
+	json_t *e = json_object(), *o = json_object();
+	char too_long[120];
+
+	snprintf(too_long, sizeof too_long,
+	         "prompt is too long: %zu tokens > %d maximum; send less, or raise --context", r->tokens, r->context);
+	json_put(e, "type", json_string(anthropic_type(r->status)));
+	json_put(e, "message", json_string(r->tokens ? too_long : r->message));
+	if (r->param[0])
+		json_put(e, "param", json_string(r->param));
+	json_put(o, "type", json_string("error"));
+	json_put(o, "error", e);
+	return json_write(o);
+}

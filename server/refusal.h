@@ -22,5 +22,7 @@ bool refuse(struct refusal *r, int status, const char *param, const char *format
 	__attribute__((format(printf, 4, 5)));
 /* {"error": {...}}, malloc'ed. NULL: no memory. */
 char *refusal_json(const struct refusal *r);
+/* {"type": "error", "error": {...}}, as clients of Anthropic's API read it. */
+char *refusal_json_anthropic(const struct refusal *r);
 
 #endif

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "loaders/json_read.h"
+#include "runtime/sampling/sampling.h"
 #include "server/batcher.h"
 #include "server/fields.h"
 #include "server/json_write.h"
@@ -44,7 +45,7 @@ static bool meaning_of(struct task *const *t, size_t n, uint64_t *sum)
 
 void replay_describe(struct exchange *x, const struct served *m, struct task *const *t, size_t n)
 {
-	const jit_sampling *s = &t[0]->sampling;
+	const jit_sampling told = sampling_told(&t[0]->sampling), *s = &told;
 	uint64_t sum;
 
 	if (!m->fingerprint || !meaning_of(t, n, &sum))

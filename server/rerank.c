@@ -15,6 +15,7 @@
 #include "server/openai.h"
 #include "server/prompts.h"
 #include "server/ranking.h"
+#include "server/request_fields.h"
 #include "server/server.h"
 
 struct rerank_reply {
@@ -187,7 +188,7 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 
 bool answer_rerank(struct exchange *x)
 {
-	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal);
+	json_t *body = request_read(x->body.p, x->body.n, REQUEST_RANK, &x->refusal);
 	const char *name = NULL;
 	bool texts = false;
 

@@ -18,7 +18,9 @@
 #include "server/generate.h"
 #include "server/json_write.h"
 #include "server/openai.h"
+#include "server/request_fields.h"
 #include "server/server.h"
+#include "server/talk.h"
 #include "server/tool_calls.h"
 #include "server/tool_choice.h"
 
@@ -256,6 +258,8 @@ static void tell(struct responses_reply *o)
 {
 	const struct tool_events *t = &o->tools.found;
 
+	if (o->task->one_call)
+		tool_events_keep_one(&o->tools.found);
 	for (size_t i = 0; i < t->n_events; i++) {
 		const struct tool_event *e = &t->event[i];
 		if (e->kind == TOOL_TEXT)
@@ -326,7 +330,7 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 static void end(struct reply *r)
 {
 	struct responses_reply *o = (struct responses_reply *)(void *)r;
-	bool cut = o->reason == END_LENGTH;
+	bool cut = o->reason == END_LENGTH && !openai_has_one_call(o->task, &o->tools.found);
 	const char *status = cut ? "incomplete" : "completed";
 
 	if (r->events) {
@@ -375,6 +379,10 @@ static json_t *said_again(const json_t *body)
 		json_put(o, "tools", json_array());
 	if (!field_value(body, "tool_choice"))
 		json_put(o, "tool_choice", json_string("auto"));
+	v = responses_warnings(body);
+	if (json_array_size(v))
+		json_put(o, "warnings", json_incref(v));
+	json_decref(v);
 	return o;
 }
 
@@ -412,7 +420,7 @@ static bool begin(struct exchange *x, const json_t *given, const json_t *body, c
 	t->n_ids = c->n_ids;
 	c->ids = NULL;
 	if (!task_read(t, body, m->model, batcher_context(m->batcher), &x->refusal) ||
-	    !tool_choice_read(t, body, m, &forced, &x->refusal))
+	    !talk_read_calls(t, body, &x->refusal) || !tool_choice_read(t, body, m, &forced, &x->refusal))
 		return false;
 	if (t->grammar_field && strcmp(t->grammar_field, "response_format") == 0)
 		t->grammar_field = "text.format";
@@ -448,7 +456,8 @@ bool answer_responses(struct exchange *x)
 {
 	struct conversation c = { 0 };
 	const struct served *m;
-	json_t *given = fields_read(x->body.p, x->body.n, &x->refusal), *body = read_request(x, given, &m, &c);
+	json_t *given = request_read(x->body.p, x->body.n, REQUEST_RESPONSES, &x->refusal),
+	       *body = read_request(x, given, &m, &c);
 	struct task *t = body ? task_open(m) : NULL;
 
 	if (body && !t)
@@ -465,7 +474,8 @@ bool answer_input_tokens(struct exchange *x)
 {
 	struct conversation c = { 0 };
 	const struct served *m;
-	json_t *given = fields_read(x->body.p, x->body.n, &x->refusal), *body = read_request(x, given, &m, &c);
+	json_t *given = request_read(x->body.p, x->body.n, REQUEST_RESPONSES, &x->refusal),
+	       *body = read_request(x, given, &m, &c);
 	json_t *o = NULL;
 
 	if (body)

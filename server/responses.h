@@ -12,5 +12,7 @@
 
 /* NULL: refused. */
 json_t *responses_to_chat(const json_t *body, struct refusal *r);
+/* What of a request was left out, a sentence each: an array. */
+json_t *responses_warnings(const json_t *body);
 
 #endif

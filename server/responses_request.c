@@ -2,11 +2,15 @@
  *
  * Nothing is kept between requests: what refers to an earlier one is refused, and the conversation stands in "input".
  */
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "loaders/json_read.h"
 #include "server/fields.h"
 #include "server/json_write.h"
 #include "server/responses.h"
+#include "server/talk.h"
 
 static void add_message(json_t *messages, const char *role, json_t *content)
 {
@@ -98,42 +102,86 @@ static bool read_input(json_t *messages, const json_t *body, struct refusal *r)
 	if (!field_text(body, "instructions", &instructions, r))
 		return false;
 	if (instructions && *instructions)
-		add_message(messages, "system", json_string(instructions));
+		add_message(messages, "system", json_incref(field_value(body, "instructions")));
 	if (!json_is_string(input) && json_array_size(input) == 0)
 		return refuse(r, 400, "input", "input is missing or empty, or neither a text nor an array");
 	if (json_is_string(input))
-		add_message(messages, "user", json_string(json_string_value(input)));
+		add_message(messages, "user", json_incref(field_value(body, "input")));
 	json_array_foreach(input, i, item) if (!add_item(messages, item, i, r)) return false;
 	return true;
 }
 
 /* ---- tools */
 
-/* Tools that OpenAI's own servers run are left out: there is nobody here who could. */
-static json_t *tools_of(const json_t *tools, struct refusal *r)
+/* A function, or NULL: refused. */
+static json_t *tool_of(const json_t *tool, size_t number, struct refusal *r)
 {
-	static const char *const same[] = { "description", "parameters", "strict" };
-	json_t *list = json_array(), *tool;
-	size_t i, k;
+	static const char *const same[] = { "name", "description", "parameters", "strict" };
+	const char *type = json_string_value(json_object_get(tool, "type"));
+	json_t *function, *o, *v;
+
+	if (!type || strcmp(type, "function") != 0) {
+		talk_refuse_tool(number, type ? type : "none", r);
+		return NULL;
+	}
+	if (!json_is_string(json_object_get(tool, "name"))) {
+		refuse(r, 400, "tools", "tool %zu has no text as its name", number);
+		return NULL;
+	}
+	function = json_object();
+	for (size_t k = 0; k < sizeof same / sizeof *same; k++)
+		if ((v = field_value(tool, same[k])))
+			json_put(function, same[k], json_incref(v));
+	o = json_object();
+	json_put(o, "type", json_string("function"));
+	json_put(o, "function", function);
+	return o;
+}
+
+static bool has_function(const json_t *tools)
+{
+	json_t *tool;
+	size_t i;
 
 	json_array_foreach(tools, i, tool)
 	{
 		const char *type = json_string_value(json_object_get(tool, "type"));
-		json_t *function = json_object(), *o = json_object(), *v;
-		if (type && strcmp(type, "function") == 0) {
-			if (!json_is_string(json_object_get(tool, "name")))
-				refuse(r, 400, "tools", "tool %zu has no text as its name", i);
-			else
-				json_put(function, "name", json_incref(json_object_get(tool, "name")));
-			for (k = 0; k < sizeof same / sizeof *same; k++)
-				if ((v = field_value(tool, same[k])))
-					json_put(function, same[k], json_incref(v));
-			json_put(o, "type", json_string("function"));
-			json_put(o, "function", json_incref(function));
-			json_add(list, json_incref(o));
-		}
-		json_decref(function);
-		json_decref(o);
+		if (type && strcmp(type, "function") == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_left_out(const json_t *tool, const json_t *tools)
+{
+	const char *type = json_string_value(json_object_get(tool, "type"));
+
+	return type && talk_may_leave_out(type) && has_function(tools);
+}
+
+static json_t *tools_of(const json_t *tools, struct refusal *r)
+{
+	json_t *list = json_array(), *tool, *one;
+	size_t i;
+
+	json_array_foreach(tools, i, tool) if (!is_left_out(tool, tools) && (one = tool_of(tool, i, r)))
+		json_add(list, one);
+	return list;
+}
+
+json_t *responses_warnings(const json_t *body)
+{
+	json_t *list = json_array(), *tools = field_value(body, "tools"), *tool;
+	char text[160];
+	size_t i;
+
+	json_array_foreach(tools, i, tool)
+	{
+		if (!is_left_out(tool, tools))
+			continue;
+		snprintf(text, sizeof text, "tools[%zu] of type %.60s was left out: nothing here runs it", i,
+		         json_string_value(json_object_get(tool, "type")));
+		json_add(list, json_text(text, strlen(text)));
 	}
 	return list;
 }
@@ -160,19 +208,19 @@ static void set_choice(json_t *o, const json_t *choice, struct refusal *r)
 
 /* ---- all of it */
 
-static bool is_alone(const json_t *body, struct refusal *r)
+/* Log probabilities are told nowhere in an answer. */
+static bool includes_known(const json_t *body, struct refusal *r)
 {
-	static const char *const earlier[] = { "previous_response_id", "conversation" };
-	bool background = false;
+	json_t *list = field_array(body, "include", r), *one;
+	size_t i;
 
-	for (size_t i = 0; i < 2; i++)
-		if (field_value(body, earlier[i]))
-			return refuse(r, 400, earlier[i],
-			              "%s is not supported: no response is kept here; send the whole conversation in "
-			              "input",
-			              earlier[i]);
-	return field_flag(body, "background", &background, r) &&
-	       (!background || refuse(r, 400, "background", "background is not supported: no response is kept here"));
+	json_array_foreach(list, i, one)
+	{
+		const char *name = json_string_value(one);
+		if (name && strstr(name, "logprobs"))
+			return refuse(r, 400, "include", "include has %.60s, which is not supported", name);
+	}
+	return r->status == 0;
 }
 
 /* Fields that chat completions have by another name or form, or that mean nothing there. */
@@ -188,13 +236,17 @@ static void drop_fields(json_t *o)
 json_t *responses_to_chat(const json_t *body, struct refusal *r)
 {
 	json_t *o = json_copied(body, false), *messages = json_array();
-	json_t *text = field_object(body, "text", r), *format = text ? field_object(text, "format", r) : NULL;
+	json_t *text = field_object(body, "text", r), *format = text ? field_value(text, "format") : NULL;
 	json_t *most = field_value(body, "max_output_tokens"), *tools = field_array(body, "tools", r);
-	json_t *effort = json_object_get(field_value(body, "reasoning"), "effort");
+	json_t *reasoning = field_object(body, "reasoning", r), *effort = field_value(reasoning, "effort");
+	int64_t length = 0;
 
+	if (format && !json_is_object(format))
+		refuse(r, 400, "text", "text.format is %s, expected an object", json_kind(format));
 	if (!o || !messages)
 		refuse(r, 503, NULL, "There is no memory for this request.");
-	if (r->status == 0 && is_alone(body, r) && read_input(messages, body, r)) {
+	if (r->status == 0 && includes_known(body, r) &&
+	    field_integer(body, "max_output_tokens", -1, INT32_MAX, &length, r) && read_input(messages, body, r)) {
 		drop_fields(o);
 		json_put(o, "messages", json_incref(messages));
 		if (most)
@@ -212,6 +264,7 @@ json_t *responses_to_chat(const json_t *body, struct refusal *r)
 			json_decref(list);
 		}
 		set_choice(o, field_value(body, "tool_choice"), r);
+		talk_bring_to_form(o, r);
 	}
 	json_decref(messages);
 	if (r->status == 0)

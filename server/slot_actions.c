@@ -9,6 +9,7 @@
 #include "server/fields.h"
 #include "server/generate.h"
 #include "server/json_write.h"
+#include "server/request_fields.h"
 #include "server/server.h"
 
 enum { MOST_OF_NAME = 200 };
@@ -138,7 +139,7 @@ bool answer_slot_action(struct exchange *x)
 	const char *name = exchange_argument(x, "model");
 	struct slot_reply *o = calloc(1, sizeof *o);
 	struct refusal *r = &x->refusal;
-	json_t *body = x->body.n ? fields_read(x->body.p, x->body.n, r) : json_object();
+	json_t *body = x->body.n ? request_read(x->body.p, x->body.n, REQUEST_SLOT, r) : json_object();
 
 	bool ok = o != NULL && body != NULL;
 	if (!ok)

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "base/array.h"
+#include "runtime/sampling/chain.h"
 #include "server/bytes.h"
 #include "server/fields.h"
 
@@ -45,6 +46,7 @@ void task_release(struct task *t)
 	for (size_t i = 0; i < t->n_stop; i++)
 		free(t->stop[i]);
 	free(t->ids);
+	free(t->ends);
 	free(t->bias);
 	free(t->samplers);
 	free(t->opened);
@@ -65,11 +67,12 @@ static const struct {
 	size_t at;
 	double low, high;
 } reals[] = {
-	{ "temperature", AT(temperature), -1e9, 1e9 },
+	{ "temperature", AT(temperature), 0, 1e9 },
 	{ "top_p", AT(top_p), 0, 1e9 },
 	{ "min_p", AT(min_p), 0, 1 },
 	{ "typical_p", AT(typical_p), 0, 1e9 },
 	{ "top_n_sigma", AT(top_n_sigma), -1e9, 1e9 },
+	{ "repetition_penalty", AT(repeat_penalty), 0, 1e9 },
 	{ "repeat_penalty", AT(repeat_penalty), 0, 1e9 },
 	{ "presence_penalty", AT(presence_penalty), -1e9, 1e9 },
 	{ "frequency_penalty", AT(frequency_penalty), -1e9, 1e9 },
@@ -81,6 +84,8 @@ static const struct {
 	{ "dry_base", AT(dry_base), 0, 1e9 },
 	{ "mirostat_tau", AT(mirostat_tau), 0, 1e9 },
 	{ "mirostat_eta", AT(mirostat_eta), 0, 1e9 },
+	{ "adaptive_target", AT(adaptive_target), -1e9, 1 },
+	{ "adaptive_decay", AT(adaptive_decay), 0, 0.99 },
 };
 static const struct {
 	const char *name;
@@ -114,16 +119,34 @@ static bool read_numbers(jit_sampling *s, const json_t *body, struct refusal *r)
 	return true;
 }
 
-/* In a jit_sampling 0 stands for what is usual; in a request it is 0. */
-static void mean_zeros(jit_sampling *s, const json_t *body, int context)
+/* In a jit_sampling 0 stands for what is usual; in a request it is 0: as good as that is the least of numbers. */
+static void mean_zero(const json_t *body, const char *name, float *at)
+{
+	if (field_value(body, name) && *at <= 0)
+		*at = 1e-30f;
+}
+
+static bool mean_zeros(jit_sampling *s, const json_t *body, int context, struct refusal *r)
 {
 	const json_t *window = field_value(body, "repeat_last_n"), *dry = field_value(body, "dry_penalty_last_n");
 
-	if (field_value(body, "top_p") && s->top_p <= 0)
-		s->top_p = 1e-30f;
+	mean_zero(body, "top_p", &s->top_p);
+	mean_zero(body, "typical_p", &s->typical_p);
+	mean_zero(body, "dynatemp_exponent", &s->dynatemp_exponent);
+	mean_zero(body, "xtc_threshold", &s->xtc_threshold);
+	mean_zero(body, "mirostat_tau", &s->mirostat_tau);
+	mean_zero(body, "mirostat_eta", &s->mirostat_eta);
+	mean_zero(body, "adaptive_decay", &s->adaptive_decay);
+	if (s->adaptive_target < 0) /* off, as llama.cpp has it */
+		s->adaptive_target = 0;
+	else
+		mean_zero(body, "adaptive_target", &s->adaptive_target);
 	s->top_p = s->top_p > 1 ? 1 : s->top_p;
 	s->typical_p = s->typical_p > 1 ? 1 : s->typical_p;
 	s->top_k = s->top_k < 0 ? 0 : s->top_k;
+	/* vLLM's penalty looks at the whole text. */
+	if (field_value(body, "repetition_penalty") && !field_value(body, "repeat_penalty") && !window)
+		s->repeat_window = context;
 	if (window && s->repeat_window == 0) {
 		s->repeat_penalty = 1;
 		s->presence_penalty = s->frequency_penalty = 0;
@@ -134,6 +157,8 @@ static void mean_zeros(jit_sampling *s, const json_t *body, int context)
 		s->dry_multiplier = 0;
 	if (field_value(body, "dry_base") && s->dry_base < 1)
 		s->dry_base = 1.75f;
+	return !field_value(body, "dry_allowed_length") || s->dry_allowed_length > 0 || s->dry_multiplier <= 0 ||
+	       refuse(r, 400, "dry_allowed_length", "dry_allowed_length is 0, expected at least 1");
 }
 
 /* ---- lists */
@@ -258,6 +283,8 @@ static bool read_samplers(struct task *t, const json_t *body, struct refusal *r)
 {
 	const json_t *v = field_value(body, "samplers"), *one;
 	struct bytes names = { 0 };
+	struct sampler_order order;
+	struct error e = { 0 };
 	size_t i;
 
 	if (!v)
@@ -275,7 +302,41 @@ static bool read_samplers(struct task *t, const json_t *body, struct refusal *r)
 	t->samplers = names.lost ? NULL : names.p;
 	if (names.lost)
 		bytes_free(&names);
-	return t->samplers || no_memory(r);
+	if (!t->samplers)
+		return no_memory(r);
+	return sampler_order_parse(&order, t->samplers, &e) || refuse(r, 400, "samplers", "%s", e.text);
+}
+
+/* Tokens that end an answer, beside the model's own. */
+static bool read_ends(struct task *t, const json_t *body, const jit_model *model, struct refusal *r)
+{
+	json_t *v = field_array(body, "stop_token_ids", r), *one;
+	jit_model_info info = JIT_MODEL_INFO();
+	size_t i;
+
+	if (json_array_size(v) > TASK_MOST_STOPS)
+		return refuse(r, 400, "stop_token_ids", "stop_token_ids has more than %d tokens", TASK_MOST_STOPS);
+	jit_model_get_info(model, &info, NULL);
+	if (v && !(t->ends = calloc(json_array_size(v) + 1, sizeof *t->ends)))
+		return no_memory(r);
+	json_array_foreach(v, i, one)
+	{
+		const json_int_t id = json_integer_value(one);
+		if (!json_is_integer(one) || id < 0 || id >= info.vocab)
+			return refuse(r, 400, "stop_token_ids",
+			              "stop_token_ids[%zu] is no token, expected an integer from 0 to %d", i,
+			              info.vocab - 1);
+		t->ends[t->n_ends++] = (int32_t)id;
+	}
+	return r->status == 0;
+}
+
+bool task_ends_at(const struct task *t, int32_t id)
+{
+	for (size_t i = 0; i < t->n_ends; i++)
+		if (t->ends[i] == id)
+			return true;
+	return false;
 }
 
 /* ---- all of it */
@@ -312,6 +373,7 @@ static bool read_lengths(struct task *t, const json_t *body, struct refusal *r)
 	if (!field_integer(body, "n_predict", -1, INT_MAX, &t->most, r) ||
 	    !field_integer(body, "max_tokens", -1, INT_MAX, &t->most, r) ||
 	    !field_integer(body, "max_completion_tokens", -1, INT_MAX, &t->most, r) ||
+	    !field_integer(body, "n_cmpl", 1, TASK_MOST_CHOICES, &choices, r) ||
 	    !field_integer(body, "n", 1, TASK_MOST_CHOICES, &choices, r) ||
 	    !field_flag(body, "ignore_eos", &ignore, r) ||
 	    !field_integer(body, "id_slot", -1, SLOTS_MOST - 1, &slot, r))
@@ -327,16 +389,16 @@ bool task_read(struct task *t, const json_t *body, const jit_model *model, int c
 	if (!read_numbers(&t->sampling, body, r) || !read_seed(t, body, r) || !read_lengths(t, body, r) ||
 	    !read_telling(t, body, r) || !read_texts(t->stop, &t->n_stop, body, "stop", r) ||
 	    !read_texts(t->breakers, &t->n_breakers, body, "dry_sequence_breakers", r) ||
-	    !read_bias(t, body, model, r) || !read_samplers(t, body, r) || !task_read_grammar(t, body, r))
+	    !read_bias(t, body, model, r) || !read_samplers(t, body, r) || !read_ends(t, body, model, r) ||
+	    !task_read_grammar(t, body, r) || !mean_zeros(&t->sampling, body, context, r))
 		return false;
-	mean_zeros(&t->sampling, body, context);
 	if (t->ignore_end && !task_ban_ends(t, model, r))
 		return false;
 	t->sampling.logit_bias = t->bias;
 	t->sampling.n_logit_bias = (int)t->n_bias;
 	if (t->samplers)
 		t->sampling.samplers = t->samplers;
-	if (t->n_breakers) {
+	if (field_value(body, "dry_sequence_breakers")) {
 		t->sampling.dry_breakers = (const char *const *)t->breakers;
 		t->sampling.n_dry_breakers = (int)t->n_breakers;
 	}

@@ -33,6 +33,8 @@ struct task {
 	char *samplers;
 	char *breakers[TASK_MOST_STOPS], *stop[TASK_MOST_STOPS];
 	size_t n_breakers, n_stop;
+	int32_t *ends; /* tokens that end an answer beside the model's own, n_ends of them */
+	size_t n_ends;
 	int grammar; /* JIT_GRAMMAR_NONE and so on */
 	char *grammar_text;
 	const char *grammar_field; /* of the request, which it is made of */
@@ -47,6 +49,7 @@ struct task {
 	const struct served *marks; /* whose marks of calls become text; NULL: of none */
 	char *opened;               /* the prompt opens a call, and this stands behind the mark; NULL: it does not */
 	char *schemas;              /* of the calls it may make (tool_reader.h); NULL: not known */
+	bool one_call;              /* an answer has one call at most */
 	bool progress;              /* the reader wants to know how far its prompt is */
 	bool timings;               /* and what it has cost so far, with each token */
 	bool embeds;                /* nothing is generated: the prompt's embedding, as a token's text of floats */
@@ -73,9 +76,11 @@ bool task_set_grammar(struct task *t, int kind, const char *text, const char *fi
 /* Of which field a sentence about the grammar is, and the sentence by what the client wrote: a pointer into the schema
  * that is made of tools becomes one into the function's parameters. */
 void task_blame_grammar(const struct task *t, const char *message, char param[80], char why[512]);
+/* Whether the request says that this token ends its answers. */
+bool task_ends_at(const struct task *t, int32_t id);
 /* The end tokens can no longer be chosen. */
 bool task_ban_ends(struct task *t, const jit_model *model, struct refusal *r);
-/* task_grammar.c: response_format, json_schema, grammar. */
+/* task_grammar.c: response_format, json_schema, grammar, and what other servers call so. */
 bool task_read_grammar(struct task *t, const json_t *body, struct refusal *r);
 
 #endif

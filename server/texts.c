@@ -8,7 +8,9 @@
 #include "server/fields.h"
 #include "server/json_write.h"
 #include "server/prompts.h"
+#include "server/request_fields.h"
 #include "server/server.h"
+#include "server/talk.h"
 
 static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }
 
@@ -82,7 +84,7 @@ static json_t *tokenize(const json_t *body, const jit_model *m, struct refusal *
 
 bool answer_tokenize(struct exchange *x)
 {
-	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal);
+	json_t *body = request_read(x->body.p, x->body.n, REQUEST_TOKENIZE, &x->refusal);
 	const struct served *m = body ? model_of(x, body) : NULL;
 	json_t *o = m ? tokenize(body, m->model, &x->refusal) : NULL;
 
@@ -116,7 +118,7 @@ static json_t *detokenize(const json_t *body, const jit_model *m, struct refusal
 
 bool answer_detokenize(struct exchange *x)
 {
-	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal);
+	json_t *body = request_read(x->body.p, x->body.n, REQUEST_DETOKENIZE, &x->refusal);
 	const struct served *m = body ? model_of(x, body) : NULL;
 	json_t *o = m ? detokenize(body, m->model, &x->refusal) : NULL;
 
@@ -126,11 +128,11 @@ bool answer_detokenize(struct exchange *x)
 
 bool answer_apply_template(struct exchange *x)
 {
-	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal), *o = NULL;
+	json_t *body = request_read(x->body.p, x->body.n, REQUEST_CHAT, &x->refusal), *o = NULL;
 	const struct served *m = body ? model_of(x, body) : NULL;
 	struct conversation c = { 0 };
 
-	if (m && conversation_read(&c, body, m, x->now, &x->refusal)) {
+	if (m && talk_bring_to_form(body, &x->refusal) && conversation_read(&c, body, m, x->now, &x->refusal)) {
 		o = json_object();
 		json_put(o, "prompt", json_text(c.text, c.n_text));
 	}

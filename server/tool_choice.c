@@ -277,7 +277,7 @@ static bool force_form(struct task *t, const json_t *functions, const struct ser
 	if (!json && !check_names(functions, row, r))
 		return false;
 	json_t *o = tool_choice_form(form);
-	json_put(o, "schema", json ? schema_of_all(functions, row, named) : call_schema(functions));
+	json_put(o, "schema", json ? schema_of_all(functions, row, named || t->one_call) : call_schema(functions));
 	char *text = json_write(o);
 	bool ok = task_set_grammar(t, JIT_GRAMMAR_CALL, text, "tools", r);
 	free(text);

@@ -124,3 +124,13 @@ void tool_events_end(struct tool_events *e, bool whole)
 	e->whole += whole;
 	add(e, (struct tool_event){ TOOL_ENDS, e->n - 1, 0, 0 });
 }
+
+void tool_events_keep_one(struct tool_events *e)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < e->n_events; i++)
+		if (e->event[i].kind == TOOL_TEXT || e->event[i].call == 0)
+			e->event[kept++] = e->event[i];
+	e->n_events = kept;
+}

@@ -51,5 +51,7 @@ void tool_events_text(struct tool_events *e, const char *p, size_t n);
 void tool_events_begin(struct tool_events *e, char *name);
 void tool_events_put(struct tool_events *e, const char *p, size_t n);
 void tool_events_end(struct tool_events *e, bool whole);
+/* Of the last piece's events only texts and those of the first call stay. */
+void tool_events_keep_one(struct tool_events *e);
 
 #endif

@@ -40,6 +40,9 @@ void sampling_close(struct sampling *s);
 /* From now on tokens are chosen as this says, which options.h has read. What it points to is copied. False: err, and
  * all is as it was. */
 bool sampling_set(struct sampling *s, const jit_sampling *p, size_t context, struct error *err);
+/* What these parameters mean: with the value that stands for each 0. What it points to is theirs, or lives as long as
+ * the program. */
+jit_sampling sampling_told(const jit_sampling *p);
 /* From now on tokens are chosen by this chain; o NULL: by params. Texts are of at most `context` tokens. False: err,
  * and all is as it was. */
 bool sampling_use(struct sampling *s, const struct chain_options *o, size_t context, struct chain_pieces pieces,

@@ -48,6 +48,30 @@ static struct chain_options chain_of(const jit_sampling *p)
 	};
 }
 
+jit_sampling sampling_told(const jit_sampling *p)
+{
+	const struct chain_options o = chain_of(p);
+	jit_sampling t = *p;
+
+	t.top_p = o.top_p;
+	t.typical_p = o.typical_p;
+	t.repeat_penalty = o.repeat_penalty;
+	t.repeat_window = o.repeat_window;
+	t.dynatemp_exponent = o.dynatemp_exponent;
+	t.xtc_threshold = o.xtc_threshold;
+	t.dry_base = o.dry_base;
+	t.dry_allowed_length = o.dry_allowed_length;
+	t.dry_window = o.dry_window;
+	t.mirostat_tau = o.mirostat_tau;
+	t.mirostat_eta = o.mirostat_eta;
+	t.adaptive_target = o.adaptive_target;
+	t.adaptive_decay = o.adaptive_decay;
+	t.dry_breakers = o.dry_breakers;
+	t.n_dry_breakers = o.n_dry_breakers;
+	t.samplers = p->samplers ? p->samplers : sampler_order_usual;
+	return t;
+}
+
 /* Whether anything is asked for that sampling.c does not do by itself, as it did before there were chains. */
 static bool needs_chain(const jit_sampling *p)
 {

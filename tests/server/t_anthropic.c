@@ -146,12 +146,45 @@ static void test_refused(void **state)
 		json_decref(client_json(&server, "/v1/messages", wrong[i], 400));
 }
 
+/* Refusals are in Anthropic's form, whoever makes them: the endpoint, the router, a prompt that is too long, events. */
+static void test_errors(void **state)
+{
+	static char longer[20000];
+	static const struct {
+		const char *path, *body, *type, *message;
+		int status;
+	} rows[] = {
+		{ "/v1/messages", "{}", "invalid_request_error", "messages", 400 },
+		{ "/v1/messages", "{", "invalid_request_error", "", 400 },
+		{ "/v1/messages/count_tokens", "{\"messages\":7}", "invalid_request_error", "messages is no array",
+		  400 },
+		{ "/v1/messages/nothing", "{}", "not_found_error", "There is nothing at", 404 },
+		{ "/v1/messages", longer, "invalid_request_error", "prompt is too long: ", 400 },
+	};
+	(void)state;
+
+	strcpy(longer, "{\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":\"");
+	for (size_t i = strlen(longer); i < sizeof longer - 10; i += 2)
+		strcpy(longer + i, "a ");
+	strcat(longer, "\"}]}");
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		json_t *o = client_json(&server, rows[i].path, rows[i].body, rows[i].status);
+		const json_t *e = json_object_get(o, "error");
+		const char *message = json_string_value(json_object_get(e, "message"));
+		assert_string_equal(json_string_value(json_object_get(o, "type")), "error");
+		assert_string_equal(json_string_value(json_object_get(e, "type")), rows[i].type);
+		assert_int_equal(strncmp(message, rows[i].message, strlen(rows[i].message)), 0);
+		json_decref(o);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_tools),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_errors),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

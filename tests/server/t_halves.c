@@ -107,6 +107,28 @@ static void test_halves(void **state)
 	}
 }
 
+/* NaN and Infinity are no JSON either, and nothing is made of them where nobody reads a number. */
+static void test_not_finite(void **state)
+{
+	static const struct {
+		const char *path, *body, *beginning;
+	} numbers[] = {
+		{ "/v1/responses", "{\"input\":\"a\",\"metadata\":{\"b\":NaN}}", "metadata.b is NaN" },
+		{ "/v1/responses", "{\"input\":\"a\",\"metadata\":-Infinity}", "metadata is -Infinity" },
+		{ "/v1/chat/completions", "{" CHAT "\"tools\":[NaN]}", "tools[0] is NaN" },
+		{ "/v1/chat/completions", "{" CHAT "\"unknown\":Infinity}", "unknown is Infinity" },
+		{ "/v1/chat/completions", "{" CHAT "\"temperature\":NaN}", "temperature is NaN, expected a number" },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		json_t *o = client_json(&server, numbers[i].path, numbers[i].body, 400);
+		const char *message = json_string_value(json_object_get(json_object_get(o, "error"), "message"));
+		assert_int_equal(strncmp(message, numbers[i].beginning, strlen(numbers[i].beginning)), 0);
+		json_decref(o);
+	}
+}
+
 /* Both halves are a character. */
 static void test_pairs(void **state)
 {
@@ -119,7 +141,8 @@ static void test_pairs(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_halves), cmocka_unit_test(test_pairs) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_halves), cmocka_unit_test(test_pairs),
+		                            cmocka_unit_test(test_not_finite) };
 
 	return cmocka_run_group_tests(tests, start, stop);
 }

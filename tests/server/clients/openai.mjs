@@ -271,7 +271,10 @@ await test('responses with a call that is required', async () => {
 	const input = [{ role: 'user', content: ask.input }, ...r.output, { type: 'function_call_output', call_id: call.call_id, output: 'rain' }];
 	const next = await client.responses.create({ ...ask, input, tools: [flat] });
 	must(next.usage.input_tokens > r.usage.input_tokens, 'the prompt did not grow');
-	await client.responses.create({ ...ask, tools: [{ type: 'web_search' }] });
+	const warned = await client.responses.create({ ...ask, tools: [{ type: 'web_search' }, flat] });
+	must(/^tools\[0\] of type web_search /.test(warned.warnings[0]), 'no warning');
+	for (const tools of [[{ type: 'web_search' }], [flat, { type: 'custom', name: 'c' }], [flat, { type: 'mcp', server_label: 's' }]])
+		await refused(400, 'only functions are supported', () => client.responses.create({ ...ask, tools }));
 });
 
 await test('responses: counted tokens', async () => {

@@ -1,0 +1,26 @@
+/* server/talk.h - what requests with a conversation say in several ways.
+ *
+ * Owns: the switches of reasoning, which become variables of the template; which tools a request may have; and that a
+ * request may want one call at most.
+ */
+#ifndef SERVER_TALK_H
+#define SERVER_TALK_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "server/refusal.h"
+#include "server/task.h"
+
+/* body is in the form of chat completions: "thinking" and "enable_thinking" become variables of the template, and its
+ * tools are functions. False: refused. */
+bool talk_bring_to_form(json_t *body, struct refusal *r);
+/* parallel_tool_calls. False: refused. */
+bool talk_read_calls(struct task *t, const json_t *body, struct refusal *r);
+/* Agents offer the search and the pictures of their usual servers beside their own functions, and go on without: such a
+ * tool may be left out where there are functions. Any other one is refused. */
+bool talk_may_leave_out(const char *type);
+/* A tool of a type that is not done. False always. */
+bool talk_refuse_tool(size_t number, const char *type, struct refusal *r);
+
+#endif

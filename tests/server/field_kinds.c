@@ -1,0 +1,150 @@
+/* tests/server/field_kinds.c - for the tests of fields: requests, servers and answers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/server/field_kinds.h"
+
+static const char template[] =
+	"{% if tools %}Say <tool_call>{\"name\": ..., \"arguments\": ...}</tool_call> for one of {{ tools | tojson }}"
+	"{% endif %}{% if enable_thinking is defined %}It thinks: {{ enable_thinking }}.{% endif %}"
+	"{% if reasoning_effort is defined %}Effort {{ reasoning_effort }}.{% endif %}{{ extra }}"
+	"{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+	"{% if add_generation_prompt %}assistant: {% endif %}";
+static char template_path[64];
+struct child fields_server, fields_two;
+unsigned fields_wrong;
+
+const struct kind kinds[KINDS] = {
+	{ CHAT, "chat", "/v1/chat/completions", "\"messages\":[" FIELDS_USER "],\"max_tokens\":12,\"seed\":5" },
+	{ TEXT, "completions", "/v1/completions", "\"prompt\":\"A tale\",\"max_tokens\":12,\"seed\":5" },
+	{ NATIVE, "completion", "/completion", "\"prompt\":\"A tale\",\"max_tokens\":12,\"seed\":5" },
+	{ MESSAGES, "messages", "/v1/messages", "\"messages\":[" FIELDS_USER "],\"max_tokens\":12,\"seed\":5" },
+	{ RESPONSES, "responses", "/v1/responses",
+	  "\"input\":\"A tale of a king.\",\"max_output_tokens\":12,\"seed\":5" },
+	{ EMBED, "embeddings", "/v1/embeddings", "\"input\":\"A tale\"" },
+	{ RANK, "rerank", "/v1/rerank", "\"query\":\"What is the sea?\",\"documents\":[\"a\"]" },
+	{ TOKENIZE, "tokenize", "/tokenize", "\"content\":\"A tale\"" },
+	{ DETOKENIZE, "detokenize", "/detokenize", "\"tokens\":[40,41]" },
+	{ SLOT, "slots", "/slots/0?action=save", "\"filename\":\"t_fields_base.bin\"" },
+};
+
+int fields_start(void **state)
+{
+	static const char *arguments[] = { "--no-cache",  "--alias",     "tale-rerank", "--template",
+		                           template_path, "--slot-save", ".",           "--parallel",
+		                           "4",           "--context",   "512",         NULL };
+	char other[1024];
+	(void)state;
+
+	snprintf(template_path, sizeof template_path, "t_fields.%d.jinja", (int)getpid());
+	FILE *f = fopen(template_path, "w");
+	if (!f || fputs(template, f) < 0 || fclose(f))
+		return 1;
+	fields_server = child_start(arguments);
+	fields_two = child_start((const char *[]){ source_path(other, "models/tale-q8_0.gguf"), "--alias", "one-rerank",
+	                                           "--alias", "two-rerank", "--no-cache", NULL });
+	return 0;
+}
+
+int fields_stop(void **state)
+{
+	(void)state;
+	unlink(template_path);
+	unlink("t_fields.bin");
+	unlink("t_fields_base.bin");
+	return child_stop(&fields_server) | child_stop(&fields_two);
+}
+
+/* What stands twice counts the last time. */
+struct answer fields_ask(const struct child *c, const struct kind *k, const char *with, const char *name,
+                         const char *value)
+{
+	const size_t room = strlen(k->base) + strlen(with) + strlen(value) + 200;
+	char *body = malloc(room);
+
+	assert_non_null(body);
+	snprintf(body, room, name ? "{%s%s%s,\"%s\":%s}" : "{%s%s%s%s%s}", k->base, *with ? "," : "", with,
+	         name ? name : "", value);
+	for (char *at = body; k->kind != RESPONSES && (at = strstr(at, "max_output_tokens"));)
+		memcpy(at, "x_no", 4); /* others have no field of that name */
+	struct answer a = client_ask(c, k->path, NULL, body);
+	free(body);
+	return a;
+}
+
+void fields_must_be_right(void)
+{
+	const unsigned n = fields_wrong;
+
+	fields_wrong = 0;
+	assert_int_equal(n, 0);
+}
+
+/* Names, times and counts that differ from one request to the next are taken out. */
+static json_t *essence(json_t *o)
+{
+	static const char *const names[] = { "id",        "created",       "created_at",        "timings",
+		                             "usage",     "tokens_cached", "id_slot",           "generation_settings",
+		                             "prompt",    "instructions",  "max_output_tokens", "metadata",
+		                             "reasoning", "text_config",   "tool_choice",       "tools",
+		                             "item_id",   "call_id",       "completed_at",      "progress" };
+	const char *name;
+	json_t *one;
+	void *next;
+	size_t i;
+
+	for (i = 0; i < sizeof names / sizeof *names; i++)
+		json_object_del(o, names[i]);
+	if (json_is_object(json_object_get(o, "text"))) /* of responses: what was asked for */
+		json_object_del(o, "text");
+	json_object_foreach_safe(o, next, name, one) essence(one);
+	json_array_foreach(o, i, one) essence(one);
+	return o;
+}
+
+json_t *fields_told(struct answer *a, const char *what)
+{
+	json_t *o = a->status == 200 ? json_loads(a->body, JSON_DECODE_ANY, NULL) : NULL;
+
+	if (!o)
+		COMPLAIN("%s: status %d, %.600s", what, a->status, a->body ? a->body : "");
+	answer_free(a);
+	return essence(o);
+}
+
+/* A refusal names its field, or begins its sentence with it. */
+void fields_check_refused(struct answer *a, const char *name, const char *what)
+{
+	json_t *o = a->body ? json_loads(a->body, 0, NULL) : NULL, *e = json_object_get(o, "error");
+	const char *message = json_string_value(json_object_get(e, "message"));
+	const char *param = json_string_value(json_object_get(e, "param"));
+
+	if ((a->status != 400 && a->status != 404) || !message || !param || strncmp(param, name, strlen(name)) != 0)
+		COMPLAIN("%s: status %d, %.600s", what, a->status, a->body ? a->body : "");
+	json_decref(o);
+	answer_free(a);
+}
+
+const char *fields_harmless(unsigned harmless)
+{
+	return harmless & HARMLESS_FALSE    ? "false"
+	       : harmless & HARMLESS_TRUE   ? "true"
+	       : harmless & HARMLESS_ZERO   ? "0"
+	       : harmless & HARMLESS_ONE    ? "1.0"
+	       : harmless & HARMLESS_TWO    ? "2"
+	       : harmless & HARMLESS_MINUS  ? "-1"
+	       : harmless & HARMLESS_EMPTY  ? "[]"
+	       : harmless & HARMLESS_WORD   ? "\"none\""
+	       : harmless & HARMLESS_TEXTS  ? "[\"text\"]"
+	       : harmless & HARMLESS_STRING ? "\"a text\""
+	                                    : "null";
+}

@@ -1,0 +1,219 @@
+/* tests/server/t_odd_fields.c - fields that are not done are refused by their names, those that are passed over change
+ * nothing, and any value of any field ends in an answer or in one sentence.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/server/field_kinds.h"
+
+static void must_be_as_without(const struct kind *k, const struct request_field *f, const char *value)
+{
+	char what[200];
+	struct answer without = fields_ask(&fields_server, k, "", NULL, ""),
+		      with = fields_ask(&fields_server, k, "", f->name, value);
+
+	snprintf(what, sizeof what, "%s %s: %s", k->path, f->name, value);
+	json_t *a = fields_told(&without, what), *b = fields_told(&with, what);
+	if (!json_equal(a, b))
+		COMPLAIN("%s: the answers differ", what);
+	json_decref(a);
+	json_decref(b);
+}
+
+static void test_not_done(void **state)
+{
+	static const char *const values[] = { "7", "\"x\"", "[\"x\"]", "{\"x\":1}" };
+	(void)state;
+
+	for (size_t i = 0; i < n_request_fields; i++)
+		for (size_t k = 0; k < KINDS; k++) {
+			const struct request_field *f = &request_fields[i];
+			if (!(f->kinds & kinds[k].kind) || f->meaning == FIELD_DONE)
+				continue;
+			for (size_t v = 0; v < 4; v++) {
+				struct answer a = { 0 };
+				if ((f->harmless & HARMLESS_STRING) && v == 1)
+					continue;
+				if (f->meaning == FIELD_REFUSED) {
+					a = fields_ask(&fields_server, &kinds[k], "", f->name, values[v]);
+					fields_check_refused(&a, f->name, f->name);
+				} else if (strcmp(f->name, "include") != 0) { /* which is looked into */
+					must_be_as_without(&kinds[k], f, values[v]);
+				}
+			}
+			if (f->meaning == FIELD_REFUSED) {
+				must_be_as_without(&kinds[k], f, "null");
+				must_be_as_without(&kinds[k], f, fields_harmless(f->harmless));
+			}
+		}
+	fields_must_be_right();
+}
+
+/* Fields of no row: passed over, but for names that say that they bind. */
+static void test_unknown(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < KINDS; k++) {
+		must_be_as_without(&kinds[k], &(struct request_field){ .name = "x_nobody_knows" }, "[1,{\"a\":2}]");
+		if (!(kinds[k].kind & GENERATE))
+			continue;
+		struct answer a = fields_ask(&fields_server, &kinds[k], "", "guided_by_whim", "1");
+		fields_check_refused(&a, "guided_by_whim", kinds[k].path);
+		a = fields_ask(&fields_server, &kinds[k], "", "allowed_tokens", "[\"a\"]");
+		fields_check_refused(&a, "allowed_tokens", kinds[k].path);
+	}
+	fields_must_be_right();
+}
+
+/* ---- any value of any field */
+
+static const char *const odd[] = {
+	"null",
+	"true",
+	"false",
+	"0",
+	"-0.0",
+	"1",
+	"-1",
+	"7",
+	"3.5",
+	"-3",
+	"1e308",
+	"-1e308",
+	"1e999",
+	"NaN",
+	"-Infinity",
+	"9007199254740993",
+	"9223372036854775807",
+	"-9223372036854775809",
+	"123456789012345678901234567890",
+	"\"\"",
+	"\"a\"",
+	"\"none\"",
+	"\"auto\"",
+	"\"\\u0000\"",
+	"\"\\ud83d\\ude00\"",
+	"\"root ::= root\"",
+	"\"(((((\"",
+	"[]",
+	"[[]]",
+	"[null]",
+	"[1,2,3]",
+	"[\"a\",7]",
+	"[{}]",
+	"[[1,-1e300]]",
+	"{}",
+	"{\"a\":{}}",
+	"{\"\":\"\"}",
+	"{\"type\":\"json_schema\"}",
+	"{\"type\":{}}",
+	"{\"type\":\"enabled\"}",
+	"{\"type\":\"function\",\"function\":{\"name\":\"f\"}}",
+	"[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":7}}]",
+	"[{\"type\":\"function\",\"name\":\"\"}]",
+	"[{\"role\":\"user\"}]",
+	"[{\"role\":7,\"content\":{}}]",
+	"{\"json\":{\"$ref\":\"#\"}}",
+	"{\"format\":{\"type\":\"json_schema\",\"schema\":{\"$ref\":\"#/x\"}}}",
+	"{\"include_usage\":7}",
+	"{\"effort\":[]}",
+	"[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]"
+};
+enum { ODD = sizeof odd / sizeof *odd };
+
+/* Of all names that any endpoint knows. */
+static bool is_first_of_name(size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (strcmp(request_fields[k].name, request_fields[i].name) == 0)
+			return false;
+	return true;
+}
+
+static void try_odd(const struct kind *k, const char *name, const char *value)
+{
+	struct answer a = fields_ask(&fields_server, k, "", name, value);
+	const bool events = a.head && strstr(a.head, "text/event-stream");
+	json_t *o = a.body && !events ? json_loads(a.body, JSON_DECODE_ANY, NULL) : NULL;
+
+	if ((a.status != 200 && a.status != 400) || (!o && !events))
+		COMPLAIN("%s %s: %s: status %d, %.400s", k->path, name, value, a.status, a.body ? a.body : "nothing");
+	if (events && strstr(a.body, "\"code\":500"))
+		COMPLAIN("%s %s: %s: %.400s", k->path, name, value, a.body);
+	json_decref(o);
+	answer_free(&a);
+}
+
+static void test_odd_values(void **state)
+{
+	const size_t stride = test_full() ? 1 : test_quick() ? 61 : 13;
+	size_t count = 0;
+	(void)state;
+
+	for (size_t i = 0; i < n_request_fields; i++)
+		for (size_t k = 0; is_first_of_name(i) && k < KINDS; k++)
+			for (size_t v = 0; v < ODD; v++)
+				if (count++ % stride == 0)
+					try_odd(&kinds[k], request_fields[i].name, odd[v]);
+	fields_must_be_right();
+}
+
+/* ---- what is told of them */
+
+/* A value that nobody gave is told as the one that is used, and not as the 0 that stands for it. */
+static void test_told(void **state)
+{
+	static const struct {
+		const char *name;
+		double usual;
+	} rows[] = { { "repeat_last_n", 64 },     { "repeat_penalty", 1 },      { "typical_p", 1 },
+		     { "dynatemp_exponent", 1 },  { "xtc_threshold", 0.1 },     { "dry_base", 1.75 },
+		     { "dry_allowed_length", 2 }, { "dry_penalty_last_n", 64 }, { "mirostat_tau", 5 },
+		     { "mirostat_eta", 0.1 },     { "adaptive_target", -1 },    { "adaptive_decay", 0.9 } };
+	json_t *props = client_json(&fields_server, "/props", NULL, 200);
+	struct answer a = fields_ask(&fields_server, &kinds[2], "", "verbose", "true"),
+		      b = fields_ask(&fields_server, &kinds[2], "\"adaptive_decay\":0.5,\"top_p\":0", "adaptive_target",
+	                             "0.25");
+	json_t *native = json_loads(a.body, 0, NULL), *given = json_loads(b.body, 0, NULL);
+	const json_t *told_by[] = { json_object_get(json_object_get(props, "default_generation_settings"), "params"),
+		                    json_object_get(native, "generation_settings") };
+	const json_t *own = json_object_get(given, "generation_settings");
+	(void)state;
+
+	for (size_t k = 0; k < 2; k++) {
+		for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+			assert_float_equal(json_number_value(json_object_get(told_by[k], rows[i].name)), rows[i].usual,
+			                   1e-6);
+		assert_int_equal(json_array_size(json_object_get(told_by[k], "samplers")), 9);
+		assert_int_equal(json_array_size(json_object_get(told_by[k], "dry_sequence_breakers")), 4);
+	}
+	assert_float_equal(json_number_value(json_object_get(own, "adaptive_target")), 0.25, 1e-6);
+	assert_float_equal(json_number_value(json_object_get(own, "adaptive_decay")), 0.5, 1e-6);
+	assert_true(json_number_value(json_object_get(own, "top_p")) < 1e-6);
+	json_decref(props);
+	json_decref(native);
+	json_decref(given);
+	answer_free(&a);
+	answer_free(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_not_done),
+		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_odd_values),
+		cmocka_unit_test(test_told),
+	};
+
+	return cmocka_run_group_tests(tests, fields_start, fields_stop);
+}
