@@ -19,7 +19,8 @@ enum error_code {
 	ERROR_MEMORY,      /* not enough memory, or a size beyond what may be asked for */
 	ERROR_ARGUMENT,    /* the caller's value is out of range */
 	ERROR_DEVICE,      /* the device cannot run this, and why */
-	ERROR_CANCELLED    /* the caller asked for it */
+	ERROR_CANCELLED,   /* the caller asked for it */
+	ERROR_STALLED      /* there was work, and none of it was done: a fault of ours that must not become a loop */
 };
 
 struct error {

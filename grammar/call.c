@@ -325,7 +325,7 @@ static json_t *read_text(const char *text, size_t n, struct error *err)
 static struct machine *machine_of_begun(const json_t *o, const char *begun, struct error *err)
 {
 	char *schema = json_dumps(json_object_get(o, "schema"), JSON_ENCODE_ANY | JSON_COMPACT);
-	struct machine *m = schema ? machine_of_schema(schema, strlen(schema), true, err) : NULL;
+	struct machine *m = schema ? machine_to_write_schema(schema, strlen(schema), err) : NULL;
 
 	if (!schema)
 		error_set(err, ERROR_ARGUMENT, "the call has no schema, or memory is short");
@@ -354,7 +354,7 @@ struct machine *machine_of_call(const char *text, size_t n, struct error *err)
 
 	if (m) {
 		m->machine.kind = &call_kind;
-		m->json = schema && ok ? machine_of_schema(schema, strlen(schema), true, err) : NULL;
+		m->json = schema && ok ? machine_to_write_schema(schema, strlen(schema), err) : NULL;
 		if (!ok || !schema)
 			error_set(err, ERROR_ARGUMENT, "the call has no schema, or its values have no known form");
 	}

@@ -23,6 +23,11 @@ bool decimal_read(struct decimal *d, const char *text, size_t n);
 bool decimal_from_real(struct decimal *d, double value);
 int decimal_compare(const struct decimal *a, const struct decimal *b); /* less than 0, 0, more */
 bool decimal_is_whole(const struct decimal *d);
+/* Digits behind the point. */
+static inline int32_t decimal_places(const struct decimal *d)
+{
+	return (int32_t)d->n > d->exponent ? (int32_t)d->n - d->exponent : 0;
+}
 /* Whether d = k * of for a whole k; `of` is more than 0 and has at most 18 digits. Else false. */
 bool decimal_is_multiple(const struct decimal *d, const struct decimal *of);
 /* The same number with one more in the last of `places` digits behind the point; places may be negative. */

@@ -32,7 +32,7 @@ struct grammar {
 static struct machine *machine_of(const struct grammar *g, struct error *err)
 {
 	switch (g->kind) {
-	case GRAMMAR_SCHEMA: return machine_of_schema(g->source, g->n_source, true, err);
+	case GRAMMAR_SCHEMA: return machine_to_write_schema(g->source, g->n_source, err);
 	case GRAMMAR_REGEX: return machine_of_regex(g->source, g->n_source, err);
 	case GRAMMAR_GBNF: return machine_of_gbnf(g->source, g->n_source, g->tokens, err);
 	case GRAMMAR_CALL: return machine_of_call(g->source, g->n_source, err);

@@ -8,13 +8,13 @@
 enum { PHASE, SPACE, ITEMS, DIFFER, CONTAINED };
 enum phase { FIRST, ITEM, NEXT };
 
-struct outcome array_begin(struct json_machine *m, struct frame *f)
+struct outcome array_begin(struct json_machine *m, struct frame *f, uint32_t space)
 {
 	const struct group *g = frame_group(m, f);
 
 	f->w[0] = FRAME_ARRAY;
 	for (uint32_t i = 0; i < CONTAINED + g->n_contains; i++)
-		frame_push(f, 0);
+		frame_push(f, i == SPACE ? space : 0);
 	return stays(m, f);
 }
 
@@ -78,8 +78,9 @@ static struct outcome begin_item(struct json_machine *m, struct frame *f, bool a
 	if (!child)
 		return dies();
 	rest[PHASE] = ITEM;
-	rest[SPACE] = 0;
-	return (struct outcome){ PUSHES, again, frame_keep(m, f), start_frame(m, child), 0 };
+	rest[SPACE] &= ~(uint32_t)SPACE_STATE;
+	const uint32_t space = rest[SPACE];
+	return (struct outcome){ PUSHES, again, frame_keep(m, f), start_frame(m, child, space), 0 };
 }
 
 static struct outcome array_end(struct json_machine *m, struct frame *f)
@@ -122,7 +123,7 @@ bool array_possible(struct json_machine *m, struct frame *f)
 	enum { ITEMS_LOOKED_AT = 64 };
 	struct frame trial;
 
-	if (array_begin(m, f).kind == DIES)
+	if (array_begin(m, f, 0).kind == DIES)
 		return false;
 	for (uint32_t n = 0; n <= frame_group(m, f)->items_most + 1; n++) {
 		if (n == ITEMS_LOOKED_AT)
@@ -144,17 +145,30 @@ bool array_possible(struct json_machine *m, struct frame *f)
 	return frame_group(m, f)->mixed || m->machine.failed;
 }
 
+/* A line that was ended behind an item is that of the bracket, for those who write. */
+static bool line_may_end(struct json_machine *m, const struct frame *f)
+{
+	struct frame trial;
+
+	if (!m->writes)
+		return true;
+	frame_copy(&trial, f);
+	return array_end(m, &trial).kind != DIES;
+}
+
 struct outcome array_step(struct json_machine *m, struct frame *f, uint8_t byte)
 {
 	uint32_t *rest = frame_rest(m, f);
 
 	if (is_space(byte))
-		return space_step(&rest[SPACE], byte) ? stays(m, f) : dies();
+		return space_step(m, &rest[SPACE], byte, SPACE_LINE) && (rest[PHASE] == FIRST || line_may_end(m, f))
+		               ? stays(m, f)
+		               : dies();
 	if (byte == ']')
 		return array_end(m, f);
 	if (rest[PHASE] == FIRST)
 		return begin_item(m, f, true);
-	return byte == ',' ? begin_item(m, f, false) : dies();
+	return byte == ',' && !(m->writes && rest[SPACE] & SPACE_STATE) ? begin_item(m, f, false) : dies();
 }
 
 /* Counts go up to one more than anybody asks for. */

@@ -325,11 +325,11 @@ struct outcome key_step(struct json_machine *m, struct frame *f, uint8_t byte)
 		return dies();
 	if (o.kind == POPS)
 		return key_end(m, f, inner.w[1], o.result);
-	enum text_event e = text_step(&t, byte, out, &n);
+	enum text_event e = text_step(&t, byte, m->writes, out, &n);
 	memcpy(rest + TEXT, &t, sizeof t);
 	rest[INNER] = o.frame;
 	feed(m, f, out, n);
-	if (e == TEXT_INSIDE && !text_escape_ends(&t, takes, &(struct trial){ m, f }))
+	if (e == TEXT_INSIDE && !text_escape_ends(&t, m->writes, takes, &(struct trial){ m, f }))
 		return dies();
 	return possible(m, f) ? stays(m, f) : dies();
 }

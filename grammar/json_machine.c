@@ -61,12 +61,12 @@ struct outcome pops(struct json_machine *m, const uint32_t *words, size_t n)
 /* ---- frames without a file of their own */
 
 /* White space, then a value. */
-uint32_t start_frame(struct json_machine *m, uint32_t group)
+uint32_t start_frame(struct json_machine *m, uint32_t group, uint32_t space)
 {
 	struct frame f;
 
 	frame_begin(&f, FRAME_START, group, m->group[group].n);
-	frame_push(&f, 0);
+	frame_push(&f, space);
 	return frame_keep(m, &f);
 }
 
@@ -91,9 +91,13 @@ static struct outcome start_step(struct json_machine *m, struct frame *f, uint8_
 {
 	const struct group *g = frame_group(m, f);
 	uint8_t kind = kind_of(byte);
+	uint32_t *space = &frame_rest(m, f)[0];
+	const uint32_t deeper = space_deeper(m, *space);
 
 	if (is_space(byte))
-		return space_step(&frame_rest(m, f)[0], byte) ? stays(m, f) : dies();
+		return space_step(m, space, byte, SPACE_ONE | (*space & SPACE_OF_MEMBER ? 0 : SPACE_LINE))
+		               ? stays(m, f)
+		               : dies();
 	for (uint32_t i = 0; i < g->n; i++)
 		if (!(m->schema->node[g->node[i]].kinds & kind))
 			set_bit(frame_failed(f), i);
@@ -102,9 +106,9 @@ static struct outcome start_step(struct json_machine *m, struct frame *f, uint8_
 	f->n--; /* the space */
 	switch (kind) {
 	case JSON_IS_STRING: return string_begin(m, f);
-	case JSON_IS_NUMBER: return number_begin(m, f, byte);
-	case JSON_IS_ARRAY: return array_begin(m, f);
-	case JSON_IS_OBJECT: return object_begin(m, f);
+	case JSON_IS_NUMBER: return m->writes ? number_begin_writing(m, f, byte) : number_begin(m, f, byte);
+	case JSON_IS_ARRAY: return array_begin(m, f, deeper);
+	case JSON_IS_OBJECT: return object_begin(m, f, deeper);
 	}
 	f->w[0] = FRAME_WORD;
 	frame_push(f, kind == JSON_IS_NULL ? 0 : kind == JSON_IS_FALSE ? 1 : 2);
@@ -127,7 +131,9 @@ static struct outcome word_step(struct json_machine *m, struct frame *f, uint8_t
 static struct outcome end_step(struct json_machine *m, struct frame *f, uint8_t byte)
 {
 	/* One, so that a model that is done says so. */
-	return is_space(byte) && f->w[FRAME_HEAD]++ == 0 ? stays(m, f) : dies();
+	const bool space = m->writes ? !m->compact && (byte == ' ' || byte == '\n') : is_space(byte);
+
+	return space && f->w[FRAME_HEAD]++ == 0 ? stays(m, f) : dies();
 }
 
 static struct outcome make_outcome(struct json_machine *m, uint32_t frame, uint8_t byte)
@@ -139,7 +145,7 @@ static struct outcome make_outcome(struct json_machine *m, uint32_t frame, uint8
 	case FRAME_START: return start_step(m, &f, byte);
 	case FRAME_WORD: return word_step(m, &f, byte);
 	case FRAME_STRING: return string_step(m, &f, byte);
-	case FRAME_NUMBER: return number_step(m, &f, byte);
+	case FRAME_NUMBER: return m->writes ? number_write(m, &f, byte) : number_step(m, &f, byte);
 	case FRAME_ARRAY: return array_step(m, &f, byte);
 	case FRAME_OBJECT: return object_step(m, &f, byte);
 	case FRAME_KEY: return key_step(m, &f, byte);
@@ -329,9 +335,14 @@ static bool ends(struct machine *machine, uint32_t state)
 
 	if (state == MACHINE_DEAD)
 		return false;
-	if (interner_get(&m->frames, top(machine, state), NULL)[0] == FRAME_NUMBER)
-		state = step(machine, state, ' ');
-	return state != MACHINE_DEAD && interner_get(&m->frames, top(machine, state), NULL)[0] == FRAME_END;
+	struct place_in_text at = place_of(m, state);
+	if (interner_get(&m->frames, at.frame, NULL)[0] == FRAME_NUMBER) {
+		const struct outcome o = outcome_of(m, at.frame, ' ');
+		if (o.kind != POPS || at.below == NOTHING_KNOWN)
+			return false;
+		take_away(m, &at, o.result);
+	}
+	return at.frame && interner_get(&m->frames, at.frame, NULL)[0] == FRAME_END;
 }
 
 static size_t bytes(const struct machine *machine)
@@ -378,7 +389,7 @@ static bool begin(struct json_machine *m, bool *empty, struct error *err)
 	frame_begin(&f, FRAME_ROOT, 0, 0);
 	struct place_in_text at = { frame_keep(m, &f), NOTHING_KNOWN, 0 };
 	at.below = state_of(m, &at);
-	at.frame = group ? start_frame(m, group) : 0;
+	at.frame = group ? start_frame(m, group, 0) : 0;
 	m->machine.start = group && at.below ? state_of(m, &at) : MACHINE_DEAD;
 	if (m->machine.start == MACHINE_DEAD && m->machine.limited)
 		return error_set(err, ERROR_UNSUPPORTED, "the schema applies more than %d schemas to one value",
@@ -386,7 +397,11 @@ static bool begin(struct json_machine *m, bool *empty, struct error *err)
 	return m->machine.start != MACHINE_DEAD || error_set(err, ERROR_MEMORY, "no memory for a schema");
 }
 
-static struct machine *open_schema(const char *text, size_t n, bool formats, bool *empty, struct error *err)
+struct use {
+	bool formats, writes;
+};
+
+static struct machine *open_schema(const char *text, size_t n, const struct use *use, bool *empty, struct error *err)
 {
 	struct json_machine *m = calloc(1, sizeof *m);
 
@@ -396,7 +411,9 @@ static struct machine *open_schema(const char *text, size_t n, bool formats, boo
 		return NULL;
 	}
 	m->machine.kind = &json_kind;
-	m->schema = schema_open(text, n, formats, err);
+	m->writes = use->writes;
+	m->schema = schema_open(text, n, use->formats, err);
+	m->compact = m->schema && m->schema->compact;
 	if (!m->schema || !begin(m, empty, err)) {
 		close_machine(&m->machine);
 		return NULL;
@@ -404,26 +421,36 @@ static struct machine *open_schema(const char *text, size_t n, bool formats, boo
 	return &m->machine;
 }
 
-static bool has_value(void *formats, const char *text, size_t n)
+static bool has_value(void *use, const char *text, size_t n)
 {
 	struct error ignored = { 0 };
 	bool empty;
-	struct machine *m = open_schema(text, n, *(const bool *)formats, &empty, &ignored);
+	struct machine *m = open_schema(text, n, use, &empty, &ignored);
 
 	machine_close(m);
 	return m != NULL;
 }
 
-struct machine *machine_of_schema(const char *text, size_t n, bool formats, struct error *err)
+static struct machine *open_for(struct use use, const char *text, size_t n, struct error *err)
 {
 	static const char why[] = "the schema is one that no value is right by";
 	char pointer[400];
 	bool empty;
-	struct machine *m = open_schema(text, n, formats, &empty, err);
+	struct machine *m = open_schema(text, n, &use, &empty, err);
 
-	if (empty && schema_culprit(text, n, has_value, &formats, pointer, sizeof pointer))
+	if (empty && schema_culprit(text, n, has_value, &use, pointer, sizeof pointer))
 		error_set(err, ERROR_ARGUMENT, "%s: see %s", why, pointer);
 	else if (empty)
 		error_set(err, ERROR_ARGUMENT, "%s", why);
 	return m;
+}
+
+struct machine *machine_of_schema(const char *text, size_t n, bool formats, struct error *err)
+{
+	return open_for((struct use){ .formats = formats }, text, n, err);
+}
+
+struct machine *machine_to_write_schema(const char *text, size_t n, struct error *err)
+{
+	return open_for((struct use){ .formats = true, .writes = true }, text, n, err);
 }

@@ -70,7 +70,7 @@ static struct outcome begin_name(struct json_machine *m, struct frame *f)
 	uint32_t key = key_begin(m, &trial, seen_of(m, f), full, hashes, f->n - (size_t)(hashes - f->w));
 	rest = frame_rest(m, f);
 	rest[PHASE] = COLON;
-	rest[SPACE] = 0;
+	rest[SPACE] &= ~(uint32_t)SPACE_STATE;
 	return key ? (struct outcome){ PUSHES, false, frame_keep(m, f), key, 0 } : dies();
 }
 
@@ -126,8 +126,9 @@ static struct outcome begin_value(struct json_machine *m, struct frame *f)
 	if (!child)
 		return dies();
 	rest[PHASE] = VALUE;
-	rest[SPACE] = 0;
-	return (struct outcome){ PUSHES, false, frame_keep(m, f), start_frame(m, child), 0 };
+	rest[SPACE] &= ~(uint32_t)SPACE_STATE;
+	const uint32_t space = rest[SPACE] | (m->writes ? SPACE_OF_MEMBER : 0);
+	return (struct outcome){ PUSHES, false, frame_keep(m, f), start_frame(m, child, space), 0 };
 }
 
 static bool has_what_it_needs(const struct json_machine *m, struct frame *f, const struct schema_node *n)
@@ -173,14 +174,14 @@ static void fail_required(struct json_machine *m, struct frame *f, uint32_t key)
 }
 
 /* An object is begun where it can be empty, or have a first member and all that it must have. */
-struct outcome object_begin(struct json_machine *m, struct frame *f)
+struct outcome object_begin(struct json_machine *m, struct frame *f, uint32_t space)
 {
 	const struct group *g = frame_group(m, f);
 	struct frame trial;
 
 	f->w[0] = FRAME_OBJECT;
 	for (size_t i = 0; i < SEEN + bits_words(g->n_names) + 1 + bits_words(g->n_patterns); i++)
-		frame_push(f, 0);
+		frame_push(f, i == SPACE ? space : 0);
 	memcpy(trial.w, f->w, f->n * sizeof *f->w);
 	trial.n = f->n;
 	trial.failed = f->failed;
@@ -195,19 +196,36 @@ struct outcome object_begin(struct json_machine *m, struct frame *f)
 	return name.kind != DIES || object_end(m, &trial).kind != DIES ? stays(m, f) : dies();
 }
 
+/* Where white space may stand for those who write. */
+static unsigned space_places(uint32_t phase)
+{
+	return phase == COLON ? 0 : phase == NEXT_NAME ? SPACE_ONE | SPACE_LINE : SPACE_LINE;
+}
+
+/* A line that was ended behind a member is that of the brace, for those who write. */
+static bool line_may_end(struct json_machine *m, const struct frame *f)
+{
+	struct frame trial;
+
+	frame_copy(&trial, f);
+	return !m->writes || frame_rest(m, &trial)[PHASE] != NEXT || object_end(m, &trial).kind != DIES;
+}
+
 struct outcome object_step(struct json_machine *m, struct frame *f, uint8_t byte)
 {
 	uint32_t *rest = frame_rest(m, f);
 
 	if (is_space(byte))
-		return space_step(&rest[SPACE], byte) ? stays(m, f) : dies();
+		return space_step(m, &rest[SPACE], byte, space_places(rest[PHASE])) && line_may_end(m, f)
+		               ? stays(m, f)
+		               : dies();
 	if (byte == ':' && rest[PHASE] == COLON)
 		return begin_value(m, f);
 	if (byte == '}' && (rest[PHASE] == FIRST || rest[PHASE] == NEXT))
 		return object_end(m, f);
 	if (byte == '"' && (rest[PHASE] == FIRST || rest[PHASE] == NEXT_NAME))
 		return begin_name(m, f);
-	if (byte != ',' || rest[PHASE] != NEXT)
+	if (byte != ',' || rest[PHASE] != NEXT || (m->writes && rest[SPACE] & SPACE_STATE))
 		return dies();
 	struct frame trial;
 	memcpy(trial.w, f->w, f->n * sizeof *f->w);
@@ -216,7 +234,7 @@ struct outcome object_step(struct json_machine *m, struct frame *f, uint8_t byte
 	if (begin_name(m, &trial).kind == DIES)
 		return dies();
 	rest[PHASE] = NEXT_NAME;
-	rest[SPACE] = 0;
+	rest[SPACE] &= ~(uint32_t)SPACE_STATE;
 	return stays(m, f);
 }
 

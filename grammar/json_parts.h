@@ -12,7 +12,10 @@
 #ifndef GRAMMAR_JSON_PARTS_H
 #define GRAMMAR_JSON_PARTS_H
 
+#include <string.h>
+
 #include "grammar/interner.h"
+#include "grammar/json_spelling.h"
 #include "grammar/machine.h"
 #include "grammar/schema.h"
 
@@ -95,6 +98,8 @@ struct values {
 struct json_machine {
 	struct machine machine;
 	struct schema *schema;
+	bool writes;  /* each value has one spelling, or few: machine_to_write_schema() */
+	bool compact; /* and there is no white space */
 	struct interner frames, states, groups_by_words, results, outcomes;
 	struct group *group; /* by number of groups_by_words */
 	size_t group_room;
@@ -131,6 +136,12 @@ static inline bool bit(const uint32_t *w, size_t i) { return w[i / 32] >> (i % 3
 static inline void set_bit(uint32_t *w, size_t i) { w[i / 32] |= 1u << (i % 32); }
 enum { FRAME_HEAD = 2 };
 
+static inline void frame_copy(struct frame *to, const struct frame *from)
+{
+	memcpy(to->w, from->w, from->n * sizeof *from->w);
+	to->n = from->n;
+	to->failed = from->failed;
+}
 void frame_begin(struct frame *f, enum frame_kind kind, uint32_t group, size_t n_nodes);
 void frame_push(struct frame *f, uint32_t word);
 uint32_t frame_keep(struct json_machine *m, const struct frame *f);
@@ -177,7 +188,7 @@ void group_child_failed(const struct json_machine *m, uint32_t child, const uint
 struct outcome group_done(struct json_machine *m, struct frame *f, const uint32_t *seen);
 
 /* A step of each kind, and what a frame becomes when the one above it is done (0: the text is dead). */
-uint32_t start_frame(struct json_machine *m, uint32_t group);
+uint32_t start_frame(struct json_machine *m, uint32_t group, uint32_t space);
 struct outcome string_begin(struct json_machine *m, struct frame *f);
 struct outcome string_step(struct json_machine *m, struct frame *f, uint8_t byte);
 /* A string's frame takes bytes of its value, and characters; json_string.c. */
@@ -202,9 +213,24 @@ bool number_may_have_exponent(const char *text, size_t n);
 bool number_fits(const struct schema *s, const struct schema_node *n, const struct decimal *d);
 /* json_number_ending.c: whether the text that begins a number, as far as the frame knows, can become a right one. */
 bool number_hopeful(struct json_machine *m, const struct frame *f, const char *text, size_t n);
+/* json_number_finding.c: the nodes that failed before the number, and how it begins. Its bytes, 0: none was found; and
+ * whether it is one as it stands. */
+struct number_sought {
+	struct json_machine *m;
+	const struct group *g;
+	const uint32_t *failed;
+	const char *text;
+	size_t n;
+};
+size_t number_find(const struct number_sought *sought, char found[SPELLED_MOST + 1]);
+bool number_is_found(const struct number_sought *sought);
+/* json_number_writing.c: for those who write. */
+bool number_can_be_written(struct json_machine *m, struct frame *f);
+struct outcome number_begin_writing(struct json_machine *m, struct frame *f, uint8_t byte);
+struct outcome number_write(struct json_machine *m, struct frame *f, uint8_t byte);
 struct outcome number_begin(struct json_machine *m, struct frame *f, uint8_t byte);
 struct outcome number_step(struct json_machine *m, struct frame *f, uint8_t byte);
-struct outcome array_begin(struct json_machine *m, struct frame *f);
+struct outcome array_begin(struct json_machine *m, struct frame *f, uint32_t space);
 struct outcome array_step(struct json_machine *m, struct frame *f, uint8_t byte);
 /* value: the item's number, where items must differ; 0: it cannot be compared. */
 /* Whether there are items for an array, each of which can be right by itself. */
@@ -226,7 +252,7 @@ void values_clear(struct values *v);
 bool items_have(const struct json_machine *m, uint32_t list, uint32_t value);
 uint32_t items_with(struct json_machine *m, uint32_t list, uint32_t value);
 uint32_t items_others(struct json_machine *m, uint32_t list, uint32_t group);
-struct outcome object_begin(struct json_machine *m, struct frame *f);
+struct outcome object_begin(struct json_machine *m, struct frame *f, uint32_t space);
 struct outcome object_step(struct json_machine *m, struct frame *f, uint8_t byte);
 uint32_t object_resume(struct json_machine *m, struct frame *f, const uint32_t *result);
 struct outcome key_step(struct json_machine *m, struct frame *f, uint8_t byte);
@@ -248,8 +274,20 @@ bool key_possible(struct json_machine *m, uint32_t key, uint32_t name);
 bool member_begins(struct json_machine *m, uint32_t group, uint32_t node, uint32_t name);
 static inline bool is_space(uint8_t b) { return b == ' ' || b == '\n' || b == '\t' || b == '\r'; }
 /* White space between two parts is one space or tab, or the end of a line and what indents the next: models that are
- * unsure would write more of it for ever. *state is 0 where none was yet. False: no more may come. */
-bool space_step(uint32_t *state, uint8_t byte);
+ * unsure would write more of it for ever. Those who write have it in few places (`where`), and a line is indented by at
+ * most so many bytes for each value around. A word of a frame: what was read, and above SPACE_STATE how deep the next
+ * value stands, where somebody writes. False: no more may come. */
+enum { SPACE_ONE = 1, SPACE_LINE = 2 };
+enum { SPACE_STATE = 0x7f, SPACE_OF_MEMBER = 0x80, SPACE_DEPTH = 8, INDENT_MOST = 8, DEPTH_TOLD = 5 };
+bool space_step(const struct json_machine *m, uint32_t *state, uint8_t byte, unsigned where);
+static inline uint32_t space_depth(uint32_t word) { return word >> SPACE_DEPTH; }
+/* The word before a value that stands one deeper. */
+static inline uint32_t space_deeper(const struct json_machine *m, uint32_t word)
+{
+	uint32_t depth = space_depth(word);
+
+	return m->writes ? (depth < DEPTH_TOLD ? depth + 1 : depth) << SPACE_DEPTH : 0;
+}
 
 /* schema_culprit.c: where in a schema that no value is right by the blame lies, as a JSON pointer. possible: whether a
  * schema, n bytes of JSON, has a right value. False: it was not found. */
@@ -261,12 +299,13 @@ struct text_state {
 	uint32_t utf8, escape, high;
 };
 enum text_event { TEXT_DEAD, TEXT_INSIDE, TEXT_BYTES, TEXT_CHARACTER, TEXT_END };
-/* out: the bytes of UTF-8 that became known, *n of them; TEXT_CHARACTER: with them a character is whole. */
-enum text_event text_step(struct text_state *t, uint8_t byte, uint8_t out[4], unsigned *n);
+/* out: the bytes of UTF-8 that became known, *n of them; TEXT_CHARACTER: with them a character is whole. plain: each
+ * character in one spelling: as it stands, else by its letter, else by small hexadecimal digits. */
+enum text_event text_step(struct text_state *t, uint8_t byte, bool plain, uint8_t out[4], unsigned *n);
 /* The next byte of UTF-8, whichever characters they are: TEXT_BYTES, TEXT_CHARACTER or TEXT_DEAD. */
 enum text_event text_byte(struct text_state *t, uint8_t byte);
 /* Whether what was begun by a backslash can be ended with a character that `ok` takes. */
 typedef bool text_test(void *user, const uint8_t *bytes, unsigned n);
-bool text_escape_ends(const struct text_state *t, text_test *ok, void *user);
+bool text_escape_ends(const struct text_state *t, bool plain, text_test *ok, void *user);
 
 #endif

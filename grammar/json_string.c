@@ -122,7 +122,7 @@ struct outcome string_step(struct json_machine *m, struct frame *f, uint8_t byte
 	struct text_state t = text_of(rest);
 	uint8_t out[4];
 	unsigned n;
-	enum text_event e = text_step(&t, byte, out, &n);
+	enum text_event e = text_step(&t, byte, m->writes, out, &n);
 
 	if (e == TEXT_DEAD)
 		return dies();
@@ -132,7 +132,7 @@ struct outcome string_step(struct json_machine *m, struct frame *f, uint8_t byte
 	string_feed(m, f, out, n);
 	if (e == TEXT_CHARACTER)
 		string_count(m, f);
-	if (e == TEXT_INSIDE && !text_escape_ends(&t, takes, &(struct trial){ m, f }))
+	if (e == TEXT_INSIDE && !text_escape_ends(&t, m->writes, takes, &(struct trial){ m, f }))
 		return dies();
 	if (e == TEXT_BYTES && frame_group(m, f)->length_most) { /* the character that is begun counts, too */
 		struct frame next;

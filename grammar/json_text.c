@@ -50,11 +50,28 @@ static int digit(uint8_t b)
 	return b >= '0' && b <= '9' ? b - '0' : (b | 0x20) >= 'a' && (b | 0x20) <= 'f' ? (b | 0x20) - 'a' + 10 : -1;
 }
 
-static enum text_event escaped(struct text_state *t, uint8_t byte, uint8_t out[4], unsigned *n)
+static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+
+/* Whether the next of four digits can be that of a character that has no other spelling: a control without a letter. */
+static bool spells_control(const struct text_state *t, uint8_t byte)
 {
-	static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+	const uint32_t had = t->escape >> 4 & 7, before = t->escape >> 8;
+
+	if (had < 2)
+		return byte == '0';
+	if (had == 2)
+		return byte == '0' || byte == '1';
+	return digit(byte) >= 0 && !(byte >= 'A' && byte <= 'F') &&
+	       (before > 0 || digit(byte) == 0 || !strchr(meant, digit(byte)));
+}
+
+static enum text_event escaped(struct text_state *t, uint8_t byte, bool plain, uint8_t out[4], unsigned *n)
+{
 	const char *at;
 	int v;
+
+	if (plain && (t->escape == AFTER_BACKSLASH ? byte == '/' : !spells_control(t, byte)))
+		return TEXT_DEAD;
 
 	if (t->escape == AFTER_BACKSLASH) {
 		if (byte == 'u') {
@@ -80,11 +97,11 @@ static enum text_event escaped(struct text_state *t, uint8_t byte, uint8_t out[4
 	return unicode(t, value, out, n);
 }
 
-enum text_event text_step(struct text_state *t, uint8_t byte, uint8_t out[4], unsigned *n)
+enum text_event text_step(struct text_state *t, uint8_t byte, bool plain, uint8_t out[4], unsigned *n)
 {
 	*n = 0;
 	if (t->escape)
-		return escaped(t, byte, out, n);
+		return escaped(t, byte, plain, out, n);
 	if (byte == '\\' && !t->utf8) {
 		t->escape = AFTER_BACKSLASH;
 		return TEXT_INSIDE;
@@ -151,9 +168,27 @@ static bool some_code(uint32_t low, uint32_t high, text_test *ok, void *user)
 	return false;
 }
 
-bool text_escape_ends(const struct text_state *t, text_test *ok, void *user)
+/* The same where each character has one spelling. */
+static bool plain_escape_ends(const struct text_state *t, text_test *ok, void *user)
+{
+	for (uint8_t code = 0; code <= '\\'; code++) {
+		const bool control = code < 0x20 && (code == 0 || !strchr(meant, code));
+		const bool letter = code && code != '/' && strchr(meant, code);
+		const unsigned missing = 16 - 4 * (t->escape >> 4 & 7);
+		const bool fits = t->escape == AFTER_BACKSLASH ? control || letter
+		                                               : control && (uint32_t)code >> missing == t->escape >> 8;
+		if (fits && ok(user, &code, 1))
+			return true;
+	}
+	return false;
+}
+
+bool text_escape_ends(const struct text_state *t, bool plain, text_test *ok, void *user)
 {
 	uint32_t low = 0, high = 0xffff;
+
+	if (plain)
+		return plain_escape_ends(t, ok, user);
 
 	if ((t->escape & 3) == HEX) {
 		unsigned bits = 16 - 4 * (t->escape >> 4 & 7);
@@ -174,15 +209,38 @@ bool text_escape_ends(const struct text_state *t, text_test *ok, void *user)
 	       some_code(0x10000 + ((first - 0xd800) << 10), 0x10000 + ((last - 0xd800) << 10) + 0x3ff, ok, user);
 }
 
-bool space_step(uint32_t *state, uint8_t byte)
-{
-	enum { NONE, ONE, RETURN, LINE /* and how many bytes indent it */ };
+enum { NONE, ONE, RETURN, LINE /* and how many bytes indent it */ };
 
-	if (byte == '\n')
-		*state = *state < LINE ? LINE : UINT32_MAX;
-	else if (byte == '\r')
-		*state = *state < RETURN ? RETURN : UINT32_MAX;
+/* As people and programs lay JSON out. */
+static bool plain_space(uint32_t *at, uint8_t byte, unsigned where, uint32_t indent_most)
+{
+	if (byte == '\n' && where & SPACE_LINE && *at == NONE)
+		*at = LINE;
+	else if (byte == ' ' && where & SPACE_ONE && *at == NONE)
+		*at = ONE;
+	else if ((byte == ' ' || byte == '\t') && *at >= LINE && *at < LINE + indent_most)
+		++*at;
 	else
-		*state = *state == NONE ? ONE : *state >= LINE && *state < LINE + SPACE_MOST ? *state + 1 : UINT32_MAX;
-	return *state != UINT32_MAX;
+		return false;
+	return true;
+}
+
+bool space_step(const struct json_machine *m, uint32_t *state, uint8_t byte, unsigned where)
+{
+	const uint32_t kept = *state & ~(uint32_t)SPACE_STATE, depth = space_depth(*state);
+	uint32_t at = *state & SPACE_STATE;
+	bool ok = true;
+
+	if (m->writes)
+		ok = !m->compact && plain_space(&at, byte, where, depth * INDENT_MOST);
+	else if (byte == '\n')
+		ok = at < LINE && (at = LINE);
+	else if (byte == '\r')
+		ok = at < RETURN && (at = RETURN);
+	else if (at == NONE)
+		at = ONE;
+	else
+		ok = at >= LINE && at < LINE + SPACE_MOST && ++at;
+	*state = kept | at;
+	return ok;
 }

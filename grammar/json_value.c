@@ -70,7 +70,7 @@ static void put_string(struct plain *t)
 	put_byte(t, 's');
 	put(t, &length, sizeof length);
 	while (t->p < t->end) {
-		enum text_event e = text_step(&s, *t->p++, out, &n);
+		enum text_event e = text_step(&s, *t->p++, false, out, &n);
 		if (e == TEXT_END || e == TEXT_DEAD)
 			break;
 		put(t, out, n);

@@ -190,6 +190,9 @@ struct schema *schema_open(const char *text, size_t n, bool formats, struct erro
 	if (!r.s)
 		schema_no_memory(&r);
 	r.root = r.s ? json_read(text, n, TEXT_MOST, "the schema", err) : NULL;
+	if (r.root)
+		r.s->compact =
+			json_is_false(json_object_get(json_object_get(r.root, "x-guidance"), "whitespace_flexible"));
 	if (!r.root || !read_all(&r)) {
 		schema_close(r.s);
 		r.s = NULL;

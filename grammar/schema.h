@@ -99,6 +99,7 @@ struct schema {
 	size_t node_room, list_room, member_room, pattern_room, dependency_room, name_room, name_bytes_room,
 		decimal_room, automaton_room;
 	uint32_t root;
+	bool compact; /* who writes is to use no white space: "x-guidance": {"whitespace_flexible": false} */
 };
 
 /* From the JSON text of a schema, which has n bytes; NULL with err, which names the place by a JSON pointer. formats:

@@ -87,10 +87,10 @@
  *     S_id = fma(k_i, c, t_i), o_d = one ascending chain fma(S_id, q_i, o) from +0. softplus(x) = max(x, 0) + l * s,
  *     where u = exp(-|x|), s = u / (2 + u), z = s * s, and l is a Horner chain of fma in z with 2/13, 2/11 ... 2/3, 2.
  *
- * 18. Selective scan, token by token, S of the start +0: d = max(softplus(dt + bias), floor), e = exp(decay * d); for
- *     each value v: t = v * d, S_i = fma(B_i, t, S_i * e) (the product rounded), o = one ascending chain fma(S_i, C_i,
- *     o) from +0, and the result is fma(skip, v, o). It is gated by rule 16's sigmoid times its own input (silu), then
- *     normed as in 7, each group of heads by itself where the model has several.
+ * 18. Selective scan, token by token, S of the start +0: d = min(max(softplus(dt + bias), floor), ceiling), e =
+ * exp(decay * d); for each value v: t = v * d, S_i = fma(B_i, t, S_i * e) (the product rounded), o = one ascending
+ * chain fma(S_i, C_i, o) from +0, and the result is fma(skip, v, o). It is gated by rule 16's sigmoid times its own
+ * input (silu), then normed as in 7, each group of heads by itself where the model has several.
  *
  * 14. Experts: each token is multiplied by some of them, chosen by the logits of a router, which are f32. The choice is
  * by the logits, descending, equal ones by ascending number (NaN counts as least); where the router is a sigmoid, by 1

@@ -147,8 +147,9 @@ unsigned template_matmul_together(const struct target *target, const struct key 
 enum { INTERLEAVE_X, INTERLEAVE_XS, INTERLEAVE_OUT, INTERLEAVE_OUTS, INTERLEAVE_ARGS };
 
 /* KEY_NORM: RMS norm over k. Unit: a column. X and OUT are different memory. QUANTISED_OUT also writes outq/outs;
- * RESIDUAL adds to OUT; CENTRED subtracts the mean first. key: heads (0 or more): a token is so many columns, each of
- * which has weights of its own, one behind the other; k is a multiple of 32 then. AWAITED, with QUANTISED_OUT, for
+ * RESIDUAL adds to OUT; CENTRED subtracts the mean first. key: heads (0 or more): a token is so many columns without
+ * pads between them, each with weights of its own, which lie likewise, or all with the same ones (kv_heads 1); k is a
+ * multiple of 16 then, and all columns of a token one of 32. AWAITED, with QUANTISED_OUT, for
  * groups of waves: X is awaited, OUTQ and OUTS are given instead of OUT (template_norm_awaits()). */
 enum {
 	NORM_X,
@@ -385,11 +386,14 @@ static inline uint64_t template_conv_state_bytes(uint32_t channels, uint32_t tap
 	return (uint64_t)channels * (taps - 1) * 4;
 }
 
+/* Blocks of 32 values that a head has; the last one of 16 where its size is no multiple of 32. */
+static inline uint32_t template_value_blocks(uint32_t value_dim) { return (value_dim + 31) / 32; }
 /* KEY_DELTA: the gated delta rule. key: heads (of values), kv_heads (of keys and queries), head_dim (of a key), rows
- * (of a value); both multiples of 32. QKV: f32 [column], queries, keys, values, head after head. A, B: f32
- * [column][kp(heads)]; DECAY, DT: f32 [kp(heads)]. SCALE: of queries, f32 bits. OUT: f32 [column][heads * rows]. STATE:
- * f32 [head][rows/32][head_dim][32]; IN and OUT are different memory. TILED: value head h has key head h % kv_heads,
- * else h / (heads / kv_heads). Unit: head * rows/32 + block of 32 values, in all columns. */
+ * (of a value); both multiples of 16, heads * rows one of 32. QKV: f32 [column], queries, keys, values, head after
+ * head. A, B: f32 [column][kp(heads)]; DECAY, DT: f32 [kp(heads)]. SCALE: of queries, f32 bits. OUT: f32 [column][heads
+ * * rows]. STATE: f32 [head][blocks][head_dim][32], blocks of template_value_blocks(rows), of a short one 16 numbers in
+ * 32 and +0 behind; IN and OUT are different memory. TILED: value head h has key head h % kv_heads, else h / (heads /
+ * kv_heads). Unit: head * blocks + block of 32 values, in all columns. */
 enum {
 	DELTA_QKV,
 	DELTA_A,
@@ -406,15 +410,14 @@ enum {
 enum { DELTA_MAX_DIM = 256 };
 static inline uint64_t template_delta_state_bytes(uint32_t heads, uint32_t key_dim, uint32_t value_dim)
 {
-	return (uint64_t)heads * key_dim * value_dim * 4;
+	return (uint64_t)heads * key_dim * template_value_blocks(value_dim) * 128;
 }
 
 /* KEY_SCAN: the selective scan. key: heads, kv_heads (groups of heads, which have keys and queries in common), head_dim
- * (rows of a head's state, which are elements of a key; a multiple of 16), rows (values of a head; a multiple of 32).
- * XBC: f32 [column], values, head after head, then keys and queries, group after group. DT: f32 [column][kp(heads)];
- * DT_BIAS, DECAY, SKIP: f32 [kp(heads)]. FLOOR: the least step, f32 bits. OUT: f32 [column][heads * rows]. STATE: f32
- * [head][rows/32][head_dim][32]; IN and OUT are different memory. Unit: head * rows/32 + block of 32 values, in all
- * columns. */
+ * (rows of a head's state, which are elements of a key; a multiple of 16), rows (values of a head; a multiple of 16,
+ * heads * rows one of 32). XBC: f32 [column], values, head after head, then keys and queries, group after group. DT:
+ * f32 [column][kp(heads)]; DT_BIAS, DECAY, SKIP: f32 [kp(heads)]. FLOOR, CEILING: the least and the greatest step, f32
+ * bits. OUT: f32 [column][heads * rows]. STATE, units: as of KEY_DELTA. */
 enum {
 	SCAN_XBC,
 	SCAN_DT,
@@ -422,6 +425,7 @@ enum {
 	SCAN_DECAY,
 	SCAN_SKIP,
 	SCAN_FLOOR,
+	SCAN_CEILING,
 	SCAN_OUT,
 	SCAN_STATE_IN,
 	SCAN_STATE_OUT,

@@ -99,17 +99,31 @@ bool model_parse_part(const struct model_file *f, struct model_part *p, struct e
 	return safetensors_open(&p->st, &p->file, header_only, err);
 }
 
-static bool open_parts(struct model_file *f, const struct model_paths *paths, struct error *err)
+static bool open_part(struct model_file *f, const char *path, struct error *err)
 {
-	f->part = calloc(paths->n_parts, sizeof *f->part);
-	if (!f->part)
+	struct model_part *p = &f->part[f->n_parts++];
+
+	return file_open(&p->file, path, err) && model_parse_part(f, p, err);
+}
+
+static bool open_parts(struct model_file *f, struct model_paths *paths, struct error *err)
+{
+	struct model_part *all;
+
+	if (!(f->part = calloc(paths->n_parts, sizeof *f->part)))
 		return error_set(err, ERROR_MEMORY, "no memory for a model of %" PRIu32 " files", paths->n_parts);
+	if (!open_part(f, paths->part[0], err) ||
+	    (f->format == MODEL_GGUF && !model_locate_parts(paths, &f->part[0].gguf, err)))
+		return false;
+	if (!(all = realloc(f->part, paths->n_parts * sizeof *f->part)))
+		return error_set(err, ERROR_MEMORY, "no memory for a model of %" PRIu32 " files", paths->n_parts);
+	f->part = all;
+	memset(f->part + 1, 0, (paths->n_parts - 1) * sizeof *f->part);
 	for (uint32_t i = 0; i < paths->n_parts; i++) {
-		struct model_part *p = &f->part[f->n_parts++];
-		if (!file_open(&p->file, paths->part[i], err) || !model_parse_part(f, p, err))
+		if (i && !open_part(f, paths->part[i], err))
 			return false;
 		if (paths->n_parts > MAX_KEPT_OPEN)
-			file_rest(&p->file);
+			file_rest(&f->part[i].file);
 	}
 	return true;
 }
@@ -130,8 +144,7 @@ static bool open_sharded(struct model_file *f, struct model_paths *paths, struct
 	struct file index = { 0 };
 	bool ok = open_beside(&index, paths->dir, "model.safetensors.index.json", true, JSON_MAX_INDEX, err);
 
-	ok = ok && model_read_index(paths, &index, err) && open_parts(f, paths, err) && build_catalog(f, err) &&
-	     model_check_index(f, paths, &index, err);
+	ok = ok && model_read_index(paths, &index, err) && open_parts(f, paths, err) && build_catalog(f, err);
 	file_close(&index);
 	return ok;
 }

@@ -60,14 +60,20 @@ struct model_recurrent {
 	uint32_t channels; /* it goes over */
 	/* of the delta rule; of the selective scan: groups of heads, heads, rows of a head's state, a head's values */
 	uint32_t key_heads, value_heads, key_dim, value_dim;
-	float floor; /* of the selective scan: the least step */
-	bool tiled;  /* value head h has key head h % key_heads, else h / (value_heads / key_heads) */
+	float floor, ceiling; /* of the selective scan: the least step, and the greatest; 0: none */
+	bool tiled;           /* value head h has key head h % key_heads, else h / (value_heads / key_heads) */
 };
 
 enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN, ROPE_LONG };
 
 /* A frequency divided by so much, or more, is 0: the pair does not rotate. */
 #define MODEL_ROPE_STILL 1e30f
+
+/* A factor or a bound that a model may have. All 0: none, which is not the same as one of 0 or 1. */
+struct model_scale {
+	bool given;
+	float value;
+};
 
 /* Rotary embedding. The angle of pair i of dims/2 at position p is (float)p * (float)inv_freq[i]. */
 struct model_rope {
@@ -195,8 +201,8 @@ struct model_spec {
 	bool one_part;        /* a layer is a mixer or a feed-forward layer, not both */
 	bool parallel;        /* the feed-forward layer reads what attention reads, behind one norm */
 	enum model_act act;
-	float attention_scale;                                                /* of the scores; 0: 1/sqrt(head_dim) */
-	float embed_scale, residual_scale, logit_scale, logit_cap, score_cap; /* 0: none */
+	struct model_scale attention_scale; /* of the scores; none: 1/sqrt(head_dim) */
+	struct model_scale embed_scale, residual_scale, logit_scale, logit_cap, score_cap;
 	/* Queries at position p are multiplied by 1 + query_scale * ln(1 + floor(p / query_scale_length)); 0: none */
 	double query_scale;
 	uint32_t query_scale_length;
@@ -208,12 +214,14 @@ struct model_spec {
 	bool router_sigmoid, router_normed; /* of a softmax: over the chosen, else over all */
 	bool router_millionth;              /* of a sigmoid: beside the sum of the chosen ones */
 	bool experts_beside;                /* layers with experts have a dense feed-forward layer beside them */
-	float router_scale;                 /* 0: none */
+	struct model_scale router_scale;
 	struct model_rope rope, window_rope;
 	struct model_tensor embed, final_norm, lm_head;          /* lm_head is embed when tied */
 	struct model_tensor input_embed, input_proj, input_norm; /* with layer_input */
 	struct model_layer *layer;                               /* layers entries */
 };
+
+static inline struct model_scale model_scale_of(float value) { return (struct model_scale){ true, value }; }
 
 /* Whether a layer is a mixture of experts. */
 static inline bool model_layer_routes(const struct model_spec *s, uint32_t layer)

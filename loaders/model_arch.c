@@ -12,6 +12,10 @@
 	"expert_gating_func expert_group_count expert_group_used_count leading_dense_block_count"
 /* Sizes of layers with the selective scan, which files have that have no such layers. */
 #define SCAN_KEYS "ssm.conv_kernel ssm.state_size ssm.group_count ssm.inner_size ssm.time_step_rank"
+/* Sizes of layers with the delta rule, where config.json leaves them out. */
+#define DELTA_SIZES \
+	"linear_conv_kernel_dim=4 linear_key_head_dim=128 linear_value_head_dim=128 linear_num_key_heads=16 " \
+	"linear_num_value_heads=32"
 #define TRAINED_ROUTER "output_router_logits router_aux_loss_coef router_jitter_noise"
 /* What Cohere's files say of the model's form, which their classes always have. */
 #define COHERE_SAID \
@@ -22,8 +26,7 @@
  * again what others say or are for training. */
 #define LATENT_FORM \
 	.form = FORM_LATENT, .gguf_pairs = true, .hf_pairs = true, .groups = 1u << GROUP_LATENT, \
-	.without = 1u << GROUP_KEYS_VALUES, .stated = "kv_lora_rank qk_nope_head_dim qk_rope_head_dim v_head_dim", \
-	.switches = SWITCH_LATENT | SWITCH_LATER_LAYERS
+	.without = 1u << GROUP_KEYS_VALUES, .switches = SWITCH_LATENT | SWITCH_LATER_LAYERS
 #define LATENT_FIELDS "qk_head_dim head_dim attention_bias mlp_bias ep_size seq_aux aux_loss_alpha"
 #define SHARED_EXPERTS \
 	{ SLOT_shared_gate, NULL, "mlp.shared_experts.gate_proj.weight" }, \
@@ -37,7 +40,11 @@
 		{ SLOT_attn_norm, NULL, "norm.weight" }, { SLOT_ffn_norm, "attn_norm.weight", "norm.weight" }, \
 			{ SLOT_q, NULL, "mixer.q_proj.weight" }, { SLOT_k, NULL, "mixer.k_proj.weight" }, \
 			{ SLOT_v, NULL, "mixer.v_proj.weight" }, { SLOT_o, NULL, "mixer.o_proj.weight" }, \
+			{ SLOT_q_bias, NULL, "mixer.q_proj.bias" }, { SLOT_k_bias, NULL, "mixer.k_proj.bias" }, \
+			{ SLOT_v_bias, NULL, "mixer.v_proj.bias" }, { SLOT_o_bias, NULL, "mixer.o_proj.bias" }, \
 			{ SLOT_up, NULL, "mixer.up_proj.weight" }, { SLOT_down, NULL, "mixer.down_proj.weight" }, \
+			{ SLOT_up_bias, NULL, "mixer.up_proj.bias" }, \
+			{ SLOT_down_bias, NULL, "mixer.down_proj.bias" }, \
 			{ SLOT_scan_z, NULL, "mixer.in_proj.weight" }, \
 			{ SLOT_scan_out, NULL, "mixer.out_proj.weight" }, \
 			{ SLOT_scan_norm, NULL, "mixer.norm.weight" }, { SLOT_scan_decay, NULL, "mixer.A_log" }, \

@@ -16,15 +16,24 @@
 
 #include "loaders/model.h"
 
-/* WINDOW_SOME_LAYERS: by use_sliding_window; WINDOW_BY_TYPE: by layer_types or sliding_window_pattern. */
-enum arch_window { WINDOW_IGNORED, WINDOW_ALL_LAYERS, WINDOW_SOME_LAYERS, WINDOW_BY_TYPE };
+/* Which layers of a config.json have its window. */
+enum arch_window {
+	WINDOW_IGNORED,
+	WINDOW_ALL_LAYERS,
+	WINDOW_BY_TYPE, /* by layer_types, else all but one of so many (sliding_window_pattern) */
+	/* those where use_sliding_window turns it on: */
+	WINDOW_IF_USED,     /* all */
+	WINDOW_SOME_LAYERS, /* by layer_types, else from max_window_layers on */
+	WINDOW_IN_TURNS,    /* by layer_types, else each second one before max_window_layers */
+	WINDOW_STILL        /* by layer_types, else those that do not rotate */
+};
 
 /* Another name for a tensor of a layer. */
 struct arch_name {
 	enum tensor_slot slot;
 	const char *gguf, *hf; /* NULL: the usual one; both: no entry */
 };
-enum { ARCH_NAMES_MOST = 24 };
+enum { ARCH_NAMES_MOST = 32 };
 
 /* Matrices that one tensor of the file holds, row after row. */
 enum arch_fused {
@@ -66,9 +75,11 @@ enum arch_switch {
 	SWITCH_ONE_PART = 1 << 25,     /* a layer is a mixer or a feed-forward layer, not both */
 	SWITCH_NO_ROPE = 1 << 22,      /* whether layers rotate the file says */
 	SWITCH_LATENT = 1 << 24,       /* latent attention */
-	SWITCH_YARN_EXACT = 1 << 21,   /* YaRN's borders are not rounded where a file leaves it open */
+	SWITCH_YARN_EXACT = 1 << 21,   /* YaRN's borders are not rounded in GGUF files */
 	SWITCH_RANKS = 1 << 26,        /* GGUF files may hold a classifier of the last token, which ranks texts */
 	SWITCH_HEAD_NORMS = 1 << 20,   /* norms of heads as use_qk_norm says, or the tensors of a GGUF file */
+	SWITCH_ALPHA = 1 << 28,        /* the rotary scaling "dynamic" is a larger base, by its alpha */
+	SWITCH_LOGIT_CAP = 1 << 27,    /* logits are bounded; with SWITCH_CAPS scores are, too */
 };
 
 /* How a mixture's router works. ROUTING: there may be one; in GGUF alone with ROUTING_GGUF. NORMED, HF_NORMED: shares
@@ -86,6 +97,7 @@ enum arch_routing {
 	ROUTING_MILLIONTH = 256, /* a millionth stands beside the sum that normed shares are divided by */
 	ROUTING_MAYBE = 1024,    /* there may be no experts; what is shared is the feed-forward layer then */
 	ROUTING_BESIDE = 2048,   /* experts stand beside the feed-forward layer, where there are any */
+	ROUTING_OR_DENSE = 4096, /* with 0 experts config.json means usual feed-forward layers */
 	ROUTING_GROUPS = 512
 };
 
@@ -110,15 +122,18 @@ struct arch_row {
 	double window_theta;    /* with SWITCH_WINDOW_ROPE: the windows' rotary base where none is said; 0: as others */
 	const char *bias, *o_bias, *mlp_bias; /* the fields of config.json that say there are biases: of Q, K and V, of
 	                                         attention's output, of the feed-forward layer; NULL: never */
-	bool qkv_bias;                        /* Q, K and V always have one, whatever config.json says */
+	bool qkv_bias;                        /* Q, K and V have one, unless config.json says otherwise by `bias` */
 	uint32_t head_dim;                    /* where config.json leaves it out; 0: hidden size / heads */
 	struct arch_name renamed[ARCH_NAMES_MOST]; /* tensors under other names than tensor_slots.h says */
 	bool tied;                                 /* tie_word_embeddings where config.json leaves it out */
 	uint32_t routing;                          /* enum arch_routing */
 	enum arch_window window;                   /* what sliding_window of config.json means */
-	const char *stated;   /* of config.json, which must be there: their defaults are not taken for granted */
-	const char *fields;   /* of config.json, which its class does not use */
-	const char *defaults; /* of config.json: "NAME=INTEGER" words for what published files leave out */
+	const char *stated; /* of config.json, which must be there: the class has no default that works */
+	const char *fields; /* of config.json, which its class does not use */
+	/* What config.json leaves out, as its class has it, where that is not what the reader takes anyway. Words
+	 * "NAME=VALUE", the value as JSON without spaces: in place of a field that is absent, null or an empty object.
+	 * "NAME|OTHER=VALUE": where OTHER is missing, too; "NAME|null=VALUE": null is a value of its own, none. */
+	const char *defaults;
 	const char *keys; /* of GGUF's, that mean something here, or change nothing here, and elsewhere must be off */
 	enum model_mixer recurrent; /* what layers without attention have; MIXER_ATTENTION: there are none */
 	const char *eps;            /* the field of config.json with the norms' epsilon; NULL: rms_norm_eps */

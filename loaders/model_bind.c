@@ -66,6 +66,7 @@ static const struct {
 } fusions[] = {
 	{ FUSED_QKV, SLOT_q, SLOT_v, { "attn_qkv.weight", "self_attn.qkv_proj.weight" } },
 	{ FUSED_Q_GATE, SLOT_q_gate, SLOT_q, { "attn_q.weight", "self_attn.q_proj.weight" } },
+	{ FUSED_Q_GATE, SLOT_q_gate_bias, SLOT_q_bias, { "attn_q.bias", "self_attn.q_proj.bias" } },
 	{ FUSED_CONV, SLOT_conv_b, SLOT_conv_x, { "shortconv.in_proj.weight", "conv.in_proj.weight" } },
 	{ FUSED_GATE_UP, SLOT_gate, SLOT_up, { "ffn_up.weight", "mlp.gate_up_proj.weight" } },
 	{ FUSED_EXPERTS,
@@ -139,38 +140,18 @@ static bool group_of_mixer(enum tensor_group group, enum model_mixer mixer)
 	}
 }
 
-static bool group_of_all(const struct model_spec *s, enum tensor_group group)
-{
-	return !s->layer_mixer || (group_of_mixer(group, MIXER_ATTENTION) && group_of_mixer(group, MIXER_CONV) &&
-	                           group_of_mixer(group, MIXER_DELTA) && group_of_mixer(group, MIXER_SCAN));
-}
-
-/* So many tensors every layer has. */
-static uint32_t required_per_layer(const struct binder *b)
-{
-	const struct model_file *f = b->f;
-	uint32_t sum = 0;
-	enum tensor_slot first, last;
-
-	for (int k = 0; k < TENSOR_SLOTS; k++) /* the fewest that a layer has */
-		sum += f->needs.group[slots[k].group] == NEED_ALWAYS && group_of_all(&b->m->spec, slots[k].group) &&
-		       (!b->m->spec.experts || model_layer_has_group(&b->m->spec, 0, slots[k].group)) &&
-		       (!fused_name(f, (enum tensor_slot)k, &first, &last) || (int)first == k);
-	return sum;
-}
+/* So few tensors a layer may have: a norm and two matrices. A model that lacks one of more hears its name. */
+enum { LEAST_IN_LAYER = 3 };
 
 static bool check_layers(struct binder *b)
 {
 	const struct model_spec *s = &b->m->spec;
-	uint32_t required = required_per_layer(b);
 
-	required -= s->layer_sizes ? 3 : 0;    /* where keys and values are another layer's */
-	required = s->one_part ? 3 : required; /* a norm and two matrices */
-	if (s->layers > b->f->n_entries / required)
+	if (s->layers > b->f->n_entries / LEAST_IN_LAYER)
 		return error_set(b->err, ERROR_FORMAT,
 		                 "%s: the number of layers is %" PRIu32 ", but there are only %" PRIu32
-		                 " tensors, expected at least %" PRIu32 " in a layer",
-		                 b->label, s->layers, b->f->n_entries, required);
+		                 " tensors, expected at least %d in a layer",
+		                 b->label, s->layers, b->f->n_entries, LEAST_IN_LAYER);
 	/* what describes a layer here is less than the layer takes in the file, but for a few tiny ones, or a file cut
 	 * on purpose */
 	if (s->layers > 16 && !(b->f->flags & MODEL_HEADER_ONLY) &&
@@ -260,14 +241,15 @@ bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t col
 		                 "%s: tensor %s has type U8: packed numbers, such as those of NVFP4, of a method that "
 		                 "config.json does not name",
 		                 t.label, name);
-	if (!check_shape(b, name, &t, part ? part->all : rows, cols, vector))
+	const uint64_t file_rows = part && !vector ? part->all : rows, file_cols = part && vector ? part->all : cols;
+	if (!check_shape(b, name, &t, file_rows, file_cols, vector))
 		return false;
 	const struct dtype_facts *type = &dtype_table[t.type];
 	if (!bind_check_type(b, name, &t, vector))
 		return false;
 	assert(cols % type->block == 0); /* the parse has refused part blocks */
 	size_t row_bytes = (size_t)(cols / type->block * type->bytes);
-	assert(row_bytes * (part ? part->all : rows) == t.bytes);
+	assert(file_cols / type->block * type->bytes * file_rows == t.bytes);
 	*out = (struct model_tensor){
 		.name = bind_keep_name(b->f, name),
 		.type = t.type,
@@ -365,6 +347,8 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	bool other = other_name(b, layer, k, name),
 	     turned = b->f->format == MODEL_HF && b->f->arch->hf_fused & FUSED_TURNED && !other;
 	fused = other ? NULL : fused;
+	if (!other && bind_whole_name(b, layer, k, name, &part))
+		fused = name;
 	if (slot->group == GROUP_EXPERTS)
 		return need == NEED_NOT ||
 		       bind_experts(b, name, model_width(s, layer, slot->rows), model_width(s, layer, slot->cols),
@@ -468,7 +452,9 @@ static void find_prefix(struct binder *b)
 		if (b->f->wrapped && model_find_tensor(b->f, name, &t))
 			return;
 	}
-	b->base = b->f->arch->base ? b->f->arch->base : b->base;
+	snprintf(name, sizeof name, "%s%s", b->f->arch->base ? b->f->arch->base : "", name_of_embed(b->f));
+	if (b->f->arch->base && model_find_tensor(b->f, name, &t)) /* transformers 5 can save it without that */
+		b->base = b->f->arch->base;
 }
 
 bool model_bind(struct model *m, const char *label, struct error *err)

@@ -30,6 +30,11 @@ bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t col
 /* Finds whether each expert's matrices are tensors, though the architecture's row has those of all in one:
  * transformers 5 saves some models so. */
 void bind_find_experts(struct binder *b);
+/* The name of the slot's tensor as transformers 5 holds it, which it saves on request whatever the family: all experts'
+ * matrices in one tensor, gate and up together. True: it is there, the name that the row gives it is not; part: which
+ * of its rows. */
+bool bind_whole_name(const struct binder *b, uint32_t layer, enum tensor_slot k, char name[NAME_CAP],
+                     struct part_rows *part);
 /* The matrices of all experts, rows by cols each; a star in the name stands for an expert's number. turned: as
  * bind_turned() finds them. */
 bool bind_experts(struct binder *b, const char *name, uint64_t rows, uint64_t cols, const struct part_rows *part,

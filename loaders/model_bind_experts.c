@@ -128,6 +128,48 @@ void bind_find_experts(struct binder *b)
 	b->f->experts_each = model_find_tensor(b->f, name, &t);
 }
 
+/* Behind the layer's number, each with the router beside it. */
+static const struct {
+	const char *experts, *router;
+} wholes[] = { { "mlp.experts.", "mlp.gate.weight" },
+	       { "block_sparse_moe.experts.", "block_sparse_moe.router.weight" },
+	       { "feed_forward.experts.", "feed_forward.gate.weight" },
+	       { "mixer.experts.", "mixer.gate.weight" } };
+
+static bool there(const struct binder *b, uint32_t layer, const char *before, const char *kind, char out[NAME_CAP])
+{
+	struct found_tensor t;
+
+	snprintf(out, NAME_CAP, "%slayers.%" PRIu32 ".%s%s", b->base, layer, before, kind);
+	return model_find_tensor(b->f, out, &t);
+}
+
+bool bind_whole_name(const struct binder *b, uint32_t layer, enum tensor_slot k, char name[NAME_CAP],
+                     struct part_rows *part)
+{
+	const struct model_spec *s = &b->m->spec;
+	const bool gated = b->f->needs.group[GROUP_GATE] != NEED_NOT,
+		   pair = gated && (k == SLOT_expert_gate || k == SLOT_expert_up),
+		   one = k == SLOT_expert_down || (k == SLOT_expert_up && !gated);
+	struct found_tensor t;
+	char out[NAME_CAP];
+
+	if (b->f->format != MODEL_HF || !model_layer_routes(s, layer) || !(pair || one || k == SLOT_router) ||
+	    model_find_tensor(b->f, name, &t))
+		return false;
+	for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++) {
+		const char *kind = pair ? "gate_up_proj" : k == SLOT_expert_up ? "up_proj" : "down_proj";
+		if (k == SLOT_router ? !there(b, layer, wholes[i].router, "", out)
+		                     : !there(b, layer, wholes[i].experts, kind, out))
+			continue;
+		memcpy(name, out, NAME_CAP);
+		const uint64_t rows = pair ? s->expert_ffn : part->all;
+		*part = (struct part_rows){ k == SLOT_expert_up && pair ? rows : 0, pair ? 2 * rows : rows };
+		return true;
+	}
+	return false;
+}
+
 bool bind_experts(struct binder *b, const char *name, uint64_t rows, uint64_t cols, const struct part_rows *part,
                   bool turned, struct model_tensor *t)
 {

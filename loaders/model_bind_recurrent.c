@@ -68,7 +68,7 @@ bool bind_by_heads(const struct binder *b, enum tensor_slot k)
 {
 	const uint32_t fused = bind_fused(b->f);
 
-	return fused & FUSED_Q_GATE && (k == SLOT_q || k == SLOT_q_gate);
+	return fused & FUSED_Q_GATE && (k == SLOT_q || k == SLOT_q_gate || k == SLOT_q_bias || k == SLOT_q_gate_bias);
 }
 
 void bind_note_heads(const struct binder *b, enum tensor_slot k, struct model_tensor *t)
@@ -76,6 +76,6 @@ void bind_note_heads(const struct binder *b, enum tensor_slot k, struct model_te
 	uint32_t dim = b->m->spec.head_dim;
 
 	t->head_rows = 2 * dim;
-	t->head_first = k == SLOT_q_gate ? dim : 0;
+	t->head_first = k == SLOT_q_gate || k == SLOT_q_gate_bias ? dim : 0;
 	t->bytes *= 2; /* all of them */
 }

@@ -48,7 +48,7 @@ static bool check_latent(const struct checked *b)
 	       hparam_range(b->label, "the dimensions of a head that do not rotate", l->rest, 1, MOST_DIMS, b->err) &&
 	       hparam_range(b->label, "the values of a head", l->value, 1, MODEL_MAX_HEAD_DIM, b->err) &&
 	       hparam_range(b->label, "the number of attention heads", s->heads, 1, 4096, b->err) &&
-	       hparam_range(b->label, "the attention scale", (double)s->attention_scale, 1e-6, 1e6, b->err);
+	       hparam_range(b->label, "the attention scale", (double)s->attention_scale.value, 1e-6, 1e6, b->err);
 }
 
 /* Where layers differ. The model's own numbers are the largest of them. */
@@ -150,17 +150,17 @@ static bool check_scales(const struct checked *b)
 		const char *what;
 		double value;
 	} scale[] = {
-		{ "the embeddings' scale", (double)s->embed_scale },
-		{ "the residual scale", (double)s->residual_scale },
-		{ "the logits' scale", (double)s->logit_scale },
-		{ "the attention scale", (double)s->attention_scale },
-		{ "the logits' bound", (double)s->logit_cap },
-		{ "the scores' bound", (double)s->score_cap },
+		{ "the embeddings' scale", (double)s->embed_scale.value },
+		{ "the residual scale", (double)s->residual_scale.value },
+		{ "the logits' scale", (double)s->logit_scale.value },
+		{ "the attention scale", (double)s->attention_scale.value },
+		{ "the logits' bound", (double)s->logit_cap.value },
+		{ "the scores' bound", (double)s->score_cap.value },
 		{ "the queries' scale by position", s->query_scale },
 	};
 
 	for (size_t i = 0; i < sizeof scale / sizeof *scale; i++)
-		if (scale[i].value != 0 && /* none */
+		if (scale[i].value != 0 && /* none, or a factor of 0 */
 		    !hparam_range(b->label, scale[i].what, scale[i].value, 1e-6, 1e6, b->err))
 			return false;
 	return s->query_scale == 0 || hparam_range(b->label, "the length of the queries' scale", s->query_scale_length,
@@ -187,8 +187,9 @@ static bool check_recurrent(const struct checked *b)
 		return false;
 	return c->channels % 32 == 0 ||
 	       error_set(b->err, ERROR_UNSUPPORTED,
-	                 "%s: convolutions go over %" PRIu32 " channels, expected a multiple of 32", b->label,
-	                 c->channels);
+	                 "%s: convolutions go over %" PRIu32
+	                 " channels, which is not supported: jitrun runs multiples of 32",
+	                 b->label, c->channels);
 }
 
 bool model_check_hparams(const struct model *m, const char *label, struct error *err)

@@ -141,7 +141,7 @@ static bool read_shared(struct gguf_reader *r)
 	    !hparam_range(r->g->path, gguf_key(r, "expert_feed_forward_length"), s->expert_ffn, 0, MODEL_MAX_WIDTH,
 	                  r->err))
 		return false;
-	s->router_scale = scale == 1 ? 0 : (float)scale;
+	s->router_scale = (struct model_scale){ scale != 0, (float)scale }; /* a key of 0 means none */
 	s->shared_ffn = width ? width : count * s->expert_ffn;
 	return true;
 }
@@ -206,8 +206,8 @@ bool model_check_experts(const struct model *m, const char *label, struct error 
 	       hparam_range(label, "the shared expert's feed-forward size", s->shared_ffn, 0, MODEL_MAX_WIDTH, err) &&
 	       hparam_range(label, "the number of layers without experts", s->dense_layers, 0, s->layers, err) &&
 	       check_groups(s, label, err) &&
-	       (s->router_scale == 0 ||
-	        hparam_range(label, "the scale of the experts' shares", (double)s->router_scale, 1e-6, 1e6, err));
+	       (s->router_scale.value == 0 ||
+	        hparam_range(label, "the scale of the experts' shares", (double)s->router_scale.value, 1e-6, 1e6, err));
 }
 
 bool model_make_places(struct model *m, const char *label, struct error *err)

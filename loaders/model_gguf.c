@@ -355,15 +355,28 @@ static bool split_key(const struct gguf *g, const char *name, uint64_t expected,
 	                 g->path, name, value, expected);
 }
 
+/* A file that is whole may have been made of parts, which leaves their keys behind, with a count of 0. */
+static bool check_whole(const struct gguf *g, struct error *err)
+{
+	uint64_t count = 0;
+	bool found;
+
+	return gguf_u64(g, "split.count", &count, &found, err) &&
+	       (count <= 1 ||
+	        error_set(err, ERROR_FORMAT, "%s: key split.count is %" PRIu64 ", expected 0 or 1 in a whole model",
+	                  g->path, count));
+}
+
 bool model_check_split(const struct model_file *f, struct error *err)
 {
-	bool split = f->n_parts > 1;
 	uint64_t tensors = 0;
 
+	if (f->n_parts == 1)
+		return check_whole(&f->part[0].gguf, err);
 	for (uint32_t i = 0; i < f->n_parts; i++) {
 		const struct gguf *g = &f->part[i].gguf;
 		tensors += g->n_tensors;
-		if (!split_key(g, "split.no", i, split, err) || !split_key(g, "split.count", f->n_parts, split, err))
+		if (!split_key(g, "split.no", i, true, err) || !split_key(g, "split.count", f->n_parts, true, err))
 			return false;
 	}
 	return split_key(&f->part[0].gguf, "split.tensors.count", tensors, false, err);

@@ -65,7 +65,8 @@ static bool read_yarn(struct gguf_reader *r)
 		if (!gguf_get_f64(r, "rope.scaling.yarn_log_multiplier", OPTIONAL, &by))
 			return false;
 		by = 1 + (rope->factor > 1 ? by * math_host_log(rope->factor) : 0);
-		r->m->spec.attention_scale = (float)(by * by / math_host_sqrt((double)r->m->spec.head_dim));
+		r->m->spec.attention_scale =
+			model_scale_of((float)(by * by / math_host_sqrt((double)r->m->spec.head_dim)));
 		own = 1;
 	}
 	/* in GGUF the attention factors multiply YaRN's own, they do not replace it */
@@ -80,7 +81,7 @@ bool gguf_read_rope(struct gguf_reader *r)
 
 	rope->dims = r->m->spec.head_dim;
 	if (r->m->spec.latent.rank)
-		r->m->spec.attention_scale = (float)(1 / math_host_sqrt((double)r->m->spec.head_dim));
+		r->m->spec.attention_scale = model_scale_of((float)(1 / math_host_sqrt((double)r->m->spec.head_dim)));
 	rope->theta = 10000;
 	rope->factor = 1;
 	rope->attention_factor = 1;
@@ -134,6 +135,7 @@ static bool read_windows(struct gguf_reader *r)
 		return false;
 	if (!s->sliding_window)
 		return true;
+	r->m->file->windowed = true;
 	if (!model_slides_make(r->m, r->g->path, r->err))
 		return false;
 	uint8_t *slides = r->m->file->layer_is_sliding;
@@ -148,7 +150,8 @@ static bool read_windows(struct gguf_reader *r)
 
 /* ---- scales */
 
-static bool read_scale(struct gguf_reader *r, const char *suffix, bool divides, float *out)
+/* A key that is absent and one of 0 mean that there is none. */
+static bool read_scale(struct gguf_reader *r, const char *suffix, bool divides, struct model_scale *out)
 {
 	double value = 0;
 
@@ -156,7 +159,7 @@ static bool read_scale(struct gguf_reader *r, const char *suffix, bool divides, 
 		return false;
 	if (value != 0 && !hparam_range(r->g->path, r->key, value, 1e-6, 1e6, r->err))
 		return false;
-	*out = value == 0 || value == 1 ? 0 : (float)(divides ? 1 / value : value);
+	*out = value != 0 ? model_scale_of((float)(divides ? 1 / value : value)) : (struct model_scale){ false, 0 };
 	return true;
 }
 
@@ -180,14 +183,16 @@ static bool read_scales(struct gguf_reader *r)
 			return false;
 		s->query_scale = beta;
 	}
-	if (r->row->switches & SWITCH_CAPS && (!read_scale(r, "attn_logit_softcapping", false, &s->score_cap) ||
-	                                       !read_scale(r, "final_logit_softcapping", false, &s->logit_cap)))
+	if (r->row->switches & SWITCH_CAPS && !read_scale(r, "attn_logit_softcapping", false, &s->score_cap))
+		return false;
+	if (r->row->switches & (SWITCH_CAPS | SWITCH_LOGIT_CAP) &&
+	    !read_scale(r, "final_logit_softcapping", false, &s->logit_cap))
 		return false;
 	if (r->row->switches & SWITCH_SCORES_PLAIN)
-		s->attention_scale = 1;
+		s->attention_scale = model_scale_of(1);
 	/* Of Gemma 2 and 3, the largest sizes alone scale by another number than their heads' size. */
 	if (r->row->switches & SWITCH_QUERY_SCALAR && s->layers == (r->row->switches & SWITCH_CAPS ? 46 : 62))
-		s->attention_scale = (float)(1 / sqrt((double)s->hidden / s->heads));
+		s->attention_scale = model_scale_of((float)(1 / sqrt((double)s->hidden / s->heads)));
 	return true;
 }
 
@@ -217,7 +222,10 @@ bool gguf_read_switches(struct gguf_reader *r)
 		if (!gguf_get_f64(r, "rope.freq_base_swa", OPTIONAL, &s->window_rope.theta))
 			return false;
 	}
-	return read_scales(r) && model_set_rotations(r->m, NULL, r->g->path, r->err);
+	if (!read_scales(r))
+		return false;
+	model_drop_scales_of_1(s);
+	return model_set_rotations(r->m, NULL, r->g->path, r->err);
 }
 
 /* ---- factors */

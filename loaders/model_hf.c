@@ -10,6 +10,7 @@
 #include "loaders/model_hf_fields.h"
 #include "loaders/tokenizer.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -76,17 +77,41 @@ static bool act_is(enum model_act act, const char *name)
 	return strcmp(name, act_names[act]) == 0 || (act == MODEL_SILU && strcmp(name, "swish") == 0);
 }
 
+/* One default, "NAME|NAME...=VALUE": for the first name, where the file has none of them. */
+static bool put_default(struct hf_reader *r, const char *word, size_t n)
+{
+	const size_t names = strcspn(word, "=");
+	char name[60], first[60] = "";
+	size_t length;
+
+	assert(names < n);
+	for (size_t at = 0; at < names; at += length + 1) {
+		length = strcspn(word + at, "|=");
+		snprintf(name, sizeof name, "%.*s", (int)length, word + at);
+		const json_t *v = json_object_get(r->root, name);
+		if (v && !json_is_null(v) && !(json_is_object(v) && json_object_size(v) == 0))
+			return true;
+		if (at == 0)
+			memcpy(first, name, sizeof first);
+		else if (strcmp(name, "null") == 0 && json_object_get(r->root, first))
+			return true;
+	}
+	json_t *value = json_loadb(word + names + 1, n - names - 1, JSON_DECODE_ANY, NULL);
+	return (value && json_object_set_new(r->root, first, value) == 0) ||
+	       error_set(r->err, ERROR_MEMORY, "%s: no memory for its fields", r->label);
+}
+
 /* What the class takes where the file leaves it out. */
 static bool put_defaults(struct hf_reader *r)
 {
-	char name[60];
-	long long value;
-	int n;
+	size_t n;
 
-	for (const char *p = r->row->defaults ? r->row->defaults : "";
-	     sscanf(p, " %59[^=]=%lld%n", name, &value, &n) == 2; p += n)
-		if (!json_object_get(r->root, name) && json_object_set_new(r->root, name, json_integer(value)) != 0)
-			return error_set(r->err, ERROR_MEMORY, "%s: no memory for its fields", r->label);
+	for (const char *p = r->row->defaults ? r->row->defaults : ""; *p; p += n) {
+		p += strspn(p, " ");
+		n = strcspn(p, " ");
+		if (n && !put_default(r, p, n))
+			return false;
+	}
 	return true;
 }
 
@@ -210,10 +235,11 @@ static bool read_needs(struct hf_reader *r)
 {
 	struct model_needs *n = &r->m->file->needs;
 	const struct arch_row *row = r->row;
-	bool bias = false, o_bias = false, mlp_bias = false;
+	bool bias = row->qkv_bias, o_bias = false, mlp_bias = false;
 
 	*n = arch_needs(row, row->hf_pairs);
-	if (row->switches & SWITCH_LATENT && !hf_get_bool(r, r->root, "rope_interleave", &n->rope_pairs))
+	if (row->switches & SWITCH_LATENT && !arch_word_in(row->fields, "rope_interleave") &&
+	    !hf_get_bool(r, r->root, "rope_interleave", &n->rope_pairs))
 		return false;
 	model_low_queries(r->m);
 	n->tied_by_config = row->tied;
@@ -228,8 +254,10 @@ static bool read_needs(struct hf_reader *r)
 			return false;
 		n->group[GROUP_QK_NORM] = norms ? NEED_ALWAYS : NEED_NOT;
 	}
-	n->group[GROUP_QKV_BIAS] = bias || row->qkv_bias ? NEED_ALWAYS : NEED_NOT;
-	n->group[GROUP_O_BIAS] = o_bias ? NEED_ALWAYS : NEED_NOT;
+	/* Nemotron's class in transformers has none whatever the field says, its makers' own has. */
+	const enum model_need there = row->switches & SWITCH_ONE_PART ? NEED_IF_PRESENT : NEED_ALWAYS;
+	n->group[GROUP_QKV_BIAS] = bias ? there : NEED_NOT;
+	n->group[GROUP_O_BIAS] = o_bias ? there : NEED_NOT;
 	n->group[GROUP_MLP_BIAS] = mlp_bias ? NEED_ALWAYS : NEED_NOT;
 	return true;
 }

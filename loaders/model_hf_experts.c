@@ -59,15 +59,11 @@ static bool read_dense(struct hf_reader *r, const char *name)
 	                 r->label, s->dense_layers, s->layers);
 }
 
-/* What must be there beside latent attention, whose classes' defaults are those of one large model. */
+/* What latent attention's classes have that is not done otherwise. */
 static bool check_latent(struct hf_reader *r)
 {
-	static const char *const names[] = { "n_shared_experts", "routed_scaling_factor", "n_group", "topk_group" };
 	const bool sigmoid = r->row->routing & ROUTING_SIGMOID;
 
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (!hf_get(r, r->root, names[i]))
-			return error_set(r->err, ERROR_FORMAT, "%s: %s is missing", r->label, names[i]);
 	return read_fixed(r, "moe_layer_freq", 1) && read_word(r, "scoring_func", sigmoid ? "sigmoid" : "softmax");
 }
 
@@ -117,7 +113,7 @@ static bool read_shared(struct hf_reader *r)
 	    !hf_get_u32(r, r->root, s->one_part ? "moe_shared_expert_intermediate_size" : "shared_intermediate_size",
 	                REQUIRED, MODEL_MAX_WIDTH, &width))
 		return false;
-	s->router_scale = scale == 1 ? 0 : (float)scale;
+	s->router_scale = model_scale_of((float)scale);
 	s->shared_ffn = width ? width : count * s->expert_ffn;
 	return true;
 }
@@ -181,12 +177,14 @@ bool hf_read_experts(struct hf_reader *r)
 	    (routing & ROUTING_STATED && !hf_get_bool(r, r->root, "norm_topk_prob", &s->router_normed)) ||
 	    !read_shared(r))
 		return false;
-	if (!s->experts && routing & ROUTING_MAYBE) {
+	if (!s->experts && routing & (ROUTING_MAYBE | ROUTING_OR_DENSE)) {
+		s->shared_ffn = routing & ROUTING_MAYBE ? s->shared_ffn : 0;
 		model_no_experts(s);
 		return true;
 	}
 	if (!s->experts)
-		return error_set(r->err, ERROR_FORMAT, "%s: the number of experts is missing (num_experts)", r->label);
+		return error_set(r->err, ERROR_FORMAT,
+		                 "%s: the number of experts is 0 (num_experts), expected at least 1", r->label);
 	model_need_experts(r->m->file, s);
 	s->ffn = s->ffn ? s->ffn : s->expert_ffn;
 	return read_router_bias(r);

@@ -38,8 +38,9 @@ bool hf_check_unread(struct hf_reader *r, json_t *object, const json_t *read, co
 
 /* ---- model_hf_rope.c: what depends on the position */
 
-bool hf_read_window(struct hf_reader *r);
-bool hf_read_layers(struct hf_reader *r); /* model_hf_layers.c; behind the windows */
+bool hf_read_window(struct hf_reader *r);                     /* model_hf_window.c */
+bool hf_read_rotating(struct hf_reader *r, uint8_t *rotates); /* which layers do, where the file says it */
+bool hf_read_layers(struct hf_reader *r);                     /* model_hf_layers.c; behind the windows */
 bool hf_read_rope(struct hf_reader *r);
 bool hf_read_switches(struct hf_reader *r);
 

@@ -1,5 +1,5 @@
-/* loaders/model_hf_rope.c - what config.json says of positions and scales: rotary embedding, windows by layer, and the
- * scales that some families have (enum arch_switch). Defaults are those of the transformers classes. */
+/* loaders/model_hf_rope.c - what config.json says of positions and scales: rotary embedding, and the scales that some
+ * families have (enum arch_switch). Defaults are those of the transformers classes. */
 #include "loaders/model_hf_fields.h"
 
 #include <inttypes.h>
@@ -7,98 +7,6 @@
 #include <string.h>
 
 #include "base/math_host.h"
-
-/* layer_types, or what transformers derives when it is absent: layers from max_window_layers on slide. */
-static bool layer_slides(struct hf_reader *r, uint32_t layer, uint32_t max_window_layers, uint32_t period, bool *out)
-{
-	const json_t *types = hf_get(r, r->root, "layer_types");
-
-	if (!types) {
-		*out = r->row->window == WINDOW_BY_TYPE ? period == 0 || layer % period + 1 < period
-		                                        : layer >= max_window_layers;
-		return true;
-	}
-	if (!json_is_array(types) || json_array_size(types) != r->m->spec.layers)
-		return error_set(r->err, ERROR_FORMAT,
-		                 "%s: layer_types is %s of %zu elements, expected an array of %" PRIu32, r->label,
-		                 json_kind(types), json_array_size(types), r->m->spec.layers);
-	const json_t *type = json_array_get(types, layer);
-	if (!json_is_text(type))
-		return hf_wrong_kind(r, "an element of layer_types", type, "a string");
-	*out = strcmp(json_string_value(type), "sliding_attention") == 0;
-	return *out || strcmp(json_string_value(type), "full_attention") == 0 ||
-	       hf_unsupported(r, "an element of layer_types", json_string_value(type),
-	                      "full_attention or sliding_attention");
-}
-
-/* Every so many layers one has no window: as a number, or as letters, "LLLG". */
-static bool read_period(struct hf_reader *r, uint32_t *period)
-{
-	static const char *const names[] = { "sliding_window_pattern", "_sliding_window_pattern" };
-
-	for (int i = 0; i < 2; i++) {
-		const json_t *v = hf_get(r, r->root, names[i]);
-		if (json_is_text(v))
-			*period = (uint32_t)strlen(json_string_value(v));
-		else if (v && !hf_get_u32(r, r->root, names[i], OPTIONAL, UINT32_MAX, period))
-			return false;
-	}
-	return true;
-}
-
-static bool read_window_per_layer(struct hf_reader *r, uint32_t window)
-{
-	struct model_spec *s = &r->m->spec;
-	uint32_t max_window_layers = 28, sliding = 0, period = r->row->window_period;
-
-	if (r->row->window == WINDOW_BY_TYPE && !read_period(r, &period))
-		return false;
-
-	if (!hf_get_u32(r, r->root, "max_window_layers", OPTIONAL, UINT32_MAX, &max_window_layers))
-		return false;
-	if (!model_slides_make(r->m, r->label, r->err))
-		return false;
-	uint8_t *slides = r->m->file->layer_is_sliding;
-	s->layer_is_sliding = NULL;
-	for (uint32_t i = 0; i < s->layers; i++) {
-		bool one = false;
-		if (!layer_slides(r, i, max_window_layers, period, &one))
-			return false;
-		slides[i] = one;
-		sliding += one;
-	}
-	if (window && sliding) {
-		s->sliding_window = window;
-		s->layer_is_sliding = sliding < s->layers ? slides : NULL;
-	}
-	return true;
-}
-
-bool hf_read_window(struct hf_reader *r)
-{
-	struct model_spec *s = &r->m->spec;
-	uint32_t window = json_object_get(r->root, "sliding_window") ? 0
-	                  : r->row->switches & SWITCH_LONG
-	                          ? 0
-	                          : 4096; /* the classes' defaults; an explicit null means none */
-	bool use = false;
-
-	if (r->row->window == WINDOW_IGNORED)
-		return true;
-	if (!hf_get_u32(r, r->root, "sliding_window", OPTIONAL, UINT32_MAX, &window) ||
-	    (r->row->window == WINDOW_SOME_LAYERS && !hf_get_bool(r, r->root, "use_sliding_window", &use)))
-		return false;
-	if (hf_get(r, r->root, "sliding_window") && window == 0 && (use || r->row->window != WINDOW_SOME_LAYERS))
-		return error_set(r->err, ERROR_FORMAT, "%s: sliding_window is 0, expected at least 1 or null",
-		                 r->label);
-	if (r->row->window == WINDOW_ALL_LAYERS) {
-		s->sliding_window = window;
-		return true;
-	}
-	if (r->row->window == WINDOW_BY_TYPE)
-		return read_window_per_layer(r, window);
-	return read_window_per_layer(r, use ? window : 0);
-}
 
 static bool read_llama3(struct hf_reader *r, const json_t *o, struct model_rope *rope)
 {
@@ -113,21 +21,29 @@ static bool read_llama3(struct hf_reader *r, const json_t *o, struct model_rope 
 	       hf_get_f64(r, o, "high_freq_factor", &rope->high_freq_factor);
 }
 
+/* 0 means what absent does. */
+static bool get_beta(struct hf_reader *r, const json_t *o, const char *name, double usual, double *out)
+{
+	*out = 0;
+	if (!hf_get_f64(r, o, name, out))
+		return false;
+	*out = *out == 0 ? usual : *out;
+	return true;
+}
+
 static bool read_yarn(struct hf_reader *r, const json_t *o, struct model_rope *rope)
 {
 	double mscale = 0, mscale_all = 0;
 
 	rope->scaling = ROPE_YARN;
-	rope->beta_fast = 32;
-	rope->beta_slow = 1;
-	rope->yarn_truncate = !(r->row->switches & SWITCH_YARN_EXACT);
+	rope->yarn_truncate = true;
 	if (!hf_get(r, o, "factor")) {
 		if (rope->original_context == 0)
 			return error_set(r->err, ERROR_FORMAT,
 			                 "%s: original_max_position_embeddings is 0, expected at least 1", r->label);
 		rope->factor = (double)r->m->spec.context_train / rope->original_context;
 	}
-	if (!hf_get_f64(r, o, "beta_fast", &rope->beta_fast) || !hf_get_f64(r, o, "beta_slow", &rope->beta_slow) ||
+	if (!get_beta(r, o, "beta_fast", 32, &rope->beta_fast) || !get_beta(r, o, "beta_slow", 1, &rope->beta_slow) ||
 	    !hf_get_bool(r, o, "truncate", &rope->yarn_truncate) || !hf_get_f64(r, o, "mscale", &mscale) ||
 	    !hf_get_f64(r, o, "mscale_all_dim", &mscale_all))
 		return false;
@@ -137,7 +53,8 @@ static bool read_yarn(struct hf_reader *r, const json_t *o, struct model_rope *r
 			: model_yarn_attention(rope->factor, 1.0);
 	if (r->row->switches & SWITCH_LATENT && mscale_all != 0) {
 		double by = model_yarn_attention(rope->factor, mscale_all);
-		r->m->spec.attention_scale = (float)(by * by / math_host_sqrt((double)r->m->spec.head_dim));
+		r->m->spec.attention_scale =
+			model_scale_of((float)(by * by / math_host_sqrt((double)r->m->spec.head_dim)));
 	}
 	return hf_get_f64(r, o, "attention_factor", &rope->attention_factor);
 }
@@ -232,6 +149,32 @@ static bool read_proportional(struct hf_reader *r, const json_t *o, struct model
 	return true;
 }
 
+/* Hunyuan's: its files' other members change nothing beside alpha. */
+static bool read_alpha(struct hf_reader *r, const json_t *o, struct model_rope *rope)
+{
+	static const char *const idle[] = { "factor", "beta_fast",      "beta_slow",
+		                            "mscale", "mscale_all_dim", "original_max_position_embeddings" };
+	const double dims = rope->dims;
+	double alpha = 0;
+
+	for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
+		hf_get(r, o, idle[i]);
+	if (!hf_get_f64(r, o, "alpha", &alpha))
+		return false;
+	if (alpha == 0)
+		return error_set(
+			r->err, ERROR_UNSUPPORTED,
+			"%s: the rotary scaling is \"dynamic\" without alpha, which changes with the length of a "
+			"text and is not supported",
+			r->label);
+	if (!hparam_range(r->label, "the rotary scaling's alpha", alpha, 1e-6, 1e9, r->err) ||
+	    !hparam_range(r->label, "the head dimension", dims, 4, MODEL_MAX_HEAD_DIM, r->err) ||
+	    !hparam_range(r->label, "the rotary base (theta)", rope->theta, 1e-6, 1e30, r->err))
+		return false;
+	rope->theta *= math_host_pow(alpha, dims / (dims - 2));
+	return true;
+}
+
 static bool read_scaling(struct hf_reader *r, const json_t *o, struct model_rope *rope)
 {
 	const char *type = NULL;
@@ -244,6 +187,10 @@ static bool read_scaling(struct hf_reader *r, const json_t *o, struct model_rope
 		return false;
 	if (!type || strcmp(type, "default") == 0)
 		return true;
+	if (strcmp(type, "dynamic") == 0 && r->row->switches & SWITCH_ALPHA)
+		return read_alpha(r, o, rope);
+	if (r->row->switches & SWITCH_LONG && (strcmp(type, "su") == 0 || strcmp(type, "yarn") == 0))
+		type = "longrope"; /* names that older files give it */
 	rope->original_context = r->m->spec.context_train;
 	if (!hf_get_f64(r, o, "factor", &rope->factor) ||
 	    !hf_get_u32(r, o, "original_max_position_embeddings", OPTIONAL, UINT32_MAX, &rope->original_context))
@@ -283,11 +230,24 @@ static bool read_window_rope(struct hf_reader *r, json_t *o, const char *key)
 	       (!o || read_object(r, o, key, &s->window_rope));
 }
 
+/* Which of the two names of rotary parameters counts: the older one where a file has both, but of classes that put the
+ * two together. */
+static const char *rope_key(struct hf_reader *r)
+{
+	static const char newer[] = "rope_parameters", older[] = "rope_scaling";
+
+	if (!hf_get(r, r->root, newer))
+		return older;
+	return !(r->row->switches & SWITCH_WINDOW_ROPE) && json_object_size(json_object_get(r->root, older))
+	               ? older
+	               : newer;
+}
+
 bool hf_read_rope(struct hf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
 	struct model_rope *rope = &s->rope;
-	const char *key = hf_get(r, r->root, "rope_parameters") ? "rope_parameters" : "rope_scaling";
+	const char *key = rope_key(r);
 	json_t *o = hf_get(r, r->root, key), *window = NULL;
 
 	uint32_t window_dims = s->layer_sizes ? s->window_rope.dims : s->head_dim;
@@ -295,8 +255,8 @@ bool hf_read_rope(struct hf_reader *r)
 	if (r->row->recurrent == MIXER_DELTA)
 		rope->dims = s->head_dim / 4;
 	if (s->latent.rank)
-		s->attention_scale = (float)(1 / math_host_sqrt((double)s->head_dim));
-	model_plain_rope(rope, r->row->switches & SWITCH_WINDOW_ROPE && r->row->window_theta != 0 ? 1000000 : 10000);
+		s->attention_scale = model_scale_of((float)(1 / math_host_sqrt((double)s->head_dim)));
+	model_plain_rope(rope, 10000);
 	if (!hf_get_f64(r, r->root, "rope_theta", &rope->theta) || !read_partial(r, r->root, rope))
 		return false;
 	if (o && (hf_get(r, o, "full_attention") || hf_get(r, o, "sliding_attention"))) {
@@ -319,15 +279,29 @@ bool hf_read_rope(struct hf_reader *r)
 
 /* ---- scales */
 
-static bool read_scale(struct hf_reader *r, const char *field, bool divides, float *out)
+/* A bound: null, and where the class has none, absent, mean that there is none. */
+static bool read_cap(struct hf_reader *r, const char *field, struct model_scale *out)
 {
 	double value = 0;
 
+	if (!hf_get(r, r->root, field))
+		return true;
+	if (!hf_get_f64(r, r->root, field, &value) || !hparam_range(r->label, field, value, 1e-6, 1e6, r->err))
+		return false;
+	*out = model_scale_of((float)value);
+	return true;
+}
+
+/* A factor, `usual` where the file says nothing; or what is divided by, which then is not 0. */
+static bool read_scale(struct hf_reader *r, const char *field, double usual, bool divides, struct model_scale *out)
+{
+	double value = usual;
+
 	if (!hf_get_f64(r, r->root, field, &value))
 		return false;
-	if (value != 0 && !hparam_range(r->label, field, value, 1e-6, 1e6, r->err))
+	if ((value != 0 || divides) && !hparam_range(r->label, field, value, 1e-6, 1e6, r->err))
 		return false;
-	*out = value == 0 || value == 1 ? 0 : (float)(divides ? 1 / value : value);
+	*out = model_scale_of((float)(divides ? 1 / value : value));
 	return true;
 }
 
@@ -337,30 +311,29 @@ static bool read_scales(struct hf_reader *r)
 	double scalar = s->head_dim;
 
 	if (r->row->switches & SWITCH_SCALES)
-		return read_scale(r, "embedding_multiplier", false, &s->embed_scale) &&
-		       read_scale(r, "residual_multiplier", false, &s->residual_scale) &&
-		       read_scale(r, "attention_multiplier", false, &s->attention_scale) &&
-		       read_scale(r, "logits_scaling", true, &s->logit_scale);
-	if (r->row->switches & SWITCH_LOGIT_SCALE) {
-		s->logit_scale = 0.0625f; /* the classes' default */
-		return !hf_get(r, r->root, "logit_scale") || read_scale(r, "logit_scale", false, &s->logit_scale);
-	}
-	if (r->row->switches & SWITCH_CAPS && (!read_scale(r, "attn_logit_softcapping", false, &s->score_cap) ||
-	                                       !read_scale(r, "final_logit_softcapping", false, &s->logit_cap)))
+		return read_scale(r, "embedding_multiplier", 1, false, &s->embed_scale) &&
+		       read_scale(r, "residual_multiplier", 1, false, &s->residual_scale) &&
+		       read_scale(r, "attention_multiplier", 1, false, &s->attention_scale) &&
+		       read_scale(r, "logits_scaling", 1, true, &s->logit_scale);
+	if (r->row->switches & SWITCH_LOGIT_SCALE)
+		return read_scale(r, "logit_scale", 0.0625, false, &s->logit_scale);
+	if (r->row->switches & SWITCH_CAPS && !read_cap(r, "attn_logit_softcapping", &s->score_cap))
+		return false;
+	if (r->row->switches & (SWITCH_CAPS | SWITCH_LOGIT_CAP) &&
+	    !read_cap(r, "final_logit_softcapping", &s->logit_cap))
 		return false;
 	if (r->row->switches & SWITCH_SCORES_PLAIN)
-		s->attention_scale = 1;
+		s->attention_scale = model_scale_of(1);
 	if (!(r->row->switches & SWITCH_QUERY_SCALAR))
 		return true;
 	if (!hf_get_f64(r, r->root, "query_pre_attn_scalar", &scalar) ||
 	    !hparam_range(r->label, "query_pre_attn_scalar", scalar, 1e-6, 1e6, r->err))
 		return false;
-	s->attention_scale = (float)(1 / math_host_sqrt(scalar));
+	s->attention_scale = model_scale_of((float)(1 / math_host_sqrt(scalar)));
 	return true;
 }
 
-/* Which layers rotate, where the file says it layer by layer. */
-static bool read_rotating(struct hf_reader *r, uint8_t *rotates)
+bool hf_read_rotating(struct hf_reader *r, uint8_t *rotates)
 {
 	const json_t *list = hf_get(r, r->root, "no_rope_layers");
 	uint32_t interval = 4, layers = r->m->spec.layers;
@@ -385,11 +358,12 @@ bool hf_read_switches(struct hf_reader *r)
 	uint8_t *rotates = NULL;
 	bool ok = read_scales(r);
 
+	model_drop_scales_of_1(&r->m->spec);
 	if (r->row->recurrent == MIXER_ATTENTION) /* GGUF files alone may say otherwise */
 		r->m->file->rotates = true;
 	if (ok && r->row->switches & SWITCH_NO_ROPE_LAYERS) {
 		rotates = calloc(r->m->spec.layers ? r->m->spec.layers : 1, 1);
-		ok = rotates ? read_rotating(r, rotates)
+		ok = rotates ? hf_read_rotating(r, rotates)
 		             : error_set(r->err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " layers", r->label,
 		                         r->m->spec.layers);
 	}

@@ -140,18 +140,27 @@ static bool read_one_part(struct hf_reader *r)
 	       hf_get_u32(r, r->root, "attention_head_dim", OPTIONAL, MODEL_MAX_HEAD_DIM, &s->head_dim);
 }
 
-/* Granite's steps have no limit: it is from 0 to infinity, which transformers 5 writes as a word. */
+/* The least and the greatest step of Granite's, from 0 to infinity where nothing is said; transformers 5 writes
+ * infinity as a word. */
 static bool read_step_limit(struct hf_reader *r)
 {
+	struct model_recurrent *c = &r->m->spec.recurrent;
 	const json_t *v = hf_get(r, r->root, "time_step_limit"), *least = json_array_get(v, 0),
 		     *most = json_array_get(v, 1), *written = json_object_get(most, "__float__");
 	const char *word = json_is_text(written) ? json_string_value(written) : json_not_finite(most);
+	const bool endless = word && strcmp(word, "Infinity") == 0;
 
-	return !v ||
-	       (json_array_size(v) == 2 && json_is_number(least) && json_number_value(least) == 0 && word &&
-	        strcmp(word, "Infinity") == 0) ||
-	       error_set(r->err, ERROR_UNSUPPORTED, "%s: time_step_limit is a limit, expected from 0 to infinity",
-	                 r->label);
+	if (!v)
+		return true;
+	if (json_array_size(v) != 2 || !json_is_number(least) || !(endless || json_is_number(most)))
+		return hf_wrong_kind(r, "time_step_limit", v, "a list of the least and the greatest step");
+	if (!hparam_range(r->label, "the least of time_step_limit", json_number_value(least), 0, 1e6, r->err) ||
+	    (!endless &&
+	     !hparam_range(r->label, "the greatest of time_step_limit", json_number_value(most), 1e-6, 1e6, r->err)))
+		return false;
+	c->floor = (float)json_number_value(least);
+	c->ceiling = endless ? 0 : (float)json_number_value(most);
+	return true;
 }
 
 /* Granite's rotate where the file says so. */

@@ -1,7 +1,8 @@
-/* loaders/model_index.c - model.safetensors.index.json: which shard holds which tensor.
+/* loaders/model_index.c - model.safetensors.index.json: which files are the shards of a model.
  *
- * The index is walked for the shards' names and once more, when they are parsed, to see that each tensor lies where the
- * index says. Rule: a shard's name is the name of a file in the same directory, never a path.
+ * The index is walked for the shards' names alone. Where a tensor lies, the shards say themselves: an index may name
+ * tensors that were left out, and whether one is missing is seen when all are bound. Rule: a shard's name is the name
+ * of a file in the same directory, never a path.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,9 +14,7 @@
 enum { MAX_SHARDS = 4096, MAX_FILE_NAME = 255 };
 
 struct visit {
-	struct model_paths *paths;     /* first walk */
-	const struct model_file *file; /* second walk */
-	const struct model_paths *known;
+	struct model_paths *paths;
 	const char *label;
 	uint32_t last; /* the shard of the entry before: mostly the same again */
 	struct error *err;
@@ -109,18 +108,6 @@ static bool collect(struct visit *v, const char *tensor, const char *shard)
 	return true;
 }
 
-static bool compare(struct visit *v, const char *tensor, const char *shard)
-{
-	char text[100];
-	size_t n = strlen(tensor);
-	uint32_t part = find_shard(v, v->known, shard), i = names_find(&v->file->names, tensor, n);
-
-	if (i != NAMES_NONE && v->file->entry[i].part == part)
-		return true;
-	return error_set(v->err, ERROR_FORMAT, "%s: tensor %s is not in %s, where the index says it is", v->label,
-	                 error_quote(text, sizeof text, tensor, n), shard);
-}
-
 bool model_read_index(struct model_paths *out, const struct file *index, struct error *err)
 {
 	struct visit v = { .paths = out, .label = index->label, .err = err };
@@ -128,12 +115,4 @@ bool model_read_index(struct model_paths *out, const struct file *index, struct 
 	if (!walk(&v, index, collect))
 		return false;
 	return out->n_parts || error_set(err, ERROR_FORMAT, "%s: the weight_map is empty", index->label);
-}
-
-bool model_check_index(const struct model_file *f, const struct model_paths *paths, const struct file *index,
-                       struct error *err)
-{
-	struct visit v = { .file = f, .known = paths, .label = index->label, .err = err };
-
-	return walk(&v, index, compare);
 }

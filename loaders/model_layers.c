@@ -72,7 +72,8 @@ bool model_borrows(const struct model_spec *s, uint32_t layer, enum tensor_slot 
 enum model_need model_need_of(const struct model_file *f, const struct model_spec *s, uint32_t layer,
                               enum tensor_slot k, enum tensor_group group)
 {
-	if (k == SLOT_gate_bias && f->needs.group[GROUP_GATE] == NEED_NOT)
+	if ((k == SLOT_gate_bias && f->needs.group[GROUP_GATE] == NEED_NOT) ||
+	    (k == SLOT_q_gate_bias && f->needs.group[GROUP_Q_GATE] == NEED_NOT))
 		return NEED_NOT;
 	if ((k == SLOT_expert_gate || k == SLOT_shared_gate) && f->needs.group[GROUP_GATE] == NEED_NOT)
 		return NEED_NOT;

@@ -8,6 +8,7 @@
  *                 model_gguf_fields.c reads keys
  *   model_hf.c    config.json   -> hyperparameters; model_hf_rope.c those of positions and scales;
  *                 model_hf_fields.c reads fields
+ *   model_hf_window.c  windows and which layers have one, from config.json
  *   model_gguf_mixers.c, model_hf_mixers.c  which layers keep a state instead of keys and values
  *   model_gguf_scan.c, model_hf_scan.c  those of the selective scan
  *   model_layers.c, model_gguf_layers.c, model_hf_layers.c  layers that differ in sizes
@@ -80,6 +81,7 @@ struct model_file {
 	size_t n_classifier;
 	uint8_t *layer_is_sliding, *layer_rotation, *layer_mixer, *layer_routes;
 	bool rotates;                /* with SWITCH_NO_ROPE: whether layers rotate */
+	bool windowed;               /* there is a window, though perhaps no layer has it */
 	struct expert_place *places; /* of experts that are tensors of their own */
 	size_t n_places;
 	struct model_sizes *layer_sizes;
@@ -116,14 +118,14 @@ struct model_paths {
 
 /* model_path.c */
 bool model_locate(struct model_paths *out, const char *path, struct error *err);
+/* When the first GGUF file is parsed: the parts that its keys say there are besides it. */
+bool model_locate_parts(struct model_paths *out, const struct gguf *first, struct error *err);
 void model_paths_free(struct model_paths *p);
 char *model_join(const char *dir, const char *name, struct error *err); /* malloc'ed */
 bool model_exists(const char *dir, const char *name);
 
-/* model_index.c: the parts an index names, and whether each holds what the index says */
+/* model_index.c: the parts an index names */
 bool model_read_index(struct model_paths *out, const struct file *index, struct error *err);
-bool model_check_index(const struct model_file *f, const struct model_paths *paths, const struct file *index,
-                       struct error *err);
 
 /* model.c */
 bool model_begin(struct model *m, unsigned flags, struct error *err);
@@ -153,6 +155,8 @@ void model_note_latent(const struct model_spec *s, bool row, bool pairs, struct 
 void model_low_queries(struct model *m);
 /* model_switches.c. rotates: which layers do, where the files say so; NULL: as usual. */
 void model_take_row(struct model_spec *s, const struct arch_row *row);
+/* A factor of 1 changes nothing: the model has none. Not of the scores' scale, whose usual value is another. */
+void model_drop_scales_of_1(struct model_spec *s);
 void model_plain_rope(struct model_rope *rope, double theta); /* of as many dimensions, without scaling */
 bool model_mixers_make(struct model *m, const char *label, struct error *err); /* attention in all */
 /* Of the delta rule's sizes, which are checked: how many channels its convolution has. */

@@ -1,7 +1,8 @@
-/* loaders/model_path.c - which files a path means: a .gguf file or the first part of a split set, a .safetensors file,
- * a directory with either.
+/* loaders/model_path.c - which files a path means: a .gguf file, and the other parts where its keys say that it is one
+ * of several, a .safetensors file, a directory with either.
  *
- * Never: reads more than a file's first four bytes, guesses between several models in one directory.
+ * Never: reads more than a file's first four bytes, guesses between several models in one directory. A name alone makes
+ * no file a part: files are renamed, and parts are joined.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -55,12 +56,20 @@ static bool ends_with(const char *s, const char *end)
 	return n >= m && strcmp(s + n - m, end) == 0;
 }
 
+/* As systems that do not tell large letters from small ones write it. */
+static bool has_extension(const char *s, const char *extension)
+{
+	size_t n = strlen(s), m = strlen(extension);
+
+	return n >= m && strcasecmp(s + n - m, extension) == 0;
+}
+
 /* "<stem>-00002-of-00003<extension>" -> 2, 3 and the length of the stem. */
 static bool split_name(const char *path, const char *extension, uint32_t *part, uint32_t *count, size_t *stem)
 {
 	size_t n = strlen(path), m = strlen("-00001-of-00001") + strlen(extension);
 
-	if (n < m || !ends_with(path, extension))
+	if (n < m || !has_extension(path, extension))
 		return false;
 	const char *s = path + n - m;
 	static const char pattern[] = "-ddddd-of-ddddd";
@@ -83,31 +92,54 @@ static bool add_part(struct model_paths *out, char *path, struct error *err)
 
 static bool locate_gguf(struct model_paths *out, const char *path, struct error *err)
 {
-	uint32_t part = 1, count = 1;
-	size_t stem = strlen(path);
-	char label[200], *name = NULL;
-
 	out->format = MODEL_GGUF;
-	bool split = split_name(path, ".gguf", &part, &count, &stem);
-	file_label(label, path);
-	if (count < 1 || count > MAX_PARTS || part < 1 || part > count)
-		return error_set(err, ERROR_FORMAT,
-		                 "%s: is named as part %" PRIu32 " of %" PRIu32 ", expected 1 to %d parts", label, part,
-		                 count, MAX_PARTS);
-	if (part != 1)
-		return error_set(err, ERROR_ARGUMENT,
-		                 "%s: is part %" PRIu32 " of %" PRIu32 " of a split model, expected its first part",
-		                 label, part, count);
-	out->part = calloc(count, sizeof *out->part);
-	if (!out->part)
+	out->part = calloc(1, sizeof *out->part);
+	return out->part ? add_part(out, strdup(path), err) : no_memory(err);
+}
+
+/* The names of the second part and those behind it. */
+static bool add_later_parts(struct model_paths *out, uint32_t count, size_t stem, struct error *err)
+{
+	const char *first = out->part[0];
+	const char *extension = first + strlen(first) - strlen(".gguf");
+	char **part = realloc(out->part, count * sizeof *part), *name = NULL;
+
+	if (!part)
 		return no_memory(err);
-	if (!split)
-		return add_part(out, strdup(path), err);
-	for (uint32_t i = 1; i <= count; i++)
-		if (asprintf(&name, "%.*s-%05" PRIu32 "-of-%05" PRIu32 ".gguf", (int)stem, path, i, count) < 0 ||
+	out->part = part;
+	for (uint32_t i = 2; i <= count; i++)
+		if (asprintf(&name, "%.*s-%05" PRIu32 "-of-%05" PRIu32 "%s", (int)stem, first, i, count, extension) <
+		            0 ||
 		    !add_part(out, name, err))
 			return no_memory(err);
 	return true;
+}
+
+bool model_locate_parts(struct model_paths *out, const struct gguf *first, struct error *err)
+{
+	uint64_t no = 0, count = 0;
+	uint32_t part, of;
+	size_t stem;
+	bool found;
+
+	if (!gguf_u64(first, "split.count", &count, &found, err) || !gguf_u64(first, "split.no", &no, &found, err))
+		return false;
+	if (count <= 1)
+		return true;
+	if (count > MAX_PARTS)
+		return error_set(err, ERROR_FORMAT, "%s: key split.count is %" PRIu64 ", expected 0 to %d", first->path,
+		                 count, MAX_PARTS);
+	if (no != 0)
+		return error_set(err, ERROR_ARGUMENT,
+		                 "%s: is part %" PRIu64 " of %" PRIu64 " of a split model, expected its first part",
+		                 first->path, no + 1, count);
+	if (!split_name(out->part[0], ".gguf", &part, &of, &stem) || part != 1 || of != count)
+		return error_set(err, ERROR_FORMAT,
+		                 "%s: is part 1 of %" PRIu64
+		                 " of a split model by its key split.count, expected a name "
+		                 "that ends in -00001-of-%05" PRIu64 ".gguf, which leads to the other parts",
+		                 first->path, count, count);
+	return add_later_parts(out, of, stem, err);
 }
 
 static bool locate_safetensors(struct model_paths *out, const char *path, struct error *err)
@@ -167,11 +199,22 @@ static bool refuse_several(const char *label, const struct listing *l, struct er
 	                 l->gguf, names, l->gguf > NAMED ? ", ..." : "");
 }
 
-static bool list(struct listing *l, const char *dir, struct error *err)
+/* A part that another file in the directory leads to. */
+static bool is_later_part(const char *dir, const char *name)
 {
 	uint32_t part, count;
-	char label[200];
 	size_t stem;
+	char first[300];
+
+	if (!split_name(name, ".gguf", &part, &count, &stem) || part == 1)
+		return false;
+	snprintf(first, sizeof first, "%.*s-00001%s", (int)stem, name, name + stem + strlen("-00001"));
+	return model_exists(dir, first);
+}
+
+static bool list(struct listing *l, const char *dir, struct error *err)
+{
+	char label[200];
 	DIR *d = opendir(dir);
 
 	if (!d) {
@@ -179,10 +222,10 @@ static bool list(struct listing *l, const char *dir, struct error *err)
 		return error_set(err, ERROR_IO, "%s: the directory cannot be read: %s", label, strerror(errno));
 	}
 	for (struct dirent *e = readdir(d); e; e = readdir(d)) {
-		if (ends_with(e->d_name, ".gguf") &&
-		    !(split_name(e->d_name, ".gguf", &part, &count, &stem) && part != 1))
-			note_gguf(l, e->d_name);
-		else if (ends_with(e->d_name, ".safetensors"))
+		if (has_extension(e->d_name, ".gguf")) {
+			if (!is_later_part(dir, e->d_name))
+				note_gguf(l, e->d_name);
+		} else if (has_extension(e->d_name, ".safetensors"))
 			note(&l->safetensors, &l->one_safetensors, e->d_name);
 		else if (ends_with(e->d_name, ".bin") || ends_with(e->d_name, ".pth") || ends_with(e->d_name, ".pt") ||
 		         ends_with(e->d_name, ".onnx"))
@@ -206,14 +249,15 @@ static bool choose(struct model_paths *out, const char *dir, const struct listin
 	char label[200];
 
 	file_label(label, dir);
+	/* The order of transformers: an index may be left over beside the whole model. */
+	if (model_exists(dir, single_name))
+		return locate_in(out, dir, single_name, false, err);
 	if (model_exists(dir, index_name)) {
 		out->format = MODEL_HF;
 		out->sharded = true;
 		out->dir = strdup(dir);
 		return out->dir || no_memory(err);
 	}
-	if (model_exists(dir, single_name))
-		return locate_in(out, dir, single_name, false, err);
 	if (l->gguf == 1 && l->gguf_name[0])
 		return locate_in(out, dir, l->gguf_name[0], true, err);
 	if (l->gguf > 1)
@@ -283,9 +327,9 @@ bool model_locate(struct model_paths *out, const char *path, struct error *err)
 		ok = error_set(err, ERROR_IO, "%s: cannot be opened: %s", label, strerror(errno));
 	else if (S_ISDIR(st.st_mode))
 		ok = locate_directory(out, path, err);
-	else if (ends_with(path, ".gguf"))
+	else if (has_extension(path, ".gguf"))
 		ok = locate_gguf(out, path, err);
-	else if (ends_with(path, ".safetensors"))
+	else if (has_extension(path, ".safetensors"))
 		ok = locate_safetensors(out, path, err);
 	else
 		ok = locate_unnamed(out, path, err);

@@ -17,7 +17,7 @@ void model_take_row(struct model_spec *s, const struct arch_row *row)
 	s->parallel = row->switches & SWITCH_PARALLEL;
 	s->one_part = row->switches & SWITCH_ONE_PART;
 	if (row->switches & SWITCH_EMBED_ROOT)
-		s->embed_scale = 1; /* of a size that is not known yet */
+		s->embed_scale = model_scale_of(1); /* of a size that is not known yet */
 }
 
 void model_low_queries(struct model *m)
@@ -28,6 +28,15 @@ void model_low_queries(struct model *m)
 		n->group[GROUP_QUERIES] = NEED_NOT;
 		n->group[GROUP_LOW_QUERIES] = NEED_ALWAYS;
 	}
+}
+
+void model_drop_scales_of_1(struct model_spec *s)
+{
+	struct model_scale *const factor[] = { &s->embed_scale, &s->residual_scale, &s->logit_scale, &s->router_scale };
+
+	for (size_t i = 0; i < sizeof factor / sizeof *factor; i++)
+		if (factor[i]->value == 1)
+			*factor[i] = (struct model_scale){ false, 0 };
 }
 
 void model_plain_rope(struct model_rope *rope, double theta)
@@ -82,11 +91,11 @@ bool model_scan_channels(struct model *m, const char *label, struct error *err)
 		                 "%s: layers with a state have %" PRIu32 " heads, expected a multiple of the %" PRIu32
 		                 " groups",
 		                 label, c->value_heads, c->key_heads);
-	if (!c->key_dim || c->key_dim % 16 || c->key_dim > 1024 || !c->value_dim || c->value_dim % 32 ||
+	if (!c->key_dim || c->key_dim % 16 || c->key_dim > 1024 || !c->value_dim || c->value_dim % 16 ||
 	    c->value_dim > 1024)
 		return error_set(err, ERROR_UNSUPPORTED,
 		                 "%s: layers with a state have one of %" PRIu32 " rows for heads of %" PRIu32
-		                 " values, expected a multiple of 16 and one of 32, both up to 1024",
+		                 " values, which is not supported: jitrun runs multiples of 16 up to 1024",
 		                 label, c->key_dim, c->value_dim);
 	c->channels = c->value_heads * c->value_dim + 2 * c->key_heads * c->key_dim;
 	return true;
@@ -104,11 +113,11 @@ bool model_delta_channels(struct model *m, const char *label, struct error *err)
 		                 "%s: layers with a state have %" PRIu32 " heads of values, expected a multiple of the "
 		                 "%" PRIu32 " of keys",
 		                 label, c->value_heads, c->key_heads);
-	if (!c->key_dim || !c->value_dim || c->key_dim % 32 || c->value_dim % 32 || c->key_dim > 256 ||
+	if (!c->key_dim || !c->value_dim || c->key_dim % 16 || c->value_dim % 16 || c->key_dim > 256 ||
 	    c->value_dim > 256)
 		return error_set(err, ERROR_UNSUPPORTED,
 		                 "%s: layers with a state have keys of %" PRIu32 " and values of %" PRIu32
-		                 " elements, expected multiples of 32 up to 256",
+		                 " elements, which is not supported: jitrun runs multiples of 16 up to 256",
 		                 label, c->key_dim, c->value_dim);
 	c->channels = 2 * c->key_heads * c->key_dim + c->value_heads * c->value_dim;
 	return true;
@@ -128,7 +137,7 @@ static enum model_rotation rotation_of(const struct model *m, uint32_t switches,
 	if (switches & SWITCH_NO_ROPE_LAYERS)
 		return (rotates ? rotates[layer] : (layer + 1) % 4 != 0) ? ROTATION_MAIN : ROTATION_NONE;
 	if (switches & SWITCH_WINDOWS_ROTATE)
-		return slides(s, layer) || !s->sliding_window ? ROTATION_MAIN : ROTATION_NONE;
+		return slides(s, layer) || !m->file->windowed ? ROTATION_MAIN : ROTATION_NONE;
 	return slides(s, layer) ? ROTATION_WINDOW : ROTATION_MAIN;
 }
 
@@ -138,7 +147,7 @@ bool model_set_rotations(struct model *m, const uint8_t *rotates, const char *la
 	uint32_t switches = m->file->arch->switches;
 
 	if (switches & SWITCH_EMBED_ROOT)
-		s->embed_scale = (float)math_host_sqrt((double)s->hidden);
+		s->embed_scale = model_scale_of((float)math_host_sqrt((double)s->hidden));
 	if (switches & SWITCH_NO_ROPE && !m->file->rotates)
 		s->rope.dims = s->window_rope.dims = s->head_dim;
 	if (!(switches & (SWITCH_NO_ROPE | SWITCH_NO_ROPE_LAYERS | SWITCH_WINDOWS_ROTATE | SWITCH_WINDOW_ROPE)) ||

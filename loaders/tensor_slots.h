@@ -153,6 +153,7 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	MATRIX(input_out, "proj.weight", "per_layer_projection.weight", HIDDEN, INPUT, LAYER_INPUT, PLAIN) \
 	VECTOR(input_post_norm, "post_norm.weight", "post_per_layer_input_norm.weight", HIDDEN, LAYER_INPUT, PLAIN) \
 	VECTOR(layer_scale, "layer_output_scale.weight", "layer_scalar", ONE, LAYER_SCALE, PLAIN) \
+	VECTOR(q_gate_bias, "attn_q.bias", "self_attn.q_proj.bias", QUERIES, QKV_BIAS, PLAIN) \
 	VECTOR(q_bias, "attn_q.bias", "self_attn.q_proj.bias", QUERIES, QKV_BIAS, ROTATED) \
 	VECTOR(k_bias, "attn_k.bias", "self_attn.k_proj.bias", KEYS, QKV_BIAS, ROTATED) \
 	VECTOR(v_bias, "attn_v.bias", "self_attn.v_proj.bias", KEYS, QKV_BIAS, PLAIN) \

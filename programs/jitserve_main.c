@@ -172,7 +172,8 @@ int serve_run(void)
 	if (ready) {
 		atomic_store(&server.state, SERVER_READY);
 		notify("READY=1");
-		fprintf(stderr, "jitserve: ready on http%s://%s\n", server.tls.key ? "s" : "", server.listener.address);
+		fprintf(stderr, "jitserve: ready on http%s://%s\n", server.tls.credentials ? "s" : "",
+		        server.listener.address);
 		while (sem_wait(&asked_to_stop) && errno == EINTR)
 			;
 	}

@@ -11,6 +11,7 @@
 #include "programs/model_facts.h"
 #include "runtime/host/system.h"
 #include "server/batcher.h"
+#include "server/history.h"
 #include "server/loader.h"
 #include "server/models.h"
 #include "server/server.h"
@@ -156,6 +157,7 @@ static bool open_batcher(struct served *m, jit_error *err)
 	m->numerics = m->info.bounded == JIT_BOUNDED_ALL ? "bounded" : "exact";
 	m->tools = (int)find_tools_form(m);
 	models_find_marks(m);
+	history_probe(m);
 	m->pooling = pooling_of(m);
 	m->batcher = batcher_open(&o, err);
 	if (!m->batcher && strncmp(err->message, "kv_bytes:", 9) == 0)

@@ -62,15 +62,17 @@ static void see_gguf(struct model_facts *f, const struct gguf *g, bool first)
 	f->context = take_number(g, f->architecture, "context_length");
 }
 
-static bool read_gguf(struct model_facts *f, struct file *file, bool first, struct error *err)
+/* paths: of the first part, which leads to the others; else NULL. */
+static bool read_gguf(struct model_facts *f, struct file *file, struct model_paths *paths, struct error *err)
 {
 	struct gguf g;
 
 	if (!gguf_open(&g, file, true, err))
 		return false;
-	see_gguf(f, &g, first);
+	see_gguf(f, &g, paths != NULL);
+	bool ok = !paths || model_locate_parts(paths, &g, err);
 	gguf_free(&g);
-	return true;
+	return ok;
 }
 
 /* ---- safetensors */
@@ -137,7 +139,7 @@ static bool find_shards(struct model_paths *paths, struct error *err)
 
 /* ---- both */
 
-static bool read_part(struct model_facts *f, const struct model_paths *paths, uint32_t i, struct error *err)
+static bool read_part(struct model_facts *f, struct model_paths *paths, uint32_t i, struct error *err)
 {
 	struct file file = { 0 };
 
@@ -145,7 +147,8 @@ static bool read_part(struct model_facts *f, const struct model_paths *paths, ui
 		return false;
 	f->files++;
 	f->file_bytes += file.size;
-	bool ok = paths->format == MODEL_GGUF ? read_gguf(f, &file, i == 0, err) : read_safetensors(f, &file, err);
+	bool ok = paths->format == MODEL_GGUF ? read_gguf(f, &file, i ? NULL : paths, err)
+	                                      : read_safetensors(f, &file, err);
 	file_close(&file);
 	return ok;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "loaders/file.h"
@@ -68,7 +69,7 @@ static bool ends_with(const char *s, const char *end)
 {
 	size_t n = strlen(s), m = strlen(end);
 
-	return n >= m && strcmp(s + n - m, end) == 0;
+	return n >= m && strcasecmp(s + n - m, end) == 0; /* large letters are small ones on some systems */
 }
 
 /* The names in a folder but for hidden ones, in order; *names NULL: there is no such folder, or a note says why it
@@ -109,15 +110,20 @@ static bool is_folder(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* "...-00002-of-00003.gguf": a part that the first one stands for. */
-static bool is_later_part(const char *name)
+/* "...-00002-of-00003.gguf": a part that the first one stands for, where that is there. */
+static bool is_later_part(const char *dir, const char *name)
 {
 	size_t n = strlen(name), m = strlen("-00002-of-00003.gguf");
 	unsigned part, of;
 	int used = 0;
 
-	return n > m && sscanf(name + n - m, "-%5u-of-%5u.gguf%n", &part, &of, &used) == 2 && used == (int)m &&
-	       part != 1;
+	if (n <= m || sscanf(name + n - m, "-%5u-of-%5u%n", &part, &of, &used) != 2 ||
+	    used != (int)(m - strlen(".gguf")) || part == 1)
+		return false;
+	char *first = text("%s/%.*s-00001%s", dir, (int)(n - m), name, name + n - m + strlen("-00001"));
+	bool yes = first && access(first, F_OK) == 0;
+	free(first);
+	return yes;
 }
 
 /* Of a folder of models and those in it, one that is being walked through. */
@@ -147,7 +153,7 @@ static bool see_entry(const struct tree *t, const char *dir, const char *name, c
 
 	if (ok && is_folder(path))
 		ok = depth == 0 || walk(t, path, full, depth - 1);
-	else if (ok && ends_with(entry, ".gguf") && !is_later_part(entry) && strncmp(entry, "mmproj", 6) != 0)
+	else if (ok && ends_with(entry, ".gguf") && !is_later_part(dir, entry) && strncmp(entry, "mmproj", 6) != 0)
 		return add(t->search, t->source, full, path, NULL);
 	free(path);
 	free(full);

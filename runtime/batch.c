@@ -62,7 +62,7 @@ static bool batch_open(struct jit_batch *b, const jit_batch_options *options, st
 jit_batch *jit_batch_open(jit_model *m, const jit_batch_options *options, jit_error *err)
 {
 	struct error e = { 0 };
-	jit_batch *b = calloc(1, sizeof *b);
+	jit_batch *b = NEEDED(m, &e) ? calloc(1, sizeof *b) : NULL;
 
 	if (!b) {
 		error_set(&e, ERROR_MEMORY, "no memory for a batch");
@@ -123,7 +123,7 @@ static bool open_session(struct jit_batch *b, jit_session *s, const jit_sampling
 jit_session *jit_batch_session(jit_batch *b, const jit_sampling *sampling, jit_error *err)
 {
 	struct error e = { 0 };
-	jit_session *s = calloc(1, sizeof *s);
+	jit_session *s = NEEDED(b, &e) ? calloc(1, sizeof *s) : NULL;
 
 	if (!s)
 		error_set(&e, ERROR_MEMORY, "no memory for a session");
@@ -244,6 +244,11 @@ int jit_session_submit(jit_session *s, const int32_t *ids, size_t n, size_t *reu
 {
 	struct error e = { 0 };
 	size_t known = 0;
+
+	if (reused)
+		*reused = 0;
+	if (!NEEDED(s, &e) || !NEEDED_LIST(ids, n, &e))
+		return model_report(err, &e);
 	int status = session_check_tokens(s, ids, n, err);
 
 	if (status != JIT_OK)
@@ -260,6 +265,9 @@ int jit_session_submit(jit_session *s, const int32_t *ids, size_t n, size_t *reu
 int jit_batch_get_stats(const jit_batch *b, jit_batch_stats *out, jit_error *err)
 {
 	struct error e = { 0 };
+
+	if (!NEEDED(b, &e))
+		return model_report(err, &e);
 	jit_batch_stats stats = b->stats;
 	const struct kv_pages *p = &b->pages;
 	uint64_t unit = p->page_bytes ? p->page_bytes : b->fixed_bytes;

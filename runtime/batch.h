@@ -74,6 +74,7 @@ struct jit_batch {
 	struct batch_costs costs;    /* what passes took */
 	double (*now)(void);         /* by which that is told: seconds */
 	size_t turn;                 /* who is first when not all that decode have room */
+	bool passed_over;            /* prompts had no place in the last pass */
 	jit_batch_stats stats;
 };
 

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "runtime/batch.h"
 #include "runtime/session_kv.h"
+#include "runtime/sized.h"
 
 /* ---- forgetting */
 
@@ -56,6 +57,8 @@ uint64_t batch_kept_fixed(const struct jit_batch *b) { return b->n_kept * b->fix
 
 size_t jit_batch_forget(jit_batch *b, const int32_t *ids, size_t n)
 {
+	if (!b || (n && !ids))
+		return 0;
 	size_t before = b->n_kept;
 
 	for (size_t i = b->n_kept; i-- > 0;) {

@@ -2,17 +2,22 @@
  *
  * Owns: the order. Sessions that decode come before prompts, and prompts by when they came. The tokens of prompts in a
  * pass are so many that it should take no longer than was asked for, by what passes took before; so a prompt of any
- * length lets the others wait for one such pass. Draft tokens come in where all sessions together should get more
- * tokens a second from it. None of it changes a bit of what is computed.
+ * length lets the others wait for one such pass. Where sessions that decode fill whole passes, prompts come first in
+ * every other one. Draft tokens come in where all sessions together should get more tokens a second from it. None of it
+ * changes a bit of what is computed.
+ *
+ * Every step gets somewhere: what is pending is either few tokens, which fit into a pass together and whose turn comes,
+ * or a prompt, of which a part fits into any pass. A step that gets nowhere all the same is an error.
  */
 #include <stdlib.h>
 
 #include "kernels-templates/numerics.h"
 #include "runtime/batch.h"
 #include "runtime/host/system.h"
+#include "runtime/sized.h"
 
 enum {
-	FEW = 16,          /* tokens that are no prompt */
+	FEW = 16,          /* tokens that are no prompt, where a pass has room for so many */
 	PROMPT_LEAST = 16, /* tokens of prompts in a pass, whatever it takes */
 	PROMPT_FIRST = 32  /* before anything was measured */
 };
@@ -92,11 +97,19 @@ static void tell_ready(struct jit_batch *b, jit_session **ready, size_t most, si
 		}
 }
 
+static bool is_anything_due(const struct jit_batch *b)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (is_pending(b->member[i]))
+			return true;
+	return false;
+}
+
 size_t jit_batch_pending(const jit_batch *b)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < b->n; i++)
+	for (size_t i = 0; b && i < b->n; i++)
 		n += is_ready(b->member[i]) || is_pending(b->member[i]);
 	return n;
 }
@@ -213,7 +226,15 @@ static bool is_full(const struct step *step)
 	return step->n == BATCH_PIECES_MOST || step->rows == step->batch->engine.rows;
 }
 
-static bool is_decoding(const struct batch_member *m) { return m->takes_part && waiting(m->session) <= FEW; }
+/* Few tokens are computed together, and fit into a pass that has nothing else. */
+static bool is_few(const struct jit_batch *b, uint32_t tokens)
+{
+	return tokens <= (b->engine.batch < FEW ? b->engine.batch : FEW);
+}
+
+static bool is_decoding(const struct batch_member *m) { return m->takes_part && is_few(m->batch, waiting(m->session)); }
+
+static bool is_prompt(const struct batch_member *m) { return m->takes_part && !is_few(m->batch, waiting(m->session)); }
 
 /* What is to be computed without drafts. */
 static void count_decoding(struct step *step)
@@ -228,14 +249,12 @@ static void count_decoding(struct step *step)
 	step->others.tokens = step->still;
 }
 
-/* Sessions with a few tokens, which are not more than fit into a pass together; who comes first changes from pass to
- * pass where not all have room. */
+/* Sessions with a few tokens; who comes first changes from pass to pass where not all have room. */
 static void add_decoding(struct step *step)
 {
 	struct jit_batch *b = step->batch;
 	size_t first = b->turn % (b->n ? b->n : 1);
 
-	count_decoding(step);
 	for (size_t k = 0; k < b->n; k++) {
 		struct batch_member *m = b->member[(first + k) % b->n];
 		uint32_t n;
@@ -265,14 +284,24 @@ static uint32_t prompt_room(const struct step *step)
 	return fit < room ? fit : room;
 }
 
-static void add_prompts(struct step *step)
+static bool has_place(const struct step *step, const struct batch_member *m)
+{
+	for (uint32_t i = 0; i < step->n; i++)
+		if (step->piece[i].member == m)
+			return true;
+	return false;
+}
+
+/* At most so many tokens of prompts. */
+static void add_prompts(struct step *step, uint32_t most)
 {
 	struct jit_batch *b = step->batch;
 	uint32_t room = prompt_room(step);
 
+	room = room < most ? room : most;
 	for (size_t i = 0; i < b->n && room && !is_full(step); i++) {
 		struct batch_member *m = b->member[i];
-		if (!m->takes_part || waiting(m->session) <= FEW)
+		if (!is_prompt(m) || has_place(step, m))
 			continue;
 		uint32_t left = waiting(m->session), n = left < room ? left : room;
 		n = batch_cut_at_mark(m, batch_begins_at(m->session), n);
@@ -280,6 +309,28 @@ static void add_prompts(struct step *step)
 		step->prompt += n;
 		room -= n;
 	}
+}
+
+static bool passes_over_prompts(const struct step *step)
+{
+	bool waits = false;
+
+	for (size_t i = 0; i < step->batch->n; i++)
+		waits = waits || is_prompt(step->batch->member[i]);
+	return waits && !step->prompt;
+}
+
+/* Whoever waits for a few tokens, then prompts; the other way round where these had no place in the last pass. */
+static void add_all(struct step *step)
+{
+	struct jit_batch *b = step->batch;
+
+	count_decoding(step);
+	if (b->passed_over)
+		add_prompts(step, PROMPT_LEAST);
+	add_decoding(step);
+	add_prompts(step, UINT32_MAX);
+	b->passed_over = passes_over_prompts(step);
 }
 
 /* ---- what a pass leaves */
@@ -345,6 +396,27 @@ static bool run(struct step *step, struct error *err)
 	return true;
 }
 
+/* Whether a session of the pass waits for fewer tokens than before, or for none any more. */
+static bool got_somewhere(const struct step *step)
+{
+	for (uint32_t i = 0; i < step->n; i++) {
+		const struct batch_piece *p = &step->piece[i];
+		if (!is_pending(p->member) || batch_begins_at(p->member->session) > p->position)
+			return true;
+	}
+	return false;
+}
+
+static bool refuse_stall(const struct step *step, struct error *err)
+{
+	const struct jit_batch *b = step->batch;
+
+	return error_set(err, ERROR_STALLED,
+	                 "a step of the batch computed nothing although %zu sessions wait for tokens; passes have at "
+	                 "most %u tokens: this is a fault of jitrun",
+	                 jit_batch_pending(b), b->engine.batch);
+}
+
 static bool step_once(struct jit_batch *b, jit_session **ready, size_t most, size_t *n, struct error *err)
 {
 	struct step step = { .batch = b };
@@ -354,24 +426,25 @@ static bool step_once(struct jit_batch *b, jit_session **ready, size_t most, siz
 	look_for_cancelled(b);
 	look_for_hits(b);
 	tell_ready(b, ready, most, n);
-	if (*n || !most)
+	if (*n)
 		return true;
 	step.alone = jit_batch_pending(b) == 1;
 	batch_drop_windows(b);
 	share_memory(b);
-	add_decoding(&step);
-	add_prompts(&step);
+	add_all(&step);
 	if (step.n && !run(&step, err))
 		return false;
 	tell_ready(b, ready, most, n);
-	return true;
+	return *n || !is_anything_due(b) || got_somewhere(&step) || refuse_stall(&step, err);
 }
 
 int jit_batch_step(jit_batch *b, jit_session **ready, size_t most, size_t *n, jit_error *err)
 {
 	struct error e = { 0 };
 
-	*n = 0;
-	step_once(b, ready, most, n, &e);
+	if (n)
+		*n = 0;
+	if (NEEDED(b, &e) && NEEDED_LIST(ready, most, &e) && NEEDED(n, &e))
+		step_once(b, ready, most, n, &e);
 	return model_report(err, &e);
 }

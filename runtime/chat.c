@@ -194,8 +194,8 @@ int jit_chat_render(const jit_model *m, const jit_chat_options *options, jit_cha
 	jit_chat_options o;
 	jit_chat own = { 0 };
 
-	if (SIZED_READ(jit_chat_options, &o, options, &e) && SIZED_WRITE(jit_chat, out, &own, &e) &&
-	    render(m, &o, &own, &e)) {
+	if (NEEDED(m, &e) && NEEDED(options, &e) && SIZED_READ(jit_chat_options, &o, options, &e) &&
+	    SIZED_WRITE(jit_chat, out, &own, &e) && render(m, &o, &own, &e)) {
 		SIZED_WRITE(jit_chat, out, &own, &e);
 		drop_unseen(&own, out->size);
 	}
@@ -204,6 +204,8 @@ int jit_chat_render(const jit_model *m, const jit_chat_options *options, jit_cha
 
 void jit_chat_free(jit_chat *c)
 {
+	if (!c)
+		return;
 	free(c->text);
 	free(c->ids);
 	c->text = NULL;

@@ -60,19 +60,33 @@ static bool sum_memory(struct device *d, struct pool *pool, const void *from, ui
 	return r.err.code == ERROR_NONE || error_set(err, r.err.code, "%s", r.err.text);
 }
 
+/* Those of 0 that are given, for their values alone look as if there were none. */
+static uint64_t sum_zeros(const struct model_spec *s, uint64_t sum)
+{
+	const struct model_scale scales[] = { s->attention_scale, s->embed_scale, s->residual_scale, s->logit_scale,
+		                              s->logit_cap,       s->score_cap,   s->router_scale };
+
+	for (uint32_t i = 0; i < sizeof scales / sizeof *scales; i++)
+		if (scales[i].given && scales[i].value == 0)
+			sum = record_checksum(&i, sizeof i, sum);
+	return sum;
+}
+
 /* The numbers of a model beside its weights. */
 static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 {
 	const struct model_spec *s = &m->file.spec;
 	const uint32_t numbers[] = { (uint32_t)s->form, s->layers, s->hidden,         s->ffn, s->heads, s->kv_heads,
 		                     s->head_dim,       s->vocab,  s->sliding_window, s->tied };
-	const float reals[] = { s->norm_eps,    s->attention_scale, s->embed_scale, s->residual_scale,
-		                s->logit_scale, s->logit_cap,       s->score_cap,   (float)s->query_scale };
+	const float reals[] = {
+		s->norm_eps,          s->attention_scale.value, s->embed_scale.value, s->residual_scale.value,
+		s->logit_scale.value, s->logit_cap.value,       s->score_cap.value,   (float)s->query_scale
+	};
 	const uint32_t more[] = { s->norms_rotated, (uint32_t)s->act, s->query_scale_length, s->centred, s->parallel };
 
 	sum = record_checksum(numbers, sizeof numbers, sum);
 	sum = record_checksum(reals, sizeof reals, sum);
-	sum = record_checksum(more, sizeof more, sum);
+	sum = sum_zeros(s, record_checksum(more, sizeof more, sum));
 	if (s->latent.rank)
 		sum = record_checksum(&s->latent, sizeof s->latent, sum);
 	if (s->layer_rotation)
@@ -85,6 +99,8 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 		sum = record_checksum(sizes, sizeof sizes, sum);
 		if (r->floor != 0)
 			sum = record_checksum(&r->floor, sizeof r->floor, sum);
+		if (r->ceiling != 0)
+			sum = record_checksum(&r->ceiling, sizeof r->ceiling, sum);
 	}
 	if (s->layer_sizes)
 		sum = record_checksum(s->layer_sizes, s->layers * sizeof *s->layer_sizes, sum);
@@ -92,7 +108,7 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 		const uint32_t experts[] = { s->experts,        s->experts_used,  s->expert_ffn,  s->shared_ffn,
 			                     s->router_sigmoid, s->router_normed, s->dense_layers };
 		sum = record_checksum(experts, sizeof experts, sum);
-		sum = record_checksum(&s->router_scale, sizeof s->router_scale, sum);
+		sum = record_checksum(&s->router_scale.value, sizeof s->router_scale.value, sum);
 		if (s->expert_groups)
 			sum = record_checksum((const uint32_t[]){ s->expert_groups, s->expert_groups_used }, 8, sum);
 		if (s->router_millionth)

@@ -21,8 +21,7 @@
  * LOGITS. One float per vocabulary entry, unscaled. The same tokens give the same logits, bit for bit, whatever the
  * number of threads, however the prompt was cut into feeds, and on every instruction set (the order of float operations
  * is fixed by contract). They are finite: where a model's weights hold or lead to others, whoever asks for logits, a
- * token or a score gets JIT_ERROR_FORMAT instead, a sentence that names the first token fed or chosen with such logits,
- * counted from 0, and asked again gets it again.
+ * token or a score gets JIT_ERROR_FORMAT each time, which names the first token with such logits, counted from 0.
  *
  * THREADS. A jit_model may be used from any number of threads. A jit_session belongs to one thread at a time, but for
  * jit_session_cancel(); different sessions may run at once. Each session owns its worker threads.
@@ -30,10 +29,11 @@
  * ERRORS. Functions return JIT_OK or an error code (or NULL) and fill the caller's jit_error, which may be NULL, with
  * one sentence that names the object, the value found and the value expected. The library never prints and never exits.
  * After a failed feed the session is where it was before it, unless it was cancelled. Every number given is checked:
- * one that is out of range, infinite or NaN is JIT_ERROR_ARGUMENT.
+ * one that is out of range, infinite or NaN is JIT_ERROR_ARGUMENT, and so is NULL where no comment says that it may be,
+ * but for a list of 0 entries. Functions without a status do nothing then, and return 0, NULL or -1.
  *
- * MEMORY. Everything opened is closed by its own function. Strings and arrays returned as `const` are borrowed and live
- * as long as stated.
+ * MEMORY. Everything opened is closed by its own function, which takes NULL for nothing. Strings and arrays returned as
+ * `const` are borrowed and live as long as stated.
  *
  * STRUCTS AND VERSIONS. Every struct begins with its own size, which the macro of the same name sets; jit_error and
  * entries of lists have none, and stay as they are.
@@ -71,7 +71,8 @@ enum jit_status {
 	JIT_ERROR_ARGUMENT,    /* a value of the caller's is out of range */
 	JIT_ERROR_DEVICE,      /* the device cannot run this */
 	JIT_ERROR_CONTEXT,     /* the session's context is full */
-	JIT_ERROR_CANCELLED    /* jit_cancel_set() or jit_session_cancel() asked for it */
+	JIT_ERROR_CANCELLED,   /* jit_cancel_set() or jit_session_cancel() asked for it */
+	JIT_ERROR_STALLED      /* a step of a batch computed none of the tokens that are due: a fault of jitrun */
 };
 
 typedef struct jit_error {
@@ -153,7 +154,7 @@ typedef struct jit_model_options {
 	 * $XDG_CACHE_HOME/jitrun-weights, or ~/.cache/jitrun-weights. A sealed model only looks there. */
 	const char *weight_cache;
 	uint64_t weight_cache_limit; /* bytes it may hold; beyond, what was used longest ago goes; 0: 64 GiB */
-	/* The session to come, or NULL. What it needs beside the weights and cannot have is refused before they load.
+	/* The session to come, or NULL. What it needs and cannot have beside the weights is refused before they load.
 	 */
 	const struct jit_session_options *session;
 } jit_model_options;
@@ -167,8 +168,7 @@ typedef struct jit_model_options {
 /* path: a .gguf file, a .safetensors file with config.json beside it, or a directory holding either. options NULL: all
  * defaults; fields left zero are defaults. */
 jit_model *jit_model_open(const char *path, const jit_model_options *options, jit_error *err);
-/* Whether all that was to be in the files of perf_map, dump_ir, dump_asm and jitdump so far got there; what is held
- * back is written first. For the end, before the model is closed. */
+/* Before the model is closed: whether the files of perf_map, dump_ir, dump_asm and jitdump could be written whole. */
 int jit_model_written(jit_model *m, jit_error *err);
 void jit_model_close(jit_model *m);
 
@@ -365,8 +365,8 @@ void jit_session_cancel(jit_session *s);
 
 /* Appends tokens and computes them; afterwards the logits are those after the last one. */
 int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *err);
-/* The same for text, with BOS added when the session is empty and the model wants it. parse_special as in
- * jit_model_tokenize: 0 for text that others wrote, in which "<|im_end|>" is nothing but these characters. */
+/* The same for text, with BOS added when the session is empty and the model wants it. parse_special: 0 for text that
+ * others wrote, as in jit_model_tokenize. */
 int jit_session_feed_text(jit_session *s, const char *text, size_t n, int parse_special, jit_error *err);
 
 /* Chooses the next token by the session's sampling parameters. The following call of jit_session_next (or feed, or
@@ -413,8 +413,8 @@ enum { JIT_LOGPROBS_MOST = 256 };
  * before anything of jit_sampling; the same bits on every machine. */
 int jit_session_logprobs(jit_session *s, float *chosen, jit_logprob *top, size_t n, jit_error *err);
 
-/* The same as they were drawn from: behind all of jit_sampling and a grammar. *n_top: how many of top there are; where
- * the likeliest is taken it is alone. *chosen is -infinity for a token that was given instead of drawn. */
+/* The same as they were drawn from, behind all of jit_sampling and a grammar. *n_top (may be NULL): how many there are;
+ * where the likeliest is taken, it alone. *chosen is -infinity for a token that was given instead of drawn. */
 int jit_session_sampled_logprobs(jit_session *s, float *chosen, jit_logprob *top, size_t n, size_t *n_top,
                                  jit_error *err);
 

@@ -60,11 +60,12 @@ jit_session *jit_batch_session(jit_batch *b, const jit_sampling *sampling, jit_e
 int jit_session_submit(jit_session *s, const int32_t *ids, size_t n, size_t *reused, jit_error *err);
 
 /* At most one pass over what is pending: tokens being decoded first, then prompts, the one that came first before
- * others. ready[0] to ready[*n - 1], at most `most`: sessions whose tokens are all computed by now, each told once;
- * *n 0: there is more to compute, or nothing is pending (jit_batch_pending). Sessions for which memory has no room wait
- * for it, or are set back and computed again later, the last that came first. An error that belongs to one session
- * (it was cancelled, its logits are not finite) makes it ready, and is told by whatever asks it for logits or a token;
- * what is returned here concerns the whole batch. */
+ * others; where those being decoded fill a pass, prompts come first in the next one. JIT_ERROR_STALLED: tokens are due,
+ * and none was computed. ready[0] to ready[*n - 1], at most `most`: sessions whose tokens are all computed by now, each
+ * told once; *n 0: there is more to compute, or nothing is pending (jit_batch_pending). Sessions for which memory has
+ * no room wait for it, or are set back and computed again later, the last that came first. An error that belongs to one
+ * session (it was cancelled, its logits are not finite) makes it ready, and is told by whatever asks it for logits or a
+ * token; what is returned here concerns the whole batch. */
 int jit_batch_step(jit_batch *b, jit_session **ready, size_t most, size_t *n, jit_error *err);
 /* How many sessions have tokens to compute, or are ready and were not told yet. */
 size_t jit_batch_pending(const jit_batch *b);

@@ -13,7 +13,6 @@
 #include "runtime/host/cancel.h"
 #include "runtime/device/load_packed.h"
 #include "runtime/device/load_weights.h"
-#include "runtime/device/objects.h"
 #include "runtime/host/pool.h"
 #include "runtime/options.h"
 #include "runtime/sized.h"
@@ -34,7 +33,8 @@ int model_report(jit_error *out, const struct error *e)
 		[ERROR_MEMORY] = JIT_ERROR_MEMORY,
 		[ERROR_ARGUMENT] = JIT_ERROR_ARGUMENT,
 		[ERROR_DEVICE] = JIT_ERROR_DEVICE,
-		[ERROR_CANCELLED] = JIT_ERROR_CANCELLED
+		[ERROR_CANCELLED] = JIT_ERROR_CANCELLED,
+		[ERROR_STALLED] = JIT_ERROR_STALLED
 	};
 	if (out) {
 		*out = (jit_error){ .code = status[e->code] };
@@ -285,7 +285,7 @@ jit_model *jit_model_open(const char *path, const jit_model_options *options, ji
 
 	if (!m)
 		error_set(&e, ERROR_MEMORY, "no memory for a model");
-	else if (!path || !*path)
+	else if (!NEEDED(path, &e) || !*path)
 		error_set(&e, ERROR_ARGUMENT, "the model's path is empty");
 	else if (options_model(&own, options, &e))
 		open_parts(m, path, &own, &e);
@@ -313,6 +313,8 @@ int jit_model_written(jit_model *m, jit_error *err)
 {
 	struct error e = { 0 };
 
+	if (!NEEDED(m, &e))
+		return model_report(err, &e);
 	if (dump_written(m->dump_ir, "IR", &e) && dump_written(m->dump_asm, "machine code", &e) && m->observe)
 		observe_written(m->observe, &e);
 	if (m->perf_map && !execmem_perf_map_written())
@@ -344,10 +346,11 @@ void jit_model_close(jit_model *m)
 	free(m);
 }
 
-int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err)
+static jit_model_info info_of(const jit_model *m)
 {
 	const struct model_spec *s = &m->file.spec;
-	const jit_model_info info = {
+
+	return (jit_model_info){
 		.description = m->description,
 		.vocab = (int)s->vocab,
 		.layers = (int)s->layers,
@@ -364,9 +367,16 @@ int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err)
 		.pooling = (int)m->file.pooling,
 		.bounded = model_bounded(m)
 	};
+}
+
+int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err)
+{
 	struct error e = { 0 };
 
-	SIZED_WRITE(jit_model_info, out, &info, &e);
+	if (NEEDED(m, &e)) {
+		const jit_model_info info = info_of(m);
+		SIZED_WRITE(jit_model_info, out, &info, &e);
+	}
 	return model_report(err, &e);
 }
 
@@ -407,94 +417,4 @@ int jit_device_get_info(size_t number, jit_device_info *out, jit_error *err)
 	else
 		SIZED_WRITE(jit_device_info, out, &info, &e);
 	return model_report(err, &e);
-}
-
-static bool write_objects(const char *path, const jit_objects_options *o, jit_objects *out, struct error *err)
-{
-	const struct plan_options po = { .target = o->target ? target_find(o->target) : NULL,
-		                         .f32_activations = o->f32_activations != 0,
-		                         .bounded = o->bounded_numerics != 0 };
-	struct objects_count count;
-	struct packed *packed;
-	struct model file;
-	char names[256];
-
-	if (!po.target || po.target->backend->host_runs)
-		return error_set(err, ERROR_ARGUMENT, "target \"%.32s\" is no card; known: %s",
-		                 o->target ? o->target : "",
-		                 target_list(names, sizeof names, TARGETS_OF_CARDS, "", ", "));
-	if (!packed_or_files(&file, &packed, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err))
-		return false;
-	bool ok = objects_write(&file.spec, &po, options_kv_type(o->kv), o->dir, &count, err);
-	model_close(&file);
-	packed_close(packed);
-	const jit_objects made = { .kernels = count.kernels, .programs = count.programs, .bytes = count.bytes };
-	return ok && (!out || SIZED_WRITE(jit_objects, out, &made, err));
-}
-
-int jit_write_objects(const char *path, const jit_objects_options *options, jit_objects *out, jit_error *err)
-{
-	struct error e = { 0 };
-	jit_objects_options own;
-
-	if (options_objects(&own, options, &e) && (!out || SIZED_WRITE(jit_objects, out, &(jit_objects){ 0 }, &e))) {
-		if (!path || !*path || !own.dir || !*own.dir)
-			error_set(&e, ERROR_ARGUMENT, "code objects need a model's path and a directory to write to");
-		else
-			write_objects(path, &own, out, &e);
-	}
-	return model_report(err, &e);
-}
-
-static bool need_tokenizer(const jit_model *m, struct error *e)
-{
-	const struct error *why = &m->file.tokenizer_error;
-
-	if (m->file.tokenizer)
-		return true;
-	if (why->code)
-		return error_set(e, why->code, "%s", why->text);
-	return error_set(
-		e, ERROR_UNSUPPORTED,
-		"this model has no tokenizer (of a directory, tokenizer.json), so text cannot be used with it; token "
-		"ids can (--prompt-ids)");
-}
-
-int jit_model_tokenize(const jit_model *m, const char *text, size_t n, int add_special, int parse_special,
-                       int32_t **ids, size_t *n_ids, jit_error *err)
-{
-	struct error e = { 0 };
-	unsigned flags = (add_special ? TOKENIZE_BOS_EOS : 0) | (parse_special ? TOKENIZE_SPECIAL : 0);
-
-	if (need_tokenizer(m, &e))
-		tokenizer_encode(m->file.tokenizer, text, n, flags, ids, n_ids, &e);
-	return model_report(err, &e);
-}
-
-static bool check_ids(const jit_model *m, const int32_t *ids, size_t n, struct error *e)
-{
-	for (size_t i = 0; i < n; i++)
-		if (ids[i] < 0 || (uint32_t)ids[i] >= m->file.spec.vocab)
-			return error_set(e, ERROR_ARGUMENT, "token %zu is %d, which is not in 0..%u", i, ids[i],
-			                 m->file.spec.vocab - 1);
-	return true;
-}
-
-char *jit_model_detokenize(const jit_model *m, const int32_t *ids, size_t n, size_t *n_text, jit_error *err)
-{
-	struct error e = { 0 };
-	char *text = NULL;
-	size_t bytes = 0;
-
-	if (need_tokenizer(m, &e) && check_ids(m, ids, n, &e))
-		text = tokenizer_decode(m->file.tokenizer, ids, n, false, &bytes, &e);
-	if (n_text)
-		*n_text = text ? bytes : 0;
-	model_report(err, &e);
-	return text;
-}
-
-int jit_model_is_end(const jit_model *m, int32_t id)
-{
-	return m->file.tokenizer && tokenizer_is_eog(m->file.tokenizer, id);
 }

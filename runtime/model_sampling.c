@@ -46,10 +46,8 @@ static void set_penalties(jit_sampling *out, const struct model_sampling *s)
 	out->repeat_window = window < 0 ? INT_MAX : window;
 }
 
-int jit_model_sampling_defaults(const jit_model *m, jit_sampling *out, jit_error *err)
+static jit_sampling defaults_of(const struct model_sampling *s)
 {
-	const struct model_sampling *s = &m->file.sampling;
-	struct error e = { 0 };
 	jit_sampling own = JIT_SAMPLING(.samplers = s->samplers);
 
 	set_choice(&own, s);
@@ -59,6 +57,16 @@ int jit_model_sampling_defaults(const jit_model *m, jit_sampling *out, jit_error
 	own.mirostat = (int)value_of(s, SAMPLING_MIROSTAT, 0);
 	own.mirostat_tau = value_of(s, SAMPLING_MIROSTAT_TAU, 0);
 	own.mirostat_eta = value_of(s, SAMPLING_MIROSTAT_ETA, 0);
-	SIZED_WRITE(jit_sampling, out, &own, &e);
+	return own;
+}
+
+int jit_model_sampling_defaults(const jit_model *m, jit_sampling *out, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (NEEDED(m, &e)) {
+		const jit_sampling own = defaults_of(&m->file.sampling);
+		SIZED_WRITE(jit_sampling, out, &own, &e);
+	}
 	return model_report(err, &e);
 }

@@ -5,6 +5,7 @@
 #include "runtime/host/system.h"
 #include "runtime/options.h"
 #include "runtime/session_state.h"
+#include "runtime/sized.h"
 
 int session_check_room(const jit_session *s, size_t more, jit_error *err)
 {
@@ -75,11 +76,18 @@ int session_report(jit_session *s, jit_error *err, const struct error *e)
 	return model_report(err, e);
 }
 
-void jit_session_cancel(jit_session *s) { atomic_store(&s->cancel.own.asked, 1); }
+void jit_session_cancel(jit_session *s)
+{
+	if (s)
+		atomic_store(&s->cancel.own.asked, 1);
+}
 
 int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *err)
 {
 	struct error e = { 0 };
+
+	if (!NEEDED(s, &e) || !NEEDED_LIST(ids, n, &e))
+		return model_report(err, &e);
 	const struct session_mark before = session_mark(s);
 	double start = system_seconds();
 	int status = n ? session_check_tokens(s, ids, n, err) : JIT_OK;
@@ -100,8 +108,12 @@ int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *er
 
 int jit_session_feed_text(jit_session *s, const char *text, size_t n, int parse_special, jit_error *err)
 {
+	struct error e = { 0 };
 	int32_t *ids = NULL;
 	size_t n_ids = 0;
+
+	if (!NEEDED(s, &e) || !NEEDED_LIST(text, n, &e))
+		return model_report(err, &e);
 	int status = jit_model_tokenize(s->model, text, n, s->length == 0, parse_special, &ids, &n_ids, err);
 
 	if (status == JIT_OK)
@@ -144,12 +156,14 @@ int session_ensure_logits(jit_session *s, jit_error *err)
 
 int jit_session_next(jit_session *s, int32_t *id, jit_error *err)
 {
-	int status = session_ensure_logits(s, err);
+	struct error e = { 0 };
 
+	if (!NEEDED(s, &e) || !NEEDED(id, &e))
+		return model_report(err, &e);
+	int status = session_ensure_logits(s, err);
 	if (status != JIT_OK)
 		return status;
 	double start = system_seconds();
-	struct error e = { 0 };
 	const float *logits = s->grammar ? session_grammar_logits(s, s->logits, &e) : s->logits;
 	if (!logits)
 		return model_report(err, &e);
@@ -167,19 +181,27 @@ int jit_session_next(jit_session *s, int32_t *id, jit_error *err)
 
 const float *jit_session_logits(jit_session *s, jit_error *err)
 {
+	struct error e = { 0 };
+
+	if (!NEEDED(s, &e)) {
+		model_report(err, &e);
+		return NULL;
+	}
 	return session_ensure_logits(s, err) == JIT_OK ? s->logits : NULL;
 }
 
-size_t jit_session_length(const jit_session *s) { return s->length; }
+size_t jit_session_length(const jit_session *s) { return s ? s->length : 0; }
 
 size_t session_computed(const jit_session *s) { return s->computed; }
 
-const int32_t *jit_session_ids(const jit_session *s) { return s->ids; }
+const int32_t *jit_session_ids(const jit_session *s) { return s ? s->ids : NULL; }
 
 int jit_session_rewind(jit_session *s, size_t n, jit_error *err)
 {
 	struct error e = { 0 };
 
+	if (!NEEDED(s, &e))
+		return model_report(err, &e);
 	if (n > s->length) {
 		error_set(&e, ERROR_ARGUMENT, "rewind to %zu: the session has %zu tokens", n, s->length);
 		return model_report(err, &e);
@@ -202,7 +224,7 @@ int jit_session_set_sampling(jit_session *s, const jit_sampling *p, jit_error *e
 	struct error e = { 0 };
 	jit_sampling params;
 
-	if (options_sampling(&params, p, &e))
+	if (NEEDED(s, &e) && options_sampling(&params, p, &e))
 		sampling_set(&s->sampling, &params, s->context, &e);
 	return model_report(err, &e);
 }

@@ -15,6 +15,7 @@
 #include "runtime/logits.h"
 #include "runtime/options.h"
 #include "runtime/session_state.h"
+#include "runtime/sized.h"
 
 /* An embedding in the making. */
 struct embedding {
@@ -153,6 +154,9 @@ int jit_session_embed(jit_session *s, const int32_t *ids, size_t n, const jit_em
                       size_t n_out, jit_error *err)
 {
 	struct error e = { 0 };
+
+	if (!NEEDED(s, &e) || !NEEDED_LIST(ids, n, &e) || !NEEDED(out, &e))
+		return model_report(err, &e);
 	struct embedding embedding = { .hidden = s->model->file.spec.hidden, .first = s->length, .n = n, .out = out };
 	const struct session_mark before = session_mark(s);
 	const double start = system_seconds();

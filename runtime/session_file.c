@@ -26,6 +26,7 @@
 #include "runtime/fingerprint.h"
 #include "runtime/session_kv.h"
 #include "runtime/session_state.h"
+#include "runtime/sized.h"
 
 enum { STATE_VERSION = 1, HEADER = 256, ABOUT_MOST = 136 };
 enum {
@@ -241,7 +242,9 @@ int jit_session_save(jit_session *s, const char *path, jit_error *err)
 	struct saving v = { .session = s };
 	struct error e = { 0 };
 
-	if (!path || !*path || path[strlen(path) - 1] == '/')
+	if (!NEEDED(s, &e) || !NEEDED(path, &e))
+		return model_report(err, &e);
+	if (!*path || path[strlen(path) - 1] == '/')
 		error_set(&e, ERROR_ARGUMENT, "the session's file has no name");
 	else if (make_parts(&v, &e)) {
 		finish_header(&v);
@@ -455,10 +458,12 @@ int jit_session_restore(jit_session *s, const char *path, jit_error *err)
 	struct error e = { 0 };
 	struct stat st;
 
+	if (!NEEDED(s, &e) || !NEEDED(path, &e))
+		return model_report(err, &e);
 	if (s->length)
 		error_set(&e, ERROR_ARGUMENT, "the session has %zu tokens; only one that has none can be restored",
 		          s->length);
-	else if (!path || !*path)
+	else if (!*path)
 		error_set(&e, ERROR_ARGUMENT, "the session's file has no name");
 	else if ((r.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0 || fstat(r.fd, &st) != 0)
 		error_set(&e, ERROR_IO, "%s: cannot be opened: %s", path, strerror(errno));

@@ -3,6 +3,7 @@
 
 #include "runtime/session_kv.h"
 #include "runtime/session_state.h"
+#include "runtime/sized.h"
 
 static bool fork_into(jit_session *to, const jit_session *from, struct error *err)
 {
@@ -27,6 +28,11 @@ static bool fork_into(jit_session *to, const jit_session *from, struct error *er
 jit_session *jit_session_fork(const jit_session *s, const jit_session_options *options, jit_error *err)
 {
 	struct error e = { 0 };
+
+	if (!NEEDED(s, &e)) {
+		model_report(err, &e);
+		return NULL;
+	}
 	jit_session *fork = jit_session_open(s->model, options, err);
 
 	if (!fork || fork_into(fork, s, &e))

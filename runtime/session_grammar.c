@@ -13,6 +13,7 @@
 #include "grammar/grammar.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/session_state.h"
+#include "runtime/sized.h"
 
 enum { FORCED_MOST = 256 };
 
@@ -277,6 +278,8 @@ int jit_session_set_grammar(jit_session *s, int kind, const char *text, size_t n
 	struct error e = { 0 };
 	struct session_grammar *g = NULL;
 
+	if (!NEEDED(s, &e))
+		return model_report(err, &e);
 	if (kind < JIT_GRAMMAR_NONE || kind > JIT_GRAMMAR_CALL)
 		error_set(&e, ERROR_ARGUMENT, "kind is %d, expected one of enum JIT_GRAMMAR_NONE to JIT_GRAMMAR_CALL",
 		          kind);
@@ -295,7 +298,7 @@ int jit_session_grammar_complete(jit_session *s)
 	struct error e = { 0 };
 	bool ends = false;
 
-	if (!s->grammar || !grammar_allowed(s->grammar->grammar, &ends, &e))
+	if (!s || !s->grammar || !grammar_allowed(s->grammar->grammar, &ends, &e))
 		return -1;
 	return ends;
 }

@@ -6,6 +6,7 @@
 #include "runtime/options.h"
 #include "runtime/sampling/stop.h"
 #include "runtime/session_state.h"
+#include "runtime/sized.h"
 
 enum {
 	DEFAULT_CONTEXT = 4096,
@@ -133,7 +134,7 @@ static bool session_open(jit_session *s, const jit_session_options *options, str
 jit_session *jit_session_open(jit_model *m, const jit_session_options *options, jit_error *err)
 {
 	struct error e = { 0 };
-	jit_session *s = calloc(1, sizeof *s);
+	jit_session *s = NEEDED(m, &e) ? calloc(1, sizeof *s) : NULL;
 
 	if (!s) {
 		error_set(&e, ERROR_MEMORY, "no memory for a session");

@@ -8,6 +8,7 @@
 #include "runtime/logits.h"
 #include "runtime/session.h"
 #include "runtime/session_state.h"
+#include "runtime/sized.h"
 
 /* What is wanted of the tokens that are scored: logprob and top may be NULL. */
 struct wanted {
@@ -94,6 +95,10 @@ static int score(jit_session *s, const int32_t *ids, size_t n, const struct want
 
 int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logprob, jit_error *err)
 {
+	struct error e = { 0 };
+
+	if (!NEEDED(s, &e) || !NEEDED_LIST(ids, n, &e))
+		return model_report(err, &e);
 	return score(s, ids, n, &(struct wanted){ .logprob = logprob }, err);
 }
 
@@ -119,7 +124,7 @@ int jit_session_logprobs(jit_session *s, float *chosen, jit_logprob *top, size_t
 {
 	struct error e = { 0 };
 
-	if (may_ask(s, "jit_session_logprobs", n, &e))
+	if (NEEDED(s, &e) && NEEDED_LIST(top, n, &e) && may_ask(s, "jit_session_logprobs", n, &e))
 		logits_top(s->logits, s->model->file.spec.vocab, s->ids[s->length - 1], chosen, top, n);
 	return model_report(err, &e);
 }
@@ -146,7 +151,7 @@ int jit_session_sampled_logprobs(jit_session *s, float *chosen, jit_logprob *top
 	struct error e = { 0 };
 	size_t have = 0;
 
-	if (!may_ask(s, "jit_session_sampled_logprobs", n, &e))
+	if (!NEEDED(s, &e) || !NEEDED_LIST(top, n, &e) || !may_ask(s, "jit_session_sampled_logprobs", n, &e))
 		return model_report(err, &e);
 	if (chosen)
 		*chosen = -INFINITY;

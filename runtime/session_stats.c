@@ -15,6 +15,11 @@ struct collect *session_collect(jit_session *s, struct error *err)
 char *jit_session_report(jit_session *s, int json, jit_error *err)
 {
 	struct error e = { 0 };
+
+	if (!NEEDED(s, &e)) {
+		model_report(err, &e);
+		return NULL;
+	}
 	struct report_background b = { .stalls = s->engine->stalls };
 	if (s->engine->compile_ahead) {
 		compile_ahead_drain(s->engine->compile_ahead);
@@ -30,7 +35,8 @@ int jit_session_trace(jit_session *s, const char *path, jit_error *err)
 {
 	struct error e = { 0 };
 
-	report_trace(s->engine->profile, path, &e);
+	if (NEEDED(s, &e) && NEEDED(path, &e))
+		report_trace(s->engine->profile, path, &e);
 	return model_report(err, &e);
 }
 
@@ -72,6 +78,9 @@ static void count_drafts(const jit_session *s, jit_session_stats *out)
 int jit_session_get_stats(const jit_session *s, jit_session_stats *out, jit_error *err)
 {
 	struct error e = { 0 };
+
+	if (!NEEDED(s, &e))
+		return model_report(err, &e);
 	jit_session_stats stats = {
 		.prompt_tokens = s->prompt_tokens,
 		.decode_tokens = s->decode_tokens,
@@ -112,6 +121,8 @@ int jit_session_get_card_stats(const jit_session *s, jit_card_stats *out, jit_er
 {
 	struct error e = { 0 };
 
+	if (!NEEDED(s, &e))
+		return model_report(err, &e);
 	if (!s->engine->stream->count) {
 		error_set(&e, ERROR_UNSUPPORTED, "the device %s counts nothing; simulated cards do",
 		          s->model->device->facts.name);

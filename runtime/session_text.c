@@ -3,6 +3,7 @@
 
 #include "runtime/sampling/stop.h"
 #include "runtime/session_state.h"
+#include "runtime/sized.h"
 
 /* The bytes a token completes, in s->text. False: no memory, and the token was not taken. */
 static bool spell(jit_session *s, int32_t id, size_t *n)
@@ -29,11 +30,16 @@ static const char *without_stops(jit_session *s, int32_t id, size_t *n)
 
 const char *jit_session_text(jit_session *s, int32_t id, size_t *n, jit_error *err)
 {
-	const struct utf8_stream before = s->stream;
 	struct error e = { 0 };
 	const char *text = NULL;
 
-	*n = 0;
+	if (n)
+		*n = 0;
+	if (!NEEDED(s, &e) || !NEEDED(n, &e)) {
+		model_report(err, &e);
+		return NULL;
+	}
+	const struct utf8_stream before = s->stream;
 	if (id < -1 || (id >= 0 && (uint32_t)id >= s->model->file.spec.vocab)) {
 		error_set(&e, ERROR_ARGUMENT, "the token %d is not in -1..%u", id, s->model->file.spec.vocab - 1);
 	} else if (!spell(s, id, n) || !(text = without_stops(s, id, n))) {
@@ -48,8 +54,10 @@ const char *jit_session_text(jit_session *s, int32_t id, size_t *n, jit_error *e
 int jit_session_set_stop(jit_session *s, const char *const *texts, size_t n, jit_error *err)
 {
 	struct error e = { 0 };
-	struct stop *stop = n ? stop_open(texts, n, &e) : NULL;
 
+	if (!NEEDED(s, &e) || !NEEDED_LIST(texts, n, &e))
+		return model_report(err, &e);
+	struct stop *stop = n ? stop_open(texts, n, &e) : NULL;
 	if (stop || n == 0) {
 		stop_close(s->stop);
 		s->stop = stop;
@@ -57,4 +65,4 @@ int jit_session_set_stop(jit_session *s, const char *const *texts, size_t n, jit
 	return model_report(err, &e);
 }
 
-int jit_session_stopped(const jit_session *s) { return s->stop ? stop_found(s->stop) : -1; }
+int jit_session_stopped(const jit_session *s) { return s && s->stop ? stop_found(s->stop) : -1; }

@@ -15,6 +15,11 @@ static bool check_size(size_t size, const char *type, struct error *err)
 	return true;
 }
 
+bool needed(const void *p, const char *function, const char *parameter, struct error *err)
+{
+	return p || error_set(err, ERROR_ARGUMENT, "%s: %s is NULL; expected an address", function, parameter);
+}
+
 bool sized_read(void *own, size_t own_size, const void *from, const char *type, struct error *err)
 {
 	const uint8_t *bytes = from;

@@ -9,6 +9,7 @@
 #include "loaders/json_read.h"
 #include "server/bytes.h"
 #include "server/fields.h"
+#include "server/history.h"
 #include "server/json_write.h"
 
 /* For models without a template of their own; most of those trained for conversations since 2023 know this form. */
@@ -63,28 +64,6 @@ static bool join_content(json_t *message, struct refusal *r)
 	return ok;
 }
 
-/* Templates want the arguments of a call as an object; clients send its JSON text. */
-static void open_arguments(json_t *message)
-{
-	json_t *call;
-	size_t i;
-
-	json_array_foreach(json_object_get(message, "tool_calls"), i, call)
-	{
-		json_t *function = json_object_get(call, "function");
-		const json_t *text = json_object_get(function, "arguments");
-		if (!json_is_string(text))
-			continue;
-		struct error e = { 0 };
-		json_t *o = json_read(json_string_value(text), json_string_length(text), json_string_length(text),
-		                      "arguments", &e);
-		if (json_is_object(o))
-			json_put(function, "arguments", o);
-		else
-			json_decref(o);
-	}
-}
-
 static bool bring_to_form(json_t *message, size_t number, struct refusal *r)
 {
 	const char *role = json_string_value(json_object_get(message, "role"));
@@ -96,7 +75,6 @@ static bool bring_to_form(json_t *message, size_t number, struct refusal *r)
 	bool calls = json_array_size(json_object_get(message, "tool_calls")) > 0;
 	if (!calls && !field_value(message, "content"))
 		return refuse(r, 400, "messages", "message %zu has neither content nor tool_calls", number);
-	open_arguments(message);
 	return join_content(message, r);
 }
 
@@ -172,6 +150,37 @@ static bool take_beginning(struct ending *e, json_t *messages, struct refusal *r
 	return e->beginning || refuse(r, 503, NULL, "There is no memory for this request.");
 }
 
+/* What the answer is to rest on, for templates that write it: objects with texts, or texts alone. */
+static void add_documents(json_t *variables, const json_t *body, const struct served *m, struct refusal *r)
+{
+	json_t *given = field_array(body, "documents", r), *document;
+	size_t i;
+
+	if (json_array_size(given) == 0)
+		return;
+	if (!m->writes_documents) {
+		refuse(r, 400, "documents",
+		       "documents is given, and the model's chat template writes none; put their texts into a message");
+		return;
+	}
+	json_t *list = json_array();
+	json_array_foreach(given, i, document)
+	{
+		if (json_is_string(document)) {
+			json_t *o = json_object();
+			json_put(o, "title", json_string(""));
+			json_put(o, "text", json_incref(document));
+			json_add(list, o);
+		} else if (json_is_object(document)) {
+			json_add(list, json_incref(document));
+		} else {
+			refuse(r, 400, "documents", "documents has %s, expected texts, or objects with title and text",
+			       json_kind(document));
+		}
+	}
+	json_put(variables, "documents", list);
+}
+
 /* What templates know beside messages: what the request says, else the day, and whether the model shall reason. */
 static json_t *variables_of(const json_t *body, const struct served *m, int64_t now, struct refusal *r)
 {
@@ -202,10 +211,12 @@ static json_t *variables_of(const json_t *body, const struct served *m, int64_t 
 	}
 	if (more && json_object_update(o, more))
 		refuse(r, 503, NULL, "There is no memory for this request.");
+	add_documents(o, body, m, r);
 	return o;
 }
 
-static char *tools_text(const json_t *body, struct refusal *r)
+/* The tools that stand in the prompt; NULL: none. */
+static json_t *tools_of(const json_t *body, struct refusal *r)
 {
 	json_t *tools = field_array(body, "tools", r);
 	const json_t *choice = field_value(body, "tool_choice");
@@ -214,10 +225,7 @@ static char *tools_text(const json_t *body, struct refusal *r)
 		return NULL;
 	if (json_is_string(choice) && strcmp(json_string_value(choice), "none") == 0)
 		return NULL;
-	char *text = json_write(json_incref(tools));
-	if (!text)
-		refuse(r, 503, NULL, "There is no memory for this request.");
-	return text;
+	return tools;
 }
 
 static bool append(struct conversation *c, const char *text, bool special, const struct served *m, struct refusal *r)
@@ -261,6 +269,44 @@ static bool render(struct conversation *c, jit_chat_options *o, const struct ser
 	return c->ids || refuse(r, 501, NULL, "The model has no tokenizer.");
 }
 
+/* With these repairs of the conversation. */
+static bool render_repaired(struct conversation *c, const json_t *messages, const json_t *tools, unsigned repairs,
+                            jit_chat_options *o, const struct served *m, struct refusal *r)
+{
+	char *text = json_write(history_messages(messages, repairs)),
+	     *told = tools ? json_write(history_tools(tools, repairs)) : NULL;
+	bool ok = (text && (told || !tools)) || refuse(r, 503, NULL, "There is no memory for this request.");
+
+	o->messages = text;
+	o->tools = told;
+	ok = ok && render(c, o, m, r);
+	free(text);
+	free(told);
+	return ok;
+}
+
+/* As the model's template was found to take conversations: what it takes as it comes goes so. What it still refuses is
+ * like no probe: then the other repairs are tried, too. */
+static bool render_history(struct conversation *c, const json_t *messages, const json_t *tools, jit_chat_options *o,
+                           const struct served *m, struct refusal *r)
+{
+	unsigned repairs = m->repairs[tools != NULL], rescues = m->rescues[tools != NULL];
+	bool ok = render_repaired(c, messages, tools, repairs, o, m, r);
+
+	for (unsigned i = 0; i <= HISTORY_REPAIRS && !ok && r->status == 400; i++) {
+		unsigned more = i ? 1U << (i - 1) : rescues;
+		struct refusal again = { 0 };
+		if (!(more & ~repairs))
+			continue;
+		repairs |= more;
+		if ((ok = render_repaired(c, messages, tools, repairs, o, m, &again)))
+			*r = again;
+		else if (!i)
+			*r = again; /* what it says of the conversation as it takes others */
+	}
+	return ok;
+}
+
 /* Where the model shall not reason, and its template begins the reasoning all the same: it ends at once. */
 static bool end_reasoning(struct conversation *c, const json_t *variables, const struct served *m, struct refusal *r)
 {
@@ -275,19 +321,17 @@ static bool end_reasoning(struct conversation *c, const json_t *variables, const
 static bool make(struct conversation *c, json_t *messages, const json_t *body, struct ending *e, const struct served *m,
                  int64_t now, struct refusal *r)
 {
-	json_t *variables = variables_of(body, m, now, r);
-	char *tools = tools_text(body, r), *text = json_write(json_incref(messages));
+	json_t *variables = variables_of(body, m, now, r), *tools = tools_of(body, r);
 	char *more = json_write(json_incref(variables));
-	jit_chat_options o = JIT_CHAT_OPTIONS(.has_now = 1, .now = now, .messages = text, .tools = tools,
-	                                      .variables = more, .no_generation_prompt = !e->generation);
+	jit_chat_options o =
+		JIT_CHAT_OPTIONS(.has_now = 1, .now = now, .variables = more, .no_generation_prompt = !e->generation);
 
-	if (!text || !more)
+	if (!more)
 		refuse(r, 503, NULL, "There is no memory for this request.");
-	bool ok = !r->status && render(c, &o, m, r) && (!e->generation || end_reasoning(c, variables, m, r)) &&
+	bool ok = !r->status && render_history(c, messages, tools, &o, m, r) &&
+	          (!e->generation || end_reasoning(c, variables, m, r)) &&
 	          (!e->beginning || append(c, e->beginning, false, m, r));
 	json_decref(variables);
-	free(tools);
-	free(text);
 	free(more);
 	return ok;
 }

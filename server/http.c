@@ -9,12 +9,15 @@
 #include <string.h>
 #include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "server/gate.h"
 #include "server/guards.h"
 #include "server/json_write.h"
 #include "server/server.h"
 
-enum { THREADS = 4, HEAD_BYTES = 64 << 10, IDLE_SECONDS = 30 };
+/* Memory of a connection: a head, in which each "%" has become "%25", and its fields. */
+enum { THREADS = 4, MEMORY_BYTES = 128 << 10 };
 
 /* ---- reading */
 
@@ -28,22 +31,12 @@ const char *exchange_argument(const struct exchange *x, const char *name)
 	return MHD_lookup_connection_value(x->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
-static enum MHD_Result look_at_field(void *user, enum MHD_ValueKind kind, const char *name, size_t n_name,
-                                     const char *value, size_t n_value)
+/* "400 why": what the gate thinks of a head or a body, in the place of a field. */
+static bool passes_guards(struct exchange *x, enum MHD_ValueKind kind)
 {
-	(void)kind;
-	return guard_field(user, name, n_name, value ? value : "", n_value) ? MHD_YES : MHD_NO;
-}
+	const char *said = MHD_lookup_connection_value(x->connection, kind, GUARD_REFUSAL);
 
-static bool passes_guards(struct exchange *x, const char *version)
-{
-	struct guard g = { 0 };
-
-	MHD_get_connection_values_n(x->connection, MHD_HEADER_KIND, look_at_field, &g);
-	if (g.refusal.status == 0)
-		guard_end(&g, version);
-	x->refusal = g.refusal;
-	return g.refusal.status == 0;
+	return !said || refuse(&x->refusal, atoi(said), NULL, "%s", said + strcspn(said, " ") + 1);
 }
 
 static bool has_key(struct exchange *x)
@@ -56,36 +49,6 @@ static bool has_key(struct exchange *x)
 	if (!s->keys || !(x->route->needs & ROUTE_KEY) || (key && keys_has(s->keys, key, strlen(key))))
 		return true;
 	return refuse(&x->refusal, 401, NULL, "Invalid API Key");
-}
-
-/* Whether a path is this route's; what is behind it is kept. */
-static bool is_at(struct exchange *x, const struct route *r, const char *path)
-{
-	size_t n = strlen(r->path), more = strlen(path);
-
-	if (!(r->needs & ROUTE_BELOW))
-		return strcmp(r->path, path) == 0;
-	if (more <= n || more - n >= sizeof x->rest || strncmp(r->path, path, n) != 0)
-		return false;
-	memcpy(x->rest, path + n, more - n + 1);
-	return true;
-}
-
-static bool find_route(struct exchange *x, const char *method, const char *path)
-{
-	bool known = false;
-
-	for (const struct route *r = routes; r->path; r++) {
-		if (!is_at(x, r, path))
-			continue;
-		known = true;
-		x->route = r;
-		if (strcmp(r->method, method) == 0 || (strcmp(method, "HEAD") == 0 && strcmp(r->method, "GET") == 0))
-			return true;
-	}
-	if (known)
-		return refuse(&x->refusal, 405, NULL, "%s is not answered with %s here.", path, method);
-	return refuse(&x->refusal, 404, NULL, "There is nothing at %.200s.", path);
 }
 
 static bool has_model(struct exchange *x)
@@ -125,19 +88,20 @@ static bool fits(struct exchange *x)
 }
 
 /* Before anything of the body is read. */
-static bool is_welcome(struct exchange *x, const char *method, const char *path, const char *version)
+static bool is_welcome(struct exchange *x, const char *method, const char *path)
 {
 	const struct origin_rules *o = &x->server->origin;
 
-	if (!passes_guards(x, version))
+	if (!passes_guards(x, MHD_HEADER_KIND))
 		return false;
 	const char *host = exchange_header(x, "Host"), *page = exchange_header(x, "Origin");
-	if (!origin_takes_host(o, host, &x->refusal))
+	if (!origin_takes_host(o, host, &x->refusal) ||
+	    !origin_takes_host(o, exchange_header(x, GUARD_HOST), &x->refusal))
 		return false;
 	/* What the answer lacks is what tells the browser that the page may not ask. */
 	if (strcmp(method, "OPTIONS") == 0 && page && o->n_pages)
 		return true;
-	return origin_takes_page(o, host, page, &x->refusal) && find_route(x, method, path) && has_key(x) &&
+	return origin_takes_page(o, host, page, &x->refusal) && route_find(x, method, path) && has_key(x) &&
 	       has_model(x) && is_plain(x) && fits(x);
 }
 
@@ -380,6 +344,10 @@ static enum MHD_Result begin(struct exchange *x)
 		return send_refusal(x);
 	if (!x->route)
 		return send_preflight(x);
+	if (!passes_guards(x, MHD_FOOTER_KIND)) {
+		x->begun = false;
+		return send_refusal(x);
+	}
 	json_lacks(); /* what others lacked is theirs */
 	if (!x->route->handle(x))
 		return x->lease.state == LEASE_WANTED ? begin_loading(x) : send_refusal(x);
@@ -396,6 +364,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
 {
 	struct server *s = user;
 	struct exchange *x = *own;
+	(void)version;
 
 	if (!x) {
 		x = calloc(1, sizeof *x);
@@ -406,7 +375,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
 		x->connection = c;
 		x->anthropic = strncmp(path, "/v1/messages", 12) == 0;
 		atomic_fetch_add(&s->requests, 1);
-		return is_welcome(x, method, path, version) ? MHD_YES : send_refusal(x);
+		return is_welcome(x, method, path) ? MHD_YES : send_refusal(x);
 	}
 	if (*n_data) {
 		/* One that goes on and on ends with its connection. */
@@ -443,14 +412,24 @@ static void on_completed(void *user, struct MHD_Connection *c, void **own, enum 
 static void on_connection(void *user, struct MHD_Connection *c, void **own, enum MHD_ConnectionNotificationCode what)
 {
 	struct server *s = user;
-	const union MHD_ConnectionInfo *i = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	const union MHD_ConnectionInfo *i = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	struct gated *client = gated_of(i ? i->client_addr : NULL);
 
 	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
 		watch_end(s->watch, *own);
 		*own = NULL;
+		gated_let_go(client);
 	} else {
-		*own = i ? watch_begin(s->watch, i->connect_fd) : NULL;
+		gated_take(client);
+		*own = client ? watch_begin(s->watch, gated_client(client)) : NULL;
 	}
+}
+
+static bool serve(void *user, int fd, const struct sockaddr *address, socklen_t n)
+{
+	struct server *s = user;
+
+	return MHD_add_connection(s->daemon, fd, address, n) == MHD_YES;
 }
 
 /* What the library says of why it does not start. */
@@ -464,35 +443,47 @@ static void on_complaint(void *user, const char *format, va_list args)
 
 bool http_start(struct server *s, struct error *err)
 {
-	unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
-	const struct MHD_OptionItem tls[] = { { MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls.certificate },
-		                              { MHD_OPTION_HTTPS_MEM_KEY, 0, s->tls.key },
-		                              { MHD_OPTION_END, 0, NULL } };
+	const unsigned flags =
+		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_NO_LISTEN_SOCKET;
+	const struct gate_options o = { .listener = s->listener.fd,
+		                        .connections = s->o.connections,
+		                        .per_address = s->o.per_address,
+		                        .tls = s->tls.key ? &s->tls : NULL,
+		                        .serve = serve,
+		                        .user = s };
 
+	if (s->tls.key && !tls_open(&s->tls, s->listener.address, err))
+		return false;
 	atomic_store(&s->starts, true);
+	/* How many there may be, and for how long, is the gate's and the watch's affair. */
 	s->daemon = MHD_start_daemon(
-		flags | (s->tls.key ? MHD_USE_TLS : 0), 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER,
-		on_complaint, s, MHD_OPTION_LISTEN_SOCKET, s->listener.fd, MHD_OPTION_ARRAY, tls + (s->tls.key ? 0 : 2),
-		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_TIMEOUT,
-		(unsigned)(s->o.read_seconds < IDLE_SECONDS ? s->o.read_seconds : IDLE_SECONDS),
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->o.connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-		(unsigned)s->o.per_address, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES,
-		MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
-		MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
+		flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_complaint, s,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)s->o.read_seconds,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->o.connections * 2 + THREADS,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_BYTES, MHD_OPTION_THREAD_POOL_SIZE,
+		(unsigned)THREADS, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_NOTIFY_CONNECTION,
+		on_connection, s, MHD_OPTION_END);
 	atomic_store(&s->starts, false);
 	s->complaint[strcspn(s->complaint, "\n")] = 0;
-	if (s->daemon)
-		return true;
-	if (s->tls.key)
-		return error_set(err, ERROR_IO, "%s cannot be served with this certificate and key: %s",
-		                 s->listener.address, s->complaint);
-	return error_set(err, ERROR_IO, "the HTTP library cannot serve %s: %s", s->listener.address,
-	                 s->complaint[0] ? s->complaint : strerror(errno));
+	if (!s->daemon)
+		return error_set(err, ERROR_IO, "the HTTP library cannot serve %s: %s", s->listener.address,
+		                 s->complaint[0] ? s->complaint : strerror(errno));
+	s->gate = gate_open(&o, err);
+	if (!s->gate) {
+		MHD_stop_daemon(s->daemon);
+		s->daemon = NULL;
+	}
+	return s->gate != NULL;
 }
 
 void http_stop(struct server *s)
 {
-	if (s->daemon)
-		MHD_stop_daemon(s->daemon);
+	if (!s->daemon)
+		return;
+	gate_shut(s->gate);
+	MHD_stop_daemon(s->daemon);
+	gate_close(s->gate);
+	close(s->listener.fd);
 	s->daemon = NULL;
+	s->gate = NULL;
 }

@@ -47,7 +47,8 @@ enum route_needs {
 	ROUTE_OPEN,
 	ROUTE_KEY = 1,
 	ROUTE_MODEL = 2,
-	ROUTE_BELOW = 4 /* paths that begin with this one and go on */
+	ROUTE_BELOW = 4, /* paths that begin with this one and go on */
+	ROUTE_EXACT = 8  /* no slash too many: proxies are told to keep such paths from clients */
 };
 
 struct route {
@@ -58,6 +59,9 @@ struct route {
 };
 /* routes.c: ends with a path of NULL. */
 extern const struct route routes[];
+/* The route of a request whose path is as the client sent it, and what is behind a path of ROUTE_BELOW. False: refused.
+ */
+bool route_find(struct exchange *x, const char *method, const char *path);
 
 /* The value of a header field or of an argument behind "?", NULL: it is not there. */
 const char *exchange_header(const struct exchange *x, const char *name);

@@ -32,6 +32,10 @@ struct served {
 	const char *numerics, *kv; /* their names */
 	int pooling;               /* of embeddings: JIT_POOL_LAST and so on */
 	int tools;                 /* how its template writes calls: enum tools_form */
+	/* Of conversations, for its template (history.h), without tools and with: without repairs what was said is
+	 * lost, and without rescues it is refused. */
+	unsigned repairs[2], rescues[2];
+	bool writes_documents; /* its template does */
 	struct {
 		int32_t id;
 		const char *text;

@@ -1,5 +1,8 @@
 /* server/routes.c - which handler answers what. */
+#include <string.h>
+
 #include "server/endpoints.h"
+#include "server/guards.h"
 
 const struct route routes[] = {
 	{ "GET", "/", ROUTE_OPEN, answer_page },
@@ -31,9 +34,59 @@ const struct route routes[] = {
 	{ "POST", "/tokenize", ROUTE_KEY | ROUTE_MODEL, answer_tokenize },
 	{ "POST", "/detokenize", ROUTE_KEY | ROUTE_MODEL, answer_detokenize },
 	{ "POST", "/apply-template", ROUTE_KEY | ROUTE_MODEL, answer_apply_template },
-	{ "GET", "/props", ROUTE_KEY | ROUTE_MODEL, answer_props },
-	{ "GET", "/slots", ROUTE_KEY | ROUTE_MODEL, answer_slots },
-	{ "POST", "/slots/", ROUTE_KEY | ROUTE_MODEL | ROUTE_BELOW, answer_slot_action },
-	{ "GET", "/metrics", ROUTE_KEY | ROUTE_MODEL, answer_metrics },
+	{ "GET", "/props", ROUTE_KEY | ROUTE_MODEL | ROUTE_EXACT, answer_props },
+	{ "GET", "/slots", ROUTE_KEY | ROUTE_MODEL | ROUTE_EXACT, answer_slots },
+	{ "POST", "/slots/", ROUTE_KEY | ROUTE_MODEL | ROUTE_BELOW | ROUTE_EXACT, answer_slot_action },
+	{ "GET", "/metrics", ROUTE_KEY | ROUTE_MODEL | ROUTE_EXACT, answer_metrics },
 	{ NULL, NULL, 0, NULL },
 };
+
+/* Base URLs are often written with a slash too many: how many bytes of the path are those of the route, a row of
+ * slashes being one; 0: they differ. */
+static size_t same_path(const char *route, const char *path, bool exact)
+{
+	const char *at = path;
+
+	for (const char *r = route; *r; r++) {
+		if (*at++ != *r)
+			return 0;
+		while (!exact && *r == '/' && *at == '/')
+			at++;
+	}
+	return (size_t)(at - path);
+}
+
+/* Whether a path is this route's; what is behind it is kept. */
+static bool is_at(struct exchange *x, const struct route *r, const char *path)
+{
+	bool exact = r->needs & ROUTE_EXACT;
+	size_t n = same_path(r->path, path, exact), more = strlen(path), slashes = n ? strspn(path + n, "/") : 0;
+
+	if (!(r->needs & ROUTE_BELOW))
+		return n && path[exact ? n : n + slashes] == 0;
+	while (!exact && more > n && path[more - 1] == '/')
+		more--;
+	if (n == 0 || more <= n || more - n >= sizeof x->rest)
+		return false;
+	memcpy(x->rest, path + n, more - n);
+	x->rest[more - n] = 0;
+	guard_decode(x->rest);
+	return true;
+}
+
+bool route_find(struct exchange *x, const char *method, const char *path)
+{
+	bool known = false;
+
+	for (const struct route *r = routes; r->path; r++) {
+		if (!is_at(x, r, path))
+			continue;
+		known = true;
+		x->route = r;
+		if (strcmp(r->method, method) == 0 || (strcmp(method, "HEAD") == 0 && strcmp(r->method, "GET") == 0))
+			return true;
+	}
+	if (known)
+		return refuse(&x->refusal, 405, NULL, "%s is not answered with %s here.", path, method);
+	return refuse(&x->refusal, 404, NULL, "There is nothing at %.200s.", path);
+}

@@ -1,13 +1,29 @@
 /* server/server.c - a running server, from its socket to its end. */
 #include "server/server.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "server/http.h"
 
+/* As many descriptors as connections may need, if the system lets this process have them: shells usually leave it at
+ * 1024. Where there are fewer, clients wait until others have gone. */
+static void allow_descriptors(long connections)
+{
+	enum { OF_EACH = 3, BESIDE = 64 };
+	const rlim_t wanted = (rlim_t)connections * OF_EACH + BESIDE;
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= wanted)
+		return;
+	l.rlim_cur = l.rlim_max < wanted ? l.rlim_max : wanted;
+	setrlimit(RLIMIT_NOFILE, &l);
+}
+
 bool server_open(struct server *s, struct error *err)
 {
 	atomic_store(&s->state, SERVER_LOADING);
+	allow_descriptors(s->o.connections);
 	if (!listen_open(&s->listener, s->o.host, s->o.port, err))
 		return false;
 	if (!s->listener.loopback && !s->keys && !s->o.insecure) {

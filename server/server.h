@@ -4,7 +4,8 @@
  * one watches connections; one for each model owns its batch and sessions (batcher.h). Requests go to the batcher
  * through a queue, tokens come back through a stream each (stream.h).
  *
- *   listen.c      the socket                    guards.c, origin.c, keys.c   who and what is let in
+ *   listen.c      the socket                    gate.c, gate_line.c, tls.c   bytes from clients and to them
+ *   framing.c, guards.c        what is let in   authority.c, origin.c, keys.c   and who
  *   http.c        requests and answers          watch.c                      clients that leave
  *   routes.c      which handler answers what    reply.c, stream.c            from tokens to bytes
  *   models.c      what is served                loader.c                     which models are in memory
@@ -15,7 +16,7 @@
  *   replay.c      answers made again            native*.c, texts.c, props.c  what clients of llama.cpp ask for
  *   slots.c       places of answers             slot_actions.c               their tokens in files
  *   bits.c        answers computed again
- *   tls.c, text_file.c         encryption       embeddings.c                 vectors of texts
+ *   text_file.c   files of text                       embeddings.c                 vectors of texts
  *   metrics.c     numbers for Prometheus        notify.c                     systemd is told
  *   anthropic.c, anthropic_request.c            conversations as Anthropic's API has them
  *   responses.c, responses_request.c            conversations as OpenAI's responses
@@ -39,6 +40,7 @@
 #include "server/watch.h"
 
 struct MHD_Daemon;
+struct gate;
 
 struct server_options {
 	const char *host;
@@ -61,6 +63,7 @@ struct server {
 	struct origin_rules origin;
 	struct watch *watch;
 	struct MHD_Daemon *daemon;
+	struct gate *gate;
 	atomic_bool starts;  /* the HTTP library */
 	char complaint[200]; /* its first one while it starts */
 	struct models *models;

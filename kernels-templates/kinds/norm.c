@@ -17,6 +17,7 @@ struct norm {
 	uint32_t k, blocks;              /* blocks of 32, the last one perhaps partly pad */
 	bool quantised, adds, centred;   /* adds: the result, to what is there; centred: less the mean */
 	bool blocks_alone;               /* quantised: nobody reads the floats */
+	bool packed;                     /* columns lie without pads between them, whose lanes are others' then */
 	unsigned waves;                  /* of a group; 1: each does columns of its own */
 	unsigned at_once;                /* blocks whose loads of the sum stand side by side */
 	ir_a x, weight, out, outq, outs; /* this column's */
@@ -41,6 +42,24 @@ static void add_squares(const struct norm *t, ir_a x, ir_f part[], unsigned bloc
 		ir_set_f(b, part[i % parts], ir_ffma(b, e[i], e[i], part[i % parts]));
 }
 
+/* Of the last, short block of a packed column, which no other lanes of memory belong to. */
+static ir_f load_last(const struct norm *t, ir_a x, int32_t bytes, unsigned v)
+{
+	struct ir *b = t->b;
+	int n = (int)(t->k % 32) - (int)(v * b->lanes);
+
+	return n <= 0 ? ir_fconst(b, 0.0f)
+	              : ir_fload(b, x, bytes + part_bytes(b, v), n < (int)b->lanes ? (unsigned)n : 0);
+}
+
+static void add_last_squares(const struct norm *t, ir_a x, ir_f part[], unsigned before)
+{
+	for (unsigned v = 0; v < math_parts(t->b); v++) {
+		ir_f e = load_last(t, x, (int32_t)(before * 128), v);
+		ir_set_f(t->b, part[v], ir_ffma(t->b, e, e, part[v]));
+	}
+}
+
 /* Pads are +0 and leave the partials alone. */
 static ir_f sum_of_squares(const struct norm *t)
 {
@@ -58,6 +77,8 @@ static ir_f sum_of_squares(const struct norm *t)
 		ir_endloop(b);
 	}
 	add_squares(t, x, part, t->blocks % t->at_once);
+	if (t->packed)
+		add_last_squares(t, x, part, t->blocks % t->at_once);
 	return math_lane_sum(b, part);
 }
 
@@ -142,6 +163,18 @@ static void scale_block(const struct norm *t, ir_f scale, ir_a x, ir_a weight, i
 		quantise_emit_block(b, y, outq, 0, outs, 0);
 }
 
+static void scale_last(const struct norm *t, ir_f scale, ir_a x, ir_a weight, ir_a out)
+{
+	struct ir *b = t->b;
+
+	for (unsigned v = 0; v < math_parts(b); v++) {
+		int n = (int)(t->k % 32) - (int)(v * b->lanes);
+		ir_f y = ir_fmul(b, ir_fmul(b, load_last(t, x, 0, v), scale), load_last(t, weight, 0, v));
+		if (n > 0)
+			ir_fstore(b, out, y, part_bytes(b, v), n < (int)b->lanes ? (unsigned)n : 0);
+	}
+}
+
 static void scale_column(const struct norm *t, ir_f scale)
 {
 	struct ir *b = t->b;
@@ -162,7 +195,9 @@ static void scale_column(const struct norm *t, ir_f scale)
 		ir_set_a(b, outs, ir_aaddi(b, outs, sizeof(struct activation_block)));
 	}
 	ir_endloop(b);
-	if (t->k % 32)
+	if (t->packed)
+		scale_last(t, scale, x, weight, out);
+	else if (t->k % 32)
 		scale_block(t, scale, x, weight, out, outq, outs, t->k % 32);
 }
 
@@ -322,15 +357,40 @@ static ir_a group_weight(const struct norm *t, ir_a weight, ir_s column, uint32_
 	struct ir *b = t->b;
 	ir_s group = ir_ssub(b, column, ir_smuli(b, ir_sdivi(b, column, groups), groups));
 
-	return ir_aadd(b, weight, ir_smuli(b, group, (int64_t)t->blocks * 128));
+	return ir_aadd(b, weight, ir_smuli(b, group, (int64_t)t->k * 4));
+}
+
+/* Groups whose width is no multiple of 32: each wave does its own. */
+static void build_packed(struct ir *b, const struct key *key)
+{
+	struct norm t = { .b = b, .k = key->k, .blocks = key->k / 32, .packed = true, .waves = 1, .at_once = 1 };
+	ir_a arg = ir_arg(b);
+	ir_s begin = ir_begin(b), i = ir_loop(b, ir_ssub(b, ir_end(b), begin)), column = ir_sadd(b, begin, i);
+	ir_s bytes = ir_smuli(b, column, (int64_t)key->k * 4);
+
+	t.weight = ir_aload(b, arg, NORM_WEIGHT * 8);
+	if (!key->kv_heads)
+		t.weight = group_weight(&t, t.weight, column, key->heads);
+	t.x = ir_aadd(b, ir_aload(b, arg, NORM_X * 8), bytes);
+	t.out = ir_aadd(b, ir_aload(b, arg, NORM_OUT * 8), bytes);
+	scale_column(&t, column_scale(&t, ir_fbcast(b, arg, NORM_EPS * 8)));
+	ir_endloop(b);
 }
 
 bool norm_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	if (key->k == 0 || key->k > 1u << 24)
 		return build_refuse(key, err, "the width of a norm must lie in 1..16777216");
-	if (key->heads && key->k % 32)
-		return build_refuse(key, err, "norms of groups have a width that is a multiple of 32");
+	if ((key->heads && key->k % 16) || (key->heads ? key->kv_heads > 1 : key->kv_heads != 0))
+		return build_refuse(key, err,
+		                    "norms of groups have a width that is a multiple of 16, and weights of their own "
+		                    "or the same");
+	if (key->heads && (key->k % 32 || key->kv_heads)) {
+		if (key->k > 1u << 20 || key->flags)
+			return build_refuse(key, err, "these flags do not go with norms of groups of such a width");
+		build_packed(b, key);
+		return true;
+	}
 	if (key->flags & KEY_RESIDUAL && key->flags & KEY_QUANTISED_OUT)
 		return build_refuse(key, err, "these flags do not go together");
 	const char *why = norm_refuse_awaited(key, target);

@@ -7,6 +7,7 @@
  */
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/emit/math.h"
+#include "kernels-templates/recurrent/values.h"
 
 enum { ROWS_APART = 16, ROWS_TOGETHER = 4 }; /* of a turn: loaded before any is written, or one after the other */
 enum { AHEAD = 4 << 10, LINE = 64 };
@@ -18,7 +19,7 @@ struct delta {
 	bool asks;  /* a core waits for few lines at a time: it asks for the state ahead, and for where it is written */
 	unsigned parts, rows;
 	ir_a arg;
-	ir_s head, block;  /* of values */
+	struct values unit;
 	ir_a q, k, v, out; /* variables: this column's */
 	ir_f decay, beta, q_scale, k_scale;
 	ir_a from, to; /* the unit's part of the state; from: a variable */
@@ -44,7 +45,12 @@ static ir_f length_scale(const struct delta *t, ir_a x)
 
 	for (uint32_t i = 0; i < t->key->head_dim; i += 32)
 		for (unsigned v = 0; v < t->parts; v++) {
-			ir_f e = ir_fload(b, x, (int32_t)(i * 4 + v * b->lanes * 4), 0);
+			const uint32_t at = i + v * b->lanes, n = t->key->head_dim;
+			if (at >= n) { /* of a last block of 16 */
+				part[v] = i ? part[v] : ir_fconst(b, 0.0f);
+				continue;
+			}
+			ir_f e = ir_fload(b, x, (int32_t)(at * 4), at + b->lanes > n ? n - at : 0);
 			part[v] = i ? ir_ffma(b, e, e, part[v]) : ir_fmul(b, e, e);
 		}
 	ir_f sum = ir_fadd(b, math_lane_sum(b, part), ir_fconst(b, NUMERICS_LENGTH_EPS));
@@ -55,7 +61,7 @@ static ir_f length_scale(const struct delta *t, ir_a x)
 static void column_scales(struct delta *t, ir_s column)
 {
 	struct ir *b = t->b;
-	ir_s one = ir_sshli(b, t->head, 2),
+	ir_s one = ir_sshli(b, t->unit.head, 2),
 	     here = ir_sadd(b, ir_smuli(b, column, (int64_t)numerics_pad(t->key->heads) * 4), one);
 	ir_f rate = math_softplus(b, ir_fadd(b, number_of(t, DELTA_A, here), number_of(t, DELTA_DT, one)));
 
@@ -157,23 +163,23 @@ static void correct(const struct delta *t, const ir_f change[], ir_f sum[])
 static void delta_column(struct delta *t, ir_s column)
 {
 	struct ir *b = t->b;
-	ir_f held[MATH_MAX_PARTS], change[MATH_MAX_PARTS], out[MATH_MAX_PARTS];
+	ir_f held[MATH_MAX_PARTS], change[MATH_MAX_PARTS], out[MATH_MAX_PARTS], value[MATH_MAX_PARTS];
 
 	column_scales(t, column);
 	recall(t, column, held);
+	values_load(b, &t->unit, t->v, value);
 	for (unsigned v = 0; v < t->parts; v++)
-		change[v] = ir_fmul(b, ir_fsub(b, ir_fload(b, t->v, row_bytes(t, 0, v), 0), held[v]), t->beta);
+		change[v] = ir_fmul(b, ir_fsub(b, value[v], held[v]), t->beta);
 	correct(t, change, out);
-	for (unsigned v = 0; v < t->parts; v++)
-		ir_fstore(b, t->out, out[v], row_bytes(t, 0, v), 0);
+	values_store(b, &t->unit, t->out, out);
 	ir_set_a(b, t->from, t->to);
 }
 
 static bool sizes_ok(const struct key *key)
 {
-	return key->head_dim && key->head_dim % 32 == 0 && key->head_dim <= DELTA_MAX_DIM && key->rows &&
-	       key->rows % 32 == 0 && key->rows <= DELTA_MAX_DIM && key->heads && key->heads <= 4096 && key->kv_heads &&
-	       key->heads % key->kv_heads == 0;
+	return key->head_dim && key->head_dim % 16 == 0 && key->head_dim <= DELTA_MAX_DIM && key->rows &&
+	       key->rows % 16 == 0 && key->rows <= DELTA_MAX_DIM && key->heads && key->heads <= 4096 &&
+	       (uint64_t)key->heads * key->rows % 32 == 0 && key->kv_heads && key->heads % key->kv_heads == 0;
 }
 
 /* Where the unit's head begins in columns, and its part of the state. */
@@ -184,8 +190,9 @@ static void place_unit(struct delta *t, ir_s unit)
 	int64_t keys = (int64_t)key->kv_heads * key->head_dim * 4, state = (int64_t)key->head_dim * 128;
 	ir_a in = ir_aload(b, t->arg, DELTA_QKV * 8);
 
-	t->head = ir_sdivi(b, unit, key->rows / 32);
-	ir_s value = ir_sshli(b, unit, 7), at = ir_smuli(b, key_head(b, key, t->head), key->head_dim * 4);
+	t->unit = values_of_unit(b, unit, key->rows);
+	ir_s value = values_offset(b, &t->unit, unit),
+	     at = ir_smuli(b, key_head(b, key, t->unit.head), key->head_dim * 4);
 	t->q = ir_var_a(b, ir_aadd(b, in, at));
 	t->k = ir_var_a(b, ir_aadd(b, ir_aaddi(b, in, keys), at));
 	t->v = ir_var_a(b, ir_aadd(b, ir_aaddi(b, in, 2 * keys), value));
@@ -197,9 +204,10 @@ static void place_unit(struct delta *t, ir_s unit)
 bool delta_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	if (!sizes_ok(key))
-		return build_refuse(key, err,
-		                    "keys and values must have 32 to 256 elements, a multiple of 32, and as many heads "
-		                    "of keys as divide those of values");
+		return build_refuse(
+			key, err,
+			"keys and values must have 16 to 256 elements, a multiple of 16, all values a multiple "
+			"of 32, and as many heads of keys as divide those of values");
 	if (key->flags & ~(uint32_t)KEY_TILED)
 		return build_refuse(key, err, "these flags do not go together");
 	struct delta t = { .b = b,

@@ -6,6 +6,7 @@
  */
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/emit/math.h"
+#include "kernels-templates/recurrent/values.h"
 
 enum { ROWS_APART = 16, ROWS_TOGETHER = 4 }; /* of a turn: loaded before any is written, or one after the other */
 
@@ -15,7 +16,7 @@ struct scan {
 	bool apart; /* loads cannot pass stores: many stand side by side */
 	unsigned parts, rows;
 	ir_a arg;
-	ir_s head;
+	struct values unit;
 	ir_a keys, queries, value, out; /* variables: this column's, value and out the unit's */
 	ir_f decay, rate;
 	ir_a from, to; /* the unit's part of the state; from: a variable */
@@ -35,11 +36,12 @@ static int32_t row_bytes(const struct scan *t, unsigned row, unsigned v)
 static void column_rates(struct scan *t, ir_s column)
 {
 	struct ir *b = t->b;
-	ir_s one = ir_sshli(b, t->head, 2),
+	ir_s one = ir_sshli(b, t->unit.head, 2),
 	     here = ir_sadd(b, ir_smuli(b, column, (int64_t)numerics_pad(t->key->heads) * 4), one);
 	ir_f step = ir_fadd(b, number_of(t, SCAN_DT, here), number_of(t, SCAN_DT_BIAS, one));
 
-	t->rate = ir_fmax(b, math_softplus(b, step), ir_fbcast(b, t->arg, SCAN_FLOOR * 8));
+	t->rate = ir_fmin(b, ir_fmax(b, math_softplus(b, step), ir_fbcast(b, t->arg, SCAN_FLOOR * 8)),
+	                  ir_fbcast(b, t->arg, SCAN_CEILING * 8));
 	t->decay = math_exp(b, ir_fmul(b, number_of(t, SCAN_DECAY, one), t->rate));
 }
 
@@ -65,11 +67,12 @@ static void scan_rows(const struct scan *t, ir_a at, ir_a to, ir_a key, ir_a que
 static void scan_column(struct scan *t, ir_s column)
 {
 	struct ir *b = t->b;
-	ir_f taken[MATH_MAX_PARTS], sum[MATH_MAX_PARTS];
+	ir_f value[MATH_MAX_PARTS], taken[MATH_MAX_PARTS], sum[MATH_MAX_PARTS];
 
 	column_rates(t, column);
+	values_load(b, &t->unit, t->value, value);
 	for (unsigned v = 0; v < t->parts; v++) {
-		taken[v] = ir_fmul(b, ir_fload(b, t->value, row_bytes(t, 0, v), 0), t->rate);
+		taken[v] = ir_fmul(b, value[v], t->rate);
 		sum[v] = ir_var_f(b, ir_fconst(b, 0.0f));
 	}
 	ir_a at = ir_var_a(b, t->from), to = ir_var_a(b, t->to), key = ir_var_a(b, t->keys),
@@ -81,19 +84,19 @@ static void scan_column(struct scan *t, ir_s column)
 	ir_set_a(b, key, ir_aaddi(b, key, t->rows * 4));
 	ir_set_a(b, query, ir_aaddi(b, query, t->rows * 4));
 	ir_endloop(b);
-	ir_f skip = number_of(t, SCAN_SKIP, ir_sshli(b, t->head, 2));
-	for (unsigned v = 0; v < t->parts; v++) {
-		ir_f value = ir_fload(b, t->value, row_bytes(t, 0, v), 0);
-		ir_fstore(b, t->out, ir_ffma(b, skip, value, sum[v]), row_bytes(t, 0, v), 0);
-	}
+	ir_f skip = number_of(t, SCAN_SKIP, ir_sshli(b, t->unit.head, 2));
+	values_load(b, &t->unit, t->value, value);
+	for (unsigned v = 0; v < t->parts; v++)
+		value[v] = ir_ffma(b, skip, value[v], sum[v]);
+	values_store(b, &t->unit, t->out, value);
 	ir_set_a(b, t->from, t->to);
 }
 
 static bool sizes_ok(const struct key *key)
 {
 	return key->head_dim && key->head_dim % 16 == 0 && key->head_dim <= SCAN_MAX_STATE && key->rows &&
-	       key->rows % 32 == 0 && key->rows <= SCAN_MAX_VALUES && key->heads && key->heads <= 4096 &&
-	       key->kv_heads && key->heads % key->kv_heads == 0;
+	       key->rows % 16 == 0 && key->rows <= SCAN_MAX_VALUES && key->heads && key->heads <= 4096 &&
+	       (uint64_t)key->heads * key->rows % 32 == 0 && key->kv_heads && key->heads % key->kv_heads == 0;
 }
 
 /* Where the unit's head begins in columns, and its part of the state. */
@@ -105,8 +108,8 @@ static void place_unit(struct scan *t, ir_s unit)
 		state = (int64_t)key->head_dim * 128;
 	ir_a in = ir_aload(b, t->arg, SCAN_XBC * 8);
 
-	t->head = ir_sdivi(b, unit, key->rows / 32);
-	ir_s group = ir_sdivi(b, t->head, key->heads / key->kv_heads), value = ir_sshli(b, unit, 7);
+	t->unit = values_of_unit(b, unit, key->rows);
+	ir_s group = ir_sdivi(b, t->unit.head, key->heads / key->kv_heads), value = values_offset(b, &t->unit, unit);
 	ir_s at = ir_smuli(b, group, (int64_t)key->head_dim * 4);
 	t->value = ir_var_a(b, ir_aadd(b, in, value));
 	t->keys = ir_var_a(b, ir_aadd(b, ir_aaddi(b, in, values), at));
@@ -119,9 +122,10 @@ static void place_unit(struct scan *t, ir_s unit)
 bool scan_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	if (!sizes_ok(key))
-		return build_refuse(key, err,
-		                    "a head must have a state of 16 to 1024 rows, a multiple of 16, and 32 to 1024 "
-		                    "values, a multiple of 32; and groups must divide heads");
+		return build_refuse(
+			key, err,
+			"a head must have a state of 16 to 1024 rows and 16 to 1024 values, multiples of 16, "
+			"all values a multiple of 32; and groups must divide heads");
 	if (key->flags)
 		return build_refuse(key, err, "these flags do not go together");
 	struct scan t = { .b = b,

@@ -353,9 +353,12 @@ static bool convert_vector(float *out, void *raw, const struct model *m, const s
 		return true;
 	if (!model_read(m, t, 0, t->bytes, raw, err))
 		return false;
-	for (uint32_t e = 0; e < (t->experts ? t->experts : 1); e++)
+	for (uint64_t i = 0; t->head_rows && i < t->cols; i++)
+		weight_to_f32(t->type, out + i,
+		              (uint8_t *)raw + model_source_row(t, head_dim, i) * dtype_table[t->type].bytes, 1);
+	for (uint32_t e = 0; !t->head_rows && e < (t->experts ? t->experts : 1); e++)
 		weight_to_f32(t->type, out + e * numerics_pad(t->cols), (uint8_t *)raw + e * t->row_bytes, t->cols);
-	for (uint64_t h = 0; t->rope_dims && h < t->cols; h += head_dim) {
+	for (uint64_t h = 0; t->rope_dims && !t->head_rows && h < t->cols; h += head_dim) {
 		float head[4096];
 		assert(head_dim <= 4096);
 		memcpy(head, out + h, head_dim * sizeof *head);

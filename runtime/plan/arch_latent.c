@@ -63,7 +63,7 @@ static void rotate(struct plan_builder *b)
 	a[ROPE_REST] = plan_address(f->ao);
 	a[ROPE_COS] = plan_angles(b, f->cos, table);
 	a[ROPE_SIN] = plan_angles(b, f->sin, table);
-	a[ROPE_SCALE] = plan_f32_slot(s->attention_scale);
+	a[ROPE_SCALE] = plan_f32_slot(s->attention_scale.value);
 }
 
 static void store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, const struct plan_span *span)

@@ -75,7 +75,7 @@ static struct key attention_key(const struct plan_builder *b, const struct weigh
 	key.kv_heads = z.kv_heads;
 	key.head_dim = z.head_dim;
 	key.kv = key_type(b->kv->type);
-	key.flags = (plan_layer_slides(s, layer) ? KEY_WINDOW : 0) | (s->score_cap != 0 ? KEY_CAP : 0) |
+	key.flags = (plan_layer_slides(s, layer) ? KEY_WINDOW : 0) | (s->score_cap.given ? KEY_CAP : 0) |
 	            (l->sinks ? KEY_SINKS : 0);
 	if (plan_rotates_inside(b, l, layer))
 		key.flags |= KEY_ROTATES | plan_head_norm(b, l->q_norm) | (s->value_norms ? KEY_VALUE_NORM : 0);
@@ -116,7 +116,7 @@ static uint64_t *add_attention(struct plan_builder *b, const struct weights_laye
 			       &a[ATTENTION_KEYS], &a[ATTENTION_VALUES], &a[ATTENTION_PAGES], &a[ATTENTION_POS0] });
 	a[ATTENTION_SLIDING] = s->sliding_window;
 	a[ATTENTION_COLUMNS] = span->tokens;
-	a[ATTENTION_CAP] = plan_f32_slot(s->score_cap);
+	a[ATTENTION_CAP] = plan_f32_slot(s->score_cap.value);
 	a[ATTENTION_SINKS] = plan_address(l->sinks);
 	return a;
 }

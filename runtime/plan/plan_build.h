@@ -211,9 +211,6 @@ void step_store_behind(struct plan_builder *b);
 /* A norm of each `k` numbers of a buffer in turn, `tokens` times so many. */
 void step_norm_heads(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t k,
                      uint32_t tokens);
-/* The same of tokens of so many columns, each with weights of its own. */
-void step_norm_groups(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t k,
-                      uint32_t groups, uint32_t tokens);
 /* Attention's result, times the sigmoid of the gate that stood beside the queries. */
 void step_gate_attention(struct plan_builder *b);
 /* The gated delta rule, from a layer's input to its result, which is where attention leaves its own. */

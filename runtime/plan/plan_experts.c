@@ -53,7 +53,7 @@ static void choose(struct plan_builder *b, const struct weights_layer *l)
 	a[ROUTE_LOGITS] = plan_address(b->buf->routed);
 	a[ROUTE_CHOSEN] = plan_address(b->buf->chosen);
 	a[ROUTE_SHARES] = plan_address(b->buf->shares);
-	a[ROUTE_SCALE] = plan_f32_slot(s->router_scale != 0 ? s->router_scale : 1);
+	a[ROUTE_SCALE] = plan_f32_slot(s->router_scale.given ? s->router_scale.value : 1);
 	a[ROUTE_BIAS] = plan_address(l->router_bias);
 	a[ROUTE_TIMES] = plan_address(l->expert_scale);
 	plan_last_op(b)->serial = b->n == 1;
@@ -197,7 +197,7 @@ static void combine(struct plan_builder *b, const float *in, const float *shares
                     float *free)
 {
 	const struct model_spec *s = b->spec;
-	const bool direct = s->residual_scale == 0 && !s->experts_beside;
+	const bool direct = !s->residual_scale.given && !s->experts_beside;
 	struct key key = plan_key(b, KEY_COMBINE);
 
 	key.k = s->hidden;
@@ -210,8 +210,8 @@ static void combine(struct plan_builder *b, const float *in, const float *shares
 	a[COMBINE_OUT] = direct ? plan_address(b->buf->x) : plan_address(free);
 	plan_last_op(b)->serial = b->n * numerics_pad(s->hidden) * slots <= 1 << 14;
 	plan_barrier(b);
-	if (s->residual_scale != 0)
-		step_scale(b, free, b->buf->x, b->n, s->hidden, plan_f32_slot(s->residual_scale), KEY_RESIDUAL);
+	if (s->residual_scale.given)
+		step_scale(b, free, b->buf->x, b->n, s->hidden, plan_f32_slot(s->residual_scale.value), KEY_RESIDUAL);
 }
 
 /* What ops from `first` on say of matrices that were copied is said of the shared expert's own. */

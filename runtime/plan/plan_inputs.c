@@ -50,8 +50,8 @@ void step_embed(struct plan_builder *b, const struct weights *w)
 
 	embed(b, &w->embed, b->buf->x);
 	plan_barrier(b);
-	if (s->embed_scale != 0)
-		step_scale(b, b->buf->x, b->buf->x, b->n, s->hidden, plan_f32_slot(s->embed_scale), 0);
+	if (s->embed_scale.given)
+		step_scale(b, b->buf->x, b->buf->x, b->n, s->hidden, plan_f32_slot(s->embed_scale.value), 0);
 	if (s->layer_input)
 		layer_inputs(b, w);
 }

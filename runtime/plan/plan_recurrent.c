@@ -3,6 +3,8 @@
  * Owns: where these ops find the state before the pass, and leave the one behind it (plan_set_sequences()): a run reads
  * one and writes another, so that the one before stays for who goes back.
  */
+#include <math.h>
+
 #include "base/math_host.h"
 #include "runtime/plan/plan_build.h"
 
@@ -91,6 +93,29 @@ void step_gate_attention(struct plan_builder *b)
 	gate(b, f->ao, f->m3, f->ao, (uint64_t)b->spec->heads * b->spec->head_dim, ACT_SIGMOID);
 }
 
+/* A norm of the pass's tokens of `groups` columns of `k`, each with weights of its own, or all with the same. */
+struct group_norm {
+	const float *x, *weight;
+	float *out;
+	uint32_t k, groups;
+	bool shared;
+};
+static void norm_groups(struct plan_builder *b, const struct group_norm *n)
+{
+	struct key key = plan_key(b, KEY_NORM);
+
+	key.k = n->k;
+	key.heads = n->groups > 1 ? n->groups : 0;
+	key.kv_heads = n->shared;
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)b->n * n->groups);
+	a[NORM_X] = plan_address(n->x);
+	a[NORM_WEIGHT] = plan_address(n->weight);
+	a[NORM_OUT] = plan_address(n->out);
+	a[NORM_EPS] = plan_f32_slot(b->spec->norm_eps);
+	plan_last_op(b)->serial = b->n == 1 && n->groups == 1;
+	plan_barrier(b);
+}
+
 /* What goes through the convolution, the gate of the result, and for each head of values what is forgotten and how much
  * is corrected. */
 static void delta_inputs(struct plan_builder *b, const struct weights_layer *l, struct activations in)
@@ -117,7 +142,7 @@ static void delta_span(struct plan_builder *b, const struct weights_layer *l, ui
 	key.head_dim = r->key_dim;
 	key.rows = r->value_dim;
 	key.flags = r->tiled ? KEY_TILED : 0;
-	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)r->value_heads * (r->value_dim / 32));
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)r->value_heads * template_value_blocks(r->value_dim));
 	a[DELTA_QKV] = row_of(f->m2, span, r->channels);
 	a[DELTA_A] = plan_row(f->ma, span->first, r->value_heads);
 	a[DELTA_B] = plan_row(f->mb, span->first, r->value_heads);
@@ -141,7 +166,10 @@ void step_delta_rule(struct plan_builder *b, const struct weights_layer *l, uint
 	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
 		delta_span(b, l, layer, span);
 	plan_barrier(b);
-	step_norm_heads(b, f->m, l->delta_norm, f->m2, r->value_dim, b->n * r->value_heads);
+	if (r->value_dim % 32)
+		norm_groups(b, &(struct group_norm){ f->m, l->delta_norm, f->m2, r->value_dim, r->value_heads, true });
+	else
+		step_norm_heads(b, f->m, l->delta_norm, f->m2, r->value_dim, b->n * r->value_heads);
 	gate(b, f->m2, f->m3, f->ao, (uint64_t)r->value_heads * r->value_dim, ACT_SILU);
 }
 
@@ -152,7 +180,7 @@ static void gated_norm(struct plan_builder *b, const struct weights_layer *l, ui
 	uint32_t groups = b->spec->one_part ? b->spec->recurrent.key_heads : 1;
 
 	gate(b, f->m, f->m3, f->m, width, ACT_SILU);
-	step_norm_groups(b, f->m, l->scan_norm, f->ao, width / groups, groups, b->n);
+	norm_groups(b, &(struct group_norm){ f->m, l->scan_norm, f->ao, width / groups, groups, false });
 }
 
 static void scan_span(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
@@ -166,13 +194,14 @@ static void scan_span(struct plan_builder *b, const struct weights_layer *l, uin
 	key.kv_heads = r->key_heads;
 	key.head_dim = r->key_dim;
 	key.rows = r->value_dim;
-	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)r->value_heads * (r->value_dim / 32));
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)r->value_heads * template_value_blocks(r->value_dim));
 	a[SCAN_XBC] = row_of(f->m2, span, r->channels);
 	a[SCAN_DT] = plan_row(f->ma, span->first, r->value_heads);
 	a[SCAN_DT_BIAS] = plan_address(l->scan_dt_bias);
 	a[SCAN_DECAY] = plan_address(l->scan_decay);
 	a[SCAN_SKIP] = plan_address(l->scan_skip);
 	a[SCAN_FLOOR] = plan_f32_slot(r->floor);
+	a[SCAN_CEILING] = plan_f32_slot(r->ceiling != 0 ? r->ceiling : INFINITY);
 	a[SCAN_OUT] = row_of(f->m, span, (uint64_t)r->value_heads * r->value_dim);
 	a[SCAN_COLUMNS] = span->tokens;
 	state_slots(b, &a[SCAN_STATE_IN], &a[SCAN_STATE_OUT],

@@ -53,22 +53,6 @@ void step_norm_heads(struct plan_builder *b, const float *x, const float *weight
 	plan_barrier(b);
 }
 
-void step_norm_groups(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t k,
-                      uint32_t groups, uint32_t tokens)
-{
-	struct key key = plan_key(b, KEY_NORM);
-
-	key.k = k;
-	key.heads = groups > 1 ? groups : 0;
-	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)tokens * groups);
-	a[NORM_X] = plan_address(x);
-	a[NORM_WEIGHT] = plan_address(weight);
-	a[NORM_OUT] = plan_address(out);
-	a[NORM_EPS] = plan_f32_slot(b->spec->norm_eps);
-	plan_last_op(b)->serial = tokens == 1 && groups == 1;
-	plan_barrier(b);
-}
-
 void step_norm(struct plan_builder *b, const float *x, const float *weight, bool int8, uint32_t tokens,
                struct activations out)
 {
@@ -182,7 +166,8 @@ void step_queries_keys_values(struct plan_builder *b, const struct weights_layer
 	if (l->v.packed) /* else they are what the keys are made of */
 		step_matmul(b, &(struct matmul){ .w = &l->v, .bias = l->v_bias, .in = in, .out = f->v, .tokens = n });
 	if (l->q_gate.packed)
-		step_matmul(b, &(struct matmul){ .w = &l->q_gate, .in = in, .out = f->m3, .tokens = n });
+		step_matmul(b, &(struct matmul){
+				       .w = &l->q_gate, .bias = l->q_gate_bias, .in = in, .out = f->m3, .tokens = n });
 	plan_barrier(b);
 	if (l->q_row_norm && l->k_row_norm)
 		norm_rows(b, l);
@@ -227,7 +212,7 @@ static uint64_t scale_of_queries(const struct plan_builder *b, uint32_t layer)
 	const struct model_spec *s = b->spec;
 	double usual = 1.0 / math_host_sqrt((double)model_sizes_of(s, layer).head_dim);
 
-	return plan_f32_slot(s->attention_scale != 0 ? s->attention_scale : (float)usual);
+	return plan_f32_slot(s->attention_scale.given ? s->attention_scale.value : (float)usual);
 }
 
 void plan_set_rotation(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer, uint32_t first,
@@ -318,24 +303,24 @@ void step_add_product(struct plan_builder *b, const struct weights_matrix *w, co
                       const float *norm)
 {
 	const struct model_spec *s = b->spec;
-	bool direct = !norm && s->residual_scale == 0;
-	const float *from = b->handed ? b->buf->x : NULL;
+	const struct plan_buffers *f = b->buf;
+	bool direct = !norm && !s->residual_scale.given;
+	const float *from = b->handed ? f->x : NULL;
+	float *sum = direct ? f->x : f->xn;
 
 	step_matmul(b, &(struct matmul){ .w = w,
 	                                 .bias = bias,
 	                                 .in = in,
 	                                 .from = from,
-	                                 .out = from     ? plan_next_stream(b)
-	                                        : direct ? b->buf->x
-	                                                 : b->buf->xn,
+	                                 .out = from ? plan_next_stream(b) : sum,
 	                                 .flags = direct ? KEY_RESIDUAL : 0,
 	                                 .tokens = b->n });
 	plan_barrier(b);
 	if (norm) {
-		add_norm(b, b->buf->xn, norm, b->buf->x, s->hidden, KEY_RESIDUAL, b->n);
+		add_norm(b, f->xn, norm, f->x, s->hidden, KEY_RESIDUAL, b->n);
 		plan_barrier(b);
 	} else if (!direct) {
-		step_scale(b, b->buf->xn, b->buf->x, b->n, s->hidden, plan_f32_slot(s->residual_scale), KEY_RESIDUAL);
+		step_scale(b, f->xn, f->x, b->n, s->hidden, plan_f32_slot(s->residual_scale.value), KEY_RESIDUAL);
 	}
 }
 
@@ -440,7 +425,7 @@ static uint32_t norm_rows_wanted(struct plan_builder *b, const float *weight, bo
 
 bool plan_keeps_greatest(const struct model_spec *s, const struct target *target)
 {
-	return template_greatest(target, s->vocab) && s->logit_scale == 0 && s->logit_cap == 0;
+	return template_greatest(target, s->vocab) && !s->logit_scale.given && !s->logit_cap.given;
 }
 
 /* The product that makes logits of so many rows, from row `first` on. */
@@ -493,8 +478,8 @@ void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logi
 	}
 	assert(n <= f->logit_tokens);
 	plan_barrier(b);
-	if (b->spec->logit_scale != 0)
-		step_scale(b, f->logits, f->logits, n, b->spec->vocab, plan_f32_slot(b->spec->logit_scale), 0);
-	if (b->spec->logit_cap != 0)
-		step_scale(b, f->logits, f->logits, n, b->spec->vocab, plan_f32_slot(b->spec->logit_cap), KEY_CAP);
+	const struct model_scale by[] = { b->spec->logit_scale, b->spec->logit_cap };
+	for (int i = 0; i < 2; i++)
+		if (by[i].given)
+			step_scale(b, f->logits, f->logits, n, b->spec->vocab, plan_f32_slot(by[i].value), i * KEY_CAP);
 }

@@ -153,6 +153,8 @@ static bool check_numbers(const struct chain_options *o, struct error *err)
 
 static bool check_breakers(const struct chain_options *o, struct error *err)
 {
+	if (o->n_dry_breakers > 0 && !o->dry_breakers)
+		return error_set(err, ERROR_ARGUMENT, "dry_breakers is NULL, and n_dry_breakers %d", o->n_dry_breakers);
 	for (int32_t i = 0; i < o->n_dry_breakers; i++) {
 		if (!o->dry_breakers[i])
 			return error_set(err, ERROR_ARGUMENT, "dry_breakers: text %d is NULL", i);
@@ -166,6 +168,8 @@ static bool check_breakers(const struct chain_options *o, struct error *err)
 
 static bool check_biases(const struct chain_options *o, int32_t vocab, struct error *err)
 {
+	if (o->n_logit_bias > 0 && !o->logit_bias)
+		return error_set(err, ERROR_ARGUMENT, "logit_bias is NULL, and n_logit_bias %d", o->n_logit_bias);
 	for (int32_t i = 0; i < o->n_logit_bias; i++) {
 		jit_logit_bias b = o->logit_bias[i];
 		if (b.id < 0 || b.id >= vocab)

@@ -64,7 +64,9 @@ static bool check_texts(const char *const *texts, size_t n, struct error *err)
 	if (n == 0 || n > STOP_TEXTS)
 		return error_set(err, ERROR_ARGUMENT, "stop: %zu texts are not 1..%d", n, STOP_TEXTS);
 	for (size_t i = 0; i < n; i++) {
-		size_t bytes = texts[i] ? strlen(texts[i]) : 0;
+		if (!texts[i])
+			return error_set(err, ERROR_ARGUMENT, "stop: text %zu is NULL", i);
+		size_t bytes = strlen(texts[i]);
 		if (bytes == 0 || bytes > STOP_BYTES)
 			return error_set(err, ERROR_ARGUMENT, "stop: text %zu has %zu bytes, not 1..%d", i, bytes,
 			                 STOP_BYTES);

@@ -38,6 +38,7 @@
 	X(rules) \
 	X(stop) \
 	X(calls) \
+	X(heads) \
 	X(prompt_ids)
 /* clang-format on */
 
@@ -66,6 +67,8 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 void fuzz_state_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 /* Those of `calls`: one or two of each form. */
 void fuzz_calls_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
+/* Those of `heads`: what no honest client sends. */
+void fuzz_heads_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 
 /* A path to these bytes, for decoders that open files: the same file for each number, in a directory of this
  * process. */

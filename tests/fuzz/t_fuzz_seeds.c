@@ -49,8 +49,10 @@ static void listen(void)
 		signal(SIGSEGV, died);
 }
 
+enum { SEEDS_MOST = 256 };
+
 struct corpus {
-	struct bytes seed[64];
+	struct bytes seed[SEEDS_MOST];
 	size_t n;
 };
 
@@ -58,7 +60,7 @@ static void keep(void *user, const uint8_t *p, size_t n)
 {
 	struct corpus *c = user;
 
-	assert_true(c->n < 64);
+	assert_true(c->n < SEEDS_MOST);
 	bytes_put(&c->seed[c->n++], p, n);
 }
 

@@ -213,43 +213,72 @@ static void test_empty_words(void **state)
 	drop(&d);
 }
 
-/* Of several columns that make a token, each has weights of its own. */
-static void test_groups(void **state)
+/* Several columns make a token, without pads between them; each has weights of its own, or all have the same. */
+struct group_case {
+	unsigned k, groups;
+	bool shared;
+};
+
+static void expect_groups(const struct group_case *g, unsigned columns, float eps, const float *x, const float *weight,
+                          float *want)
 {
-	enum { K = 96, GROUPS = 3, TOKENS = 4, N = TOKENS * GROUPS * K };
+	enum { MOST = 96 };
+	float padded[MOST] = { 0 }, scales[MOST] = { 0 }, out[MOST];
+	int8_t q[MOST];
+	struct activation_block s[MOST / 32];
+
+	for (unsigned c = 0; c < columns; c++) {
+		memcpy(padded, x + c * g->k, g->k * 4);
+		memcpy(scales, weight + (g->shared ? 0 : c % g->groups * g->k), g->k * 4);
+		plain_norm(out, q, s, padded, scales, g->k, eps, false);
+		memcpy(want + c * g->k, out, g->k * 4);
+	}
+}
+
+static void check_groups(const struct group_case *g)
+{
+	enum { TOKENS = 4 };
+	const unsigned columns = TOKENS * g->groups, n = columns * g->k;
 	const struct kernel_way *way;
 	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
-	float *x = kernel_buffer(N * 4, 0), *weight = kernel_buffer(GROUPS * K * 4, 0), *want = kernel_buffer(N * 4, 0),
-	      *out = kernel_buffer(N * 4, 0), eps = 1e-5f;
-	int8_t q[K];
-	struct activation_block s[K / 32];
+	float *x = kernel_buffer(n * 4, 0), *weight = kernel_buffer(g->groups * g->k * 4, 0),
+	      *want = kernel_buffer(n * 4, 0), *out = kernel_buffer(n * 4, 0), eps = 1e-5f;
 	uint64_t seed = 8, arg[NORM_ARGS] = {
 		[NORM_X] = (uintptr_t)x, [NORM_WEIGHT] = (uintptr_t)weight, [NORM_OUT] = (uintptr_t)out
 	};
-	(void)state;
 
 	memcpy(&arg[NORM_EPS], &eps, 4);
-	for (unsigned i = 0; i < N; i++)
+	for (unsigned i = 0; i < n; i++)
 		x[i] = kernel_random(&seed);
-	for (unsigned i = 0; i < GROUPS * K; i++)
+	for (unsigned i = 0; i < g->groups * g->k; i++)
 		weight[i] = kernel_random(&seed);
-	for (unsigned c = 0; c < TOKENS * GROUPS; c++)
-		plain_norm(want + c * K, q, s, x + c * K, weight + c % GROUPS * K, K, eps, false);
+	expect_groups(g, columns, eps, x, weight, want);
 	for (unsigned w = 0; w < ways; w++) {
-		struct key key = { .kind = KEY_NORM, .k = K, .heads = GROUPS };
+		struct key key = { .kind = KEY_NORM, .k = g->k, .heads = g->groups, .kv_heads = g->shared };
 		struct kernel k;
-		memset(out, 0xff, N * 4);
+		memset(out, 0xff, n * 4);
 		kernel_open(&k, &way[w], &key);
-		kernel_run(&k, arg, 5, TOKENS * GROUPS);
+		kernel_run(&k, arg, 5, columns);
 		kernel_run(&k, arg, 0, 5);
 		kernel_close(&k);
-		if (memcmp(out, want, N * 4) != 0)
-			fail_msg("%s: norms of groups differ", way[w].name);
+		if (memcmp(out, want, n * 4) != 0)
+			fail_msg("%s: norms of groups of %u differ", way[w].name, g->k);
 	}
 	free(x);
 	free(weight);
 	free(want);
 	free(out);
+}
+
+static void test_groups(void **state)
+{
+	static const struct group_case cases[] = {
+		{ 96, 3, false }, { 48, 4, false }, { 16, 6, true }, { 80, 2, true }, { 64, 3, true }
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		check_groups(&cases[i]);
 }
 
 /* A column of zeros and no eps makes an infinite scale: the pads stay +0 all the same. */

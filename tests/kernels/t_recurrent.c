@@ -26,6 +26,21 @@ static float *filled(size_t n, uint64_t seed)
 	return p;
 }
 
+/* Blocks of 32 values that a head has. */
+static unsigned blocks_of(unsigned values) { return (values + 31) / 32; }
+
+/* A state in which lanes past a head's values are +0. */
+static float *filled_state(unsigned heads, unsigned rows, unsigned values)
+{
+	const size_t n = (size_t)heads * blocks_of(values) * rows * 32;
+	float *p = filled(n, 6);
+
+	for (size_t i = 0; i < n; i++)
+		if (i / 32 / rows % blocks_of(values) * 32 + i % 32 >= values)
+			p[i] = 0;
+	return p;
+}
+
 static uint64_t at(const void *p) { return (uint64_t)(uintptr_t)p; }
 
 static float sigmoid(float x) { return 1.0f / (1.0f + plain_exp(-x)); }
@@ -162,7 +177,7 @@ static void plain_delta(const struct delta_case *c, const struct delta_data *d, 
 	      beta = sigmoid(d->b[column * d->heads + head]), rk = scale_of(k, dk), rq = scale_of(q, dk) * d->scale;
 
 	for (unsigned j = 0; j < dv; j++) {
-		float *s = d->end + ((size_t)head * (dv / 32) + j / 32) * dk * 32 + j % 32, held = 0, sum = 0;
+		float *s = d->end + ((size_t)head * blocks_of(dv) + j / 32) * dk * 32 + j % 32, held = 0, sum = 0;
 		for (unsigned i = 0; i < dk; i++)
 			held = fmaf(s[i * 32] * e, k[i] * rk, held);
 		float change = (v[j] - held) * beta;
@@ -179,7 +194,7 @@ static void make_delta(struct delta_data *d, const struct delta_case *c)
 	d->in = 2 * c->key_heads * c->key_dim + c->heads * c->value_dim;
 	d->heads = (c->heads + 31) / 32 * 32;
 	d->out = c->heads * c->value_dim;
-	d->state = (size_t)c->heads * c->key_dim * c->value_dim;
+	d->state = (size_t)c->heads * c->key_dim * blocks_of(c->value_dim) * 32;
 	d->scale = (float)(1 / sqrt((double)c->key_dim));
 	d->qkv = filled((size_t)COLUMNS * d->in, 1);
 	d->a = filled(COLUMNS * d->heads, 2);
@@ -188,7 +203,7 @@ static void make_delta(struct delta_data *d, const struct delta_case *c)
 	d->dt = filled(d->heads, 5);
 	for (unsigned i = 0; i < d->heads; i++)
 		d->decay[i] = -fabsf(d->decay[i]);
-	d->start = filled(d->state, 6);
+	d->start = filled_state(c->heads, c->key_dim, c->value_dim);
 	d->want = kernel_buffer((size_t)COLUMNS * d->out * 4, 0);
 	d->got = kernel_buffer((size_t)COLUMNS * d->out * 4, 0xff);
 	d->end = kernel_buffer(d->state * 4, 0);
@@ -218,7 +233,7 @@ static void check_delta(const struct kernel_way *way, const struct delta_case *c
 		           .head_dim = c->key_dim,
 		           .rows = c->value_dim,
 		           .flags = c->tiled ? KEY_TILED : 0 };
-	int64_t units = c->heads * (c->value_dim / 32);
+	int64_t units = c->heads * blocks_of(c->value_dim);
 	struct kernel k;
 
 	kernel_open(&k, way, &key);
@@ -253,9 +268,9 @@ static void check_delta(const struct kernel_way *way, const struct delta_case *c
 
 static void test_delta_rule(void **unused)
 {
-	static const struct delta_case cases[] = {
-		{ 4, 2, 32, 32, false }, { 6, 3, 32, 64, true }, { 2, 2, 128, 32, true }
-	};
+	static const struct delta_case cases[] = { { 4, 2, 32, 32, false }, { 6, 3, 32, 64, true },
+		                                   { 2, 2, 128, 32, true }, { 4, 2, 16, 16, false },
+		                                   { 6, 3, 48, 80, true },  { 2, 1, 112, 48, false } };
 	const struct kernel_way *way;
 	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
 
@@ -283,7 +298,7 @@ static void test_softplus(void **unused)
 
 struct scan_case {
 	unsigned heads, groups, state, values;
-	float floor;
+	float floor, ceiling;
 };
 struct scan_data {
 	unsigned in, heads, out; /* of a column: floats */
@@ -299,9 +314,10 @@ static void plain_scan(const struct scan_case *c, const struct scan_data *d, uns
 	float step = softplus(d->dt[column * d->heads + head] + d->bias[head]);
 
 	step = step > c->floor ? step : c->floor;
+	step = step < c->ceiling ? step : c->ceiling;
 	float e = plain_exp(d->decay[head] * step);
 	for (unsigned j = 0; j < p; j++) {
-		float *s = d->end + ((size_t)head * (p / 32) + j / 32) * n * 32 + j % 32, sum = 0, t = x[j] * step;
+		float *s = d->end + ((size_t)head * blocks_of(p) + j / 32) * n * 32 + j % 32, sum = 0, t = x[j] * step;
 		for (unsigned i = 0; i < n; i++) {
 			s[i * 32] = fmaf(k[i], t, s[i * 32] * e);
 			sum = fmaf(s[i * 32], q[i], sum);
@@ -315,7 +331,7 @@ static void make_scan(struct scan_data *d, const struct scan_case *c)
 	d->out = c->heads * c->values;
 	d->in = d->out + 2 * c->groups * c->state;
 	d->heads = (c->heads + 31) / 32 * 32;
-	d->state = (size_t)c->heads * c->state * c->values;
+	d->state = (size_t)c->heads * c->state * blocks_of(c->values) * 32;
 	d->xbc = filled((size_t)COLUMNS * d->in, 1);
 	d->dt = filled(COLUMNS * d->heads, 2);
 	d->bias = filled(d->heads, 3);
@@ -325,7 +341,7 @@ static void make_scan(struct scan_data *d, const struct scan_case *c)
 		d->decay[i] = -fabsf(d->decay[i]);
 		d->bias[i] -= c->floor > 0 && i % 2 ? 12.0f : 0.0f; /* so small a step that the floor counts */
 	}
-	d->start = filled(d->state, 6);
+	d->start = filled_state(c->heads, c->state, c->values);
 	d->want = kernel_buffer((size_t)COLUMNS * d->out * 4, 0);
 	d->got = kernel_buffer((size_t)COLUMNS * d->out * 4, 0xff);
 	d->end = kernel_buffer(d->state * 4, 0);
@@ -371,8 +387,9 @@ static void check_scan(const struct kernel_way *way, const struct scan_case *c, 
 				[SCAN_COLUMNS] = COLUMNS - first < cuts[cut] ? COLUMNS - first : cuts[cut]
 			};
 			memcpy(&arg[SCAN_FLOOR], &c->floor, 4);
+			memcpy(&arg[SCAN_CEILING], &c->ceiling, 4);
 			memset(d->held[turn ^ 1], 0xff, d->state * 4);
-			kernel_run(&k, arg, 1, c->heads * (c->values / 32));
+			kernel_run(&k, arg, 1, c->heads * blocks_of(c->values));
 			kernel_run(&k, arg, 0, 1);
 		}
 		if (memcmp(d->got, d->want, (size_t)COLUMNS * d->out * 4) != 0 ||
@@ -385,9 +402,10 @@ static void check_scan(const struct kernel_way *way, const struct scan_case *c, 
 
 static void test_scan(void **unused)
 {
-	static const struct scan_case cases[] = {
-		{ 4, 1, 16, 32, 0 }, { 6, 3, 32, 64, 0.001f }, { 2, 2, 128, 32, 0 }, { 34, 17, 16, 32, 0.001f }
-	};
+	static const struct scan_case cases[] = { { 4, 1, 16, 32, 0, INFINITY }, { 6, 3, 32, 64, 0.001f, INFINITY },
+		                                  { 2, 2, 128, 32, 0, 0.4f },    { 34, 17, 16, 32, 0.001f, INFINITY },
+		                                  { 4, 2, 32, 16, 0, INFINITY }, { 6, 3, 16, 80, 0.001f, 0.75f },
+		                                  { 2, 1, 48, 48, 0, INFINITY } };
 	const struct kernel_way *way;
 	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
 
@@ -435,14 +453,19 @@ static void test_refusals(void **unused)
 	kernel_refused(&(struct key){ .kind = KEY_CONV, .k = 64, .rows = 9 });
 	kernel_refused(&(struct key){ .kind = KEY_CONV, .k = 64, .rows = 1 });
 	kernel_refused(&(struct key){ .kind = KEY_DELTA, .heads = 3, .kv_heads = 2, .head_dim = 32, .rows = 32 });
-	kernel_refused(&(struct key){ .kind = KEY_DELTA, .heads = 2, .kv_heads = 2, .head_dim = 48, .rows = 32 });
-	kernel_refused(&(struct key){ .kind = KEY_DELTA, .heads = 2, .kv_heads = 2, .head_dim = 32, .rows = 16 });
+	kernel_refused(&(struct key){ .kind = KEY_DELTA, .heads = 2, .kv_heads = 2, .head_dim = 40, .rows = 32 });
+	kernel_refused(&(struct key){ .kind = KEY_DELTA, .heads = 2, .kv_heads = 2, .head_dim = 32, .rows = 24 });
+	kernel_refused(&(struct key){ .kind = KEY_DELTA, .heads = 3, .kv_heads = 3, .head_dim = 32, .rows = 16 });
 	kernel_refused(&(struct key){ .kind = KEY_SCAN, .heads = 3, .kv_heads = 2, .head_dim = 32, .rows = 32 });
 	kernel_refused(&(struct key){ .kind = KEY_SCAN, .heads = 2, .kv_heads = 2, .head_dim = 24, .rows = 32 });
-	kernel_refused(&(struct key){ .kind = KEY_SCAN, .heads = 2, .kv_heads = 2, .head_dim = 32, .rows = 48 });
+	kernel_refused(&(struct key){ .kind = KEY_SCAN, .heads = 2, .kv_heads = 2, .head_dim = 32, .rows = 40 });
+	kernel_refused(&(struct key){ .kind = KEY_SCAN, .heads = 1, .kv_heads = 1, .head_dim = 32, .rows = 48 });
 	kernel_refused(
 		&(struct key){ .kind = KEY_SCAN, .heads = 2, .kv_heads = 2, .head_dim = 32, .rows = 32, .flags = 1 });
-	kernel_refused(&(struct key){ .kind = KEY_NORM, .heads = 2, .k = 48 });
+	kernel_refused(&(struct key){ .kind = KEY_NORM, .heads = 2, .k = 40 });
+	kernel_refused(&(struct key){ .kind = KEY_NORM, .heads = 2, .kv_heads = 2, .k = 48 });
+	kernel_refused(&(struct key){ .kind = KEY_NORM, .heads = 2, .k = 48, .flags = KEY_RESIDUAL });
+	kernel_refused(&(struct key){ .kind = KEY_NORM, .kv_heads = 1, .k = 64 });
 	kernel_refused(&(struct key){ .kind = KEY_GATE });
 }
 

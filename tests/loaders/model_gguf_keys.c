@@ -354,7 +354,7 @@ const struct gguf_key_change gguf_key_changes[] = {
 	{ arch_two, "is \"gemma2 gemma3\", expected llama", 0, 0, 0, 0 },
 	{ arch_long, "\"llama\\x1b[31mllama", 0, 0, 0, 0 },
 	{ no_layers, "key llama.block_count is missing", 0, 0, 0, 0 },
-	{ layers_3, "layers is 3, but there are only", 0, 0, 0, 0 },
+	{ layers_3, "the tensor blk.2.attn_norm.weight is missing", 0, 0, 0, 0 },
 	{ layers_u64, NULL, ROPE_NONE, 1, 1, 0 },
 	{ layers_i8, NULL, ROPE_NONE, 1, 1, 0 },
 	{ layers_negative, "llama.block_count is -2", 0, 0, 0, 0 },

@@ -20,6 +20,7 @@ struct deal {
 	bool repeat, keyless;
 	const char *key;
 	uint32_t value;
+	const char *extension; /* NULL: gguf */
 };
 
 static void write_split(const struct deal *d)
@@ -60,7 +61,7 @@ static void write_split(const struct deal *d)
 		}
 		size_t m;
 		uint8_t *part = gguf_writer_finish(&w, &m);
-		snprintf(name, sizeof name, "s-%05u-of-%05u.gguf", i + 1, d->parts);
+		snprintf(name, sizeof name, "s-%05u-of-%05u.%s", i + 1, d->parts, d->extension ? d->extension : "gguf");
 		tiny_write(model_dir, name, part, m);
 		free(part);
 		gguf_writer_free(&w);
@@ -69,40 +70,105 @@ static void write_split(const struct deal *d)
 	free(p);
 }
 
+/* The file again, whose keys are those of a file without tensors. */
+static void write_split_part_without_keys(const char *name)
+{
+	struct gguf_writer w;
+	size_t n;
+
+	gguf_writer_start(&w, 3, 32);
+	uint8_t *p = gguf_writer_finish(&w, &n);
+	tiny_write(model_dir, name, p, n);
+	free(p);
+	gguf_writer_free(&w);
+}
+
 static void test_split_gguf(void **state)
 {
 	const char *first = "s-00001-of-00003.gguf";
 
-	write_split(&(struct deal){ 3, 2, 3, 11, false, false, NULL, 0 });
+	write_split(&(struct deal){ 3, 2, 3, 11, false, false, NULL, 0, NULL });
 	expect_open(in_dir(first), 0, NULL);
 	expect_open(model_dir, 0, NULL);
 	expect_open(in_dir("s-00002-of-00003.gguf"), 0, "is part 2 of 3 of a split model, expected its first part");
-	write_split(&(struct deal){ 3, 1, 3, 11, false, false, NULL, 0 });
+	write_split(&(struct deal){ 3, 1, 3, 11, false, false, NULL, 0, NULL });
 	expect_open(in_dir(first), 0, "s-00003-of-00003.gguf: key split.no is 1, expected 2");
-	write_split(&(struct deal){ 3, 2, 4, 11, false, false, NULL, 0 });
+	write_split(&(struct deal){ 3, 2, 4, 11, false, false, NULL, 0, NULL });
 	expect_open(in_dir(first), 0, "key split.count is 4, expected 3");
-	write_split(&(struct deal){ 3, 2, 3, 11, false, false, "llama.block_count", 1 });
+	write_split(&(struct deal){ 3, 2, 3, 11, false, false, "llama.block_count", 1, NULL });
 	expect_open(in_dir(first), 0, NULL);
-	write_split(&(struct deal){ 3, 2, 3, 11, false, false, "llama.block_count", 2 });
+	write_split(&(struct deal){ 3, 2, 3, 11, false, false, "llama.block_count", 2, NULL });
 	expect_open(in_dir(first), 0,
 	            "s-00003-of-00003.gguf: the key llama.block_count is not the same in the first file");
-	write_split(&(struct deal){ 3, 2, 3, 11, false, false, "llama.expert_count", 0 });
+	write_split(&(struct deal){ 3, 2, 3, 11, false, false, "llama.expert_count", 0, NULL });
 	expect_open(in_dir(first), 0, "the key llama.expert_count is not the same in the first file");
-	write_split(&(struct deal){ 3, 2, 3, 12, false, false, NULL, 0 });
+	write_split(&(struct deal){ 3, 2, 3, 12, false, false, NULL, 0, NULL });
 	expect_open(in_dir(first), 0, "key split.tensors.count is 12, expected 11");
-	write_split(&(struct deal){ 3, 2, 3, 11, false, true, NULL, 0 });
-	expect_open(in_dir(first), 0, "key split.no is missing");
-	write_split(&(struct deal){ 3, 2, 3, 13, true, false, NULL, 0 });
+	write_split(&(struct deal){ 3, 2, 3, 11, false, true, NULL, 0, NULL });
+	expect_open(in_dir(first), 0, "there are only 4 tensors"); /* whole, as far as it says */
+	write_split(&(struct deal){ 3, 2, 3, 11, false, false, NULL, 0, NULL });
+	write_split_part_without_keys("s-00003-of-00003.gguf");
+	expect_open(in_dir(first), 0, "s-00003-of-00003.gguf: the key split.no is missing in a part");
+	write_split(&(struct deal){ 3, 2, 3, 13, true, false, NULL, 0, NULL });
 	expect_open(in_dir(first), 0, "occurs in more than one part");
-	write_split(&(struct deal){ 3, 2, 3, 11, false, false, NULL, 0 });
+	write_split(&(struct deal){ 3, 2, 3, 11, false, false, NULL, 0, NULL });
 	assert_int_equal(unlink(in_dir("s-00003-of-00003.gguf")), 0);
 	expect_open(in_dir(first), 0, "s-00003-of-00003.gguf: cannot be opened");
 	assert_int_equal(rename(in_dir(first), in_dir("alone.gguf")), 0);
-	expect_open(in_dir("alone.gguf"), 0, "key split.count is 3, expected 1");
-	write_gguf("z-00001-of-99999.gguf");
-	expect_open(in_dir("z-00001-of-99999.gguf"), 0, "is named as part 1 of 99999");
-	write_gguf("z-00004-of-00003.gguf");
-	expect_open(in_dir("z-00004-of-00003.gguf"), 0, "is named as part 4 of 3");
+	expect_open(in_dir("alone.gguf"), 0,
+	            "is part 1 of 3 of a split model by its key split.count, expected a name that ends in "
+	            "-00001-of-00003.gguf");
+	assert_int_equal(rename(in_dir("alone.gguf"), in_dir("s-00001-of-00004.gguf")), 0);
+	expect_open(in_dir("s-00001-of-00004.gguf"), 0, "is part 1 of 3 of a split model by its key");
+	assert_int_equal(rename(in_dir("s-00002-of-00003.gguf"), in_dir("s-00001-of-00003.gguf")), 0);
+	expect_open(in_dir(first), 0, "is part 2 of 3 of a split model, expected its first part");
+	assert_int_equal(unlink(in_dir(first)), 0);
+	assert_int_equal(unlink(in_dir("s-00001-of-00004.gguf")), 0);
+}
+
+/* The name of a file makes it no part, and the keys that joining leaves behind make it none either. */
+static void test_whole_gguf(void **state)
+{
+	static const char *const names[] = {
+		"z-00001-of-99999.gguf",
+		"z-00004-of-00003.gguf",
+		"z-00001-of-00002.gguf",
+		"z-00002-of-00002.gguf",
+		"z-00000-of-00000.gguf",
+		"Z.GGUF",
+		"z.Gguf"
+	};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		write_gguf(names[i]);
+		expect_open(in_dir(names[i]), 0, NULL);
+		if (i > 3)
+			expect_open(model_dir, 0, NULL); /* alone in its directory */
+		assert_int_equal(unlink(in_dir(names[i])), 0);
+	}
+	for (uint32_t count = 0; count < 4; count++) {
+		write_split(&(struct deal){ 1, 0, count, 11, false, false, NULL, 0, NULL });
+		expect_open(in_dir("s-00001-of-00001.gguf"), 0, count < 2 ? NULL : "by its key split.count, expected");
+	}
+	/* tensors that were added later */
+	write_split(&(struct deal){ 1, 0, 0, 5, false, false, NULL, 0, NULL });
+	assert_int_equal(rename(in_dir("s-00001-of-00001.gguf"), in_dir("merged.gguf")), 0);
+	expect_open(in_dir("merged.gguf"), 0, NULL);
+	assert_int_equal(rename(in_dir("merged.gguf"), in_dir("s-00001-of-00003.gguf")), 0);
+	expect_open(in_dir("s-00001-of-00003.gguf"), 0, NULL);
+	write_split(&(struct deal){ 1, 0, 5000, 11, false, false, NULL, 0, NULL });
+	expect_open(in_dir("s-00001-of-00001.gguf"), 0, "key split.count is 5000, expected 0 to 4096");
+	assert_int_equal(unlink(in_dir("s-00001-of-00001.gguf")), 0);
+	assert_int_equal(unlink(in_dir("s-00001-of-00003.gguf")), 0);
+	write_split(&(struct deal){ 3, 2, 3, 11, false, false, NULL, 0, "GGUF" });
+	expect_open(in_dir("s-00001-of-00003.GGUF"), 0, NULL);
+	expect_open(model_dir, 0, NULL);
+	expect_open(in_dir("s-00002-of-00003.GGUF"), 0, "is part 2 of 3");
+	for (int i = 1; i <= 3; i++) {
+		char name[40];
+		snprintf(name, sizeof name, "s-0000%d-of-00003.GGUF", i);
+		assert_int_equal(unlink(in_dir(name)), 0);
+	}
 }
 
 /* ---- sharded safetensors */
@@ -174,8 +240,12 @@ static void test_sharded_safetensors(void **state)
 		const char *from, *to, *error;
 	} change[] = {
 		{ "model.norm.weight\": \"model-00002", "model.norm.weight\": \"model-00001",
-		  "tensor model.norm.weight is not in model-00001-of-00002.safetensors, where the index says" },
-		{ "model.norm.weight", "model.norm.wait", "tensor model.norm.wait is not in" },
+		  NULL }, /* what a shard holds it says itself */
+		{ "model.norm.weight", "model.norm.wait", NULL },
+		{ "\"weight_map\": {", "\"weight_map\": {\"mtp.fc.weight\": \"model-00001-of-00002.safetensors\", ",
+		  NULL },
+		{ "\"weight_map\": {", "\"weight_map\": {\"mtp.fc.weight\": \"mtp.safetensors\", ",
+		  "names the shard mtp.safetensors, which does not exist" },
 		{ "model.norm.weight", "model\\u002enorm.weight", NULL },
 		{ "model-00001-of", "model-00003-of",
 		  "names the shard model-00003-of-00002.safetensors, which does not exist" },
@@ -216,11 +286,33 @@ static void test_sharded_safetensors(void **state)
 	free(index);
 }
 
+/* The whole model beside an index that is left over: of nothing, and of shards that are gone. */
+static void test_left_over_index(void **state)
+{
+	char *index = write_shards();
+	struct model m;
+	size_t n;
+	uint8_t *whole = tiny_safetensors(&tiny_least, &n);
+	tiny_write(model_dir, "model.safetensors", whole, n);
+	with_index("{\"weight_map\": {}}", NULL);
+	assert_int_equal(unlink(in_dir("model-00001-of-00002.safetensors")), 0);
+	with_index(index, NULL);
+	assert_true(model_open(&m, model_dir, MODEL_HEADER_ONLY, NULL));
+	assert_int_equal(m.file->n_parts, 1);
+	model_close(&m);
+	assert_int_equal(unlink(in_dir("model.safetensors")), 0);
+	expect_open(model_dir, 0, "names the shard model-00001-of-00002.safetensors, which does not exist");
+	free(whole);
+	free(index);
+}
+
 int model_parts_tests(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_split_gguf),
+		TEST(test_whole_gguf),
 		TEST(test_sharded_safetensors),
+		TEST(test_left_over_index),
 	};
 
 	return cmocka_run_group_tests_name("model_parts_tests", tests, NULL, NULL);

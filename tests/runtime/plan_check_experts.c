@@ -68,7 +68,7 @@ void do_route(struct checker *c, const struct key *k, const uint64_t *arg, int64
 	plan_require(
 		c, arg[ROUTE_BIAS] == plan_address(l->router_bias) && arg[ROUTE_TIMES] == plan_address(l->expert_scale),
 		"bias or factors");
-	plan_require(c, (uint32_t)arg[ROUTE_SCALE] == plan_bits_of(s->router_scale != 0 ? s->router_scale : 1),
+	plan_require(c, (uint32_t)arg[ROUTE_SCALE] == plan_bits_of(s->router_scale.given ? s->router_scale.value : 1),
 	             "scale");
 	check_units(c, begin, end, c->p->tokens);
 	read_plain(c, ROUTED, i, PLAIN_FLOATS, numerics_pad(s->experts) * 4, arg[ROUTE_LOGITS], 0, c->p->tokens);
@@ -222,7 +222,7 @@ void do_combine(struct checker *c, const struct key *k, const uint64_t *arg, int
 	const uint32_t i = layer_of(c, arg[COMBINE_IN], shared ? SHARED_RESULT : SLOT_RESULT), n = c->p->tokens;
 	const uint64_t kp = numerics_pad(c->s->spec.hidden);
 	const struct model_spec *spec = &c->s->spec;
-	const bool direct = spec->residual_scale == 0 && !spec->experts_beside,
+	const bool direct = !spec->residual_scale.given && !spec->experts_beside,
 		   last = shared || !c->s->layer[i].shared_up.packed;
 	const struct state half = { STREAM_HALF, i }, old = shared ? half : (struct state){ STREAM, 2 * i + 1 },
 			   sum = { shared ? SHARED_SUM : EXPERTS_RESULT, i },

@@ -48,8 +48,8 @@ static void check_scale(struct checker *c, const uint64_t *slot)
 	memcpy(&scale, slot, sizeof scale);
 	double one = (double)scale * (double)scale * s->head_dim;
 	plan_require(c,
-	             s->attention_scale != 0 ? scale == s->attention_scale
-	                                     : scale > 0 && one > 0.999999 && one < 1.000001,
+	             s->attention_scale.given ? scale == s->attention_scale.value
+	                                      : scale > 0 && one > 0.999999 && one < 1.000001,
 	             "scale");
 }
 
@@ -279,8 +279,8 @@ void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, i
 	plan_require(c, parts ? k->tile_n == n : k->tile_n && !(k->tile_n & (k->tile_n - 1)), "tokens of tiles");
 	plan_require(c, !c->opt->general || k->tile_n == 1, "tokens of tiles");
 	check_window(c, k, i, arg[ATTENTION_SLIDING], arg[ATTENTION_SINKS]);
-	plan_require(c, !(k->flags & KEY_CAP) == (s->score_cap == 0), "bound of scores");
-	plan_require(c, (uint32_t)arg[ATTENTION_CAP] == plan_bits_of(s->score_cap), "bound of scores");
+	plan_require(c, !(k->flags & KEY_CAP) == !s->score_cap.given, "bound of scores");
+	plan_require(c, (uint32_t)arg[ATTENTION_CAP] == plan_bits_of(s->score_cap.value), "bound of scores");
 	plan_require(c, arg[ATTENTION_COLUMNS] == n, "tokens");
 	check_position(c, &arg[ATTENTION_POS0]);
 	check_changing(c, &arg[ATTENTION_PAGES], PLAN_PAGES, 0);

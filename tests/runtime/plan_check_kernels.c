@@ -99,7 +99,7 @@ static struct product added(const struct plan_space *s, const struct weights_mat
 {
 	const struct plan_buffers *b = &s->buffers;
 
-	if (norm || s->spec.residual_scale != 0)
+	if (norm || s->spec.residual_scale.given)
 		return (struct product){ w, NULL, bias, NULL, b->xn, in, NOTHING, alone, i, 0, i, 0, 0 };
 	return (struct product){ w, NULL,      bias,      NULL,         b->x, in, before.value, behind.value,
 		                 i, before.of, behind.of, KEY_RESIDUAL, 0 };
@@ -132,7 +132,8 @@ static bool product_of_mixer(const struct plan_space *s, uint32_t i, uint64_t w,
 		{ &l->q, NULL, l->q_bias, NULL, b->q, ATTENTION_INPUT, NOTHING, queries, i, 0, i, 0, 0 },
 		{ &l->k, NULL, l->k_bias, NULL, b->k, ATTENTION_INPUT, NOTHING, keys, i, 0, i, 0, 0 },
 		{ &l->v, NULL, l->v_bias, NULL, b->v, ATTENTION_INPUT, NOTHING, VALUES, i, 0, i, 0, 0 },
-		{ &l->q_gate, NULL, NULL, NULL, b->m3, ATTENTION_INPUT, NOTHING, GATE_OF_QUERIES, i, 0, i, 0, 0 },
+		{ &l->q_gate, NULL, l->q_gate_bias, NULL, b->m3, ATTENTION_INPUT, NOTHING, GATE_OF_QUERIES, i, 0, i, 0,
+		  0 },
 		mixed(s, &l->o, l->o_bias, i),
 		{ &l->q_a, NULL, NULL, NULL, b->qr, ATTENTION_INPUT, NOTHING, LOW_QUERIES, i, 0, i, 0, 0 },
 		{ &l->q_b, NULL, NULL, NULL, b->q, LOW_INPUT, NOTHING, QUERIES, i, 0, i, 0, 0 },
@@ -194,9 +195,9 @@ static bool product_behind(const struct plan_space *s, uint32_t i, uint64_t w, s
 static bool find_product(const struct plan_space *s, uint64_t w, struct product *out)
 {
 	const struct weights *all = &s->weights;
-	const enum value logits = s->spec.logit_scale != 0 ? LOGITS_UNSCALED
-	                          : s->spec.logit_cap != 0 ? LOGITS_UNBOUNDED
-	                                                   : LOGITS;
+	const enum value logits = s->spec.logit_scale.given ? LOGITS_UNSCALED
+	                          : s->spec.logit_cap.given ? LOGITS_UNBOUNDED
+	                                                    : LOGITS;
 	const struct product list[] = {
 		{ &all->lm_head, NULL, NULL, NULL, s->buffers.logits, OUTPUT_INPUT, NOTHING, logits, 0, 0, 0, 0, 0 },
 		{ &all->input_proj, NULL, NULL, NULL, s->buffers.input_x, STREAM, NOTHING, INPUT_PRODUCT, 0, 0, 0, 0,
@@ -249,7 +250,7 @@ static void check_matmul_key(struct checker *c, const struct key *k, const struc
 	plan_require(c, k->weight == m->w->type + 1 && k->rows == m->w->rows && k->k == m->w->k && k->row_blocks == 1,
 	             "format or sizes");
 	if (m->w == &c->s->weights.lm_head && o->target->waves > 1 && c->s->spec.vocab % 32 == 0 &&
-	    c->s->spec.logit_scale == 0 && c->s->spec.logit_cap == 0)
+	    !c->s->spec.logit_scale.given && !c->s->spec.logit_cap.given)
 		epilogue |= KEY_GREATEST;
 	plan_require(c, (k->flags & ~(allowed | KEY_WIDE | KEY_MMA | KEY_NORM_IN)) == epilogue, "epilogue");
 	plan_require(c, k->act == (m->epilogue & (KEY_PAIR | KEY_GATED) ? act_of(c->s) : m->act),

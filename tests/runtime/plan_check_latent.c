@@ -40,7 +40,7 @@ void do_latent_rope(struct checker *c, const struct key *k, const uint64_t *arg,
 	                     k->rows == s->latent.rank && k->flags == KEY_LATENT,
 	             "sizes or flags");
 	check_angles(c, arg[ROPE_COS], arg[ROPE_SIN]);
-	plan_require(c, (uint32_t)arg[ROPE_SCALE] == plan_bits_of(s->attention_scale), "scale");
+	plan_require(c, (uint32_t)arg[ROPE_SCALE] == plan_bits_of(s->attention_scale.value), "scale");
 	check_all(c, begin, end, (int64_t)n * s->heads);
 	read_plain(c, QUERIES, i, PLAIN_FLOATS, numerics_pad(s->heads * s->head_dim) * 4, arg[ROPE_IN], 0, n);
 	write_plain(c, ROTATED_PART, i, PLAIN_FLOATS, query_bytes(c), arg[ROPE_OUT], 0, n);

@@ -80,7 +80,7 @@ void do_delta(struct checker *c, const struct key *k, const uint64_t *arg, int64
 	                     arg[DELTA_COLUMNS] == n,
 	             "rates or tokens");
 	plan_require(c, (uint32_t)arg[DELTA_SCALE] == plan_bits_of((float)(1 / sqrt((double)r->key_dim))), "scale");
-	check_all(c, begin, end, (int64_t)r->value_heads * (r->value_dim / 32));
+	check_all(c, begin, end, (int64_t)r->value_heads * template_value_blocks(r->value_dim));
 	check_state(c, &arg[DELTA_STATE_IN], &arg[DELTA_STATE_OUT], true);
 	read_plain(c, CONVOLVED, i, PLAIN_FLOATS, (uint64_t)r->channels * 4, arg[DELTA_QKV], 0, n);
 	read_rate(c, RATE_A, i, arg[DELTA_A]);
@@ -99,9 +99,10 @@ void do_scan(struct checker *c, const struct key *k, const uint64_t *arg, int64_
 	             arg[SCAN_DT_BIAS] == plan_address(l->scan_dt_bias) &&
 	                     arg[SCAN_DECAY] == plan_address(l->scan_decay) &&
 	                     arg[SCAN_SKIP] == plan_address(l->scan_skip) && arg[SCAN_COLUMNS] == n &&
-	                     (uint32_t)arg[SCAN_FLOOR] == plan_bits_of(r->floor),
-	             "rates, floor or tokens");
-	check_all(c, begin, end, (int64_t)r->value_heads * (r->value_dim / 32));
+	                     (uint32_t)arg[SCAN_FLOOR] == plan_bits_of(r->floor) &&
+	                     (uint32_t)arg[SCAN_CEILING] == plan_bits_of(r->ceiling != 0 ? r->ceiling : INFINITY),
+	             "rates, floor, ceiling or tokens");
+	check_all(c, begin, end, (int64_t)r->value_heads * template_value_blocks(r->value_dim));
 	check_state(c, &arg[SCAN_STATE_IN], &arg[SCAN_STATE_OUT], true);
 	read_plain(c, CONVOLVED, i, PLAIN_FLOATS, (uint64_t)r->channels * 4, arg[SCAN_XBC], 0, n);
 	read_rate(c, RATE_A, i, arg[SCAN_DT]);

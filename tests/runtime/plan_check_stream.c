@@ -39,9 +39,9 @@ void do_embed(struct checker *c, const struct key *k, const uint64_t *arg, int64
 	plan_require(c, arg[EMBED_IDS] == plan_address(s->buffers.ids) && begin == 0, "tokens");
 	plan_require(c, arg[EMBED_OUT] == plan_address(own ? s->buffers.input_e : s->buffers.x), "destination");
 	write_plain(c,
-	            own                        ? INPUT_ROW
-	            : s->spec.embed_scale != 0 ? EMBEDDED
-	                                       : STREAM,
+	            own                         ? INPUT_ROW
+	            : s->spec.embed_scale.given ? EMBEDDED
+	                                        : STREAM,
 	            0, PLAIN_FLOATS, numerics_pad(w->k) * 4, arg[EMBED_OUT], 0, (uint64_t)end);
 }
 
@@ -208,7 +208,7 @@ static bool scaling_of_part(const struct plan_space *s, struct content in, struc
 	const bool mixes = s->layer[i].router.packed, shares = s->layer[i].shared_up.packed;
 	const struct state half = { STREAM, 2 * i + 1 }, of_shared = { STREAM_HALF, i }, end = behind_ffn(s, i);
 
-	*out = (struct scaling){ .by = s->spec.residual_scale, .out = s->buffers.x, .flags = KEY_RESIDUAL };
+	*out = (struct scaling){ .by = s->spec.residual_scale.value, .out = s->buffers.x, .flags = KEY_RESIDUAL };
 	switch (in.value) {
 	case MIXER_RESULT: out->old = (struct state){ STREAM, 2 * i }, out->value = half; return true;
 	case FFN_RESULT: out->old = mixes ? of_shared : half, out->value = end; return true;
@@ -225,21 +225,22 @@ static bool find_scaling(const struct checker *c, struct content in, struct scal
 	const uint64_t share = (uint64_t)c->p->tokens * numerics_pad(s->spec.layer_input);
 
 	if (in.of < PLAN_LAYERS && scaling_of_part(s, in, out))
-		return s->spec.residual_scale != 0;
+		return s->spec.residual_scale.given;
 	*out = (struct scaling){ 0 };
 	switch (in.value) {
 	case EMBEDDED:
-		*out = (struct scaling){ .by = s->spec.embed_scale, .out = s->buffers.x, .value = { STREAM, 0 } };
+		*out = (struct scaling){ .by = s->spec.embed_scale.value, .out = s->buffers.x, .value = { STREAM, 0 } };
 		return true;
 	case LOGITS_UNSCALED:
-		*out = (struct scaling){ .by = s->spec.logit_scale,
+		*out = (struct scaling){ .by = s->spec.logit_scale.value,
 			                 .out = s->buffers.logits,
-			                 .value = { s->spec.logit_cap != 0 ? LOGITS_UNBOUNDED : LOGITS, 0 } };
+			                 .value = { s->spec.logit_cap.given ? LOGITS_UNBOUNDED : LOGITS, 0 } };
 		return true;
 	case LOGITS_UNBOUNDED:
-		*out = (struct scaling){
-			.by = s->spec.logit_cap, .out = s->buffers.logits, .flags = KEY_CAP, .value = { LOGITS, 0 }
-		};
+		*out = (struct scaling){ .by = s->spec.logit_cap.value,
+			                 .out = s->buffers.logits,
+			                 .flags = KEY_CAP,
+			                 .value = { LOGITS, 0 } };
 		return true;
 	case INPUT_GATE:
 		*out = (struct scaling){ .from = s->buffers.inputs + in.of * share,

@@ -206,7 +206,7 @@ void plan_space_mix(struct plan_space *s, const struct plan_types *types, const 
 	s->spec.shared_ffn = SHARED_FFN;
 	s->spec.router_sigmoid = sigmoid;
 	s->spec.router_normed = sigmoid;
-	s->spec.router_scale = sigmoid ? 2.5f : 0;
+	s->spec.router_scale = (struct model_scale){ sigmoid, sigmoid ? 2.5f : 0 };
 	s->spec.expert_groups = sigmoid ? 3 : 0;
 	s->spec.expert_groups_used = sigmoid ? 2 : 0;
 	mix_buffers(s, tokens);
@@ -263,7 +263,7 @@ void plan_space_latent(struct plan_space *s, const struct plan_types *types, con
 	s->spec.form = FORM_LATENT;
 	s->spec.kv_heads = 1;
 	s->spec.head_dim = REST + ROTATING;
-	s->spec.attention_scale = 0.125f;
+	s->spec.attention_scale = model_scale_of(0.125f);
 	s->spec.sliding_window = 0;
 	s->spec.layer_is_sliding = NULL;
 	s->spec.latent = (struct model_latent){ RANK, low ? QUERY_RANK : 0, REST, ROTATING, VALUE };
@@ -363,12 +363,12 @@ enum { LAYER_INPUT = 256 };
 
 static void add_scales(struct plan_space *s)
 {
-	s->spec.embed_scale = 45.25f;
-	s->spec.residual_scale = 0.22f;
-	s->spec.attention_scale = 0.015625f;
-	s->spec.score_cap = 50;
-	s->spec.logit_scale = 0.125f;
-	s->spec.logit_cap = 30;
+	s->spec.embed_scale = model_scale_of(45.25f);
+	s->spec.residual_scale = model_scale_of(0.22f);
+	s->spec.attention_scale = model_scale_of(0.015625f);
+	s->spec.score_cap = model_scale_of(50);
+	s->spec.logit_scale = model_scale_of(0.125f);
+	s->spec.logit_cap = model_scale_of(30);
 }
 
 static void add_inputs(struct plan_space *s, const struct plan_types *types, uint32_t n, enum weight_layout layout)

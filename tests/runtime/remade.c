@@ -112,6 +112,55 @@ void remade_put(struct st_writer *w, const char *name, const struct piece *t)
 	st_write_tensor(w, name, t->type, (unsigned)t->rank, t->dim, t->p, t->bytes);
 }
 
+/* ---- heads of a state cut in two */
+
+static void put_twice(struct st_writer *w, const char *name, const struct piece *t, uint64_t first)
+{
+	const uint64_t columns = t->bytes / t->dim[0], more = t->dim[0] - first;
+	uint64_t shape[2] = { first + 2 * more, t->dim[1] };
+	uint8_t *all = malloc(shape[0] * columns), *at = all + first * columns;
+
+	memcpy(all, t->p, first * columns);
+	for (uint64_t r = first; r < t->dim[0]; r++)
+		for (int i = 0; i < 2; i++, at += columns)
+			memcpy(at, t->p + r * columns, columns);
+	st_write_tensor(w, name, t->type, (unsigned)t->rank, shape, all, shape[0] * columns);
+	free(all);
+}
+
+bool remade_halves(const char *made, const char *name, const char *heads, const char *head_dim)
+{
+	static const char *const of_heads[] = { ".A_log", ".D", ".dt_bias" };
+	struct original o;
+	struct st_writer w;
+	const char *key;
+	json_t *entry;
+
+	if (!original_open(&o, name))
+		return false;
+	const json_int_t n = json_integer_value(json_object_get(o.config, heads)),
+			 dim = json_integer_value(json_object_get(o.config, head_dim));
+	json_object_set_new(o.config, heads, json_integer(2 * n));
+	json_object_set_new(o.config, head_dim, json_integer(dim / 2));
+	st_writer_start(&w);
+	json_object_foreach(o.header, key, entry)
+	{
+		struct piece t = strcmp(key, "__metadata__") ? original_piece(entry, o.data) : (struct piece){ 0 };
+		bool each = false;
+		for (size_t i = 0; i < sizeof of_heads / sizeof *of_heads; i++)
+			each = each || strcmp(key + strlen(key) - strlen(of_heads[i]), of_heads[i]) == 0;
+		if (each)
+			put_twice(&w, key, &t, 0);
+		else if (strstr(key, "in_proj.weight")) /* the steps stand last */
+			put_twice(&w, key, &t, t.dim[0] - (uint64_t)n);
+		else if (t.p)
+			remade_put(&w, key, &t);
+	}
+	remade_model(made, &w, o.config);
+	original_close(&o);
+	return true;
+}
+
 /* ---- logits */
 
 static float *logits_of(const char *path, struct remade_run run, size_t *n)

@@ -42,6 +42,11 @@ void remade_put(struct st_writer *w, const char *name, const struct piece *t);
 /* The directory of a model: its files. */
 void remade_model(const char *name, struct st_writer *w, json_t *config);
 
+/* A model whose heads of a state are cut in two, of half the values each, which computes what the original does: each
+ * value's part of the state is its own. heads, head_dim: the fields that say their number and size. False: the original
+ * is not there. */
+bool remade_halves(const char *made, const char *name, const char *heads, const char *head_dim);
+
 struct remade_run {
 	const char *device;
 	int batch;

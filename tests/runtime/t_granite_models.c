@@ -237,16 +237,21 @@ static void finish_gguf(struct gguf_writer *w, const struct original *o, const c
 
 static const struct remade_run run = { "cpu", 16 };
 
-static void test_granite_gguf(void **state)
+/* halves: with heads of a state of 16 values. */
+static void check_hybrid_gguf(bool halves)
 {
 	static const int32_t kv[] = { 0, 2, 0 };
 	struct original o;
 	struct gguf_writer w;
 	char path[1024], made[300];
-	(void)state;
 
 	if (!original_open(&o, "granitehybrid-a"))
 		skip();
+	if (halves) {
+		original_close(&o);
+		assert_true(remade_halves("halves", "granitehybrid-a", "mamba_n_heads", "mamba_d_head"));
+		original_read(&o, remade_path(made, "halves"));
+	}
 	gguf_writer_start(&w, 3, 32);
 	put_config(&w, "granitehybrid", o.config);
 	gguf_write_u32(&w, "granitehybrid.ssm.inner_size", 128);
@@ -255,6 +260,13 @@ static void test_granite_gguf(void **state)
 	finish_gguf(&w, &o, "granite.gguf");
 	original_close(&o);
 	remade_compare(shared_path(path, "golden/granitehybrid-a"), run, remade_path(made, "granite.gguf"), run, 0);
+}
+
+static void test_granite_gguf(void **state)
+{
+	(void)state;
+	check_hybrid_gguf(false);
+	check_hybrid_gguf(true);
 }
 
 /* ---- those that never have a state */

@@ -262,7 +262,7 @@ static void test_the_same_logits(void **state)
 		skip();
 }
 
-static void limited(json_t *c) { json_object_set_new(c, "time_step_limit", json_pack("[f, f]", 0.0, 2.5)); }
+static void limited(json_t *c) { json_object_set_new(c, "time_step_limit", json_pack("[f, s]", 0.0, "2")); }
 static void windows_of_layers(json_t *c)
 {
 	sizes_in_gemma(c);
@@ -286,7 +286,7 @@ static void test_refused(void **state)
 	static const struct {
 		const char *golden, *says;
 		void (*change)(json_t *config);
-	} each[] = { { "granitehybrid-a", "time_step_limit is a limit", limited },
+	} each[] = { { "granitehybrid-a", "time_step_limit is an array, expected a list of", limited },
 		     { "gemma4-e-a", "a field of per_layer_config is \"sliding_window\"", windows_of_layers },
 		     { "gemma4-e-a", "a layer of per_layer_config is \"99\"", no_such_layer },
 		     { "nemotronh-a", "num_hidden_layers is missing", no_layers } };

@@ -17,7 +17,7 @@ done
 url=
 serve server "$model" --port 0 --no-cache --no-replay --context 2048 --tls-cert "$dir/own.pem" --tls-key "$dir/own.key"
 if grep -q 'was built without TLS' "$dir/server.err"; then
-	echo "# skipped: the HTTP library has no TLS, and says so"
+	echo "# skipped: jitserve has no TLS, and says so"
 	exit 77
 fi
 check "it is ready on https: $(cat "$dir/server.err")" [ "${url#https}" != "$url" ]

@@ -1,0 +1,177 @@
+/* tests/loaders/model_defaults.c - see model_defaults.h. What each class of transformers has where a file says nothing
+ * stands first, then what it makes of null, 0 and 1, and of fields together. */
+#include "tests/loaders/model_defaults.h"
+
+static const struct default_case cases[] = {
+	{ "llama", "", "kv_heads=16 head_dim=32 context=2048 eps=1e-06 theta=10000" },
+	{ "mistral", "", "kv_heads=8 head_dim=32 context=131072 eps=1e-06 window=4096 kinds=wwwwwwww theta=10000" },
+	{ "qwen2", "", "kv_heads=32 head_dim=32 context=32768 eps=1e-06 qkv_bias=1 theta=10000" },
+	{ "qwen3", "", "kv_heads=32 head_dim=128 context=32768 eps=1e-06 theta=10000" },
+	{ "ernie4_5", "", "kv_heads=2 head_dim=128 context=131072 eps=1e-05 tied=1 theta=500000" },
+	{ "seed_oss", "", "kv_heads=8 head_dim=128 context=524288 eps=1e-06 qkv_bias=1 theta=10000" },
+	{ "phi3", "", "kv_heads=16 head_dim=32 context=4096 eps=1e-05 theta=10000 rotating=32" },
+	{ "smollm3", "", "kv_heads=4 head_dim=32 context=32768 eps=1e-06 tied=1 kinds=fffFfffF theta=2000000" },
+	{ "granite", "", "kv_heads=16 head_dim=32 context=2048 eps=1e-06 theta=10000 attention_scale=1" },
+	{ "olmo2", "", "kv_heads=16 head_dim=32 context=2048 eps=1e-05 theta=10000" },
+	{ "olmo3", "",
+	  "kv_heads=16 head_dim=32 context=2048 eps=1e-05 window=4096 kinds=wwwfwwwf theta=500000 "
+	  "window_theta=500000" },
+	{ "exaone4", "", "kv_heads=32 head_dim=32 context=2048 eps=1e-05 window=4096 kinds=wwwFwwwF theta=10000" },
+	{ "glm4", "",
+	  "kv_heads=2 head_dim=128 context=131072 eps=1.5625e-07 qkv_bias=1 theta=10000 "
+	  "rotating=64" },
+	{ "arcee", "", "kv_heads=16 head_dim=32 context=4096 eps=1e-05 theta=10000" },
+	{ "hunyuan_v1_dense", "", "kv_heads=16 head_dim=32 context=2048 eps=1e-05 theta=10000" },
+	{ "ministral3", "",
+	  "kv_heads=8 head_dim=128 context=262144 eps=1e-05 theta=1000000 scaling=3 factor=16 "
+	  "beta_fast=32 beta_slow=1 truncate=1 original=16384 query_scale=0.1" },
+	{ "gemma", "", "kv_heads=16 head_dim=256 context=8192 eps=1e-06 tied=1 theta=10000" },
+	{ "gemma2", "",
+	  "kv_heads=4 head_dim=256 context=8192 eps=1e-06 tied=1 window=4096 kinds=wfwfwfwf "
+	  "theta=10000 attention_scale=0.0625 score_cap=50 logit_cap=30" },
+	{ "gemma3_text", "",
+	  "kv_heads=4 head_dim=256 context=131072 eps=1e-06 tied=1 window=4096 kinds=wwwwwfww "
+	  "theta=1000000 window_theta=10000 attention_scale=0.0625" },
+	{ "qwen3_vl_text", "", "kv_heads=32 head_dim=128 context=128000 eps=1e-06 theta=500000" },
+	{ "cohere2", "",
+	  "kv_heads=16 head_dim=32 context=8192 eps=1e-05 tied=1 window=4096 kinds=wwwFwwwF "
+	  "theta=10000 logit_scale=0.0625" },
+	{ "cohere", "", "kv_heads=16 head_dim=32 context=8192 eps=1e-05 tied=1 theta=500000 logit_scale=0.0625" },
+	{ "gemma4_text", "\"hidden_size_per_layer_input\": 0",
+	  "context=131072 eps=1e-06 tied=1 window=512 kinds=wwwwwfwf theta=1000000 "
+	  "window_theta=10000 attention_scale=1 layer_input=0 lastdim=512 lastkv=4" },
+	{ "lfm2", "", "ffn=256 kv_heads=8 head_dim=32 context=128000 eps=1e-05 tied=1 theta=1000000 taps=3" },
+	{ "qwen3_5_text", "",
+	  "kv_heads=4 head_dim=256 context=32768 eps=1e-06 kinds=mmmfmmmf theta=10000 rotating=64 "
+	  "taps=4 key_heads=16 value_heads=32 key_dim=128 value_dim=128" },
+	{ "lfm2_moe", "",
+	  "kv_heads=8 head_dim=32 context=128000 eps=1e-05 tied=1 kinds=mmfmmmfm theta=1000000 "
+	  "experts=32 used=4 expert_ffn=1792 dense=2 normed=1 router_bias=1 taps=3" },
+	{ "qwen3_5_moe_text", "",
+	  "kv_heads=2 head_dim=256 context=32768 eps=1e-06 kinds=mmmfmmmf theta=10000 rotating=64 "
+	  "experts=256 used=8 expert_ffn=512 shared_ffn=512 normed=1 taps=4 key_heads=16 "
+	  "value_heads=32 key_dim=128 value_dim=128" },
+	{ "qwen3_next", "",
+	  "kv_heads=2 head_dim=256 context=32768 eps=1e-06 kinds=mmmfmmmf theta=10000 rotating=64 "
+	  "experts=512 used=10 expert_ffn=512 shared_ffn=512 normed=1 taps=4 key_heads=16 "
+	  "value_heads=32 key_dim=128 value_dim=128" },
+	{ "granitemoehybrid", "",
+	  "kv_heads=16 head_dim=32 context=2048 eps=1e-06 kinds=mmmFmmmF attention_scale=1 "
+	  "experts=8 used=2 expert_ffn=96 shared_ffn=1024 normed=1 taps=4 taps_bias=1 key_heads=1 "
+	  "value_heads=32 key_dim=256 value_dim=32" },
+	{ "nemotron_h", "",
+	  "kv_heads=8 head_dim=128 context=4096 eps=1e-05 kinds=mFmmmFmm experts=8 used=2 "
+	  "expert_ffn=7688 shared_ffn=7688 normed=1 taps=4 taps_bias=1 key_heads=8 value_heads=128 "
+	  "key_dim=128 value_dim=64" },
+	{ "mixtral", "",
+	  "kv_heads=8 head_dim=32 context=131072 eps=1e-05 theta=1000000 experts=8 used=2 "
+	  "expert_ffn=96 normed=1" },
+	{ "qwen3_moe", "",
+	  "kv_heads=4 head_dim=32 context=32768 eps=1e-06 theta=10000 experts=128 used=8 "
+	  "expert_ffn=768 normed=0" },
+	{ "qwen2_moe", "",
+	  "kv_heads=16 head_dim=32 context=32768 eps=1e-06 qkv_bias=1 theta=10000 experts=60 "
+	  "used=4 expert_ffn=1408 shared_ffn=5632 normed=0" },
+	{ "olmoe", "",
+	  "kv_heads=16 head_dim=32 context=4096 eps=1e-05 theta=10000 experts=64 used=8 "
+	  "expert_ffn=96 normed=0" },
+	{ "granitemoe", "",
+	  "kv_heads=16 head_dim=32 context=2048 eps=1e-06 theta=10000 attention_scale=1 experts=8 "
+	  "used=2 expert_ffn=96 normed=1" },
+	{ "gpt_oss", "",
+	  "kv_heads=8 head_dim=64 context=131072 eps=1e-05 qkv_bias=1 o_bias=1 window=128 "
+	  "kinds=wfwfwfwf theta=150000 scaling=3 factor=32 beta_fast=32 beta_slow=1 truncate=0 "
+	  "original=4096 experts=128 used=4 expert_ffn=96 normed=1" },
+	{ "glm4_moe", "",
+	  "kv_heads=8 head_dim=32 context=131072 eps=1e-05 theta=10000 rotating=16 experts=128 "
+	  "used=8 expert_ffn=1408 shared_ffn=1408 dense=1 normed=1" },
+	{ "deepseek_v3", "",
+	  "kv_heads=1 head_dim=192 context=4096 eps=1e-06 theta=10000 attention_scale=0.0721687836 "
+	  "router_scale=2.5 experts=256 used=8 expert_ffn=2048 shared_ffn=2048 dense=3 normed=1 "
+	  "groups=8 groups_used=4 rank=512 query_rank=1536 rest=128 value=128 pairs=1" },
+	{ "deepseek_v2", "",
+	  "kv_heads=1 head_dim=192 context=2048 eps=1e-06 theta=10000 attention_scale=0.0721687836 "
+	  "experts=64 used=6 expert_ffn=1407 shared_ffn=2814 normed=0 rank=512 query_rank=1536 "
+	  "rest=128 value=128 pairs=1" },
+	{ "glm4_moe_lite", "",
+	  "kv_heads=1 head_dim=256 context=202752 eps=1e-05 theta=10000 attention_scale=0.0625 "
+	  "router_scale=1.8 experts=64 used=4 expert_ffn=1536 shared_ffn=1536 dense=1 normed=1 "
+	  "rank=512 query_rank=768 rest=192 value=256 pairs=1" },
+	{ "mistral4", "",
+	  "kv_heads=1 head_dim=128 context=1048576 eps=1e-06 theta=10000 scaling=3 factor=128 "
+	  "beta_fast=32 beta_slow=1 truncate=1 original=8192 query_scale=0.1 "
+	  "attention_scale=0.194969495 experts=128 used=4 expert_ffn=2048 shared_ffn=2048 normed=1 "
+	  "rank=256 query_rank=1024 rest=64 value=128 pairs=1" },
+	{ "olmo2", "\"sliding_window\": 64", "window=0 kinds=ffffffff" },
+	{ "olmo2", "\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 4}",
+	  "kinds=ffffffff scaling=1 factor=4" },
+	{ "olmo2",
+	  "\"layer_types\": [\"full_attention\", \"sliding_attention\", \"full_attention\", "
+	  "\"sliding_attention\", \"full_attention\", \"sliding_attention\", \"full_attention\", "
+	  "\"sliding_attention\"], \"rope_theta\": 500000",
+	  "window=0 kinds=ffffffff theta=500000" },
+	{ "granite", "\"attention_multiplier\": 1.0", "attention_scale=1" },
+	{ "granite", "\"attention_multiplier\": 0", "attention_scale=0" },
+	{ "granite",
+	  "\"attention_multiplier\": 0.5, \"embedding_multiplier\": 0, \"residual_multiplier\": 0, "
+	  "\"logits_scaling\": 1",
+	  "attention_scale=0.5 embed_scale=0 residual_scale=0 logit_scale=-1" },
+	{ "granite", "\"embedding_multiplier\": 1, \"residual_multiplier\": 0.5, \"logits_scaling\": 8",
+	  "attention_scale=1 embed_scale=-1 residual_scale=0.5 logit_scale=0.125" },
+	{ "granitemoe", "\"attention_multiplier\": 1", "attention_scale=1" },
+	{ "granitemoehybrid", "\"attention_multiplier\": 1", "attention_scale=1" },
+	{ "gemma2", "\"attn_logit_softcapping\": 1.0, \"final_logit_softcapping\": 1", "score_cap=1 logit_cap=1" },
+	{ "gemma2", "\"attn_logit_softcapping\": null, \"final_logit_softcapping\": null",
+	  "score_cap=-1 logit_cap=-1" },
+	{ "gemma2", "\"query_pre_attn_scalar\": 1", "attention_scale=1" },
+	{ "cohere2", "\"logit_scale\": 1", "logit_scale=-1" },
+	{ "cohere2", "\"logit_scale\": 0", "logit_scale=0" },
+	{ "cohere2",
+	  "\"layer_types\": [\"full_attention\", \"full_attention\", \"full_attention\", "
+	  "\"full_attention\", \"full_attention\", \"full_attention\", \"full_attention\", "
+	  "\"full_attention\"]",
+	  "window=0 kinds=FFFFFFFF" },
+	{ "cohere2",
+	  "\"layer_types\": [\"full_attention\", \"sliding_attention\", \"full_attention\", "
+	  "\"sliding_attention\", \"full_attention\", \"sliding_attention\", \"full_attention\", "
+	  "\"sliding_attention\"]",
+	  "window=4096 kinds=FwFwFwFw" },
+	{ "exaone4",
+	  "\"layer_types\": [\"full_attention\", \"full_attention\", \"full_attention\", "
+	  "\"full_attention\", \"full_attention\", \"full_attention\", \"full_attention\", "
+	  "\"full_attention\"]",
+	  "window=0 kinds=FFFFFFFF" },
+	{ "exaone4",
+	  "\"layer_types\": [\"full_attention\", \"full_attention\", \"full_attention\", "
+	  "\"full_attention\", \"full_attention\", \"full_attention\", \"full_attention\", "
+	  "\"full_attention\"], \"sliding_window\": null",
+	  "window=0 kinds=ffffffff" },
+	{ "exaone4",
+	  "\"layer_types\": [\"full_attention\", \"sliding_attention\", \"full_attention\", "
+	  "\"sliding_attention\", \"full_attention\", \"sliding_attention\", \"full_attention\", "
+	  "\"sliding_attention\"], \"sliding_window\": 32",
+	  "window=32 kinds=FwFwFwFw" },
+	{ "qwen3_moe", "\"use_sliding_window\": true", "window=4096 kinds=wwwwwwww" },
+	{ "qwen3_moe", "\"use_sliding_window\": true, \"sliding_window\": null", "window=0 kinds=ffffffff" },
+};
+
+const struct default_case *default_cases(size_t *n)
+{
+	*n = sizeof cases / sizeof *cases;
+	return cases;
+}
+
+static const struct default_sentence sentences[] = {
+	{ "gemma2", "\"attn_logit_softcapping\": 0", "attn_logit_softcapping is 0, expected 1e-06 to 1000000" },
+	{ "granite", "\"logits_scaling\": 0", "logits_scaling is 0, expected 1e-06 to 1000000" },
+	{ "gemma2", "\"query_pre_attn_scalar\": 0", "query_pre_attn_scalar is 0, expected 1e-06 to 1000000" },
+	{ "mistral", "\"sliding_window\": 0", "sliding_window is 0, expected at least 1 or null" },
+	{ "cohere2", "\"sliding_window\": null", "sliding_window is missing" },
+	{ "cohere2", "\"sliding_window_pattern\": 0", "sliding_window_pattern is 0, expected at least 1" },
+};
+
+const struct default_sentence *default_sentences(size_t *n)
+{
+	*n = sizeof sentences / sizeof *sentences;
+	return sentences;
+}
