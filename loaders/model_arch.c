@@ -15,7 +15,7 @@
 /* Sizes of layers with the delta rule, where config.json leaves them out. */
 #define DELTA_SIZES \
 	"linear_conv_kernel_dim=4 linear_key_head_dim=128 linear_value_head_dim=128 linear_num_key_heads=16 " \
-	"linear_num_value_heads=32"
+	"linear_num_value_heads=32 partial_rotary_factor|null=0.25"
 #define TRAINED_ROUTER "output_router_logits router_aux_loss_coef router_jitter_noise"
 /* What Cohere's files say of the model's form, which their classes always have. */
 #define COHERE_SAID \

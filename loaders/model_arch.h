@@ -131,14 +131,16 @@ struct arch_row {
 	const char *stated; /* of config.json, which must be there: the class has no default that works */
 	const char *fields; /* of config.json, which its class does not use */
 	/* What config.json leaves out, as its class has it, where that is not what the reader takes anyway. Words
-	 * "NAME=VALUE", the value as JSON without spaces: in place of a field that is absent, null or an empty object.
-	 * "NAME|OTHER=VALUE": where OTHER is missing, too; "NAME|null=VALUE": null is a value of its own, none. */
+	 * "NAME=VALUE", the value as JSON without spaces: in place of a field that is absent or null.
+	 * "NAME|OTHER=VALUE": where OTHER is missing, too, or an empty object; "NAME|null=VALUE": null is a value of
+	 * its own, none. */
 	const char *defaults;
 	const char *keys; /* of GGUF's, that mean something here, or change nothing here, and elsewhere must be off */
 	enum model_mixer recurrent; /* what layers without attention have; MIXER_ATTENTION: there are none */
-	const char *eps;            /* the field of config.json with the norms' epsilon; NULL: rms_norm_eps */
-	const char *base, *embed;   /* of safetensors: what names begin with, and the embedding's; NULL: as others */
-	const char *final_norm[2];  /* the tensor's name in GGUF, and in safetensors; NULL: the usual one */
+	const char *counts; /* fields of config.json that say how many experts there are; NULL: any of the names */
+	const char *eps;    /* the field of config.json with the norms' epsilon; NULL: rms_norm_eps */
+	const char *base, *embed;  /* of safetensors: what names begin with, and the embedding's; NULL: as others */
+	const char *final_norm[2]; /* the tensor's name in GGUF, and in safetensors; NULL: the usual one */
 	const char *wrapped, *wrapped_classes; /* model_type and architectures of a config.json that holds this one as
 	                                          its text_config, beside parts for images or sound */
 };

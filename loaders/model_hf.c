@@ -89,7 +89,7 @@ static bool put_default(struct hf_reader *r, const char *word, size_t n)
 		length = strcspn(word + at, "|=");
 		snprintf(name, sizeof name, "%.*s", (int)length, word + at);
 		const json_t *v = json_object_get(r->root, name);
-		if (v && !json_is_null(v) && !(json_is_object(v) && json_object_size(v) == 0))
+		if (v && !json_is_null(v) && !(at && json_is_object(v) && json_object_size(v) == 0))
 			return true;
 		if (at == 0)
 			memcpy(first, name, sizeof first);
@@ -228,7 +228,12 @@ static bool read_sizes(struct hf_reader *r)
 		return error_set(r->err, ERROR_FORMAT,
 		                 "%s: hidden_size is %" PRIu32 ", expected a multiple of num_attention_heads %" PRIu32,
 		                 r->label, s->hidden, s->heads);
-	return hf_get_u32(r, c, "head_dim", OPTIONAL, MODEL_MAX_HEAD_DIM, &s->head_dim);
+	const uint32_t usual = s->head_dim;
+	if (!hf_get_u32(r, c, "head_dim", OPTIONAL, MODEL_MAX_HEAD_DIM, &s->head_dim))
+		return false;
+	if (!s->head_dim && r->row->window == WINDOW_ALL_LAYERS && !(r->row->switches & SWITCH_LONG))
+		s->head_dim = usual; /* for Mistral's classes 0 is as good as absent */
+	return true;
 }
 
 static bool read_needs(struct hf_reader *r)
@@ -239,14 +244,15 @@ static bool read_needs(struct hf_reader *r)
 
 	*n = arch_needs(row, row->hf_pairs);
 	if (row->switches & SWITCH_LATENT && !arch_word_in(row->fields, "rope_interleave") &&
-	    !hf_get_bool(r, r->root, "rope_interleave", &n->rope_pairs))
+	    !hf_get_bool_or_none(r, "rope_interleave", &n->rope_pairs))
 		return false;
 	model_low_queries(r->m);
 	n->tied_by_config = row->tied;
 	if ((row->bias && !hf_get_bool(r, r->root, row->bias, &bias)) ||
 	    (row->o_bias && !hf_get_bool(r, r->root, row->o_bias, &o_bias)) ||
 	    (row->mlp_bias && !hf_get_bool(r, r->root, row->mlp_bias, &mlp_bias)) ||
-	    !hf_get_bool(r, r->root, "tie_word_embeddings", &n->tied_by_config))
+	    !hf_get_bool(r, r->root, "tie_word_embeddings", &n->tied_by_config) ||
+	    (row->recurrent == MIXER_CONV && !hf_get_bool(r, r->root, "tie_embedding", &n->tied_by_config)))
 		return false;
 	if (row->switches & SWITCH_HEAD_NORMS) {
 		bool norms = false;

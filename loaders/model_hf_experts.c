@@ -114,7 +114,7 @@ static bool read_shared(struct hf_reader *r)
 	                REQUIRED, MODEL_MAX_WIDTH, &width))
 		return false;
 	s->router_scale = model_scale_of((float)scale);
-	s->shared_ffn = width ? width : count * s->expert_ffn;
+	s->shared_ffn = width || s->one_part ? width : count * s->expert_ffn;
 	return true;
 }
 
@@ -162,6 +162,8 @@ bool hf_read_experts(struct hf_reader *r)
 	s->expert_ffn = s->ffn;
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) { /* some say it by two names */
 		uint32_t n = s->experts;
+		if (r->row->counts && !arch_word_in(r->row->counts, counts[i]))
+			continue;
 		if (!hf_get_u32(r, r->root, counts[i], OPTIONAL, UINT32_MAX, &n))
 			return false;
 		if (s->experts && n != s->experts)
@@ -174,7 +176,7 @@ bool hf_read_experts(struct hf_reader *r)
 	if (!hf_get_u32(r, r->root, used, REQUIRED, UINT32_MAX, &s->experts_used) ||
 	    !hf_get_u32(r, r->root, "moe_intermediate_size", OPTIONAL, MODEL_MAX_WIDTH, &s->expert_ffn) ||
 	    !check_step(r) ||
-	    (routing & ROUTING_STATED && !hf_get_bool(r, r->root, "norm_topk_prob", &s->router_normed)) ||
+	    (routing & ROUTING_STATED && !hf_get_bool_or_none(r, "norm_topk_prob", &s->router_normed)) ||
 	    !read_shared(r))
 		return false;
 	if (!s->experts && routing & (ROUTING_MAYBE | ROUTING_OR_DENSE)) {

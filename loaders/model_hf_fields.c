@@ -63,6 +63,13 @@ bool hf_get_bool(struct hf_reader *r, const json_t *object, const char *key, boo
 	return true;
 }
 
+bool hf_get_bool_or_none(struct hf_reader *r, const char *key, bool *out)
+{
+	if (json_is_null(json_object_get(r->root, key)))
+		*out = false;
+	return hf_get_bool(r, r->root, key, out);
+}
+
 bool hf_get_string(struct hf_reader *r, const json_t *object, const char *key, const char **out)
 {
 	const json_t *v = hf_get(r, object, key);

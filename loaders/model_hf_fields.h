@@ -27,6 +27,8 @@ bool hf_get_f64(struct hf_reader *r, const json_t *object, const char *key, doub
 bool hf_get_u32(struct hf_reader *r, const json_t *object, const char *key, enum presence presence, uint32_t most,
                 uint32_t *out);
 bool hf_get_bool(struct hf_reader *r, const json_t *object, const char *key, bool *out);
+/* Of the root: where null is as good as false. */
+bool hf_get_bool_or_none(struct hf_reader *r, const char *key, bool *out);
 bool hf_get_string(struct hf_reader *r, const json_t *object, const char *key, const char **out);
 
 /* Both refuse, and return false. */

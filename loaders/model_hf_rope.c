@@ -34,9 +34,9 @@ static bool get_beta(struct hf_reader *r, const json_t *o, const char *name, dou
 static bool read_yarn(struct hf_reader *r, const json_t *o, struct model_rope *rope)
 {
 	double mscale = 0, mscale_all = 0;
+	bool truncate = true;
 
 	rope->scaling = ROPE_YARN;
-	rope->yarn_truncate = true;
 	if (!hf_get(r, o, "factor")) {
 		if (rope->original_context == 0)
 			return error_set(r->err, ERROR_FORMAT,
@@ -44,9 +44,11 @@ static bool read_yarn(struct hf_reader *r, const json_t *o, struct model_rope *r
 		rope->factor = (double)r->m->spec.context_train / rope->original_context;
 	}
 	if (!get_beta(r, o, "beta_fast", 32, &rope->beta_fast) || !get_beta(r, o, "beta_slow", 1, &rope->beta_slow) ||
-	    !hf_get_bool(r, o, "truncate", &rope->yarn_truncate) || !hf_get_f64(r, o, "mscale", &mscale) ||
+	    !hf_get_bool(r, o, "truncate", &truncate) || !hf_get_f64(r, o, "mscale", &mscale) ||
 	    !hf_get_f64(r, o, "mscale_all_dim", &mscale_all))
 		return false;
+	/* Classes with parameters for each kind of layers do not look for it there. */
+	rope->yarn_truncate = truncate || r->row->switches & SWITCH_WINDOW_ROPE;
 	rope->attention_factor =
 		mscale != 0 && mscale_all != 0
 			? model_yarn_attention(rope->factor, mscale) / model_yarn_attention(rope->factor, mscale_all)
@@ -226,7 +228,8 @@ static bool read_window_rope(struct hf_reader *r, json_t *o, const char *key)
 	struct model_spec *s = &r->m->spec;
 
 	model_plain_rope(&s->window_rope, r->row->window_theta != 0 ? r->row->window_theta : s->rope.theta);
-	return hf_get_f64(r, r->root, "rope_local_base_freq", &s->window_rope.theta) &&
+	return (arch_word_in(r->row->fields, "rope_local_base_freq") ||
+	        hf_get_f64(r, r->root, "rope_local_base_freq", &s->window_rope.theta)) &&
 	       (!o || read_object(r, o, key, &s->window_rope));
 }
 
@@ -252,8 +255,6 @@ bool hf_read_rope(struct hf_reader *r)
 
 	uint32_t window_dims = s->layer_sizes ? s->window_rope.dims : s->head_dim;
 	rope->dims = s->latent.rank ? s->latent.rotating : s->head_dim;
-	if (r->row->recurrent == MIXER_DELTA)
-		rope->dims = s->head_dim / 4;
 	if (s->latent.rank)
 		s->attention_scale = model_scale_of((float)(1 / math_host_sqrt((double)s->head_dim)));
 	model_plain_rope(rope, 10000);

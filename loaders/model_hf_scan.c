@@ -191,7 +191,7 @@ bool hf_read_scan(struct hf_reader *r)
 	    !hf_get_u32(r, r->root, w->groups, OPTIONAL, MODEL_MAX_HEADS, &c->key_heads) ||
 	    !hf_get_u32(r, r->root, w->state, OPTIONAL, MODEL_MAX_WIDTH, &c->key_dim) ||
 	    !hf_get_u32(r, r->root, w->taps, OPTIONAL, UINT32_MAX, &c->taps) ||
-	    !hf_get_bool(r, r->root, w->bias, &bias) || !read_head_dim(r, w->head_dim) ||
+	    !hf_get_bool_or_none(r, w->bias, &bias) || !read_head_dim(r, w->head_dim) ||
 	    !(s->one_part ? read_one_part(r) : read_positions(r) && read_step_limit(r)))
 		return false;
 	r->m->file->needs.group[GROUP_TAPS_BIAS] = bias ? NEED_ALWAYS : NEED_NOT;

@@ -153,6 +153,145 @@ static const struct default_case cases[] = {
 	  "window=32 kinds=FwFwFwFw" },
 	{ "qwen3_moe", "\"use_sliding_window\": true", "window=4096 kinds=wwwwwwww" },
 	{ "qwen3_moe", "\"use_sliding_window\": true, \"sliding_window\": null", "window=0 kinds=ffffffff" },
+	{ "mistral", "\"sliding_window\": null, \"head_dim\": 0", "head_dim=32 window=0" },
+	{ "mixtral", "\"sliding_window\": 64, \"num_experts\": 4", "window=64 experts=4" },
+	{ "ernie4_5", "\"num_key_value_heads\": null, \"head_dim\": null, \"use_bias\": null",
+	  "kv_heads=16 head_dim=32 qkv_bias=0" },
+	{ "seed_oss", "\"attention_bias\": false, \"attention_out_bias\": true, \"head_dim\": null",
+	  "head_dim=32 qkv_bias=0 o_bias=1" },
+	{ "glm4", "\"partial_rotary_factor\": null, \"attention_bias\": false", "qkv_bias=0 rotating=128" },
+	{ "glm4",
+	  "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 100, "
+	  "\"partial_rotary_factor\": 0.75}",
+	  "theta=100 rotating=96" },
+	{ "qwen3_next", "\"partial_rotary_factor\": null", "rotating=256" },
+	{ "qwen3_next", "\"num_experts\": 0, \"-intermediate_size\": 0", "ffn=5632 experts=0" },
+	{ "qwen3_next", "\"num_local_experts\": 3", "experts=512" },
+	{ "qwen3_moe", "\"num_experts\": 0", "ffn=96 experts=0" },
+	{ "qwen3_moe", "\"num_local_experts\": 3, \"norm_topk_prob\": true", "experts=3 normed=1" },
+	{ "qwen2_moe", "\"num_experts\": 0", "ffn=96 experts=0" },
+	{ "qwen2_moe", "\"use_sliding_window\": true, \"sliding_window\": 64, \"max_window_layers\": 5",
+	  "window=64 kinds=wfwfwfff" },
+	{ "qwen2_moe",
+	  "\"use_sliding_window\": true, \"sliding_window\": 64, \"layer_types\": "
+	  "[\"full_attention\", \"sliding_attention\", \"full_attention\", \"sliding_attention\", "
+	  "\"full_attention\", \"sliding_attention\", \"full_attention\", \"sliding_attention\"]",
+	  "window=64 kinds=fwfwfwfw" },
+	{ "qwen2_moe", "\"qkv_bias\": false", "qkv_bias=0" },
+	{ "qwen3", "\"use_sliding_window\": true, \"max_window_layers\": 3", "window=4096 kinds=fffwwwww" },
+	{ "qwen3", "\"use_sliding_window\": true, \"sliding_window\": null", "window=0 kinds=ffffffff" },
+	{ "smollm3", "\"use_sliding_window\": true, \"sliding_window\": 64", "window=64 kinds=fffWfffW" },
+	{ "smollm3", "\"sliding_window\": 64", "window=0 kinds=fffFfffF" },
+	{ "smollm3",
+	  "\"no_rope_layers\": [1, 0, 0, 1, 1, 1, 1, 0], \"use_sliding_window\": true, "
+	  "\"sliding_window\": 7",
+	  "window=7 kinds=fWWffffW" },
+	{ "smollm3", "\"no_rope_layer_interval\": 3", "kinds=ffFffFff" },
+	{ "phi3", "\"sliding_window\": 64, \"partial_rotary_factor\": 0.75", "window=64 rotating=24" },
+	{ "gemma3_text", "\"sliding_window_pattern\": 3, \"_sliding_window_pattern\": 2", "kinds=wwfwwfww" },
+	{ "gemma3_text",
+	  "\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 8}, \"rope_local_base_freq\": "
+	  "777",
+	  "theta=1000000 window_theta=777 scaling=1 window_scaling=0 factor=8" },
+	{ "gemma3_text",
+	  "\"-vocab_size\": 0, \"-hidden_size\": 0, \"-intermediate_size\": 0, "
+	  "\"-num_hidden_layers\": 0, \"-num_attention_heads\": 0",
+	  "layers=26 hidden=2304 ffn=9216 heads=8 vocab=262208" },
+	{ "ministral3",
+	  "\"-vocab_size\": 0, \"-hidden_size\": 0, \"-intermediate_size\": 0, "
+	  "\"-num_hidden_layers\": 0, \"-num_attention_heads\": 0",
+	  "layers=34 hidden=4096 ffn=14336 heads=32 vocab=131072" },
+	{ "ministral3", "\"rope_parameters\": {}", "theta=10000 scaling=0 query_scale=0" },
+	{ "ministral3", "\"rope_scaling\": {}, \"rope_theta\": 5", "theta=1000000 scaling=3 query_scale=0.1" },
+	{ "ministral3",
+	  "\"rope_theta\": 20000, \"rope_parameters\": {\"rope_type\": \"default\"}, "
+	  "\"sliding_window\": 64",
+	  "window=64 theta=20000 scaling=0 query_scale=0" },
+	{ "gpt_oss", "\"rope_theta\": 20000", "theta=20000 scaling=3" },
+	{ "gpt_oss", "\"rope_parameters\": {}", "theta=150000 scaling=0" },
+	{ "gpt_oss",
+	  "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4, "
+	  "\"original_max_position_embeddings\": 128}",
+	  "theta=150000 factor=4 truncate=1" },
+	{ "gpt_oss",
+	  "\"sliding_window\": null, \"layer_types\": [\"full_attention\", \"full_attention\", "
+	  "\"full_attention\", \"full_attention\", \"full_attention\", \"full_attention\", "
+	  "\"full_attention\", \"full_attention\"]",
+	  "kinds=ffffffff" },
+	{ "olmo3", "\"rope_theta\": 10000", "theta=10000 window_theta=500000" },
+	{ "olmo3",
+	  "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4, "
+	  "\"original_max_position_embeddings\": 128, \"truncate\": false}, "
+	  "\"rope_local_base_freq\": 3",
+	  "window_theta=500000 scaling=3 window_scaling=0 truncate=1" },
+	{ "gemma2",
+	  "\"layer_types\": [\"full_attention\", \"sliding_attention\", \"full_attention\", "
+	  "\"sliding_attention\", \"full_attention\", \"sliding_attention\", \"full_attention\", "
+	  "\"sliding_attention\"], \"sliding_window_pattern\": 3",
+	  "kinds=fwfwfwfw" },
+	{ "gemma4_text",
+	  "\"hidden_size_per_layer_input\": 0, \"layer_types\": [\"sliding_attention\", "
+	  "\"sliding_attention\", \"sliding_attention\", \"sliding_attention\", "
+	  "\"sliding_attention\", \"sliding_attention\", \"sliding_attention\", "
+	  "\"sliding_attention\"], \"global_head_dim\": 64",
+	  "kinds=wwwwwwwf lastdim=64" },
+	{ "gemma4_text",
+	  "\"hidden_size_per_layer_input\": 0, \"attention_k_eq_v\": true, "
+	  "\"num_global_key_value_heads\": 1",
+	  "lastdim=512 lastkv=1" },
+	{ "gemma4_text",
+	  "\"hidden_size_per_layer_input\": 0, \"num_global_key_value_heads\": 1, "
+	  "\"final_logit_softcapping\": 1",
+	  "logit_cap=1 lastkv=4" },
+	{ "lfm2", "\"tie_embedding\": false", "tied=0" },
+	{ "lfm2_moe", "\"tie_embedding\": false, \"tie_word_embeddings\": true, \"num_local_experts\": 1",
+	  "tied=0 experts=32" },
+	{ "lfm2_moe", "\"use_expert_bias\": false, \"norm_topk_prob\": false, \"routed_scaling_factor\": 0",
+	  "router_scale=0 normed=0 router_bias=0" },
+	{ "lfm2", "\"block_ff_dim\": 600, \"block_multiple_of\": 32", "ffn=416" },
+	{ "lfm2", "\"block_auto_adjust_ff_dim\": false", "ffn=96" },
+	{ "granitemoe", "\"num_experts\": 3", "experts=8" },
+	{ "granitemoehybrid", "\"num_local_experts\": 0", "ffn=1024 experts=0" },
+	{ "granitemoehybrid",
+	  "\"mamba_conv_bias\": null, \"position_embedding_type\": \"rope\", "
+	  "\"tie_word_embeddings\": true",
+	  "tied=1 kinds=mmmfmmmf taps_bias=0" },
+	{ "nemotron_h", "\"moe_shared_expert_intermediate_size\": 0", "shared_ffn=0" },
+	{ "glm4_moe",
+	  "\"first_k_dense_replace\": 0, \"n_shared_experts\": 0, \"use_qk_norm\": true, "
+	  "\"routed_scaling_factor\": 1",
+	  "router_scale=-1 shared_ffn=0 dense=0 qk_norm=1" },
+	{ "glm4_moe", "\"routed_scaling_factor\": 0, \"norm_topk_prob\": false, \"partial_rotary_factor\": 1",
+	  "rotating=32 router_scale=0 normed=0" },
+	{ "deepseek_v3", "\"q_lora_rank\": null, \"norm_topk_prob\": null, \"rope_interleave\": null",
+	  "normed=0 query_rank=0 pairs=0" },
+	{ "deepseek_v3",
+	  "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4, "
+	  "\"original_max_position_embeddings\": 128, \"mscale\": 1, \"mscale_all_dim\": 1}",
+	  "factor=4 attention_scale=0.0935651676" },
+	{ "deepseek_v2", "\"rope_interleave\": false, \"norm_topk_prob\": true, \"q_lora_rank\": null",
+	  "normed=0 query_rank=0 pairs=1" },
+	{ "deepseek_v2", "\"topk_method\": \"greedy\"", "experts=64" },
+	{ "glm4_moe_lite",
+	  "\"mlp_layer_types\": [\"dense\", \"dense\", \"sparse\", \"sparse\", \"sparse\", "
+	  "\"sparse\", \"sparse\", \"sparse\"]",
+	  "dense=2" },
+	{ "mistral4", "\"rope_parameters\": {}", "scaling=0 query_scale=0 attention_scale=0.0883883476" },
+	{ "mistral4", "\"routed_scaling_factor\": 0, \"-hidden_size\": 0, \"-num_hidden_layers\": 0",
+	  "layers=36 hidden=4096 router_scale=0" },
+	{ "exaone4", "\"sliding_window_pattern\": 2, \"sliding_window\": 1", "window=1 kinds=wFwFwFwF" },
+	{ "cohere2", "\"sliding_window_pattern\": 1", "kinds=FFFFFFFF" },
+	{ "cohere", "\"logit_scale\": 1, \"tie_word_embeddings\": false", "tied=0 logit_scale=-1" },
+	{ "hunyuan_v1_dense", "\"head_dim\": 64, \"num_key_value_heads\": 1", "kv_heads=1 head_dim=64" },
+	{ "qwen3_5_text", "\"full_attention_interval\": 2", "kinds=mfmfmfmf" },
+	{ "llama",
+	  "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 5}, \"rope_scaling\": "
+	  "{\"type\": \"linear\", \"factor\": 4}",
+	  "theta=10000 scaling=1 factor=4" },
+	{ "llama",
+	  "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4, "
+	  "\"original_max_position_embeddings\": 128, \"beta_fast\": 0, \"beta_slow\": 0}",
+	  "beta_fast=32 beta_slow=1 truncate=1" },
 };
 
 const struct default_case *default_cases(size_t *n)
