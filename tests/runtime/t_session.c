@@ -181,7 +181,7 @@ static void test_cold_and_warm_cache(void **state)
 	assert_memory_equal(got, want, sizeof want);
 	jit_error err = { 0 };
 	jit_model *m = jit_model_open(model_path, &JIT_MODEL_OPTIONS(.cache_dir = dir), &err);
-	jit_session *s = jit_session_open(m, NULL, &err);
+	jit_session *s = jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 128, .threads = 2), &err);
 	jit_session_stats stats = JIT_SESSION_STATS();
 	assert_int_equal(jit_session_feed(s, prompt, 5, &err), JIT_OK);
 	jit_session_get_stats(s, &stats, NULL);
