@@ -43,3 +43,22 @@ unsigned text_spell(uint32_t code, uint8_t out[4])
 	out[0] = (uint8_t)(n == 1 ? code : (0xff00 >> n & 0xff) | code);
 	return n;
 }
+
+static bool is_plain_letter(uint8_t c) { return (c >= 0x20 && c < 0x7f) || c == '\t' || c == '\n' || c == '\r'; }
+
+const char *text_coding(const void *bytes, size_t n, size_t *mark)
+{
+	const uint8_t *p = bytes;
+
+	*mark = n >= 3 && p[0] == 0xef && p[1] == 0xbb && p[2] == 0xbf ? 3 : 0;
+	if (n >= 4 &&
+	    ((p[0] == 0xff && p[1] == 0xfe && !p[2] && !p[3]) || (!p[0] && !p[1] && p[2] == 0xfe && p[3] == 0xff) ||
+	     (is_plain_letter(p[0]) && !p[1] && !p[2] && !p[3]) || (!p[0] && !p[1] && !p[2] && is_plain_letter(p[3]))))
+		return "UTF-32";
+	if (n >= 2 && ((p[0] == 0xff && p[1] == 0xfe) || (p[0] == 0xfe && p[1] == 0xff)))
+		return "UTF-16";
+	if (n >= 4 && ((is_plain_letter(p[0]) && !p[1] && is_plain_letter(p[2]) && !p[3]) ||
+	               (!p[0] && is_plain_letter(p[1]) && !p[2] && is_plain_letter(p[3]))))
+		return "UTF-16";
+	return NULL;
+}

@@ -1,7 +1,7 @@
 /* base/text.h - text that nobody has checked, as bytes.
  *
- * Owns: what is valid UTF-8, which characters control a terminal, and which make a line look different from what it
- * is.
+ * Owns: what is valid UTF-8, what a file in another coding begins with, which characters control a terminal, and which
+ * make a line look different from what it is.
  */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
@@ -19,5 +19,9 @@ bool text_is_control(uint32_t code);
 /* Those; the separators of lines and paragraphs; and the marks and brackets that turn the direction of writing. None
  * has a place inside a sentence. */
 bool text_misleads(uint32_t code);
+
+/* What the bytes of a text file say of how they spell characters: NULL is UTF-8, whose mark is *mark bytes long, which
+ * are no part of the text. "UTF-16" and "UTF-32" have a mark, or zeros beside their first letters. */
+const char *text_coding(const void *bytes, size_t n, size_t *mark);
 
 #endif

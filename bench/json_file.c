@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "loaders/json_read.h"
 
 /* All bytes of a file or a pipe, or some more than `most`; NULL: err. */
@@ -39,11 +40,13 @@ static char *read_bytes(const char *path, uint64_t most, const char *label, size
 json_t *json_file_read(const char *path, uint64_t most, struct error *err)
 {
 	char label[200];
-	size_t n;
+	size_t n, mark = 0;
 
 	error_quote(label, sizeof label, path, strlen(path));
 	char *bytes = read_bytes(path, most, label, &n, err);
-	json_t *o = bytes ? json_read(bytes, n, most, label, err) : NULL;
+	if (bytes)
+		text_coding(bytes, n, &mark); /* another one is refused by json_read() */
+	json_t *o = bytes ? json_read(bytes + mark, n - mark, most, label, err) : NULL;
 	free(bytes);
 	return o;
 }

@@ -15,6 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
+#include "loaders/file_kind.h"
+
 enum { FIRST_READ = 1 << 18, MOST_AT_ONCE = 1 << 30 };
 
 void file_label(char out[200], const char *path)
@@ -116,7 +119,7 @@ static bool same(const struct file *f, int fd, struct error *err)
 		return false;
 	if (st.st_dev != f->device || st.st_ino != f->inode)
 		return error_set(err, ERROR_IO, "%s: was replaced by another file while it was read", f->label);
-	if ((uint64_t)st.st_size != f->size)
+	if ((uint64_t)st.st_size != f->size + f->mark)
 		return error_set(err, ERROR_IO,
 		                 "%s: changed while it was read (it had %" PRIu64 " bytes, now it has %lld)", f->label,
 		                 f->size, (long long)st.st_size);
@@ -241,12 +244,28 @@ bool file_reach(struct file *f, uint64_t n, struct error *err)
 	return true;
 }
 
+static bool take_coding(struct file *f, struct error *err)
+{
+	size_t mark;
+	const char *other = text_coding(f->base, (size_t)f->size, &mark);
+
+	if (other)
+		return error_set(err, ERROR_FORMAT, "%s: is a text in %s, expected UTF-8", f->label, other);
+	if (mark && f->room) {
+		memmove((uint8_t *)(uintptr_t)f->base, f->base + mark, (size_t)f->size - mark);
+		f->mark = mark;
+		f->size = f->have = f->size - mark;
+	}
+	return true;
+}
+
 bool file_text(struct file *f, uint64_t most, struct error *err)
 {
 	if (f->size > most)
 		return error_set(err, ERROR_FORMAT, "%s: has %" PRIu64 " bytes, expected at most %" PRIu64, f->label,
 		                 f->size, most);
-	bool ok = file_reach(f, f->size, err) && file_same(f, err);
+	bool ok = file_reach(f, f->size, err) && file_same(f, err) && take_coding(f, err) &&
+	          !file_is_stand_in(f->base, f->size, f->label, err);
 	file_rest(f);
 	return ok;
 }

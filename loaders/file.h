@@ -29,6 +29,7 @@ struct file {
 	const uint8_t *base; /* its first `have` bytes; they never move */
 	uint64_t have, size;
 	uint64_t room; /* bytes set aside at base; 0: the caller's memory, or nothing yet */
+	uint64_t mark; /* bytes before base that say how a text is spelled, and are no part of it */
 	int fd;
 	bool is_open; /* fd is */
 	char *path;   /* NULL: the caller's memory */
@@ -49,7 +50,8 @@ void file_label(char out[200], const char *path);
 
 /* Sees to it that the first n bytes, of which the file must have that many, are at base. */
 bool file_reach(struct file *f, uint64_t n, struct error *err);
-/* The whole of a text, which may have so many bytes; the descriptor is closed. */
+/* The whole of a text in UTF-8, without a byte order mark, which may have so many bytes; the descriptor is closed. What
+ * stands in for a file that was not downloaded is refused. */
 bool file_text(struct file *f, uint64_t most, struct error *err);
 /* Gives back what the copy has beyond n bytes. */
 void file_trim(struct file *f, uint64_t n);

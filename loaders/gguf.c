@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "loaders/file.h"
+#include "loaders/file_kind.h"
 
 enum {
 	MAX_KEYS = 1 << 16,    /* real files have some dozens */
@@ -246,9 +247,12 @@ static bool read_header(struct parser *p)
 
 	if (!cursor_skip(&p->c, n))
 		return false;
-	if (n < 4 || memcmp(p->c.file->base, "GGUF", 4) != 0)
-		return FORMAT_ERROR(p, "%s: begins with \"%s\", expected \"GGUF\"", g->path,
-		                    error_quote(magic, sizeof magic, p->c.file->base, n));
+	if (n < 4 || memcmp(p->c.file->base, "GGUF", 4) != 0) {
+		FORMAT_ERROR(p, "%s: begins with \"%s\", expected \"GGUF\"", g->path,
+		             error_quote(magic, sizeof magic, p->c.file->base, n));
+		file_say_kind(p->c.file, p->err);
+		return false;
+	}
 	if (!cursor_u32(&p->c, &g->version))
 		return FORMAT_ERROR(p, "%s: has %" PRIu64 " bytes, too few for a GGUF header", g->path, g->size);
 	if (g->version != 0 && (g->version & 0xffff) == 0)

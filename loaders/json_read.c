@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "loaders/json_scan.h"
 
 struct maker {
@@ -217,16 +218,23 @@ static void say_why(const struct json_scan *s, const char *label, struct error *
 
 json_t *json_read(const void *text, uint64_t n, uint64_t most, const char *label, struct error *err)
 {
-	struct maker m = { .scan = json_scan_of(text, n) };
+	struct maker m = { 0 };
 	json_t *root = NULL;
+	size_t mark;
 
 	if (n > most) {
 		error_set(err, ERROR_FORMAT, "%s: has %" PRIu64 " bytes, expected at most %" PRIu64, label, n, most);
 		return NULL;
 	}
+	const char *other = text_coding(text, n, &mark);
+	if (other) {
+		error_set(err, ERROR_FORMAT, "%s: is a text in %s, expected UTF-8", label, other);
+		return NULL;
+	}
+	m.scan = json_scan_of(text, n);
 	m.scan.lone_surrogates = true;
 	m.plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+	if (mark)
 		json_scan_fail(&m.scan, "it begins with a byte order mark");
 	else if (m.plain)
 		root = make_value(&m, JSON_MAX_DEPTH);

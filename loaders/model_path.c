@@ -1,7 +1,7 @@
 /* loaders/model_path.c - which files a path means: a .gguf file, and the other parts where its keys say that it is one
  * of several, a .safetensors file, a directory with either.
  *
- * Never: reads more than a file's first four bytes, guesses between several models in one directory. A name alone makes
+ * Never: reads more than a file's first bytes, guesses between several models in one directory. A name alone makes
  * no file a part: files are renamed, and parts are joined.
  */
 #include <dirent.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "loaders/file_kind.h"
 #include "loaders/model_load.h"
 
 enum { MAX_PARTS = 4096 };
@@ -300,19 +301,21 @@ static bool no_adapter(const char *dir, const char *label, struct error *err)
 /* A file of another name: its first bytes decide. */
 static bool locate_unnamed(struct model_paths *out, const char *path, struct error *err)
 {
+	struct error why = { 0 };
 	struct file f;
-	char label[200], magic[4] = "";
+	char magic[4] = "";
 
 	if (!file_open(&f, path, err))
 		return false;
 	bool ok = f.size < sizeof magic || file_read(&f, 0, sizeof magic, magic, err);
+	bool gguf = ok && memcmp(magic, "GGUF", 4) == 0;
+	if (ok && !gguf) {
+		ok = error_set(&why, ERROR_FORMAT, "%s: is neither a GGUF file nor named .safetensors", f.label);
+		file_say_kind(&f, &why);
+		error_set(err, why.code, "%s", why.text);
+	}
 	file_close(&f);
-	if (!ok)
-		return false;
-	bool gguf = memcmp(magic, "GGUF", 4) == 0;
-	file_label(label, path);
-	return gguf ? locate_gguf(out, path, err)
-	            : error_set(err, ERROR_FORMAT, "%s: is neither a GGUF file nor named .safetensors", label);
+	return ok && locate_gguf(out, path, err);
 }
 
 bool model_locate(struct model_paths *out, const char *path, struct error *err)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loaders/file_kind.h"
 #include "loaders/json_scan.h"
 
 struct parser {
@@ -322,6 +323,8 @@ static bool parse(struct safetensors *s, struct file *f, const char *path, bool 
 		return true;
 	}
 	safetensors_free(s);
+	if (p.header > SAFETENSORS_MAX_HEADER || f->have <= 8 || f->base[8] != '{')
+		file_say_kind(f, err);
 	return false;
 }
 

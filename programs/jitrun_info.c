@@ -385,8 +385,13 @@ int jitrun_info(int argc, char **argv)
 		return status;
 	if (!arg.model)
 		return jitrun_usage("which model? Give a .gguf or .safetensors file or a model directory");
-	if (!look(&i, &err))
-		return jitrun_fail_with(&err);
+	if (jitrun_refuse_name(arg.model))
+		return 1;
+	if (!look(&i, &err)) {
+		jitrun_fail_with(&err);
+		jitrun_hint_missing(arg.model);
+		return 1;
+	}
 	(arg.json ? print_json : print_info)(&i);
 	if (i.measured)
 		weights_close(&i.weights);

@@ -193,7 +193,7 @@ static int run_session(struct run *r, struct prompt *p)
 	jitrun_note_empty(p);
 	if (!p->ids && jit_model_tokenize(r->model, p->text, p->n, 1, opt.special, &p->ids, &p->n_ids, &err) != JIT_OK)
 		return jitrun_fail(&err);
-	jitrun_note_twice(r->model, p);
+	jitrun_begin_once(r->model, p);
 	if (p->n_ids == 0) {
 		fprintf(stderr,
 		        "jitrun: the prompt is empty and this model has no beginning-of-text token to start from.\n");
@@ -379,6 +379,7 @@ static int open_failed(const jit_error *err)
 {
 	if (!interrupted) {
 		jitrun_fail(err);
+		jitrun_hint_missing(opt.model);
 		if (err->code != JIT_ERROR_MEMORY && err->code != JIT_ERROR_IO && err->code != JIT_ERROR_FORMAT)
 			jitrun_hint();
 		return 1;
@@ -404,7 +405,7 @@ static int run(int argc, char **argv)
 		return list_devices();
 	if (!opt.model)
 		return jitrun_usage("which model? Give a .gguf or .safetensors file or a model directory");
-	if (jitrun_refuse_name())
+	if (jitrun_refuse_name(opt.model))
 		return 1;
 	if (jitrun_check_grammar())
 		return 2;

@@ -1,5 +1,6 @@
 /* programs/jitrun_notes.c - what a person should know besides the answer: that an option will not help, or what to do
  * after a failure. One line each on standard error. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,23 +36,20 @@ void jitrun_note_empty(const struct prompt *p)
 		                "or --file FILE gives it a beginning.\n");
 }
 
-void jitrun_note_twice(const jit_model *m, const struct prompt *p)
+void jitrun_begin_once(const jit_model *m, struct prompt *p)
 {
 	int32_t *first = NULL;
 	size_t n = 0;
 
-	if (!opt.special || opt.quiet || p->n_ids < 2)
+	if (!opt.special || !p->text || p->n_ids < 2)
 		return;
 	if (jit_model_tokenize(m, "", 0, 1, 0, &first, &n, NULL) == JIT_OK && n && p->ids[0] == first[0] &&
 	    p->ids[1] == first[0])
-		fprintf(stderr,
-		        "jitrun: the prompt begins twice with the token that begins every text (id %d); leave it "
-		        "out of the prompt.\n",
-		        first[0]);
+		memmove(p->ids, p->ids + 1, --p->n_ids * sizeof *p->ids);
 	free(first);
 }
 
-/* owner/name, name:tag, hf:owner/name, https://...: what other programs take in the place of a file. */
+/* name, name:tag, owner/name, hf:owner/name, https://...: what other programs take in the place of a file. */
 static bool is_name(const char *model)
 {
 	const char *slash = strchr(model, '/');
@@ -62,26 +60,33 @@ static bool is_name(const char *model)
 	size_t n = strlen(model);
 	if (n > 5 && (strcmp(model + n - 5, ".gguf") == 0 || (n > 12 && strcmp(model + n - 12, ".safetensors") == 0)))
 		return strstr(model, "://") != NULL;
-	if (strchr(model, ':'))
+	if (strchr(model, ':') || !slash)
 		return true;
-	if (!slash || strchr(slash + 1, '/') || !slash[1])
+	if (strchr(slash + 1, '/') || !slash[1])
 		return false;
 	char owner[256];
 	snprintf(owner, sizeof owner, "%.*s", (int)(slash - model), model);
 	return stat(owner, &st) != 0;
 }
 
-bool jitrun_refuse_name(void)
+static void say_list(void) { fprintf(stderr, "Try 'jitrun list', which lists the models that are on this machine.\n"); }
+
+bool jitrun_refuse_name(const char *model)
 {
 	char quoted[900];
 
-	if (!is_name(opt.model))
+	if (!is_name(model))
 		return false;
-	fprintf(stderr,
-	        "jitrun: %s: there is no such file, and jitrun downloads nothing.\n"
-	        "Try 'jitrun list', which lists the models that are on this machine.\n",
-	        error_quote(quoted, sizeof quoted, opt.model, strlen(opt.model)));
+	fprintf(stderr, "jitrun: %s: there is no such file, and jitrun downloads nothing.\n",
+	        error_quote(quoted, sizeof quoted, model, strlen(model)));
+	say_list();
 	return true;
+}
+
+void jitrun_hint_missing(const char *model)
+{
+	if (access(model, F_OK) != 0 && errno == ENOENT)
+		say_list();
 }
 
 /* What to do about a failure, where the sentence of the library cannot know it. */

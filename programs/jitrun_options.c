@@ -447,8 +447,9 @@ bool jitrun_parse_options(int argc, char **argv, int *status)
 		*status = jitrun_usage(wrong);
 		return false;
 	}
+	/* A word alone may be a command that is misspelled; behind "run" it is a model. */
 	if (!(*status = jitrun_take_words(opt.operand, program.n_operands)) && opt.model &&
-	    options_refuse_word(&program, opt.model))
+	    (!program.n_operands || opt.model == opt.operand[0]) && options_refuse_word(&program, opt.model))
 		*status = EXIT_USAGE;
 	if (*status == 0)
 		*status = jitrun_unescape();

@@ -122,10 +122,13 @@ struct run {
 void jitrun_warn(const struct run *r);
 /* That there is no prompt, where one was to come from standard input. */
 void jitrun_note_empty(const struct prompt *p);
-/* That a text brings the token along that it gets anyway. */
-void jitrun_note_twice(const jit_model *m, const struct prompt *p);
-/* Whether the model's name is one that other programs download; that was said. */
-bool jitrun_refuse_name(void);
+/* Not that: of a text that brings the token along which every text begins with, takes the one away that it was given.
+ */
+void jitrun_begin_once(const jit_model *m, struct prompt *p);
+/* Whether a model's name is no path but one that other programs download; that was said. */
+bool jitrun_refuse_name(const char *model);
+/* Of a model that could not be opened: where to look, if there is no such file. */
+void jitrun_hint_missing(const char *model);
 /* What to try after the model could not be opened. */
 void jitrun_hint(void);
 

@@ -16,7 +16,7 @@ static const struct {
 	{ "push", "jitrun uploads nothing" },
 	{ "serve", "jitserve MODEL answers over HTTP" },
 	{ "server", "jitserve MODEL answers over HTTP" },
-	{ "ps", "a jitserve has the one model it was started with" },
+	{ "ps", "GET /v1/models of a jitserve says which of its models are loaded" },
 	{ "stop", "a jitserve ends with Ctrl-C or SIGTERM" },
 	{ "rm", "jitrun keeps no models: they are files, which rm removes" },
 	{ "cp", "jitrun keeps no models: they are files, which cp copies" },

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* Tokens are a few bytes long, some of spaces or dashes a hundred; a context that the session chooses has at most so
  * many positions. */
 enum { BYTES_OF_TOKEN = 1024, CONTEXT = 4096, MOST_BYTES = 256 << 20 };
@@ -49,6 +51,22 @@ static bool read_stream(struct prompt *p, FILE *f, size_t most)
 	return !ferror(f);
 }
 
+/* Without the mark that editors put before a text. */
+static bool take_coding(struct prompt *p, const char *name, jit_error *err)
+{
+	size_t mark;
+	const char *other = text_coding(p->text, p->n, &mark);
+
+	if (other)
+		return refuse(err, JIT_ERROR_ARGUMENT,
+		              "%.300s: is a text in %s, expected UTF-8: save it as that, or convert it with "
+		              "iconv -f %s -t UTF-8",
+		              name, other, other);
+	if (mark)
+		memmove(p->text, p->text + mark, p->n -= mark);
+	return true;
+}
+
 bool prompt_read(struct prompt *p, const char *path, size_t most, jit_error *err)
 {
 	bool standard = strcmp(path, "-") == 0;
@@ -63,6 +81,8 @@ bool prompt_read(struct prompt *p, const char *path, size_t most, jit_error *err
 		            "%.300s: the text goes on after %zu bytes, and at most so many are read; give a shorter "
 		            "one, or for a longer prompt a larger context with -c",
 		            name, most);
+	else
+		ok = take_coding(p, name, err);
 	if (f && !standard)
 		fclose(f);
 	return ok;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/text.h"
 #include "loaders/json_read.h"
 #include "runtime/sampling/sampling.h"
 #include "server/batcher.h"
@@ -104,14 +105,17 @@ static json_t *read_file(const char *path, struct error *err)
 	FILE *f = fopen(path, "rbe");
 	char *text = f ? malloc(JSON_MAX_INDEX) : NULL;
 	json_t *o = NULL;
+	size_t mark = 0;
 
 	size_t n = text ? fread(text, 1, JSON_MAX_INDEX, f) : 0;
 	if (!f || ferror(f))
 		error_set(err, ERROR_IO, "%s: cannot be read: %s", path, strerror(errno));
 	else if (!text)
 		error_set(err, ERROR_MEMORY, "no memory for %s", path);
-	else
-		o = json_read(text, n, JSON_MAX_INDEX - 1, path, err);
+	else {
+		text_coding(text, n, &mark); /* another one is refused by json_read() */
+		o = json_read(text + mark, n - mark, JSON_MAX_INDEX - 1, path, err);
+	}
 	if (f)
 		fclose(f);
 	free(text);

@@ -357,8 +357,10 @@ static void test_texts_without_end(void **state)
 		struct error err = { 0 };
 		struct model m;
 		char expected[200];
-		if (i == 4)
+		if (i == 4) {
 			tiny_write_hf(change_dir, &tiny_least);
+			assert_int_equal(unlink(in_dir("model.safetensors")), 0); /* beside it no index is looked at */
+		}
 		tiny_write(change_dir, text[i].name, "{", 1);
 		assert_int_equal(truncate(in_dir(text[i].name), 200000000), 0);
 		bool ok = model_open(&m, change_dir, 0, &err), tokenizer = strncmp(text[i].name, "tokenizer", 9) == 0;

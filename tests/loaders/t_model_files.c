@@ -43,6 +43,102 @@ static void test_things_that_are_no_models(void **state)
 	expect_open(in_dir("a\x1b[2Jb\xff.gguf"), 0, "a\\x1b[2Jb\\xff.gguf: begins with \"GGML\", expected \"GGUF\"");
 }
 
+/* What lies in the place of a file that was not downloaded, and files of other programs: said by name, whatever the
+ * file is called. */
+static void test_stand_ins(void **state)
+{
+	static const char lfs[] =
+		"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22"
+		"eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345678\n";
+	static const struct {
+		const char *bytes;
+		size_t n; /* 0: a text */
+		const char *said;
+		bool weights; /* only in place of weights */
+	} kind[] = {
+		{ lfs, 0, "is a Git LFS pointer, not the file that it stands for; 'git lfs pull'", false },
+		{ "<!DOCTYPE html><html>Entry not found</html>", 0, "is a web page (HTML or XML)", false },
+		{ "\xef\xbb\xbf\n  <HTML lang=en>\n", 0, "is a web page (HTML or XML)", false },
+		{ "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", 0, "is a web page", false },
+		{ "{\"error\":\"Invalid credentials in Authorization header\"}", 0,
+		  ": it is JSON, \"{\"error\":\"Invalid credentials in Authorization header\"}\", perhaps what a "
+		  "server "
+		  "answered",
+		  true },
+		{ "Access to model x/y is restricted. You must be authenticated.", 0,
+		  ": it is a text, \"Access to model x/y is restricted. You must be authenticated\", perhaps", true },
+		{ "\x1f\x8b\x08\0\0\0\0\0\0\x03\xec\xbd", 12, "is compressed with gzip; unpack it", true },
+		{ "PK\3\4\0\0\x08\x08\0\0\0\0\0\0\0\0archive/data.pkl\x80\2}q", 36,
+		  "is a ZIP archive, as PyTorch's .bin", true },
+		{ "\x80\2}q\0X\x06\0\0\0weight", 16, "is a pickle of Python, as PyTorch's .bin", true },
+		{ "tjgg\3\0\0\0\0\x7d\0\0", 12, "is a GGML file of before August 2023", true },
+		{ "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20, "begins with 20 bytes 0", true },
+		{ "\xff\xfe<\0h\0t\0m\0l\0>\0", 14, "is a text in UTF-16", true },
+	};
+	static const char *const weights[] = { "x.gguf", "x.safetensors", "pytorch_model.bin", "sha256-0123" };
+	static const char *const texts[] = { "config.json", "tokenizer.json", "model.safetensors.index.json",
+		                             "generation_config.json", "chat_template.jinja" };
+	struct model m;
+
+	for (size_t i = 0; i < sizeof kind / sizeof *kind; i++) {
+		const size_t n = kind[i].n ? kind[i].n : strlen(kind[i].bytes);
+		tiny_write_hf(model_dir, &tiny_least);
+		for (size_t k = 0; k < sizeof weights / sizeof *weights; k++) {
+			tiny_write(model_dir, weights[k], kind[i].bytes, n);
+			expect_open(in_dir(weights[k]), 0, kind[i].said);
+			assert_int_equal(unlink(in_dir(weights[k])), 0);
+		}
+		for (size_t k = 0; k < sizeof texts / sizeof *texts && !kind[i].weights; k++) {
+			struct error err = { 0 };
+			tiny_write_hf(model_dir, &tiny_least);
+			if (k == 2)
+				assert_int_equal(unlink(in_dir("model.safetensors")), 0);
+			tiny_write(model_dir, texts[k], kind[i].bytes, n);
+			bool ok = model_open(&m, model_dir, 0, &err), apart = k == 1 || k == 4;
+			assert_int_equal(ok, apart); /* without these two a model is one all the same */
+			const char *text = k == 1   ? m.tokenizer_error.text
+			                   : k == 4 ? m.chat_template_error.text
+			                            : err.text;
+			if (!strstr(text, kind[i].said) || !strstr(text, texts[k]))
+				fail_msg("%s: expected \"%s\", got \"%s\"", texts[k], kind[i].said, text);
+			if (ok)
+				model_close(&m);
+			assert_int_equal(unlink(in_dir(texts[k])), 0);
+		}
+	}
+}
+
+/* Texts beside a model that some editor wrote: with a mark of UTF-8 they are the same, in UTF-16 they are refused. */
+static void test_byte_order_marks(void **state)
+{
+	static const char mark[] = "\xef\xbb\xbf", template[] = "{{ messages[0].content }}";
+	struct model m;
+	char text[1 << 16];
+
+	tiny_write_hf(model_dir, &tiny_least);
+	FILE *f = fopen(in_dir("config.json"), "r");
+	size_t n = fread(text + 3, 1, sizeof text - 3, f);
+	fclose(f);
+	memcpy(text, mark, 3);
+	tiny_write(model_dir, "config.json", text, n + 3);
+	snprintf(text, sizeof text, "%s%s", mark, template);
+	tiny_write(model_dir, "chat_template.jinja", text, strlen(text));
+	struct error err = { 0 };
+	if (!model_open(&m, model_dir, 0, &err))
+		fail_msg("%s", err.text);
+	const char *kept = model_find_chat_template(&m, NULL)->text;
+	assert_int_equal(strncmp(kept, template, strlen(template)), 0);
+	model_close(&m);
+	static const char utf16[] = "\xff\xfe{\0}\0", utf32[] = "\0\0\xfe\xff\0\0\0{", plain16[] = "{\0\n\0}\0";
+	tiny_write(model_dir, "config.json", utf16, 6);
+	expect_open(model_dir, 0, "config.json: is a text in UTF-16, expected UTF-8");
+	tiny_write(model_dir, "config.json", utf32, 8);
+	expect_open(model_dir, 0, "config.json: is a text in UTF-32, expected UTF-8");
+	tiny_write(model_dir, "config.json", plain16, 6);
+	expect_open(model_dir, 0, "config.json: is a text in UTF-16, expected UTF-8");
+	assert_int_equal(unlink(in_dir("chat_template.jinja")), 0);
+}
+
 static void test_long_path_keeps_its_end(void **state)
 {
 	char name[256] = { 0 };
@@ -337,6 +433,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_things_that_are_no_models),
+		TEST(test_stand_ins),
+		TEST(test_byte_order_marks),
 		TEST(test_long_path_keeps_its_end),
 		TEST(test_directories),
 		TEST(test_adapters),

@@ -134,6 +134,28 @@ for name in qwen3:0.6b Qwen/Qwen3-0.6B hf:Qwen/Qwen3-0.6B https://huggingface.co
 	refused "$name: there is no such file, and jitrun downloads nothing." 1 "$name" --prompt x
 	check "$name: where to look" grep -q "^Try 'jitrun list'" "$dir/err"
 done
+without() { timeout 60 ./jitrun "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
+for name in llama3.2 llama tale:latest Qwen/Qwen3-0.6B; do
+	for command in run info; do
+		without "$command" "$name"
+		check "$command $name ($status): $(cat "$dir/err")" [ "$status $(cat "$dir/err")" = "1 jitrun: $name: \
+there is no such file, and jitrun downloads nothing.
+Try 'jitrun list', which lists the models that are on this machine." ]
+	done
+done
+for name in /nosuch ./nosuch none.gguf "$dir/none/x.safetensors"; do
+	for command in run info; do
+		without "$command" "$name"
+		check "$command $name ($status): $(cat "$dir/err")" [ "$status $(cat "$dir/err")" = "1 jitrun: $name: \
+cannot be opened: No such file or directory.
+Try 'jitrun list', which lists the models that are on this machine." ]
+	done
+done
+echo hello > "$dir/hello"
+without info "$dir/hello"
+check "what is there needs no list: $(cat "$dir/err")" grep -q \
+	'is neither a GGUF file nor named .safetensors: it is a text, "hello' "$dir/err"
+check "one sentence" [ "$(wc -l < "$dir/err")" = 1 ]
 
 run "$model" --prompt x -n 1 -q --dump-ir "$dir/ir" --dump-asm "$dir/asm"
 check "--dump-ir names kernels" grep -q matmul "$dir/ir"

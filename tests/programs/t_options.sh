@@ -64,7 +64,7 @@ answered "which model? Give a .gguf or .safetensors file or a model directory" $
 answered "run what? Give a model: jitrun run MODEL" $j run
 answered "pull: jitrun downloads nothing: download a GGUF file and give its path" $j pull llama3.2
 answered "serve: jitserve MODEL answers over HTTP" $j serve
-answered "ps: a jitserve has the one model it was started with" $j ps
+answered "ps: GET /v1/models of a jitserve says which of its models are loaded" $j ps
 answered 'unexpected argument "Once upon"; a prompt is given with --prompt TEXT' $j "$model" "Once upon"
 answered "two models: $model and that of --model, $model" $j "$model" -m "$model"
 answered 'two prompts: "Hi" and that of --prompt' $j run "$model" Hi -p x

@@ -3,6 +3,9 @@
 # their text is text.
 . "${srcdir:-.}/tests/support/prelude.sh"
 run() { timeout 60 ./jitrun --no-cache -q --temp 0 "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
+run_chat() {
+	timeout 60 ./jitrun --no-cache -q --temp 0 "$model" --chat --template "$dir/marked.jinja" -n 1 > "$dir/out" 2> "$dir/err"
+}
 count() { wc -w < "$dir/out" | tr -d ' '; }
 
 # The last position of a context: a prompt of so many tokens gives its next token, one more is refused before anything
@@ -63,12 +66,12 @@ plain=$(prompt_ids --prompt "$end") special=$(prompt_ids --prompt "$end" --speci
 check "the name of a control token is many tokens: $plain" [ "$(echo "$plain" | tr , '\n' | wc -l)" -gt 3 ]
 check "--special: it is that one, behind the first: $special" [ "$(echo "$special" | tr , '\n' | wc -l)" = 2 ]
 check "the model's own first token stays: $plain" [ "${plain%%,*}" = "${special%%,*}" ]
-for given in '<|begin_of_text|>Once' Once; do
-	timeout 60 ./jitrun "$model" --no-cache -n 1 --special --prompt "$given" > "$dir/out" 2> "$dir/err"
-	check "a first token that the text gets anyway is told, another is not: $given: $(cat "$dir/err")" [ \
-		"$(grep -c 'begins twice with the token that begins every text (id 0)' "$dir/err")" = \
-		"$(echo "$given" | grep -c begin_of)" ]
-done
+begin='<|begin_of_text|>'
+check "--special: a text that brings its first token along gets no second one" [ \
+	"$(prompt_ids --prompt "${begin}Once" --special)" = "$(prompt_ids --prompt Once --special)" ]
+check "--special: two that are written stay" [ \
+	"$(prompt_ids --prompt "$begin${begin}Once" --special)" = "0,$(prompt_ids --prompt Once --special)" ]
+check "without it they are text" [ "$(prompt_ids --prompt "${begin}Once" | tr , '\n' | wc -l)" -gt 5 ]
 printf '%s' "$end" > "$dir/end"
 check "from a file too" [ "$(prompt_ids --file "$dir/end")" = "$plain" ]
 check "from a file, --special" [ "$(prompt_ids --file "$dir/end" --special)" = "$special" ]
@@ -78,5 +81,42 @@ tokens=$(sed 's/.*"tokens":\([0-9]*\).*/\1/' "$dir/out")
 run "$model" --perplexity "$dir/text" -c 8 --json --special
 check "--perplexity reads text as text ($tokens tokens), with --special otherwise" [ "$tokens" -gt \
 	"$(sed 's/.*"tokens":\([0-9]*\).*/\1/' "$dir/out")" ]
+
+printf '{%% for m in messages %%}<{{ m.content }}>{%% endfor %%}' > "$dir/marked.jinja"
+# A mark of the byte order is no part of a text, and other codings are refused, wherever a file comes from
+mark='\357\273\277'
+printf "${mark}Once" > "$dir/marked"
+check "--file: the mark is no part" [ "$(prompt_ids --file "$dir/marked")" = "$(prompt_ids --prompt Once)" ]
+check "standard input: nor there" [ "$(timeout 60 ./jitrun "$model" --no-cache -q -n 0 --json < "$dir/marked" |
+	sed 's/.*"prompt_ids":\[\([^]]*\)\].*/\1/')" = "$(prompt_ids --prompt Once)" ]
+printf '\377\376O\0n\0' > "$dir/utf16le"
+printf '\376\377\0O\0n' > "$dir/utf16be"
+printf 'O\0n\0c\0e\0' > "$dir/utf16plain"
+printf '\377\376\0\0O\0\0\0' > "$dir/utf32le"
+printf '\0\0\376\377\0\0\0O' > "$dir/utf32be"
+for name in utf16le utf16be utf16plain utf32le utf32be; do
+	coding=$(echo "$name" | sed 's/utf\(..\).*/UTF-\1/')
+	refused "$name: is a text in $coding, expected UTF-8" 1 "$model" --file "$dir/$name"
+	refused "$name: is a text in $coding, expected UTF-8" 1 "$model" --perplexity "$dir/$name"
+	refused "$name: is a text in $coding, expected UTF-8" 1 "$model" --prompt x --single-turn --template "$dir/$name"
+	refused "$name: is a text in $coding, expected UTF-8" 1 "$model" --prompt x --grammar-file "$dir/$name"
+	refused "$name: is a text in $coding, expected UTF-8" 1 "$model" --prompt x --json-schema-file "$dir/$name"
+	printf '/load %s\n' "$dir/$name" | run_chat
+	check "/load $name: $(cat "$dir/err")" grep -q "$name: is a text in $coding, expected UTF-8" "$dir/err"
+done
+printf "${mark}root ::= \"ab\"" > "$dir/marked.gbnf"
+run "$model" --prompt x --grammar-file "$dir/marked.gbnf"
+check "--grammar-file: $(cat "$dir/out" "$dir/err")" [ "$(cat "$dir/out")" = ab ]
+printf "${mark}{\"const\": 5}" > "$dir/marked.json"
+run "$model" --prompt x --json-schema-file "$dir/marked.json"
+check "--json-schema-file: $(cat "$dir/out" "$dir/err")" grep -q 5 "$dir/out"
+printf "${mark}{%% for m in messages %%}<{{ m.content }}>{%% endfor %%}" > "$dir/marked.jinja"
+run "$model" --prompt x --single-turn --template "$dir/marked.jinja" --show-prompt -n 1
+check "--template: $(cat "$dir/out")" grep -q '^<x>' "$dir/out"
+printf "${mark}[{\"role\": \"user\", \"content\": \"hello\"}]" > "$dir/saved"
+printf '/load %s\n' "$dir/saved" | run_chat
+check "/load: $(cat "$dir/err")" grep -q '^1 message loaded' "$dir/err"
+printf "${mark}one\\ntwo\\n/save %s\\n" "$dir/talk.json" | run_chat
+check "lines of a conversation: $(cat "$dir/talk.json")" grep -q '"content": "one"' "$dir/talk.json"
 
 finish
