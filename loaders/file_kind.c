@@ -24,7 +24,8 @@ static uint64_t blanks(const uint8_t *p, uint64_t n)
 
 static bool is_web_page(const uint8_t *p, uint64_t n)
 {
-	static const char *const begin[] = { "<!doctype html", "<html", "<head", "<body", "<?xml", "<!--", "<error", "<script" };
+	static const char *const begin[] = { "<!doctype html", "<html", "<head",  "<body",
+		                             "<?xml",          "<!--",  "<error", "<script" };
 	const uint64_t at = blanks(p, n);
 
 	for (size_t i = 0; i < sizeof begin / sizeof *begin; i++) {
@@ -37,7 +38,8 @@ static bool is_web_page(const uint8_t *p, uint64_t n)
 
 bool file_is_stand_in(const uint8_t *p, uint64_t n, const char *label, struct error *err)
 {
-	static const char lfs[] = "version https://git-lfs.github.com/spec/", old[] = "version https://hawser.github.com/spec/";
+	static const char lfs[] = "version https://git-lfs.github.com/spec/",
+			  old[] = "version https://hawser.github.com/spec/";
 
 	if (begins(p, n, lfs, sizeof lfs - 1) || begins(p, n, old, sizeof old - 1)) {
 		error_set(err, ERROR_FORMAT,
@@ -47,10 +49,11 @@ bool file_is_stand_in(const uint8_t *p, uint64_t n, const char *label, struct er
 		return true;
 	}
 	if (is_web_page(p, n)) {
-		error_set(err, ERROR_FORMAT,
-		          "%s: is a web page (HTML or XML), not a model's file: a website answered with it when the file "
-		          "was downloaded; download the file itself",
-		          label);
+		error_set(
+			err, ERROR_FORMAT,
+			"%s: is a web page (HTML or XML), not a model's file: a website answered with it when the file "
+			"was downloaded; download the file itself",
+			label);
 		return true;
 	}
 	return false;
@@ -81,14 +84,18 @@ static const char *known_beginning(const uint8_t *p, uint64_t n)
 		const char *what;
 	} known[] = {
 		{ "GGUF", 4, "a GGUF file; give it the ending .gguf" },
-		{ "PK\3\4", 4, "a ZIP archive, as PyTorch's .bin and .pt files are; jitrun reads GGUF and safetensors" },
+		{ "PK\3\4", 4,
+		  "a ZIP archive, as PyTorch's .bin and .pt files are; jitrun reads GGUF and safetensors" },
 		{ "\x1f\x8b", 2, "compressed with gzip; unpack it with gunzip" },
-		{ "\xfd" "7zXZ", 6, "compressed with xz; unpack it with unxz" },
+		{ "\xfd"
+		  "7zXZ",
+		  6, "compressed with xz; unpack it with unxz" },
 		{ "\x28\xb5\x2f\xfd", 4, "compressed with zstd; unpack it with unzstd" },
 		{ "BZh", 3, "compressed with bzip2; unpack it with bunzip2" },
 		{ "7z\xbc\xaf\x27\x1c", 6, "a 7z archive; unpack it" },
 		{ "Rar!", 4, "a RAR archive; unpack it" },
-		{ "\x89HDF", 4, "an HDF5 file, as those of Keras and TensorFlow are; jitrun reads GGUF and safetensors" },
+		{ "\x89HDF", 4,
+		  "an HDF5 file, as those of Keras and TensorFlow are; jitrun reads GGUF and safetensors" },
 		{ "\x93NUMPY", 6, "an array of NumPy; jitrun reads GGUF and safetensors" },
 		{ "lmgg", 4, "a GGML file of before August 2023; jitrun reads GGUF, which llama.cpp makes of it" },
 		{ "fmgg", 4, "a GGML file of before August 2023; jitrun reads GGUF, which llama.cpp makes of it" },
@@ -100,7 +107,8 @@ static const char *known_beginning(const uint8_t *p, uint64_t n)
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (begins(p, n, known[i].begin, known[i].n))
 			return known[i].what;
-	if (n > 2 && p[0] == 0x80 && p[1] >= 2 && p[1] <= 5 && (p[2] == '}' || p[2] == 0x95 || p[2] == 0x8a || p[2] == 'c'))
+	if (n > 2 && p[0] == 0x80 && p[1] >= 2 && p[1] <= 5 &&
+	    (p[2] == '}' || p[2] == 0x95 || p[2] == 0x8a || p[2] == 'c'))
 		return "a pickle of Python, as PyTorch's .bin and .pt files are; jitrun reads GGUF and safetensors";
 	if (n > TAR_MARK + 5 && memcmp(p + TAR_MARK, "ustar", 5) == 0)
 		return "a tar archive; unpack it";
