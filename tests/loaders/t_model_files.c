@@ -43,38 +43,38 @@ static void test_things_that_are_no_models(void **state)
 	expect_open(in_dir("a\x1b[2Jb\xff.gguf"), 0, "a\\x1b[2Jb\\xff.gguf: begins with \"GGML\", expected \"GGUF\"");
 }
 
+static const char lfs[] = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22"
+			  "eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345678\n";
+static const struct {
+	const char *bytes;
+	size_t n; /* 0: a text */
+	const char *said;
+	bool weights; /* only in place of weights */
+} kind[] = {
+	{ lfs, 0, "is a Git LFS pointer, not the file that it stands for; 'git lfs pull'", false },
+	{ "<!DOCTYPE html><html>Entry not found</html>", 0, "is a web page (HTML or XML)", false },
+	{ "\xef\xbb\xbf\n  <HTML lang=en>\n", 0, "is a web page (HTML or XML)", false },
+	{ "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", 0, "is a web page", false },
+	{ "{\"error\":\"Invalid credentials in Authorization header\"}", 0,
+	  ": it is JSON, \"{\"error\":\"Invalid credentials in Authorization header\"}\", perhaps what a "
+	  "server "
+	  "answered",
+	  true },
+	{ "Access to model x/y is restricted. You must be authenticated.", 0,
+	  ": it is a text, \"Access to model x/y is restricted. You must be authenticated\", perhaps", true },
+	{ "\x1f\x8b\x08\0\0\0\0\0\0\x03\xec\xbd", 12, "is compressed with gzip; unpack it", true },
+	{ "PK\3\4\0\0\x08\x08\0\0\0\0\0\0\0\0archive/data.pkl\x80\2}q", 36, "is a ZIP archive, as PyTorch's .bin",
+	  true },
+	{ "\x80\2}q\0X\x06\0\0\0weight", 16, "is a pickle of Python, as PyTorch's .bin", true },
+	{ "tjgg\3\0\0\0\0\x7d\0\0", 12, "is a GGML file of before August 2023", true },
+	{ "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20, "begins with 20 bytes 0", true },
+	{ "\xff\xfe<\0h\0t\0m\0l\0>\0", 14, "is a text in UTF-16", true },
+};
+
 /* What lies in the place of a file that was not downloaded, and files of other programs: said by name, whatever the
  * file is called. */
 static void test_stand_ins(void **state)
 {
-	static const char lfs[] =
-		"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22"
-		"eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345678\n";
-	static const struct {
-		const char *bytes;
-		size_t n; /* 0: a text */
-		const char *said;
-		bool weights; /* only in place of weights */
-	} kind[] = {
-		{ lfs, 0, "is a Git LFS pointer, not the file that it stands for; 'git lfs pull'", false },
-		{ "<!DOCTYPE html><html>Entry not found</html>", 0, "is a web page (HTML or XML)", false },
-		{ "\xef\xbb\xbf\n  <HTML lang=en>\n", 0, "is a web page (HTML or XML)", false },
-		{ "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", 0, "is a web page", false },
-		{ "{\"error\":\"Invalid credentials in Authorization header\"}", 0,
-		  ": it is JSON, \"{\"error\":\"Invalid credentials in Authorization header\"}\", perhaps what a "
-		  "server "
-		  "answered",
-		  true },
-		{ "Access to model x/y is restricted. You must be authenticated.", 0,
-		  ": it is a text, \"Access to model x/y is restricted. You must be authenticated\", perhaps", true },
-		{ "\x1f\x8b\x08\0\0\0\0\0\0\x03\xec\xbd", 12, "is compressed with gzip; unpack it", true },
-		{ "PK\3\4\0\0\x08\x08\0\0\0\0\0\0\0\0archive/data.pkl\x80\2}q", 36,
-		  "is a ZIP archive, as PyTorch's .bin", true },
-		{ "\x80\2}q\0X\x06\0\0\0weight", 16, "is a pickle of Python, as PyTorch's .bin", true },
-		{ "tjgg\3\0\0\0\0\x7d\0\0", 12, "is a GGML file of before August 2023", true },
-		{ "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20, "begins with 20 bytes 0", true },
-		{ "\xff\xfe<\0h\0t\0m\0l\0>\0", 14, "is a text in UTF-16", true },
-	};
 	static const char *const weights[] = { "x.gguf", "x.safetensors", "pytorch_model.bin", "sha256-0123" };
 	static const char *const texts[] = { "config.json", "tokenizer.json", "model.safetensors.index.json",
 		                             "generation_config.json", "chat_template.jinja" };

@@ -4,7 +4,8 @@
 . "${srcdir:-.}/tests/support/prelude.sh"
 run() { timeout 60 ./jitrun --no-cache -q --temp 0 "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
 run_chat() {
-	timeout 60 ./jitrun --no-cache -q --temp 0 "$model" --chat --template "$dir/marked.jinja" -n 1 > "$dir/out" 2> "$dir/err"
+	timeout 60 ./jitrun --no-cache -q --temp 0 "$model" --chat --template "$dir/marked.jinja" -n 1 \
+		> "$dir/out" 2> "$dir/err"
 }
 count() { wc -w < "$dir/out" | tr -d ' '; }
 
@@ -96,11 +97,11 @@ printf '\377\376\0\0O\0\0\0' > "$dir/utf32le"
 printf '\0\0\376\377\0\0\0O' > "$dir/utf32be"
 for name in utf16le utf16be utf16plain utf32le utf32be; do
 	coding=$(echo "$name" | sed 's/utf\(..\).*/UTF-\1/')
-	refused "$name: is a text in $coding, expected UTF-8" 1 "$model" --file "$dir/$name"
-	refused "$name: is a text in $coding, expected UTF-8" 1 "$model" --perplexity "$dir/$name"
-	refused "$name: is a text in $coding, expected UTF-8" 1 "$model" --prompt x --single-turn --template "$dir/$name"
-	refused "$name: is a text in $coding, expected UTF-8" 1 "$model" --prompt x --grammar-file "$dir/$name"
-	refused "$name: is a text in $coding, expected UTF-8" 1 "$model" --prompt x --json-schema-file "$dir/$name"
+	for option in --file --perplexity --template --grammar-file --json-schema-file; do
+		more='--prompt x --single-turn'
+		case $option in --file | --perplexity) more= ;; esac
+		refused "$name: is a text in $coding, expected UTF-8" 1 "$model" $option "$dir/$name" $more
+	done
 	printf '/load %s\n' "$dir/$name" | run_chat
 	check "/load $name: $(cat "$dir/err")" grep -q "$name: is a text in $coding, expected UTF-8" "$dir/err"
 done
