@@ -105,7 +105,7 @@ static void test_split_gguf(void **state)
 	write_split(&(struct deal){ 3, 2, 3, 12, false, false, NULL, 0, NULL });
 	expect_open(in_dir(first), 0, "key split.tensors.count is 12, expected 11");
 	write_split(&(struct deal){ 3, 2, 3, 11, false, true, NULL, 0, NULL });
-	expect_open(in_dir(first), 0, "there are only 4 tensors"); /* whole, as far as it says */
+	expect_open(in_dir(first), 0, "s-00001-of-00003.gguf: "); /* whole, as far as it says */
 	write_split(&(struct deal){ 3, 2, 3, 11, false, false, NULL, 0, NULL });
 	write_split_part_without_keys("s-00003-of-00003.gguf");
 	expect_open(in_dir(first), 0, "s-00003-of-00003.gguf: the key split.no is missing in a part");

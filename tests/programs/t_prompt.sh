@@ -98,8 +98,8 @@ printf '\0\0\376\377\0\0\0O' > "$dir/utf32be"
 for name in utf16le utf16be utf16plain utf32le utf32be; do
 	coding=$(echo "$name" | sed 's/utf\(..\).*/UTF-\1/')
 	for option in --file --perplexity --template --grammar-file --json-schema-file; do
-		more='--prompt x --single-turn'
-		case $option in --file | --perplexity) more= ;; esac
+		more='--prompt x'
+		case $option in --file | --perplexity) more= ;; --template) more="$more --single-turn" ;; esac
 		refused "$name: is a text in $coding, expected UTF-8" 1 "$model" $option "$dir/$name" $more
 	done
 	printf '/load %s\n' "$dir/$name" | run_chat
