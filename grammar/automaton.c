@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "grammar/automaton_parts.h"
+#include "grammar/effort.h"
 #include "grammar/reach.h"
 
 /* States, and steps between them, of one automaton: both end what a hostile pattern could make of it. */
@@ -124,9 +125,10 @@ static uint32_t add_state(struct automaton *a)
 {
 	void *states = a->state, *members = a->member, *next = a->next;
 	size_t n = a->n_gathered;
+	const size_t bytes = automaton_bytes(a);
 
-	if (a->n >= STATES_MOST || a->n_members + n > MEMBERS_MOST || !rehash(a) ||
-	    !array_grow(&states, &a->capacity, a->n + 1, sizeof *a->state))
+	if (!effort_take(10 + 2 * n + a->classes) || a->n >= STATES_MOST || a->n_members + n > MEMBERS_MOST ||
+	    !rehash(a) || !array_grow(&states, &a->capacity, a->n + 1, sizeof *a->state))
 		return 0;
 	a->state = states;
 	if (!array_grow(&members, &a->member_capacity, a->n_members + n, sizeof *a->member))
@@ -146,7 +148,8 @@ static uint32_t add_state(struct automaton *a)
 	a->n_members += n;
 	for (unsigned c = 0; c < a->classes; c++)
 		a->next[a->n * a->classes + c] = NOT_MADE;
-	return (uint32_t)a->n++;
+	a->n++;
+	return effort_grow(bytes, automaton_bytes(a)) ? (uint32_t)a->n - 1 : 0;
 }
 
 /* The state of the subset that was gathered, made if there is none yet. */
@@ -170,21 +173,29 @@ static uint32_t state_of_gathered(struct automaton *a)
 	return state;
 }
 
+static uint32_t fail(struct automaton *a)
+{
+	a->failed = true;
+	effort_refuse();
+	return AUTOMATON_DEAD;
+}
+
 static uint32_t look_step(struct automaton *a, uint32_t state, uint8_t byte)
 {
 	const struct subset s = a->state[state];
 
 	threads_step(&a->places, a->member + s.at, s.n, byte, &a->threads);
-	a->failed |= a->threads.failed;
 	a->gathered = a->threads.word;
 	a->n_gathered = a->threads.n;
-	return a->failed ? AUTOMATON_DEAD : state_of_gathered(a);
+	return a->failed || a->threads.failed ? fail(a) : state_of_gathered(a);
 }
 
 static uint32_t make_step(struct automaton *a, uint32_t state, uint8_t byte)
 {
 	const struct subset s = a->state[state];
 
+	if (!effort_take(5 + 2 * s.n + a->places.n / 64))
+		return fail(a);
 	if (a->places.looks)
 		return look_step(a, state, byte);
 	a->n_gathered = 0;
@@ -219,6 +230,7 @@ static bool trail_add(struct automaton *a, struct trail *t, uint32_t state, uint
 {
 	void *states = t->state, *froms = t->from;
 
+	a->failed |= !effort_take(1 + t->n / 8);
 	for (size_t i = 0; i < t->n; i++)
 		if (t->state[i] == state)
 			return true;
@@ -346,13 +358,13 @@ struct automaton *automaton_open(const struct expression *x, uint32_t node, bool
 	struct automaton *a = calloc(1, sizeof *a);
 
 	if (!a || x->failed || !places_make(&a->places, x, node, anywhere)) {
-		error_set(err, ERROR_MEMORY, "an expression is too large, or there is no memory for it");
+		error_set(err, ERROR_UNSUPPORTED, "an expression is too large");
 		automaton_close(a);
 		return NULL;
 	}
 	a->classes = places_classes(&a->places, a->class_of);
 	if (!make_first_states(a)) {
-		error_set(err, ERROR_MEMORY, "no memory for an expression");
+		error_set(err, ERROR_UNSUPPORTED, "an expression has too many ways to begin");
 		automaton_close(a);
 		return NULL;
 	}

@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "grammar/automaton_parts.h"
+#include "grammar/effort.h"
 
 /* Places of a thread, threads of a state, and the ways tried on one byte: beyond, the automaton has failed. */
 enum { OWN_MOST = 64, FORBIDDEN_MOST = 4096, WORDS_MOST = 1 << 20, VISITED_MOST = 512, TRIES_MOST = 1 << 16 };
@@ -47,6 +48,7 @@ static bool forbid(struct looking *l, struct way *w, uint32_t from)
 {
 	const struct place *p = &l->p->place[from];
 
+	l->out->failed |= !effort_take(2 + w->n_forbidden / 8);
 	for (size_t i = 0; i < w->n_forbidden; i++)
 		if (w->forbidden[i] == from)
 			return true;
@@ -115,6 +117,7 @@ static bool follow_later(struct looking *l, struct way *w, uint32_t place, uint3
 enum met { MET_NOT, MET_OTHER, MET_SAME };
 static enum met met_before(struct looking *l, struct way *w, struct todo t)
 {
+	effort_take(1 + w->n_visited / 8);
 	for (unsigned i = 0; i < w->n_visited; i++)
 		if (w->visited[i].place == t.place)
 			return w->visited[i].who == t.who ? MET_SAME : MET_OTHER;
@@ -151,7 +154,7 @@ static void fork_way(struct looking *l, struct way *w, const struct place *p, ui
 /* Goes along a way until each of its places waits for a byte or for the end. */
 static void follow(struct looking *l, struct way *w)
 {
-	if (++l->tries > TRIES_MOST)
+	if (++l->tries > TRIES_MOST || !effort_take(100 + w->n_forbidden / 8))
 		l->out->failed = true;
 	while (w->n_todo && !l->out->failed) {
 		struct todo t = w->todo[--w->n_todo];

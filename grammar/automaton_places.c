@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "grammar/automaton_parts.h"
+#include "grammar/effort.h"
 
 enum { PLACES_MOST = 1 << 16, DEPTH_MOST = 2000, NO_PLACE = UINT32_MAX };
 
@@ -16,6 +17,7 @@ static uint32_t add(struct places *p, struct place place)
 		p->failed = true;
 		return NO_PLACE;
 	}
+	p->failed |= !effort_take(2);
 	p->place = all;
 	p->place[p->n] = place;
 	return (uint32_t)p->n++;
@@ -226,7 +228,8 @@ static bool spread(struct places *p, bool over_bytes, bool settled)
 {
 	bool changed = false;
 
-	for (size_t i = 0; i < p->n; i++) {
+	p->failed |= !effort_take(p->n / 4);
+	for (size_t i = 0; i < p->n && !p->failed; i++) {
 		struct place *at = &p->place[i];
 		const struct place *a = &p->place[at->out], *b = &p->place[at->other];
 		bool was = over_bytes ? at->hopeful : at->ends, now = was;
@@ -311,7 +314,7 @@ bool places_make(struct places *p, const struct expression *x, uint32_t node, bo
 	if (p->failed || p->entry == NO_PLACE)
 		return false;
 	places_mark(p);
-	return true;
+	return !p->failed;
 }
 
 unsigned places_classes(const struct places *p, uint8_t class_of[256])

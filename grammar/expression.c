@@ -4,6 +4,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
+#include "grammar/effort.h"
 
 static uint32_t add(struct expression *x, struct expression_node node)
 {
@@ -17,7 +18,8 @@ static uint32_t add(struct expression *x, struct expression_node node)
 		x->node = nodes;
 		x->node[x->n++] = (struct expression_node){ .kind = EXPRESSION_EMPTY };
 	}
-	if (x->failed || x->n >= EXPRESSION_MOST || !array_grow(&nodes, &x->capacity, x->n + 1, sizeof *x->node)) {
+	if (x->failed || !effort_take(2) || x->n >= EXPRESSION_MOST ||
+	    !array_grow(&nodes, &x->capacity, x->n + 1, sizeof *x->node)) {
 		x->failed = true;
 		return 0;
 	}

@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "grammar/automaton_parts.h"
+#include "grammar/effort.h"
 #include "grammar/gbnf_parts.h"
 #include "grammar/machine.h"
 
@@ -49,6 +50,7 @@ static struct gbnf_machine *of(struct machine *m) { return (struct gbnf_machine 
 static bool fail(struct gbnf_machine *m)
 {
 	m->machine.failed = true;
+	effort_refuse();
 	return false;
 }
 
@@ -88,6 +90,8 @@ static bool find(struct gbnf_machine *m, uint32_t place, uint32_t below)
 	struct stack s = { place, below };
 	void *all = m->found;
 
+	if (!effort_take(3))
+		return fail(m);
 	if (!m->places.place[place].hopeful)
 		return true;
 	if (!grow_seen(m))
@@ -208,7 +212,7 @@ static size_t cut_below(struct gbnf_machine *m, size_t n)
 /* The state of all that the stacks found lead to. */
 static uint32_t settle(struct gbnf_machine *m)
 {
-	bool ok = (follow(m) && memory(m) <= BYTES_MOST) || fail(m);
+	bool ok = (follow(m) && memory(m) <= BYTES_MOST && effort_take(10 + 4 * m->n_found + m->slots / 16)) || fail(m);
 	size_t n = sort_out(m);
 
 	/* The table's indices hold no longer. */
@@ -229,7 +233,7 @@ static uint32_t make_step(struct gbnf_machine *m, uint32_t state, uint8_t byte)
 {
 	size_t n;
 	const struct stack *s = (const struct stack *)interner_get(&m->states, state, &n);
-	bool ok = true;
+	bool ok = effort_take(2 + n / 4) || fail(m);
 
 	for (size_t i = 0; i < n / 2 && ok; i++) {
 		const struct place *p = &m->places.place[s[i].place];
@@ -348,6 +352,8 @@ static bool test(struct machine *machine, uint32_t state, size_t i, uint32_t *id
 	size_t n;
 	const struct stack *s = (const struct stack *)interner_get(&m->states, state, &n);
 
+	if (!effort_take(2 + i / 4))
+		return false;
 	for (size_t k = 0; k < n / 2; k++) {
 		const struct place *p = &m->places.place[s[k].place];
 		if (p->kind == PLACE_TOKEN && i-- == 0) {

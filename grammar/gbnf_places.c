@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "grammar/effort.h"
 #include "grammar/gbnf_parts.h"
 
 struct visit {
@@ -28,6 +29,7 @@ static void reach(struct rules *r, uint32_t place, uint32_t rule, size_t *depth)
 {
 	if (r->mark[place] == rule + 1)
 		return;
+	effort_take(2);
 	r->mark[place] = rule + 1;
 	r->stack[(*depth)++] = place;
 }
@@ -38,7 +40,7 @@ static bool find_beginnings(struct rules *r, uint32_t rule)
 	size_t depth = 0;
 
 	reach(r, r->entry[rule], rule, &depth);
-	while (depth) {
+	while (depth && !effort_over()) {
 		const struct place *at = &r->p->place[r->stack[--depth]];
 		if (at->kind == PLACE_SPLIT) {
 			reach(r, at->out, rule, &depth);
@@ -149,7 +151,7 @@ bool gbnf_places(struct places *p, uint32_t *entry, const char *text, size_t n, 
 	if (ok) {
 		places_mark(p);
 		*entry = entries[g.root];
-		ok = check_beginnings(&g, p, entries, text, err);
+		ok = !p->failed && check_beginnings(&g, p, entries, text, err);
 	}
 	free(entries);
 	gbnf_clear(&g);

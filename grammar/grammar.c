@@ -5,10 +5,11 @@
 
 #include "base/array.h"
 #include "grammar/call.h"
+#include "grammar/effort.h"
 #include "grammar/mask.h"
 
 /* Bytes of a machine's states; beyond, it is made anew and goes through the text so far. */
-enum { MACHINE_MOST = 256 << 20 };
+enum { MACHINE_MOST = 128 << 20 };
 
 struct grammar {
 	const struct vocabulary *v;
@@ -19,6 +20,7 @@ struct grammar {
 	size_t n_source;
 	struct machine *machine;
 	struct masks *masks;
+	struct effort effort; /* for the machine and the masks */
 	uint32_t *bits;
 	char *text; /* of the tokens taken */
 	size_t n_text, text_room;
@@ -40,15 +42,31 @@ static struct machine *machine_of(const struct grammar *g, struct error *err)
 	return NULL;
 }
 
-static bool make(struct grammar *g, struct error *err)
+/* Who no longer wanted a result may come back for it: the machine is made anew. */
+static bool enough(struct grammar *g, struct error *err)
 {
-	g->machine = machine_of(g, err);
-	g->masks = g->machine ? masks_open(g->v, g->machine) : NULL;
-	return g->masks || error_set(err, ERROR_MEMORY, "no memory for a grammar");
+	const bool is = effort_check(&g->effort, err);
+
+	if (g->effort.stopped && g->machine)
+		g->machine->failed = true;
+	g->effort.stopped = false;
+	return is;
 }
 
-struct grammar *grammar_open(const struct vocabulary *v, enum grammar_kind kind, const char *text, size_t n,
-                             const struct machine_tokens *tokens, struct error *err)
+static bool make(struct grammar *g, struct error *err)
+{
+	g->effort.bytes = EFFORT_BYTES;
+	struct effort *before = effort_begin(&g->effort);
+	g->machine = machine_of(g, err);
+	g->masks = g->machine ? masks_open(g->v, g->machine) : NULL;
+	effort_end(before);
+	if (!g->masks)
+		error_set(err, ERROR_MEMORY, "no memory for a grammar");
+	return enough(g, err) && g->masks;
+}
+
+static struct grammar *open_with(const struct vocabulary *v, enum grammar_kind kind, const char *text, size_t n,
+                                 const struct machine_tokens *tokens, uint64_t steps, struct error *err)
 {
 	struct grammar *g = calloc(1, sizeof *g);
 	bool ok = g != NULL;
@@ -66,10 +84,42 @@ struct grammar *grammar_open(const struct vocabulary *v, enum grammar_kind kind,
 		memcpy(g->source, text, n);
 	else
 		error_set(err, ERROR_MEMORY, "no memory for a grammar");
+	if (ok)
+		effort_give(&g->effort, steps);
 	if (ok && make(g, err))
 		return g;
 	grammar_close(g);
 	return NULL;
+}
+
+void grammar_watch(struct grammar *g, bool (*stop)(void *user), void *user)
+{
+	g->effort.stop = stop;
+	g->effort.user = user;
+}
+
+uint64_t grammar_left(const struct grammar *g) { return g->effort.left; }
+
+struct grammar *grammar_open(const struct vocabulary *v, enum grammar_kind kind, const char *text, size_t n,
+                             const struct machine_tokens *tokens, struct error *err)
+{
+	return open_with(v, kind, text, n, tokens, EFFORT_TO_OPEN, err);
+}
+
+struct grammar *grammar_open_within(const struct vocabulary *v, enum grammar_kind kind, const char *text, size_t n,
+                                    const struct machine_tokens *tokens, uint64_t *steps, struct error *err)
+{
+	struct grammar *g = open_with(v, kind, text, n, tokens, *steps, err);
+	bool ends;
+
+	if (g && !grammar_allowed(g, &ends, err)) {
+		grammar_close(g);
+		g = NULL;
+	}
+	*steps = g ? g->effort.left : 0;
+	if (g)
+		effort_cut(&g->effort, EFFORT_SAVED);
+	return g;
 }
 
 void grammar_close(struct grammar *g)
@@ -117,17 +167,23 @@ static bool renew(struct grammar *g, struct error *err)
 	g->machine = NULL;
 	if (!make(g, err))
 		return false;
+	struct effort *before = effort_begin(&g->effort);
 	uint32_t state = g->machine->start;
 	for (size_t i = 0, at = 0; i < g->n; i++) {
 		state = walk_token(g, state, g->taken[i].id, g->text + at, g->taken[i].text - at);
 		g->taken[i].state = state;
 		at = g->taken[i].text;
 	}
+	effort_end(before);
+	if (!enough(g, err))
+		return false;
 	return !g->machine->failed || error_set(err, ERROR_MEMORY, "the grammar needs too many states");
 }
 
 static bool ready(struct grammar *g, struct error *err)
 {
+	if (!enough(g, err))
+		return false;
 	if (g->machine && !g->machine->failed && machine_bytes(g->machine) < MACHINE_MOST)
 		return true;
 	return renew(g, err);
@@ -163,19 +219,31 @@ static bool allow_whole(struct grammar *g)
 	return true;
 }
 
-static bool find_allowed(struct grammar *g) { return masks_of(g->masks, state_of(g), g->bits) && allow_whole(g); }
+static bool find_allowed(struct grammar *g, bool *ends)
+{
+	struct effort *before = effort_begin(&g->effort);
+	const bool found = masks_of(g->masks, state_of(g), g->bits) && allow_whole(g);
+
+	*ends = found && machine_ends(g->machine, state_of(g));
+	effort_end(before);
+	return found && !g->machine->failed;
+}
 
 const uint32_t *grammar_allowed(struct grammar *g, bool *ends, struct error *err)
 {
 	if (!ready(g, err))
 		return NULL;
+	bool found = find_allowed(g, ends);
 	/* A machine that failed under way is given one more try from the beginning. */
-	if (!find_allowed(g) && (!renew(g, err) || !find_allowed(g))) {
-		error_set(err, ERROR_MEMORY, "the grammar needs too many states, or memory is short");
+	if (!found && enough(g, err))
+		found = renew(g, err) && find_allowed(g, ends);
+	if (!enough(g, err))
 		return NULL;
-	}
-	*ends = machine_ends(g->machine, state_of(g));
-	return g->bits;
+	if (!found && g->machine && g->machine->limited)
+		error_set(err, ERROR_UNSUPPORTED, "the grammar needs too many states, or too many rules for one value");
+	else if (!found)
+		error_set(err, ERROR_MEMORY, "the grammar needs too many states, or memory is short");
+	return found ? g->bits : NULL;
 }
 
 bool grammar_take(struct grammar *g, const struct grammar_token *token, struct error *err)
@@ -192,14 +260,40 @@ bool grammar_take(struct grammar *g, const struct grammar_token *token, struct e
 	if (!array_grow(&bytes, &g->text_room, g->n_text + n, 1))
 		return error_set(err, ERROR_MEMORY, "no memory for a grammar");
 	g->text = bytes;
+	struct effort *before = effort_begin(&g->effort);
 	uint32_t state = walk_token(g, state_of(g), token->id, text, n);
+	effort_end(before);
+	if (!enough(g, err))
+		return false;
 	if (state == MACHINE_DEAD)
 		return error_set(err, ERROR_ARGUMENT, "the grammar does not allow this token here");
 	if (n)
 		memcpy(g->text + g->n_text, text, n);
 	g->n_text += n;
 	g->taken[g->n++] = (struct taken){ state, token->id, g->n_text };
+	effort_add(&g->effort, EFFORT_OF_TOKEN, EFFORT_SAVED);
 	return true;
+}
+
+/* ---- for drafts: what they take is not counted, so that answers do not depend on them */
+
+struct aside {
+	struct effort *before;
+	uint64_t left;
+};
+
+static struct aside begin_aside(struct grammar *g)
+{
+	return (struct aside){ effort_begin(&g->effort), g->effort.left };
+}
+
+static void end_aside(struct grammar *g, const struct aside *a)
+{
+	effort_end(a->before);
+	g->machine->failed |= g->effort.spent; /* it is made anew */
+	g->effort.left = a->left;
+	g->effort.ask_at = a->left;
+	g->effort.spent = false;
 }
 
 /* The one byte that leads on from a state; -1: there is none, or a choice. */
@@ -218,13 +312,10 @@ static int only_byte(struct machine *m, uint32_t state)
 	return only;
 }
 
-size_t grammar_forced(struct grammar *g, char *out, size_t most)
+static size_t forced(struct grammar *g, char *out, size_t most)
 {
-	struct error ignored = { 0 };
 	size_t n = 0;
 
-	if (!ready(g, &ignored))
-		return 0;
 	for (uint32_t state = state_of(g); n < most && !machine_ends(g->machine, state);) {
 		uint32_t id;
 		bool without;
@@ -239,6 +330,18 @@ size_t grammar_forced(struct grammar *g, char *out, size_t most)
 	return n;
 }
 
+size_t grammar_forced(struct grammar *g, char *out, size_t most)
+{
+	struct error ignored = { 0 };
+
+	if (!ready(g, &ignored))
+		return 0;
+	const struct aside a = begin_aside(g);
+	const size_t n = forced(g, out, most);
+	end_aside(g, &a);
+	return n;
+}
+
 size_t grammar_fitting(struct grammar *g, const struct grammar_token *token, size_t n)
 {
 	struct error ignored = { 0 };
@@ -246,9 +349,11 @@ size_t grammar_fitting(struct grammar *g, const struct grammar_token *token, siz
 
 	if (!ready(g, &ignored))
 		return 0;
+	const struct aside a = begin_aside(g);
 	for (uint32_t state = state_of(g); i < n; i++)
 		if ((state = walk_token(g, state, token[i].id, token[i].text, token[i].n)) == MACHINE_DEAD)
 			break;
+	end_aside(g, &a);
 	return i;
 }
 

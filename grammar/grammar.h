@@ -27,9 +27,17 @@ struct grammar_token {
 struct grammar *grammar_open(const struct vocabulary *v, enum grammar_kind kind, const char *text, size_t n,
                              const struct machine_tokens *tokens, struct error *err);
 void grammar_close(struct grammar *g);
+/* The same, and finds the first tokens. *steps: what both may take together (effort.h), and what was left of it. */
+struct grammar *grammar_open_within(const struct vocabulary *v, enum grammar_kind kind, const char *text, size_t n,
+                                    const struct machine_tokens *tokens, uint64_t *steps, struct error *err);
+/* Whether somebody no longer wants what is looked for, asked at times while that takes long: then it is an error
+ * (ERROR_CANCELLED). */
+void grammar_watch(struct grammar *g, bool (*stop)(void *user), void *user);
+/* Steps that the next tokens may take (effort.h). */
+uint64_t grammar_left(const struct grammar *g);
 
 /* Tokens whose text may come next, as bits (mask.h); *ends: the text may end here. Valid until the next call. NULL: no
- * memory, or the grammar needs more states than may be. */
+ * memory, or the grammar needs more states than may be, or more work (ERROR_UNSUPPORTED). */
 const uint32_t *grammar_allowed(struct grammar *g, bool *ends, struct error *err);
 /* Whether rules speak of whole tokens: then those that spell nothing are taken, too. */
 bool grammar_is_of_tokens(const struct grammar *g);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "grammar/effort.h"
 
 static uint64_t hash_of(const uint32_t *word, size_t n)
 {
@@ -51,11 +52,12 @@ uint32_t interner_add(struct interner *t, const uint32_t *word, size_t n, int *m
 
 	if (made)
 		*made = 0;
-	if (!grow_table(t))
+	if (!effort_take(3 + n / 8) || !grow_table(t))
 		return 0;
 	size_t at = find(t, word, n);
 	if (t->slot[at])
 		return t->slot[at];
+	const size_t bytes = interner_bytes(t);
 	if (t->n_words + n > UINT32_MAX / 2 || !array_grow(&words, &t->word_room, t->n_words + n, sizeof *t->word))
 		return 0;
 	t->word = words;
@@ -68,7 +70,7 @@ uint32_t interner_add(struct interner *t, const uint32_t *word, size_t n, int *m
 	t->slot[at] = (uint32_t)++t->n;
 	if (made)
 		*made = 1;
-	return (uint32_t)t->n;
+	return effort_grow(bytes, interner_bytes(t)) ? (uint32_t)t->n : 0;
 }
 
 const uint32_t *interner_get(const struct interner *t, uint32_t number, size_t *n)

@@ -25,6 +25,7 @@ static size_t plain_requests(const struct json_machine *m, struct frame *f, stru
 	uint32_t at = frame_rest(m, f)[ITEMS];
 	size_t n = 0;
 
+	effort_take(4 + g->n);
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct schema_node *node = &s->node[g->node[i]];
 		if (bit(frame_failed(f), i))

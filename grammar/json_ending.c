@@ -55,7 +55,7 @@ static bool queue_add(struct queue *q, uint32_t frame, uint32_t from)
 {
 	void *frames = q->frame, *froms = q->from;
 
-	if (!frame || !queue_grow(q))
+	if (!frame || !effort_take(4) || !queue_grow(q))
 		return false;
 	size_t at = slot_of(q, frame);
 	if (q->met[at])
@@ -133,8 +133,7 @@ static uint32_t bare_of(struct json_machine *m, const struct frame *f)
 	void *of = e->of;
 	size_t had = e->of_room;
 
-	memcpy(bare.w, f->w, f->n * sizeof *f->w);
-	bare.n = f->n;
+	frame_copy(&bare, f);
 	frame_rest(m, &bare)[STRING_COUNT] = 0;
 	uint32_t number = interner_add(&e->bare, bare.w, bare.n, NULL);
 	if (!number || !array_grow(&of, &e->of_room, (size_t)number + 1, sizeof *e->of)) {

@@ -19,6 +19,8 @@ static bool add(struct group *g, uint32_t node)
 {
 	if (node == SCHEMA_NONE || has(g, node))
 		return true;
+	if (!effort_take(4 + g->n / 2))
+		return false;
 	if (g->n == GROUP_NODES)
 		return false;
 	g->node[g->n++] = node;
@@ -107,10 +109,10 @@ static int compare_names(const struct schema *s, uint32_t a, uint32_t b)
 	return c ? c : x < y ? -1 : x > y;
 }
 
-static bool add_name(struct group *g, const struct schema *s, uint32_t name, size_t *room)
+/* Where the name is, or would be. */
+static uint32_t place_of_name(const struct group *g, const struct schema *s, uint32_t name)
 {
 	uint32_t low = 0, high = g->n_names;
-	void *names = g->name;
 
 	while (low < high) {
 		uint32_t middle = (low + high) / 2;
@@ -119,6 +121,18 @@ static bool add_name(struct group *g, const struct schema *s, uint32_t name, siz
 		else
 			high = middle;
 	}
+	return low;
+}
+
+uint32_t group_name(const struct schema *s, const struct group *g, uint32_t name) { return place_of_name(g, s, name); }
+
+static bool add_name(struct group *g, const struct schema *s, uint32_t name, size_t *room)
+{
+	const uint32_t low = place_of_name(g, s, name);
+	void *names = g->name;
+
+	if (!effort_take(20 + (g->n_names - low) / 64))
+		return false;
 	if (low < g->n_names && g->name[low] == name)
 		return true;
 	if (!array_grow(&names, room, g->n_names + 1, sizeof *g->name))
@@ -218,15 +232,12 @@ static bool find_closed(struct json_machine *m, struct group *g)
 	for (uint32_t k = 0; k < g->n_names; k++) {
 		bool any = false;
 		memset(failed, 0, sizeof failed);
-		for (uint32_t i = 0; i < g->n; i++) {
-			struct part p = s->node[g->node[i]].properties;
-			for (uint32_t j = 0; j < p.n; j++)
-				if (s->member[p.at + j].name == g->name[k] &&
-				    s->member[p.at + j].node == SCHEMA_FALSE) {
-					set_bit(failed, i);
-					any = true;
-				}
-		}
+		effort_take(4 + 4 * g->n);
+		for (uint32_t i = 0; i < g->n; i++)
+			if (schema_property(s, &s->node[g->node[i]], g->name[k]) == SCHEMA_FALSE) {
+				set_bit(failed, i);
+				any = true;
+			}
 		g->closed[k] = any && !group_alive(m, g, &(struct facts){ .failed = failed });
 	}
 	return true;
@@ -249,7 +260,10 @@ static bool fill(struct json_machine *m, struct group *g, const uint32_t *roots,
 		m->machine.limited = true;
 		return false;
 	}
-	if (!sort_indices(g) || !sum_up(g, m->schema))
+	uint32_t *node = realloc(g->node, g->n * sizeof *node + 1);
+	g->node = node ? node : g->node;
+	if (!effort_take(100) || !effort_grow(0, 512 + 3 * g->n * sizeof *node) || !sort_indices(g) ||
+	    !sum_up(g, m->schema) || !effort_grow(0, g->n_names * (sizeof *g->name + 1)))
 		return false;
 	find_joint(g, m->schema);
 	return find_closed(m, g);
@@ -295,6 +309,7 @@ static size_t roots_of(const struct request *r, size_t n, uint32_t *root)
 	size_t k = 0;
 
 	for (size_t i = 0; i < n && k < GROUP_NODES; i++) {
+		effort_take(1 + k / 2);
 		bool known = r[i].to == SCHEMA_TRUE;
 		for (size_t j = 0; j < k; j++)
 			known |= root[j] == r[i].to;

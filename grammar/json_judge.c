@@ -53,11 +53,10 @@ static enum verdict judge_dependent(struct judge *j, const struct schema_node *n
 
 	for (uint32_t k = 0; k < n->dependent.n; k++) {
 		const struct schema_dependency *d = &j->s->dependency[n->dependent.at + k];
-		uint32_t at = 0;
+		uint32_t at;
 		if (d->node == SCHEMA_NONE || !j->f->seen)
 			continue;
-		while (j->g->name[at] != d->name)
-			at++;
+		at = group_name(j->s, j->g, d->name);
 		if (bit(j->f->seen, at))
 			v = both(v, judge(j, d->node));
 		else if (!j->f->final)
@@ -72,10 +71,9 @@ static bool has_passed(const struct judge *j, const struct schema_node *n)
 	if (!j->f->seen || n->properties.n || n->patterns.n || n->other != SCHEMA_NONE || n->names != SCHEMA_NONE ||
 	    n->members.least || n->members.most != COUNT_ANY || n->dependent.n)
 		return false;
+	effort_take(n->required.n);
 	for (uint32_t k = 0; k < n->required.n; k++) {
-		uint32_t at = 0;
-		while (j->g->name[at] != j->s->list[n->required.at + k])
-			at++;
+		const uint32_t at = group_name(j->s, j->g, j->s->list[n->required.at + k]);
 		if (!bit(j->f->seen, at))
 			return false;
 	}
@@ -137,6 +135,7 @@ void group_judge(const struct json_machine *m, const struct group *g, const stru
 {
 	struct judge j = { .s = m->schema, .g = g, .f = f };
 
+	effort_take(4 + 2 * g->n);
 	memset(failed_roots, 0, bits_words(g->n_roots) * sizeof *failed_roots);
 	for (uint32_t i = 0; i < g->n_roots; i++)
 		if (judge(&j, g->node[i]) == FAILED)

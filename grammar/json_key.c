@@ -86,6 +86,7 @@ static void fail_full(const struct json_machine *m, struct frame *f, uint32_t na
 
 	for (uint32_t i = 0; i < g->n; i++) {
 		struct part p = s->node[g->node[i]].required;
+		effort_take(1 + p.n / 2);
 		bool required = !bit(k.full, i);
 		for (uint32_t j = 0; !required && j < p.n; j++)
 			required = s->list[p.at + j] == g->name[name];
@@ -122,6 +123,7 @@ static bool name_possible(struct json_machine *m, struct frame *f, uint32_t name
 	if (bit(k.seen, name) || g->closed[name])
 		return false;
 	memcpy(failed, frame_failed(f), bits_words(g->n) * sizeof *failed);
+	effort_take(10 + bits_words(g->n_names) / 8 + g->n_patterns * m->schema->name_bytes[g->name[name]]);
 	memcpy(seen, k.seen, bits_words(g->n_names) * sizeof *seen);
 	set_bit(seen, name);
 	fail_full(m, f, name, failed);
@@ -161,21 +163,32 @@ static bool possible(struct json_machine *m, struct frame *f)
 {
 	const uint32_t *rest = frame_rest(m, f);
 
-	for (uint32_t i = rest[FROM]; i < rest[TO]; i++)
+	for (uint32_t i = rest[FROM]; i < rest[TO] && !effort_over(); i++)
 		if (name_possible(m, f, i))
 			return true;
 	return other_possible(m, f);
 }
 
+/* The first of the names from..to, which are alike up to a byte, whose next byte is `byte` or behind it. */
+static uint32_t first_from(const struct schema *s, const struct group *g, const uint32_t *rest, unsigned byte)
+{
+	uint32_t low = rest[FROM], high = rest[TO];
+
+	while (low < high) {
+		const uint32_t middle = (low + high) / 2, name = g->name[middle];
+		if (s->name_bytes[name] <= rest[BYTES] || (uint8_t)s->name[name][rest[BYTES]] < byte)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 static void narrow(const struct json_machine *m, const struct group *g, uint32_t *rest, uint8_t byte)
 {
-	const struct schema *s = m->schema;
-	uint32_t from = rest[FROM], to = rest[TO], at = rest[BYTES];
+	const uint32_t from = first_from(m->schema, g, rest, byte), to = first_from(m->schema, g, rest, byte + 1u);
 
-	while (from < to && (s->name_bytes[g->name[from]] <= at || (uint8_t)s->name[g->name[from]][at] < byte))
-		from++;
-	while (to > from && (uint8_t)s->name[g->name[to - 1]][at] > byte)
-		to--;
+	effort_take(8);
 	rest[FROM] = from;
 	rest[TO] = to;
 	rest[BYTES] += from < to; /* nobody asks where no name is left */
@@ -191,6 +204,7 @@ static void feed(const struct json_machine *m, struct frame *f, const uint8_t *b
 	uint64_t hash = (uint64_t)k.rest[HASH + 1] << 32 | k.rest[HASH];
 	uint32_t at = 0;
 
+	effort_take(4 + n * (g->n + g->n_patterns));
 	for (unsigned b = 0; b < n; b++) {
 		narrow(m, g, k.rest, bytes[b]);
 		if (g->counts)

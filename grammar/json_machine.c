@@ -186,7 +186,9 @@ static bool make_row(struct json_machine *m, uint32_t frame)
 	m->row = rows;
 	for (size_t i = had; i < m->row_room; i++)
 		m->row[i] = NULL;
-	if (!m->row[frame] && (m->row[frame] = calloc(256, sizeof **m->row)))
+	if (m->row[frame])
+		return true;
+	if (effort_grow(0, 256 * sizeof **m->row) && (m->row[frame] = calloc(256, sizeof **m->row)))
 		m->rows++;
 	return m->row[frame] != NULL;
 }
@@ -201,7 +203,10 @@ static struct outcome outcome_of(struct json_machine *m, uint32_t frame, uint8_t
 		const uint32_t *w = interner_get(&m->outcomes, known, NULL);
 		return (struct outcome){ (enum outcome_kind)w[0], w[1], w[2], w[3], w[4] };
 	}
+	effort_take(20);
 	struct outcome o = make_outcome(m, frame, byte);
+	m->machine.limited |= effort_over();
+	m->machine.failed |= effort_over();
 	const uint32_t w[] = { o.kind, o.again, o.frame, o.child, o.result };
 	uint32_t number = m->machine.failed || !make_row(m, frame) ? 0 : interner_add(&m->outcomes, w, 5, NULL);
 	if (!number) {
@@ -305,8 +310,11 @@ static uint32_t step(struct machine *machine, uint32_t state, uint8_t byte)
 
 	if (state == MACHINE_DEAD)
 		return MACHINE_DEAD;
-	if (r->state != state || r->byte != byte)
+	if (r->state != state || r->byte != byte) {
+		struct effort *before = effort_begin(effort_of_thread ? effort_of_thread : &m->own);
 		*r = (struct recent){ state, byte, make_step(m, state, byte) };
+		effort_end(before);
+	}
 	return r->next;
 }
 
@@ -431,7 +439,7 @@ static bool has_value(void *use, const char *text, size_t n)
 	return m != NULL;
 }
 
-static struct machine *open_for(struct use use, const char *text, size_t n, struct error *err)
+static struct machine *open_now(struct use use, const char *text, size_t n, struct error *err)
 {
 	static const char why[] = "the schema is one that no value is right by";
 	char pointer[400];
@@ -442,6 +450,29 @@ static struct machine *open_for(struct use use, const char *text, size_t n, stru
 		error_set(err, ERROR_ARGUMENT, "%s: see %s", why, pointer);
 	else if (empty)
 		error_set(err, ERROR_ARGUMENT, "%s", why);
+	return m;
+}
+
+/* Where nobody keeps an account, the machine has its own. */
+static struct machine *open_for(struct use use, const char *text, size_t n, struct error *err)
+{
+	enum { TEXTS = 3 /* what may be taken for texts, of what may be to open */ };
+	struct effort own = { 0 };
+
+	if (effort_of_thread)
+		return open_now(use, text, n, err);
+	effort_give(&own, EFFORT_TO_OPEN);
+	struct effort *before = effort_begin(&own);
+	struct machine *m = open_now(use, text, n, err);
+	effort_end(before);
+	if (!effort_check(&own, err)) {
+		machine_close(m);
+		return NULL;
+	}
+	if (m) {
+		effort_give(&((struct json_machine *)m)->own, (uint64_t)TEXTS * EFFORT_TO_OPEN);
+		((struct json_machine *)m)->own.bytes = own.bytes;
+	}
 	return m;
 }
 

@@ -23,7 +23,7 @@ struct finder {
 	bool found, unsure;
 };
 
-static bool done(const struct finder *d) { return d->found || d->unsure; }
+static bool done(const struct finder *d) { return d->found || d->unsure || effort_over(); }
 
 static void try_text(struct finder *d, const char *text, size_t n)
 {
@@ -35,6 +35,7 @@ static void try_text(struct finder *d, const char *text, size_t n)
 	    !number_is_complete(text, n) || !number_may_have_exponent(text, n))
 		return;
 	d->unsure = ++d->tries > TRIES_MOST;
+	effort_take(20);
 	memcpy(failed, d->f->w + FRAME_HEAD, bits_words(g->n) * sizeof *failed);
 	if (!decimal_read(&value, text, n))
 		return;

@@ -8,165 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grammar/json_parts.h"
-
-enum { TRIES_MOST = 4000, POINTS_MOST = 400, DIVISORS_MOST = 16, HUGE_EXPONENT = 18 };
+#include "grammar/json_number_parts.h"
 
 typedef __int128 wide;
-
-struct finder {
-	struct json_machine *m;
-	const struct group *g;
-	const uint32_t *failed; /* nodes, before anything is known of the number */
-	const char *text;       /* the beginning */
-	size_t n;
-	char found[SPELLED_MOST + 1];
-	size_t n_found;
-	unsigned tries;
-	bool exponents; /* integers may have one, where they are too large for digits */
-	const struct decimal *spoken[POINTS_MOST];
-	unsigned n_spoken;
-	const struct decimal *divisor[DIVISORS_MOST];
-	unsigned n_divisors;
-};
-
-static bool over(const struct finder *d) { return d->n_found || d->tries > TRIES_MOST; }
-
-/* ---- what the nodes speak of */
-
-static void speak(struct finder *d, uint32_t number, bool asked)
-{
-	const struct decimal *of = number == SCHEMA_NONE ? NULL : &d->m->schema->decimal[number];
-
-	if (!of)
-		return;
-	if (d->n_spoken < POINTS_MOST)
-		d->spoken[d->n_spoken++] = of;
-	d->exponents |= asked && of->exponent > HUGE_EXPONENT;
-}
-
-static void collect(struct finder *d)
-{
-	const struct schema *s = d->m->schema;
-	static const struct decimal zero;
-
-	for (uint32_t i = 0; i < d->g->n; i++) {
-		const struct schema_node *n = &s->node[d->g->node[i]];
-		if (bit(d->failed, i))
-			continue;
-		const bool low = n->minimum != SCHEMA_NONE && s->decimal[n->minimum].negative,
-			   high = n->maximum != SCHEMA_NONE && !s->decimal[n->maximum].negative;
-		speak(d, n->minimum, d->g->mixed || !low);
-		speak(d, n->maximum, d->g->mixed || !high);
-		for (uint32_t k = 0; k < n->unlike.n; k++)
-			speak(d, s->list[n->unlike.at + k], false);
-		for (uint32_t k = 0; k < n->numbers.n; k++)
-			speak(d, s->list[n->numbers.at + k], true);
-		if (n->multiple_of != SCHEMA_NONE) {
-			d->exponents |= s->decimal[n->multiple_of].exponent > HUGE_EXPONENT;
-			if (d->n_divisors < DIVISORS_MOST)
-				d->divisor[d->n_divisors++] = &s->decimal[n->multiple_of];
-		}
-	}
-	if (d->n_spoken < POINTS_MOST)
-		d->spoken[d->n_spoken++] = &zero;
-}
-
-/* ---- one number */
-
-static bool is_spelling_of(const struct decimal *d, const char *text, size_t n)
-{
-	char own[SPELLED_MOST + 1];
-	const size_t bytes = spelling_of(d, own);
-
-	return bytes == n && memcmp(own, text, n) == 0;
-}
-
-/* Integers are digits, as many as 64 bits hold. */
-static bool is_integer(const struct finder *d, const char *text, size_t n)
-{
-	static const char most[] = "9223372036854775807";
-	const size_t minus = text[0] == '-', digits = n - minus;
-	const bool power = memchr(text, 'e', n) != NULL;
-
-	if (d->exponents)
-		return power || !memchr(text, '.', n);
-	return strspn(text + minus, "0123456789") >= digits &&
-	       (digits < sizeof most - 1 || (digits == sizeof most - 1 && memcmp(text + minus, most, digits) <= 0));
-}
-
-/* Whether a node wants the number otherwise. */
-static bool unspelled(const struct finder *d, const struct schema_node *node, const char *text, size_t n)
-{
-	const struct schema *s = d->m->schema;
-	const int32_t places =
-		node->multiple_of == SCHEMA_NONE ? INT32_MAX : decimal_places(&s->decimal[node->multiple_of]);
-	const char *point = memchr(text, '.', n);
-	bool known = node->numbers.n == 0;
-
-	if ((node->whole || places == 0) && !is_integer(d, text, n))
-		return true;
-	if (point && !memchr(text, 'e', n) && (int32_t)(text + n - point) - 1 > places)
-		return true;
-	for (uint32_t k = 0; k < node->numbers.n && !known; k++)
-		known = is_spelling_of(&s->decimal[s->list[node->numbers.at + k]], text, n);
-	return !known;
-}
-
-/* In the spelling for all numbers, or that of one which is spoken of. */
-static bool is_spelled(const struct finder *d, const char *text, size_t n)
-{
-	struct spelling s = { 0 };
-	size_t i = 0;
-
-	while (i < n && spelling_step(&s, (uint8_t)text[i]))
-		i++;
-	bool ok = i == n && spelling_ends(&s);
-	for (unsigned k = 0; k < d->n_spoken && !ok; k++)
-		ok = is_spelling_of(d->spoken[k], text, n);
-	return ok;
-}
-
-/* Right by the schemas, and spelled as they want it; text ends in 0. */
-static bool is_right(const struct finder *d, const char *text, size_t n)
-{
-	uint32_t failed[GROUP_NODES / 32];
-	struct decimal value;
-
-	if (!decimal_read(&value, text, n))
-		return false;
-	memcpy(failed, d->failed, bits_words(d->g->n) * sizeof *failed);
-	for (uint32_t i = 0; i < d->g->n; i++)
-		if (!bit(failed, i) && !number_fits(d->m->schema, &d->m->schema->node[d->g->node[i]], &value))
-			set_bit(failed, i);
-	const struct facts facts = { .failed = failed, .final = true };
-	if (!group_alive(d->m, d->g, &facts))
-		return false;
-	for (uint32_t i = 0; i < d->g->n; i++)
-		if (!bit(failed, i) && unspelled(d, &d->m->schema->node[d->g->node[i]], text, n))
-			set_bit(failed, i);
-	return group_alive(d->m, d->g, &facts);
-}
-
-static void try_text(struct finder *d, const char *text, size_t n)
-{
-	char copy[SPELLED_MOST + 1];
-
-	if (over(d) || n > SPELLED_MOST || n < d->n || memcmp(text, d->text, d->n) != 0 || !is_spelled(d, text, n))
-		return;
-	d->tries++;
-	memcpy(copy, text, n);
-	copy[n] = 0;
-	if (is_right(d, copy, n)) {
-		memcpy(d->found, copy, n + 1);
-		d->n_found = n;
-	}
-}
 
 /* ---- digits, with a point or without */
 
 /* x in units of the last of `places` digits. */
-static void try_digits(struct finder *d, bool negative, wide x, int32_t places)
+static void try_digits(struct number_finder *d, bool negative, wide x, int32_t places)
 {
 	char digits[SPELLED_MOST + 8], text[SPELLED_MOST + 12];
 	int32_t n = 0;
@@ -186,7 +35,7 @@ static void try_digits(struct finder *d, bool negative, wide x, int32_t places)
 			text[bytes++] = '.';
 		text[bytes++] = digits[--n];
 	}
-	try_text(d, text, bytes);
+	number_try(d, text, bytes);
 }
 
 /* The size of a number in units of the last of so many digits, rounded down; -1: it is far too large. */
@@ -231,7 +80,7 @@ struct stretch {
 	unsigned n_units;
 };
 
-static void find_units(const struct finder *d, struct stretch *s)
+static void find_units(const struct number_finder *d, struct stretch *s)
 {
 	wide all = 1;
 
@@ -250,30 +99,30 @@ static void find_units(const struct finder *d, struct stretch *s)
 		s->unit[s->n_units++] = all;
 }
 
-static void try_unit(struct finder *d, const struct stretch *s, wide x)
+static void try_unit(struct number_finder *d, const struct stretch *s, wide x)
 {
 	if (x >= s->low && x <= s->high)
 		try_digits(d, s->negative, x, s->places);
 }
 
-static void try_point(struct finder *d, const struct stretch *s, wide x)
+static void try_point(struct number_finder *d, const struct stretch *s, wide x)
 {
 	enum { BESIDE = 2, MULTIPLES = 3 };
 
 	for (int k = -BESIDE; k <= BESIDE; k++)
 		try_unit(d, s, x + k);
-	for (unsigned i = 0; i < s->n_units && !over(d); i++) {
+	for (unsigned i = 0; i < s->n_units && !number_over(d); i++) {
 		const wide first = x - x % s->unit[i];
 		for (int k = -1; k <= MULTIPLES; k++)
 			try_unit(d, s, first + k * s->unit[i]);
 	}
 }
 
-static void try_stretch(struct finder *d, struct stretch *s)
+static void try_stretch(struct number_finder *d, struct stretch *s)
 {
 	find_units(d, s);
 	try_point(d, s, s->low);
-	for (unsigned i = 0; i < d->n_spoken && !over(d); i++) {
+	for (unsigned i = 0; i < d->n_spoken && !number_over(d); i++) {
 		const wide at = d->spoken[i]->negative == s->negative || !d->spoken[i]->n
 		                        ? scaled(d->spoken[i], s->places)
 		                        : -1;
@@ -284,7 +133,7 @@ static void try_stretch(struct finder *d, struct stretch *s)
 }
 
 /* Numbers with so many places whose digits begin with those of the text. */
-static void try_places(struct finder *d, bool negative, int32_t places, wide digits, bool point)
+static void try_places(struct number_finder *d, bool negative, int32_t places, wide digits, bool point)
 {
 	struct stretch s = { .negative = negative, .places = places };
 	wide ten = 1, farthest = 0, shift = 1;
@@ -299,7 +148,7 @@ static void try_places(struct finder *d, bool negative, int32_t places, wide dig
 	}
 	for (int32_t i = 0; i < places && !point; i++)
 		shift *= 10;
-	for (int32_t k = 0; k <= SPELLED_WHOLE && !over(d) && ten < (wide)1 << 80; k++, ten *= 10) {
+	for (int32_t k = 0; k <= SPELLED_WHOLE && !number_over(d) && ten < (wide)1 << 80; k++, ten *= 10) {
 		if (digits < 0) { /* none so far: those with k + 1 */
 			s.low = k ? ten * shift : 0;
 			s.high = 10 * ten * shift - 1;
@@ -315,33 +164,33 @@ static void try_places(struct finder *d, bool negative, int32_t places, wide dig
 
 /* ---- exponents */
 
-static void try_power(struct finder *d, const char *mantissa, size_t n, int32_t power)
+static void try_power(struct number_finder *d, const char *mantissa, size_t n, int32_t power)
 {
 	char text[SPELLED_MOST + 16];
 
 	if (n > SPELLED_MOST)
 		return;
 	memcpy(text, mantissa, n);
-	try_text(d, text, n + (size_t)snprintf(text + n, 16, "e%d", (int)power));
+	number_try(d, text, n + (size_t)snprintf(text + n, 16, "e%d", (int)power));
 }
 
-static void try_powers(struct finder *d, const char *mantissa, size_t n)
+static void try_powers(struct number_finder *d, const char *mantissa, size_t n)
 {
 	static const int usual[] = { 21, 22, 30, SPELLED_EXPONENT, -7, -8, -SPELLED_EXPONENT };
 
 	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
 		try_power(d, mantissa, n, usual[i]);
-	for (unsigned i = 0; i < d->n_spoken && !over(d); i++)
+	for (unsigned i = 0; i < d->n_spoken && !number_over(d); i++)
 		for (int32_t k = -2; k <= 1 && d->spoken[i]->n; k++)
 			try_power(d, mantissa, n, d->spoken[i]->exponent + k);
 }
 
 /* Before the exponent: the digits of what is spoken of, and a little more than them. */
-static void try_mantissas(struct finder *d, bool negative)
+static void try_mantissas(struct number_finder *d, bool negative)
 {
 	char text[2 * SPELLED_MOST];
 
-	for (unsigned i = 0; i < d->n_spoken && !over(d); i++) {
+	for (unsigned i = 0; i < d->n_spoken && !number_over(d); i++) {
 		const struct decimal *of = d->spoken[i];
 		size_t n = 0;
 		if (of->n == 0 || of->n > 20)
@@ -365,30 +214,30 @@ static void try_mantissas(struct finder *d, bool negative)
 	}
 }
 
-static void try_exponents(struct finder *d)
+static void try_exponents(struct number_finder *d)
 {
 	const char *e = memchr(d->text, 'e', d->n);
 	char text[SPELLED_MOST + 16];
 
 	memcpy(text, d->text, d->n);
 	if (e) {
-		for (unsigned minus = 0; minus <= (e + 1 == d->text + d->n) && !over(d); minus++)
-			for (unsigned v = 0; v < 1110 && !over(d); v++) {
+		for (unsigned minus = 0; minus <= (e + 1 == d->text + d->n) && !number_over(d); minus++)
+			for (unsigned v = 0; v < 1110 && !number_over(d); v++) {
 				const int digits = v < 10 ? 1 : v < 110 ? 2 : 3;
 				const unsigned from = v < 10 ? 0 : v < 110 ? 10 : 110;
 				const size_t n =
 					(size_t)snprintf(text + d->n, 16, "%s%0*u", minus ? "-" : "", digits, v - from);
 				if (d->n + n <= SPELLED_MOST)
-					try_text(d, text, d->n + n);
+					number_try(d, text, d->n + n);
 			}
-		try_text(d, d->text, d->n);
+		number_try(d, d->text, d->n);
 		return;
 	}
 	for (unsigned negative = 0; negative < 2; negative++)
 		try_mantissas(d, negative);
 	if (d->n && d->text[d->n - 1] != '-' && d->text[d->n - 1] != '.')
 		try_powers(d, d->text, d->n);
-	for (char digit = '1'; digit <= '9' && !over(d); digit++) {
+	for (char digit = '1'; digit <= '9' && !number_over(d); digit++) {
 		text[d->n] = digit;
 		try_powers(d, text, d->n + 1);
 	}
@@ -398,7 +247,7 @@ static void try_exponents(struct finder *d)
 
 /* Whether a number can be right that has a point or an exponent, or with `unlisted` is none of those that are listed.
  */
-static bool takes_others(const struct finder *d, bool unlisted)
+static bool takes_others(const struct number_finder *d, bool unlisted)
 {
 	uint32_t failed[GROUP_NODES / 32];
 
@@ -413,7 +262,7 @@ static bool takes_others(const struct finder *d, bool unlisted)
 	return group_alive(d->m, d->g, &(struct facts){ .failed = failed });
 }
 
-static void try_signed(struct finder *d, bool negative, bool fractions)
+static void try_signed(struct number_finder *d, bool negative, bool fractions)
 {
 	enum { MORE_PLACES = 2 };
 	const char *from = d->text + (d->n && d->text[0] == '-'), *end = d->text + d->n;
@@ -429,23 +278,23 @@ static void try_signed(struct finder *d, bool negative, bool fractions)
 	for (unsigned i = 0; i < d->n_divisors; i++)
 		most = decimal_places(d->divisor[i]) > most ? decimal_places(d->divisor[i]) : most;
 	most = !fractions ? 0 : (most > had ? most : had) + MORE_PLACES;
-	for (int32_t places = had; places <= most && places <= SPELLED_WHOLE && !over(d); places++) {
+	for (int32_t places = had; places <= most && places <= SPELLED_WHOLE && !number_over(d); places++) {
 		try_places(d, negative, places, digits, point != NULL);
 		digits = point ? 10 * digits : digits;
 	}
 }
 
 /* A number that the text begins; false: none was found. */
-static bool find(struct finder *d)
+static bool find(struct number_finder *d)
 {
 	const bool power = memchr(d->text, 'e', d->n) != NULL;
 
-	collect(d);
-	for (unsigned i = 0; i < d->n_spoken && !over(d); i++) {
-		char text[SPELLED_MOST + 1];
-		try_text(d, text, spelling_of(d->spoken[i], text));
-	}
-	if (over(d) || !takes_others(d, true))
+	number_collect(d);
+	effort_take(100 + 2 * d->n_spoken);
+	for (unsigned i = 0; i < d->n_spoken && !number_over(d); i++)
+		number_try_decimal(d, d->spoken[i]);
+	number_try_listed(d);
+	if (number_over(d) || !takes_others(d, true))
 		return d->n_found > 0;
 	const bool fractions = takes_others(d, false);
 	if (!power && (fractions || !memchr(d->text, '.', d->n)))
@@ -457,9 +306,9 @@ static bool find(struct finder *d)
 	return d->n_found > 0;
 }
 
-static struct finder *finder_of(const struct number_sought *sought)
+static struct number_finder *finder_of(const struct number_sought *sought)
 {
-	struct finder *d = calloc(1, sizeof *d);
+	struct number_finder *d = calloc(1, sizeof *d);
 
 	if (d) {
 		d->m = sought->m;
@@ -473,7 +322,7 @@ static struct finder *finder_of(const struct number_sought *sought)
 
 size_t number_find(const struct number_sought *sought, char found[SPELLED_MOST + 1])
 {
-	struct finder *d = finder_of(sought);
+	struct number_finder *d = finder_of(sought);
 	const size_t n = d && find(d) ? d->n_found : 0;
 
 	sought->m->machine.failed |= d == NULL;
@@ -485,14 +334,14 @@ size_t number_find(const struct number_sought *sought, char found[SPELLED_MOST +
 
 bool number_is_found(const struct number_sought *sought)
 {
-	struct finder *d = finder_of(sought);
+	struct number_finder *d = finder_of(sought);
 
 	if (!d) {
 		sought->m->machine.failed = true;
 		return false;
 	}
-	collect(d);
-	try_text(d, d->text, d->n);
+	number_collect(d);
+	number_try(d, d->text, d->n);
 	const bool is = d->n_found > 0;
 	free(d);
 	return is;

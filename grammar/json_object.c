@@ -22,15 +22,6 @@ static struct facts facts_of(const struct json_machine *m, struct frame *f)
 	return (struct facts){ .failed = frame_failed(f), .seen = seen_of(m, f) };
 }
 
-static uint32_t find_name(const struct group *g, uint32_t name)
-{
-	uint32_t i = 0;
-
-	while (g->name[i] != name)
-		i++;
-	return i;
-}
-
 /* Marks nodes that have, with `more`, too many members, or no room for those that must come. */
 static void mark_full(const struct json_machine *m, struct frame *f, uint32_t more, bool required, uint32_t *marks)
 {
@@ -43,8 +34,9 @@ static void mark_full(const struct json_machine *m, struct frame *f, uint32_t mo
 		uint32_t missing = 0;
 		if (n->members.most == COUNT_ANY)
 			continue;
+		effort_take(4 * n->required.n);
 		for (uint32_t k = 0; k < n->required.n; k++)
-			missing += !bit(seen_of(m, f), find_name(g, s->list[n->required.at + k]));
+			missing += !bit(seen_of(m, f), group_name(s, g, s->list[n->required.at + k]));
 		/* The member that comes may be one of those that are missing. */
 		missing = !required ? missing + more : missing > more ? missing : more;
 		if (have + missing > n->members.most)
@@ -80,15 +72,14 @@ size_t member_requests(const struct json_machine *m, const struct group *g, cons
 	uint32_t pattern = 0;
 	size_t n = 0;
 
+	effort_take(4 + 4 * g->n + g->n_patterns);
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct schema_node *node = &s->node[g->node[i]];
 		bool named = false;
-		for (uint32_t k = 0; k < node->properties.n && of->name != NO_NAME; k++) {
-			const struct schema_member *p = &s->member[node->properties.at + k];
-			if (p->name == g->name[of->name]) {
-				r[n++] = (struct request){ i, p->node };
-				named = true;
-			}
+		const uint32_t own = of->name == NO_NAME ? SCHEMA_NONE : schema_property(s, node, g->name[of->name]);
+		if (own != SCHEMA_NONE) {
+			r[n++] = (struct request){ i, own };
+			named = true;
 		}
 		for (uint32_t k = 0; k < node->patterns.n; k++, pattern++)
 			if (bit(of->patterns, pattern) && n < 2 * GROUP_NODES) {
@@ -138,12 +129,13 @@ static bool has_what_it_needs(const struct json_machine *m, struct frame *f, con
 	const uint32_t *seen = seen_of(m, f);
 	bool ok = frame_rest(m, f)[MEMBERS] >= n->members.least;
 
+	effort_take(4 * n->required.n);
 	for (uint32_t k = 0; k < n->required.n && ok; k++)
-		ok = bit(seen, find_name(g, s->list[n->required.at + k]));
+		ok = bit(seen, group_name(s, g, s->list[n->required.at + k]));
 	for (uint32_t k = 0; k < n->dependent.n && ok; k++) {
 		const struct schema_dependency *d = &s->dependency[n->dependent.at + k];
-		if (d->needs != SCHEMA_NONE && bit(seen, find_name(g, d->name)))
-			ok = bit(seen, find_name(g, d->needs));
+		if (d->needs != SCHEMA_NONE && bit(seen, group_name(s, g, d->name)))
+			ok = bit(seen, group_name(s, g, d->needs));
 	}
 	return ok;
 }
@@ -165,8 +157,8 @@ static void fail_required(struct json_machine *m, struct frame *f, uint32_t key)
 
 	for (uint32_t i = 0; i < frame_group(m, f)->n; i++) {
 		struct part p = m->schema->node[frame_group(m, f)->node[i]].required;
-		for (uint32_t k = 0; k < p.n && !bit(frame_failed(f), i); k++) {
-			uint32_t name = find_name(frame_group(m, f), m->schema->list[p.at + k]);
+		for (uint32_t k = 0; k < p.n && !bit(frame_failed(f), i) && !effort_over(); k++) {
+			uint32_t name = group_name(m->schema, frame_group(m, f), m->schema->list[p.at + k]);
 			if (!key_possible(m, key, name) || (several && !member_begins(m, f->w[1], i, name)))
 				set_bit(frame_failed(f), i);
 		}

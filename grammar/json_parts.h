@@ -14,6 +14,7 @@
 
 #include <string.h>
 
+#include "grammar/effort.h"
 #include "grammar/interner.h"
 #include "grammar/json_spelling.h"
 #include "grammar/machine.h"
@@ -98,8 +99,9 @@ struct values {
 struct json_machine {
 	struct machine machine;
 	struct schema *schema;
-	bool writes;  /* each value has one spelling, or few: machine_to_write_schema() */
-	bool compact; /* and there is no white space */
+	bool writes;       /* each value has one spelling, or few: machine_to_write_schema() */
+	bool compact;      /* and there is no white space */
+	struct effort own; /* where the thread has no account */
 	struct interner frames, states, groups_by_words, results, outcomes;
 	struct group *group; /* by number of groups_by_words */
 	size_t group_room;
@@ -163,7 +165,8 @@ static inline struct outcome dies(void) { return (struct outcome){ .kind = DIES 
 /* json_group.c */
 uint32_t group_make(struct json_machine *m, const uint32_t *roots, size_t n, const uint32_t *goal, size_t goal_words);
 void group_clear(struct group *g);
-uint32_t group_index(const struct group *g, uint32_t node); /* in it; UINT32_MAX: not there */
+uint32_t group_index(const struct group *g, uint32_t node);                        /* in it; UINT32_MAX: not there */
+uint32_t group_name(const struct schema *s, const struct group *g, uint32_t name); /* in it; it is there */
 /* Nodes that failed, and for objects which names were seen (NULL: no object). */
 struct facts {
 	const uint32_t *failed, *seen;

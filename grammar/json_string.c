@@ -34,6 +34,7 @@ void string_feed(const struct json_machine *m, struct frame *f, const uint8_t *b
 	const struct group *g = frame_group(m, f);
 	uint32_t *state = frame_rest(m, f) + STRING_AUTOMATA;
 
+	effort_take(2 + g->n + g->automata * n);
 	for (uint32_t i = 0; i < g->n; i++) {
 		struct part p = s->node[g->node[i]].texts;
 		for (uint32_t k = 0; k < p.n; k++, state++) {

@@ -17,7 +17,7 @@ enum { LOOK_AT_TEXTS = 1, LOOK_AT_NUMBERS = 2 };
 
 bool items_have(const struct json_machine *m, uint32_t list, uint32_t value)
 {
-	for (; list; list = interner_get(&m->values.lists, list, NULL)[0])
+	for (; list && effort_take(1); list = interner_get(&m->values.lists, list, NULL)[0])
 		if (interner_get(&m->values.lists, list, NULL)[1] == value)
 			return true;
 	return false;
@@ -102,7 +102,7 @@ static uint32_t make(struct json_machine *m, uint32_t list, unsigned looks)
 	struct part texts = { 0 }, numbers = { 0 };
 	bool ok = true;
 
-	for (; list && ok; list = interner_get(&m->values.lists, list, NULL)[0])
+	for (; list && ok && effort_take(4); list = interner_get(&m->values.lists, list, NULL)[0])
 		ok = add_other(m, &o, interner_get(&m->values.lists, list, NULL)[1], looks);
 	bool some = o.kinds != JSON_IS_ANY || o.n;
 	ok = ok && other_texts(&o, &texts) && schema_keep(&r, &o.numbers, &numbers);

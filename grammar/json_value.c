@@ -231,6 +231,7 @@ uint32_t value_between(struct json_machine *m, uint32_t from, uint32_t to)
 
 	for (uint32_t at = to; at && at != from; at = interner_get(&m->values.bytes, at, NULL)[0])
 		n++;
+	effort_take(4 * n);
 	uint8_t *text = malloc(n + 1);
 	if (!text) {
 		m->machine.failed = true;

@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "grammar/effort.h"
 
 /* Bytes of what is kept; beyond, all is thrown away and found out again. */
 enum { KEPT_MOST = 64 << 20, REACHES = 256 };
+enum { NODES_AT_ONCE = 64 /* of the tree, in the account of steps */ };
 
 /* A node of the vocabulary's tree whose byte reaches below the top: from which state of the top alone. */
 struct leave {
@@ -112,10 +114,12 @@ static uint32_t reach_of(struct masks *s, uint32_t state, unsigned class)
 static bool walk(struct masks *s, uint32_t from, uint32_t to, uint32_t depth, uint32_t state, uint32_t *bits)
 {
 	const struct vocabulary *v = s->v;
-	uint32_t at[VOCABULARY_DEPTH + 1];
+	uint32_t at[VOCABULARY_DEPTH + 1], nodes = 0;
 
 	at[0] = state;
 	for (uint32_t i = from; i < to;) {
+		if (++nodes % NODES_AT_ONCE == 0 && !effort_take(NODES_AT_ONCE))
+			return false;
 		const struct vocabulary_node *n = &v->node[i];
 		const uint32_t d = n->depth - depth;
 		if (n->into && n->easy && n->into <= d + 1 && n->height <= reach_of(s, at[d + 1 - n->into], n->easy)) {
@@ -139,7 +143,7 @@ static bool walk(struct masks *s, uint32_t from, uint32_t to, uint32_t depth, ui
 			i = n->behind;
 		}
 	}
-	return true;
+	return effort_take(nodes % NODES_AT_ONCE);
 }
 
 static int by_state(const void *a, const void *b, void *user)
@@ -170,6 +174,7 @@ static struct kept *find_out(struct masks *s, uint32_t top)
 		free(k);
 		return NULL;
 	}
+	effort_take(words(s) / 8 + 8 * s->n_found);
 	if (s->n_found) {
 		memcpy(k->leave, s->found, s->n_found * sizeof *k->leave);
 		qsort_r(k->leave, s->n_found, sizeof *k->leave, by_state, s->v->node);
@@ -234,5 +239,5 @@ bool masks_of(struct masks *s, uint32_t state, uint32_t *bits)
 		if (n->behind > l->node + 1 && !walk(s, l->node + 1, n->behind, n->depth + 1u, next, bits))
 			return false;
 	}
-	return !s->m->failed;
+	return effort_take(words(s) / 8 + 4 * k->n_leaves) && !s->m->failed;
 }

@@ -1,5 +1,7 @@
 #include "grammar/reach.h"
 
+#include "grammar/effort.h"
+
 enum { REACH_MOST = 24, REACH_STEPS = 8192 };
 
 static bool reach_add(struct reach *r, uint32_t state)
@@ -40,7 +42,7 @@ static bool reach_bytes(struct reach *r, uint32_t state, const struct sequence *
 		if (r->class_of[byte] == last || (q->n == 1 && easy_of(byte) < class))
 			continue;
 		last = r->class_of[byte];
-		uint32_t next = r->steps++ < REACH_STEPS ? r->step(r->user, state, (uint8_t)byte) : 0;
+		uint32_t next = r->steps++ < REACH_STEPS && effort_take(3) ? r->step(r->user, state, (uint8_t)byte) : 0;
 		if (!next || !(at + 1 == q->n ? reach_add(r, next) : reach_bytes(r, next, q, at + 1, class)))
 			return false;
 	}

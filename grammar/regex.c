@@ -185,7 +185,7 @@ bool regex_read(struct expression *x, const char *text, size_t n, uint32_t *node
 		return false;
 	if (r.at < n)
 		return regex_fail(&r, "the end of a group that was not begun");
-	return !x->failed || error_set(err, ERROR_MEMORY, "an expression is too large, or there is no memory for it");
+	return !x->failed || error_set(err, ERROR_UNSUPPORTED, "an expression is too large");
 }
 
 struct automaton *regex_automaton(const char *text, size_t n, bool anywhere, struct error *err)

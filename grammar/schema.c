@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "grammar/effort.h"
 #include "grammar/schema_parts.h"
 #include "loaders/json_read.h"
 
@@ -27,12 +28,13 @@ static bool grow(struct schema_reader *r, void *array, size_t *room, size_t n, s
 	void *p;
 
 	memcpy(&p, array, sizeof p);
+	const size_t had = *room;
 	if (n > TABLE_MOST)
 		return schema_fail(r, "the schema is too large");
-	if (!array_grow(&p, room, n, size))
+	if (!effort_take(3) || !array_grow(&p, room, n, size))
 		return schema_no_memory(r);
 	memcpy(array, &p, sizeof p);
-	return true;
+	return effort_grow(had * size, *room * size) || schema_no_memory(r);
 }
 
 static const struct schema_node anything = {
@@ -100,17 +102,33 @@ uint32_t schema_add_automaton(struct schema_reader *r, struct automaton *a)
 	return (uint32_t)s->n_automata++;
 }
 
+/* The words of a name: how many bytes, and they. */
+static uint32_t number_of_name(struct schema *s, const char *name, size_t n, int *made)
+{
+	const size_t words = 1 + (n + 3) / 4;
+	uint32_t *w = calloc(words, sizeof *w), number = 0;
+
+	if (w) {
+		w[0] = (uint32_t)n;
+		memcpy(w + 1, name, n);
+		number = interner_add(&s->names, w, words, made);
+	}
+	free(w);
+	return number;
+}
+
 uint32_t schema_name(struct schema_reader *r, const char *name, size_t n)
 {
 	struct schema *s = r->s;
+	int made = 0;
 
-	for (size_t i = 0; i < s->n_names; i++)
-		if (s->name_bytes[i] == n && memcmp(s->name[i], name, n) == 0)
-			return (uint32_t)i;
 	if (!grow(r, &s->name, &s->name_room, s->n_names + 1, sizeof *s->name) ||
 	    !grow(r, &s->name_bytes, &s->name_bytes_room, s->n_names + 1, sizeof *s->name_bytes))
 		return SCHEMA_NONE;
-	if (!(s->name[s->n_names] = malloc(n + 1))) {
+	const uint32_t number = number_of_name(s, name, n, &made);
+	if (number && !made)
+		return number - 1;
+	if (!number || !(s->name[s->n_names] = malloc(n + 1))) {
 		schema_no_memory(r);
 		return SCHEMA_NONE;
 	}
@@ -118,6 +136,29 @@ uint32_t schema_name(struct schema_reader *r, const char *name, size_t n)
 	s->name[s->n_names][n] = 0;
 	s->name_bytes[s->n_names] = n;
 	return (uint32_t)s->n_names++;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const uint32_t x = ((const struct schema_member *)a)->name, y = ((const struct schema_member *)b)->name;
+
+	return x < y ? -1 : x > y;
+}
+
+void schema_sort_members(struct schema *s, struct part p)
+{
+	if (p.n)
+		qsort(s->member + p.at, p.n, sizeof *s->member, by_name);
+}
+
+uint32_t schema_property(const struct schema *s, const struct schema_node *n, uint32_t name)
+{
+	const struct schema_member key = { .name = name },
+				   *m = n->properties.n ? bsearch(&key, s->member + n->properties.at, n->properties.n,
+	                                                          sizeof key, by_name)
+	                                                : NULL;
+
+	return m ? m->node : SCHEMA_NONE;
 }
 
 uint32_t schema_decimal(struct schema_reader *r, const json_t *number)
@@ -224,6 +265,7 @@ void schema_close(struct schema *s)
 	free(s->dependency);
 	free(s->name);
 	free(s->name_bytes);
+	interner_clear(&s->names);
 	free(s->decimal);
 	free(s->automaton);
 	free(s);

@@ -14,6 +14,7 @@
 
 #include "grammar/automaton.h"
 #include "grammar/decimal.h"
+#include "grammar/interner.h"
 
 /* Kinds of values. */
 enum {
@@ -55,7 +56,7 @@ struct schema_node {
 	struct part numbers;
 	struct part unlike; /* of list[]: decimals that it must not be */
 	/* Objects. */
-	struct part properties; /* of member[] */
+	struct part properties; /* of member[], sorted by name */
 	struct part patterns;   /* of pattern_member[] */
 	uint32_t other;         /* for members that neither names: a node, SCHEMA_NONE: anything */
 	uint32_t names;         /* for the names themselves */
@@ -91,7 +92,8 @@ struct schema {
 	struct schema_member *member;
 	struct schema_pattern *pattern;
 	struct schema_dependency *dependency;
-	char **name; /* in UTF-8; all different */
+	char **name;           /* in UTF-8; all different */
+	struct interner names; /* their bytes, by number and one more */
 	size_t *name_bytes;
 	struct decimal *decimal;
 	struct automaton **automaton;
@@ -102,6 +104,8 @@ struct schema {
 	bool compact; /* who writes is to use no white space: "x-guidance": {"whitespace_flexible": false} */
 };
 
+/* What a node asks of the member with that name by "properties"; SCHEMA_NONE: nothing. */
+uint32_t schema_property(const struct schema *s, const struct schema_node *n, uint32_t name);
 /* From the JSON text of a schema, which has n bytes; NULL with err, which names the place by a JSON pointer. formats:
  * strings must have their "format", which the standard leaves open. */
 struct schema *schema_open(const char *text, size_t n, bool formats, struct error *err);

@@ -23,8 +23,9 @@ struct search {
 
 static bool try_now(struct search *s)
 {
-	char *text = ++s->tries > TRIES_MOST ? NULL : json_dumps(s->root, JSON_ENCODE_ANY | JSON_COMPACT);
-	bool possible = text && s->possible(s->user, text, strlen(text));
+	char *text =
+		++s->tries > TRIES_MOST || effort_over() ? NULL : json_dumps(s->root, JSON_ENCODE_ANY | JSON_COMPACT);
+	bool possible = text && effort_take(strlen(text)) && s->possible(s->user, text, strlen(text));
 
 	free(text);
 	return possible;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "grammar/effort.h"
 #include "grammar/schema_parts.h"
 
 static struct schema_node *node_of(const struct schema_reader *r, const struct filling *f)
@@ -48,6 +49,7 @@ static bool read_properties(struct schema_reader *r, struct filling *f, const js
 		n++;
 	}
 	node_of(r, f)->properties = (struct part){ at, n };
+	schema_sort_members(s, node_of(r, f)->properties);
 	return true;
 }
 
@@ -401,6 +403,8 @@ static unsigned most_values(const json_t *schema)
 		n = 1;
 	for (size_t i = 0; i < json_array_size(all); i++) {
 		size_t k = 0;
+		if (!effort_take(1 + i / 2))
+			return MANY;
 		while (k < i && !json_equal(json_array_get(all, i), json_array_get(all, k)))
 			k++;
 		some += k == i;

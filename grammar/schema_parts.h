@@ -25,6 +25,7 @@ struct schema_reader {
 	bool formats;                  /* are held */
 	struct place_of_schema *place; /* sorted by json once the text was walked */
 	size_t n_places, place_room;
+	const struct place_of_schema *named; /* that a reference was looked for in last */
 	struct document_of_schema *document;
 	size_t n_documents, document_room;
 	char **base; /* owned */
@@ -50,6 +51,7 @@ bool schema_push(struct schema_reader *r, struct numbers_list *l, uint32_t numbe
 /* Appends the list to schema.list and frees it. */
 bool schema_keep(struct schema_reader *r, struct numbers_list *l, struct part *kept);
 uint32_t schema_add_automaton(struct schema_reader *r, struct automaton *a); /* SCHEMA_NONE: no memory, or a is NULL */
+void schema_sort_members(struct schema *s, struct part p);
 uint32_t schema_name(struct schema_reader *r, const char *name, size_t n);
 uint32_t schema_decimal(struct schema_reader *r, const json_t *number);
 uint32_t schema_keep_decimal(struct schema_reader *r, const struct decimal *d);

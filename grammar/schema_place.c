@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "grammar/effort.h"
 #include "grammar/schema_parts.h"
 
 enum { URI_MOST = 4096, DEPTH_MOST = 1000 };
@@ -155,6 +156,8 @@ static bool walk(struct schema_reader *r, struct walk *w, const json_t *json, st
 
 	if (depth > DEPTH_MOST)
 		return schema_fail(r, "objects that are too deep");
+	if (!effort_take(5 + w->n / 8))
+		return false;
 	if (json_is_object(json))
 		return walk_object(r, w, json, in, depth);
 	json_array_foreach(json, i, value)
@@ -243,19 +246,23 @@ static bool has_anchor(const json_t *json, const char *name)
 
 /* The object that a part of a document, by its URI without fragment, begins with: no other with this base is outside of
  * it. */
-static const struct place_of_schema *part_named(const struct schema_reader *r, uint32_t document, const char *uri)
+static const struct place_of_schema *part_named(struct schema_reader *r, uint32_t document, const char *uri)
 {
-	const struct place_of_schema *best = NULL;
+	const struct place_of_schema *best = r->named;
 
+	if (best && best->document == document && strcmp(best->base, uri) == 0)
+		return best;
+	best = NULL;
+	effort_take(2 * r->n_places);
 	for (size_t i = 0; i < r->n_places; i++)
 		if (r->place[i].document == document && strcmp(r->place[i].base, uri) == 0 &&
 		    (!best || strlen(r->place[i].pointer) < strlen(best->pointer)))
 			best = &r->place[i];
-	return best;
+	return r->named = best;
 }
 
 /* Where a reference leads in one document; NULL with the reason. */
-static const json_t *resolve_in(const struct schema_reader *r, uint32_t document, const char *base, const char *ref,
+static const json_t *resolve_in(struct schema_reader *r, uint32_t document, const char *base, const char *ref,
                                 const char **why)
 {
 	char uri[URI_MOST];
@@ -271,6 +278,7 @@ static const json_t *resolve_in(const struct schema_reader *r, uint32_t document
 	*why = part ? "a reference to what is not there" : "a reference to another document, which is not read";
 	if (!part || !*fragment || *fragment == '/')
 		return part ? follow(part->json, fragment) : NULL;
+	effort_take(4 * r->n_places);
 	for (size_t i = 0; i < r->n_places; i++)
 		if (r->place[i].document == document && strcmp(r->place[i].base, uri) == 0 &&
 		    has_anchor(r->place[i].json, fragment))

@@ -10,7 +10,7 @@ static bool add_text(struct schema_reader *r, struct expression *x, uint32_t *al
 	uint32_t one = expression_text(x, json_string_value(text), json_string_length(text));
 
 	*all = *all == SCHEMA_NONE ? one : expression_either(x, one, *all);
-	return !x->failed || schema_no_memory(r);
+	return !x->failed || schema_fail(r, "too many texts, or too long ones");
 }
 
 /* Values without parts, all in one node. */
@@ -85,6 +85,7 @@ static bool object_value(struct schema_reader *r, const json_t *value, uint32_t 
 		s->node[node].properties = (struct part){ (uint32_t)s->n_members, (uint32_t)names.n };
 		for (size_t i = 0; i < names.n; i++)
 			s->member[s->n_members++] = (struct schema_member){ names.p[i], nodes.p[i] };
+		schema_sort_members(s, s->node[node].properties);
 		s->node[node].kinds = JSON_IS_OBJECT;
 		s->node[node].other = SCHEMA_FALSE;
 		ok = schema_keep(r, &names, &s->node[node].required);

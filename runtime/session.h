@@ -53,6 +53,16 @@ struct stream *session_stream(jit_session *s);
 int session_score_top(jit_session *s, const int32_t *ids, size_t n, float *logprob, jit_logprob *top, size_t n_top,
                       jit_error *err);
 
+/* A grammar for a session that there may not be yet, with its first tokens found: so that whoever computes for many has
+ * no part of that work. *steps: what may be taken (grammar/effort.h), for one usually SESSION_GRAMMAR_STEPS; and what
+ * was left of it. NULL: err. */
+enum { SESSION_GRAMMAR_STEPS = 60000000 };
+struct session_grammar *session_grammar_open(jit_model *m, int kind, const char *text, size_t n, uint64_t *steps,
+                                             struct error *err);
+void session_grammar_close(struct session_grammar *g);
+/* As jit_session_set_grammar; the session takes it over. */
+void session_grammar_give(jit_session *s, struct session_grammar *g);
+
 /* Tokens from its beginning on that are computed. */
 size_t session_computed(const jit_session *s);
 

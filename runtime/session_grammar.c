@@ -10,8 +10,10 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "grammar/call.h"
+#include "grammar/effort.h"
 #include "grammar/grammar.h"
 #include "runtime/jitrun_grammar.h"
+#include "runtime/session.h"
 #include "runtime/session_state.h"
 #include "runtime/sized.h"
 
@@ -256,14 +258,15 @@ static bool set_vocabulary(struct session_grammar *g, jit_model *m, int kind, co
 	return true;
 }
 
-static struct session_grammar *open_grammar(jit_model *m, int kind, const char *text, size_t n, struct error *err)
+struct session_grammar *session_grammar_open(jit_model *m, int kind, const char *text, size_t n, uint64_t *steps,
+                                             struct error *err)
 {
 	struct session_grammar *g = calloc(1, sizeof *g);
 
 	if (g && set_vocabulary(g, m, kind, text, n, err)) {
 		g->logits = malloc(m->file.spec.vocab * sizeof *g->logits);
 		g->tokens = (struct machine_tokens){ g, m->file.spec.vocab, named, takes };
-		g->grammar = grammar_open(g->vocabulary, kind_of(kind), text, n, &g->tokens, err);
+		g->grammar = grammar_open_within(g->vocabulary, kind_of(kind), text, n, &g->tokens, steps, err);
 		g->rules = (struct speculate_rules){ .user = g, .guess = guess, .fit = fit };
 	}
 	if (g && g->logits && g->grammar)
@@ -273,11 +276,24 @@ static struct session_grammar *open_grammar(jit_model *m, int kind, const char *
 	return NULL;
 }
 
+static bool cancelled(void *session) { return cancel_any(&((const jit_session *)session)->cancel); }
+
+void session_grammar_give(jit_session *s, struct session_grammar *g)
+{
+	session_grammar_close(s->grammar);
+	s->grammar = g;
+	s->speculate.rules = g ? &g->rules : NULL;
+	if (g)
+		grammar_watch(g->grammar, cancelled, s);
+}
+
 int jit_session_set_grammar(jit_session *s, int kind, const char *text, size_t n, jit_error *err)
 {
 	struct error e = { 0 };
 	struct session_grammar *g = NULL;
+	uint64_t steps = SESSION_GRAMMAR_STEPS;
 
+	_Static_assert((int)SESSION_GRAMMAR_STEPS == (int)EFFORT_TO_OPEN, "what one grammar may take to be opened");
 	if (!NEEDED(s, &e))
 		return model_report(err, &e);
 	if (kind < JIT_GRAMMAR_NONE || kind > JIT_GRAMMAR_CALL)
@@ -285,11 +301,8 @@ int jit_session_set_grammar(jit_session *s, int kind, const char *text, size_t n
 		          kind);
 	else if (kind != JIT_GRAMMAR_NONE && !text)
 		error_set(&e, ERROR_ARGUMENT, "text is NULL, expected a grammar");
-	else if (kind == JIT_GRAMMAR_NONE || (g = open_grammar(s->model, kind, text, n, &e))) {
-		session_grammar_close(s->grammar);
-		s->grammar = g;
-		s->speculate.rules = g ? &g->rules : NULL;
-	}
+	else if (kind == JIT_GRAMMAR_NONE || (g = session_grammar_open(s->model, kind, text, n, &steps, &e)))
+		session_grammar_give(s, g);
 	return model_report(err, &e);
 }
 

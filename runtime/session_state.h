@@ -94,7 +94,6 @@ const float *session_grammar_logits(jit_session *s, const float *logits, struct 
 bool session_grammar_take(jit_session *s, const int32_t *ids, size_t n, struct error *err);
 /* Tokens from position n on are none any more. */
 void session_grammar_rewind(jit_session *s, size_t n);
-void session_grammar_close(struct session_grammar *g);
 
 /* ---- batch.c: where s->member is not NULL */
 

@@ -162,6 +162,11 @@ static bool prepare_grammar(struct choice *c)
 	char param[80], why[512];
 	jit_error err = { 0 };
 
+	if (t->grammars && t->grammars[c->number - t->first]) {
+		session_grammar_give(c->session, t->grammars[c->number - t->first]);
+		t->grammars[c->number - t->first] = NULL;
+		return true;
+	}
 	if (t->grammar == JIT_GRAMMAR_NONE ||
 	    jit_session_set_grammar(c->session, t->grammar, t->grammar_text, strlen(t->grammar_text), &err) == JIT_OK)
 		return true;

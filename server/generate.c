@@ -1,6 +1,7 @@
 /* server/generate.c - handing a request to the batcher. */
 #include "server/generate.h"
 
+#include "runtime/session.h"
 #include "server/batcher.h"
 #include "server/json_write.h"
 #include "server/replay.h"
@@ -8,6 +9,8 @@
 
 /* What a whole answer may take in memory before it is sent. */
 enum { MOST_OF_WHOLE = 1 << 30 };
+/* What the grammars of all choices may take together to be opened, of what one may. */
+enum { GRAMMARS = 2 };
 
 static bool fits(struct exchange *x, const struct task *t, int context)
 {
@@ -32,6 +35,7 @@ static bool has_slot(struct exchange *x, const struct task *t, unsigned slots)
 static bool begin(struct exchange *x, struct reply *r, const struct served *m, struct task *const *tasks, size_t n)
 {
 	unsigned choices = 0;
+	uint64_t steps = (uint64_t)GRAMMARS * SESSION_GRAMMAR_STEPS;
 
 	/* The reply has kept parts of the request. */
 	if (json_lacks())
@@ -44,6 +48,9 @@ static bool begin(struct exchange *x, struct reply *r, const struct served *m, s
 			return false;
 		choices += tasks[i]->choices;
 	}
+	for (size_t i = 0; i < n; i++)
+		if (!task_make_grammars(tasks[i], m->model, &steps, &x->refusal))
+			return false;
 	r->stream = stream_open(choices, r->events ? (size_t)x->server->o.unread_bytes : MOST_OF_WHOLE, !r->events);
 	if (!r->stream)
 		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "runtime/sampling/chain.h"
+#include "runtime/session.h"
 #include "server/bytes.h"
 #include "server/fields.h"
 
@@ -51,6 +52,9 @@ void task_release(struct task *t)
 	free(t->samplers);
 	free(t->opened);
 	free(t->schemas);
+	for (unsigned i = 0; t->grammars && i < t->choices; i++)
+		session_grammar_close(t->grammars[i]);
+	free(t->grammars);
 	free(t->grammar_text);
 	free(t->grammar_tools);
 	free(t->file);

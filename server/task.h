@@ -41,10 +41,11 @@ struct task {
 	bool grammar_named;        /* made of one function's parameters, not of a choice of functions */
 	unsigned *grammar_tools;   /* the places in tools of the functions that it is made of; NULL: of none */
 	size_t n_grammar_tools;
-	int logprobs; /* -1: none; how many of the likeliest tokens */
-	bool sampled; /* ... behind the samplers */
-	bool scores;  /* those of the prompt's tokens, too: its first choice tells them before it begins */
-	bool scored;  /* and has; the batcher's thread alone looks at it */
+	struct session_grammar **grammars; /* one for each choice, until that takes it; NULL: they are not made yet */
+	int logprobs;                      /* -1: none; how many of the likeliest tokens */
+	bool sampled;                      /* ... behind the samplers */
+	bool scores; /* those of the prompt's tokens, too: its first choice tells them before it begins */
+	bool scored; /* and has; the batcher's thread alone looks at it */
 	bool ignore_end;
 	const struct served *marks; /* whose marks of calls become text; NULL: of none */
 	char *opened;               /* the prompt opens a call, and this stands behind the mark; NULL: it does not */
@@ -78,6 +79,9 @@ bool task_set_grammar(struct task *t, int kind, const char *text, const char *fi
 void task_blame_grammar(const struct task *t, const char *message, char param[80], char why[512]);
 /* Whether the request says that this token ends its answers. */
 bool task_ends_at(const struct task *t, int32_t id);
+/* Makes the grammars of all choices, as far as their first tokens, so that the thread that computes for all does not.
+ * *steps: what that may take (grammar/effort.h), and what was left of it. False: refused. */
+bool task_make_grammars(struct task *t, jit_model *model, uint64_t *steps, struct refusal *r);
 /* The end tokens can no longer be chosen. */
 bool task_ban_ends(struct task *t, const jit_model *model, struct refusal *r);
 /* task_grammar.c: response_format, json_schema, grammar, and what other servers call so. */

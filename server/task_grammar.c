@@ -6,6 +6,7 @@
 #include "loaders/json_read.h"
 #include "runtime/jitrun_grammar.h"
 #include "server/bytes.h"
+#include "runtime/session.h"
 #include "server/fields.h"
 #include "server/json_write.h"
 #include "server/task.h"
@@ -301,4 +302,26 @@ bool task_read_grammar(struct task *t, const json_t *body, struct refusal *r)
 			return false;
 	}
 	return take_members(t, body, sources, sizeof sources / sizeof *sources, &by, NULL, r);
+}
+
+bool task_make_grammars(struct task *t, jit_model *model, uint64_t *steps, struct refusal *r)
+{
+	struct error err = { 0 };
+	char param[80], why[512];
+
+	if (t->grammar == JIT_GRAMMAR_NONE || t->embeds || t->action || t->grammars)
+		return true;
+	if (!(t->grammars = calloc(t->choices + 1, sizeof *t->grammars)))
+		return refuse(r, 503, NULL, "There is no memory for this request.");
+	for (unsigned i = 0; i < t->choices; i++) {
+		t->grammars[i] =
+			session_grammar_open(model, t->grammar, t->grammar_text, strlen(t->grammar_text), steps, &err);
+		if (t->grammars[i])
+			continue;
+		if (err.code == ERROR_MEMORY)
+			return refuse(r, 503, NULL, "%s", err.text);
+		task_blame_grammar(t, err.text, param, why);
+		return refuse(r, 400, param, "%s", why);
+	}
+	return true;
 }
