@@ -136,6 +136,11 @@ struct arch_row {
 	 * its own, none. */
 	const char *defaults;
 	const char *keys; /* of GGUF's, that mean something here, or change nothing here, and elsewhere must be off */
+	/* Where GGUF has no such keys: the window, of models of so many layers, or of all (0); bounds. 0: there is
+	 * none. */
+	uint32_t gguf_window, gguf_window_layers;
+	double gguf_score_cap, gguf_logit_cap;
+	bool gguf_states_window;    /* GGUF files must */
 	enum model_mixer recurrent; /* what layers without attention have; MIXER_ATTENTION: there are none */
 	const char *counts; /* fields of config.json that say how many experts there are; NULL: any of the names */
 	const char *eps;    /* the field of config.json with the norms' epsilon; NULL: rms_norm_eps */

@@ -55,15 +55,16 @@ void model_one_group(struct model_spec *s)
 		s->expert_groups = s->expert_groups_used = 0;
 }
 
-/* A number that must be what this architecture has anyway. */
+/* A number that must be what this architecture has anyway, or 0, which says nothing. */
 static bool read_fixed(struct gguf_reader *r, const char *suffix, uint32_t expected)
 {
 	uint32_t value = expected;
 
 	return gguf_get_u32(r, suffix, OPTIONAL, &value) &&
-	       (value == expected || error_set(r->err, ERROR_UNSUPPORTED,
-	                                       "%s: key %s is %" PRIu32 ", which is not supported, expected %" PRIu32,
-	                                       r->g->path, gguf_key(r, suffix), value, expected));
+	       (value == expected || value == 0 ||
+	        error_set(r->err, ERROR_UNSUPPORTED,
+	                  "%s: key %s is %" PRIu32 ", which is not supported, expected %" PRIu32, r->g->path,
+	                  gguf_key(r, suffix), value, expected));
 }
 
 static bool read_normed(struct gguf_reader *r)
@@ -95,8 +96,10 @@ static bool read_gating(struct gguf_reader *r)
 	struct model_spec *s = &r->m->spec;
 	uint32_t gating = has_tensor(r, "exp_probs_b.bias") ? SIGMOID : SOFTMAX;
 
+	const uint32_t usual = gating;
 	if (!gguf_get_u32(r, "expert_gating_func", OPTIONAL, &gating))
 		return false;
+	gating = gating ? gating : usual;
 	if (gating != SOFTMAX && gating != SIGMOID)
 		return error_set(r->err, ERROR_UNSUPPORTED,
 		                 "%s: key %s is %" PRIu32

@@ -150,6 +150,19 @@ static bool read_layers(struct gguf_reader *r)
 	return true;
 }
 
+static bool read_window(struct gguf_reader *r)
+{
+	const struct arch_row *row = r->row;
+	struct model_spec *s = &r->m->spec;
+	const enum presence presence = row->gguf_states_window ? REQUIRED : OPTIONAL;
+
+	if (!row->gguf_window_layers || row->gguf_window_layers == s->layers)
+		s->sliding_window = row->gguf_window;
+	if (!gguf_get_u32(r, "attention.sliding_window", presence, &s->sliding_window))
+		return false;
+	return !row->gguf_states_window || hparam_range(r->g->path, r->key, s->sliding_window, 1, UINT32_MAX, r->err);
+}
+
 static bool read_sizes(struct gguf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
@@ -201,7 +214,7 @@ static bool read_sizes(struct gguf_reader *r)
 		return false;
 	s->vocab = (uint32_t)embed.dim[1];
 	s->norm_eps = (float)eps;
-	return gguf_get_u32(r, "attention.sliding_window", OPTIONAL, &s->sliding_window);
+	return read_window(r);
 }
 
 /* A GGUF file pads its token list to the embedding's rows; a list of another length belongs to another model. */

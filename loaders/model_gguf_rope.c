@@ -91,6 +91,7 @@ bool gguf_read_rope(struct gguf_reader *r)
 	if (rope->scaling != ROPE_NONE && (!gguf_get_f64(r, "rope.scale_linear", OPTIONAL, &rope->factor) ||
 	                                   !gguf_get_f64(r, "rope.scaling.factor", OPTIONAL, &rope->factor)))
 		return false;
+	rope->factor = rope->factor == 0 ? 1 : rope->factor; /* where one is given, 0 is as good as none */
 	if (rope->scaling == ROPE_YARN)
 		return read_yarn(r);
 	if (!gguf_get_f64(r, "rope.scaling.yarn_attn_factor", OPTIONAL, &yarn_attn) ||
@@ -150,6 +151,18 @@ static bool read_windows(struct gguf_reader *r)
 
 /* ---- scales */
 
+/* What is taken where there is no key, 0: none, as a key of 0 says. */
+static bool read_cap(struct gguf_reader *r, const char *suffix, double usual, struct model_scale *out)
+{
+	double value = usual;
+
+	if (!gguf_get_f64(r, suffix, OPTIONAL, &value) ||
+	    (value != 0 && !hparam_range(r->g->path, r->key, value, 1e-6, 1e6, r->err)))
+		return false;
+	*out = (struct model_scale){ value != 0, (float)value };
+	return true;
+}
+
 /* A key that is absent and one of 0 mean that there is none. */
 static bool read_scale(struct gguf_reader *r, const char *suffix, bool divides, struct model_scale *out)
 {
@@ -174,7 +187,8 @@ static bool read_scales(struct gguf_reader *r)
 		       read_scale(r, "attention.scale", false, &s->attention_scale) &&
 		       read_scale(r, "logit_scale", true, &s->logit_scale);
 	if (r->row->switches & SWITCH_LOGIT_SCALE)
-		return (gguf_find(r->g, gguf_key(r, "logit_scale")) || gguf_missing(r)) &&
+		return (!r->row->gguf_states_window || gguf_find(r->g, gguf_key(r, "logit_scale")) ||
+		        gguf_missing(r)) &&
 		       read_scale(r, "logit_scale", false, &s->logit_scale);
 	if (arch_word_in(r->row->keys, "attention.temperature_scale")) {
 		s->query_scale_length = s->rope.original_context;
@@ -183,16 +197,17 @@ static bool read_scales(struct gguf_reader *r)
 			return false;
 		s->query_scale = beta;
 	}
-	if (r->row->switches & SWITCH_CAPS && !read_scale(r, "attn_logit_softcapping", false, &s->score_cap))
+	if (r->row->switches & SWITCH_CAPS &&
+	    !read_cap(r, "attn_logit_softcapping", r->row->gguf_score_cap, &s->score_cap))
 		return false;
 	if (r->row->switches & (SWITCH_CAPS | SWITCH_LOGIT_CAP) &&
-	    !read_scale(r, "final_logit_softcapping", false, &s->logit_cap))
+	    !read_cap(r, "final_logit_softcapping", r->row->gguf_logit_cap, &s->logit_cap))
 		return false;
 	if (r->row->switches & SWITCH_SCORES_PLAIN)
 		s->attention_scale = model_scale_of(1);
 	/* Of Gemma 2 and 3, the largest sizes alone scale by another number than their heads' size. */
 	if (r->row->switches & SWITCH_QUERY_SCALAR && s->layers == (r->row->switches & SWITCH_CAPS ? 46 : 62))
-		s->attention_scale = model_scale_of((float)(1 / sqrt((double)s->hidden / s->heads)));
+		s->attention_scale = model_scale_of((float)(1 / sqrt((double)(s->hidden / s->heads))));
 	return true;
 }
 

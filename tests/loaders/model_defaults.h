@@ -12,6 +12,15 @@ struct default_case {
 };
 const struct default_case *default_cases(size_t *n);
 
+/* The same of GGUF keys, by their names behind the architecture's (gguf_defaults.c). */
+struct default_keys {
+	const char *arch;
+	const char *keys;     /* words NAME=VALUE */
+	const char *means;    /* as above */
+	const char *sentence; /* or a part of the one that refuses them */
+};
+const struct default_keys *default_keys(size_t *n);
+
 struct default_sentence {
 	const char *type, *fields, *part; /* of the sentence that refuses it */
 };

@@ -1,5 +1,6 @@
 /* tests/loaders/t_model_defaults.c - what config.json means where it leaves a field out, or gives it null, 0 or 1: row
- * by row of the table of architectures, as the transformers classes have it. No tensors are looked at. */
+ * by row of the table of architectures, as the transformers classes have it; and the same of GGUF keys, as llama.cpp
+ * has them. No tensors are looked at. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include <jansson.h>
 
 #include "loaders/model_load.h"
+#include "tests/loaders/gguf_writer.h"
 #include "tests/loaders/model_defaults.h"
 
 /* What every configuration says here, and what some families need beside it. */
@@ -243,6 +245,81 @@ static void test_cases(void **state)
 	}
 }
 
+/* ---- keys of GGUF files */
+
+/* Words NAME=VALUE, each key's name behind the architecture's: a number with a point is F32, others are U32. */
+static void write_keys(struct gguf_writer *w, const char *arch, const char *words)
+{
+	char name[60], value[40], key[120];
+	int used;
+
+	for (const char *p = words; sscanf(p, " %59[^=]=%39s%n", name, value, &used) == 2; p += used) {
+		snprintf(key, sizeof key, "%s.%s", arch, name);
+		if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0)
+			gguf_write_bool(w, key, *value == 't');
+		else if (strchr(value, '.'))
+			gguf_write_f32(w, key, (float)atof(value));
+		else
+			gguf_write_u32(w, key, (uint32_t)atol(value));
+	}
+}
+
+/* A file with keys and an embedding: what is missing of it is said when all keys have been read. */
+static uint8_t *keys_file(const struct default_keys *d, size_t *n)
+{
+	struct gguf_writer w = { 0 };
+
+	gguf_writer_start(&w, 3, 32);
+	gguf_write_string(&w, "general.architecture", d->arch);
+	if (!strstr(d->keys, "block_count="))
+		write_keys(&w, d->arch, "block_count=8");
+	write_keys(&w, d->arch,
+	           "embedding_length=512 feed_forward_length=96 attention.head_count=16 context_length=64");
+	write_keys(&w, d->arch,
+	           strstr("cohere2 command-r", d->arch) ? "attention.layer_norm_epsilon=0.00001"
+	                                                : "attention.layer_norm_rms_epsilon=0.00001");
+	write_keys(&w, d->arch, d->keys);
+	gguf_write_tensor(&w, "token_embd.weight", DTYPE_F32, 2, (const uint64_t[]){ 512, 32 }, NULL, 512 * 32 * 4);
+	uint8_t *file = gguf_writer_finish(&w, n);
+	gguf_writer_free(&w);
+	return file;
+}
+
+static void check_keys(const struct default_keys *d)
+{
+	char name[40], expected[40];
+	struct error err = { 0 };
+	struct model m;
+	size_t n;
+	int used;
+
+	uint8_t *file = keys_file(d, &n);
+	assert_true(model_begin(&m, MODEL_HEADER_ONLY, &err));
+	m.file->format = MODEL_GGUF;
+	m.file->part = calloc(1, sizeof *m.file->part);
+	m.file->n_parts = 1;
+	file_memory(&m.file->part[0].file, file, n, "keys.gguf");
+	assert_true(model_parse_part(m.file, &m.file->part[0], &err));
+	assert_false(model_finish(&m, &err));
+	const char *part = d->sentence ? d->sentence : "tensor";
+	if (!strstr(err.text, part))
+		fail_msg("%s, %s: \"%s\", expected \"%s\"", d->arch, d->keys, err.text, part);
+	const struct default_case c = { d->arch, d->keys, d->means };
+	for (const char *p = d->means; p && sscanf(p, " %39[^=]=%39s%n", name, expected, &used) == 2; p += used)
+		check_word(&c, &m, name, expected);
+	model_close(&m);
+	free(file);
+}
+
+static void test_keys(void **state)
+{
+	size_t n;
+	const struct default_keys *list = default_keys(&n);
+
+	for (size_t i = 0; i < n; i++)
+		check_keys(&list[i]);
+}
+
 static void test_sentences(void **state)
 {
 	size_t n;
@@ -280,6 +357,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cases),
+		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_sentences),
 		cmocka_unit_test(test_all_rows),
 	};
