@@ -18,8 +18,8 @@
 #include "programs/sampling_args.h"
 #include "server/models.h"
 
-/* Exit status: ended as asked; failed; a wrong command line. */
-enum { SERVE_DONE, SERVE_FAILED, SERVE_USAGE };
+/* Exit status: ended as asked; failed; a wrong command line; --exit-on-device-failure. */
+enum { SERVE_DONE, SERVE_FAILED, SERVE_USAGE, SERVE_NO_DEVICE };
 
 enum { SERVE_MOST_MODELS = MODELS_MOST };
 
@@ -29,11 +29,12 @@ struct serve_arguments {
 	const char *host, *api_key_file, *tls_cert, *tls_key, *device, *isa, *cache_dir;
 	struct option_list allow_host, cors_origin, alias;
 	long port, connections, per_address, read_seconds, alive_seconds, stop_seconds, body_mib, unread_kib, threads,
-		parallel, queue, context, pass_ms, kv_mib, memory_mib, predict, batch_tokens, check_bits;
+		parallel, queue, context, pass_ms, kv_mib, memory_mib, predict, batch_tokens, check_bits, answers,
+		client_answers, slot_files, slot_mib;
 	struct sampling_args sampling; /* where a request says nothing */
 	const char *slot_save, *template_file, *replay, *pooling, *reasoning, *reasoning_format, *kv_type, *numerics,
 		*speculate;
-	bool no_page, no_slots, verbose, no_replay, insecure, quiet, sealed, no_cache;
+	bool exit_on_device_failure, no_page, no_slots, verbose, no_replay, insecure, quiet, sealed, no_cache;
 };
 extern struct serve_arguments serve;
 
@@ -42,6 +43,8 @@ int serve_usage(const char *text);
 int serve_run(void);
 /* The model's, with all weights read. False: err. */
 bool serve_fingerprint(jit_model *m, uint64_t *out, struct error *err);
+/* From any thread: a model's device has failed for good. */
+void serve_device_failed(void *user, const char *why);
 struct server;
 /* The loader of the server's models, which have their names; c ends the opening of one. False: err. */
 bool serve_models_open(struct server *s, jit_cancel *c, struct error *err);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,8 @@
 enum { TOLD_SECONDS = 2 };
 
 static sem_t asked_to_stop;
-static jit_cancel *cancel; /* of what is loading */
+static atomic_bool no_device; /* one has failed, and the server ends for that */
+static jit_cancel *cancel;    /* of what is loading */
 static struct served served[SERVE_MOST_MODELS];
 static struct models models = { .list = served };
 static struct server server;
@@ -36,6 +38,17 @@ static void on_stop(int sig)
 {
 	signal(sig, SIG_DFL);
 	jit_cancel_set(cancel, 1);
+	sem_post(&asked_to_stop);
+}
+
+void serve_device_failed(void *user, const char *why)
+{
+	const struct served *m = user;
+
+	fprintf(stderr, "jitserve: the model %s cannot be computed any more: %s.\n", m->name, why);
+	if (!serve.exit_on_device_failure)
+		return;
+	atomic_store(&no_device, true);
 	sem_post(&asked_to_stop);
 }
 
@@ -87,6 +100,7 @@ static bool open_server(struct error *err)
 		.per_address = serve.per_address,
 		.read_seconds = serve.read_seconds,
 		.alive_seconds = serve.alive_seconds,
+		.answers = serve.answers,
 		.body_bytes = serve.body_mib << 20,
 		.unread_bytes = serve.unread_kib << 10,
 		.insecure = serve.insecure,
@@ -183,6 +197,8 @@ int serve_run(void)
 	serve_models_close();
 	jit_cancel_close(cancel);
 	output_memory_told();
+	if (atomic_load(&no_device))
+		return SERVE_NO_DEVICE;
 	return stopped ? SERVE_DONE : fail(e.text);
 }
 

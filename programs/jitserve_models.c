@@ -137,13 +137,25 @@ static enum reasoning reasoning(void)
 	return strcmp(serve.reasoning, "on") == 0 ? REASONING_ON : REASONING_OFF;
 }
 
+/* Where it is not said, one client leaves an eighth of the queue to others. */
+static unsigned of_client(void)
+{
+	enum { SHARE = 8 };
+
+	return (unsigned)(serve.client_answers ? serve.client_answers
+	                                       : serve.parallel + serve.queue - serve.queue / SHARE);
+}
+
 static bool open_batcher(struct served *m, jit_error *err)
 {
 	struct batcher_options o = {
 		.model = m->model,
 		.parallel = (unsigned)serve.parallel,
 		.queue = (unsigned)serve.queue,
+		.of_client = of_client(),
 		.check = (unsigned)serve.check_bits,
+		.device_failed = serve_device_failed,
+		.user = m,
 	};
 
 	o.batch = JIT_BATCH_OPTIONS(.threads = (int)serve.threads, .context = (int)serve.context, .kv = kv_type(),

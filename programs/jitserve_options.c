@@ -20,6 +20,7 @@ struct serve_arguments serve = {
 	.unread_kib = 1024,
 	.parallel = 16,
 	.queue = 256,
+	.answers = 128,
 	.kv_type = "f16",
 	.numerics = "exact",
 	.speculate = "auto",
@@ -248,6 +249,20 @@ static const struct option_row rows[] = {
 	  .low = 1,
 	  .high = 1024,
 	  .target = &serve.body_mib },
+	{ .name = "max-answers",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "answers that one request may ask for: n, to each of its prompts (128)",
+	  .low = 1,
+	  .high = 100000,
+	  .target = &serve.answers },
+	{ .name = "max-answers-per-client",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "answers of one client that may wait or be computed, by its key, or its connection where there are "
+	          "no keys; more are refused with status 429; 0: --parallel and seven eighths of --queue (0)",
+	  .high = 200000,
+	  .target = &serve.client_answers },
 	{ .name = "max-unread",
 	  .kind = OPTION_INT,
 	  .value = "KIB",
@@ -276,6 +291,11 @@ static const struct option_row rows[] = {
 	  .help = "time that running requests have to end when the server is asked to stop (30)",
 	  .high = 3600,
 	  .target = &serve.stop_seconds },
+	{ .name = "exit-on-device-failure",
+	  .kind = OPTION_FLAG,
+	  .help = "end with status 3 once a card has failed for good, so that the server is started anew; else it goes "
+	          "on, /readyz and requests that need the card get status 503 with the reason",
+	  .target = &serve.exit_on_device_failure },
 #define SAMPLING serve.sampling
 #include "programs/sampling_rows.def"
 	{ .name = "Proof", .kind = OPTION_GROUP },
@@ -322,7 +342,8 @@ static struct option_program program = {
 	.examples = "jitserve model.gguf\n"
 		    "jitserve model.gguf --host 0.0.0.0 --api-key-file keys.txt\n"
 		    "curl http://127.0.0.1:8080/v1/models",
-	.exit_status = ".TP\n0\nEnded as asked.\n.TP\n1\nSomething failed.\n.TP\n2\nThe command line is wrong.",
+	.exit_status = ".TP\n0\nEnded as asked.\n.TP\n1\nSomething failed.\n.TP\n2\nThe command line is wrong."
+		       "\n.TP\n3\nA card has failed, with --exit-on-device-failure.",
 	.environment =
 		".TP\n.B LISTEN_FDS, LISTEN_PID\nA socket from systemd, which is used instead of --host and --port.\n"
 		".TP\n.B NOTIFY_SOCKET\nWhere systemd is told that the server is ready, and that it stops.\n"

@@ -1,5 +1,5 @@
-/* jitrun_cards.h - what only graphics cards have: how a session runs on one, what a simulated one counted, and a
- * model's machine code as files.
+/* jitrun_cards.h - what only graphics cards have: how a session runs on one, what a simulated one counted, whether one
+ * still computes, and a model's machine code as files.
  *
  * Everything here follows jitrun.h: ERRORS, and STRUCTS AND VERSIONS.
  */
@@ -40,6 +40,13 @@ typedef struct jit_card_stats {
 #define JIT_CARD_STATS() JIT_STRUCT(jit_card_stats, )
 /* JIT_ERROR_UNSUPPORTED on a device that does not count. */
 int jit_session_get_card_stats(const jit_session *s, jit_card_stats *out, jit_error *err);
+
+/* ---- models */
+
+/* JIT_OK while the model's device computes. JIT_ERROR_DEVICE once it has failed for good, with the sentence that says
+ * how: it met a fault, or did not answer in time. Nothing is computed with the model any more then; it can be closed.
+ * From any thread. */
+int jit_model_alive(const jit_model *m, jit_error *err);
 
 /* ---- code objects */
 

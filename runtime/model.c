@@ -14,6 +14,7 @@
 #include "runtime/device/load_packed.h"
 #include "runtime/device/load_weights.h"
 #include "runtime/host/pool.h"
+#include "runtime/jitrun_cards.h"
 #include "runtime/options.h"
 #include "runtime/sized.h"
 #include "runtime/host/system.h"
@@ -319,6 +320,17 @@ int jit_model_written(jit_model *m, jit_error *err)
 		observe_written(m->observe, &e);
 	if (m->perf_map && !execmem_perf_map_written())
 		error_set(&e, ERROR_IO, "/tmp/perf-%ld.map: could not be written whole", (long)getpid());
+	return model_report(err, &e);
+}
+
+int jit_model_alive(const jit_model *m, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (!m)
+		error_set(&e, ERROR_ARGUMENT, "m is NULL, expected a model");
+	else if (m->device->alive)
+		m->device->alive(m->device, &e);
 	return model_report(err, &e);
 }
 

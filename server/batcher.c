@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/jitrun_cards.h"
 #include "server/bits.h"
 #include "server/choice.h"
 #include "server/slots.h"
+#include "server/turns.h"
 
 struct batcher {
 	struct batcher_options o;
@@ -20,10 +22,13 @@ struct batcher {
 	struct choice *first, **last; /* waiting */
 	bool ends;
 	struct batcher_numbers numbers;
-	/* the thread's own */
+	jit_error failure; /* of the device, for good; code JIT_OK: there was none */
+	/* those at work and those parked, twice as many as there are places: the thread alone changes them */
 	struct choice **running;
 	unsigned n_running;
+	/* the thread's own */
 	jit_session **ready;
+	bool dead; /* the device computes no more */
 	struct slots *slots;
 	jit_session *alone; /* for embeddings; NULL: none was asked for */
 	struct bits *bits;  /* NULL: no answer is computed again */
@@ -31,23 +36,61 @@ struct batcher {
 
 /* ---- the queue */
 
+static bool open_choices(struct task *t, struct choice **list, struct choice ***end)
+{
+	*end = list;
+	for (unsigned i = 0; i < t->choices; i++) {
+		**end = choice_open(t, i);
+		if (!**end) {
+			choices_close(*list);
+			return false;
+		}
+		*end = &(**end)->next;
+	}
+	return true;
+}
+
+/* Answers of this client that wait or run. */
+static unsigned answers_of(const struct batcher *e, const struct client *client)
+{
+	unsigned n = 0;
+
+	for (const struct choice *c = e->first; c; c = c->next)
+		n += turns_same_client(&c->task->client, client);
+	for (unsigned i = 0; i < e->n_running; i++)
+		n += turns_same_client(&e->running[i]->task->client, client);
+	return n;
+}
+
+/* Texts of one request that are embedded come one by one: where the first one has room, the others wait with it. */
+static bool has_room(const struct batcher *e, const struct task *t, struct refusal *r)
+{
+	const struct batcher_numbers *n = &e->numbers;
+
+	if (t->embeds && t->first > 0)
+		return true;
+	if (n->waiting + n->running + t->choices > e->o.parallel + e->o.queue)
+		return refuse(r, 429, NULL, "Too many requests are waiting; try again soon.");
+	if (answers_of(e, &t->client) + t->choices > e->o.of_client)
+		return refuse(r, 429, NULL,
+		              "Too many answers of this client are waiting; %u may (--max-answers-per-client).",
+		              e->o.of_client);
+	return true;
+}
+
 bool batcher_take(struct batcher *e, struct task *t, struct refusal *r)
 {
-	struct choice *list = NULL, **end = &list;
-	bool fits, open;
+	struct choice *list = NULL, **end;
 
-	for (unsigned i = 0; i < t->choices; i++) {
-		*end = choice_open(t, i);
-		if (!*end) {
-			choices_close(list);
-			return refuse(r, 503, NULL, "There is no memory for this request.");
-		}
-		end = &(*end)->next;
-	}
+	if (!open_choices(t, &list, &end))
+		return refuse(r, 503, NULL, "There is no memory for this request.");
 	pthread_mutex_lock(&e->lock);
-	open = !e->ends;
-	fits = e->numbers.waiting + e->numbers.running + t->choices <= e->o.parallel + e->o.queue;
-	if (open && fits) {
+	if (e->ends)
+		refuse(r, 503, NULL, "The server is stopping.");
+	else if (e->failure.code)
+		refuse(r, 503, NULL, "%s", e->failure.message);
+	bool taken = r->status == 0 && has_room(e, t, r);
+	if (taken) {
 		*e->last = list;
 		e->last = end;
 		e->numbers.waiting += t->choices;
@@ -56,31 +99,23 @@ bool batcher_take(struct batcher *e, struct task *t, struct refusal *r)
 		e->numbers.refused += t->choices;
 	}
 	pthread_mutex_unlock(&e->lock);
-	if (open && fits)
-		return true;
-	choices_close(list);
-	return open ? refuse(r, 429, NULL, "Too many requests are waiting; try again soon.")
-	            : refuse(r, 503, NULL, "The server is stopping.");
+	if (!taken)
+		choices_close(list);
+	return taken;
 }
 
-/* The first that waits; of those that need the session that is alone, none while another one does. */
-static struct choice *take_waiting(struct batcher *e, bool embeds)
+/* Under the lock. */
+static struct choice *unlink_waiting(struct batcher *e, struct choice **at)
 {
-	pthread_mutex_lock(&e->lock);
-	struct choice **at = &e->first;
-	while (*at && ((!embeds && choice_is_alone(*at)) || choice_waits(*at)))
-		at = &(*at)->next;
 	struct choice *c = *at;
-	if (c) {
-		*at = c->next;
-		if (e->last == &c->next)
-			e->last = at;
-		c->next = NULL;
-		e->numbers.waiting--;
-		e->numbers.running++;
-		e->numbers.started++;
-	}
-	pthread_mutex_unlock(&e->lock);
+
+	*at = c->next;
+	if (e->last == &c->next)
+		e->last = at;
+	c->next = NULL;
+	e->numbers.waiting--;
+	e->numbers.running++;
+	e->numbers.started++;
 	return c;
 }
 
@@ -88,42 +123,36 @@ static struct choice *take_waiting(struct batcher *e, bool embeds)
 
 static void count(struct batcher *e, const struct choice *c)
 {
-	struct batcher_numbers *n = &e->numbers;
-
 	pthread_mutex_lock(&e->lock);
-	n->running--;
-	n->ended += c->outcome == CHOICE_ENDED;
-	n->failed += c->outcome == CHOICE_FAILED;
-	n->cancelled += c->outcome == CHOICE_CANCELLED;
-	n->dropped += c->outcome == CHOICE_DROPPED;
-	n->prompt_tokens += c->numbers.prompt;
-	n->reused_tokens += c->numbers.reused;
-	n->generated_tokens += c->numbers.generated;
-	n->drafted += c->numbers.drafted;
-	n->accepted += c->numbers.accepted;
-	n->prompt_seconds += c->numbers.prompt_seconds;
-	n->decode_seconds += c->numbers.decode_seconds;
+	batcher_numbers_count(&e->numbers, c);
 	pthread_mutex_unlock(&e->lock);
 }
 
 /* Takes out those that have come to an end. */
 static void sweep(struct batcher *e)
 {
+	struct choice *over = NULL;
 	unsigned kept = 0;
 
+	pthread_mutex_lock(&e->lock);
 	for (unsigned i = 0; i < e->n_running; i++) {
 		struct choice *c = e->running[i];
 		if (c->outcome == CHOICE_RUNNING) {
 			e->running[kept++] = c;
 			continue;
 		}
+		c->next = over;
+		over = c;
+	}
+	e->n_running = kept;
+	pthread_mutex_unlock(&e->lock);
+	for (struct choice *c = over; c; c = c->next) {
 		if (c->checked && c->outcome == CHOICE_ENDED && c->ids)
 			bits_take(e->bits, c->ids, c->n_ids, c->task->n_ids, c->bits);
 		slots_leave(e->slots, c);
 		count(e, c);
-		choices_close(c);
 	}
-	e->n_running = kept;
+	choices_close(over);
 }
 
 static struct choice *embedded(const struct batcher *e)
@@ -170,16 +199,54 @@ static void embed(struct batcher *e, struct choice *c)
 	}
 }
 
+static unsigned at_work(const struct batcher *e)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < e->n_running; i++)
+		n += !e->running[i]->parked;
+	return n;
+}
+
+/* Whoever waits, where there is room, or where somebody has to make room. parked: instead, one that goes on. NULL: it
+ * is nobody's turn. */
+static struct choice *take_turn(struct batcher *e, struct choice **parked)
+{
+	struct choice *victim = NULL, *c = NULL;
+
+	*parked = NULL;
+	pthread_mutex_lock(&e->lock);
+	bool room = at_work(e) < e->o.parallel;
+	struct choice **at = turns_next(&e->first, !embedded(e), e->running, e->n_running);
+	struct choice *back = room ? turns_parked(e->running, e->n_running) : NULL;
+	if (at && !room && e->n_running < 2 * e->o.parallel)
+		victim = turns_victim(*at, e->running, e->n_running);
+	if (back && (!at || turns_before(back, *at, e->running, e->n_running))) {
+		*parked = back;
+		back->parked = false;
+	} else if (at && (room || victim)) {
+		if (victim)
+			victim->parked = true;
+		c = e->running[e->n_running] = unlink_waiting(e, at);
+		e->n_running++;
+	}
+	pthread_mutex_unlock(&e->lock);
+	return c;
+}
+
 static void admit(struct batcher *e)
 {
-	struct choice *c;
+	struct choice *c, *back;
 
-	while (e->n_running < e->o.parallel && (c = take_waiting(e, !embedded(e)))) {
-		if (c->task->action)
+	while ((c = take_turn(e, &back)) || back) {
+		if (back && back->due)
+			choice_advance(back, e->o.model);
+		else if (c && c->task->action)
 			slots_act(e->slots, c, e->batch);
-		else if (!choice_is_alone(c))
+		else if (c && !choice_is_alone(c))
 			begin(e, c);
-		e->running[e->n_running++] = c;
+		if (back)
+			back->due = false;
 	}
 }
 
@@ -197,15 +264,35 @@ static void fail_all(struct batcher *e, int status, const char *why)
 		choice_fail(e->running[i], status, why);
 }
 
+/* Those that wait, too. */
+static void fail_everyone(struct batcher *e, const char *why)
+{
+	struct choice *c;
+
+	fail_all(e, 503, why);
+	sweep(e);
+	do {
+		pthread_mutex_lock(&e->lock);
+		c = e->first ? unlink_waiting(e, &e->first) : NULL;
+		pthread_mutex_unlock(&e->lock);
+		if (c) {
+			choice_fail(c, 503, why);
+			count(e, c);
+			choices_close(c);
+		}
+	} while (c);
+}
+
 static void step(struct batcher *e)
 {
 	jit_error err = { 0 };
 	size_t n = 0;
 
-	if (jit_batch_step(e->batch, e->ready, e->o.parallel, &n, &err) != JIT_OK) {
-		/* Memory that is missing now may be there once somebody has left: who came last. */
+	if (jit_batch_step(e->batch, e->ready, 2 * e->o.parallel, &n, &err) != JIT_OK) {
+		struct choice *last = turns_victim(NULL, e->running, e->n_running);
+		/* Memory that is missing now may be there once somebody has left: the last of who has the most. */
 		if (err.code == JIT_ERROR_MEMORY && e->n_running > 1)
-			choice_fail(e->running[e->n_running - 1], 503, err.message);
+			choice_fail(last ? last : e->running[e->n_running - 1], 503, err.message);
 		else
 			fail_all(e, choice_status(err.code), err.message);
 		return;
@@ -216,9 +303,10 @@ static void step(struct batcher *e)
 		struct choice *c = choice_of(e, e->ready[i]);
 		if (!c || c->outcome != CHOICE_RUNNING)
 			continue;
+		c->due = c->parked;
 		if (c->task->action)
 			slots_save(c);
-		else
+		else if (!c->parked)
 			choice_advance(c, e->o.model);
 	}
 }
@@ -240,6 +328,22 @@ static void keep_kernels(struct batcher *e)
 	e->numbers.kernels_awaited = stats.kernel_stalls;
 	e->numbers.code_bytes = stats.code_bytes;
 	pthread_mutex_unlock(&e->lock);
+}
+
+/* Whatever failed: whether the device computes no more. Nobody waits for it then. */
+static void look_at_device(struct batcher *e)
+{
+	jit_error why = { 0 };
+
+	if (e->dead || jit_model_alive(e->o.model, &why) == JIT_OK)
+		return;
+	e->dead = true;
+	pthread_mutex_lock(&e->lock);
+	e->failure = why;
+	pthread_mutex_unlock(&e->lock);
+	fail_everyone(e, why.message);
+	if (e->o.device_failed)
+		e->o.device_failed(e->o.user, why.message);
 }
 
 static void keep_numbers(struct batcher *e)
@@ -283,29 +387,14 @@ static void *run(void *user)
 		else if (!c && bits_pending(e->bits))
 			bits_step(e->bits);
 		sweep(e);
+		look_at_device(e);
 		keep_numbers(e);
 	}
-	fail_all(e, 503, "The server is stopping.");
-	sweep(e);
-	for (struct choice *c; (c = take_waiting(e, true));) {
-		choice_fail(c, 503, "The server is stopping.");
-		count(e, c);
-		choices_close(c);
-	}
+	fail_everyone(e, "The server is stopping.");
 	return NULL;
 }
 
 /* ---- opening and closing */
-
-static int context_of(const struct batcher_options *o)
-{
-	jit_model_info info = JIT_MODEL_INFO();
-
-	jit_model_get_info(o->model, &info, NULL);
-	if (o->batch.context)
-		return o->batch.context;
-	return info.context_trained < 4096 ? info.context_trained : 4096;
-}
 
 static bool begin_thread(struct batcher *e)
 {
@@ -345,10 +434,10 @@ struct batcher *batcher_open(const struct batcher_options *o, jit_error *err)
 
 	if (e) {
 		e->o = *o;
-		e->o.batch.context = e->context = context_of(o);
+		e->o.batch.context = e->context = batcher_options_context(o);
 		e->last = &e->first;
-		e->running = calloc(o->parallel, sizeof *e->running);
-		e->ready = calloc(o->parallel, sizeof(jit_session *));
+		e->running = calloc(2 * (size_t)o->parallel, sizeof *e->running);
+		e->ready = calloc(2 * (size_t)o->parallel, sizeof(jit_session *));
 		e->slots = slots_open(o->parallel);
 	}
 	if (!e || !e->running || !e->ready || !e->slots) {
@@ -398,33 +487,12 @@ void batcher_get_numbers(struct batcher *e, struct batcher_numbers *out)
 	pthread_mutex_unlock(&e->lock);
 }
 
-void batcher_numbers_add(struct batcher_numbers *to, const struct batcher_numbers *past)
+bool batcher_failed(struct batcher *e, jit_error *why)
 {
-	to->started += past->started;
-	to->ended += past->ended;
-	to->failed += past->failed;
-	to->cancelled += past->cancelled;
-	to->dropped += past->dropped;
-	to->refused += past->refused;
-	to->prompt_tokens += past->prompt_tokens;
-	to->reused_tokens += past->reused_tokens;
-	to->generated_tokens += past->generated_tokens;
-	to->drafted += past->drafted;
-	to->accepted += past->accepted;
-	to->prompt_seconds += past->prompt_seconds;
-	to->decode_seconds += past->decode_seconds;
-	to->bits_checked += past->bits_checked;
-	to->bits_wrong += past->bits_wrong;
-	to->kernels_generated += past->kernels_generated;
-	to->kernels_cached += past->kernels_cached;
-	to->kernels_packed += past->kernels_packed;
-	to->kernels_awaited += past->kernels_awaited;
-	to->batch.passes += past->batch.passes;
-	to->batch.tokens += past->batch.tokens;
-	to->batch.set_back += past->batch.set_back;
-	to->batch.seconds += past->batch.seconds;
-	for (size_t i = 0; i < sizeof to->batch.width / sizeof *to->batch.width; i++)
-		to->batch.width[i] += past->batch.width[i];
+	pthread_mutex_lock(&e->lock);
+	*why = e->failure;
+	pthread_mutex_unlock(&e->lock);
+	return why->code != JIT_OK;
 }
 
 int batcher_context(const struct batcher *e) { return e->context; }

@@ -132,6 +132,7 @@ int choice_status(int code)
 	case JIT_ERROR_ARGUMENT:
 	case JIT_ERROR_CONTEXT:
 	case JIT_ERROR_UNSUPPORTED: return 400;
+	case JIT_ERROR_DEVICE:
 	case JIT_ERROR_MEMORY: return 503;
 	}
 	return 500;

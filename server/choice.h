@@ -18,7 +18,9 @@ struct choice {
 	jit_session *session; /* NULL: not begun, or over */
 	enum choice_outcome outcome;
 	struct run_numbers numbers;
-	bool placed;  /* it has a slot */
+	bool placed; /* it has a slot */
+	bool parked; /* it has begun, and others are computed now (turns.h); due: meanwhile its token could be chosen */
+	bool due;
 	bool checked; /* bits is the sum of its logits (bits.h) */
 	uint64_t bits;
 	int32_t *ids; /* what it computed, once it is over; NULL: nothing */

@@ -32,6 +32,14 @@ static bool has_slot(struct exchange *x, const struct task *t, unsigned slots)
 	       refuse(&x->refusal, 400, "id_slot", "id_slot is %d, expected -1 to %u", t->slot, slots - 1);
 }
 
+static bool may_ask(struct exchange *x, unsigned choices)
+{
+	return choices <= (unsigned)x->server->o.answers ||
+	       refuse(&x->refusal, 400, "n",
+	              "The request asks for %u answers, n to each prompt; expected at most %ld (--max-answers).",
+	              choices, x->server->o.answers);
+}
+
 static bool begin(struct exchange *x, struct reply *r, const struct served *m, struct task *const *tasks, size_t n)
 {
 	unsigned choices = 0;
@@ -42,12 +50,15 @@ static bool begin(struct exchange *x, struct reply *r, const struct served *m, s
 		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
 
 	for (size_t i = 0; i < n; i++) {
+		tasks[i]->client = x->client;
 		if (!fits(x, tasks[i], batcher_context(m->batcher)))
 			return false;
 		if (!has_slot(x, tasks[i], batcher_parallel(m->batcher)))
 			return false;
 		choices += tasks[i]->choices;
 	}
+	if (!tasks[0]->embeds && !may_ask(x, choices))
+		return false;
 	for (size_t i = 0; i < n; i++)
 		if (!task_make_grammars(tasks[i], m->model, &steps, &x->refusal))
 			return false;

@@ -39,6 +39,7 @@ static bool passes_guards(struct exchange *x, enum MHD_ValueKind kind)
 	return !said || refuse(&x->refusal, atoi(said), NULL, "%s", said + strcspn(said, " ") + 1);
 }
 
+/* A key that is known is the client; without keys its connection is. */
 static bool has_key(struct exchange *x)
 {
 	const struct server *s = x->server;
@@ -46,7 +47,11 @@ static bool has_key(struct exchange *x)
 
 	if (!key)
 		key = exchange_header(x, "X-Api-Key");
-	if (!s->keys || !(x->route->needs & ROUTE_KEY) || (key && keys_has(s->keys, key, strlen(key))))
+	x->client.line = (uint64_t)(uintptr_t)x->connection;
+	if (!s->keys || !(x->route->needs & ROUTE_KEY))
+		return true;
+	x->client.key = key ? keys_number(s->keys, key, strlen(key)) : 0;
+	if (x->client.key)
 		return true;
 	return refuse(&x->refusal, 401, NULL, "Invalid API Key");
 }

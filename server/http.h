@@ -15,6 +15,7 @@
 #include "server/loader.h"
 #include "server/refusal.h"
 #include "server/reply.h"
+#include "server/turns.h"
 
 struct server;
 struct MHD_Connection;
@@ -24,6 +25,7 @@ struct exchange {
 	struct server *server;
 	struct MHD_Connection *connection;
 	const struct route *route;
+	struct client client;
 	char rest[208]; /* of a path behind that of a ROUTE_BELOW */
 	struct bytes body;
 	bool body_too_long;

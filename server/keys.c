@@ -81,22 +81,24 @@ void keys_free(struct keys *k)
 
 size_t keys_count(const struct keys *k) { return k ? k->n : 0; }
 
-bool keys_has(const struct keys *k, const char *key, size_t n)
+unsigned keys_number(const struct keys *k, const char *key, size_t n)
 {
 	struct key asked = { { 0 } };
 	unsigned found = 0;
 
 	if (n == 0 || n > KEY_MOST_BYTES)
-		return false;
+		return 0;
 	memcpy(asked.byte, key, n);
 	for (size_t i = 0; i < k->n; i++) {
 		volatile unsigned differ = 0;
 		for (size_t b = 0; b < KEY_MOST_BYTES; b++)
 			differ |= (unsigned)(asked.byte[b] ^ k->key[i].byte[b]);
-		found |= differ == 0;
+		found |= (unsigned)(i + 1) * (differ == 0 && found == 0);
 	}
-	return found != 0;
+	return found;
 }
+
+bool keys_has(const struct keys *k, const char *key, size_t n) { return keys_number(k, key, n) != 0; }
 
 const char *keys_bearer(const char *authorization)
 {

@@ -21,6 +21,8 @@ struct keys *keys_read(const char *path, struct error *err);
 struct keys *keys_parse(const char *text, size_t n, const char *label, struct error *err);
 void keys_free(struct keys *k);
 size_t keys_count(const struct keys *k);
+/* Which key it is, from 1 on; 0: none. */
+unsigned keys_number(const struct keys *k, const char *key, size_t n);
 bool keys_has(const struct keys *k, const char *key, size_t n);
 /* The key in a header field Authorization, "Bearer KEY"; NULL: it has another form. */
 const char *keys_bearer(const char *authorization);

@@ -21,6 +21,7 @@ struct place {
 	jit_model_info info;
 	int context;
 	struct batcher_numbers before; /* of the times before this one */
+	jit_error failure;             /* of its device, when it was open last; code JIT_OK: there was none */
 };
 
 struct loader {
@@ -140,6 +141,7 @@ static void close_model(struct loader *l, struct place *p)
 	pthread_mutex_lock(&l->lock);
 	batcher_get_numbers(m->batcher, &last);
 	batcher_numbers_add(&p->before, &last);
+	batcher_failed(m->batcher, &p->failure);
 	p->counts = false;
 	pthread_mutex_unlock(&l->lock);
 	l->o.close(m);
@@ -207,7 +209,10 @@ static void say_too_large(const struct loader *l, const struct served *m, uint64
 	         (unsigned long long)(bytes >> 20), (unsigned long long)(l->o.limit >> 20));
 }
 
-static int status_of(int code) { return code == JIT_ERROR_MEMORY || code == JIT_ERROR_CANCELLED ? 503 : 500; }
+static int status_of(int code)
+{
+	return code == JIT_ERROR_MEMORY || code == JIT_ERROR_CANCELLED || code == JIT_ERROR_DEVICE ? 503 : 500;
+}
 
 /* The lock is let go meanwhile. Where there is no memory after all, others leave. */
 static bool try_to_open(struct loader *l, struct served *m, jit_error *err)
@@ -242,6 +247,7 @@ static bool open_model(struct loader *l, struct served *m, jit_error *err)
 		return false;
 	}
 	ok = make_room(l, m, p->bytes, false); /* it may take more than was thought */
+	p->failure = (jit_error){ 0 };
 	p->info = m->info;
 	p->context = batcher_context(m->batcher);
 	p->used = ++l->clock;
@@ -371,8 +377,11 @@ void loader_status(struct loader *l, const struct served *m, struct model_status
 		                      .context = p->context };
 	if (p->counts)
 		batcher_get_numbers(m->batcher, &out->numbers);
-	if (p->state == MODEL_LOADED)
+	out->failure = p->failure;
+	if (p->state == MODEL_LOADED) {
 		out->parallel = batcher_parallel(m->batcher);
+		batcher_failed(m->batcher, &out->failure);
+	}
 	batcher_numbers_add(&out->numbers, &p->before);
 	pthread_mutex_unlock(&l->lock);
 }

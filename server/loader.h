@@ -72,6 +72,7 @@ struct model_status {
 	jit_model_info info;            /* of the last time it was open; all 0: never */
 	struct batcher_numbers numbers; /* of all the times that it was open; gauges: of now */
 	int context;                    /* of the last time it was open */
+	jit_error failure;              /* of its device, for good; code JIT_OK: there was none */
 	unsigned parallel;              /* answers that it computes together; 0: it is not open */
 };
 void loader_status(struct loader *l, const struct served *m, struct model_status *out);

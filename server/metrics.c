@@ -148,14 +148,16 @@ static void put_models(struct bytes *b, const struct models *all, const struct m
 		{ "jitserve_model_loaded", "gauge", "1 for models that are in memory." },
 		{ "jitserve_model_bytes", "gauge", "Memory that a model may take, with its KV cache." },
 		{ "jitserve_model_loads_total", "counter", "How often a model was loaded." },
+		{ "jitserve_device_failed", "gauge", "1 for models whose device has failed for good." },
 	};
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		put_help(b, rows[i].name, rows[i].type, rows[i].help);
 		for (size_t m = 0; m < all->n; m++) {
-			uint64_t value = i == 0 ? s[m].state == MODEL_LOADED : i == 1 ? s[m].bytes : s[m].loads;
+			const uint64_t value[] = { s[m].state == MODEL_LOADED, s[m].bytes, s[m].loads,
+				                   s[m].failure.code != JIT_OK };
 			put_name(b, rows[i].name, &all->list[m]);
-			bytes_print(b, "} %" PRIu64 "\n", value);
+			bytes_print(b, "} %" PRIu64 "\n", value[i]);
 		}
 	}
 	put_help(b, "jitserve_mapped_bytes", "gauge", "Memory set aside for weights, KV caches and passes.");

@@ -11,7 +11,7 @@
  *   models.c      what is served                loader.c                     which models are in memory
  *   status.c      health, lists
  *   fields.c      a request's JSON              task.c, task_grammar.c       what is to be generated
- *   batcher.c     passes for all requests       choice.c                     one sequence, from prompt to end
+ *   batcher.c, turns.c  passes for all requests    choice.c                     one sequence, from prompt to end
  *   conversation.c, prompts.c  prompts          generate.c                   from a request to the batcher
  *   replay.c      answers made again            native*.c, texts.c, props.c  what clients of llama.cpp ask for
  *   slots.c       places of answers             slot_actions.c               their tokens in files
@@ -46,6 +46,7 @@ struct server_options {
 	const char *host;
 	long port;
 	long connections, per_address; /* most that are open at once */
+	long answers;                  /* most that one request may ask for */
 	long read_seconds;             /* in which a request must arrive whole */
 	long alive_seconds;            /* of silence before a sign of life */
 	long body_bytes, unread_bytes; /* most of a request; most that a client may leave unread */

@@ -4,10 +4,26 @@
 
 #include "server/endpoints.h"
 #include "server/json_write.h"
+#include "server/loader.h"
 #include "server/models.h"
 #include "server/server.h"
 
 bool answer_live(struct exchange *x) { return exchange_json(x, strdup("{\"status\":\"ok\"}")); }
+
+/* No model's device has failed for good. */
+static bool has_devices(struct exchange *x)
+{
+	const struct models *all = x->server->models;
+
+	for (size_t i = 0; i < all->n; i++) {
+		struct model_status s;
+		loader_status(all->loader, &all->list[i], &s);
+		if (s.failure.code)
+			return refuse(&x->refusal, 503, NULL, "The model %s cannot be computed any more: %s",
+			              all->list[i].name, s.failure.message);
+	}
+	return true;
+}
 
 bool answer_health(struct exchange *x)
 {
@@ -15,7 +31,7 @@ bool answer_health(struct exchange *x)
 	int state = atomic_load(&s->state);
 
 	if (state == SERVER_READY)
-		return exchange_json(x, strdup("{\"status\":\"ok\"}"));
+		return has_devices(x) && exchange_json(x, strdup("{\"status\":\"ok\"}"));
 	if (state == SERVER_STOPPING)
 		return refuse(&x->refusal, 503, NULL, "The server is stopping.");
 	uint64_t done = atomic_load(&s->loaded), all = atomic_load(&s->to_load);

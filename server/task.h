@@ -15,6 +15,7 @@
 #include "server/models.h"
 #include "server/refusal.h"
 #include "server/stream.h"
+#include "server/turns.h"
 
 enum { TASK_MOST_CHOICES = 128, TASK_MOST_STOPS = 256, SLOTS_MOST = 1024 };
 
@@ -23,6 +24,7 @@ enum slot_action { SLOT_NO_ACTION, SLOT_SAVE, SLOT_RESTORE, SLOT_ERASE };
 
 struct task {
 	unsigned references;
+	struct client client; /* who asks */
 	struct stream *stream;
 	int32_t *ids; /* the prompt, n_ids tokens */
 	size_t n_ids;

@@ -338,6 +338,7 @@ static struct device *open_card(const char *which, const char *isa, struct error
 			.upload = amd_upload,
 			.read = amd_read,
 			.available = amd_available,
+			.alive = amd_alive,
 			.stream = open_stream,
 			.close = close_card
 		};

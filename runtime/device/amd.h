@@ -87,6 +87,7 @@ struct amd {
 	int lock_file, turn_file;       /* -1: not open */
 	double patience;                /* seconds, at least, before a launch is given up */
 	struct error dead;              /* code not 0: nothing is launched any more */
+	atomic_bool is_dead;            /* dead is written */
 	bool silent; /* nor anything given back, for the driver would wait for a card that does not answer: it clears
 	                away what is left when the process ends */
 };
@@ -110,6 +111,8 @@ void amd_queue_put(struct amd *d, const struct amd_kernel *k, uint32_t workgroup
 /* amd_watch.c: waits for the signal of the packet that was put last. False: err, and the device is dead. */
 bool amd_wait(struct amd *d, const struct amd_launch *l, struct error *err);
 /* How long a launch may take that is predicted to take so long. */
+/* As device.h has it. */
+bool amd_alive(struct device *device, struct error *err);
 double amd_deadline(const struct amd *d, double seconds);
 /* Whether anything may be launched yet. */
 bool amd_is_alive(const struct amd *d, struct error *err);

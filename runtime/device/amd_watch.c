@@ -31,6 +31,13 @@ bool amd_is_alive(const struct amd *d, struct error *err)
 	return !d->dead.code || error_set(err, d->dead.code, "%s", d->dead.text);
 }
 
+bool amd_alive(struct device *device, struct error *err)
+{
+	const struct amd *d = (const struct amd *)device;
+
+	return !atomic_load(&d->is_dead) || amd_is_alive(d, err);
+}
+
 /* ---- sentences */
 
 enum { WHERE_MAX = KEY_TEXT_MAX + 80 };
@@ -64,6 +71,7 @@ static bool died(struct amd *d, const struct error *why, bool silent, struct err
 	d->silent = silent;
 	d->dead = *why;
 	d->dead.code = ERROR_DEVICE;
+	atomic_store(&d->is_dead, true);
 	return error_set(err, ERROR_DEVICE, "%s", d->dead.text);
 }
 

@@ -43,6 +43,16 @@ bool cuda_is_alive(struct cuda *d, struct error *err)
 	                               d->api == cuda_nothing() ? "" : "; nothing was tried after that");
 }
 
+bool cuda_alive(struct device *device, struct error *err)
+{
+	struct cuda *d = cuda_of(device);
+
+	pthread_mutex_lock(&d->lock);
+	const struct error dead = d->dead;
+	pthread_mutex_unlock(&d->lock);
+	return !dead.code || error_set(err, ERROR_DEVICE, "%s", dead.text);
+}
+
 bool cuda_enter_card(struct cuda *d, unsigned card, struct error *err)
 {
 	int result = d->api->context_set(d->card[card].context);

@@ -72,6 +72,8 @@ bool cuda_failed(struct cuda *d, int result, const char *what, struct error *err
 /* The same of what the card was at; and nothing will succeed any more. */
 bool cuda_died(struct cuda *d, int result, const char *what, struct error *err);
 bool cuda_is_alive(struct cuda *d, struct error *err);
+/* As device.h has it. */
+bool cuda_alive(struct device *device, struct error *err);
 
 /* cuda_memory.c: the device's functions that have to do with memory. */
 void cuda_set_memory(struct cuda *d);

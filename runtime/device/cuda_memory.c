@@ -259,6 +259,7 @@ void cuda_set_memory(struct cuda *d)
 	d->device.upload = cuda_upload;
 	d->device.read = cuda_read;
 	d->device.available = cuda_available;
+	d->device.alive = cuda_alive;
 	if (d->cards == 1)
 		return;
 	d->device.alloc_shares = cuda_alloc_shares;

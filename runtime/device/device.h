@@ -73,6 +73,9 @@ struct device {
 	/* Where more than the registry's code is needed to run a kernel: has it at hand from then on, which a sealed
 	 * registry's cache must have. Called from many threads. False: err. NULL: no more is needed. */
 	bool (*ready)(struct device *d, struct registry *r, const struct key *key, struct error *err);
+	/* Whether it still computes; called from many threads. False: err, and it never will again. NULL: it always
+	 * does. */
+	bool (*alive)(struct device *d, struct error *err);
 	const struct driver_linker *linker; /* the driver that makes code of kernels' texts; NULL: none does */
 	void (*close)(struct device *d);    /* after its streams, and when all its memory is released */
 };

@@ -214,6 +214,7 @@ static void never_ends(const char *says)
 	double pass = seconds_of_pass(s);
 	card.armed = true;
 	seconds = 1e6;
+	assert_int_equal(jit_model_alive(m, &err), JIT_OK);
 	double start = system_seconds(), cpu = processor();
 	assert_int_equal(jit_session_feed(s, &ids[1], 1, &err), JIT_ERROR_DEVICE);
 	cpu = processor() - cpu;
@@ -221,6 +222,9 @@ static void never_ends(const char *says)
 	expect(err.message, says);
 	expect(err.message, " for 1.0 seconds; the card is not used any more");
 	assert_null(strchr(err.message, '\n'));
+	assert_int_equal(jit_model_alive(m, &again), JIT_ERROR_DEVICE);
+	assert_string_equal(again.message, err.message);
+	again = (jit_error){ 0 };
 	assert_true(card.queries > 20);
 	if (cpu > 0.7 + 1.5 * pass)
 		fail_msg("waiting for a second took %.2f seconds of the processor, a pass %.2f", cpu, pass);
