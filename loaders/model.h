@@ -192,14 +192,14 @@ struct model_spec {
 	const uint8_t *layer_rotation;         /* layers entries of enum model_rotation, or NULL: all as rope says */
 	const uint8_t *layer_mixer;            /* layers entries of enum model_mixer, or NULL: attention in all */
 	struct model_recurrent recurrent;
-	float norm_eps;
-	bool tied;            /* logits use the embedding matrix */
-	bool norms_rotated;   /* norms of Q's and K's heads stand behind the rotation */
-	bool centred;         /* norms subtract the mean */
-	bool value_norms;     /* each head's values are normed, without weights */
-	uint32_t layer_input; /* numbers that each layer gets of a token's own (numerics.h rule 11); 0: none */
-	bool one_part;        /* a layer is a mixer or a feed-forward layer, not both */
-	bool parallel;        /* the feed-forward layer reads what attention reads, behind one norm */
+	float norm_eps, head_eps; /* of the norms of Q's and K's heads, 0: the same */
+	bool tied;                /* logits use the embedding matrix */
+	bool norms_rotated;       /* norms of Q's and K's heads stand behind the rotation */
+	bool centred;             /* norms subtract the mean */
+	bool value_norms;         /* each head's values are normed, without weights */
+	uint32_t layer_input;     /* numbers that each layer gets of a token's own (numerics.h rule 11); 0: none */
+	bool one_part;            /* a layer is a mixer or a feed-forward layer, not both */
+	bool parallel;            /* the feed-forward layer reads what attention reads, behind one norm */
 	enum model_act act;
 	struct model_scale attention_scale; /* of the scores; none: 1/sqrt(head_dim) */
 	struct model_scale embed_scale, residual_scale, logit_scale, logit_cap, score_cap;

@@ -163,6 +163,7 @@ enum model_need { NEED_NOT, NEED_IF_PRESENT, NEED_ALWAYS };
 struct model_needs {
 	enum model_need group[TENSOR_GROUPS];
 	bool tied_by_config; /* HF: tie_word_embeddings; GGUF: tied when output.weight is missing */
+	bool head_apart;     /* HF: an output matrix that is there is used all the same */
 	bool rope_pairs;     /* Q and K rows: rotation pairs adjacent */
 };
 

@@ -423,9 +423,10 @@ static bool bind_outer(struct binder *b)
 	if (!bind_tensor(b, name[0], s->vocab, s->hidden, false, NEED_ALWAYS, NULL, &s->embed) ||
 	    !bind_tensor(b, name[1], 1, s->hidden, true, NEED_ALWAYS, NULL, &s->final_norm) ||
 	    !bind_tensor(b, name[2], s->vocab, s->hidden, false,
-	                 tied                 ? NEED_NOT
-	                 : form == MODEL_GGUF ? NEED_IF_PRESENT
-	                                      : NEED_ALWAYS,
+	                 tied && !b->f->needs.head_apart ? NEED_NOT
+	                 : tied                          ? NEED_IF_PRESENT
+	                 : form == MODEL_GGUF            ? NEED_IF_PRESENT
+	                                                 : NEED_ALWAYS,
 	                 NULL, &s->lm_head))
 		return false;
 	if (s->layer_input && !bind_inputs(b))

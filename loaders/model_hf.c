@@ -248,6 +248,7 @@ static bool read_needs(struct hf_reader *r)
 		return false;
 	model_low_queries(r->m);
 	n->tied_by_config = row->tied;
+	n->head_apart = row->switches & SWITCH_ONE_PART; /* whose class ties nothing, whatever the file says */
 	if ((row->bias && !hf_get_bool(r, r->root, row->bias, &bias)) ||
 	    (row->o_bias && !hf_get_bool(r, r->root, row->o_bias, &o_bias)) ||
 	    (row->mlp_bias && !hf_get_bool(r, r->root, row->mlp_bias, &mlp_bias)) ||

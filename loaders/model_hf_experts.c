@@ -46,8 +46,9 @@ static bool read_dense(struct hf_reader *r, const char *name)
 	while (types && json_is_text(json_array_get(types, dense)) &&
 	       strcmp(json_string_value(json_array_get(types, dense)), "dense") == 0)
 		dense++;
-	s->dense_layers = dense;
-	if (!hf_get_u32(r, r->root, name, OPTIONAL, MODEL_MAX_LAYERS, &s->dense_layers))
+	const bool by_types = arch_word_in(r->row->fields, name); /* of a class that does not know the number */
+	s->dense_layers = types ? dense : by_types;
+	if (!by_types && !hf_get_u32(r, r->root, name, OPTIONAL, MODEL_MAX_LAYERS, &s->dense_layers))
 		return false;
 	for (uint32_t i = dense; types && i < s->layers; i++)
 		same = same && json_is_text(json_array_get(types, i)) &&

@@ -216,6 +216,8 @@ static bool read_object(struct hf_reader *r, json_t *o, const char *key, struct 
 {
 	if (!json_is_object(o))
 		return hf_wrong_kind(r, key, o, "an object");
+	if (r->row->switches & SWITCH_QUERY_SCALE)
+		hf_get(r, o, "max_position_embeddings"); /* which the classes add to what they save */
 	return hf_get_f64(r, o, "rope_theta", &rope->theta) && read_scaling(r, o, rope) &&
 	       (!(r->row->switches & SWITCH_QUERY_SCALE) ||
 	        hf_get_f64(r, o, "llama_4_scaling_beta", &r->m->spec.query_scale)) &&

@@ -66,7 +66,8 @@ void model_sizes_most(struct model_spec *s)
 
 bool model_borrows(const struct model_spec *s, uint32_t layer, enum tensor_slot k)
 {
-	return model_sizes_of(s, layer).kv_layer != layer && (k == SLOT_k || k == SLOT_v || k == SLOT_k_norm);
+	return model_sizes_of(s, layer).kv_layer != layer &&
+	       (k == SLOT_k || k == SLOT_v || k == SLOT_k_norm || k == SLOT_k_bias || k == SLOT_v_bias);
 }
 
 enum model_need model_need_of(const struct model_file *f, const struct model_spec *s, uint32_t layer,
@@ -83,5 +84,7 @@ enum model_need model_need_of(const struct model_file *f, const struct model_spe
 		return NEED_NOT;
 	if (s->layer_sizes && k == SLOT_v && !slides(s, layer))
 		return f->format == MODEL_GGUF ? NEED_IF_PRESENT : f->values_are_keys ? NEED_NOT : NEED_ALWAYS;
+	if (s->layer_sizes && k == SLOT_v_bias && !slides(s, layer) && f->values_are_keys)
+		return NEED_NOT;
 	return f->needs.group[group];
 }

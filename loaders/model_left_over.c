@@ -45,7 +45,7 @@ bool model_check_tied_head(struct model_file *f, const char *head_name, const ch
 {
 	struct found_tensor head, embed;
 
-	if (!f->needs.tied_by_config || !model_find_tensor(f, head_name, &head))
+	if (!f->needs.tied_by_config || f->needs.head_apart || !model_find_tensor(f, head_name, &head))
 		return true;
 	bool same = model_find_tensor(f, embed_name, &embed) && head.type == embed.type && head.bytes == embed.bytes &&
 	            memcmp(head.dim, embed.dim, sizeof head.dim) == 0;

@@ -146,6 +146,12 @@ bool model_set_rotations(struct model *m, const uint8_t *rotates, const char *la
 	struct model_spec *s = &m->spec;
 	uint32_t switches = m->file->arch->switches;
 
+	/* A norm behind the rotation undoes what multiplies the cosines and sines, but beside its epsilon. */
+	const double times = s->rope.attention_factor;
+	if (switches & SWITCH_NORMS_ROTATED && times != 0 && times != 1) {
+		s->head_eps = (float)((double)s->norm_eps / (times * times));
+		s->rope.attention_factor = s->window_rope.attention_factor = 1;
+	}
 	if (switches & SWITCH_EMBED_ROOT)
 		s->embed_scale = model_scale_of((float)math_host_sqrt((double)s->hidden));
 	if (switches & SWITCH_NO_ROPE && !m->file->rotates)

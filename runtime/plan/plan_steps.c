@@ -173,6 +173,11 @@ void step_queries_keys_values(struct plan_builder *b, const struct weights_layer
 		norm_rows(b, l);
 }
 
+static uint64_t plan_head_eps(const struct model_spec *s)
+{
+	return plan_f32_slot(s->head_eps != 0 ? s->head_eps : s->norm_eps);
+}
+
 uint32_t plan_head_norm(const struct plan_builder *b, const float *weight)
 {
 	return !weight ? 0 : b->spec->norms_rotated ? KEY_QK_NORM | KEY_NORM_LAST : KEY_QK_NORM;
@@ -233,7 +238,7 @@ void plan_set_rotation(const struct plan_builder *b, const struct weights_layer 
 	a[ATTENTION_KEY_COS] = plan_angles(b, buf->cos, of_keys) + angles;
 	a[ATTENTION_KEY_SIN] = plan_angles(b, buf->sin, of_keys) + angles;
 	a[ATTENTION_KEY_NORM] = plan_address(l->k_norm);
-	a[ATTENTION_EPS] = plan_f32_slot(b->spec->norm_eps);
+	a[ATTENTION_EPS] = plan_head_eps(b->spec);
 }
 
 static void rotate(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
@@ -253,7 +258,7 @@ static void rotate(struct plan_builder *b, const struct weights_layer *l, uint32
 	a[ROPE_COS] = plan_angles(b, buf->cos, table);
 	a[ROPE_SIN] = plan_angles(b, buf->sin, table);
 	a[ROPE_NORM] = plan_address(l->q_norm);
-	a[ROPE_EPS] = plan_f32_slot(s->norm_eps);
+	a[ROPE_EPS] = plan_head_eps(s);
 	a[ROPE_SCALE] = scale_of_queries(b, layer);
 	plan_last_op(b)->fused_units = plan_chained(b, layer, s->heads / z.kv_heads);
 }
@@ -281,7 +286,7 @@ static void store(struct plan_builder *b, const struct weights_layer *l, uint32_
 	a[KV_STORE_COS] = plan_angles(b, buf->cos, rotation(b, layer)) + angles;
 	a[KV_STORE_SIN] = plan_angles(b, buf->sin, rotation(b, layer)) + angles;
 	a[KV_STORE_NORM] = plan_address(l->k_norm);
-	a[KV_STORE_EPS] = plan_f32_slot(s->norm_eps);
+	a[KV_STORE_EPS] = plan_head_eps(s);
 	a[KV_STORE_COLUMNS] = n;
 	plan_last_op(b)->fused_units = plan_chained(b, layer, 1);
 	plan_last_op(b)->unit_cost = n < group ? n : group;

@@ -230,7 +230,7 @@ static bool make_biased(const char *name, const char *made, const char *field, b
 
 static void test_attention_bias(void **state)
 {
-	static const char *const names[] = { "qwen35-a", "qwen3next-a", "nemotronh-a" };
+	static const char *const names[] = { "qwen35-a", "qwen3next-a", "gemma4-k-a", "gemma4-e-a", "nemotronh-a" };
 	char path[1024], made[300];
 	(void)state;
 
@@ -260,7 +260,7 @@ static void test_no_qkv_bias(void **state)
 
 /* ---- fields */
 
-/* The model with a field of another value, which is taken. */
+/* The model with a field of another value, which is taken; NULL: without it. */
 static bool make_with(const char *name, const char *made, const char *field, json_t *value)
 {
 	struct original o;
@@ -270,7 +270,11 @@ static bool make_with(const char *name, const char *made, const char *field, jso
 
 	if (!original_open(&o, name))
 		return false;
-	json_object_set_new(o.config, field, value);
+	json_t *text = json_object_get(o.config, "text_config");
+	if (value)
+		json_object_set_new(text ? text : o.config, field, value);
+	else
+		json_object_del(o.config, field);
 	st_writer_start(&w);
 	json_object_foreach(o.header, key, entry)
 	{
@@ -337,12 +341,54 @@ static void test_gemma_caps(void **state)
 	check(made, "caps", OTHERS);
 }
 
+/* Fields that a class does not know, or that say again what others do. */
+static void test_idle_fields(void **state)
+{
+	char path[1024], made[300];
+	(void)state;
+
+	if (!make_with("nemotronh-a", "tied", "tie_word_embeddings", json_true()))
+		skip();
+	check(golden(path, "nemotronh-a"), "tied", 0); /* its class ties nothing */
+	assert_true(make_with("glm4moelite-a", "lite", "first_k_dense_replace", json_integer(2)));
+	check(golden(path, "glm4moelite-a"), "lite", 0);
+	struct original o;
+	original_read(&o, remade_path(made, "lite"));
+	assert_non_null(json_object_get(o.config, "mlp_layer_types"));
+	original_close(&o);
+	assert_true(make_with("glm4moelite-a", "lite", "mlp_layer_types", NULL));
+	check(path, "lite", 0);
+	assert_true(make_with("mistral4-a", "more", "rope_parameters",
+	                      json_pack("{s:s, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "rope_type", "yarn",
+	                                "factor", 8.0, "original_max_position_embeddings", 64, "beta_fast", 32.0,
+	                                "beta_slow", 1.0, "rope_theta", 10000.0, "mscale", 1.0, "mscale_all_dim", 1.0,
+	                                "llama_4_scaling_beta", 0.1, "max_position_embeddings", 7)));
+	check(golden(path, "mistral4-a"), "more", 0);
+}
+
+/* Norms stand behind the rotation, so that a factor of its cosines and sines changes nothing but the epsilon. */
+static void test_rotated_norms(void **state)
+{
+	char one[300], two[300];
+	(void)state;
+
+	for (int i = 1; i < 3; i++)
+		if (!make_with("hunyuan-a", i > 1 ? "two" : "one", "rope_scaling",
+		               json_pack("{s:s, s:f, s:i, s:f}", "rope_type", "yarn", "factor", 4.0,
+		                         "original_max_position_embeddings", 16, "attention_factor", (double)i)))
+			skip();
+	remade_compare(remade_path(one, "one"), plain, remade_path(two, "two"), plain, 1e-4);
+	assert_true(remade_differ(one, two));
+	check(two, "two", OTHERS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_whole_experts),  cmocka_unit_test(test_heads_of_16),
 		                            cmocka_unit_test(test_attention_bias), cmocka_unit_test(test_no_qkv_bias),
 		                            cmocka_unit_test(test_alpha),          cmocka_unit_test(test_steps),
-		                            cmocka_unit_test(test_gemma_caps) };
+		                            cmocka_unit_test(test_gemma_caps),     cmocka_unit_test(test_idle_fields),
+		                            cmocka_unit_test(test_rotated_norms) };
 
 	return cmocka_run_group_tests(tests, remade_start, remade_end);
 }

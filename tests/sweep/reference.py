@@ -103,7 +103,7 @@ class Reference:
         self.varied = vary(r, config, fields)
         write_config(folder, fields)
         config = transformers.AutoConfig.from_pretrained(folder)
-        how = dict(attn_implementation="eager", dtype=torch.float32)
+        how = dict(attn_implementation="eager", experts_implementation="eager", dtype=torch.float32)
         if config.model_type in CLASSES:
             model = getattr(transformers, CLASSES[config.model_type])._from_config(config, **how)
         else:
@@ -129,10 +129,3 @@ class Reference:
         with torch.no_grad():
             out = model(torch.tensor([ids]), use_cache=False).logits[0, -positions:]
         return out.double().tolist()
-
-    def greedy(self, ids, n):
-        """The ids that generate() chooses, with its cache."""
-        with torch.no_grad():
-            out = self.model.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids)), do_sample=False,
-                                      max_new_tokens=n, min_new_tokens=n, eos_token_id=None, pad_token_id=0)
-        return out[0, len(ids):].tolist()
