@@ -7,8 +7,9 @@ command -v python3 >/dev/null || exit 77
 # Without a class of its own in transformers, or with one that is only a part of a larger model's.
 apart=' xverse kimi_k2 qwen3_vl_text '
 drawn=" $(PYTHONDONTWRITEBYTECODE=1 python3 "$srcdir/tests/sweep/sweep.py" --list | tr '\n' ' ')"
-runs=" $(awk -F'|' '/^## What is refused/ { exit } /^\| / { gsub(/[` ]/, "", $3); if ($3 ~ /^[a-z]/ && $3 != "model_type")
-	print $3 }' "$srcdir/docs/models.md" | tr '\n' ' ')"
+runs=" $(awk -F'|' '/^## What is refused/ { exit }
+	/^\| / { gsub(/[` ]/, "", $3); if ($3 ~ /^[a-z]/ && $3 != "model_type") print $3 }' "$srcdir/docs/models.md" |
+	tr '\n' ' ')"
 [ "$(echo $runs | wc -w)" -gt 30 ] || { echo "docs/models.md has no table of what runs"; exit 1; }
 for family in $runs; do
 	case "$apart$drawn" in *" $family "*) ;; *) echo "$family runs and is not drawn"; exit 1 ;; esac

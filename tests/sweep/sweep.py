@@ -2,7 +2,8 @@
 """tests/sweep/sweep.py - models of random configurations, computed by jitrun and by transformers.
 
   tests/sweep/sweep.py --jitrun build/jitrun [--families NAME,...] [--number N] [--seed S] [--jobs N] [--seconds N]
-                       [--out FILE] [--only FAMILY:NUMBER] [--keep DIR] [--list]
+                       [--out FILE] [--only FAMILY:NUMBER] [--keep DIR] [--bad DIR] [--list]
+  tests/sweep/sweep.py --jitrun build/jitrun --replay DIR
 
 For each case a configuration is drawn (families.py), some of its fields are left out or become null, 0, 1 or the
 class's default, and transformers makes a model of it with random weights, saves it, and computes its logits in float32
@@ -10,9 +11,11 @@ class's default, and transformers makes a model of it with random weights, saves
 are compared with those of transformers at the same place, and each token must be the likeliest. Nothing is fetched.
 
 Verdicts of a prompt: equal; differ, with how much of the largest logit; unstable, where transformers itself differs as
-much between float32 and float64; no numbers, where it computes none; refused, with jitrun's sentence; died, where a signal ended it. A case that
-transformers does not build is not counted. The exit status is 1 when anything differed or died, 2 when the tool itself
-failed; refusals are listed and do not count. Needs torch and transformers: CONTRIBUTING.md says when to run it.
+much between float32 and float64; no numbers, where it computes none; refused, with jitrun's sentence; died, where a
+signal ended it. A case that transformers does not build is not counted. The exit status is 1 when anything differed or
+died, 2 when the tool itself failed; refusals are listed and do not count. Needs torch and transformers: CONTRIBUTING.md
+says when to run it. What --bad has kept, models that were not all equal with what transformers computes, --replay tries
+again without these.
 """
 import argparse
 import collections
@@ -87,6 +90,45 @@ def worst_of(rows, run):
     return worst, right
 
 
+def keep_bad(reference, folder, out, prompts):
+    """The model of a case that is not all equal, and what its answers are."""
+    if not options.bad or all(run["verdict"] in ("equal", "unstable") for run in out["runs"]):
+        return
+    to = os.path.join(options.bad, out["case"].replace(":", "-"))
+    shutil.copytree(folder, to)
+    answers = []
+    for ids in prompts[:3]:
+        text, rows = list(ids), []
+        for _ in range(GENERATED):
+            rows.append(reference.logits(text, 1)[0])
+            text.append(max(range(len(rows[-1])), key=rows[-1].__getitem__))
+        answers.append({"ids": ids, "continued": text[len(ids):], "rows": rows})
+    with open(os.path.join(to, "reference.json"), "w") as f:
+        json.dump({"case": out["case"], "vocab": reference.vocab, "answers": answers}, f)
+
+
+def replay(folder):
+    """The verdict of each kept prompt; behind a token that is chosen otherwise nothing is compared."""
+    with open(os.path.join(folder, "reference.json")) as f:
+        kept = json.load(f)
+    out = {"case": kept["case"], "family": kept["case"].split(":")[0], "runs": [], "varied": []}
+    with open(os.path.join(folder, "config.json")) as f:
+        out["config"] = json.load(f)
+    for answer in kept["answers"]:
+        run, failed = run_jitrun(folder, answer["ids"], kept["vocab"])
+        more = {"length": len(answer["ids"])}
+        if failed:
+            more.update(verdict="died" if failed[0] < 0 or failed[0] > 127 else "refused", says=failed[1])
+            out["runs"].append(more)
+            continue
+        same = 1
+        while same < GENERATED and run["ids"][:same] == answer["continued"][:same]:
+            same += 1
+        worst, right = worst_of(answer["rows"][:same], dict(run, logprobs=run["logprobs"][:same]))
+        out["runs"].append(dict(more, by=worst, verdict="equal" if worst <= TOLERANCE and right else "differ"))
+    return out
+
+
 def judge(reference, folder, ids):
     run, failed = run_jitrun(folder, ids, reference.vocab)
     if failed:
@@ -131,11 +173,13 @@ def one_case(case):
                    config=reference.config)
         if not all(map(math.isfinite, rows[0])):
             return dict(out, unbuilt="transformers computes no numbers")
-        for ids in prompts_of(r, reference.vocab, reference.config):
+        prompts = prompts_of(r, reference.vocab, reference.config)
+        for ids in prompts:
             verdict, more = judge(reference, folder, ids)
             out["runs"].append(dict(more, length=len(ids), verdict=verdict))
             if verdict in ("refused", "died"):
                 break
+        keep_bad(reference, folder, out, prompts)
         return out
     except Exception as e:
         return dict(out, failed=f"{type(e).__name__}: {e}"[:500])
@@ -193,6 +237,8 @@ def main():
     parser.add_argument("--out", help="a line of JSON for each case goes to this file")
     parser.add_argument("--only", help="one case, FAMILY:NUMBER, with the seed it had")
     parser.add_argument("--keep", help="with --only: the folder that its model is left in")
+    parser.add_argument("--bad", help="a folder for the models of cases that are not all equal")
+    parser.add_argument("--replay", help="try again what --bad kept in this folder; needs no torch")
     parser.add_argument("--option", action="append", default=[], help="a further argument of jitrun")
     parser.add_argument("--tmp", help="where folders of models are made for a moment")
     parser.add_argument("--list", action="store_true", help="print the names of the families")
@@ -200,6 +246,11 @@ def main():
     if options.list:
         print("\n".join(FAMILIES))
         return 0
+    if options.replay:
+        folders = sorted(os.path.join(options.replay, n) for n in os.listdir(options.replay))
+        with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
+            equal, _ = report(pool.map(replay, [n for n in folders if os.path.exists(n + "/reference.json")]))
+        return 0 if equal else 1
     names = [n for n in options.families.split(",") if n] or list(FAMILIES)
     unknown = [n for n in names if n not in FAMILIES]
     if unknown or (options.keep and not options.only) or not os.access(options.jitrun, os.X_OK):
