@@ -15,7 +15,16 @@
 #include "base/memfile.h"
 
 enum { ALIGN = 32 };
-enum { TOKEN_NORMAL = 1, TOKEN_CONTROL = 3, TOKEN_UNUSED = 5, BYTES = 256, MERGED = 256, END = 257, KNOWN = 258 };
+enum {
+	TOKEN_NORMAL = 1,
+	TOKEN_CONTROL = 3,
+	TOKEN_UNUSED = 5,
+	ASCII = 128,
+	BYTES = 256,
+	MERGED = 256,
+	END = 257,
+	KNOWN = 258
+};
 enum { CHUNK = 8 << 20 };
 uint64_t synth_bytes(const struct shape *s, const struct mixture *m)
 {
@@ -243,24 +252,40 @@ static void put_same(struct out *o, uint64_t n, float one)
 		put(o, &one, sizeof one);
 }
 
-/* From the pool of blocks, which starts elsewhere for each tensor, so that no two layers are the same. */
+/* n bytes of the pool, from `at` on and around its end. */
+static void put_pool(struct out *o, const uint8_t *pool, uint64_t whole, uint64_t at, uint64_t n)
+{
+	for (uint64_t part; n; n -= part, at = 0) {
+		part = n < whole - at ? n : whole - at;
+		put(o, pool + at, part);
+	}
+}
+
+/* From the pool of blocks, which starts elsewhere for each tensor, so that no two layers are the same. Blocks of zeros
+ * are weights of 0 in every type. */
 static void put_random(struct out *o, const struct tensor *t, uint32_t number, uint8_t *const pool[])
 {
 	uint64_t size = dtype_table[t->type].bytes, whole = CHUNK / size * size,
 		 at = (uint64_t)number * 7919 % (CHUNK / size) * size, left = synth_tensor_bytes(t);
-	while (left) {
-		uint64_t n = left < whole - at ? left : whole - at;
-		put(o, pool[t->type] + at, n);
-		left -= n;
-		at = 0;
+
+	if (t->content == RANDOM_TOKENS) {
+		const uint64_t row = left / t->rows;
+		put_pool(o, pool[t->type], whole, at, ASCII * row);
+		for (uint64_t i = 0; i < (BYTES - ASCII) * row; i++)
+			put(o, "", 1);
+		left -= BYTES * row;
+		at = (at + BYTES * row) % whole;
 	}
+	put_pool(o, pool[t->type], whole, at, left);
 }
+
+static bool is_random(const struct tensor *t) { return t->content == RANDOM || t->content == RANDOM_TOKENS; }
 
 static bool make_pools(uint8_t *pool[], const struct tensors *l)
 {
 	for (uint32_t i = 0; i < l->n; i++) {
 		enum dtype type = l->list[i].type;
-		if (l->list[i].content != RANDOM || pool[type])
+		if (!is_random(&l->list[i]) || pool[type])
 			continue;
 		if (!(pool[type] = malloc(CHUNK)))
 			return false;
@@ -281,7 +306,7 @@ static void put_weights(struct out *o, const struct tensors *l, const struct sha
 		if (o->progress)
 			o->progress(o->user, done, total);
 		done += synth_tensor_bytes(t);
-		if (t->content == RANDOM)
+		if (is_random(t))
 			put_random(o, t, i, pool);
 		else if (t->content == STILL_FACTORS)
 			put_still_factors(o, t->cols);

@@ -209,9 +209,10 @@ static void add_layer(struct tensors *l, const struct shape *s, const struct mix
 void synth_list_tensors(struct tensors *l, const struct shape *s, const struct mixture *m)
 {
 	l->n = 0;
-	add(l, s->tied ? m->output : attention_type(s, m->matrices), RANDOM, s->vocab, s->hidden, "token_embd.weight");
+	add(l, s->tied ? m->output : attention_type(s, m->matrices), s->tied ? RANDOM_TOKENS : RANDOM, s->vocab,
+	    s->hidden, "token_embd.weight");
 	if (!s->tied)
-		add(l, m->output, RANDOM, s->vocab, s->hidden, "output.weight");
+		add(l, m->output, RANDOM_TOKENS, s->vocab, s->hidden, "output.weight");
 	add(l, DTYPE_F32, ONES, 1, s->hidden,
 	    strcmp(s->arch, "lfm2") == 0 ? "token_embd_norm.weight" : "output_norm.weight");
 	if (s->rope_factor > 0 && !synth_is_gemma(s))

@@ -6,8 +6,10 @@
 #include "programs/shapes.h"
 
 enum { SYNTH_MAX_TENSORS = 16 + 24 * SHAPE_MAX_LAYERS };
-/* STILL_FACTORS: of a quarter of the pairs, which alone rotate. */
-enum content { RANDOM, ONES, MINUS_ONES, ROPE_FACTORS, STILL_FACTORS };
+/* RANDOM_TOKENS: a row for each token, zeros for a byte that is a part of a character: such a model generates none,
+ * whose answers are therefore whole characters, as some servers want them. STILL_FACTORS: of a quarter of the pairs,
+ * which alone rotate. */
+enum content { RANDOM, RANDOM_TOKENS, ONES, MINUS_ONES, ROPE_FACTORS, STILL_FACTORS };
 
 struct tensor {
 	char name[48];
