@@ -68,13 +68,37 @@ static bool read_row(struct hf_reader *r)
 	       error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->label);
 }
 
-static const char *const act_names[] = {
-	[MODEL_SILU] = "silu", [MODEL_GELU] = "gelu_pytorch_tanh", [MODEL_RELU2] = "relu2", [MODEL_SWIGLU_OAI] = "silu"
-};
+/* The words for each activation function; of the first a message speaks. */
+static const char *const act_names[] = { [MODEL_SILU] = "silu swish",
+	                                 [MODEL_GELU] = "gelu_pytorch_tanh gelu_python_tanh gelu_new gelu_fast",
+	                                 [MODEL_RELU2] = "relu2",
+	                                 [MODEL_SWIGLU_OAI] = "silu swish" };
 
-static bool act_is(enum model_act act, const char *name)
+static bool check_act(struct hf_reader *r, const char *field)
 {
-	return strcmp(name, act_names[act]) == 0 || (act == MODEL_SILU && strcmp(name, "swish") == 0);
+	const char *names = act_names[r->row->act], *act = NULL;
+	char usual[40];
+
+	if (!hf_get_string(r, r->root, field, &act))
+		return false;
+	if (!act || arch_word_in(names, act))
+		return true;
+	snprintf(usual, sizeof usual, "%.*s", (int)strcspn(names, " "), names);
+	return hf_unsupported(r, field, act, usual);
+}
+
+/* The first Gemma's files name the exact GELU and were made with its approximation; later classes do not use this field
+ * but another one. */
+static bool read_act(struct hf_reader *r)
+{
+	const char *act = NULL;
+
+	if (r->row->act != MODEL_GELU)
+		return check_act(r, "hidden_act");
+	if (!hf_get_string(r, r->root, "hidden_act", &act) || !check_act(r, "hidden_activation"))
+		return false;
+	return arch_word_in(r->row->fields, "hidden_act") || (act && strcmp(act, "gelu") == 0) ||
+	       check_act(r, "hidden_act");
 }
 
 /* One default, "NAME|NAME...=VALUE": for the first name, where the file has none of them. */
@@ -129,20 +153,14 @@ static bool check_limit(struct hf_reader *r)
 
 static bool read_arch(struct hf_reader *r)
 {
-	const char *act = NULL, *gate = NULL;
+	const char *gate = NULL;
 
 	if (!read_row(r) || !put_defaults(r) || !check_classes(r, r->root, r->row->classes) ||
-	    !hf_get_string(r, r->root, "hidden_act", &act) || !hf_get_string(r, r->root, "activation", &gate))
-		return false;
-	/* Where hidden_act names the exact GELU, Gemma's classes take the approximation all the same. */
-	act = r->row->act == MODEL_GELU ? NULL : act;
-	if (r->row->act == MODEL_GELU && !hf_get_string(r, r->root, "hidden_activation", &act))
+	    !hf_get_string(r, r->root, "activation", &gate))
 		return false;
 	if (gate && strcmp(gate, "swiglu") != 0) /* Falcon 3 says it beside hidden_act */
 		return hf_unsupported(r, "activation", gate, "swiglu");
-	if (act && !act_is(r->row->act, act))
-		return hf_unsupported(r, "hidden_act", act, act_names[r->row->act]);
-	return check_limit(r) && hf_read_quants(r, r->root);
+	return read_act(r) && check_limit(r) && hf_read_quants(r, r->root);
 }
 
 static bool check_stated(struct hf_reader *r)

@@ -284,6 +284,9 @@ static const struct default_case cases[] = {
 	{ "cohere", "\"logit_scale\": 1, \"tie_word_embeddings\": false", "tied=0 logit_scale=-1" },
 	{ "hunyuan_v1_dense", "\"head_dim\": 64, \"num_key_value_heads\": 1", "kv_heads=1 head_dim=64" },
 	{ "qwen3_5_text", "\"full_attention_interval\": 2", "kinds=mfmfmfmf" },
+	{ "gemma", "\"hidden_act\": \"gelu\"", "head_dim=256" },
+	{ "gemma", "\"hidden_act\": \"gelu_new\"", "head_dim=256" },
+	{ "gemma2", "\"hidden_act\": \"silu\", \"hidden_activation\": \"gelu_fast\"", "head_dim=256" },
 	{ "llama",
 	  "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 5}, \"rope_scaling\": "
 	  "{\"type\": \"linear\", \"factor\": 4}",
@@ -307,6 +310,9 @@ static const struct default_sentence sentences[] = {
 	{ "mistral", "\"sliding_window\": 0", "sliding_window is 0, expected at least 1 or null" },
 	{ "cohere2", "\"sliding_window\": null", "sliding_window is missing" },
 	{ "cohere2", "\"sliding_window_pattern\": 0", "sliding_window_pattern is 0, expected at least 1" },
+	{ "gemma", "\"hidden_act\": \"silu\"", "hidden_act is \"silu\", expected gelu_pytorch_tanh" },
+	{ "gemma2", "\"hidden_activation\": \"gelu\"", "hidden_activation is \"gelu\", expected gelu_pytorch_tanh" },
+	{ "qwen2", "\"hidden_act\": \"gelu\"", "hidden_act is \"gelu\", expected silu" },
 };
 
 const struct default_sentence *default_sentences(size_t *n)
