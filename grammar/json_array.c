@@ -41,7 +41,7 @@ static size_t plain_requests(const struct json_machine *m, struct frame *f, stru
 }
 
 /* And where items must differ, what those before leave. */
-static size_t requests(struct json_machine *m, struct frame *f, struct request *r)
+size_t array_requests(struct json_machine *m, struct frame *f, struct request *r)
 {
 	size_t n = plain_requests(m, f, r);
 
@@ -56,18 +56,38 @@ static size_t requests(struct json_machine *m, struct frame *f, struct request *
 	return n;
 }
 
-/* The group of the next item; 0: there can be none. */
-static uint32_t item_group(struct json_machine *m, struct frame *f)
+void array_fail_full(const struct json_machine *m, struct frame *f)
 {
 	const struct group *g = frame_group(m, f);
-	struct request r[3 * GROUP_NODES];
 
 	for (uint32_t i = 0; i < g->n; i++)
 		if (frame_rest(m, f)[ITEMS] >= m->schema->node[g->node[i]].length_of_array.most)
 			set_bit(frame_failed(f), i);
-	if (!group_alive(m, g, &(struct facts){ .failed = frame_failed(f) }))
+}
+
+/* What the next item is for; where items are counted, it is to leave a way to the end. */
+static uint32_t child_of(struct json_machine *m, struct frame *f, const struct request *r, size_t n)
+{
+	const struct array_with with = { m, f };
+	struct facts facts = { .failed = frame_failed(f) };
+
+	if (frame_group(m, f)->n_contains) {
+		facts.leads = array_leads;
+		facts.user = (void *)(uintptr_t)&with;
+	}
+	return group_child(m, f->w[1], &facts, r, n);
+}
+
+/* The group of the next item; 0: there can be none. */
+static uint32_t item_group(struct json_machine *m, struct frame *f)
+{
+	struct request r[3 * GROUP_NODES];
+
+	array_fail_full(m, f);
+	if (!group_alive(m, frame_group(m, f), &(struct facts){ .failed = frame_failed(f) }))
 		return 0;
-	uint32_t child = group_child(m, f->w[1], &(struct facts){ .failed = frame_failed(f) }, r, requests(m, f, r));
+	const size_t n = array_requests(m, f, r);
+	uint32_t child = child_of(m, f, r, n);
 	return child && group_begins(m, child) ? child : 0;
 }
 
@@ -84,7 +104,7 @@ static struct outcome begin_item(struct json_machine *m, struct frame *f, bool a
 	return (struct outcome){ PUSHES, again, frame_keep(m, f), start_frame(m, child, space), 0 };
 }
 
-static struct outcome array_end(struct json_machine *m, struct frame *f)
+struct outcome array_end(struct json_machine *m, struct frame *f)
 {
 	const struct group *g = frame_group(m, f);
 	const uint32_t *rest = frame_rest(m, f), *contained = rest + CONTAINED;
@@ -102,23 +122,6 @@ static struct outcome array_end(struct json_machine *m, struct frame *f)
 	return group_done(m, f, NULL);
 }
 
-/* What "contains" asks for is met where there is such an item at all, and room for one. */
-static void assume_contained(struct json_machine *m, struct frame *f)
-{
-	const uint32_t must_pass = 1;
-	uint32_t k = 0;
-
-	for (uint32_t i = 0; i < frame_group(m, f)->n; i++) {
-		const struct schema_node *n = &m->schema->node[frame_group(m, f)->node[i]];
-		if (n->contains == SCHEMA_NONE)
-			continue;
-		uint32_t alone = group_make(m, &n->contains, 1, &must_pass, 1);
-		if (alone && group_begins(m, alone))
-			frame_rest(m, f)[CONTAINED + k] = n->n_contained.least;
-		k++;
-	}
-}
-
 bool array_possible(struct json_machine *m, struct frame *f)
 {
 	enum { ITEMS_LOOKED_AT = 64 };
@@ -126,6 +129,8 @@ bool array_possible(struct json_machine *m, struct frame *f)
 
 	if (array_begin(m, f, 0).kind == DIES)
 		return false;
+	if (frame_group(m, f)->n_contains)
+		return array_can_end(m, f) || m->machine.failed;
 	for (uint32_t n = 0; n <= frame_group(m, f)->items_most + 1; n++) {
 		if (n == ITEMS_LOOKED_AT)
 			return true;
@@ -133,8 +138,6 @@ bool array_possible(struct json_machine *m, struct frame *f)
 		trial.n = f->n;
 		trial.failed = f->failed;
 		frame_rest(m, &trial)[ITEMS] = n;
-		if (n)
-			assume_contained(m, &trial);
 		if (array_end(m, &trial).kind != DIES)
 			return true;
 		memcpy(trial.w, f->w, f->n * sizeof *f->w);
@@ -172,10 +175,16 @@ struct outcome array_step(struct json_machine *m, struct frame *f, uint8_t byte)
 	return byte == ',' && !(m->writes && rest[SPACE] & SPACE_STATE) ? begin_item(m, f, false) : dies();
 }
 
-/* Counts go up to one more than anybody asks for. */
-static void count_contained(const struct json_machine *m, struct frame *f, uint32_t child, const uint32_t *result)
+void array_forget_place(const struct json_machine *m, struct frame *f)
 {
-	const struct group *g = frame_group(m, f), *c = &m->group[child];
+	frame_rest(m, f)[PHASE] = frame_rest(m, f)[SPACE] = 0;
+}
+
+/* Counts go up to one more than anybody asks for. */
+void array_count(const struct json_machine *m, struct frame *f, const uint32_t *root, uint32_t n_roots,
+                 const uint32_t *failed_roots)
+{
+	const struct group *g = frame_group(m, f);
 	uint32_t *contained = frame_rest(m, f) + CONTAINED;
 
 	for (uint32_t i = 0; i < g->n; i++) {
@@ -183,12 +192,13 @@ static void count_contained(const struct json_machine *m, struct frame *f, uint3
 		bool failed = false;
 		if (n->contains == SCHEMA_NONE)
 			continue;
-		for (uint32_t k = 0; k < c->n_roots; k++)
-			failed |= c->node[k] == n->contains && bit(result, k);
+		for (uint32_t k = 0; k < n_roots; k++)
+			failed |= root[k] == n->contains && bit(failed_roots, k);
 		uint32_t enough = n->n_contained.most == COUNT_ANY ? n->n_contained.least : n->n_contained.most + 1;
 		*contained += !failed && !bit(frame_failed(f), i) && *contained < enough;
 		contained++;
 	}
+	frame_rest(m, f)[ITEMS] += frame_rest(m, f)[ITEMS] < g->items_most;
 }
 
 /* False: the item cannot be compared. */
@@ -211,15 +221,13 @@ static bool take_value(struct json_machine *m, struct frame *f, uint32_t value)
 uint32_t array_resume(struct json_machine *m, struct frame *f, const uint32_t *result, uint32_t value)
 {
 	struct request r[3 * GROUP_NODES];
-	size_t n = requests(m, f, r);
-	uint32_t child = group_child(m, f->w[1], &(struct facts){ .failed = frame_failed(f) }, r, n),
-		 *rest = frame_rest(m, f);
+	size_t n = array_requests(m, f, r);
+	uint32_t child = child_of(m, f, r, n), *rest = frame_rest(m, f);
 
 	if (!child || (frame_group(m, f)->unique && !take_value(m, f, value)))
 		return 0;
-	count_contained(m, f, child, result);
+	array_count(m, f, m->group[child].node, m->group[child].n_roots, result);
 	group_child_failed(m, child, result, r, n, frame_failed(f));
 	rest[PHASE] = NEXT;
-	rest[ITEMS] += rest[ITEMS] < frame_group(m, f)->items_most;
 	return group_alive(m, frame_group(m, f), &(struct facts){ .failed = frame_failed(f) }) ? frame_keep(m, f) : 0;
 }

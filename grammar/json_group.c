@@ -340,7 +340,13 @@ uint32_t group_child(struct json_machine *m, uint32_t group, const struct facts 
 		for (size_t i = 0; i < k; i++)
 			if (table ? set >> i & 1 : set == k || set == i)
 				fail_by(r, n, root[i], failed);
-		bool alive = group_alive(m, g, &(struct facts){ .failed = failed, .seen = f->seen });
+		uint32_t failed_roots[GROUP_NODES / 32] = { 0 };
+		for (size_t i = 0; i < k && f->leads; i++)
+			if (table ? set >> i & 1 : set == i)
+				set_bit(failed_roots, i);
+		bool alive = f->leads ? f->leads(f->user, failed, root, k, failed_roots)
+		                      : group_alive(m, g, &(struct facts){ .failed = failed, .seen = f->seen });
+		g = &m->group[group]; /* which may have been moved */
 		if (table && alive)
 			set_bit(goal, set);
 		else if (!table && set < k && !alive)

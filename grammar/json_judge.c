@@ -131,15 +131,20 @@ static enum verdict judge(struct judge *j, uint32_t node)
 	return j->known[index] - 1;
 }
 
+static void judge_roots(struct judge *j, uint32_t *failed_roots)
+{
+	effort_take(4 + 2 * j->g->n);
+	memset(failed_roots, 0, bits_words(j->g->n_roots) * sizeof *failed_roots);
+	for (uint32_t i = 0; i < j->g->n_roots; i++)
+		if (judge(j, j->g->node[i]) == FAILED)
+			set_bit(failed_roots, i);
+}
+
 void group_judge(const struct json_machine *m, const struct group *g, const struct facts *f, uint32_t *failed_roots)
 {
 	struct judge j = { .s = m->schema, .g = g, .f = f };
 
-	effort_take(4 + 2 * g->n);
-	memset(failed_roots, 0, bits_words(g->n_roots) * sizeof *failed_roots);
-	for (uint32_t i = 0; i < g->n_roots; i++)
-		if (judge(&j, g->node[i]) == FAILED)
-			set_bit(failed_roots, i);
+	judge_roots(&j, failed_roots);
 }
 
 static bool goal_has(const struct group *g, const uint32_t *failed_roots)
@@ -157,12 +162,29 @@ static bool goal_has(const struct group *g, const uint32_t *failed_roots)
 	return some_left || g->goal[words];
 }
 
+/* Whether roots that are open still can fail so that the goal is met. */
+static bool goal_may_have(const struct judge *j, uint32_t failed_roots)
+{
+	const struct group *g = j->g;
+	uint32_t passed = 0;
+
+	if (j->f->final || g->n_roots > GOAL_TABLE || !g->mixed)
+		return false;
+	for (uint32_t i = 0; i < g->n_roots; i++)
+		passed |= (uint32_t)(j->known[i] == 1 + PASSED) << i;
+	for (uint32_t set = 0; set < 1u << g->n_roots; set++)
+		if ((set & failed_roots) == failed_roots && !(set & passed) && bit(g->goal, set))
+			return true;
+	return false;
+}
+
 bool group_alive(const struct json_machine *m, const struct group *g, const struct facts *f)
 {
 	uint32_t failed_roots[GROUP_NODES / 32 + 1] = { 0 };
+	struct judge j = { .s = m->schema, .g = g, .f = f };
 
-	group_judge(m, g, f, failed_roots);
-	return goal_has(g, failed_roots);
+	judge_roots(&j, failed_roots);
+	return goal_has(g, failed_roots) || goal_may_have(&j, failed_roots[0]);
 }
 
 struct outcome group_done(struct json_machine *m, struct frame *f, const uint32_t *seen)

@@ -379,6 +379,7 @@ static void close_machine(struct machine *machine)
 	interner_clear(&m->outcomes);
 	endings_clear(&m->endings);
 	values_clear(&m->values);
+	contained_clear(&m->contained);
 	schema_close(m->schema);
 	free(m);
 }

@@ -96,6 +96,13 @@ struct values {
 	size_t node_room;
 };
 
+/* Whether arrays can be ended (json_contained.c). */
+struct contained {
+	struct interner arrays;
+	uint8_t *hope; /* by number */
+	size_t room;
+};
+
 struct json_machine {
 	struct machine machine;
 	struct schema *schema;
@@ -110,6 +117,7 @@ struct json_machine {
 	size_t rows;
 	struct endings endings;
 	struct values values;
+	struct contained contained;
 	/* json_begins.c: groups being asked, the outermost of them that an answer rests on, and all that were asked. */
 	uint32_t asking, rests_on, asked_in_all;
 	struct recent {
@@ -172,6 +180,11 @@ struct facts {
 	const uint32_t *failed, *seen;
 	bool final;    /* what has not failed has passed */
 	unsigned kind; /* of the value, where it is known: what asks nothing of it has passed */
+	/* Instead of group_alive(), for a child's goal: nodes that have failed by a child that fails some of its roots.
+	 */
+	bool (*leads)(void *user, const uint32_t *failed, const uint32_t *root, size_t n_roots,
+	              const uint32_t *failed_roots);
+	void *user;
 };
 /* A bit for each root that failed; the others are open, or with `final` passed. */
 void group_judge(const struct json_machine *m, const struct group *g, const struct facts *f, uint32_t *failed_roots);
@@ -238,6 +251,23 @@ struct outcome array_step(struct json_machine *m, struct frame *f, uint8_t byte)
 /* value: the item's number, where items must differ; 0: it cannot be compared. */
 /* Whether there are items for an array, each of which can be right by itself. */
 bool array_possible(struct json_machine *m, struct frame *f);
+/* json_array.c for json_contained.c: the end; nodes fail that have no room for an item; what is asked of the next one;
+ * one more that fails some of its roots, as far as "contains" counts; without what does not matter to the end. */
+struct outcome array_end(struct json_machine *m, struct frame *f);
+void array_fail_full(const struct json_machine *m, struct frame *f);
+size_t array_requests(struct json_machine *m, struct frame *f, struct request *r);
+void array_count(const struct json_machine *m, struct frame *f, const uint32_t *root, uint32_t n_roots,
+                 const uint32_t *failed_roots);
+void array_forget_place(const struct json_machine *m, struct frame *f);
+/* json_contained.c: whether an array can be ended whose items "contains" counts; facts.leads of its next item. */
+struct array_with {
+	struct json_machine *m;
+	const struct frame *frame;
+};
+bool array_can_end(struct json_machine *m, const struct frame *f);
+bool array_leads(void *array_with, const uint32_t *failed, const uint32_t *root, size_t n_roots,
+                 const uint32_t *failed_roots);
+void contained_clear(struct contained *c);
 uint32_t array_resume(struct json_machine *m, struct frame *f, const uint32_t *result, uint32_t value);
 static inline bool items_differ(const struct json_machine *m, const uint32_t *frame)
 {

@@ -223,7 +223,7 @@ static const struct {
 	  { "{\"next\":1", "[" } },
 	{ "{\"type\":\"array\",\"contains\":{\"const\":1},\"maxItems\":2}",
 	  { "[1]", "[2,1]" },
-	  { "[]", "[2,2]", "[1,1," } },
+	  { "[]", "[2,2", "[1,1," } },
 	{ "{\"not\":{\"type\":\"string\"}}", { "1", "[]" }, { "\"" } },
 	/* What is impossible inside is not begun, and what refers to itself is, where that comes to an end. */
 	{ "{\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"pattern\":\"(?=a)b\",\"type\":\"string\"}},\"b\":{"

@@ -255,6 +255,48 @@ static const char *const schemas[] = {
 	"{\"type\":\"array\",\"minItems\":2,\"items\":{\"type\":\"object\",\"required\":[\"e\"]}}",
 };
 
+/* What asks for something in the end, so that not all that begins well ends. */
+static const char *const ends[] = {
+	"{\"type\":\"array\",\"items\":{\"enum\":[\"a\",\"b\",\"c\"]},\"contains\":{\"const\":\"b\"},\"maxItems\":2}",
+	"{\"type\":\"array\",\"items\":{\"type\":\"boolean\"},\"contains\":{\"const\":true},\"maxItems\":2}",
+	"{\"type\":\"array\",\"items\":{\"enum\":[\"a\",\"b\",\"c\"]},\"contains\":{\"const\":\"b\"},\"minContains\":2,"
+	"\"maxItems\":3}",
+	"{\"type\":\"array\",\"items\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":9},\"contains\":{\"minimum\":7},"
+	"\"maxItems\":3}",
+	"{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"contains\":{\"const\":7},\"minContains\":2,"
+	"\"maxContains\":3,"
+	"\"minItems\":4,\"maxItems\":5}",
+	"{\"type\":\"array\",\"contains\":{\"type\":\"null\"},\"minContains\":0,\"maxContains\":1,\"minItems\":3,"
+	"\"maxItems\":4,"
+	"\"items\":{\"type\":[\"null\",\"boolean\"]}}",
+	"{\"type\":\"array\",\"allOf\":[{\"contains\":{\"const\":1}},{\"contains\":{\"const\":2}},{\"contains\":{"
+	"\"const\":3}}],"
+	"\"maxItems\":3}",
+	"{\"type\":\"array\",\"prefixItems\":[{\"type\":\"boolean\"},{\"enum\":[1,\"x\"]}],\"items\":false,"
+	"\"contains\":{\"const\":\"x\"}}",
+	"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[1,2,3,4]},\"contains\":{\"maximum\":1},"
+	"\"minItems\":2,"
+	"\"maxItems\":3}",
+	"{\"type\":\"array\",\"items\":{\"type\":\"string\",\"pattern\":\"^[ab]{1,3}$\"},\"contains\":{\"pattern\":\"b$"
+	"\"},"
+	"\"minContains\":2,\"maxItems\":2}",
+	"{\"anyOf\":[{\"type\":\"array\",\"contains\":{\"const\":1},\"maxItems\":1},{\"type\":\"array\",\"contains\":{"
+	"\"const\":2},"
+	"\"maxItems\":2}]}",
+};
+
+static void test_ends(void **state)
+{
+	struct counts c = { 0 };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		walk_schema(ends[i], test_quick() ? 15 : 40, &c);
+	printf("# %u texts ended, %u did not\n", c.ended, c.longer);
+	assert_int_equal(c.refused + c.stuck + c.wrong + c.limited, 0);
+	assert_true(c.longer * 10 <= c.ended);
+}
+
 static void test_by_hand(void **state)
 {
 	struct counts c = { 0 };
@@ -359,8 +401,8 @@ static void test_compact(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_by_hand), cmocka_unit_test(test_compact),
-		                            cmocka_unit_test(test_published) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_by_hand), cmocka_unit_test(test_ends),
+		                            cmocka_unit_test(test_compact), cmocka_unit_test(test_published) };
 
 	if (argc == 3) { /* one schema, so many texts */
 		struct counts c = { 0 };
