@@ -22,8 +22,8 @@
  *   begun         instead of all these: the call is JSON, whatever the schema says it is, and this of it stands there
  *                 already
  *
- * What is left out is the empty text. A plain value is JSON where it can be read as such, but for arguments that can be
- * nothing but texts (call_wants_text).
+ * What is left out is the empty text. A plain value is JSON where that is right by the schema, or Python's word for
+ * such a value, else a text; an argument that can be nothing but a text is one (call_wants_text).
  */
 #ifndef GRAMMAR_CALL_H
 #define GRAMMAR_CALL_H

@@ -6,12 +6,16 @@
 
 /* THREAD_JSON and THREAD_PYTHON: flags below how deep they are. */
 enum { BEGUN = 1, IN_TEXT = 2, ESCAPED = 4, SINGLE = 8, DEPTH = 256 };
-/* THREAD_TEXT: what would be JSON must not be a text. Behind GUARD_WORD a word that is JSON, and how much of it. */
-enum { GUARD_NONE, GUARD_BEGIN, GUARD_WORD };
+/* THREAD_TEXT: what would be right as JSON must not be a text. Behind GUARD_WORD a word that is read as JSON, and how
+ * much of it. GUARD_BEGIN has a bit for each first byte of JSON that the schema allows, from GUARD_KIND on. */
+enum { GUARD_NONE, GUARD_BEGIN, GUARD_WORD, GUARD_KIND = 256 };
 /* THREAD_BRACES: what is expected. */
 enum { EXPECT_VALUE, EXPECT_ITEM, EXPECT_KEY, EXPECT_MEMBER, IN_KEY, IN_WORD, EXPECT_MORE = '.' };
 
-static const char *const words[] = { "true", "false", "null" };
+static const char *const words[] = { "true", "false", "null", "True", "False", "None" };
+enum { WORDS = sizeof words / sizeof *words };
+/* How JSON begins; the first three as the words do. */
+static const char begins[] = "tfn\"{[-0123456789";
 
 static bool is_white(uint8_t b) { return b == ' ' || b == '\n' || b == '\t' || b == '\r'; }
 static bool is_digit(uint8_t b) { return b >= '0' && b <= '9'; }
@@ -39,6 +43,16 @@ static bool is_whole(struct call_machine *m, uint32_t json)
 	return machine_step(m->json, json, ',') != MACHINE_DEAD || machine_step(m->json, json, '}') != MACHINE_DEAD;
 }
 
+static uint32_t guard_of(struct call_machine *m, uint32_t json)
+{
+	uint32_t guard = GUARD_BEGIN;
+
+	for (uint32_t i = 0; begins[i]; i++)
+		if (machine_step(m->json, json, (uint8_t)begins[i]) != MACHINE_DEAD)
+			guard |= (uint32_t)GUARD_KIND << i;
+	return guard;
+}
+
 void call_value(struct call_machine *m, uint32_t json)
 {
 	if (m->values == VALUES_PYTHON) {
@@ -48,7 +62,7 @@ void call_value(struct call_machine *m, uint32_t json)
 	} else {
 		bool plain = !m->told && call_wants_text(m->json, json);
 		uint32_t text = m->told ? MACHINE_DEAD : call_feed(m, json, "\"");
-		call_add(m, (struct thread){ THREAD_TEXT, 0, plain ? GUARD_NONE : GUARD_BEGIN, text });
+		call_add(m, (struct thread){ THREAD_TEXT, 0, plain ? GUARD_NONE : guard_of(m, json), text });
 		if (m->mark[MARK_CDATA][0])
 			call_add(m, (struct thread){ THREAD_MARK + MARK_CDATA, 0, 0, text });
 		if (!plain)
@@ -63,12 +77,14 @@ static bool guard(uint32_t *aux, uint8_t byte)
 {
 	if (*aux == GUARD_NONE)
 		return true;
-	if (*aux == GUARD_BEGIN) {
+	if (*aux % GUARD_KIND == GUARD_BEGIN) {
+		const uint32_t kinds = *aux / GUARD_KIND;
+		const char *at = byte ? strchr(begins, byte) : NULL;
 		*aux = GUARD_NONE;
-		for (uint32_t w = 0; w < 3; w++)
-			if (byte == (uint8_t)words[w][0])
+		for (uint32_t w = 0; w < WORDS; w++)
+			if (byte == (uint8_t)words[w][0] && kinds >> w % 3 & 1)
 				*aux = GUARD_WORD + 16 * w + 1;
-		return !is_white(byte) && !is_digit(byte) && byte != '-' && byte != '"' && byte != '{' && byte != '[';
+		return !is_white(byte) && (!at || at < begins + 3 || !(kinds >> (at - begins) & 1));
 	}
 	const char *word = words[(*aux - GUARD_WORD) / 16];
 	uint32_t had = (*aux - GUARD_WORD) % 16;
@@ -80,7 +96,7 @@ static bool guard(uint32_t *aux, uint8_t byte)
 
 static bool guarded(uint32_t aux)
 {
-	return aux >= GUARD_WORD && !words[(aux - GUARD_WORD) / 16][(aux - GUARD_WORD) % 16];
+	return aux >= GUARD_WORD && aux < GUARD_KIND && !words[(aux - GUARD_WORD) / 16][(aux - GUARD_WORD) % 16];
 }
 
 static void text_step(struct call_machine *m, struct thread t, uint8_t byte)

@@ -7,7 +7,7 @@
 
 struct call_arguments {
 	struct machine *machine;
-	uint32_t state;
+	uint32_t state, tried; /* tried: behind the value that is tried */
 	bool some;
 };
 
@@ -19,16 +19,14 @@ static void feed_bytes(struct call_arguments *a, const char *text, size_t n)
 
 static void feed(struct call_arguments *a, const char *text) { feed_bytes(a, text, strlen(text)); }
 
-struct call_arguments *call_arguments_open(const char *schema, const char *name, bool *lost)
+struct call_arguments *call_arguments_open(const char *parameters, bool *lost)
 {
 	struct error err = { 0 };
 	struct call_arguments *a = calloc(1, sizeof *a);
 
-	if (a && (a->machine = machine_of_schema(schema, strlen(schema), true, &err))) {
+	if (a && (a->machine = machine_of_schema(parameters, strlen(parameters), true, &err))) {
 		a->state = a->machine->start;
-		feed(a, "{\"name\":");
-		feed(a, name);
-		feed(a, ",\"arguments\":{");
+		feed(a, "{");
 		return a;
 	}
 	*lost = *lost || !a || err.code == ERROR_MEMORY;
@@ -63,6 +61,21 @@ bool call_arguments_wants_text(struct call_arguments *a)
 bool call_arguments_takes_text(struct call_arguments *a)
 {
 	return a->state != MACHINE_DEAD && machine_step(a->machine, a->state, '"') != MACHINE_DEAD;
+}
+
+void call_arguments_try(struct call_arguments *a) { a->tried = a->state; }
+
+bool call_arguments_try_bytes(struct call_arguments *a, const char *value, size_t n)
+{
+	for (size_t i = 0; i < n && a->tried != MACHINE_DEAD; i++)
+		a->tried = machine_step(a->machine, a->tried, (uint8_t)value[i]);
+	return a->tried != MACHINE_DEAD;
+}
+
+bool call_arguments_try_ends(struct call_arguments *a)
+{
+	return a->tried != MACHINE_DEAD && (machine_step(a->machine, a->tried, ',') != MACHINE_DEAD ||
+	                                    machine_step(a->machine, a->tried, '}') != MACHINE_DEAD);
 }
 
 void call_arguments_value(struct call_arguments *a, const char *value, size_t n) { feed_bytes(a, value, n); }

@@ -16,9 +16,9 @@
 
 struct call_arguments;
 
-/* schema: JSON text of the schema of {"name": NAME, "arguments": {...}}; name: a JSON text. NULL: the schema cannot be
- * used, or with *lost memory is short. */
-struct call_arguments *call_arguments_open(const char *schema, const char *name, bool *lost);
+/* parameters: JSON text of the schema of {...}, all of the arguments. NULL: the schema cannot be used, or with *lost
+ * memory is short. */
+struct call_arguments *call_arguments_open(const char *parameters, bool *lost);
 void call_arguments_close(struct call_arguments *a);
 /* Memory has run out: what is said of values since is nothing that the schema says. */
 bool call_arguments_lost(const struct call_arguments *a);
@@ -29,6 +29,11 @@ bool call_arguments_key(struct call_arguments *a, const char *key);
 bool call_arguments_wants_text(struct call_arguments *a);
 /* Whether it can be one. */
 bool call_arguments_takes_text(struct call_arguments *a);
+/* A value is tried, in parts of its JSON text: nothing else comes of it. False: no right value begins so. Whether the
+ * whole of it is right, and the arguments can go on or end behind it. */
+void call_arguments_try(struct call_arguments *a);
+bool call_arguments_try_bytes(struct call_arguments *a, const char *value, size_t n);
+bool call_arguments_try_ends(struct call_arguments *a);
 /* The value, a JSON text, or the next part of it. */
 void call_arguments_value(struct call_arguments *a, const char *value, size_t n);
 

@@ -332,7 +332,8 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 	if (!o)
 		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
 	o->in_call = forced;
-	tool_calls_begin(&o->tools, tools_form_in(m->tools, field_value(body, "tools") != NULL), t->opened, t->schemas);
+	tool_calls_begin(&o->tools, tools_form_in(m->tools, field_value(body, "tools") != NULL), t->opened,
+	                 t->functions);
 	o->prompt = c->text;
 	o->n_prompt = c->n_text;
 	c->text = NULL;

@@ -193,7 +193,7 @@ static void take_echo(struct openai_reply *o, unsigned number, const struct open
 static void begin_choice(struct openai_reply *o, unsigned number)
 {
 	tool_calls_begin(&o->choice[number].tools, o->tools, o->in_call ? o->tasks[0]->opened : NULL,
-	                 o->tasks[0]->schemas);
+	                 o->tasks[0]->functions);
 	think_begin(&o->choice[number].think, o->prompt ? o->prompt : "", o->n_prompt);
 	if (o->base.events && o->chat) {
 		json_t *delta = json_object();

@@ -51,7 +51,7 @@ void task_release(struct task *t)
 	free(t->bias);
 	free(t->samplers);
 	free(t->opened);
-	free(t->schemas);
+	free(t->functions);
 	for (unsigned i = 0; t->grammars && i < t->choices; i++)
 		session_grammar_close(t->grammars[i]);
 	free(t->grammars);

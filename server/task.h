@@ -51,7 +51,7 @@ struct task {
 	bool ignore_end;
 	const struct served *marks; /* whose marks of calls become text; NULL: of none */
 	char *opened;               /* the prompt opens a call, and this stands behind the mark; NULL: it does not */
-	char *schemas;              /* of the calls it may make (tool_reader.h); NULL: not known */
+	char *functions;            /* that it may call (tool_calls.h); NULL: not known */
 	bool one_call;              /* an answer has one call at most */
 	bool progress;              /* the reader wants to know how far its prompt is */
 	bool timings;               /* and what it has cost so far, with each token */

@@ -5,6 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loaders/json_read.h"
+
+/* Elements of a call that some models begin without the mark around it. */
+static const char element[] = "<function=";
+
 static const struct tools_row *row_of(const struct tool_calls *t) { return &tools_rows[t->form]; }
 
 /* What is held from `at` on; nothing was where there was no answer yet. */
@@ -14,16 +19,22 @@ static const char *held_from(const struct tool_calls *t, size_t at) { return t->
 static void begin_inside(struct tool_calls *t)
 {
 	t->inside = true;
+	t->unopened = false;
 	t->fed = t->skipped = 0;
 	t->first = t->found.n;
 	t->reads = READING;
-	tool_reader_begin(&t->reader, t->form, t->schemas, &t->found);
+	tool_reader_begin(&t->reader, t->form, t->functions, &t->found);
 }
 
-void tool_calls_begin(struct tool_calls *t, enum tools_form form, const char *opened, const char *schemas)
+void tool_calls_begin(struct tool_calls *t, enum tools_form form, const char *opened, const char *functions)
 {
+	struct error err = { 0 };
+
 	t->form = form;
-	t->schemas = schemas;
+	if (functions) {
+		t->functions = json_read(functions, strlen(functions), strlen(functions), "tools", &err);
+		t->lost = !t->functions;
+	}
 	if (opened != NULL || tools_rows[form].opened)
 		begin_inside(t);
 	t->may_be_text = !opened && tools_rows[form].opened;
@@ -50,7 +61,7 @@ static size_t partial(const char *p, size_t n, const char *mark)
 	return 0;
 }
 
-enum { MARKS = 8 };
+enum { MARKS = 9 };
 
 /* The first of the marks in what is held from `from` on, and where; NULL: there is none, and the last *held bytes may
  * become one. */
@@ -83,6 +94,12 @@ static void drop(struct tool_calls *t, size_t n)
 	t->held.n -= n;
 }
 
+/* The mark that opens a call, as it is text where there is none. */
+static const char *opening(const struct tool_calls *t)
+{
+	return row_of(t)->mark[0] && !t->unopened ? row_of(t)->mark[0] : "";
+}
+
 /* What is held and is no text whatever follows. */
 static size_t kept_of(const struct tool_calls *t) { return t->reader.kept ? t->skipped + t->reader.kept : 0; }
 
@@ -98,14 +115,29 @@ static void keep_said(struct tool_calls *t, size_t n, const char *closed)
 
 	if (!last || last->whole || last->said)
 		return;
-	if (kept_of(t) == 0 && row_of(t)->mark[0])
-		bytes_text(&said, row_of(t)->mark[0]);
+	if (kept_of(t) == 0)
+		bytes_text(&said, opening(t));
 	bytes_add(&said, held_from(t, kept_of(t)), n - kept_of(t));
 	bytes_text(&said, closed ? closed : "");
 	last->n_said = said.n;
 	bytes_add(&said, "", 1);
 	last->said = said.p;
 	t->lost = t->lost || said.lost;
+}
+
+/* What stands behind the last call that was read, before its mark: a text, but for what closes once too often. */
+static void leave_rest(struct tool_calls *t, size_t n)
+{
+	size_t from = t->fed;
+
+	while (from < n && strchr("`}]) \t\r\n,;", t->held.p[from]) && t->held.p[from])
+		from++;
+	while (n > from && tool_is_space((unsigned char)t->held.p[n - 1]))
+		n--;
+	if (from < n && row_of(t)->mark[1]) {
+		add_text(t, t->held.p + from, n - from);
+		t->begun = true;
+	}
 }
 
 /* What is held up to n is over; mark: what stands behind it, which is over, too, where it closes. closed: as the reader
@@ -122,13 +154,15 @@ static bool leave(struct tool_calls *t, size_t n, const char *mark, bool closed)
 	if (t->reads == READ_NONE) {
 		const size_t kept = kept_of(t);
 		if (kept == 0)
-			add_text(t, row->mark[0] ? row->mark[0] : "", row->mark[0] ? strlen(row->mark[0]) : 0);
+			add_text(t, opening(t), strlen(opening(t)));
 		if (kept == 0 || skip_space(held_from(t, kept), n - kept) < n - kept) {
 			add_text(t, held_from(t, kept), n - kept);
 			t->begun = true;
 		}
-		if (kept == 0 && closes)
+		if (kept == 0 && closes && !t->unopened)
 			add_text(t, closes, strlen(closes));
+	} else {
+		leave_rest(t, n);
 	}
 	t->lost = t->lost || tool_reader_lost(&t->reader);
 	drop(t, n + (closes ? strlen(closes) : 0));
@@ -193,16 +227,66 @@ static bool leave_none(struct tool_calls *t, bool ends)
 	return leave(t, mark ? at : t->held.n, mark, true);
 }
 
+/* Behind a whole call that no mark opened: the one that closes, if it stands there. */
+static bool leave_unopened(struct tool_calls *t, bool ends)
+{
+	const char *mark = row_of(t)->mark[1];
+	size_t at = t->fed, length = mark ? strlen(mark) : 0;
+
+	while (at < t->held.n && tool_is_space((unsigned char)t->held.p[at]))
+		at++;
+	const size_t left = t->held.n - at, same = left < length ? left : length;
+	const bool like = mark && memcmp(held_from(t, at), mark, same) == 0;
+	if (like && same < length && !ends)
+		return false;
+	return leave(t, like && same == length ? at : t->fed, like && same == length ? mark : NULL, true) || ends;
+}
+
+/* No call begins there after all: a text as far as it was looked at. */
+static bool leave_element(struct tool_calls *t)
+{
+	add_text(t, t->held.p, t->fed);
+	drop(t, t->fed);
+	t->inside = false;
+	t->begun = true;
+	return t->held.n > 0;
+}
+
+/* Another call behind the first one, between the same marks. False: none, or not known yet (*waits). */
+static bool next_object(struct tool_calls *t, bool ends, bool *waits)
+{
+	size_t at = t->fed;
+
+	*waits = false;
+	if (t->reader.way != WAY_JSON || !row_of(t)->mark[1] || row_of(t)->list)
+		return false;
+	while (at < t->held.n && (tool_is_space((unsigned char)t->held.p[at]) || t->held.p[at] == ','))
+		at++;
+	*waits = at == t->held.n && !ends;
+	if (at == t->held.n || t->held.p[at] != '{')
+		return false;
+	t->lost = t->lost || tool_reader_lost(&t->reader);
+	drop(t, at);
+	begin_inside(t);
+	t->unopened = true;
+	return true;
+}
+
 static bool take_inside(struct tool_calls *t, bool ends, bool cut)
 {
 	size_t at = t->held.n;
 	const char *mark = feed(t, &at);
 
 	t->lost = t->lost || tool_reader_lost(&t->reader);
+	bool bare = t->unopened && t->reader.way == WAY_ELEMENTS, waits;
+	if (t->reads == READ_WHOLE && next_object(t, ends, &waits))
+		return true;
+	if (t->reads == READ_WHOLE && !bare)
+		return !waits && leave_whole(t, ends);
 	if (t->reads == READ_WHOLE)
-		return leave_whole(t, ends);
+		return leave_unopened(t, ends);
 	if (t->reads == READ_NONE)
-		return leave_none(t, ends);
+		return bare && kept_of(t) == 0 ? leave_element(t) : leave_none(t, ends);
 	return (mark || ends) && leave(t, mark ? at : t->held.n, mark, mark || !cut);
 }
 
@@ -231,8 +315,9 @@ static bool begins_call(struct tool_calls *t, bool ends)
 static bool take_marked(struct tool_calls *t, bool ends, bool cut)
 {
 	const struct tools_row *row = row_of(t);
-	const char *const marks[MARKS] = { row->mark[0],  row->mark[4],  row->mark[5], row->frame[0],
-		                           row->frame[1], row->frame[2], row->frame[3] };
+	const bool bare = t->functions && row->body == BODY_FUNCTIONS && strcmp(row->mark[0], element) != 0;
+	const char *const marks[MARKS] = { row->mark[0],  row->mark[4],  row->mark[5],  row->frame[0],
+		                           row->frame[1], row->frame[2], row->frame[3], bare ? element : NULL };
 	size_t n = 0, held = 0;
 
 	if (t->inside && t->may_be_text)
@@ -251,7 +336,12 @@ static bool take_marked(struct tool_calls *t, bool ends, bool cut)
 	if (!space)
 		add_text(t, t->held.p, n);
 	t->begun = t->begun && !(mark && (mark == row->mark[4] || mark == row->mark[5]));
-	drop(t, mark ? n + strlen(mark) : n);
+	drop(t, mark && mark != element ? n + strlen(mark) : n);
+	if (mark == element) {
+		begin_inside(t);
+		t->unopened = true;
+		tool_reader_alone(&t->reader);
+	}
 	if (mark && mark == row->mark[0]) {
 		begin_inside(t);
 		t->may_be_text = row->opened;
@@ -332,6 +422,7 @@ void tool_calls_free(struct tool_calls *t)
 {
 	tool_events_free(&t->found);
 	tool_reader_free(&t->reader);
+	json_decref(t->functions);
 	bytes_free(&t->held);
 	*t = (struct tool_calls){ 0 };
 }

@@ -17,12 +17,13 @@
 
 struct tool_calls {
 	enum tools_form form;
-	const char *schemas;     /* of calls (tool_read_elements.c); NULL: not known */
+	json_t *functions;       /* [{"name": NAME, "parameters": SCHEMA}]; NULL: not known */
 	struct bytes held;       /* what may become a call, or a mark */
 	size_t fed;              /* inside: bytes of it that the reader has, or that stand before them */
 	size_t skipped;          /* bytes before those */
 	enum tool_reading reads; /* what it said of them */
 	struct tool_reader reader;
+	bool unopened;            /* inside: no mark that opens stands before it, and none is text */
 	bool inside;              /* behind an opening mark; forms without one: the text began as a call does */
 	bool may_be_text;         /* inside, and whether it is a call is not known yet (tools_row.opened) */
 	bool begun;               /* something that is not space was seen, since the last call */
@@ -32,8 +33,10 @@ struct tool_calls {
 };
 
 /* Before an answer. opened: the prompt has opened a call, and this of it stands behind the mark; NULL: it has not.
- * schemas: borrowed until the end; NULL: values of elements are what they look like. */
-void tool_calls_begin(struct tool_calls *t, enum tools_form form, const char *opened, const char *schemas);
+ * functions: JSON text of an array of the functions that may be called, each with its name and parameters: calls of
+ * others are text, and values of elements are right by the parameters. NULL: not known, and values are what they look
+ * like. */
+void tool_calls_begin(struct tool_calls *t, enum tools_form form, const char *opened, const char *functions);
 /* The next piece: t->found has what it told. */
 void tool_calls_take(struct tool_calls *t, const char *p, size_t n);
 /* The answer's end, in the same way; cut: the model had more to say. */

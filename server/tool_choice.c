@@ -293,25 +293,33 @@ static bool force(struct task *t, const json_t *functions, const struct served *
 	return force_form(t, functions, m, named, r);
 }
 
-/* Elements do not say which of their values are texts: the schemas do. */
-static bool keep_schemas(struct task *t, const json_t *body, const struct served *m, struct refusal *r)
+/* Calls are of these functions alone, and elements do not say which of their values are texts: the schemas do. */
+static bool keep_functions(struct task *t, const json_t *body, struct refusal *r)
 {
-	enum tools_body how = tools_rows[m->tools].body;
 	json_t *tools = field_value(body, "tools"), *tool, *functions;
 	size_t i;
 
-	if (!tools || (how != BODY_FUNCTIONS && how != BODY_KEYS && how != BODY_INVOKE))
+	if (!json_is_array(tools) || json_array_size(tools) == 0)
 		return true;
 	functions = json_array();
 	json_array_foreach(tools, i, tool)
 	{
-		json_t *function = json_object_get(tool, "function");
-		if (json_is_string(json_object_get(function, "name")))
-			json_add(functions, json_incref(function));
+		json_t *function = json_object_get(tool, "function"), *one = json_object();
+		json_t *parameters = field_value(function, "parameters");
+		if (json_is_string(json_object_get(function, "name"))) {
+			json_put(one, "name", json_incref(json_object_get(function, "name")));
+			if (parameters)
+				json_put(one, "parameters", json_incref(parameters));
+			json_add(functions, json_incref(one));
+		}
+		json_decref(one);
 	}
-	t->schemas = json_write(call_schema(functions));
-	json_decref(functions);
-	return t->schemas || refuse(r, 503, NULL, "There is no memory for this request.");
+	if (json_array_size(functions) == 0) {
+		json_decref(functions);
+		return true;
+	}
+	t->functions = json_write(functions);
+	return t->functions || refuse(r, 503, NULL, "There is no memory for this request.");
 }
 
 bool tool_choice_read(struct task *t, const json_t *body, const struct served *m, bool *forced, struct refusal *r)
@@ -322,7 +330,7 @@ bool tool_choice_read(struct task *t, const json_t *body, const struct served *m
 	*forced = false;
 	if (tools_form_in(m->tools, field_value(body, "tools") && !(word && strcmp(word, "none") == 0)))
 		t->marks = m;
-	if (!keep_schemas(t, body, m, r))
+	if (!keep_functions(t, body, r))
 		return false;
 	if (!choice || (word && (strcmp(word, "auto") == 0 || strcmp(word, "none") == 0)))
 		return true;

@@ -1,18 +1,18 @@
-/* server/tool_read_elements.c - calls that are written as elements, and which of their values are texts.
+/* server/tool_read_elements.c - calls that are written as elements.
  *
- * Elements do not say that: by the schema of a call, {"name": NAME, "arguments": {...}}, a value is a text where
- * nothing else is right; else it is JSON where it can be read as such, as without a schema. call.h writes by the same
- * rule. What is a text goes on as it comes, and so does what may not be one. Of others nothing is said while they may
- * still turn out to be either.
+ * What closes a value may also stand in a text: it closes where what follows goes on the call. A value whose closing
+ * mark was left out ends where a line begins with the next parameter of the function, or with the end of the call. What
+ * is no part of any argument is a text behind the call.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/call_arguments.h"
+#include "server/json_write.h"
 #include "server/tool_reader.h"
 
-static const char cdata[] = "<![CDATA[";
+static const char function_ends[] = "</function>";
 
 void tool_begin_elements(struct tool_reader *r)
 {
@@ -84,20 +84,55 @@ static char *spell(const char *p, size_t n)
 	return NULL;
 }
 
+/* What stands between the parts of calls is a text, but for space and brackets. */
+static void say_rest(struct tool_reader *r)
+{
+	struct bytes *b = &r->elements.rest;
+	const size_t to = b->n;
+	size_t from = 0;
+
+	while (from < to && b->p[from] && strchr("`}]) \t\r\n,;", b->p[from]))
+		from++;
+	tool_events_text(r->events, to > from ? b->p + from : "", to - from);
+	bytes_clear(b);
+}
+
+static void take_rest(struct read_elements *e)
+{
+	bytes_add(&e->rest, e->part.p, e->part.n);
+	bytes_clear(&e->part);
+}
+
+/* What is known of the function's parameters. */
+static void know(struct tool_reader *r, const json_t *function)
+{
+	struct read_elements *e = &r->elements;
+	const json_t *parameters = json_object_get(function, "parameters"),
+		     *properties = json_object_get(parameters, "properties");
+	char *text = json_is_object(parameters) ? json_spell(parameters, JSON_COMPACT) : NULL;
+
+	r->lost = r->lost || (e->types && call_arguments_lost(e->types)) || (json_is_object(parameters) && !text);
+	call_arguments_close(e->types);
+	e->types = text ? call_arguments_open(text, &r->lost) : NULL;
+	free(text);
+	json_decref(e->declared);
+	e->declared = json_is_object(properties) ? json_copied(properties, false) : NULL;
+	r->lost = r->lost || (json_is_object(properties) && !e->declared);
+}
+
 static enum tool_reading begin_call(struct tool_reader *r, bool trimmed)
 {
 	struct read_elements *e = &r->elements;
-	char *name = name_in(&e->part, trimmed, &r->lost),
-	     *text = name && r->schemas ? spell(name, strlen(name)) : NULL;
+	char *name = name_in(&e->part, trimmed, &r->lost);
+	const json_t *function = NULL;
 
 	bytes_clear(&e->part);
-	if (!name)
+	if (!name || !tool_reader_knows(r, name, &function)) {
+		free(name);
 		return READ_NONE;
-	r->lost = r->lost || (e->types && call_arguments_lost(e->types));
-	call_arguments_close(e->types);
-	e->types = text ? call_arguments_open(r->schemas, text, &r->lost) : NULL;
-	r->lost = r->lost || (r->schemas && !text);
-	free(text);
+	}
+	know(r, function);
+	say_rest(r);
 	e->at = SEEK_KEY;
 	e->some = false;
 	bytes_text(&r->out, "{");
@@ -109,183 +144,118 @@ static enum tool_reading end_call(struct tool_reader *r)
 {
 	bytes_text(&r->out, "}");
 	tool_reader_call_ends(r, true);
-	bytes_clear(&r->elements.part);
+	take_rest(&r->elements);
+	say_rest(r);
 	r->elements.at = SEEK_NAME;
-	return READING;
+	return r->elements.alone ? READ_WHOLE : READING;
 }
 
-/* ---- values */
+/* ---- where values end */
 
-static bool one_of_lines(const struct tool_reader *r) { return r->form == TOOLS_ELEMENTS; }
+enum ends { GOES_ON, MAY_END, ENDS, ENDS_UNCLOSED };
 
-/* Its key is the part. plain: the form says that it is a text. */
-static void begin_value(struct tool_reader *r, const char *key, bool plain)
+static enum ends like(const struct bytes *part, size_t from, const char *mark)
 {
-	struct read_elements *e = &r->elements;
+	size_t n = mark ? strlen(mark) : 0, left = part->n - from, same = left < n ? left : n;
 
-	e->known = e->types && call_arguments_key(e->types, key);
-	bool wanted = e->known && call_arguments_wants_text(e->types);
-	/* Where the schema is silent about it, line ends are as in other forms. */
-	e->loose = !plain && (!e->known || one_of_lines(r));
-	e->may_be_text = !e->known || call_arguments_takes_text(e->types);
-	e->plain = plain || wanted;
-	e->value_is = VALUE_BEGINS;
-	e->line = false;
-	bytes_clear(&e->raw);
-	bytes_clear(&e->made);
-	json_flow_clear(&e->flow);
-	bytes_text(&r->out, e->some ? "," : "");
-	bytes_text(&r->out, key);
-	bytes_text(&r->out, ":");
-	e->some = true;
-	e->at = IN_VALUE;
+	if (n == 0 || memcmp(part->p + from, mark, same) != 0)
+		return GOES_ON;
+	return same == n ? ENDS : MAY_END;
 }
 
-/* What has become known of the value goes on, to the machine of the schema, too. */
-static void say(struct tool_reader *r, struct bytes *what)
+static size_t behind_space(const struct bytes *part, size_t from)
 {
-	struct read_elements *e = &r->elements;
-
-	if (e->known)
-		call_arguments_value(e->types, what->p ? what->p : "", what->n);
-	bytes_add(&r->out, what->p, what->n);
-	bytes_clear(what);
-	tool_reader_say(r);
+	while (from < part->n && tool_is_space((unsigned char)part->p[from]))
+		from++;
+	return from;
 }
 
-static void be_text(struct tool_reader *r)
+/* The next parameter's element, whose key the function has and which had no value yet. */
+static enum ends like_next(struct tool_reader *r)
 {
 	struct read_elements *e = &r->elements;
+	size_t n = strlen(e->open);
+	enum ends now = e->declared ? like(&e->part, 0, e->open) : GOES_ON;
 
-	e->value_is = VALUE_TEXT;
-	bytes_clear(&e->made);
-	bytes_text(&e->made, "\"");
-	for (size_t i = 0; i < e->raw.n; i++)
-		json_flow_escape((unsigned char)e->raw.p[i], &e->made);
-	say(r, &e->made);
+	if (now != ENDS)
+		return now;
+	const char *key = e->part.p + n, *end = memmem(key, e->part.n - n, e->behind_key, strlen(e->behind_key));
+	if (!end)
+		return e->part.n - n > 200 || memchr(key, '\n', e->part.n - n) ? GOES_ON : MAY_END;
+	char *name = strndup(key, (size_t)(end - key));
+	bool declared = name && json_object_get(e->declared, name);
+	r->lost = r->lost || !name;
+	free(name);
+	return declared ? ENDS_UNCLOSED : GOES_ON;
 }
 
-static void try_byte(struct tool_reader *r, unsigned char byte)
+/* Whether what is held ends the function, but for what closes the value: it does where the call ends behind it. */
+bool tool_value_unclosed(const struct tool_reader *r)
 {
-	struct read_elements *e = &r->elements;
-	bool first = e->flow.at == FLOW_AT_VALUE && e->flow.depth == 0;
+	const struct read_elements *e = &r->elements;
 
-	bytes_add(&e->raw, &byte, 1);
-	enum flow s = json_flow_take(&e->flow, byte, &e->made);
-	if (s == FLOW_WRONG) {
-		be_text(r);
-	} else if (first && (byte == '{' || byte == '[') && !e->may_be_text) {
-		e->value_is = VALUE_JSON;
-		say(r, &e->made);
-	}
+	return e->at == IN_VALUE && e->fresh && r->functions && r->row->body == BODY_FUNCTIONS && e->part.n &&
+	       like(&e->part, 0, function_ends) == ENDS &&
+	       behind_space(&e->part, sizeof function_ends - 1) == e->part.n;
 }
 
-static void put(struct tool_reader *r, unsigned char byte)
+/* What the part begins with. */
+static enum ends value_ends(struct tool_reader *r)
+{
+	const struct read_elements *e = &r->elements;
+	enum ends now = like(&e->part, 0, e->close), other;
+
+	if (now == ENDS || !e->fresh || !r->functions)
+		return now;
+	if ((other = like_next(r)) != GOES_ON)
+		return other;
+	const bool functions = r->row->body == BODY_FUNCTIONS;
+	return (functions && like(&e->part, 0, function_ends) == MAY_END) || tool_value_unclosed(r) ? MAY_END : now;
+}
+
+/* What was held is read from where the reader is now. */
+static enum tool_reading read_again(struct tool_reader *r)
 {
 	struct read_elements *e = &r->elements;
-	const bool whole = e->flow.at == FLOW_AT_END;
+	struct bytes part = e->part;
+	enum tool_reading now = READING;
 
-	switch (e->value_is) {
-	case VALUE_BEGINS:
-	case VALUE_TRIED: try_byte(r, byte); break;
-	case VALUE_TEXT:
-		json_flow_escape(byte, &e->made);
-		say(r, &e->made);
-		break;
-	case VALUE_JSON:
-		if (r->broken) {
+	e->part = (struct bytes){ 0 };
+	for (size_t i = 0; i < part.n && now == READING; i++) {
+		unsigned char byte = (unsigned char)part.p[i];
+		if (r->broken)
 			bytes_add(&r->out, &byte, 1);
-		} else if (json_flow_take(&e->flow, byte, &e->made) == FLOW_WRONG) {
-			/* Behind a whole value it could go on the arguments: two commas are no JSON anywhere. */
-			bytes_text(&r->out, whole ? ",," : "");
-			bytes_add(&r->out, e->made.p, e->made.n);
-			tool_reader_wrong(r);
-		} else {
-			say(r, &e->made);
-		}
-		break;
+		else
+			now = tool_read_elements(r, byte);
 	}
+	if (r->broken)
+		tool_reader_say(r);
+	e->part.lost = e->part.lost || part.lost;
+	bytes_free(&part);
+	return now;
 }
 
-/* The first bytes; true: that was all to be done with this one. */
-static bool begins_value(struct tool_reader *r, unsigned char byte)
-{
-	struct read_elements *e = &r->elements;
-	const size_t n = e->raw.n;
-
-	if (r->form == TOOLS_PARAM && byte == (unsigned char)cdata[n]) {
-		bytes_add(&e->raw, &byte, 1);
-		if (n + 2 < sizeof cdata)
-			return true;
-		bytes_clear(&e->raw);
-		snprintf(e->close, sizeof e->close, "]]></%s>", r->row->name);
-		e->loose = false;
-		be_text(r);
-		return true;
-	}
-	e->value_is = VALUE_TRIED;
-	if (n || e->plain) /* what might have become CDATA begins no JSON */
-		be_text(r);
-	return n == 0 && e->loose && byte == '\n';
-}
-
-/* Bytes of the value that are no part of its closing mark: what stands around it is taken off. */
-static void value_byte(struct tool_reader *r, unsigned char byte)
-{
-	struct read_elements *e = &r->elements;
-
-	if (e->value_is == VALUE_BEGINS && begins_value(r, byte))
-		return;
-	/* One line's end before the mark is not the value's. */
-	if (e->line)
-		put(r, '\n');
-	e->line = e->loose && byte == '\n';
-	if (!e->line)
-		put(r, byte);
-}
-
-static enum tool_reading end_value(struct tool_reader *r)
-{
-	struct read_elements *e = &r->elements;
-
-	if (e->value_is == VALUE_BEGINS || e->value_is == VALUE_TRIED) {
-		if (!e->plain && json_flow_end(&e->flow, &e->made) == FLOW_DONE) {
-			say(r, &e->made);
-			e->value_is = VALUE_JSON;
-		} else {
-			be_text(r);
-		}
-	}
-	if (e->value_is == VALUE_TEXT) {
-		bytes_text(&e->made, "\"");
-		say(r, &e->made);
-	} else if (json_flow_end(&e->flow, &e->made) != FLOW_DONE) {
-		bytes_text(&r->out, e->close);
-		return tool_reader_wrong(r);
-	}
-	if (r->row->body == BODY_INVOKE)
-		snprintf(e->close, sizeof e->close, "</%s>", r->row->name);
-	e->at = SEEK_KEY;
-	return READING;
-}
-
-/* Bytes go to the value as soon as they cannot be the beginning of its closing mark. */
+/* Bytes go to the value as soon as they cannot be the beginning of what ends it. */
 static enum tool_reading in_value(struct tool_reader *r, unsigned char byte)
 {
 	struct read_elements *e = &r->elements;
 
 	bytes_add(&e->part, &byte, 1);
 	while (e->part.n && !r->broken) {
-		size_t n = strlen(e->close), same = e->part.n < n ? e->part.n : n;
-		if (memcmp(e->part.p, e->close, same) != 0) {
-			value_byte(r, (unsigned char)e->part.p[0]);
-			memmove(e->part.p, e->part.p + 1, --e->part.n);
-			continue;
-		}
-		if (same < n)
+		enum ends now = value_ends(r);
+		if (now == MAY_END)
 			return READING;
-		bytes_clear(&e->part);
-		return end_value(r);
+		if (now == ENDS_UNCLOSED)
+			return tool_value_end(r) == READING ? read_again(r) : READ_NONE;
+		if (now == ENDS) {
+			bytes_clear(&e->part);
+			if (!e->may_be_text && e->value_is != VALUE_TEXT)
+				return tool_value_end(r);
+			e->at = BEHIND_VALUE;
+			return READING;
+		}
+		tool_value_byte(r, (unsigned char)e->part.p[0]);
+		memmove(e->part.p, e->part.p + 1, --e->part.n);
 	}
 	if (r->broken) {
 		bytes_add(&r->out, e->part.p, e->part.n);
@@ -293,6 +263,35 @@ static enum tool_reading in_value(struct tool_reader *r, unsigned char byte)
 		tool_reader_say(r);
 	}
 	return READING;
+}
+
+/* A mark that closes a text: it is part of that unless the call goes on behind it. */
+static enum tool_reading behind_value(struct tool_reader *r, unsigned char byte)
+{
+	struct read_elements *e = &r->elements;
+	const bool functions = r->row->body == BODY_FUNCTIONS;
+	const char *const marks[] = { e->open,
+		                      r->row->mark[0],
+		                      r->row->mark[1],
+		                      r->row->mark[5],
+		                      functions ? function_ends : NULL,
+		                      functions ? "<function=" : NULL };
+	bool may = false;
+
+	bytes_add(&e->part, &byte, 1);
+	size_t at = behind_space(&e->part, 0);
+	for (size_t i = 0; i < sizeof marks / sizeof *marks && at < e->part.n; i++) {
+		enum ends now = like(&e->part, at, marks[i]);
+		if (now == ENDS)
+			return tool_value_end(r) == READING ? read_again(r) : READ_NONE;
+		may = may || now == MAY_END;
+	}
+	if (may || at == e->part.n)
+		return READING;
+	e->at = IN_VALUE;
+	for (const char *p = e->close; *p; p++)
+		tool_value_byte(r, (unsigned char)*p);
+	return read_again(r);
 }
 
 /* ---- all */
@@ -304,15 +303,20 @@ static enum tool_reading behind_key(struct tool_reader *r)
 	bool plain = memmem(e->part.p ? e->part.p : "", e->part.n, "string=\"true\"", 13) != NULL;
 
 	bytes_clear(&e->part);
-	begin_value(r, e->key.n ? e->key.p : "\"\"", plain);
+	tool_value_begin(r, e->key.n ? e->key.p : "\"\"", plain);
 	return READING;
 }
 
 static enum tool_reading end_key(struct tool_reader *r)
 {
 	struct read_elements *e = &r->elements;
-	char *key = spell(e->part.p ? e->part.p : "", e->part.n);
+	char *key = spell(e->part.p ? e->part.p : "", e->part.n),
+	     *name = strndup(e->part.n ? e->part.p : "", e->part.n);
 
+	if (name && e->declared)
+		json_object_del(e->declared, name);
+	e->key.lost = e->key.lost || !name;
+	free(name);
 	bytes_clear(&e->part);
 	bytes_clear(&e->key);
 	bytes_take(&e->key, key);
@@ -350,6 +354,8 @@ enum tool_reading tool_read_elements(struct tool_reader *r, unsigned char byte)
 
 	if (e->at == IN_VALUE)
 		return in_value(r, byte);
+	if (e->at == BEHIND_VALUE)
+		return behind_value(r, byte);
 	if (e->at == BEHIND_NAME) { /* the element ends here, or it is none; part is the name */
 		if (tool_is_space(byte))
 			return READING;
@@ -361,23 +367,24 @@ enum tool_reading tool_read_elements(struct tool_reader *r, unsigned char byte)
 	switch (e->at) {
 	case SEEK_NAME:
 		if (ends_with(&e->part, "<function=")) {
-			bytes_clear(&e->part);
+			take_rest(e);
 			e->at = IN_NAME;
 		}
 		return READING;
 	case IN_NAME: return in_name(r);
 	case SEEK_KEY:
-		if (r->row->body == BODY_FUNCTIONS && ends_with(&e->part, "</function>"))
+		if (r->row->body == BODY_FUNCTIONS && ends_with(&e->part, function_ends))
 			return end_call(r);
 		if (ends_with(&e->part, e->open)) {
-			bytes_clear(&e->part);
+			take_rest(e);
 			e->at = IN_KEY;
 		}
 		return READING;
 	case IN_KEY: return ends_with(&e->part, e->behind_key) ? end_key(r) : READING;
 	case SEEK_VALUE: return ends_with(&e->part, e->value) ? behind_key(r) : READING;
 	case BEHIND_NAME:
-	case IN_VALUE: break;
+	case IN_VALUE:
+	case BEHIND_VALUE: break;
 	}
 	return READING;
 }
@@ -388,9 +395,17 @@ enum tool_reading tool_end_elements(struct tool_reader *r, bool closed)
 
 	if (!r->told && r->row->body == BODY_KEYS && e->at == IN_NAME && closed && begin_call(r, true) == READ_NONE)
 		return READ_NONE;
-	if (!r->told)
-		return r->kept ? READ_WHOLE : READ_NONE;
-	if (!closed || e->at == IN_VALUE)
+	if (!r->told) {
+		if (r->kept && e->at == SEEK_NAME) {
+			take_rest(e);
+			say_rest(r);
+		}
+		return r->kept && e->at == SEEK_NAME ? READ_WHOLE : READ_NONE;
+	}
+	bool unclosed = closed && tool_value_unclosed(r);
+	if (((e->at == BEHIND_VALUE && closed) || unclosed) && tool_value_end(r) == READING)
+		bytes_clear(&e->part);
+	if (!closed || e->at == IN_VALUE || r->broken)
 		tool_reader_call_ends(r, false);
 	else
 		end_call(r);

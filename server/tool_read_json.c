@@ -8,7 +8,7 @@
 static void begin_call(struct read_json *j)
 {
 	j->member = MEMBER_NONE;
-	j->begun = j->done = j->ended = j->named = false;
+	j->begun = j->done = j->ended = j->named = j->others = false;
 	bytes_clear(&j->name);
 	json_flow_clear(&j->inner);
 }
@@ -47,11 +47,13 @@ static enum tool_reading settle(struct tool_reader *r)
 /* The name is there: whether it is one. */
 static enum tool_reading named(struct tool_reader *r)
 {
+	const json_t *function;
 	char *text = text_of(r, &r->json.name);
+	bool known = text && tool_reader_knows(r, text, &function);
 
 	free(text);
 	r->json.named = true;
-	return text ? settle(r) : READ_NONE;
+	return known ? settle(r) : READ_NONE;
 }
 
 static enum tool_reading end_key(struct tool_reader *r)
@@ -71,6 +73,7 @@ static enum tool_reading end_key(struct tool_reader *r)
 		j->member = j->begun ? MEMBER_OTHER : MEMBER_ARGUMENTS;
 	} else {
 		j->member = MEMBER_OTHER;
+		j->others = j->others || !key || (strcmp(key, "type") != 0 && strcmp(key, "id") != 0);
 	}
 	free(key);
 	bytes_clear(&j->key);
@@ -78,7 +81,7 @@ static enum tool_reading end_key(struct tool_reader *r)
 }
 
 /* A member's value begins. */
-static enum tool_reading begin_member(struct tool_reader *r)
+static enum tool_reading begin_member(struct tool_reader *r, unsigned char byte)
 {
 	struct read_json *j = &r->json;
 	enum flow_event event = j->flow.event;
@@ -92,6 +95,12 @@ static enum tool_reading begin_member(struct tool_reader *r)
 	if (j->member != MEMBER_ARGUMENTS)
 		return READING;
 	j->begun = true;
+	if (event == FLOW_SCALAR && byte == 'n') { /* null: there are none */
+		bytes_text(&r->out, "{}");
+		j->member = MEMBER_OTHER;
+		j->done = true;
+		return settle(r);
+	}
 	j->in_object = object;
 	j->in_text = string && r->form != TOOLS_PREFIX;
 	bytes_add(&r->out, "{", object);
@@ -104,6 +113,9 @@ static enum tool_reading end_call(struct tool_reader *r)
 
 	if (!j->named)
 		return READ_NONE;
+	/* An answer that happens to have a member "name". */
+	if (!j->begun && j->others && r->functions && !r->row->mark[0])
+		return READ_NONE;
 	if (!j->begun) {
 		bytes_text(&r->out, "{}");
 		j->begun = j->done = true;
@@ -114,7 +126,7 @@ static enum tool_reading end_call(struct tool_reader *r)
 }
 
 /* Outside of the values that matter. */
-static enum tool_reading between(struct tool_reader *r)
+static enum tool_reading between(struct tool_reader *r, unsigned char byte)
 {
 	struct read_json *j = &r->json;
 	const unsigned depth = j->flow.depth, level = j->list;
@@ -130,9 +142,9 @@ static enum tool_reading between(struct tool_reader *r)
 			begin_call(j);
 		if (depth == level + 1)
 			return object ? READING : READ_NONE;
-		return depth == level + 2 ? begin_member(r) : READING;
+		return depth == level + 2 ? begin_member(r, byte) : READING;
 	case FLOW_STRING:
-	case FLOW_SCALAR: return depth <= level ? READ_NONE : depth == level + 1 ? begin_member(r) : READING;
+	case FLOW_SCALAR: return depth <= level ? READ_NONE : depth == level + 1 ? begin_member(r, byte) : READING;
 	case FLOW_KEY_ENDS: return depth == level + 1 ? end_key(r) : READING;
 	case FLOW_CLOSES:
 		if (depth == 0 && j->list)
@@ -213,7 +225,7 @@ enum tool_reading tool_read_json(struct tool_reader *r, unsigned char byte)
 	if (j->flow.key && (json_flow_quoted(&j->flow) || j->flow.event == FLOW_KEY_ENDS) &&
 	    j->flow.depth == j->list + 1U)
 		bytes_add(&j->key, j->made.p, j->made.n);
-	enum tool_reading now = between(r);
+	enum tool_reading now = between(r, byte);
 	if (now == READING && r->kept && j->list && j->flow.depth == 1)
 		r->kept = r->taken;
 	return now;

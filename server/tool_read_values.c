@@ -348,7 +348,12 @@ static enum tool_reading in_name(struct tool_reader *r, unsigned char byte)
 		v->at = VALUES_SEEK; /* a fence's language */
 		return READING;
 	}
-	if (byte != (python ? '(' : '{') || v->name.lost)
+	const json_t *function;
+	char *name = v->name.lost ? NULL : strndup(v->name.p, v->name.n);
+	bool known = name && tool_reader_knows(r, name, &function);
+	r->lost = r->lost || (!name && !v->name.lost);
+	free(name);
+	if (byte != (python ? '(' : '{') || !known)
 		return READ_NONE;
 	bytes_clear(&v->key);
 	bytes_clear(&v->word);

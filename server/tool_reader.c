@@ -6,12 +6,12 @@
 
 #include "runtime/call_arguments.h"
 
-void tool_reader_begin(struct tool_reader *r, enum tools_form form, const char *schemas, struct tool_events *events)
+void tool_reader_begin(struct tool_reader *r, enum tools_form form, const json_t *functions, struct tool_events *events)
 {
 	tool_reader_free(r);
 	r->form = form;
 	r->row = &tools_rows[form];
-	r->schemas = schemas;
+	r->functions = functions;
 	r->events = events;
 	switch (r->row->body) {
 	case BODY_JSON: r->way = WAY_JSON; break;
@@ -26,12 +26,18 @@ void tool_reader_begin(struct tool_reader *r, enum tools_form form, const char *
 		tool_begin_elements(r);
 }
 
+void tool_reader_alone(struct tool_reader *r)
+{
+	r->way = WAY_ELEMENTS;
+	r->elements.alone = true;
+}
+
 void tool_reader_free(struct tool_reader *r)
 {
 	struct bytes *all[] = { &r->head,         &r->out,           &r->json.key,     &r->json.name,
 		                &r->json.made,    &r->elements.part, &r->elements.raw, &r->elements.made,
 		                &r->elements.key, &r->values.name,   &r->values.key,   &r->values.word,
-		                &r->values.mark };
+		                &r->values.mark,  &r->elements.rest };
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		bytes_free(all[i]);
@@ -39,6 +45,7 @@ void tool_reader_free(struct tool_reader *r)
 	json_flow_free(&r->json.inner);
 	json_flow_free(&r->elements.flow);
 	call_arguments_close(r->elements.types);
+	json_decref(r->elements.declared);
 	*r = (struct tool_reader){ 0 };
 }
 
@@ -48,12 +55,29 @@ bool tool_reader_lost(const struct tool_reader *r)
 
 	return r->lost || (types && call_arguments_lost(types)) || r->head.lost || r->out.lost || r->json.key.lost ||
 	       r->json.name.lost || r->json.made.lost || r->elements.part.lost || r->elements.raw.lost ||
-	       r->elements.key.lost || r->elements.made.lost || r->values.name.lost || r->values.key.lost ||
-	       r->values.word.lost || r->values.mark.lost || r->json.flow.held.lost || r->json.inner.held.lost ||
-	       r->elements.flow.held.lost || (r->events && r->events->lost);
+	       r->elements.key.lost || r->elements.made.lost || r->elements.rest.lost || r->values.name.lost ||
+	       r->values.key.lost || r->values.word.lost || r->values.mark.lost || r->json.flow.held.lost ||
+	       r->json.inner.held.lost || r->elements.flow.held.lost || (r->events && r->events->lost);
 }
 
 /* ---- what becomes known */
+
+bool tool_reader_knows(const struct tool_reader *r, const char *name, const json_t **function)
+{
+	const json_t *one;
+	size_t i;
+
+	*function = NULL;
+	json_array_foreach(r->functions, i, one)
+	{
+		const char *own = json_string_value(json_object_get(one, "name"));
+		if (own && strcmp(own, name) == 0) {
+			*function = one;
+			return true;
+		}
+	}
+	return !r->functions;
+}
 
 void tool_reader_tell(struct tool_reader *r, char *name)
 {
@@ -161,9 +185,11 @@ enum tool_reading tool_read_named(struct tool_reader *r, unsigned char byte)
 		return READING;
 	}
 	if (before) {
+		const json_t *function;
 		char *name = r->head.n && !r->head.lost ? name_of(r) : NULL;
+		bool known = name && tool_reader_knows(r, name, &function);
 		free(name);
-		if (!name)
+		if (!known)
 			return READ_NONE;
 	}
 	enum flow s = json_flow_take(f, byte, &r->out);
@@ -234,7 +260,7 @@ bool tool_reader_quoted(const struct tool_reader *r)
 	switch (r->way) {
 	case WAY_JSON:
 	case WAY_NAMED: return json_flow_quoted(&r->json.flow);
-	case WAY_ELEMENTS: return r->elements.at == IN_VALUE;
+	case WAY_ELEMENTS: return r->elements.at == IN_VALUE && !tool_value_unclosed(r);
 	case WAY_VALUES: return v->at == VALUES_QUOTED || v->at == VALUES_MARKED;
 	case WAY_UNKNOWN: break;
 	}

@@ -3,10 +3,13 @@
  * Owns: when a call is one, and what of its arguments is known. Nothing is said of a call before its name is, and the
  * first of its arguments has begun as its form wants it; from then on it is a call whatever follows. Of a value that
  * the form does not tell from a text nothing is said until that is known. When what follows cannot be read, the
- * arguments go on as they were written: they are then no JSON whatever comes behind, and never look complete.
+ * arguments go on as they were written: they are then no JSON whatever comes behind, and never look complete. Where the
+ * functions are known that a request may call, a call of another one is none.
  */
 #ifndef SERVER_TOOL_READER_H
 #define SERVER_TOOL_READER_H
+
+#include <jansson.h>
 
 #include "server/json_flow.h"
 #include "server/tool_events.h"
@@ -29,19 +32,29 @@ struct read_json {
 	bool in_name, in_text, in_object; /* of the value of `member` */
 	bool begun, done;                 /* this call's arguments */
 	bool named, ended;                /* this call */
+	bool others;                      /* it has members that no call has */
 	struct bytes key, name;           /* as they are written */
 	struct bytes made;                /* of the last byte */
 };
 
 /* tool_read_elements.c */
 struct read_elements {
-	enum { SEEK_NAME, IN_NAME, BEHIND_NAME, SEEK_KEY, IN_KEY, SEEK_VALUE, IN_VALUE } at;
+	enum { SEEK_NAME, IN_NAME, BEHIND_NAME, SEEK_KEY, IN_KEY, SEEK_VALUE, IN_VALUE, BEHIND_VALUE } at;
 	struct bytes part;                                   /* what may become a mark; of names and keys, all of it */
 	char open[64], value[64], close[64], behind_key[64]; /* marks: before a key, before a value, behind a value */
 	struct call_arguments *types;                        /* NULL: nothing is known of values */
-	bool some, known, loose;                             /* some: arguments so far; known, loose: of the value */
+	json_t *declared;        /* the keys of the function's schema that had no value yet */
+	struct bytes rest;       /* what is no part of any argument: a text behind the call */
+	bool alone;              /* nothing belongs to it behind the call */
+	bool some, known, loose; /* some: arguments so far; known, loose: of the value */
 	enum { VALUE_BEGINS, VALUE_TRIED, VALUE_TEXT, VALUE_JSON } value_is;
 	bool may_be_text, plain;
+	bool fresh;     /* what comes begins a line of the value */
+	bool right;     /* so far the value is right as JSON */
+	size_t n_tried; /* bytes of `made` that were tried */
+	char quote;     /* Python's, inside of JSON; 0: none */
+	bool escaped;
+	unsigned skip;               /* letters of Python's None that are still to come */
 	struct bytes key, raw, made; /* of a value that is not told yet: as it stands, and as JSON */
 	bool line;                   /* a line's end that may be the value's last byte */
 	struct json_flow flow;
@@ -74,7 +87,7 @@ struct read_values {
 struct tool_reader {
 	enum tools_form form;
 	const struct tools_row *row;
-	const char *schemas;
+	const json_t *functions; /* [{"name": NAME, "parameters": SCHEMA}]; NULL: not known */
 	struct tool_events *events;
 	enum tool_way way;
 	size_t taken, kept; /* bytes so far; how many of them are no text whatever follows */
@@ -88,7 +101,10 @@ struct tool_reader {
 	struct read_values values;
 };
 
-void tool_reader_begin(struct tool_reader *r, enum tools_form form, const char *schemas, struct tool_events *events);
+void tool_reader_begin(struct tool_reader *r, enum tools_form form, const json_t *functions,
+                       struct tool_events *events);
+/* Of elements, one call alone is to be read: no mark stands around it. */
+void tool_reader_alone(struct tool_reader *r);
 enum tool_reading tool_reader_take(struct tool_reader *r, unsigned char byte);
 /* Whether the next byte stands where marks are none. */
 bool tool_reader_quoted(const struct tool_reader *r);
@@ -106,6 +122,8 @@ void tool_reader_tell(struct tool_reader *r, char *name);
 /* What is in r->out goes on, where the call is told. */
 void tool_reader_say(struct tool_reader *r);
 void tool_reader_call_ends(struct tool_reader *r, bool whole);
+/* Whether a function of this name may be called; *function: it, NULL where functions are not known. */
+bool tool_reader_knows(const struct tool_reader *r, const char *name, const json_t **function);
 /* What was taken cannot be read. */
 enum tool_reading tool_reader_wrong(struct tool_reader *r);
 
@@ -114,6 +132,12 @@ enum tool_reading tool_read_named(struct tool_reader *r, unsigned char byte);
 enum tool_reading tool_read_elements(struct tool_reader *r, unsigned char byte);
 enum tool_reading tool_read_values(struct tool_reader *r, unsigned char byte);
 enum tool_reading tool_end_elements(struct tool_reader *r, bool closed);
+/* tool_read_element_value.c: the value of a key, which is a JSON text; plain: the form says that it is a text. Bytes
+ * that are no part of its closing mark: what stands around the value is taken off. Its end: READING behind it. */
+void tool_value_begin(struct tool_reader *r, const char *key, bool plain);
+void tool_value_byte(struct tool_reader *r, unsigned char byte);
+enum tool_reading tool_value_end(struct tool_reader *r);
+bool tool_value_unclosed(const struct tool_reader *r);
 void tool_begin_elements(struct tool_reader *r);
 
 static inline bool tool_is_space(unsigned char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }

@@ -13,9 +13,11 @@
 #include "tests/server/call_writers.h"
 
 static const char schemas[] =
-	"{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},\"arguments\":{\"type\":\"object\","
-	"\"properties\":{\"s\":{\"type\":\"string\"},\"i\":{\"type\":\"integer\"},\"a\":{\"type\":\"array\"},"
-	"\"o\":{\"type\":\"object\"},\"n\":{\"type\":[\"string\",\"null\"]}}}}}";
+	"[{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"properties\":{\"s\":{\"type\":\"string\"},\"i\":{"
+	"\"type\":"
+	"\"integer\"},\"a\":{\"type\":\"array\"},\"o\":{\"type\":\"object\"},\"n\":{\"type\":[\"string\",\"null\"]},"
+	"\"b\":{"
+	"\"type\":[\"boolean\",\"null\"]}}}},{\"name\":\"g\"}]";
 static const char *const openings[] = { "", "{\"name\": \"f\", \"arguments\": ", "f", "\n<function=f>\n" };
 
 struct reading {

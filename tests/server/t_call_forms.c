@@ -94,11 +94,19 @@ static bool is_right(const char *name, const char *arguments)
 	return right;
 }
 
-static void check_read(enum tools_form form, const char *said, const char *schemas)
+/* The same functions as a request has them. */
+static char *functions_text(void)
+{
+	return json_write(json_pack("[{s:s, s:o}, {s:s, s:{s:s, s:b}}]", "name", "f", "parameters",
+	                            json_loads(parameters, 0, NULL), "name", "g", "parameters", "type", "object",
+	                            "additionalProperties", 0));
+}
+
+static void check_read(enum tools_form form, const char *said, const char *functions)
 {
 	struct tool_calls t = { 0 };
 
-	tool_calls_begin(&t, form, tool_choice_before_name(form), schemas);
+	tool_calls_begin(&t, form, tool_choice_before_name(form), functions);
 	tool_calls_take(&t, said, strlen(said));
 	tool_calls_end(&t, false);
 	const struct tool_call *call = t.found.call;
@@ -152,17 +160,17 @@ static void test_anything(void **state)
 
 	for (enum tools_form form = TOOLS_NONE + 1; form < TOOLS_FORMS; form++) {
 		struct machine *m = machine_of_form(form);
-		char *schemas = json_write(schema_of_calls(form));
+		char *functions = functions_text();
 		unsigned whole = 0;
 		for (unsigned i = 0; i < most; i++)
 			if (say_anything(m, said, sizeof said)) {
-				check_read(form, said, schemas);
+				check_read(form, said, functions);
 				whole++;
 			}
 		assert_false(m->failed);
 		if (whole < most / 2)
 			fail_msg("form %d: %u texts of %u have an end", form, whole, most);
-		free(schemas);
+		free(functions);
 		machine_close(m);
 	}
 }
@@ -196,7 +204,16 @@ static const struct {
 	{ TOOLS_ELEMENTS,
 	  "f>\n<parameter=text>\na\n</parameter>\n<parameter=count>\n7\n</parameter>\n<parameter=maybe>\ntrue\n"
 	  "</parameter>\n</function>",
-	  false, NULL }, /* it would be read as no text */
+	  true, "{\"text\":\"a\",\"count\":7,\"maybe\":\"true\"}" },
+	{ TOOLS_ELEMENTS,
+	  "f>\n<parameter=text>\na\n</parameter>\n<parameter=count>\n7\n</parameter>\n<parameter=maybe>\n5 {x\n"
+	  "</parameter>\n</function>",
+	  true, "{\"text\":\"a\",\"count\":7,\"maybe\":\"5 {x\"}" },
+	/* It is read as null, and no text. */
+	{ TOOLS_ELEMENTS,
+	  "f>\n<parameter=text>\na\n</parameter>\n<parameter=count>\n7\n</parameter>\n<parameter=maybe>\nNone\n"
+	  "</parameter>\n</function>",
+	  false, NULL },
 	{ TOOLS_SEED, "f>\n<parameter=text>a\n</parameter>\n<parameter=count>7</parameter>\n</function>", true,
 	  "{\"text\":\"a\\n\",\"count\":7}" },
 	{ TOOLS_GLM,
@@ -259,14 +276,14 @@ static void test_rows(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct machine *m = machine_of_form(rows[i].form);
-		char *schemas = json_write(schema_of_calls(rows[i].form));
+		char *functions = functions_text();
 		uint32_t at = walk(m, m->start, rows[i].said);
 		if (machine_ends(m, at) != rows[i].ends)
 			fail_msg("form %d: %s: %s", rows[i].form, rows[i].ends ? "not allowed" : "allowed",
 			         rows[i].said);
 		if (rows[i].ends) {
 			struct tool_calls t = { 0 };
-			tool_calls_begin(&t, rows[i].form, tool_choice_before_name(rows[i].form), schemas);
+			tool_calls_begin(&t, rows[i].form, tool_choice_before_name(rows[i].form), functions);
 			tool_calls_take(&t, rows[i].said, strlen(rows[i].said));
 			tool_calls_end(&t, false);
 			assert_int_equal(t.found.n, 1);
@@ -275,7 +292,7 @@ static void test_rows(void **state)
 			assert_memory_equal(t.found.call[0].arguments.p, rows[i].arguments, strlen(rows[i].arguments));
 			tool_calls_free(&t);
 		}
-		free(schemas);
+		free(functions);
 		machine_close(m);
 	}
 }

@@ -328,7 +328,8 @@ static void test_all_templates(void **state)
 
 #define ASK \
 	"{\"messages\":[{\"role\":\"user\",\"content\":\"?\"}],\"max_tokens\":200,\"tools\":[{\"type\":\"function\"," \
-	"\"function\":{\"name\":\"get\",\"parameters\":{\"type\":\"object\"}}}],\"response_format\":{\"type\":" \
+	"\"function\":{\"name\":\"get\",\"parameters\":{\"type\":\"object\"}}},{\"type\":\"function\",\"function\":{" \
+	"\"name\":\"put\"}}],\"response_format\":{\"type\":" \
 	"\"regex\"," \
 	"\"pattern\":\"Yes\\\\. <tool_call>\\\\n\\\\{\\\"name\\\": \\\"get\\\", \\\"arguments\\\": \\\\{\\\"x\\\": " \
 	"7\\\\}\\\\}\\\\n" \
