@@ -139,6 +139,15 @@ unpack_archive() {
 	tar -xf "build/$unpacked.tar.xz" -C build && chmod -R a-w "build/$unpacked"
 }
 
+# same_archive DIR: an archive made of the archive, at another time, with other times of files and another umask, has the
+# same bytes.
+same_archive() {
+	archive=$(make -s -C build show-distdir).tar.xz
+	find "build/${archive%.tar.xz}" -exec touch -h -d 2001-02-03 {} + &&
+		(umask 077 && run_logged dist.log make -C "$1" dist) || { show_log dist.log; return 1; }
+	cmp "build/$archive" "$1/$archive" && rm -f "$1/$archive"
+}
+
 # installs DIR: what is installed goes when it is uninstalled, and make distclean leaves nothing; of a copy of DIR.
 installs() {
 	copy=$1.copy
@@ -205,6 +214,7 @@ if [ -n "$clang" ]; then
 		check_build "clang" build-clang $second 'WERROR=$(STRICT)' -- --disable-static --without-hsakmt \
 			CC="$clang" CFLAGS="-g1 -O2"
 		sources=..
+		check_sources same_archive build-clang
 		check_sources installs build-clang
 	else
 		broken "the release archive"
