@@ -270,7 +270,9 @@ static bool key_known(const char *p, size_t n)
 		"add_eos_token",
 		"add_space_prefix",
 		"remove_extra_whitespaces",
-		"suppress_tokens"
+		"suppress_tokens",
+		"added_tokens", /* those that the file's maker added, which the list of tokens has, too */
+		"token_type_count"
 	};
 	static const char suffix[] = "_token_id";
 
