@@ -54,6 +54,7 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
+#pragma GCC system_header /* fields that a macro leaves out are 0, of which C++ compilers warn */
 extern "C" {
 #endif
 

@@ -8,6 +8,7 @@
 #include "jitrun.h"
 
 #ifdef __cplusplus
+#pragma GCC system_header /* fields that a macro leaves out are 0, of which C++ compilers warn */
 extern "C" {
 #endif
 

@@ -1,7 +1,9 @@
 # man3.awk - the library's page of section 3, out of the comments and declarations of its headers:
 #
-#   awk -f scripts/man3.awk runtime/jitrun.h runtime/jitrun_cards.h runtime/jitrun_grammar.h \
-#       runtime/jitrun_batch.h > jitrun.3
+#   headers="runtime/jitrun.h runtime/jitrun_cards.h runtime/jitrun_grammar.h runtime/jitrun_batch.h"
+#   awk -f scripts/man3.awk look=1 $headers look=0 $headers > jitrun.3
+#
+# The headers are read twice: first for the names of functions, by which the page is found.
 #
 # Comments that begin a line become text, "/* ---- name */" a section, and everything else an example in fixed pitch.
 # What only compilers need is left out.
@@ -41,15 +43,24 @@ function text(s) {
 		print roff(s)
 	}
 }
-BEGIN {
+look {
+	if (/^[a-z]/ && !/^typedef/ && match($0, /[ *]jit_[a-z0-9_]+\(/))
+		names = names ", " substr($0, RSTART + 1, RLENGTH - 2)
+	next
+}
+!begun++ {
 	print ".TH JITRUN 3 \"" day "\" \"jitrun " version "\" \"Library Functions\"\n.ad l"
-	print ".SH NAME\njitrun \\- run a large language model from C\n.SH SYNOPSIS"
+	print ".SH NAME\njitrun" names " \\- run a large language model from C\n.SH SYNOPSIS"
 	print ".EX\n#include <jitrun.h>\n#include <jitrun_cards.h>\n#include <jitrun_grammar.h>"
 	print "#include <jitrun_batch.h>\n"
 	print "cc program.c $(pkg\\-config \\-\\-cflags \\-\\-libs jitrun)\n.EE"
 	print ".SH DESCRIPTION"
 }
-FNR == 1 { mode(""); if (NR > 1) print FILENAME ~ /cards/ ? ".SH GRAPHICS CARDS" : ".SH GRAMMARS" }
+FNR == 1 {
+	mode("")
+	if (headers++)
+		print ".SH " (FILENAME ~ /cards/ ? "GRAPHICS CARDS" : FILENAME ~ /batch/ ? "BATCHES" : "GRAMMARS")
+}
 skip { skip = /\\$/; next }
 /^#/ { skip = /\\$/; next }
 /^extern "C"/ || /^}$/ { next }

@@ -3,15 +3,21 @@
 # headers, and section 1 what every page has.
 . "${srcdir:-.}/tests/support/prelude.sh"
 serve=; [ ! -x jitserve ] || serve=jitserve # built where libmicrohttpd is
-headers="$top/runtime/jitrun.h $top/runtime/jitrun_cards.h"
+headers="$top/runtime/jitrun.h $top/runtime/jitrun_cards.h $top/runtime/jitrun_batch.h $top/runtime/jitrun_grammar.h"
 functions=$(sed -n 's/^[a-z].*[ *]\(jit_[a-z_]*\)(.*/\1/p' $headers)
 structs=$(sed -n 's/^} \(jit_[a-z_]*\);$/\1/p' $headers)
 check "the headers declare functions" [ "$(echo "$functions" | wc -l)" -ge 30 ]
 for name in $functions $structs; do
 	check "jitrun.3 has $name" grep -q "$name" jitrun.3
 done
-for section in MODEL SESSION CONVERSATIONS "GRAPHICS CARDS"; do
-	check "jitrun.3 has a section $section" grep -qx "\.SH $section" jitrun.3
+for section in MODEL SESSION CONVERSATIONS "GRAPHICS CARDS" GRAMMARS BATCHES; do
+	check "jitrun.3 has one section $section" [ "$(grep -cx "\.SH $section" jitrun.3)" = 1 ]
+done
+check "no heading comes twice: $(grep '^\.SH' jitrun.3 | sort | uniq -d)" [ \
+	"$(grep '^\.SH' jitrun.3 | sort | uniq -d | wc -l)" = 0 ]
+sed -n '/^\.SH NAME/{n;p;q}' jitrun.3 | sed 's/ \\- .*//' | tr -d , | tr ' ' '\n' > "$dir/names"
+for name in $functions; do
+	check "jitrun.3 is found by the name $name" grep -qx "$name" "$dir/names"
 done
 check "nothing of comments is left in jitrun.3" sh -c '! grep -n "^ \* \|^\*/" jitrun.3'
 day=$(sed -n 's/.*version_day.*"\(.*\)";/\1/p' programs/commit.c)
