@@ -139,8 +139,8 @@ unpack_archive() {
 	tar -xf "build/$unpacked.tar.xz" -C build && chmod -R a-w "build/$unpacked"
 }
 
-# same_archive DIR: an archive made of the archive, at another time, with other times of files and another umask, has the
-# same bytes.
+# same_archive DIR: an archive made of the archive, at another time, with other times of files and another umask, has
+# the same bytes.
 same_archive() {
 	archive=$(make -s -C build show-distdir).tar.xz
 	find "build/${archive%.tar.xz}" -exec touch -h -d 2001-02-03 {} + &&

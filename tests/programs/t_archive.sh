@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/programs/t_archive.sh - release archives: two of the same files are the same bytes, whatever the files' times, the
-# order in which they were made, the umask and the time zone were.
+# tests/programs/t_archive.sh - release archives: two of the same files are the same bytes, whatever the files' times,
+# the order in which they were made, the umask and the time zone were.
 . "${srcdir:-.}/tests/support/prelude.sh"
 make_tree() { # NAME FILES...: a folder of the same files, made in that order
 	mkdir -p "$dir/$1/archive/programs" "$dir/$1/archive/b" && cd "$dir/$1/archive" || exit 1
