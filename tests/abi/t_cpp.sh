@@ -7,8 +7,8 @@
 	echo '#include "jitrun_cards.h"'
 	echo '#include "jitrun_batch.h"'
 	echo '#include "jitrun_grammar.h"'
-	sed -n 's/^#define \(JIT_[A-Z_]*\)([.]*)  *JIT_STRUCT(\(jit_[a-z_]*\).*/size_t size_\2() { \2 s = \1(); return s.size; }/p' \
-		"$top"/runtime/jitrun*.h
+	sed -n 's/^#define \(JIT_[A-Z_]*\)([.]*)  *JIT_STRUCT(\(jit_[a-z_]*\).*/\1 \2/p' "$top"/runtime/jitrun*.h |
+		while read -r macro type; do echo "size_t size_$type() { $type s = $macro(); return s.size; }"; done
 	echo 'int some() { return JIT_SESSION_OPTIONS(.context = 5, .threads = 2).context; }'
 	echo 'float more() { jit_sampling s = JIT_SAMPLING(.temperature = 1, .top_k = 5); return s.temperature; }'
 } > "$dir/all.cpp"
