@@ -31,6 +31,7 @@ struct batcher {
 	bool dead; /* the device computes no more */
 	struct slots *slots;
 	jit_session *alone; /* for embeddings; NULL: none was asked for */
+	uint64_t turns;     /* texts that were begun in it */
 	struct bits *bits;  /* NULL: no answer is computed again */
 };
 
@@ -62,13 +63,10 @@ static unsigned answers_of(const struct batcher *e, const struct client *client)
 	return n;
 }
 
-/* Texts of one request that are embedded come one by one: where the first one has room, the others wait with it. */
 static bool has_room(const struct batcher *e, const struct task *t, struct refusal *r)
 {
 	const struct batcher_numbers *n = &e->numbers;
 
-	if (t->embeds && t->first > 0)
-		return true;
 	if (n->waiting + n->running + t->choices > e->o.parallel + e->o.queue)
 		return refuse(r, 429, NULL, "Too many requests are waiting; try again soon.");
 	if (answers_of(e, &t->client) + t->choices > e->o.of_client)
@@ -155,14 +153,6 @@ static void sweep(struct batcher *e)
 	choices_close(over);
 }
 
-static struct choice *embedded(const struct batcher *e)
-{
-	for (unsigned i = 0; i < e->n_running; i++)
-		if (choice_is_alone(e->running[i]) && e->running[i]->outcome == CHOICE_RUNNING)
-			return e->running[i];
-	return NULL;
-}
-
 static void begin(struct batcher *e, struct choice *c)
 {
 	slots_enter(e->slots, c);
@@ -178,10 +168,13 @@ static void embed(struct batcher *e, struct choice *c)
 	const double seconds = (b->max_pass_ms ? b->max_pass_ms : USUAL_MS) / 1e3;
 	jit_error err = { 0 };
 
-	if (c->task->n_ids > (size_t)e->context) {
+	const size_t n = task_text(c->task, c->text).n;
+
+	if (c->done == 0)
+		c->turn = ++e->turns;
+	if (n > (size_t)e->context) {
 		char why[160];
-		snprintf(why, sizeof why, "the text has %zu tokens, and the context has room for %d", c->task->n_ids,
-		         e->context);
+		snprintf(why, sizeof why, "the text has %zu tokens, and the context has room for %d", n, e->context);
 		choice_fail(c, 400, why);
 		return;
 	}
@@ -217,7 +210,10 @@ static struct choice *take_turn(struct batcher *e, struct choice **parked)
 	*parked = NULL;
 	pthread_mutex_lock(&e->lock);
 	bool room = at_work(e) < e->o.parallel;
-	struct choice **at = turns_next(&e->first, !embedded(e), e->running, e->n_running);
+	unsigned alone;
+	choices_alone(e->running, e->n_running,
+	              &alone); /* those that need the session that is alone leave room for others */
+	struct choice **at = turns_next(&e->first, alone < (e->o.parallel + 1) / 2, e->running, e->n_running);
 	struct choice *back = room ? turns_parked(e->running, e->n_running) : NULL;
 	if (at && !room && e->n_running < 2 * e->o.parallel)
 		victim = turns_victim(*at, e->running, e->n_running);
@@ -379,10 +375,11 @@ static void *run(void *user)
 			choice_look(e->running[i]);
 		sweep(e);
 		keep_kernels(e);
-		struct choice *c = embedded(e);
+		unsigned alone;
+		struct choice *c = choices_alone(e->running, e->n_running, &alone);
 		if (c)
 			embed(e, c);
-		if (e->n_running > (c ? 1u : 0u))
+		if (e->n_running > alone || (c && !choice_is_alone(c)))
 			step(e);
 		else if (!c && bits_pending(e->bits))
 			bits_step(e->bits);

@@ -25,7 +25,9 @@ struct choice {
 	uint64_t bits;
 	int32_t *ids; /* what it computed, once it is over; NULL: nothing */
 	size_t n_ids;
-	size_t done, part;          /* choice_embed.c: tokens computed, and to be computed at once */
+	size_t text;                /* choice_embed.c: of its texts, the one that is computed */
+	uint64_t turn;              /* when it had a text computed last, as the batcher counts */
+	size_t done, part;          /* of it: tokens computed, and to be computed at once */
 	double *sum;                /* of their rows; NULL: it is not wanted */
 	uint64_t told;              /* of its prompt, as the reader knows it */
 	double asked, begun, first; /* when; first: of its first token, 0: none yet */
@@ -43,6 +45,9 @@ void choice_begin(struct choice *c, jit_batch *batch);
 bool choice_embed(struct choice *c, jit_session *alone, const jit_model *model, double seconds);
 /* Whether it needs that session: for all it does, or for what comes before its beginning. */
 bool choice_is_alone(const struct choice *c);
+/* Of n choices those that need it, so many: the one in the middle of a text, else the one whose turn it is. NULL: none.
+ */
+struct choice *choices_alone(struct choice *const *running, unsigned n, unsigned *alone);
 /* Whether another choice of its task comes first. */
 bool choice_waits(const struct choice *c);
 /* Its tokens are computed: chooses the next one. */

@@ -24,9 +24,14 @@ static void adapt(struct choice *c, size_t n, double took, double seconds)
 		c->part = part < PART_LEAST ? PART_LEAST : (size_t)part;
 }
 
+static struct task_text text_of(const struct choice *c) { return task_text(c->task, c->text); }
+
+/* What the text is, by its number. */
 static void put(struct choice *c, const void *bytes, size_t n)
 {
-	const struct record r = { .kind = RECORD_TOKEN, .choice = c->number, .id = -1, .n_text = (uint32_t)n };
+	const struct record r = {
+		.kind = RECORD_TOKEN, .choice = c->number + (unsigned)c->text, .id = -1, .n_text = (uint32_t)n
+	};
 
 	stream_put(c->task->stream, &r, NULL, bytes);
 }
@@ -37,7 +42,7 @@ static void put_mean(struct choice *c, float *out, size_t hidden)
 	double squares = 0;
 
 	for (size_t i = 0; i < hidden; i++)
-		out[i] = (float)(c->sum[i] / (double)c->task->n_ids);
+		out[i] = (float)(c->sum[i] / (double)text_of(c).n);
 	for (size_t i = 0; i < hidden; i++)
 		squares += (double)out[i] * (double)out[i];
 	const double length = math_host_sqrt(squares);
@@ -63,11 +68,11 @@ static bool add_rows(struct choice *c, jit_session *alone, size_t n, size_t hidd
 	if (!ok)
 		no_memory(err);
 	else
-		ok = jit_session_embed(alone, c->task->ids + c->done, n, &o, rows, n * hidden, err) == JIT_OK;
+		ok = jit_session_embed(alone, text_of(c).ids + c->done, n, &o, rows, n * hidden, err) == JIT_OK;
 	for (size_t k = 0; ok && k < n; k++)
 		for (size_t i = 0; i < hidden; i++)
 			c->sum[i] += (double)rows[k * hidden + i];
-	if (ok && c->done + n == c->task->n_ids)
+	if (ok && c->done + n == text_of(c).n)
 		put_mean(c, rows, hidden);
 	free(rows);
 	return ok;
@@ -77,7 +82,7 @@ static bool last_row(struct choice *c, jit_session *alone, size_t n, size_t hidd
 {
 	const jit_embedding_options o = JIT_EMBEDDING_OPTIONS(.pooling = JIT_POOL_LAST, .normalise = 1);
 	float *row = calloc(hidden, sizeof *row);
-	bool ok = row ? jit_session_embed(alone, c->task->ids + c->done, n, &o, row, hidden, err) == JIT_OK
+	bool ok = row ? jit_session_embed(alone, text_of(c).ids + c->done, n, &o, row, hidden, err) == JIT_OK
 	              : no_memory(err);
 
 	if (ok)
@@ -91,7 +96,7 @@ static bool classify(struct choice *c, jit_session *alone, size_t n, jit_error *
 	const jit_embedding_options o = JIT_EMBEDDING_OPTIONS(.pooling = JIT_POOL_RANK);
 	float score = 0;
 
-	if (jit_session_embed(alone, c->task->ids + c->done, n, &o, &score, 1, err) != JIT_OK)
+	if (jit_session_embed(alone, text_of(c).ids + c->done, n, &o, &score, 1, err) != JIT_OK)
 		return false;
 	put(c, &(double){ (double)score }, sizeof(double));
 	return true;
@@ -103,7 +108,7 @@ static bool rank(struct choice *c, jit_session *alone, size_t n, jit_error *err)
 	if (c->task->pooling == JIT_POOL_RANK)
 		return classify(c, alone, n, err);
 	const int32_t *answer = c->task->answer;
-	const float *logit = jit_session_feed(alone, c->task->ids + c->done, n, err) == JIT_OK
+	const float *logit = jit_session_feed(alone, text_of(c).ids + c->done, n, err) == JIT_OK
 	                             ? jit_session_logits(alone, err)
 	                             : NULL;
 
@@ -120,7 +125,7 @@ static bool score(struct choice *c, jit_session *alone, size_t n, jit_error *err
 	const size_t n_top = (size_t)c->task->logprobs;
 	float *logprob = malloc(n * sizeof *logprob);
 	jit_logprob *top = calloc(n * n_top + 1, sizeof *top);
-	const int32_t *ids = c->task->ids + c->done;
+	const int32_t *ids = text_of(c).ids + c->done;
 	bool ok =
 		logprob && top ? session_score_top(alone, ids, n, logprob, top, n_top, err) == JIT_OK : no_memory(err);
 
@@ -141,7 +146,7 @@ static bool score(struct choice *c, jit_session *alone, size_t n, jit_error *err
 static bool compute(struct choice *c, jit_session *alone, const jit_model *model, size_t n, jit_error *err)
 {
 	const struct task *t = c->task;
-	const bool last = c->done + n == t->n_ids;
+	const bool last = c->done + n == text_of(c).n;
 	jit_model_info info = JIT_MODEL_INFO();
 
 	if (jit_model_get_info(model, &info, err) != JIT_OK)
@@ -151,16 +156,32 @@ static bool compute(struct choice *c, jit_session *alone, const jit_model *model
 	if (!t->ranks && t->pooling == JIT_POOL_MEAN)
 		return add_rows(c, alone, n, (size_t)info.hidden, err);
 	if (!last)
-		return jit_session_feed(alone, t->ids + c->done, n, err) == JIT_OK;
+		return jit_session_feed(alone, text_of(c).ids + c->done, n, err) == JIT_OK;
 	return t->ranks ? rank(c, alone, n, err) : last_row(c, alone, n, (size_t)info.hidden, err);
 }
 
 static bool begin(struct choice *c, jit_session *alone, jit_error *err)
 {
-	c->begun = system_seconds();
-	c->numbers.prompt = c->task->n_ids;
-	c->part = PART_FIRST;
+	if (c->text == 0) {
+		c->begun = system_seconds();
+		c->part = PART_FIRST;
+		for (size_t i = 0; i < task_texts(c->task); i++)
+			c->numbers.prompt += task_text(c->task, i).n;
+	}
+	free(c->sum);
+	c->sum = NULL;
 	return jit_session_rewind(alone, 0, err) == JIT_OK;
+}
+
+/* A text is computed. */
+static void go_on(struct choice *c)
+{
+	c->done = 0;
+	c->text++;
+	if (c->task->scores)
+		c->task->scored = true;
+	else if (c->text == task_texts(c->task))
+		choice_end(c, END_LENGTH);
 }
 
 bool choice_embed(struct choice *c, jit_session *alone, const jit_model *model, double seconds)
@@ -172,19 +193,15 @@ bool choice_embed(struct choice *c, jit_session *alone, const jit_model *model, 
 		choice_fail(c, choice_status(err.code), err.message);
 		return false;
 	}
-	const size_t left = c->task->n_ids - c->done, n = left < c->part ? left : c->part;
+	const size_t left = text_of(c).n - c->done, n = left < c->part ? left : c->part;
 	if (!compute(c, alone, model, n, &err)) {
 		choice_fail(c, choice_status(err.code), err.message);
 		return false;
 	}
 	adapt(c, n, system_seconds() - start, seconds);
 	c->done += n;
-	if (c->done < c->task->n_ids)
-		return true;
-	if (c->task->scores)
-		c->task->scored = true;
-	else
-		choice_end(c, END_LENGTH);
+	if (c->done == text_of(c).n)
+		go_on(c);
 	return true;
 }
 
@@ -194,3 +211,19 @@ bool choice_is_alone(const struct choice *c)
 }
 
 bool choice_waits(const struct choice *c) { return c->task->scores && !c->task->scored && c->number != c->task->first; }
+
+struct choice *choices_alone(struct choice *const *running, unsigned n, unsigned *alone)
+{
+	struct choice *first = NULL, *within = NULL;
+
+	*alone = 0;
+	for (unsigned i = 0; i < n; i++) {
+		struct choice *c = running[i];
+		if (!choice_is_alone(c) || c->outcome != CHOICE_RUNNING)
+			continue;
+		(*alone)++;
+		within = c->done ? c : within;
+		first = !first || c->turn < first->turn ? c : first;
+	}
+	return within ? within : first;
+}

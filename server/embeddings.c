@@ -1,4 +1,5 @@
 /* server/embeddings.c - /v1/embeddings: a vector for each text. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,40 +17,36 @@ struct embeddings_reply {
 	const struct served *model;
 	bool base64;
 	uint64_t tokens;
-	json_t **vector; /* n; NULL: not there yet */
+	float *vector; /* n, one behind the other */
 	unsigned n;
 };
 
+static size_t bytes_of(const struct embeddings_reply *o) { return (size_t)o->model->info.hidden * sizeof(float); }
+
 /* The bytes of the floats, the lowest first. */
-static json_t *base64(const char *p, size_t n)
+static void put_base64(struct bytes *b, const unsigned char *p, size_t n)
 {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	struct bytes b = { 0 };
 
+	bytes_text(b, "\"");
 	for (size_t i = 0; i < n; i += 3) {
 		uint32_t left = n - i < 3 ? (uint32_t)(n - i) : 3, bits = 0;
 		char four[4];
 		for (uint32_t k = 0; k < 3; k++)
-			bits = bits << 8 | (k < left ? (unsigned char)p[i + k] : 0);
+			bits = bits << 8 | (k < left ? p[i + k] : 0);
 		for (uint32_t k = 0; k < 4; k++)
 			four[k] = k <= left ? digits[bits >> (18 - 6 * k) & 63] : '=';
-		bytes_add(&b, four, 4);
+		bytes_add(b, four, 4);
 	}
-	json_t *o = b.lost ? NULL : json_text(b.n ? b.p : "", b.n);
-	bytes_free(&b);
-	return o;
+	bytes_text(b, "\"");
 }
 
-static json_t *numbers(const char *p, size_t n)
+/* Nine digits are enough for a float. */
+static void put_numbers(struct bytes *b, const float *p, size_t n)
 {
-	json_t *list = json_array();
-
-	for (size_t i = 0; i + sizeof(float) <= n; i += sizeof(float)) {
-		float value;
-		memcpy(&value, p + i, sizeof value);
-		json_add(list, json_number((double)value));
-	}
-	return list;
+	for (size_t i = 0; i < n; i++)
+		bytes_print(b, isfinite(p[i]) ? "%c%.9g" : "%cnull", i ? ',' : '[', (double)p[i]);
+	bytes_text(b, n ? "]" : "[]");
 }
 
 static void take(struct reply *r, const struct record *record, const jit_logprob *top, const char *text)
@@ -57,32 +54,33 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 	struct embeddings_reply *o = (struct embeddings_reply *)(void *)r;
 	(void)top;
 
-	if (record->kind == RECORD_TOKEN)
-		o->vector[record->choice] = o->base64 ? base64(text, record->n_text) : numbers(text, record->n_text);
+	if (record->kind == RECORD_TOKEN && record->n_text == bytes_of(o))
+		memcpy(o->vector + record->choice * (size_t)o->model->info.hidden, text, record->n_text);
 	else if (record->kind == RECORD_ENDED)
 		o->tokens += record->numbers.prompt;
 }
 
+/* Written at once: as a tree of values, thousands of vectors would take ten times as much memory. */
 static void end(struct reply *r)
 {
 	struct embeddings_reply *o = (struct embeddings_reply *)(void *)r;
-	json_t *j = json_object(), *data = json_array(), *usage = json_object();
+	char *name = json_write(json_text(o->model->name, strlen(o->model->name)));
+	struct bytes *b = &r->out;
 
+	bytes_text(b, "{\"object\":\"list\",\"model\":");
+	bytes_take(b, name);
+	bytes_text(b, ",\"data\":[");
 	for (unsigned i = 0; i < o->n; i++) {
-		json_t *one = json_object();
-		json_put(one, "object", json_string("embedding"));
-		json_put(one, "index", json_integer(i));
-		json_put(one, "embedding", o->vector[i]);
-		o->vector[i] = NULL;
-		json_add(data, one);
+		const float *v = o->vector + i * (size_t)o->model->info.hidden;
+		bytes_print(b, "%s{\"object\":\"embedding\",\"index\":%u,\"embedding\":", i ? "," : "", i);
+		if (o->base64)
+			put_base64(b, (const unsigned char *)v, bytes_of(o));
+		else
+			put_numbers(b, v, (size_t)o->model->info.hidden);
+		bytes_text(b, "}");
 	}
-	json_put(usage, "prompt_tokens", json_integer((json_int_t)o->tokens));
-	json_put(usage, "total_tokens", json_integer((json_int_t)o->tokens));
-	json_put(j, "object", json_string("list"));
-	json_put(j, "model", json_text(o->model->name, strlen(o->model->name)));
-	json_put(j, "data", data);
-	json_put(j, "usage", usage);
-	bytes_take(&r->out, json_write(j));
+	bytes_print(b, "],\"usage\":{\"prompt_tokens\":%llu,\"total_tokens\":%llu}}", (unsigned long long)o->tokens,
+	            (unsigned long long)o->tokens);
 }
 
 static void fail(struct reply *r, const struct refusal *why) { bytes_take(&r->out, refusal_json(why)); }
@@ -91,8 +89,6 @@ static void close_reply(struct reply *r)
 {
 	struct embeddings_reply *o = (struct embeddings_reply *)(void *)r;
 
-	for (unsigned i = 0; o->vector && i < o->n; i++)
-		json_decref(o->vector[i]);
 	free(o->vector);
 	free(o);
 }
@@ -135,7 +131,7 @@ static struct embeddings_reply *open_reply(const struct served *m, unsigned n)
 	o->base.kind = &embeddings_kind;
 	o->model = m;
 	o->n = n;
-	o->vector = calloc(n, sizeof *o->vector);
+	o->vector = calloc(n, bytes_of(o));
 	if (o->vector)
 		return o;
 	reply_close(&o->base);
@@ -145,28 +141,24 @@ static struct embeddings_reply *open_reply(const struct served *m, unsigned n)
 static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p)
 {
 	struct embeddings_reply *o = open_reply(m, (unsigned)p->n);
-	struct task *tasks[PROMPTS_MOST] = { 0 };
-	bool ok = o && (read_fields(o, body, &x->refusal));
+	struct task *t = task_open(m);
+	bool ok = o && t && task_set_texts(t, p->n);
 
-	for (size_t i = 0; ok && i < p->n; i++) {
-		ok = (tasks[i] = task_open(m)) != NULL;
-		if (!ok)
-			break;
-		tasks[i]->embeds = true;
-		tasks[i]->pooling = m->pooling;
-		tasks[i]->first = (unsigned)i;
-		tasks[i]->ids = p->list[i].ids;
-		tasks[i]->n_ids = p->list[i].n;
-		p->list[i].ids = NULL;
-	}
 	if (!ok)
 		refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
-	if (ok)
-		ok = generate(x, &o->base, m, tasks, p->n);
-	else
+	ok = ok && read_fields(o, body, &x->refusal);
+	for (size_t i = 0; ok && i < p->n; i++) {
+		t->texts[i] = (struct task_text){ p->list[i].ids, p->list[i].n };
+		p->list[i].ids = NULL;
+	}
+	if (ok) {
+		t->embeds = true;
+		t->pooling = m->pooling;
+		ok = generate(x, &o->base, m, &t, 1);
+	} else {
 		reply_close(o ? &o->base : NULL);
-	for (size_t i = 0; i < p->n; i++)
-		task_release(tasks[i]);
+	}
+	task_release(t);
 	return ok;
 }
 
@@ -174,7 +166,7 @@ bool answer_embeddings(struct exchange *x)
 {
 	json_t *body = request_read(x->body.p, x->body.n, REQUEST_EMBED, &x->refusal);
 	const char *name = NULL;
-	struct prompts p = { 0 };
+	struct prompts p = { .most = PROMPTS_TEXTS_MOST };
 
 	if (!body)
 		return false;

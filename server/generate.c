@@ -14,14 +14,18 @@ enum { GRAMMARS = 2 };
 
 static bool fits(struct exchange *x, const struct task *t, int context)
 {
-	if (t->n_ids <= (size_t)context)
+	size_t longest = 0, n;
+
+	for (size_t i = 0; i < task_texts(t); i++)
+		longest = (n = task_text(t, i).n) > longest ? n : longest;
+	if (longest <= (size_t)context)
 		return true;
 	refuse(&x->refusal, 400, NULL,
 	       "The prompt of %zu tokens exceeds the available context size of %d tokens; send less, or raise "
 	       "--context.",
-	       t->n_ids, context);
+	       longest, context);
 	x->refusal.type = "exceed_context_size_error";
-	x->refusal.tokens = t->n_ids;
+	x->refusal.tokens = longest;
 	x->refusal.context = context;
 	return false;
 }

@@ -69,8 +69,11 @@ static bool add_one(struct prompts *p, const char *name, const json_t *v, const 
 	bool ok = true;
 
 	jit_model_get_info(model, &info, NULL);
-	if (p->n == PROMPTS_MOST)
-		return refuse(r, 400, name, "%s has more than %d texts", name, PROMPTS_MOST);
+	const size_t most = p->most ? p->most : PROMPTS_MOST;
+	if (p->n == most)
+		return refuse(r, 400, name, "%s has more than %zu texts", name, most);
+	if (!array_grow((void **)&p->list, &p->capacity, p->n + 1, sizeof *p->list))
+		return no_memory(r);
 	if (json_is_object(v) && !(v = text_within(name, v, r)))
 		return false;
 	if (json_is_string(v))
@@ -90,9 +93,7 @@ static bool add_one(struct prompts *p, const char *name, const json_t *v, const 
 	if (ok && l.n == 0)
 		ok = refuse(r, 400, name, "%s is empty", name);
 	if (ok) {
-		p->list[p->n].ids = l.ids;
-		p->list[p->n].text = json_is_string(v) ? v : NULL;
-		p->list[p->n++].n = l.n;
+		p->list[p->n++] = (struct prompt){ l.ids, l.n, json_is_string(v) ? v : NULL };
 	} else {
 		free(l.ids);
 	}
@@ -135,4 +136,6 @@ void prompts_free(struct prompts *p)
 {
 	for (size_t i = 0; i < p->n; i++)
 		free(p->list[i].ids);
+	free(p->list);
+	*p = (struct prompts){ .most = p->most };
 }

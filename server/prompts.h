@@ -13,15 +13,17 @@
 #include "runtime/jitrun.h"
 #include "server/refusal.h"
 
-enum { PROMPTS_MOST = 256 };
+/* Texts that are gone on with at once, and texts that are embedded or ranked one after the other. */
+enum { PROMPTS_MOST = 256, PROMPTS_TEXTS_MOST = 2048 };
 
 struct prompts {
-	struct {
+	struct prompt {
 		int32_t *ids; /* malloc'ed; whoever takes them puts NULL here */
 		size_t n;
 		const json_t *text; /* it was given as a text alone: borrowed; NULL */
-	} list[PROMPTS_MOST];
-	size_t n;
+	} * list;
+	size_t n, capacity;
+	size_t most; /* 0: PROMPTS_MOST */
 };
 
 /* What is marked as special in texts is read as such: whoever gives a raw prompt means it. name: of the field. False:

@@ -37,8 +37,11 @@ static bool meaning_of(struct task *const *t, size_t n, uint64_t *sum)
 		char *text = json_write(native_settings(t[i]));
 		if (!text)
 			return false;
-		*sum = add_bytes(*sum, t[i]->ids, t[i]->n_ids * sizeof *t[i]->ids);
-		*sum = add_bytes(*sum, text, strlen(text));
+		for (size_t k = 0; k < task_texts(t[i]); k++) {
+			const struct task_text one = task_text(t[i], k);
+			*sum = add_bytes(*sum, one.ids, one.n * sizeof *one.ids);
+			*sum = add_bytes(*sum, text, strlen(text));
+		}
 		free(text);
 	}
 	return true;

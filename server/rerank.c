@@ -117,8 +117,8 @@ static json_t *read_documents(const json_t *body, bool *texts, struct refusal *r
 	*texts = strcmp(name, "texts") == 0;
 	if (!r->status && json_array_size(list) == 0)
 		refuse(r, 400, "documents", "documents is missing or empty, expected an array of texts");
-	if (json_array_size(list) > PROMPTS_MOST)
-		refuse(r, 400, name, "%s has more than %d texts", name, PROMPTS_MOST);
+	if (json_array_size(list) > PROMPTS_TEXTS_MOST)
+		refuse(r, 400, name, "%s has more than %d texts", name, PROMPTS_TEXTS_MOST);
 	json_array_foreach(list, i, one)
 	{
 		json_t *text = json_is_object(one) ? json_object_get(one, "text") : one;
@@ -141,16 +141,40 @@ static bool read_fields(struct rerank_reply *o, const json_t *body, struct refus
 	return field_integer(body, "top_n", 1, INT32_MAX, &o->most, r) && field_flag(body, name, &o->returns, r);
 }
 
-static bool begin(struct exchange *x, const json_t *body, const struct served *m, json_t *documents, bool texts)
+/* The prompt of each document. */
+static bool add_texts(struct rerank_reply *o, struct task *t, const json_t *body, struct refusal *r)
 {
 	struct ranking_texts asked = { 0 };
 	struct ranking ranking;
+	bool ok = field_text(body, "query", &asked.query, r) &&
+	          field_text(body, "instruction", &asked.instruction, r) &&
+	          (asked.query || refuse(r, 400, "query", "query is missing")) && ranking_of(&ranking, o->model, r);
+
+	for (size_t i = 0; ok && i < o->n; i++) {
+		asked.document = json_string_value(json_array_get(o->documents, i));
+		o->rank[i].index = (unsigned)i;
+		ok = ranking_prompt(&ranking, o->model->model, &asked, t, r);
+		t->texts[i] = (struct task_text){ t->ids, t->n_ids };
+		t->ids = NULL;
+		t->n_ids = 0;
+	}
+	if (!ok)
+		return false;
+	t->embeds = t->ranks = true;
+	t->pooling = ranking.classifier ? JIT_POOL_RANK : JIT_POOL_NONE;
+	memcpy(t->answer, ranking.answer, sizeof ranking.answer);
+	return true;
+}
+
+static bool begin(struct exchange *x, const json_t *body, const struct served *m, json_t *documents, bool texts)
+{
 	struct rerank_reply *o = calloc(1, sizeof *o);
-	struct task *tasks[PROMPTS_MOST] = { 0 };
+	struct task *t = task_open(m);
 	size_t n = json_array_size(documents);
 
-	if (!o || !(o->rank = calloc(n, sizeof *o->rank))) {
+	if (!o || !t || !task_set_texts(t, n) || !(o->rank = calloc(n, sizeof *o->rank))) {
 		free(o);
+		task_release(t);
 		json_decref(documents);
 		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
 	}
@@ -160,29 +184,12 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 		                    .texts = texts,
 		                    .rank = o->rank,
 		                    .n = (unsigned)n };
-	bool ok = read_fields(o, body, &x->refusal) && field_text(body, "query", &asked.query, &x->refusal) &&
-	          field_text(body, "instruction", &asked.instruction, &x->refusal) &&
-	          (asked.query || refuse(&x->refusal, 400, "query", "query is missing")) &&
-	          ranking_of(&ranking, m, &x->refusal);
-	for (size_t i = 0; ok && i < n; i++) {
-		asked.document = json_string_value(json_array_get(documents, i));
-		o->rank[i].index = (unsigned)i;
-		ok = (tasks[i] = task_open(m)) ||
-		     refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
-		if (!ok)
-			break;
-		tasks[i]->embeds = tasks[i]->ranks = true;
-		tasks[i]->first = (unsigned)i;
-		tasks[i]->pooling = ranking.classifier ? JIT_POOL_RANK : JIT_POOL_NONE;
-		memcpy(tasks[i]->answer, ranking.answer, sizeof ranking.answer);
-		ok = ranking_prompt(&ranking, m->model, &asked, tasks[i], &x->refusal);
-	}
+	bool ok = read_fields(o, body, &x->refusal) && add_texts(o, t, body, &x->refusal);
 	if (ok)
-		ok = generate(x, &o->base, m, tasks, n);
+		ok = generate(x, &o->base, m, &t, 1);
 	else
 		reply_close(&o->base);
-	for (size_t i = 0; i < n; i++)
-		task_release(tasks[i]);
+	task_release(t);
 	return ok;
 }
 

@@ -46,6 +46,9 @@ void task_release(struct task *t)
 		free(t->breakers[i]);
 	for (size_t i = 0; i < t->n_stop; i++)
 		free(t->stop[i]);
+	for (size_t i = 0; t->texts && i < t->n_texts; i++)
+		free(t->texts[i].ids);
+	free(t->texts);
 	free(t->ids);
 	free(t->ends);
 	free(t->bias);
@@ -59,6 +62,20 @@ void task_release(struct task *t)
 	free(t->grammar_tools);
 	free(t->file);
 	free(t);
+}
+
+size_t task_texts(const struct task *t) { return t->texts ? t->n_texts : 1; }
+
+struct task_text task_text(const struct task *t, size_t i)
+{
+	return t->texts ? t->texts[i] : (struct task_text){ t->ids, t->n_ids };
+}
+
+bool task_set_texts(struct task *t, size_t n)
+{
+	t->texts = calloc(n + 1, sizeof *t->texts);
+	t->n_texts = t->texts ? n : 0;
+	return t->texts != NULL;
 }
 
 static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }

@@ -22,12 +22,20 @@ enum { TASK_MOST_CHOICES = 128, TASK_MOST_STOPS = 256, SLOTS_MOST = 1024 };
 /* What a task wants of a slot (slots.h), instead of an answer. */
 enum slot_action { SLOT_NO_ACTION, SLOT_SAVE, SLOT_RESTORE, SLOT_ERASE };
 
+struct task_text {
+	int32_t *ids; /* n tokens */
+	size_t n;
+};
+
 struct task {
 	unsigned references;
 	struct client client; /* who asks */
 	struct stream *stream;
 	int32_t *ids; /* the prompt, n_ids tokens */
 	size_t n_ids;
+	struct task_text
+		*texts; /* instead, n_texts of them, which are embedded one after the other; NULL: the prompt */
+	size_t n_texts;
 	int64_t most;          /* tokens to generate; -1: as many as find room */
 	jit_sampling sampling; /* its seed is that of choice 0; those of the others follow */
 	jit_logit_bias *bias;
@@ -79,6 +87,11 @@ bool task_set_grammar(struct task *t, int kind, const char *text, const char *fi
 /* Of which field a sentence about the grammar is, and the sentence by what the client wrote: a pointer into the schema
  * that is made of tools becomes one into the function's parameters. */
 void task_blame_grammar(const struct task *t, const char *message, char param[80], char why[512]);
+/* How many texts it has, and one of them. */
+size_t task_texts(const struct task *t);
+struct task_text task_text(const struct task *t, size_t i);
+/* Room for n texts. False: no memory. */
+bool task_set_texts(struct task *t, size_t n);
 /* Whether the request says that this token ends its answers. */
 bool task_ends_at(const struct task *t, int32_t id);
 /* Makes the grammars of all choices, as far as their first tokens, so that the thread that computes for all does not.

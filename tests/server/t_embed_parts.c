@@ -6,8 +6,11 @@
 #include <cmocka.h>
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "runtime/jitrun.h"
 #include "tests/server/client.h"
@@ -75,9 +78,87 @@ static void test_bits(void **state)
 	}
 }
 
+/* ---- many texts in one request */
+
+static char *body_of(size_t n, const char *more)
+{
+	static const char *const texts[] = { "a", "The king", "Once upon a time there was a ship.", "42", "b" };
+	char *body = calloc(1, n * 50 + 200);
+
+	assert_non_null(body);
+	char *at = body + sprintf(body, "{%s\"input\":[", more);
+	for (size_t i = 0; i < n; i++)
+		at += sprintf(at, "%s\"%s\"", i ? "," : "", texts[i % 5]);
+	strcpy(at, "]}");
+	return body;
+}
+
+/* As many as OpenAI's API takes, each with the bits that it has alone; one more is refused. */
+static void test_many(void **state)
+{
+	static const char *const arguments[] = { "--no-cache", NULL };
+	struct child c = child_start(arguments);
+	const json_t *own[5];
+	char *body = body_of(5, "");
+	json_t *alone = client_json(&c, "/v1/embeddings", body, 200), *o;
+	(void)state;
+
+	for (size_t i = 0; i < 5; i++)
+		own[i] = json_object_get(json_array_get(json_object_get(alone, "data"), i), "embedding");
+	free(body);
+	body = body_of(2048, "");
+	o = client_json(&c, "/v1/embeddings", body, 200);
+	assert_int_equal(json_array_size(json_object_get(o, "data")), 2048);
+	for (size_t i = 0; i < 2048; i++) {
+		const json_t *one = json_array_get(json_object_get(o, "data"), i);
+		assert_int_equal(json_integer_value(json_object_get(one, "index")), i);
+		assert_true(json_equal(json_object_get(one, "embedding"), own[i % 5]));
+	}
+	free(body);
+	json_decref(o);
+	json_decref(alone);
+	body = body_of(2049, "");
+	o = client_json(&c, "/v1/embeddings", body, 400);
+	assert_string_equal(json_string_value(json_object_get(json_object_get(o, "error"), "param")), "input");
+	free(body);
+	json_decref(o);
+	assert_int_equal(child_stop(&c), 0);
+}
+
+/* Who asks for one text does not wait for all of another request. */
+static void test_turns(void **state)
+{
+	static const char *const arguments[] = { "--no-cache", "--parallel", "4", NULL };
+	struct child c = child_start(arguments);
+	char *body = body_of(2048, ""), head[200];
+	int fd = client_connect(&c, false);
+	(void)state;
+
+	snprintf(head, sizeof head, "POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n",
+	         strlen(body));
+	client_send(fd, head, strlen(head));
+	client_send(fd, body, strlen(body));
+	/* Until it has begun. */
+	for (bool begun = false; !begun;) {
+		struct answer a = client_ask(&c, "/metrics", NULL, NULL);
+		begun = strstr(a.body, "requests_processing{model=\"tale-q8_0\"} 1") != NULL;
+		answer_free(&a);
+	}
+	json_decref(client_json(&c, "/v1/embeddings", "{\"input\":\"The king\"}", 200));
+	char first;
+	assert_int_equal(recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT), -1);
+	struct answer a = client_read(fd, 60);
+	assert_int_equal(a.status, 200);
+	answer_free(&a);
+	close(fd);
+	free(body);
+	assert_int_equal(child_stop(&c), 0);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bits) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bits), cmocka_unit_test(test_many),
+		                            cmocka_unit_test(test_turns) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
