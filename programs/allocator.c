@@ -12,7 +12,16 @@
 
 #ifndef HAVE_JEMALLOC
 
+#include <malloc.h>
+
 void allocator_begin(void) {}
+
+void allocator_give_back(void)
+{
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
+}
 
 #else
 
@@ -20,6 +29,7 @@ void allocator_begin(void) {}
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "runtime/host/system.h"
 
@@ -78,6 +88,15 @@ void allocator_begin(void)
 		return;
 	system_thread_begins = thread_begins;
 	thread_begins();
+}
+
+void allocator_give_back(void)
+{
+	char name[40];
+
+	snprintf(name, sizeof name, "arena.%u.purge", arena);
+	if (arena)
+		mallctl(name, NULL, NULL, NULL, 0);
 }
 
 #endif

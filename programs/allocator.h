@@ -5,5 +5,7 @@
 
 /* The first thing that main() does. */
 void allocator_begin(void);
+/* What was freed goes back to the system, as far as it lies in whole pages. From any thread. */
+void allocator_give_back(void);
 
 #endif

@@ -101,10 +101,12 @@ static bool open_server(struct error *err)
 		.read_seconds = serve.read_seconds,
 		.alive_seconds = serve.alive_seconds,
 		.answers = serve.answers,
+		.give_back = allocator_give_back,
 		.body_bytes = serve.body_mib << 20,
 		.unread_bytes = serve.unread_kib << 10,
 		.insecure = serve.insecure,
 		.no_page = serve.no_page,
+		.slot_limits = { .files = serve.slot_files, .bytes = (uint64_t)serve.slot_mib << 20 },
 		.slot_folder = serve.slot_save,
 	};
 	server.origin = (struct origin_rules){ .host = serve.allow_host.value,

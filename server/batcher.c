@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/host/system.h"
 #include "runtime/jitrun_cards.h"
 #include "server/bits.h"
 #include "server/choice.h"
@@ -37,20 +38,6 @@ struct batcher {
 
 /* ---- the queue */
 
-static bool open_choices(struct task *t, struct choice **list, struct choice ***end)
-{
-	*end = list;
-	for (unsigned i = 0; i < t->choices; i++) {
-		**end = choice_open(t, i);
-		if (!**end) {
-			choices_close(*list);
-			return false;
-		}
-		*end = &(**end)->next;
-	}
-	return true;
-}
-
 /* Answers of this client that wait or run. */
 static unsigned answers_of(const struct batcher *e, const struct client *client)
 {
@@ -80,7 +67,7 @@ bool batcher_take(struct batcher *e, struct task *t, struct refusal *r)
 {
 	struct choice *list = NULL, **end;
 
-	if (!open_choices(t, &list, &end))
+	if (!choices_open(t, &list, &end))
 		return refuse(r, 503, NULL, "There is no memory for this request.");
 	pthread_mutex_lock(&e->lock);
 	if (e->ends)
@@ -369,6 +356,7 @@ static void *run(void *user)
 {
 	struct batcher *e = user;
 
+	system_thread_began();
 	while (wait_for_work(e)) {
 		admit(e);
 		for (unsigned i = 0; i < e->n_running; i++)

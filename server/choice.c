@@ -11,7 +11,7 @@
 #include "server/bits.h"
 #include "server/bytes.h"
 
-struct choice *choice_open(struct task *t, unsigned number)
+static struct choice *open_one(struct task *t, unsigned number)
 {
 	struct choice *c = calloc(1, sizeof *c);
 
@@ -22,6 +22,20 @@ struct choice *choice_open(struct task *t, unsigned number)
 	c->number = t->first + number;
 	c->asked = system_seconds();
 	return c;
+}
+
+bool choices_open(struct task *t, struct choice **list, struct choice ***end)
+{
+	*end = list;
+	for (unsigned i = 0; i < t->choices; i++) {
+		**end = open_one(t, i);
+		if (!**end) {
+			choices_close(*list);
+			return false;
+		}
+		*end = &(**end)->next;
+	}
+	return true;
 }
 
 void choices_close(struct choice *c)

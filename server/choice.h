@@ -33,8 +33,8 @@ struct choice {
 	double asked, begun, first; /* when; first: of its first token, 0: none yet */
 };
 
-/* Holds the task. NULL: no memory. */
-struct choice *choice_open(struct task *t, unsigned number);
+/* All of a task, which they hold, as a list; *end: where the next one would be linked. False: no memory. */
+bool choices_open(struct task *t, struct choice **list, struct choice ***end);
 /* c and those behind it; their sessions are closed. NULL may be given. */
 void choices_close(struct choice *c);
 

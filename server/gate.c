@@ -325,6 +325,7 @@ static void *run(void *user)
 	double last = system_seconds();
 	bool more = false;
 
+	system_thread_began();
 	while (!atomic_load(&g->ends))
 		turn(g, &last, &more);
 	const double until = system_seconds() + last_seconds;

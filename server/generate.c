@@ -12,6 +12,14 @@ enum { MOST_OF_WHOLE = 1 << 30 };
 /* What the grammars of all choices may take together to be opened, of what one may. */
 enum { GRAMMARS = 2 };
 
+const struct served *exchange_model(struct exchange *x, const char *name)
+{
+	struct models *all = x->server->models;
+	struct served *m = x->lease.state == LEASE_HELD ? x->lease.model : models_find(all, name, &x->refusal);
+
+	return m && lease_take(&x->lease, all->loader, m) ? m : NULL;
+}
+
 static bool fits(struct exchange *x, const struct task *t, int context)
 {
 	size_t longest = 0, n;

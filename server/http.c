@@ -11,13 +11,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/host/system.h"
 #include "server/gate.h"
 #include "server/guards.h"
 #include "server/json_write.h"
 #include "server/server.h"
 
 /* Memory of a connection: a head, in which each "%" has become "%25", and its fields. */
-enum { THREADS = 4, MEMORY_BYTES = 128 << 10 };
+enum { THREADS = 4, MEMORY_BYTES = 128 << 10, LARGE = 1 << 20 };
 
 /* ---- reading */
 
@@ -120,16 +121,6 @@ static void read_body(struct exchange *x, const char *p, size_t n)
 		if (x->body.lost)
 			refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
 	}
-}
-
-/* ---- models */
-
-const struct served *exchange_model(struct exchange *x, const char *name)
-{
-	struct models *all = x->server->models;
-	struct served *m = x->lease.state == LEASE_HELD ? x->lease.model : models_find(all, name, &x->refusal);
-
-	return m && lease_take(&x->lease, all->loader, m) ? m : NULL;
 }
 
 /* ---- answering */
@@ -407,6 +398,8 @@ static void on_completed(void *user, struct MHD_Connection *c, void **own, enum 
 	watch_reading(s->watch, watched(x));
 	reply_close(x->reply);
 	lease_end(&x->lease);
+	if (x->body.capacity >= LARGE)
+		atomic_store(&s->was_large, true);
 	bytes_free(&x->body);
 	bytes_free(&x->answer);
 	free(x);
@@ -416,10 +409,15 @@ static void on_completed(void *user, struct MHD_Connection *c, void **own, enum 
 
 static void on_connection(void *user, struct MHD_Connection *c, void **own, enum MHD_ConnectionNotificationCode what)
 {
+	static _Thread_local bool known;
 	struct server *s = user;
 	const union MHD_ConnectionInfo *i = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	struct gated *client = gated_of(i ? i->client_addr : NULL);
 
+	/* The library's threads are new to the allocator, too. */
+	if (!known)
+		system_thread_began();
+	known = true;
 	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
 		watch_end(s->watch, *own);
 		*own = NULL;

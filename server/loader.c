@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/host/system.h"
+
 enum { LOOK_MS = 200 }; /* how often it is seen that those who wait have gone */
 
 /* What the loader knows of a model; by its number. */
@@ -278,6 +280,7 @@ static void *run(void *user)
 {
 	struct loader *l = user;
 
+	system_thread_began();
 	pthread_mutex_lock(&l->lock);
 	while (!l->ends) {
 		settle_some(l);

@@ -20,6 +20,15 @@ static void allow_descriptors(long connections)
 	setrlimit(RLIMIT_NOFILE, &l);
 }
 
+/* What large requests took is not needed again soon, and allocators keep it. */
+static void give_back_memory(void *user)
+{
+	struct server *s = user;
+
+	if (s->o.give_back && atomic_exchange(&s->was_large, false))
+		s->o.give_back();
+}
+
 bool server_open(struct server *s, struct error *err)
 {
 	atomic_store(&s->state, SERVER_LOADING);
@@ -35,7 +44,7 @@ bool server_open(struct server *s, struct error *err)
 	}
 	s->origin.loopback = s->listener.loopback;
 	s->origin.bound = s->o.host;
-	s->watch = watch_open((double)s->o.read_seconds, (double)s->o.alive_seconds, err);
+	s->watch = watch_open((double)s->o.read_seconds, (double)s->o.alive_seconds, give_back_memory, s, err);
 	if (s->watch && http_start(s, err))
 		return true;
 	watch_close(s->watch);

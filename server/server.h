@@ -36,6 +36,7 @@
 #include "server/keys.h"
 #include "server/listen.h"
 #include "server/origin.h"
+#include "server/slot_files.h"
 #include "server/tls.h"
 #include "server/watch.h"
 
@@ -51,6 +52,8 @@ struct server_options {
 	long alive_seconds;            /* of silence before a sign of life */
 	long body_bytes, unread_bytes; /* most of a request; most that a client may leave unread */
 	bool insecure, no_page;
+	void (*give_back)(void); /* memory that was freed, to the system; NULL: that is the allocator's affair */
+	struct slot_limits slot_limits;
 	const char *slot_folder; /* for what clients save; NULL: none */
 };
 
@@ -71,6 +74,7 @@ struct server {
 	atomic_int state;                 /* of enum server_state */
 	_Atomic uint64_t loaded, to_load; /* bytes of the model that is being opened */
 	atomic_int requests;              /* being answered */
+	atomic_bool was_large;            /* one that took much memory is over */
 };
 
 /* Opens the socket and answers from now on; models are loading. s has its options, keys and rules. False: err. */

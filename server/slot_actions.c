@@ -122,6 +122,7 @@ static bool begin(struct exchange *x, const struct served *m, struct slot_reply 
 	if (ok) {
 		t->action = o->action;
 		t->slot = (int)o->slot;
+		t->files = x->server->o.slot_limits;
 		if (t->file)
 			snprintf(t->file, n, "%s/%s", folder, o->file);
 		ok = generate(x, &o->base, m, &t, 1);

@@ -8,6 +8,9 @@
 #include <sys/stat.h>
 
 #include "runtime/host/system.h"
+#include "server/slot_files.h"
+
+enum { NO_ROOM = 507 }; /* HTTP's status for what cannot be stored */
 
 struct slot {
 	unsigned busy; /* answers that are there: several may ask for the same place */
@@ -101,9 +104,15 @@ static void done(struct choice *c, size_t tokens, double since)
 static void begin_saving(const struct slot *at, struct choice *c, jit_batch *batch)
 {
 	jit_error err = { 0 };
+	char why[SLOT_FILES_WHY];
 
 	if (at->n == 0) {
 		choice_fail(c, 400, "The slot holds nothing that could be saved.");
+		return;
+	}
+	/* what can be known before anything is computed */
+	if (!slot_files_fit(c->task->file, 0, &c->task->files, why)) {
+		choice_fail(c, NO_ROOM, why);
 		return;
 	}
 	c->session = jit_batch_session(batch, NULL, &err);
@@ -115,14 +124,20 @@ void slots_save(struct choice *c)
 {
 	double since = system_seconds();
 	jit_error err = { 0 };
+	char why[SLOT_FILES_WHY], *beside = slot_files_beside(c->task->file);
 
 	/* What is wrong with the tokens is told by their logits. */
-	if (!jit_session_logits(c->session, &err))
+	if (!beside)
+		choice_fail(c, 503, "There is no memory for this request.");
+	else if (!jit_session_logits(c->session, &err))
 		choice_fail(c, choice_status(err.code), err.message);
-	else if (jit_session_save(c->session, c->task->file, &err) != JIT_OK)
+	else if (jit_session_save(c->session, beside, &err) != JIT_OK)
 		choice_fail(c, 500, err.message);
+	else if (!slot_files_put(beside, c->task->file, &c->task->files, why))
+		choice_fail(c, NO_ROOM, why);
 	else
 		done(c, jit_session_length(c->session), since);
+	free(beside);
 }
 
 /* What the batch remembers of a session that is closed is there for whoever begins with its tokens. */

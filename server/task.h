@@ -14,6 +14,7 @@
 #include "runtime/jitrun.h"
 #include "server/models.h"
 #include "server/refusal.h"
+#include "server/slot_files.h"
 #include "server/stream.h"
 #include "server/turns.h"
 
@@ -70,8 +71,9 @@ struct task {
 	int32_t answer[2]; /* they are */
 	int slot;          /* the place that its first choice asks for; -1: any */
 	enum slot_action action;
-	char *file;              /* to save to, or restore from */
-	unsigned choices, first; /* first: the number of its first choice in the stream */
+	struct slot_limits files; /* of those that are saved */
+	char *file;               /* to save to, or restore from */
+	unsigned choices, first;  /* first: the number of its first choice in the stream */
 };
 
 /* As the server generates where a request says nothing. NULL: no memory. */

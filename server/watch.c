@@ -28,6 +28,8 @@ struct watch {
 	struct watched all; /* head of the list */
 	uint64_t numbers;
 	double arrive, alive;
+	void (*each)(void *user);
+	void *user;
 	int epoll;
 	atomic_bool ends;
 };
@@ -63,6 +65,7 @@ static void *run(void *user)
 	struct epoll_event event[EVENTS];
 	double last = system_seconds();
 
+	system_thread_began();
 	while (!atomic_load(&w->ends)) {
 		int n = epoll_wait(w->epoll, event, EVENTS, TICK_MS);
 		double now = system_seconds();
@@ -74,11 +77,13 @@ static void *run(void *user)
 			last = now;
 		}
 		pthread_mutex_unlock(&w->lock);
+		if (last == now && w->each)
+			w->each(w->user);
 	}
 	return NULL;
 }
 
-struct watch *watch_open(double arrive, double alive, struct error *err)
+struct watch *watch_open(double arrive, double alive, void (*each)(void *user), void *user, struct error *err)
 {
 	struct watch *w = calloc(1, sizeof *w);
 
@@ -88,6 +93,8 @@ struct watch *watch_open(double arrive, double alive, struct error *err)
 	}
 	w->arrive = arrive;
 	w->alive = alive;
+	w->each = each;
+	w->user = user;
 	w->epoll = epoll_create1(EPOLL_CLOEXEC);
 	int why = w->epoll < 0 ? errno : pthread_mutex_init(&w->lock, NULL);
 	if (why == 0)

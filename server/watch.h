@@ -16,8 +16,9 @@ struct watch;
 struct watched; /* a connection */
 
 /* arrive: seconds until a request must be there, and until what is left of an answer must be read when it is complete;
- * alive: seconds of silence before a sign of life. NULL: err. */
-struct watch *watch_open(double arrive, double alive, struct error *err);
+ * alive: seconds of silence before a sign of life; each: called about twice a second from the watch's thread, NULL:
+ * nothing is. NULL: err. */
+struct watch *watch_open(double arrive, double alive, void (*each)(void *user), void *user, struct error *err);
 /* Nothing is watched any more. */
 void watch_close(struct watch *w);
 

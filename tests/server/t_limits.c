@@ -1,0 +1,200 @@
+/* tests/server/t_limits.c - limits on what clients may take: answers of a request, files of slots, and memory, which
+ * large requests give back when they are over.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/server/client.h"
+#include "tests/support/shared.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
+static void expect(const struct child *c, const char *path, const char *body, int status, const char *says)
+{
+	struct answer a = client_ask(c, path, NULL, body);
+
+	if (a.status != status || !strstr(a.body, says))
+		fail_msg("%s %s: status %d, expected %d and \"%s\": %s", path, body, a.status, status, says, a.body);
+	answer_free(&a);
+}
+
+/* ---- answers */
+
+static void test_answers(void **state)
+{
+	static const char *const arguments[] = { "--max-answers", "4", "--max-answers-per-client", "6", NULL };
+	static const char more[] = "expected at most 4 (--max-answers)";
+	struct child c = child_start(arguments);
+	(void)state;
+
+	expect(&c, "/v1/completions", "{\"prompt\":\"a\",\"n\":4,\"max_tokens\":1}", 200, "choices");
+	expect(&c, "/v1/completions", "{\"prompt\":\"a\",\"n\":5,\"max_tokens\":1}", 400, more);
+	expect(&c, "/v1/completions", "{\"prompt\":[\"a\",\"b\"],\"n\":2,\"max_tokens\":1}", 200, "choices");
+	expect(&c, "/v1/completions", "{\"prompt\":[\"a\",\"b\",\"c\"],\"n\":2,\"max_tokens\":1}", 400, more);
+	expect(&c, "/v1/chat/completions",
+	       "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"n\":5,\"max_tokens\":1}", 400, more);
+	/* texts that are embedded are none */
+	expect(&c, "/v1/embeddings", "{\"input\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\"]}", 200, "embedding");
+	assert_int_equal(child_stop(&c), 0);
+}
+
+/* ---- files */
+
+static char folder[] = "/tmp/t_limits-XXXXXX";
+
+static void save(const struct child *c, const char *name, int status, const char *says)
+{
+	char body[100];
+
+	snprintf(body, sizeof body, "{\"filename\":\"%s\"}", name);
+	expect(c, "/slots/0?action=save", body, status, says);
+}
+
+static unsigned files_there(uint64_t *bytes)
+{
+	DIR *d = opendir(folder);
+	struct dirent *e;
+	unsigned n = 0;
+
+	*bytes = 0;
+	assert_non_null(d);
+	while ((e = readdir(d))) {
+		struct stat st;
+		if (fstatat(dirfd(d), e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode)) {
+			n++;
+			*bytes += (uint64_t)st.st_size;
+		}
+	}
+	closedir(d);
+	return n;
+}
+
+static struct child start_with_slot(const char *files, const char *mib)
+{
+	const char *const arguments[] = { "--slot-save", folder, "--slot-files", files, "--slot-files-mib", mib, NULL };
+	struct child c = child_start(arguments);
+
+	expect(&c, "/completion", "{\"prompt\":\"Once upon a time\",\"n_predict\":20,\"id_slot\":0,\"temperature\":0}",
+	       200, "content");
+	return c;
+}
+
+static void test_files(void **state)
+{
+	char command[100];
+	uint64_t bytes;
+	(void)state;
+
+	assert_non_null(mkdtemp(folder));
+	struct child c = start_with_slot("2", "0");
+	save(&c, "a", 200, "n_written");
+	save(&c, "b", 200, "n_written");
+	save(&c, "c", 507, "2 files of saved slots already, and 2 may be there (--slot-files)");
+	save(&c, "a", 200, "n_written");
+	assert_int_equal(files_there(&bytes), 2);
+	expect(&c, "/slots/0?action=restore", "{\"filename\":\"a\"}", 200, "n_restored");
+	expect(&c, "/slots/0?action=restore", "{\"filename\":\"c\"}", 400, "");
+	assert_int_equal(child_stop(&c), 0);
+
+	/* A file of others counts, too: a MiB is full with it. */
+	snprintf(command, sizeof command, "rm %s/a; truncate -s 1000000 %s/b", folder, folder);
+	assert_int_equal(system(command), 0);
+	c = start_with_slot("0", "1");
+	save(&c, "a", 507, "and all may have 1048576 (--slot-files-mib)");
+	assert_int_equal(files_there(&bytes), 1);
+	assert_int_equal(bytes, 1000000);
+	save(&c, "b", 200, "n_written");
+	assert_int_equal(files_there(&bytes), 1);
+	assert_int_equal(child_stop(&c), 0);
+	snprintf(command, sizeof command, "rm -rf %s", folder);
+	assert_int_equal(system(command), 0);
+}
+
+/* ---- memory */
+
+static long resident_mib(const struct child *c)
+{
+	char path[40], line[200];
+	long kib = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)c->pid);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f))
+		if (sscanf(line, "VmRSS: %ld", &kib) == 1)
+			break;
+	fclose(f);
+	return kib >> 10;
+}
+
+enum { CLIENTS = 6, TEXTS = 200000 };
+static char *large;
+
+static void *send_large(void *user)
+{
+	struct answer a = client_ask(user, "/detokenize", NULL, large);
+
+	assert_int_equal(a.status, 400);
+	answer_free(&a);
+	return NULL;
+}
+
+/* Many large bodies with many values, at the same time: what they took goes back to the system. */
+static void test_memory(void **state)
+{
+	static const char *const arguments[] = { "--no-replay", NULL };
+	struct child c = child_start(arguments);
+	pthread_t client[CLIENTS];
+	(void)state;
+
+	large = malloc(TEXTS * 32 + 100);
+	assert_non_null(large);
+	size_t n = (size_t)sprintf(large, "{\"tokens\":[");
+	for (int i = 0; i < TEXTS; i++)
+		n += (size_t)sprintf(large + n, "{\"text\":\"%d\",\"b\":[%d]},", i, i % 10);
+	strcpy(large + n, "0]}");
+	long before = resident_mib(&c), most = 0, after = 0;
+	for (int i = 0; i < CLIENTS; i++)
+		assert_int_equal(pthread_create(&client[i], NULL, send_large, &c), 0);
+	for (int i = 0; i < CLIENTS; i++) {
+		long now = resident_mib(&c);
+		most = now > most ? now : most;
+		pthread_join(client[i], NULL);
+	}
+	for (int i = 0; i < 50; i++) {
+		usleep(100000);
+		after = resident_mib(&c);
+		if (after < before + 60)
+			break;
+	}
+	print_message("# resident, MiB: %ld, meanwhile %ld, then %ld\n", before, most, after);
+	if (!SANITIZED)
+		assert_true(after < before + 60);
+	free(large);
+	assert_int_equal(child_stop(&c), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_answers), cmocka_unit_test(test_files),
+		                            cmocka_unit_test(test_memory) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
