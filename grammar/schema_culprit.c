@@ -56,17 +56,12 @@ static void append(struct search *s, const char *key, size_t index)
 	char number[24];
 
 	snprintf(number, sizeof number, "%zu", index);
-	for (const char *p = key ? key - 1 : number - 1; at + 4 < s->room;) {
-		if (p == (key ? key : number) - 1) {
-			s->pointer[at++] = '/';
-		} else if (*p == '~' || *p == '/') {
-			s->pointer[at++] = '~';
+	if (at + 4 < s->room)
+		s->pointer[at++] = '/';
+	for (const char *p = key ? key : number; *p && at + 4 < s->room; p++) {
+		s->pointer[at++] = *p == '~' || *p == '/' ? '~' : *p;
+		if (*p == '~' || *p == '/')
 			s->pointer[at++] = *p == '~' ? '0' : '1';
-		} else if (*p) {
-			s->pointer[at++] = *p;
-		}
-		if (!*++p)
-			break;
 	}
 	s->pointer[at] = 0;
 }

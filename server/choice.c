@@ -171,10 +171,18 @@ static bool prepare(struct choice *c, jit_batch *batch, jit_error *err)
 }
 
 /* What of the grammar is not done is the fault of a field. */
+static void blame_grammar(struct choice *c, const jit_error *err)
+{
+	const int status = choice_status(err->code);
+	char param[80], why[512];
+
+	task_blame_grammar(c->task, err->message, param, why);
+	choice_refuse(c, status, status == 400 ? param : "", status == 400 ? why : err->message);
+}
+
 static bool prepare_grammar(struct choice *c)
 {
 	const struct task *t = c->task;
-	char param[80], why[512];
 	jit_error err = { 0 };
 
 	if (t->grammars && t->grammars[c->number - t->first]) {
@@ -185,9 +193,7 @@ static bool prepare_grammar(struct choice *c)
 	if (t->grammar == JIT_GRAMMAR_NONE ||
 	    jit_session_set_grammar(c->session, t->grammar, t->grammar_text, strlen(t->grammar_text), &err) == JIT_OK)
 		return true;
-	const int status = choice_status(err.code);
-	task_blame_grammar(t, err.message, param, why);
-	choice_refuse(c, status, status == 400 ? param : "", status == 400 ? why : err.message);
+	blame_grammar(c, &err);
 	return false;
 }
 
@@ -299,6 +305,8 @@ static void stop_at(struct choice *c, const jit_error *why)
 			choice_end(c, why->code == JIT_ERROR_CONTEXT ? END_LENGTH : END_GRAMMAR);
 		else
 			choice_fail(c, 500, err.message);
+	} else if (why->code == JIT_ERROR_UNSUPPORTED && c->task->grammar != JIT_GRAMMAR_NONE) {
+		blame_grammar(c, why); /* it takes more work than is allowed */
 	} else {
 		choice_fail(c, why->code == JIT_ERROR_ARGUMENT ? 500 : choice_status(why->code), why->message);
 	}
