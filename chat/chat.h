@@ -77,6 +77,9 @@ struct chat_request {
 	const struct chat_variable *variable;
 	size_t n_variables;
 	const struct tm *now; /* for strftime_now(); NULL: the template has no such function */
+	/* Templates may do what Jinja's immutable sandbox refuses and other engines for them allow: append() and pop()
+	 * on lists that they made, and a stream as JSON. */
+	bool lenient;
 };
 
 /* Runs the template. False with err set when it cannot be run, and when it refuses the conversation by its own

@@ -58,9 +58,12 @@ bool chat_render(const struct chat_template *t, const struct chat_request *reque
                  bool *refused, struct error *err)
 {
 	struct error why = { 0 };
-	struct run r = {
-		.memory = { .most = CHAT_MAX_MEMORY }, .label = t->label, .err = &why, .line = 1, .now = request->now
-	};
+	struct run r = { .memory = { .most = CHAT_MAX_MEMORY },
+		         .label = t->label,
+		         .err = &why,
+		         .line = 1,
+		         .now = request->now,
+		         .lenient = request->lenient };
 	struct build b = { .r = &r };
 	locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), before;
 

@@ -309,6 +309,7 @@ struct run {
 	const char *label;
 	struct error *err;
 	bool failed, refused;
+	bool lenient; /* chat_request.lenient */
 	uint64_t steps;
 	unsigned depth;
 	uint32_t line;

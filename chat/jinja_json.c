@@ -351,6 +351,13 @@ static void json_any(struct build *b, const struct style *s, struct value v, uns
 	case KIND_LIST:
 	case KIND_TUPLE: json_list(b, s, v, depth); break;
 	case KIND_DICT: json_dict(b, s, v, depth); break;
+	case KIND_STREAM:
+		if (r->lenient) {
+			v.list = iterate(r, v);
+			if (v.list)
+				json_list(b, s, v, depth);
+			break;
+		} /* fall through */
 	default: run_fail(r, "Object of type %s is not JSON serializable", value_type(v)); break;
 	}
 	r->depth--;

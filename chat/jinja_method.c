@@ -1,7 +1,8 @@
 /* chat/jinja_method.c - which methods values have, and those of dictionaries and lists.
  *
  * Owns: the table of methods. Those that would change a value are "unsafe", as in the immutable sandbox that chat
- * templates are made for; those that Python has and no template was seen to use are refused by name when called.
+ * templates are made for, but for two of lists (chat_request.lenient); those that Python has and no template was seen
+ * to use are refused by name when called.
  */
 #include <math.h>
 #include <string.h>
@@ -41,9 +42,9 @@ static const struct row {
 	{ KIND_LIST, METHOD_count, "count" },
 	{ KIND_LIST, METHOD_index, "index" },
 	{ KIND_LIST, METHOD_copy, "copy" },
-	{ KIND_LIST, UNSAFE, "append" },
+	{ KIND_LIST, METHOD_append, "append" },
 	{ KIND_LIST, UNSAFE, "clear" },
-	{ KIND_LIST, UNSAFE, "pop" },
+	{ KIND_LIST, METHOD_pop, "pop" },
 	{ KIND_LIST, UNSAFE, "reverse" },
 	{ KIND_LIST, UNSAFE, "insert" },
 	{ KIND_LIST, UNSAFE, "sort" },
@@ -79,7 +80,8 @@ struct value find_method(struct run *r, struct value self, const struct text *na
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		if (rows[i].kind != kind || !text_is(name, rows[i].name))
 			continue;
-		if (rows[i].number == UNSAFE)
+		bool changes = kind == KIND_LIST && (rows[i].number == METHOD_append || rows[i].number == METHOD_pop);
+		if (rows[i].number == UNSAFE || (changes && (!r->lenient || self.user)))
 			return value_undefined(UNDEFINED_UNSAFE, name, (enum kind)self.kind);
 		struct method *m = run_take(r, sizeof *m);
 		if (!m)
@@ -142,6 +144,42 @@ static struct value list_count(struct run *r, struct value self, const struct ar
 	return index ? run_fail(r, "the item is not in the %s", value_type(self)) : value_int(n);
 }
 
+static struct value list_append(struct run *r, struct value self, const struct arguments *args)
+{
+	static const char *const names[1] = { NULL };
+	struct list *l = self.list;
+	struct value v;
+
+	if (!bind_arguments(r, "append", args, names, 1, 1, &v) || !run_bytes(r, l->n * sizeof v))
+		return value_of(KIND_ABSENT);
+	struct value *item = run_take(r, (l->n + 1) * sizeof *item);
+	if (!item)
+		return value_of(KIND_ABSENT);
+	if (l->n)
+		memcpy(item, l->item, l->n * sizeof *item);
+	item[l->n++] = v;
+	l->item = item;
+	return value_none();
+}
+
+static struct value list_pop(struct run *r, struct value self, const struct arguments *args)
+{
+	static const char *const names[1] = { NULL };
+	struct list *l = self.list;
+	struct value v;
+	int64_t at = -1;
+
+	if (!bind_arguments(r, "pop", args, names, 1, 0, &v) || !want_int(r, "pop", v, &at))
+		return value_of(KIND_ABSENT);
+	at += at < 0 ? (int64_t)l->n : 0;
+	if (at < 0 || at >= (int64_t)l->n)
+		return run_fail(r, l->n ? "pop index out of range" : "pop from empty list");
+	v = l->item[at];
+	memmove(l->item + at, l->item + at + 1, (l->n - (size_t)at - 1) * sizeof v);
+	l->n--;
+	return v;
+}
+
 static struct value copy_of(struct run *r, struct value self)
 {
 	struct value v;
@@ -175,6 +213,8 @@ struct value call_method(struct run *r, const struct method *m, const struct arg
 	case METHOD_get: return dict_get(r, self, args);
 	case METHOD_count:
 	case METHOD_index: return list_count(r, self, args, row->number == METHOD_index);
+	case METHOD_append: return list_append(r, self, args);
+	case METHOD_pop: return list_pop(r, self, args);
 	default: break;
 	}
 	if (args->n || args->n_keywords)

@@ -28,7 +28,9 @@ enum {
 	METHOD_copy,
 	METHOD_count,
 	METHOD_index,
-	METHOD_is_integer
+	METHOD_is_integer,
+	METHOD_append, /* of lists that the template made, where that is allowed */
+	METHOD_pop
 };
 
 #endif

@@ -430,6 +430,12 @@ struct list *iterate(struct run *r, struct value v)
 		return NULL;
 	switch ((enum kind)v.kind) {
 	case KIND_LIST:
+		if (r->lenient && !v.user) { /* what is appended or taken on the way changes nothing of it */
+			struct list *now = run_take(r, sizeof *now);
+			if (now)
+				*now = *v.list;
+			return now;
+		} /* fall through */
 	case KIND_TUPLE:
 	case KIND_RANGE:
 	case KIND_VIEW: return v.list;

@@ -160,8 +160,10 @@ static bool render(const jit_model *m, const jit_chat_options *o, jit_chat *out,
 		ok = error_set(err, ERROR_ARGUMENT, "jit_chat_options.now is %lld, which is no time of a calendar",
 		               (long long)o->now);
 	ok = ok && chat_render(t,
-	                       &(struct chat_request){
-				       .variable = v->list, .n_variables = v->n, .now = o->has_now ? &now : NULL },
+	                       &(struct chat_request){ .variable = v->list,
+	                                               .n_variables = v->n,
+	                                               .now = o->has_now ? &now : NULL,
+	                                               .lenient = true },
 	                       &text, NULL, err);
 	ok = ok && (!m->file.tokenizer || chat_tokenize(m->file.tokenizer, &text, true, &out->ids, &out->n_ids, err));
 	if (ok) {

@@ -57,7 +57,7 @@ static inline bool render(const struct chat_template *t, json_t *row, unsigned s
 	json_t *tools, *messages = conversation(shape, text, &tools);
 
 	variables_of(&vars, row, messages, tools, true);
-	bool ok = chat_render(t, &(struct chat_request){ vars.v, vars.n, &golden_time }, out, NULL, &err);
+	bool ok = chat_render(t, &(struct chat_request){ vars.v, vars.n, &golden_time, false }, out, NULL, &err);
 	variables_free(&vars);
 	json_decref(messages);
 	json_decref(tools);

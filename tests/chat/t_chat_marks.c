@@ -175,7 +175,7 @@ static void test_operations(void **state)
 		struct error err = { 0 };
 		struct chat_text out;
 		struct chat_template *t = chat_template_parse(rows[i].template, strlen(rows[i].template), "test", &err);
-		if (!t || !chat_render(t, &(struct chat_request){ v, 3, NULL }, &out, NULL, &err))
+		if (!t || !chat_render(t, &(struct chat_request){ v, 3, NULL, false }, &out, NULL, &err))
 			fail_msg("%s: %s", rows[i].template, err.text);
 		assert_string_equal(out.p, rows[i].text);
 		uint8_t *mark = marks_of(&out);

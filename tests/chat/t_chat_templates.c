@@ -37,7 +37,7 @@ static unsigned wrong;
 static void compare(const struct chat_template *t, const struct variables *vars, const char *name,
                     const char *conversation, const json_t *expected, const char *says, bool by_template)
 {
-	const struct chat_request request = { vars->v, vars->n, &golden_time };
+	const struct chat_request request = { vars->v, vars->n, &golden_time, false };
 	struct error err = { 0 };
 	struct chat_text out;
 	bool refused;

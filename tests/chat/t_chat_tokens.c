@@ -150,7 +150,8 @@ static void run_pair(json_t *root, json_t *row, const char *vocab)
 			break;
 		variables_of(&vars, row, json_object_get(c, "messages"), json_object_get(c, "tools"),
 		             json_is_true(json_object_get(c, "agp")));
-		if (chat_render(template, &(struct chat_request){ vars.v, vars.n, &golden_time }, &out, NULL, &err)) {
+		if (chat_render(template, &(struct chat_request){ vars.v, vars.n, &golden_time, false }, &out, NULL,
+		                &err)) {
 			/* one of the golden conversations has them in its messages */
 			if (!holds_special(t, &out))
 				check_whole(t, &out, where);

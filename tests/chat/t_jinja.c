@@ -35,8 +35,10 @@ static bool run(const char *template, size_t n, const struct variables *vars, st
 	struct chat_template *t = chat_template_parse(template, n, "test", err);
 
 	memset(out, 0, sizeof *out);
-	bool ok = t && chat_render(t, &(struct chat_request){ vars ? vars->v : NULL, vars ? vars->n : 0, &golden_time },
-	                           out, NULL, err);
+	bool ok =
+		t &&
+		chat_render(t, &(struct chat_request){ vars ? vars->v : NULL, vars ? vars->n : 0, &golden_time, false },
+	                    out, NULL, err);
 	chat_template_free(t);
 	return ok;
 }
@@ -159,6 +161,49 @@ static void test_malformed(void **state)
 	refused("{{ '\\ud800' }}", NULL, "test, line 1: the escape \\u in a string is no character");
 	refused("{{ '\\x4' }}", NULL, "test, line 1: the escape \\x in a string has not 2 hexadecimal digits");
 	refused("{{ '\\N{DASH}' }}", NULL, "test, line 1: a string names a character by \\N, which is not supported");
+}
+
+/* What templates that were written for other engines do, where the caller allows it. */
+static void test_lenient(void **state)
+{
+	static const struct {
+		const char *template, *says;
+		bool ok;
+	} rows[] = {
+		{ "{% set a = [] %}{% set _ = a.append('x') %}{% set _ = a.append(2) %}{{ a }}{{ a.pop(0) }}{{ a }}{{ "
+		  "a.pop() }}{{ a }}",
+		  "['x', 2]x[2]2[]", true },
+		{ "{% set n = namespace(l=[1, 2, 3]) %}{% for i in n.l %}{{ i }}{{ loop.revindex }}{% set _ = "
+		  "n.l.pop() %}{% set _ = "
+		  "n.l.append(9) %}{% set _ = n.l.append(i) %}{% endfor %}{{ n.l }}",
+		  "132231[1, 2, 9, 9, 9, 3]", true },
+		{ "{% set a = [1, 2, 3] %}{% for i in a %}{{ i }}{% for k in [1, 2] %}{% if a %}{% set _ = a.pop() "
+		  "%}{% endif %}"
+		  "{% endfor %}{% endfor %}{{ a }}",
+		  "123[]", true },
+		{ "{% set a = [] %}{% set _ = a.append(a) %}{{ a == [a] }}", "", true },
+		{ "{% set a = [] %}{% set _ = a.append(a) %}{{ a | tojson }}", "a value is nested too deep", false },
+		{ "{{ [].pop() }}", "pop from empty list", false },
+		{ "{{ [1].pop(3) }}", "pop index out of range", false },
+		{ "{{ x.append(1) }}", "access to attribute 'append' of 'list' object is unsafe.", false },
+		{ "{{ [{'a': 1}] | map(attribute='a') | tojson }}", "[1]", true },
+	};
+	const struct chat_variable x = { "x", "[]", 2, CHAT_USER };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct error err = { 0 };
+		struct chat_text out;
+		struct chat_template *t = chat_template_parse(rows[i].template, strlen(rows[i].template), "test", &err);
+		assert_non_null(t);
+		const struct chat_request request = { .variable = &x, .n_variables = 1, .lenient = true };
+		bool ok = chat_render(t, &request, &out, NULL, &err);
+		if (ok != rows[i].ok || !strstr(ok ? out.p : err.text, rows[i].says))
+			fail_msg("%s: %s", rows[i].template, ok ? out.p : err.text);
+		if (ok)
+			chat_text_free(&out);
+		chat_template_free(t);
+	}
 }
 
 static void test_runtime(void **state)
@@ -405,15 +450,11 @@ static void test_no_memory_for_tokens(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_python),
-		cmocka_unit_test(test_malformed),
-		cmocka_unit_test(test_runtime),
-		cmocka_unit_test(test_variables),
-		cmocka_unit_test(test_time),
-		cmocka_unit_test(test_nesting),
-		cmocka_unit_test(test_amounts),
-		cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_no_memory_for_tokens),
+		cmocka_unit_test(test_python),    cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_runtime),   cmocka_unit_test(test_lenient),
+		cmocka_unit_test(test_variables), cmocka_unit_test(test_time),
+		cmocka_unit_test(test_nesting),   cmocka_unit_test(test_amounts),
+		cmocka_unit_test(test_no_memory), cmocka_unit_test(test_no_memory_for_tokens),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

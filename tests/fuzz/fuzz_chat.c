@@ -75,7 +75,7 @@ void fuzz_chat(const uint8_t *p, size_t n)
 		{ "add_generation_prompt", "true", 4, CHAT_MODEL }
 	};
 	static const struct tm now = { .tm_year = 126, .tm_mday = 2, .tm_wday = 5 };
-	const struct chat_request request = { variables, sizeof variables / sizeof *variables, &now };
+	const struct chat_request request = { variables, sizeof variables / sizeof *variables, &now, true };
 	struct error err = { 0 };
 	struct chat_text out;
 	bool refused;
