@@ -342,6 +342,8 @@ static bool make_first_states(struct automaton *a)
 		return false;
 	if (a->places.looks) {
 		threads_begin(&a->places, &a->threads);
+		if (a->threads.failed)
+			return false;
 		a->gathered = a->threads.word;
 		a->n_gathered = a->threads.n;
 	} else {

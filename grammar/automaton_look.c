@@ -238,7 +238,8 @@ void threads_begin(const struct places *p, struct threads *out)
 		w->forbidden = forbidden;
 		follow_later(&l, w, p->entry, 0);
 		follow(&l, w);
-		settle(out);
+		if (!out->failed) /* else the last thread may be cut off */
+			settle(out);
 	}
 	free(forbidden);
 	free(w);
