@@ -106,6 +106,7 @@ static bool set_counters(json_t *object, const jit_model_info *info, const jit_s
 		{ "kernels_from_pack", s->kernels_from_pack },   { "kernels_background", s->kernels_background },
 		{ "kernel_stalls", s->kernel_stalls },           { "cache_damaged", s->cache_damaged },
 		{ "cache_store_failed", s->cache_store_failed }, { "cache_evicted", s->cache_evicted },
+		{ "cache_unreadable", s->cache_unreadable },
 	};
 	json_t *counters = json_object();
 	bool ok = set_numbers(counters, work, sizeof work / sizeof *work) && set_speculation(counters, s) &&

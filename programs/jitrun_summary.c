@@ -134,6 +134,9 @@ void jitrun_print_summary(const struct run *r, bool verbose)
 	if (s.cache_damaged)
 		fprintf(stderr, "cache: %llu kernel%s damaged\n", (unsigned long long)s.cache_damaged,
 		        plural(s.cache_damaged));
+	if (s.cache_unreadable)
+		fprintf(stderr, "cache: the system did not let %llu kernel%s be read\n",
+		        (unsigned long long)s.cache_unreadable, plural(s.cache_unreadable));
 	if (s.cache_store_failed)
 		fprintf(stderr, "cache: %llu kernel%s not stored; --report says why\n",
 		        (unsigned long long)s.cache_store_failed, plural(s.cache_store_failed));

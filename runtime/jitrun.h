@@ -481,8 +481,8 @@ typedef struct jit_session_stats {
 		int tokens, reserved;
 		uint64_t passes, drafted, accepted;
 	} speculation[3]; /* the same by tokens of the pass: 4, 8, 16 */
-	/* Kernels that the session's background thread generated or loaded; those that decoding waited for. */
-	uint64_t kernels_background, kernel_stalls;
+	/* Kernels the background thread made or loaded; those decoding waited for; entries that could not be read. */
+	uint64_t kernels_background, kernel_stalls, cache_unreadable;
 } jit_session_stats;
 #define JIT_SESSION_STATS() JIT_STRUCT(jit_session_stats, )
 int jit_session_get_stats(const jit_session *s, jit_session_stats *out, jit_error *err);

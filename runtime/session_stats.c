@@ -52,7 +52,8 @@ static void count_kernels(const jit_session *s, jit_session_stats *out)
 	out->kernels_generated = c.generated;
 	out->kernels_from_cache = c.from_disk + c.from_pack;
 	out->kernels_from_pack = c.from_pack;
-	out->cache_damaged = disk.damaged + disk.failed;
+	out->cache_damaged = disk.damaged;
+	out->cache_unreadable = disk.failed;
 	out->cache_store_failed = disk.store_failed;
 	out->cache_evicted = disk.evicted;
 	out->generate_seconds = 1e-9 * (double)c.generated_ns;

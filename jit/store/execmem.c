@@ -22,6 +22,18 @@
 
 #include "jit/store/safefile.h"
 
+/* Some processes may not have such pages at all, which their owner may not know of. */
+static bool not_executable(size_t n, int why, struct error *err)
+{
+	bool forbidden = why == EACCES || why == EPERM;
+
+	return error_set(err, ERROR_MEMORY, "cannot make %zu bytes of generated code executable: %s%s", n,
+	                 strerror(why),
+	                 forbidden ? "; where the system forbids that (PR_SET_MDWE, MemoryDenyWriteExecute, SELinux), "
+	                             "--device ref computes without generated code"
+	                           : "");
+}
+
 void *execmem_map(const void *code, size_t n, struct error *err)
 {
 	assert(n > 0);
@@ -33,8 +45,7 @@ void *execmem_map(const void *code, size_t n, struct error *err)
 	}
 	memcpy(p, code, n);
 	if (mprotect(p, n, PROT_READ | PROT_EXEC)) {
-		error_set(err, ERROR_MEMORY, "cannot make %zu bytes of generated code executable: %s", n,
-		          strerror(errno));
+		not_executable(n, errno, err);
 		munmap(p, n);
 		return NULL;
 	}
@@ -141,8 +152,7 @@ bool execmem_put_all(struct execmem *m, struct execmem_piece *piece, size_t piec
 		memcpy(p + at, piece[i].code, piece[i].n);
 	}
 	if (mprotect(p, bytes, PROT_READ | PROT_EXEC))
-		return error_set(err, ERROR_MEMORY, "cannot make %zu bytes of generated code executable: %s", n,
-		                 strerror(errno));
+		return not_executable(n, errno, err);
 	return true;
 }
 

@@ -48,6 +48,16 @@ few() {
 	(ulimit -n "$n"; exec "$@") > "$dir/out" 2> "$dir/err" < /dev/null
 	status=$?
 }
+./jitrun "$model" --cache "$dir/frun" --prompt "Once upon a time" -n 12 --temp 0 > "$dir/want" 2> /dev/null
+for n in 8 7 6 5; do
+	few $n ./jitrun "$model" --cache "$dir/frun" --prompt "Once upon a time" -n 12 --temp 0
+	[ $status = 127 ] || [ "$(wc -l < "$dir/err")" = 1 ] || cmp -s "$dir/want" "$dir/out"
+	check "jitrun with $n descriptors does all, or says one sentence: $(head -c 300 "$dir/err")" [ $? = 0 ]
+	check "and calls no kernel damaged that cannot be read" [ "$(grep -c damaged "$dir/err")" = 0 ]
+done
+few 5 ./jitrun "$model" --cache "$dir/frun" --prompt "Once upon a time" -n 12 --temp 0 --json
+check "what could not be read is counted: $(cat "$dir/err")" sh -c \
+	"[ $status != 0 ] || grep -q '\"cache_damaged\": *0,' '$dir/out'"
 "$jitwarm" verify "$dir/layer:$dir/good.jkp" > "$dir/want" 2> "$dir/want.err"
 check "verify: two sources: $(cat "$dir/want.err")" grep -q "^$((2 * all)) the same, 0 different, 0 damaged" \
 	"$dir/want.err"
