@@ -167,6 +167,7 @@ static int replay(void)
 
 	server.models = &models;
 	server.o.body_bytes = serve.body_mib << 20;
+	server.o.answers = serve.answers;
 	bool ok = name_models(&e) && serve_models_open(&server, cancel, &e) &&
 	          replay_file(&server, serve.replay, stdout, &e);
 	serve_models_close();

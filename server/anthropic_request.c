@@ -223,7 +223,7 @@ json_t *anthropic_to_openai(const json_t *body, struct refusal *r)
 			ok = add_blocks(messages, role, content, r) && ok;
 	}
 	json_put(o, "messages", messages);
-	if (ok && take_fields(o, body, r) && talk_bring_to_form(o, r))
+	if (ok && take_fields(o, body, r) && talk_bring_to_form(o, "messages", r))
 		return o;
 	json_decref(o);
 	return NULL;

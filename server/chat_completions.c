@@ -68,7 +68,8 @@ bool answer_chat_tokens(struct exchange *x)
 	struct conversation c = { 0 };
 	const struct served *m = body && field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
 
-	if (m && talk_bring_to_form(body, &x->refusal) && conversation_read(&c, body, m, x->now, &x->refusal))
+	if (m && talk_bring_to_form(body, "messages", &x->refusal) &&
+	    conversation_read(&c, body, m, x->now, &x->refusal))
 		o = json_pack("{s:I}", "input_tokens", (json_int_t)c.n_ids);
 	conversation_free(&c);
 	json_decref(body);
@@ -85,7 +86,8 @@ bool answer_chat(struct exchange *x)
 	if (!body)
 		return false;
 	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
-	bool ok = m && talk_bring_to_form(body, &x->refusal) && conversation_read(&c, body, m, x->now, &x->refusal);
+	bool ok = m && talk_bring_to_form(body, "messages", &x->refusal) &&
+	          conversation_read(&c, body, m, x->now, &x->refusal);
 	if (ok) {
 		t = task_open(m);
 		ok = t ? begin(x, body, m, t, &c)

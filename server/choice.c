@@ -105,9 +105,12 @@ static void finish(struct choice *c, const struct record *r, const char *text, e
 
 void choice_fail(struct choice *c, int status, const char *why)
 {
-	const struct record r = { .kind = RECORD_FAILED, .status = status, .n_text = (uint32_t)strlen(why) };
+	char text[sizeof((jit_error *)0)->message];
 
-	finish(c, &r, why, CHOICE_FAILED);
+	snprintf(text, sizeof text, "%s", why);
+	refusal_hide_paths(text, c->task->file);
+	const struct record r = { .kind = RECORD_FAILED, .status = status, .n_text = (uint32_t)strlen(text) };
+	finish(c, &r, text, CHOICE_FAILED);
 }
 
 void choice_refuse(struct choice *c, int status, const char *param, const char *why)

@@ -235,7 +235,7 @@ static bool append(struct conversation *c, const char *text, bool special, const
 	jit_error err = { 0 };
 
 	if (!models_go_on(m->model, text, special, &ids, &n, &err))
-		return refuse(r, 400, "messages", "%s", err.message);
+		return refuse_error(r, "messages", &err);
 	int32_t *all = realloc(c->ids, (c->n_ids + n + 1) * sizeof *all);
 	if (all) {
 		memcpy(all + c->n_ids, ids, n * sizeof *ids);
@@ -264,7 +264,7 @@ static bool render(struct conversation *c, jit_chat_options *o, const struct ser
 		status = jit_chat_render(m->model, o, &chat, &err);
 	}
 	if (status != JIT_OK)
-		return refuse(r, status == JIT_ERROR_MEMORY ? 503 : 400, "messages", "%s", err.message);
+		return refuse_error(r, "messages", &err);
 	*c = (struct conversation){ .ids = chat.ids, .n_ids = chat.n_ids, .text = chat.text, .n_text = chat.n };
 	return c->ids || refuse(r, 501, NULL, "The model has no tokenizer.");
 }

@@ -272,8 +272,12 @@ static void load(struct loader *l, struct served *m)
 	if (!ok && (l->ends || !is_wanted(l, m)))
 		return;
 	p->failed = !ok;
-	if (!ok)
-		refuse_some(l, m, status_of(err.code), err.message);
+	if (ok)
+		return;
+	/* Whoever started the server reads where the file lies. */
+	fprintf(stderr, "jitserve: %s: %s\n", m->name, err.message);
+	refusal_hide_paths(err.message, m->path);
+	refuse_some(l, m, status_of(err.code), err.message);
 }
 
 static void *run(void *user)

@@ -24,7 +24,7 @@ static bool add_text(struct list *l, const char *name, const json_t *v, const ji
 		return refuse(r, 400, name, "%s has a half of a surrogate pair", name);
 	if (jit_model_tokenize(model, json_string_value(v), json_string_length(v), l->n == 0, 1, &ids, &n, &err) !=
 	    JIT_OK)
-		return refuse(r, 400, name, "%s", err.message);
+		return refuse_error(r, name, &err);
 	bool ok = array_grow((void **)&l->ids, &l->capacity, l->n + n, sizeof *ids) || no_memory(r);
 	if (ok && n) {
 		memcpy(l->ids + l->n, ids, n * sizeof *ids);

@@ -67,7 +67,7 @@ static bool append(struct task *t, const jit_model *m, const char *text, bool sp
 	jit_error err = { 0 };
 
 	if (jit_model_tokenize(m, text, strlen(text), 0, special, &ids, &n, &err) != JIT_OK)
-		return refuse(why, 400, "documents", "%s", err.message);
+		return refuse_error(why, "documents", &err);
 	all = realloc(t->ids, (t->n_ids + n + 1) * sizeof *all);
 	if (all) {
 		memcpy(all + t->n_ids, ids, n * sizeof *ids);
@@ -141,7 +141,7 @@ static bool by_template(const struct ranking *r, const jit_model *m, const struc
 	fill_in(&x, r, texts);
 	bool ok = (!x.text.lost && !x.plain.lost) || no_memory(why);
 	ok = ok && (models_encode(m, x.text.p, x.text.n, (const uint8_t *)x.plain.p, &t->ids, &t->n_ids, &err) ||
-	            refuse(why, 400, "documents", "%s", err.message));
+	            refuse_error(why, "documents", &err));
 	bytes_free(&x.text);
 	bytes_free(&x.plain);
 	return ok;

@@ -27,6 +27,38 @@ bool refuse(struct refusal *r, int status, const char *param, const char *format
 	return false;
 }
 
+bool refuse_error(struct refusal *r, const char *param, const jit_error *err)
+{
+	return refuse(r, err->code == JIT_ERROR_MEMORY ? 503 : 400, param, "%s", err->message);
+}
+
+/* Takes n bytes out. */
+static void take_out(char *at, size_t n) { memmove(at, at + n, strlen(at + n) + 1); }
+
+void refusal_hide_paths(char *text, const char *of)
+{
+	const char *last = of ? strrchr(of, '/') : NULL;
+	const size_t folder = last ? (size_t)(last + 1 - of) : 0;
+
+	for (char *at = text; folder && strlen(at) >= folder;)
+		if (strncmp(at, of, folder) == 0)
+			take_out(at, folder);
+		else
+			at++;
+	/* A path begins behind a space or a mark, and ends before one. */
+	for (char *at = text; *at; at++) {
+		if (*at != '/' || (at > text && !strchr(" \"'(,=", at[-1])))
+			continue;
+		const size_t n = strcspn(at, " \"'(),:;");
+		size_t end = n;
+		while (end > 1 && at[end - 1] == '/')
+			end--;
+		const char *name = memrchr(at, '/', end);
+		if (name)
+			take_out(at, (size_t)(name + 1 - at));
+	}
+}
+
 static const char *type_of(const struct refusal *r)
 {
 	if (r->type)

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "runtime/jitrun.h"
+
 struct refusal {
 	int status;         /* 0: none */
 	const char *type;   /* as clients know it: "invalid_request_error"; NULL: what the status says */
@@ -20,6 +22,11 @@ struct refusal {
 /* Sets *r unless it is set already; false always. param NULL: no field. */
 bool refuse(struct refusal *r, int status, const char *param, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+/* The same for what the library says of a request's text: a lack of memory is status 503, all else 400. */
+bool refuse_error(struct refusal *r, const char *param, const jit_error *err);
+/* Where files of the server lie is none of a client's business: of paths their last part stays. of: a path that may be
+ * relative; NULL. */
+void refusal_hide_paths(char *text, const char *of);
 /* {"error": {...}}, malloc'ed. NULL: no memory. */
 char *refusal_json(const struct refusal *r);
 /* {"type": "error", "error": {...}}, as clients of Anthropic's API read it. */

@@ -264,7 +264,7 @@ json_t *responses_to_chat(const json_t *body, struct refusal *r)
 			json_decref(list);
 		}
 		set_choice(o, field_value(body, "tool_choice"), r);
-		talk_bring_to_form(o, r);
+		talk_bring_to_form(o, "input", r);
 	}
 	json_decref(messages);
 	if (r->status == 0)

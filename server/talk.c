@@ -54,12 +54,74 @@ static bool read_thinking(const json_t *body, const json_t *variables, bool *tol
 	return field_flag(body, "enable_thinking", thinks, r);
 }
 
-bool talk_bring_to_form(json_t *body, struct refusal *r)
+/* The code of an escape \uXXXX at p, of which 4 digits follow; -1: it is none. */
+static int escaped(const char *p)
+{
+	int code = 0;
+
+	if (p[0] != '\\' || p[1] != 'u')
+		return -1;
+	for (int i = 2; i < 6; i++) {
+		const char c = p[i];
+		const int digit = c >= '0' && c <= '9'   ? c - '0'
+		                  : c >= 'a' && c <= 'f' ? c - 'a' + 10
+		                  : c >= 'A' && c <= 'F' ? c - 'A' + 10
+		                                         : -1;
+		if (digit < 0)
+			return -1;
+		code = code * 16 + digit;
+	}
+	return code;
+}
+
+/* Whether a JSON text, or what will be made one, spells half of a surrogate pair. */
+static bool spells_half(const char *p)
+{
+	while ((p = strchr(p, '\\'))) {
+		const int code = escaped(p);
+		if (code >= 0xd800 && code <= 0xdbff) {
+			const int next = escaped(p + 6);
+			if (next < 0xdc00 || next > 0xdfff)
+				return true;
+			p += 12;
+		} else if (code >= 0xdc00 && code <= 0xdfff) {
+			return true;
+		} else {
+			p += p[1] ? 2 : 1;
+		}
+	}
+	return false;
+}
+
+/* Arguments are JSON texts within a text, and what they spell becomes values of the template. */
+static bool has_whole_arguments(const json_t *body, const char *conversation, struct refusal *r)
+{
+	json_t *message, *call;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(body, "messages"), i, message)
+	{
+		json_array_foreach(json_object_get(message, "tool_calls"), k, call)
+		{
+			const json_t *function = json_object_get(call, "function");
+			const char *text = json_string_value(json_object_get(function, "arguments"));
+			if (text && spells_half(text))
+				return refuse(r, 400, conversation,
+				              "%s has a call whose arguments spell half of a surrogate pair, expected "
+				              "text that is whole",
+				              conversation);
+		}
+	}
+	return true;
+}
+
+bool talk_bring_to_form(json_t *body, const char *conversation, struct refusal *r)
 {
 	json_t *variables = field_object(body, "chat_template_kwargs", r);
 	bool told = false, thinks = false;
 
-	if (r->status || !has_functions(body, r) || !read_thinking(body, variables, &told, &thinks, r))
+	if (r->status || !has_functions(body, r) || !has_whole_arguments(body, conversation, r) ||
+	    !read_thinking(body, variables, &told, &thinks, r))
 		return false;
 	if (!told)
 		return true;

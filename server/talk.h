@@ -12,9 +12,10 @@
 #include "server/refusal.h"
 #include "server/task.h"
 
-/* body is in the form of chat completions: "thinking" and "enable_thinking" become variables of the template, and its
- * tools are functions. False: refused. */
-bool talk_bring_to_form(json_t *body, struct refusal *r);
+/* body is in the form of chat completions: "thinking" and "enable_thinking" become variables of the template, its tools
+ * are functions, and the texts of calls' arguments are whole. conversation: the name of the field that has them. False:
+ * refused. */
+bool talk_bring_to_form(json_t *body, const char *conversation, struct refusal *r);
 /* parallel_tool_calls. False: refused. */
 bool talk_read_calls(struct task *t, const json_t *body, struct refusal *r);
 /* Agents offer the search and the pictures of their usual servers beside their own functions, and go on without: such a

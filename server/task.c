@@ -239,6 +239,7 @@ static bool add_bias_of(struct task *t, const json_t *key, const json_t *value, 
 {
 	int32_t *ids = NULL;
 	size_t n = 0;
+	jit_error err = { 0 };
 	bool ok = true;
 
 	if (json_is_integer(key))
@@ -246,8 +247,8 @@ static bool add_bias_of(struct task *t, const json_t *key, const json_t *value, 
 	if (!json_is_string(key))
 		return refuse(r, 400, "logit_bias",
 		              "logit_bias has a pair that begins with neither a token nor a text");
-	if (jit_model_tokenize(model, json_string_value(key), json_string_length(key), 0, 0, &ids, &n, NULL) != JIT_OK)
-		return refuse(r, 400, "logit_bias", "logit_bias has a text that cannot be tokenized");
+	if (jit_model_tokenize(model, json_string_value(key), json_string_length(key), 0, 0, &ids, &n, &err) != JIT_OK)
+		return refuse_error(r, "logit_bias", &err);
 	for (size_t i = 0; ok && i < n; i++)
 		ok = add_bias(t, ids[i], value, model, r);
 	free(ids);

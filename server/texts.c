@@ -52,7 +52,7 @@ static bool append_tokens(json_t *list, const json_t *v, const jit_model *m, boo
 	if (!json_is_string(v))
 		return refuse(r, 400, "content", "content is neither a string nor an array of strings and tokens");
 	if (jit_model_tokenize(m, json_string_value(v), json_string_length(v), add, special, &ids, &n, &err) != JIT_OK)
-		return refuse(r, 400, "content", "%s", err.message);
+		return refuse_error(r, "content", &err);
 	for (size_t i = 0; i < n; i++)
 		json_add(list, pieces ? piece(m, ids[i]) : json_integer(ids[i]));
 	free(ids);
@@ -103,8 +103,12 @@ static json_t *detokenize(const json_t *body, const jit_model *m, struct refusal
 		refuse(r, 400, "tokens", "tokens is missing");
 	if (tokens && json_array_size(tokens) == 0)
 		text = strdup("");
-	else if (tokens && prompts_read(&p, "tokens", tokens, m, r) && p.n == 1)
-		text = jit_model_detokenize(m, p.list[0].ids, p.list[0].n, &n, NULL);
+	else if (tokens && prompts_read(&p, "tokens", tokens, m, r)) {
+		if (p.n == 1)
+			text = jit_model_detokenize(m, p.list[0].ids, p.list[0].n, &n, NULL);
+		else
+			refuse(r, 400, "tokens", "tokens are %zu lists, expected one", p.n);
+	}
 	prompts_free(&p);
 	json_put(o, "content", text ? json_text(text, n) : json_null());
 	if (!text)
@@ -132,7 +136,8 @@ bool answer_apply_template(struct exchange *x)
 	const struct served *m = body ? model_of(x, body) : NULL;
 	struct conversation c = { 0 };
 
-	if (m && talk_bring_to_form(body, &x->refusal) && conversation_read(&c, body, m, x->now, &x->refusal)) {
+	if (m && talk_bring_to_form(body, "messages", &x->refusal) &&
+	    conversation_read(&c, body, m, x->now, &x->refusal)) {
 		o = json_object();
 		json_put(o, "prompt", json_text(c.text, c.n_text));
 	}

@@ -1,5 +1,5 @@
 /* tests/server/t_halves.c - texts that a client cut between the halves of a surrogate pair: refused with status 400
- * wherever they stand, by the name of the field.
+ * wherever they stand, by the name of the field. And what a refusal does not tell.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,9 +8,11 @@
 #include <cmocka.h>
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/refusal.h"
 #include "tests/server/client.h"
 #include "tests/support/shared.h"
 
@@ -129,6 +131,62 @@ static void test_not_finite(void **state)
 	}
 }
 
+/* Arguments of calls are JSON in a text, which has escapes of its own. */
+static void test_arguments(void **state)
+{
+	static const struct {
+		const char *arguments;
+		int status;
+	} rows[] = {
+		{ "{\\\"a\\\":\\\"\\\\ud83d\\\"}", 400 },          { "{\\\"a\\\":\\\"\\\\uDE00 x\\\"}", 400 },
+		{ "{\\\"a\\\":\\\"\\\\ud83d\\\\ud83d\\\"}", 400 }, { "{'a': '\\\\ud83d'}", 400 },
+		{ "{\\\"a\\\":\\\"\\\\ud83d\\\\ude00\\\"}", 200 }, { "{\\\"a\\\":\\\"\\\\\\\\ud83d\\\"}", 200 },
+		{ "{\\\"a\\\":\\\"\\\\u00e9\\\"}", 200 },
+	};
+	char body[1000];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		snprintf(body, sizeof body,
+		         "{" CHAT "\"messages\":[" USER
+		         ",{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"1\",\"type\":"
+		         "\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"%s\"}}]},{\"role\":\"tool\","
+		         "\"tool_call_id\":\"1\",\"content\":\"x\"}]}",
+		         rows[i].arguments);
+		json_decref(client_json(&server, "/v1/chat/completions", body, rows[i].status));
+		snprintf(body, sizeof body,
+		         "{\"max_output_tokens\":1,\"input\":[" USER ",{\"type\":\"function_call\",\"call_id\":\"1\","
+		         "\"name\":\"f\",\"arguments\":\"%s\"},{\"type\":\"function_call_output\",\"call_id\":\"1\","
+		         "\"output\":\"x\"}]}",
+		         rows[i].arguments);
+		json_decref(client_json(&server, "/v1/responses", body, rows[i].status));
+	}
+}
+
+/* ---- paths in what is told */
+
+static void test_paths(void **state)
+{
+	static const struct {
+		const char *text, *of, *expected;
+	} paths[] = {
+		{ "/srv/models/x.gguf: cannot be opened", NULL, "x.gguf: cannot be opened" },
+		{ "models/a/x.gguf: tensor \"a/b\" is short", "models/a/y.gguf", "x.gguf: tensor \"a/b\" is short" },
+		{ "../m/dir/config.json: no", "../m/dir", "dir/config.json: no" },
+		{ "see \"/etc/a b/c\" and (/x/y), /usr/lib/", NULL, "see \"a b/c\" and (y), lib/" },
+		{ "no model at #/properties/a, 3/4 of /", "x.gguf", "no model at #/properties/a, 3/4 of " },
+		{ "", "/a/b", "" },
+	};
+	char text[200];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+		strcpy(text, paths[i].text);
+		refusal_hide_paths(text, paths[i].of);
+		assert_string_equal(text, paths[i].expected);
+	}
+}
+
 /* Both halves are a character. */
 static void test_pairs(void **state)
 {
@@ -142,7 +200,8 @@ static void test_pairs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_halves), cmocka_unit_test(test_pairs),
-		                            cmocka_unit_test(test_not_finite) };
+		                            cmocka_unit_test(test_not_finite), cmocka_unit_test(test_arguments),
+		                            cmocka_unit_test(test_paths) };
 
 	return cmocka_run_group_tests(tests, start, stop);
 }

@@ -110,6 +110,7 @@ static void expect_refusal(const struct child *c, const char *path, const char *
 
 	if (!message || !strstr(message, words))
 		fail_msg("%s: \"%s\" is not in: %s", path, words, message ? message : "nothing");
+	assert_null(strstr(message, folder)); /* where files lie is told to nobody */
 	json_decref(o);
 }
 
