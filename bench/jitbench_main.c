@@ -24,6 +24,7 @@
 #include "bench/throughput.h"
 #include "loaders/model_load.h"
 #include "programs/allocator.h"
+#include "programs/numerics.h"
 #include "programs/output.h"
 #include "programs/progress.h"
 #include "programs/synth.h"
@@ -223,12 +224,14 @@ static bool run(const char *path, const char *name, jit_error *err)
 	jit_model_options mo =
 		JIT_MODEL_OPTIONS(.device = opt.device, .isa = opt.isa, .threads = (int)opt.list.threads.value[0],
 	                          .f32_activations = strcmp(opt.activations, "f32") == 0,
-	                          .bounded_numerics = strcmp(opt.numerics, "bounded") == 0,
+	                          .bounded_numerics = numerics_option(opt.numerics),
 	                          .cache_dir = opt.no_cache ? "" : opt.cache);
 	jit_session_options so = JIT_SESSION_OPTIONS(.threads = mo.threads, .batch = (int)opt.batch, .kv = kv_option());
-	struct printer p = {
-		.filename = name, .isa = "", .type_kv = opt.kv_type, .numerics = opt.numerics, .format = print_format()
-	};
+	struct printer p = { .filename = name,
+		             .isa = "",
+		             .type_kv = opt.kv_type,
+		             .numerics = numerics_class(opt.numerics),
+		             .format = print_format() };
 	struct row start[START_ROWS];
 	jit_model_info info = JIT_MODEL_INFO();
 
@@ -239,6 +242,10 @@ static bool run(const char *path, const char *name, jit_error *err)
 	if (!m)
 		return false;
 	jit_model_get_info(m, &info, NULL);
+	if (numerics_stay_exact(opt.numerics, &info)) {
+		numerics_note("jitbench", &info);
+		p.numerics = "exact";
+	}
 	p.type = info.description;
 	p.size = info.weight_bytes;
 	p.parameters = test_parameters(m);
@@ -293,7 +300,7 @@ static int run_kernels(const char *operand)
 	struct printer p = { .filename = path ? path : opt.shape,
 		             .format = print_format(),
 		             .type_kv = opt.kv_type,
-		             .numerics = opt.numerics };
+		             .numerics = numerics_class(opt.numerics) };
 	struct row row[KERNEL_ROWS];
 	struct packed *packed = NULL;
 	uint8_t *header = NULL;
@@ -312,7 +319,7 @@ static int run_kernels(const char *operand)
 		                    : target_native(&err),
 		.kv = warm_kv(kv[kv_option()]),
 		.activations = strcmp(opt.activations, "f32") == 0 ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
-		.numerics = strcmp(opt.numerics, "bounded") == 0 ? WARM_BOUNDED : WARM_EXACT
+		.numerics = strcmp(opt.numerics, "exact") == 0 ? WARM_EXACT : WARM_BOUNDED
 	};
 	if (!o.target || !open_header(&m, &packed, path, &header, &err))
 		return fail(err.text);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "bench/measurement.h"
 #include "jit/target.h"
+#include "programs/numerics.h"
 #include "programs/shapes.h"
 #include "runtime/jitrun.h"
 
@@ -196,9 +197,9 @@ static const struct option_row rows[] = {
 	  .target = &opt.activations },
 	{ .name = "numerics",
 	  .kind = OPTION_CHOICE,
-	  .value = "exact|bounded",
-	  .help = "exact: the same bits on every device; bounded: prompts may use float matrix products, within a "
-	          "stated error (exact)",
+	  .value = NUMERICS_VALUES,
+	  .help = "exact: the same bits on every device; bounded: float matrix products within a stated error, where "
+	          "they are faster; always-bounded: where they are not, too; the table says what was computed (exact)",
 	  .target = &opt.numerics },
 	{ .name = "cache",
 	  .kind = OPTION_FILE,

@@ -120,10 +120,11 @@
  *     2^-11 for F16 and 2^-8 for BF16.
  *     13a. Where a target multiplies pairs of BF16 instead (CPUs with AVX512_BF16), all products by dense BF16 matrices
  *     but those by head are so, of all tokens of all passes: results depend on tokens alone, and are the same on all
- *     such CPUs. Activations are rounded to BF16, to nearest even. Spans, segments and what follows are those of rule
- *     3; a segment is one chain over its pairs of k's from +0, ascending, and of a pair the odd k comes first: acc =
- *     fma(w, x, acc). Weights, activations and acc below the normal numbers count as zero, and a sum that is below
- *     them, once rounded to 24 bits, becomes zero. To the bound above that adds 2^-126 * (sum |x| + sum |w| + K).
+ *     CPUs that compute so. Those on which it would be no faster do not (runtime/host/pairs.h), and are EXACT.
+ * Activations are rounded to BF16, to nearest even. Spans, segments and what follows are those of rule 3; a segment is
+ * one chain over its pairs of k's from +0, ascending, and of a pair the odd k comes first: acc = fma(w, x, acc).
+ * Weights, activations and acc below the normal numbers count as zero, and a sum that is below them, once rounded to 24
+ * bits, becomes zero. To the bound above that adds 2^-126 * (sum |x| + sum |w| + K).
  */
 #ifndef KERNELS_NUMERICS_H
 #define KERNELS_NUMERICS_H

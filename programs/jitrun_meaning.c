@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "programs/jitrun_parts.h"
+#include "programs/numerics.h"
 
 static int tune_option(void)
 {
@@ -40,7 +41,7 @@ jit_model_options jitrun_model_options(void)
 	                         .weight_cache = opt.cache_weights ? "" : NULL,
 	                         .weight_cache_limit = (uint64_t)opt.cache_weights_limit << 30,
 	                         .f32_activations = strcmp(opt.activations, "f32") == 0 || opt.imatrix_out,
-	                         .bounded_numerics = strcmp(opt.numerics, "bounded") == 0, .perf_map = opt.perf_map,
+	                         .bounded_numerics = numerics_option(opt.numerics), .perf_map = opt.perf_map,
 	                         .jitdump = opt.jitdump, .gdb = opt.gdb, .sealed = opt.sealed,
 	                         .copy_weights = opt.copy_weights, .tune = tune_option(), .dump_ir = opt.dump_ir,
 	                         .dump_asm = opt.dump_asm);
@@ -62,5 +63,5 @@ jit_objects_options jitrun_objects_options(void)
 {
 	return JIT_OBJECTS_OPTIONS(.target = opt.target, .dir = opt.dump_objects, .kv = kv_option(),
 	                           .f32_activations = strcmp(opt.activations, "f32") == 0,
-	                           .bounded_numerics = strcmp(opt.numerics, "bounded") == 0);
+	                           .bounded_numerics = numerics_option(opt.numerics));
 }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "programs/jitrun_parts.h"
+#include "programs/numerics.h"
 #include "runtime/host/system.h"
 
 void jitrun_warn(const struct run *r)
@@ -21,6 +22,8 @@ void jitrun_warn(const struct run *r)
 		return;
 	jit_model_get_info(r->model, &info, NULL);
 	jit_session_get_stats(r->session, &s, NULL);
+	if (numerics_stay_exact(opt.numerics, &info))
+		numerics_note("jitrun", &info);
 	if (opt.threads > cores)
 		fprintf(stderr, "jitrun: %ld threads share %d core%s; more than one for each is slower.\n", opt.threads,
 		        cores, cores == 1 ? "" : "s");

@@ -5,6 +5,7 @@
 
 #include "jit/target.h"
 #include "programs/jitrun_parts.h"
+#include "programs/numerics.h"
 #include "programs/options.h"
 
 struct jitrun_options opt = {
@@ -280,10 +281,11 @@ static const struct option_row rows[] = {
 	  .target = &opt.activations },
 	{ .name = "numerics",
 	  .kind = OPTION_CHOICE,
-	  .value = "exact|bounded",
+	  .value = NUMERICS_VALUES,
 	  .help = "exact: the same bits on every device; bounded: weights in F16 and BF16 may be multiplied by inputs "
-	          "rounded to their type, within a stated error: by cards in prompts, by CPUs with AVX512_BF16 "
-	          "always, of BF16 (exact)",
+	          "rounded to their type, within a stated error: by cards in prompts; by CPUs always, of BF16, where "
+	          "they have AVX512_BF16 and measure pairs at least 1.4 times as fast as floats; always-bounded: by "
+	          "those that do not, too (exact)",
 	  .target = &opt.numerics },
 	{ .name = "tune",
 	  .kind = OPTION_CHOICE,

@@ -9,6 +9,7 @@
 
 #include "programs/jitserve.h"
 #include "programs/model_facts.h"
+#include "programs/numerics.h"
 #include "runtime/host/system.h"
 #include "server/batcher.h"
 #include "server/history.h"
@@ -41,12 +42,14 @@ static bool open_weights(struct served *m, jit_error *err)
 		JIT_MODEL_OPTIONS(.device = serve.device, .isa = serve.isa, .threads = (int)serve.threads,
 	                          .sealed = serve.sealed, .cache_dir = serve.no_cache ? "" : serve.cache_dir,
 	                          .progress = on_progress, .cancel = cancel,
-	                          .bounded_numerics = strcmp(serve.numerics, "bounded") == 0);
+	                          .bounded_numerics = numerics_option(serve.numerics));
 
 	m->model = jit_model_open(m->path, &o, err);
 	m->info = JIT_MODEL_INFO();
 	if (!m->model || jit_model_get_info(m->model, &m->info, err) != JIT_OK)
 		return false;
+	if (numerics_stay_exact(serve.numerics, &m->info))
+		numerics_note("jitserve", &m->info);
 	if (m->info.bounded == JIT_BOUNDED_PROMPTS) {
 		err->code = JIT_ERROR_ARGUMENT;
 		snprintf(err->message, sizeof err->message,

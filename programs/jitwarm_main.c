@@ -134,9 +134,10 @@ bool warm_model_keys(const struct model *m, const struct target *t, struct key *
 	o.activations = strcmp(warm.activations, "any") == 0   ? WARM_ANY_ACTIVATIONS
 	                : strcmp(warm.activations, "f32") == 0 ? WARM_F32_ACTIVATIONS
 	                                                       : WARM_INT8_ACTIVATIONS;
-	/* classes differ where there are products of matrices, or of pairs */
+	/* Classes differ where there are products of matrices, or of pairs. Whether pairs are faster is measured where
+	 * the model runs, so that both are made for either answer. */
 	o.numerics = (!t->has_mma && !t->has_dot2) || strcmp(warm.numerics, "exact") == 0 ? WARM_EXACT
-	             : strcmp(warm.numerics, "any") == 0                                  ? WARM_ANY_NUMERICS
+	             : strcmp(warm.numerics, "any") == 0 || t->has_dot2                   ? WARM_ANY_NUMERICS
 	                                                                                  : WARM_BOUNDED;
 	o.kv = strcmp(warm.kv_type, "any") == 0    ? WARM_KV_ANY
 	       : strcmp(warm.kv_type, "f32") == 0  ? WARM_KV_F32

@@ -56,7 +56,8 @@ static const struct option_row rows[] = {
 	{ .name = "numerics",
 	  .kind = OPTION_CHOICE,
 	  .value = "exact|bounded|any",
-	  .help = "numerics class of those sessions; see jitrun --help (exact)",
+	  .help = "numerics class of those sessions; see jitrun --help; bounded has kernels of both for CPUs, which "
+	          "choose where they run (exact)",
 	  .target = &warm.numerics },
 	{ .name = "kv-type",
 	  .kind = OPTION_CHOICE,

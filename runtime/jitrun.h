@@ -116,8 +116,8 @@ int jit_cancel_get(const jit_cancel *c);
 
 /* Called while a model loads, from the opening thread: done of total bytes. Non-zero: give up (JIT_ERROR_ARGUMENT). */
 typedef int (*jit_progress_fn)(void *user, uint64_t done, uint64_t total);
-
 enum { JIT_TUNE_QUICK, JIT_TUNE_CACHED, JIT_TUNE_OFF };
+enum { JIT_NUMERICS_EXACT, JIT_NUMERICS_BOUNDED, JIT_NUMERICS_ALWAYS_BOUNDED };
 
 typedef struct jit_model_options {
 	size_t size;
@@ -133,9 +133,9 @@ typedef struct jit_model_options {
 	const char *cache_dir;
 	uint64_t cache_limit; /* bytes a directory may hold; beyond, what was used longest ago goes; 0: 256 MiB */
 	int f32_activations;  /* non-zero: quantised weights multiply f32, not int8 blocks: slower, closer to f32 */
-	/* Non-zero: dense matrices of floats may be multiplied by inputs rounded to the weights' type, within a stated
-	 * error (kernels-templates/numerics.h, rule 13), where the device has instructions for it;
-	 * jit_model_info.bounded says which. Zero: every device, prompt length and cut gives the same bits. */
+	/* JIT_NUMERICS_EXACT: every device, prompt length and cut gives the same bits. BOUNDED: dense matrices of
+	 * floats may be multiplied by inputs rounded to the weights' type, within a stated error (numerics.h, rule 13):
+	 * by cards, and by CPUs that measure it faster than exact. ALWAYS_BOUNDED: by those that do not, too. */
 	int bounded_numerics;
 	int tune; /* JIT_TUNE_QUICK: the first session to decode tries schedules of kernels, in passes it makes anyway,
 	             and keeps in the cache which are fastest on this processor; JIT_TUNE_CACHED: only what is known
@@ -173,8 +173,8 @@ int jit_model_written(jit_model *m, jit_error *err);
 void jit_model_close(jit_model *m);
 
 /* What is in the bounded class. PROMPTS: cards' products by F16 and BF16 matrices, for tokens of a session's prompt
- * that fill tiles: results depend on how it is cut. ALL: products of CPUs with AVX512_BF16 by BF16 matrices, also in
- * batches: results depend on tokens alone. Those by experts, and jit_session_score() of PROMPTS, are exact. */
+ * that fill tiles: results depend on how it is cut. ALL: products of CPUs by BF16 matrices, also in batches: results
+ * depend on tokens alone. NONE: all is exact. Products by experts, and jit_session_score() of PROMPTS, always are. */
 enum { JIT_BOUNDED_NONE, JIT_BOUNDED_PROMPTS, JIT_BOUNDED_ALL };
 typedef struct jit_model_info {
 	size_t size;
@@ -186,8 +186,9 @@ typedef struct jit_model_info {
 	double load_seconds;                 /* open to ready */
 	int has_chat_template, has_sampling; /* sampling: its files say how tokens are to be chosen, or part of it */
 	const char *weight_cache_trouble;    /* why packed weights could not be kept; NULL: they were, or need not be */
-	int pooling; /* of embeddings, as its files say: JIT_POOL_LAST and so on; JIT_POOL_NONE: not said */
-	int bounded; /* JIT_BOUNDED_NONE and so on */
+	int pooling;         /* of embeddings, as its files say: JIT_POOL_LAST and so on; JIT_POOL_NONE: not said */
+	int bounded;         /* JIT_BOUNDED_NONE and so on */
+	double bounded_gain; /* how many times as many products of BF16 pairs as of floats this CPU makes; 0: unasked */
 } jit_model_info;
 #define JIT_MODEL_INFO() JIT_STRUCT(jit_model_info, )
 int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err);
@@ -271,7 +272,6 @@ typedef struct jit_device_info {
 	char why_not[512]; /* empty: models can be opened on it; else one sentence */
 } jit_device_info;
 #define JIT_DEVICE_INFO() JIT_STRUCT(jit_device_info, )
-
 /* How many devices this machine has, and what each of them is, by number from 0. */
 size_t jit_device_count(void);
 int jit_device_get_info(size_t number, jit_device_info *out, jit_error *err);

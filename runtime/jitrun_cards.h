@@ -56,7 +56,7 @@ typedef struct jit_objects_options {
 	const char *target;                    /* a card, "gfx1101" */
 	const char *dir;                       /* made when it is missing */
 	int kv;                                /* as of jit_session_options */
-	int f32_activations, bounded_numerics; /* as of jit_model_options */
+	int f32_activations, bounded_numerics; /* as of jit_model_options; nothing is measured */
 	int reserved;                          /* 0 */
 } jit_objects_options;
 #define JIT_OBJECTS_OPTIONS(...) JIT_STRUCT(jit_objects_options, __VA_ARGS__)

@@ -11,6 +11,7 @@
 #include "jit/store/safefile.h"
 #include "kernels-templates/templates.h"
 #include "runtime/host/cancel.h"
+#include "runtime/host/pairs.h"
 #include "runtime/device/load_packed.h"
 #include "runtime/device/load_weights.h"
 #include "runtime/host/pool.h"
@@ -241,6 +242,19 @@ static bool open_tune(jit_model *m, int mode, struct error *err)
 	return m->tune != NULL;
 }
 
+/* Pairs of BF16 are for speed alone: where they bring none, results are exact. Each process decides that by what it
+ * measures; no cache and no pack says anything about it, and has kernels of either class. A device that interprets code
+ * for another CPU does what was asked for, and so does a sealed model: it measures, and generates nothing. */
+static void decide_numerics(jit_model *m, int asked)
+{
+	m->bounded = asked != JIT_NUMERICS_EXACT;
+	if (!m->bounded || !m->target->has_dot2)
+		return;
+	const struct pairs_peaks p = pairs_peaks();
+	m->bounded_gain = pairs_gain(&p);
+	m->bounded = asked == JIT_NUMERICS_ALWAYS_BOUNDED || m->bounded_gain <= 0 || pairs_pay(&p);
+}
+
 static bool open_parts(jit_model *m, const char *path, const jit_model_options *o, struct error *err)
 {
 	m->sealed = o->sealed != 0;
@@ -258,7 +272,7 @@ static bool open_parts(jit_model *m, const char *path, const jit_model_options *
 		return false;
 	m->perf_map = o->perf_map != 0;
 	m->f32_activations = o->f32_activations != 0;
-	m->bounded = o->bounded_numerics != 0;
+	decide_numerics(m, o->bounded_numerics);
 	model_describe(&m->file, m->description, sizeof m->description);
 	if ((o->jitdump || o->gdb) && !(m->observe = observe_open(o->jitdump, o->gdb != 0, err)))
 		return false;
@@ -377,7 +391,8 @@ static jit_model_info info_of(const jit_model *m)
 		.weight_cache_trouble = m->kept_trouble.code ? m->kept_trouble.text : NULL,
 		.has_sampling = m->file.sampling.given || m->file.sampling.samplers,
 		.pooling = (int)m->file.pooling,
-		.bounded = model_bounded(m)
+		.bounded = model_bounded(m),
+		.bounded_gain = m->bounded_gain
 	};
 }
 

@@ -27,8 +27,9 @@ struct jit_model {
 	struct device *device;
 	const struct target *target; /* the device's */
 	bool f32_activations, bounded;
-	bool sealed;  /* kernels are loaded, never generated */
-	bool has_all; /* sealed: every one that any session can need */
+	double bounded_gain; /* of pairs of BF16 over floats, as measured; 0: it was not asked for */
+	bool sealed;         /* kernels are loaded, never generated */
+	bool has_all;        /* sealed: every one that any session can need */
 	FILE *dump_ir, *dump_asm;
 	bool perf_map;
 	char description[256];

@@ -136,12 +136,12 @@ run --shape tiny --weights bf16 -p 16 -n 0 -r 1 --no-start --profile --device si
 check "bounded: status 0 (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
 check "bounded: the table says so: $(cat "$dir/out")" grep -q ', numerics bounded$' "$dir/out"
 check "bounded: products of matrices: $(cat "$dir/err")" grep -q '  matmul\..*\.bounded' "$dir/err"
-quick "$model" -p 8 -n 0 --numerics bounded --force -o csv
+quick "$model" -p 8 -n 0 --numerics always-bounded --force -o csv
 check "bounded: on a CPU, too (got $status): $(cat "$dir/err")" [ "$status" = 0 ]
 check "bounded: a field of every row" [ "$(count ',"bounded",')" = "$(($(wc -l < "$dir/out") - 1))" ]
 quick "$model" -p 8 -n 0 --no-start -o jsonl
 check "exact, unless asked for otherwise" has '"numerics":"exact"'
-refused "is not one of exact|bounded" 2 "$model" --numerics loose
+refused "is not one of exact|bounded|always-bounded" 2 "$model" --numerics loose
 
 run -m "$model" -p 0 -n 2 -r 1 -t 1,2 --no-start -o md
 check "-t 1,2 gives two rows: $(cat "$dir/out")" [ "$(count '^| tg2 ')" = 2 ]

@@ -285,8 +285,8 @@ static bool open_model(struct schedule *t, const char *name, const char *device,
 	*t = (struct schedule){ .name = name };
 	if (!shared_path(path, name))
 		return false;
-	const jit_model_options o =
-		JIT_MODEL_OPTIONS(.device = device, .isa = isa, .cache_dir = "", .bounded_numerics = bounded);
+	const jit_model_options o = JIT_MODEL_OPTIONS(.device = device, .isa = isa, .cache_dir = "",
+	                                              .bounded_numerics = bounded ? JIT_NUMERICS_ALWAYS_BOUNDED : 0);
 	t->model = jit_model_open(path, &o, &err);
 	if (!t->model && (isa || err.code == JIT_ERROR_UNSUPPORTED)) {
 		printf("# skipped: %s\n", err.message);

@@ -301,7 +301,9 @@ static void test_others(void **state)
 	check_other(m, other, JIT_KV_F16, "its weights or numbers are others");
 	jit_model_close(other);
 	assert_non_null(
-		other = jit_model_open(folder, &JIT_MODEL_OPTIONS(.cache_dir = "", .bounded_numerics = 1), &err));
+		other = jit_model_open(
+			folder, &JIT_MODEL_OPTIONS(.cache_dir = "", .bounded_numerics = JIT_NUMERICS_ALWAYS_BOUNDED),
+			&err));
 	check_other(other, other, JIT_KV_Q8_0, "has a KV cache of F16, and this session's is Q8_0");
 	jit_model *exact = jit_model_open(folder, &JIT_MODEL_OPTIONS(.cache_dir = ""), &err);
 	check_other(other, exact, JIT_KV_F16,
