@@ -303,7 +303,8 @@ static void note_order(const struct binder *b, const struct slot *slot, struct m
 		return;
 	}
 	t->rope_pairs = slot->order == ORDER_ROTATED && b->f->needs.rope_pairs && t->bytes;
-	if (slot->order == ORDER_ROTATED && t->bytes && (t->rope_pairs || s->rope.dims != s->head_dim))
+	if (slot->order == ORDER_ROTATED && t->bytes &&
+	    (t->rope_pairs || (!s->layer_sizes && s->rope.dims != s->head_dim)))
 		t->rope_dims = s->rope.dims;
 	t->plus_one = is_norm(slot->group) && plus_one(b) && t->bytes;
 }

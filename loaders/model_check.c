@@ -70,11 +70,13 @@ static bool check_layers(const struct checked *b)
 			                 " and %" PRIu32
 			                 " key-value heads, expected an even size and a multiple of these",
 			                 b->label, i, s->heads, z->head_dim, z->kv_heads);
-		if (s->layer_rotation && s->layer_rotation[i] == ROTATION_WINDOW && z->head_dim != s->window_rope.dims)
+		const bool window = s->layer_rotation && s->layer_rotation[i] == ROTATION_WINDOW;
+		const uint32_t dims = window ? s->window_rope.dims : s->rope.dims;
+		if (z->head_dim != dims)
 			return error_set(b->err, ERROR_UNSUPPORTED,
 			                 "%s: the rotary embedding covers %" PRIu32 " of the %" PRIu32
-			                 " dimensions of a head with a window, expected all",
-			                 b->label, s->window_rope.dims, z->head_dim);
+			                 " dimensions of a head %s a window, expected all",
+			                 b->label, dims, z->head_dim, window ? "with" : "without");
 	}
 	return !s->layer_input ||
 	       hparam_range(b->label, "the size of per-layer inputs", s->layer_input, 1, MODEL_MAX_LAYER_INPUT, b->err);
@@ -96,6 +98,8 @@ static bool check_attention(const struct checked *b)
 		                 b->label, s->head_dim);
 	if (s->latent.rank)
 		return check_latent(b);
+	if (s->layer_sizes) /* which check_layers() has looked at */
+		return true;
 	if (s->rope.dims != s->head_dim && b->m->file->arch->switches & SWITCH_PARTIAL)
 		return (s->rope.dims >= 2 && s->rope.dims < s->head_dim && s->rope.dims % 2 == 0) ||
 		       error_set(b->err, ERROR_FORMAT,

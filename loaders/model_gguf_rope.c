@@ -79,7 +79,7 @@ bool gguf_read_rope(struct gguf_reader *r)
 	struct model_rope *rope = &r->m->spec.rope;
 	double attn = 1, yarn_attn = 1;
 
-	rope->dims = r->m->spec.head_dim;
+	rope->dims = model_main_dim(&r->m->spec);
 	if (r->m->spec.latent.rank)
 		r->m->spec.attention_scale = model_scale_of((float)(1 / math_host_sqrt((double)r->m->spec.head_dim)));
 	rope->theta = 10000;

@@ -113,7 +113,8 @@ static bool put_default(struct hf_reader *r, const char *word, size_t n)
 		length = strcspn(word + at, "|=");
 		snprintf(name, sizeof name, "%.*s", (int)length, word + at);
 		const json_t *v = json_object_get(r->root, name);
-		if (v && !json_is_null(v) && !(at && json_is_object(v) && json_object_size(v) == 0))
+		if (v && !json_is_null(v) &&
+		    !(at && strncmp(name, "rope", 4) == 0 && json_is_object(v) && json_object_size(v) == 0))
 			return true;
 		if (at == 0)
 			memcpy(first, name, sizeof first);
@@ -224,7 +225,8 @@ static bool read_sizes(struct hf_reader *r)
 	    !hf_get_u32(r, c, "num_attention_heads", REQUIRED, MODEL_MAX_HEADS, &s->heads))
 		return false;
 	if (r->row->switches & SWITCH_LATER_LAYERS &&
-	    !hf_get_u32(r, c, "num_nextn_predict_layers", OPTIONAL, MODEL_MAX_LAYERS, &r->m->file->later_layers))
+	    (!hf_get_u32(r, c, "num_mtp_layers", OPTIONAL, MODEL_MAX_LAYERS, &r->m->file->later_layers) ||
+	     !hf_get_u32(r, c, "num_nextn_predict_layers", OPTIONAL, MODEL_MAX_LAYERS, &r->m->file->later_layers)))
 		return false;
 	s->kv_heads = s->heads;
 	s->context_train = 2048;

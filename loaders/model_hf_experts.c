@@ -84,6 +84,8 @@ static bool read_groups(struct hf_reader *r)
 		return false;
 	if (strcmp(method, "greedy") == 0)
 		s->expert_groups = 0;
+	if (s->expert_groups && hf_get(r, r->root, "topk_group") && s->expert_groups_used == 0)
+		return error_set(r->err, ERROR_FORMAT, "%s: topk_group is 0, expected at least 1", r->label);
 	model_one_group(s);
 	return read_word(r, "topk_method",
 	                 strcmp(method, "greedy") == 0 ? method

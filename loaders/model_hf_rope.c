@@ -71,7 +71,9 @@ static bool read_partial(struct hf_reader *r, const json_t *o, struct model_rope
 	if (r->row->switches & SWITCH_LATENT) /* there, qk_rope_head_dim says it */
 		return true;
 	if (partial == 1) {
-		rope->dims = hf_get(r, o, "partial_rotary_factor") ? r->m->spec.head_dim : rope->dims;
+		rope->dims = hf_get(r, o, "partial_rotary_factor") && !r->m->spec.layer_sizes
+		                     ? r->m->spec.head_dim
+		                     : rope->dims;
 		return true;
 	}
 	if (!(r->row->switches & SWITCH_PARTIAL))
@@ -151,16 +153,31 @@ static bool read_proportional(struct hf_reader *r, const json_t *o, struct model
 	return true;
 }
 
+/* Members of scalings, which say nothing where there is none. */
+static const char scaling_members[] = "factor original_max_position_embeddings beta_fast beta_slow mscale "
+				      "mscale_all_dim attention_factor truncate low_freq_factor high_freq_factor";
+
+/* They count as read. */
+static bool pass_over(struct hf_reader *r, const json_t *o, const char *members)
+{
+	const char *name;
+	json_t *v;
+
+	json_object_foreach((json_t *)o, name, v)
+	{
+		if (arch_word_in(members, name))
+			hf_get(r, o, name);
+	}
+	return true;
+}
+
 /* Hunyuan's: its files' other members change nothing beside alpha. */
 static bool read_alpha(struct hf_reader *r, const json_t *o, struct model_rope *rope)
 {
-	static const char *const idle[] = { "factor", "beta_fast",      "beta_slow",
-		                            "mscale", "mscale_all_dim", "original_max_position_embeddings" };
 	const double dims = rope->dims;
 	double alpha = 0;
 
-	for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
-		hf_get(r, o, idle[i]);
+	pass_over(r, o, scaling_members);
 	if (!hf_get_f64(r, o, "alpha", &alpha))
 		return false;
 	if (alpha == 0)
@@ -188,7 +205,7 @@ static bool read_scaling(struct hf_reader *r, const json_t *o, struct model_rope
 	if (!read_partial(r, o, rope))
 		return false;
 	if (!type || strcmp(type, "default") == 0)
-		return true;
+		return pass_over(r, o, type ? scaling_members : NULL);
 	if (strcmp(type, "dynamic") == 0 && r->row->switches & SWITCH_ALPHA)
 		return read_alpha(r, o, rope);
 	if (r->row->switches & SWITCH_LONG && (strcmp(type, "su") == 0 || strcmp(type, "yarn") == 0))
@@ -256,7 +273,7 @@ bool hf_read_rope(struct hf_reader *r)
 	json_t *o = hf_get(r, r->root, key), *window = NULL;
 
 	uint32_t window_dims = s->layer_sizes ? s->window_rope.dims : s->head_dim;
-	rope->dims = s->latent.rank ? s->latent.rotating : s->head_dim;
+	rope->dims = s->latent.rank ? s->latent.rotating : model_main_dim(s);
 	if (s->latent.rank)
 		s->attention_scale = model_scale_of((float)(1 / math_host_sqrt((double)s->head_dim)));
 	model_plain_rope(rope, 10000);

@@ -124,8 +124,13 @@ static bool read_use(struct hf_reader *r, bool *use)
 	switch (r->row->window) {
 	case WINDOW_SOME_LAYERS:
 	case WINDOW_IF_USED:
-	case WINDOW_IN_TURNS:
-	case WINDOW_STILL: *use = false; return hf_get_bool(r, r->root, "use_sliding_window", use);
+	case WINDOW_IN_TURNS: *use = false; return hf_get_bool(r, r->root, "use_sliding_window", use);
+	case WINDOW_STILL: /* whose masks go by the list, where there is one, whatever this field says */
+		*use = false;
+		if (!hf_get_bool(r, r->root, "use_sliding_window", use))
+			return false;
+		*use = *use || hf_get(r, r->root, "layer_types");
+		return true;
 	case WINDOW_IGNORED:
 	case WINDOW_ALL_LAYERS:
 	case WINDOW_BY_TYPE: break;

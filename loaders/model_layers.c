@@ -53,6 +53,14 @@ bool model_share_keys(struct model *m, uint32_t shared, const char *label, struc
 	return true;
 }
 
+uint32_t model_main_dim(const struct model_spec *s)
+{
+	for (uint32_t i = 0; s->layer_sizes && i < s->layers; i++)
+		if (!slides(s, i))
+			return s->layer_sizes[i].head_dim;
+	return s->head_dim;
+}
+
 void model_sizes_most(struct model_spec *s)
 {
 	s->kv_heads = s->head_dim = s->ffn = 0;

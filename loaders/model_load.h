@@ -191,6 +191,8 @@ bool model_make_places(struct model *m, const char *label, struct error *err);
 bool model_sizes_make(struct model *m, const char *label, struct error *err);
 bool model_share_keys(struct model *m, uint32_t shared, const char *label, struct error *err);
 void model_sizes_most(struct model_spec *s);
+/* The head dimension of layers without a window, where those with one may have another. */
+uint32_t model_main_dim(const struct model_spec *s);
 /* Whether a layer attends to another one's keys and values, and the slot is of these; whether a layer has a slot. */
 bool model_borrows(const struct model_spec *s, uint32_t layer, enum tensor_slot k);
 enum model_need model_need_of(const struct model_file *f, const struct model_spec *s, uint32_t layer,

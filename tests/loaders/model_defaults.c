@@ -187,6 +187,12 @@ static const struct default_case cases[] = {
 	  "\"sliding_window\": 7",
 	  "window=7 kinds=fWWffffW" },
 	{ "smollm3", "\"no_rope_layer_interval\": 3", "kinds=ffFffFff" },
+	{ "smollm3", "\"max_window_layers\": 28, \"use_sliding_window\": false", "kinds=fffFfffF" },
+	{ "smollm3",
+	  "\"use_sliding_window\": false, \"sliding_window\": 64, \"layer_types\": "
+	  "[\"full_attention\", \"sliding_attention\", \"full_attention\", \"sliding_attention\", "
+	  "\"full_attention\", \"sliding_attention\", \"full_attention\", \"sliding_attention\"]",
+	  "window=64 kinds=fwfWfwfW" },
 	{ "phi3", "\"sliding_window\": 64, \"partial_rotary_factor\": 0.75", "window=64 rotating=24" },
 	{ "gemma3_text", "\"sliding_window_pattern\": 3, \"_sliding_window_pattern\": 2", "kinds=wwfwwfww" },
 	{ "gemma3_text",
@@ -234,7 +240,8 @@ static const struct default_case cases[] = {
 	  "\"sliding_attention\", \"sliding_attention\", \"sliding_attention\", "
 	  "\"sliding_attention\", \"sliding_attention\", \"sliding_attention\", "
 	  "\"sliding_attention\"], \"global_head_dim\": 64",
-	  "kinds=wwwwwwwf lastdim=64" },
+	  "kinds=wwwwwwwf lastdim=64 rotating=64" },
+	{ "gemma4_text", "\"hidden_size_per_layer_input\": 0, \"per_layer_config\": {}", "lastdim=256" },
 	{ "gemma4_text",
 	  "\"hidden_size_per_layer_input\": 0, \"attention_k_eq_v\": true, "
 	  "\"num_global_key_value_heads\": 1",
@@ -271,7 +278,9 @@ static const struct default_case cases[] = {
 	  "factor=4 attention_scale=0.0935651676" },
 	{ "deepseek_v2", "\"rope_interleave\": false, \"norm_topk_prob\": true, \"q_lora_rank\": null",
 	  "normed=0 query_rank=0 pairs=1" },
+	{ "deepseek_v3", "\"num_mtp_layers\": 1", "layers=8" },
 	{ "deepseek_v2", "\"topk_method\": \"greedy\"", "experts=64" },
+	{ "glm4_moe_lite", "\"first_k_dense_replace\": 4", "dense=1" },
 	{ "glm4_moe_lite",
 	  "\"mlp_layer_types\": [\"dense\", \"dense\", \"sparse\", \"sparse\", \"sparse\", "
 	  "\"sparse\", \"sparse\", \"sparse\"]",
@@ -291,6 +300,9 @@ static const struct default_case cases[] = {
 	  "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 5}, \"rope_scaling\": "
 	  "{\"type\": \"linear\", \"factor\": 4}",
 	  "theta=10000 scaling=1 factor=4" },
+	{ "llama",
+	  "\"rope_parameters\": {\"rope_type\": \"default\", \"type\": \"yarn\", \"factor\": 4, \"beta_fast\": 3}",
+	  "theta=10000 scaling=0" },
 	{ "llama",
 	  "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4, "
 	  "\"original_max_position_embeddings\": 128, \"beta_fast\": 0, \"beta_slow\": 0}",
@@ -312,6 +324,8 @@ static const struct default_sentence sentences[] = {
 	{ "cohere2", "\"sliding_window_pattern\": 0", "sliding_window_pattern is 0, expected at least 1" },
 	{ "gemma", "\"hidden_act\": \"silu\"", "hidden_act is \"silu\", expected gelu_pytorch_tanh" },
 	{ "gemma2", "\"hidden_activation\": \"gelu\"", "hidden_activation is \"gelu\", expected gelu_pytorch_tanh" },
+	{ "deepseek_v3", "\"n_group\": 1, \"topk_group\": 0", "topk_group is 0, expected at least 1" },
+	{ "llama", "\"rope_parameters\": {\"factor\": 4}", "the field rope_parameters.factor is 4" },
 	{ "qwen2", "\"hidden_act\": \"gelu\"", "hidden_act is \"gelu\", expected silu" },
 };
 
