@@ -34,6 +34,24 @@ struct call_arguments *call_arguments_open(const char *parameters, bool *lost)
 	return NULL;
 }
 
+struct call_arguments *call_arguments_of_key(const json_t *parameters, const char *key, bool *lost)
+{
+	static const char *const kept[] = { "$schema", "$defs", "definitions" };
+	json_t *one = json_object_get(json_object_get(parameters, "properties"), key), *value;
+	json_t *o = one ? json_pack("{s:{s:O}}", "properties", key, one) : NULL;
+	bool ok = o != NULL;
+
+	for (size_t i = 0; o && i < sizeof kept / sizeof *kept; i++)
+		if ((value = json_object_get(parameters, kept[i])))
+			ok = ok && json_object_set(o, kept[i], value) == 0;
+	char *text = ok ? json_dumps(o, JSON_COMPACT) : NULL;
+	struct call_arguments *a = text ? call_arguments_open(text, lost) : NULL;
+	*lost = *lost || (one && !text);
+	json_decref(o);
+	free(text);
+	return a;
+}
+
 bool call_arguments_lost(const struct call_arguments *a) { return a->machine->failed && !a->machine->limited; }
 
 void call_arguments_close(struct call_arguments *a)

@@ -6,6 +6,7 @@
 #ifndef RUNTIME_CALL_ARGUMENTS_H
 #define RUNTIME_CALL_ARGUMENTS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -19,6 +20,9 @@ struct call_arguments;
 /* parameters: JSON text of the schema of {...}, all of the arguments. NULL: the schema cannot be used, or with *lost
  * memory is short. */
 struct call_arguments *call_arguments_open(const char *parameters, bool *lost);
+/* The same where the parameters hold something that is not supported: of one argument alone, by its key, as far as what
+ * it refers to is in the parameters' definitions. NULL: there is no such argument, too. */
+struct call_arguments *call_arguments_of_key(const json_t *parameters, const char *key, bool *lost);
 void call_arguments_close(struct call_arguments *a);
 /* Memory has run out: what is said of values since is nothing that the schema says. */
 bool call_arguments_lost(const struct call_arguments *a);

@@ -64,12 +64,29 @@ static bool join_content(json_t *message, struct refusal *r)
 	return ok;
 }
 
+/* Clients send back what their libraries make of an answer: members that are null, and no calls as an empty list. A
+ * template would take them for something. */
+static void drop_empty(json_t *message)
+{
+	const char *name;
+	json_t *value;
+	void *next;
+
+	json_object_foreach_safe(message, next, name, value)
+	{
+		if ((json_is_null(value) && strcmp(name, "content") != 0) ||
+		    (strcmp(name, "tool_calls") == 0 && json_is_array(value) && json_array_size(value) == 0))
+			json_object_del(message, name);
+	}
+}
+
 static bool bring_to_form(json_t *message, size_t number, struct refusal *r)
 {
 	const char *role = json_string_value(json_object_get(message, "role"));
 
 	if (!json_is_object(message) || !role)
 		return refuse(r, 400, "messages", "message %zu is no object with a role", number);
+	drop_empty(message);
 	if (strcmp(role, "developer") == 0)
 		json_put(message, "role", json_string("system"));
 	bool calls = json_array_size(json_object_get(message, "tool_calls")) > 0;

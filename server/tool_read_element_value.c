@@ -322,6 +322,12 @@ enum tool_reading tool_value_end(struct tool_reader *r)
 	}
 	if (r->row->body == BODY_INVOKE)
 		snprintf(e->close, sizeof e->close, "</%s>", r->row->name);
+	if (e->of_key) {
+		r->lost = r->lost || call_arguments_lost(e->types);
+		call_arguments_close(e->types);
+		e->types = NULL;
+		e->of_key = false;
+	}
 	e->at = SEEK_KEY;
 	return READING;
 }

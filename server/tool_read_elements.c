@@ -114,6 +114,7 @@ static void know(struct tool_reader *r, const json_t *function)
 	r->lost = r->lost || (e->types && call_arguments_lost(e->types)) || (json_is_object(parameters) && !text);
 	call_arguments_close(e->types);
 	e->types = text ? call_arguments_open(text, &r->lost) : NULL;
+	e->parameters = parameters;
 	free(text);
 	json_decref(e->declared);
 	e->declared = json_is_object(properties) ? json_copied(properties, false) : NULL;
@@ -315,6 +316,10 @@ static enum tool_reading end_key(struct tool_reader *r)
 
 	if (name && e->declared)
 		json_object_del(e->declared, name);
+	if (name && !e->types) {
+		e->types = call_arguments_of_key(e->parameters, name, &r->lost);
+		e->of_key = e->types != NULL;
+	}
 	e->key.lost = e->key.lost || !name;
 	free(name);
 	bytes_clear(&e->part);

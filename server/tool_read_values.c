@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/call_arguments.h"
 #include "server/tool_reader.h"
 
 static const char quote_mark[] = "<|\"|>";
@@ -91,6 +92,10 @@ static void begin_value(struct tool_reader *r)
 	if (level_of(v) != ']') {
 		bytes_add(&r->out, v->key.p, v->key.n);
 		bytes_text(&r->out, ":");
+		bytes_clear(&v->argument);
+		bytes_add(&v->argument, v->key.p, v->key.n);
+		bytes_add(&v->argument, "", 1);
+		v->argument.n -= !v->argument.lost;
 		bytes_clear(&v->key);
 	}
 	if (r->told)
@@ -162,6 +167,30 @@ static enum tool_reading in_marked(struct tool_reader *r, unsigned char byte)
 	return end_text(r);
 }
 
+/* Whether this JSON is no right value of the argument that the call is at, and a text may be one. */
+static bool wants_text(struct tool_reader *r, const char *json, size_t n)
+{
+	const struct read_values *v = &r->values;
+	struct bytes key = { 0 };
+	bool wants = false;
+
+	if (v->depth != 1 || !v->parameters || !v->argument.n)
+		return false;
+	json_flow_unescape(v->argument.p + 1, v->argument.n - 2, &key);
+	bytes_add(&key, "", 1);
+	struct call_arguments *a = key.lost ? NULL : call_arguments_of_key(v->parameters, key.p, &r->lost);
+	if (a && call_arguments_key(a, v->argument.p)) {
+		call_arguments_try(a);
+		wants = !(call_arguments_try_bytes(a, json, n) && call_arguments_try_ends(a)) &&
+		        call_arguments_takes_text(a);
+		r->lost = r->lost || call_arguments_lost(a);
+	}
+	r->lost = r->lost || key.lost;
+	call_arguments_close(a);
+	bytes_free(&key);
+	return wants;
+}
+
 /* True, None, numbers; else what stands there, as a text. */
 static void put_word(struct tool_reader *r)
 {
@@ -177,14 +206,16 @@ static void put_word(struct tool_reader *r)
 	while (w->n && tool_is_space((unsigned char)w->p[w->n - 1]))
 		w->n--;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		if (w->n == strlen(words[i].text) && memcmp(w->p, words[i].text, w->n) == 0) {
+		if (w->n == strlen(words[i].text) && memcmp(w->p, words[i].text, w->n) == 0 &&
+		    !wants_text(r, words[i].json, strlen(words[i].json))) {
 			bytes_text(&r->out, words[i].json);
 			bytes_clear(w);
 			return;
 		}
 	for (size_t i = 0; i < w->n && s == FLOW_MORE; i++)
 		s = json_flow_take(&f, (unsigned char)w->p[i], &number);
-	if (s == FLOW_MORE && json_flow_end(&f, &number) == FLOW_DONE && f.depth == 0 && w->p[0] != '"') {
+	if (s == FLOW_MORE && json_flow_end(&f, &number) == FLOW_DONE && f.depth == 0 && w->p[0] != '"' &&
+	    !wants_text(r, number.p, number.n)) {
 		bytes_add(&r->out, number.p, number.n);
 	} else {
 		bytes_text(&r->out, "\"");
@@ -355,6 +386,7 @@ static enum tool_reading in_name(struct tool_reader *r, unsigned char byte)
 	free(name);
 	if (byte != (python ? '(' : '{') || !known)
 		return READ_NONE;
+	v->parameters = json_object_get(function, "parameters");
 	bytes_clear(&v->key);
 	bytes_clear(&v->word);
 	bytes_clear(&v->mark);

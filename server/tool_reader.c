@@ -34,10 +34,10 @@ void tool_reader_alone(struct tool_reader *r)
 
 void tool_reader_free(struct tool_reader *r)
 {
-	struct bytes *all[] = { &r->head,         &r->out,           &r->json.key,     &r->json.name,
-		                &r->json.made,    &r->elements.part, &r->elements.raw, &r->elements.made,
-		                &r->elements.key, &r->values.name,   &r->values.key,   &r->values.word,
-		                &r->values.mark,  &r->elements.rest };
+	struct bytes *all[] = { &r->head,         &r->out,           &r->json.key,       &r->json.name,
+		                &r->json.made,    &r->elements.part, &r->elements.raw,   &r->elements.made,
+		                &r->elements.key, &r->values.name,   &r->values.key,     &r->values.word,
+		                &r->values.mark,  &r->elements.rest, &r->values.argument };
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		bytes_free(all[i]);
@@ -56,8 +56,9 @@ bool tool_reader_lost(const struct tool_reader *r)
 	return r->lost || (types && call_arguments_lost(types)) || r->head.lost || r->out.lost || r->json.key.lost ||
 	       r->json.name.lost || r->json.made.lost || r->elements.part.lost || r->elements.raw.lost ||
 	       r->elements.key.lost || r->elements.made.lost || r->elements.rest.lost || r->values.name.lost ||
-	       r->values.key.lost || r->values.word.lost || r->values.mark.lost || r->json.flow.held.lost ||
-	       r->json.inner.held.lost || r->elements.flow.held.lost || (r->events && r->events->lost);
+	       r->values.key.lost || r->values.word.lost || r->values.argument.lost || r->values.mark.lost ||
+	       r->json.flow.held.lost || r->json.inner.held.lost || r->elements.flow.held.lost ||
+	       (r->events && r->events->lost);
 }
 
 /* ---- what becomes known */

@@ -43,10 +43,12 @@ struct read_elements {
 	struct bytes part;                                   /* what may become a mark; of names and keys, all of it */
 	char open[64], value[64], close[64], behind_key[64]; /* marks: before a key, before a value, behind a value */
 	struct call_arguments *types;                        /* NULL: nothing is known of values */
-	json_t *declared;        /* the keys of the function's schema that had no value yet */
-	struct bytes rest;       /* what is no part of any argument: a text behind the call */
-	bool alone;              /* nothing belongs to it behind the call */
-	bool some, known, loose; /* some: arguments so far; known, loose: of the value */
+	json_t *declared;         /* the keys of the function's schema that had no value yet */
+	const json_t *parameters; /* that schema */
+	bool of_key;              /* `types` are of one argument alone */
+	struct bytes rest;        /* what is no part of any argument: a text behind the call */
+	bool alone;               /* nothing belongs to it behind the call */
+	bool some, known, loose;  /* some: arguments so far; known, loose: of the value */
 	enum { VALUE_BEGINS, VALUE_TRIED, VALUE_TEXT, VALUE_JSON } value_is;
 	bool may_be_text, plain;
 	bool fresh;     /* what comes begins a line of the value */
@@ -74,6 +76,7 @@ struct read_values {
 		VALUES_MARKED,
 		VALUES_WORD
 	} at;
+	const json_t *parameters; /* the schema of the arguments; NULL: not known */
 	bool of_key;              /* VALUES_QUOTED, VALUES_MARKED */
 	char quote;               /* VALUES_QUOTED */
 	bool escaped;             /* the same */
@@ -81,6 +84,7 @@ struct read_values {
 	bool some[VALUES_DEPTH];  /* there is something in them */
 	unsigned depth;
 	struct bytes name, key, word; /* key: a text of JSON, without its last quote while it is read */
+	struct bytes argument;        /* the last key that was told, with a 0 behind it */
 	struct bytes mark;            /* what may become the mark around a text */
 };
 

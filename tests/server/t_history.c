@@ -276,6 +276,13 @@ static const struct {
 	  "{% endif %}{{ m.role[0] }}:{{ m.content }};{% endfor %}",
 	  "[" SYSTEM "," USER "," USER "," ANSWER "," SYSTEM "," USER "]", NULL,
 	  "u:w_system\n\nw_system\n\nw_user\n\nw_user;a:w_answer;u:w_user;" },
+	/* What is null, or an empty list of calls, is not there. */
+	{ "{% for m in messages %}{{ m.role[0] }}{% if m.tool_calls is defined %}{{ m.tool_calls[0].id }}{% endif %}"
+	  "{% if m.name is defined %}{{ m.name }}{% endif %}:{{ m.content }};{% endfor %}",
+	  "[{\"role\":\"user\",\"content\":\"a\",\"name\":null},{\"role\":\"assistant\",\"content\":\"b\",\"tool_"
+	  "calls\":[],"
+	  "\"refusal\":null},{\"role\":\"user\",\"content\":\"c\",\"tool_calls\":null}]",
+	  NULL, "u:a;a:b;u:c;" },
 	/* Tools without what may be left out. */
 	{ "{% for t in tools %}{{ t.function.description + t.function.name }}{{ t.function.parameters.properties | "
 	  "length }}"

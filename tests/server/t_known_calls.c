@@ -21,7 +21,11 @@ static const char functions[] =
 	"\"#/$defs/S\"},{\"maxLength\":9}]},\"one\":{\"anyOf\":[{\"$ref\":\"#/$defs/E\"},{\"type\":\"null\"}]},"
 	"\"num\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"integer\"}]},\"bn\":{\"anyOf\":[{\"type\":\"boolean\"},{"
 	"\"type\":\"null\"}]},\"o\":{\"type\":\"object\"},\"a\":{\"type\":\"array\"},\"so\":{\"anyOf\":[{\"type\":"
-	"\"string\"},{\"type\":\"object\"}]},\"any\":{}}}},{\"name\":\"now\"},{\"name\":\"get\",\"parameters\":{"
+	"\"string\"},{\"type\":\"object\"}]},\"any\":{}}}},{\"name\":\"now\"},{\"name\":\"odd\",\"parameters\":{"
+	"\"properties\":{\"u\":{\"$ref\":"
+	"\"http://localhost/u\"},\"s\":{\"type\":\"string\"},\"m\":{\"$ref\":\"#/$defs/"
+	"M\"}},\"$defs\":{\"M\":{\"anyOf\":[{"
+	"\"type\":\"string\"},{\"type\":\"null\"}]}}}},{\"name\":\"get\",\"parameters\":{"
 	"\"type\":"
 	"\"object\",\"properties\":{\"x\":{\"type\":\"string\"},\"y\":{\"type\":\"string\"}}}}]";
 
@@ -108,6 +112,18 @@ static const struct row {
 	{ TOOLS_BARE, "{\"name\": \"now\", \"parameters\": null}", "Bnow\nP{}\nE" },
 	{ TOOLS_LIST, "[TOOL_CALLS][{\"name\":\"now\",\"arguments\":null},{\"name\":\"add\",\"arguments\":{}}]",
 	  "Bnow\nP{}\nE\nBadd\nP{}\nE" },
+	/* A schema that is not supported says what it can. */
+	{ TOOLS_ELEMENTS,
+	  "<tool_call>\n<function=odd>\n<parameter=s>\n5\n</parameter>\n<parameter=m>\n6\n</"
+	  "parameter>\n<parameter=u>\n7\n"
+	  "</parameter>\n</function>\n</tool_call>",
+	  "Bodd\nP{\"s\":\"5\",\"m\":\"6\",\"u\":7}\nE" },
+	/* Words of Python and of Gemma's braces. */
+	{ TOOLS_PYTHON,
+	  "<|tool_call_start|>[add(s=5, maybe=True, i=5, num=6, any=7, bn=None, extra=8)]<|tool_call_end|>",
+	  "Badd\nP{\"s\":\"5\",\"maybe\":\"True\",\"i\":5,\"num\":6,\"any\":7,\"bn\":null,\"extra\":8}\nE" },
+	{ TOOLS_BRACES, "<|tool_call>call:add{s:5,i:5,a:[1],maybe:null}<tool_call|>",
+	  "Badd\nP{\"s\":\"5\",\"i\":5,\"a\":[1],\"maybe\":null}\nE" },
 	/* Two objects between the same marks, and texts beside them. */
 	{ TOOLS_TAGGED,
 	  "<tool_call>\n{\"name\":\"add\",\"arguments\":{\"i\":1}}\n{\"name\":\"now\",\"arguments\":{}}\n</tool_call>",
