@@ -44,6 +44,7 @@ void row_fill(struct row *r, struct series *s, double limit)
 		r->share = summarise(share, s->n).median;
 		r->limit = summarise(s->limit, s->n);
 	}
+	r->repetitions = s->n;
 	r->value = summarise(s->value, s->n);
 	if (limit > 0 && r->value.spread > limit)
 		snprintf(r->noisy, sizeof r->noisy,

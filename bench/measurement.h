@@ -25,7 +25,8 @@ struct row {
 	const char *unit; /* "t/s", "s", "ms", "MiB" */
 	long n_prompt, n_gen, depth;
 	int threads;
-	long count; /* of the kernels generated; otherwise 0 */
+	long count;       /* of the kernels generated; otherwise 0 */
+	long repetitions; /* that were measured */
 	struct summary value;
 	double work; /* bytes or operations for one of the unit's tokens; 0: there is no limit to compare with */
 	const char *limit_name, *limit_unit; /* "vpdpbusd 512", "op/s" */

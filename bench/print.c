@@ -40,14 +40,14 @@ static void csv_text(const char *s, bool last)
 	fputs(last ? "\"\n" : "\",", stdout);
 }
 
-/* The fields of a row, once for every format but the table. */
+/* The fields of a row, once for every format but the table. count: what was measured, kernels or repetitions. */
 static json_t *fields(const struct printer *p, const struct row *r)
 {
 	json_t *o = json_pack("{s:s,s:s,s:I,s:I,s:s,s:s,s:s,s:i,s:s,s:i,s:i,s:i,s:s,s:i}", "model_filename",
 	                      p->filename, "model_type", p->type, "model_size", (json_int_t)p->size, "model_n_params",
 	                      (json_int_t)p->parameters, "isa", p->isa, "type_kv", p->type_kv, "numerics", p->numerics,
 	                      "n_threads", r->threads, "test", r->test, "n_prompt", (int)r->n_prompt, "n_gen",
-	                      (int)r->n_gen, "n_depth", (int)r->depth, "unit", r->unit, "count", (int)r->count);
+	                      (int)r->n_gen, "n_depth", (int)r->depth, "unit", r->unit, "count", (int)(r->count ? r->count : r->repetitions));
 	const struct {
 		const char *name;
 		double value;

@@ -174,6 +174,8 @@ import json, sys
 rows = json.load(open(sys.argv[1]))
 assert [r["test"] for r in rows] == ["load", "ttft", "ttft sealed", "ttft cold", "codegen", "rss", "pp8", "tg2"], rows
 assert rows[4]["count"] > 0 and rows[5]["median"] > 1 and rows[0]["unit"] == "s"
+for r in rows:
+    assert r["count"] > 0, r
 for r in rows[6:]:
     assert r["least"] <= r["median"] <= r["greatest"] and r["noisy"] == "", r
     assert abs(r["share"] * r["limit"] / (r["median"] * r["work"]) - 1) < 1e-6, r
