@@ -47,7 +47,8 @@ static json_t *fields(const struct printer *p, const struct row *r)
 	                      p->filename, "model_type", p->type, "model_size", (json_int_t)p->size, "model_n_params",
 	                      (json_int_t)p->parameters, "isa", p->isa, "type_kv", p->type_kv, "numerics", p->numerics,
 	                      "n_threads", r->threads, "test", r->test, "n_prompt", (int)r->n_prompt, "n_gen",
-	                      (int)r->n_gen, "n_depth", (int)r->depth, "unit", r->unit, "count", (int)(r->count ? r->count : r->repetitions));
+	                      (int)r->n_gen, "n_depth", (int)r->depth, "unit", r->unit, "count",
+	                      (int)(r->count ? r->count : r->repetitions));
 	const struct {
 		const char *name;
 		double value;

@@ -354,7 +354,7 @@ void model_close(struct model *m)
 		tokenizer_close(m->tokenizer);
 	model_free_chat_templates(m);
 	model_free_metadata(m);
-	free(m->sampling.samplers);
+	model_free_sampling(m);
 	free(m->spec.layer);
 	if (f) {
 		for (uint32_t i = 0; i < f->n_parts; i++)

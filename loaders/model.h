@@ -277,6 +277,9 @@ struct model_sampling {
 	unsigned given; /* bit i: value[i] is in the files */
 	double value[MODEL_SAMPLING_FIELDS];
 	char *samplers; /* their names in order, as the file has them; NULL */
+	int32_t *never; /* tokens that are never chosen */
+	size_t n_never;
+	char *not_done; /* what else the files ask for, which is not done: names with commas between; NULL: nothing */
 };
 
 /* What a text's embedding is, as the model's makers say; numbered as JIT_POOL_LAST and so on. */

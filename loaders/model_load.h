@@ -208,6 +208,7 @@ void model_free_chat_templates(struct model *m);
 
 /* model_sampling.c */
 bool model_read_sampling(struct model *m, struct error *err);
+void model_free_sampling(struct model *m);
 /* model_pooling.c */
 bool model_read_pooling(struct model *m, struct error *err);
 /* model_classifier.c: behind the sizes; the tensors are taken */

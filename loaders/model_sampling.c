@@ -12,6 +12,7 @@
 
 #include "loaders/gguf_index.h"
 #include "loaders/model_hf_fields.h"
+#include "loaders/model_never.h"
 
 static const struct row {
 	const char *hf, *gguf; /* NULL: it has no name there */
@@ -107,7 +108,7 @@ static bool from_json(struct model *m, const struct file *file, struct error *er
 {
 	json_t *root = json_read(file->base, file->size, JSON_MAX_CONFIG, file->label, err);
 	struct hf_reader r = { .m = m, .label = file->label, .root = root, .err = err };
-	bool ok = root && (json_is_object(root) ? from_object(&m->sampling, &r)
+	bool ok = root && (json_is_object(root) ? from_object(&m->sampling, &r) && model_read_never(&r)
 	                                        : hf_wrong_kind(&r, "its content", root, "an object"));
 
 	json_decref(root);
@@ -121,6 +122,14 @@ bool model_read_sampling(struct model *m, struct error *err)
 	if (f->flags & MODEL_NO_TOKENIZER)
 		return true;
 	if (f->format == MODEL_GGUF)
-		return from_gguf(&m->sampling, &f->part[0].gguf, err);
+		return from_gguf(&m->sampling, &f->part[0].gguf, err) &&
+		       model_read_gguf_never(m, &f->part[0].gguf, err);
 	return !f->generation_config.base || from_json(m, &f->generation_config, err);
+}
+
+void model_free_sampling(struct model *m)
+{
+	free(m->sampling.samplers);
+	free(m->sampling.never);
+	free(m->sampling.not_done);
 }

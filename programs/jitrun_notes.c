@@ -11,6 +11,7 @@
 #include "programs/jitrun_parts.h"
 #include "programs/numerics.h"
 #include "runtime/host/system.h"
+#include "runtime/model_notes.h"
 
 void jitrun_warn(const struct run *r)
 {
@@ -24,6 +25,9 @@ void jitrun_warn(const struct run *r)
 	jit_session_get_stats(r->session, &s, NULL);
 	if (numerics_stay_exact(opt.numerics, &info))
 		numerics_note("jitrun", &info);
+	if (model_sampling_not_done(r->model) && !opt.perplexity)
+		fprintf(stderr, "jitrun: the model's own generation_config.json asks for what is not done here: %s.\n",
+		        model_sampling_not_done(r->model));
 	if (opt.threads > cores)
 		fprintf(stderr, "jitrun: %ld threads share %d core%s; more than one for each is slower.\n", opt.threads,
 		        cores, cores == 1 ? "" : "s");

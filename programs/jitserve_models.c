@@ -11,6 +11,7 @@
 #include "programs/model_facts.h"
 #include "programs/numerics.h"
 #include "runtime/host/system.h"
+#include "runtime/model_notes.h"
 #include "server/batcher.h"
 #include "server/history.h"
 #include "server/loader.h"
@@ -50,6 +51,10 @@ static bool open_weights(struct served *m, jit_error *err)
 		return false;
 	if (numerics_stay_exact(serve.numerics, &m->info))
 		numerics_note("jitserve", &m->info);
+	if (model_sampling_not_done(m->model) && !serve.quiet)
+		fprintf(stderr,
+		        "jitserve: generation_config.json of the model %s asks for what is not done here: %s.\n",
+		        m->name, model_sampling_not_done(m->model));
 	if (m->info.bounded == JIT_BOUNDED_PROMPTS) {
 		err->code = JIT_ERROR_ARGUMENT;
 		snprintf(err->message, sizeof err->message,

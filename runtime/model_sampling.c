@@ -5,6 +5,7 @@
 #include <limits.h>
 
 #include "runtime/model.h"
+#include "runtime/model_notes.h"
 #include "runtime/sized.h"
 
 /* Of a model that names none of these, for text that is neither dull nor wild. */
@@ -70,3 +71,5 @@ int jit_model_sampling_defaults(const jit_model *m, jit_sampling *out, jit_error
 	}
 	return model_report(err, &e);
 }
+
+const char *model_sampling_not_done(const jit_model *m) { return m->file.sampling.not_done; }

@@ -30,6 +30,8 @@ bool session_open_own(jit_session *s, const jit_sampling *sampling, struct error
 {
 	s->ids = malloc(((size_t)s->context + 1) * sizeof *s->ids);
 	s->sampling.tokenizer = s->model->file.tokenizer;
+	s->sampling.never = s->model->file.sampling.never;
+	s->sampling.n_never = s->model->file.sampling.n_never;
 	if (!s->ids || !sampling_open(&s->sampling, (int32_t)s->model->file.spec.vocab) ||
 	    !speculate_open(&s->speculate, s->ids, s->context))
 		return error_set(err, ERROR_MEMORY, "no memory for a session of %u tokens", s->context);

@@ -20,7 +20,9 @@ struct sampling {
 	int32_t vocab;
 	const struct tokenizer *tokenizer; /* for what tokens spell; NULL: they spell nothing */
 	char scratch[256];                 /* its */
-	float *work;                       /* vocab: logits after the penalty */
+	const int32_t *never;              /* tokens that are not chosen, whatever the parameters are */
+	size_t n_never;
+	float *work; /* vocab: logits after the penalty */
 	struct sampling_candidate *candidate;
 	double *weight;            /* vocab: while one is drawn */
 	struct candidates first;   /* for the first of many */

@@ -1,6 +1,10 @@
 /* runtime/sampling/sampling_set.c - jit_sampling as options of a chain: which value stands for a field that is 0, and
  * when a chain is needed at all.
  */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "loaders/tokenizer.h"
 #include "runtime/sampling/sampling.h"
 
@@ -88,16 +92,43 @@ static const char *spell(void *user, int32_t id, size_t *n)
 	return tokenizer_piece(s->tokenizer, id, false, true, s->scratch, n);
 }
 
+/* The biases of the parameters, and behind them those that a model's own files ask for. NULL: none, or no memory. */
+static jit_logit_bias *all_biases(const struct sampling *s, const jit_sampling *p)
+{
+	const size_t given = p->n_logit_bias > 0 ? (size_t)p->n_logit_bias : 0;
+	jit_logit_bias *all = s->n_never ? malloc((given + s->n_never) * sizeof *all) : NULL;
+
+	if (all && given)
+		memcpy(all, p->logit_bias, given * sizeof *all);
+	for (size_t i = 0; all && i < s->n_never; i++)
+		all[given + i] = (jit_logit_bias){ s->never[i], -INFINITY };
+	return all;
+}
+
+static bool use(struct sampling *s, const jit_sampling *p, struct chain_options *o, size_t context, struct error *err)
+{
+	const struct chain_pieces pieces = { s->tokenizer ? spell : NULL, s };
+	jit_logit_bias *all = all_biases(s, p);
+
+	if (s->n_never && !all)
+		return error_set(err, ERROR_MEMORY, "no memory for %zu tokens that are never chosen", s->n_never);
+	if (all) {
+		o->logit_bias = all;
+		o->n_logit_bias += (int32_t)s->n_never;
+	}
+	bool ok = sampling_use(s, all || needs_chain(p) ? o : NULL, context, pieces, err);
+	free(all);
+	return ok;
+}
+
 bool sampling_set(struct sampling *s, const jit_sampling *p, size_t context, struct error *err)
 {
-	const struct chain_options o = chain_of(p);
-	const struct chain_pieces pieces = { s->tokenizer ? spell : NULL, s };
+	struct chain_options o = chain_of(p);
 
 	if (p->adaptive_target < 0) /* which is off for a chain */
 		return error_set(err, ERROR_ARGUMENT, "adaptive_target: %.9g is not in 0..1",
 		                 (double)p->adaptive_target);
-	if (!chain_options_check(&o, s->vocab, err) ||
-	    !sampling_use(s, needs_chain(p) ? &o : NULL, context, pieces, err))
+	if (!chain_options_check(&o, s->vocab, err) || !use(s, p, &o, context, err))
 		return false;
 	s->params = *p;
 	s->params.samplers = NULL;

@@ -1,0 +1,168 @@
+/* loaders/model_never.c - tokens that a model's makers say are never to be chosen, and what else their files ask of the
+ * choice that is not done here.
+ *
+ * Owns: the fields of generation_config.json beside the numbers of model_sampling.c. One that would change the text is
+ * held to or told by its name; one that says what is done anyway is passed over.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "loaders/gguf_index.h"
+#include "loaders/model_hf_fields.h"
+#include "loaders/model_never.h"
+#include "loaders/tokenizer.h"
+
+/* What a value must be to ask for nothing; null and no value do that in any case. */
+enum idle { IDLE_NULL, IDLE_EMPTY, IDLE_ZERO, IDLE_ONE, IDLE_FALSE };
+static const struct {
+	const char *name;
+	enum idle idle;
+} fields[] = {
+	{ "stop_strings", IDLE_EMPTY },
+	{ "begin_suppress_tokens", IDLE_EMPTY },
+	{ "no_repeat_ngram_size", IDLE_ZERO },
+	{ "encoder_no_repeat_ngram_size", IDLE_ZERO },
+	{ "encoder_repetition_penalty", IDLE_ONE },
+	{ "sequence_bias", IDLE_EMPTY },
+	{ "force_words_ids", IDLE_EMPTY },
+	{ "constraints", IDLE_EMPTY },
+	{ "forced_bos_token_id", IDLE_NULL },
+	{ "forced_eos_token_id", IDLE_NULL },
+	{ "forced_decoder_ids", IDLE_EMPTY },
+	{ "min_length", IDLE_ZERO },
+	{ "min_new_tokens", IDLE_ZERO },
+	{ "exponential_decay_length_penalty", IDLE_EMPTY },
+	{ "num_beams", IDLE_ONE },
+	{ "penalty_alpha", IDLE_ZERO },
+	{ "epsilon_cutoff", IDLE_ZERO },
+	{ "eta_cutoff", IDLE_ZERO },
+	{ "top_h", IDLE_NULL },
+	{ "guidance_scale", IDLE_ONE },
+	{ "token_healing", IDLE_FALSE },
+	{ "watermarking_config", IDLE_NULL },
+	{ "dola_layers", IDLE_NULL },
+};
+
+static bool is_idle(const json_t *v, enum idle idle)
+{
+	switch (idle) {
+	case IDLE_NULL: return false;
+	case IDLE_EMPTY:
+		return (json_is_array(v) && json_array_size(v) == 0) ||
+		       (json_is_object(v) && json_object_size(v) == 0) ||
+		       (json_is_string(v) && json_string_length(v) == 0);
+	case IDLE_ZERO: return json_is_number(v) && json_number_value(v) == 0;
+	case IDLE_ONE: return json_is_number(v) && json_number_value(v) == 1;
+	case IDLE_FALSE: return json_is_false(v);
+	}
+	return false;
+}
+
+static bool no_memory(const char *label, struct error *err)
+{
+	return error_set(err, ERROR_MEMORY, "%s: no memory for how tokens are chosen", label);
+}
+
+static bool tell(struct model_sampling *s, const char *name)
+{
+	size_t n = s->not_done ? strlen(s->not_done) : 0;
+	char *more = realloc(s->not_done, n + strlen(name) + 3);
+
+	if (!more)
+		return false;
+	s->not_done = more;
+	strcpy(more + n, n ? ", " : "");
+	strcat(more, name);
+	return true;
+}
+
+/* An id that no token has does no harm. */
+static bool add(struct model *m, int64_t id)
+{
+	struct model_sampling *s = &m->sampling;
+
+	if (id < 0 || id >= (int64_t)m->spec.vocab)
+		return true;
+	for (size_t i = 0; i < s->n_never; i++)
+		if (s->never[i] == id)
+			return true;
+	int32_t *more = realloc(s->never, (s->n_never + 1) * sizeof *more);
+	if (!more)
+		return false;
+	s->never = more;
+	s->never[s->n_never++] = (int32_t)id;
+	return true;
+}
+
+static bool read_suppressed(struct hf_reader *r)
+{
+	const json_t *v = hf_get(r, r->root, "suppress_tokens");
+	size_t i;
+	json_t *id;
+
+	if (!v)
+		return true;
+	if (!json_is_array(v) || json_array_size(v) > r->m->spec.vocab)
+		return hf_wrong_kind(r, "suppress_tokens", v, "a list of token ids");
+	json_array_foreach((json_t *)(uintptr_t)v, i, id)
+	{
+		if (!json_is_integer(id))
+			return hf_wrong_kind(r, "suppress_tokens", id, "a list of token ids");
+		if (!add(r->m, json_integer_value(id)))
+			return no_memory(r->label, r->err);
+	}
+	return true;
+}
+
+/* A text that is one token is a token never chosen, but for one that ends a text. */
+static bool read_bad_words(struct hf_reader *r)
+{
+	const json_t *v = hf_get(r, r->root, "bad_words_ids");
+	const struct tokenizer *t = r->m->tokenizer;
+	bool longer = false;
+	size_t i;
+	json_t *word;
+
+	if (!v)
+		return true;
+	if (!json_is_array(v) || json_array_size(v) > r->m->spec.vocab)
+		return hf_wrong_kind(r, "bad_words_ids", v, "a list of lists of token ids");
+	json_array_foreach((json_t *)(uintptr_t)v, i, word)
+	{
+		const json_t *id = json_array_get(word, 0);
+		if (!json_is_integer(id))
+			return hf_wrong_kind(r, "bad_words_ids", word, "a list of token ids");
+		longer |= json_array_size(word) > 1;
+		const json_int_t only = json_array_size(word) == 1 ? json_integer_value(id) : -1;
+		const bool ends = t && only >= 0 && only <= INT32_MAX && tokenizer_is_eog(t, (int32_t)only);
+		if (!ends && !add(r->m, only))
+			return no_memory(r->label, r->err);
+	}
+	return !longer || tell(&r->m->sampling, "bad_words_ids of several tokens") || no_memory(r->label, r->err);
+}
+
+bool model_read_never(struct hf_reader *r)
+{
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+		const json_t *v = hf_get(r, r->root, fields[i].name);
+		if (v && !is_idle(v, fields[i].idle) && !tell(&r->m->sampling, fields[i].name))
+			return no_memory(r->label, r->err);
+	}
+	return read_suppressed(r) && read_bad_words(r);
+}
+
+bool model_read_gguf_never(struct model *m, const struct gguf *g, struct error *err)
+{
+	static const char key[] = "tokenizer.ggml.suppress_tokens";
+	const struct gguf_kv *kv = gguf_find(g, key);
+
+	if (!kv)
+		return true;
+	if (kv->type != GGUF_ARRAY || kv->item == GGUF_STRING || kv->item == GGUF_ARRAY || kv->item == GGUF_F32 ||
+	    kv->item == GGUF_F64 || kv->item == GGUF_BOOL || kv->count > m->spec.vocab)
+		return error_set(err, ERROR_FORMAT, "%s: key %s is no list of token ids", g->path, key);
+	for (uint64_t i = 0; i < kv->count; i++)
+		if (!add(m, gguf_item_int(kv, i)))
+			return no_memory(g->path, err);
+	return true;
+}
