@@ -83,12 +83,13 @@ static const struct default_case cases[] = {
 	  "kinds=wfwfwfwf theta=150000 scaling=3 factor=32 beta_fast=32 beta_slow=1 truncate=0 "
 	  "original=4096 experts=128 used=4 expert_ffn=96 normed=1" },
 	{ "glm4_moe", "",
-	  "kv_heads=8 head_dim=32 context=131072 eps=1e-05 theta=10000 rotating=16 experts=128 "
-	  "used=8 expert_ffn=1408 shared_ffn=1408 dense=1 normed=1" },
+	  "kv_heads=8 head_dim=32 context=131072 eps=1e-05 later=1 theta=10000 rotating=16 "
+	  "experts=128 used=8 expert_ffn=1408 shared_ffn=1408 dense=1 normed=1" },
 	{ "deepseek_v3", "",
-	  "kv_heads=1 head_dim=192 context=4096 eps=1e-06 theta=10000 attention_scale=0.0721687836 "
-	  "router_scale=2.5 experts=256 used=8 expert_ffn=2048 shared_ffn=2048 dense=3 normed=1 "
-	  "groups=8 groups_used=4 rank=512 query_rank=1536 rest=128 value=128 pairs=1" },
+	  "kv_heads=1 head_dim=192 context=4096 eps=1e-06 later=1 theta=10000 "
+	  "attention_scale=0.0721687836 router_scale=2.5 experts=256 used=8 expert_ffn=2048 "
+	  "shared_ffn=2048 dense=3 normed=1 groups=8 groups_used=4 rank=512 query_rank=1536 "
+	  "rest=128 value=128 pairs=1" },
 	{ "deepseek_v2", "",
 	  "kv_heads=1 head_dim=192 context=2048 eps=1e-06 theta=10000 attention_scale=0.0721687836 "
 	  "experts=64 used=6 expert_ffn=1407 shared_ffn=2814 normed=0 rank=512 query_rank=1536 "
@@ -281,6 +282,8 @@ static const struct default_case cases[] = {
 	{ "deepseek_v3", "\"num_mtp_layers\": 1", "layers=8" },
 	{ "deepseek_v2", "\"topk_method\": \"greedy\"", "experts=64" },
 	{ "glm4_moe_lite", "\"first_k_dense_replace\": 4", "dense=1" },
+	{ "glm4_moe", "\"num_mtp_layers\": 3", "later=3" },
+	{ "deepseek_v3", "\"num_nextn_predict_layers\": 0", "later=0" },
 	{ "glm4_moe_lite",
 	  "\"mlp_layer_types\": [\"dense\", \"dense\", \"sparse\", \"sparse\", \"sparse\", "
 	  "\"sparse\", \"sparse\", \"sparse\"]",

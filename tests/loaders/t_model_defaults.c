@@ -120,6 +120,7 @@ static bool of_sizes(const struct model *m, const char *what, double *out)
 		{ "context", s->context_train },
 		{ "eps", (double)s->norm_eps },
 		{ "tied", n->tied_by_config },
+		{ "later", m->file->later_layers },
 		{ "qkv_bias", n->group[GROUP_QKV_BIAS] == NEED_ALWAYS },
 		{ "o_bias", n->group[GROUP_O_BIAS] == NEED_ALWAYS },
 		{ "mlp_bias", n->group[GROUP_MLP_BIAS] == NEED_ALWAYS },

@@ -1,6 +1,7 @@
 /* tests/runtime/t_plain_models.c - whole models beside plain loops in double precision, with configurations of which no
  * reference lies there: OLMo 2 behind a long text, with scaled rotation and beside a window that it does not have;
- * Granite whose scores have a scale of 1, of 0, or one that the file leaves to the class. */
+ * Granite whose scores have a scale of 1, of 0, or one that the file leaves to the class. And tensors of layers that
+ * predict further tokens, which Qwen 3 Next's files have and no field mentions. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -334,11 +335,43 @@ static void test_granite(void **state)
 	original_close(&o);
 }
 
+static void test_predictors(void **state)
+{
+	struct original o;
+	struct st_writer w;
+	const char *name;
+	json_t *entry;
+	char path[300];
+	jit_error err = { 0 };
+	(void)state;
+
+	if (!original_open(&o, "qwen3next-a"))
+		skip();
+	st_writer_start(&w);
+	json_object_foreach(o.header, name, entry)
+	{
+		if (strcmp(name, "__metadata__") == 0)
+			continue;
+		const struct piece t = original_piece(entry, o.data);
+		remade_put(&w, name, &t);
+		if (strcmp(name, "model.norm.weight") == 0)
+			remade_put(&w, "mtp.norm.weight", &t);
+	}
+	remade_model("predicting", &w, o.config);
+	jit_model_options mo = JIT_MODEL_OPTIONS(.device = "cpu", .cache_dir = "");
+	jit_model *m = jit_model_open(remade_path(path, "predicting"), &mo, &err);
+	if (!m)
+		fail_msg("%s", err.message);
+	jit_model_close(m);
+	original_close(&o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_olmo2),
 		cmocka_unit_test(test_granite),
+		cmocka_unit_test(test_predictors),
 	};
 
 	return cmocka_run_group_tests(tests, remade_start, remade_end);
