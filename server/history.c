@@ -25,19 +25,22 @@ static json_t *calls_of(const json_t *message)
 	return json_array_size(calls) ? calls : NULL;
 }
 
-static const char *content_of(const json_t *message)
-{
-	const char *text = json_string_value(json_object_get(message, "content"));
+static bool has_content(const json_t *message) { return json_string_length(json_object_get(message, "content")) > 0; }
 
-	return text ? text : "";
+/* Texts may hold any character. */
+static void add_content(struct bytes *text, const json_t *message)
+{
+	const json_t *content = json_object_get(message, "content");
+
+	bytes_add(text, json_string_value(content), json_string_length(content));
 }
 
-static json_t *said(const char *role, const char *text)
+static json_t *said(const char *role, json_t *content)
 {
 	json_t *o = json_object();
 
 	json_put(o, "role", json_string(role));
-	json_put(o, "content", json_string(text));
+	json_put(o, "content", content);
 	return o;
 }
 
@@ -186,8 +189,8 @@ static json_t *split_calls(json_t *messages, unsigned repairs)
 	for (i = 0; i < json_array_size(messages); i++) {
 		message = json_array_get(messages, i);
 		json_t *calls = calls_of(message);
-		if (calls && (repairs & HISTORY_SPLIT_CONTENT) && *content_of(message)) {
-			json_add(all, said("assistant", content_of(message)));
+		if (calls && (repairs & HISTORY_SPLIT_CONTENT) && has_content(message)) {
+			json_add(all, said("assistant", json_incref(json_object_get(message, "content"))));
 			json_put(message, "content", json_string(""));
 		}
 		if (!(repairs & HISTORY_ONE_CALL) || json_array_size(calls) < 2) {
@@ -228,7 +231,7 @@ static void make_plain(json_t *messages)
 		if (!calls_of(message))
 			continue;
 		struct bytes text = { 0 };
-		bytes_text(&text, content_of(message));
+		add_content(&text, message);
 		json_array_foreach(calls_of(message), k, call)
 		{
 			char *one = json_spell(json_object_get(call, "function"), 0);
@@ -259,14 +262,14 @@ static void shape_calls(json_t *messages, unsigned repairs)
 
 /* ---- roles */
 
-/* The text of a message stands behind, or before, that of another one. */
-static void join(json_t *to, const char *first, const char *second)
+/* A message's content becomes that of both. */
+static void join(json_t *to, const json_t *first, const json_t *second)
 {
 	struct bytes text = { 0 };
 
-	bytes_text(&text, first);
-	bytes_text(&text, *first && *second ? "\n\n" : "");
-	bytes_text(&text, second);
+	add_content(&text, first);
+	bytes_text(&text, has_content(first) && has_content(second) ? "\n\n" : "");
+	add_content(&text, second);
 	json_put(to, "content", json_text(text.n ? text.p : "", text.n));
 	bytes_free(&text);
 }
@@ -282,7 +285,7 @@ static void join_system(json_t *messages, bool all)
 			if (!first)
 				first = json_incref(message);
 			else
-				join(first, content_of(first), content_of(message));
+				join(first, first, message);
 			json_array_remove(messages, i);
 		} else {
 			first = is(message, "system") ? json_incref(message) : first;
@@ -306,7 +309,7 @@ static void drop_system(json_t *messages)
 	while (message && !is(message, "user"))
 		message = json_array_get(messages, ++i);
 	if (message) {
-		join(message, content_of(system), content_of(message));
+		join(message, system, message);
 		json_array_remove(messages, 0);
 	} else {
 		json_put(system, "role", json_string("user"));
@@ -326,7 +329,7 @@ static void join_neighbours(json_t *messages)
 			i++;
 			continue;
 		}
-		join(one, content_of(one), content_of(next));
+		join(one, one, next);
 		if (calls)
 			json_put(one, "tool_calls", json_incref(calls));
 		json_array_remove(messages, i);
@@ -335,7 +338,7 @@ static void join_neighbours(json_t *messages)
 
 static void insert(json_t *messages, size_t at, const char *role)
 {
-	json_t *made = said(role, "");
+	json_t *made = said(role, json_string(""));
 
 	if (!made || json_array_insert(messages, at, made) != 0)
 		json_add(messages, NULL);
@@ -393,7 +396,7 @@ json_t *history_messages(const json_t *messages, unsigned repairs)
 		join_neighbours(all);
 	json_array_foreach(all, i, message)
 	{
-		if ((repairs & HISTORY_NULL_CONTENT) && calls_of(message) && !*content_of(message))
+		if ((repairs & HISTORY_NULL_CONTENT) && calls_of(message) && !has_content(message))
 			json_put(message, "content", json_null());
 		if (repairs & HISTORY_PARTS)
 			make_parts(message);

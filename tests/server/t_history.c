@@ -283,6 +283,12 @@ static const struct {
 	  "calls\":[],"
 	  "\"refusal\":null},{\"role\":\"user\",\"content\":\"c\",\"tool_calls\":null}]",
 	  NULL, "u:a;a:b;u:c;" },
+	/* Joined texts are whole, whatever is in them. */
+	{ "{% for m in messages %}{% if not loop.first %}{{ raise_exception('one') }}{% endif %}{{ m.content | "
+	  "replace('\\0', '0') "
+	  "}}{% endfor %}",
+	  "[{\"role\":\"user\",\"content\":\"a\\u0000b\"},{\"role\":\"user\",\"content\":\"c\\u0000d\"}]", NULL,
+	  "a0b\n\nc0d" },
 	/* Tools without what may be left out. */
 	{ "{% for t in tools %}{{ t.function.description + t.function.name }}{{ t.function.parameters.properties | "
 	  "length }}"
@@ -306,7 +312,7 @@ static void test_cases(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct served m = { .model = model, .template_text = cases[i].template };
-		json_t *body = json_pack("{s:o}", "messages", json_loads(cases[i].messages, 0, NULL));
+		json_t *body = json_pack("{s:o}", "messages", json_loads(cases[i].messages, JSON_ALLOW_NUL, NULL));
 		struct conversation made = { 0 };
 		struct refusal r = { 0 };
 		assert_non_null(body);
