@@ -101,6 +101,30 @@ void gated_take(struct gated *c)
 
 int gated_client(const struct gated *c) { return c->line.client; }
 
+/* Both ends are told, and it is taken from the list; buried once nothing in hand speaks of it. */
+static void end(struct gate *g, struct gated *c, struct gated **ended)
+{
+	c->over = true;
+	c->before->next = c->next;
+	if (c->next)
+		c->next->before = c->before;
+	epoll_ctl(g->epoll, EPOLL_CTL_DEL, c->line.client, NULL);
+	line_end(&c->line);
+	c->later = *ended;
+	*ended = c;
+}
+
+static void bury(struct gated *ended)
+{
+	for (struct gated *c = ended, *next; c; c = next) {
+		next = c->later;
+		/* Where the library lacked memory to begin with it, it closed its end and never speaks of it. */
+		if (c->line.inner_ended && !atomic_load(&c->taken))
+			let_go(c);
+		let_go(c);
+	}
+}
+
 /* ---- new ones */
 
 static bool is_same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
@@ -169,7 +193,7 @@ static bool hand_over(struct gate *g, struct gated *c, int fd)
 
 static void take_in(struct gate *g, int fd, const struct sockaddr_storage *address)
 {
-	struct gated *c = calloc(1, sizeof *c);
+	struct gated *c = calloc(1, sizeof *c), *ended = NULL;
 	int ends[2] = { g->spare[0], g->spare[1] };
 
 	if (!c || is_one_too_many(g, address)) {
@@ -186,8 +210,9 @@ static void take_in(struct gate *g, int fd, const struct sockaddr_storage *addre
 	}
 	add(g, c);
 	if (!hand_over(g, c, ends[1])) {
+		end(g, c, &ended);
 		let_go(c); /* the library's */
-		let_go(c);
+		bury(ended);
 	}
 }
 
@@ -223,18 +248,6 @@ static void take_clients(struct gate *g)
 }
 
 /* ---- the thread */
-
-static void end(struct gate *g, struct gated *c, struct gated **ended)
-{
-	c->over = true;
-	c->before->next = c->next;
-	if (c->next)
-		c->next->before = c->before;
-	epoll_ctl(g->epoll, EPOLL_CTL_DEL, c->line.client, NULL);
-	line_end(&c->line);
-	c->later = *ended;
-	*ended = c;
-}
 
 /* Bytes go on in both directions, but nobody keeps the others waiting. */
 static void carry(struct gate *g, struct gated *c, struct gated **ended, bool *more)
@@ -288,17 +301,6 @@ static void handle(struct gate *g, const struct epoll_event *e, struct gated **e
 		drain_event(g);
 	else if (!((struct gated *)e->data.ptr)->over)
 		carry(g, e->data.ptr, ended, more);
-}
-
-static void bury(struct gated *ended)
-{
-	for (struct gated *c = ended, *next; c; c = next) {
-		next = c->later;
-		/* Where the library lacked memory to begin with it, it closed its end and never speaks of it. */
-		if (c->line.inner_ended && !atomic_load(&c->taken))
-			let_go(c);
-		let_go(c);
-	}
 }
 
 static void turn(struct gate *g, double *last, bool *more)
