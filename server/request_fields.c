@@ -88,6 +88,7 @@ static bool may_be(enum request_kind kind, const char *name, const json_t *v, st
 		return refuse(r, 400, name, "%.80s is %s, which JSON does not have", name, json_not_finite(v));
 	if (!f)
 		return !binds(kind, name) ||
+		       is_harmless(v, HARMLESS_FALSE | HARMLESS_ZERO | HARMLESS_MINUS | HARMLESS_EMPTY) ||
 		       refuse(r, 400, name, "%.80s is not known here, and by its name it binds the answer", name);
 	return f->meaning != FIELD_REFUSED || is_harmless(v, f->harmless) ||
 	       refuse(r, 400, name, "%s is not supported: %s", name, f->what);

@@ -392,7 +392,8 @@ static bool read_lengths(struct task *t, const json_t *body, struct refusal *r)
 	int64_t choices = 1, slot = -1;
 	bool ignore = false;
 
-	if (!field_integer(body, "n_predict", -1, INT_MAX, &t->most, r) ||
+	if (!field_integer(body, "max_new_tokens", -1, INT_MAX, &t->most, r) ||
+	    !field_integer(body, "n_predict", -1, INT_MAX, &t->most, r) ||
 	    !field_integer(body, "max_tokens", -1, INT_MAX, &t->most, r) ||
 	    !field_integer(body, "max_completion_tokens", -1, INT_MAX, &t->most, r) ||
 	    !field_integer(body, "n_cmpl", 1, TASK_MOST_CHOICES, &choices, r) ||
