@@ -18,6 +18,14 @@ bool hparam_range(const char *label, const char *key, double value, double least
 	return error_set(err, ERROR_FORMAT, "%s: %s is %.10g, expected %.10g to %.10g", label, key, value, least, most);
 }
 
+bool hparam_limit(const char *label, const char *key, double value, double least, double most, struct error *err)
+{
+	if (value >= least && value <= most)
+		return true;
+	return error_set(err, ERROR_UNSUPPORTED, "%s: %s is %.10g, which is not supported: jitrun runs %.10g to %.10g",
+	                 label, key, value, least, most);
+}
+
 double model_yarn_attention(double factor, double mscale)
 {
 	return factor <= 1.0 ? 1.0 : 0.1 * mscale * math_host_log(factor) + 1.0;
@@ -82,6 +90,8 @@ static bool check_layers(const struct checked *b)
 	       hparam_range(b->label, "the size of per-layer inputs", s->layer_input, 1, MODEL_MAX_LAYER_INPUT, b->err);
 }
 
+enum { MOST_HEAD_DIM = 512 }; /* of what kernels do, as above */
+
 static bool check_attention(const struct checked *b)
 {
 	const struct model_spec *s = &b->m->spec;
@@ -98,6 +108,8 @@ static bool check_attention(const struct checked *b)
 		                 b->label, s->head_dim);
 	if (s->latent.rank)
 		return check_latent(b);
+	if (!hparam_limit(b->label, "the head dimension", s->head_dim, 2, MOST_HEAD_DIM, b->err))
+		return false;
 	if (s->layer_sizes) /* which check_layers() has looked at */
 		return true;
 	if (s->rope.dims != s->head_dim && b->m->file->arch->switches & SWITCH_PARTIAL)
@@ -184,7 +196,7 @@ static bool check_recurrent(const struct checked *b)
 	if (!attend)
 		return error_set(b->err, ERROR_UNSUPPORTED,
 		                 "%s: none of the layers has attention, expected at least one", b->label);
-	if (!hparam_range(b->label, "the number of taps of the convolutions", c->taps, MODEL_LEAST_TAPS, MODEL_MAX_TAPS,
+	if (!hparam_limit(b->label, "the number of taps of the convolutions", c->taps, MODEL_LEAST_TAPS, MODEL_MAX_TAPS,
 	                  b->err) ||
 	    !hparam_range(b->label, "the number of channels of the convolutions", c->channels, 1, MODEL_MAX_WIDTH,
 	                  b->err))

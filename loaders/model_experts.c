@@ -181,7 +181,7 @@ static bool check_groups(const struct model_spec *s, const char *label, struct e
 
 	if (!groups)
 		return true;
-	if (!hparam_range(label, "the number of groups of experts", groups, 2, MODEL_MAX_EXPERTS_USED, err) ||
+	if (!hparam_limit(label, "the number of groups of experts", groups, 2, MODEL_MAX_EXPERTS_USED, err) ||
 	    !hparam_range(label, "the number of groups of a token's experts", used, 1, groups, err))
 		return false;
 	if (s->experts % groups || s->experts / groups < least || s->experts_used > used * (s->experts / groups))
@@ -202,9 +202,10 @@ bool model_check_experts(const struct model *m, const char *label, struct error 
 		       error_set(err, ERROR_FORMAT,
 		                 "%s: the number of experts is 0, but a token goes to %" PRIu32 " of them", label,
 		                 s->experts_used);
-	return hparam_range(label, "the number of experts", s->experts, 1, MODEL_MAX_EXPERTS, err) &&
-	       hparam_range(label, "the number of experts of a token", s->experts_used, 1,
-	                    s->experts < MODEL_MAX_EXPERTS_USED ? s->experts : MODEL_MAX_EXPERTS_USED, err) &&
+	return hparam_limit(label, "the number of experts", s->experts, 1, MODEL_MAX_EXPERTS, err) &&
+	       hparam_range(label, "the number of experts of a token", s->experts_used, 1, s->experts, err) &&
+	       hparam_limit(label, "the number of experts of a token", s->experts_used, 1, MODEL_MAX_EXPERTS_USED,
+	                    err) &&
 	       hparam_range(label, "the experts' feed-forward size", s->expert_ffn, 1, MODEL_MAX_WIDTH, err) &&
 	       hparam_range(label, "the shared expert's feed-forward size", s->shared_ffn, 0, MODEL_MAX_WIDTH, err) &&
 	       hparam_range(label, "the number of layers without experts", s->dense_layers, 0, s->layers, err) &&

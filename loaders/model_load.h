@@ -229,6 +229,8 @@ bool model_bind(struct model *m, const char *label, struct error *err);
 bool model_check_tied_head(struct model_file *f, const char *head_name, const char *embed_name, struct error *err);
 bool model_check_left_over(const struct model *m, struct error *err);
 bool hparam_range(const char *label, const char *key, double value, double least, double most, struct error *err);
+/* The same where the limits are jitrun's own, and not the file's fault. */
+bool hparam_limit(const char *label, const char *key, double value, double least, double most, struct error *err);
 enum {
 	MODEL_MAX_LAYERS = 1024,
 	MODEL_MAX_WIDTH = 1 << 24,
