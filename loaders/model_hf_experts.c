@@ -50,6 +50,8 @@ static bool read_dense(struct hf_reader *r, const char *name)
 	s->dense_layers = types ? dense : by_types;
 	if (!by_types && !hf_get_u32(r, r->root, name, OPTIONAL, MODEL_MAX_LAYERS, &s->dense_layers))
 		return false;
+	if (s->dense_layers > s->layers) /* which a class takes for all */
+		s->dense_layers = s->layers;
 	for (uint32_t i = dense; types && i < s->layers; i++)
 		same = same && json_is_text(json_array_get(types, i)) &&
 		       strcmp(json_string_value(json_array_get(types, i)), "sparse") == 0;

@@ -282,6 +282,7 @@ static const struct default_case cases[] = {
 	{ "deepseek_v3", "\"num_mtp_layers\": 1", "layers=8" },
 	{ "deepseek_v2", "\"topk_method\": \"greedy\"", "experts=64" },
 	{ "glm4_moe_lite", "\"first_k_dense_replace\": 4", "dense=1" },
+	{ "deepseek_v3", "\"first_k_dense_replace\": 99", "dense=8" },
 	{ "glm4_moe", "\"num_mtp_layers\": 3", "later=3" },
 	{ "deepseek_v3", "\"num_nextn_predict_layers\": 0", "later=0" },
 	{ "glm4_moe_lite",
