@@ -1,8 +1,9 @@
 /* loaders/model_hf.c - hyperparameters out of config.json, as transformers 4 writes it (rope_theta, rope_scaling,
  * torch_dtype) and as transformers 5 does (rope_parameters, dtype).
  *
- * Owns: the meaning of its fields and their defaults, which are those of the transformers classes. null counts as
- * absent.
+ * Owns: the meaning of its fields and their defaults, which are those of the transformers classes: what a row lists
+ * (arch_row.defaults), else what the reader of a field starts from. null counts as absent, but where a class has it as
+ * a value.
  * Never: accepts a number of the wrong kind or out of range, or a field that might change the computation and that
  * nothing here asks for (hf_check_unread).
  */
