@@ -6,13 +6,14 @@
  *   0 magic (8)  8 STATE_VERSION  12 layout of weights and cache  16 jitrun's version (32)
  *   48 fingerprint of the model (8)  56 type of the cache  60 numerics  64 layers  68 heads of the cache  72 head_dim
  *   76 vocab  80 tokens  84 tokens in the cache  88 first chunk of layers with a window
- *   92 tokens before the state of layers that keep one (0: there is none)
+ *   92 states of layers that keep them; of version 1: tokens before the only one (0: there is none)
  *   96 bytes of ids and cache (8)  104 their checksum (8)  112 the model's description (136)
  *   248 checksum of the bytes before (8)
  *
  * Behind it the tokens' ids, 4 bytes each, an even number of them, the pieces of the cache (session_kv.h), and the
- * state. Each number must be what this session would write, or is checked before it is used: contents can be wrong, but
- * never reach beyond the session's memory.
+ * states: first how many tokens are before each, ascending, 8 bytes each (not in version 1). A model without states has
+ * files of version 1, which is read as ever. Each number must be what the session would write, or is checked before it
+ * is used: contents can be wrong, but never reach beyond the session's memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,64 +24,17 @@
 #include "jit/store/record.h"
 #include "jit/store/safefile.h"
 #include "kernels-templates/numerics.h"
-#include "runtime/fingerprint.h"
+#include "runtime/session_file.h"
 #include "runtime/session_kv.h"
 #include "runtime/session_state.h"
 #include "runtime/sized.h"
 
-enum { STATE_VERSION = 1, HEADER = 256, ABOUT_MOST = 136 };
-enum {
-	AT_VERSION = 8,
-	AT_LAYOUT = 12,
-	AT_LIBRARY = 16,
-	AT_MODEL = 48,
-	AT_KV = 56,
-	AT_NUMERICS = 60,
-	AT_LAYERS = 64,
-	AT_HEADS = 68,
-	AT_DIM = 72,
-	AT_VOCAB = 76,
-	AT_LENGTH = 80,
-	AT_COMPUTED = 84,
-	AT_FIRST = 88,
-	AT_STATE = 92,
-	AT_BYTES = 96,
-	AT_SUM = 104,
-	AT_ABOUT = 112,
-	AT_HEADER_SUM = HEADER - 8
-};
-static const char magic[8] = "jitr\nkv";
-
-static bool put_header(uint8_t p[HEADER], jit_session *s, struct error *err)
-{
-	const struct model_spec *spec = &s->model->file.spec;
-	uint64_t model;
-
-	if (!model_fingerprint(s->model, s->engine->pool, &model, err))
-		return false;
-	memset(p, 0, HEADER);
-	memcpy(p, magic, sizeof magic);
-	record_put32(p + AT_VERSION, STATE_VERSION);
-	record_put32(p + AT_LAYOUT, weight_layout_of(s->model->target));
-	memcpy(p + AT_LIBRARY, JITRUN_VERSION, sizeof JITRUN_VERSION);
-	record_put64(p + AT_MODEL, rope_checksum(&s->engine->rope, model));
-	record_put32(p + AT_KV, s->memory.kv.type);
-	record_put32(p + AT_NUMERICS, (uint32_t)s->model->f32_activations | (uint32_t)s->model->bounded << 1);
-	record_put32(p + AT_LAYERS, spec->layers);
-	record_put32(p + AT_HEADS, spec->kv_heads);
-	record_put32(p + AT_DIM, spec->latent.rank ? model_cache_dim(spec, 0) : spec->head_dim);
-	record_put32(p + AT_VOCAB, spec->vocab);
-	snprintf((char *)p + AT_ABOUT, ABOUT_MOST, "%.*s", ABOUT_MOST - 1, s->model->description);
-	return true;
-}
-
 /* What the ids take, an even number of them. */
 static size_t ids_bytes(size_t n) { return (n + n % 2) * 4; }
 
-static uint64_t body_bytes(const jit_session *s, size_t length, size_t computed, uint32_t first, uint32_t state)
+static uint64_t body_bytes(const jit_session *s, size_t length, size_t computed, uint32_t first, uint64_t state_bytes)
 {
-	return ids_bytes(length) + kv_pieces_bytes(&s->memory.kv, &s->model->file.spec, computed, first) +
-	       (state ? s->memory.states.bytes : 0);
+	return ids_bytes(length) + kv_pieces_bytes(&s->memory.kv, &s->model->file.spec, computed, first) + state_bytes;
 }
 
 /* So many tokens are computed when a session is restored: logits are not kept, so the last one's are made again. */
@@ -102,8 +56,8 @@ struct saving {
 	uint8_t *copied;
 	struct safefile_part *part;
 	int n_parts;
-	uint8_t *state; /* of layers that keep one; NULL: none goes with the file */
-	uint32_t state_position;
+	uint32_t n_states;
+	uint8_t *states; /* how many tokens are before each, and then they; NULL: none goes with the file */
 };
 
 static void add_part(struct saving *v, const uint8_t *bytes, size_t n)
@@ -140,21 +94,28 @@ static bool add_pieces(struct saving *v, struct error *err)
 	return true;
 }
 
-/* The last state that the session can go on from. */
-static bool add_state(struct saving *v, struct error *err)
+/* The last state that the session can go on from, and earlier ones, for whoever goes on from less of the text. */
+static bool add_states(struct saving *v, struct error *err)
 {
 	const jit_session *s = v->session;
 	const struct session_states *t = &s->memory.states;
-	int state = t->bytes ? states_find(t, computed_again(s->length, s->computed)) : -1;
+	struct device *d = s->model->device;
+	int state[STATES_MOST];
 
-	v->state_position = (uint32_t)states_position(t, state);
-	if (!v->state_position)
+	v->n_states = states_apart(t, computed_again(s->length, s->computed), state);
+	if (!v->n_states)
 		return true;
-	if (!(v->state = malloc(t->bytes)))
-		return error_set(err, ERROR_MEMORY, "no memory to save a state of %llu bytes",
-		                 (unsigned long long)t->bytes);
-	v->part[v->n_parts++] = (struct safefile_part){ v->state, t->bytes };
-	return s->model->device->read(s->model->device, v->state, t->base + (uint64_t)state * t->bytes, t->bytes, err);
+	const uint64_t table = 8 * (uint64_t)v->n_states, all = table + v->n_states * t->bytes;
+	if (!(v->states = malloc(all)))
+		return error_set(err, ERROR_MEMORY, "no memory to save states of %llu bytes", (unsigned long long)all);
+	v->part[v->n_parts++] = (struct safefile_part){ v->states, all };
+	for (uint32_t i = 0; i < v->n_states; i++) {
+		record_put64(v->states + 8 * i, states_position(t, state[i]));
+		if (!d->read(d, v->states + table + i * t->bytes, t->base + (uint64_t)state[i] * t->bytes, t->bytes,
+		             err))
+			return false;
+	}
+	return true;
 }
 
 static bool make_parts(struct saving *v, struct error *err)
@@ -163,7 +124,7 @@ static bool make_parts(struct saving *v, struct error *err)
 	const struct model_spec *spec = &s->model->file.spec;
 	uint64_t copies;
 
-	if (!put_header(v->header, s, err) ||
+	if (!session_file_header(v->header, s, err) ||
 	    !(v->piece = kv_pieces(&s->memory, spec, s->computed, s->memory.window_first, err)))
 		return false;
 	v->n_pieces = kv_pieces_count(spec, s->computed, s->memory.window_first);
@@ -176,14 +137,15 @@ static bool make_parts(struct saving *v, struct error *err)
 	memcpy(v->ids, s->ids, s->length * sizeof *v->ids);
 	v->part[v->n_parts++] = (struct safefile_part){ v->header, HEADER };
 	v->part[v->n_parts++] = (struct safefile_part){ v->ids, ids_bytes(s->length) };
-	return (s->computed == 0 || add_pieces(v, err)) && add_state(v, err);
+	return (s->computed == 0 || add_pieces(v, err)) && add_states(v, err);
 }
 
 static void finish_header(struct saving *v)
 {
 	const jit_session *s = v->session;
 	uint8_t *p = v->header;
-	uint64_t sum = STATE_VERSION, bytes = 0;
+	const uint32_t version = record_get32(p + AT_VERSION);
+	uint64_t sum = version, bytes = 0;
 
 	for (int i = 1; i < v->n_parts; i++)
 		bytes += v->part[i].n;
@@ -198,15 +160,18 @@ static void finish_header(struct saving *v)
 			at = 0;
 		}
 	}
-	if (v->state)
-		sum = record_checksum(v->state, s->memory.states.bytes, sum);
-	record_put32(p + AT_STATE, v->state_position);
+	for (uint32_t i = 0; i < v->n_states; i++)
+		sum = record_checksum(v->states + 8 * i, 8, sum);
+	for (uint32_t i = 0; i < v->n_states; i++)
+		sum = record_checksum(v->states + 8 * v->n_states + i * s->memory.states.bytes, s->memory.states.bytes,
+		                      sum);
+	record_put32(p + AT_STATE, v->n_states);
 	record_put32(p + AT_LENGTH, (uint32_t)s->length);
 	record_put32(p + AT_COMPUTED, (uint32_t)s->computed);
 	record_put32(p + AT_FIRST, s->memory.window_first);
 	record_put64(p + AT_BYTES, bytes);
 	record_put64(p + AT_SUM, sum);
-	record_put64(p + AT_HEADER_SUM, record_checksum(p, AT_HEADER_SUM, STATE_VERSION));
+	record_put64(p + AT_HEADER_SUM, record_checksum(p, AT_HEADER_SUM, version));
 }
 
 /* The directory of a path, opened, and the name in it. -1: errno. */
@@ -252,7 +217,7 @@ int jit_session_save(jit_session *s, const char *path, jit_error *err)
 	}
 	free(v.part);
 	free(v.copied);
-	free(v.state);
+	free(v.states);
 	free(v.ids);
 	free(v.piece);
 	return model_report(err, &e);
@@ -265,7 +230,8 @@ struct restoring {
 	const char *path;
 	int fd;
 	uint64_t size, at, sum;
-	uint32_t length, computed, first, state;
+	uint32_t length, computed, first, version, n_states;
+	uint64_t state[STATES_MOST]; /* tokens before each */
 };
 
 static bool damaged(const struct restoring *r, const char *what, struct error *err)
@@ -283,47 +249,6 @@ static bool read_on(struct restoring *r, void *out, size_t n, struct error *err)
 	return true;
 }
 
-static const char *kv_name(uint32_t type) { return type < DTYPE_COUNT ? dtype_table[type].name : "an unknown type"; }
-
-/* Text of the file, which may be any bytes. */
-static const char *text_at(const uint8_t *p, unsigned most, char out[ABOUT_MOST + 1])
-{
-	memcpy(out, p, most);
-	out[most] = 0;
-	return out;
-}
-
-/* What the file was written by and for; own: what this session would write. */
-static bool check_same(const struct restoring *r, const uint8_t *p, const uint8_t *own, struct error *err)
-{
-	static const char *const numerics[] = { "int8 activations, exact", "f32 activations, exact",
-		                                "int8 activations, bounded", "f32 activations, bounded" };
-	char theirs[ABOUT_MOST + 1], ours[ABOUT_MOST + 1];
-
-	if (memcmp(p + AT_LIBRARY, own + AT_LIBRARY, AT_MODEL - AT_LIBRARY) != 0)
-		return error_set(err, ERROR_UNSUPPORTED, "%s was saved by jitrun %s, and this is %s", r->path,
-		                 text_at(p + AT_LIBRARY, AT_MODEL - AT_LIBRARY, theirs), JITRUN_VERSION);
-	if (memcmp(p + AT_ABOUT, own + AT_ABOUT, ABOUT_MOST) != 0)
-		return error_set(err, ERROR_ARGUMENT, "%s was saved with the model \"%s\", and this is \"%s\"", r->path,
-		                 text_at(p + AT_ABOUT, ABOUT_MOST, theirs), text_at(own + AT_ABOUT, ABOUT_MOST, ours));
-	if (record_get32(p + AT_LAYOUT) != record_get32(own + AT_LAYOUT))
-		return error_set(err, ERROR_ARGUMENT,
-		                 "%s was saved on another kind of device, whose KV cache has another layout", r->path);
-	if (record_get64(p + AT_MODEL) != record_get64(own + AT_MODEL))
-		return error_set(err, ERROR_ARGUMENT,
-		                 "%s was saved with another model of this kind: its weights or numbers are others",
-		                 r->path);
-	if (record_get32(p + AT_NUMERICS) != record_get32(own + AT_NUMERICS))
-		return error_set(err, ERROR_ARGUMENT, "%s was saved with other numerics: %s, and this is %s", r->path,
-		                 numerics[record_get32(p + AT_NUMERICS) & 3],
-		                 numerics[record_get32(own + AT_NUMERICS) & 3]);
-	if (record_get32(p + AT_KV) != record_get32(own + AT_KV))
-		return error_set(err, ERROR_ARGUMENT, "%s has a KV cache of %s, and this session's is %s", r->path,
-		                 kv_name(record_get32(p + AT_KV)), kv_name(r->session->memory.kv.type));
-	return memcmp(p + AT_LAYERS, own + AT_LAYERS, AT_LENGTH - AT_LAYERS) == 0 ||
-	       damaged(r, "its sizes are not the model's", err);
-}
-
 /* How much there is, and whether the session has room for it. */
 static bool check_sizes(struct restoring *r, const uint8_t *p, struct error *err)
 {
@@ -332,15 +257,20 @@ static bool check_sizes(struct restoring *r, const uint8_t *p, struct error *err
 	r->length = record_get32(p + AT_LENGTH);
 	r->computed = record_get32(p + AT_COMPUTED);
 	r->first = record_get32(p + AT_FIRST);
-	r->state = record_get32(p + AT_STATE);
-	if (r->computed > r->length || r->first > kv_chunks(r->computed) ||
-	    r->state > (s->memory.states.bytes ? computed_again(r->length, r->computed) : 0) ||
+	r->n_states = record_get32(p + AT_STATE);
+	if (r->version == VERSION_OF_ONE_STATE) {
+		r->state[0] = r->n_states;
+		r->n_states = r->n_states > 0;
+	}
+	if (r->computed > r->length || r->first > kv_chunks(r->computed) || r->n_states > s->memory.states.slots ||
 	    !session_memory_serves(&s->model->file.spec, r->computed ? r->computed - 1 : 0, r->first))
 		return damaged(r, "its numbers contradict each other", err);
 	if (r->computed > s->context || r->length > (uint64_t)s->context + 1)
 		return error_set(err, ERROR_ARGUMENT, "%s holds %u tokens, and the context of this session %u", r->path,
 		                 r->length, s->context);
-	uint64_t bytes = body_bytes(s, r->length, r->computed, r->first, r->state);
+	const uint64_t table = r->version == VERSION_OF_ONE_STATE ? 0 : 8;
+	uint64_t bytes =
+		body_bytes(s, r->length, r->computed, r->first, r->n_states * (table + s->memory.states.bytes));
 	if (record_get64(p + AT_BYTES) != bytes)
 		return damaged(r, "its numbers contradict each other", err);
 	if (r->size != HEADER + bytes)
@@ -355,16 +285,17 @@ static bool read_header(struct restoring *r, uint8_t p[HEADER], struct error *er
 
 	if (r->size < HEADER)
 		return damaged(r, "it is shorter than its header", err);
-	if (!read_on(r, p, HEADER, err))
+	if (!read_on(r, p, HEADER, err) || !session_file_header(own, r->session, err))
 		return false;
-	if (memcmp(p, magic, sizeof magic) != 0)
+	if (memcmp(p, own, AT_VERSION) != 0)
 		return error_set(err, ERROR_FORMAT, "%s: is no saved session of jitrun", r->path);
-	if (record_get32(p + AT_VERSION) != STATE_VERSION)
-		return error_set(err, ERROR_UNSUPPORTED, "%s: has version %u of the format, expected %d", r->path,
-		                 record_get32(p + AT_VERSION), STATE_VERSION);
-	if (record_get64(p + AT_HEADER_SUM) != record_checksum(p, AT_HEADER_SUM, STATE_VERSION))
+	r->version = record_get32(p + AT_VERSION);
+	if (r->version != STATE_VERSION && r->version != VERSION_OF_ONE_STATE)
+		return error_set(err, ERROR_UNSUPPORTED, "%s: has version %u of the format, expected %d or %d", r->path,
+		                 r->version, VERSION_OF_ONE_STATE, STATE_VERSION);
+	if (record_get64(p + AT_HEADER_SUM) != record_checksum(p, AT_HEADER_SUM, r->version))
 		return damaged(r, "the checksum of its header is wrong", err);
-	return put_header(own, r->session, err) && check_same(r, p, own, err) && check_sizes(r, p, err);
+	return session_file_is_ours(r->path, p, own, err) && check_sizes(r, p, err);
 }
 
 /* Into the session's list, behind the tokens that it has, which are none. */
@@ -376,7 +307,7 @@ static bool read_ids(struct restoring *r, struct error *err)
 	                : error_set(err, ERROR_MEMORY, "no memory for %u tokens", r->length);
 
 	if (ok)
-		r->sum = record_checksum(bytes, ids_bytes(r->length), STATE_VERSION);
+		r->sum = record_checksum(bytes, ids_bytes(r->length), r->version);
 	for (uint32_t i = 0; ok && i < r->length; i++) {
 		uint32_t id = record_get32(bytes + 4 * (size_t)i);
 		s->ids[i] = (int32_t)id;
@@ -413,20 +344,38 @@ static bool read_pieces(struct restoring *r, struct error *err)
 	return ok;
 }
 
-static bool read_state(struct restoring *r, struct error *err)
+/* How many tokens are before each state: ascending, and no more than are computed. */
+static bool read_positions(struct restoring *r, struct error *err)
+{
+	uint8_t bytes[8];
+
+	for (uint32_t i = 0; i < r->n_states; i++) {
+		if (r->version != VERSION_OF_ONE_STATE) {
+			if (!read_on(r, bytes, sizeof bytes, err))
+				return false;
+			r->sum = record_checksum(bytes, sizeof bytes, r->sum);
+			r->state[i] = record_get64(bytes);
+		}
+		if (r->state[i] <= (i ? r->state[i - 1] : 0) || r->state[i] > computed_again(r->length, r->computed))
+			return damaged(r, "its numbers contradict each other", err);
+	}
+	return true;
+}
+
+static bool read_states(struct restoring *r, struct error *err)
 {
 	struct session_memory *m = &r->session->memory;
-	size_t n = m->states.bytes;
+	const size_t n = m->states.bytes;
+	uint8_t *bytes = r->n_states ? malloc(n) : NULL;
+	bool ok = bytes || !r->n_states || error_set(err, ERROR_MEMORY, "no memory for a state of %zu bytes", n);
 
-	if (!r->state)
-		return true;
-	uint8_t *bytes = malloc(n);
-	if (!bytes)
-		return error_set(err, ERROR_MEMORY, "no memory for a state of %zu bytes", n);
-	bool ok = read_on(r, bytes, n, err);
-	if (ok) {
+	ok = ok && read_positions(r, err);
+	for (uint32_t i = 0; ok && i < r->n_states; i++) {
+		ok = read_on(r, bytes, n, err);
+		if (!ok)
+			break;
 		r->sum = record_checksum(bytes, n, r->sum);
-		ok = m->device->upload(m->device, states_take(&m->states, r->state), bytes, n, err);
+		ok = m->device->upload(m->device, states_take(&m->states, r->state[i]), bytes, n, err);
 	}
 	free(bytes);
 	return ok;
@@ -441,7 +390,7 @@ static bool restore(struct restoring *r, struct error *err)
 	    (s->member && !batch_member_ready(s, r->computed, err)))
 		return false;
 	session_memory_begin_window(&s->memory, &s->model->file.spec, r->computed, r->first);
-	if (read_pieces(r, err) && read_state(r, err) &&
+	if (read_pieces(r, err) && read_states(r, err) &&
 	    (r->sum == record_get64(header + AT_SUM) || damaged(r, "the checksum of its contents is wrong", err))) {
 		s->length = r->length;
 		s->computed = computed_again(r->length, r->computed);

@@ -9,6 +9,8 @@
 
 /* What states may take together, but for the least number of them. */
 enum { STATES_BYTES = 256 << 20, ALIGN = 64 };
+/* Tokens between two states of a file: computing fewer once more costs less than a state takes there. */
+enum { APART = 16 };
 
 void states_measure(struct session_states *t, const struct model_spec *s)
 {
@@ -31,6 +33,20 @@ int states_find(const struct session_states *t, uint64_t most)
 }
 
 uint64_t states_position(const struct session_states *t, int state) { return state < 0 ? 0 : t->position[state]; }
+
+uint32_t states_apart(const struct session_states *t, uint64_t most, int state[STATES_MOST])
+{
+	int from_end[STATES_MOST];
+	uint32_t n = 0;
+
+	for (int i; n < STATES_MOST && (i = states_find(t, most)) >= 0 && t->position[i] > 0;) {
+		from_end[n++] = i;
+		most = t->position[i] > APART ? t->position[i] - APART : 0;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		state[i] = from_end[n - 1 - i];
+	return n;
+}
 
 void states_forget(struct session_states *t, uint64_t tokens)
 {

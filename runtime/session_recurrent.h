@@ -36,6 +36,9 @@ void states_measure(struct session_states *t, const struct model_spec *s);
 int states_find(const struct session_states *t, uint64_t most);
 /* How many tokens that is behind. */
 uint64_t states_position(const struct session_states *t, int state);
+/* Those worth a place in a file, by position: the last one behind at most `most` tokens, and before it those that are
+ * far enough from the next. Their numbers; how many they are. */
+uint32_t states_apart(const struct session_states *t, uint64_t most, int state[STATES_MOST]);
 /* Those behind more tokens belong to another text from now on. */
 void states_forget(struct session_states *t, uint64_t tokens);
 /* For a pass from `position` on, where there is a state or the text begins: that state, and the place of the one that

@@ -281,7 +281,7 @@ static void test_others(void **state)
 	jit_model *m = open_tiny(&no_window, "cpu"), *window = open_tiny(&window_all, "cpu");
 	jit_error err = { 0 };
 
-	check_other(m, m, JIT_KV_F32, "has a KV cache of F16, and this session's is F32");
+	check_other(m, m, JIT_KV_F32, "has a KV cache of F16, and the session has F32");
 	check_other(m, window, JIT_KV_F16, "was saved with the model \"llama 2 layers");
 	changed.extra = ", \"rope_theta\": 5000.0"; /* the same words, other numbers */
 	jit_model *other = open_tiny(&changed, "cpu");
@@ -304,7 +304,7 @@ static void test_others(void **state)
 		other = jit_model_open(
 			folder, &JIT_MODEL_OPTIONS(.cache_dir = "", .bounded_numerics = JIT_NUMERICS_ALWAYS_BOUNDED),
 			&err));
-	check_other(other, other, JIT_KV_Q8_0, "has a KV cache of F16, and this session's is Q8_0");
+	check_other(other, other, JIT_KV_Q8_0, "has a KV cache of F16, and the session has Q8_0");
 	jit_model *exact = jit_model_open(folder, &JIT_MODEL_OPTIONS(.cache_dir = ""), &err);
 	check_other(other, exact, JIT_KV_F16,
 	            "other numerics: int8 activations, bounded, and this is int8 activations, exact");
