@@ -125,6 +125,12 @@ static void keep_said(struct tool_calls *t, size_t n, const char *closed)
 	t->lost = t->lost || said.lost;
 }
 
+/* Else the model's words stay with the call. */
+static bool last_is_whole(const struct tool_calls *t)
+{
+	return t->found.n > t->first && t->found.call[t->found.n - 1].whole;
+}
+
 /* What stands behind the last call that was read, before its mark: a text, but for what closes once too often. */
 static void leave_rest(struct tool_calls *t, size_t n)
 {
@@ -134,7 +140,7 @@ static void leave_rest(struct tool_calls *t, size_t n)
 		from++;
 	while (n > from && tool_is_space((unsigned char)t->held.p[n - 1]))
 		n--;
-	if (from < n && row_of(t)->mark[1]) {
+	if (from < n && row_of(t)->mark[1] && last_is_whole(t)) {
 		add_text(t, t->held.p + from, n - from);
 		t->begun = true;
 	}
@@ -258,7 +264,7 @@ static bool next_object(struct tool_calls *t, bool ends, bool *waits)
 	size_t at = t->fed;
 
 	*waits = false;
-	if (t->reader.way != WAY_JSON || !row_of(t)->mark[1] || row_of(t)->list)
+	if (t->reader.way != WAY_JSON || !row_of(t)->mark[1] || row_of(t)->list || !last_is_whole(t))
 		return false;
 	while (at < t->held.n && (tool_is_space((unsigned char)t->held.p[at]) || t->held.p[at] == ','))
 		at++;

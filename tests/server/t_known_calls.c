@@ -134,6 +134,8 @@ static const struct row {
 	  "Bnow\nP{}\nE\nT{\"name\":\"sub\"}" },
 	{ TOOLS_TAGGED, "<tool_call>{\"name\":\"now\"} that was it</tool_call>", "Bnow\nP{}\nE\nTthat was it" },
 	{ TOOLS_TAGGED, "<tool_call>{\"name\":\"now\"}}\n</tool_call>", "Bnow\nP{}\nE" },
+	/* A call that never ends keeps what was written, and no call begins in it. */
+	{ TOOLS_TAGGED, "<tool_call>{\"name\":\"now\",\"arguments\":\"{\\\"a(\":{}}</tool_call>", "Bnow\nP{\"a(\nU" },
 	{ TOOLS_ELEMENTS, "<tool_call>{\"name\":\"now\"}\n{\"name\":\"add\",\"arguments\":{}}</tool_call>",
 	  "Bnow\nP{}\nE\nBadd\nP{}\nE" },
 	/* Calls without the mark that opens them. */
