@@ -108,17 +108,22 @@ static bool open_part(struct model_file *f, const char *path, struct error *err)
 
 static bool open_parts(struct model_file *f, struct model_paths *paths, struct error *err)
 {
+	const uint32_t first = paths->n_parts;
 	struct model_part *all;
 
-	if (!(f->part = calloc(paths->n_parts, sizeof *f->part)))
+	if (!(f->part = calloc(first, sizeof *f->part)))
 		return error_set(err, ERROR_MEMORY, "no memory for a model of %" PRIu32 " files", paths->n_parts);
 	if (!open_part(f, paths->part[0], err) ||
 	    (f->format == MODEL_GGUF && !model_locate_parts(paths, &f->part[0].gguf, err)))
 		return false;
-	if (!(all = realloc(f->part, paths->n_parts * sizeof *f->part)))
-		return error_set(err, ERROR_MEMORY, "no memory for a model of %" PRIu32 " files", paths->n_parts);
-	f->part = all;
-	memset(f->part + 1, 0, (paths->n_parts - 1) * sizeof *f->part);
+	if (paths->n_parts > first) {
+		if (!(all = realloc(f->part, paths->n_parts * sizeof *f->part)))
+			return error_set(err, ERROR_MEMORY, "no memory for a model of %" PRIu32 " files",
+			                 paths->n_parts);
+		f->part = all;
+		f->part[0].gguf.path = f->part[0].file.label; /* which has moved */
+		memset(f->part + 1, 0, (paths->n_parts - 1) * sizeof *f->part);
+	}
 	for (uint32_t i = 0; i < paths->n_parts; i++) {
 		if (i && !open_part(f, paths->part[i], err))
 			return false;

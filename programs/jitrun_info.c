@@ -388,9 +388,9 @@ int jitrun_info(int argc, char **argv)
 	if (jitrun_refuse_name(arg.model))
 		return 1;
 	if (!look(&i, &err)) {
-		jitrun_fail_with(&err);
-		jitrun_hint_missing(arg.model);
-		return 1;
+		jit_error e = { 0 };
+		snprintf(e.message, sizeof e.message, "%s", err.text);
+		return jitrun_fail_to_open(arg.model, &e);
 	}
 	(arg.json ? print_json : print_info)(&i);
 	if (i.measured)

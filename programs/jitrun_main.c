@@ -378,8 +378,7 @@ static int check_files(void)
 static int open_failed(const jit_error *err)
 {
 	if (!interrupted) {
-		jitrun_fail(err);
-		jitrun_hint_missing(opt.model);
+		jitrun_fail_to_open(opt.model, err);
 		if (err->code != JIT_ERROR_MEMORY && err->code != JIT_ERROR_IO && err->code != JIT_ERROR_FORMAT)
 			jitrun_hint();
 		return 1;

@@ -76,8 +76,6 @@ static bool is_name(const char *model)
 	return stat(owner, &st) != 0;
 }
 
-static void say_list(void) { fprintf(stderr, "Try 'jitrun list', which lists the models that are on this machine.\n"); }
-
 bool jitrun_refuse_name(const char *model)
 {
 	char quoted[900];
@@ -86,14 +84,19 @@ bool jitrun_refuse_name(const char *model)
 		return false;
 	fprintf(stderr, "jitrun: %s: there is no such file, and jitrun downloads nothing.\n",
 	        error_quote(quoted, sizeof quoted, model, strlen(model)));
-	say_list();
+	fprintf(stderr, "Try 'jitrun list', which lists the models that are on this machine.\n");
 	return true;
 }
 
-void jitrun_hint_missing(const char *model)
+int jitrun_fail_to_open(const char *model, const jit_error *err)
 {
+	jit_error e = *err;
+	size_t n = strlen(e.message);
+
 	if (access(model, F_OK) != 0 && errno == ENOENT)
-		say_list();
+		snprintf(e.message + n, sizeof e.message - n,
+		         "; 'jitrun list' lists the models that are on this machine");
+	return jitrun_fail(&e);
 }
 
 /* What to do about a failure, where the sentence of the library cannot know it. */

@@ -127,8 +127,8 @@ void jitrun_note_empty(const struct prompt *p);
 void jitrun_begin_once(const jit_model *m, struct prompt *p);
 /* Whether a model's name is no path but one that other programs download; that was said. */
 bool jitrun_refuse_name(const char *model);
-/* Of a model that could not be opened: where to look, if there is no such file. */
-void jitrun_hint_missing(const char *model);
+/* Of a model that could not be opened: the sentence, which says where to look if there is no such file. 1. */
+int jitrun_fail_to_open(const char *model, const jit_error *err);
 /* What to try after the model could not be opened. */
 void jitrun_hint(void);
 

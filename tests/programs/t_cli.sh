@@ -147,8 +147,7 @@ for name in /nosuch ./nosuch none.gguf "$dir/none/x.safetensors"; do
 	for command in run info; do
 		without "$command" "$name"
 		check "$command $name ($status): $(cat "$dir/err")" [ "$status $(cat "$dir/err")" = "1 jitrun: $name: \
-cannot be opened: No such file or directory.
-Try 'jitrun list', which lists the models that are on this machine." ]
+cannot be opened: No such file or directory; 'jitrun list' lists the models that are on this machine." ]
 	done
 done
 echo hello > "$dir/hello"
