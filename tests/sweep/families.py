@@ -477,6 +477,8 @@ def qwen3_moe(r):
 
 def qwen2_moe(r):
     c = experts(r, some_window(r, rope(r, sizes(r, own_head_dim=False))))
+    if not c.get("use_sliding_window"):
+        c.pop("layer_types", None)  # the class then has a window of 0 for those of its layers, and computes no numbers
     c.update(moe_intermediate_size=r.choice([16, 32]), shared_expert_intermediate_size=r.choice([16, 32, 64]),
              norm_topk_prob=flip(r), qkv_bias=flip(r))
     return c
