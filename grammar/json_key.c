@@ -5,9 +5,9 @@
 
 /* Behind the head, whose group is the object's and whose bits are the object's: the text's state (3 words); the frame
  * of the name as a string, which nodes with "propertyNames" look at; the names of the group that begin so: from, to,
- * and how many bytes; a hash; what the object has seen; a bit for each node that has room only for members that it
- * still requires; the states of patterns; the hashes that the object has. */
-enum { TEXT, INNER = 3, FROM, TO, BYTES, HASH, SEEN = HASH + 2 };
+ * and how many bytes; where members are counted, all bytes (json_value.c); what the object has seen; a bit for each
+ * node that has room only for members that it still requires; the states of patterns; the names that the object has. */
+enum { TEXT, INNER = 3, FROM, TO, BYTES, HASH, SEEN };
 
 struct key {
 	uint32_t *rest, *seen, *full, *pattern, *hashes;
@@ -196,22 +196,19 @@ static void narrow(const struct json_machine *m, const struct group *g, uint32_t
 		rest[FROM] = rest[TO] = rest[BYTES] = 0;
 }
 
-static void feed(const struct json_machine *m, struct frame *f, const uint8_t *bytes, unsigned n)
+static void feed(struct json_machine *m, struct frame *f, const uint8_t *bytes, unsigned n)
 {
 	const struct group *g = frame_group(m, f);
 	const struct schema *s = m->schema;
 	const struct key k = parts_of(m, f);
-	uint64_t hash = (uint64_t)k.rest[HASH + 1] << 32 | k.rest[HASH];
 	uint32_t at = 0;
 
 	effort_take(4 + n * (g->n + g->n_patterns));
 	for (unsigned b = 0; b < n; b++) {
 		narrow(m, g, k.rest, bytes[b]);
 		if (g->counts)
-			hash = (hash ^ bytes[b]) * 0x100000001b3 + 1;
+			k.rest[HASH] = value_byte(m, k.rest[HASH] ? k.rest[HASH] : value_root(m), bytes[b]);
 	}
-	k.rest[HASH] = (uint32_t)hash;
-	k.rest[HASH + 1] = (uint32_t)(hash >> 32);
 	for (uint32_t i = 0; i < g->n; i++) {
 		struct part p = s->node[g->node[i]].patterns;
 		for (uint32_t j = 0; j < p.n; j++, at++)
@@ -233,6 +230,8 @@ static size_t requests(const struct json_machine *m, const struct frame *f, stru
 	}
 	return n;
 }
+
+static bool name_remains(struct json_machine *m, const struct frame *f);
 
 uint32_t key_begin(struct json_machine *m, struct frame *object, const uint32_t *seen, const uint32_t *full,
                    const uint32_t *hashes, size_t n_hashes)
@@ -271,7 +270,7 @@ uint32_t key_begin(struct json_machine *m, struct frame *object, const uint32_t 
 	}
 	for (size_t i = 0; i < n_hashes; i++)
 		frame_push(&f, hashes[i]);
-	return !f.failed && o.frame && possible(m, &f) ? frame_keep(m, &f) : 0;
+	return !f.failed && o.frame && possible(m, &f) && name_remains(m, &f) ? frame_keep(m, &f) : 0;
 }
 
 struct trial {
@@ -290,6 +289,119 @@ static bool takes(void *user, const uint8_t *bytes, unsigned n)
 	return possible(t->m, &f);
 }
 
+/* Where members are counted, none may have the name of another: what was begun must be able to become one that is not
+ * there yet. Patterns can leave few. */
+
+static bool was_there(const struct key *k)
+{
+	for (size_t i = 0; i < k->n_hashes; i += 2)
+		if (k->hashes[i] == k->rest[HASH])
+			return true;
+	return false;
+}
+
+/* Whether patterns say which names there are, so that they can come to an end. */
+static bool names_are_few(const struct json_machine *m, const struct group *g)
+{
+	bool few = false;
+
+	for (uint32_t i = 0; i < g->n && g->counts; i++) {
+		const struct schema_node *n = &m->schema->node[g->node[i]];
+		few |= n->names != SCHEMA_NONE || (n->patterns.n && n->other == SCHEMA_FALSE);
+	}
+	return few;
+}
+
+static struct outcome take_byte(struct json_machine *m, struct frame *f, uint8_t byte);
+
+/* Whether the object can have a member of a name that was read, with its result. */
+static bool has_place(struct json_machine *m, const struct frame *key, uint32_t result)
+{
+	struct frame f;
+	size_t n;
+	const uint32_t *w = interner_get(&m->results, result, &n);
+	uint32_t words[FRAME_WORDS], seen[FRAME_WORDS];
+
+	frame_copy(&f, key);
+	const struct group *g = frame_group(m, &f);
+	memcpy(words, w, n * sizeof *words);
+	memcpy(seen, parts_of(m, &f).seen, bits_words(g->n_names) * sizeof *seen);
+	if (words[0] != NO_NAME)
+		set_bit(seen, words[0]);
+	const uint32_t *failed = words + 1 + bits_words(g->n_patterns) + 2;
+	return leads_on(m, f.w[1], &(struct member){ words[0], words + 1, failed }, seen);
+}
+
+struct naming {
+	struct json_machine *m;
+	unsigned wanted, found, tries;
+};
+enum { NAMES_TRIED = 3000, NAME_DEPTH = 24 };
+
+/* Counts names that the text can become; where it takes long, there are taken to be enough. */
+static void count_names(struct naming *n, const struct frame *f, unsigned depth)
+{
+	static const uint8_t usual[] = "\"abx019A_-. z"; /* the end, and what most patterns take */
+	struct frame *next = malloc(sizeof *next);
+
+	n->m->machine.failed |= !next;
+	for (unsigned i = 0; next && i < 256 + sizeof usual - 1 && n->found < n->wanted; i++) {
+		const bool first = i < sizeof usual - 1;
+		const uint8_t byte = first ? usual[i] : (uint8_t)(i - (sizeof usual - 1));
+		if (byte < ' ' || byte == '\\' || (!first && memchr(usual, byte, sizeof usual - 1)))
+			continue;
+		if (++n->tries > NAMES_TRIED || depth > NAME_DEPTH || effort_over()) {
+			n->found = n->wanted;
+			break;
+		}
+		frame_copy(next, f);
+		const struct outcome o = take_byte(n->m, next, byte);
+		n->found += o.kind == POPS && has_place(n->m, f, o.result);
+		if (o.kind != STAYS || !o.frame)
+			continue;
+		frame_load(n->m, o.frame, next);
+		count_names(n, next, depth + 1);
+	}
+	free(next);
+}
+
+/* Whether a name that the object has begins like the text so far. */
+static bool may_meet(const struct json_machine *m, const struct key *k)
+{
+	for (size_t i = 0; i < k->n_hashes; i += 2)
+		for (uint32_t at = k->hashes[i]; at && effort_take(1); at = interner_get(&m->values.bytes, at, NULL)[0])
+			if (at == k->rest[HASH] || !k->rest[HASH])
+				return true;
+	return false;
+}
+
+/* Whether what was begun can become a name that the object has not. */
+static bool name_remains(struct json_machine *m, const struct frame *f)
+{
+	struct frame copy;
+	struct naming n = { .m = m, .wanted = 1 };
+
+	frame_copy(&copy, f);
+	const struct key k = parts_of(m, &copy);
+	if (!names_are_few(m, frame_group(m, f)) || !may_meet(m, &k))
+		return true;
+	count_names(&n, f, 0);
+	return n.found > 0;
+}
+
+uint32_t key_names(struct json_machine *m, uint32_t key, uint32_t most)
+{
+	enum { COUNTED_MOST = 64 };
+	struct naming n = { .m = m, .wanted = most < COUNTED_MOST ? most : COUNTED_MOST };
+	struct frame f;
+
+	frame_load(m, key, &f);
+	if (!names_are_few(m, frame_group(m, &f)))
+		return most;
+	count_names(&n, &f, 0);
+	return n.found < n.wanted ? n.found : most;
+}
+
 /* The result: the name's index or NO_NAME, the bits of patterns that fit, the hash, the bits of the object's nodes
  * that have failed. */
 static struct outcome key_end(struct json_machine *m, struct frame *f, uint32_t inner_group, uint32_t inner_result)
@@ -304,9 +416,8 @@ static struct outcome key_end(struct json_machine *m, struct frame *f, uint32_t 
 
 	if (named && bit(k.seen, from))
 		return dies();
-	for (size_t i = 0; !named && i < k.n_hashes; i += 2)
-		if (k.hashes[i] == k.rest[HASH] && k.hashes[i + 1] == k.rest[HASH + 1])
-			return dies();
+	if (!named && was_there(&k))
+		return dies();
 	frame_push(&out, named ? from : NO_NAME);
 	for (size_t i = 0; i < bits_words(g->n_patterns); i++)
 		frame_push(&out, 0);
@@ -317,7 +428,7 @@ static struct outcome key_end(struct json_machine *m, struct frame *f, uint32_t 
 				set_bit(out.w + 1, at);
 	}
 	frame_push(&out, k.rest[HASH]);
-	frame_push(&out, k.rest[HASH + 1]);
+	frame_push(&out, 0);
 	size_t n = requests(m, f, r);
 	group_child_failed(m, inner_group, interner_get(&m->results, inner_result, NULL), r, n, frame_failed(f));
 	for (size_t i = 0; i < bits_words(g->n); i++)
@@ -325,7 +436,7 @@ static struct outcome key_end(struct json_machine *m, struct frame *f, uint32_t 
 	return out.failed ? dies() : pops(m, out.w, out.n);
 }
 
-struct outcome key_step(struct json_machine *m, struct frame *f, uint8_t byte)
+static struct outcome take_byte(struct json_machine *m, struct frame *f, uint8_t byte)
 {
 	uint32_t *rest = frame_rest(m, f);
 	struct text_state t = { rest[TEXT], rest[TEXT + 1], rest[TEXT + 2] };
@@ -348,8 +459,21 @@ struct outcome key_step(struct json_machine *m, struct frame *f, uint8_t byte)
 	return possible(m, f) ? stays(m, f) : dies();
 }
 
-/* What a name is counted by is asked at its end alone. Where another name than those of the list is possible, it stays
- * so whatever comes, as long as no pattern dies; else characters may lead to a name of the list or nowhere. */
+struct outcome key_step(struct json_machine *m, struct frame *f, uint8_t byte)
+{
+	const struct outcome o = take_byte(m, f, byte);
+	struct frame after;
+
+	if (o.kind != STAYS || m->machine.failed)
+		return o;
+	frame_load(m, o.frame, &after);
+	const uint32_t *rest = frame_rest(m, &after);
+	return rest[TEXT] || rest[TEXT + 1] || name_remains(m, &after) ? o : dies();
+}
+
+/* The last character could be that of a name which is there already. What a name is counted by is asked at its end
+ * alone. Where another name than those of the list is possible, it stays so whatever comes, as long as no pattern dies;
+ * else characters may lead to a name of the list or nowhere. */
 uint32_t key_easy(struct json_machine *m, uint32_t number, enum easy class)
 {
 	const struct schema *s = m->schema;
@@ -357,6 +481,8 @@ uint32_t key_easy(struct json_machine *m, uint32_t number, enum easy class)
 
 	frame_load(m, number, &f);
 	const bool other = frame_rest(m, &f)[FROM] == frame_rest(m, &f)[TO] || other_possible(m, &f);
+	const struct key key = parts_of(m, &f);
+	const bool meets = names_are_few(m, frame_group(m, &f)) && may_meet(m, &key);
 	/* which may have made groups, and moved them */
 	const uint32_t *frame = interner_get(&m->frames, number, NULL);
 	const struct group *g = &m->group[frame[1]];
@@ -369,5 +495,5 @@ uint32_t key_easy(struct json_machine *m, uint32_t number, enum easy class)
 		for (uint32_t k = 0; most && k < p.n; k++, pattern++)
 			most = automaton_shorter(s->automaton[s->pattern[p.at + k].automaton], *pattern, class, most);
 	}
-	return most;
+	return meets && most && most != UINT32_MAX ? most - 1 : most;
 }

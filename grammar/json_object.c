@@ -165,6 +165,19 @@ static void fail_required(struct json_machine *m, struct frame *f, uint32_t key)
 	}
 }
 
+/* ... and those that ask for more members than there are names. */
+static void fail_few(struct json_machine *m, struct frame *f, uint32_t key)
+{
+	for (uint32_t i = 0; i < frame_group(m, f)->n; i++) {
+		const struct schema_node *n = &m->schema->node[frame_group(m, f)->node[i]];
+		const uint32_t least = n->members.least;
+		const bool listed = n->other == SCHEMA_FALSE && !n->patterns.n;
+		if (least > 1 && !bit(frame_failed(f), i) &&
+		    (listed ? n->properties.n : key_names(m, key, least)) < least)
+			set_bit(frame_failed(f), i);
+	}
+}
+
 /* An object is begun where it can be empty, or have a first member and all that it must have. */
 struct outcome object_begin(struct json_machine *m, struct frame *f, uint32_t space)
 {
@@ -178,8 +191,10 @@ struct outcome object_begin(struct json_machine *m, struct frame *f, uint32_t sp
 	trial.n = f->n;
 	trial.failed = f->failed;
 	struct outcome name = begin_name(m, &trial);
-	if (name.kind != DIES)
+	if (name.kind != DIES) {
 		fail_required(m, f, name.child);
+		fail_few(m, f, name.child);
+	}
 	const struct facts facts = facts_of(m, f);
 	if (!group_alive(m, frame_group(m, f), &facts))
 		return dies();

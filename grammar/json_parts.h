@@ -301,6 +301,8 @@ size_t member_requests(const struct json_machine *m, const struct group *g, cons
  * others by hashes where members are counted. full: a bit for each node that has room only for what it requires. */
 uint32_t key_begin(struct json_machine *m, struct frame *object, const uint32_t *seen, const uint32_t *full,
                    const uint32_t *hashes, size_t n_hashes);
+/* How many names there can be from such a frame on, as far as that is known: at most so many. */
+uint32_t key_names(struct json_machine *m, uint32_t key, uint32_t most);
 /* Whether a name, an index of the group's, can be that of such a frame. */
 bool key_possible(struct json_machine *m, uint32_t key, uint32_t name);
 /* Whether a node, an index of the group's, leaves a value for a name, whatever other nodes do. */

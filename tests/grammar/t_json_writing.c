@@ -280,6 +280,21 @@ static const char *const ends[] = {
 	"{\"type\":\"array\",\"items\":{\"type\":\"string\",\"pattern\":\"^[ab]{1,3}$\"},\"contains\":{\"pattern\":\"b$"
 	"\"},"
 	"\"minContains\":2,\"maxItems\":2}",
+	/* Few names. */
+	"{\"type\":\"object\",\"patternProperties\":{\"^[a-c]$\":{\"type\":\"integer\"}},\"additionalProperties\":"
+	"false,"
+	"\"minProperties\":2}",
+	"{\"type\":\"object\",\"patternProperties\":{\"^x$\":{\"type\":\"integer\"}},\"additionalProperties\":false,"
+	"\"maxProperties\":3}",
+	"{\"type\":\"object\",\"patternProperties\":{\"^x\":{\"type\":\"integer\"}},\"additionalProperties\":false,"
+	"\"minProperties\":2}",
+	"{\"type\":\"object\",\"patternProperties\":{\"^[0-9]{2}$\":{\"type\":\"integer\"}},\"additionalProperties\":"
+	"false,"
+	"\"minProperties\":3}",
+	"{\"type\":\"object\",\"propertyNames\":{\"enum\":[\"a\",\"b\"]},\"minProperties\":2}",
+	"{\"type\":\"object\",\"properties\":{\"q\":{}},\"patternProperties\":{\"^[ab]$\":{}},\"additionalProperties\":"
+	"false,"
+	"\"minProperties\":3}",
 	"{\"anyOf\":[{\"type\":\"array\",\"contains\":{\"const\":1},\"maxItems\":1},{\"type\":\"array\",\"contains\":{"
 	"\"const\":2},"
 	"\"maxItems\":2}]}",
