@@ -17,6 +17,7 @@ static const char template[] =
 	"{% if tools %}Say <tool_call>{\"name\": ..., \"arguments\": ...}</tool_call> for one of {{ tools | tojson }}"
 	"{% endif %}{% if enable_thinking is defined %}It thinks: {{ enable_thinking }}.{% endif %}"
 	"{% if reasoning_effort is defined %}Effort {{ reasoning_effort }}.{% endif %}{{ extra }}"
+	"{% for d in documents %}{{ d.text }}{% endfor %}"
 	"{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
 	"{% if add_generation_prompt %}assistant: {% endif %}";
 static char template_path[64];
