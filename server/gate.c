@@ -178,13 +178,14 @@ static void discard(struct gated *c)
 }
 
 /* Its other end goes to the library, unless the gate is shut. */
-static bool hand_over(struct gate *g, struct gated *c, int fd)
+static bool hand_over(struct gate *g, struct gated *c, int fd, bool *doomed)
 {
 	const struct gate_address address = { .family = AF_UNSPEC, .c = c };
 
 	pthread_mutex_lock(&g->door);
 	bool shut = g->shut;
-	bool ok = !shut && g->o.serve(g->o.user, fd, (const struct sockaddr *)(const void *)&address, sizeof address);
+	bool ok = !shut &&
+	          g->o.serve(g->o.user, fd, (const struct sockaddr *)(const void *)&address, sizeof address, doomed);
 	pthread_mutex_unlock(&g->door);
 	if (shut)
 		close(fd);
@@ -209,11 +210,12 @@ static void take_in(struct gate *g, int fd, const struct sockaddr_storage *addre
 		return;
 	}
 	add(g, c);
-	if (!hand_over(g, c, ends[1])) {
+	bool doomed = false, served = hand_over(g, c, ends[1], &doomed);
+	if (!served || doomed)
 		end(g, c, &ended);
+	if (!served)
 		let_go(c); /* the library's */
-		bury(ended);
-	}
+	bury(ended);
 }
 
 static void listen_again(struct gate *g, bool on)

@@ -21,8 +21,8 @@ struct gate_options {
 	long connections, per_address; /* most that are open at once; per_address 0: any number */
 	struct tls *tls;               /* NULL: what is sent is not encrypted */
 	/* Hands a connection over to the library: fd, which is the callee's in any case, and an address that
-	 * gated_of() knows. From the gate's thread. False: it is not served. */
-	bool (*serve)(void *user, int fd, const struct sockaddr *address, socklen_t n);
+	 * gated_of() knows. From the gate's thread. False: it is not served. *doomed: it is, and must be ended. */
+	bool (*serve)(void *user, int fd, const struct sockaddr *address, socklen_t n, bool *doomed);
 	void *user;
 };
 

@@ -428,11 +428,17 @@ static void on_connection(void *user, struct MHD_Connection *c, void **own, enum
 	}
 }
 
-static bool serve(void *user, int fd, const struct sockaddr *address, socklen_t n)
+static _Thread_local bool complained;
+
+/* Where the library cannot tell whether a socket blocks, it says so, and may wait for bytes that are there. */
+static bool serve(void *user, int fd, const struct sockaddr *address, socklen_t n, bool *doomed)
 {
 	struct server *s = user;
 
-	return MHD_add_connection(s->daemon, fd, address, n) == MHD_YES;
+	complained = false;
+	bool ok = MHD_add_connection(s->daemon, fd, address, n) == MHD_YES;
+	*doomed = complained;
+	return ok;
 }
 
 /* What the library says of why it does not start. */
@@ -440,6 +446,7 @@ static void on_complaint(void *user, const char *format, va_list args)
 {
 	struct server *s = user;
 
+	complained = true;
 	if (atomic_load(&s->starts) && !s->complaint[0])
 		vsnprintf(s->complaint, sizeof s->complaint, format, args);
 }
