@@ -222,7 +222,9 @@ static bool submit(jit_session *s, const int32_t *ids, size_t n, size_t *reused,
 		come_last(m);
 	if (s->computed >= m->submitted)
 		m->before = session_mark(s);
-	size_t computed = s->computed, length = s->length;
+	const size_t told = m->told, submitted = m->submitted;
+	const struct session_mark mark = session_mark(s);
+	const size_t computed = s->computed, length = s->length;
 	memcpy(s->ids + s->length, ids, n * sizeof *ids);
 	s->length += n;
 	s->logits_valid = false;
@@ -234,6 +236,11 @@ static bool submit(jit_session *s, const int32_t *ids, size_t n, size_t *reused,
 	if (err->code != ERROR_NONE) {
 		s->length = length;
 		s->computed = s->computed < computed ? s->computed : computed;
+		s->logits_valid = mark.had_logits && s->computed == length;
+		m->told = told;
+		m->submitted = submitted;
+		if (s->grammar)
+			session_grammar_rewind(s, length);
 		return false;
 	}
 	*reused = s->computed - computed;

@@ -306,9 +306,68 @@ static void so_it_may_with_other_layers(void **state)
 		check_model(models[i], false, test_full() ? 1 : test_quick() ? 17 : 3);
 }
 
+/* A submit that fails leaves the session as it was: its logits, and its grammar, which takes the tokens once. */
+static void a_failed_submit_changes_nothing(void **state)
+{
+	static const char begin[] = "Once upon a time", rest[] = " there was a king",
+			  rule[] = " *there was a king( and)?";
+	char path[1024];
+	jit_error err = { 0 };
+	jit_model_info info = JIT_MODEL_INFO();
+	int32_t *ids, *more, many[200];
+	size_t n, n_more, told;
+	unsigned failed = 0;
+	(void)state;
+
+	model = jit_model_open(source_path(path, "models/tale-q8_0.gguf"),
+	                       &JIT_MODEL_OPTIONS(.cache_dir = "", .tune = JIT_TUNE_OFF), &err);
+	assert_non_null(model);
+	assert_int_equal(jit_model_get_info(model, &info, &err), JIT_OK);
+	assert_int_equal(jit_model_tokenize(model, begin, sizeof begin - 1, 0, 0, &ids, &n, &err), JIT_OK);
+	assert_int_equal(jit_model_tokenize(model, rest, sizeof rest - 1, 0, 0, &more, &n_more, &err), JIT_OK);
+	for (size_t i = 0; i < 127; i++) /* so that the next tokens need another page */
+		many[i] = ids[i % n];
+	const size_t bytes = (size_t)info.vocab * sizeof(float);
+	float *before = malloc(bytes);
+	assert_non_null(before);
+	for (unsigned long fail = 1; fail < 40; fail++) {
+		jit_batch *b = jit_batch_open(
+			model, &JIT_BATCH_OPTIONS(.context = CONTEXT, .threads = 1, .speculate = -1), &err);
+		jit_session *s = jit_batch_session(b, NULL, &err), *ready[1];
+		assert_int_equal(jit_session_submit(s, many, 127, NULL, &err), JIT_OK);
+		for (told = 0; !told;)
+			assert_int_equal(jit_batch_step(b, ready, 1, &told, &err), JIT_OK);
+		assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_REGEX, rule, sizeof rule - 1, &err), JIT_OK);
+		memcpy(before, jit_session_logits(s, &err), bytes);
+		asked = 0;
+		fails = fail;
+		int status = jit_session_submit(s, more, n_more, NULL, &err);
+		fails = 0;
+		if (status != JIT_OK) {
+			failed++;
+			assert_int_equal(jit_session_length(s), 127);
+			assert_int_equal(jit_batch_pending(b), 0);
+			assert_non_null(jit_session_logits(s, &err));
+			assert_memory_equal(jit_session_logits(s, &err), before, bytes);
+			assert_int_equal(jit_session_grammar_complete(s), 0);
+			assert_int_equal(jit_session_submit(s, more, n_more, NULL, &err), JIT_OK);
+		}
+		assert_int_equal(jit_session_grammar_complete(s), 1);
+		jit_session_close(s);
+		jit_batch_close(b);
+	}
+	printf("# %u submits failed\n", failed);
+	assert_true(failed > 0);
+	free(before);
+	free(ids);
+	free(more);
+	jit_model_close(model);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(each_allocation_may_fail),
+		                            cmocka_unit_test(a_failed_submit_changes_nothing),
 		                            cmocka_unit_test(so_it_may_with_other_layers) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
