@@ -35,6 +35,25 @@ static void run(const uint8_t *p, size_t n, enum grammar_kind kind)
 	machine_close(m);
 }
 
-void fuzz_schema(const uint8_t *p, size_t n) { run(p, n, GRAMMAR_SCHEMA); }
+/* Judged, and written: what is written is a part of what is right. */
+static void write_schema(const uint8_t *p, size_t n)
+{
+	const uint8_t *end = memchr(p, 0, n);
+	const size_t source = end ? (size_t)(end - p) : n;
+	struct error err = { 0 };
+	struct machine *m = machine_to_write_schema((const char *)p, source, &err);
+
+	if (m && end)
+		walk(m, end + 1, n - source - 1);
+	if ((m != NULL) != (err.code == ERROR_NONE))
+		abort();
+	machine_close(m);
+}
+
+void fuzz_schema(const uint8_t *p, size_t n)
+{
+	run(p, n, GRAMMAR_SCHEMA);
+	write_schema(p, n);
+}
 void fuzz_expression(const uint8_t *p, size_t n) { run(p, n, GRAMMAR_REGEX); }
 void fuzz_rules(const uint8_t *p, size_t n) { run(p, n, GRAMMAR_GBNF); }
