@@ -133,7 +133,8 @@ static uint32_t bare_of(struct json_machine *m, const struct frame *f)
 	void *of = e->of;
 	size_t had = e->of_room;
 
-	frame_copy(&bare, f);
+	memcpy(bare.w, f->w, f->n * sizeof *f->w);
+	bare.n = f->n;
 	frame_rest(m, &bare)[STRING_COUNT] = 0;
 	uint32_t number = interner_add(&e->bare, bare.w, bare.n, NULL);
 	if (!number || !array_grow(&of, &e->of_room, (size_t)number + 1, sizeof *e->of)) {
