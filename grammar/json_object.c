@@ -150,6 +150,34 @@ static struct outcome object_end(struct json_machine *m, struct frame *f)
 	return group_done(m, f, seen_of(m, f));
 }
 
+/* Whether the name itself is right by what node i says of names. key: where a name begins. Names with characters that
+ * are written as escapes are taken to be right. */
+static bool name_fits(struct json_machine *m, uint32_t key, uint32_t i, uint32_t name)
+{
+	const struct schema *s = m->schema;
+	const struct group *g;
+	struct outcome o = { STAYS, false, key, 0, 0 };
+	struct frame f;
+	size_t n = s->name_bytes[name];
+
+	frame_load(m, key, &f);
+	g = frame_group(m, &f);
+	if (s->node[g->node[i]].names == SCHEMA_NONE)
+		return true;
+	const size_t failed_at = 1 + bits_words(g->n_patterns) + 2;
+	for (size_t b = 0; b <= n && o.kind == STAYS; b++) {
+		const uint8_t byte = b < n ? (uint8_t)s->name[name][b] : '"';
+		if (b < n && (byte < ' ' || byte == '"' || byte == '\\'))
+			return true;
+		o = key_step(m, &f, byte);
+		if (o.kind == STAYS)
+			frame_load(m, o.frame, &f);
+	}
+	if (m->machine.failed || effort_over())
+		return true;
+	return o.kind == POPS && !bit(interner_get(&m->results, o.result, NULL) + failed_at, i);
+}
+
 /* Nodes fail at once that require a member which there cannot be, or not by themselves. Without memory they do not. */
 static void fail_required(struct json_machine *m, struct frame *f, uint32_t key)
 {
@@ -159,7 +187,8 @@ static void fail_required(struct json_machine *m, struct frame *f, uint32_t key)
 		struct part p = m->schema->node[frame_group(m, f)->node[i]].required;
 		for (uint32_t k = 0; k < p.n && !bit(frame_failed(f), i) && !effort_over(); k++) {
 			uint32_t name = group_name(m->schema, frame_group(m, f), m->schema->list[p.at + k]);
-			if (!key_possible(m, key, name) || (several && !member_begins(m, f->w[1], i, name)))
+			if (!key_possible(m, key, name) || (several && !member_begins(m, f->w[1], i, name)) ||
+			    !name_fits(m, key, i, m->schema->list[p.at + k]))
 				set_bit(frame_failed(f), i);
 		}
 	}

@@ -397,6 +397,10 @@ static const struct {
 	  "no value is right by: see #/$defs/a/const" },
 	{ "{\"type\":\"object\",\"required\":[\"next\"],\"properties\":{\"next\":{\"$ref\":\"#\"}}}",
 	  "no value is right by: see #/properties/next/$ref" },
+	{ "{\"type\":\"object\",\"required\":[\"b\"],\"propertyNames\":{\"pattern\":\"^a\"}}",
+	  "no value is right by: see #/propertyNames/pattern" },
+	{ "{\"type\":\"object\",\"required\":[\"ab\",\"abc\"],\"propertyNames\":{\"maxLength\":2}}",
+	  "no value is right by: see #/propertyNames/maxLength" },
 	{ "{\"type\":\"array\",\"contains\":{\"type\":\"string\",\"const\":1}}",
 	  "no value is right by: see #/contains" },
 	{ "{\"anyOf\":[{\"type\":\"array\",\"minItems\":1,\"items\":false},{\"type\":\"integer\",\"minimum\":3,"

@@ -292,6 +292,9 @@ static const char *const ends[] = {
 	"false,"
 	"\"minProperties\":3}",
 	"{\"type\":\"object\",\"propertyNames\":{\"enum\":[\"a\",\"b\"]},\"minProperties\":2}",
+	"{\"anyOf\":[{\"type\":\"object\",\"required\":[\"b\"],\"maxProperties\":2,\"propertyNames\":{\"pattern\":\"^"
+	"a\"}},"
+	"{\"type\":\"object\",\"required\":[\"a\\\"\"],\"maxProperties\":1,\"propertyNames\":{\"pattern\":\"^a\"}}]}",
 	"{\"type\":\"object\",\"properties\":{\"q\":{}},\"patternProperties\":{\"^[ab]$\":{}},\"additionalProperties\":"
 	"false,"
 	"\"minProperties\":3}",
