@@ -122,9 +122,9 @@ static bool put_default(struct hf_reader *r, const char *word, size_t n)
 		else if (strcmp(name, "null") == 0 && json_object_get(r->root, first))
 			return true;
 	}
-	json_t *value = json_loadb(word + names + 1, n - names - 1, JSON_DECODE_ANY, NULL);
-	return (value && json_object_set_new(r->root, first, value) == 0) ||
-	       error_set(r->err, ERROR_MEMORY, "%s: no memory for its fields", r->label);
+	json_t *value = json_read(word + names + 1, n - names - 1, n, r->label, r->err);
+	return value && (json_object_set_new(r->root, first, value) == 0 ||
+	                 error_set(r->err, ERROR_MEMORY, "%s: no memory for its fields", r->label));
 }
 
 /* What the class takes where the file leaves it out. */

@@ -163,7 +163,7 @@ static bool pass_over(struct hf_reader *r, const json_t *o, const char *members)
 	const char *name;
 	json_t *v;
 
-	json_object_foreach((json_t *)o, name, v)
+	json_object_foreach((json_t *)(uintptr_t)o, name, v)
 	{
 		if (arch_word_in(members, name))
 			hf_get(r, o, name);

@@ -341,9 +341,7 @@ int jit_model_alive(const jit_model *m, jit_error *err)
 {
 	struct error e = { 0 };
 
-	if (!m)
-		error_set(&e, ERROR_ARGUMENT, "m is NULL, expected a model");
-	else if (m->device->alive)
+	if (NEEDED(m, &e) && m->device->alive)
 		m->device->alive(m->device, &e);
 	return model_report(err, &e);
 }

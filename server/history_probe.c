@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loaders/json_read.h"
 #include "server/history.h"
 #include "server/json_write.h"
 
@@ -230,6 +231,14 @@ static void probe(struct served *m, const struct probe *p, bool with, const json
 	*rescues |= set;
 }
 
+/* A text of this file. NULL: no memory. */
+static json_t *read_own(const char *text)
+{
+	const size_t n = strlen(text);
+
+	return json_read(text, n, n, "a probe", &(struct error){ 0 });
+}
+
 /* A request's tools, as the probe has it. */
 static json_t *tools_for(const struct probe *p)
 {
@@ -243,7 +252,7 @@ static json_t *tools_for(const struct probe *p)
 	memcpy(text, head, sizeof head - 1);
 	memcpy(text + sizeof head - 1, members, n);
 	strcpy(text + sizeof head - 1 + n, "}}]");
-	json_t *tools = json_loads(text, 0, NULL);
+	json_t *tools = read_own(text);
 	free(text);
 	return tools;
 }
@@ -268,7 +277,7 @@ void history_probe(struct served *m)
 		m->repairs[with] = m->rescues[with] = 0;
 		for (size_t i = 0; i < sizeof probes / sizeof *probes; i++) {
 			const struct probe *p = &probes[i];
-			json_t *messages = json_loads(p->messages, 0, NULL), *tools = with ? tools_for(p) : NULL;
+			json_t *messages = read_own(p->messages), *tools = with ? tools_for(p) : NULL;
 			if (messages && (with ? tools != NULL : !(p->flags & NEEDS_TOOLS)))
 				probe(m, p, with, messages, tools);
 			json_decref(messages);

@@ -486,5 +486,6 @@ void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logi
 	const struct model_scale by[] = { b->spec->logit_scale, b->spec->logit_cap };
 	for (int i = 0; i < 2; i++)
 		if (by[i].given)
-			step_scale(b, f->logits, f->logits, n, b->spec->vocab, plan_f32_slot(by[i].value), i * KEY_CAP);
+			step_scale(b, f->logits, f->logits, n, b->spec->vocab, plan_f32_slot(by[i].value),
+			           i ? KEY_CAP : 0);
 }

@@ -85,13 +85,10 @@ static char *with(const char *form, const char *text)
 	return out;
 }
 
-static const char *const variable_forms[] = {
-	"\"a % b\"",
-	"[\"a % b\",\"%\"]",
-	"{\"text\":\"a % b\",\"%\":\"%\"}",
-	"[{\"title\":\"a % b\",\"text\":\"c % "
-	"d\",\"doc_id\":\"%\",\"snippet\":\"%\",\"name\":\"%\",\"description\":\"%\"}]",
-};
+static const char documents_form[] = "[{\"title\":\"a % b\",\"text\":\"c % d\",\"doc_id\":\"%\","
+				     "\"snippet\":\"%\",\"name\":\"%\",\"description\":\"%\"}]";
+static const char *const variable_forms[] = { "\"a % b\"", "[\"a % b\",\"%\"]", "{\"text\":\"a % b\",\"%\":\"%\"}",
+	                                      documents_form };
 static const char plain_messages[] = "[{\"role\":\"system\",\"content\":\"x\"},{\"role\":\"user\",\"content\":\"y\"}]",
 		  lone_message[] = "[{\"role\":\"user\",\"content\":\"y\"}]";
 

@@ -64,14 +64,14 @@ static void put_all(struct st_writer *w, const struct original *o, const char *s
                     const char *name)
 {
 	struct piece t, one = expert(o, stem, 0, kinds[0]);
-	const int each = kinds[1] ? 2 : 1;
+	const size_t each = kinds[1] ? 2 : 1;
 	uint8_t *all = malloc(64 * each * one.bytes);
 	uint64_t shape[3] = { 0, each * one.dim[0], one.dim[1] };
 	char full[200];
 	size_t at = 0;
 
 	for (; (t = expert(o, stem, (int)shape[0], kinds[0])).p; shape[0]++)
-		for (int i = 0; i < each; i++, at += t.bytes) {
+		for (size_t i = 0; i < each; i++, at += t.bytes) {
 			t = expert(o, stem, (int)shape[0], kinds[i]);
 			assert_true(t.p && shape[0] < 64);
 			memcpy(all + at, t.p, t.bytes);

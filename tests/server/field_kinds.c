@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/server/field_kinds.h"
@@ -20,7 +21,7 @@ static const char template[] =
 	"{% for d in documents %}{{ d.text }}{% endfor %}"
 	"{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
 	"{% if add_generation_prompt %}assistant: {% endif %}";
-static char template_path[64];
+static char template_path[64], slots_path[64];
 struct child fields_server, fields_two;
 unsigned fields_wrong;
 
@@ -41,13 +42,16 @@ const struct kind kinds[KINDS] = {
 int fields_start(void **state)
 {
 	static const char *arguments[] = { "--no-cache",  "--alias",     "tale-rerank", "--template",
-		                           template_path, "--slot-save", ".",           "--parallel",
+		                           template_path, "--slot-save", slots_path,    "--parallel",
 		                           "4",           "--context",   "512",         NULL };
 	char other[1024];
 	(void)state;
 
 	snprintf(template_path, sizeof template_path, "t_fields.%d.jinja", (int)getpid());
+	snprintf(slots_path, sizeof slots_path, "t_fields.%d.slots", (int)getpid());
 	FILE *f = fopen(template_path, "w");
+	if (mkdir(slots_path, 0700))
+		return 1;
 	if (!f || fputs(template, f) < 0 || fclose(f))
 		return 1;
 	fields_server = child_start(arguments);
@@ -59,10 +63,12 @@ int fields_start(void **state)
 int fields_stop(void **state)
 {
 	(void)state;
+	const int status = child_stop(&fields_server) | child_stop(&fields_two);
+	char command[100];
+
 	unlink(template_path);
-	unlink("t_fields.bin");
-	unlink("t_fields_base.bin");
-	return child_stop(&fields_server) | child_stop(&fields_two);
+	snprintf(command, sizeof command, "rm -rf '%s'", slots_path); /* odd values are file names, too */
+	return system(command) ? 1 : status;
 }
 
 /* What stands twice counts the last time. */
