@@ -141,23 +141,24 @@ static void check_failed(const char *what, const char *seconds, const char *says
 	end();
 }
 
+/* Opening the model takes some 650 packets of the queue, so that the card fails soon after the server is ready. */
 static void test_fault(void **state)
 {
 	(void)state;
-	check_failed("fault=600", "60", "memory fault at");
+	check_failed("fault=700", "60", "memory fault at");
 }
 
 static void test_wedge(void **state)
 {
 	(void)state;
-	check_failed("destroy=60000 wedge=600", "2", "has worked on");
+	check_failed("destroy=60000 wedge=700", "2", "has worked on");
 }
 
 /* Both models have instances of the card of their own: what stops one's queue leaves the other's alone. */
 static void test_other_model(void **state)
 {
 	(void)state;
-	begin("fault=600", "60");
+	begin("fault=700", "60");
 	struct child c = start(NULL);
 	ask_until_it_fails(&c, "memory fault");
 	expect(&c, "/v1/completions", "{\"model\":\"two\",\"prompt\":\"Once\",\"max_tokens\":2}", 200, "choices");
@@ -170,7 +171,7 @@ static void test_other_model(void **state)
 static void test_exit(void **state)
 {
 	(void)state;
-	begin("fault=600", "60");
+	begin("fault=700", "60");
 	struct child c = start("--exit-on-device-failure");
 	ask_until_it_fails(&c, "memory fault");
 	assert_int_equal(child_wait(&c), 3);
