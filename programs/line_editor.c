@@ -355,9 +355,10 @@ static void bind_keys(EditLine *el)
 		{ "^C", "jitrun-interrupt" },        { "\t", "jitrun-tab" }
 	};
 
-	el_set(el, EL_ADDFN, "jitrun-paste", "take a paste as text", on_paste);
-	el_set(el, EL_ADDFN, "jitrun-interrupt", "clear the line", on_interrupt);
-	el_set(el, EL_ADDFN, "jitrun-tab", "complete a command", on_tab);
+	/* Wide texts are kept as they are; of others the library makes copies that it never frees. */
+	el_wset(el, EL_ADDFN, L"jitrun-paste", L"take a paste as text", on_paste);
+	el_wset(el, EL_ADDFN, L"jitrun-interrupt", L"clear the line", on_interrupt);
+	el_wset(el, EL_ADDFN, L"jitrun-tab", L"complete a command", on_tab);
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		el_set(el, EL_BIND, keys[i][0], keys[i][1], NULL);
 }
