@@ -85,6 +85,11 @@ bool prompt_read(struct prompt *p, const char *path, size_t most, jit_error *err
 		ok = take_coding(p, name, err);
 	if (f && !standard)
 		fclose(f);
+	if (!ok) {
+		free(p->text);
+		p->text = NULL;
+		p->n = 0;
+	}
 	return ok;
 }
 

@@ -274,7 +274,7 @@ static void test_first_token(void **unused)
 	at = pty_must_see(&t, at, "first after ");
 	must_see_prompt(&t, at);
 	assert_true(strtod(t.text + at, NULL) < 1.4);
-	end(&t, at);
+	json_decref(end(&t, at));
 }
 
 int main(void)
