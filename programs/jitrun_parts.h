@@ -26,13 +26,13 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "answers/think.h"
 #include "base/error.h"
 #include "programs/options.h"
 #include "programs/perplexity.h"
 #include "programs/prompt.h"
 #include "programs/sampling_args.h"
 #include "programs/wrap.h"
-#include "chat/think.h"
 #include "runtime/jitrun_cards.h"
 
 enum { N_DEFAULT = -2 /* of --n-predict: 256 tokens of a text, all of an answer */ };

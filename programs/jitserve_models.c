@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "answers/tool_calls.h"
 #include "programs/jitserve.h"
 #include "programs/model_facts.h"
 #include "programs/numerics.h"
@@ -18,7 +19,6 @@
 #include "server/models.h"
 #include "server/server.h"
 #include "server/text_file.h"
-#include "server/tool_calls.h"
 
 /* Of what is free when the server starts, several models may take so much; of that their KV caches so much, in equal
  * parts. */

@@ -23,9 +23,10 @@ kernels-templates: base jit
 loaders: base
 chat: base loaders
 grammar: base loaders
-runtime: base jit kernels-templates loaders chat grammar sim
-server: base chat loaders runtime
-programs: base jit kernels-templates loaders chat quantise runtime server
+answers: base grammar loaders
+runtime: base answers jit kernels-templates loaders chat grammar sim
+server: base answers chat loaders runtime
+programs: base answers jit kernels-templates loaders chat quantise runtime server
 bench: base jit kernels-templates loaders grammar runtime programs
 docs: runtime
 '

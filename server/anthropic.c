@@ -8,19 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chat/think.h"
+#include "answers/think.h"
+#include "answers/tool_calls.h"
 #include "loaders/json_read.h"
+#include "loaders/json_write.h"
 #include "server/batcher.h"
 #include "server/conversation.h"
 #include "server/endpoints.h"
 #include "server/fields.h"
 #include "server/generate.h"
-#include "server/json_write.h"
 #include "server/openai.h"
 #include "server/request_fields.h"
 #include "server/server.h"
 #include "server/talk.h"
-#include "server/tool_calls.h"
 #include "server/tool_choice.h"
 
 enum block { BLOCK_NONE, BLOCK_THINKING, BLOCK_TEXT };

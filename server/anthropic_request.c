@@ -3,11 +3,11 @@
  */
 #include <string.h>
 
+#include "base/bytes.h"
 #include "loaders/json_read.h"
+#include "loaders/json_write.h"
 #include "server/anthropic.h"
-#include "server/bytes.h"
 #include "server/fields.h"
-#include "server/json_write.h"
 #include "server/talk.h"
 
 /* Clients put a line that changes with every request before all else; with it no prompt would begin like another. */

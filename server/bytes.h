@@ -1,22 +1,2 @@
-/* server/bytes.h - bytes that grow, on their way to a client. */
-#ifndef SERVER_BYTES_H
-#define SERVER_BYTES_H
-
-#include <stdbool.h>
-#include <stddef.h>
-
-struct bytes {
-	char *p;                /* n bytes; NULL: none yet */
-	size_t n, at, capacity; /* at: how many of them are on their way already */
-	bool lost;              /* there was no memory for some */
-};
-
-void bytes_add(struct bytes *b, const void *p, size_t n);
-void bytes_text(struct bytes *b, const char *text);
-void bytes_print(struct bytes *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* What a function that makes texts gave: appended and freed; NULL: lost. */
-void bytes_take(struct bytes *b, char *text);
-void bytes_clear(struct bytes *b); /* keeps the memory */
-void bytes_free(struct bytes *b);
-
-#endif
+/* server/bytes.h - for callers by its old name: base/bytes.h. */
+#include "base/bytes.h"

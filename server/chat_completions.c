@@ -2,12 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loaders/json_write.h"
+#include "server/batcher.h"
 #include "server/conversation.h"
 #include "server/endpoints.h"
-#include "server/batcher.h"
 #include "server/fields.h"
 #include "server/generate.h"
-#include "server/json_write.h"
 #include "server/openai.h"
 #include "server/request_fields.h"
 #include "server/server.h"

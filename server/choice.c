@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "runtime/host/system.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/session.h"
 #include "server/bits.h"
-#include "server/bytes.h"
 
 static struct choice *open_one(struct task *t, unsigned number)
 {

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "chat/think.h"
+#include "answers/think.h"
+#include "base/bytes.h"
 #include "loaders/json_read.h"
-#include "server/bytes.h"
+#include "loaders/json_write.h"
 #include "server/fields.h"
 #include "server/history.h"
-#include "server/json_write.h"
 
 /* For models without a template of their own; most of those trained for conversations since 2023 know this form. */
 static const char usual_template[] =

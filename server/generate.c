@@ -1,9 +1,9 @@
 /* server/generate.c - handing a request to the batcher. */
 #include "server/generate.h"
 
+#include "loaders/json_write.h"
 #include "runtime/session.h"
 #include "server/batcher.h"
-#include "server/json_write.h"
 #include "server/replay.h"
 #include "server/server.h"
 

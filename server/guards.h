@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/bytes.h"
+#include "base/bytes.h"
 #include "server/refusal.h"
 
 enum { GUARD_MOST_FIELDS = 100, GUARD_MOST_HEAD = 60 << 10, GUARD_MOST_TARGET = 16 << 10 };

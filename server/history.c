@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "loaders/json_read.h"
-#include "server/bytes.h"
-#include "server/json_write.h"
+#include "loaders/json_write.h"
 
 static const char *role_of(const json_t *message)
 {

@@ -2,10 +2,10 @@
  * Python's way, becomes the object that it was going to be. */
 #include <string.h>
 
+#include "base/bytes.h"
 #include "loaders/json_read.h"
-#include "server/bytes.h"
+#include "loaders/json_write.h"
 #include "server/history.h"
-#include "server/json_write.h"
 
 enum { DEPTH_MOST = 200 };
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "loaders/json_read.h"
+#include "loaders/json_write.h"
 #include "server/history.h"
-#include "server/json_write.h"
 
 #define USER "{\"role\":\"user\",\"content\":\"word_user\"}"
 #define SYSTEM "{\"role\":\"system\",\"content\":\"word_system\"}"

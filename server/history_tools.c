@@ -1,8 +1,8 @@
 /* server/history_tools.c - tools as templates take them: with all members that the standard leaves out. */
 #include <string.h>
 
+#include "loaders/json_write.h"
 #include "server/history.h"
-#include "server/json_write.h"
 
 
 static void fill(json_t *o, const char *name, json_t *value)

@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "loaders/json_write.h"
 #include "runtime/host/system.h"
 #include "server/gate.h"
 #include "server/guards.h"
-#include "server/json_write.h"
 #include "server/server.h"
 
 /* Memory of a connection: a head, in which each "%" has become "%25", and its fields. */

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/error.h"
-#include "server/bytes.h"
 #include "server/loader.h"
 #include "server/refusal.h"
 #include "server/reply.h"

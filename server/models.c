@@ -7,7 +7,7 @@
 #include <strings.h>
 #include <time.h>
 
-#include "server/json_write.h"
+#include "loaders/json_write.h"
 #include "server/loader.h"
 
 /* Of a path: its last part, without what says the format. */

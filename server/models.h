@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "answers/tool_forms.h"
 #include "base/error.h"
 #include "runtime/jitrun.h"
 #include "server/refusal.h"
-#include "server/tool_forms.h"
 
 struct batcher;
 

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loaders/json_write.h"
 #include "server/batcher.h"
 #include "server/endpoints.h"
 #include "server/fields.h"
 #include "server/generate.h"
-#include "server/json_write.h"
 #include "server/native.h"
 #include "server/openai.h"
 #include "server/prompts.h"

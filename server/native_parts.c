@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loaders/json_write.h"
 #include "runtime/sampling/sampling.h"
 #include "server/batcher.h"
-#include "server/json_write.h"
 #include "server/native.h"
 #include "server/openai.h"
 

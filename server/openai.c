@@ -7,8 +7,8 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "loaders/json_write.h"
 #include "server/fields.h"
-#include "server/json_write.h"
 #include "server/native.h"
 #include "server/server.h"
 

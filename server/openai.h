@@ -6,11 +6,11 @@
 #ifndef SERVER_OPENAI_H
 #define SERVER_OPENAI_H
 
-#include "chat/think.h"
+#include "answers/think.h"
+#include "answers/tool_calls.h"
 #include "server/http.h"
 #include "server/models.h"
 #include "server/task.h"
-#include "server/tool_calls.h"
 
 struct openai_choice {
 	struct bytes text, reasoning; /* of a whole answer */

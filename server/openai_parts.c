@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/math_host.h"
-#include "server/json_write.h"
+#include "loaders/json_write.h"
 #include "server/openai.h"
 
 const char *openai_fingerprint(void)

@@ -1,9 +1,9 @@
 /* server/props.c - /props and /slots: what the server is, and what it is at, as clients of llama.cpp's server ask. */
 #include <string.h>
 
+#include "loaders/json_write.h"
 #include "server/batcher.h"
 #include "server/endpoints.h"
-#include "server/json_write.h"
 #include "server/loader.h"
 #include "server/models.h"
 #include "server/native.h"

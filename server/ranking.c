@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/bytes.h"
+#include "base/bytes.h"
 
 static const char before[] =
 	"<|im_start|>system\nJudge whether the Document meets the requirements based on the Query "

@@ -10,10 +10,10 @@
 
 #include "base/text.h"
 #include "loaders/json_read.h"
+#include "loaders/json_write.h"
 #include "runtime/sampling/sampling.h"
 #include "server/batcher.h"
 #include "server/fields.h"
-#include "server/json_write.h"
 #include "server/native.h"
 #include "server/server.h"
 

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "server/bytes.h"
+#include "base/bytes.h"
 #include "server/refusal.h"
 #include "server/stream.h"
 

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "loaders/json_read.h"
+#include "loaders/json_write.h"
 #include "server/endpoints.h"
 #include "server/fields.h"
 #include "server/generate.h"
-#include "server/json_write.h"
 #include "server/openai.h"
 #include "server/prompts.h"
 #include "server/ranking.h"

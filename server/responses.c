@@ -10,18 +10,18 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "chat/think.h"
+#include "answers/think.h"
+#include "answers/tool_calls.h"
+#include "loaders/json_write.h"
 #include "server/batcher.h"
 #include "server/conversation.h"
 #include "server/endpoints.h"
 #include "server/fields.h"
 #include "server/generate.h"
-#include "server/json_write.h"
 #include "server/openai.h"
 #include "server/request_fields.h"
 #include "server/server.h"
 #include "server/talk.h"
-#include "server/tool_calls.h"
 #include "server/tool_choice.h"
 
 enum item { ITEM_NONE, ITEM_REASONING, ITEM_MESSAGE, ITEM_CALL };

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "loaders/json_read.h"
+#include "loaders/json_write.h"
 #include "server/fields.h"
-#include "server/json_write.h"
 #include "server/responses.h"
 #include "server/talk.h"
 

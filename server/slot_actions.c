@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loaders/json_write.h"
 #include "server/endpoints.h"
 #include "server/fields.h"
 #include "server/generate.h"
-#include "server/json_write.h"
 #include "server/request_fields.h"
 #include "server/server.h"
 

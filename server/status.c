@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loaders/json_write.h"
 #include "server/endpoints.h"
-#include "server/json_write.h"
 #include "server/loader.h"
 #include "server/models.h"
 #include "server/server.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "runtime/host/system.h"
-#include "server/bytes.h"
 
 /* What a record costs at least once it is text for a client; the limit counts that, so that it means about as many
  * bytes as the client did not read. */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "loaders/json_read.h"
+#include "loaders/json_write.h"
 #include "server/fields.h"
-#include "server/json_write.h"
 
 bool talk_refuse_tool(size_t number, const char *type, struct refusal *r)
 {

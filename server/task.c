@@ -8,9 +8,9 @@
 #include <sys/random.h>
 
 #include "base/array.h"
+#include "base/bytes.h"
 #include "runtime/sampling/chain.h"
 #include "runtime/session.h"
-#include "server/bytes.h"
 #include "server/fields.h"
 
 struct task *task_open(const struct served *m)

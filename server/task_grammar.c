@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "loaders/json_read.h"
+#include "loaders/json_write.h"
 #include "runtime/jitrun_grammar.h"
-#include "server/bytes.h"
 #include "runtime/session.h"
 #include "server/fields.h"
-#include "server/json_write.h"
 #include "server/task.h"
 
 static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }

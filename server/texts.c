@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "loaders/json_write.h"
 #include "server/conversation.h"
 #include "server/endpoints.h"
 #include "server/fields.h"
-#include "server/json_write.h"
 #include "server/prompts.h"
 #include "server/request_fields.h"
 #include "server/server.h"

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/call_arguments.h"
+#include "answers/call_arguments.h"
+#include "answers/tool_calls.h"
+#include "base/bytes.h"
+#include "loaders/json_write.h"
 #include "runtime/jitrun_grammar.h"
-#include "server/bytes.h"
 #include "server/fields.h"
-#include "server/json_write.h"
-#include "server/tool_calls.h"
 
 static json_t *object_of(json_t *o, json_t *properties, json_t *required)
 {

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "answers/tool_calls.h"
 #include "base/text.h"
 #include "loaders/json_scan.h"
-#include "server/tool_calls.h"
+#include "tests/answers/call_writers.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/server/call_writers.h"
 
 static const char schemas[] =
 	"[{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"properties\":{\"s\":{\"type\":\"string\"},\"i\":{"

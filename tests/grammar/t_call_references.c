@@ -13,10 +13,10 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "answers/call_arguments.h"
 #include "grammar/call.h"
 #include "grammar/machine.h"
 #include "loaders/json_read.h"
-#include "runtime/call_arguments.h"
 #include "tests/grammar/spell.h"
 #include "tests/support/shared.h"
 

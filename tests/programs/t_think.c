@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "chat/think.h"
+#include "answers/think.h"
 #include "tests/support/pty.h"
 #include "tests/support/shared.h"
 

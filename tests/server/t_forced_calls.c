@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/tool_forms.h"
+#include "answers/tool_forms.h"
 #include "tests/server/client.h"
 #include "tests/support/shared.h"
 

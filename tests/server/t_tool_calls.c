@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/tool_calls.h"
+#include "answers/tool_calls.h"
 #include "tests/server/client.h"
 #include "tests/support/shared.h"
 

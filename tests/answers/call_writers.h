@@ -1,4 +1,4 @@
-/* tests/server/call_writers.h - calls at random, and each form of writing them.
+/* tests/answers/call_writers.h - calls at random, and each form of writing them.
  *
  * Owns: writers that share nothing with the readers of the server, so that what is read can be held against what was
  * meant.
@@ -9,8 +9,8 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "server/bytes.h"
-#include "server/tool_forms.h"
+#include "answers/tool_forms.h"
+#include "base/bytes.h"
 
 uint32_t draw(uint32_t below);
 /* A piece of text that readers may stumble over. */

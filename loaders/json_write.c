@@ -1,12 +1,12 @@
-/* server/json_write.c - JSON that the server writes. */
-#include "server/json_write.h"
+/* loaders/json_write.c - JSON that is written. */
+#include "loaders/json_write.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/text.h"
-#include "server/bytes.h"
 
 /* Something could not be put into what this thread is making. */
 static _Thread_local bool lacking;

@@ -1,10 +1,10 @@
-/* runtime/call_arguments.h - the arguments of a call, by its schema, while they are read one after another.
+/* answers/call_arguments.h - the arguments of a call, by its schema, while they are read one after another.
  *
  * Owns: where a schema's machine stands between them, so that who reads a form which does not tell texts from other
  * values can ask which is meant.
  */
-#ifndef RUNTIME_CALL_ARGUMENTS_H
-#define RUNTIME_CALL_ARGUMENTS_H
+#ifndef ANSWERS_CALL_ARGUMENTS_H
+#define ANSWERS_CALL_ARGUMENTS_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* server/tool_read_values.c - calls whose arguments are written in a language of their own.
+/* answers/tool_read_values.c - calls whose arguments are written in a language of their own.
  *
  * Calls as Python writes them, f(x=1, y='a'), stand one behind another with commas or lines between them, also in
  * brackets or behind three backquotes. Gemma 4 writes f{key:<|"|>text<|"|>,other:[1,true]}. A value that is none of
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/call_arguments.h"
-#include "server/tool_reader.h"
+#include "answers/call_arguments.h"
+#include "answers/tool_reader.h"
 
 static const char quote_mark[] = "<|\"|>";
 enum { QUOTE_BYTES = sizeof quote_mark - 1 };

@@ -1,5 +1,5 @@
-/* server/tool_events.c - what becomes known of a text with calls of tools, in the order in which it does. */
-#include "server/tool_events.h"
+/* answers/tool_events.c - what becomes known of a text with calls of tools, in the order in which it does. */
+#include "answers/tool_events.h"
 
 #include <stdlib.h>
 #include <string.h>

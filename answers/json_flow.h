@@ -1,18 +1,18 @@
-/* server/json_flow.h - JSON that comes byte by byte, and goes on as it comes.
+/* answers/json_flow.h - JSON that comes byte by byte, and goes on as it comes.
  *
  * Owns: what may follow in such a text, and how it is spelled on its way: without space between its parts, with control
  * characters in strings as escapes, and with U+FFFD for a half of a surrogate pair that is alone. Numbers, words and
  * escapes go on when they are complete, so that what has gone on is never the beginning of another one. The value is
  * the same as that of the text. Nothing recurses, and no string is kept.
  */
-#ifndef SERVER_JSON_FLOW_H
-#define SERVER_JSON_FLOW_H
+#ifndef ANSWERS_JSON_FLOW_H
+#define ANSWERS_JSON_FLOW_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/bytes.h"
+#include "base/bytes.h"
 
 enum flow { FLOW_MORE, FLOW_DONE, FLOW_WRONG };
 /* What the last byte was, beside others. */

@@ -1,4 +1,4 @@
-/* server/tool_read_element_value.c - which values of elements are texts.
+/* answers/tool_read_element_value.c - which values of elements are texts.
  *
  * Elements do not say that. By the schema of the function's parameters, a value is a text where nothing else is right;
  * else it is JSON where that is right, else Python's word for a JSON value that is, else a text. Where the schema is
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "runtime/call_arguments.h"
-#include "server/tool_reader.h"
+#include "answers/call_arguments.h"
+#include "answers/tool_reader.h"
 
 static const char cdata[] = "<![CDATA[";
 

@@ -1,4 +1,4 @@
-/* tests/server/t_call_forms.c - calls that a grammar forces, in each form: whatever it allows is read as a
+/* tests/answers/t_call_forms.c - calls that a grammar forces, in each form: whatever it allows is read as a
  * call that is right by the schema, and what models write for such calls is allowed. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "answers/tool_calls.h"
 #include "grammar/call.h"
-#include "server/json_write.h"
-#include "server/tool_calls.h"
+#include "loaders/json_write.h"
 #include "server/tool_choice.h"
 #include "tests/support/shared.h"
 

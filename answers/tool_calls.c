@@ -1,5 +1,5 @@
-/* server/tool_calls.c - calls of tools in what a model says. */
-#include "server/tool_calls.h"
+/* answers/tool_calls.c - calls of tools in what a model says. */
+#include "answers/tool_calls.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-/* server/tool_reader.c - what stands behind the mark that opens a call: how it is read, and names before JSON. */
-#include "server/tool_reader.h"
+/* answers/tool_reader.c - what stands behind the mark that opens a call: how it is read, and names before JSON. */
+#include "answers/tool_reader.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/call_arguments.h"
+#include "answers/call_arguments.h"
 
 void tool_reader_begin(struct tool_reader *r, enum tools_form form, const json_t *functions, struct tool_events *events)
 {

@@ -1,4 +1,4 @@
-/* server/tool_reader.h - what stands behind the mark that opens a call, byte by byte.
+/* answers/tool_reader.h - what stands behind the mark that opens a call, byte by byte.
  *
  * Owns: when a call is one, and what of its arguments is known. Nothing is said of a call before its name is, and the
  * first of its arguments has begun as its form wants it; from then on it is a call whatever follows. Of a value that
@@ -6,14 +6,14 @@
  * arguments go on as they were written: they are then no JSON whatever comes behind, and never look complete. Where the
  * functions are known that a request may call, a call of another one is none.
  */
-#ifndef SERVER_TOOL_READER_H
-#define SERVER_TOOL_READER_H
+#ifndef ANSWERS_TOOL_READER_H
+#define ANSWERS_TOOL_READER_H
 
 #include <jansson.h>
 
-#include "server/json_flow.h"
-#include "server/tool_events.h"
-#include "server/tool_forms.h"
+#include "answers/json_flow.h"
+#include "answers/tool_events.h"
+#include "answers/tool_forms.h"
 
 enum tool_reading {
 	READING,

@@ -1,4 +1,4 @@
-/* tests/server/t_call_stream.c - calls of tools while they are generated: what is said of them does not depend on how
+/* tests/answers/t_call_stream.c - calls of tools while they are generated: what is said of them does not depend on how
  * the text is cut, is never taken back, and is what was meant. Calls are written at random by writers of this test's
  * own, one for each form, and spoilt in many ways. */
 #include <setjmp.h>
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/tool_calls.h"
-#include "tests/server/call_writers.h"
+#include "answers/tool_calls.h"
+#include "tests/answers/call_writers.h"
 #include "tests/support/shared.h"
 
 /* ---- what was told, written down: T text, B a name, P a part of its arguments, E or U the end */

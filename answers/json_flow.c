@@ -1,5 +1,5 @@
-/* server/json_flow.c - JSON that comes byte by byte, and goes on as it comes. */
-#include "server/json_flow.h"
+/* answers/json_flow.c - JSON that comes byte by byte, and goes on as it comes. */
+#include "answers/json_flow.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* tests/server/call_writers.c - calls at random, and each form of writing them. */
-#include "tests/server/call_writers.h"
+/* tests/answers/call_writers.c - calls at random, and each form of writing them. */
+#include "tests/answers/call_writers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,19 +1,19 @@
-/* server/tool_calls.h - calls of tools in what a model says.
+/* answers/tool_calls.h - calls of tools in what a model says.
  *
  * Owns: finding calls, in the form that a template teaches (tool_forms.h), in a text that comes in pieces. What may
  * become a call is held back; what turns out to be none is text as it was. What is known of a call's arguments goes on
  * as it comes (tool_reader.h).
  */
-#ifndef SERVER_TOOL_CALLS_H
-#define SERVER_TOOL_CALLS_H
+#ifndef ANSWERS_TOOL_CALLS_H
+#define ANSWERS_TOOL_CALLS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "server/bytes.h"
-#include "server/tool_events.h"
-#include "server/tool_forms.h"
-#include "server/tool_reader.h"
+#include "answers/tool_events.h"
+#include "answers/tool_forms.h"
+#include "answers/tool_reader.h"
+#include "base/bytes.h"
 
 struct tool_calls {
 	enum tools_form form;

@@ -1,11 +1,11 @@
-/* chat/think.h - which part of an answer is the model's reasoning, as the text comes in pieces.
+/* answers/think.h - which part of an answer is the model's reasoning, as the text comes in pieces.
  *
  * Owns: the marks that model families put around it ("<think>" and "</think>" and their kin). Reasoning stands at the
  * beginning of an answer, behind white space at most, or the prompt ends with the mark that opens it. A mark elsewhere
  * is text. The marks belong to the reasoning, and white space behind the last one does.
  */
-#ifndef CHAT_THINK_H
-#define CHAT_THINK_H
+#ifndef ANSWERS_THINK_H
+#define ANSWERS_THINK_H
 
 #include <stdbool.h>
 #include <stddef.h>

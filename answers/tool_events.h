@@ -1,15 +1,15 @@
-/* server/tool_events.h - what becomes known of a text with calls of tools, in the order in which it does.
+/* answers/tool_events.h - what becomes known of a text with calls of tools, in the order in which it does.
  *
  * Owns: the calls of an answer, with their arguments as they grow, and that these are valid UTF-8 whose characters are
  * whole at every moment: other bytes become U+FFFD, one each.
  */
-#ifndef SERVER_TOOL_EVENTS_H
-#define SERVER_TOOL_EVENTS_H
+#ifndef ANSWERS_TOOL_EVENTS_H
+#define ANSWERS_TOOL_EVENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "server/bytes.h"
+#include "base/bytes.h"
 
 struct tool_call {
 	char *name;

@@ -1,4 +1,4 @@
-/* server/tool_forms.h - the forms in which model families write calls of tools, and which of them a template teaches.
+/* answers/tool_forms.h - the forms in which model families write calls of tools, and which of them a template teaches.
  *
  *   TOOLS_TAGGED    <tool_call>{"name": "f", "arguments": {...}}</tool_call>, one after the other (Hermes, Qwen)
  *   TOOLS_ELEMENTS  <tool_call><function=f><parameter=x>1</parameter></function></tool_call> (Qwen coder)
@@ -33,8 +33,8 @@
  *   TOOLS_HARMONY   to=functions.f in the head of a message whose body is {...}; a channel's name in the heads of
  * others (gpt-oss). All of an answer has this form, with tools and without.
  */
-#ifndef SERVER_TOOL_FORMS_H
-#define SERVER_TOOL_FORMS_H
+#ifndef ANSWERS_TOOL_FORMS_H
+#define ANSWERS_TOOL_FORMS_H
 
 #include <stdbool.h>
 #include <stddef.h>

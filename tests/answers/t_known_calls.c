@@ -1,4 +1,4 @@
-/* tests/server/t_known_calls.c - what models write where the functions are known: calls of these alone, with values
+/* tests/answers/t_known_calls.c - what models write where the functions are known: calls of these alone, with values
  * that are right by their schemas, and all else as text. Each the same in pieces of every size. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "server/tool_calls.h"
+#include "answers/tool_calls.h"
 #include "tests/support/shared.h"
 
 static const char functions[] =

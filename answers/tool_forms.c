@@ -1,5 +1,5 @@
-/* server/tool_forms.c - the forms in which model families write calls of tools. */
-#include "server/tool_forms.h"
+/* answers/tool_forms.c - the forms in which model families write calls of tools. */
+#include "answers/tool_forms.h"
 
 #include <string.h>
 

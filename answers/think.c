@@ -1,4 +1,4 @@
-#include "chat/think.h"
+#include "answers/think.h"
 
 #include <stdlib.h>
 #include <string.h>

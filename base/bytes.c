@@ -1,5 +1,5 @@
-/* server/bytes.c - bytes that grow, on their way to a client. */
-#include "server/bytes.h"
+/* base/bytes.c - bytes that grow. */
+#include "base/bytes.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* server/tool_read_elements.c - calls that are written as elements.
+/* answers/tool_read_elements.c - calls that are written as elements.
  *
  * What closes a value may also stand in a text: it closes where what follows goes on the call. A value whose closing
  * mark was left out ends where a line begins with the next parameter of the function, or with the end of the call. What
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/call_arguments.h"
-#include "server/json_write.h"
-#include "server/tool_reader.h"
+#include "answers/call_arguments.h"
+#include "answers/tool_reader.h"
+#include "loaders/json_write.h"
 
 static const char function_ends[] = "</function>";
 

@@ -1,8 +1,8 @@
-/* server/tool_read_json.c - calls as objects of JSON, alone or in an array. */
+/* answers/tool_read_json.c - calls as objects of JSON, alone or in an array. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/tool_reader.h"
+#include "answers/tool_reader.h"
 
 /* Another call begins. */
 static void begin_call(struct read_json *j)

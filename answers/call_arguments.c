@@ -1,4 +1,4 @@
-#include "runtime/call_arguments.h"
+#include "answers/call_arguments.h"
 
 #include <stdlib.h>
 #include <string.h>
