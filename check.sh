@@ -148,12 +148,14 @@ same_archive() {
 	cmp "build/$archive" "$1/$archive" && rm -f "$1/$archive"
 }
 
-# installs DIR: what is installed goes when it is uninstalled, and make distclean leaves nothing; of a copy of DIR.
+# installs DIR: what is installed runs where it lies and goes when it is uninstalled; make distclean leaves nothing;
+# of a copy of DIR.
 installs() {
 	copy=$1.copy
 	rm -rf "$copy" "$copy.root" && cp -al "$1" "$copy" && rm -f "$copy/.arguments" || return 1
 	run_logged install.log make -C "$copy" install DESTDIR="$PWD/$copy.root" &&
-		[ -x "$(find "$copy.root" -name jitrun -path '*/bin/*')" ] &&
+		"$(find "$copy.root" -name jitrun -path '*/bin/*')" --version >>"$logs/install.log" 2>&1 &&
+		"$(find "$copy.root" -name jitserve -path '*/bin/*')" --version >>"$logs/install.log" 2>&1 &&
 		run_logged install.log make -C "$copy" uninstall DESTDIR="$PWD/$copy.root" &&
 		run_logged install.log make -C "$copy" distuninstallcheck distuninstallcheck_dir="$PWD/$copy.root" &&
 		run_logged install.log make -C "$copy" distcleancheck || { show_log install.log; return 1; }

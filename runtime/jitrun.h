@@ -57,7 +57,7 @@
 #pragma GCC system_header /* fields that a macro leaves out are 0, of which C++ compilers warn */
 extern "C" {
 #endif
-#define JITRUN_VERSION "0.2.0"
+#define JITRUN_VERSION "0.3.0"
 
 typedef struct jit_model jit_model;
 typedef struct jit_session jit_session;

@@ -39,4 +39,37 @@ if [ -e "$top/.git" ] && command -v git > /dev/null && git -C "$top" log -1 > /d
 	check "git says it" [ "$(commit "$top" time)" = "$(git -C "$top" log -1 --format=%ct)" ]
 fi
 
+# What a program says of itself: C text of the commit and its day
+says() { grep -q "version_commit\[\] = \"$1\";" "$dir/said" && grep -q "version_day\[\] = \"$2\";" "$dir/said"; }
+commit "$dir/sources" > "$dir/said"
+check "an archive says its commit and day: $(cat "$dir/said")" says abcdef 2026-11-28
+rm "$dir/sources/programs/COMMIT"
+cp "$top/programs/ARCHIVED" "$dir/sources/programs"
+if grep -q '^.Format:' "$top/programs/ARCHIVED"; then
+	commit "$dir/sources" > "$dir/said"
+	check "a repository's copy says nothing: $(cat "$dir/said")" says '' ''
+	check "nor a time" [ "$(commit "$dir/sources" time)" = 0 ]
+fi
+printf '## [Unreleased]\n\n## [0.3.0] - 2026-11-27\n\n## [0.2.0] - 2026-01-02\n' > "$dir/sources/CHANGELOG.md"
+commit "$dir/sources" > "$dir/said"
+check "without git, the day is the newest release's: $(cat "$dir/said")" says '' 2026-11-27
+SOURCE_DATE_EPOCH=86400 commit "$dir/sources" > "$dir/said"
+check "or SOURCE_DATE_EPOCH's: $(cat "$dir/said")" says '' 1970-01-02
+printf '0123456789abcdef0123456789abcdef01234567\n2026-11-26\n1795600000\n' > "$dir/sources/programs/ARCHIVED"
+SOURCE_DATE_EPOCH=86400 commit "$dir/sources" > "$dir/said"
+check "an archive of git says what git wrote there: $(cat "$dir/said")" says 0123456789ab 2026-11-26
+check "and the time" [ "$(commit "$dir/sources" time)" = 1795600000 ]
+printf 'ab"cd\nyesterday\n' > "$dir/sources/programs/ARCHIVED"
+commit "$dir/sources" > "$dir/said"
+check "what is no commit and no day is left out: $(cat "$dir/said")" says '' 2026-11-27
+check "the newest release of CHANGELOG.md has a day and the programs' version" grep -q \
+	"^## \[$(./jitrun --version | sed -n 's/^jitrun \([0-9.]*\).*/\1/p')\] - 20[0-9-]*$" "$top/CHANGELOG.md"
+if [ -e "$top/.git" ] && git -C "$top" log -1 > /dev/null 2>&1; then
+	mkdir "$dir/git"
+	git -C "$top" archive HEAD programs .gitattributes | tar -xf - -C "$dir/git"
+	commit "$dir/git" > "$dir/said"
+	check "git archive: $(cat "$dir/said")" says "$(git -C "$top" rev-parse HEAD | cut -c1-12)" \
+		"$(git -C "$top" log -1 --format=%cs)"
+fi
+
 finish

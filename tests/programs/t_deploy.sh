@@ -24,6 +24,9 @@ done
 
 mkdir "$dir/bin" "$dir/models" "$dir/kernels" "$dir/home"
 cp "$here/jitrun" "$here/jitwarm" "$dir/bin/" || exit 1
+[ ! -e .libs/libjitrun-programs.so ] || cp .libs/libjitrun-programs-*.so "$dir/bin/" || exit 1
+LD_LIBRARY_PATH=$dir/bin
+export LD_LIBRARY_PATH
 cp "$model" "$dir/models/model.gguf"
 PATH=$dir/bin:$PATH
 export PATH
@@ -60,7 +63,8 @@ if [ "$(id -u)" = 0 ]; then
 		echo "# skipped: running as another user"
 	fi
 fi
-image() { as_user env -i PATH="$PATH" HOME="$dir/home" JITRUN_CACHE="$cache" "$@" > "$dir/got" 2> "$dir/err" < \
+image() { as_user env -i PATH="$PATH" LD_LIBRARY_PATH="$dir/bin" HOME="$dir/home" JITRUN_CACHE="$cache" \
+	"$@" > "$dir/got" 2> "$dir/err" < \
 	/dev/null; }
 
 image $entry --prompt "Once upon a time" -n 24 --temp 0 -q

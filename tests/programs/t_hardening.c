@@ -141,8 +141,8 @@ static bool promised(const char *name)
 	return strstr(all, word) != NULL;
 }
 
-/* NULL, or what is missing. Kernels do not begin with endbr64, so no file that calls them may say that all it calls by
- * address does (configure.ac). */
+/* NULL, or what is missing. Programs that share a library may be too small for a function that probes. Kernels do not
+ * begin with endbr64, so no file that calls them may say that all it calls by address does (configure.ac). */
 static const char *missing(const struct facts *f, bool program)
 {
 	const struct {
@@ -153,7 +153,7 @@ static const char *missing(const struct facts *f, bool program)
 		     { "noexecstack", f->stack_said && !f->stack_executable },
 		     { "pie", f->pie || !program },
 		     { "protector", f->protector },
-		     { "clash", f->probes },
+		     { "clash", f->probes || (program && PROGRAMS_SHARE) },
 		     { "fortify", f->fortified },
 		     { "shadow", !f->branches } };
 
