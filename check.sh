@@ -199,7 +199,7 @@ esac
 check_build "gcc" build $first --
 if [ -f build/.libs/libjitrun.so ]; then
 	scripts/abi.sh check build/.libs/libjitrun.so tests/abi/libjitrun-0.2.abi \
-		runtime/jitrun.h runtime/jitrun_cards.h runtime/jitrun_grammar.h runtime/jitrun_batch.h
+		runtime/jitrun*.h
 	case $? in
 	0) passed=$((passed + 1)) ;;
 	77) skipped=$((skipped + 1)) ;;

@@ -316,6 +316,8 @@ struct model_metadata {
 	double real;
 	const char *text; /* STRING: n bytes as they are in the file, and a 0; of the other kinds NULL */
 	size_t n;         /* of an array: its items */
+	/* ARRAY: its items in one block, their keys NULL; of a GGUF file only texts, once they are asked for */
+	struct model_metadata *_Atomic items;
 };
 
 struct model {
@@ -335,6 +337,9 @@ struct model {
 	uint64_t file_bytes;   /* sum of the sizes of all weight files */
 	struct model_file *file;
 };
+
+/* Item i of the array m->metadata[number], of which it must be one. False: no memory. From any thread. */
+bool model_metadata_item(const struct model *m, size_t number, size_t i, struct model_metadata *out, struct error *err);
 
 enum {
 	MODEL_HEADER_ONLY = 1,

@@ -7,6 +7,7 @@
  * MOST_PATH is left out, since each member below it would repeat it.
  */
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +60,27 @@ static enum metadata_kind kind_of_gguf(enum gguf_type t)
 	                                        : METADATA_INTEGER;
 }
 
+/* A number or a flag: item i of an array of that type, and of another value item 0. */
+static struct model_metadata number_of_gguf(const struct gguf_kv *kv, enum gguf_type type, uint64_t i)
+{
+	struct model_metadata v = { .kind = kind_of_gguf(type), .item = METADATA_OTHER };
+
+	if (v.kind == METADATA_BOOL) {
+		v.integer = kv->data[i] != 0;
+	} else if (v.kind == METADATA_REAL) {
+		v.real = gguf_item_float(kv, i);
+	} else {
+		uint64_t bits = type == GGUF_U64 ? 0 : (uint64_t)gguf_item_int(kv, i);
+		if (type == GGUF_U64)
+			memcpy(&bits, kv->data + i * sizeof bits, sizeof bits);
+		bool beyond = type == GGUF_U64 && bits > INT64_MAX;
+		v.kind = beyond ? METADATA_REAL : METADATA_INTEGER;
+		v.integer = beyond ? 0 : (int64_t)bits;
+		v.real = beyond ? (double)bits : 0;
+	}
+	return v;
+}
+
 static struct model_metadata value_of_gguf(const struct gguf_kv *kv)
 {
 	struct model_metadata v = { .kind = kind_of_gguf(kv->type), .item = METADATA_OTHER };
@@ -68,20 +90,50 @@ static struct model_metadata value_of_gguf(const struct gguf_kv *kv)
 	} else if (v.kind == METADATA_ARRAY) {
 		v.item = kv->item == GGUF_ARRAY ? METADATA_OTHER : kind_of_gguf(kv->item);
 		v.n = kv->count;
-	} else if (v.kind == METADATA_BOOL) {
-		v.integer = kv->data[0] != 0;
-	} else if (v.kind == METADATA_REAL) {
-		v.real = gguf_item_float(kv, 0);
 	} else {
-		uint64_t bits = (uint64_t)gguf_item_int(kv, 0);
-		if (kv->type == GGUF_U64)
-			memcpy(&bits, kv->data, sizeof bits);
-		bool beyond = kv->type == GGUF_U64 && bits > INT64_MAX;
-		v.kind = beyond ? METADATA_REAL : METADATA_INTEGER;
-		v.integer = beyond ? 0 : (int64_t)bits;
-		v.real = beyond ? (double)bits : 0;
+		v = number_of_gguf(kv, kv->type, 0);
 	}
 	return v;
+}
+
+/* All texts of an array, with a 0 behind each, in one block behind their rows. */
+static struct model_metadata *texts_of_gguf(const struct gguf_kv *kv)
+{
+	struct model_metadata *items = malloc(kv->count * (sizeof *items + 1) + kv->bytes);
+	char *copy = (char *)(items + kv->count);
+	const uint8_t *p = kv->data;
+
+	for (uint64_t i = 0; items && i < kv->count; i++) {
+		uint64_t n;
+		memcpy(&n, p, sizeof n);
+		items[i] = (struct model_metadata){
+			.kind = METADATA_STRING, .item = METADATA_OTHER, .text = copy, .n = (size_t)n
+		};
+		memcpy(copy, p + sizeof n, n);
+		copy[n] = 0;
+		copy += n + 1;
+		p += sizeof n + n;
+	}
+	return items;
+}
+
+/* Threads that ask first at the same time each make the texts, and one of them keeps its own. */
+static bool text_of_gguf(struct model_metadata *v, const struct gguf_kv *kv, size_t i, struct model_metadata *out,
+                         struct error *err)
+{
+	struct model_metadata *items = atomic_load(&v->items), *none = NULL;
+
+	if (!items) {
+		items = texts_of_gguf(kv);
+		if (!items)
+			return error_set(err, ERROR_MEMORY, "no memory for the %zu texts of %s", v->n, v->key);
+		if (!atomic_compare_exchange_strong(&v->items, &none, items)) {
+			free(items);
+			items = none;
+		}
+	}
+	*out = items[i];
+	return true;
 }
 
 static bool from_gguf(struct list *l, const struct gguf *g)
@@ -155,7 +207,7 @@ static bool from_object(struct list *l, char path[MOST_PATH + 1], size_t n, json
 	return ok;
 }
 
-static bool from_value(struct list *l, char path[MOST_PATH + 1], size_t n, json_t *v)
+static struct model_metadata value_of_json(const json_t *v)
 {
 	struct model_metadata out = { .kind = kind_of_json(v), .item = METADATA_OTHER };
 
@@ -168,10 +220,50 @@ static bool from_value(struct list *l, char path[MOST_PATH + 1], size_t n, json_
 		out.item = kind_of_items(v);
 		out.n = json_array_size(v);
 		break;
-	case METADATA_OTHER: return from_object(l, path, n, v);
+	case METADATA_OTHER:
 	case METADATA_NULL: break;
 	}
-	return add(l, out, path, n, out.kind == METADATA_STRING ? json_string_value(v) : NULL);
+	return out;
+}
+
+/* The items of an array, in one block with their texts; NULL: there are none, or no memory. */
+static struct model_metadata *items_of_json(const json_t *list)
+{
+	const json_t *one;
+	size_t i, bytes = 0;
+
+	json_array_foreach(list, i, one) bytes += json_string_length(one) + 1;
+	struct model_metadata *items = bytes ? malloc(json_array_size(list) * sizeof *items + bytes) : NULL;
+	char *copy = items ? (char *)(items + json_array_size(list)) : NULL;
+	for (i = 0; items && i < json_array_size(list); i++) {
+		one = json_array_get(list, i);
+		items[i] = value_of_json(one);
+		if (items[i].kind != METADATA_STRING)
+			continue;
+		memcpy(copy, json_string_value(one), items[i].n);
+		copy[items[i].n] = 0;
+		items[i].text = copy;
+		copy += items[i].n + 1;
+	}
+	return items;
+}
+
+static bool from_value(struct list *l, char path[MOST_PATH + 1], size_t n, json_t *v)
+{
+	struct model_metadata out = value_of_json(v);
+
+	if (out.kind == METADATA_OTHER)
+		return from_object(l, path, n, v);
+	if (out.kind == METADATA_ARRAY && out.n) {
+		struct model_metadata *items = items_of_json(v);
+		if (!items)
+			return error_set(l->err, ERROR_MEMORY, "no memory for the model's metadata");
+		atomic_init(&out.items, items);
+	}
+	if (add(l, out, path, n, out.kind == METADATA_STRING ? json_string_value(v) : NULL))
+		return true;
+	free(out.items);
+	return false;
 }
 
 static bool from_file(struct list *l, const struct file *f, const char *before)
@@ -200,9 +292,28 @@ bool model_read_metadata(struct model *m, struct error *err)
 	return from_file(&l, &f->config, "") && from_file(&l, &f->generation_config, "generation_config");
 }
 
+bool model_metadata_item(const struct model *m, size_t number, size_t i, struct model_metadata *out, struct error *err)
+{
+	struct model_metadata *v = &m->metadata[number];
+	const struct model_file *f = m->file;
+
+	if (f->format != MODEL_GGUF) {
+		*out = v->items[i];
+		return true;
+	}
+	const struct gguf_kv *kv = &f->part[0].gguf.kv[number];
+	if (kv->item == GGUF_STRING)
+		return text_of_gguf(v, kv, i, out, err);
+	*out = kv->item == GGUF_ARRAY ? (struct model_metadata){ .kind = METADATA_ARRAY, .item = METADATA_OTHER }
+	                              : number_of_gguf(kv, kv->item, i);
+	return true;
+}
+
 void model_free_metadata(struct model *m)
 {
-	for (size_t i = 0; i < m->n_metadata; i++)
+	for (size_t i = 0; i < m->n_metadata; i++) {
 		free((void *)(uintptr_t)m->metadata[i].key);
+		free(m->metadata[i].items);
+	}
 	free(m->metadata);
 }

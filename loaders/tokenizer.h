@@ -41,6 +41,29 @@ enum {
 	TOKENIZE_BEGIN = 4    /* add BOS as the rules say, unless the text begins with that token; add no EOS */
 };
 
+/* What a token is; the numbers are those of tokenizer.ggml.token_type. */
+enum tok_type { TOK_NORMAL = 1, TOK_UNKNOWN, TOK_CONTROL, TOK_USER, TOK_UNUSED, TOK_BYTE };
+
+/* What tokens are for. */
+enum tok_role {
+	TOK_ROLE_BOS,
+	TOK_ROLE_EOS,
+	TOK_ROLE_EOT,
+	TOK_ROLE_EOM,
+	TOK_ROLE_PAD,
+	TOK_ROLE_UNK,
+	TOK_ROLE_SEP,
+	TOK_ROLE_MASK,
+	TOK_ROLE_CLS,
+	TOK_ROLE_FIM_PREFIX,
+	TOK_ROLE_FIM_SUFFIX,
+	TOK_ROLE_FIM_MIDDLE,
+	TOK_ROLE_FIM_PAD,
+	TOK_ROLE_FIM_REPO,
+	TOK_ROLE_FIM_SEP,
+	TOK_ROLES
+};
+
 /* Encodes n bytes. On success *ids is malloc'ed (the caller frees), *n_ids its length. False only on lack of
  * memory, when the text is 2 GiB or longer, when it holds a character that a vocabulary with scores cannot
  * express and it has no unknown token, or when the tokenizer exceeds its budget of steps on it. */
@@ -87,5 +110,10 @@ bool tokenizer_add_eog(struct tokenizer *t, int32_t id, struct error *err);
 unsigned tokenizer_spell_byte(unsigned byte, char out[4]);
 int32_t tokenizer_find(const struct tokenizer *t, const char *text,
                        size_t n); /* id of exactly this token text, or -1 */
+/* What a token is, and its text as the vocabulary spells it; NULL: it has none, and is unused. */
+enum tok_type tokenizer_type(const struct tokenizer *t, int32_t id, const char **text, size_t *n);
+/* The token with a task; -1: none. */
+int32_t tokenizer_role(const struct tokenizer *t, enum tok_role role);
+const char *tokenizer_role_name(size_t number); /* "bos" and so on; NULL: there are no more */
 
 #endif

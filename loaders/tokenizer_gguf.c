@@ -230,6 +230,7 @@ static bool read_ends(struct tokenizer *t, const struct gguf *g, bool adds_bos, 
 		t->tail[t->n_tail++] = t->eos;
 	tok_eog_add(t, turn);
 	tok_eog_add(t, message);
+	tok_roles_of_gguf(t, g);
 	return true;
 }
 

@@ -25,9 +25,6 @@ enum {
 	TOK_SCRATCH = 256
 };
 
-/* What a token is; the numbers are those of tokenizer.ggml.token_type. */
-enum tok_type { TOK_NORMAL = 1, TOK_UNKNOWN, TOK_CONTROL, TOK_USER, TOK_UNUSED, TOK_BYTE };
-
 enum tok_model {
 	TOK_BYTE_LEVEL, /* symbols are bytes, spelt with one printable character each; merges have ranks */
 	TOK_CHAR_RANKS, /* symbols are characters; merges have ranks */
@@ -135,6 +132,7 @@ struct tokenizer {
 	bool drop_first_space; /* decoding: the space that encoding put before the text */
 	bool space_mark;       /* decoding: "▁" stands for a space */
 	int32_t bos, eos, unknown;
+	int32_t role[TOK_ROLES]; /* -1: none */
 	int32_t head[TOK_MAX_AROUND], tail[TOK_MAX_AROUND];
 	unsigned n_head, n_tail;
 	int32_t eog[TOK_MAX_EOG];
@@ -262,6 +260,12 @@ void tok_table_free(struct tok_table *table);
 void tok_eog_add(struct tokenizer *t, int32_t id);
 /* Writes what a token adds to the text; out holds 4 * length of the token + 4 bytes. */
 size_t tok_piece_write(const struct tokenizer *t, int32_t id, char *out);
+
+/* ---- roles (tokenizer_roles.c): what the keys of a GGUF file say; and what is left, after all else was read */
+void tok_roles_of_gguf(struct tokenizer *t, const struct gguf *g);
+void tok_roles_finish(struct tokenizer *t);
+/* The field of tokenizer_config.json that gives a role; NULL: none does. */
+const char *tok_role_field(size_t number);
 
 /* ---- normalisers (tokenizer_norm.c): text -> text, both in w */
 bool tok_normalise(const struct tokenizer *t, struct tok_work *w);

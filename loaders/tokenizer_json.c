@@ -279,6 +279,9 @@ static bool read_config(struct tok_reader *r, json_t *config, size_t unused)
 
 	t->bos = config_token(t, config, "bos_token");
 	t->eos = config_token(t, config, "eos_token");
+	for (size_t i = 0; i < TOK_ROLES; i++)
+		if (tok_role_field(i))
+			t->role[i] = config_token(t, config, tok_role_field(i));
 	if (t->bos < 0 && has_head)
 		t->bos = t->head[0];
 	has_head = has_head && t->head[0] == t->bos;

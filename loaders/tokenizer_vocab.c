@@ -155,6 +155,7 @@ struct tokenizer *tok_new(struct error *err)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	t->seed = mix((uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 32 ^ (uint64_t)(uintptr_t)t);
 	t->bos = t->eos = t->unknown = -1;
+	memset(t->role, 0xff, sizeof t->role);
 	return t;
 }
 
@@ -461,5 +462,6 @@ bool tok_finish(struct tokenizer *t, struct error *err)
 	                  marks_begin_tokens(t);
 	tok_eog_add(t, t->eos);
 	add_known_ends(t);
+	tok_roles_finish(t);
 	return decode_long_tokens(t, err);
 }

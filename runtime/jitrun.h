@@ -1,7 +1,7 @@
 /* jitrun.h - run a large language model from C.
  *
  * jitrun reads a GGUF or safetensors model, writes machine code for exactly that model's shapes, and streams tokens at
- * the speed of the machine's memory. jitrun_batch.h, jitrun_grammar.h and jitrun_cards.h add to it.
+ * the speed of the machine's memory. Headers beside this one, jitrun_*.h, add to it.
  *
  * MODEL AND SESSION. A jit_model is a file made ready: weights in memory (packed for this CPU), tokenizer, generated
  * kernels. It never changes after jit_model_open() returns. A jit_session is one conversation on it: a KV cache,

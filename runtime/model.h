@@ -42,6 +42,9 @@ struct jit_model {
 
 /* Fills the public error from the internal one; returns the status. */
 int model_report(jit_error *out, const struct error *e);
+/* Whether the model has a tokenizer, and whether each of n ids is one of its tokens. False: err. */
+bool model_needs_tokenizer(const jit_model *m, struct error *err);
+bool model_check_ids(const jit_model *m, const int32_t *ids, size_t n, struct error *err);
 /* jit_model_info.bounded */
 static inline int model_bounded(const jit_model *m)
 {

@@ -2,7 +2,7 @@
 #include "runtime/model.h"
 #include "runtime/sized.h"
 
-static bool need_tokenizer(const jit_model *m, struct error *e)
+bool model_needs_tokenizer(const jit_model *m, struct error *e)
 {
 	const struct error *why = &m->file.tokenizer_error;
 
@@ -22,12 +22,13 @@ int jit_model_tokenize(const jit_model *m, const char *text, size_t n, int add_s
 	struct error e = { 0 };
 	unsigned flags = (add_special ? TOKENIZE_BOS_EOS : 0) | (parse_special ? TOKENIZE_SPECIAL : 0);
 
-	if (NEEDED(m, &e) && NEEDED_LIST(text, n, &e) && NEEDED(ids, &e) && NEEDED(n_ids, &e) && need_tokenizer(m, &e))
+	if (NEEDED(m, &e) && NEEDED_LIST(text, n, &e) && NEEDED(ids, &e) && NEEDED(n_ids, &e) &&
+	    model_needs_tokenizer(m, &e))
 		tokenizer_encode(m->file.tokenizer, text, n, flags, ids, n_ids, &e);
 	return model_report(err, &e);
 }
 
-static bool check_ids(const jit_model *m, const int32_t *ids, size_t n, struct error *e)
+bool model_check_ids(const jit_model *m, const int32_t *ids, size_t n, struct error *e)
 {
 	for (size_t i = 0; i < n; i++)
 		if (ids[i] < 0 || (uint32_t)ids[i] >= m->file.spec.vocab)
@@ -42,7 +43,7 @@ char *jit_model_detokenize(const jit_model *m, const int32_t *ids, size_t n, siz
 	char *text = NULL;
 	size_t bytes = 0;
 
-	if (NEEDED(m, &e) && NEEDED_LIST(ids, n, &e) && need_tokenizer(m, &e) && check_ids(m, ids, n, &e))
+	if (NEEDED(m, &e) && NEEDED_LIST(ids, n, &e) && model_needs_tokenizer(m, &e) && model_check_ids(m, ids, n, &e))
 		text = tokenizer_decode(m->file.tokenizer, ids, n, false, &bytes, &e);
 	if (n_text)
 		*n_text = text ? bytes : 0;

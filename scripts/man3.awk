@@ -1,6 +1,6 @@
 # man3.awk - the library's page of section 3, out of the comments and declarations of its headers:
 #
-#   headers="runtime/jitrun.h runtime/jitrun_cards.h runtime/jitrun_grammar.h runtime/jitrun_batch.h"
+#   headers=$(ls runtime/jitrun*.h)
 #   awk -f scripts/man3.awk look=1 $headers look=0 $headers > jitrun.3
 #
 # The headers are read twice: first for the names of functions, by which the page is found.
@@ -13,6 +13,16 @@ function roff(s) {
 	if (s ~ /^[.']/)
 		s = "\\&" s
 	return s
+}
+# The heading of a header: by its name, where that does not say it.
+function title(file) {
+	sub(/.*jitrun_/, "", file)
+	sub(/\.h$/, "", file)
+	return file == "cards"     ? "GRAPHICS CARDS" \
+	       : file == "batch"   ? "BATCHES" \
+	       : file == "grammar" ? "GRAMMARS" \
+	       : file == "tokens"  ? "VOCABULARIES" \
+	                           : toupper(file)
 }
 function mode(m) {
 	if (m == now)
@@ -43,6 +53,11 @@ function text(s) {
 		print roff(s)
 	}
 }
+look && FNR == 1 {
+	header = FILENAME
+	sub(/.*\//, "", header)
+	includes = includes "\n#include <" header ">"
+}
 look {
 	if (/^[a-z]/ && !/^typedef/ && match($0, /[ *]jit_[a-z0-9_]+\(/))
 		names = names ", " substr($0, RSTART + 1, RLENGTH - 2)
@@ -51,15 +66,14 @@ look {
 !begun++ {
 	print ".TH JITRUN 3 \"" day "\" \"jitrun " version "\" \"Library Functions\"\n.ad l"
 	print ".SH NAME\njitrun" names " \\- run a large language model from C\n.SH SYNOPSIS"
-	print ".EX\n#include <jitrun.h>\n#include <jitrun_cards.h>\n#include <jitrun_grammar.h>"
-	print "#include <jitrun_batch.h>\n"
+	print ".EX" includes "\n"
 	print "cc program.c $(pkg\\-config \\-\\-cflags \\-\\-libs jitrun)\n.EE"
 	print ".SH DESCRIPTION"
 }
 FNR == 1 {
 	mode("")
 	if (headers++)
-		print ".SH " (FILENAME ~ /cards/ ? "GRAPHICS CARDS" : FILENAME ~ /batch/ ? "BATCHES" : "GRAMMARS")
+		print ".SH " title(FILENAME)
 }
 skip { skip = /\\$/; next }
 /^#/ { skip = /\\$/; next }

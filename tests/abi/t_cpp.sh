@@ -3,10 +3,7 @@
 # pkg-config says of the library needs no other package.
 . "${srcdir:-.}/tests/support/prelude.sh"
 {
-	echo '#include "jitrun.h"'
-	echo '#include "jitrun_cards.h"'
-	echo '#include "jitrun_batch.h"'
-	echo '#include "jitrun_grammar.h"'
+	for header in "$top"/runtime/jitrun*.h; do echo "#include \"${header##*/}\""; done
 	sed -n 's/^#define \(JIT_[A-Z_]*\)([.]*)  *JIT_STRUCT(\(jit_[a-z_]*\).*/\1 \2/p' "$top"/runtime/jitrun*.h |
 		while read -r macro type; do echo "size_t size_$type() { $type s = $macro(); return s.size; }"; done
 	echo 'int some() { return JIT_SESSION_OPTIONS(.context = 5, .threads = 2).context; }'
@@ -26,6 +23,8 @@ if command -v pkg-config > /dev/null; then
 	mkdir "$dir/pc" && cp runtime/jitrun.pc "$dir/pc"
 	said=$(PKG_CONFIG_LIBDIR="$dir/pc" PKG_CONFIG_PATH= pkg-config --cflags --libs jitrun 2>&1)
 	check "pkg-config without any other package: $said" [ $? = 0 ]
+	abi=$(PKG_CONFIG_LIBDIR="$dir/pc" PKG_CONFIG_PATH= pkg-config --variable=abi jitrun)
+	check "where jitrun-abi.json is: $abi" [ "${abi%/share/jitrun/jitrun-abi.json}" != "$abi" ]
 	check "only what a program needs: $said" sh -c '! echo "$1" | grep -qE -e "-D|zstd|jansson"' - "$said"
 	said=$(PKG_CONFIG_LIBDIR="$dir/pc" PKG_CONFIG_PATH= pkg-config --static --libs jitrun)
 	for library in zstd jansson pcre2-8 utf8proc; do

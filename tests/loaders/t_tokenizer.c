@@ -418,5 +418,6 @@ int main(void)
 	failed += tokenizer_json_tests();
 	failed += tokenizer_gguf_tests();
 	failed += tokenizer_steps_tests();
+	failed += tokenizer_roles_tests();
 	return failed;
 }

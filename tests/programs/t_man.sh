@@ -3,14 +3,17 @@
 # headers, and section 1 what every page has.
 . "${srcdir:-.}/tests/support/prelude.sh"
 serve=; [ ! -x jitserve ] || serve=jitserve # built where libmicrohttpd is
-headers="$top/runtime/jitrun.h $top/runtime/jitrun_cards.h $top/runtime/jitrun_batch.h $top/runtime/jitrun_grammar.h"
+headers=$(ls "$top"/runtime/jitrun*.h)
 functions=$(sed -n 's/^[a-z].*[ *]\(jit_[a-z_]*\)(.*/\1/p' $headers)
 structs=$(sed -n 's/^} \(jit_[a-z_]*\);$/\1/p' $headers)
 check "the headers declare functions" [ "$(echo "$functions" | wc -l)" -ge 30 ]
 for name in $functions $structs; do
 	check "jitrun.3 has $name" grep -q "$name" jitrun.3
 done
-for section in MODEL SESSION CONVERSATIONS "GRAPHICS CARDS" GRAMMARS BATCHES; do
+for header in $headers; do
+	check "jitrun.3 names ${header##*/}" grep -qF "#include <${header##*/}>" jitrun.3
+done
+for section in MODEL SESSION CONVERSATIONS "GRAPHICS CARDS" GRAMMARS BATCHES VOCABULARIES; do
 	check "jitrun.3 has one section $section" [ "$(grep -cx "\.SH $section" jitrun.3)" = 1 ]
 done
 check "no heading comes twice: $(grep '^\.SH' jitrun.3 | sort | uniq -d)" [ \

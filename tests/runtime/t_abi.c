@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "runtime/jitrun_cards.h"
+#include "runtime/jitrun_tokens.h"
 #include "runtime/session.h"
 #include "tests/runtime/abi_fields.h"
 #include "tests/support/guarded.h"
@@ -75,6 +76,12 @@ static int with_objects(void *p, jit_error *err) { return jit_write_objects("/de
 
 static int fill_info(void *p, jit_error *err) { return jit_model_get_info(model, p, err); }
 static int fill_metadata(void *p, jit_error *err) { return jit_model_metadata(model, 0, p, err); }
+static int fill_token(void *p, jit_error *err)
+{
+	char bytes[8];
+
+	return jit_model_token(model, 300, p, bytes, sizeof bytes, err);
+}
 static int fill_defaults(void *p, jit_error *err) { return jit_model_sampling_defaults(model, p, err); }
 
 static const char chat_template[] = "{% for m in messages %}{{ m.content }}{% endfor %}", chat_messages[] = "[]";
@@ -157,6 +164,7 @@ static const struct sized {
 	OPTIONS(jit_chat_options, with_chat, chat_fields),
 	RESULTS(jit_sampling, fill_defaults),
 	RESULTS(jit_metadata, fill_metadata),
+	RESULTS(jit_token, fill_token),
 	RESULTS(jit_chat, fill_chat),
 	RESULTS(jit_model_info, fill_info),
 	RESULTS(jit_device_info, fill_device),

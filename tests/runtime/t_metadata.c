@@ -17,7 +17,24 @@
 #include "tests/runtime/tiny_model.h"
 #include "tests/support/shared.h"
 
-/* "key kind integer real n item text" of each, in lines. */
+/* The items of an array: " kind integer real n text" of each. */
+static size_t spell_items(const struct model *m, size_t number, char *out, size_t cap)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < m->metadata[number].n; i++) {
+		struct model_metadata v;
+		struct error err = { 0 };
+		assert_true(model_metadata_item(m, number, i, &v, &err));
+		assert_true(v.kind == METADATA_STRING ? v.text && v.text[v.n] == 0 : !v.text);
+		at += (size_t)snprintf(out + at, cap - at, " %d %lld %g %zu %s", (int)v.kind, (long long)v.integer,
+		                       v.real, v.n, v.text ? v.text : "-");
+		assert_true(at < cap);
+	}
+	return at;
+}
+
+/* "key kind integer real n item text" of each, in lines; of an array a line with its items, too. */
 static void spell(const struct model *m, char *out, size_t cap)
 {
 	size_t at = 0;
@@ -29,6 +46,10 @@ static void spell(const struct model *m, char *out, size_t cap)
 		at += (size_t)snprintf(out + at, cap - at, "%s %d %lld %g %zu %d %s\n", v->key, (int)v->kind,
 		                       (long long)v->integer, v->real, v->n, (int)v->item, v->text ? v->text : "-");
 		assert_true(at < cap);
+		if (v->kind == METADATA_ARRAY && v->n) {
+			at += spell_items(m, i, out + at, cap - at);
+			at += (size_t)snprintf(out + at, cap - at, "\n");
+		}
 	}
 }
 
@@ -59,7 +80,10 @@ static void of_gguf(void **state)
 	gguf_write_bool(&w, "flag", true);
 	gguf_write_strings(&w, "words", words, 2);
 	gguf_write_array(&w, "items", GGUF_U16, 3, items, sizeof items);
-	gguf_write_nested(&w, "nested", 2, 4, 5);
+	gguf_write_array(&w, "huge", GGUF_U64, 2, (const uint64_t[]){ UINT64_MAX, 7 }, 16);
+	gguf_write_array(&w, "flags", GGUF_BOOL, 2, (const uint8_t[]){ 1, 0 }, 2);
+	gguf_write_array(&w, "reals", GGUF_F64, 1, &real, sizeof real);
+	gguf_write_nested(&w, "nested", 2, 2, 5);
 	uint8_t *bytes = gguf_writer_finish(&w, &n);
 	f = (struct model_file){ .format = MODEL_GGUF, .part = &part, .n_parts = 1 };
 	assert_true(gguf_parse(&part.gguf, bytes, n, "test.gguf", true, &err));
@@ -68,7 +92,10 @@ static void of_gguf(void **state)
 	assert_string_equal(found, "general.name 0 0 0 4 6 tale\nempty 0 0 0 0 6 \nx.layers 1 7 0 0 6 -\n"
 	                           "large 2 0 1.84467e+19 0 6 -\nleast 1 -9223372036854775808 0 0 6 -\n"
 	                           "eps 2 0 0.5 0 6 -\nreal 2 0 -2.5 0 6 -\nflag 3 1 0 0 6 -\n"
-	                           "words 4 0 0 2 0 -\nitems 4 0 0 3 1 -\nnested 4 0 0 4 6 -\n");
+	                           "words 4 0 0 2 0 -\n 0 0 0 1 a 0 0 0 1 b\nitems 4 0 0 3 1 -\n"
+	                           " 1 1 0 0 - 1 2 0 0 - 1 3 0 0 -\nhuge 4 0 0 2 1 -\n 2 0 1.84467e+19 0 - 1 7 0 0 -\n"
+	                           "flags 4 0 0 2 3 -\n 3 1 0 0 - 3 0 0 0 -\nreals 4 0 0 1 2 -\n 2 0 -2.5 0 -\n"
+	                           "nested 4 0 0 2 6 -\n 4 0 0 0 - 4 0 0 0 -\n");
 	model_free_metadata(&m);
 	gguf_free(&part.gguf);
 	gguf_writer_free(&w);
@@ -101,10 +128,13 @@ static void of_directory(void **state)
 
 	read_texts(&m, &f, config, "{\"top_k\": 20}");
 	spell(&m, found, sizeof found);
-	assert_string_equal(found, "a 0 0 0 1 6 x\nrope.f 2 0 2.5 0 6 -\nrope.deep.n 1 -3 0 0 6 -\nlist 4 0 0 2 1 -\n"
-	                           "mixed 4 0 0 2 6 -\nnone 4 0 0 0 6 -\nlists 4 0 0 1 6 -\nyes 3 1 0 0 6 -\n"
-	                           "no 3 0 0 0 6 -\nnothing 5 0 0 0 6 -\nodd 4 0 0 2 2 -\ninf 2 0 -inf 0 6 -\n"
-	                           "generation_config.top_k 1 20 0 0 6 -\n");
+	assert_string_equal(
+		found,
+		"a 0 0 0 1 6 x\nrope.f 2 0 2.5 0 6 -\nrope.deep.n 1 -3 0 0 6 -\nlist 4 0 0 2 1 -\n"
+		" 1 1 0 0 - 1 2 0 0 -\nmixed 4 0 0 2 6 -\n 1 1 0 0 - 0 0 0 1 2\nnone 4 0 0 0 6 -\n"
+		"lists 4 0 0 1 6 -\n 4 0 0 1 -\nyes 3 1 0 0 6 -\n"
+		"no 3 0 0 0 6 -\nnothing 5 0 0 0 6 -\nodd 4 0 0 2 2 -\n 2 0 nan 0 - 2 0 1.5 0 -\ninf 2 0 -inf 0 6 -\n"
+		"generation_config.top_k 1 20 0 0 6 -\n");
 	model_free_metadata(&m);
 	read_texts(&m, &f, "[1, 2", NULL); /* others refuse it, with a sentence */
 	assert_int_equal(m.n_metadata, 0);
