@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "grammar/automaton_parts.h"
 #include "grammar/effort.h"
 #include "grammar/reach.h"
@@ -109,7 +108,7 @@ static bool rehash(struct automaton *a)
 
 	if (a->n + 1 < was / 2)
 		return true;
-	table = calloc(was ? 2 * was : 64, sizeof *table);
+	table = effort_calloc(was ? 2 * was : 64, sizeof *table);
 	if (!table)
 		return false;
 	a->slot = table;
@@ -127,14 +126,18 @@ static uint32_t add_state(struct automaton *a)
 	size_t n = a->n_gathered;
 	const size_t bytes = automaton_bytes(a);
 
-	if (!effort_take(10 + 2 * n + a->classes) || a->n >= STATES_MOST || a->n_members + n > MEMBERS_MOST ||
-	    !rehash(a) || !array_grow(&states, &a->capacity, a->n + 1, sizeof *a->state))
+	if (a->n >= STATES_MOST || a->n_members + n > MEMBERS_MOST) {
+		effort_refuse();
+		return 0;
+	}
+	if (!effort_take(10 + 2 * n + a->classes) || !rehash(a) ||
+	    !effort_array(&states, &a->capacity, a->n + 1, sizeof *a->state))
 		return 0;
 	a->state = states;
-	if (!array_grow(&members, &a->member_capacity, a->n_members + n, sizeof *a->member))
+	if (!effort_array(&members, &a->member_capacity, a->n_members + n, sizeof *a->member))
 		return 0;
 	a->member = members;
-	if (!array_grow(&next, &a->next_capacity, (a->n + 1) * a->classes, sizeof *a->next))
+	if (!effort_array(&next, &a->next_capacity, (a->n + 1) * a->classes, sizeof *a->next))
 		return 0;
 	a->next = next;
 	struct subset *s = &a->state[a->n];
@@ -234,12 +237,12 @@ static bool trail_add(struct automaton *a, struct trail *t, uint32_t state, uint
 	for (size_t i = 0; i < t->n; i++)
 		if (t->state[i] == state)
 			return true;
-	if (!array_grow(&states, &t->room, t->n + 1, sizeof *t->state)) {
+	if (!effort_array(&states, &t->room, t->n + 1, sizeof *t->state)) {
 		a->failed = true;
 		return false;
 	}
 	t->state = states;
-	if (!array_grow(&froms, &t->from_room, t->n + 1, sizeof *t->from)) {
+	if (!effort_array(&froms, &t->from_room, t->n + 1, sizeof *t->from)) {
 		a->failed = true;
 		return false;
 	}
@@ -332,9 +335,9 @@ static bool make_first_states(struct automaton *a)
 {
 	size_t n = a->places.n + 1;
 
-	a->gathered = a->places.looks ? NULL : malloc(n * sizeof *a->gathered);
-	a->stack = malloc(n * sizeof *a->stack);
-	a->seen = calloc(n / 64 + 1, sizeof *a->seen);
+	a->gathered = a->places.looks ? NULL : effort_malloc(n * sizeof *a->gathered);
+	a->stack = effort_malloc(n * sizeof *a->stack);
+	a->seen = effort_calloc(n / 64 + 1, sizeof *a->seen);
 	if ((!a->gathered && !a->places.looks) || !a->stack || !a->seen)
 		return false;
 	add_state(a); /* the dead one */
@@ -357,7 +360,7 @@ static bool make_first_states(struct automaton *a)
 
 struct automaton *automaton_open(const struct expression *x, uint32_t node, bool anywhere, struct error *err)
 {
-	struct automaton *a = calloc(1, sizeof *a);
+	struct automaton *a = effort_calloc(1, sizeof *a);
 
 	if (!a || x->failed || !places_make(&a->places, x, node, anywhere)) {
 		error_set(err, ERROR_UNSUPPORTED, "an expression is too large");

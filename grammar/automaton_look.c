@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "grammar/automaton_parts.h"
 #include "grammar/effort.h"
 
@@ -68,7 +67,7 @@ static void put(struct threads *t, uint32_t word)
 {
 	void *words = t->word;
 
-	if (t->n >= WORDS_MOST || !array_grow(&words, &t->room, t->n + 1, sizeof *t->word)) {
+	if (t->n >= WORDS_MOST || !effort_array(&words, &t->room, t->n + 1, sizeof *t->word)) {
 		t->failed = true;
 		return;
 	}
@@ -80,7 +79,7 @@ static void put(struct threads *t, uint32_t word)
 static void keep(struct looking *l, struct way *w)
 {
 	size_t n = 0;
-	uint32_t *sorted = malloc((w->n_forbidden + 1) * sizeof *sorted);
+	uint32_t *sorted = effort_malloc((w->n_forbidden + 1) * sizeof *sorted);
 
 	if (!sorted) {
 		l->out->failed = true;
@@ -133,8 +132,8 @@ static void follow(struct looking *l, struct way *w);
 /* Both ways from a place; the first on a copy. */
 static void fork_way(struct looking *l, struct way *w, const struct place *p, uint32_t who)
 {
-	struct way *copy = malloc(sizeof *copy);
-	uint32_t *forbidden = malloc(FORBIDDEN_MOST * sizeof *forbidden);
+	struct way *copy = effort_malloc(sizeof *copy);
+	uint32_t *forbidden = effort_malloc(FORBIDDEN_MOST * sizeof *forbidden);
 
 	if (!copy || !forbidden) {
 		l->out->failed = true;
@@ -203,8 +202,8 @@ static int by_words(const void *a, const void *b)
 static void settle(struct threads *t)
 {
 	size_t n = 0, at = 0;
-	const uint32_t **thread = malloc((t->n + 1) * sizeof *thread);
-	uint32_t *sorted = malloc((t->n + 1) * sizeof *sorted);
+	const uint32_t **thread = effort_malloc((t->n + 1) * sizeof *thread);
+	uint32_t *sorted = effort_malloc((t->n + 1) * sizeof *sorted);
 
 	if (thread && sorted) {
 		for (size_t i = 0; i < t->n; i += thread_words(t->word + i))
@@ -229,8 +228,8 @@ static void settle(struct threads *t)
 void threads_begin(const struct places *p, struct threads *out)
 {
 	struct looking l = { .p = p, .out = out, .beginning = true };
-	struct way *w = calloc(1, sizeof *w);
-	uint32_t *forbidden = malloc(FORBIDDEN_MOST * sizeof *forbidden);
+	struct way *w = effort_calloc(1, sizeof *w);
+	uint32_t *forbidden = effort_malloc(FORBIDDEN_MOST * sizeof *forbidden);
 
 	out->n = 0;
 	out->failed = !w || !forbidden;
@@ -274,8 +273,8 @@ static void step(struct looking *l, struct way *w, const uint32_t *thread, uint8
 void threads_step(const struct places *p, const uint32_t *from, size_t n, uint8_t byte, struct threads *out)
 {
 	struct looking l = { .p = p, .out = out };
-	struct way *w = calloc(1, sizeof *w);
-	uint32_t *forbidden = malloc(FORBIDDEN_MOST * sizeof *forbidden);
+	struct way *w = effort_calloc(1, sizeof *w);
+	uint32_t *forbidden = effort_malloc(FORBIDDEN_MOST * sizeof *forbidden);
 
 	out->n = 0;
 	out->failed = !w || !forbidden;

@@ -2,7 +2,6 @@
  * expression search algorithm, 1968). */
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/text.h"
 #include "grammar/automaton_parts.h"
 #include "grammar/effort.h"
@@ -13,7 +12,7 @@ static uint32_t add(struct places *p, struct place place)
 {
 	void *all = p->place;
 
-	if (p->failed || p->n >= PLACES_MOST || !array_grow(&all, &p->capacity, p->n + 1, sizeof *p->place)) {
+	if (p->failed || p->n >= PLACES_MOST || !effort_array(&all, &p->capacity, p->n + 1, sizeof *p->place)) {
 		p->failed = true;
 		return NO_PLACE;
 	}
@@ -155,7 +154,7 @@ static uint32_t build_join(struct places *p, const struct expression *x, uint32_
 
 	for (; x->node[at].kind == EXPRESSION_JOIN; at = x->node[at].rest)
 		count++;
-	uint32_t *first = malloc(count * sizeof *first);
+	uint32_t *first = effort_malloc(count * sizeof *first);
 	if (!first) {
 		p->failed = true;
 		return NO_PLACE;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "grammar/call_parts.h"
+#include "grammar/effort.h"
 #include "grammar/schema.h"
 #include "loaders/json_read.h"
 
@@ -266,7 +267,7 @@ static bool read_marks(struct call_machine *m, const json_t *o)
 			text = i == MARK_CDATA ? "<![CDATA[" : "]]>";
 		const char *rest = i == MARK_CDATA_END && cdata ? m->mark[MARK_BEHIND_VALUE] : "";
 		size_t n = text ? strlen(text) : 0, n_rest = strlen(rest);
-		if (!(m->mark[i] = malloc(n + n_rest + 1)))
+		if (!(m->mark[i] = effort_malloc(n + n_rest + 1)))
 			return false;
 		memcpy(m->mark[i], text ? text : "", n);
 		memcpy(m->mark[i] + n, rest, n_rest + 1);
@@ -348,7 +349,7 @@ struct machine *machine_of_call(const char *text, size_t n, struct error *err)
 		json_decref(o);
 		return json;
 	}
-	struct call_machine *m = o ? calloc(1, sizeof *m) : NULL;
+	struct call_machine *m = o ? effort_calloc(1, sizeof *m) : NULL;
 	char *schema = m ? json_dumps(json_object_get(o, "schema"), JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
 	bool ok = m && read_marks(m, o);
 
@@ -382,7 +383,7 @@ char *call_marks(const char *text, size_t n)
 
 	for (unsigned i = 0; i < CALL_MARKS; i++)
 		length += mark_names[i] ? json_string_length(json_object_get(o, mark_names[i])) + 1 : 0;
-	char *all = o ? malloc(length + 1) : NULL, *p = all;
+	char *all = o ? effort_malloc(length + 1) : NULL, *p = all;
 	for (unsigned i = 0; i < CALL_MARKS && all; i++) {
 		const json_t *mark = mark_names[i] ? json_object_get(o, mark_names[i]) : NULL;
 		size_t bytes = json_string_length(mark);

@@ -5,6 +5,9 @@
  * grammar comes as far on every machine. A step is some ten nanoseconds. Nothing here is an error by itself: who began
  * an account looks at the end whether it was enough.
  *
+ * Memory that the system refuses is noted in the account as well: deep in a search nobody can say so, and a byte that
+ * is refused for it must not be taken for one that the grammar does not allow.
+ *
  * Code without an account (effort_begin was not called on its thread) may take what it likes.
  */
 #ifndef GRAMMAR_EFFORT_H
@@ -13,7 +16,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
+#include "base/array.h"
 #include "base/error.h"
 
 /* For reading a grammar and finding its first tokens; what a text may have saved up for one token; what each token adds
@@ -25,6 +30,7 @@ struct effort {
 	size_t bytes;             /* that are still free */
 	bool spent;               /* steps or bytes were not enough */
 	bool stopped;             /* somebody no longer wants the result */
+	bool lost;                /* the system refused memory: what was found since does not hold */
 	bool (*stop)(void *user); /* whether that is so; asked at times; NULL: never */
 	void *user;
 	uint64_t ask_at; /* when as many steps are left */
@@ -64,12 +70,8 @@ static inline struct effort *effort_begin(struct effort *e)
 static inline void effort_end(struct effort *before) { effort_of_thread = before; }
 
 /* Whether no more may be done. */
-static inline bool effort_over(void)
-{
-	const struct effort *e = effort_of_thread;
-
-	return e && (e->spent || e->stopped);
-}
+static inline bool effort_over_of(const struct effort *e) { return e->spent || e->stopped || e->lost; }
+static inline bool effort_over(void) { return effort_of_thread && effort_over_of(effort_of_thread); }
 /* False: no more may be done. */
 static inline bool effort_take(uint64_t steps)
 {
@@ -83,13 +85,27 @@ static inline bool effort_take(uint64_t steps)
 		return false;
 	}
 	e->left -= steps;
-	return e->left <= e->ask_at ? effort_ask(e) : !e->spent && !e->stopped;
+	return e->left <= e->ask_at ? effort_ask(e) : !effort_over();
 }
 /* Something else has a bound of its own that was reached. */
 static inline void effort_refuse(void)
 {
-	if (effort_of_thread)
+	if (effort_of_thread && !effort_of_thread->lost)
 		effort_of_thread->spent = true;
+}
+/* As the functions of the same names, and what is refused is noted. */
+static inline void *effort_noted(void *p)
+{
+	if (!p && effort_of_thread)
+		effort_of_thread->lost = true;
+	return p;
+}
+static inline void *effort_malloc(size_t bytes) { return effort_noted(malloc(bytes)); }
+static inline void *effort_calloc(size_t n, size_t size) { return effort_noted(calloc(n, size)); }
+static inline void *effort_realloc(void *p, size_t bytes) { return effort_noted(realloc(p, bytes)); }
+static inline bool effort_array(void **array, size_t *capacity, size_t n, size_t size)
+{
+	return array_grow(array, capacity, n, size) || effort_noted(NULL);
 }
 /* Memory that is kept, from so many bytes to so many. */
 static inline bool effort_grow(size_t from, size_t to)

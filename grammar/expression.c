@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/text.h"
 #include "grammar/effort.h"
 
@@ -11,7 +10,7 @@ static uint32_t add(struct expression *x, struct expression_node node)
 	void *nodes = x->node;
 
 	if (x->n == 0) { /* node 0 is the empty text, and what a failed tree gives */
-		if (!array_grow(&nodes, &x->capacity, 1, sizeof *x->node)) {
+		if (!effort_array(&nodes, &x->capacity, 1, sizeof *x->node)) {
 			x->failed = true;
 			return 0;
 		}
@@ -19,7 +18,7 @@ static uint32_t add(struct expression *x, struct expression_node node)
 		x->node[x->n++] = (struct expression_node){ .kind = EXPRESSION_EMPTY };
 	}
 	if (x->failed || !effort_take(2) || x->n >= EXPRESSION_MOST ||
-	    !array_grow(&nodes, &x->capacity, x->n + 1, sizeof *x->node)) {
+	    !effort_array(&nodes, &x->capacity, x->n + 1, sizeof *x->node)) {
 		x->failed = true;
 		return 0;
 	}
@@ -35,7 +34,7 @@ uint32_t expression_set(struct expression *x, const struct character_range *r, s
 	void *ranges = x->range;
 	size_t at = x->n_ranges;
 
-	if (at + n > EXPRESSION_MOST || !array_grow(&ranges, &x->range_capacity, at + n, sizeof *x->range)) {
+	if (at + n > EXPRESSION_MOST || !effort_array(&ranges, &x->range_capacity, at + n, sizeof *x->range)) {
 		x->failed = true;
 		return 0;
 	}

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "grammar/effort.h"
 #include "grammar/gbnf_parts.h"
 
 enum { DEPTH_MOST = 200, REPEAT_MOST = 2000, NAME_MOST = 256 };
@@ -77,7 +77,7 @@ static bool name(struct gbnf_reader *r, uint32_t *rule)
 	word[0] = (uint32_t)n;
 	memcpy(word + 1, r->text + from, n);
 	uint32_t number = interner_add(&r->g->names, word, 1 + (n + 3) / 4, &made);
-	if (!number || !array_grow(&all, &r->g->room, r->g->n_rules + 1, sizeof *r->g->rule))
+	if (!number || !effort_array(&all, &r->g->room, r->g->n_rules + 1, sizeof *r->g->rule))
 		return no_memory(r);
 	r->g->rule = all;
 	*rule = number - 1;
@@ -199,7 +199,7 @@ static bool sequence(struct gbnf_reader *r, bool lines, uint32_t *node)
 	*node = expression_empty(&r->g->x);
 	while (ok && more(r)) {
 		void *all = part;
-		if (!array_grow(&all, &room, n + 1, sizeof *part)) {
+		if (!effort_array(&all, &room, n + 1, sizeof *part)) {
 			ok = no_memory(r);
 			break;
 		}

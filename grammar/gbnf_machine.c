@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "grammar/automaton_parts.h"
 #include "grammar/effort.h"
 #include "grammar/gbnf_parts.h"
@@ -74,7 +73,7 @@ static bool grow_seen(struct gbnf_machine *m)
 
 	if (2 * (m->n_found + 1) < m->slots)
 		return true;
-	if (!(table = calloc(slots, sizeof *table)))
+	if (!(table = effort_calloc(slots, sizeof *table)))
 		return false;
 	free(m->seen);
 	m->seen = table;
@@ -99,7 +98,7 @@ static bool find(struct gbnf_machine *m, uint32_t place, uint32_t below)
 	size_t at = slot_of(m, s);
 	if (m->seen[at])
 		return true;
-	if (m->n_found >= STACKS_MOST || !array_grow(&all, &m->found_room, m->n_found + 1, sizeof *m->found))
+	if (m->n_found >= STACKS_MOST || !effort_array(&all, &m->found_room, m->n_found + 1, sizeof *m->found))
 		return fail(m);
 	m->found = all;
 	m->found[m->n_found++] = s;
@@ -179,7 +178,7 @@ static uint32_t state_of_found(struct gbnf_machine *m, size_t n)
 
 	_Static_assert(sizeof(struct stack) == 2 * sizeof(uint32_t), "stacks are words");
 	uint32_t number = interner_add(&m->states, (const uint32_t *)m->found, 2 * n, &made);
-	if (!number || !array_grow(&all, &m->room, m->n + 1, sizeof *m->state))
+	if (!number || !effort_array(&all, &m->room, m->n + 1, sizeof *m->state))
 		return fail(m);
 	m->state = all;
 	if (!made)
@@ -249,7 +248,7 @@ static bool make_row(struct gbnf_machine *m, struct state *s)
 
 	if (s->row != NO_ROW)
 		return true;
-	if (!array_grow(&all, &m->next_room, (m->rows + 1) * m->classes, sizeof *m->next))
+	if (!effort_array(&all, &m->next_room, (m->rows + 1) * m->classes, sizeof *m->next))
 		return fail(m);
 	m->next = all;
 	s->row = (uint32_t)m->rows++;
@@ -271,7 +270,9 @@ static uint32_t step(struct machine *machine, uint32_t state, uint8_t byte)
 		return MACHINE_DEAD;
 	size_t at = (size_t)s->row * m->classes + m->class_of[byte];
 	if (m->next[at] == NOT_MADE) {
+		struct effort *before = machine_begin(machine);
 		uint32_t to = make_step(m, state, byte);
+		effort_end(before);
 		if (machine->failed)
 			return MACHINE_DEAD;
 		m->next[at] = to;
@@ -377,16 +378,23 @@ static struct machine *no_machine(struct gbnf_machine *m, struct error *err, enu
 	return NULL;
 }
 
-struct machine *machine_of_gbnf(const char *text, size_t n, const struct machine_tokens *tokens, struct error *err)
+struct source {
+	const char *text;
+	size_t n;
+	const struct machine_tokens *tokens;
+};
+
+static struct machine *make(const void *source, struct error *err)
 {
+	const struct source *of = source;
 	static const char no_memory[] = "no memory for a grammar";
-	struct gbnf_machine *m = calloc(1, sizeof *m);
+	struct gbnf_machine *m = effort_calloc(1, sizeof *m);
 	uint32_t entry;
 
 	if (!m)
 		return no_machine(m, err, ERROR_MEMORY, no_memory);
 	m->machine.kind = &gbnf_kind;
-	if (!gbnf_places(&m->places, &entry, text, n, tokens, err))
+	if (!gbnf_places(&m->places, &entry, of->text, of->n, of->tokens, err))
 		return no_machine(m, err, ERROR_MEMORY, no_memory);
 	for (size_t i = 0; i < m->places.n; i++)
 		if (m->places.place[i].kind == PLACE_TOKEN)
@@ -399,4 +407,9 @@ struct machine *machine_of_gbnf(const char *text, size_t n, const struct machine
 		return no_machine(m, err, ERROR_UNSUPPORTED,
 		                  "the grammar has too many ways to begin a text, or there is no memory for it");
 	return &m->machine;
+}
+
+struct machine *machine_of_gbnf(const char *text, size_t n, const struct machine_tokens *tokens, struct error *err)
+{
+	return machine_make(make, &(struct source){ text, n, tokens }, err);
 }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "grammar/effort.h"
 #include "grammar/gbnf_parts.h"
 
@@ -47,7 +46,7 @@ static bool find_beginnings(struct rules *r, uint32_t rule)
 			reach(r, at->other, rule, &depth);
 		} else if (at->kind == PLACE_RULE) {
 			void *all = r->next;
-			if (!array_grow(&all, &r->next_room, r->n_next + 1, sizeof *r->next))
+			if (!effort_array(&all, &r->next_room, r->n_next + 1, sizeof *r->next))
 				return false;
 			r->next = all;
 			r->next[r->n_next++] = r->rule_at[at->other];
@@ -110,11 +109,11 @@ static bool check_beginnings(const struct gbnf *g, const struct places *p, uint3
 	struct rules r = { .p = p, .entry = entry };
 	uint32_t left = UINT32_MAX;
 
-	r.rule_at = calloc(p->n, sizeof *r.rule_at);
-	r.stack = calloc(p->n, sizeof *r.stack);
-	r.mark = calloc(p->n, sizeof *r.mark);
-	r.stage = calloc(g->n_rules, sizeof *r.stage);
-	r.way = calloc(g->n_rules, sizeof *r.way);
+	r.rule_at = effort_calloc(p->n, sizeof *r.rule_at);
+	r.stack = effort_calloc(p->n, sizeof *r.stack);
+	r.mark = effort_calloc(p->n, sizeof *r.mark);
+	r.stage = effort_calloc(g->n_rules, sizeof *r.stage);
+	r.way = effort_calloc(g->n_rules, sizeof *r.way);
 	bool ok = r.rule_at && r.stack && r.mark && r.stage && r.way;
 	for (uint32_t i = 0; ok && i < g->n_rules; i++)
 		r.rule_at[entry[i]] = i;
@@ -139,7 +138,7 @@ bool gbnf_places(struct places *p, uint32_t *entry, const char *text, size_t n, 
 	uint32_t *entries = NULL;
 	bool ok = gbnf_read(&g, text, n, tokens, err);
 
-	if (ok && !(entries = calloc(g.n_rules, sizeof *entries)))
+	if (ok && !(entries = effort_calloc(g.n_rules, sizeof *entries)))
 		ok = error_set(err, ERROR_MEMORY, "no memory for a grammar");
 	for (size_t i = 0; ok && i < g.n_rules; i++)
 		if (!places_add(p, &g.x, g.rule[i].node, &entries[i]))

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/text.h"
+#include "grammar/effort.h"
 #include "grammar/gbnf_parts.h"
 
 struct ranges {
@@ -15,7 +15,7 @@ static bool push(struct gbnf_reader *r, struct ranges *l, uint32_t low, uint32_t
 {
 	void *all = l->p;
 
-	if (!array_grow(&all, &l->room, l->n + 1, sizeof *l->p))
+	if (!effort_array(&all, &l->room, l->n + 1, sizeof *l->p))
 		return error_set(r->err, ERROR_MEMORY, "no memory for a grammar");
 	l->p = all;
 	l->p[l->n++] = (struct character_range){ low, high };

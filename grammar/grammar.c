@@ -3,13 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "grammar/call.h"
 #include "grammar/effort.h"
 #include "grammar/mask.h"
 
 /* Bytes of a machine's states; beyond, it is made anew and goes through the text so far. */
 enum { MACHINE_MOST = 128 << 20 };
+
+/* For drafts, a machine of their own: what they try must not spare the other one work, or an answer that comes near the
+ * end of its account would depend on them. It is small, and where it is not enough there are no drafts. */
+enum { ASIDE_TO_OPEN = 4000000, ASIDE_OF_CALL = 2000000, ASIDE_OF_TOKEN = 20000, ASIDE_BYTES = 32 << 20 };
 
 struct grammar {
 	const struct vocabulary *v;
@@ -21,14 +24,21 @@ struct grammar {
 	struct machine *machine;
 	struct masks *masks;
 	struct effort effort; /* for the machine and the masks */
+	uint64_t opened;      /* what the machine took to be made */
 	uint32_t *bits;
 	char *text; /* of the tokens taken */
 	size_t n_text, text_room;
 	struct taken {
-		uint32_t state, id;
+		uint32_t state, aside, id;
 		size_t text; /* bytes up to its end */
 	} * taken;
 	size_t n, room;
+	struct aside {
+		struct machine *machine;
+		struct effort effort;
+		size_t n; /* of the tokens taken, so many have a state in it */
+		bool off;
+	} aside;
 };
 
 static struct machine *machine_of(const struct grammar *g, struct error *err)
@@ -42,24 +52,27 @@ static struct machine *machine_of(const struct grammar *g, struct error *err)
 	return NULL;
 }
 
-/* Who no longer wanted a result may come back for it: the machine is made anew. */
+/* Who no longer wanted a result may come back for it, and memory, too: the machine is made anew. */
 static bool enough(struct grammar *g, struct error *err)
 {
 	const bool is = effort_check(&g->effort, err);
 
-	if (g->effort.stopped && g->machine)
+	if ((g->effort.stopped || g->effort.lost) && g->machine)
 		g->machine->failed = true;
-	g->effort.stopped = false;
+	g->effort.stopped = g->effort.lost = false;
 	return is;
 }
 
 static bool make(struct grammar *g, struct error *err)
 {
+	const uint64_t had = g->effort.left;
+
 	g->effort.bytes = EFFORT_BYTES;
 	struct effort *before = effort_begin(&g->effort);
 	g->machine = machine_of(g, err);
 	g->masks = g->machine ? masks_open(g->v, g->machine) : NULL;
 	effort_end(before);
+	g->opened = had - g->effort.left;
 	if (!g->masks)
 		error_set(err, ERROR_MEMORY, "no memory for a grammar");
 	return enough(g, err) && g->masks;
@@ -68,7 +81,7 @@ static bool make(struct grammar *g, struct error *err)
 static struct grammar *open_with(const struct vocabulary *v, enum grammar_kind kind, const char *text, size_t n,
                                  const struct machine_tokens *tokens, uint64_t steps, struct error *err)
 {
-	struct grammar *g = calloc(1, sizeof *g);
+	struct grammar *g = effort_calloc(1, sizeof *g);
 	bool ok = g != NULL;
 
 	if (ok) {
@@ -76,8 +89,8 @@ static struct grammar *open_with(const struct vocabulary *v, enum grammar_kind k
 		g->kind = kind;
 		g->tokens = tokens;
 		g->n_source = n;
-		g->source = malloc(n + 1);
-		g->bits = malloc(((v->n_ids + 31) / 32 + 1) * sizeof *g->bits);
+		g->source = effort_malloc(n + 1);
+		g->bits = effort_malloc(((v->n_ids + 31) / 32 + 1) * sizeof *g->bits);
 		ok = g->source && g->bits;
 	}
 	if (ok)
@@ -128,6 +141,7 @@ void grammar_close(struct grammar *g)
 		return;
 	masks_close(g->masks);
 	machine_close(g->machine);
+	machine_close(g->aside.machine);
 	free(g->source);
 	free(g->bits);
 	free(g->whole);
@@ -138,24 +152,31 @@ void grammar_close(struct grammar *g)
 
 static uint32_t state_of(const struct grammar *g) { return g->n ? g->taken[g->n - 1].state : g->machine->start; }
 
-static uint32_t walk(struct grammar *g, uint32_t state, const char *text, size_t n)
+static uint32_t walk(struct machine *m, uint32_t state, const char *text, size_t n)
 {
 	for (size_t i = 0; i < n && state != MACHINE_DEAD; i++)
-		state = machine_step(g->machine, state, (uint8_t)text[i]);
+		state = machine_step(m, state, (uint8_t)text[i]);
 	return state;
 }
 
 /* By its bytes, and where a rule is about tokens, as a whole; both may go on. */
-static uint32_t walk_token(struct grammar *g, uint32_t state, uint32_t id, const char *text, size_t n)
+static uint32_t walk_token(const struct grammar *g, struct machine *m, uint32_t state, const struct grammar_token *t)
 {
-	const struct machine_whole *whole = g->machine->whole;
-	uint32_t a = n ? walk(g, state, text, n) : MACHINE_DEAD, b = MACHINE_DEAD;
+	const struct machine_whole *whole = m->whole;
+	uint32_t a = t->n ? walk(m, state, t->text, t->n) : MACHINE_DEAD, b = MACHINE_DEAD;
 
-	if (whole && state != MACHINE_DEAD && g->tokens->takes(g->tokens->user, id))
-		b = whole->step(g->machine, state, id);
+	if (whole && state != MACHINE_DEAD && g->tokens->takes(g->tokens->user, t->id))
+		b = whole->step(m, state, t->id);
 	if (a == MACHINE_DEAD || b == MACHINE_DEAD)
 		return a == MACHINE_DEAD ? b : a;
-	return whole->both(g->machine, a, b);
+	return whole->both(m, a, b);
+}
+
+static struct grammar_token token_of(const struct grammar *g, size_t i)
+{
+	const size_t at = i ? g->taken[i - 1].text : 0;
+
+	return (struct grammar_token){ g->taken[i].id, g->text + at, g->taken[i].text - at };
 }
 
 /* The text was right before, and is again, unless memory runs out. */
@@ -169,10 +190,10 @@ static bool renew(struct grammar *g, struct error *err)
 		return false;
 	struct effort *before = effort_begin(&g->effort);
 	uint32_t state = g->machine->start;
-	for (size_t i = 0, at = 0; i < g->n; i++) {
-		state = walk_token(g, state, g->taken[i].id, g->text + at, g->taken[i].text - at);
+	for (size_t i = 0; i < g->n; i++) {
+		const struct grammar_token t = token_of(g, i);
+		state = walk_token(g, g->machine, state, &t);
 		g->taken[i].state = state;
-		at = g->taken[i].text;
 	}
 	effort_end(before);
 	if (!enough(g, err))
@@ -201,7 +222,7 @@ static bool allow_whole(struct grammar *g)
 	if (!g->machine->whole)
 		return true;
 	if (!g->whole) {
-		if (!(g->whole = calloc(n / 32 + 1, sizeof *g->whole)))
+		if (!(g->whole = effort_calloc(n / 32 + 1, sizeof *g->whole)))
 			return false;
 		for (id = 0; id < n; id++)
 			g->whole[id / 32] |= (uint32_t)g->tokens->takes(g->tokens->user, id) << id % 32;
@@ -229,27 +250,48 @@ static bool find_allowed(struct grammar *g, bool *ends)
 	return found && !g->machine->failed;
 }
 
+/* A machine that failed under way is given one more try from the beginning. */
+static bool may_try_again(struct grammar *g, struct error *err)
+{
+	struct error ignored = { 0 };
+
+	return g->effort.lost ? (enough(g, &ignored), true) : enough(g, err);
+}
+
+static void say_failed(const struct grammar *g, struct error *err)
+{
+	if (g->machine && g->machine->limited)
+		error_set(err, ERROR_UNSUPPORTED, "the grammar needs too many states, or too many rules for one value");
+	else
+		error_set(err, ERROR_MEMORY, "the grammar needs too many states, or memory is short");
+}
+
 const uint32_t *grammar_allowed(struct grammar *g, bool *ends, struct error *err)
 {
 	if (!ready(g, err))
 		return NULL;
 	bool found = find_allowed(g, ends);
-	/* A machine that failed under way is given one more try from the beginning. */
-	if (!found && enough(g, err))
+	if (!found && may_try_again(g, err))
 		found = renew(g, err) && find_allowed(g, ends);
 	if (!enough(g, err))
 		return NULL;
-	if (!found && g->machine && g->machine->limited)
-		error_set(err, ERROR_UNSUPPORTED, "the grammar needs too many states, or too many rules for one value");
-	else if (!found)
-		error_set(err, ERROR_MEMORY, "the grammar needs too many states, or memory is short");
+	if (!found)
+		say_failed(g, err);
 	return found ? g->bits : NULL;
+}
+
+static uint32_t take(struct grammar *g, const struct grammar_token *token)
+{
+	struct effort *before = effort_begin(&g->effort);
+	const uint32_t state = walk_token(g, g->machine, state_of(g), token);
+
+	effort_end(before);
+	return state;
 }
 
 bool grammar_take(struct grammar *g, const struct grammar_token *token, struct error *err)
 {
 	void *all = g->taken, *bytes = g->text;
-	const char *text = token->text;
 	const size_t n = token->n;
 
 	if (!ready(g, err))
@@ -260,40 +302,77 @@ bool grammar_take(struct grammar *g, const struct grammar_token *token, struct e
 	if (!array_grow(&bytes, &g->text_room, g->n_text + n, 1))
 		return error_set(err, ERROR_MEMORY, "no memory for a grammar");
 	g->text = bytes;
-	struct effort *before = effort_begin(&g->effort);
-	uint32_t state = walk_token(g, state_of(g), token->id, text, n);
-	effort_end(before);
+	uint32_t state = take(g, token);
+	if (state == MACHINE_DEAD && (g->effort.lost || g->machine->failed) && may_try_again(g, err))
+		state = renew(g, err) ? take(g, token) : MACHINE_DEAD;
 	if (!enough(g, err))
 		return false;
+	if (state == MACHINE_DEAD && (!g->machine || g->machine->failed))
+		say_failed(g, err);
 	if (state == MACHINE_DEAD)
 		return error_set(err, ERROR_ARGUMENT, "the grammar does not allow this token here");
 	if (n)
-		memcpy(g->text + g->n_text, text, n);
+		memcpy(g->text + g->n_text, token->text, n);
 	g->n_text += n;
-	g->taken[g->n++] = (struct taken){ state, token->id, g->n_text };
+	g->taken[g->n++] = (struct taken){ state, MACHINE_DEAD, token->id, g->n_text };
 	effort_add(&g->effort, EFFORT_OF_TOKEN, EFFORT_SAVED);
 	return true;
 }
 
-/* ---- for drafts: what they take is not counted, so that answers do not depend on them */
+/* ---- for drafts */
 
-struct aside {
-	struct effort *before;
-	uint64_t left;
-};
-
-static struct aside begin_aside(struct grammar *g)
+static void aside_close(struct aside *a)
 {
-	return (struct aside){ effort_begin(&g->effort), g->effort.left };
+	machine_close(a->machine);
+	a->machine = NULL;
+	a->off = true;
 }
 
-static void end_aside(struct grammar *g, const struct aside *a)
+static bool aside_open(struct grammar *g)
 {
-	effort_end(a->before);
-	g->machine->failed |= g->effort.spent; /* it is made anew */
-	g->effort.left = a->left;
-	g->effort.ask_at = a->left;
-	g->effort.spent = false;
+	struct aside *a = &g->aside;
+	struct error ignored = { 0 };
+
+	if (a->off || a->machine)
+		return !a->off;
+	effort_give(&a->effort, ASIDE_TO_OPEN);
+	a->effort.bytes = ASIDE_BYTES;
+	struct effort *before = effort_begin(&a->effort);
+	a->machine = g->opened < ASIDE_TO_OPEN ? machine_of(g, &ignored) : NULL;
+	effort_end(before);
+	if (!a->machine || effort_over_of(&a->effort))
+		aside_close(a);
+	return !a->off;
+}
+
+/* The state of its machine behind the tokens taken; MACHINE_DEAD: there are no drafts. *before: for aside_end(). */
+static uint32_t aside_begin(struct grammar *g, struct effort **before)
+{
+	struct aside *a = &g->aside;
+
+	*before = effort_of_thread;
+	if (!aside_open(g))
+		return MACHINE_DEAD;
+	a->effort.stop = g->effort.stop;
+	a->effort.user = g->effort.user;
+	a->effort.left = a->effort.ask_at = ASIDE_OF_CALL + ASIDE_OF_TOKEN * (uint64_t)(g->n - a->n);
+	effort_begin(&a->effort);
+	uint32_t state = a->n ? g->taken[a->n - 1].aside : a->machine->start;
+	for (; a->n < g->n && state != MACHINE_DEAD; a->n++) {
+		const struct grammar_token t = token_of(g, a->n);
+		g->taken[a->n].aside = state = walk_token(g, a->machine, state, &t);
+	}
+	return state;
+}
+
+static bool aside_end(struct grammar *g, struct effort *before)
+{
+	struct aside *a = &g->aside;
+
+	effort_end(before);
+	if (a->machine && (a->machine->failed || effort_over_of(&a->effort)))
+		aside_close(a);
+	return !a->off;
 }
 
 /* The one byte that leads on from a state; -1: there is none, or a choice. */
@@ -312,49 +391,43 @@ static int only_byte(struct machine *m, uint32_t state)
 	return only;
 }
 
-static size_t forced(struct grammar *g, char *out, size_t most)
+static size_t forced(struct machine *m, uint32_t state, char *out, size_t most)
 {
 	size_t n = 0;
 
-	for (uint32_t state = state_of(g); n < most && !machine_ends(g->machine, state);) {
+	while (n < most && state != MACHINE_DEAD && !machine_ends(m, state)) {
 		uint32_t id;
 		bool without;
-		if (g->machine->whole && g->machine->whole->test(g->machine, state, 0, &id, &without))
+		if (m->whole && m->whole->test(m, state, 0, &id, &without))
 			break;
-		int byte = only_byte(g->machine, state);
+		int byte = only_byte(m, state);
 		if (byte < 0)
 			break;
 		out[n++] = (char)byte;
-		state = machine_step(g->machine, state, (uint8_t)byte);
+		state = machine_step(m, state, (uint8_t)byte);
 	}
 	return n;
 }
 
 size_t grammar_forced(struct grammar *g, char *out, size_t most)
 {
-	struct error ignored = { 0 };
+	struct effort *before;
+	const uint32_t state = aside_begin(g, &before);
+	const size_t n = state == MACHINE_DEAD ? 0 : forced(g->aside.machine, state, out, most);
 
-	if (!ready(g, &ignored))
-		return 0;
-	const struct aside a = begin_aside(g);
-	const size_t n = forced(g, out, most);
-	end_aside(g, &a);
-	return n;
+	return aside_end(g, before) ? n : 0;
 }
 
 size_t grammar_fitting(struct grammar *g, const struct grammar_token *token, size_t n)
 {
-	struct error ignored = { 0 };
+	struct effort *before;
+	uint32_t state = aside_begin(g, &before);
 	size_t i = 0;
 
-	if (!ready(g, &ignored))
-		return 0;
-	const struct aside a = begin_aside(g);
-	for (uint32_t state = state_of(g); i < n; i++)
-		if ((state = walk_token(g, state, token[i].id, token[i].text, token[i].n)) == MACHINE_DEAD)
+	for (; i < n && state != MACHINE_DEAD; i++)
+		if ((state = walk_token(g, g->aside.machine, state, &token[i])) == MACHINE_DEAD)
 			break;
-	end_aside(g, &a);
-	return i;
+	return aside_end(g, before) ? i : 0;
 }
 
 size_t grammar_taken(const struct grammar *g) { return g->n; }
@@ -363,4 +436,5 @@ void grammar_rewind(struct grammar *g, size_t n)
 {
 	g->n = n;
 	g->n_text = n ? g->taken[n - 1].text : 0;
+	g->aside.n = g->aside.n < n ? g->aside.n : n;
 }

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "grammar/effort.h"
 
 static uint64_t hash_of(const uint32_t *word, size_t n)
@@ -36,7 +35,7 @@ static int grow_table(struct interner *t)
 
 	if (2 * (t->n + 1) < t->slots)
 		return 1;
-	if (!(table = calloc(slots, sizeof *table)))
+	if (!(table = effort_calloc(slots, sizeof *table)))
 		return 0;
 	t->slot = table;
 	t->slots = slots;
@@ -58,10 +57,10 @@ uint32_t interner_add(struct interner *t, const uint32_t *word, size_t n, int *m
 	if (t->slot[at])
 		return t->slot[at];
 	const size_t bytes = interner_bytes(t);
-	if (t->n_words + n > UINT32_MAX / 2 || !array_grow(&words, &t->word_room, t->n_words + n, sizeof *t->word))
+	if (t->n_words + n > UINT32_MAX / 2 || !effort_array(&words, &t->word_room, t->n_words + n, sizeof *t->word))
 		return 0;
 	t->word = words;
-	if (!array_grow(&entries, &t->room, t->n + 1, sizeof *t->entry))
+	if (!effort_array(&entries, &t->room, t->n + 1, sizeof *t->entry))
 		return 0;
 	t->entry = entries;
 	memcpy(t->word + t->n_words, word, n * sizeof *word);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "grammar/json_parts.h"
 
 enum { LOOKED_AT_MOST = 3000 };
@@ -36,7 +35,7 @@ static void meet(struct looking *l, const struct frame *f)
 	int made;
 	const uint32_t number = interner_add(&l->met, f->w, f->n, &made);
 
-	if (!number || !array_grow(&todo, &l->room, l->n_todo + 1, sizeof *l->todo)) {
+	if (!number || !effort_array(&todo, &l->room, l->n_todo + 1, sizeof *l->todo)) {
 		l->failed = true;
 		return;
 	}
@@ -90,7 +89,7 @@ static bool with_item(struct json_machine *m, struct frame *f, const struct root
 static void go_on(struct looking *l, const struct frame *from)
 {
 	struct json_machine *m = l->m;
-	struct roots *of = malloc(sizeof *of);
+	struct roots *of = effort_malloc(sizeof *of);
 	struct frame f, next;
 
 	frame_copy(&f, from);
@@ -141,7 +140,7 @@ bool array_can_end(struct json_machine *m, const struct frame *frame)
 	frame_copy(&f, frame);
 	array_forget_place(m, &f);
 	const uint32_t number = interner_add(&c->arrays, f.w, f.n, NULL);
-	if (!number || !array_grow(&hope, &c->room, (size_t)number + 1, 1)) {
+	if (!number || !effort_array(&hope, &c->room, (size_t)number + 1, 1)) {
 		m->machine.failed = true;
 		return false;
 	}

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "grammar/json_parts.h"
 #include "grammar/reach.h"
 
@@ -40,7 +39,7 @@ static bool queue_grow(struct queue *q)
 
 	if (2 * (q->n + 1) < was)
 		return true;
-	uint32_t *table = calloc(was ? 2 * was : 64, sizeof *table);
+	uint32_t *table = effort_calloc(was ? 2 * was : 64, sizeof *table);
 	if (!table)
 		return false;
 	q->met = table;
@@ -60,10 +59,10 @@ static bool queue_add(struct queue *q, uint32_t frame, uint32_t from)
 	size_t at = slot_of(q, frame);
 	if (q->met[at])
 		return true;
-	if (!array_grow(&frames, &q->frame_room, q->n + 1, sizeof *q->frame))
+	if (!effort_array(&frames, &q->frame_room, q->n + 1, sizeof *q->frame))
 		return false;
 	q->frame = frames;
-	if (!array_grow(&froms, &q->from_room, q->n + 1, sizeof *q->from))
+	if (!effort_array(&froms, &q->from_room, q->n + 1, sizeof *q->from))
 		return false;
 	q->from = froms;
 	q->frame[q->n] = frame;
@@ -86,7 +85,7 @@ static const uint8_t *classes_of(struct json_machine *m, struct group *g)
 	const struct schema *s = m->schema;
 	bool border[256] = { false };
 
-	if (g->class_of || !(g->class_of = malloc(256)))
+	if (g->class_of || !(g->class_of = effort_malloc(256)))
 		return g->class_of;
 	for (size_t i = 0; i < sizeof utf8; i++)
 		border[utf8[i]] = true;
@@ -137,7 +136,7 @@ static uint32_t bare_of(struct json_machine *m, const struct frame *f)
 	bare.n = f->n;
 	frame_rest(m, &bare)[STRING_COUNT] = 0;
 	uint32_t number = interner_add(&e->bare, bare.w, bare.n, NULL);
-	if (!number || !array_grow(&of, &e->of_room, (size_t)number + 1, sizeof *e->of)) {
+	if (!number || !effort_array(&of, &e->of_room, (size_t)number + 1, sizeof *e->of)) {
 		m->machine.failed = true;
 		return 0;
 	}
@@ -154,7 +153,7 @@ static uint32_t whole_of(struct json_machine *m, const struct frame *f)
 	size_t had = e->hope_room;
 	uint32_t number = interner_add(&e->whole, f->w, f->n, NULL);
 
-	if (!number || !array_grow(&hope, &e->hope_room, (size_t)number + 1, 1)) {
+	if (!number || !effort_array(&hope, &e->hope_room, (size_t)number + 1, 1)) {
 		m->machine.failed = true;
 		return 0;
 	}

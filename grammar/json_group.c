@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "grammar/json_parts.h"
 
 /* ---- making */
@@ -62,9 +61,9 @@ static int by_value(const void *a, const void *b)
 /* Indices in the order of the nodes' numbers: sorted together as pairs. */
 static bool sort_indices(struct group *g)
 {
-	uint64_t *pair = malloc((g->n + 1) * sizeof *pair);
+	uint64_t *pair = effort_malloc((g->n + 1) * sizeof *pair);
 
-	g->by_number = malloc((g->n + 1) * sizeof *g->by_number);
+	g->by_number = effort_malloc((g->n + 1) * sizeof *g->by_number);
 	if (!pair || !g->by_number) {
 		free(pair);
 		return false;
@@ -135,7 +134,7 @@ static bool add_name(struct group *g, const struct schema *s, uint32_t name, siz
 		return false;
 	if (low < g->n_names && g->name[low] == name)
 		return true;
-	if (!array_grow(&names, room, g->n_names + 1, sizeof *g->name))
+	if (!effort_array(&names, room, g->n_names + 1, sizeof *g->name))
 		return false;
 	g->name = names;
 	memmove(g->name + low + 1, g->name + low, (g->n_names - low) * sizeof *g->name);
@@ -227,7 +226,7 @@ static bool find_closed(struct json_machine *m, struct group *g)
 	const struct schema *s = m->schema;
 	uint32_t failed[GROUP_NODES / 32];
 
-	if (!(g->closed = calloc(g->n_names + 1, sizeof *g->closed)))
+	if (!(g->closed = effort_calloc(g->n_names + 1, sizeof *g->closed)))
 		return false;
 	for (uint32_t k = 0; k < g->n_names; k++) {
 		bool any = false;
@@ -246,8 +245,8 @@ static bool find_closed(struct json_machine *m, struct group *g)
 static bool fill(struct json_machine *m, struct group *g, const uint32_t *roots, size_t n, const uint32_t *goal,
                  size_t goal_words)
 {
-	*g = (struct group){ .node = malloc(GROUP_NODES * sizeof *g->node),
-		             .goal = malloc((goal_words + 1) * sizeof *g->goal),
+	*g = (struct group){ .node = effort_malloc(GROUP_NODES * sizeof *g->node),
+		             .goal = effort_malloc((goal_words + 1) * sizeof *g->goal),
 		             .n = (uint32_t)n,
 		             .n_roots = (uint32_t)n,
 		             .begins = -1 };
@@ -260,7 +259,7 @@ static bool fill(struct json_machine *m, struct group *g, const uint32_t *roots,
 		m->machine.limited = true;
 		return false;
 	}
-	uint32_t *node = realloc(g->node, g->n * sizeof *node + 1);
+	uint32_t *node = effort_realloc(g->node, g->n * sizeof *node + 1);
 	g->node = node ? node : g->node;
 	if (!effort_take(100) || !effort_grow(0, 512 + 3 * g->n * sizeof *node) || !sort_indices(g) ||
 	    !sum_up(g, m->schema) || !effort_grow(0, g->n_names * (sizeof *g->name + 1)))
@@ -280,7 +279,7 @@ uint32_t group_make(struct json_machine *m, const uint32_t *roots, size_t n, con
 	memcpy(words + 1, roots, n * sizeof *roots);
 	memcpy(words + 1 + n, goal, goal_words * sizeof *goal);
 	uint32_t number = interner_add(&m->groups_by_words, words, 1 + n + goal_words, &made);
-	if (!number || !array_grow(&groups, &m->group_room, number + 1, sizeof *m->group)) {
+	if (!number || !effort_array(&groups, &m->group_room, number + 1, sizeof *m->group)) {
 		m->machine.failed = true;
 		return 0;
 	}

@@ -342,7 +342,7 @@ enum { NAMES_TRIED = 3000, NAME_DEPTH = 24 };
 static void count_names(struct naming *n, const struct frame *f, unsigned depth)
 {
 	static const uint8_t usual[] = "\"abx019A_-. z"; /* the end, and what most patterns take */
-	struct frame *next = malloc(sizeof *next);
+	struct frame *next = effort_malloc(sizeof *next);
 
 	n->m->machine.failed |= !next;
 	for (unsigned i = 0; next && i < 256 + sizeof usual - 1 && n->found < n->wanted; i++) {

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "grammar/json_parts.h"
 
 /* Frames, and states: what a machine may grow to before it is of no use any more (machine.h: failed). */
@@ -181,14 +180,14 @@ static bool make_row(struct json_machine *m, uint32_t frame)
 	void *rows = m->row;
 	size_t had = m->row_room;
 
-	if (!array_grow(&rows, &m->row_room, (size_t)frame + 1, sizeof *m->row))
+	if (!effort_array(&rows, &m->row_room, (size_t)frame + 1, sizeof *m->row))
 		return false;
 	m->row = rows;
 	for (size_t i = had; i < m->row_room; i++)
 		m->row[i] = NULL;
 	if (m->row[frame])
 		return true;
-	if (effort_grow(0, 256 * sizeof **m->row) && (m->row[frame] = calloc(256, sizeof **m->row)))
+	if (effort_grow(0, 256 * sizeof **m->row) && (m->row[frame] = effort_calloc(256, sizeof **m->row)))
 		m->rows++;
 	return m->row[frame] != NULL;
 }
@@ -311,7 +310,7 @@ static uint32_t step(struct machine *machine, uint32_t state, uint8_t byte)
 	if (state == MACHINE_DEAD)
 		return MACHINE_DEAD;
 	if (r->state != state || r->byte != byte) {
-		struct effort *before = effort_begin(effort_of_thread ? effort_of_thread : &m->own);
+		struct effort *before = machine_begin(machine);
 		*r = (struct recent){ state, byte, make_step(m, state, byte) };
 		effort_end(before);
 	}
@@ -409,10 +408,15 @@ static bool begin(struct json_machine *m, bool *empty, struct error *err)
 struct use {
 	bool formats, writes;
 };
+struct source {
+	const char *text;
+	size_t n;
+	struct use use;
+};
 
 static struct machine *open_schema(const char *text, size_t n, const struct use *use, bool *empty, struct error *err)
 {
-	struct json_machine *m = calloc(1, sizeof *m);
+	struct json_machine *m = effort_calloc(1, sizeof *m);
 
 	*empty = false;
 	if (!m) {
@@ -440,49 +444,28 @@ static bool has_value(void *use, const char *text, size_t n)
 	return m != NULL;
 }
 
-static struct machine *open_now(struct use use, const char *text, size_t n, struct error *err)
+static struct machine *open_now(const void *source, struct error *err)
 {
 	static const char why[] = "the schema is one that no value is right by";
+	const struct source *of = source;
+	struct use use = of->use;
 	char pointer[400];
 	bool empty;
-	struct machine *m = open_schema(text, n, &use, &empty, err);
+	struct machine *m = open_schema(of->text, of->n, &use, &empty, err);
 
-	if (empty && schema_culprit(text, n, has_value, &use, pointer, sizeof pointer))
+	if (empty && schema_culprit(of->text, of->n, has_value, &use, pointer, sizeof pointer))
 		error_set(err, ERROR_ARGUMENT, "%s: see %s", why, pointer);
 	else if (empty)
 		error_set(err, ERROR_ARGUMENT, "%s", why);
 	return m;
 }
 
-/* Where nobody keeps an account, the machine has its own. */
-static struct machine *open_for(struct use use, const char *text, size_t n, struct error *err)
-{
-	enum { TEXTS = 3 /* what may be taken for texts, of what may be to open */ };
-	struct effort own = { 0 };
-
-	if (effort_of_thread)
-		return open_now(use, text, n, err);
-	effort_give(&own, EFFORT_TO_OPEN);
-	struct effort *before = effort_begin(&own);
-	struct machine *m = open_now(use, text, n, err);
-	effort_end(before);
-	if (!effort_check(&own, err)) {
-		machine_close(m);
-		return NULL;
-	}
-	if (m) {
-		effort_give(&((struct json_machine *)m)->own, (uint64_t)TEXTS * EFFORT_TO_OPEN);
-		((struct json_machine *)m)->own.bytes = own.bytes;
-	}
-	return m;
-}
-
 struct machine *machine_of_schema(const char *text, size_t n, bool formats, struct error *err)
 {
-	return open_for((struct use){ .formats = formats }, text, n, err);
+	return machine_make(open_now, &(struct source){ text, n, { .formats = formats } }, err);
 }
 
 struct machine *machine_to_write_schema(const char *text, size_t n, struct error *err)
 {
-	return open_for((struct use){ .formats = true, .writes = true }, text, n, err);
+	return machine_make(open_now, &(struct source){ text, n, { .formats = true, .writes = true } }, err);
 }

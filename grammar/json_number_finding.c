@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grammar/effort.h"
 #include "grammar/json_number_parts.h"
 
 typedef __int128 wide;
@@ -308,7 +309,7 @@ static bool find(struct number_finder *d)
 
 static struct number_finder *finder_of(const struct number_sought *sought)
 {
-	struct number_finder *d = calloc(1, sizeof *d);
+	struct number_finder *d = effort_calloc(1, sizeof *d);
 
 	if (d) {
 		d->m = sought->m;

@@ -106,9 +106,8 @@ struct contained {
 struct json_machine {
 	struct machine machine;
 	struct schema *schema;
-	bool writes;       /* each value has one spelling, or few: machine_to_write_schema() */
-	bool compact;      /* and there is no white space */
-	struct effort own; /* where the thread has no account */
+	bool writes;  /* each value has one spelling, or few: machine_to_write_schema() */
+	bool compact; /* and there is no white space */
 	struct interner frames, states, groups_by_words, results, outcomes;
 	struct group *group; /* by number of groups_by_words */
 	size_t group_room;

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "grammar/json_parts.h"
 #include "grammar/schema_parts.h"
 
@@ -129,7 +128,7 @@ uint32_t items_others(struct json_machine *m, uint32_t list, uint32_t group)
 	if (!list)
 		return SCHEMA_TRUE;
 	uint32_t number = interner_add(&v->others, w, 2, &made);
-	if (!number || !array_grow(&node, &v->node_room, (size_t)number + 1, sizeof *v->node)) {
+	if (!number || !effort_array(&node, &v->node_room, (size_t)number + 1, sizeof *v->node)) {
 		m->machine.failed = true;
 		return SCHEMA_NONE;
 	}

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "grammar/json_parts.h"
 
 enum { DEPTH_MOST = 200, NO_BYTE = 256 };
@@ -41,7 +40,7 @@ static void put(struct plain *t, const void *bytes, size_t n)
 {
 	void *out = t->out;
 
-	if (t->failed || !array_grow(&out, &t->room, t->n + n, 1)) {
+	if (t->failed || !effort_array(&out, &t->room, t->n + n, 1)) {
 		t->failed = true;
 		return;
 	}
@@ -148,7 +147,7 @@ static void put_object(struct plain *t, unsigned depth)
 
 	for (skip(t, " \t\r\n,"); t->p < t->end && *t->p == '"' && !t->failed; skip(t, " \t\r\n,")) {
 		void *pieces = piece;
-		if (!array_grow(&pieces, &room, n + 1, sizeof *piece)) {
+		if (!effort_array(&pieces, &room, n + 1, sizeof *piece)) {
 			t->failed = true;
 			break;
 		}
@@ -212,7 +211,7 @@ static void put_value(struct plain *t, unsigned depth)
 static uint32_t keep(struct json_machine *m, const struct plain *t)
 {
 	size_t n = 1 + (t->n + 3) / 4;
-	uint32_t *w = calloc(n, sizeof *w), number = 0;
+	uint32_t *w = effort_calloc(n, sizeof *w), number = 0;
 
 	if (w) {
 		w[0] = (uint32_t)t->n;
@@ -232,7 +231,7 @@ uint32_t value_between(struct json_machine *m, uint32_t from, uint32_t to)
 	for (uint32_t at = to; at && at != from; at = interner_get(&m->values.bytes, at, NULL)[0])
 		n++;
 	effort_take(4 * n);
-	uint8_t *text = malloc(n + 1);
+	uint8_t *text = effort_malloc(n + 1);
 	if (!text) {
 		m->machine.failed = true;
 		return 0;

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "grammar/easy.h"
+#include "grammar/effort.h"
 
 enum { MACHINE_DEAD = 0 };
 /* Where machine_step() leads when a byte goes below a top that stands alone (machine_alone). */
@@ -53,9 +54,18 @@ struct machine {
 	const struct machine_kind *kind;
 	const struct machine_whole *whole; /* NULL: no rule is about tokens */
 	uint32_t start;
-	bool failed;  /* no memory, or more states than may be: every step since leads to MACHINE_DEAD */
-	bool limited; /* a schema's machine failed for its size alone: memory was there */
+	bool failed;       /* no memory, or more states than may be: every step since leads to MACHINE_DEAD */
+	bool limited;      /* a schema's machine failed for its size alone: memory was there */
+	struct effort own; /* for a thread that has no account (effort.h) */
 };
+
+/* For those who make machines and walk them: on a thread without an account the machine gets one of its own. */
+typedef struct machine *machine_maker(const void *source, struct error *err);
+struct machine *machine_make(machine_maker *make, const void *source, struct error *err);
+static inline struct effort *machine_begin(struct machine *m)
+{
+	return effort_begin(effort_of_thread ? effort_of_thread : &m->own);
+}
 
 /* Texts that are JSON, with white space between its parts, and right by a schema (schema.h). */
 struct machine *machine_of_schema(const char *text, size_t n, bool formats, struct error *err);

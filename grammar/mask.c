@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "grammar/effort.h"
 
 /* Bytes of what is kept; beyond, all is thrown away and found out again. */
@@ -36,7 +35,7 @@ static size_t words(const struct masks *s) { return (s->v->n_ids + 31) / 32; }
 
 struct masks *masks_open(const struct vocabulary *v, struct machine *m)
 {
-	struct masks *s = calloc(1, sizeof *s);
+	struct masks *s = effort_calloc(1, sizeof *s);
 
 	if (s) {
 		s->v = v;
@@ -90,7 +89,7 @@ static bool note_leave(struct masks *s, uint32_t node, uint32_t state)
 {
 	void *found = s->found;
 
-	if (!array_grow(&found, &s->found_room, s->n_found + 1, sizeof *s->found))
+	if (!effort_array(&found, &s->found_room, s->n_found + 1, sizeof *s->found))
 		return false;
 	s->found = found;
 	s->found[s->n_found++] = (struct leave){ node, state };
@@ -160,14 +159,14 @@ static int by_state(const void *a, const void *b, void *user)
 
 static struct kept *find_out(struct masks *s, uint32_t top)
 {
-	struct kept *k = calloc(1, sizeof *k);
+	struct kept *k = effort_calloc(1, sizeof *k);
 
 	s->n_found = 0;
 	if (k)
-		k->bits = calloc(words(s) + 1, sizeof *k->bits);
+		k->bits = effort_calloc(words(s) + 1, sizeof *k->bits);
 	uint32_t alone = machine_alone(s->m, top);
 	bool ok = k && k->bits && alone != MACHINE_DEAD && walk(s, 0, s->v->n_nodes, 0, alone, k->bits) &&
-	          !s->m->failed && (k->leave = malloc((s->n_found + 1) * sizeof *k->leave));
+	          !s->m->failed && (k->leave = effort_malloc((s->n_found + 1) * sizeof *k->leave));
 	if (!ok) {
 		if (k)
 			free(k->bits);
@@ -189,7 +188,7 @@ static struct kept *kept_of(struct masks *s, uint32_t top)
 	void *all = s->kept;
 	size_t had = s->room;
 
-	if (!array_grow(&all, &s->room, (size_t)top + 1, sizeof *s->kept))
+	if (!effort_array(&all, &s->room, (size_t)top + 1, sizeof *s->kept))
 		return NULL;
 	s->kept = all;
 	if (s->room > had)

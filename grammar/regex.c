@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "grammar/effort.h"
 #include "grammar/regex_parts.h"
 
 enum { DEPTH_MOST = 200, REPEAT_MOST = 100000 };
@@ -143,11 +144,11 @@ static bool sequence(struct regex *r, uint32_t *node)
 		return true;
 	/* Pairs lean to the right: first, then all that follows. */
 	size_t room = 16, n = 0;
-	uint32_t *part = malloc(room * sizeof *part);
+	uint32_t *part = effort_malloc(room * sizeof *part);
 	bool ok = part != NULL || error_set(r->err, ERROR_MEMORY, "no memory for an expression");
 	while (ok && r->at < r->n && r->text[r->at] != '|' && r->text[r->at] != ')') {
 		ok = atom(r, &one);
-		uint32_t *more = n < room ? part : realloc(part, 2 * room * sizeof *part);
+		uint32_t *more = n < room ? part : effort_realloc(part, 2 * room * sizeof *part);
 		if (!more) {
 			ok = error_set(r->err, ERROR_MEMORY, "no memory for an expression");
 			break;

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#include "base/array.h"
+#include "grammar/effort.h"
 #include "grammar/regex_parts.h"
 
 struct set {
@@ -16,7 +16,7 @@ static void add(struct set *s, uint32_t low, uint32_t high)
 {
 	void *all = s->range;
 
-	if (s->n >= EXPRESSION_MOST || !array_grow(&all, &s->capacity, s->n + 1, sizeof *s->range)) {
+	if (s->n >= EXPRESSION_MOST || !effort_array(&all, &s->capacity, s->n + 1, sizeof *s->range)) {
 		s->failed = true;
 		return;
 	}

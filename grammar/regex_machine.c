@@ -1,6 +1,7 @@
 /* grammar/regex_machine.c - the machine of a regular expression: its automaton, without a stack. */
 #include <stdlib.h>
 
+#include "grammar/effort.h"
 #include "grammar/machine.h"
 #include "grammar/regex.h"
 
@@ -13,8 +14,10 @@ static struct automaton *automaton_of(const struct machine *m) { return ((const 
 
 static uint32_t step(struct machine *m, uint32_t state, uint8_t byte)
 {
+	struct effort *before = machine_begin(m);
 	uint32_t next = automaton_step(automaton_of(m), state, byte);
 
+	effort_end(before);
 	m->failed |= automaton_failed(automaton_of(m));
 	return next;
 }
@@ -40,16 +43,22 @@ static void close_machine(struct machine *m)
 
 static const struct machine_kind regex_kind = { step, ends, top, alone, easy, bytes, close_machine, false };
 
-struct machine *machine_of_regex(const char *text, size_t n, struct error *err)
+struct source {
+	const char *text;
+	size_t n;
+};
+
+static struct machine *make(const void *source, struct error *err)
 {
-	struct regex_machine *m = calloc(1, sizeof *m);
+	const struct source *of = source;
+	struct regex_machine *m = effort_calloc(1, sizeof *m);
 
 	if (!m) {
 		error_set(err, ERROR_MEMORY, "no memory for an expression");
 		return NULL;
 	}
 	m->machine = (struct machine){ .kind = &regex_kind, .start = AUTOMATON_START };
-	m->automaton = regex_automaton(text, n, false, err);
+	m->automaton = regex_automaton(of->text, of->n, false, err);
 	if (m->automaton && !automaton_hopeful(m->automaton)) {
 		error_set(err, ERROR_ARGUMENT, "the expression is one that no text is right by");
 		automaton_close(m->automaton);
@@ -59,4 +68,9 @@ struct machine *machine_of_regex(const char *text, size_t n, struct error *err)
 		return &m->machine;
 	free(m);
 	return NULL;
+}
+
+struct machine *machine_of_regex(const char *text, size_t n, struct error *err)
+{
+	return machine_make(make, &(struct source){ text, n }, err);
 }

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "grammar/effort.h"
 #include "grammar/schema_parts.h"
 #include "loaders/json_read.h"
@@ -31,7 +30,7 @@ static bool grow(struct schema_reader *r, void *array, size_t *room, size_t n, s
 	const size_t had = *room;
 	if (n > TABLE_MOST)
 		return schema_fail(r, "the schema is too large");
-	if (!effort_take(3) || !array_grow(&p, room, n, size))
+	if (!effort_take(3) || !effort_array(&p, room, n, size))
 		return schema_no_memory(r);
 	memcpy(array, &p, sizeof p);
 	return effort_grow(had * size, *room * size) || schema_no_memory(r);
@@ -106,7 +105,7 @@ uint32_t schema_add_automaton(struct schema_reader *r, struct automaton *a)
 static uint32_t number_of_name(struct schema *s, const char *name, size_t n, int *made)
 {
 	const size_t words = 1 + (n + 3) / 4;
-	uint32_t *w = calloc(words, sizeof *w), number = 0;
+	uint32_t *w = effort_calloc(words, sizeof *w), number = 0;
 
 	if (w) {
 		w[0] = (uint32_t)n;
@@ -128,7 +127,7 @@ uint32_t schema_name(struct schema_reader *r, const char *name, size_t n)
 	const uint32_t number = number_of_name(s, name, n, &made);
 	if (number && !made)
 		return number - 1;
-	if (!number || !(s->name[s->n_names] = malloc(n + 1))) {
+	if (!number || !(s->name[s->n_names] = effort_malloc(n + 1))) {
 		schema_no_memory(r);
 		return SCHEMA_NONE;
 	}
@@ -226,7 +225,7 @@ static bool read_all(struct schema_reader *r)
 
 struct schema *schema_open(const char *text, size_t n, bool formats, struct error *err)
 {
-	struct schema_reader r = { .s = calloc(1, sizeof *r.s), .formats = formats, .err = err };
+	struct schema_reader r = { .s = effort_calloc(1, sizeof *r.s), .formats = formats, .err = err };
 
 	if (!r.s)
 		schema_no_memory(&r);

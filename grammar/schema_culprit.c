@@ -119,7 +119,7 @@ static bool descend_keys(struct search *s, json_t *in, char **key, size_t n)
 static void descend_object(struct search *s, json_t *in)
 {
 	size_t n = json_object_size(in), k = 0;
-	char **key = calloc(n + 1, sizeof *key);
+	char **key = effort_calloc(n + 1, sizeof *key);
 	const char *name;
 	json_t *one;
 

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "grammar/effort.h"
 #include "grammar/schema_parts.h"
 
@@ -42,7 +41,7 @@ static bool read_properties(struct schema_reader *r, struct filling *f, const js
 		void *members = s->member;
 		if (!child(r, member, &node) || (name = schema_name(r, key, strlen(key))) == SCHEMA_NONE)
 			return false;
-		if (!array_grow(&members, &s->member_room, s->n_members + 1, sizeof *s->member))
+		if (!effort_array(&members, &s->member_room, s->n_members + 1, sizeof *s->member))
 			return schema_no_memory(r);
 		s->member = members;
 		s->member[s->n_members++] = (struct schema_member){ name, node };
@@ -67,7 +66,7 @@ static bool read_patterns(struct schema_reader *r, struct filling *f, const json
 		void *all = s->pattern;
 		if (!child(r, member, &node) || !schema_expression(r, key, strlen(key), true, &automaton))
 			return false;
-		if (!array_grow(&all, &s->pattern_room, s->n_patterns + 1, sizeof *s->pattern))
+		if (!effort_array(&all, &s->pattern_room, s->n_patterns + 1, sizeof *s->pattern))
 			return schema_no_memory(r);
 		s->pattern = all;
 		s->pattern[s->n_patterns++] = (struct schema_pattern){ automaton, node };
@@ -190,7 +189,7 @@ static bool add_dependency(struct schema_reader *r, struct schema_dependency d)
 
 	if (d.name == SCHEMA_NONE)
 		return false;
-	if (!array_grow(&all, &s->dependency_room, s->n_dependencies + 1, sizeof *s->dependency))
+	if (!effort_array(&all, &s->dependency_room, s->n_dependencies + 1, sizeof *s->dependency))
 		return schema_no_memory(r);
 	s->dependency = all;
 	s->dependency[s->n_dependencies++] = d;

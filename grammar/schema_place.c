@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "grammar/effort.h"
 #include "grammar/schema_parts.h"
 
@@ -12,7 +11,7 @@ static bool keep_base(struct schema_reader *r, const char *uri, char **kept)
 {
 	void *all = r->base;
 
-	if (!array_grow(&all, &r->base_room, r->n_bases + 1, sizeof *r->base))
+	if (!effort_array(&all, &r->base_room, r->n_bases + 1, sizeof *r->base))
 		return schema_no_memory(r);
 	r->base = all;
 	if (!(*kept = strdup(uri)))
@@ -84,7 +83,7 @@ static bool enter_document(struct schema_reader *r, const json_t *json, struct s
 	made.old = draft ? strstr(draft, "draft-03") || strstr(draft, "draft-04") || strstr(draft, "draft-06") ||
 	                           strstr(draft, "draft-07")
 	                 : r->n_documents && r->document[in->document].old;
-	if (!array_grow(&all, &r->document_room, r->n_documents + 1, sizeof *r->document))
+	if (!effort_array(&all, &r->document_room, r->n_documents + 1, sizeof *r->document))
 		return schema_no_memory(r);
 	r->document = all;
 	in->document = (uint32_t)r->n_documents;
@@ -127,7 +126,7 @@ static bool walk_object(struct schema_reader *r, struct walk *w, const json_t *j
 		if (!keep_base(r, uri, &in.base))
 			return false;
 	}
-	if (!array_grow(&all, &r->place_room, r->n_places + 1, sizeof *r->place))
+	if (!effort_array(&all, &r->place_room, r->n_places + 1, sizeof *r->place))
 		return schema_no_memory(r);
 	r->place = all;
 	struct place_of_schema *p = &r->place[r->n_places];

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grammar/effort.h"
 #include "grammar/regex.h"
 #include "grammar/schema_parts.h"
 
@@ -49,7 +50,7 @@ static bool read_values(struct schema_reader *r, struct filling *f, const json_t
 static bool read_enum(struct schema_reader *r, struct filling *f, const json_t *value)
 {
 	size_t n = json_array_size(value);
-	const json_t **all = malloc((n + 1) * sizeof *all);
+	const json_t **all = effort_malloc((n + 1) * sizeof *all);
 
 	if (!all)
 		return schema_no_memory(r);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "grammar/effort.h"
 #include "grammar/schema_parts.h"
 
 static bool add_text(struct schema_reader *r, struct expression *x, uint32_t *all, const json_t *text)
@@ -79,7 +79,7 @@ static bool object_value(struct schema_reader *r, const json_t *value, uint32_t 
 		     schema_values(r, &one, 1, &child) && schema_push(r, &nodes, child);
 	}
 	void *members = s->member;
-	ok = ok && array_grow(&members, &s->member_room, s->n_members + names.n, sizeof *s->member);
+	ok = ok && effort_array(&members, &s->member_room, s->n_members + names.n, sizeof *s->member);
 	s->member = members;
 	if (ok) {
 		s->node[node].properties = (struct part){ (uint32_t)s->n_members, (uint32_t)names.n };

@@ -62,6 +62,8 @@ struct session_grammar *session_grammar_open(jit_model *m, int kind, const char 
 void session_grammar_close(struct session_grammar *g);
 /* As jit_session_set_grammar; the session takes it over. */
 void session_grammar_give(jit_session *s, struct session_grammar *g);
+/* Whether nobody wants the session's text any more, asked while its grammar is at work; beside jit_session_cancel(). */
+void session_grammar_watch(jit_session *s, bool (*gone)(void *user), void *user);
 
 /* Tokens from its beginning on that are computed. */
 size_t session_computed(const jit_session *s);

@@ -42,6 +42,9 @@ struct session_grammar {
 	float *logits;                /* of the whole vocabulary */
 	size_t *position;             /* of the tokens taken, in the session */
 	size_t room;
+	const jit_session *session; /* whose it is; NULL: nobody's so far */
+	bool (*gone)(void *user);   /* session_grammar_watch(); NULL */
+	void *user;
 };
 
 enum { MARK_LEAST = 3 /* bytes of a control token that may be part of a mark */ };
@@ -276,15 +279,28 @@ struct session_grammar *session_grammar_open(jit_model *m, int kind, const char 
 	return NULL;
 }
 
-static bool cancelled(void *session) { return cancel_any(&((const jit_session *)session)->cancel); }
+static bool cancelled(void *user)
+{
+	const struct session_grammar *g = user;
+
+	return cancel_any(&g->session->cancel) || (g->gone && g->gone(g->user));
+}
 
 void session_grammar_give(jit_session *s, struct session_grammar *g)
 {
 	session_grammar_close(s->grammar);
 	s->grammar = g;
 	s->speculate.rules = g ? &g->rules : NULL;
-	if (g)
-		grammar_watch(g->grammar, cancelled, s);
+	if (g) {
+		g->session = s;
+		grammar_watch(g->grammar, cancelled, g);
+	}
+}
+
+void session_grammar_watch(jit_session *s, bool (*gone)(void *user), void *user)
+{
+	s->grammar->gone = gone;
+	s->grammar->user = user;
 }
 
 int jit_session_set_grammar(jit_session *s, int kind, const char *text, size_t n, jit_error *err)

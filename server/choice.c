@@ -183,6 +183,9 @@ static void blame_grammar(struct choice *c, const jit_error *err)
 	choice_refuse(c, status, status == 400 ? param : "", status == 400 ? why : err->message);
 }
 
+static bool gone(void *stream) { return stream_is_cancelled(stream); }
+
+/* A token can cost a grammar half a second, which all others wait: not for a client that has left. */
 static bool prepare_grammar(struct choice *c)
 {
 	const struct task *t = c->task;
@@ -191,13 +194,15 @@ static bool prepare_grammar(struct choice *c)
 	if (t->grammars && t->grammars[c->number - t->first]) {
 		session_grammar_give(c->session, t->grammars[c->number - t->first]);
 		t->grammars[c->number - t->first] = NULL;
+	} else if (t->grammar == JIT_GRAMMAR_NONE) {
 		return true;
+	} else if (jit_session_set_grammar(c->session, t->grammar, t->grammar_text, strlen(t->grammar_text), &err) !=
+	           JIT_OK) {
+		blame_grammar(c, &err);
+		return false;
 	}
-	if (t->grammar == JIT_GRAMMAR_NONE ||
-	    jit_session_set_grammar(c->session, t->grammar, t->grammar_text, strlen(t->grammar_text), &err) == JIT_OK)
-		return true;
-	blame_grammar(c, &err);
-	return false;
+	session_grammar_watch(c->session, gone, t->stream);
+	return true;
 }
 
 static void tell_prompt(struct choice *c, uint64_t done)
