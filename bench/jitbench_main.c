@@ -24,6 +24,7 @@
 #include "bench/throughput.h"
 #include "loaders/model_load.h"
 #include "programs/allocator.h"
+#include "programs/model_names.h"
 #include "programs/numerics.h"
 #include "programs/output.h"
 #include "programs/progress.h"
@@ -472,6 +473,9 @@ static int run_program(int argc, char **argv)
 		return jitbench_usage("--predict needs --device sim:...");
 	if (opt.report && !opt.predict)
 		return jitbench_usage("--report belongs to --predict");
+	struct error err = { 0 };
+	if ((opt.n_operands && !model_path(&opt.operand[0], &err)) || (opt.model && !model_path(&opt.model, &err)))
+		return fail(err.text);
 	return opt.predict   ? run_predict(opt.operand[0])
 	       : opt.kernels ? run_kernels(opt.operand[0])
 	                     : run_model(opt.operand[0]);

@@ -9,6 +9,7 @@
 
 #include "bench/serve_process.h"
 #include "bench/serve_report.h"
+#include "programs/model_names.h"
 #include "programs/options.h"
 #include "programs/output.h"
 #include "runtime/jitrun.h"
@@ -242,7 +243,8 @@ static int run(int argc, char **argv)
 	if (!options_parse(&program, argc, argv) || options_about(&program, &opt.about, jit_version(), &status))
 		return status;
 	signal(SIGPIPE, SIG_IGN);
-	bool ok = opt.model[0] || error_set(&err, ERROR_ARGUMENT, "which model? Give a GGUF file");
+	bool ok = opt.model[0] ? model_path(&opt.model[0], &err)
+	                       : error_set(&err, ERROR_ARGUMENT, "which model? Give a GGUF file");
 	ok = ok && read_clients(&err) && start(&err);
 	for (int i = 0; ok && i < n_concurrency; i++)
 		ok = measure_row(i, &err);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "programs/jitquant.h"
+#include "programs/model_names.h"
 #include "runtime/host/pool.h"
 #include "runtime/jitrun.h"
 
@@ -127,5 +128,8 @@ int quant_begin(int argc, char **argv)
 		return quant_usage("which type? Give --type, such as q4_k_m");
 	if (!quant.out && !quant.dry_run)
 		return quant_usage("where to? Give the file to write, or --dry-run");
+	struct error err = { 0 };
+	if (!model_path(&quant.in, &err))
+		return quant_fail(&err);
 	return quant_run();
 }

@@ -252,6 +252,8 @@ static void print_info(const struct info *i)
 	const struct model_facts *f = &i->facts;
 	char size[FACTS_SIZE], parameters[FACTS_SIZE];
 
+	if (jitrun_model.name)
+		facts_row(stdout, "called", "%s", jitrun_model.name);
 	facts_row(stdout, "model", "%s", arg.model);
 	if (*f->name)
 		facts_row(stdout, "name", "%s", f->name);
@@ -357,6 +359,7 @@ static void print_json(const struct info *i)
 	json_t *o = json_object();
 
 	set(o, "model", output_string(arg.model));
+	set(o, "called", jitrun_model.name ? output_string(jitrun_model.name) : json_null());
 	set(o, "name", *f->name ? output_string(f->name) : json_null());
 	set(o, "format", json_string(f->format));
 	set_number(o, "files", f->files);
@@ -385,8 +388,9 @@ int jitrun_info(int argc, char **argv)
 		return status;
 	if (!arg.model)
 		return jitrun_usage("which model? Give a .gguf or .safetensors file or a model directory");
-	if (jitrun_refuse_name(arg.model))
-		return 1;
+	if (!jitrun_find_model(arg.model, NULL, &status))
+		return status;
+	arg.model = jitrun_model.path;
 	if (!look(&i, &err)) {
 		jit_error e = { 0 };
 		snprintf(e.message, sizeof e.message, "%s", err.text);

@@ -30,10 +30,14 @@ static struct option_program program = {
 		"Looks into ollama's store ($OLLAMA_MODELS, ~/.ollama/models, /usr/share/ollama), Hugging Face's "
 		"cache ($HF_HUB_CACHE, $HF_HOME, ~/.cache/huggingface), llama.cpp's ($LLAMA_CACHE, "
 		"~/.cache/llama.cpp) and LM Studio's (~/.lmstudio/models, ~/.cache/lm-studio/models). Headers "
-		"alone are read, and nothing is written.",
+		"alone are read, and nothing is written. The first column is the name by which all of jitrun's "
+		"programs take the model. Its tag, its owner, or the name of its file may be left out where that is "
+		"clear, and OWNER/NAME:Q4_K_M is the file of that type in a repository.",
 	.row = rows,
 	.n_rows = sizeof rows / sizeof rows[0]
 };
+
+enum { NAME_COLUMNS = 34 };
 
 /* What is said of a model beside its name and path. */
 struct row {
@@ -87,7 +91,12 @@ static void print_row(const struct model_place *p, const struct row *r)
 		facts_count(parameters, r->facts.parameters);
 		facts_size(size, r->facts.file_bytes);
 	}
-	printf("%s %s %13s %9s %s\n", facts_cell(name, sizeof name, p->name, 34),
+	/* A name is what a model is run by: it is never cut. */
+	const char *whole = error_quote(quoted, sizeof quoted, p->name, strlen(p->name));
+	bool is_long = strncmp(facts_cell(name, sizeof name, p->name, NAME_COLUMNS), whole, strlen(whole)) != 0;
+	if (is_long)
+		printf("%s\n", whole);
+	printf("%s %s %13s %9s %s\n", facts_cell(name, sizeof name, is_long ? "" : p->name, NAME_COLUMNS),
 	       facts_cell(type, sizeof type, main_type(r), 7), parameters, size, p->source);
 	if (p->path)
 		printf("  %s\n", error_quote(quoted, sizeof quoted, p->path, strlen(p->path)));

@@ -404,8 +404,6 @@ static int run(int argc, char **argv)
 		return list_devices();
 	if (!opt.model)
 		return jitrun_usage("which model? Give a .gguf or .safetensors file or a model directory");
-	if (jitrun_refuse_name(opt.model))
-		return 1;
 	if (jitrun_check_grammar())
 		return 2;
 	if (opt.imatrix_out && !opt.perplexity)

@@ -13,6 +13,8 @@
 #include "runtime/host/system.h"
 #include "runtime/model_notes.h"
 
+struct model_named jitrun_model;
+
 void jitrun_warn(const struct run *r)
 {
 	jit_model_info info = JIT_MODEL_INFO();
@@ -56,36 +58,20 @@ void jitrun_begin_once(const jit_model *m, struct prompt *p)
 	free(first);
 }
 
-/* name, name:tag, owner/name, hf:owner/name, https://...: what other programs take in the place of a file. */
-static bool is_name(const char *model)
+bool jitrun_find_model(const char *word, const struct option_program *commands, int *status)
 {
-	const char *slash = strchr(model, '/');
-	struct stat st;
+	struct error err = { 0 };
 
-	if (stat(model, &st) == 0 || *model == '/' || *model == '.' || strlen(model) > 200)
-		return false;
-	size_t n = strlen(model);
-	if (n > 5 && (strcmp(model + n - 5, ".gguf") == 0 || (n > 12 && strcmp(model + n - 12, ".safetensors") == 0)))
-		return strstr(model, "://") != NULL;
-	if (strchr(model, ':') || !slash)
+	model_named_free(&jitrun_model);
+	if (model_named(&jitrun_model, word, &err))
 		return true;
-	if (strchr(slash + 1, '/') || !slash[1])
+	*status = EXIT_USAGE;
+	if (commands && err.code == ERROR_IO && options_refuse_word(commands, word, jitrun_model.near))
 		return false;
-	char owner[256];
-	snprintf(owner, sizeof owner, "%.*s", (int)(slash - model), model);
-	return stat(owner, &st) != 0;
-}
-
-bool jitrun_refuse_name(const char *model)
-{
-	char quoted[900];
-
-	if (!is_name(model))
-		return false;
-	fprintf(stderr, "jitrun: %s: there is no such file, and jitrun downloads nothing.\n",
-	        error_quote(quoted, sizeof quoted, model, strlen(model)));
-	fprintf(stderr, "Try 'jitrun list', which lists the models that are on this machine.\n");
-	return true;
+	*status = jitrun_fail_with(&err);
+	if (err.code == ERROR_IO)
+		fprintf(stderr, "Try 'jitrun list', which lists the models that are on this machine.\n");
+	return false;
 }
 
 int jitrun_fail_to_open(const char *model, const jit_error *err)

@@ -387,12 +387,14 @@ static struct option_program program = {
 	.purpose = "run a large language model with machine code generated for it",
 	.description =
 		"jitrun reads a GGUF or safetensors model (a file, or a directory with config.json), or one that "
-		"jitwarm pack-model packed (.jkm), "
+		"jitwarm pack-model packed (.jkm). MODEL is a path, or a name that jitrun list prints; a path that "
+		"exists wins. jitrun "
 		"generates machine code for exactly its shapes, and continues the prompt on standard output. "
 		"Statistics go to standard error. A prompt may be as long as the context; then one token is generated. "
 		"On a terminal, control characters "
 		"in the text other than newline and tab are shown as U+FFFD; files and pipes get every byte as it is.",
-	.examples = "jitrun model.gguf --prompt \"Once upon a time\" -n 100\njitrun model-directory --file "
+	.examples = "jitrun model.gguf --prompt \"Once upon a time\" -n 100\njitrun run qwen3:0.6b\njitrun "
+		    "model-directory --file "
 		    "question.txt --temp 0.8 --top-p 0.9 --seed 7\njitrun model.gguf --prompt-ids 1,15043 "
 		    "--print-ids --quiet",
 	.exit_status =
@@ -449,10 +451,11 @@ bool jitrun_parse_options(int argc, char **argv, int *status)
 		*status = jitrun_usage(wrong);
 		return false;
 	}
+	*status = jitrun_take_words(opt.operand, program.n_operands);
 	/* A word alone may be a command that is misspelled; behind "run" it is a model. */
-	if (!(*status = jitrun_take_words(opt.operand, program.n_operands)) && opt.model &&
-	    (!program.n_operands || opt.model == opt.operand[0]) && options_refuse_word(&program, opt.model))
-		*status = EXIT_USAGE;
+	bool alone = program.n_operands && opt.model == opt.operand[0];
+	if (*status == 0 && opt.model && !opt.devices && jitrun_find_model(opt.model, alone ? &program : NULL, status))
+		opt.model = jitrun_model.path;
 	if (*status == 0)
 		*status = jitrun_unescape();
 	return *status == 0;

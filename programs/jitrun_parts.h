@@ -28,6 +28,7 @@
 
 #include "answers/think.h"
 #include "base/error.h"
+#include "programs/model_names.h"
 #include "programs/options.h"
 #include "programs/perplexity.h"
 #include "programs/prompt.h"
@@ -125,8 +126,10 @@ void jitrun_note_empty(const struct prompt *p);
 /* Not that: of a text that brings the token along which every text begins with, takes the one away that it was given.
  */
 void jitrun_begin_once(const jit_model *m, struct prompt *p);
-/* Whether a model's name is no path but one that other programs download; that was said. */
-bool jitrun_refuse_name(const char *model);
+/* What a path or a name means, into jitrun_model. commands: the word may have been meant as one of these; NULL: it was
+ * not. False: *status, after a sentence. */
+bool jitrun_find_model(const char *word, const struct option_program *commands, int *status);
+extern struct model_named jitrun_model;
 /* Of a model that could not be opened: the sentence, which says where to look if there is no such file. 1. */
 int jitrun_fail_to_open(const char *model, const jit_error *err);
 /* What to try after the model could not be opened. */

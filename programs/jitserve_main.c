@@ -15,6 +15,7 @@
 
 #include "programs/allocator.h"
 #include "programs/jitserve.h"
+#include "programs/model_names.h"
 #include "programs/output.h"
 #include "programs/progress.h"
 #include "runtime/host/system.h"
@@ -30,6 +31,7 @@ static sem_t asked_to_stop;
 static atomic_bool no_device; /* one has failed, and the server ends for that */
 static jit_cancel *cancel;    /* of what is loading */
 static struct served served[SERVE_MOST_MODELS];
+static struct model_named named[SERVE_MOST_MODELS];
 static struct models models = { .list = served };
 static struct server server;
 
@@ -142,11 +144,16 @@ static void stop(void)
 	wait_for_requests(TOLD_SECONDS);
 }
 
+/* Each is called as it was asked for, where that is a name. */
 static bool name_models(struct error *err)
 {
-	for (int i = 0; i < serve.n_models; i++)
-		if (!models_add(&models, serve.model[i], i < serve.alias.n ? serve.alias.value[i] : NULL, err))
+	for (int i = 0; i < serve.n_models; i++) {
+		const char *alias = i < serve.alias.n ? serve.alias.value[i] : NULL;
+		struct model_named *m = &named[i];
+		if (!model_named(m, serve.model[i], err) ||
+		    !models_add(&models, m->path, alias ? alias : m->name, m->name ? serve.model[i] : NULL, err))
 			return false;
+	}
 	return true;
 }
 

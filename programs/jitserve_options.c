@@ -346,7 +346,8 @@ static struct option_program program = {
 	.usage = "MODEL... [options]",
 	.purpose = "serve language models over HTTP",
 	.description =
-		"jitserve answers requests as OpenAI's API has them. It is ready when it says so on "
+		"jitserve answers requests as OpenAI's API has them. MODEL is a path, or a name that jitrun list "
+		"prints. It is ready when it says so on "
 		"standard error, and when /readyz answers with status 200. Many requests are computed"
 		" together, and the answer to each is the same, bit for bit, whatever else the server"
 		" computes. It listens on this machine alone unless told otherwise, speaks HTTP/1.1 "
@@ -357,6 +358,7 @@ static struct option_program program = {
 		"them. At / is a page for people. SIGTERM ends the server: running requests may finish within "
 		"--stop-timeout.",
 	.examples = "jitserve model.gguf\n"
+		    "jitserve qwen3:0.6b\n"
 		    "jitserve model.gguf --host 0.0.0.0 --api-key-file keys.txt\n"
 		    "curl http://127.0.0.1:8080/v1/models",
 	.exit_status = ".TP\n0\nEnded as asked.\n.TP\n1\nSomething failed.\n.TP\n2\nThe command line is wrong."

@@ -3,6 +3,7 @@
 
 #include "jit/backend.h"
 #include "programs/jitwarm.h"
+#include "programs/model_names.h"
 #include "programs/shapes.h"
 #include "runtime/jitrun.h"
 #include "runtime/session.h"
@@ -168,17 +169,18 @@ static const struct {
 	int least, most;
 	const char *says;
 	bool of_cache; /* its operand is a cache */
+	bool of_models;
 } running[] = {
-	{ warm_make, 0, WARM_MAX_OPERANDS, "", false },
-	{ warm_pack_model, 1, 1, "pack-model takes one model", false },
-	{ warm_list, 0, 1, "list takes one cache at most", true },
-	{ warm_show, 1, 1, "show takes one key", false },
-	{ warm_verify, 0, 1, "verify takes one cache at most", true },
-	{ warm_gc, 0, 1, "gc takes one cache at most", true },
-	{ warm_export, 1, 1, "export takes the pack to write", false },
-	{ warm_import, 1, 1, "import takes the pack to read", false },
-	{ warm_explain, 0, WARM_MAX_OPERANDS, "", false },
-	{ warm_tune, 1, 1, "tune takes one model", false },
+	{ warm_make, 0, WARM_MAX_OPERANDS, "", false, true },
+	{ warm_pack_model, 1, 1, "pack-model takes one model", false, true },
+	{ warm_list, 0, 1, "list takes one cache at most", true, false },
+	{ warm_show, 1, 1, "show takes one key", false, false },
+	{ warm_verify, 0, 1, "verify takes one cache at most", true, false },
+	{ warm_gc, 0, 1, "gc takes one cache at most", true, false },
+	{ warm_export, 1, 1, "export takes the pack to write", false, false },
+	{ warm_import, 1, 1, "import takes the pack to read", false, false },
+	{ warm_explain, 0, WARM_MAX_OPERANDS, "", false, true },
+	{ warm_tune, 1, 1, "tune takes one model", false, true },
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 _Static_assert(sizeof running / sizeof *running == N_COMMANDS, "a function for each command");
@@ -237,6 +239,24 @@ static int run_on_device(int c)
 	return status;
 }
 
+/* 0, or the exit status after a sentence. A first word may be a command that is misspelled. */
+static int find_model(const char **word, bool command)
+{
+	struct model_named m;
+	struct error err = { 0 };
+	int status = WARM_USAGE;
+
+	if (model_named(&m, *word, &err)) {
+		*word = m.path; /* for as long as the program runs */
+		m.path = NULL;
+		status = 0;
+	} else if (!command || err.code != ERROR_IO || !options_refuse_word(&program, *word, m.near)) {
+		status = warm_fail(&err);
+	}
+	model_named_free(&m);
+	return status;
+}
+
 static int run_command(void)
 {
 	int c = 0;
@@ -244,15 +264,15 @@ static int run_command(void)
 	for (int i = 1; i < N_COMMANDS && warm.n_operands; i++)
 		if (strcmp(warm.operand[0], commands[i].name) == 0)
 			c = i;
-	for (int i = 0; i < warm.n_operands && !c; i++)
-		if (options_refuse_word(&program, warm.operand[i]))
-			return WARM_USAGE;
 	if (c) {
 		warm.n_operands--;
 		memmove(warm.operand, warm.operand + 1, (size_t)warm.n_operands * sizeof *warm.operand);
 	}
 	if (warm.n_operands < running[c].least || warm.n_operands > running[c].most)
 		return warm_usage(running[c].says);
+	for (int i = 0, status; running[c].of_models && i < warm.n_operands; i++)
+		if ((status = find_model(&warm.operand[i], c == 0)) != 0)
+			return status;
 	if (running[c].of_cache && warm.n_operands)
 		warm.cache = warm.operand[0];
 	return run_on_device(c);

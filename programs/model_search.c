@@ -13,6 +13,7 @@
 #include "base/array.h"
 #include "loaders/file.h"
 #include "loaders/json_read.h"
+#include "programs/model_names.h"
 
 enum { DEEPEST = 5, FOLDERS_MOST = 100000, FOUND_MOST = 100000, MANIFEST_MOST = 1 << 20 };
 
@@ -47,19 +48,26 @@ static bool note(struct model_search *s, char *sentence)
 	return keep(&s->note, &s->n_notes, &s->notes_room, sentence);
 }
 
-/* Takes over name, path and trouble, of which the last two may be NULL. */
-static bool add(struct model_search *s, const char *source, char *name, char *path, char *trouble)
+static void free_place(struct model_place *p)
+{
+	free(p->name);
+	free(p->path);
+	free(p->trouble);
+	free(p->manifest);
+}
+
+/* Takes over its texts, of which all but the name may be NULL. */
+static bool add(struct model_search *s, struct model_place p)
 {
 	bool full = s->n == FOUND_MOST;
 
-	if (name && !full && array_grow((void **)&s->found, &s->room, s->n + 1, sizeof *s->found)) {
-		s->found[s->n++] = (struct model_place){ source, name, path, trouble };
+	if (p.name && !full && array_grow((void **)&s->found, &s->room, s->n + 1, sizeof *s->found)) {
+		p.order = (unsigned)s->n_looked;
+		s->found[s->n++] = p;
 		return true;
 	}
-	full = full && name;
-	free(name);
-	free(path);
-	free(trouble);
+	full = full && p.name;
+	free_place(&p);
 	return full;
 }
 
@@ -110,6 +118,13 @@ static bool is_folder(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+static bool is_file(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 /* "...-00002-of-00003.gguf": a part that the first one stands for, where that is there. */
 static bool is_later_part(const char *dir, const char *name)
 {
@@ -130,10 +145,19 @@ static bool is_later_part(const char *dir, const char *name)
 struct tree {
 	struct model_search *search;
 	const char *source;
+	bool old_revision;
 	const struct tree *above; /* NULL: none */
 	dev_t device;
 	ino_t inode;
 };
+
+/* Takes over name and path. */
+static bool add_file(const struct tree *t, char *name, char *path)
+{
+	return add(t->search,
+	           (struct model_place){
+			   .source = t->source, .name = name, .path = path, .old_revision = t->old_revision });
+}
 
 static bool walk(const struct tree *t, const char *dir, const char *name, unsigned depth);
 
@@ -154,7 +178,7 @@ static bool see_entry(const struct tree *t, const char *dir, const char *name, c
 	if (ok && is_folder(path))
 		ok = depth == 0 || walk(t, path, full, depth - 1);
 	else if (ok && ends_with(entry, ".gguf") && !is_later_part(dir, entry) && strncmp(entry, "mmproj", 6) != 0)
-		return add(t->search, t->source, full, path, NULL);
+		return add_file(t, full, path);
 	free(path);
 	free(full);
 	return ok;
@@ -169,7 +193,7 @@ static bool walk(const struct tree *t, const char *dir, const char *name, unsign
 
 	if (stat(dir, &st) == 0 && is_above(t, &st))
 		return true;
-	const struct tree here = { t->search, t->source, t, st.st_dev, st.st_ino };
+	const struct tree here = { t->search, t->source, t->old_revision, t, st.st_dev, st.st_ino };
 	bool ok = list_folder(t->search, dir, &names, &n);
 
 	for (size_t i = 0; i < n; i++) {
@@ -177,7 +201,7 @@ static bool walk(const struct tree *t, const char *dir, const char *name, unsign
 		config += strcmp(names[i], "config.json") == 0;
 	}
 	if (ok && weights && config)
-		ok = add(t->search, t->source, strdup(*name ? name : dir), strdup(dir), NULL);
+		ok = add_file(t, strdup(*name ? name : dir), strdup(dir));
 	for (size_t i = 0; ok && i < n; i++)
 		ok = see_entry(&here, dir, name, names[i], depth);
 	free_list(names, n);
@@ -189,15 +213,41 @@ static bool walk_plain(struct model_search *s, const char *source, const char *r
 	return walk(&(struct tree){ .search = s, .source = source }, root, "", DEEPEST);
 }
 
-/* ---- Hugging Face: models--OWNER--NAME/snapshots/REVISION/, files are links */
+/* ---- Hugging Face: models--OWNER--NAME/snapshots/REVISION/, files are links; refs/main has the newest revision */
 
-static bool see_repository(struct model_search *s, const char *root, const char *entry)
+/* malloc'ed; "": none is named. NULL: no memory. */
+static char *read_main(const char *root, const char *entry)
+{
+	char *path = text("%s/%s/refs/main", root, entry), revision[80] = "";
+	FILE *f = path && is_file(path) ? fopen(path, "re") : NULL;
+
+	if (f) {
+		size_t n = fread(revision, 1, sizeof revision - 1, f);
+		revision[n] = 0;
+		revision[strcspn(revision, " \t\r\n")] = 0;
+		fclose(f);
+	}
+	bool ok = path != NULL;
+	free(path);
+	return ok ? strdup(revision) : NULL;
+}
+
+static bool has_name(char **list, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(list[i], name) == 0)
+			return true;
+	return false;
+}
+
+static bool see_repository(struct model_search *s, const char *source, const char *root, const char *entry)
 {
 	static const char prefix[] = "models--";
 	char *name = strdup(entry + sizeof prefix - 1), *dir = text("%s/%s/snapshots", root, entry), **revision = NULL;
+	char *newest = read_main(root, entry), *dashes = name ? strstr(name, "--") : NULL;
 	size_t n = 0;
-	bool ok = name && dir && list_folder(s, dir, &revision, &n);
-	char *dashes = name ? strstr(name, "--") : NULL;
+	bool ok = name && newest && dir && list_folder(s, dir, &revision, &n),
+	     known = ok && has_name(revision, n, newest);
 
 	if (dashes) { /* OWNER--NAME into OWNER/NAME */
 		*dashes = '/';
@@ -206,13 +256,17 @@ static bool see_repository(struct model_search *s, const char *root, const char 
 	for (size_t i = 0; ok && i < n; i++) {
 		char *path = text("%s/%s", dir, revision[i]),
 		     *full = n == 1 ? text("%s", name) : text("%s@%.8s", name, revision[i]);
-		ok = path && full && walk(&(struct tree){ .search = s, .source = "Hugging Face" }, path, full, DEEPEST);
+		const struct tree t = {
+			.search = s, .source = source, .old_revision = known && strcmp(revision[i], newest) != 0
+		};
+		ok = path && full && walk(&t, path, full, DEEPEST);
 		free(path);
 		free(full);
 	}
 	free_list(revision, n);
 	free(dir);
 	free(name);
+	free(newest);
 	return ok;
 }
 
@@ -224,7 +278,22 @@ static bool walk_hub(struct model_search *s, const char *source, const char *roo
 
 	for (size_t i = 0; ok && i < n; i++)
 		if (strncmp(names[i], "models--", 8) == 0)
-			ok = see_repository(s, root, names[i]);
+			ok = see_repository(s, source, root, names[i]);
+	free_list(names, n);
+	return ok;
+}
+
+/* llama.cpp's own cache: files beside each other, or Hugging Face's layout. */
+static bool walk_llama(struct model_search *s, const char *source, const char *root)
+{
+	const struct tree t = { .search = s, .source = source };
+	char **names;
+	size_t n;
+	bool ok = list_folder(s, root, &names, &n);
+
+	for (size_t i = 0; ok && i < n; i++)
+		ok = strncmp(names[i], "models--", 8) == 0 ? see_repository(s, source, root, names[i])
+		                                           : see_entry(&t, root, "", names[i], DEEPEST);
 	free_list(names, n);
 	return ok;
 }
@@ -269,11 +338,12 @@ static bool see_manifest(struct model_search *s, const char *root, const char *p
 
 	json_decref(m);
 	file_close(&file);
-	if (memory)
-		return add(s, "ollama", name, blob, trouble);
-	free(name);
-	free(blob);
-	free(trouble);
+	struct model_place p = {
+		.source = "ollama", .name = name, .path = blob, .trouble = trouble, .manifest = strdup(path)
+	};
+	if (memory && p.manifest)
+		return add(s, p);
+	free_place(&p);
 	return false;
 }
 
@@ -330,9 +400,9 @@ static const struct root {
 	{ "Hugging Face", "HF_HOME", "/hub", walk_hub },
 	{ "Hugging Face", "XDG_CACHE_HOME", "/huggingface/hub", walk_hub },
 	{ "Hugging Face", "HOME", "/.cache/huggingface/hub", walk_hub },
-	{ "llama.cpp", "LLAMA_CACHE", "", walk_plain },
-	{ "llama.cpp", "XDG_CACHE_HOME", "/llama.cpp", walk_plain },
-	{ "llama.cpp", "HOME", "/.cache/llama.cpp", walk_plain },
+	{ "llama.cpp", "LLAMA_CACHE", "", walk_llama },
+	{ "llama.cpp", "XDG_CACHE_HOME", "/llama.cpp", walk_llama },
+	{ "llama.cpp", "HOME", "/.cache/llama.cpp", walk_llama },
 	{ "LM Studio", "HOME", "/.lmstudio/models", walk_plain },
 	{ "LM Studio", "HOME", "/.cache/lm-studio/models", walk_plain },
 };
@@ -373,35 +443,55 @@ static bool look(struct model_search *s, const struct root *r, struct seen *seen
 	return !is_new(seen, path) || r->walk(s, r->source, path);
 }
 
-static int by_name(const void *a, const void *b)
+static int by_source(const void *a, const void *b)
 {
 	const struct model_place *x = a, *y = b;
 	int c = strcmp(x->source, y->source);
 
-	c = c ? c : strcmp(x->name, y->name);
+	return c ? c : strcmp(x->name, y->name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct model_place *x = a, *y = b;
+	int c = strcmp(x->name, y->name);
+
+	c = c ? c : strcmp(x->source, y->source);
+	c = c ? c : (x->order > y->order) - (x->order < y->order);
 	return c ? c : strcmp(x->path ? x->path : "", y->path ? y->path : "");
+}
+
+static bool make_unique(struct model_search *s)
+{
+	bool ok = true;
+
+	qsort(s->found, s->n, sizeof *s->found, by_name);
+	for (size_t i = 0, n; ok && i < s->n; i += n) {
+		for (n = 1; i + n < s->n && strcmp(s->found[i].name, s->found[i + n].name) == 0;)
+			n++;
+		ok = model_names_unique(s->found + i, n);
+	}
+	qsort(s->found, s->n, sizeof *s->found, by_source);
+	return ok;
 }
 
 bool model_search_all(struct model_search *s, struct error *err)
 {
 	struct seen seen = { .n = 0 };
+	bool ok = true;
 
 	*s = (struct model_search){ 0 };
-	for (size_t i = 0; i < ROOTS; i++)
-		if (!look(s, &roots[i], &seen))
-			return error_set(err, ERROR_MEMORY, "no memory for a list of %zu models", s->n);
-	if (s->n)
-		qsort(s->found, s->n, sizeof *s->found, by_name);
+	for (size_t i = 0; ok && i < ROOTS; i++)
+		ok = look(s, &roots[i], &seen);
+	if (!ok || (s->n && !make_unique(s)))
+		return error_set(err, ERROR_MEMORY, "no memory for a list of %zu models", s->n);
 	return true;
 }
 
 void model_search_free(struct model_search *s)
 {
-	for (size_t i = 0; i < s->n; i++) {
-		free(s->found[i].name);
-		free(s->found[i].path);
-		free(s->found[i].trouble);
-	}
+	for (size_t i = 0; i < s->n; i++)
+		free_place(&s->found[i]);
 	free(s->found);
 	free_list(s->note, s->n_notes);
 	free_list(s->looked, s->n_looked);

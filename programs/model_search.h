@@ -16,6 +16,9 @@ struct model_place {
 	const char *source; /* "ollama" */
 	char *name, *path;  /* path: as jitrun takes it; NULL: there is none, and trouble says why */
 	char *trouble;      /* NULL, or why it cannot be used as it is */
+	char *manifest;     /* of ollama: the file that names its layers; else NULL */
+	unsigned order;     /* of the folder it was found in */
+	bool old_revision;  /* of Hugging Face: other snapshots are newer, or refs/main names another */
 };
 
 struct model_search {

@@ -127,8 +127,11 @@ const struct option_foreign *options_foreign(const struct option_program *p, con
 bool options_unknown(const struct option_program *p, const char *typed, const char *name, size_t n);
 /* Whether there is a name that one wrong letter, or two letters in the wrong order, could have made of this one. */
 bool options_is_near(const struct option_program *p, const char *name, size_t n);
-/* Whether the operand can be neither a command nor a file; that was said. */
-bool options_refuse_word(const struct option_program *p, const char *word);
+/* How far what was typed is from a name, large letters being small ones, and 1 more; 0: too far to be meant. */
+unsigned options_distance(const char *typed, size_t n, const char *name, size_t m);
+/* The operand is no model's name; whether it can be neither a command nor a file, either: that was said, with a model's
+ * name that is near, or NULL. */
+bool options_refuse_word(const struct option_program *p, const char *word, const char *near);
 /* Whether its values are the choices that `value` lists. */
 bool options_has_choices(const struct option_row *o);
 

@@ -1,11 +1,12 @@
 /* programs/options_names.c - names of options that are not rows of the table: what other programs call them, and what
  * is likely meant by a wrong one. */
+#include <ctype.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "programs/options.h"
 
-enum { NAME_MOST = 40, FAR = 99 };
+enum { NAME_MOST = 80, FAR = 99 };
 
 static bool is_there(const struct option_program *p, const struct option_foreign *f)
 {
@@ -80,6 +81,24 @@ static int nearest(const struct option_program *p, const char *name, size_t n, c
 	return best <= most_for(n) ? best : FAR;
 }
 
+static void lower(char out[NAME_MOST + 1], const char *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		out[i] = (char)tolower((unsigned char)s[i]);
+}
+
+unsigned options_distance(const char *typed, size_t n, const char *name, size_t m)
+{
+	char a[NAME_MOST + 1] = "", b[NAME_MOST + 1] = "";
+
+	if (n > NAME_MOST || m > NAME_MOST)
+		return 0;
+	lower(a, typed, n);
+	lower(b, name, m);
+	int d = distance_to(a, n, b, m);
+	return d <= most_for(n) ? (unsigned)d + 1 : 0;
+}
+
 bool options_is_near(const struct option_program *p, const char *name, size_t n)
 {
 	char found[NAME_MOST + 1];
@@ -98,9 +117,8 @@ bool options_unknown(const struct option_program *p, const char *typed, const ch
 	return options_complain(p, "unknown option %.*s; did you mean --%s?", k, typed, f && f->row ? f->row : found);
 }
 
-bool options_refuse_word(const struct option_program *p, const char *word)
+bool options_refuse_word(const struct option_program *p, const char *word, const char *near)
 {
-	const char *best = NULL;
 	size_t n = strlen(word);
 	int least_far = FAR;
 
@@ -109,14 +127,12 @@ bool options_refuse_word(const struct option_program *p, const char *word)
 	for (int i = 0; i < p->n_commands; i++) {
 		const char *name = p->command[i].name;
 		int d = *name ? distance_to(word, n, name, strlen(name)) : FAR;
-		if (d < least_far) {
+		if (d < least_far && d <= most_for(n)) {
 			least_far = d;
-			best = name;
+			near = name;
 		}
 	}
-	if (least_far > most_for(n))
-		best = NULL;
-	options_complain(p, "\"%.200s\" is neither a command nor a file%s%s%s", word, best ? "; did you mean " : "",
-	                 best ? best : "", best ? "?" : "");
+	options_complain(p, "\"%.200s\" is neither a command, a file nor a model on this machine%s%.200s%s", word,
+	                 near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 	return true;
 }

@@ -29,13 +29,16 @@ static void name_of_file(char out[200], const char *path)
 	snprintf(out, 200, "%.*s", (int)(n < 200 ? n : 199), path);
 }
 
-bool models_add(struct models *all, const char *path, const char *alias, struct error *err)
+bool models_add(struct models *all, const char *path, const char *alias, const char *also, struct error *err)
 {
 	struct served *m = &all->list[all->n];
 
 	m->path = path;
 	m->created = (long)time(NULL);
-	name_of_file(m->file, path);
+	if (also)
+		snprintf(m->file, sizeof m->file, "%s", also);
+	else
+		name_of_file(m->file, path);
 	snprintf(m->name, sizeof m->name, "%s", alias ? alias : m->file);
 	if (models_named(all, m->name))
 		return error_set(err, ERROR_ARGUMENT, "two models are called %s; --alias gives them other names",

@@ -22,7 +22,7 @@ enum reasoning { REASONING_TEMPLATE, REASONING_ON, REASONING_OFF };
 struct served {
 	const char *path;
 	char name[200]; /* an alias, or the file's */
-	char file[200]; /* the file's, which is understood as well */
+	char file[200]; /* the file's or what it was asked for by, which is understood as well */
 	long created;   /* seconds since 1970 */
 	/* While it is in memory, and of the last time that it was: who reads this holds it (loader.h). */
 	jit_model *model;          /* NULL: it is not */
@@ -64,9 +64,9 @@ struct models {
 	struct loader *loader;
 };
 
-/* Adds one; it is called by its file's name, or by the alias when that is not NULL. False: there is one of that name.
- */
-bool models_add(struct models *all, const char *path, const char *alias, struct error *err);
+/* Adds one; it is called by its file's name, or by the alias when that is not NULL. also: another name that is
+ * understood, instead of the file's; NULL: the file's. False: there is one of that name. */
+bool models_add(struct models *all, const char *path, const char *alias, const char *also, struct error *err);
 /* NULL: none is called so. */
 struct served *models_named(struct models *all, const char *name);
 /* name NULL: the first. With one model any name will do, as clients send those that they know. NULL: refused. */

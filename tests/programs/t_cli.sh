@@ -131,7 +131,7 @@ profiled
 profiled --device sim:sm90
 check "a simulator's times are told to be such" grep -q 'simulator took' "$dir/err"
 for name in qwen3:0.6b Qwen/Qwen3-0.6B hf:Qwen/Qwen3-0.6B https://huggingface.co/x/y.gguf; do
-	refused "$name: there is no such file, and jitrun downloads nothing." 1 "$name" --prompt x
+	refused "$name: there is no such file, and no model of that name on this machine." 1 "$name" --prompt x
 	check "$name: where to look" grep -q "^Try 'jitrun list'" "$dir/err"
 done
 without() { timeout 60 ./jitrun "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
@@ -139,7 +139,7 @@ for name in llama3.2 llama tale:latest Qwen/Qwen3-0.6B; do
 	for command in run info; do
 		without "$command" "$name"
 		check "$command $name ($status): $(cat "$dir/err")" [ "$status $(cat "$dir/err")" = "1 jitrun: $name: \
-there is no such file, and jitrun downloads nothing.
+there is no such file, and no model of that name on this machine.
 Try 'jitrun list', which lists the models that are on this machine." ]
 	done
 done

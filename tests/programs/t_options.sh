@@ -69,9 +69,9 @@ answered 'unexpected argument "Once upon"; a prompt is given with --prompt TEXT'
 answered "two models: $model and that of --model, $model" $j "$model" -m "$model"
 answered 'two prompts: "Hi" and that of --prompt' $j run "$model" Hi -p x
 answered 'unexpected argument "more"' $j run "$model" Hi more
-answered '"inf" is neither a command nor a file; did you mean info?' $j inf
-answered '"lst" is neither a command nor a file; did you mean list?' ./jitwarm lst
-answered '"model" is neither a command nor a file' ./jitwarm model
+answered '"inf" is neither a command, a file nor a model on this machine; did you mean info?' $j inf
+answered '"lst" is neither a command, a file nor a model on this machine; did you mean list?' ./jitwarm lst
+answered '"model" is neither a command, a file nor a model on this machine' ./jitwarm model
 answered "unknown option --promt; did you mean --prompt?" ./jitbench "$model" --promt 4
 answered "-pg: give -p and -n; prompt and generation are timed apart" ./jitbench "$model" -pg 64,16
 answered "unknown option --ouput; did you mean --out?" ./jitwarm "$model" --ouput x
