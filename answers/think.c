@@ -165,3 +165,23 @@ void think_end(struct think *t)
 	free(t->text);
 	*t = (struct think){ 0 };
 }
+
+void think_words_take(struct think_words *w, const char *reasoning, size_t n, struct bytes *out)
+{
+	for (size_t i = 0, mark; i < n; i += mark ? mark : 1) {
+		mark = think_mark_at(reasoning + i, n - i);
+		if (mark)
+			continue;
+		if (is_space(reasoning[i])) {
+			if (w->some)
+				bytes_add(&w->spaces, reasoning + i, 1);
+			continue;
+		}
+		bytes_add(out, w->spaces.p, w->spaces.n);
+		bytes_clear(&w->spaces);
+		bytes_add(out, reasoning + i, 1);
+		w->some = true;
+	}
+}
+
+void think_words_free(struct think_words *w) { bytes_free(&w->spaces); }

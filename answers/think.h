@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/bytes.h"
+
 enum think_state { THINK_BEFORE, THINK_INSIDE, THINK_SPACE, THINK_BEHIND };
 
 struct think {
@@ -38,5 +40,14 @@ const char *think_mark(size_t number);
 /* Bytes of the mark with which text begins, 0: none; bytes before the first mark in it. */
 size_t think_mark_at(const char *text, size_t n);
 size_t think_until_mark(const char *text, size_t n);
+
+/* Reasoning without its marks, and without the space around it: a zeroed struct is before its beginning. */
+struct think_words {
+	struct bytes spaces; /* held back, as those at its end are not told */
+	bool some;           /* some of it was not space */
+};
+/* The next n bytes of it; what is told of them is appended to out. */
+void think_words_take(struct think_words *w, const char *reasoning, size_t n, struct bytes *out);
+void think_words_free(struct think_words *w);
 
 #endif

@@ -108,33 +108,44 @@ static bool collect(struct variables *v, const jit_model *m, const jit_chat_opti
 	       add_more(v, o->variables, err);
 }
 
-static struct chat_template *find_template(const struct model *m, const jit_chat_options *o, struct error *err)
+bool chat_find_text(const struct model *m, const jit_chat_options *o, const char **text, size_t *n, struct error *err)
 {
 	const struct model_chat_template *t = NULL;
 
-	if (o->template_text && o->template_name) {
-		error_set(err, ERROR_ARGUMENT,
-		          "jit_chat_options.template_name is \"%.60s\", expected NULL beside template_text",
-		          o->template_name);
-		return NULL;
-	}
+	*text = o->template_text;
+	*n = o->template_text ? strlen(o->template_text) : 0;
+	if (o->template_text && o->template_name)
+		return error_set(err, ERROR_ARGUMENT,
+		                 "jit_chat_options.template_name is \"%.60s\", expected NULL beside template_text",
+		                 o->template_name);
 	if (o->template_text)
-		return chat_template_parse(o->template_text, strlen(o->template_text), "the chat template given", err);
-	if (o->template_name) {
-		t = model_find_chat_template(m, o->template_name);
-		if (!t)
-			model_refuse_chat_template(m, o->template_name, err);
-		return t ? chat_template_parse(t->text, t->n, "the model's chat template", err) : NULL;
-	}
-	if (o->tools)
+		return true;
+	if (o->template_name && !(t = model_find_chat_template(m, o->template_name)))
+		return model_refuse_chat_template(m, o->template_name, err);
+	if (!t && o->tools)
 		t = model_find_chat_template(m, "tool_use");
 	if (!t)
 		t = model_find_chat_template(m, NULL);
 	if (!t && m->chat_template_error.code)
-		error_set(err, m->chat_template_error.code, "%s", m->chat_template_error.text);
-	else if (!t)
+		return error_set(err, m->chat_template_error.code, "%s", m->chat_template_error.text);
+	*text = t ? t->text : NULL;
+	*n = t ? t->n : 0;
+	return true;
+}
+
+static struct chat_template *find_template(const struct model *m, const jit_chat_options *o, struct error *err)
+{
+	const char *text;
+	size_t n;
+
+	if (!chat_find_text(m, o, &text, &n, err))
+		return NULL;
+	if (!text) {
 		error_set(err, ERROR_UNSUPPORTED, "the model's files have no chat template");
-	return t ? chat_template_parse(t->text, t->n, "the model's chat template", err) : NULL;
+		return NULL;
+	}
+	return chat_template_parse(text, n, o->template_text ? "the chat template given" : "the model's chat template",
+	                           err);
 }
 
 bool chat_can_use(const struct model *m, const char *name, const char *text, struct error *err)

@@ -1,4 +1,7 @@
 /* runtime/model_text.c - text to token ids and back, by a model's own tokenizer. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "runtime/model.h"
 #include "runtime/sized.h"
 
@@ -54,4 +57,45 @@ char *jit_model_detokenize(const jit_model *m, const int32_t *ids, size_t n, siz
 int jit_model_is_end(const jit_model *m, int32_t id)
 {
 	return m && m->file.tokenizer && tokenizer_is_eog(m->file.tokenizer, id);
+}
+
+/* A line end stands before the text, and its tokens are taken away again. */
+static bool go_on_behind(const struct tokenizer *t, const char *text, size_t length, unsigned flags, int32_t **ids,
+                         size_t *n)
+{
+	struct error e = { 0 };
+	char *whole = malloc(length + 2);
+	int32_t *first = NULL;
+	size_t n_first = 0;
+	bool ok = false;
+
+	*ids = NULL;
+	if (whole) {
+		whole[0] = '\n';
+		memcpy(whole + 1, text, length + 1);
+		ok = tokenizer_encode(t, "\n", 1, 0, &first, &n_first, &e) &&
+		     tokenizer_encode(t, whole, length + 1, flags, ids, n, &e) && *n >= n_first &&
+		     memcmp(*ids, first, n_first * sizeof *first) == 0;
+	}
+	if (ok) {
+		*n -= n_first;
+		memmove(*ids, *ids + n_first, *n * sizeof **ids);
+	} else {
+		free(*ids);
+		*ids = NULL;
+	}
+	free(first);
+	free(whole);
+	return ok;
+}
+
+bool model_go_on(const jit_model *m, const char *text, bool special, int32_t **ids, size_t *n, struct error *err)
+{
+	const unsigned flags = special ? TOKENIZE_SPECIAL : 0;
+	const size_t length = strlen(text);
+
+	*ids = NULL;
+	*n = 0;
+	return model_needs_tokenizer(m, err) && (go_on_behind(m->file.tokenizer, text, length, flags, ids, n) ||
+	                                         tokenizer_encode(m->file.tokenizer, text, length, flags, ids, n, err));
 }

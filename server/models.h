@@ -11,6 +11,7 @@
 
 #include "answers/tool_forms.h"
 #include "base/error.h"
+#include "runtime/answer_marks.h"
 #include "runtime/jitrun.h"
 #include "server/refusal.h"
 
@@ -35,13 +36,8 @@ struct served {
 	/* Of conversations, for its template (history.h), without tools and with: without repairs what was said is
 	 * lost, and without rescues it is refused. */
 	unsigned repairs[2], rescues[2];
-	bool writes_documents; /* its template does */
-	struct {
-		int32_t id;
-		const char *text;
-	} mark[TOOLS_MARKS + TOOLS_FRAMES +
-	       TOOLS_TOKENS]; /* tokens that are marks of calls and have no text of their own, n_marks of them */
-	unsigned n_marks;
+	bool writes_documents;     /* its template does */
+	struct answer_marks marks; /* tokens that are marks of calls */
 	const char *template_text; /* instead of the model's own; NULL */
 	enum reasoning reasoning;
 	bool verbose;         /* answers say how they were generated */

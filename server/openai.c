@@ -73,31 +73,6 @@ static json_t *logprobs_of(struct openai_reply *o, unsigned number, json_t *entr
 
 /* ---- texts */
 
-/* Reasoning without its marks, and without the space around it. */
-static void take_reasoning(struct openai_choice *c, const char *text, size_t n, struct bytes *out)
-{
-	size_t i = 0;
-
-	while (i < n) {
-		size_t mark = think_mark_at(text + i, n - i);
-		bool space = text[i] == '\n' || text[i] == ' ' || text[i] == '\t' || text[i] == '\r';
-		if (mark) {
-			i += mark;
-			continue;
-		}
-		if (space) {
-			if (c->reasoned)
-				bytes_add(&c->spaces, text + i, 1);
-		} else {
-			bytes_add(out, c->spaces.p, c->spaces.n);
-			bytes_clear(&c->spaces);
-			bytes_add(out, text + i, 1);
-			c->reasoned = true;
-		}
-		i++;
-	}
-}
-
 static json_t *delta_of(const struct openai_reply *o, const struct bytes *reasoning, const char *text, size_t n)
 {
 	if (!o->chat)
@@ -137,7 +112,7 @@ static void take_text(struct openai_reply *o, unsigned number, const char *text,
 
 	if (o->parse_reasoning && !think_take(&c->think, text, n, &parts))
 		o->base.out.lost = true;
-	take_reasoning(c, parts.reasoning, parts.n_reasoning, &reasoning);
+	think_words_take(&c->words, parts.reasoning, parts.n_reasoning, &reasoning);
 	if (o->tools != TOOLS_NONE) {
 		calls[0] = take_calls(o, number, &parts, &rest);
 		calls[1] = text ? NULL : take_calls(o, number, NULL, &rest);
@@ -316,7 +291,7 @@ static void close_reply(struct reply *r)
 	for (unsigned i = 0; o->choice && i < o->n; i++) {
 		bytes_free(&o->choice[i].text);
 		bytes_free(&o->choice[i].reasoning);
-		bytes_free(&o->choice[i].spaces);
+		think_words_free(&o->choice[i].words);
 		tool_calls_free(&o->choice[i].tools);
 		think_end(&o->choice[i].think);
 		json_decref(o->choice[i].logprobs);

@@ -17,8 +17,7 @@ struct openai_choice {
 	json_t *logprobs;             /* array; NULL: none so far */
 	struct think think;
 	struct tool_calls tools;
-	struct bytes spaces; /* of reasoning: held back, as those at its end are not sent */
-	bool reasoned;       /* some of it was not space */
+	struct think_words words;
 	enum end_reason reason;
 	int stop; /* END_STOP_TEXT: which */
 	struct run_numbers numbers;

@@ -11,9 +11,4 @@
  * False: refused. */
 bool tool_choice_read(struct task *t, const json_t *body, const struct served *m, bool *forced, struct refusal *r);
 
-/* How a call is written in a form, as call.h has it, but for the schema; and what stands before its function's name,
- * behind the opening mark. */
-json_t *tool_choice_form(enum tools_form form);
-const char *tool_choice_before_name(enum tools_form form);
-
 #endif

@@ -14,7 +14,7 @@
 #include "answers/tool_calls.h"
 #include "grammar/call.h"
 #include "loaders/json_write.h"
-#include "server/tool_choice.h"
+#include "answers/tool_grammar.h"
 #include "tests/support/shared.h"
 
 #define DSML \
@@ -62,7 +62,7 @@ static json_t *schema_of_calls(enum tools_form form)
 static struct machine *machine_of_form(enum tools_form form)
 {
 	struct error err = { 0 };
-	json_t *o = tool_choice_form(form);
+	json_t *o = tool_grammar_form(form);
 
 	assert_non_null(o);
 	json_object_set_new(o, "schema", schema_of_calls(form));
@@ -106,7 +106,7 @@ static void check_read(enum tools_form form, const char *said, const char *funct
 {
 	struct tool_calls t = { 0 };
 
-	tool_calls_begin(&t, form, tool_choice_before_name(form), functions);
+	tool_calls_begin(&t, form, tool_grammar_before_name(form), functions);
 	tool_calls_take(&t, said, strlen(said));
 	tool_calls_end(&t, false);
 	const struct tool_call *call = t.found.call;
@@ -283,7 +283,7 @@ static void test_rows(void **state)
 			         rows[i].said);
 		if (rows[i].ends) {
 			struct tool_calls t = { 0 };
-			tool_calls_begin(&t, rows[i].form, tool_choice_before_name(rows[i].form), functions);
+			tool_calls_begin(&t, rows[i].form, tool_grammar_before_name(rows[i].form), functions);
 			tool_calls_take(&t, rows[i].said, strlen(rows[i].said));
 			tool_calls_end(&t, false);
 			assert_int_equal(t.found.n, 1);

@@ -110,6 +110,24 @@ static const struct field chat_fields[] = {
 	FREE(jit_chat_options, now),
 	FREE(jit_chat_options, template_name),
 };
+static const struct field answer_fields[] = {
+	FREE(jit_answer_options, tools),
+	FREE(jit_answer_options, prompt),
+	FREE(jit_answer_options, n_prompt),
+	FREE(jit_answer_options, template_text),
+	FREE(jit_answer_options, template_name),
+	FREE(jit_answer_options, opened),
+	FREE(jit_answer_options, id),
+	FREE(jit_answer_options, one_call),
+	FREE(jit_answer_options, keep_reasoning),
+	FREE(jit_answer_options, cut),
+	{ AT(jit_answer_options, reserved), WHOLE, { 0 }, { -1, 1 } },
+};
+static const struct field forced_fields[] = {
+	FREE(jit_forced_options, tools),         FREE(jit_forced_options, function),
+	FREE(jit_forced_options, template_text), FREE(jit_forced_options, template_name),
+	FREE(jit_forced_options, one_call),      { AT(jit_forced_options, reserved), WHOLE, { 0 }, { -1, 1 } },
+};
 static const struct field objects_fields[] = {
 	FREE(jit_objects_options, target),
 	FREE(jit_objects_options, dir),

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "runtime/jitrun_answers.h"
 #include "runtime/jitrun_cards.h"
 #include "runtime/jitrun_tokens.h"
 #include "runtime/session.h"
@@ -26,6 +27,8 @@
 static jit_model *model;
 static jit_session *session, *on_card;
 static struct guarded memory;
+
+#include "tests/runtime/abi_chats.h" /* with `model` */
 
 /* ---- every struct, and a call that takes it */
 
@@ -84,50 +87,6 @@ static int fill_token(void *p, jit_error *err)
 }
 static int fill_defaults(void *p, jit_error *err) { return jit_model_sampling_defaults(model, p, err); }
 
-static const char chat_template[] = "{% for m in messages %}{{ m.content }}{% endfor %}", chat_messages[] = "[]";
-
-/* Messages have to be there, where the caller's struct reaches that far. */
-static int with_chat(void *p, jit_error *err)
-{
-	const struct {
-		size_t at;
-		const char *text;
-	} must[] = { { offsetof(jit_chat_options, messages), chat_messages },
-		     { offsetof(jit_chat_options, template_text), chat_template } };
-	jit_chat out = JIT_CHAT();
-	size_t size;
-
-	memcpy(&size, p, sizeof size);
-	for (size_t i = 0; i < 2; i++)
-		if (size <= 4096 && must[i].at + sizeof must[i].text <= size)
-			memcpy((uint8_t *)p + must[i].at, &must[i].text, sizeof must[i].text);
-	int status = jit_chat_render(model, p, &out, err);
-	jit_chat_free(&out);
-	if (status == JIT_ERROR_ARGUMENT && size < must[0].at + sizeof must[0].text && size >= sizeof size &&
-	    strstr(err->message, "messages is NULL"))
-		*err = (jit_error){ 0 };
-	return err->code;
-}
-
-/* What is to be given back lies elsewhere each time, and is taken out. */
-static int fill_chat(void *p, jit_error *err)
-{
-	const jit_chat_options o = JIT_CHAT_OPTIONS(.messages = chat_messages, .template_text = chat_template);
-	jit_chat own = JIT_CHAT(), zero = { 0 };
-	size_t size;
-	int status = jit_chat_render(model, &o, p, err);
-
-	if (status != JIT_OK)
-		return status;
-	memcpy(&size, p, sizeof size);
-	memcpy(&own, p, size < sizeof own ? size : sizeof own);
-	jit_chat_free(&own);
-	for (size_t at = sizeof size; at < sizeof own && at < size; at += sizeof size)
-		if (at == offsetof(jit_chat, text) || at == offsetof(jit_chat, ids))
-			memcpy((uint8_t *)p + at, &zero.text, sizeof zero.text);
-	return JIT_OK;
-}
-
 static int fill_device(void *p, jit_error *err) { return jit_device_get_info(0, p, err); }
 static int fill_stats(void *p, jit_error *err) { return jit_session_get_stats(session, p, err); }
 static int fill_card_stats(void *p, jit_error *err) { return jit_session_get_card_stats(on_card, p, err); }
@@ -162,6 +121,10 @@ static const struct sized {
 	OPTIONS(jit_embedding_options, with_embedding, embedding_fields),
 	OPTIONS(jit_objects_options, with_objects, objects_fields),
 	OPTIONS(jit_chat_options, with_chat, chat_fields),
+	OPTIONS(jit_answer_options, with_answer, answer_fields),
+	OPTIONS(jit_forced_options, with_forced, forced_fields),
+	RESULTS(jit_answer_event, fill_event),
+	RESULTS(jit_forced_call, fill_forced),
 	RESULTS(jit_sampling, fill_defaults),
 	RESULTS(jit_metadata, fill_metadata),
 	RESULTS(jit_token, fill_token),

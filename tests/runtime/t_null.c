@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
+#include "runtime/jitrun_answers.h"
 #include "runtime/jitrun_batch.h"
 #include "runtime/jitrun_cards.h"
 #include "runtime/jitrun_grammar.h"
@@ -32,6 +33,11 @@ static jit_objects_options objects;
 static const jit_chat_options conversation = {
 	.size = sizeof conversation, .messages = "[]", .template_text = "{{ messages }}"
 };
+static const jit_answer_options reading = { .size = sizeof reading, .template_text = "" };
+static const jit_forced_options forcing = {
+	.size = sizeof forcing, .tools = "[{\"function\":{\"name\":\"f\"}}]", .template_text = "<tool_call>"
+};
+static jit_answer *answer;
 static const char *const stops[] = { "a" };
 static const int32_t ids[] = { 300, 301, 302 };
 static size_t hidden;
@@ -53,6 +59,12 @@ static int begun(jit_session *p, const jit_error *err)
 static int gathered(jit_batch *p, const jit_error *err)
 {
 	jit_batch_close(p);
+	return p ? JIT_OK : code(err);
+}
+
+static int answered(jit_answer *p, const jit_error *err)
+{
+	jit_answer_close(p);
 	return p ? JIT_OK : code(err);
 }
 
@@ -95,10 +107,13 @@ enum meaning { REFUSED, REFUSED_OTHERWISE /* whatever the sentence says */, MAY,
 		jit_session *ready[1]; \
 		jit_chat chat = JIT_CHAT(); \
 		char spelt[8]; \
+		jit_answer_event event = JIT_ANSWER_EVENT(); \
+		jit_forced_call forced = JIT_FORCED_CALL(); \
 		int32_t *list = NULL, id = 0; \
 		size_t n = 0; \
 		int status = call; \
-		(void)floats, (void)top, (void)ready, (void)chat, (void)id, (void)n, (void)spelt; \
+		(void)floats, (void)top, (void)ready, (void)chat, (void)event, (void)forced, (void)id, (void)n, \
+			(void)spelt; \
 		*ours = list; \
 		return status; \
 	}
@@ -223,13 +238,15 @@ static void begin(void)
 	b = jit_batch_open(m, &JIT_BATCH_OPTIONS(.context = 64, .threads = 1, .kv_bytes = 8 << 20), &err);
 	member = b ? jit_batch_session(b, NULL, &err) : NULL;
 	s = jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 64, .threads = 1), &err);
-	if (!s || !member)
+	answer = jit_answer_open(m, NULL, &err);
+	if (!s || !member || !answer)
 		fail_msg("%s", err.message);
 	assert_int_equal(jit_session_feed(s, ids, 3, &err), JIT_OK);
 }
 
 static void end(void)
 {
+	jit_answer_close(answer);
 	jit_session_close(s);
 	jit_session_close(member);
 	jit_batch_close(b);

@@ -1,0 +1,109 @@
+/* tests/runtime/abi_chats.h - a part of t_abi.c: calls that take the structs of conversations and answers. */
+#ifndef TESTS_ABI_CHATS_H
+#define TESTS_ABI_CHATS_H
+
+static const char chat_template[] = "{% for m in messages %}{{ m.content }}{% endfor %}", chat_messages[] = "[]";
+
+/* Messages have to be there, where the caller's struct reaches that far. */
+static int with_chat(void *p, jit_error *err)
+{
+	const struct {
+		size_t at;
+		const char *text;
+	} must[] = { { offsetof(jit_chat_options, messages), chat_messages },
+		     { offsetof(jit_chat_options, template_text), chat_template } };
+	jit_chat out = JIT_CHAT();
+	size_t size;
+
+	memcpy(&size, p, sizeof size);
+	for (size_t i = 0; i < 2; i++)
+		if (size <= 4096 && must[i].at + sizeof must[i].text <= size)
+			memcpy((uint8_t *)p + must[i].at, &must[i].text, sizeof must[i].text);
+	int status = jit_chat_render(model, p, &out, err);
+	jit_chat_free(&out);
+	if (status == JIT_ERROR_ARGUMENT && size < must[0].at + sizeof must[0].text && size >= sizeof size &&
+	    strstr(err->message, "messages is NULL"))
+		*err = (jit_error){ 0 };
+	return err->code;
+}
+
+/* What is to be given back lies elsewhere each time, and is taken out. */
+static int fill_chat(void *p, jit_error *err)
+{
+	const jit_chat_options o = JIT_CHAT_OPTIONS(.messages = chat_messages, .template_text = chat_template);
+	jit_chat own = JIT_CHAT(), zero = { 0 };
+	size_t size;
+	int status = jit_chat_render(model, &o, p, err);
+
+	if (status != JIT_OK)
+		return status;
+	memcpy(&size, p, sizeof size);
+	memcpy(&own, p, size < sizeof own ? size : sizeof own);
+	jit_chat_free(&own);
+	for (size_t at = sizeof size; at < sizeof own && at < size; at += sizeof size)
+		if (at == offsetof(jit_chat, text) || at == offsetof(jit_chat, ids))
+			memcpy((uint8_t *)p + at, &zero.text, sizeof zero.text);
+	return JIT_OK;
+}
+
+static int with_answer(void *p, jit_error *err)
+{
+	jit_answer *a = jit_answer_open(model, p, err);
+
+	jit_answer_close(a);
+	return a ? JIT_OK : err->code;
+}
+
+/* Tools have to be there, where the caller's struct reaches that far. */
+static const char forced_tools[] = "[{\"function\":{\"name\":\"f\"}}]";
+static int with_forced(void *p, jit_error *err)
+{
+	const char *const tools = forced_tools;
+	const size_t at = offsetof(jit_forced_options, tools);
+	jit_forced_call out = JIT_FORCED_CALL();
+	size_t size;
+
+	memcpy(&size, p, sizeof size);
+	if (size <= 4096 && at + sizeof tools <= size)
+		memcpy((uint8_t *)p + at, &tools, sizeof tools);
+	jit_call_force(model, p, &out, err);
+	jit_forced_call_free(&out);
+	if (size < at + sizeof tools && strstr(err->message, "has no function to call"))
+		*err = (jit_error){ 0 };
+	return err->code;
+}
+
+/* Of an answer's text, which lies at the same place each time. */
+static int fill_event(void *p, jit_error *err)
+{
+	static jit_answer *a;
+	int status;
+
+	if (!a)
+		a = jit_answer_open(model, NULL, err);
+	status = jit_answer_feed(a, "text", 4, err);
+	return status == JIT_OK ? jit_answer_next(a, p, err) : status;
+}
+
+static int fill_forced(void *p, jit_error *err)
+{
+	const jit_forced_options o = JIT_FORCED_OPTIONS(.tools = forced_tools, .template_text = "<tool_call>");
+	static const size_t ours[] = { offsetof(jit_forced_call, grammar), offsetof(jit_forced_call, prompt),
+		                       offsetof(jit_forced_call, ids), offsetof(jit_forced_call, opened) };
+	jit_forced_call own = JIT_FORCED_CALL();
+	const void *const zero = NULL;
+	size_t size;
+	int status = jit_call_force(model, &o, p, err);
+
+	if (status != JIT_OK)
+		return status;
+	memcpy(&size, p, sizeof size);
+	memcpy(&own, p, size < sizeof own ? size : sizeof own);
+	jit_forced_call_free(&own);
+	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+		if (ours[i] + sizeof zero <= size)
+			memcpy((uint8_t *)p + ours[i], &zero, sizeof zero);
+	return JIT_OK;
+}
+
+#endif
