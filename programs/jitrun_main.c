@@ -18,6 +18,7 @@
 #include "runtime/jitrun_grammar.h"
 #include "runtime/sampling/chain.h"
 #include "runtime/session.h"
+#include "runtime/session_limits.h"
 
 volatile sig_atomic_t interrupted;
 static volatile sig_atomic_t busy = 1, unanswered;
@@ -387,6 +388,16 @@ static int open_failed(const jit_error *err)
 	return EXIT_INTERRUPTED;
 }
 
+static void run_free(struct run *r)
+{
+	free(r->text);
+	free(r->reasoning);
+	free(r->template_text);
+	think_end(&r->think);
+	session_limits_close(r->limits);
+	json_decref(r->logprobs);
+}
+
 static int run(int argc, char **argv)
 {
 	struct run r = { .terminal = isatty(STDOUT_FILENO) != 0 };
@@ -437,11 +448,7 @@ static int run(int argc, char **argv)
 	}
 	jit_session_close(r.session);
 	jit_model_close(r.model);
-	free(r.text);
-	free(r.reasoning);
-	free(r.template_text);
-	think_end(&r.think);
-	json_decref(r.logprobs);
+	run_free(&r);
 	prompt_free(&p);
 	return rc;
 }

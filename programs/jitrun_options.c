@@ -19,6 +19,7 @@ struct jitrun_options opt = {
 	.n = N_DEFAULT,
 	.logprobs = -1,
 	.think = "dim",
+	.reasoning_budget = -1,
 	.sampling = SAMPLING_ARGS_USUAL,
 };
 
@@ -122,6 +123,19 @@ static const struct option_row rows[] = {
 	  .help = "the model's reasoning before an answer: dim: shown, and dimmed on a terminal; hide: left out; with "
 	          "--json, dim puts it into the member \"reasoning\" and show into the text (dim)",
 	  .target = &opt.think },
+	{ .name = "reasoning-budget",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "tokens of reasoning after which it is closed and the answer begins; 0: at once; -1: as many as the "
+	          "model makes (-1)",
+	  .low = -1,
+	  .high = INT_MAX,
+	  .target = &opt.reasoning_budget },
+	{ .name = "reasoning-budget-message",
+	  .kind = OPTION_TEXT,
+	  .value = "TEXT",
+	  .help = "what then stands at the end of the reasoning (nothing)",
+	  .target = &opt.reasoning_message },
 	{ .name = "show-prompt",
 	  .kind = OPTION_FLAG,
 	  .help = "show what the chat template makes of the conversation before each answer",

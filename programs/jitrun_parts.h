@@ -49,7 +49,7 @@ struct jitrun_options {
 		*activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch, *target, *dump_objects;
 	const char *imatrix_out, *prompt_cache, *json_schema, *json_schema_file, *regex, *gbnf, *gbnf_file;
 	bool prompt_cache_all, prompt_cache_ro;
-	const char *operand[OPERANDS_MOST], *think;
+	const char *operand[OPERANDS_MOST], *think, *reasoning_message;
 	bool verbose, escape;
 	bool no_history, special, echo, print_ids, json, json_stream, quiet, ignore_eos, no_cache, sealed, copy_weights,
 		cache_weights, devices, perf_map, gdb, report, profile;
@@ -57,7 +57,8 @@ struct jitrun_options {
 	struct sampling_args sampling;
 	struct option_list stop;
 	long n, context, threads, batch, workgroups, units, cache_limit, cache_weights_limit;
-	long logprobs; /* tokens; -1: none are asked for */
+	long reasoning_budget; /* tokens; -1: as many as it takes */
+	long logprobs;         /* tokens; -1: none are asked for */
 };
 extern struct jitrun_options opt;
 
@@ -107,7 +108,8 @@ struct run {
 	bool cache_is_old;                   /* the prompt has tokens that the file of --prompt-cache has not */
 	bool keeps_text;                     /* text is kept as well as printed */
 	char *text;
-	size_t n_text; /* kept for --json, and for conversations */
+	size_t n_text;                 /* kept for --json, and for conversations */
+	struct session_limits *limits; /* of its reasoning; NULL: there are none, or no answer was begun */
 	struct think think;
 	struct wrap wrap;
 	char *reasoning; /* kept likewise: what is not in the text */

@@ -7,6 +7,8 @@
 #include "programs/jitrun_parts.h"
 #include "programs/output.h"
 #include "programs/progress.h"
+#include "runtime/model.h"
+#include "runtime/session_limits.h"
 
 enum { PERPLEXITY_WINDOW = 512, USUAL_BATCH = 264, CARD_BATCH = 512 /* of jit_session_options.batch */ };
 
@@ -214,9 +216,22 @@ static int generate(struct run *r, jit_error *err)
 	return emit_rest(r, err) ? JIT_OK : err->code;
 }
 
+/* Reasoning that the answer or the prompt's end opens is closed behind so many tokens. */
+static bool begin_limits(struct run *r, jit_error *err)
+{
+	const struct session_limits_options o = { .budget = opt.reasoning_budget, .message = opt.reasoning_message };
+	struct error e = { 0 };
+
+	if (opt.reasoning_budget < 0)
+		return true;
+	if (!r->limits)
+		r->limits = session_limits_open(r->model, &o, &e);
+	return (r->limits && session_set_limits(r->session, r->limits, &e)) || model_report(err, &e) == JIT_OK;
+}
+
 int jitrun_generate(struct run *r, jit_error *err)
 {
-	int status = generate(r, err);
+	int status = begin_limits(r, err) ? generate(r, err) : err->code;
 
 	wrap_flush(&r->wrap); /* the last word, however it ended */
 	return status != JIT_OK || written(err) ? status : err->code;

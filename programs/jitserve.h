@@ -30,10 +30,10 @@ struct serve_arguments {
 	struct option_list allow_host, cors_origin, alias;
 	long port, connections, per_address, read_seconds, alive_seconds, stop_seconds, body_mib, unread_kib, threads,
 		parallel, queue, context, pass_ms, kv_mib, memory_mib, predict, batch_tokens, check_bits, answers,
-		client_answers, slot_files, slot_mib;
+		client_answers, slot_files, slot_mib, reasoning_budget;
 	struct sampling_args sampling; /* where a request says nothing */
-	const char *slot_save, *template_file, *replay, *pooling, *reasoning, *reasoning_format, *kv_type, *numerics,
-		*speculate;
+	const char *slot_save, *template_file, *replay, *pooling, *reasoning, *reasoning_format, *reasoning_message,
+		*kv_type, *numerics, *speculate;
 	bool exit_on_device_failure, no_page, no_slots, verbose, no_replay, insecure, quiet, sealed, no_cache;
 };
 extern struct serve_arguments serve;

@@ -171,6 +171,9 @@ static bool open_batcher(struct served *m, jit_error *err)
 	                            .max_pass_ms = (int)serve.pass_ms, .kv_bytes = cache_bytes(m));
 	m->template_text = template_text;
 	m->reasoning = reasoning();
+	m->has_budget = serve.reasoning_budget >= 0;
+	m->budget = serve.reasoning_budget;
+	m->budget_message = serve.reasoning_message;
 	m->verbose = serve.verbose;
 	m->keeps_reasoning = serve.reasoning_format && strcmp(serve.reasoning_format, "none") == 0;
 	m->kv = serve.kv_type;

@@ -167,7 +167,10 @@ int jit_session_next(jit_session *s, int32_t *id, jit_error *err)
 	const float *logits = s->grammar ? session_grammar_logits(s, s->logits, &e) : s->logits;
 	if (!logits)
 		return model_report(err, &e);
-	*id = sampling_choose_knowing(&s->sampling, logits, session_greatest(s, logits), s->ids, s->length);
+	if (!s->limited)
+		*id = sampling_choose_knowing(&s->sampling, logits, session_greatest(s, logits), s->ids, s->length);
+	else if (!session_limits_choose(s, logits, id, &e))
+		return model_report(err, &e);
 	if (s->length < s->n_forced)
 		*id = s->forced[s->length];
 	if (s->grammar && !session_grammar_take(s, id, 1, &e)) {
@@ -215,6 +218,8 @@ int jit_session_rewind(jit_session *s, size_t n, jit_error *err)
 	sampling_rewind(&s->sampling, n);
 	if (s->grammar)
 		session_grammar_rewind(s, n);
+	if (s->limited)
+		session_limits_rewind(s, n);
 	s->length = n;
 	return JIT_OK;
 }

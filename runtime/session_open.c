@@ -163,6 +163,7 @@ void jit_session_close(jit_session *s)
 	sampling_close(&s->sampling);
 	stop_close(s->stop);
 	session_grammar_close(s->grammar);
+	session_limited_close(s->limited);
 	speculate_close(&s->speculate);
 	session_memory_close(&s->memory);
 	free(s->ids);

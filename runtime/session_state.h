@@ -13,6 +13,7 @@
  *   session_embed.c    hidden states, and a text's embedding
  *   session_text.c     the text of tokens
  *   session_grammar.c  choices that keep to a grammar
+ *   session_limits.c   what else bounds them
  *   session_stats.c    counters, report, trace
  */
 #ifndef RUNTIME_SESSION_STATE_H
@@ -21,6 +22,7 @@
 #include "runtime/engine.h"
 #include "runtime/sampling/sampling.h"
 #include "runtime/session.h"
+#include "runtime/session_limits.h"
 #include "runtime/session_memory.h"
 
 struct jit_session {
@@ -42,6 +44,7 @@ struct jit_session {
 	struct utf8_stream stream;
 	struct stop *stop;               /* NULL: no text ends a generation */
 	struct session_grammar *grammar; /* NULL: any text will do */
+	struct session_limited *limited; /* NULL: nothing else bounds choices */
 	char *text;
 	size_t text_capacity;
 	uint64_t prompt_tokens, decode_tokens, decode_passes;

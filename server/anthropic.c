@@ -29,7 +29,7 @@ struct anthropic_reply {
 	struct reply base;
 	const struct served *model;
 	struct task *task;
-	char id[40], *prompt;
+	char id[40], request[REQUEST_ID], *prompt;
 	size_t n_prompt;
 	bool in_call;
 	struct think think;
@@ -281,7 +281,7 @@ static void end(struct reply *r)
 static void fail(struct reply *r, const struct refusal *why)
 {
 	bytes_text(&r->out, "event: error\ndata: ");
-	bytes_take(&r->out, refusal_json_anthropic(why));
+	bytes_take(&r->out, refusal_json_anthropic(why, ((struct anthropic_reply *)(void *)r)->request));
 	bytes_text(&r->out, "\n\n");
 }
 
@@ -331,6 +331,7 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 	struct anthropic_reply *o = open_reply(m, t);
 	if (!o)
 		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+	snprintf(o->request, sizeof o->request, "%s", x->id);
 	o->in_call = forced;
 	tool_calls_begin(&o->tools, tools_form_in(m->tools, field_value(body, "tools") != NULL), t->opened,
 	                 t->functions);

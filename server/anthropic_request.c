@@ -1,6 +1,7 @@
 /* server/anthropic_request.c - requests in the form of Anthropic's API, brought to the one that the rest of the server
  * reads.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -173,14 +174,33 @@ static bool is_texts(const json_t *v)
 	return json_is_array(v);
 }
 
+/* How much effort there shall be says nothing of whether the model reasons: a variable of the template alone. */
+static void add_effort(json_t *o, const char *effort)
+{
+	json_t *given = json_object_get(o, "chat_template_kwargs");
+	if (given && !json_is_object(given)) /* which is refused */
+		return;
+	json_t *variables = given ? json_copied(given, false) : json_object();
+
+	if (!json_object_get(variables, "reasoning_effort"))
+		json_put(variables, "reasoning_effort", json_string(effort));
+	json_put(o, "chat_template_kwargs", variables);
+}
+
 /* The fields that chat completions have in another form. */
 static bool take_fields(json_t *o, const json_t *body, struct refusal *r)
 {
 	static const char *const others[] = { "system", "stop_sequences", "tools", "tool_choice" };
 	const json_t *system = field_value(body, "system"), *stops = field_value(body, "stop_sequences");
 	json_t *choice = field_object(body, "tool_choice", r), *tools = field_array(body, "tools", r);
+	json_t *config = field_object(body, "output_config", r);
+	const char *effort = NULL;
 	bool one = false;
 
+	if (config && !field_text(config, "effort", &effort, r)) {
+		snprintf(r->param, sizeof r->param, "output_config.effort");
+		return false;
+	}
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		json_object_del(o, others[i]);
 	if (system && !json_is_string(system) && !json_is_array(system))
@@ -198,6 +218,8 @@ static bool take_fields(json_t *o, const json_t *body, struct refusal *r)
 		json_put(o, "tool_choice", choice_of(choice, r));
 	if (one)
 		json_put(o, "parallel_tool_calls", json_false());
+	if (effort)
+		add_effort(o, effort);
 	return r->status == 0;
 }
 

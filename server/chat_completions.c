@@ -8,6 +8,7 @@
 #include "server/endpoints.h"
 #include "server/fields.h"
 #include "server/generate.h"
+#include "server/old_functions.h"
 #include "server/openai.h"
 #include "server/request_fields.h"
 #include "server/server.h"
@@ -44,7 +45,8 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 	t->n_ids = c->n_ids;
 	c->ids = NULL;
 	if (!task_read(t, body, m->model, batcher_context(m->batcher), &x->refusal) ||
-	    !read_logprobs(t, body, &x->refusal) || !field_text(body, "reasoning_format", &format, &x->refusal))
+	    !read_logprobs(t, body, &x->refusal) || !task_read_prompt_top(t, body, &x->refusal) ||
+	    !field_text(body, "reasoning_format", &format, &x->refusal))
 		return false;
 	if (!talk_read_calls(t, body, &x->refusal) || !tool_choice_read(t, body, m, &forced, &x->refusal))
 		return false;
@@ -58,7 +60,11 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 	o->prompt = c->text;
 	o->n_prompt = c->n_text;
 	c->text = NULL;
-	return generate(x, &o->base, m, &t, 1);
+	t->scores = t->prompt_top >= 0;
+	if (openai_prompt_logprobs(o, &x->refusal))
+		return generate(x, &o->base, m, &t, 1);
+	reply_close(&o->base);
+	return false;
 }
 
 bool answer_chat_tokens(struct exchange *x)
@@ -86,10 +92,13 @@ bool answer_chat(struct exchange *x)
 	if (!body)
 		return false;
 	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
+	const bool old = old_functions_are_in(body);
 	bool ok = m && talk_bring_to_form(body, "messages", &x->refusal) &&
 	          conversation_read(&c, body, m, x->now, &x->refusal);
 	if (ok) {
 		t = task_open(m);
+		if (t)
+			t->old_functions = old;
 		ok = t ? begin(x, body, m, t, &c)
 		       : refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
 	}

@@ -9,6 +9,7 @@
 #include "runtime/host/system.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/session.h"
+#include "runtime/session_limits.h"
 #include "server/bits.h"
 
 static struct choice *open_one(struct task *t, unsigned number)
@@ -157,6 +158,24 @@ int choice_status(int code)
 
 /* ---- the beginning */
 
+static bool set_stops(struct choice *c, jit_error *err)
+{
+	const struct task *t = c->task;
+
+	return jit_session_set_stop(c->session, (const char *const *)t->stop, t->n_stop, err) == JIT_OK;
+}
+
+static bool set_limits(struct choice *c, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (!c->task->limits || session_set_limits(c->session, c->task->limits, &e))
+		return true;
+	err->code = JIT_ERROR_MEMORY;
+	snprintf(err->message, sizeof err->message, "%s", e.text);
+	return false;
+}
+
 static bool prepare(struct choice *c, jit_batch *batch, jit_error *err)
 {
 	const struct task *t = c->task;
@@ -165,8 +184,8 @@ static bool prepare(struct choice *c, jit_batch *batch, jit_error *err)
 
 	p.seed += c->number - t->first;
 	c->session = jit_batch_session(batch, &p, err);
-	if (!c->session || jit_session_set_stop(c->session, (const char *const *)t->stop, t->n_stop, err) != JIT_OK ||
-	    jit_session_submit(c->session, t->ids, t->n_ids, &reused, err) != JIT_OK)
+	if (!c->session || (t->least == 0 && !set_stops(c, err)) ||
+	    jit_session_submit(c->session, t->ids, t->n_ids, &reused, err) != JIT_OK || !set_limits(c, err))
 		return false;
 	c->numbers.prompt = t->n_ids;
 	c->numbers.reused = reused;
@@ -289,6 +308,9 @@ static bool put_token(struct choice *c, int32_t id, bool last, jit_error *err)
 		r.n_top = (uint32_t)have;
 	}
 	bool ok = add_text(c, id, last, &text, err);
+	const int stopped = c->task->keeps_stop ? jit_session_stopped(c->session) : -1;
+	if (ok && stopped >= 0)
+		bytes_text(&text, c->task->stop[stopped]);
 	if (id >= 0 && c->task->marks)
 		bytes_text(&text, models_mark(c->task->marks, id));
 	if (ok && text.lost)
@@ -347,9 +369,12 @@ void choice_advance(struct choice *c, const jit_model *model)
 	if (c->first <= 0)
 		c->first = system_seconds();
 	c->numbers.generated++;
-	bool ends = (!c->task->ignore_end && jit_model_is_end(model, id)) || task_ends_at(c->task, id);
+	const bool model_ends = !c->task->ignore_end && jit_model_is_end(model, id);
+	bool ends = model_ends || task_ends_at(c->task, id);
 	bool last = ends || (c->task->most > 0 && c->numbers.generated >= (uint64_t)c->task->most);
-	if (!put_token(c, ends ? -1 : id, last, &err))
+	bool hidden = ends && (model_ends || !c->task->keeps_stop);
+	if (!put_token(c, hidden ? -1 : id, last, &err) ||
+	    (c->task->least > 0 && c->numbers.generated == (uint64_t)c->task->least && !set_stops(c, &err)))
 		choice_fail(c, choice_status(err.code), err.message);
 	else if (ends)
 		choice_end(c, END_TOKEN);

@@ -122,7 +122,8 @@ static bool rank(struct choice *c, jit_session *alone, size_t n, jit_error *err)
 /* How likely each token of the part is, and which were likelier. */
 static bool score(struct choice *c, jit_session *alone, size_t n, jit_error *err)
 {
-	const size_t n_top = (size_t)c->task->logprobs;
+	const struct task *t = c->task;
+	const size_t n_top = (size_t)(t->prompt_top > t->logprobs ? t->prompt_top : t->logprobs);
 	float *logprob = malloc(n * sizeof *logprob);
 	jit_logprob *top = calloc(n * n_top + 1, sizeof *top);
 	const int32_t *ids = text_of(c).ids + c->done;

@@ -41,7 +41,7 @@ static bool open_tasks(struct exchange *x, const json_t *body, const struct serv
 		t->n_ids = p->list[i].n;
 		p->list[i].ids = NULL;
 		if (!task_read(t, body, m->model, batcher_context(m->batcher), &x->refusal) ||
-		    !read_logprobs(&t->logprobs, body, &x->refusal))
+		    !read_logprobs(&t->logprobs, body, &x->refusal) || !task_read_prompt_top(t, body, &x->refusal))
 			return false;
 		t->sampling.seed = tasks[0]->sampling.seed;
 		t->first = choices;
@@ -57,7 +57,7 @@ static bool read_echo(struct task **tasks, const struct prompts *p, const json_t
 	if (!field_flag(body, "echo", echo, r))
 		return false;
 	for (size_t i = 0; i < p->n; i++)
-		tasks[i]->scores = *echo && tasks[i]->logprobs >= 0;
+		tasks[i]->scores = tasks[i]->prompt_top >= 0 || (*echo && tasks[i]->logprobs >= 0);
 	return true;
 }
 
@@ -68,7 +68,7 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 
 	bool ok = open_tasks(x, body, m, p, tasks) && read_echo(tasks, p, body, &echo, &x->refusal);
 	struct openai_reply *o = ok ? openai_reply_open(x, m, tasks, (unsigned)p->n, body, false) : NULL;
-	ok = o != NULL;
+	ok = o && openai_prompt_logprobs(o, &x->refusal);
 	for (size_t i = 0; ok && echo && i < p->n; i++)
 		ok = openai_echo(o, (unsigned)i, p->list[i].text, &x->refusal);
 	if (o && !ok)

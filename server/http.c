@@ -149,6 +149,7 @@ static void add_fields(const struct exchange *x, struct MHD_Response *r, const c
 	if (type)
 		MHD_add_response_header(r, "Content-Type", type);
 	MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(r, x->anthropic ? "request-id" : "X-Request-Id", x->id);
 	if (x->header[0])
 		MHD_add_response_header(r, "X-Jitrun-Replay", x->header);
 	if (x->policy[0]) {
@@ -160,7 +161,7 @@ static void add_fields(const struct exchange *x, struct MHD_Response *r, const c
 	if (!page)
 		return;
 	MHD_add_response_header(r, "Access-Control-Allow-Origin", page);
-	MHD_add_response_header(r, "Access-Control-Expose-Headers", "X-Jitrun-Replay, Retry-After");
+	MHD_add_response_header(r, "Access-Control-Expose-Headers", origin_exposed);
 	MHD_add_response_header(r, "Vary", "Origin, Access-Control-Request-Headers");
 }
 
@@ -175,7 +176,7 @@ static enum MHD_Result send_response(struct exchange *x, unsigned status, struct
 
 static enum MHD_Result send_refusal(struct exchange *x)
 {
-	char *text = x->anthropic ? refusal_json_anthropic(&x->refusal) : refusal_json(&x->refusal);
+	char *text = x->anthropic ? refusal_json_anthropic(&x->refusal, x->id) : refusal_json(&x->refusal);
 	struct MHD_Response *r =
 		text ? MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE) : NULL;
 
@@ -196,7 +197,7 @@ static enum MHD_Result send_refusal(struct exchange *x)
 		MHD_add_response_header(r, "Allow", x->route->method);
 	if (x->refusal.status == 415)
 		MHD_add_response_header(r, "Accept-Encoding", "identity");
-	return send_response(x, (unsigned)x->refusal.status, r);
+	return send_response(x, x->anthropic ? refusal_status_anthropic(&x->refusal) : (unsigned)x->refusal.status, r);
 }
 
 static enum MHD_Result send_whole(struct exchange *x, struct bytes *b)
@@ -369,7 +370,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
 		*own = x;
 		x->server = s;
 		x->connection = c;
-		x->anthropic = strncmp(path, "/v1/messages", 12) == 0;
+		route_name(x, path);
 		atomic_fetch_add(&s->requests, 1);
 		return is_welcome(x, method, path) ? MHD_YES : send_refusal(x);
 	}

@@ -15,6 +15,7 @@
 #include "server/loader.h"
 #include "server/refusal.h"
 #include "server/reply.h"
+#include "server/request_id.h"
 #include "server/turns.h"
 
 struct server;
@@ -30,7 +31,8 @@ struct exchange {
 	struct bytes body;
 	bool body_too_long;
 	struct refusal refusal;
-	bool anthropic; /* a client of Anthropic's API asks, who reads refusals in its form */
+	char id[REQUEST_ID]; /* of the request, "req_..." */
+	bool anthropic;      /* a client of Anthropic's API asks, who reads refusals in its form */
 	/* what a handler gives */
 	const char *type;    /* of a whole answer */
 	struct bytes answer; /* the whole answer */
@@ -65,6 +67,8 @@ extern const struct route routes[];
  */
 bool route_find(struct exchange *x, const char *method, const char *path);
 
+/* What is known of a request by its head: its own name, and whose clients ask. */
+void route_name(struct exchange *x, const char *path);
 /* The value of a header field or of an argument behind "?", NULL: it is not there. */
 const char *exchange_header(const struct exchange *x, const char *name);
 const char *exchange_argument(const struct exchange *x, const char *name);

@@ -40,8 +40,11 @@ struct served {
 	struct answer_marks marks; /* tokens that are marks of calls */
 	const char *template_text; /* instead of the model's own; NULL */
 	enum reasoning reasoning;
-	bool verbose;         /* answers say how they were generated */
-	bool keeps_reasoning; /* in the answer's text, where a request does not say */
+	bool has_budget;            /* of reasoning, in tokens, where a request does not say */
+	int64_t budget;             /* it is */
+	const char *budget_message; /* that then stands at its end; NULL */
+	bool verbose;               /* answers say how they were generated */
+	bool keeps_reasoning;       /* in the answer's text, where a request does not say */
 	jit_model_info info;
 	char description[200]; /* what info points to */
 	jit_sampling sampling; /* for what a request does not say; what it points to lives as long as the model */

@@ -114,6 +114,8 @@ json_t *native_settings(const struct task *t)
 	json_put(o, "stop", texts((const char *const *)t->stop, t->n_stop));
 	json_put(o, "stop_token_ids", json_ids(t->ends, t->n_ends));
 	json_put(o, "grammar", json_text(grammar, strlen(grammar)));
+	if (t->limits_told && json_object_update(o, t->limits_told))
+		json_put(o, "limits", NULL);
 	return o;
 }
 

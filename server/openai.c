@@ -102,6 +102,42 @@ static json_t *take_calls(struct openai_reply *o, unsigned number, const struct 
 	return o->base.events ? openai_call_deltas(o, number) : NULL;
 }
 
+/* calls is taken over. */
+static void send_calls(struct openai_reply *o, unsigned number, json_t *calls)
+{
+	json_t *call, *delta;
+	size_t i;
+
+	if (!o->tasks[0]->old_functions) {
+		delta = json_object();
+		json_put(delta, "tool_calls", calls);
+		send_chunk(o, number, delta, NULL, NULL);
+		return;
+	}
+	json_array_foreach(calls, i, call)
+	{
+		delta = json_object();
+		json_put(delta, "function_call", json_incref(json_object_get(call, "function")));
+		send_chunk(o, number, delta, NULL, NULL);
+	}
+	json_decref(calls);
+}
+
+/* The calls of a whole answer. */
+static void put_calls(struct openai_reply *o, unsigned number, json_t *message)
+{
+	json_t *calls = openai_calls(o, number);
+
+	if (!o->tasks[0]->old_functions) {
+		json_put(message, "tool_calls", calls);
+		return;
+	}
+	json_put(message, "function_call", json_incref(json_object_get(json_array_get(calls, 0), "function")));
+	if (json_string_length(json_object_get(message, "content")) == 0)
+		json_put(message, "content", json_null());
+	json_decref(calls);
+}
+
 /* A piece of text; NULL is the end, and gives what was held back. */
 static void take_text(struct openai_reply *o, unsigned number, const char *text, size_t n, json_t *entry)
 {
@@ -137,9 +173,7 @@ static void take_text(struct openai_reply *o, unsigned number, const char *text,
 	bytes_free(&rest);
 	for (int i = 0; i < 2; i++)
 		if (calls[i]) {
-			json_t *delta = json_object();
-			json_put(delta, "tool_calls", calls[i]);
-			send_chunk(o, number, delta, NULL, NULL);
+			send_calls(o, number, calls[i]);
 		}
 }
 
@@ -180,6 +214,21 @@ static void begin_choice(struct openai_reply *o, unsigned number)
 	}
 }
 
+static void take_scored(struct openai_reply *o, const struct record *r, const jit_logprob *top)
+{
+	const unsigned number = r->choice / (o->n / o->n_tasks);
+	const struct task *t = o->tasks[number];
+	struct record asked = *r;
+
+	if (o->echo && o->echo[number].logprobs) {
+		if (asked.n_top > (uint32_t)t->logprobs)
+			asked.n_top = (uint32_t)t->logprobs;
+		json_add(o->echo[number].logprobs, openai_logprob(o->model->model, &asked, top, false));
+	}
+	if (o->prompt_logprobs)
+		json_add(o->prompt_logprobs[number], openai_ranked(o->model->model, r, top, (uint32_t)t->prompt_top));
+}
+
 static void take(struct reply *r, const struct record *record, const jit_logprob *top, const char *text)
 {
 	struct openai_reply *o = (struct openai_reply *)(void *)r;
@@ -189,7 +238,7 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 		c->numbers = record->numbers;
 		begin_choice(o, record->choice);
 	} else if (record->kind == RECORD_SCORED) {
-		json_add(echo_of(o, record->choice)->logprobs, openai_logprob(o->model->model, record, top, false));
+		take_scored(o, record, top);
 	} else if (record->kind == RECORD_PROMPT) {
 		json_t *j = chunk(o, record->choice, o->chat ? json_object() : json_string(""), NULL, NULL);
 		json_put(j, "prompt_progress", openai_progress(record));
@@ -228,7 +277,7 @@ static json_t *choice_json(struct openai_reply *o, unsigned number)
 			json_put(message, "reasoning_content", json_text(c->reasoning.p, c->reasoning.n));
 		json_put(message, "content", text);
 		if (c->tools.found.n)
-			json_put(message, "tool_calls", openai_calls(o, number));
+			put_calls(o, number, message);
 		json_put(one, "message", message);
 	} else {
 		json_put(one, "text", text);
@@ -237,6 +286,8 @@ static json_t *choice_json(struct openai_reply *o, unsigned number)
 	c->logprobs = NULL;
 	json_put(one, "logprobs", logprobs ? logprobs : json_null());
 	json_put(one, "finish_reason", json_string(openai_finish(o, c)));
+	if (o->prompt_logprobs && !o->chat)
+		json_put(one, "prompt_logprobs", json_incref(o->prompt_logprobs[number / (o->n / o->n_tasks)]));
 	return one;
 }
 
@@ -258,6 +309,8 @@ static void end(struct reply *r)
 		for (unsigned i = 0; i < o->n; i++)
 			json_add(choices, choice_json(o, i));
 		json_put(j, "choices", choices);
+		if (o->prompt_logprobs && o->chat)
+			json_put(j, "prompt_logprobs", json_incref(o->prompt_logprobs[0]));
 		json_put(j, "usage", openai_usage(o->choice, o->n, o->n / o->n_tasks));
 		json_put(j, "timings", openai_timings(&o->choice[0].numbers));
 		if (o->verbose)
@@ -303,6 +356,9 @@ static void close_reply(struct reply *r)
 		json_decref(o->echo[i].logprobs);
 	}
 	free(o->echo);
+	for (unsigned i = 0; o->prompt_logprobs && i < o->n_tasks; i++)
+		json_decref(o->prompt_logprobs[i]);
+	free(o->prompt_logprobs);
 	for (unsigned i = 0; o->tasks && i < o->n_tasks; i++)
 		task_release(o->tasks[i]);
 	free(o->tasks);
@@ -388,6 +444,22 @@ bool openai_echo(struct openai_reply *o, unsigned i, const json_t *text, struct 
 	} else {
 		e->text = jit_model_detokenize(o->model->model, t->ids, t->n_ids, &e->n, NULL);
 	}
-	e->logprobs = t->scores ? json_array() : NULL;
-	return (e->text && (e->logprobs || !t->scores)) || refuse(r, 503, NULL, "There is no memory for this request.");
+	const bool scored = t->scores && t->logprobs >= 0;
+	e->logprobs = scored ? json_array() : NULL;
+	return (e->text && (e->logprobs || !scored)) || refuse(r, 503, NULL, "There is no memory for this request.");
+}
+
+bool openai_prompt_logprobs(struct openai_reply *o, struct refusal *r)
+{
+	bool ok = true;
+
+	if (o->tasks[0]->prompt_top < 0)
+		return true;
+	if (o->base.events)
+		return refuse(r, 400, "prompt_logprobs",
+		              "prompt_logprobs is told in whole answers alone, not in streams");
+	o->prompt_logprobs = calloc(o->n_tasks, sizeof *o->prompt_logprobs);
+	for (unsigned i = 0; o->prompt_logprobs && i < o->n_tasks; i++)
+		ok = (o->prompt_logprobs[i] = json_array()) && ok;
+	return (o->prompt_logprobs && ok) || refuse(r, 503, NULL, "There is no memory for this request.");
 }

@@ -48,6 +48,7 @@ struct openai_reply {
 	bool in_call;          /* the prompt has opened a call */
 	char *prompt;          /* its end: whether it opens the model's reasoning */
 	size_t n_prompt;
+	json_t **prompt_logprobs; /* n_tasks: as vLLM tells them of the prompts; NULL: not wanted */
 	struct openai_echo *echo; /* n_tasks; NULL: prompts do not stand before the text */
 	unsigned n;
 	struct openai_choice *choice;
@@ -61,6 +62,10 @@ struct openai_reply *openai_reply_open(struct exchange *x, const struct served *
 
 /* The prompt number i is to stand before its answers. text: as it was given; NULL: as tokens. False: refused. */
 bool openai_echo(struct openai_reply *o, unsigned i, const json_t *text, struct refusal *r);
+
+/* The prompts' log probabilities are told beside the answers, as vLLM does, where the tasks have them. False: refused.
+ */
+bool openai_prompt_logprobs(struct openai_reply *o, struct refusal *r);
 
 /* openai_flat.c: log probabilities of tokens in the older form: lists side by side. entries: in the newer one. */
 json_t *openai_flat(const struct openai_reply *o, unsigned choice, const json_t *entries);
@@ -82,6 +87,8 @@ static inline bool openai_was_cut(enum end_reason reason) { return reason == END
 /* A token's entry of logprobs; id and its place in the text as completions have it, too. sampled: as llama.cpp has
  * probabilities behind samplers. */
 json_t *openai_logprob(const jit_model *model, const struct record *r, const jit_logprob *top, bool sampled);
+/* {"ID": {"logprob", "rank", "decoded_token"}}, as vLLM has it; null of a text's first token. */
+json_t *openai_ranked(const jit_model *model, const struct record *r, const jit_logprob *top, uint32_t most);
 /* each: choices of one prompt. */
 json_t *openai_usage(const struct openai_choice *c, unsigned n, unsigned each);
 json_t *openai_timings(const struct run_numbers *n);

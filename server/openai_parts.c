@@ -18,8 +18,10 @@ const char *openai_fingerprint(void)
 
 const char *openai_finish(const struct openai_reply *o, const struct openai_choice *c)
 {
+	const char *called = o->tasks[0]->old_functions ? "function_call" : "tool_calls";
+
 	if (openai_has_one_call(o->tasks[0], &c->tools.found))
-		return "tool_calls";
+		return called;
 	switch (c->reason) {
 	case END_LENGTH: return "length";
 	case END_CANCELLED:
@@ -27,7 +29,7 @@ const char *openai_finish(const struct openai_reply *o, const struct openai_choi
 	case END_STOP_TEXT:
 	case END_GRAMMAR: break;
 	}
-	return c->tools.found.whole ? "tool_calls" : "stop";
+	return c->tools.found.whole ? called : "stop";
 }
 
 /* A call, or the beginning of one, with n bytes of its arguments. */
@@ -111,6 +113,37 @@ json_t *openai_logprob(const jit_model *model, const struct record *r, const jit
 		json_add(list, one);
 	}
 	json_put(o, sampled ? "top_probs" : "top_logprobs", list);
+	return o;
+}
+
+static void put_ranked(json_t *o, const jit_model *model, int32_t id, float logprob, json_int_t rank)
+{
+	char scratch[256], name[16];
+	size_t n = 0;
+	const char *text = models_bytes(model, id, false, scratch, &n);
+	json_t *one = json_object();
+
+	snprintf(name, sizeof name, "%d", (int)id);
+	json_put(one, "logprob", json_number((double)logprob));
+	json_put(one, "rank", rank ? json_integer(rank) : json_null());
+	json_put(one, "decoded_token", json_text(text, n));
+	json_put(o, name, one);
+}
+
+json_t *openai_ranked(const jit_model *model, const struct record *r, const jit_logprob *top, uint32_t most)
+{
+	json_t *o;
+	json_int_t rank = 0;
+
+	if (r->logprob != r->logprob)
+		return json_null();
+	o = json_object();
+	for (uint32_t i = 0; i < r->n_top && !rank; i++)
+		rank = top[i].id == r->id ? (json_int_t)i + 1 : 0;
+	put_ranked(o, model, r->id, r->logprob, rank);
+	for (uint32_t i = 0; i < r->n_top && i < most; i++)
+		if (top[i].id != r->id)
+			put_ranked(o, model, top[i].id, top[i].logprob, (json_int_t)i + 1);
 	return o;
 }
 

@@ -6,6 +6,8 @@
 
 #include "server/authority.h"
 
+const char origin_exposed[] = "X-Jitrun-Replay, Retry-After, X-Request-Id, request-id";
+
 static bool is_this_machine(const struct authority *a)
 {
 	static const char *const own[] = { "localhost", "127.0.0.1", "::1" };

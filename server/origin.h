@@ -32,4 +32,7 @@ const char *origin_allowed(const struct origin_rules *o, const char *origin);
  * server reads. */
 const char *origin_allowed_fields(const char *asked);
 
+/* The fields of answers that pages may read. */
+extern const char origin_exposed[];
+
 #endif

@@ -103,8 +103,10 @@ static const char *anthropic_type(int status)
 	return status < 500 ? "invalid_request_error" : "api_error";
 }
 
+unsigned refusal_status_anthropic(const struct refusal *r) { return r->status == 503 ? 529 : (unsigned)r->status; }
+
 /* Agents shorten their conversation when they read the sentence that Anthropic's servers have for it. */
-char *refusal_json_anthropic(const struct refusal *r)
+char *refusal_json_anthropic(const struct refusal *r, const char *id)
 {
 	json_t *e = json_object(), *o = json_object();
 	char too_long[120];
@@ -117,5 +119,6 @@ char *refusal_json_anthropic(const struct refusal *r)
 		json_put(e, "param", json_string(r->param));
 	json_put(o, "type", json_string("error"));
 	json_put(o, "error", e);
+	json_put(o, "request_id", json_string(id));
 	return json_write(o);
 }

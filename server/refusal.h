@@ -30,6 +30,8 @@ void refusal_hide_paths(char *text, const char *of);
 /* {"error": {...}}, malloc'ed. NULL: no memory. */
 char *refusal_json(const struct refusal *r);
 /* {"type": "error", "error": {...}}, as clients of Anthropic's API read it. */
-char *refusal_json_anthropic(const struct refusal *r);
+char *refusal_json_anthropic(const struct refusal *r, const char *id);
+/* The status that such a refusal has: 529 where others have 503. */
+unsigned refusal_status_anthropic(const struct refusal *r);
 
 #endif

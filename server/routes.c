@@ -56,6 +56,14 @@ static size_t same_path(const char *route, const char *path, bool exact)
 	return (size_t)(at - path);
 }
 
+void route_name(struct exchange *x, const char *path)
+{
+	const size_t n = same_path("/v1/messages", path, false);
+
+	x->anthropic = (n && (path[n] == 0 || path[n] == '/')) || exchange_header(x, "anthropic-version");
+	request_id_make(x->id);
+}
+
 /* Whether a path is this route's; what is behind it is kept. */
 static bool is_at(struct exchange *x, const struct route *r, const char *path)
 {

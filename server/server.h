@@ -18,6 +18,7 @@
  *   bits.c        answers computed again
  *   text_file.c   files of text                       embeddings.c                 vectors of texts
  *   metrics.c     numbers for Prometheus        notify.c                     systemd is told
+ *   task_limits.c what else bounds tokens     request_id.c                 names of requests
  *   anthropic.c, anthropic_request.c            conversations as Anthropic's API has them
  *   responses.c, responses_request.c            conversations as OpenAI's responses
  *   openai.c, openai_parts.c                    answers as OpenAI's API has them

@@ -1,11 +1,13 @@
 /* server/talk.c - what requests with a conversation say in several ways. */
 #include "server/talk.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "loaders/json_read.h"
 #include "loaders/json_write.h"
 #include "server/fields.h"
+#include "server/old_functions.h"
 
 bool talk_refuse_tool(size_t number, const char *type, struct refusal *r)
 {
@@ -115,13 +117,30 @@ static bool has_whole_arguments(const json_t *body, const char *conversation, st
 	return true;
 }
 
+/* {"effort": ...}, as responses and some routers have it; a budget in it is read with its kin (task_limits.c). */
+static bool read_reasoning(json_t *body, struct refusal *r)
+{
+	json_t *reasoning = field_object(body, "reasoning", r);
+	const char *effort = NULL;
+
+	if (r->status || !reasoning || field_value(body, "reasoning_effort"))
+		return r->status == 0;
+	if (!field_text(reasoning, "effort", &effort, r)) {
+		snprintf(r->param, sizeof r->param, "reasoning.effort");
+		return false;
+	}
+	if (effort)
+		json_put(body, "reasoning_effort", json_string(effort));
+	return true;
+}
+
 bool talk_bring_to_form(json_t *body, const char *conversation, struct refusal *r)
 {
 	json_t *variables = field_object(body, "chat_template_kwargs", r);
 	bool told = false, thinks = false;
 
-	if (r->status || !has_functions(body, r) || !has_whole_arguments(body, conversation, r) ||
-	    !read_thinking(body, variables, &told, &thinks, r))
+	if (r->status || !old_functions_to_tools(body, r) || !read_reasoning(body, r) || !has_functions(body, r) ||
+	    !has_whole_arguments(body, conversation, r) || !read_thinking(body, variables, &told, &thinks, r))
 		return false;
 	if (!told)
 		return true;

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "runtime/sampling/chain.h"
 #include "runtime/session.h"
+#include "runtime/session_limits.h"
 #include "server/fields.h"
 
 struct task *task_open(const struct served *m)
@@ -24,6 +25,9 @@ struct task *task_open(const struct served *m)
 	t->most = m->most;
 	t->logprobs = -1;
 	t->slot = -1;
+	t->prompt_top = -1;
+	t->budget = m->has_budget ? m->budget : -1;
+	t->budget_message = m->budget_message ? strdup(m->budget_message) : NULL;
 	t->choices = 1;
 	t->sampling = m->sampling;
 	if (m->has_seed)
@@ -60,6 +64,9 @@ void task_release(struct task *t)
 	free(t->grammars);
 	free(t->grammar_text);
 	free(t->grammar_tools);
+	session_limits_close(t->limits);
+	free(t->budget_message);
+	json_decref(t->limits_told);
 	free(t->file);
 	free(t);
 }
@@ -415,7 +422,7 @@ bool task_read(struct task *t, const json_t *body, const jit_model *model, int c
 	    !read_bias(t, body, model, r) || !read_samplers(t, body, r) || !read_ends(t, body, model, r) ||
 	    !task_read_grammar(t, body, r) || !mean_zeros(&t->sampling, body, context, r))
 		return false;
-	if (t->ignore_end && !task_ban_ends(t, model, r))
+	if ((t->ignore_end && !task_ban_ends(t, model, r)) || !task_read_limits(t, body, model, r))
 		return false;
 	t->sampling.logit_bias = t->bias;
 	t->sampling.n_logit_bias = (int)t->n_bias;

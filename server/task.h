@@ -46,7 +46,13 @@ struct task {
 	size_t n_breakers, n_stop;
 	int32_t *ends; /* tokens that end an answer beside the model's own, n_ends of them */
 	size_t n_ends;
-	int grammar; /* JIT_GRAMMAR_NONE and so on */
+	struct session_limits *limits; /* what else bounds its choices (task_limits.c); NULL: nothing */
+	int64_t least;                 /* tokens that an answer has at least */
+	bool keeps_stop;               /* the text that ends an answer stands at its end */
+	int64_t budget;                /* tokens of reasoning; -1: as many as it takes */
+	char *budget_message;          /* that then stands at its end; NULL */
+	json_t *limits_told;           /* what was asked of this, for who asks for the answer again; NULL: nothing */
+	int grammar;                   /* JIT_GRAMMAR_NONE and so on */
 	char *grammar_text;
 	const char *grammar_field; /* of the request, which it is made of */
 	bool grammar_named;        /* made of one function's parameters, not of a choice of functions */
@@ -55,12 +61,14 @@ struct task {
 	struct session_grammar **grammars; /* one for each choice, until that takes it; NULL: they are not made yet */
 	int logprobs;                      /* -1: none; how many of the likeliest tokens */
 	bool sampled;                      /* ... behind the samplers */
+	int prompt_top;                    /* of the prompt's tokens; -1: only what `scores` asks for */
 	bool scores; /* those of the prompt's tokens, too: its first choice tells them before it begins */
 	bool scored; /* and has; the batcher's thread alone looks at it */
 	bool ignore_end;
 	const struct served *marks; /* whose marks of calls become text; NULL: of none */
 	char *opened;               /* the prompt opens a call, and this stands behind the mark; NULL: it does not */
 	char *functions;            /* that it may call (tool_calls.h); NULL: not known */
+	bool old_functions;         /* the request has functions instead of tools, and so has its answer */
 	bool one_call;              /* an answer has one call at most */
 	bool progress;              /* the reader wants to know how far its prompt is */
 	bool timings;               /* and what it has cost so far, with each token */
@@ -101,6 +109,11 @@ bool task_ends_at(const struct task *t, int32_t id);
 bool task_make_grammars(struct task *t, jit_model *model, uint64_t *steps, struct refusal *r);
 /* The end tokens can no longer be chosen. */
 bool task_ban_ends(struct task *t, const jit_model *model, struct refusal *r);
+/* task_limits.c: tokens that may be chosen or not, how long an answer is at least, and how long its reasoning at most.
+ * False: refused. */
+bool task_read_limits(struct task *t, const json_t *body, const jit_model *model, struct refusal *r);
+/* prompt_logprobs: of the prompt's tokens, and of so many of the likeliest in their places. False: refused. */
+bool task_read_prompt_top(struct task *t, const json_t *body, struct refusal *r);
 /* task_grammar.c: response_format, json_schema, grammar, and what other servers call so. */
 bool task_read_grammar(struct task *t, const json_t *body, struct refusal *r);
 

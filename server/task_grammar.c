@@ -59,7 +59,10 @@ void task_blame_grammar(const struct task *t, const char *message, char param[80
 	snprintf(why, 512, "%s", message);
 	if (!t->grammar_tools || (!t->grammar_named && !rest) || k >= t->n_grammar_tools)
 		return;
-	snprintf(param, 80, "%s[%u].function.parameters", t->grammar_field, t->grammar_tools[k]);
+	if (t->old_functions)
+		snprintf(param, 80, "functions[%u].parameters", t->grammar_tools[k]);
+	else
+		snprintf(param, 80, "%s[%u].function.parameters", t->grammar_field, t->grammar_tools[k]);
 	if (rest)
 		snprintf(why, 512, "%.*s#%s", (int)(at - message), message, rest);
 }

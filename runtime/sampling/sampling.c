@@ -282,6 +282,8 @@ int32_t sampling_choose_knowing(struct sampling *s, const float *logits, const f
 	return draw(s, n, taken, top, random_unit(p->seed, position));
 }
 
+void sampling_took(struct sampling *s, int32_t id) { take(s, id); }
+
 int32_t sampling_left(struct sampling *s)
 {
 	struct sampling_left *l = &s->left;

@@ -59,6 +59,8 @@ static inline int32_t sampling_choose(struct sampling *s, const float *logits, c
 {
 	return sampling_choose_knowing(s, logits, NULL, history, position);
 }
+/* After it: this token was taken instead, whatever was drawn. */
+void sampling_took(struct sampling *s, int32_t id);
 /* After it: how many tokens it drew from, and the i-th of them with its probability; in no order. */
 int32_t sampling_left(struct sampling *s);
 int32_t sampling_left_at(const struct sampling *s, int32_t i, double *probability);

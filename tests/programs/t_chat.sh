@@ -26,6 +26,11 @@ talk -q --template "$dir/think.jinja" --think hide
 check "reasoning is hidden: $(cat "$dir/out")" [ "$(tr -d '\n' < "$dir/out")" = "" ]
 check "the answer is saved without it" grep -q '"content": ""' "$dir/r.json"
 check "and it is saved apart" grep -q '"reasoning_content": "..*"' "$dir/r.json"
+# Reasoning that has a budget is closed, and the answer follows
+printf 'one\n/save %s/b.json\n' "$dir" > "$dir/in"
+talk -q --template "$dir/think.jinja" --think hide --reasoning-budget 3 --reasoning-budget-message ' Enough.' -n 40
+check "the answer follows: $(cat "$dir/out")" [ "$(tr -d '\n' < "$dir/out")" != "" ]
+check "the reasoning is closed: $(cat "$dir/b.json")" grep -q '"reasoning_content": ".* Enough[.]</think>' "$dir/b.json"
 # A template by its name, of a directory that has several
 shared=${JITRUN_SHARED:-$top/../shared}/models/tale-llama
 if [ -r "$shared/tokenizer.json" ]; then
