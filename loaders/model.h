@@ -280,7 +280,15 @@ struct model_sampling {
 	int32_t *never; /* tokens that are never chosen */
 	size_t n_never;
 	char *not_done; /* what else the files ask for, which is not done: names with commas between; NULL: nothing */
+	int32_t *never_first; /* tokens that are not chosen right behind what was fed */
+	size_t n_never_first;
+	uint32_t no_repeat; /* so many tokens in a row come once; 0: any number of times */
+	int32_t *words;     /* rows of several tokens that do not come, each behind its length */
+	size_t n_words;     /* of the lengths and tokens together */
+	char **stop;        /* texts that end a generation */
+	size_t n_stop;
 };
+enum { MODEL_STOP_TEXTS = 256, MODEL_STOP_BYTES = 4096 }; /* the most of them, and of each */
 
 /* What a text's embedding is, as the model's makers say; numbered as JIT_POOL_LAST and so on. */
 enum model_pooling {

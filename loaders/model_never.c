@@ -1,5 +1,5 @@
-/* loaders/model_never.c - tokens that a model's makers say are never to be chosen, and what else their files ask of the
- * choice that is not done here.
+/* loaders/model_never.c - what a model's makers say is not to be chosen, at all or behind some text, which texts end a
+ * generation, and what else their files ask of the choice that is not done here.
  *
  * Owns: the fields of generation_config.json beside the numbers of model_sampling.c. One that would change the text is
  * held to or told by its name; one that says what is done anyway is passed over.
@@ -18,9 +18,6 @@ static const struct {
 	const char *name;
 	enum idle idle;
 } fields[] = {
-	{ "stop_strings", IDLE_EMPTY },
-	{ "begin_suppress_tokens", IDLE_EMPTY },
-	{ "no_repeat_ngram_size", IDLE_ZERO },
 	{ "encoder_no_repeat_ngram_size", IDLE_ZERO },
 	{ "encoder_repetition_penalty", IDLE_ONE },
 	{ "sequence_bias", IDLE_EMPTY },
@@ -77,40 +74,70 @@ static bool tell(struct model_sampling *s, const char *name)
 }
 
 /* An id that no token has does no harm. */
-static bool add(struct model *m, int64_t id)
+static bool add(int32_t **list, size_t *n, const struct model *m, int64_t id)
 {
-	struct model_sampling *s = &m->sampling;
-
 	if (id < 0 || id >= (int64_t)m->spec.vocab)
 		return true;
-	for (size_t i = 0; i < s->n_never; i++)
-		if (s->never[i] == id)
+	for (size_t i = 0; i < *n; i++)
+		if ((*list)[i] == id)
 			return true;
-	int32_t *more = realloc(s->never, (s->n_never + 1) * sizeof *more);
+	int32_t *more = realloc(*list, (*n + 1) * sizeof *more);
 	if (!more)
 		return false;
-	s->never = more;
-	s->never[s->n_never++] = (int32_t)id;
+	*list = more;
+	more[(*n)++] = (int32_t)id;
 	return true;
 }
 
-static bool read_suppressed(struct hf_reader *r)
+static bool read_ids(struct hf_reader *r, const char *name, int32_t **list, size_t *n)
 {
-	const json_t *v = hf_get(r, r->root, "suppress_tokens");
+	const json_t *v = hf_get(r, r->root, name);
 	size_t i;
 	json_t *id;
 
 	if (!v)
 		return true;
 	if (!json_is_array(v) || json_array_size(v) > r->m->spec.vocab)
-		return hf_wrong_kind(r, "suppress_tokens", v, "a list of token ids");
+		return hf_wrong_kind(r, name, v, "a list of token ids");
 	json_array_foreach((json_t *)(uintptr_t)v, i, id)
 	{
 		if (!json_is_integer(id))
-			return hf_wrong_kind(r, "suppress_tokens", id, "a list of token ids");
-		if (!add(r->m, json_integer_value(id)))
+			return hf_wrong_kind(r, name, id, "a list of token ids");
+		if (!add(list, n, r->m, json_integer_value(id)))
 			return no_memory(r->label, r->err);
 	}
+	return true;
+}
+
+/* A row with an id that no token has never comes. */
+static bool add_word(struct model *m, const json_t *word)
+{
+	struct model_sampling *s = &m->sampling;
+	const size_t n = json_array_size(word);
+
+	for (size_t i = 0; i < n; i++) {
+		const json_int_t id = json_integer_value(json_array_get(word, i));
+		if (id < 0 || id >= (json_int_t)m->spec.vocab)
+			return true;
+	}
+	int32_t *more = realloc(s->words, (s->n_words + 1 + n) * sizeof *more);
+	if (!more)
+		return false;
+	s->words = more;
+	s->words[s->n_words++] = (int32_t)n;
+	for (size_t i = 0; i < n; i++)
+		s->words[s->n_words++] = (int32_t)json_integer_value(json_array_get(word, i));
+	return true;
+}
+
+static bool is_word(const json_t *word)
+{
+	const json_t *id;
+	size_t i;
+
+	if (!json_is_array(word) || json_array_size(word) == 0 || json_array_size(word) > INT32_MAX)
+		return false;
+	json_array_foreach((json_t *)(uintptr_t)word, i, id) if (!json_is_integer(id)) return false;
 	return true;
 }
 
@@ -119,7 +146,7 @@ static bool read_bad_words(struct hf_reader *r)
 {
 	const json_t *v = hf_get(r, r->root, "bad_words_ids");
 	const struct tokenizer *t = r->m->tokenizer;
-	bool longer = false;
+	struct model_sampling *s = &r->m->sampling;
 	size_t i;
 	json_t *word;
 
@@ -129,16 +156,57 @@ static bool read_bad_words(struct hf_reader *r)
 		return hf_wrong_kind(r, "bad_words_ids", v, "a list of lists of token ids");
 	json_array_foreach((json_t *)(uintptr_t)v, i, word)
 	{
-		const json_t *id = json_array_get(word, 0);
-		if (!json_is_integer(id))
+		if (!is_word(word))
 			return hf_wrong_kind(r, "bad_words_ids", word, "a list of token ids");
-		longer |= json_array_size(word) > 1;
-		const json_int_t only = json_array_size(word) == 1 ? json_integer_value(id) : -1;
-		const bool ends = t && only >= 0 && only <= INT32_MAX && tokenizer_is_eog(t, (int32_t)only);
-		if (!ends && !add(r->m, only))
+		const json_int_t only = json_integer_value(json_array_get(word, 0));
+		const bool one = json_array_size(word) == 1;
+		if (one && t && only >= 0 && only <= INT32_MAX && tokenizer_is_eog(t, (int32_t)only))
+			continue;
+		if (!(one ? add(&s->never, &s->n_never, r->m, only) : add_word(r->m, word)))
 			return no_memory(r->label, r->err);
 	}
-	return !longer || tell(&r->m->sampling, "bad_words_ids of several tokens") || no_memory(r->label, r->err);
+	return true;
+}
+
+/* A control token has no text that could be looked for, so it becomes an end itself. */
+static bool add_stop(struct hf_reader *r, const json_t *text)
+{
+	struct model_sampling *s = &r->m->sampling;
+	struct tokenizer *t = r->m->tokenizer;
+	const size_t n = json_string_length(text);
+	const int32_t id = t ? tokenizer_find(t, json_string_value(text), n) : -1;
+	const char *spelt;
+	size_t unused;
+
+	if (id >= 0 && tokenizer_type(t, id, &spelt, &unused) == TOK_CONTROL)
+		return tokenizer_add_eog(t, id, r->err);
+	char **more = realloc(s->stop, (s->n_stop + 1) * sizeof *more);
+	if (more)
+		s->stop = more;
+	if (!more || !(more[s->n_stop] = strdup(json_string_value(text))))
+		return no_memory(r->label, r->err);
+	s->n_stop++;
+	return true;
+}
+
+static bool read_stop(struct hf_reader *r)
+{
+	static const char name[] = "stop_strings", wanted[] = "a text of 1 to 4096 bytes, or a list of at most 256";
+	const json_t *v = hf_get(r, r->root, name);
+	const size_t n = json_is_array(v) ? json_array_size(v) : 1;
+
+	if (!v || is_idle(v, IDLE_EMPTY))
+		return true;
+	for (size_t i = 0; i < n; i++) {
+		const json_t *text = json_is_array(v) ? json_array_get(v, i) : v;
+		const size_t bytes = json_string_length(text);
+		if (n > MODEL_STOP_TEXTS || !json_is_text(text) || bytes == 0 || bytes > MODEL_STOP_BYTES ||
+		    memchr(json_string_value(text), 0, bytes))
+			return hf_wrong_kind(r, name, text, wanted);
+		if (!add_stop(r, text))
+			return false;
+	}
+	return true;
 }
 
 bool model_read_never(struct hf_reader *r)
@@ -148,7 +216,10 @@ bool model_read_never(struct hf_reader *r)
 		if (v && !is_idle(v, fields[i].idle) && !tell(&r->m->sampling, fields[i].name))
 			return no_memory(r->label, r->err);
 	}
-	return read_suppressed(r) && read_bad_words(r);
+	struct model_sampling *s = &r->m->sampling;
+	return read_ids(r, "suppress_tokens", &s->never, &s->n_never) &&
+	       read_ids(r, "begin_suppress_tokens", &s->never_first, &s->n_never_first) && read_bad_words(r) &&
+	       hf_get_u32(r, r->root, "no_repeat_ngram_size", OPTIONAL, INT32_MAX, &s->no_repeat) && read_stop(r);
 }
 
 bool model_read_gguf_never(struct model *m, const struct gguf *g, struct error *err)
@@ -162,7 +233,7 @@ bool model_read_gguf_never(struct model *m, const struct gguf *g, struct error *
 	    kv->item == GGUF_F64 || kv->item == GGUF_BOOL || kv->count > m->spec.vocab)
 		return error_set(err, ERROR_FORMAT, "%s: key %s is no list of token ids", g->path, key);
 	for (uint64_t i = 0; i < kv->count; i++)
-		if (!add(m, gguf_item_int(kv, i)))
+		if (!add(&m->sampling.never, &m->sampling.n_never, m, gguf_item_int(kv, i)))
 			return no_memory(g->path, err);
 	return true;
 }

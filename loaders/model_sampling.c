@@ -132,4 +132,9 @@ void model_free_sampling(struct model *m)
 	free(m->sampling.samplers);
 	free(m->sampling.never);
 	free(m->sampling.not_done);
+	free(m->sampling.never_first);
+	free(m->sampling.words);
+	for (size_t i = 0; i < m->sampling.n_stop; i++)
+		free(m->sampling.stop[i]);
+	free(m->sampling.stop);
 }

@@ -454,12 +454,12 @@ int jit_session_set_sampling(jit_session *s, const jit_sampling *p, jit_error *e
  * that the one before left. At last a token is drawn by its probability, by adaptive-p where adaptive_target is set, or
  * the likeliest one is taken where the temperature is 0 or less. mirostat takes the place of all samplers but
  * logit_bias and temperature. Penalties and DRY look at the prompt, too. The state of mirostat and adaptive-p follows
- * the tokens that are chosen; those that are fed leave it as it is, a rewind takes it back to what it was there, and
- * setting the sampling anew begins it anew. */
+ * the chosen tokens, not those fed; a rewind takes it back with them, and setting the sampling begins it anew. */
 
 /* STOP TEXTS. From now on jit_session_text gives none of n texts, nor anything behind the first that is complete: what
  * could still become one is held back until it is known, and id -1 gives what is held at the end. They are copied, at
- * most 256 of 1 to 4096 bytes. n 0: none. Set them anew for another answer, or after a rewind. */
+ * most 256 of 1 to 4096 bytes. n 0: those of the model's files (jit_model_stop), with which a session begins. Set them
+ * anew for another answer, or after a rewind. */
 int jit_session_set_stop(jit_session *s, const char *const *texts, size_t n, jit_error *err);
 /* The number, from 0, of the text that was found; -1: none was so far. */
 int jit_session_stopped(const jit_session *s);

@@ -61,6 +61,10 @@ const char *jit_token_role(size_t number);
 /* *id: the token with the role, or -1 where the model has none. JIT_ERROR_ARGUMENT: there is no such role. */
 int jit_model_role(const jit_model *m, const char *role, int32_t *id, jit_error *err);
 
+/* A text that ends a generation by the model's own files (stop_strings of generation_config.json), by number from 0;
+ * NULL: there are no more. It lives as long as the model. See STOP TEXTS in jitrun.h. */
+const char *jit_model_stop(const jit_model *m, size_t number);
+
 /* ---- metadata */
 
 /* The number of a key for jit_model_metadata: the first in the order of the files. -1: there is no such key. */

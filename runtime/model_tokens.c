@@ -46,6 +46,11 @@ int32_t jit_model_find_token(const jit_model *m, const char *text, size_t n)
 	return m && m->file.tokenizer && text ? tokenizer_find(m->file.tokenizer, text, n) : -1;
 }
 
+const char *jit_model_stop(const jit_model *m, size_t number)
+{
+	return m && number < m->file.sampling.n_stop ? m->file.sampling.stop[number] : NULL;
+}
+
 const char *jit_token_role(size_t number) { return tokenizer_role_name(number); }
 
 static bool find_role(const char *role, enum tok_role *found, struct error *e)

@@ -154,6 +154,22 @@ int session_ensure_logits(jit_session *s, jit_error *err)
 	return give_logits(s, err);
 }
 
+/* The logits without what the model's own files forbid here. NULL: nothing is left. */
+static const float *keep_rules(jit_session *s, const float *logits, struct error *err)
+{
+	const float *given = logits;
+
+	if (s->chosen_to != s->length)
+		s->chosen_from = s->length;
+	rules_apply(&s->rules, &logits, s->ids, s->length, s->chosen_from == s->length);
+	if ((logits == given && !s->grammar) || sampling_any_left(&s->sampling, logits))
+		return logits;
+	error_set(err, ERROR_ARGUMENT,
+	          "no token may follow here: logit_bias, %sthe model's own files (docs/sampling.md) forbid each",
+	          s->grammar ? "the grammar and " : "or ");
+	return NULL;
+}
+
 int jit_session_next(jit_session *s, int32_t *id, jit_error *err)
 {
 	struct error e = { 0 };
@@ -165,7 +181,7 @@ int jit_session_next(jit_session *s, int32_t *id, jit_error *err)
 		return status;
 	double start = system_seconds();
 	const float *logits = s->grammar ? session_grammar_logits(s, s->logits, &e) : s->logits;
-	if (!logits)
+	if (!logits || !(logits = keep_rules(s, logits, &e)))
 		return model_report(err, &e);
 	if (!s->limited)
 		*id = sampling_choose_knowing(&s->sampling, logits, session_greatest(s, logits), s->ids, s->length);
@@ -178,6 +194,7 @@ int jit_session_next(jit_session *s, int32_t *id, jit_error *err)
 		return model_report(err, &e);
 	}
 	s->ids[s->length++] = *id;
+	s->chosen_to = s->length;
 	s->decode_seconds += system_seconds() - start;
 	return JIT_OK;
 }
@@ -221,6 +238,8 @@ int jit_session_rewind(jit_session *s, size_t n, jit_error *err)
 	if (s->limited)
 		session_limits_rewind(s, n);
 	s->length = n;
+	s->chosen_from = s->chosen_from < n ? s->chosen_from : n;
+	s->chosen_to = s->chosen_to < n ? s->chosen_to : n;
 	return JIT_OK;
 }
 

@@ -19,6 +19,8 @@ static bool fork_into(jit_session *to, const jit_session *from, struct error *er
 	session_memory_begin_window(&to->memory, spec, (uint32_t)from->computed, m->window_first);
 	memcpy(to->ids, from->ids, from->length * sizeof *to->ids);
 	to->length = from->length;
+	to->chosen_from = from->chosen_from;
+	to->chosen_to = from->chosen_to;
 	to->computed = from->computed;
 	if (from->logits_valid && to->computed == to->length)
 		to->computed--; /* its logits are made again when somebody asks */

@@ -28,14 +28,17 @@ uint32_t session_usual_batch(const struct target *t, uint32_t context)
 
 bool session_open_own(jit_session *s, const jit_sampling *sampling, struct error *err)
 {
+	const struct model_sampling *of = &s->model->file.sampling;
+	const int32_t vocab = (int32_t)s->model->file.spec.vocab;
+
 	s->ids = malloc(((size_t)s->context + 1) * sizeof *s->ids);
 	s->sampling.tokenizer = s->model->file.tokenizer;
-	s->sampling.never = s->model->file.sampling.never;
-	s->sampling.n_never = s->model->file.sampling.n_never;
-	if (!s->ids || !sampling_open(&s->sampling, (int32_t)s->model->file.spec.vocab) ||
+	s->sampling.never = of->never;
+	s->sampling.n_never = of->n_never;
+	if (!s->ids || !sampling_open(&s->sampling, vocab) || !rules_open(&s->rules, of, vocab) ||
 	    !speculate_open(&s->speculate, s->ids, s->context))
 		return error_set(err, ERROR_MEMORY, "no memory for a session of %u tokens", s->context);
-	return sampling_set(&s->sampling, sampling, s->context, err);
+	return sampling_set(&s->sampling, sampling, s->context, err) && session_usual_stop(s, err);
 }
 
 /* What is asked for, as numbers of the session and of its engine. */
@@ -161,6 +164,7 @@ void jit_session_close(jit_session *s)
 		free(s->engine);
 	}
 	sampling_close(&s->sampling);
+	rules_close(&s->rules);
 	stop_close(s->stop);
 	session_grammar_close(s->grammar);
 	session_limited_close(s->limited);

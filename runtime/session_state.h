@@ -20,6 +20,7 @@
 #define RUNTIME_SESSION_STATE_H
 
 #include "runtime/engine.h"
+#include "runtime/sampling/rules.h"
 #include "runtime/sampling/sampling.h"
 #include "runtime/session.h"
 #include "runtime/session_limits.h"
@@ -33,11 +34,13 @@ struct jit_session {
 	uint32_t context;
 	int32_t *ids; /* context + 1: the last may be chosen but never computed */
 	size_t length, computed;
-	bool logits_valid;    /* they belong to token computed - 1 */
-	double again_seconds; /* what the last pass had to compute once more before it (session_passes.c) */
-	const float *logits;  /* where they are */
+	size_t chosen_from, chosen_to; /* the tokens that were chosen last, with nothing fed in between */
+	bool logits_valid;             /* they belong to token computed - 1 */
+	double again_seconds;          /* what the last pass had to compute once more before it (session_passes.c) */
+	const float *logits;           /* where they are */
 	struct speculate speculate;
 	struct sampling sampling;
+	struct rules rules;
 	struct cancel cancel;
 	const int32_t *forced;
 	size_t n_forced; /* choices made elsewhere, by position */
@@ -55,6 +58,11 @@ struct jit_session {
 
 /* All that is the session's own but for the memory of its tokens; context and mode of drafts are set already. */
 bool session_open_own(jit_session *s, const jit_sampling *sampling, struct error *err);
+
+/* ---- session_text.c */
+
+/* From now on those texts end an answer that the model's own files name. False: err, and all is as it was. */
+bool session_usual_stop(jit_session *s, struct error *err);
 
 /* ---- session_passes.c */
 

@@ -51,17 +51,32 @@ const char *jit_session_text(jit_session *s, int32_t id, size_t *n, jit_error *e
 	return text;
 }
 
+static bool set_stop(jit_session *s, const char *const *texts, size_t n, struct error *err)
+{
+	struct stop *stop = n ? stop_open(texts, n, err) : NULL;
+
+	if (n && !stop)
+		return false;
+	stop_close(s->stop);
+	s->stop = stop;
+	return true;
+}
+
+bool session_usual_stop(jit_session *s, struct error *err)
+{
+	const struct model_sampling *of = &s->model->file.sampling;
+
+	return set_stop(s, (const char *const *)of->stop, of->n_stop, err);
+}
+
 int jit_session_set_stop(jit_session *s, const char *const *texts, size_t n, jit_error *err)
 {
 	struct error e = { 0 };
 
-	if (!NEEDED(s, &e) || !NEEDED_LIST(texts, n, &e))
-		return model_report(err, &e);
-	struct stop *stop = n ? stop_open(texts, n, &e) : NULL;
-	if (stop || n == 0) {
-		stop_close(s->stop);
-		s->stop = stop;
-	}
+	if (NEEDED(s, &e) && NEEDED_LIST(texts, n, &e) && n)
+		set_stop(s, texts, n, &e);
+	else if (s && !n)
+		session_usual_stop(s, &e);
 	return model_report(err, &e);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/bytes.h"
+#include "runtime/jitrun_tokens.h"
 #include "runtime/sampling/chain.h"
 #include "runtime/session.h"
 #include "runtime/session_limits.h"
@@ -414,10 +415,27 @@ static bool read_lengths(struct task *t, const json_t *body, struct refusal *r)
 	return true;
 }
 
+/* Where a request names none, the model's own texts end its answers, and are told by their names as well. */
+static bool read_stop(struct task *t, const json_t *body, const jit_model *model, struct refusal *r)
+{
+	const char *text;
+
+	if (!read_texts(t->stop, &t->n_stop, body, "stop", r))
+		return false;
+	if (t->n_stop)
+		return true;
+	while (t->n_stop < TASK_MOST_STOPS && (text = jit_model_stop(model, t->n_stop))) {
+		if (!(t->stop[t->n_stop] = strdup(text)))
+			return no_memory(r);
+		t->n_stop++;
+	}
+	return true;
+}
+
 bool task_read(struct task *t, const json_t *body, const jit_model *model, int context, struct refusal *r)
 {
 	if (!read_numbers(&t->sampling, body, r) || !read_seed(t, body, r) || !read_lengths(t, body, r) ||
-	    !read_telling(t, body, r) || !read_texts(t->stop, &t->n_stop, body, "stop", r) ||
+	    !read_telling(t, body, r) || !read_stop(t, body, model, r) ||
 	    !read_texts(t->breakers, &t->n_breakers, body, "dry_sequence_breakers", r) ||
 	    !read_bias(t, body, model, r) || !read_samplers(t, body, r) || !read_ends(t, body, model, r) ||
 	    !task_read_grammar(t, body, r) || !mean_zeros(&t->sampling, body, context, r))

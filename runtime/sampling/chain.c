@@ -1,5 +1,6 @@
 #include "runtime/sampling/chain.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -243,6 +244,14 @@ static int32_t draw_by_mirostat(struct chain *c, double u, struct chain_state *s
 	temperature_scale(&c->list, c->o.temperature);
 	return c->o.mirostat == 1 ? draw_mirostat(&c->list, &m, MIROSTAT_COUNTED, c->list.room, u, &s->mu)
 	                          : draw_mirostat_v2(&c->list, &m, u, &s->mu);
+}
+
+const float *chain_forbid(const struct chain *c, float *logits)
+{
+	for (int32_t i = 0; i < c->o.n_logit_bias; i++)
+		if (c->bias[i].bias == -INFINITY)
+			logits[c->bias[i].id] = -INFINITY;
+	return logits;
 }
 
 const struct candidates *chain_list(const struct chain *c) { return &c->list; }

@@ -103,6 +103,8 @@ int32_t chain_choose(struct chain *c, const float *logits, const int32_t *text, 
                      struct chain_state *s);
 /* What chain_choose drew from last: tokens, and probabilities but for their sum. */
 const struct candidates *chain_list(const struct chain *c);
+/* The same logits, with -infinity for tokens that a bias of that forbids. */
+const float *chain_forbid(const struct chain *c, float *logits);
 /* Whether it takes the likeliest. */
 bool chain_is_greedy(const struct chain *c);
 /* The text went on with this token, be it the one that was chosen or not. */

@@ -253,6 +253,17 @@ static int32_t draw(struct sampling *s, int32_t n, int32_t taken, float top, dou
 	return h[n - taken].id;
 }
 
+bool sampling_any_left(struct sampling *s, const float *logits)
+{
+	bool any = false;
+
+	if (s->chain)
+		logits = chain_forbid(s->chain, memcpy(s->work, logits, (size_t)s->vocab * sizeof *logits));
+	for (int32_t i = 0; i < s->vocab && !any; i++)
+		any = logits[i] > -INFINITY;
+	return any;
+}
+
 int32_t sampling_choose_knowing(struct sampling *s, const float *logits, const float *greatest, const int32_t *history,
                                 size_t position)
 {

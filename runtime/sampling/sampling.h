@@ -51,6 +51,8 @@ bool sampling_use(struct sampling *s, const struct chain_options *o, size_t cont
                   struct error *err);
 /* Tokens from position n on are forgotten. */
 void sampling_rewind(struct sampling *s, size_t n);
+/* Whether any token may be chosen by logits of which some are -infinity, and by the biases. */
+bool sampling_any_left(struct sampling *s, const float *logits);
 /* history: the tokens before this position (position of them). greatest: of each 32 logits, where that is known, which
  * are finite then; NULL: it is not. Allocates nothing. */
 int32_t sampling_choose_knowing(struct sampling *s, const float *logits, const float *greatest, const int32_t *history,

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loaders/model.h"
+
 /* One text, and how much of its beginning the bytes so far end with (Knuth, Morris, Pratt). */
 struct stop_text {
 	size_t n, seen;
@@ -58,6 +60,9 @@ static bool open_texts(struct stop *s, const char *const *texts, size_t n)
 	}
 	return s->text != NULL;
 }
+
+_Static_assert((int)STOP_TEXTS == (int)MODEL_STOP_TEXTS && (int)STOP_BYTES == (int)MODEL_STOP_BYTES,
+               "what a model may name can be looked for");
 
 static bool check_texts(const char *const *texts, size_t n, struct error *err)
 {
