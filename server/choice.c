@@ -59,6 +59,7 @@ static void fill_numbers(struct choice *c)
 	jit_session_stats stats = JIT_SESSION_STATS();
 	double now = system_seconds();
 
+	c->numbers.told = now;
 	if (c->begun > 0) {
 		c->numbers.queued_seconds = c->begun - c->asked;
 		c->numbers.prompt_seconds = (c->first > 0 ? c->first : now) - c->begun;

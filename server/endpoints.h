@@ -36,5 +36,21 @@ bool answer_apply_template(struct exchange *x);
 bool answer_props(struct exchange *x);
 bool answer_slots(struct exchange *x);
 bool answer_metrics(struct exchange *x);
+/* ollama.c, ollama_embed.c, ollama_models.c, ollama_show.c */
+bool answer_ollama_chat(struct exchange *x);
+bool answer_ollama_generate(struct exchange *x);
+bool answer_ollama_embed(struct exchange *x);
+bool answer_ollama_embeddings(struct exchange *x);
+bool answer_ollama_version(struct exchange *x);
+bool answer_ollama_tags(struct exchange *x);
+bool answer_ollama_show(struct exchange *x);
+bool answer_ollama_ps(struct exchange *x);
+bool answer_ollama_pull(struct exchange *x);
+bool answer_ollama_push(struct exchange *x);
+bool answer_ollama_create(struct exchange *x);
+bool answer_ollama_copy(struct exchange *x);
+bool answer_ollama_delete(struct exchange *x);
+bool answer_ollama_blob(struct exchange *x);
+bool answer_ollama_put_blob(struct exchange *x);
 
 #endif

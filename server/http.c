@@ -142,29 +142,6 @@ static struct watched *watched(const struct exchange *x)
 	return i ? i->socket_context : NULL;
 }
 
-static void add_fields(const struct exchange *x, struct MHD_Response *r, const char *type)
-{
-	const char *page = origin_allowed(&x->server->origin, exchange_header(x, "Origin"));
-
-	if (type)
-		MHD_add_response_header(r, "Content-Type", type);
-	MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
-	MHD_add_response_header(r, x->anthropic ? "request-id" : "X-Request-Id", x->id);
-	if (x->header[0])
-		MHD_add_response_header(r, "X-Jitrun-Replay", x->header);
-	if (x->policy[0]) {
-		MHD_add_response_header(r, "Content-Security-Policy", x->policy);
-		MHD_add_response_header(r, "Cache-Control", "no-store");
-		MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
-		MHD_add_response_header(r, "X-Frame-Options", "DENY");
-	}
-	if (!page)
-		return;
-	MHD_add_response_header(r, "Access-Control-Allow-Origin", page);
-	MHD_add_response_header(r, "Access-Control-Expose-Headers", origin_exposed);
-	MHD_add_response_header(r, "Vary", "Origin, Access-Control-Request-Headers");
-}
-
 static enum MHD_Result send_response(struct exchange *x, unsigned status, struct MHD_Response *r)
 {
 	enum MHD_Result result = r ? MHD_queue_response(x->connection, status, r) : MHD_NO;
@@ -176,7 +153,7 @@ static enum MHD_Result send_response(struct exchange *x, unsigned status, struct
 
 static enum MHD_Result send_refusal(struct exchange *x)
 {
-	char *text = x->anthropic ? refusal_json_anthropic(&x->refusal, x->id) : refusal_json(&x->refusal);
+	char *text = http_refusal_text(x);
 	struct MHD_Response *r =
 		text ? MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE) : NULL;
 
@@ -185,7 +162,7 @@ static enum MHD_Result send_refusal(struct exchange *x)
 		return MHD_NO;
 	}
 	x->header[0] = 0;
-	add_fields(x, r, "application/json; charset=utf-8");
+	http_add_fields(x, r, "application/json; charset=utf-8");
 	/* What else comes on this connection is not to be trusted, or is the rest of a body that nobody reads. */
 	if (!x->begun)
 		MHD_add_response_header(r, "Connection", "close");
@@ -216,7 +193,7 @@ static enum MHD_Result send_whole(struct exchange *x, struct bytes *b)
 			*b = (struct bytes){ 0 };
 	}
 	if (r)
-		add_fields(x, r, x->type);
+		http_add_fields(x, r, x->type);
 	return send_response(x, 200, r);
 }
 
@@ -226,7 +203,7 @@ static enum MHD_Result send_preflight(struct exchange *x)
 
 	if (!r)
 		return MHD_NO;
-	add_fields(x, r, NULL);
+	http_add_fields(x, r, NULL);
 	if (!origin_allowed(&x->server->origin, exchange_header(x, "Origin")))
 		return send_response(x, MHD_HTTP_OK, r);
 	MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
@@ -275,7 +252,7 @@ static enum MHD_Result send_events(struct exchange *x)
 
 	if (!r)
 		return MHD_NO;
-	add_fields(x, r, "text/event-stream; charset=utf-8");
+	http_add_fields(x, r, x->reply->events_type ? x->reply->events_type : "text/event-stream; charset=utf-8");
 	MHD_add_response_header(r, "Cache-Control", "no-cache");
 	MHD_add_response_header(r, "X-Accel-Buffering", "no");
 	return send_response(x, 200, r);
@@ -316,6 +293,7 @@ static enum MHD_Result continue_loading(struct exchange *x)
 		;
 	if (stream_wait(x->lease.stream, put_to_sleep, wake_up, x))
 		return MHD_YES;
+	x->loading = system_seconds() - x->loading;
 	switch (lease_settle(&x->lease)) {
 	case LEASE_HELD: return begin(x);
 	case LEASE_GONE: return MHD_NO;
@@ -327,6 +305,7 @@ static enum MHD_Result begin_loading(struct exchange *x)
 {
 	if (!lease_await(&x->lease, &x->refusal))
 		return send_refusal(x);
+	x->loading = system_seconds();
 	watch_running(x->server->watch, watched(x), x->lease.stream);
 	return continue_loading(x);
 }

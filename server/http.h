@@ -20,6 +20,7 @@
 
 struct server;
 struct MHD_Connection;
+struct MHD_Response;
 
 /* One request, from its head to the end of its answer. */
 struct exchange {
@@ -33,6 +34,9 @@ struct exchange {
 	struct refusal refusal;
 	char id[REQUEST_ID]; /* of the request, "req_..." */
 	bool anthropic;      /* a client of Anthropic's API asks, who reads refusals in its form */
+	bool ollama;         /* the same of ollama's */
+	double arrived;      /* when its head was there, as system_seconds() has it */
+	double loading;      /* seconds that its model was waited for */
 	/* what a handler gives */
 	const char *type;    /* of a whole answer */
 	struct bytes answer; /* the whole answer */
@@ -78,6 +82,11 @@ const struct served *exchange_model(struct exchange *x, const char *name);
 /* A whole answer; text is taken over, NULL is a lack of memory. True: answered. */
 bool exchange_json(struct exchange *x, char *text);
 bool exchange_text(struct exchange *x, const char *type, char *text);
+
+/* http_fields.c: the fields of an answer's head, type NULL: that of no body. */
+void http_add_fields(const struct exchange *x, struct MHD_Response *r, const char *type);
+/* The refusal as the client's API has it, malloc'ed. NULL: no memory. */
+char *http_refusal_text(const struct exchange *x);
 
 /* The daemon on s->listener. False: err. */
 bool http_start(struct server *s, struct error *err);

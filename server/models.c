@@ -47,13 +47,26 @@ bool models_add(struct models *all, const char *path, const char *alias, const c
 	return true;
 }
 
+/* As ollama's clients write names, where ":latest" stands for no tag. */
+static bool is_called(const char *own, const char *name)
+{
+	static const char latest[] = ":latest";
+	const size_t n = strlen(own), m = strlen(name), both = n < m ? n : m;
+
+	return strncmp(own, name, both) == 0 &&
+	       (n == m || strcmp(own + both, latest) == 0 || strcmp(name + both, latest) == 0);
+}
+
 struct served *models_named(struct models *all, const char *name)
 {
 	for (size_t i = 0; i < all->n; i++)
 		if (strcmp(all->list[i].name, name) == 0)
 			return &all->list[i];
 	for (size_t i = 0; i < all->n; i++)
-		if (strcmp(all->list[i].file, name) == 0)
+		if (is_called(all->list[i].name, name))
+			return &all->list[i];
+	for (size_t i = 0; i < all->n; i++)
+		if (is_called(all->list[i].file, name))
 			return &all->list[i];
 	return NULL;
 }

@@ -337,18 +337,22 @@ static void fail(struct reply *r, const struct refusal *why)
 	bytes_text(&r->out, "\n\ndata: [DONE]\n\n");
 }
 
+void openai_choice_free(struct openai_choice *c)
+{
+	bytes_free(&c->text);
+	bytes_free(&c->reasoning);
+	think_words_free(&c->words);
+	tool_calls_free(&c->tools);
+	think_end(&c->think);
+	json_decref(c->logprobs);
+}
+
 static void close_reply(struct reply *r)
 {
 	struct openai_reply *o = (struct openai_reply *)(void *)r;
 
-	for (unsigned i = 0; o->choice && i < o->n; i++) {
-		bytes_free(&o->choice[i].text);
-		bytes_free(&o->choice[i].reasoning);
-		think_words_free(&o->choice[i].words);
-		tool_calls_free(&o->choice[i].tools);
-		think_end(&o->choice[i].think);
-		json_decref(o->choice[i].logprobs);
-	}
+	for (unsigned i = 0; o->choice && i < o->n; i++)
+		openai_choice_free(&o->choice[i]);
 	free(o->choice);
 	free(o->prompt);
 	for (unsigned i = 0; o->echo && i < o->n_tasks; i++) {

@@ -70,6 +70,9 @@ bool openai_prompt_logprobs(struct openai_reply *o, struct refusal *r);
 /* openai_flat.c: log probabilities of tokens in the older form: lists side by side. entries: in the newer one. */
 json_t *openai_flat(const struct openai_reply *o, unsigned choice, const json_t *entries);
 
+/* What is a choice's own. */
+void openai_choice_free(struct openai_choice *c);
+
 /* openai_parts.c */
 const char *openai_fingerprint(void); /* "b..." */
 const char *openai_finish(const struct openai_reply *o, const struct openai_choice *c);

@@ -122,3 +122,14 @@ char *refusal_json_anthropic(const struct refusal *r, const char *id)
 	json_put(o, "request_id", json_string(id));
 	return json_write(o);
 }
+
+char *refusal_json_ollama(const struct refusal *r)
+{
+	json_t *o = json_object();
+	char text[sizeof r->param + sizeof r->message + 2];
+	const bool named = !r->param[0] || strstr(r->message, r->param);
+
+	snprintf(text, sizeof text, "%s%s%s", named ? "" : r->param, named ? "" : ": ", r->message);
+	json_put(o, "error", json_string(text));
+	return json_write(o);
+}

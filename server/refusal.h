@@ -33,5 +33,7 @@ char *refusal_json(const struct refusal *r);
 char *refusal_json_anthropic(const struct refusal *r, const char *id);
 /* The status that such a refusal has: 529 where others have 503. */
 unsigned refusal_status_anthropic(const struct refusal *r);
+/* {"error": TEXT}, as clients of ollama's API read it: the text names the field. */
+char *refusal_json_ollama(const struct refusal *r);
 
 #endif

@@ -20,7 +20,9 @@ static bool take_records(struct reply *r, struct refusal *why)
 			       text + record.n_param);
 			return false;
 		}
-		if (record.kind == RECORD_IDLE)
+		if (record.kind == RECORD_IDLE && r->idle)
+			r->idle(r);
+		else if (record.kind == RECORD_IDLE)
 			bytes_text(&r->out, ": alive\n\n");
 		else
 			r->kind->take(r, &record, top, text);

@@ -29,7 +29,11 @@ struct reply {
 	const struct reply_kind *kind;
 	struct stream *stream; /* NULL: not begun */
 	bool events;           /* a stream of events, not one text */
-	struct bytes out;      /* for the client */
+	/* Of a stream that is none of server-sent events: its type, and what is sent when nothing came for some time.
+	 */
+	const char *events_type;
+	void (*idle)(struct reply *r);
+	struct bytes out; /* for the client */
 	bool ended;
 };
 

@@ -17,6 +17,10 @@
 #define TOKENIZE REQUEST_TOKENIZE
 #define DETOKENIZE REQUEST_DETOKENIZE
 #define SLOT REQUEST_SLOT
+#define OLLAMA_CHAT REQUEST_OLLAMA_CHAT
+#define OLLAMA_TEXT REQUEST_OLLAMA_TEXT
+#define OLLAMA_EMBED REQUEST_OLLAMA_EMBED
+#define OLLAMA_OPTIONS REQUEST_OLLAMA_OPTIONS
 
 #define GENERATE (CHAT | TEXT | NATIVE | MESSAGES | RESPONSES)
 #define TALK (CHAT | MESSAGES | RESPONSES)
@@ -38,14 +42,22 @@
 #define PASSED(kinds, name, what) { kinds, name, FIELD_PASSED, 0, what },
 const struct request_field request_fields[] = {
 #include "server/request_fields.def"
+#include "server/request_fields_ollama.def"
 };
 const size_t n_request_fields = sizeof request_fields / sizeof *request_fields;
 
+/* Whose fields a kind has beside its own; 0: nobody's. */
+static unsigned kind_beside(unsigned kind)
+{
+	return kind == OLLAMA_CHAT ? CHAT : kind == OLLAMA_TEXT ? TEXT : kind == OLLAMA_EMBED ? EMBED : 0;
+}
+
 const struct request_field *request_field_of(enum request_kind kind, const char *name)
 {
-	for (size_t i = 0; i < n_request_fields; i++)
-		if ((request_fields[i].kinds & kind) && strcmp(request_fields[i].name, name) == 0)
-			return &request_fields[i];
+	for (unsigned k = kind; k; k = kind_beside(k))
+		for (size_t i = 0; i < n_request_fields; i++)
+			if ((request_fields[i].kinds & k) && strcmp(request_fields[i].name, name) == 0)
+				return &request_fields[i];
 	return NULL;
 }
 
@@ -74,7 +86,9 @@ static bool binds(enum request_kind kind, const char *name)
 	static const char *const beginnings[] = { "guided_",    "structured_", "allowed_", "banned_", "bad_", "forced_",
 		                                  "no_repeat_", "min_",        "max_",     "stop_",   "lora_" };
 
-	for (size_t i = 0; (kind & GENERATE) && i < sizeof beginnings / sizeof *beginnings; i++)
+	for (size_t i = 0; (kind & (GENERATE | OLLAMA_CHAT | OLLAMA_TEXT | OLLAMA_OPTIONS)) &&
+	                   i < sizeof beginnings / sizeof *beginnings;
+	     i++)
 		if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
 			return true;
 	return false;
@@ -86,6 +100,9 @@ static bool may_be(enum request_kind kind, const char *name, const json_t *v, st
 
 	if (json_not_finite(v) && (!f || f->meaning == FIELD_PASSED)) /* nobody else looks at it */
 		return refuse(r, 400, name, "%.80s is %s, which JSON does not have", name, json_not_finite(v));
+	if (!f && kind == OLLAMA_OPTIONS && request_field_of(NATIVE, name) &&
+	    request_field_of(NATIVE, name)->meaning != FIELD_PASSED)
+		return refuse(r, 400, name, "%s is no option of ollama's; send it beside options", name);
 	if (!f)
 		return !binds(kind, name) ||
 		       is_harmless(v, HARMLESS_FALSE | HARMLESS_ZERO | HARMLESS_MINUS | HARMLESS_EMPTY) ||
@@ -94,23 +111,31 @@ static bool may_be(enum request_kind kind, const char *name, const json_t *v, st
 	       refuse(r, 400, name, "%s is not supported: %s", name, f->what);
 }
 
-json_t *request_read(const void *p, size_t n, enum request_kind kind, struct refusal *r)
+bool request_take(json_t *o, enum request_kind kind, struct refusal *r)
 {
-	json_t *o = fields_read(p, n, r), *v;
 	const struct request_field *f;
 	const char *name;
+	json_t *v;
 	void *next;
 
 	json_object_foreach_safe(o, next, name, v)
 	{
-		if (field_value(o, name) && !may_be(kind, name, v, r)) {
-			json_decref(o);
-			return NULL;
-		}
+		if (field_value(o, name) && !may_be(kind, name, v, r))
+			return false;
 		/* One that asks for nothing, or is passed over, is read nowhere; answers of responses repeat some. */
 		f = request_field_of(kind, name);
 		if (f && (f->meaning == FIELD_REFUSED || (f->meaning == FIELD_PASSED && kind != REQUEST_RESPONSES)))
 			json_object_del(o, name);
 	}
-	return o;
+	return true;
+}
+
+json_t *request_read(const void *p, size_t n, enum request_kind kind, struct refusal *r)
+{
+	json_t *o = fields_read(p, n, r);
+
+	if (!o || request_take(o, kind, r))
+		return o;
+	json_decref(o);
+	return NULL;
 }

@@ -25,7 +25,12 @@ enum request_kind {
 	REQUEST_RANK = 64,        /* /v1/rerank */
 	REQUEST_TOKENIZE = 128,   /* /tokenize */
 	REQUEST_DETOKENIZE = 256, /* /detokenize */
-	REQUEST_SLOT = 512        /* /slots/N */
+	REQUEST_SLOT = 512,       /* /slots/N */
+	/* Of ollama's API. What it has no field of that name for is what chat completions, or completions, have. */
+	REQUEST_OLLAMA_CHAT = 1 << 16,   /* /api/chat */
+	REQUEST_OLLAMA_TEXT = 1 << 17,   /* /api/generate */
+	REQUEST_OLLAMA_EMBED = 1 << 18,  /* /api/embed, /api/embeddings */
+	REQUEST_OLLAMA_OPTIONS = 1 << 19 /* the object "options" of these */
 };
 
 enum request_meaning { FIELD_DONE, FIELD_REFUSED, FIELD_PASSED };
@@ -58,6 +63,9 @@ extern const size_t n_request_fields;
 
 /* n bytes of a body of that kind as an object, to be given back. NULL: refused. */
 json_t *request_read(const void *p, size_t n, enum request_kind kind, struct refusal *r);
+/* The same of an object that was read: fields that ask for nothing, or are passed over, are taken out of it. False:
+ * refused. */
+bool request_take(json_t *o, enum request_kind kind, struct refusal *r);
 /* The row of a field; NULL: none. */
 const struct request_field *request_field_of(enum request_kind kind, const char *name);
 

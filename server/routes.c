@@ -1,6 +1,7 @@
 /* server/routes.c - which handler answers what. */
 #include <string.h>
 
+#include "runtime/host/system.h"
 #include "server/endpoints.h"
 #include "server/guards.h"
 
@@ -37,6 +38,21 @@ const struct route routes[] = {
 	{ "GET", "/props", ROUTE_KEY | ROUTE_MODEL | ROUTE_EXACT, answer_props },
 	{ "GET", "/slots", ROUTE_KEY | ROUTE_MODEL | ROUTE_EXACT, answer_slots },
 	{ "POST", "/slots/", ROUTE_KEY | ROUTE_MODEL | ROUTE_BELOW | ROUTE_EXACT, answer_slot_action },
+	{ "POST", "/api/chat", ROUTE_KEY | ROUTE_MODEL, answer_ollama_chat },
+	{ "POST", "/api/generate", ROUTE_KEY | ROUTE_MODEL, answer_ollama_generate },
+	{ "POST", "/api/embed", ROUTE_KEY | ROUTE_MODEL, answer_ollama_embed },
+	{ "POST", "/api/embeddings", ROUTE_KEY | ROUTE_MODEL, answer_ollama_embeddings },
+	{ "GET", "/api/version", ROUTE_KEY, answer_ollama_version },
+	{ "GET", "/api/tags", ROUTE_KEY | ROUTE_MODEL, answer_ollama_tags },
+	{ "POST", "/api/show", ROUTE_KEY | ROUTE_MODEL, answer_ollama_show },
+	{ "GET", "/api/ps", ROUTE_KEY | ROUTE_MODEL, answer_ollama_ps },
+	{ "POST", "/api/pull", ROUTE_KEY, answer_ollama_pull },
+	{ "POST", "/api/push", ROUTE_KEY, answer_ollama_push },
+	{ "POST", "/api/create", ROUTE_KEY, answer_ollama_create },
+	{ "POST", "/api/copy", ROUTE_KEY, answer_ollama_copy },
+	{ "DELETE", "/api/delete", ROUTE_KEY, answer_ollama_delete },
+	{ "GET", "/api/blobs/", ROUTE_KEY | ROUTE_BELOW, answer_ollama_blob },
+	{ "POST", "/api/blobs/", ROUTE_KEY | ROUTE_BELOW, answer_ollama_put_blob },
 	{ "GET", "/metrics", ROUTE_KEY | ROUTE_MODEL | ROUTE_EXACT, answer_metrics },
 	{ NULL, NULL, 0, NULL },
 };
@@ -61,6 +77,8 @@ void route_name(struct exchange *x, const char *path)
 	const size_t n = same_path("/v1/messages", path, false);
 
 	x->anthropic = (n && (path[n] == 0 || path[n] == '/')) || exchange_header(x, "anthropic-version");
+	x->ollama = strncmp(path + strspn(path, "/"), "api/", 4) == 0;
+	x->arrived = system_seconds();
 	request_id_make(x->id);
 }
 

@@ -19,6 +19,7 @@
  *   text_file.c   files of text                       embeddings.c                 vectors of texts
  *   metrics.c     numbers for Prometheus        notify.c                     systemd is told
  *   task_limits.c what else bounds tokens     request_id.c                 names of requests
+ *   ollama*.c                                   what clients of ollama ask for
  *   anthropic.c, anthropic_request.c            conversations as Anthropic's API has them
  *   responses.c, responses_request.c            conversations as OpenAI's responses
  *   openai.c, openai_parts.c                    answers as OpenAI's API has them

@@ -29,6 +29,7 @@ struct run_numbers {
 	unsigned slot;                                         /* its place (slots.h) */
 	uint64_t prompt, reused, generated, drafted, accepted; /* tokens */
 	double queued_seconds, prompt_seconds, decode_seconds;
+	double told; /* when these were counted, as system_seconds() has it */
 };
 
 struct record {

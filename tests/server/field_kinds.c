@@ -37,6 +37,12 @@ const struct kind kinds[KINDS] = {
 	{ TOKENIZE, "tokenize", "/tokenize", "\"content\":\"A tale\"" },
 	{ DETOKENIZE, "detokenize", "/detokenize", "\"tokens\":[40,41]" },
 	{ SLOT, "slots", "/slots/0?action=save", "\"filename\":\"t_fields_base.bin\"" },
+	{ OLLAMA_CHAT, "api/chat", "/api/chat",
+	  "\"messages\":[" FIELDS_USER "],\"max_tokens\":12,\"seed\":5,\"stream\":false" },
+	{ OLLAMA_TEXT, "api/generate", "/api/generate",
+	  "\"prompt\":\"A tale\",\"max_tokens\":12,\"seed\":5,\"stream\":false" },
+	{ OLLAMA_EMBED, "api/embed", "/api/embed", "\"input\":\"A tale\"" },
+	{ OLLAMA_OPTIONS, "its options", "/api/generate", "\"num_predict\":12,\"seed\":5" },
 };
 
 int fields_start(void **state)
@@ -75,12 +81,15 @@ int fields_stop(void **state)
 struct answer fields_ask(const struct child *c, const struct kind *k, const char *with, const char *name,
                          const char *value)
 {
-	const size_t room = strlen(k->base) + strlen(with) + strlen(value) + 200;
+	const bool options = k->kind == OLLAMA_OPTIONS;
+	const char *around = options ? "\"prompt\":\"A tale\",\"stream\":false,\"options\":{" : "";
+	const char *behind = options ? "}" : "";
+	const size_t room = strlen(k->base) + strlen(with) + strlen(value) + strlen(around) + 200;
 	char *body = malloc(room);
 
 	assert_non_null(body);
-	snprintf(body, room, name ? "{%s%s%s,\"%s\":%s}" : "{%s%s%s%s%s}", k->base, *with ? "," : "", with,
-	         name ? name : "", value);
+	snprintf(body, room, name ? "{%s%s%s%s,\"%s\":%s%s}" : "{%s%s%s%s%s%s%s}", around, k->base, *with ? "," : "",
+	         with, name ? name : "", value, behind);
 	for (char *at = body; k->kind != RESPONSES && (at = strstr(at, "max_output_tokens"));)
 		memcpy(at, "x_no", 4); /* others have no field of that name */
 	struct answer a = client_ask(c, k->path, NULL, body);
@@ -99,11 +108,32 @@ void fields_must_be_right(void)
 /* Names, times and counts that differ from one request to the next are taken out. */
 static json_t *essence(json_t *o)
 {
-	static const char *const names[] = { "id",        "created",       "created_at",        "timings",
-		                             "usage",     "tokens_cached", "id_slot",           "generation_settings",
-		                             "prompt",    "instructions",  "max_output_tokens", "metadata",
-		                             "reasoning", "text_config",   "tool_choice",       "tools",
-		                             "item_id",   "call_id",       "completed_at",      "progress" };
+	static const char *const names[] = {
+		"id",
+		"created",
+		"created_at",
+		"timings",
+		"usage",
+		"tokens_cached",
+		"id_slot",
+		"generation_settings",
+		"prompt",
+		"instructions",
+		"max_output_tokens",
+		"metadata",
+		"reasoning",
+		"text_config",
+		"tool_choice",
+		"tools",
+		"item_id",
+		"call_id",
+		"completed_at",
+		"progress",
+		"total_duration",
+		"load_duration",
+		"prompt_eval_duration",
+		"eval_duration"
+	};
 	const char *name;
 	json_t *one;
 	void *next;
@@ -132,8 +162,9 @@ json_t *fields_told(struct answer *a, const char *what)
 void fields_check_refused(struct answer *a, const char *name, const char *what)
 {
 	json_t *o = a->body ? json_loads(a->body, 0, NULL) : NULL, *e = json_object_get(o, "error");
-	const char *message = json_string_value(json_object_get(e, "message"));
-	const char *param = json_string_value(json_object_get(e, "param"));
+	const char *text = json_string_value(e); /* of ollama's API, which has no field for the name */
+	const char *message = text ? text : json_string_value(json_object_get(e, "message"));
+	const char *param = text ? strstr(text, name) : json_string_value(json_object_get(e, "param"));
 
 	if ((a->status != 400 && a->status != 404) || !message || !param || strncmp(param, name, strlen(name)) != 0)
 		COMPLAIN("%s: status %d, %.600s", what, a->status, a->body ? a->body : "");

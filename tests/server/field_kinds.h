@@ -23,6 +23,11 @@
 #define TOKENIZE REQUEST_TOKENIZE
 #define DETOKENIZE REQUEST_DETOKENIZE
 #define SLOT REQUEST_SLOT
+#define OLLAMA_CHAT REQUEST_OLLAMA_CHAT
+#define OLLAMA_TEXT REQUEST_OLLAMA_TEXT
+#define OLLAMA_EMBED REQUEST_OLLAMA_EMBED
+#define OLLAMA_OPTIONS REQUEST_OLLAMA_OPTIONS
+#define OLLAMA (OLLAMA_CHAT | OLLAMA_TEXT)
 #define GENERATE (CHAT | TEXT | NATIVE | MESSAGES | RESPONSES)
 #define TALK (CHAT | MESSAGES | RESPONSES)
 #define SEVERAL (GENERATE | EMBED | RANK | TOKENIZE | DETOKENIZE)
@@ -34,9 +39,9 @@ extern struct child fields_server, fields_two;
 
 struct kind {
 	enum request_kind kind;
-	const char *name, *path, *base; /* base: the members of a request */
+	const char *name, *path, *base; /* base: the members of a request, or of options in it */
 };
-enum { KINDS = 10 };
+enum { KINDS = 14 };
 extern const struct kind kinds[KINDS];
 
 int fields_start(void **state);

@@ -34,6 +34,9 @@
 #define LONG "\"temperature\":0,\"max_tokens\":90,\"max_output_tokens\":90"
 #define LOOP LONG ",\"ignore_eos\":true,\"grammar\":\"root ::= (\\\"a \\\" | \\\"be \\\" | \\\"he \\\")+\""
 
+#define OPTIONS_HOT "\"temperature\":1.5,\"top_k\":0,\"top_p\":1,\"min_p\":0"
+#define OPTIONS_LONG "\"temperature\":0,\"num_predict\":90"
+
 enum expectation { DIFFERS, SHOWS, SAME, REFUSES };
 static const struct field_case {
 	enum expectation expectation;
@@ -45,6 +48,7 @@ static const struct field_case {
 #define SAME(kinds, name, with, value, text) { SAME, kinds, name, with, value, text },
 #define REFUSES(kinds, name, with, value) { REFUSES, kinds, name, with, value, NULL },
 #include "tests/server/field_cases.def"
+#include "tests/server/field_cases_ollama.def"
 #undef DIFFERS
 #undef SHOWS
 #undef SAME

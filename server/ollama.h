@@ -1,0 +1,49 @@
+/* server/ollama.h - ollama's API: conversations and texts as lines of JSON, and what there is of models.
+ *
+ *   ollama.c          answers of /api/chat and /api/generate
+ *   ollama_request.c  their requests, brought to the form that the rest of the server reads
+ *   ollama_embed.c    /api/embed and /api/embeddings
+ *   ollama_models.c   which models there are; ollama_show.c, ollama_facts.c what the files of one say
+ *   ollama_time.c     times and durations as Go writes them
+ */
+#ifndef SERVER_OLLAMA_H
+#define SERVER_OLLAMA_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/conversation.h"
+#include "server/http.h"
+#include "server/models.h"
+#include "server/ollama_time.h"
+#include "server/request_fields.h"
+
+/* What a request says beside what its body says in the form of chat completions. */
+struct ollama_request {
+	json_t *body;               /* held */
+	char name[200];             /* of the model, as the client wrote it */
+	const struct served *model; /* held by the exchange */
+	bool raw;                   /* the prompt has no template */
+	bool loads;                 /* there is nothing to answer: the model is to be loaded, or unloaded */
+	int64_t context;            /* tokens of prompt and answer; 0: as many as the model's sessions have */
+	bool has_keep;              /* how long the model stays is said: */
+	double keep;                /* seconds; below 0: for good */
+};
+
+/* The body of a request of that kind, but for its prompt. False: refused, or its model is not in memory (http.h). To be
+ * freed either way. */
+bool ollama_read(struct ollama_request *q, struct exchange *x, enum request_kind kind);
+void ollama_request_free(struct ollama_request *q);
+/* The prompt: of the messages, or of what /api/generate has instead. False: refused. */
+bool ollama_prompt(struct conversation *c, struct ollama_request *q, int64_t now, struct refusal *r);
+/* Only so many tokens may be in the request's context, and its prompt has n. *most: of the answer, -1: as many as find
+ * room. False: refused. */
+bool ollama_bound(const struct ollama_request *q, size_t n, int64_t *most, struct refusal *r);
+/* The model of that name, as exchange_model() has it; NULL: refused in ollama's words, or not in memory. */
+const struct served *ollama_model(struct exchange *x, const char *name);
+
+/* A model's name as lists have it: with a tag. */
+void ollama_name(char out[208], const struct served *m);
+
+#endif

@@ -1,0 +1,162 @@
+/* server/ollama_models.c - which models there are, in the form of ollama's API, and what is not done with them.
+ *
+ * Owns: that a list opens no model: what it says is in the headers of files.
+ */
+#include "server/ollama.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/endpoints.h"
+#include "server/fields.h"
+#include "server/json_write.h"
+#include "server/loader.h"
+#include "server/ollama_facts.h"
+#include "server/server.h"
+
+/* Whose API this is: clients ask for a version that has what they need. */
+static const char api_version[] = "0.13.0";
+
+bool answer_ollama_version(struct exchange *x)
+{
+	return exchange_json(x, json_write(json_pack("{s:s}", "version", api_version)));
+}
+
+void ollama_name(char out[208], const struct served *m)
+{
+	snprintf(out, 208, "%s%s", m->name, strchr(m->name, ':') ? "" : ":latest");
+}
+
+static void put_name(json_t *o, const struct served *m)
+{
+	char name[208];
+
+	ollama_name(name, m);
+	json_put(o, "name", json_text(name, strlen(name)));
+	json_put(o, "model", json_text(name, strlen(name)));
+}
+
+bool answer_ollama_tags(struct exchange *x)
+{
+	const struct models *all = x->server->models;
+	json_t *o = json_object(), *list = json_array();
+
+	for (size_t i = 0; i < all->n; i++) {
+		const struct served *m = &all->list[i];
+		struct ollama_facts f;
+		json_t *one = json_object();
+		ollama_facts_read(&f, m, NULL);
+		put_name(one, m);
+		json_put(one, "modified_at", json_string(f.modified));
+		json_put(one, "size", json_integer((json_int_t)f.bytes));
+		json_put(one, "digest", json_string(f.digest));
+		json_put(one, "details", ollama_details(&f));
+		json_add(list, one);
+		ollama_facts_free(&f);
+	}
+	json_put(o, "models", list);
+	return exchange_json(x, json_write(o));
+}
+
+/* Of one that is in memory; NULL: it is not. */
+static json_t *running(const struct models *all, struct served *m)
+{
+	struct lease held = { 0 };
+	struct model_status s;
+	struct ollama_facts f;
+	char end[OLLAMA_TIME];
+
+	if (!lease_take(&held, all->loader, m)) {
+		lease_end(&held);
+		return NULL;
+	}
+	loader_status(all->loader, m, &s);
+	ollama_facts_read(&f, m, m->model);
+	json_t *o = json_object();
+	put_name(o, m);
+	json_put(o, "size", json_integer((json_int_t)s.info.weight_bytes));
+	json_put(o, "digest", json_string(f.digest));
+	json_put(o, "details", ollama_details(&f));
+	ollama_time(end, OLLAMA_FOR_GOOD, 0);
+	json_put(o, "expires_at", json_string(end));
+	json_put(o, "size_vram", json_integer(f.on_card ? (json_int_t)s.info.weight_bytes : 0));
+	json_put(o, "context_length", json_integer(s.context));
+	ollama_facts_free(&f);
+	lease_end(&held);
+	return o;
+}
+
+bool answer_ollama_ps(struct exchange *x)
+{
+	const struct models *all = x->server->models;
+	json_t *o = json_object(), *list = json_array();
+
+	for (size_t i = 0; i < all->n; i++) {
+		json_t *one = running(all, &all->list[i]);
+		if (one)
+			json_add(list, one);
+	}
+	json_put(o, "models", list);
+	return exchange_json(x, json_write(o));
+}
+
+/* ---- what is not done: the server's models are those that it was started with */
+
+/* The model that a request names, which must be there by that name. NULL: refused. */
+static struct served *named(struct exchange *x, const json_t *body, const char *field, const char *other)
+{
+	const char *name = NULL;
+
+	if (!field_text(body, field, &name, &x->refusal) || (!name && !field_text(body, other, &name, &x->refusal)))
+		return NULL;
+	struct served *m = name ? models_named(x->server->models, name) : NULL;
+	if (!name)
+		refuse(&x->refusal, 400, field, "%s is missing, expected the name of a model", field);
+	else if (!m)
+		refuse(&x->refusal, 404, field, "model '%.200s' not found", name);
+	return m;
+}
+
+static bool refuse_named(struct exchange *x, const char *field, const char *other, const char *why)
+{
+	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal);
+
+	if (body && named(x, body, field, other))
+		refuse(&x->refusal, 403, NULL, "%s", why);
+	json_decref(body);
+	return false;
+}
+
+bool answer_ollama_delete(struct exchange *x)
+{
+	return refuse_named(x, "model", "name", "jitserve deletes no model's files; its owner does, with jitrun rm");
+}
+
+bool answer_ollama_copy(struct exchange *x)
+{
+	return refuse_named(x, "source", "source",
+	                    "jitserve gives models no further names; --alias does when it is started");
+}
+
+bool answer_ollama_push(struct exchange *x)
+{
+	return refuse_named(x, "model", "name", "jitserve sends models nowhere");
+}
+
+bool answer_ollama_create(struct exchange *x)
+{
+	return refuse(&x->refusal, 501, NULL, "jitserve makes no models; it serves the files that it was started with");
+}
+
+bool answer_ollama_pull(struct exchange *x) { return refuse(&x->refusal, 501, NULL, "jitserve downloads nothing"); }
+
+bool answer_ollama_blob(struct exchange *x)
+{
+	return refuse(&x->refusal, 404, NULL, "There is no blob %.200s: jitserve keeps none", x->rest);
+}
+
+bool answer_ollama_put_blob(struct exchange *x)
+{
+	return refuse(&x->refusal, 501, NULL, "jitserve keeps no blobs; it serves the files that it was started with");
+}

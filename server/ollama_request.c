@@ -1,0 +1,358 @@
+/* server/ollama_request.c - requests in the form of ollama's API, brought to the one that the rest of the server reads.
+ *
+ * Owns: that what stands in "options" counts as what stands beside them, and which call each result of a tool belongs
+ * to where clients name the function alone.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loaders/json_read.h"
+#include "server/batcher.h"
+#include "server/fields.h"
+#include "server/json_write.h"
+#include "server/ollama.h"
+#include "server/talk.h"
+
+static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }
+
+/* ---- options */
+
+/* In ollama every number that is not positive means no bound. */
+static bool read_predict(json_t *body, const json_t *options, struct refusal *r)
+{
+	int64_t most = -1;
+
+	if (!field_integer(options, "num_predict", INT_MIN, INT_MAX, &most, r))
+		return false;
+	json_put(body, "max_completion_tokens", json_integer(most > 0 ? most : -1));
+	return true;
+}
+
+static bool read_options(struct ollama_request *q, struct refusal *r)
+{
+	json_t *given = field_object(q->body, "options", r), *v;
+	const char *name;
+	void *next;
+
+	if (!given)
+		return r->status == 0;
+	json_t *options = json_copied(given, false);
+	bool ok = options ? request_take(options, REQUEST_OLLAMA_OPTIONS, r) : no_memory(r);
+	ok = ok && field_integer(options, "num_ctx", 1, INT_MAX, &q->context, r);
+	if (ok && field_value(options, "num_predict"))
+		ok = read_predict(q->body, options, r);
+	json_object_del(options, "num_ctx");
+	json_object_del(options, "num_predict");
+	json_object_foreach_safe(options, next, name, v) if (ok && field_value(options, name))
+		json_put(q->body, name, json_incref(v));
+	json_object_del(q->body, "options");
+	json_decref(options);
+	return ok;
+}
+
+/* ---- what else ollama has its own way of saying */
+
+static bool read_think(json_t *body, struct refusal *r)
+{
+	const json_t *think = field_value(body, "think");
+	const char *level = json_string_value(think);
+
+	if (!think)
+		return true;
+	if (level && (strcmp(level, "low") == 0 || strcmp(level, "medium") == 0 || strcmp(level, "high") == 0))
+		json_put(body, "reasoning_effort", json_string(level));
+	else if (json_is_boolean(think) && !json_not_finite(think))
+		json_put(body, "enable_thinking", json_boolean(json_is_true(think)));
+	else
+		return refuse(r, 400, "think",
+		              "think is %s%.60s%s, expected true, false, \"low\", \"medium\" or \"high\"",
+		              level ? "\"" : "", level ? level : json_kind(think), level ? "\"" : "");
+	json_object_del(body, "think");
+	return true;
+}
+
+static bool read_stream(json_t *body, struct refusal *r)
+{
+	bool stream = true;
+
+	if (!field_flag(body, "stream", &stream, r))
+		return false;
+	json_put(body, "stream", json_boolean(stream));
+	return true;
+}
+
+static bool read_keep(struct ollama_request *q, struct refusal *r)
+{
+	const json_t *v = field_value(q->body, "keep_alive");
+
+	q->has_keep = v != NULL;
+	return !v || ollama_duration(v, "keep_alive", &q->keep, r);
+}
+
+const struct served *ollama_model(struct exchange *x, const char *name)
+{
+	const struct served *m = exchange_model(x, name);
+
+	if (!m && x->refusal.status == 404) {
+		x->refusal = (struct refusal){ 0 };
+		refuse(&x->refusal, 404, "model", "model '%.200s' not found", name);
+	}
+	return m;
+}
+
+static bool is_empty(const json_t *v) { return !v || (json_is_array(v) && json_array_size(v) == 0); }
+
+static bool is_no_text(const json_t *v) { return !v || (json_is_string(v) && json_string_length(v) == 0); }
+
+static bool read_body(struct ollama_request *q, struct exchange *x, enum request_kind kind)
+{
+	struct refusal *r = &x->refusal;
+	const char *name = NULL;
+
+	if (!read_keep(q, r) || !read_options(q, r) || !field_text(q->body, "model", &name, r))
+		return false;
+	if (kind == REQUEST_OLLAMA_EMBED)
+		q->loads = false;
+	else if (!read_think(q->body, r) || !read_stream(q->body, r) || !field_flag(q->body, "raw", &q->raw, r))
+		return false;
+	else if (kind == REQUEST_OLLAMA_CHAT)
+		q->loads = is_empty(field_value(q->body, "messages"));
+	else
+		q->loads = is_no_text(field_value(q->body, "prompt")) && is_empty(field_value(q->body, "context"));
+	q->model = ollama_model(x, name);
+	if (!q->model)
+		return false;
+	snprintf(q->name, sizeof q->name, "%s", name && strlen(name) < sizeof q->name ? name : q->model->name);
+	return true;
+}
+
+bool ollama_read(struct ollama_request *q, struct exchange *x, enum request_kind kind)
+{
+	*q = (struct ollama_request){ .body = request_read(x->body.p, x->body.n, kind, &x->refusal) };
+	return q->body && read_body(q, x, kind);
+}
+
+void ollama_request_free(struct ollama_request *q)
+{
+	json_decref(q->body);
+	q->body = NULL;
+}
+
+/* ---- conversations */
+
+/* The last call of that name that has no result yet; any, where no name is given. NULL: there is none. */
+static json_t *call_of(const json_t *messages, const char *name)
+{
+	for (size_t i = json_array_size(messages); i-- > 0;) {
+		json_t *calls = json_object_get(json_array_get(messages, i), "tool_calls"), *call;
+		size_t k;
+		json_array_foreach(calls, k, call)
+		{
+			const char *own = json_string_value(json_object_get(json_object_get(call, "function"), "name"));
+			if (!json_object_get(call, "answered") && (!name || (own && strcmp(own, name) == 0)))
+				return call;
+		}
+	}
+	return NULL;
+}
+
+/* Results name their function, calls have no numbers: both get the same one, as templates know them. */
+static void take_result(json_t *message, const json_t *messages)
+{
+	json_t *name = json_object_get(message, "tool_name");
+
+	if (!json_is_string(name))
+		name = json_object_get(message, "name");
+	json_t *call = json_object_get(message, "tool_call_id") ? NULL : call_of(messages, json_string_value(name));
+	if (json_is_string(name))
+		json_put(message, "name", json_incref(name));
+	json_object_del(message, "tool_name");
+	if (!call)
+		return;
+	json_put(message, "tool_call_id", json_incref(json_object_get(call, "id")));
+	json_put(call, "answered", json_true());
+}
+
+static bool take_calls(json_t *message, size_t number, struct refusal *r)
+{
+	json_t *given = field_array(message, "tool_calls", r), *list = json_array(), *call;
+	char id[64];
+	size_t i;
+
+	json_array_foreach(given, i, call)
+	{
+		const json_t *function = json_object_get(call, "function");
+		json_t *own = json_is_object(call) ? json_copied(call, false) : NULL;
+		if (!own || !json_is_object(function) || !json_is_string(json_object_get(function, "name"))) {
+			json_decref(own);
+			json_decref(list);
+			return refuse(r, 400, "messages",
+			              "messages[%zu].tool_calls[%zu] is no object with a function that has a name",
+			              number, i);
+		}
+		snprintf(id, sizeof id, "call_%zu_%zu", number, i);
+		if (!json_is_string(json_object_get(own, "id")))
+			json_put(own, "id", json_string(id));
+		json_put(own, "type", json_string("function"));
+		if (!field_value(function, "arguments")) {
+			json_t *whole = json_copied(function, false);
+			json_put(whole, "arguments", json_object());
+			json_put(own, "function", whole);
+		}
+		json_add(list, own);
+	}
+	if (json_array_size(list))
+		json_put(message, "tool_calls", list);
+	else
+		json_decref(list);
+	return r->status == 0;
+}
+
+static bool take_message(json_t *message, size_t number, const json_t *messages, struct refusal *r)
+{
+	const char *role = json_string_value(json_object_get(message, "role"));
+	const json_t *images = field_value(message, "images");
+	json_t *thinking = field_value(message, "thinking");
+
+	if (!is_empty(images))
+		return refuse(r, 400, "messages",
+		              "messages[%zu].images is not supported: no image is read here, only text", number);
+	if (thinking && !json_is_string(thinking))
+		return refuse(r, 400, "messages", "messages[%zu].thinking is %s, expected a string", number,
+		              json_kind(thinking));
+	if (!is_no_text(thinking))
+		json_put(message, "reasoning_content", json_incref(thinking));
+	json_object_del(message, "images");
+	json_object_del(message, "thinking");
+	if (!take_calls(message, number, r))
+		return false;
+	if (!field_value(message, "content"))
+		json_put(message, "content", json_string(""));
+	if (role && strcmp(role, "tool") == 0)
+		take_result(message, messages);
+	return true;
+}
+
+static bool take_messages(json_t *body, struct refusal *r)
+{
+	const json_t *given = field_array(body, "messages", r);
+	json_t *messages = json_array(), *message, *call;
+	size_t i, k;
+
+	json_array_foreach(given, i, message)
+	{
+		json_t *own = json_is_object(message) ? json_copied(message, false) : NULL;
+		if (!own)
+			refuse(r, 400, "messages", "messages[%zu] is %s, expected an object", i, json_kind(message));
+		else
+			take_message(own, i, messages, r);
+		json_add(messages, own ? own : json_null());
+		if (r->status)
+			break;
+	}
+	json_array_foreach(messages, i, message) json_array_foreach(json_object_get(message, "tool_calls"), k, call)
+		json_object_del(call, "answered");
+	json_put(body, "messages", messages);
+	return r->status == 0;
+}
+
+static void add_message(json_t *messages, const char *role, json_t *content)
+{
+	json_t *o = json_object();
+
+	json_put(o, "role", json_string(role));
+	json_put(o, "content", content);
+	json_add(messages, o);
+}
+
+/* ---- texts */
+
+/* A text as it is, with the tokens that begin one. */
+static bool read_raw(struct conversation *c, const char *text, const struct served *m, struct refusal *r)
+{
+	jit_error err = { 0 };
+
+	if (jit_model_tokenize(m->model, text, strlen(text), 1, 1, &c->ids, &c->n_ids, &err) != JIT_OK)
+		return refuse_error(r, "prompt", &err);
+	c->text = strdup(text);
+	c->n_text = strlen(text);
+	return c->text || no_memory(r);
+}
+
+/* The tokens of an earlier answer stand before those of the prompt, which begins no text then. */
+static bool put_context(struct conversation *c, const json_t *context, const struct served *m, struct refusal *r)
+{
+	const size_t n = json_array_size(context);
+	int32_t *all = malloc((n + c->n_ids + 1) * sizeof *all), *first = NULL;
+	size_t n_first = 0, i;
+	const json_t *one;
+
+	if (!all)
+		return no_memory(r);
+	json_array_foreach(context, i, one)
+	{
+		const json_int_t id = json_integer_value(one);
+		if (!json_is_integer(one) || id < 0 || id >= m->info.vocab) {
+			free(all);
+			return refuse(r, 400, "context", "context[%zu] is no token, expected an integer from 0 to %d",
+			              i, m->info.vocab - 1);
+		}
+		all[i] = (int32_t)id;
+	}
+	if (jit_model_tokenize(m->model, "", 0, 1, 0, &first, &n_first, NULL) != JIT_OK)
+		n_first = 0;
+	if (n_first != 1 || c->n_ids == 0 || c->ids[0] != first[0])
+		n_first = 0;
+	free(first);
+	memcpy(all + n, c->ids + n_first, (c->n_ids - n_first) * sizeof *all);
+	free(c->ids);
+	c->ids = all;
+	c->n_ids += n - n_first;
+	return true;
+}
+
+static bool read_generate(struct conversation *c, struct ollama_request *q, int64_t now, struct refusal *r)
+{
+	json_t *context = field_array(q->body, "context", r);
+	const char *text = "", *system = NULL;
+	const struct served *m = q->model;
+
+	if (r->status || !field_text(q->body, "prompt", &text, r) || !field_text(q->body, "system", &system, r))
+		return false;
+	const bool has_system = system && *system, has_context = json_array_size(context) > 0;
+	if (q->raw && (has_system || has_context))
+		return refuse(r, 400, "raw", "raw mode does not support template, system, or context");
+	/* As ollama has it for models without a template. */
+	if (q->raw || (!m->template_text && !m->info.has_chat_template && !has_system))
+		return read_raw(c, text, m, r) && (!has_context || put_context(c, context, m, r));
+	json_t *messages = json_array();
+	if (has_system)
+		add_message(messages, "system", json_string(system));
+	add_message(messages, "user", json_string(text));
+	json_put(q->body, "messages", messages);
+	return talk_bring_to_form(q->body, "prompt", r) && conversation_read(c, q->body, m, now, r) &&
+	       (!has_context || put_context(c, context, m, r));
+}
+
+bool ollama_prompt(struct conversation *c, struct ollama_request *q, int64_t now, struct refusal *r)
+{
+	if (!field_value(q->body, "messages"))
+		return read_generate(c, q, now, r);
+	return take_messages(q->body, r) && talk_bring_to_form(q->body, "messages", r) &&
+	       conversation_read(c, q->body, q->model, now, r);
+}
+
+bool ollama_bound(const struct ollama_request *q, size_t n, int64_t *most, struct refusal *r)
+{
+	const int64_t room = q->context - (int64_t)n;
+
+	if (!q->context || q->context >= batcher_context(q->model->batcher))
+		return true;
+	if (room < 1)
+		return refuse(r, 400, "num_ctx", "num_ctx is %lld, and the prompt alone has %zu tokens",
+		              (long long)q->context, n);
+	*most = *most < 0 || *most > room ? room : *most;
+	return true;
+}

@@ -1,0 +1,104 @@
+/* server/ollama_show.c - /api/show: what a model is and can do. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/batcher.h"
+#include "server/endpoints.h"
+#include "server/fields.h"
+#include "server/json_write.h"
+#include "server/ollama.h"
+#include "server/ollama_facts.h"
+#include "server/server.h"
+
+static json_t *capabilities(const struct ollama_facts *f, const char *template_text)
+{
+	json_t *list = json_array();
+
+	if (f->file->pooling == POOLING_LAST || f->file->pooling == POOLING_MEAN)
+		json_add(list, json_string("embedding"));
+	if (f->file->pooling != POOLING_RANK)
+		json_add(list, json_string("completion"));
+	if (strstr(template_text, "tools"))
+		json_add(list, json_string("tools"));
+	if (ollama_can_think(template_text))
+		json_add(list, json_string("thinking"));
+	return list;
+}
+
+/* How tokens are chosen where a request says nothing, and how long its context is: known once it was loaded. */
+static json_t *parameters(const struct served *m, const jit_model *loaded)
+{
+	struct bytes b = { 0 };
+
+	if (loaded) {
+		bytes_print(&b, "num_ctx %d\ntemperature %g\ntop_k %d\ntop_p %g\nmin_p %g", batcher_context(m->batcher),
+		            (double)m->sampling.temperature, m->sampling.top_k, (double)m->sampling.top_p,
+		            (double)m->sampling.min_p);
+		if (m->sampling.repeat_penalty > 0 && m->sampling.repeat_penalty != 1)
+			bytes_print(&b, "\nrepeat_penalty %g", (double)m->sampling.repeat_penalty);
+	}
+	json_t *text = json_text(b.n ? b.p : "", b.n);
+	bytes_free(&b);
+	return text;
+}
+
+static bool show(struct exchange *x, const struct served *m, const struct ollama_facts *f, const jit_model *loaded,
+                 bool verbose)
+{
+	json_t *o = json_object();
+	const char *text = ollama_template(f, m);
+	struct bytes file = { 0 };
+
+	bytes_print(&file, "# Made by jitserve from what the model's files say.\nFROM %s\nTEMPLATE \"\"\"%s\"\"\"\n",
+	            m->name, text);
+	json_put(o, "modelfile", json_text(file.n ? file.p : "", file.n));
+	bytes_free(&file);
+	json_put(o, "parameters", parameters(m, loaded));
+	json_put(o, "template", json_text(text, strlen(text)));
+	json_put(o, "details", ollama_details(f));
+	json_put(o, "model_info", ollama_info(f, m, verbose));
+	json_put(o, "capabilities", capabilities(f, text));
+	json_put(o, "modified_at", json_string(f->modified));
+	return exchange_json(x, json_write(o));
+}
+
+/* Of a model that is in memory what is there, else the headers of its files; formats that have no headers of their own
+ * are loaded. */
+static bool answer(struct exchange *x, struct served *m, bool verbose)
+{
+	struct ollama_facts f;
+	const jit_model *loaded = NULL;
+
+	if (lease_take(&x->lease, x->server->models->loader, m))
+		loaded = m->model;
+	ollama_facts_read(&f, m, loaded);
+	if (!f.file && !loaded) /* the lease is wanted: it is called again */
+		return false;
+	if (!loaded)
+		lease_end(&x->lease);
+	const bool ok = f.file ? show(x, m, &f, loaded, verbose) : refuse(&x->refusal, 400, "model", "%s", f.why.text);
+	ollama_facts_free(&f);
+	return ok;
+}
+
+bool answer_ollama_show(struct exchange *x)
+{
+	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal);
+	const char *name = NULL;
+	bool verbose = false, ok = false;
+
+	if (body && (!field_text(body, "model", &name, &x->refusal) ||
+	             (!name && !field_text(body, "name", &name, &x->refusal)) ||
+	             !field_flag(body, "verbose", &verbose, &x->refusal)))
+		name = NULL;
+	if (body && !name)
+		refuse(&x->refusal, 400, "model", "model is missing, expected the name of a model");
+	struct served *m = name ? models_named(x->server->models, name) : NULL;
+	if (name && !m)
+		refuse(&x->refusal, 404, "model", "model '%.200s' not found", name);
+	if (m)
+		ok = answer(x, m, verbose);
+	json_decref(body);
+	return ok;
+}
