@@ -6,6 +6,7 @@
 #include "server/batcher.h"
 #include "server/fields.h"
 #include "server/generate.h"
+#include "server/infill.h"
 #include "server/openai.h"
 #include "server/prompts.h"
 #include "server/request_fields.h"
@@ -40,7 +41,9 @@ static bool open_tasks(struct exchange *x, const json_t *body, const struct serv
 		t->ids = p->list[i].ids;
 		t->n_ids = p->list[i].n;
 		p->list[i].ids = NULL;
+		const bool filled = json_string_length(field_value(body, "suffix")) > 0;
 		if (!task_read(t, body, m->model, batcher_context(m->batcher), &x->refusal) ||
+		    (filled && !infill_end(t, m->model, &x->refusal)) ||
 		    !read_logprobs(&t->logprobs, body, &x->refusal) || !task_read_prompt_top(t, body, &x->refusal))
 			return false;
 		t->sampling.seed = tasks[0]->sampling.seed;
@@ -59,6 +62,53 @@ static bool read_echo(struct task **tasks, const struct prompts *p, const json_t
 	for (size_t i = 0; i < p->n; i++)
 		tasks[i]->scores = tasks[i]->prompt_top >= 0 || (*echo && tasks[i]->logprobs >= 0);
 	return true;
+}
+
+static bool fill_one(struct exchange *x, const struct served *m, struct prompt *p, const int32_t *behind,
+                     size_t n_behind)
+{
+	jit_error err = { 0 };
+	struct infill o = { .suffix = behind, .n_suffix = n_behind, .most = SIZE_MAX };
+	int32_t *before = NULL, *all = NULL;
+	size_t n = 0;
+
+	if (!p->text) {
+		o.prefix = p->ids;
+		o.n_prefix = p->n;
+	} else if (models_go_on(m->model, json_string_value(p->text), true, &before, &o.n_prefix, &err)) {
+		o.prefix = before;
+	} else {
+		return refuse_error(&x->refusal, "prompt", &err);
+	}
+	bool ok = infill_make(&o, m, "suffix", &all, &n, &x->refusal);
+	free(before);
+	if (!ok)
+		return false;
+	free(p->ids);
+	p->ids = all;
+	p->n = n;
+	return true;
+}
+
+/* With a suffix the prompts stand before gaps. */
+static bool fill_in(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p)
+{
+	jit_error err = { 0 };
+	const char *suffix = NULL;
+	int32_t *behind = NULL;
+	size_t n_behind = 0;
+	bool ok = true;
+
+	if (!field_text(body, "suffix", &suffix, &x->refusal) || !suffix || !*suffix)
+		return !x->refusal.status;
+	if (field_value(body, "echo") && !json_is_false(field_value(body, "echo")))
+		return refuse(&x->refusal, 400, "echo", "echo and suffix cannot both be given");
+	if (!models_go_on(m->model, suffix, false, &behind, &n_behind, &err))
+		return refuse_error(&x->refusal, "suffix", &err);
+	for (size_t i = 0; ok && i < p->n; i++)
+		ok = fill_one(x, m, &p->list[i], behind, n_behind);
+	free(behind);
+	return ok;
 }
 
 static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p)
@@ -89,7 +139,7 @@ bool answer_completions(struct exchange *x)
 		return false;
 	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
 	bool ok = m && prompts_read(&p, "prompt", field_value(body, "prompt"), m->model, &x->refusal) &&
-	          begin(x, body, m, &p);
+	          fill_in(x, body, m, &p) && begin(x, body, m, &p);
 	prompts_free(&p);
 	json_decref(body);
 	return ok;

@@ -16,6 +16,7 @@ struct embeddings_reply {
 	struct reply base;
 	const struct served *model;
 	bool base64;
+	bool native; /* a list, as llama.cpp's server gives it */
 	uint64_t tokens;
 	float *vector; /* n, one behind the other */
 	unsigned n;
@@ -60,10 +61,28 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 		o->tokens += record->numbers.prompt;
 }
 
+static void end_native(struct embeddings_reply *o)
+{
+	struct bytes *b = &o->base.out;
+
+	bytes_text(b, "[");
+	for (unsigned i = 0; i < o->n; i++) {
+		bytes_print(b, "%s{\"index\":%u,\"embedding\":[", i ? "," : "", i);
+		put_numbers(b, o->vector + i * (size_t)o->model->info.hidden, (size_t)o->model->info.hidden);
+		bytes_text(b, "]}");
+	}
+	bytes_text(b, "]");
+}
+
 /* Written at once: as a tree of values, thousands of vectors would take ten times as much memory. */
 static void end(struct reply *r)
 {
 	struct embeddings_reply *o = (struct embeddings_reply *)(void *)r;
+
+	if (o->native) {
+		end_native(o);
+		return;
+	}
 	char *name = json_write(json_text(o->model->name, strlen(o->model->name)));
 	struct bytes *b = &r->out;
 
@@ -108,7 +127,11 @@ static bool read_fields(struct embeddings_reply *o, const json_t *body, struct r
 	if (size != o->model->info.hidden)
 		return refuse(r, 400, "dimensions", "dimensions is %lld, and this model's embeddings have %d",
 		              (long long)size, o->model->info.hidden);
+	o->native = field_value(body, "content") != NULL;
 	o->base64 = strcmp(format, "base64") == 0;
+	if (o->native && o->base64)
+		return refuse(r, 400, "encoding_format",
+		              "encoding_format is base64, which belongs to input, not content");
 	return o->base64 || strcmp(format, "float") == 0 ||
 	       refuse(r, 400, "encoding_format", "encoding_format is %.60s, expected float or base64", format);
 }
@@ -171,8 +194,11 @@ bool answer_embeddings(struct exchange *x)
 	if (!body)
 		return false;
 	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
-	bool ok = m && embeds(m, &x->refusal) &&
-	          prompts_read(&p, "input", field_value(body, "input"), m->model, &x->refusal) && begin(x, body, m, &p);
+	const char *field = field_value(body, "content") ? "content" : "input";
+	if (field_value(body, "content") && field_value(body, "input"))
+		refuse(&x->refusal, 400, "content", "content and input cannot both be given");
+	bool ok = m && !x->refusal.status && embeds(m, &x->refusal) &&
+	          prompts_read(&p, field, field_value(body, field), m->model, &x->refusal) && begin(x, body, m, &p);
 	prompts_free(&p);
 	json_decref(body);
 	return ok;

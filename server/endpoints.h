@@ -26,10 +26,12 @@ bool answer_stored(struct exchange *x);
 bool answer_embeddings(struct exchange *x);
 /* rerank.c */
 bool answer_rerank(struct exchange *x);
+bool answer_score(struct exchange *x);
 /* slot_actions.c */
 bool answer_slot_action(struct exchange *x);
 /* native.c, as llama.cpp's server has it; texts.c, props.c, metrics.c */
 bool answer_native(struct exchange *x);
+bool answer_infill(struct exchange *x);
 bool answer_tokenize(struct exchange *x);
 bool answer_detokenize(struct exchange *x);
 bool answer_apply_template(struct exchange *x);

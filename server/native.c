@@ -8,6 +8,7 @@
 #include "server/endpoints.h"
 #include "server/fields.h"
 #include "server/generate.h"
+#include "server/infill.h"
 #include "server/native.h"
 #include "server/openai.h"
 #include "server/prompts.h"
@@ -254,7 +255,7 @@ static bool add_task(struct native_reply *o, const json_t *body, struct prompts 
 	return true;
 }
 
-static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p)
+bool native_begin(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p, bool infill)
 {
 	struct native_reply *o = calloc(1, sizeof *o);
 	bool ok = o != NULL;
@@ -264,7 +265,8 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 		o->model = m;
 	}
 	for (size_t i = 0; ok && i < p->n; i++)
-		ok = add_task(o, body, p, i, &x->refusal);
+		ok = add_task(o, body, p, i, &x->refusal) &&
+		     (!infill || infill_end(o->tasks[i], m->model, &x->refusal));
 	ok = ok && read_fields(o, body, &x->refusal);
 	if (ok) {
 		o->choice = calloc(o->n, sizeof *o->choice);
@@ -285,7 +287,7 @@ bool answer_native(struct exchange *x)
 		return false;
 	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
 	bool ok = m && prompts_read(&p, "prompt", field_value(body, "prompt"), m->model, &x->refusal) &&
-	          begin(x, body, m, &p);
+	          native_begin(x, body, m, &p, false);
 	prompts_free(&p);
 	json_decref(body);
 	return ok;

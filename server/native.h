@@ -22,6 +22,11 @@ void native_put_end(json_t *j, const struct served *m, const struct task *t, con
 /* Beside an answer in another form: all of it again in this one. */
 json_t *native_whole(const struct served *m, const struct task *t, const struct native_end *e);
 
+struct exchange;
+struct prompts;
+/* native.c: an answer for each prompt. infill: they have gaps, which answers fill (infill.h). False: refused. */
+bool native_begin(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p, bool infill);
+
 /* What a task's tokens are chosen by, all of it. */
 json_t *native_settings(const struct task *t);
 

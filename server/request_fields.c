@@ -21,6 +21,8 @@
 #define OLLAMA_TEXT REQUEST_OLLAMA_TEXT
 #define OLLAMA_EMBED REQUEST_OLLAMA_EMBED
 #define OLLAMA_OPTIONS REQUEST_OLLAMA_OPTIONS
+#define INFILL REQUEST_INFILL
+#define SCORE REQUEST_SCORE
 
 #define GENERATE (CHAT | TEXT | NATIVE | MESSAGES | RESPONSES)
 #define TALK (CHAT | MESSAGES | RESPONSES)
@@ -49,7 +51,11 @@ const size_t n_request_fields = sizeof request_fields / sizeof *request_fields;
 /* Whose fields a kind has beside its own; 0: nobody's. */
 static unsigned kind_beside(unsigned kind)
 {
-	return kind == OLLAMA_CHAT ? CHAT : kind == OLLAMA_TEXT ? TEXT : kind == OLLAMA_EMBED ? EMBED : 0;
+	return kind == OLLAMA_CHAT    ? CHAT
+	       : kind == OLLAMA_TEXT  ? TEXT
+	       : kind == OLLAMA_EMBED ? EMBED
+	       : kind == INFILL       ? NATIVE
+	                              : 0;
 }
 
 const struct request_field *request_field_of(enum request_kind kind, const char *name)
@@ -86,7 +92,7 @@ static bool binds(enum request_kind kind, const char *name)
 	static const char *const beginnings[] = { "guided_",    "structured_", "allowed_", "banned_", "bad_", "forced_",
 		                                  "no_repeat_", "min_",        "max_",     "stop_",   "lora_" };
 
-	for (size_t i = 0; (kind & (GENERATE | OLLAMA_CHAT | OLLAMA_TEXT | OLLAMA_OPTIONS)) &&
+	for (size_t i = 0; (kind & (GENERATE | INFILL | OLLAMA_CHAT | OLLAMA_TEXT | OLLAMA_OPTIONS)) &&
 	                   i < sizeof beginnings / sizeof *beginnings;
 	     i++)
 		if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)

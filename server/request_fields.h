@@ -26,6 +26,8 @@ enum request_kind {
 	REQUEST_TOKENIZE = 128,   /* /tokenize */
 	REQUEST_DETOKENIZE = 256, /* /detokenize */
 	REQUEST_SLOT = 512,       /* /slots/N */
+	REQUEST_INFILL = 1024,    /* /infill; what no row says of it, rows of REQUEST_NATIVE do */
+	REQUEST_SCORE = 2048,     /* /v1/score */
 	/* Of ollama's API. What it has no field of that name for is what chat completions, or completions, have. */
 	REQUEST_OLLAMA_CHAT = 1 << 16,   /* /api/chat */
 	REQUEST_OLLAMA_TEXT = 1 << 17,   /* /api/generate */

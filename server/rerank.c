@@ -24,6 +24,8 @@ struct rerank_reply {
 	json_t *documents; /* texts */
 	bool returns;      /* the documents, too */
 	bool texts;        /* asked with "texts": the answer is a list, as text-embeddings-inference gives it */
+	bool pairs;        /* asked for the scores of pairs, as vLLM gives them */
+	json_t *queries;   /* of pairs: texts, one or as many as documents */
 	int64_t most;      /* results */
 	uint64_t tokens;
 	struct rank {
@@ -70,9 +72,35 @@ static json_t *result(const struct rerank_reply *o, const struct rank *k)
 	return one;
 }
 
+/* In the order of the request. */
+static void end_pairs(struct rerank_reply *o)
+{
+	json_t *j = json_object(), *data = json_array(), *usage = json_object();
+
+	for (unsigned i = 0; i < o->n; i++) {
+		json_t *one = json_object();
+		json_put(one, "index", json_integer(i));
+		json_put(one, "object", json_string("score"));
+		json_put(one, "score", json_number(o->rank[i].score));
+		json_add(data, one);
+	}
+	json_put(usage, "prompt_tokens", json_integer((json_int_t)o->tokens));
+	json_put(usage, "total_tokens", json_integer((json_int_t)o->tokens));
+	json_put(j, "object", json_string("list"));
+	json_put(j, "model", json_text(o->model->name, strlen(o->model->name)));
+	json_put(j, "data", data);
+	json_put(j, "usage", usage);
+	bytes_take(&o->base.out, json_write(j));
+}
+
 static void end(struct reply *r)
 {
 	struct rerank_reply *o = (struct rerank_reply *)(void *)r;
+
+	if (o->pairs) {
+		end_pairs(o);
+		return;
+	}
 	json_t *j = json_object(), *results = json_array(), *usage = json_object();
 
 	qsort(o->rank, o->n, sizeof *o->rank, by_score);
@@ -99,6 +127,7 @@ static void close_reply(struct reply *r)
 	struct rerank_reply *o = (struct rerank_reply *)(void *)r;
 
 	json_decref(o->documents);
+	json_decref(o->queries);
 	free(o->rank);
 	free(o);
 }
@@ -148,9 +177,13 @@ static bool add_texts(struct rerank_reply *o, struct task *t, const json_t *body
 	struct ranking ranking;
 	bool ok = field_text(body, "query", &asked.query, r) &&
 	          field_text(body, "instruction", &asked.instruction, r) &&
-	          (asked.query || refuse(r, 400, "query", "query is missing")) && ranking_of(&ranking, o->model, r);
+	          (o->pairs || asked.query || refuse(r, 400, "query", "query is missing")) &&
+	          ranking_of(&ranking, o->model, r);
 
 	for (size_t i = 0; ok && i < o->n; i++) {
+		if (o->pairs)
+			asked.query =
+				json_string_value(json_array_get(o->queries, json_array_size(o->queries) > 1 ? i : 0));
 		asked.document = json_string_value(json_array_get(o->documents, i));
 		o->rank[i].index = (unsigned)i;
 		ok = ranking_prompt(&ranking, o->model->model, &asked, t, r);
@@ -166,7 +199,8 @@ static bool add_texts(struct rerank_reply *o, struct task *t, const json_t *body
 	return true;
 }
 
-static bool begin(struct exchange *x, const json_t *body, const struct served *m, json_t *documents, bool texts)
+static bool begin(struct exchange *x, const json_t *body, const struct served *m, json_t *documents, json_t *queries,
+                  bool texts)
 {
 	struct rerank_reply *o = calloc(1, sizeof *o);
 	struct task *t = task_open(m);
@@ -176,14 +210,19 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 		free(o);
 		task_release(t);
 		json_decref(documents);
+		json_decref(queries);
 		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
 	}
-	*o = (struct rerank_reply){ .base.kind = &rerank_kind,
-		                    .model = m,
-		                    .documents = documents,
-		                    .texts = texts,
-		                    .rank = o->rank,
-		                    .n = (unsigned)n };
+	*o = (struct rerank_reply){
+		.base.kind = &rerank_kind,
+		.model = m,
+		.documents = documents,
+		.texts = texts,
+		.pairs = queries != NULL,
+		.queries = queries,
+		.rank = o->rank,
+		.n = (unsigned)n
+	};
 	bool ok = read_fields(o, body, &x->refusal) && add_texts(o, t, body, &x->refusal);
 	if (ok)
 		ok = generate(x, &o->base, m, &t, 1);
@@ -203,7 +242,58 @@ bool answer_rerank(struct exchange *x)
 		return false;
 	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
 	json_t *documents = m ? read_documents(body, &texts, &x->refusal) : NULL;
-	bool ok = documents && begin(x, body, m, documents, texts);
+	bool ok = documents && begin(x, body, m, documents, NULL, texts);
+	json_decref(body);
+	return ok;
+}
+
+/* A text, or an array of texts that is not empty. NULL: refused. */
+static json_t *read_texts(const json_t *body, const char *name, struct refusal *r)
+{
+	json_t *v = field_value(body, name), *list = json_array(), *one;
+	size_t i;
+
+	if (json_is_string(v))
+		json_add(list, json_incref(v));
+	else if (!json_is_array(v) || json_array_size(v) == 0)
+		refuse(r, 400, name, "%s is %s, expected a text or an array of texts", name,
+		       !v                 ? "missing"
+		       : json_is_array(v) ? "empty"
+		                          : json_kind(v));
+	json_array_foreach(v, i, one)
+	{
+		if (json_is_string(one) && json_is_text(one))
+			json_add(list, json_incref(one));
+		else
+			refuse(r, 400, name, "%s[%zu] is no text", name, i);
+	}
+	if (json_array_size(list) > PROMPTS_TEXTS_MOST)
+		refuse(r, 400, name, "%s has more than %d texts", name, PROMPTS_TEXTS_MOST);
+	if (!r->status)
+		return list;
+	json_decref(list);
+	return NULL;
+}
+
+bool answer_score(struct exchange *x)
+{
+	json_t *body = request_read(x->body.p, x->body.n, REQUEST_SCORE, &x->refusal), *one = NULL, *other = NULL;
+	const char *name = NULL;
+	bool ok = false;
+
+	if (!body)
+		return false;
+	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
+	if (m && (one = read_texts(body, "text_1", &x->refusal)))
+		other = read_texts(body, "text_2", &x->refusal);
+	const size_t n = json_array_size(one);
+	if (other && n != 1 && n != json_array_size(other))
+		refuse(&x->refusal, 400, "text_1", "text_1 has %zu texts and text_2 %zu, expected one, or as many", n,
+		       json_array_size(other));
+	else if (other)
+		ok = begin(x, body, m, json_incref(other), json_incref(one), false);
+	json_decref(one);
+	json_decref(other);
 	json_decref(body);
 	return ok;
 }

@@ -18,6 +18,7 @@
  *   bits.c        answers computed again
  *   text_file.c   files of text                       embeddings.c                 vectors of texts
  *   metrics.c     numbers for Prometheus        notify.c                     systemd is told
+ *   infill.c      text that fills a gap         old_functions.c              functions before tools
  *   task_limits.c what else bounds tokens     request_id.c                 names of requests
  *   ollama*.c                                   what clients of ollama ask for
  *   anthropic.c, anthropic_request.c            conversations as Anthropic's API has them

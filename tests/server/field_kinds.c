@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tests/server/field_kinds.h"
+#include "tests/support/fim_model.h"
 
 static const char template[] =
 	"{% if tools %}Say <tool_call>{\"name\": ..., \"arguments\": ...}</tool_call> for one of {{ tools | tojson }}"
@@ -23,6 +24,8 @@ static const char template[] =
 	"{% if add_generation_prompt %}assistant: {% endif %}";
 static char template_path[64], slots_path[64];
 struct child fields_server, fields_two;
+static struct child fields_filling;
+static char filling_path[64];
 unsigned fields_wrong;
 
 const struct kind kinds[KINDS] = {
@@ -36,6 +39,9 @@ const struct kind kinds[KINDS] = {
 	{ RANK, "rerank", "/v1/rerank", "\"query\":\"What is the sea?\",\"documents\":[\"a\"]" },
 	{ TOKENIZE, "tokenize", "/tokenize", "\"content\":\"A tale\"" },
 	{ DETOKENIZE, "detokenize", "/detokenize", "\"tokens\":[40,41]" },
+	{ SCORE, "score", "/v1/score", "\"text_1\":\"What is the sea?\",\"text_2\":\"a\"" },
+	{ INFILL, "infill", "/infill",
+	  "\"input_prefix\":\"A tale\",\"input_suffix\":\" of a king\",\"max_tokens\":12,\"seed\":5" },
 	{ SLOT, "slots", "/slots/0?action=save", "\"filename\":\"t_fields_base.bin\"" },
 	{ OLLAMA_CHAT, "api/chat", "/api/chat",
 	  "\"messages\":[" FIELDS_USER "],\"max_tokens\":12,\"seed\":5,\"stream\":false" },
@@ -63,16 +69,21 @@ int fields_start(void **state)
 	fields_server = child_start(arguments);
 	fields_two = child_start((const char *[]){ source_path(other, "models/tale-q8_0.gguf"), "--alias", "one-rerank",
 	                                           "--alias", "two-rerank", "--no-cache", NULL });
+	snprintf(filling_path, sizeof filling_path, "t_fields.%d.gguf", (int)getpid());
+	fim_model(filling_path);
+	fields_filling = child_start(
+		(const char *[]){ filling_path, "--no-cache", "--parallel", "4", "--context", "512", NULL });
 	return 0;
 }
 
 int fields_stop(void **state)
 {
 	(void)state;
-	const int status = child_stop(&fields_server) | child_stop(&fields_two);
+	const int status = child_stop(&fields_server) | child_stop(&fields_two) | child_stop(&fields_filling);
 	char command[100];
 
 	unlink(template_path);
+	unlink(filling_path);
 	snprintf(command, sizeof command, "rm -rf '%s'", slots_path); /* odd values are file names, too */
 	return system(command) ? 1 : status;
 }
@@ -88,11 +99,17 @@ struct answer fields_ask(const struct child *c, const struct kind *k, const char
 	char *body = malloc(room);
 
 	assert_non_null(body);
+	const bool fills = k->kind == INFILL ||
+	                   (k->kind == TEXT && (strstr(with, "\"suffix\"") || (name && strcmp(name, "suffix") == 0)));
+	char model[100];
+	snprintf(model, sizeof model, "\"model\":\"%.*s\",", (int)strcspn(filling_path, "g") - 1, filling_path);
+	if (fills)
+		around = model;
 	snprintf(body, room, name ? "{%s%s%s%s,\"%s\":%s%s}" : "{%s%s%s%s%s%s%s}", around, k->base, *with ? "," : "",
 	         with, name ? name : "", value, behind);
 	for (char *at = body; k->kind != RESPONSES && (at = strstr(at, "max_output_tokens"));)
 		memcpy(at, "x_no", 4); /* others have no field of that name */
-	struct answer a = client_ask(c, k->path, NULL, body);
+	struct answer a = client_ask(fills ? &fields_filling : c, k->path, NULL, body);
 	free(body);
 	return a;
 }

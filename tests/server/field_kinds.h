@@ -28,9 +28,11 @@
 #define OLLAMA_EMBED REQUEST_OLLAMA_EMBED
 #define OLLAMA_OPTIONS REQUEST_OLLAMA_OPTIONS
 #define OLLAMA (OLLAMA_CHAT | OLLAMA_TEXT)
+#define INFILL REQUEST_INFILL
+#define SCORE REQUEST_SCORE
 #define GENERATE (CHAT | TEXT | NATIVE | MESSAGES | RESPONSES)
 #define TALK (CHAT | MESSAGES | RESPONSES)
-#define SEVERAL (GENERATE | EMBED | RANK | TOKENIZE | DETOKENIZE)
+#define SEVERAL (GENERATE | EMBED | RANK | SCORE | TOKENIZE | DETOKENIZE)
 
 /* One that answers all families, and one with two models, where a name can be wrong. */
 extern struct child fields_server, fields_two;
@@ -41,7 +43,7 @@ struct kind {
 	enum request_kind kind;
 	const char *name, *path, *base; /* base: the members of a request, or of options in it */
 };
-enum { KINDS = 14 };
+enum { KINDS = 16 };
 extern const struct kind kinds[KINDS];
 
 int fields_start(void **state);

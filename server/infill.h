@@ -1,0 +1,34 @@
+/* server/infill.h - texts that are filled in between two others.
+ *
+ * Owns: the prompt that a model trained for it is asked with, by the tokens that its files name, and the tokens that
+ * end what it fills in.
+ */
+#ifndef SERVER_INFILL_H
+#define SERVER_INFILL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/models.h"
+#include "server/refusal.h"
+#include "server/task.h"
+
+/* Whether the model has the tokens for it. */
+bool infill_is_known(const jit_model *model);
+/* What is asked for. */
+struct infill {
+	const int32_t *prefix, *suffix,
+		*middle; /* tokens before the gap, behind it, and those that begin what fills it */
+	size_t n_prefix, n_suffix, n_middle;
+	const json_t *extra; /* array of {"filename", "text"}: other files; NULL: none */
+	size_t most; /* tokens of the prompt; of what is more, files go first, then the ends that are farthest away */
+};
+/* The prompt, malloc'ed. field: to which a refusal belongs. False: refused. */
+bool infill_make(const struct infill *o, const struct served *m, const char *field, int32_t **ids, size_t *n,
+                 struct refusal *r);
+/* Its answer ends where a token of another gap or file begins. False: refused. */
+bool infill_end(struct task *t, const jit_model *model, struct refusal *r);
+
+#endif
