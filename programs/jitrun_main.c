@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -341,16 +342,28 @@ static int list_devices(void)
 	return 0;
 }
 
-/* A word is a command unless there is a file of that name. */
+/* A folder of a command's name, such as one of sources, is a model only with a configuration in it. */
+static bool is_model(const char *name)
+{
+	struct stat st;
+	char config[64];
+
+	snprintf(config, sizeof config, "%.40s/config.json", name);
+	return stat(name, &st) == 0 && (!S_ISDIR(st.st_mode) || access(config, F_OK) == 0);
+}
+
+/* A word is a command unless there is a model of that name. */
 static bool run_command(int argc, char **argv, int *status)
 {
 	static const struct {
 		const char *name;
 		int (*run)(int argc, char **argv);
-	} commands[] = { { "info", jitrun_info }, { "list", jitrun_list }, { "doctor", jitrun_doctor } };
+	} commands[] = {
+		{ "info", jitrun_info }, { "list", jitrun_list }, { "doctor", jitrun_doctor }, { "pull", jitrun_pull }
+	};
 
 	for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
-		if (strcmp(argv[1], commands[i].name) == 0 && access(argv[1], F_OK) != 0) {
+		if (strcmp(argv[1], commands[i].name) == 0 && !is_model(argv[1])) {
 			*status = commands[i].run(argc - 1, argv + 1);
 			return true;
 		}

@@ -43,6 +43,17 @@ static const struct option_row rows[] = {
 	  .value = "FILE",
 	  .help = "the model, in the place of MODEL",
 	  .target = &opt.model },
+	{ .name = "hf-repo",
+	  .kind = OPTION_TEXT,
+	  .value = "NAME",
+	  .help = "the model OWNER/NAME[:QUANT] of Hugging Face's hub, which jitpull fetches unless it is here; also "
+	          "-hf",
+	  .target = &opt.hf_repo },
+	{ .name = "hf-file",
+	  .kind = OPTION_TEXT,
+	  .value = "FILE",
+	  .help = "that file of --hf-repo; also -hff",
+	  .target = &opt.hf_file },
 	{ .name = "prompt",
 	  .letter = 'p',
 	  .kind = OPTION_TEXT,
@@ -390,6 +401,7 @@ static const struct option_command commands[] = {
 	{ "", "MODEL", "continue a text, or talk where there is none and the model has a chat template" },
 	{ "info", "MODEL", "say what a model is, whether it runs here, and in how much memory" },
 	{ "list", "", "list the models that ollama, Hugging Face's libraries and others have put here" },
+	{ "pull", "NAME", "fetch a model of Hugging Face's hub, by jitpull" },
 	{ "doctor", "", "say what this machine is, and what of it jitrun uses" },
 };
 
@@ -468,6 +480,8 @@ bool jitrun_parse_options(int argc, char **argv, int *status)
 	*status = jitrun_take_words(opt.operand, program.n_operands);
 	/* A word alone may be a command that is misspelled; behind "run" it is a model. */
 	bool alone = program.n_operands && opt.model == opt.operand[0];
+	if (*status == 0)
+		*status = jitrun_fetch();
 	if (*status == 0 && opt.model && !opt.devices && jitrun_find_model(opt.model, alone ? &program : NULL, status))
 		opt.model = jitrun_model.path;
 	if (*status == 0)

@@ -4,6 +4,7 @@
  *   jitrun_options.c   the command line
  *   jitrun_meaning.c   what its options mean for the library
  *   jitrun_words.c     what of it has no dashes
+ *   jitrun_fetch.c     models that are not here yet: jitrun pull, and -hf
  *   jitrun_notes.c     what else is worth knowing
  *   jitrun_text.c      the prompt in, generated text out
  *   jitrun_template.c  the chat template, judged before the model is loaded
@@ -47,6 +48,7 @@ struct jitrun_options {
 	bool chat, no_chat, single_turn, show_prompt;
 	const char *model, *prompt, *file, *prompt_ids, *perplexity, *speculate, *tune, *device, *isa, *kv_type,
 		*activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch, *target, *dump_objects;
+	const char *hf_repo, *hf_file; /* what jitpull fetches */
 	const char *imatrix_out, *prompt_cache, *json_schema, *json_schema_file, *regex, *gbnf, *gbnf_file;
 	bool prompt_cache_all, prompt_cache_ro;
 	const char *operand[OPERANDS_MOST], *think, *reasoning_message;
@@ -119,6 +121,10 @@ struct run {
 	json_t *logprobs;             /* of each token, for --json; NULL: none so far */
 };
 
+/* ---- jitrun_fetch.c: what -hf asks for becomes the model. 0, or the exit status. */
+
+int jitrun_fetch(void);
+
 /* ---- jitrun_notes.c: what is worth knowing, one line each on stderr */
 
 /* That options which are taken will not help. */
@@ -189,6 +195,8 @@ struct message jitrun_next_message(void);
 int jitrun_info(int argc, char **argv);
 int jitrun_list(int argc, char **argv);
 int jitrun_doctor(int argc, char **argv);
+/* Becomes jitpull. */
+int jitrun_pull(int argc, char **argv);
 
 /* ---- jitrun_json.c: exit statuses */
 

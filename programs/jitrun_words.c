@@ -12,7 +12,6 @@
 static const struct {
 	const char *word, *answer;
 } refused[] = {
-	{ "pull", "jitrun downloads nothing: download a GGUF file and give its path" },
 	{ "push", "jitrun uploads nothing" },
 	{ "serve", "jitserve MODEL answers over HTTP" },
 	{ "server", "jitserve MODEL answers over HTTP" },

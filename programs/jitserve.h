@@ -26,6 +26,7 @@ enum { SERVE_MOST_MODELS = MODELS_MOST };
 struct serve_arguments {
 	const char *model[SERVE_MOST_MODELS];
 	int n_models;
+	const char *hf_repo, *hf_file; /* what jitpull fetches */
 	const char *host, *api_key_file, *tls_cert, *tls_key, *device, *isa, *cache_dir;
 	struct option_list allow_host, cors_origin, alias;
 	long port, connections, per_address, read_seconds, alive_seconds, stop_seconds, body_mib, unread_kib, threads,

@@ -5,6 +5,7 @@
 #include "jit/target.h"
 #include "programs/jitserve.h"
 #include "programs/numerics.h"
+#include "programs/run_pull.h"
 #include "runtime/host/pool.h"
 #include "runtime/jitrun.h"
 
@@ -83,6 +84,17 @@ static const struct option_row rows[] = {
 	          "port; *: all; several times: any of these",
 	  .target = &serve.cors_origin },
 	{ .name = "Models", .kind = OPTION_GROUP },
+	{ .name = "hf-repo",
+	  .kind = OPTION_TEXT,
+	  .value = "NAME",
+	  .help = "another model: OWNER/NAME[:QUANT] of Hugging Face's hub, which jitpull fetches unless it is here; "
+	          "also -hf",
+	  .target = &serve.hf_repo },
+	{ .name = "hf-file",
+	  .kind = OPTION_TEXT,
+	  .value = "FILE",
+	  .help = "that file of --hf-repo; also -hff",
+	  .target = &serve.hf_file },
 	{ .name = "alias",
 	  .letter = 'a',
 	  .kind = OPTION_LIST,
@@ -383,6 +395,7 @@ static struct option_program program = {
 		".TP\n.B COLUMNS\nColumns of the terminal, for help.",
 	.files = ".TP\n.I $XDG_CACHE_HOME/jitrun\nGenerated kernels.",
 	.see_also = ".BR jitrun (1),\n.BR jitwarm (1)",
+	.foreign = option_foreign_table,
 	.row = rows,
 	.n_rows = sizeof rows / sizeof rows[0],
 	.quiet = &serve.quiet,
@@ -391,17 +404,35 @@ static struct option_program program = {
 	.max_operands = SERVE_MOST_MODELS
 };
 
+/* What -hf asks for: the model behind those that were given. 0, or the exit status. */
+static int fetch(void)
+{
+	char *path;
+
+	if (!serve.hf_repo)
+		return serve.hf_file ? serve_usage("--hf-file goes with --hf-repo") : 0;
+	if (serve.n_models == SERVE_MOST_MODELS)
+		return serve_usage("--hf-repo is one model too many");
+	int status = run_pull_for("jitserve", serve.hf_repo, serve.hf_file, serve.quiet, &path);
+	if (path)
+		serve.model[serve.n_models++] = path; /* for as long as the program runs */
+	return status;
+}
+
 int serve_begin(int argc, char **argv)
 {
 	char why[400];
 	int status;
 
 	target_list(isa_choices, sizeof isa_choices, TARGETS_OF_CPUS, "", "|");
+	program.n_foreign = option_foreign_count;
 	if (!options_parse(&program, argc, argv))
 		return SERVE_USAGE;
 	if (options_about(&program, &about, jit_version(), &status))
 		return status;
 	serve.n_models = program.n_operands;
+	if ((status = fetch()))
+		return status;
 	if (serve.n_models == 0)
 		return serve_usage("which model? Give a GGUF file, or a directory of one in safetensors");
 	if (serve.alias.n > serve.n_models)

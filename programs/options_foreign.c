@@ -7,7 +7,7 @@
 #include "programs/options.h"
 
 #define CARDS "jitrun computes on the CPU, unless --device names a card"
-#define FETCH "jitrun downloads nothing; download a GGUF file and give its path"
+#define FETCH "jitrun pull NAME fetches a model of Hugging Face's hub, which then is a model by that name"
 #define SERVER "jitrun is no server; jitserve MODEL is"
 #define DRAFTS "jitrun takes draft tokens from the text itself; see --speculate"
 #define KV_TYPE "keys and values have one type here; give both the same, or --kv-type TYPE"
@@ -66,14 +66,17 @@ const struct option_foreign option_foreign_table[] = {
 	{ "log-disable log-prefix no-log-prefix log-timestamps no-log-timestamps simple-io", OPTION_UNUSED, NULL,
 	  "jitrun writes no log" },
 	{ "log-file log-colors lv verbosity log-verbosity", OPTION_UNUSED_VALUE, NULL, "jitrun writes no log" },
-	{ "offline", OPTION_UNUSED, NULL, "jitrun never uses the network" },
+	{ "offline", OPTION_UNUSED, NULL, "HF_HUB_OFFLINE=1 says so to jitpull, and nothing else uses the network" },
 	{ "check-tensors", OPTION_UNUSED, NULL, "files are always checked" },
 	{ "swa-full kvu kv-unified no-kvu no-kv-unified", OPTION_UNUSED, NULL, "there is one KV cache for one text" },
 	{ "dt defrag-thold", OPTION_UNUSED_VALUE, NULL, "the KV cache has no holes" },
 	{ "keepalive", OPTION_UNUSED_VALUE, NULL, "a model is closed when jitrun ends" },
 	{ "nowordwrap insecure trust-remote-code", OPTION_UNUSED, NULL, "jitrun never does otherwise" },
 
-	{ "hf hfr hf-repo hff hf-file hft hf-token mu model-url dr docker-repo", OPTION_REFUSED, NULL, FETCH },
+	{ "hf hfr", OPTION_SAME, "hf-repo", NULL },
+	{ "hff", OPTION_SAME, "hf-file", NULL },
+	{ "hf hfr hf-repo hff hf-file mu model-url dr docker-repo", OPTION_REFUSED, NULL, FETCH },
+	{ "hft hf-token", OPTION_REFUSED, NULL, "set HF_TOKEN to the token; a command line is seen by all users" },
 	{ "jf", OPTION_SAME, "json-schema-file", NULL },
 	{ "format", OPTION_REFUSED, NULL, "--json-schema '{}' asks for JSON, and a schema for a form of it" },
 	{ "lora lora-scaled control-vector control-vector-scaled", OPTION_REFUSED, NULL,

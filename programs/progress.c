@@ -48,15 +48,18 @@ static void write_left(double left, char *out, size_t size)
 void progress_show(struct progress *p, uint64_t done, uint64_t total)
 {
 	char line[LINE], left[40] = "";
-	double now = p->wanted ? seconds() : 0, part = total ? (double)done / (double)total : 1;
+	double now = p->wanted ? seconds() : 0, part = total ? (double)done / (double)total : 1, gone = now - p->begun,
+	       came = done > p->from ? (double)(done - p->from) : 0;
 	int n, bar;
 
 	if (!p->wanted || now - p->begun < first_after || now - p->shown < between)
 		return;
 	p->shown = now;
 	n = write_amount(p, done, total, line, sizeof line);
-	if (now - p->begun > guess_after && part > 0)
-		write_left((now - p->begun) * (1 - part) / part, left, sizeof left);
+	if (p->rate && gone > 0)
+		n += snprintf(line + n, sizeof line - (size_t)n, "at %.1f MB/s ", came / gone / 1e6);
+	if (gone > guess_after && came > 0)
+		write_left(gone * (double)(total - done) / came, left, sizeof left);
 	bar = output_columns(stderr) - n - 16; /* of which the time takes most */
 	bar = bar > BAR_MOST ? BAR_MOST : bar;
 	if (bar > 4) {

@@ -13,7 +13,8 @@ struct progress {
 	const char *what, *unit; /* "prompt", "tokens"; unit NULL: bytes */
 	double begun, shown;     /* seconds */
 	int width;               /* of what stands there now */
-	bool wanted;
+	bool wanted, rate;       /* rate: bytes a second are shown, too */
+	uint64_t from;           /* of the first `from` nothing is concluded: they were there at the beginning */
 };
 
 /* Nothing is shown unless it is wanted and standard error is a terminal. */

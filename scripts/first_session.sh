@@ -39,7 +39,7 @@ type 'jitrun tale-q8_0.gguf --prompt "Once upon a time" -n 20 --seed 1 -v --spec
 say 'A command line of llama.cpp is understood. What changes nothing here is said.'
 type 'jitrun -m tale-q8_0.gguf -p "Once upon a time" -n 20 -ngl 99 -fa on -s 1'
 say 'So is what ollama calls it, as far as there is something to run.'
-type 'jitrun pull qwen3:0.6b'
+type 'jitrun serve qwen3:0.6b'
 type 'jitrun qwen3:0.6b'
 say 'What is wrong is named, with what was likely meant.'
 type 'jitrun tale-q8_0.gguf --promt "Once upon a time"'

@@ -25,8 +25,9 @@ chat: base loaders
 grammar: base loaders
 answers: base grammar loaders
 runtime: base answers jit kernels-templates loaders chat grammar sim
+pull: base loaders
 server: base answers chat loaders runtime
-programs: base answers jit kernels-templates loaders chat quantise runtime server
+programs: base answers jit kernels-templates loaders chat pull quantise runtime server
 bench: base jit kernels-templates loaders grammar runtime programs
 docs: runtime
 '

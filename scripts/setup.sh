@@ -4,7 +4,8 @@
 # there is something to do. Sourced with the working directory at the top of the source tree; sets `jobs`.
 
 packages="autoconf automake libtool pkg-config make gcc libc6-dev xz-utils libzstd-dev libjemalloc-dev libcmocka-dev
-	libpcre2-dev libjansson-dev libutf8proc-dev libedit-dev libdrm-dev libmicrohttpd-dev"
+	libpcre2-dev libjansson-dev libutf8proc-dev libedit-dev libdrm-dev libmicrohttpd-dev
+	libcurl4-gnutls-dev nettle-dev"
 check_packages="clang-format universal-ctags" # for check.sh alone: layout, and lengths of functions
 jobs=$(nproc 2>/dev/null || echo 2)
 

@@ -48,7 +48,9 @@ answered "-cnv takes no value" $j -cnv=1
 answered "-q takes no value, and short options are given one by one" $j -qv
 answered '--batch: "2048" is not a whole number between 0 and 1024' $j -ub 2048
 # What jitrun cannot do
-answered "-hf: jitrun downloads nothing; download a GGUF file and give its path" $j -hf ggml-org/gemma-3-1b-it-GGUF
+answered "--hf-file goes with --hf-repo" $j -hff x.gguf
+answered "two models: one by name or path, and that of --hf-repo" $j "$model" -hf ggml-org/gemma-3-1b-it-GGUF
+answered "--hf-token: set HF_TOKEN to the token; a command line is seen by all users" $j --hf-token x
 answered "an answer keeps to one grammar: give one of --json-schema, --json-schema-file, --regex, --grammar and "\
 "--grammar-file" $j "$model" --grammar 'root ::= "x"' --regex x
 answered "--format: --json-schema '{}' asks for JSON, and a schema for a form of it" $j "$model" --format json
@@ -62,7 +64,6 @@ answered "--keep: a text ends when its context is full; --context makes it large
 # Words
 answered "which model? Give a .gguf or .safetensors file or a model directory" $j
 answered "run what? Give a model: jitrun run MODEL" $j run
-answered "pull: jitrun downloads nothing: download a GGUF file and give its path" $j pull llama3.2
 answered "serve: jitserve MODEL answers over HTTP" $j serve
 answered "ps: GET /v1/models of a jitserve says which of its models are loaded" $j ps
 answered 'unexpected argument "Once upon"; a prompt is given with --prompt TEXT' $j "$model" "Once upon"
@@ -96,6 +97,10 @@ plain -predict 3; check "one dash before a long name" cmp -s "$dir/out" "$dir/te
 cp "$model" "$dir/pull" && here=$(pwd) && (cd "$dir" && run "$here/jitrun" pull --no-cache -p Once -n 1 -q; \
 	exit $status)
 check "a file called pull is a model" [ $? = 0 ]
+rm "$dir/pull" && mkdir "$dir/pull" && (cd "$dir" && PATH=/nowhere run "$here/jitrun" pull no-model; exit $status)
+check "a folder called pull is none: $(cat "$dir/err")" [ $? = 1 ]
+check "jitpull says what is wrong, or jitrun how to get it" grep -q -e "no name of a model" \
+	-e "jitpull, which cannot be run" "$dir/err"
 
 # --escape
 run $j "$model" --no-cache -q -n 0 --echo -e -p 'a\nb\x41\\\q\x0'

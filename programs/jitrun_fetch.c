@@ -1,0 +1,18 @@
+/* programs/jitrun_fetch.c - models that are not here yet: jitrun pull, and -hf. */
+#include "programs/jitrun_parts.h"
+#include "programs/run_pull.h"
+
+int jitrun_pull(int argc, char **argv) { return run_pull("jitrun", argv); }
+
+int jitrun_fetch(void)
+{
+	char *path;
+
+	if (!opt.hf_repo)
+		return opt.hf_file ? jitrun_usage("--hf-file goes with --hf-repo") : 0;
+	if (opt.model)
+		return jitrun_usage("two models: one by name or path, and that of --hf-repo");
+	int status = run_pull_for("jitrun", opt.hf_repo, opt.hf_file, opt.quiet, &path);
+	opt.model = path; /* for as long as the program runs */
+	return status;
+}
