@@ -206,6 +206,16 @@ if [ -f build/.libs/libjitrun.so ]; then
 	*) broken "gcc: the binary interface" ;;
 	esac
 fi
+# Debian packages of what gcc compiled; with --usual and --full, compiled as Debian does.
+say "Debian packages: building, installing and trying them"
+of=$PWD/build
+[ $size = quick ] || of=
+run_logged debian.log sh tests/packages/t_debian.sh $of
+case $? in
+0) passed=$((passed + 1)) ;;
+77) skipped=$((skipped + 1)) ;;
+*) show_log debian.log && broken "gcc: Debian packages" ;;
+esac
 unset JITRUN_TEST_FULL
 export JITRUN_TEST_QUICK=1 JITRUN_TEST_SHARE=$unchecked
 if [ -n "$clang" ]; then

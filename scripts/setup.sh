@@ -6,7 +6,7 @@
 packages="autoconf automake libtool pkg-config make gcc libc6-dev xz-utils libzstd-dev libjemalloc-dev libcmocka-dev
 	libpcre2-dev libjansson-dev libutf8proc-dev libedit-dev libdrm-dev libmicrohttpd-dev
 	libcurl4-gnutls-dev nettle-dev"
-check_packages="clang-format universal-ctags" # for check.sh alone: layout, and lengths of functions
+check_packages="clang-format universal-ctags debhelper lintian" # for check.sh alone: layout, lengths, Debian packages
 jobs=$(nproc 2>/dev/null || echo 2)
 
 say() { echo "$*" >&2; }

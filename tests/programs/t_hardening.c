@@ -16,7 +16,7 @@
 /* What an ELF file says of itself. */
 struct facts {
 	bool relro, now, pie, stack_executable, stack_said, text_relocations, writable_code, protector, fortified,
-		probes, branches, returns, parser;
+		probes, branches, returns, parser, loader;
 };
 
 /* Files are the build's own: what lies outside of them fails the test. */
@@ -81,6 +81,7 @@ static void read_segments(struct facts *f, const uint8_t *file, size_t n)
 	for (unsigned i = 0; i < e->e_phnum; i++) {
 		const uint8_t *bytes = at(file, n, p[i].p_offset, p[i].p_filesz);
 		f->relro |= p[i].p_type == PT_GNU_RELRO;
+		f->loader |= p[i].p_type == PT_INTERP;
 		f->stack_said |= p[i].p_type == PT_GNU_STACK;
 		f->stack_executable |= p[i].p_type == PT_GNU_STACK && p[i].p_flags & PF_X;
 		f->writable_code |= p[i].p_type == PT_LOAD && (p[i].p_flags & (PF_W | PF_X)) == (PF_W | PF_X);
@@ -141,10 +142,12 @@ static bool promised(const char *name)
 	return strstr(all, word) != NULL;
 }
 
-/* NULL, or what is missing. Programs that share a library may be too small for a function that probes. Kernels do not
- * begin with endbr64, so no file that calls them may say that all it calls by address does (configure.ac). */
+/* NULL, or what is missing. What a static program calls in the C library has no names. Programs that share a library
+ * may be too small for a function that probes. Kernels do not begin with endbr64, so no file that calls them may say
+ * that all it calls by address does (configure.ac). */
 static const char *missing(const struct facts *f, bool program)
 {
+	const bool is_static = program && !f->loader;
 	const struct {
 		const char *name;
 		bool ok;
@@ -152,9 +155,9 @@ static const char *missing(const struct facts *f, bool program)
 		     { "now", f->now },
 		     { "noexecstack", f->stack_said && !f->stack_executable },
 		     { "pie", f->pie || !program },
-		     { "protector", f->protector },
+		     { "protector", f->protector || is_static },
 		     { "clash", f->probes || (program && PROGRAMS_SHARE) },
-		     { "fortify", f->fortified },
+		     { "fortify", f->fortified || is_static },
 		     { "shadow", !f->branches } };
 
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
