@@ -1,0 +1,218 @@
+"""The shared library: where it is, its structs and its functions.
+
+Everything here is made of jitrun-abi.json, which the build of the library writes: no layout is typed by hand.
+"""
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Tuple, Type
+
+from .errors import raise_for
+
+_HERE = Path(__file__).resolve().parent
+_KINDS: Dict[str, Any] = {
+    "int32": ctypes.c_int32, "uint32": ctypes.c_uint32, "int64": ctypes.c_int64, "uint64": ctypes.c_uint64,
+    "float": ctypes.c_float, "double": ctypes.c_double, "char": ctypes.c_char, "pointer": ctypes.c_void_p,
+}
+_SCALARS: Dict[str, Any] = {
+    "int": ctypes.c_int, "int32_t": ctypes.c_int32, "int64_t": ctypes.c_int64, "uint64_t": ctypes.c_uint64,
+    "size_t": ctypes.c_size_t, "float": ctypes.c_float, "double": ctypes.c_double, "char": ctypes.c_char,
+}
+
+
+def _find() -> Tuple[str, Path]:
+    """The library's file and its description: those of $JITRUN_LIBRARY, of this package, or of the system."""
+    given = os.environ.get("JITRUN_LIBRARY")
+    if given:
+        beside = Path(given).resolve().parent
+        for place in (beside, beside.parent, beside.parent / "share" / "jitrun"):
+            if (place / "jitrun-abi.json").is_file():
+                return given, place / "jitrun-abi.json"
+        raise ImportError(f"JITRUN_LIBRARY is {given}, and there is no jitrun-abi.json beside it")
+    if (_HERE / "libjitrun.so").is_file():
+        return str(_HERE / "libjitrun.so"), _HERE / "jitrun-abi.json"
+    for prefix in ("/usr/local", "/usr"):
+        about = Path(prefix) / "share" / "jitrun" / "jitrun-abi.json"
+        if about.is_file():
+            return json.loads(about.read_text())["library"], about
+    raise ImportError("libjitrun.so is not in this package, and no jitrun is installed; "
+                      "JITRUN_LIBRARY can name the library's file")
+
+
+_CALLBACK: Any = ctypes.CFUNCTYPE(None).__mro__[1]  # of all functions of C's
+
+
+class _Struct(ctypes.Structure):
+    """A struct of the interface; those that begin with their size have it set."""
+
+    _sized = False
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__()
+        if self._sized:
+            self.size = ctypes.sizeof(self)
+        self._held: List[Any] = []  # what its pointers point to
+        for name, value in fields.items():
+            self.put(name, value)
+
+    def put(self, name: str, value: Any) -> None:
+        """Sets a field; texts, structs and arrays that are pointed to live as long as this struct."""
+        if dict(self._fields_)[name] is ctypes.c_void_p:
+            value = self._pointer(name, value)
+        try:
+            setattr(self, name, value)
+        except (TypeError, OverflowError) as e:
+            raise TypeError(f"{name} is {value!r}, which is not of the type that it takes: {e}") from None
+
+    def _pointer(self, name: str, value: Any) -> Optional[int]:
+        """Where it lies; a number is never taken for an address."""
+        if value is None:
+            return None
+        if not isinstance(value, (ctypes.Array, ctypes.Structure, _CALLBACK)):
+            value = ctypes.create_string_buffer(text_bytes(value, name))
+        self._held.append(value)
+        return ctypes.cast(value, ctypes.c_void_p).value if isinstance(value, _CALLBACK) else ctypes.addressof(value)
+
+
+def text_bytes(text: Any, name: str) -> bytes:
+    """UTF-8 without a NUL, as C takes it."""
+    if isinstance(text, os.PathLike):
+        text = os.fspath(text)
+    if isinstance(text, str):
+        text = text.encode("utf-8", "surrogateescape")
+    if not isinstance(text, bytes):
+        raise TypeError(f"{name} is {type(text).__name__}, expected str")
+    if b"\0" in text:
+        raise ValueError(f"{name} has a NUL character in it")
+    return text
+
+
+def _fields(rows: List[Dict[str, Any]], name: str) -> Tuple[List[Tuple[str, Any]], int]:
+    fields: List[Tuple[str, Any]] = []
+    at = 0
+    for row in rows:
+        if row["offset"] > at:  # what the compiler left free
+            fields.append((f"_{at}", ctypes.c_char * (row["offset"] - at)))
+        if "fields" in row:
+            kind: Any = _struct(f"{name}.{row['name']}", row["fields"], row["size"] // row.get("count", 1))
+        else:
+            kind = _KINDS[row["kind"]]
+        if "count" in row:
+            kind = kind * row["count"]
+        fields.append((row["name"], kind))
+        at = row["offset"] + row["size"]
+    return fields, at
+
+
+def _struct(name: str, rows: List[Dict[str, Any]], size: int) -> Type[_Struct]:
+    fields, at = _fields(rows, name)
+    if size > at:
+        fields.append((f"_{at}", ctypes.c_char * (size - at)))
+    # Packed, with the free places written out: so that offsets are those of the file, and nothing else.
+    made = type(name, (_Struct,), {"_pack_": 1, "_fields_": fields, "_sized": rows[0]["name"] == "size"})
+    assert ctypes.sizeof(made) == size, name
+    return made
+
+
+def _argument(text: str, structs: Dict[str, Type[_Struct]]) -> Any:
+    if "*" not in text:
+        return _SCALARS.get(text, ctypes.c_void_p)
+    return ctypes.c_void_p
+
+
+class Library:
+    """The functions by their names, and the structs and constants by theirs."""
+
+    def __init__(self) -> None:
+        path, about = _find()
+        abi = json.loads(about.read_text())
+        if abi["pointer"] != ctypes.sizeof(ctypes.c_void_p):
+            raise ImportError(f"{about} is for pointers of {abi['pointer']} bytes")
+        bundled = Path(path).resolve().parent / "libs"
+        # What libjitrun.so needs and this package brings along: loaded before, it is found by its name.
+        self._needed = [ctypes.CDLL(str(p)) for p in sorted(bundled.glob("*.so*"))] if bundled.is_dir() else []
+        try:
+            self._so = ctypes.CDLL(path)
+        except OSError as e:
+            raise ImportError(f"libjitrun.so cannot be loaded: {e}") from None
+        self.path, self.version = path, abi["version"]
+        self.constants: Dict[str, int] = {k: v for e in abi["enums"] for k, v in e["values"].items()}
+        self.structs = {s["name"]: _struct(s["name"], s["fields"], s["size"]) for s in abi["structs"]}
+        self.callbacks = {c["name"]: ctypes.CFUNCTYPE(
+            _SCALARS[c["returns"]], *[_argument(p["type"], self.structs) for p in c["parameters"]])
+            for c in abi["callbacks"]}
+        for f in abi["functions"]:
+            function = getattr(self._so, f["name"], None)
+            if function is None:
+                raise ImportError(f"{path} has no {f['name']}: it is older than {about}")
+            function.restype = None if f["returns"] == "void" else _argument(f["returns"], self.structs)
+            function.argtypes = [_argument(p["type"], self.structs) for p in f["parameters"]]
+            setattr(self, f["name"], function)
+        self.Error = self.structs["jit_error"]
+
+    def __getattr__(self, name: str) -> Any:  # only for what is set above, by name
+        raise AttributeError(f"libjitrun has no {name}")
+
+    def new(self, name: str, **fields: Any) -> Any:
+        """A struct, with these fields."""
+        return self.structs[name](**fields)
+
+    def check(self, status: int, err: Any) -> None:
+        """Raises what a status says."""
+        if status:
+            raise_for(status, err.message.decode("utf-8", "replace"))
+
+    def call(self, function: str, *arguments: Any) -> None:
+        """Calls a function that returns a status; an error is raised."""
+        err = self.Error()
+        self.check(getattr(self, function)(*arguments, ctypes.byref(err)), err)
+
+    def get(self, function: str, *arguments: Any) -> int:
+        """Calls a function that returns a pointer, which is NULL when there is an error."""
+        err = self.Error()
+        p = getattr(self, function)(*arguments, ctypes.byref(err))
+        if not p:
+            raise_for(err.code or self.constants["JIT_ERROR_MEMORY"],
+                      err.message.decode("utf-8", "replace") or f"{function} gave nothing")
+        return p
+
+    def take_text(self, p: int, n: Optional[int] = None) -> bytes:
+        """The bytes of a text that the library gave to its caller, which is given back."""
+        try:
+            return ctypes.string_at(p) if n is None else ctypes.string_at(p, n)
+        finally:
+            self.jit_free(p)
+
+    def take_ids(self, p: Optional[int], n: int) -> List[int]:
+        """The same of token ids."""
+        ids = list((ctypes.c_int32 * n).from_address(p)) if p and n else []
+        self.jit_free(p)
+        return ids
+
+
+lib = Library()
+
+
+def ids_array(ids: Any, name: str = "ids") -> Any:
+    """Token ids as C takes them. Of a numpy array of int32, and other buffers, nothing is copied."""
+    try:
+        view = memoryview(ids)
+        if view.format == "i" and view.itemsize == 4 and view.c_contiguous and view.ndim == 1 and not view.readonly:
+            return (ctypes.c_int32 * len(view)).from_buffer(view)
+    except TypeError:
+        pass
+    try:
+        numbers = [int(i) if not isinstance(i, (str, bytes, float)) else _no_id(i, name) for i in ids]
+    except TypeError as e:
+        raise TypeError(f"{name} is {type(ids).__name__}, expected token ids: {e}") from None
+    for i in numbers:
+        if not -(1 << 31) <= i < 1 << 31:
+            raise ValueError(f"{name} has {i}, which is no token id")
+    return (ctypes.c_int32 * len(numbers))(*numbers)
+
+
+def _no_id(value: Any, name: str) -> int:
+    raise TypeError(f"{name} has {value!r}, expected integers")
