@@ -349,6 +349,8 @@ static void finish_piece(const struct batch_piece *p)
 		s->computed = behind;
 	}
 	batch_pages_publish(p->member);
+	if (count == &s->prompt_tokens)
+		session_tell_prompt(s);
 	s->logits_valid = p->rows > 0;
 	if (!p->rows || session_check_row(s, s->computed - 1, s->logits, &e))
 		return;

@@ -158,15 +158,16 @@ int session_ensure_logits(jit_session *s, jit_error *err)
 static const float *keep_rules(jit_session *s, const float *logits, struct error *err)
 {
 	const float *given = logits;
+	const bool some_forbidden = s->grammar || s->told.logits_fn;
 
 	if (s->chosen_to != s->length)
 		s->chosen_from = s->length;
 	rules_apply(&s->rules, &logits, s->ids, s->length, s->chosen_from == s->length);
-	if ((logits == given && !s->grammar) || sampling_any_left(&s->sampling, logits))
+	if ((logits == given && !some_forbidden) || sampling_any_left(&s->sampling, logits))
 		return logits;
 	error_set(err, ERROR_ARGUMENT,
-	          "no token may follow here: logit_bias, %sthe model's own files (docs/sampling.md) forbid each",
-	          s->grammar ? "the grammar and " : "or ");
+	          "no token may follow here: the grammar, logit_bias, a function for logits and the model's own files "
+	          "(docs/sampling.md), as far as there are any, forbid all of them");
 	return NULL;
 }
 
@@ -180,7 +181,9 @@ int jit_session_next(jit_session *s, int32_t *id, jit_error *err)
 	if (status != JIT_OK)
 		return status;
 	double start = system_seconds();
-	const float *logits = s->grammar ? session_grammar_logits(s, s->logits, &e) : s->logits;
+	const float *logits = session_ask_logits(s, s->logits, &e);
+	if (logits && s->grammar)
+		logits = session_grammar_logits(s, logits, &e);
 	if (!logits || !(logits = keep_rules(s, logits, &e)))
 		return model_report(err, &e);
 	if (!s->limited)

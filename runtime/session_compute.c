@@ -90,6 +90,8 @@ bool session_compute(jit_session *s, enum profile_pass kind, struct error *err)
 			return false;
 		speculate_prompt_took(&s->speculate, n, seconds);
 		s->computed += n;
+		if (kind == PROFILE_PROMPT)
+			session_tell_prompt(s);
 	}
 	if (from < s->computed && !session_check_row(s, s->computed - 1, s->logits, err)) {
 		session_refuse_prompt(s, from, err);

@@ -118,6 +118,7 @@ static bool compute_rows(struct embedding *e, jit_session *s, struct error *err)
 			return false;
 		speculate_prompt_took(&s->speculate, n, seconds);
 		s->computed += n;
+		session_tell_prompt(s);
 	}
 	return true;
 }

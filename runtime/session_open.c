@@ -172,5 +172,6 @@ void jit_session_close(jit_session *s)
 	session_memory_close(&s->memory);
 	free(s->ids);
 	free(s->text);
+	free(s->told.logits);
 	free(s);
 }

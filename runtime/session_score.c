@@ -15,6 +15,7 @@ struct wanted {
 	float *logprob;
 	jit_logprob *top; /* n_top of each */
 	size_t n_top;
+	float *logits; /* a row of each; NULL */
 };
 
 /* What the logits of the token before say of the token number i. */
@@ -56,8 +57,12 @@ static bool score_tokens(jit_session *s, size_t n, const struct wanted *w, struc
 			return false;
 		for (uint32_t c = 0; c < tokens && done + c + 1 < n; c++)
 			look_up(w, done + c + 1, s->engine->memory.all_logits + c * stride, vocab, next[c]);
+		for (uint32_t c = 0; c < tokens && w->logits; c++)
+			memcpy(w->logits + (done + c) * vocab, s->engine->memory.all_logits + c * stride,
+			       vocab * sizeof *w->logits);
 		done += tokens;
 		s->computed += tokens;
+		session_tell_prompt(s);
 		s->logits = s->engine->memory.all_logits + (tokens - 1) * stride;
 	}
 	s->logits_valid = true;
@@ -102,10 +107,24 @@ int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logpr
 	return score(s, ids, n, &(struct wanted){ .logprob = logprob }, err);
 }
 
+int jit_session_feed_logits(jit_session *s, const int32_t *ids, size_t n, float *logits, size_t n_logits,
+                            jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (!NEEDED(s, &e) || !NEEDED_LIST(ids, n, &e) || !NEEDED_LIST(logits, n, &e))
+		return model_report(err, &e);
+	const uint32_t vocab = s->model->file.spec.vocab;
+	if (n_logits / vocab != n || n_logits % vocab)
+		error_set(&e, ERROR_ARGUMENT, "n_logits: %zu floats were given for %zu tokens; expected %zu times %u",
+		          n_logits, n, n, vocab);
+	return e.code ? model_report(err, &e) : score(s, ids, n, &(struct wanted){ .logits = logits }, err);
+}
+
 int session_score_top(jit_session *s, const int32_t *ids, size_t n, float *logprob, jit_logprob *top, size_t n_top,
                       jit_error *err)
 {
-	return score(s, ids, n, &(struct wanted){ logprob, top, n_top }, err);
+	return score(s, ids, n, &(struct wanted){ logprob, top, n_top, NULL }, err);
 }
 
 /* Whether a token was chosen last and so many may be asked for. */

@@ -14,12 +14,14 @@
  *   session_text.c     the text of tokens
  *   session_grammar.c  choices that keep to a grammar
  *   session_limits.c   what else bounds them
+ *   session_told.c     functions of the caller's
  *   session_stats.c    counters, report, trace
  */
 #ifndef RUNTIME_SESSION_STATE_H
 #define RUNTIME_SESSION_STATE_H
 
 #include "runtime/engine.h"
+#include "runtime/jitrun_logits.h"
 #include "runtime/sampling/rules.h"
 #include "runtime/sampling/sampling.h"
 #include "runtime/session.h"
@@ -42,6 +44,13 @@ struct jit_session {
 	struct sampling sampling;
 	struct rules rules;
 	struct cancel cancel;
+	struct session_told { /* session_told.c */
+		jit_logits_fn logits_fn;
+		void *logits_user;
+		float *logits; /* vocab, once it was asked for */
+		jit_prompt_fn prompt_fn;
+		void *prompt_user;
+	} told;
 	const int32_t *forced;
 	size_t n_forced; /* choices made elsewhere, by position */
 	struct utf8_stream stream;
@@ -77,6 +86,13 @@ bool session_run(jit_session *s, struct plan *p, uint64_t position, const int32_
  * without making its plan, and without what was computed once more before it, which is s->again_seconds. */
 bool session_compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum plan_logits logits,
                           enum profile_pass kind, double *seconds, struct error *err);
+
+/* ---- session_told.c */
+
+/* The logits as the caller's function leaves them. NULL: err. */
+const float *session_ask_logits(jit_session *s, const float *logits, struct error *err);
+/* After a pass over tokens that were fed. */
+void session_tell_prompt(jit_session *s);
 
 /* ---- session_compute.c */
 

@@ -44,10 +44,14 @@ static jit_model *model;
 static size_t vocab;
 static bool grammars;
 static const char *name;
+static bool cold;  /* each story opens the model anew, so that its kernels are made while calls fail */
+static bool keeps; /* a session that lost tokens goes on: it is given them once more */
+static char model_path[1024];
 
 struct party {
 	jit_session *session;
 	unsigned answers, reads;
+	size_t begins;    /* its tokens before those that were submitted last */
 	bool lost, waits; /* it failed for good; its tokens are yet to be submitted */
 };
 struct story {
@@ -105,7 +109,29 @@ static void submit(struct story *t, unsigned number)
 	if (p->waits && jit_session_length(p->session) != length)
 		fail_msg("%s, allocation %lu: session %u has %zu tokens after a submit that failed, %zu before", name,
 		         (unsigned long)fails, number, jit_session_length(p->session), length);
+	p->begins = length;
 	p->reads += !p->waits;
+}
+
+/* Its tokens were not computed. A prompt was taken back whole, and is submitted again; a chosen token is there, and is
+ * taken back by hand. */
+static void go_on(struct story *t, unsigned number)
+{
+	struct party *p = &t->party[number];
+	const size_t n = jit_session_length(p->session);
+
+	t->errors++;
+	if (n == p->begins) {
+		p->reads--;
+		p->waits = true;
+		return;
+	}
+	const int32_t last = jit_session_ids(p->session)[n - 1];
+	if (n < p->begins || jit_session_rewind(p->session, n - 1, NULL) != JIT_OK)
+		fail_msg("%s, allocation %lu: session %u has %zu tokens", name, (unsigned long)fails, number, n);
+	if (jit_session_submit(p->session, &last, 1, NULL, NULL) != JIT_OK &&
+	    jit_session_submit(p->session, &last, 1, NULL, NULL) != JIT_OK)
+		fail_msg("%s, allocation %lu: a token is refused twice", name, (unsigned long)fails);
 }
 
 /* The logits of a session are there, or it is lost. */
@@ -117,7 +143,12 @@ static void answer(struct story *t, unsigned number)
 	int32_t id;
 
 	if (!logits) {
-		lose(t, number);
+		if (err.code != JIT_ERROR_MEMORY)
+			fail_msg("%s, allocation %lu: %d, %s", name, (unsigned long)fails, err.code, err.message);
+		if (keeps)
+			go_on(t, number);
+		else
+			lose(t, number);
 		return;
 	}
 	memcpy(t->logits[number] + p->answers * vocab, logits, vocab * sizeof *logits);
@@ -184,9 +215,31 @@ static bool step(struct story *t, jit_batch *b)
 	return here;
 }
 
+static void open_model(void)
+{
+	jit_error err = { 0 };
+
+	model = jit_model_open(model_path, &JIT_MODEL_OPTIONS(.cache_dir = "", .tune = JIT_TUNE_OFF), &err);
+	if (!model)
+		fail_msg("%s: %s", model_path, err.message);
+}
+
+static void tell_of(struct story *t, uint64_t kv_bytes, unsigned long fail);
+
+static void tell(struct story *t, uint64_t kv_bytes, unsigned long fail)
+{
+	fails = 0;
+	if (cold)
+		open_model();
+	tell_of(t, kv_bytes, fail);
+	fails = 0;
+	if (cold)
+		jit_model_close(model);
+}
+
 /* Some are there from the beginning; the last ones come when others go on, and take over what these have computed.
  * kv_bytes: with room for not all of them, so that some are set back. */
-static void tell(struct story *t, uint64_t kv_bytes, unsigned long fail)
+static void tell_of(struct story *t, uint64_t kv_bytes, unsigned long fail)
 {
 	jit_error err = { 0 };
 	const jit_batch_options o =
@@ -253,26 +306,26 @@ static void check_story(uint64_t kv_bytes, unsigned of)
 		compare(fail);
 		silent += with.errors == 0;
 	}
-	printf("# %s: %lu allocations of %lu failed, %lu of them unnoticed; %llu tokens are taken over, %llu times a "
+	printf("# %s%s%s: %lu allocations of %lu failed, %lu of them unnoticed; %llu tokens are taken over, %llu times "
+	       "a "
 	       "session is set back\n",
-	       name, tries, all, silent, (unsigned long long)without.stats.reused_tokens,
-	       (unsigned long long)without.stats.set_back);
+	       name, cold ? ", with its kernels" : "", keeps ? ", sessions go on" : "", tries, all, silent,
+	       (unsigned long long)without.stats.reused_tokens, (unsigned long long)without.stats.set_back);
 }
 
 /* With room for all, and for a part of it. */
 static void check_model(const char *which, bool of_the_tree, unsigned of)
 {
-	char path[1024];
 	jit_error err = { 0 };
 	jit_model_info info = JIT_MODEL_INFO();
 
-	if (!(of_the_tree ? source_path(path, which) : shared_path(path, which)))
+	if (!(of_the_tree ? source_path(model_path, which) : shared_path(model_path, which)))
 		return;
 	name = which;
 	grammars = of_the_tree;
-	model = jit_model_open(path, &JIT_MODEL_OPTIONS(.cache_dir = "", .tune = JIT_TUNE_OFF), &err);
-	if (!model || jit_model_get_info(model, &info, &err) != JIT_OK)
-		fail_msg("%s: %s", path, err.message);
+	cold = keeps = false;
+	open_model();
+	assert_int_equal(jit_model_get_info(model, &info, &err), JIT_OK);
 	vocab = (size_t)info.vocab;
 	for (unsigned i = 0; i < SESSIONS; i++) {
 		without.logits[i] = malloc(ANSWERS * vocab * sizeof(float));
@@ -283,11 +336,43 @@ static void check_model(const char *which, bool of_the_tree, unsigned of)
 	const uint64_t used = without.stats.pages_used * (without.stats.kv_bytes / without.stats.pages);
 	check_story(64 << 20, of);
 	check_story(used / 2, of);
+	keeps = true;
+	check_story(used / 2, test_quick() ? 4 * of : of);
 	for (unsigned i = 0; i < SESSIONS; i++) {
 		free(without.logits[i]);
 		free(with.logits[i]);
 	}
 	jit_model_close(model);
+}
+
+/* The library generates code while calls fail, in the steps that need it and ahead of them. */
+static void check_cold(const char *which, bool of_the_tree, unsigned of)
+{
+	jit_model_info info = JIT_MODEL_INFO();
+
+	if (!(of_the_tree ? source_path(model_path, which) : shared_path(model_path, which)))
+		return;
+	name = which;
+	grammars = of_the_tree;
+	cold = keeps = false;
+	open_model();
+	assert_int_equal(jit_model_get_info(model, &info, NULL), JIT_OK);
+	jit_model_close(model);
+	vocab = (size_t)info.vocab;
+	for (unsigned i = 0; i < SESSIONS; i++) {
+		without.logits[i] = malloc(ANSWERS * vocab * sizeof(float));
+		with.logits[i] = malloc(ANSWERS * vocab * sizeof(float));
+		assert_true(without.logits[i] && with.logits[i]);
+	}
+	cold = true;
+	check_story(64 << 20, of);
+	keeps = true;
+	check_story(4 << 20, of);
+	for (unsigned i = 0; i < SESSIONS; i++) {
+		free(without.logits[i]);
+		free(with.logits[i]);
+	}
+	cold = keeps = false;
 }
 
 static void each_allocation_may_fail(void **state)
@@ -304,6 +389,13 @@ static void so_it_may_with_other_layers(void **state)
 
 	for (unsigned i = 0; i < 3; i++)
 		check_model(models[i], false, test_full() ? 1 : test_quick() ? 17 : 3);
+}
+
+static void so_it_may_while_kernels_are_made(void **state)
+{
+	(void)state;
+	check_cold("models/tale-q8_0.gguf", true, test_full() ? 1 : test_quick() ? 3001 : 101);
+	check_cold("golden/qwen35-a", false, test_full() ? 1 : test_quick() ? 3001 : 101);
 }
 
 /* A submit that fails leaves the session as it was: its logits, and its grammar, which takes the tokens once. */
@@ -366,9 +458,10 @@ static void a_failed_submit_changes_nothing(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(each_allocation_may_fail),
-		                            cmocka_unit_test(a_failed_submit_changes_nothing),
-		                            cmocka_unit_test(so_it_may_with_other_layers) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_allocation_may_fail), cmocka_unit_test(a_failed_submit_changes_nothing),
+		cmocka_unit_test(so_it_may_with_other_layers), cmocka_unit_test(so_it_may_while_kernels_are_made)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

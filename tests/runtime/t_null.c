@@ -20,6 +20,7 @@
 #include "runtime/jitrun_batch.h"
 #include "runtime/jitrun_cards.h"
 #include "runtime/jitrun_grammar.h"
+#include "runtime/jitrun_logits.h"
 #include "runtime/jitrun_tokens.h"
 #include "tests/support/shared.h"
 
@@ -40,7 +41,7 @@ static const jit_forced_options forcing = {
 static jit_answer *answer;
 static const char *const stops[] = { "a" };
 static const int32_t ids[] = { 300, 301, 302 };
-static size_t hidden;
+static size_t hidden, vocab;
 
 static int code(const jit_error *err) { return err ? err->code : JIT_ERROR_ARGUMENT; }
 
@@ -325,6 +326,7 @@ static int open_all(void **state)
 	if (!m || !on_card || jit_model_get_info(m, &info, &err) != JIT_OK)
 		return -1;
 	hidden = (size_t)info.hidden;
+	vocab = (size_t)info.vocab;
 	return 0;
 }
 
