@@ -20,6 +20,7 @@ enum { TOKENS = 20 };
 
 static char path[1024], folder[] = "/tmp/t_pairs-XXXXXX";
 static bool there, cpu_has;
+static float *exact, *pairs; /* what either class computes, as the reference has it */
 static const struct pairs_peaks slower = { 1364e9, 699e9 }, faster = { 236e9, 473e9 };
 
 static void must(int status, const jit_error *err)
@@ -92,16 +93,11 @@ static void check(const char *device, const struct pairs_peaks *p, int numerics,
                   int expected)
 {
 	size_t n;
-	float *exact = logits("cpu", "avx2", JIT_NUMERICS_EXACT, "", 0, JIT_BOUNDED_NONE, &n);
-	float *pairs = logits("ref", ISA, JIT_NUMERICS_ALWAYS_BOUNDED, "", 0, JIT_BOUNDED_ALL, &n);
 
-	assert_memory_not_equal(exact, pairs, n);
 	pairs_pretend(p);
 	float *got = logits(device, ISA, numerics, cache, sealed, expected, &n);
 	pairs_pretend(NULL);
 	assert_memory_equal(got, expected == JIT_BOUNDED_ALL ? pairs : exact, n);
-	free(exact);
-	free(pairs);
 	free(got);
 }
 
@@ -174,6 +170,12 @@ static int begin(void **state)
 
 	cpu_has = target_runs(&cpu, target_find(ISA), NULL);
 	there = shared_path(path, "golden/qwen3-gqa2-bf16") != NULL;
+	if (there) {
+		size_t n;
+		exact = logits("cpu", "avx2", JIT_NUMERICS_EXACT, "", 0, JIT_BOUNDED_NONE, &n);
+		pairs = logits("ref", ISA, JIT_NUMERICS_ALWAYS_BOUNDED, "", 0, JIT_BOUNDED_ALL, &n);
+		assert_memory_not_equal(exact, pairs, n);
+	}
 	return mkdtemp(folder) ? 0 : -1;
 }
 
@@ -182,6 +184,8 @@ static int end(void **state)
 	char line[100];
 	(void)state;
 
+	free(exact);
+	free(pairs);
 	snprintf(line, sizeof line, "rm -rf '%s'", folder);
 	return system(line);
 }
