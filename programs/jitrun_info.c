@@ -89,16 +89,17 @@ static bool measure(struct info *i, struct error *err)
 {
 	const struct model_spec *s = &i->model.spec;
 	const struct target *t = device_host_target(NULL, true, err);
-	uint32_t usual = session_usual_context(s);
 
 	if (!t || !weights_measure(&i->weights, s, t, err))
 		return false;
 	i->measured = true;
+	i->available = system_available_memory();
+	uint64_t weights = weight_memory(i), left = i->available > weights ? i->available - weights : 0;
+	uint32_t usual = session_usual_context(s, DTYPE_F16, left / 2);
 	measure_session(&i->usual, s, t, usual);
 	if (s->context_train > usual)
 		measure_session(&i->trained, s, t, s->context_train);
-	i->available = system_available_memory();
-	uint64_t needed = weight_memory(i) + i->usual.kv + i->usual.activations;
+	uint64_t needed = weights + i->usual.kv + i->usual.activations;
 	char a[FACTS_SIZE], b[FACTS_SIZE];
 	return needed <= i->available ||
 	       error_set(err, ERROR_MEMORY, "with a context of %u tokens it needs %s of memory, and %s are available",

@@ -210,8 +210,10 @@ static int run_session(struct run *r, struct prompt *p)
 	status = feed_rest(r, p, &err);
 	if (status == JIT_OK && !jitrun_cache_end(r, false, &err))
 		status = err.code;
-	if (status == JIT_OK && !interrupted)
+	if (status == JIT_OK && !interrupted) {
+		jitrun_tell_context(r, opt.verbose);
 		status = jitrun_generate(r, &err);
+	}
 	if (status == JIT_OK && !jitrun_cache_end(r, true, &err))
 		status = err.code;
 	if (interrupted && r->n_prompt > jit_session_length(r->session))
@@ -255,6 +257,7 @@ static int run_chat(struct run *r)
 	opt.prompt_cache_all = true;
 	if (!jitrun_cache_begin(r, &err))
 		return jitrun_fail(&err);
+	jitrun_tell_context(r, true);
 	int rc = jitrun_converse(r);
 	if (rc == 0 && !jitrun_cache_end(r, true, &err))
 		return jitrun_fail(&err);

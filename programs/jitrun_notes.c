@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "programs/facts.h"
 #include "programs/jitrun_parts.h"
 #include "programs/numerics.h"
 #include "runtime/host/system.h"
@@ -36,6 +37,26 @@ void jitrun_warn(const struct run *r)
 	if (!opt.perplexity && opt.context && info.context_trained && opt.context > info.context_trained)
 		fprintf(stderr, "jitrun: the model was trained for %d tokens; beyond them, the text may be poor.\n",
 		        info.context_trained);
+}
+
+void jitrun_tell_context(const struct run *r, bool always)
+{
+	enum { SHORT = 4096 };
+	bool host = strcmp(opt.device, "cpu") == 0 || strcmp(opt.device, "ref") == 0;
+	char trained[80] = "trained", bytes[FACTS_SIZE];
+	jit_model_info info = JIT_MODEL_INFO();
+	jit_session_stats s = JIT_SESSION_STATS();
+
+	if (opt.context || opt.quiet)
+		return;
+	jit_model_get_info(r->model, &info, NULL);
+	jit_session_get_stats(r->session, &s, NULL);
+	if (!always && s.context <= SHORT && s.context == info.context_trained)
+		return;
+	if (s.context < info.context_trained)
+		snprintf(trained, sizeof trained, "trained for %d, --context N asks for more", info.context_trained);
+	fprintf(stderr, "context %d (%s); key/value memory for it: %s%s\n", s.context, trained,
+	        facts_size(bytes, s.kv_bytes), host ? ", taken as it fills" : "");
 }
 
 void jitrun_note_empty(const struct prompt *p)

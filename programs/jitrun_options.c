@@ -164,7 +164,8 @@ static const struct option_row rows[] = {
 	  .letter = 'c',
 	  .kind = OPTION_INT,
 	  .value = "N",
-	  .help = "size of the context in tokens; 0: what the model was trained for, at most 4096 (0)",
+	  .help = "size of the context in tokens; 0: what the model was trained for, as far as half of the "
+	          "free memory goes, but 4096 in any case (0)",
 	  .high = INT_MAX,
 	  .target = &opt.context },
 	{ .name = "ignore-eos",

@@ -129,6 +129,9 @@ int jitrun_fetch(void);
 
 /* That options which are taken will not help. */
 void jitrun_warn(const struct run *r);
+/* How large the context is where nobody asked for a size, and what it may take; unless it is short, always: in any
+ * case. */
+void jitrun_tell_context(const struct run *r, bool always);
 /* That there is no prompt, where one was to come from standard input. */
 void jitrun_note_empty(const struct prompt *p);
 /* Not that: of a text that brings the token along which every text begins with, takes the one away that it was given.

@@ -172,6 +172,9 @@ static int replay(void)
 {
 	struct error e = { 0 };
 
+	/* What nobody asks for depends on the memory of the machine. */
+	if (!serve.context)
+		serve.context = replay_context(serve.replay);
 	server.models = &models;
 	server.o.body_bytes = serve.body_mib << 20;
 	server.o.answers = serve.answers;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "answers/tool_calls.h"
+#include "programs/facts.h"
 #include "programs/jitserve.h"
 #include "programs/model_facts.h"
 #include "programs/numerics.h"
@@ -207,6 +208,22 @@ static void close_model(struct served *m)
 	m->model = NULL;
 }
 
+/* What an answer may have, and how much of that there is for all. */
+static void tell_context(const struct served *m, const struct batcher_numbers *n)
+{
+	const int context = batcher_context(m->batcher), trained = m->info.context_trained;
+	char why[80] = "trained", bytes[FACTS_SIZE];
+
+	if (serve.quiet || serve.replay)
+		return;
+	if (serve.context)
+		snprintf(why, sizeof why, "--context");
+	else if (context < trained)
+		snprintf(why, sizeof why, "trained for %d, --context N asks for more", trained);
+	fprintf(stderr, "jitserve: %s: context %d (%s); key/value memory for %.1f full texts: %s, taken as they grow\n",
+	        m->name, context, why, (double)n->batch.pages * 128 / context, facts_size(bytes, n->batch.kv_bytes));
+}
+
 static bool open_model(struct served *m, jit_error *err)
 {
 	struct batcher_numbers n;
@@ -217,6 +234,7 @@ static bool open_model(struct served *m, jit_error *err)
 	}
 	batcher_get_numbers(m->batcher, &n);
 	m->bytes = m->info.weight_bytes + n.batch.kv_bytes;
+	tell_context(m, &n);
 	return true;
 }
 

@@ -202,8 +202,8 @@ static const struct option_row rows[] = {
 	  .kind = OPTION_INT,
 	  .value = "N",
 	  .help = "size of each answer's context in tokens, which is never divided; 0: what the model was trained for, "
-	          "at "
-	          "most 4096 (0)",
+	          "as far as the memory for the KV cache goes, but 4096 in any case. Memory is only taken for tokens "
+	          "that are there (0)",
 	  .high = INT_MAX,
 	  .target = &serve.context },
 	{ .name = "kv-type",

@@ -18,12 +18,10 @@ static void take_options(struct jit_batch *b, const jit_batch_options *o)
 {
 	struct engine *e = &b->engine;
 
-	b->context = o->context ? (uint32_t)o->context : session_usual_context(&b->model->file.spec);
 	b->max_pass_seconds = 1e-3 * (o->max_pass_ms ? o->max_pass_ms : USUAL_PASS_MS);
 	b->cancel.from = o->cancel;
 	b->now = system_seconds;
 	e->model = b->model;
-	e->context = b->context;
 	e->batch = o->tokens ? (uint32_t)o->tokens : session_usual_batch(b->model->target, UINT32_MAX);
 	e->drafts = speculate_width(o->speculate);
 	e->speculate = o->speculate == JIT_SPECULATE_OFF ? SPECULATE_OFF : e->drafts ? SPECULATE_FIXED : SPECULATE_AUTO;
@@ -31,6 +29,8 @@ static void take_options(struct jit_batch *b, const jit_batch_options *o)
 	e->rows = e->model->sealed ? PLAN_ALL_LOGITS_MOST : BATCH_ROWS_MOST;
 	e->exact = model_bounded(e->model) != JIT_BOUNDED_ALL; /* else results would depend on what is beside them */
 	e->kv.type = options_kv_type(o->kv);
+	b->context = o->context ? (uint32_t)o->context : batch_usual_context(b, o->kv_bytes);
+	e->context = b->context;
 }
 
 /* Where a session's cache has what. */
@@ -283,6 +283,7 @@ int jit_batch_get_stats(const jit_batch *b, jit_batch_stats *out, jit_error *err
 	stats.pages_used = p->used / unit;
 	stats.pages_kept = (p->remembered * p->page_bytes + batch_kept_fixed(b)) / unit;
 	stats.pages_shared = p->shared;
+	stats.context = b->context;
 	stats.kv_bytes = p->budget;
 	SIZED_WRITE(jit_batch_stats, out, &stats, &e);
 	return model_report(err, &e);

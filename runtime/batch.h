@@ -80,6 +80,8 @@ struct jit_batch {
 
 /* ---- batch_memory.c */
 
+/* The context of sessions where nobody says: bytes: as in jit_batch_options.kv_bytes. */
+uint32_t batch_usual_context(const struct jit_batch *b, uint64_t bytes);
 bool batch_memory_open(struct jit_batch *b, uint64_t bytes, struct error *err);
 /* When all sessions are closed. */
 void batch_memory_close(struct jit_batch *b);

@@ -25,6 +25,17 @@ static uint64_t usual_budget(struct device *d, uint64_t session)
 	return d->available && d->available(d, &left) ? left / SHARE_OF_FREE : session * SESSIONS_ON_CARDS;
 }
 
+uint32_t batch_usual_context(const struct jit_batch *b, uint64_t bytes)
+{
+	struct device *d = b->model->device;
+	const struct model_spec *spec = &b->model->file.spec;
+	/* What is free may have become less when the pages are opened. */
+	uint64_t memory = bytes ? bytes : usual_budget(d, 0) / 8 * 7;
+	uint32_t n = session_usual_context(spec, b->engine.kv.type, memory);
+
+	return d->facts.awaits ? session_card_context(spec, n) : n;
+}
+
 /* A card's driver is asked at once: a batch that has no room for a single token is of no use. */
 static bool has_first_page(const struct jit_batch *b, struct error *err)
 {

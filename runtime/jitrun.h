@@ -338,7 +338,7 @@ typedef struct jit_card_options jit_card_options; /* jitrun_cards.h */
 
 typedef struct jit_session_options {
 	size_t size;
-	int context;   /* positions; 0: what the model was trained for, at most 4096 */
+	int context;   /* positions; 0: as in training, in half of free memory (of a card's a quarter), 4096 at least */
 	int threads;   /* 0: one per core this process may use */
 	int batch;     /* most prompt tokens computed in one pass, at most 1024; 0: 264, on NVIDIA cards 512 */
 	int kv;        /* KV cache: JIT_KV_F16; JIT_KV_F32; JIT_KV_Q8_0: 9 bits a number instead of 16, rounded more */

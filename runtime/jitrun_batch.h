@@ -36,7 +36,7 @@ typedef struct jit_batch_options {
 	size_t size;
 	int threads;     /* 0: one per core this process may use */
 	int tokens;      /* most tokens of a pass, at most 1024; 0: 264, on NVIDIA cards 512 */
-	int context;     /* most positions of a session; 0: as jit_session_options.context */
+	int context;     /* most positions of a session; 0: as jit_session_options.context, as far as kv_bytes go */
 	int kv;          /* as jit_session_options.kv */
 	int speculate;   /* as jit_session_options.speculate, for every session; AUTO drafts only for a session that is
 	                    decoded alone */
@@ -88,6 +88,7 @@ typedef struct jit_batch_stats {
 	double seconds;        /* of all passes */
 	uint64_t width[16];    /* passes by number of sessions: 1, 2, 3-4, 5-8, ... */
 	uint64_t pages_shared; /* of those used: what several sessions have, remembered ones included */
+	uint64_t context;      /* most positions of a session */
 } jit_batch_stats;
 #define JIT_BATCH_STATS() JIT_STRUCT(jit_batch_stats, )
 int jit_batch_get_stats(const jit_batch *b, jit_batch_stats *out, jit_error *err);

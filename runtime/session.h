@@ -11,8 +11,11 @@
  * SESSION_ALL_LOGITS, with the logits of all. */
 enum { SESSION_MAX_TOKENS = PLAN_TOKENS_MOST, SESSION_ALL_LOGITS = PLAN_ALL_LOGITS_MOST };
 
-/* What a session has that nobody asked for another size: the context, in tokens, and the tokens of a pass. */
-uint32_t session_usual_context(const struct model_spec *s);
+/* What a session has that nobody asked for another size. The context, in tokens: what the model was trained for, as far
+ * as its keys and values find room in so many bytes, but 4096 in any case. Of cards whose kernels hand over: no more
+ * than what they can hand over. And the tokens of a pass. */
+uint32_t session_usual_context(const struct model_spec *s, enum dtype kv, uint64_t memory);
+uint32_t session_card_context(const struct model_spec *s, uint32_t context);
 uint32_t session_usual_batch(const struct target *t, uint32_t context);
 
 /* From now on the token chosen at position p is ids[p] while p < n, whatever the logits say, so that the decoding of a

@@ -2,21 +2,68 @@
  * it owns. */
 #include <stdlib.h>
 
+#include "kernels-templates/numerics.h"
 #include "runtime/device/load_weights.h"
+#include "runtime/host/system.h"
 #include "runtime/options.h"
 #include "runtime/sampling/stop.h"
 #include "runtime/session_state.h"
 #include "runtime/sized.h"
 
 enum {
-	DEFAULT_CONTEXT = 4096,
+	LEAST_CONTEXT = 4096, /* where nobody asks for a size, memory makes it no smaller */
 	DEFAULT_BATCH = 264 /* whole tiles of 12 and 24 tokens */,
 	DEFAULT_CARD_BATCH = 512 /* whole tiles of matrix products on cards that fill them with so many */
 };
 
-uint32_t session_usual_context(const struct model_spec *s)
+/* Of free memory, what a text that nobody gave a size may take at most. A card's is taken at once. */
+enum { SHARE_OF_HOST = 2, SHARE_OF_CARD = 4 };
+
+/* Longer contexts than the original one have other factors of rotation with LongRoPE: which ones a text gets may not
+ * depend on how much memory there is, so that those are for who asks. */
+static uint32_t trained_context(const struct model_spec *s)
 {
-	return s->context_train && s->context_train < DEFAULT_CONTEXT ? s->context_train : DEFAULT_CONTEXT;
+	uint32_t n = s->context_train ? s->context_train : LEAST_CONTEXT;
+
+	if (s->rope.scaling == ROPE_LONG && s->rope.original_context && s->rope.original_context < n)
+		n = s->rope.original_context;
+	return n;
+}
+
+uint32_t session_usual_context(const struct model_spec *s, enum dtype kv, uint64_t memory)
+{
+	const uint32_t trained = trained_context(s), least = trained < LEAST_CONTEXT ? trained : LEAST_CONTEXT;
+	struct session_memory m = { .kv.type = kv };
+
+	session_memory_measure(&m, s, DEFAULT_CARD_BATCH, trained);
+	if (m.kv_bytes <= memory || !m.kv.page_bytes)
+		return trained;
+	uint64_t fixed = m.kv_bytes - m.chunks * m.kv.page_bytes,
+		 chunks = memory > fixed ? (memory - fixed) / m.kv.page_bytes : 0;
+	return chunks * NUMERICS_CHUNK > least ? (uint32_t)(chunks * NUMERICS_CHUNK) : least;
+}
+
+uint32_t session_card_context(const struct model_spec *s, uint32_t context)
+{
+	if (!plan_handed_bytes(s, LEAST_CONTEXT, 1))
+		return context;
+	while (context > LEAST_CONTEXT && !plan_handed_bytes(s, context, 1))
+		context -= NUMERICS_CHUNK;
+	return context;
+}
+
+/* Of a session that is alone. */
+static uint32_t own_usual_context(const jit_model *m, enum dtype kv)
+{
+	const struct device *d = m->device;
+	uint64_t free_bytes = UINT64_MAX;
+
+	if (d->facts.host_runs)
+		return session_usual_context(&m->file.spec, kv, system_available_memory() / SHARE_OF_HOST);
+	if (!d->available || !d->available(m->device, &free_bytes))
+		free_bytes = 0;
+	uint32_t n = session_usual_context(&m->file.spec, kv, free_bytes / SHARE_OF_CARD);
+	return d->facts.awaits ? session_card_context(&m->file.spec, n) : n;
 }
 
 uint32_t session_usual_batch(const struct target *t, uint32_t context)
@@ -46,12 +93,12 @@ static void take_options(jit_session *s, const jit_session_options *o)
 {
 	struct engine *e = s->engine;
 
-	s->context = o->context ? (uint32_t)o->context : session_usual_context(&s->model->file.spec);
+	s->memory.kv.type = options_kv_type(o->kv);
+	s->context = o->context ? (uint32_t)o->context : own_usual_context(s->model, s->memory.kv.type);
 	s->speculate.fixed = speculate_width(o->speculate);
 	s->speculate.mode = o->speculate == JIT_SPECULATE_OFF ? SPECULATE_OFF
 	                    : s->speculate.fixed              ? SPECULATE_FIXED
 	                                                      : SPECULATE_AUTO;
-	s->memory.kv.type = options_kv_type(o->kv);
 	s->cancel.from = o->cancel;
 	e->context = s->context;
 	e->batch = o->batch ? (uint32_t)o->batch : session_usual_batch(s->model->target, s->context);

@@ -413,13 +413,27 @@ static struct bits *open_bits(const struct batcher *e)
 	                 e->o.check);
 }
 
+/* The batch says what its context is. */
+static bool open_batch(struct batcher *e, jit_error *err)
+{
+	if (!(e->batch = jit_batch_open(e->o.model, &e->o.batch, err)))
+		return false;
+	e->numbers.batch = JIT_BATCH_STATS();
+	jit_batch_get_stats(e->batch, &e->numbers.batch, NULL);
+	e->context = (int)e->numbers.batch.context;
+	if (!e->o.check || (e->bits = open_bits(e)))
+		return true;
+	if (err)
+		*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory for checks of bits" };
+	return false;
+}
+
 struct batcher *batcher_open(const struct batcher_options *o, jit_error *err)
 {
 	struct batcher *e = calloc(1, sizeof *e);
 
 	if (e) {
 		e->o = *o;
-		e->o.batch.context = e->context = batcher_options_context(o);
 		e->last = &e->first;
 		e->running = calloc(2 * (size_t)o->parallel, sizeof *e->running);
 		e->ready = calloc(2 * (size_t)o->parallel, sizeof(jit_session *));
@@ -428,12 +442,7 @@ struct batcher *batcher_open(const struct batcher_options *o, jit_error *err)
 	if (!e || !e->running || !e->ready || !e->slots) {
 		if (err)
 			*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory for the batcher" };
-	} else if (o->check && !(e->bits = open_bits(e))) {
-		if (err)
-			*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory for checks of bits" };
-	} else if ((e->batch = jit_batch_open(o->model, &e->o.batch, err))) {
-		e->numbers.batch = JIT_BATCH_STATS();
-		jit_batch_get_stats(e->batch, &e->numbers.batch, NULL);
+	} else if (open_batch(e, err)) {
 		if (begin_thread(e))
 			return e;
 		if (err)

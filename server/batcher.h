@@ -55,8 +55,6 @@ struct choice;
 void batcher_numbers_count(struct batcher_numbers *n, const struct choice *c);
 /* What a batcher that is closed has counted, to what another has: nothing of what is at the moment. */
 void batcher_numbers_add(struct batcher_numbers *to, const struct batcher_numbers *past);
-/* Positions of a session, by the options or by the model. */
-int batcher_options_context(const struct batcher_options *o);
 /* Positions of a session, and choices computed together. */
 int batcher_context(const struct batcher *e);
 unsigned batcher_parallel(const struct batcher *e);

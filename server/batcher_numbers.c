@@ -46,13 +46,3 @@ void batcher_numbers_add(struct batcher_numbers *to, const struct batcher_number
 	for (size_t i = 0; i < sizeof to->batch.width / sizeof *to->batch.width; i++)
 		to->batch.width[i] += past->batch.width[i];
 }
-
-int batcher_options_context(const struct batcher_options *o)
-{
-	jit_model_info info = JIT_MODEL_INFO();
-
-	jit_model_get_info(o->model, &info, NULL);
-	if (o->batch.context)
-		return o->batch.context;
-	return info.context_trained < 4096 ? info.context_trained : 4096;
-}

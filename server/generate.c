@@ -20,22 +20,42 @@ const struct served *exchange_model(struct exchange *x, const char *name)
 	return m && lease_take(&x->lease, all->loader, m) ? m : NULL;
 }
 
-static bool fits(struct exchange *x, const struct task *t, int context)
+static bool refuse_length(struct exchange *x, size_t tokens, int context, const char *more)
 {
-	size_t longest = 0, n;
+	x->refusal.more = more;
+	x->refusal.type = "exceed_context_size_error";
+	x->refusal.tokens = tokens;
+	x->refusal.context = context;
+	return false;
+}
+
+/* A request may have its text be shorter than a session's; then its answer ends where that is full. */
+static bool fits(struct exchange *x, struct task *t, int context)
+{
+	size_t longest = 0, n, room = t->context ? (size_t)t->context : (size_t)context;
 
 	for (size_t i = 0; i < task_texts(t); i++)
 		longest = (n = task_text(t, i).n) > longest ? n : longest;
-	if (longest <= (size_t)context)
-		return true;
-	refuse(&x->refusal, 400, NULL,
-	       "The prompt of %zu tokens exceeds the available context size of %d tokens; send less, or raise "
-	       "--context.",
-	       longest, context);
-	x->refusal.type = "exceed_context_size_error";
-	x->refusal.tokens = longest;
-	x->refusal.context = context;
-	return false;
+	if (room > (size_t)context) {
+		refuse(&x->refusal, 400, NULL,
+		       "The request asks for a context of %zu tokens, and the server's is %d; ask for less, or raise "
+		       "--context.",
+		       room, context);
+		return refuse_length(x, longest, context, "--context");
+	}
+	if (longest > room) {
+		const char *more = t->context ? "num_ctx" : "--context";
+		refuse(&x->refusal, 400, NULL,
+		       "The prompt of %zu tokens exceeds the available context size of %zu tokens; send less, or raise "
+		       "%s.",
+		       longest, room, more);
+		return refuse_length(x, longest, (int)room, more);
+	}
+	/* One token can follow a prompt that fills its context, as one of the session's. */
+	int64_t most = (int64_t)(room - longest) + 1;
+	if (t->context && !t->embeds && (t->most < 0 || t->most > most))
+		t->most = most;
+	return true;
 }
 
 static bool has_slot(struct exchange *x, const struct task *t, unsigned slots)

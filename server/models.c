@@ -107,9 +107,11 @@ json_t *model_json(const struct models *all, const struct served *m)
 	json_put(o, "owned_by", json_string("jitrun"));
 	json_put(o, "status", status_json(&s));
 	if (s.info.description) {
-		json_put(o, "context_length", json_integer(s.info.context_trained));
+		json_put(o, "context_length", json_integer(s.context));
+		json_put(o, "max_model_len", json_integer(s.context));
 		json_put(meta, "vocab_type", json_integer(s.info.has_tokenizer ? 2 : 0));
 		json_put(meta, "n_vocab", json_integer(s.info.vocab));
+		json_put(meta, "n_ctx", json_integer(s.context));
 		json_put(meta, "n_ctx_train", json_integer(s.info.context_trained));
 		json_put(meta, "n_embd", json_integer(s.info.hidden));
 		json_put(meta, "size", json_integer((json_int_t)s.info.file_bytes));

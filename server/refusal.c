@@ -111,10 +111,10 @@ char *refusal_json_anthropic(const struct refusal *r, const char *id)
 	json_t *e = json_object(), *o = json_object();
 	char too_long[120];
 
-	snprintf(too_long, sizeof too_long,
-	         "prompt is too long: %zu tokens > %d maximum; send less, or raise --context", r->tokens, r->context);
+	snprintf(too_long, sizeof too_long, "prompt is too long: %zu tokens > %d maximum; send less, or raise %s",
+	         r->tokens, r->context, r->more ? r->more : "--context");
 	json_put(e, "type", json_string(anthropic_type(r->status)));
-	json_put(e, "message", json_string(r->tokens ? too_long : r->message));
+	json_put(e, "message", json_string(r->tokens > (size_t)r->context ? too_long : r->message));
 	if (r->param[0])
 		json_put(e, "param", json_string(r->param));
 	json_put(o, "type", json_string("error"));

@@ -17,6 +17,7 @@ struct refusal {
 	char message[1024]; /* valid UTF-8 */
 	size_t tokens;      /* of a prompt that is too long; 0: that is not why */
 	int context;        /* what it should fit in */
+	const char *more;   /* what would let it be longer */
 };
 
 /* Sets *r unless it is set already; false always. param NULL: no field. */

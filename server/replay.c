@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,6 +253,20 @@ static bool compare(const json_t *made, const json_t *kept, struct error *err)
 			                 "the text of answer %zu is another than the one that was kept", i);
 	}
 	return true;
+}
+
+long replay_context(const char *path)
+{
+	struct error ignored = { 0 };
+	json_t *file = read_file(path, &ignored);
+	const char *header = json_string_value(json_object_get(file, "replay"));
+	char found[80] = "0";
+
+	if (header)
+		value_of(header, "context", found);
+	json_decref(file);
+	long n = strtol(found, NULL, 10);
+	return n > 0 && n <= INT_MAX ? n : 0;
 }
 
 bool replay_file(struct server *s, const char *path, FILE *out, struct error *err)

@@ -19,6 +19,8 @@ struct server;
  */
 void replay_describe(struct exchange *x, const struct served *m, struct task *const *t, size_t n);
 
+/* The context that made the answer in such a file; 0: it does not say. */
+long replay_context(const char *path);
 /* A file: a JSON object with "path", "request" (the body that was sent), "replay" (the header field) and, if wanted,
  * "answer" (the body that came, not a stream). Opens the model, makes the answer again, and prints its
  * texts. False: it cannot be made again, or is another than the one in the file. */

@@ -404,6 +404,8 @@ static bool read_lengths(struct task *t, const json_t *body, struct refusal *r)
 	    !field_integer(body, "n_predict", -1, INT_MAX, &t->most, r) ||
 	    !field_integer(body, "max_tokens", -1, INT_MAX, &t->most, r) ||
 	    !field_integer(body, "max_completion_tokens", -1, INT_MAX, &t->most, r) ||
+	    !field_integer(body, "n_ctx", 0, INT_MAX, &t->context, r) ||
+	    !field_integer(body, "num_ctx", 0, INT_MAX, &t->context, r) ||
 	    !field_integer(body, "n_cmpl", 1, TASK_MOST_CHOICES, &choices, r) ||
 	    !field_integer(body, "n", 1, TASK_MOST_CHOICES, &choices, r) ||
 	    !field_flag(body, "ignore_eos", &ignore, r) ||

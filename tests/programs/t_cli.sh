@@ -105,6 +105,19 @@ check "another seed another text" [ "$(cmp -s "$dir/out" "$dir/a"; echo $?)" = 1
 run "$model" --prompt "Once" -n 200 -c 40 -q --ignore-eos --print-ids
 check "a full context ends cleanly" [ "$status" = 0 ]
 
+# The context is what the model was trained for: told, and without another bit of the text
+LC_ALL=C sed 's/\(context_length\x04\x00\x00\x00\)\x00\x04\x00\x00/\1\x00\xa0\x00\x00/' "$model" > "$dir/long.gguf"
+run "$model" --prompt "Once upon a time" -n 30 -q --print-ids
+cp "$dir/out" "$dir/a"
+run "$dir/long.gguf" --prompt "Once upon a time" -n 30 --print-ids
+check "a long context, the same ids" cmp -s "$dir/out" "$dir/a"
+check "it is told: $(cat "$dir/err")" grep -qE \
+	'^context (40960 \(trained\)|[0-9]+ \(trained for 40960.*\)); key/value memory for it: [0-9.]+ MiB' "$dir/err"
+run "$dir/long.gguf" --prompt "Once" -n 1 -c 5000
+check "what was asked for is not" [ "$(grep -c '^context' "$dir/err")" = 0 ]
+./jitrun info "$dir/long.gguf" > "$dir/out"
+check "info has the same: $(grep 'the default' "$dir/out")" grep -q 'context of 40960 tokens' "$dir/out"
+
 run "$model" --prompt x -n 1 --threads 1000 -c 100000
 check "too many threads are told: $(cat "$dir/err")" grep -qE '^jitrun: 1000 threads share [0-9]+ cores?; ' "$dir/err"
 check "so is a context beyond the training" grep -qF 'trained for 1024 tokens; beyond them' "$dir/err"

@@ -35,11 +35,53 @@ static void expect(const struct child *c, const char *path, const char *body, in
 	answer_free(&a);
 }
 
+static int number(const json_t *o, const char *key) { return (int)json_integer_value(json_object_get(o, key)); }
+
+static const char *string(const json_t *o, const char *key) { return json_string_value(json_object_get(o, key)); }
+
+/* A request may have a shorter context than the server's 512, and no longer one. */
+static void check_contexts(const struct child *c)
+{
+	static const char asked[] = "{\"prompt\":[1,300,17,9],\"temperature\":0,\"ignore_eos\":true,\"n_predict\":%d,"
+				    "\"%s\":%d}";
+	static const char *const names[] = { "num_ctx", "n_ctx" };
+	char body[300];
+
+	for (int i = 0; i < 2; i++)
+		for (int room = 4; room < 8; room++) {
+			snprintf(body, sizeof body, asked, room % 2 ? -1 : 100, names[i], room);
+			json_t *o = client_json(c, "/completion", body, 200);
+			assert_int_equal(number(o, "tokens_predicted"), room - 4 + 1);
+			assert_string_equal(string(o, "stop_type"), "limit");
+			json_decref(o);
+		}
+	snprintf(body, sizeof body, asked, 2, "num_ctx", 100); /* what is less than that is as it was */
+	json_t *o = client_json(c, "/completion", body, 200);
+	assert_int_equal(number(o, "tokens_predicted"), 2);
+	json_decref(o);
+	for (int room = 3; room < 1000; room += 510) {
+		snprintf(body, sizeof body, asked, 2, "num_ctx", room);
+		o = client_json(c, "/completion", body, 400);
+		json_t *e = json_object_get(o, "error");
+		assert_string_equal(string(e, "type"), "exceed_context_size_error");
+		assert_int_equal(number(e, "n_ctx"), room < 512 ? room : 512);
+		json_decref(o);
+	}
+	for (int model = 0; model < 2; model++) {
+		o = client_json(c, model ? "/props" : "/v1/models", NULL, 200);
+		json_t *of = model ? json_object_get(o, "default_generation_settings")
+		                   : json_object_get(json_array_get(json_object_get(o, "data"), 0), "meta");
+		assert_int_equal(number(of, "n_ctx"), 512);
+		json_decref(o);
+	}
+}
+
 /* ---- answers */
 
 static void test_answers(void **state)
 {
-	static const char *const arguments[] = { "--max-answers", "4", "--max-answers-per-client", "6", NULL };
+	static const char *const arguments[] = { "--max-answers", "4", "--max-answers-per-client", "6", "--context",
+		                                 "512",           NULL };
 	static const char more[] = "expected at most 4 (--max-answers)";
 	struct child c = child_start(arguments);
 	(void)state;
@@ -50,6 +92,7 @@ static void test_answers(void **state)
 	expect(&c, "/v1/completions", "{\"prompt\":[\"a\",\"b\",\"c\"],\"n\":2,\"max_tokens\":1}", 400, more);
 	expect(&c, "/v1/chat/completions",
 	       "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"n\":5,\"max_tokens\":1}", 400, more);
+	check_contexts(&c);
 	/* texts that are embedded are none */
 	expect(&c, "/v1/embeddings", "{\"input\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\"]}", 200, "embedding");
 	assert_int_equal(child_stop(&c), 0);

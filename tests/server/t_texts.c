@@ -380,6 +380,10 @@ static void test_replay(void **state)
 	keep("/v1/chat/completions", request, header, answer);
 	assert_int_equal(replay("", said), 0);
 	assert_int_equal(strncmp(said, text(message, "content"), strlen(text(message, "content"))), 0);
+	/* in the context that made it, unless another is asked for */
+	assert_int_equal(replay("--context 0", said), 0);
+	assert_int_equal(replay("--context 500", said), 1);
+	assert_non_null(strstr(said, "was made with context 512, and here is context 500"));
 	/* with any number of threads and draft tokens; not with another type of the cache */
 	assert_int_equal(replay("--threads 1 --speculate off", said), 0);
 	assert_int_equal(replay("--kv-type q8_0", said), 1);
