@@ -106,6 +106,8 @@ function pivot(    line, row, test, rows, tests, i, j, text, name, names, known,
 			known[row] = 1
 			name[++rows] = row
 		}
+		if (cell("") == "")
+			die(file ": no column that a cell shows has a number in " line)
 		if (!(test in test_known)) {
 			test_known[test] = 1
 			names[++tests] = test
