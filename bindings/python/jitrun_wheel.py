@@ -143,7 +143,7 @@ def contents(library: Path) -> tuple:
     """(version, tag, the files by their names in the wheel)."""
     about = find_abi(library)
     version = json.loads(about.read_text())["version"]
-    files = {f"jitrun/{p.name}": p.read_bytes() for p in sorted((HERE / "jitrun").iterdir())
+    files = {p.relative_to(HERE).as_posix(): p.read_bytes() for p in sorted((HERE / "jitrun").rglob("*"))
              if p.suffix == ".py" or p.name == "py.typed"}
     info = f"jitrun-{version}.dist-info"
     files["jitrun/jitrun-abi.json"] = about.read_bytes()

@@ -198,6 +198,8 @@ lib = Library()
 
 def ids_array(ids: Any, name: str = "ids") -> Any:
     """Token ids as C takes them. Of a numpy array of int32, and other buffers, nothing is copied."""
+    if isinstance(ids, (str, bytes, bytearray)):
+        raise TypeError(f"{name} is {type(ids).__name__}, expected token ids")
     try:
         view = memoryview(ids)
         if view.format == "i" and view.itemsize == 4 and view.c_contiguous and view.ndim == 1 and not view.readonly:

@@ -277,9 +277,9 @@ class Model(Closable):
         """Ids to text."""
         return self.detokenize_bytes(ids).decode("utf-8", "replace")
 
-    def prompt_ids(self, prompt: Prompt, special: bool = False) -> List[int]:
+    def prompt_ids(self, prompt: Union[Prompt, bytes], special: bool = False) -> List[int]:
         """The tokens of a prompt: BOS before a text where the model wants it, and nothing behind."""
-        if not isinstance(prompt, str):
+        if not isinstance(prompt, (str, bytes)):
             return list(ids_array(prompt, "prompt"))
         plain, whole_text = self.tokenize(prompt, special=special), self.tokenize(prompt, add_special=True,
                                                                                  special=special)
