@@ -10,9 +10,10 @@
 #   <!-- end -->
 #
 # Conditions such as threads=2 choose rows and may be left out. A file with a column "test" gives a row of the table for
-# each model and number of threads, and a column for each test; repeated measurements stand side by side in a cell. Any
-# other file becomes a table as it is, but for what the page says in words: date, commit, machine, cpu and note.
-# Fields have no commas and no quotes. A column NAME_low and one NAME_high are the least and the most of NAME.
+# each model and number of threads, and a column for each test; repeated measurements stand side by side in a cell. A
+# cell without a number is an error. Any other file becomes a table as it is, but for what the page says in words: date,
+# commit, machine, cpu and note. Fields have no commas and no quotes. A column NAME_low and one NAME_high are the least
+# and the most of NAME.
 set -eu
 
 die() {
