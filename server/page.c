@@ -1,8 +1,8 @@
 /* server/page.c - the web page at /.
  *
- * Owns: what browsers let the page do. Nothing runs in it but the one script that has this answer's nonce, nothing
- * comes from elsewhere, it talks to this server alone, no other page may show it in a frame, and no text becomes
- * markup, even if the script asked for that.
+ * Owns: who gets it, and what browsers let the page do. Nothing runs in it but the one script that has this answer's
+ * nonce, nothing comes from elsewhere, it talks to this server alone, no other page may show it in a frame, and no text
+ * becomes markup, even if the script asked for that.
  */
 #include "server/page.h"
 
@@ -38,10 +38,20 @@ static void put_page(struct bytes *b, const char *nonce)
 	bytes_add(b, at, (size_t)(end - at));
 }
 
+/* Browsers name text/html. Clients of ollama look here whether it runs, by its very words. */
+static bool wants_page(const struct exchange *x)
+{
+	const char *accepts = exchange_header(x, "Accept");
+
+	return !accepts || strcasestr(accepts, "text/html");
+}
+
 bool answer_page(struct exchange *x)
 {
 	char nonce[2 * NONCE_BYTES + 1];
 
+	if (!wants_page(x))
+		return exchange_text(x, "text/plain; charset=utf-8", strdup("Ollama is running"));
 	if (x->server->o.no_page)
 		return refuse(&x->refusal, 404, NULL, "There is no page here: the server was started with --no-page.");
 	if (!make_nonce(nonce))

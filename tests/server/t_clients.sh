@@ -1,7 +1,8 @@
 #!/bin/sh
-# tests/server/t_clients.sh - the clients that programs use, openai's and Anthropic's of npm, against jitserve.
+# tests/server/t_clients.sh - the clients that programs use, those of openai, Anthropic and ollama of npm, against
+# jitserve.
 #
-# Both are installed into a folder of this test's own; without node, npm or a way to the registry the test is skipped.
+# They are installed into a folder of this test's own; without node, npm or a way to the registry the test is skipped.
 . "${srcdir:-.}/tests/support/prelude.sh"
 . "${srcdir:-.}/tests/support/serve.sh"
 for program in node npm timeout; do
@@ -10,7 +11,7 @@ done
 cp "$top"/tests/server/clients/*.mjs "$dir"
 echo '{"private":true}' >"$dir/package.json"
 if ! (cd "$dir" && timeout 120 npm install --no-audit --no-fund --fetch-retries=0 --fetch-timeout=20000 \
-	openai@6.49.0 @anthropic-ai/sdk@1.12.0 zod@4.6.7) >"$dir/npm" 2>&1; then
+	openai@6.49.0 @anthropic-ai/sdk@1.12.0 ollama@0.6.4 zod@4.6.7) >"$dir/npm" 2>&1; then
 	echo "# skipped: npm could not install the clients: $(grep -m 1 'npm error' "$dir/npm")"
 	exit 77
 fi
@@ -26,7 +27,7 @@ for form in named elements; do
 	must_serve $form "$model" --alias tale --port 0 --no-cache --no-replay --quiet --template "$dir/$form.jinja"
 	eval "$form=\$url"
 done
-for client in openai anthropic; do
+for client in openai anthropic ollama; do
 	check "the client of $client" timeout 300 node "$dir/$client.mjs" "$wide" "$narrow" "$named" "$elements"
 done
 for server in $servers; do

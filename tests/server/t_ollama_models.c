@@ -141,6 +141,27 @@ static void test_models(void **state)
 	json_decref(tags);
 }
 
+/* Browsers get the page, others the words that clients of ollama look for. */
+static void test_root(void **state)
+{
+	static const struct {
+		const char *accept;
+		bool page;
+	} rows[] = { { NULL, true },
+		     { "Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\n", true },
+		     { "Accept: */*\r\n", false },
+		     { "Accept: application/json\r\n", false } };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct answer a = client_ask(&two, "/", rows[i].accept, NULL);
+		assert_int_equal(a.status, 200);
+		assert_int_equal(strstr(a.body, "<html") != NULL, rows[i].page);
+		assert_int_equal(strcmp(a.body, "Ollama is running") == 0, !rows[i].page);
+		answer_free(&a);
+	}
+}
+
 /* ---- refusals */
 
 static void test_refusals(void **state)
@@ -225,8 +246,9 @@ static void test_delete(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_models), cmocka_unit_test(test_times), /* the second model is not loaded yet */
-		cmocka_unit_test(test_load),   cmocka_unit_test(test_refusals), cmocka_unit_test(test_delete),
+		cmocka_unit_test(test_models),   cmocka_unit_test(test_times), /* the second model is not loaded yet */
+		cmocka_unit_test(test_load),     cmocka_unit_test(test_root),
+		cmocka_unit_test(test_refusals), cmocka_unit_test(test_delete),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

@@ -43,6 +43,7 @@ done
 servers=
 serve none "$model" --no-page
 if command -v curl >/dev/null; then
-	check "--no-page: there is none" [ "$(curl -s -o /dev/null -w '%{http_code}' "$url/")" = 404 ]
+	check "--no-page: there is none" [ "$(curl -s -o /dev/null -w '%{http_code}' \
+		-H 'Accept: text/html' "$url/")" = 404 ]
 fi
 finish
