@@ -34,7 +34,7 @@ struct serve_arguments {
 		client_answers, slot_files, slot_mib, reasoning_budget;
 	struct sampling_args sampling; /* where a request says nothing */
 	const char *slot_save, *template_file, *replay, *pooling, *reasoning, *reasoning_format, *reasoning_message,
-		*kv_type, *numerics, *speculate;
+		*kv_type, *numerics, *speculate, *pull_with;
 	bool exit_on_device_failure, no_page, no_slots, verbose, no_replay, insecure, quiet, sealed, no_cache;
 };
 extern struct serve_arguments serve;

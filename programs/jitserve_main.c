@@ -110,6 +110,7 @@ static bool open_server(struct error *err)
 		.no_page = serve.no_page,
 		.slot_limits = { .files = serve.slot_files, .bytes = (uint64_t)serve.slot_mib << 20 },
 		.slot_folder = serve.slot_save,
+		.pull_with = serve.pull_with,
 	};
 	server.origin = (struct origin_rules){ .host = serve.allow_host.value,
 		                               .n_hosts = (size_t)serve.allow_host.n,

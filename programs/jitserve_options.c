@@ -271,6 +271,12 @@ static const struct option_row rows[] = {
 	  .help = "size of all files in that folder together; 0: any (16384)",
 	  .high = 1 << 30,
 	  .target = &serve.slot_mib },
+	{ .name = "pull-with",
+	  .kind = OPTION_TEXT,
+	  .value = "PROGRAM",
+	  .help = "let clients fetch models into this machine's cache by POST /api/pull, which runs PROGRAM: jitpull "
+	          "(nothing is fetched)",
+	  .target = &serve.pull_with },
 	{ .name = "Limits", .kind = OPTION_GROUP },
 	{ .name = "max-connections",
 	  .kind = OPTION_INT,

@@ -4,6 +4,7 @@
  *   ollama_request.c  their requests, brought to the form that the rest of the server reads
  *   ollama_embed.c    /api/embed and /api/embeddings
  *   ollama_models.c   which models there are; ollama_show.c, ollama_facts.c what the files of one say
+ *   ollama_pull.c     a program that fetches models
  *   ollama_time.c     times and durations as Go writes them
  */
 #ifndef SERVER_OLLAMA_H

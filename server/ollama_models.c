@@ -149,8 +149,6 @@ bool answer_ollama_create(struct exchange *x)
 	return refuse(&x->refusal, 501, NULL, "jitserve makes no models; it serves the files that it was started with");
 }
 
-bool answer_ollama_pull(struct exchange *x) { return refuse(&x->refusal, 501, NULL, "jitserve downloads nothing"); }
-
 bool answer_ollama_blob(struct exchange *x)
 {
 	return refuse(&x->refusal, 404, NULL, "There is no blob %.200s: jitserve keeps none", x->rest);

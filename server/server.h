@@ -58,6 +58,7 @@ struct server_options {
 	void (*give_back)(void); /* memory that was freed, to the system; NULL: that is the allocator's affair */
 	struct slot_limits slot_limits;
 	const char *slot_folder; /* for what clients save; NULL: none */
+	const char *pull_with;   /* the program that fetches models for them; NULL: none does */
 };
 
 enum server_state { SERVER_LOADING, SERVER_READY, SERVER_STOPPING };

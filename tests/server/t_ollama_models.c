@@ -199,7 +199,7 @@ static void test_refusals(void **state)
 		{ 404, "/api/copy", "{\"source\":\"three\",\"destination\":\"b\"}", "not found" },
 		{ 403, "/api/copy", "{\"source\":\"two\",\"destination\":\"b\"}", "--alias" },
 		{ 501, "/api/create", "{\"model\":\"a\",\"from\":\"two\"}", "makes no models" },
-		{ 501, "/api/pull", "{\"model\":\"a\"}", "downloads nothing" },
+		{ 403, "/api/pull", "{\"model\":\"a/b\"}", "fetches no models" },
 		{ 403, "/api/push", "{\"model\":\"two\"}", "nowhere" },
 		{ 501, "/api/blobs/sha256:00", "x", "no blobs" },
 		{ 404, "/api/blobs/sha256:00", NULL, "no blob sha256:00" },

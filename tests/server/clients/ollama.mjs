@@ -145,7 +145,7 @@ await test('what is refused', async () => {
 	await refuses(404, 'not found', () => client.delete({ model: 'nothing' }));
 	await refuses(403, 'jitserve', () => client.delete({ model }));
 	await refuses(404, 'not found', () => client.copy({ source: 'nothing', destination: 'other' }));
-	await refuses(501, 'jitserve', () => client.pull({ model: 'other' }));
+	await refuses(403, '--pull-with', () => client.pull({ model: 'owner/other' }));
 	await refuses(501, 'jitserve', () => client.create({ model: 'other', from: model }));
 });
 
