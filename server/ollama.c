@@ -15,6 +15,7 @@
 #include "server/endpoints.h"
 #include "server/fields.h"
 #include "server/generate.h"
+#include "server/infill.h"
 #include "server/json_write.h"
 #include "server/openai.h"
 #include "server/server.h"
@@ -307,15 +308,15 @@ static struct ollama_reply *open_reply(struct exchange *x, const struct ollama_r
 	o->base.events = json_is_true(field_value(q->body, "stream"));
 	o->model = q->model;
 	memcpy(o->name, q->name, sizeof o->name);
-	o->raw = q->raw;
+	o->raw = q->raw || q->fills;
 	o->arrived = x->arrived;
 	o->loading = x->loading;
 	o->calls = json_array();
 	task_hold(t);
 	o->task = t;
-	const enum tools_form form = q->raw ? TOOLS_NONE : tools_form_in(q->model->tools, has_functions(q->body));
+	const enum tools_form form = o->raw ? TOOLS_NONE : tools_form_in(q->model->tools, has_functions(q->body));
 	o->has_tools = form != TOOLS_NONE;
-	o->parse_reasoning = !q->raw && !q->model->keeps_reasoning && !forced;
+	o->parse_reasoning = !o->raw && !q->model->keeps_reasoning && !forced;
 	tool_calls_begin(&o->choice.tools, form, forced ? t->opened : NULL, t->functions);
 	return o;
 }
@@ -332,13 +333,13 @@ static bool begin(struct exchange *x, struct ollama_request *q, struct task *t, 
 	c->ids = NULL;
 	if (!task_read(t, q->body, m->model, batcher_context(m->batcher), r) || !read_logprobs(t, q->body, r) ||
 	    !talk_read_calls(t, q->body, r) || (chat && !tool_choice_read(t, q->body, m, &forced, r)) ||
-	    !ollama_bound(q, t->n_ids, &t->most, r))
+	    (q->fills && !infill_end(t, m->model, r)) || !ollama_bound(q, t->n_ids, &t->most, r))
 		return false;
 	struct ollama_reply *o = open_reply(x, q, t, forced);
 	if (!o)
 		return refuse(r, 503, NULL, "There is no memory for this request.");
 	o->chat = chat;
-	if (!chat && !q->raw)
+	if (!chat && !o->raw)
 		o->context = json_ids(t->ids, t->n_ids);
 	o->prompt = c->text;
 	o->n_prompt = c->n_text;

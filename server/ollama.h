@@ -26,6 +26,8 @@ struct ollama_request {
 	char name[200];             /* of the model, as the client wrote it */
 	const struct served *model; /* held by the exchange */
 	bool raw;                   /* the prompt has no template */
+	bool thinks;                /* the model shall reason, as the request says */
+	bool fills;                 /* there is a text behind the prompt, and the answer stands between them */
 	bool loads;                 /* there is nothing to answer: the model is to be loaded, or unloaded */
 	int64_t context;            /* tokens of prompt and answer; 0: as many as the model's sessions have */
 	bool has_keep;              /* how long the model stays is said: */

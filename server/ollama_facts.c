@@ -275,6 +275,17 @@ const char *ollama_template(const struct ollama_facts *f, const struct served *m
 	return m->template_text ? m->template_text : t ? t->text : "";
 }
 
+bool ollama_has_gaps(const struct ollama_facts *f)
+{
+	static const char *const keys[] = { "tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.fim_suf_token_id",
+		                            "tokenizer.ggml.fim_mid_token_id" };
+
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		if (!metadata_of(f->file, keys[i]))
+			return false;
+	return true;
+}
+
 bool ollama_can_think(const char *template_text)
 {
 	static const char *const words[] = { "enable_thinking", "reasoning_effort", "reasoning_content", "thinking" };

@@ -34,6 +34,8 @@ json_t *ollama_details(const struct ollama_facts *f);
 json_t *ollama_info(const struct ollama_facts *f, const struct served *m, bool verbose);
 /* The template of its conversations; empty: it has none. */
 const char *ollama_template(const struct ollama_facts *f, const struct served *m);
+/* Whether they name the tokens with which a model is asked to fill a gap. */
+bool ollama_has_gaps(const struct ollama_facts *f);
 /* Whether conversations of this template know of reasoning. */
 bool ollama_can_think(const char *template_text);
 

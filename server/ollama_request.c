@@ -11,8 +11,10 @@
 #include "loaders/json_read.h"
 #include "server/batcher.h"
 #include "server/fields.h"
+#include "server/infill.h"
 #include "server/json_write.h"
 #include "server/ollama.h"
+#include "server/ollama_facts.h"
 #include "server/talk.h"
 
 static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }
@@ -54,8 +56,9 @@ static bool read_options(struct ollama_request *q, struct refusal *r)
 
 /* ---- what else ollama has its own way of saying */
 
-static bool read_think(json_t *body, struct refusal *r)
+static bool read_think(struct ollama_request *q, struct refusal *r)
 {
+	json_t *body = q->body;
 	const json_t *think = field_value(body, "think");
 	const char *level = json_string_value(think);
 
@@ -69,6 +72,7 @@ static bool read_think(json_t *body, struct refusal *r)
 		return refuse(r, 400, "think",
 		              "think is %s%.60s%s, expected true, false, \"low\", \"medium\" or \"high\"",
 		              level ? "\"" : "", level ? level : json_kind(think), level ? "\"" : "");
+	q->thinks = level || json_is_true(think);
 	json_object_del(body, "think");
 	return true;
 }
@@ -115,12 +119,13 @@ static bool read_body(struct ollama_request *q, struct exchange *x, enum request
 		return false;
 	if (kind == REQUEST_OLLAMA_EMBED)
 		q->loads = false;
-	else if (!read_think(q->body, r) || !read_stream(q->body, r) || !field_flag(q->body, "raw", &q->raw, r))
+	else if (!read_think(q, r) || !read_stream(q->body, r) || !field_flag(q->body, "raw", &q->raw, r))
 		return false;
 	else if (kind == REQUEST_OLLAMA_CHAT)
 		q->loads = is_empty(field_value(q->body, "messages"));
 	else
-		q->loads = is_no_text(field_value(q->body, "prompt")) && is_empty(field_value(q->body, "context"));
+		q->loads = is_no_text(field_value(q->body, "prompt")) && is_empty(field_value(q->body, "context")) &&
+		           is_no_text(field_value(q->body, "suffix"));
 	q->model = ollama_model(x, name);
 	if (!q->model)
 		return false;
@@ -313,15 +318,40 @@ static bool put_context(struct conversation *c, const json_t *context, const str
 	return true;
 }
 
+/* The prompt stands before a gap, and the suffix behind it. */
+static bool read_gap(struct conversation *c, const char *prompt, const char *suffix, const struct served *m,
+                     struct refusal *r)
+{
+	jit_error err = { 0 };
+	int32_t *before = NULL, *behind = NULL;
+	struct infill o = { .most = SIZE_MAX };
+
+	bool ok = models_go_on(m->model, prompt, true, &before, &o.n_prefix, &err) || refuse_error(r, "prompt", &err);
+	ok = ok &&
+	     (models_go_on(m->model, suffix, false, &behind, &o.n_suffix, &err) || refuse_error(r, "suffix", &err));
+	o.prefix = before;
+	o.suffix = behind;
+	ok = ok && infill_make(&o, m, "suffix", &c->ids, &c->n_ids, r);
+	free(before);
+	free(behind);
+	return ok && ((c->text = strdup("")) || no_memory(r));
+}
+
 static bool read_generate(struct conversation *c, struct ollama_request *q, int64_t now, struct refusal *r)
 {
 	json_t *context = field_array(q->body, "context", r);
-	const char *text = "", *system = NULL;
+	const char *text = "", *system = NULL, *suffix = NULL;
 	const struct served *m = q->model;
 
-	if (r->status || !field_text(q->body, "prompt", &text, r) || !field_text(q->body, "system", &system, r))
+	if (r->status || !field_text(q->body, "prompt", &text, r) || !field_text(q->body, "system", &system, r) ||
+	    !field_text(q->body, "suffix", &suffix, r))
 		return false;
 	const bool has_system = system && *system, has_context = json_array_size(context) > 0;
+	q->fills = suffix && *suffix;
+	if (q->fills && (has_system || has_context))
+		return refuse(r, 400, "suffix", "suffix goes with a prompt alone, without system and context");
+	if (q->fills)
+		return read_gap(c, text, suffix, m, r);
 	if (q->raw && (has_system || has_context))
 		return refuse(r, 400, "raw", "raw mode does not support template, system, or context");
 	/* As ollama has it for models without a template. */
@@ -336,8 +366,24 @@ static bool read_generate(struct conversation *c, struct ollama_request *q, int6
 	       (!has_context || put_context(c, context, m, r));
 }
 
+/* A model that was never taught to reason cannot be told to. */
+static bool may_think(const struct ollama_request *q, struct refusal *r)
+{
+	const struct served *m = q->model;
+	const char *own = m->template_text ? m->template_text : models_template(m->model, NULL);
+
+	if (!q->thinks)
+		return true;
+	if (q->raw)
+		return refuse(r, 400, "think", "raw mode does not support think: it is the template that says so");
+	return (own && ollama_can_think(own)) ||
+	       refuse(r, 400, "think", "think is given, and \"%.200s\" does not support thinking", q->name);
+}
+
 bool ollama_prompt(struct conversation *c, struct ollama_request *q, int64_t now, struct refusal *r)
 {
+	if (!may_think(q, r))
+		return false;
 	if (!field_value(q->body, "messages"))
 		return read_generate(c, q, now, r);
 	return take_messages(q->body, r) && talk_bring_to_form(q->body, "messages", r) &&

@@ -6,12 +6,13 @@
 #include "server/batcher.h"
 #include "server/endpoints.h"
 #include "server/fields.h"
+#include "server/infill.h"
 #include "server/json_write.h"
 #include "server/ollama.h"
 #include "server/ollama_facts.h"
 #include "server/server.h"
 
-static json_t *capabilities(const struct ollama_facts *f, const char *template_text)
+static json_t *capabilities(const struct ollama_facts *f, const jit_model *loaded, const char *template_text)
 {
 	json_t *list = json_array();
 
@@ -23,6 +24,8 @@ static json_t *capabilities(const struct ollama_facts *f, const char *template_t
 		json_add(list, json_string("tools"));
 	if (ollama_can_think(template_text))
 		json_add(list, json_string("thinking"));
+	if (loaded ? infill_is_known(loaded) : ollama_has_gaps(f))
+		json_add(list, json_string("insert"));
 	return list;
 }
 
@@ -58,7 +61,7 @@ static bool show(struct exchange *x, const struct served *m, const struct ollama
 	json_put(o, "template", json_text(text, strlen(text)));
 	json_put(o, "details", ollama_details(f));
 	json_put(o, "model_info", ollama_info(f, m, verbose));
-	json_put(o, "capabilities", capabilities(f, text));
+	json_put(o, "capabilities", capabilities(f, loaded, text));
 	json_put(o, "modified_at", json_string(f->modified));
 	return exchange_json(x, json_write(o));
 }

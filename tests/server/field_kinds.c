@@ -99,8 +99,8 @@ struct answer fields_ask(const struct child *c, const struct kind *k, const char
 	char *body = malloc(room);
 
 	assert_non_null(body);
-	const bool fills = k->kind == INFILL ||
-	                   (k->kind == TEXT && (strstr(with, "\"suffix\"") || (name && strcmp(name, "suffix") == 0)));
+	const bool fills = k->kind == INFILL || ((k->kind & (TEXT | OLLAMA_TEXT)) &&
+	                                         (strstr(with, "\"suffix\"") || (name && strcmp(name, "suffix") == 0)));
 	char model[100];
 	snprintf(model, sizeof model, "\"model\":\"%.*s\",", (int)strcspn(filling_path, "g") - 1, filling_path);
 	if (fills)

@@ -112,6 +112,10 @@ static void test_prompt(void **state)
 			const json_t *choice = json_array_get(json_object_get(o, "choices"), 0);
 			assert_string_equal(json_string_value(json_object_get(choice, "text")), expected);
 			json_decref(o);
+			strcat(more, ",\"stream\":false");
+			o = ask("/api/generate", more, 200);
+			assert_string_equal(json_string_value(json_object_get(o, "response")), expected);
+			json_decref(o);
 		}
 		for (int k = 0; k < 3; k++) {
 			json_decref(texts[k]);
