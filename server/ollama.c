@@ -333,8 +333,11 @@ static bool begin(struct exchange *x, struct ollama_request *q, struct task *t, 
 	c->ids = NULL;
 	if (!task_read(t, q->body, m->model, batcher_context(m->batcher), r) || !read_logprobs(t, q->body, r) ||
 	    !talk_read_calls(t, q->body, r) || (chat && !tool_choice_read(t, q->body, m, &forced, r)) ||
-	    (q->fills && !infill_end(t, m->model, r)) || !ollama_bound(q, t->n_ids, &t->most, r))
+	    (q->fills && !infill_end(t, m->model, r)))
 		return false;
+	/* ollama gives a model no larger context than it has, either. */
+	if (q->context && q->context < batcher_context(m->batcher))
+		t->context = q->context;
 	struct ollama_reply *o = open_reply(x, q, t, forced);
 	if (!o)
 		return refuse(r, 503, NULL, "There is no memory for this request.");

@@ -40,9 +40,6 @@ bool ollama_read(struct ollama_request *q, struct exchange *x, enum request_kind
 void ollama_request_free(struct ollama_request *q);
 /* The prompt: of the messages, or of what /api/generate has instead. False: refused. */
 bool ollama_prompt(struct conversation *c, struct ollama_request *q, int64_t now, struct refusal *r);
-/* Only so many tokens may be in the request's context, and its prompt has n. *most: of the answer, -1: as many as find
- * room. False: refused. */
-bool ollama_bound(const struct ollama_request *q, size_t n, int64_t *most, struct refusal *r);
 /* The model of that name, as exchange_model() has it; NULL: refused in ollama's words, or not in memory. */
 const struct served *ollama_model(struct exchange *x, const char *name);
 

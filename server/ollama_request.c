@@ -389,16 +389,3 @@ bool ollama_prompt(struct conversation *c, struct ollama_request *q, int64_t now
 	return take_messages(q->body, r) && talk_bring_to_form(q->body, "messages", r) &&
 	       conversation_read(c, q->body, q->model, now, r);
 }
-
-bool ollama_bound(const struct ollama_request *q, size_t n, int64_t *most, struct refusal *r)
-{
-	const int64_t room = q->context - (int64_t)n;
-
-	if (!q->context || q->context >= batcher_context(q->model->batcher))
-		return true;
-	if (room < 1)
-		return refuse(r, 400, "num_ctx", "num_ctx is %lld, and the prompt alone has %zu tokens",
-		              (long long)q->context, n);
-	*most = *most < 0 || *most > room ? room : *most;
-	return true;
-}

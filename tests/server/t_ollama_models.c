@@ -192,7 +192,7 @@ static void test_refusals(void **state)
 		{ 400, "/api/generate", "{\"prompt\":\"a\",\"context\":[99999]}", "context[0]" },
 		{ 400, "/api/chat", "{\"messages\":[" USER "],\"think\":\"much\"}", "think is \"much\"" },
 		{ 400, "/api/chat", "{\"messages\":[" USER "],\"options\":7}", "options is" },
-		{ 400, "/api/chat", "{\"messages\":[" USER "],\"options\":{\"num_ctx\":2}}", "num_ctx is 2" },
+		{ 400, "/api/chat", "{\"messages\":[" USER "],\"options\":{\"num_ctx\":2}}", "raise num_ctx" },
 		{ 400, "/api/chat", "{\"messages\":[" USER "],\"options\":{\"grammar\":\"root ::= \\\"a\\\"\"}}",
 		  "grammar is no option" },
 		{ 400, "/api/chat", "{\"messages\":[" USER "],\"options\":{\"temperature\":NaN}}",
