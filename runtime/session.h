@@ -17,6 +17,13 @@ enum { SESSION_MAX_TOKENS = PLAN_TOKENS_MOST, SESSION_ALL_LOGITS = PLAN_ALL_LOGI
 uint32_t session_usual_context(const struct model_spec *s, enum dtype kv, uint64_t memory);
 uint32_t session_card_context(const struct model_spec *s, uint32_t context);
 uint32_t session_usual_batch(const struct target *t, uint32_t context);
+/* What a session with these options (NULL: all defaults) takes: of a model, of which the file and the target are known.
+ * False: err. */
+struct session_needs {
+	uint32_t context;
+	uint64_t kv_bytes, pass_bytes;
+};
+bool session_measure(jit_model *m, const jit_session_options *options, struct session_needs *out, struct error *err);
 
 /* From now on the token chosen at position p is ids[p] while p < n, whatever the logits say, so that the decoding of a
  * known text can be timed; everything is computed as if it had been chosen. ids: borrowed until replaced. NULL, 0:

@@ -122,6 +122,21 @@ static bool measure(jit_session *s, struct error *err)
 	return session_memory_check(&s->memory, &e->memory, s->model->device, s->context, err);
 }
 
+bool session_measure(jit_model *m, const jit_session_options *options, struct session_needs *out, struct error *err)
+{
+	struct engine e = { .model = m };
+	jit_session s = { .model = m, .engine = &e };
+	jit_session_options o;
+
+	if (!options_session(&o, options, err))
+		return false;
+	take_options(&s, &o);
+	session_memory_measure(&s.memory, &m->file.spec, e.tokens, s.context);
+	pass_memory_measure(&e.memory, &m->file.spec, e.tokens);
+	*out = (struct session_needs){ s.context, s.memory.kv_bytes, e.memory.buffers_bytes + e.memory.shared_bytes };
+	return true;
+}
+
 /* Weights that are mapped from a file take no memory of the host's own: there, only the session is looked at. */
 static uint64_t weight_bytes(const jit_model *m)
 {

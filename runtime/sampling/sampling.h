@@ -42,6 +42,8 @@ void sampling_close(struct sampling *s);
 /* From now on tokens are chosen as this says, which options.h has read. What it points to is copied. False: err, and
  * all is as it was. */
 bool sampling_set(struct sampling *s, const jit_sampling *p, size_t context, struct error *err);
+/* Whether they may be set, as far as no model is needed to tell. */
+bool sampling_check(const jit_sampling *p, struct error *err);
 /* What these parameters mean: with the value that stands for each 0. What it points to is theirs, or lives as long as
  * the program. */
 jit_sampling sampling_told(const jit_sampling *p);

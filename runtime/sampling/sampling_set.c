@@ -121,14 +121,27 @@ static bool use(struct sampling *s, const jit_sampling *p, struct chain_options 
 	return ok;
 }
 
+static bool check(const jit_sampling *p, const struct chain_options *o, int32_t vocab, struct error *err)
+{
+	if (p->adaptive_target < 0) /* which is off for a chain */
+		return error_set(err, ERROR_ARGUMENT, "adaptive_target: %.9g is not in 0..1",
+		                 (double)p->adaptive_target);
+	return chain_options_check(o, vocab, err);
+}
+
+bool sampling_check(const jit_sampling *p, struct error *err)
+{
+	const struct chain_options o = chain_of(p);
+	struct sampler_order order;
+
+	return check(p, &o, INT32_MAX, err) && (!o.samplers || sampler_order_parse(&order, o.samplers, err));
+}
+
 bool sampling_set(struct sampling *s, const jit_sampling *p, size_t context, struct error *err)
 {
 	struct chain_options o = chain_of(p);
 
-	if (p->adaptive_target < 0) /* which is off for a chain */
-		return error_set(err, ERROR_ARGUMENT, "adaptive_target: %.9g is not in 0..1",
-		                 (double)p->adaptive_target);
-	if (!chain_options_check(&o, s->vocab, err) || !use(s, p, &o, context, err))
+	if (!check(p, &o, s->vocab, err) || !use(s, p, &o, context, err))
 		return false;
 	s->params = *p;
 	s->params.samplers = NULL;

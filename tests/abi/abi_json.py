@@ -119,4 +119,24 @@ c.jit_free(ids)
 chosen = ctypes.c_int32()
 check(c.jit_session_next(s, ctypes.byref(chosen), err) == 0)
 c.jit_session_close(s)
+
+# Every struct of options has a function that sets its fields by name, and that knows each of them.
+for one in abi["structs"]:
+    if one["name"] != "jit_sampling" and not one["name"].endswith("_options"):
+        continue
+    need(one["name"] + "_set" in declared, f"nothing sets {one['name']} by name")
+    for field in one["fields"][1:]:
+        made = sized(one["name"])
+        getattr(c, one["name"] + "_set")(ctypes.byref(made), field["name"].encode(), b"?", err)
+        need(b"has no option" not in error.message, f"{error.message}")
+
+# What a model needs is what "jitrun info" says of it.
+told = json.loads(subprocess.run(["./jitrun", "info", model, "--json"], capture_output=True, check=True).stdout)["memory"]
+needs = sized("jit_needs")
+check(c.jit_model_needs(model.encode(), None, ctypes.byref(needs), err) == 0)
+need((needs.weight_bytes, needs.token_bytes) == (told["weight_bytes"], told["token_bytes"]), f"weights: {told}")
+options = sized("jit_session_options", context=told["default"]["context"])
+check(c.jit_model_needs(model.encode(), ctypes.byref(options), ctypes.byref(needs), err) == 0)
+need((needs.context, needs.kv_bytes, needs.pass_bytes) == tuple(
+    told["default"][name] for name in ("context", "kv_bytes", "activation_bytes")), f"a session: {told}")
 c.jit_model_close(m)

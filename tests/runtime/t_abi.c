@@ -18,6 +18,7 @@
 
 #include "runtime/jitrun_answers.h"
 #include "runtime/jitrun_cards.h"
+#include "runtime/jitrun_options.h"
 #include "runtime/jitrun_tokens.h"
 #include "runtime/session.h"
 #include "tests/runtime/abi_fields.h"
@@ -85,6 +86,18 @@ static int fill_token(void *p, jit_error *err)
 
 	return jit_model_token(model, 300, p, bytes, sizeof bytes, err);
 }
+static int fill_needs(void *p, jit_error *err)
+{
+	const uint64_t steady = 1;
+	char path[1024];
+	size_t size;
+	const int status = jit_model_needs(source_path(path, "models/tale-q8_0.gguf"), NULL, p, err);
+
+	memcpy(&size, p, sizeof size);
+	if (status == JIT_OK && size >= offsetof(jit_needs, available_bytes) + sizeof steady)
+		memcpy((uint8_t *)p + offsetof(jit_needs, available_bytes), &steady, sizeof steady);
+	return status;
+}
 static int fill_defaults(void *p, jit_error *err) { return jit_model_sampling_defaults(model, p, err); }
 
 static int fill_device(void *p, jit_error *err) { return jit_device_get_info(0, p, err); }
@@ -128,6 +141,7 @@ static const struct sized {
 	RESULTS(jit_sampling, fill_defaults),
 	RESULTS(jit_metadata, fill_metadata),
 	RESULTS(jit_token, fill_token),
+	RESULTS(jit_needs, fill_needs),
 	RESULTS(jit_chat, fill_chat),
 	RESULTS(jit_model_info, fill_info),
 	RESULTS(jit_device_info, fill_device),

@@ -21,6 +21,7 @@
 #include "runtime/jitrun_cards.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/jitrun_logits.h"
+#include "runtime/jitrun_options.h"
 #include "runtime/jitrun_tokens.h"
 #include "tests/support/shared.h"
 
