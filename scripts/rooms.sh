@@ -1,6 +1,7 @@
 #!/bin/sh
-# scripts/rooms.sh - fails when two rooms include each other, or when a top-level room includes one that it may not
-# know. A room is a folder with C files; those of tests do not count. It lists the includes that are too many.
+# scripts/rooms.sh - fails when two rooms include each other, when a top-level room includes one that it may not know,
+# or when a file includes one that is not there. A room is a folder with C files; those of tests do not count. It lists
+# the includes that are too many.
 set -eu
 cd "$(dirname "$0")/.."
 if ! git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
@@ -44,10 +45,18 @@ git ls-files '*.c' '*.h' '*.def' | grep -v '^tests/' | xargs awk -v not_yet="$no
 			for (j = 1; j <= m; j++)
 				allowed[word[1], word[j]] = 1
 		}
+		list = "git ls-files"
+		while ((list | getline path) > 0)
+			there[path] = 1
+		close(list)
 	}
 	/^[ \t]*#[ \t]*include[ \t]*"/ {
 		split($0, part, "\"")
 		from = folder(FILENAME); to = folder(part[2])
+		if (part[2] ~ /\// && !(part[2] in there)) {
+			printf "%s:%d: there is no %s\n", FILENAME, FNR, part[2]
+			bad = 1
+		}
 		if (!((top(from), top(to)) in allowed) && part[2] ~ /\//) {
 			printf "%s:%d: %s may not include %s\n", FILENAME, FNR, top(from), part[2]
 			bad = 1

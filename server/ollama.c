@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "loaders/json_read.h"
+#include "loaders/json_write.h"
 #include "server/batcher.h"
 #include "server/endpoints.h"
 #include "server/fields.h"
 #include "server/generate.h"
 #include "server/infill.h"
-#include "server/json_write.h"
 #include "server/openai.h"
 #include "server/server.h"
 #include "server/talk.h"

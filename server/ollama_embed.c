@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loaders/json_write.h"
 #include "runtime/host/system.h"
 #include "server/batcher.h"
 #include "server/endpoints.h"
 #include "server/fields.h"
 #include "server/generate.h"
-#include "server/json_write.h"
 #include "server/ollama.h"
 #include "server/prompts.h"
 #include "server/server.h"

@@ -10,9 +10,9 @@
 
 #include "answers/think.h"
 #include "loaders/gguf.h"
+#include "loaders/json_write.h"
 #include "loaders/model_load.h"
 #include "runtime/model.h"
-#include "server/json_write.h"
 
 /* ---- facts */
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loaders/json_write.h"
 #include "server/endpoints.h"
 #include "server/fields.h"
-#include "server/json_write.h"
 #include "server/loader.h"
 #include "server/ollama_facts.h"
 #include "server/server.h"

@@ -18,7 +18,7 @@
 #include "runtime/host/system.h"
 #include "server/endpoints.h"
 #include "server/fields.h"
-#include "server/json_write.h"
+#include "loaders/json_write.h"
 #include "server/ollama.h"
 #include "server/server.h"
 

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "loaders/json_read.h"
+#include "loaders/json_write.h"
 #include "server/batcher.h"
 #include "server/fields.h"
 #include "server/infill.h"
-#include "server/json_write.h"
 #include "server/ollama.h"
 #include "server/ollama_facts.h"
 #include "server/talk.h"

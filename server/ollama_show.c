@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loaders/json_write.h"
 #include "server/batcher.h"
 #include "server/endpoints.h"
 #include "server/fields.h"
 #include "server/infill.h"
-#include "server/json_write.h"
 #include "server/ollama.h"
 #include "server/ollama_facts.h"
 #include "server/server.h"
