@@ -2,6 +2,7 @@
  *
  *   jitserve_main.c     one run: opens the socket and the first model, waits for the end
  *   jitserve_models.c   how models are opened, and their memory
+ *   jitserve_folder.c   the models of a folder
  *   jitserve_options.c  the command line
  *   jitserve_fingerprint.c  what names a model
  *
@@ -31,8 +32,10 @@ struct serve_arguments {
 	struct option_list allow_host, cors_origin, alias;
 	long port, connections, per_address, read_seconds, alive_seconds, stop_seconds, body_mib, unread_kib, threads,
 		parallel, queue, context, pass_ms, kv_mib, memory_mib, predict, batch_tokens, check_bits, answers,
-		client_answers, slot_files, slot_mib, reasoning_budget;
+		client_answers, slot_files, slot_mib, models_max, reasoning_budget;
 	struct sampling_args sampling; /* where a request says nothing */
+	const char *models_dir, *keep_alive;
+	double keep; /* seconds; below 0: for good */
 	const char *slot_save, *template_file, *replay, *pooling, *reasoning, *reasoning_format, *reasoning_message,
 		*kv_type, *numerics, *speculate, *pull_with;
 	bool exit_on_device_failure, no_page, no_slots, verbose, no_replay, insecure, quiet, sealed, no_cache;
@@ -50,6 +53,11 @@ struct server;
 /* The loader of the server's models, which have their names; c ends the opening of one. False: err. */
 bool serve_models_open(struct server *s, jit_cancel *c, struct error *err);
 void serve_models_close(void);
+/* jitserve_folder.c: what is in --models-dir goes into the server's models, now and whenever they are looked at. False:
+ * err. */
+bool serve_folder_open(struct models *all, struct error *err);
+/* A duration of --keep-alive; NULL: what is usual. */
+bool serve_read_keep(const char *text, double *seconds);
 /* Reads the command line and runs. */
 int serve_begin(int argc, char **argv);
 

@@ -163,7 +163,7 @@ static bool open_first(struct error *err)
 {
 	jit_error e = { 0 };
 
-	if (loader_first(models.loader, &served[0], &e))
+	if (!serve.n_models || loader_first(models.loader, &served[0], &e))
 		return loader_start(models.loader, err);
 	return error_set(err, ERROR_IO, "%s", e.message);
 }
@@ -194,7 +194,7 @@ int serve_run(void)
 		return fail(je.message);
 	if (serve.replay)
 		return replay();
-	if (!name_models(&e) || !open_server(&e))
+	if (!name_models(&e) || !serve_folder_open(&models, &e) || !open_server(&e))
 		return fail(e.text);
 	bool ready = serve_models_open(&server, cancel, &e) && open_first(&e);
 	if (ready) {

@@ -127,10 +127,18 @@ static int pooling_of(const struct served *m)
 	return info.pooling;
 }
 
+/* Models that may be open at once. */
+static size_t together(void)
+{
+	size_t n = serve.models_dir ? SERVE_MOST_MODELS : server->models->n, most = (size_t)serve.models_max;
+
+	return most && most < n ? most : n;
+}
+
 /* Memory for the KV cache of a model; 0: as the library does, which takes half of what is free. */
 static uint64_t cache_bytes(const struct served *m)
 {
-	size_t n = server->models->n;
+	size_t n = together();
 
 	if (serve.kv_mib || limit == UINT64_MAX)
 		return (uint64_t)serve.kv_mib << 20;
@@ -244,7 +252,7 @@ static uint64_t estimate(const struct served *m)
 	struct model_facts f;
 	struct error ignored = { 0 };
 	struct stat st;
-	uint64_t cache = serve.kv_mib || server->models->n > 1 ? cache_bytes(m) : 0;
+	uint64_t cache = serve.kv_mib || together() > 1 ? cache_bytes(m) : 0;
 
 	if (model_facts_read(&f, m->path, &ignored))
 		return f.file_bytes + cache;
@@ -270,7 +278,7 @@ static void choose_limit(void)
 	limit = UINT64_MAX;
 	if (serve.memory_mib)
 		limit = (uint64_t)serve.memory_mib << 20;
-	else if (server->models->n > 1 && is_host && free_bytes != UINT64_MAX)
+	else if ((serve.models_dir || server->models->n > 1) && is_host && free_bytes != UINT64_MAX)
 		limit = free_bytes - free_bytes / SHARE_OF_FREE;
 }
 
@@ -292,7 +300,12 @@ bool serve_models_open(struct server *s, jit_cancel *c, struct error *err)
 	cancel = c;
 	choose_limit();
 	const struct loader_options o = {
-		.open = open_model, .close = close_model, .estimate = estimate, .limit = limit
+		.open = open_model,
+		.close = close_model,
+		.estimate = estimate,
+		.limit = limit,
+		.most = (size_t)serve.models_max,
+		.keep = serve.keep
 	};
 	if (!are_there(err) || !read_template(err))
 		return false;

@@ -25,6 +25,7 @@ struct serve_arguments serve = {
 	.answers = 128,
 	.slot_files = 256,
 	.slot_mib = 16384,
+	.models_max = -1,
 	.kv_type = "f16",
 	.numerics = "exact",
 	.speculate = "auto",
@@ -103,6 +104,26 @@ static const struct option_row rows[] = {
 	          "second "
 	          "model, and so on",
 	  .target = &serve.alias },
+	{ .name = "models-dir",
+	  .kind = OPTION_FILE,
+	  .value = "DIR",
+	  .help = "serve every model in DIR and the folders in it, by its file's name without the ending: those that "
+	          "are there and those that come. Each is opened when it is asked for",
+	  .target = &serve.models_dir },
+	{ .name = "models-max",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "models that are open at once; one that was not used for the longest leaves for another, as soon as "
+	          "it answers nobody; 0: any number (with --models-dir 4, else 0)",
+	  .low = 0,
+	  .high = SERVE_MOST_MODELS,
+	  .target = &serve.models_max },
+	{ .name = "keep-alive",
+	  .kind = OPTION_TEXT,
+	  .value = "DURATION",
+	  .help = "how long a model stays open that nobody asks: seconds, or a duration such as 5m or 1h30m; 0: until "
+	          "its last answer ends; -1: for good (with --models-dir 5m, else -1)",
+	  .target = &serve.keep_alive },
 	{ .name = "memory-limit",
 	  .kind = OPTION_INT,
 	  .value = "MIB",
@@ -327,7 +348,7 @@ static const struct option_row rows[] = {
 	  .low = 1,
 	  .high = 3600,
 	  .target = &serve.read_seconds },
-	{ .name = "keep-alive",
+	{ .name = "sse-ping-interval",
 	  .kind = OPTION_INT,
 	  .value = "SECONDS",
 	  .help = "silence in a stream after which a comment is sent (15)",
@@ -375,7 +396,7 @@ static const struct option_row rows[] = {
 
 static struct option_program program = {
 	.name = "jitserve",
-	.usage = "MODEL... [options]",
+	.usage = "[MODEL...] [options]",
 	.purpose = "serve language models over HTTP",
 	.description =
 		"jitserve answers requests as OpenAI's API has them. MODEL is a path, or a name that jitrun list "
@@ -391,6 +412,7 @@ static struct option_program program = {
 		"--stop-timeout.",
 	.examples = "jitserve model.gguf\n"
 		    "jitserve qwen3:0.6b\n"
+		    "jitserve --models-dir ~/models --keep-alive 10m\n"
 		    "jitserve model.gguf --host 0.0.0.0 --api-key-file keys.txt\n"
 		    "curl http://127.0.0.1:8080/v1/models",
 	.exit_status = ".TP\n0\nEnded as asked.\n.TP\n1\nSomething failed.\n.TP\n2\nThe command line is wrong."
@@ -439,8 +461,15 @@ int serve_begin(int argc, char **argv)
 	serve.n_models = program.n_operands;
 	if ((status = fetch()))
 		return status;
-	if (serve.n_models == 0)
-		return serve_usage("which model? Give a GGUF file, or a directory of one in safetensors");
+	if (serve.n_models == 0 && !serve.models_dir)
+		return serve_usage(
+			"which model? Give a GGUF file, or a directory of one in safetensors, or --models-dir");
+	if (serve.replay && serve.models_dir)
+		return serve_usage("--replay goes without --models-dir");
+	if (!serve_read_keep(serve.keep_alive, &serve.keep))
+		return serve_usage("--keep-alive: expected seconds, or a duration such as 5m or 1h30m; -1: for good");
+	if (serve.models_max < 0)
+		serve.models_max = serve.models_dir ? 4 : 0;
 	if (serve.alias.n > serve.n_models)
 		return serve_usage("--alias was given more often than there are models");
 	if (!sampling_args_check(&serve.sampling, why))

@@ -64,8 +64,7 @@ static const char *last_part(const char *s, size_t n)
 	return slash ? slash + 1 : s;
 }
 
-/* The length of a file's name without ".gguf" and "-00001-of-00003". */
-static size_t stem(const char *s)
+size_t model_name_stem(const char *s)
 {
 	static const char *const ends[] = { ".gguf", ".safetensors", ".jkm" };
 	size_t n = strlen(s), m = strlen("-00001-of-00003");
@@ -175,7 +174,7 @@ static size_t repository_of(const char *name, bool is_file)
 
 static int fit_file(const struct word *w, const char *name)
 {
-	size_t n = stem(name), all = strlen(name), r = repository_of(name, n < all);
+	size_t n = model_name_stem(name), all = strlen(name), r = repository_of(name, n < all);
 	const char *file = last_part(name, all);
 
 	if (is_whole(w, name, all) || is_whole(w, name, n))
@@ -184,7 +183,7 @@ static int fit_file(const struct word *w, const char *name)
 	int fit = r && typed ? fit_repository(w, name, r) : FIT_NOT;
 	if (fit != FIT_NOT)
 		return fit;
-	if (file != name && (is_whole(w, file, strlen(file)) || is_whole(w, file, stem(file))))
+	if (file != name && (is_whole(w, file, strlen(file)) || is_whole(w, file, model_name_stem(file))))
 		return FIT_SHORT;
 	return r ? FIT_NOT : fit_flat(w, name, n);
 }
@@ -313,13 +312,13 @@ static unsigned distance_to(const char *word, const char *name, size_t n)
 static unsigned distance_to_name(const char *word, const char *plain, const char *listed)
 {
 	const char *name = without_address(listed), *brief = last_part(name, strlen(name));
-	size_t r = repository_of(name, stem(name) < strlen(name));
+	size_t r = repository_of(name, model_name_stem(name) < strlen(name));
 	const char *from[] = { name, name, name, brief, brief, name, last_part(name, r) };
 	const size_t n[] = { strlen(name),
 		             strcspn(name, ":"),
-		             stem(name),
+		             model_name_stem(name),
 		             strcspn(brief, ":"),
-		             stem(brief),
+		             model_name_stem(brief),
 		             r,
 		             r - (size_t)(last_part(name, r) - name) };
 	unsigned least = 0;
@@ -384,7 +383,7 @@ static bool looks_like_path(const char *word)
 	if (strstr(word, "://"))
 		return false;
 	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - word) : 0, word);
-	return stem(word) < strlen(word) || (slash && !strchr(word, ':') && is_there(folder));
+	return model_name_stem(word) < strlen(word) || (slash && !strchr(word, ':') && is_there(folder));
 }
 
 static bool take(struct model_named *out, const char *word, const struct fitting *f, struct error *err)

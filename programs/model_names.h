@@ -29,6 +29,8 @@ bool model_path(const char **word, struct error *err);
 /* Whether the word can be no name: there is such a file, or it is spelled as paths are. */
 bool model_is_path(const char *word);
 
+/* The length of a model's name without the ending of its file, and without the number of its part. */
+size_t model_name_stem(const char *name);
 /* Gives places of one name, sorted by source and order, others, so that each can be asked for: the path to those behind
  * the first of their source, and the source in front where there are several. False: no memory. */
 bool model_names_unique(struct model_place *p, size_t n);

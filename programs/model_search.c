@@ -111,18 +111,12 @@ static void free_list(char **list, size_t n)
 	free(list);
 }
 
-static bool is_folder(const char *path)
+/* 0: there is nothing. */
+static mode_t kind_of(const char *path)
 {
 	struct stat st;
 
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-static bool is_file(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+	return stat(path, &st) == 0 ? st.st_mode & S_IFMT : 0;
 }
 
 /* "...-00002-of-00003.gguf": a part that the first one stands for, where that is there. */
@@ -175,9 +169,10 @@ static bool see_entry(const struct tree *t, const char *dir, const char *name, c
 	char *path = text("%s/%s", dir, entry), *full = text("%s%s%s", name, *name ? "/" : "", entry);
 	bool ok = path && full;
 
-	if (ok && is_folder(path))
+	if (ok && kind_of(path) == S_IFDIR)
 		ok = depth == 0 || walk(t, path, full, depth - 1);
-	else if (ok && ends_with(entry, ".gguf") && !is_later_part(dir, entry) && strncmp(entry, "mmproj", 6) != 0)
+	else if (ok && (ends_with(entry, ".gguf") || ends_with(entry, ".jkm")) && !is_later_part(dir, entry) &&
+	         strncmp(entry, "mmproj", 6) != 0)
 		return add_file(t, full, path);
 	free(path);
 	free(full);
@@ -219,7 +214,7 @@ static bool walk_plain(struct model_search *s, const char *source, const char *r
 static char *read_main(const char *root, const char *entry)
 {
 	char *path = text("%s/%s/refs/main", root, entry), revision[80] = "";
-	FILE *f = path && is_file(path) ? fopen(path, "re") : NULL;
+	FILE *f = path && kind_of(path) == S_IFREG ? fopen(path, "re") : NULL;
 
 	if (f) {
 		size_t n = fread(revision, 1, sizeof revision - 1, f);
@@ -371,7 +366,7 @@ static bool walk_manifests(struct model_search *s, const char *root, const char 
 		char *next = text("%s%s%s", below, *below ? "/" : "", names[i]), *path = text("%s/%s", dir, names[i]);
 		ok = next && path &&
 		     (levels ? walk_manifests(s, root, next, levels - 1)
-		             : is_folder(path) || see_manifest(s, root, path, manifest_name(next)));
+		             : kind_of(path) == S_IFDIR || see_manifest(s, root, path, manifest_name(next)));
 		free(next);
 		free(path);
 	}
@@ -486,6 +481,13 @@ bool model_search_all(struct model_search *s, struct error *err)
 	if (!ok || (s->n && !make_unique(s)))
 		return error_set(err, ERROR_MEMORY, "no memory for a list of %zu models", s->n);
 	return true;
+}
+
+bool model_search_folder(struct model_search *s, const char *folder, struct error *err)
+{
+	*s = (struct model_search){ 0 };
+	return walk_plain(s, "folder", folder) ||
+	       error_set(err, ERROR_MEMORY, "no memory for a list of %zu models", s->n);
 }
 
 void model_search_free(struct model_search *s)

@@ -1,5 +1,5 @@
 /* server/loader.c - which of the server's models are in memory. */
-#include "server/loader.h"
+#include "server/loader_parts.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -11,74 +11,29 @@
 
 enum { LOOK_MS = 200 }; /* how often it is seen that those who wait have gone */
 
-/* What the loader knows of a model; by its number. */
-struct place {
-	enum model_state state;
-	bool failed, leaving; /* leaving: it takes no new requests */
-	unsigned held;
-	uint64_t used;  /* when, in `clock` */
-	uint64_t bytes; /* that it takes, or took the last time; 0: it was never open */
-	bool counts;    /* its batcher has numbers beyond `before` */
-	uint64_t loads;
-	jit_model_info info;
-	int context;
-	struct batcher_numbers before; /* of the times before this one */
-	jit_error failure;             /* of its device, when it was open last; code JIT_OK: there was none */
-};
-
-struct loader {
-	struct models *all;
-	struct loader_options o;
-	pthread_mutex_t lock; /* of all that follows; no model is opened or closed under it */
-	pthread_cond_t changed;
-	pthread_t thread;
-	bool started, ends;
-	uint64_t clock;
-	struct lease *first, **last; /* waiting */
-	struct place place[MODELS_MOST];
-};
-
-static struct place *place_of(struct loader *l, const struct served *m) { return &l->place[m - l->all->list]; }
 
 /* ---- requests that wait: all under the lock */
-
-static void unlink_lease(struct loader *l, struct lease *e)
-{
-	struct lease **at = &l->first;
-
-	while (*at != e)
-		at = &(*at)->next;
-	*at = e->next;
-	if (!*at)
-		l->last = at;
-}
 
 /* It waits no more. */
 static void settle(struct loader *l, struct lease *e, enum lease_state state)
 {
 	const struct record over = { .kind = RECORD_ENDED };
 
-	unlink_lease(l, e);
+	lease_unlink(l, e);
 	e->state = (int)state;
 	stream_put(e->stream, &over, NULL, NULL);
-}
-
-static void hold(struct loader *l, struct place *p)
-{
-	p->held++;
-	p->used = ++l->clock;
 }
 
 /* Those whose model is there, and those whose client has gone. */
 static void settle_some(struct loader *l)
 {
 	for (struct lease *e = l->first, *next; e; e = next) {
-		struct place *p = place_of(l, e->model);
+		struct place *p = loader_place(l, e->model);
 		next = e->next;
 		if (stream_is_cancelled(e->stream)) {
 			settle(l, e, LEASE_GONE);
 		} else if (p->state == MODEL_LOADED && !p->leaving) {
-			hold(l, p);
+			lease_hold(l, p);
 			settle(l, e, LEASE_HELD);
 		}
 	}
@@ -149,25 +104,72 @@ static void close_model(struct loader *l, struct place *p)
 	l->o.close(m);
 	pthread_mutex_lock(&l->lock);
 	p->state = MODEL_AWAY;
-	p->leaving = false;
+	p->leaving = p->away = false;
 }
 
-/* Something happens, or it is time to look who has gone. */
-static void wait_a_moment(struct loader *l)
+/* Until something happens, or for so long at most. */
+static void wait_for(struct loader *l, double seconds)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_nsec += LOOK_MS * 1000000L;
+	t.tv_sec += (time_t)seconds;
+	t.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
 	t.tv_sec += t.tv_nsec / 1000000000L;
 	t.tv_nsec %= 1000000000L;
 	pthread_cond_timedwait(&l->changed, &l->lock, &t);
 }
 
+/* Something happens, or it is time to look who has gone. */
+static void wait_a_moment(struct loader *l) { wait_for(l, LOOK_MS / 1e3); }
+
+/* ---- who has stayed long enough */
+
+/* Seconds until it leaves, 0: now; below 0: it stays. */
+static double expires(const struct place *p, double now)
+{
+	double left = p->idle + p->keep - now;
+
+	if (p->state != MODEL_LOADED || p->held || (!p->away && p->keep < 0))
+		return -1;
+	return p->away || left < 0 ? 0 : left;
+}
+
+/* The one that leaves next, and in how many seconds. NULL: all stay. */
+static struct place *find_expiring(struct loader *l, double *seconds)
+{
+	double now = system_seconds();
+	struct place *best = NULL;
+
+	for (size_t i = 0; i < l->all->n; i++) {
+		double left = expires(&l->place[i], now);
+		if (left >= 0 && (!best || left < *seconds)) {
+			best = &l->place[i];
+			*seconds = left;
+		}
+	}
+	return best;
+}
+
+/* Closes one that is due, or waits for that or for something else. */
+static void see_who_leaves(struct loader *l)
+{
+	enum { LONGEST = 3600 };
+	double seconds = 0;
+	struct place *p = find_expiring(l, &seconds);
+
+	if (!p)
+		pthread_cond_wait(&l->changed, &l->lock);
+	else if (seconds > 0)
+		wait_for(l, seconds < LONGEST ? seconds : LONGEST);
+	else
+		close_model(l, p);
+}
+
 /* One leaves, when it can. False: there is none, or nobody wants m any more. */
 static bool make_one_leave(struct loader *l, const struct served *m, bool asked)
 {
-	struct place *mine = place_of(l, m);
+	struct place *mine = loader_place(l, m);
 
 	while (!l->ends && (!asked || is_wanted(l, m))) {
 		struct place *idle = find_oldest(l, mine, true), *oldest = find_oldest(l, mine, false);
@@ -187,15 +189,26 @@ static bool make_one_leave(struct loader *l, const struct served *m, bool asked)
 static void all_stay(struct loader *l)
 {
 	for (size_t i = 0; i < l->all->n; i++)
-		l->place[i].leaving = false;
+		l->place[i].leaving = l->place[i].away;
 }
 
-/* Until so many bytes find room beside others. False: they do not. */
+static size_t count_others(const struct loader *l, const struct place *mine)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->all->n; i++)
+		n += &l->place[i] != mine && l->place[i].state != MODEL_AWAY;
+	return n;
+}
+
+/* Until so many bytes find room beside others, which may not be too many. False: they do not. */
 static bool make_room(struct loader *l, const struct served *m, uint64_t bytes, bool asked)
 {
+	const struct place *mine = loader_place(l, m);
 	bool ok = bytes <= l->o.limit;
 
-	while (ok && bytes_of_others(l, place_of(l, m)) > l->o.limit - bytes)
+	while (ok &&
+	       (bytes_of_others(l, mine) > l->o.limit - bytes || (l->o.most && count_others(l, mine) >= l->o.most)))
 		ok = make_one_leave(l, m, asked);
 	all_stay(l);
 	return ok;
@@ -233,7 +246,7 @@ static bool try_to_open(struct loader *l, struct served *m, jit_error *err)
 
 static bool open_model(struct loader *l, struct served *m, jit_error *err)
 {
-	struct place *p = place_of(l, m);
+	struct place *p = loader_place(l, m);
 	uint64_t bytes = p->bytes ? p->bytes : l->o.estimate(m);
 
 	if (!make_room(l, m, bytes, l->started)) {
@@ -253,6 +266,8 @@ static bool open_model(struct loader *l, struct served *m, jit_error *err)
 	p->info = m->info;
 	p->context = batcher_context(m->batcher);
 	p->used = ++l->clock;
+	p->keep = l->o.keep;
+	p->idle = system_seconds();
 	p->loads++;
 	p->state = MODEL_LOADED;
 	p->counts = true;
@@ -263,10 +278,19 @@ static bool open_model(struct loader *l, struct served *m, jit_error *err)
 	return false;
 }
 
+/* Where it was asked to leave and is asked for again, it leaves first. */
 static void load(struct loader *l, struct served *m)
 {
-	struct place *p = place_of(l, m);
+	struct place *p = loader_place(l, m);
 	jit_error err = { 0 };
+
+	if (p->state == MODEL_LOADED) {
+		if (p->held)
+			wait_a_moment(l);
+		else
+			close_model(l, p);
+		return;
+	}
 	bool ok = open_model(l, m, &err);
 
 	if (!ok && (l->ends || !is_wanted(l, m)))
@@ -291,97 +315,30 @@ static void *run(void *user)
 		if (l->first)
 			load(l, l->first->model);
 		else
-			pthread_cond_wait(&l->changed, &l->lock);
+			see_who_leaves(l);
 	}
 	refuse_some(l, NULL, 503, "The server is stopping.");
 	pthread_mutex_unlock(&l->lock);
 	return NULL;
 }
 
-/* ---- leases */
-
-bool lease_take(struct lease *e, struct loader *l, struct served *m)
-{
-	struct place *p = place_of(l, m);
-
-	if (e->state == LEASE_HELD)
-		return true;
-	e->loader = l;
-	e->model = m;
-	pthread_mutex_lock(&l->lock);
-	bool there = p->state == MODEL_LOADED && !p->leaving;
-	if (there)
-		hold(l, p);
-	pthread_mutex_unlock(&l->lock);
-	e->state = there ? LEASE_HELD : LEASE_WANTED;
-	return there;
-}
-
-bool lease_await(struct lease *e, struct refusal *r)
-{
-	struct loader *l = e->loader;
-
-	e->state = LEASE_NONE;
-	if (!(e->stream = stream_open(1, SIZE_MAX, false)))
-		return refuse(r, 503, NULL, "There is no memory for this request.");
-	pthread_mutex_lock(&l->lock);
-	bool open = l->started && !l->ends;
-	if (open) {
-		e->state = LEASE_AWAITED;
-		e->next = NULL;
-		*l->last = e;
-		l->last = &e->next;
-		pthread_cond_signal(&l->changed);
-	}
-	pthread_mutex_unlock(&l->lock);
-	return open || refuse(r, 503, NULL, "The server is stopping.");
-}
-
-enum lease_state lease_settle(struct lease *e)
-{
-	pthread_mutex_lock(&e->loader->lock);
-	enum lease_state state = (enum lease_state)e->state;
-	pthread_mutex_unlock(&e->loader->lock);
-	return state;
-}
-
-void lease_end(struct lease *e)
-{
-	struct loader *l = e->loader;
-
-	if (!l)
-		return;
-	pthread_mutex_lock(&l->lock);
-	if (e->state == LEASE_AWAITED)
-		unlink_lease(l, e);
-	if (e->state == LEASE_HELD) {
-		struct place *p = place_of(l, e->model);
-		p->held--;
-		p->used = ++l->clock;
-		pthread_cond_signal(&l->changed);
-	}
-	e->state = LEASE_NONE;
-	pthread_mutex_unlock(&l->lock);
-	if (e->stream) {
-		stream_leave(e->stream);
-		stream_release(e->stream);
-	}
-	*e = (struct lease){ 0 };
-}
-
 /* ---- lists */
 
 void loader_status(struct loader *l, const struct served *m, struct model_status *out)
 {
-	struct place *p = place_of(l, m);
+	struct place *p = loader_place(l, m);
 
 	pthread_mutex_lock(&l->lock);
-	*out = (struct model_status){ .state = p->state,
-		                      .failed = p->failed,
-		                      .bytes = p->state == MODEL_AWAY ? 0 : p->bytes,
-		                      .loads = p->loads,
-		                      .info = p->info,
-		                      .context = p->context };
+	const bool leaves = p->state == MODEL_LOADED && p->away;
+	*out = (struct model_status){
+		.state = leaves ? MODEL_CLOSING : p->state,
+		.expires = p->held ? p->keep : expires(p, system_seconds()),
+		.failed = p->failed,
+		.bytes = p->state == MODEL_AWAY ? 0 : p->bytes,
+		.loads = p->loads,
+		.info = p->info,
+		.context = p->context
+	};
 	if (p->counts)
 		batcher_get_numbers(m->batcher, &out->numbers);
 	out->failure = p->failure;

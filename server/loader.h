@@ -4,7 +4,8 @@
  * for one. A request holds its model from its first look at it to the end of its answer, and a model that is held
  * stays. Where a model that is asked for finds no room, those that nobody holds leave, the one that was not used for
  * the longest first. Where all are held, the same one takes no new requests until it can leave, so that nobody waits
- * for longer than the answers that run.
+ * for longer than the answers that run. A model also leaves when it was not held for as long as it may stay, or when
+ * that is asked for.
  */
 #ifndef SERVER_LOADER_H
 #define SERVER_LOADER_H
@@ -25,6 +26,8 @@ struct loader_options {
 	/* Bytes that it will take, as far as its files say. */
 	uint64_t (*estimate)(const struct served *m);
 	uint64_t limit; /* bytes of all models; UINT64_MAX: none */
+	size_t most;    /* models that are open at once; 0: any number */
+	double keep;    /* seconds that a model stays after its last answer; below 0: for good */
 };
 
 struct loader;
@@ -60,6 +63,13 @@ enum lease_state lease_settle(struct lease *e);
 /* Whatever state it is in. */
 void lease_end(struct lease *e);
 
+/* ---- by request */
+
+/* How long a model stays after its last answer from now on until it has left, as loader_options.keep. */
+void loader_keep(struct loader *l, struct served *m, double seconds);
+/* The model leaves as soon as nobody holds it, and takes no request before. False: it is not in memory. */
+bool loader_unload(struct loader *l, struct served *m);
+
 /* ---- for lists and numbers */
 
 enum model_state { MODEL_AWAY, MODEL_LOADING, MODEL_LOADED, MODEL_CLOSING };
@@ -67,7 +77,8 @@ enum model_state { MODEL_AWAY, MODEL_LOADING, MODEL_LOADED, MODEL_CLOSING };
 /* What one model is at, as of now. */
 struct model_status {
 	enum model_state state;
-	bool failed; /* the last time it was to be opened */
+	bool failed;    /* the last time it was to be opened */
+	double expires; /* seconds until it leaves if nobody asks for it; below 0: it stays */
 	uint64_t bytes, loads;
 	jit_model_info info;            /* of the last time it was open; all 0: never */
 	struct batcher_numbers numbers; /* of all the times that it was open; gauges: of now */

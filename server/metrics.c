@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/host/system.h"
@@ -167,9 +168,15 @@ static void put_models(struct bytes *b, const struct models *all, const struct m
 bool answer_metrics(struct exchange *x)
 {
 	const struct models *all = x->server->models;
-	struct model_status s[MODELS_MOST];
-	struct batcher_numbers n[MODELS_MOST];
+	/* There may be more of them at any moment. */
+	struct model_status *s = calloc(MODELS_MOST, sizeof *s);
+	struct batcher_numbers *n = calloc(MODELS_MOST, sizeof *n);
 
+	if (!s || !n) {
+		free(s);
+		free(n);
+		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+	}
 	for (size_t m = 0; m < all->n; m++) {
 		loader_status(all->loader, &all->list[m], &s[m]);
 		n[m] = s[m].numbers;
@@ -179,6 +186,8 @@ bool answer_metrics(struct exchange *x)
 	put_reals(&x->answer, all, n);
 	put_gauges(&x->answer, all, n);
 	put_widths(&x->answer, all, n);
+	free(s);
+	free(n);
 	put_help(&x->answer, "jitserve_requests_open", "gauge", "Requests being read or answered.");
 	bytes_print(&x->answer, "jitserve_requests_open %d\n", atomic_load(&x->server->requests));
 	x->type = "text/plain; version=0.0.4; charset=utf-8";

@@ -29,6 +29,30 @@ static void name_of_file(char out[200], const char *path)
 	snprintf(out, 200, "%.*s", (int)(n < 200 ? n : 199), path);
 }
 
+/* As ollama's clients write names, where ":latest" stands for no tag. */
+static bool is_called(const char *own, const char *name)
+{
+	static const char latest[] = ":latest";
+	const size_t n = strlen(own), m = strlen(name), both = n < m ? n : m;
+
+	return strncmp(own, name, both) == 0 &&
+	       (n == m || strcmp(own + both, latest) == 0 || strcmp(name + both, latest) == 0);
+}
+
+static struct served *find_named(struct models *all, const char *name)
+{
+	for (size_t how = 0; how < 3; how++)
+		for (size_t i = 0; i < all->n; i++) {
+			struct served *m = &all->list[i];
+			bool called = how == 0   ? strcmp(m->name, name) == 0
+			              : how == 1 ? is_called(m->name, name)
+			                         : is_called(m->file, name);
+			if (called && !m->gone)
+				return m;
+		}
+	return NULL;
+}
+
 bool models_add(struct models *all, const char *path, const char *alias, const char *also, struct error *err)
 {
 	struct served *m = &all->list[all->n];
@@ -40,43 +64,49 @@ bool models_add(struct models *all, const char *path, const char *alias, const c
 	else
 		name_of_file(m->file, path);
 	snprintf(m->name, sizeof m->name, "%s", alias ? alias : m->file);
-	if (models_named(all, m->name))
+	m->gone = false;
+	if (find_named(all, m->name))
 		return error_set(err, ERROR_ARGUMENT, "two models are called %s; --alias gives them other names",
 		                 m->name);
 	all->n++;
 	return true;
 }
 
-/* As ollama's clients write names, where ":latest" stands for no tag. */
-static bool is_called(const char *own, const char *name)
+void models_look(struct models *all)
 {
-	static const char latest[] = ":latest";
-	const size_t n = strlen(own), m = strlen(name), both = n < m ? n : m;
-
-	return strncmp(own, name, both) == 0 &&
-	       (n == m || strcmp(own + both, latest) == 0 || strcmp(name + both, latest) == 0);
+	if (all->look)
+		all->look(all);
 }
 
 struct served *models_named(struct models *all, const char *name)
 {
+	struct served *m = find_named(all, name);
+
+	if (m || !all->look)
+		return m;
+	models_look(all);
+	return find_named(all, name);
+}
+
+/* The first that is there, for requests that name none. */
+static struct served *first_of(struct models *all)
+{
 	for (size_t i = 0; i < all->n; i++)
-		if (strcmp(all->list[i].name, name) == 0)
-			return &all->list[i];
-	for (size_t i = 0; i < all->n; i++)
-		if (is_called(all->list[i].name, name))
-			return &all->list[i];
-	for (size_t i = 0; i < all->n; i++)
-		if (is_called(all->list[i].file, name))
+		if (!all->list[i].gone)
 			return &all->list[i];
 	return NULL;
 }
 
 struct served *models_find(struct models *all, const char *name, struct refusal *r)
 {
-	struct served *m = name && all->n > 1 ? models_named(all, name) : &all->list[0];
+	if (!name && all->look)
+		models_look(all);
+	struct served *m = name && (all->n > 1 || all->by_name) ? models_named(all, name) : first_of(all);
 
-	if (!m)
+	if (!m && name)
 		refuse(r, 404, "model", "There is no model \"%.200s\" here; /v1/models has those that are.", name);
+	else if (!m)
+		refuse(r, 404, "model", "There is no model here yet.");
 	return m;
 }
 
@@ -139,10 +169,11 @@ json_t *models_json(const struct models *all)
 {
 	json_t *o = json_object(), *data = json_array(), *list = json_array();
 
-	for (size_t i = 0; i < all->n; i++) {
-		json_add(data, model_json(all, &all->list[i]));
-		json_add(list, short_one(&all->list[i]));
-	}
+	for (size_t i = 0; i < all->n; i++)
+		if (!all->list[i].gone) {
+			json_add(data, model_json(all, &all->list[i]));
+			json_add(list, short_one(&all->list[i]));
+		}
 	json_put(o, "object", json_string("list"));
 	json_put(o, "data", data);
 	json_put(o, "models", list);

@@ -6,6 +6,7 @@
 #define SERVER_MODELS_H
 
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -22,9 +23,10 @@ enum reasoning { REASONING_TEMPLATE, REASONING_ON, REASONING_OFF };
 
 struct served {
 	const char *path;
-	char name[200]; /* an alias, or the file's */
-	char file[200]; /* the file's or what it was asked for by, which is understood as well */
-	long created;   /* seconds since 1970 */
+	char name[200];   /* an alias, or the file's */
+	char file[200];   /* the file's or what it was asked for by, which is understood as well */
+	long created;     /* seconds since 1970 */
+	atomic_bool gone; /* its file is not there any more: it is neither listed nor found */
 	/* While it is in memory, and of the last time that it was: who reads this holds it (loader.h). */
 	jit_model *model;          /* NULL: it is not */
 	struct batcher *batcher;   /* NULL: it is not */
@@ -52,23 +54,28 @@ struct served {
 	long most;             /* tokens of an answer that does not say how many; -1: as many as the context holds */
 };
 
-enum { MODELS_MOST = 16 };
+enum { MODELS_MOST = 128 };
 
 struct loader;
 
 struct models {
 	struct served *list;
-	size_t n;
-	bool hides_slots; /* /slots is not answered */
+	atomic_size_t n;                  /* it only grows: an entry is whole before it counts */
+	bool by_name;                     /* requests must name a model that is there, even where there is only one */
+	void (*look)(struct models *all); /* for models that have come or gone since; NULL: none do */
+	bool hides_slots;                 /* /slots is not answered */
 	struct loader *loader;
 };
 
 /* Adds one; it is called by its file's name, or by the alias when that is not NULL. also: another name that is
  * understood, instead of the file's; NULL: the file's. False: there is one of that name. */
 bool models_add(struct models *all, const char *path, const char *alias, const char *also, struct error *err);
+/* Looks for models that have come or gone: before lists, and where a name is not known. */
+void models_look(struct models *all);
 /* NULL: none is called so. */
 struct served *models_named(struct models *all, const char *name);
-/* name NULL: the first. With one model any name will do, as clients send those that they know. NULL: refused. */
+/* name NULL: the first. With one model any name will do, unless by_name, as clients send those that they know. NULL:
+ * refused. */
 struct served *models_find(struct models *all, const char *name, struct refusal *r);
 /* The bytes of a token as it stands in the middle of others: some tokenizers take a space away from the first one. They
  * may be a part of a character. special: of control tokens their names, else nothing. Borrowed, or in scratch. */

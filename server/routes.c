@@ -14,6 +14,8 @@ const struct route routes[] = {
 	{ "GET", "/models", ROUTE_KEY | ROUTE_MODEL, answer_models },
 	{ "GET", "/v1/models", ROUTE_KEY | ROUTE_MODEL, answer_models },
 	{ "GET", "/v1/models/", ROUTE_KEY | ROUTE_MODEL | ROUTE_BELOW, answer_model },
+	{ "POST", "/models/load", ROUTE_KEY | ROUTE_MODEL, answer_models_load },
+	{ "POST", "/models/unload", ROUTE_KEY | ROUTE_MODEL, answer_models_unload },
 	{ "POST", "/v1/chat/completions", ROUTE_KEY | ROUTE_MODEL, answer_chat },
 	{ "POST", "/chat/completions", ROUTE_KEY | ROUTE_MODEL, answer_chat },
 	{ "POST", "/v1/chat/completions/input_tokens", ROUTE_KEY | ROUTE_MODEL, answer_chat_tokens },

@@ -63,12 +63,14 @@ static void wait_for_port(struct child *c)
 	fail_msg("jitserve did not become ready: %s", text);
 }
 
-struct child child_start_prepared(const char *const *arguments, void (*prepare)(void))
+static struct child start(const char *model, const char *const *arguments, void (*prepare)(void))
 {
-	char model[1024];
-	const char *argv[ARGUMENTS] = { "./jitserve", source_path(model, "models/tale-q8_0.gguf"), "--port", "0" };
-	int n = 4, ends[2];
+	const char *argv[ARGUMENTS] = { "./jitserve", "--port", "0" };
+	int n = 3, ends[2];
 	struct child c = { 0 };
+
+	if (model)
+		argv[n++] = model;
 
 	for (; arguments && *arguments; arguments++)
 		argv[n++] = *arguments;
@@ -91,6 +93,15 @@ struct child child_start_prepared(const char *const *arguments, void (*prepare)(
 	wait_for_port(&c);
 	return c;
 }
+
+struct child child_start_prepared(const char *const *arguments, void (*prepare)(void))
+{
+	char model[1024];
+
+	return start(source_path(model, "models/tale-q8_0.gguf"), arguments, prepare);
+}
+
+struct child child_start_without(const char *const *arguments) { return start(NULL, arguments, NULL); }
 
 struct child child_start(const char *const *arguments) { return child_start_prepared(arguments, NULL); }
 

@@ -20,6 +20,8 @@ struct child {
  * the ready message. */
 struct child child_start(const char *const *arguments);
 /* The same; prepare is called in the new process. */
+/* The same without a model. */
+struct child child_start_without(const char *const *arguments);
 struct child child_start_prepared(const char *const *arguments, void (*prepare)(void));
 /* SIGTERM. Its exit status. */
 int child_stop(struct child *c);

@@ -323,7 +323,7 @@ static void test_queue(void **state)
 /* A stream that waits for others is kept alive by comments. */
 static void test_signs_of_life(void **state)
 {
-	static const char *const arguments[] = { "--parallel", "1", "--keep-alive", "1", "--no-cache", NULL };
+	static const char *const arguments[] = { "--parallel", "1", "--sse-ping-interval", "1", "--no-cache", NULL };
 	struct child c = child_start(arguments);
 	char body[300], got[4000] = "";
 	size_t n = 0;
