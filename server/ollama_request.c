@@ -15,6 +15,7 @@
 #include "server/infill.h"
 #include "server/ollama.h"
 #include "server/ollama_facts.h"
+#include "server/ollama_template.h"
 #include "server/talk.h"
 
 static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }
@@ -286,12 +287,54 @@ static bool read_raw(struct conversation *c, const char *text, const struct serv
 	return c->text || no_memory(r);
 }
 
+/* The one that begins every text of the model; -1: there is none. */
+static int32_t first_token(const struct served *m)
+{
+	int32_t *ids = NULL, first = -1;
+	size_t n = 0;
+
+	if (jit_model_tokenize(m->model, "", 0, 1, 0, &ids, &n, NULL) == JIT_OK && n == 1)
+		first = ids[0];
+	free(ids);
+	return first;
+}
+
+/* By a template of the request's own. */
+static bool read_own_template(struct conversation *c, const char *given, const struct ollama_values *values,
+                              const struct served *m, struct refusal *r)
+{
+	struct bytes text = { 0 }, plain = { 0 };
+	jit_error err = { 0 };
+	int32_t *ids = NULL;
+	size_t n = 0;
+	const int32_t first = first_token(m);
+
+	bool ok = ollama_expand(given, values, &text, &plain, r);
+	bytes_add(&text, "", 1);
+	bytes_add(&plain, "", 1);
+	ok = ok && (!(text.lost || plain.lost) || no_memory(r)) &&
+	     (models_encode(m->model, text.p, text.n - 1, (const uint8_t *)plain.p, &ids, &n, &err) ||
+	      refuse_error(r, "template", &err));
+	int32_t *all = ok ? malloc((n + 1) * sizeof *all) : NULL;
+	const bool begins = first >= 0 && (n == 0 || ids[0] != first);
+	if (all) {
+		all[0] = first;
+		memcpy(all + begins, ids, n * sizeof *ids);
+		*c = (struct conversation){ .ids = all, .n_ids = n + begins, .text = text.p, .n_text = text.n - 1 };
+		text = (struct bytes){ 0 };
+	}
+	free(ids);
+	bytes_free(&text);
+	bytes_free(&plain);
+	return ok && (all || no_memory(r));
+}
+
 /* The tokens of an earlier answer stand before those of the prompt, which begins no text then. */
 static bool put_context(struct conversation *c, const json_t *context, const struct served *m, struct refusal *r)
 {
 	const size_t n = json_array_size(context);
-	int32_t *all = malloc((n + c->n_ids + 1) * sizeof *all), *first = NULL;
-	size_t n_first = 0, i;
+	int32_t *all = malloc((n + c->n_ids + 1) * sizeof *all);
+	size_t n_first, i;
 	const json_t *one;
 
 	if (!all)
@@ -306,11 +349,7 @@ static bool put_context(struct conversation *c, const json_t *context, const str
 		}
 		all[i] = (int32_t)id;
 	}
-	if (jit_model_tokenize(m->model, "", 0, 1, 0, &first, &n_first, NULL) != JIT_OK)
-		n_first = 0;
-	if (n_first != 1 || c->n_ids == 0 || c->ids[0] != first[0])
-		n_first = 0;
-	free(first);
+	n_first = c->n_ids && c->ids[0] == first_token(m);
 	memcpy(all + n, c->ids + n_first, (c->n_ids - n_first) * sizeof *all);
 	free(c->ids);
 	c->ids = all;
@@ -337,32 +376,54 @@ static bool read_gap(struct conversation *c, const char *prompt, const char *suf
 	return ok && ((c->text = strdup("")) || no_memory(r));
 }
 
+/* By the model's template, as a message of the user. */
+static bool read_turn(struct conversation *c, struct ollama_request *q, const struct ollama_values *values, int64_t now,
+                      struct refusal *r)
+{
+	json_t *messages = json_array();
+
+	if (values->system)
+		add_message(messages, "system", json_string(values->system));
+	add_message(messages, "user", json_string(values->prompt));
+	json_put(q->body, "messages", messages);
+	return talk_bring_to_form(q->body, "prompt", r) && conversation_read(c, q->body, q->model, now, r);
+}
+
+/* Empty texts are as good as none. */
+static bool read_text(const json_t *body, const char *name, const char **text, struct refusal *r)
+{
+	if (!field_text(body, name, text, r))
+		return false;
+	*text = *text && **text ? *text : NULL;
+	return true;
+}
+
 static bool read_generate(struct conversation *c, struct ollama_request *q, int64_t now, struct refusal *r)
 {
 	json_t *context = field_array(q->body, "context", r);
-	const char *text = "", *system = NULL, *suffix = NULL;
+	struct ollama_values v = { .prompt = "" };
+	const char *own = NULL;
 	const struct served *m = q->model;
+	const bool has_context = json_array_size(context) > 0;
 
-	if (r->status || !field_text(q->body, "prompt", &text, r) || !field_text(q->body, "system", &system, r) ||
-	    !field_text(q->body, "suffix", &suffix, r))
+	if (r->status || !field_text(q->body, "prompt", &v.prompt, r) || !read_text(q->body, "system", &v.system, r) ||
+	    !read_text(q->body, "suffix", &v.suffix, r) || !read_text(q->body, "template", &own, r))
 		return false;
-	const bool has_system = system && *system, has_context = json_array_size(context) > 0;
-	q->fills = suffix && *suffix;
-	if (q->fills && (has_system || has_context))
+	v.prompt = v.prompt ? v.prompt : "";
+	q->fills = v.suffix && !own;
+	if (q->fills && (v.system || has_context))
 		return refuse(r, 400, "suffix", "suffix goes with a prompt alone, without system and context");
-	if (q->fills)
-		return read_gap(c, text, suffix, m, r);
-	if (q->raw && (has_system || has_context))
+	if (q->raw && (v.system || has_context || own))
 		return refuse(r, 400, "raw", "raw mode does not support template, system, or context");
+	if (own && q->thinks)
+		return refuse(r, 400, "think", "think and template cannot both be given");
+	if (q->fills)
+		return read_gap(c, v.prompt, v.suffix, m, r);
 	/* As ollama has it for models without a template. */
-	if (q->raw || (!m->template_text && !m->info.has_chat_template && !has_system))
-		return read_raw(c, text, m, r) && (!has_context || put_context(c, context, m, r));
-	json_t *messages = json_array();
-	if (has_system)
-		add_message(messages, "system", json_string(system));
-	add_message(messages, "user", json_string(text));
-	json_put(q->body, "messages", messages);
-	return talk_bring_to_form(q->body, "prompt", r) && conversation_read(c, q->body, m, now, r) &&
+	const bool plain = q->raw || (!m->template_text && !m->info.has_chat_template && !v.system);
+	return (own     ? read_own_template(c, own, &v, m, r)
+	        : plain ? read_raw(c, v.prompt, m, r)
+	                : read_turn(c, q, &v, now, r)) &&
 	       (!has_context || put_context(c, context, m, r));
 }
 

@@ -279,6 +279,49 @@ static void test_context(void **state)
 	free(body);
 }
 
+/* A template of the request's own writes the prompt; what looks like a control token in it is one, and in the user's
+ * text it is not. */
+static void test_template(void **state)
+{
+	static const struct {
+		const char *template, *more, *text;
+	} rows[] = {
+		{ "Say {{ .Prompt }} {{ .Response }}unseen", "\"prompt\":\"it\"", "Say it " },
+		{ "{{ if .System }}S {{ .System }}{{ else }}none{{ end }}|{{.Prompt}}", "\"prompt\":\"it\"",
+		  "none|it" },
+		{ "{{ if .System }}S {{ .System }}{{ else }}none{{ end }}|{{.Prompt}}",
+		  "\"prompt\":\"it\",\"system\":\"be\"", "S be|it" },
+		{ "a \\n {{- if .Suffix -}} \\n b {{ end -}} \\n c{{/* no */}}", "\"prompt\":\"it\"", "ac" },
+		{ "a{{ if .Suffix }}b{{ else if .Prompt }}{{ if .First }}c{{ end }}d{{ else }}e{{ end }}",
+		  "\"prompt\":\"it\"", "acd" },
+	};
+	char body[600];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		snprintf(body, sizeof body, "\"template\":\"%s\",%s,\"max_tokens\":8,\"seed\":2,\"stream\":false",
+		         rows[i].template, rows[i].more);
+		json_t *a = ask(&server, "/api/generate", body, "");
+		snprintf(body, sizeof body, "\"prompt\":\"%s\",\"max_tokens\":8,\"seed\":2", rows[i].text);
+		json_t *b = ask(&server, "/v1/completions", body, "");
+		assert_string_equal(text_at(a, "response"), text_at(b, "choices.0.text"));
+		json_decref(a);
+		json_decref(b);
+	}
+	json_t *a = ask(&server, "/api/generate",
+	                "\"template\":\"<|begin_of_text|>{{ .Prompt "
+	                "}}\",\"prompt\":\"a\",\"max_tokens\":1,\"stream\":false",
+	                ""),
+	       *b = ask(&server, "/api/generate",
+	                "\"template\":\"{{ .Prompt "
+	                "}}\",\"prompt\":\"<|begin_of_text|>a\",\"max_tokens\":1,\"stream\":false",
+	                "");
+	assert_int_equal((int)number_at(a, "prompt_eval_count"), 2);
+	assert_true(number_at(b, "prompt_eval_count") > 6);
+	json_decref(a);
+	json_decref(b);
+}
+
 static void test_log_probabilities(void **state)
 {
 	const char *with = "\"messages\":[" USER "],\"max_tokens\":5,\"seed\":5,\"logprobs\":true,\"top_logprobs\":2";
@@ -395,10 +438,15 @@ static void test_leaving(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same_tokens), cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_calls),       cmocka_unit_test(test_history),
-		cmocka_unit_test(test_context),     cmocka_unit_test(test_log_probabilities),
-		cmocka_unit_test(test_vectors),     cmocka_unit_test(test_told),
+		cmocka_unit_test(test_same_tokens),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_history),
+		cmocka_unit_test(test_context),
+		cmocka_unit_test(test_template),
+		cmocka_unit_test(test_log_probabilities),
+		cmocka_unit_test(test_vectors),
+		cmocka_unit_test(test_told),
 		cmocka_unit_test(test_leaving),
 	};
 
