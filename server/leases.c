@@ -21,11 +21,13 @@ void lease_hold(struct loader *l, struct place *p)
 	p->used = ++l->clock;
 }
 
-static void let_go(struct loader *l, struct place *p)
+static void let_go(struct loader *l, struct place *p, bool looked)
 {
 	p->held--;
-	p->used = ++l->clock;
-	p->idle = system_seconds();
+	if (!looked) {
+		p->used = ++l->clock;
+		p->idle = system_seconds();
+	}
 	pthread_cond_signal(&l->changed);
 }
 
@@ -39,7 +41,9 @@ bool lease_take(struct lease *e, struct loader *l, struct served *m)
 	e->model = m;
 	pthread_mutex_lock(&l->lock);
 	bool there = p->state == MODEL_LOADED && !p->leaving;
-	if (there)
+	if (there && e->looks)
+		p->held++;
+	else if (there)
 		lease_hold(l, p);
 	pthread_mutex_unlock(&l->lock);
 	e->state = there ? LEASE_HELD : LEASE_WANTED;
@@ -84,7 +88,7 @@ void lease_end(struct lease *e)
 	if (e->state == LEASE_AWAITED)
 		lease_unlink(l, e);
 	if (e->state == LEASE_HELD)
-		let_go(l, loader_place(l, e->model));
+		let_go(l, loader_place(l, e->model), e->looks);
 	e->state = LEASE_NONE;
 	pthread_mutex_unlock(&l->lock);
 	if (e->stream) {

@@ -355,7 +355,6 @@ static bool say_loaded(struct exchange *x, const struct ollama_request *q, bool 
 {
 	const struct ollama_reply o = { .chat = chat };
 	const struct bytes nothing = { 0 };
-	const bool leaves = q->has_keep && q->keep == 0;
 	json_t *j = json_object();
 	char now[OLLAMA_TIME];
 
@@ -364,7 +363,7 @@ static bool say_loaded(struct exchange *x, const struct ollama_request *q, bool 
 	json_put(j, "created_at", json_string(now));
 	put_words(&o, j, &nothing, &nothing, NULL);
 	json_put(j, "done", json_true());
-	json_put(j, "done_reason", json_string(leaves ? "unload" : "load"));
+	json_put(j, "done_reason", json_string(q->leaves ? "unload" : "load"));
 	return exchange_json(x, json_write(j));
 }
 

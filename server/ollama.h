@@ -29,6 +29,7 @@ struct ollama_request {
 	bool raw;                   /* the prompt has no template */
 	bool thinks;                /* the model shall reason, as the request says */
 	bool fills;                 /* there is a text behind the prompt, and the answer stands between them */
+	bool leaves;                /* there is nothing to answer, and the model was told to leave */
 	bool loads;                 /* there is nothing to answer: the model is to be loaded, or unloaded */
 	int64_t context;            /* tokens of prompt and answer; 0: as many as the model's sessions have */
 	bool has_keep;              /* how long the model stays is said: */

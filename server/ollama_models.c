@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "loaders/json_write.h"
 #include "server/endpoints.h"
@@ -39,11 +40,14 @@ static void put_name(json_t *o, const struct served *m)
 
 bool answer_ollama_tags(struct exchange *x)
 {
-	const struct models *all = x->server->models;
+	struct models *all = x->server->models;
 	json_t *o = json_object(), *list = json_array();
 
+	models_look(all);
 	for (size_t i = 0; i < all->n; i++) {
 		const struct served *m = &all->list[i];
+		if (m->gone)
+			continue;
 		struct ollama_facts f;
 		json_t *one = json_object();
 		ollama_facts_read(&f, m, NULL);
@@ -59,26 +63,38 @@ bool answer_ollama_tags(struct exchange *x)
 	return exchange_json(x, json_write(o));
 }
 
+/* When a model leaves, as ollama says it. */
+static void print_end(char out[OLLAMA_TIME], double seconds)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (seconds < 0 || seconds > 1e9)
+		ollama_time(out, OLLAMA_FOR_GOOD, 0);
+	else
+		ollama_time(out, now.tv_sec + (int64_t)seconds, now.tv_nsec);
+}
+
 /* Of one that is in memory; NULL: it is not. */
 static json_t *running(const struct models *all, struct served *m)
 {
-	struct lease held = { 0 };
+	struct lease held = { .looks = true };
 	struct model_status s;
 	struct ollama_facts f;
 	char end[OLLAMA_TIME];
 
+	loader_status(all->loader, m, &s);
 	if (!lease_take(&held, all->loader, m)) {
 		lease_end(&held);
 		return NULL;
 	}
-	loader_status(all->loader, m, &s);
 	ollama_facts_read(&f, m, m->model);
 	json_t *o = json_object();
 	put_name(o, m);
 	json_put(o, "size", json_integer((json_int_t)s.info.weight_bytes));
 	json_put(o, "digest", json_string(f.digest));
 	json_put(o, "details", ollama_details(&f));
-	ollama_time(end, OLLAMA_FOR_GOOD, 0);
+	print_end(end, s.expires);
 	json_put(o, "expires_at", json_string(end));
 	json_put(o, "size_vram", json_integer(f.on_card ? (json_int_t)s.info.weight_bytes : 0));
 	json_put(o, "context_length", json_integer(s.context));

@@ -16,6 +16,7 @@
 #include "server/ollama.h"
 #include "server/ollama_facts.h"
 #include "server/ollama_template.h"
+#include "server/server.h"
 #include "server/talk.h"
 
 static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }
@@ -96,14 +97,32 @@ static bool read_keep(struct ollama_request *q, struct refusal *r)
 	return !v || ollama_duration(v, "keep_alive", &q->keep, r);
 }
 
+static void reword(struct refusal *r, const char *name)
+{
+	if (r->status != 404 || !name)
+		return;
+	*r = (struct refusal){ 0 };
+	refuse(r, 404, "model", "model '%.200s' not found", name);
+}
+
 const struct served *ollama_model(struct exchange *x, const char *name)
 {
 	const struct served *m = exchange_model(x, name);
 
-	if (!m && x->refusal.status == 404) {
-		x->refusal = (struct refusal){ 0 };
-		refuse(&x->refusal, 404, "model", "model '%.200s' not found", name);
-	}
+	if (!m)
+		reword(&x->refusal, name);
+	return m;
+}
+
+/* A model that is to leave need not be in memory for it. */
+static const struct served *dismiss(struct exchange *x, const char *name)
+{
+	struct served *m = models_find(x->server->models, name, &x->refusal);
+
+	if (m)
+		loader_unload(x->server->models->loader, m);
+	else
+		reword(&x->refusal, name);
 	return m;
 }
 
@@ -127,9 +146,12 @@ static bool read_body(struct ollama_request *q, struct exchange *x, enum request
 	else
 		q->loads = is_no_text(field_value(q->body, "prompt")) && is_empty(field_value(q->body, "context")) &&
 		           is_no_text(field_value(q->body, "suffix"));
-	q->model = ollama_model(x, name);
+	q->leaves = q->loads && q->has_keep && q->keep == 0;
+	q->model = q->leaves ? dismiss(x, name) : ollama_model(x, name);
 	if (!q->model)
 		return false;
+	if (q->has_keep && !q->leaves)
+		loader_keep(x->server->models->loader, x->lease.model, q->keep < 0 ? -1 : q->keep);
 	snprintf(q->name, sizeof q->name, "%s", name && strlen(name) < sizeof q->name ? name : q->model->name);
 	return true;
 }

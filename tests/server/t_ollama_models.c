@@ -141,6 +141,66 @@ static void test_models(void **state)
 	json_decref(tags);
 }
 
+static bool is_running(const char *name, char end[64])
+{
+	json_t *ps = client_json(&two, "/api/ps", NULL, 200);
+	const json_t *one;
+	size_t i;
+	bool there = false;
+
+	json_array_foreach(at(ps, "models"), i, one) if (strcmp(text_at(one, "name"), name) == 0)
+	{
+		there = true;
+		snprintf(end, 64, "%s", text_at(one, "expires_at"));
+	}
+	json_decref(ps);
+	return there;
+}
+
+static void must_leave(const char *name)
+{
+	char end[64];
+
+	for (double last = system_seconds() + 20; is_running(name, end); usleep(10000))
+		assert_true(system_seconds() < last);
+}
+
+/* How long a model stays is what the last request says; looking at it is no use of it. */
+static void test_keep_alive(void **state)
+{
+	static const char load[] = "{\"model\":\"two\",\"keep_alive\":%s}";
+	char body[200], end[64], soon[64], later[64];
+	(void)state;
+
+	snprintf(body, sizeof body, load, "\"10m\"");
+	json_decref(client_json(&two, "/api/generate", body, 200));
+	assert_true(is_running("two:latest", soon));
+	snprintf(body, sizeof body, load, "3600");
+	json_decref(client_json(&two, "/api/chat", body, 200));
+	assert_true(is_running("two:latest", later) && strcmp(later, soon) > 0);
+	snprintf(body, sizeof body, load, "\"-1m\"");
+	json_decref(client_json(&two, "/api/chat", body, 200));
+	assert_true(is_running("two:latest", end) && strcmp(end, "2300") > 0);
+	snprintf(body, sizeof body, load, "0");
+	json_decref(client_json(&two, "/api/chat", body, 200));
+	must_leave("two:latest");
+	/* An answer, and the model leaves behind it. */
+	json_decref(client_json(
+		&two, "/api/generate",
+		"{\"model\":\"two\",\"prompt\":\"a\",\"stream\":false,\"max_tokens\":3,\"keep_alive\":0}", 200));
+	must_leave("two:latest");
+	json_decref(
+		client_json(&two, "/api/embed", "{\"model\":\"two\",\"input\":\"a\",\"keep_alive\":\"300ms\"}", 200));
+	json_decref(client_json(&two, "/api/show", "{\"model\":\"two\"}", 200));
+	must_leave("two:latest");
+	/* One that is away is not loaded in order to leave. */
+	snprintf(body, sizeof body, load, "0");
+	json_t *o = client_json(&two, "/api/generate", body, 200);
+	assert_string_equal(text_at(o, "done_reason"), "unload");
+	json_decref(o);
+	assert_false(is_running("two:latest", end));
+}
+
 /* Browsers get the page, others the words that clients of ollama look for. */
 static void test_root(void **state)
 {
@@ -252,7 +312,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_models),   cmocka_unit_test(test_times), /* the second model is not loaded yet */
-		cmocka_unit_test(test_load),     cmocka_unit_test(test_root),
+		cmocka_unit_test(test_load),     cmocka_unit_test(test_keep_alive), cmocka_unit_test(test_root),
 		cmocka_unit_test(test_refusals), cmocka_unit_test(test_delete),
 	};
 
