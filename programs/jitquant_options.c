@@ -63,15 +63,15 @@ static const struct option_row rows[] = {
 };
 
 static const struct option_foreign foreign[] = {
-	{ "output-tensor-type", OPTION_SAME, "output-type", NULL },
-	{ "nthread n-threads", OPTION_SAME, "threads", NULL },
+	{ "output-tensor-type", OPTION_SAME, "output-type", NULL, NULL },
+	{ "nthread n-threads", OPTION_SAME, "threads", NULL, NULL },
 	{ "leave-output-tensor", OPTION_REFUSED, NULL,
-	  "give --output-type with the type that the model has, such as f16" },
-	{ "keep-split", OPTION_REFUSED, NULL, "jitquant writes one file" },
+	  "give --output-type with the type that the model has, such as f16", NULL },
+	{ "keep-split", OPTION_REFUSED, NULL, "jitquant writes one file", NULL },
 	{ "allow-requantize", OPTION_REFUSED, NULL,
-	  "jitquant reads F32, F16 and BF16; what was quantised once loses more" },
+	  "jitquant reads F32, F16 and BF16; what was quantised once loses more", NULL },
 	{ "include-weights exclude-weights override-kv prune-layers", OPTION_REFUSED, NULL,
-	  "jitquant changes no metadata and leaves out nothing" },
+	  "jitquant changes no metadata and leaves out nothing", NULL },
 };
 
 static struct option_program program = {

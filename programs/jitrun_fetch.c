@@ -1,4 +1,6 @@
 /* programs/jitrun_fetch.c - models that are not here yet: jitrun pull, and -hf. */
+#include <stdlib.h>
+
 #include "programs/jitrun_parts.h"
 #include "programs/run_pull.h"
 
@@ -12,6 +14,8 @@ int jitrun_fetch(void)
 		return opt.hf_file ? jitrun_usage("--hf-file goes with --hf-repo") : 0;
 	if (opt.model)
 		return jitrun_usage("two models: one by name or path, and that of --hf-repo");
+	if (opt.offline)
+		setenv("HF_HUB_OFFLINE", "1", 1);
 	int status = run_pull_for("jitrun", opt.hf_repo, opt.hf_file, opt.quiet, &path);
 	opt.model = path; /* for as long as the program runs */
 	return status;

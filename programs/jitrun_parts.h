@@ -52,7 +52,7 @@ struct jitrun_options {
 	const char *imatrix_out, *prompt_cache, *json_schema, *json_schema_file, *regex, *gbnf, *gbnf_file;
 	bool prompt_cache_all, prompt_cache_ro;
 	const char *operand[OPERANDS_MOST], *think, *reasoning_message;
-	bool verbose, escape;
+	bool verbose, escape, offline;
 	bool no_history, special, echo, print_ids, json, json_stream, quiet, ignore_eos, no_cache, sealed, copy_weights,
 		cache_weights, devices, perf_map, gdb, report, profile;
 	struct option_about about;

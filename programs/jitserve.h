@@ -4,6 +4,7 @@
  *   jitserve_models.c   how models are opened, and their memory
  *   jitserve_folder.c   the models of a folder
  *   jitserve_options.c  the command line
+ *   jitserve_settings.c the same from a file and the environment; which models are named
  *   jitserve_fingerprint.c  what names a model
  *
  * Everything said to a person goes to stderr; stdout carries what --replay reproduces and nothing else.
@@ -29,7 +30,8 @@ struct serve_arguments {
 	int n_models;
 	const char *hf_repo, *hf_file; /* what jitpull fetches */
 	const char *host, *api_key_file, *tls_cert, *tls_key, *device, *isa, *cache_dir;
-	struct option_list allow_host, cors_origin, alias;
+	struct option_list allow_host, cors_origin, alias, api_key, more_models;
+	const char *config;
 	long port, connections, per_address, read_seconds, alive_seconds, stop_seconds, body_mib, unread_kib, threads,
 		parallel, queue, context, pass_ms, kv_mib, memory_mib, predict, batch_tokens, check_bits, answers,
 		client_answers, slot_files, slot_mib, models_max, reasoning_budget;
@@ -38,11 +40,15 @@ struct serve_arguments {
 	double keep; /* seconds; below 0: for good */
 	const char *slot_save, *template_file, *replay, *pooling, *reasoning, *reasoning_format, *reasoning_message,
 		*kv_type, *numerics, *speculate, *pull_with;
-	bool exit_on_device_failure, no_page, no_slots, verbose, no_replay, insecure, quiet, sealed, no_cache;
+	bool offline, exit_on_device_failure, no_page, no_slots, verbose, no_replay, insecure, quiet, sealed, no_cache;
 };
 extern struct serve_arguments serve;
 
 int serve_usage(const char *text);
+/* Options that are not on the command line. False: it was said. */
+bool serve_settings(struct option_program *p);
+/* Fills serve.model. 0, or the exit status after a sentence. */
+int serve_find_models(const struct option_program *p);
 /* What main() runs once the command line is read. */
 int serve_run(void);
 /* The model's, with all weights read. False: err. */

@@ -120,7 +120,8 @@ static bool open_server(struct error *err)
 	server.models = &models;
 	if (serve.slot_save && !is_folder(serve.slot_save, err))
 		return false;
-	if (serve.api_key_file && !(server.keys = keys_read(serve.api_key_file, err)))
+	if ((serve.api_key_file || serve.api_key.n) &&
+	    !(server.keys = keys_gather(serve.api_key.value, (size_t)serve.api_key.n, serve.api_key_file, err)))
 		return false;
 	return tls_read(&server.tls, serve.tls_cert, serve.tls_key, err) && server_open(&server, err);
 }

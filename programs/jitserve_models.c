@@ -149,7 +149,7 @@ static uint64_t cache_bytes(const struct served *m)
 
 static enum reasoning reasoning(void)
 {
-	if (!serve.reasoning || strcmp(serve.reasoning, "template") == 0)
+	if (!serve.reasoning || strcmp(serve.reasoning, "template") == 0 || strcmp(serve.reasoning, "auto") == 0)
 		return REASONING_TEMPLATE;
 	return strcmp(serve.reasoning, "on") == 0 ? REASONING_ON : REASONING_OFF;
 }

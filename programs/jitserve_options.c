@@ -5,7 +5,6 @@
 #include "jit/target.h"
 #include "programs/jitserve.h"
 #include "programs/numerics.h"
-#include "programs/run_pull.h"
 #include "runtime/host/pool.h"
 #include "runtime/jitrun.h"
 
@@ -38,11 +37,16 @@ static struct option_about about;
 static char isa_choices[TARGET_LIST_MAX];
 
 static const struct option_row rows[] = {
+	{ .name = "config",
+	  .kind = OPTION_FILE,
+	  .value = "FILE",
+	  .help = "options that are not given here, nor by the environment: a line each, long name = value",
+	  .target = &serve.config },
 	{ .name = "Where", .kind = OPTION_GROUP },
 	{ .name = "host",
 	  .kind = OPTION_TEXT,
 	  .value = "ADDRESS",
-	  .help = "the address to listen on; one that other machines reach needs --api-key-file (127.0.0.1)",
+	  .help = "the address to listen on; one that other machines reach needs a key (127.0.0.1)",
 	  .target = &serve.host },
 	{ .name = "port",
 	  .kind = OPTION_INT,
@@ -51,6 +55,12 @@ static const struct option_row rows[] = {
 	  .high = 65535,
 	  .target = &serve.port },
 	{ .name = "Who may ask", .kind = OPTION_GROUP },
+	{ .name = "api-key",
+	  .kind = OPTION_LIST,
+	  .value = "KEY",
+	  .help = "a key as those of --api-key-file; several times, or with commas between: any of these; all users "
+	          "of this machine see it in ps, so that JITRUN_API_KEY or the file is better",
+	  .target = &serve.api_key },
 	{ .name = "api-key-file",
 	  .kind = OPTION_FILE,
 	  .value = "FILE",
@@ -85,6 +95,12 @@ static const struct option_row rows[] = {
 	          "port; *: all; several times: any of these",
 	  .target = &serve.cors_origin },
 	{ .name = "Models", .kind = OPTION_GROUP },
+	{ .name = "model",
+	  .letter = 'm',
+	  .kind = OPTION_LIST,
+	  .value = "MODEL",
+	  .help = "a model, in the place of MODEL or behind those",
+	  .target = &serve.more_models },
 	{ .name = "hf-repo",
 	  .kind = OPTION_TEXT,
 	  .value = "NAME",
@@ -96,6 +112,10 @@ static const struct option_row rows[] = {
 	  .value = "FILE",
 	  .help = "that file of --hf-repo; also -hff",
 	  .target = &serve.hf_file },
+	{ .name = "offline",
+	  .kind = OPTION_FLAG,
+	  .help = "ask no hub: --hf-repo is what is here of it",
+	  .target = &serve.offline },
 	{ .name = "alias",
 	  .letter = 'a',
 	  .kind = OPTION_LIST,
@@ -168,7 +188,7 @@ static const struct option_row rows[] = {
 	  .target = &serve.template_file },
 	{ .name = "reasoning",
 	  .kind = OPTION_CHOICE,
-	  .value = "template|on|off",
+	  .value = "template|on|off|auto",
 	  .help = "whether models that can do both shall reason before they answer; a request's chat_template_kwargs "
 	          "with enable_thinking, and its reasoning_effort, say otherwise (as the template does)",
 	  .target = &serve.reasoning },
@@ -394,6 +414,8 @@ static const struct option_row rows[] = {
 	OPTION_ABOUT(about),
 };
 
+static bool given[sizeof rows / sizeof rows[0]];
+
 static struct option_program program = {
 	.name = "jitserve",
 	.usage = "[MODEL...] [options]",
@@ -420,10 +442,22 @@ static struct option_program program = {
 	.environment =
 		".TP\n.B LISTEN_FDS, LISTEN_PID\nA socket from systemd, which is used instead of --host and --port.\n"
 		".TP\n.B NOTIFY_SOCKET\nWhere systemd is told that the server is ready, and that it stops.\n"
+		".TP\n.B JITRUN_CONTEXT, JITRUN_API_KEY ...\nEach option that is not on the command line, by its long "
+		"name "
+		"in large letters with _ for \\-; of flags 1 or 0, of several values a comma between. JITRUN_CONFIG is "
+		"the "
+		"file of options.\n.TP\n.B LLAMA_ARG_CTX_SIZE, LLAMA_API_KEY ...\nThe same by llama\\-server's names, "
+		"where "
+		"jitserve has such an option.\n"
 		".TP\n.B COLUMNS\nColumns of the terminal, for help.",
-	.files = ".TP\n.I $XDG_CACHE_HOME/jitrun\nGenerated kernels.",
+	.files =
+		".TP\n.I $XDG_CACHE_HOME/jitrun\nGenerated kernels.\n.TP\n.I FILE of \\-\\-config\nLines of long "
+		"option "
+		"names: context = 8192. A flag stands alone or is true or false; what may be given several times has a "
+		"line each time; # begins a comment.",
 	.see_also = ".BR jitrun (1),\n.BR jitwarm (1)",
-	.foreign = option_foreign_table,
+	.foreign = option_serve_table,
+	.given = given,
 	.row = rows,
 	.n_rows = sizeof rows / sizeof rows[0],
 	.quiet = &serve.quiet,
@@ -432,34 +466,20 @@ static struct option_program program = {
 	.max_operands = SERVE_MOST_MODELS
 };
 
-/* What -hf asks for: the model behind those that were given. 0, or the exit status. */
-static int fetch(void)
-{
-	char *path;
-
-	if (!serve.hf_repo)
-		return serve.hf_file ? serve_usage("--hf-file goes with --hf-repo") : 0;
-	if (serve.n_models == SERVE_MOST_MODELS)
-		return serve_usage("--hf-repo is one model too many");
-	int status = run_pull_for("jitserve", serve.hf_repo, serve.hf_file, serve.quiet, &path);
-	if (path)
-		serve.model[serve.n_models++] = path; /* for as long as the program runs */
-	return status;
-}
-
 int serve_begin(int argc, char **argv)
 {
 	char why[400];
 	int status;
 
 	target_list(isa_choices, sizeof isa_choices, TARGETS_OF_CPUS, "", "|");
-	program.n_foreign = option_foreign_count;
+	program.n_foreign = option_serve_count;
 	if (!options_parse(&program, argc, argv))
 		return SERVE_USAGE;
 	if (options_about(&program, &about, jit_version(), &status))
 		return status;
-	serve.n_models = program.n_operands;
-	if ((status = fetch()))
+	if (!serve_settings(&program))
+		return SERVE_USAGE;
+	if ((status = serve_find_models(&program)))
 		return status;
 	if (serve.n_models == 0 && !serve.models_dir)
 		return serve_usage(

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 
@@ -37,16 +38,24 @@ bool options_complain(const struct option_program *p, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(text, sizeof text, format, ap);
 	va_end(ap);
-	fprintf(stderr, "%s: %s\nTry '%s --help'.\n", p->name, error_quote(quoted, sizeof quoted, text, strlen(text)),
-	        p->name);
+	fprintf(stderr, "%s: %s%s\nTry '%s --help'.\n", p->name, p->where ? p->where : "",
+	        error_quote(quoted, sizeof quoted, text, strlen(text)), p->name);
 	return false;
+}
+
+/* As vLLM takes them, too: with _ for -. */
+static bool is_name(const char *name, const char *typed, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (name[i] != (i && typed[i] == '_' ? '-' : typed[i])) /* ends at the name's end, too */
+			return false;
+	return name[n] == 0;
 }
 
 const struct option_row *options_find(const struct option_program *p, const char *name, size_t n)
 {
 	for (int i = 0; i < p->n_rows; i++)
-		if (p->row[i].kind != OPTION_GROUP && strlen(p->row[i].name) == n &&
-		    memcmp(p->row[i].name, name, n) == 0)
+		if (p->row[i].kind != OPTION_GROUP && is_name(p->row[i].name, name, n))
 			return &p->row[i];
 	return NULL;
 }
@@ -59,7 +68,7 @@ static const struct option_row *find_letter(const struct option_program *p, char
 	return NULL;
 }
 
-static bool is_choice(const char *choices, const char *v)
+bool options_is_choice(const char *choices, const char *v)
 {
 	size_t n = strlen(v);
 	for (const char *c = choices; n && *c; c += strcspn(c, "|"), c += *c == '|')
@@ -114,9 +123,11 @@ static bool store_in_list(const struct option_program *p, const struct option_ro
 	return true;
 }
 
-static bool store(const struct option_program *p, const struct option_row *o, const char *v)
+bool options_store(const struct option_program *p, const struct option_row *o, const char *v)
 {
-	if (options_has_choices(o) && o->kind != OPTION_OPEN_CHOICE && !is_choice(o->value, v))
+	if (p->given)
+		p->given[o - p->row] = true;
+	if (options_has_choices(o) && o->kind != OPTION_OPEN_CHOICE && !options_is_choice(o->value, v))
 		return options_complain(p, "--%s: \"%.40s\" is not one of %s", o->name, v, o->value);
 	switch (o->kind) {
 	case OPTION_FLAG: *(bool *)o->target = true; return true;
@@ -125,6 +136,24 @@ static bool store(const struct option_program *p, const struct option_row *o, co
 	case OPTION_FLOAT: return store_number(p, o, v);
 	default: *(const char **)o->target = v; return true;
 	}
+}
+
+/* Brackets, quotation marks and blanks around values are none of them. */
+bool options_store_all(const struct option_program *p, const struct option_row *o, const char *value)
+{
+	char *copy = strdup(value), *rest = copy, *one; /* for as long as the program runs */
+	bool ok = copy != NULL, any = false;
+
+	while (ok && (one = strsep(&rest, ","))) {
+		one += strspn(one, " []\"'");
+		size_t n = strlen(one);
+		while (n && strchr(" []\"'", one[n - 1]))
+			n--;
+		one[n] = 0;
+		if (n)
+			ok = any = options_store(p, o, one);
+	}
+	return any || (copy && ok && options_complain(p, "--%s: \"%.40s\" has no value", o->name, value));
 }
 
 /* An option of the table, however it was named. */
@@ -139,10 +168,10 @@ static bool take_row(struct reading *r, const struct option_row *o, const struct
 			return options_complain(r->program, "%s needs a value: %s", g->typed, o->value);
 		value = r->argv[r->at++];
 	}
-	return store(r->program, o, value);
+	return options_store(r->program, o, value);
 }
 
-static bool is_switch(const char *text) { return is_choice("on|off|auto|0|1|true|false", text); }
+static bool is_switch(const char *text) { return options_is_choice("on|off|auto|0|1|true|false", text); }
 
 static bool skip_foreign(struct reading *r, const struct option_foreign *f, const struct given *g)
 {
@@ -176,15 +205,52 @@ static bool agree(struct reading *r, const struct option_foreign *f, const struc
 	return true;
 }
 
+/* The value of an option that has one, which stands behind it or is the next argument. NULL: there is none. */
+static const char *value_of(const struct reading *r, const struct given *g)
+{
+	return g->value ? g->value : r->at < r->argc ? r->argv[r->at] : NULL;
+}
+
+/* What asks for nothing. */
+static bool skip_usual(struct reading *r, const struct option_foreign *f, const struct given *g)
+{
+	const char *value = f->usual ? value_of(r, g) : NULL;
+
+	if (!value || !options_is_choice(f->usual, value))
+		return false;
+	r->at += !g->value;
+	return true;
+}
+
+static bool take_list(struct reading *r, const struct option_row *o, const struct given *g)
+{
+	const char *value = value_of(r, g);
+
+	if (!value)
+		return options_complain(r->program, "%s needs a value: %s", g->typed, o->value);
+	r->at += !g->value;
+	return options_store_all(r->program, o, value);
+}
+
+static bool refuse(struct reading *r, const struct option_foreign *f, const struct given *g)
+{
+	return options_complain(r->program, "%.*s: %s", (int)strcspn(g->typed, "="), g->typed, f->answer);
+}
+
 static bool take_foreign(struct reading *r, const struct option_foreign *f, const struct given *g)
 {
 	const struct option_row *o = f->row ? options_find(r->program, f->row, strlen(f->row)) : NULL;
+	const char *value = value_of(r, g);
 
+	if (skip_usual(r, f, g))
+		return true;
+	if (o && f->kind == OPTION_SAME_FILE && value && access(value, F_OK) != 0)
+		return refuse(r, f, g);
+	if (o && f->kind == OPTION_SAME_LIST)
+		return take_list(r, o, g);
 	if (o)
 		return take_row(r, o, g) && (f->kind != OPTION_HALF || agree(r, f, o, g->typed));
-	if (f->kind == OPTION_REFUSED)
-		return options_complain(r->program, "%.*s: %s", (int)strcspn(g->typed, "="), g->typed, f->answer);
-	return skip_foreign(r, f, g);
+	return f->kind == OPTION_REFUSED ? refuse(r, f, g) : skip_foreign(r, f, g);
 }
 
 /* A number may follow its letter at once, and so may a text, unless that makes a name that is nearly one of a table. */
@@ -231,7 +297,7 @@ static bool take_operand(struct option_program *p, const char *a)
 /* Whether each half has its other one. */
 static bool has_both_halves(const struct reading *r)
 {
-	const struct option_foreign *other = option_foreign_table;
+	const struct option_foreign *other = r->program->foreign;
 
 	if (!r->half || r->whole)
 		return true;
@@ -257,6 +323,9 @@ bool options_parse(struct option_program *p, int argc, char **argv)
 	struct reading r = { .program = p, .argc = argc, .at = 1, .argv = argv };
 	bool only_operands = false;
 
+	p->n_operands = 0;
+	for (int i = 0; p->given && i < p->n_rows; i++)
+		p->given[i] = false;
 	while (r.at < argc) {
 		const char *a = argv[r.at++];
 		if (only_operands || a[0] != '-' || a[1] == 0) {

@@ -8,6 +8,8 @@
  *   options.c             parsing
  *   options_names.c       names that are no rows: those of other programs, and what is likely meant by a wrong one
  *   options_foreign.c     the names of other programs
+ *   options_serve.c       those of other servers
+ *   options_settings.c    the same options from a file and from the environment
  *   options_help.c        --help, --help-all, --version, the man page
  *   options_completion.c  the completions
  */
@@ -48,7 +50,9 @@ struct option_row {
 
 /* What other programs call an option, so that their command lines are understood, or answered. */
 enum option_foreign_kind {
-	OPTION_SAME,   /* another name of the row `row` */
+	OPTION_SAME,      /* another name of the row `row` */
+	OPTION_SAME_LIST, /* the same, with several values of it at once: a,b or ["a","b"] */
+	OPTION_SAME_FILE, /* the same where the value is a file; otherwise it is refused */
 	OPTION_HALF,   /* the same, of what is two options there: both must be given and say the same, else `answer` */
 	OPTION_UNUSED, /* a flag that changes nothing here; `answer` is told as a note */
 	OPTION_UNUSED_VALUE,  /* the same with a value */
@@ -60,10 +64,14 @@ struct option_foreign {
 	enum option_foreign_kind kind;
 	const char *row;    /* of SAME and HALF */
 	const char *answer; /* of the others: a sentence without its end */
+	const char *usual;  /* NULL, or values with '|' between that ask for nothing: of SAME and REFUSED */
 };
 /* options_foreign.c: those of programs that run models. */
 extern const struct option_foreign option_foreign_table[];
 extern const int option_foreign_count;
+/* options_serve.c: those of servers. */
+extern const struct option_foreign option_serve_table[];
+extern const int option_serve_count;
 
 /* A first operand that says what to do; the program looks for it itself. */
 struct option_command {
@@ -87,7 +95,23 @@ struct option_program {
 	const bool *quiet;        /* when it points to true at the end, no notes are printed; NULL: they are */
 	const char **operand;
 	int max_operands, n_operands; /* filled by options_parse */
+	bool *given;                  /* of each row, whether it was given; NULL: nobody asks */
+	const char *where;            /* "FILE:3: ", what stands before complaints; NULL: nothing */
 };
+
+/* Where else options come from; the command line wins, then the environment. */
+struct option_settings {
+	const char *file;   /* NULL: none */
+	const char *prefix; /* of variables: "JITRUN_"; the name follows in large letters */
+	const char *never;  /* names of rows that come from the command line alone, spaces between */
+	const struct option_variable {
+		const char *name, *row;
+		bool inverse; /* 0 gives the flag */
+	} * variable;         /* what other programs call them */
+	int n_variables;
+};
+/* After options_parse, of a program with `given`. Texts live as long as the program. False: it was said. */
+bool options_settings(struct option_program *p, const struct option_settings *s);
 
 /* Fills targets and operands. False: one sentence and a hint were printed on stderr. Notes about options that are not
  * used are printed there, too. */
@@ -132,6 +156,12 @@ unsigned options_distance(const char *typed, size_t n, const char *name, size_t 
 /* The operand is no model's name; whether it can be neither a command nor a file, either: that was said, with a model's
  * name that is near, or NULL. */
 bool options_refuse_word(const struct option_program *p, const char *word, const char *near);
+/* A value of a row, however it came. False: it was said. */
+bool options_store(const struct option_program *p, const struct option_row *o, const char *value);
+/* Several of a list's in one text: a,b or ["a","b"]. */
+bool options_store_all(const struct option_program *p, const struct option_row *o, const char *value);
+/* Whether the text is one of those with '|' between. */
+bool options_is_choice(const char *choices, const char *text);
 /* Whether its values are the choices that `value` lists. */
 bool options_has_choices(const struct option_row *o);
 

@@ -13,13 +13,33 @@ static bool is_there(const struct option_program *p, const struct option_foreign
 	return !f->row || options_find(p, f->row, strlen(f->row));
 }
 
-const struct option_foreign *options_foreign(const struct option_program *p, const char *name, size_t n)
+static const struct option_foreign *find_foreign(const struct option_program *p, const char *name, size_t n)
 {
 	for (int i = 0; i < p->n_foreign; i++)
 		for (const char *at = p->foreign[i].names; *at; at += strcspn(at, " "), at += *at == ' ')
 			if (strcspn(at, " ") == n && memcmp(at, name, n) == 0 && is_there(p, &p->foreign[i]))
 				return &p->foreign[i];
 	return NULL;
+}
+
+/* Of a flag that is not used, --no-NAME is not used either; with _ for -, as vLLM takes it, and a member of what it
+ * names behind a dot. */
+const struct option_foreign *options_foreign(const struct option_program *p, const char *name, size_t n)
+{
+	char plain[NAME_MOST + 1];
+	const struct option_foreign *f = find_foreign(p, name, n);
+
+	if (f || n > NAME_MOST || n < 4)
+		return f;
+	for (size_t i = 0; i < n; i++)
+		plain[i] = name[i] == '_' ? '-' : name[i];
+	const char *dot = memchr(plain, '.', n);
+	n = dot ? (size_t)(dot - plain) : n;
+	f = find_foreign(p, plain, n);
+	if (f || strncmp(plain, "no-", 3) != 0)
+		return f;
+	f = find_foreign(p, plain + 3, n - 3);
+	return f && (f->kind == OPTION_UNUSED || f->kind == OPTION_UNUSED_SWITCH) ? f : NULL;
 }
 
 static int least(int a, int b, int c) { return a < b ? (a < c ? a : c) : (b < c ? b : c); }

@@ -38,11 +38,10 @@ static bool add(struct keys *k, const char *text, size_t n, const char *label, s
 	return true;
 }
 
-struct keys *keys_parse(const char *text, size_t n, const char *label, struct error *err)
+static bool parse(struct keys *k, const char *text, size_t n, const char *label, struct error *err)
 {
-	struct keys *k = calloc(1, sizeof *k);
-	size_t line = 1;
-	bool ok = k != NULL;
+	size_t line = 1, before = k->n;
+	bool ok = true;
 
 	for (size_t at = 0; ok && at < n; line++) {
 		const char *end = memchr(text + at, '\n', n - at);
@@ -53,23 +52,55 @@ struct keys *keys_parse(const char *text, size_t n, const char *label, struct er
 		ok = length == 0 || text[at] == '#' || add(k, text + at, length, label, line, err);
 		at = next;
 	}
-	if (ok && k->n == 0)
-		ok = error_set(err, ERROR_FORMAT, "%s: has no key, expected one a line", label);
-	if (!ok) {
-		error_set(err, ERROR_MEMORY, "no memory for the keys of %s", label);
-		keys_free(k);
-	}
-	return ok ? k : NULL;
+	return ok && (k->n > before || error_set(err, ERROR_FORMAT, "%s: has no key, expected one a line", label));
 }
 
-struct keys *keys_read(const char *path, struct error *err)
+static struct keys *end(struct keys *k, bool ok, const char *label, struct error *err)
 {
-	size_t n = 0;
-	char *text = text_file_read(path, KEYS_MOST_FILE, &n, err);
-	struct keys *k = text ? keys_parse(text, n, path, err) : NULL;
+	if (ok)
+		return k;
+	error_set(err, ERROR_MEMORY, "no memory for the keys of %s", label);
+	keys_free(k);
+	return NULL;
+}
 
-	free(text);
-	return k;
+struct keys *keys_parse(const char *text, size_t n, const char *label, struct error *err)
+{
+	struct keys *k = calloc(1, sizeof *k);
+
+	return end(k, k && parse(k, text, n, label, err), label, err);
+}
+
+struct keys *keys_read(const char *path, struct error *err) { return keys_gather(NULL, 0, path, err); }
+
+/* A key that is empty would let in whoever sends none. */
+static bool take_text(struct keys *k, const char *text, struct error *err)
+{
+	bool ok = true;
+
+	for (bool more = true; ok && more; text++) {
+		size_t length = strcspn(text, ",");
+		ok = length ? add(k, text, length, "--api-key", 1, err)
+		            : error_set(err, ERROR_ARGUMENT, "--api-key has an empty key");
+		text += length;
+		more = *text;
+	}
+	return ok;
+}
+
+struct keys *keys_gather(const char *const *text, size_t n, const char *path, struct error *err)
+{
+	const char *label = path ? path : "--api-key";
+	struct keys *k = calloc(1, sizeof *k);
+	size_t size = 0;
+	bool ok = k != NULL;
+
+	for (size_t i = 0; ok && i < n; i++)
+		ok = take_text(k, text[i], err);
+	char *file = ok && path ? text_file_read(path, KEYS_MOST_FILE, &size, err) : NULL;
+	ok = ok && (!path || (file && parse(k, file, size, path, err)));
+	free(file);
+	return end(k, ok, label, err);
 }
 
 void keys_free(struct keys *k)

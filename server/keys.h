@@ -17,6 +17,9 @@ struct keys;
 
 /* Lines of printable ASCII without spaces; empty ones and those that begin with # count for nothing. NULL: err. */
 struct keys *keys_read(const char *path, struct error *err);
+/* Those given as texts, each of which is one or several with commas between, and those of the file unless it is NULL.
+ */
+struct keys *keys_gather(const char *const *text, size_t n, const char *path, struct error *err);
 /* The same of n bytes; label names them. */
 struct keys *keys_parse(const char *text, size_t n, const char *label, struct error *err);
 void keys_free(struct keys *k);

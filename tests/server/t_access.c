@@ -50,7 +50,8 @@ static void check(const struct child *c, const char *path, const char *fields, i
 
 static void test_keys_over_http(void **state)
 {
-	const char *const arguments[] = { "--api-key-file", key_file, "--host", "127.0.0.1", NULL };
+	const char *const arguments[] = { "--api-key-file", key_file,          "--host", "127.0.0.1",
+		                          "--api-key",      "inline,and-more", NULL };
 	struct child c = child_start(arguments);
 	(void)state;
 
@@ -60,6 +61,9 @@ static void test_keys_over_http(void **state)
 	check(&c, "/v1/models", "Authorization: Bearer first-key\r\n", 200);
 	check(&c, "/v1/models", "Authorization: bearer second-key\r\n", 200);
 	check(&c, "/v1/models", "X-Api-Key: second-key\r\n", 200);
+	check(&c, "/v1/models", "Authorization: Bearer inline\r\n", 200);
+	check(&c, "/v1/models", "Authorization: Bearer and-more\r\n", 200);
+	check(&c, "/v1/models", "Authorization: Bearer inline,and-more\r\n", 401);
 	check(&c, "/v1/models", "Authorization: Bearer first-ke\r\n", 401);
 	check(&c, "/v1/models", "Authorization: Bearer first-keyy\r\n", 401);
 	check(&c, "/v1/models", "Authorization: Bearer \r\n", 401);
@@ -154,6 +158,8 @@ static void test_refused(void **state)
 	refused("x.gguf --host :: --port 0", 1, "can be reached from other machines");
 	refused("x.gguf --host no.such.name.invalid --port 0", 1, "which is no address of this machine");
 	refused("x.gguf --port 0 --api-key-file /nowhere", 1, "/nowhere: cannot be read");
+	refused("x.gguf --port 0 --api-key a,,b", 1, "--api-key has an empty key");
+	refused("x.gguf --port 0 --api-key=", 1, "--api-key has an empty key");
 	refused("x.gguf --port 0", 1, "x.gguf: cannot be opened");
 	refused("x.gguf --port 70000", 2, "--port");
 }
