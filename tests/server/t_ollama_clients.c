@@ -67,7 +67,7 @@ static const struct step vscode[] = {
 	                                        "tokens\":12,\"n\":1,"
 	                                        "\"stream\":true,\"stream_options\":{\"include_usage\":true}}",
 	  EVENTS, NULL },
-	{ NULL },
+	{ NULL, NULL, WHOLE, NULL },
 };
 
 /* Home Assistant: results of calls have no names, and models stay for good. */
@@ -88,7 +88,7 @@ static const struct step home_assistant[] = {
 	  "\"tools\":[" TOOL("HassTurnOn") "],\"stream\":true,\"options\":{\"num_ctx\":8192,\"num_predict\":12},"
 	                                   "\"keep_alive\":\"-1s\",\"think\":false}",
 	  LINES, "message.role" },
-	{ NULL },
+	{ NULL, NULL, WHOLE, NULL },
 };
 
 static const struct step open_webui[] = {
@@ -109,7 +109,7 @@ static const struct step open_webui[] = {
 	  WHOLE, "message.content" },
 	{ "/api/embed", "{\"model\":\"tale:latest\",\"input\":[\"a\",\"b\"],\"truncate\":true}", WHOLE,
 	  "embeddings.1" },
-	{ NULL },
+	{ NULL, NULL, WHOLE, NULL },
 };
 
 /* ChatOllama and OllamaEmbeddings leave nothing out. */
@@ -143,7 +143,7 @@ static const struct step langchain[] = {
 	  "text\"],\"truncate\":true,\"options\":{\"temperature\":null,\"num_ctx\":null,"
 	  "\"num_gpu\":null,\"top_k\":null,\"seed\":null},\"keep_alive\":null}",
 	  WHOLE, "embeddings.0" },
-	{ NULL },
+	{ NULL, NULL, WHOLE, NULL },
 };
 
 static const struct step continue_dev[] = {
@@ -159,7 +159,7 @@ static const struct step continue_dev[] = {
 	  "\"temperature\":0.01,\"num_predict\":12,\"stop\":[\"\\n\\n\",\"```\"],\"num_ctx\":4096},\"keep_alive\":1800,"
 	  "\"stream\":true}",
 	  LINES, "response" },
-	{ NULL },
+	{ NULL, NULL, WHOLE, NULL },
 };
 
 /* aider and others by litellm, in both of its forms. */
@@ -176,7 +176,7 @@ static const struct step litellm[] = {
 	  "{\"model\":\"tale\",\"prompt\":\"### User:\\nHi\\n\\n\",\"options\":{\"num_predict\":12},\"stream\":false,"
 	  "\"images\":[]}",
 	  WHOLE, "response" },
-	{ NULL },
+	{ NULL, NULL, WHOLE, NULL },
 };
 
 static const struct step zed[] = {
@@ -188,7 +188,7 @@ static const struct step zed[] = {
 	  "\"content\":\"Go on\"}],\"stream\":true,\"keep_alive\":-1,\"options\":{\"num_ctx\":2048,\"num_predict\":12,"
 	  "\"stop\":[],\"temperature\":1.0,\"top_p\":null},\"think\":true,\"tools\":[]}",
 	  LINES, "message.role" },
-	{ NULL },
+	{ NULL, NULL, WHOLE, NULL },
 };
 
 static void check_lines(const struct step *s)
