@@ -3,27 +3,46 @@
 #include "runtime/host/system.h"
 #include "runtime/jitrun_options.h"
 #include "runtime/model.h"
+#include "runtime/options.h"
 #include "runtime/packed.h"
 #include "runtime/device/load_weights.h"
 #include "runtime/session.h"
 #include "runtime/sized.h"
 
+/* Where nobody gave a context, half of what the weights leave is a text's, as it is once they are loaded. */
+static bool measure_session(jit_model *m, const jit_session_options *session, jit_needs *own, struct error *err)
+{
+	const uint64_t weights = own->weight_bytes, available = own->available_bytes;
+	jit_session_options o;
+	struct session_needs size;
+
+	if (!options_session(&o, session, err))
+		return false;
+	if (!o.context)
+		o.context = (int)session_usual_context(&m->file.spec, options_kv_type(o.kv),
+		                                       (available > weights ? available - weights : 0) / 2);
+	if (!session_measure(m, &o, &size, err))
+		return false;
+	own->kv_bytes = size.kv_bytes;
+	own->pass_bytes = size.pass_bytes;
+	own->context = (int)size.context;
+	return true;
+}
+
 static bool measure(jit_model *m, const jit_session_options *session, jit_needs *own, struct error *err)
 {
 	const struct model_spec *s = &m->file.spec;
-	struct session_needs size;
 
 	m->target = device_host_target(NULL, true, err);
-	if (!m->target || !weights_measure(&m->weights, s, m->target, err) || !session_measure(m, session, &size, err))
+	if (!m->target || !weights_measure(&m->weights, s, m->target, err))
 		return false;
 	*own = (jit_needs){ .weight_bytes = m->weights.arena_bytes + m->weights.vectors_bytes,
 		            .token_bytes = m->weights.token_bytes,
-		            .kv_bytes = size.kv_bytes,
-		            .pass_bytes = size.pass_bytes,
 		            .available_bytes = system_available_memory(),
-		            .context = (int)size.context,
 		            .context_trained = (int)s->context_train };
-	return true;
+	const bool ok = measure_session(m, session, own, err);
+	weights_close(&m->weights);
+	return ok;
 }
 
 int jit_model_needs(const char *path, const jit_session_options *session, jit_needs *out, jit_error *err)

@@ -52,13 +52,13 @@ uint32_t session_card_context(const struct model_spec *s, uint32_t context)
 	return context;
 }
 
-/* Of a session that is alone. */
+/* Of a session that is alone; of a model that is only measured, which has no device, on the host. */
 static uint32_t own_usual_context(const jit_model *m, enum dtype kv)
 {
 	const struct device *d = m->device;
 	uint64_t free_bytes = UINT64_MAX;
 
-	if (d->facts.host_runs)
+	if (!d || d->facts.host_runs)
 		return session_usual_context(&m->file.spec, kv, system_available_memory() / SHARE_OF_HOST);
 	if (!d->available || !d->available(m->device, &free_bytes))
 		free_bytes = 0;
