@@ -40,7 +40,7 @@ status=$?
 check "dpkg-buildpackage: $(tail -n 15 "$dir/built")" [ $status = 0 ]
 [ $status = 0 ] || { finish; exit 1; }
 cd "$dir/debs" || exit 1
-for package in jitrun jitserve libjitrun1 libjitrun-dev jitrun-doc; do
+for package in jitrun jitserve jitpull libjitrun1 libjitrun-dev jitrun-doc; do
 	check "$package is there" [ -f "$(echo ${package}_"$version"_*.deb)" ]
 done
 for name in $(dpkg-deb --fsys-tarfile libjitrun1_*.deb | tar -tf - | grep '\.so\.1$'); do
@@ -94,7 +94,7 @@ dependencies() {
 		END { n = split(want, name, " "); for (k = 1; k <= n; k++) add(name[k]) }'
 }
 essential=$(dpkg-query -W -f '${Essential} ${Package}\n' | sed -n 's/^yes //p')
-ours=$(for package in jitrun jitserve libjitrun1 libjitrun-dev; do
+ours=$(for package in jitrun jitserve jitpull libjitrun1 libjitrun-dev; do
 	dpkg-deb -f ${package}_*.deb Depends | tr ',' '\n' | sed 's/^ *//; s/[ (].*//; /jitrun/d'
 done | sort -u)
 dependencies $essential $ours > "$dir/packages"
@@ -122,8 +122,8 @@ check "jitserve alone is refused, as jitrun lacks" [ $? != 0 ]
 inside sh -c 'dpkg --purge jitserve' > /dev/null 2>&1
 inside sh -c 'dpkg -i /tmp/*.deb' > "$dir/said" 2>&1
 check "dpkg installs all: $(tail -n 5 "$dir/said")" [ $? = 0 ]
-check "and all are configured" [ "$(inside dpkg-query -W -f '${db:Status-Status}\n' jitrun jitserve libjitrun1 \
-	libjitrun-dev jitrun-doc | sort | uniq -c | tr -s ' ')" = " 5 installed" ]
+check "and all are configured" [ "$(inside dpkg-query -W -f '${db:Status-Status}\n' jitrun jitserve jitpull \
+	libjitrun1 libjitrun-dev jitrun-doc | sort | uniq -c | tr -s ' ')" = " 6 installed" ]
 
 # ---- the packages' own tests: in the root, with the sources; the example is compiled here, as the root has no compiler
 mkdir -p "$root/tmp/source/models" "$root/tmp/source/docs"
@@ -168,8 +168,8 @@ check "the unit runs the installed program" grep -q '^ExecStart=/usr/bin/jitserv
 check "and reads /etc/default/jitserve" [ -f "$root/etc/default/jitserve" ]
 check "the socket's unit is there" [ -f "${unit%service}socket" ]
 check "nothing is enabled without a model" [ -z "$(find "$root/etc/systemd" -name 'jitserve*' 2> /dev/null)" ]
-inside dpkg --purge jitserve jitrun libjitrun-dev libjitrun1 jitrun-doc > "$dir/said" 2>&1
+inside dpkg --purge jitserve jitpull jitrun libjitrun-dev libjitrun1 jitrun-doc > "$dir/said" 2>&1
 check "all can be removed: $(tail -n 3 "$dir/said")" [ $? = 0 ]
-check "and leave nothing: $(find "$root/usr" "$root/etc" -name '*jit[rsqwb]*')" [ \
-	-z "$(find "$root/usr" "$root/etc" -name '*jit[rsqwb]*')" ]
+check "and leave nothing: $(find "$root/usr" "$root/etc" -name '*jit[rsqwbp]*')" [ \
+	-z "$(find "$root/usr" "$root/etc" -name '*jit[rsqwbp]*')" ]
 finish
