@@ -6,6 +6,7 @@
  *   jitserve_options.c  the command line
  *   jitserve_settings.c the same from a file and the environment; which models are named
  *   jitserve_fingerprint.c  what names a model
+ *   jitserve_probe.c    whether a server is ready
  *
  * Everything said to a person goes to stderr; stdout carries what --replay reproduces and nothing else.
  */
@@ -40,7 +41,8 @@ struct serve_arguments {
 	double keep; /* seconds; below 0: for good */
 	const char *slot_save, *template_file, *replay, *pooling, *reasoning, *reasoning_format, *reasoning_message,
 		*kv_type, *numerics, *speculate, *pull_with;
-	bool offline, exit_on_device_failure, no_page, no_slots, verbose, no_replay, insecure, quiet, sealed, no_cache;
+	bool offline, exit_on_device_failure, no_page, no_slots, verbose, no_replay, insecure, quiet, sealed, no_cache,
+		probe;
 };
 extern struct serve_arguments serve;
 
@@ -49,6 +51,8 @@ int serve_usage(const char *text);
 bool serve_settings(struct option_program *p);
 /* Fills serve.model. 0, or the exit status after a sentence. */
 int serve_find_models(const struct option_program *p);
+/* --probe: asks whether a server is ready; the exit status. */
+int serve_probe(void);
 /* What main() runs once the command line is read. */
 int serve_run(void);
 /* The model's, with all weights read. False: err. */

@@ -54,6 +54,10 @@ static const struct option_row rows[] = {
 	  .help = "the port; 0: any that is free, which the ready message names (8080)",
 	  .high = 65535,
 	  .target = &serve.port },
+	{ .name = "probe",
+	  .kind = OPTION_FLAG,
+	  .help = "serve nothing: ask the server at --host and --port whether it is ready (exit status 0, else 1)",
+	  .target = &serve.probe },
 	{ .name = "Who may ask", .kind = OPTION_GROUP },
 	{ .name = "api-key",
 	  .kind = OPTION_LIST,
@@ -121,8 +125,7 @@ static const struct option_row rows[] = {
 	  .kind = OPTION_LIST,
 	  .value = "NAME",
 	  .help = "what requests call the first model, whose file's name is understood as well; several times: the "
-	          "second "
-	          "model, and so on",
+	          "second model, and so on",
 	  .target = &serve.alias },
 	{ .name = "models-dir",
 	  .kind = OPTION_FILE,
@@ -148,8 +151,7 @@ static const struct option_row rows[] = {
 	  .kind = OPTION_INT,
 	  .value = "MIB",
 	  .help = "memory that all models may take, each with its KV cache: the first is loaded at the start, others "
-	          "when "
-	          "they are asked for, and those that were not used for the longest leave to make room; 0: seven "
+	          "when they are asked for, and those that were not used for the longest leave to make room; 0: seven "
 	          "eighths of what is free, where there are several (0)",
 	  .high = 1 << 30,
 	  .target = &serve.memory_mib },
@@ -257,8 +259,7 @@ static const struct option_row rows[] = {
 	  .value = NUMERICS_VALUES,
 	  .help = "exact: the same bits on every device; bounded: BF16 weights may be multiplied in pairs, within a "
 	          "stated error, where this CPU has AVX512_BF16 and measures them at least 1.4 times as fast as "
-	          "floats; "
-	          "answers still depend on nothing else; always-bounded: where it does not, too (exact)",
+	          "floats; answers still depend on nothing else; always-bounded: where it does not, too (exact)",
 	  .target = &serve.numerics },
 	{ .name = "kv-memory",
 	  .kind = OPTION_INT,
@@ -289,8 +290,7 @@ static const struct option_row rows[] = {
 	  .kind = OPTION_INT,
 	  .value = "N",
 	  .help = "compute one of N answers again when nothing else is to be computed, alone and from its beginning, "
-	          "and "
-	          "count in /metrics whether its logits have the same bits; 0: none (0)",
+	          "and count in /metrics whether its logits have the same bits; 0: none (0)",
 	  .high = INT_MAX,
 	  .target = &serve.check_bits },
 	{ .name = "slot-save",
@@ -427,8 +427,7 @@ static struct option_program program = {
 		" together, and the answer to each is the same, bit for bit, whatever else the server"
 		" computes. It listens on this machine alone unless told otherwise, speaks HTTP/1.1 "
 		"without encryption unless --tls-cert is given, and belongs behind a reverse proxy where others "
-		"reach it. A "
-		"client that closes its connection, or its half of it, has gone: its request ends "
+		"reach it. A client that closes its connection, or its half of it, has gone: its request ends "
 		"within one pass. Several models are loaded as they are asked for; options count for all of "
 		"them. At / is a page for people. SIGTERM ends the server: running requests may finish within "
 		"--stop-timeout.",
@@ -447,8 +446,7 @@ static struct option_program program = {
 		"in large letters with _ for \\-; of flags 1 or 0, of several values a comma between. JITRUN_CONFIG is "
 		"the "
 		"file of options.\n.TP\n.B LLAMA_ARG_CTX_SIZE, LLAMA_API_KEY ...\nThe same by llama\\-server's names, "
-		"where "
-		"jitserve has such an option.\n"
+		"where jitserve has such an option.\n"
 		".TP\n.B COLUMNS\nColumns of the terminal, for help.",
 	.files =
 		".TP\n.I $XDG_CACHE_HOME/jitrun\nGenerated kernels.\n.TP\n.I FILE of \\-\\-config\nLines of long "
@@ -479,6 +477,8 @@ int serve_begin(int argc, char **argv)
 		return status;
 	if (!serve_settings(&program))
 		return SERVE_USAGE;
+	if (serve.probe)
+		return serve_probe();
 	if ((status = serve_find_models(&program)))
 		return status;
 	if (serve.n_models == 0 && !serve.models_dir)

@@ -33,12 +33,13 @@ mkdir "$dir/root" && cp static/jitrun "$model" "$dir/root/" || exit 1
 [ ! -x static/jitserve ] || cp static/jitserve "$dir/root/"
 printf '%s' '{% for m in messages %}{{ m.content }}{% endfor %}' > "$dir/root/plain.jinja"
 chroot=$(PATH=$PATH:/usr/sbin:/sbin command -v chroot)
-alone() { (cd "$dir/root" && env -i "./$@"); }
+exec_alone() { program=$1; shift; cd "$dir/root" && exec env -i "./$program" "$@"; }
 if [ -n "$chroot" ] && env -i "$chroot" "$dir/root" /jitrun --version > /dev/null 2>&1; then
-	alone() { program=$1; shift; env -i "$chroot" "$dir/root" "/$program" "$@"; }
+	exec_alone() { program=$1; shift; exec env -i "$chroot" "$dir/root" "/$program" "$@"; }
 else
 	echo "# skipped: an empty root, as chroot does not work here"
 fi
+alone() { (exec_alone "$@"); }
 alone jitrun tale-q8_0.gguf --prompt "Once upon a time" -n 24 --temp 0 -q > "$dir/got" 2> "$dir/err"
 check "jitrun runs alone: $(cat "$dir/err")" [ $? = 0 ]
 check "with the same story" cmp "$dir/want" "$dir/got"
@@ -47,7 +48,7 @@ check "cards are refused" [ $? = 1 ]
 check "with the reason: $(cat "$dir/err")" grep -q 'is linked statically and opens no libraries' "$dir/err"
 if [ -x static/jitserve ] && command -v curl > /dev/null; then
 	port=$((20000 + $$ % 20000))
-	alone jitserve tale-q8_0.gguf --template plain.jinja --port $port --quiet > "$dir/served" 2>&1 &
+	exec_alone jitserve tale-q8_0.gguf --template plain.jinja --port $port --quiet > "$dir/served" 2>&1 &
 	server=$!
 	waited=0
 	until curl -sf "http://127.0.0.1:$port/readyz" > /dev/null || [ $waited = 300 ]; do
