@@ -95,10 +95,17 @@ static json_t *schema_of_all(const json_t *functions, const struct tools_row *ro
 
 /* ---- all forms (call.h) */
 
-/* Names that the form can write; deep: also those inside of values. */
-static bool has_names(const json_t *schema, bool plain, bool deep)
+/* Whether the form can write this name. */
+static bool has_name(const char *name, bool plain)
 {
 	static const char usual[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-.";
+
+	return *name && (plain ? !strpbrk(name, "<>\"\\\n\r\t") : !name[strspn(name, usual)]);
+}
+
+/* Those of a schema's properties; deep: also those inside of values. */
+static bool has_names(const json_t *schema, bool plain, bool deep)
+{
 	const char *name;
 	json_t *one;
 	size_t i;
@@ -106,7 +113,7 @@ static bool has_names(const json_t *schema, bool plain, bool deep)
 
 	json_object_foreach(json_object_get(schema, "properties"), name, one)
 	{
-		ok = ok && *name && (plain ? !strpbrk(name, "<>\"\\\n\r\t") : !name[strspn(name, usual)]);
+		ok = ok && has_name(name, plain);
 		ok = ok && (!deep || has_names(one, plain, true));
 	}
 	json_object_foreach((json_t *)(uintptr_t)schema, name, one) ok = ok && (!deep || has_names(one, plain, true));
@@ -124,10 +131,8 @@ static bool check_names(const json_t *functions, const struct tools_row *row, st
 	{
 		const char *name = json_string_value(json_object_get(function, "name"));
 		const json_t *parameters = json_object_get(function, "parameters");
-		json_t *own = json_pack("{s:{s:n}}", "properties", name);
-		bool ok = own && has_names(own, false, false);
-		json_decref(own);
-		if (!ok || (row->body != BODY_NAMED && !has_names(parameters, plain, row->body == BODY_BRACES)))
+		if (!has_name(name, false) ||
+		    (row->body != BODY_NAMED && !has_names(parameters, plain, row->body == BODY_BRACES)))
 			return error_set(err, ERROR_ARGUMENT,
 			                 "a call is required, and the form of calls that this model's template teaches "
 			                 "cannot write the names of function %.200s or of its parameters",

@@ -72,6 +72,8 @@ static inline void effort_end(struct effort *before) { effort_of_thread = before
 /* Whether no more may be done. */
 static inline bool effort_over_of(const struct effort *e) { return e->spent || e->stopped || e->lost; }
 static inline bool effort_over(void) { return effort_of_thread && effort_over_of(effort_of_thread); }
+/* Whether that is so although memory was there. */
+static inline bool effort_limited(void) { return effort_over() && !effort_of_thread->lost; }
 /* False: no more may be done. */
 static inline bool effort_take(uint64_t steps)
 {

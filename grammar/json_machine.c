@@ -204,7 +204,7 @@ static struct outcome outcome_of(struct json_machine *m, uint32_t frame, uint8_t
 	}
 	effort_take(20);
 	struct outcome o = make_outcome(m, frame, byte);
-	m->machine.limited |= effort_over();
+	m->machine.limited |= effort_limited();
 	m->machine.failed |= effort_over();
 	const uint32_t w[] = { o.kind, o.again, o.frame, o.child, o.result };
 	uint32_t number = m->machine.failed || !make_row(m, frame) ? 0 : interner_add(&m->outcomes, w, 5, NULL);

@@ -8,75 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include <jansson.h>
 
 #include "runtime/jitrun_answers.h"
 #include "runtime/jitrun_grammar.h"
+#include "tests/answers/answers.h"
+#include "tests/support/no_memory.h"
 #include "tests/support/shared.h"
 
 static jit_model *model;
-
-static const char tools[] =
-	"[{\"type\":\"function\",\"function\":{\"name\":\"add\",\"parameters\":{\"type\":\"object\",\"properties\":{"
-	"\"a\":{\"type\":\"integer\"},\"s\":{\"type\":\"string\",\"maxLength\":3}},\"required\":[\"a\"],"
-	"\"additionalProperties\":false}}},{\"type\":\"function\",\"function\":{\"name\":\"now\",\"parameters\":{"
-	"\"type\":\"object\",\"properties\":{},\"additionalProperties\":false}}}]";
-
-/* What a family's template has, an answer in its form, and the message that it is. */
-#define CALL(id, arguments) \
-	"{\"id\":\"" id "\",\"type\":\"function\",\"function\":{\"name\":\"add\",\"arguments\":\"" arguments "\"}}"
-#define MESSAGE(content, calls) "{\"role\":\"assistant\",\"content\":\"" content "\",\"tool_calls\":[" calls "]}"
-static const struct {
-	const char *teaches, *says, *message;
-} answers[] = {
-	{ "<tool_call>",
-	  "Gr\xc3\xb6\xc3\x9f"
-	  "e",
-	  "{\"role\":\"assistant\",\"content\":\"Gr\\u00f6\\u00dfe\"}" },
-	{ "<tool_call>", "<think>\n so\n it is </think>\n\nYes.",
-	  "{\"role\":\"assistant\",\"reasoning_content\":\"so\\n it is\",\"content\":\"Yes.\"}" },
-	{ "<tool_call>",
-	  "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 1, \"s\": \"\xc3\xa9\"}}\n</tool_call>",
-	  MESSAGE("", CALL("call_0", "{\\\"a\\\":1,\\\"s\\\":\\\"\\u00e9\\\"}")) },
-	{ "<tool_call>",
-	  "Look: <tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1}}</tool_call>\n<tool_call>{\"name\": \"add\", "
-	  "\"arguments\": {\"a\": 2}}</tool_call>",
-	  MESSAGE("Look: ", CALL("call_0", "{\\\"a\\\":1}") "," CALL("call_1", "{\\\"a\\\":2}")) },
-	{ "<tool_call>", "<tool_call>{\"name\": \"other\", \"arguments\": {}}</tool_call>",
-	  "{\"role\":\"assistant\",\"content\":\"<tool_call>{\\\"name\\\": \\\"other\\\", \\\"arguments\\\": "
-	  "{}}</tool_call>\"}" },
-	{ "<tool_call><function=",
-	  "<think>x</think><tool_call>\n<function=add>\n<parameter=s>\n5\n</parameter>\n<parameter=a>\n7\n"
-	  "</parameter>\n</function>\n</tool_call>",
-	  "{\"role\":\"assistant\",\"reasoning_content\":\"x\",\"content\":\"\",\"tool_calls\":[" CALL(
-		  "call_0", "{\\\"s\\\":\\\"5\\\",\\\"a\\\":7}") "]}" },
-	{ "\"parameters\"", "{\"name\": \"add\", \"parameters\": {\"a\": 3}}",
-	  MESSAGE("", CALL("call_0", "{\\\"a\\\":3}")) },
-	{ "[TOOL_CALLS]", "[TOOL_CALLS][{\"name\": \"add\", \"arguments\": {\"a\": 4}}]",
-	  MESSAGE("", CALL("call_0", "{\\\"a\\\":4}")) },
-	{ "[ARGS]", "[TOOL_CALLS]add[ARGS]{\"a\": 5}", MESSAGE("", CALL("call_0", "{\\\"a\\\":5}")) },
-	{ "<arg_key>", "<tool_call>add\n<arg_key>a</arg_key>\n<arg_value>6</arg_value>\n</tool_call>",
-	  MESSAGE("", CALL("call_0", "{\\\"a\\\":6}")) },
-	{ "<|tool_call_start|>", "<|tool_call_start|>[add(a=8, s='x')]<|tool_call_end|>",
-	  MESSAGE("", CALL("call_0", "{\\\"a\\\":8,\\\"s\\\":\\\"x\\\"}")) },
-	{ "<|channel|>final<|message|>",
-	  "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>commentary to=functions.add "
-	  "<|constrain|>json<|message|>{\"a\":9}<|call|>",
-	  "{\"role\":\"assistant\",\"reasoning_content\":\"hm\",\"content\":\"\",\"tool_calls\":[" CALL(
-		  "call_0", "{\\\"a\\\":9}") "]}" },
-};
-enum { ANSWERS = sizeof answers / sizeof *answers };
-
-static json_t *read_json(const char *text)
-{
-	json_error_t why;
-	json_t *o = json_loads(text, 0, &why);
-
-	if (!o)
-		fail_msg("%s: %s", why.text, text);
-	return o;
-}
 
 /* ---- what events tell, put together by hand */
 
@@ -421,6 +363,104 @@ static void what_cannot_be_forced_is_refused(void **state)
 	}
 }
 
+/* ---- tokens that are marks */
+
+/* The model with its first control token spelled as a mark that is as long. */
+static void control_tokens_are_marks(void **state)
+{
+	static const char was[] = "<|begin_of_text|>", mark[] = "<|tool_call_end|>";
+	char path[1024], to[] = "/tmp/t_answers-XXXXXX";
+	jit_error err = { 0 };
+	size_t n, n_mark = 0;
+	(void)state;
+
+	uint8_t *bytes = file_bytes(source_path(path, "models/tale-q8_0.gguf"), &n);
+	uint8_t *at = memmem(bytes, n, was, strlen(was));
+	assert_non_null(at);
+	memcpy(at, mark, strlen(mark));
+	int file = mkstemp(to);
+	assert_true(file >= 0 && write(file, bytes, n) == (ssize_t)n && close(file) == 0);
+	free(bytes);
+	jit_model *m =
+		jit_model_open(to, &JIT_MODEL_OPTIONS(.cache_dir = "", .threads = 1, .tune = JIT_TUNE_OFF), &err);
+	if (!m)
+		fail_msg("%s", err.message);
+	for (int taught = 0; taught < 3; taught++) {
+		jit_answer *a = jit_answer_open(
+			m,
+			&JIT_ANSWER_OPTIONS(.tools = taught < 2 ? tools : NULL,
+		                            .template_text = taught ? "<|tool_call_start|>" : "<tool_call>"),
+			&err);
+		assert_non_null(a);
+		assert_string_equal(jit_answer_mark(a, 0, &n_mark), taught == 1 ? mark : "");
+		assert_int_equal(n_mark, taught == 1 ? strlen(mark) : 0);
+		assert_string_equal(jit_answer_mark(a, 1, &n_mark), "");
+		jit_answer_close(a);
+	}
+	jit_model_close(m);
+	unlink(to);
+}
+
+/* ---- while there is no memory */
+
+/* Reads an answer in pieces and makes a call; NULL: an error of memory. */
+static char *all_of_it(const char *says, const jit_answer_options *o)
+{
+	jit_error err = { 0 };
+	jit_forced_call f = JIT_FORCED_CALL();
+	jit_answer_event e = JIT_ANSWER_EVENT();
+	jit_answer *a = jit_answer_open(model, o, &err);
+	size_t n = strlen(says);
+	char *text = NULL;
+
+	for (size_t i = 0; a && err.code == 0 && i < n; i += 9)
+		jit_answer_feed(a, says + i, n - i < 9 ? n - i : 9, &err);
+	if (a && err.code == 0 && jit_answer_finish(a, 0, &err) == JIT_OK)
+		while (jit_answer_next(a, &e, &err) == JIT_OK && e.kind != JIT_ANSWER_NOTHING)
+			;
+	jit_answer_close(a);
+	if (err.code == 0 &&
+	    jit_call_force(model, &JIT_FORCED_OPTIONS(.tools = tools, .template_text = o->template_text), &f, &err) ==
+	            JIT_OK) {
+		assert_non_null(f.grammar);
+		text = jit_chat_parse(model, says, n, o, &err);
+	}
+	jit_forced_call_free(&f);
+	if (err.code != (text ? JIT_OK : JIT_ERROR_MEMORY))
+		fail_msg("%d: %s", err.code, err.message);
+	return text;
+}
+
+static void without_memory_there_is_a_sentence(void **state)
+{
+	json_malloc_t take;
+	json_free_t give;
+	unsigned refused = 0;
+	(void)state;
+
+	json_get_alloc_funcs(&take, &give);
+	json_set_alloc_funcs(__wrap_malloc, free);
+	for (size_t i = 1; i < ANSWERS; i += 4) {
+		const jit_answer_options o = JIT_ANSWER_OPTIONS(.tools = tools, .template_text = answers[i].teaches);
+		memory_fail(0);
+		char *whole = all_of_it(answers[i].says, &o);
+		const unsigned asked = memory_asked, step = 1 + asked / 150;
+		assert_non_null(whole);
+		for (unsigned n = 1; n <= asked; n += step) {
+			memory_fail(n);
+			char *text = all_of_it(answers[i].says, &o);
+			memory_fail(0);
+			if (text)
+				assert_string_equal(text, whole);
+			refused += !text;
+			free(text);
+		}
+		free(whole);
+	}
+	json_set_alloc_funcs(take, give);
+	assert_in_range(refused, 100, 1000);
+}
+
 static int open_all(void **state)
 {
 	char path[1024];
@@ -444,7 +484,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pieces_of_every_size_are_the_whole), cmocka_unit_test(every_option_counts),
 		cmocka_unit_test(wrong_options_end_in_a_sentence),    cmocka_unit_test(a_forced_call_is_one),
-		cmocka_unit_test(what_cannot_be_forced_is_refused),
+		cmocka_unit_test(what_cannot_be_forced_is_refused),   cmocka_unit_test(control_tokens_are_marks),
+		cmocka_unit_test(without_memory_there_is_a_sentence),
 	};
 
 	return cmocka_run_group_tests(tests, open_all, close_all);

@@ -37,7 +37,7 @@ class Closable:
         self._lock = threading.RLock()
 
     def _held(self) -> Handle:
-        handle = getattr(self, "_handle", None)
+        handle: Optional[Handle] = getattr(self, "_handle", None)
         if handle is None:
             raise ClosedError(f"the {self._what} is closed")
         return handle

@@ -177,7 +177,7 @@ class Library:
         if not p:
             raise_for(err.code or self.constants["JIT_ERROR_MEMORY"],
                       err.message.decode("utf-8", "replace") or f"{function} gave nothing")
-        return p
+        return int(p)
 
     def take_text(self, p: int, n: Optional[int] = None) -> bytes:
         """The bytes of a text that the library gave to its caller, which is given back."""

@@ -4,15 +4,12 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Optional, Tuple
 
+__all__ = ["borrowed", "floats", "numpy"]
+
 try:
     import numpy
 except ImportError:  # optional
     numpy = None  # type: ignore[assignment]
-
-
-class _View(ctypes.Array):
-    _type_ = ctypes.c_float
-    _length_ = 0
 
 
 def floats(buffer: Any, shape: Optional[Tuple[int, ...]] = None) -> Any:
@@ -26,7 +23,7 @@ def floats(buffer: Any, shape: Optional[Tuple[int, ...]] = None) -> Any:
 
 def borrowed(pointer: int, n: int, holder: Any) -> Any:
     """n floats of the library's, read-only; holder lives as long as the array does."""
-    made = type("_Floats", (ctypes.c_float * n,), {})
+    made: Any = type("_Floats", (ctypes.c_float * n,), {})
     buffer = made.from_address(pointer)
     buffer.holder = holder
     view = floats(buffer)

@@ -5,7 +5,8 @@ import ctypes
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from . import chat, sampling
+from . import chat as answers
+from . import sampling
 from ._handles import Closable, Handle
 from ._library import ids_array, lib
 from .generation import Steps, TokenLogprob, Usage, check_tokens, parse_value
@@ -86,7 +87,7 @@ class Batch(Closable):
         ready, n = (ctypes.c_void_p * most)(), ctypes.c_size_t()
         with self._lock:
             lib.call("jit_batch_step", self._p, ready, most, ctypes.byref(n))
-            found = [self._sessions.get(ready[i]) for i in range(n.value)]
+            found = [self._sessions.get(ready[i] or 0) for i in range(n.value)]
         return [s for s in found if s is not None]
 
     @property
@@ -146,7 +147,8 @@ class Batch(Closable):
                     pieces[i].append(data)
                     yield i, data.decode("utf-8", "replace")
                 if told[-1][1] < 0:
-                    yield i, Completion(b"".join(pieces[i]).decode("utf-8", "replace"), list(steps.ids), steps.reason,
+                    text = b"".join(pieces[i]).decode("utf-8", "replace")
+                    yield i, Completion(text, list(steps.ids), steps.reason or "",
                                         Usage(len(rows[i]), reused, len(steps.ids)), steps.session.seed,
                                         list(steps.logprobs), g.parse if g else None)
 
@@ -189,14 +191,14 @@ class Batch(Closable):
              schema: Optional[Schema] = None, regex: Optional[str] = None, grammar: Optional[str] = None,
              thinking: Optional[bool] = None, variables: Optional[Mapping[str, Any]] = None,
              template: Optional[str] = None, max_tokens: Optional[int] = None, stop: Any = None,
-             parallel_tool_calls: bool = True, now: Optional[float] = None, **parameters: Any) -> List[chat.Reply]:
+             parallel_tool_calls: bool = True, now: Optional[float] = None, **parameters: Any) -> List[answers.Reply]:
         """Answers many conversations at once; the arguments are those of Model.chat()."""
         given, g = sampling.take(dict(parameters)), make_grammar(schema, regex, grammar)
         most = check_tokens(max_tokens)
         self._held()
         made = [self.model._conversation(c, tools, tool_choice, g, thinking, variables, template, now,
                                          parallel_tool_calls) for c in conversations]
-        streams: List[chat.ChatStream] = []
+        streams: List[answers.ChatStream] = []
 
         def begin(i: int) -> Tuple[Session, Steps, int]:
             ids, keeps, reader = made[i]
@@ -206,7 +208,7 @@ class Batch(Closable):
             if keeps is not None:
                 s._set_grammar(keeps)
             steps = Steps(s, most, False, None)
-            streams.append(chat.ChatStream(s, steps, reader, len(ids), reused, g.parse if g else None, lambda: None))
+            streams.append(answers.ChatStream(s, steps, reader, len(ids), reused, g.parse if g else None, lambda: None))
             return s, steps, reused
 
         for i, told, _, _ in self._run(len(made), begin):

@@ -206,7 +206,7 @@ class ChatStream:
         return self
 
     async def __anext__(self) -> Event:
-        event = await in_thread(lambda: next(self, None), self.session)
+        event: Optional[Event] = await in_thread(lambda: next(self, None), self.session)
         if event is None:
             raise StopAsyncIteration
         return event

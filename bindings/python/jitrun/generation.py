@@ -106,7 +106,7 @@ class Generation:
         return self
 
     async def __anext__(self) -> str:
-        piece = await in_thread(lambda: next(self, None), self.session)
+        piece: Optional[str] = await in_thread(lambda: next(self, None), self.session)
         if piece is None:
             raise StopAsyncIteration
         return piece

@@ -26,7 +26,7 @@ def is_pydantic(what: Any) -> bool:
 
 def schema_of(what: Any) -> Dict[str, Any]:
     """The JSON Schema of a Pydantic model."""
-    return what.model_json_schema() if hasattr(what, "model_json_schema") else what.schema()
+    return dict(what.model_json_schema() if hasattr(what, "model_json_schema") else what.schema())
 
 
 def of_schema(schema: Schema) -> Grammar:

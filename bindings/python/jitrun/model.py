@@ -7,9 +7,11 @@ import os
 import secrets
 import threading
 from collections.abc import Mapping as MappingABC
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional,
+                    Sequence, Tuple, Union)
 
-from . import chat, sampling
+from . import chat as conversations
+from . import sampling
 from ._handles import Closable, Handle
 from ._library import ids_array, lib, text_bytes
 from .errors import ArgumentError
@@ -18,6 +20,9 @@ from .grammar import Grammar, Schema
 from .grammar import make as make_grammar
 from .grammar import read_choice, tools_text
 from .session import POOLING, Prompt, Session, _opened, choose, session_options, whole
+
+if TYPE_CHECKING:
+    from .batch import Batch
 
 _TUNE = {"quick": "JIT_TUNE_QUICK", "cached": "JIT_TUNE_CACHED", "off": "JIT_TUNE_OFF"}
 _NUMERICS = {"exact": "JIT_NUMERICS_EXACT", "bounded": "JIT_NUMERICS_BOUNDED",
@@ -305,7 +310,7 @@ class Model(Closable):
 
     def batch(self, *, context: Optional[int] = None, threads: Optional[int] = None, tokens: int = 0,
               kv: Optional[str] = None, speculate: Union[str, int, None] = None, max_pass_ms: int = 0,
-              kv_bytes: int = 0) -> "Any":
+              kv_bytes: int = 0) -> "Batch":
         """Many sessions computed together: see Batch."""
         from .batch import Batch
 
@@ -394,7 +399,8 @@ class Model(Closable):
         lent = options.get("session")
         s = self._borrow() if lent is None else lent
         try:
-            return await in_thread(lambda: self.generate(prompt, **{**options, "session": s}), s)
+            done: Generation = await in_thread(lambda: self.generate(prompt, **{**options, "session": s}), s)
+            return done
         finally:
             if lent is None:
                 self._give_back(s)
@@ -404,15 +410,15 @@ class Model(Closable):
     def render(self, messages: Any, *, tools: Optional[Sequence[Any]] = None,
                variables: Optional[Mapping[str, Any]] = None, template: Optional[str] = None,
                template_name: Optional[str] = None, generation: bool = True,
-               now: Optional[float] = None) -> chat.Prompt:
+               now: Optional[float] = None) -> conversations.Prompt:
         """A conversation as the model's chat template writes it: its text and its tokens.
 
         messages: dicts with "role" and "content", or a text of the user. tools: dicts in OpenAI's form, Pydantic
         models, or functions with type hints. variables: what the template knows beside, {"enable_thinking": False}.
         template: instead of the model's own. now: seconds since 1970, for templates that write the date.
         """
-        return chat.render(self._p, messages, tools_text(tools), variables or {}, template, template_name, generation,
-                           now)
+        return conversations.render(self._p, messages, tools_text(tools), variables or {}, template, template_name,
+                                    generation, now)
 
     def parse(self, text: Union[str, bytes], *, tools: Optional[Sequence[Any]] = None, prompt: str = "",
               template: Optional[str] = None, cut: bool = False, id: Optional[str] = None,
@@ -423,18 +429,19 @@ class Model(Closable):
         data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         if not isinstance(data, bytes):
             raise TypeError(f"text is {type(text).__name__}, expected str or bytes")
-        o = chat.options(tools_text(tools), prompt, template, None, id, False, keep_reasoning, cut)
+        o = conversations.options(tools_text(tools), prompt, template, None, id, False, keep_reasoning, cut)
         said = lib.take_text(lib.get("jit_chat_parse", self._p, data, len(data), ctypes.byref(o)))
         return dict(json.loads(said))
 
     def reader(self, *, tools: Optional[Sequence[Any]] = None, prompt: str = "", template: Optional[str] = None,
-               id: Optional[str] = None, keep_reasoning: bool = False) -> chat.Reader:
+               id: Optional[str] = None, keep_reasoning: bool = False) -> conversations.Reader:
         """Reads an answer as it comes."""
-        return chat.Reader(self._held(), tools_text(tools), prompt, template, None, id, False, keep_reasoning)
+        return conversations.Reader(self._held(), tools_text(tools), prompt, template, None, id, False, keep_reasoning)
 
     def _conversation(self, messages: Any, tools: Optional[Sequence[Any]], tool_choice: Any, g: Optional[Grammar],
                       thinking: Optional[bool], variables: Optional[Mapping[str, Any]], template: Optional[str],
-                      now: Optional[float], parallel: bool) -> Tuple[List[int], Optional[Grammar], chat.Reader]:
+                      now: Optional[float], parallel: bool
+                      ) -> Tuple[List[int], Optional[Grammar], conversations.Reader]:
         """The tokens of a prompt, what its answer keeps to, and what reads it."""
         text = tools_text(tools)
         word, name = read_choice(tool_choice, text)
@@ -443,14 +450,15 @@ class Model(Closable):
         if thinking is not None:
             more.setdefault("enable_thinking", bool(thinking))
         handle = self._held()
-        prompt = chat.render(handle.pointer, messages, text, more, template, None, True, now)
+        prompt = conversations.render(handle.pointer, messages, text, more, template, None, True, now)
         ids, opened = prompt.ids, None
         if word == "required":
             if g is not None:
                 raise TypeError("tool_choice requires a call, and schema, regex or grammar another form")
-            forced = chat.force(handle.pointer, text, name, template, not parallel)
+            forced = conversations.force(handle.pointer, text, name, template, not parallel)
             ids, g, opened = ids + forced.ids, forced.grammar, forced.opened
-        reader = chat.Reader(handle, text, prompt.text, template, opened, f"call_{secrets.token_hex(8)}", not parallel)
+        reader = conversations.Reader(handle, text, prompt.text, template, opened, f"call_{secrets.token_hex(8)}",
+                                      not parallel)
         return ids, g, reader
 
     def chat_stream(self, messages: Any, *, tools: Optional[Sequence[Any]] = None, tool_choice: Any = None,
@@ -459,7 +467,7 @@ class Model(Closable):
                     template: Optional[str] = None, max_tokens: Optional[int] = None, stop: Any = None,
                     parallel_tool_calls: bool = True, logprobs: Optional[int] = None,
                     session: Optional[Session] = None, now: Optional[float] = None, ignore_end: bool = False,
-                    until: Optional[Callable[[List[int]], bool]] = None, **parameters: Any) -> chat.ChatStream:
+                    until: Optional[Callable[[List[int]], bool]] = None, **parameters: Any) -> conversations.ChatStream:
         """Answers a conversation: an iterator over events.
 
         tool_choice: "auto", "none", "required", or the name of the function that must be called: then a grammar
@@ -477,19 +485,21 @@ class Model(Closable):
         except BaseException:
             done()
             raise
-        return chat.ChatStream(s, Steps(s, most, ignore_end, n_logprobs, until), reader, len(ids), cached,
+        return conversations.ChatStream(s, Steps(s, most, ignore_end, n_logprobs, until), reader, len(ids), cached,
                                g.parse if g else None, done)
 
-    def chat(self, messages: Any, **options: Any) -> chat.Reply:
+    def chat(self, messages: Any, **options: Any) -> conversations.Reply:
         """The whole answer of a conversation; the arguments are those of chat_stream()."""
         return self.chat_stream(messages, **options).reply
 
-    async def chat_async(self, messages: Any, **options: Any) -> chat.Reply:
+    async def chat_async(self, messages: Any, **options: Any) -> conversations.Reply:
         """chat() in a thread; when the task is cancelled, the computation is."""
         lent = options.get("session")
         s = self._borrow() if lent is None else lent
         try:
-            return await in_thread(lambda: self.chat(messages, **{**options, "session": s}), s)
+            reply: conversations.Reply = await in_thread(
+                lambda: self.chat(messages, **{**options, "session": s}), s)
+            return reply
         finally:
             if lent is None:
                 self._give_back(s)

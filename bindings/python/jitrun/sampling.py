@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Union
 from ._library import ids_array, lib, text_bytes
 
 _STRUCT = lib.structs["jit_sampling"]
-_KINDS = {name: kind for name, kind in _STRUCT._fields_ if not name.startswith("_")}
+_KINDS: Dict[str, Any] = {row[0]: row[1] for row in _STRUCT._fields_ if not row[0].startswith("_")}
 _POINTERS = ("samplers", "dry_breakers", "logit_bias", "n_dry_breakers", "n_logit_bias", "size")
 #: The names of all parameters: fields of jit_sampling, which `man 3 jitrun` and docs/sampling.md explain.
 PARAMETERS = tuple(n for n in _KINDS if n not in _POINTERS) + ("samplers", "dry_breakers", "logit_bias")
@@ -25,13 +25,14 @@ def _number(name: str, value: Any) -> Union[int, float]:
     if whole:
         bits = ctypes.sizeof(_KINDS[name]) * 8
         low, high = (0, 1 << bits) if _KINDS[name] is ctypes.c_uint64 else (-(1 << (bits - 1)), 1 << (bits - 1))
-        if not low <= value < high:
+        number = int(value)
+        if not low <= number < high:
             raise ValueError(f"{name} is {value!r}, which is not in {low}..{high - 1}")
-        return int(value)
-    number = float(value)
-    if math.isfinite(number) and abs(number) > 3.4e38:
+        return number
+    real = float(value)
+    if math.isfinite(real) and abs(real) > 3.4e38:
         raise ValueError(f"{name} is {value!r}, which no float of 32 bits holds")
-    return number
+    return real
 
 
 def _put_bias(p: Any, bias: Any) -> None:
@@ -93,7 +94,7 @@ def texts_array(texts: Union[str, Iterable[str], None], name: str) -> List[bytes
     if texts is None:
         return []
     if isinstance(texts, (str, bytes)):
-        texts = [texts]  # type: ignore[list-item]
+        texts = [texts]
     return [text_bytes(t, name) for t in texts]
 
 

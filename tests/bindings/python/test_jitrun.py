@@ -203,6 +203,20 @@ class Chats(unittest.TestCase):
         with self.assertRaisesRegex(jitrun.ArgumentError, "finished"):
             reader.feed(b"a")
 
+    def test_control_tokens_are_marks(self):
+        with open(MODEL, "rb") as f:
+            data = f.read()
+        with open("marks.gguf", "wb") as f:  # token 0, of control, is spelled as a mark
+            f.write(data.replace(b"<|begin_of_text|>", b"<|tool_call_end|>", 1))
+        tools, template = [TOOL], CHATML + "{# <|tool_call_start|> #}"
+        with Model("marks.gguf", threads=1) as m:
+            reader = m.reader(tools=tools, template=template)
+            events = reader.feed(b"<|tool_call_start|>[add(a=1, s='b')]")
+            events += reader.feed(b"", 0)  # without it, what follows would be the call's
+            events += reader.feed(b" and so on") + reader.finish()
+        self.assertEqual([e.kind for e in events], ["call", "arguments", "call_end", "text"])
+        self.assertEqual(events[-1].text.strip(), "and so on")
+
     def test_arguments_are_objects_for_templates(self):
         call = {"role": "assistant", "content": None, "tool_calls": [
             {"id": "1", "type": "function", "function": {"name": "add", "arguments": '{"a":1}'}}]}
