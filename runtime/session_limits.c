@@ -393,14 +393,6 @@ static bool completes(const jit_session *s, const struct session_limits *l, cons
 	return holds_text(l, text, n + more);
 }
 
-static bool is_any(const float *logits, uint32_t vocab)
-{
-	for (uint32_t i = 0; i < vocab; i++)
-		if (logits[i] > -INFINITY)
-			return true;
-	return false;
-}
-
 static int32_t choose(jit_session *s, const float *logits)
 {
 	return sampling_choose_knowing(&s->sampling, logits, session_greatest(s, logits), s->ids, s->length);
@@ -409,7 +401,6 @@ static int32_t choose(jit_session *s, const float *logits)
 bool session_limits_choose(jit_session *s, const float *logits, int32_t *id, struct error *err)
 {
 	struct session_limited *w = s->limited;
-	const uint32_t vocab = s->model->file.spec.vocab;
 	char tail[TAIL];
 
 	if (!walk(s, w))
@@ -423,7 +414,7 @@ bool session_limits_choose(jit_session *s, const float *logits, int32_t *id, str
 	}
 	mask(s, w, logits);
 	const size_t n = tail_of(s, w, tail);
-	while (is_any(w->logits, vocab)) {
+	while (sampling_any_left(&s->sampling, w->logits)) {
 		*id = choose(s, w->logits);
 		if (!w->limits->n_texts || !completes(s, w->limits, tail, n, *id))
 			return true;

@@ -218,6 +218,20 @@ static void test_least(void **state)
 	json_decref(o);
 }
 
+/* What leaves no token is refused, and what a grammar completes ends. */
+static void test_nothing_left(void **state)
+{
+	json_t *o = client_json(&fields_server, "/v1/completions",
+	                        "{\"prompt\":\"A\",\"allowed_token_ids\":[60],\"logit_bias\":{\"60\":false}}", 400);
+	(void)state;
+
+	assert_non_null(strstr(text_at(o, "error/message"), "allows"));
+	json_decref(o);
+	char *text = completion("\"min_tokens\":9,\"grammar\":\"root ::= \\\"ab\\\"\"");
+	assert_string_equal(text, "ab");
+	free(text);
+}
+
 /* What a model thinks, and its answer, whatever the name of the budget. */
 static void test_budget(void **state)
 {
@@ -287,7 +301,7 @@ int main(void)
 		cmocka_unit_test(test_function_history),
 		cmocka_unit_test(test_functions_refused),
 		cmocka_unit_test(test_anthropic_refusals),
-		cmocka_unit_test(test_least),
+		cmocka_unit_test(test_least), cmocka_unit_test(test_nothing_left),
 		cmocka_unit_test(test_budget),
 		cmocka_unit_test(test_prompt_logprobs),
 	};
