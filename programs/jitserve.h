@@ -35,7 +35,8 @@ struct serve_arguments {
 	const char *config;
 	long port, connections, per_address, read_seconds, alive_seconds, stop_seconds, body_mib, unread_kib, threads,
 		parallel, queue, context, pass_ms, kv_mib, memory_mib, predict, batch_tokens, check_bits, answers,
-		client_answers, slot_files, slot_mib, models_max, reasoning_budget;
+		client_answers, slot_files, slot_mib, models_max, reasoning_budget, responses, responses_mib,
+		responses_seconds;
 	struct sampling_args sampling; /* where a request says nothing */
 	const char *models_dir, *keep_alive;
 	double keep; /* seconds; below 0: for good */

@@ -24,6 +24,8 @@ bool answer_count_tokens(struct exchange *x);
 bool answer_responses(struct exchange *x);
 bool answer_input_tokens(struct exchange *x);
 bool answer_stored(struct exchange *x);
+bool answer_drop_stored(struct exchange *x);
+bool answer_cancel_stored(struct exchange *x);
 /* embeddings.c */
 bool answer_embeddings(struct exchange *x);
 /* rerank.c */

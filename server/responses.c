@@ -20,6 +20,7 @@
 #include "server/generate.h"
 #include "server/openai.h"
 #include "server/request_fields.h"
+#include "server/response_tools.h"
 #include "server/server.h"
 #include "server/talk.h"
 #include "server/tool_choice.h"
@@ -36,11 +37,16 @@ struct responses_reply {
 	bool in_call;
 	struct think think;
 	struct tool_calls tools;
-	json_t *asked;     /* what of the request is said again */
-	json_t *output;    /* items that are complete */
-	enum item open;    /* what the text that comes belongs to */
-	struct bytes text; /* of the open item */
-	unsigned events;   /* sent so far */
+	json_t *asked;  /* what of the request is said again */
+	json_t *output; /* items that are complete */
+	json_t *items;  /* of the whole input, where it is kept; NULL */
+	struct response_store *store;
+	uint64_t owner;
+	bool stores, seals;      /* it is kept; reasoning comes back with what it may be sent back as */
+	enum response_call call; /* the open one */
+	enum item open;          /* what the text that comes belongs to */
+	struct bytes text;       /* of the open item */
+	unsigned events;         /* sent so far */
 	enum end_reason reason;
 	struct run_numbers numbers;
 };
@@ -61,14 +67,6 @@ static void send_event(struct responses_reply *o, const char *name, json_t *j)
 	bytes_text(&o->base.out, "\n\n");
 }
 
-static json_t *usage(const struct run_numbers *n)
-{
-	return json_pack("{s:I, s:{s:I}, s:I, s:{s:i}, s:I}", "input_tokens", (json_int_t)n->prompt,
-	                 "input_tokens_details", "cached_tokens", (json_int_t)n->reused, "output_tokens",
-	                 (json_int_t)n->generated, "output_tokens_details", "reasoning_tokens", 0, "total_tokens",
-	                 (json_int_t)(n->prompt + n->generated));
-}
-
 /* why: of one that failed; NULL. */
 static json_t *response(struct responses_reply *o, const char *status, const struct refusal *why)
 {
@@ -86,12 +84,11 @@ static json_t *response(struct responses_reply *o, const char *status, const str
 	json_put(j, "incomplete_details", cut ? json_pack("{s:s}", "reason", "max_output_tokens") : json_null());
 	json_put(j, "model", json_text(o->name, strlen(o->name)));
 	json_put(j, "output", json_copied(o->output, false));
-	json_put(j, "previous_response_id", json_null());
-	json_put(j, "parallel_tool_calls", json_true());
-	json_put(j, "store", json_false());
+	json_put(j, "parallel_tool_calls", json_boolean(!o->task->one_call));
+	json_put(j, "store", json_boolean(o->stores));
 	json_put(j, "temperature", json_number((double)o->task->sampling.temperature));
 	json_put(j, "top_p", json_number((double)o->task->sampling.top_p));
-	json_put(j, "usage", ended ? usage(&o->numbers) : json_null());
+	json_put(j, "usage", ended ? responses_usage(&o->numbers) : json_null());
 	json_object_foreach(o->asked, name, v) if (!json_object_get(j, name)) json_put(j, name, json_incref(v));
 	return j;
 }
@@ -133,6 +130,8 @@ static json_t *item_of(const struct responses_reply *o, enum item kind, const ch
 	if (text)
 		json_add(content, part_of(kind, text, n));
 	json_put(j, "content", content);
+	if (text && kind == ITEM_REASONING && o->seals)
+		json_put(j, "encrypted_content", responses_seal(text, n));
 	return j;
 }
 
@@ -206,7 +205,8 @@ static void add_text(struct responses_reply *o, enum item kind, const char *text
 	             json_text(text, n), true);
 }
 
-static json_t *call_item(const struct responses_reply *o, const struct tool_call *call, bool begins)
+static json_t *call_item(const struct responses_reply *o, const struct tool_call *call, bool begins,
+                         enum response_call *kind)
 {
 	char id[80], call_id[80];
 	json_t *j = json_object();
@@ -214,31 +214,44 @@ static json_t *call_item(const struct responses_reply *o, const struct tool_call
 	make_id(o, "fc", id);
 	make_id(o, "call", call_id);
 	json_put(j, "id", json_string(id));
-	json_put(j, "type", json_string("function_call"));
 	json_put(j, "status", json_string(begins ? "in_progress" : call->whole ? "completed" : "incomplete"));
 	json_put(j, "call_id", json_string(call_id));
-	json_put(j, "name", json_text(call->name, strlen(call->name)));
-	json_put(j, "arguments", json_text(call->arguments.p, begins ? 0 : call->arguments.n));
+	*kind = response_tools_call(json_object_get(o->asked, "tools"), call->name, call->arguments.p,
+	                            begins ? 0 : call->arguments.n, call->whole && !begins, j);
 	return j;
+}
+
+/* A text for a tool is known when it is whole. */
+static void end_call(struct responses_reply *o, const struct tool_call *call)
+{
+	enum response_call kind;
+	json_t *item = call_item(o, call, false, &kind);
+
+	if (kind == CALL_CUSTOM) {
+		json_t *input = json_object_get(item, "input");
+		send_of_item(o, "response.custom_tool_call_input.delta", "delta", json_incref(input), false);
+		send_of_item(o, "response.custom_tool_call_input.done", "input", json_incref(input), false);
+	} else if (kind == CALL_FUNCTION) {
+		send_of_item(o, "response.function_call_arguments.done", "arguments",
+		             json_text(call->arguments.p, call->arguments.n), false);
+	}
+	complete(o, item);
+	o->open = ITEM_NONE;
 }
 
 static void add_call(struct responses_reply *o, const struct tool_event *e)
 {
-	static const char delta[] = "response.function_call_arguments.delta",
-			  done[] = "response.function_call_arguments.done";
 	const struct tool_call *call = &o->tools.found.call[e->call];
-	const char *text = call->arguments.p;
 
 	if (e->kind == TOOL_BEGINS) {
 		close_item(o);
 		o->open = ITEM_CALL;
-		begin_item(o, call_item(o, call, true));
-	} else if (e->kind == TOOL_PIECE) {
-		send_of_item(o, delta, "delta", json_text(text + e->from, e->n), false);
-	} else {
-		send_of_item(o, done, "arguments", json_text(text, call->arguments.n), false);
-		complete(o, call_item(o, call, false));
-		o->open = ITEM_NONE;
+		begin_item(o, call_item(o, call, true, &o->call));
+	} else if (e->kind != TOOL_PIECE) {
+		end_call(o, call);
+	} else if (o->call == CALL_FUNCTION) {
+		send_of_item(o, "response.function_call_arguments.delta", "delta",
+		             json_text(call->arguments.p + e->from, e->n), false);
 	}
 }
 
@@ -327,12 +340,22 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 	close_item(o);
 }
 
+static void keep(struct responses_reply *o, const char *status)
+{
+	if (!o->stores || !o->store)
+		return;
+	json_t *j = response(o, status, NULL);
+	response_store_put(o->store, o->owner, o->id, j, o->items);
+	json_decref(j);
+}
+
 static void end(struct reply *r)
 {
 	struct responses_reply *o = (struct responses_reply *)(void *)r;
 	bool cut = o->reason == END_LENGTH && !openai_has_one_call(o->task, &o->tools.found);
 	const char *status = cut ? "incomplete" : "completed";
 
+	keep(o, status);
 	if (r->events) {
 		send_response(o, cut ? "response.incomplete" : "response.completed", status, NULL);
 		return;
@@ -355,6 +378,7 @@ static void close_reply(struct reply *r)
 	tool_calls_free(&o->tools);
 	json_decref(o->output);
 	json_decref(o->asked);
+	json_decref(o->items);
 	bytes_free(&o->text);
 	task_release(o->task);
 	free(o->prompt);
@@ -364,27 +388,6 @@ static void close_reply(struct reply *r)
 static const struct reply_kind responses_kind = { take, end, fail, close_reply };
 
 /* ---- requests */
-
-static json_t *said_again(const json_t *body)
-{
-	static const char *const names[] = { "instructions", "max_output_tokens", "metadata", "reasoning", "text",
-		                             "tools",        "tool_choice" };
-	json_t *o = json_object(), *v;
-
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		v = json_object_get(body, names[i]);
-		json_put(o, names[i], v ? json_incref(v) : json_null());
-	}
-	if (!field_value(body, "tools"))
-		json_put(o, "tools", json_array());
-	if (!field_value(body, "tool_choice"))
-		json_put(o, "tool_choice", json_string("auto"));
-	v = responses_warnings(body);
-	if (json_array_size(v))
-		json_put(o, "warnings", json_incref(v));
-	json_decref(v);
-	return o;
-}
 
 static struct responses_reply *open_reply(const struct served *m, struct task *t, const json_t *given)
 {
@@ -407,12 +410,12 @@ static struct responses_reply *open_reply(const struct served *m, struct task *t
 	task_hold(t);
 	o->task = t;
 	o->output = json_array();
-	o->asked = said_again(given);
+	o->asked = responses_said_again(given);
 	return o;
 }
 
-static bool begin(struct exchange *x, const json_t *given, const json_t *body, const struct served *m, struct task *t,
-                  struct conversation *c)
+static bool begin(struct exchange *x, const json_t *given, json_t *items, const json_t *body, const struct served *m,
+                  struct task *t, struct conversation *c)
 {
 	bool forced = false;
 
@@ -434,16 +437,24 @@ static bool begin(struct exchange *x, const json_t *given, const json_t *body, c
 	o->prompt = c->text;
 	o->n_prompt = c->n_text;
 	c->text = NULL;
-	if (field_flag(body, "stream", &o->base.events, &x->refusal))
+	o->store = x->server->responses;
+	o->owner = x->client.key;
+	o->stores = o->store != NULL;
+	o->items = json_incref(items);
+	o->seals = responses_include(given, "reasoning.encrypted_content");
+	if (field_flag(given, "store", &o->stores, &x->refusal) &&
+	    field_flag(body, "stream", &o->base.events, &x->refusal))
 		return generate(x, &o->base, m, &t, 1);
 	reply_close(&o->base);
 	return false;
 }
 
 /* The request in the form of chat completions, its model and its prompt. NULL: refused. */
-static json_t *read_request(struct exchange *x, const json_t *given, const struct served **m, struct conversation *c)
+static json_t *read_request(struct exchange *x, const json_t *given, json_t **items, const struct served **m,
+                            struct conversation *c)
 {
-	json_t *body = given ? responses_to_chat(given, &x->refusal) : NULL;
+	*items = given ? responses_items(given, x->server->responses, x->client.key, &x->refusal) : NULL;
+	json_t *body = *items ? responses_to_chat(given, *items, &x->refusal) : NULL;
 	const char *name = NULL;
 
 	*m = body && field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
@@ -457,15 +468,16 @@ bool answer_responses(struct exchange *x)
 {
 	struct conversation c = { 0 };
 	const struct served *m;
-	json_t *given = request_read(x->body.p, x->body.n, REQUEST_RESPONSES, &x->refusal),
-	       *body = read_request(x, given, &m, &c);
+	json_t *given = request_read(x->body.p, x->body.n, REQUEST_RESPONSES, &x->refusal), *items,
+	       *body = read_request(x, given, &items, &m, &c);
 	struct task *t = body ? task_open(m) : NULL;
 
 	if (body && !t)
 		refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
-	bool ok = t && begin(x, given, body, m, t, &c);
+	bool ok = t && begin(x, given, items, body, m, t, &c);
 	task_release(t);
 	conversation_free(&c);
+	json_decref(items);
 	json_decref(body);
 	json_decref(given);
 	return ok;
@@ -475,19 +487,14 @@ bool answer_input_tokens(struct exchange *x)
 {
 	struct conversation c = { 0 };
 	const struct served *m;
-	json_t *given = request_read(x->body.p, x->body.n, REQUEST_RESPONSES, &x->refusal),
-	       *body = read_request(x, given, &m, &c);
-	json_t *o = NULL;
+	json_t *given = request_read(x->body.p, x->body.n, REQUEST_RESPONSES, &x->refusal), *items,
+	       *body = read_request(x, given, &items, &m, &c), *o = NULL;
 
 	if (body)
 		o = json_pack("{s:s, s:I}", "object", "response.input_tokens", "input_tokens", (json_int_t)c.n_ids);
 	conversation_free(&c);
+	json_decref(items);
 	json_decref(body);
 	json_decref(given);
 	return o && exchange_json(x, json_write(o));
-}
-
-bool answer_stored(struct exchange *x)
-{
-	return refuse(&x->refusal, 404, NULL, "There is no response \"%s\": none is kept here.", x->rest);
 }

@@ -8,10 +8,24 @@
 
 #include <jansson.h>
 
+#include "base/bytes.h"
 #include "server/refusal.h"
+#include "server/response_store.h"
+#include "server/stream.h"
 
+/* All items of a conversation: those of the response that it goes on from, and those of the request's input. NULL:
+ * refused. */
+json_t *responses_items(const json_t *body, struct response_store *store, uint64_t owner, struct refusal *r);
 /* NULL: refused. */
-json_t *responses_to_chat(const json_t *body, struct refusal *r);
+json_t *responses_to_chat(const json_t *body, const json_t *items, struct refusal *r);
+/* Reasoning as a text that only this server reads, and back: nothing where it is of another one. */
+json_t *responses_seal(const char *text, size_t n);
+void responses_unseal(const char *sealed, struct bytes *out);
+/* What of a request its response says again, and what its answer took. */
+json_t *responses_said_again(const json_t *body);
+json_t *responses_usage(const struct run_numbers *n);
+/* Whether it has this in "include". */
+bool responses_include(const json_t *body, const char *what);
 /* What of a request was left out, a sentence each: an array. */
 json_t *responses_warnings(const json_t *body);
 

@@ -1,7 +1,4 @@
-/* server/responses_request.c - requests in the form of OpenAI's responses, brought to the one of chat completions.
- *
- * Nothing is kept between requests: what refers to an earlier one is refused, and the conversation stands in "input".
- */
+/* server/responses_request.c - requests in the form of OpenAI's responses, brought to the one of chat completions. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +6,7 @@
 #include "loaders/json_read.h"
 #include "loaders/json_write.h"
 #include "server/fields.h"
+#include "server/response_tools.h"
 #include "server/responses.h"
 #include "server/talk.h"
 
@@ -23,187 +21,189 @@ static void add_message(json_t *messages, const char *role, json_t *content)
 
 /* ---- items of the conversation */
 
-static bool has_texts(const json_t *item, const char *one, const char *other, struct refusal *r)
-{
-	const char *missing = !json_is_string(json_object_get(item, one))     ? one
-	                      : !json_is_string(json_object_get(item, other)) ? other
-	                                                                      : NULL;
+/* What is read so far. */
+struct talk_so_far {
+	json_t *messages;
+	struct bytes thoughts; /* reasoning that belongs to the next message of the assistant */
+};
 
-	return !missing || refuse(r, 400, "input", "input has a %s without a text as its %s",
-	                          json_string_value(json_object_get(item, "type")), missing);
+static json_t *last_of(struct talk_so_far *t) { return json_array_get(t->messages, json_array_size(t->messages) - 1); }
+
+/* The thoughts before it go into a message of the assistant. */
+static void give_thoughts(struct talk_so_far *t, json_t *message)
+{
+	if (t->thoughts.n)
+		json_put(message, "reasoning_content", json_text(t->thoughts.p, t->thoughts.n));
+	bytes_clear(&t->thoughts);
 }
 
-/* A call belongs to the message of the assistant before it, where there is one. */
-static bool add_call(json_t *messages, const json_t *item, struct refusal *r)
+/* A call belongs to the message of the assistant before it, where there is one. call is taken over. */
+static void add_call(struct talk_so_far *t, json_t *call)
 {
-	json_t *last = json_array_get(messages, json_array_size(messages) - 1), *call = json_object();
-	const char *role = json_string_value(json_object_get(last, "role"));
-	json_t *function = json_object();
+	const char *role = json_string_value(json_object_get(last_of(t), "role"));
 
-	if (!role || strcmp(role, "assistant") != 0) {
-		add_message(messages, "assistant", json_null());
-		last = json_array_get(messages, json_array_size(messages) - 1);
-	}
-	if (last && !json_object_get(last, "tool_calls"))
-		json_put(last, "tool_calls", json_array());
-	if (has_texts(item, "call_id", "name", r) && has_texts(item, "call_id", "arguments", r)) {
-		json_put(function, "name", json_incref(json_object_get(item, "name")));
-		json_put(function, "arguments", json_incref(json_object_get(item, "arguments")));
-		json_put(call, "id", json_incref(json_object_get(item, "call_id")));
-		json_put(call, "type", json_string("function"));
-		json_put(call, "function", json_incref(function));
-		json_add(json_object_get(last, "tool_calls"), json_incref(call));
-	}
-	json_decref(function);
-	json_decref(call);
-	return r->status == 0;
+	if (!role || strcmp(role, "assistant") != 0)
+		add_message(t->messages, "assistant", json_null());
+	if (!json_object_get(last_of(t), "tool_calls"))
+		json_put(last_of(t), "tool_calls", json_array());
+	give_thoughts(t, last_of(t));
+	json_add(json_object_get(last_of(t), "tool_calls"), call);
 }
 
-static bool add_result(json_t *messages, const json_t *item, struct refusal *r)
+static void add_texts(struct bytes *to, const json_t *parts)
 {
-	json_t *output = json_object_get(item, "output"), *o = json_object();
+	json_t *part;
+	size_t i;
 
-	if (has_texts(item, "call_id", "call_id", r)) {
-		json_put(o, "role", json_string("tool"));
-		json_put(o, "tool_call_id", json_incref(json_object_get(item, "call_id")));
-		json_put(o, "content", output && !json_is_null(output) ? json_incref(output) : json_string(""));
-		json_add(messages, json_incref(o));
+	json_array_foreach(parts, i, part)
+	{
+		const char *text = json_string_value(json_object_get(part, "text"));
+		bytes_text(to, text ? text : "");
 	}
-	json_decref(o);
-	return r->status == 0;
 }
 
-static bool add_item(json_t *messages, const json_t *item, size_t number, struct refusal *r)
+/* Its text, or what its client was given to bring it back; else what it was summed up to. */
+static void add_reasoning(struct talk_so_far *t, const json_t *item)
+{
+	const char *sealed = json_string_value(json_object_get(item, "encrypted_content"));
+	const size_t before = t->thoughts.n;
+
+	add_texts(&t->thoughts, json_object_get(item, "content"));
+	if (t->thoughts.n == before && sealed)
+		responses_unseal(sealed, &t->thoughts);
+	if (t->thoughts.n == before)
+		add_texts(&t->thoughts, json_object_get(item, "summary"));
+}
+
+/* Of what other servers' tools did, which a conversation may hold. */
+static bool is_hosted_call(const char *type)
+{
+	const char *end = strstr(type, "_call");
+
+	return (end && response_tools_are_hosted(type)) || strncmp(type, "mcp_", 4) == 0 ||
+	       strcmp(type, "computer_call_output") == 0 || strcmp(type, "compaction") == 0;
+}
+
+static bool add_item(struct talk_so_far *t, const json_t *item, size_t number, struct refusal *r)
 {
 	const char *type = json_string_value(json_object_get(item, "type"));
 	const char *role = json_string_value(json_object_get(item, "role"));
-	json_t *content = json_object_get(item, "content");
+	json_t *content = json_object_get(item, "content"), *made;
+	enum response_item kind;
 
-	if (type && strcmp(type, "function_call") == 0)
-		return add_call(messages, item, r);
-	if (type && strcmp(type, "function_call_output") == 0)
-		return add_result(messages, item, r);
-	if (type && strcmp(type, "reasoning") == 0)
+	if (!response_tools_item(item, &kind, &made, r)) {
+		json_decref(made);
+		return false;
+	}
+	if (kind == ITEM_IS_CALL) {
+		add_call(t, made);
+		return true;
+	}
+	if (kind == ITEM_IS_RESULT) {
+		json_add(t->messages, made);
+		return true;
+	}
+	if (type && strcmp(type, "reasoning") == 0) {
+		add_reasoning(t, item);
+		return true;
+	}
+	if (type && is_hosted_call(type))
 		return true;
 	if (type && strcmp(type, "message") != 0)
 		return refuse(r, 400, "input", "input has an item of type %.60s, which is not supported", type);
 	if (!role || (!json_is_string(content) && !json_is_array(content)))
 		return refuse(r, 400, "input", "item %zu of input has no role, or no content", number);
-	add_message(messages, role, json_incref(content));
+	add_message(t->messages, role, json_incref(content));
+	if (strcmp(role, "assistant") == 0)
+		give_thoughts(t, last_of(t));
 	return true;
 }
 
-static bool read_input(json_t *messages, const json_t *body, struct refusal *r)
+static bool read_input(json_t *messages, const json_t *body, const json_t *items, struct refusal *r)
 {
-	const json_t *input = field_value(body, "input"), *item;
+	struct talk_so_far t = { .messages = messages };
 	const char *instructions = NULL;
+	json_t *item;
 	size_t i;
 
 	if (!field_text(body, "instructions", &instructions, r))
 		return false;
 	if (instructions && *instructions)
 		add_message(messages, "system", json_incref(field_value(body, "instructions")));
-	if (!json_is_string(input) && json_array_size(input) == 0)
-		return refuse(r, 400, "input", "input is missing or empty, or neither a text nor an array");
+	json_array_foreach(items, i, item) if (!add_item(&t, item, i, r)) break;
+	const bool lost = t.thoughts.lost;
+	bytes_free(&t.thoughts);
+	return r->status == 0 && (!lost || refuse(r, 503, NULL, "There is no memory for this request."));
+}
+
+json_t *responses_items(const json_t *body, struct response_store *store, uint64_t owner, struct refusal *r)
+{
+	const json_t *input = field_value(body, "input");
+	const char *previous = NULL;
+	json_t *items, *more, *item;
+	size_t i;
+
+	if (!field_text(body, "previous_response_id", &previous, r))
+		return NULL;
+	if (!json_is_string(input) && json_array_size(input) == 0) {
+		refuse(r, 400, "input", "input is missing or empty, or neither a text nor an array");
+		return NULL;
+	}
+	items = previous ? response_store_items(store, owner, previous) : json_array();
+	more = previous ? response_store_get(store, owner, previous) : NULL;
+	if (previous && (!items || !more))
+		refuse(r, 400, "previous_response_id",
+		       "previous_response_id is %.80s, and no response of that name is kept here; send the whole "
+		       "conversation in input",
+		       previous);
+	if (!r->status && more && json_array_extend(items, json_object_get(more, "output")))
+		refuse(r, 503, NULL, "There is no memory for this request.");
+	json_decref(more);
+	if (r->status) {
+		json_decref(items);
+		return NULL;
+	}
 	if (json_is_string(input))
-		add_message(messages, "user", json_incref(field_value(body, "input")));
-	json_array_foreach(input, i, item) if (!add_item(messages, item, i, r)) return false;
-	return true;
+		json_add(items, json_pack("{s:s, s:s, s:O}", "type", "message", "role", "user", "content", input));
+	json_array_foreach(input, i, item)
+	{
+		const char *type = json_string_value(json_object_get(item, "type")),
+			   *id = json_string_value(json_object_get(item, "id"));
+		if (!type || strcmp(type, "item_reference") != 0) {
+			json_add(items, json_incref(item));
+			continue;
+		}
+		json_t *known = id ? response_store_find(store, owner, id) : NULL;
+		if (known)
+			json_add(items, known);
+		else
+			refuse(r, 400, "input", "input[%zu] refers to an item that is not kept here; send the item", i);
+	}
+	if (!r->status)
+		return items;
+	json_decref(items);
+	return NULL;
 }
 
 /* ---- tools */
 
-/* A function, or NULL: refused. */
-static json_t *tool_of(const json_t *tool, size_t number, struct refusal *r)
-{
-	static const char *const same[] = { "name", "description", "parameters", "strict" };
-	const char *type = json_string_value(json_object_get(tool, "type"));
-	json_t *function, *o, *v;
-
-	if (!type || strcmp(type, "function") != 0) {
-		talk_refuse_tool(number, type ? type : "none", r);
-		return NULL;
-	}
-	if (!json_is_string(json_object_get(tool, "name"))) {
-		refuse(r, 400, "tools", "tool %zu has no text as its name", number);
-		return NULL;
-	}
-	function = json_object();
-	for (size_t k = 0; k < sizeof same / sizeof *same; k++)
-		if ((v = field_value(tool, same[k])))
-			json_put(function, same[k], json_incref(v));
-	o = json_object();
-	json_put(o, "type", json_string("function"));
-	json_put(o, "function", function);
-	return o;
-}
-
-static bool has_function(const json_t *tools)
-{
-	json_t *tool;
-	size_t i;
-
-	json_array_foreach(tools, i, tool)
-	{
-		const char *type = json_string_value(json_object_get(tool, "type"));
-		if (type && strcmp(type, "function") == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool is_left_out(const json_t *tool, const json_t *tools)
-{
-	const char *type = json_string_value(json_object_get(tool, "type"));
-
-	return type && talk_may_leave_out(type) && has_function(tools);
-}
-
-static json_t *tools_of(const json_t *tools, struct refusal *r)
-{
-	json_t *list = json_array(), *tool, *one;
-	size_t i;
-
-	json_array_foreach(tools, i, tool) if (!is_left_out(tool, tools) && (one = tool_of(tool, i, r)))
-		json_add(list, one);
-	return list;
-}
-
 json_t *responses_warnings(const json_t *body)
 {
-	json_t *list = json_array(), *tools = field_value(body, "tools"), *tool;
-	char text[160];
-	size_t i;
+	struct refusal ignored = { 0 };
+	json_t *list = json_array();
 
-	json_array_foreach(tools, i, tool)
-	{
-		if (!is_left_out(tool, tools))
-			continue;
-		snprintf(text, sizeof text, "tools[%zu] of type %.60s was left out: nothing here runs it", i,
-		         json_string_value(json_object_get(tool, "type")));
-		json_add(list, json_text(text, strlen(text)));
-	}
+	json_decref(response_tools_functions(field_value(body, "tools"), list, &ignored));
 	return list;
 }
 
 static void set_choice(json_t *o, const json_t *choice, struct refusal *r)
 {
-	const char *type = json_string_value(json_object_get(choice, "type"));
-	json_t *name = json_object_get(choice, "name"), *function;
+	char name[200];
 
-	if (!json_is_object(choice))
+	if (!json_is_object(choice) || !response_tools_choice(choice, name, r))
 		return;
-	if (!type || strcmp(type, "function") != 0 || !json_is_string(name)) {
-		refuse(r, 400, "tool_choice", "tool_choice is of type %.60s, expected function, with a name",
-		       type ? type : "none");
-		return;
-	}
-	function = json_object();
-	json_put(function, "name", json_incref(name));
-	json_t *made = json_object();
-	json_put(made, "type", json_string("function"));
-	json_put(made, "function", function);
-	json_put(o, "tool_choice", made);
+	json_put(o, "tool_choice",
+	         json_pack("{s:s, s:{s:o}}", "type", "function", "function", "name", json_text(name, strlen(name))));
 }
 
 /* ---- all of it */
@@ -226,14 +226,16 @@ static bool includes_known(const json_t *body, struct refusal *r)
 /* Fields that chat completions have by another name or form, or that mean nothing there. */
 static void drop_fields(json_t *o)
 {
-	static const char *const names[] = { "input", "instructions", "text",         "max_output_tokens",
-		                             "n",     "logprobs",     "top_logprobs", "stream_options" };
+	static const char *const names[] = {
+		"input",        "instructions",   "text",  "max_output_tokens",   "n", "logprobs",
+		"top_logprobs", "stream_options", "store", "previous_response_id"
+	};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		json_object_del(o, names[i]);
 }
 
-json_t *responses_to_chat(const json_t *body, struct refusal *r)
+json_t *responses_to_chat(const json_t *body, const json_t *items, struct refusal *r)
 {
 	json_t *o = json_copied(body, false), *messages = json_array();
 	json_t *text = field_object(body, "text", r), *format = text ? field_value(text, "format") : NULL;
@@ -246,7 +248,8 @@ json_t *responses_to_chat(const json_t *body, struct refusal *r)
 	if (!o || !messages)
 		refuse(r, 503, NULL, "There is no memory for this request.");
 	if (r->status == 0 && includes_known(body, r) &&
-	    field_integer(body, "max_output_tokens", -1, INT32_MAX, &length, r) && read_input(messages, body, r)) {
+	    field_integer(body, "max_output_tokens", -1, INT32_MAX, &length, r) &&
+	    read_input(messages, body, items, r)) {
 		drop_fields(o);
 		json_put(o, "messages", json_incref(messages));
 		if (most)
@@ -256,7 +259,7 @@ json_t *responses_to_chat(const json_t *body, struct refusal *r)
 		if (format)
 			json_put(o, "response_format", json_incref(format));
 		if (tools) {
-			json_t *list = tools_of(tools, r);
+			json_t *list = response_tools_functions(tools, NULL, r);
 			if (json_array_size(list) == 0)
 				json_object_del(o, "tools");
 			else

@@ -27,6 +27,8 @@ const struct route routes[] = {
 	{ "POST", "/responses", ROUTE_KEY | ROUTE_MODEL, answer_responses },
 	{ "POST", "/v1/responses/input_tokens", ROUTE_KEY | ROUTE_MODEL, answer_input_tokens },
 	{ "GET", "/v1/responses/", ROUTE_KEY | ROUTE_BELOW, answer_stored },
+	{ "DELETE", "/v1/responses/", ROUTE_KEY | ROUTE_BELOW, answer_drop_stored },
+	{ "POST", "/v1/responses/", ROUTE_KEY | ROUTE_BELOW, answer_cancel_stored },
 	{ "POST", "/v1/embeddings", ROUTE_KEY | ROUTE_MODEL, answer_embeddings },
 	{ "POST", "/embeddings", ROUTE_KEY | ROUTE_MODEL, answer_embeddings },
 	{ "POST", "/embedding", ROUTE_KEY | ROUTE_MODEL, answer_embeddings },

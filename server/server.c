@@ -44,10 +44,14 @@ bool server_open(struct server *s, struct error *err)
 	}
 	s->origin.loopback = s->listener.loopback;
 	s->origin.bound = s->o.host;
+	if (s->o.responses > 0)
+		s->responses = response_store_open((size_t)s->o.responses, (size_t)s->o.responses_mib << 20,
+		                                   (double)s->o.responses_seconds);
 	s->watch = watch_open((double)s->o.read_seconds, (double)s->o.alive_seconds, give_back_memory, s, err);
 	if (s->watch && http_start(s, err))
 		return true;
 	watch_close(s->watch);
+	response_store_close(s->responses);
 	close(s->listener.fd);
 	return false;
 }
@@ -56,6 +60,8 @@ void server_close(struct server *s)
 {
 	http_stop(s);
 	watch_close(s->watch);
+	response_store_close(s->responses);
+	s->responses = NULL;
 	keys_free(s->keys);
 	tls_free(&s->tls);
 	s->watch = NULL;

@@ -22,6 +22,8 @@
  *   task_limits.c what else bounds tokens     request_id.c                 names of requests
  *   ollama*.c                                   what clients of ollama ask for
  *   anthropic.c, anthropic_request.c            conversations as Anthropic's API has them
+ *   response_store.c, responses_stored.c        responses that are kept
+ *   response_tools.c                            tools that are no plain functions
  *   responses.c, responses_request.c            conversations as OpenAI's responses
  *   openai.c, openai_parts.c                    answers as OpenAI's API has them
  *   chat_completions.c, completions.c           and what asks for them
@@ -39,6 +41,7 @@
 #include "server/keys.h"
 #include "server/listen.h"
 #include "server/origin.h"
+#include "server/response_store.h"
 #include "server/slot_files.h"
 #include "server/tls.h"
 #include "server/watch.h"
@@ -59,6 +62,7 @@ struct server_options {
 	struct slot_limits slot_limits;
 	const char *slot_folder; /* for what clients save; NULL: none */
 	const char *pull_with;   /* the program that fetches models for them; NULL: none does */
+	long responses, responses_mib, responses_seconds; /* that are kept: most of them, of memory, and how long */
 };
 
 enum server_state { SERVER_LOADING, SERVER_READY, SERVER_STOPPING };
@@ -72,8 +76,9 @@ struct server {
 	struct watch *watch;
 	struct MHD_Daemon *daemon;
 	struct gate *gate;
-	atomic_bool starts;  /* the HTTP library */
-	char complaint[200]; /* its first one while it starts */
+	atomic_bool starts;               /* the HTTP library */
+	char complaint[200];              /* its first one while it starts */
+	struct response_store *responses; /* NULL: none is kept */
 	struct models *models;
 	atomic_int state;                 /* of enum server_state */
 	_Atomic uint64_t loaded, to_load; /* bytes of the model that is being opened */

@@ -296,13 +296,10 @@ static void test_prompt_logprobs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_function_call),
-		cmocka_unit_test(test_function_stream),
-		cmocka_unit_test(test_function_history),
-		cmocka_unit_test(test_functions_refused),
-		cmocka_unit_test(test_anthropic_refusals),
-		cmocka_unit_test(test_least), cmocka_unit_test(test_nothing_left),
-		cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_function_call),      cmocka_unit_test(test_function_stream),
+		cmocka_unit_test(test_function_history),   cmocka_unit_test(test_functions_refused),
+		cmocka_unit_test(test_anthropic_refusals), cmocka_unit_test(test_least),
+		cmocka_unit_test(test_nothing_left),       cmocka_unit_test(test_budget),
 		cmocka_unit_test(test_prompt_logprobs),
 	};
 
