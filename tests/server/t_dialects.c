@@ -13,29 +13,12 @@
 #include <string.h>
 
 #include "tests/server/field_kinds.h"
+#include "tests/server/json_at.h"
 
 #define GET \
 	"{\"name\":\"get\",\"parameters\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"," \
 	"\"minimum\":1,\"maximum\":3}},\"required\":[\"n\"],\"additionalProperties\":false}}"
 #define ASKS "{\"messages\":[" FIELDS_USER "],\"max_tokens\":60,\"functions\":[" GET "],"
-
-static const json_t *at(const json_t *o, const char *path)
-{
-	char name[60];
-
-	for (; o && *path; path += strcspn(path, "/"), path += *path == '/') {
-		snprintf(name, sizeof name, "%.*s", (int)strcspn(path, "/"), path);
-		o = json_is_array(o) ? json_array_get(o, (size_t)atoi(name)) : json_object_get(o, name);
-	}
-	return o;
-}
-
-static const char *text_at(const json_t *o, const char *path)
-{
-	const char *text = json_string_value(at(o, path));
-
-	return text ? text : "";
-}
 
 /* ---- functions */
 

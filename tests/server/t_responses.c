@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "tests/server/client.h"
+#include "tests/server/json_at.h"
 #include "tests/support/shared.h"
 
 #define PATH "/v1/responses"
@@ -36,15 +37,6 @@ static const char template[] =
 	"{% endfor %}{% if add_generation_prompt %}[assistant|{% endif %}";
 static struct child server;
 
-static void write_file(const char *path, const char *text)
-{
-	FILE *f = fopen(path, "w");
-
-	assert_non_null(f);
-	assert_true(fputs(text, f) >= 0);
-	assert_int_equal(fclose(f), 0);
-}
-
 static int start(void **state)
 {
 	(void)state;
@@ -61,24 +53,6 @@ static int stop(void **state)
 
 	unlink("t_responses.jinja");
 	return status;
-}
-
-static const json_t *at(const json_t *o, const char *path)
-{
-	char name[60];
-
-	for (; o && *path; path += strcspn(path, "/"), path += *path == '/') {
-		snprintf(name, sizeof name, "%.*s", (int)strcspn(path, "/"), path);
-		o = json_is_array(o) ? json_array_get(o, (size_t)atoi(name)) : json_object_get(o, name);
-	}
-	return o;
-}
-
-static const char *text_at(const json_t *o, const char *path)
-{
-	const char *text = json_string_value(at(o, path));
-
-	return text ? text : "";
 }
 
 static json_t *ask(int status, const char *format, ...)
@@ -347,53 +321,65 @@ static void test_hosted(void **state)
 	json_decref(o);
 }
 
-/* Everything that an agent's conversation holds, and what the model reads of it. */
+/* Everything that an agent's conversation holds. */
+static const char items[] =
+	"{\"type\":\"message\",\"role\":\"developer\",\"content\":[{\"type\":\"input_text\",\"text\":\"Rules\"}"
+	"]},"
+	"{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"Fix it\"}]},"
+	"{\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":\"jitrun-1:SGlkZGVuIHRob3VnaHQ=\"},"
+	"{\"type\":\"function_call\",\"call_id\":\"c1\",\"namespace\":\"mcp__files\",\"name\":\"read\","
+	"\"arguments\":"
+	"\"{\\\"n\\\":1}\"},"
+	"{\"type\":\"function_call_output\",\"call_id\":\"c1\",\"output\":[{\"type\":\"input_text\",\"text\":"
+	"\"ONE"
+	"\"}]},"
+	"{\"type\":\"custom_tool_call\",\"status\":\"completed\",\"call_id\":\"c2\",\"name\":\"apply_patch\","
+	"\"input\":\"*** Begin Patch\"},"
+	"{\"type\":\"custom_tool_call_output\",\"call_id\":\"c2\",\"output\":\"TWO\"},"
+	"{\"type\":\"local_shell_call\",\"call_id\":\"c3\",\"status\":\"completed\",\"action\":{\"type\":"
+	"\"exec\","
+	"\"command\":[\"ls\"]}},"
+	"{\"type\":\"local_shell_call_output\",\"call_id\":\"c3\",\"output\":\"THREE\"},"
+	"{\"type\":\"shell_call\",\"call_id\":\"c4\",\"action\":{\"commands\":[\"pwd\"]}},"
+	"{\"type\":\"shell_call_output\",\"call_id\":\"c4\",\"output\":[{\"stdout\":\"FOUR\",\"outcome\":{"
+	"\"type\":"
+	"\"exit\",\"exit_code\":0}}]},"
+	"{\"type\":\"apply_patch_call\",\"call_id\":\"c5\",\"status\":\"completed\",\"operation\":{\"type\":"
+	"\"delete_file\",\"path\":\"a.c\"}},"
+	"{\"type\":\"apply_patch_call_output\",\"call_id\":\"c5\",\"status\":\"completed\",\"output\":\"FIVE\"}"
+	","
+	"{\"type\":\"web_search_call\",\"id\":\"ws_1\",\"status\":\"completed\",\"action\":{}},"
+	"{\"type\":\"reasoning\",\"id\":\"rs_1\",\"summary\":[],\"content\":[{\"type\":\"reasoning_text\","
+	"\"text\":"
+	"\"Plain thought\"}],\"encrypted_content\":\"gAAAA\"},"
+	"{\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"Done\","
+	"\"annotations\":[]}]},"
+	"{\"role\":\"user\",\"content\":\"Thanks\"}";
+
+static json_int_t count(const char *all)
+{
+	json_t *o =
+		ask(200, "{" SHORT "\"tools\":[" SPACE "," CUSTOM ",{\"type\":\"local_shell\"}],\"input\":[%s]}", all);
+	const json_int_t n = json_integer_value(at(o, "usage/input_tokens"));
+
+	json_decref(o);
+	return n;
+}
+
+/* Each part is read: with another one the prompt is another. */
 static void test_history(void **state)
 {
-	static const char items[] =
-		"{\"type\":\"message\",\"role\":\"developer\",\"content\":[{\"type\":\"input_text\",\"text\":\"Rules\"}"
-		"]},"
-		"{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"Fix it\"}]},"
-		"{\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":\"jitrun-1:SGlkZGVuIHRob3VnaHQ=\"},"
-		"{\"type\":\"function_call\",\"call_id\":\"c1\",\"namespace\":\"mcp__files\",\"name\":\"read\","
-		"\"arguments\":"
-		"\"{\\\"n\\\":1}\"},"
-		"{\"type\":\"function_call_output\",\"call_id\":\"c1\",\"output\":[{\"type\":\"input_text\",\"text\":"
-		"\"ONE"
-		"\"}]},"
-		"{\"type\":\"custom_tool_call\",\"status\":\"completed\",\"call_id\":\"c2\",\"name\":\"apply_patch\","
-		"\"input\":\"*** Begin Patch\"},"
-		"{\"type\":\"custom_tool_call_output\",\"call_id\":\"c2\",\"output\":\"TWO\"},"
-		"{\"type\":\"local_shell_call\",\"call_id\":\"c3\",\"status\":\"completed\",\"action\":{\"type\":"
-		"\"exec\","
-		"\"command\":[\"ls\"]}},"
-		"{\"type\":\"local_shell_call_output\",\"call_id\":\"c3\",\"output\":\"THREE\"},"
-		"{\"type\":\"shell_call\",\"call_id\":\"c4\",\"action\":{\"commands\":[\"pwd\"]}},"
-		"{\"type\":\"shell_call_output\",\"call_id\":\"c4\",\"output\":[{\"stdout\":\"FOUR\",\"outcome\":{"
-		"\"type\":"
-		"\"exit\",\"exit_code\":0}}]},"
-		"{\"type\":\"apply_patch_call\",\"call_id\":\"c5\",\"status\":\"completed\",\"operation\":{\"type\":"
-		"\"delete_file\",\"path\":\"a.c\"}},"
-		"{\"type\":\"apply_patch_call_output\",\"call_id\":\"c5\",\"status\":\"completed\",\"output\":\"FIVE\"}"
-		","
-		"{\"type\":\"web_search_call\",\"id\":\"ws_1\",\"status\":\"completed\",\"action\":{}},"
-		"{\"type\":\"reasoning\",\"id\":\"rs_1\",\"summary\":[],\"content\":[{\"type\":\"reasoning_text\","
-		"\"text\":"
-		"\"Plain thought\"}],\"encrypted_content\":\"gAAAA\"},"
-		"{\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"Done\","
-		"\"annotations\":[]}]},"
-		"{\"role\":\"user\",\"content\":\"Thanks\"}";
 	static const char *const parts[] = {
 		"Rules",
 		"Fix it",
-		"Hidden thought",
-		"mcp__files__read",
+		"SGlkZGVuIHRob3VnaHQ=",
+		"mcp__files",
 		"ONE",
 		"*** Begin Patch",
 		"TWO",
-		"\"ls\"",
+		"ls",
 		"THREE",
-		"\"pwd\"",
+		"pwd",
 		"FOUR",
 		"a.c",
 		"FIVE",
@@ -401,38 +387,20 @@ static void test_history(void **state)
 		"Done",
 		"Thanks"
 	};
+	const json_int_t all = count(items);
 	char more[6000];
 	(void)state;
 
-	json_t *o = ask(200, "{" SHORT "\"tools\":[" SPACE "," CUSTOM ",{\"type\":\"local_shell\"}],\"input\":[%s]}",
-	                items);
-	const json_int_t all = json_integer_value(at(o, "usage/input_tokens"));
-	json_decref(o);
-	/* Each part is read: without it the prompt is another. */
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-		const bool sealed = strcmp(parts[i], "Hidden thought") == 0;
-		char spelled[60] = "";
-		for (const char *p = sealed                                      ? "SGlkZGVuIHRob3VnaHQ="
-		                     : strcmp(parts[i], "mcp__files__read") == 0 ? "mcp__files"
-		                                                                 : parts[i];
-		     *p; p++)
-			sprintf(spelled + strlen(spelled), *p == '"' ? "\\\"" : "%c", *p);
-		const char *place = strstr(items, sealed                  ? "SGlkZGVuIHRob3VnaHQ="
-		                                  : strchr(parts[i], '"') ? parts[i]
-		                                                          : spelled);
+		const char *place = strstr(items, parts[i]);
 		assert_non_null(place);
-		const size_t n =
-			sealed ? strlen("SGlkZGVuIHRob3VnaHQ=") : strlen(strchr(parts[i], '"') ? parts[i] : spelled);
+		while (strcmp(parts[i], "ls") == 0 && place[-1] != '"')
+			place = strstr(place + 1, parts[i]);
 		snprintf(more, sizeof more, "%.*s%s%s", (int)(place - items), items,
-		         sealed                  ? ""
-		         : strchr(parts[i], '"') ? "\"another command altogether\""
-		                                 : "another text altogether, which is long",
-		         place + n);
-		o = ask(200, "{" SHORT "\"tools\":[" SPACE "," CUSTOM ",{\"type\":\"local_shell\"}],\"input\":[%s]}",
-		        more);
-		if (json_integer_value(at(o, "usage/input_tokens")) == all)
+		         strchr(parts[i], '=') ? "" : "another text altogether, which is long",
+		         place + strlen(parts[i]));
+		if (count(more) == all)
 			fail_msg("\"%s\" is not read", parts[i]);
-		json_decref(o);
 	}
 }
 
