@@ -197,19 +197,7 @@ static const struct option_row rows[] = {
 	  .help = "whether models that can do both shall reason before they answer; a request's chat_template_kwargs "
 	          "with enable_thinking, and its reasoning_effort, say otherwise (as the template does)",
 	  .target = &serve.reasoning },
-	{ .name = "reasoning-budget",
-	  .kind = OPTION_INT,
-	  .value = "N",
-	  .help = "tokens of reasoning after which it is closed, where a request does not say; 0: at once; -1: as many "
-	          "as the model makes (-1)",
-	  .low = -1,
-	  .high = INT_MAX,
-	  .target = &serve.reasoning_budget },
-	{ .name = "reasoning-budget-message",
-	  .kind = OPTION_TEXT,
-	  .value = "TEXT",
-	  .help = "what then stands at the end of the reasoning (nothing)",
-	  .target = &serve.reasoning_message },
+#include "programs/reasoning_rows.def"
 	{ .name = "reasoning-format",
 	  .kind = OPTION_CHOICE,
 	  .value = "auto|none|deepseek",
