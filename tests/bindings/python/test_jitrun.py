@@ -122,6 +122,24 @@ class Texts(unittest.TestCase):
         reply = model.chat("where", tools=[Point], tool_choice="Point", template=TOOLS, max_tokens=200, seed=2)
         self.assertIsInstance(reply.tool_calls[0].value["x"], int)
 
+    def test_pydantic_of_both_versions(self):
+        class Second:  # what version 2 has
+            @classmethod
+            def model_json_schema(cls):
+                return {"enum": [1, 2]}
+
+            @classmethod
+            def model_validate_json(cls, text):
+                return ("second", json.loads(text))
+
+        class First:  # what version 1 has
+            __fields__ = {}
+            schema = Second.model_json_schema
+            parse_raw = Second.model_validate_json
+
+        for kind in (First, Second):
+            self.assertIn(model.generate("It is ", schema=kind, seed=1).parsed[1], (1, 2))
+
     def test_logprobs(self):
         g = model.generate("Once", max_tokens=4, temperature=0, logprobs=3)
         self.assertEqual([p.id for p in g.logprobs], g.ids)

@@ -8,6 +8,7 @@ import unittest
 
 from jitrun.llama_cpp import (GGML_TYPE_Q8_0, LLAMA_POOLING_TYPE_CLS, LLAMA_POOLING_TYPE_MEAN, LLAMA_POOLING_TYPE_NONE,
                               Llama, LlamaGrammar, LlamaRAMCache, LogitsProcessorList, StoppingCriteriaList)
+from jitrun.llama_cpp.llama_chat_format import FORMATS
 from jitrun.llama_cpp.llama_speculative import LlamaPromptLookupDecoding
 
 MODEL = os.environ["JITRUN_MODEL"]
@@ -44,6 +45,8 @@ class Completions(unittest.TestCase):
     def test_options(self):
         same = [llm("Once", max_tokens=12)["choices"][0]["text"] for _ in range(2)]
         self.assertEqual(*same)  # the seed of the constructor
+        drawn = {llm("Once", max_tokens=12, seed=-1)["choices"][0]["text"] for _ in range(4)}
+        self.assertGreater(len(drawn), 1)
         greedy = llm("Once", max_tokens=12, temperature=0)["choices"][0]["text"]
         self.assertEqual(llm("Once", max_tokens=12, top_k=1)["choices"][0]["text"], greedy)
         first = llm.tokenize(greedy.encode(), add_bos=False)[0]
@@ -99,7 +102,14 @@ class Chats(unittest.TestCase):
         self.assertEqual([len(t["top_logprobs"]) for t in lp["logprobs"]["content"]], [2, 2, 2])
 
     def test_formats(self):
-        for name in ("llama-2", "chatml", "alpaca", "vicuna", "chatml-function-calling"):
+        more = [*MESSAGES, {"role": "assistant", "content": "It is."}, {"role": "user", "content": "And?"}]
+        for name, text in FORMATS.items():
+            said = llm._model.render(more, template=text).text
+            places = [said.index(m["content"]) for m in more]
+            self.assertEqual(places, sorted(places), name)
+        self.assertIn("[INST] <<SYS>>\nYou are an assistant.\n<</SYS>>\n\nDescribe it. [/INST] It is. ",
+                      llm._model.render(more, template=FORMATS["llama-2"]).text)
+        for name in ("llama-2", "chatml", "chatml-function-calling"):
             with Llama(model_path=MODEL, chat_format=name, n_ctx=256) as one:
                 self.assertTrue(one.create_chat_completion(messages=MESSAGES, max_tokens=2)["usage"]["prompt_tokens"])
         with self.assertRaisesRegex(ValueError, "chat_format is 'pirate'"):

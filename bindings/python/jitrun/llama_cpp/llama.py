@@ -43,6 +43,14 @@ def _refuse(name: str, value: Any) -> None:
     raise ValueError(f"{name}={value!r} is not supported by jitrun")
 
 
+def _seed_of(seed: int) -> Optional[int]:
+    """Of 32 bits; None: one is to be drawn, which -1 asks for as well."""
+    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+        raise TypeError(f"seed is {seed!r}, expected an integer")
+    seed &= 0xFFFFFFFF
+    return None if seed == names.LLAMA_DEFAULT_SEED else seed
+
+
 def _device(n_gpu_layers: int) -> Optional[str]:
     if n_gpu_layers == 0:
         return None
@@ -78,7 +86,8 @@ class Llama:
         llama_chat_format.check(chat_format)
         self.model_path, self.chat_format, self.chat_handler, self.verbose = model_path, chat_format, None, False
         self.last_n_tokens_size, self._pooling = last_n_tokens_size, _POOLING[pooling_type]
-        self._seed = None if seed == names.LLAMA_DEFAULT_SEED else seed
+        self._seed: Optional[int] = None
+        self.set_seed(seed)
         self._model = Model(model_path, device=_device(n_gpu_layers), threads=n_threads or 0, context=n_ctx,
                             kv=kv or "f16")
         self._own: Optional[Session] = None
@@ -166,15 +175,14 @@ class Llama:
             _refuse("tfs_z", tfs)
         if o.get("logits_processor"):
             _refuse("logits_processor", o["logits_processor"])
-        seed = o.get("seed")
-        seed = self._seed if seed is None or seed == names.LLAMA_DEFAULT_SEED else seed
+        seed = self._seed if o.get("seed") is None else _seed_of(o["seed"])
         bias = o.get("logit_bias")
         return {"temperature": o["temperature"], "top_p": o["top_p"], "min_p": o["min_p"],
                 "typical_p": o["typical_p"], "top_k": max(o["top_k"], 0), "repeat_penalty": o["repeat_penalty"],
                 "frequency_penalty": o["frequency_penalty"], "presence_penalty": o["presence_penalty"],
                 "mirostat": o.get("mirostat_mode", 0), "mirostat_tau": o.get("mirostat_tau", 5.0),
                 "mirostat_eta": o.get("mirostat_eta", 0.1), "repeat_window": self.last_n_tokens_size,
-                "seed": None if seed is None else seed & 0xFFFFFFFF,
+                "seed": seed,
                 "logit_bias": {int(k): float(v) for k, v in bias.items()} if bias else None}
 
     def _until(self, criteria: Any, prompt: List[int], session: Session) -> Optional[Callable[[List[int]], bool]]:
@@ -455,7 +463,7 @@ class Llama:
 
     def set_seed(self, seed: int) -> None:
         """The seed of what follows."""
-        self._seed = None if seed == names.LLAMA_DEFAULT_SEED else seed
+        self._seed = _seed_of(seed)
 
     def set_cache(self, cache: Any) -> None:
         """Taken, and not needed: prompts that begin alike are computed from where they differ."""

@@ -29,8 +29,21 @@ VICUNA = ("{% for m in messages %}{% if m.role == 'system' %}{{ m.content + ' ' 
           "{% elif m.role == 'user' %}{{ 'USER: ' + m.content + ' ' }}"
           "{% else %}{{ 'ASSISTANT: ' + (m.content or '') + (eos_token or '') }}{% endif %}{% endfor %}"
           "{% if add_generation_prompt %}{{ 'ASSISTANT:' }}{% endif %}")
+LLAMA_3 = ("{{ bos_token or '' }}{% for m in messages %}{{ '<|start_header_id|>' + m.role + '<|end_header_id|>\n\n' + "
+           "(m.content or '') + '<|eot_id|>' }}{% endfor %}"
+           "{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}")
+GEMMA = ("{{ bos_token or '' }}{% for m in messages %}"
+         "{{ '<start_of_turn>' + ('model' if m.role == 'assistant' else 'user') + '\n' + (m.content or '') + "
+         "'<end_of_turn>\n' }}{% endfor %}"
+         "{% if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{% endif %}")
+MISTRAL = ("{{ bos_token or '' }}{% for m in messages %}{% if m.role == 'assistant' %}"
+           "{{ ' ' + (m.content or '') + (eos_token or '') }}{% else %}{{ '[INST] ' + m.content + ' [/INST]' }}"
+           "{% endif %}{% endfor %}")
+ZEPHYR = ("{% for m in messages %}{{ '<|' + m.role + '|>\n' + (m.content or '') + (eos_token or '') + '\n' }}"
+          "{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% endif %}")
 FORMATS: Dict[str, str] = {"chatml": CHATML, "chatml-function-calling": CHATML_TOOLS, "llama-2": LLAMA_2,
-                           "alpaca": ALPACA, "vicuna": VICUNA}
+                           "llama-3": LLAMA_3, "gemma": GEMMA, "mistral-instruct": MISTRAL, "zephyr": ZEPHYR,
+                           "qwen": CHATML, "alpaca": ALPACA, "vicuna": VICUNA}
 
 
 def template_of(chat_format: Optional[str], model: Any, tools: bool) -> Optional[str]:
@@ -41,7 +54,7 @@ def template_of(chat_format: Optional[str], model: Any, tools: bool) -> Optional
         return CHATML_TOOLS if tools else CHATML
     if chat_format == "chat_template.default":
         return None
-    return CHATML_TOOLS if chat_format == "chatml" and tools else FORMATS[chat_format]
+    return CHATML_TOOLS if FORMATS[chat_format] == CHATML and tools else FORMATS[chat_format]
 
 
 def check(chat_format: Optional[str]) -> None:
