@@ -43,7 +43,9 @@ static int start(void **state)
 	FILE *f = fopen(script_path, "w");
 	if (!f || fputs(script, f) < 0 || fclose(f) || chmod(script_path, 0700))
 		return 1;
-	server = child_start((const char *[]){ "--no-cache", "--pull-with", script_path, "--stop-timeout", "9", NULL });
+	server = child_start((const char *[]){
+		"--no-cache", "--pull-with", script_path, "--stop-timeout", "1", "--sse-ping-interval", "1", "--device",
+		"ref", "--threads", "1", "--parallel", "1", NULL });
 	return 0;
 }
 
@@ -90,18 +92,39 @@ static void test_failures(void **state)
 	json_decref(client_json(&server, "/api/pull", "{\"model\":\"a/b\",\"stream\":7}", 400));
 }
 
+/* The connection of a request whose answer is not read yet. */
+static int begin(const char *path, const char *body)
+{
+	char text[400];
+	int fd = client_connect(&server, false);
+
+	snprintf(text, sizeof text, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s", path,
+	         strlen(body), body);
+	client_send(fd, text, strlen(text));
+	return fd;
+}
+
+/* Until the server has sent this. */
+static void read_until(int fd, const char *words)
+{
+	char said[1 << 16];
+	size_t n = 0;
+
+	for (said[0] = 0; !strstr(said, words); said[n] = 0) {
+		const ssize_t got = read(fd, said + n, sizeof said - n - 1);
+		if (got <= 0)
+			fail_msg("the server has not said %s: %s", words, said);
+		n += (size_t)got;
+	}
+}
+
 /* The process that a slow request runs. */
 static pid_t slow_process(int *fd)
 {
-	static const char body[] = "{\"model\":\"owner/slow\"}";
-	char text[300];
 	int pid = 0;
 
 	unlink(pid_path);
-	snprintf(text, sizeof text, "POST /api/pull HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s",
-	         strlen(body), body);
-	*fd = client_connect(&server, false);
-	client_send(*fd, text, strlen(text));
+	*fd = begin("/api/pull", "{\"model\":\"owner/slow\"}");
 	for (double end = system_seconds() + 20; pid == 0 && system_seconds() < end; usleep(10000)) {
 		FILE *f = fopen(pid_path, "r");
 		if (f && fscanf(f, "%d", &pid) != 1)
@@ -126,35 +149,53 @@ static void test_leaving(void **state)
 	pid_t pid = slow_process(&fd);
 	(void)state;
 
+	read_until(fd, "{\"status\":\"waiting\"}\n");
 	close(fd);
 	must_end(pid);
+}
+
+#define LONG "{\"prompt\":\"A tale\",\"ignore_eos\":true}"
+
+/* Where nothing comes for some time, there are lines all the same, each an object as all others. */
+static void test_waiting(void **state)
+{
+	int first = begin("/api/generate", LONG), second = begin("/api/chat", "{\"messages\":[{\"role\":\"user\","
+	                                                                      "\"content\":\"a\"}]}");
+	(void)state;
+
+	read_until(second, "\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":false}\n");
+	close(first);
+	close(second);
 }
 
 /* The last one: the server is asked to stop. */
 static void test_stopping(void **state)
 {
-	int fd;
+	int fd, talks = begin("/api/generate", LONG);
 	pid_t pid = slow_process(&fd);
-	const double began = system_seconds();
 	(void)state;
 
 	assert_int_equal(child_stop(&server), 0);
-	assert_true(system_seconds() - began < 8);
 	must_end(pid);
 	struct answer a = client_read(fd, 10);
 	assert_int_equal(a.status, 200);
 	assert_non_null(strstr(a.body, "{\"error\":\"The server is stopping.\"}"));
 	answer_free(&a);
 	close(fd);
+	/* So does an answer that had no time to end. */
+	a = client_read(talks, 10);
+	assert_int_equal(a.status, 200);
+	assert_non_null(strstr(a.body, "\"done\":false}\n{\"error\":\""));
+	assert_null(strstr(a.body, "\"done\":true"));
+	answer_free(&a);
+	close(talks);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_failures),
-		cmocka_unit_test(test_leaving),
-		cmocka_unit_test(test_stopping),
+		cmocka_unit_test(test_lines),   cmocka_unit_test(test_failures), cmocka_unit_test(test_leaving),
+		cmocka_unit_test(test_waiting), cmocka_unit_test(test_stopping),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
