@@ -407,6 +407,7 @@ static const struct option_command commands[] = {
 	{ "info", "MODEL", "say what a model is, whether it runs here, and in how much memory" },
 	{ "list", "", "list the models that ollama, Hugging Face's libraries and others have put here" },
 	{ "pull", "NAME", "fetch a model of Hugging Face's hub, by jitpull" },
+	{ "rm", "NAME", "remove a model of Hugging Face's cache" },
 	{ "doctor", "", "say what this machine is, and what of it jitrun uses" },
 };
 

@@ -4,6 +4,7 @@
  *   jitrun_options.c   the command line
  *   jitrun_meaning.c   what its options mean for the library
  *   jitrun_words.c     what of it has no dashes
+ *   jitrun_remove.c    jitrun rm: a model leaves the cache
  *   jitrun_fetch.c     models that are not here yet: jitrun pull, and -hf
  *   jitrun_notes.c     what else is worth knowing
  *   jitrun_text.c      the prompt in, generated text out
@@ -200,6 +201,7 @@ int jitrun_list(int argc, char **argv);
 int jitrun_doctor(int argc, char **argv);
 /* Becomes jitpull. */
 int jitrun_pull(int argc, char **argv);
+int jitrun_remove(int argc, char **argv);
 
 /* ---- jitrun_json.c: exit statuses */
 

@@ -17,7 +17,6 @@ static const struct {
 	{ "server", "jitserve MODEL answers over HTTP" },
 	{ "ps", "GET /v1/models of a jitserve says which of its models are loaded" },
 	{ "stop", "a jitserve ends with Ctrl-C or SIGTERM" },
-	{ "rm", "jitrun keeps no models: they are files, which rm removes" },
 	{ "cp", "jitrun keeps no models: they are files, which cp copies" },
 	{ "create", "jitrun makes no models" },
 	{ "chat", "jitrun MODEL talks, and jitrun MODEL --prompt TEXT continues a text" },

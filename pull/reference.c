@@ -133,6 +133,7 @@ static bool take_page(struct reference *r, char *rest)
 		return false;
 	size_t n = strcspn(at, "/");
 	bool ok = n && take(r->revision, sizeof r->revision, at, n);
+	r->has_revision = true;
 	decode(r->revision);
 	at += n;
 	at += *at == '/';
@@ -165,11 +166,12 @@ static bool take_suffixes(struct reference *r, char *text)
 			at--;
 		if (at == text)
 			return true;
-		bool quant = *at == ':', again = quant ? *r->quant : strcmp(r->revision, "main") != 0;
+		bool quant = *at == ':', again = quant ? *r->quant : r->has_revision;
 		if (again || !at[1] ||
 		    !take(quant ? r->quant : r->revision, quant ? sizeof r->quant : sizeof r->revision, at + 1,
 		          strlen(at + 1)))
 			return false;
+		r->has_revision |= !quant;
 		*at = 0;
 	}
 	return !strpbrk(text, ":@");

@@ -18,6 +18,7 @@ struct reference {
 	char quant[REFERENCE_QUANT];       /* "Q4_K_M"; "": none is named */
 	char revision[REFERENCE_REVISION]; /* a branch, a tag or a commit; "main" unless named */
 	char file[PULL_PATH_MOST + 1];     /* a file of it; "": none is named */
+	bool has_revision;                 /* one is named, if only main */
 };
 
 /* OWNER/NAME[/FILE][:QUANT][@REVISION], with hf.co/, huggingface.co/ or their web address before it; endpoint, the

@@ -42,4 +42,10 @@ void test_hostile_listing(void **state);
 void test_endless(void **state);
 void test_hostile_bytes(void **state);
 
+/* ---- remove_tests.c */
+
+void test_remove(void **state);
+void test_remove_refused(void **state);
+void test_run(void **state);
+
 #endif

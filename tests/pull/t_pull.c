@@ -344,6 +344,8 @@ int main(void)
 		cmocka_unit_test(test_hostile_bytes), cmocka_unit_test(test_bare_listing),
 		cmocka_unit_test(test_disk),          cmocka_unit_test(test_together),
 		cmocka_unit_test(test_interrupted),   cmocka_unit_test(test_said),
+		cmocka_unit_test(test_remove),        cmocka_unit_test(test_remove_refused),
+		cmocka_unit_test(test_run),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
