@@ -43,7 +43,7 @@ struct batch_member {
 	struct batch_pages pages;   /* used; session->memory has their addresses */
 	size_t published;           /* of them, from the first on */
 	struct session_mark before; /* what it was before the tokens were submitted that are not all computed yet */
-	size_t submitted;           /* where they end */
+	size_t submitted;           /* where they end; 0: all that were are computed, or were once */
 	size_t mark[BATCH_MARKS];   /* behind so many tokens; 0: nowhere */
 	size_t told;                /* the length at which it was ready when that was told last, or BATCH_NOT_TOLD */
 	struct error error;         /* its own, for who asks it; code 0: none */

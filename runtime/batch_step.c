@@ -352,8 +352,12 @@ static void finish_piece(const struct batch_piece *p)
 	if (count == &s->prompt_tokens)
 		session_tell_prompt(s);
 	s->logits_valid = p->rows > 0;
-	if (!p->rows || session_check_row(s, s->computed - 1, s->logits, &e))
+	if (!p->rows)
 		return;
+	if (session_check_row(s, s->computed - 1, s->logits, &e)) {
+		p->member->submitted = 0; /* they were taken: should it be set back, they stay, whatever fails then */
+		return;
+	}
 	s->logits_valid = false;
 	if (s->computed == p->member->submitted)
 		session_refuse_prompt(s, from, &e);

@@ -66,7 +66,8 @@ int jit_session_submit(jit_session *s, const int32_t *ids, size_t n, size_t *reu
  * told once; *n 0: there is more to compute, or nothing is pending (jit_batch_pending). Sessions for which memory has
  * no room wait for it, or are set back and computed again later, the last that came first. An error that belongs to one
  * session (it was cancelled, its logits are not finite) makes it ready, and is told by whatever asks it for logits or a
- * token; what is returned here concerns the whole batch. */
+ * token; what is returned here concerns the whole batch. Tokens that were submitted since the session was ready last
+ * are taken back then; all others stay, and a rewind by one and its token, submitted again, have it go on. */
 int jit_batch_step(jit_batch *b, jit_session **ready, size_t most, size_t *n, jit_error *err);
 /* How many sessions have tokens to compute, or are ready and were not told yet. */
 size_t jit_batch_pending(const jit_batch *b);
