@@ -117,7 +117,7 @@ static const struct model_metadata *metadata_of(const struct model *file, const 
 	return NULL;
 }
 
-/* What whoever made a GGUF file called the mixture of types in it; else the type of most weights. */
+/* The mixture of types as general.file_type of a GGUF file names it, else the type of most weights. */
 static void print_types(char out[32], const struct model *file, enum dtype main_type)
 {
 	static const char *const mixtures[] = {

@@ -329,16 +329,17 @@ static void test_log_probabilities(void **state)
 	       *reference = ask(&server, "/v1/chat/completions", with, "");
 	char *body = body_of(with, "");
 	json_t *lines = ask_lines(&server, "/api/chat", body);
-	const json_t *list = at(whole, "logprobs"), *entry;
+	const json_t *list = at(whole, "logprobs"), *entry, *line;
 	size_t n = 0, i, k;
 	(void)state;
 
 	assert_int_equal(json_array_size(list), 5);
 	assert_true(json_equal(list, at(reference, "choices.0.logprobs.content")));
-	json_array_foreach(lines, i, whole) json_array_foreach(at(whole, "logprobs"), k, entry)
+	json_array_foreach(lines, i, line) json_array_foreach(at(line, "logprobs"), k, entry)
 		assert_true(json_equal(entry, json_array_get(list, n++)));
 	assert_int_equal(n, 5);
-	json_decref((json_t *)(uintptr_t)reference);
+	json_decref(whole);
+	json_decref(reference);
 	json_decref(lines);
 	free(body);
 }
