@@ -51,8 +51,6 @@ static void take(struct answer *a, const char *text, size_t n)
 	struct think_parts parts = { .answer = text, .n_answer = n };
 	struct bytes reasoning = { 0 };
 
-	a->n = 0;
-	bytes_clear(&a->told);
 	if (a->lost)
 		return;
 	if (!a->keeps_reasoning && !think_take(&a->think, text, n, &parts))
@@ -77,6 +75,12 @@ void answer_end(struct answer *a, bool cut)
 		return;
 	tool_calls_end(&a->tools, cut);
 	tell_calls(a);
+}
+
+void answer_clear(struct answer *a)
+{
+	a->n = 0;
+	bytes_clear(&a->told);
 }
 
 void answer_free(struct answer *a)

@@ -37,10 +37,12 @@ struct answer {
  * call has no reasoning. */
 void answer_begin(struct answer *a, const char *prompt, size_t n, enum tools_form form, const char *opened,
                   const char *functions);
-/* The next piece: a->event has what it told. */
+/* The next piece: what it told is behind the events that are there. */
 void answer_take(struct answer *a, const char *text, size_t n);
 /* The end, in the same way; cut: the model had more to say. */
 void answer_end(struct answer *a, bool cut);
+/* The events were told. */
+void answer_clear(struct answer *a);
 void answer_free(struct answer *a);
 
 #endif

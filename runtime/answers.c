@@ -166,8 +166,13 @@ static bool name_calls(jit_answer *a, struct error *e)
 	return true;
 }
 
-static bool goes_on(const jit_answer *a, const char *function, struct error *e)
+/* What was told already makes room. */
+static bool goes_on(jit_answer *a, const char *function, struct error *e)
 {
+	if (a->next == a->answer.n) {
+		answer_clear(&a->answer);
+		a->next = 0;
+	}
 	return !a->ended || error_set(e, ERROR_ARGUMENT, "%s: the answer was finished before", function);
 }
 
@@ -176,7 +181,6 @@ int jit_answer_feed(jit_answer *a, const char *text, size_t n, jit_error *err)
 	struct error e = { 0 };
 
 	if (NEEDED(a, &e) && NEEDED_LIST(text, n, &e) && goes_on(a, __func__, &e)) {
-		a->next = 0;
 		answer_take(&a->answer, text, n);
 		name_calls(a, &e);
 	}
@@ -197,7 +201,6 @@ int jit_answer_finish(jit_answer *a, int cut, jit_error *err)
 	struct error e = { 0 };
 
 	if (NEEDED(a, &e) && goes_on(a, __func__, &e)) {
-		a->next = 0;
 		a->ended = true;
 		answer_end(&a->answer, cut);
 		name_calls(a, &e);
@@ -293,7 +296,6 @@ static char *parse(jit_answer *a, const char *text, size_t n, bool cut, struct e
 	char *out = NULL;
 
 	answer_take(&a->answer, text, n);
-	gather(a, &said, &reasoning);
 	answer_end(&a->answer, cut);
 	gather(a, &said, &reasoning);
 	if (name_calls(a, e) && !(out = message_of(a, &said, &reasoning)))

@@ -21,13 +21,16 @@ extern "C" {
  *     jit_answer *a = jit_answer_open(m, &JIT_ANSWER_OPTIONS(.tools = tools, .prompt = chat.text, .n_prompt = chat.n),
  *                                     &err);
  *     while (jit_session_next(s, &id, &err) == JIT_OK && !jit_model_is_end(m, id)) {
- *             jit_answer_feed(a, jit_session_text(s, id, &n, &err), n, &err);
- *             jit_answer_feed(a, jit_answer_mark(a, id, &n), n, &err);
+ *             text = jit_session_text(s, id, &n, &err);
+ *             jit_answer_feed(a, text, n, &err);
+ *             mark = jit_answer_mark(a, id, &n);
+ *             jit_answer_feed(a, mark, n, &err);
  *             jit_answer_event e = JIT_ANSWER_EVENT();
  *             while (jit_answer_next(a, &e, &err) == JIT_OK && e.kind != JIT_ANSWER_NOTHING)
  *                     ...
  *     }
- *     jit_answer_feed(a, jit_session_text(s, -1, &n, &err), n, &err);
+ *     text = jit_session_text(s, -1, &n, &err);
+ *     jit_answer_feed(a, text, n, &err);
  *     jit_answer_finish(a, 0, &err);
  *     ... and the events once more
  *
@@ -61,8 +64,8 @@ typedef struct jit_answer_options {
 jit_answer *jit_answer_open(const jit_model *m, const jit_answer_options *options, jit_error *err);
 void jit_answer_close(jit_answer *a);
 
-/* The next n bytes of the answer. Events of the feed before are gone. Behind jit_answer_finish: JIT_ERROR_ARGUMENT.
- * JIT_ERROR_MEMORY: the answer cannot be read any further. */
+/* The next n bytes of the answer. Events that jit_answer_next did not give yet stay. Behind jit_answer_finish:
+ * JIT_ERROR_ARGUMENT. JIT_ERROR_MEMORY: the answer cannot be read any further. */
 int jit_answer_feed(jit_answer *a, const char *text, size_t n, jit_error *err);
 /* What a token that has no text of its own stands for in calls, n bytes; most have nothing. Lives as long as a. To be
  * fed behind the token's text. NULL: a or n is. */
@@ -72,7 +75,7 @@ const char *jit_answer_mark(const jit_answer *a, int32_t id, size_t *n);
 int jit_answer_finish(jit_answer *a, int cut, jit_error *err);
 
 enum {
-	JIT_ANSWER_NOTHING,   /* no event is left of the last feed */
+	JIT_ANSWER_NOTHING,   /* there is no event so far */
 	JIT_ANSWER_TEXT,      /* text, n bytes, as they were fed */
 	JIT_ANSWER_REASONING, /* the same of the reasoning, without its marks and the space around it */
 	JIT_ANSWER_CALL,      /* a call begins: id and name */
@@ -91,7 +94,7 @@ typedef struct jit_answer_event {
 	int reserved;
 } jit_answer_event;
 #define JIT_ANSWER_EVENT() JIT_STRUCT(jit_answer_event, )
-/* The next event of the last feed, or of jit_answer_finish, in the order of the text. */
+/* The next event that it did not give yet, in the order of the text. */
 int jit_answer_next(jit_answer *a, jit_answer_event *out, jit_error *err);
 
 /* A whole answer of n bytes, as a message of OpenAI's API, which can be put behind the others of its conversation:

@@ -89,7 +89,8 @@ static void read_in_pieces(const char *says, const jit_answer_options *o, size_t
 		char *piece = strndup(says + at, next - at); /* a sanitizer sees what is read beyond it */
 		assert_int_equal(jit_answer_feed(a, piece, next - at, &err), JIT_OK);
 		free(piece);
-		take_events(a, t);
+		if (at % 3 || step < 3) /* else they wait for the next ones */
+			take_events(a, t);
 	}
 	assert_int_equal(jit_answer_finish(a, cut_off, &err), JIT_OK);
 	take_events(a, t);
