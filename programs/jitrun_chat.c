@@ -310,7 +310,10 @@ static bool begin(struct chat *c)
 	c->messages = json_array();
 	if (!c->messages)
 		return chat_no_memory();
-	return !opt.system || add_message(c, "system", opt.system, strlen(opt.system));
+	if (opt.system && !add_message(c, "system", opt.system, strlen(opt.system)))
+		return false;
+	return !jitrun_preset.messages || json_array_extend(c->messages, jitrun_preset.messages) == 0 ||
+	       chat_no_memory();
 }
 
 int jitrun_converse(struct run *r)

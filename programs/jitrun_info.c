@@ -248,6 +248,46 @@ static void print_devices(void)
 	facts_row(stdout, name, "%zu simulated cards, for tests (jitrun --devices)", simulated);
 }
 
+/* What is kept with the model. */
+static void print_preset(const struct preset *p)
+{
+	const char *name = "preset";
+
+	if (!p->path || (!p->system && !p->template && !p->messages && !p->n_set && !p->other_template))
+		return;
+	facts_row(stdout, name, "%s", p->path);
+	if (p->system)
+		facts_row(stdout, "", "system: %s", p->system);
+	for (unsigned k = 0; k < p->n_set; k++)
+		facts_row(stdout, "", "%s: %s", p->set[k].name, p->set[k].value);
+	if (p->messages)
+		facts_row(stdout, "", "messages: %zu", json_array_size(p->messages));
+	if (p->template)
+		facts_row(stdout, "", "template: of its own");
+	if (p->other_template)
+		facts_row(stdout, "",
+		          "template: in Go's language, which is not read; the one in the model's file is used");
+}
+
+/* null: nothing is. */
+static json_t *json_preset(const struct preset *p)
+{
+	json_t *o = p->path ? json_object() : json_null(), *set = json_array();
+
+	for (unsigned k = 0; k < p->n_set; k++)
+		json_array_append_new(set, json_pack("{s:s, s:o}", "name", p->set[k].name, "value",
+		                                     output_string(p->set[k].value)));
+	if (p->path) {
+		json_object_set_new(o, "path", output_string(p->path));
+		json_object_set_new(o, "system", p->system ? output_string(p->system) : json_null());
+		json_object_set_new(o, "template", json_boolean(p->template != NULL));
+		json_object_set_new(o, "messages", p->messages ? json_incref(p->messages) : json_array());
+		json_object_set(o, "settings", set);
+	}
+	json_decref(set);
+	return o;
+}
+
 static void print_info(const struct info *i)
 {
 	const struct model_facts *f = &i->facts;
@@ -266,6 +306,7 @@ static void print_info(const struct info *i)
 	print_texts(i);
 	print_types(f);
 	print_memory(i);
+	print_preset(&jitrun_preset);
 	if (i->why_not.code == ERROR_NONE)
 		print_devices();
 	facts_row(stdout, "runs here", "%s%s", i->why_not.code ? "no: " : "yes", i->why_not.text);
@@ -371,6 +412,7 @@ static void print_json(const struct info *i)
 	set_shape(o, i);
 	set(o, "types", json_types(f));
 	set(o, "memory", json_memory(i));
+	set(o, "preset", json_preset(&jitrun_preset));
 	set(o, "devices", json_devices());
 	set(o, "runs", json_boolean(i->why_not.code == ERROR_NONE));
 	set(o, "why_not", i->why_not.code ? output_string(i->why_not.text) : json_null());
@@ -390,6 +432,8 @@ int jitrun_info(int argc, char **argv)
 	if (!arg.model)
 		return jitrun_usage("which model? Give a .gguf or .safetensors file or a model directory");
 	if (!jitrun_find_model(arg.model, NULL, &status))
+		return status;
+	if (!jitrun_use_preset(&program, &status))
 		return status;
 	arg.model = jitrun_model.path;
 	if (!look(&i, &err)) {

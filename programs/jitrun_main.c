@@ -440,6 +440,8 @@ static int run(int argc, char **argv)
 	if (opt.dump_objects)
 		return dump_objects();
 	bool chat = wants_chat();
+	if (!opt.system)
+		opt.system = jitrun_preset.system;
 	rc = chat ? check_chat() : jitrun_get_prompt(&p);
 	r.start = jitrun_seconds(); /* now that it is known what is asked for, however long that took to type */
 	if (rc == 0 && chat)

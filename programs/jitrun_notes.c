@@ -95,6 +95,27 @@ bool jitrun_find_model(const char *word, const struct option_program *commands, 
 	return false;
 }
 
+struct preset jitrun_preset;
+
+bool jitrun_use_preset(const struct option_program *program, int *status)
+{
+	struct preset *p = &jitrun_preset;
+	struct error err = { 0 };
+
+	if (preset_open(p, &jitrun_model, &err)) {
+		*status = EXIT_USAGE;
+		for (unsigned i = 0; i < p->n_set; i++)
+			if (!options_preset(program, p->set[i].name, p->set[i].value)) {
+				fprintf(stderr, "jitrun: %s says so.\n", p->path);
+				return false;
+			}
+		*status = 0;
+		return true;
+	}
+	*status = jitrun_fail_with(&err);
+	return false;
+}
+
 int jitrun_fail_to_open(const char *model, const jit_error *err)
 {
 	jit_error e = *err;

@@ -411,7 +411,10 @@ static const struct option_command commands[] = {
 	{ "doctor", "", "say what this machine is, and what of it jitrun uses" },
 };
 
+static bool given[sizeof rows / sizeof rows[0]];
+
 static struct option_program program = {
+	.given = given,
 	.name = "jitrun",
 	.usage = "MODEL [options]",
 	.command = commands,
@@ -488,7 +491,8 @@ bool jitrun_parse_options(int argc, char **argv, int *status)
 	bool alone = program.n_operands && opt.model == opt.operand[0];
 	if (*status == 0)
 		*status = jitrun_fetch();
-	if (*status == 0 && opt.model && !opt.devices && jitrun_find_model(opt.model, alone ? &program : NULL, status))
+	if (*status == 0 && opt.model && !opt.devices &&
+	    jitrun_find_model(opt.model, alone ? &program : NULL, status) && jitrun_use_preset(&program, status))
 		opt.model = jitrun_model.path;
 	if (*status == 0)
 		*status = jitrun_unescape();

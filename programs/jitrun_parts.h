@@ -33,6 +33,7 @@
 #include "programs/model_names.h"
 #include "programs/options.h"
 #include "programs/perplexity.h"
+#include "programs/preset.h"
 #include "programs/prompt.h"
 #include "programs/sampling_args.h"
 #include "programs/wrap.h"
@@ -142,6 +143,10 @@ void jitrun_begin_once(const jit_model *m, struct prompt *p);
  * not. False: *status, after a sentence. */
 bool jitrun_find_model(const char *word, const struct option_program *commands, int *status);
 extern struct model_named jitrun_model;
+/* What is kept with that model becomes options that the command line has not; a file that is a preset becomes the model
+ * it names. False: *status, after a sentence. */
+bool jitrun_use_preset(const struct option_program *program, int *status);
+extern struct preset jitrun_preset;
 /* Of a model that could not be opened: the sentence, which says where to look if there is no such file. 1. */
 int jitrun_fail_to_open(const char *model, const jit_error *err);
 /* What to try after the model could not be opened. */

@@ -44,6 +44,10 @@ int jitrun_check_template(char **text)
 	struct error e = { 0 }, ignored = { 0 };
 
 	*text = NULL;
+	if (!opt.template_file && jitrun_preset.template) {
+		*text = strdup(jitrun_preset.template);
+		return *text && chat_can_use(NULL, NULL, *text, &e) ? 0 : jitrun_fail_with(&e);
+	}
 	if (opt.template_file && is_file(opt.template_file))
 		return read_file(text, &e) && chat_can_use(NULL, NULL, *text, &e) ? 0 : jitrun_fail_with(&e);
 	if (!packed_or_files(&m, &packed, opt.model, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER | MODEL_CHAT_TEMPLATES,

@@ -69,6 +69,14 @@ void serve_models_close(void);
 bool serve_folder_open(struct models *all, struct error *err);
 /* A duration of --keep-alive; NULL: what is usual. */
 bool serve_read_keep(const char *text, double *seconds);
+/* Whether the command line, the environment or the configuration had the option. */
+bool serve_given(const char *name);
+/* jitserve_preset.c: what is kept with a model, which is the server's number i, comes from ollama's manifest or from a
+ * file of its own; NULL: neither. */
+void serve_preset_from(size_t i, const char *manifest, const char *file);
+/* Reads it when the model is opened, and fills in of *m and of its sampling what the options do not say. *context: 0:
+ * it says none. False: err. */
+bool serve_preset_use(struct served *m, size_t i, struct sampling_args *a, long *context, jit_error *err);
 /* Reads the command line and runs. */
 int serve_begin(int argc, char **argv);
 

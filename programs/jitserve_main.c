@@ -17,6 +17,7 @@
 #include "programs/jitserve.h"
 #include "programs/model_names.h"
 #include "programs/output.h"
+#include "programs/preset.h"
 #include "programs/progress.h"
 #include "runtime/host/system.h"
 #include "server/http.h"
@@ -155,8 +156,16 @@ static bool name_models(struct error *err)
 	for (int i = 0; i < serve.n_models; i++) {
 		const char *alias = i < serve.alias.n ? serve.alias.value[i] : NULL;
 		struct model_named *m = &named[i];
-		if (!model_named(m, serve.model[i], err) ||
-		    !models_add(&models, m->path, alias ? alias : m->name, m->name ? serve.model[i] : NULL, err))
+		struct preset p = { 0 };
+		char *file = NULL;
+		bool ok = model_named(m, serve.model[i], err);
+		if (ok && !m->name && preset_is(m->path)) { /* a preset that names its model */
+			file = strdup(m->path);             /* for as long as the program runs */
+			ok = file && preset_open(&p, m, err);
+		}
+		serve_preset_from((size_t)i, m->manifest, file);
+		preset_free(&p);
+		if (!ok || !models_add(&models, m->path, alias ? alias : m->name, m->name ? serve.model[i] : NULL, err))
 			return false;
 	}
 	return true;

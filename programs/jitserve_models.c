@@ -26,6 +26,7 @@
 enum { SHARE_OF_FREE = 8, SHARE_OF_CACHES = 4 };
 
 static struct sampling_args sampling[SERVE_MOST_MODELS]; /* what the sampling of each points to */
+static long kept_context[SERVE_MOST_MODELS];             /* what its preset says; 0: nothing */
 static struct server *server;
 static jit_cancel *cancel;
 static uint64_t limit;      /* UINT64_MAX: none */
@@ -76,9 +77,13 @@ static bool take_sampling(struct served *m, jit_error *err)
 {
 	struct sampling_args *a = &sampling[m - server->models->list];
 
+	const size_t i = (size_t)(m - server->models->list);
+
 	*a = serve.sampling;
-	m->has_seed = a->seed >= 0;
 	m->most = serve.predict;
+	if (!serve_preset_use(m, i, a, &kept_context[i], err))
+		return false;
+	m->has_seed = a->seed >= 0;
 	if (!sampling_args_fill(a, m->model, m->path, err))
 		return false;
 	m->sampling = sampling_args_make(a);
@@ -104,8 +109,8 @@ static enum tools_form find_tools_form(const struct served *m)
 {
 	jit_metadata d;
 
-	if (template_text)
-		return tools_form_of(template_text);
+	if (template_text || m->own_template)
+		return tools_form_of(template_text ? template_text : m->own_template);
 	for (size_t i = 0; i < jit_model_metadata_count(m->model); i++) {
 		d = JIT_METADATA();
 		if (jit_model_metadata(m->model, i, &d, NULL) == JIT_OK && d.text &&
@@ -163,6 +168,11 @@ static unsigned of_client(void)
 	                                       : serve.parallel + serve.queue - serve.queue / SHARE);
 }
 
+static long context_of(const struct served *m)
+{
+	return serve.context || serve_given("context") ? serve.context : kept_context[m - server->models->list];
+}
+
 static bool open_batcher(struct served *m, jit_error *err)
 {
 	struct batcher_options o = {
@@ -175,10 +185,10 @@ static bool open_batcher(struct served *m, jit_error *err)
 		.user = m,
 	};
 
-	o.batch = JIT_BATCH_OPTIONS(.threads = (int)serve.threads, .context = (int)serve.context, .kv = kv_type(),
+	o.batch = JIT_BATCH_OPTIONS(.threads = (int)serve.threads, .context = (int)context_of(m), .kv = kv_type(),
 	                            .tokens = (int)serve.batch_tokens, .speculate = speculation(),
 	                            .max_pass_ms = (int)serve.pass_ms, .kv_bytes = cache_bytes(m));
-	m->template_text = template_text;
+	m->template_text = template_text ? template_text : m->own_template;
 	m->reasoning = reasoning();
 	m->has_budget = serve.reasoning_budget >= 0;
 	m->budget = serve.reasoning_budget;
@@ -226,6 +236,8 @@ static void tell_context(const struct served *m, const struct batcher_numbers *n
 		return;
 	if (serve.context)
 		snprintf(why, sizeof why, "--context");
+	else if (context_of(m))
+		snprintf(why, sizeof why, "its preset");
 	else if (context < trained)
 		snprintf(why, sizeof why, "trained for %d, --context N asks for more", trained);
 	fprintf(stderr, "jitserve: %s: context %d (%s); key/value memory for %.1f full texts: %s, taken as they grow\n",

@@ -456,6 +456,8 @@ static struct option_program program = {
 	.max_operands = SERVE_MOST_MODELS
 };
 
+bool serve_given(const char *name) { return options_given(&program, name); }
+
 int serve_begin(int argc, char **argv)
 {
 	char why[400];

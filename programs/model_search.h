@@ -38,4 +38,11 @@ bool model_search_all(struct model_search *s, struct error *err);
 bool model_search_folder(struct model_search *s, const char *folder, struct error *err);
 void model_search_free(struct model_search *s);
 
+/* A layer of a model in ollama's store: "system" or "params", and the file that holds it. */
+struct store_layer {
+	char kind[32], path[4096];
+};
+/* Those of a manifest, at most so many; those whose digest is none are left out. Returns how many. */
+size_t store_layers(const char *manifest, struct store_layer *out, size_t most);
+
 #endif

@@ -318,6 +318,25 @@ static void print_notes(const struct reading *r)
 		        r->note[i].typed, r->note[i].answer);
 }
 
+bool options_given(const struct option_program *p, const char *name)
+{
+	const struct option_row *o = options_find(p, name, strlen(name));
+
+	return o && p->given && p->given[o - p->row];
+}
+
+bool options_preset(const struct option_program *p, const char *name, const char *value)
+{
+	const struct option_row *o = options_find(p, name, strlen(name));
+
+	if (!o || options_given(p, name))
+		return true;
+	bool ok = options_store(p, o, value);
+	if (p->given)
+		p->given[o - p->row] = false;
+	return ok;
+}
+
 bool options_parse(struct option_program *p, int argc, char **argv)
 {
 	struct reading r = { .program = p, .argc = argc, .at = 1, .argv = argv };

@@ -116,6 +116,10 @@ bool options_settings(struct option_program *p, const struct option_settings *s)
 /* Fills targets and operands. False: one sentence and a hint were printed on stderr. Notes about options that are not
  * used are printed there, too. */
 bool options_parse(struct option_program *p, int argc, char **argv);
+/* What a file says of an option that the command line does not have. False: its value is wrong, which was told. */
+bool options_preset(const struct option_program *p, const char *name, const char *value);
+/* Whether the command line had it. */
+bool options_given(const struct option_program *p, const char *name);
 /* To lines of so many columns; all: of all options, otherwise of those for every day. */
 void options_help(const struct option_program *p, bool all, int columns, FILE *out);
 void options_man(const struct option_program *p, const char *version, FILE *out); /* roff, section 1 */

@@ -61,6 +61,22 @@ bool sampling_args_check(struct sampling_args *a, char why[400])
 	return read_biases(a, why) && check_samplers(a, why);
 }
 
+bool sampling_args_set(struct sampling_args *a, const char *program, const char *name, const char *value)
+{
+	static struct sampling_args scratch;
+	static const struct option_row rows[] = {
+#define SAMPLING scratch
+#include "programs/sampling_rows.def"
+#undef SAMPLING
+	};
+	const struct option_program p = { .name = program, .row = rows, .n_rows = sizeof rows / sizeof rows[0] };
+
+	scratch = *a;
+	bool ok = options_preset(&p, name, value);
+	*a = scratch;
+	return ok;
+}
+
 static void fill(double *value, float otherwise)
 {
 	if (isnan(*value))

@@ -46,6 +46,10 @@ bool sampling_args_fill(struct sampling_args *a, const jit_model *m, const char 
 /* Then: what they are for the library. What that points to is in *a. */
 jit_sampling sampling_args_make(const struct sampling_args *a);
 
+/* Before sampling_args_fill: what a preset says, by the name of an option; other names are passed over. False: the
+ * value is wrong, which was told for the program of that name. Not for several threads at once. */
+bool sampling_args_set(struct sampling_args *a, const char *program, const char *name, const char *value);
+
 /* A line for people: "temp 0.8, top-k 40, seed 7", of what is not off. */
 void sampling_args_describe(const struct sampling_args *a, char *out, size_t cap);
 

@@ -353,11 +353,43 @@ static bool make(struct conversation *c, json_t *messages, const json_t *body, s
 	return ok;
 }
 
+static const char *role_of(const json_t *message)
+{
+	const char *role = json_string_value(json_object_get(message, "role"));
+
+	return role ? role : "";
+}
+
+/* What is kept with the model stands before: its system message where there is none, then its messages, behind the
+ * system message. NULL: no memory. */
+static json_t *with_kept(json_t *messages, const struct served *m)
+{
+	const json_t *one;
+	size_t i;
+
+	if (!messages || (!m->system && !m->begins))
+		return messages;
+	json_t *all = json_array(), *first = json_array_get(messages, 0);
+	bool has = strcmp(role_of(first), "system") == 0 || strcmp(role_of(first), "developer") == 0, ok = all != NULL;
+	if (ok && has)
+		ok = json_array_append(all, first) == 0;
+	else if (ok && m->system)
+		ok = json_array_append_new(all, json_pack("{s:s, s:s}", "role", "system", "content", m->system)) == 0;
+	json_array_foreach(m->begins, i, one) if (ok) ok = json_array_append_new(all, json_deep_copy(one)) == 0;
+	json_array_foreach(messages, i, one) if (ok && (i || !has)) ok =
+		json_array_append(all, (json_t *)(uintptr_t)one) == 0;
+	json_decref(messages);
+	if (ok)
+		return all;
+	json_decref(all);
+	return NULL;
+}
+
 bool conversation_read(struct conversation *c, const json_t *body, const struct served *m, int64_t now,
                        struct refusal *r)
 {
 	struct ending e;
-	json_t *messages = read_ending(&e, body, r) ? read_messages(body, r) : NULL;
+	json_t *messages = with_kept(read_ending(&e, body, r) ? read_messages(body, r) : NULL, m);
 	bool ok = messages && take_beginning(&e, messages, r) && make(c, messages, body, &e, m, now, r);
 
 	json_decref(messages);

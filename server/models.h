@@ -40,6 +40,11 @@ struct served {
 	unsigned repairs[2], rescues[2];
 	bool writes_documents;     /* its template does */
 	struct answer_marks marks; /* tokens that are marks of calls */
+	/* What is kept with it: a system message for conversations that have none, messages before theirs, and texts
+	 * that end an answer where a request says none. NULL, 0: nothing is. */
+	const char *system, *const *stop, *own_template;
+	const json_t *begins;
+	unsigned n_stop;
 	const char *template_text; /* instead of the model's own; NULL */
 	enum reasoning reasoning;
 	bool has_budget;            /* of reasoning, in tokens, where a request does not say */

@@ -31,6 +31,10 @@ struct task *task_open(const struct served *m)
 	t->budget_message = m->budget_message ? strdup(m->budget_message) : NULL;
 	t->choices = 1;
 	t->sampling = m->sampling;
+	for (unsigned i = 0; i < m->n_stop; i++)
+		if ((t->stop[t->n_stop] = strdup(m->stop[i])))
+			t->n_stop++;
+	t->kept_stops = t->n_stop;
 	if (m->has_seed)
 		return t;
 	if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
@@ -422,6 +426,9 @@ static bool read_stop(struct task *t, const json_t *body, const jit_model *model
 {
 	const char *text;
 
+	if (field_value(body, "stop")) /* instead of those that are kept with the model */
+		while (t->kept_stops)
+			free(t->stop[--t->kept_stops]), t->n_stop--;
 	if (!read_texts(t->stop, &t->n_stop, body, "stop", r))
 		return false;
 	if (t->n_stop)

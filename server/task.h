@@ -44,8 +44,8 @@ struct task {
 	size_t n_bias, bias_capacity;
 	char *samplers;
 	char *breakers[TASK_MOST_STOPS], *stop[TASK_MOST_STOPS];
-	size_t n_breakers, n_stop;
-	int32_t *ends; /* tokens that end an answer beside the model's own, n_ends of them */
+	size_t n_breakers, n_stop, kept_stops; /* kept_stops: of the latter, the first, which are kept with the model */
+	int32_t *ends;                         /* tokens that end an answer beside the model's own, n_ends of them */
 	size_t n_ends;
 	struct session_limits *limits; /* what else bounds its choices (task_limits.c); NULL: nothing */
 	int64_t least;                 /* tokens that an answer has at least */

@@ -1,0 +1,52 @@
+/* programs/model_layers.c - the layers of a model in ollama's store: template, system message, parameters. */
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loaders/file.h"
+#include "loaders/json_read.h"
+#include "programs/model_search.h"
+
+enum { MANIFEST_MOST = 1 << 20 };
+
+/* ROOT/manifests/..., where ROOT/blobs/ has the layers. 0: it is in no store. */
+static size_t root_of(const char *manifest)
+{
+	static const char folder[] = "/manifests/";
+	size_t n = 0;
+
+	for (const char *at = manifest; (at = strstr(at, folder)); at++)
+		n = (size_t)(at - manifest);
+	return n;
+}
+
+static bool is_digest(const char *d)
+{
+	return strncmp(d, "sha256:", 7) == 0 && strlen(d) == 71 && strspn(d + 7, "0123456789abcdef") == 64;
+}
+
+size_t store_layers(const char *manifest, struct store_layer *out, size_t most)
+{
+	static const char usual[] = "application/vnd.ollama.image.";
+	struct file file = { 0 };
+	struct error ignored = { 0 };
+	json_t *m = file_open(&file, manifest, &ignored) && file_text(&file, MANIFEST_MOST, &ignored)
+	                    ? json_read(file.base, file.size, MANIFEST_MOST, file.label, &ignored)
+	                    : NULL;
+	const json_t *layer;
+	size_t i, n = 0, root = root_of(manifest);
+
+	json_array_foreach(json_object_get(m, "layers"), i, layer)
+	{
+		const char *type = json_string_value(json_object_get(layer, "mediaType")),
+			   *digest = json_string_value(json_object_get(layer, "digest"));
+		if (n == most || !type || !digest || !is_digest(digest) || strncmp(type, usual, sizeof usual - 1) != 0)
+			continue;
+		snprintf(out[n].kind, sizeof out[n].kind, "%s", type + sizeof usual - 1);
+		snprintf(out[n].path, sizeof out[n].path, "%.*s/blobs/sha256-%s", (int)root, manifest, digest + 7);
+		n++;
+	}
+	json_decref(m);
+	file_close(&file);
+	return n;
+}

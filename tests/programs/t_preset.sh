@@ -1,0 +1,106 @@
+#!/bin/sh
+# tests/programs/t_preset.sh - what is kept with a model: files beside it in three forms, and ollama's layers; what a
+# command line says wins, and what is not known is refused.
+. "${srcdir:-.}/tests/support/prelude.sh"
+. "$top/tests/support/serve.sh"
+run() {
+	env -i PATH="$PATH" HOME="$dir/home" ./jitrun "$@" > "$dir/out" 2> "$dir/err" < /dev/null
+	status=$?
+}
+mkdir "$dir/home"
+cp "$model" "$dir/m.gguf"
+kept() { printf "$@" > "$dir/m.preset"; }
+same() { # WHAT OPTIONS: with the preset the text is that of these options without it
+	what=$1; shift
+	run "$dir/m.gguf" --no-cache -q --prompt "Once upon a time"
+	cp "$dir/out" "$dir/with"
+	run "$model" --no-cache -q --prompt "Once upon a time" "$@"
+	check "$what: $(cat "$dir/err" "$dir/with"), not $(cat "$dir/out")" cmp -s "$dir/out" "$dir/with"
+	check "$what says something" [ -s "$dir/with" ]
+}
+kept '# a comment\ntemp = 0.9\nseed = 5\ntop_k = 30\nmax-tokens = 12\n'
+same "lines" --temp 0.9 --seed 5 --top-k 30 -n 12
+kept '{"temperature": 0.9, "seed": 5, "num_predict": 12, "stop": ["king", "queen"], "min_p": 0.1}'
+same "JSON" --temp 0.9 --seed 5 -n 12 --stop king --stop queen --min-p 0.1
+kept 'PARAMETER temperature 0.9\nparameter seed 5\nPARAMETER num_predict 12\nLICENSE """\na = b\n"""\n'\
+'PARAMETER stop " a"\n'
+same "a Modelfile" --temp 0.9 --seed 5 -n 12 --stop " a"
+kept 'temp = 0.9\nseed = 5\nn-predict = 3\n'
+run "$dir/m.gguf" --no-cache -q --prompt "Once upon a time" --seed 6 -n 9 --temp 0.5
+cp "$dir/out" "$dir/with"
+run "$model" --no-cache -q --prompt "Once upon a time" --seed 6 -n 9 --temp 0.5
+check "the command line wins" cmp -s "$dir/out" "$dir/with"
+# Conversations: system message, messages before, a template beside
+printf '{%% for m in messages %%}<{{ m.role }}>{{ m.content }}{%% endfor %%}' > "$dir/t.jinja"
+kept 'system = """Be\nshort."""\ntemplate = t.jinja\nmessage = user Hello\nmessage = assistant "Hi there"\ntemp = 0\n'
+run "$dir/m.gguf" --no-cache --chat --single-turn --prompt "And?" -n 3 --show-prompt
+check "what is rendered: $(cat "$dir/err")" grep -q '<user>Hello<assistant>Hi there<user>And?' "$dir/out"
+check "the system message, of two lines" grep -qF '<system>Be' "$dir/out"
+run "$dir/m.gguf" --no-cache --chat --single-turn --prompt "And?" -n 3 --show-prompt --system "Be long."
+check "another system message" grep -qF '<system>Be long.<user>Hello' "$dir/out"
+run "$dir/m.gguf" --no-cache -q --prompt "Once" -n 3
+check "a system message alone begins no conversation: $(cat "$dir/err")" [ "$status" = 0 ]
+run info "$dir/m.gguf"
+check "info has the preset: $(cat "$dir/out")" grep -qF "system: Be" "$dir/out"
+run info "$dir/m.gguf" --json
+check "and in JSON" grep -qF '"system":"Be\nshort.","template":true,"messages":[{' "$dir/out"
+if [ -x ./jitserve ] && command -v curl > /dev/null; then
+	must_serve kept "$dir/m.gguf" --port 0 --no-cache --no-replay
+	ask() { curl -s "$url/v1/chat/completions" -d "$1" > "$dir/out"; }
+	ask '{"messages":[{"role":"user","content":"And?"}],"max_tokens":3,"verbose":true}'
+	check "the server's prompt: $(cat "$dir/out")" grep -qF \
+		'<system>Be\nshort.<user>Hello<assistant>Hi there<user>And?' "$dir/out"
+	check "its temperature" grep -qE '"temperature": ?0.0' "$dir/out"
+	ask '{"messages":[{"role":"system","content":"Own."},{"role":"user","content":"And?"}],"max_tokens":3,
+		"temperature":0.7,"verbose":true}'
+	check "a request's system message wins" grep -qF '<system>Own.<user>Hello<assistant>Hi there<user>And?' \
+		"$dir/out"
+	check "and its temperature" grep -qE '"temperature": ?0.69' "$dir/out"
+fi
+rm "$dir/m.preset"
+# A preset is a model, too
+printf 'FROM ./m.gguf\nPARAMETER temperature 0\nPARAMETER num_predict 4\n' > "$dir/Modelfile"
+run "$dir/Modelfile" --no-cache -q --prompt "Once upon a time" --json
+check "a Modelfile runs: $(cat "$dir/out" "$dir/err")" grep -q '"ids":\[[0-9]*,[0-9]*,[0-9]*,[0-9]*\]' "$dir/out"
+printf 'PARAMETER temperature 0\n' > "$dir/Modelfile"
+refused "names no model: FROM or model is missing" 1 "$dir/Modelfile" --prompt x
+# What is wrong
+while IFS='|' read -r text says; do
+	printf "$text" > "$dir/m.preset"
+	run "$dir/m.gguf" --prompt x -n 1
+	check "$text: $(cat "$dir/err")" grep -qF -e "$says" "$dir/err"
+	check "$text: refused" [ "$status" != 0 ]
+done << 'END'
+colour = blue\n|"colour" is nothing that a preset can say
+temp = hot\n|--temp: "hot" is not a number
+adapter = x.gguf\n|adapter: jitrun adds no adapter (LoRA) to a model
+ADAPTER ./x\n|adapter: jitrun adds no adapter (LoRA) to a model
+system = """never ends\n|does not end
+template = none.jinja\n|which is no file beside it
+message = robot Hi\n|a message is of "robot"
+temp\n|"temp" has no value
+{"temp": {}}|is an object
+{"temp": 0.1|m.preset
+END
+rm "$dir/m.preset"
+# The layers of ollama's store
+digest() { printf '%064d' "$1"; }
+store=$dir/home/.ollama/models
+mkdir -p "$store/blobs" "$store/manifests/registry.ollama.ai/library/tale"
+cp "$model" "$store/blobs/sha256-$(digest 1)"
+printf '{"stop":["king"],"temperature":0.9,"num_ctx":300,"seed":5,"num_predict":12}' > "$store/blobs/sha256-$(digest 2)"
+printf 'Be kind.' > "$store/blobs/sha256-$(digest 3)"
+printf '{{ .System }}{{ .Prompt }}' > "$store/blobs/sha256-$(digest 4)"
+layer() { printf '{"mediaType":"application/vnd.ollama.image.%s","digest":"sha256:%s"}' "$1" "$(digest "$2")"; }
+printf '{"layers":[%s,%s,%s,%s]}' "$(layer model 1)" "$(layer params 2)" "$(layer system 3)" "$(layer template 4)" \
+	> "$store/manifests/registry.ollama.ai/library/tale/latest"
+run tale --no-cache -q --prompt "Once upon a time"
+cp "$dir/out" "$dir/with"
+run "$model" --no-cache -q --prompt "Once upon a time" --temp 0.9 --seed 5 -n 12 --stop king
+check "parameters of ollama: $(cat "$dir/with")" cmp -s "$dir/out" "$dir/with"
+run info tale
+check "its system message: $(cat "$dir/out")" grep -qF "system: Be kind." "$dir/out"
+check "its template is told" grep -qF "in Go's language" "$dir/out"
+run tale --no-cache --chat --single-turn --prompt "And?" -n 3 --show-prompt --template "$dir/t.jinja"
+check "it is used: $(cat "$dir/err")" grep -qF '<system>Be kind.<user>And?' "$dir/out"
+finish
