@@ -277,7 +277,11 @@ static bool make_in_form(struct tool_grammar *g, const json_t *functions, enum t
 bool tool_grammar_make(struct tool_grammar *g, const json_t *functions, enum tools_form form, bool one,
                        struct error *err)
 {
+	size_t i;
+	json_t *one_of_them;
+
 	*g = (struct tool_grammar){ 0 };
+	json_array_foreach(functions, i, one_of_them) g->strict |= json_is_true(json_object_get(one_of_them, "strict"));
 	if (tools_rows[form].body == BODY_NAMED && json_array_size(functions) == 1)
 		return make_named(g, json_array_get(functions, 0), form, err);
 	return make_in_form(g, functions, form, one, err);

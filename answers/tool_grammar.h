@@ -20,6 +20,7 @@ struct tool_grammar {
 	char *text;   /* JSON text: a schema, or with in_form what grammar/call.h reads */
 	bool in_form; /* a call in the form, from its function's name on; else JSON alone */
 	bool named;   /* the prompt names the function, and its arguments alone are left */
+	bool strict;  /* a function is `strict`: JIT_GRAMMAR_ADDITIONAL, for its schema holds as it stands */
 	char *prompt; /* what is put behind the prompt: the marks that open a call, and `opened` */
 	char *opened; /* what of that stands behind the opening mark: for tool_calls_begin */
 };

@@ -323,10 +323,10 @@ static json_t *read_text(const char *text, size_t n, struct error *err)
 }
 
 /* The schema's own machine, from behind the bytes that stand there already. */
-static struct machine *machine_of_begun(const json_t *o, const char *begun, struct error *err)
+static struct machine *machine_of_begun(const json_t *o, const char *begun, unsigned how, struct error *err)
 {
 	char *schema = json_dumps(json_object_get(o, "schema"), JSON_ENCODE_ANY | JSON_COMPACT);
-	struct machine *m = schema ? machine_to_write_schema(schema, strlen(schema), err) : NULL;
+	struct machine *m = schema ? machine_to_write_schema(schema, strlen(schema), how, err) : NULL;
 
 	if (!schema)
 		error_set(err, ERROR_ARGUMENT, "the call has no schema, or memory is short");
@@ -340,12 +340,12 @@ static struct machine *machine_of_begun(const json_t *o, const char *begun, stru
 	return NULL;
 }
 
-struct machine *machine_of_call(const char *text, size_t n, struct error *err)
+struct machine *machine_of_call(const char *text, size_t n, unsigned how, struct error *err)
 {
 	json_t *o = read_text(text, n, err);
 	const char *begun = json_string_value(json_object_get(o, "begun"));
 	if (begun) {
-		struct machine *json = machine_of_begun(o, begun, err);
+		struct machine *json = machine_of_begun(o, begun, how, err);
 		json_decref(o);
 		return json;
 	}
@@ -355,7 +355,7 @@ struct machine *machine_of_call(const char *text, size_t n, struct error *err)
 
 	if (m) {
 		m->machine.kind = &call_kind;
-		m->json = schema && ok ? machine_to_write_schema(schema, strlen(schema), err) : NULL;
+		m->json = schema && ok ? machine_to_write_schema(schema, strlen(schema), how, err) : NULL;
 		if (!ok || !schema)
 			error_set(err, ERROR_ARGUMENT, "the call has no schema, or its values have no known form");
 	}

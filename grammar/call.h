@@ -30,7 +30,8 @@
 
 #include "grammar/machine.h"
 
-struct machine *machine_of_call(const char *text, size_t n, struct error *err);
+/* how: as machine_to_write_schema() has it. */
+struct machine *machine_of_call(const char *text, size_t n, unsigned how, struct error *err);
 /* Whether a state of a schema's machine, before a value, takes texts and nothing else. */
 bool call_wants_text(struct machine *m, uint32_t state);
 /* All that stands around names and values, each behind a line's end: what of it is a token of its own has no other

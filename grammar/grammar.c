@@ -18,7 +18,7 @@ struct grammar {
 	const struct vocabulary *v;
 	const struct machine_tokens *tokens;
 	uint32_t *whole; /* the tokens that rules about tokens can take, as bits; NULL: not asked for so far */
-	enum grammar_kind kind;
+	unsigned kind;
 	char *source;
 	size_t n_source;
 	struct machine *machine;
@@ -43,11 +43,14 @@ struct grammar {
 
 static struct machine *machine_of(const struct grammar *g, struct error *err)
 {
-	switch (g->kind) {
-	case GRAMMAR_SCHEMA: return machine_to_write_schema(g->source, g->n_source, err);
+	const unsigned how = g->kind & ~(unsigned)GRAMMAR_KINDS;
+
+	switch ((enum grammar_kind)(g->kind & GRAMMAR_KINDS)) {
+	case GRAMMAR_SCHEMA: return machine_to_write_schema(g->source, g->n_source, how, err);
 	case GRAMMAR_REGEX: return machine_of_regex(g->source, g->n_source, err);
 	case GRAMMAR_GBNF: return machine_of_gbnf(g->source, g->n_source, g->tokens, err);
-	case GRAMMAR_CALL: return machine_of_call(g->source, g->n_source, err);
+	case GRAMMAR_CALL: return machine_of_call(g->source, g->n_source, how, err);
+	case GRAMMAR_KINDS: break;
 	}
 	return NULL;
 }
@@ -78,7 +81,7 @@ static bool make(struct grammar *g, struct error *err)
 	return enough(g, err) && g->masks;
 }
 
-static struct grammar *open_with(const struct vocabulary *v, enum grammar_kind kind, const char *text, size_t n,
+static struct grammar *open_with(const struct vocabulary *v, unsigned kind, const char *text, size_t n,
                                  const struct machine_tokens *tokens, uint64_t steps, struct error *err)
 {
 	struct grammar *g = effort_calloc(1, sizeof *g);
@@ -113,13 +116,13 @@ void grammar_watch(struct grammar *g, bool (*stop)(void *user), void *user)
 
 uint64_t grammar_left(const struct grammar *g) { return g->effort.left; }
 
-struct grammar *grammar_open(const struct vocabulary *v, enum grammar_kind kind, const char *text, size_t n,
+struct grammar *grammar_open(const struct vocabulary *v, unsigned kind, const char *text, size_t n,
                              const struct machine_tokens *tokens, struct error *err)
 {
 	return open_with(v, kind, text, n, tokens, EFFORT_TO_OPEN, err);
 }
 
-struct grammar *grammar_open_within(const struct vocabulary *v, enum grammar_kind kind, const char *text, size_t n,
+struct grammar *grammar_open_within(const struct vocabulary *v, unsigned kind, const char *text, size_t n,
                                     const struct machine_tokens *tokens, uint64_t *steps, struct error *err)
 {
 	struct grammar *g = open_with(v, kind, text, n, tokens, *steps, err);

@@ -11,7 +11,8 @@
 
 /* GRAMMAR_SCHEMA: a JSON Schema; GRAMMAR_REGEX: an expression of whole texts, as ECMA-262 writes them; GRAMMAR_GBNF:
  * rules, as llama.cpp writes them; GRAMMAR_CALL: a call of a function (call.h). */
-enum grammar_kind { GRAMMAR_SCHEMA, GRAMMAR_REGEX, GRAMMAR_GBNF, GRAMMAR_CALL };
+enum grammar_kind { GRAMMAR_SCHEMA, GRAMMAR_REGEX, GRAMMAR_GBNF, GRAMMAR_CALL, GRAMMAR_KINDS = 0xff };
+/* Beside a kind, of schemas and calls: WRITE_ADDITIONAL, WRITE_IN_ANY_ORDER (machine.h). */
 
 struct grammar;
 
@@ -24,11 +25,11 @@ struct grammar_token {
 
 /* At the beginning of a text. The vocabulary must outlive it, and tokens, of which rules may speak; NULL: of none.
  * NULL: err says what of the grammar is not supported, where it stands, or that no text is right. */
-struct grammar *grammar_open(const struct vocabulary *v, enum grammar_kind kind, const char *text, size_t n,
+struct grammar *grammar_open(const struct vocabulary *v, unsigned kind, const char *text, size_t n,
                              const struct machine_tokens *tokens, struct error *err);
 void grammar_close(struct grammar *g);
 /* The same, and finds the first tokens. *steps: what both may take together (effort.h), and what was left of it. */
-struct grammar *grammar_open_within(const struct vocabulary *v, enum grammar_kind kind, const char *text, size_t n,
+struct grammar *grammar_open_within(const struct vocabulary *v, unsigned kind, const char *text, size_t n,
                                     const struct machine_tokens *tokens, uint64_t *steps, struct error *err);
 /* Whether somebody no longer wants what is looked for, asked at times while that takes long: then it is an error
  * (ERROR_CANCELLED). */

@@ -65,13 +65,16 @@ void array_fail_full(const struct json_machine *m, struct frame *f)
 			set_bit(frame_failed(f), i);
 }
 
+/* Whether an end depends on which items there are, and not on how many: "contains", and what may fail by them. */
+static bool items_count(const struct group *g) { return g->n_contains || (g->mixed && g->asks_items && !g->unique); }
+
 /* What the next item is for; where items are counted, it is to leave a way to the end. */
 static uint32_t child_of(struct json_machine *m, struct frame *f, const struct request *r, size_t n)
 {
 	const struct array_with with = { m, f };
 	struct facts facts = { .failed = frame_failed(f) };
 
-	if (frame_group(m, f)->n_contains) {
+	if (items_count(frame_group(m, f))) {
 		facts.leads = array_leads;
 		facts.user = (void *)(uintptr_t)&with;
 	}
@@ -100,7 +103,8 @@ static struct outcome begin_item(struct json_machine *m, struct frame *f, bool a
 		return dies();
 	rest[PHASE] = ITEM;
 	rest[SPACE] &= ~(uint32_t)SPACE_STATE;
-	const uint32_t space = rest[SPACE];
+	/* The first item's white space was read here. */
+	const uint32_t space = rest[SPACE] | (again && m->writes ? SPACE_OF_MEMBER : 0);
 	return (struct outcome){ PUSHES, again, frame_keep(m, f), start_frame(m, child, space), 0 };
 }
 
@@ -129,7 +133,7 @@ bool array_possible(struct json_machine *m, struct frame *f)
 
 	if (array_begin(m, f, 0).kind == DIES)
 		return false;
-	if (frame_group(m, f)->n_contains)
+	if (items_count(frame_group(m, f)))
 		return array_can_end(m, f) || m->machine.failed;
 	for (uint32_t n = 0; n <= frame_group(m, f)->items_most + 1; n++) {
 		if (n == ITEMS_LOOKED_AT)
@@ -145,11 +149,11 @@ bool array_possible(struct json_machine *m, struct frame *f)
 		if (!item_group(m, &trial))
 			return m->machine.failed;
 	}
-	/* Where something must fail, it may be by items that are wrong. */
-	return frame_group(m, f)->mixed || m->machine.failed;
+	/* Where items must not differ, some may be the same. */
+	return (frame_group(m, f)->mixed && frame_group(m, f)->unique) || m->machine.failed;
 }
 
-/* A line that was ended behind an item is that of the bracket, for those who write. */
+/* A line that was ended is that of an item, or behind one that of the bracket, for those who write. */
 static bool line_may_end(struct json_machine *m, const struct frame *f)
 {
 	struct frame trial;
@@ -157,22 +161,25 @@ static bool line_may_end(struct json_machine *m, const struct frame *f)
 	if (!m->writes)
 		return true;
 	frame_copy(&trial, f);
-	return array_end(m, &trial).kind != DIES;
+	return frame_rest(m, &trial)[PHASE] == FIRST ? item_group(m, &trial) != 0 : array_end(m, &trial).kind != DIES;
 }
 
 struct outcome array_step(struct json_machine *m, struct frame *f, uint8_t byte)
 {
 	uint32_t *rest = frame_rest(m, f);
+	const bool first = rest[PHASE] == FIRST, spaced = m->writes && rest[SPACE] & SPACE_STATE;
+	const unsigned where = first                          ? SPACE_LINE | SPACE_FIRST
+	                       : rest[SPACE] & SPACE_IN_LINES ? SPACE_LINE | SPACE_CLOSES
+	                                                      : 0;
 
 	if (is_space(byte))
-		return space_step(m, &rest[SPACE], byte, SPACE_LINE) && (rest[PHASE] == FIRST || line_may_end(m, f))
-		               ? stays(m, f)
-		               : dies();
+		return space_step(m, &rest[SPACE], byte, where) && line_may_end(m, f) ? stays(m, f) : dies();
 	if (byte == ']')
-		return array_end(m, f);
-	if (rest[PHASE] == FIRST)
-		return begin_item(m, f, true);
-	return byte == ',' && !(m->writes && rest[SPACE] & SPACE_STATE) ? begin_item(m, f, false) : dies();
+		return first ? (spaced ? dies() : array_end(m, f))
+		             : (space_ends(m, &rest[SPACE], where) ? array_end(m, f) : dies());
+	if (first)
+		return space_ends(m, &rest[SPACE], where) ? begin_item(m, f, true) : dies();
+	return byte == ',' && !spaced ? begin_item(m, f, false) : dies();
 }
 
 void array_forget_place(const struct json_machine *m, struct frame *f)

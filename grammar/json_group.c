@@ -184,6 +184,7 @@ static bool sum_up(struct group *g, const struct schema *s)
 		if (n->length_of_array.most != COUNT_ANY)
 			raise_to(&g->items_most, n->length_of_array.most + 1);
 		g->n_contains += n->contains != SCHEMA_NONE;
+		g->asks_items |= n->first_items.n || n->items != SCHEMA_NONE;
 		ok = collect_names(g, s, n, &room);
 	}
 	return ok;
@@ -249,6 +250,7 @@ static bool fill(struct json_machine *m, struct group *g, const uint32_t *roots,
 		             .goal = effort_malloc((goal_words + 1) * sizeof *g->goal),
 		             .n = (uint32_t)n,
 		             .n_roots = (uint32_t)n,
+		             .perilous = -1,
 		             .begins = -1 };
 	m->machine.limited = m->machine.limited || n > GROUP_NODES;
 	if (!g->node || !g->goal || n > GROUP_NODES)
@@ -265,7 +267,7 @@ static bool fill(struct json_machine *m, struct group *g, const uint32_t *roots,
 	    !sum_up(g, m->schema) || !effort_grow(0, g->n_names * (sizeof *g->name + 1)))
 		return false;
 	find_joint(g, m->schema);
-	return find_closed(m, g);
+	return group_rank(m, g) && group_find_known(m, g) && find_closed(m, g);
 }
 
 uint32_t group_make(struct json_machine *m, const uint32_t *roots, size_t n, const uint32_t *goal, size_t goal_words)
@@ -298,6 +300,10 @@ void group_clear(struct group *g)
 	free(g->goal);
 	free(g->name);
 	free(g->closed);
+	free(g->rank);
+	for (uint32_t i = 0; g->known && i < g->n; i++)
+		free(g->known[i]);
+	free(g->known);
 	free(g->class_of);
 }
 

@@ -1,34 +1,10 @@
 /* grammar/json_key.c - names of an object's members: which are possible, and which schemas follow from them. */
 #include <string.h>
 
-#include "grammar/json_parts.h"
-
-/* Behind the head, whose group is the object's and whose bits are the object's: the text's state (3 words); the frame
- * of the name as a string, which nodes with "propertyNames" look at; the names of the group that begin so: from, to,
- * and how many bytes; where members are counted, all bytes (json_value.c); what the object has seen; a bit for each
- * node that has room only for members that it still requires; the states of patterns; the names that the object has. */
-enum { TEXT, INNER = 3, FROM, TO, BYTES, HASH, SEEN };
-
-struct key {
-	uint32_t *rest, *seen, *full, *pattern, *hashes;
-	size_t n_hashes; /* words */
-};
-
-static struct key parts_of(const struct json_machine *m, struct frame *f)
-{
-	const struct group *g = frame_group(m, f);
-	struct key k = { .rest = frame_rest(m, f) };
-
-	k.seen = k.rest + SEEN;
-	k.full = k.seen + bits_words(g->n_names);
-	k.pattern = k.full + bits_words(g->n);
-	k.hashes = k.pattern + g->n_patterns;
-	k.n_hashes = f->n - (size_t)(k.hashes - f->w);
-	return k;
-}
+#include "grammar/json_key_parts.h"
 
 /* Whether a member of that name can have a value that leaves the object right. */
-static bool leads_on(struct json_machine *m, uint32_t group, const struct member *of, const uint32_t *seen)
+bool key_leads_on(struct json_machine *m, uint32_t group, const struct member *of, const uint32_t *seen)
 {
 	const struct group *g = &m->group[group];
 	const struct facts facts = { .failed = of->failed, .seen = seen };
@@ -51,30 +27,49 @@ static bool has_value(struct json_machine *m, uint32_t group, uint32_t i, uint32
 	return child && group_begins(m, child);
 }
 
+bool key_lists(const struct json_machine *m, const struct group *g, uint32_t i)
+{
+	return m->schema->node[g->node[i]].other == SCHEMA_FALSE || (g->known && g->known[i]);
+}
+
+bool key_some_pattern(const struct json_machine *m, struct frame *f)
+{
+	const struct key k = key_parts(m, f);
+	bool any = false;
+
+	for (uint32_t at = 0; at < frame_group(m, f)->n_patterns && !any; at++)
+		any = k.pattern[at] != AUTOMATON_DEAD;
+	return any;
+}
+
 /* A name that is not in the list: one with a pattern that can still fit, or any. */
 static bool other_possible(struct json_machine *m, struct frame *f)
 {
 	const struct schema *s = m->schema;
-	const struct key k = parts_of(m, f);
+	const struct key k = key_parts(m, f);
 	uint32_t failed[GROUP_NODES / 32], at = 0;
 	bool patterns = false;
 
+	if (k.rest[KEY_LISTED_ONLY])
+		return false;
+	const bool any = key_some_pattern(m, f);
 	memcpy(failed, frame_failed(f), bits_words(frame_group(m, f)->n) * sizeof *failed);
 	for (uint32_t i = 0; i < frame_group(m, f)->n; i++) { /* which may be moved in between */
 		const struct schema_node *n = &s->node[frame_group(m, f)->node[i]];
 		bool fits = false;
 		for (uint32_t p = 0; p < n->patterns.n; p++, at++)
 			fits |= k.pattern[at] != AUTOMATON_DEAD &&
-			        (n->other != SCHEMA_FALSE ||
+			        (!key_lists(m, frame_group(m, f), i) ||
 			         has_value(m, f->w[1], i, s->pattern[n->patterns.at + p].node));
-		if ((!fits && n->other == SCHEMA_FALSE) || bit(k.full, i))
+		if ((!fits && n->other == SCHEMA_FALSE) ||
+		    (frame_group(m, f)->known && frame_group(m, f)->known[i] && !any) || bit(k.full, i))
 			set_bit(failed, i);
 		patterns |= fits;
 	}
 	if (patterns) /* what they ask depends on how the name ends */
 		return group_alive(m, frame_group(m, f), &(struct facts){ .failed = failed, .seen = k.seen });
 	const uint32_t none[PATTERNS_MOST / 32] = { 0 };
-	return leads_on(m, f->w[1], &(struct member){ NO_NAME, none, failed }, k.seen);
+	return key_leads_on(m, f->w[1], &(struct member){ NO_NAME, none, failed }, k.seen);
 }
 
 /* Nodes that have no room but for what they require fail by another name. */
@@ -82,7 +77,7 @@ static void fail_full(const struct json_machine *m, struct frame *f, uint32_t na
 {
 	const struct group *g = frame_group(m, f);
 	const struct schema *s = m->schema;
-	const struct key k = parts_of(m, f);
+	const struct key k = key_parts(m, f);
 
 	for (uint32_t i = 0; i < g->n; i++) {
 		struct part p = s->node[g->node[i]].required;
@@ -117,10 +112,10 @@ static void fit_patterns(const struct json_machine *m, const struct group *g, ui
 static bool name_possible(struct json_machine *m, struct frame *f, uint32_t name)
 {
 	const struct group *g = frame_group(m, f);
-	const struct key k = parts_of(m, f);
+	const struct key k = key_parts(m, f);
 	uint32_t failed[GROUP_NODES / 32], seen[FRAME_WORDS], fits[PATTERNS_MOST / 32] = { 0 };
 
-	if (bit(k.seen, name) || g->closed[name])
+	if (bit(k.seen, name) || bit(k.shut, name) || g->closed[name])
 		return false;
 	memcpy(failed, frame_failed(f), bits_words(g->n) * sizeof *failed);
 	effort_take(10 + bits_words(g->n_names) / 8 + g->n_patterns * m->schema->name_bytes[g->name[name]]);
@@ -128,7 +123,7 @@ static bool name_possible(struct json_machine *m, struct frame *f, uint32_t name
 	set_bit(seen, name);
 	fail_full(m, f, name, failed);
 	fit_patterns(m, g, name, fits);
-	return leads_on(m, f->w[1], &(struct member){ name, fits, failed }, seen);
+	return key_leads_on(m, f->w[1], &(struct member){ name, fits, failed }, seen);
 }
 
 bool key_possible(struct json_machine *m, uint32_t key, uint32_t name)
@@ -136,6 +131,7 @@ bool key_possible(struct json_machine *m, uint32_t key, uint32_t name)
 	struct frame f;
 
 	frame_load(m, key, &f);
+	key_open_all(m, &f);
 	return name_possible(m, &f, name);
 }
 
@@ -163,7 +159,7 @@ static bool possible(struct json_machine *m, struct frame *f)
 {
 	const uint32_t *rest = frame_rest(m, f);
 
-	for (uint32_t i = rest[FROM]; i < rest[TO] && !effort_over(); i++)
+	for (uint32_t i = rest[KEY_FROM]; i < rest[KEY_TO] && !effort_over(); i++)
 		if (name_possible(m, f, i))
 			return true;
 	return other_possible(m, f);
@@ -172,11 +168,11 @@ static bool possible(struct json_machine *m, struct frame *f)
 /* The first of the names from..to, which are alike up to a byte, whose next byte is `byte` or behind it. */
 static uint32_t first_from(const struct schema *s, const struct group *g, const uint32_t *rest, unsigned byte)
 {
-	uint32_t low = rest[FROM], high = rest[TO];
+	uint32_t low = rest[KEY_FROM], high = rest[KEY_TO];
 
 	while (low < high) {
 		const uint32_t middle = (low + high) / 2, name = g->name[middle];
-		if (s->name_bytes[name] <= rest[BYTES] || (uint8_t)s->name[name][rest[BYTES]] < byte)
+		if (s->name_bytes[name] <= rest[KEY_BYTES] || (uint8_t)s->name[name][rest[KEY_BYTES]] < byte)
 			low = middle + 1;
 		else
 			high = middle;
@@ -189,25 +185,25 @@ static void narrow(const struct json_machine *m, const struct group *g, uint32_t
 	const uint32_t from = first_from(m->schema, g, rest, byte), to = first_from(m->schema, g, rest, byte + 1u);
 
 	effort_take(8);
-	rest[FROM] = from;
-	rest[TO] = to;
-	rest[BYTES] += from < to; /* nobody asks where no name is left */
+	rest[KEY_FROM] = from;
+	rest[KEY_TO] = to;
+	rest[KEY_BYTES] += from < to; /* nobody asks where no name is left */
 	if (from == to)
-		rest[FROM] = rest[TO] = rest[BYTES] = 0;
+		rest[KEY_FROM] = rest[KEY_TO] = rest[KEY_BYTES] = 0;
 }
 
 static void feed(struct json_machine *m, struct frame *f, const uint8_t *bytes, unsigned n)
 {
 	const struct group *g = frame_group(m, f);
 	const struct schema *s = m->schema;
-	const struct key k = parts_of(m, f);
+	const struct key k = key_parts(m, f);
 	uint32_t at = 0;
 
 	effort_take(4 + n * (g->n + g->n_patterns));
 	for (unsigned b = 0; b < n; b++) {
 		narrow(m, g, k.rest, bytes[b]);
-		if (g->counts)
-			k.rest[HASH] = value_byte(m, k.rest[HASH] ? k.rest[HASH] : value_root(m), bytes[b]);
+		if (g->counts && !m->any_name)
+			k.rest[KEY_HASH] = value_byte(m, k.rest[KEY_HASH] ? k.rest[KEY_HASH] : value_root(m), bytes[b]);
 	}
 	for (uint32_t i = 0; i < g->n; i++) {
 		struct part p = s->node[g->node[i]].patterns;
@@ -231,11 +227,11 @@ static size_t requests(const struct json_machine *m, const struct frame *f, stru
 	return n;
 }
 
-static bool name_remains(struct json_machine *m, const struct frame *f);
-
-uint32_t key_begin(struct json_machine *m, struct frame *object, const uint32_t *seen, const uint32_t *full,
-                   const uint32_t *hashes, size_t n_hashes)
+uint32_t key_begin(struct json_machine *m, struct frame *object, const struct members_so_far *so_far,
+                   const uint32_t *full, const uint32_t *hashes, size_t n_hashes)
 {
+	const uint32_t *seen = so_far->seen;
+	uint32_t shut[FRAME_WORDS] = { 0 };
 	const struct group *g = frame_group(m, object);
 	struct frame f, inner;
 	struct request r[GROUP_NODES];
@@ -253,12 +249,19 @@ uint32_t key_begin(struct json_machine *m, struct frame *object, const uint32_t 
 	if (!group_alive(m, &m->group[child], &name))
 		return 0;
 	struct outcome o = string_begin(m, &inner);
+	const bool others = order_shut(m, object->w[1], so_far, shut);
+	g = frame_group(m, object);
 	frame_begin(&f, FRAME_KEY, object->w[1], g->n);
 	memcpy(frame_failed(&f), frame_failed(object), bits_words(g->n) * sizeof *f.w);
-	for (int i = 0; i < SEEN; i++)
-		frame_push(&f, i == INNER ? o.frame : i == TO ? g->n_names : 0);
+	for (int i = 0; i < KEY_SEEN; i++)
+		frame_push(&f, i == KEY_INNER         ? o.frame
+		               : i == KEY_TO          ? g->n_names
+		               : i == KEY_LISTED_ONLY ? !others
+		                                      : 0);
 	for (size_t i = 0; i < bits_words(g->n_names); i++)
 		frame_push(&f, seen[i]);
+	for (size_t i = 0; i < bits_words(g->n_names); i++)
+		frame_push(&f, shut[i]);
 	for (size_t i = 0; i < bits_words(g->n); i++)
 		frame_push(&f, full[i]);
 	for (uint32_t i = 0; i < g->n; i++) {
@@ -270,7 +273,7 @@ uint32_t key_begin(struct json_machine *m, struct frame *object, const uint32_t 
 	}
 	for (size_t i = 0; i < n_hashes; i++)
 		frame_push(&f, hashes[i]);
-	return !f.failed && o.frame && possible(m, &f) && name_remains(m, &f) ? frame_keep(m, &f) : 0;
+	return !f.failed && o.frame && possible(m, &f) && key_can_end(m, &f) ? frame_keep(m, &f) : 0;
 }
 
 struct trial {
@@ -289,134 +292,21 @@ static bool takes(void *user, const uint8_t *bytes, unsigned n)
 	return possible(t->m, &f);
 }
 
-/* Where members are counted, none may have the name of another: what was begun must be able to become one that is not
- * there yet. Patterns can leave few. */
-
-static bool was_there(const struct key *k)
-{
-	for (size_t i = 0; i < k->n_hashes; i += 2)
-		if (k->hashes[i] == k->rest[HASH])
-			return true;
-	return false;
-}
-
-/* Whether patterns say which names there are, so that they can come to an end. */
-static bool names_are_few(const struct json_machine *m, const struct group *g)
-{
-	bool few = false;
-
-	for (uint32_t i = 0; i < g->n && g->counts; i++) {
-		const struct schema_node *n = &m->schema->node[g->node[i]];
-		few |= n->names != SCHEMA_NONE || (n->patterns.n && n->other == SCHEMA_FALSE);
-	}
-	return few;
-}
-
-static struct outcome take_byte(struct json_machine *m, struct frame *f, uint8_t byte);
-
-/* Whether the object can have a member of a name that was read, with its result. */
-static bool has_place(struct json_machine *m, const struct frame *key, uint32_t result)
-{
-	struct frame f;
-	size_t n;
-	const uint32_t *w = interner_get(&m->results, result, &n);
-	uint32_t words[FRAME_WORDS], seen[FRAME_WORDS];
-
-	frame_copy(&f, key);
-	const struct group *g = frame_group(m, &f);
-	memcpy(words, w, n * sizeof *words);
-	memcpy(seen, parts_of(m, &f).seen, bits_words(g->n_names) * sizeof *seen);
-	if (words[0] != NO_NAME)
-		set_bit(seen, words[0]);
-	const uint32_t *failed = words + 1 + bits_words(g->n_patterns) + 2;
-	return leads_on(m, f.w[1], &(struct member){ words[0], words + 1, failed }, seen);
-}
-
-struct naming {
-	struct json_machine *m;
-	unsigned wanted, found, tries;
-};
-enum { NAMES_TRIED = 3000, NAME_DEPTH = 24 };
-
-/* Counts names that the text can become; where it takes long, there are taken to be enough. */
-static void count_names(struct naming *n, const struct frame *f, unsigned depth)
-{
-	static const uint8_t usual[] = "\"abx019A_-. z"; /* the end, and what most patterns take */
-	struct frame *next = effort_malloc(sizeof *next);
-
-	n->m->machine.failed |= !next;
-	for (unsigned i = 0; next && i < 256 + sizeof usual - 1 && n->found < n->wanted; i++) {
-		const bool first = i < sizeof usual - 1;
-		const uint8_t byte = first ? usual[i] : (uint8_t)(i - (sizeof usual - 1));
-		if (byte < ' ' || byte == '\\' || (!first && memchr(usual, byte, sizeof usual - 1)))
-			continue;
-		if (++n->tries > NAMES_TRIED || depth > NAME_DEPTH || effort_over()) {
-			n->found = n->wanted;
-			break;
-		}
-		frame_copy(next, f);
-		const struct outcome o = take_byte(n->m, next, byte);
-		n->found += o.kind == POPS && has_place(n->m, f, o.result);
-		if (o.kind != STAYS || !o.frame)
-			continue;
-		frame_load(n->m, o.frame, next);
-		count_names(n, next, depth + 1);
-	}
-	free(next);
-}
-
-/* Whether a name that the object has begins like the text so far. */
-static bool may_meet(const struct json_machine *m, const struct key *k)
-{
-	for (size_t i = 0; i < k->n_hashes; i += 2)
-		for (uint32_t at = k->hashes[i]; at && effort_take(1); at = interner_get(&m->values.bytes, at, NULL)[0])
-			if (at == k->rest[HASH] || !k->rest[HASH])
-				return true;
-	return false;
-}
-
-/* Whether what was begun can become a name that the object has not. */
-static bool name_remains(struct json_machine *m, const struct frame *f)
-{
-	struct frame copy;
-	struct naming n = { .m = m, .wanted = 1 };
-
-	frame_copy(&copy, f);
-	const struct key k = parts_of(m, &copy);
-	if (!names_are_few(m, frame_group(m, f)) || !may_meet(m, &k))
-		return true;
-	count_names(&n, f, 0);
-	return n.found > 0;
-}
-
-uint32_t key_names(struct json_machine *m, uint32_t key, uint32_t most)
-{
-	enum { COUNTED_MOST = 64 };
-	struct naming n = { .m = m, .wanted = most < COUNTED_MOST ? most : COUNTED_MOST };
-	struct frame f;
-
-	frame_load(m, key, &f);
-	if (!names_are_few(m, frame_group(m, &f)))
-		return most;
-	count_names(&n, &f, 0);
-	return n.found < n.wanted ? n.found : most;
-}
-
 /* The result: the name's index or NO_NAME, the bits of patterns that fit, the hash, the bits of the object's nodes
  * that have failed. */
 static struct outcome key_end(struct json_machine *m, struct frame *f, uint32_t inner_group, uint32_t inner_result)
 {
 	const struct group *g = frame_group(m, f);
 	const struct schema *s = m->schema;
-	const struct key k = parts_of(m, f);
-	uint32_t from = k.rest[FROM], at = 0;
+	const struct key k = key_parts(m, f);
+	uint32_t from = k.rest[KEY_FROM], at = 0;
 	struct frame out = { .n = 0 };
 	struct request r[GROUP_NODES];
-	bool named = from < k.rest[TO] && s->name_bytes[g->name[from]] == k.rest[BYTES];
+	bool named = from < k.rest[KEY_TO] && s->name_bytes[g->name[from]] == k.rest[KEY_BYTES];
 
-	if (named && bit(k.seen, from))
+	if (named ? bit(k.seen, from) || bit(k.shut, from) : k.rest[KEY_LISTED_ONLY] != 0)
 		return dies();
-	if (!named && was_there(&k))
+	if (!named && !m->any_name && key_was_there(&k))
 		return dies();
 	frame_push(&out, named ? from : NO_NAME);
 	for (size_t i = 0; i < bits_words(g->n_patterns); i++)
@@ -427,7 +317,7 @@ static struct outcome key_end(struct json_machine *m, struct frame *f, uint32_t 
 			if (automaton_accepts(s->automaton[s->pattern[p.at + j].automaton], k.pattern[at]))
 				set_bit(out.w + 1, at);
 	}
-	frame_push(&out, k.rest[HASH]);
+	frame_push(&out, k.rest[KEY_HASH]);
 	frame_push(&out, 0);
 	size_t n = requests(m, f, r);
 	group_child_failed(m, inner_group, interner_get(&m->results, inner_result, NULL), r, n, frame_failed(f));
@@ -436,23 +326,23 @@ static struct outcome key_end(struct json_machine *m, struct frame *f, uint32_t 
 	return out.failed ? dies() : pops(m, out.w, out.n);
 }
 
-static struct outcome take_byte(struct json_machine *m, struct frame *f, uint8_t byte)
+struct outcome key_take(struct json_machine *m, struct frame *f, uint8_t byte)
 {
 	uint32_t *rest = frame_rest(m, f);
-	struct text_state t = { rest[TEXT], rest[TEXT + 1], rest[TEXT + 2] };
+	struct text_state t = { rest[KEY_TEXT], rest[KEY_TEXT + 1], rest[KEY_TEXT + 2] };
 	struct frame inner;
 	uint8_t out[4];
 	unsigned n;
 
-	frame_load(m, rest[INNER], &inner);
+	frame_load(m, rest[KEY_INNER], &inner);
 	struct outcome o = string_step(m, &inner, byte);
 	if (o.kind == DIES || m->machine.failed) /* without memory there is no result to look at */
 		return dies();
 	if (o.kind == POPS)
 		return key_end(m, f, inner.w[1], o.result);
 	enum text_event e = text_step(&t, byte, m->writes, out, &n);
-	memcpy(rest + TEXT, &t, sizeof t);
-	rest[INNER] = o.frame;
+	memcpy(rest + KEY_TEXT, &t, sizeof t);
+	rest[KEY_INNER] = o.frame;
 	feed(m, f, out, n);
 	if (e == TEXT_INSIDE && !text_escape_ends(&t, m->writes, takes, &(struct trial){ m, f }))
 		return dies();
@@ -461,14 +351,14 @@ static struct outcome take_byte(struct json_machine *m, struct frame *f, uint8_t
 
 struct outcome key_step(struct json_machine *m, struct frame *f, uint8_t byte)
 {
-	const struct outcome o = take_byte(m, f, byte);
+	const struct outcome o = key_take(m, f, byte);
 	struct frame after;
 
 	if (o.kind != STAYS || m->machine.failed)
 		return o;
 	frame_load(m, o.frame, &after);
 	const uint32_t *rest = frame_rest(m, &after);
-	return rest[TEXT] || rest[TEXT + 1] || name_remains(m, &after) ? o : dies();
+	return rest[KEY_TEXT] || rest[KEY_TEXT + 1] || key_can_end(m, &after) ? o : dies();
 }
 
 /* The last character could be that of a name which is there already. What a name is counted by is asked at its end
@@ -480,15 +370,19 @@ uint32_t key_easy(struct json_machine *m, uint32_t number, enum easy class)
 	struct frame f;
 
 	frame_load(m, number, &f);
-	const bool other = frame_rest(m, &f)[FROM] == frame_rest(m, &f)[TO] || other_possible(m, &f);
-	const struct key key = parts_of(m, &f);
-	const bool meets = names_are_few(m, frame_group(m, &f)) && may_meet(m, &key);
+	const bool other = frame_rest(m, &f)[KEY_FROM] == frame_rest(m, &f)[KEY_TO] || other_possible(m, &f);
+	const struct key key = key_parts(m, &f);
+	const bool meets = key_counts_names(m, frame_group(m, &f)) && key_may_meet(m, &key);
+	const bool peril = key_is_perilous(m, &f);
+	const uint32_t reach = peril ? key_reach(m, &f, class) : 0;
 	/* which may have made groups, and moved them */
 	const uint32_t *frame = interner_get(&m->frames, number, NULL);
 	const struct group *g = &m->group[frame[1]];
 	const uint32_t *rest = frame + FRAME_HEAD + bits_words(g->n),
-		       *pattern = rest + SEEN + bits_words(g->n_names) + bits_words(g->n);
-	uint32_t most = other && !m->machine.failed ? string_easy(m, rest[INNER], class) : 0;
+		       *pattern = rest + KEY_SEEN + 2 * bits_words(g->n_names) + bits_words(g->n);
+	if (peril)
+		return meets && reach && reach != UINT32_MAX ? reach - 1 : reach;
+	uint32_t most = other && !m->machine.failed ? string_easy(m, rest[KEY_INNER], class) : 0;
 
 	for (uint32_t i = 0; most && i < g->n; i++) {
 		struct part p = s->node[g->node[i]].patterns;

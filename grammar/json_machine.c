@@ -86,17 +86,29 @@ static uint8_t kind_of(uint8_t b)
 	                                            : 0;
 }
 
+static struct outcome begin_array(struct json_machine *m, struct frame *f, uint32_t space)
+{
+	struct frame trial;
+
+	frame_copy(&trial, f);
+	return array_possible(m, &trial) ? array_begin(m, f, space) : dies();
+}
+
 static struct outcome start_step(struct json_machine *m, struct frame *f, uint8_t byte)
 {
 	const struct group *g = frame_group(m, f);
 	uint8_t kind = kind_of(byte);
 	uint32_t *space = &frame_rest(m, f)[0];
-	const uint32_t deeper = space_deeper(m, *space);
+	const unsigned where = *space & SPACE_OF_MEMBER  ? SPACE_ONE
+	                       : *space & SPACE_IN_LINES ? SPACE_LINE
+	                       : space_depth(*space)     ? SPACE_ONE
+	                                                 : SPACE_ONE | SPACE_LINE;
 
 	if (is_space(byte))
-		return space_step(m, space, byte, SPACE_ONE | (*space & SPACE_OF_MEMBER ? 0 : SPACE_LINE))
-		               ? stays(m, f)
-		               : dies();
+		return space_step(m, space, byte, where) ? stays(m, f) : dies();
+	if (!space_ends(m, space, where))
+		return dies();
+	const uint32_t deeper = space_deeper(m, *space);
 	for (uint32_t i = 0; i < g->n; i++)
 		if (!(m->schema->node[g->node[i]].kinds & kind))
 			set_bit(frame_failed(f), i);
@@ -106,7 +118,7 @@ static struct outcome start_step(struct json_machine *m, struct frame *f, uint8_
 	switch (kind) {
 	case JSON_IS_STRING: return string_begin(m, f);
 	case JSON_IS_NUMBER: return m->writes ? number_begin_writing(m, f, byte) : number_begin(m, f, byte);
-	case JSON_IS_ARRAY: return array_begin(m, f, deeper);
+	case JSON_IS_ARRAY: return begin_array(m, f, deeper);
 	case JSON_IS_OBJECT: return object_begin(m, f, deeper);
 	}
 	f->w[0] = FRAME_WORD;
@@ -370,6 +382,7 @@ static void close_machine(struct machine *machine)
 	for (size_t i = 0; i < m->row_room; i++)
 		free(m->row[i]);
 	free(m->row);
+	free(m->names);
 	free(m->group);
 	interner_clear(&m->frames);
 	interner_clear(&m->states);
@@ -406,7 +419,8 @@ static bool begin(struct json_machine *m, bool *empty, struct error *err)
 }
 
 struct use {
-	bool formats, writes;
+	unsigned flags; /* of the schema */
+	bool writes, ordered;
 };
 struct source {
 	const char *text;
@@ -425,7 +439,8 @@ static struct machine *open_schema(const char *text, size_t n, const struct use 
 	}
 	m->machine.kind = &json_kind;
 	m->writes = use->writes;
-	m->schema = schema_open(text, n, use->formats, err);
+	m->ordered = use->ordered;
+	m->schema = schema_open(text, n, use->flags, err);
 	m->compact = m->schema && m->schema->compact;
 	if (!m->schema || !begin(m, empty, err)) {
 		close_machine(&m->machine);
@@ -462,10 +477,14 @@ static struct machine *open_now(const void *source, struct error *err)
 
 struct machine *machine_of_schema(const char *text, size_t n, bool formats, struct error *err)
 {
-	return machine_make(open_now, &(struct source){ text, n, { .formats = formats } }, err);
+	return machine_make(open_now, &(struct source){ text, n, { .flags = formats ? SCHEMA_FORMATS : 0 } }, err);
 }
 
-struct machine *machine_to_write_schema(const char *text, size_t n, struct error *err)
+struct machine *machine_to_write_schema(const char *text, size_t n, unsigned how, struct error *err)
 {
-	return machine_make(open_now, &(struct source){ text, n, { .formats = true, .writes = true } }, err);
+	const struct use use = { .flags = SCHEMA_FORMATS | (how & WRITE_ADDITIONAL ? 0 : SCHEMA_CLOSED),
+		                 .writes = true,
+		                 .ordered = !(how & WRITE_IN_ANY_ORDER) };
+
+	return machine_make(open_now, &(struct source){ text, n, use }, err);
 }

@@ -222,6 +222,7 @@ static void try_exponents(struct number_finder *d)
 
 	memcpy(text, d->text, d->n);
 	if (e) {
+		number_try(d, d->text, d->n);
 		for (unsigned minus = 0; minus <= (e + 1 == d->text + d->n) && !number_over(d); minus++)
 			for (unsigned v = 0; v < 1110 && !number_over(d); v++) {
 				const int digits = v < 10 ? 1 : v < 110 ? 2 : 3;
@@ -231,7 +232,6 @@ static void try_exponents(struct number_finder *d)
 				if (d->n + n <= SPELLED_MOST)
 					number_try(d, text, d->n + n);
 			}
-		number_try(d, d->text, d->n);
 		return;
 	}
 	for (unsigned negative = 0; negative < 2; negative++)
@@ -292,6 +292,8 @@ static bool find(struct number_finder *d)
 
 	number_collect(d);
 	effort_take(100 + 2 * d->n_spoken);
+	if (!number_may_begin(d))
+		return false;
 	for (unsigned i = 0; i < d->n_spoken && !number_over(d); i++)
 		number_try_decimal(d, d->spoken[i]);
 	number_try_listed(d);

@@ -30,6 +30,8 @@ static inline bool number_over(const struct number_finder *d)
 }
 /* What the nodes speak of. */
 void number_collect(struct number_finder *d);
+/* Whether any number is spelled so that it begins as the text does. */
+bool number_may_begin(const struct number_finder *d);
 /* Takes the text, n bytes, if it goes on like the beginning and is right. */
 void number_try(struct number_finder *d, const char *text, size_t n);
 /* All that "enum" and "const" list. */

@@ -53,6 +53,32 @@ static bool is_spelling_of(const struct decimal *d, const char *text, size_t n)
 	return bytes == n && memcmp(own, text, n) == 0;
 }
 
+static bool begins_spelling_of(const struct number_finder *d, const struct decimal *of)
+{
+	char own[SPELLED_MOST + 1];
+
+	return spelling_of(of, own) >= d->n && memcmp(own, d->text, d->n) == 0;
+}
+
+bool number_may_begin(const struct number_finder *d)
+{
+	const struct schema *s = d->m->schema;
+	struct spelling any = { 0 };
+	size_t i = 0;
+
+	while (i < d->n && spelling_step(&any, (uint8_t)d->text[i]))
+		i++;
+	bool ok = i == d->n;
+	for (unsigned k = 0; k < d->n_spoken && !ok && effort_take(8); k++)
+		ok = begins_spelling_of(d, d->spoken[k]);
+	for (uint32_t n = 0; n < d->g->n; n++) {
+		const struct part p = s->node[d->g->node[n]].numbers;
+		for (uint32_t k = 0; k < p.n && !ok && effort_take(8); k++)
+			ok = begins_spelling_of(d, &s->decimal[s->list[p.at + k]]);
+	}
+	return ok;
+}
+
 /* Integers are digits, as many as 64 bits hold. */
 static bool is_integer(const struct number_finder *d, const char *text, size_t n)
 {

@@ -1,12 +1,13 @@
 /* grammar/json_object.c - objects: which members there are, in any order, each once, and which schemas look at them. */
 #include <string.h>
 
-#include "grammar/json_parts.h"
+#include "grammar/json_key_parts.h"
 
-/* Behind the head: the phase, white space, how many members, the bits of names that were seen, then while a member is
+/* Behind the head: the phase, white space, how many members, the rank from which on the next one comes (json_order.c),
+ * the bits of names that were seen, then while a member is
  * under way its name (an index of the group's, or NO_NAME) and the bits of patterns that fit it. Where members are
  * counted, names that no schema has stand at the end, each as two words of its hash. */
-enum { PHASE, SPACE, MEMBERS, SEEN };
+enum { PHASE, SPACE, MEMBERS, ORDER, SEEN };
 enum phase { FIRST, NEXT_NAME, COLON, VALUE, NEXT };
 static uint32_t *seen_of(const struct json_machine *m, struct frame *f) { return frame_rest(m, f) + SEEN; }
 static uint32_t *current_of(const struct json_machine *m, struct frame *f)
@@ -59,11 +60,21 @@ static struct outcome begin_name(struct json_machine *m, struct frame *f)
 	if (!group_alive(m, frame_group(m, f), &facts))
 		return dies();
 	uint32_t *hashes = hashes_of(m, f);
-	uint32_t key = key_begin(m, &trial, seen_of(m, f), full, hashes, f->n - (size_t)(hashes - f->w));
+	const struct members_so_far so_far = { frame_failed(&trial), seen_of(m, f), rest[MEMBERS], rest[ORDER] };
+	uint32_t key = key_begin(m, &trial, &so_far, full, hashes, f->n - (size_t)(hashes - f->w));
 	rest = frame_rest(m, f);
 	rest[PHASE] = COLON;
 	rest[SPACE] &= ~(uint32_t)SPACE_STATE;
 	return key ? (struct outcome){ PUSHES, false, frame_keep(m, f), key, 0 } : dies();
+}
+
+/* Whether a name is one that a closed node, or another beside it, speaks of. */
+static bool is_known(const struct group *g, uint32_t i, const struct member *of)
+{
+	for (uint32_t k = 0; k < g->n_patterns; k++)
+		if (bit(of->patterns, k))
+			return true;
+	return of->name != NO_NAME && bit(g->known[i], of->name);
 }
 
 size_t member_requests(const struct json_machine *m, const struct group *g, const struct member *of, struct request *r)
@@ -86,7 +97,9 @@ size_t member_requests(const struct json_machine *m, const struct group *g, cons
 				r[n++] = (struct request){ i, s->pattern[node->patterns.at + k].node };
 				named = true;
 			}
-		if (!named && node->other != SCHEMA_NONE)
+		if (!named && g->known && g->known[i] && !is_known(g, i, of))
+			r[n++] = (struct request){ i, SCHEMA_FALSE };
+		else if (!named && node->other != SCHEMA_NONE)
 			r[n++] = (struct request){ i, node->other };
 		if (n > 2 * GROUP_NODES)
 			break;
@@ -161,6 +174,7 @@ static bool name_fits(struct json_machine *m, uint32_t key, uint32_t i, uint32_t
 	size_t n = s->name_bytes[name];
 
 	frame_load(m, key, &f);
+	key_open_all(m, &f);
 	g = frame_group(m, &f);
 	if (s->node[g->node[i]].names == SCHEMA_NONE)
 		return true;
@@ -200,7 +214,7 @@ static void fail_few(struct json_machine *m, struct frame *f, uint32_t key)
 	for (uint32_t i = 0; i < frame_group(m, f)->n; i++) {
 		const struct schema_node *n = &m->schema->node[frame_group(m, f)->node[i]];
 		const uint32_t least = n->members.least;
-		const bool listed = n->other == SCHEMA_FALSE && !n->patterns.n;
+		const bool listed = key_lists(m, frame_group(m, f), i) && !n->patterns.n;
 		if (least > 1 && !bit(frame_failed(f), i) &&
 		    (listed ? n->properties.n : key_names(m, key, least)) < least)
 			set_bit(frame_failed(f), i);
@@ -233,45 +247,62 @@ struct outcome object_begin(struct json_machine *m, struct frame *f, uint32_t sp
 }
 
 /* Where white space may stand for those who write. */
-static unsigned space_places(uint32_t phase)
+static unsigned space_places(const uint32_t *rest)
 {
-	return phase == COLON ? 0 : phase == NEXT_NAME ? SPACE_ONE | SPACE_LINE : SPACE_LINE;
+	const bool lines = rest[SPACE] & SPACE_IN_LINES;
+
+	switch ((enum phase)rest[PHASE]) {
+	case FIRST: return SPACE_LINE | SPACE_FIRST;
+	case NEXT_NAME: return lines ? SPACE_LINE : SPACE_ONE;
+	case NEXT: return lines ? SPACE_LINE | SPACE_CLOSES : 0;
+	case COLON:
+	case VALUE: break;
+	}
+	return 0;
 }
 
-/* A line that was ended behind a member is that of the brace, for those who write. */
+/* A line that was ended is that of a member, or behind one that of the brace, for those who write. */
 static bool line_may_end(struct json_machine *m, const struct frame *f)
 {
 	struct frame trial;
 
 	frame_copy(&trial, f);
-	return !m->writes || frame_rest(m, &trial)[PHASE] != NEXT || object_end(m, &trial).kind != DIES;
+	switch (m->writes ? (enum phase)frame_rest(m, &trial)[PHASE] : COLON) {
+	case FIRST: return begin_name(m, &trial).kind != DIES;
+	case NEXT: return object_end(m, &trial).kind != DIES;
+	default: return true;
+	}
+}
+
+static struct outcome begin_next(struct json_machine *m, struct frame *f)
+{
+	struct frame trial;
+
+	frame_copy(&trial, f);
+	if (begin_name(m, &trial).kind == DIES)
+		return dies();
+	frame_rest(m, f)[PHASE] = NEXT_NAME;
+	frame_rest(m, f)[SPACE] &= ~(uint32_t)SPACE_STATE;
+	return stays(m, f);
 }
 
 struct outcome object_step(struct json_machine *m, struct frame *f, uint8_t byte)
 {
 	uint32_t *rest = frame_rest(m, f);
+	const unsigned where = space_places(rest);
+	const bool spaced = m->writes && rest[SPACE] & SPACE_STATE;
 
 	if (is_space(byte))
-		return space_step(m, &rest[SPACE], byte, space_places(rest[PHASE])) && line_may_end(m, f)
-		               ? stays(m, f)
-		               : dies();
+		return space_step(m, &rest[SPACE], byte, where) && line_may_end(m, f) ? stays(m, f) : dies();
 	if (byte == ':' && rest[PHASE] == COLON)
 		return begin_value(m, f);
-	if (byte == '}' && (rest[PHASE] == FIRST || rest[PHASE] == NEXT))
-		return object_end(m, f);
+	if (byte == '}' && rest[PHASE] == FIRST)
+		return spaced ? dies() : object_end(m, f);
+	if (byte == '}' && rest[PHASE] == NEXT)
+		return space_ends(m, &rest[SPACE], where) ? object_end(m, f) : dies();
 	if (byte == '"' && (rest[PHASE] == FIRST || rest[PHASE] == NEXT_NAME))
-		return begin_name(m, f);
-	if (byte != ',' || rest[PHASE] != NEXT || (m->writes && rest[SPACE] & SPACE_STATE))
-		return dies();
-	struct frame trial;
-	memcpy(trial.w, f->w, f->n * sizeof *f->w);
-	trial.n = f->n;
-	trial.failed = f->failed;
-	if (begin_name(m, &trial).kind == DIES)
-		return dies();
-	rest[PHASE] = NEXT_NAME;
-	rest[SPACE] &= ~(uint32_t)SPACE_STATE;
-	return stays(m, f);
+		return space_ends(m, &rest[SPACE], where) ? begin_name(m, f) : dies();
+	return byte == ',' && rest[PHASE] == NEXT && !spaced ? begin_next(m, f) : dies();
 }
 
 /* A name's result: its index or NO_NAME, the bits of patterns, two words of a hash, then the bits of nodes (of this
@@ -293,6 +324,11 @@ static uint32_t resume_name(struct json_machine *m, struct frame *f, const uint3
 	else if (g->counts) {
 		frame_push(f, result[1 + patterns]);
 		frame_push(f, result[2 + patterns]);
+	}
+	if (m->ordered) {
+		const uint32_t rank = *current == NO_NAME ? RANK_NONE : g->rank[*current];
+		const uint32_t next = rank == RANK_NONE ? g->n_ranked : rank + 1;
+		rest[ORDER] = next > rest[ORDER] ? next : rest[ORDER];
 	}
 	rest[MEMBERS] += rest[MEMBERS] < g->members_most;
 	mark_full(m, f, 0, true, frame_failed(f));

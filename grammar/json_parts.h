@@ -63,12 +63,17 @@ struct group {
 	/* Objects. */
 	uint32_t *name; /* that some node names, sorted by their bytes */
 	uint32_t n_names, n_patterns, members_most;
-	bool *closed; /* [name]: no value is right for it */
-	bool counts;  /* somebody counts members: none may come twice */
+	bool *closed;      /* [name]: no value is right for it */
+	int perilous;      /* json_names.c: -1 not known yet */
+	uint32_t *rank;    /* [name]: its place in the order of the schemas; RANK_NONE: it has none (json_order.c) */
+	uint32_t n_ranked; /* that have one */
+	uint32_t **known;  /* [node]: bits of names that a closed one takes; NULL: it is not closed (json_closed.c) */
+	bool counts;       /* somebody counts members: none may come twice */
 	uint32_t items_most, n_contains;
-	bool unique;    /* somebody asks that items differ */
-	int begins;     /* whether any value can be right: -1 not known yet */
-	uint32_t asked; /* that is being asked (json_begins.c): how deep; 0: it is not */
+	bool asks_items; /* somebody asks something of an item */
+	bool unique;     /* somebody asks that items differ */
+	int begins;      /* whether any value can be right: -1 not known yet */
+	uint32_t asked;  /* that is being asked (json_begins.c): how deep; 0: it is not */
 };
 
 /* What was found out about how strings can end (json_ending.c). */
@@ -108,6 +113,7 @@ struct json_machine {
 	struct schema *schema;
 	bool writes;  /* each value has one spelling, or few: machine_to_write_schema() */
 	bool compact; /* and there is no white space */
+	bool ordered; /* members come in the order of the schemas (json_order.c) */
 	struct interner frames, states, groups_by_words, results, outcomes;
 	struct group *group; /* by number of groups_by_words */
 	size_t group_room;
@@ -117,6 +123,12 @@ struct json_machine {
 	struct endings endings;
 	struct values values;
 	struct contained contained;
+	struct name_known {
+		uint8_t leads, easy[EASY_CLASSES];
+		uint32_t reach[EASY_CLASSES];
+	} * names; /* [frame]: json_names.c */
+	size_t names_room;
+	bool any_name; /* names that the object has do not matter at the moment */
 	/* json_begins.c: groups being asked, the outermost of them that an answer rests on, and all that were asked. */
 	uint32_t asking, rests_on, asked_in_all;
 	struct recent {
@@ -296,31 +308,59 @@ struct member {
 	const uint32_t *patterns, *failed;
 };
 size_t member_requests(const struct json_machine *m, const struct group *g, const struct member *of, struct request *r);
+/* json_order.c: an object's members so far; order: the rank from which on the next one comes. Sets the bits of names
+ * whose turn it is not; whether names come that have no rank. */
+enum { RANK_NONE = UINT32_MAX };
+struct members_so_far {
+	const uint32_t *failed, *seen;
+	uint32_t members, order;
+};
+bool order_shut(struct json_machine *m, uint32_t group, const struct members_so_far *of, uint32_t *shut);
+bool group_rank(struct json_machine *m, struct group *g);
+/* json_closed.c */
+bool group_find_known(struct json_machine *m, struct group *g);
 /* The frame of a name in an object's frame; 0: no name is possible. Names that were seen: those of the group by bits,
  * others by hashes where members are counted. full: a bit for each node that has room only for what it requires. */
-uint32_t key_begin(struct json_machine *m, struct frame *object, const uint32_t *seen, const uint32_t *full,
-                   const uint32_t *hashes, size_t n_hashes);
+uint32_t key_begin(struct json_machine *m, struct frame *object, const struct members_so_far *so_far,
+                   const uint32_t *full, const uint32_t *hashes, size_t n_hashes);
 /* How many names there can be from such a frame on, as far as that is known: at most so many. */
 uint32_t key_names(struct json_machine *m, uint32_t key, uint32_t most);
-/* Whether a name, an index of the group's, can be that of such a frame. */
+/* Whether a name, an index of the group's, can be that of such a frame, its turn or not. */
 bool key_possible(struct json_machine *m, uint32_t key, uint32_t name);
 /* Whether a node, an index of the group's, leaves a value for a name, whatever other nodes do. */
 bool member_begins(struct json_machine *m, uint32_t group, uint32_t node, uint32_t name);
 static inline bool is_space(uint8_t b) { return b == ' ' || b == '\n' || b == '\t' || b == '\r'; }
-/* White space between two parts is one space or tab, or the end of a line and what indents the next: models that are
- * unsure would write more of it for ever. Those who write have it in few places (`where`), and a line is indented by at
- * most so many bytes for each value around. A word of a frame: what was read, and above SPACE_STATE how deep the next
- * value stands, where somebody writes. False: no more may come. */
-enum { SPACE_ONE = 1, SPACE_LINE = 2 };
-enum { SPACE_STATE = 0x7f, SPACE_OF_MEMBER = 0x80, SPACE_DEPTH = 8, INDENT_MOST = 8, DEPTH_TOLD = 5 };
-bool space_step(const struct json_machine *m, uint32_t *state, uint8_t byte, unsigned where);
+/* json_space.c. White space between two parts is one space or tab, or the end of a line and what indents the next:
+ * models that are unsure would write more of it for ever. Those who write have a space behind : and , and lines that
+ * are indented all in the same way; an object or an array has each of its parts on a line of its own, or none. A word
+ * of a frame: what was read; before the value of a member; whether the object or array is one of lines; how far a level
+ * indents a line, 0: not known yet; how deep its parts stand. */
+enum { SPACE_ONE = 1, SPACE_LINE = 2, SPACE_FIRST = 4 /* of an object or array */, SPACE_CLOSES = 8 /* a bracket's */ };
+enum {
+	SPACE_STATE = 0x7f,
+	SPACE_OF_MEMBER = 0x80,
+	SPACE_IN_LINES = 0x100,
+	SPACE_UNIT = 9,
+	SPACE_DEPTH = 12,
+	SPACE_UNIT_MOST = 4,
+	DEPTH_TOLD = 16 /* and no lines are ended deeper */
+};
+/* False: no more may come. */
+bool space_step(const struct json_machine *m, uint32_t *word, uint8_t byte, unsigned where);
+/* Before another part; what was read is forgotten. False: that may not come here. */
+bool space_ends(const struct json_machine *m, uint32_t *word, unsigned where);
 static inline uint32_t space_depth(uint32_t word) { return word >> SPACE_DEPTH; }
-/* The word before a value that stands one deeper. */
+static inline uint32_t space_unit(uint32_t word) { return word >> SPACE_UNIT & 7; }
+/* The word of a value that stands one deeper. */
 static inline uint32_t space_deeper(const struct json_machine *m, uint32_t word)
 {
-	uint32_t depth = space_depth(word);
+	const uint32_t depth = space_depth(word);
 
-	return m->writes ? (depth < DEPTH_TOLD ? depth + 1 : depth) << SPACE_DEPTH : 0;
+	if (!m->writes)
+		return 0;
+	/* Inside of what is on one line, all is. */
+	const uint32_t deeper = depth && !(word & SPACE_IN_LINES) ? DEPTH_TOLD : depth < DEPTH_TOLD ? depth + 1 : depth;
+	return deeper << SPACE_DEPTH | (deeper < DEPTH_TOLD ? space_unit(word) << SPACE_UNIT : 0);
 }
 
 /* schema_culprit.c: where in a schema that no value is right by the blame lies, as a JSON pointer. possible: whether a

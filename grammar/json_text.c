@@ -208,39 +208,3 @@ bool text_escape_ends(const struct text_state *t, bool plain, text_test *ok, voi
 	return first <= last &&
 	       some_code(0x10000 + ((first - 0xd800) << 10), 0x10000 + ((last - 0xd800) << 10) + 0x3ff, ok, user);
 }
-
-enum { NONE, ONE, RETURN, LINE /* and how many bytes indent it */ };
-
-/* As people and programs lay JSON out. */
-static bool plain_space(uint32_t *at, uint8_t byte, unsigned where, uint32_t indent_most)
-{
-	if (byte == '\n' && where & SPACE_LINE && *at == NONE)
-		*at = LINE;
-	else if (byte == ' ' && where & SPACE_ONE && *at == NONE)
-		*at = ONE;
-	else if ((byte == ' ' || byte == '\t') && *at >= LINE && *at < LINE + indent_most)
-		++*at;
-	else
-		return false;
-	return true;
-}
-
-bool space_step(const struct json_machine *m, uint32_t *state, uint8_t byte, unsigned where)
-{
-	const uint32_t kept = *state & ~(uint32_t)SPACE_STATE, depth = space_depth(*state);
-	uint32_t at = *state & SPACE_STATE;
-	bool ok = true;
-
-	if (m->writes)
-		ok = !m->compact && plain_space(&at, byte, where, depth * INDENT_MOST);
-	else if (byte == '\n')
-		ok = at < LINE && (at = LINE);
-	else if (byte == '\r')
-		ok = at < RETURN && (at = RETURN);
-	else if (at == NONE)
-		at = ONE;
-	else
-		ok = at >= LINE && at < LINE + SPACE_MOST && ++at;
-	*state = kept | at;
-	return ok;
-}

@@ -70,8 +70,10 @@ static inline struct effort *machine_begin(struct machine *m)
 /* Texts that are JSON, with white space between its parts, and right by a schema (schema.h). */
 struct machine *machine_of_schema(const char *text, size_t n, bool formats, struct error *err);
 /* Of these texts those that are for a model to write: numbers, characters and white space as json_spelling.h has them.
- * Formats are held. */
-struct machine *machine_to_write_schema(const char *text, size_t n, struct error *err);
+ * Formats are held; members come in the order in which schemas name them, and objects of "properties" that do not say
+ * have no others. */
+enum { WRITE_ADDITIONAL = 0x100 /* they may */, WRITE_IN_ANY_ORDER = 0x200 };
+struct machine *machine_to_write_schema(const char *text, size_t n, unsigned how, struct error *err);
 /* The texts of a regular expression (regex.h). */
 struct machine *machine_of_regex(const char *text, size_t n, struct error *err);
 

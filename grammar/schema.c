@@ -144,10 +144,33 @@ static int by_name(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* Each has its place in the text; then each place has its member: the permutation is turned round, a cycle at a time.
+ */
+static void turn_round(struct schema_member *m, uint32_t n)
+{
+	const uint32_t DONE = 1u << 31;
+
+	for (uint32_t first = 0; first < n; first++) {
+		uint32_t before = first, at = m[first].nth;
+		while (!(m[first].nth & DONE) && at != first) {
+			const uint32_t next = m[at].nth;
+			m[at].nth = before | DONE;
+			before = at;
+			at = next;
+		}
+		if (!(m[first].nth & DONE))
+			m[first].nth = before | DONE;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		m[i].nth &= ~DONE;
+}
+
 void schema_sort_members(struct schema *s, struct part p)
 {
-	if (p.n)
-		qsort(s->member + p.at, p.n, sizeof *s->member, by_name);
+	if (!p.n)
+		return;
+	qsort(s->member + p.at, p.n, sizeof *s->member, by_name);
+	turn_round(s->member + p.at, p.n);
 }
 
 uint32_t schema_property(const struct schema *s, const struct schema_node *n, uint32_t name)
@@ -223,9 +246,9 @@ static bool read_all(struct schema_reader *r)
 	return true;
 }
 
-struct schema *schema_open(const char *text, size_t n, bool formats, struct error *err)
+struct schema *schema_open(const char *text, size_t n, unsigned flags, struct error *err)
 {
-	struct schema_reader r = { .s = effort_calloc(1, sizeof *r.s), .formats = formats, .err = err };
+	struct schema_reader r = { .s = effort_calloc(1, sizeof *r.s), .formats = flags & SCHEMA_FORMATS, .err = err };
 
 	if (!r.s)
 		schema_no_memory(&r);
@@ -233,7 +256,7 @@ struct schema *schema_open(const char *text, size_t n, bool formats, struct erro
 	if (r.root)
 		r.s->compact =
 			json_is_false(json_object_get(json_object_get(r.root, "x-guidance"), "whitespace_flexible"));
-	if (!r.root || !read_all(&r)) {
+	if (!r.root || !read_all(&r) || (flags & SCHEMA_CLOSED && !schema_close_objects(&r))) {
 		schema_close(r.s);
 		r.s = NULL;
 	}

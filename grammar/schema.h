@@ -57,6 +57,10 @@ struct schema_node {
 	struct part unlike; /* of list[]: decimals that it must not be */
 	/* Objects. */
 	struct part properties; /* of member[], sorted by name */
+	bool names_members;     /* by "properties", and it does not say whether there are others */
+	bool closes;            /* then there are none but those that schemas beside it name (schema_closed.c) */
+	bool counts_letter;     /* one_of are not the closed ones */
+	bool applied_first;     /* in the text, schemas that are applied to the same value stand before "properties" */
 	struct part patterns;   /* of pattern_member[] */
 	uint32_t other;         /* for members that neither names: a node, SCHEMA_NONE: anything */
 	uint32_t names;         /* for the names themselves */
@@ -76,6 +80,7 @@ struct schema_node {
 struct schema_member {
 	uint32_t name; /* of name[] */
 	uint32_t node;
+	uint32_t nth; /* the member that the text has at this place, within the part */
 };
 struct schema_pattern {
 	uint32_t automaton, node;
@@ -106,9 +111,12 @@ struct schema {
 
 /* What a node asks of the member with that name by "properties"; SCHEMA_NONE: nothing. */
 uint32_t schema_property(const struct schema *s, const struct schema_node *n, uint32_t name);
-/* From the JSON text of a schema, which has n bytes; NULL with err, which names the place by a JSON pointer. formats:
- * strings must have their "format", which the standard leaves open. */
-struct schema *schema_open(const char *text, size_t n, bool formats, struct error *err);
+/* From the JSON text of a schema, which has n bytes; NULL with err, which names the place by a JSON pointer. */
+enum {
+	SCHEMA_FORMATS = 1, /* strings must have their "format", which the standard leaves open */
+	SCHEMA_CLOSED = 2   /* objects with "properties" have no other members where they do not say */
+};
+struct schema *schema_open(const char *text, size_t n, unsigned flags, struct error *err);
 void schema_close(struct schema *s);
 
 #endif

@@ -44,7 +44,7 @@ static bool read_properties(struct schema_reader *r, struct filling *f, const js
 		if (!effort_array(&members, &s->member_room, s->n_members + 1, sizeof *s->member))
 			return schema_no_memory(r);
 		s->member = members;
-		s->member[s->n_members++] = (struct schema_member){ name, node };
+		s->member[s->n_members++] = (struct schema_member){ name, node, n };
 		n++;
 	}
 	node_of(r, f)->properties = (struct part){ at, n };
@@ -346,9 +346,14 @@ static const struct schema_keyword keywords[] = {
 	{ NULL, NULL },
 };
 
+static bool is_reference_alone(const struct schema_reader *r, const struct filling *f)
+{
+	return r->document[f->place->document].old && json_object_get(f->json, "$ref");
+}
+
 static bool read_keywords(struct schema_reader *r, struct filling *f, const struct schema_keyword *k)
 {
-	bool reference_alone = r->document[f->place->document].old && json_object_get(f->json, "$ref");
+	const bool reference_alone = is_reference_alone(r, f);
 
 	for (; k->name; k++) {
 		const json_t *value = json_object_get(f->json, k->name);
@@ -423,11 +428,32 @@ static bool too_few_to_differ(const struct schema_node *n, const json_t *schema)
 	       most_values(json_object_get(schema, "items")) < n->length_of_array.least;
 }
 
+static bool applied_first(const json_t *schema)
+{
+	static const char *const applied[] = { "allOf", "anyOf", "oneOf", "$ref", "$dynamicRef", "if" };
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)(uintptr_t)schema, key, value)
+	{
+		for (size_t i = 0; i < sizeof applied / sizeof *applied; i++)
+			if (strcmp(key, applied[i]) == 0)
+				return true;
+		if (strcmp(key, "properties") == 0)
+			return false;
+	}
+	return false;
+}
+
 static bool fill(struct schema_reader *r, struct filling *f)
 {
 	if (!read_keywords(r, f, schema_scalars) || !read_keywords(r, f, keywords))
 		return false;
 	struct schema_node *n = node_of(r, f);
+	n->applied_first = applied_first(f->json);
+	n->names_members =
+		!is_reference_alone(r, f) && json_is_object(json_object_get(f->json, "properties")) &&
+		!json_object_get(f->json, "additionalProperties") && !json_object_get(f->json, "unevaluatedProperties");
 	if (too_few_to_differ(n, f->json))
 		n->kinds &= (uint8_t)~JSON_IS_ARRAY;
 	return schema_keep(r, &f->texts, &n->texts) && schema_keep(r, &f->all_of, &n->all_of) &&

@@ -82,6 +82,8 @@ struct schema_keyword {
 extern const struct schema_keyword schema_scalars[];
 bool schema_count(struct schema_reader *r, const json_t *value, uint32_t *count);
 bool schema_expression(struct schema_reader *r, const char *text, size_t n, bool anywhere, uint32_t *automaton);
+/* schema_closed.c: closes what SCHEMA_CLOSED says. */
+bool schema_close_objects(struct schema_reader *r);
 /* schema_keywords.c: fills in a node. */
 bool schema_fill(struct schema_reader *r, const struct place_of_schema *p);
 

@@ -84,7 +84,7 @@ static bool object_value(struct schema_reader *r, const json_t *value, uint32_t 
 	if (ok) {
 		s->node[node].properties = (struct part){ (uint32_t)s->n_members, (uint32_t)names.n };
 		for (size_t i = 0; i < names.n; i++)
-			s->member[s->n_members++] = (struct schema_member){ names.p[i], nodes.p[i] };
+			s->member[s->n_members++] = (struct schema_member){ names.p[i], nodes.p[i], (uint32_t)i };
 		schema_sort_members(s, s->node[node].properties);
 		s->node[node].kinds = JSON_IS_OBJECT;
 		s->node[node].other = SCHEMA_FALSE;

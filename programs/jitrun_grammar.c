@@ -20,12 +20,18 @@ int jitrun_check_grammar(void)
 	    1)
 		return jitrun_usage("an answer keeps to one grammar: give one of --json-schema, --json-schema-file, "
 		                    "--regex, --grammar and --grammar-file");
+	if (opt.additional && !opt.json_schema && !opt.json_schema_file)
+		return jitrun_usage("--additional-properties is about a JSON Schema: give --json-schema or "
+		                    "--json-schema-file, too");
 	return 0;
 }
 
 static int kind(void)
 {
-	return opt.regex ? JIT_GRAMMAR_REGEX : opt.gbnf || opt.gbnf_file ? JIT_GRAMMAR_GBNF : JIT_GRAMMAR_JSON_SCHEMA;
+	return opt.regex                   ? JIT_GRAMMAR_REGEX
+	       : opt.gbnf || opt.gbnf_file ? JIT_GRAMMAR_GBNF
+	       : opt.additional            ? JIT_GRAMMAR_JSON_SCHEMA | JIT_GRAMMAR_ADDITIONAL
+	                                   : JIT_GRAMMAR_JSON_SCHEMA;
 }
 
 bool jitrun_begin_grammar(jit_session *s, jit_error *err)

@@ -52,7 +52,7 @@ struct jitrun_options {
 		*activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch, *target, *dump_objects;
 	const char *hf_repo, *hf_file; /* what jitpull fetches */
 	const char *imatrix_out, *prompt_cache, *json_schema, *json_schema_file, *regex, *gbnf, *gbnf_file;
-	bool prompt_cache_all, prompt_cache_ro;
+	bool prompt_cache_all, prompt_cache_ro, additional;
 	const char *operand[OPERANDS_MOST], *think, *reasoning_message;
 	bool verbose, escape, offline;
 	bool no_history, special, echo, print_ids, json, json_stream, quiet, ignore_eos, no_cache, sealed, copy_weights,

@@ -80,6 +80,7 @@ static bool take_sampling(struct served *m, jit_error *err)
 	const size_t i = (size_t)(m - server->models->list);
 
 	*a = serve.sampling;
+	m->additional = serve.additional;
 	m->most = serve.predict;
 	if (!serve_preset_use(m, i, a, &kept_context[i], err))
 		return false;

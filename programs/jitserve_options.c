@@ -380,6 +380,11 @@ static const struct option_row rows[] = {
 	  .target = &serve.exit_on_device_failure },
 #define SAMPLING serve.sampling
 #include "programs/sampling_rows.def"
+	{ .name = "additional-properties",
+	  .kind = OPTION_FLAG,
+	  .help = "objects of a JSON Schema with `properties` may have other members where neither it nor the request "
+	          "says (else they have none)",
+	  .target = &serve.additional },
 	{ .name = "Proof", .kind = OPTION_GROUP },
 	{ .name = "replay",
 	  .kind = OPTION_FILE,

@@ -363,7 +363,7 @@ static bool force(const jit_model *m, const jit_forced_options *o, jit_forced_ca
 		tool_grammar_free(&g);
 		return false;
 	}
-	out->kind = g.in_form ? JIT_GRAMMAR_CALL : JIT_GRAMMAR_JSON_SCHEMA;
+	out->kind = (g.in_form ? JIT_GRAMMAR_CALL : JIT_GRAMMAR_JSON_SCHEMA) | (g.strict ? JIT_GRAMMAR_ADDITIONAL : 0);
 	out->grammar = g.text;
 	out->n_grammar = strlen(g.text);
 	out->prompt = g.prompt;

@@ -127,7 +127,8 @@ typedef struct jit_forced_options {
 
 typedef struct jit_forced_call {
 	size_t size;
-	int kind, reserved; /* for jit_session_set_grammar: JIT_GRAMMAR_JSON_SCHEMA or JIT_GRAMMAR_CALL */
+	int kind, reserved; /* for jit_session_set_grammar: JIT_GRAMMAR_JSON_SCHEMA or JIT_GRAMMAR_CALL, and where a
+	                       function is `strict` JIT_GRAMMAR_ADDITIONAL */
 	char *grammar;      /* the same: n_grammar bytes and a 0 */
 	size_t n_grammar;
 	char *prompt; /* what opens the call, n_prompt bytes and a 0 */

@@ -23,6 +23,11 @@ enum {
 	                            part of the form may be chosen, too */
 };
 
+/* Beside JIT_GRAMMAR_JSON_SCHEMA or JIT_GRAMMAR_CALL, as kind | JIT_GRAMMAR_ADDITIONAL: an object whose schema has
+ * "properties" and no "additionalProperties" may have other members, as JSON Schema says. Without, it has none, for
+ * models invent some. What a schema says itself always holds. */
+enum { JIT_GRAMMAR_ADDITIONAL = 0x100 };
+
 /* From now on jit_session_next chooses only tokens with which the text since this call can become one that is right,
  * and an end token only where it is one. The samplers work on what the grammar leaves: it changes no logits
  * (jit_session_logits, jit_session_logprobs), and draft tokens change nothing. Tokens that are fed are part of the

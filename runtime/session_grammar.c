@@ -151,12 +151,15 @@ void session_grammar_close(struct session_grammar *g)
 	free(g);
 }
 
-static enum grammar_kind kind_of(int kind)
+static unsigned kind_of(int of)
 {
-	return kind == JIT_GRAMMAR_REGEX  ? GRAMMAR_REGEX
-	       : kind == JIT_GRAMMAR_GBNF ? GRAMMAR_GBNF
-	       : kind == JIT_GRAMMAR_CALL ? GRAMMAR_CALL
-	                                  : GRAMMAR_SCHEMA;
+	const int kind = of & ~JIT_GRAMMAR_ADDITIONAL;
+	const unsigned how = of & JIT_GRAMMAR_ADDITIONAL ? WRITE_ADDITIONAL : 0;
+
+	return how | (kind == JIT_GRAMMAR_REGEX  ? GRAMMAR_REGEX
+	              : kind == JIT_GRAMMAR_GBNF ? GRAMMAR_GBNF
+	              : kind == JIT_GRAMMAR_CALL ? GRAMMAR_CALL
+	                                         : GRAMMAR_SCHEMA);
 }
 
 /* What must follow in few tokens, as models mostly write it. */
@@ -243,7 +246,8 @@ static bool takes(void *user, uint32_t id)
 static bool set_vocabulary(struct session_grammar *g, jit_model *m, int kind, const char *text, size_t n,
                            struct error *err)
 {
-	char *marks = kind == JIT_GRAMMAR_CALL && m->file.tokenizer ? call_marks(text, n) : NULL;
+	char *marks =
+		(kind & ~JIT_GRAMMAR_ADDITIONAL) == JIT_GRAMMAR_CALL && m->file.tokenizer ? call_marks(text, n) : NULL;
 	const struct marked_vocabulary *marked;
 	bool own;
 
@@ -303,6 +307,15 @@ void session_grammar_watch(jit_session *s, bool (*gone)(void *user), void *user)
 	s->grammar->user = user;
 }
 
+static bool is_kind(int kind)
+{
+	const int plain = kind & ~JIT_GRAMMAR_ADDITIONAL;
+
+	if (kind != plain)
+		return plain == JIT_GRAMMAR_JSON_SCHEMA || plain == JIT_GRAMMAR_CALL;
+	return kind >= JIT_GRAMMAR_NONE && kind <= JIT_GRAMMAR_CALL;
+}
+
 int jit_session_set_grammar(jit_session *s, int kind, const char *text, size_t n, jit_error *err)
 {
 	struct error e = { 0 };
@@ -312,8 +325,11 @@ int jit_session_set_grammar(jit_session *s, int kind, const char *text, size_t n
 	_Static_assert((int)SESSION_GRAMMAR_STEPS == (int)EFFORT_TO_OPEN, "what one grammar may take to be opened");
 	if (!NEEDED(s, &e))
 		return model_report(err, &e);
-	if (kind < JIT_GRAMMAR_NONE || kind > JIT_GRAMMAR_CALL)
-		error_set(&e, ERROR_ARGUMENT, "kind is %d, expected one of enum JIT_GRAMMAR_NONE to JIT_GRAMMAR_CALL",
+	if (!is_kind(kind))
+		error_set(&e, ERROR_ARGUMENT,
+		          "kind is %d, expected one of enum JIT_GRAMMAR_NONE to JIT_GRAMMAR_CALL, and "
+		          "JIT_GRAMMAR_ADDITIONAL "
+		          "beside JIT_GRAMMAR_JSON_SCHEMA or JIT_GRAMMAR_CALL alone",
 		          kind);
 	else if (kind != JIT_GRAMMAR_NONE && !text)
 		error_set(&e, ERROR_ARGUMENT, "text is NULL, expected a grammar");

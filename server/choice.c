@@ -216,8 +216,8 @@ static bool prepare_grammar(struct choice *c)
 		t->grammars[c->number - t->first] = NULL;
 	} else if (t->grammar == JIT_GRAMMAR_NONE) {
 		return true;
-	} else if (jit_session_set_grammar(c->session, t->grammar, t->grammar_text, strlen(t->grammar_text), &err) !=
-	           JIT_OK) {
+	} else if (jit_session_set_grammar(c->session, task_grammar_kind(t), t->grammar_text, strlen(t->grammar_text),
+	                                   &err) != JIT_OK) {
 		blame_grammar(c, &err);
 		return false;
 	}

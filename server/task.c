@@ -35,6 +35,7 @@ struct task *task_open(const struct served *m)
 		if ((t->stop[t->n_stop] = strdup(m->stop[i])))
 			t->n_stop++;
 	t->kept_stops = t->n_stop;
+	t->additional = m->additional;
 	if (m->has_seed)
 		return t;
 	if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)

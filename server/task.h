@@ -54,6 +54,7 @@ struct task {
 	char *budget_message;          /* that then stands at its end; NULL */
 	json_t *limits_told;           /* what was asked of this, for who asks for the answer again; NULL: nothing */
 	int grammar;                   /* JIT_GRAMMAR_NONE and so on */
+	bool additional;               /* with JIT_GRAMMAR_ADDITIONAL */
 	char *grammar_text;
 	const char *grammar_field; /* of the request, which it is made of */
 	bool grammar_named;        /* made of one function's parameters, not of a choice of functions */
@@ -95,6 +96,8 @@ void task_release(struct task *t);
 bool task_read(struct task *t, const json_t *body, const jit_model *model, int context, struct refusal *r);
 /* An answer that keeps to a grammar: text is copied; field: of the request, not copied. False: refused. */
 bool task_set_grammar(struct task *t, int kind, const char *text, const char *field, struct refusal *r);
+/* As jit_session_set_grammar() has it. */
+int task_grammar_kind(const struct task *t);
 /* Of which field a sentence about the grammar is, and the sentence by what the client wrote: a pointer into the schema
  * that is made of tools becomes one into the function's parameters. */
 void task_blame_grammar(const struct task *t, const char *message, char param[80], char why[512]);

@@ -22,6 +22,13 @@ bool task_set_grammar(struct task *t, int kind, const char *text, const char *fi
 	return t->grammar_text || no_memory(r);
 }
 
+int task_grammar_kind(const struct task *t)
+{
+	const bool schema = t->grammar == JIT_GRAMMAR_JSON_SCHEMA || t->grammar == JIT_GRAMMAR_CALL;
+
+	return schema && t->additional ? t->grammar | JIT_GRAMMAR_ADDITIONAL : t->grammar;
+}
+
 static bool set_schema(struct task *t, json_t *schema, const char *field, struct refusal *r)
 {
 	char *text = json_write(json_incref(schema));
@@ -181,6 +188,7 @@ static bool take_format(struct task *t, json_t *format, const char *field, struc
 {
 	const char *type = NULL;
 	json_t *schema;
+	bool strict = false;
 
 	if (!json_is_object(format))
 		return refuse(r, 400, field, "%s is %s, expected an object", field, json_kind(format));
@@ -197,8 +205,9 @@ static bool take_format(struct task *t, json_t *format, const char *field, struc
 	if (strcmp(type, "json_schema") == 0) {
 		json_t *outer = field_object(format, "json_schema", r);
 		schema = field_value(outer ? outer : format, "schema");
-		if (r->status)
+		if (r->status || !field_flag(outer ? outer : format, "strict", &strict, r))
 			return false;
+		t->additional |= strict; /* it holds as it stands */
 		return schema ? take_schema(t, schema, field, r)
 		              : refuse(r, 400, field, "%s has no json_schema with a schema", field);
 	}
@@ -276,8 +285,10 @@ static bool take_structured(struct task *t, json_t *v, const char *field, struct
 	for (size_t i = 0; i < 4; i++)
 		if (!field_flag(v, others[i], &flag[i], r))
 			return false;
-	if (flag[1] || flag[2])
-		return refuse(r, 400, field, "%s has %s, which is not supported", field, others[flag[1] ? 1 : 2]);
+	if (flag[2])
+		return refuse(r, 400, field, "%s has %s, which is not supported", field, others[2]);
+	if (field_value(v, others[1]))
+		t->additional = !flag[1];
 	json_object_foreach(v, name, one)
 	{
 		bool known = false;
@@ -297,7 +308,7 @@ bool task_read_grammar(struct task *t, const json_t *body, struct refusal *r)
 {
 	const char *grammar = NULL, *by = NULL;
 
-	if (!field_text(body, "grammar", &grammar, r))
+	if (!field_text(body, "grammar", &grammar, r) || !field_flag(body, "additional_properties", &t->additional, r))
 		return false;
 	if (grammar && *grammar) {
 		by = "grammar";
@@ -317,8 +328,8 @@ bool task_make_grammars(struct task *t, jit_model *model, uint64_t *steps, struc
 	if (!(t->grammars = calloc(t->choices + 1, sizeof *t->grammars)))
 		return refuse(r, 503, NULL, "There is no memory for this request.");
 	for (unsigned i = 0; i < t->choices; i++) {
-		t->grammars[i] =
-			session_grammar_open(model, t->grammar, t->grammar_text, strlen(t->grammar_text), steps, &err);
+		t->grammars[i] = session_grammar_open(model, task_grammar_kind(t), t->grammar_text,
+		                                      strlen(t->grammar_text), steps, &err);
 		if (t->grammars[i])
 			continue;
 		if (err.code == ERROR_MEMORY)

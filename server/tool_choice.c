@@ -66,6 +66,7 @@ static bool force(struct task *t, const json_t *functions, const struct served *
 		                                : refuse(r, 400, "tools", "%s", err.text);
 	}
 	t->grammar_named = g.named;
+	t->additional |= g.strict;
 	t->opened = g.opened;
 	g.opened = NULL;
 	bool ok = task_set_grammar(t, g.in_form ? JIT_GRAMMAR_CALL : JIT_GRAMMAR_JSON_SCHEMA, g.text, "tools", r) &&

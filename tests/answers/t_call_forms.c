@@ -67,7 +67,7 @@ static struct machine *machine_of_form(enum tools_form form)
 	assert_non_null(o);
 	json_object_set_new(o, "schema", schema_of_calls(form));
 	char *text = json_write(o);
-	struct machine *m = machine_of_call(text, strlen(text), &err);
+	struct machine *m = machine_of_call(text, strlen(text), 0, &err);
 	if (!m)
 		fail_msg("form %d: %s", form, err.text);
 	free(text);

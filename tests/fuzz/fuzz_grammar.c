@@ -41,7 +41,7 @@ static void write_schema(const uint8_t *p, size_t n)
 	const uint8_t *end = memchr(p, 0, n);
 	const size_t source = end ? (size_t)(end - p) : n;
 	struct error err = { 0 };
-	struct machine *m = machine_to_write_schema((const char *)p, source, &err);
+	struct machine *m = machine_to_write_schema((const char *)p, source, 0, &err);
 
 	if (m && end)
 		walk(m, end + 1, n - source - 1);

@@ -130,6 +130,9 @@ static bool judge_object(const json_t *root, const json_t *schema, const char *k
 		return (json_int_t)json_object_size(v) <= json_integer_value(k);
 	if (strcmp(key, "required") == 0)
 		json_array_foreach(k, i, one) ok = ok && json_object_get(v, json_string_value(one));
+	if (strcmp(key, "dependentRequired") == 0)
+		json_object_foreach((json_t *)(uintptr_t)k, name, of) if (json_object_get(v, name))
+			json_array_foreach(of, i, one) ok = ok && json_object_get(v, json_string_value(one));
 	json_object_foreach((json_t *)(uintptr_t)v, name, one)
 	{
 		if (strcmp(key, "properties") == 0 && (of = json_object_get(k, name)))
@@ -227,7 +230,7 @@ bool judge_value(const json_t *root, const json_t *schema, const json_t *v)
 		else if (is_among(key, " minItems maxItems contains prefixItems items uniqueItems "))
 			ok = !json_is_array(v) || judge_array(root, schema, key, k, v);
 		else if (is_among(key, " minProperties maxProperties required properties patternProperties "
-		                       "additionalProperties propertyNames "))
+		                       "additionalProperties propertyNames dependentRequired "))
 			ok = !json_is_object(v) || judge_object(root, schema, key, k, v);
 		else
 			ok = judge_any(root, schema, key, k, v);

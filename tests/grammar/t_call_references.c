@@ -35,9 +35,10 @@ static struct machine *machine_of(json_t *schema, bool writes)
 {
 	struct error err = { 0 };
 	char *text = spell(schema, 0);
-	struct machine *m = !text    ? NULL
-	                    : writes ? machine_to_write_schema(text, strlen(text), &err)
-	                             : machine_of_schema(text, strlen(text), true, &err);
+	struct machine *m =
+		!text    ? NULL
+		: writes ? machine_to_write_schema(text, strlen(text), WRITE_ADDITIONAL | WRITE_IN_ANY_ORDER, &err)
+			 : machine_of_schema(text, strlen(text), true, &err);
 
 	free(text);
 	json_decref(schema);
@@ -61,7 +62,8 @@ static struct machine *machine_in_c(json_t *any)
 	struct error err = { 0 };
 	json_t *o = json_pack("{s:o, s:s}", "schema", any, "begun", "{");
 	char *text = json_dumps(o, 0);
-	struct machine *m = text ? machine_of_call(text, strlen(text), &err) : NULL;
+	struct machine *m =
+		text ? machine_of_call(text, strlen(text), WRITE_ADDITIONAL | WRITE_IN_ANY_ORDER, &err) : NULL;
 
 	free(text);
 	json_decref(o);
@@ -207,7 +209,7 @@ static void test_calls_in_c(void **state)
 		struct error err = { 0 };
 		char text[2000];
 		snprintf(text, sizeof text, "{\"begun\":\"%s\",\"schema\":%s}", i < 2 ? "{" : "[", calls[i].schema);
-		struct machine *m = machine_of_call(text, strlen(text), &err);
+		struct machine *m = machine_of_call(text, strlen(text), WRITE_ADDITIONAL | WRITE_IN_ANY_ORDER, &err);
 		if (!m)
 			fail_msg("%zu: %s", i, err.text);
 		for (size_t k = 0; k < 4 && calls[i].yes[k]; k++)

@@ -206,7 +206,7 @@ static const struct {
 	  { "[3,3", "[3,4]" } },
 	{ "{\"type\":\"object\",\"patternProperties\":{\"^x\":false,\"y$\":true},\"additionalProperties\":false}",
 	  { "{}", "{\"ay\":1}" },
-	  { "{\"x\"", "{\"xy\"", "{\"a\"" } },
+	  { "{\"x", "{\"a\"" } },
 	{ "{\"type\":\"object\",\"minProperties\":2}", { "{\"a\":1,\"b\":1}" }, { "{\"a\":1,\"a\"", "{\"a\":1}" } },
 	{ "{\"type\":\"string\",\"pattern\":\"^a+$\",\"maxLength\":3}", { "\"aaa\"" }, { "\"b", "\"aaaa" } },
 	{ "{\"type\":\"string\",\"minLength\":2}",

@@ -15,205 +15,9 @@
 
 #include "grammar/grammar.h"
 #include "tests/grammar/large_vocabulary.h"
-#include "tests/grammar/plain_judge.h"
 #include "tests/grammar/spell.h"
+#include "tests/grammar/writing.h"
 #include "tests/support/shared.h"
-
-enum { TEXT_MOST = 20000, TOKENS_MOST = 1500 };
-
-static uint64_t seed = 88172645463325252u;
-static uint32_t draw(uint32_t below)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (uint32_t)((seed >> 11) % below);
-}
-
-/* ---- how it is spelled */
-
-static const char *number_fault(const char *p, size_t n)
-{
-	char text[100], *end;
-	size_t digits, zeros = 0;
-
-	snprintf(text, sizeof text, "%.*s", (int)n, p);
-	const double value = fabs(strtod(text, &end));
-	const char *point = strchr(text, '.'), *power = strchr(text, 'e');
-	if (*end || n > 40 || strpbrk(text, "E+"))
-		return "is no number, or a long one";
-	for (const char *q = point ? point + 1 : text + n; q < (power ? power : text + n); q++)
-		zeros = *q == '0' ? zeros + 1 : 0;
-	digits = strspn(text + (*text == '-'), "0123456789");
-	if (*text == '-' && value == 0)
-		return "is -0";
-	if (power && (value < 1e21 && value >= 1e-6))
-		return "needs no exponent";
-	if (digits > 21 || zeros > 6 || (power && zeros))
-		return "has too many digits";
-	return NULL;
-}
-
-static const char *space_fault(const char *text, const char *p, size_t n)
-{
-	const char before = p > text ? p[-1] : 0, after = p[n];
-	const bool line = *p == '\n' && strspn(p + 1, " \t") == n - 1 && n <= 41;
-
-	if (!before)
-		return n == 1 || line ? NULL : "begins with white space";
-	if (!after)
-		return n == 1 ? NULL : "ends with white space";
-	if (n == 1 && *p == ' ' && (before == ':' || before == ','))
-		return NULL;
-	if (line && (strchr("{[,", before) || strchr("}]", after)))
-		return NULL;
-	return "has white space where none belongs";
-}
-
-/* Behind the opening quote; *end: behind the closing one. */
-static const char *text_fault(const char *p, const char **end)
-{
-	for (; *p && *p != '"'; p++) {
-		if (*p != '\\')
-			continue;
-		p++;
-		if (*p == 'u' && (strncmp(p, "u00", 3) != 0 || !strchr("01", p[3]) ||
-		                  !strchr("0123456789abcdef", p[4]) || (p[3] == '0' && strchr("89acd", p[4]))))
-			return "has an escape that is not needed";
-		if (*p != 'u' && !strchr("\"\\bfnrt", *p))
-			return "has an escape that is not needed";
-		p += *p == 'u' ? 4 : 0;
-	}
-	*end = p + (*p == '"');
-	return *p ? NULL : "has no end";
-}
-
-static const char *fault_of(const char *text)
-{
-	const char *p = text, *fault = NULL;
-
-	while (*p && !fault) {
-		const size_t spaces = strspn(p, " \t\r\n"), number = *p == 'e' ? 0 : strspn(p, "-+.eE0123456789");
-		if (spaces)
-			fault = space_fault(text, p, spaces);
-		else if (number)
-			fault = number_fault(p, number);
-		if (*p == '"')
-			fault = text_fault(p + 1, &p);
-		else
-			p += spaces ? spaces : number ? number : 1;
-	}
-	return fault;
-}
-
-/* ---- walking */
-
-enum end { ENDED, STUCK, LONG, LIMITED };
-
-/* The id-th or the next that is allowed; LARGE_TOKENS: there is none. */
-static uint32_t allowed_from(const uint32_t *bits, uint32_t id)
-{
-	for (uint32_t i = 0; i < LARGE_TOKENS; i++, id = id + 1 == LARGE_TOKENS ? 0 : id + 1) {
-		if (bits[id / 32] >> id % 32 & 1)
-			return id;
-		if (id % 32 == 0 && bits[id / 32] == 0 && id + 32 < LARGE_TOKENS) {
-			id += 31;
-			i += 31;
-		}
-	}
-	return LARGE_TOKENS;
-}
-
-/* Bytes are the first tokens. */
-static uint32_t closer(const uint32_t *bits)
-{
-	static const char *const orders[] = { "\"]}", "}]\"", "]\"}", "01234567", "e-9", "tfn\"[{", ",\":", "abxy" };
-
-	for (const char *p = orders[draw(8)]; *p; p++)
-		if (bits[(uint8_t)*p / 32] >> (uint8_t)*p % 32 & 1)
-			return (uint8_t)*p;
-	return allowed_from(bits, draw(4) ? draw(256) : draw(LARGE_TOKENS));
-}
-
-static enum end walk(struct grammar *g, char text[TEXT_MOST], struct error *err)
-{
-	const unsigned close_at = draw(3) ? draw(12) : draw(60);
-	size_t n = 0;
-
-	grammar_rewind(g, 0);
-	text[0] = 0;
-	for (unsigned i = 0; i < TOKENS_MOST && n + 100 < TEXT_MOST; i++) {
-		bool ends;
-		const uint32_t *bits = grammar_allowed(g, &ends, err);
-		if (!bits)
-			return LIMITED;
-		if (ends && (i >= close_at || draw(4) == 0))
-			return ENDED;
-		const uint32_t id = i < close_at ? allowed_from(bits, draw(LARGE_TOKENS)) : closer(bits);
-		if (id == LARGE_TOKENS)
-			return ends ? ENDED : STUCK;
-		struct grammar_token t = { .id = id };
-		t.text = large_token(id, &t.n);
-		if (!grammar_take(g, &t, err))
-			fail_msg("a token that is allowed is not taken: %s", err->text);
-		memcpy(text + n, t.text, t.n);
-		n += t.n;
-		text[n] = 0;
-	}
-	return LONG;
-}
-
-static json_t *read_value(const char *text)
-{
-	json_t *v = json_loads(text, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-
-	return v ? v : json_loads(text, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
-}
-
-struct counts {
-	unsigned ended, stuck, longer, limited, refused, wrong;
-};
-
-static void check(const json_t *schema, const char *source, const char *text, struct counts *c)
-{
-	json_t *v = read_value(text);
-	const char *fault = fault_of(text);
-
-	c->ended++;
-	if (!v || !judge_value(schema, schema, v) || fault) {
-		c->wrong++;
-		printf("# by %s: %s %s\n", source, text, !v ? "is no JSON" : fault ? fault : "is wrong");
-	}
-	json_decref(v);
-}
-
-static void walk_schema(const char *source, unsigned texts, struct counts *c)
-{
-	static char text[TEXT_MOST];
-	struct error err = { 0 };
-	json_t *schema = json_loads(source, JSON_DECODE_ANY, NULL);
-	assert_non_null(schema);
-	struct grammar *g = grammar_open(large_vocabulary(), GRAMMAR_SCHEMA, source, strlen(source), NULL, &err);
-
-	c->refused += g == NULL;
-	for (unsigned i = 0; g && i < texts; i++) {
-		switch (walk(g, text, &err)) {
-		case ENDED: check(schema, source, text, c); break;
-		case STUCK:
-			printf("# by %s: stuck behind %s\n", source, text);
-			c->stuck++;
-			break;
-		case LONG: c->longer++; break;
-		case LIMITED:
-			c->limited++;
-			i = texts;
-			break;
-		}
-		err = (struct error){ 0 };
-	}
-	grammar_close(g);
-	json_decref(schema);
-}
 
 /* ---- by hand */
 
@@ -298,6 +102,16 @@ static const char *const ends[] = {
 	"{\"type\":\"object\",\"properties\":{\"q\":{}},\"patternProperties\":{\"^[ab]$\":{}},\"additionalProperties\":"
 	"false,"
 	"\"minProperties\":3}",
+	/* A pattern that fits and leaves no value; what fails by its items alone. */
+	"{\"type\":\"object\",\"patternProperties\":{\"^[a-c]\":{\"type\":\"object\",\"required\":[\"aab\"],"
+	"\"additionalProperties\":false}},\"minProperties\":3,\"propertyNames\":{\"pattern\":\"^[a-z]{1,2}$\"}}",
+	"{\"if\":{\"anyOf\":[{\"type\":\"array\",\"prefixItems\":[{\"type\":\"string\"}]}]},\"then\":{\"enum\":[[1]]},"
+	"\"else\":{"
+	"\"type\":\"object\",\"maxProperties\":1}}",
+	"{\"type\":\"object\",\"patternProperties\":{\"^a\":{\"type\":\"null\"},\"^ab\":{\"type\":\"boolean\"}},"
+	"\"additionalProperties\":false,\"minProperties\":1,\"maxProperties\":2}",
+	"{\"type\":\"object\",\"properties\":{\"abc\":{},\"x\":{}},\"propertyNames\":{\"maxLength\":2},"
+	"\"minProperties\":1}",
 	"{\"anyOf\":[{\"type\":\"array\",\"contains\":{\"const\":1},\"maxItems\":1},{\"type\":\"array\",\"contains\":{"
 	"\"const\":2},"
 	"\"maxItems\":2}]}",
@@ -309,10 +123,27 @@ static void test_ends(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-		walk_schema(ends[i], test_quick() ? 15 : 40, &c);
+		writing_try(ends[i], 0, test_quick() ? 15 : 40, &c);
 	printf("# %u texts ended, %u did not\n", c.ended, c.longer);
 	assert_int_equal(c.refused + c.stuck + c.wrong + c.limited, 0);
 	assert_true(c.longer * 10 <= c.ended);
+}
+
+/* What is free has no end by itself, and costs no more the longer it is. */
+static void test_free_arrays(void **state)
+{
+	static const char *const free_ones[] = {
+		"{\"type\":\"array\",\"contains\":{\"const\":1}}",
+		"{\"type\":\"array\",\"contains\":{\"type\":\"null\"},\"maxContains\":9}"
+	};
+	struct counts c = { 0 };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof free_ones / sizeof *free_ones; i++)
+		writing_try(free_ones[i], 0, test_quick() ? 2 : 6, &c);
+	printf("# a mask %llu steps\n", (unsigned long long)c.steps);
+	assert_int_equal(c.refused + c.stuck + c.wrong + c.limited, 0);
+	assert_true(c.steps < 2000000);
 }
 
 static void test_by_hand(void **state)
@@ -321,7 +152,7 @@ static void test_by_hand(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++)
-		walk_schema(schemas[i], test_quick() ? 15 : 40, &c);
+		writing_try(schemas[i], 0, test_quick() ? 15 : 40, &c);
 	printf("# %u texts ended, %u did not\n", c.ended, c.longer);
 	assert_int_equal(c.refused + c.stuck + c.wrong + c.limited, 0);
 	assert_true(c.longer * 20 <= c.ended);
@@ -354,7 +185,7 @@ static void try_instances(struct machine *m, const json_t *tests, const char *na
 			const bool valid = json_is_true(json_object_get(test, "valid"));
 			const bool takes = text && at != MACHINE_DEAD && machine_ends(m, at);
 			assert_false(takes && !valid);
-			if (valid && text && !fault_of(text) && !is_otherwise(text)) {
+			if (valid && text && !writing_fault(text) && !is_otherwise(text)) {
 				*missed += !takes;
 				*taken += takes;
 				if (!takes)
@@ -382,7 +213,9 @@ static void test_published(void **state)
 		struct error err = { 0 };
 		json_t *one = i % (test_full() ? 1 : 10) ? NULL : json_loads(line, 0, NULL);
 		char *schema = one ? spell(json_object_get(one, "schema"), 0) : NULL;
-		struct machine *m = schema ? machine_to_write_schema(schema, strlen(schema), &err) : NULL;
+		struct machine *m = schema ? machine_to_write_schema(schema, strlen(schema),
+		                                                     WRITE_ADDITIONAL | WRITE_IN_ANY_ORDER, &err)
+		                           : NULL;
 		if (m)
 			try_instances(m, json_object_get(one, "tests"), json_string_value(json_object_get(one, "id")),
 			              &taken, &missed);
@@ -397,6 +230,159 @@ static void test_published(void **state)
 	assert_true(taken > 300);
 }
 
+/* ---- as people write */
+
+static const struct habit {
+	const char *schema;
+	const char *yes[5], *no[6]; /* what is refused goes wrong at its last byte, or does not end */
+} habits[] = {
+	{ "{\"type\":\"object\",\"properties\":{\"z\":{},\"a\":{},\"m\":{}},\"required\":[\"m\"]}",
+	  { "{\"z\":1,\"a\":2,\"m\":3}", "{\"m\":3}", "{\"a\":2, \"m\": 3}", "{\n  \"z\": 1,\n  \"m\": 3\n}",
+	    "{\n\t\"m\":[\n\t\t1\n\t]\n}" },
+	  { "{\"m\":3,", "{\"a\":2,\"z", "{\"z\":1}", "{\"z\":1,\"b", "{\n\n", "{\"m\" " } },
+	{ "{\"type\":\"object\",\"properties\":{\"b\":{\"type\":\"object\",\"properties\":{\"y\":{},\"x\":{}}}},"
+	  "\"patternProperties\":{"
+	  "\"^a\":{}},\"additionalProperties\":{\"type\":\"null\"}}",
+	  { "{\"b\":{\"y\":1,\"x\":2},\"a1\":1,\"c\":null,\"a2\":1}", "{\"a\":1}", "{}", "{\"b\": {\"x\": 1}}", NULL },
+	  { "{\"a\":1,\"b\"", "{\"b\":{\"x\":1,", "{\"b\":{\"w", "{ ", "{\"b\":{}, \n", "{\"b\":\n" } },
+	/* As the text has them: what is applied before, and behind. */
+	{ "{\"allOf\":[{\"$ref\":\"#/$defs/"
+	  "t\"}],\"properties\":{\"own\":{}},\"$defs\":{\"t\":{\"type\":\"object\",\"properties\":{\"k\":{},"
+	  "\"c\":{}},\"required\":[\"k\"]}}}",
+	  { "{\"k\":1,\"c\":1,\"own\":1}", "{\"k\":1,\"own\":1}", "{\"k\":1}", NULL, NULL },
+	  { "{\"c", "{\"o", "{\"k\":1,\"own\":1,", "{\"k\":1,\"x", NULL, NULL } },
+	{ "{\"properties\":{\"own\":{}},\"type\":\"object\",\"anyOf\":[{\"properties\":{\"p\":{}},\"required\":[\"p\"]}"
+	  ",{\"properties\":{"
+	  "\"q\":{}},\"required\":[\"q\"]}]}",
+	  { "{\"own\":1,\"p\":1}", "{\"q\":1}", NULL, NULL, NULL },
+	  { "{\"p\":1,", "{\"own\":1}", "{\"x", NULL, NULL, NULL } },
+	/* Needed when its turn is over. */
+	{ "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"null\"},\"k\":{\"enum\":[\"x\",\"y\"]}},\"required\":"
+	  "[\"k\"],"
+	  "\"dependentRequired\":{\"k\":[\"a\"]}}",
+	  { "{\"a\":null,\"k\":\"x\"}", "{\"k\":\"y\",\"a\":null}", NULL, NULL, NULL },
+	  { "{\"k\":\"x\"}", NULL, NULL, NULL, NULL, NULL } },
+	{ "{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{},\"c\":{}},\"minProperties\":2}",
+	  { "{\"a\":1,\"b\":1}", "{\"b\":1,\"c\":1}", "{\"a\":1,\"c\":1}", NULL, NULL },
+	  { "{\"c", "{\"b\":1,\"a", "{\"b\":1}", NULL, NULL, NULL } },
+	/* Objects that say nothing of other members. */
+	{ "{\"type\":\"object\",\"properties\":{}}",
+	  { "{}", NULL, NULL, NULL, NULL },
+	  { "{\"", "{\n", NULL, NULL, NULL, NULL } },
+	{ "{\"type\":\"object\"}",
+	  { "{}", "{\"a\":1}", NULL, NULL, NULL },
+	  { "{\"a\":1,\"a\"", NULL, NULL, NULL, NULL, NULL } },
+	{ "{\"type\":\"object\",\"properties\":{\"a\":{}},\"required\":[\"r\"]}",
+	  { "{\"a\":1,\"r\":2}", "{\"r\":2}", NULL, NULL, NULL },
+	  { "{\"r\":2,", "{\"b", NULL, NULL, NULL, NULL } },
+	{ "{\"oneOf\":[{\"$ref\":\"#/$defs/c\"},{\"$ref\":\"#/$defs/"
+	  "d\"}],\"$defs\":{\"c\":{\"type\":\"object\",\"properties\":{\"kind\":{"
+	  "\"const\":\"c\"},\"m\":{}},\"required\":[\"kind\"]},\"d\":{\"type\":\"object\",\"properties\":{\"kind\":{"
+	  "\"const\":\"d\"},"
+	  "\"b\":{}},\"required\":[\"kind\"]}}}",
+	  { "{\"kind\":\"c\",\"m\":1}", "{\"kind\":\"d\",\"b\":1}", "{\"kind\":\"d\"}", NULL, NULL },
+	  { "{\"kind\":\"c\",\"b", "{\"kind\":\"d\",\"m", "{\"x", NULL, NULL, NULL } },
+	/* By the letter both are right, so none is: a closed one must not make it one. */
+	{ "{\"type\":\"object\",\"oneOf\":[{\"properties\":{\"a\":{\"type\":\"null\"}}},{\"properties\":{\"b\":{"
+	  "\"type\":\"null\"}},\"required\":["
+	  "\"b\"]}]}",
+	  { "{\"a\":null}", "{}", NULL, NULL, NULL },
+	  { "{\"b\":null}", NULL, NULL, NULL, NULL, NULL } },
+	{ "{\"type\":\"object\",\"properties\":{\"a\":{}},\"not\":{\"properties\":{\"a\":{\"type\":\"null\"}}}}",
+	  { "{\"a\":1}", NULL, NULL, NULL, NULL },
+	  { "{\"a\":null}", "{}", "{\"b", NULL, NULL, NULL } },
+	{ "{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}",
+	  { "[1, 2]", "[\n   1,\n   2\n]", "[]", "[1,2]", NULL },
+	  { "[ ", "[1,  ", "[1 ", "[\n     ", "[\n  1,\n   ", "[1,\n" } },
+};
+
+static bool takes(struct machine *m, const char *text, size_t n)
+{
+	uint32_t at = m->start;
+
+	for (size_t i = 0; i < n && at != MACHINE_DEAD; i++)
+		at = machine_step(m, at, (uint8_t)text[i]);
+	return at != MACHINE_DEAD && (text[n] || machine_ends(m, at));
+}
+
+static void test_habits(void **state)
+{
+	(void)state;
+
+	for (size_t i = 0; i < sizeof habits / sizeof *habits; i++) {
+		const struct habit *h = &habits[i];
+		struct error err = { 0 };
+		struct machine *m = machine_to_write_schema(h->schema, strlen(h->schema), 0, &err);
+		if (!m)
+			fail_msg("%s: %s", h->schema, err.text);
+		for (unsigned k = 0; k < 5 && h->yes[k]; k++)
+			if (!takes(m, h->yes[k], strlen(h->yes[k])))
+				fail_msg("%s does not take %s", h->schema, h->yes[k]);
+		for (unsigned k = 0; k < 6 && h->no[k]; k++) {
+			const size_t n = strlen(h->no[k]);
+			if (takes(m, h->no[k], n) || !takes(m, h->no[k], n - 1))
+				fail_msg("%s: %s is %s", h->schema, h->no[k],
+				         takes(m, h->no[k], n) ? "taken" : "refused early");
+		}
+		machine_close(m);
+	}
+}
+
+/* By the letter there are other members. */
+static void test_additional(void **state)
+{
+	static const char schema[] = "{\"type\":\"object\",\"properties\":{\"a\":{}}}", text[] = "{\"a\":1,\"b\":2}";
+	(void)state;
+
+	for (unsigned how = 0; how <= WRITE_ADDITIONAL; how += WRITE_ADDITIONAL) {
+		struct error err = { 0 };
+		struct machine *m = machine_to_write_schema(schema, sizeof schema - 1, how, &err);
+		assert_non_null(m);
+		assert_int_equal(takes(m, text, sizeof text - 1), how == WRITE_ADDITIONAL);
+		machine_close(m);
+	}
+}
+
+/* A small model of no sense has few bytes of white space, however it chooses: of what is nearly nothing but lines, two
+ * thirds. */
+static void test_white_space(void **state)
+{
+	static const char schema[] =
+		"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"type\":\"null\"}},"
+		"\"b\":{\"type\":\"object\",\"properties\":{\"c\":{\"type\":\"null\"}}}},\"required\":[\"a\",\"b\"]}";
+	struct error err = { 0 };
+	struct grammar *g = grammar_open(large_vocabulary(), GRAMMAR_SCHEMA, schema, sizeof schema - 1, NULL, &err);
+	uint64_t draw = 7;
+	unsigned bytes = 0, spaces = 0;
+	(void)state;
+
+	assert_non_null(g);
+	for (unsigned text = 0; text < 40; text++) {
+		bool ends = false;
+		grammar_rewind(g, 0);
+		for (unsigned i = 0; i < 60 && !ends; i++) {
+			const uint32_t *bits = grammar_allowed(g, &ends, &err);
+			uint32_t id;
+			do { /* the first bytes that come, white space above all */
+				draw = draw * 6364136223846793005u + 1442695040888963407u;
+				id = (uint32_t)(draw >> 33) % LARGE_TOKENS;
+				id = (draw >> 20) % 2 ? (uint32_t) " \n\t"[id % 3] : (draw >> 20) % 4 ? id % 128 : id;
+			} while (!ends && !(bits[id / 32] >> id % 32 & 1) && (draw >> 40) % 50000);
+			if (ends || !(bits[id / 32] >> id % 32 & 1))
+				break;
+			struct grammar_token t = { .id = id };
+			t.text = large_token(id, &t.n);
+			assert_true(grammar_take(g, &t, &err));
+			bytes += (unsigned)t.n;
+			for (size_t k = 0; k < t.n; k++)
+				spaces += strchr(" \n\t", t.text[k]) != NULL;
+		}
+	}
+	grammar_close(g);
+	printf("# %u bytes, %u of them white space\n", bytes, spaces);
+	assert_true(spaces * 3 <= bytes * 2);
+}
+
 /* Where the schema asks for it, there is no white space at all. */
 static void test_compact(void **state)
 {
@@ -404,7 +390,8 @@ static void test_compact(void **state)
 				     "\"x-guidance\":{\"whitespace_flexible\":false}}";
 	static const char *const spaced[] = { " [1]", "[ 1]", "[1 ]", "[1, 2]", "[\n1]", "[1]\n" };
 	struct error err = { 0 };
-	struct machine *m = machine_to_write_schema(source, strlen(source), &err);
+	struct machine *m =
+		machine_to_write_schema(source, strlen(source), WRITE_ADDITIONAL | WRITE_IN_ANY_ORDER, &err);
 	(void)state;
 
 	assert_non_null(m);
@@ -419,12 +406,16 @@ static void test_compact(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_by_hand), cmocka_unit_test(test_ends),
-		                            cmocka_unit_test(test_compact), cmocka_unit_test(test_published) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_by_hand),     cmocka_unit_test(test_ends),     cmocka_unit_test(test_free_arrays),
+		cmocka_unit_test(test_compact),     cmocka_unit_test(test_habits),   cmocka_unit_test(test_additional),
+		cmocka_unit_test(test_white_space), cmocka_unit_test(test_published)
+	};
 
 	if (argc == 3) { /* one schema, so many texts */
+		writing_prints = true;
 		struct counts c = { 0 };
-		walk_schema(argv[1], (unsigned)atoi(argv[2]), &c);
+		writing_try(argv[1], 0, (unsigned)atoi(argv[2]), &c);
 		printf("ended %u stuck %u longer %u limited %u refused %u wrong %u\n", c.ended, c.stuck, c.longer,
 		       c.limited, c.refused, c.wrong);
 		return 0;
