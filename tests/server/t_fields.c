@@ -124,6 +124,33 @@ static void test_done(void **state)
 	fields_must_be_right();
 }
 
+/* ollama's endpoints have fields of others beside their own: what is done with them there shows, too. */
+static void test_done_beside(void **state)
+{
+	static const struct {
+		unsigned kind, beside;
+	} rows[] = { { OLLAMA_CHAT, CHAT }, { OLLAMA_TEXT, TEXT } };
+	size_t count = 0;
+	char with[2000];
+	(void)state;
+
+	for (size_t i = 0; i < CASES; i++)
+		for (size_t r = 0; r < 2; r++) {
+			struct field_case c = cases[i];
+			const struct request_field *f = request_field_of(rows[r].kind, cases[i].name);
+			if (!(cases[i].kinds & rows[r].beside) || (f->kinds & rows[r].kind) ||
+			    (test_quick() && count++ % 3))
+				continue;
+			/* As completions have a prompt. */
+			snprintf(with, sizeof with, "\"raw\":%s%s%s", r ? "true" : "null", *c.with ? "," : "", c.with);
+			c.with = with;
+			for (size_t k = 0; k < KINDS; k++)
+				if (kinds[k].kind == rows[r].kind)
+					run_case(&kinds[k], &c);
+		}
+	fields_must_be_right();
+}
+
 /* NULL: none. */
 static const struct field_case *case_of(const struct request_field *f, const struct kind *k)
 {
@@ -251,6 +278,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_no_field_without_case),
 		cmocka_unit_test(test_page),
 		cmocka_unit_test(test_done),
+		cmocka_unit_test(test_done_beside),
 		cmocka_unit_test(test_wrong_kinds),
 	};
 
