@@ -39,6 +39,7 @@
 	X(stop) \
 	X(calls) \
 	X(heads) \
+	X(hub) \
 	X(prompt_ids)
 /* clang-format on */
 
@@ -67,6 +68,8 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 void fuzz_state_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 /* Those of `calls`: one or two of each form. */
 void fuzz_calls_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
+/* Those of `hub`: lists of files, and names of models. */
+void fuzz_hub_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 /* Those of `heads`: what no honest client sends. */
 void fuzz_heads_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 

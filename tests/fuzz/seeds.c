@@ -476,6 +476,7 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 	case FUZZ_stop: give_stops(&s); break;
 	case FUZZ_calls: fuzz_calls_seeds(take, user); break;
 	case FUZZ_heads: fuzz_heads_seeds(take, user); break;
+	case FUZZ_hub: fuzz_hub_seeds(take, user); break;
 	case FUZZ_prompt_ids: give_prompt_ids(&s); break;
 	case FUZZ_COUNT: break;
 	}
