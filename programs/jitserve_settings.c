@@ -72,7 +72,7 @@ bool serve_settings(struct option_program *p)
 		        : file && *file ? file
 		                        : NULL,
 		.prefix = "JITRUN_",
-		.never = "help help-all version print-man print-completion config replay",
+		.never = "help help-all version print-man print-completion config replay probe",
 		.variable = variables,
 		.n_variables = sizeof variables / sizeof *variables,
 	};

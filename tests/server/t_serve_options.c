@@ -29,6 +29,8 @@ int serve_run(void)
 	return SERVE_DONE;
 }
 
+int serve_probe(void) { return SERVE_FAILED; }
+
 int serve_usage(const char *text)
 {
 	fprintf(stderr, "jitserve: %s\n", text);
