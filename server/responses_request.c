@@ -131,6 +131,8 @@ static bool read_input(json_t *messages, const json_t *body, const json_t *items
 	if (instructions && *instructions)
 		add_message(messages, "system", json_incref(field_value(body, "instructions")));
 	json_array_foreach(items, i, item) if (!add_item(&t, item, i, r)) break;
+	if (!r->status && json_array_size(messages) == 0)
+		refuse(r, 400, "input", "input has no message, and nothing else that the model could read");
 	const bool lost = t.thoughts.lost;
 	bytes_free(&t.thoughts);
 	return r->status == 0 && (!lost || refuse(r, 503, NULL, "There is no memory for this request."));

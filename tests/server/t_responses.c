@@ -473,6 +473,7 @@ static void test_refused(void **state)
 		{ "\"input\":[{\"type\":\"item_reference\",\"id\":\"msg_none_0\"}]", "input" },
 		{ "\"input\":[{\"type\":\"item_reference\"}]", "input" },
 		{ "\"input\":[{\"type\":\"no_such\"}]", "input" },
+		{ "\"input\":[{\"type\":\"web_search_call\"}]", "input" },
 		{ "\"previous_response_id\":7", "previous_response_id" },
 		{ "\"store\":7", "store" },
 	};
