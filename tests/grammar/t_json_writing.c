@@ -352,23 +352,23 @@ static void test_white_space(void **state)
 		"\"b\":{\"type\":\"object\",\"properties\":{\"c\":{\"type\":\"null\"}}}},\"required\":[\"a\",\"b\"]}";
 	struct error err = { 0 };
 	struct grammar *g = grammar_open(large_vocabulary(), GRAMMAR_SCHEMA, schema, sizeof schema - 1, NULL, &err);
-	uint64_t draw = 7;
+	uint64_t drawn = 7;
 	unsigned bytes = 0, spaces = 0;
 	(void)state;
 
 	assert_non_null(g);
-	for (unsigned text = 0; text < 40; text++) {
-		bool ends = false;
+	for (unsigned turn = 0; turn < 40; turn++) {
+		bool over = false;
 		grammar_rewind(g, 0);
-		for (unsigned i = 0; i < 60 && !ends; i++) {
-			const uint32_t *bits = grammar_allowed(g, &ends, &err);
+		for (unsigned i = 0; i < 60 && !over; i++) {
+			const uint32_t *bits = grammar_allowed(g, &over, &err);
 			uint32_t id;
 			do { /* the first bytes that come, white space above all */
-				draw = draw * 6364136223846793005u + 1442695040888963407u;
-				id = (uint32_t)(draw >> 33) % LARGE_TOKENS;
-				id = (draw >> 20) % 2 ? (uint32_t) " \n\t"[id % 3] : (draw >> 20) % 4 ? id % 128 : id;
-			} while (!ends && !(bits[id / 32] >> id % 32 & 1) && (draw >> 40) % 50000);
-			if (ends || !(bits[id / 32] >> id % 32 & 1))
+				drawn = drawn * 6364136223846793005u + 1442695040888963407u;
+				id = (uint32_t)(drawn >> 33) % LARGE_TOKENS;
+				id = (drawn >> 20) % 2 ? (uint32_t) " \n\t"[id % 3] : (drawn >> 20) % 4 ? id % 128 : id;
+			} while (!over && !(bits[id / 32] >> id % 32 & 1) && (drawn >> 40) % 50000);
+			if (over || !(bits[id / 32] >> id % 32 & 1))
 				break;
 			struct grammar_token t = { .id = id };
 			t.text = large_token(id, &t.n);

@@ -53,6 +53,8 @@ answered "two models: one by name or path, and that of --hf-repo" $j "$model" -h
 answered "--hf-token: set HF_TOKEN to the token; a command line is seen by all users" $j --hf-token x
 answered "an answer keeps to one grammar: give one of --json-schema, --json-schema-file, --regex, --grammar and "\
 "--grammar-file" $j "$model" --grammar 'root ::= "x"' --regex x
+answered "--additional-properties is about a JSON Schema: give --json-schema or --json-schema-file, too" $j "$model" \
+	--additional-properties --regex x
 answered "--format: --json-schema '{}' asks for JSON, and a schema for a form of it" $j "$model" --format json
 answered "--lora: jitrun runs a model as it is; merge it into the model's file" $j "$model" --lora a.gguf
 answered "--image: jitrun reads text only" $j "$model" --image a.png

@@ -295,6 +295,8 @@ static void test_refusals(void **state)
 	int32_t id;
 	jit_session *s = open_session(2, JIT_SPECULATE_OFF);
 
+	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_JSON_SCHEMA | JIT_GRAMMAR_ADDITIONAL, "{}", 2, &err),
+	                 JIT_OK);
 	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_REGEX, "[0-9]", 5, &err), JIT_OK);
 	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_JSON_SCHEMA, "{\"format\":\"regex\"}", 18, &err),
 	                 JIT_ERROR_UNSUPPORTED);
@@ -303,6 +305,8 @@ static void test_refusals(void **state)
 	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_CALL, "{}", 2, &err), JIT_ERROR_ARGUMENT);
 	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_CALL, "7", 1, &err), JIT_ERROR_ARGUMENT);
 	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_REGEX, NULL, 0, &err), JIT_ERROR_ARGUMENT);
+	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_REGEX | JIT_GRAMMAR_ADDITIONAL, "[0-9]", 5, &err),
+	                 JIT_ERROR_ARGUMENT);
 	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_REGEX, "[^\\s\\S]", 7, &err), JIT_ERROR_ARGUMENT);
 	assert_int_equal(jit_session_next(s, &id, &err), JIT_OK); /* by the first grammar still */
 	assert_int_equal(jit_session_grammar_complete(s), 1);
