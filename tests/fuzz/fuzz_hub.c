@@ -71,8 +71,7 @@ void fuzz_hub_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *
 		"\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"}},{\"rfilename\":\"mmproj-F16."
 		"gguf\"},"
 		"{\"rfilename\":\"README.md\",\"blobId\":\"0123456789abcdef0123456789abcdef01234567\",\"size\":0}]}",
-		"{\"siblings\":[{\"rfilename\":\"config.json\"},{\"rfilename\":\"model-00001-of-00002.safetensors\"},"
-		"{\"rfilename\":\"model-00002-of-00002.safetensors\"},{\"rfilename\":\"tokenizer.json\"}]}",
+		"{\"siblings\":[{\"rfilename\":\"config.json\"},{\"rfilename\":\"model-00002-of-00002.safetensors\"}]}",
 		"{\"siblings\":[{\"rfilename\":\"m-00001-of-99999.gguf\"}]}",
 		"{\"siblings\":[{\"rfilename\":\"../x\"}]}",
 		"https://huggingface.co/o/n/blob/main/a%2Fb.gguf?x",
