@@ -361,11 +361,8 @@ static bool run_command(int argc, char **argv, int *status)
 	static const struct {
 		const char *name;
 		int (*run)(int argc, char **argv);
-	} commands[] = { { "info", jitrun_info },
-		         { "list", jitrun_list },
-		         { "doctor", jitrun_doctor },
-		         { "pull", jitrun_pull },
-		         { "rm", jitrun_remove } };
+	} commands[] = { { "info", jitrun_info },     { "list", jitrun_list }, { "ps", jitrun_ps },
+		         { "doctor", jitrun_doctor }, { "pull", jitrun_pull }, { "rm", jitrun_remove } };
 
 	for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
 		if (strcmp(argv[1], commands[i].name) == 0 && !is_model(argv[1])) {

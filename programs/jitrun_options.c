@@ -408,11 +408,11 @@ static const struct option_command commands[] = {
 	{ "list", "", "list the models that ollama, Hugging Face's libraries and others have put here" },
 	{ "pull", "NAME", "fetch a model of Hugging Face's hub, by jitpull" },
 	{ "rm", "NAME", "remove a model of Hugging Face's cache" },
+	{ "ps", "", "list the models that a running jitserve has in memory" },
 	{ "doctor", "", "say what this machine is, and what of it jitrun uses" },
 };
 
 static bool given[sizeof rows / sizeof rows[0]];
-
 static struct option_program program = {
 	.given = given,
 	.name = "jitrun",
@@ -423,14 +423,13 @@ static struct option_program program = {
 	.description =
 		"jitrun reads a GGUF or safetensors model (a file, or a directory with config.json), or one that "
 		"jitwarm pack-model packed (.jkm). MODEL is a path, or a name that jitrun list prints; a path that "
-		"exists wins. jitrun "
-		"generates machine code for exactly its shapes, and continues the prompt on standard output. "
+		"exists wins. jitrun generates machine code for exactly its shapes and continues the prompt. "
 		"Statistics go to standard error. A prompt may be as long as the context; then one token is generated. "
-		"On a terminal, control characters "
-		"in the text other than newline and tab are shown as U+FFFD; files and pipes get every byte as it is.",
-	.examples = "jitrun model.gguf --prompt \"Once upon a time\" -n 100\njitrun run qwen3:0.6b\njitrun "
-		    "model-directory --file "
-		    "question.txt --temp 0.8 --top-p 0.9 --seed 7\njitrun model.gguf --prompt-ids 1,15043 "
+		"On a terminal, control characters in the text other than newline and tab are shown as U+FFFD; files "
+		"and pipes get every byte as it is.",
+	.examples = "jitrun model.gguf --prompt \"Once upon a time\" -n 100\njitrun run qwen3:0.6b\n"
+		    "jitrun model-directory --file question.txt --temp 0.8 --top-p 0.9 --seed 7\njitrun model.gguf "
+		    "--prompt-ids 1,15043 "
 		    "--print-ids --quiet",
 	.exit_status =
 		".TP\n0\nDone.\n.TP\n1\nSomething failed; one sentence on standard error says what.\n"
@@ -439,7 +438,8 @@ static struct option_program program = {
 	.environment =
 		".TP\n.B JITRUN_CACHE\nThe cache of generated code, as \\fB\\-\\-cache\\fR.\n"
 		".TP\n.B XDG_CACHE_HOME\nWhere the cache is otherwise: \\fI$XDG_CACHE_HOME/jitrun\\fR, or "
-		"\\fI~/.cache/jitrun\\fR.\n.TP\n.B COLUMNS\nColumns of the terminal, for help, tables and text."
+		"\\fI~/.cache/jitrun\\fR.\n.TP\n.B JITRUN_HOST, JITRUN_API_KEY\nThe jitserve that \\fBjitrun ps\\fR "
+		"asks, and its key.\n.TP\n.B COLUMNS\nColumns of the terminal, for help, tables and text."
 		"\n.TP\n.B JITRUN_HISTORY\nThe file of what was typed in conversations on a terminal; empty: none "
 		"is kept, as with \\fB\\-\\-no\\-history\\fR.\n.TP\n.B XDG_STATE_HOME\nWhere that file is "
 		"otherwise: \\fI$XDG_STATE_HOME/jitrun/history\\fR, or \\fI~/.local/state/jitrun/history\\fR."

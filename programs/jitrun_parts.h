@@ -15,6 +15,7 @@
  *   jitrun_summary.c   what is said at the end: statistics, the report
  *   jitrun_info.c      jitrun info: what a model is
  *   jitrun_list.c      jitrun list: which models there are
+ *   jitrun_ps.c        jitrun ps: which models a server has in memory
  *   jitrun_doctor.c    jitrun doctor: what this machine offers (jitrun_doctor.h)
  *
  * stdout carries what was asked for (text, ids or JSON lines) and nothing else; everything said to a person goes to
@@ -203,6 +204,7 @@ struct message jitrun_next_message(void);
 
 int jitrun_info(int argc, char **argv);
 int jitrun_list(int argc, char **argv);
+int jitrun_ps(int argc, char **argv);
 int jitrun_doctor(int argc, char **argv);
 /* Becomes jitpull. */
 int jitrun_pull(int argc, char **argv);

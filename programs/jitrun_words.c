@@ -15,7 +15,6 @@ static const struct {
 	{ "push", "jitrun uploads nothing" },
 	{ "serve", "jitserve MODEL answers over HTTP" },
 	{ "server", "jitserve MODEL answers over HTTP" },
-	{ "ps", "GET /v1/models of a jitserve says which of its models are loaded" },
 	{ "stop", "a jitserve ends with Ctrl-C or SIGTERM" },
 	{ "cp", "jitrun keeps no models: they are files, which cp copies" },
 	{ "create", "jitrun makes no models" },

@@ -67,7 +67,6 @@ answered "--keep: a text ends when its context is full; --context makes it large
 answered "which model? Give a .gguf or .safetensors file or a model directory" $j
 answered "run what? Give a model: jitrun run MODEL" $j run
 answered "serve: jitserve MODEL answers over HTTP" $j serve
-answered "ps: GET /v1/models of a jitserve says which of its models are loaded" $j ps
 answered 'unexpected argument "Once upon"; a prompt is given with --prompt TEXT' $j "$model" "Once upon"
 answered "two models: $model and that of --model, $model" $j "$model" -m "$model"
 answered 'two prompts: "Hi" and that of --prompt' $j run "$model" Hi -p x

@@ -55,8 +55,23 @@ if [ -x ./jitserve ] && command -v curl > /dev/null; then
 		"temperature":0.7,"verbose":true}'
 	check "a request's system message wins" grep -qF '<system>Own.<user>Hello<assistant>Hi there<user>And?' \
 		"$dir/out"
+	for host in "$url" "${url#http://}" "$url/"; do
+		JITRUN_HOST=$host ./jitrun ps > "$dir/out" 2> "$dir/err"
+		check "ps at $host: $(cat "$dir/out" "$dir/err")" grep -qE '^m +loaded +.* context 1024$' "$dir/out"
+	done
+	JITRUN_HOST=$url ./jitrun ps --json > "$dir/out"
+	check "--json: $(cat "$dir/out")" grep -qE '^\[\{"name":"m","state":"loaded","bytes":[0-9]+,"context":1024' \
+		"$dir/out"
+	ask '{"messages":[{"role":"system","content":"Own."},{"role":"user","content":"And?"}],"max_tokens":3,
+		"temperature":0.7,"verbose":true}'
 	check "and its temperature" grep -qE '"temperature": ?0.69' "$dir/out"
 fi
+for host in 127.0.0.1:1 127.0.0.1:x https://127.0.0.1:1 "[::1]:1" nonesuch.invalid:1; do
+	JITRUN_HOST=$host ./jitrun ps > "$dir/out" 2> "$dir/err"
+	status=$?
+	said="$status $(grep -c JITRUN_HOST "$dir/err") $(wc -l < "$dir/err")"
+	check "ps at $host: $(cat "$dir/err")" [ "$said" = "1 1 1" ]
+done
 rm "$dir/m.preset"
 # A preset is a model, too
 printf 'FROM ./m.gguf\nPARAMETER temperature 0\nPARAMETER num_predict 4\n' > "$dir/Modelfile"
