@@ -98,7 +98,7 @@ static bool make_folders(const struct cache *c, const struct reference *r, struc
 	return ok;
 }
 
-bool cache_open(struct cache *c, const char *root, const struct reference *r, bool make, struct error *err)
+bool hub_cache_open(struct cache *c, const char *root, const struct reference *r, bool make, struct error *err)
 {
 	*c = (struct cache){ .blobs = -1 };
 	c->root = join(err, "%s", root);
@@ -114,7 +114,7 @@ bool cache_open(struct cache *c, const char *root, const struct reference *r, bo
 	return ok;
 }
 
-void cache_close(struct cache *c)
+void hub_cache_close(struct cache *c)
 {
 	if (c->blobs >= 0)
 		close(c->blobs);

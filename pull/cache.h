@@ -25,10 +25,11 @@ struct cache {
 
 /* The folder of all models: given, or as $HF_HUB_CACHE, $HF_HOME and others say. malloc'ed; NULL: err. */
 char *cache_root(const char *given, struct error *err);
-/* make: with its folders. Without, a model that is not there is one that has no files. cache_close is due in any case.
+/* make: with its folders. Without, a model that is not there is one that has no files. hub_cache_close is due in any
+ * case.
  */
-bool cache_open(struct cache *c, const char *root, const struct reference *r, bool make, struct error *err);
-void cache_close(struct cache *c);
+bool hub_cache_open(struct cache *c, const char *root, const struct reference *r, bool make, struct error *err);
+void hub_cache_close(struct cache *c);
 
 /* Waits for whoever writes the blob; waiting, unless it is NULL, is called once before that. Its descriptor; -1: err.
  */

@@ -316,7 +316,7 @@ static bool from_cache(struct pull *p, const char *root, struct error *err)
 	const struct reference *r = &p->reference;
 	char commit[41];
 
-	if (!cache_open(&p->store, root, r, false, err))
+	if (!hub_cache_open(&p->store, root, r, false, err))
 		return false;
 	if (is_commit(r->revision))
 		memcpy(commit, r->revision, sizeof commit);
@@ -334,11 +334,11 @@ static bool list(struct pull *p, const char *root, struct error *err)
 	char commit[41];
 	int tries = p->hub.tries;
 
-	if (p->or_cached && cache_open(&c, root, &p->reference, false, &(struct error){ 0 }) && tries > 2 &&
+	if (p->or_cached && hub_cache_open(&c, root, &p->reference, false, &(struct error){ 0 }) && tries > 2 &&
 	    cache_read_ref(&c, p->reference.revision, commit))
 		p->hub.tries = 2;
 	if (p->or_cached)
-		cache_close(&c);
+		hub_cache_close(&c);
 	bool ok = hub_list(&p->hub, &p->reference, &p->listing, err);
 	p->hub.tries = tries;
 	return ok;
@@ -349,7 +349,7 @@ static bool from_hub(struct pull *p, const char *root, struct error *err)
 	const struct reference *r = &p->reference;
 
 	if (!list(p, root, err) || !choose(p, err) || !look_up(p, err) ||
-	    !cache_open(&p->store, root, r, !p->dry_run, err) || !add_up(p, err))
+	    !hub_cache_open(&p->store, root, r, !p->dry_run, err) || !add_up(p, err))
 		return false;
 	p->events.begin(p->events.user, &p->listing, p->model ? p->model->path : NULL);
 	if (p->dry_run)
@@ -368,7 +368,7 @@ static bool fall_back(struct pull *p, const char *root, struct error *err)
 	struct error other = { 0 };
 	char sentence[700];
 
-	cache_close(&p->store);
+	hub_cache_close(&p->store);
 	listing_free(&p->listing);
 	if (!from_cache(p, root, &other))
 		return false;
@@ -395,7 +395,7 @@ bool pull_model(struct pull *p, const char *name, char **path, struct error *err
 		ok = from_hub(p, root, err) || (p->or_cached && err->code == ERROR_IO && fall_back(p, root, err));
 	*path = ok ? cache_path(&p->store, p->listing.commit, p->model ? p->model->path : NULL, err) : NULL;
 	listing_free(&p->listing);
-	cache_close(&p->store);
+	hub_cache_close(&p->store);
 	hub_close(&p->hub);
 	free(root);
 	return *path != NULL;
