@@ -163,7 +163,7 @@ int jitrun_remove(int argc, char **argv)
 		return status;
 	if (!arg.name[0])
 		return jitrun_usage("rm what? Give a name that 'jitrun list' prints");
-	bool ok = find(&r, root, sizeof root, arg.name[0], &err) && cache_open(&c, root, &r, false, &err) &&
+	bool ok = find(&r, root, sizeof root, arg.name[0], &err) && hub_cache_open(&c, root, &r, false, &err) &&
 	          removal_find(&m, &c, &r, &err);
 	if (ok && m.n && !m.goes)
 		ok = error_set(&err, ERROR_ARGUMENT, "nothing of %s/%s is called so", r.owner, r.name);
@@ -175,6 +175,6 @@ int jitrun_remove(int argc, char **argv)
 	if (ok && !arg.dry_run && status == 0)
 		ok = removal_do(&m, &c, &err);
 	removal_free(&m);
-	cache_close(&c);
+	hub_cache_close(&c);
 	return ok ? status : jitrun_fail_with(&err);
 }
