@@ -11,18 +11,11 @@
 #include <time.h>
 
 #include "loaders/json_read.h"
-#include "programs/jitrun_parts.h"
+#include "programs/jitrun_chat.h"
 #include "programs/line_editor.h"
 #include "programs/output.h"
 
 enum { SAVED_MOST = 1 << 26, SHOWN_MOST = 20 /* messages of a file */ };
-
-struct chat {
-	struct run *run;
-	json_t *messages;
-	bool over;
-	bool failed; /* a message could not be read; it was said */
-};
 
 static const char help_text[] =
 	"/help, /?        this list\n"
@@ -32,10 +25,12 @@ static const char help_text[] =
 	"/save FILE       write the conversation as JSON\n"
 	"/load FILE       read one back\n"
 	"/stats           speed and size so far\n"
+	"/set             how tokens are chosen, answers are shown and more: /set lists it\n"
+	"/show            the model, its template, the system message and more: /show lists it\n"
 	"/exit            end, as Ctrl-D, /bye and /quit do\n"
 	"A line that ends with a backslash goes on in the next one, and a text that begins with \"\"\" goes on until\n"
 	"a line ends so. What is pasted is one message. A blank before a slash makes a message of a command.\n"
-	"Ctrl-C stops an answer, and clears a line. Tab completes commands.\n";
+	"Ctrl-C stops an answer, and clears a line. Tab completes commands and names of files.\n";
 
 static bool chat_fail(const jit_error *e)
 {
@@ -74,6 +69,18 @@ static const char *role_of(const struct chat *c, size_t i)
 	return role ? role : "";
 }
 
+bool chat_set_system(struct chat *c, const char *text)
+{
+	json_t *content = *text ? output_string(text) : NULL;
+	json_t *m = content ? json_pack("{s:s, s:o}", "role", "system", "content", content) : NULL;
+
+	if (*text && !m)
+		return chat_no_memory();
+	if (chat_system(c))
+		json_array_remove(c->messages, 0);
+	return !m || json_array_insert_new(c->messages, 0, m) == 0 || chat_no_memory();
+}
+
 /* Forgets all but a system message at the beginning. */
 static void clear(struct chat *c)
 {
@@ -86,13 +93,39 @@ static void clear(struct chat *c)
 static bool render(struct chat *c, jit_chat *out, jit_error *err)
 {
 	char *text = json_dumps(c->messages, JSON_COMPACT);
+	char *variables = c->variables ? json_dumps(c->variables, JSON_COMPACT) : NULL;
 	jit_chat_options o = JIT_CHAT_OPTIONS(.messages = text, .template_text = c->run->template_text,
 	                                      .template_name = c->run->template_text ? NULL : opt.template_file,
-	                                      .has_now = 1, .now = (int64_t)time(NULL));
-	bool ok = text ? jit_chat_render(c->run->model, &o, out, err) == JIT_OK : chat_no_memory();
+	                                      .has_now = 1, .now = (int64_t)time(NULL), .variables = variables);
+	bool ok = text && !c->variables == !variables ? jit_chat_render(c->run->model, &o, out, err) == JIT_OK
+	                                              : chat_no_memory();
 
+	free(variables);
 	free(text);
 	return ok;
+}
+
+/* Where the model shall not reason, and its template begins the reasoning all the same: it ends at once. */
+static bool end_reasoning(const struct chat *c, jit_chat *text, jit_error *err)
+{
+	struct think *t = &c->run->think;
+	int32_t *ids = NULL;
+	size_t n = 0;
+
+	if (!c->variables || json_is_true(json_object_get(c->variables, "thinking")) || t->state != THINK_INSIDE)
+		return true;
+	const char *mark = think_mark(2 * t->marks + 1);
+	if (jit_model_tokenize(c->run->model, mark, strlen(mark), 0, 1, &ids, &n, err) != JIT_OK)
+		return false;
+	int32_t *more = realloc(text->ids, (text->n_ids + n) * sizeof *more);
+	if (more) {
+		memcpy(more + text->n_ids, ids, n * sizeof *ids);
+		text->ids = more;
+		text->n_ids += n;
+		think_begin(t, mark, strlen(mark));
+	}
+	free(ids);
+	return more || chat_no_memory();
 }
 
 /* Feeds what of the conversation the session does not have yet. */
@@ -128,7 +161,7 @@ static bool answer(struct chat *c)
 	if (ok && opt.show_prompt)
 		wrap_text(&r->wrap, text.text, text.n, false);
 	think_begin(&r->think, text.text, text.text ? text.n : 0);
-	ok = ok && feed(c, &text, &err);
+	ok = ok && end_reasoning(c, &text, &err) && feed(c, &text, &err);
 	jit_chat_free(&text);
 	if (ok && !interrupted)
 		ok = jit_session_set_stop(r->session, opt.stop.value, (size_t)opt.stop.n, &err) == JIT_OK &&
@@ -143,6 +176,8 @@ static bool answer(struct chat *c)
 		        r->context);
 	if (!ok)
 		return chat_fail(&err);
+	if (c->stats)
+		jitrun_print_summary(r, opt.verbose);
 	return add_message(c, "assistant", r->text ? r->text : "", r->n_text) && add_reasoning(c, r);
 }
 
@@ -280,9 +315,49 @@ static const struct {
 	void (*run)(struct chat *c, const char *rest);
 } commands[] = { { "/help", command_help },          { "/?", command_help },      { "/clear", command_clear },
 	         { "/system TEXT", command_system }, { "/regen", command_regen }, { "/save FILE", command_save },
-	         { "/load FILE", command_load },     { "/stats", command_stats }, { "/exit", command_exit },
-	         { "/bye", command_exit },           { "/quit", command_exit } };
+	         { "/load FILE", command_load },     { "/stats", command_stats }, { "/set", chat_command_set },
+	         { "/show", chat_command_show },     { "/exit", command_exit },   { "/bye", command_exit },
+	         { "/quit", command_exit } };
 enum { COMMANDS = sizeof commands / sizeof *commands };
+
+bool chat_switch(const char *word, bool *out)
+{
+	static const char *const words[] = { "off", "on", "false", "true", "no", "yes", "0", "1" };
+
+	*out = true;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strcmp(word, words[i]) == 0)
+			return *out = i % 2, true;
+	return !*word;
+}
+
+const char *chat_near(char out[100], const char *before, const char *typed, size_t n_typed, const char *const *names,
+                      size_t n)
+{
+	unsigned best = 0;
+
+	*out = 0;
+	for (size_t i = 0; i < n; i++) {
+		int length = (int)strcspn(names[i], " ");
+		unsigned d = options_distance(typed, n_typed, names[i], (size_t)length);
+		if (d && (!best || d < best)) {
+			best = d;
+			snprintf(out, 100, " (did you mean %s%.*s?)", before, length, names[i]);
+		}
+	}
+	return out;
+}
+
+static void say_unknown(const char *line, size_t n)
+{
+	const char *names[COMMANDS];
+	char near[100], quoted[200];
+
+	for (size_t i = 0; i < COMMANDS; i++)
+		names[i] = commands[i].name;
+	fprintf(stderr, "%s is no command%s. /help lists them; a blank before it sends it as a message.\n",
+	        error_quote(quoted, sizeof quoted, line, n), chat_near(near, "", line, n, names, COMMANDS));
+}
 
 /* False: it is none, but text that begins with a slash, as paths do. */
 static bool do_command(struct chat *c, char *line)
@@ -300,8 +375,7 @@ static bool do_command(struct chat *c, char *line)
 		}
 	if (strchr(line, '\n'))
 		return false;
-	fprintf(stderr, "%.*s is no command. /help lists them; a blank before it sends it as a message.\n", (int)n,
-	        line);
+	say_unknown(line, n);
 	return true;
 }
 
@@ -344,5 +418,6 @@ int jitrun_converse(struct run *r)
 	if (ok && !opt.quiet)
 		jitrun_print_summary(r, opt.verbose);
 	json_decref(c.messages);
+	json_decref(c.variables);
 	return ok && !c.failed ? 0 : 1;
 }

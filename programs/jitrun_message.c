@@ -1,5 +1,5 @@
 /* programs/jitrun_message.c - what is a message of a conversation: a line, several that end with backslashes, a block
- * between two times three quotes, or what was pasted. See jitrun_parts.h.
+ * between two times three quotes, which may stand behind /system, or what was pasted. See jitrun_parts.h.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -66,6 +66,7 @@ static bool begins_block(const char *line)
 static bool take_block(struct text *t, const char *first, enum line_outcome *how)
 {
 	size_t n = strlen(first + QUOTES);
+	const size_t begun = t->n;
 	bool over = ends_block(first + QUOTES, &n), ok;
 
 	if (strchr(first, '\n')) {
@@ -81,7 +82,7 @@ static bool take_block(struct text *t, const char *first, enum line_outcome *how
 			return ok;
 		n = strlen(line);
 		over = ends_block(line, &n);
-		if ((any || t->n) && !(over && n == 0))
+		if ((any || t->n > begun) && !(over && n == 0))
 			ok = add(t, "\n", 1);
 		ok = ok && add(t, line, n);
 		free(line);
@@ -89,14 +90,24 @@ static bool take_block(struct text *t, const char *first, enum line_outcome *how
 	return ok;
 }
 
-/* A line, and those after it while they end with a backslash, which stands for the end of a line, as do blanks before
+/* Whether a text goes on in the next line; *n: how much of it is kept. Blanks behind the backslash cannot be seen. */
+static bool goes_on(const struct text *t, size_t *n)
+{
+	const size_t end = without_blanks(t->p, t->n);
+
+	if (!end || t->p[end - 1] != '\\')
+		return false;
+	*n = without_blanks(t->p, end - 1);
+	return true;
+}
+
+/* A line, and those after it while they end with a backslash, which stands for the end of a line, as do blanks around
  * it. */
 static bool take_lines(struct text *t, const char *first, enum line_outcome *how)
 {
 	bool ok = add(t, first, strlen(first));
 
-	while (ok && t->n && t->p[t->n - 1] == '\\' && t->n < TURN_MOST) {
-		t->n = without_blanks(t->p, t->n - 1);
+	while (ok && t->n < TURN_MOST && goes_on(t, &t->n)) {
 		char *line = line_editor_read(". ", how);
 		ok = add(t, "\n", 1);
 		if (*how == LINE_OVER)
@@ -121,6 +132,19 @@ static char *read_first(enum line_outcome *how)
 	return line;
 }
 
+/* Where the text of a command that takes one begins; 0: it is no such command. */
+static size_t text_of_command(const char *line)
+{
+	static const char *const commands[] = { "/system", "/set system" };
+
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+		size_t n = strlen(commands[i]);
+		if (strncmp(line, commands[i], n) == 0 && (line[n] == ' ' || line[n] == '\t'))
+			return n + strspn(line + n, " \t");
+	}
+	return 0;
+}
+
 static struct message read_message(enum line_outcome *how)
 {
 	struct message m = { 0 };
@@ -129,8 +153,11 @@ static struct message read_message(enum line_outcome *how)
 
 	if (!first)
 		return m;
-	m.is_text = begins_block(first);
-	bool ok = m.is_text ? take_block(&t, first, how) : take_lines(&t, first, how);
+	const size_t before = text_of_command(first);
+	const bool block = begins_block(first + before);
+	m.is_text = block && !before;
+	bool ok = add(&t, first, before) &&
+	          (block ? take_block(&t, first + before, how) : take_lines(&t, first + before, how));
 	free(first);
 	if (!ok)
 		jitrun_fail(&(jit_error){ .message = "no memory for the conversation", .code = JIT_ERROR_MEMORY });

@@ -10,6 +10,8 @@
  *   jitrun_text.c      the prompt in, generated text out
  *   jitrun_template.c  the chat template, judged before the model is loaded
  *   jitrun_chat.c      a conversation: messages in, answers out
+ *   jitrun_set.c       /set: how its next answers are made and shown
+ *   jitrun_show.c      /show: what the model is, and how it is asked
  *   jitrun_message.c   what is a message: a line, several, a block, a paste
  *   jitrun_json.c      the same as JSON, at the end or token by token
  *   jitrun_summary.c   what is said at the end: statistics, the report

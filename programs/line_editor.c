@@ -390,6 +390,8 @@ void line_editor_begin(const char *const *commands, bool history)
 	mark_pastes();
 }
 
+bool line_editor_keep(bool on) { return ed.history && line_history_keep(on); }
+
 void line_editor_end(void)
 {
 	if (!ed.el)
@@ -472,6 +474,7 @@ char *line_editor_read(const char *prompt, enum line_outcome *how)
 
 void line_editor_begin(const char *const *commands, bool history) {}
 void line_editor_end(void) {}
+bool line_editor_keep(bool on) { return false; }
 void line_editor_restore(void) {}
 void line_editor_remember(const char *message) {}
 char *line_editor_read(const char *prompt, enum line_outcome *how) { return read_plain(prompt, how); }

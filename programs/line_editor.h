@@ -24,6 +24,8 @@ void line_editor_locale(void);
 /* commands: words that Tab completes at the beginning of a line, up to a NULL; behind a blank, what follows them: FILE
  * is completed as well. history: whether lines are kept for later sessions. */
 void line_editor_begin(const char *const *commands, bool history);
+/* Whether lines are kept from now on. Returns whether they are. */
+bool line_editor_keep(bool on);
 /* Gives the terminal back; without a line_editor_begin() nothing happens. */
 void line_editor_end(void);
 /* The same as far as a signal handler may. */

@@ -18,6 +18,7 @@
 enum { LINES_MOST = 1000, LINE_MOST = 1 << 16 /* characters: a longer message is not kept */ };
 
 static char *path; /* NULL: no line is written */
+static bool paused;
 
 static char *default_path(void)
 {
@@ -124,8 +125,14 @@ void line_history_add(HistoryW *h, const wchar_t *line)
 	if (!h || wcslen(line) > LINE_MOST)
 		return;
 	bool again = history_w(h, &ev, H_FIRST) >= 0 && wcscmp(ev.str, line) == 0;
-	if (!again && history_w(h, &ev, H_ENTER, line) >= 0 && path)
+	if (!again && history_w(h, &ev, H_ENTER, line) >= 0 && path && !paused)
 		append(line);
+}
+
+bool line_history_keep(bool on)
+{
+	paused = !on;
+	return on && path;
 }
 
 void line_history_close(HistoryW *h)

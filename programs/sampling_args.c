@@ -91,7 +91,7 @@ static void fill_whole(long *value, int otherwise)
 
 /* Short enough to be typed again. Where the system has no random numbers, the time will do: nothing secret hangs on it.
  */
-static long random_seed(void)
+long sampling_args_seed(void)
 {
 	struct timespec now;
 	uint32_t seed;
@@ -120,7 +120,7 @@ static void fill_from(struct sampling_args *a, const jit_sampling *d)
 	fill(&a->mirostat_lr, d->mirostat_eta);
 	fill(&a->mirostat_ent, d->mirostat_tau);
 	a->samplers = a->samplers ? a->samplers : d->samplers;
-	a->seed = a->seed < 0 ? random_seed() : a->seed;
+	a->seed = a->seed < 0 ? sampling_args_seed() : a->seed;
 }
 
 bool sampling_args_fill(struct sampling_args *a, const jit_model *m, const char *path, jit_error *err)
@@ -194,4 +194,34 @@ jit_sampling sampling_args_make(const struct sampling_args *a)
 	                    .min_keep = (int)a->min_keep, .mirostat_tau = (float)a->mirostat_ent,
 	                    .mirostat_eta = (float)a->mirostat_lr, .adaptive_target = (float)a->adaptive_target,
 	                    .adaptive_decay = (float)a->adaptive_decay);
+}
+
+void sampling_args_take(struct sampling_args *a, const jit_sampling *p)
+{
+	a->temp = p->temperature;
+	a->top_k = p->top_k;
+	a->top_p = p->top_p;
+	a->min_p = p->min_p;
+	a->typical = p->typical_p;
+	a->top_nsigma = p->top_n_sigma;
+	a->repeat_penalty = p->repeat_penalty;
+	a->repeat_last_n = p->repeat_window;
+	a->presence_penalty = p->presence_penalty;
+	a->frequency_penalty = p->frequency_penalty;
+	a->dry_multiplier = p->dry_multiplier;
+	a->dry_base = p->dry_base;
+	a->dry_allowed_length = p->dry_allowed_length;
+	a->dry_penalty_last_n = p->dry_window;
+	a->dynatemp_range = p->dynatemp_range;
+	a->dynatemp_exp = p->dynatemp_exponent;
+	a->xtc_probability = p->xtc_probability;
+	a->xtc_threshold = p->xtc_threshold;
+	a->mirostat = p->mirostat;
+	a->mirostat_ent = p->mirostat_tau;
+	a->mirostat_lr = p->mirostat_eta;
+	a->adaptive_target = p->adaptive_target;
+	a->adaptive_decay = p->adaptive_decay;
+	a->min_keep = p->min_keep;
+	a->samplers = p->samplers;
+	a->seed = (long)p->seed;
 }

@@ -46,6 +46,11 @@ bool sampling_args_fill(struct sampling_args *a, const jit_model *m, const char 
 /* Then: what they are for the library. What that points to is in *a. */
 jit_sampling sampling_args_make(const struct sampling_args *a);
 
+/* The other way, of a struct that sampling_args_make() made and jit_sampling_set() changed: all but lists. */
+void sampling_args_take(struct sampling_args *a, const jit_sampling *p);
+/* A random one, short enough to be typed again. */
+long sampling_args_seed(void);
+
 /* Before sampling_args_fill: what a preset says, by the name of an option; other names are passed over. False: the
  * value is wrong, which was told for the program of that name. Not for several threads at once. */
 bool sampling_args_set(struct sampling_args *a, const char *program, const char *name, const char *value);

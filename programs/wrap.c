@@ -105,7 +105,7 @@ bool wrap_text(struct wrap *w, const char *text, size_t n, bool dim)
 	bool ok = dim == w->dim || wrap_flush(w);
 
 	w->dim = dim;
-	w->columns = w->terminal ? output_known_columns(w->out) : 0; /* which may change at any time */
+	w->columns = w->terminal && !w->uncut ? output_known_columns(w->out) : 0; /* which may change at any time */
 	if (!w->terminal)
 		return output_text(w->out, text, n, false) && ok;
 	for (size_t i = 0, length; i < n; i += length ? length : 1) {

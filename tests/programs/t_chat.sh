@@ -77,9 +77,9 @@ talk -q
 check "one message is one: $(cat "$dir/err")" grep -q '1 message loaded' "$dir/err"
 
 # Messages over several lines, commands that are none, files that are not what they should be
-printf 'a \\\nb\\\nc\n' > "$dir/in"
+printf 'a \\\nb\\ \t\nc\n' > "$dir/in" # with blanks that nobody sees
 talk -q --show-prompt
-check "lines joined: $(cat "$dir/out")" grep -q '^\[user|a$' "$dir/out"
+check "lines joined: $(cat "$dir/out")" [ "$(head -n 3 "$dir/out" | cut -c 1-9 | tr '\n' ,)" = '[user|a,b,c][answer,' ]
 printf '[1, 2]' > "$dir/bad.json"
 printf '/nothing\n/load\n/load %s/none\n/load %s/bad.json\n/load %s/t.jinja\n/save\n/save %s/none/x\n/regen\n/help\n' \
 	"$dir" "$dir" "$dir" "$dir" > "$dir/in"
@@ -95,6 +95,102 @@ talk -q --show-prompt
 check "the system message is set: $(cat "$dir/out")" grep -qF '[system|you are a cat][user|hi]' "$dir/out"
 check "... stays when the rest is forgotten" grep -qF '[system|you are a cat][user|ho]' "$dir/out"
 check "... and goes" grep -q '^\[user|he\]' "$dir/out"
+
+# What was likely meant, and nothing where nothing is near
+printf '/hlep\n/sav x\n/QUIT\n/xyzzy\n/show lisence\n/set tmep 1\n/set parameter top_j 1\n/set nowarp\n' > "$dir/in"
+talk -q
+for sentence in '/hlep is no command (did you mean /help?)' '/sav is no command (did you mean /save?)' \
+	'/QUIT is no command (did you mean /quit?)' '/xyzzy is no command. ' \
+	'"lisence" cannot be shown (did you mean /show license?)' 'no setting "tmep" (did you mean temp?)' \
+	'no parameter "top_j" (did you mean top_k?)' 'no setting "nowarp" (did you mean nowrap?)'; do
+	check "said: $sentence: $(cat "$dir/err")" grep -qF "$sentence" "$dir/err"
+done
+
+# Every parameter by its name here and in the library, and by that of ollama; what is set is what is shown
+printf '%s\n' '/set temp 0.5' '/set parameter top_k 12' '/set --top-p=0.25' '/set MIN_P 0.125' '/set typical 0.75' \
+	'/set top_n_sigma 3' '/set repeat_penalty 1.5' '/set presence_penalty 0.25' \
+	'/set frequency-penalty 2' '/set dry_multiplier 0.5' '/set dynatemp_range 0.375' \
+	'/set xtc_probability 0.0625' '/set adaptive_target 0.875' \
+	'/set seed 7' '/set samplers top_k;temperature' '/set num_predict 5' '/set stop "the end"' \
+	'/show parameters' > "$dir/in"
+talk -q
+check "all of it is told: $(cat "$dir/err")" [ "$(grep -c ' is ' "$dir/err")" = 17 ]
+tr -s '\n ' '  ' < "$dir/err" > "$dir/told"
+for part in 'temp 0.5, top-k 12, top-p 0.25, min-p 0.125, typical 0.75, top-nsigma 3, repeat-penalty 1.5' \
+	'presence-penalty 0.25, frequency-penalty 2, dry-multiplier 0.5, dynatemp-range 0.375' \
+	'xtc-probability 0.0625, adaptive-target 0.875, seed 7' 'samplers top_k;temperature' 'n_predict 5' \
+	'stop the end'; do
+	check "shown: $part: $(cat "$dir/told")" grep -qF "$part" "$dir/told"
+done
+printf '%s\n' '/set temp hot' '/set temp' '/set top_p 2' '/set seed 18446744073709551615' \
+	'/set samplers none' '/set num_ctx 9' '/set num_predict x' '/set num_predict -2' '/set logit_bias 1+1' \
+	'/set n_logit_bias 99' '/set wrap x' '/set think x' '/set format x' '/set parameter' \
+	'/show parameters' > "$dir/in"
+talk -q -n 9
+for sentence in 'temperature: "hot" is not' 'Which value? /set parameter temperature' 'top_p' 'not an integer in -1..' \
+	'"none" is none of' '--context gives another' 'n_predict is a number' 'no setting "logit_bias"' \
+	'no setting "n_logit_bias"' 'wrap is on or off, not "x"' 'think is on, off' 'format is json or none' \
+	'Which one? /set parameter'; do
+	check "said: $sentence: $(cat "$dir/err")" grep -qF -e "$sentence" "$dir/err"
+done
+check "nothing is changed: $(cat "$dir/err")" \
+	grep -qE 'sampling +temp 0, top-k 40, top-p 0.95, min-p 0.05, seed' "$dir/err"
+check "... nor the length" grep -qE 'n_predict +9$' "$dir/err"
+
+# The same answers as those of options; a seed that is set begins anew
+printf 'one\n' > "$dir/in"
+talk -q --temp 1.5 --top-k 5 --seed 11 -n 20
+cp "$dir/out" "$dir/options"
+printf '/set temp 1.5\n/set top_k 5\n/set seed 11\n/set num_predict 20\none\n' > "$dir/in"
+talk -q
+check "set as by options: $(cat "$dir/out")" cmp -s "$dir/out" "$dir/options"
+first=$(tr -d '\n' < "$dir/out" | head -c 3)
+printf '/set temp 1.5\n/set top_k 5\n/set seed 11\n/set num_predict 20\n/set stop "%s"\none\n' "$first" \
+	> "$dir/in"
+talk -q
+check "ended before a text: $(cat "$dir/out")" [ "$(tr -d '\n' < "$dir/out")" = "" ]
+
+# The system message, in several lines as well; the conversation goes on
+printf '%s\n' 'one' '/set system "be kind"' 'two' '/show system' '/set system """' 'a' ' b' '"""' 'three' \
+	'/set system' '/show system' 'four' '/system """c' 'd"""' 'five' > "$dir/in"
+talk -q --show-prompt -n 1
+check "set, and the first message is there: $(cat "$dir/out")" \
+	grep -qF '[system|be kind][user|one][assistant|' "$dir/out"
+check "shown: $(cat "$dir/err")" grep -qx 'be kind' "$dir/err"
+check "two lines: $(cat "$dir/out")" grep -qx ' b\]\[user|one\].*' "$dir/out"
+check "taken away: $(cat "$dir/out")" grep -q '^\[user|one\].*\[user|four\]' "$dir/out"
+check "... said: $(cat "$dir/err")" grep -qF 'There is no system message. /set system' "$dir/err"
+check "anew, in two lines: $(cat "$dir/out")" grep -qx 'd\]\[user|five\].*' "$dir/out"
+
+# Reasoning is switched in the template; a template that begins it all the same is told to end
+printf '%s' '{{ messages[0].content }}|{{ enable_thinking }}|{{ thinking }}|{{ reasoning_effort }}|<think>' \
+	> "$dir/think.jinja"
+printf '/set think\n1\n/set nothink\n1\n/set think low\n1\n/set think hide\n1\n/show parameters\n' > "$dir/in"
+talk -q --show-prompt --template "$dir/think.jinja" -n 3
+check "on: $(cat "$dir/out")" grep -q '1|[Tt]rue|[Tt]rue||<think>' "$dir/out"
+check "off" grep -q '1|[Ff]alse|[Ff]alse||<think>' "$dir/out"
+check "a little" grep -q '1|[Tt]rue|[Tt]rue|low|<think>..*' "$dir/out"
+check "hidden: $(cat "$dir/out")" [ "$(grep -c 'low|<think>$' "$dir/out")" = 1 ]
+check "shown: $(cat "$dir/err")" grep -qE '^think +low' "$dir/err"
+printf '/set nothink\n/set think hide\none\n/save %s/n.json\n' "$dir" > "$dir/in"
+talk -q --template "$dir/think.jinja" -n 6
+check "the answer is no reasoning: $(cat "$dir/n.json")" sh -c "! grep -q reasoning_content '$dir/n.json'"
+check "... and is shown: $(cat "$dir/out")" [ "$(tr -d '\n ' < "$dir/out")" != "" ]
+printf '/set think on\n' > "$dir/in"
+talk -q
+check "a template without it: $(cat "$dir/err")" grep -q 'has no switch for it' "$dir/err"
+
+# JSON, and free text again; statistics behind answers; what the model is
+printf '/set format json\none\n/set noformat\none\n/set verbose\none\n/set quiet\none\n' > "$dir/in"
+talk -q
+check "JSON: $(cat "$dir/out")" [ "$(grep -c '^ *{' "$dir/out")" = 1 ]
+check "one summary: $(cat "$dir/err")" [ "$(grep -c '^stopped: ' "$dir/err")" = 1 ]
+printf '/show\n/show info\n/show template\n/show license\n/show modelfile\n/set\n' > "$dir/in"
+talk -q
+for sentence in '/show license ' 'qwen3 6 layers' '1024 tokens, of which 0 are used' '{% for m in messages %}' \
+	'cc0-1.0' 'a Modelfile says' 'adaptive_decay' '/set think'; do
+	check "said: $sentence: $(cat "$dir/err")" grep -qF "$sentence" "$dir/err"
+done
 
 # One turn; a template that refuses, one that is wrong; a context that is full
 : > "$dir/in"

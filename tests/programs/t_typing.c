@@ -226,7 +226,7 @@ static void test_commands(void **unused)
 	at = pty_must_see(&t, at, "/regen");
 	at = must_see_prompt(&t, at);
 	pty_type(&t, "/s\t");
-	at = pty_must_see(&t, at, "/system  /save  /stats");
+	at = pty_must_see(&t, at, "/system  /save  /stats  /set  /show");
 	pty_type(&t, "y\tBe brief.\r"); /* with the blank */
 	at = pty_must_see(&t, at, "with this system message.");
 	at = must_see_prompt(&t, at);
