@@ -223,7 +223,18 @@ static void say_count(size_t n, const char *what, const char *path)
 	        error_quote(name, sizeof name, path, strlen(path)));
 }
 
-static void command_save(struct chat *c, const char *path)
+/* A path in which ~ is the user's own directory. malloc'ed; NULL: no memory. */
+static char *at_home(const char *path)
+{
+	const char *home = getenv("HOME");
+	char *out = NULL;
+
+	if (home && path[0] == '~' && path[1] == '/')
+		return asprintf(&out, "%s%s", home, path + 1) < 0 ? NULL : out;
+	return strdup(path);
+}
+
+static void save(struct chat *c, const char *path)
 {
 	FILE *f = *path ? fopen(path, "w") : NULL;
 	bool ok = f && json_dumpf(c->messages, f, JSON_INDENT(1)) == 0;
@@ -235,6 +246,17 @@ static void command_save(struct chat *c, const char *path)
 		fprintf(stderr, "%s could not be written: %s.\n", path, strerror(errno));
 	else
 		say_count(json_array_size(c->messages), "written to", path);
+}
+
+static void command_save(struct chat *c, const char *given)
+{
+	char *path = at_home(given);
+
+	if (path)
+		save(c, path);
+	else
+		chat_no_memory();
+	free(path);
 }
 
 /* A list of objects with the texts "role" and "content". */
@@ -270,7 +292,7 @@ static void show_messages(const struct chat *c)
 	}
 }
 
-static void command_load(struct chat *c, const char *path)
+static void load(struct chat *c, const char *path)
 {
 	struct prompt p = { 0 };
 	jit_error e = { 0 };
@@ -298,6 +320,17 @@ static void command_load(struct chat *c, const char *path)
 	prompt_free(&p);
 }
 
+static void command_load(struct chat *c, const char *given)
+{
+	char *path = at_home(given);
+
+	if (path)
+		load(c, path);
+	else
+		chat_no_memory();
+	free(path);
+}
+
 static void command_clear(struct chat *c, const char *unused)
 {
 	clear(c);
@@ -309,44 +342,15 @@ static void command_help(struct chat *c, const char *unused) { fputs(help_text, 
 static void command_stats(struct chat *c, const char *unused) { jitrun_print_summary(c->run, true); }
 static void command_exit(struct chat *c, const char *unused) { c->over = true; }
 
-/* With what follows them, for Tab. */
 static const struct {
 	const char *name;
 	void (*run)(struct chat *c, const char *rest);
-} commands[] = { { "/help", command_help },          { "/?", command_help },      { "/clear", command_clear },
-	         { "/system TEXT", command_system }, { "/regen", command_regen }, { "/save FILE", command_save },
-	         { "/load FILE", command_load },     { "/stats", command_stats }, { "/set", chat_command_set },
-	         { "/show", chat_command_show },     { "/exit", command_exit },   { "/bye", command_exit },
+} commands[] = { { "/help", command_help },      { "/?", command_help },      { "/clear", command_clear },
+	         { "/system", command_system },  { "/regen", command_regen }, { "/save", command_save },
+	         { "/load", command_load },      { "/stats", command_stats }, { "/set", chat_command_set },
+	         { "/show", chat_command_show }, { "/exit", command_exit },   { "/bye", command_exit },
 	         { "/quit", command_exit } };
 enum { COMMANDS = sizeof commands / sizeof *commands };
-
-bool chat_switch(const char *word, bool *out)
-{
-	static const char *const words[] = { "off", "on", "false", "true", "no", "yes", "0", "1" };
-
-	*out = true;
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		if (strcmp(word, words[i]) == 0)
-			return *out = i % 2, true;
-	return !*word;
-}
-
-const char *chat_near(char out[100], const char *before, const char *typed, size_t n_typed, const char *const *names,
-                      size_t n)
-{
-	unsigned best = 0;
-
-	*out = 0;
-	for (size_t i = 0; i < n; i++) {
-		int length = (int)strcspn(names[i], " ");
-		unsigned d = options_distance(typed, n_typed, names[i], (size_t)length);
-		if (d && (!best || d < best)) {
-			best = d;
-			snprintf(out, 100, " (did you mean %s%.*s?)", before, length, names[i]);
-		}
-	}
-	return out;
-}
 
 static void say_unknown(const char *line, size_t n)
 {
@@ -359,6 +363,54 @@ static void say_unknown(const char *line, size_t n)
 	        error_quote(quoted, sizeof quoted, line, n), chat_near(near, "", line, n, names, COMMANDS));
 }
 
+/* What Tab completes. */
+static const char *const typed[] = {
+	"/help",
+	"/?",
+	"/clear",
+	"/system TEXT",
+	"/regen",
+	"/save FILE",
+	"/load FILE",
+	"/stats",
+	"/exit",
+	"/bye",
+	"/quit",
+	"/set system TEXT",
+	"/set think on",
+	"/set think off",
+	"/set think low",
+	"/set think medium",
+	"/set think high",
+	"/set think show",
+	"/set think dim",
+	"/set think hide",
+	"/set wrap on",
+	"/set wrap off",
+	"/set history on",
+	"/set history off",
+	"/set format json",
+	"/set format none",
+	"/set verbose on",
+	"/set verbose off",
+	"/set parameter NAME",
+	"/set temperature VALUE",
+	"/set top_k VALUE",
+	"/set top_p VALUE",
+	"/set min_p VALUE",
+	"/set repeat_penalty VALUE",
+	"/set seed VALUE",
+	"/set num_predict VALUE",
+	"/set stop TEXT",
+	"/show info",
+	"/show parameters",
+	"/show template",
+	"/show system",
+	"/show license",
+	"/show modelfile",
+	NULL
+};
+
 /* False: it is none, but text that begins with a slash, as paths do. */
 static bool do_command(struct chat *c, char *line)
 {
@@ -369,7 +421,7 @@ static bool do_command(struct chat *c, char *line)
 	const char *rest = line + n + strspn(line + n, " ");
 
 	for (size_t i = 0; i < COMMANDS; i++)
-		if (strcspn(commands[i].name, " ") == n && memcmp(line, commands[i].name, n) == 0) {
+		if (strlen(commands[i].name) == n && memcmp(line, commands[i].name, n) == 0) {
 			commands[i].run(c, rest);
 			return true;
 		}
@@ -394,11 +446,8 @@ int jitrun_converse(struct run *r)
 {
 	struct chat c = { .run = r };
 	bool ok = begin(&c);
-	const char *names[COMMANDS + 1] = { NULL };
 
-	for (size_t i = 0; i < COMMANDS; i++)
-		names[i] = commands[i].name;
-	line_editor_begin(names, !opt.no_history);
+	line_editor_begin(typed, !opt.no_history);
 	r->keeps_text = true;
 	if (ok && opt.prompt)
 		ok = add_message(&c, "user", opt.prompt, strlen(opt.prompt)) && answer(&c);

@@ -28,6 +28,34 @@ static char *replace(char **kept, const char *text)
 	return *kept = copy;
 }
 
+bool chat_switch(const char *word, bool *out)
+{
+	static const char *const words[] = { "off", "on", "false", "true", "no", "yes", "0", "1" };
+
+	*out = true;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strcmp(word, words[i]) == 0)
+			return *out = i % 2, true;
+	return !*word;
+}
+
+const char *chat_near(char out[100], const char *before, const char *typed, size_t n_typed, const char *const *names,
+                      size_t n)
+{
+	unsigned best = 0;
+
+	*out = 0;
+	for (size_t i = 0; i < n; i++) {
+		int length = (int)strcspn(names[i], " ");
+		unsigned d = options_distance(typed, n_typed, names[i], (size_t)length);
+		if (d && (!best || d < best)) {
+			best = d;
+			snprintf(out, 100, " (did you mean %s%.*s?)", before, length, names[i]);
+		}
+	}
+	return out;
+}
+
 static void say_switch(const char *what, bool on) { fprintf(stderr, "%s: %s.\n", what, on ? "on" : "off"); }
 
 /* False: it was said what is expected. */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "programs/jitrun_parts.h"
+#include "programs/line_complete.h"
 #include "programs/line_history.h"
 
 void line_editor_locale(void)
@@ -265,75 +266,27 @@ static unsigned char on_paste(EditLine *el, int key)
 
 /* ---- Tab */
 
-/* Of a command, with the blank that something follows. */
-static size_t word_length(const char *command)
-{
-	size_t n = strcspn(command, " ");
-
-	return n + (command[n] == ' ');
-}
-
-/* The commands that begin so; *same: how far they are alike. */
-static size_t matching(const char *word, size_t n, const char **first, size_t *same)
-{
-	size_t found = 0;
-
-	for (const char *const *c = ed.commands; *c; c++) {
-		if (strncmp(*c, word, n) != 0)
-			continue;
-		size_t k = 0;
-		*first = found ? *first : *c;
-		while (found && (*c)[k] && (*c)[k] == (*first)[k] && k < *same)
-			k++;
-		*same = found ? k : word_length(*c);
-		found++;
-	}
-	return found;
-}
-
-static void list_matching(const char *word, size_t n)
-{
-	putchar('\n');
-	for (const char *const *c = ed.commands; *c; c++)
-		if (strncmp(*c, word, n) == 0)
-			printf("%.*s  ", (int)strcspn(*c, " "), *c);
-	putchar('\n');
-	fflush(stdout);
-}
-
-static unsigned char complete_command(EditLine *el, const char *word, size_t n)
-{
-	const char *first = NULL;
-	size_t same = 0, found = matching(word, n, &first, &same);
-	char rest[64];
-
-	if (!found || same - n >= sizeof rest)
-		return CC_ERROR;
-	if (found > 1 && same == n) {
-		list_matching(word, n);
-		return CC_REDISPLAY;
-	}
-	snprintf(rest, sizeof rest, "%.*s", (int)(same - n), first + n);
-	return el_insertstr(el, rest) == 0 ? CC_REFRESH : CC_ERROR;
-}
+static char *as_utf8(const wchar_t *text, size_t n);
+static wchar_t *from_utf8(const char *text);
 
 /* A command at the beginning of a line, or the file of one; elsewhere Tab is a tab. */
 static unsigned char on_tab(EditLine *el, int key)
 {
 	const LineInfoW *line = el_wline(el);
-	char word[64];
-	size_t n = 0;
+	bool listed = false, taken = false;
+	char *typed = as_utf8(line->buffer, (size_t)(line->cursor - line->buffer));
+	char *more = typed ? line_complete(ed.commands, typed, &listed) : NULL;
 
-	for (const wchar_t *c = line->buffer; c < line->cursor && *c < 128 && n + 1 < sizeof word; c++)
-		word[n++] = (char)*c;
-	word[n] = 0;
-	char *blank = strchr(word, ' ');
-	if (n && *word == '/' && !blank && line->buffer + n == line->cursor)
-		return complete_command(el, word, n);
-	for (const char *const *c = ed.commands; blank && *c; c++)
-		if (strncmp(*c, word, (size_t)(blank - word) + 1) == 0 && strcmp(*c + (blank - word), " FILE") == 0)
-			return _el_fn_complete(el, key);
-	return el_insertstr(el, "\t") == 0 ? CC_REFRESH : CC_ERROR;
+	if (more && *more) {
+		wchar_t *wide = from_utf8(more);
+		taken = wide && el_winsertstr(el, wide) == 0;
+		free(wide);
+	} else if (!more) {
+		taken = el_insertstr(el, "\t") == 0;
+	}
+	free(more);
+	free(typed);
+	return listed ? CC_REDISPLAY : taken ? CC_REFRESH : CC_ERROR;
 }
 
 /* ---- beginning and end */

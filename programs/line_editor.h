@@ -21,8 +21,9 @@ enum line_outcome {
  * nothing. Numbers, messages and the order of texts stay as they are. */
 void line_editor_locale(void);
 
-/* commands: words that Tab completes at the beginning of a line, up to a NULL; behind a blank, what follows them: FILE
- * is completed as well. history: whether lines are kept for later sessions. */
+/* commands: what Tab completes at the beginning of a line, word by word, up to a NULL; those that begin alike stand
+ * together. A word in capitals is anything, and FILE the name of a file, which is completed as well. history: whether
+ * lines are kept for later sessions. */
 void line_editor_begin(const char *const *commands, bool history);
 /* Whether lines are kept from now on. Returns whether they are. */
 bool line_editor_keep(bool on);

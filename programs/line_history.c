@@ -1,7 +1,8 @@
 /* programs/line_history.c - the lines of earlier sessions. See line_history.h.
  *
  * A line is added to the end of the file as soon as it was sent, so that sessions which run side by side, and one that
- * is killed, lose none. A file that has grown too long is written anew when it is opened. Its form is libedit's own.
+ * is killed, lose none; a lock keeps the lines of several apart. A file that has grown too long is written anew when it
+ * is opened. Its form is libedit's own.
  */
 #include "programs/line_history.h"
 
@@ -12,10 +13,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { LINES_MOST = 1000, LINE_MOST = 1 << 16 /* characters: a longer message is not kept */ };
+enum {
+	LINES_MOST = 1000,
+	LINE_MOST = 1 << 16 /* characters: a longer message is not kept */,
+	WAIT_MOST = 1000 /* ms */
+};
 
 static char *path; /* NULL: no line is written */
 static bool paused;
@@ -69,14 +76,45 @@ static bool save(HistoryW *h, FILE *f)
 	return f && fclose(f) == 0 && ok;
 }
 
-static void write_anew(HistoryW *h)
+/* The file, for this program alone until it is closed. One that does not end its writing is not waited for long. */
+static int open_alone(void)
 {
-	char *name = NULL;
-	int fd = asprintf(&name, "%s-XXXXXX", path) < 0 ? -1 : mkstemp(name); /* 0600 */
+	struct stat mine, now;
 
-	if (fd >= 0 && !(save(h, fdopen(fd, "w")) && rename(name, path) == 0))
+	for (int ms = 0;; ms += 10) {
+		int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+		bool late = ms >= WAIT_MOST,
+		     alone = fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
+		if (fd < 0 || late)
+			return fd;
+		/* or another program has written it anew meanwhile */
+		if (alone && fstat(fd, &mine) == 0 && stat(path, &now) == 0 && mine.st_ino == now.st_ino)
+			return fd;
+		close(fd);
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	}
+}
+
+/* Of what is there now, as others may have added lines. */
+static void write_anew(void)
+{
+	HistoryW *h = history_winit();
+	HistEventW ev;
+	char *name = NULL;
+	int alone = open_alone(), n = 0;
+	int fd = !h || alone < 0 || asprintf(&name, "%s-XXXXXX", path) < 0 ? -1 : mkstemp(name); /* 0600 */
+
+	if (h)
+		history_w(h, &ev, H_SETSIZE, LINES_MOST);
+	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+	bool read = f && read_file(h, &n) && n > LINES_MOST, ok = f && save(h, f) && read && rename(name, path) == 0;
+	if (fd >= 0 && !ok)
 		unlink(name);
 	free(name);
+	if (alone >= 0)
+		close(alone);
+	if (h)
+		history_wend(h);
 }
 
 HistoryW *line_history_open(bool keep)
@@ -96,17 +134,26 @@ HistoryW *line_history_open(bool keep)
 		path = NULL;
 	}
 	if (path && n > LINES_MOST)
-		write_anew(h);
+		write_anew();
 	return h;
+}
+
+/* Of a program that was killed while it wrote. */
+static bool end_line(int fd)
+{
+	off_t end = lseek(fd, 0, SEEK_END);
+	char last = '\n';
+
+	return end <= 0 || pread(fd, &last, 1, end - 1) != 1 || last == '\n' || write(fd, "\n", 1) == 1;
 }
 
 static void append(const wchar_t *line)
 {
 	HistoryW *one = history_winit(); /* so that libedit writes this line alone */
 	HistEventW ev;
-	int fd = one ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : -1;
+	int fd = one ? open_alone() : -1;
 
-	if (fd >= 0 && fchmod(fd, 0600) == 0 && history_w(one, &ev, H_SETSIZE, 1) >= 0 &&
+	if (fd >= 0 && end_line(fd) && fchmod(fd, 0600) == 0 && history_w(one, &ev, H_SETSIZE, 1) >= 0 &&
 	    history_w(one, &ev, H_ENTER, line) >= 0) {
 		FILE *f = fdopen(fd, "a");
 		save(one, f);
