@@ -414,11 +414,12 @@ static const char *const typed[] = {
 /* False: it is none, but text that begins with a slash, as paths do. */
 static bool do_command(struct chat *c, char *line)
 {
-	for (size_t end = strlen(line); end && line[end - 1] == ' '; end--) /* as Tab leaves one behind a name */
+	for (size_t end = strlen(line); end && strchr(" \t", line[end - 1]);
+	     end--) /* as Tab leaves one behind a name */
 		line[end - 1] = 0;
 
 	size_t n = strcspn(line, " \n\t");
-	const char *rest = line + n + strspn(line + n, " ");
+	const char *rest = line + n + strspn(line + n, " \t");
 
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (strlen(commands[i].name) == n && memcmp(line, commands[i].name, n) == 0) {

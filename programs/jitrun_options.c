@@ -426,11 +426,11 @@ static struct option_program program = {
 		"exists wins. jitrun generates machine code for exactly its shapes and continues the prompt. "
 		"Statistics go to standard error. A prompt may be as long as the context; then one token is generated. "
 		"On a terminal, control characters in the text other than newline and tab are shown as U+FFFD; files "
-		"and pipes get every byte as it is.",
+		"and pipes get every byte as it is. Without a prompt it talks: /help lists commands, among them /set "
+		"and /show, and Tab completes them.",
 	.examples = "jitrun model.gguf --prompt \"Once upon a time\" -n 100\njitrun run qwen3:0.6b\n"
 		    "jitrun model-directory --file question.txt --temp 0.8 --top-p 0.9 --seed 7\njitrun model.gguf "
-		    "--prompt-ids 1,15043 "
-		    "--print-ids --quiet",
+		    "--prompt-ids 1,15043 --print-ids --quiet",
 	.exit_status =
 		".TP\n0\nDone.\n.TP\n1\nSomething failed; one sentence on standard error says what.\n"
 		".TP\n2\nThe command line is wrong.\n.TP\n3\nThe answer of a command is no: this model "

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "programs/jitrun_chat.h"
 #include "programs/line_editor.h"
@@ -34,7 +35,7 @@ bool chat_switch(const char *word, bool *out)
 
 	*out = true;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		if (strcmp(word, words[i]) == 0)
+		if (strcasecmp(word, words[i]) == 0)
 			return *out = i % 2, true;
 	return !*word;
 }
@@ -54,6 +55,14 @@ const char *chat_near(char out[100], const char *before, const char *typed, size
 		}
 	}
 	return out;
+}
+
+/* Of a word behind a setting that begins with "no". */
+static const char *opposite(const char *word)
+{
+	bool on;
+
+	return !chat_switch(word, &on) ? word : on ? "off" : "on";
 }
 
 static void say_switch(const char *what, bool on) { fprintf(stderr, "%s: %s.\n", what, on ? "on" : "off"); }
@@ -80,7 +89,7 @@ static void set_wrap(struct chat *c, const char *word)
 	c->run->wrap.uncut = !on;
 	say_switch("Lines are cut between words", on);
 }
-static void set_no_wrap(struct chat *c, const char *word) { set_wrap(c, *word ? word : "off"); }
+static void set_no_wrap(struct chat *c, const char *word) { set_wrap(c, opposite(word)); }
 
 static void set_history(struct chat *c, const char *word)
 {
@@ -96,7 +105,7 @@ static void set_history(struct chat *c, const char *word)
 	else
 		say_switch("What is typed is kept for later sessions", on);
 }
-static void set_no_history(struct chat *c, const char *word) { set_history(c, *word ? word : "off"); }
+static void set_no_history(struct chat *c, const char *word) { set_history(c, opposite(word)); }
 
 static void set_stats(struct chat *c, const char *word)
 {
@@ -122,12 +131,13 @@ static void set_system(struct chat *c, const char *text)
 		                      : "There is no system message any more; the conversation goes on.\n");
 }
 
-static bool is_one_of(const char *word, const char *const *words, size_t n)
+/* The one of n words that this is; NULL: none. */
+static const char *one_of(const char *word, const char *const *words, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (strcmp(word, words[i]) == 0)
-			return true;
-	return false;
+		if (strcasecmp(word, words[i]) == 0)
+			return words[i];
+	return NULL;
 }
 
 /* Templates call the switch by either name. */
@@ -155,14 +165,15 @@ static void set_think(struct chat *c, const char *word)
 	char quoted[80];
 	bool on;
 
-	if (is_one_of(word, shown, 3)) {
-		opt.think = strcmp(word, "show") == 0 ? "show" : strcmp(word, "dim") == 0 ? "dim" : "hide";
+	const char *how = one_of(word, shown, 3), *much = one_of(word, effort, 3);
+	if (how) {
+		opt.think = how;
 		fprintf(stderr, "Reasoning is %s.\n",
-		        *word == 's'   ? "shown"
-		        : *word == 'd' ? "shown, and dimmed"
-		                       : "hidden");
-	} else if (is_one_of(word, effort, 3)) {
-		switch_reasoning(c, true, word);
+		        how == shown[0]   ? "shown"
+		        : how == shown[1] ? "shown, and dimmed"
+		                          : "hidden");
+	} else if (much) {
+		switch_reasoning(c, true, much);
 	} else if (chat_switch(word, &on)) {
 		switch_reasoning(c, on, NULL);
 	} else {
@@ -170,13 +181,14 @@ static void set_think(struct chat *c, const char *word)
 		        error_quote(quoted, sizeof quoted, word, strlen(word)));
 	}
 }
-static void set_no_think(struct chat *c, const char *word) { set_think(c, *word ? word : "off"); }
+static void set_no_think(struct chat *c, const char *word) { set_think(c, opposite(word)); }
 
 static void set_format(struct chat *c, const char *word)
 {
+	const bool json = strcasecmp(word, "json") == 0;
 	jit_error err = { 0 };
 
-	if (strcmp(word, "json") != 0 && strcmp(word, "none") != 0) {
+	if (!json && strcasecmp(word, "none") != 0) {
 		fprintf(stderr, "format is json or none; --json-schema-file FILE gives a schema when jitrun begins.\n");
 		return;
 	}
@@ -185,9 +197,9 @@ static void set_format(struct chat *c, const char *word)
 		jitrun_fail(&err);
 		return;
 	}
-	opt.additional = *word == 'j'; /* of members nothing was said */
-	opt.json_schema = *word == 'j' ? "{\"type\":\"object\"}" : NULL;
-	fprintf(stderr, *word == 'j' ? "Answers are JSON objects.\n" : "Answers are free text.\n");
+	opt.additional = json; /* of members nothing was said */
+	opt.json_schema = json ? "{\"type\":\"object\"}" : NULL;
+	fprintf(stderr, json ? "Answers are JSON objects.\n" : "Answers are free text.\n");
 }
 static void set_no_format(struct chat *c, const char *word) { (void)word, set_format(c, "none"); }
 
@@ -263,13 +275,15 @@ static bool set_sampling(struct chat *c, const char *name, const char *value)
 
 	if (strcmp(name, "samplers") == 0) /* what is there is used until the new one was taken */
 		value = kept = strdup(value);
-	if (strcmp(name, "seed") == 0 && strcmp(value, "-1") == 0) {
+	const bool seed = strcmp(name, "seed") == 0;
+	if (seed && strcmp(value, "-1") == 0) {
 		snprintf(random, sizeof random, "%ld", sampling_args_seed());
 		value = random;
 	}
 	bool ok = value && jit_sampling_set(&p, name, value, &err) == JIT_OK;
-	if (ok && p.seed > LONG_MAX) {
-		snprintf(err.message, sizeof err.message, "seed: %.40s is not an integer in -1..%ld", value, LONG_MAX);
+	if (seed && (!ok || p.seed > LONG_MAX)) {
+		snprintf(err.message, sizeof err.message, "seed: \"%.40s\" is not an integer in -1..%ld", value,
+		         LONG_MAX);
 		ok = false;
 	}
 	ok = ok && jit_session_set_sampling(c->run->session, &p, &err) == JIT_OK;
@@ -297,7 +311,8 @@ static void without_quotes(char *value)
 	}
 }
 
-static void set_parameter(struct chat *c, const char *name, const char *text)
+/* typed: what the parameter was called. */
+static void set_parameter(struct chat *c, const char *name, const char *typed, const char *text)
 {
 	char *value = strdup(text), quoted[200];
 
@@ -308,14 +323,14 @@ static void set_parameter(struct chat *c, const char *name, const char *text)
 		fprintf(stderr, "The context has %d tokens; --context gives another size when jitrun begins.\n",
 		        c->run->context);
 	} else if (!*value && strcmp(name, "stop") != 0) {
-		fprintf(stderr, "Which value? /set parameter %s VALUE\n", name);
+		fprintf(stderr, "Which value? /set parameter %s VALUE\n", typed);
 	} else if (strcmp(name, "stop") == 0        ? set_stop(value)
 	           : strcmp(name, "n_predict") == 0 ? set_predict(value)
 	                                            : set_sampling(c, name, value)) {
 		if (strcmp(name, "seed") == 0)
 			fprintf(stderr, "seed is %ld.\n", opt.sampling.seed);
 		else
-			fprintf(stderr, "%s is %s.\n", name,
+			fprintf(stderr, "%s is %s.\n", typed,
 			        *value ? error_quote(quoted, sizeof quoted, value, strlen(value)) : "not set");
 	}
 	free(value);
@@ -362,9 +377,10 @@ static bool try_parameter(struct chat *c, const char *rest, size_t n)
 	char name[NAME_MOST];
 
 	as_name(name, rest, n);
-	const char *found = find_parameter(name), *value = rest + n + (rest[n] == '=');
+	const char *found = find_parameter(name), *value = rest + n + strspn(rest + n, " \t");
+	value += *value == '=';
 	if (found)
-		set_parameter(c, found, value + strspn(value, " \t"));
+		set_parameter(c, found, name, value + strspn(value, " \t"));
 	return found;
 }
 

@@ -107,7 +107,8 @@ for sentence in '/hlep is no command (did you mean /help?)' '/sav is no command 
 done
 
 # Every parameter by its name here and in the library, and by that of ollama; what is set is what is shown
-printf '%s\n' '/set temp 0.5' '/set parameter top_k 12' '/set --top-p=0.25' '/set MIN_P 0.125' '/set typical 0.75' \
+printf '%b\n' '/set temp 0.5' '/set parameter top_k 12' '/set --top-p=0.25' '/set MIN_P = 0.125' \
+	'/set\ttypical 0.75\t' \
 	'/set top_n_sigma 3' '/set repeat_penalty 1.5' '/set presence_penalty 0.25' \
 	'/set frequency-penalty 2' '/set dry_multiplier 0.5' '/set dynatemp_range 0.375' \
 	'/set xtc_probability 0.0625' '/set adaptive_target 0.875' \
@@ -124,11 +125,12 @@ for part in 'temp 0.5, top-k 12, top-p 0.25, min-p 0.125, typical 0.75, top-nsig
 done
 printf '%s\n' '/set temp hot' '/set temp' '/set top_p 2' '/set seed 18446744073709551615' \
 	'/set samplers none' '/set num_ctx 9' '/set num_predict x' '/set num_predict -2' '/set logit_bias 1+1' \
-	'/set n_logit_bias 99' '/set wrap x' '/set think x' '/set format x' '/set parameter' \
+	'/set n_logit_bias 99' '/set wrap x' '/set think x' '/set format x' '/set seed -2' '/set parameter' \
 	'/show parameters' > "$dir/in"
 talk -q -n 9
-for sentence in 'temperature: "hot" is not' 'Which value? /set parameter temperature' 'top_p' 'not an integer in -1..' \
-	'"none" is none of' '--context gives another' 'n_predict is a number' 'no setting "logit_bias"' \
+for sentence in 'temperature: "hot" is not' 'Which value? /set parameter temp VALUE' 'top_p' 'not an integer in -1..' \
+	'"-2" is not an integer in -1..' '"none" is none of' '--context gives another' 'n_predict is a number' \
+	'no setting "logit_bias"' \
 	'no setting "n_logit_bias"' 'wrap is on or off, not "x"' 'think is on, off' 'format is json or none' \
 	'Which one? /set parameter'; do
 	check "said: $sentence: $(cat "$dir/err")" grep -qF -e "$sentence" "$dir/err"
@@ -176,6 +178,12 @@ printf '/set nothink\n/set think hide\none\n/save %s/n.json\n' "$dir" > "$dir/in
 talk -q --template "$dir/think.jinja" -n 6
 check "the answer is no reasoning: $(cat "$dir/n.json")" sh -c "! grep -q reasoning_content '$dir/n.json'"
 check "... and is shown: $(cat "$dir/out")" [ "$(tr -d '\n ' < "$dir/out")" != "" ]
+printf '%s\n' '/set nowrap' '/set nowrap off' '/set wordwrap OFF' '/set nothink yes' '/set nothink no' \
+	'/set think LOW' \
+	'/set nohistory' '/set quiet' > "$dir/in"
+talk -q --template "$dir/think.jinja"
+check "each is said: $(cat "$dir/err")" [ "$(tr '\n' ';' < "$dir/err" | sed 's/[^;]*: //g')" = \
+	'off.;on.;off.;off.;on.;low.;off.;off.;' ]
 printf '/set think on\n' > "$dir/in"
 talk -q
 check "a template without it: $(cat "$dir/err")" grep -q 'has no switch for it' "$dir/err"
