@@ -57,6 +57,39 @@ void think_begin(struct think *t, const char *prompt, size_t n)
 	}
 }
 
+static bool ends_with(const char *text, size_t n, const char *mark)
+{
+	const size_t length = strlen(mark);
+
+	return length <= n && memcmp(text + n - length, mark, length) == 0;
+}
+
+/* The end of a message of gpt-oss ends messages of other models, too. */
+static bool is_taught(unsigned pair, const char *template_text)
+{
+	return strstr(template_text, marks[pair][0]) ||
+	       (strcmp(marks[pair][1], "<|end|>") != 0 && strstr(template_text, marks[pair][1]));
+}
+
+struct think_before think_before(const char *prompt, size_t n, const char *template_text)
+{
+	struct think_before b = { 0 };
+	struct think t = { 0 };
+	bool closed = false;
+
+	think_begin(&t, prompt, n);
+	if (t.state == THINK_INSIDE)
+		return (struct think_before){ .inside = true, .pair = t.marks };
+	while (n && is_space(prompt[n - 1]))
+		n--;
+	for (unsigned i = 0; i < PAIRS && template_text; i++)
+		if (is_taught(i, template_text)) {
+			b.may |= 1U << i;
+			closed = closed || ends_with(prompt, n, marks[i][1]);
+		}
+	return closed ? (struct think_before){ 0 } : b;
+}
+
 /* Whether n bytes are a mark, or could still become one. */
 enum fit { NO, PERHAPS, YES };
 static enum fit fits(const char *mark, const char *text, size_t n)

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/bytes.h"
 
@@ -40,6 +41,17 @@ const char *think_mark(size_t number);
 /* Bytes of the mark with which text begins, 0: none; bytes before the first mark in it. */
 size_t think_mark_at(const char *text, size_t n);
 size_t think_until_mark(const char *text, size_t n);
+
+/* What may stand before an answer behind a prompt. */
+struct think_before {
+	bool inside;   /* the prompt's end has opened reasoning */
+	unsigned pair; /* by mark 2 * pair */
+	uint32_t may;  /* else: bits of pairs whose first mark may begin the answer */
+};
+/* The prompt is n bytes that a chat template wrote, and its end counts; template_text: that template, whose models may
+ * reason by the marks it has; NULL: reasoning is not begun by the answer. A prompt that ends with a closing mark has
+ * had its reasoning. */
+struct think_before think_before(const char *prompt, size_t n, const char *template_text);
 
 /* Reasoning without its marks, and without the space around it: a zeroed struct is before its beginning. */
 struct think_words {

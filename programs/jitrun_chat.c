@@ -105,6 +105,11 @@ static bool render(struct chat *c, jit_chat *out, jit_error *err)
 	return ok;
 }
 
+static bool is_off(const struct chat *c)
+{
+	return c->variables && !json_is_true(json_object_get(c->variables, "thinking"));
+}
+
 /* Where the model shall not reason, and its template begins the reasoning all the same: it ends at once. */
 static bool end_reasoning(const struct chat *c, jit_chat *text, jit_error *err)
 {
@@ -112,7 +117,7 @@ static bool end_reasoning(const struct chat *c, jit_chat *text, jit_error *err)
 	int32_t *ids = NULL;
 	size_t n = 0;
 
-	if (!c->variables || json_is_true(json_object_get(c->variables, "thinking")) || t->state != THINK_INSIDE)
+	if (!is_off(c) || t->state != THINK_INSIDE)
 		return true;
 	const char *mark = think_mark(2 * t->marks + 1);
 	if (jit_model_tokenize(c->run->model, mark, strlen(mark), 0, 1, &ids, &n, err) != JIT_OK)
@@ -157,10 +162,13 @@ static bool answer(struct chat *c)
 	r->wrap.column = 0;
 	r->n_generated = r->n_text = r->n_reasoning = 0;
 	r->ended = r->stopped = r->full = false;
+	r->before = (struct think_before){ 0 };
 	bool ok = render(c, &text, &err);
 	if (ok && opt.show_prompt)
 		wrap_text(&r->wrap, text.text, text.n, false);
 	think_begin(&r->think, text.text, text.text ? text.n : 0);
+	if (ok && !is_off(c))
+		r->before = think_before(text.text, text.text ? text.n : 0, chat_template_of(c));
 	ok = ok && end_reasoning(c, &text, &err) && feed(c, &text, &err);
 	jit_chat_free(&text);
 	if (ok && !interrupted)

@@ -5,6 +5,8 @@
 #include "programs/jitrun_parts.h"
 #include "programs/prompt.h"
 #include "runtime/jitrun_grammar.h"
+#include "runtime/model.h"
+#include "runtime/session.h"
 
 enum { GRAMMAR_MOST = 16 << 20 };
 
@@ -34,7 +36,8 @@ static int kind(void)
 	                                   : JIT_GRAMMAR_JSON_SCHEMA;
 }
 
-bool jitrun_begin_grammar(jit_session *s, jit_error *err)
+/* *reasons: an expression or rules are about reasoning, too, whose marks they have. */
+static bool begin(jit_session *s, bool *reasons, jit_error *err)
 {
 	const char *text = opt.regex ? opt.regex : opt.gbnf ? opt.gbnf : opt.json_schema;
 	const char *name = opt.json_schema_file ? opt.json_schema_file : opt.gbnf_file;
@@ -50,8 +53,29 @@ bool jitrun_begin_grammar(jit_session *s, jit_error *err)
 		n = file.n;
 	}
 	bool ok = jit_session_set_grammar(s, kind(), text, n, err) == JIT_OK;
+	*reasons = (opt.regex || opt.gbnf || opt.gbnf_file) && think_until_mark(text, n) < n;
 	prompt_free(&file);
 	return ok;
+}
+
+bool jitrun_try_grammar(jit_session *s, jit_error *err)
+{
+	bool reasons;
+
+	return begin(s, &reasons, err) && jit_session_set_grammar(s, JIT_GRAMMAR_NONE, NULL, 0, err) == JIT_OK;
+}
+
+bool jitrun_begin_grammar(const struct run *r, jit_error *err)
+{
+	const struct session_lead lead = { .inside = r->before.inside, .pair = r->before.pair, .may = r->before.may };
+	struct error e = { 0 };
+	bool reasons = false;
+
+	if (!begin(r->session, &reasons, err))
+		return false;
+	if (!jitrun_has_grammar() || reasons || session_grammar_lead(r->session, &lead, &e))
+		return true;
+	return model_report(err, &e) == JIT_OK;
 }
 
 bool jitrun_grammar_is_complete(jit_session *s) { return jitrun_has_grammar() && jit_session_grammar_complete(s) == 1; }

@@ -161,8 +161,7 @@ static jit_session *open_session(jit_model *m, jit_error *err)
 	jit_session *s = jit_session_open(m, &o, err);
 
 	if (s && (jit_session_set_stop(s, opt.stop.value, (size_t)opt.stop.n, err) != JIT_OK ||
-	          !jitrun_begin_grammar(s, err) ||
-	          jit_session_set_grammar(s, JIT_GRAMMAR_NONE, NULL, 0, err) != JIT_OK)) { /* it was only tried */
+	          !jitrun_try_grammar(s, err))) {
 		jit_session_close(s);
 		return NULL;
 	}

@@ -83,8 +83,11 @@ jit_objects_options jitrun_objects_options(void);
 
 bool jitrun_has_grammar(void);
 int jitrun_check_grammar(void); /* 0, or the exit status after a sentence */
-/* For each answer anew; does nothing where there is no grammar. */
-bool jitrun_begin_grammar(jit_session *s, jit_error *err);
+struct run;
+/* Whether the grammar can be had; the session has none afterwards. */
+bool jitrun_try_grammar(jit_session *s, jit_error *err);
+/* For each answer anew, behind the reasoning that a conversation's may have; does nothing where there is no grammar. */
+bool jitrun_begin_grammar(const struct run *r, jit_error *err);
 bool jitrun_grammar_is_complete(jit_session *s);
 
 /* ---- jitrun_words.c: 0, or the exit status after a sentence */
@@ -118,6 +121,7 @@ struct run {
 	size_t n_text;                 /* kept for --json, and for conversations */
 	struct session_limits *limits; /* of its reasoning; NULL: there are none, or no answer was begun */
 	struct think think;
+	struct think_before before; /* reasoning that a conversation's answer may have before its grammar */
 	struct wrap wrap;
 	char *reasoning; /* kept likewise: what is not in the text */
 	size_t n_reasoning;

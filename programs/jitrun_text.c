@@ -182,7 +182,7 @@ static int generate(struct run *r, jit_error *err)
 {
 	int32_t id;
 
-	if (!jitrun_begin_grammar(r->session, err))
+	if (!jitrun_begin_grammar(r, err))
 		return err->code;
 	while (!interrupted && (opt.n < 0 || r->n_generated < (size_t)opt.n)) {
 		int status = jit_session_next(r->session, &id, err);

@@ -75,6 +75,19 @@ void session_grammar_give(jit_session *s, struct session_grammar *g);
 /* Whether nobody wants the session's text any more, asked while its grammar is at work; beside jit_session_cancel(). */
 void session_grammar_watch(jit_session *s, bool (*gone)(void *user), void *user);
 
+/* What a text may have before the part that its grammar is about: reasoning, and tokens that open that part. All zero:
+ * the grammar begins at once. A pair of marks is think_mark(2 * pair) and the one behind it (answers/think.h). */
+struct session_lead {
+	bool inside;                   /* the prompt has opened reasoning, */
+	unsigned pair;                 /* with the first of these marks */
+	uint32_t may;                  /* else: bits of pairs whose first mark the text may begin with */
+	const int32_t *first, *behind; /* what opens the grammar's part: at the beginning, and behind the reasoning */
+	size_t n_first, n_behind;
+};
+/* Of the grammar that the session has just been given; copied. Reasoning is free until its closing mark, but no end
+ * token is chosen in it. False: no memory. */
+bool session_grammar_lead(jit_session *s, const struct session_lead *lead, struct error *err);
+
 /* Tokens from its beginning on that are computed. */
 size_t session_computed(const jit_session *s);
 

@@ -14,11 +14,11 @@
 #include "grammar/grammar.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/session.h"
+#include "runtime/session_lead.h"
 #include "runtime/session_state.h"
 #include "runtime/sized.h"
 
 enum { FORCED_MOST = 256 };
-
 
 /* Tokens with the control tokens whose text is part of some marks. A model has mostly one such set. */
 struct marked_vocabulary {
@@ -42,6 +42,9 @@ struct session_grammar {
 	float *logits;                /* of the whole vocabulary */
 	size_t *position;             /* of the tokens taken, in the session */
 	size_t room;
+	struct lead *lead;          /* what may stand before the grammar's part; NULL: nothing */
+	size_t begin, led;          /* with a lead: the session's tokens before it, and with it */
+	bool lost;                  /* memory ran out as tokens were taken back */
 	const jit_session *session; /* whose it is; NULL: nobody's so far */
 	bool (*gone)(void *user);   /* session_grammar_watch(); NULL */
 	void *user;
@@ -146,6 +149,7 @@ void session_grammar_close(struct session_grammar *g)
 		return;
 	grammar_close(g->grammar);
 	marked_close(g->own);
+	lead_close(g->lead);
 	free(g->logits);
 	free(g->position);
 	free(g);
@@ -167,9 +171,11 @@ static uint32_t guess(void *user, int32_t *ids, uint32_t most)
 {
 	struct session_grammar *g = user;
 	char text[FORCED_MOST];
-	size_t n = grammar_forced(g->grammar, text, sizeof text), at = 0, bytes;
 	uint32_t found = 0;
 
+	if (lead_phase(g->lead) != LEAD_BEHIND)
+		return lead_guess(g->lead, ids, most);
+	size_t n = grammar_forced(g->grammar, text, sizeof text), at = 0, bytes;
 	for (; found < most && at < n; at += bytes) {
 		ids[found] = (int32_t)vocabulary_longest(g->vocabulary, text + at, n - at, &bytes);
 		if (!bytes)
@@ -196,6 +202,8 @@ static uint32_t fit(void *user, const int32_t *ids, uint32_t n)
 	size_t n_text = 0;
 	uint32_t given = 0;
 
+	if (lead_phase(g->lead) != LEAD_BEHIND)
+		return lead_fit(g->lead, ids, n);
 	for (; given < n && given < SPECULATE_MOST; given++) {
 		struct grammar_token *t = &token[given];
 		if (!token_of(g, ids[given], t) || t->n > sizeof text - n_text)
@@ -231,7 +239,7 @@ static bool takes(void *user, uint32_t id)
 	size_t n = 0;
 	uint32_t code;
 
-	if (tokenizer_is_eog(g->spelling.tokenizer, (int32_t)id))
+	if (id >= g->tokens.n_ids || tokenizer_is_eog(g->spelling.tokenizer, (int32_t)id))
 		return false;
 	const char *text = tokenizer_piece(g->spelling.tokenizer, (int32_t)id, false, true, scratch, &n);
 	if (n == 0)
@@ -345,7 +353,7 @@ int jit_session_grammar_complete(jit_session *s)
 
 	if (!s || !s->grammar || !grammar_allowed(s->grammar->grammar, &ends, &e))
 		return -1;
-	return ends;
+	return ends && (!s->grammar->lead || lead_has_grammar(s->grammar->lead));
 }
 
 /* Most words of bits are all zeros or all ones. */
@@ -364,23 +372,43 @@ static bool copy_allowed(float *to, const float *from, uint32_t n, uint32_t bits
 	return bits != 0;
 }
 
+/* What the grammar allows, as its part of the text has begun or may begin here. */
+static bool allow_grammar(struct session_grammar *g, const float *logits, bool *any, bool *ends, struct error *err)
+{
+	const uint32_t vocab = g->tokens.n_ids;
+	const uint32_t *bits = grammar_allowed(g->grammar, ends, err);
+
+	if (!bits)
+		return false;
+	for (uint32_t from = 0; from < vocab; from += 32)
+		*any |= copy_allowed(g->logits + from, logits + from, vocab - from < 32 ? vocab - from : 32,
+		                     bits[from / 32]);
+	for (uint32_t id = 0; *ends && id < vocab; id++)
+		if (tokenizer_is_eog(g->spelling.tokenizer, (int32_t)id)) {
+			g->logits[id] = logits[id];
+			*any = true;
+		}
+	return true;
+}
+
 const float *session_grammar_logits(jit_session *s, const float *logits, struct error *err)
 {
 	struct session_grammar *g = s->grammar;
-	const uint32_t vocab = s->model->file.spec.vocab;
+	const bool leads = lead_phase(g->lead) != LEAD_BEHIND;
 	bool ends = false, any = false;
-	const uint32_t *bits = grammar_allowed(g->grammar, &ends, err);
 
-	if (!bits)
+	if (g->lost) {
+		error_set(err, ERROR_MEMORY, "no memory for a grammar");
 		return NULL;
-	for (uint32_t from = 0; from < vocab; from += 32)
-		any |= copy_allowed(g->logits + from, logits + from, vocab - from < 32 ? vocab - from : 32,
-		                    bits[from / 32]);
-	for (uint32_t id = 0; ends && id < vocab; id++)
-		if (tokenizer_is_eog(s->model->file.tokenizer, (int32_t)id)) {
-			g->logits[id] = logits[id];
-			any = true;
-		}
+	}
+	for (uint32_t id = 0; leads && id < g->tokens.n_ids; id++)
+		g->logits[id] = -INFINITY;
+	if ((!leads || lead_has_grammar(g->lead)) && !allow_grammar(g, logits, &any, &ends, err))
+		return NULL;
+	if (leads && !lead_allow(g->lead, logits, g->logits, &any)) {
+		error_set(err, ERROR_MEMORY, "no memory for a grammar");
+		return NULL;
+	}
 	if (any)
 		return g->logits;
 	error_set(err, ERROR_ARGUMENT,
@@ -389,23 +417,47 @@ const float *session_grammar_logits(jit_session *s, const float *logits, struct 
 	return NULL;
 }
 
+/* A token that stands at this position. */
+static bool take_one(struct session_grammar *g, int32_t id, size_t position, struct error *err)
+{
+	const size_t taken = grammar_taken(g->grammar);
+	struct grammar_token token;
+	const bool is_one = token_of(g, id, &token);
+
+	g->position[taken] = position;
+	if (lead_phase(g->lead) != LEAD_BEHIND) {
+		g->led = position + 1;
+		return lead_take(g->lead, g->grammar, id, is_one ? &token : NULL, err);
+	}
+	return !is_one || grammar_take(g->grammar, &token, err);
+}
+
+/* At the position n of the session, as its tokens lead there. */
+static void walk_again(jit_session *s, size_t n)
+{
+	struct session_grammar *g = s->grammar;
+	struct error ignored = { 0 };
+
+	lead_restart(g->lead, g->grammar);
+	for (size_t i = g->begin; i < n && !g->lost; i++)
+		g->lost = !take_one(g, s->ids[i], i, &ignored);
+}
+
 bool session_grammar_take(jit_session *s, const int32_t *ids, size_t n, struct error *err)
 {
 	struct session_grammar *g = s->grammar;
 	const size_t before = grammar_taken(g->grammar);
+	const bool led = lead_phase(g->lead) != LEAD_BEHIND;
 	void *all = g->position;
 	bool ok = array_grow(&all, &g->room, before + n, sizeof *g->position) ||
 	          error_set(err, ERROR_MEMORY, "no memory for a grammar");
 
 	g->position = all;
-	for (size_t i = 0; i < n && ok; i++) {
-		struct grammar_token token;
-		if (!token_of(g, ids[i], &token))
-			continue;
-		g->position[grammar_taken(g->grammar)] = s->length + i;
-		ok = grammar_take(g->grammar, &token, err);
-	}
-	if (!ok)
+	for (size_t i = 0; i < n && ok; i++)
+		ok = take_one(g, ids[i], s->length + i, err);
+	if (!ok && led)
+		walk_again(s, s->length);
+	else if (!ok)
 		grammar_rewind(g->grammar, before);
 	return ok;
 }
@@ -415,7 +467,25 @@ void session_grammar_rewind(jit_session *s, size_t n)
 	struct session_grammar *g = s->grammar;
 	size_t taken = grammar_taken(g->grammar);
 
+	if (g->lead && (lead_phase(g->lead) != LEAD_BEHIND || n < g->led)) {
+		g->begin = g->begin < n ? g->begin : n;
+		walk_again(s, n);
+		return;
+	}
 	while (taken && g->position[taken - 1] >= n)
 		taken--;
 	grammar_rewind(g->grammar, taken);
 }
+
+bool session_grammar_lead(jit_session *s, const struct session_lead *lead, struct error *err)
+{
+	struct session_grammar *g = s->grammar;
+
+	if (!lead->inside && !lead->may && !lead->n_first)
+		return true;
+	g->begin = s->length;
+	g->lead = lead_open(g->spelling.tokenizer, g->tokens.n_ids, lead, err);
+	return g->lead != NULL;
+}
+
+bool session_grammar_reasons(const jit_session *s) { return lead_phase(s->grammar->lead) == LEAD_INSIDE; }

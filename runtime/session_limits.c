@@ -405,8 +405,9 @@ bool session_limits_choose(jit_session *s, const float *logits, int32_t *id, str
 
 	if (!walk(s, w))
 		return no_memory(err);
-	/* A grammar says itself what an answer holds. */
-	if (w->closes && !s->grammar && s->length - w->closes_at < w->closing->n) {
+	/* A grammar says itself what an answer holds, but not what the reasoning before it does. */
+	const bool may_close = !s->grammar || session_grammar_reasons(s);
+	if (w->closes && may_close && s->length - w->closes_at < w->closing->n) {
 		choose(s, logits); /* for the samplers' state */
 		*id = w->closing->ids[s->length - w->closes_at];
 		sampling_took(&s->sampling, *id);

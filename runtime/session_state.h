@@ -121,6 +121,8 @@ const float *session_grammar_logits(jit_session *s, const float *logits, struct 
 bool session_grammar_take(jit_session *s, const int32_t *ids, size_t n, struct error *err);
 /* Tokens from position n on are none any more. */
 void session_grammar_rewind(jit_session *s, size_t n);
+/* Whether the text is in the reasoning that stands before the grammar's part. */
+bool session_grammar_reasons(const jit_session *s);
 
 /* ---- batch.c: where s->member is not NULL */
 

@@ -322,9 +322,7 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 {
 	bool forced = false;
 
-	t->ids = c->ids;
-	t->n_ids = c->n_ids;
-	c->ids = NULL;
+	conversation_give(c, t);
 	if (!task_read(t, body, m->model, batcher_context(m->batcher), &x->refusal) ||
 	    !talk_read_calls(t, body, &x->refusal) || !tool_choice_read(t, body, m, &forced, &x->refusal))
 		return false;

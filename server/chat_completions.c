@@ -41,9 +41,7 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 	const char *format = NULL;
 	bool forced = false;
 
-	t->ids = c->ids;
-	t->n_ids = c->n_ids;
-	c->ids = NULL;
+	conversation_give(c, t);
 	if (!task_read(t, body, m->model, batcher_context(m->batcher), &x->refusal) ||
 	    !read_logprobs(t, body, &x->refusal) || !task_read_prompt_top(t, body, &x->refusal) ||
 	    !field_text(body, "reasoning_format", &format, &x->refusal))

@@ -205,6 +205,28 @@ static void blame_grammar(struct choice *c, const jit_error *err)
 
 static bool gone(void *stream) { return stream_is_cancelled(stream); }
 
+/* The grammar begins behind the reasoning, where the answer may have any. */
+static bool set_lead(struct choice *c, jit_error *err)
+{
+	const struct task *t = c->task;
+	const struct session_lead lead = {
+		.inside = t->before.inside,
+		.pair = t->before.pair,
+		.may = t->before.may,
+		.first = t->begins.ids,
+		.n_first = t->begins.n,
+		.behind = t->continues.ids,
+		.n_behind = t->continues.n
+	};
+	struct error e = { 0 };
+
+	if (session_grammar_lead(c->session, &lead, &e))
+		return true;
+	err->code = JIT_ERROR_MEMORY;
+	snprintf(err->message, sizeof err->message, "%s", e.text);
+	return false;
+}
+
 /* A token can cost a grammar half a second, which all others wait: not for a client that has left. */
 static bool prepare_grammar(struct choice *c)
 {
@@ -222,7 +244,10 @@ static bool prepare_grammar(struct choice *c)
 		return false;
 	}
 	session_grammar_watch(c->session, gone, t->stream);
-	return true;
+	if (set_lead(c, &err))
+		return true;
+	choice_fail(c, choice_status(err.code), err.message);
+	return false;
 }
 
 static void tell_prompt(struct choice *c, uint64_t done)

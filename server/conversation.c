@@ -335,6 +335,17 @@ static bool end_reasoning(struct conversation *c, const json_t *variables, const
 	return t.state != THINK_INSIDE || append(c, think_mark(2 * t.marks + 1), true, m, r);
 }
 
+/* An answer that goes on has had its reasoning, and so has one of a model that shall not reason. */
+static struct think_before before_of(const struct conversation *c, const json_t *variables, const struct ending *e,
+                                     const struct served *m)
+{
+	const bool may =
+		e->generation && !e->beginning && !json_is_false(json_object_get(variables, "enable_thinking"));
+	const char *own = m->template_text ? m->template_text : models_template(m->model, NULL);
+
+	return think_before(c->text, c->n_text, may ? own : NULL);
+}
+
 static bool make(struct conversation *c, json_t *messages, const json_t *body, struct ending *e, const struct served *m,
                  int64_t now, struct refusal *r)
 {
@@ -348,6 +359,8 @@ static bool make(struct conversation *c, json_t *messages, const json_t *body, s
 	bool ok = !r->status && render_history(c, messages, tools, &o, m, r) &&
 	          (!e->generation || end_reasoning(c, variables, m, r)) &&
 	          (!e->beginning || append(c, e->beginning, false, m, r));
+	if (ok)
+		c->before = before_of(c, variables, e, m);
 	json_decref(variables);
 	free(more);
 	return ok;
@@ -395,6 +408,14 @@ bool conversation_read(struct conversation *c, const json_t *body, const struct 
 	json_decref(messages);
 	free(e.beginning);
 	return ok;
+}
+
+void conversation_give(struct conversation *c, struct task *t)
+{
+	t->ids = c->ids;
+	t->n_ids = c->n_ids;
+	t->before = c->before;
+	c->ids = NULL;
 }
 
 void conversation_free(struct conversation *c)

@@ -11,20 +11,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "answers/think.h"
 #include "server/models.h"
 #include "server/refusal.h"
+#include "server/task.h"
 
 struct conversation {
 	int32_t *ids;
 	size_t n_ids;
 	char *text; /* the prompt, as the template wrote it; an answer that was begun is behind it */
 	size_t n_text;
+	struct think_before before; /* the reasoning that an answer may have, for its grammar begins behind it */
 };
 
 /* The fields messages, tools, tool_choice, chat_template_kwargs, reasoning_effort, add_generation_prompt and
  * continue_final_message. now: seconds since 1970, for templates that write the date. False: refused. */
 bool conversation_read(struct conversation *c, const json_t *body, const struct served *m, int64_t now,
                        struct refusal *r);
+/* Its tokens, and the reasoning that may follow, are the task's. */
+void conversation_give(struct conversation *c, struct task *t);
 void conversation_free(struct conversation *c);
 
 #endif

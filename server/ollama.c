@@ -328,9 +328,7 @@ static bool begin(struct exchange *x, struct ollama_request *q, struct task *t, 
 	const struct served *m = q->model;
 	bool forced = false;
 
-	t->ids = c->ids;
-	t->n_ids = c->n_ids;
-	c->ids = NULL;
+	conversation_give(c, t);
 	if (!task_read(t, q->body, m->model, batcher_context(m->batcher), r) || !read_logprobs(t, q->body, r) ||
 	    !talk_read_calls(t, q->body, r) || (chat && !tool_choice_read(t, q->body, m, &forced, r)) ||
 	    (q->fills && !infill_end(t, m->model, r)))

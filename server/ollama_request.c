@@ -343,6 +343,7 @@ static bool read_own_template(struct conversation *c, const char *given, const s
 		all[0] = first;
 		memcpy(all + begins, ids, n * sizeof *ids);
 		*c = (struct conversation){ .ids = all, .n_ids = n + begins, .text = text.p, .n_text = text.n - 1 };
+		c->before = think_before(c->text, c->n_text, NULL);
 		text = (struct bytes){ 0 };
 	}
 	free(ids);

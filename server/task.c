@@ -70,6 +70,8 @@ void task_release(struct task *t)
 	free(t->grammars);
 	free(t->grammar_text);
 	free(t->grammar_tools);
+	free(t->begins.ids);
+	free(t->continues.ids);
 	session_limits_close(t->limits);
 	free(t->budget_message);
 	json_decref(t->limits_told);

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "answers/think.h"
 #include "runtime/jitrun.h"
 #include "server/models.h"
 #include "server/refusal.h"
@@ -60,10 +61,12 @@ struct task {
 	bool grammar_named;        /* made of one function's parameters, not of a choice of functions */
 	unsigned *grammar_tools;   /* the places in tools of the functions that it is made of; NULL: of none */
 	size_t n_grammar_tools;
-	struct session_grammar **grammars; /* one for each choice, until that takes it; NULL: they are not made yet */
-	int logprobs;                      /* -1: none; how many of the likeliest tokens */
-	bool sampled;                      /* ... behind the samplers */
-	int prompt_top;                    /* of the prompt's tokens; -1: only what `scores` asks for */
+	struct session_grammar **grammars;  /* one for each choice, until that takes it; NULL: they are not made yet */
+	struct think_before before;         /* reasoning that the grammar begins behind */
+	struct task_text begins, continues; /* tokens that open its part: of the answer, and behind reasoning */
+	int logprobs;                       /* -1: none; how many of the likeliest tokens */
+	bool sampled;                       /* ... behind the samplers */
+	int prompt_top;                     /* of the prompt's tokens; -1: only what `scores` asks for */
 	bool scores; /* those of the prompt's tokens, too: its first choice tells them before it begins */
 	bool scored; /* and has; the batcher's thread alone looks at it */
 	bool ignore_end;

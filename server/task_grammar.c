@@ -304,6 +304,15 @@ static bool take_structured(struct task *t, json_t *v, const char *field, struct
 	return !flag[3] || take_any_object(t, field, r);
 }
 
+/* Rules and expressions that have its marks are about the whole answer. */
+static bool describes_reasoning(const struct task *t)
+{
+	if (t->grammar != JIT_GRAMMAR_GBNF && t->grammar != JIT_GRAMMAR_REGEX)
+		return false;
+	const size_t n = strlen(t->grammar_text);
+	return think_until_mark(t->grammar_text, n) < n;
+}
+
 bool task_read_grammar(struct task *t, const json_t *body, struct refusal *r)
 {
 	const char *grammar = NULL, *by = NULL;
@@ -315,7 +324,11 @@ bool task_read_grammar(struct task *t, const json_t *body, struct refusal *r)
 		if (!task_set_grammar(t, JIT_GRAMMAR_GBNF, grammar, by, r))
 			return false;
 	}
-	return take_members(t, body, sources, sizeof sources / sizeof *sources, &by, NULL, r);
+	if (!take_members(t, body, sources, sizeof sources / sizeof *sources, &by, NULL, r))
+		return false;
+	if (describes_reasoning(t))
+		t->before = (struct think_before){ 0 };
+	return true;
 }
 
 bool task_make_grammars(struct task *t, jit_model *model, uint64_t *steps, struct refusal *r)

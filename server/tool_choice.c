@@ -6,6 +6,7 @@
 
 #include "answers/tool_calls.h"
 #include "answers/tool_grammar.h"
+#include "base/bytes.h"
 #include "loaders/json_write.h"
 #include "runtime/jitrun_grammar.h"
 #include "server/fields.h"
@@ -38,9 +39,41 @@ static json_t *functions_of(struct task *t, const json_t *body, const char *want
 	return any;
 }
 
+/* The tokens of what stands behind others. */
+static bool tokens_of(struct task_text *out, const struct served *m, const char *before, const char *text,
+                      struct refusal *r)
+{
+	struct bytes whole = { 0 };
+
+	bytes_text(&whole, before);
+	bytes_text(&whole, text);
+	bytes_add(&whole, "", 1);
+	const bool ok = !whole.lost && models_go_on(m->model, whole.p, true, &out->ids, &out->n, NULL);
+	bytes_free(&whole);
+	return ok || refuse(r, 503, NULL, "There is no memory for this request.");
+}
+
+static bool may_reason(const struct task *t) { return t->before.inside || t->before.may; }
+
+/* What a message of gpt-oss begins with, behind one that reasons. */
+static const char *message_of(const struct served *m)
+{
+	return m->tools == TOOLS_HARMONY ? tools_rows[TOOLS_HARMONY].mark[4] : "";
+}
+
+/* Reasoning comes first: the answer itself opens the call, and is read as one that might have none. */
+static bool open_behind(struct task *t, const struct served *m, const char *prompt, struct refusal *r)
+{
+	free(t->opened);
+	t->opened = NULL;
+	return tokens_of(&t->begins, m, "", prompt, r) && tokens_of(&t->continues, m, message_of(m), prompt, r);
+}
+
 /* Appends to the prompt what opens a call. */
 static bool open_call(struct task *t, const struct served *m, const char *prompt, struct refusal *r)
 {
+	if (may_reason(t))
+		return open_behind(t, m, prompt, r);
 	int32_t *ids = NULL, *all = NULL;
 	size_t n = 0;
 
@@ -94,6 +127,9 @@ bool tool_choice_read(struct task *t, const json_t *body, const struct served *m
 	const char *word = json_string_value(choice), *name = NULL;
 
 	*forced = false;
+	if (t->grammar != JIT_GRAMMAR_NONE && may_reason(t) && m->tools == TOOLS_HARMONY &&
+	    !tokens_of(&t->continues, m, message_of(m), tools_rows[TOOLS_HARMONY].taught, r))
+		return false;
 	if (tools_form_in(m->tools, field_value(body, "tools") && !(word && strcmp(word, "none") == 0)))
 		t->marks = m;
 	if (!keep_functions(t, body, r))

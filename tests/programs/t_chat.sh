@@ -31,6 +31,20 @@ printf 'one\n/save %s/b.json\n' "$dir" > "$dir/in"
 talk -q --template "$dir/think.jinja" --think hide --reasoning-budget 3 --reasoning-budget-message ' Enough.' -n 40
 check "the answer follows: $(cat "$dir/out")" [ "$(tr -d '\n' < "$dir/out")" != "" ]
 check "the reasoning is closed: $(cat "$dir/b.json")" grep -q '"reasoning_content": ".* Enough[.]</think>' "$dir/b.json"
+# A form begins behind the reasoning, unless it describes that as well
+formed() {
+	printf 'one\n/save %s/f.json\n' "$dir" > "$dir/in"
+	talk -q --template "$dir/$1.jinja" -n 60 --reasoning-budget 3 "$2" "$3"
+	tr -d '\n' < "$dir/f.json"
+}
+form='{"type": "object", "properties": {"x": {"const": 7}}, "required": ["x"], "additionalProperties": false}'
+check "a schema: $(formed think --json-schema "$form")" grep -q '"content": "{[^{]*x[^{]*7[^{]*}' "$dir/f.json"
+check "... behind reasoning: $(cat "$dir/f.json")" grep -q '"reasoning_content": "[^{]*</think>' "$dir/f.json"
+check "an expression: $(formed think --regex 'yes|no')" grep -qE '"content": "(yes|no)"' "$dir/f.json"
+check "... behind reasoning: $(cat "$dir/f.json")" grep -q '"reasoning_content": "[^{]*</think>' "$dir/f.json"
+check "rules with the mark: $(formed think --grammar 'root ::= "a</think>b"')" grep -q '"content": "b"' "$dir/f.json"
+check "no reasoning: $(formed t --regex 'yes|no')" grep -qE '"content": "(yes|no)"' "$dir/f.json"
+check "... at all: $(cat "$dir/f.json")" sh -c "! grep -q reasoning_content '$dir/f.json'"
 # A template by its name, of a directory that has several
 shared=${JITRUN_SHARED:-$top/../shared}/models/tale-llama
 if [ -r "$shared/tokenizer.json" ]; then
