@@ -173,10 +173,12 @@ talk -q --show-prompt -n 1
 check "set, and the first message is there: $(cat "$dir/out")" \
 	grep -qF '[system|be kind][user|one][assistant|' "$dir/out"
 check "shown: $(cat "$dir/err")" grep -qx 'be kind' "$dir/err"
-check "two lines: $(cat "$dir/out")" grep -qx ' b\]\[user|one\].*' "$dir/out"
+check "two lines: $(cat "$dir/out")" grep -qx '\[system|a' "$dir/out"
+check "... the second: $(cat "$dir/out")" grep -qx ' b\]\[user|one\].*' "$dir/out"
 check "taken away: $(cat "$dir/out")" grep -q '^\[user|one\].*\[user|four\]' "$dir/out"
 check "... said: $(cat "$dir/err")" grep -qF 'There is no system message. /set system' "$dir/err"
-check "anew, in two lines: $(cat "$dir/out")" grep -qx 'd\]\[user|five\].*' "$dir/out"
+check "anew, in two lines" grep -qx '\[system|c' "$dir/out"
+check "... the second: $(cat "$dir/out")" grep -qx 'd\]\[user|five\].*' "$dir/out"
 
 # Reasoning is switched in the template; a template that begins it all the same is told to end
 printf '%s' '{{ messages[0].content }}|{{ enable_thinking }}|{{ thinking }}|{{ reasoning_effort }}|<think>' \
