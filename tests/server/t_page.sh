@@ -4,7 +4,7 @@
 . "${srcdir:-.}/tests/support/serve.sh"
 
 size=$(wc -c <"$top/server/chat.html")
-check "the page has $size bytes, at most 60000 are expected" [ "$size" -le 60000 ]
+check "the page has $size bytes, at most 100000 are expected" [ "$size" -le 100000 ]
 has() { grep -cE "$1" "$top/server/chat.html"; }
 check "the page asks for nothing elsewhere" [ "$(has '(src|href)="?(http|//)|@import|url\(')" = 0 ]
 markup='innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\('
