@@ -207,11 +207,10 @@ static bool take_space(struct lead *l, struct grammar *g, int32_t id, const char
 		return true;
 	if (why.code == ERROR_MEMORY || (!l->behind.n && !own))
 		return why.code ? error_set(err, why.code, "%s", why.text) : true;
-	if (space == n && l->now.spaces + n <= SPACE_MOST) {
-		l->now.spaces += n;
-		return true;
-	}
-	return error_set(err, why.code, "%s", why.text);
+	if (l->now.spaces + space > SPACE_MOST || space == 0)
+		return error_set(err, why.code, "%s", why.text);
+	l->now.spaces += space;
+	return space == n || (!l->behind.n && give(l, g, UINT32_MAX, text + space, n - space, err)) || refused(err);
 }
 
 /* ---- before: both ways at the same time */
