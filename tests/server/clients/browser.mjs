@@ -49,11 +49,12 @@ export async function openBrowser(program, folder) {
 async function openPage(ask, pages, url) {
 	const { targetId } = await ask("Target.createTarget", { url: "about:blank" });
 	const { sessionId } = await ask("Target.attachToTarget", { targetId, flatten: true });
-	const send = (method, params) => ask(method, params, sessionId), troubles = [];
+	const send = (method, params) => ask(method, params, sessionId), troubles = [], asked = [];
 	let answerWith = null;
 	pages.set(sessionId, (method, p) => {
 		if (method === "Runtime.exceptionThrown") troubles.push(p.exceptionDetails.exception?.description || p.exceptionDetails.text);
 		if (method === "Log.entryAdded" && p.entry.level === "error") troubles.push(p.entry.text);
+		if (method === "Fetch.requestPaused") asked.push(p.request.postData);
 		if (method === "Fetch.requestPaused") send("Fetch.fulfillRequest", { requestId: p.requestId, ...answerWith });
 	});
 	for (const domain of ["Page", "Runtime", "Log"]) await send(domain + ".enable");
@@ -67,15 +68,25 @@ async function openPage(ask, pages, url) {
 			if (await run(text)) return;
 		throw new Error("it never came to be: " + (what || text));
 	};
-	const press = async (key, code) => {
+	const press = async (key, code, modifiers = 0) => {
 		for (const type of ["keyDown", "keyUp"])
-			await send("Input.dispatchKeyEvent", { type, key, code: key, windowsVirtualKeyCode: code, text: type === "keyDown" && key === "Enter" ? "\r" : undefined });
+			await send("Input.dispatchKeyEvent", { type, key, code: key, modifiers, windowsVirtualKeyCode: code, text: type === "keyDown" && key === "Enter" ? "\r" : undefined });
 	};
+	const middle = selector => run(`(() => { const e = document.querySelector(${JSON.stringify(selector)}); e.scrollIntoView({ block: "nearest" });
+		const r = e.getBoundingClientRect(); return { x: r.x + r.width / 2, y: r.y + r.height / 2 }; })()`);
 	const click = async selector => {
-		const at = await run(`(() => { const r = document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect();
-			return { x: r.x + r.width / 2, y: r.y + r.height / 2 }; })()`);
+		const at = await middle(selector);
 		for (const type of ["mousePressed", "mouseReleased"])
 			await send("Input.dispatchMouseEvent", { type, ...at, button: "left", clickCount: 1 });
+	};
+	// Files of this machine, dragged onto an element, or picked for an input.
+	const drop = async (selector, files) => {
+		const at = await middle(selector), data = { items: [], files, dragOperationsMask: 1 };
+		for (const type of ["dragEnter", "dragOver", "drop"]) await send("Input.dispatchDragEvent", { type, ...at, data });
+	};
+	const pick = async (selector, files) => {
+		const { result } = await send("Runtime.evaluate", { expression: `document.querySelector(${JSON.stringify(selector)})` });
+		await send("DOM.setFileInputFiles", { files, objectId: result.objectId });
 	};
 	// From now on requests to this path get this body instead of the server's answer; null: the server's again.
 	const answer = async (path, type, body) => {
@@ -88,5 +99,5 @@ async function openPage(ask, pages, url) {
 		await until("document.readyState === 'complete' && !!document.getElementById('input')", to);
 	};
 	await go(url);
-	return { send, run, until, press, click, answer, go, troubles, type: text => send("Input.insertText", { text }) };
+	return { send, run, until, press, click, drop, pick, answer, go, troubles, asked, type: text => send("Input.insertText", { text }) };
 }

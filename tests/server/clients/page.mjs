@@ -1,5 +1,7 @@
 // tests/server/clients/page.mjs PROGRAM FOLDER QUICK SLOW GUARDED KEY - the web page in a real browser, against three
 // servers: one that is quick and has two models, the first with a hostile name; one that is slow; one that wants a key.
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { openBrowser } from "./browser.mjs";
 import { finish, must, same, test } from "./checks.mjs";
 
@@ -165,6 +167,276 @@ await test("it fits a phone", async () => {
 	await page.until(ended);
 	same(await page.run("document.documentElement.scrollWidth <= 360 && document.getElementById('scroll').scrollWidth <= 360"), true, "nothing sticks out");
 	must(await page.run("document.getElementById('send').getBoundingClientRect().bottom <= 640"), "the button is in sight");
+});
+
+// A stream of this text, as the server writes one.
+const stream = (text, more = {}) => [{ choices: [{ delta: { content: text } }] }, { choices: [], ...more }].map(c => "data: " + quoted(c) + "\n\n").join("") + "data: [DONE]\n\n";
+const count = (page, selector) => page.run(`document.querySelectorAll(${quoted(selector)}).length`);
+const text = (page, selector) => page.run(`document.querySelector(${quoted(selector)})?.textContent`);
+// A page whose answers are this text; wide enough for the list of conversations.
+async function talking(answer, url = quick + "/", more = {}) {
+	const page = await browser.openPage(url);
+	await page.send("Emulation.setDeviceMetricsOverride", { width: 1280, height: 800, deviceScaleFactor: 1, mobile: false });
+	await page.go(url);
+	await page.run(`document.getElementById("nav").hidden && document.getElementById("nav-button").click()`);
+	await page.answer("/v1/chat/completions", "text/event-stream", stream(answer, more));
+	return page;
+}
+async function say(page, words) {
+	const before = page.asked.length;
+	await ask(page, words);
+	await page.until(`${ended} && ${last}.querySelector(".text").textContent !== ""`, "an answer to " + words);
+	must(page.asked.length > before, "a request");
+	return JSON.parse(page.asked[page.asked.length - 1]);
+}
+async function shown(page, answer) {
+	await page.answer("/v1/chat/completions", "text/event-stream", stream(answer));
+	await page.click("#fresh");
+	return say(page, "Show it");
+}
+const names = page => page.run(`[...document.querySelectorAll("#talks .open b")].map(b => b.textContent)`);
+
+await test("conversations are kept, found, renamed, deleted, exported and imported", async () => {
+	const page = await talking("A word of amber"), downloads = join(folder, "downloads");
+	await page.until(`document.getElementById("kept").textContent.includes("Kept")`);
+	for (let n; (n = await count(page, "#talks li")); await page.until(`document.querySelectorAll("#talks li").length === ${n - 1}`)) {
+		await page.click("#talks .open");
+		await page.click("#talks [data-key$=delete]");
+	}
+	await say(page, "First <b>question</b>");
+	await page.click("#fresh");
+	await page.answer("/v1/chat/completions", "text/event-stream", stream("Another of basalt"));
+	await say(page, "Second question");
+	same(await names(page), ["Second question", "First <b>question</b>"], "the list");
+	await page.go(quick + "/");
+	await page.until(`document.querySelectorAll("#talk .turn").length === 2`, "the open conversation is back after a reload");
+	same(await text(page, "#talk .assistant .text"), "Another of basalt", "its answer");
+	const other = await browser.openPage(quick + "/");
+	await other.until(`document.querySelectorAll("#talks li").length === 2`, "another tab lists them, too");
+	await page.click("#find");
+	await page.type("AMBER");
+	await page.until(`document.querySelectorAll("#talks li").length === 1`);
+	same(await names(page), ["First <b>question</b>"], "found by a word of an answer");
+	await page.click("#talks .open");
+	same(await text(page, "#talk .user .text"), "First <b>question</b>", "it is opened");
+	await page.click("#talks [data-key$=rename]");
+	await page.type(HOSTILE);
+	await page.press("Enter", 13);
+	await page.until(`document.querySelector("#talks .open b")?.textContent === ${quoted(HOSTILE)}`, "the new name");
+	await untouched(page);
+	mkdirSync(downloads);
+	await page.send("Page.setDownloadBehavior", { behavior: "allow", downloadPath: downloads });
+	await page.click("#export");
+	let file;
+	for (const end = Date.now() + 20000; !(file = readdirSync(downloads).find(f => f.endsWith(".json"))); await new Promise(done => setTimeout(done, 50)))
+		must(Date.now() < end, "no file was exported");
+	const before = JSON.parse(readFileSync(join(downloads, file)));
+	same(before.conversations.map(c => c.name).sort(), ["", HOSTILE], "names in the file");
+	await page.run(`{ const f = document.getElementById("find"); f.value = ""; f.dispatchEvent(new Event("input")); }`);
+	for (const n of [1, 0]) {
+		await page.click("#talks .open");
+		await page.click("#talks [data-key$=delete]");
+		await page.until(`document.querySelectorAll("#talks li").length === ${n}`);
+	}
+	same(await count(page, "#talk .turn"), 0, "turns of what was deleted");
+	await page.click("#note button");
+	await page.until(`document.querySelectorAll("#talks li").length === 1 && document.querySelectorAll("#talk .turn").length === 2`, "the last is back");
+	await page.click("#talks [data-key$=delete]");
+	await page.pick("#import-file", [join(downloads, file)]);
+	await page.until(`document.querySelectorAll("#talks li").length === 2`, "imported");
+	await page.pick("#import-file", [join(downloads, file)]);
+	await page.until(`document.getElementById("note").textContent.includes("already")`, "what is here already");
+	same(await count(page, "#talks li"), 2, "no conversation is there twice");
+	await page.go(quick + "/");
+	await page.until(`document.querySelectorAll("#talks li").length === 2`, "they are kept");
+	same((await names(page)).sort(), [HOSTILE, "Second question"].sort(), "their names");
+	same(page.troubles, [], "troubles");
+});
+
+await test("hostile files to import are refused in one sentence, or stay text", async () => {
+	const page = await talking("x"), user = { parent: -1, role: "user", content: HOSTILE };
+	await page.until(`document.querySelectorAll("#talks li").length === 2`);
+	const file = (nodes, more) => quoted({ format: "jitrun.conversations", version: 1, conversations: [{ id: "a", nodes, ...more }] });
+	const bad = ["{", "null", "[]", "{}", quoted({ format: HOSTILE }), quoted({ format: "jitrun.conversations", version: 1, conversations: [null] }), file([]), file([null]),
+		file([{ parent: 0, role: "user", content: "" }]), file([{ ...user, parent: -2 }]), file([{ ...user, role: "system" }]), file([{ ...user, content: { toString: 1 } }]), file([user, user, { ...user, parent: 1 }]),
+		file([user, { ...user, parent: 0 }]), file([{ ...user, parent: "__proto__" }])];
+	for (const [i, words] of bad.entries()) {
+		writeFileSync(join(folder, `bad${i}.json`), words);
+		await page.pick("#import-file", [join(folder, `bad${i}.json`)]);
+		await page.until(`document.getElementById("note").textContent.startsWith("“bad${i}.json” is not imported: ")`, words);
+		same(await count(page, "#talks li"), 2, "conversations after " + words);
+	}
+	const nodes = [{ ...user, next: 7, files: [{ name: HOSTILE, content: HOSTILE }, null] }, { parent: 0, role: "assistant", content: HOSTILE + "\n\n- " + HOSTILE, reasoning: HOSTILE, said: HOSTILE, trouble: HOSTILE, used: HOSTILE }];
+	writeFileSync(join(folder, "good.json"), file(nodes, { name: HOSTILE, id: "../" + HOSTILE, changed: 8e15, first: "x", __proto__: { x: 1 } }));
+	await page.pick("#import-file", [join(folder, "good.json")]);
+	await page.until(`document.querySelectorAll("#talks li").length === 3`);
+	await page.click("#talks .open");
+	await page.until(`document.querySelectorAll("#talk .turn").length === 2`);
+	must((await text(page, "#talk")).split(HOSTILE).length >= 7, "all of it can be read");
+	await untouched(page);
+	await page.click("#talks [data-key$=delete]");
+	same(page.troubles, [], "troubles");
+});
+
+await test("an edited message and another answer are versions to page through", async () => {
+	const page = await talking("Answer A");
+	await say(page, "Question one");
+	await page.answer("/v1/chat/completions", "text/event-stream", stream("Answer B"));
+	await page.click("#talk .user .change");
+	await page.type(" and more");
+	await page.press("Enter", 13);
+	await page.until(`${last}?.querySelector(".text").textContent === "Answer B" && ${ended}`);
+	same(JSON.parse(page.asked.at(-1)).messages, [{ role: "user", content: "Question one and more" }], "what is asked");
+	same(await text(page, "#talk .user .versions > span"), "2 / 2", "versions");
+	await page.click("#talk .user .versions button:first-child");
+	same(await page.run(`[...document.querySelectorAll("#talk .text")].map(t => t.textContent)`), ["Question one", "Answer A"], "the first");
+	await page.answer("/v1/chat/completions", "text/event-stream", stream("Answer C"));
+	await page.click("#talk .assistant .change");
+	await page.until(`${last}?.querySelector(".text").textContent === "Answer C" && ${ended}`);
+	await page.go(quick + "/");
+	await page.until(`document.querySelectorAll("#talk .versions").length === 2`, "both are kept");
+	same(await page.run(`[...document.querySelectorAll("#talk .text")].map(t => t.textContent)`), ["Question one", "Answer C"], "what was shown last");
+	await page.click("#talk .user .change");
+	await page.type("x");
+	await page.press("Escape", 27);
+	same([await count(page, ".edit"), await text(page, "#talk .user .text")], [0, "Question one"], "an edit that is given up");
+	same(page.troubles, [], "troubles");
+});
+
+await test("Markdown becomes elements", async () => {
+	const page = await talking("x"), html = selector => page.run(`document.querySelector("#talk .assistant .text ${selector}")?.outerHTML`);
+	await shown(page, "| a | b |\n|:--|--:|\n| **1** | `x\\|y` |\n| 2 |\n\n1. one\n  - two\n    - three\n2. four\n\n- [x] done\n- [ ] open\n\na\n\n---\n\n~~gone~~ snake_case_name 2*3*4 \\*plain\\*");
+	same(await html("table"), `<table><thead><tr><th scope="col">a</th><th class="right" scope="col">b</th></tr></thead><tbody><tr><td><strong>1</strong></td><td class="right"><code>x|y</code></td></tr><tr><td>2</td><td class="right"></td></tr></tbody></table>`, "a table");
+	same(await html("ol"), `<ol start="1"><li>one<ul><li>two<ul><li>three</li></ul></li></ul></li><li>four</li></ol>`, "lists");
+	same(await page.run(`[...document.querySelectorAll("#talk .task input")].map(i => [i.checked, i.disabled])`), [[true, true], [false, true]], "task boxes");
+	same([await count(page, "#talk hr"), await html("del"), await text(page, "#talk .assistant .text > p:last-child")], [1, "<del>gone</del>", "gone snake_case_name 234 *plain*"], "the rest");
+	const links = { "[a](https://a.org/x_(y)?q=1)": "https://a.org/x_(y)?q=1", "see https://b.org/p.": "https://b.org/p", "<https://c.org>": "https://c.org/" };
+	await shown(page, Object.keys(links).join("\n\n"));
+	same(await page.run(`[...document.querySelectorAll("#talk .assistant .text a")].map(a => [a.href, a.rel, a.target])`), Object.values(links).map(l => [l, "noopener noreferrer", "_blank"]), "links");
+	const refused = ["[a](javascript:window.hit=1)", "[a](http://a.org)", "[a](data:text/html,x)", "[a](//a.org)", "[a](/x)", "[a](JaVaScRiPt:hit=1)", "[a](https:javascript:1)", "[a](blob:https://a.org/x)", "![a](http://a.org/i.png)", "http://a.org"];
+	await shown(page, refused.join("\n\n"));
+	same(await count(page, "#talk .assistant .text a, #talk .assistant img"), 0, "links to elsewhere");
+	same(await page.run(`[...document.querySelectorAll("#talk .assistant .text p")].map(p => p.textContent)`), refused, "they can be read");
+	await shown(page, "```c\nint x = 10; // \"no\"\nchar *s = \"<b>\";\n```");
+	same(await page.run(`[...document.querySelectorAll("#talk pre span")].map(s => s.className + " " + s.textContent)`), ["key int", "num 10", `com // "no"`, "key char", `str "<b>"`], "colours");
+	same(await text(page, "#talk pre"), `int x = 10; // "no"\nchar *s = "<b>";`, "the code itself");
+	same(page.troubles, [], "troubles");
+});
+
+await test("formulas become MathML, and what is not known stays", async () => {
+	const page = await talking("x");
+	await shown(page, "$\\frac{1}{x_i^2}$ and \\(\\sqrt[3]{\\alpha}\\) and\n\n$$\\sum_{i=1}^n \\begin{pmatrix} a & b \\\\ c & d \\end{pmatrix}$$");
+	same(await page.run(`[...document.querySelectorAll("#talk math")].map(m => m.innerHTML)`), ["<mrow><mfrac><mn>1</mn><msubsup><mi>x</mi><mi>i</mi><mn>2</mn></msubsup></mfrac></mrow>", "<mrow><mroot><mi>α</mi><mn>3</mn></mroot></mrow>",
+		`<mrow><munderover><mo>∑</mo><mrow><mi>i</mi><mo>=</mo><mn>1</mn></mrow><mi>n</mi></munderover><mrow><mo>(</mo><mtable class=""><mtr><mtd><mi>a</mi></mtd><mtd><mi>b</mi></mtd></mtr><mtr><mtd><mi>c</mi></mtd><mtd><mi>d</mi></mtd></mtr></mtable><mo>)</mo></mrow></mrow>`], "formulas");
+	const plain = ["It costs $5 and $10.", "$HOME/bin:$PATH", "$\\href{javascript:1}{x}$", "$\\unknown_a *b* c$", "$x^2^3$", "$\\frac{1}$", "\\(\\left( x\\)", "$\\constructor$", "$$\\begin{__proto__}x\\end{__proto__}$$"];
+	await shown(page, plain.join("\n\n"));
+	same(await page.run(`[...document.querySelectorAll("#talk .assistant .text p")].map(p => p.textContent)`), plain, "text");
+	await shown(page, "$" + "{".repeat(500) + "x" + "}".repeat(500) + "$\n\n" + ">".repeat(3000) + "x\n\n" + "*_[`$".repeat(4000) + "\n\n" + "- ".repeat(2000) + "x");
+	await page.click("#fresh");
+	await untouched(page);
+	same(page.troubles, [], "troubles");
+});
+
+await test("files become part of a message", async () => {
+	const page = await talking("x"), name = join(folder, "notes `<b>.txt"), body = "line\n```\n" + HOSTILE + "\n";
+	writeFileSync(name, body);
+	writeFileSync(join(folder, "picture.png"), Buffer.from([0x89, 0x50, 0, 0xff]));
+	writeFileSync(join(folder, "other.txt"), "other");
+	await page.drop("#input", [name, join(folder, "picture.png")]);
+	await page.until(`document.querySelectorAll("#files li").length === 1`);
+	must((await text(page, "#note")).includes("“picture.png” is not a text file."), "a picture is refused");
+	await page.pick("#attach-file", [join(folder, "other.txt")]);
+	await page.until(`document.querySelectorAll("#files li").length === 2`);
+	await page.click("#files li:last-child button");
+	const asked = await say(page, "Read it");
+	same(asked.messages.at(-1).content, "Read it\n\nFile notes `<b>.txt:\n````\n" + body + "````", "the message");
+	same([await count(page, "#files li"), await text(page, "#talk .file pre")], [0, body], "it is shown");
+	await untouched(page);
+	same(page.troubles, [], "troubles");
+});
+
+await test("settings reach the request, and wrong ones are told", async () => {
+	const page = await talking("{}", quick + "/", { usage: { total_tokens: 100 } }), schema = { type: "object", properties: { a: { type: "integer" } } };
+	const given = { temperature: "0,5", "top-p": "0.9", "top-k": "7", "min-p": "0.1", repeat: "1.1", seed: "42", most: "9", thinking: "off", schema: quoted(schema) };
+	for (const [id, value] of Object.entries(given)) await set(page, id, value);
+	const { messages, stream: streams, stream_options, model, ...asked } = await say(page, "Hello");
+	same(asked, { temperature: 0.5, top_p: 0.9, top_k: 7, min_p: 0.1, repeat_penalty: 1.1, seed: 42, max_tokens: 9, chat_template_kwargs: { enable_thinking: false },
+		response_format: { type: "json_schema", json_schema: { name: "answer", strict: true, schema } } }, "the request");
+	const context = (await (await fetch(quick + "/v1/models")).json()).data[0].context_length;
+	await page.until(`document.getElementById("left").textContent === ${quoted((context - 100).toLocaleString("en") + " of " + context.toLocaleString("en") + " tokens left")}`, "tokens left");
+	for (const [id, value, words] of [["schema", "{", "is not JSON"], ["schema", "[]", "must be an object"], ["temperature", "-1", "Temperature must be at least 0"], ["seed", "1.5", "Seed must be a whole number"], ["most", "x", "Most tokens must be a whole number"]]) {
+		const good = given[id], before = page.asked.length;
+		await set(page, id, value);
+		await ask(page, "Hello");
+		must((await text(page, "#note")).includes(words) && (await text(page, "#faults")).includes(words), id + " " + value + ": " + await text(page, "#note"));
+		same([await page.run("document.activeElement.id"), await page.run(`document.getElementById(${quoted(id)}).getAttribute("aria-invalid")`), page.asked.length, await page.run(`document.getElementById("input").value`)], [id, "true", before, "Hello"], "what is wrong");
+		await set(page, id, good);
+		await page.run(`document.getElementById("input").value = ""`);
+	}
+	await page.answer("/v1/chat/completions", "", null);
+	await set(page, "most", "60");
+	await page.click("#fresh");
+	await ask(page, "An object");
+	await page.until(ended);
+	must(/^\s*\{/.test(await text(page, "#talk .assistant .text")), "the server keeps to the schema: " + await text(page, "#talk .assistant"));
+	for (const id of Object.keys(given)) await set(page, id, "");
+	same(page.troubles, [], "troubles");
+});
+
+await test("without IndexedDB the page works, and keeps what it can", async () => {
+	for (const without of [`get() { throw new DOMException("no", "SecurityError"); }`, "value: undefined", "value: { open() { const r = {}; setTimeout(() => r.onerror(new Event('error'))); return r; } }"]) {
+		const page = await talking("Here");
+		await page.send("Page.addScriptToEvaluateOnNewDocument", { source: `Object.defineProperty(window, "indexedDB", { ${without} })` });
+		await page.go(quick + "/");
+		await page.until(`document.getElementById("kept").textContent.includes("keeps nothing")`, "it says so");
+		await say(page, "One");
+		await page.click("#fresh");
+		await say(page, "Two");
+		same(await names(page), ["Two", "One"], "the tab's own list");
+		same(page.troubles, [], "troubles");
+	}
+});
+
+await test("everything has a name, and the keyboard reaches it", async () => {
+	const page = await talking("First part.\n\nSecond part.");
+	await say(page, "Hello");
+	same(await page.run(`[...document.querySelectorAll("#live p")].map(p => p.textContent)`), ["First part.", "Second part."], "what is read out");
+	const { nodes } = await page.send("Accessibility.getFullAXTree"), wanted = ["button", "textbox", "searchbox", "combobox", "link", "navigation", "complementary", "article", "list", "log"];
+	const nameless = nodes.filter(n => !n.ignored && wanted.includes(n.role?.value) && !n.name?.value && n.role.value !== "list");
+	same(nameless.map(n => n.role.value), [], "elements without a name");
+	for (const role of ["navigation", "main", "complementary", "searchbox", "article", "log"]) must(nodes.some(n => !n.ignored && n.role?.value === role), "there is no " + role);
+	await page.click("#find");
+	await page.type("nothing has this");
+	await page.until(`document.querySelectorAll("#talks li").length === 0`);
+	await page.run("document.activeElement.blur(), document.body.focus()");
+	const reached = [];
+	for (let i = 0; i < 60; i++) {
+		await page.press("Tab", 9);
+		reached.push(await page.run("(e => e === document.body ? \"\" : e.id || e.title || e.textContent)(document.activeElement)"));
+	}
+	const at = ["nav-button", "fresh", "side-button", "find", "export", "import", "Edit", "Try again", "attach", "input", "system", "schema", "key"].map(n => reached.indexOf(n, reached.indexOf("nav-button")));
+	must(at.every((n, i) => n >= 0 && (!i || n > at[i - 1])), "the order of the focus: " + reached);
+	await page.send("Emulation.setDeviceMetricsOverride", { width: 375, height: 640, deviceScaleFactor: 1, mobile: true });
+	await page.go(quick + "/");
+	await page.click("#nav-button");
+	await page.press("Escape", 27);
+	same([await page.run("document.activeElement.id"), await page.run("document.getElementById('nav').hidden")], ["nav-button", true], "Escape closes");
+});
+
+await test("nothing is behind the message, in both sizes", async () => {
+	const page = await talking("x"), wide = "y".repeat(600);
+	for (const [width, height] of [[375, 640], [1280, 700]]) {
+		await page.send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: width < 500 });
+		await page.go(quick + "/");
+		const table = "| " + "long_word_in_a_head | ".repeat(12) + "\n|" + "---|".repeat(12) + "\n\n$$" + "x + ".repeat(200) + "y$$\n\n" + wide;
+		await page.answer("/v1/chat/completions", "text/event-stream", stream(table + "\n\npart\n\n".repeat(40)) .replace("data: [DONE]\n\n", "data: " + quoted({ error: { message: "The prompt exceeds the context. ".repeat(12) } }) + "\n\n"));
+		await page.click("#fresh");
+		await ask(page, "Hello " + wide);
+		await page.until(ended);
+		await page.until(`(() => { const f = document.getElementById("form").getBoundingClientRect(), t = document.querySelector("#talk .turn:last-child"), e = t.querySelector(".trouble").getBoundingClientRect();
+			return !t.querySelector(".trouble").hidden && t.getBoundingClientRect().bottom <= f.top + 1 && e.bottom <= f.top && e.top > 0; })()`, "the error is in sight at " + width);
+		must(await page.run(`document.documentElement.scrollWidth <= ${width} && document.getElementById("scroll").scrollWidth <= document.getElementById("scroll").clientWidth`), "nothing sticks out at " + width);
+	}
 });
 
 await browser.close();
