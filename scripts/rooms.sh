@@ -1,13 +1,17 @@
 #!/bin/sh
 # scripts/rooms.sh - fails when two rooms include each other, when a top-level room includes one that it may not know,
-# or when a file includes one that is not there. A room is a folder with C files; those of tests do not count. It lists
-# the includes that are too many.
+# when a file includes one that is not there, or when a test's script cannot be executed. A room is a folder with C
+# files; those of tests do not count. It lists the includes that are too many.
 set -eu
 cd "$(dirname "$0")/.."
 if ! git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
 	echo "rooms.sh: this is no git checkout: includes not looked at"
 	exit 0
 fi
+# A test that is a script is run as it is.
+plain=$(git ls-files 'tests/*/t_*.sh' | while read -r script; do [ -x "$script" ] || echo "$script"; done)
+[ -z "$plain" ] || { echo "not executable: $plain"; exit 1; }
+
 # Pairs that are no circle of files all the same, "A B" with A before B in the alphabet, one a line: jitrun.h, which
 # runtime/sampling includes, is the public header and includes nothing.
 not_yet='

@@ -18,6 +18,7 @@
 #include "runtime/host/system.h"
 #include "server/endpoints.h"
 #include "server/fields.h"
+#include "loaders/json_read.h"
 #include "loaders/json_write.h"
 #include "server/ollama.h"
 #include "server/server.h"
@@ -64,7 +65,7 @@ static void put_error(struct fetch *f, const char *why)
 /* A line is an object as ollama sends them; where the files lie here is none of a client's business. */
 static void take_line(struct fetch *f)
 {
-	json_t *o = f->line.lost ? NULL : json_loadb(f->line.p, f->line.n, 0, NULL);
+	json_t *o = f->line.lost ? NULL : json_read(f->line.p, f->line.n, f->line.n, "a line", NULL);
 	const char *error = json_string_value(json_object_get(o, "error")),
 		   *status = json_string_value(json_object_get(o, "status"));
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loaders/json_read.h"
 #include "runtime/host/system.h"
 
 struct kept {
@@ -119,7 +120,7 @@ static json_t *get(struct response_store *s, uint64_t owner, const char *id, boo
 	char *text = i == SIZE_MAX ? NULL : strdup(items ? s->list[i].items : s->list[i].response);
 	pthread_mutex_unlock(&s->lock);
 	if (text)
-		o = json_loads(text, JSON_DECODE_ANY, NULL);
+		o = json_read(text, strlen(text), UINT64_MAX, "a kept response", NULL);
 	free(text);
 	return o;
 }

@@ -179,7 +179,8 @@ static bool add_tool(json_t *list, const json_t *tool, size_t number, const char
 		return true;
 	}
 	if (t) {
-		json_add(list, wrap(t->type, t->description, json_loads(t->schema, 0, NULL)));
+		json_add(list, wrap(t->type, t->description,
+		                    json_read(t->schema, strlen(t->schema), UINT64_MAX, t->type, NULL)));
 		return true;
 	}
 	if (strcmp(type, "function") != 0 && strcmp(type, "custom") != 0)

@@ -77,12 +77,23 @@ static int with_forced(void *p, jit_error *err)
 static int fill_event(void *p, jit_error *err)
 {
 	static jit_answer *a;
+	const char *text, *const none = NULL;
+	const size_t at = offsetof(jit_answer_event, text);
+	size_t size;
 	int status;
 
 	if (!a)
 		a = jit_answer_open(model, NULL, err);
 	status = jit_answer_feed(a, "text", 4, err);
-	return status == JIT_OK ? jit_answer_next(a, p, err) : status;
+	if (status == JIT_OK)
+		status = jit_answer_next(a, p, err);
+	memcpy(&size, p, sizeof size);
+	if (status == JIT_OK && size >= at + sizeof text) { /* each feed may put its text elsewhere */
+		memcpy(&text, (uint8_t *)p + at, sizeof text);
+		assert_memory_equal(text, "text", 4);
+		memcpy((uint8_t *)p + at, &none, sizeof none);
+	}
+	return status;
 }
 
 static int fill_forced(void *p, jit_error *err)

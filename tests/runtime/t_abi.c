@@ -252,7 +252,8 @@ static void results_fill_what_there_is(void **state)
 			p = place(n, FILL);
 			assert_int_equal(t->call(p, &err), JIT_OK);
 			assert_memory_equal(p, &n, sizeof n);
-			assert_memory_equal(p + sizeof n, whole + sizeof n, n - sizeof n);
+			if (memcmp(p + sizeof n, whole + sizeof n, n - sizeof n) != 0)
+				fail_msg("%s: the first %zu bytes are others than in a whole one", t->type, n);
 		}
 		for (size_t n = t->size; n <= 4096; n += n == t->size ? LONGER : 4096 - t->size - LONGER) {
 			p = place(n, FILL);
