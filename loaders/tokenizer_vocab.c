@@ -397,8 +397,18 @@ void tok_eog_add(struct tokenizer *t, int32_t id)
 	t->eog[t->n_eog++] = id;
 }
 
+static bool has_control(const struct tokenizer *t, const char *text)
+{
+	const int32_t id = tok_find(t, text, strlen(text));
+
+	return id >= 0 && t->type[id] != TOK_NORMAL;
+}
+
 static void add_known_ends(struct tokenizer *t)
 {
+	/* Messages of gpt-oss end so: an answer goes on behind its reasoning. */
+	const bool has_messages = has_control(t, "<|return|>") && has_control(t, "<|call|>");
+
 	static const char *const end[] = {
 		"<|eot_id|>",      "<|eom_id|>",    "<|im_end|>",
 		"<|end|>",         "<end_of_turn>", "<|endoftext|>",
@@ -408,6 +418,8 @@ static void add_known_ends(struct tokenizer *t)
 
 	for (size_t i = 0; i < sizeof end / sizeof *end; i++) {
 		int32_t id = tok_find(t, end[i], strlen(end[i]));
+		if (has_messages && strcmp(end[i], "<|end|>") == 0)
+			continue;
 		/* a normal token of that text is text: code may contain it */
 		if (id >= 0 && t->type[id] != TOK_NORMAL)
 			tok_eog_add(t, id);

@@ -103,6 +103,25 @@ static void test_json_added(void **unused)
 	tokenizer_close(t);
 }
 
+/* What ends a message of other models ends one of several in an answer of gpt-oss. */
+static void test_json_ends(void **unused)
+{
+	static const char *const others[] = { "", ",{\"id\":9,\"content\":\"<|return|>\",\"special\":true}",
+		                              ",{\"id\":9,\"content\":\"<|return|>\",\"special\":true},"
+		                              "{\"id\":10,\"content\":\"<|call|>\",\"special\":true}" };
+	char text[1000];
+
+	for (int i = 0; i < 3; i++) {
+		snprintf(text, sizeof text,
+		         "{\"added_tokens\":[{\"id\":8,\"content\":\"<|end|>\",\"special\":true}%s],%s}", others[i],
+		         MODEL(UNK));
+		struct tokenizer *t = must_json(text, NULL);
+		assert_int_equal(tokenizer_is_eog(t, 8), i < 2);
+		assert_int_equal(tokenizer_is_eog(t, 9), i > 0);
+		tokenizer_close(t);
+	}
+}
+
 static void test_json_normalizers(void **unused)
 {
 	static const struct {
@@ -339,10 +358,11 @@ static void test_json_refusals(void **unused)
 int tokenizer_json_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_json_model),          cmocka_unit_test(test_json_missing_bytes),
-		cmocka_unit_test(test_json_added),          cmocka_unit_test(test_json_normalizers),
-		cmocka_unit_test(test_json_pre_tokenizers), cmocka_unit_test(test_json_post_processors),
-		cmocka_unit_test(test_json_decoders),       cmocka_unit_test(test_json_refusals),
+		cmocka_unit_test(test_json_model),           cmocka_unit_test(test_json_missing_bytes),
+		cmocka_unit_test(test_json_added),           cmocka_unit_test(test_json_ends),
+		cmocka_unit_test(test_json_normalizers),     cmocka_unit_test(test_json_pre_tokenizers),
+		cmocka_unit_test(test_json_post_processors), cmocka_unit_test(test_json_decoders),
+		cmocka_unit_test(test_json_refusals),
 	};
 
 	return cmocka_run_group_tests_name("tokenizer_json_tests", tests, NULL, NULL);
