@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "loaders/json_read.h"
 #include "loaders/json_write.h"
+#include "runtime/jitrun_grammar.h"
 #include "runtime/sampling/sampling.h"
 #include "server/batcher.h"
 #include "server/fields.h"
@@ -30,6 +31,21 @@ static uint64_t add_bytes(uint64_t sum, const void *bytes, size_t n)
 	return sum;
 }
 
+/* What the settings do not tell of the form: the members that it may have, and the reasoning that it begins behind. */
+static uint64_t add_form(uint64_t sum, const struct task *t)
+{
+	const uint32_t before[] = { t->before.inside, t->before.pair, t->before.may };
+
+	if (t->grammar == JIT_GRAMMAR_NONE)
+		return sum;
+	if (task_grammar_kind(t) != t->grammar)
+		sum = add_bytes(sum, "additional", 10);
+	if (t->before.inside || t->before.may)
+		sum = add_bytes(sum, before, sizeof before);
+	sum = add_bytes(sum, t->begins.ids, t->begins.n * sizeof *t->begins.ids);
+	return add_bytes(sum, t->continues.ids, t->continues.n * sizeof *t->continues.ids);
+}
+
 /* Of what the request means here: its tokens, and all that they are chosen by. False: no memory. */
 static bool meaning_of(struct task *const *t, size_t n, uint64_t *sum)
 {
@@ -43,6 +59,7 @@ static bool meaning_of(struct task *const *t, size_t n, uint64_t *sum)
 			*sum = add_bytes(*sum, one.ids, one.n * sizeof *one.ids);
 			*sum = add_bytes(*sum, text, strlen(text));
 		}
+		*sum = add_form(*sum, t[i]);
 		free(text);
 	}
 	return true;

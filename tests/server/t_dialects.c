@@ -246,6 +246,46 @@ static void test_budget(void **state)
 	}
 }
 
+/* A form that asks for a member and names none: right only where an object may have others. */
+static void test_additional(void **state)
+{
+#define OTHERS "{\"type\":\"object\",\"properties\":{},\"minProperties\":1,\"maxProperties\":1}"
+#define FUNCTION "{\"name\":\"put\",\"description\":\"It puts.\",\"parameters\":" OTHERS "%s}"
+	static const struct {
+		const char *path, *body, *allowed, *other;
+	} cases[] = {
+		{ "/v1/chat/completions",
+		  "\"messages\":[" FIELDS_USER "],\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{"
+		  "\"schema\":" OTHERS "%s}}",
+		  ",\"strict\":true", ",\"strict\":false" },
+		{ "/v1/responses",
+		  "\"input\":\"A "
+		  "tale\",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"x\",\"schema\":" OTHERS "%s}}",
+		  ",\"strict\":true", ",\"strict\":false" },
+		{ "/v1/chat/completions",
+		  "\"messages\":[" FIELDS_USER "],\"tools\":[{\"type\":\"function\",\"function\":" FUNCTION
+		  "}],\"tool_choice\":\"required\"",
+		  ",\"strict\":true", ",\"strict\":false" },
+		{ "/v1/completions", "\"prompt\":\"A\",\"structured_outputs\":{\"json\":" OTHERS "%s}",
+		  ",\"disable_additional_properties\":false", ",\"disable_additional_properties\":true" },
+		{ "/v1/completions",
+		  "\"prompt\":\"A\",\"additional_properties\":true,\"structured_outputs\":{\"json\":" OTHERS "%s}", "",
+		  ",\"disable_additional_properties\":true" },
+	};
+	char more[600], body[1200];
+	(void)state;
+
+	for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+		snprintf(more, sizeof more, cases[i / 2].body, i % 2 ? cases[i / 2].other : cases[i / 2].allowed);
+		snprintf(body, sizeof body, "{\"%s\":20,\"seed\":1,%s}",
+		         strstr(more, "\"input\"") ? "max_output_tokens" : "max_tokens", more);
+		struct answer a = client_ask(&fields_server, cases[i / 2].path, NULL, body);
+		if (a.status != (i % 2 ? 400 : 200))
+			fail_msg("%s: %d %s", body, a.status, a.body);
+		answer_free(&a);
+	}
+}
+
 /* Each token of a prompt is told with those that were likelier. */
 static void test_prompt_logprobs(void **state)
 {
@@ -283,7 +323,7 @@ int main(void)
 		cmocka_unit_test(test_function_history),   cmocka_unit_test(test_functions_refused),
 		cmocka_unit_test(test_anthropic_refusals), cmocka_unit_test(test_least),
 		cmocka_unit_test(test_nothing_left),       cmocka_unit_test(test_budget),
-		cmocka_unit_test(test_prompt_logprobs),
+		cmocka_unit_test(test_prompt_logprobs),    cmocka_unit_test(test_additional),
 	};
 
 	return cmocka_run_group_tests(tests, fields_start, fields_stop);

@@ -41,7 +41,7 @@ static int start(void **state)
 		"{% for m in messages %}{{ m.content }} {% endfor %}{% if add_generation_prompt %}"
 		"{% if mode == 'closed' %}<think>\n\n</think>\n\n{% elif mode != 'hybrid' %}<think>\n{% endif %}"
 		"{% endif %}";
-	static const char *const arguments[] = { "--no-cache", "--no-replay", "--template", template_file, NULL };
+	static const char *const arguments[] = { "--no-cache", "--template", template_file, NULL };
 	int fd = mkstemp(template_file);
 	(void)state;
 
@@ -325,12 +325,40 @@ static void test_choices(void **state)
 	json_decref(o);
 }
 
+/* An answer can be made again, where its form means the same. */
+static void test_replay(void **state)
+{
+	static const char body[] = "{" MESSAGES FORMAT LENGTH "}";
+	char kept[] = "/tmp/jitrun-replay-XXXXXX", arguments[200], said[4000];
+	int fd = mkstemp(kept);
+	(void)state;
+
+	assert_true(fd >= 0 && close(fd) == 0);
+	struct answer a = client_ask(&server, "/v1/chat/completions", NULL, body);
+	assert_int_equal(a.status, 200);
+	json_t *o =
+		json_pack("{s:s, s:o, s:s, s:o}", "path", "/v1/chat/completions", "request", json_loads(body, 0, NULL),
+	                  "replay", answer_field(&a, "X-Jitrun-Replay"), "answer", json_loads(a.body, 0, NULL));
+	assert_non_null(o);
+	assert_int_equal(json_dump_file(o, kept, 0), 0);
+	for (int i = 0; i < 2; i++) {
+		snprintf(arguments, sizeof arguments, "--no-cache --template %s%s --replay %s", template_file,
+		         i ? " --additional-properties" : "", kept);
+		if (child_says(true, arguments, said, sizeof said) != i)
+			fail_msg("%s: %s", arguments, said);
+		assert_true(!i == !strstr(said, "the request means other tokens or another sampling here"));
+	}
+	unlink(kept);
+	json_decref(o);
+	answer_free(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_opened), cmocka_unit_test(test_hybrid),  cmocka_unit_test(test_not_wanted),
 		cmocka_unit_test(test_cut),    cmocka_unit_test(test_rules),   cmocka_unit_test(test_calls),
-		cmocka_unit_test(test_events), cmocka_unit_test(test_choices),
+		cmocka_unit_test(test_events), cmocka_unit_test(test_choices), cmocka_unit_test(test_replay),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
