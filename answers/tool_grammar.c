@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "answers/call_arguments.h"
 #include "base/bytes.h"
@@ -211,6 +212,40 @@ static json_t *call_schema(const json_t *functions)
 	return schema_of_all(functions, &(struct tools_row){ .name = "name", .arguments = "arguments" }, false);
 }
 
+static int by_name(const void *a, const void *b)
+{
+	const char *const *x = a, *const *y = b;
+	const int order = strcasecmp(*x, *y);
+
+	return order ? order : strcmp(*x, *y);
+}
+
+/* A copy whose objects have their members in the order of dictsort, by which templates write arguments in braces: a
+ * model writes them so, whatever order its request has. */
+static json_t *in_order(const json_t *v)
+{
+	const char *name, **names;
+	json_t *one, *o;
+	size_t i, n = 0;
+
+	if (json_is_array(v)) {
+		o = json_array();
+		json_array_foreach(v, i, one) json_add(o, in_order(one));
+		return o;
+	}
+	if (!json_is_object(v) || !json_object_size(v))
+		return json_incref((json_t *)(uintptr_t)v);
+	if (!(names = malloc(json_object_size(v) * sizeof *names)))
+		return NULL;
+	json_object_foreach((json_t *)(uintptr_t)v, name, one) names[n++] = name;
+	qsort(names, n, sizeof *names, by_name);
+	o = json_object();
+	for (i = 0; i < n; i++)
+		json_put(o, names[i], in_order(json_object_get(v, names[i])));
+	free(names);
+	return o;
+}
+
 /* ---- all of it */
 
 static bool lacks_memory(struct error *err)
@@ -267,8 +302,9 @@ static bool make_in_form(struct tool_grammar *g, const json_t *functions, enum t
 
 	if (!json && !check_names(functions, row, err))
 		return false;
-	json_t *o = tool_grammar_form(form);
-	json_put(o, "schema", json ? schema_of_all(functions, row, one) : call_schema(functions));
+	json_t *o = tool_grammar_form(form), *sorted = row->body == BODY_BRACES ? in_order(functions) : NULL;
+	json_put(o, "schema", json ? schema_of_all(functions, row, one) : call_schema(sorted ? sorted : functions));
+	json_decref(sorted);
 	g->in_form = true;
 	g->text = json_write(o);
 	return g->text ? open_call(g, form, tool_grammar_before_name(form), err) : lacks_memory(err);

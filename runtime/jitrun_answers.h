@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* ---- answers */
+/* ---- reading */
 
 /* READING ANSWERS. Model families write reasoning and calls of tools each in a form of their own, which their chat
  * template teaches (docs/serving.md lists them). A jit_answer reads one answer while it is generated, and tells of it

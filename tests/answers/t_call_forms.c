@@ -184,8 +184,11 @@ static const struct {
 } rows[] = {
 	{ TOOLS_ELEMENTS, "f>\n<parameter=text>\n42\n</parameter>\n<parameter=count>\n7\n</parameter>\n</function>",
 	  true, "{\"text\":\"42\",\"count\":7}" },
-	{ TOOLS_ELEMENTS, "f>\n<parameter=count>\n7\n</parameter>\n<parameter=text>\n<\n\n\n</parameter>\n</function>",
-	  true, "{\"count\":7,\"text\":\"<\\n\\n\"}" },
+	{ TOOLS_ELEMENTS, "f>\n<parameter=text>\n<\n\n\n</parameter>\n<parameter=count>\n7\n</parameter>\n</function>",
+	  true, "{\"text\":\"<\\n\\n\",\"count\":7}" },
+	/* Parameters come in the schema's order. */
+	{ TOOLS_ELEMENTS, "f>\n<parameter=count>\n7\n</parameter>\n<parameter=maybe>\nx\n</parameter>\n<parameter=text",
+	  false, NULL },
 	{ TOOLS_ELEMENTS,
 	  "f>\n<parameter=text>\n\"\n</parameter>\n<parameter=count>\n7\n</parameter>\n<parameter=maybe>\nnull\n"
 	  "</parameter>\n<parameter=list>\n[\"a\", true]\n</parameter>\n</function>",
@@ -247,8 +250,8 @@ static const struct {
 	{ TOOLS_PYTHON, "g()]", true, "{}" },
 	{ TOOLS_PYTHON, "f(text='a')", false, NULL },
 	{ TOOLS_PYTHON, "f(text='a', count=7, maybe=true", false, NULL },
-	{ TOOLS_BRACES, "f{count:7,deep:{k:<|\"|>a}<|\"|>,l:[null]},list:[],maybe:null,text:<|\"|>b<|\"|>}", true,
-	  "{\"count\":7,\"deep\":{\"k\":\"a}\",\"l\":[null]},\"list\":[],\"maybe\":null,\"text\":\"b\"}" },
+	{ TOOLS_BRACES, "f{text:<|\"|>b<|\"|>,count:7,maybe:null,list:[],deep:{k:<|\"|>a}<|\"|>,l:[null]}}", true,
+	  "{\"text\":\"b\",\"count\":7,\"maybe\":null,\"list\":[],\"deep\":{\"k\":\"a}\",\"l\":[null]}}" },
 	{ TOOLS_BRACES, "g{}", true, "{}" },
 	{ TOOLS_BRACES, "f{count:7}", false, NULL },
 	{ TOOLS_BRACES, "f{count:<", false, NULL },
@@ -263,7 +266,7 @@ static const struct {
 	{ TOOLS_TAGGED, "g\"}", false, NULL },
 	{ TOOLS_TAGGED, "h", false, NULL },
 	{ TOOLS_TAGGED, "f\", \"name", false, NULL },
-	{ TOOLS_BARE, "f\", \"parameters\": {\"count\": 7, \"text\": \"a\"}}", true, "{\"count\":7,\"text\":\"a\"}" },
+	{ TOOLS_BARE, "f\", \"parameters\": {\"text\": \"a\", \"count\": 7}}", true, "{\"text\":\"a\",\"count\":7}" },
 	{ TOOLS_LIST, "g\", \"arguments\": {}}]", true, "{}" },
 	{ TOOLS_LIST, "g\", \"arguments\": {}}", false, NULL },
 	{ TOOLS_ACTION, "g\", \"parameters\": {}}]", true, "{}" },
@@ -295,6 +298,38 @@ static void test_rows(void **state)
 		free(functions);
 		machine_close(m);
 	}
+}
+
+/* In braces, arguments come in the order of dictsort, whatever order the request has. */
+static void test_order_in_braces(void **state)
+{
+	static const char tools[] =
+		"[{\"name\":\"f\",\"parameters\":{\"type\":\"object\",\"required\":[\"b\",\"Z\",\"a\"],\"properties\":{"
+		"\"b\":{\"type\":\"object\",\"properties\":{\"y\":{\"type\":\"null\"},\"X\":{\"type\":\"null\"}}},"
+		"\"Z\":{\"type\":\"null\"},\"a\":{\"type\":\"null\"}}}}]";
+	static const struct {
+		enum tools_form form;
+		const char *said;
+		bool ends;
+	} said[] = { { TOOLS_BRACES, "f{a:null,b:{X:null,y:null},Z:null}", true },
+		     { TOOLS_BRACES, "f{b:{X:null,y:null},Z:null,a:null}", false },
+		     { TOOLS_BRACES, "f{a:null,b:{y:null,X:null},Z:null}", false },
+		     { TOOLS_PYTHON, "f(b={'y': None, 'X': None}, Z=None, a=None)]", true } };
+	json_t *functions = json_loads(tools, 0, NULL);
+	(void)state;
+
+	for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+		struct error err = { 0 };
+		struct tool_grammar g;
+		assert_true(tool_grammar_make(&g, functions, said[i].form, true, &err));
+		struct machine *m = machine_of_call(g.text, strlen(g.text), 0, &err);
+		assert_non_null(m);
+		if (machine_ends(m, walk(m, m->start, said[i].said)) != said[i].ends)
+			fail_msg("%s: %s", said[i].ends ? "not allowed" : "allowed", said[i].said);
+		machine_close(m);
+		tool_grammar_free(&g);
+	}
+	json_decref(functions);
 }
 
 /* machine_easy() promises what steps then do. */
@@ -332,6 +367,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_order_in_braces),
 		cmocka_unit_test(test_anything),
 		cmocka_unit_test(test_easy),
 	};
