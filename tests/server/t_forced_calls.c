@@ -152,11 +152,12 @@ static void check_streamed(const struct child *c, const char *body, enum tools_f
 static void test_forced_forms(void **state)
 {
 	static const char tools[] =
-		"{\"messages\":[{\"role\":\"user\",\"content\":\"?\"}],\"max_tokens\":60,\"seed\":3,\"tools\":["
+		"{\"messages\":[{\"role\":\"user\",\"content\":\"?\"}],\"max_tokens\":120,\"seed\":3,\"tools\":["
 		"{\"type\":\"function\",\"function\":{\"name\":\"put\",\"parameters\":{\"type\":\"object\","
 		"\"properties\":{\"x\":{\"$ref\":\"#/$defs/T\"}},\"required\":[\"x\"],\"additionalProperties\":false,"
 		"\"$defs\":{\"T\":{\"const\":true}}}}},{\"type\":\"function\",\"function\":{\"name\":\"take\","
-		"\"parameters\":{\"$ref\":\"#/$defs/T\",\"$defs\":{\"T\":false}}}}],\"tool_choice\":%s}";
+		"\"parameters\":{\"$ref\":\"#/$defs/"
+		"T\",\"$defs\":{\"T\":false}}}}],\"tool_choice\":%s,\"reasoning_budget\":3,\"enable_thinking\":%s}";
 	char path[] = "/tmp/jitrun-template-XXXXXX", body[1000], whole[1000];
 	int fd = mkstemp(path), ended = 0;
 	const char *const arguments[] = { "--no-cache", "--no-replay", "--template", path, NULL };
@@ -165,20 +166,26 @@ static void test_forced_forms(void **state)
 	assert_true(fd >= 0);
 	for (int form = TOOLS_LIST; form < TOOLS_FORMS; form++) {
 		const struct tools_row *row = &tools_rows[form];
-		int n = snprintf(whole, sizeof whole, "{%% for m in messages %%}{{ m.content }}{%% endfor %%}{# %s #}",
+		int n = snprintf(whole, sizeof whole,
+		                 "{%% for m in messages %%}{{ m.content }}{%% endfor %%}{# %s #}"
+		                 "{%% if enable_thinking %%}<think>{%% endif %%}",
 		                 row->taught);
 		assert_true(ftruncate(fd, 0) == 0 && pwrite(fd, whole, (size_t)n, 0) == n);
 		if (test_quick() && form % 6 != 4) /* a server each */
 			continue;
 		struct child c = child_start(arguments);
-		for (int named = 0; named < 2; named++) {
+		for (int i = 0; i < 4; i++) {
+			const bool named = i % 2, thinks = i > 1;
 			snprintf(body, sizeof body, tools,
-			         named ? "{\"type\":\"function\",\"function\":{\"name\":\"put\"}}" : "\"required\"");
+			         named ? "{\"type\":\"function\",\"function\":{\"name\":\"put\"}}" : "\"required\"",
+			         thinks ? "true" : "false");
 			json_t *o = client_json(&c, "/v1/chat/completions", body, 200);
 			json_t *one = json_array_get(json_object_get(o, "choices"), 0);
 			json_t *calls = json_object_get(json_object_get(one, "message"), "tool_calls");
 			if (strcmp(text(one, "finish_reason"), "length") != 0) {
-				assert_int_equal(json_array_size(calls), 1);
+				if (json_array_size(calls) != 1 ||
+				    thinks != !!text(json_object_get(one, "message"), "reasoning_content"))
+					fail_msg("form %d: %s", form, json_dumps(one, 0));
 				check_call(json_array_get(calls, 0), "put", "{\"x\":true}");
 				ended++;
 			}
