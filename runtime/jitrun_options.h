@@ -42,7 +42,7 @@ int jit_forced_options_set(jit_forced_options *options, const char *name, const 
 int jit_objects_options_set(jit_objects_options *options, const char *name, const char *value, jit_error *err);
 int jit_sampling_set(jit_sampling *p, const char *name, const char *value, jit_error *err);
 
-/* ---- memory */
+/* ---- what a model needs */
 
 /* What a model and one session on it take, in bytes, on this machine's processor. */
 typedef struct jit_needs {

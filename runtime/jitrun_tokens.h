@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* ---- memory */
+/* ---- giving back */
 
 /* Gives back what a function of the library returned malloc'ed. It is free() of the C library that jitrun runs with,
  * which a program in another language, or with an allocator of its own, may not have at hand. NULL: nothing happens. */
