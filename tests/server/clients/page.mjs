@@ -247,6 +247,15 @@ await test("conversations are kept, found, renamed, deleted, exported and import
 	await page.pick("#import-file", [join(downloads, file)]);
 	await page.until(`document.getElementById("note").textContent.includes("already")`, "what is here already");
 	same(await count(page, "#talks li"), 2, "no conversation is there twice");
+	for (let i = 0; i < 3; i++) { /* an answer that is there before the store is read hides no conversation */
+		await page.go(quick + "/");
+		await page.run(`{ const i = document.getElementById("input"); document.getElementById("fresh").click(); i.value = "early"; document.getElementById("form").requestSubmit(); }`);
+		await page.until(`document.querySelectorAll("#talks li").length === 3`, "with an early question");
+		await page.until(ended);
+		same(await count(page, "#talks li"), 3, "conversations after it");
+		await page.click("#talks [aria-current] ~ [data-key$=delete]");
+		await page.until(`document.querySelectorAll("#talks li").length === 2`);
+	}
 	await page.go(quick + "/");
 	await page.until(`document.querySelectorAll("#talks li").length === 2`, "they are kept");
 	same((await names(page)).sort(), [HOSTILE, "Second question"].sort(), "their names");
