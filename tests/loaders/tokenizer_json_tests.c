@@ -106,9 +106,9 @@ static void test_json_added(void **unused)
 /* What ends a message of other models ends one of several in an answer of gpt-oss. */
 static void test_json_ends(void **unused)
 {
-	static const char *const others[] = { "", ",{\"id\":9,\"content\":\"<|return|>\",\"special\":true}",
-		                              ",{\"id\":9,\"content\":\"<|return|>\",\"special\":true},"
-		                              "{\"id\":10,\"content\":\"<|call|>\",\"special\":true}" };
+#define RETURN ",{\"id\":9,\"content\":\"<|return|>\",\"special\":true}"
+#define CALL ",{\"id\":10,\"content\":\"<|call|>\",\"special\":true}"
+	static const char *const others[] = { "", RETURN, RETURN CALL };
 	char text[1000];
 
 	for (int i = 0; i < 3; i++) {
