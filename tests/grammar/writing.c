@@ -230,10 +230,15 @@ void writing_try(const char *source, unsigned how, unsigned texts, struct counts
 	struct error err = { 0 };
 	json_t *schema = json_loads(source, JSON_DECODE_ANY, NULL);
 	assert_non_null(schema);
-	struct grammar *g = grammar_open(large_vocabulary(), GRAMMAR_SCHEMA | how, source, strlen(source), NULL, &err);
 
-	c->refused += g == NULL;
-	for (unsigned i = 0; g && i < texts; i++) {
+	/* A grammar for each, as each answer has one: what a text may cost is counted for one answer. */
+	for (unsigned i = 0; i < texts; i++) {
+		struct grammar *g =
+			grammar_open(large_vocabulary(), GRAMMAR_SCHEMA | how, source, strlen(source), NULL, &err);
+		if (!g) {
+			c->refused++;
+			break;
+		}
 		switch (walk(g, text, c, &err)) {
 		case ENDED: check(schema, source, text, c); break;
 		case STUCK:
@@ -248,7 +253,7 @@ void writing_try(const char *source, unsigned how, unsigned texts, struct counts
 			break;
 		}
 		err = (struct error){ 0 };
+		grammar_close(g);
 	}
-	grammar_close(g);
 	json_decref(schema);
 }
