@@ -164,6 +164,8 @@ static napi_value close_box(napi_env env, napi_callback_info info)
 	return NULL;
 }
 
+int32_t node_api_module_get_api_version_v1(void); /* the macro defines it, and declares it nowhere */
+
 NAPI_MODULE_INIT()
 {
 	export_function(env, exports, "version", version);

@@ -19,7 +19,7 @@ enum { MOST_ARGUMENTS = 8 };
 /* An object of the library. It is closed when it was asked for and no job and no child uses it: a model outlives its
  * sessions, in whatever order the garbage collector finds them. Belongs to the thread of the environment. */
 struct box {
-	enum { BOX_MODEL, BOX_SESSION, BOX_ANSWER } kind;
+	enum box_kind { BOX_MODEL, BOX_SESSION, BOX_ANSWER } kind;
 	void *p;
 	struct box *parent;
 	int uses;
@@ -66,9 +66,9 @@ void set(napi_env env, napi_value object, const char *name, napi_value value);
 napi_value make_error(napi_env env, const jit_error *err);
 napi_value throw_error(napi_env env, const jit_error *err);
 napi_value throw_argument(napi_env env, const char *sentence);
-napi_value make_box(napi_env env, int kind, void *p, struct box *parent);
+napi_value make_box(napi_env env, enum box_kind kind, void *p, struct box *parent);
 void release_box(struct box *b);
-struct box *take_box(napi_env env, napi_value value, int kind);
+struct box *take_box(napi_env env, napi_value value, enum box_kind kind);
 
 /* jobs.c */
 struct job *new_job(napi_env env, struct box *box);

@@ -216,7 +216,7 @@ static void collected(napi_env env, void *data, void *hint)
 	free(data);
 }
 
-napi_value make_box(napi_env env, int kind, void *p, struct box *parent)
+napi_value make_box(napi_env env, enum box_kind kind, void *p, struct box *parent)
 {
 	struct box *b = calloc(1, sizeof *b), **slot = calloc(1, sizeof *slot);
 	napi_value value = NULL;
@@ -230,7 +230,7 @@ napi_value make_box(napi_env env, int kind, void *p, struct box *parent)
 	return value;
 }
 
-struct box *take_box(napi_env env, napi_value value, int kind)
+struct box *take_box(napi_env env, napi_value value, enum box_kind kind)
 {
 	static const char *const names[] = { "the model is closed", "the session is closed", "the answer is closed" };
 	struct box **slot = NULL;

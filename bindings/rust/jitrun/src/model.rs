@@ -152,7 +152,7 @@ impl Model {
     pub fn find_token(&self, text: &str) -> Option<i32> {
         // SAFETY: text and its length.
         let id = unsafe { sys::jit_model_find_token(self.raw(), text.as_ptr().cast(), text.len()) };
-        (id >= 0).then(|| id)
+        (id >= 0).then_some(id)
     }
 
     /// The token with a role, such as "bos" or "fim_prefix".
@@ -160,7 +160,7 @@ impl Model {
         let (role, mut id) = (c_text("the role", role)?, -1);
         // SAFETY: a text and room for a number.
         status(|err| unsafe { sys::jit_model_role(self.raw(), role.as_ptr(), &mut id, err) })?;
-        Ok((id >= 0).then(|| id))
+        Ok((id >= 0).then_some(id))
     }
 
     /// How the model's makers say that tokens are to be chosen. Its seed is 0: set another for other texts.

@@ -244,7 +244,7 @@ impl<'m> Session<'m> {
     pub fn stopped(&self) -> Option<usize> {
         // SAFETY: open.
         let n = unsafe { sys::jit_session_stopped(self.raw.as_ptr()) };
-        (n >= 0).then(|| n as usize)
+        (n >= 0).then_some(n as usize)
     }
 
     /// What the text from here on keeps to. `None` ends it. Set it behind the prompt, and anew for another answer.
@@ -267,7 +267,7 @@ impl<'m> Session<'m> {
     pub fn grammar_complete(&mut self) -> Option<bool> {
         // SAFETY: open.
         let said = unsafe { sys::jit_session_grammar_complete(self.raw.as_ptr()) };
-        (said >= 0).then(|| said != 0)
+        (said >= 0).then_some(said != 0)
     }
 
     /// Text as it is generated, of at most so many tokens.

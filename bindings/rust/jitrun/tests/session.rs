@@ -270,7 +270,7 @@ fn errors_are_sentences() {
     assert_eq!(session.len(), 0);
     session.feed_text("Once", false).unwrap();
     let mut generation = session.generate(100);
-    while let Some(text) = generation.next() {
+    for text in generation.by_ref() {
         text.unwrap();
     }
     assert_eq!(generation.finish(), Some(Finish::Length));
