@@ -47,7 +47,7 @@ static struct counts sweep(uint64_t from, uint64_t n, unsigned texts)
 
 static void test_random(void **state)
 {
-	const struct counts c = sweep(1, test_quick() ? 60 : 1500, 2);
+	const struct counts c = sweep(1, test_quick() ? 20 : 1500, 2);
 	(void)state;
 
 	assert_int_equal(c.stuck + c.wrong + c.limited, 0);
@@ -95,7 +95,7 @@ static void test_ordinary(void **state)
 	for (size_t i = 0; i < sizeof ordinary / sizeof *ordinary; i++) {
 		struct counts c = { 0 };
 		writing_seed = 88172645463325252u;
-		writing_try(ordinary[i], 0, test_quick() ? 4 : 20, &c);
+		writing_try(ordinary[i], 0, test_quick() ? 2 : 20, &c);
 		printf("# schema %zu: a mask %llu steps\n", i, (unsigned long long)c.steps);
 		assert_int_equal(c.refused + c.stuck + c.wrong + c.limited, 0);
 		assert_true(c.steps < STEPS);
