@@ -8,7 +8,7 @@ int jitrun_pull(int argc, char **argv) { return run_pull("jitrun", argv); }
 
 int jitrun_fetch(void)
 {
-	char *path;
+	static char *path; /* for as long as the program runs */
 
 	if (!opt.hf_repo)
 		return opt.hf_file ? jitrun_usage("--hf-file goes with --hf-repo") : 0;
@@ -17,6 +17,6 @@ int jitrun_fetch(void)
 	if (opt.offline)
 		setenv("HF_HUB_OFFLINE", "1", 1);
 	int status = run_pull_for("jitrun", opt.hf_repo, opt.hf_file, opt.quiet, &path);
-	opt.model = path; /* for as long as the program runs */
+	opt.model = path;
 	return status;
 }

@@ -84,7 +84,7 @@ bool serve_settings(struct option_program *p)
 /* What -hf asks for. 0, or the exit status. */
 static int fetch(void)
 {
-	char *path;
+	static char *path; /* for as long as the program runs */
 
 	if (!serve.hf_repo)
 		return serve.hf_file ? serve_usage("--hf-file goes with --hf-repo") : 0;
@@ -94,7 +94,7 @@ static int fetch(void)
 		setenv("HF_HUB_OFFLINE", "1", 1);
 	int status = run_pull_for("jitserve", serve.hf_repo, serve.hf_file, serve.quiet, &path);
 	if (path)
-		serve.model[serve.n_models++] = path; /* for as long as the program runs */
+		serve.model[serve.n_models++] = path;
 	return status;
 }
 
