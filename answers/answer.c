@@ -24,7 +24,7 @@ void answer_begin(struct answer *a, const char *prompt, size_t n, enum tools_for
 	tool_calls_begin(&a->tools, form, opened, functions);
 }
 
-/* What the calls' reader has told of its last piece. */
+/* What the reader of calls has told since the last feed. */
 static void tell_calls(struct answer *a)
 {
 	struct tool_events *found = &a->tools.found;

@@ -1,6 +1,6 @@
 /* answers/answer.h - what a model says, as it comes: texts, reasoning, and calls of tools.
  *
- * Owns: the order in which reasoning is taken out of an answer, and calls out of the rest, and what is told of a piece.
+ * Owns: the order in which reasoning is taken out of an answer, and calls out of the rest, and what each feed tells.
  */
 #ifndef ANSWERS_ANSWER_H
 #define ANSWERS_ANSWER_H
@@ -37,7 +37,7 @@ struct answer {
  * call has no reasoning. */
 void answer_begin(struct answer *a, const char *prompt, size_t n, enum tools_form form, const char *opened,
                   const char *functions);
-/* The next piece: what it told is behind the events that are there. */
+/* The next text: its events go behind those that are there. */
 void answer_take(struct answer *a, const char *text, size_t n);
 /* The end, in the same way; cut: the model had more to say. */
 void answer_end(struct answer *a, bool cut);

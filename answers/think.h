@@ -1,4 +1,4 @@
-/* answers/think.h - which part of an answer is the model's reasoning, as the text comes in pieces.
+/* answers/think.h - which part of an answer is the model's reasoning, as the text arrives.
  *
  * Owns: the marks that model families put around it ("<think>" and "</think>" and their kin). Reasoning stands at the
  * beginning of an answer, behind white space at most, or the prompt ends with the mark that opens it. A mark elsewhere
