@@ -63,15 +63,15 @@ static const struct option_row rows[] = {
 };
 
 static const struct option_foreign foreign[] = {
-	{ "output-tensor-type", OPTION_SAME, "output-type", NULL, NULL },
-	{ "nthread n-threads", OPTION_SAME, "threads", NULL, NULL },
-	{ "leave-output-tensor", OPTION_REFUSED, NULL,
-	  "give --output-type with the type that the model has, such as f16", NULL },
-	{ "keep-split", OPTION_REFUSED, NULL, "jitquant writes one file", NULL },
-	{ "allow-requantize", OPTION_REFUSED, NULL,
-	  "jitquant reads F32, F16 and BF16; what was quantised once loses more", NULL },
-	{ "include-weights exclude-weights override-kv prune-layers", OPTION_REFUSED, NULL,
-	  "jitquant changes no metadata and leaves out nothing", NULL },
+	OPTION_AS("output-tensor-type", "output-type"),
+	OPTION_AS("nthread n-threads", "threads"),
+	OPTION_TOLD("leave-output-tensor", OPTION_REFUSED,
+	            "give --output-type with the type that the model has, such as f16"),
+	OPTION_TOLD("keep-split", OPTION_REFUSED, "jitquant writes one file"),
+	OPTION_TOLD("allow-requantize", OPTION_REFUSED,
+	            "jitquant reads F32, F16 and BF16; what was quantised once loses more"),
+	OPTION_TOLD("include-weights exclude-weights override-kv prune-layers", OPTION_REFUSED,
+	            "jitquant changes no metadata and leaves out nothing"),
 };
 
 static struct option_program program = {

@@ -21,16 +21,7 @@
 #include "runtime/session_memory.h"
 #include "runtime/speculate/speculate.h"
 
-static struct {
-	const char *model;
-	bool json;
-	struct option_about about;
-} arg;
-
-static const struct option_row rows[] = {
-	{ .name = "json", .kind = OPTION_FLAG, .help = "print one JSON line instead of a table", .target = &arg.json },
-	OPTION_ABOUT(arg.about),
-};
+static const char *model_word;
 
 static struct option_program program = {
 	.name = "jitrun info",
@@ -39,9 +30,9 @@ static struct option_program program = {
 	.description = "Only the header of the model is read. Exit status: 0 it runs "
 		       "here, 1 there is no model or it cannot be read, 2 a wrong "
 		       "command line, 3 it does not run here.",
-	.row = rows,
-	.n_rows = sizeof rows / sizeof rows[0],
-	.operand = &arg.model,
+	.row = jitrun_command_rows,
+	.n_rows = JITRUN_COMMAND_ROWS,
+	.operand = &model_word,
 	.max_operands = 1
 };
 
@@ -111,8 +102,8 @@ static bool look(struct info *i, struct error *err)
 {
 	struct error ignored = { 0 };
 
-	if (container_is(arg.model)) {
-		i->opened = packed_or_files(&i->model, &i->packed, arg.model, 0, err);
+	if (container_is(model_word)) {
+		i->opened = packed_or_files(&i->model, &i->packed, model_word, 0, err);
 		if (!i->opened)
 			return false;
 		model_facts_of(&i->facts, &i->model, "packed");
@@ -120,10 +111,10 @@ static bool look(struct info *i, struct error *err)
 			measure(i, &i->why_not);
 		return true;
 	}
-	if (!model_facts_read(&i->facts, arg.model, err))
+	if (!model_facts_read(&i->facts, model_word, err))
 		return false;
-	i->opened = model_open(&i->model, arg.model, 0, &i->why_not) ||
-	            model_open(&i->model, arg.model, MODEL_HEADER_ONLY, &ignored);
+	i->opened = model_open(&i->model, model_word, 0, &i->why_not) ||
+	            model_open(&i->model, model_word, MODEL_HEADER_ONLY, &ignored);
 	if (i->opened)
 		measure(i, &i->why_not);
 	return true;
@@ -295,7 +286,7 @@ static void print_info(const struct info *i)
 
 	if (jitrun_model.name)
 		facts_row(stdout, "called", "%s", jitrun_model.name);
-	facts_row(stdout, "model", "%s", arg.model);
+	facts_row(stdout, "model", "%s", model_word);
 	if (*f->name)
 		facts_row(stdout, "name", "%s", f->name);
 	facts_row(stdout, "files", "%" PRIu32 " %s file%s, %s", f->files, f->format, f->files == 1 ? "" : "s",
@@ -400,7 +391,7 @@ static void print_json(const struct info *i)
 	const struct model_facts *f = &i->facts;
 	json_t *o = json_object();
 
-	set(o, "model", output_string(arg.model));
+	set(o, "model", output_string(model_word));
 	set(o, "called", jitrun_model.name ? output_string(jitrun_model.name) : json_null());
 	set(o, "name", *f->name ? output_string(f->name) : json_null());
 	set(o, "format", json_string(f->format));
@@ -427,21 +418,22 @@ int jitrun_info(int argc, char **argv)
 	struct error err = { 0 };
 	int status = EXIT_USAGE;
 
-	if (!options_parse(&program, argc, argv) || options_about(&program, &arg.about, jit_version(), &status))
+	if (!options_parse(&program, argc, argv) ||
+	    options_about(&program, &jitrun_command.about, jit_version(), &status))
 		return status;
-	if (!arg.model)
+	if (!model_word)
 		return jitrun_usage("which model? Give a .gguf or .safetensors file or a model directory");
-	if (!jitrun_find_model(arg.model, NULL, &status))
+	if (!jitrun_find_model(model_word, NULL, &status))
 		return status;
 	if (!jitrun_use_preset(&program, &status))
 		return status;
-	arg.model = jitrun_model.path;
+	model_word = jitrun_model.path;
 	if (!look(&i, &err)) {
 		jit_error e = { 0 };
 		snprintf(e.message, sizeof e.message, "%s", err.text);
-		return jitrun_fail_to_open(arg.model, &e);
+		return jitrun_fail_to_open(model_word, &e);
 	}
-	(arg.json ? print_json : print_info)(&i);
+	(jitrun_command.json ? print_json : print_info)(&i);
 	if (i.measured)
 		weights_close(&i.weights);
 	if (i.opened)

@@ -12,16 +12,6 @@
 #include "programs/model_search.h"
 #include "programs/output.h"
 
-static struct {
-	bool json;
-	struct option_about about;
-} arg;
-
-static const struct option_row rows[] = {
-	{ .name = "json", .kind = OPTION_FLAG, .help = "print one JSON line instead of a table", .target = &arg.json },
-	OPTION_ABOUT(arg.about),
-};
-
 static struct option_program program = {
 	.name = "jitrun list",
 	.usage = "[--json]",
@@ -33,8 +23,8 @@ static struct option_program program = {
 		"alone are read, and nothing is written. The first column is the name by which all of jitrun's "
 		"programs take the model. Its tag, its owner, or the name of its file may be left out where that is "
 		"clear, and OWNER/NAME:Q4_K_M is the file of that type in a repository.",
-	.row = rows,
-	.n_rows = sizeof rows / sizeof rows[0]
+	.row = jitrun_command_rows,
+	.n_rows = JITRUN_COMMAND_ROWS
 };
 
 enum { NAME_COLUMNS = 34 };
@@ -158,7 +148,8 @@ int jitrun_list(int argc, char **argv)
 	int status = EXIT_USAGE;
 	bool any = false;
 
-	if (!options_parse(&program, argc, argv) || options_about(&program, &arg.about, jit_version(), &status))
+	if (!options_parse(&program, argc, argv) ||
+	    options_about(&program, &jitrun_command.about, jit_version(), &status))
 		return status;
 	if (!model_search_all(&s, &err)) {
 		model_search_free(&s);
@@ -170,12 +161,12 @@ int jitrun_list(int argc, char **argv)
 		if (!look_at(&r, &s.found[i]))
 			continue;
 		any = true;
-		if (arg.json)
+		if (jitrun_command.json)
 			json_array_append_new(models, json_row(&s.found[i], &r));
 		else
 			print_row(&s.found[i], &r);
 	}
-	if (arg.json)
+	if (jitrun_command.json)
 		print_json(&s, models);
 	else {
 		json_decref(models);

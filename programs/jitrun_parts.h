@@ -15,6 +15,7 @@
  *   jitrun_message.c   what is a message: a line, several, a block, a paste
  *   jitrun_json.c      the same as JSON, at the end or token by token
  *   jitrun_summary.c   what is said at the end: statistics, the report
+ *   jitrun_command.c   options of commands whose answer is a table
  *   jitrun_info.c      jitrun info: what a model is
  *   jitrun_list.c      jitrun list: which models there are
  *   jitrun_ps.c        jitrun ps: which models a server has in memory
@@ -207,6 +208,15 @@ struct message jitrun_next_message(void);
 
 /* ---- commands: words that may stand where the model does. Each has a command line of its own, whose name is argv[0],
  * and returns the exit status. */
+
+/* jitrun_command.c: options of those whose answer is a table. */
+struct jitrun_command {
+	bool json;
+	struct option_about about;
+};
+enum { JITRUN_COMMAND_ROWS = 6 };
+extern struct jitrun_command jitrun_command;
+extern const struct option_row jitrun_command_rows[JITRUN_COMMAND_ROWS];
 
 int jitrun_info(int argc, char **argv);
 int jitrun_list(int argc, char **argv);

@@ -18,24 +18,14 @@
 
 enum { ANSWER_MOST = 16 << 20, SECONDS = 10, NAME_COLUMNS = 40 };
 
-static struct {
-	bool json;
-	struct option_about about;
-} arg;
-
-static const struct option_row rows[] = {
-	{ .name = "json", .kind = OPTION_FLAG, .help = "print one JSON line instead of a table", .target = &arg.json },
-	OPTION_ABOUT(arg.about),
-};
-
 static struct option_program program = {
 	.name = "jitrun ps",
 	.usage = "[--json]",
 	.purpose = "list the models that a running jitserve has in memory",
 	.description = "Asks the jitserve at $JITRUN_HOST (127.0.0.1:8080), over plain HTTP, with the key in "
 		       "$JITRUN_API_KEY where there is one. Exit status: 0 it answered, 1 none did.",
-	.row = rows,
-	.n_rows = sizeof rows / sizeof rows[0]
+	.row = jitrun_command_rows,
+	.n_rows = JITRUN_COMMAND_ROWS
 };
 
 /* "HOST:PORT", "http://HOST:PORT/", "[::1]:PORT", "HOST" and ":PORT". */
@@ -219,18 +209,19 @@ int jitrun_ps(int argc, char **argv)
 	const json_t *one;
 	size_t i;
 
-	if (!options_parse(&program, argc, argv) || options_about(&program, &arg.about, jit_version(), &status))
+	if (!options_parse(&program, argc, argv) ||
+	    options_about(&program, &jitrun_command.about, jit_version(), &status))
 		return status;
 	json_t *answer = ask(&err), *list = answer ? running(answer) : NULL;
 	json_decref(answer);
 	if (!list)
 		return jitrun_fail_with(&err);
-	if (arg.json) {
+	if (jitrun_command.json) {
 		json_dumpf(list, stdout, output_json_flags(stdout));
 		putchar('\n');
 	}
-	json_array_foreach(list, i, one) if (!arg.json) print_row(one);
-	if (!arg.json && json_array_size(list) == 0)
+	json_array_foreach(list, i, one) if (!jitrun_command.json) print_row(one);
+	if (!jitrun_command.json && json_array_size(list) == 0)
 		fprintf(stderr, "The server has no model in memory.\n");
 	json_decref(list);
 	return 0;

@@ -66,7 +66,16 @@ struct option_foreign {
 	const char *answer; /* of the others: a sentence without its end */
 	const char *usual;  /* NULL, or values with '|' between that ask for nothing: of SAME and REFUSED */
 };
-/* options_foreign.c: those of programs that run models. */
+/* Rows as most are: another name of a row, and what is answered to a name that has none. */
+#define OPTION_AS(names, row) \
+	{ \
+		names, OPTION_SAME, row, NULL, NULL \
+	}
+#define OPTION_TOLD(names, kind, answer) \
+	{ \
+		names, kind, NULL, answer, NULL \
+	}
+/* options_foreign.c: those of programs that run models; options_shared.def has what both tables begin with. */
 extern const struct option_foreign option_foreign_table[];
 extern const int option_foreign_count;
 /* options_serve.c: those of servers. */

@@ -56,7 +56,8 @@ enum route_needs {
 	ROUTE_KEY = 1,
 	ROUTE_MODEL = 2,
 	ROUTE_BELOW = 4, /* paths that begin with this one and go on */
-	ROUTE_EXACT = 8  /* no slash too many: proxies are told to keep such paths from clients */
+	ROUTE_EXACT = 8, /* no slash too many: proxies are told to keep such paths from clients */
+	ROUTE_V1 = 16    /* the same at "/v1" and this path */
 };
 
 struct route {
@@ -65,9 +66,8 @@ struct route {
 	/* Fills in the answer, or begins a reply. False: refusal. */
 	bool (*handle)(struct exchange *x);
 };
-/* routes.c: ends with a path of NULL. */
-extern const struct route routes[];
-/* The route of a request whose path is as the client sent it, and what is behind a path of ROUTE_BELOW. False: refused.
+/* routes.c. The route of a request whose path is as the client sent it, and what is behind a path of ROUTE_BELOW.
+ * False: refused.
  */
 bool route_find(struct exchange *x, const char *method, const char *path);
 

@@ -209,10 +209,7 @@ static json_t *make_again(struct server *s, const char *path, const json_t *requ
 	json_put(body, "seed", json_integer(strtoll(seed, NULL, 10)));
 	json_put(body, "stream", json_false());
 	bytes_take(&x.body, json_write(body));
-	for (const struct route *r = routes; r->path && !x.route; r++)
-		if (strcmp(r->path, path) == 0)
-			x.route = r;
-	if (x.route && !x.body.lost && x.route->handle(&x) && x.reply)
+	if (route_find(&x, "POST", path) && !x.body.lost && x.route->handle(&x) && x.reply)
 		answer = wait_for_answer(&x);
 	if (answer && !is_same(x.header, header, err)) {
 		json_decref(answer);

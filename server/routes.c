@@ -5,56 +5,50 @@
 #include "server/endpoints.h"
 #include "server/guards.h"
 
-const struct route routes[] = {
+/* A key where there are keys, and a model: what most of them ask for. */
+enum { KEY_MODEL = ROUTE_KEY | ROUTE_MODEL };
+
+static const struct route routes[] = {
 	{ "GET", "/", ROUTE_OPEN, answer_page },
-	{ "GET", "/health", ROUTE_OPEN, answer_health },
-	{ "GET", "/v1/health", ROUTE_OPEN, answer_health },
+	{ "GET", "/health", ROUTE_V1, answer_health },
 	{ "GET", "/readyz", ROUTE_OPEN, answer_health },
 	{ "GET", "/livez", ROUTE_OPEN, answer_live },
-	{ "GET", "/models", ROUTE_KEY | ROUTE_MODEL, answer_models },
-	{ "GET", "/v1/models", ROUTE_KEY | ROUTE_MODEL, answer_models },
-	{ "GET", "/v1/models/", ROUTE_KEY | ROUTE_MODEL | ROUTE_BELOW, answer_model },
-	{ "POST", "/models/load", ROUTE_KEY | ROUTE_MODEL, answer_models_load },
-	{ "POST", "/models/unload", ROUTE_KEY | ROUTE_MODEL, answer_models_unload },
-	{ "POST", "/v1/chat/completions", ROUTE_KEY | ROUTE_MODEL, answer_chat },
-	{ "POST", "/chat/completions", ROUTE_KEY | ROUTE_MODEL, answer_chat },
-	{ "POST", "/v1/chat/completions/input_tokens", ROUTE_KEY | ROUTE_MODEL, answer_chat_tokens },
-	{ "POST", "/chat/completions/input_tokens", ROUTE_KEY | ROUTE_MODEL, answer_chat_tokens },
-	{ "POST", "/v1/completions", ROUTE_KEY | ROUTE_MODEL, answer_completions },
-	{ "POST", "/v1/messages", ROUTE_KEY | ROUTE_MODEL, answer_messages },
-	{ "POST", "/v1/messages/count_tokens", ROUTE_KEY | ROUTE_MODEL, answer_count_tokens },
-	{ "POST", "/v1/responses", ROUTE_KEY | ROUTE_MODEL, answer_responses },
-	{ "POST", "/responses", ROUTE_KEY | ROUTE_MODEL, answer_responses },
-	{ "POST", "/v1/responses/input_tokens", ROUTE_KEY | ROUTE_MODEL, answer_input_tokens },
+	{ "GET", "/models", KEY_MODEL | ROUTE_V1, answer_models },
+	{ "GET", "/v1/models/", KEY_MODEL | ROUTE_BELOW, answer_model },
+	{ "POST", "/models/load", KEY_MODEL, answer_models_load },
+	{ "POST", "/models/unload", KEY_MODEL, answer_models_unload },
+	{ "POST", "/chat/completions", KEY_MODEL | ROUTE_V1, answer_chat },
+	{ "POST", "/chat/completions/input_tokens", KEY_MODEL | ROUTE_V1, answer_chat_tokens },
+	{ "POST", "/v1/completions", KEY_MODEL, answer_completions },
+	{ "POST", "/v1/messages", KEY_MODEL, answer_messages },
+	{ "POST", "/v1/messages/count_tokens", KEY_MODEL, answer_count_tokens },
+	{ "POST", "/responses", KEY_MODEL | ROUTE_V1, answer_responses },
+	{ "POST", "/v1/responses/input_tokens", KEY_MODEL, answer_input_tokens },
 	{ "GET", "/v1/responses/", ROUTE_KEY | ROUTE_BELOW, answer_stored },
 	{ "DELETE", "/v1/responses/", ROUTE_KEY | ROUTE_BELOW, answer_drop_stored },
 	{ "POST", "/v1/responses/", ROUTE_KEY | ROUTE_BELOW, answer_cancel_stored },
-	{ "POST", "/v1/embeddings", ROUTE_KEY | ROUTE_MODEL, answer_embeddings },
-	{ "POST", "/embeddings", ROUTE_KEY | ROUTE_MODEL, answer_embeddings },
-	{ "POST", "/embedding", ROUTE_KEY | ROUTE_MODEL, answer_embeddings },
-	{ "POST", "/v1/score", ROUTE_KEY, answer_score },
-	{ "POST", "/score", ROUTE_KEY, answer_score },
-	{ "POST", "/v1/rerank", ROUTE_KEY, answer_rerank },
-	{ "POST", "/rerank", ROUTE_KEY, answer_rerank },
-	{ "POST", "/v1/reranking", ROUTE_KEY, answer_rerank },
-	{ "POST", "/reranking", ROUTE_KEY, answer_rerank },
-	{ "POST", "/completion", ROUTE_KEY | ROUTE_MODEL, answer_native },
-	{ "POST", "/completions", ROUTE_KEY | ROUTE_MODEL, answer_native },
-	{ "POST", "/infill", ROUTE_KEY | ROUTE_MODEL, answer_infill },
-	{ "POST", "/tokenize", ROUTE_KEY | ROUTE_MODEL, answer_tokenize },
-	{ "POST", "/detokenize", ROUTE_KEY | ROUTE_MODEL, answer_detokenize },
-	{ "POST", "/apply-template", ROUTE_KEY | ROUTE_MODEL, answer_apply_template },
-	{ "GET", "/props", ROUTE_KEY | ROUTE_MODEL | ROUTE_EXACT, answer_props },
-	{ "GET", "/slots", ROUTE_KEY | ROUTE_MODEL | ROUTE_EXACT, answer_slots },
-	{ "POST", "/slots/", ROUTE_KEY | ROUTE_MODEL | ROUTE_BELOW | ROUTE_EXACT, answer_slot_action },
-	{ "POST", "/api/chat", ROUTE_KEY | ROUTE_MODEL, answer_ollama_chat },
-	{ "POST", "/api/generate", ROUTE_KEY | ROUTE_MODEL, answer_ollama_generate },
-	{ "POST", "/api/embed", ROUTE_KEY | ROUTE_MODEL, answer_ollama_embed },
-	{ "POST", "/api/embeddings", ROUTE_KEY | ROUTE_MODEL, answer_ollama_embeddings },
+	{ "POST", "/embeddings", KEY_MODEL | ROUTE_V1, answer_embeddings },
+	{ "POST", "/embedding", KEY_MODEL, answer_embeddings },
+	{ "POST", "/score", ROUTE_KEY | ROUTE_V1, answer_score },
+	{ "POST", "/rerank", ROUTE_KEY | ROUTE_V1, answer_rerank },
+	{ "POST", "/reranking", ROUTE_KEY | ROUTE_V1, answer_rerank },
+	{ "POST", "/completion", KEY_MODEL, answer_native },
+	{ "POST", "/completions", KEY_MODEL, answer_native },
+	{ "POST", "/infill", KEY_MODEL, answer_infill },
+	{ "POST", "/tokenize", KEY_MODEL, answer_tokenize },
+	{ "POST", "/detokenize", KEY_MODEL, answer_detokenize },
+	{ "POST", "/apply-template", KEY_MODEL, answer_apply_template },
+	{ "GET", "/props", KEY_MODEL | ROUTE_EXACT, answer_props },
+	{ "GET", "/slots", KEY_MODEL | ROUTE_EXACT, answer_slots },
+	{ "POST", "/slots/", KEY_MODEL | ROUTE_BELOW | ROUTE_EXACT, answer_slot_action },
+	{ "POST", "/api/chat", KEY_MODEL, answer_ollama_chat },
+	{ "POST", "/api/generate", KEY_MODEL, answer_ollama_generate },
+	{ "POST", "/api/embed", KEY_MODEL, answer_ollama_embed },
+	{ "POST", "/api/embeddings", KEY_MODEL, answer_ollama_embeddings },
 	{ "GET", "/api/version", ROUTE_KEY, answer_ollama_version },
-	{ "GET", "/api/tags", ROUTE_KEY | ROUTE_MODEL, answer_ollama_tags },
-	{ "POST", "/api/show", ROUTE_KEY | ROUTE_MODEL, answer_ollama_show },
-	{ "GET", "/api/ps", ROUTE_KEY | ROUTE_MODEL, answer_ollama_ps },
+	{ "GET", "/api/tags", KEY_MODEL, answer_ollama_tags },
+	{ "POST", "/api/show", KEY_MODEL, answer_ollama_show },
+	{ "GET", "/api/ps", KEY_MODEL, answer_ollama_ps },
 	{ "POST", "/api/pull", ROUTE_KEY, answer_ollama_pull },
 	{ "POST", "/api/push", ROUTE_KEY, answer_ollama_push },
 	{ "POST", "/api/create", ROUTE_KEY, answer_ollama_create },
@@ -62,7 +56,7 @@ const struct route routes[] = {
 	{ "DELETE", "/api/delete", ROUTE_KEY, answer_ollama_delete },
 	{ "GET", "/api/blobs/", ROUTE_KEY | ROUTE_BELOW, answer_ollama_blob },
 	{ "POST", "/api/blobs/", ROUTE_KEY | ROUTE_BELOW, answer_ollama_put_blob },
-	{ "GET", "/metrics", ROUTE_KEY | ROUTE_MODEL | ROUTE_EXACT, answer_metrics },
+	{ "GET", "/metrics", KEY_MODEL | ROUTE_EXACT, answer_metrics },
 	{ NULL, NULL, 0, NULL },
 };
 
@@ -91,11 +85,23 @@ void route_name(struct exchange *x, const char *path)
 	request_id_make(x->id);
 }
 
+/* How many bytes of the path are those of the route, with "/v1" before them or without. */
+static size_t same_as(const struct route *r, const char *path)
+{
+	bool exact = r->needs & ROUTE_EXACT;
+	size_t n = same_path(r->path, path, exact), version = same_path("/v1", path, exact);
+
+	if (n || !version || !(r->needs & ROUTE_V1))
+		return n;
+	n = same_path(r->path, path + version, exact);
+	return n ? version + n : 0;
+}
+
 /* Whether a path is this route's; what is behind it is kept. */
 static bool is_at(struct exchange *x, const struct route *r, const char *path)
 {
 	bool exact = r->needs & ROUTE_EXACT;
-	size_t n = same_path(r->path, path, exact), more = strlen(path), slashes = n ? strspn(path + n, "/") : 0;
+	size_t n = same_as(r, path), more = strlen(path), slashes = n ? strspn(path + n, "/") : 0;
 
 	if (!(r->needs & ROUTE_BELOW))
 		return n && path[exact ? n : n + slashes] == 0;

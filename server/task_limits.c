@@ -58,20 +58,30 @@ static bool read_allowed(struct reading *w, const json_t *body, struct refusal *
 	return true;
 }
 
+/* An array of the body and zeroed memory for one thing of `each` bytes for every element. *list NULL: there is no such
+ * field. False: refused. */
+static bool begin_list(const json_t *body, const char *name, const char *what, size_t each, const json_t **list,
+                       void **memory, struct refusal *r)
+{
+	*list = field_array(body, name, r);
+	if (r->status || !*list)
+		return r->status == 0;
+	if (json_array_size(*list) > TASK_MOST_STOPS)
+		return refuse(r, 400, name, "%s has more than %d %s", name, TASK_MOST_STOPS, what);
+	*memory = calloc(json_array_size(*list) + 1, each);
+	return *memory || no_memory(r);
+}
+
 /* Sequences of tokens, as transformers has them. */
 static bool read_sequences(struct reading *w, const json_t *body, struct refusal *r)
 {
 	static const char name[] = "bad_words_ids";
-	const json_t *list = field_array(body, name, r);
+	const json_t *list;
 	json_t *one;
 	size_t i;
 
-	if (r->status || !list)
-		return r->status == 0;
-	if (json_array_size(list) > TASK_MOST_STOPS)
-		return refuse(r, 400, name, "%s has more than %d sequences", name, TASK_MOST_STOPS);
-	if (!(w->words = calloc(json_array_size(list) + 1, sizeof *w->words)))
-		return no_memory(r);
+	if (!begin_list(body, name, "sequences", sizeof *w->words, &list, (void **)&w->words, r))
+		return false;
 	w->o.words = w->words;
 	json_array_foreach(list, i, one)
 	{
@@ -91,16 +101,12 @@ static bool read_sequences(struct reading *w, const json_t *body, struct refusal
 static bool read_words(struct reading *w, const json_t *body, struct refusal *r)
 {
 	static const char name[] = "bad_words";
-	const json_t *list = field_array(body, name, r);
+	const json_t *list;
 	json_t *one;
 	size_t i;
 
-	if (r->status || !list)
-		return r->status == 0;
-	if (json_array_size(list) > TASK_MOST_STOPS)
-		return refuse(r, 400, name, "%s has more than %d texts", name, TASK_MOST_STOPS);
-	if (!(w->texts = calloc(json_array_size(list) + 1, sizeof *w->texts)))
-		return no_memory(r);
+	if (!begin_list(body, name, "texts", sizeof *w->texts, &list, (void **)&w->texts, r))
+		return false;
 	w->o.texts = w->texts;
 	json_array_foreach(list, i, one)
 	{
