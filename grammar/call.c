@@ -231,7 +231,7 @@ static void close_machine(struct machine *machine)
 	free(m);
 }
 
-static const struct machine_kind call_kind = { step, ends, top, alone, easy, bytes, close_machine, false };
+static const struct machine_kind call_kind = { step, ends, top, alone, easy, bytes, close_machine, NULL };
 
 /* ---- reading */
 

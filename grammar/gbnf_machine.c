@@ -367,7 +367,15 @@ static bool test(struct machine *machine, uint32_t state, size_t i, uint32_t *id
 }
 
 static const struct machine_whole gbnf_whole = { step_whole, both, test };
-static const struct machine_kind gbnf_kind = { step, ends, top, alone, easy, bytes, close_machine, true };
+/* A top can have several stacks below it. */
+static bool many(const struct machine *m, uint32_t state)
+{
+	(void)m;
+	(void)state;
+	return true;
+}
+
+static const struct machine_kind gbnf_kind = { step, ends, top, alone, easy, bytes, close_machine, many };
 
 
 static struct machine *no_machine(struct gbnf_machine *m, struct error *err, enum error_code code, const char *why)

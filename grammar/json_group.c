@@ -267,7 +267,10 @@ static bool fill(struct json_machine *m, struct group *g, const uint32_t *roots,
 	    !sum_up(g, m->schema) || !effort_grow(0, g->n_names * (sizeof *g->name + 1)))
 		return false;
 	find_joint(g, m->schema);
-	return group_rank(m, g) && group_find_known(m, g) && find_closed(m, g);
+	if (!group_rank(m, g) || !group_find_known(m, g) || !find_closed(m, g))
+		return false;
+	g->few_names = group_has_few_names(m, g);
+	return true;
 }
 
 uint32_t group_make(struct json_machine *m, const uint32_t *roots, size_t n, const uint32_t *goal, size_t goal_words)

@@ -202,9 +202,11 @@ static void feed(struct json_machine *m, struct frame *f, const uint8_t *bytes, 
 	effort_take(4 + n * (g->n + g->n_patterns));
 	for (unsigned b = 0; b < n; b++) {
 		narrow(m, g, k.rest, bytes[b]);
-		if (g->counts && !m->any_name)
-			k.rest[KEY_HASH] = value_byte(m, k.rest[KEY_HASH] ? k.rest[KEY_HASH] : value_root(m), bytes[b]);
+		if (k.rest[KEY_MEETS])
+			k.rest[KEY_MEETS] = names_meet(m, k.rest[KEY_NAMES], k.rest[KEY_MEETS], bytes[b]);
 	}
+	if (!k.rest[KEY_MEETS])
+		k.rest[KEY_NAMES] = 0;
 	for (uint32_t i = 0; i < g->n; i++) {
 		struct part p = s->node[g->node[i]].patterns;
 		for (uint32_t j = 0; j < p.n; j++, at++)
@@ -228,7 +230,7 @@ static size_t requests(const struct json_machine *m, const struct frame *f, stru
 }
 
 uint32_t key_begin(struct json_machine *m, struct frame *object, const struct members_so_far *so_far,
-                   const uint32_t *full, const uint32_t *hashes, size_t n_hashes)
+                   const uint32_t *full, uint32_t names)
 {
 	const uint32_t *seen = so_far->seen;
 	uint32_t shut[FRAME_WORDS] = { 0 };
@@ -251,12 +253,15 @@ uint32_t key_begin(struct json_machine *m, struct frame *object, const struct me
 	struct outcome o = string_begin(m, &inner);
 	const bool others = order_shut(m, object->w[1], so_far, shut);
 	g = frame_group(m, object);
+	const uint32_t meets = names && names != names_none(m) ? value_root(m) : 0;
 	frame_begin(&f, FRAME_KEY, object->w[1], g->n);
 	memcpy(frame_failed(&f), frame_failed(object), bits_words(g->n) * sizeof *f.w);
 	for (int i = 0; i < KEY_SEEN; i++)
 		frame_push(&f, i == KEY_INNER         ? o.frame
 		               : i == KEY_TO          ? g->n_names
 		               : i == KEY_LISTED_ONLY ? !others
+		               : i == KEY_MEETS       ? meets
+		               : i == KEY_NAMES       ? (meets ? names : 0)
 		                                      : 0);
 	for (size_t i = 0; i < bits_words(g->n_names); i++)
 		frame_push(&f, seen[i]);
@@ -271,8 +276,6 @@ uint32_t key_begin(struct json_machine *m, struct frame *object, const struct me
 			                       ? AUTOMATON_START
 			                       : AUTOMATON_DEAD);
 	}
-	for (size_t i = 0; i < n_hashes; i++)
-		frame_push(&f, hashes[i]);
 	return !f.failed && o.frame && possible(m, &f) && key_can_end(m, &f) ? frame_keep(m, &f) : 0;
 }
 
@@ -292,8 +295,8 @@ static bool takes(void *user, const uint8_t *bytes, unsigned n)
 	return possible(t->m, &f);
 }
 
-/* The result: the name's index or NO_NAME, the bits of patterns that fit, the hash, the bits of the object's nodes
- * that have failed. */
+/* The result: the name's index or NO_NAME, the bits of patterns that fit, the bits of the object's nodes that have
+ * failed. */
 static struct outcome key_end(struct json_machine *m, struct frame *f, uint32_t inner_group, uint32_t inner_result)
 {
 	const struct group *g = frame_group(m, f);
@@ -306,7 +309,7 @@ static struct outcome key_end(struct json_machine *m, struct frame *f, uint32_t 
 
 	if (named ? bit(k.seen, from) || bit(k.shut, from) : k.rest[KEY_LISTED_ONLY] != 0)
 		return dies();
-	if (!named && !m->any_name && key_was_there(&k))
+	if (!named && k.rest[KEY_MEETS] && items_have(m, k.rest[KEY_NAMES], k.rest[KEY_MEETS]))
 		return dies();
 	frame_push(&out, named ? from : NO_NAME);
 	for (size_t i = 0; i < bits_words(g->n_patterns); i++)
@@ -317,8 +320,6 @@ static struct outcome key_end(struct json_machine *m, struct frame *f, uint32_t 
 			if (automaton_accepts(s->automaton[s->pattern[p.at + j].automaton], k.pattern[at]))
 				set_bit(out.w + 1, at);
 	}
-	frame_push(&out, k.rest[KEY_HASH]);
-	frame_push(&out, 0);
 	size_t n = requests(m, f, r);
 	group_child_failed(m, inner_group, interner_get(&m->results, inner_result, NULL), r, n, frame_failed(f));
 	for (size_t i = 0; i < bits_words(g->n); i++)
@@ -358,7 +359,7 @@ struct outcome key_step(struct json_machine *m, struct frame *f, uint8_t byte)
 		return o;
 	frame_load(m, o.frame, &after);
 	const uint32_t *rest = frame_rest(m, &after);
-	return rest[KEY_TEXT] || rest[KEY_TEXT + 1] || key_can_end(m, &after) ? o : dies();
+	return key_inside_character(rest) || key_can_end(m, &after) ? o : dies();
 }
 
 /* The last character could be that of a name which is there already. What a name is counted by is asked at its end
@@ -370,9 +371,10 @@ uint32_t key_easy(struct json_machine *m, uint32_t number, enum easy class)
 	struct frame f;
 
 	frame_load(m, number, &f);
+	if (key_inside_character(frame_rest(m, &f)))
+		return 0;
 	const bool other = frame_rest(m, &f)[KEY_FROM] == frame_rest(m, &f)[KEY_TO] || other_possible(m, &f);
-	const struct key key = key_parts(m, &f);
-	const bool meets = key_counts_names(m, frame_group(m, &f)) && key_may_meet(m, &key);
+	const bool meets = frame_rest(m, &f)[KEY_MEETS] != 0;
 	const bool peril = key_is_perilous(m, &f);
 	const uint32_t reach = peril ? key_reach(m, &f, class) : 0;
 	/* which may have made groups, and moved them */

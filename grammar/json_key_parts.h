@@ -6,14 +6,14 @@
 
 /* Behind the head, whose group is the object's and whose bits are the object's: the text's state (3 words); the frame
  * of the name as a string, which nodes with "propertyNames" look at; the names of the group that begin so: from, to,
- * and how many bytes; where members are counted, all bytes (json_value.c); whether names that are not in order may
- * come (json_order.c); what the object has seen; names whose turn it is not; a bit for each node that has room only for
- * members that it still requires; the states of patterns; the names that the object has. */
-enum { KEY_TEXT, KEY_INNER = 3, KEY_FROM, KEY_TO, KEY_BYTES, KEY_HASH, KEY_LISTED_ONLY, KEY_SEEN };
+ * and how many bytes; where names can come to an end and one of the object's other names begins so, all bytes
+ * (json_value.c) and those names (json_name_list.c), else 0: such frames are few, however many texts there are; whether
+ * names that are not in order may come (json_order.c); what the object has seen; names whose turn it is not; a bit for
+ * each node that has room only for members that it still requires; the states of patterns. */
+enum { KEY_TEXT, KEY_INNER = 3, KEY_FROM, KEY_TO, KEY_BYTES, KEY_MEETS, KEY_NAMES, KEY_LISTED_ONLY, KEY_SEEN };
 
 struct key {
-	uint32_t *rest, *seen, *shut, *full, *pattern, *hashes;
-	size_t n_hashes; /* words */
+	uint32_t *rest, *seen, *shut, *full, *pattern;
 };
 
 static inline struct key key_parts(const struct json_machine *m, struct frame *f)
@@ -25,9 +25,13 @@ static inline struct key key_parts(const struct json_machine *m, struct frame *f
 	k.shut = k.seen + bits_words(g->n_names);
 	k.full = k.shut + bits_words(g->n_names);
 	k.pattern = k.full + bits_words(g->n);
-	k.hashes = k.pattern + g->n_patterns;
-	k.n_hashes = f->n - (size_t)(k.hashes - f->w);
 	return k;
+}
+
+/* Whether the text stands inside of a character: its bytes, an escape, or between the halves of a pair. */
+static inline bool key_inside_character(const uint32_t *rest)
+{
+	return rest[KEY_TEXT] || rest[KEY_TEXT + 1] || rest[KEY_TEXT + 2];
 }
 
 /* Whoever's turn it is. */
@@ -47,15 +51,11 @@ bool key_leads_on(struct json_machine *m, uint32_t group, const struct member *o
 bool key_lists(const struct json_machine *m, const struct group *g, uint32_t i);
 /* Whether any pattern can still fit. */
 bool key_some_pattern(const struct json_machine *m, struct frame *f);
-/* json_names.c: whether what was begun may lead nowhere, though each that looks at it takes the beginning; whether the
- * object has the name as it stands; may have one that begins so; whether what was begun can
- * become a name that it has not, and that has a value. */
+/* json_names.c: whether what was begun may lead nowhere, though each that looks at it takes the beginning; whether what
+ * was begun can become a name that the object has not, and that has a value. */
 bool key_is_perilous(struct json_machine *m, struct frame *f);
 /* ... and for how many characters of a class it leads on. */
 uint32_t key_reach(struct json_machine *m, const struct frame *f, enum easy class);
-bool key_was_there(const struct key *k);
-bool key_may_meet(const struct json_machine *m, const struct key *k);
-bool key_counts_names(const struct json_machine *m, const struct group *g);
 bool key_can_end(struct json_machine *m, const struct frame *f);
 
 #endif

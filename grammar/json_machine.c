@@ -57,96 +57,6 @@ struct outcome pops(struct json_machine *m, const uint32_t *words, size_t n)
 	return (struct outcome){ .kind = POPS, .result = result };
 }
 
-/* ---- frames without a file of their own */
-
-/* White space, then a value. */
-uint32_t start_frame(struct json_machine *m, uint32_t group, uint32_t space)
-{
-	struct frame f;
-
-	frame_begin(&f, FRAME_START, group, m->group[group].n);
-	frame_push(&f, space);
-	return frame_keep(m, &f);
-}
-
-static const struct {
-	const char *text;
-	uint8_t kind;
-} words[] = { { "null", JSON_IS_NULL }, { "false", JSON_IS_FALSE }, { "true", JSON_IS_TRUE } };
-
-static uint8_t kind_of(uint8_t b)
-{
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		if (words[i].text[0] == (char)b)
-			return words[i].kind;
-	return b == '"'                             ? JSON_IS_STRING
-	       : b == '['                           ? JSON_IS_ARRAY
-	       : b == '{'                           ? JSON_IS_OBJECT
-	       : b == '-' || (b >= '0' && b <= '9') ? JSON_IS_NUMBER
-	                                            : 0;
-}
-
-static struct outcome begin_array(struct json_machine *m, struct frame *f, uint32_t space)
-{
-	struct frame trial;
-
-	frame_copy(&trial, f);
-	return array_possible(m, &trial) ? array_begin(m, f, space) : dies();
-}
-
-static struct outcome start_step(struct json_machine *m, struct frame *f, uint8_t byte)
-{
-	const struct group *g = frame_group(m, f);
-	uint8_t kind = kind_of(byte);
-	uint32_t *space = &frame_rest(m, f)[0];
-	const unsigned where = *space & SPACE_OF_MEMBER  ? SPACE_ONE
-	                       : *space & SPACE_IN_LINES ? SPACE_LINE
-	                       : space_depth(*space)     ? SPACE_ONE
-	                                                 : SPACE_ONE | SPACE_LINE;
-
-	if (is_space(byte))
-		return space_step(m, space, byte, where) ? stays(m, f) : dies();
-	if (!space_ends(m, space, where))
-		return dies();
-	const uint32_t deeper = space_deeper(m, *space);
-	for (uint32_t i = 0; i < g->n; i++)
-		if (!(m->schema->node[g->node[i]].kinds & kind))
-			set_bit(frame_failed(f), i);
-	if (!kind || !group_alive(m, g, &(struct facts){ .failed = frame_failed(f), .kind = kind }))
-		return dies();
-	f->n--; /* the space */
-	switch (kind) {
-	case JSON_IS_STRING: return string_begin(m, f);
-	case JSON_IS_NUMBER: return m->writes ? number_begin_writing(m, f, byte) : number_begin(m, f, byte);
-	case JSON_IS_ARRAY: return begin_array(m, f, deeper);
-	case JSON_IS_OBJECT: return object_begin(m, f, deeper);
-	}
-	f->w[0] = FRAME_WORD;
-	frame_push(f, kind == JSON_IS_NULL ? 0 : kind == JSON_IS_FALSE ? 1 : 2);
-	frame_push(f, 1);
-	/* Nothing can go wrong inside of a word: whether it may end is known when it begins. */
-	struct frame end = *f;
-	return group_done(m, &end, NULL).kind == DIES ? dies() : stays(m, f);
-}
-
-static struct outcome word_step(struct json_machine *m, struct frame *f, uint8_t byte)
-{
-	uint32_t *rest = frame_rest(m, f);
-	const char *text = words[rest[0]].text;
-
-	if ((char)byte != text[rest[1]++])
-		return dies();
-	return text[rest[1]] ? stays(m, f) : group_done(m, f, NULL);
-}
-
-static struct outcome end_step(struct json_machine *m, struct frame *f, uint8_t byte)
-{
-	/* One, so that a model that is done says so. */
-	const bool space = m->writes ? !m->compact && (byte == ' ' || byte == '\n') : is_space(byte);
-
-	return space && f->w[FRAME_HEAD]++ == 0 ? stays(m, f) : dies();
-}
-
 static struct outcome make_outcome(struct json_machine *m, uint32_t frame, uint8_t byte)
 {
 	struct frame f;
@@ -167,7 +77,7 @@ static struct outcome make_outcome(struct json_machine *m, uint32_t frame, uint8
 }
 
 /* What the frame becomes when the one above it is done. */
-static uint32_t resume(struct json_machine *m, uint32_t frame, uint32_t result, uint32_t value)
+static uint32_t resume(struct json_machine *m, uint32_t frame, uint32_t result, uint32_t value, uint32_t names)
 {
 	struct frame f;
 	uint32_t words_of[FRAME_WORDS];
@@ -179,7 +89,7 @@ static uint32_t resume(struct json_machine *m, uint32_t frame, uint32_t result, 
 	if (f.w[0] == FRAME_ARRAY)
 		return array_resume(m, &f, words_of, value);
 	if (f.w[0] == FRAME_OBJECT)
-		return object_resume(m, &f, words_of);
+		return object_resume(m, &f, words_of, names);
 	frame_begin(&f, FRAME_END, 0, 0);
 	frame_push(&f, 0);
 	return frame_keep(m, &f);
@@ -229,16 +139,16 @@ static struct outcome outcome_of(struct json_machine *m, uint32_t frame, uint8_t
 }
 
 /* A frame on a stack, and the bytes so far where they are of an item that must differ from others: number of
- * values.bytes; 0: of none. */
+ * values.bytes; 0: of none. And what was told of names (json_name_list.c). */
 struct place_in_text {
-	uint32_t frame, below, item;
+	uint32_t frame, below, item, told;
 };
 
 static uint32_t state_of(struct json_machine *m, const struct place_in_text *at)
 {
-	const uint32_t w[] = { at->frame, at->below, at->item };
+	const uint32_t w[] = { at->frame, at->below, at->item, at->told };
 	bool full = m->states.n >= STATES_MOST;
-	uint32_t state = at->frame && !full ? interner_add(&m->states, w, 3, NULL) : 0;
+	uint32_t state = at->frame && !full ? interner_add(&m->states, w, at->told ? 4 : 3, NULL) : 0;
 
 	m->machine.limited |= full;
 	m->machine.failed |= at->frame && !state;
@@ -247,9 +157,10 @@ static uint32_t state_of(struct json_machine *m, const struct place_in_text *at)
 
 static struct place_in_text place_of(const struct json_machine *m, uint32_t state)
 {
-	const uint32_t *w = interner_get(&m->states, state, NULL);
+	size_t n;
+	const uint32_t *w = interner_get(&m->states, state, &n);
 
-	return (struct place_in_text){ w[0], w[1], w[2] };
+	return (struct place_in_text){ w[0], w[1], w[2], n > 3 ? w[3] : 0 };
 }
 
 static bool frame_differs(const struct json_machine *m, uint32_t frame)
@@ -260,26 +171,36 @@ static bool frame_differs(const struct json_machine *m, uint32_t frame)
 /* A frame is put on top: an item's bytes are kept from here on. False: no memory. */
 static bool put_on(struct json_machine *m, struct place_in_text *at, const struct outcome *o)
 {
-	uint32_t below = state_of(m, &(struct place_in_text){ o->frame, at->below, at->item });
+	uint32_t below = state_of(m, &(struct place_in_text){ o->frame, at->below, at->item, at->told });
 
 	if (!at->item && below && frame_differs(m, o->frame))
 		at->item = value_root(m);
 	at->below = below;
 	at->frame = o->child;
+	at->told = o->child ? told_pushed(m, o->child) : 0;
 	return below != 0;
 }
 
-/* The top is done: the frame below goes on. */
-static void take_away(struct json_machine *m, struct place_in_text *at, uint32_t result)
+/* The top is done: the frame below goes on. False: what becomes of it is told by what is below of one that stands
+ * alone. */
+static bool take_away(struct json_machine *m, struct place_in_text *at, uint32_t result)
 {
 	const struct place_in_text before = place_of(m, at->below);
-	uint32_t value = 0;
+	const uint32_t *frame = interner_get(&m->frames, before.frame, NULL);
+	uint32_t value = 0, names = before.told;
+	bool known = names || frame[0] != FRAME_OBJECT || !m->group[frame[1]].few_names, ok = true;
 
+	if (told_of_name(m, at->frame))
+		ok = told_with(m, before.frame, result, at->told, &names, &known);
+	if (!known)
+		return false;
 	if (at->item && frame_differs(m, before.frame))
 		value = value_between(m, before.item ? before.item : value_root(m), at->item);
-	at->frame = resume(m, before.frame, result, value);
+	at->frame = ok ? resume(m, before.frame, result, value, names) : 0;
 	at->below = before.below;
 	at->item = before.item ? at->item : 0;
+	at->told = names;
+	return true;
 }
 
 static uint32_t make_step(struct json_machine *m, uint32_t state, uint8_t byte)
@@ -297,15 +218,17 @@ static uint32_t make_step(struct json_machine *m, uint32_t state, uint8_t byte)
 		}
 		switch (o.kind) {
 		case DIES: return MACHINE_DEAD;
-		case STAYS: at.frame = o.frame; break;
+		case STAYS:
+			at.told = told_by(m, at.told, at.frame, o.frame, byte);
+			at.frame = o.frame;
+			break;
 		case PUSHES:
 			if (!put_on(m, &at, &o))
 				return MACHINE_DEAD;
 			break;
 		case POPS:
-			if (at.below == NOTHING_KNOWN)
-				return MACHINE_BELOW;
-			take_away(m, &at, o.result);
+			if (at.below == NOTHING_KNOWN || !take_away(m, &at, o.result))
+				return machine->failed ? MACHINE_DEAD : MACHINE_BELOW;
 			break;
 		}
 	}
@@ -336,7 +259,18 @@ static uint32_t top(const struct machine *machine, uint32_t state)
 
 static uint32_t alone(struct machine *machine, uint32_t frame)
 {
-	return state_of((struct json_machine *)machine, &(struct place_in_text){ frame, NOTHING_KNOWN, 0 });
+	struct json_machine *m = (struct json_machine *)machine;
+
+	return state_of(m, &(struct place_in_text){ frame, NOTHING_KNOWN, 0, told_alone(m, frame) });
+}
+
+/* Its text tells items and names apart, and a state that stands alone does not have it. */
+static bool many(const struct machine *machine, uint32_t state)
+{
+	const struct json_machine *m = (const struct json_machine *)machine;
+	const struct place_in_text at = place_of(m, state);
+
+	return at.item || told_of_name(m, at.frame);
 }
 
 static uint32_t easy(struct machine *machine, uint32_t state, enum easy class)
@@ -357,9 +291,8 @@ static bool ends(struct machine *machine, uint32_t state)
 	struct place_in_text at = place_of(m, state);
 	if (interner_get(&m->frames, at.frame, NULL)[0] == FRAME_NUMBER) {
 		const struct outcome o = outcome_of(m, at.frame, ' ');
-		if (o.kind != POPS || at.below == NOTHING_KNOWN)
+		if (o.kind != POPS || at.below == NOTHING_KNOWN || !take_away(m, &at, o.result))
 			return false;
-		take_away(m, &at, o.result);
 	}
 	return at.frame && interner_get(&m->frames, at.frame, NULL)[0] == FRAME_END;
 }
@@ -370,7 +303,8 @@ static size_t bytes(const struct machine *machine)
 
 	return interner_bytes(&m->frames) + interner_bytes(&m->states) + interner_bytes(&m->results) +
 	       interner_bytes(&m->outcomes) + interner_bytes(&m->endings.whole) + interner_bytes(&m->endings.bare) +
-	       interner_bytes(&m->values.bytes) + interner_bytes(&m->values.plain) + m->rows * 256 * sizeof **m->row;
+	       interner_bytes(&m->values.bytes) + interner_bytes(&m->values.plain) + interner_bytes(&m->values.lists) +
+	       m->rows * 256 * sizeof **m->row;
 }
 
 static void close_machine(struct machine *machine)
@@ -396,7 +330,7 @@ static void close_machine(struct machine *machine)
 	free(m);
 }
 
-static const struct machine_kind json_kind = { step, ends, top, alone, easy, bytes, close_machine, false };
+static const struct machine_kind json_kind = { step, ends, top, alone, easy, bytes, close_machine, many };
 
 static bool begin(struct json_machine *m, bool *empty, struct error *err)
 {
@@ -408,7 +342,7 @@ static bool begin(struct json_machine *m, bool *empty, struct error *err)
 	if (*empty)
 		return false;
 	frame_begin(&f, FRAME_ROOT, 0, 0);
-	struct place_in_text at = { frame_keep(m, &f), NOTHING_KNOWN, 0 };
+	struct place_in_text at = { frame_keep(m, &f), NOTHING_KNOWN, 0, 0 };
 	at.below = state_of(m, &at);
 	at.frame = group ? start_frame(m, group, 0) : 0;
 	m->machine.start = group && at.below ? state_of(m, &at) : MACHINE_DEAD;

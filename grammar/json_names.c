@@ -9,16 +9,7 @@
 /* Where members are counted, none may have the name of another: what was begun must be able to become one that is not
  * there yet. Patterns can leave few. */
 
-bool key_was_there(const struct key *k)
-{
-	for (size_t i = 0; i < k->n_hashes; i += 2)
-		if (k->hashes[i] == k->rest[KEY_HASH])
-			return true;
-	return false;
-}
-
-/* Whether patterns say which names there are, so that they can come to an end. */
-bool key_counts_names(const struct json_machine *m, const struct group *g)
+bool group_has_few_names(const struct json_machine *m, const struct group *g)
 {
 	bool few = false;
 
@@ -43,7 +34,7 @@ static bool has_place(struct json_machine *m, const struct frame *key, uint32_t 
 	memcpy(seen, key_parts(m, &f).seen, bits_words(g->n_names) * sizeof *seen);
 	if (words[0] != NO_NAME)
 		set_bit(seen, words[0]);
-	const uint32_t *failed = words + 1 + bits_words(g->n_patterns) + 2;
+	const uint32_t *failed = words + 1 + bits_words(g->n_patterns);
 	return key_leads_on(m, f.w[1], &(struct member){ words[0], words + 1, failed }, seen);
 }
 
@@ -78,16 +69,6 @@ static void count_names(struct naming *n, const struct frame *f, unsigned depth)
 		count_names(n, next, depth + 1);
 	}
 	free(next);
-}
-
-/* Whether a name that the object has begins like the text so far. */
-bool key_may_meet(const struct json_machine *m, const struct key *k)
-{
-	for (size_t i = 0; i < k->n_hashes; i += 2)
-		for (uint32_t at = k->hashes[i]; at && effort_take(1); at = interner_get(&m->values.bytes, at, NULL)[0])
-			if (at == k->rest[KEY_HASH] || !k->rest[KEY_HASH])
-				return true;
-	return false;
 }
 
 /* ---- where what is asked of names, of members and by patterns must be looked at together */
@@ -237,14 +218,14 @@ static uint32_t any_name_of(struct json_machine *m, const struct frame *f)
 	struct frame own;
 
 	frame_copy(&own, f);
-	key_parts(m, &own).rest[KEY_HASH] = 0;
+	uint32_t *rest = frame_rest(m, &own);
+	rest[KEY_MEETS] = rest[KEY_NAMES] = 0;
 	return frame_keep(m, &own);
 }
 
 static bool name_leads(struct json_machine *m, const struct frame *f)
 {
 	struct names_met t = { .failed = false };
-	const bool any_before = m->any_name;
 	bool border[256] = { false }, found = false;
 	const uint32_t first = any_name_of(m, f);
 	const struct name_known *known = known_of(m, first);
@@ -252,14 +233,12 @@ static bool name_leads(struct json_machine *m, const struct frame *f)
 	if (!known || known->leads != LEADS_UNKNOWN)
 		return !known || known->leads == LEADS_ON;
 	find_borders(m, f, border);
-	m->any_name = true;
 	meet(&t, first, 0);
 	for (uint32_t i = 1; i <= t.frames.n && !found && !t.failed && !effort_over() && !m->machine.failed; i++) {
 		found = i > FRAMES_LOOKED_AT || try_bytes(m, &t, i, border);
 		for (uint32_t at = i; found && at; at = t.from[at])
 			keep_leads(m, *interner_get(&t.frames, at, NULL), LEADS_ON);
 	}
-	m->any_name = any_before;
 	m->machine.failed |= t.failed;
 	for (uint32_t i = 1; i <= t.frames.n && !found && !m->machine.failed && !effort_over(); i++)
 		keep_leads(m, *interner_get(&t.frames, i, NULL), LEADS_NOWHERE);
@@ -279,7 +258,7 @@ static uint32_t step_name(void *user, uint32_t frame, uint8_t byte)
 		return 0;
 	frame_load(m, o.frame, &f);
 	const uint32_t *rest = frame_rest(m, &f);
-	return rest[KEY_TEXT] || rest[KEY_TEXT + 1] || name_leads(m, &f) ? o.frame : 0;
+	return key_inside_character(rest) || name_leads(m, &f) ? o.frame : 0;
 }
 
 uint32_t key_reach(struct json_machine *m, const struct frame *f, enum easy class)
@@ -297,10 +276,7 @@ uint32_t key_reach(struct json_machine *m, const struct frame *f, enum easy clas
 	find_borders(m, f, border);
 	for (unsigned b = 1; b < 256; b++)
 		class_of[b] = (uint8_t)(class_of[b - 1] + border[b]);
-	const bool any_before = m->any_name;
-	m->any_name = true;
 	const uint32_t reach = reach_from(&r, first, class);
-	m->any_name = any_before;
 	struct name_known *own = known_of(m, first);
 	if (!own || m->machine.failed || effort_over())
 		return 0;
@@ -316,8 +292,7 @@ bool key_can_end(struct json_machine *m, const struct frame *f)
 	frame_copy(&copy, f);
 	if (key_is_perilous(m, &copy) && !name_leads(m, f))
 		return false;
-	const struct key k = key_parts(m, &copy);
-	if (!key_counts_names(m, frame_group(m, f)) || !key_may_meet(m, &k))
+	if (!frame_rest(m, &copy)[KEY_MEETS])
 		return true;
 	count_names(&n, f, 0);
 	return n.found > 0;
@@ -330,7 +305,7 @@ uint32_t key_names(struct json_machine *m, uint32_t key, uint32_t most)
 	struct frame f;
 
 	frame_load(m, key, &f);
-	if (!key_counts_names(m, frame_group(m, &f)))
+	if (!frame_group(m, &f)->few_names)
 		return most;
 	key_open_all(m, &f);
 	count_names(&n, &f, 0);

@@ -4,19 +4,15 @@
 #include "grammar/json_key_parts.h"
 
 /* Behind the head: the phase, white space, how many members, the rank from which on the next one comes (json_order.c),
- * the bits of names that were seen, then while a member is
- * under way its name (an index of the group's, or NO_NAME) and the bits of patterns that fit it. Where members are
- * counted, names that no schema has stand at the end, each as two words of its hash. */
-enum { PHASE, SPACE, MEMBERS, ORDER, SEEN };
+ * where names can come to an end and none is under way those that no schema has (json_name_list.c), the bits of names
+ * that were seen, then while a member is under way its name (an index of the group's, or NO_NAME) and the bits of
+ * patterns that fit it. */
+enum { PHASE, SPACE, MEMBERS, ORDER, NAMES, SEEN };
 enum phase { FIRST, NEXT_NAME, COLON, VALUE, NEXT };
 static uint32_t *seen_of(const struct json_machine *m, struct frame *f) { return frame_rest(m, f) + SEEN; }
 static uint32_t *current_of(const struct json_machine *m, struct frame *f)
 {
 	return seen_of(m, f) + bits_words(frame_group(m, f)->n_names);
-}
-static uint32_t *hashes_of(const struct json_machine *m, struct frame *f)
-{
-	return current_of(m, f) + 1 + bits_words(frame_group(m, f)->n_patterns);
 }
 static struct facts facts_of(const struct json_machine *m, struct frame *f)
 {
@@ -59,11 +55,11 @@ static struct outcome begin_name(struct json_machine *m, struct frame *f)
 	const struct facts facts = facts_of(m, &trial);
 	if (!group_alive(m, frame_group(m, f), &facts))
 		return dies();
-	uint32_t *hashes = hashes_of(m, f);
 	const struct members_so_far so_far = { frame_failed(&trial), seen_of(m, f), rest[MEMBERS], rest[ORDER] };
-	uint32_t key = key_begin(m, &trial, &so_far, full, hashes, f->n - (size_t)(hashes - f->w));
+	uint32_t key = key_begin(m, &trial, &so_far, full, rest[NAMES]);
 	rest = frame_rest(m, f);
 	rest[PHASE] = COLON;
+	rest[NAMES] = 0;
 	rest[SPACE] &= ~(uint32_t)SPACE_STATE;
 	return key ? (struct outcome){ PUSHES, false, frame_keep(m, f), key, 0 } : dies();
 }
@@ -178,7 +174,7 @@ static bool name_fits(struct json_machine *m, uint32_t key, uint32_t i, uint32_t
 	g = frame_group(m, &f);
 	if (s->node[g->node[i]].names == SCHEMA_NONE)
 		return true;
-	const size_t failed_at = 1 + bits_words(g->n_patterns) + 2;
+	const size_t failed_at = 1 + bits_words(g->n_patterns);
 	for (size_t b = 0; b <= n && o.kind == STAYS; b++) {
 		const uint8_t byte = b < n ? (uint8_t)s->name[name][b] : '"';
 		if (b < n && (byte < ' ' || byte == '"' || byte == '\\'))
@@ -229,7 +225,7 @@ struct outcome object_begin(struct json_machine *m, struct frame *f, uint32_t sp
 
 	f->w[0] = FRAME_OBJECT;
 	for (size_t i = 0; i < SEEN + bits_words(g->n_names) + 1 + bits_words(g->n_patterns); i++)
-		frame_push(f, i == SPACE ? space : 0);
+		frame_push(f, i == SPACE ? space : i == NAMES && g->few_names ? names_none(m) : 0);
 	memcpy(trial.w, f->w, f->n * sizeof *f->w);
 	trial.n = f->n;
 	trial.failed = f->failed;
@@ -305,8 +301,8 @@ struct outcome object_step(struct json_machine *m, struct frame *f, uint8_t byte
 	return byte == ',' && rest[PHASE] == NEXT && !spaced ? begin_next(m, f) : dies();
 }
 
-/* A name's result: its index or NO_NAME, the bits of patterns, two words of a hash, then the bits of nodes (of this
- * group) that failed by it. */
+/* A name's result: its index or NO_NAME, the bits of patterns, then the bits of nodes (of this group) that failed by
+ * it. */
 static uint32_t resume_name(struct json_machine *m, struct frame *f, const uint32_t *result)
 {
 	const struct group *g = frame_group(m, f);
@@ -317,14 +313,10 @@ static uint32_t resume_name(struct json_machine *m, struct frame *f, const uint3
 
 	memcpy(current, result, (1 + patterns) * sizeof *current);
 	for (uint32_t i = 0; i < g->n; i++)
-		if (bit(result + 1 + patterns + 2, i))
+		if (bit(result + 1 + patterns, i))
 			set_bit(frame_failed(f), i);
 	if (*current != NO_NAME)
 		set_bit(seen_of(m, f), *current);
-	else if (g->counts) {
-		frame_push(f, result[1 + patterns]);
-		frame_push(f, result[2 + patterns]);
-	}
 	if (m->ordered) {
 		const uint32_t rank = *current == NO_NAME ? RANK_NONE : g->rank[*current];
 		const uint32_t next = rank == RANK_NONE ? g->n_ranked : rank + 1;
@@ -337,7 +329,14 @@ static uint32_t resume_name(struct json_machine *m, struct frame *f, const uint3
 	return child && group_begins(m, child) && group_alive(m, frame_group(m, f), &facts) ? frame_keep(m, f) : 0;
 }
 
-uint32_t object_resume(struct json_machine *m, struct frame *f, const uint32_t *result)
+uint32_t object_names(const struct json_machine *m, uint32_t frame)
+{
+	const uint32_t *w = interner_get(&m->frames, frame, NULL);
+
+	return w[FRAME_HEAD + bits_words(m->group[w[1]].n) + NAMES];
+}
+
+uint32_t object_resume(struct json_machine *m, struct frame *f, const uint32_t *result, uint32_t names)
 {
 	uint32_t *rest = frame_rest(m, f);
 	struct request r[3 * GROUP_NODES];
@@ -350,6 +349,7 @@ uint32_t object_resume(struct json_machine *m, struct frame *f, const uint32_t *
 		return 0;
 	group_child_failed(m, child, result, r, n, frame_failed(f));
 	rest[PHASE] = NEXT;
+	rest[NAMES] = frame_group(m, f)->few_names ? names : 0;
 	memset(current_of(m, f), 0, (1 + bits_words(frame_group(m, f)->n_patterns)) * sizeof *rest);
 	const struct facts facts = facts_of(m, f);
 	return group_alive(m, frame_group(m, f), &facts) ? frame_keep(m, f) : 0;

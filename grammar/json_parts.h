@@ -69,6 +69,7 @@ struct group {
 	uint32_t n_ranked; /* that have one */
 	uint32_t **known;  /* [node]: bits of names that a closed one takes; NULL: it is not closed (json_closed.c) */
 	bool counts;       /* somebody counts members: none may come twice */
+	bool few_names;    /* and patterns say which names there are, so that they can come to an end */
 	uint32_t items_most, n_contains;
 	bool asks_items; /* somebody asks something of an item */
 	bool unique;     /* somebody asks that items differ */
@@ -128,7 +129,6 @@ struct json_machine {
 		uint32_t reach[EASY_CLASSES];
 	} * names; /* [frame]: json_names.c */
 	size_t names_room;
-	bool any_name; /* names that the object has do not matter at the moment */
 	/* json_begins.c: groups being asked, the outermost of them that an answer rests on, and all that were asked. */
 	uint32_t asking, rests_on, asked_in_all;
 	struct recent {
@@ -214,7 +214,10 @@ void group_child_failed(const struct json_machine *m, uint32_t child, const uint
 /* Taken away with its verdict, if the text can still be right. */
 struct outcome group_done(struct json_machine *m, struct frame *f, const uint32_t *seen);
 
-/* A step of each kind, and what a frame becomes when the one above it is done (0: the text is dead). */
+/* A step of each kind, and what a frame becomes when the one above it is done (0: the text is dead). json_start.c: */
+struct outcome start_step(struct json_machine *m, struct frame *f, uint8_t byte);
+struct outcome word_step(struct json_machine *m, struct frame *f, uint8_t byte);
+struct outcome end_step(struct json_machine *m, struct frame *f, uint8_t byte);
 uint32_t start_frame(struct json_machine *m, uint32_t group, uint32_t space);
 struct outcome string_begin(struct json_machine *m, struct frame *f);
 struct outcome string_step(struct json_machine *m, struct frame *f, uint8_t byte);
@@ -298,7 +301,28 @@ uint32_t items_with(struct json_machine *m, uint32_t list, uint32_t value);
 uint32_t items_others(struct json_machine *m, uint32_t list, uint32_t group);
 struct outcome object_begin(struct json_machine *m, struct frame *f, uint32_t space);
 struct outcome object_step(struct json_machine *m, struct frame *f, uint8_t byte);
-uint32_t object_resume(struct json_machine *m, struct frame *f, const uint32_t *result);
+/* names: of members so far, as object_names() has them. */
+uint32_t object_resume(struct json_machine *m, struct frame *f, const uint32_t *result, uint32_t names);
+/* The list of names in an object's frame, 0: it has none. */
+uint32_t object_names(const struct json_machine *m, uint32_t frame);
+/* json_names.c: whether patterns say which names an object that counts them can have. */
+bool group_has_few_names(const struct json_machine *m, const struct group *g);
+/* json_name_list.c: names of members that no schema has, where members are counted. A list is one of json_unique.c that
+ * begins with names_none(), and a name the number of its bytes (json_value.c). */
+uint32_t names_none(struct json_machine *m);
+/* The bytes and one more, if a name of the list begins so; else 0. */
+uint32_t names_meet(struct json_machine *m, uint32_t list, uint32_t bytes, uint8_t byte);
+/* What a state has beside a frame of such an object: that list; of one of its names: the bytes of the text so far, as
+ * they were read. 0: neither, or what it is not known. Behind one more byte, which made one frame of another; of a
+ * frame that stands alone; whether it is of a name. */
+uint32_t told_by(struct json_machine *m, uint32_t told, uint32_t before, uint32_t frame, uint8_t byte);
+uint32_t told_alone(const struct json_machine *m, uint32_t frame);
+/* Of the frame of a name that was put on an object's. */
+uint32_t told_pushed(struct json_machine *m, uint32_t frame);
+/* The list with the name whose text is `name`; result: of the name's frame. False: the object has the name; *known:
+ * whether that can be told. */
+bool told_with(struct json_machine *m, uint32_t object, uint32_t result, uint32_t name, uint32_t *list, bool *known);
+bool told_of_name(const struct json_machine *m, uint32_t frame);
 struct outcome key_step(struct json_machine *m, struct frame *f, uint8_t byte);
 /* A member: its name, an index of the group's, or NO_NAME; the bits of patterns that fit it; and the nodes that have
  * failed. What is asked of its value: up to 3 * GROUP_NODES requests. */
@@ -320,9 +344,10 @@ bool group_rank(struct json_machine *m, struct group *g);
 /* json_closed.c */
 bool group_find_known(struct json_machine *m, struct group *g);
 /* The frame of a name in an object's frame; 0: no name is possible. Names that were seen: those of the group by bits,
- * others by hashes where members are counted. full: a bit for each node that has room only for what it requires. */
+ * others as a list where they can come to an end, else 0. full: a bit for each node that has room only for what it
+ * requires. */
 uint32_t key_begin(struct json_machine *m, struct frame *object, const struct members_so_far *so_far,
-                   const uint32_t *full, const uint32_t *hashes, size_t n_hashes);
+                   const uint32_t *full, uint32_t names);
 /* How many names there can be from such a frame on, as far as that is known: at most so many. */
 uint32_t key_names(struct json_machine *m, uint32_t key, uint32_t most);
 /* Whether a name, an index of the group's, can be that of such a frame, its turn or not. */

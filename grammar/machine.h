@@ -31,7 +31,9 @@ struct machine_kind {
 	uint32_t (*easy)(struct machine *m, uint32_t state, enum easy class);
 	size_t (*bytes)(const struct machine *m);
 	void (*close)(struct machine *m);
-	bool many; /* a top can have several stacks below it, and its states alone do not tell on which they stand */
+	/* Whether what a byte leads to that goes below the top depends on more than the state alone that it goes from.
+	 * NULL: it never does. */
+	bool (*many)(const struct machine *m, uint32_t state);
 };
 /* What rules about whole tokens know of them. */
 struct machine_tokens {
@@ -90,6 +92,10 @@ static inline bool machine_ends(struct machine *m, uint32_t state) { return m->k
 static inline uint32_t machine_top(const struct machine *m, uint32_t state) { return m->kind->top(m, state); }
 /* The state of a top with an unknown stack below it. */
 static inline uint32_t machine_alone(struct machine *m, uint32_t top) { return m->kind->alone(m, top); }
+static inline bool machine_many(const struct machine *m, uint32_t state)
+{
+	return m->kind->many && m->kind->many(m, state);
+}
 /* So many characters of a class can follow, whichever they are, and after each of them this holds for one less. 0:
  * nothing is said. */
 static inline uint32_t machine_easy(struct machine *m, uint32_t state, enum easy class)

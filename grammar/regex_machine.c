@@ -41,7 +41,7 @@ static void close_machine(struct machine *m)
 	free(m);
 }
 
-static const struct machine_kind regex_kind = { step, ends, top, alone, easy, bytes, close_machine, false };
+static const struct machine_kind regex_kind = { step, ends, top, alone, easy, bytes, close_machine, NULL };
 
 struct source {
 	const char *text;

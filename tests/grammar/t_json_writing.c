@@ -1,6 +1,7 @@
 /* tests/grammar/t_json_writing.c - what a model writes by a JSON Schema, whatever it chooses: random tokens of a
  * vocabulary of the usual size, until the text ends. It always can, is right by a judge that knows nothing of grammar/,
- * and is spelled as grammar/json_spelling.h says. `t_json_writing SCHEMA N` lets one schema be written N times. */
+ * and is spelled as grammar/json_spelling.h says. `t_json_writing SCHEMA N` lets one schema be written N times,
+ * `t_json_writing SEED` draws other texts. */
 #include <jansson.h>
 #include <math.h>
 #include <setjmp.h>
@@ -96,6 +97,11 @@ static const char *const ends[] = {
 	"false,"
 	"\"minProperties\":3}",
 	"{\"type\":\"object\",\"propertyNames\":{\"enum\":[\"a\",\"b\"]},\"minProperties\":2}",
+	"{\"type\":\"object\",\"patternProperties\":{\"^[0-9]{3}$\":{\"type\":\"integer\"}},\"additionalProperties\":"
+	"false,"
+	"\"minProperties\":2}",
+	"{\"type\":\"object\",\"propertyNames\":{\"pattern\":\"^[a-z]+$\"},\"additionalProperties\":{\"type\":"
+	"\"boolean\"},\"minProperties\":3}",
 	"{\"anyOf\":[{\"type\":\"object\",\"required\":[\"b\"],\"maxProperties\":2,\"propertyNames\":{\"pattern\":\"^"
 	"a\"}},"
 	"{\"type\":\"object\",\"required\":[\"a\\\"\"],\"maxProperties\":1,\"propertyNames\":{\"pattern\":\"^a\"}}]}",
@@ -420,5 +426,7 @@ int main(int argc, char **argv)
 		       c.limited, c.refused, c.wrong);
 		return 0;
 	}
+	if (argc == 2)
+		writing_seed ^= strtoull(argv[1], NULL, 10) * 0x9e3779b97f4a7c15u;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

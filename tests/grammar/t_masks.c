@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "grammar/grammar.h"
+#include "grammar/json_parts.h"
 #include "grammar/mask.h"
 #include "grammar/regex.h"
 #include "tests/support/shared.h"
@@ -26,7 +27,7 @@ static uint32_t draw(uint32_t n)
 
 /* ---- masks */
 
-enum { TOKENS = 3000, LONGEST = 12, LARGE = 8 << 20, SMALL = 200 << 10 };
+enum { TOKENS = 3000, LONGEST = 12, LARGE = 8 << 20, FRAMES_MOST = 600 };
 static char token[TOKENS][LONGEST + 1];
 static size_t token_bytes[TOKENS];
 
@@ -45,6 +46,10 @@ static void make_tokens(void)
 		if (i < 256) {
 			token[i][0] = (char)i;
 			token_bytes[i] = 1;
+			continue;
+		}
+		if (i == 256) { /* easy characters behind what begins an escape */
+			token_bytes[i] = (size_t)snprintf(token[i], sizeof token[i], "cA\\u00ctrue");
 			continue;
 		}
 		for (uint32_t k = draw(5); k; k--) {
@@ -96,6 +101,18 @@ static const char *const sources[] = {
 	"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[\"a\",\"ab\",\"x1\",12,null]}}",
 	"{\"type\":\"array\",\"uniqueItems\":true,\"maxItems\":5,\"items\":{\"type\":\"string\",\"pattern\":\"^[ab]{0,"
 	"2}$\"}}",
+	/* What tokens tell of items and names differs although they lead to the same place: free items, escaped names.
+	 */
+	"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"type\":\"string\"}}",
+	"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"type\":[\"integer\",\"null\"]}}",
+	"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"type\":\"object\",\"minProperties\":2,"
+	"\"additionalProperties\":{\"type\":\"null\"}}}",
+	"{\"type\":\"object\",\"patternProperties\":{\"^.$\":{\"type\":\"null\"},\"^[a-b]{1,2}$\":{\"type\":"
+	"\"string\",\"maxLength\":2}},\"properties\":{\"ab\":{\"type\":\"integer\"},\"b\":true},"
+	"\"minProperties\":3}",
+	"{\"type\":\"object\",\"patternProperties\":{\"^[ab1]{1,2}$\":{\"type\":\"null\"}},\"minProperties\":3,"
+	"\"additionalProperties\":false}",
+	"{\"type\":\"object\",\"minProperties\":3,\"additionalProperties\":{\"type\":\"null\"}}",
 	"{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"null\"},\"ab\":{\"const\":1},\"x1\":false},"
 	"\"required\":[\"ab\"],\"maxProperties\":3}",
 	"{\"type\":\"object\",\"properties\":{\"name\":true,\"ab1\":{\"const\":1}},\"minProperties\":1}",
@@ -121,6 +138,23 @@ static struct machine *machine_from(const char *source)
 	if (!m)
 		fail_msg("%s", err.text);
 	return m;
+}
+
+/* A mask is what the machine says of every token; how many are allowed, and which. */
+static uint32_t hold(struct machine *m, uint32_t at, const uint32_t *bits, uint32_t may[TOKENS], const char *source,
+                     const char *made, size_t n_made)
+{
+	uint32_t n = 0;
+
+	for (uint32_t id = 0; id < TOKENS; id++) {
+		const bool allowed = bits[id / 32] >> id % 32 & 1;
+		if (allowed != (walk(m, at, id) != MACHINE_DEAD))
+			fail_msg("%s: behind %.*s %s is %s", source, (int)n_made, made, token[id],
+			         allowed ? "allowed and leads nowhere" : "forbidden and fits");
+		if (allowed)
+			may[n++] = id;
+	}
+	return n;
 }
 
 /* Random texts out of what masks allow: at each token the mask is what the machine says of every token, so nothing is
@@ -153,14 +187,7 @@ static void test_masks(void **state)
 					fail_msg("grammar %zu, text %u behind %.*s: no mask", k, text, (int)n_made,
 					         made);
 				masks++;
-				for (uint32_t id = 0; id < TOKENS; id++) {
-					bool allowed = bits[id / 32] >> id % 32 & 1;
-					if (allowed != (walk(m, at, id) != MACHINE_DEAD))
-						fail_msg("grammar %zu, text %u: token %u is %s", k, text, id,
-						         allowed ? "allowed and leads nowhere" : "forbidden and fits");
-					if (allowed)
-						may[n++] = id;
-				}
+				n = hold(m, at, bits, may, sources[k], made, n_made);
 				if (!n && !machine_ends(m, at)) {
 					stuck++;
 					printf("# stuck: grammar %zu behind %.*s\n", k, (int)n_made, made);
@@ -184,11 +211,63 @@ static void test_masks(void **state)
 	assert_true(ended > (test_quick() ? 10 : 50));
 }
 
-/* A name that one member is enough for is not told from others: so the machine stays small. */
-static void test_names_in_common(void **state)
+/* Frames are looked at, and there must not be one for each text: they are as many for a name that was begun as for
+ * another, whether names are counted or not. */
+static const struct common {
+	const char *schema, *text;
+} in_common[] = {
+	{ "{\"type\":\"object\",\"minProperties\":1}", "{\"" },
+	{ "{\"type\":\"object\",\"minProperties\":2}", "{\"a\":1,\"bcd" },
+	{ "{\"type\":\"object\",\"maxProperties\":9,\"additionalProperties\":{\"type\":\"null\"}}",
+	  "{\"abcdef\":null,\"ab12\":null,\"b\":null,\"abcd" },
+	{ "{\"type\":\"object\",\"patternProperties\":{\"^a\":{\"type\":\"null\"}},\"additionalProperties\":false,"
+	  "\"minProperties\":2}",
+	  "{\"abcdef\":null,\"a12\":null,\"abcd" },
+	{ "{\"type\":\"object\",\"propertyNames\":{\"pattern\":\"^[a-z]+$\"},\"minProperties\":3,"
+	  "\"additionalProperties\":{\"type\":\"null\"}}",
+	  "{\"abcdef\":null,\"ab\":null,\"abcd" },
+	{ "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"maxProperties\":2,\"propertyNames\":{"
+	  "\"maxLength\":9},\"additionalProperties\":{\"type\":\"null\"}}}",
+	  "[{\"abcdef\":null},{\"ab\":null,\"abcd" },
+};
+
+static void test_frames_in_common(void **state)
 {
-	static const char schema[] = "{\"type\":\"object\",\"minProperties\":1}";
 	uint32_t bits[TOKENS / 32 + 1];
+	struct error err = { 0 };
+	(void)state;
+
+	make_tokens();
+	struct vocabulary *v = vocabulary_open(TOKENS, piece, NULL, &err);
+	assert_non_null(v);
+	for (size_t i = 0; i < sizeof in_common / sizeof *in_common; i++) {
+		const struct common *c = &in_common[i];
+		struct machine *m = machine_from(c->schema);
+		struct masks *s = masks_open(v, m);
+		uint32_t at = m->start;
+		for (const char *p = c->text; *p; p++) {
+			assert_true(masks_of(s, at, bits));
+			at = machine_step(m, at, (uint8_t)*p);
+		}
+		assert_true(masks_of(s, at, bits));
+		const size_t frames = ((const struct json_machine *)m)->frames.n;
+		if (frames > FRAMES_MOST)
+			fail_msg("%s: %zu frames behind %s, expected at most %d", c->schema, frames, c->text,
+			         FRAMES_MOST);
+		masks_close(s);
+		machine_close(m);
+	}
+	vocabulary_close(v);
+}
+
+/* Inside of an escape a name takes what belongs to it alone. */
+static void test_escaped_names(void **state)
+{
+	static const char schema[] =
+		"{\"type\":\"object\",\"patternProperties\":{\"^.$\":{\"type\":\"null\"},\"^[a-b]{1,2}$\":{\"type\":"
+		"\"string\"}}}",
+			  text[] = "{\"\\u00e9\":null,\"x\\ud83d\\ude00a\\t";
+	uint32_t bits[TOKENS / 32 + 1], may[TOKENS];
 	struct error err = { 0 };
 	(void)state;
 
@@ -197,9 +276,11 @@ static void test_names_in_common(void **state)
 	assert_non_null(v);
 	struct machine *m = machine_from(schema);
 	struct masks *s = masks_open(v, m);
-	assert_true(masks_of(s, machine_step(m, machine_step(m, m->start, '{'), '"'), bits));
-	if (machine_bytes(m) > SMALL)
-		fail_msg("%s: %zu bytes, expected at most %d", schema, machine_bytes(m), SMALL);
+	uint32_t at = m->start;
+	for (size_t i = 0; i < sizeof text; at = machine_step(m, at, (uint8_t)text[i++])) {
+		assert_true(masks_of(s, at, bits));
+		assert_true(hold(m, at, bits, may, schema, text, i) > 0);
+	}
 	masks_close(s);
 	machine_close(m);
 	vocabulary_close(v);
@@ -380,9 +461,11 @@ static void test_characters(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_masks), cmocka_unit_test(test_names_in_common),
-		                            cmocka_unit_test(test_rewind), cmocka_unit_test(test_expressions),
-		                            cmocka_unit_test(test_characters) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_masks),         cmocka_unit_test(test_frames_in_common),
+		cmocka_unit_test(test_escaped_names), cmocka_unit_test(test_rewind),
+		cmocka_unit_test(test_expressions),   cmocka_unit_test(test_characters)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
