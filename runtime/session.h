@@ -88,6 +88,10 @@ struct session_lead {
  * token is chosen in it. False: no memory. */
 bool session_grammar_lead(jit_session *s, const struct session_lead *lead, struct error *err);
 
+/* Takes n tokens out of the text behind the first `keep`, so that it can go on where the context is full; at least one
+ * stays behind them. The rest is computed again, by the next steps where the session is of a batch. */
+int session_shift(jit_session *s, size_t keep, size_t n, jit_error *err);
+
 /* Tokens from its beginning on that are computed. */
 size_t session_computed(const jit_session *s);
 

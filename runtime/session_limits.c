@@ -41,6 +41,7 @@ struct session_limited {
 	const struct session_limits *limits;
 	float *logits;
 	size_t begin, known; /* the first token they hold for; tokens from there to `known` are walked over */
+	size_t gone;         /* tokens they hold for that were taken out of the text */
 	struct think think;
 	int64_t inside;   /* tokens of reasoning among them */
 	unsigned missing; /* bytes of a character that has begun */
@@ -322,6 +323,17 @@ void session_limits_rewind(jit_session *s, size_t n)
 	begin_walk(s, w);
 }
 
+void session_limits_shift(jit_session *s, const struct session_cut *cut)
+{
+	struct session_limited *w = s->limited;
+	const size_t end = cut->keep + cut->n, from = w->begin > cut->keep ? w->begin : cut->keep;
+
+	w->gone += from < end ? end - from : 0;
+	w->begin = session_cut_place(cut, w->begin);
+	w->known = session_cut_place(cut, w->known);
+	w->closes_at = session_cut_place(cut, w->closes_at);
+}
+
 /* ---- choosing */
 
 static void forbid_ends(const jit_session *s, struct session_limited *w)
@@ -356,7 +368,7 @@ static void mask(const jit_session *s, struct session_limited *w, const float *l
 	for (uint32_t id = 0; l->never && id < vocab; id++)
 		if (l->never[id])
 			w->logits[id] = -INFINITY;
-	if (s->length - w->begin < (uint64_t)(l->least > 0 ? l->least : 0))
+	if (s->length - w->begin + w->gone < (uint64_t)(l->least > 0 ? l->least : 0))
 		forbid_ends(s, w);
 	forbid_words(s, w);
 }

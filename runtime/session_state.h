@@ -14,6 +14,7 @@
  *   session_text.c     the text of tokens
  *   session_grammar.c  choices that keep to a grammar
  *   session_limits.c   what else bounds them
+ *   session_shift.c    tokens taken out of the middle
  *   session_told.c     functions of the caller's
  *   session_stats.c    counters, report, trace
  */
@@ -123,6 +124,15 @@ bool session_grammar_take(jit_session *s, const int32_t *ids, size_t n, struct e
 void session_grammar_rewind(jit_session *s, size_t n);
 /* Whether the text is in the reasoning that stands before the grammar's part. */
 bool session_grammar_reasons(const jit_session *s);
+
+/* ---- session_shift.c: n tokens behind the first `keep` are gone */
+
+struct session_cut {
+	size_t keep, n;
+};
+size_t session_cut_place(const struct session_cut *c, size_t place);
+void session_grammar_shift(struct session_grammar *g, const struct session_cut *cut);
+void session_limits_shift(jit_session *s, const struct session_cut *cut);
 
 /* ---- batch.c: where s->member is not NULL */
 

@@ -79,6 +79,15 @@ void sampling_rewind(struct sampling *s, size_t n)
 	s->left.n = 0;
 }
 
+void sampling_shift(struct sampling *s, size_t before, size_t n)
+{
+	if (s->after && s->known >= before)
+		s->after[n] = s->after[before];
+	s->known = s->known >= before ? n : s->known < n ? s->known : n;
+	s->gone += before - n;
+	s->left.n = 0;
+}
+
 /* The state before the draw at a position as far as states are known. */
 static struct chain_state state_before(const struct sampling *s, const int32_t *history, size_t position)
 {
@@ -107,8 +116,8 @@ static int32_t drawn_by_chain(struct sampling *s, int32_t id)
 static int32_t choose_by_chain(struct sampling *s, const float *logits, const int32_t *history, size_t position)
 {
 	static const uint64_t other_numbers = 0x9b05688c2b3e6c1full; /* XTC's are not the draw's */
-	const struct chain_draws u = { random_unit(s->params.seed ^ other_numbers, position),
-		                       random_unit(s->params.seed, position) };
+	const struct chain_draws u = { random_unit(s->params.seed ^ other_numbers, s->gone + position),
+		                       random_unit(s->params.seed, s->gone + position) };
 	struct chain_state state = { 0 };
 
 	if (!s->after)
@@ -290,7 +299,7 @@ int32_t sampling_choose_knowing(struct sampling *s, const float *logits, const f
 	double total = p->top_p > 0 && p->top_p < 1 ? total_mass(s, n, top) : 0;
 	bool filtered = total > 0 || p->top_k > 0 || p->min_p > 0;
 	int32_t taken = filtered ? take_best(p, s->candidate, n, total, top) : n;
-	return draw(s, n, taken, top, random_unit(p->seed, position));
+	return draw(s, n, taken, top, random_unit(p->seed, s->gone + position));
 }
 
 void sampling_took(struct sampling *s, int32_t id) { take(s, id); }

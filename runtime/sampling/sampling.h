@@ -30,6 +30,7 @@ struct sampling {
 	struct chain_state *after; /* [context + 2]: [p + 1] is the state when position p was drawn and its token not
 	                              accepted yet; NULL: the chain has none */
 	size_t known;              /* after[] is, up to here */
+	uint64_t gone;             /* tokens that were taken out of the text before, which had numbers, too */
 	struct sampling_left {
 		int32_t n, of; /* by params: candidate[of - 1], candidate[of - 2], ...; a chain has its list */
 		int32_t only;  /* -1: drawn from several; else the token that was taken as the likeliest */
@@ -53,6 +54,9 @@ bool sampling_use(struct sampling *s, const struct chain_options *o, size_t cont
                   struct error *err);
 /* Tokens from position n on are forgotten. */
 void sampling_rewind(struct sampling *s, size_t n);
+/* From inside of a text of `before` tokens some were taken out, so that there are n: the next choice is the one that
+ * would have come, by the tokens that are left. */
+void sampling_shift(struct sampling *s, size_t before, size_t n);
 /* Whether any token may be chosen by logits of which some are -infinity, and by the biases. */
 bool sampling_any_left(struct sampling *s, const float *logits);
 /* history: the tokens before this position (position of them). greatest: of each 32 logits, where that is known, which
