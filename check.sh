@@ -170,6 +170,10 @@ find_clang() {
 
 need_packages $packages || { broken "packages"; finish; }
 need_packages $check_packages || say "(the checks that need $check_packages are left out)"
+# Releases of Debian lack one or the other, so each is asked for alone.
+for package in abigail-tools makepkg nix-bin; do
+	need_packages $package || say "(what needs $package is left out)"
+done
 need_packages libhsakmt-dev || say "(libhsakmt is not there: cards are tried by calls of the driver alone)"
 clang=$(find_clang)
 if [ -z "$clang" ]; then

@@ -28,8 +28,9 @@ need_packages() {
 		command -v sudo >/dev/null 2>&1 || { say "Please install:$missing"; return 1; }
 	fi
 	say "Installing:$missing"
-	run_logged install.log $sudo apt-get -qq update ||
+	[ -n "${refreshed:-}" ] || run_logged install.log $sudo apt-get -qq update ||
 		say "(the package lists could not be refreshed; going on with those here)"
+	refreshed=yes
 	run_logged install.log $sudo env DEBIAN_FRONTEND=noninteractive \
 		apt-get -qq -y --no-install-recommends install $missing || { show_log install.log; return 1; }
 }

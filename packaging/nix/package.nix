@@ -51,7 +51,7 @@ stdenv.mkDerivation {
   '';
 
   postFixup = ''
-    addDriverRunpath $out/lib/jitrun/*.so $out/lib/libjitrun.so.1.*
+    addDriverRunpath $out/lib/jitrun/libjitrun-programs-*.so $out/lib/libjitrun.so.1.*
   '';
 
   meta = {

@@ -1,4 +1,5 @@
-# jitrun for Nix: nix build ./packaging/nix, or nix run ./packaging/nix -- MODEL. Linux on x86-64 alone.
+# jitrun for Nix: nix run . -- MODEL, or nix run github:jitrun/jitrun -- MODEL. Linux on x86-64 alone. Without flakes:
+# nix-build packaging/nix.
 {
   description = "Run large language models with code generated for them";
 
@@ -10,6 +11,6 @@
       pkgs = nixpkgs.legacyPackages.x86_64-linux;
     in
     {
-      packages.x86_64-linux.default = pkgs.callPackage ./package.nix { };
+      packages.x86_64-linux.default = pkgs.callPackage ./packaging/nix/package.nix { };
     };
 }
