@@ -3,8 +3,8 @@
 
 #include "grammar/json_parts.h"
 
-/* Behind the head: the phase, white space, the items so far, where they must differ the list of them, a count for each
- * node with "contains". */
+/* Behind the head: the phase, white space, the items so far, where they must differ the list of those that the next one
+ * is held against (json_unique.c), a count for each node with "contains". */
 enum { PHASE, SPACE, ITEMS, DIFFER, CONTAINED };
 enum phase { FIRST, ITEM, NEXT };
 
@@ -208,30 +208,41 @@ void array_count(const struct json_machine *m, struct frame *f, const uint32_t *
 	frame_rest(m, f)[ITEMS] += frame_rest(m, f)[ITEMS] < g->items_most;
 }
 
-/* False: the item cannot be compared. */
-static bool take_value(struct json_machine *m, struct frame *f, uint32_t value)
+/* Whether the next item is to be held against a value. The schemas for items are known where nothing can fail and all
+ * places are alike. */
+static bool is_held(struct json_machine *m, struct frame *f, uint32_t value)
 {
 	const struct group *g = frame_group(m, f);
-	uint32_t *list = &frame_rest(m, f)[DIFFER];
+	struct request r[3 * GROUP_NODES];
 
+	if (g->n > 1 || m->schema->node[g->node[0]].first_items.n)
+		return true;
+	const size_t n = plain_requests(m, f, r);
+	const uint32_t child = group_child(m, f->w[1], &(struct facts){ .failed = frame_failed(f) }, r, n);
+	return !child || items_hold(m, child, value);
+}
+
+/* False: the item cannot be compared. */
+static bool take_value(struct json_machine *m, struct frame *f, uint32_t value, bool again)
+{
 	if (!value || m->machine.failed)
 		return false;
-	bool again = items_have(m, *list, value);
+	if (!again && is_held(m, f, value))
+		frame_rest(m, f)[DIFFER] = items_with(m, frame_rest(m, f)[DIFFER], value);
+	const struct group *g = frame_group(m, f);
 	for (uint32_t i = 0; i < g->n && again; i++)
 		if (m->schema->node[g->node[i]].unique)
 			set_bit(frame_failed(f), i);
-	if (!again)
-		*list = items_with(m, *list, value);
 	return true;
 }
 
-uint32_t array_resume(struct json_machine *m, struct frame *f, const uint32_t *result, uint32_t value)
+uint32_t array_resume(struct json_machine *m, struct frame *f, const uint32_t *result, uint32_t value, bool again)
 {
 	struct request r[3 * GROUP_NODES];
 	size_t n = array_requests(m, f, r);
 	uint32_t child = child_of(m, f, r, n), *rest = frame_rest(m, f);
 
-	if (!child || (frame_group(m, f)->unique && !take_value(m, f, value)))
+	if (!child || (frame_group(m, f)->unique && !take_value(m, f, value, again)))
 		return 0;
 	array_count(m, f, m->group[child].node, m->group[child].n_roots, result);
 	group_child_failed(m, child, result, r, n, frame_failed(f));

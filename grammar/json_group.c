@@ -162,7 +162,7 @@ static bool collect_names(struct group *g, const struct schema *s, const struct 
 static bool sum_up(struct group *g, const struct schema *s)
 {
 	size_t room = 0;
-	bool ok = true;
+	bool ok = true, values = false;
 
 	for (uint32_t i = 0; i < g->n && ok; i++) {
 		const struct schema_node *n = &s->node[g->node[i]];
@@ -171,8 +171,9 @@ static bool sum_up(struct group *g, const struct schema *s)
 			raise_to(&g->length_most, n->length.most + 1);
 		g->automata += n->texts.n;
 		g->unique |= n->unique;
-		g->numbers |= n->whole || n->unlike.n || n->numbers.n || n->minimum != SCHEMA_NONE ||
-		              n->maximum != SCHEMA_NONE || n->multiple_of != SCHEMA_NONE;
+		g->wholes |= n->whole;
+		values |= n->unlike.n || n->numbers.n || n->minimum != SCHEMA_NONE || n->maximum != SCHEMA_NONE ||
+		          n->multiple_of != SCHEMA_NONE;
 		g->n_patterns += n->patterns.n;
 		/* One member is there, or none, however often its name comes. */
 		g->counts |= n->members.least > 1 || (n->members.most != COUNT_ANY && n->members.most > 0);
@@ -187,6 +188,8 @@ static bool sum_up(struct group *g, const struct schema *s)
 		g->asks_items |= n->first_items.n || n->items != SCHEMA_NONE;
 		ok = collect_names(g, s, n, &room);
 	}
+	g->numbers = g->wholes || values;
+	g->wholes = g->wholes && !values;
 	return ok;
 }
 

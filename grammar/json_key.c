@@ -253,7 +253,7 @@ uint32_t key_begin(struct json_machine *m, struct frame *object, const struct me
 	struct outcome o = string_begin(m, &inner);
 	const bool others = order_shut(m, object->w[1], so_far, shut);
 	g = frame_group(m, object);
-	const uint32_t meets = names && names != names_none(m) ? value_root(m) : 0;
+	const uint32_t meets = names && names != list_none(m) ? value_root(m) : 0;
 	frame_begin(&f, FRAME_KEY, object->w[1], g->n);
 	memcpy(frame_failed(&f), frame_failed(object), bits_words(g->n) * sizeof *f.w);
 	for (int i = 0; i < KEY_SEEN; i++)

@@ -7,7 +7,7 @@
 /* Behind the head, whose group is the object's and whose bits are the object's: the text's state (3 words); the frame
  * of the name as a string, which nodes with "propertyNames" look at; the names of the group that begin so: from, to,
  * and how many bytes; where names can come to an end and one of the object's other names begins so, all bytes
- * (json_value.c) and those names (json_name_list.c), else 0: such frames are few, however many texts there are; whether
+ * (json_value.c) and those names (json_told.c), else 0: such frames are few, however many texts there are; whether
  * names that are not in order may come (json_order.c); what the object has seen; names whose turn it is not; a bit for
  * each node that has room only for members that it still requires; the states of patterns. */
 enum { KEY_TEXT, KEY_INNER = 3, KEY_FROM, KEY_TO, KEY_BYTES, KEY_MEETS, KEY_NAMES, KEY_LISTED_ONLY, KEY_SEEN };

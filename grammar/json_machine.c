@@ -76,8 +76,15 @@ static struct outcome make_outcome(struct json_machine *m, uint32_t frame, uint8
 	return dies();
 }
 
+/* What a frame is told of the one above it when that is done: the item's value, 0: it cannot be compared; whether an
+ * item before has it, or a member before its name; the list of all of them, that one too (json_told.c). */
+struct above {
+	uint32_t value, list;
+	bool again;
+};
+
 /* What the frame becomes when the one above it is done. */
-static uint32_t resume(struct json_machine *m, uint32_t frame, uint32_t result, uint32_t value, uint32_t names)
+static uint32_t resume(struct json_machine *m, uint32_t frame, uint32_t result, const struct above *above)
 {
 	struct frame f;
 	uint32_t words_of[FRAME_WORDS];
@@ -87,9 +94,9 @@ static uint32_t resume(struct json_machine *m, uint32_t frame, uint32_t result, 
 	memcpy(words_of, w, n * sizeof *w);
 	frame_load(m, frame, &f);
 	if (f.w[0] == FRAME_ARRAY)
-		return array_resume(m, &f, words_of, value);
+		return array_resume(m, &f, words_of, above->value, above->again);
 	if (f.w[0] == FRAME_OBJECT)
-		return object_resume(m, &f, words_of, names);
+		return object_resume(m, &f, words_of, above->list);
 	frame_begin(&f, FRAME_END, 0, 0);
 	frame_push(&f, 0);
 	return frame_keep(m, &f);
@@ -139,7 +146,7 @@ static struct outcome outcome_of(struct json_machine *m, uint32_t frame, uint8_t
 }
 
 /* A frame on a stack, and the bytes so far where they are of an item that must differ from others: number of
- * values.bytes; 0: of none. And what was told of names (json_name_list.c). */
+ * values.bytes; 0: of none. And what was told beside it (json_told.c). */
 struct place_in_text {
 	uint32_t frame, below, item, told;
 };
@@ -181,25 +188,40 @@ static bool put_on(struct json_machine *m, struct place_in_text *at, const struc
 	return below != 0;
 }
 
-/* The top is done: the frame below goes on. False: what becomes of it is told by what is below of one that stands
- * alone. */
+/* What is compared when an item is whole, or a name. False: what is below of a frame that stands alone tells it. */
+static bool compare(struct json_machine *m, const struct place_in_text *at, const struct place_in_text *before,
+                    uint32_t result, struct above *above)
+{
+	const bool item = at->item && frame_differs(m, before->frame);
+	const bool name = told_of_name(m, at->frame) && interner_get(&m->results, result, NULL)[0] == NO_NAME;
+	uint32_t one = 0;
+
+	*above = (struct above){ .list = before->told };
+	if (!before->told && (name || told_is_needed(m, before->frame)))
+		return false;
+	if (item)
+		one = above->value = value_between(m, before->item ? before->item : value_root(m), at->item);
+	else if (name)
+		one = told_name(m, at->told);
+	above->again = one && items_have(m, before->told, one);
+	if (one && !above->again)
+		above->list = items_with(m, before->told, one);
+	return true;
+}
+
+/* The top is done: the frame below goes on. False: as compare() says. */
 static bool take_away(struct json_machine *m, struct place_in_text *at, uint32_t result)
 {
 	const struct place_in_text before = place_of(m, at->below);
-	const uint32_t *frame = interner_get(&m->frames, before.frame, NULL);
-	uint32_t value = 0, names = before.told;
-	bool known = names || frame[0] != FRAME_OBJECT || !m->group[frame[1]].few_names, ok = true;
+	const bool name = told_of_name(m, at->frame);
+	struct above above;
 
-	if (told_of_name(m, at->frame))
-		ok = told_with(m, before.frame, result, at->told, &names, &known);
-	if (!known)
+	if (!compare(m, at, &before, result, &above))
 		return false;
-	if (at->item && frame_differs(m, before.frame))
-		value = value_between(m, before.item ? before.item : value_root(m), at->item);
-	at->frame = ok ? resume(m, before.frame, result, value, names) : 0;
+	at->frame = name && above.again ? 0 : resume(m, before.frame, result, &above);
 	at->below = before.below;
 	at->item = before.item ? at->item : 0;
-	at->told = names;
+	at->told = above.list;
 	return true;
 }
 

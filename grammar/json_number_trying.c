@@ -82,7 +82,7 @@ bool number_may_begin(const struct number_finder *d)
 /* Integers are digits, as many as 64 bits hold. */
 static bool is_integer(const struct number_finder *d, const char *text, size_t n)
 {
-	static const char most[] = "9223372036854775807";
+	static const char most[] = SPELLED_INTEGER;
 	const size_t minus = text[0] == '-', digits = n - minus;
 	const bool power = memchr(text, 'e', n) != NULL;
 

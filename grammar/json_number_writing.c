@@ -34,6 +34,40 @@ static bool keeps_on(struct json_machine *m, struct frame *f, struct written *w)
 	return n > 0;
 }
 
+/* Whether the number must be whole, and may be any such number. */
+static bool is_any_whole(struct json_machine *m, struct frame *f)
+{
+	const struct group *g = frame_group(m, f);
+	uint32_t failed[GROUP_NODES / 32];
+
+	if (!g->wholes || g->mixed)
+		return false;
+	memcpy(failed, frame_failed(f), bits_words(g->n) * sizeof *failed);
+	for (uint32_t i = 0; i < g->n; i++)
+		if (m->schema->node[g->node[i]].whole)
+			set_bit(failed, i);
+	return !group_alive(m, g, &(struct facts){ .failed = failed });
+}
+
+/* How it goes on depends on its sign, how many digits it has, and whether they are those of the largest one or larger.
+ * So all others are taken for one of them: the frame is the same. */
+static void forget_digits(struct written *w)
+{
+	static const char most[] = SPELLED_INTEGER;
+	char *digit = w->text + (w->text[0] == '-');
+	const size_t n = (size_t)(w->text + w->n - digit);
+	const int c = n && n < sizeof most ? memcmp(digit, most, n) : 0;
+
+	if (c && *digit != '0') {
+		memset(digit, c < 0 ? '0' : '9', n);
+		*digit = c < 0 ? '1' : '9';
+	}
+	if (n) { /* it is a number as it stands */
+		memcpy(w->whole, w->text, w->n);
+		w->n_whole = w->n;
+	}
+}
+
 bool number_can_be_written(struct json_machine *m, struct frame *f)
 {
 	struct written w = { .n = 0 };
@@ -85,6 +119,8 @@ static struct outcome looked_at(struct json_machine *m, struct frame *f, uint8_t
 	w.text[w.n++] = (char)byte;
 	if (!keeps_on(m, f, &w))
 		return dies();
+	if (is_any_whole(m, f))
+		forget_digits(&w);
 	memcpy(frame_rest(m, f), &w, sizeof w);
 	return stays(m, f);
 }

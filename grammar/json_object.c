@@ -4,7 +4,7 @@
 #include "grammar/json_key_parts.h"
 
 /* Behind the head: the phase, white space, how many members, the rank from which on the next one comes (json_order.c),
- * where names can come to an end and none is under way those that no schema has (json_name_list.c), the bits of names
+ * where names can come to an end and none is under way those that no schema has (json_told.c), the bits of names
  * that were seen, then while a member is under way its name (an index of the group's, or NO_NAME) and the bits of
  * patterns that fit it. */
 enum { PHASE, SPACE, MEMBERS, ORDER, NAMES, SEEN };
@@ -225,7 +225,7 @@ struct outcome object_begin(struct json_machine *m, struct frame *f, uint32_t sp
 
 	f->w[0] = FRAME_OBJECT;
 	for (size_t i = 0; i < SEEN + bits_words(g->n_names) + 1 + bits_words(g->n_patterns); i++)
-		frame_push(f, i == SPACE ? space : i == NAMES && g->few_names ? names_none(m) : 0);
+		frame_push(f, i == SPACE ? space : i == NAMES && g->few_names ? list_none(m) : 0);
 	memcpy(trial.w, f->w, f->n * sizeof *f->w);
 	trial.n = f->n;
 	trial.failed = f->failed;

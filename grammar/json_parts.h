@@ -60,6 +60,7 @@ struct group {
 	bool joint_numbers;   /* as joint, for numbers (json_number.c) */
 	uint8_t *class_of;    /* [byte]: of all automata; NULL: not known yet */
 	bool numbers;         /* somebody looks at the value of a number */
+	bool wholes;          /* and nobody asks more of it than to be whole */
 	/* Objects. */
 	uint32_t *name; /* that some node names, sorted by their bytes */
 	uint32_t n_names, n_patterns, members_most;
@@ -282,7 +283,8 @@ bool array_can_end(struct json_machine *m, const struct frame *f);
 bool array_leads(void *array_with, const uint32_t *failed, const uint32_t *root, size_t n_roots,
                  const uint32_t *failed_roots);
 void contained_clear(struct contained *c);
-uint32_t array_resume(struct json_machine *m, struct frame *f, const uint32_t *result, uint32_t value);
+/* again: an item before has that value. */
+uint32_t array_resume(struct json_machine *m, struct frame *f, const uint32_t *result, uint32_t value, bool again);
 static inline bool items_differ(const struct json_machine *m, const uint32_t *frame)
 {
 	return frame[0] == FRAME_ARRAY && m->group[frame[1]].unique;
@@ -299,6 +301,8 @@ void values_clear(struct values *v);
 bool items_have(const struct json_machine *m, uint32_t list, uint32_t value);
 uint32_t items_with(struct json_machine *m, uint32_t list, uint32_t value);
 uint32_t items_others(struct json_machine *m, uint32_t list, uint32_t group);
+/* Whether that node is about a value, where the next item's other schemas are those of the group. */
+bool items_hold(const struct json_machine *m, uint32_t group, uint32_t value);
 struct outcome object_begin(struct json_machine *m, struct frame *f, uint32_t space);
 struct outcome object_step(struct json_machine *m, struct frame *f, uint8_t byte);
 /* names: of members so far, as object_names() has them. */
@@ -307,22 +311,22 @@ uint32_t object_resume(struct json_machine *m, struct frame *f, const uint32_t *
 uint32_t object_names(const struct json_machine *m, uint32_t frame);
 /* json_names.c: whether patterns say which names an object that counts them can have. */
 bool group_has_few_names(const struct json_machine *m, const struct group *g);
-/* json_name_list.c: names of members that no schema has, where members are counted. A list is one of json_unique.c that
- * begins with names_none(), and a name the number of its bytes (json_value.c). */
-uint32_t names_none(struct json_machine *m);
-/* The bytes and one more, if a name of the list begins so; else 0. */
-uint32_t names_meet(struct json_machine *m, uint32_t list, uint32_t bytes, uint8_t byte);
-/* What a state has beside a frame of such an object: that list; of one of its names: the bytes of the text so far, as
- * they were read. 0: neither, or what it is not known. Behind one more byte, which made one frame of another; of a
- * frame that stands alone; whether it is of a name. */
+/* json_told.c: what a state has beside a frame: of an array whose items must differ their list, and of an object that
+ * counts its members the list of those that no schema has (lists of json_unique.c that begin with list_none()); of one
+ * of its names the bytes of the text so far, as they were read. 0: nothing, or it is not known. */
+uint32_t list_none(struct json_machine *m);
+/* Behind one more byte, which made one frame of another; of a frame that stands alone; of the frame of a name that was
+ * put on an object's. */
 uint32_t told_by(struct json_machine *m, uint32_t told, uint32_t before, uint32_t frame, uint8_t byte);
 uint32_t told_alone(const struct json_machine *m, uint32_t frame);
-/* Of the frame of a name that was put on an object's. */
 uint32_t told_pushed(struct json_machine *m, uint32_t frame);
-/* The list with the name whose text is `name`; result: of the name's frame. False: the object has the name; *known:
- * whether that can be told. */
-bool told_with(struct json_machine *m, uint32_t object, uint32_t result, uint32_t name, uint32_t *list, bool *known);
+/* Whether it is of a name whose text is kept; whether a frame below cannot be gone on with unless it is known. */
 bool told_of_name(const struct json_machine *m, uint32_t frame);
+bool told_is_needed(const struct json_machine *m, uint32_t frame);
+/* The bytes of the name itself, by those of its text; 0: no memory. */
+uint32_t told_name(struct json_machine *m, uint32_t text);
+/* The bytes and one more, if a name of the list begins so; else 0. */
+uint32_t names_meet(struct json_machine *m, uint32_t list, uint32_t bytes, uint8_t byte);
 struct outcome key_step(struct json_machine *m, struct frame *f, uint8_t byte);
 /* A member: its name, an index of the group's, or NO_NAME; the bits of patterns that fit it; and the nodes that have
  * failed. What is asked of its value: up to 3 * GROUP_NODES requests. */

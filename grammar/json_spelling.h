@@ -8,6 +8,7 @@
 
 #include "grammar/decimal.h"
 
+#define SPELLED_INTEGER "9223372036854775807" /* the largest size of one, where it has no bounds that are larger */
 enum { SPELLED_MOST = 40 /* bytes of a number */, SPELLED_WHOLE = 21, SPELLED_EXPONENT = 307 };
 
 /* Behind the beginning of a number; all 0: before its first byte. */

@@ -1,4 +1,5 @@
-/* grammar/json_unique.c - items that must differ: those that an array has, and a schema for the next one.
+/* grammar/json_unique.c - items that must differ: those that an array has, and a schema for the next one. A state has
+ * all of them (json_told.c), a frame those that such a schema is about.
  *
  * An item is compared when it is complete. That alone could lead where nothing can follow: into a text that can only
  * become one that is there already. So the next item is asked, as by one more schema, to be none of the words, numbers
@@ -43,6 +44,27 @@ static unsigned looks_of(const struct json_machine *m, uint32_t group)
 	return (g->automata || longest || g->mixed ? LOOK_AT_TEXTS : 0) | (g->numbers ? LOOK_AT_NUMBERS : 0);
 }
 
+static bool is_held(uint8_t form, unsigned looks)
+{
+	switch (form) {
+	case 'z':
+	case 'f':
+	case 't': return true;
+	case 's': return looks & LOOK_AT_TEXTS;
+	case 'n':
+	case 'm': return looks & LOOK_AT_NUMBERS;
+	}
+	return false;
+}
+
+bool items_hold(const struct json_machine *m, uint32_t group, uint32_t value)
+{
+	const uint8_t *bytes;
+	size_t n;
+
+	return is_held(value_form(m, value, &bytes, &n), looks_of(m, group));
+}
+
 struct others {
 	struct schema_reader *r;
 	struct expression x;
@@ -59,13 +81,15 @@ static bool add_other(const struct json_machine *m, struct others *o, uint32_t v
 	size_t n;
 	uint8_t form = value_form(m, value, &bytes, &n);
 
+	if (!is_held(form, looks))
+		return true;
 	if (form == 'z' || form == 'f' || form == 't')
 		o->kinds &= (uint8_t) ~(form == 'z' ? JSON_IS_NULL : form == 'f' ? JSON_IS_FALSE : JSON_IS_TRUE);
-	if (form == 's' && looks & LOOK_AT_TEXTS && o->n++ < HELD_MOST) {
+	if (form == 's' && o->n++ < HELD_MOST) {
 		uint32_t one = expression_text(&o->x, (const char *)bytes + 5, n - 5);
 		o->texts = o->texts == SCHEMA_NONE ? one : expression_either(&o->x, one, o->texts);
 	}
-	if ((form == 'n' || form == 'm') && looks & LOOK_AT_NUMBERS && o->n++ < HELD_MOST) {
+	if ((form == 'n' || form == 'm') && o->n++ < HELD_MOST) {
 		d.negative = form == 'm';
 		memcpy(&d.exponent, bytes + 1, sizeof d.exponent);
 		d.n = bytes[5];

@@ -1,15 +1,15 @@
-/* grammar/json_name_list.c - the names that an object has beside those of its schemas, where members are counted and
- * none may come twice.
+/* grammar/json_told.c - what a text has told that its frames need not know: the items of an array that must differ, the
+ * names of an object that counts its members, and the text of such a name.
  *
- * A state has them beside its frame, and so it has the text of a name that is being read: frames with texts in them are
- * as many as there are texts, and each is looked at anew. A name is compared when it is whole. Only where names can
- * come to an end, a frame has them as well, for what is begun must leave one (json_names.c).
+ * Frames with texts in them are as many as there are texts, and each is looked at anew. So a state has the text beside
+ * its frame, and compares it when the item or the name is whole. A frame has of items and names those alone that what
+ * may come next depends on (json_unique.c, json_names.c).
  */
 #include <stdlib.h>
 
 #include "grammar/json_parts.h"
 
-uint32_t names_none(struct json_machine *m) { return items_with(m, 0, 0); }
+uint32_t list_none(struct json_machine *m) { return items_with(m, 0, 0); }
 
 uint32_t names_meet(struct json_machine *m, uint32_t list, uint32_t bytes, uint8_t byte)
 {
@@ -24,14 +24,23 @@ uint32_t names_meet(struct json_machine *m, uint32_t list, uint32_t bytes, uint8
 	return 0;
 }
 
-static bool is_counted(const struct json_machine *m, const uint32_t *frame, enum frame_kind kind)
+static bool has_list(const struct json_machine *m, const uint32_t *frame)
 {
-	return frame[0] == kind && m->group[frame[1]].counts;
+	return items_differ(m, frame) || (frame[0] == FRAME_OBJECT && m->group[frame[1]].counts);
 }
 
 bool told_of_name(const struct json_machine *m, uint32_t frame)
 {
-	return is_counted(m, interner_get(&m->frames, frame, NULL), FRAME_KEY);
+	const uint32_t *w = interner_get(&m->frames, frame, NULL);
+
+	return w[0] == FRAME_KEY && m->group[w[1]].counts;
+}
+
+bool told_is_needed(const struct json_machine *m, uint32_t frame)
+{
+	const uint32_t *w = interner_get(&m->frames, frame, NULL);
+
+	return items_differ(m, w) || (w[0] == FRAME_OBJECT && m->group[w[1]].few_names);
 }
 
 uint32_t told_by(struct json_machine *m, uint32_t told, uint32_t before, uint32_t frame, uint8_t byte)
@@ -40,9 +49,7 @@ uint32_t told_by(struct json_machine *m, uint32_t told, uint32_t before, uint32_
 
 	if (w[0] == FRAME_KEY)
 		return told ? value_byte(m, told, byte) : 0;
-	if (is_counted(m, w, FRAME_OBJECT) && interner_get(&m->frames, before, NULL)[0] == FRAME_START)
-		return names_none(m);
-	return told;
+	return has_list(m, w) && interner_get(&m->frames, before, NULL)[0] == FRAME_START ? list_none(m) : told;
 }
 
 uint32_t told_alone(const struct json_machine *m, uint32_t frame)
@@ -52,8 +59,8 @@ uint32_t told_alone(const struct json_machine *m, uint32_t frame)
 
 uint32_t told_pushed(struct json_machine *m, uint32_t frame) { return told_of_name(m, frame) ? value_root(m) : 0; }
 
-/* The bytes of the name itself, which may be written by escapes. */
-static uint32_t name_of_text(struct json_machine *m, uint32_t text)
+/* Which may be written by escapes. */
+uint32_t told_name(struct json_machine *m, uint32_t text)
 {
 	struct text_state t = { 0 };
 	uint8_t out[4], *bytes;
@@ -76,21 +83,4 @@ static uint32_t name_of_text(struct json_machine *m, uint32_t text)
 	}
 	free(bytes);
 	return name;
-}
-
-bool told_with(struct json_machine *m, uint32_t object, uint32_t result, uint32_t name, uint32_t *list, bool *known)
-{
-	const uint32_t *w = interner_get(&m->frames, object, NULL);
-
-	*known = true;
-	if (!m->group[w[1]].counts || interner_get(&m->results, result, NULL)[0] != NO_NAME)
-		return true;
-	*known = *list && name;
-	if (!*known)
-		return true;
-	const uint32_t whole = name_of_text(m, name);
-	if (!whole || items_have(m, *list, whole))
-		return false;
-	*list = items_with(m, *list, whole);
-	return true;
 }
