@@ -9,15 +9,38 @@
 
 #include "jit/program_key.h"
 
-static bool is_of_local_operands(enum ir_op op)
+/* What ops.def's rows need of a target, and how one is refused that lacks it: by the operation that it has no
+ * instruction for, or by what it does not do. */
+static const struct {
+	uint8_t need;
+	const char *operation, *does_not;
+} lacks[] = {
+	{ IR_NEEDS_mma, "matrix operation", NULL },
+	{ IR_NEEDS_tiles, "matrix operation", NULL },
+	{ IR_NEEDS_dot2, "operation", NULL },
+	{ IR_NEEDS_local_operands, NULL, "has operands of matrix products from global memory alone, and whole tiles" },
+	{ IR_NEEDS_parts, NULL, "does no units in parts" },
+	{ IR_NEEDS_copies, NULL, "copies nothing while a kernel goes on" },
+};
+
+static unsigned needs_met(const struct target *t)
 {
-	return op == IR_ostore || op == IR_oload_turned || op == IR_oload_top || op == IR_tload_top ||
-	       op == IR_tstore_top;
+	return (t->has_mma ? IR_NEEDS_mma : 0) | (t->has_tiles ? IR_NEEDS_tiles : 0) |
+	       (t->has_dot2 ? IR_NEEDS_dot2 : 0) | (t->local_operands ? IR_NEEDS_local_operands : 0) |
+	       (t->has_parts ? IR_NEEDS_parts : 0) | (t->block_bytes ? IR_NEEDS_copies : 0);
 }
 
-static bool has_instruction(const struct target *t, enum ir_op op)
+static bool refuse_operation(const struct target *t, enum ir_op op, struct error *err)
 {
-	return ir_is_matrix(op) ? t->has_mma : op == IR_idots ? t->has_tiles : op != IR_fdot2 || t->has_dot2;
+	const unsigned missing = ir_facts[op].needs & ~needs_met(t);
+	unsigned k = 0;
+
+	while (!(missing & lacks[k].need))
+		k++;
+	return lacks[k].operation ? error_set(err, ERROR_UNSUPPORTED,
+	                                      "the kernel has the %s %s, for which target %s has no instruction",
+	                                      lacks[k].operation, ir_facts[op].name, t->name)
+	                          : error_set(err, ERROR_UNSUPPORTED, "target %s %s", t->name, lacks[k].does_not);
 }
 
 static bool acceptable(const struct ir *ir, const struct target *t, struct error *err)
@@ -27,24 +50,10 @@ static bool acceptable(const struct ir *ir, const struct target *t, struct error
 	if (ir->lanes != t->lanes)
 		return error_set(err, ERROR_ARGUMENT, "the kernel is written for %u lanes, target %s has %u", ir->lanes,
 		                 t->name, t->lanes);
-	for (size_t k = 0; k < ir->n_ins; k++) {
-		if (!has_instruction(t, ir->ins[k].op))
-			return error_set(err, ERROR_UNSUPPORTED,
-			                 "the kernel has the %soperation %s, for which target %s has no instruction",
-			                 ir->ins[k].op == IR_fdot2 ? "" : "matrix ", ir_facts[ir->ins[k].op].name,
-			                 t->name);
-		if (is_of_local_operands(ir->ins[k].op) && !t->local_operands)
-			return error_set(
-				err, ERROR_UNSUPPORTED,
-				"target %s has operands of matrix products from global memory alone, and whole "
-				"tiles",
-				t->name);
-		if ((ir->ins[k].op == IR_part || ir->ins[k].op == IR_parts) && !t->has_parts)
-			return error_set(err, ERROR_UNSUPPORTED, "target %s does no units in parts", t->name);
-		if (ir->ins[k].op >= IR_copy && ir->ins[k].op <= IR_copied && !t->block_bytes)
-			return error_set(err, ERROR_UNSUPPORTED, "target %s copies nothing while a kernel goes on",
-			                 t->name);
-	}
+	const unsigned met = needs_met(t);
+	for (size_t k = 0; k < ir->n_ins; k++)
+		if (ir_facts[ir->ins[k].op].needs & ~met)
+			return refuse_operation(t, ir->ins[k].op, err);
 	return true;
 }
 

@@ -326,7 +326,7 @@ PART void interp_go(const struct interp_program *p, char *frame, const struct in
 	wave->in = NULL;
 	for (; in < stop; in++)
 		switch ((enum ir_op)in->op) {
-#define OP(name, dst, a, b, c, imm, expression, meaning) \
+#define OP(name, dst, a, b, c, imm, effects, needs, expression, meaning) \
 	case IR_##name: \
 		ROW_##dst(expression)
 #define OP_BY_HAND(name, ...)

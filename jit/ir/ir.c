@@ -10,17 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHAPES(op) \
-	((op) == IR_loop || (op) == IR_endloop || (op) == IR_local || (op) == IR_shared || (op) == IR_wave || \
-	 (op) == IR_barrier || (op) == IR_barrier_all)
 const struct ir_facts ir_facts[IR_OP_COUNT] = {
-#define OP(name, dst, a, b, c, imm, expression, meaning) \
-	[IR_##name] = { #name,        IR_KIND_##dst,     IR_KIND_##a, IR_KIND_##b, IR_KIND_##c, \
-		        IR_IMM_##imm, SHAPES(IR_##name), #expression, meaning },
+#define OP(name, dst, a, b, c, imm, effects, needs, expression, meaning) \
+	[IR_##name] = { #name,        IR_KIND_##dst,    IR_KIND_##a, IR_KIND_##b, IR_KIND_##c, \
+		        IR_IMM_##imm, IR_NEEDS_##needs, effects,     #expression, meaning },
 #include "jit/ir/ops.def"
 #undef OP
 };
-#undef SHAPES
+/* What the kernel as a whole must know of: struct ir, and the builder's own checks. */
+enum { IR_SHAPES = IR_BRANCHES | IR_FRAMES | IR_GROUPS };
 
 void ir_init(struct ir *ir, unsigned lanes)
 {
@@ -104,6 +102,7 @@ static inline bool ir_is_kind(const struct ir *ir, uint16_t reg, uint8_t kind)
 /* What an op does to the kernel's shape. False: not here. */
 static bool ir_shape(struct ir *ir, enum ir_op op, int64_t imm)
 {
+	ir->cooperative |= ir_does(op, IR_GROUPS);
 	switch (op) {
 	case IR_loop:
 		if (ir->loop_depth == IR_MAX_LOOP_DEPTH)
@@ -128,11 +127,7 @@ static bool ir_shape(struct ir *ir, enum ir_op op, int64_t imm)
 		if (imm <= 0 || imm > (int64_t)(IR_MAX_SHARED_BYTES - ir->shared_bytes))
 			return ir_fail(ir, "shared bytes are none or exceed 224 KiB");
 		ir->shared_bytes += ir_local_size(imm);
-		ir->cooperative = true;
 		return true;
-	case IR_wave:
-	case IR_barrier_all:
-	case IR_barrier: ir->cooperative = true; return true;
 	default: return true;
 	}
 }
@@ -192,7 +187,7 @@ uint16_t ir_emit(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_
 	const uint8_t *kind = ir->kind;
 
 	assert((unsigned)op < IR_OP_COUNT);
-	if (dst || facts->shapes || facts->dst == IR_KIND__ || ir->error || ir->n_ins >= ir->capacity ||
+	if (dst || facts->effects & IR_SHAPES || facts->dst == IR_KIND__ || ir->error || ir->n_ins >= ir->capacity ||
 	    n >= ir->regs_capacity || a >= n || b >= n || c >= n || kind[a] != facts->a || kind[b] != facts->b ||
 	    kind[c] != facts->c)
 		return ir_emit_odd(ir, op, dst, a, b, c, imm);

@@ -33,12 +33,37 @@ enum ir_kind { IR_KIND__, IR_KIND_F, IR_KIND_I, IR_KIND_M, IR_KIND_S, IR_KIND_A,
 enum ir_imm { IR_IMM__, IR_IMM_i, IR_IMM_f, IR_IMM_d, IR_IMM_x, IR_IMM_t };
 #define IR_KIND_LETTERS "_FIMSATO"
 
-/* Facts of an op, generated from ops.def. expression is "" where the row has none. shapes: it does something to the
- * kernel as a whole. */
+/* What an instruction does beside giving its result. */
+enum ir_effect {
+	IR_PURE = 1,      /* within a call the result depends on operands and immediate alone */
+	IR_READS = 2,     /* memory, at address a */
+	IR_WRITES = 4,    /* memory, at address a */
+	IR_AWAITS = 8,    /* goes on when another call of the launch has given the words */
+	IR_COPIES = 16,   /* begins, groups or awaits copies that go on beside the kernel */
+	IR_HINTS = 32,    /* changes no result: a target may leave it out */
+	IR_BRANCHES = 64, /* ends a straight run of instructions */
+	IR_FRAMES = 128,  /* takes bytes of the frame or of the group, outside loops only */
+	IR_MEETS = 256,   /* waits for the other waves of the group */
+	IR_GROUPS = 512   /* makes the kernel one that waves call together */
+};
+
+/* What a target must have for a row; jit/compile.c knows which targets do. */
+enum ir_needs {
+	IR_NEEDS__,
+	IR_NEEDS_mma = 1,            /* products of tiles */
+	IR_NEEDS_local_operands = 2, /* operands of these in local and shared bytes, and half tiles */
+	IR_NEEDS_local = IR_NEEDS_mma | IR_NEEDS_local_operands,
+	IR_NEEDS_tiles = 4,  /* products of int8 matrices in memory */
+	IR_NEEDS_dot2 = 8,   /* products of pairs of bf16 */
+	IR_NEEDS_parts = 16, /* launches whose units are done in parts */
+	IR_NEEDS_copies = 32 /* copies that go on beside the kernel */
+};
+
+/* Facts of an op, generated from ops.def. expression is "" where the row has none. */
 struct ir_facts {
 	const char *name;
-	uint8_t dst, a, b, c, imm;
-	bool shapes;
+	uint8_t dst, a, b, c, imm, needs;
+	uint16_t effects;
 	const char *expression, *meaning;
 };
 extern const struct ir_facts ir_facts[IR_OP_COUNT];
@@ -133,8 +158,13 @@ static inline unsigned ir_x_lanes(int64_t imm, unsigned w)
 static inline unsigned ir_x_stride(int64_t imm) { return (unsigned)((uint64_t)imm >> 40); }
 /* The immediate of a `t` row is packed alike, its step where the lanes are. */
 static inline unsigned ir_t_step(int64_t imm) { return (unsigned)((uint64_t)imm >> 32) & 0xff; }
-/* Whether an op works on matrices, which not every target does. */
-static inline bool ir_is_matrix(unsigned op) { return op >= IR_tconst && op <= IR_tdot_bf16; }
+/* Whether the op has any of these effects. */
+static inline bool ir_does(unsigned op, unsigned effects) { return ir_facts[op].effects & effects; }
+/* Whether it must stay where nobody uses its result. */
+static inline bool ir_stays(unsigned op)
+{
+	return ir_does(op, IR_WRITES | IR_COPIES | IR_HINTS | IR_BRANCHES | IR_MEETS);
+}
 
 /* Checks kinds, definition before use on every path, loop balance, immediates' ranges, and the sticky error. False: our
  * bug; err names the instruction. Run between passes and by every test. */

@@ -150,7 +150,7 @@ static bool parse_append(struct parse *p, const struct ir_ins *in)
 		ir->local_bytes += ir_local_size(in->imm);
 	else if (in->op == IR_shared)
 		ir->shared_bytes += ir_local_size(in->imm);
-	ir->cooperative |= in->op == IR_wave || in->op == IR_shared || in->op == IR_barrier || in->op == IR_barrier_all;
+	ir->cooperative |= ir_does(in->op, IR_GROUPS);
 	if (in->op == IR_loop)
 		ir->loop_depth++;
 	else if (in->op == IR_endloop && ir->loop_depth)

@@ -216,6 +216,7 @@ static inline bool verify_immediate(const struct verify *v, const struct ir_ins 
 /* Loops and locals. Called before dst is defined, so that a loop's index belongs to its body. */
 static bool verify_shape(struct verify *v, const struct ir_ins *in)
 {
+	v->cooperative |= ir_does(in->op, IR_GROUPS);
 	switch (in->op) {
 	case IR_loop:
 		if (v->depth == IR_MAX_LOOP_DEPTH)
@@ -238,11 +239,7 @@ static bool verify_shape(struct verify *v, const struct ir_ins *in)
 		if (v->depth)
 			return verify_fail(v, "shared bytes stand inside a loop, expected outside");
 		v->shared_bytes += ir_local_size(in->imm);
-		v->cooperative = true;
 		return true;
-	case IR_wave:
-	case IR_barrier_all:
-	case IR_barrier: v->cooperative = true; return true;
 	default: return true;
 	}
 }

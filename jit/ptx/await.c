@@ -11,7 +11,6 @@
 
 typedef struct ptx_operand op;
 
-static bool awaits(const struct ir_ins *i) { return i->op == IR_fawait || i->op == IR_fawait_at; }
 
 /* Pieces of 16 bytes a lane, whose four words the row at `at` and the three behind it load. */
 static bool is_piece(const struct ptx_emitter *e)
@@ -120,7 +119,7 @@ void ptx_await_before(struct ptx_emitter *e, const struct ir_ins *i)
 
 bool ptx_await(struct ptx_emitter *e, const struct ir_ins *i)
 {
-	if (!awaits(i))
+	if (!ir_does(i->op, IR_AWAITS))
 		return false;
 	if (e->scan.reg[i->a].shared)
 		e->w.wrong = "what is awaited lies in shared memory";

@@ -70,5 +70,5 @@ bool ptx_copy_row(struct ptx_emitter *e, const struct ir_ins *i)
 		PTX_PUT(&e->w, BAR_WARP_SYNC, ptx_imm(0xffffffff));
 		e->stored[1] = false;
 	}
-	return i->op >= IR_copy && i->op <= IR_copied;
+	return ir_does(i->op, IR_COPIES);
 }

@@ -75,34 +75,13 @@ static size_t writer_of(const struct ptx_emitter *e, uint16_t r, size_t k)
 	return SIZE_MAX;
 }
 
+/* Whether i gives a scalar or an address that follows from the arguments and the wave's share. */
 static bool is_known(const struct ptx_emitter *e, const struct ir_ins *i)
 {
-	switch (i->op) {
-	case IR_loop:
-	case IR_arg:
-	case IR_begin:
-	case IR_end:
-	case IR_wave:
-	case IR_part:
-	case IR_parts:
-	case IR_sconst:
-	case IR_sadd:
-	case IR_ssub:
-	case IR_smin:
-	case IR_smax:
-	case IR_saddi:
-	case IR_smul:
-	case IR_smuli:
-	case IR_sdivi:
-	case IR_sshli:
-	case IR_sshri:
-	case IR_sandi:
-	case IR_smov:
-	case IR_aadd:
-	case IR_aaddi:
-	case IR_amov: return true;
-	default: return ptx_slot(e, i) != NULL;
-	}
+	const uint8_t dst = ir_facts[i->op].dst;
+
+	return ((dst == IR_KIND_S || dst == IR_KIND_A) && ir_does(i->op, IR_PURE)) || i->op == IR_loop ||
+	       ptx_slot(e, i);
 }
 
 enum { DEPTH_MOST = 64 };

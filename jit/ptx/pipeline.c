@@ -18,9 +18,7 @@ typedef struct ptx_operand op;
 
 static bool loads_shared(const struct ptx_emitter *e, const struct ir_ins *i)
 {
-	const uint8_t dst = ir_facts[i->op].dst;
-
-	return dst != IR_KIND__ && dst != IR_KIND_A && ir_facts[i->op].a == IR_KIND_A && e->scan.reg[i->a].shared;
+	return ir_does(i->op, IR_READS) && ir_facts[i->op].dst != IR_KIND_A && e->scan.reg[i->a].shared;
 }
 
 /* What the turn before stored and loaded: the body of the loop that has begun is looked through. */
@@ -32,7 +30,7 @@ static void note_accesses(struct ptx_emitter *e)
 		const struct ir_ins *i = &e->ir->ins[k];
 		depth += i->op == IR_loop;
 		depth -= i->op == IR_endloop;
-		if (ptx_stores(i))
+		if (ir_does(i->op, IR_WRITES))
 			e->stored[e->scan.reg[i->a].shared] = true;
 		e->loaded |= loads_shared(e, i);
 	}
@@ -250,7 +248,7 @@ static unsigned blocks_at_once(const struct ir *ir)
 	bool meets = false, multiplies = false, copies = false;
 
 	for (size_t k = 0; k < ir->n_ins; k++) {
-		multiplies |= ir->ins[k].op >= IR_tdot_i8 && ir->ins[k].op <= IR_tdot_bf16;
+		multiplies |= ptx_multiplies(&ir->ins[k]);
 		meets |= ir->ins[k].op == IR_barrier;
 		copies |= ir->ins[k].op == IR_copies;
 	}

@@ -117,7 +117,11 @@ struct ptx_scan {
 enum { PTX_ARG_ALIGN = 4 /* pointers in the arguments are multiples of 16 */ };
 bool ptx_scan(struct ptx_scan *s, const struct ir *ir, bool join, bool shared_arg, struct error *err);
 void ptx_scan_free(struct ptx_scan *s);
-bool ptx_stores(const struct ir_ins *i);
+/* A product of tiles. */
+static inline bool ptx_multiplies(const struct ir_ins *i)
+{
+	return ir_facts[i->op].dst == IR_KIND_T && ir_facts[i->op].a == IR_KIND_O;
+}
 /* The loads that the one at k does, in the order of their words. */
 void ptx_members(const struct ptx_scan *s, const struct ir *ir, size_t k, size_t at[4]);
 /* What an address is a displacement from, where the displacement may be folded. */

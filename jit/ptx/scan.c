@@ -13,27 +13,13 @@
 
 enum { ALIGN_MOST = 6, LOOK_AHEAD = 96 };
 
-static bool has_effect(const struct ir_ins *i)
-{
-	if (i->op == IR_prefetch || i->op == IR_prefetch2)
-		return false;
-	return ir_facts[i->op].dst == IR_KIND__ || i->op == IR_loop;
-}
-
-static bool is_hint(const struct ir_ins *i) { return i->op == IR_prefetch || i->op == IR_prefetch2; }
-
-bool ptx_stores(const struct ir_ins *i)
-{
-	return ir_facts[i->op].dst == IR_KIND__ && ir_facts[i->op].a == IR_KIND_A && !is_hint(i) && i->op != IR_copy &&
-	       i->op != IR_copy_at;
-}
-
 /* Backward: what has no effect, writes no variable and has no live use. */
 static void find_dead(struct ptx_scan *s, const struct ir *ir)
 {
 	for (size_t k = ir->n_ins; k-- > 0;) {
 		const struct ir_ins *i = &ir->ins[k];
-		s->dead[k] = !has_effect(i) && (is_hint(i) || (!ir->is_var[i->dst] && !s->reg[i->dst].uses));
+		s->dead[k] =
+			ir_does(i->op, IR_HINTS) || (!ir_stays(i->op) && !ir->is_var[i->dst] && !s->reg[i->dst].uses);
 		if (s->dead[k])
 			continue;
 		s->reg[i->a].uses++;
@@ -84,6 +70,11 @@ static unsigned result_align(const struct ir *ir, const struct ptx_scan *s, cons
 	}
 }
 
+static bool moves_address(const struct ir_ins *i)
+{
+	return ir_facts[i->op].dst == IR_KIND_A && ir_facts[i->op].a == IR_KIND_A && ir_does(i->op, IR_PURE);
+}
+
 /* Variables may get theirs from variables that are written later, so until nothing changes. */
 static bool find_addresses(struct ptx_scan *s, const struct ir *ir, struct error *err)
 {
@@ -97,9 +88,8 @@ static bool find_addresses(struct ptx_scan *s, const struct ir *ir, struct error
 				continue;
 			struct ptx_register *d = &s->reg[i->dst];
 			unsigned align = least(d->align, result_align(ir, s, i));
-			bool moves = i->op == IR_aadd || i->op == IR_aaddi || i->op == IR_amov,
-			     shared = d->shared || i->op == IR_local || i->op == IR_shared ||
-			              (i->op == IR_arg && s->shared_arg) || (moves && s->reg[i->a].shared);
+			bool shared = d->shared || ir_does(i->op, IR_FRAMES) || (i->op == IR_arg && s->shared_arg) ||
+			              (moves_address(i) && s->reg[i->a].shared);
 			changed |= align != d->align || shared != d->shared;
 			d->align = (uint8_t)align;
 			d->shared = shared;
@@ -107,9 +97,9 @@ static bool find_addresses(struct ptx_scan *s, const struct ir *ir, struct error
 	}
 	for (size_t k = 0; k < ir->n_ins; k++) {
 		const struct ir_ins *i = &ir->ins[k];
-		bool global = i->op == IR_aload || (i->op == IR_arg && !s->shared_arg) ||
-		              ((i->op == IR_aadd || i->op == IR_aaddi || i->op == IR_amov) && !s->reg[i->a].shared);
-		if (global && s->reg[i->dst].shared)
+		bool shared = ir_does(i->op, IR_FRAMES) || (i->op == IR_arg && s->shared_arg) ||
+		              (moves_address(i) && s->reg[i->a].shared);
+		if (ir_facts[i->op].dst == IR_KIND_A && !shared && s->reg[i->dst].shared)
 			return error_set(err, ERROR_UNSUPPORTED,
 			                 "the address %%%u is of global memory and of shared memory at different times",
 			                 i->dst);
@@ -186,7 +176,7 @@ static void find_factors(struct ptx_scan *s, const struct ir *ir)
 		const struct ir_ins *i = &ir->ins[k];
 		if (i->op == IR_ostore) {
 			s->matrices &= !from_shared(s, ir, i->b);
-		} else if (i->op >= IR_tdot_i8 && i->op <= IR_tdot_bf16) {
+		} else if (ptx_multiplies(i)) {
 			s->matrices &= from_shared(s, ir, i->a) && from_shared(s, ir, i->b);
 			s->reg[i->a].first = true;
 		}
@@ -223,8 +213,7 @@ static bool stops(const struct ir *ir, size_t k, uint16_t root)
 {
 	const struct ir_ins *i = &ir->ins[k];
 
-	return i->op == IR_loop || i->op == IR_endloop || i->op == IR_barrier || i->op == IR_barrier_all ||
-	       ptx_stores(i) || i->dst == root;
+	return ir_does(i->op, IR_BRANCHES | IR_MEETS | IR_WRITES) || i->dst == root;
 }
 
 /* The load at k, and the others that lie in the same `words` words; at[]: where each is, SIZE_MAX: none. */

@@ -22,29 +22,29 @@ struct rscanner {
 	size_t n_addresses; /* the instructions that make addresses */
 };
 
-/* Nothing is asked for ahead here: the many waves of a card hide what memory takes. */
+/* Nothing is asked for ahead here: the many waves of a card hide what memory takes. An address is moved from another
+ * one, or it begins in LDS, or else in global memory. */
 #define IS(name, other) (IR_##name == IR_##other)
-#define NOTHING(name) (IS(name, prefetch) || IS(name, prefetch2))
 #define LOADS_WORDS(name) \
 	(IS(name, fbcast) || IS(name, ibcast) || IS(name, sload32) || IS(name, sload64) || IS(name, aload) || \
 	 IS(name, iload_s))
+#define MOVES(dst, a, effects) (IR_KIND_##dst == IR_KIND_A && IR_KIND_##a == IR_KIND_A && (effects)&IR_PURE)
 const uint16_t rscan_row[IR_OP_COUNT] = {
-#define OP(name, dst, a, b, c, imm, expression, meaning) \
+#define OP(name, dst, a, b, c, imm, effects, needs, expression, meaning) \
 	[IR_##name] = \
-		(NOTHING(name) ? RSCAN_IS_NOTHING : 0) | \
-		(!NOTHING(name) && (IR_KIND_##dst == IR_KIND__ || IS(name, loop)) ? RSCAN_HAS_EFFECT : 0) | \
-		(!NOTHING(name) && IR_KIND_##dst == IR_KIND__ && IR_KIND_##a == IR_KIND_A ? RSCAN_STORES : 0) | \
-		(IR_KIND_##dst != IR_KIND__ && (sizeof #expression > 1 || IS(name, fxor)) ? RSCAN_IS_FUNCTION : 0) | \
-		(IS(name, aadd) || IS(name, aaddi) || IS(name, amov) ? RSCAN_MOVES_ADDRESS : 0) | \
-		(IS(name, local) || IS(name, shared) ? RSCAN_IS_LDS : 0) | \
-		(IS(name, aload) || IS(name, arg) ? RSCAN_IS_GLOBAL : 0) | \
-		(IS(name, loop) || IS(name, endloop) ? RSCAN_ENDS_RUN : 0) | \
-		(LOADS_WORDS(name) ? RSCAN_LOADS_WORDS : 0) | \
-		(IS(name, barrier) || IS(name, barrier_all) ? RSCAN_WAITS : 0),
+		((effects)&IR_HINTS ? RSCAN_IS_NOTHING : 0) | \
+		((effects) & (IR_WRITES | IR_COPIES | IR_BRANCHES | IR_MEETS) ? RSCAN_HAS_EFFECT : 0) | \
+		((effects)&IR_WRITES ? RSCAN_STORES : 0) | ((effects)&IR_PURE ? RSCAN_IS_FUNCTION : 0) | \
+		(MOVES(dst, a, effects) ? RSCAN_MOVES_ADDRESS : 0) | ((effects)&IR_FRAMES ? RSCAN_IS_LDS : 0) | \
+		(IR_KIND_##dst == IR_KIND_A && !MOVES(dst, a, effects) && !((effects)&IR_FRAMES) \
+	                 ? RSCAN_IS_GLOBAL \
+	                 : 0) | \
+		((effects)&IR_BRANCHES ? RSCAN_ENDS_RUN : 0) | (LOADS_WORDS(name) ? RSCAN_LOADS_WORDS : 0) | \
+		((effects)&IR_MEETS ? RSCAN_WAITS : 0),
 #include "jit/ir/ops.def"
 #undef OP
 };
-#undef NOTHING
+#undef MOVES
 #undef LOADS_WORDS
 #undef IS
 

@@ -18,20 +18,13 @@ struct scanner {
 	uint32_t at, block, stores;
 };
 
-static bool has_effect(uint8_t op) { return ir_facts[op].dst == IR_KIND__ || op == IR_loop; }
-
-static bool is_store(uint8_t op)
-{
-	return ir_facts[op].dst == IR_KIND__ && ir_facts[op].a == IR_KIND_A && op != IR_prefetch && op != IR_prefetch2;
-}
-
 /* Backward: an instruction lives when it has an effect, writes a variable or has a live use. */
 static void scan_live(struct scanner *c)
 {
 	const struct ir *ir = c->ir;
 	for (size_t k = ir->n_ins; k-- > 0;) {
 		const struct ir_ins *i = &ir->ins[k];
-		if (!has_effect(i->op) && !ir->is_var[i->dst] && !c->s->reg[i->dst].uses) {
+		if (!ir_stays(i->op) && !ir->is_var[i->dst] && !c->s->reg[i->dst].uses) {
 			c->s->skip[k] = true;
 			continue;
 		}
@@ -78,7 +71,7 @@ static bool is_local(const struct scanner *c, uint16_t reg)
 	const struct ir_ins *i = &c->ir->ins[c->s->reg[reg].def];
 	while (i->op == IR_aaddi && c->s->reg[i->a].fold == SCAN_ADDRESS)
 		i = &c->ir->ins[c->s->reg[i->a].def];
-	return i->op == IR_local || i->op == IR_shared;
+	return ir_does(i->op, IR_FRAMES);
 }
 
 static bool is_broadcast(const struct scanner *c, const struct scan_reg *r)
@@ -149,7 +142,7 @@ static void scan_define(struct scanner *c, const struct ir_ins *i)
 	r->stores = c->stores;
 	r->fold = (uint8_t)fold_kind(c, i);
 	r->root = 0;
-	if (i->op == IR_local || i->op == IR_shared) {
+	if (ir_does(i->op, IR_FRAMES)) {
 		r->offset = s->local_bytes;
 		s->local_bytes = r->offset + ir_local_size(i->imm);
 	} else if (i->a) {
@@ -174,8 +167,8 @@ static void scan_forward(struct scanner *c)
 		if (i->a)
 			scan_use(c, i, i->a, LIR_A, &taken);
 		scan_retarget(c, i);
-		c->stores += is_store(i->op);
-		c->block += i->op == IR_loop || i->op == IR_endloop;
+		c->stores += ir_does(i->op, IR_WRITES);
+		c->block += ir_does(i->op, IR_BRANCHES);
 		if (i->dst)
 			scan_define(c, i);
 	}

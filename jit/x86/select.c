@@ -120,13 +120,20 @@ static uint32_t sel_address(struct sel *s, uint32_t dst, struct sel_place p)
 	return dst;
 }
 
+/* Which of the call's arguments the operation gives; ENTRIES: none. */
+enum { ENTRY_ARG, ENTRY_BEGIN, ENTRY_END, ENTRIES };
+static unsigned entry_of(uint8_t op)
+{
+	return op == IR_arg ? ENTRY_ARG : op == IR_begin ? ENTRY_BEGIN : op == IR_end ? ENTRY_END : ENTRIES;
+}
+
 uint32_t sel_gpr(struct sel *s, uint16_t r)
 {
 	int64_t value;
 	if (sel_scalar_of(s, r, &value))
 		return sel_scalar_constant(s, lir_reg(s->l, LIR_GPR), value);
 	switch (s->scan.reg[r].fold) {
-	case SCAN_CONST: return s->entry[definition(s, r)->op - IR_arg];
+	case SCAN_CONST: return s->entry[entry_of(definition(s, r)->op)];
 	case SCAN_ADDRESS: return sel_address(s, lir_reg(s->l, LIR_GPR), sel_place(s, r, 0));
 	default: return sel_reg(s, r);
 	}
@@ -276,8 +283,8 @@ static void sel_smove(struct sel *s, const struct ir_ins *i, const struct sel_ru
 	else if (i->op == IR_local || i->op == IR_shared)
 		sel_address(s, sel_dst(s, i),
 		            (struct sel_place){ LIR_AT_LOCAL, false, 0, (int32_t)s->scan.reg[i->dst].offset });
-	else if (i->op >= IR_arg && i->op <= IR_end)
-		sel_ins(s, LIR_SMOV, r->op, sel_dst(s, i), s->entry[i->op - IR_arg], 0, sel_no_place);
+	else if (entry_of(i->op) < ENTRIES)
+		sel_ins(s, LIR_SMOV, r->op, sel_dst(s, i), s->entry[entry_of(i->op)], 0, sel_no_place);
 	else if (sel_scalar_of(s, i->a, &v))
 		sel_scalar_constant(s, sel_dst(s, i), v);
 	else if (s->scan.reg[i->a].fold == SCAN_ADDRESS)
@@ -384,14 +391,12 @@ static bool is_folded(const struct sel *s, const struct ir_ins *i)
 /* The call's arguments arrive in rdi, rsi, rdx: taken first thing, those that are used. */
 static void sel_entry(struct sel *s)
 {
-	static const uint8_t comes_in[3] = { X86_RDI, X86_RSI, X86_RDX };
-	bool used[3] = { false };
-	for (size_t k = 0; k < s->ir->n_ins; k++) {
-		uint8_t op = s->ir->ins[k].op;
-		if (op >= IR_arg && op <= IR_end && !s->scan.skip[k])
-			used[op - IR_arg] = true;
-	}
-	for (unsigned k = 0; k < 3; k++)
+	static const uint8_t comes_in[ENTRIES] = { X86_RDI, X86_RSI, X86_RDX };
+	bool used[ENTRIES + 1] = { false };
+	for (size_t k = 0; k < s->ir->n_ins; k++)
+		if (!s->scan.skip[k])
+			used[entry_of(s->ir->ins[k].op)] = true;
+	for (unsigned k = 0; k < ENTRIES; k++)
 		if (used[k]) {
 			s->entry[k] = lir_reg(s->l, LIR_GPR);
 			sel_ins(s, LIR_ENTRY, X86_MOV, s->entry[k], 0, 0, sel_no_place)->imm = comes_in[k];

@@ -189,15 +189,20 @@ static bool scalar_allowed(enum ir_op op, int64_t x, int64_t y, int64_t imm)
 	}
 }
 
+static bool computes_scalar(enum ir_op op)
+{
+	return ir_facts[op].dst == IR_KIND_S && ir_facts[op].a == IR_KIND_S && ir_does(op, IR_PURE) && op != IR_smov;
+}
+
 void op_each_scalar(void (*begin)(struct ir *b),
                     void (*check)(const struct ir *b, const void *in, size_t in_bytes, unsigned turn))
 {
-	for (enum ir_op op = IR_sadd; op <= IR_sdivi; op++)
+	for (enum ir_op op = 0; op < IR_OP_COUNT; op++)
 		for (unsigned p = 0; p < SCALARS; p++)
 			for (unsigned q = 0; q < SCALARS; q++) {
 				const int64_t in[2] = { scalar_edges[p], scalar_edges[q] };
 				int64_t imm = op == IR_sshli || op == IR_sshri ? scalar_edges[q] & 63 : scalar_edges[q];
-				if (!scalar_allowed(op, in[0], in[1], imm))
+				if (!computes_scalar(op) || !scalar_allowed(op, in[0], in[1], imm))
 					continue;
 				struct ir b;
 				int32_t at = 0;

@@ -263,9 +263,20 @@ static uint16_t operand(struct generator *g, uint8_t kind)
 	return kind == IR_KIND__ ? 0 : random_pick(g, kind, false, false)->r;
 }
 
+/* One that every target has. */
+static enum ir_op any_op(struct generator *g)
+{
+	enum ir_op op;
+
+	do
+		op = random_below(g, IR_OP_COUNT);
+	while (ir_facts[op].needs);
+	return op;
+}
+
 static void random_instruction(struct generator *g)
 {
-	const enum ir_op op = random_below(g, IR_barrier + 1); /* matrices, which not all targets have, come behind */
+	const enum ir_op op = any_op(g);
 	const struct ir_facts *facts = &ir_facts[op];
 	uint16_t a, b, c, r;
 

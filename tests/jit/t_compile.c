@@ -317,10 +317,40 @@ static void test_parts_refused(void **unused)
 	}
 }
 
+/* What rows need of a target (ops.def), beside parts and copies. */
+static void test_needs_refused(void **unused)
+{
+	for (unsigned k = 0; k < 3; k++) {
+		const struct target *t = target_find(k == 0 ? "gfx1030" : "avx2");
+		struct error err = { 0 };
+		struct object o;
+		struct ir b;
+
+		ir_init(&b, t->lanes);
+		ir_a out = ir_aload(&b, ir_arg(&b), 0);
+		if (k == 0)
+			ir_tstore(&b, out, ir_tconst(&b, 1), 0, 64, 4);
+		else if (k == 1)
+			ir_idots(&b, out, 0, ir_aaddi(&b, out, 4096), ir_aaddi(&b, out, 8192), 4);
+		else
+			ir_fstore(&b, out, ir_fdot2(&b, ir_fconst(&b, 1), ir_fconst(&b, 2), ir_fconst(&b, 3)), 0, 0);
+		assert_false(compile_ir(&o, &b, t, NULL, NULL, &err));
+		assert_int_equal(err.code, ERROR_UNSUPPORTED);
+		assert_string_equal(
+			err.text,
+			k == 0   ? "the kernel has the matrix operation tconst, for which target gfx1030 has no "
+				   "instruction"
+			: k == 1 ? "the kernel has the matrix operation idots, for which target avx2 has no instruction"
+				 : "the kernel has the operation fdot2, for which target avx2 has no instruction");
+		ir_free(&b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parts_refused),
+		cmocka_unit_test(test_needs_refused),
 		cmocka_unit_test(test_vector_ops),
 		cmocka_unit_test(test_scalar_ops),
 		cmocka_unit_test(test_division),
