@@ -379,6 +379,19 @@ static bool sum_row(const struct choice *c, const jit_model *model, uint64_t *su
 	return ok;
 }
 
+/* Where the token just chosen has no place in the context any more, old ones go. */
+static bool make_room(struct choice *c, jit_error *err)
+{
+	const struct task *t = c->task;
+	const size_t room = (size_t)t->context;
+
+	if (!t->shifts || jit_session_length(c->session) <= room)
+		return true;
+	const size_t half = (room - t->keeps) / 2;
+	c->checked = false; /* its tokens are no single text */
+	return session_shift(c->session, t->keeps, half ? half : 1, err) == JIT_OK;
+}
+
 void choice_advance(struct choice *c, const jit_model *model)
 {
 	jit_error err = { 0 };
@@ -408,4 +421,6 @@ void choice_advance(struct choice *c, const jit_model *model)
 		choice_end(c, END_STOP_TEXT);
 	else if (last)
 		choice_end(c, END_LENGTH);
+	else if (!make_room(c, &err))
+		choice_fail(c, choice_status(err.code), err.message);
 }

@@ -398,12 +398,72 @@ static json_t *with_kept(json_t *messages, const struct served *m)
 	return NULL;
 }
 
+/* ---- messages that have no room */
+
+/* All messages of the system, and the others from number `first` on. */
+static json_t *without_old(const json_t *messages, size_t first)
+{
+	json_t *left = json_array(), *one;
+	size_t i;
+
+	json_array_foreach(messages, i, one) if (i >= first || strcmp(role_of(one), "system") == 0)
+		json_add(left, json_incref(one));
+	return left;
+}
+
+/* The next message from number i on with which a conversation can begin: what a tool says stands behind its call. */
+static size_t beginning_from(const json_t *messages, size_t i)
+{
+	while (i < json_array_size(messages) && strcmp(role_of(json_array_get(messages, i)), "tool") == 0)
+		i++;
+	return i;
+}
+
+/* As few of the oldest as it takes. Where no cut is short enough, *c is the shortest one that the template takes, or as
+ * it was. */
+static bool leave_out(struct conversation *c, const json_t *messages, const json_t *body, struct ending *e,
+                      const struct served *m, int64_t now, size_t room, struct refusal *r)
+{
+	const size_t n = json_array_size(messages);
+	size_t low = 1, high = n;
+	bool found = false;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2, first = beginning_from(messages, middle);
+		if (first == n) {
+			high = middle;
+			continue;
+		}
+		struct conversation shorter = { 0 };
+		struct refusal why = { 0 };
+		json_t *left = without_old(messages, first);
+		const bool made = make(&shorter, left, body, e, m, now, &why), fits = made && shorter.n_ids <= room;
+		json_decref(left);
+		if (fits)
+			high = middle;
+		else
+			low = first + 1;
+		const bool better = fits || (made && !found && shorter.n_ids < c->n_ids);
+		conversation_free(better ? c : &shorter);
+		if (better)
+			*c = shorter;
+		found = found || fits;
+		if (why.status == 503) {
+			*r = why;
+			return false;
+		}
+	}
+	return true;
+}
+
 bool conversation_read(struct conversation *c, const json_t *body, const struct served *m, int64_t now,
                        struct refusal *r)
 {
 	struct ending e;
 	json_t *messages = with_kept(read_ending(&e, body, r) ? read_messages(body, r) : NULL, m);
-	bool ok = messages && take_beginning(&e, messages, r) && make(c, messages, body, &e, m, now, r);
+	const size_t room = c->room;
+	bool ok = messages && take_beginning(&e, messages, r) && make(c, messages, body, &e, m, now, r) &&
+	          (!room || c->n_ids <= room || leave_out(c, messages, body, &e, m, now, room, r));
 
 	json_decref(messages);
 	free(e.beginning);

@@ -1,7 +1,8 @@
 /* server/conversation.h - the messages of a request become a prompt.
  *
  * Owns: the forms that clients give messages, brought to the one that chat templates know; answers that are begun by
- * the client and go on; what stands for a template where a model has none.
+ * the client and go on; what stands for a template where a model has none; which messages are left out where a request
+ * allows that.
  */
 #ifndef SERVER_CONVERSATION_H
 #define SERVER_CONVERSATION_H
@@ -22,6 +23,7 @@ struct conversation {
 	char *text; /* the prompt, as the template wrote it; an answer that was begun is behind it */
 	size_t n_text;
 	struct think_before before; /* the reasoning that an answer may have, for its grammar begins behind it */
+	size_t room; /* given: tokens for which old messages are left out, but the system's and the last; 0: for none */
 };
 
 /* The fields messages, tools, tool_choice, chat_template_kwargs, reasoning_effort, add_generation_prompt and

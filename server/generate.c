@@ -53,7 +53,7 @@ static bool fits(struct exchange *x, struct task *t, int context)
 	}
 	/* One token can follow a prompt that fills its context, as one of the session's. */
 	int64_t most = (int64_t)(room - longest) + 1;
-	if (t->context && !t->embeds && (t->most < 0 || t->most > most))
+	if (t->context && !t->shifts && !t->embeds && (t->most < 0 || t->most > most))
 		t->most = most;
 	return true;
 }

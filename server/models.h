@@ -88,6 +88,8 @@ struct served *models_find(struct models *all, const char *name, struct refusal 
 const char *models_bytes(const jit_model *model, int32_t id, bool special, char scratch[256], size_t *n);
 /* The text of tokens, special ones with their names. malloc'ed; NULL: no memory. */
 char *models_text(const jit_model *model, const int32_t *ids, size_t n_ids, size_t *n);
+/* The token that begins every text of the model; -1: there is none. */
+int32_t models_first_token(const struct served *m);
 /* Tokens of a text that stands behind others: some tokenizers put a space before the first one. False: err. */
 bool models_go_on(const jit_model *model, const char *text, bool special, int32_t **ids, size_t *n, jit_error *err);
 /* Tokens of a text of which some bytes are plain, that is no control token's (tokenizer.h). False: err. */

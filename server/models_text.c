@@ -30,6 +30,17 @@ bool models_go_on(const jit_model *model, const char *text, bool special, int32_
 	return model_report(err, &e) == JIT_OK;
 }
 
+int32_t models_first_token(const struct served *m)
+{
+	int32_t *ids = NULL, first = -1;
+	size_t n = 0;
+
+	if (jit_model_tokenize(m->model, "", 0, 1, 0, &ids, &n, NULL) == JIT_OK && n == 1)
+		first = ids[0];
+	free(ids);
+	return first;
+}
+
 bool models_encode(const jit_model *model, const char *text, size_t n, const uint8_t *plain, int32_t **ids,
                    size_t *n_ids, jit_error *err)
 {

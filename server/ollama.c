@@ -333,9 +333,7 @@ static bool begin(struct exchange *x, struct ollama_request *q, struct task *t, 
 	    !talk_read_calls(t, q->body, r) || (chat && !tool_choice_read(t, q->body, m, &forced, r)) ||
 	    (q->fills && !infill_end(t, m->model, r)))
 		return false;
-	/* ollama gives a model no larger context than it has, either. */
-	if (q->context && q->context < batcher_context(m->batcher))
-		t->context = q->context;
+	ollama_set_room(q, t);
 	struct ollama_reply *o = open_reply(x, q, t, forced);
 	if (!o)
 		return refuse(r, 503, NULL, "There is no memory for this request.");

@@ -44,7 +44,7 @@ static bool read_options(struct ollama_request *q, struct refusal *r)
 		return r->status == 0;
 	json_t *options = json_copied(given, false);
 	bool ok = options ? request_take(options, REQUEST_OLLAMA_OPTIONS, r) : no_memory(r);
-	ok = ok && field_integer(options, "num_ctx", 1, INT_MAX, &q->context, r);
+	ok = ok && field_integer(options, "num_ctx", 1, INT_MAX, &q->context, r) && ollama_read_keep(q, options, r);
 	if (ok && field_value(options, "num_predict"))
 		ok = read_predict(q->body, options, r);
 	json_object_del(options, "num_ctx");
@@ -149,6 +149,8 @@ static bool read_body(struct ollama_request *q, struct exchange *x, enum request
 	q->leaves = q->loads && q->has_keep && q->keep == 0;
 	q->model = q->leaves ? dismiss(x, name) : ollama_model(x, name);
 	if (!q->model)
+		return false;
+	if (kind != REQUEST_OLLAMA_EMBED && !q->leaves && !ollama_read_room(q, r))
 		return false;
 	if (q->has_keep && !q->leaves)
 		loader_keep(x->server->models->loader, x->lease.model, q->keep < 0 ? -1 : q->keep);
@@ -309,18 +311,6 @@ static bool read_raw(struct conversation *c, const char *text, const struct serv
 	return c->text || no_memory(r);
 }
 
-/* The one that begins every text of the model; -1: there is none. */
-static int32_t first_token(const struct served *m)
-{
-	int32_t *ids = NULL, first = -1;
-	size_t n = 0;
-
-	if (jit_model_tokenize(m->model, "", 0, 1, 0, &ids, &n, NULL) == JIT_OK && n == 1)
-		first = ids[0];
-	free(ids);
-	return first;
-}
-
 /* By a template of the request's own. */
 static bool read_own_template(struct conversation *c, const char *given, const struct ollama_values *values,
                               const struct served *m, struct refusal *r)
@@ -329,7 +319,7 @@ static bool read_own_template(struct conversation *c, const char *given, const s
 	jit_error err = { 0 };
 	int32_t *ids = NULL;
 	size_t n = 0;
-	const int32_t first = first_token(m);
+	const int32_t first = models_first_token(m);
 
 	bool ok = ollama_expand(given, values, &text, &plain, r);
 	bytes_add(&text, "", 1);
@@ -372,7 +362,7 @@ static bool put_context(struct conversation *c, const json_t *context, const str
 		}
 		all[i] = (int32_t)id;
 	}
-	n_first = c->n_ids && c->ids[0] == first_token(m);
+	n_first = c->n_ids && c->ids[0] == models_first_token(m);
 	memcpy(all + n, c->ids + n_first, (c->n_ids - n_first) * sizeof *all);
 	free(c->ids);
 	c->ids = all;
@@ -468,8 +458,12 @@ bool ollama_prompt(struct conversation *c, struct ollama_request *q, int64_t now
 {
 	if (!may_think(q, r))
 		return false;
-	if (!field_value(q->body, "messages"))
-		return read_generate(c, q, now, r);
-	return take_messages(q->body, r) && talk_bring_to_form(q->body, "messages", r) &&
-	       conversation_read(c, q->body, q->model, now, r);
+	c->room = q->truncates ? (size_t)q->room : 0;
+	const bool ok = !field_value(q->body, "messages")
+	                        ? read_generate(c, q, now, r)
+	                        : take_messages(q->body, r) && talk_bring_to_form(q->body, "messages", r) &&
+	                                  conversation_read(c, q->body, q->model, now, r);
+	if (ok)
+		ollama_cut(q, c);
+	return ok;
 }

@@ -456,7 +456,8 @@ static json_t *read_request(struct exchange *x, const json_t *given, json_t **it
 	const char *name = NULL;
 
 	*m = body && field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
-	if (*m && conversation_read(c, body, *m, x->now, &x->refusal))
+	if (*m && responses_read_room(given, *m, &c->room, &x->refusal) &&
+	    conversation_read(c, body, *m, x->now, &x->refusal))
 		return body;
 	json_decref(body);
 	return NULL;

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "base/bytes.h"
+#include "server/models.h"
 #include "server/refusal.h"
 #include "server/response_store.h"
 #include "server/stream.h"
@@ -18,6 +19,8 @@
 json_t *responses_items(const json_t *body, struct response_store *store, uint64_t owner, struct refusal *r);
 /* NULL: refused. */
 json_t *responses_to_chat(const json_t *body, const json_t *items, struct refusal *r);
+/* Tokens for which its oldest items are left out; 0: for none. False: refused. */
+bool responses_read_room(const json_t *body, const struct served *m, size_t *room, struct refusal *r);
 /* Reasoning as a text that only this server reads, and back: nothing where it is of another one. */
 json_t *responses_seal(const char *text, size_t n);
 void responses_unseal(const char *sealed, struct bytes *out);

@@ -5,6 +5,7 @@
 
 #include "loaders/json_read.h"
 #include "loaders/json_write.h"
+#include "server/batcher.h"
 #include "server/fields.h"
 #include "server/response_tools.h"
 #include "server/responses.h"
@@ -229,8 +230,8 @@ static bool includes_known(const json_t *body, struct refusal *r)
 static void drop_fields(json_t *o)
 {
 	static const char *const names[] = {
-		"input",        "instructions",   "text",  "max_output_tokens",   "n", "logprobs",
-		"top_logprobs", "stream_options", "store", "previous_response_id"
+		"input",        "instructions",   "text",  "max_output_tokens",    "n",         "logprobs",
+		"top_logprobs", "stream_options", "store", "previous_response_id", "truncation"
 	};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -276,4 +277,21 @@ json_t *responses_to_chat(const json_t *body, const json_t *items, struct refusa
 		return o;
 	json_decref(o);
 	return NULL;
+}
+
+bool responses_read_room(const json_t *body, const struct served *m, size_t *room, struct refusal *r)
+{
+	const int64_t most = batcher_context(m->batcher);
+	int64_t n = 0;
+	const char *how = NULL;
+
+	*room = 0;
+	if (!field_text(body, "truncation", &how, r) || !how || strcmp(how, "disabled") == 0)
+		return r->status == 0;
+	if (strcmp(how, "auto") != 0)
+		return refuse(r, 400, "truncation", "truncation is \"%.40s\", expected \"auto\" or \"disabled\"", how);
+	if (!field_integer(body, "n_ctx", 0, INT32_MAX, &n, r) || !field_integer(body, "num_ctx", 0, INT32_MAX, &n, r))
+		return false;
+	*room = (size_t)(n && n < most ? n : most);
+	return true;
 }

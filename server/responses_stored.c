@@ -26,6 +26,8 @@ json_t *responses_said_again(const json_t *body)
 		json_put(o, "tools", json_array());
 	if (!field_value(body, "tool_choice"))
 		json_put(o, "tool_choice", json_string("auto"));
+	v = field_value(body, "truncation");
+	json_put(o, "truncation", v ? json_incref(v) : json_string("disabled"));
 	v = responses_warnings(body);
 	if (json_array_size(v))
 		json_put(o, "warnings", json_incref(v));

@@ -38,8 +38,10 @@ struct task {
 	struct task_text
 		*texts; /* instead, n_texts of them, which are embedded one after the other; NULL: the prompt */
 	size_t n_texts;
-	int64_t most;          /* tokens to generate; -1: as many as find room */
-	int64_t context;       /* positions of its text; 0: as many as a session has */
+	int64_t most;    /* tokens to generate; -1: as many as find room */
+	int64_t context; /* positions of its text; 0: as many as a session has */
+	bool shifts;     /* where they are full, half of the tokens behind the first `keeps` go */
+	size_t keeps;
 	jit_sampling sampling; /* its seed is that of choice 0; those of the others follow */
 	jit_logit_bias *bias;
 	size_t n_bias, bias_capacity;
