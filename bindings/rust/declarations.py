@@ -80,7 +80,7 @@ def declarations(abi):
             line = f"pub type {one['name']} = Option<\n    {whole},\n>;"
         out += [line, ""]
     for name, c, header, size, fields in structs_of(abi):
-        out += [f"/// `{c}` of {header}.", "#[repr(C)]", "#[derive(Clone, Copy)]", f"pub struct {name} {{"]
+        out += [f"/// `{c}` of {header}.", "#[repr(C)]", "#[derive(Clone, Copy, Debug)]", f"pub struct {name} {{"]
         for field in fields:
             rust = type_of(field["type"], callbacks)
             if "count" in field:

@@ -26,7 +26,7 @@ build=$PWD
 export CARGO_HOME="$dir/home" CARGO_TARGET_DIR="$dir/target" CARGO_NET_OFFLINE=true CARGO_INCREMENTAL=0
 export RUSTFLAGS='-D warnings' RUSTDOCFLAGS='-D warnings' RUST_BACKTRACE=0
 export JITRUN_LIB_DIR="$build/.libs" LD_LIBRARY_PATH="$build/.libs" JITRUN_CACHE="$dir/cache"
-export JITRUN_MODEL="$top/models/tale-q8_0.gguf"
+export JITRUN_MODEL="$top/models/tale-q8_0.gguf" JITRUN_SHARED="${JITRUN_SHARED:-$top/../shared}"
 
 mkdir -p "$dir/generated" && cp -r "$top/bindings/rust" "$dir/rust" && chmod -R u+w "$dir/rust"
 if command -v python3 > /dev/null; then
@@ -34,11 +34,11 @@ if command -v python3 > /dev/null; then
 	check "the declarations are written: $(cat "$dir/said")" [ $? = 0 ]
 	diff -r "$dir/generated" "$top/bindings/rust/jitrun-sys/src" > "$dir/said" 2>&1
 	check "declarations.py makes of jitrun-abi.json what jitrun-sys/src is: $(head -n 5 "$dir/said")" [ $? = 0 ]
+	crate=$dir/rust/jitrun
+	python3 "$top/tests/bindings/tested.py" "$crate"/src/*.rs -- "$crate"/tests/*.rs > "$dir/said" 2>&1
+	check "each public function is tested: $(head -n 20 "$dir/said")" [ $? = 0 ]
 fi
-./jitrun "$JITRUN_MODEL" -p 'Once upon a time' -n 24 --temp 0 --json > "$dir/line" 2> "$dir/err"
-JITRUN_IDS=$(sed -n 's/.*"ids": *\[\([^]]*\)\].*/\1/p' "$dir/line")
-export JITRUN_IDS
-check "jitrun says which tokens it made: $(cat "$dir/err")" [ -n "$JITRUN_IDS" ]
+. "$top/tests/bindings/expected.sh"
 cd "$dir/rust" || exit 1
 for what in "test --workspace" "doc --workspace --no-deps" "build --examples"; do
 	$cargo $what --offline > "$dir/said" 2>&1

@@ -194,7 +194,7 @@ pub type jit_prompt_fn = Option<unsafe extern "C" fn(user: *mut c_void, computed
 
 /// `jit_error` of jitrun.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_error {
     /// `int code`.
     pub code: c_int,
@@ -206,7 +206,7 @@ pub struct jit_error {
 
 /// `jit_model_options` of jitrun.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_model_options {
     /// `size_t size`.
     pub size: usize,
@@ -272,7 +272,7 @@ impl Default for jit_model_options {
 
 /// `jit_model_info` of jitrun.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_model_info {
     /// `size_t size`.
     pub size: usize,
@@ -328,7 +328,7 @@ impl Default for jit_model_info {
 
 /// `jit_metadata` of jitrun.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_metadata {
     /// `size_t size`.
     pub size: usize,
@@ -366,7 +366,7 @@ impl Default for jit_metadata {
 
 /// `jit_chat_options` of jitrun.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_chat_options {
     /// `size_t size`.
     pub size: usize,
@@ -406,7 +406,7 @@ impl Default for jit_chat_options {
 
 /// `jit_chat` of jitrun.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_chat {
     /// `size_t size`.
     pub size: usize,
@@ -438,7 +438,7 @@ impl Default for jit_chat {
 
 /// `jit_device_info` of jitrun.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_device_info {
     /// `size_t size`.
     pub size: usize,
@@ -468,7 +468,7 @@ impl Default for jit_device_info {
 
 /// `jit_logit_bias` of jitrun.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_logit_bias {
     /// `int32_t id`.
     pub id: i32,
@@ -478,7 +478,7 @@ pub struct jit_logit_bias {
 
 /// `jit_sampling` of jitrun.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_sampling {
     /// `size_t size`.
     pub size: usize,
@@ -562,7 +562,7 @@ impl Default for jit_sampling {
 
 /// `jit_session_options` of jitrun.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_session_options {
     /// `size_t size`.
     pub size: usize,
@@ -604,7 +604,7 @@ impl Default for jit_session_options {
 
 /// `jit_embedding_options` of jitrun.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_embedding_options {
     /// `size_t size`.
     pub size: usize,
@@ -632,7 +632,7 @@ impl Default for jit_embedding_options {
 
 /// `jit_logprob` of jitrun.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_logprob {
     /// `int32_t id`.
     pub id: i32,
@@ -642,7 +642,7 @@ pub struct jit_logprob {
 
 /// `jit_session_stats.speculation` of jitrun.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_session_stats_speculation {
     /// `int tokens`.
     pub tokens: c_int,
@@ -658,7 +658,7 @@ pub struct jit_session_stats_speculation {
 
 /// `jit_session_stats` of jitrun.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_session_stats {
     /// `size_t size`.
     pub size: usize,
@@ -728,7 +728,7 @@ impl Default for jit_session_stats {
 
 /// `jit_card_options` of jitrun_cards.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_card_options {
     /// `size_t size`.
     pub size: usize,
@@ -760,7 +760,7 @@ impl Default for jit_card_options {
 
 /// `jit_card_stats` of jitrun_cards.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_card_stats {
     /// `size_t size`.
     pub size: usize,
@@ -804,7 +804,7 @@ impl Default for jit_card_stats {
 
 /// `jit_objects_options` of jitrun_cards.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_objects_options {
     /// `size_t size`.
     pub size: usize,
@@ -840,7 +840,7 @@ impl Default for jit_objects_options {
 
 /// `jit_objects` of jitrun_cards.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_objects {
     /// `size_t size`.
     pub size: usize,
@@ -870,7 +870,7 @@ impl Default for jit_objects {
 
 /// `jit_batch_options` of jitrun_batch.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_batch_options {
     /// `size_t size`.
     pub size: usize,
@@ -910,7 +910,7 @@ impl Default for jit_batch_options {
 
 /// `jit_batch_stats` of jitrun_batch.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_batch_stats {
     /// `size_t size`.
     pub size: usize,
@@ -962,7 +962,7 @@ impl Default for jit_batch_stats {
 
 /// `jit_answer_options` of jitrun_answers.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_answer_options {
     /// `size_t size`.
     pub size: usize,
@@ -1008,7 +1008,7 @@ impl Default for jit_answer_options {
 
 /// `jit_answer_event` of jitrun_answers.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_answer_event {
     /// `size_t size`.
     pub size: usize,
@@ -1048,7 +1048,7 @@ impl Default for jit_answer_event {
 
 /// `jit_forced_options` of jitrun_answers.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_forced_options {
     /// `size_t size`.
     pub size: usize,
@@ -1084,7 +1084,7 @@ impl Default for jit_forced_options {
 
 /// `jit_forced_call` of jitrun_answers.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_forced_call {
     /// `size_t size`.
     pub size: usize,
@@ -1126,7 +1126,7 @@ impl Default for jit_forced_call {
 
 /// `jit_token` of jitrun_tokens.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_token {
     /// `size_t size`.
     pub size: usize,
@@ -1160,7 +1160,7 @@ impl Default for jit_token {
 
 /// `jit_needs` of jitrun_options.h.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct jit_needs {
     /// `size_t size`.
     pub size: usize,

@@ -1,8 +1,12 @@
 //! Many sessions of one model, computed together.
 
 use crate::error::{address, status};
-use crate::{sys, BatchOptions, Cancel, Canceller, Grammar, Model, Result, Sampling, Session};
+use crate::session::lossy;
+use crate::{sys, BatchOptions, Cancel, Error, Finish, Grammar, Model, Pooling, Result, Sampling, Session};
 use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::panic::resume_unwind;
+use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,6 +35,7 @@ pub struct Batch<'m> {
     model: &'m Model,
     sessions: BTreeMap<SessionId, Session<'m>>,
     ready: Vec<*mut sys::jit_session>,
+    untold: Vec<SessionId>,
     _cancel: Option<Cancel>,
 }
 
@@ -46,8 +51,8 @@ impl Model {
     pub fn batch(&self, options: &BatchOptions) -> Result<Batch<'_>> {
         // SAFETY: what the options point to lives until the end of the call, and cancel is kept.
         let raw = address(|err| unsafe { sys::jit_batch_open(self.raw(), &options.raw(), err) })?;
-        let (sessions, ready) = (BTreeMap::new(), Vec::new());
-        Ok(Batch { raw, model: self, sessions, ready, _cancel: options.cancelled_by() })
+        let (sessions, ready, untold) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Ok(Batch { raw, model: self, sessions, ready, untold, _cancel: options.cancelled_by() })
     }
 }
 
@@ -71,27 +76,69 @@ impl<'m> Batch<'m> {
 
     /// Closes a session. false: there was no such session.
     pub fn remove(&mut self, id: SessionId) -> bool {
+        self.untold.retain(|&other| other != id);
         self.sessions.remove(&id).is_some()
     }
 
-    /// At most one pass over what is pending. The sessions whose tokens are all computed by now, each told once.
+    /// At most one pass over what is pending. The sessions whose tokens are all computed by now, each told once. A
+    /// panic of a callback goes on behind it: then the next step tells of the sessions that are ready.
     pub fn step(&mut self) -> Result<Vec<SessionId>> {
+        if !self.untold.is_empty() {
+            return Ok(std::mem::take(&mut self.untold));
+        }
         let (mut n, most) = (0, self.ready.len());
         let at = self.ready.as_mut_ptr();
         // SAFETY: room for `most` addresses.
-        status(|err| unsafe { sys::jit_batch_step(self.raw.as_ptr(), at, most, &mut n, err) })?;
-        let ready = &self.ready[..n];
-        let mut ids = BTreeMap::new();
-        for (id, session) in &self.sessions {
+        let result = status(|err| unsafe { sys::jit_batch_step(self.raw.as_ptr(), at, most, &mut n, err) });
+        let (mut ids, mut panic) = (BTreeMap::new(), None);
+        for (id, session) in &mut self.sessions {
             ids.insert(session.raw.as_ptr(), *id);
+            let other = session.callbacks.panicked();
+            panic = panic.or(other);
         }
-        Ok(ready.iter().filter_map(|s| ids.get(s).copied()).collect())
+        let ready = if result.is_ok() { &self.ready[..n] } else { &[] };
+        let told = ready.iter().filter_map(|s| ids.get(s).copied()).collect();
+        if let Some(panic) = panic {
+            self.untold = told;
+            resume_unwind(panic);
+        }
+        result.map(|_| told)
     }
 
     /// How many sessions have tokens to compute, or are ready and were not told yet.
     pub fn pending(&self) -> usize {
         // SAFETY: open.
-        unsafe { sys::jit_batch_pending(self.raw.as_ptr()) }
+        self.untold.len() + unsafe { sys::jit_batch_pending(self.raw.as_ptr()) }
+    }
+
+    /// Forgets what is remembered of closed sessions that begin with these tokens; of no tokens: of all. How many
+    /// sessions these were.
+    pub fn forget(&mut self, ids: &[i32]) -> usize {
+        // SAFETY: a list and its length.
+        unsafe { sys::jit_batch_forget(self.raw.as_ptr(), ids.as_ptr(), ids.len()) }
+    }
+
+    /// Goes on from many prompts at once, each with at most so many tokens, and tells `told` of the texts as they come,
+    /// with the number of their prompt. Each text is the same as alone.
+    ///
+    /// ```no_run
+    /// # use jitrun::{BatchOptions, Model, Sampling};
+    /// # let model = Model::open("model.gguf")?;
+    /// let mut batch = model.batch(&BatchOptions::new())?;
+    /// let prompts = [model.tokenize("Once upon a time", true, false)?, model.tokenize("The sea", true, false)?];
+    /// for completion in batch.generate(&prompts, &Sampling::new(), 64, |_, _| ())? {
+    ///     println!("{}", completion.text);
+    /// }
+    /// # Ok::<(), jitrun::Error>(())
+    /// ```
+    pub fn generate(
+        &mut self,
+        prompts: &[impl AsRef<[i32]>],
+        sampling: &Sampling,
+        most: usize,
+        told: impl FnMut(usize, &str),
+    ) -> Result<Vec<Completion>> {
+        Run { batch: self, names: BTreeMap::new(), others: Vec::new() }.all(prompts, sampling, most, told)
     }
 
     /// What it has computed so far.
@@ -111,8 +158,94 @@ impl Drop for Batch<'_> {
     }
 }
 
-/// A session of a batch, as long as the batch does nothing else.
-pub struct BatchSession<'b, 'm>(&'b mut Session<'m>);
+/// The sessions of one [`Batch::generate`], which go when it ends, and others that became ready meanwhile.
+struct Run<'b, 'm> {
+    batch: &'b mut Batch<'m>,
+    names: BTreeMap<SessionId, usize>,
+    others: Vec<SessionId>,
+}
+
+impl Run<'_, '_> {
+    fn all(
+        &mut self,
+        prompts: &[impl AsRef<[i32]>],
+        sampling: &Sampling,
+        most: usize,
+        mut told: impl FnMut(usize, &str),
+    ) -> Result<Vec<Completion>> {
+        let made = |_| Completion { text: String::new(), ids: Vec::new(), finish: Finish::Length };
+        let mut out: Vec<Completion> = (0..prompts.len()).map(made).collect();
+        for (number, prompt) in prompts.iter().enumerate() {
+            if prompt.as_ref().is_empty() {
+                return Err(Error::argument(format!("prompt {} has no tokens: one at least was expected", number)));
+            }
+            if most > 0 {
+                let id = self.batch.add(sampling)?;
+                self.names.insert(id, number);
+                self.batch.session(id).map(|mut s| s.submit(prompt.as_ref())).transpose()?;
+            }
+        }
+        let mut open = self.names.len();
+        while open > 0 {
+            let ready = self.batch.step()?;
+            if ready.is_empty() && self.batch.pending() == 0 {
+                return Err(Error::argument("a session of the batch's generation has nothing to compute: a fault"));
+            }
+            for id in ready {
+                let (number, session) = match (self.names.get(&id), self.batch.sessions.get_mut(&id)) {
+                    (Some(&number), Some(session)) => (number, session),
+                    _ => {
+                        self.others.push(id);
+                        continue;
+                    }
+                };
+                let done = &mut out[number];
+                let mut generation = session.generate(most - done.ids.len());
+                let (token, mut text) = generation.step()?;
+                let over = token.is_none() || generation.finish().is_some() || done.ids.len() + 1 == most;
+                if over && token.is_some() {
+                    text.extend(generation.step()?.1);
+                }
+                done.finish = generation.finish().unwrap_or(done.finish);
+                done.ids.extend(token);
+                if !text.is_empty() {
+                    let text = lossy(text);
+                    told(number, &text);
+                    done.text += &text;
+                }
+                if over {
+                    self.batch.remove(id);
+                    open -= 1;
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+impl Drop for Run<'_, '_> {
+    fn drop(&mut self) {
+        for id in self.names.keys() {
+            self.batch.remove(*id);
+        }
+        self.batch.untold.append(&mut self.others);
+    }
+}
+
+/// What [`Batch::generate`] made of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Completion {
+    /// The text.
+    pub text: String,
+    /// Its tokens, without one that ended it.
+    pub ids: Vec<i32>,
+    /// Why it ended.
+    pub finish: Finish,
+}
+
+/// A session of a batch, as long as the batch does nothing else. What only asks is there, too, as of a [`Session`].
+pub struct BatchSession<'b, 'm>(pub(crate) &'b mut Session<'m>);
 
 impl<'b, 'm> BatchSession<'b, 'm> {
     /// Appends tokens, which the steps to come compute. How many need not be computed, since another session of the
@@ -124,69 +257,47 @@ impl<'b, 'm> BatchSession<'b, 'm> {
         status(|err| unsafe { sys::jit_session_submit(s, at, n, &mut reused, err) })?;
         Ok(reused)
     }
+}
 
-    /// Chooses the next token; the next step computes it.
-    pub fn next_token(&mut self) -> Result<i32> {
-        self.0.next_token()
-    }
+impl<'m> Deref for BatchSession<'_, 'm> {
+    type Target = Session<'m>;
 
-    /// As [`Session::text`].
-    pub fn text(&mut self, id: i32) -> Result<String> {
-        self.0.text(id)
+    fn deref(&self) -> &Session<'m> {
+        self.0
     }
+}
 
-    /// As [`Session::flush`].
-    pub fn flush(&mut self) -> Result<String> {
-        self.0.flush()
-    }
+/// What changes a session, by the same name. There is no `DerefMut`: a session must not leave its batch.
+macro_rules! forward {
+    ($($name:ident($($given:ident: $kind:ty),*) -> $out:ty;)*) => {
+        impl BatchSession<'_, '_> {
+            $(#[doc = concat!("As [`Session::", stringify!($name), "`].")]
+            pub fn $name(&mut self, $($given: $kind),*) -> $out {
+                self.0.$name($($given),*)
+            })*
+        }
+    };
+}
 
-    /// As [`Session::logits`].
-    pub fn logits(&mut self) -> Result<&[f32]> {
-        self.0.logits()
-    }
-
-    /// As [`Session::logprobs`].
-    pub fn logprobs(&mut self, n: usize) -> Result<(f32, Vec<(i32, f32)>)> {
-        self.0.logprobs(n)
-    }
-
-    /// As [`Session::ids`].
-    pub fn ids(&self) -> &[i32] {
-        self.0.ids()
-    }
-
-    /// As [`Session::rewind`].
-    pub fn rewind(&mut self, n: usize) -> Result<()> {
-        self.0.rewind(n)
-    }
-
-    /// As [`Session::set_sampling`].
-    pub fn set_sampling(&mut self, sampling: &Sampling) -> Result<()> {
-        self.0.set_sampling(sampling)
-    }
-
-    /// As [`Session::set_stop`].
-    pub fn set_stop(&mut self, texts: &[&str]) -> Result<()> {
-        self.0.set_stop(texts)
-    }
-
-    /// As [`Session::stopped`].
-    pub fn stopped(&self) -> Option<usize> {
-        self.0.stopped()
-    }
-
-    /// As [`Session::set_grammar`].
-    pub fn set_grammar(&mut self, grammar: Option<Grammar<'_>>) -> Result<()> {
-        self.0.set_grammar(grammar)
-    }
-
-    /// As [`Session::grammar_complete`].
-    pub fn grammar_complete(&mut self) -> Option<bool> {
-        self.0.grammar_complete()
-    }
-
-    /// As [`Session::canceller`].
-    pub fn canceller(&self) -> Canceller {
-        self.0.canceller()
-    }
+forward! {
+    next_token() -> Result<i32>;
+    text(id: i32) -> Result<String>;
+    text_bytes(id: i32) -> Result<Vec<u8>>;
+    flush() -> Result<String>;
+    logits() -> Result<&[f32]>;
+    logprobs(n: usize) -> Result<(f32, Vec<(i32, f32)>)>;
+    sampled_logprobs(n: usize) -> Result<(f32, Vec<(i32, f32)>)>;
+    feed(ids: &[i32]) -> Result<()>;
+    feed_text(text: &str, parse_special: bool) -> Result<()>;
+    feed_logits(ids: &[i32]) -> Result<Vec<f32>>;
+    score(ids: &[i32]) -> Result<Vec<f32>>;
+    embed(ids: &[i32], pooling: Pooling, normalise: bool) -> Result<Vec<f32>>;
+    rewind(n: usize) -> Result<()>;
+    save(path: impl AsRef<Path>) -> Result<()>;
+    restore(path: impl AsRef<Path>) -> Result<()>;
+    report(json: bool) -> Result<String>;
+    set_sampling(sampling: &Sampling) -> Result<()>;
+    set_stop(texts: &[&str]) -> Result<()>;
+    set_grammar(grammar: Option<Grammar<'_>>) -> Result<()>;
+    grammar_complete() -> Option<bool>;
 }

@@ -1,7 +1,7 @@
 //! Conversations: chat templates, tools, and answers as text, reasoning and calls.
 
 use crate::error::{address, status};
-use crate::model::{bytes, taken};
+use crate::model::{bytes, taken_text};
 use crate::options::c_text;
 use crate::session::lossy;
 use crate::{sys, Error, Finish, Model, Result, Session};
@@ -25,6 +25,9 @@ pub struct Chat {
     template_name: Option<String>,
     unfinished: bool,
     now: Option<i64>,
+    call_id: Option<String>,
+    one_call: bool,
+    keep_reasoning: bool,
 }
 
 fn json_string(text: &str) -> String {
@@ -124,6 +127,24 @@ impl Chat {
         self
     }
 
+    /// What the ids of calls begin with, instead of "call": "x_0", "x_1" and so on.
+    pub fn call_id(mut self, id: &str) -> Self {
+        self.call_id = Some(id.to_owned());
+        self
+    }
+
+    /// An answer has one call at most: nothing is told of what follows it, and a forced call is the only one.
+    pub fn one_call(mut self) -> Self {
+        self.one_call = true;
+        self
+    }
+
+    /// Reasoning is part of an answer's text, with its marks.
+    pub fn keep_reasoning(mut self) -> Self {
+        self.keep_reasoning = true;
+        self
+    }
+
     /// The messages as a JSON array.
     pub fn messages(&self) -> String {
         format!("[{}]", self.messages.join(","))
@@ -187,8 +208,21 @@ pub enum Event {
 pub struct Forced {
     kind: c_int,
     grammar: Vec<u8>,
+    prompt: Vec<u8>,
     ids: Vec<i32>,
     opened: Option<CString>,
+}
+
+impl Forced {
+    /// What opens the call, behind the conversation's prompt.
+    pub fn prompt(&self) -> String {
+        lossy(self.prompt.clone())
+    }
+
+    /// Its tokens, which may be none: to be fed behind those of the prompt, for programs that generate by themselves.
+    pub fn ids(&self) -> &[i32] {
+        &self.ids
+    }
 }
 
 impl Model {
@@ -227,6 +261,7 @@ impl Model {
         let mut options = sys::jit_forced_options::new();
         options.tools = at(&tools);
         options.function = at(&function);
+        options.one_call = chat.one_call as c_int;
         options.template_text = at(&template);
         options.template_name = at(&name);
         let mut out = sys::jit_forced_call::new();
@@ -236,36 +271,66 @@ impl Model {
             let ids = if out.ids.is_null() { &[] } else { std::slice::from_raw_parts(out.ids, out.n_ids) };
             let opened = if out.opened.is_null() { None } else { Some(CStr::from_ptr(out.opened).to_owned()) };
             let grammar = bytes(out.grammar, out.n_grammar).to_vec();
-            let forced = Forced { kind: out.kind, grammar, ids: ids.to_vec(), opened };
+            let prompt = bytes(out.prompt, out.n_prompt).to_vec();
+            let forced = Forced { kind: out.kind, grammar, prompt, ids: ids.to_vec(), opened };
             sys::jit_forced_call_free(&mut out);
             Ok(forced)
         }
     }
 
     /// A whole answer as a message in the form of OpenAI's API, in JSON.
-    pub fn parse_answer(&self, chat: &Chat, answer: &str) -> Result<String> {
-        with_answer_options(chat, None, None, |o| {
-            let (text, n) = (answer.as_ptr().cast(), answer.len());
-            // SAFETY: a text and its length; the result is taken over.
-            unsafe {
-                let json = address(|err| sys::jit_chat_parse(self.raw(), text, n, o, err))?;
-                let n = CStr::from_ptr(json.as_ptr()).to_bytes().len();
-                Ok(lossy(taken(json.as_ptr().cast(), n)))
-            }
-        })
+    pub fn parse_answer(&self, chat: &Chat, answer: impl AsRef<[u8]>) -> Result<String> {
+        parse(self.raw(), chat, answer.as_ref(), false)
     }
+
+    /// The same of an answer that was cut off, as at a limit of tokens: a call that was not closed is not whole.
+    pub fn parse_cut_answer(&self, chat: &Chat, answer: impl AsRef<[u8]>) -> Result<String> {
+        parse(self.raw(), chat, answer.as_ref(), true)
+    }
+}
+
+impl Chat {
+    /// As [`Model::parse_answer`], without a model: for a conversation with a [`template`](Chat::template). `cut`: it was
+    /// cut off.
+    ///
+    /// ```
+    /// # let tools = r#"[{"type": "function", "function": {"name": "weather"}}]"#;
+    /// let chat = jitrun::Chat::new().template("{{ messages }}").tools(tools);
+    /// let said = r#"<tool_call>{"name": "weather", "arguments": {"sky": "blue"}}</tool_call>"#;
+    /// assert!(chat.parse_answer(said, false)?.contains("tool_calls"));
+    /// # Ok::<(), jitrun::Error>(())
+    /// ```
+    pub fn parse_answer(&self, answer: impl AsRef<[u8]>, cut: bool) -> Result<String> {
+        parse(ptr::null(), self, answer.as_ref(), cut)
+    }
+}
+
+fn parse(model: *const sys::jit_model, chat: &Chat, answer: &[u8], cut: bool) -> Result<String> {
+    with_answer_options(chat, None, None, |mut o| {
+        o.cut = cut as c_int;
+        let (text, n) = (answer.as_ptr().cast(), answer.len());
+        // SAFETY: a text and its length; the result is taken over.
+        unsafe {
+            let json = address(|err| sys::jit_chat_parse(model, text, n, &o, err))?;
+            Ok(lossy(taken_text(json)))
+        }
+    })
 }
 
 fn with_answer_options<R>(
     chat: &Chat,
     prompt: Option<&Prompt>,
     forced: Option<&Forced>,
-    then: impl FnOnce(&sys::jit_answer_options) -> Result<R>,
+    then: impl FnOnce(sys::jit_answer_options) -> Result<R>,
 ) -> Result<R> {
     let tools = optional("tools", &chat.tools)?;
     let template = optional("the template", &chat.template)?;
     let name = optional("the template's name", &chat.template_name)?;
+    let id = optional("the id of calls", &chat.call_id)?;
     let mut options = sys::jit_answer_options::new();
+    options.id = at(&id);
+    options.one_call = chat.one_call as c_int;
+    options.keep_reasoning = chat.keep_reasoning as c_int;
     options.tools = at(&tools);
     options.template_text = at(&template);
     options.template_name = at(&name);
@@ -276,7 +341,7 @@ fn with_answer_options<R>(
     if let Some(forced) = forced {
         options.opened = at(&forced.opened);
     }
-    then(&options)
+    then(options)
 }
 
 /// Reads an answer while it is generated: the same events for every model family, however its bytes are cut.
@@ -293,7 +358,16 @@ impl<'m> Answer<'m> {
     pub fn new(model: &'m Model, chat: &Chat, prompt: &Prompt, forced: Option<&Forced>) -> Result<Self> {
         with_answer_options(chat, Some(prompt), forced, |o| {
             // SAFETY: all but the model is copied.
-            let raw = address(|err| unsafe { sys::jit_answer_open(model.raw(), o, err) })?;
+            let raw = address(|err| unsafe { sys::jit_answer_open(model.raw(), &o, err) })?;
+            Ok(Answer { raw, model: PhantomData })
+        })
+    }
+
+    /// A reader without a model, for a conversation with a [`template`](Chat::template): no token is a mark.
+    pub fn without_model(chat: &Chat, forced: Option<&Forced>) -> Result<Answer<'static>> {
+        with_answer_options(chat, None, forced, |o| {
+            // SAFETY: everything is copied.
+            let raw = address(|err| unsafe { sys::jit_answer_open(ptr::null(), &o, err) })?;
             Ok(Answer { raw, model: PhantomData })
         })
     }
@@ -340,7 +414,8 @@ impl<'m> Answer<'m> {
                     sys::JIT_ANSWER_CALL => Event::Call { call, id: word(e.id), name: word(e.name) },
                     sys::JIT_ANSWER_ARGUMENTS => Event::Arguments { call, text: text() },
                     sys::JIT_ANSWER_CALL_END => Event::CallEnd { call, whole: e.whole != 0 },
-                    _ => return Ok(events),
+                    sys::JIT_ANSWER_NOTHING => return Ok(events),
+                    _ => continue, // of a later library
                 });
             }
         }

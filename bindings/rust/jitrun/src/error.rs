@@ -56,6 +56,11 @@ impl Error {
         Error { kind: ErrorKind::Argument, message }
     }
 
+    pub(crate) fn memory(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Error { kind: ErrorKind::Memory, message }
+    }
+
     fn of(raw: &sys::jit_error) -> Self {
         let kind = match raw.code {
             sys::JIT_ERROR_IO => ErrorKind::Io,

@@ -57,22 +57,117 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! A session of a batch does not leave it, and does not outlive it:
+//!
+//! ```compile_fail,E0596
+//! # fn f(batch: &mut jitrun::Batch<'_>, id: jitrun::SessionId, other: &mut jitrun::Session<'_>) {
+//! let mut session = batch.session(id).unwrap();
+//! std::mem::swap(&mut *session, other);
+//! # }
+//! ```
+//!
+//! ```compile_fail,E0505
+//! # fn f(mut batch: jitrun::Batch<'_>, id: jitrun::SessionId) -> jitrun::Result<()> {
+//! let mut session = batch.session(id).unwrap();
+//! drop(batch);
+//! session.next_token()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A callback cannot have what is gone before its session:
+//!
+//! ```compile_fail,E0597
+//! # fn f(model: &jitrun::Model) -> jitrun::Result<()> {
+//! # use std::ops::ControlFlow;
+//! let mut session = model.session(&jitrun::SessionOptions::new())?;
+//! let banned = vec![7];
+//! session.set_logits_fn(|logits, _| {
+//!     banned.iter().for_each(|&id: &usize| logits[id] = f32::NEG_INFINITY);
+//!     ControlFlow::Continue(())
+//! })?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! nor use its session, nor what must stay on its thread, nor keep the logits:
+//!
+//! ```compile_fail,E0499
+//! # fn f(mut session: jitrun::Session<'_>) -> jitrun::Result<()> {
+//! # use std::ops::ControlFlow;
+//! session.set_prompt_fn(|_, _| {
+//!     session.rewind(0).unwrap();
+//!     ControlFlow::Continue(())
+//! })?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! ```compile_fail,E0277
+//! # fn f(session: &mut jitrun::Session<'_>) -> jitrun::Result<()> {
+//! # use std::ops::ControlFlow;
+//! let counted = std::rc::Rc::new(std::cell::Cell::new(0));
+//! session.set_prompt_fn(move |computed, _| {
+//!     counted.set(computed);
+//!     ControlFlow::Continue(())
+//! })?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! ```compile_fail,E0521
+//! # fn f<'m>(session: &mut jitrun::Session<'m>, mut kept: Vec<&'m [f32]>) -> jitrun::Result<()> {
+//! # use std::ops::ControlFlow;
+//! session.set_logits_fn(move |logits, _| {
+//!     kept.push(logits);
+//!     ControlFlow::Continue(())
+//! })?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Metadata and a reader of answers do not outlive the model:
+//!
+//! ```compile_fail,E0505
+//! # fn f(model: jitrun::Model) {
+//! let metadata = model.metadata();
+//! drop(model);
+//! println!("{}", metadata.len());
+//! # }
+//! ```
+//!
+//! ```compile_fail,E0505
+//! # fn f(model: jitrun::Model, chat: &jitrun::Chat) -> jitrun::Result<()> {
+//! let mut reader = jitrun::Answer::new(&model, chat, &model.render(chat)?, None)?;
+//! drop(model);
+//! reader.finish(false)?;
+//! # Ok(())
+//! # }
+//! ```
 #![warn(missing_docs)]
 
 mod batch;
+mod callbacks;
 mod chat;
 mod error;
+mod machine;
+mod metadata;
 mod model;
 mod options;
 mod session;
+mod vocabulary;
 
-pub use batch::{Batch, BatchSession, SessionId};
+pub use batch::{Batch, BatchSession, Completion, SessionId};
 pub use chat::{Answer, Call, Chat, Event, Forced, Prompt, Reply};
 pub use error::{Error, ErrorKind, Result};
 pub use jitrun_sys as sys;
-pub use model::{Model, ModelInfo, Pooling};
-pub use options::{BatchOptions, Cancel, ModelOptions, Sampling, SessionOptions};
-pub use session::{Canceller, Finish, Generation, Grammar, Session};
+pub use machine::{devices, model_needs, write_objects, Device};
+pub use metadata::{Metadata, Value};
+pub use model::{Bounded, Model, ModelInfo, Pooling};
+pub use options::{BatchOptions, Cancel, CardOptions, ModelOptions, ObjectsOptions, Sampling, SessionOptions};
+pub use session::{Canceller, Finish, Generation, Grammar, Session, TokenLogprobs};
+pub use vocabulary::{Token, TokenKind};
 
 macro_rules! opaque {
     ($($name:ty),*) => {
@@ -83,7 +178,8 @@ macro_rules! opaque {
         })*
     };
 }
-opaque!(Model, ModelOptions, SessionOptions, BatchOptions, Sampling, Cancel, Canceller);
+opaque!(Model, ModelOptions, SessionOptions, BatchOptions, CardOptions, ObjectsOptions);
+opaque!(Sampling, Cancel, Canceller);
 opaque!(Session<'_>, Batch<'_>, BatchSession<'_, '_>, Generation<'_, '_>, Answer<'_>);
 
 /// The version of the library that is loaded.
@@ -91,4 +187,15 @@ pub fn version() -> &'static str {
     // SAFETY: a text that lives as long as the library.
     let text = unsafe { std::ffi::CStr::from_ptr(sys::jit_version()) };
     text.to_str().unwrap_or("")
+}
+
+/// What may go to another thread, and what threads may share.
+#[allow(dead_code)]
+fn threads() {
+    fn send<T: Send>() {}
+    fn sync<T: Sync>() {}
+    send::<(Model, Session<'_>, Batch<'_>, Answer<'_>, Cancel, Canceller, Generation<'_, '_>)>();
+    send::<(ModelOptions, SessionOptions, BatchOptions, CardOptions, ObjectsOptions, Sampling, Chat, Forced, Prompt)>();
+    sync::<(Model, Cancel, Canceller, Metadata<'_>)>();
+    sync::<(ModelOptions, SessionOptions, BatchOptions, CardOptions, ObjectsOptions, Sampling, Chat, Forced, Prompt)>();
 }

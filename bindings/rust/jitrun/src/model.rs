@@ -1,9 +1,12 @@
 //! A model.
 
+use crate::callbacks::{with_progress, ProgressFn};
 use crate::error::{address, status};
 use crate::options::c_text;
+use crate::session::lossy;
 use crate::{sys, Cancel, Error, ModelOptions, Result, Sampling};
 use std::ffi::CStr;
+use std::ops::ControlFlow;
 use std::os::raw::{c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -45,6 +48,30 @@ pub struct ModelInfo {
     pub weight_bytes: u64,
     /// Bytes of weights read to make one token.
     pub token_bytes: u64,
+    /// Bytes of the weight files.
+    pub file_bytes: u64,
+    /// Seconds that opening took.
+    pub load_seconds: f64,
+    /// How the model's files say that rows become an embedding; `None`: they do not.
+    pub pooling: Option<Pooling>,
+    /// What of the results depends on more than the tokens, where `bounded_numerics` was asked for.
+    pub bounded: Bounded,
+    /// How many times as many products of BF16 pairs as of floats this CPU makes; 0: not measured.
+    pub bounded_gain: f64,
+    /// Why packed weights could not be kept for the next time; `None`: they were, or need not be.
+    pub weight_cache_trouble: Option<String>,
+}
+
+/// What of the results of a model is in the bounded class of numerics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Bounded {
+    /// All is exact.
+    None,
+    /// Products of cards for prompts: results depend on how a prompt is cut.
+    Prompts,
+    /// Products of CPUs, in batches as well: results depend on tokens alone.
+    All,
 }
 
 /// What becomes of the rows of a text's tokens.
@@ -60,11 +87,27 @@ pub enum Pooling {
     Rank,
 }
 
+impl Pooling {
+    pub(crate) fn raw(self) -> c_int {
+        match self {
+            Pooling::Last => sys::JIT_POOL_LAST,
+            Pooling::Mean => sys::JIT_POOL_MEAN,
+            Pooling::None => sys::JIT_POOL_NONE,
+            Pooling::Rank => sys::JIT_POOL_RANK,
+        }
+    }
+}
+
 /// Copies a list that the library made, and gives it back.
 pub(crate) unsafe fn taken<T: Copy>(list: *mut T, n: usize) -> Vec<T> {
     let copy = if list.is_null() { Vec::new() } else { std::slice::from_raw_parts(list, n).to_vec() };
     sys::jit_free(list.cast());
     copy
+}
+
+/// The same of a text that ends with a zero byte.
+pub(crate) unsafe fn taken_text(text: NonNull<c_char>) -> Vec<u8> {
+    taken(text.as_ptr().cast(), CStr::from_ptr(text.as_ptr()).to_bytes().len())
 }
 
 /// Bytes as the library gives them; null is none.
@@ -84,10 +127,43 @@ impl Model {
 
     /// The same with options.
     pub fn open_with(path: impl AsRef<Path>, options: &ModelOptions) -> Result<Self> {
-        let path = c_text("the path of the model", path.as_ref().as_os_str().as_bytes())?;
-        // SAFETY: what the options point to lives until the end of the call.
-        let raw = address(|err| unsafe { sys::jit_model_open(path.as_ptr(), &options.raw(), err) })?;
-        let mut model = Model { raw, vocab: 0, hidden: 0, _cancel: options.cancelled_by() };
+        Self::open_raw(path.as_ref(), options, None)
+    }
+
+    /// The same, and `function` hears how many bytes are loaded, of how many. `Break` gives up, with an error. A panic
+    /// goes on behind the call.
+    ///
+    /// ```no_run
+    /// # use jitrun::{Model, ModelOptions};
+    /// let model = Model::open_with_progress("model.gguf", &ModelOptions::new(), |done, total| {
+    ///     eprint!("\r{} %", done * 100 / total.max(1));
+    ///     std::ops::ControlFlow::Continue(())
+    /// })?;
+    /// # Ok::<(), jitrun::Error>(())
+    /// ```
+    pub fn open_with_progress(
+        path: impl AsRef<Path>,
+        options: &ModelOptions,
+        mut function: impl FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<Self> {
+        Self::open_raw(path.as_ref(), options, Some(&mut function))
+    }
+
+    fn open_raw(path: &Path, options: &ModelOptions, progress: Option<&mut ProgressFn<'_>>) -> Result<Self> {
+        let path = c_text("the path of the model", path.as_os_str().as_bytes())?;
+        let open = |function, user| {
+            options.with_raw(|mut raw| {
+                raw.progress = function;
+                raw.progress_user = user;
+                // SAFETY: what the options point to lives until the end of the call.
+                let raw = address(|err| unsafe { sys::jit_model_open(path.as_ptr(), &raw, err) })?;
+                Ok(Model { raw, vocab: 0, hidden: 0, _cancel: options.cancelled_by() })
+            })
+        };
+        let mut model = match progress {
+            None => open(None, ptr::null_mut()),
+            Some(function) => with_progress(function, open),
+        }?;
         let info = model.info()?;
         model.vocab = info.vocab;
         model.hidden = info.hidden;
@@ -101,11 +177,15 @@ impl Model {
     /// What it is.
     pub fn info(&self) -> Result<ModelInfo> {
         let mut raw = sys::jit_model_info::new();
-        // SAFETY: the struct has its size; the description lives as long as the model.
+        let text = |at: *const c_char| {
+            // SAFETY: null, or a text that lives as long as the model.
+            (!at.is_null()).then(|| unsafe { CStr::from_ptr(at) }.to_string_lossy().into_owned())
+        };
+        // SAFETY: the struct has its size.
         unsafe {
             status(|err| sys::jit_model_get_info(self.raw(), &mut raw, err))?;
             Ok(ModelInfo {
-                description: CStr::from_ptr(raw.description).to_string_lossy().into_owned(),
+                description: text(raw.description).unwrap_or_default(),
                 vocab: raw.vocab as usize,
                 layers: raw.layers as usize,
                 hidden: raw.hidden as usize,
@@ -115,8 +195,35 @@ impl Model {
                 has_sampling: raw.has_sampling != 0,
                 weight_bytes: raw.weight_bytes,
                 token_bytes: raw.token_bytes,
+                file_bytes: raw.file_bytes,
+                load_seconds: raw.load_seconds,
+                pooling: match raw.pooling {
+                    sys::JIT_POOL_LAST => Some(Pooling::Last),
+                    sys::JIT_POOL_MEAN => Some(Pooling::Mean),
+                    sys::JIT_POOL_RANK => Some(Pooling::Rank),
+                    _ => None,
+                },
+                bounded: match raw.bounded {
+                    sys::JIT_BOUNDED_NONE => Bounded::None,
+                    sys::JIT_BOUNDED_PROMPTS => Bounded::Prompts,
+                    _ => Bounded::All,
+                },
+                bounded_gain: raw.bounded_gain,
+                weight_cache_trouble: text(raw.weight_cache_trouble),
             })
         }
+    }
+
+    /// Whether the files of `dump_ir`, `dump_asm`, `perf_map` and `jitdump` could be written whole. Ask at the end.
+    pub fn written(&self) -> Result<()> {
+        // SAFETY: open.
+        status(|err| unsafe { sys::jit_model_written(self.raw(), err) })
+    }
+
+    /// Whether its device computes: an error once it has failed for good, with the sentence that says how.
+    pub fn alive(&self) -> Result<()> {
+        // SAFETY: open.
+        status(|err| unsafe { sys::jit_model_alive(self.raw(), err) })
     }
 
     /// Text to tokens. `add_special`: with those that the model wants before and behind a text. `parse_special`: text
@@ -132,13 +239,13 @@ impl Model {
         }
     }
 
-    /// Tokens to text; bytes that are no UTF-8 become U+FFFD.
+    /// Tokens to text; bytes that are no UTF-8 become U+FFFD. [`token`](Self::token) has a token's own bytes.
     pub fn detokenize(&self, ids: &[i32]) -> Result<String> {
         let mut n = 0;
         // SAFETY: a list and its length; the text is taken over.
         unsafe {
             let text = address(|err| sys::jit_model_detokenize(self.raw(), ids.as_ptr(), ids.len(), &mut n, err))?;
-            Ok(String::from_utf8_lossy(&taken(text.as_ptr().cast::<u8>(), n)).into_owned())
+            Ok(lossy(taken(text.as_ptr().cast::<u8>(), n)))
         }
     }
 
@@ -146,21 +253,6 @@ impl Model {
     pub fn is_end(&self, id: i32) -> bool {
         // SAFETY: the model is open.
         unsafe { sys::jit_model_is_end(self.raw(), id) != 0 }
-    }
-
-    /// The token that the vocabulary spells exactly so.
-    pub fn find_token(&self, text: &str) -> Option<i32> {
-        // SAFETY: text and its length.
-        let id = unsafe { sys::jit_model_find_token(self.raw(), text.as_ptr().cast(), text.len()) };
-        (id >= 0).then_some(id)
-    }
-
-    /// The token with a role, such as "bos" or "fim_prefix".
-    pub fn role(&self, role: &str) -> Result<Option<i32>> {
-        let (role, mut id) = (c_text("the role", role)?, -1);
-        // SAFETY: a text and room for a number.
-        status(|err| unsafe { sys::jit_model_role(self.raw(), role.as_ptr(), &mut id, err) })?;
-        Ok((id >= 0).then_some(id))
     }
 
     /// How the model's makers say that tokens are to be chosen. Its seed is 0: set another for other texts.
@@ -179,6 +271,21 @@ impl Model {
         }
         let options = crate::SessionOptions::new().set("context", ids.len())?;
         self.session(&options)?.embed(&ids, pooling, true)
+    }
+
+    /// The tokens of a text of its own, and the natural logarithm of each one's probability after those before it.
+    ///
+    /// ```no_run
+    /// # let model = jitrun::Model::open("model.gguf")?;
+    /// let (ids, logprobs) = model.score("Once upon a time")?;
+    /// println!("{} tokens, {}", ids.len(), logprobs.iter().sum::<f32>());
+    /// # Ok::<(), jitrun::Error>(())
+    /// ```
+    pub fn score(&self, text: &str) -> Result<(Vec<i32>, Vec<f32>)> {
+        let ids = self.tokenize(text, true, false)?;
+        let options = crate::SessionOptions::new().set("context", ids.len().max(1))?;
+        let logprobs = self.session(&options)?.score(&ids)?;
+        Ok((ids, logprobs))
     }
 }
 

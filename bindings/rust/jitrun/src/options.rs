@@ -61,13 +61,14 @@ impl Cancel {
     }
 }
 
+/// Options by the names of their fields, and what is not set by name.
 macro_rules! options {
-    ($(#[$about:meta])* $name:ident, $raw:ident, $set:ident) => {
+    ($(#[$about:meta])* $name:ident, $raw:ident, $set:ident $(, $other:ident: $kind:ty)*) => {
         $(#[$about])*
         pub struct $name {
             raw: sys::$raw,
             texts: Vec<CString>,
-            cancel: Option<Cancel>,
+            $($other: Option<$kind>,)*
         }
 
         // SAFETY: its addresses are those of `texts`, which it owns.
@@ -77,7 +78,7 @@ macro_rules! options {
         impl $name {
             /// All defaults.
             pub fn new() -> Self {
-                $name { raw: sys::$raw::new(), texts: Vec::new(), cancel: None }
+                $name { raw: sys::$raw::new(), texts: Vec::new() $(, $other: None)* }
             }
 
             /// Sets the field with this name, or with that of the option of the program `jitrun` that means the same;
@@ -89,16 +90,6 @@ macro_rules! options {
                 self.texts.push(value);
                 Ok(self)
             }
-
-            /// What ends an opening, and what is computed later.
-            pub fn cancel(mut self, cancel: &Cancel) -> Self {
-                self.cancel = Some(cancel.clone());
-                self
-            }
-
-            pub(crate) fn cancelled_by(&self) -> Option<Cancel> {
-                self.cancel.clone()
-            }
         }
 
         impl Default for $name {
@@ -109,6 +100,24 @@ macro_rules! options {
     };
 }
 
+/// Of options that have a `cancel`.
+macro_rules! cancelled {
+    ($($name:ident)*) => {
+        $(impl $name {
+            /// What ends an opening, and what is computed later.
+            pub fn cancel(mut self, cancel: &Cancel) -> Self {
+                self.cancel = Some(cancel.clone());
+                self
+            }
+
+            pub(crate) fn cancelled_by(&self) -> Option<Cancel> {
+                self.cancel.clone()
+            }
+        })*
+    };
+}
+cancelled!(ModelOptions BatchOptions SessionOptions);
+
 options! {
     /// How a [`Model`](crate::Model) is opened: the fields of `jit_model_options`, by name.
     ///
@@ -117,22 +126,64 @@ options! {
     /// assert!(options.set("thread", 2).is_err());
     /// # Ok::<(), jitrun::Error>(())
     /// ```
-    ModelOptions, jit_model_options, jit_model_options_set
+    ModelOptions, jit_model_options, jit_model_options_set, cancel: Cancel, session: SessionOptions
 }
 
 options! {
     /// How a [`Batch`](crate::Batch) is opened: the fields of `jit_batch_options`, by name.
-    BatchOptions, jit_batch_options, jit_batch_options_set
+    BatchOptions, jit_batch_options, jit_batch_options_set, cancel: Cancel
 }
 
 options! {
-    /// The fields of `jit_session_options`, without what they point to.
-    SessionFields, jit_session_options, jit_session_options_set
+    /// How a [`Session`](crate::Session) is opened: the fields of `jit_session_options`, by name, and how tokens are
+    /// chosen. All defaults take the likeliest token.
+    SessionOptions, jit_session_options, jit_session_options_set, cancel: Cancel, sampling: Sampling, card: CardOptions
+}
+
+options! {
+    /// How a session runs on a graphics card: the fields of `jit_card_options`, by name.
+    ///
+    /// ```
+    /// let card = jitrun::CardOptions::new().set("launch", "layer")?;
+    /// let options = jitrun::SessionOptions::new().set("context", 512)?.card(card);
+    /// # Ok::<(), jitrun::Error>(())
+    /// ```
+    CardOptions, jit_card_options, jit_card_options_set
+}
+
+options! {
+    /// What [`write_objects`](crate::write_objects) writes: the fields of `jit_objects_options`, by name.
+    ObjectsOptions, jit_objects_options, jit_objects_options_set
+}
+
+impl ObjectsOptions {
+    pub(crate) fn raw(&self) -> &sys::jit_objects_options {
+        &self.raw
+    }
 }
 
 impl ModelOptions {
-    pub(crate) fn raw(&self) -> sys::jit_model_options {
-        sys::jit_model_options { cancel: Cancel::raw(&self.cancel), ..self.raw }
+    /// The session to come: what it needs and cannot have beside the weights is refused before they load.
+    ///
+    /// ```
+    /// use jitrun::{ModelOptions, SessionOptions};
+    /// let options = ModelOptions::new().session(SessionOptions::new().set("context", 8192)?);
+    /// # Ok::<(), jitrun::Error>(())
+    /// ```
+    pub fn session(mut self, session: SessionOptions) -> Self {
+        self.session = Some(session);
+        self
+    }
+
+    pub(crate) fn with_raw<R>(&self, then: impl FnOnce(sys::jit_model_options) -> R) -> R {
+        let mut raw = sys::jit_model_options { cancel: Cancel::raw(&self.cancel), ..self.raw };
+        match &self.session {
+            None => then(raw),
+            Some(session) => session.with_raw(|p| {
+                raw.session = p;
+                then(raw)
+            }),
+        }
     }
 }
 
@@ -142,45 +193,22 @@ impl BatchOptions {
     }
 }
 
-/// How a [`Session`](crate::Session) is opened: the fields of `jit_session_options`, by name, and how tokens are
-/// chosen.
-#[derive(Default)]
-pub struct SessionOptions {
-    fields: SessionFields,
-    sampling: Option<Sampling>,
-}
-
 impl SessionOptions {
-    /// All defaults: the likeliest token is chosen.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the field with this name, or with that of the option of the program `jitrun` that means the same.
-    pub fn set(mut self, name: &str, value: impl ToString) -> Result<Self> {
-        self.fields = self.fields.set(name, value)?;
-        Ok(self)
-    }
-
     /// How tokens are chosen.
     pub fn sampling(mut self, sampling: &Sampling) -> Self {
         self.sampling = Some(sampling.clone());
         self
     }
 
-    /// What ends an opening, and what is computed later.
-    pub fn cancel(mut self, cancel: &Cancel) -> Self {
-        self.fields = self.fields.cancel(cancel);
+    /// How it runs on a graphics card.
+    pub fn card(mut self, card: CardOptions) -> Self {
+        self.card = Some(card);
         self
     }
 
-    pub(crate) fn cancelled_by(&self) -> Option<Cancel> {
-        self.fields.cancelled_by()
-    }
-
     pub(crate) fn with_raw<R>(&self, then: impl FnOnce(&sys::jit_session_options) -> R) -> R {
-        let mut raw = self.fields.raw;
-        raw.cancel = Cancel::raw(&self.fields.cancel);
+        let mut raw = sys::jit_session_options { cancel: Cancel::raw(&self.cancel), ..self.raw };
+        raw.card = self.card.as_ref().map_or(ptr::null(), |card| &card.raw);
         match &self.sampling {
             None => then(&raw),
             Some(sampling) => sampling.with_raw(|p| {
@@ -247,6 +275,16 @@ impl Sampling {
     pub fn dry_breakers(mut self, texts: &[&str]) -> Result<Self> {
         self.breakers = Some(texts.iter().map(|&t| c_text("a text of dry_breakers", t)).collect::<Result<_>>()?);
         Ok(self)
+    }
+
+    /// Its numbers. The addresses are null.
+    pub fn numbers(&self) -> sys::jit_sampling {
+        self.raw
+    }
+
+    /// The samplers in the order of their use; `None`: the usual ones.
+    pub fn samplers(&self) -> Option<&str> {
+        self.samplers.as_ref().and_then(|text| text.to_str().ok())
     }
 
     /// Copies all that raw points to.

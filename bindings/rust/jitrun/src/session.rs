@@ -1,7 +1,8 @@
 //! One conversation, and text as it is generated.
 
+use crate::callbacks::Callbacks;
 use crate::error::{address, room, status};
-use crate::model::bytes;
+use crate::model::{bytes, taken_text};
 use crate::options::c_text;
 use crate::{sys, Cancel, Error, ErrorKind, Model, Pooling, Result, Sampling, SessionOptions};
 use std::cell::Cell;
@@ -18,6 +19,7 @@ pub struct Session<'m> {
     pub(crate) raw: NonNull<sys::jit_session>,
     pub(crate) model: &'m Model,
     handle: Canceller,
+    pub(crate) callbacks: Callbacks<'m>,
     _cancel: Option<Cancel>,
     not_shared: PhantomData<Cell<()>>,
 }
@@ -46,9 +48,13 @@ impl Canceller {
 
 /// What an answer keeps to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Grammar<'a> {
-    /// A JSON value that a JSON Schema allows; `{}` is any value.
+    /// A JSON value that a JSON Schema allows; `{}` is any value. Objects have no other members than `properties`
+    /// names, unless the schema says otherwise.
     JsonSchema(&'a str),
+    /// The same, where objects without `additionalProperties` may have other members, as JSON Schema says.
+    OpenJsonSchema(&'a str),
     /// A text of a regular expression, as ECMA-262 writes them.
     Regex(&'a str),
     /// A text of a grammar of rules, which begins with `root`.
@@ -67,7 +73,18 @@ impl Model {
 impl<'m> Session<'m> {
     pub(crate) fn of(model: &'m Model, raw: NonNull<sys::jit_session>, cancel: Option<Cancel>) -> Self {
         let handle = Canceller(Arc::new(Mutex::new(Target(raw.as_ptr()))));
-        Session { raw, model, handle, _cancel: cancel, not_shared: PhantomData }
+        Session { raw, model, handle, callbacks: Callbacks::none(), _cancel: cancel, not_shared: PhantomData }
+    }
+
+    /// Calls the library, and has a panic of a callback go on behind it.
+    pub(crate) fn call(
+        &mut self,
+        call: impl FnOnce(*mut sys::jit_session, *mut sys::jit_error) -> c_int,
+    ) -> Result<()> {
+        let s = self.raw.as_ptr();
+        let result = status(|err| call(s, err));
+        self.callbacks.resume();
+        result
     }
 
     /// The model that it is on.
@@ -83,21 +100,41 @@ impl<'m> Session<'m> {
     /// Appends tokens and computes them.
     pub fn feed(&mut self, ids: &[i32]) -> Result<()> {
         // SAFETY: a list and its length.
-        status(|err| unsafe { sys::jit_session_feed(self.raw.as_ptr(), ids.as_ptr(), ids.len(), err) })
+        self.call(|s, err| unsafe { sys::jit_session_feed(s, ids.as_ptr(), ids.len(), err) })
+    }
+
+    /// The same, and gives the logits after each of the tokens: a row of as many floats as the vocabulary has tokens
+    /// for each, one behind the other.
+    ///
+    /// ```no_run
+    /// # fn f(model: &jitrun::Model, session: &mut jitrun::Session<'_>, ids: &[i32]) -> jitrun::Result<()> {
+    /// let logits = session.feed_logits(ids)?;
+    /// for (row, id) in logits.chunks_exact(model.info()?.vocab).zip(ids) {
+    ///     println!("after {id}: the first token has {}", row[0]);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn feed_logits(&mut self, ids: &[i32]) -> Result<Vec<f32>> {
+        let mut out = rows(ids.len(), self.model.vocab)?;
+        let (at, n, to, room) = (ids.as_ptr(), ids.len(), out.as_mut_ptr(), out.len());
+        // SAFETY: as many floats as the room says.
+        self.call(|s, err| unsafe { sys::jit_session_feed_logits(s, at, n, to, room, err) })?;
+        Ok(out)
     }
 
     /// The same for text. `parse_special`: false is for text that others wrote.
     pub fn feed_text(&mut self, text: &str, parse_special: bool) -> Result<()> {
         let (at, n, parse) = (text.as_ptr().cast(), text.len(), parse_special as c_int);
         // SAFETY: a text and its length.
-        status(|err| unsafe { sys::jit_session_feed_text(self.raw.as_ptr(), at, n, parse, err) })
+        self.call(|s, err| unsafe { sys::jit_session_feed_text(s, at, n, parse, err) })
     }
 
     /// Chooses the next token.
     pub fn next_token(&mut self) -> Result<i32> {
         let mut id = 0;
         // SAFETY: room for a number.
-        status(|err| unsafe { sys::jit_session_next(self.raw.as_ptr(), &mut id, err) })?;
+        self.call(|s, err| unsafe { sys::jit_session_next(s, &mut id, err) })?;
         Ok(id)
     }
 
@@ -118,10 +155,15 @@ impl<'m> Session<'m> {
 
     /// The text that a token completes, once for each token, in order: whole characters.
     pub fn text(&mut self, id: i32) -> Result<String> {
+        self.text_bytes(id).map(lossy)
+    }
+
+    /// The same as bytes, which are whole characters unless the model writes none.
+    pub fn text_bytes(&mut self, id: i32) -> Result<Vec<u8>> {
         if id < 0 {
             return Err(Error::argument(format!("the token is {}: 0 or more was expected", id)));
         }
-        self.text_of(id).map(lossy)
+        self.text_of(id)
     }
 
     /// The text that was held back, at the end.
@@ -133,46 +175,56 @@ impl<'m> Session<'m> {
     pub fn logits(&mut self) -> Result<&[f32]> {
         // SAFETY: vocab floats, valid until the next call, for which self is borrowed.
         unsafe {
-            let logits = address(|err| sys::jit_session_logits(self.raw.as_ptr(), err) as *mut f32)?;
-            Ok(std::slice::from_raw_parts(logits.as_ptr(), self.model.vocab))
+            let logits = address(|err| sys::jit_session_logits(self.raw.as_ptr(), err) as *mut f32);
+            self.callbacks.resume();
+            Ok(std::slice::from_raw_parts(logits?.as_ptr(), self.model.vocab))
         }
     }
 
     /// Right after [`next_token`](Self::next_token): the natural logarithm of the chosen token's probability, and the n
-    /// likeliest tokens with theirs.
+    /// likeliest tokens with theirs, as the model says, before all sampling.
     pub fn logprobs(&mut self, n: usize) -> Result<(f32, Vec<(i32, f32)>)> {
-        let mut chosen = 0.0;
-        let mut top = vec![sys::jit_logprob { id: 0, logprob: 0.0 }; n.min(sys::JIT_LOGPROBS_MOST as usize + 1)];
+        let (mut chosen, mut top) = (0.0, room_for_logprobs(n));
         let (at, n) = (top.as_mut_ptr(), top.len());
         // SAFETY: room for n entries.
-        status(|err| unsafe { sys::jit_session_logprobs(self.raw.as_ptr(), &mut chosen, at, n, err) })?;
+        self.call(|s, err| unsafe { sys::jit_session_logprobs(s, &mut chosen, at, n, err) })?;
         Ok((chosen, top.iter().map(|t| (t.id, t.logprob)).collect()))
+    }
+
+    /// The same as the token was drawn from, behind all of the sampling and a grammar: of the n likeliest, as many as
+    /// there are. Where the likeliest token is taken, that is one.
+    pub fn sampled_logprobs(&mut self, n: usize) -> Result<(f32, Vec<(i32, f32)>)> {
+        let (mut chosen, mut top, mut found) = (0.0, room_for_logprobs(n), 0);
+        let (at, n) = (top.as_mut_ptr(), top.len());
+        // SAFETY: room for n entries.
+        self.call(|s, err| unsafe { sys::jit_session_sampled_logprobs(s, &mut chosen, at, n, &mut found, err) })?;
+        Ok((chosen, top.iter().take(found).map(|t| (t.id, t.logprob)).collect()))
     }
 
     /// Appends tokens, and gives the natural logarithm of each one's probability after everything before it.
     pub fn score(&mut self, ids: &[i32]) -> Result<Vec<f32>> {
-        let mut out = vec![0.0; ids.len()];
+        let mut out = rows(ids.len(), 1)?;
         let (at, n) = (ids.as_ptr(), ids.len());
         // SAFETY: as many floats as tokens.
-        status(|err| unsafe { sys::jit_session_score(self.raw.as_ptr(), at, n, out.as_mut_ptr(), err) })?;
+        let to = out.as_mut_ptr();
+        self.call(|s, err| unsafe { sys::jit_session_score(s, at, n, to, err) })?;
         Ok(out)
     }
 
-    /// Appends tokens, and gives their embedding; `normalise`: each row has length 1.
+    /// Appends tokens, and gives their embedding; `normalise`: each row has length 1. [`Pooling::None`] gives the
+    /// hidden states of all tokens, of which the model makes its logits.
     pub fn embed(&mut self, ids: &[i32], pooling: Pooling, normalise: bool) -> Result<Vec<f32>> {
         let mut options = sys::jit_embedding_options::new();
-        let (kind, n_out) = match pooling {
-            Pooling::Last => (sys::JIT_POOL_LAST, self.model.hidden),
-            Pooling::Mean => (sys::JIT_POOL_MEAN, self.model.hidden),
-            Pooling::None => (sys::JIT_POOL_NONE, self.model.hidden * ids.len()),
-            Pooling::Rank => (sys::JIT_POOL_RANK, 1),
-        };
-        options.pooling = kind;
+        options.pooling = pooling.raw();
         options.normalise = normalise as c_int;
-        let mut out = vec![0.0; n_out];
-        let (s, at, n) = (self.raw.as_ptr(), ids.as_ptr(), ids.len());
+        let mut out = match pooling {
+            Pooling::Last | Pooling::Mean => rows(1, self.model.hidden)?,
+            Pooling::None => rows(ids.len(), self.model.hidden)?,
+            Pooling::Rank => rows(1, 1)?,
+        };
+        let (at, n, to, n_out) = (ids.as_ptr(), ids.len(), out.as_mut_ptr(), out.len());
         // SAFETY: room for n_out floats.
-        status(|err| unsafe { sys::jit_session_embed(s, at, n, &options, out.as_mut_ptr(), n_out, err) })?;
+        self.call(|s, err| unsafe { sys::jit_session_embed(s, at, n, &options, to, n_out, err) })?;
         Ok(out)
     }
 
@@ -202,24 +254,57 @@ impl<'m> Session<'m> {
     /// Forgets every token from position n on. Then feed at least one.
     pub fn rewind(&mut self, n: usize) -> Result<()> {
         // SAFETY: open.
-        status(|err| unsafe { sys::jit_session_rewind(self.raw.as_ptr(), n, err) })
+        self.call(|s, err| unsafe { sys::jit_session_rewind(s, n, err) })
     }
 
     /// Writes its tokens and its cache into a file.
     pub fn save(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = c_text("the path", path.as_ref().as_os_str().as_bytes())?;
         // SAFETY: a text.
-        status(|err| unsafe { sys::jit_session_save(self.raw.as_ptr(), path.as_ptr(), err) })
+        self.call(|s, err| unsafe { sys::jit_session_save(s, path.as_ptr(), err) })
     }
 
     /// Reads them back, into a session without tokens.
     pub fn restore(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = c_text("the path", path.as_ref().as_os_str().as_bytes())?;
         // SAFETY: a text.
-        status(|err| unsafe { sys::jit_session_restore(self.raw.as_ptr(), path.as_ptr(), err) })
+        self.call(|s, err| unsafe { sys::jit_session_restore(s, path.as_ptr(), err) })
     }
 
-    /// A session with the same tokens and a copy of the cache.
+    /// What it has computed so far, and what that took.
+    pub fn stats(&self) -> Result<sys::jit_session_stats> {
+        let mut out = sys::jit_session_stats::new();
+        // SAFETY: the struct has its size.
+        status(|err| unsafe { sys::jit_session_get_stats(self.raw.as_ptr(), &mut out, err) })?;
+        Ok(out)
+    }
+
+    /// What it launched and moved on a card; an error on a device that does not count.
+    pub fn card_stats(&self) -> Result<sys::jit_card_stats> {
+        let mut out = sys::jit_card_stats::new();
+        // SAFETY: the struct has its size.
+        status(|err| unsafe { sys::jit_session_get_card_stats(self.raw.as_ptr(), &mut out, err) })?;
+        Ok(out)
+    }
+
+    /// Every kernel that it has used, as a table, or `json` as one JSON object. Times are those of a session with the
+    /// option `profile`.
+    pub fn report(&mut self, json: bool) -> Result<String> {
+        // SAFETY: the text is taken over.
+        unsafe {
+            let text = address(|err| sys::jit_session_report(self.raw.as_ptr(), json as c_int, err))?;
+            Ok(lossy(taken_text(text)))
+        }
+    }
+
+    /// Writes what every worker did when, in Chrome's trace format, of a session with `profile` `events`.
+    pub fn trace(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        let path = c_text("the path", path.as_ref().as_os_str().as_bytes())?;
+        // SAFETY: a text.
+        self.call(|s, err| unsafe { sys::jit_session_trace(s, path.as_ptr(), err) })
+    }
+
+    /// A session with the same tokens and a copy of the cache. It has none of the callbacks.
     pub fn fork(&self, options: &SessionOptions) -> Result<Session<'m>> {
         // SAFETY: as in Model::session.
         let raw = options.with_raw(|o| address(|err| unsafe { sys::jit_session_fork(self.raw.as_ptr(), o, err) }))?;
@@ -252,6 +337,9 @@ impl<'m> Session<'m> {
         match grammar {
             None => self.set_raw_grammar(sys::JIT_GRAMMAR_NONE, b""),
             Some(Grammar::JsonSchema(text)) => self.set_raw_grammar(sys::JIT_GRAMMAR_JSON_SCHEMA, text.as_bytes()),
+            Some(Grammar::OpenJsonSchema(text)) => {
+                self.set_raw_grammar(sys::JIT_GRAMMAR_JSON_SCHEMA | sys::JIT_GRAMMAR_ADDITIONAL, text.as_bytes())
+            }
             Some(Grammar::Regex(text)) => self.set_raw_grammar(sys::JIT_GRAMMAR_REGEX, text.as_bytes()),
             Some(Grammar::Gbnf(text)) => self.set_raw_grammar(sys::JIT_GRAMMAR_GBNF, text.as_bytes()),
         }
@@ -272,7 +360,8 @@ impl<'m> Session<'m> {
 
     /// Text as it is generated, of at most so many tokens.
     pub fn generate(&mut self, most: usize) -> Generation<'_, 'm> {
-        Generation { session: self, most, ids: Vec::new(), finish: None, over: false }
+        let (ids, logprobs) = (Vec::new(), Vec::new());
+        Generation { session: self, most, likeliest: None, ids, logprobs, finish: None, over: false }
     }
 }
 
@@ -283,6 +372,20 @@ impl Drop for Session<'_> {
         // SAFETY: closed once; nothing borrows it.
         unsafe { sys::jit_session_close(self.raw.as_ptr()) }
     }
+}
+
+/// Room for n rows of floats.
+fn rows(n: usize, width: usize) -> Result<Vec<f32>> {
+    let mut out = Vec::new();
+    let floats = n.checked_mul(width).filter(|&all| out.try_reserve_exact(all).is_ok());
+    let floats = floats.ok_or_else(|| Error::memory(format!("no memory for {} rows of {} floats", n, width)))?;
+    out.resize(floats, 0.0);
+    Ok(out)
+}
+
+/// Room for n entries, or for as many as show the library that they are too many.
+fn room_for_logprobs(n: usize) -> Vec<sys::jit_logprob> {
+    vec![sys::jit_logprob { id: 0, logprob: 0.0 }; n.min(sys::JIT_LOGPROBS_MOST as usize + 1)]
 }
 
 pub(crate) fn lossy(bytes: Vec<u8>) -> String {
@@ -302,12 +405,38 @@ pub enum Finish {
 pub struct Generation<'s, 'm> {
     session: &'s mut Session<'m>,
     most: usize,
+    likeliest: Option<usize>,
     ids: Vec<i32>,
+    logprobs: Vec<TokenLogprobs>,
     finish: Option<Finish>,
     over: bool,
 }
 
+/// How likely the model held a token that was generated, and the likeliest tokens in its place.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct TokenLogprobs {
+    /// The token.
+    pub id: i32,
+    /// The natural logarithm of its probability.
+    pub logprob: f32,
+    /// The likeliest tokens with theirs.
+    pub top: Vec<(i32, f32)>,
+}
+
 impl Generation<'_, '_> {
+    /// Keeps the log probabilities of each token, and of the n likeliest in its place: see
+    /// [`logprobs`](Self::logprobs).
+    pub fn with_logprobs(mut self, n: usize) -> Self {
+        self.likeliest = Some(n);
+        self
+    }
+
+    /// Those of the tokens so far; none without [`with_logprobs`](Self::with_logprobs).
+    pub fn logprobs(&self) -> &[TokenLogprobs] {
+        &self.logprobs
+    }
+
     /// The tokens so far, without one that ended the text.
     pub fn ids(&self) -> &[i32] {
         &self.ids
@@ -327,6 +456,10 @@ impl Generation<'_, '_> {
             match self.session.next_token() {
                 Ok(id) if self.session.model.is_end(id) => self.finish = Some(Finish::Stop),
                 Ok(id) => {
+                    if let Some(n) = self.likeliest {
+                        let (logprob, top) = self.session.logprobs(n)?;
+                        self.logprobs.push(TokenLogprobs { id, logprob, top });
+                    }
                     self.ids.push(id);
                     let text = self.session.text_of(id)?;
                     if self.session.stopped().is_some() {
@@ -366,3 +499,5 @@ impl Iterator for Generation<'_, '_> {
         None
     }
 }
+
+impl std::iter::FusedIterator for Generation<'_, '_> {}

@@ -1,30 +1,11 @@
 //! Models, sessions, batches and conversations, with the model in `JITRUN_MODEL`; `JITRUN_IDS` is what the program
 //! `jitrun` generates behind "Once upon a time", greedily.
 
+mod support;
+
 use jitrun::*;
 use std::thread;
-
-const PROMPT: &str = "Once upon a time";
-
-fn model() -> Model {
-    let path = std::env::var("JITRUN_MODEL").expect("JITRUN_MODEL is the path of a model");
-    Model::open_with(path, &ModelOptions::new().set("threads", 1).unwrap()).unwrap()
-}
-
-fn options() -> SessionOptions {
-    SessionOptions::new().set("context", 256).unwrap().set("threads", 1).unwrap()
-}
-
-fn expected() -> Vec<i32> {
-    let ids = std::env::var("JITRUN_IDS").expect("JITRUN_IDS is a list of tokens");
-    ids.split(',').map(|id| id.trim().parse().unwrap()).collect()
-}
-
-const CHATML: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}\
-    {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
-
-const TOOLS: &str = r#"[{"type": "function", "function": {"name": "weather", "parameters": {"type": "object",
-    "properties": {"sky": {"enum": ["blue", "grey"]}}, "required": ["sky"]}}}]"#;
+use support::*;
 
 #[test]
 fn ids_are_those_of_the_program() {
@@ -39,6 +20,140 @@ fn ids_are_those_of_the_program() {
     assert_eq!(session.ids()[prompt..], ids);
     assert!(!session.is_empty());
     assert!(model.detokenize(session.ids()).unwrap().ends_with(&text));
+}
+
+#[test]
+fn seeded_bytes_are_those_of_the_program() {
+    let (model, (ids, bytes)) = (model(), expected_seeded());
+    let sampling = model.sampling_defaults().unwrap().set("temperature", 1.2).unwrap().set("seed", 7).unwrap();
+    let mut session = model.session(&options().sampling(&sampling)).unwrap();
+    session.feed_text(PROMPT, false).unwrap();
+    let mut text = Vec::new();
+    for &id in &ids {
+        assert_eq!(session.next_token().unwrap(), id);
+        let (logprob, sampled) = (session.logprobs(0).unwrap().0, session.sampled_logprobs(40).unwrap());
+        assert!(logprob <= 0.0 && sampled.0 <= 0.0 && sampled.1.len() <= 40 && sampled.1.iter().any(|t| t.0 == id));
+        let sum: f32 = sampled.1.iter().map(|t| t.1.exp()).sum();
+        assert!(sum < 1.001 && sampled.1.windows(2).all(|w| w[0].1 >= w[1].1), "{}", sum);
+        text.extend(session.text_bytes(id).unwrap());
+    }
+    text.extend(session.flush().unwrap().into_bytes());
+    assert_eq!(text, bytes);
+    // In a batch of several, with the same seed and with another one, all at once.
+    let mut batch = model.batch(&batch_options()).unwrap();
+    let prompts = vec![model.tokenize(PROMPT, true, false).unwrap(); 3];
+    let mut told = vec![String::new(); 3];
+    let made = batch.generate(&prompts, &sampling, ids.len(), |number, text| told[number] += text).unwrap();
+    for (completion, told) in made.iter().zip(&told) {
+        assert_eq!((&completion.ids, completion.text.as_bytes(), &completion.text), (&ids, &bytes[..], told));
+        assert_eq!(completion.finish, Finish::Length);
+    }
+}
+
+#[test]
+fn batches_of_several_prompts() {
+    let model = model();
+    let texts = [PROMPT, "The sea", "A king", "In the morning the old woman went out, and"];
+    let prompts: Vec<Vec<i32>> = texts.iter().map(|text| model.tokenize(text, true, false).unwrap()).collect();
+    let alone: Vec<(Vec<i32>, String)> = prompts
+        .iter()
+        .map(|prompt| {
+            let mut session = model.session(&options()).unwrap();
+            session.feed(prompt).unwrap();
+            let mut generation = session.generate(16);
+            let text = generation.by_ref().map(|t| t.unwrap()).collect();
+            (generation.ids().to_vec(), text)
+        })
+        .collect();
+    let mut batch = model.batch(&batch_options().set("tokens", 7).unwrap()).unwrap();
+    // One of the caller's own is told of after it, once.
+    let own = batch.add(&Sampling::new()).unwrap();
+    batch.session(own).unwrap().submit(&prompts[0]).unwrap();
+    let made = batch.generate(&prompts, &Sampling::new(), 16, |_, _| ()).unwrap();
+    assert!(made.iter().zip(&alone).all(|(done, (ids, text))| &done.ids == ids && &done.text == text));
+    assert_eq!(batch.pending(), 1);
+    assert_eq!(batch.step().unwrap(), [own]);
+    assert_eq!(batch.session(own).unwrap().next_token().unwrap(), alone[0].0[0]);
+    assert_eq!(batch.pending(), 1);
+    assert_eq!(batch.step().unwrap(), [own]);
+    let mut session = batch.session(own).unwrap();
+    assert_eq!((session.len(), session.model().info().unwrap().vocab), (prompts[0].len() + 1, 4096));
+    // What computes at once, alone, and what only asks.
+    session.rewind(0).unwrap();
+    session.feed_text(PROMPT, false).unwrap();
+    assert_eq!(session.next_token().unwrap(), alone[0].0[0]);
+    session.rewind(0).unwrap();
+    let rows = session.feed_logits(&prompts[1]).unwrap();
+    assert_eq!(bits(&rows[rows.len() - 4096..]), bits(session.logits().unwrap()));
+    session.rewind(0).unwrap();
+    session.feed(&prompts[1]).unwrap();
+    assert_eq!(bits(&rows[rows.len() - 4096..]), bits(session.logits().unwrap()));
+    session.rewind(0).unwrap();
+    assert_eq!(session.score(&prompts[1]).unwrap().len(), prompts[1].len());
+    session.rewind(0).unwrap();
+    assert_eq!(session.embed(&prompts[1], Pooling::Last, true).unwrap().len(), 256);
+    assert!(session.report(false).unwrap().contains("matmul") && session.stats().unwrap().prompt_tokens > 0);
+    let file = std::env::temp_dir().join(format!("jitrun-rust-batch-{}", std::process::id()));
+    session.save(&file).unwrap();
+    session.rewind(0).unwrap();
+    session.restore(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(session.ids(), prompts[1]);
+    let fork = session.fork(&options()).unwrap();
+    session.set_grammar(Some(Grammar::Regex("[0-9]+"))).unwrap();
+    assert_eq!((session.grammar_complete(), session.stopped()), (Some(false), None));
+    session.set_grammar(None).unwrap();
+    session.set_stop(&["x"]).unwrap();
+    session.set_sampling(&Sampling::new()).unwrap();
+    // Forgetting, and what a prompt shares with one that is remembered.
+    assert!(batch.remove(own));
+    let id = batch.add(&Sampling::new()).unwrap();
+    let long = long_prompt(&model).repeat(4);
+    batch.session(id).unwrap().submit(&long).unwrap();
+    while batch.step().unwrap().is_empty() {}
+    batch.remove(id);
+    let reused = |batch: &mut Batch<'_>| {
+        let id = batch.add(&Sampling::new()).unwrap();
+        let reused = batch.session(id).unwrap().submit(&long).unwrap();
+        batch.remove(id);
+        reused
+    };
+    assert!(reused(&mut batch) > 100);
+    assert!(batch.forget(&long[..9]) > 0);
+    assert!(reused(&mut batch) < 9); // what the other prompts begin with, too
+    assert!(batch.forget(&[]) > 0);
+    assert_eq!((batch.forget(&[]), reused(&mut batch)), (0, 0));
+    assert!(batch.stats().unwrap().reused_tokens > 0);
+    drop(batch);
+    assert_eq!(fork.ids(), prompts[1]);
+    // Errors and panics leave no session behind.
+    let mut batch = model.batch(&batch_options()).unwrap();
+    assert!(batch.generate(&[vec![1], vec![-1]], &Sampling::new(), 4, |_, _| ()).is_err());
+    let told = std::panic::AssertUnwindSafe(|_: usize, _: &str| panic!("told"));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        batch.generate(&prompts, &Sampling::new(), 4, |number, text| (told.0)(number, text)).map(drop)
+    }));
+    assert_eq!(said(panicked.unwrap_err()), "told");
+    assert_eq!(batch.pending(), 0);
+    assert!(batch.generate(&prompts, &Sampling::new(), 0, |_, _| ()).unwrap().iter().all(|done| done.text.is_empty()));
+    assert!(batch.generate(&[[0i32; 0]], &Sampling::new(), 1, |_, _| ()).is_err());
+}
+
+#[test]
+fn logprobs_of_generations() {
+    let (model, ids) = (model(), expected());
+    let mut session = model.session(&options()).unwrap();
+    session.feed_text(PROMPT, false).unwrap();
+    let mut generation = session.generate(6).with_logprobs(2);
+    generation.by_ref().for_each(|t| drop(t.unwrap()));
+    assert_eq!(generation.logprobs().len(), 6);
+    for (one, &id) in generation.logprobs().iter().zip(&ids) {
+        assert!(one.id == id && one.top.len() == 2 && one.top[0] == (id, one.logprob) && one.logprob < 0.0);
+    }
+    assert!(generation.next().is_none());
+    let e = session.generate(1).with_logprobs(1000).next().unwrap().unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Argument);
+    assert!(session.generate(3).logprobs().is_empty());
 }
 
 #[test]
@@ -186,6 +301,15 @@ fn stop_texts_grammars_and_files() {
     let words: Vec<&str> = text.split(' ').collect();
     assert!(["red", "blue"].contains(&words[0]) && words[1].parse::<u32>().is_ok(), "{}", text);
     assert_eq!(session.grammar_complete(), Some(true));
+    let schema = r#"{"type": "object", "properties": {"a": {"enum": [1]}}, "required": ["a"]}"#;
+    for (grammar, others) in [(Grammar::JsonSchema(schema), false), (Grammar::OpenJsonSchema(schema), true)] {
+        session.set_grammar(None).unwrap();
+        session.rewind(0).unwrap();
+        session.feed_text(PROMPT, false).unwrap();
+        session.set_grammar(Some(grammar)).unwrap();
+        let fed = session.feed(&model.tokenize(r#"{"a": 1, "b": 2}"#, false, false).unwrap());
+        assert_eq!(fed.is_ok(), others, "{:?}", fed);
+    }
     assert!(session.set_grammar(Some(Grammar::JsonSchema("{"))).is_err());
     assert!(session.set_grammar(Some(Grammar::Gbnf("nothing"))).is_err());
     session.set_grammar(None).unwrap();
@@ -200,6 +324,11 @@ fn conversations_and_tools() {
     assert!(!model.render(&chat.clone().without_generation_prompt()).unwrap().text().ends_with("assistant\n"));
     assert!(!prompt.ids().is_empty());
     assert_eq!(model.render(&chat.clone().message_json("{")).unwrap_err().kind(), ErrorKind::Argument);
+    let given = Chat::new().template("{{ a }}{{ strftime_now('%Y') }}").variables(r#"{"a": "b"}"#).now(930_000_000);
+    assert_eq!(model.render(&given).unwrap().text(), "b1999");
+    let e = model.render(&Chat::new().user("Hello").template_name("tool_use")).unwrap_err();
+    assert!(e.kind() != ErrorKind::Memory && e.message().contains("template"), "{}", e);
+    assert!(model.render(&given.template_name("tool_use")).is_err());
     let mut session = model.session(&options()).unwrap();
     let mut told = String::new();
     let reply = session
@@ -223,6 +352,61 @@ fn conversations_and_tools() {
     let said = r#"Well. <tool_call>{"name": "weather", "arguments": {"sky": "blue"}}</tool_call>"#;
     let json = model.parse_answer(&done, said).unwrap();
     assert!(json.contains("\"weather\"") && json.contains("\"Well."), "{}", json);
+    // The reader gives the same, however the answer is cut.
+    let two = format!("{} {}", said, r#"<tool_call>{"name": "weather", "arguments": {"sky": "grey"}}</tool_call> End"#);
+    let events = |chat: &Chat, cuts: usize, cut: bool| {
+        let mut reader = Answer::without_model(chat, None).unwrap();
+        let mut all = Vec::new();
+        for part in two.as_bytes().chunks(cuts) {
+            all.extend(reader.feed(part, Some(0)).unwrap());
+        }
+        all.extend(reader.finish(cut).unwrap());
+        assert!(reader.feed(b"more", None).is_err());
+        let (mut text, mut calls) = (String::new(), Vec::new());
+        for event in all {
+            match event {
+                Event::Text(more) => text += &more,
+                Event::Call { call, id, name } => calls.push((call, id, name, String::new(), false)),
+                Event::Arguments { call, text } => calls[call].3 += &text,
+                Event::CallEnd { call, whole } => calls[call].4 = whole,
+                other => panic!("{:?}", other),
+            }
+        }
+        (text, calls)
+    };
+    let chat = Chat::new().tools(TOOLS).template("{{ messages }}");
+    let whole = events(&chat, two.len(), false);
+    assert_eq!((whole.1.len(), whole.1[1].0, &whole.1[1].1[..], whole.1[1].4), (2, 1, "call_1", true));
+    assert!((1..9).all(|cuts| events(&chat, cuts, false) == whole));
+    let one = chat.clone().one_call().call_id("mine");
+    let first = events(&one, 3, false);
+    assert_eq!((first.1.len(), &first.1[0].1[..]), (1, "mine_0"));
+    assert!(one.parse_answer(&two, false).unwrap().contains("mine_0"));
+    // An answer that was cut off: what is not there yet is not added.
+    let elements = chat.clone().template("<tool_call>\n<function=f>\n<parameter=x>\n{{ tools }}");
+    let open = "<tool_call>\n<function=weather>\n<parameter=sky>\nblue\n</parameter>\n";
+    assert!(elements.parse_answer(open, false).unwrap().contains(r#""{\"sky\":\"blue\"}""#));
+    assert!(elements.parse_answer(open, true).unwrap().contains(r#""{\"sky\":\"blue""#));
+    assert_eq!(model.parse_cut_answer(&elements, open).unwrap(), elements.parse_answer(open, true).unwrap());
+    assert_eq!(model.parse_answer(&elements, open).unwrap(), elements.parse_answer(open, false).unwrap());
+    let thinking = Chat::new().template("{{ '<think>' }}");
+    let json = thinking.parse_answer("<think>\nHm.\n</think>\n\nYes.", false).unwrap();
+    assert!(
+        json.contains(r#""reasoning_content": "Hm.""#) || json.contains(r#""reasoning_content":"Hm.""#),
+        "{}",
+        json
+    );
+    let json = thinking.clone().keep_reasoning().parse_answer("<think>\nHm.\n</think>\n\nYes.", false).unwrap();
+    assert!(json.contains("<think>") && !json.contains("reasoning_content"), "{}", json);
+    // A forced call by hand: what opens it is fed, and the reader is told.
+    let chat = Chat::new().template(CHATML).user("Hello").tools(TOOLS).one_call();
+    let forced = model.force_call(&chat, None).unwrap();
+    assert_eq!(model.tokenize(&forced.prompt(), false, true).unwrap(), forced.ids());
+    let prompt = model.render(&chat).unwrap();
+    let mut reader = Answer::new(&model, &chat, &prompt, Some(&forced)).unwrap();
+    let rest = r#"weather", "arguments": {"sky": "grey"}}</tool_call>"#;
+    let events = reader.feed(rest.as_bytes(), None).unwrap();
+    assert!(matches!(&events[0], Event::Call { name, .. } if name == "weather"), "{:?} {}", events, forced.prompt());
 }
 
 #[test]
