@@ -82,6 +82,10 @@ static bool copy_matrices(struct weights *w, const struct model_spec *s, enum we
 	pool_run(pool, copy_worker, c);
 	if (c->err.code != ERROR_NONE)
 		return error_set(err, c->err.code, "%s", c->err.text);
+	/* Where other workers had all the chunks, it is told here for the first time. */
+	uint64_t bytes = chunk_count(c) * CONTAINER_CHUNK;
+	if (!atomic_load(&c->stop) && c->progress && c->progress(c->user, bytes, bytes))
+		atomic_store(&c->stop, 1);
 	return !atomic_load(&c->stop) || error_set(err, ERROR_ARGUMENT, "loading was stopped by the progress function");
 }
 

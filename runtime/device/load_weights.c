@@ -336,11 +336,10 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
 	pool_run(pool, pack_worker, p);
 	if (p->err.code != ERROR_NONE)
 		return error_set(err, p->err.code, "%s", p->err.text);
-	if (atomic_load(&p->stop))
-		return error_set(err, ERROR_ARGUMENT, "loading was stopped by the progress function");
-	if (p->progress)
-		p->progress(p->user, p->bytes_total, p->bytes_total);
-	return true;
+	/* Where other workers had all the slices, it is told here for the first time. */
+	if (!atomic_load(&p->stop) && p->progress && p->progress(p->user, p->bytes_total, p->bytes_total))
+		atomic_store(&p->stop, 1);
+	return !atomic_load(&p->stop) || error_set(err, ERROR_ARGUMENT, "loading was stopped by the progress function");
 }
 
 /* One vector, from its file to where it goes; raw has room for the longest. */

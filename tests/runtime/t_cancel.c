@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <cmocka.h>
@@ -336,12 +337,46 @@ static void test_loading(void **state)
 	jit_cancel_close(c);
 }
 
+static int give_up(void *user, uint64_t done, uint64_t total)
+{
+	assert_true(done <= total);
+	++*(unsigned *)user;
+	return 1;
+}
+
+/* Whichever of the workers has the last slice: a function that says so ends the opening. Packed models alike. */
+static void test_giving_up(void **state)
+{
+	char dir[] = "/tmp/jitrun-cancel-XXXXXX", command[64];
+	unsigned told = 0;
+	jit_model_options o = JIT_MODEL_OPTIONS(.cache_dir = "", .threads = 4);
+	jit_error err;
+
+	assert_non_null(mkdtemp(dir));
+	o.weight_cache = dir;
+	jit_model_close(jit_model_open(model_path, &o, &err));
+	o.copy_weights = 1;
+	o.progress = give_up;
+	o.progress_user = &told;
+	for (int packed = 0; packed < 2; packed++) {
+		o.weight_cache = packed ? dir : NULL;
+		for (int i = 0; i < 100; i++) {
+			told = 0;
+			assert_null(jit_model_open(model_path, &o, &err));
+			assert_int_equal(err.code, JIT_ERROR_ARGUMENT);
+			assert_int_not_equal(told, 0);
+		}
+	}
+	snprintf(command, sizeof command, "rm -rf %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_asked_before),  cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_inside_a_pass), cmocka_unit_test(test_random_moments),
-		cmocka_unit_test(test_loading),
+		cmocka_unit_test(test_loading),       cmocka_unit_test(test_giving_up),
 	};
 
 	source_path(model_path, "models/tale-q8_0.gguf");
