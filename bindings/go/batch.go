@@ -1,0 +1,198 @@
+package jitrun
+
+import (
+	"context"
+	"runtime"
+	"unsafe"
+)
+
+// Batch computes many sessions of a model together: one pass reads the weights once for all. What each session gives is
+// the same, bit for bit, as if it were alone.
+//
+//	for batch.Pending() > 0 {
+//		ready, err := batch.Step(ctx)
+//		...
+//		for _, s := range ready {
+//			id, err := s.Next(ctx) // chooses; the next step computes
+//			...
+//		}
+//	}
+//
+// A batch and its sessions are used by one goroutine at a time, and others wait for it. Close closes its sessions, too;
+// a batch that is not closed stays.
+type Batch struct {
+	model    *Model
+	c        *core
+	p        uintptr
+	sessions map[uintptr]*Session
+}
+
+// NewBatch opens a batch without sessions. options may be nil.
+func (m *Model) NewBatch(ctx context.Context, options *BatchOptions) (*Batch, error) {
+	p, err := m.h.use()
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCore()
+	if err != nil {
+		m.h.release()
+		return nil, err
+	}
+	var h held
+	raw := options.raw(&h)
+	raw.cancel = c.cancel
+	var b uintptr
+	if err = h.err; err == nil {
+		b, err = c.open(ctx, jitBatchOpen, p, uintptr(unsafe.Pointer(raw)))
+	}
+	runtime.KeepAlive(&h)
+	if err != nil {
+		c.end()
+		m.h.release()
+		return nil, err
+	}
+	return &Batch{model: m, c: c, p: b, sessions: map[uintptr]*Session{}}, nil
+}
+
+func (b *Batch) enter() error {
+	if err := b.c.lock("batch"); err != nil {
+		return err
+	}
+	if b.p == 0 {
+		b.c.mu.Unlock()
+		return errorf(ErrClosed, "the batch is closed")
+	}
+	return nil
+}
+
+// Close closes its sessions and the batch. Again, nothing happens.
+func (b *Batch) Close() error {
+	if err := b.c.lock("batch"); err != nil {
+		return err
+	}
+	defer b.c.mu.Unlock()
+	if b.p == 0 {
+		return nil
+	}
+	for p, s := range b.sessions {
+		s.open.Lock()
+		s.p = 0
+		s.open.Unlock()
+		urgently(jitSessionClose, p)
+		if s.hooks != nil {
+			s.hooks.end()
+		}
+	}
+	b.sessions = nil
+	urgently(jitBatchClose, b.p)
+	b.p = 0
+	b.c.end()
+	b.model.h.release()
+	return nil
+}
+
+// NewSession opens a session of the batch; sampling nil: the likeliest token is taken. Its tokens come by Submit, and
+// Step computes them. What else Session has, computes at once, and lets the others wait.
+func (b *Batch) NewSession(sampling *Sampling) (*Session, error) {
+	if err := b.enter(); err != nil {
+		return nil, err
+	}
+	defer b.c.mu.Unlock()
+	var h held
+	defer runtime.KeepAlive(&h)
+	raw := sampling.raw(&h)
+	if h.err != nil {
+		return nil, h.err
+	}
+	p, err := address(b.c, jitBatchSession, b.p, uintptr(unsafe.Pointer(raw)))
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{model: b.model, c: b.c, batch: b, p: p}
+	b.sessions[p] = s
+	return s, nil
+}
+
+// Submit appends tokens to a session of a batch, which the steps to come compute; how many of them need not be
+// computed, since another session began with the same.
+func (s *Session) Submit(ids []int32) (reused int, err error) {
+	if err := s.enter(); err != nil {
+		return 0, err
+	}
+	defer s.c.mu.Unlock()
+	if s.batch == nil {
+		return 0, errorf(ErrArgument, "the session is alone: one of a batch was expected")
+	}
+	n := new(uintptr)
+	err = status(s.c, jitSessionSubmit, s.p, uintptr(at(ids)), uintptr(len(ids)), uintptr(unsafe.Pointer(n)))
+	return int(*n), err
+}
+
+// Step makes at most one pass over what is pending, and gives the sessions whose tokens are all computed by now, each
+// told once. An error of one session is told by what is asked of it next.
+func (b *Batch) Step(ctx context.Context) ([]*Session, error) {
+	if err := b.enter(); err != nil {
+		return nil, err
+	}
+	defer b.c.mu.Unlock()
+	ready, n := make([]uintptr, len(b.sessions)+1), new(uintptr)
+	err := b.c.compute(ctx, jitBatchStep, b.p, uintptr(at(ready)), uintptr(len(ready)), uintptr(unsafe.Pointer(n)))
+	if err != nil {
+		return nil, err
+	}
+	var out []*Session
+	for _, p := range ready[:*n] {
+		if s := b.sessions[p]; s != nil {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// Pending is how many sessions have tokens to compute, or are ready and were not told yet.
+func (b *Batch) Pending() int {
+	if b.enter() != nil {
+		return 0
+	}
+	defer b.c.mu.Unlock()
+	return int(call(jitBatchPending, b.p))
+}
+
+// Forget forgets what is remembered of closed sessions that begin with these tokens; without tokens: of all. How many
+// these were.
+func (b *Batch) Forget(ids []int32) int {
+	if b.enter() != nil {
+		return 0
+	}
+	defer b.c.mu.Unlock()
+	return int(call(jitBatchForget, b.p, uintptr(at(ids)), uintptr(len(ids))))
+}
+
+// BatchStats are the numbers of jit_batch_stats (man 3 jitrun).
+type BatchStats struct {
+	Passes, Tokens, PromptTokens, DecodeTokens, ReusedTokens uint64
+	SetBack                                                  uint64 // how often a session made room
+	Pages, PagesUsed, PagesKept, PagesShared                 uint64 // of 128 positions of a session
+	KVBytes                                                  uint64
+	Seconds                                                  float64
+	Width                                                    [16]uint64 // passes by sessions: 1, 2, 3-4, 5-8, ...
+	Context                                                  uint64     // most positions of a session
+}
+
+// Stats is what it has computed so far.
+func (b *Batch) Stats() (BatchStats, error) {
+	if err := b.enter(); err != nil {
+		return BatchStats{}, err
+	}
+	defer b.c.mu.Unlock()
+	r := &jitBatchStats{size: unsafe.Sizeof(jitBatchStats{})}
+	if err := status(b.c, jitBatchGetStats, b.p, uintptr(unsafe.Pointer(r))); err != nil {
+		return BatchStats{}, err
+	}
+	return BatchStats{
+		Passes: r.passes, Tokens: r.tokens, PromptTokens: r.promptTokens, DecodeTokens: r.decodeTokens,
+		ReusedTokens: r.reusedTokens, SetBack: r.setBack, Pages: r.pages, PagesUsed: r.pagesUsed,
+		PagesKept: r.pagesKept, PagesShared: r.pagesShared, KVBytes: r.kvBytes, Seconds: r.seconds, Width: r.width,
+		Context: r.context,
+	}, nil
+}

@@ -1,0 +1,3 @@
+module github.com/jitrun/jitrun/bindings/go
+
+go 1.19
