@@ -473,7 +473,7 @@ func (s *Session) goOn(ctx context.Context, ids []int32, grammar *Grammar, stop 
 	for shared < len(have) && shared < len(ids)-1 && have[shared] == ids[shared] {
 		shared++
 	}
-	if err := s.setGrammar(Grammar{}); err != nil {
+	if err := s.setGrammar(noGrammar); err != nil {
 		return err
 	}
 	if err := s.rewind(shared); err != nil {

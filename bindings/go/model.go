@@ -328,3 +328,41 @@ func ModelNeeds(path string, session *SessionOptions) (Needs, error) {
 	return Needs{raw.weightBytes, raw.tokenBytes, raw.kvBytes, raw.passBytes, raw.availableBytes, int(raw.context),
 		int(raw.contextTrained)}, nil
 }
+
+// ObjectsOptions say which machine code WriteObjects writes, and where.
+type ObjectsOptions struct {
+	Target          string // a card, "gfx1101"
+	Dir             string // made when it is missing
+	KV              KV
+	F32Activations  bool
+	BoundedNumerics Numerics
+}
+
+// Objects is what WriteObjects wrote.
+type Objects struct {
+	Kernels, Programs int
+	Bytes             uint64
+}
+
+// WriteObjects writes the machine code of a model's passes as files: code objects for AMD's cards, PTX for NVIDIA's. No
+// card is needed, and of the model's file only the header.
+func WriteObjects(path string, options ObjectsOptions) (Objects, error) {
+	if err := ensure(); err != nil {
+		return Objects{}, err
+	}
+	var h held
+	defer runtime.KeepAlive(&h)
+	raw := &jitObjectsOptions{size: unsafe.Sizeof(jitObjectsOptions{})}
+	raw.target, raw.dir = h.text("the target", options.Target), h.text("the directory", options.Dir)
+	raw.kv, raw.f32Activations = h.int("kv", int(options.KV)), flag(options.F32Activations)
+	raw.boundedNumerics = h.int("the numerics", int(options.BoundedNumerics))
+	at := h.text("the path of the model", path)
+	if h.err != nil {
+		return Objects{}, h.err
+	}
+	out := &jitObjects{size: unsafe.Sizeof(jitObjects{})}
+	if err := status(nil, jitWriteObjects, at, uintptr(unsafe.Pointer(raw)), uintptr(unsafe.Pointer(out))); err != nil {
+		return Objects{}, err
+	}
+	return Objects{int(out.kernels), int(out.programs), out.bytes}, nil
+}

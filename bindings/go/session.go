@@ -505,7 +505,9 @@ func (s *Session) SetGrammar(grammar Grammar) error {
 }
 
 // ClearGrammar ends the grammar.
-func (s *Session) ClearGrammar() error { return s.SetGrammar(Grammar{}) }
+func (s *Session) ClearGrammar() error { return s.SetGrammar(noGrammar) }
+
+var noGrammar = Grammar{kind: jitGrammarNone}
 
 func (s *Session) setGrammar(grammar Grammar) error {
 	var h held

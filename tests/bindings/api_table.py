@@ -39,19 +39,35 @@ def without_comments(text):
 CODE = {".py": python_words, ".c": without_comments, ".h": without_comments, ".rs": without_comments,
         ".go": without_comments, ".js": without_comments}
 # Declarations that are made of jitrun-abi.json say nothing of what is reached.
-MADE = ("jitrun-sys",)
+MADE = ("jitrun-sys", "declarations.go")
+NOT_CODE = ("tests", "examples", "example", "target", "node_modules")
 
 
-def code_of(folder):
+def camel(name):
+    """A name of C as bindings/go/declarations.py spells it."""
+    first, *rest = name.lower().split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def in_c(code, abi):
+    """The names of C that Go's code has in its own spelling."""
+    words = set(re.findall(r"\w+", code))
+    names = {part for name, _ in names_of(abi) for part in name.split(".")}
+    return " ".join(sorted(name for name in names if camel(name) in words))
+
+
+def code_of(folder, abi):
     """All code of a binding, and of Rust what is public as it is: the structs of results."""
     out = []
     for at, folders, files in os.walk(folder):
-        folders[:] = sorted(f for f in folders if f not in MADE + ("tests", "examples", "target", "node_modules"))
-        for name in sorted(files):
-            take = CODE.get(os.path.splitext(name)[1])
+        folders[:] = sorted(f for f in folders if f not in MADE + NOT_CODE)
+        for name in sorted(f for f in files if f not in MADE and not f.endswith("_test.go")):
+            kind = os.path.splitext(name)[1]
+            take = CODE.get(kind)
             if take:
                 with open(os.path.join(at, name), encoding="utf-8") as f:
-                    out.append(take(f.read()))
+                    code = take(f.read())
+                out.append(in_c(code, abi) if kind == ".go" else code)
     return "\n".join(out)
 
 
@@ -133,7 +149,7 @@ def main():
         if not os.path.isdir(os.path.join(folder, name)):
             continue
         path = os.path.join(folder, name, "left_out.txt")
-        table[name] = reached(abi, code_of(os.path.join(folder, name)))
+        table[name] = reached(abi, code_of(os.path.join(folder, name), abi))
         wrong += judge(name, table[name], every, read_list(path), path)
     if "--table" in sys.argv:
         print("function".ljust(32), *[n.ljust(7) for n in table])

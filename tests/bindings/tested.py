@@ -2,9 +2,10 @@
 """tested.py NAMES-FROM... -- TESTS... - whether tests name all that a binding makes public.
 
 Of Rust, public are functions (`pub fn`, and those that `forward!` makes). Of a declaration file of TypeScript, they are
-members of classes and interfaces, and exported functions. A name counts as tested when a file behind -- has it as a
-word; of Rust, so does an example in a comment that is compiled.
+members of classes and interfaces, and exported functions. Of Go, they are functions, methods, and fields of structs. A
+name counts as tested when a file behind -- has it as a word; of Rust, so does an example in a comment that is compiled.
 """
+import os
 import re
 import sys
 
@@ -28,12 +29,25 @@ def typescript(text):
     return [name for name in names if name != "constructor"], ""
 
 
+def go(text):
+    """Functions, methods and fields with a capital letter."""
+    code = re.sub(r"//[^\n]*", "", text)
+    names = re.findall(r"^func (?:\(\w+ \*?\w+\) )?([A-Z]\w*)[\[(]", code, re.MULTILINE)
+    for body in re.findall(r"^type [A-Z]\w* struct \{\n(.*?)^\}", code, re.DOTALL | re.MULTILINE):
+        for fields in re.findall(r"^\t([A-Z]\w*(?:, \w+)*) ", body, re.MULTILINE):
+            names += fields.split(", ")
+    return names, ""
+
+
+READ = {".rs": rust, ".ts": typescript, ".go": go}
+
+
 def main():
     split = sys.argv.index("--")
     names, texts = [], []
     for path in sys.argv[1:split]:
         with open(path, encoding="utf-8") as f:
-            found, examples = (rust if path.endswith(".rs") else typescript)(f.read())
+            found, examples = READ[os.path.splitext(path)[1]](f.read())
         names += [(name, path) for name in found]
         texts.append(examples)
     for path in sys.argv[split + 1:]:
