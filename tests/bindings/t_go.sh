@@ -1,5 +1,5 @@
 #!/bin/sh
-# tests/bindings/t_go.sh - the Go package from outside: compiled without cgo and with it, looked at by go vet, and tried.
+# tests/bindings/t_go.sh - the Go package from outside: compiled without cgo and with it, read by go vet, and tried.
 . "${srcdir:-.}/tests/support/prelude.sh"
 skip() { echo "# skipped: $*"; exit 77; }
 lib=.libs/libjitrun.so
