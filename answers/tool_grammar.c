@@ -25,6 +25,8 @@ json_t *tool_grammar_functions(const json_t *tools)
 		json_put(one, "name", json_incref(name));
 		if (parameters && !json_is_null(parameters))
 			json_put(one, "parameters", json_incref(parameters));
+		if (json_is_true(json_object_get(function, "strict")))
+			json_put(one, "strict", json_true());
 		json_add(functions, one);
 	}
 	if (!json_lacks())

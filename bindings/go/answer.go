@@ -1,3 +1,5 @@
+//go:build linux && amd64
+
 package jitrun
 
 // answer.go - what a model says, read while it comes: text, reasoning and calls of tools.

@@ -1,3 +1,5 @@
+//go:build linux && amd64
+
 package jitrun
 
 import (
@@ -189,10 +191,7 @@ func (b *Batch) Stats() (BatchStats, error) {
 	if err := status(b.c, jitBatchGetStats, b.p, uintptr(unsafe.Pointer(r))); err != nil {
 		return BatchStats{}, err
 	}
-	return BatchStats{
-		Passes: r.passes, Tokens: r.tokens, PromptTokens: r.promptTokens, DecodeTokens: r.decodeTokens,
-		ReusedTokens: r.reusedTokens, SetBack: r.setBack, Pages: r.pages, PagesUsed: r.pagesUsed,
-		PagesKept: r.pagesKept, PagesShared: r.pagesShared, KVBytes: r.kvBytes, Seconds: r.seconds, Width: r.width,
-		Context: r.context,
-	}, nil
+	var out BatchStats
+	fromC(&out, r)
+	return out, nil
 }

@@ -1,3 +1,5 @@
+//go:build linux && amd64
+
 package jitrun
 
 // calls.go - calls of C functions from Go without cgo: slots, workers, and the functions that C calls back.

@@ -1,3 +1,5 @@
+//go:build linux && amd64
+
 // calls_amd64.s - what runs on threads of the C library: workers, which make the calls, and the functions that C calls
 // back.
 //

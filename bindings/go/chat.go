@@ -1,3 +1,5 @@
+//go:build linux && amd64
+
 package jitrun
 
 // chat.go - conversations: messages and tools into a prompt, and answers into messages.

@@ -1,3 +1,5 @@
+//go:build linux && amd64
+
 package jitrun
 
 import (
@@ -286,4 +288,87 @@ func TestSchemasAreWhatGoReads(t *testing.T) {
 			t.Fatalf("%d: %v: %s", i, err, text)
 		}
 	}
+}
+
+func TestReasoningAndForms(t *testing.T) {
+	m := openModel(t)
+	const form = "{% for m in messages %}{{ m.content }}{% endfor %}<think></think><tool_call>"
+	within := &Prompt{Text: "hello<think>\n"}
+	for _, one := range []struct {
+		options AnswerOptions
+		said    string
+		want    Message
+	}{
+		{AnswerOptions{}, "<think>hm</think>yes", Message{Content: "yes", Reasoning: "hm"}},
+		{AnswerOptions{}, "hm</think>yes", Message{Content: "hm</think>yes"}},
+		{AnswerOptions{Prompt: within}, "hm</think>yes", Message{Content: "yes", Reasoning: "hm"}},
+		{AnswerOptions{KeepReasoning: true}, "<think>hm</think>yes", Message{Content: "<think>hm</think>yes"}},
+	} {
+		one.options.Template, one.want.Role = form, "assistant"
+		got, err := m.ParseAnswer(one.said, one.options, false)
+		ok(t, err)
+		same(t, one.said, got, one.want)
+		a, err := m.NewAnswer(one.options)
+		ok(t, err)
+		events, err := a.Feed(one.said)
+		ok(t, err)
+		rest, err := a.Finish(false)
+		ok(t, err)
+		ok(t, a.Close())
+		var r Reply
+		for _, e := range append(events, rest...) {
+			r.take(e)
+		}
+		same(t, "the events' text", []string{r.Text, r.Reasoning}, []string{one.want.Content, one.want.Reasoning})
+	}
+	text, err := Message{Role: "assistant", Reasoning: "hm"}.MarshalJSON()
+	ok(t, err)
+	same(t, "a message with reasoning", string(text), `{"role":"assistant","content":"","reasoning_content":"hm"}`)
+	var read Message
+	ok(t, read.UnmarshalJSON([]byte(`{"role":"tool","content":null,"tool_call_id":"c","name":"n"}`)))
+	same(t, "a result", read, Message{Role: "tool", CallID: "c", Name: "n"})
+	same(t, "what a tool answers", ToolResult(ToolCall{ID: "c", Name: "n"}, "x"),
+		Message{Role: "tool", Content: "x", CallID: "c", Name: "n"})
+	same(t, "what the model said", Assistant("x"), Message{Role: "assistant", Content: "x"})
+
+	const two = `<tool_call>{"name": "weather", "arguments": {"sky": "blue"}}</tool_call>` +
+		`<tool_call>{"name": "weather", "arguments": {"sky": "grey"}}</tool_call>`
+	for n, oneCall := range map[int]bool{2: false, 1: true} {
+		got, err := m.ParseAnswer(two, AnswerOptions{Tools: []Tool{weatherTool}, OneCall: oneCall}, false)
+		ok(t, err)
+		same(t, "calls", len(got.Calls), n)
+		strict := weatherTool
+		strict.Strict = oneCall
+		forced, err := m.ForceCall(&Chat{Tools: []Tool{strict}, OneCall: oneCall})
+		ok(t, err)
+		same(t, "other members", forced.Grammar.kind&jitGrammarAdditional != 0, oneCall)
+		a, err := m.NewAnswer(AnswerOptions{Tools: []Tool{strict}, Forced: forced})
+		ok(t, err)
+		events, err := a.Feed(`weather", "arguments": {"sky": "grey"}}</tool_call>`)
+		ok(t, err)
+		if len(events) == 0 || events[0].Kind != EventCall || events[0].Call != 0 || events[0].Name != "weather" {
+			t.Fatal(events)
+		}
+		ok(t, a.Close())
+	}
+	_, err = m.Render(&Chat{Messages: []Message{User("a")}, TemplateName: "no such one"})
+	want(t, err, ErrArgument, "no such one")
+	_, err = m.ForceCall(&Chat{Tools: []Tool{weatherTool}, TemplateName: "no such one"})
+	want(t, err, ErrArgument, "no such one")
+	_, err = m.ForceCall(&Chat{})
+	want(t, err, ErrArgument, "no function")
+	same(t, "a tool in JSON", mustJSON(t, Tool{Name: "n", Strict: true, Parameters: "{}"}),
+		`{"type":"function","function":{"name":"n","parameters":{},"strict":true}}`)
+
+	// Other members, where they are asked for.
+	s := fed(t, m)
+	const others = `{"type":"object","properties":{},"minProperties":1,"maxProperties":1}`
+	want(t, s.SetGrammar(JSONSchema(others)), ErrArgument)
+	ok(t, s.SetGrammar(JSONSchema(others).Additional()))
+}
+
+func mustJSON(t *testing.T, v any) string {
+	text, err := json.Marshal(v)
+	ok(t, err)
+	return string(text)
 }

@@ -1,3 +1,5 @@
+//go:build linux && amd64
+
 package jitrun
 
 // core.go - what belongs to one thread of C at a time: a session that is alone, or a batch with its sessions.

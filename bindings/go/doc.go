@@ -1,3 +1,5 @@
+//go:build linux && amd64
+
 // Package jitrun runs large language models with jitrun.
 //
 // A Model is a GGUF or safetensors file made ready; a Session is one conversation on it; a Batch computes many sessions

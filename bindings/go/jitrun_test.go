@@ -1,8 +1,9 @@
+//go:build linux && amd64
+
 package jitrun
 
-// Models, sessions, batches and conversations, with the model in JITRUN_MODEL; JITRUN_IDS is what the program jitrun
-// generates behind "Once upon a time", greedily, and JITRUN_SAMPLED a file of what it writes with
-// --temp 0.9 --seed 11.
+// Models, sessions, batches and conversations, with the model in JITRUN_MODEL; JITRUN_IDS and so on are what the program
+// jitrun makes of "Once upon a time" (tests/bindings/expected.sh).
 
 import (
 	"context"
@@ -52,12 +53,14 @@ func openSession(t testing.TB, m *Model) *Session {
 	return s
 }
 
-func expectedIDs(t testing.TB) []int32 {
+func expectedIDs(t testing.TB) []int32 { return idsOf(t, "JITRUN_IDS") }
+
+func idsOf(t testing.TB, variable string) []int32 {
 	var out []int32
-	for _, word := range strings.Split(os.Getenv("JITRUN_IDS"), ",") {
+	for _, word := range strings.Split(os.Getenv(variable), ",") {
 		id, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil {
-			t.Skip("JITRUN_IDS is no list of tokens")
+			t.Skip(variable + " is no list of tokens")
 		}
 		out = append(out, int32(id))
 	}
@@ -112,18 +115,22 @@ func TestIDsAreThoseOfTheProgram(t *testing.T) {
 	if !strings.HasSuffix(all, text) {
 		t.Fatalf("%q does not end with %q", all, text)
 	}
-	if file := os.Getenv("JITRUN_SAMPLED"); file != "" {
-		sampled, err := os.ReadFile(file)
-		ok(t, err)
-		sampling := Sampling{Temperature: 0.9, TopK: 40, TopP: 0.95, MinP: 0.05, Seed: 11}
-		s, err := m.NewSession(ctx, &SessionOptions{Context: 256, Threads: 1, Sampling: &sampling})
-		ok(t, err)
-		defer s.Close()
-		ok(t, s.FeedText(ctx, prompt, false))
-		text, err := s.Generate(ctx, 40).ReadAll()
-		ok(t, err)
-		same(t, "sampled text", text, string(sampled))
-	}
+	// With the model's defaults, a temperature and a seed: the same tokens and bytes, alone and in a batch.
+	sampling, err := m.SamplingDefaults()
+	ok(t, err)
+	sampling.Temperature, sampling.Seed = 1.2, 7
+	seeded, err := m.NewSession(ctx, &SessionOptions{Context: 256, Threads: 1, Sampling: &sampling})
+	ok(t, err)
+	defer seeded.Close()
+	ok(t, seeded.FeedText(ctx, prompt, false))
+	ids = idsOf(t, "JITRUN_SEEDED_IDS")
+	g = seeded.Generate(ctx, 40)
+	text, err = g.ReadAll()
+	ok(t, err)
+	same(t, "seeded tokens", g.IDs()[:len(ids)], ids)
+	expected, err := os.ReadFile(os.Getenv("JITRUN_SEEDED_TEXT"))
+	ok(t, err)
+	same(t, "seeded text", text, string(expected))
 }
 
 func TestLogits(t *testing.T) {
@@ -268,7 +275,7 @@ func TestOptionsByName(t *testing.T) {
 	want(t, p.Set("top_p", 1.5), ErrArgument)
 	want(t, p.Set("logit_bias", "1"), ErrArgument)
 	want(t, s.SetSampling(&Sampling{Samplers: []string{"no such sampler"}}), ErrArgument, "no such sampler")
-	want(t, s.SetSampling(&Sampling{TopK: math.MaxInt}), ErrArgument, "top_k")
+	want(t, s.SetSampling(&Sampling{TopK: math.MaxInt}), ErrArgument, "TopK")
 	o := ModelOptions{Device: "ref", Tune: TuneOff, Progress: func(_, _ uint64) error { return nil }}
 	ok(t, o.Set("threads", 3))
 	ok(t, o.Set("sealed", true))
@@ -368,7 +375,7 @@ func TestNumbersAndTokens(t *testing.T) {
 	last, err := s.Embed(ctx, ids, EmbedOptions{})
 	ok(t, err)
 	same(t, "the last row", last, rows[len(rows)-1])
-	mean, err := m.Embed(ctx, "a small house", EmbedOptions{PoolMean, true})
+	mean, err := m.Embed(ctx, "a small house", EmbedOptions{Pooling: PoolMean, Normalise: true})
 	ok(t, err)
 	length := 0.0
 	for _, x := range mean {
@@ -565,6 +572,15 @@ func TestReports(t *testing.T) {
 	}
 	_, err = ModelNeeds("/no/such/model", nil)
 	want(t, err, ErrIO)
+	_, err = m.NewSession(ctx, &SessionOptions{Card: &CardOptions{Workgroups: -5}})
+	want(t, err, ErrArgument, "workgroups")
+	wrote, err := WriteObjects(modelPath(t), ObjectsOptions{Target: "gfx1101", Dir: filepath.Join(t.TempDir(), "new")})
+	ok(t, err)
+	if wrote.Kernels == 0 || wrote.Programs == 0 || wrote.Bytes == 0 {
+		t.Fatal(wrote)
+	}
+	_, err = WriteObjects(modelPath(t), ObjectsOptions{Dir: t.TempDir()})
+	want(t, err, ErrArgument)
 	if s.Model() != m {
 		t.Fatal("another model")
 	}
@@ -781,6 +797,9 @@ func TestCancelling(t *testing.T) {
 func TestErrorsAndClosing(t *testing.T) {
 	_, err := Open(ctx, "/no/such/model.gguf", nil)
 	want(t, err, ErrIO, "/no/such/model.gguf")
+	if errors.Unwrap(err) != nil || ErrIO.Error() == "" || Kind(99).Error() != "error 99 of libjitrun" {
+		t.Fatal(err)
+	}
 	_, err = Open(ctx, "a\x00b", nil)
 	want(t, err, ErrArgument, "zero byte")
 	_, err = Open(ctx, modelPath(t), &ModelOptions{Device: "toaster"})

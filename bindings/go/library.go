@@ -1,3 +1,5 @@
+//go:build linux && amd64
+
 package jitrun
 
 // library.go - libjitrun.so: where it is, and calls of its functions.

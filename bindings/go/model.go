@@ -1,3 +1,5 @@
+//go:build linux && amd64
+
 package jitrun
 
 import (
@@ -106,14 +108,9 @@ func (m *Model) Info() (ModelInfo, error) {
 	if err := status(nil, jitModelGetInfo, p, uintptr(unsafe.Pointer(raw))); err != nil {
 		return ModelInfo{}, err
 	}
-	return ModelInfo{
-		Description: cText(raw.description), Vocab: int(raw.vocab), Layers: int(raw.layers), Hidden: int(raw.hidden),
-		ContextTrained: int(raw.contextTrained), HasTokenizer: raw.hasTokenizer != 0,
-		HasChatTemplate: raw.hasChatTemplate != 0, HasSampling: raw.hasSampling != 0, FileBytes: raw.fileBytes,
-		WeightBytes: raw.weightBytes, TokenBytes: raw.tokenBytes, LoadSeconds: raw.loadSeconds,
-		WeightCacheTrouble: cText(raw.weightCacheTrouble), Pooling: Pooling(raw.pooling),
-		Bounded: Bounded(raw.bounded), BoundedGain: raw.boundedGain,
-	}, nil
+	var out ModelInfo
+	fromC(&out, raw)
+	return out, nil
 }
 
 // Written says whether the files of PerfMap, DumpIR, DumpAsm and Jitdump could be written whole so far.
@@ -292,7 +289,9 @@ func Devices() ([]Device, error) {
 		if err := status(nil, jitDeviceGetInfo, i, uintptr(unsafe.Pointer(raw))); err != nil {
 			return nil, err
 		}
-		out = append(out, Device{textOf(raw.name[:]), textOf(raw.about[:]), textOf(raw.whyNot[:])})
+		var one Device
+		fromC(&one, raw)
+		out = append(out, one)
 	}
 	return out, nil
 }
@@ -325,8 +324,9 @@ func ModelNeeds(path string, session *SessionOptions) (Needs, error) {
 	if err != nil {
 		return Needs{}, err
 	}
-	return Needs{raw.weightBytes, raw.tokenBytes, raw.kvBytes, raw.passBytes, raw.availableBytes, int(raw.context),
-		int(raw.contextTrained)}, nil
+	var out Needs
+	fromC(&out, raw)
+	return out, nil
 }
 
 // ObjectsOptions say which machine code WriteObjects writes, and where.
@@ -353,16 +353,16 @@ func WriteObjects(path string, options ObjectsOptions) (Objects, error) {
 	var h held
 	defer runtime.KeepAlive(&h)
 	raw := &jitObjectsOptions{size: unsafe.Sizeof(jitObjectsOptions{})}
-	raw.target, raw.dir = h.text("the target", options.Target), h.text("the directory", options.Dir)
-	raw.kv, raw.f32Activations = h.int("kv", int(options.KV)), flag(options.F32Activations)
-	raw.boundedNumerics = h.int("the numerics", int(options.BoundedNumerics))
+	h.toC(raw, &options)
 	at := h.text("the path of the model", path)
 	if h.err != nil {
 		return Objects{}, h.err
 	}
-	out := &jitObjects{size: unsafe.Sizeof(jitObjects{})}
-	if err := status(nil, jitWriteObjects, at, uintptr(unsafe.Pointer(raw)), uintptr(unsafe.Pointer(out))); err != nil {
+	wrote := &jitObjects{size: unsafe.Sizeof(jitObjects{})}
+	if err := status(nil, jitWriteObjects, at, uintptr(unsafe.Pointer(raw)), uintptr(unsafe.Pointer(wrote))); err != nil {
 		return Objects{}, err
 	}
-	return Objects{int(out.kernels), int(out.programs), out.bytes}, nil
+	var out Objects
+	fromC(&out, wrote)
+	return out, nil
 }

@@ -1,3 +1,5 @@
+//go:build linux && amd64
+
 package jitrun
 
 // options.go - how models, sessions and batches are opened: fields, and the same by their names.
@@ -168,14 +170,8 @@ func (o *ModelOptions) Set(name string, value any) error {
 	if err := set(&h, jitModelOptionsSet, unsafe.Pointer(raw), name, value); err != nil {
 		return err
 	}
-	made := ModelOptions{
-		Device: cText(raw.device), ISA: cText(raw.isa), Threads: int(raw.threads), Sealed: raw.sealed != 0,
-		CacheDir: cText(raw.cacheDir), CacheLimit: raw.cacheLimit, F32Activations: raw.f32Activations != 0,
-		BoundedNumerics: Numerics(raw.boundedNumerics), Tune: Tune(raw.tune), PerfMap: raw.perfMap != 0,
-		DumpIR: cText(raw.dumpIr), DumpAsm: cText(raw.dumpAsm), Jitdump: cText(raw.jitdump), GDB: raw.gdb != 0,
-		CopyWeights: raw.copyWeights != 0, WeightCache: cText(raw.weightCache), WeightCacheLimit: raw.weightCacheLimit,
-		Session: o.Session, Progress: o.Progress,
-	}
+	made := *o
+	fromC(&made, raw)
 	made.NoCache = raw.cacheDir != 0 && made.CacheDir == ""
 	made.KeepWeights = raw.weightCache != 0 && made.WeightCache == ""
 	*o = made
@@ -190,10 +186,7 @@ func (o *SessionOptions) Set(name string, value any) error {
 	if err := set(&h, jitSessionOptionsSet, unsafe.Pointer(raw), name, value); err != nil {
 		return err
 	}
-	*o = SessionOptions{
-		Context: int(raw.context), Threads: int(raw.threads), Batch: int(raw.batch), KV: KV(raw.kv),
-		Speculate: Speculate(raw.speculate), Profile: Profile(raw.profile), Sampling: o.Sampling, Card: o.Card,
-	}
+	fromC(o, raw)
 	return nil
 }
 
@@ -204,7 +197,7 @@ func (o *CardOptions) Set(name string, value any) error {
 	if err := set(&h, jitCardOptionsSet, unsafe.Pointer(raw), name, value); err != nil {
 		return err
 	}
-	*o = CardOptions{Launch: Launch(raw.launch), Workgroups: int(raw.workgroups), Units: int(raw.units)}
+	fromC(o, raw)
 	return nil
 }
 
@@ -215,10 +208,7 @@ func (o *BatchOptions) Set(name string, value any) error {
 	if err := set(&h, jitBatchOptionsSet, unsafe.Pointer(raw), name, value); err != nil {
 		return err
 	}
-	*o = BatchOptions{
-		Threads: int(raw.threads), Tokens: int(raw.tokens), Context: int(raw.context), KV: KV(raw.kv),
-		Speculate: Speculate(raw.speculate), MaxPassMS: int(raw.maxPassMs), KVBytes: raw.kvBytes,
-	}
+	fromC(o, raw)
 	return nil
 }
 
@@ -275,21 +265,13 @@ func (o *ModelOptions) raw(h *held) *jitModelOptions {
 	if o == nil {
 		return raw
 	}
-	raw.device, raw.isa = h.optional("the device", o.Device), h.optional("the instruction set", o.ISA)
-	raw.threads, raw.sealed = h.int("threads", o.Threads), flag(o.Sealed)
-	raw.cacheDir, raw.cacheLimit = h.optional("the cache's directory", o.CacheDir), o.CacheLimit
+	h.toC(raw, o)
 	if o.NoCache {
 		if o.CacheDir != "" {
 			h.fail(errorf(ErrArgument, "NoCache is set and CacheDir is %q: one of them was expected", o.CacheDir))
 		}
 		raw.cacheDir = h.text("", "")
 	}
-	raw.f32Activations, raw.boundedNumerics = flag(o.F32Activations), h.int("the numerics", int(o.BoundedNumerics))
-	raw.tune, raw.perfMap = h.int("tune", int(o.Tune)), flag(o.PerfMap)
-	raw.dumpIr, raw.dumpAsm = h.optional("a file's path", o.DumpIR), h.optional("a file's path", o.DumpAsm)
-	raw.jitdump, raw.gdb = h.optional("a directory's path", o.Jitdump), flag(o.GDB)
-	raw.copyWeights = flag(o.CopyWeights)
-	raw.weightCache, raw.weightCacheLimit = h.optional("the weight cache's path", o.WeightCache), o.WeightCacheLimit
 	if o.KeepWeights && o.WeightCache == "" {
 		raw.weightCache = h.text("", "")
 	}
@@ -305,9 +287,7 @@ func (o *SessionOptions) raw(h *held) *jitSessionOptions {
 	if o == nil {
 		return raw
 	}
-	raw.context, raw.threads = h.int("the context", o.Context), h.int("threads", o.Threads)
-	raw.batch, raw.kv = h.int("batch", o.Batch), h.int("kv", int(o.KV))
-	raw.speculate, raw.profile = h.int("speculate", int(o.Speculate)), h.int("profile", int(o.Profile))
+	h.toC(raw, o)
 	if o.Sampling != nil {
 		raw.sampling = keep(h, o.Sampling.raw(h))
 	}
@@ -320,8 +300,7 @@ func (o *SessionOptions) raw(h *held) *jitSessionOptions {
 func (o *CardOptions) raw(h *held) *jitCardOptions {
 	raw := &jitCardOptions{size: unsafe.Sizeof(jitCardOptions{})}
 	keep(h, raw)
-	raw.launch, raw.workgroups = h.int("launch", int(o.Launch)), h.int("workgroups", o.Workgroups)
-	raw.units = h.int("units", o.Units)
+	h.toC(raw, o)
 	return raw
 }
 
@@ -331,10 +310,7 @@ func (o *BatchOptions) raw(h *held) *jitBatchOptions {
 	if o == nil {
 		return raw
 	}
-	raw.threads, raw.tokens = h.int("threads", o.Threads), h.int("tokens", o.Tokens)
-	raw.context, raw.kv = h.int("the context", o.Context), h.int("kv", int(o.KV))
-	raw.speculate, raw.maxPassMs = h.int("speculate", int(o.Speculate)), h.int("max_pass_ms", o.MaxPassMS)
-	raw.kvBytes = o.KVBytes
+	h.toC(raw, o)
 	return raw
 }
 
@@ -344,9 +320,7 @@ func (p *Sampling) raw(h *held) *jitSampling {
 	if p == nil {
 		return raw
 	}
-	raw.temperature, raw.topK, raw.topP, raw.minP = p.Temperature, h.int("top_k", p.TopK), p.TopP, p.MinP
-	raw.repeatPenalty, raw.repeatWindow = p.RepeatPenalty, h.int("repeat_window", p.RepeatWindow)
-	raw.seed = p.Seed
+	h.toC(raw, p)
 	if p.Samplers != nil {
 		raw.samplers = h.text("samplers", strings.Join(p.Samplers, ";"))
 	}
@@ -361,32 +335,13 @@ func (p *Sampling) raw(h *held) *jitSampling {
 		}
 		raw.logitBias, raw.nLogitBias = keep(h, &list[0]), h.int("the number of biases", len(list))
 	}
-	raw.typicalP, raw.topNSigma = p.TypicalP, p.TopNSigma
-	raw.frequencyPenalty, raw.presencePenalty = p.FrequencyPenalty, p.PresencePenalty
-	raw.dynatempRange, raw.dynatempExponent = p.DynatempRange, p.DynatempExponent
-	raw.xtcProbability, raw.xtcThreshold = p.XTCProbability, p.XTCThreshold
-	raw.dryMultiplier, raw.dryBase = p.DryMultiplier, p.DryBase
-	raw.dryAllowedLength = h.int("dry_allowed_length", p.DryAllowedLength)
-	raw.dryWindow = h.int("dry_window", p.DryWindow)
-	raw.mirostat, raw.minKeep = h.int("mirostat", p.Mirostat), h.int("min_keep", p.MinKeep)
-	raw.mirostatTau, raw.mirostatEta = p.MirostatTau, p.MirostatEta
-	raw.adaptiveTarget, raw.adaptiveDecay = p.AdaptiveTarget, p.AdaptiveDecay
 	return raw
 }
 
 // samplingOf copies all that the library's struct points to.
 func samplingOf(raw *jitSampling) Sampling {
-	made := Sampling{
-		Temperature: raw.temperature, TopK: int(raw.topK), TopP: raw.topP, MinP: raw.minP,
-		RepeatPenalty: raw.repeatPenalty, RepeatWindow: int(raw.repeatWindow), Seed: raw.seed,
-		TypicalP: raw.typicalP, TopNSigma: raw.topNSigma, FrequencyPenalty: raw.frequencyPenalty,
-		PresencePenalty: raw.presencePenalty, DynatempRange: raw.dynatempRange,
-		DynatempExponent: raw.dynatempExponent, XTCProbability: raw.xtcProbability, XTCThreshold: raw.xtcThreshold,
-		DryMultiplier: raw.dryMultiplier, DryBase: raw.dryBase, DryAllowedLength: int(raw.dryAllowedLength),
-		DryWindow: int(raw.dryWindow), Mirostat: int(raw.mirostat), MinKeep: int(raw.minKeep),
-		MirostatTau: raw.mirostatTau, MirostatEta: raw.mirostatEta, AdaptiveTarget: raw.adaptiveTarget,
-		AdaptiveDecay: raw.adaptiveDecay,
-	}
+	var made Sampling
+	fromC(&made, raw)
 	if raw.samplers != 0 {
 		made.Samplers = strings.Split(cText(raw.samplers), ";")
 	}

@@ -1,3 +1,5 @@
+//go:build linux && amd64
+
 package jitrun
 
 import (
@@ -598,18 +600,8 @@ func (s *Session) Stats() (SessionStats, error) {
 	if err := status(s.c, jitSessionGetStats, s.p, uintptr(unsafe.Pointer(r))); err != nil {
 		return SessionStats{}, err
 	}
-	out := SessionStats{
-		PromptTokens: r.promptTokens, DecodeTokens: r.decodeTokens, PromptSeconds: r.promptSeconds,
-		DecodeSeconds: r.decodeSeconds, Kernels: r.kernels, KernelsGenerated: r.kernelsGenerated,
-		KernelsFromCache: r.kernelsFromCache, KernelsFromPack: r.kernelsFromPack, CacheDamaged: r.cacheDamaged,
-		CacheStoreFailed: r.cacheStoreFailed, CacheEvicted: r.cacheEvicted, GenerateSeconds: r.generateSeconds,
-		CodeBytes: r.codeBytes, KVBytes: r.kvBytes, Threads: int(r.threads), Context: int(r.context),
-		DecodePasses: r.decodePasses, Drafted: r.drafted, Accepted: r.accepted,
-		KernelsBackground: r.kernelsBackground, KernelStalls: r.kernelStalls, CacheUnreadable: r.cacheUnreadable,
-	}
-	for i, one := range r.speculation {
-		out.Speculation[i] = PassStats{int(one.tokens), one.passes, one.drafted, one.accepted}
-	}
+	var out SessionStats
+	fromC(&out, r)
 	return out, nil
 }
 
@@ -629,8 +621,9 @@ func (s *Session) CardStats() (CardStats, error) {
 	if err := status(s.c, jitSessionGetCardStats, s.p, uintptr(unsafe.Pointer(r))); err != nil {
 		return CardStats{}, err
 	}
-	return CardStats{r.launches, r.barriers, r.instructions, r.loadBytes, r.load128Bytes, r.storeBytes, r.scalarBytes,
-		r.weightBytes, r.cacheBytes, r.commands}, nil
+	var out CardStats
+	fromC(&out, r)
+	return out, nil
 }
 
 // Report tells of every kernel that the session has used, in a table for people, or as a JSON object.

@@ -1,3 +1,5 @@
+//go:build linux && amd64
+
 package jitrun
 
 // system.go - functions of the C library, found in memory: in the tables that the dynamic linker keeps for debuggers. A

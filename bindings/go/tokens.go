@@ -1,3 +1,5 @@
+//go:build linux && amd64
+
 package jitrun
 
 // tokens.go - a model's vocabulary, token by token, and what its files say of it.

@@ -292,7 +292,7 @@ static void check_call(const char *teaches, const char *function)
 		    &f, &err) != JIT_OK)
 		fail_msg("%s: %s", teaches, err.message);
 	assert_int_equal(strlen(f.prompt), f.n_prompt);
-	assert_int_equal(strlen(f.grammar), f.n_grammar);
+	assert_true(strlen(f.grammar) == f.n_grammar && !(f.kind & JIT_GRAMMAR_ADDITIONAL));
 	char *said = generate(&f, 300, &complete);
 	const jit_answer_options o =
 		JIT_ANSWER_OPTIONS(.tools = tools, .template_text = teaches, .opened = f.opened, .one_call = 1);
@@ -333,6 +333,12 @@ static void a_forced_call_is_one(void **state)
 		check_call(forms[i], "add");
 		check_call(forms[i], "now");
 		check_call(forms[i], NULL);
+		jit_forced_call f = JIT_FORCED_CALL();
+		const char *strict = "[{\"function\":{\"name\":\"add\",\"strict\":true}}]";
+		const jit_forced_options o = JIT_FORCED_OPTIONS(.tools = strict, .template_text = forms[i]);
+		assert_int_equal(jit_call_force(model, &o, &f, NULL), JIT_OK);
+		assert_int_equal(f.kind & JIT_GRAMMAR_ADDITIONAL, JIT_GRAMMAR_ADDITIONAL);
+		jit_forced_call_free(&f);
 	}
 }
 

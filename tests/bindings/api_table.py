@@ -43,17 +43,12 @@ MADE = ("jitrun-sys", "declarations.go")
 NOT_CODE = ("tests", "examples", "example", "target", "node_modules")
 
 
-def camel(name):
-    """A name of C as bindings/go/declarations.py spells it."""
-    first, *rest = name.lower().split("_")
-    return first + "".join(word.capitalize() for word in rest)
-
-
 def in_c(code, abi):
-    """The names of C that Go's code has in its own spelling."""
-    words = set(re.findall(r"\w+", code))
+    """The names of C that Go's code has in its own spelling: promptTokens, or PromptTokens of a struct of Go, whose
+    fields are those of C by their names."""
+    words = {word.lower() for word in re.findall(r"\w+", code)}
     names = {part for name, _ in names_of(abi) for part in name.split(".")}
-    return " ".join(sorted(name for name in names if camel(name) in words))
+    return " ".join(sorted(name for name in names if name.replace("_", "").lower() in words))
 
 
 def code_of(folder, abi):

@@ -19,7 +19,7 @@ export GOFLAGS='-mod=mod -trimpath' GOPROXY=off GONOSUMDB='*' GOSUMDB=off GO111M
 export GOCACHE="$build/go-cache" GOPATH="$dir/gopath" GOTMPDIR="$dir"
 export JITRUN_LIBRARY="$build/$lib" JITRUN_CACHE="$dir/cache" JITRUN_MODEL="$top/models/tale-q8_0.gguf"
 JITRUN_VERSION=$(./jitrun --version | awk 'NR == 1 { print $2 }')
-export JITRUN_VERSION JITRUN_SAMPLED="$dir/sampled"
+export JITRUN_VERSION
 
 mkdir -p "$dir/generated" && cp -r "$top/bindings/go" "$dir/go" && chmod -R u+w "$dir/go"
 if command -v python3 > /dev/null; then
@@ -29,13 +29,12 @@ if command -v python3 > /dev/null; then
 		diff "$dir/generated/$name" "$top/bindings/go/$name" > "$dir/said" 2>&1
 		check "declarations.py makes of jitrun-abi.json what $name is: $(head -n 5 "$dir/said")" [ $? = 0 ]
 	done
+	tests=$(ls "$top"/bindings/go/*_test.go)
+	code=$(ls "$top"/bindings/go/*.go | grep -v _test.go)
+	python3 "$top/tests/bindings/tested.py" $code -- $tests > "$dir/said" 2>&1
+	check "each public name is tested: $(head -n 20 "$dir/said")" [ $? = 0 ]
 fi
-./jitrun "$JITRUN_MODEL" -p 'Once upon a time' -n 24 --temp 0 --json > "$dir/line" 2> "$dir/err"
-JITRUN_IDS=$(sed -n 's/.*"ids": *\[\([^]]*\)\].*/\1/p' "$dir/line")
-export JITRUN_IDS
-check "jitrun says which tokens it made: $(cat "$dir/err")" [ -n "$JITRUN_IDS" ]
-./jitrun "$JITRUN_MODEL" -p 'Once upon a time' -n 40 --temp 0.9 --seed 11 > "$JITRUN_SAMPLED" 2> "$dir/err"
-check "jitrun writes a text: $(cat "$dir/err")" [ -s "$JITRUN_SAMPLED" ]
+. "$top/tests/bindings/expected.sh"
 cd "$dir/go" || exit 1
 if command -v gofmt > /dev/null; then
 	check "gofmt would change nothing: $(gofmt -l .)" [ -z "$(gofmt -l .)" ]
