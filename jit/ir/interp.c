@@ -317,6 +317,12 @@ PART const struct interp_ins *end_loop(const struct interp_program *p, const str
 	return ++SCALAR(in->dst) < count[in->c] ? p->ins + in->imm - 1 : in;
 }
 
+/* A test that compiles this file once more looks at each instruction here, before it is run (tests/kernels/watched.c).
+ */
+#ifndef INTERP_OP
+#define INTERP_OP(in, frame, lanes) ((enum ir_op)(in)->op)
+#endif
+
 PART void interp_go(const struct interp_program *p, char *frame, const struct interp_call *call,
                     struct interp_wave *wave, const unsigned W)
 {
@@ -325,7 +331,7 @@ PART void interp_go(const struct interp_program *p, char *frame, const struct in
 
 	wave->in = NULL;
 	for (; in < stop; in++)
-		switch ((enum ir_op)in->op) {
+		switch (INTERP_OP(in, frame, W)) {
 #define OP(name, dst, a, b, c, imm, effects, needs, expression, meaning) \
 	case IR_##name: \
 		ROW_##dst(expression)

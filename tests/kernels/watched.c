@@ -1,0 +1,170 @@
+/* tests/kernels/watched.c - see watched.h. The interpreter once more, with a look at each instruction. */
+#include "tests/kernels/watched.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/ir/interp_program.h"
+
+static unsigned watched_op(const struct interp_ins *in, const char *frame, unsigned lanes);
+#define INTERP_OP(in, frame, lanes) ((enum ir_op)watched_op(in, frame, lanes))
+#include "jit/ir/interp.c"
+
+/* What is being run, one kernel at a time. */
+static struct {
+	watched_see *see;
+	void *context;
+	uintptr_t own, own_end; /* frames and shared bytes */
+	jmp_buf stop;
+} run;
+
+static void touch(uint64_t at, uint64_t bytes, bool write, bool handed)
+{
+	const struct watched_access a = { at, bytes, write, handed };
+
+	if (at >= run.own && at + bytes <= run.own_end)
+		return;
+	if (!run.see(run.context, &a))
+		longjmp(run.stop, 1);
+}
+
+static uint64_t scalar(const char *frame, uint32_t offset)
+{
+	uint64_t v;
+
+	memcpy(&v, frame + offset, 8);
+	return v;
+}
+
+static int32_t lane_of(const char *frame, uint32_t offset, unsigned lane)
+{
+	int32_t v;
+
+	memcpy(&v, frame + offset + lane * 4, 4);
+	return v;
+}
+
+/* n elements of so many bytes, `stride` apart. */
+static void touch_each(uint64_t at, unsigned n, uint64_t stride, uint64_t bytes, bool write, bool handed)
+{
+	for (unsigned i = 0; i < n; i++)
+		touch(at + i * stride, bytes, write, handed);
+}
+
+static void touch_lanes(const struct interp_ins *in, const char *frame, unsigned lanes)
+{
+	const uint64_t at = scalar(frame, in->a) + (uint64_t)in->imm;
+
+	switch ((enum ir_op)in->op) {
+	case IR_fload: touch(at, in->lanes * 4, false, false); break;
+	case IR_iload: touch(at, lanes * 4, false, false); break;
+	case IR_fload_h:
+	case IR_iload_u16: touch(at, lanes * 2, false, false); break;
+	case IR_iload_u8:
+	case IR_iload_s8: touch(at, lanes, false, false); break;
+	case IR_iload_s: touch_each(at, lanes, in->stride, 4, false, false); break;
+	case IR_fawait: touch_each(at, in->lanes, in->stride, 4, false, true); break;
+	case IR_fbcast:
+	case IR_ibcast:
+	case IR_sload32: touch(at, 4, false, false); break;
+	case IR_fbcast_h: touch(at, 2, false, false); break;
+	case IR_sload64:
+	case IR_aload: touch(at, 8, false, false); break;
+	case IR_igather:
+	case IR_fawait_at:
+		for (unsigned l = 0; l < lanes; l++)
+			touch(at + (uint64_t)(int64_t)lane_of(frame, in->b, l), 4, false, in->op == IR_fawait_at);
+		break;
+	case IR_fgive: touch(at, in->lanes * 4, true, true); break;
+	case IR_fstore: touch(at, in->lanes * 4, true, false); break;
+	case IR_fstore_h: touch(at, in->lanes * 2, true, false); break;
+	case IR_istore_8: touch(at, lanes, true, false); break;
+	case IR_fstore_s: touch_each(at, in->lanes, in->stride, 4, true, false); break;
+	case IR_fstore_hs: touch_each(at, in->lanes, in->stride, 2, true, false); break;
+	case IR_fstore1: touch(at, 4, true, false); break;
+	default: break;
+	}
+}
+
+/* Strips, or rows of a tile: those of the first half alone, where the row is one of half a tile. */
+static unsigned strips(unsigned op) { return op == IR_tload_top || op == IR_tstore_top || op == IR_oload_top ? 8 : 16; }
+
+static void touch_matrices(const struct interp_ins *in, const char *frame)
+{
+	const uint64_t at = scalar(frame, in->a) + (uint64_t)in->imm;
+	const bool write = in->op == IR_tstore || in->op == IR_tstore_top || in->op == IR_ostore;
+
+	switch ((enum ir_op)in->op) {
+	case IR_tload:
+	case IR_tload_top:
+	case IR_tload_h:
+	case IR_tstore:
+	case IR_tstore_top:
+		for (unsigned r = 0; r < strips(in->op); r++)
+			touch_each(at + r * in->stride, 16, in->lanes, in->op == IR_tload_h ? 2 : 4, write, false);
+		break;
+	case IR_oload:
+	case IR_oload_top:
+	case IR_ostore:
+		for (unsigned r = 0; r < strips(in->op); r++)
+			touch_each(at + r * in->stride, 2, in->lanes * 16u, 16, write, false);
+		break;
+	case IR_oload_turned: touch(at, 16 * 128, false, false); break;
+	default: break;
+	}
+}
+
+static void touch_copies(const struct interp_ins *in, const char *frame, unsigned lanes)
+{
+	const uint64_t from = scalar(frame, in->b), to = scalar(frame, in->a);
+
+	switch ((enum ir_op)in->op) {
+	case IR_copy:
+		touch(from, (uint64_t)in->imm, false, false);
+		touch(to, (uint64_t)in->imm, true, false);
+		break;
+	case IR_copy_at:
+		for (unsigned l = 0; l < lanes; l++)
+			touch(from + (uint64_t)(int64_t)lane_of(frame, in->c, l), (uint64_t)in->imm, false, false);
+		touch(to, lanes * (uint64_t)in->imm, true, false);
+		break;
+	case IR_idots:
+		touch(from, in->lanes * 32u, false, false);
+		touch(scalar(frame, in->c), 32 * 32, false, false);
+		touch(to + (uint64_t)in->imm, in->lanes * 128u, true, false);
+		break;
+	default: break;
+	}
+}
+
+static unsigned watched_op(const struct interp_ins *in, const char *frame, unsigned lanes)
+{
+	if (in->op == IR_copy || in->op == IR_copy_at || in->op == IR_idots)
+		touch_copies(in, frame, lanes);
+	else if (ir_facts[in->op].imm == IR_IMM_t)
+		touch_matrices(in, frame);
+	else
+		touch_lanes(in, frame, lanes);
+	return in->op;
+}
+
+bool watched_run(const struct ir *ir, const uint64_t *arg, int64_t begin, int64_t end, watched_see *see, void *context)
+{
+	struct interp_program *p = interp_compile(ir);
+	const size_t bytes = p ? (interp_frame_bytes(p) + 63) & ~(size_t)63 : 0;
+	char *frame = p ? aligned_alloc(64, bytes) : NULL;
+	bool done = false;
+
+	if (!p || !frame)
+		abort();
+	run.see = see;
+	run.context = context;
+	run.own = (uintptr_t)frame;
+	run.own_end = run.own + bytes;
+	if (!setjmp(run.stop))
+		done = interp_run(p, frame, arg, begin, end) == INTERP_DONE;
+	free(frame);
+	interp_free(p);
+	return done;
+}
