@@ -9,6 +9,7 @@
 #include "bench/cards.h"
 #include "bench/mca.h"
 #include "programs/synth.h"
+#include "kernels-templates/signature.h"
 #include "jit/rdna/program.h"
 #include "runtime/model.h"
 #include "runtime/options.h"
@@ -255,7 +256,7 @@ static struct op_cost op_cost_of(const struct prediction *p, const struct plan_o
 	double rounds = ceil(units / shares), busy = units < shares ? units : shares, uneven = rounds * busy / units;
 
 	fill_counts(&f, p, find_counted(p, key));
-	uint64_t tokens = key->kind == KEY_MATMUL ? l->arg[MATMUL_COLUMNS] : p->plan.tokens;
+	uint64_t tokens = kernel_columns(key, l->arg, p->plan.tokens);
 	const struct template_reads reads = template_reads(key, (uint64_t)units, p->o->depth, tokens);
 	f.least = (double)template_traffic(key, (uint64_t)units, p->o->depth, tokens);
 	f.least_weights = (double)reads.weights;

@@ -8,6 +8,7 @@
 #include "bench/layer_bench.h"
 #include "bench/peak.h"
 #include "bench/measurement.h"
+#include "kernels-templates/signature.h"
 #include "runtime/jitrun.h"
 #include "programs/output.h"
 
@@ -77,7 +78,8 @@ static void describe_matrix(struct operation *op, const struct suite *s, const c
 	for (size_t i = op->run.first; i < op->run.first + op->run.n; i++) {
 		const struct plan_op *at = &op->run.plan->op[i];
 		const struct key *key = &op->run.plan->kernel[at->kernel].key;
-		uint64_t tile_tokens = at->arg[MATMUL_COLUMNS], units = (uint64_t)(at->end - at->begin);
+		uint64_t tile_tokens = kernel_columns(key, at->arg, op->run.plan->tokens),
+			 units = (uint64_t)(at->end - at->begin);
 		op->bytes += (double)template_traffic(key, units, 0, tile_tokens);
 		op->flops += 2.0 * k->rows * k->k * matrices * (double)tile_tokens;
 		if (i > op->run.first) /* weights once */

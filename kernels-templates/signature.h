@@ -93,6 +93,8 @@ struct kernel_extent kernel_extent(const struct key *key, const uint64_t *arg, u
 
 /* The slot of that layout; template_args(key) where there is none. */
 unsigned kernel_slot(const struct key *key, enum kernel_layout layout);
+/* The columns that a launch works on: what it has in KERNEL_COLUMNS, else those of its pass. */
+uint64_t kernel_columns(const struct key *key, const uint64_t *arg, uint64_t pass);
 
 /* Bytes of an element; 0 where the key decides. */
 unsigned kernel_type_bytes(enum kernel_type type);

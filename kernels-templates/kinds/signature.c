@@ -131,6 +131,13 @@ unsigned kernel_slot(const struct key *key, enum kernel_layout layout)
 	return slot;
 }
 
+uint64_t kernel_columns(const struct key *key, const uint64_t *arg, uint64_t pass)
+{
+	const unsigned slot = kernel_slot(key, KERNEL_COLUMNS);
+
+	return slot < template_args(key) ? arg[slot] : pass;
+}
+
 unsigned kernel_type_bytes(enum kernel_type type)
 {
 	static const uint8_t bytes[KERNEL_TYPES] = {

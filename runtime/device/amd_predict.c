@@ -3,7 +3,7 @@
  * Only for cutting launches that would be long, and for noticing those that never end: so it errs on the long side.
  * bench/predict.h knows better, and takes its time.
  */
-#include "kernels-templates/templates.h"
+#include "kernels-templates/signature.h"
 #include "runtime/device/amd.h"
 
 static const struct {
@@ -26,8 +26,7 @@ double amd_predict(const struct amd_card *card, const struct plan *p, size_t op)
 {
 	const struct plan_op *l = &p->op[op];
 	const struct key *key = &p->kernel[l->kernel].key;
-	uint64_t units = (uint64_t)(l->end - l->begin),
-		 columns = key->kind == KEY_MATMUL ? l->arg[MATMUL_COLUMNS] : p->tokens;
+	uint64_t units = (uint64_t)(l->end - l->begin), columns = kernel_columns(key, l->arg, p->tokens);
 	const struct template_reads reads = template_reads(key, units, assumed.position, columns);
 	double bytes = (double)template_traffic(key, units, assumed.position, columns),
 	       products = (double)columns *

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "kernels-templates/signature.h"
 #include "runtime/host/system.h"
 
 enum { EVENTS_MOST = 1 << 20, NOTES_MOST = 1 << 16 };
@@ -118,7 +119,9 @@ bool profile_add_plan(struct profile *p, struct plan *plan, struct error *err)
 		return error_set(err, ERROR_MEMORY, "no memory to profile %zu more kernels", plan->n_kernels);
 	plan->profile_at = (uint32_t)p->n_kernels;
 	for (size_t i = 0; i < plan->n_kernels; i++)
-		p->kernel[p->n_kernels++] = (struct profile_kernel){ .key = plan->kernel[i].key };
+		p->kernel[p->n_kernels++] = (struct profile_kernel){
+			.key = plan->kernel[i].key, .columns = kernel_slot(&plan->kernel[i].key, KERNEL_COLUMNS)
+		};
 	return true;
 }
 
@@ -182,8 +185,8 @@ void profile_ran(struct profile *p, enum profile_pass kind, const struct plan *p
 		const struct plan_op *l = &plan->op[i];
 		struct profile_kernel *k = &p->kernel[plan->profile_at + l->kernel];
 		k->calls++;
-		/* a matmul's op may be the tiles or the rest of the tokens */
-		uint64_t tokens = k->key.kind == KEY_MATMUL ? l->arg[MATMUL_COLUMNS] : plan->tokens;
+		/* an op may have some of the tokens alone */
+		uint64_t tokens = k->columns < l->n_args ? l->arg[k->columns] : plan->tokens;
 		k->bytes += template_traffic(&k->key, (uint64_t)(l->end - l->begin), position, tokens);
 	}
 	add_note(p, &(struct note){ start, end, "passes", name[kind], plan->tokens, position });

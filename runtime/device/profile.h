@@ -38,6 +38,7 @@ struct profile_kernel {
 	uint64_t calls;       /* ops */
 	uint64_t bytes;       /* they were expected to read and write in memory, in all */
 	uint64_t nanoseconds; /* of all workers together */
+	unsigned columns;     /* the slot that says how many columns an op works on; none: template_args() */
 };
 struct profile_totals {
 	uint64_t passes[2], tokens[2], nanoseconds[2];

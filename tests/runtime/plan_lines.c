@@ -47,7 +47,7 @@ static void print_value(uint64_t v)
 	const uint64_t a = v >> AREA_BITS;
 
 	if (a > AREA_NONE && a < AREA_COUNT)
-		printf(" %s+%" PRIx64, area_name[a], v & ((1ull << AREA_BITS) - 1));
+		printf(" %s+%" PRIx64, area_name[a], (uint64_t)(v & ((1ull << AREA_BITS) - 1)));
 	else
 		printf(" %" PRIx64, v);
 }
