@@ -6,8 +6,7 @@
  */
 #include <string.h>
 
-#include "kernels-templates/numerics.h"
-#include "kernels-templates/templates.h"
+#include "kernels-templates/signature.h"
 #include "runtime/device/cuda_pass.h"
 
 /* What a token has of an input at most: an id, or an angle for each two dimensions of its widest heads. */
@@ -59,12 +58,26 @@ void cuda_find_inputs(const struct cuda_stream *s, struct cuda_plan *c)
 
 /* ---- what goes to the host */
 
+/* Whether these bytes are among the results of ops before: another op then goes on from them. */
+static bool is_output(const struct cuda_plan *c, uint64_t address, size_t bytes)
+{
+	const uint64_t end = address + bytes;
+
+	for (unsigned i = 0; i < c->n_outputs && address < end;) {
+		const uint64_t within = address - (uint64_t)(uintptr_t)c->output[i].to;
+		const bool here = within < c->output[i].bytes;
+		address += here ? c->output[i].bytes - within : 0;
+		i = here ? 0 : i + 1;
+	}
+	return address >= end;
+}
+
 static bool add_output(const struct cuda_stream *s, struct cuda_plan *c, uint64_t address, size_t bytes,
                        struct error *err)
 {
 	void *to = (void *)(uintptr_t)address;
 
-	if (!cuda_shared_bytes(cuda_card_of(s), to))
+	if (!cuda_shared_bytes(cuda_card_of(s), to) || is_output(c, address, bytes))
 		return true;
 	if (c->n_outputs == CUDA_OUTPUTS)
 		return error_set(err, ERROR_UNSUPPORTED, "a pass has more than %d results for the host", CUDA_OUTPUTS);
@@ -81,13 +94,14 @@ bool cuda_find_outputs(const struct cuda_stream *s, struct cuda_plan *c, struct 
 	for (size_t i = inputs_end(p); cuda_card_of(s)->cards > 1 && i < p->n_ops; i++) {
 		const struct plan_op *l = &p->op[i];
 		const struct key *key = &p->kernel[l->kernel].key;
-		if (key->kind != KEY_MATMUL)
-			continue;
-		const uint64_t rows = numerics_pad(key->rows), columns = l->arg[MATMUL_COLUMNS];
-		if (!add_output(s, c, l->arg[MATMUL_OUT], columns * rows * sizeof(float), err) ||
-		    (key->flags & KEY_GREATEST &&
-		     !add_output(s, c, l->arg[MATMUL_GREATEST], columns * (rows / 32) * sizeof(float), err)))
-			return false;
+		for (uint32_t slot = 0; slot < l->n_args; slot++) {
+			const struct kernel_use use = kernel_use(key, slot);
+			if (!(use.access & KERNEL_WRITE) || use.layout == KERNEL_PAGES)
+				continue;
+			const struct kernel_extent e = kernel_extent(key, l->arg, slot, l->begin, l->end);
+			if (!add_output(s, c, l->arg[slot] + e.begin, e.end - e.begin, err))
+				return false;
+		}
 	}
 	return !c->n_outputs || (c->outputs = d->alloc(d, c->outputs_bytes, DEVICE_BUFFERS, err)) != NULL;
 }
