@@ -6,6 +6,7 @@
  * form stands behind a barrier as ever, and may read there. An editor keeps that nothing in the region is written twice
  * and that nobody but ops that give write there (tests/runtime/t_handed.c).
  */
+#include "kernels-templates/signature.h"
 #include "runtime/plan/plan_build.h"
 
 enum { ROUND = 256 };
@@ -244,22 +245,17 @@ static bool in_region(const struct plan *p, uint64_t address)
 	return address - plan_address(p->handed) < p->handed_bytes;
 }
 
+/* All that it awaits. */
 static bool reads_given(const struct plan *p, const struct plan_op *op)
 {
 	const struct key *key = &p->kernel[op->kernel].key;
 
-	switch (key->kind) {
-	case KEY_EMBED: return true;
-	case KEY_NORM: return in_region(p, op->arg[NORM_X]);
-	case KEY_MATMUL:
-		return in_region(p, op->arg[MATMUL_X]) && (!op->arg[MATMUL_XS] || in_region(p, op->arg[MATMUL_XS])) &&
-		       (!(key->flags & KEY_RESIDUAL) || in_region(p, op->arg[MATMUL_FROM]));
-	case KEY_ATTENTION:
-		return in_region(p, op->arg[ATTENTION_Q]) && in_region(p, op->arg[ATTENTION_K]) &&
-		       in_region(p, op->arg[ATTENTION_V]);
-	case KEY_MERGE: return in_region(p, op->arg[MERGE_RECORDS]);
-	default: return false;
+	for (uint32_t slot = 0; slot < op->n_args; slot++) {
+		const uint32_t access = kernel_use(key, slot).access;
+		if (access & KERNEL_READ && access & KERNEL_HANDED && !in_region(p, op->arg[slot]))
+			return false;
 	}
+	return true;
 }
 
 void plan_handed_end(struct plan_builder *b)
