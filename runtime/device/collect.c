@@ -6,6 +6,7 @@
 
 #include "base/memfile.h"
 #include "jit/store/safefile.h"
+#include "kernels-templates/signature.h"
 #include "loaders/gguf_write.h"
 #include "runtime/device/device.h"
 #include "runtime/plan/plan.h"
@@ -26,15 +27,21 @@ struct collect {
 	size_t n;
 };
 
-static struct entry *entry_of(const struct collect *c, const struct weights_matrix *w)
+static bool lies_at(const struct weights_matrix *w, uint64_t packed)
 {
-	uintptr_t at = (uintptr_t)w, first = (uintptr_t)c->weights->layer;
-	size_t layer = at >= first ? (at - first) / sizeof *c->weights->layer : c->layers;
+	return w->packed && (uint64_t)(uintptr_t)w->packed == packed;
+}
 
-	if (w == &c->weights->lm_head)
-		return &c->entry[c->n - 1];
-	return layer < c->layers ? &c->entry[layer * MATRIX_SLOTS + (size_t)(w - c->weights->layer[layer].matrix)]
-	                         : NULL;
+/* Of the matrix that lies there; NULL: of none. */
+static struct entry *entry_of(const struct collect *c, uint64_t packed)
+{
+	const struct weights *w = c->weights;
+
+	for (uint32_t layer = 0; layer < c->layers; layer++)
+		for (size_t m = 0; m < MATRIX_SLOTS; m++)
+			if (lies_at(&w->layer[layer].matrix[m], packed))
+				return &c->entry[layer * MATRIX_SLOTS + m];
+	return lies_at(&w->lm_head, packed) ? &c->entry[c->n - 1] : NULL;
 }
 
 static uint64_t experts_of(const struct entry *e) { return e->tensor->experts ? e->tensor->experts : 1; }
@@ -48,37 +55,79 @@ static void add(struct entry *e, uint64_t expert, const float *x, uint64_t k)
 	e->tokens[expert]++;
 }
 
-/* Token by token, and of each its slots: an expert's sums are those of its tokens in their order. */
-static void see_experts(struct entry *e, const struct plan_op *op, const struct weights_matrix *w)
+/* ---- what an op multiplies */
+
+/* The op's input as f32 [column][kp(k)]: as it is, or as it was before KEY_INTERLEAVE laid it out anew or rounded it.
+ * NULL: there are no such numbers, or no matrix of its own is multiplied with them. */
+static const float *floats_of(const struct plan *p, size_t op)
 {
-	for (uint32_t t = 0; t < op->seen_tokens; t++)
-		for (uint32_t slot = 0; slot < op->seen_slots; slot++) {
-			uint32_t at = t * ROUTE_MOST + slot;
-			uint64_t row = op->seen_places ? (uint32_t)op->seen_places[at]
-			                               : ((uint64_t)t * op->seen_slots + slot) / op->seen_sharing;
-			add(e, (uint32_t)op->seen_chosen[at], op->seen + row * numerics_pad(w->k), w->k);
-		}
+	const struct plan_op *l = &p->op[op];
+	const struct key *key = &p->kernel[l->kernel].key;
+
+	if (key->kind != KEY_MATMUL || key->flags & (KEY_BY_HEAD | KEY_NORM_IN))
+		return NULL;
+	const struct kernel_use x = kernel_use(key, MATMUL_X);
+	if (x.type == KERNEL_F32 && x.layout == KERNEL_ROWS)
+		return (const float *)(uintptr_t)l->arg[MATMUL_X];
+	for (size_t i = x.type == KERNEL_INT8 ? 0 : op; i-- > 0;) {
+		const struct plan_op *made = &p->op[i];
+		const struct key *by = &p->kernel[made->kernel].key;
+		if (by->kind != KEY_INTERLEAVE)
+			continue;
+		const uint64_t at = l->arg[MATMUL_X] - made->arg[INTERLEAVE_OUT];
+		if (at < kernel_extent(by, made->arg, INTERLEAVE_OUT, made->begin, made->end).end)
+			return (const float *)(uintptr_t)made->arg[INTERLEAVE_X] + at / kernel_type_bytes(x.type);
+	}
+	return NULL;
 }
 
-static void see(struct collect *c, const struct plan_op *op, const struct weights_matrix *w)
+/* The input of each slot, in the order of the tokens: an expert's sums are those of its tokens in their order. */
+static void see_slots(struct entry *e, const struct plan_op *l, const struct key *key, const float *x)
 {
-	struct entry *e = w ? entry_of(c, w) : NULL;
+	const int32_t *chosen = (const int32_t *)(uintptr_t)l->arg[MATMUL_ROUTES];
+	const uint64_t slots = (uint64_t)(l->end - l->begin) / (numerics_pad(key->rows) / 32);
+
+	for (uint64_t i = 0; i < slots; i++)
+		add(e, (uint32_t)chosen[i / key->heads * ROUTE_MOST + i % key->heads],
+		    x + i / key->kv_heads * numerics_pad(key->k), key->k);
+}
+
+/* The columns of each group, which are sorted by token. */
+static void see_groups(struct entry *e, const struct plan_op *l, const struct key *key, const float *x)
+{
+	const struct route_group *group = (const struct route_group *)(uintptr_t)l->arg[MATMUL_ROUTES];
+	const uint64_t groups = (uint64_t)(l->end - l->begin) / (numerics_pad(key->rows) / 32);
+
+	for (uint64_t i = 0; i < groups; i++)
+		for (int32_t column = 0; column < group[i].columns; column++)
+			add(e, (uint32_t)group[i].expert,
+			    x + (uint64_t)(group[i].first + column) * numerics_pad(key->k), key->k);
+}
+
+static void see(struct collect *c, const struct plan_op *l, const struct key *key, uint64_t packed, const float *x)
+{
+	struct entry *e = entry_of(c, packed);
 
 	if (!e || !e->sum)
 		return;
-	if (op->seen_chosen)
-		see_experts(e, op, w);
+	if (key->flags & KEY_EXPERTS)
+		(key->tile_n > 1 ? see_groups : see_slots)(e, l, key, x);
 	else
-		for (uint32_t t = 0; t < op->seen_tokens; t++)
-			add(e, 0, op->seen + t * numerics_pad(w->k), w->k);
+		for (uint64_t column = 0; column < l->arg[MATMUL_COLUMNS]; column++)
+			add(e, 0, x + column * numerics_pad(key->k), key->k);
 }
 
-void collect_see(struct collect *c, const struct plan_op *op)
+void collect_see(struct collect *c, const struct plan *p, size_t op)
 {
-	if (!op->seen)
+	const struct plan_op *l = &p->op[op];
+	const struct key *key = &p->kernel[l->kernel].key;
+	const float *x = floats_of(p, op);
+
+	if (!x)
 		return;
-	see(c, op, op->seen_by);
-	see(c, op, op->seen_by2);
+	see(c, l, key, l->arg[MATMUL_W], x);
+	if (key->flags & KEY_PAIR)
+		see(c, l, key, l->arg[MATMUL_W2], x);
 }
 
 /* Whether an entry before has the same tensor: matrices that are parts of one have the same inputs. */

@@ -7,6 +7,7 @@
 #ifndef DEVICE_COLLECT_H
 #define DEVICE_COLLECT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -14,15 +15,15 @@
 #include "runtime/plan/weights.h"
 
 struct collect;
-struct plan_op;
+struct plan;
 struct stream;
 
 /* Begins, on a stream that stays open as long; err names the model. NULL: err. */
 struct collect *collect_open(struct stream *s, const struct model_spec *spec, const struct weights *w,
                              struct error *err);
 void collect_close(struct collect *c);
-/* By whoever runs a plan: the inputs of this op are there. */
-void collect_see(struct collect *c, const struct plan_op *op);
+/* Called before op number `op` runs: its inputs are there, and those of the ops that prepared them, still. */
+void collect_see(struct collect *c, const struct plan *p, size_t op);
 
 /* Writes what was collected as a GGUF file (loaders/imatrix.h). text names what was read, chunks of so many tokens. */
 bool collect_write(const struct collect *c, const char *path, const char *text, uint32_t chunks, uint32_t chunk_tokens,

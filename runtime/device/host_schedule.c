@@ -209,7 +209,7 @@ static uint32_t open_stage(void *user, int worker, uint32_t stage)
 		return 0;
 	}
 	for (uint32_t i = first; r->stream->collect && i < stage_end(p, stage); i++)
-		collect_see(r->stream->collect, &p->op[i]);
+		collect_see(r->stream->collect, p, i);
 	if (p->op[first].uneven) /* then all are: attention of one sequence or several */
 		return open_dynamic(r, stage);
 	for (uint32_t i = first; i < stage_end(p, stage); i++)
@@ -303,7 +303,7 @@ static bool run_alone(struct region *r, struct error *err)
 		if (cancel_any(r->stream->cancel))
 			return cancel_error(err);
 		if (r->stream->collect)
-			collect_see(r->stream->collect, &p->op[i]);
+			collect_see(r->stream->collect, p, i);
 		call(r, 0, i, p->op[i].begin, p->op[i].end);
 	}
 	return true;

@@ -204,15 +204,6 @@ struct plan_op {
 	uint32_t fused_units; /* not 0: so many units belong to one step of a chain, together with the units of its
 	                      neighbours of the same step; a step waits for no other, whatever `barrier` says between
 	                      the chain's ops. Who cannot use that need not. */
-	/* Of the last op of a matmul with f32 inputs: what all of its ops read, seen_tokens times numerics_pad(k), and
-	 * by which matrices. */
-	const float *seen;
-	const struct weights_matrix *seen_by, *seen_by2;
-	uint32_t seen_tokens;
-	/* Where the matrices are experts': which of them each slot of a token has, [token][ROUTE_MOST]; NULL: they are
-	 * not. seen has a row for each seen_sharing slots of a token, or (places) where it says, for each slot. */
-	const int32_t *seen_chosen, *seen_places;
-	uint32_t seen_slots, seen_sharing;
 };
 
 /* What a slot holds in a run: the first token's position; the table of pages, or of those of layers with a window; an

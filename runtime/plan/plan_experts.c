@@ -142,17 +142,6 @@ static void multiply(struct plan_builder *b, const struct matmul *m, uint32_t in
 	}
 	a[MATMUL_ROUTES] = sorted(b) ? plan_address(b->buf->groups) : plan_address(b->buf->chosen);
 	plan_last_op(b)->uneven = sorted(b);
-	if (act == DTYPE_F32) {
-		struct plan_op *op = plan_last_op(b);
-		op->seen = m->in.x;
-		op->seen_by = m->w;
-		op->seen_by2 = m->w2;
-		op->seen_tokens = b->n;
-		op->seen_chosen = b->buf->chosen;
-		op->seen_places = sorted(b) ? b->buf->places : NULL;
-		op->seen_slots = s->experts_used;
-		op->seen_sharing = inputs;
-	}
 	plan_barrier(b);
 }
 
@@ -214,20 +203,6 @@ static void combine(struct plan_builder *b, const float *in, const float *shares
 		step_scale(b, free, b->buf->x, b->n, s->hidden, plan_f32_slot(s->residual_scale.value), KEY_RESIDUAL);
 }
 
-/* What ops from `first` on say of matrices that were copied is said of the shared expert's own. */
-static void name_shared(struct plan_builder *b, size_t first, const struct weights_layer *copy,
-                        const struct weights_layer *l)
-{
-	for (size_t i = first; i < b->p->n_ops; i++) {
-		const struct weights_matrix **by[] = { &b->p->op[i].seen_by, &b->p->op[i].seen_by2 };
-		for (int k = 0; k < 2; k++)
-			*by[k] = *by[k] == &copy->gate   ? &l->shared_gate
-			         : *by[k] == &copy->up   ? &l->shared_up
-			         : *by[k] == &copy->down ? &l->shared_down
-			                                 : *by[k];
-	}
-}
-
 /* The expert of all tokens, up to its gate; its share's logit takes the place of the router's. */
 static void begin_shared(struct plan_builder *b, const struct weights_layer *l, struct activations in)
 {
@@ -236,9 +211,7 @@ static void begin_shared(struct plan_builder *b, const struct weights_layer *l, 
 	if (l->shared_router.packed)
 		step_matmul(b, &(struct matmul){
 				       .w = &l->shared_router, .in = in, .out = b->buf->routed, .tokens = b->n });
-	size_t first = b->p->n_ops;
 	step_gate_and_up(b, &dense, in);
-	name_shared(b, first, &dense, l);
 }
 
 static void end_shared(struct plan_builder *b, const struct weights_layer *l)
@@ -247,9 +220,7 @@ static void end_shared(struct plan_builder *b, const struct weights_layer *l)
 	const struct plan_buffers *f = b->buf;
 
 	if (!l->shared_router.packed) {
-		size_t first = b->p->n_ops;
 		step_down(b, &dense);
-		name_shared(b, first, &dense, l);
 		return;
 	}
 	step_matmul(b, &(struct matmul){ .w = &l->shared_down, .in = plan_gated(b), .out = f->xn, .tokens = b->n });

@@ -153,11 +153,4 @@ void step_matmul(struct plan_builder *b, const struct matmul *m)
 		turn(b, m, act, t + i, n - i);
 	for (; i < n; i++)
 		matmul_launch(b, m, turns ? &turned : &m->in, act, t[i]);
-	if (act != DTYPE_Q8_0 && !m->in.norm) {
-		struct plan_op *last = plan_last_op(b);
-		last->seen = m->in.x;
-		last->seen_by = m->w;
-		last->seen_by2 = m->w2;
-		last->seen_tokens = m->tokens;
-	}
 }
