@@ -69,7 +69,8 @@ struct kernel_use {
 	struct kernel_span span[KERNEL_SPANS];
 };
 
-/* A row of the table. k: the launch's key; arg: its slots, of which values are read; u: the unit. */
+/* A row of the table. k: the launch's key; arg: its slots, of which values are read; NULL: no spans are wanted; u: the
+ * unit. */
 struct kernel_arg {
 	const char *name, *meaning;
 	struct kernel_use (*use)(const struct key *k, const uint64_t *arg, uint64_t u);

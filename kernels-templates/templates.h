@@ -381,10 +381,6 @@ enum {
 	CONV_ARGS
 };
 enum { CONV_MAX_TAPS = 8 };
-static inline uint64_t template_conv_state_bytes(uint32_t channels, uint32_t taps)
-{
-	return (uint64_t)channels * (taps - 1) * 4;
-}
 
 /* Blocks of 32 values that a head has; the last one of 16 where its size is no multiple of 32. */
 static inline uint32_t template_value_blocks(uint32_t value_dim) { return (value_dim + 31) / 32; }
@@ -408,10 +404,6 @@ enum {
 	DELTA_ARGS
 };
 enum { DELTA_MAX_DIM = 256 };
-static inline uint64_t template_delta_state_bytes(uint32_t heads, uint32_t key_dim, uint32_t value_dim)
-{
-	return (uint64_t)heads * key_dim * template_value_blocks(value_dim) * 128;
-}
 
 /* KEY_SCAN: the selective scan. key: heads, kv_heads (groups of heads, which have keys and queries in common), head_dim
  * (rows of a head's state, which are elements of a key; a multiple of 16), rows (values of a head; a multiple of 16,

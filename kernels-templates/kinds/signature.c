@@ -61,11 +61,12 @@ static void put_spans(struct kernel_use *use, struct spans spans) { memcpy(use->
 #define EACH(at, bytes, count, stride) one(at, bytes, count, stride)
 #define NOWHERE one(0, 0, 0, 0)
 
+/* a NULL: how the slot is used, without the bytes. */
 #define ARG(kind, slot, access_, type_, layout_, span_, meaning) \
 	static struct kernel_use use_##kind##_##slot(const struct key *k, const uint64_t *a, uint64_t u) \
 	{ \
 		struct kernel_use use = { access_, (uint8_t)(type_), (uint8_t)(layout_), { { 0, 0, 0, 0 } } }; \
-		if (use.access & KERNEL_UPDATE) /* else the key may lack what a span divides by */ \
+		if (a && use.access & KERNEL_UPDATE) /* else the key may lack what a span divides by */ \
 			put_spans(&use, span_); \
 		return use; \
 	}
@@ -94,14 +95,7 @@ struct kernel_use kernel_unit(const struct key *key, const uint64_t *arg, unsign
 	return kernel_arg(key, slot)->use(key, arg, (uint64_t)unit);
 }
 
-struct kernel_use kernel_use(const struct key *key, unsigned slot)
-{
-	static const uint64_t none[ARGS_MOST];
-	struct kernel_use use = kernel_unit(key, none, slot, 0);
-
-	memset(use.span, 0, sizeof use.span);
-	return use;
-}
+struct kernel_use kernel_use(const struct key *key, unsigned slot) { return kernel_arg(key, slot)->use(key, NULL, 0); }
 
 struct kernel_extent kernel_extent(const struct key *key, const uint64_t *arg, unsigned slot, int64_t begin,
                                    int64_t end)

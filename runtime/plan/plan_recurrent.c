@@ -152,7 +152,7 @@ static void delta_span(struct plan_builder *b, const struct weights_layer *l, ui
 	a[DELTA_OUT] = row_of(f->m, span, (uint64_t)r->value_heads * r->value_dim);
 	a[DELTA_COLUMNS] = span->tokens;
 	state_slots(b, &a[DELTA_STATE_IN], &a[DELTA_STATE_OUT],
-	            plan_state_offset(b->spec, layer) + template_conv_state_bytes(r->channels, r->taps));
+	            plan_state_offset(b->spec, layer) + plan_conv_bytes(b->spec));
 }
 
 void step_delta_rule(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, struct activations in)
@@ -205,7 +205,7 @@ static void scan_span(struct plan_builder *b, const struct weights_layer *l, uin
 	a[SCAN_OUT] = row_of(f->m, span, (uint64_t)r->value_heads * r->value_dim);
 	a[SCAN_COLUMNS] = span->tokens;
 	state_slots(b, &a[SCAN_STATE_IN], &a[SCAN_STATE_OUT],
-	            plan_state_offset(b->spec, layer) + template_conv_state_bytes(r->channels, r->taps));
+	            plan_state_offset(b->spec, layer) + plan_conv_bytes(b->spec));
 }
 
 void step_selective_scan(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, struct activations in)

@@ -1,0 +1,164 @@
+/* runtime/plan/plan_sizes.c - how much memory passes take: a session's buffers, records, pages and states.
+ *
+ * Owns: the sizes. Where a kernel decides how something lies, its signature says how large it is
+ * (kernels-templates/signature.h); tests/runtime/t_plan_room.c holds what ops touch against the sizes here.
+ */
+#include "kernels-templates/signature.h"
+#include "runtime/plan/plan.h"
+#include "runtime/plan/rope.h"
+
+/* Bytes up to where the last of `units` units ends in this slot; arg: the slots' values. */
+static uint64_t room(const struct key *key, const uint64_t *arg, unsigned slot, uint64_t units)
+{
+	return units ? kernel_extent(key, arg, slot, (int64_t)units - 1, (int64_t)units).end : 0;
+}
+
+static const uint64_t no_values[PLAN_ARGS_MOST];
+
+uint64_t plan_cache_keys(enum dtype type, const struct model_spec *s, uint32_t layer)
+{
+	const struct key key = { .kind = KEY_KV_STORE,
+		                 .kv_heads = model_sizes_of(s, layer).kv_heads,
+		                 .head_dim = model_cache_dim(s, layer),
+		                 .kv = key_type(type) };
+
+	return plan_layer_keeps(s, layer) ? (room(&key, no_values, KV_STORE_KEYS, key.kv_heads) + 63) / 64 * 64 : 0;
+}
+
+uint64_t plan_cache_bytes(enum dtype type, const struct model_spec *s, uint32_t layer)
+{
+	return plan_cache_keys(type, s, layer) * (s->latent.rank ? 1 : 2);
+}
+
+uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer)
+{
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; i < layer; i++)
+		if (!kv->window_page_bytes || plan_layer_slides(s, i) == plan_layer_slides(s, layer))
+			at += plan_cache_bytes(kv->type, s, i);
+	return at;
+}
+
+/* Of a layer's convolution, and of its delta rule or scan, whose states are alike. */
+uint64_t plan_conv_bytes(const struct model_spec *s)
+{
+	const struct key key = { .kind = KEY_CONV, .k = s->recurrent.channels, .rows = s->recurrent.taps };
+
+	return room(&key, no_values, CONV_STATE_IN, key.k / 32);
+}
+
+static uint64_t rule_bytes(const struct model_spec *s)
+{
+	const struct model_recurrent *r = &s->recurrent;
+	const struct key key = {
+		.kind = KEY_DELTA, .heads = r->value_heads, .head_dim = r->key_dim, .rows = r->value_dim
+	};
+
+	return room(&key, no_values, DELTA_STATE_IN, key.heads * template_value_blocks(key.rows));
+}
+
+static uint64_t layer_state_bytes(const struct model_spec *s, uint32_t layer)
+{
+	switch (model_layer_mixer(s, layer)) {
+	case MIXER_CONV: return plan_conv_bytes(s);
+	case MIXER_SCAN:
+	case MIXER_DELTA: return plan_conv_bytes(s) + rule_bytes(s);
+	default: return 0;
+	}
+}
+
+uint64_t plan_state_offset(const struct model_spec *s, uint32_t layer)
+{
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; s->layer_mixer && i < layer; i++)
+		at += layer_state_bytes(s, i);
+	return at;
+}
+
+uint64_t plan_state_bytes(const struct model_spec *s) { return plan_state_offset(s, s->layers); }
+
+static uint64_t most_keys(const struct model_spec *s)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < s->layers; i++) {
+		const struct model_sizes z = model_sizes_of(s, i);
+		uint64_t one = (uint64_t)z.kv_heads * model_cache_dim(s, i);
+		most = one > most ? one : most;
+	}
+	return most;
+}
+
+/* Latent attention leaves the widest of several things in the buffers of queries (arch_latent.c). */
+static uint64_t most_queries(const struct model_spec *s)
+{
+	const struct model_latent *l = &s->latent;
+	uint64_t heads = s->heads, most = numerics_pad(heads * s->head_dim);
+	const uint64_t latent[] = { l->query_rank, heads * (l->rank + l->rotating), heads * numerics_pad(l->rest),
+		                    heads * l->value };
+
+	for (size_t i = 0; l->rank && i < sizeof latent / sizeof *latent; i++)
+		most = numerics_pad(latent[i]) > most ? numerics_pad(latent[i]) : most;
+	return most;
+}
+
+uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, size_t element, uint32_t tokens)
+{
+	uint64_t hidden = numerics_pad(s->hidden), queries = most_queries(s), keys = numerics_pad(most_keys(s)),
+		 dense = s->ffn > s->shared_ffn ? s->ffn : s->shared_ffn,
+		 ffn = numerics_pad(dense > s->layer_input ? dense : s->layer_input), used = s->experts_used,
+		 channels = s->layer_mixer ? numerics_pad(s->recurrent.channels) : 0,
+		 mixed = queries > channels ? queries : channels, widest = hidden > mixed ? hidden : mixed;
+	const uint64_t elements[] = {
+		[PLAN_ONE] = 1,
+		[PLAN_ANGLES] = (uint64_t)rope_tables(s) * rope_half(s),
+		[PLAN_HIDDEN] = hidden,
+		[PLAN_QUERIES] = queries,
+		[PLAN_KEYS] = keys,
+		[PLAN_FFN] = ffn,
+		[PLAN_MIXED] = mixed,
+		[PLAN_CHANNELS] = channels ? mixed : 0,
+		[PLAN_VALUE_HEADS] = numerics_pad(s->recurrent.value_heads),
+		[PLAN_EXPERTS] = numerics_pad(s->experts),
+		[PLAN_ROUTES] = s->experts ? ROUTE_MOST : 0,
+		[PLAN_GROUPS] = s->experts ? (used + 1) * sizeof(struct route_group) / 4 : 0,
+		[PLAN_BESIDE] = s->experts_beside ? hidden : 0,
+		[PLAN_SLOTS_HIDDEN] = used * hidden,
+		[PLAN_SLOTS_FFN] = used * numerics_pad(s->expert_ffn),
+		[PLAN_INPUTS] = numerics_pad((uint64_t)s->layers * s->layer_input),
+		[PLAN_INPUTS_APART] = s->layers * numerics_pad(s->layer_input),
+		[PLAN_WIDEST] = widest > ffn ? widest : ffn
+	};
+
+	return tokens * (element == sizeof(struct activation_block) ? elements[width] / 32 : elements[width]) * element;
+}
+
+uint64_t plan_record_bytes(const struct model_spec *s, uint64_t context)
+{
+	const uint64_t arg[PLAN_ARGS_MOST] = { [ATTENTION_POS0] = context - 1, [ATTENTION_COLUMNS] = 1 };
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < s->layers && context; i++) {
+		const struct model_sizes z = model_sizes_of(s, i);
+		const struct key key = { .kind = KEY_ATTENTION,
+			                 .heads = s->heads,
+			                 .kv_heads = z.kv_heads,
+			                 .head_dim = z.head_dim,
+			                 .rows = 1 };
+		const uint64_t one = room(&key, arg, ATTENTION_OUT, z.kv_heads);
+		most = one > most ? one : most;
+	}
+	return most;
+}
+
+uint32_t plan_record_tokens(const struct model_spec *s, uint64_t context, uint32_t tokens)
+{
+	enum { MOST = 128 << 20 };
+	const uint64_t one = plan_record_bytes(s, context), fit = one ? MOST / one : 0;
+	uint32_t n = tokens < PLAN_HANDED_MOST ? tokens : PLAN_HANDED_MOST;
+
+	n = n < fit ? n : (uint32_t)fit;
+	return n ? n : 1;
+}

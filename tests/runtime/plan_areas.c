@@ -1,0 +1,167 @@
+/* tests/runtime/plan_areas.c - see plan_areas.h. */
+#include "tests/runtime/plan_areas.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *area_of(enum area a) { return (void *)(uintptr_t)((uint64_t)a << AREA_BITS); }
+
+enum area plan_areas_at(uint64_t address, uint64_t *offset)
+{
+	const uint64_t a = address >> AREA_BITS;
+
+	*offset = address & (((uint64_t)1 << AREA_BITS) - 1);
+	return a < AREA_COUNT ? (enum area)a : AREA_NONE;
+}
+
+const char *plan_areas_name(enum area area)
+{
+	static const char *const name[AREA_COUNT] = {
+		[AREA_NONE] = "nowhere",
+#define X(type, name, width, memory) [AREA_##name] = #name,
+		PLAN_BUFFERS(X)
+#undef X
+			[AREA_LOGITS] = "logits",
+		[AREA_GREATEST] = "greatest",
+		[AREA_RECORDS] = "records",
+		[AREA_HANDED] = "handed",
+		[AREA_WEIGHTS] = "weights",
+		[AREA_VECTORS] = "vectors",
+	};
+	return name[area];
+}
+
+/* ---- a model without numbers, and a session's memory */
+
+bool plan_areas_open(struct plan_areas *a, const char *path, struct error *err)
+{
+	memset(a, 0, sizeof *a);
+	return model_open(&a->model, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err);
+}
+
+void plan_areas_close(struct plan_areas *a)
+{
+	weights_close(&a->weights);
+	model_close(&a->model);
+}
+
+bool plan_areas_for(struct plan_areas *a, const struct target *target, struct error *err)
+{
+	const struct model_spec *s = &a->model.spec;
+	struct weights_entry *e = calloc((size_t)s->layers * MATRIX_SLOTS + WEIGHTS_OUTSIDE, sizeof *e);
+
+	weights_close(&a->weights);
+	a->target = target;
+	bool ok = e && weights_allocate(&a->weights, s, err);
+	if (ok) {
+		const size_t n = weights_list(e, s, &a->weights);
+		a->weights_bytes = weights_place(e, n, weight_layout_of(target));
+		weights_point(&a->weights, s, e, n, area_of(AREA_WEIGHTS));
+		a->vectors_bytes = weights_point_vectors(&a->weights, s, area_of(AREA_VECTORS)) * sizeof(float);
+	}
+	free(e);
+	return ok;
+}
+
+struct plan_buffers plan_areas_buffers(const struct plan_areas *a, uint32_t tokens)
+{
+	const struct model_spec *s = &a->model.spec;
+	const uint32_t handed = plan_handed_tokens(s, AREA_CONTEXT, tokens);
+	struct plan_buffers b = {
+		.tokens = tokens,
+		.logits = area_of(AREA_LOGITS),
+		.logit_tokens = tokens,
+		.greatest = area_of(AREA_GREATEST),
+		.records = area_of(AREA_RECORDS),
+		.record_tokens = plan_record_tokens(s, AREA_CONTEXT, tokens),
+		.context = AREA_CONTEXT,
+		.handed = area_of(AREA_HANDED),
+		.handed_room = plan_handed_bytes(s, AREA_CONTEXT, handed)
+	};
+
+#define X(type, name, width, memory) b.name = area_of(AREA_##name);
+	PLAN_BUFFERS(X)
+#undef X
+	return b;
+}
+
+struct plan_cache plan_areas_cache(const struct plan_areas *a, enum dtype type)
+{
+	const struct model_spec *s = &a->model.spec;
+	struct plan_cache kv = { .type = type };
+	uint64_t whole = 0, sliding = 0;
+
+	for (uint32_t i = 0; i < s->layers; i++)
+		*(plan_layer_slides(s, i) ? &sliding : &whole) += plan_cache_bytes(type, s, i);
+	kv.page_bytes = whole + sliding;
+	if (whole && sliding) {
+		kv.page_bytes = whole;
+		kv.window_page_bytes = sliding;
+	}
+	return kv;
+}
+
+uint64_t plan_areas_bytes(const struct plan_areas *a, enum area area, uint32_t tokens)
+{
+	const struct model_spec *s = &a->model.spec;
+	const struct plan_buffers b = plan_areas_buffers(a, tokens);
+
+	switch (area) {
+#define X(type, name, width, memory) \
+	case AREA_##name: return plan_buffer_bytes(s, width, sizeof(type), tokens);
+		PLAN_BUFFERS(X)
+#undef X
+	case AREA_LOGITS: return tokens * numerics_pad(s->vocab) * sizeof(float);
+	case AREA_GREATEST: return tokens * numerics_pad(s->vocab) / 32 * sizeof(float);
+	case AREA_RECORDS: return b.record_tokens * plan_record_bytes(s, AREA_CONTEXT);
+	case AREA_HANDED: return b.handed_room;
+	case AREA_WEIGHTS: return a->weights_bytes;
+	case AREA_VECTORS: return a->vectors_bytes;
+	default: return 0;
+	}
+}
+
+/* ---- plans */
+
+const uint32_t area_widths[AREA_WIDTHS] = { 1, 4, 16, 64 };
+const char *const area_targets[AREA_TARGETS] = { "avx2",    "avx512vnni", "avx512amx", "gfx1030",
+	                                         "gfx1101", "gfx1201",    "sm80",      "sm90x2" };
+
+static const struct way {
+	const char *name;
+	enum dtype kv;
+	enum plan_logits logits;
+	struct plan_options o;
+} ways[AREA_WAYS] = {
+	{ "usual", DTYPE_F16, PLAN_LAST_LOGITS, { 0 } },
+	{ "all logits, general", DTYPE_F16, PLAN_ALL_LOGITS, { .general = true } },
+	{ "floats", DTYPE_F32, PLAN_ALL_NORMED, { .f32_activations = true } },
+	{ "bounded floats, in parts",
+	  DTYPE_Q8_0,
+	  PLAN_LAST_LOGITS,
+	  { .f32_activations = true, .bounded = true, .context = PLAN_PARTS } },
+	{ "bounded, parts to come", DTYPE_F16, PLAN_NO_LOGITS, { .bounded = true, .context = PLAN_PARTS_TO_COME } },
+	{ "handed over", DTYPE_F16, PLAN_LAST_LOGITS, { .handed = true, .context = PLAN_PARTS } },
+	{ "joint", DTYPE_F16, PLAN_ALL_LOGITS, { .context = PLAN_PARTS_TO_COME } }
+};
+
+bool plan_areas_build(const struct plan_areas *a, struct plan *p, unsigned way, uint32_t tokens, const char **name,
+                      struct plan_cache *kv, struct error *err)
+{
+	/* one sequence of several tokens, then one token each */
+	const struct plan_span span[] = { { 0, tokens - 2, 1 }, { tokens - 2, 1, 1 }, { tokens - 1, 1, 0 } };
+	const bool joint = way == AREA_WAYS - 1;
+	const struct plan_buffers buffers = plan_areas_buffers(a, tokens);
+	const struct way *w = &ways[way];
+	struct plan_options opt = w->o;
+
+	opt.target = a->target;
+	*kv = plan_areas_cache(a, w->kv);
+	*name = w->name;
+	if (joint ? tokens < 4 : w->logits == PLAN_ALL_LOGITS && tokens > PLAN_ALL_LOGITS_MOST) {
+		*name = NULL;
+		return true;
+	}
+	return joint ? plan_build_joint(p, &a->model.spec, &a->weights, &buffers, kv, span, 3, &opt, err)
+	             : plan_build(p, &a->model.spec, &a->weights, &buffers, kv, tokens, w->logits, &opt, err);
+}
