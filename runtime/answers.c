@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "answers/answer.h"
+#include "answers/think.h"
 #include "answers/tool_grammar.h"
 #include "loaders/json_read.h"
 #include "loaders/json_write.h"
@@ -55,12 +56,13 @@ static bool read_tools(json_t **functions, const char *tools, const char *field,
 	return ok;
 }
 
-/* The form of calls that the template teaches by which a conversation with these tools is rendered. False: err. */
-static bool find_form(enum tools_form *form, const jit_model *m, const char *text, const char *name, const char *tools,
-                      struct error *e)
+/* The form of calls that the template teaches by which a conversation with these tools is rendered, and that template,
+ * NULL: there is none. False: err. */
+static bool find_form(enum tools_form *form, const char **by, const jit_model *m, const char *text, const char *name,
+                      const char *tools, struct error *e)
 {
 	const jit_chat_options o = { .template_text = text, .template_name = name, .tools = tools };
-	const char *found = NULL;
+	const char *found = text;
 	size_t n;
 
 	if (!m && !text)
@@ -68,15 +70,17 @@ static bool find_form(enum tools_form *form, const jit_model *m, const char *tex
 	if (!m && name)
 		return error_set(e, ERROR_ARGUMENT, "template_name is \"%.60s\", and m is NULL", name);
 	if (!m || chat_find_text(&m->file, &o, &found, &n, e))
-		*form = tools_form_of(m ? found : text);
+		*form = tools_form_of(found);
+	*by = found;
 	return e->code == 0;
 }
 
 static bool begin(jit_answer *a, const jit_model *m, const jit_answer_options *o, struct error *e)
 {
 	enum tools_form form = TOOLS_NONE;
+	const char *template_text;
 	json_t *functions = NULL;
-	bool ok = find_form(&form, m, o->template_text, o->template_name, o->tools, e) &&
+	bool ok = find_form(&form, &template_text, m, o->template_text, o->template_name, o->tools, e) &&
 	          read_tools(&functions, o->tools, "jit_answer_options.tools", e);
 	char *text = ok && functions ? json_write(json_incref(functions)) : NULL;
 
@@ -350,13 +354,14 @@ static bool force(const jit_model *m, const jit_forced_options *o, jit_forced_ca
 {
 	struct tool_grammar g = { 0 };
 	enum tools_form form = TOOLS_NONE;
+	const char *template_text = NULL;
 	json_t *functions = NULL;
 
 	if (o->reserved)
 		return error_set(e, ERROR_ARGUMENT, "reserved: %d is not 0", o->reserved);
 	json_lacks();
-	bool ok = find_form(&form, m, o->template_text, o->template_name, o->tools, e) && (functions = wanted(o, e)) &&
-	          tool_grammar_make(&g, functions, form, o->one_call || o->function, e) &&
+	bool ok = find_form(&form, &template_text, m, o->template_text, o->template_name, o->tools, e) &&
+	          (functions = wanted(o, e)) && tool_grammar_make(&g, functions, form, o->one_call || o->function, e) &&
 	          model_go_on(m, g.prompt, true, &out->ids, &out->n_ids, e);
 	json_decref(functions);
 	if (!ok) {
@@ -364,6 +369,9 @@ static bool force(const jit_model *m, const jit_forced_options *o, jit_forced_ca
 		return false;
 	}
 	out->kind = (g.in_form ? JIT_GRAMMAR_CALL : JIT_GRAMMAR_JSON_SCHEMA) | (g.strict ? JIT_GRAMMAR_ADDITIONAL : 0);
+	const struct think_before before =
+		o->prompt ? think_before(o->prompt, o->n_prompt, template_text) : (struct think_before){ 0 };
+	out->behind_reasoning = before.inside || before.may;
 	out->grammar = g.text;
 	out->n_grammar = strlen(g.text);
 	out->prompt = g.prompt;

@@ -113,6 +113,8 @@ char *jit_chat_parse(const jit_model *m, const char *text, size_t n, const jit_a
  *     jit_session_set_grammar(s, f.kind, f.grammar, f.n_grammar, &err);
  *     ... jit_answer_open(m, &JIT_ANSWER_OPTIONS(.tools = tools, .opened = f.opened), &err) reads it
  *     jit_forced_call_free(&f);
+ *
+ * With .prompt in the options a model that reasons may do so before: see jit_forced_call.behind_reasoning.
  */
 typedef struct jit_forced_options {
 	size_t size;
@@ -122,14 +124,19 @@ typedef struct jit_forced_options {
 	const char *template_name; /* the same */
 	int one_call;              /* non-zero: one call at most, where the form has several; so with `function` */
 	int reserved;              /* 0 */
+	const char *prompt;        /* what was rendered, n_prompt bytes: reasoning may come first; NULL: none does */
+	size_t n_prompt;
 } jit_forced_options;
 #define JIT_FORCED_OPTIONS(...) JIT_STRUCT(jit_forced_options, __VA_ARGS__)
 
 typedef struct jit_forced_call {
 	size_t size;
-	int kind, reserved; /* for jit_session_set_grammar: JIT_GRAMMAR_JSON_SCHEMA or JIT_GRAMMAR_CALL, and where a
-	                       function is `strict` JIT_GRAMMAR_ADDITIONAL */
-	char *grammar;      /* the same: n_grammar bytes and a 0 */
+	int kind; /* for jit_session_set_grammar: JIT_GRAMMAR_JSON_SCHEMA or JIT_GRAMMAR_CALL, and where a function is
+	             `strict` JIT_GRAMMAR_ADDITIONAL */
+	/* Non-zero: the answer may reason before it calls (jit_grammar_options). Then nothing is fed, and the grammar
+	 * begins with the prompt below as its opening; the answer is read without jit_answer_options.opened. */
+	int behind_reasoning;
+	char *grammar; /* as kind: n_grammar bytes and a 0 */
 	size_t n_grammar;
 	char *prompt; /* what opens the call, n_prompt bytes and a 0 */
 	size_t n_prompt;

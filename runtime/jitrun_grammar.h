@@ -39,6 +39,40 @@ enum { JIT_GRAMMAR_ADDITIONAL = 0x100 };
  * Then the session is as it was. The first grammar of a model makes a table of its tokens, some ten milliseconds, which
  * all sessions share. */
 int jit_session_set_grammar(jit_session *s, int kind, const char *text, size_t n, jit_error *err);
+
+/* ANSWERS THAT REASON FIRST. Models that reason write that before the answer, and a grammar that held from the first
+ * token on would leave them no room for it. Behind a prompt that jit_chat_render made:
+ *
+ *     jit_session_begin_grammar(s, &JIT_GRAMMAR_OPTIONS(.kind = JIT_GRAMMAR_JSON_SCHEMA, .text = schema, .n = n,
+ *                                                       .behind_reasoning = 1, .prompt = chat.text,
+ *                                                       .n_prompt = chat.n), &err);
+ */
+typedef struct jit_grammar_options {
+	size_t size;
+	int kind; /* as jit_session_set_grammar has it, and so are the grammar's n bytes of text */
+	/* Non-zero: reasoning may stand before the grammar's part of the text, free but for end tokens, up to the mark
+	 * that closes it. It has begun where the prompt ends within it, and may begin where the template has marks of
+	 * reasoning and the prompt does not end with a closing one. A regular expression or rules with such a mark in
+	 * them are about the whole text. 0: the grammar holds at once. */
+	int behind_reasoning;
+	const char *text;
+	size_t n;
+	const char *prompt; /* what was rendered, n_prompt bytes; NULL: there was none */
+	size_t n_prompt;
+	const char *tools;         /* as in jit_chat_options: it may choose the template */
+	const char *template_text; /* the same; "": of a model that was told not to reason */
+	const char *template_name; /* the same */
+	/* What the text must have before the grammar's part, at its beginning or behind the reasoning; NULL: nothing.
+	 * jit_forced_call.prompt, instead of feeding its tokens: then the answer is read without
+	 * jit_answer_options.opened. Behind reasoning gpt-oss begins a message, which need not be given. */
+	const char *opening;
+} jit_grammar_options;
+#define JIT_GRAMMAR_OPTIONS(...) JIT_STRUCT(jit_grammar_options, __VA_ARGS__)
+
+/* As jit_session_set_grammar, with options, all of which are copied; sessions of a batch, too. The text of the grammar
+ * is what stands behind the reasoning, a little white space and the opening. Beside that function's errors
+ * JIT_ERROR_ARGUMENT: the model has no template of that name. */
+int jit_session_begin_grammar(jit_session *s, const jit_grammar_options *options, jit_error *err);
 /* Whether the text is a right one as it stands: 1, or 0; -1: there is no grammar, or memory ran out. Where nothing can
  * follow and the model has no end token, jit_session_next fails with JIT_ERROR_ARGUMENT: ask here before. */
 int jit_session_grammar_complete(jit_session *s);

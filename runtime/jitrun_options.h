@@ -9,6 +9,7 @@
 #include "jitrun_answers.h"
 #include "jitrun_batch.h"
 #include "jitrun_cards.h"
+#include "jitrun_grammar.h"
 
 #ifdef __cplusplus
 #pragma GCC system_header /* fields that a macro leaves out are 0, of which C++ compilers warn */
@@ -39,6 +40,7 @@ int jit_embedding_options_set(jit_embedding_options *options, const char *name, 
 int jit_chat_options_set(jit_chat_options *options, const char *name, const char *value, jit_error *err);
 int jit_answer_options_set(jit_answer_options *options, const char *name, const char *value, jit_error *err);
 int jit_forced_options_set(jit_forced_options *options, const char *name, const char *value, jit_error *err);
+int jit_grammar_options_set(jit_grammar_options *options, const char *name, const char *value, jit_error *err);
 int jit_objects_options_set(jit_objects_options *options, const char *name, const char *value, jit_error *err);
 int jit_sampling_set(jit_sampling *p, const char *name, const char *value, jit_error *err);
 

@@ -240,5 +240,6 @@ SETTER(jit_embedding_options_set, jit_embedding_options, check_embedding, option
 SETTER(jit_chat_options_set, jit_chat_options, any, options)
 SETTER(jit_answer_options_set, jit_answer_options, any, options)
 SETTER(jit_forced_options_set, jit_forced_options, any, options)
+SETTER(jit_grammar_options_set, jit_grammar_options, any, options)
 SETTER(jit_objects_options_set, jit_objects_options, check_objects, options)
 SETTER(jit_sampling_set, jit_sampling, check_sampling, p)

@@ -16,7 +16,6 @@
 #include "runtime/session.h"
 #include "runtime/session_lead.h"
 #include "runtime/session_state.h"
-#include "runtime/sized.h"
 
 enum { FORCED_MOST = 256 };
 
@@ -313,37 +312,6 @@ void session_grammar_watch(jit_session *s, bool (*gone)(void *user), void *user)
 {
 	s->grammar->gone = gone;
 	s->grammar->user = user;
-}
-
-static bool is_kind(int kind)
-{
-	const int plain = kind & ~JIT_GRAMMAR_ADDITIONAL;
-
-	if (kind != plain)
-		return plain == JIT_GRAMMAR_JSON_SCHEMA || plain == JIT_GRAMMAR_CALL;
-	return kind >= JIT_GRAMMAR_NONE && kind <= JIT_GRAMMAR_CALL;
-}
-
-int jit_session_set_grammar(jit_session *s, int kind, const char *text, size_t n, jit_error *err)
-{
-	struct error e = { 0 };
-	struct session_grammar *g = NULL;
-	uint64_t steps = SESSION_GRAMMAR_STEPS;
-
-	_Static_assert((int)SESSION_GRAMMAR_STEPS == (int)EFFORT_TO_OPEN, "what one grammar may take to be opened");
-	if (!NEEDED(s, &e))
-		return model_report(err, &e);
-	if (!is_kind(kind))
-		error_set(&e, ERROR_ARGUMENT,
-		          "kind is %d, expected one of enum JIT_GRAMMAR_NONE to JIT_GRAMMAR_CALL, and "
-		          "JIT_GRAMMAR_ADDITIONAL "
-		          "beside JIT_GRAMMAR_JSON_SCHEMA or JIT_GRAMMAR_CALL alone",
-		          kind);
-	else if (kind != JIT_GRAMMAR_NONE && !text)
-		error_set(&e, ERROR_ARGUMENT, "text is NULL, expected a grammar");
-	else if (kind == JIT_GRAMMAR_NONE || (g = session_grammar_open(s->model, kind, text, n, &steps, &e)))
-		session_grammar_give(s, g);
-	return model_report(err, &e);
 }
 
 int jit_session_grammar_complete(jit_session *s)

@@ -353,6 +353,21 @@ type jitObjects struct {
 	bytes    uint64
 }
 
+// jitGrammarOptions is jit_grammar_options of jitrun_grammar.h.
+type jitGrammarOptions struct {
+	size            uintptr
+	kind            int32
+	behindReasoning int32
+	text            uintptr
+	n               uintptr
+	prompt          uintptr
+	nPrompt         uintptr
+	tools           uintptr
+	templateText    uintptr
+	templateName    uintptr
+	opening         uintptr
+}
+
 // jitBatchOptions is jit_batch_options of jitrun_batch.h.
 type jitBatchOptions struct {
 	size      uintptr
@@ -423,20 +438,22 @@ type jitForcedOptions struct {
 	templateName uintptr
 	oneCall      int32
 	reserved     int32
+	prompt       uintptr
+	nPrompt      uintptr
 }
 
 // jitForcedCall is jit_forced_call of jitrun_answers.h.
 type jitForcedCall struct {
-	size     uintptr
-	kind     int32
-	reserved int32
-	grammar  uintptr
-	nGrammar uintptr
-	prompt   uintptr
-	nPrompt  uintptr
-	ids      uintptr
-	nIds     uintptr
-	opened   uintptr
+	size            uintptr
+	kind            int32
+	behindReasoning int32
+	grammar         uintptr
+	nGrammar        uintptr
+	prompt          uintptr
+	nPrompt         uintptr
+	ids             uintptr
+	nIds            uintptr
+	opened          uintptr
 }
 
 // jitToken is jit_token of jitrun_tokens.h.
@@ -510,6 +527,7 @@ const (
 	jitModelAlive
 	jitWriteObjects
 	jitSessionSetGrammar
+	jitSessionBeginGrammar
 	jitSessionGrammarComplete
 	jitBatchOpen
 	jitBatchClose
@@ -547,6 +565,7 @@ const (
 	jitChatOptionsSet
 	jitAnswerOptionsSet
 	jitForcedOptionsSet
+	jitGrammarOptionsSet
 	jitObjectsOptionsSet
 	jitSamplingSet
 	jitModelNeeds
@@ -600,6 +619,7 @@ var functionNames = [...]string{
 	"jit_model_alive",
 	"jit_write_objects",
 	"jit_session_set_grammar",
+	"jit_session_begin_grammar",
 	"jit_session_grammar_complete",
 	"jit_batch_open",
 	"jit_batch_close",
@@ -637,6 +657,7 @@ var functionNames = [...]string{
 	"jit_chat_options_set",
 	"jit_answer_options_set",
 	"jit_forced_options_set",
+	"jit_grammar_options_set",
 	"jit_objects_options_set",
 	"jit_sampling_set",
 	"jit_model_needs",

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "runtime/jitrun_cards.h"
+#include "runtime/jitrun_grammar.h"
 
 enum kind { WHOLE, REAL, ANY /* flags, pointers, results: any bytes will do */ };
 struct field {
@@ -123,10 +124,23 @@ static const struct field answer_fields[] = {
 	FREE(jit_answer_options, cut),
 	{ AT(jit_answer_options, reserved), WHOLE, { 0 }, { -1, 1 } },
 };
+static const struct field grammar_fields[] = {
+	{ AT(jit_grammar_options, kind), WHOLE, { 0 }, { -1, 5, 0x100, 0x102 } },
+	FREE(jit_grammar_options, behind_reasoning),
+	FREE(jit_grammar_options, text),
+	FREE(jit_grammar_options, n),
+	FREE(jit_grammar_options, prompt),
+	FREE(jit_grammar_options, n_prompt),
+	FREE(jit_grammar_options, tools),
+	FREE(jit_grammar_options, template_text),
+	FREE(jit_grammar_options, template_name),
+	FREE(jit_grammar_options, opening),
+};
 static const struct field forced_fields[] = {
 	FREE(jit_forced_options, tools),         FREE(jit_forced_options, function),
 	FREE(jit_forced_options, template_text), FREE(jit_forced_options, template_name),
 	FREE(jit_forced_options, one_call),      { AT(jit_forced_options, reserved), WHOLE, { 0 }, { -1, 1 } },
+	FREE(jit_forced_options, prompt),        FREE(jit_forced_options, n_prompt),
 };
 static const struct field objects_fields[] = {
 	FREE(jit_objects_options, target),

@@ -78,6 +78,8 @@ static int with_card(void *p, jit_error *err)
 
 static int with_objects(void *p, jit_error *err) { return jit_write_objects("/dev/null/model.gguf", p, NULL, err); }
 
+static int with_grammar(void *p, jit_error *err) { return jit_session_begin_grammar(session, p, err); }
+
 static int fill_info(void *p, jit_error *err) { return jit_model_get_info(model, p, err); }
 static int fill_metadata(void *p, jit_error *err) { return jit_model_metadata(model, 0, p, err); }
 static int fill_token(void *p, jit_error *err)
@@ -136,6 +138,7 @@ static const struct sized {
 	OPTIONS(jit_chat_options, with_chat, chat_fields),
 	OPTIONS(jit_answer_options, with_answer, answer_fields),
 	OPTIONS(jit_forced_options, with_forced, forced_fields),
+	OPTIONS(jit_grammar_options, with_grammar, grammar_fields),
 	RESULTS(jit_answer_event, fill_event),
 	RESULTS(jit_forced_call, fill_forced),
 	RESULTS(jit_sampling, fill_defaults),

@@ -185,7 +185,14 @@ static void names_and_words(void **state)
 	jit_embedding_options e = JIT_EMBEDDING_OPTIONS();
 	assert_int_equal(jit_embedding_options_set(&e, "pooling", "mean", &err), JIT_OK);
 	assert_int_equal(e.pooling, JIT_POOL_MEAN);
+}
+
+static void conversations_and_grammars(void **state)
+{
+	jit_error err = { 0 };
 	jit_chat_options c = JIT_CHAT_OPTIONS();
+	(void)state;
+
 	assert_int_equal(jit_chat_options_set(&c, "now", "-5", &err), JIT_OK);
 	assert_true(c.now == -5);
 	jit_answer_options a = JIT_ANSWER_OPTIONS();
@@ -194,6 +201,11 @@ static void names_and_words(void **state)
 	jit_forced_options f = JIT_FORCED_OPTIONS();
 	assert_int_equal(jit_forced_options_set(&f, "function", "add", &err), JIT_OK);
 	assert_string_equal(f.function, "add");
+	jit_grammar_options g = JIT_GRAMMAR_OPTIONS();
+	assert_int_equal(jit_grammar_options_set(&g, "behind-reasoning", "on", &err), JIT_OK);
+	assert_int_equal(g.behind_reasoning, 1);
+	assert_int_equal(jit_grammar_options_set(&g, "opening", "<a>", &err), JIT_OK);
+	assert_string_equal(g.opening, "<a>");
 }
 
 /* An older caller's struct ends earlier: nothing behind it is written. */
@@ -299,9 +311,13 @@ static void needs_are_those_of_a_session(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_field_is_set),        cmocka_unit_test(names_and_words),
-		cmocka_unit_test(structs_of_older_callers), cmocka_unit_test(numbers_of_another_language),
-		cmocka_unit_test(names_of_jitrun),          cmocka_unit_test(needs_are_those_of_a_session),
+		cmocka_unit_test(each_field_is_set),
+		cmocka_unit_test(conversations_and_grammars),
+		cmocka_unit_test(names_and_words),
+		cmocka_unit_test(structs_of_older_callers),
+		cmocka_unit_test(numbers_of_another_language),
+		cmocka_unit_test(names_of_jitrun),
+		cmocka_unit_test(needs_are_those_of_a_session),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

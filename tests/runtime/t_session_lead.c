@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "answers/think.h"
+#include "runtime/jitrun_answers.h"
 #include "runtime/jitrun_batch.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/session.h"
@@ -323,12 +324,157 @@ static void test_unbound(void **state)
 	}
 }
 
+/* ---- as callers set it */
+
+static const char reasons[] = "{{ '<think>' }}{{ '</think>' }}";
+
+/* The public function chooses as the session's own does. */
+static void begin_grammar(jit_session *s, bool opened, const char *regex, const char *template_text,
+                          const char *opening)
+{
+	const char *prompt = prompts[opened];
+	jit_error err = { 0 };
+
+	must(jit_session_begin_grammar(
+		     s,
+		     &JIT_GRAMMAR_OPTIONS(.kind = JIT_GRAMMAR_REGEX, .text = regex, .n = strlen(regex),
+	                                  .behind_reasoning = 1, .prompt = prompt, .n_prompt = strlen(prompt),
+	                                  .template_text = template_text, .opening = opening),
+		     &err),
+	     &err);
+}
+
+static void test_public(void **state)
+{
+	static const struct {
+		bool opened;
+		const char *regex, *template_text, *opening;
+		struct session_lead lead; /* the same in other words */
+	} ways[] = {
+		{ false, "yes|no", reasons, NULL, { .may = 1 } },
+		{ false, "yes|no", NULL, NULL, { 0 } }, /* the model has no template */
+		{ false, "yes|no", "", NULL, { 0 } },
+		{ true, "yes|no", reasons, NULL, { .inside = true } },
+		{ true, "yes|no", "", NULL, { .inside = true } },
+		{ true, "yes|no", NULL, "[[", { .inside = true } },
+		{ false, "yes|no", reasons, "[[", { .may = 1 } },
+		{ false, "yes|no", "", "[[", { 0 } },
+		{ true, "<think>[a-z ]{3}</think>(yes|no)", reasons, NULL, { 0 } }, /* is about all of it */
+	};
+	int32_t opening[16], first[MOST], ids[MOST];
+	unsigned free_ones = 0;
+	(void)state;
+
+	const size_t n_opening = tokens("[[", opening);
+	for (uint64_t seed = 1; seed <= (test_quick() ? 2 : 8); seed++)
+		for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+			const jit_sampling p = JIT_SAMPLING(.temperature = 1, .seed = seed);
+			struct session_limits *l = budget_of((int64_t)seed * 3, NULL);
+			struct session_lead lead = ways[i].lead;
+			struct error e = { 0 };
+			size_t n[2];
+			if (ways[i].opening) {
+				lead.first = lead.behind = opening;
+				lead.n_first = lead.n_behind = n_opening;
+			}
+			use_prompt(ways[i].opened);
+			for (int way = 0; way < 2; way++) {
+				jit_session *s = alone(JIT_SPECULATE_OFF, &p);
+				if (way)
+					begin_grammar(s, ways[i].opened, ways[i].regex, ways[i].template_text,
+					              ways[i].opening);
+				else
+					form(s, ways[i].regex, &lead);
+				assert_true(session_set_limits(s, l, &e));
+				n[way] = generate(s, way ? ids : first, MOST);
+				jit_session_close(s);
+			}
+			assert_int_equal(n[0], n[1]);
+			assert_memory_equal(first, ids, n[0] * sizeof *ids);
+			char *text = text_of(ids, n[1]);
+			free_ones += strncmp(text, "yes", 3) != 0 && strncmp(text, "no", 2) != 0;
+			free(text);
+			session_limits_close(l);
+		}
+	assert_true(free_ones > 0);
+}
+
+/* What is wrong is said, and the session keeps the grammar that it had. */
+static void test_public_errors(void **state)
+{
+	static const struct {
+		jit_grammar_options o;
+		const char *says;
+	} wrong[] = {
+		{ { .kind = 77 }, "kind: 77 is not one of" },
+		{ { .kind = JIT_GRAMMAR_REGEX }, "text is NULL" },
+		{ { .kind = JIT_GRAMMAR_REGEX, .text = "(", .n = 1 }, "" },
+		{ { .kind = JIT_GRAMMAR_REGEX, .text = "a", .n = 1, .behind_reasoning = 1, .template_name = "none" },
+		  "none" },
+		{ { .kind = JIT_GRAMMAR_REGEX,
+		    .text = "a",
+		    .n = 1,
+		    .behind_reasoning = 1,
+		    .template_name = "none",
+		    .template_text = "" },
+		  "template_name" },
+	};
+	jit_error err = { 0 };
+	(void)state;
+
+	use_prompt(false);
+	jit_session *s = alone(JIT_SPECULATE_OFF, NULL);
+	form(s, "yes|no", &(struct session_lead){ .may = 0 });
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		jit_grammar_options o = wrong[i].o;
+		o.size = sizeof o;
+		assert_int_not_equal(jit_session_begin_grammar(s, &o, &err), JIT_OK);
+		if (!strstr(err.message, wrong[i].says))
+			fail_msg("\"%s\", expected \"%s\"", err.message, wrong[i].says);
+		assert_int_equal(jit_session_grammar_complete(s), 0);
+	}
+	must(jit_session_begin_grammar(s, &JIT_GRAMMAR_OPTIONS(.kind = JIT_GRAMMAR_NONE), &err), &err);
+	assert_int_equal(jit_session_grammar_complete(s), -1);
+	jit_session_close(s);
+}
+
+/* Whether a call that is forced has reasoning before it: by the prompt's end and the template's marks. */
+static void test_forced_calls(void **state)
+{
+	static const struct {
+		const char *template_text, *prompt;
+		int behind;
+	} ways[] = {
+		{ "<tool_call>", NULL, 0 },
+		{ "<tool_call>", "user: add", 0 },
+		{ "<tool_call>", "user: add <think>\n", 1 },
+		{ "<tool_call><think></think>", NULL, 0 },
+		{ "<tool_call><think></think>", "user: add", 1 },
+		{ "<tool_call><think></think>", "user: add<think>\n\n</think>\n\n", 0 },
+		{ "<|channel|>final<|message|><|channel|>analysis<|message|>", "<|start|>assistant", 1 },
+	};
+	static const char one_tool[] = "[{\"function\":{\"name\":\"f\"}}]";
+	(void)state;
+
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		const char *prompt = ways[i].prompt;
+		jit_forced_call f = JIT_FORCED_CALL();
+		const jit_forced_options o =
+			JIT_FORCED_OPTIONS(.tools = one_tool, .template_text = ways[i].template_text, .prompt = prompt,
+		                           .n_prompt = prompt ? strlen(prompt) : 0);
+		assert_int_equal(jit_call_force(model, &o, &f, NULL), JIT_OK);
+		if (f.behind_reasoning != ways[i].behind)
+			fail_msg("%s by %s: %d", prompt, ways[i].template_text, f.behind_reasoning);
+		jit_forced_call_free(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_choices),
-		cmocka_unit_test(test_unbound),
+		cmocka_unit_test(test_texts),         cmocka_unit_test(test_choices),
+		cmocka_unit_test(test_unbound),       cmocka_unit_test(test_public),
+		cmocka_unit_test(test_public_errors), cmocka_unit_test(test_forced_calls),
 	};
 
 	return cmocka_run_group_tests(tests, open_model, close_model);

@@ -9,7 +9,7 @@ from ._handles import Handle
 from ._library import lib, text_bytes
 from .errors import JitrunError
 from .generation import Steps, TokenLogprob, Usage, in_thread, parse_value
-from .grammar import Grammar, dump
+from .grammar import Before, Grammar, dump
 from .session import Session
 
 #: A template for models whose files have none: most of those trained for conversations since 2023 know this form.
@@ -50,11 +50,12 @@ class Prompt(NamedTuple):
 
 
 class Forced(NamedTuple):
-    """What makes an answer a call of a tool: what opens it in the prompt, and the grammar."""
+    """What makes an answer a call of a tool: what opens it in the prompt, and the grammar. opened None: the answer opens
+    it, for it may reason before."""
 
     ids: List[int]
     grammar: Grammar
-    opened: bytes
+    opened: Optional[bytes]
 
 
 class Reply:
@@ -335,14 +336,20 @@ def render(model: int, messages: Any, tools: Optional[str], variables: Mapping[s
         return once(messages_text(messages, False)[0])
 
 
-def force(model: int, tools: Optional[str], name: Optional[str], template: Optional[str], one_call: bool) -> Forced:
+def force(model: int, tools: Optional[str], name: Optional[str], template: Optional[str], one_call: bool,
+          prompt: str) -> Forced:
     """jit_call_force."""
-    o = lib.new("jit_forced_options", tools=tools, function=name, template_text=template, one_call=bool(one_call))
+    text = prompt.encode("utf-8", "surrogatepass")
+    o = lib.new("jit_forced_options", tools=tools, function=name, template_text=template, one_call=bool(one_call),
+                prompt=text, n_prompt=len(text))
     out = lib.new("jit_forced_call")
     lib.call("jit_call_force", model, ctypes.byref(o), ctypes.byref(out))
     try:
         ids = list((ctypes.c_int32 * out.n_ids).from_address(out.ids)) if out.n_ids else []
         grammar = Grammar(out.kind, ctypes.string_at(out.grammar, out.n_grammar))
+        if out.behind_reasoning:
+            opening = ctypes.string_at(out.prompt, out.n_prompt)
+            return Forced([], grammar._replace(before=Before(prompt, tools, template, opening)), None)
         return Forced(ids, grammar, ctypes.string_at(out.opened))
     finally:
         lib.jit_forced_call_free(ctypes.byref(out))

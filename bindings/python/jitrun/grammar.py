@@ -11,12 +11,23 @@ from ._library import lib
 Schema = Union[Mapping[str, Any], str, bool, type]
 
 
+class Before(NamedTuple):
+    """What may stand before the grammar's part of a text: reasoning, as the prompt and the template say, and an opening.
+    """
+
+    prompt: str
+    tools: Optional[str] = None
+    template: Optional[str] = None
+    opening: Optional[bytes] = None
+
+
 class Grammar(NamedTuple):
-    """What jit_session_set_grammar takes, and how a text that is right becomes a value."""
+    """What jit_session_begin_grammar takes, and how a text that is right becomes a value."""
 
     kind: int
     text: bytes
     parse: Optional[Callable[[str], Any]] = None
+    before: Optional[Before] = None
 
 
 def is_pydantic(what: Any) -> bool:

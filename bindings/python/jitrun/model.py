@@ -452,10 +452,13 @@ class Model(Closable):
         handle = self._held()
         prompt = conversations.render(handle.pointer, messages, text, more, template, None, True, now)
         ids, opened = prompt.ids, None
+        if g is not None:
+            reasons = more.get("enable_thinking") is not False
+            g = g._replace(before=conversations.Before(prompt.text, text, template if reasons else ""))
         if word == "required":
             if g is not None:
                 raise TypeError("tool_choice requires a call, and schema, regex or grammar another form")
-            forced = conversations.force(handle.pointer, text, name, template, not parallel)
+            forced = conversations.force(handle.pointer, text, name, template, not parallel, prompt.text)
             ids, g, opened = ids + forced.ids, forced.grammar, forced.opened
         reader = conversations.Reader(handle, text, prompt.text, template, opened, f"call_{secrets.token_hex(8)}",
                                       not parallel)
@@ -472,7 +475,8 @@ class Model(Closable):
 
         tool_choice: "auto", "none", "required", or the name of the function that must be called: then a grammar
         leaves nothing but a call with arguments that are right by the function's schema. thinking: the template's
-        switch of reasoning, where it has one. The others are those of render() and stream().
+        switch of reasoning, where it has one. A model that reasons does so before the call, or before what schema,
+        regex or grammar say. The others are those of render() and stream().
         """
         given, g = sampling.take(dict(parameters)), make_grammar(schema, regex, grammar)
         most = check_tokens(max_tokens)

@@ -9,7 +9,7 @@ from . import arrays, sampling
 from ._handles import Closable, Handle
 from ._library import ids_array, lib, text_bytes
 from .errors import ArgumentError
-from .grammar import Grammar, Schema
+from .grammar import Before, Grammar, Schema
 from .grammar import make as make_grammar
 
 Prompt = Union[str, Iterable[int]]
@@ -189,14 +189,30 @@ class Session(Closable):
         return None if found < 0 else found
 
     def set_grammar(self, *, schema: Optional[Schema] = None, regex: Optional[str] = None,
-                    grammar: Optional[str] = None) -> "Session":
-        """From now on the text keeps to a JSON Schema, a regular expression or rules; nothing given: to none."""
-        return self._set_grammar(make_grammar(schema, regex, grammar))
+                    grammar: Optional[str] = None, behind_reasoning: Optional[str] = None,
+                    template: Optional[str] = None) -> "Session":
+        """From now on the text keeps to a JSON Schema, a regular expression or rules; nothing given: to none.
+
+        behind_reasoning: the prompt as it was rendered (Model.render). Then the model may reason first, and what
+        follows keeps to it; None: the text does from its first token on. template: as in render().
+        """
+        g = make_grammar(schema, regex, grammar)
+        if behind_reasoning is not None and not isinstance(behind_reasoning, str):
+            raise TypeError(f"behind_reasoning is {type(behind_reasoning).__name__}, expected str")
+        if g is not None and behind_reasoning is not None:
+            g = g._replace(before=Before(behind_reasoning, template=template))
+        return self._set_grammar(g)
 
     def _set_grammar(self, g: Optional[Grammar]) -> "Session":
-        kind, text = (g.kind, g.text) if g else (lib.constants["JIT_GRAMMAR_NONE"], b"")
+        o = lib.new("jit_grammar_options", kind=lib.constants["JIT_GRAMMAR_NONE"])
+        if g is not None:
+            b = g.before
+            prompt = b.prompt.encode("utf-8", "surrogatepass") if b else b""
+            o = lib.new("jit_grammar_options", kind=g.kind, text=g.text, n=len(g.text), behind_reasoning=b is not None,
+                        prompt=prompt, n_prompt=len(prompt), tools=b and b.tools, template_text=b and b.template,
+                        opening=b and b.opening)
         with self._lock:
-            lib.call("jit_session_set_grammar", self._p, kind, text, len(text))
+            lib.call("jit_session_begin_grammar", self._p, ctypes.byref(o))
         return self
 
     @property

@@ -22,6 +22,9 @@ TOOL = {"type": "function", "function": {"name": "add", "parameters": {
     "type": "object", "properties": {"a": {"type": "integer"}, "s": {"type": "string", "maxLength": 4}},
     "required": ["a", "s"], "additionalProperties": False}}}
 TOOLS = CHATML + "{# <tool_call> #}"
+# Of models that may begin with reasoning, and of models whose prompt begins it.
+MAY_REASON = TOOLS + "{# <think></think> #}"
+REASONS = MAY_REASON.replace("assistant\\n' }}", "assistant\\n<think>\\n' }}")
 model = Model(MODEL, threads=2)
 
 
@@ -204,6 +207,52 @@ class Chats(unittest.TestCase):
             model.chat("Go", tool_choice="required", template=TOOLS)
         with self.assertRaisesRegex(TypeError, "another form"):
             model.chat("Go", tools=[TOOL], tool_choice="required", schema=True, template=TOOLS)
+
+    def test_reasoning_before_a_schema(self):
+        schema = {"type": "object", "properties": {"a": {"enum": ["yes", "no"]}}, "required": ["a"]}
+        calls = {"tools": [TOOL], "tool_choice": "add", "parallel_tool_calls": False}
+        assert REASONS != MAY_REASON
+        opens = {"logit_bias": {model.tokenize("<")[0]: 60.0}}
+        for given in ({"schema": schema}, calls):
+            # The prompt is within the reasoning, and the model does not end it by itself.
+            r = model.chat("Go", template=REASONS, max_tokens=9, seed=1, **given)
+            self.assertEqual((r.finish_reason, r.text, r.tool_calls), ("length", "", []))
+            self.assertTrue(r.reasoning)
+            # The model begins it, or does not.
+            if "schema" in given:
+                r = model.chat("Go", template=MAY_REASON, max_tokens=20, seed=1, **opens, **given)
+                self.assertEqual((r.text, r.finish_reason), ("", "length"))
+            b = model.batch(context=512)
+            for r in (model.chat("Go", template=MAY_REASON, max_tokens=300, seed=4, temperature=0, **given),
+                      b.chat(["Go"], template=MAY_REASON, max_tokens=300, seed=4, temperature=0, **given)[0]):
+                self.assertFalse(r.reasoning)
+                if "schema" in given:
+                    self.assertIn(r.parsed["a"], ("yes", "no"))
+                else:
+                    self.assertEqual([c.name for c in r.tool_calls], ["add"])
+                    self.assertIsInstance(r.tool_calls[0].value["a"], int)
+            b.close()
+        # It shall not reason, and so it does not begin to.
+        r = model.chat("Go", template=MAY_REASON, max_tokens=60, seed=1, schema=schema, thinking=False, **opens)
+        self.assertIn(r.parsed["a"], ("yes", "no"))
+
+    def test_reasoning_of_a_session(self):
+        prompt = model.render("Go", template=REASONS)
+        with model.session(context=256, temperature=0) as s:
+            s.feed(prompt.ids)
+            s.set_grammar(regex="yes|no", behind_reasoning=prompt.text, template=REASONS)
+            s.feed(model.tokenize("Let me see. yes or no"))
+            self.assertIs(s.grammar_complete, False)
+            s.feed(model.tokenize("</think>\n\n"))
+            said = []
+            while not s.grammar_complete:
+                said.append(s.next())
+            self.assertIn(model.detokenize(said).strip(), ("yes", "no"))
+            s.set_grammar(regex="yes|no")  # from its first token on
+            with self.assertRaisesRegex(jitrun.ArgumentError, "does not allow"):
+                s.feed(model.tokenize("Let me see"))
+            with self.assertRaisesRegex(TypeError, "behind_reasoning is int"):
+                s.set_grammar(regex="a", behind_reasoning=1)
 
     def test_parse(self):
         said = ('<think>Well</think>Look: <tool_call>{"name": "add", "arguments": {"a": 1, "s": "é"}}</tool_call>')

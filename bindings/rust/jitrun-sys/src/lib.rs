@@ -868,6 +868,50 @@ impl Default for jit_objects {
     }
 }
 
+/// `jit_grammar_options` of jitrun_grammar.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_grammar_options {
+    /// `size_t size`.
+    pub size: usize,
+    /// `int kind`.
+    pub kind: c_int,
+    /// `int behind_reasoning`.
+    pub behind_reasoning: c_int,
+    /// `const char * text`.
+    pub text: *const c_char,
+    /// `size_t n`.
+    pub n: usize,
+    /// `const char * prompt`.
+    pub prompt: *const c_char,
+    /// `size_t n_prompt`.
+    pub n_prompt: usize,
+    /// `const char * tools`.
+    pub tools: *const c_char,
+    /// `const char * template_text`.
+    pub template_text: *const c_char,
+    /// `const char * template_name`.
+    pub template_name: *const c_char,
+    /// `const char * opening`.
+    pub opening: *const c_char,
+}
+
+impl jit_grammar_options {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_grammar_options>();
+        made
+    }
+}
+
+impl Default for jit_grammar_options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// `jit_batch_options` of jitrun_batch.h.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -1064,6 +1108,10 @@ pub struct jit_forced_options {
     pub one_call: c_int,
     /// `int reserved`.
     pub reserved: c_int,
+    /// `const char * prompt`.
+    pub prompt: *const c_char,
+    /// `size_t n_prompt`.
+    pub n_prompt: usize,
 }
 
 impl jit_forced_options {
@@ -1090,8 +1138,8 @@ pub struct jit_forced_call {
     pub size: usize,
     /// `int kind`.
     pub kind: c_int,
-    /// `int reserved`.
-    pub reserved: c_int,
+    /// `int behind_reasoning`.
+    pub behind_reasoning: c_int,
     /// `char * grammar`.
     pub grammar: *mut c_char,
     /// `size_t n_grammar`.
@@ -1372,6 +1420,12 @@ extern "C" {
         n: usize,
         err: *mut jit_error,
     ) -> c_int;
+    /// `jit_session_begin_grammar` of jitrun_grammar.h.
+    pub fn jit_session_begin_grammar(
+        s: *mut jit_session,
+        options: *const jit_grammar_options,
+        err: *mut jit_error,
+    ) -> c_int;
     /// `jit_session_grammar_complete` of jitrun_grammar.h.
     pub fn jit_session_grammar_complete(s: *mut jit_session) -> c_int;
     /// `jit_batch_open` of jitrun_batch.h.
@@ -1539,6 +1593,13 @@ extern "C" {
     /// `jit_forced_options_set` of jitrun_options.h.
     pub fn jit_forced_options_set(
         options: *mut jit_forced_options,
+        name: *const c_char,
+        value: *const c_char,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_grammar_options_set` of jitrun_options.h.
+    pub fn jit_grammar_options_set(
+        options: *mut jit_grammar_options,
         name: *const c_char,
         value: *const c_char,
         err: *mut jit_error,
