@@ -2,6 +2,7 @@
  *
  * Owns: chat templates. Model files carry them as programs in a template language (Jinja), which is run here by an
  * interpreter of our own: the part of the language that published templates use, with Python's meaning of values.
+ * Models of ollama carry them in the language of Go's package text/template, which has an interpreter, too.
  * A template is parsed once and may then be rendered from any thread.
  *
  * Every byte of a rendered text says where it came from. What came from the conversation is the user's; what the
@@ -44,6 +45,18 @@ struct tokenizer; /* loaders/tokenizer.h */
 struct chat_template *chat_template_parse(const char *text, size_t n, const char *label, struct error *err);
 void chat_template_free(struct chat_template *t);
 
+/* Whether n bytes are a template in Go's language, and else in Jinja's: by the first action that only one has. */
+bool chat_template_is_go(const char *text, size_t n);
+/* What a template in Go's language looks at; all false for one in Jinja. */
+struct chat_facts {
+	bool go;
+	bool messages; /* else it is run once for each turn */
+	bool tools, suffix;
+	bool think;  /* whether the model shall reason */
+	bool thinks; /* it writes the reasoning of earlier answers between two marks */
+};
+struct chat_facts chat_template_facts(const struct chat_template *t);
+
 /* Whose text a variable holds. */
 enum chat_source {
 	CHAT_MODEL,   /* the model's or the library's: special tokens. Not marked */
@@ -52,8 +65,11 @@ enum chat_source {
 	               * special tokens with them, as in "<|" + role + "|>" */
 };
 
-/* A variable of the template; json is the text of any JSON value, or NULL for an undefined one. Python's meaning: a
- * member that comes twice counts last, in its first place; integers have 64 bits here, larger ones are refused. */
+/* A variable of the template. One in Go's language finds what ollama gives it, which is made of these: messages, tools,
+ * enable_thinking or thinking, reasoning_effort, add_generation_prompt; or, where there are no messages, prompt and
+ * suffix, the texts before and behind a gap. Others are not looked at. json is the text of any JSON value, or NULL for
+ * an undefined one. Python's meaning: a member that comes twice counts last, in its first place; integers have 64 bits
+ * here, larger ones are refused. */
 struct chat_variable {
 	const char *name;
 	const char *json;

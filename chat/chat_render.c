@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chat/jinja.h"
+#include "chat/go_template.h"
 
 static void set_variables(struct run *r, const struct chat_request *request)
 {
@@ -75,11 +75,15 @@ bool chat_render(const struct chat_template *t, const struct chat_request *reque
 	before = uselocale(plain);
 	r.out = &b;
 	r.scope = scope_enter(&r, NULL);
-	if (r.scope)
-		set_variables(&r, request);
-	/* what the template sets lies in front of its variables */
-	if (!r.failed)
-		run_statements(&r, t->body);
+	if (t->go) {
+		go_render(&r, t->go, request);
+	} else {
+		if (r.scope)
+			set_variables(&r, request);
+		/* what the template sets lies in front of its variables */
+		if (!r.failed)
+			run_statements(&r, t->body);
+	}
 	bool ok = !r.failed && take_text(&b, out, t->label, &why);
 	if (refused)
 		*refused = r.refused;

@@ -271,9 +271,11 @@ struct node *parse_pair(struct parser *p, enum node_type type, uint32_t line, st
 /* Appends a part to a node's chain. */
 bool parse_add(struct parser *p, struct node *n, struct node ***tail, struct node *part);
 
+struct go_template;
 struct chat_template {
 	struct memory memory;
 	struct node *body;
+	struct go_template *go; /* it is in Go's language; NULL: in Jinja's */
 	char *label;
 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "chat/jinja.h"
+#include "chat/go_template.h"
 
 /* ---- tokens */
 
@@ -239,10 +239,15 @@ struct chat_template *chat_template_parse(const char *text, size_t n, const char
 	}
 	if (!t || !t->label)
 		error_set(err, ERROR_MEMORY, "%s: no memory for the chat template", label);
-	else if (parse_all(t, text, n, err))
+	else if (chat_template_is_go(text, n) ? go_open(t, text, n, err) : parse_all(t, text, n, err))
 		return t;
 	chat_template_free(t);
 	return NULL;
+}
+
+struct chat_facts chat_template_facts(const struct chat_template *t)
+{
+	return t->go ? t->go->facts : (struct chat_facts){ .go = false };
 }
 
 void chat_template_free(struct chat_template *t)
