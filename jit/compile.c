@@ -30,16 +30,16 @@ static unsigned needs_met(const struct target *t)
 	       (t->has_parts ? IR_NEEDS_parts : 0) | (t->block_bytes ? IR_NEEDS_copies : 0);
 }
 
-static bool refuse_operation(const struct target *t, enum ir_op op, struct error *err)
+static bool refuse_row(const struct target *t, const struct ir_facts *row, struct error *err)
 {
-	const unsigned missing = ir_facts[op].needs & ~needs_met(t);
+	const unsigned missing = row->needs & ~needs_met(t);
 	unsigned k = 0;
 
 	while (!(missing & lacks[k].need))
 		k++;
 	return lacks[k].operation ? error_set(err, ERROR_UNSUPPORTED,
 	                                      "the kernel has the %s %s, for which target %s has no instruction",
-	                                      lacks[k].operation, ir_facts[op].name, t->name)
+	                                      lacks[k].operation, row->name, t->name)
 	                          : error_set(err, ERROR_UNSUPPORTED, "target %s %s", t->name, lacks[k].does_not);
 }
 
@@ -52,8 +52,8 @@ static bool acceptable(const struct ir *ir, const struct target *t, struct error
 		                 t->name, t->lanes);
 	const unsigned met = needs_met(t);
 	for (size_t k = 0; k < ir->n_ins; k++)
-		if (ir_facts[ir->ins[k].op].needs & ~met)
-			return refuse_operation(t, ir->ins[k].op, err);
+		if (ir_facts_of(&ir->ins[k])->needs & ~met)
+			return refuse_row(t, ir_facts_of(&ir->ins[k]), err);
 	return true;
 }
 

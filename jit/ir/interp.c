@@ -1,10 +1,10 @@
 /* jit/ir/interp.c - the meaning of the IR, and the oracle of every backend.
  *
- * Owns: one case per op. Rows of ops.def that have an expression become a loop over the lanes (or one scalar statement)
- * around that very text; the rows written by hand are the cases below, and are their definition. Nothing here
- * optimises: an instruction is decoded once (registers to frame offsets, displacement, lane count and stride apart) and
- * executed as it stands. The lane count is a constant in each instance of the dispatcher so that the compiler
- * vectorises the lane loops; keep lanes free of branches.
+ * Owns: one case per row. Rows of ops.def that have an expression become a loop over the lanes (or one scalar
+ * statement) around that very text; the rows written by hand are the cases below, and are their definition. Nothing
+ * here optimises: an instruction is decoded once (registers to frame offsets, displacement, lane count and stride
+ * apart) and executed as it stands. The lane count is a constant in each instance of the dispatcher so that the
+ * compiler vectorises the lane loops; keep lanes free of branches.
  */
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
@@ -21,33 +21,12 @@
 
 #include "jit/ir/interp_program.h"
 #include "jit/ir/lanes.h"
+#include "jit/ir/rows.h"
 
 void interp_free(struct interp_program *p) { free(p); }
 
 /* A frame for each wave, each a multiple of 64 bytes, then the shared bytes. */
 size_t interp_frame_bytes(const struct interp_program *p) { return p->waves * p->frame_bytes + p->shared_bytes; }
-
-/* Memory is read and written a byte-exact element at a time: no alignment is assumed. */
-static inline uint64_t get64(const char *p)
-{
-	uint64_t v;
-	memcpy(&v, p, 8);
-	return v;
-}
-static inline uint32_t get32(const char *p)
-{
-	uint32_t v;
-	memcpy(&v, p, 4);
-	return v;
-}
-static inline uint16_t get16(const char *p)
-{
-	uint16_t v;
-	memcpy(&v, p, 2);
-	return v;
-}
-static inline void put32(char *p, uint32_t v) { memcpy(p, &v, 4); }
-static inline void put16(char *p, uint16_t v) { memcpy(p, &v, 2); }
 
 /* The lane loops. dst may be a or b or c itself, lane for lane, never shifted: lanes are independent. */
 #ifdef __clang__
@@ -56,28 +35,35 @@ static inline void put16(char *p, uint16_t v) { memcpy(p, &v, 2); }
 #define EACH_LANE _Pragma("GCC ivdep") for (unsigned l = 0; l < W; l++)
 #endif
 
-#define REG(offset) ((void *)(frame + (offset)))
-#define SCALAR(offset) (*(int64_t *)(void *)(frame + (offset)))
-#define POINTER(offset) ((void *)(intptr_t)SCALAR(offset))
-#define ADDRESS(offset) ((char *)POINTER(offset) + in->imm)
 #define UNUSED __attribute__((unused))
 
-#define BITS_F(x) f32_bits(x)
-#define BITS_I(x) ((uint32_t)(int32_t)(x))
-#define BITS_M(x) ((x) ? 0xffffffffu : 0u)
+/* What an expression gives, as a lane's bits: by the letter of its row's dst and the lanes' type. */
+#define BITS_I32(x) ((uint32_t)(int32_t)(x))
+#define BITS_MASK(x) ((x) ? 0xffffffffu : 0u)
+#define BITS_v_f32(x) f32_bits(x)
+#define BITS_w_f32(x) BITS_I32(x)
+#define BITS_q_f32(x) BITS_MASK(x)
+#define BITS_v_i32(x) BITS_I32(x)
+#define BITS_q_i32(x) BITS_MASK(x)
+#define BITS_v_m(x) BITS_MASK(x)
+#define FROM_F32(bits) bits_f32(bits)
+#define FROM_I32(bits) (int32_t)(bits)
+#define FROM_MASK(bits) (bits) != 0
 
-#define LANES_OF(BITS, expression) \
+/* Rows of lanes: T is their C type, FROM makes one of its bits. */
+#define LANES_OF(BITS, T, FROM, expression) \
 	{ \
-		uint32_t *d = REG(in->dst); \
-		const uint32_t *a = REG(in->a), *b = REG(in->b), *c = REG(in->c); \
-		const int64_t UNUSED as = SCALAR(in->a); \
+		uint32_t *d = INTERP_REG(in->dst); \
+		const uint32_t *pa = INTERP_REG(in->a), *pb = INTERP_REG(in->b), *pc = INTERP_REG(in->c); \
+		const int64_t UNUSED as = INTERP_SCALAR(in->a); \
 		const int32_t UNUSED imm = (int32_t)in->imm; \
+		const T UNUSED k = FROM((uint32_t)in->imm); \
 		EACH_LANE \
 		{ \
-			const uint32_t UNUSED au = a[l], bu = b[l], cu = c[l]; \
+			const uint32_t UNUSED au = pa[l], bu = pb[l], cu = pc[l]; \
 			const int32_t UNUSED ai = (int32_t)au, bi = (int32_t)bu, ci = (int32_t)cu; \
-			const float UNUSED af = bits_f32(au), bf = bits_f32(bu), cf = bits_f32(cu); \
-			const bool UNUSED am = au != 0, bm = bu != 0; \
+			const T UNUSED a = FROM(au), b = FROM(bu), c = FROM(cu); \
+			const bool UNUSED am = au != 0; \
 			const int32_t UNUSED lane = (int32_t)l; \
 			d[l] = BITS(expression); \
 		} \
@@ -85,42 +71,56 @@ static inline void put16(char *p, uint16_t v) { memcpy(p, &v, 2); }
 	}
 #define SCALAR_OF(expression) \
 	{ \
-		const int64_t UNUSED as = SCALAR(in->a), bs = SCALAR(in->b), imm = in->imm; \
-		SCALAR(in->dst) = expression; \
+		const int64_t UNUSED a = INTERP_SCALAR(in->a), b = INTERP_SCALAR(in->b), imm = in->imm, k = imm; \
+		INTERP_SCALAR(in->dst) = expression; \
 		break; \
 	}
-#define ROW_F(expression) LANES_OF(BITS_F, expression)
-#define ROW_I(expression) LANES_OF(BITS_I, expression)
-#define ROW_M(expression) LANES_OF(BITS_M, expression)
-#define ROW_T(expression) \
+#define TILE_OF(expression) \
 	{ \
-		uint32_t *d = REG(in->dst); \
-		const uint32_t *a = REG(in->a), *b = REG(in->b), *c = REG(in->c); \
-		const int32_t UNUSED imm = (int32_t)in->imm; \
+		const struct ir_facts *facts = &ir_facts[in->row]; \
+		uint32_t *d = INTERP_REG(in->dst); \
+		const uint32_t *pa = INTERP_REG(in->a), *pb = INTERP_REG(in->b), *pc = INTERP_REG(in->c); \
+		const float UNUSED k = bits_f32((uint32_t)in->imm); \
 		for (unsigned l = 0; l < IR_TILE * IR_TILE; l++) { \
-			const int32_t UNUSED ai = ir_facts[in->op].a ? (int32_t)a[l] : 0; \
-			const float UNUSED af = bits_f32((uint32_t)ai), bf = bits_f32(ir_facts[in->op].b ? b[l] : 0), \
-					   cf = bits_f32(ir_facts[in->op].c ? c[l] : 0); \
+			const uint32_t au = facts->a ? pa[l] : 0, bu = facts->b ? pb[l] : 0, \
+				       cu = facts->c ? pc[l] : 0; \
+			const int32_t UNUSED ai = (int32_t)au; \
+			const float UNUSED a = bits_f32(au), b = bits_f32(bu), c = bits_f32(cu); \
 			d[l] = f32_bits(expression); \
 		} \
 		break; \
 	}
-#define ROW_S(expression) SCALAR_OF(expression)
-#define ROW_A(expression) SCALAR_OF(expression)
+#define ROW_f32(dst, expression) LANES_OF(BITS_##dst##_f32, float, FROM_F32, expression)
+#define ROW_i32(dst, expression) LANES_OF(BITS_##dst##_i32, int32_t, FROM_I32, expression)
+#define ROW_m(dst, expression) LANES_OF(BITS_##dst##_m, bool, FROM_MASK, expression)
+#define ROW_s(dst, expression) SCALAR_OF(expression)
+#define ROW_a(dst, expression) SCALAR_OF(expression)
+#define ROW_t(dst, expression) TILE_OF(expression)
+/* What elements in memory are as lanes. */
+#define ROW_f16(dst, expression) ROW_f32(dst, expression)
+#define ROW_bf16(dst, expression) ROW_f32(dst, expression)
+#define ROW_i8(dst, expression) ROW_i32(dst, expression)
+#define ROW_u8(dst, expression) ROW_i32(dst, expression)
+#define ROW_i16(dst, expression) ROW_i32(dst, expression)
+/* x: dst and the expression. */
+#define CASE(x, row, type) CASE_WITH(row, type, IR_EACH_BARE x)
+#define CASE_WITH(row, type, ...) CASE_APART(row, type, __VA_ARGS__)
+#define CASE_APART(row, type, dst, ...) \
+	case IR_##row: ROW_##type(dst, (__VA_ARGS__))
 
 /* The rows of memory. Lanes from in->lanes on load as zero and are not stored, and their memory is not touched. */
 #define LOAD(expression) \
 	{ \
-		uint32_t *d = REG(in->dst); \
-		const char *at = ADDRESS(in->a); \
+		uint32_t *d = INTERP_REG(in->dst); \
+		const char *at = INTERP_ADDRESS(in->a); \
 		EACH_LANE d[l] = (expression); \
 		break; \
 	}
 /* Nobody else runs meanwhile, so a word that is not there would never come. dst may be b. */
 #define AWAIT(expression, wanted) \
 	{ \
-		uint32_t *d = REG(in->dst); \
-		const char *at = ADDRESS(in->a); \
+		uint32_t *d = INTERP_REG(in->dst); \
+		const char *at = INTERP_ADDRESS(in->a); \
 		EACH_LANE \
 		{ \
 			d[l] = (wanted) ? (expression) : 0; \
@@ -133,140 +133,20 @@ static inline void put16(char *p, uint16_t v) { memcpy(p, &v, 2); }
 	}
 #define BROADCAST(expression) \
 	{ \
-		uint32_t *d = REG(in->dst); \
-		const char *at = ADDRESS(in->a); \
+		uint32_t *d = INTERP_REG(in->dst); \
+		const char *at = INTERP_ADDRESS(in->a); \
 		const uint32_t v = (expression); \
 		EACH_LANE d[l] = v; \
 		break; \
 	}
 #define STORE(lanes, statement) \
 	{ \
-		char *at = ADDRESS(in->a); \
-		const uint32_t *v = REG(in->b); \
+		char *at = INTERP_ADDRESS(in->a); \
+		const uint32_t *v = INTERP_REG(in->b); \
 		for (size_t l = 0; l < (lanes); l++) \
 			statement; \
 		break; \
 	}
-
-/* --- matrices: tiles lie in the frame row by row, operands strip by strip */
-
-static size_t rows_in_memory(const struct interp_ins *in)
-{
-	return in->op == IR_tstore_top || in->op == IR_tload_top || in->op == IR_oload_top ? IR_TILE / 2 : IR_TILE;
-}
-
-static void load_tile(uint32_t *d, const char *at, const struct interp_ins *in)
-{
-	const size_t rows = rows_in_memory(in);
-
-	for (size_t r = 0; r < IR_TILE; r++)
-		for (size_t c = 0; c < IR_TILE; c++) {
-			const char *from = at + r % rows * in->stride + c * in->lanes;
-			d[r * IR_TILE + c] = in->op == IR_tload_h ? f32_bits(f16_f32(get16(from))) : get32(from);
-		}
-}
-
-static void store_tile(char *at, const uint32_t *v, const struct interp_ins *in)
-{
-	const size_t rows = rows_in_memory(in);
-
-	for (size_t r = 0; r < rows; r++)
-		for (size_t c = 0; c < IR_TILE; c++)
-			put32(at + r * in->stride + c * in->lanes, v[r * IR_TILE + c]);
-}
-
-static void load_operand(char *d, const char *at, const struct interp_ins *in)
-{
-	const size_t rows = rows_in_memory(in);
-
-	for (size_t r = 0; r < IR_TILE; r++, d += IR_STRIP_BYTES) {
-		const char *from = at + r % rows * in->stride;
-		memcpy(d, from, IR_PIECE_BYTES);
-		memcpy(d + IR_PIECE_BYTES, from + (size_t)in->lanes * IR_PIECE_BYTES, IR_PIECE_BYTES);
-	}
-}
-
-static void load_turned(char *d, const char *at, const struct interp_ins *in)
-{
-	for (size_t r = 0; r < IR_TILE; r++, at += IR_ROW_BYTES)
-		for (size_t p = in->lanes; p < in->lanes + 2u; p++, d += IR_PIECE_BYTES)
-			memcpy(d, at + (p ^ (r & 7)) * IR_PIECE_BYTES, IR_PIECE_BYTES);
-}
-
-static void store_operand(char *at, const char *v, const struct interp_ins *in)
-{
-	for (size_t r = 0; r < IR_TILE; r++, v += IR_STRIP_BYTES) {
-		memcpy(at + r * in->stride, v, IR_PIECE_BYTES);
-		memcpy(at + r * in->stride + (size_t)in->lanes * IR_PIECE_BYTES, v + IR_PIECE_BYTES, IR_PIECE_BYTES);
-	}
-}
-
-static uint32_t dot_strips_i8(const char *a, const char *b, uint32_t c)
-{
-	for (unsigned k = 0; k < IR_STRIP_BYTES; k++)
-		c += (uint32_t)((int8_t)a[k] * (int8_t)b[k]);
-	return c;
-}
-
-/* An element of a strip, whose type the op names. */
-static double strip_element(const char *s, unsigned k, unsigned op)
-{
-	uint16_t h = get16(s + 2 * k);
-	return (double)(op == IR_tdot_f16 ? f16_f32(h) : bits_f32((uint32_t)h << 16));
-}
-
-static uint32_t dot_strips_float(const char *a, const char *b, uint32_t c, unsigned op)
-{
-	double sum = (double)bits_f32(c);
-
-	for (unsigned k = 0; k < IR_STRIP_BYTES / 2; k++)
-		sum += strip_element(a, k, op) * strip_element(b, k, op);
-	return f32_bits((float)sum);
-}
-
-/* d may be c. */
-static void dot_tile(uint32_t *d, const char *a, const char *b, const uint32_t *c, unsigned op)
-{
-	for (unsigned r = 0; r < IR_TILE; r++)
-		for (unsigned n = 0; n < IR_TILE; n++) {
-			const char *x = a + r * IR_STRIP_BYTES, *y = b + n * IR_STRIP_BYTES;
-			uint32_t from = c[r * IR_TILE + n];
-			d[r * IR_TILE + n] =
-				op == IR_tdot_i8 ? dot_strips_i8(x, y, from) : dot_strips_float(x, y, from, op);
-		}
-}
-
-/* Sums to `at`, which no factor overlaps. */
-static void dot_rows(char *at, const int8_t *x, const int8_t *w, unsigned rows)
-{
-	for (unsigned r = 0; r < rows; r++)
-		for (unsigned l = 0; l < IR_DOTS_ROW / 4; l++) {
-			int32_t sum = 0;
-			for (unsigned i = 0; i < IR_DOTS_STRIP; i++)
-				sum += x[r * IR_DOTS_STRIP + i] * w[i / 4 * IR_DOTS_ROW + l * 4 + i % 4];
-			put32(at + r * IR_DOTS_ROW + l * 4, (uint32_t)sum);
-		}
-}
-
-static void matrix_row(const struct interp_ins *in, char *frame)
-{
-	switch ((enum ir_op)in->op) {
-	case IR_tload:
-	case IR_tload_top:
-	case IR_tload_h: load_tile(REG(in->dst), ADDRESS(in->a), in); break;
-	case IR_tstore:
-	case IR_tstore_top: store_tile(ADDRESS(in->a), REG(in->b), in); break;
-	case IR_oload:
-	case IR_oload_top: load_operand(REG(in->dst), ADDRESS(in->a), in); break;
-	case IR_oload_turned: load_turned(REG(in->dst), ADDRESS(in->a), in); break;
-	case IR_ostore: store_operand(ADDRESS(in->a), REG(in->b), in); break;
-	case IR_tdot_i8:
-	case IR_tdot_f16:
-	case IR_tdot_bf16: dot_tile(REG(in->dst), REG(in->a), REG(in->b), REG(in->c), in->op); break;
-	case IR_idots: dot_rows(ADDRESS(in->a), POINTER(in->b), POINTER(in->c), in->lanes); break;
-	default: assert(false && "an op of ops.def");
-	}
-}
 
 /* --- rows that take more than an expression. Each is a part of the dispatcher, where the number of lanes is a
  * constant. */
@@ -293,34 +173,34 @@ PART void load_lanes(char *d, const char *at, unsigned lanes, const unsigned W)
 PART void gather(uint32_t *d, const char *at, const int32_t *b, const unsigned W)
 {
 	for (unsigned l = 0; l < W; l++)
-		d[l] = get32(at + b[l]);
+		d[l] = interp_get32(at + b[l]);
 }
 
 PART void copy_lanes(char *to, const char *from, const char *c, size_t bytes, const unsigned W)
 {
 	for (unsigned l = 0; l < W; l++)
-		memcpy(to + l * bytes, from + get32(c + 4 * l), bytes);
+		memcpy(to + l * bytes, from + interp_get32(c + 4 * l), bytes);
 }
 
 /* Both return the instruction in front of the next one. */
 PART const struct interp_ins *enter_loop(const struct interp_program *p, const struct interp_ins *in, char *frame,
                                          int64_t *count)
 {
-	count[in->c] = SCALAR(in->a);
-	SCALAR(in->dst) = 0;
+	count[in->c] = INTERP_SCALAR(in->a);
+	INTERP_SCALAR(in->dst) = 0;
 	return count[in->c] <= 0 ? p->ins + in->imm - 1 : in;
 }
 
 PART const struct interp_ins *end_loop(const struct interp_program *p, const struct interp_ins *in, char *frame,
                                        const int64_t *count)
 {
-	return ++SCALAR(in->dst) < count[in->c] ? p->ins + in->imm - 1 : in;
+	return ++INTERP_SCALAR(in->dst) < count[in->c] ? p->ins + in->imm - 1 : in;
 }
 
 /* A test that compiles this file once more looks at each instruction here, before it is run (tests/kernels/watched.c).
  */
-#ifndef INTERP_OP
-#define INTERP_OP(in, frame, lanes) ((enum ir_op)(in)->op)
+#ifndef INTERP_ROW
+#define INTERP_ROW(in, frame, lanes) ((enum ir_op)(in)->row)
 #endif
 
 PART void interp_go(const struct interp_program *p, char *frame, const struct interp_call *call,
@@ -331,56 +211,56 @@ PART void interp_go(const struct interp_program *p, char *frame, const struct in
 
 	wave->in = NULL;
 	for (; in < stop; in++)
-		switch (INTERP_OP(in, frame, W)) {
-#define OP(name, dst, a, b, c, imm, effects, needs, expression, meaning) \
-	case IR_##name: \
-		ROW_##dst(expression)
+		switch (INTERP_ROW(in, frame, W)) {
+#define OPS(name, dst, a, b, c, imm, effects, needs, expression, meaning, ...) \
+	IR_EACH(CASE, (dst, expression), __VA_ARGS__)
 #define OP_BY_HAND(name, ...)
+#define OPS_BY_HAND(name, ...)
 #include "jit/ir/ops.def"
-#undef OP
-		case IR_fxor: exchange_lanes(REG(in->dst), REG(in->a), (unsigned)in->imm, W); break;
-		case IR_fload: load_lanes(REG(in->dst), ADDRESS(in->a), in->lanes, W); break;
-		case IR_iload: memcpy(REG(in->dst), ADDRESS(in->a), W * 4); break;
-		case IR_fawait: AWAIT(get32(at + (size_t)l * in->stride), l < in->lanes)
-		case IR_fawait_at: AWAIT(get32(at + ((const int32_t *)(const void *)REG(in->b))[l]), true)
-		case IR_fload_h: LOAD(f32_bits(f16_f32(get16(at + 2 * l))))
+#undef OPS
+		case IR_fxor: exchange_lanes(INTERP_REG(in->dst), INTERP_REG(in->a), (unsigned)in->imm, W); break;
+		case IR_fload:
+		case IR_iload: load_lanes(INTERP_REG(in->dst), INTERP_ADDRESS(in->a), in->lanes, W); break;
+		case IR_fawait: AWAIT(interp_get32(at + (size_t)l * in->stride), l < in->lanes)
+		case IR_fawait_at: AWAIT(interp_get32(at + ((const int32_t *)(const void *)INTERP_REG(in->b))[l]), true)
+		case IR_fload_h: LOAD(f32_bits(f16_f32(interp_get16(at + 2 * l))))
 		case IR_iload_u8: LOAD((uint8_t)at[l])
 		case IR_iload_s8: LOAD((uint32_t)(int32_t)(int8_t)at[l])
-		case IR_iload_s: LOAD(get32(at + (size_t)l * in->stride))
-		case IR_iload_u16: LOAD(get16(at + 2 * l))
+		case IR_iload_s: LOAD(interp_get32(at + (size_t)l * in->stride))
+		case IR_iload_u16: LOAD(interp_get16(at + 2 * l))
 		case IR_fbcast:
-		case IR_ibcast: BROADCAST(get32(at))
-		case IR_fbcast_h: BROADCAST(f32_bits(f16_f32(get16(at))))
-		case IR_igather: gather(REG(in->dst), ADDRESS(in->a), REG(in->b), W); break;
+		case IR_ibcast: BROADCAST(interp_get32(at))
+		case IR_fbcast_h: BROADCAST(f32_bits(f16_f32(interp_get16(at))))
+		case IR_igather: gather(INTERP_REG(in->dst), INTERP_ADDRESS(in->a), INTERP_REG(in->b), W); break;
 		case IR_fgive:
-		case IR_fstore: STORE(in->lanes, put32(at + 4 * l, v[l]))
-		case IR_fstore_h: STORE(in->lanes, put16(at + 2 * l, f32_f16(bits_f32(v[l]))))
+		case IR_fstore: STORE(in->lanes, interp_put32(at + 4 * l, v[l]))
+		case IR_fstore_h: STORE(in->lanes, interp_put16(at + 2 * l, f32_f16(bits_f32(v[l]))))
 		case IR_istore_8: STORE(W, at[l] = (char)(v[l] & 0xff))
-		case IR_fstore_s: STORE(in->lanes, put32(at + l * in->stride, v[l]))
-		case IR_fstore_hs: STORE(in->lanes, put16(at + l * in->stride, f32_f16(bits_f32(v[l]))))
-		case IR_fstore1: STORE(1, put32(at + 4 * l, v[l]))
-		case IR_copy: memcpy(POINTER(in->a), POINTER(in->b), (size_t)in->imm); break;
-		case IR_copy_at: copy_lanes(POINTER(in->a), POINTER(in->b), REG(in->c), (size_t)in->imm, W); break;
-		case IR_copies:
-		case IR_copied:
-		case IR_prefetch:
-		case IR_prefetch2: break;
-		case IR_sload32: SCALAR(in->dst) = get32(ADDRESS(in->a)); break;
+		case IR_fstore_s: STORE(in->lanes, interp_put32(at + l * in->stride, v[l]))
+		case IR_fstore_hs: STORE(in->lanes, interp_put16(at + l * in->stride, f32_f16(bits_f32(v[l]))))
+		case IR_fstore1: STORE(1, interp_put32(at + 4 * l, v[l]))
+		case IR_copy: memcpy(INTERP_POINTER(in->a), INTERP_POINTER(in->b), (size_t)in->imm); break;
+		case IR_copy_at:
+			copy_lanes(INTERP_POINTER(in->a), INTERP_POINTER(in->b), INTERP_REG(in->c), (size_t)in->imm, W);
+			break;
+		case IR_sload32: INTERP_SCALAR(in->dst) = interp_get32(INTERP_ADDRESS(in->a)); break;
 		case IR_sload64:
-		case IR_aload: SCALAR(in->dst) = (int64_t)get64(ADDRESS(in->a)); break;
+		case IR_aload: INTERP_SCALAR(in->dst) = (int64_t)interp_get64(INTERP_ADDRESS(in->a)); break;
 		case IR_loop: in = enter_loop(p, in, frame, count); break;
 		case IR_endloop: in = end_loop(p, in, frame, count); break;
-		case IR_local: SCALAR(in->dst) = (intptr_t)(frame + p->locals + in->imm); break;
-		case IR_arg: SCALAR(in->dst) = (intptr_t)call->arg; break;
-		case IR_begin: SCALAR(in->dst) = call->begin; break;
-		case IR_end: SCALAR(in->dst) = call->end; break;
-		case IR_wave: SCALAR(in->dst) = call->wave; break;
-		case IR_part: SCALAR(in->dst) = 0; break;
-		case IR_parts: SCALAR(in->dst) = 1; break;
-		case IR_shared: SCALAR(in->dst) = (intptr_t)(call->shared + in->imm); break;
+		case IR_local: INTERP_SCALAR(in->dst) = (intptr_t)(frame + p->locals + in->imm); break;
+		case IR_arg: INTERP_SCALAR(in->dst) = (intptr_t)call->arg; break;
+		case IR_begin: INTERP_SCALAR(in->dst) = call->begin; break;
+		case IR_end: INTERP_SCALAR(in->dst) = call->end; break;
+		case IR_wave: INTERP_SCALAR(in->dst) = call->wave; break;
+		case IR_part: INTERP_SCALAR(in->dst) = 0; break;
+		case IR_parts: INTERP_SCALAR(in->dst) = 1; break;
+		case IR_shared: INTERP_SCALAR(in->dst) = (intptr_t)(call->shared + in->imm); break;
 		case IR_barrier_all:
 		case IR_barrier: wave->in = in + 1; return;
-		default: matrix_row(in, frame);
+		default:
+			if (!ir_does(ir_facts[in->row].op, IR_COPIES | IR_HINTS))
+				interp_matrix_row(in, frame);
 		}
 }
 

@@ -14,17 +14,17 @@ bool interp_lay_out(struct interp_layout *l, const struct ir *ir)
 	if (!l->offset)
 		return false;
 	for (size_t r = 1; r < ir->n_regs; r++)
-		if (ir->kind[r] == IR_KIND_F || ir->kind[r] == IR_KIND_I || ir->kind[r] == IR_KIND_M) {
+		if (ir->type[r] == IR_TYPE_f32 || ir->type[r] == IR_TYPE_i32 || ir->type[r] == IR_TYPE_m) {
 			l->offset[r] = (uint32_t)at;
 			at += vector;
 		}
 	for (size_t r = 1; r < ir->n_regs; r++)
-		if (ir->kind[r] == IR_KIND_T || ir->kind[r] == IR_KIND_O) {
+		if (ir->type[r] == IR_TYPE_t || ir->type[r] == IR_TYPE_o) {
 			l->offset[r] = (uint32_t)at;
-			at += ir->kind[r] == IR_KIND_T ? IR_TILE * IR_TILE * 4 : IR_TILE * IR_STRIP_BYTES;
+			at += ir->type[r] == IR_TYPE_t ? IR_TILE * IR_TILE * 4 : IR_TILE * IR_STRIP_BYTES;
 		}
 	for (size_t r = 1; r < ir->n_regs; r++)
-		if (ir->kind[r] == IR_KIND_S || ir->kind[r] == IR_KIND_A) {
+		if (ir->type[r] == IR_TYPE_s || ir->type[r] == IR_TYPE_a) {
 			l->offset[r] = (uint32_t)at;
 			at += 8;
 		}
@@ -42,17 +42,17 @@ void interp_decode(struct interp_program *p, const struct ir *ir, const struct i
 		const struct ir_ins *in = &ir->ins[n];
 		struct interp_ins *out = &p->ins[n];
 
-		*out = (struct interp_ins){ .op = in->op,
+		*out = (struct interp_ins){ .row = (uint16_t)ir_row(in),
 			                    .dst = l->offset[in->dst],
 			                    .a = l->offset[in->a],
 			                    .b = l->offset[in->b],
 			                    .c = l->offset[in->c],
 			                    .imm = in->imm };
-		if (ir_facts[in->op].imm == IR_IMM_x) {
+		if (ir_facts_of(in)->imm == IR_IMM_x) {
 			out->lanes = (uint16_t)ir_x_lanes(in->imm, ir->lanes);
 			out->stride = ir_x_stride(in->imm);
 			out->imm = ir_x_disp(in->imm);
-		} else if (ir_facts[in->op].imm == IR_IMM_t) {
+		} else if (ir_facts_of(in)->imm == IR_IMM_t) {
 			out->lanes = (uint16_t)ir_t_step(in->imm);
 			out->stride = ir_x_stride(in->imm);
 			out->imm = ir_x_disp(in->imm);

@@ -2,11 +2,13 @@
 #ifndef JIT_IR_INTERP_PROGRAM_H
 #define JIT_IR_INTERP_PROGRAM_H
 
+#include <string.h>
+
 #include "jit/ir/interp.h"
 
 /* One decoded instruction. dst, a, b, c are byte offsets into the frame. */
 struct interp_ins {
-	uint16_t op;
+	uint16_t row;   /* enum ir_op */
 	uint16_t lanes; /* x rows: lanes touched; t rows: the step */
 	uint32_t dst, a, b, c;
 	uint32_t stride;
@@ -43,6 +45,38 @@ struct interp_layout {
 	uint32_t *offset;
 	size_t locals, bytes;
 };
+
+/* Memory is read and written a byte-exact element at a time: no alignment is assumed. */
+static inline uint64_t interp_get64(const char *p)
+{
+	uint64_t v;
+	memcpy(&v, p, 8);
+	return v;
+}
+static inline uint32_t interp_get32(const char *p)
+{
+	uint32_t v;
+	memcpy(&v, p, 4);
+	return v;
+}
+static inline uint16_t interp_get16(const char *p)
+{
+	uint16_t v;
+	memcpy(&v, p, 2);
+	return v;
+}
+static inline void interp_put32(char *p, uint32_t v) { memcpy(p, &v, 4); }
+static inline void interp_put16(char *p, uint16_t v) { memcpy(p, &v, 2); }
+
+/* Of an instruction `in`, within `frame`. */
+#define INTERP_REG(offset) ((void *)(frame + (offset)))
+#define INTERP_SCALAR(offset) (*(int64_t *)(void *)(frame + (offset)))
+#define INTERP_POINTER(offset) ((void *)(intptr_t)INTERP_SCALAR(offset))
+#define INTERP_ADDRESS(offset) ((char *)INTERP_POINTER(offset) + in->imm)
+
+/* --- interp_matrix.c */
+
+void interp_matrix_row(const struct interp_ins *in, char *frame);
 
 /* --- interp_decode.c */
 

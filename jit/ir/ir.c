@@ -1,22 +1,68 @@
 /* jit/ir/ir.c - the builder: appends instructions, hands out registers, holds the sticky error.
  *
  * Owns: the facts of every op (from ops.def) and the growing arrays of a kernel. It checks what one instruction shows -
- * kinds, loop nesting, room - and leaves what needs the whole kernel to verify.c. It never evaluates, optimises or
+ * types, loop nesting, room - and leaves what needs the whole kernel to verify.c. It never evaluates, optimises or
  * reorders. After the first error nothing is appended; keep every failure on that one path.
  */
-#include "jit/ir/ir.h"
+#include "jit/ir/rows.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-const struct ir_facts ir_facts[IR_OP_COUNT] = {
+const struct ir_type_facts ir_types[IR_TYPES] = {
+#define TYPE(name, letter, lane, ints, bits, difference, condition, bytes, needs, meaning) \
+	[IR_TYPE_##name] = { #name, meaning, letter, IR_TYPE_##lane, bytes, IR_NEEDS_##needs },
+#include "jit/ir/types.def"
+#undef TYPE
+};
+
+/* The form of an immediate; that of a constant goes by its type. */
+#define IMM__(type) IR_IMM__
+#define IMM_i(type) IR_IMM_i
+#define IMM_d(type) IR_IMM_d
+#define IMM_x(type) IR_IMM_x
+#define IMM_t(type) IR_IMM_t
+#define IMM_k(type) (IR_TYPE_##type == IR_TYPE_f32 || IR_TYPE_##type == IR_TYPE_t ? IR_IMM_f : IR_IMM_i)
+#define FACTS(row, op, type, dst, a, b, c, imm, effects, needs, text, meaning) \
+	[IR_##row] = { #row, \
+		       IR_##op, \
+		       IR_TYPE_##type, \
+		       IR_OF_##dst(type), \
+		       IR_OF_##a(type), \
+		       IR_OF_##b(type), \
+		       IR_OF_##c(type), \
+		       IMM_##imm(type), \
+		       IR_NEEDS_##needs | IR_TYPE_NEEDS_##type, \
+		       effects, \
+		       0, \
+		       text, \
+		       meaning },
+#define FACTS_OF(x, row, type) FACTS_WITH(row, type, IR_EACH_BARE x)
+#define FACTS_WITH(row, type, ...) FACTS_APART(row, type, __VA_ARGS__)
+#define FACTS_APART(row, type, op, ...) FACTS(row, op, type, __VA_ARGS__)
+#define BIT(x, row, type) | 1u << IR_TYPE_##type
+const struct ir_facts ir_facts[IR_ROWS] = {
 #define OP(name, dst, a, b, c, imm, effects, needs, expression, meaning) \
-	[IR_##name] = { #name,        IR_KIND_##dst,    IR_KIND_##a, IR_KIND_##b, IR_KIND_##c, \
-		        IR_IMM_##imm, IR_NEEDS_##needs, effects,     #expression, meaning },
+	FACTS(name, name, _, dst, a, b, c, imm, effects, needs, #expression, meaning)
+#define OPS(name, dst, a, b, c, imm, effects, needs, expression, meaning, ...) \
+	[IR_##name] = { #name,       IR_##name, IR_TYPE__, 0, 0, 0, 0, 0, 0, effects, 0 IR_EACH(BIT, , __VA_ARGS__), \
+		        #expression, meaning }, \
+	IR_EACH(FACTS_OF, (name, dst, a, b, c, imm, effects, needs, #expression, meaning), __VA_ARGS__)
 #include "jit/ir/ops.def"
 #undef OP
+#undef OPS
 };
+
+#define ROW_OF(op, row, type) [IR_TYPE_##type][IR_##op] = IR_##row,
+const uint16_t ir_rows[IR_TYPES][IR_OPS] = {
+#define OP(name, ...) ROW_OF(name, name, _)
+#define OPS(name, dst, a, b, c, imm, effects, needs, expression, meaning, ...) IR_EACH(ROW_OF, name, __VA_ARGS__)
+#include "jit/ir/ops.def"
+#undef OP
+#undef OPS
+};
+
 /* What the kernel as a whole must know of: struct ir, and the builder's own checks. */
 enum { IR_SHAPES = IR_BRANCHES | IR_FRAMES | IR_GROUPS };
 
@@ -33,7 +79,7 @@ void ir_init(struct ir *ir, unsigned lanes)
 void ir_free(struct ir *ir)
 {
 	free(ir->ins);
-	free(ir->kind);
+	free(ir->type);
 	free(ir->is_var);
 	memset(ir, 0, sizeof *ir);
 }
@@ -55,48 +101,48 @@ static bool ir_grow_regs(struct ir *ir)
 {
 	const size_t capacity =
 		ir->regs_capacity ? ir->regs_capacity * 2 : 1024; /* comes to IR_MAX_REGS, and no further */
-	uint8_t *kind = realloc(ir->kind, capacity * sizeof *kind);
+	uint8_t *type = realloc(ir->type, capacity * sizeof *type);
 	bool *is_var;
 
-	if (!kind)
+	if (!type)
 		return false;
-	ir->kind = kind;
+	ir->type = type;
 	is_var = realloc(ir->is_var, capacity * sizeof *is_var);
 	if (!is_var)
 		return false;
 	ir->is_var = is_var;
 	if (!ir->regs_capacity) {
-		kind[0] = IR_KIND__;
+		type[0] = IR_TYPE__;
 		is_var[0] = false;
 	}
 	ir->regs_capacity = capacity;
 	return true;
 }
 
-static inline uint16_t ir_new_reg(struct ir *ir, uint8_t kind, bool is_var)
+static inline uint16_t ir_new_reg(struct ir *ir, uint8_t type, bool is_var)
 {
 	if (ir->n_regs >= IR_MAX_REGS)
 		return ir_fail(ir, "the kernel needs more than 65535 registers");
 	if (ir->n_regs >= ir->regs_capacity && !ir_grow_regs(ir))
 		return ir_no_memory(ir, "out of memory for the registers of a kernel");
-	ir->kind[ir->n_regs] = kind;
+	ir->type[ir->n_regs] = type;
 	ir->is_var[ir->n_regs] = is_var;
 	return (uint16_t)ir->n_regs++;
 }
 
-uint16_t ir_new_var(struct ir *ir, enum ir_kind kind)
+uint16_t ir_new_var(struct ir *ir, enum ir_type type)
 {
 	if (ir->error)
 		return 0;
-	if (kind != IR_KIND_F && kind != IR_KIND_I && kind != IR_KIND_S && kind != IR_KIND_A && kind != IR_KIND_T)
+	if (ir_rows[type][IR_mov] == IR_NO_ROW)
 		return ir_fail(ir, "a variable is asked for that is no F, I, S, A or T");
-	return ir_new_reg(ir, (uint8_t)kind, true);
+	return ir_new_reg(ir, (uint8_t)type, true);
 }
 
-/* Register 0 is of kind none, and alone in that. */
-static inline bool ir_is_kind(const struct ir *ir, uint16_t reg, uint8_t kind)
+/* Register 0 has no type, and is alone in that. */
+static inline bool ir_has_type(const struct ir *ir, uint16_t reg, uint8_t type)
 {
-	return reg ? reg < ir->n_regs && ir->kind[reg] == kind : kind == IR_KIND__;
+	return reg ? reg < ir->n_regs && ir->type[reg] == type : type == IR_TYPE__;
 }
 
 /* What an op does to the kernel's shape. False: not here. */
@@ -144,66 +190,61 @@ static bool ir_grow(struct ir *ir)
 	return true;
 }
 
-static inline uint16_t ir_append(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_t b, uint16_t c,
-                                 int64_t imm)
+static inline uint16_t ir_append(struct ir *ir, const struct ir_facts *facts, uint16_t dst, uint16_t a, uint16_t b,
+                                 uint16_t c, int64_t imm)
 {
 	struct ir_ins *i = &ir->ins[ir->n_ins++];
 
-	i->op = (uint8_t)op;
+	i->op = facts->op;
+	i->type = facts->type;
 	i->dst = dst;
 	i->a = a;
 	i->b = b;
 	i->c = c;
+	i->mask = 0;
 	i->imm = imm;
 	return dst;
 }
 
 /* Looks at everything. */
-static __attribute__((noinline)) uint16_t ir_emit_odd(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a,
-                                                      uint16_t b, uint16_t c, int64_t imm)
+static __attribute__((noinline)) uint16_t ir_emit_odd(struct ir *ir, const struct ir_facts *facts, uint16_t dst,
+                                                      uint16_t a, uint16_t b, uint16_t c, int64_t imm)
 {
-	const struct ir_facts *facts = &ir_facts[op];
-
 	if (ir->error)
 		return 0;
-	if (!ir_is_kind(ir, a, facts->a) || !ir_is_kind(ir, b, facts->b) || !ir_is_kind(ir, c, facts->c))
-		return ir_fail(ir, "an operand is of another kind than its instruction takes");
-	if (dst && (!ir_is_kind(ir, dst, facts->dst) || !ir->is_var[dst] || op == IR_loop))
-		return ir_fail(ir, "a result is written to a register that is no variable of its kind");
+	if (!ir_has_type(ir, a, facts->a) || !ir_has_type(ir, b, facts->b) || !ir_has_type(ir, c, facts->c))
+		return ir_fail(ir, "an operand is of another type than its instruction takes");
+	if (dst && (!ir_has_type(ir, dst, facts->dst) || !ir->is_var[dst] || facts->op == IR_loop))
+		return ir_fail(ir, "a result is written to a register that is no variable of its type");
 	if (ir->n_ins == ir->capacity && !ir_grow(ir))
 		return 0;
-	if (!dst && facts->dst != IR_KIND__ && !(dst = ir_new_reg(ir, facts->dst, false)))
+	if (!dst && facts->dst != IR_TYPE__ && !(dst = ir_new_reg(ir, facts->dst, false)))
 		return 0;
-	if (!ir_shape(ir, op, imm))
+	if (!ir_shape(ir, facts->op, imm))
 		return 0;
-	return ir_append(ir, op, dst, a, b, c, imm);
+	return ir_append(ir, facts, dst, a, b, c, imm);
 }
 
 /* Most write a fresh register, and there is room for it and for them. */
-uint16_t ir_emit(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_t b, uint16_t c, int64_t imm)
+uint16_t ir_emit(struct ir *ir, enum ir_op row, uint16_t dst, uint16_t a, uint16_t b, uint16_t c, int64_t imm)
 {
-	const struct ir_facts *facts = &ir_facts[op];
+	const struct ir_facts *facts = &ir_facts[row];
 	const size_t n = ir->n_regs;
-	const uint8_t *kind = ir->kind;
+	const uint8_t *type = ir->type;
 
-	assert((unsigned)op < IR_OP_COUNT);
-	if (dst || facts->effects & IR_SHAPES || facts->dst == IR_KIND__ || ir->error || ir->n_ins >= ir->capacity ||
-	    n >= ir->regs_capacity || a >= n || b >= n || c >= n || kind[a] != facts->a || kind[b] != facts->b ||
-	    kind[c] != facts->c)
-		return ir_emit_odd(ir, op, dst, a, b, c, imm);
-	ir->kind[n] = facts->dst;
+	assert(ir_is_row(row));
+	if (dst || facts->effects & IR_SHAPES || facts->dst == IR_TYPE__ || ir->error || ir->n_ins >= ir->capacity ||
+	    n >= ir->regs_capacity || a >= n || b >= n || c >= n || type[a] != facts->a || type[b] != facts->b ||
+	    type[c] != facts->c)
+		return ir_emit_odd(ir, facts, dst, a, b, c, imm);
+	ir->type[n] = facts->dst;
 	ir->is_var[n] = false;
 	ir->n_regs++;
-	return ir_append(ir, op, (uint16_t)n, a, b, c, imm);
+	return ir_append(ir, facts, (uint16_t)n, a, b, c, imm);
 }
 
 void ir_set(struct ir *ir, uint16_t var, uint16_t value)
 {
-	static const uint8_t move[] = { [IR_KIND_F] = IR_fmov,
-		                        [IR_KIND_I] = IR_imov,
-		                        [IR_KIND_S] = IR_smov,
-		                        [IR_KIND_A] = IR_amov,
-		                        [IR_KIND_T] = IR_tmov };
 	struct ir_ins *last;
 
 	if (ir->error)
@@ -212,8 +253,8 @@ void ir_set(struct ir *ir, uint16_t var, uint16_t value)
 		ir_fail(ir, "a register is set that is no variable");
 		return;
 	}
-	if (!ir_is_kind(ir, value, ir->kind[var])) {
-		ir_fail(ir, "a variable is set to a value of another kind");
+	if (!ir_has_type(ir, value, ir->type[var])) {
+		ir_fail(ir, "a variable is set to a value of another type");
 		return;
 	}
 	last = ir->n_ins ? &ir->ins[ir->n_ins - 1] : NULL;
@@ -221,5 +262,5 @@ void ir_set(struct ir *ir, uint16_t var, uint16_t value)
 	if (last && last->dst == value && !ir->is_var[value] && last->op != IR_loop)
 		last->dst = var;
 	else
-		ir_emit(ir, move[ir->kind[var]], var, value, 0, 0, 0);
+		ir_emit(ir, ir_rows[ir->type[var]][IR_mov], var, value, 0, 0, 0);
 }

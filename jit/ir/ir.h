@@ -1,10 +1,10 @@
 /* jit/ir/ir.h - the typed vector IR in which every kernel is written once.
  *
- * Owns: flat fixed-size instructions, virtual registers with a kind, the builder. What an instruction means is
+ * Owns: flat fixed-size instructions, virtual registers with a type, the builder. What an instruction means is
  * ops.def and interp.c; this file never evaluates, optimises or reorders. "No pass may change what is computed;
  * every pass may only change where and when."
  *
- * The builder's error is sticky: a wrong call (kinds, unbalanced loops, too many registers) sets ir->error and later
+ * The builder's error is sticky: a wrong call (types, unbalanced loops, too many registers) sets ir->error and later
  * calls return register 0; ask once at the end with ir_verify(). Builders allocate from one growing array and are freed
  * whole.
  *
@@ -21,17 +21,39 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "jit/ir/each.h"
 
+/* Operations first, then rows, which are operations with a type: IR_add, and IR_fadd of f32. An instruction's op is the
+ * former, which fits a byte; compilers refuse to compare it with the latter. An operation without a type is its own
+ * row. */
 enum ir_op {
+	IR_NO_ROW,
 #define OP(name, ...) IR_##name,
+#define OPS(name, ...) IR_##name,
 #include "jit/ir/ops.def"
 #undef OP
-	IR_OP_COUNT
+#undef OPS
+	IR_OPS,
+	IR_BEFORE_ROWS = 255,
+#define OP(name, ...)
+#define ENUMERATOR(x, row, type) IR_##row,
+#define OPS(name, dst, a, b, c, imm, effects, needs, expression, meaning, ...) IR_EACH(ENUMERATOR, , __VA_ARGS__)
+#include "jit/ir/ops.def"
+#undef OP
+#undef OPS
+#undef ENUMERATOR
+	IR_ROWS
 };
 
-enum ir_kind { IR_KIND__, IR_KIND_F, IR_KIND_I, IR_KIND_M, IR_KIND_S, IR_KIND_A, IR_KIND_T, IR_KIND_O };
+enum ir_type {
+	IR_TYPE__,
+#define TYPE(name, ...) IR_TYPE_##name,
+#include "jit/ir/types.def"
+#undef TYPE
+	IR_TYPES,
+	IR_REGISTER_TYPES = IR_TYPE_i64 /* the last one that a register may have */
+};
 enum ir_imm { IR_IMM__, IR_IMM_i, IR_IMM_f, IR_IMM_d, IR_IMM_x, IR_IMM_t };
-#define IR_KIND_LETTERS "_FIMSATO"
 
 /* What an instruction does beside giving its result. */
 enum ir_effect {
@@ -59,25 +81,41 @@ enum ir_needs {
 	IR_NEEDS_copies = 32 /* copies that go on beside the kernel */
 };
 
-/* Facts of an op, generated from ops.def. expression is "" where the row has none. */
+/* Facts of a row, generated from ops.def: by row, and of operations with types by operation as well, where name,
+ * effects, expression and meaning alone count. expression is "" where there is none. */
 struct ir_facts {
-	const char *name;
-	uint8_t dst, a, b, c, imm, needs;
+	const char *name; /* NULL: there is no such row */
+	uint8_t op, type, dst, a, b, c, imm, needs;
 	uint16_t effects;
+	uint32_t types; /* of an operation: those it exists for, a bit each */
 	const char *expression, *meaning;
 };
-extern const struct ir_facts ir_facts[IR_OP_COUNT];
+extern const struct ir_facts ir_facts[IR_ROWS];
+struct ir_type_facts {
+	const char *name, *meaning;
+	char letter;
+	uint8_t lane, bytes, needs; /* lane: what a load of such elements gives */
+};
+extern const struct ir_type_facts ir_types[IR_TYPES];
 
 struct ir_ins {
-	uint8_t op;
-	uint16_t dst, a, b, c; /* virtual registers; 0: none */
+	uint8_t op, type;            /* below IR_OPS; IR_TYPE__ where the operation has no types */
+	uint16_t dst, a, b, c, mask; /* virtual registers; 0: none */
 	int64_t imm;
 };
+_Static_assert(sizeof(struct ir_ins) == 24, "kernels have thousands of instructions, and every pass walks over them");
+
+/* The row that an operation and a type make; IR_NO_ROW: there is none. */
+extern const uint16_t ir_rows[IR_TYPES][IR_OPS];
+static inline unsigned ir_row(const struct ir_ins *i) { return ir_rows[i->type][i->op]; }
+static inline const struct ir_facts *ir_facts_of(const struct ir_ins *i) { return &ir_facts[ir_row(i)]; }
+/* Whether a number stands for a row, and not for an operation with types or nothing. */
+static inline bool ir_is_row(unsigned row) { return row < IR_ROWS && ir_facts[row].name && !ir_facts[row].types; }
 
 struct ir {
 	struct ir_ins *ins;
 	size_t n_ins, capacity;
-	uint8_t *kind;
+	uint8_t *type; /* enum ir_type */
 	bool *is_var;
 	size_t n_regs, regs_capacity; /* by register; register 0 is none */
 	unsigned lanes;               /* W */
@@ -103,7 +141,7 @@ enum {
 /* The share of the frame a local of imm bytes takes: locals lie in the order of their instructions. */
 static inline uint32_t ir_local_size(int64_t imm) { return ((uint32_t)imm + 63) & ~(uint32_t)63; }
 
-/* Typed handles, so that the C compiler checks kinds. */
+/* Typed handles, so that the C compiler checks types. */
 typedef struct {
 	uint16_t r;
 } ir_f;
@@ -136,13 +174,13 @@ void ir_init(struct ir *ir, unsigned lanes);
 void ir_free(struct ir *ir);
 
 /* The generic emitter behind the typed wrappers of ir_build.h. dst 0 asks for a fresh register. Returns dst. */
-uint16_t ir_emit(struct ir *ir, enum ir_op op, uint16_t dst, uint16_t a, uint16_t b, uint16_t c, int64_t imm);
+uint16_t ir_emit(struct ir *ir, enum ir_op row, uint16_t dst, uint16_t a, uint16_t b, uint16_t c, int64_t imm);
 /* Writes value into the variable: retargets the instruction just emitted when value is its fresh result (and no loop's
  * index, which the loop itself writes), else emits a move. */
 void ir_set(struct ir *ir, uint16_t var, uint16_t value);
 
 /* A variable: a register that may be written again. */
-uint16_t ir_new_var(struct ir *ir, enum ir_kind kind);
+uint16_t ir_new_var(struct ir *ir, enum ir_type type);
 
 /* Packs the immediate of an `x` row. n == 0: all lanes. */
 static inline int64_t ir_x(int32_t disp, unsigned n, unsigned stride)
@@ -158,6 +196,11 @@ static inline unsigned ir_x_lanes(int64_t imm, unsigned w)
 static inline unsigned ir_x_stride(int64_t imm) { return (unsigned)((uint64_t)imm >> 40); }
 /* The immediate of a `t` row is packed alike, its step where the lanes are. */
 static inline unsigned ir_t_step(int64_t imm) { return (unsigned)((uint64_t)imm >> 32) & 0xff; }
+/* The displacement of an instruction that has one. */
+static inline int64_t ir_disp(const struct ir_ins *i)
+{
+	return ir_facts_of(i)->imm == IR_IMM_d ? i->imm : ir_x_disp(i->imm);
+}
 /* Whether the op has any of these effects. */
 static inline bool ir_does(unsigned op, unsigned effects) { return ir_facts[op].effects & effects; }
 /* Whether it must stay where nobody uses its result. */
@@ -166,7 +209,7 @@ static inline bool ir_stays(unsigned op)
 	return ir_does(op, IR_WRITES | IR_COPIES | IR_HINTS | IR_BRANCHES | IR_MEETS);
 }
 
-/* Checks kinds, definition before use on every path, loop balance, immediates' ranges, and the sticky error. False: our
+/* Checks types, definition before use on every path, loop balance, immediates' ranges, and the sticky error. False: our
  * bug; err names the instruction. Run between passes and by every test. */
 bool ir_verify(const struct ir *ir, struct error *err);
 

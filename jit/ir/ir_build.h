@@ -46,6 +46,12 @@
 	{ \
 		return (IR_T_##D){ ir_emit(b, IR_##name, 0, 0, 0, 0, imm) }; \
 	}
+/* A displacement, and all lanes. */
+#define IR_WX(name, D) \
+	static inline IR_T_##D ir_##name(struct ir *b, IR_T_A x, int32_t disp) \
+	{ \
+		return (IR_T_##D){ ir_emit(b, IR_##name, 0, x.r, 0, 0, ir_x(disp, 0, 0)) }; \
+	}
 #define IR_WST(name, V) \
 	static inline void ir_##name(struct ir *b, IR_T_A p, IR_T_##V v, int32_t disp) \
 	{ \
@@ -65,9 +71,9 @@ IR_W3(isel, I, M, I, I) IR_W1(i2f, F, I) IR_W1(ibits, I, F) IR_WI(fhalf, F, I) I
 IR_W3(dot4u, I, I, I, I) IR_W3(fdot2, F, F, F, F)
 IR_W2(dot2b, I, I, I) IR_W2(iadd_16, I, I, I) IR_W3(dot2h, I, I, I, I) IR_WI(ilut16, I, I)
 IR_W2(mand, M, M, M) IR_W2(mor, M, M, M) IR_W1(mnot, M, M) IR_WI(fxor, F, F)
-IR_WI(fload_h, F, A) IR_WI(iload, I, A) IR_WI(iload_u8, I, A) IR_WI(iload_s8, I, A) IR_WI(iload_u16, I, A)
+IR_WX(fload_h, F) IR_WX(iload, I) IR_WX(iload_u8, I) IR_WX(iload_s8, I) IR_WX(iload_u16, I)
 IR_WI(fbcast, F, A) IR_WI(fbcast_h, F, A) IR_WI(ibcast, I, A)
-IR_WST(istore_8, I) IR_WST(fstore1, F)
+IR_WST(fstore1, F)
 IR_WC(sconst, S) IR_W2(sadd, S, S, S) IR_W2(ssub, S, S, S) IR_W2(smul, S, S, S) IR_W2(smin, S, S, S)
 IR_W2(smax, S, S, S)
 IR_WI(saddi, S, S) IR_WI(smuli, S, S) IR_WI(sshli, S, S) IR_WI(sshri, S, S) IR_WI(sandi, S, S) IR_WI(sdivi, S, S)
@@ -87,6 +93,10 @@ IR_W0(part, S) IR_W0(parts, S)
 static inline void ir_endloop(struct ir *b) { ir_emit(b, IR_endloop, 0, 0, 0, 0, 0); }
 static inline void ir_barrier_all(struct ir *b) { ir_emit(b, IR_barrier_all, 0, 0, 0, 0, 0); }
 static inline void ir_barrier(struct ir *b) { ir_emit(b, IR_barrier, 0, 0, 0, 0, 0); }
+static inline void ir_istore_8(struct ir *b, ir_a p, ir_i v, int32_t disp)
+{
+	ir_emit(b, IR_istore_8, 0, p.r, v.r, 0, ir_x(disp, 0, 0));
+}
 static inline ir_i ir_iload_s(struct ir *b, ir_a p, int32_t disp, unsigned stride)
 {
 	return (ir_i){ ir_emit(b, IR_iload_s, 0, p.r, 0, 0, ir_x(disp, 0, stride)) };
@@ -208,31 +218,31 @@ static inline void ir_set_t(struct ir *b, ir_t var, ir_t v) { ir_set(b, var.r, v
 /* A variable with a first value. The value's handle stays usable (a move is always emitted). */
 static inline ir_f ir_var_f(struct ir *b, ir_f v)
 {
-	uint16_t r = ir_new_var(b, IR_KIND_F);
+	uint16_t r = ir_new_var(b, IR_TYPE_f32);
 	ir_emit(b, IR_fmov, r, v.r, 0, 0, 0);
 	return (ir_f){ r };
 }
 static inline ir_i ir_var_i(struct ir *b, ir_i v)
 {
-	uint16_t r = ir_new_var(b, IR_KIND_I);
+	uint16_t r = ir_new_var(b, IR_TYPE_i32);
 	ir_emit(b, IR_imov, r, v.r, 0, 0, 0);
 	return (ir_i){ r };
 }
 static inline ir_s ir_var_s(struct ir *b, ir_s v)
 {
-	uint16_t r = ir_new_var(b, IR_KIND_S);
+	uint16_t r = ir_new_var(b, IR_TYPE_s);
 	ir_emit(b, IR_smov, r, v.r, 0, 0, 0);
 	return (ir_s){ r };
 }
 static inline ir_a ir_var_a(struct ir *b, ir_a v)
 {
-	uint16_t r = ir_new_var(b, IR_KIND_A);
+	uint16_t r = ir_new_var(b, IR_TYPE_a);
 	ir_emit(b, IR_amov, r, v.r, 0, 0, 0);
 	return (ir_a){ r };
 }
 static inline ir_t ir_var_t(struct ir *b, ir_t v)
 {
-	uint16_t r = ir_new_var(b, IR_KIND_T);
+	uint16_t r = ir_new_var(b, IR_TYPE_t);
 	ir_emit(b, IR_tmov, r, v.r, 0, 0, 0);
 	return (ir_t){ r };
 }

@@ -26,6 +26,23 @@ static inline uint32_t f32_bits(float f)
 	return u;
 }
 
+/* Sums and products that wrap, of numbers of every type that ops.def has. */
+static inline float lane_add_f32(float a, float b) { return a + b; }
+static inline int32_t lane_add_i32(int32_t a, int32_t b) { return (int32_t)((uint32_t)a + (uint32_t)b); }
+static inline int64_t lane_add_i64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static inline float lane_sub_f32(float a, float b) { return a - b; }
+static inline int32_t lane_sub_i32(int32_t a, int32_t b) { return (int32_t)((uint32_t)a - (uint32_t)b); }
+static inline int64_t lane_sub_i64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
+static inline float lane_mul_f32(float a, float b) { return a * b; }
+static inline int32_t lane_mul_i32(int32_t a, int32_t b) { return (int32_t)((uint32_t)a * (uint32_t)b); }
+static inline int64_t lane_mul_i64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+static inline int32_t lane_shl_i32(int32_t a, int64_t n) { return (int32_t)((uint32_t)a << n); }
+static inline int64_t lane_shl_i64(int64_t a, int64_t n) { return (int64_t)((uint64_t)a << n); }
+#define lane_add(a, b) _Generic((a), float : lane_add_f32, int32_t : lane_add_i32, int64_t : lane_add_i64)(a, b)
+#define lane_sub(a, b) _Generic((a), float : lane_sub_f32, int32_t : lane_sub_i32, int64_t : lane_sub_i64)(a, b)
+#define lane_mul(a, b) _Generic((a), float : lane_mul_f32, int32_t : lane_mul_i32, int64_t : lane_mul_i64)(a, b)
+#define lane_shl(a, n) _Generic((a), int32_t : lane_shl_i32, int64_t : lane_shl_i64)(a, n)
+
 /* What a word holds that is still to be given (ops.def: fawait, fgive): a NaN that no arithmetic makes, and what is
  * given in its place. Its last byte is -128, so that no four quotients of an int8 block, -127 to 127, are it. */
 #define IR_EMPTY 0xffa5c380u

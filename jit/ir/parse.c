@@ -1,6 +1,6 @@
 /* jit/ir/parse.c - reads the text form of print.c.
  *
- * Owns: the way back from text, for tests. It takes register numbers, kinds and immediates as written and judges none
+ * Owns: the way back from text, for tests. It takes register numbers, types and immediates as written and judges none
  * of them: a test writes a broken kernel down and lets verify.c refuse it. What is not the text form is refused here,
  * with its line.
  */
@@ -75,27 +75,31 @@ static bool parse_register(struct parse *p, uint16_t *reg)
 /* "%12:F" */
 static bool parse_declared(struct parse *p, uint16_t *reg)
 {
-	const char *const letters = &IR_KIND_LETTERS[1], *letter;
+	uint8_t type = IR_TYPE__;
 
 	if (!parse_register(p, reg))
 		return false;
-	if (*p->at != ':' || !p->at[1] || !(letter = strchr(letters, p->at[1])))
-		return parse_fail(p, "a kind, one of :F :I :M :S :A :T :O");
+	for (uint8_t t = 1; *p->at == ':' && t <= IR_REGISTER_TYPES; t++)
+		if (p->at[1] == ir_types[t].letter)
+			type = t;
+	if (type == IR_TYPE__)
+		return parse_fail(p, "a kind, one of :F :I :M :S :C :A :T :O :D :L");
 	p->at += 2;
-	p->ir->kind[*reg] = (uint8_t)(IR_KIND_F + (letter - letters));
+	p->ir->type[*reg] = type;
 	return true;
 }
 
-static bool parse_op(struct parse *p, uint8_t *op)
+static bool parse_row(struct parse *p, struct ir_ins *in)
 {
 	size_t n = 0;
 
 	parse_blanks(p);
 	while (isalnum((unsigned char)p->at[n]) || p->at[n] == '_')
 		n++;
-	for (unsigned k = 0; k < IR_OP_COUNT; k++)
-		if (strlen(ir_facts[k].name) == n && !memcmp(ir_facts[k].name, p->at, n)) {
-			*op = (uint8_t)k;
+	for (unsigned k = 0; k < IR_ROWS; k++)
+		if (ir_is_row(k) && strlen(ir_facts[k].name) == n && !memcmp(ir_facts[k].name, p->at, n)) {
+			in->op = ir_facts[k].op;
+			in->type = ir_facts[k].type;
 			p->at += n;
 			return true;
 		}
@@ -104,7 +108,7 @@ static bool parse_op(struct parse *p, uint8_t *op)
 
 static bool parse_immediate(struct parse *p, struct ir_ins *in)
 {
-	const uint8_t form = ir_facts[in->op].imm;
+	const uint8_t form = ir_facts_of(in)->imm;
 	int64_t disp, lanes = 0, stride = 0;
 
 	if (form == IR_IMM__)
@@ -174,16 +178,16 @@ static bool parse_instruction(struct parse *p)
 	}
 	parse_blanks(p);
 	start = p->at;
-	if (!parse_op(p, &in.op))
+	if (!parse_row(p, &in))
 		return false;
-	facts = &ir_facts[in.op];
-	if (has_dst != (facts->dst != IR_KIND__)) {
+	facts = ir_facts_of(&in);
+	if (has_dst != (facts->dst != IR_TYPE__)) {
 		p->at = start;
 		return parse_fail(p, has_dst ? "an operation with a result" : "an operation without a result");
 	}
-	return (facts->a == IR_KIND__ || parse_register(p, &in.a)) &&
-	       (facts->b == IR_KIND__ || parse_register(p, &in.b)) &&
-	       (facts->c == IR_KIND__ || parse_register(p, &in.c)) && parse_immediate(p, &in) && parse_append(p, &in);
+	return (facts->a == IR_TYPE__ || parse_register(p, &in.a)) &&
+	       (facts->b == IR_TYPE__ || parse_register(p, &in.b)) &&
+	       (facts->c == IR_TYPE__ || parse_register(p, &in.c)) && parse_immediate(p, &in) && parse_append(p, &in);
 }
 
 static bool parse_word(struct parse *p, const char *word)
@@ -229,10 +233,10 @@ bool ir_parse(struct ir *ir, const char *text, struct error *err)
 	struct parse p = { .ir = ir, .err = err, .at = text, .line = 1 };
 
 	ir_init(ir, 8); /* a text without its lanes line */
-	ir->kind = calloc(IR_MAX_REGS, sizeof *ir->kind);
+	ir->type = calloc(IR_MAX_REGS, sizeof *ir->type);
 	ir->is_var = calloc(IR_MAX_REGS, sizeof *ir->is_var);
 	ir->regs_capacity = IR_MAX_REGS;
-	if (!ir->kind || !ir->is_var) {
+	if (!ir->type || !ir->is_var) {
 		ir_free(ir);
 		return error_set(err, ERROR_MEMORY, "no memory for the registers of an IR text");
 	}

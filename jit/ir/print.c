@@ -6,7 +6,7 @@
  *   lanes 8
  *   waves 8                             only when the group has more than one
  *   var %12:F                           one line per variable, first
- *   %12:F = ffma %3 %4 %12              result, op, operands in the row's order
+ *   %12:F = ffma %3 %4 %12              result with its type, row, operands in the row's order
  *   %5:I = ishl %4 #3                   # an integer
  *   %6:F = fconst #0x3f800000 ; 1       or the bits of an f32
  *   fstore_s %2 %6 @-16/5*64            @ displacement, /lanes (absent: all) or /step of matrices, *stride
@@ -19,11 +19,9 @@
 
 #include "jit/ir/lanes.h"
 
-static const char kind_letters[] = IR_KIND_LETTERS;
-
 static void print_immediate(const struct ir_ins *in, FILE *out)
 {
-	switch (ir_facts[in->op].imm) {
+	switch (ir_facts_of(in)->imm) {
 	case IR_IMM_i: fprintf(out, " #%" PRId64, in->imm); break;
 	case IR_IMM_f:
 		fprintf(out, " #0x%08" PRIx64 " ; %.9g", (uint64_t)in->imm, (double)bits_f32((uint32_t)in->imm));
@@ -52,22 +50,22 @@ void ir_print(const struct ir *ir, FILE *out)
 		fprintf(out, "; the builder refused: %s\n", ir->error);
 	for (size_t r = 1; r < ir->n_regs; r++)
 		if (ir->is_var[r])
-			fprintf(out, "var %%%zu:%c\n", r, kind_letters[ir->kind[r]]);
+			fprintf(out, "var %%%zu:%c\n", r, ir_types[ir->type[r]].letter);
 	for (size_t n = 0; n < ir->n_ins; n++) {
 		const struct ir_ins *in = &ir->ins[n];
-		const struct ir_facts *facts = &ir_facts[in->op];
+		const struct ir_facts *facts = ir_facts_of(in);
 
 		if (in->op == IR_endloop && depth)
 			depth--;
 		fprintf(out, "%*s", (int)depth * 2, "");
-		if (facts->dst != IR_KIND__)
-			fprintf(out, "%%%u:%c = ", in->dst, kind_letters[facts->dst]);
+		if (facts->dst != IR_TYPE__)
+			fprintf(out, "%%%u:%c = ", in->dst, ir_types[facts->dst].letter);
 		fputs(facts->name, out);
-		if (facts->a != IR_KIND__)
+		if (facts->a != IR_TYPE__)
 			fprintf(out, " %%%u", in->a);
-		if (facts->b != IR_KIND__)
+		if (facts->b != IR_TYPE__)
 			fprintf(out, " %%%u", in->b);
-		if (facts->c != IR_KIND__)
+		if (facts->c != IR_TYPE__)
 			fprintf(out, " %%%u", in->c);
 		print_immediate(in, out);
 		putc('\n', out);

@@ -1,6 +1,6 @@
 /* jit/ir/verify.c - whether a kernel is well formed.
  *
- * Owns: the rules that templates, passes and backends may rely on: operand kinds, immediates' ranges (the ones ops.def
+ * Owns: the rules that templates, passes and backends may rely on: operand types, immediates' ranges (the ones ops.def
  * states), definition before use on every path, loop balance, where locals stand. It reads only, and refuses with one
  * sentence that names the instruction, its op and the operand. A new rule belongs here and in ops.def, and gets a
  * refusing test.
@@ -17,7 +17,7 @@ struct verify {
 	const struct ir *ir;
 	struct error *err;
 	size_t at;      /* the instruction looked at */
-	uint8_t *state; /* by register: its kind and STATE_... */
+	uint8_t *state; /* by register: its type and STATE_... */
 	uint16_t *trail;
 	size_t n_trail; /* registers in the order they became defined: leaving a loop takes its share back */
 	size_t mark[IR_MAX_LOOP_DEPTH];
@@ -26,11 +26,10 @@ struct verify {
 	bool cooperative;
 };
 
-/* Of a register: it is a variable; it is written by any instruction so far; on every path to here. Register 0, of kind
- * none, counts as defined: it stands where a row has no operand. */
-enum { STATE_KIND = 15, STATE_NO_KIND = 15, STATE_VAR = 16, STATE_WRITTEN = 32, STATE_DEFINED = 64 };
-
-static const char kind_letters[] = IR_KIND_LETTERS;
+/* Of a register: it is a variable; it is written by any instruction so far; on every path to here. Register 0, which
+ * has no type, counts as defined: it stands where a row has no operand. */
+enum { STATE_TYPE = 15, STATE_NO_TYPE = 15, STATE_VAR = 16, STATE_WRITTEN = 32, STATE_DEFINED = 64 };
+_Static_assert((int)IR_REGISTER_TYPES < (int)STATE_NO_TYPE, "every type of registers has its number");
 
 static __attribute__((format(printf, 2, 3))) bool verify_fail(const struct verify *v, const char *format, ...)
 {
@@ -41,65 +40,70 @@ static __attribute__((format(printf, 2, 3))) bool verify_fail(const struct verif
 	vsnprintf(text, sizeof text, format, list);
 	va_end(list);
 	return error_set(v->err, ERROR_ARGUMENT, "IR instruction %zu (%s): %s", v->at,
-	                 ir_facts[v->ir->ins[v->at].op].name, text);
+	                 ir_facts_of(&v->ir->ins[v->at])->name, text);
 }
 
-/* Register 0 where the row has an operand, a register where it has none, a register of another kind, or none at all. */
-static bool verify_kind(const struct verify *v, const char *operand, uint16_t reg, uint8_t kind)
+/* Of a type, as in the text form. */
+static char letter_of(uint8_t type)
+{
+	return type == IR_TYPE__ ? '_' : type <= IR_REGISTER_TYPES ? ir_types[type].letter : '?';
+}
+
+/* Register 0 where the row has an operand, a register where it has none, a register of another type, or none at all. */
+static bool verify_type(const struct verify *v, const char *operand, uint16_t reg, uint8_t type)
 {
 	const struct ir *ir = v->ir;
 
-	if (kind == IR_KIND__)
+	if (type == IR_TYPE__)
 		return reg == 0 || verify_fail(v, "operand %s is %%%u, expected none", operand, reg);
 	if (reg == 0)
 		return verify_fail(v, "operand %s is missing, expected a register of kind %c", operand,
-		                   kind_letters[kind]);
+		                   letter_of(type));
 	if (reg >= ir->n_regs)
 		return verify_fail(v, "operand %s is %%%u, expected a register below %zu", operand, reg, ir->n_regs);
-	if (ir->kind[reg] != kind)
+	if (ir->type[reg] != type)
 		return verify_fail(v, "operand %s is %%%u of kind %c, expected kind %c", operand, reg,
-		                   ir->kind[reg] < sizeof kind_letters - 1 ? kind_letters[ir->kind[reg]] : '?',
-		                   kind_letters[kind]);
+		                   letter_of(ir->type[reg]), letter_of(type));
 	return true;
 }
 
 /* What is wrong with it, if anything is. */
-static bool verify_odd_use(const struct verify *v, const char *operand, uint16_t reg, uint8_t kind)
+static bool verify_odd_use(const struct verify *v, const char *operand, uint16_t reg, uint8_t type)
 {
-	if (!verify_kind(v, operand, reg, kind))
+	if (!verify_type(v, operand, reg, type))
 		return false;
 	if (!(v->state[reg] & STATE_DEFINED))
 		return verify_fail(v, "operand %s is %%%u, which is not defined on every path to here", operand, reg);
 	return true;
 }
 
-static inline bool verify_use(const struct verify *v, const char *operand, uint16_t reg, uint8_t kind)
+static inline bool verify_use(const struct verify *v, const char *operand, uint16_t reg, uint8_t type)
 {
-	bool usual = reg < v->ir->n_regs && (v->state[reg] & (STATE_KIND | STATE_DEFINED)) == (kind | STATE_DEFINED);
+	bool usual = reg < v->ir->n_regs && (v->state[reg] & (STATE_TYPE | STATE_DEFINED)) == (type | STATE_DEFINED);
 
-	return usual || verify_odd_use(v, operand, reg, kind);
+	return usual || verify_odd_use(v, operand, reg, type);
 }
 
 /* Whether a variable may be written, or what is none again. */
-static bool verify_odd_def(const struct verify *v, const struct ir_ins *in, uint8_t kind)
+static bool verify_odd_def(const struct verify *v, const struct ir_ins *in, uint8_t type)
 {
 	const uint16_t reg = in->dst;
 
-	if (!verify_kind(v, "dst", reg, kind))
+	if (!verify_type(v, "dst", reg, type))
 		return false;
-	if (v->state[reg] & STATE_VAR && (in->op == IR_loop || kind == IR_KIND_M || kind == IR_KIND_O))
+	if (v->state[reg] & STATE_VAR && (in->op == IR_loop || ir_rows[type][IR_mov] == IR_NO_ROW))
 		return verify_fail(v, "operand dst is the variable %%%u, expected a plain register", reg);
 	if (!(v->state[reg] & STATE_VAR) && v->state[reg] & STATE_WRITTEN)
 		return verify_fail(v, "operand dst is %%%u, which is written before and is no variable", reg);
 	return true;
 }
 
-static inline bool verify_def(struct verify *v, const struct ir_ins *in, uint8_t kind)
+static inline bool verify_def(struct verify *v, const struct ir_ins *in, uint8_t type)
 {
 	const uint16_t reg = in->dst;
-	bool usual = reg < v->ir->n_regs && (v->state[reg] & (STATE_KIND | STATE_VAR | STATE_WRITTEN)) == kind;
+	bool usual = reg < v->ir->n_regs && (v->state[reg] & (STATE_TYPE | STATE_VAR | STATE_WRITTEN)) == type;
 
-	if (!usual && !verify_odd_def(v, in, kind))
+	if (!usual && !verify_odd_def(v, in, type))
 		return false;
 	if (!reg)
 		return true;
@@ -117,21 +121,22 @@ static bool verify_range(const struct verify *v, int64_t low, int64_t high)
 	       verify_fail(v, "immediate is %" PRId64 ", expected %" PRId64 "..%" PRId64, imm, low, high);
 }
 
+/* Bits of a lane, or of a uniform scalar. */
+static int64_t bits_of(uint8_t type) { return 8 * ir_types[type].bytes; }
+
 static bool verify_integer(const struct verify *v, const struct ir_ins *in)
 {
 	switch (in->op) {
-	case IR_iconst: return verify_range(v, INT32_MIN, UINT32_MAX);
-	case IR_ishl:
-	case IR_ishr:
-	case IR_isar:
-	case IR_irotl: return verify_range(v, 0, 31);
-	case IR_ilut16: return verify_range(v, 0, LANES_TABLES - 1);
-	case IR_sshli:
-	case IR_sshri: return verify_range(v, 0, 63);
-	case IR_smuli:
-	case IR_aaddi: return verify_range(v, INT32_MIN, INT32_MAX);
-	case IR_sandi: return verify_range(v, 0, INT32_MAX);
-	case IR_sdivi: return verify_range(v, 1, INT32_MAX);
+	case IR_const: /* s: any */ return bits_of(in->type) > 32 || verify_range(v, INT32_MIN, UINT32_MAX);
+	case IR_shl:
+	case IR_shr:
+	case IR_sar:
+	case IR_rotl: return verify_range(v, 0, bits_of(in->type) - 1);
+	case IR_lookup: return verify_range(v, 0, LANES_TABLES - 1);
+	case IR_addi: /* s: any */ return in->type == IR_TYPE_s || verify_range(v, INT32_MIN, INT32_MAX);
+	case IR_muli: return verify_range(v, INT32_MIN, INT32_MAX);
+	case IR_andi: return verify_range(v, 0, INT32_MAX);
+	case IR_divi: return verify_range(v, 1, INT32_MAX);
 	case IR_local: return verify_range(v, 1, (int64_t)(IR_MAX_LOCAL_BYTES - v->local_bytes));
 	case IR_shared: return verify_range(v, 1, (int64_t)(IR_MAX_SHARED_BYTES - v->shared_bytes));
 	case IR_copied: return verify_range(v, 0, IR_MAX_COPIES);
@@ -141,20 +146,21 @@ static bool verify_integer(const struct verify *v, const struct ir_ins *in)
 	case IR_copy_at:
 		return in->imm == 4 || in->imm == 8 || in->imm == 16 ||
 		       verify_fail(v, "immediate is %" PRId64 ", expected 4, 8 or 16", in->imm);
-	case IR_fhalf: return verify_range(v, 0, 1);
-	case IR_fxor:
+	case IR_half: return verify_range(v, 0, 1);
+	case IR_exchange:
 		if (in->imm <= 0 || in->imm >= v->ir->lanes || (in->imm & (in->imm - 1)))
 			return verify_fail(v, "immediate is %" PRId64 ", expected a power of two below %u", in->imm,
 			                   v->ir->lanes);
 		return true;
-	default: /* sconst, saddi: any */ return true;
+	default: return true;
 	}
 }
 
 /* Matrices in memory. */
 static bool verify_matrix(const struct verify *v, const struct ir_ins *in)
 {
-	unsigned step = ir_t_step(in->imm), stride = ir_x_stride(in->imm), element = in->op == IR_tload_h ? 2 : 4;
+	unsigned step = ir_t_step(in->imm), stride = ir_x_stride(in->imm),
+		 element = in->type == IR_TYPE__ ? 4 : ir_types[in->type].bytes;
 
 	if (in->op == IR_ostore && (stride < IR_PIECE_BYTES ||
 	                            (stride < (step + 1) * IR_PIECE_BYTES && step * IR_PIECE_BYTES < IR_TILE * stride)))
@@ -177,40 +183,42 @@ static bool verify_matrix(const struct verify *v, const struct ir_ins *in)
 	return true;
 }
 
+/* Displacement, lanes and stride. */
+static bool verify_access(const struct verify *v, const struct ir_ins *in)
+{
+	const unsigned all = v->ir->lanes, lanes = ir_x_lanes(in->imm, all), stride = ir_x_stride(in->imm),
+		       element = ir_types[in->type].bytes;
+
+	if (in->op == IR_idots && (ir_x_lanes(in->imm, 0) < 1 || ir_x_lanes(in->imm, 0) > IR_TILE))
+		return verify_fail(v, "row count is %u, expected 1 to %d", ir_x_lanes(in->imm, 0), IR_TILE);
+	if ((in->op == IR_load && in->type != IR_TYPE_f32 && lanes != all) ||
+	    (in->op == IR_store && in->type == IR_TYPE_i8 && lanes != all))
+		return verify_fail(v, "lane count is %u, expected %u", lanes, all);
+	if (in->op != IR_idots && lanes > all)
+		return verify_fail(v, "lane count is %u, expected at most %u", lanes, all);
+	if (in->op == IR_load_strided && (stride == 0 || stride % 4 || lanes != all))
+		return verify_fail(v, "stride is %u for %u lanes, expected a multiple of 4 for all lanes", stride,
+		                   lanes);
+	if (in->op == IR_await && (stride == 0 || stride % 4 || (stride > 4 && lanes != all)))
+		return verify_fail(v, "stride is %u for %u lanes, expected 4, or a multiple of it for all lanes",
+		                   stride, lanes);
+	if (in->op == IR_load_strided || in->op == IR_await)
+		return true;
+	if (in->op == IR_store_strided)
+		return stride >= element || verify_fail(v, "stride is %u, expected at least %u", stride, element);
+	return !stride || verify_fail(v, "stride is %u, expected none", stride);
+}
+
 static inline bool verify_immediate(const struct verify *v, const struct ir_ins *in, uint8_t imm)
 {
-	unsigned element;
-
-	if (imm == IR_IMM__)
-		return !in->imm || verify_range(v, 0, 0);
 	switch (imm) {
+	case IR_IMM__: return !in->imm || verify_range(v, 0, 0);
 	case IR_IMM_f: return verify_range(v, 0, UINT32_MAX);
 	case IR_IMM_d: return verify_range(v, INT32_MIN, INT32_MAX);
 	case IR_IMM_i: return verify_integer(v, in);
 	case IR_IMM_t: return verify_matrix(v, in);
-	default: break;
+	default: return verify_access(v, in);
 	}
-	if (in->op == IR_idots && (ir_x_lanes(in->imm, 0) < 1 || ir_x_lanes(in->imm, 0) > IR_TILE))
-		return verify_fail(v, "row count is %u, expected 1 to %d", ir_x_lanes(in->imm, 0), IR_TILE);
-	if (in->op != IR_idots && ir_x_lanes(in->imm, v->ir->lanes) > v->ir->lanes)
-		return verify_fail(v, "lane count is %u, expected at most %u", ir_x_lanes(in->imm, v->ir->lanes),
-		                   v->ir->lanes);
-	if (in->op == IR_iload_s && (ir_x_stride(in->imm) == 0 || ir_x_stride(in->imm) % 4 ||
-	                             ir_x_lanes(in->imm, v->ir->lanes) != v->ir->lanes))
-		return verify_fail(v, "stride is %u for %u lanes, expected a multiple of 4 for all lanes",
-		                   ir_x_stride(in->imm), ir_x_lanes(in->imm, v->ir->lanes));
-	if (in->op == IR_fawait && (ir_x_stride(in->imm) == 0 || ir_x_stride(in->imm) % 4 ||
-	                            (ir_x_stride(in->imm) > 4 && ir_x_lanes(in->imm, v->ir->lanes) != v->ir->lanes)))
-		return verify_fail(v, "stride is %u for %u lanes, expected 4, or a multiple of it for all lanes",
-		                   ir_x_stride(in->imm), ir_x_lanes(in->imm, v->ir->lanes));
-	element = in->op == IR_fstore_s || in->op == IR_iload_s || in->op == IR_fawait ? 4
-	          : in->op == IR_fstore_hs                                             ? 2
-	                                                                               : 0;
-	if (!element && ir_x_stride(in->imm))
-		return verify_fail(v, "stride is %u, expected none", ir_x_stride(in->imm));
-	if (ir_x_stride(in->imm) < element)
-		return verify_fail(v, "stride is %u, expected at least %u", ir_x_stride(in->imm), element);
-	return true;
 }
 
 /* Loops and locals. Called before dst is defined, so that a loop's index belongs to its body. */
@@ -248,10 +256,16 @@ static bool verify_instruction(struct verify *v, const struct ir_ins *in)
 {
 	const struct ir_facts *facts;
 
-	if (in->op >= IR_OP_COUNT)
-		return error_set(v->err, ERROR_ARGUMENT, "IR instruction %zu: op is %u, expected below %u", v->at,
-		                 in->op, (unsigned)IR_OP_COUNT);
-	facts = &ir_facts[in->op];
+	if (in->op == IR_NO_ROW || in->op >= IR_OPS)
+		return error_set(v->err, ERROR_ARGUMENT, "IR instruction %zu: op is %u, expected 1 to %u", v->at,
+		                 in->op, (unsigned)IR_OPS - 1);
+	if (in->type >= IR_TYPES || ir_row(in) == IR_NO_ROW)
+		return error_set(v->err, ERROR_ARGUMENT, "IR instruction %zu (%s): there is none of type %u (%s)",
+		                 v->at, ir_facts[in->op].name, in->type,
+		                 in->type && in->type < IR_TYPES ? ir_types[in->type].name : "none");
+	facts = ir_facts_of(in);
+	if (in->mask)
+		return verify_fail(v, "mask is %%%u, expected none", in->mask);
 	return verify_use(v, "a", in->a, facts->a) && verify_use(v, "b", in->b, facts->b) &&
 	       verify_use(v, "c", in->c, facts->c) && verify_immediate(v, in, facts->imm) && verify_shape(v, in) &&
 	       verify_def(v, in, facts->dst);
@@ -307,7 +321,7 @@ bool ir_verify(const struct ir *ir, struct error *err)
 	v.state = (uint8_t *)(v.trail + ir->n_regs + 1);
 	v.state[0] = STATE_DEFINED;
 	for (size_t r = 1; r < ir->n_regs; r++)
-		v.state[r] = (uint8_t)((ir->kind[r] - 1u < IR_KIND_O ? ir->kind[r] : STATE_NO_KIND) |
+		v.state[r] = (uint8_t)((ir->type[r] - 1u < IR_REGISTER_TYPES ? ir->type[r] : STATE_NO_TYPE) |
 		                       (ir->is_var[r] ? STATE_VAR : 0));
 	ok = verify_all(&v);
 	free(v.trail);

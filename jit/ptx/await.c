@@ -17,14 +17,14 @@ static bool is_piece(const struct ptx_emitter *e)
 {
 	const struct ir_ins *i = &e->ir->ins[e->at];
 
-	if (i->op != IR_fawait || ir_x_stride(i->imm) % 16 || e->at + 4 > e->ir->n_ins)
+	if (ir_row(i) != IR_fawait || ir_x_stride(i->imm) % 16 || e->at + 4 > e->ir->n_ins)
 		return false;
 	int64_t disp = ir_x_disp(i->imm);
 	ptx_root(&e->scan, i->a, &disp);
 	if (disp % 16)
 		return false;
 	for (unsigned k = 0; k < 4; k++)
-		if (i[k].op != IR_fawait || i[k].a != i->a || ir_x_stride(i[k].imm) != ir_x_stride(i->imm) ||
+		if (ir_row(&i[k]) != IR_fawait || i[k].a != i->a || ir_x_stride(i[k].imm) != ir_x_stride(i->imm) ||
 		    ir_x_disp(i[k].imm) != ir_x_disp(i->imm) + 4 * (int)k || e->scan.dead[e->at + k] ||
 		    e->ir->is_var[i[k].dst])
 			return false;
@@ -132,7 +132,7 @@ bool ptx_await(struct ptx_emitter *e, const struct ir_ins *i)
 	struct ptx_awaited a = { .words = is_piece(e) ? 4 : 1, .lanes = 32, .depth = (uint8_t)e->depth };
 	for (unsigned k = 0; k < a.words; k++)
 		a.dst[k] = i[k].dst;
-	if (i->op == IR_fawait_at) {
+	if (ir_row(i) == IR_fawait_at) {
 		op wide = ptx_new(&e->w, PTX_B64), sum = ptx_new(&e->w, PTX_B64);
 		int64_t disp = i->imm;
 		uint16_t root = ptx_root(&e->scan, i->a, &disp);

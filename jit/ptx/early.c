@@ -16,14 +16,14 @@ typedef struct ptx_operand op;
 static enum ptx_op load_of(const struct ptx_emitter *e, const struct ir_ins *i)
 {
 	if (e->scan.shared_arg)
-		return i->op == IR_sload32 ? PTX_LD_SHARED_U32 : PTX_LD_SHARED_B64;
-	return i->op == IR_sload32 ? PTX_LD_GLOBAL_U32 : PTX_LD_GLOBAL_B64;
+		return i->type == IR_TYPE_u32 ? PTX_LD_SHARED_U32 : PTX_LD_SHARED_B64;
+	return i->type == IR_TYPE_u32 ? PTX_LD_GLOBAL_U32 : PTX_LD_GLOBAL_B64;
 }
 
 /* Whether i loads an argument slot; its displacement. */
 static bool is_slot(const struct ptx_emitter *e, const struct ir_ins *i, int64_t *disp)
 {
-	if (i->op != IR_sload32 && i->op != IR_sload64 && i->op != IR_aload)
+	if (i->op != IR_uload)
 		return false;
 	*disp = i->imm;
 	uint16_t root = ptx_root(&e->scan, i->a, disp);
@@ -78,9 +78,9 @@ static size_t writer_of(const struct ptx_emitter *e, uint16_t r, size_t k)
 /* Whether i gives a scalar or an address that follows from the arguments and the wave's share. */
 static bool is_known(const struct ptx_emitter *e, const struct ir_ins *i)
 {
-	const uint8_t dst = ir_facts[i->op].dst;
+	const uint8_t dst = ir_facts_of(i)->dst;
 
-	return ((dst == IR_KIND_S || dst == IR_KIND_A) && ir_does(i->op, IR_PURE)) || i->op == IR_loop ||
+	return ((dst == IR_TYPE_s || dst == IR_TYPE_a) && ir_does(i->op, IR_PURE)) || i->op == IR_loop ||
 	       ptx_slot(e, i);
 }
 
@@ -138,7 +138,7 @@ static bool is_piece(const struct ptx_emitter *e, size_t k)
 {
 	const struct ir_ins *i = &e->ir->ins[k];
 
-	return i->op == IR_iload_s && e->scan.words[k] == 4 && ir_x_stride(i->imm) == PIECE &&
+	return i->op == IR_load_strided && e->scan.words[k] == 4 && ir_x_stride(i->imm) == PIECE &&
 	       !e->scan.reg[i->a].shared;
 }
 
@@ -188,11 +188,11 @@ static int64_t bytes_of(const struct ptx_emitter *e, const struct stretch *s, si
 	int64_t bytes = s->to - s->from;
 	size_t count = loop == SIZE_MAX ? SIZE_MAX : writer_of(e, e->ir->ins[loop].a, loop);
 
-	if (count == SIZE_MAX || e->ir->ins[count].op != IR_sconst)
+	if (count == SIZE_MAX || ir_row(&e->ir->ins[count]) != IR_sconst)
 		return bytes;
 	for (size_t k = loop; k < end; k++) {
 		const struct ir_ins *i = &e->ir->ins[k];
-		if (i->op == IR_aaddi && i->dst == s->root && i->a == s->root && i->imm == bytes)
+		if (ir_row(i) == IR_aaddi && i->dst == s->root && i->a == s->root && i->imm == bytes)
 			bytes *= e->ir->ins[count].imm;
 	}
 	return bytes < STRETCH_MOST ? bytes : STRETCH_MOST;

@@ -14,7 +14,7 @@ static op word(struct ptx_emitter *e) { return ptx_new(&e->w, PTX_B32); }
 static const struct row {
 	uint16_t op;
 	const char *shape;
-} rows[IR_OP_COUNT] = {
+} rows[IR_ROWS] = {
 	[IR_fconst] = { PTX_MOV_B32, "di" },  [IR_fadd] = { PTX_ADD_F32, "dab" },
 	[IR_fsub] = { PTX_SUB_F32, "dab" },   [IR_fmul] = { PTX_MUL_F32, "dab" },
 	[IR_ffma] = { PTX_FMA_F32, "dabc" },  [IR_fdiv] = { PTX_DIV_F32, "dab" },
@@ -47,13 +47,13 @@ static const struct row {
 /* Constants of 32 bits are written without a sign, as bits. */
 static op immediate(const struct ir_ins *i)
 {
-	bool bits = i->op == IR_fconst || i->op == IR_iconst;
+	bool bits = i->op == IR_const && i->type != IR_TYPE_s;
 	return ptx_imm(bits ? (int64_t)(uint32_t)(uint64_t)i->imm : i->imm);
 }
 
 static bool one_instruction(struct ptx_emitter *e, const struct ir_ins *i)
 {
-	const struct row *r = &rows[i->op];
+	const struct row *r = &rows[ir_row(i)];
 	op operand[5];
 	unsigned n = 0;
 
@@ -162,7 +162,7 @@ bool ptx_math(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	struct ptx_writer *w = &e->w;
 
-	switch (i->op) {
+	switch (ir_row(i)) {
 	case IR_fmin: choose(e, i, PTX_LT_F32); return true;
 	case IR_fmax: choose(e, i, PTX_GT_F32); return true;
 	case IR_fabs: PTX_PUT(w, AND_B32, ptx_reg(e, i->dst), ptx_reg(e, i->a), ptx_imm(0x7fffffff)); return true;
@@ -233,7 +233,7 @@ bool ptx_scalar(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	struct ptx_writer *w = &e->w;
 
-	switch (i->op) {
+	switch (ir_row(i)) {
 	case IR_smul: multiply(e, i); return true;
 	case IR_sdivi: divide(e, i); return true;
 	case IR_arg: PTX_PUT(w, MOV_B64, ptx_reg(e, i->dst), e->arg); return true;

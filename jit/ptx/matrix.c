@@ -63,12 +63,12 @@ static unsigned give(struct ptx_emitter *e, uint16_t dst, unsigned shape)
 
 static void move(struct ptx_emitter *e, const struct ir_ins *i)
 {
-	unsigned shape = give(e, i->dst, i->op == IR_tconst ? 0 : e->tile[i->a].shape);
+	unsigned shape = give(e, i->dst, i->op == IR_const ? 0 : e->tile[i->a].shape);
 
 	for (unsigned k = 0; k < cells(shape); k++) {
 		unsigned at = element_of(shape, k);
 		PTX_PUT(&e->w, MOV_B32, element(e, i->dst, at),
-		        i->op == IR_tconst ? ptx_imm((int64_t)(uint32_t)(uint64_t)i->imm) : element(e, i->a, at));
+		        i->op == IR_const ? ptx_imm((int64_t)(uint32_t)(uint64_t)i->imm) : element(e, i->a, at));
 	}
 }
 
@@ -80,16 +80,16 @@ static void compute(struct ptx_emitter *e, const struct ir_ins *i)
 		 shape = give(e, i->dst, wants);
 	op bias = ptx_imm(0);
 
-	if (i->op == IR_ti2f && e->scan.reg[i->a].biased) {
+	if (i->op == IR_from_int && e->scan.reg[i->a].biased) {
 		bias = ptx_new(w, PTX_B32);
 		PTX_PUT(w, MOV_B32, bias, ptx_imm(PTX_BIAS));
 	}
 	for (unsigned k = 0; k < cells(shape); k++) {
 		unsigned at = element_of(shape, k);
 		op d = element(e, i->dst, at), a = element(e, i->a, at);
-		if (i->op == IR_tmul)
+		if (i->op == IR_mul)
 			PTX_PUT(w, MUL_F32, d, a, element(e, i->b, at));
-		else if (i->op == IR_tfma)
+		else if (i->op == IR_fma)
 			PTX_PUT(w, FMA_F32, d, a, element(e, i->b, at), element(e, i->c, at));
 		else if (bias.kind == PTX_REGISTER)
 			PTX_PUT(w, SUB_F32, d, a, bias);
@@ -127,7 +127,7 @@ static bool pairs(const struct ptx_emitter *e, const struct ir_ins *i)
 static void load(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	struct ptx_writer *w = &e->w;
-	const bool shared = is_shared(e, i), half = i->op == IR_tload_h;
+	const bool shared = is_shared(e, i), half = i->type == IR_TYPE_f16;
 	unsigned shape = give(e, i->dst,
 	                      (ir_x_stride(i->imm) ? PTX_BY_ROW : 0u) | (ir_t_step(i->imm) ? PTX_BY_COLUMN : 0u)),
 		 step = !half && shape & PTX_BY_COLUMN && pairs(e, i) ? 2 : 1;
@@ -227,7 +227,7 @@ static void store_operand(struct ptx_emitter *e, const struct ir_ins *i)
 static void dot(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	struct ptx_writer *w = &e->w;
-	enum ptx_op by = i->op == IR_tdot_i8 ? PTX_MMA_S8 : i->op == IR_tdot_f16 ? PTX_MMA_F16 : PTX_MMA_BF16;
+	enum ptx_op by = i->type == IR_TYPE_i8 ? PTX_MMA_S8 : i->type == IR_TYPE_f16 ? PTX_MMA_F16 : PTX_MMA_BF16;
 	const uint32_t *a = e->tile[i->a].reg, *b = e->tile[i->b].reg;
 	uint32_t first[] = { a[0], a[2], a[1], a[3] };
 	op bias = ptx_imm(0);
@@ -248,7 +248,7 @@ static void dot(struct ptx_emitter *e, const struct ir_ins *i)
 
 bool ptx_matrix(struct ptx_emitter *e, const struct ir_ins *i)
 {
-	switch (i->op) {
+	switch (ir_row(i)) {
 	case IR_tconst:
 	case IR_tmov: move(e, i); return true;
 	case IR_tmul:

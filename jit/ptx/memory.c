@@ -189,7 +189,7 @@ static const struct row {
 	uint16_t global, shared;
 	uint8_t bytes;
 	bool one; /* the same for all lanes */
-} rows[IR_OP_COUNT] = {
+} rows[IR_ROWS] = {
 #define ROW(name, access, type, bytes, one) \
 	[IR_##name] = { PTX_##access##_GLOBAL_##type, PTX_##access##_SHARED_##type, bytes, one },
 	ROW(fload, LD, B32, 4, false) ROW(iload, LD, B32, 4, false) ROW(iload_u8, LD, U8, 1, false) ROW(
@@ -206,16 +206,14 @@ static const struct row {
 
 static unsigned lanes_of(const struct ir_ins *i)
 {
-	return ir_facts[i->op].imm == IR_IMM_x ? ir_x_lanes(i->imm, 32) : 32;
+	return ir_facts_of(i)->imm == IR_IMM_x ? ir_x_lanes(i->imm, 32) : 32;
 }
-
-static int64_t disp_of(const struct ir_ins *i) { return ir_facts[i->op].imm == IR_IMM_x ? ir_x_disp(i->imm) : i->imm; }
 
 static op place(struct ptx_emitter *e, const struct ir_ins *i)
 {
-	const struct row *r = &rows[i->op];
+	const struct row *r = &rows[ir_row(i)];
 
-	return ptx_address(e, i->a, disp_of(i), r->one ? 0 : r->bytes ? r->bytes : ir_x_stride(i->imm));
+	return ptx_address(e, i->a, ir_disp(i), r->one ? 0 : r->bytes ? r->bytes : ir_x_stride(i->imm));
 }
 
 static void load_joined(struct ptx_emitter *e, const struct ir_ins *i)
@@ -231,7 +229,7 @@ static void load_joined(struct ptx_emitter *e, const struct ir_ins *i)
 		d.reg[k] = e->scan.reg[e->ir->ins[at[k]].dst].number;
 	const struct ir_ins *first = &e->ir->ins[at[0]];
 	PTX_PUT_OP(&e->w, op_of[is_shared(e, i)][words == 4], d,
-	           ptx_address(e, first->a, disp_of(first), i->op == IR_iload_s ? ir_x_stride(i->imm) : 0));
+	           ptx_address(e, first->a, ir_disp(first), i->op == IR_load_strided ? ir_x_stride(i->imm) : 0));
 }
 
 static void load_part(struct ptx_emitter *e, enum ptx_op op_of, op d, op from, unsigned n)
@@ -245,7 +243,7 @@ static void load_part(struct ptx_emitter *e, enum ptx_op op_of, op d, op from, u
 
 static void load(struct ptx_emitter *e, const struct ir_ins *i)
 {
-	const struct row *r = &rows[i->op];
+	const struct row *r = &rows[ir_row(i)];
 	enum ptx_op load = (enum ptx_op)(is_shared(e, i) ? r->shared : r->global);
 	const op *slot = ptx_slot(e, i);
 
@@ -260,7 +258,7 @@ static void load(struct ptx_emitter *e, const struct ir_ins *i)
 		return;
 	}
 	op from = place(e, i);
-	if (i->op == IR_fload_h || i->op == IR_fbcast_h) {
+	if (i->type == IR_TYPE_f16) {
 		op half = ptx_new(&e->w, PTX_B16);
 		PTX_PUT_OP(&e->w, load, half, from);
 		PTX_PUT(&e->w, CVT_F32_F16, ptx_reg(e, i->dst), half);
@@ -271,7 +269,7 @@ static void load(struct ptx_emitter *e, const struct ir_ins *i)
 
 static void gather(struct ptx_emitter *e, const struct ir_ins *i)
 {
-	const struct row *r = &rows[i->op];
+	const struct row *r = &rows[ir_row(i)];
 	op wide = ptx_new(&e->w, PTX_B64), sum = ptx_new(&e->w, PTX_B64);
 	int64_t disp = i->imm;
 	uint16_t root = ptx_root(&e->scan, i->a, &disp);
@@ -285,17 +283,17 @@ static void gather(struct ptx_emitter *e, const struct ir_ins *i)
 
 static void store(struct ptx_emitter *e, const struct ir_ins *i)
 {
-	const struct row *r = &rows[i->op];
+	const struct row *r = &rows[ir_row(i)];
 	op to = place(e, i), data = ptx_reg(e, i->b);
-	unsigned n = i->op == IR_fstore1 ? 1 : lanes_of(i);
+	unsigned n = i->op == IR_store_first ? 1 : lanes_of(i);
 
-	if (i->op == IR_fstore_h || i->op == IR_fstore_hs) {
+	if (i->type == IR_TYPE_f16) {
 		op half = ptx_new(&e->w, PTX_B16);
 		PTX_PUT(&e->w, CVT_F16_F32, half, data);
 		data = half;
 	}
 	ptx_meet_readers(e, is_shared(e, i));
-	if (i->op == IR_fgive && is_shared(e, i))
+	if (i->op == IR_give && is_shared(e, i))
 		e->w.wrong = "what is given lies in shared memory";
 	if (n < 32)
 		e->w.guard = ptx_first_lanes(e, n);
@@ -303,7 +301,7 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 		PTX_PUT_OP(&e->w, (enum ptx_op)r->shared, to, data);
 	else
 		ptx_store(&e->w, e->cards,
-		          i->op == IR_fgive && e->cards > 1 ? PTX_ST_RELAXED_SYSTEM : (enum ptx_op)r->global, to, data);
+		          i->op == IR_give && e->cards > 1 ? PTX_ST_RELAXED_SYSTEM : (enum ptx_op)r->global, to, data);
 }
 
 /* Where a wave's own bytes, or the group's, begin. */
@@ -321,11 +319,11 @@ bool ptx_memory(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	if (i->op == IR_local || i->op == IR_shared)
 		give_address(e, i);
-	else if (i->op == IR_igather)
+	else if (i->op == IR_gather)
 		gather(e, i);
-	else if (!rows[i->op].global)
+	else if (!rows[ir_row(i)].global)
 		return ptx_await(e, i);
-	else if (ir_facts[i->op].dst == IR_KIND__)
+	else if (ir_facts_of(i)->dst == IR_TYPE__)
 		store(e, i);
 	else
 		load(e, i);

@@ -18,7 +18,7 @@ typedef struct ptx_operand op;
 
 static bool loads_shared(const struct ptx_emitter *e, const struct ir_ins *i)
 {
-	return ir_does(i->op, IR_READS) && ir_facts[i->op].dst != IR_KIND_A && e->scan.reg[i->a].shared;
+	return ir_does(i->op, IR_READS) && ir_facts_of(i)->dst != IR_TYPE_a && e->scan.reg[i->a].shared;
 }
 
 /* What the turn before stored and loaded: the body of the loop that has begun is looked through. */
@@ -330,13 +330,13 @@ bool ptx_rows(struct ptx_emitter *e, struct error *err)
 	for (e->at = 0; e->at < e->ir->n_ins; e->at++) {
 		const struct ir_ins *i = &e->ir->ins[e->at];
 		bool elsewhere = e->scan.leader[e->at] && !e->scan.words[e->at],
-		     folded = i->op == IR_aaddi && e->scan.reg[i->dst].root != i->dst && !e->scan.reg[i->dst].whole;
+		     folded = ir_row(i) == IR_aaddi && e->scan.reg[i->dst].root != i->dst && !e->scan.reg[i->dst].whole;
 		if (e->scan.dead[e->at] || elsewhere || folded)
 			continue;
 		ptx_await_before(e, i);
 		if (!shape(e, i) && !ptx_copy_row(e, i) && !ptx_memory(e, i) && !ptx_scalar(e, i) &&
 		    !ptx_matrix(e, i) && !ptx_math(e, i))
-			return error_set(err, ERROR_UNSUPPORTED, "the operation %s has no PTX", ir_facts[i->op].name);
+			return error_set(err, ERROR_UNSUPPORTED, "the operation %s has no PTX", ir_facts_of(i)->name);
 	}
 	return true;
 }

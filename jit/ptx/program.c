@@ -45,20 +45,19 @@ static bool reads_command(const struct ptx_emitter *e, struct error *err)
 
 	for (size_t k = 0; k < ir->n_ins; k++) {
 		const struct ir_ins *i = &ir->ins[k];
-		const bool loads = i->op == IR_sload32 || i->op == IR_sload64 || i->op == IR_aload ||
-		                   i->op == IR_fbcast || i->op == IR_ibcast;
+		const bool loads = i->op == IR_uload || (i->op == IR_bcast && i->type != IR_TYPE_f16);
 		int64_t at = loads ? i->imm : 0;
-		if (!i->a || e->scan.dead[k] || ir_facts[i->op].a != IR_KIND_A)
+		if (!i->a || e->scan.dead[k] || ir_facts_of(i)->a != IR_TYPE_a)
 			continue;
 		uint16_t root = ptx_root(&e->scan, i->a, &at);
 		const bool arg = !ir->is_var[root] && ir->ins[e->scan.reg[root].def].op == IR_arg,
-			   wide = i->op == IR_sload64 || i->op == IR_aload;
-		if (!arg || (i->op == IR_aaddi && e->scan.reg[i->dst].root == root))
+			   wide = i->op == IR_uload && i->type != IR_TYPE_u32;
+		if (!arg || (ir_row(i) == IR_aaddi && e->scan.reg[i->dst].root == root))
 			continue;
 		if (!loads || at < 0 || at % (wide ? 8 : 4) || at + (wide ? 8 : 4) > PTX_COMMAND_SLOTS * 8)
 			return error_set(err, ERROR_UNSUPPORTED,
 			                 "operation %zu, %s, reads arguments in a way that a command does not have", k,
-			                 ir_facts[i->op].name);
+			                 ir_facts_of(i)->name);
 	}
 	return true;
 }

@@ -120,7 +120,7 @@ void ptx_scan_free(struct ptx_scan *s);
 /* A product of tiles. */
 static inline bool ptx_multiplies(const struct ir_ins *i)
 {
-	return ir_facts[i->op].dst == IR_KIND_T && ir_facts[i->op].a == IR_KIND_O;
+	return ir_facts_of(i)->dst == IR_TYPE_t && ir_facts_of(i)->a == IR_TYPE_o;
 }
 /* The loads that the one at k does, in the order of their words. */
 void ptx_members(const struct ptx_scan *s, const struct ir *ir, size_t k, size_t at[4]);
@@ -210,12 +210,12 @@ struct ptx_emitter {
 
 static inline struct ptx_operand ptx_reg(const struct ptx_emitter *e, uint16_t r)
 {
-	static const uint8_t class[] = { [IR_KIND_F] = PTX_B32,
-		                         [IR_KIND_I] = PTX_B32,
-		                         [IR_KIND_M] = PTX_PRED,
-		                         [IR_KIND_S] = PTX_B64,
-		                         [IR_KIND_A] = PTX_B64 };
-	return ptx_register(class[e->ir->kind[r]], e -> scan.reg[r].number);
+	static const uint8_t class[] = { [IR_TYPE_f32] = PTX_B32,
+		                         [IR_TYPE_i32] = PTX_B32,
+		                         [IR_TYPE_m] = PTX_PRED,
+		                         [IR_TYPE_s] = PTX_B64,
+		                         [IR_TYPE_a] = PTX_B64 };
+	return ptx_register(class[e->ir->type[r]], e -> scan.reg[r].number);
 }
 /* False: not a row of this file. */
 bool ptx_math(struct ptx_emitter *e, const struct ir_ins *i);

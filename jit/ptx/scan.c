@@ -47,32 +47,29 @@ static unsigned result_align(const struct ir *ir, const struct ptx_scan *s, cons
 	unsigned a = s->reg[i->a].align, b = s->reg[i->b].align;
 
 	switch (i->op) {
-	case IR_sconst: return align_of(i->imm);
-	case IR_sadd:
-	case IR_ssub:
-	case IR_smin:
-	case IR_smax:
-	case IR_aadd: return least(a, b);
-	case IR_saddi:
-	case IR_aaddi: return least(a, align_of(i->imm));
-	case IR_smul: return least(a + b, ALIGN_MOST);
-	case IR_smuli: return least(a + align_of(i->imm), ALIGN_MOST);
-	case IR_sshli: return least(a + (unsigned)i->imm, ALIGN_MOST);
-	case IR_sandi: return a > align_of(i->imm) ? a : align_of(i->imm);
-	case IR_sshri: return a > i->imm && a < ALIGN_MOST ? a - (unsigned)i->imm : 0;
-	case IR_smov:
-	case IR_amov: return a;
+	case IR_const: return align_of(i->imm);
+	case IR_add:
+	case IR_sub:
+	case IR_min:
+	case IR_max: return least(a, b);
+	case IR_addi: return least(a, align_of(i->imm));
+	case IR_mul: return least(a + b, ALIGN_MOST);
+	case IR_muli: return least(a + align_of(i->imm), ALIGN_MOST);
+	case IR_shl: return least(a + (unsigned)i->imm, ALIGN_MOST);
+	case IR_andi: return a > align_of(i->imm) ? a : align_of(i->imm);
+	case IR_sar: return a > i->imm && a < ALIGN_MOST ? a - (unsigned)i->imm : 0;
+	case IR_mov: return a;
 	case IR_local:
 	case IR_shared: return ALIGN_MOST;
 	case IR_arg: return s->shared_arg ? ALIGN_MOST : 3;
-	case IR_aload: return loaded_align(ir, s, i);
+	case IR_uload: return i->type == IR_TYPE_a ? loaded_align(ir, s, i) : 0;
 	default: return 0;
 	}
 }
 
 static bool moves_address(const struct ir_ins *i)
 {
-	return ir_facts[i->op].dst == IR_KIND_A && ir_facts[i->op].a == IR_KIND_A && ir_does(i->op, IR_PURE);
+	return ir_facts_of(i)->dst == IR_TYPE_a && ir_facts_of(i)->a == IR_TYPE_a && ir_does(i->op, IR_PURE);
 }
 
 /* Variables may get theirs from variables that are written later, so until nothing changes. */
@@ -84,7 +81,7 @@ static bool find_addresses(struct ptx_scan *s, const struct ir *ir, struct error
 		changed = false;
 		for (size_t k = 0; k < ir->n_ins; k++) {
 			const struct ir_ins *i = &ir->ins[k];
-			if (!i->dst || (ir->kind[i->dst] != IR_KIND_S && ir->kind[i->dst] != IR_KIND_A))
+			if (!i->dst || (ir->type[i->dst] != IR_TYPE_s && ir->type[i->dst] != IR_TYPE_a))
 				continue;
 			struct ptx_register *d = &s->reg[i->dst];
 			unsigned align = least(d->align, result_align(ir, s, i));
@@ -99,7 +96,7 @@ static bool find_addresses(struct ptx_scan *s, const struct ir *ir, struct error
 		const struct ir_ins *i = &ir->ins[k];
 		bool shared = ir_does(i->op, IR_FRAMES) || (i->op == IR_arg && s->shared_arg) ||
 		              (moves_address(i) && s->reg[i->a].shared);
-		if (ir_facts[i->op].dst == IR_KIND_A && !shared && s->reg[i->dst].shared)
+		if (ir_facts_of(i)->dst == IR_TYPE_a && !shared && s->reg[i->dst].shared)
 			return error_set(err, ERROR_UNSUPPORTED,
 			                 "the address %%%u is of global memory and of shared memory at different times",
 			                 i->dst);
@@ -110,22 +107,22 @@ static bool find_addresses(struct ptx_scan *s, const struct ir *ir, struct error
 /* Definitions, numbers of registers, and displacements that need no instruction of their own. */
 static void find_roots(struct ptx_scan *s, const struct ir *ir, uint32_t numbers[PTX_CLASSES])
 {
-	static const uint8_t class[] = { [IR_KIND_F] = PTX_B32,
-		                         [IR_KIND_I] = PTX_B32,
-		                         [IR_KIND_M] = PTX_PRED,
-		                         [IR_KIND_S] = PTX_B64,
-		                         [IR_KIND_A] = PTX_B64 };
+	static const uint8_t class[] = { [IR_TYPE_f32] = PTX_B32,
+		                         [IR_TYPE_i32] = PTX_B32,
+		                         [IR_TYPE_m] = PTX_PRED,
+		                         [IR_TYPE_s] = PTX_B64,
+		                         [IR_TYPE_a] = PTX_B64 };
 
 	for (size_t r = 1; r < ir->n_regs; r++) {
 		s->reg[r].root = (uint16_t)r;
-		if (ir->kind[r] <= IR_KIND_A && ir->kind[r])
-			s->reg[r].number = numbers[class[ir->kind[r]]]++;
+		if (ir->type[r] <= IR_TYPE_a && ir->type[r])
+			s->reg[r].number = numbers[class[ir->type[r]]]++;
 	}
 	for (size_t k = ir->n_ins; k-- > 0;)
 		s->reg[ir->ins[k].dst].def = (uint32_t)k;
 	for (size_t k = 0; k < ir->n_ins; k++) {
 		const struct ir_ins *i = &ir->ins[k];
-		if (i->op != IR_aaddi || ir->is_var[i->dst] || ir->is_var[i->a])
+		if (ir_row(i) != IR_aaddi || ir->is_var[i->dst] || ir->is_var[i->a])
 			continue;
 		int64_t disp = s->reg[i->a].disp + i->imm;
 		if (disp < -(1 << 30) || disp >= 1 << 30)
@@ -136,8 +133,8 @@ static void find_roots(struct ptx_scan *s, const struct ir *ir, uint32_t numbers
 	/* Backward: what is computed from another one makes that one needed, too. */
 	for (size_t k = ir->n_ins; k-- > 0;) {
 		const struct ir_ins *i = &ir->ins[k];
-		bool value = i->op == IR_aadd || i->op == IR_amov ||
-		             (i->op == IR_aaddi && (s->reg[i->dst].root == i->dst || s->reg[i->dst].whole));
+		bool value = ir_row(i) == IR_aadd || ir_row(i) == IR_amov ||
+		             (ir_row(i) == IR_aaddi && (s->reg[i->dst].root == i->dst || s->reg[i->dst].whole));
 		s->reg[i->a].whole |= value;
 	}
 }
@@ -154,13 +151,13 @@ static void find_biased(struct ptx_scan *s, const struct ir *ir)
 {
 	for (size_t k = 0; k < ir->n_ins; k++) {
 		const struct ir_ins *i = &ir->ins[k];
-		if (i->op != IR_ti2f || ir->is_var[i->a] || s->reg[i->a].uses != 1)
+		if (ir_row(i) != IR_ti2f || ir->is_var[i->a] || s->reg[i->a].uses != 1)
 			continue;
 		const struct ir_ins *dot = &ir->ins[s->reg[i->a].def];
-		if (dot->op != IR_tdot_i8 || ir->is_var[dot->c])
+		if (ir_row(dot) != IR_tdot_i8 || ir->is_var[dot->c])
 			continue;
 		const struct ir_ins *from = &ir->ins[s->reg[dot->c].def];
-		s->reg[i->a].biased = from->op == IR_tconst && from->imm == 0;
+		s->reg[i->a].biased = ir_row(from) == IR_tconst && from->imm == 0;
 	}
 }
 
@@ -195,11 +192,11 @@ struct word {
 static bool is_word(const struct ir *ir, const struct ptx_scan *s, size_t k, struct word *w)
 {
 	const struct ir_ins *i = &ir->ins[k];
-	bool strided = i->op == IR_iload_s;
+	bool strided = i->op == IR_load_strided;
 
-	if (s->dead[k] || (!strided && i->op != IR_fbcast && i->op != IR_ibcast) || ir->is_var[i->dst])
+	if (s->dead[k] || (!strided && (i->op != IR_bcast || i->type == IR_TYPE_f16)) || ir->is_var[i->dst])
 		return false;
-	*w = (struct word){ .stride = strided ? ir_x_stride(i->imm) : 0, .disp = strided ? ir_x_disp(i->imm) : i->imm };
+	*w = (struct word){ .stride = strided ? ir_x_stride(i->imm) : 0, .disp = ir_disp(i) };
 	w->root = ptx_root(s, i->a, &w->disp);
 	unsigned by_stride = align_of(w->stride);
 	w->align = least(s->reg[w->root].align, by_stride);
@@ -245,7 +242,7 @@ void ptx_members(const struct ptx_scan *s, const struct ir *ir, size_t k, size_t
 {
 	const struct ir_ins *i = &ir->ins[k];
 	const int64_t bytes = 4 * s->words[k];
-	int64_t from = i->op == IR_iload_s ? ir_x_disp(i->imm) : i->imm;
+	int64_t from = ir_disp(i);
 
 	ptx_root(s, i->a, &from);
 	from -= (from % bytes + bytes) % bytes;

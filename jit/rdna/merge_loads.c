@@ -76,7 +76,7 @@ static void rgroup_note(struct rgroup *g, uint32_t k)
 	uint32_t stride = 0;
 	int64_t disp = i->imm;
 
-	switch (i->op) {
+	switch (ir_row(i)) {
 	case IR_fbcast:
 	case IR_ibcast: family = lds ? RSCAN_LDS : RSCAN_SCALAR; break;
 	case IR_sload32: break;
@@ -243,7 +243,7 @@ bool rscan_group_loads(struct rscan *s, const struct ir *ir, enum rdna_gen gen, 
 	for (size_t n = 0; ok && n < s->n_moments; n++) {
 		uint32_t k = s->moment[n];
 		const struct ir_ins *i = &ir->ins[k];
-		unsigned row = rscan_row[i->op];
+		unsigned row = rscan_row(i);
 		s->group[k] = 0;
 		if (row & RSCAN_LOADS_WORDS && !s->skip[k])
 			rgroup_note(&g, k);

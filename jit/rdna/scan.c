@@ -7,6 +7,7 @@
  * computed where it is used, so everything it depends on must be the same there as at its definition; every new kind of
  * fold must go through rscan_still_valid() at each use.
  */
+#include "jit/ir/rows.h"
 #include "jit/rdna/select.h"
 
 #include <stdlib.h>
@@ -24,29 +25,39 @@ struct rscanner {
 
 /* Nothing is asked for ahead here: the many waves of a card hide what memory takes. An address is moved from another
  * one, or it begins in LDS, or else in global memory. */
-#define IS(name, other) (IR_##name == IR_##other)
-#define LOADS_WORDS(name) \
-	(IS(name, fbcast) || IS(name, ibcast) || IS(name, sload32) || IS(name, sload64) || IS(name, aload) || \
-	 IS(name, iload_s))
-#define MOVES(dst, a, effects) (IR_KIND_##dst == IR_KIND_A && IR_KIND_##a == IR_KIND_A && (effects)&IR_PURE)
-const uint16_t rscan_row[IR_OP_COUNT] = {
-#define OP(name, dst, a, b, c, imm, effects, needs, expression, meaning) \
-	[IR_##name] = \
-		((effects)&IR_HINTS ? RSCAN_IS_NOTHING : 0) | \
-		((effects) & (IR_WRITES | IR_COPIES | IR_BRANCHES | IR_MEETS) ? RSCAN_HAS_EFFECT : 0) | \
-		((effects)&IR_WRITES ? RSCAN_STORES : 0) | ((effects)&IR_PURE ? RSCAN_IS_FUNCTION : 0) | \
-		(MOVES(dst, a, effects) ? RSCAN_MOVES_ADDRESS : 0) | ((effects)&IR_FRAMES ? RSCAN_IS_LDS : 0) | \
-		(IR_KIND_##dst == IR_KIND_A && !MOVES(dst, a, effects) && !((effects)&IR_FRAMES) \
-	                 ? RSCAN_IS_GLOBAL \
-	                 : 0) | \
-		((effects)&IR_BRANCHES ? RSCAN_ENDS_RUN : 0) | (LOADS_WORDS(name) ? RSCAN_LOADS_WORDS : 0) | \
-		((effects)&IR_MEETS ? RSCAN_WAITS : 0),
+#define HAS(effects, some) (((effects) & (some)) != 0)
+#define IS_ADDRESS(type) ((unsigned)(type) == (unsigned)IR_TYPE_a)
+#define MOVES(dst, a, effects) (IS_ADDRESS(dst) && IS_ADDRESS(a) && HAS(effects, IR_PURE))
+#define LOADS_WORDS(op, type) \
+	((op) == IR_uload || (op) == IR_load_strided || ((op) == IR_bcast && (type) != IR_TYPE_f16))
+#define ROW_OF(row, op, type, dst, a, effects) \
+	[IR_##row] = HAS(effects, IR_HINTS) * RSCAN_IS_NOTHING + \
+	             HAS(effects, IR_WRITES | IR_COPIES | IR_BRANCHES | IR_MEETS) * RSCAN_HAS_EFFECT + \
+	             HAS(effects, IR_WRITES) * RSCAN_STORES + HAS(effects, IR_PURE) * RSCAN_IS_FUNCTION + \
+	             MOVES(dst, a, effects) * RSCAN_MOVES_ADDRESS + HAS(effects, IR_FRAMES) * RSCAN_IS_LDS + \
+	             (IS_ADDRESS(dst) && !MOVES(dst, a, effects) && !HAS(effects, IR_FRAMES)) * RSCAN_IS_GLOBAL + \
+	             HAS(effects, IR_BRANCHES) * RSCAN_ENDS_RUN + LOADS_WORDS(op, type) * RSCAN_LOADS_WORDS + \
+	             HAS(effects, IR_MEETS) * RSCAN_WAITS,
+#define EACH(x, row, type) EACH_WITH(row, type, IR_EACH_BARE x)
+#define EACH_WITH(row, type, ...) EACH_APART(row, type, __VA_ARGS__)
+#define EACH_APART(row, type, name, dst, a, effects) \
+	ROW_OF(row, IR_##name, IR_TYPE_##type, IR_OF_##dst(type), IR_OF_##a(type), effects)
+const uint16_t rscan_rows[IR_ROWS] = {
+#define OP(name, dst, a, b, c, imm, effects, ...) EACH_APART(name, _, name, dst, a, effects)
+#define OPS(name, dst, a, b, c, imm, effects, needs, expression, meaning, ...) \
+	IR_EACH(EACH, (name, dst, a, effects), __VA_ARGS__)
 #include "jit/ir/ops.def"
 #undef OP
+#undef OPS
 };
-#undef MOVES
+#undef EACH_APART
+#undef EACH_WITH
+#undef EACH
+#undef ROW_OF
 #undef LOADS_WORDS
-#undef IS
+#undef MOVES
+#undef IS_ADDRESS
+#undef HAS
 
 /* Backward: an instruction lives when it has an effect, writes a variable or has a live use. Lists, from its end on,
  * what later looks are for. */
@@ -62,7 +73,7 @@ static void rscan_live(struct rscanner *c)
 
 	for (size_t k = c->ir->n_ins; k-- > 0;) {
 		const struct ir_ins *i = &c->ir->ins[k];
-		unsigned row = rscan_row[i->op];
+		unsigned row = rscan_row(i);
 		if (row & ADDRESS)
 			*--address = (uint32_t)k;
 		if (row & MOMENT || (row & ADDRESS && is_var[i->dst]))
@@ -92,7 +103,7 @@ static bool rscan_lds(struct rscanner *c, struct error *err)
 		changed = false;
 		for (size_t k = 0; k < c->n_addresses; k++) {
 			const struct ir_ins *i = &c->ir->ins[c->address[k]];
-			unsigned row = rscan_row[i->op];
+			unsigned row = rscan_row(i);
 			if (row & RSCAN_IS_GLOBAL || reg[i->dst].lds || !(row & RSCAN_IS_LDS || reg[i->a].lds))
 				continue;
 			changed |= c->ir->is_var[i->dst]; /* who reads another comes behind it */
@@ -101,7 +112,7 @@ static bool rscan_lds(struct rscanner *c, struct error *err)
 	}
 	for (size_t k = 0; k < c->n_addresses; k++) {
 		const struct ir_ins *i = &c->ir->ins[c->address[k]];
-		unsigned row = rscan_row[i->op];
+		unsigned row = rscan_row(i);
 		if (row & (RSCAN_IS_GLOBAL | RSCAN_MOVES_ADDRESS) && (row & RSCAN_IS_GLOBAL || !reg[i->a].lds) &&
 		    reg[i->dst].lds)
 			return error_set(err, ERROR_UNSUPPORTED,
@@ -110,26 +121,26 @@ static bool rscan_lds(struct rscanner *c, struct error *err)
 	return true;
 }
 
-bool rscan_takes_sign(uint8_t op, unsigned slot)
+bool rscan_takes_sign(const struct ir_ins *i, unsigned slot)
 {
-	switch (op) {
-	case IR_fadd:
-	case IR_fsub:
-	case IR_fmul:
-	case IR_ffma:
-	case IR_flt:
-	case IR_fle:
-	case IR_fmin:
-	case IR_fmax:
-	case IR_f2i:
-	case IR_fneg:
-	case IR_fabs: return true;
-	case IR_fsel: return slot > 0;
+	switch (i->op) {
+	case IR_add:
+	case IR_sub:
+	case IR_mul:
+	case IR_fma:
+	case IR_lt:
+	case IR_le:
+	case IR_min:
+	case IR_max:
+	case IR_to_int:
+	case IR_neg:
+	case IR_abs: return i->type == IR_TYPE_f32;
+	case IR_sel: return i->type == IR_TYPE_f32 && slot > 0;
 	default: return false;
 	}
 }
 
-const uint16_t rscan_uniform_op[IR_OP_COUNT] = {
+const uint16_t rscan_uniform_op[IR_ROWS] = {
 	[IR_iadd] = RDNA_S_ADD_CO_U32, [IR_isub] = RDNA_S_SUB_CO_U32, [IR_imul] = RDNA_S_MUL_I32,
 	[IR_iand] = RDNA_S_AND_B32,    [IR_ior] = RDNA_S_OR_B32,      [IR_ixor] = RDNA_S_XOR_B32,
 	[IR_ishl] = RDNA_S_LSHL_B32,   [IR_ishr] = RDNA_S_LSHR_B32,   [IR_isar] = RDNA_S_ASHR_I32,
@@ -141,36 +152,47 @@ static const struct ir_ins *definition(const struct rscanner *c, uint16_t r) { r
 /* The integer constant that r is. */
 static bool constant_of(const struct rscanner *c, uint16_t r, uint32_t *value)
 {
-	if (c->s->reg[r].fold != RSCAN_CONST || definition(c, r)->op != IR_iconst)
+	if (c->s->reg[r].fold != RSCAN_CONST || ir_row(definition(c, r)) != IR_iconst)
 		return false;
 	*value = (uint32_t)definition(c, r)->imm;
 	return true;
 }
 
 /* Whether rscan_fused_op has anything for it. */
-static inline bool takes_over(uint8_t op)
+static inline bool takes_over(const struct ir_ins *i)
 {
-	return op == IR_iadd || op == IR_ior || op == IR_ixor || op == IR_isar || op == IR_ishr || op == IR_iand ||
-	       op == IR_i2f;
+	switch (ir_row(i)) {
+	case IR_iadd:
+	case IR_ior:
+	case IR_ixor:
+	case IR_isar:
+	case IR_ishr:
+	case IR_iand:
+	case IR_i2f: return true;
+	default: return false;
+	}
 }
 
 unsigned rscan_fused_op(const struct ir *ir, const struct ir_ins *i, const struct ir_ins *inner, unsigned slot)
 {
-	switch (i->op) {
-	case IR_iadd: return inner->op == IR_ishl ? RDNA_V_LSHL_ADD_U32 : inner->op == IR_iadd ? RDNA_V_ADD3_U32 : 0;
+	const unsigned with = ir_row(inner);
+	const bool shifts_up = with == IR_ishl && i->imm >= inner->imm && i->imm > 0;
+
+	switch (ir_row(i)) {
+	case IR_iadd: return with == IR_ishl ? RDNA_V_LSHL_ADD_U32 : with == IR_iadd ? RDNA_V_ADD3_U32 : 0;
 	case IR_ior:
-		return inner->op == IR_iand   ? RDNA_V_AND_OR_B32
-		       : inner->op == IR_ishl ? RDNA_V_LSHL_OR_B32
-		       : inner->op == IR_ior  ? RDNA_V_OR3_B32
-		                              : 0;
-	case IR_ixor: return inner->op == IR_ixor ? RDNA_V_XOR3_B32 : 0;
-	case IR_isar: return inner->op == IR_ishl && i->imm >= inner->imm && i->imm > 0 ? RDNA_V_BFE_I32 : 0;
-	case IR_ishr: return inner->op == IR_ishl && i->imm >= inner->imm && i->imm > 0 ? RDNA_V_BFE_U32 : 0;
-	case IR_iand: return inner->op == IR_ishr && slot == 0 ? RDNA_V_BFE_U32 : 0;
+		return with == IR_iand   ? RDNA_V_AND_OR_B32
+		       : with == IR_ishl ? RDNA_V_LSHL_OR_B32
+		       : with == IR_ior  ? RDNA_V_OR3_B32
+		                         : 0;
+	case IR_ixor: return with == IR_ixor ? RDNA_V_XOR3_B32 : 0;
+	case IR_isar: return shifts_up ? RDNA_V_BFE_I32 : 0;
+	case IR_ishr: return shifts_up ? RDNA_V_BFE_U32 : 0;
+	case IR_iand: return with == IR_ishr && slot == 0 ? RDNA_V_BFE_U32 : 0;
 	case IR_i2f: /* a byte of its operand; which, the shift behind it says */
-		return inner->op == IR_iand                       ? RDNA_V_CVT_F32_UBYTE0
-		       : inner->op == IR_ishr && inner->imm == 24 ? RDNA_V_CVT_F32_UBYTE3
-		                                                  : 0;
+		return with == IR_iand                       ? RDNA_V_CVT_F32_UBYTE0
+		       : with == IR_ishr && inner->imm == 24 ? RDNA_V_CVT_F32_UBYTE3
+		                                             : 0;
 	default: return 0;
 	}
 }
@@ -180,10 +202,10 @@ static bool fused_constants_fit(const struct rscanner *c, const struct ir_ins *i
 {
 	uint32_t mask = 0;
 
-	if (i->op == IR_iand) /* a mask of low bits, that the shift leaves something under */
+	if (ir_row(i) == IR_iand) /* a mask of low bits, that the shift leaves something under */
 		return constant_of(c, i->b, &mask) && mask && mask != UINT32_MAX && !(mask & (mask + 1)) &&
 		       inner->imm + __builtin_popcount(mask) <= 32;
-	if (i->op == IR_i2f && inner->op == IR_iand)
+	if (ir_row(i) == IR_i2f && ir_row(inner) == IR_iand)
 		return constant_of(c, inner->b, &mask) && mask == 255;
 	return true;
 }
@@ -201,7 +223,7 @@ static bool is_byte(const struct rscanner *c, const struct ir_ins *i, const stru
 {
 	const struct ir_ins *shift = definition(c, inner->a);
 
-	return i->op == IR_i2f && inner->op == IR_iand && c->s->reg[inner->a].fold == RSCAN_FUSED &&
+	return ir_row(i) == IR_i2f && ir_row(inner) == IR_iand && c->s->reg[inner->a].fold == RSCAN_FUSED &&
 	       (shift->imm == 8 || shift->imm == 16);
 }
 
@@ -248,7 +270,7 @@ static inline void rscan_fuse(struct rscanner *c, const struct ir_ins *i)
 }
 
 /* How results are folded, unless fold_kind() knows better. */
-static const uint8_t usual_fold[IR_OP_COUNT] = {
+static const uint8_t usual_fold[IR_ROWS] = {
 	[IR_fconst] = RSCAN_CONST, [IR_iconst] = RSCAN_CONST,  [IR_tconst] = RSCAN_CONST,   [IR_ilane] = RSCAN_CONST,
 	[IR_sconst] = RSCAN_CONST, [IR_arg] = RSCAN_CONST,     [IR_begin] = RSCAN_CONST,    [IR_end] = RSCAN_CONST,
 	[IR_wave] = RSCAN_CONST,   [IR_local] = RSCAN_ADDRESS, [IR_shared] = RSCAN_ADDRESS, [IR_aaddi] = RSCAN_ADDRESS,
@@ -260,11 +282,11 @@ static const uint8_t usual_fold[IR_OP_COUNT] = {
 /* i's result is no variable. */
 static inline unsigned fold_kind(const struct rscanner *c, const struct ir_ins *i, const struct rscan_reg *r)
 {
-	unsigned fold = usual_fold[i->op];
+	unsigned fold = usual_fold[ir_row(i)];
 
 	if (fold == RSCAN_HALF) /* from gfx11 on dual instructions make up for a widening that many share */
 		return c->gen == RDNA_GFX10_3 || r->uses <= 2 ? fold : RSCAN_NO;
-	if (i->op == IR_aaddi)
+	if (i->op == IR_addi)
 		return i->imm > -(1 << 30) && i->imm < 1 << 30 ? fold : RSCAN_NO;
 	return fold;
 }
@@ -282,11 +304,11 @@ static void rscan_use_folded(struct rscanner *c, const struct ir_ins *i, uint16_
 	bool ok = rscan_still_valid(c, r);
 
 	if (r->fold == RSCAN_ADDRESS && !r->lds)
-		ok = ok && slot == 0 && ir_facts[i->op].a == IR_KIND_A && i->op != IR_aadd && i->op != IR_amov;
+		ok = ok && slot == 0 && (i->op == IR_addi || !ir_does(i->op, IR_PURE));
 	else if (r->fold == RSCAN_SIGN)
-		ok = ok && rscan_takes_sign(i->op, slot);
+		ok = ok && rscan_takes_sign(i, slot);
 	else if (r->fold == RSCAN_HALF)
-		ok = ok && (i->op == IR_ffma || i->op == IR_fmul);
+		ok = ok && (ir_row(i) == IR_ffma || ir_row(i) == IR_fmul);
 	if (!ok && r->fold != RSCAN_FUSED)
 		r->fold = RSCAN_NO;
 	rscan_touch(c, reg);
@@ -308,7 +330,7 @@ static inline bool is_uniform(const struct rscanner *c, const struct ir_ins *i)
 {
 	const bool *u = c->uniform;
 
-	switch (i->op) {
+	switch (ir_row(i)) {
 	case IR_fconst:
 	case IR_iconst:
 	case IR_isplat: return true;
@@ -318,7 +340,7 @@ static inline bool is_uniform(const struct rscanner *c, const struct ir_ins *i)
 	case IR_ibits:
 	case IR_fmov:
 	case IR_imov: return u[i->a];
-	default: return rscan_uniform_op[i->op] && u[i->a] && (!i->b || u[i->b]);
+	default: return rscan_uniform_op[ir_row(i)] && u[i->a] && (!i->b || u[i->b]);
 	}
 }
 
@@ -333,7 +355,7 @@ static inline void rscan_define(struct rscanner *c, const struct ir_ins *i, uint
 	r->fold = (uint8_t)(is_var ? RSCAN_NO : fold_kind(c, i, r));
 	r->root = 0;
 	c->uniform[i->dst] = !is_var && is_uniform(c, i);
-	if (i->a && i->op != IR_fload_h) { /* what was loaded stays as it is */
+	if (i->a && i->op != IR_load) { /* what was loaded stays as it is */
 		const struct rscan_reg *a = &reg[i->a];
 		r->root = c->ir->is_var[i->a] ? i->a : a->fold != RSCAN_NO ? a->root : 0;
 		r->root_version = reg[r->root].version;
@@ -348,7 +370,7 @@ static void rscan_forward(struct rscanner *c)
 	uint32_t local = 0, shared = 0;
 
 	for (uint32_t at = 0; at < ir->n_ins; at++, i++) {
-		unsigned row = rscan_row[i->op];
+		unsigned row = rscan_row(i);
 		if (row & RSCAN_IS_LDS) {
 			uint32_t *next = i->op == IR_local ? &local : &shared;
 			c->s->reg[i->dst].offset = *next;
@@ -367,7 +389,7 @@ static void rscan_forward(struct rscanner *c)
 			c->block++;
 		if (i->dst) {
 			rscan_define(c, i, at);
-			if (takes_over(i->op) && !c->uniform[i->dst])
+			if (takes_over(i) && !c->uniform[i->dst])
 				rscan_fuse(c, i);
 		}
 	}
@@ -375,7 +397,7 @@ static void rscan_forward(struct rscanner *c)
 
 uint16_t rscan_root(const struct rscan *s, const struct ir *ir, uint16_t r, int64_t *disp)
 {
-	while (s->reg[r].fold == RSCAN_ADDRESS && ir->ins[s->reg[r].def].op == IR_aaddi) {
+	while (s->reg[r].fold == RSCAN_ADDRESS && ir->ins[s->reg[r].def].op == IR_addi) {
 		const struct ir_ins *i = &ir->ins[s->reg[r].def];
 		*disp += i->imm;
 		r = i->a;

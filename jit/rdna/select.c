@@ -33,13 +33,13 @@ rsel_op rsel_new_vgpr(struct rsel *s) { return rdna_lir_r(s->l, rdna_lir_new(s->
 rsel_op rsel_new_sgpr(struct rsel *s) { return rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_SGPR, 1)); }
 
 /* fneg and fabs of o. */
-static rsel_op with_sign(rsel_op o, uint8_t op)
+static rsel_op with_sign(rsel_op o, bool minus)
 {
 	if (o.kind == RDNA_LIR_CONST) {
-		o.value = op == IR_fneg ? o.value ^ 0x80000000u : o.value & 0x7fffffffu;
+		o.value = minus ? o.value ^ 0x80000000u : o.value & 0x7fffffffu;
 		return o;
 	}
-	o.mods = op == IR_fneg ? o.mods ^ RDNA_NEG : RDNA_ABS;
+	o.mods = minus ? o.mods ^ RDNA_NEG : RDNA_ABS;
 	return o;
 }
 
@@ -47,8 +47,8 @@ static struct rsel_value *make_home(struct rsel *s, uint16_t r)
 {
 	struct rsel_value *v = &s->value[r];
 
-	switch (s->ir->kind[r]) {
-	case IR_KIND_S: {
+	switch (s->ir->type[r]) {
+	case IR_TYPE_s: {
 		uint32_t pair = rdna_lir_new(s->l, RDNA_CLASS_SGPR, 2);
 		*v = (struct rsel_value){ .kind = RSEL_SCALAR,
 			                  .o = rdna_lir_words(pair, 0, 1),
@@ -57,13 +57,13 @@ static struct rsel_value *make_home(struct rsel *s, uint16_t r)
 			                  .top = INT64_MAX };
 		break;
 	}
-	case IR_KIND_A:
+	case IR_TYPE_a:
 		*v = (struct rsel_value){
 			.kind = RSEL_ADDRESS,
 			.o = rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_SGPR, s->scan.reg[r].lds ? 1 : 2))
 		};
 		break;
-	case IR_KIND_T:
+	case IR_TYPE_t:
 		*v = (struct rsel_value){
 			.kind = RSEL_VECTOR,
 			.o = rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_VGPR, IR_TILE * IR_TILE / 32))
@@ -84,9 +84,9 @@ rsel_op rsel_folded(struct rsel *s, uint16_t r)
 	const struct ir_ins *i = rsel_definition(s, r);
 
 	switch (s->scan.reg[r].fold) {
-	case RSCAN_CONST: return i->op == IR_ilane ? rsel_at_entry(s, RSEL_LANES, 1) : rdna_lir_imm((uint32_t)i->imm);
-	case RSCAN_NAME: return i->op == IR_isplat ? rsel_scalar(s, i->a).o : rsel_any(s, i->a);
-	case RSCAN_SIGN: return with_sign(rsel_any(s, i->a), i->op);
+	case RSCAN_CONST: return i->op == IR_lane ? rsel_at_entry(s, RSEL_LANES, 1) : rdna_lir_imm((uint32_t)i->imm);
+	case RSCAN_NAME: return i->op == IR_splat ? rsel_scalar(s, i->a).o : rsel_any(s, i->a);
+	case RSCAN_SIGN: return with_sign(rsel_any(s, i->a), i->op == IR_neg);
 	default: return rsel_home(s, r)->o;
 	}
 }
@@ -128,7 +128,7 @@ rsel_op rsel_dst(struct rsel *s, const struct ir_ins *i)
 {
 	if (s->ir->is_var[i->dst])
 		return rsel_home(s, i->dst)->o;
-	rsel_op o = s->ir->kind[i->dst] == IR_KIND_M ? rsel_new_sgpr(s) : rsel_new_vgpr(s);
+	rsel_op o = s->ir->type[i->dst] == IR_TYPE_m ? rsel_new_sgpr(s) : rsel_new_vgpr(s);
 	s->value[i->dst] = (struct rsel_value){ .kind = RSEL_VECTOR, .o = o };
 	return o;
 }
@@ -293,33 +293,33 @@ static void rsel_barrier(struct rsel *s, const struct ir_ins *i, const struct rs
 
 /* --- the pass */
 
-static const struct rsel_rule rsel_shape_rules[IR_OP_COUNT] = {
+static const struct rsel_rule rsel_shape_rules[IR_ROWS] = {
 	[IR_loop] = { .select = rsel_loop },
 	[IR_endloop] = { .select = rsel_endloop },
 	[IR_barrier] = { .select = rsel_barrier },
 	[IR_barrier_all] = { .select = rsel_barrier },
 };
 
-static const struct rsel_rule *find_rule(uint8_t op)
+static const struct rsel_rule *find_rule(unsigned row)
 {
 	static const struct rsel_rule *const rules[] = { rsel_math_rules, rsel_memory_rules, rsel_scalar_rules,
 		                                         rsel_matrix_rules, rsel_shape_rules };
 	unsigned k = 0;
 
-	while (!rules[k][op].select)
+	while (!rules[k][row].select)
 		k++;
-	return &rules[k][op];
+	return &rules[k][row];
 }
 
 /* Found when it is first asked for, the same by whoever does. */
-static inline const struct rsel_rule *rule_of(uint8_t op)
+static inline const struct rsel_rule *rule_of(unsigned row)
 {
-	static _Atomic(const struct rsel_rule *) known[IR_OP_COUNT];
-	const struct rsel_rule *rule = atomic_load_explicit(&known[op], memory_order_relaxed);
+	static _Atomic(const struct rsel_rule *) known[IR_ROWS];
+	const struct rsel_rule *rule = atomic_load_explicit(&known[row], memory_order_relaxed);
 
 	if (!rule) {
-		rule = find_rule(op);
-		atomic_store_explicit(&known[op], rule, memory_order_relaxed);
+		rule = find_rule(row);
+		atomic_store_explicit(&known[row], rule, memory_order_relaxed);
 	}
 	return rule;
 }
@@ -328,7 +328,7 @@ static bool is_folded(const struct rsel *s, const struct ir_ins *i)
 {
 	uint8_t fold = s->scan.reg[i->dst].fold;
 
-	return fold != RSCAN_NO && !(fold == RSCAN_HALF && i->op == IR_fload_h);
+	return fold != RSCAN_NO && !(fold == RSCAN_HALF && i->op == IR_load);
 }
 
 static void rsel_run(struct rsel *s)
@@ -339,7 +339,7 @@ static void rsel_run(struct rsel *s)
 	for (size_t at = 0, n = s->ir->n_ins; !s->l->failed && at < n; at++, i++) {
 		if (skip[at] || is_folded(s, i))
 			continue;
-		const struct rsel_rule *r = rule_of(i->op);
+		const struct rsel_rule *r = rule_of(ir_row(i));
 		s->at = at;
 		r->select(s, i, r);
 		s->version[i->dst]++;

@@ -18,7 +18,7 @@
  * no memory; else the caller frees. */
 struct ir_ins *rsame_instructions(const struct ir *ir);
 
-/* What the looks at the IR ask of an operation, in one word. */
+/* What the looks at the IR ask of a row, in one word. */
 enum {
 	RSCAN_IS_NOTHING = 1, /* left out here */
 	RSCAN_HAS_EFFECT = 2, /* beyond its result */
@@ -31,7 +31,8 @@ enum {
 	RSCAN_LOADS_WORDS = 256,  /* words that may be loaded together with others */
 	RSCAN_WAITS = 512         /* for other waves */
 };
-extern const uint16_t rscan_row[IR_OP_COUNT];
+extern const uint16_t rscan_rows[IR_ROWS];
+static inline unsigned rscan_row(const struct ir_ins *i) { return rscan_rows[ir_row(i)]; }
 
 /* --- the scan */
 
@@ -86,9 +87,9 @@ bool rscan_group_loads(struct rscan *s, const struct ir *ir, enum rdna_gen gen, 
 /* The address that r is made of: *disp is increased by what was added to it. */
 uint16_t rscan_root(const struct rscan *s, const struct ir *ir, uint16_t r, int64_t *disp);
 /* Whether the operation reads operand slot 0, 1, 2 through the modifiers of signs. */
-bool rscan_takes_sign(uint8_t op, unsigned slot);
+bool rscan_takes_sign(const struct ir_ins *i, unsigned slot);
 /* Operations whose result is computed in scalar registers when all operands lie there: the instruction, or 0. */
-extern const uint16_t rscan_uniform_op[IR_OP_COUNT];
+extern const uint16_t rscan_uniform_op[IR_ROWS];
 /* The instruction that does i and the operation behind its operand number *slot in one; 0: there is none. */
 unsigned rscan_fused_op(const struct ir *ir, const struct ir_ins *i, const struct ir_ins *inner, unsigned slot);
 
@@ -154,8 +155,8 @@ struct rsel_rule {
 	uint16_t op, turned;
 	uint32_t extra;
 };
-extern const struct rsel_rule rsel_scalar_rules[IR_OP_COUNT], rsel_memory_rules[IR_OP_COUNT],
-	rsel_matrix_rules[IR_OP_COUNT], rsel_math_rules[IR_OP_COUNT];
+extern const struct rsel_rule rsel_scalar_rules[IR_ROWS], rsel_memory_rules[IR_ROWS], rsel_matrix_rules[IR_ROWS],
+	rsel_math_rules[IR_ROWS];
 
 /* --- operands */
 

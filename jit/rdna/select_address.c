@@ -99,7 +99,7 @@ static void lds_address_sum(struct rsel *s, const struct ir_ins *i, struct rsel_
 
 void rsel_address_sum(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	struct rsel_place p = rsel_place(s, i->a, i->op == IR_aaddi ? i->imm : 0);
+	struct rsel_place p = rsel_place(s, i->a, i->op == IR_addi ? i->imm : 0);
 	struct rsel_value b = i->b ? rsel_scalar(s, i->b) : rsel_constant(0);
 
 	if (p.lds) {
@@ -118,7 +118,7 @@ void rsel_address_move(struct rsel *s, const struct ir_ins *i, const struct rsel
 
 	if (i->op == IR_arg)
 		p = (struct rsel_place){ .base = rdna_lir_fixed(RDNA_ABI_ARG, 2) };
-	else if (i->op == IR_amov)
+	else if (i->op == IR_mov)
 		p = rsel_place(s, i->a, 0);
 	if (lds)
 		rsel_mov(s, address_result(s, i), rsel_lds_sum(s, &p));

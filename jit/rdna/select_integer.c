@@ -11,7 +11,7 @@
 /* Computed in scalar registers when all operands lie there. */
 static bool on_scalars(struct rsel *s, const struct ir_ins *i, rsel_op a, rsel_op b)
 {
-	unsigned op = rscan_uniform_op[i->op];
+	unsigned op = rscan_uniform_op[ir_row(i)];
 
 	if (!op || s->ir->is_var[i->dst] || rsel_in_vgpr(s, a) || rsel_in_vgpr(s, b))
 		return false;
@@ -46,13 +46,13 @@ static bool fused(struct rsel *s, const struct ir_ins *i)
 		return false;
 	const struct ir_ins *inner = rsel_definition(s, operand[slot]);
 	unsigned op = rscan_fused_op(s->ir, i, inner, slot);
-	if (i->op == IR_i2f) {
+	if (ir_row(i) == IR_i2f) {
 		rsel_byte(s, i, inner, op);
 		return true;
 	}
 	rsel_op x = rsel_any(s, inner->a), y = inner->b ? rsel_any(s, inner->b) : rdna_lir_imm((uint32_t)inner->imm);
 	rsel_op z = i->b ? rsel_any(s, operand[1 - slot]) : rsel_none();
-	if (i->op == IR_iand) { /* a field: its place and width */
+	if (ir_row(i) == IR_iand) { /* a field: its place and width */
 		z = rdna_lir_imm((uint32_t)__builtin_popcount(z.value));
 	} else if (op == RDNA_V_BFE_I32 || op == RDNA_V_BFE_U32) {
 		y = rdna_lir_imm((uint32_t)(i->imm - inner->imm));

@@ -63,10 +63,10 @@ static bool as_half(struct rsel *s, uint16_t r, rsel_op *o)
 
 	if (s->scan.reg[r].fold != RSCAN_HALF)
 		return false;
-	*o = i->op == IR_fload_h ? s->value[r].o : rsel_any(s, i->a);
+	*o = i->op == IR_load ? s->value[r].o : rsel_any(s, i->a);
 	if (o->kind == RDNA_LIR_CONST)
 		*o = rsel_to_vgpr(s, *o);
-	o->mods = RDNA_FLIP | (i->op == IR_fhalf && i->imm ? RDNA_HIGH : 0);
+	o->mods = RDNA_FLIP | (i->op == IR_half && i->imm ? RDNA_HIGH : 0);
 	return true;
 }
 
@@ -113,8 +113,8 @@ static void rsel_sign(struct rsel *s, const struct ir_ins *i, const struct rsel_
 {
 	rsel_op a = rsel_any(s, i->a);
 
-	if (a.mods & RDNA_ABS || (a.mods && i->op == IR_fabs)) {
-		bool minus = i->op == IR_fneg && !(a.mods & RDNA_NEG);
+	if (a.mods & RDNA_ABS || (a.mods && i->op == IR_abs)) {
+		bool minus = i->op == IR_neg && !(a.mods & RDNA_NEG);
 		a.mods = 0;
 		rsel_valu(s, minus ? RDNA_V_OR_B32 : RDNA_V_AND_B32, rsel_dst(s, i),
 		          rdna_lir_imm(minus ? 0x80000000u : 0x7fffffffu), a, rsel_none());
@@ -129,12 +129,12 @@ static void rsel_sign(struct rsel *s, const struct ir_ins *i, const struct rsel_
 /* fmov, imov, fbits, ibits and constants written into variables; isplat of a variable. */
 static void rsel_move(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	rsel_op a = i->op == IR_fconst || i->op == IR_iconst ? rdna_lir_imm((uint32_t)i->imm)
-	            : i->op == IR_ilane                      ? rsel_at_entry(s, RSEL_LANES, 1)
-	            : i->op == IR_isplat                     ? rsel_scalar(s, i->a).o
-	                                                     : rsel_any(s, i->a);
+	rsel_op a = i->op == IR_const   ? rdna_lir_imm((uint32_t)i->imm)
+	            : i->op == IR_lane  ? rsel_at_entry(s, RSEL_LANES, 1)
+	            : i->op == IR_splat ? rsel_scalar(s, i->a).o
+	                                : rsel_any(s, i->a);
 
-	if (i->op == IR_isplat && !s->ir->is_var[i->dst]) {
+	if (i->op == IR_splat && !s->ir->is_var[i->dst]) {
 		rsel_op copy = rsel_new_sgpr(s);
 		rsel_mov(s, copy, a);
 		rsel_give_uniform(s, i, copy);
@@ -306,7 +306,7 @@ static void rsel_fsqrt(struct rsel *s, const struct ir_ins *i, const struct rsel
 		.select = rsel_move \
 	}
 
-const struct rsel_rule rsel_math_rules[IR_OP_COUNT] = {
+const struct rsel_rule rsel_math_rules[IR_ROWS] = {
 	[IR_fconst] = RSEL_MOVE,
 	[IR_iconst] = RSEL_MOVE,
 	[IR_ilane] = RSEL_MOVE,

@@ -51,7 +51,7 @@ static rsel_op tile_dst(struct rsel *s, const struct ir_ins *i, unsigned words)
 
 static void rsel_tile_move(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	rsel_op from = i->op == IR_tconst ? rdna_lir_imm((uint32_t)i->imm) : tile_any(s, i->a),
+	rsel_op from = i->op == IR_const ? rdna_lir_imm((uint32_t)i->imm) : tile_any(s, i->a),
 		to = tile_dst(s, i, TILE_WORDS);
 
 	for (unsigned n = 0; n < TILE_WORDS; n++)
@@ -123,9 +123,9 @@ static void rsel_tile_load(struct rsel *s, const struct ir_ins *i, const struct 
 		d = tile_dst(s, i, stride ? TILE_WORDS : 1);
 
 	for (unsigned n = 0; n < d.n; n++) {
-		rsel_op to = tile_word(s, d, n), got = i->op == IR_tload_h ? rsel_new_vgpr(s) : to;
+		rsel_op to = tile_word(s, d, n), got = i->type == IR_TYPE_f16 ? rsel_new_vgpr(s) : to;
 		access(s, r->op, r->turned, &p, (int64_t)n * register_step(s, stride), lanes, got, false);
-		if (i->op == IR_tload_h)
+		if (i->type == IR_TYPE_f16)
 			rsel_valu(s, RDNA_V_CVT_F32_F16, to, got, rsel_none(), rsel_none());
 	}
 }
@@ -184,7 +184,7 @@ static void rsel_tile_dot(struct rsel *s, const struct ir_ins *i, const struct r
 		d = tile_dst(s, i, TILE_WORDS);
 	unsigned half = operand_words(s) / 2;
 
-	if (i->op != IR_tdot_i8) {
+	if (i->type != IR_TYPE_i8) {
 		product(s, r->op, d, a, b, c);
 		return;
 	}
@@ -195,7 +195,7 @@ static void rsel_tile_dot(struct rsel *s, const struct ir_ins *i, const struct r
 	}
 }
 
-const struct rsel_rule rsel_matrix_rules[IR_OP_COUNT] = {
+const struct rsel_rule rsel_matrix_rules[IR_ROWS] = {
 	[IR_tconst] = { .select = rsel_tile_move },
 	[IR_tmov] = { .select = rsel_tile_move },
 	[IR_tmul] = { .select = rsel_tile_math, .op = RDNA_V_MUL_F32 },

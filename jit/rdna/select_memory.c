@@ -119,8 +119,8 @@ static rsel_op group_words(struct rsel *s, const struct ir_ins *i, unsigned word
 {
 	uint32_t number = s->scan.group[s->at], word = s->scan.word[s->at];
 	const struct rscan_group *g = &s->scan.groups[number];
-	uint32_t stride = i->op == IR_iload_s ? ir_x_stride(i->imm) : 0;
-	int64_t disp = i->op == IR_iload_s ? ir_x_disp(i->imm) : i->imm;
+	uint32_t stride = i->op == IR_load_strided ? ir_x_stride(i->imm) : 0;
+	int64_t disp = ir_disp(i);
 
 	if (!s->tuple[number]) {
 		struct rsel_place p = rsel_place(s, i->a, disp - 4 * (int64_t)word);
@@ -191,9 +191,8 @@ static void rsel_load_scalar(struct rsel *s, const struct ir_ins *i, const struc
 /* Elements in a row, one a lane. op: the global load; turned: that of LDS; extra: bytes of an element. */
 static void rsel_load(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	bool counted = ir_facts[i->op].imm == IR_IMM_x;
-	unsigned n = counted ? ir_x_lanes(i->imm, 32) : 32;
-	struct rsel_place p = rsel_place(s, i->a, counted ? ir_x_disp(i->imm) : i->imm);
+	unsigned n = ir_x_lanes(i->imm, 32);
+	struct rsel_place p = rsel_place(s, i->a, ir_x_disp(i->imm));
 	struct rsel_address a = lane_address(s, &p, r->extra);
 	rsel_op d = rsel_dst(s, i);
 
@@ -223,7 +222,7 @@ static bool is_half(const struct rsel *s, const struct ir_ins *i)
 /* fload_h: widened here unless those who use it do that. */
 static void rsel_load_halves(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	struct rsel_place p = rsel_place(s, i->a, i->imm);
+	struct rsel_place p = rsel_place(s, i->a, ir_x_disp(i->imm));
 	struct rsel_address a = lane_address(s, &p, 2);
 	rsel_op half = rsel_new_vgpr(s);
 
@@ -275,12 +274,11 @@ static void rsel_gather(struct rsel *s, const struct ir_ins *i, const struct rse
 /* op: the global store; turned: that of LDS; extra: bytes from lane to lane, 0: the row's stride. */
 static void rsel_store(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	bool counted = ir_facts[i->op].imm == IR_IMM_x;
-	unsigned n = i->op == IR_fstore1 ? 1 : counted ? ir_x_lanes(i->imm, 32) : 32;
-	struct rsel_place p = rsel_place(s, i->a, counted ? ir_x_disp(i->imm) : i->imm);
+	unsigned n = i->op == IR_store_first ? 1 : ir_x_lanes(i->imm, 32);
+	struct rsel_place p = rsel_place(s, i->a, ir_disp(i));
 	rsel_op data;
 
-	if (i->op == IR_fstore_h || i->op == IR_fstore_hs) {
+	if (i->type == IR_TYPE_f16) {
 		data = rsel_new_vgpr(s);
 		rsel_valu(s, RDNA_V_CVT_F16_F32, data, rsel_any(s, i->b), rsel_none(), rsel_none());
 	} else {
@@ -302,7 +300,7 @@ static void rsel_store(struct rsel *s, const struct ir_ins *i, const struct rsel
 		.select = rsel_store, .op = RDNA_GLOBAL_STORE_##x, .turned = RDNA_DS_STORE_##x, .extra = bytes \
 	}
 
-const struct rsel_rule rsel_memory_rules[IR_OP_COUNT] = {
+const struct rsel_rule rsel_memory_rules[IR_ROWS] = {
 	[IR_fload] = RSEL_LOAD(4, B32, B32),
 	[IR_iload] = RSEL_LOAD(4, B32, B32),
 	[IR_iload_u8] = RSEL_LOAD(1, U8, U8),

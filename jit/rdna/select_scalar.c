@@ -111,7 +111,7 @@ void rsel_give_loaded(struct rsel *s, const struct ir_ins *i, rsel_op words)
 	rsel_op o = words, high = words;
 	struct rsel_value v = { .kind = RSEL_ADDRESS, .o = words };
 
-	if (s->ir->kind[i->dst] == IR_KIND_A) {
+	if (s->ir->type[i->dst] == IR_TYPE_a) {
 		if (s->ir->is_var[i->dst])
 			rsel_salu(s, RDNA_S_MOV_B64, rsel_home(s, i->dst)->o, words, rsel_none());
 		else
@@ -393,12 +393,12 @@ static void rsel_minmax(struct rsel *s, const struct ir_ins *i, const struct rse
 /* smov, and what is otherwise folded, written into a variable. */
 static void rsel_smove(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	struct rsel_value v = i->op == IR_smov ? rsel_scalar(s, i->a) : given(i);
+	struct rsel_value v = i->op == IR_mov ? rsel_scalar(s, i->a) : given(i);
 
-	give(s, i, &v, i->op == IR_smov && s->ir->is_var[i->a]);
+	give(s, i, &v, i->op == IR_mov && s->ir->is_var[i->a]);
 }
 
-const struct rsel_rule rsel_scalar_rules[IR_OP_COUNT] = {
+const struct rsel_rule rsel_scalar_rules[IR_ROWS] = {
 	[IR_sconst] = { .select = rsel_smove },       [IR_begin] = { .select = rsel_smove },
 	[IR_end] = { .select = rsel_smove },          [IR_wave] = { .select = rsel_smove },
 	[IR_smov] = { .select = rsel_smove },         [IR_sadd] = { .select = rsel_sum },

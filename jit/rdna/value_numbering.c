@@ -21,14 +21,14 @@ struct rsame {
 
 static inline bool is_function(const struct ir *ir, const struct ir_ins *i)
 {
-	return rscan_row[i->op] & RSCAN_IS_FUNCTION &&
+	return rscan_row(i) & RSCAN_IS_FUNCTION &&
 	       !(ir->is_var[i->dst] | ir->is_var[i->a] | ir->is_var[i->b] | ir->is_var[i->c]);
 }
 
 static uint32_t hash(const struct ir_ins *i)
 {
 	uint64_t h = (uint64_t)i->imm * 0x9e3779b97f4a7c15u ^
-	             ((uint64_t)i->op << 48 | (uint64_t)i->a << 32 | (uint64_t)i->b << 16 | i->c);
+	             ((uint64_t)ir_row(i) << 48 | (uint64_t)i->a << 32 | (uint64_t)i->b << 16 | i->c);
 	return (uint32_t)((h * 0xd6e8feb86659fd93u) >> 54) % RSAME_SLOTS;
 }
 
@@ -44,7 +44,8 @@ static uint32_t rsame_first(struct rsame *c, uint32_t k)
 			return k;
 		}
 		const struct ir_ins *o = &c->ins[other - 1];
-		if (o->op == i->op && o->a == i->a && o->b == i->b && o->c == i->c && o->imm == i->imm)
+		if (o->op == i->op && o->type == i->type && o->a == i->a && o->b == i->b && o->c == i->c &&
+		    o->imm == i->imm)
 			return other - 1;
 	}
 	return k;
@@ -58,7 +59,7 @@ static void rsame_run(struct rsame *c)
 		i->a = c->name[i->a];
 		i->b = c->name[i->b];
 		i->c = c->name[i->c];
-		if (rscan_row[i->op] & RSCAN_ENDS_RUN)
+		if (rscan_row(i) & RSCAN_ENDS_RUN)
 			c->run = k + 1;
 		if (is_function(c->ir, i))
 			c->name[i->dst] = c->ins[rsame_first(c, k)].dst;

@@ -16,7 +16,7 @@ static void list_origin(const struct emitter *e, const struct lir_ins *i, FILE *
 		fprintf(out, "\t# ");
 		if (o->dst)
 			fprintf(out, "%%%u = ", o->dst);
-		fprintf(out, "%s", ir_facts[o->op].name);
+		fprintf(out, "%s", ir_facts_of(o)->name);
 		if (o->a)
 			fprintf(out, " %%%u", o->a);
 		if (o->b)

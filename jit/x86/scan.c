@@ -34,29 +34,26 @@ static void scan_live(struct scanner *c)
 	}
 }
 
+/* Elements that are lanes as they are. */
+static bool is_word(uint8_t type) { return type == IR_TYPE_f32 || type == IR_TYPE_i32; }
+
 static enum scan_fold fold_kind(const struct scanner *c, const struct ir_ins *i)
 {
 	if (!i->dst || c->ir->is_var[i->dst])
 		return SCAN_NO;
 	switch (i->op) {
-	case IR_fconst:
-	case IR_iconst:
-	case IR_ilane:
-	case IR_sconst:
+	case IR_const:
+	case IR_lane:
 	case IR_arg:
 	case IR_begin:
 	case IR_end: return SCAN_CONST;
 	case IR_local:
 	case IR_shared: return SCAN_ADDRESS;
-	case IR_aaddi: return i->imm > -(1 << 30) && i->imm < 1 << 30 ? SCAN_ADDRESS : SCAN_NO;
-	case IR_fload: return ir_x_lanes(i->imm, c->ir->lanes) == c->ir->lanes ? SCAN_LOAD : SCAN_NO;
-	case IR_iload: return SCAN_LOAD;
-	case IR_fbcast:
-	case IR_ibcast: return c->broadcasts ? SCAN_LOAD : SCAN_NO;
-	case IR_fbits:
-	case IR_ibits:
-	case IR_fmov:
-	case IR_imov: return SCAN_ALIAS;
+	case IR_addi: return i->type == IR_TYPE_a && i->imm > -(1 << 30) && i->imm < 1 << 30 ? SCAN_ADDRESS : SCAN_NO;
+	case IR_load: return is_word(i->type) && ir_x_lanes(i->imm, c->ir->lanes) == c->ir->lanes ? SCAN_LOAD : SCAN_NO;
+	case IR_bcast: return is_word(i->type) && c->broadcasts ? SCAN_LOAD : SCAN_NO;
+	case IR_bits: return SCAN_ALIAS;
+	case IR_mov: return is_word(i->type) ? SCAN_ALIAS : SCAN_NO;
 	default: return SCAN_NO;
 	}
 }
@@ -69,15 +66,14 @@ static bool scan_still_valid(const struct scanner *c, const struct scan_reg *r)
 static bool is_local(const struct scanner *c, uint16_t reg)
 {
 	const struct ir_ins *i = &c->ir->ins[c->s->reg[reg].def];
-	while (i->op == IR_aaddi && c->s->reg[i->a].fold == SCAN_ADDRESS)
+	while (i->op == IR_addi && c->s->reg[i->a].fold == SCAN_ADDRESS)
 		i = &c->ir->ins[c->s->reg[i->a].def];
 	return ir_does(i->op, IR_FRAMES);
 }
 
 static bool is_broadcast(const struct scanner *c, const struct scan_reg *r)
 {
-	uint8_t op = c->ir->ins[r->def].op;
-	return op == IR_fbcast || op == IR_ibcast;
+	return c->ir->ins[r->def].op == IR_bcast;
 }
 
 /* Checks one use of a folded value; takes the fold back when the use cannot have it. Sets *taken for a load folded
@@ -91,17 +87,17 @@ static void scan_use(struct scanner *c, const struct ir_ins *i, uint16_t reg, un
 		c->s->reg[r->root].touched = c->at;
 	switch (r->fold) {
 	case SCAN_ADDRESS: {
-		bool address =
-			(slot == LIR_A && ir_facts[i->op].a == IR_KIND_A && i->op != IR_aadd && i->op != IR_amov) ||
-			i->op == IR_idots;
+		bool memory = ir_does(i->op, IR_READS | IR_WRITES | IR_HINTS),
+		     address = (slot == LIR_A && (memory || i->op == IR_addi)) || i->op == IR_idots;
 		if (is_local(c, reg))
 			return;
 		ok = address && scan_still_valid(c, r);
 		break;
 	}
 	case SCAN_LOAD:
-		ok = r->uses == 1 && (c->rules[i->op].fold & slot) && !*taken && r->block == c->block &&
-		     r->stores == c->stores && scan_still_valid(c, r) && !(c->rules[i->op].whole && is_broadcast(c, r));
+		ok = r->uses == 1 && (c->rules[ir_row(i)].fold & slot) && !*taken && r->block == c->block &&
+		     r->stores == c->stores && scan_still_valid(c, r) &&
+		     !(c->rules[ir_row(i)].whole && is_broadcast(c, r));
 		*taken |= ok;
 		break;
 	case SCAN_ALIAS: ok = scan_still_valid(c, r); break;
@@ -115,9 +111,7 @@ static void scan_use(struct scanner *c, const struct ir_ins *i, uint16_t reg, un
 static void scan_retarget(struct scanner *c, const struct ir_ins *i)
 {
 	struct scan *s = c->s;
-	bool move = i->op == IR_fmov || i->op == IR_imov || i->op == IR_smov || i->op == IR_amov || i->op == IR_fbits ||
-	            i->op == IR_ibits;
-	if (!move || !c->ir->is_var[i->dst])
+	if ((i->op != IR_mov && i->op != IR_bits) || !c->ir->is_var[i->dst])
 		return;
 	const struct scan_reg *t = &s->reg[i->a];
 	uint16_t source = i->a;

@@ -25,15 +25,15 @@ static struct lir_ins *sel_add(struct sel *s, enum lir_form form, unsigned op)
 
 static enum lir_class class_of(const struct sel *s, uint8_t kind)
 {
-	return kind == IR_KIND_S || kind == IR_KIND_A      ? LIR_GPR
-	       : kind == IR_KIND_M && s->target->mask_regs ? LIR_MASK
+	return kind == IR_TYPE_s || kind == IR_TYPE_a      ? LIR_GPR
+	       : kind == IR_TYPE_m && s->target->mask_regs ? LIR_MASK
 	                                                   : LIR_VEC;
 }
 
 uint32_t sel_reg(struct sel *s, uint16_t r)
 {
 	if (!s->reg[r])
-		s->reg[r] = lir_reg(s->l, class_of(s, s->ir->kind[r]));
+		s->reg[r] = lir_reg(s->l, class_of(s, s->ir->type[r]));
 	return s->reg[r];
 }
 
@@ -53,7 +53,7 @@ uint32_t sel_constant(struct sel *s, enum sel_constant_kind kind, uint32_t value
 	}
 	struct sel_constant *c = &s->constant[s->n_constants++];
 	*c = (struct sel_constant){ .kind = (uint8_t)kind, .value = value };
-	c->reg = lir_reg(s->l, kind == SEL_FIRST_N ? class_of(s, IR_KIND_M) : LIR_VEC);
+	c->reg = lir_reg(s->l, kind == SEL_FIRST_N ? class_of(s, IR_TYPE_m) : LIR_VEC);
 	c->before = s->depth ? s->loop[0].at : s->l->n_ins;
 	return c->reg;
 }
@@ -65,15 +65,15 @@ bool sel_constant_of(const struct sel *s, uint16_t r, enum sel_constant_kind *ki
 	if (s->scan.reg[r].fold != SCAN_CONST)
 		return false;
 	const struct ir_ins *i = definition(s, r);
-	*kind = i->op == IR_ilane ? SEL_LANES : SEL_SPLAT;
-	*value = i->op == IR_ilane ? 0 : (uint32_t)i->imm;
+	*kind = i->op == IR_lane ? SEL_LANES : SEL_SPLAT;
+	*value = i->op == IR_lane ? 0 : (uint32_t)i->imm;
 	return true;
 }
 
 bool sel_scalar_of(const struct sel *s, uint16_t r, int64_t *value)
 {
 	const struct ir_ins *i = definition(s, r);
-	if (s->scan.reg[r].fold != SCAN_CONST || i->op != IR_sconst)
+	if (s->scan.reg[r].fold != SCAN_CONST || i->op != IR_const)
 		return false;
 	*value = i->imm;
 	return true;
@@ -142,7 +142,7 @@ uint32_t sel_gpr(struct sel *s, uint16_t r)
 /* An address and a displacement as one memory operand. */
 struct sel_place sel_place(struct sel *s, uint16_t r, int64_t disp)
 {
-	while (s->scan.reg[r].fold == SCAN_ADDRESS && definition(s, r)->op == IR_aaddi) {
+	while (s->scan.reg[r].fold == SCAN_ADDRESS && definition(s, r)->op == IR_addi) {
 		disp += definition(s, r)->imm;
 		r = definition(s, r)->a;
 	}
@@ -164,8 +164,8 @@ uint32_t sel_operand(struct sel *s, uint16_t r, struct sel_place *p)
 	if (s->scan.reg[r].fold != SCAN_LOAD)
 		return sel_vec(s, r);
 	const struct ir_ins *load = definition(s, r);
-	*p = sel_place(s, load->a, load->op == IR_fload ? ir_x_disp(load->imm) : load->imm);
-	p->broadcast = load->op == IR_fbcast || load->op == IR_ibcast;
+	*p = sel_place(s, load->a, ir_disp(load));
+	p->broadcast = load->op == IR_bcast;
 	return LIR_MEM;
 }
 
@@ -276,7 +276,7 @@ static void sel_aaddi(struct sel *s, const struct ir_ins *i, const struct sel_ru
 static void sel_smove(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	int64_t v;
-	if (i->op == IR_sconst)
+	if (i->op == IR_const)
 		sel_scalar_constant(s, sel_dst(s, i), i->imm);
 	else if (i->op == IR_wave) /* a group of one */
 		sel_scalar_constant(s, sel_dst(s, i), 0);
@@ -349,7 +349,7 @@ static void sel_nothing(struct sel *s, const struct ir_ins *i, const struct sel_
 		fn, X86_##x, 0, 0, 0, false \
 	}
 
-static const struct sel_rule scalars[IR_OP_COUNT] = {
+static const struct sel_rule scalars[IR_ROWS] = {
 	[IR_sconst] = SMOVE,
 	[IR_smov] = SMOVE,
 	[IR_amov] = SMOVE,
@@ -484,7 +484,8 @@ bool x86_select(struct lir *l, const struct ir *ir, const struct target *target,
 		const struct ir_ins *i = &ir->ins[s.at];
 		if (s.scan.skip[s.at] || is_folded(&s, i))
 			continue;
-		s.rules[i->op].select(&s, i, &s.rules[i->op]);
+		const struct sel_rule *rule = &s.rules[ir_row(i)];
+		rule->select(&s, i, rule);
 		if (i->dst && (ir->is_var[i->dst] || s.scan.into[s.at]))
 			sel_forget(&s, sel_dst(&s, i));
 	}

@@ -37,7 +37,7 @@ enum { SEL_MAX_DEPTH = 64, SEL_MEMO = 8 };
 struct sel {
 	const struct ir *ir;
 	const struct target *target;
-	struct sel_rule rules[IR_OP_COUNT];
+	struct sel_rule rules[IR_ROWS];
 	struct lir *l;
 	struct scan scan;
 	uint32_t *reg;       /* virtual register by IR register; 0: none yet */

@@ -73,12 +73,11 @@ void sel_move(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 
 void sel_vector_constant(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	if (i->op != IR_ilane && !i->imm)
+	if (i->op != IR_lane && !i->imm)
 		sel_ins(s, LIR_IDIOM, X86_VXORPS, sel_dst(s, i), 0, 0, sel_no_place);
 	else
 		sel_ins(s, LIR_MOV, r->op, sel_dst(s, i),
-		        i->op == IR_ilane ? sel_constant(s, SEL_LANES, 0)
-		                          : sel_constant(s, SEL_SPLAT, (uint32_t)i->imm),
+		        i->op == IR_lane ? sel_constant(s, SEL_LANES, 0) : sel_constant(s, SEL_SPLAT, (uint32_t)i->imm),
 		        0, sel_no_place);
 }
 

@@ -4,7 +4,7 @@
 
 void sel_load(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	sel_ins(s, (enum lir_form)r->form, r->op, sel_dst(s, i), LIR_MEM, 0, sel_place(s, i->a, i->imm));
+	sel_ins(s, (enum lir_form)r->form, r->op, sel_dst(s, i), LIR_MEM, 0, sel_place(s, i->a, ir_disp(i)));
 }
 
 /* The class of a vector of n lanes that moves as a whole; X86_NONE: there is none. */
@@ -189,7 +189,7 @@ void sel_fstore_hs(struct sel *s, const struct ir_ins *i, const struct sel_rule 
 
 void sel_istore_8(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	struct sel_place p = sel_place(s, i->a, i->imm);
+	struct sel_place p = sel_place(s, i->a, ir_x_disp(i->imm));
 	uint32_t a = sel_vec(s, i->b), high = lir_reg(s->l, LIR_VEC), words = lir_reg(s->l, LIR_VEC),
 		 bytes = lir_reg(s->l, LIR_VEC);
 	struct lir_ins *n = sel_ins(s, LIR_OP2I, X86_VEXTRACTI128, high, a, 0, sel_no_place);
@@ -204,7 +204,7 @@ void sel_istore_8(struct sel *s, const struct ir_ins *i, const struct sel_rule *
 
 void sel_istore_8_wide(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	struct sel_place p = sel_place(s, i->a, i->imm);
+	struct sel_place p = sel_place(s, i->a, ir_x_disp(i->imm));
 	store(s, r->op, sel_vec(s, i->b), s->width, p);
 }
 

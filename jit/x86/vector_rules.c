@@ -37,7 +37,7 @@
 		fn, X86_##x, 0, 0, 0, false \
 	}
 
-static const struct sel_rule avx2[IR_OP_COUNT] = {
+static const struct sel_rule avx2[IR_ROWS] = {
 	[IR_fconst] = RULE(sel_vector_constant, VMOVAPS),
 	[IR_iconst] = RULE(sel_vector_constant, VMOVAPS),
 	[IR_ilane] = RULE(sel_vector_constant, VMOVAPS),
@@ -116,7 +116,7 @@ static const struct sel_rule avx2[IR_OP_COUNT] = {
 };
 
 /* What differs with mask registers and 512 bits. */
-static const struct sel_rule avx512[IR_OP_COUNT] = {
+static const struct sel_rule avx512[IR_ROWS] = {
 	[IR_flt] = { sel_binary, X86_VCMPPS, LIR_MCMPI, LIR_B, 0x11, false },
 	[IR_fle] = { sel_binary, X86_VCMPPS, LIR_MCMPI, LIR_B, 0x12, false },
 	[IR_ieq] = { sel_binary, X86_VPCMPEQD, LIR_MCMP, LIR_B, 0, false },
@@ -136,20 +136,20 @@ static const struct sel_rule avx512[IR_OP_COUNT] = {
 	[IR_istore_8] = RULE(sel_istore_8_wide, VPMOVDB),
 };
 
-static const struct sel_rule vnni[IR_OP_COUNT] = {
+static const struct sel_rule vnni[IR_ROWS] = {
 	[IR_dot4u] = { sel_dot_at_once, X86_VPDPBUSD, LIR_DOT, LIR_B, 0, false },
 	[IR_dot2h] = { sel_dot_at_once, X86_VPDPWSSD, LIR_DOT, LIR_B, 0, false },
 };
 
-static const struct sel_rule dot2[IR_OP_COUNT] = {
+static const struct sel_rule dot2[IR_ROWS] = {
 	[IR_fdot2] = { sel_dot_at_once, X86_VDPBF16PS, LIR_DOT, LIR_B, 0, false },
 };
 
-static const struct sel_rule tiles[IR_OP_COUNT] = { [IR_idots] = RULE(sel_dots, TDPBSSD) };
+static const struct sel_rule tiles[IR_ROWS] = { [IR_idots] = RULE(sel_dots, TDPBSSD) };
 
 static void overlay(struct sel *s, const struct sel_rule *rules)
 {
-	for (unsigned op = 0; op < IR_OP_COUNT; op++)
+	for (unsigned op = 0; op < IR_ROWS; op++)
 		if (rules[op].select)
 			s->rules[op] = rules[op];
 }

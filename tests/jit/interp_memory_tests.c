@@ -90,8 +90,8 @@ static void test_load_rows(void **unused)
 				               : (unsigned char)(0x7d + 37 * k);
 			ir_init(&b, lanes);
 			ir_a p = ir_aload(&b, ir_arg(&b), 0), q = ir_aload(&b, ir_arg(&b), 8);
-			uint16_t v = ir_emit(&b, op, 0, p.r, 0, 0, -24);
-			if (ir_facts[op].dst == IR_KIND_I)
+			uint16_t v = ir_emit(&b, op, 0, p.r, 0, 0, rows[r].one ? -24 : ir_x(-24, 0, 0));
+			if (ir_facts[op].dst == IR_TYPE_i32)
 				v = ir_fbits(&b, (ir_i){ v }).r;
 			ir_fstore(&b, q, (ir_f){ v }, 0, 0);
 			run_here(&b, from + 24, out);

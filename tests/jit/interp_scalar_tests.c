@@ -86,9 +86,9 @@ static void run_scalar(enum ir_op op, int64_t a, int64_t b, int64_t imm)
 
 	ir_init(&k, 8);
 	p = ir_aload(&k, ir_arg(&k), 0);
-	r.r = ir_emit(&k, op, op == IR_smov ? ir_new_var(&k, IR_KIND_S) : 0,
-	              f->a == IR_KIND_S ? ir_sload64(&k, p, offsetof(struct scalar_case, a)).r : 0,
-	              f->b == IR_KIND_S ? ir_sload64(&k, p, offsetof(struct scalar_case, b)).r : 0, 0, imm);
+	r.r = ir_emit(&k, op, op == IR_smov ? ir_new_var(&k, IR_TYPE_s) : 0,
+	              f->a == IR_TYPE_s ? ir_sload64(&k, p, offsetof(struct scalar_case, a)).r : 0,
+	              f->b == IR_TYPE_s ? ir_sload64(&k, p, offsetof(struct scalar_case, b)).r : 0, 0, imm);
 	ir_fstore(&k, p, ir_fbits(&k, ir_isplat(&k, r)), offsetof(struct scalar_case, out[0]), 0);
 	ir_fstore(&k, p, ir_fbits(&k, ir_isplat(&k, ir_sshri(&k, r, 32))), offsetof(struct scalar_case, out[1]), 0);
 	run_both(&k, arg, 0, 1, NULL, check_scalar, &t);
@@ -125,10 +125,10 @@ static void test_scalar_rows(void **unused)
 	};
 	const size_t n = sizeof v / sizeof *v;
 
-	for (unsigned op = 0; op < IR_OP_COUNT; op++) {
+	for (unsigned op = 0; op < IR_ROWS; op++) {
 		const struct ir_facts *f = &ir_facts[op];
 
-		if (!f->expression[0] || f->dst != IR_KIND_S)
+		if (!ir_is_row(op) || !f->expression[0] || f->dst != IR_TYPE_s)
 			continue;
 		for (size_t x = 0; x < (f->a ? n : 1); x++)
 			for (size_t y = 0; y < (f->b ? n : 1); y++)

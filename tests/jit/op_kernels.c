@@ -17,7 +17,7 @@ bool op_is_nan(uint32_t u) { return (u & 0x7fffffff) > 0x7f800000; }
 
 void op_fill(uint32_t in[OP_WORDS], enum ir_op op)
 {
-	bool floats = ir_facts[op].a == IR_KIND_F || ir_facts[op].b == IR_KIND_F;
+	bool floats = ir_facts[op].a == IR_TYPE_f32 || ir_facts[op].b == IR_TYPE_f32;
 	uint32_t state = 1;
 	for (unsigned k = 0; k < OP_WORDS; k++) {
 		uint32_t a = op_edges[k % OP_EDGES], b = op_edges[(k * 7 + k / OP_EDGES) % OP_EDGES];
@@ -39,15 +39,15 @@ void op_fill(uint32_t in[OP_WORDS], enum ir_op op)
 	}
 }
 
-static bool is_vector(uint8_t kind) { return kind == IR_KIND_F || kind == IR_KIND_I || kind == IR_KIND_M; }
+static bool is_vector(uint8_t kind) { return kind == IR_TYPE_f32 || kind == IR_TYPE_i32 || kind == IR_TYPE_m; }
 
 void op_each_vector(unsigned lanes, void (*fn)(enum ir_op op, int64_t imm))
 {
 	static const int64_t shifts[] = { 0, 1, 7, 16, 31 };
-	for (enum ir_op op = 0; op < IR_OP_COUNT; op++) {
+	for (enum ir_op op = 0; op < IR_ROWS; op++) {
 		const struct ir_facts *f = &ir_facts[op];
-		if (!is_vector(f->dst) || (f->a && !is_vector(f->a)) || op == IR_fmov || op == IR_imov ||
-		    op == IR_fdot2 /* which few targets have */)
+		if (!ir_is_row(op) || !is_vector(f->dst) || (f->a && !is_vector(f->a)) || op == IR_fmov ||
+		    op == IR_imov || op == IR_fdot2 /* which few targets have */)
 			continue;
 		if (op == IR_ishl || op == IR_ishr || op == IR_isar || op == IR_irotl)
 			for (unsigned k = 0; k < 5; k++)
@@ -72,12 +72,12 @@ static uint16_t operand(struct ir *b, ir_a in, uint8_t kind, enum op_form form, 
 	         : form == OP_UNIFORM ? ir_ibcast(b, in, at)
 	                              : ir_iconst(b, (int32_t)words[at / 4]);
 	switch (kind) {
-	case IR_KIND_F:
+	case IR_TYPE_f32:
 		return form == OP_UNIFORM    ? ir_fbcast(b, in, at).r
 		       : form == OP_CONSTANT ? ir_fconst(b, bits_f32(words[at / 4])).r
 		                             : ir_fbits(b, w).r;
-	case IR_KIND_I: return w.r;
-	case IR_KIND_M: return ir_igt(b, w, ir_iconst(b, 0)).r;
+	case IR_TYPE_i32: return w.r;
+	case IR_TYPE_m: return ir_igt(b, w, ir_iconst(b, 0)).r;
 	default: return 0;
 	}
 }
@@ -85,9 +85,9 @@ static uint16_t operand(struct ir *b, ir_a in, uint8_t kind, enum op_form form, 
 static void store_kind(struct ir *b, ir_a out, uint8_t kind, uint16_t r, int32_t disp)
 {
 	ir_f f = { r };
-	if (kind == IR_KIND_I)
+	if (kind == IR_TYPE_i32)
 		f = ir_fbits(b, (ir_i){ r });
-	else if (kind == IR_KIND_M)
+	else if (kind == IR_TYPE_m)
 		f = ir_fbits(b, ir_isel(b, (ir_m){ r }, ir_iconst(b, -1), ir_iconst(b, 0)));
 	ir_fstore(b, out, f, disp, 0);
 }
@@ -96,7 +96,7 @@ bool op_build_vector(struct ir *b, enum ir_op op, int64_t imm, unsigned dst_on, 
 {
 	const struct ir_facts *f = &ir_facts[op];
 	const uint8_t kind[3] = { f->a, f->b, f->c };
-	if (dst_on && (kind[dst_on - 1] != f->dst || f->dst == IR_KIND_M))
+	if (dst_on && (kind[dst_on - 1] != f->dst || f->dst == IR_TYPE_m))
 		return false;
 	ir_a arg = ir_arg(b), in = ir_aload(b, arg, 0), out = ir_aload(b, arg, 8);
 	for (int32_t at = 0; at + vector(b) <= OP_THIRD * 4; at += vector(b)) {
@@ -107,8 +107,8 @@ bool op_build_vector(struct ir *b, enum ir_op op, int64_t imm, unsigned dst_on, 
 			                          : 0;
 		uint16_t dst = 0;
 		if (dst_on) {
-			dst = f->dst == IR_KIND_F ? ir_var_f(b, (ir_f){ r[dst_on - 1] }).r
-			                          : ir_var_i(b, (ir_i){ r[dst_on - 1] }).r;
+			dst = f->dst == IR_TYPE_f32 ? ir_var_f(b, (ir_f){ r[dst_on - 1] }).r
+			                            : ir_var_i(b, (ir_i){ r[dst_on - 1] }).r;
 			r[dst_on - 1] = dst;
 		}
 		dst = ir_emit(b, op, dst, r[0], r[1], r[2], imm);
@@ -156,7 +156,7 @@ static ir_s known(struct ir *b, ir_a in, int32_t at, unsigned how, int64_t x)
 static void scalar_variants(struct ir *b, enum ir_op op, ir_a in, ir_a out, int64_t x, int64_t y, int64_t imm,
                             int32_t *at)
 {
-	bool two = ir_facts[op].b == IR_KIND_S;
+	bool two = ir_facts[op].b == IR_TYPE_s;
 	for (unsigned variant = 0; variant < 10; variant++) {
 		ir_s p = known(b, in, 0, variant & 3, x), q = known(b, in, 8, variant * 3 >> 2 & 3, y);
 		uint16_t dst = 0;
@@ -191,13 +191,14 @@ static bool scalar_allowed(enum ir_op op, int64_t x, int64_t y, int64_t imm)
 
 static bool computes_scalar(enum ir_op op)
 {
-	return ir_facts[op].dst == IR_KIND_S && ir_facts[op].a == IR_KIND_S && ir_does(op, IR_PURE) && op != IR_smov;
+	return ir_is_row(op) && ir_facts[op].dst == IR_TYPE_s && ir_facts[op].a == IR_TYPE_s &&
+	       ir_facts[op].effects & IR_PURE && op != IR_smov;
 }
 
 void op_each_scalar(void (*begin)(struct ir *b),
                     void (*check)(const struct ir *b, const void *in, size_t in_bytes, unsigned turn))
 {
-	for (enum ir_op op = 0; op < IR_OP_COUNT; op++)
+	for (enum ir_op op = 0; op < IR_ROWS; op++)
 		for (unsigned p = 0; p < SCALARS; p++)
 			for (unsigned q = 0; q < SCALARS; q++) {
 				const int64_t in[2] = { scalar_edges[p], scalar_edges[q] };
@@ -208,7 +209,7 @@ void op_each_scalar(void (*begin)(struct ir *b),
 				int32_t at = 0;
 				begin(&b);
 				ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
-				scalar_variants(&b, op, src, out, in[0], in[1], ir_facts[op].b == IR_KIND_S ? 0 : imm,
+				scalar_variants(&b, op, src, out, in[0], in[1], ir_facts[op].b == IR_TYPE_s ? 0 : imm,
 				                &at);
 				check(&b, in, sizeof in, p);
 				ir_free(&b);

@@ -43,17 +43,17 @@ struct value *random_pick(struct generator *g, uint8_t kind, bool tame, bool var
 	return NULL;
 }
 
-static ir_f any_f(struct generator *g) { return (ir_f){ random_pick(g, IR_KIND_F, false, false)->r }; }
-ir_f random_tame_f(struct generator *g) { return (ir_f){ random_pick(g, IR_KIND_F, true, false)->r }; }
-ir_i random_any_i(struct generator *g) { return (ir_i){ random_pick(g, IR_KIND_I, false, false)->r }; }
-ir_s random_any_s(struct generator *g) { return (ir_s){ random_pick(g, IR_KIND_S, false, false)->r }; }
-static ir_s tame_s(struct generator *g) { return (ir_s){ random_pick(g, IR_KIND_S, true, false)->r }; }
+static ir_f any_f(struct generator *g) { return (ir_f){ random_pick(g, IR_TYPE_f32, false, false)->r }; }
+ir_f random_tame_f(struct generator *g) { return (ir_f){ random_pick(g, IR_TYPE_f32, true, false)->r }; }
+ir_i random_any_i(struct generator *g) { return (ir_i){ random_pick(g, IR_TYPE_i32, false, false)->r }; }
+ir_s random_any_s(struct generator *g) { return (ir_s){ random_pick(g, IR_TYPE_s, false, false)->r }; }
+static ir_s tame_s(struct generator *g) { return (ir_s){ random_pick(g, IR_TYPE_s, true, false)->r }; }
 
 /* A result: into a variable now and then, else into the pool. Only tame floats and scalars go into variables. */
 static void result(struct generator *g, uint8_t kind, uint16_t r, bool tame)
 {
 	const struct value *var =
-		tame && kind != IR_KIND_A && random_below(g, 4) == 0 ? random_pick(g, kind, true, true) : NULL;
+		tame && kind != IR_TYPE_a && random_below(g, 4) == 0 ? random_pick(g, kind, true, true) : NULL;
 
 	if (var)
 		ir_set(g->ir, var->r, r);
@@ -64,17 +64,17 @@ static void result(struct generator *g, uint8_t kind, uint16_t r, bool tame)
 void random_result_f(struct generator *g, ir_f v)
 {
 	if (random_below(g, 3) == 0)
-		result(g, IR_KIND_F, v.r, false);
+		result(g, IR_TYPE_f32, v.r, false);
 	else
-		result(g, IR_KIND_F, ir_fmin(g->ir, ir_fmax(g->ir, v, g->low), g->high).r, true);
+		result(g, IR_TYPE_f32, ir_fmin(g->ir, ir_fmax(g->ir, v, g->low), g->high).r, true);
 }
-void random_result_i(struct generator *g, ir_i v) { result(g, IR_KIND_I, v.r, true); }
+void random_result_i(struct generator *g, ir_i v) { result(g, IR_TYPE_i32, v.r, true); }
 void random_result_s(struct generator *g, ir_s v)
 {
 	if (random_below(g, 3) == 0)
-		result(g, IR_KIND_S, v.r, false);
+		result(g, IR_TYPE_s, v.r, false);
 	else
-		result(g, IR_KIND_S, ir_sandi(g->ir, v, 0x7fffffff >> random_below(g, 31)).r, true);
+		result(g, IR_TYPE_s, ir_sandi(g->ir, v, 0x7fffffff >> random_below(g, 31)).r, true);
 }
 
 static void random_loop(struct generator *g, enum ir_op op)
@@ -93,7 +93,7 @@ static void random_loop(struct generator *g, enum ir_op op)
 	count = random_below(g, 2) ? ir_sandi(g->ir, random_any_s(g), 3)
 	                           : ir_sconst(g->ir, (int64_t)random_below(g, 5) - 1);
 	g->mark[g->depth++] = g->n;
-	random_keep(g, (struct value){ .r = ir_loop(g->ir, count).r, .kind = IR_KIND_S, .tame = true });
+	random_keep(g, (struct value){ .r = ir_loop(g->ir, count).r, .kind = IR_TYPE_s, .tame = true });
 }
 
 /* A write of a variable, or a new one. */
@@ -115,14 +115,14 @@ static void random_scalar(struct generator *g, enum ir_op op)
 	const int64_t wide = (int64_t)random_next(&g->state), narrow = (int32_t)wide;
 
 	switch (op) {
-	case IR_sconst: result(g, IR_KIND_S, ir_sconst(b, wide).r, false); break;
+	case IR_sconst: result(g, IR_TYPE_s, ir_sconst(b, wide).r, false); break;
 	case IR_saddi: random_result_s(g, ir_saddi(b, tame_s(g), random_below(g, 2) ? narrow : wide >> 2)); break;
 	case IR_smuli: random_result_s(g, ir_smuli(b, tame_s(g), narrow)); break;
 	case IR_sshli: random_result_s(g, ir_sshli(b, tame_s(g), random_below(g, 64))); break;
 	case IR_sshri: random_result_s(g, ir_sshri(b, random_any_s(g), random_below(g, 64))); break;
-	case IR_sandi: result(g, IR_KIND_S, ir_sandi(b, random_any_s(g), narrow & 0x7fffffff).r, true); break;
+	case IR_sandi: result(g, IR_TYPE_s, ir_sandi(b, random_any_s(g), narrow & 0x7fffffff).r, true); break;
 	case IR_sdivi:
-		result(g, IR_KIND_S,
+		result(g, IR_TYPE_s,
 		       ir_sdivi(b, ir_sandi(b, random_any_s(g), 0x7fffffff), 1 + (0x7ffffffe >> random_below(g, 31))).r,
 		       true);
 		break;
@@ -163,7 +163,7 @@ static bool random_structure(struct generator *g, enum ir_op op)
 	case IR_prefetch:
 	case IR_prefetch2:
 		(op == IR_prefetch ? ir_prefetch : ir_prefetch2)(
-			g->ir, (ir_a){ random_pick(g, IR_KIND_A, false, false)->r }, (int32_t)random_next(&g->state));
+			g->ir, (ir_a){ random_pick(g, IR_TYPE_a, false, false)->r }, (int32_t)random_next(&g->state));
 		return true;
 	case IR_aadd:
 	case IR_aaddi:
@@ -195,7 +195,7 @@ static void random_pointer(struct generator *g)
 {
 	const int32_t k = (int32_t)random_below(g, RANDOM_IR_POINTERS);
 
-	random_keep(g, (struct value){ ir_aload(g->ir, ir_aload(g->ir, ir_arg(g->ir), 16), 8 * k).r, IR_KIND_A, true,
+	random_keep(g, (struct value){ ir_aload(g->ir, ir_aload(g->ir, ir_arg(g->ir), 16), 8 * k).r, IR_TYPE_a, true,
 	                               false, REGION_IN, RANDOM_IR_IN_BYTES, 64 * k, 64 * k });
 }
 
@@ -260,7 +260,7 @@ static bool random_special(struct generator *g, enum ir_op op)
 
 static uint16_t operand(struct generator *g, uint8_t kind)
 {
-	return kind == IR_KIND__ ? 0 : random_pick(g, kind, false, false)->r;
+	return kind == IR_TYPE__ ? 0 : random_pick(g, kind, false, false)->r;
 }
 
 /* One that every target has. */
@@ -269,8 +269,8 @@ static enum ir_op any_op(struct generator *g)
 	enum ir_op op;
 
 	do
-		op = random_below(g, IR_OP_COUNT);
-	while (ir_facts[op].needs);
+		op = random_below(g, IR_ROWS);
+	while (!ir_is_row(op) || ir_facts[op].needs);
 	return op;
 }
 
@@ -286,10 +286,10 @@ static void random_instruction(struct generator *g)
 	b = operand(g, facts->b);
 	c = operand(g, facts->c);
 	r = ir_emit(g->ir, op, 0, a, b, c, 0);
-	if (facts->dst == IR_KIND_F)
+	if (facts->dst == IR_TYPE_f32)
 		random_result_f(g, (ir_f){ r });
-	else if (facts->dst == IR_KIND_M)
-		random_keep(g, (struct value){ .r = r, .kind = IR_KIND_M, .tame = true });
+	else if (facts->dst == IR_TYPE_m)
+		random_keep(g, (struct value){ .r = r, .kind = IR_TYPE_m, .tame = true });
 	else
 		result(g, facts->dst, r, true);
 }
@@ -305,19 +305,19 @@ static void random_begin(struct generator *g)
 	g->out = ir_aload(b, arg, 8);
 	g->low = ir_fconst(b, -0x1p20f);
 	g->high = ir_fconst(b, 0x1p20f);
-	random_keep(g, (struct value){ in.r, IR_KIND_A, true, false, REGION_IN, RANDOM_IR_IN_BYTES, 0, 0 });
-	random_keep(g, (struct value){ g->out.r, IR_KIND_A, true, false, REGION_OUT, RANDOM_IR_OUT_BYTES, 0, 0 });
+	random_keep(g, (struct value){ in.r, IR_TYPE_a, true, false, REGION_IN, RANDOM_IR_IN_BYTES, 0, 0 });
+	random_keep(g, (struct value){ g->out.r, IR_TYPE_a, true, false, REGION_OUT, RANDOM_IR_OUT_BYTES, 0, 0 });
 	f = ir_fmin(b, ir_fmax(b, ir_fload(b, in, 0, 0), g->low), g->high);
 	i = ir_iload(b, in, 2048);
-	random_keep(g, (struct value){ .r = f.r, .kind = IR_KIND_F, .tame = true });
-	random_keep(g, (struct value){ .r = i.r, .kind = IR_KIND_I, .tame = true });
-	random_keep(g, (struct value){ .r = ir_igt(b, i, ir_ilane(b)).r, .kind = IR_KIND_M, .tame = true });
+	random_keep(g, (struct value){ .r = f.r, .kind = IR_TYPE_f32, .tame = true });
+	random_keep(g, (struct value){ .r = i.r, .kind = IR_TYPE_i32, .tame = true });
+	random_keep(g, (struct value){ .r = ir_igt(b, i, ir_ilane(b)).r, .kind = IR_TYPE_m, .tame = true });
 	random_keep(g,
 	            (struct value){
-			    .r = ir_sandi(b, ir_sload64(b, arg, 24), 0x7fffffff).r, .kind = IR_KIND_S, .tame = true });
-	random_keep(g, (struct value){ .r = ir_var_f(b, f).r, .kind = IR_KIND_F, .tame = true, .var = true });
-	random_keep(g, (struct value){ .r = ir_var_i(b, i).r, .kind = IR_KIND_I, .tame = true, .var = true });
-	random_keep(g, (struct value){ .r = ir_var_s(b, ir_begin(b)).r, .kind = IR_KIND_S, .tame = true, .var = true });
+			    .r = ir_sandi(b, ir_sload64(b, arg, 24), 0x7fffffff).r, .kind = IR_TYPE_s, .tame = true });
+	random_keep(g, (struct value){ .r = ir_var_f(b, f).r, .kind = IR_TYPE_f32, .tame = true, .var = true });
+	random_keep(g, (struct value){ .r = ir_var_i(b, i).r, .kind = IR_TYPE_i32, .tame = true, .var = true });
+	random_keep(g, (struct value){ .r = ir_var_s(b, ir_begin(b)).r, .kind = IR_TYPE_s, .tame = true, .var = true });
 }
 
 /* Makes values visible: every variable, and as many others as fit the front of the output. */
@@ -333,13 +333,13 @@ static void random_end(struct generator *g)
 		const struct value v = g->pool[k];
 		ir_f seen = { v.r };
 
-		if (v.kind == IR_KIND_A || (v.kind == IR_KIND_F && !v.tame) || (!v.var && random_below(g, 3) == 0))
+		if (v.kind == IR_TYPE_a || (v.kind == IR_TYPE_f32 && !v.tame) || (!v.var && random_below(g, 3) == 0))
 			continue;
-		if (v.kind == IR_KIND_I)
+		if (v.kind == IR_TYPE_i32)
 			seen = ir_fbits(b, (ir_i){ v.r });
-		else if (v.kind == IR_KIND_M)
+		else if (v.kind == IR_TYPE_m)
 			seen = ir_fbits(b, ir_isel(b, (ir_m){ v.r }, ir_ilane(b), ir_iconst(b, -1)));
-		else if (v.kind == IR_KIND_S)
+		else if (v.kind == IR_TYPE_s)
 			seen = ir_fbits(b, ir_ixor(b, ir_isplat(b, ir_sshri(b, (ir_s){ v.r }, 32)),
 			                           ir_isplat(b, (ir_s){ v.r })));
 		ir_fstore(b, g->out, seen, at, 0);

@@ -13,7 +13,7 @@ enum access { ACCESS_LANES, ACCESS_UNIFORM, ACCESS_STORE, ACCESS_AWAIT, ACCESS_G
 static ir_a address(struct generator *g, enum access access, int32_t n, int32_t align, int32_t *disp)
 {
 	for (;;) {
-		const struct value *v = random_pick(g, IR_KIND_A, false, false);
+		const struct value *v = random_pick(g, IR_TYPE_a, false, false);
 		const int32_t most = v->bytes - n - v->hi;
 
 		if ((access == ACCESS_STORE && v->region == REGION_IN) ||
@@ -47,9 +47,9 @@ void random_load(struct generator *g, enum ir_op op)
 	const uint16_t r = ir_emit(g->ir, op, 0, p.r, 0, 0,
 	                           ir_facts[op].imm == IR_IMM_x ? ir_x(disp, n, strided ? (unsigned)stride : 0) : disp);
 
-	if (ir_facts[op].dst == IR_KIND_F)
+	if (ir_facts[op].dst == IR_TYPE_f32)
 		random_result_f(g, (ir_f){ r });
-	else if (ir_facts[op].dst == IR_KIND_I)
+	else if (ir_facts[op].dst == IR_TYPE_i32)
 		random_result_i(g, (ir_i){ r });
 	else
 		random_result_s(g, (ir_s){ r });
@@ -61,7 +61,8 @@ void random_store(struct generator *g, enum ir_op op)
 		      element = op == IR_fstore_h || op == IR_fstore_hs ? 2
 	                        : op == IR_istore_8                     ? 1
 	                                                                : 4;
-	const bool strided = op == IR_fstore_s || op == IR_fstore_hs, counted = ir_facts[op].imm == IR_IMM_x;
+	const bool strided = op == IR_fstore_s || op == IR_fstore_hs,
+		   counted = ir_facts[op].imm == IR_IMM_x && op != IR_istore_8;
 	const unsigned n = counted ? random_below(g, (unsigned)W + 1) : 0;
 	const int32_t lanes = op == IR_fstore1 ? 1 : n ? (int32_t)n : W;
 	const int32_t stride = strided ? element * (1 + (int32_t)random_below(g, 40)) : 0;
@@ -74,7 +75,7 @@ void random_store(struct generator *g, enum ir_op op)
 		v = ir_isar(g->ir, random_any_i(g), 24).r;
 	else
 		v = random_tame_f(g).r;
-	ir_emit(g->ir, op, 0, p.r, v, 0, counted ? ir_x(disp, n, (unsigned)stride) : disp);
+	ir_emit(g->ir, op, 0, p.r, v, 0, ir_facts[op].imm == IR_IMM_x ? ir_x(disp, n, (unsigned)stride) : disp);
 }
 
 void random_gather(struct generator *g, enum ir_op op)
@@ -91,7 +92,7 @@ void random_gather(struct generator *g, enum ir_op op)
 
 void random_address(struct generator *g, enum ir_op op)
 {
-	struct value v = *random_pick(g, IR_KIND_A, false, false);
+	struct value v = *random_pick(g, IR_TYPE_a, false, false);
 	const int32_t room = (v.bytes - v.hi) / 8;
 	const struct value *var;
 
@@ -102,7 +103,7 @@ void random_address(struct generator *g, enum ir_op op)
 		                   8;
 
 		v = (struct value){ ir_aaddi(g->ir, (ir_a){ v.r }, by).r,
-			            IR_KIND_A,
+			            IR_TYPE_a,
 			            true,
 			            false,
 			            v.region,
@@ -119,7 +120,7 @@ void random_address(struct generator *g, enum ir_op op)
 	} else if (op == IR_amov) {
 		/* into a variable whose range holds it, else into a new one with a range wider than this address, so
 		 * that others fit later */
-		var = random_pick(g, IR_KIND_A, false, true);
+		var = random_pick(g, IR_TYPE_a, false, true);
 		if (var && var->region == v.region && var->bytes == v.bytes && v.lo >= var->lo && v.hi <= var->hi &&
 		    v.region != REGION_LOCAL) {
 			ir_emit(g->ir, IR_amov, var->r, v.r, 0, 0, 0);
@@ -147,5 +148,5 @@ void random_local(struct generator *g, enum ir_op op)
 	p = op == IR_shared ? ir_shared(g->ir, bytes) : ir_local(g->ir, bytes);
 	for (int32_t at = 0; at < bytes; at += vector)
 		ir_fstore(g->ir, p, random_tame_f(g), at, at + vector <= bytes ? 0 : (unsigned)(bytes - at) / 4);
-	random_keep(g, (struct value){ p.r, IR_KIND_A, true, false, REGION_LOCAL, bytes, 0, 0 });
+	random_keep(g, (struct value){ p.r, IR_TYPE_a, true, false, REGION_LOCAL, bytes, 0, 0 });
 }

@@ -225,13 +225,13 @@ static size_t edges(uint8_t kind, uint32_t *values)
 {
 	size_t n = 0;
 
-	if (kind == IR_KIND_F)
+	if (kind == IR_TYPE_f32)
 		for (; n < sizeof float_edges / 4; n++)
 			values[n] = float_edges[n];
-	else if (kind == IR_KIND_I)
+	else if (kind == IR_TYPE_i32)
 		for (; n < sizeof integer_edges / 4; n++)
 			values[n] = integer_edges[n];
-	else if (kind == IR_KIND_M)
+	else if (kind == IR_TYPE_m)
 		for (; n < 2; n++)
 			values[n] = (uint32_t)n;
 	else
@@ -272,12 +272,12 @@ static uint16_t load_operand(struct ir *b, uint8_t kind, ir_a from, ir_s offset)
 {
 	ir_i v;
 
-	if (kind == IR_KIND__)
+	if (kind == IR_TYPE__)
 		return 0;
 	v = ir_iload(b, ir_aadd(b, from, offset), 0);
-	if (kind == IR_KIND_F)
+	if (kind == IR_TYPE_f32)
 		return ir_fbits(b, v).r;
-	return kind == IR_KIND_M ? ir_igt(b, v, ir_iconst(b, 0)).r : v.r;
+	return kind == IR_TYPE_m ? ir_igt(b, v, ir_iconst(b, 0)).r : v.r;
 }
 
 /* One unit is one vector of cases. */
@@ -297,10 +297,10 @@ static void build_row(struct ir *b, const struct cases *t)
 	const uint16_t x = load_operand(b, f->a, p[0], offset), y = load_operand(b, f->b, p[1], offset),
 		       z = load_operand(b, f->c, p[2], offset);
 	const bool move = t->op == IR_fmov || t->op == IR_imov;
-	r = ir_emit(b, t->op, move ? ir_new_var(b, (enum ir_kind)f->dst) : 0, x, y, z, t->imm);
-	if (f->dst == IR_KIND_M)
+	r = ir_emit(b, t->op, move ? ir_new_var(b, (enum ir_type)f->dst) : 0, x, y, z, t->imm);
+	if (f->dst == IR_TYPE_m)
 		r = ir_isel(b, (ir_m){ r }, ir_iconst(b, 1), ir_iconst(b, 0)).r;
-	if (f->dst != IR_KIND_F)
+	if (f->dst != IR_TYPE_f32)
 		r = ir_fbits(b, (ir_i){ r }).r;
 	ir_fstore(b, ir_aadd(b, p[3], offset), (ir_f){ r }, 0, 0);
 	ir_endloop(b);
@@ -314,8 +314,8 @@ static void check_row(void *context, const char *instance)
 	for (size_t k = 0; k < t->n; k++) {
 		const uint32_t want = formula(t->op, t->a[k], t->b[k], t->c[k], t->imm, (uint32_t)(k % t->lanes));
 		/* which NaN arithmetic gives is not defined; moves keep the bits */
-		const bool any_nan = f->dst == IR_KIND_F && t->op != IR_fmov && t->op != IR_fbits && t->op != IR_fsel &&
-		                     t->op != IR_fabs && t->op != IR_fneg;
+		const bool any_nan = f->dst == IR_TYPE_f32 && t->op != IR_fmov && t->op != IR_fbits &&
+		                     t->op != IR_fsel && t->op != IR_fabs && t->op != IR_fneg;
 
 		if (t->out[k] != want && !(any_nan && is_nan(t->out[k]) && is_nan(want)))
 			fail_msg("%s (%u lanes, %s): a %08x b %08x c %08x imm %lld: found %08x, expected %08x", f->name,
@@ -336,7 +336,7 @@ static void test_vector_rows(void **unused)
 	struct cases *t = malloc(sizeof *t);
 
 	assert_non_null(t);
-	for (unsigned op = 0; op < IR_OP_COUNT; op++) {
+	for (unsigned op = 0; op < IR_ROWS; op++) {
 		const struct ir_facts *f = &ir_facts[op];
 		const bool shifts = op == IR_ishl || op == IR_ishr || op == IR_isar || op == IR_irotl;
 		const int immediates =
@@ -346,8 +346,8 @@ static void test_vector_rows(void **unused)
 			: op == IR_ilut16  ? LANES_TABLES
 					   : (int)(sizeof constants / sizeof *constants);
 
-		if (!f->expression[0] || f->dst == IR_KIND_S || f->dst == IR_KIND_A || f->dst == IR_KIND_T ||
-		    op == IR_isplat)
+		if (!ir_is_row(op) || !f->expression[0] || f->dst == IR_TYPE_s || f->dst == IR_TYPE_a ||
+		    f->dst == IR_TYPE_t || op == IR_isplat)
 			continue;
 		for (t->lanes = 8; t->lanes <= 32; t->lanes *= 2)
 			for (int k = 0; k < immediates; k++) {

@@ -1,4 +1,4 @@
-/* tests/jit/t_ir.c - the builder (registers, ir_set, sticky errors), the facts of ops.def, text and back. */
+/* tests/jit/t_ir.c - the builder (registers, ir_set, sticky errors), text and back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,52 +9,8 @@
 #include <cmocka.h>
 
 #include "jit/ir/ir_build.h"
+#include "tests/jit/ir_rows_tests.h"
 #include "tests/jit/random_ir.h"
-
-static void test_facts(void **unused)
-{
-	const struct ir_facts *f = &ir_facts[IR_ffma];
-
-	assert_string_equal(f->name, "ffma");
-	assert_int_equal(f->dst, IR_KIND_F);
-	assert_int_equal(f->c, IR_KIND_F);
-	assert_int_equal(f->imm, IR_IMM__);
-	assert_string_equal(f->expression, "fmaf(af, bf, cf)");
-	f = &ir_facts[IR_igather];
-	assert_int_equal(f->dst, IR_KIND_I);
-	assert_int_equal(f->a, IR_KIND_A);
-	assert_int_equal(f->b, IR_KIND_I);
-	assert_int_equal(f->imm, IR_IMM_d);
-	assert_string_equal(f->expression, "");
-	for (unsigned k = 0; k < IR_OP_COUNT; k++)
-		for (unsigned j = 0; j < k; j++)
-			assert_string_not_equal(ir_facts[k].name, ir_facts[j].name);
-}
-
-/* What passes rely on: that effects and operands of a row go together. */
-static void test_effects(void **unused)
-{
-	for (unsigned k = 0; k < IR_OP_COUNT; k++) {
-		const struct ir_facts *f = &ir_facts[k];
-		const unsigned known = IR_PURE | IR_READS | IR_WRITES | IR_AWAITS | IR_COPIES | IR_HINTS | IR_BRANCHES |
-		                       IR_FRAMES | IR_MEETS | IR_GROUPS;
-
-		if (!f->effects || f->effects & ~known)
-			fail_msg("%s has the effects %x", f->name, f->effects);
-		if (f->effects & (IR_READS | IR_WRITES | IR_HINTS | IR_COPIES) && f->a && f->a != IR_KIND_A)
-			fail_msg("%s has no address in operand a", f->name);
-		if (f->effects & IR_READS && !(f->effects & IR_WRITES) != (f->dst != IR_KIND__))
-			fail_msg("%s reads memory and keeps nothing of it", f->name);
-		if ((f->dst == IR_KIND__) != (ir_stays(k) && k != IR_loop))
-			fail_msg("%s has neither a result nor an effect, or both", f->name);
-		if (f->effects & IR_PURE && (f->dst == IR_KIND__ || f->effects & ~(unsigned)(IR_PURE | IR_GROUPS)))
-			fail_msg("%s is a function and does something else", f->name);
-		if (f->expression[0] && !(f->effects & IR_PURE))
-			fail_msg("%s has an expression and is no function", f->name);
-		if (f->effects & IR_FRAMES && (f->dst != IR_KIND_A || f->imm != IR_IMM_i))
-			fail_msg("%s takes bytes and gives no address", f->name);
-	}
-}
 
 static void test_registers(void **unused)
 {
@@ -69,13 +25,13 @@ static void test_registers(void **unused)
 	assert_int_equal(one.r, 1);
 	assert_int_equal(lane.r, 2);
 	assert_int_equal(less.r, 4);
-	assert_int_equal(b.kind[1], IR_KIND_F);
-	assert_int_equal(b.kind[2], IR_KIND_I);
-	assert_int_equal(b.kind[4], IR_KIND_M);
+	assert_int_equal(b.type[1], IR_TYPE_f32);
+	assert_int_equal(b.type[2], IR_TYPE_i32);
+	assert_int_equal(b.type[4], IR_TYPE_m);
 	assert_int_equal(b.n_regs, 5);
 	assert_int_equal(b.n_ins, 4);
 	assert_int_equal(b.ins[0].imm, 0x3f800000);
-	assert_int_equal(b.ins[3].op, IR_flt);
+	assert_int_equal(ir_row(&b.ins[3]), IR_flt);
 	assert_int_equal(b.ins[3].a, one.r);
 	assert_true(ir_verify(&b, NULL));
 	ir_free(&b);
@@ -102,12 +58,12 @@ static void test_set_retargets(void **unused)
 
 	ir_set_f(&b, sum, ir_fadd(&b, sum, zero));
 	assert_int_equal(b.n_ins, before + 1);
-	assert_int_equal(b.ins[before].op, IR_fadd);
+	assert_int_equal(ir_row(&b.ins[before]), IR_fadd);
 	assert_int_equal(b.ins[before].dst, sum.r);
 	/* a load too */
 	ir_a p = ir_arg(&b);
 	ir_set_f(&b, sum, ir_fload(&b, p, 0, 0));
-	assert_int_equal(b.ins[b.n_ins - 1].op, IR_fload);
+	assert_int_equal(ir_row(&b.ins[b.n_ins - 1]), IR_fload);
 	assert_int_equal(b.ins[b.n_ins - 1].dst, sum.r);
 	assert_true(ir_verify(&b, NULL));
 	ir_free(&b);
@@ -123,7 +79,7 @@ static void test_set_moves(void **unused)
 
 	/* not the last instruction's result */
 	ir_set_s(&b, v, five);
-	assert_int_equal(b.ins[b.n_ins - 1].op, IR_smov);
+	assert_int_equal(ir_row(&b.ins[b.n_ins - 1]), IR_smov);
 	assert_int_equal(b.ins[b.n_ins - 1].dst, v.r);
 	assert_int_equal(b.ins[b.n_ins - 1].a, five.r);
 	/* the last instruction's result, but a variable: it must keep being written */
@@ -131,13 +87,13 @@ static void test_set_moves(void **unused)
 	ir_set_s(&b, w, v);
 	assert_int_equal(b.n_ins, n + 1);
 	assert_int_equal(b.ins[n - 1].dst, v.r);
-	assert_int_equal(b.ins[n].op, IR_smov);
+	assert_int_equal(ir_row(&b.ins[n]), IR_smov);
 	/* the index of the loop just opened */
 	ir_s i = ir_loop(&b, four);
 	ir_set_s(&b, v, i);
-	assert_int_equal(b.ins[b.n_ins - 2].op, IR_loop);
+	assert_int_equal(ir_row(&b.ins[b.n_ins - 2]), IR_loop);
 	assert_int_equal(b.ins[b.n_ins - 2].dst, i.r);
-	assert_int_equal(b.ins[b.n_ins - 1].op, IR_smov);
+	assert_int_equal(ir_row(&b.ins[b.n_ins - 1]), IR_smov);
 	ir_endloop(&b);
 	assert_true(ir_verify(&b, NULL));
 	ir_free(&b);
@@ -184,7 +140,7 @@ static void refuse(struct ir *b, const char *fragment)
 	assert_non_null(b->error);
 	assert_non_null(strstr(b->error, fragment));
 	assert_int_equal(ir_fconst(b, 1.0f).r, 0);
-	assert_int_equal(ir_new_var(b, IR_KIND_F), 0);
+	assert_int_equal(ir_new_var(b, IR_TYPE_f32), 0);
 	ir_set(b, 1, 1);
 	assert_int_equal(b->n_ins, n);
 	assert_non_null(strstr(b->error, fragment));
@@ -200,20 +156,20 @@ static void test_sticky_kinds(void **unused)
 	ir_init(&b, 8);
 	ir_i i = ir_iconst(&b, 1);
 	ir_emit(&b, IR_fadd, 0, i.r, i.r, 0, 0);
-	refuse(&b, "another kind");
+	refuse(&b, "another type");
 
 	ir_init(&b, 8);
 	ir_emit(&b, IR_fabs, 0, 0, 0, 0, 0);
-	refuse(&b, "another kind");
+	refuse(&b, "another type");
 
 	ir_init(&b, 8);
 	ir_emit(&b, IR_fabs, 0, 77, 0, 0, 0);
-	refuse(&b, "another kind");
+	refuse(&b, "another type");
 
 	ir_init(&b, 8);
 	i = ir_iconst(&b, 1);
 	ir_emit(&b, IR_isplat, 0, ir_sconst(&b, 1).r, i.r, 0, 0);
-	refuse(&b, "another kind");
+	refuse(&b, "another type");
 }
 
 static void test_sticky_variables(void **unused)
@@ -224,12 +180,12 @@ static void test_sticky_variables(void **unused)
 	ir_init(&b, 8);
 	f = ir_fconst(&b, 1.0f);
 	ir_emit(&b, IR_fmov, f.r, f.r, 0, 0, 0);
-	refuse(&b, "no variable of its kind");
+	refuse(&b, "no variable of its type");
 
 	ir_init(&b, 8);
 	f = ir_fconst(&b, 1.0f);
-	ir_emit(&b, IR_fmov, ir_new_var(&b, IR_KIND_I), f.r, 0, 0, 0);
-	refuse(&b, "no variable of its kind");
+	ir_emit(&b, IR_fmov, ir_new_var(&b, IR_TYPE_i32), f.r, 0, 0, 0);
+	refuse(&b, "no variable of its type");
 
 	ir_init(&b, 8);
 	f = ir_fconst(&b, 1.0f);
@@ -238,15 +194,15 @@ static void test_sticky_variables(void **unused)
 
 	ir_init(&b, 8);
 	f = ir_fconst(&b, 1.0f);
-	ir_set(&b, ir_new_var(&b, IR_KIND_S), f.r);
-	refuse(&b, "another kind");
+	ir_set(&b, ir_new_var(&b, IR_TYPE_s), f.r);
+	refuse(&b, "another type");
 
 	ir_init(&b, 8);
-	ir_new_var(&b, IR_KIND_M);
+	ir_new_var(&b, IR_TYPE_m);
 	refuse(&b, "no F, I, S, A or T");
 
 	ir_init(&b, 8);
-	ir_emit(&b, IR_loop, ir_new_var(&b, IR_KIND_S), ir_sconst(&b, 1).r, 0, 0, 0);
+	ir_emit(&b, IR_loop, ir_new_var(&b, IR_TYPE_s), ir_sconst(&b, 1).r, 0, 0, 0);
 	refuse(&b, "no variable");
 }
 
@@ -341,7 +297,8 @@ static void test_print(void **unused)
 
 static bool ins_equal(const struct ir_ins *x, const struct ir_ins *y)
 {
-	return x->op == y->op && x->dst == y->dst && x->a == y->a && x->b == y->b && x->c == y->c && x->imm == y->imm;
+	return x->op == y->op && x->type == y->type && x->mask == y->mask && x->dst == y->dst && x->a == y->a &&
+	       x->b == y->b && x->c == y->c && x->imm == y->imm;
 }
 
 static void test_text_and_back(void **unused)
@@ -406,6 +363,8 @@ static void test_parse_refuses(void **unused)
 		{ "%1:I = iconst #99999999999999999999 7", "the end of the line" },
 		{ "%1:I = iload %2", "a displacement" },
 		{ "%1:F = fload %2 @3000000000", "in range" },
+		{ "%1:I = iload %2 @3000000000", "in range" },
+		{ "%1:F = add %2 %3", "found \"add %2 %3\", expected the name of an operation" },
 		{ "%1:F = fload %2 @0/300", "in range" },
 		{ "%1:F = fload %2 @0/4*", "a number" },
 		{ "%65536:F = fabs %2", "in range" },
@@ -426,7 +385,7 @@ static void test_parse_refuses(void **unused)
 
 static void test_random_ir_uses_every_op(void **unused)
 {
-	size_t used[IR_OP_COUNT] = { 0 };
+	size_t used[IR_ROWS] = { 0 };
 
 	for (uint64_t seed = 0; seed < 200; seed++) {
 		struct ir ir;
@@ -436,19 +395,17 @@ static void test_random_ir_uses_every_op(void **unused)
 		if (!ir_verify(&ir, &err))
 			fail_msg("seed %u: %s", (unsigned)seed, err.text);
 		for (size_t n = 0; n < ir.n_ins; n++)
-			used[ir.ins[n].op]++;
+			used[ir_row(&ir.ins[n])]++;
 		ir_free(&ir);
 	}
-	for (unsigned op = 0; op < IR_OP_COUNT; op++)
-		if (!ir_facts[op].needs && used[op] < 50)
+	for (unsigned op = 0; op < IR_ROWS; op++)
+		if (ir_is_row(op) && !ir_facts[op].needs && used[op] < 50)
 			fail_msg("%s stands only %zu times in 200 kernels", ir_facts[op].name, used[op]);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_facts),
-		cmocka_unit_test(test_effects),
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_pack_immediate),
 		cmocka_unit_test(test_set_retargets),
@@ -466,5 +423,5 @@ int main(void)
 		cmocka_unit_test(test_random_ir_uses_every_op),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL) + ir_rows_tests();
 }

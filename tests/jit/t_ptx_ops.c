@@ -102,7 +102,7 @@ static void check_vector_op(enum ir_op op, int64_t imm)
 	op_fill(in, op);
 	for (unsigned forms = 0; forms < 64; forms++) {
 		const struct ir_facts *f = &ir_facts[op];
-		unsigned operands = 0u + (f->a != IR_KIND__) + (f->b != IR_KIND__) + (f->c != IR_KIND__);
+		unsigned operands = 0u + (f->a != IR_TYPE__) + (f->b != IR_TYPE__) + (f->c != IR_TYPE__);
 		if ((forms & 3) == 3 || (forms >> 2 & 3) == 3 || forms >> 4 == 3 || forms >> 2 * operands)
 			continue;
 		if (ptx_card_is_real(card) && forms && forms != 0x15u >> (6 - 2 * operands))

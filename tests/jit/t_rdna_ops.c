@@ -127,7 +127,7 @@ static bool makes_nans(enum ir_op op)
 static void check_vector_op(enum ir_op op, int64_t imm)
 {
 	const struct ir_facts *f = &ir_facts[op];
-	unsigned operands = 0u + (f->a != IR_KIND__) + (f->b != IR_KIND__) + (f->c != IR_KIND__),
+	unsigned operands = 0u + (f->a != IR_TYPE__) + (f->b != IR_TYPE__) + (f->c != IR_TYPE__),
 		 all = operands == 0   ? 1
 	               : operands == 1 ? 4
 	               : operands == 2 ? 16

@@ -80,9 +80,24 @@ static void test_malformed_instructions(void **unused)
 	expect(&b, "operand a is %99, expected a register below 3");
 	b.ins[1].a = 1;
 	assert_true(ir_verify(&b, NULL));
-	b.ins[1].op = IR_OP_COUNT;
+	b.ins[1].op = IR_OPS;
 	expect(&b, "op is ");
-	b.ins[1].op = IR_fabs;
+	b.ins[1].op = IR_NO_ROW;
+	expect(&b, "IR instruction 1: op is 0, expected 1 to ");
+	b.ins[1].op = IR_abs;
+	b.ins[1].type = IR_TYPE_i32;
+	expect(&b, "IR instruction 1 (abs): there is none of type 2 (i32)");
+	b.ins[1].type = IR_TYPE__;
+	expect(&b, "IR instruction 1 (abs): there is none of type 0 (none)");
+	b.ins[1].type = IR_TYPES;
+	expect(&b, "IR instruction 1 (abs): there is none of type ");
+	b.ins[1].op = IR_prefetch;
+	b.ins[1].type = IR_TYPE_f32;
+	expect(&b, "IR instruction 1 (prefetch): there is none of type 1 (f32)");
+	b.ins[1].op = IR_abs;
+	b.ins[1].mask = 1;
+	expect(&b, "IR instruction 1 (fabs): mask is %1, expected none");
+	b.ins[1].mask = 0;
 	b.ins[1].imm = 1;
 	expect(&b, "immediate is 1, expected 0..0");
 	b.ins[1].imm = 0;
@@ -221,8 +236,8 @@ static void test_immediates(void **unused)
 		{ S, "%2:S = sandi %1 #", 0, INT32_MAX },
 		{ S, "%2:S = sdivi %1 #", 1, INT32_MAX },
 		{ A, "%2:A = aaddi %1 #", INT32_MIN, INT32_MAX },
-		{ A, "%2:I = iload %1 @", INT32_MIN, INT32_MAX },
-		{ A, "%2:F = fload_h %1 @", INT32_MIN, INT32_MAX },
+		{ A, "%2:I = ibcast %1 @", INT32_MIN, INT32_MAX },
+		{ A, "%2:F = fbcast_h %1 @", INT32_MIN, INT32_MAX },
 		{ A, "%2:S = sload32 %1 @", INT32_MIN, INT32_MAX },
 		{ A, "%2:A = aload %1 @", INT32_MIN, INT32_MAX },
 		{ A, "prefetch %1 @", INT32_MIN, INT32_MAX },

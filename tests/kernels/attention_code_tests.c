@@ -65,7 +65,8 @@ static void mark_what_is_asked(struct ir *ir, ir_f mark, size_t apart)
 		if (ins->op != IR_prefetch && ins->op != IR_prefetch2)
 			continue;
 		ins->imm += (int64_t)(ins->op == IR_prefetch ? 2 : 4) * (int64_t)apart;
-		ins->op = IR_fstore1;
+		ins->op = IR_store_first;
+		ins->type = IR_TYPE_f32;
 		ins->b = mark.r;
 	}
 }

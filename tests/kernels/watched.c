@@ -7,8 +7,8 @@
 
 #include "jit/ir/interp_program.h"
 
-static unsigned watched_op(const struct interp_ins *in, const char *frame, unsigned lanes);
-#define INTERP_OP(in, frame, lanes) ((enum ir_op)watched_op(in, frame, lanes))
+static unsigned watched_row(const struct interp_ins *in, const char *frame, unsigned lanes);
+#define INTERP_ROW(in, frame, lanes) ((enum ir_op)watched_row(in, frame, lanes))
 #include "jit/ir/interp.c"
 
 /* What is being run, one kernel at a time. */
@@ -56,7 +56,7 @@ static void touch_lanes(const struct interp_ins *in, const char *frame, unsigned
 {
 	const uint64_t at = scalar(frame, in->a) + (uint64_t)in->imm;
 
-	switch ((enum ir_op)in->op) {
+	switch ((enum ir_op)in->row) {
 	case IR_fload: touch(at, in->lanes * 4, false, false); break;
 	case IR_iload: touch(at, lanes * 4, false, false); break;
 	case IR_fload_h:
@@ -74,7 +74,7 @@ static void touch_lanes(const struct interp_ins *in, const char *frame, unsigned
 	case IR_igather:
 	case IR_fawait_at:
 		for (unsigned l = 0; l < lanes; l++)
-			touch(at + (uint64_t)(int64_t)lane_of(frame, in->b, l), 4, false, in->op == IR_fawait_at);
+			touch(at + (uint64_t)(int64_t)lane_of(frame, in->b, l), 4, false, in->row == IR_fawait_at);
 		break;
 	case IR_fgive: touch(at, in->lanes * 4, true, true); break;
 	case IR_fstore: touch(at, in->lanes * 4, true, false); break;
@@ -88,26 +88,29 @@ static void touch_lanes(const struct interp_ins *in, const char *frame, unsigned
 }
 
 /* Strips, or rows of a tile: those of the first half alone, where the row is one of half a tile. */
-static unsigned strips(unsigned op) { return op == IR_tload_top || op == IR_tstore_top || op == IR_oload_top ? 8 : 16; }
+static unsigned strips(unsigned row)
+{
+	return row == IR_tload_top || row == IR_tstore_top || row == IR_oload_top ? 8 : 16;
+}
 
 static void touch_matrices(const struct interp_ins *in, const char *frame)
 {
 	const uint64_t at = scalar(frame, in->a) + (uint64_t)in->imm;
-	const bool write = in->op == IR_tstore || in->op == IR_tstore_top || in->op == IR_ostore;
+	const bool write = in->row == IR_tstore || in->row == IR_tstore_top || in->row == IR_ostore;
 
-	switch ((enum ir_op)in->op) {
+	switch ((enum ir_op)in->row) {
 	case IR_tload:
 	case IR_tload_top:
 	case IR_tload_h:
 	case IR_tstore:
 	case IR_tstore_top:
-		for (unsigned r = 0; r < strips(in->op); r++)
-			touch_each(at + r * in->stride, 16, in->lanes, in->op == IR_tload_h ? 2 : 4, write, false);
+		for (unsigned r = 0; r < strips(in->row); r++)
+			touch_each(at + r * in->stride, 16, in->lanes, in->row == IR_tload_h ? 2 : 4, write, false);
 		break;
 	case IR_oload:
 	case IR_oload_top:
 	case IR_ostore:
-		for (unsigned r = 0; r < strips(in->op); r++)
+		for (unsigned r = 0; r < strips(in->row); r++)
 			touch_each(at + r * in->stride, 2, in->lanes * 16u, 16, write, false);
 		break;
 	case IR_oload_turned: touch(at, 16 * 128, false, false); break;
@@ -119,7 +122,7 @@ static void touch_copies(const struct interp_ins *in, const char *frame, unsigne
 {
 	const uint64_t from = scalar(frame, in->b), to = scalar(frame, in->a);
 
-	switch ((enum ir_op)in->op) {
+	switch ((enum ir_op)in->row) {
 	case IR_copy:
 		touch(from, (uint64_t)in->imm, false, false);
 		touch(to, (uint64_t)in->imm, true, false);
@@ -138,15 +141,15 @@ static void touch_copies(const struct interp_ins *in, const char *frame, unsigne
 	}
 }
 
-static unsigned watched_op(const struct interp_ins *in, const char *frame, unsigned lanes)
+static unsigned watched_row(const struct interp_ins *in, const char *frame, unsigned lanes)
 {
-	if (in->op == IR_copy || in->op == IR_copy_at || in->op == IR_idots)
+	if (in->row == IR_copy || in->row == IR_copy_at || in->row == IR_idots)
 		touch_copies(in, frame, lanes);
-	else if (ir_facts[in->op].imm == IR_IMM_t)
+	else if (ir_facts[in->row].imm == IR_IMM_t)
 		touch_matrices(in, frame);
 	else
 		touch_lanes(in, frame, lanes);
-	return in->op;
+	return in->row;
 }
 
 bool watched_run(const struct ir *ir, const uint64_t *arg, int64_t begin, int64_t end, watched_see *see, void *context)
