@@ -56,7 +56,8 @@ enum kernel_layout {
 };
 
 /* `count` times `bytes` bytes, `stride` apart; the first lies `at` bytes behind the slot's address. count 0: as many as
- * data say, each at a multiple of `stride`. */
+ * data say, each at a multiple of `stride`. Of KERNEL_ROWS the stride is the bytes from a column to the next, also
+ * where count is 1; 0: the key does not say how wide columns are. */
 struct kernel_span {
 	uint64_t at, bytes, count, stride;
 };

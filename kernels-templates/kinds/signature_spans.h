@@ -95,7 +95,7 @@ static inline struct spans input(const struct key *k, const uint64_t *a, uint64_
 		                     : one(part_of(k, u).in / k->kv_heads * column, column, 1, column);
 	if (has(k, KEY_BY_HEAD))
 		return one(u / row_blocks(k) * column, column, n, k->heads * column);
-	return has(k, KEY_WIDE) ? one(0, n * column, 1, 0) : one(0, column, n, column);
+	return has(k, KEY_WIDE) ? one(0, n * column, 1, column) : one(0, column, n, column);
 }
 
 static inline struct spans output(const struct key *k, const uint64_t *a, uint64_t u, unsigned element)
@@ -127,7 +127,7 @@ static inline struct spans routes(const struct key *k, uint64_t u)
 
 	if (k->tile_n > 1)
 		return one(in * sizeof(struct route_group), sizeof(struct route_group), 1, 0);
-	return one(in / k->heads * SLOTS_BYTES + in % k->heads * 4, 4, 1, 0);
+	return one(in / k->heads * SLOTS_BYTES + in % k->heads * 4, 4, 1, SLOTS_BYTES);
 }
 
 /* ---- activations laid out anew */
@@ -163,7 +163,9 @@ static inline struct spans panels(const struct key *k, uint64_t u, uint64_t bloc
 
 static inline struct spans norm_column(const struct key *k, uint64_t u)
 {
-	return k->heads ? one(u * k->k * 4, k->k * 4ull, 1, 0) : one(u * row(k->k), row(k->k), 1, 0);
+	const uint64_t column = k->heads ? k->k * 4ull : row(k->k);
+
+	return one(u * column, column, 1, column);
 }
 
 static inline struct spans norm_weight(const struct key *k, uint64_t u)
@@ -185,9 +187,16 @@ static inline struct spans slots_in(const struct key *k, uint64_t u)
 	return one(u / blocks * k->heads * row(k->k) + block, 128, k->heads, row(k->k));
 }
 
+static inline struct spans slots_of(const struct key *k, uint64_t u)
+{
+	return one(u / (pad32(k->k) / 32) * SLOTS_BYTES, k->heads * 4, 1, SLOTS_BYTES);
+}
+
 static inline struct spans share_in(const struct key *k, uint64_t u)
 {
-	return one(u / k->rows * row((uint64_t)k->rows * k->k) + u % k->rows * k->k * 4, k->k * 4ull, 1, 0);
+	const uint64_t column = row((uint64_t)k->rows * k->k);
+
+	return one(u / k->rows * column + u % k->rows * k->k * 4, k->k * 4ull, 1, column);
 }
 
 /* ---- heads */
@@ -198,7 +207,7 @@ static inline struct spans rope_in(const struct key *k, uint64_t u)
 {
 	const uint64_t each = k->head_dim + (has(k, KEY_LATENT) ? k->k : 0), column = row(k->heads * each);
 
-	return one(u / k->heads * column + u % k->heads * each * 4, each * 4, 1, 0);
+	return one(u / k->heads * column + u % k->heads * each * 4, each * 4, 1, column);
 }
 
 /* What `n` of `heads` heads leave of a column, from number `first` on; the last one writes the pad. */
@@ -210,10 +219,10 @@ static inline uint64_t heads_bytes(uint64_t heads, uint64_t dims, uint64_t first
 static inline struct spans rope_out(const struct key *k, uint64_t u)
 {
 	const uint64_t head = u % k->heads, dims = k->head_dim + (has(k, KEY_LATENT) ? k->rows : 0),
-		       at = u / k->heads * row(k->heads * dims) + head * dims * 4;
+		       column = row(k->heads * dims), at = u / k->heads * column + head * dims * 4;
 
-	return has(k, KEY_LATENT) ? one(at + k->rows * 4, k->head_dim * 4, 1, 0)
-	                          : one(at, heads_bytes(k->heads, dims, head, 1), 1, 0);
+	return has(k, KEY_LATENT) ? one(at + k->rows * 4, k->head_dim * 4, 1, column)
+	                          : one(at, heads_bytes(k->heads, dims, head, 1), 1, column);
 }
 
 /* rest: with the pair of what does not rotate. */
@@ -221,7 +230,7 @@ static inline struct spans rope_angles(const struct key *k, uint64_t u, bool res
 {
 	const uint64_t pairs = k->head_dim / 2, latent = has(k, KEY_LATENT);
 
-	return one(u / k->heads * (pairs + latent) * 4, (pairs + (latent && rest)) * 4, 1, 0);
+	return one(u / k->heads * (pairs + latent) * 4, (pairs + (latent && rest)) * 4, 1, (pairs + latent) * 4);
 }
 
 /* Columns from number `first` on, `n` of them. */
@@ -352,7 +361,7 @@ static inline struct spans attended_blocks(const struct key *k, uint64_t u, uint
 {
 	const uint64_t n = group(k) * k->head_dim / 32;
 
-	return one(u * n * block, n * block, 1, 0);
+	return one(u * n * block, n * block, 1, k->kv_heads * n * block);
 }
 
 /* New keys and values: a unit of some of the columns goes through the chunks of those before it, too. */
@@ -375,7 +384,7 @@ static inline struct spans new_angles(const struct key *k, const uint64_t *a, ui
 {
 	const struct columns c = new_columns(k, a, u);
 
-	return one(c.first * k->head_dim * 2, c.n * k->head_dim * 2, 1, 0);
+	return one(c.first * k->head_dim * 2, k->head_dim * 2, c.n, k->head_dim * 2);
 }
 
 /* ---- merging */
@@ -387,10 +396,17 @@ static inline uint64_t merge_column(const struct key *k, uint64_t u) { return me
 static inline struct spans merged(const struct key *k, uint64_t u)
 {
 	const uint64_t units = template_merge_units(k->head_dim), head = merge_head(k, u),
-		       at = merge_column(k, u) * row((uint64_t)k->heads * k->head_dim) + head * k->head_dim * 4;
+		       column = row((uint64_t)k->heads * k->head_dim),
+		       at = merge_column(k, u) * column + head * k->head_dim * 4;
 
-	return units > 1 ? one(at + u % units * 128, 128, 1, 0)
-	                 : one(at, heads_bytes(k->heads, k->head_dim, head, 1), 1, 0);
+	return units > 1 ? one(at + u % units * 128, 128, 1, column)
+	                 : one(at, heads_bytes(k->heads, k->head_dim, head, 1), 1, column);
+}
+
+/* Heads are whole blocks, and each is a unit. */
+static inline struct spans merged_block(const struct key *k, uint64_t u, uint64_t block)
+{
+	return one(u * block, block, 1, (uint64_t)k->heads * template_merge_units(k->head_dim) * block);
 }
 
 /* A part of o, and the maximum and sum, in each chunk. */

@@ -90,7 +90,7 @@ static void draw_route(struct trial *t)
 {
 	struct key *k = &t->key;
 
-	k->rows = between(1, 100);
+	k->rows = sometimes() ? 32 * between(1, 3) : between(1, 100);
 	k->heads = between(1, k->rows < 8 ? k->rows : 8);
 	if (trial_draw(2)) {
 		k->flags = KEY_SIGMOID | flag(KEY_NORMED) | flag(KEY_BIAS);

@@ -1,8 +1,10 @@
 /* tests/runtime/plan_check.h - whether a plan would compute what it should, judged from the launches alone.
  *
  * Owns: a walk over a built plan that keeps, for every byte of every buffer, what lies there: which value of the model,
- * of which tokens, laid out how. It shares nothing with runtime/plan/plan.c: what a kernel reads and writes follows
- * from its key and arguments (templates.h), how a matmul wants its inputs laid out from the templates.
+ * of which tokens, laid out how. It shares nothing with runtime/plan/plan.c: which bytes a kernel reads and writes
+ * follows from its key and arguments by its signature (kernels-templates/signature.h, which t_signature holds against
+ * kernels that run), how a matmul wants its inputs laid out from the templates. Which value of the model must lie in
+ * each argument is said here, and that for every argument.
  *
  * A launch must find all it reads, as its key says, written before the phase it is in; launches of one phase must not
  * touch what one of them writes, but for the steps of a chain; every layer's keys and values, and the logits, must be

@@ -7,8 +7,6 @@
 
 #include "tests/runtime/plan_checker.h"
 
-enum { SLOT_BYTES = ROUTE_MOST * 4 };
-
 static uint64_t slots_of(const struct checker *c) { return (uint64_t)c->p->tokens * c->s->spec.experts_used; }
 
 static uint64_t groups_of(const struct checker *c)
@@ -16,22 +14,10 @@ static uint64_t groups_of(const struct checker *c)
 	return slots_of(c) < c->s->spec.experts ? slots_of(c) : c->s->spec.experts;
 }
 
-static void touch_slots(struct checker *c, bool write, enum value value, uint32_t of, enum form form, uint64_t stride,
-                        uint64_t at, bool sorted)
+/* Of slots: `flags` says whether they are sorted. */
+static struct content of_slots(enum value value, uint32_t of, bool sorted)
 {
-	touch(c, write, at, slots_of(c) * stride,
-	      (struct content){
-		      .value = value, .of = of, .form = form, .stride = stride, .origin = at, .flags = sorted });
-}
-
-/* A number for each slot, or (groups) what slots have the same matrix. */
-static void touch_routes(struct checker *c, bool write, enum value value, uint32_t of, uint64_t at)
-{
-	uint64_t bytes = value == GROUPS_OF_SLOTS ? (groups_of(c) + write) * sizeof(struct route_group)
-	                                          : c->p->tokens * (uint64_t)SLOT_BYTES;
-
-	touch(c, write, at, bytes,
-	      (struct content){ .value = value, .of = of, .form = PLAIN_FLOATS, .stride = SLOT_BYTES, .origin = at });
+	return (struct content){ .value = value, .of = of, .flags = sorted };
 }
 
 /* What of a token's the experts read. */
@@ -71,9 +57,9 @@ void do_route(struct checker *c, const struct key *k, const uint64_t *arg, int64
 	plan_require(c, (uint32_t)arg[ROUTE_SCALE] == plan_bits_of(s->router_scale.given ? s->router_scale.value : 1),
 	             "scale");
 	check_units(c, begin, end, c->p->tokens);
-	read_plain(c, ROUTED, i, PLAIN_FLOATS, numerics_pad(s->experts) * 4, arg[ROUTE_LOGITS], 0, c->p->tokens);
-	touch_routes(c, true, CHOSEN, i, arg[ROUTE_CHOSEN]);
-	touch_routes(c, true, SHARES, i, arg[ROUTE_SHARES]);
+	reads(c, ROUTE_LOGITS, ROUTED, i, 0);
+	writes(c, ROUTE_CHOSEN, CHOSEN, i, 0);
+	writes(c, ROUTE_SHARES, SHARES, i, 0);
 }
 
 void do_dispatch(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
@@ -85,28 +71,27 @@ void do_dispatch(struct checker *c, const struct key *k, const uint64_t *arg, in
 	plan_require(c, k->rows == c->s->spec.experts && k->flags == 0, "experts or flags");
 	plan_require(c, arg[DISPATCH_TOKENS] == c->p->tokens && arg[DISPATCH_GROUP_COUNT] == groups_of(c),
 	             "tokens or groups");
-	touch_routes(c, false, CHOSEN, i, arg[DISPATCH_CHOSEN]);
-	touch_routes(c, true, PLACES, i, arg[DISPATCH_PLACES]);
-	touch_routes(c, true, GROUPS_OF_SLOTS, i, arg[DISPATCH_GROUPS]);
+	reads(c, DISPATCH_CHOSEN, CHOSEN, i, 0);
+	writes(c, DISPATCH_PLACES, PLACES, i, 0);
+	writes(c, DISPATCH_GROUPS, GROUPS_OF_SLOTS, i, 0);
 }
 
 void do_scatter(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	const bool int8 = k->activation == DTYPE_Q8_0 + 1;
-	const uint64_t kp = numerics_pad(c->s->spec.hidden), stride = int8 ? kp : kp * 4;
 	const uint32_t i = layer_of(c, arg[SCATTER_PLACES], PLACES);
 
 	check_slots(c, k);
 	check_units(c, begin, end, c->p->tokens);
 	plan_require(c, k->k == c->s->spec.hidden && k->flags == 0 && (int8 || k->activation == DTYPE_F32 + 1),
 	             "length, format or flags");
-	touch_routes(c, false, PLACES, i, arg[SCATTER_PLACES]);
-	read_plain(c, tokens_input(c), i, int8 ? PLAIN_BYTES : PLAIN_FLOATS, stride, arg[SCATTER_X], 0, c->p->tokens);
-	touch_slots(c, true, SLOT_INPUT, i, int8 ? PLAIN_BYTES : PLAIN_FLOATS, stride, arg[SCATTER_OUT], true);
+	reads(c, SCATTER_PLACES, PLACES, i, 0);
+	reads(c, SCATTER_X, tokens_input(c), i, 0);
+	touches(c, SCATTER_OUT, true, of_slots(SLOT_INPUT, i, true), 0, 0);
 	if (!int8)
 		return;
-	read_plain(c, tokens_input(c), i, PLAIN_SCALES, kp / 2, arg[SCATTER_XS], 0, c->p->tokens);
-	touch_slots(c, true, SLOT_INPUT, i, PLAIN_SCALES, kp / 2, arg[SCATTER_OUTS], true);
+	reads(c, SCATTER_XS, tokens_input(c), i, 0);
+	touches(c, SCATTER_OUTS, true, of_slots(SLOT_INPUT, i, true), 0, 0);
 }
 
 /* ---- the chosen matrices */
@@ -163,21 +148,13 @@ static void read_chosen_input(struct checker *c, const struct chosen *m, enum dt
                               const uint64_t *arg)
 {
 	const bool int8 = act == DTYPE_Q8_0, own = sorted || m->in != FFN_INPUT;
-	const uint64_t kp = numerics_pad(m->w->k);
-	const struct {
-		enum form form;
-		uint64_t stride, at;
-	} part[] = { { int8 ? PLAIN_BYTES : PLAIN_FLOATS, int8 ? kp : kp * 4, arg[MATMUL_X] },
-		     { PLAIN_SCALES, kp / 2, arg[MATMUL_XS] } };
+	const struct content slots = of_slots(m->in == FFN_INPUT ? SLOT_INPUT : m->in, m->layer, sorted),
+			     tokens = { .value = tokens_input(c), .of = m->layer };
 
 	plan_require(c, int8 == (arg[MATMUL_XS] != 0), "scales");
-	for (int p = 0; p < 1 + int8; p++)
-		if (own)
-			touch_slots(c, false, m->in == FFN_INPUT ? SLOT_INPUT : m->in, m->layer, part[p].form,
-			            part[p].stride, part[p].at, sorted);
-		else
-			read_plain(c, tokens_input(c), m->layer, part[p].form, part[p].stride, part[p].at, 0,
-			           c->p->tokens);
+	touches(c, MATMUL_X, false, own ? slots : tokens, 0, 0);
+	if (int8)
+		touches(c, MATMUL_XS, false, own ? slots : tokens, 0, 0);
 }
 
 void do_chosen(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
@@ -203,14 +180,15 @@ void do_chosen(struct checker *c, const struct key *k, const uint64_t *arg, int6
 	             "bias, second matrix or tiles");
 	if (c->wrong)
 		return;
-	touch_routes(c, false, sorted ? GROUPS_OF_SLOTS : CHOSEN, m.layer, arg[MATMUL_ROUTES]);
+	const struct content value = of_slots(m.value, m.layer, sorted);
+	reads(c, MATMUL_ROUTES, sorted ? GROUPS_OF_SLOTS : CHOSEN, m.layer, 0);
 	read_chosen_input(c, &m, act, sorted, arg);
 	if (m.old)
-		touch_slots(c, false, m.old, m.layer, PLAIN_FLOATS, rp * 4, arg[MATMUL_OUT], sorted);
-	touch_slots(c, true, m.value, m.layer, PLAIN_FLOATS, rp * 4, arg[MATMUL_OUT], sorted);
+		touches(c, MATMUL_OUT, false, of_slots(m.old, m.layer, sorted), 0, 0);
+	touches(c, MATMUL_OUT, true, value, 0, 0);
 	if (k->flags & KEY_QUANTISED_OUT) {
-		touch_slots(c, true, m.value, m.layer, PLAIN_BYTES, rp, arg[MATMUL_OUTQ], sorted);
-		touch_slots(c, true, m.value, m.layer, PLAIN_SCALES, rp / 2, arg[MATMUL_OUTS], sorted);
+		touches(c, MATMUL_OUTQ, true, value, 0, 0);
+		touches(c, MATMUL_OUTS, true, value, 0, 0);
 	}
 }
 
@@ -238,16 +216,16 @@ void do_combine(struct checker *c, const struct key *k, const uint64_t *arg, int
 	             "flags or destination");
 	check_units(c, begin, end, n * (kp / 32));
 	if (shared) {
-		read_plain(c, SHARED_RESULT, i, PLAIN_FLOATS, kp * 4, arg[COMBINE_IN], 0, n);
-		read_plain(c, SHARED_LOGIT, i, PLAIN_FLOATS, SLOT_BYTES, arg[COMBINE_SHARES], 0, n);
+		reads(c, COMBINE_IN, SHARED_RESULT, i, 0);
+		reads(c, COMBINE_SHARES, SHARED_LOGIT, i, 0);
 	} else {
-		touch_slots(c, false, SLOT_RESULT, i, PLAIN_FLOATS, kp * 4, arg[COMBINE_IN], sorted);
-		touch_routes(c, false, SHARES, i, arg[COMBINE_SHARES]);
+		touches(c, COMBINE_IN, false, of_slots(SLOT_RESULT, i, sorted), 0, 0);
+		reads(c, COMBINE_SHARES, SHARES, i, 0);
 	}
 	plan_require(c, sorted == (arg[COMBINE_PLACES] != 0), "places");
 	if (sorted)
-		touch_routes(c, false, PLACES, i, arg[COMBINE_PLACES]);
+		reads(c, COMBINE_PLACES, PLACES, i, 0);
 	if (direct)
-		read_plain(c, old.value, old.of, PLAIN_FLOATS, kp * 4, arg[COMBINE_OUT], 0, n);
-	write_plain(c, value.value, value.of, PLAIN_FLOATS, kp * 4, arg[COMBINE_OUT], 0, n);
+		reads_wide(c, COMBINE_OUT, old.value, old.of, 0, kp * 4);
+	writes_wide(c, COMBINE_OUT, value.value, value.of, 0, kp * 4);
 }

@@ -6,33 +6,11 @@
 
 /* Units are heads of tokens; the steps of a chain are some heads of the only token. */
 
-/* The bytes of units [begin, end) where a token has so many heads; the last head takes the padding along. */
-struct part {
-	uint64_t at, bytes;
-};
-static struct part part_of(struct checker *c, uint64_t base, uint64_t heads, uint64_t head_bytes, uint64_t stride,
-                           uint64_t tokens, uint64_t begin, uint64_t end)
-{
-	if (begin == 0 && end == heads * tokens)
-		return (struct part){ base, stride * tokens };
-	plan_require(c, tokens == 1 && begin < end && end <= heads, "units");
-	return (struct part){ base + begin * head_bytes,
-		              (end == heads ? stride : end * head_bytes) - begin * head_bytes };
-}
-
-static void touch_heads(struct checker *c, bool write, uint32_t value, uint32_t of, uint64_t base, uint64_t heads,
-                        uint64_t begin, uint64_t end)
-{
-	uint64_t head_bytes = c->s->spec.head_dim * 4, stride = numerics_pad(heads * c->s->spec.head_dim) * 4;
-	struct part part = part_of(c, base, heads, head_bytes, stride, c->p->tokens, begin, end);
-
-	touch(c, write, part.at, part.bytes, columns_at(value, of, PLAIN_FLOATS, stride, base, 0));
-}
-
-static void check_rotation(struct checker *c, const struct key *k, uint64_t cos, uint64_t sin, uint64_t norm,
+static void check_rotation(struct checker *c, const struct key *k, unsigned cos, unsigned sin, uint64_t norm,
                            uint64_t eps, const float *weight)
 {
-	plan_require(c, cos == plan_address(c->s->buffers.cos) && sin == plan_address(c->s->buffers.sin), "angles");
+	given(c, cos, c->s->buffers.cos, "angles");
+	given(c, sin, c->s->buffers.sin, "angles");
 	plan_require(c,
 	             norm == plan_address(weight) && !(k->flags & KEY_QK_NORM) == !weight &&
 	                     (uint32_t)eps == plan_bits_of(c->s->spec.norm_eps),
@@ -53,6 +31,15 @@ static void check_scale(struct checker *c, const uint64_t *slot)
 	             "scale");
 }
 
+/* All heads of all tokens, or some of the only one's. */
+static void check_units(struct checker *c, int64_t begin, int64_t end, uint64_t heads)
+{
+	plan_require(c,
+	             (begin == 0 && (uint64_t)end == heads * c->p->tokens) ||
+	                     (c->p->tokens == 1 && begin < end && (uint64_t)end <= heads),
+	             "units");
+}
+
 void do_rope(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	const struct model_spec *s = &c->s->spec;
@@ -61,11 +48,12 @@ void do_rope(struct checker *c, const struct key *k, const uint64_t *arg, int64_
 	const uint32_t i = in && in->content.value == QUERIES ? in->content.of : 0;
 
 	plan_require(c, in && in->content.value == QUERIES, "input");
-	check_rotation(c, k, arg[ROPE_COS], arg[ROPE_SIN], arg[ROPE_NORM], arg[ROPE_EPS], c->s->layer[i].q_norm);
+	check_rotation(c, k, ROPE_COS, ROPE_SIN, arg[ROPE_NORM], arg[ROPE_EPS], c->s->layer[i].q_norm);
 	check_scale(c, &arg[ROPE_SCALE]);
 	plan_require(c, k->heads == s->heads, "heads");
-	touch_heads(c, false, QUERIES, i, arg[ROPE_IN], s->heads, (uint64_t)begin, (uint64_t)end);
-	touch_heads(c, true, ROTATED, i, arg[ROPE_OUT], s->heads, (uint64_t)begin, (uint64_t)end);
+	check_units(c, begin, end, s->heads);
+	reads(c, ROPE_IN, QUERIES, i, 0);
+	writes(c, ROPE_OUT, ROTATED, i, 0);
 }
 
 void check_changing(struct checker *c, const uint64_t *slot, enum plan_change what, uint64_t offset)
@@ -75,6 +63,7 @@ void check_changing(struct checker *c, const uint64_t *slot, enum plan_change wh
 	for (size_t i = 0; i < c->p->n_changing; i++)
 		n += c->p->changing[i].slot == slot && c->p->changing[i].what == what &&
 		     c->p->changing[i].offset == offset;
+	judged(c, (unsigned)(slot - c->op->arg));
 	plan_require(c, n == 1, "position or cache: its slot is not filled in, or twice");
 }
 
@@ -93,37 +82,44 @@ void touch_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys, u
 	      (struct content){ .value = CACHED_VALUES, .of = layer, .form = CACHED, .origin = page + values });
 }
 
+/* A layer's keys and values of these units. Attention that stores the newest position reads all of them, too, of which
+ * there need be none before. */
+static void do_cache(struct checker *c, bool write, uint32_t layer, unsigned keys, unsigned values)
+{
+	const uint64_t k_bytes = c->s->kv.page_bytes / PLAN_LAYERS / 2, base = layer * 2 * k_bytes,
+		       page = plan_address(c->s->pages);
+	const unsigned slot[] = { keys, values };
+
+	plan_require(c, c->op->arg[keys] == base && c->op->arg[values] == base + k_bytes, "cache");
+	for (unsigned i = 0; i < 2 && !c->wrong; i++) {
+		const struct place at = place_of(c, slot[i], 0);
+		touch(c, write, page + at.at, at.bytes,
+		      (struct content){ .value = i ? CACHED_VALUES : CACHED_KEYS,
+		                        .of = layer,
+		                        .form = CACHED,
+		                        .origin = page + c->op->arg[slot[i]] });
+		judged(c, slot[i]);
+	}
+}
+
 void do_kv_store(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	const struct model_spec *s = &c->s->spec;
 	uint32_t i = layer_of(c, arg[KV_STORE_K], KEYS), group = template_kv_store_tokens(c->opt->target),
 		 n = c->p->tokens;
-	uint64_t units = (uint64_t)(n + group - 1) / group * s->kv_heads, all = (uint64_t)n * s->kv_heads;
-	bool whole = begin == 0 && (uint64_t)end == units;
+	uint64_t units = (uint64_t)(n + group - 1) / group * s->kv_heads;
 
-	plan_require(c, whole || n == 1, "units");
-	uint64_t first = whole ? 0 : (uint64_t)begin, last = whole ? all : (uint64_t)end;
-	check_rotation(c, k, arg[KV_STORE_COS], arg[KV_STORE_SIN], arg[KV_STORE_NORM], arg[KV_STORE_EPS],
-	               c->s->layer[i].k_norm);
+	plan_require(c,
+	             (begin == 0 && (uint64_t)end == units) || (n == 1 && begin < end && (uint64_t)end <= s->kv_heads),
+	             "units");
+	check_rotation(c, k, KV_STORE_COS, KV_STORE_SIN, arg[KV_STORE_NORM], arg[KV_STORE_EPS], c->s->layer[i].k_norm);
 	plan_require(c, k->kv_heads == s->kv_heads && k->kv == c->s->kv.type + 1 && arg[KV_STORE_COLUMNS] == n,
 	             "heads, cache or tokens");
 	check_position(c, &arg[KV_STORE_POS0]);
 	check_changing(c, &arg[KV_STORE_PAGES], PLAN_PAGES, 0);
-	touch_heads(c, false, KEYS, i, arg[KV_STORE_K], s->kv_heads, first, last);
-	touch_heads(c, false, VALUES, i, arg[KV_STORE_V], s->kv_heads, first, last);
-	touch_cache(c, true, i, arg[KV_STORE_KEYS], arg[KV_STORE_VALUES], whole ? 0 : first,
-	            whole ? s->kv_heads : last);
-}
-
-/* What attention of a context in parts leaves: all units of a kv head write some of its rows' records. */
-static void touch_records(struct checker *c, bool write, uint32_t layer, uint64_t base)
-{
-	const struct model_spec *s = &c->s->spec;
-	uint64_t bytes = (uint64_t)c->p->tokens * s->heads * template_attention_record(s->head_dim);
-
-	touch(c, write, base, bytes,
-	      (struct content){
-		      .value = CHUNK_RECORDS, .of = layer, .form = RECORDED, .stride = bytes, .origin = base });
+	reads(c, KV_STORE_K, KEYS, i, 0);
+	reads(c, KV_STORE_V, VALUES, i, 0);
+	do_cache(c, true, i, KV_STORE_KEYS, KV_STORE_VALUES);
 }
 
 static void check_window(struct checker *c, const struct key *k, uint32_t layer, uint64_t window, uint64_t sinks)
@@ -201,10 +197,9 @@ static bool should_rotate(const struct checker *c, uint32_t layer)
 }
 
 /* The int8 blocks beside them, where these are asked for. */
-static void write_blocks(struct checker *c, const struct key *k, uint32_t layer, uint64_t out, uint64_t q, uint64_t s)
+static void write_blocks(struct checker *c, const struct key *k, uint32_t layer, uint64_t out, unsigned q, unsigned s)
 {
 	const struct weights_layer *l = &c->s->layer[layer];
-	uint64_t kp = numerics_pad((uint64_t)c->s->spec.heads * c->s->spec.head_dim);
 	bool wanted = should_rotate(c, layer) && !l->q_gate.packed && c->s->spec.head_dim % 32 == 0 &&
 	              !c->opt->f32_activations && weight_default_activation(l->o.type) == DTYPE_Q8_0;
 
@@ -212,8 +207,8 @@ static void write_blocks(struct checker *c, const struct key *k, uint32_t layer,
 	if (!wanted)
 		return;
 	plan_require(c, out == plan_address(c->s->buffers.ao), "floats beside int8, which nobody need read");
-	write_plain(c, ATTENDED, layer, PLAIN_BYTES, kp, q, 0, c->p->tokens);
-	write_plain(c, ATTENDED, layer, PLAIN_SCALES, kp / 2, s, 0, c->p->tokens);
+	writes(c, q, ATTENDED, layer, 0);
+	writes(c, s, ATTENDED, layer, 0);
 }
 
 void do_merge(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
@@ -227,41 +222,38 @@ void do_merge(struct checker *c, const struct key *k, const uint64_t *arg, int64
 	plan_require(c, k->heads == s->heads && k->head_dim == s->head_dim, "heads");
 	check_window(c, k, i, arg[MERGE_SLIDING], arg[MERGE_SINKS]);
 	check_position(c, &arg[MERGE_POS0]);
-	touch_records(c, false, i, arg[MERGE_RECORDS]);
-	touch_heads(c, true, c->s->layer[i].q_gate.packed ? UNGATED : ATTENDED, i, arg[MERGE_OUT], s->heads, 0, rows);
-	write_blocks(c, k, i, arg[MERGE_OUT], arg[MERGE_OUTQ], arg[MERGE_OUTS]);
+	reads(c, MERGE_RECORDS, CHUNK_RECORDS, i, 0);
+	writes(c, MERGE_OUT, c->s->layer[i].q_gate.packed ? UNGATED : ATTENDED, i, 0);
+	write_blocks(c, k, i, arg[MERGE_OUT], MERGE_OUTQ, MERGE_OUTS);
 }
 
-/* What it then reads and writes beside all else, for heads first .. last - 1 of the cache. The newest position is what
- * it writes; where what it reads lies is checked by that. */
-static void touch_rotation(struct checker *c, const struct key *k, const uint64_t *arg, uint32_t i, uint64_t first,
-                           uint64_t last)
+/* What it then reads and writes beside all else. The newest position is what it writes; where what it reads lies is
+ * checked by that. */
+static void touch_rotation(struct checker *c, const struct key *k, const uint64_t *arg, uint32_t i)
 {
 	const struct model_spec *s = &c->s->spec;
 	const struct weights_layer *l = &c->s->layer[i];
-	const uint64_t each = s->heads / s->kv_heads;
 
-	check_rotation(c, k, arg[ATTENTION_COS], arg[ATTENTION_SIN], arg[ATTENTION_NORM], arg[ATTENTION_EPS],
-	               l->q_norm);
-	check_rotation(c, k, arg[ATTENTION_KEY_COS], arg[ATTENTION_KEY_SIN], arg[ATTENTION_KEY_NORM],
-	               arg[ATTENTION_EPS], l->k_norm);
+	check_rotation(c, k, ATTENTION_COS, ATTENTION_SIN, arg[ATTENTION_NORM], arg[ATTENTION_EPS], l->q_norm);
+	check_rotation(c, k, ATTENTION_KEY_COS, ATTENTION_KEY_SIN, arg[ATTENTION_KEY_NORM], arg[ATTENTION_EPS],
+	               l->k_norm);
 	check_scale(c, &arg[ATTENTION_SCALE]);
 	plan_require(c, !(k->flags & KEY_VALUE_NORM) == !s->value_norms, "norm of values");
 	plan_require(c, !(k->flags & KEY_NORM_LAST) == !(l->q_norm && s->norms_rotated), "norm's place");
-	const uint64_t n = c->p->tokens;
-	touch_heads(c, false, QUERIES, i, arg[ATTENTION_Q], s->heads, first * each, last * each * n);
-	touch_heads(c, false, KEYS, i, arg[ATTENTION_K], s->kv_heads, first, last * n);
-	touch_heads(c, false, VALUES, i, arg[ATTENTION_V], s->kv_heads, first, last * n);
-	if (!k->row_blocks) /* else an op of its own stores them */
-		touch_cache(c, true, i, arg[ATTENTION_KEYS], arg[ATTENTION_VALUES], first, last);
+	reads(c, ATTENTION_Q, QUERIES, i, 0);
+	reads(c, ATTENTION_K, KEYS, i, 0);
+	reads(c, ATTENTION_V, VALUES, i, 0);
+	if (!k->row_blocks) /* else an op of its own stores them, behind it */
+		do_cache(c, true, i, ATTENTION_KEYS, ATTENTION_VALUES);
+	judged(c, ATTENTION_KEYS);
+	judged(c, ATTENTION_VALUES);
 }
 
 void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	const struct model_spec *s = &c->s->spec;
 	bool rotates = k->flags & KEY_ROTATES;
-	uint32_t i = layer_of(c, arg[ATTENTION_Q], rotates ? QUERIES : ROTATED), n = c->p->tokens,
-		 each = s->heads / s->kv_heads;
+	uint32_t i = layer_of(c, arg[ATTENTION_Q], rotates ? QUERIES : ROTATED), n = c->p->tokens;
 	/* Wherever the pass begins, the last of them covers the last token. */
 	uint64_t tiles = k->tile_n > 1 ? (k->tile_n - 1 + n + k->tile_n - 1) / k->tile_n : n;
 	uint32_t parts, units = wanted_units(c, i, &parts);
@@ -270,8 +262,6 @@ void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, i
 	plan_require(c, whole || parts || n == 1, "units");
 	plan_require(c, k->rows == parts && (!parts || (begin == 0 && end == (int64_t)units * s->kv_heads)), "parts");
 	plan_require(c, k->row_blocks == (parts && n > 1 ? columns_apart(c) : 0), "columns of a unit");
-	whole |= parts != 0;
-	uint64_t first = whole ? 0 : (uint64_t)begin, last = whole ? s->kv_heads : (uint64_t)end;
 	plan_require(c,
 	             k->heads == s->heads && k->kv_heads == s->kv_heads && k->head_dim == s->head_dim &&
 	                     k->kv == c->s->kv.type + 1,
@@ -286,19 +276,17 @@ void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, i
 	check_changing(c, &arg[ATTENTION_PAGES], PLAN_PAGES, 0);
 	plan_require(c, rotates == should_rotate(c, i), "rotation: inside, or by an op of its own");
 	if (rotates) {
-		touch_rotation(c, k, arg, i, first, last);
+		touch_rotation(c, k, arg, i);
 	} else {
-		touch_heads(c, false, ROTATED, i, arg[ATTENTION_Q], s->heads, first * each,
-		            whole ? (uint64_t)n * s->heads : last * each);
-		touch_cache(c, false, i, arg[ATTENTION_KEYS], arg[ATTENTION_VALUES], first, last);
+		reads(c, ATTENTION_Q, ROTATED, i, 0);
+		do_cache(c, false, i, ATTENTION_KEYS, ATTENTION_VALUES);
 	}
 	uint32_t attended = c->s->layer[i].q_gate.packed ? UNGATED : ATTENDED;
 	if (parts) {
-		touch_records(c, true, i, arg[ATTENTION_OUT]);
+		writes(c, ATTENTION_OUT, CHUNK_RECORDS, i, 0);
 		plan_require(c, !(k->flags & KEY_QUANTISED_OUT), "int8 beside records");
 		return;
 	}
-	write_blocks(c, k, i, arg[ATTENTION_OUT], arg[ATTENTION_OUTQ], arg[ATTENTION_OUTS]);
-	touch_heads(c, true, attended, i, arg[ATTENTION_OUT], s->heads, first * each,
-	            whole ? (uint64_t)n * s->heads : last * each);
+	write_blocks(c, k, i, arg[ATTENTION_OUT], ATTENTION_OUTQ, ATTENTION_OUTS);
+	writes(c, ATTENTION_OUT, attended, i, 0);
 }

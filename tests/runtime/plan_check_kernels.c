@@ -48,12 +48,6 @@ void read_plain(struct checker *c, uint32_t value, uint32_t of, uint32_t form, u
 	touch(c, false, at, tokens * stride, columns_at(value, of, form, stride, at, first));
 }
 
-void write_plain(struct checker *c, uint32_t value, uint32_t of, uint32_t form, uint64_t stride, uint64_t at,
-                 uint64_t first, uint64_t tokens)
-{
-	touch(c, true, at, tokens * stride, columns_at(value, of, form, stride, at, first));
-}
-
 struct found find(struct checker *c, uint64_t at, enum form form)
 {
 	const struct segment *s = plan_memory_at(&c->memory, at);
@@ -273,11 +267,10 @@ static void check_matmul_key(struct checker *c, const struct key *k, const struc
 }
 
 static void read_product_input(struct checker *c, const struct key *k, const struct product *m, enum dtype act,
-                               bool narrowed, const uint64_t *arg, uint64_t first, uint64_t tokens)
+                               bool narrowed, const uint64_t *arg, uint64_t first)
 {
-	uint64_t kp = numerics_pad(m->w->k), stride = narrowed ? kp * 2 : act == DTYPE_F32 ? kp * 4 : kp;
 	/* words of pairs lie the same way in a wide tile of one column and in a narrow one */
-	bool wide = k->flags & KEY_WIDE && !(narrowed && k->tile_n == 1), int8 = act == DTYPE_Q8_0;
+	const bool wide = k->flags & KEY_WIDE && !(narrowed && k->tile_n == 1), int8 = act == DTYPE_Q8_0;
 	struct content like = wide ? turned_for(c->opt->target, m->w->type, narrowed ? m->w->type : act, k->tile_n)
 	                           : (struct content){ 0 };
 
@@ -286,25 +279,14 @@ static void read_product_input(struct checker *c, const struct key *k, const str
 	like.value = m->in;
 	like.of = m->in_of;
 	like.phase = wide ? (uint32_t)(first % k->tile_n) : 0;
-	like.form = narrowed ? NARROWED
-	            : wide   ? (int8 ? TURNED_BYTES : TURNED_FLOATS)
-	            : int8   ? PLAIN_BYTES
-	                     : PLAIN_FLOATS;
-	like.stride = stride;
-	like.origin = arg[MATMUL_X] - first * stride;
-	touch(c, false, arg[MATMUL_X], tokens * stride, like);
+	touches(c, MATMUL_X, false, like, first, 0);
 	plan_require(c, int8 == (arg[MATMUL_XS] != 0), "scales");
-	if (!int8)
-		return;
-	like.form = wide ? TURNED_SCALES : PLAIN_SCALES;
-	like.stride = kp / 2;
-	like.origin = arg[MATMUL_XS] - first * like.stride;
-	touch(c, false, arg[MATMUL_XS], tokens * like.stride, like);
+	if (int8)
+		touches(c, MATMUL_XS, false, like, first, 0);
 }
 
 /* The stream, whose norm the kernel makes itself: of the layer, and before what the value says. */
-static void read_stream(struct checker *c, const struct product *m, const uint64_t *arg, uint64_t first,
-                        uint64_t tokens)
+static void read_stream(struct checker *c, const struct product *m, const uint64_t *arg, uint64_t first)
 {
 	const struct weights_layer *l = &c->s->layer[m->in_of];
 	const float *norm = m->in == ATTENTION_INPUT ? l->attn_norm
@@ -315,7 +297,7 @@ static void read_stream(struct checker *c, const struct product *m, const uint64
 
 	plan_require(c, norm && arg[MATMUL_NORM] == plan_address(norm) && arg[MATMUL_XS] == 0, "norm inside");
 	plan_require(c, arg[MATMUL_EPS] == plan_bits_of(c->s->spec.norm_eps), "epsilon");
-	read_plain(c, STREAM, state, PLAIN_FLOATS, numerics_pad(m->w->k) * 4, arg[MATMUL_X], first, tokens);
+	reads(c, MATMUL_X, STREAM, state, first);
 }
 
 uint32_t logit_rows(const struct plan *p)
@@ -355,16 +337,18 @@ static void do_matmul(struct checker *c, const struct key *k, const uint64_t *ar
 	if (c->wrong)
 		return;
 	if (k->flags & KEY_NORM_IN)
-		read_stream(c, &m, arg, first, tokens);
+		read_stream(c, &m, arg, first);
 	else
-		read_product_input(c, k, &m, act, narrowed, arg, first, tokens);
+		read_product_input(c, k, &m, act, narrowed, arg, first);
 	if (m.old)
-		read_plain(c, m.old, m.old_of, PLAIN_FLOATS, rp * 4, arg[MATMUL_OUT], first, tokens);
-	write_plain(c, m.value, m.of, PLAIN_FLOATS, rp * 4, arg[MATMUL_OUT], first, tokens);
+		reads(c, MATMUL_OUT, m.old, m.old_of, first);
+	writes(c, MATMUL_OUT, m.value, m.of, first);
 	if (k->flags & KEY_QUANTISED_OUT) {
-		write_plain(c, m.value, m.of, PLAIN_BYTES, rp, arg[MATMUL_OUTQ], first, tokens);
-		write_plain(c, m.value, m.of, PLAIN_SCALES, rp / 2, arg[MATMUL_OUTS], first, tokens);
+		writes(c, MATMUL_OUTQ, m.value, m.of, first);
+		writes(c, MATMUL_OUTS, m.value, m.of, first);
 	}
+	if (k->flags & KEY_GREATEST) /* beside the logits, whose memory was looked at */
+		judged(c, MATMUL_GREATEST);
 }
 
 static void do_turn(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
@@ -389,22 +373,16 @@ static void do_turn(struct checker *c, const struct key *k, const uint64_t *arg,
 	             "tiles");
 	if (c->wrong)
 		return;
-	touch(c, false, arg[INTERLEAVE_X], tokens * in.content.stride, in.content);
-	out.form = rounds ? NARROWED : int8 ? TURNED_BYTES : TURNED_FLOATS;
+	reads_wide(c, INTERLEAVE_X, in.content.value, in.content.of, in.token, in.content.stride);
 	out.flags = rounds ? k->activation - 1u : k->flags;
 	out.width = narrow || alone ? 0 : k->tile_n;
 	out.panel = narrow || alone ? 0 : k->row_blocks;
 	out.phase = narrow || alone ? 0 : (uint32_t)(in.token % k->tile_n);
-	out.stride = rounds ? kp * 2 : in.content.stride;
-	out.origin = arg[INTERLEAVE_OUT] - in.token * out.stride;
-	touch(c, true, arg[INTERLEAVE_OUT], tokens * out.stride, out);
+	touches(c, INTERLEAVE_OUT, true, out, in.token, rounds ? kp * 2 : in.content.stride);
 	if (!int8)
 		return;
-	read_plain(c, in.content.value, in.content.of, PLAIN_SCALES, kp / 2, arg[INTERLEAVE_XS], in.token, tokens);
-	out.form = TURNED_SCALES;
-	out.stride = kp / 2;
-	out.origin = arg[INTERLEAVE_OUTS] - in.token * out.stride;
-	touch(c, true, arg[INTERLEAVE_OUTS], tokens * out.stride, out);
+	reads_wide(c, INTERLEAVE_XS, in.content.value, in.content.of, in.token, kp / 2);
+	touches(c, INTERLEAVE_OUTS, true, out, in.token, kp / 2);
 }
 
 static void do_quantise(struct checker *c, const uint64_t *arg, int64_t begin, int64_t end)
@@ -413,9 +391,9 @@ static void do_quantise(struct checker *c, const uint64_t *arg, int64_t begin, i
 	uint64_t kp = in.content.stride / 4, tokens = kp ? (uint64_t)end * 32 / kp : 0;
 
 	plan_require(c, begin == 0 && tokens > 0 && tokens * kp == (uint64_t)end * 32, "units");
-	read_plain(c, in.content.value, in.content.of, PLAIN_FLOATS, kp * 4, arg[QUANTISE_X], in.token, tokens);
-	write_plain(c, in.content.value, in.content.of, PLAIN_BYTES, kp, arg[QUANTISE_OUTQ], in.token, tokens);
-	write_plain(c, in.content.value, in.content.of, PLAIN_SCALES, kp / 2, arg[QUANTISE_OUTS], in.token, tokens);
+	reads_wide(c, QUANTISE_X, in.content.value, in.content.of, in.token, kp * 4);
+	writes_wide(c, QUANTISE_OUTQ, in.content.value, in.content.of, in.token, kp);
+	writes_wide(c, QUANTISE_OUTS, in.content.value, in.content.of, in.token, kp / 2);
 }
 
 void do_units(struct checker *c, uint32_t launch, uint32_t group, int64_t begin, int64_t end)
@@ -426,6 +404,7 @@ void do_units(struct checker *c, uint32_t launch, uint32_t group, int64_t begin,
 
 	c->launch = launch;
 	c->group = group;
+	begin_slots(c, l, begin, end);
 	plan_require(c, k->target == c->opt->target->id && k->codegen == key_codegen(k->target), "target");
 	switch (k->kind) {
 	case KEY_MATMUL:
@@ -453,4 +432,5 @@ void do_units(struct checker *c, uint32_t launch, uint32_t group, int64_t begin,
 	case KEY_GATE: do_gate(c, k, l->arg, begin, end); break;
 	default: plan_complain(c, "no kernel of a forward pass");
 	}
+	end_slots(c);
 }

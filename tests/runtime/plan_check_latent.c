@@ -12,9 +12,10 @@ static uint64_t row_dims(const struct checker *c) { return c->s->spec.latent.ran
 /* Bytes of a token: queries as attention reads them. */
 static uint64_t query_bytes(const struct checker *c) { return numerics_pad(c->s->spec.heads * row_dims(c)) * 4; }
 
-static void check_angles(struct checker *c, uint64_t cos, uint64_t sin)
+static void check_angles(struct checker *c, unsigned cos, unsigned sin)
 {
-	plan_require(c, cos == plan_address(c->s->buffers.cos) && sin == plan_address(c->s->buffers.sin), "angles");
+	given(c, cos, c->s->buffers.cos, "angles");
+	given(c, sin, c->s->buffers.sin, "angles");
 }
 
 static void check_all(struct checker *c, int64_t begin, int64_t end, int64_t units)
@@ -30,6 +31,16 @@ void touch_latent_cache(struct checker *c, bool write, uint32_t layer, uint64_t 
 	touch(c, write, at, bytes, (struct content){ .value = CACHED_KEYS, .of = layer, .form = CACHED, .origin = at });
 }
 
+static void do_latent_cache(struct checker *c, bool write, uint32_t layer, unsigned slot)
+{
+	const uint64_t keys = c->op->arg[slot];
+
+	if (!c->wrong && place_of(c, slot, 0).bytes != c->s->kv.page_bytes / PLAN_LAYERS)
+		plan_complain(c, "wrong bytes of a page");
+	touch_latent_cache(c, write, layer, keys);
+	judged(c, slot);
+}
+
 void do_latent_rope(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	const struct model_spec *s = &c->s->spec;
@@ -39,13 +50,12 @@ void do_latent_rope(struct checker *c, const struct key *k, const uint64_t *arg,
 	             k->heads == s->heads && k->head_dim == s->latent.rotating && k->k == s->latent.rest &&
 	                     k->rows == s->latent.rank && k->flags == KEY_LATENT,
 	             "sizes or flags");
-	check_angles(c, arg[ROPE_COS], arg[ROPE_SIN]);
+	check_angles(c, ROPE_COS, ROPE_SIN);
 	plan_require(c, (uint32_t)arg[ROPE_SCALE] == plan_bits_of(s->attention_scale.value), "scale");
 	check_all(c, begin, end, (int64_t)n * s->heads);
-	read_plain(c, QUERIES, i, PLAIN_FLOATS, numerics_pad(s->heads * s->head_dim) * 4, arg[ROPE_IN], 0, n);
-	write_plain(c, ROTATED_PART, i, PLAIN_FLOATS, query_bytes(c), arg[ROPE_OUT], 0, n);
-	write_plain(c, REST_OF_QUERIES, i, PLAIN_FLOATS, s->heads * numerics_pad(s->latent.rest) * 4, arg[ROPE_REST], 0,
-	            n);
+	reads(c, ROPE_IN, QUERIES, i, 0);
+	writes_between(c, ROPE_OUT, ROTATED_PART, i, 0);
+	writes(c, ROPE_REST, REST_OF_QUERIES, i, 0);
 }
 
 void do_latent_store(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
@@ -61,12 +71,12 @@ void do_latent_store(struct checker *c, const struct key *k, const uint64_t *arg
 	             arg[KV_STORE_NORM] == plan_address(c->s->layer[i].kv_a_norm) &&
 	                     (uint32_t)arg[KV_STORE_EPS] == plan_bits_of(1e-6f),
 	             "norm");
-	check_angles(c, arg[KV_STORE_COS], arg[KV_STORE_SIN]);
+	check_angles(c, KV_STORE_COS, KV_STORE_SIN);
 	check_all(c, begin, end, template_kv_store_units(c->opt->target, 1, n));
 	check_changing(c, &arg[KV_STORE_POS0], PLAN_POSITION, 0);
 	check_changing(c, &arg[KV_STORE_PAGES], PLAN_PAGES, 0);
-	read_plain(c, KEYS, i, PLAIN_FLOATS, numerics_pad(row_dims(c)) * 4, arg[KV_STORE_K], 0, n);
-	touch_latent_cache(c, true, i, arg[KV_STORE_KEYS]);
+	reads(c, KV_STORE_K, KEYS, i, 0);
+	do_latent_cache(c, true, i, KV_STORE_KEYS);
 }
 
 void do_latent_attention(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
@@ -83,10 +93,9 @@ void do_latent_attention(struct checker *c, const struct key *k, const uint64_t 
 	check_all(c, begin, end, (int64_t)n * units);
 	check_changing(c, &arg[ATTENTION_POS0], PLAN_POSITION, 0);
 	check_changing(c, &arg[ATTENTION_PAGES], PLAN_PAGES, 0);
-	read_plain(c, ROTATED, i, PLAIN_FLOATS, query_bytes(c), arg[ATTENTION_Q], 0, n);
-	touch_latent_cache(c, false, i, arg[ATTENTION_KEYS]);
-	write_plain(c, ATTENDED_LATENT, i, PLAIN_FLOATS, numerics_pad(s->heads * (uint64_t)s->latent.rank) * 4,
-	            arg[ATTENTION_OUT], 0, n);
+	reads(c, ATTENTION_Q, ROTATED, i, 0);
+	do_latent_cache(c, false, i, ATTENTION_KEYS);
+	writes(c, ATTENTION_OUT, ATTENDED_LATENT, i, 0);
 }
 
 /* ---- a matrix for each head */
@@ -112,8 +121,7 @@ void do_by_head(struct checker *c, const struct key *k, const uint64_t *arg, int
 	const enum dtype act = c->opt->f32_activations ? DTYPE_F32 : weight_default_activation(w->type);
 	const bool int8 = act == DTYPE_Q8_0;
 	const uint32_t rows = keys ? s->latent.rank : s->latent.value, inner = keys ? s->latent.rest : s->latent.rank;
-	const uint64_t in = s->heads * numerics_pad(inner),
-		       out = keys ? query_bytes(c) : numerics_pad(s->heads * s->latent.value) * 4,
+	const uint64_t out = keys ? query_bytes(c) : numerics_pad(s->heads * s->latent.value) * 4,
 		       tokens = arg[MATMUL_COLUMNS], at = arg[MATMUL_OUT] - plan_address(keys ? b->qr : b->q),
 		       first = at / out;
 	const enum value from = keys ? REST_OF_QUERIES : ATTENDED_LATENT;
@@ -134,10 +142,10 @@ void do_by_head(struct checker *c, const struct key *k, const uint64_t *arg, int
 	             "tokens of results, or scales");
 	if (c->wrong)
 		return;
-	read_plain(c, from, i, int8 ? PLAIN_BYTES : PLAIN_FLOATS, int8 ? in : in * 4, arg[MATMUL_X], first, tokens);
+	reads(c, MATMUL_X, from, i, first);
 	if (int8)
-		read_plain(c, from, i, PLAIN_SCALES, in / 2, arg[MATMUL_XS], first, tokens);
-	if (keys)
+		reads(c, MATMUL_XS, from, i, first);
+	if (keys) /* what rotates lies between what the matrices leave, and must be there before */
 		read_plain(c, ROTATED_PART, i, PLAIN_FLOATS, out, arg[MATMUL_OUT], first, tokens);
-	write_plain(c, keys ? ROTATED : ATTENDED, i, PLAIN_FLOATS, out, arg[MATMUL_OUT], first, tokens);
+	writes_between(c, MATMUL_OUT, keys ? ROTATED : ATTENDED, i, first);
 }

@@ -25,19 +25,12 @@ static uint64_t value_bytes(const struct checker *c)
 	return (uint64_t)r->value_heads * r->value_dim * 4;
 }
 
-static void read_rate(struct checker *c, uint32_t value, uint32_t layer, uint64_t at)
-{
-	read_plain(c, value, layer, PLAIN_FLOATS, numerics_pad(c->s->spec.recurrent.value_heads) * 4, at, 0,
-	           c->p->tokens);
-}
-
 void do_convolve(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	const struct model_recurrent *r = &c->s->spec.recurrent;
 	const uint32_t i = layer_of(c, arg[CONV_X], MIX_INPUT), n = c->p->tokens;
 	const struct weights_layer *l = &c->s->layer[i];
 	const bool gated = c->s->mixer[i] == MIXER_CONV;
-	const uint64_t stride = (uint64_t)r->channels * 4;
 
 	plan_require(c,
 	             k->k == r->channels && k->rows == r->taps && k->act == (gated ? ACT_NONE : ACT_SILU) &&
@@ -50,12 +43,12 @@ void do_convolve(struct checker *c, const struct key *k, const uint64_t *arg, in
 	plan_require(c, gated == (arg[CONV_X2] != 0) && gated == (arg[CONV_GATE] != 0), "gate");
 	check_all(c, begin, end, r->channels / 32);
 	check_state(c, &arg[CONV_STATE_IN], &arg[CONV_STATE_OUT], false);
-	read_plain(c, MIX_INPUT, i, PLAIN_FLOATS, stride, arg[CONV_X], 0, n);
+	reads(c, CONV_X, MIX_INPUT, i, 0);
 	if (gated) {
-		read_plain(c, MIX_FACTOR, i, PLAIN_FLOATS, stride, arg[CONV_X2], 0, n);
-		read_plain(c, MIX_GATE, i, PLAIN_FLOATS, stride, arg[CONV_GATE], 0, n);
+		reads(c, CONV_X2, MIX_FACTOR, i, 0);
+		reads(c, CONV_GATE, MIX_GATE, i, 0);
 	}
-	write_plain(c, gated ? ATTENDED : CONVOLVED, i, PLAIN_FLOATS, stride, arg[CONV_OUT], 0, n);
+	writes(c, CONV_OUT, gated ? ATTENDED : CONVOLVED, i, 0);
 }
 
 static void check_heads(struct checker *c, const struct key *k, uint32_t flags)
@@ -82,10 +75,10 @@ void do_delta(struct checker *c, const struct key *k, const uint64_t *arg, int64
 	plan_require(c, (uint32_t)arg[DELTA_SCALE] == plan_bits_of((float)(1 / sqrt((double)r->key_dim))), "scale");
 	check_all(c, begin, end, (int64_t)r->value_heads * template_value_blocks(r->value_dim));
 	check_state(c, &arg[DELTA_STATE_IN], &arg[DELTA_STATE_OUT], true);
-	read_plain(c, CONVOLVED, i, PLAIN_FLOATS, (uint64_t)r->channels * 4, arg[DELTA_QKV], 0, n);
-	read_rate(c, RATE_A, i, arg[DELTA_A]);
-	read_rate(c, RATE_B, i, arg[DELTA_B]);
-	write_plain(c, MIXED, i, PLAIN_FLOATS, value_bytes(c), arg[DELTA_OUT], 0, n);
+	reads(c, DELTA_QKV, CONVOLVED, i, 0);
+	reads(c, DELTA_A, RATE_A, i, 0);
+	reads(c, DELTA_B, RATE_B, i, 0);
+	writes(c, DELTA_OUT, MIXED, i, 0);
 }
 
 void do_scan(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
@@ -104,9 +97,9 @@ void do_scan(struct checker *c, const struct key *k, const uint64_t *arg, int64_
 	             "rates, floor, ceiling or tokens");
 	check_all(c, begin, end, (int64_t)r->value_heads * template_value_blocks(r->value_dim));
 	check_state(c, &arg[SCAN_STATE_IN], &arg[SCAN_STATE_OUT], true);
-	read_plain(c, CONVOLVED, i, PLAIN_FLOATS, (uint64_t)r->channels * 4, arg[SCAN_XBC], 0, n);
-	read_rate(c, RATE_A, i, arg[SCAN_DT]);
-	write_plain(c, MIXED, i, PLAIN_FLOATS, value_bytes(c), arg[SCAN_OUT], 0, n);
+	reads(c, SCAN_XBC, CONVOLVED, i, 0);
+	reads(c, SCAN_DT, RATE_A, i, 0);
+	writes(c, SCAN_OUT, MIXED, i, 0);
 }
 
 /* Of the delta rule's result behind its norm, or of the scan's before it; or of attention's. */
@@ -121,9 +114,9 @@ void do_gate(struct checker *c, const struct key *k, const uint64_t *arg, int64_
 
 	plan_require(c, k->act == ACT_SILU && k->flags == 0, "activation function or flags");
 	check_all(c, begin, end, (int64_t)(n * value_bytes(c) / 128));
-	read_plain(c, value, i, PLAIN_FLOATS, value_bytes(c), arg[GATE_X], 0, n);
-	read_plain(c, MIX_GATE, i, PLAIN_FLOATS, value_bytes(c), arg[GATE_GATE], 0, n);
-	write_plain(c, scan ? GATED_MIX : ATTENDED, i, PLAIN_FLOATS, value_bytes(c), arg[GATE_OUT], 0, n);
+	reads_wide(c, GATE_X, value, i, 0, value_bytes(c));
+	reads_wide(c, GATE_GATE, MIX_GATE, i, 0, value_bytes(c));
+	writes_wide(c, GATE_OUT, scan ? GATED_MIX : ATTENDED, i, 0, value_bytes(c));
 }
 
 bool do_mixer_norm(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
@@ -146,7 +139,8 @@ bool do_mixer_norm(struct checker *c, const struct key *k, const uint64_t *arg, 
 	                     (uint32_t)arg[NORM_EPS] == plan_bits_of(c->s->spec.norm_eps),
 	             "norm of the mixer's result");
 	check_all(c, begin, end, scan ? n : (int64_t)n * r->value_heads);
-	read_plain(c, scan ? GATED_MIX : MIXED, i, PLAIN_FLOATS, value_bytes(c), arg[NORM_X], 0, n);
-	write_plain(c, scan ? ATTENDED : NORMED_MIX, i, PLAIN_FLOATS, value_bytes(c), arg[NORM_OUT], 0, n);
+	/* columns are heads, and a token has all of them */
+	reads_wide(c, NORM_X, scan ? GATED_MIX : MIXED, i, 0, value_bytes(c));
+	writes_wide(c, NORM_OUT, scan ? ATTENDED : NORMED_MIX, i, 0, value_bytes(c));
 	return true;
 }

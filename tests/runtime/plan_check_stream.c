@@ -36,20 +36,17 @@ void do_embed(struct checker *c, const struct key *k, const uint64_t *arg, int64
 	             k->weight == w->type + 1 && k->rows == w->rows && k->k == w->k &&
 	                     arg[EMBED_W] == plan_address(w->packed),
 	             "matrix");
-	plan_require(c, arg[EMBED_IDS] == plan_address(s->buffers.ids) && begin == 0, "tokens");
+	plan_require(c, begin == 0, "tokens");
+	given(c, EMBED_IDS, s->buffers.ids, "tokens");
 	plan_require(c, arg[EMBED_OUT] == plan_address(own ? s->buffers.input_e : s->buffers.x), "destination");
-	write_plain(c,
-	            own                         ? INPUT_ROW
-	            : s->spec.embed_scale.given ? EMBEDDED
-	                                        : STREAM,
-	            0, PLAIN_FLOATS, numerics_pad(w->k) * 4, arg[EMBED_OUT], 0, (uint64_t)end);
+	writes(c, EMBED_OUT, own ? INPUT_ROW : s->spec.embed_scale.given ? EMBEDDED : STREAM, 0, 0);
 }
 
 void do_layer_inputs(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	const struct plan_space *s = c->s;
 	const uint32_t n = c->p->tokens, each = s->spec.layer_input;
-	const uint64_t row = numerics_pad((uint64_t)PLAN_LAYERS * each) * 4, bytes = numerics_pad(each) * 4;
+	const uint64_t bytes = numerics_pad(each) * 4;
 
 	plan_require(c, each && k->k == each && k->rows == PLAN_LAYERS && k->flags == 0, "sizes or flags");
 	plan_require(c,
@@ -60,18 +57,33 @@ void do_layer_inputs(struct checker *c, const struct key *k, const uint64_t *arg
 	                     (uint32_t)arg[LAYER_INPUTS_BY] == plan_bits_of((float)sqrt((double)each)),
 	             "epsilon or scale");
 	check_all(c, begin, end, (uint64_t)n * PLAN_LAYERS);
-	read_plain(c, INPUT_PRODUCT, 0, PLAIN_FLOATS, row, arg[LAYER_INPUTS_X], 0, n);
-	read_plain(c, INPUT_ROW, 0, PLAIN_FLOATS, row, arg[LAYER_INPUTS_E], 0, n);
-	for (uint32_t i = 0; i < PLAN_LAYERS; i++)
-		write_plain(c, LAYER_SHARES, i, PLAIN_FLOATS, bytes, arg[LAYER_INPUTS_OUT] + i * n * bytes, 0, n);
+	reads(c, LAYER_INPUTS_X, INPUT_PRODUCT, 0, 0);
+	reads(c, LAYER_INPUTS_E, INPUT_ROW, 0, 0);
+	if (!c->wrong && place_of(c, LAYER_INPUTS_OUT, 0).bytes != PLAN_LAYERS * n * bytes)
+		plan_complain(c, "wrong bytes of all layers");
+	for (uint32_t i = 0; i < PLAN_LAYERS; i++) { /* each layer's are a value of their own */
+		const uint64_t at = arg[LAYER_INPUTS_OUT] + i * n * bytes;
+		touch(c, true, at, n * bytes, columns_at(LAYER_SHARES, i, PLAIN_FLOATS, bytes, at, 0));
+	}
+	judged(c, LAYER_INPUTS_OUT);
 }
 
 /* ---- norms */
 
+/* The result, and its int8 blocks where they are asked for. */
+static void leave_norm(struct checker *c, const struct key *k, uint32_t value, uint32_t of, uint64_t first)
+{
+	writes(c, NORM_OUT, value, of, first);
+	if (!(k->flags & KEY_QUANTISED_OUT))
+		return;
+	writes(c, NORM_OUTQ, value, of, first);
+	writes(c, NORM_OUTS, value, of, first);
+}
+
 /* Of queries of a low rank, whose norm has an epsilon of its own. */
 static bool do_latent_norm(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
-	const uint64_t width = numerics_pad(c->s->spec.latent.query_rank), n = c->p->tokens;
+	const uint64_t n = c->p->tokens;
 	uint32_t i = 0;
 
 	while (i < PLAN_LAYERS &&
@@ -84,12 +96,8 @@ static bool do_latent_norm(struct checker *c, const struct key *k, const uint64_
 	                     (k->flags & ~(uint32_t)KEY_QUANTISED_OUT) == 0 && begin == 0 && (uint64_t)end == n &&
 	                     arg[NORM_OUT] == plan_address(c->s->buffers.ao),
 	             "norm of queries");
-	read_plain(c, LOW_QUERIES, i, PLAIN_FLOATS, width * 4, arg[NORM_X], 0, n);
-	write_plain(c, LOW_INPUT, i, PLAIN_FLOATS, width * 4, arg[NORM_OUT], 0, n);
-	if (k->flags & KEY_QUANTISED_OUT) {
-		write_plain(c, LOW_INPUT, i, PLAIN_BYTES, width, arg[NORM_OUTQ], 0, n);
-		write_plain(c, LOW_INPUT, i, PLAIN_SCALES, width / 2, arg[NORM_OUTS], 0, n);
-	}
+	reads(c, NORM_X, LOW_QUERIES, i, 0);
+	leave_norm(c, k, LOW_INPUT, i, 0);
 	return true;
 }
 
@@ -109,9 +117,8 @@ static bool do_row_norm(struct checker *c, const struct key *k, const uint64_t *
 		             k->k == width && (uint32_t)arg[NORM_EPS] == plan_bits_of(s->norm_eps) && !k->flags &&
 		                     begin == 0 && (uint64_t)end == n,
 		             "norm of rows");
-		read_plain(c, queries ? BARE_QUERIES : BARE_KEYS, i, PLAIN_FLOATS, numerics_pad(width) * 4, arg[NORM_X],
-		           0, n);
-		write_plain(c, queries ? QUERIES : KEYS, i, PLAIN_FLOATS, numerics_pad(width) * 4, arg[NORM_OUT], 0, n);
+		reads(c, NORM_X, queries ? BARE_QUERIES : BARE_KEYS, i, 0);
+		writes(c, NORM_OUT, queries ? QUERIES : KEYS, i, 0);
 		return true;
 	}
 	return false;
@@ -164,7 +171,6 @@ static bool find_norm(const struct plan_space *s, uint64_t weight, struct norm *
 void do_norm(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	const struct model_spec *spec = &c->s->spec;
-	const uint64_t hp = numerics_pad(spec->hidden), n = (uint64_t)end;
 	struct norm norm;
 
 	if (do_latent_norm(c, k, arg, begin, end) || do_mixer_norm(c, k, arg, begin, end) ||
@@ -180,14 +186,10 @@ void do_norm(struct checker *c, const struct key *k, const uint64_t *arg, int64_
 	plan_require(c, (k->flags & ~(norm.beside_int8 ? (uint32_t)KEY_QUANTISED_OUT : 0)) == flags, "flags");
 	plan_require(c, begin == 0 && end > 0, "units");
 	plan_require(c, arg[NORM_OUT] == plan_address(norm.out), "destination");
-	read_plain(c, norm.in.value, norm.in.of, PLAIN_FLOATS, hp * 4, arg[NORM_X], in.token, n);
+	reads(c, NORM_X, norm.in.value, norm.in.of, in.token);
 	if (norm.old.value != NOTHING)
-		read_plain(c, norm.old.value, norm.old.of, PLAIN_FLOATS, hp * 4, arg[NORM_OUT], in.token, n);
-	write_plain(c, norm.value.value, norm.value.of, PLAIN_FLOATS, hp * 4, arg[NORM_OUT], in.token, n);
-	if (k->flags & KEY_QUANTISED_OUT) {
-		write_plain(c, norm.value.value, norm.value.of, PLAIN_BYTES, hp, arg[NORM_OUTQ], in.token, n);
-		write_plain(c, norm.value.value, norm.value.of, PLAIN_SCALES, hp / 2, arg[NORM_OUTS], in.token, n);
-	}
+		reads(c, NORM_OUT, norm.old.value, norm.old.of, in.token);
+	leave_norm(c, k, norm.value.value, norm.value.of, in.token);
 }
 
 /* ---- scales */
@@ -261,7 +263,7 @@ static bool find_scaling(const struct checker *c, struct content in, struct scal
 void do_scale(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	const struct found in = find(c, arg[SCALE_IN], PLAIN_FLOATS);
-	const uint64_t stride = in.content.stride, n = (uint64_t)end * 128 / stride;
+	const uint64_t stride = in.content.stride;
 	const uint32_t value = in.content.value;
 	const bool logits = value == LOGITS_UNSCALED || value == LOGITS_UNBOUNDED;
 	struct scaling x;
@@ -275,12 +277,12 @@ void do_scale(struct checker *c, const struct key *k, const uint64_t *arg, int64
 	plan_require(c, x.from ? arg[SCALE_BY] == plan_address(x.from) : (uint32_t)arg[SCALE_BY] == plan_bits_of(x.by),
 	             "factor");
 	plan_require(c, arg[SCALE_OUT] == plan_address(x.out), "destination");
-	read_plain(c, value, in.content.of, PLAIN_FLOATS, stride, arg[SCALE_IN], in.token, n);
+	reads_wide(c, SCALE_IN, value, in.content.of, in.token, stride);
 	if (x.flags & KEY_PAIR)
-		read_plain(c, LAYER_SHARES, in.content.of, PLAIN_FLOATS, stride, arg[SCALE_BY], in.token, n);
+		reads_wide(c, SCALE_BY, LAYER_SHARES, in.content.of, in.token, stride);
 	if (x.old.value != NOTHING)
-		read_plain(c, x.old.value, x.old.of, PLAIN_FLOATS, stride, arg[SCALE_OUT], in.token, n);
-	write_plain(c, x.value.value, x.value.of, PLAIN_FLOATS, stride, arg[SCALE_OUT], in.token, n);
+		reads_wide(c, SCALE_OUT, x.old.value, x.old.of, in.token, stride);
+	writes_wide(c, SCALE_OUT, x.value.value, x.value.of, in.token, stride);
 }
 
 /* ---- a gate of attention */
@@ -292,7 +294,7 @@ void do_attention_gate(struct checker *c, const struct key *k, const uint64_t *a
 
 	plan_require(c, k->act == ACT_SIGMOID && k->flags == 0, "activation function or flags");
 	check_all(c, begin, end, n * stride / 128);
-	read_plain(c, UNGATED, i, PLAIN_FLOATS, stride, arg[GATE_X], 0, n);
-	read_plain(c, GATE_OF_QUERIES, i, PLAIN_FLOATS, stride, arg[GATE_GATE], 0, n);
-	write_plain(c, ATTENDED, i, PLAIN_FLOATS, stride, arg[GATE_OUT], 0, n);
+	reads_wide(c, GATE_X, UNGATED, i, 0, stride);
+	reads_wide(c, GATE_GATE, GATE_OF_QUERIES, i, 0, stride);
+	writes_wide(c, GATE_OUT, ATTENDED, i, 0, stride);
 }

@@ -2,6 +2,7 @@
 #ifndef TESTS_RUNTIME_PLAN_CHECKER_H
 #define TESTS_RUNTIME_PLAN_CHECKER_H
 
+#include "kernels-templates/signature.h"
 #include "tests/runtime/plan_check.h"
 #include "tests/runtime/plan_memory.h"
 
@@ -13,6 +14,19 @@ struct access {
 	uint32_t launch, group;
 };
 
+/* What the signature of a kernel says, kept for its next launches: slots that must be judged, and values that count. */
+struct known {
+	struct key key;
+	uint32_t read, written, counts;
+	struct known_slot {
+		int64_t begin, end; /* the units it was asked for last, and the values that count then */
+		uint64_t values, stride;
+		struct kernel_extent extent;
+		uint32_t access;
+		uint8_t form;
+	} slot[PLAN_ARGS_MOST];
+};
+
 struct checker {
 	const struct plan *p;
 	const struct plan_space *s;
@@ -22,6 +36,12 @@ struct checker {
 	struct access access[ACCESSES_MOST];
 	unsigned accesses;
 	uint32_t launch, group; /* the one that is looked at */
+	/* Its units at hand, and which of its slots it was judged for. */
+	const struct plan_op *op;
+	struct known *known;
+	int64_t begin, end;
+	uint64_t values;
+	uint32_t read, written;
 	bool wrong;
 };
 
@@ -32,13 +52,41 @@ __attribute__((format(printf, 2, 3))) void plan_complain(struct checker *c, cons
 void plan_require(struct checker *c, bool ok, const char *what);
 /* How many columns the tiles of a matmul have. */
 void plan_check_tiles(struct checker *c, const struct key *k, const uint64_t *arg);
+/* A value that must lie there in the end. */
 void read_plain(struct checker *c, uint32_t value, uint32_t of, uint32_t form, uint64_t stride, uint64_t at,
                 uint64_t first, uint64_t tokens);
-void write_plain(struct checker *c, uint32_t value, uint32_t of, uint32_t form, uint64_t stride, uint64_t at,
-                 uint64_t first, uint64_t tokens);
+
 void touch(struct checker *c, bool write, uint64_t at, uint64_t bytes, struct content content);
 /* `tokens` tokens that begin at `at`, the first of which is token `first` of the pass. */
 struct content columns_at(uint32_t value, uint32_t of, uint32_t form, uint64_t stride, uint64_t at, uint64_t first);
+
+/* ---- what the units at hand touch: where and how it lies, their signature says (kernels-templates/signature.h); which
+ * value of the model that must be, the functions here are told */
+
+/* These units of an op, from now on; none of its slots was judged yet. All that its signature has were, or it
+ * complains. */
+void begin_slots(struct checker *c, const struct plan_op *op, int64_t begin, int64_t end);
+void end_slots(struct checker *c);
+/* Bytes from the first to the last that they touch in a slot; stride: of a token. */
+struct place {
+	uint64_t at, bytes, stride;
+};
+struct place place_of(struct checker *c, unsigned slot, uint64_t stride);
+/* They read this value of a layer or state there, or write it; the slot begins with token `first` of the pass. stride:
+ * of a token, where the signature does not know it, else 0. */
+void reads_wide(struct checker *c, unsigned slot, uint32_t value, uint32_t of, uint64_t first, uint64_t stride);
+void writes_wide(struct checker *c, unsigned slot, uint32_t value, uint32_t of, uint64_t first, uint64_t stride);
+void reads(struct checker *c, unsigned slot, uint32_t value, uint32_t of, uint64_t first);
+void writes(struct checker *c, unsigned slot, uint32_t value, uint32_t of, uint64_t first);
+/* Writes a part of each token's row; what else is there was left by ops before, and has been looked at. */
+void writes_between(struct checker *c, unsigned slot, uint32_t value, uint32_t of, uint64_t first);
+/* The same of tokens that are laid out anew: like says how. */
+void touches(struct checker *c, unsigned slot, bool write, struct content like, uint64_t first, uint64_t stride);
+/* The slot points to what the host fills in before each run. */
+void given(struct checker *c, unsigned slot, const void *expected, const char *what);
+/* It was judged by other means. */
+void judged(struct checker *c, unsigned slot);
+
 /* What a launch that asks for nothing in particular finds: its first byte's content, and which token begins there. */
 struct found {
 	struct content content;
@@ -48,7 +96,7 @@ struct found find(struct checker *c, uint64_t at, enum form form);
 /* Of what layer the value is that lies there, which must be this one. */
 uint32_t layer_of(struct checker *c, uint64_t at, uint32_t value);
 uint32_t logit_rows(const struct plan *p);
-/* One page stands for all. */
+/* One page stands for all. write: or the layer's keys and values must be there in the end. */
 void touch_cache(struct checker *c, bool write, uint32_t layer, uint64_t keys, uint64_t values, uint64_t begin,
                  uint64_t end);
 /* plan_check_heads.c: a slot is filled in before each run; plan_check_latent.c: as touch_cache(). */
