@@ -90,7 +90,11 @@ static int language_of(const char *p, const char *end)
 		return 0;
 	if (n == 2 && memcmp(p, "if", n) == 0)
 		return 1;
-	return go_find_function(p, n) == NO_NUMBER && !is_keyword(p, n) ? -1 : language_of_function(p + n, end, p, n);
+	if (go_find_function(p, n) != NO_NUMBER || is_keyword(p, n))
+		return language_of_function(p + n, end, p, n);
+	/* a function that Go does not have, with a field or a variable for its argument */
+	const char *next = pass_spaces(p + n, end);
+	return next > p + n && next < end && (*next == '.' || *next == '$') ? 1 : -1;
 }
 
 /* Behind the next of these two characters; NULL: there are none. */

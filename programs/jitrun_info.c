@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chat/chat.h"
 #include "loaders/model.h"
 #include "loaders/tokenizer.h"
 #include "programs/facts.h"
@@ -239,6 +240,8 @@ static void print_devices(void)
 	facts_row(stdout, name, "%zu simulated cards, for tests (jitrun --devices)", simulated);
 }
 
+static bool is_go(const char *template_text) { return chat_template_is_go(template_text, strlen(template_text)); }
+
 /* What is kept with the model. */
 static void print_preset(const struct preset *p)
 {
@@ -254,10 +257,9 @@ static void print_preset(const struct preset *p)
 	if (p->messages)
 		facts_row(stdout, "", "messages: %zu", json_array_size(p->messages));
 	if (p->template)
-		facts_row(stdout, "", "template: of its own");
+		facts_row(stdout, "", "template: of its own, in %s", is_go(p->template) ? "Go's language" : "Jinja");
 	if (p->other_template)
-		facts_row(stdout, "",
-		          "template: in Go's language, which is not read; the one in the model's file is used");
+		facts_row(stdout, "", "template: ollama has code instead of one; the one in the model's file is used");
 }
 
 /* null: nothing is. */
@@ -274,6 +276,8 @@ static json_t *json_preset(const struct preset *p)
 		json_object_set_new(o, "template", json_boolean(p->template != NULL));
 		json_object_set_new(o, "messages", p->messages ? json_incref(p->messages) : json_array());
 		json_object_set(o, "settings", set);
+		json_object_set_new(o, "template_language",
+		                    p->template ? json_string(is_go(p->template) ? "go" : "jinja") : json_null());
 	}
 	json_decref(set);
 	return o;

@@ -125,7 +125,7 @@ static bool add_message(struct preset *p, const char *role, size_t n, const char
 	return true;
 }
 
-/* A file in Jinja, beside the preset; or the text itself, which ollama has in Go's form as a rule. */
+/* A file beside the preset, or the text itself. */
 static bool take_template(struct preset *p, const char *value, struct error *err)
 {
 	char path[4096];
@@ -133,11 +133,8 @@ static bool take_template(struct preset *p, const char *value, struct error *err
 	const char *slash = strrchr(p->path, '/');
 	bool beside = *value != '/' && slash;
 
-	if (strstr(value, "{%"))
+	if (strstr(value, "{%") || strstr(value, "{{"))
 		return keep(&p->template, value, err);
-	p->other_template = strstr(value, "{{") != NULL;
-	if (p->other_template)
-		return true;
 	snprintf(path, sizeof path, "%.*s%s", beside ? (int)(slash + 1 - p->path) : 0, p->path, value);
 	struct file file = { 0 };
 	bool ok = stat(path, &st) == 0 && S_ISREG(st.st_mode)
@@ -357,12 +354,17 @@ static bool read_layers(struct preset *p, const char *manifest, struct error *er
 	} kinds[] = { { "template", "template" }, { "system", "system" }, { "params", NULL }, { "messages", NULL } };
 	struct store_layer layer[16];
 	size_t n = store_layers(manifest, layer, 16);
+	const bool rendered = store_renders(manifest);
 
 	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-			if (strcmp(layer[i].kind, kinds[k].kind) == 0 &&
-			    !read_file(p, layer[i].path, kinds[k].key, err))
+		for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+			if (strcmp(layer[i].kind, kinds[k].kind) != 0)
+				continue;
+			if (rendered && k == 0)
+				p->other_template = true;
+			else if (!read_file(p, layer[i].path, kinds[k].key, err))
 				return false;
+		}
 	return true;
 }
 

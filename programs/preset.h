@@ -21,8 +21,8 @@ struct preset {
 	char *from;          /* the model, where the file names one */
 	char *system;        /* NULL: none */
 	json_t *messages;    /* with which a conversation begins, behind the system message; NULL: none */
-	char *template;      /* of a chat template in Jinja; NULL: none */
-	bool other_template; /* it has one in Go's form, which is not read */
+	char *template;      /* the text of a chat template; NULL: none */
+	bool other_template; /* its store has one, and ollama itself writes prompts by code of its own instead */
 	struct {
 		char *name, *value; /* of an option, as on a command line */
 	} set[PRESET_SETTINGS];

@@ -64,6 +64,21 @@ static bool read_echo(struct task **tasks, const struct prompts *p, const json_t
 	return true;
 }
 
+/* By the model's template, where that writes gaps. */
+static bool fill_by_template(struct exchange *x, const struct served *m, struct prompt *p, const char *suffix)
+{
+	struct infill_text out = { 0 };
+	const bool ok = infill_by_template(m, json_string_value(p->text), suffix, x->now, &out, &x->refusal);
+
+	free(out.text);
+	free(ok ? p->ids : out.ids);
+	if (ok) {
+		p->ids = out.ids;
+		p->n = out.n_ids;
+	}
+	return ok;
+}
+
 static bool fill_one(struct exchange *x, const struct served *m, struct prompt *p, const int32_t *behind,
                      size_t n_behind)
 {
@@ -105,8 +120,12 @@ static bool fill_in(struct exchange *x, const json_t *body, const struct served 
 		return refuse(&x->refusal, 400, "echo", "echo and suffix cannot both be given");
 	if (!models_go_on(m->model, suffix, false, &behind, &n_behind, &err))
 		return refuse_error(&x->refusal, "suffix", &err);
+	const bool by_template =
+		infill_in_template(m->template_text ? m->template_text : models_template(m->model, NULL));
 	for (size_t i = 0; ok && i < p->n; i++)
-		ok = fill_one(x, m, &p->list[i], behind, n_behind);
+		ok = by_template && p->list[i].text && json_string_length(p->list[i].text)
+		             ? fill_by_template(x, m, &p->list[i], suffix)
+		             : fill_one(x, m, &p->list[i], behind, n_behind);
 	free(behind);
 	return ok;
 }

@@ -28,6 +28,21 @@ struct infill {
 /* The prompt, malloc'ed. field: to which a refusal belongs. False: refused. */
 bool infill_make(const struct infill *o, const struct served *m, const char *field, int32_t **ids, size_t *n,
                  struct refusal *r);
+/* ---- by a template in Go's language (gap_template.c) */
+
+struct infill_text {
+	int32_t *ids;
+	char *text;
+	size_t n_ids, n_text;
+};
+/* Whether the template writes a gap: it looks at .Suffix. NULL: it does not. */
+bool infill_in_template(const char *template_text);
+/* What this template makes of messages and of variables, which are taken over. False: refused. */
+bool infill_render(const char *template_text, const char *messages, json_t *variables, const struct served *m,
+                   int64_t now, struct infill_text *out, struct refusal *r);
+/* By the model's own template. Both texts have something in them. */
+bool infill_by_template(const struct served *m, const char *prompt, const char *suffix, int64_t now,
+                        struct infill_text *out, struct refusal *r);
 /* Its answer ends where a token of another gap or file begins. False: refused. */
 bool infill_end(struct task *t, const jit_model *model, struct refusal *r);
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "answers/think.h"
+#include "chat/chat.h"
 #include "loaders/gguf.h"
 #include "loaders/json_write.h"
 #include "loaders/model_load.h"
@@ -286,10 +287,40 @@ bool ollama_has_gaps(const struct ollama_facts *f)
 	return true;
 }
 
+/* All false: it is none in Go's language, or cannot be read. */
+static struct chat_facts facts_of(const char *text)
+{
+	struct error ignored = { 0 };
+	struct chat_facts f = { .go = false };
+	struct chat_template *t = chat_template_is_go(text, strlen(text))
+	                                  ? chat_template_parse(text, strlen(text), "the chat template", &ignored)
+	                                  : NULL;
+
+	if (t)
+		f = chat_template_facts(t);
+	chat_template_free(t);
+	return f;
+}
+
+bool ollama_thinks_by_itself(const char *template_text) { return facts_of(template_text).thinks; }
+
+bool ollama_knows_tools(const char *template_text)
+{
+	const struct chat_facts f = facts_of(template_text);
+
+	return f.go ? f.tools : strstr(template_text, "tools") != NULL;
+}
+
+bool ollama_knows_gaps(const char *template_text) { return facts_of(template_text).suffix; }
+
 bool ollama_can_think(const char *template_text)
 {
+	const struct chat_facts f = facts_of(template_text);
+
 	static const char *const words[] = { "enable_thinking", "reasoning_effort", "reasoning_content", "thinking" };
 
+	if (f.go)
+		return f.think || f.thinks;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (strstr(template_text, words[i]))
 			return true;

@@ -38,5 +38,9 @@ const char *ollama_template(const struct ollama_facts *f, const struct served *m
 bool ollama_has_gaps(const struct ollama_facts *f);
 /* Whether conversations of this template know of reasoning. */
 bool ollama_can_think(const char *template_text);
+/* Of a template in Go's language: whether it writes reasoning between marks, whether it knows tools, and gaps. */
+bool ollama_thinks_by_itself(const char *template_text);
+bool ollama_knows_tools(const char *template_text);
+bool ollama_knows_gaps(const char *template_text);
 
 #endif

@@ -15,7 +15,6 @@
 #include "server/infill.h"
 #include "server/ollama.h"
 #include "server/ollama_facts.h"
-#include "server/ollama_template.h"
 #include "server/server.h"
 #include "server/talk.h"
 
@@ -311,35 +310,41 @@ static bool read_raw(struct conversation *c, const char *text, const struct serv
 	return c->text || no_memory(r);
 }
 
-/* By a template of the request's own. */
-static bool read_own_template(struct conversation *c, const char *given, const struct ollama_values *values,
-                              const struct served *m, struct refusal *r)
-{
-	struct bytes text = { 0 }, plain = { 0 };
-	jit_error err = { 0 };
-	int32_t *ids = NULL;
-	size_t n = 0;
-	const int32_t first = models_first_token(m);
+/* What /api/generate has instead of messages; NULL: empty. */
+struct texts {
+	const char *system, *prompt, *suffix;
+};
 
-	bool ok = ollama_expand(given, values, &text, &plain, r);
-	bytes_add(&text, "", 1);
-	bytes_add(&plain, "", 1);
-	ok = ok && (!(text.lost || plain.lost) || no_memory(r)) &&
-	     (models_encode(m->model, text.p, text.n - 1, (const uint8_t *)plain.p, &ids, &n, &err) ||
-	      refuse_error(r, "template", &err));
-	int32_t *all = ok ? malloc((n + 1) * sizeof *all) : NULL;
-	const bool begins = first >= 0 && (n == 0 || ids[0] != first);
-	if (all) {
-		all[0] = first;
-		memcpy(all + begins, ids, n * sizeof *ids);
-		*c = (struct conversation){ .ids = all, .n_ids = n + begins, .text = text.p, .n_text = text.n - 1 };
-		c->before = think_before(c->text, c->n_text, NULL);
-		text = (struct bytes){ 0 };
+static void take_rendered(struct conversation *c, const struct infill_text *t)
+{
+	*c = (struct conversation){ .ids = t->ids, .n_ids = t->n_ids, .text = t->text, .n_text = t->n_text };
+	c->before = think_before(c->text, c->n_text, NULL);
+}
+
+/* By a template of the request's own: a gap where there is a suffix, else the system message and the prompt. */
+static bool read_own_template(struct conversation *c, const char *given, const struct texts *v, const struct served *m,
+                              int64_t now, struct refusal *r)
+{
+	const char *system = v->system ? v->system : m->system;
+	const bool gap = v->suffix && *v->prompt;
+	json_t *variables = json_object(), *messages = json_array();
+	struct infill_text out = { 0 };
+
+	if (gap) {
+		json_put(variables, "prompt", json_string(v->prompt));
+		json_put(variables, "suffix", json_string(v->suffix));
+	} else {
+		if (system)
+			add_message(messages, "system", json_string(system));
+		add_message(messages, "user", json_string(v->prompt));
 	}
-	free(ids);
-	bytes_free(&text);
-	bytes_free(&plain);
-	return ok && (all || no_memory(r));
+	char *text = json_write(messages);
+	if (!text)
+		json_decref(variables);
+	bool ok = text ? infill_render(given, text, variables, m, now, &out, r) : no_memory(r);
+	free(text);
+	take_rendered(c, &out);
+	return ok;
 }
 
 /* The tokens of an earlier answer stand before those of the prompt, which begins no text then. */
@@ -370,14 +375,21 @@ static bool put_context(struct conversation *c, const json_t *context, const str
 	return true;
 }
 
-/* The prompt stands before a gap, and the suffix behind it. */
+/* The prompt stands before a gap, and the suffix behind it: by the model's template where that writes gaps. */
 static bool read_gap(struct conversation *c, const char *prompt, const char *suffix, const struct served *m,
-                     struct refusal *r)
+                     int64_t now, struct refusal *r)
 {
+	const char *own = m->template_text ? m->template_text : models_template(m->model, NULL);
+	struct infill_text written = { 0 };
 	jit_error err = { 0 };
 	int32_t *before = NULL, *behind = NULL;
 	struct infill o = { .most = SIZE_MAX };
 
+	if (*prompt && infill_in_template(own)) {
+		const bool rendered = infill_by_template(m, prompt, suffix, now, &written, r);
+		take_rendered(c, &written);
+		return rendered;
+	}
 	bool ok = models_go_on(m->model, prompt, true, &before, &o.n_prefix, &err) || refuse_error(r, "prompt", &err);
 	ok = ok &&
 	     (models_go_on(m->model, suffix, false, &behind, &o.n_suffix, &err) || refuse_error(r, "suffix", &err));
@@ -390,7 +402,7 @@ static bool read_gap(struct conversation *c, const char *prompt, const char *suf
 }
 
 /* By the model's template, as a message of the user. */
-static bool read_turn(struct conversation *c, struct ollama_request *q, const struct ollama_values *values, int64_t now,
+static bool read_turn(struct conversation *c, struct ollama_request *q, const struct texts *values, int64_t now,
                       struct refusal *r)
 {
 	json_t *messages = json_array();
@@ -414,7 +426,7 @@ static bool read_text(const json_t *body, const char *name, const char **text, s
 static bool read_generate(struct conversation *c, struct ollama_request *q, int64_t now, struct refusal *r)
 {
 	json_t *context = field_array(q->body, "context", r);
-	struct ollama_values v = { .prompt = "" };
+	struct texts v = { .prompt = "" };
 	const char *own = NULL;
 	const struct served *m = q->model;
 	const bool has_context = json_array_size(context) > 0;
@@ -431,10 +443,10 @@ static bool read_generate(struct conversation *c, struct ollama_request *q, int6
 	if (own && q->thinks)
 		return refuse(r, 400, "think", "think and template cannot both be given");
 	if (q->fills)
-		return read_gap(c, v.prompt, v.suffix, m, r);
+		return read_gap(c, v.prompt, v.suffix, m, now, r);
 	/* As ollama has it for models without a template. */
 	const bool plain = q->raw || (!m->template_text && !m->info.has_chat_template && !v.system);
-	return (own     ? read_own_template(c, own, &v, m, r)
+	return (own     ? read_own_template(c, own, &v, m, now, r)
 	        : plain ? read_raw(c, v.prompt, m, r)
 	                : read_turn(c, q, &v, now, r)) &&
 	       (!has_context || put_context(c, context, m, r));
@@ -454,10 +466,25 @@ static bool may_think(const struct ollama_request *q, struct refusal *r)
 	       refuse(r, 400, "think", "think is given, and \"%.200s\" does not support thinking", q->name);
 }
 
+/* As ollama has it, a model whose template in Go's language writes reasoning is told to reason where a request does not
+ * say. */
+static void think_by_default(struct ollama_request *q)
+{
+	const struct served *m = q->model;
+	const char *own = m->template_text ? m->template_text : models_template(m->model, NULL);
+
+	if (q->raw || m->reasoning != REASONING_TEMPLATE || field_value(q->body, "enable_thinking") ||
+	    field_value(q->body, "reasoning_effort") || field_value(q->body, "template"))
+		return;
+	if (own && ollama_thinks_by_itself(own))
+		json_put(q->body, "enable_thinking", json_true());
+}
+
 bool ollama_prompt(struct conversation *c, struct ollama_request *q, int64_t now, struct refusal *r)
 {
 	if (!may_think(q, r))
 		return false;
+	think_by_default(q);
 	c->room = q->truncates ? (size_t)q->room : 0;
 	const bool ok = !field_value(q->body, "messages")
 	                        ? read_generate(c, q, now, r)

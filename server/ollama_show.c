@@ -20,11 +20,11 @@ static json_t *capabilities(const struct ollama_facts *f, const jit_model *loade
 		json_add(list, json_string("embedding"));
 	if (f->file->pooling != POOLING_RANK)
 		json_add(list, json_string("completion"));
-	if (strstr(template_text, "tools"))
+	if (ollama_knows_tools(template_text))
 		json_add(list, json_string("tools"));
 	if (ollama_can_think(template_text))
 		json_add(list, json_string("thinking"));
-	if (loaded ? infill_is_known(loaded) : ollama_has_gaps(f))
+	if (ollama_knows_gaps(template_text) || (loaded ? infill_is_known(loaded) : ollama_has_gaps(f)))
 		json_add(list, json_string("insert"));
 	return list;
 }

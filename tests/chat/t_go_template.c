@@ -221,6 +221,7 @@ static void test_language(void **state)
 		"{{ `a` }}",
 		"{{ eq 1 .A }}",
 		"{{- (index .A 0).B }}",
+		"{{ trim .A }}",
 		"{{ not .A }}"
 	};
 	static const char *const jinja[] = {

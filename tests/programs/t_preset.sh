@@ -105,7 +105,8 @@ mkdir -p "$store/blobs" "$store/manifests/registry.ollama.ai/library/tale"
 cp "$model" "$store/blobs/sha256-$(digest 1)"
 printf '{"stop":["king"],"temperature":0.9,"num_ctx":300,"seed":5,"num_predict":12}' > "$store/blobs/sha256-$(digest 2)"
 printf 'Be kind.' > "$store/blobs/sha256-$(digest 3)"
-printf '{{ .System }}{{ .Prompt }}' > "$store/blobs/sha256-$(digest 4)"
+printf '{{ if .System }}<s>{{ .System }}{{ end }}<u>{{ .Prompt }}<a>{{ .Response }}<e>' \
+	> "$store/blobs/sha256-$(digest 4)"
 layer() { printf '{"mediaType":"application/vnd.ollama.image.%s","digest":"sha256:%s"}' "$1" "$(digest "$2")"; }
 printf '{"layers":[%s,%s,%s,%s]}' "$(layer model 1)" "$(layer params 2)" "$(layer system 3)" "$(layer template 4)" \
 	> "$store/manifests/registry.ollama.ai/library/tale/latest"
@@ -115,7 +116,69 @@ run "$model" --no-cache -q --prompt "Once upon a time" --temp 0.9 --seed 5 -n 12
 check "parameters of ollama: $(cat "$dir/with")" cmp -s "$dir/out" "$dir/with"
 run info tale
 check "its system message: $(cat "$dir/out")" grep -qF "system: Be kind." "$dir/out"
-check "its template is told" grep -qF "in Go's language" "$dir/out"
+check "its template is told: $(cat "$dir/out")" grep -qF "template: of its own, in Go's language" "$dir/out"
+run info tale --json
+check "and in JSON: $(cat "$dir/out" "$dir/err")" grep -q "\"template_language\":\"go\"" "$dir/out"
+run tale --no-cache --chat --single-turn --prompt "And?" -n 3 --show-prompt
+check "it writes the prompt: $(cat "$dir/out" "$dir/err")" grep -qF '<s>Be kind.<u>And?<a>' "$dir/out"
+check "up to the answer" sh -c '! grep -qF "<e>" "$1"' sh "$dir/out"
+# ollama writes the prompts of some models by code of its own: their template is none
+manifest=$store/manifests/registry.ollama.ai/library
+printf '{"model_format":"gguf","renderer":"tale-1"}' > "$store/blobs/sha256-$(digest 5)"
+mkdir -p "$manifest/coded"
+printf '{"config":{"digest":"sha256:%s"},"layers":[%s,%s]}' "$(digest 5)" "$(layer model 1)" "$(layer template 4)" \
+	> "$manifest/coded/latest"
+run info coded
+check "a renderer: $(cat "$dir/out")" grep -qF "ollama has code instead" "$dir/out"
+# one that is wrong is told with its line
+printf 'a\n{{ trim .Prompt }}' > "$store/blobs/sha256-$(digest 6)"
+mkdir -p "$manifest/wrong"
+printf '{"layers":[%s,%s]}' "$(layer model 1)" "$(layer template 6)" > "$manifest/wrong/latest"
+run wrong --no-cache --chat --single-turn --prompt "And?" -n 3
+check "a wrong template: $(cat "$dir/err")" grep -qF 'line 2: "trim" is no function' "$dir/err"
+# Served: conversations, tools, reasoning and gaps
+printf '%s' '{{ if .Suffix }}P{{ .Prompt }}S{{ .Suffix }}M{{ else }}{{ if .Think }}one two three four five {{ end }}'\
+'{{ .IsThinkSet }}{{ range .Tools }}{{ .Function.Name }}{{ end }}{{ range .Messages }}<{{ .Role }}>{{ .Content }}'\
+'{{ if .Thinking }}<think>{{ .Thinking }}</think>{{ end }}{{ end }}{{ end }}' > "$store/blobs/sha256-$(digest 7)"
+mkdir -p "$manifest/fable"
+printf '{"layers":[%s,%s]}' "$(layer model 1)" "$(layer template 7)" > "$manifest/fable/latest"
+if [ -x ./jitserve ] && command -v curl > /dev/null; then
+	export OLLAMA_MODELS="$store"
+	must_serve layers fable --port 0 --no-cache --no-replay
+	unset OLLAMA_MODELS
+	post() { curl -s "$url$1" -d "$2" > "$dir/out"; }
+	number() { sed -n 's/.*"'"$1"'": *\([0-9]*\).*/\1/p' "$dir/out"; }
+	post /apply-template '{"messages":[{"role":"system","content":"Be."},{"role":"user","content":"Hi"}],"tools":
+		[{"type":"function","function":{"name":"look","parameters":{}}}]}'
+	check "the layer writes prompts: $(cat "$dir/out")" grep -qF 'falselook<system>Be.<user>Hi"' "$dir/out"
+	post /apply-template '{"messages":[{"role":"user","content":"Hi"}],"chat_template_kwargs":
+		{"enable_thinking":true}}'
+	check "with reasoning: $(cat "$dir/out")" grep -qF 'one two three four five true<user>Hi"' "$dir/out"
+	post /apply-template '{"messages":[{"role":"user","content":"Hi"}],"add_generation_prompt":false}'
+	check "no answer begins: $(cat "$dir/out")" grep -qF 'add_generation_prompt cannot be false' "$dir/out"
+	post /api/show '{"model":"fable"}'
+	check "what it can do: $(cat "$dir/out")" grep -qE '"tools", *"thinking", *"insert"' "$dir/out"
+	post /api/chat '{"model":"fable","messages":[{"role":"user","content":"Hi"}],"stream":false,"options":
+		{"num_predict":1}}'
+	reasons=$(number prompt_eval_count)
+	post /api/chat '{"model":"fable","messages":[{"role":"user","content":"Hi"}],"stream":false,"think":false,
+		"options":{"num_predict":1}}'
+	check "it reasons where nothing is said: $reasons $(cat "$dir/out")" \
+		[ "$reasons" -gt "$(number prompt_eval_count)" ]
+	post /v1/completions '{"prompt":"PaSbM","max_tokens":6,"temperature":0}'
+	sed 's/.*"text": *\("[^"]*"\).*/\1/' "$dir/out" > "$dir/with"
+	post /v1/completions '{"prompt":"a","suffix":"b","max_tokens":6,"temperature":0}'
+	sed 's/.*"text": *\("[^"]*"\).*/\1/' "$dir/out" > "$dir/text"
+	check "a gap by .Suffix: $(cat "$dir/out")" cmp -s "$dir/text" "$dir/with"
+	post /api/generate '{"model":"fable","prompt":"a","suffix":"b","stream":false,"options":{"num_predict":6,
+		"temperature":0}}'
+	sed 's/.*"response": *\("[^"]*"\).*/\1/' "$dir/out" > "$dir/text"
+	check "and in ollama's API: $(cat "$dir/out")" cmp -s "$dir/text" "$dir/with"
+fi
+# and a Modelfile's
+printf 'FROM ./m.gguf\nTEMPLATE """[{{ .Prompt }}]{{ .Response }}"""\n' > "$dir/Modelfile"
+run "$dir/Modelfile" --no-cache --chat --single-turn --prompt "And?" -n 3 --show-prompt
+check "a Modelfile's template: $(cat "$dir/out" "$dir/err")" grep -qF '[And?]' "$dir/out"
 run tale --no-cache --chat --single-turn --prompt "And?" -n 3 --show-prompt --template "$dir/t.jinja"
 check "it is used: $(cat "$dir/err")" grep -qF '<system>Be kind.<user>And?' "$dir/out"
 finish

@@ -293,7 +293,12 @@ static void test_template(void **state)
 		  "\"prompt\":\"it\",\"system\":\"be\"", "S be|it" },
 		{ "a \\n {{- if .Suffix -}} \\n b {{ end -}} \\n c{{/* no */}}", "\"prompt\":\"it\"", "ac" },
 		{ "a{{ if .Suffix }}b{{ else if .Prompt }}{{ if .First }}c{{ end }}d{{ else }}e{{ end }}",
-		  "\"prompt\":\"it\"", "acd" },
+		  "\"prompt\":\"it\"", "ad" },
+		{ "{{ range .Messages }}<{{ .Role }}>{{ .Content }}{{ end }}", "\"prompt\":\"it\",\"system\":\"be\"",
+		  "<system>be<user>it" },
+		{ "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}", "\"prompt\":\"it\"", "<user>it" },
+		{ "{{ if .Suffix }}P {{ .Prompt }} S {{ .Suffix }} M{{ end }}", "\"prompt\":\"it\",\"suffix\":\"end\"",
+		  "P it S end M" },
 	};
 	char body[600];
 	(void)state;
