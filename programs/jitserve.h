@@ -3,6 +3,7 @@
  *   jitserve_main.c     one run: opens the socket and the first model, waits for the end
  *   jitserve_models.c   how models are opened, and their memory
  *   jitserve_folder.c   the models of a folder
+ *   jitserve_made.c     models that clients make of others
  *   jitserve_options.c  the command line
  *   jitserve_settings.c the same from a file and the environment; which models are named
  *   jitserve_fingerprint.c  what names a model
@@ -38,7 +39,7 @@ struct serve_arguments {
 		client_answers, slot_files, slot_mib, models_max, reasoning_budget, responses, responses_mib,
 		responses_seconds;
 	struct sampling_args sampling; /* where a request says nothing */
-	const char *models_dir, *keep_alive;
+	const char *models_dir, *presets_dir, *keep_alive;
 	double keep; /* seconds; below 0: for good */
 	const char *slot_save, *template_file, *replay, *pooling, *reasoning, *reasoning_format, *reasoning_message,
 		*kv_type, *numerics, *speculate, *pull_with;
@@ -67,6 +68,13 @@ void serve_models_close(void);
 /* jitserve_folder.c: what is in --models-dir goes into the server's models, now and whenever they are looked at. False:
  * err. */
 bool serve_folder_open(struct models *all, struct error *err);
+/* jitserve_made.c: what is kept in --presets-dir goes into the server's models, and clients may make more. False: err.
+ */
+bool serve_made_open(struct models *all, struct error *err);
+/* Whether there may be models beside those of the command line. */
+static inline bool serve_has_more(void) { return serve.models_dir || serve.presets_dir; }
+/* A folder of an option that must be there and be writable. False: err. */
+bool serve_is_folder(const char *option, const char *path, struct error *err);
 /* A duration of --keep-alive; NULL: what is usual. */
 bool serve_read_keep(const char *text, double *seconds);
 /* Whether the command line, the environment or the configuration had the option. */
@@ -74,6 +82,11 @@ bool serve_given(const char *name);
 /* jitserve_preset.c: what is kept with a model, which is the server's number i, comes from ollama's manifest or from a
  * file of its own; NULL: neither. */
 void serve_preset_from(size_t i, const char *manifest, const char *file);
+/* Reads it. False: err; preset_free() is due in any case. */
+struct preset;
+bool serve_preset_read(const struct served *m, size_t i, struct preset *p, struct error *err);
+/* Whether its settings can be used, as far as that is seen without a model. False: err. */
+bool serve_preset_check(const struct preset *p, struct error *err);
 /* Reads it when the model is opened, and fills in of *m and of its sampling what the options do not say. *context: 0:
  * it says none. False: err. */
 bool serve_preset_use(struct served *m, size_t i, struct sampling_args *a, long *context, jit_error *err);

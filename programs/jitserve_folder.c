@@ -22,7 +22,7 @@ static bool full_told; /* that there are too many */
 static bool is_known(const struct models *all, const char *path)
 {
 	for (size_t i = 0; i < all->n; i++)
-		if (strcmp(all->list[i].path, path) == 0)
+		if (!all->list[i].made && strcmp(all->list[i].path, path) == 0)
 			return true;
 	return false;
 }
@@ -63,7 +63,8 @@ static void add(struct models *all, const struct model_place *p)
 static void see_who_has_gone(struct models *all)
 {
 	for (size_t i = (size_t)serve.n_models; i < all->n; i++)
-		all->list[i].gone = access(all->list[i].path, F_OK) != 0;
+		if (!all->list[i].made)
+			all->list[i].gone = access(all->list[i].path, F_OK) != 0;
 }
 
 static void look(struct models *all)
@@ -100,7 +101,7 @@ bool serve_read_keep(const char *text, double *seconds)
 	struct refusal refusal = { 0 };
 	char *end;
 
-	*seconds = serve.models_dir ? 300 : -1;
+	*seconds = serve_has_more() ? 300 : -1;
 	if (!text)
 		return true;
 	double n = strtod(text, &end);

@@ -82,16 +82,16 @@ static bool listen_for_signals(jit_error *err)
 }
 
 /* Said at the start, and not when somebody wants to save something. */
-static bool is_folder(const char *path, struct error *err)
+bool serve_is_folder(const char *option, const char *path, struct error *err)
 {
 	struct stat st;
 
 	if (stat(path, &st))
-		return error_set(err, ERROR_IO, "--slot-save is %s, which cannot be opened: %s", path, strerror(errno));
+		return error_set(err, ERROR_IO, "%s is %s, which cannot be opened: %s", option, path, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return error_set(err, ERROR_ARGUMENT, "--slot-save is %s, which is no folder", path);
+		return error_set(err, ERROR_ARGUMENT, "%s is %s, which is no folder", option, path);
 	return access(path, R_OK | W_OK | X_OK) == 0 ||
-	       error_set(err, ERROR_IO, "--slot-save is %s, which this user may not write: %s", path, strerror(errno));
+	       error_set(err, ERROR_IO, "%s is %s, which this user may not write: %s", option, path, strerror(errno));
 }
 
 static bool open_server(struct error *err)
@@ -122,7 +122,7 @@ static bool open_server(struct error *err)
 		                               .n_pages = (size_t)serve.cors_origin.n };
 	models.hides_slots = serve.no_slots;
 	server.models = &models;
-	if (serve.slot_save && !is_folder(serve.slot_save, err))
+	if (serve.slot_save && !serve_is_folder("--slot-save", serve.slot_save, err))
 		return false;
 	if ((serve.api_key_file || serve.api_key.n) &&
 	    !(server.keys = keys_gather(serve.api_key.value, (size_t)serve.api_key.n, serve.api_key_file, err)))
@@ -207,7 +207,7 @@ int serve_run(void)
 		return fail(je.message);
 	if (serve.replay)
 		return replay();
-	if (!name_models(&e) || !serve_folder_open(&models, &e) || !open_server(&e))
+	if (!name_models(&e) || !serve_folder_open(&models, &e) || !serve_made_open(&models, &e) || !open_server(&e))
 		return fail(e.text);
 	bool ready = serve_models_open(&server, cancel, &e) && open_first(&e);
 	if (ready) {

@@ -24,6 +24,8 @@
 /* Of what is free when the server starts, several models may take so much; of that their KV caches so much, in equal
  * parts. */
 enum { SHARE_OF_FREE = 8, SHARE_OF_CACHES = 4 };
+/* Models that are open at once, where there may be more of them and nobody says. */
+enum { MANY_AT_ONCE = 4 };
 
 static struct sampling_args sampling[SERVE_MOST_MODELS]; /* what the sampling of each points to */
 static long kept_context[SERVE_MOST_MODELS];             /* what its preset says; 0: nothing */
@@ -136,7 +138,7 @@ static int pooling_of(const struct served *m)
 /* Models that may be open at once. */
 static size_t together(void)
 {
-	size_t n = serve.models_dir ? SERVE_MOST_MODELS : server->models->n, most = (size_t)serve.models_max;
+	size_t n = serve_has_more() ? SERVE_MOST_MODELS : server->models->n, most = (size_t)serve.models_max;
 
 	return most && most < n ? most : n;
 }
@@ -291,7 +293,7 @@ static void choose_limit(void)
 	limit = UINT64_MAX;
 	if (serve.memory_mib)
 		limit = (uint64_t)serve.memory_mib << 20;
-	else if ((serve.models_dir || server->models->n > 1) && is_host && free_bytes != UINT64_MAX)
+	else if ((serve_has_more() || server->models->n > 1) && is_host && free_bytes != UINT64_MAX)
 		limit = free_bytes - free_bytes / SHARE_OF_FREE;
 }
 
@@ -311,6 +313,8 @@ bool serve_models_open(struct server *s, jit_cancel *c, struct error *err)
 {
 	server = s;
 	cancel = c;
+	if (serve.models_max < 0)
+		serve.models_max = serve_has_more() ? MANY_AT_ONCE : 0;
 	choose_limit();
 	const struct loader_options o = {
 		.open = open_model,

@@ -136,11 +136,16 @@ static const struct option_row rows[] = {
 	  .help = "serve every model in DIR and the folders in it, by its file's name without the ending: those that "
 	          "are there and those that come. Each is opened when it is asked for",
 	  .target = &serve.models_dir },
+	{ .name = "presets-dir",
+	  .kind = OPTION_TEXT,
+	  .value = "DIR",
+	  .help = "serve the presets in DIR, and let clients make, copy and delete such models: POST /api/create",
+	  .target = &serve.presets_dir },
 	{ .name = "models-max",
 	  .kind = OPTION_INT,
 	  .value = "N",
 	  .help = "models that are open at once; one that was not used for the longest leaves for another, as soon as "
-	          "it answers nobody; 0: any number (with --models-dir 4, else 0)",
+	          "it answers nobody; 0: any number (with --models-dir or --presets-dir 4, else 0)",
 	  .low = 0,
 	  .high = SERVE_MOST_MODELS,
 	  .target = &serve.models_max },
@@ -148,7 +153,7 @@ static const struct option_row rows[] = {
 	  .kind = OPTION_TEXT,
 	  .value = "DURATION",
 	  .help = "how long a model stays open that nobody asks: seconds, or a duration such as 5m or 1h30m; 0: until "
-	          "its last answer ends; -1: for good (with --models-dir 5m, else -1)",
+	          "its last answer ends; -1: for good (with --models-dir or --presets-dir 5m, else -1)",
 	  .target = &serve.keep_alive },
 	{ .name = "memory-limit",
 	  .kind = OPTION_INT,
@@ -480,15 +485,13 @@ int serve_begin(int argc, char **argv)
 		return serve_probe();
 	if ((status = serve_find_models(&program)))
 		return status;
-	if (serve.n_models == 0 && !serve.models_dir)
+	if (serve.n_models == 0 && !serve_has_more())
 		return serve_usage(
 			"which model? Give a GGUF file, or a directory of one in safetensors, or --models-dir");
 	if (serve.replay && serve.models_dir)
 		return serve_usage("--replay goes without --models-dir");
 	if (!serve_read_keep(serve.keep_alive, &serve.keep))
 		return serve_usage("--keep-alive: expected seconds, or a duration such as 5m or 1h30m; -1: for good");
-	if (serve.models_max < 0)
-		serve.models_max = serve.models_dir ? 4 : 0;
 	if (serve.alias.n > serve.n_models)
 		return serve_usage("--alias was given more often than there are models");
 	if (!sampling_args_check(&serve.sampling, why))

@@ -19,7 +19,7 @@ void serve_preset_from(size_t i, const char *manifest, const char *file)
 }
 
 static bool set_one(struct served *m, struct kept *k, struct sampling_args *a, const char *name, const char *value,
-                    long *context)
+                    long *context, char why[400])
 {
 	char *end;
 	long n = strtol(value, &end, 10);
@@ -38,7 +38,47 @@ static bool set_one(struct served *m, struct kept *k, struct sampling_args *a, c
 			m->most = n;
 		return whole && n >= -2 && n <= 1 << 30;
 	}
-	return serve_given(name) || sampling_args_set(a, "jitserve", name, value);
+	return serve_given(name) || sampling_args_set(a, name, value, why);
+}
+
+/* What k->preset says goes into *m, its sampling and *context. */
+static bool set_all(struct served *m, struct kept *k, struct sampling_args *a, long *context, struct error *err)
+{
+	const struct preset *p = &k->preset;
+
+	m->n_stop = 0;
+	*context = 0;
+	for (unsigned s = 0; s < p->n_set; s++) {
+		char why[400] = "";
+		if (!set_one(m, k, a, p->set[s].name, p->set[s].value, context, why))
+			return error_set(err, ERROR_ARGUMENT, "%s: \"%s\" cannot be \"%.60s\"%s%s", p->path,
+			                 p->set[s].name, p->set[s].value, *why ? ": " : "", why);
+	}
+	return true;
+}
+
+bool serve_preset_read(const struct served *m, size_t i, struct preset *p, struct error *err)
+{
+	const struct kept *k = &kept[i];
+
+	return k->file ? preset_read(p, k->file, err) : preset_find(p, m->path, k->manifest, err);
+}
+
+bool serve_preset_check(const struct preset *p, struct error *err)
+{
+	struct sampling_args a = SAMPLING_ARGS_USUAL;
+	struct kept *k = calloc(1, sizeof *k);
+	struct served *m = calloc(1, sizeof *m);
+	long context;
+	bool ok = (k && m) || error_set(err, ERROR_MEMORY, "no memory for a preset");
+
+	if (ok) {
+		k->preset = *p;
+		ok = set_all(m, k, &a, &context, err);
+	}
+	free(k);
+	free(m);
+	return ok;
 }
 
 bool serve_preset_use(struct served *m, size_t i, struct sampling_args *a, long *context, jit_error *err)
@@ -48,13 +88,7 @@ bool serve_preset_use(struct served *m, size_t i, struct sampling_args *a, long 
 	struct preset *p = &k->preset;
 
 	preset_free(p);
-	m->n_stop = 0;
-	*context = 0;
-	bool ok = k->file ? preset_read(p, k->file, &e) : preset_find(p, m->path, k->manifest, &e);
-	for (unsigned s = 0; ok && s < p->n_set; s++)
-		ok = set_one(m, k, a, p->set[s].name, p->set[s].value, context) ||
-		     error_set(&e, ERROR_ARGUMENT, "%s: \"%s\" cannot be \"%.60s\"", p->path, p->set[s].name,
-		               p->set[s].value);
+	bool ok = serve_preset_read(m, i, p, &e) && set_all(m, k, a, context, &e);
 	if (m->most < -1) /* as ollama says: as many as the context holds */
 		m->most = -1;
 	m->stop = k->stop;

@@ -38,6 +38,10 @@ bool options_complain(const struct option_program *p, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(text, sizeof text, format, ap);
 	va_end(ap);
+	if (p->said) {
+		snprintf(p->said, p->room, "%s", text);
+		return false;
+	}
 	fprintf(stderr, "%s: %s%s\nTry '%s --help'.\n", p->name, p->where ? p->where : "",
 	        error_quote(quoted, sizeof quoted, text, strlen(text)), p->name);
 	return false;

@@ -106,6 +106,8 @@ struct option_program {
 	int max_operands, n_operands; /* filled by options_parse */
 	bool *given;                  /* of each row, whether it was given; NULL: nobody asks */
 	const char *where;            /* "FILE:3: ", what stands before complaints; NULL: nothing */
+	char *said;                   /* where complaints go, `room` bytes; NULL: to standard error */
+	size_t room;
 };
 
 /* Where else options come from; the command line wins, then the environment. */

@@ -10,7 +10,7 @@
 #include "loaders/json_read.h"
 #include "programs/model_names.h"
 
-enum { FILE_MOST = 1 << 20, NAME_ROOM = 64 };
+enum { FILE_MOST = PRESET_BYTES, NAME_ROOM = PRESET_NAME };
 
 /* ---- names */
 
@@ -32,9 +32,9 @@ static const struct {
 
 /* What a file may say that changes no text here. */
 static const char *const passed[] = {
-	"license",          "requires", "description",      "num-thread", "num-batch", "num-gpu",  "main-gpu",
-	"low-vram",         "use-mmap", "use-mlock",        "numa",       "f16-kv",    "num-keep", "vocab-only",
-	"penalize-newline", "num-gqa",  "draft-num-predict"
+	"parent",  "license",  "requires",   "description",      "num-thread", "num-batch",
+	"num-gpu", "main-gpu", "low-vram",   "use-mmap",         "use-mlock",  "numa",
+	"f16-kv",  "num-keep", "vocab-only", "penalize-newline", "num-gqa",    "draft-num-predict"
 };
 
 /* The options that a preset may set. */
@@ -77,8 +77,7 @@ static bool is_in(const char *const *list, size_t n, const char *name)
 	return false;
 }
 
-/* In small letters, with dashes, and as it is called here. */
-static void own_name(char out[NAME_ROOM], const char *key)
+void preset_name(char out[PRESET_NAME], const char *key)
 {
 	size_t n = 0;
 
@@ -154,7 +153,7 @@ static bool take(struct preset *p, const char *key, const char *value, struct er
 {
 	char name[NAME_ROOM];
 
-	own_name(name, key);
+	preset_name(name, key);
 	if (strcmp(name, "system") == 0)
 		return keep(&p->system, value, err);
 	if (strcmp(name, "from") == 0 || strcmp(name, "model") == 0)
@@ -214,6 +213,11 @@ static bool take_json(struct preset *p, const char *key, const json_t *v, struct
 		       error_set(err, ERROR_FORMAT, "%s: \"%.40s\" is an object, expected a text or a number", p->path,
 		                 key);
 	return take(p, key, json_is_string(v) ? json_string_value(v) : number, err);
+}
+
+bool preset_say(struct preset *p, const char *key, const json_t *v, struct error *err)
+{
+	return take_json(p, key, v, err);
 }
 
 static bool read_json(struct preset *p, const struct file *f, struct error *err)

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "programs/model_names.h"
 
-enum { PRESET_SETTINGS = 64 };
+enum { PRESET_SETTINGS = 64, PRESET_NAME = 64, PRESET_BYTES = 1 << 20 /* of a file, at most */ };
 
 struct preset {
 	char *path;          /* of the file; NULL: there is no preset */
@@ -38,5 +38,9 @@ bool preset_read(struct preset *p, const char *path, struct error *err);
 /* The preset of what a command line named. Where that is a preset itself, the model that it names takes its place. */
 bool preset_open(struct preset *p, struct model_named *m, struct error *err);
 void preset_free(struct preset *p);
+/* One thing more, as a file in JSON has it; p->path is what sentences begin with. False: err. */
+bool preset_say(struct preset *p, const char *key, const json_t *v, struct error *err);
+/* What a name of a file is called here: in small letters, with dashes. */
+void preset_name(char out[PRESET_NAME], const char *key);
 
 #endif

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdint.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,19 +62,24 @@ bool sampling_args_check(struct sampling_args *a, char why[400])
 	return read_biases(a, why) && check_samplers(a, why);
 }
 
-bool sampling_args_set(struct sampling_args *a, const char *program, const char *name, const char *value)
+bool sampling_args_set(struct sampling_args *a, const char *name, const char *value, char why[400])
 {
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static struct sampling_args scratch;
 	static const struct option_row rows[] = {
 #define SAMPLING scratch
 #include "programs/sampling_rows.def"
 #undef SAMPLING
 	};
-	const struct option_program p = { .name = program, .row = rows, .n_rows = sizeof rows / sizeof rows[0] };
+	const struct option_program p = {
+		.name = "", .row = rows, .n_rows = sizeof rows / sizeof rows[0], .said = why, .room = 400
+	};
 
+	pthread_mutex_lock(&lock);
 	scratch = *a;
 	bool ok = options_preset(&p, name, value);
 	*a = scratch;
+	pthread_mutex_unlock(&lock);
 	return ok;
 }
 

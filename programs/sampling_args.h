@@ -52,8 +52,8 @@ void sampling_args_take(struct sampling_args *a, const jit_sampling *p);
 long sampling_args_seed(void);
 
 /* Before sampling_args_fill: what a preset says, by the name of an option; other names are passed over. False: the
- * value is wrong, which was told for the program of that name. Not for several threads at once. */
-bool sampling_args_set(struct sampling_args *a, const char *program, const char *name, const char *value);
+ * value is wrong, which why[] says. */
+bool sampling_args_set(struct sampling_args *a, const char *name, const char *value, char why[400]);
 
 /* A line for people: "temp 0.8, top-k 40, seed 7", of what is not off. */
 void sampling_args_describe(const struct sampling_args *a, char *out, size_t cap);

@@ -121,3 +121,18 @@ bool loader_unload(struct loader *l, struct served *m)
 	pthread_mutex_unlock(&l->lock);
 	return there;
 }
+
+bool loader_forget(struct loader *l, struct served *m)
+{
+	struct place *p = loader_place(l, m);
+	bool wanted = false;
+
+	pthread_mutex_lock(&l->lock);
+	for (const struct lease *e = l->first; e; e = e->next)
+		wanted |= e->model == m;
+	const bool forgets = p->state == MODEL_AWAY && !p->held && !wanted;
+	if (forgets)
+		*p = (struct place){ 0 };
+	pthread_mutex_unlock(&l->lock);
+	return forgets;
+}

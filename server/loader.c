@@ -270,6 +270,7 @@ static bool open_model(struct loader *l, struct served *m, jit_error *err)
 	p->idle = system_seconds();
 	p->loads++;
 	p->state = MODEL_LOADED;
+	p->away = m->made && m->gone; /* it was taken away meanwhile: it is there for those who asked before */
 	p->counts = true;
 	if (ok)
 		return true;
@@ -298,6 +299,10 @@ static void load(struct loader *l, struct served *m)
 	p->failed = !ok;
 	if (ok)
 		return;
+	if (m->made && m->gone) {
+		refuse_some(l, m, 404, "The model has just been deleted.");
+		return;
+	}
 	/* Whoever started the server reads where the file lies. */
 	fprintf(stderr, "jitserve: %s: %s\n", m->name, err.message);
 	refusal_hide_paths(err.message, m->path);

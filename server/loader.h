@@ -71,6 +71,10 @@ void loader_keep(struct loader *l, struct served *m, double seconds);
 /* The model leaves as soon as nobody holds it, and takes no request before. False: it is not in memory. */
 bool loader_unload(struct loader *l, struct served *m);
 
+/* A model that is not in memory, nor wanted: its entry may become another's, and nothing is known of it any more.
+ * False: it is. */
+bool loader_forget(struct loader *l, struct served *m);
+
 /* ---- for lists and numbers */
 
 enum model_state { MODEL_AWAY, MODEL_LOADING, MODEL_LOADED, MODEL_CLOSING };

@@ -1,6 +1,7 @@
 /* server/models.c - the models that a server has. */
 #include "server/models.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,10 +54,18 @@ static struct served *find_named(struct models *all, const char *name)
 	return NULL;
 }
 
-bool models_add(struct models *all, const char *path, const char *alias, const char *also, struct error *err)
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void models_lock(void) { pthread_mutex_lock(&lock); }
+
+void models_unlock(void) { pthread_mutex_unlock(&lock); }
+
+static bool add(struct models *all, const char *path, const char *alias, const char *also, struct error *err)
 {
 	struct served *m = &all->list[all->n];
 
+	if (all->n == MODELS_MOST)
+		return error_set(err, ERROR_ARGUMENT, "there are %d models already", MODELS_MOST);
 	m->path = path;
 	m->created = (long)time(NULL);
 	if (also)
@@ -70,6 +79,14 @@ bool models_add(struct models *all, const char *path, const char *alias, const c
 		                 m->name);
 	all->n++;
 	return true;
+}
+
+bool models_add(struct models *all, const char *path, const char *alias, const char *also, struct error *err)
+{
+	models_lock();
+	const bool ok = add(all, path, alias, also, err);
+	models_unlock();
+	return ok;
 }
 
 void models_look(struct models *all)

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "runtime/answer_marks.h"
 #include "runtime/jitrun.h"
+#include "server/readers.h"
 #include "server/refusal.h"
 
 struct batcher;
@@ -27,6 +28,8 @@ struct served {
 	char file[200];   /* the file's or what it was asked for by, which is understood as well */
 	long created;     /* seconds since 1970 */
 	atomic_bool gone; /* its file is not there any more: it is neither listed nor found */
+	bool made;        /* by a client, of another model (models_made.c) */
+	unsigned left;    /* the readers' turn in which such a one was taken away */
 	/* While it is in memory, and of the last time that it was: who reads this holds it (loader.h). */
 	jit_model *model;          /* NULL: it is not */
 	struct batcher *batcher;   /* NULL: it is not */
@@ -63,6 +66,19 @@ struct served {
 enum { MODELS_MOST = 128 };
 
 struct loader;
+struct models;
+
+/* Who makes models of others, for clients, and keeps them. */
+struct model_maker {
+	/* A model of that name; another one that was made goes. said: an object with system, template, messages,
+	 * license and parameters, each of which takes the place of what is kept with `from`. False: refused. */
+	bool (*make)(struct models *all, const char *name, struct served *from, const json_t *said, struct refusal *r);
+	/* False: refused. */
+	bool (*remove)(struct models *all, struct served *m, struct refusal *r);
+	/* The same object of one that was made, and its parent's name; to be given back. NULL: there is no memory, or
+	 * it has just been taken away. */
+	json_t *(*told)(const struct served *m);
+};
 
 struct models {
 	struct served *list;
@@ -71,11 +87,23 @@ struct models {
 	void (*look)(struct models *all); /* for models that have come or gone since; NULL: none do */
 	bool hides_slots;                 /* /slots is not answered */
 	struct loader *loader;
+	struct readers readers;          /* of the list: requests */
+	const struct model_maker *maker; /* NULL: no models are made */
 };
 
 /* Adds one; it is called by its file's name, or by the alias when that is not NULL. also: another name that is
  * understood, instead of the file's; NULL: the file's. False: there is one of that name. */
 bool models_add(struct models *all, const char *path, const char *alias, const char *also, struct error *err);
+/* Who adds models, or takes some away: one at a time. models_add() does this itself. */
+void models_lock(void);
+void models_unlock(void);
+/* models_made.c: an entry that is not found yet, for a model that is made; path: for as long as the entry is another's.
+ * NULL: there is none. */
+struct served *models_entry(struct models *all, const char *path, const char *name, long created);
+/* From now on it is found, and `old` is not; NULL: there is none. */
+void models_show(struct models *all, struct served *m, struct served *old);
+/* Under the lock: one that was made is no longer found, and leaves memory. */
+void models_take_away(struct models *all, struct served *m);
 /* Looks for models that have come or gone: before lists, and where a name is not known. */
 void models_look(struct models *all);
 /* NULL: none is called so. */

@@ -5,6 +5,7 @@
  *   ollama_room.c     what becomes of texts for which the context is too small
  *   ollama_embed.c    /api/embed and /api/embeddings
  *   ollama_models.c   which models there are; ollama_show.c, ollama_facts.c what the files of one say
+ *   ollama_make.c     models that are made of others, copied and deleted
  *   ollama_pull.c     a program that fetches models
  *   ollama_time.c     times and durations as Go writes them
  */
@@ -54,6 +55,9 @@ void ollama_set_room(const struct ollama_request *q, struct task *t);
 /* The model of that name, as exchange_model() has it; NULL: refused in ollama's words, or not in memory. */
 const struct served *ollama_model(struct exchange *x, const char *name);
 
+/* ollama_make.c: the model that a request names in a field, or in the other one; it must be there by that name. NULL:
+ * refused. */
+struct served *ollama_named(struct exchange *x, const json_t *body, const char *field, const char *other);
 /* A model's name as lists have it: with a tag. */
 void ollama_name(char out[208], const struct served *m);
 

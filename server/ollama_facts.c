@@ -22,8 +22,9 @@
 static void make_digest(char out[65], const struct served *m, const struct stat *st)
 {
 	char facts[400];
-	const int n = snprintf(facts, sizeof facts, "%s %s %lld %lld %lld", m->name, m->file, (long long)st->st_size,
-	                       (long long)st->st_mtim.tv_sec, (long long)st->st_mtim.tv_nsec);
+	const int n =
+		snprintf(facts, sizeof facts, "%s %s %lld %lld %lld %ld", m->name, m->file, (long long)st->st_size,
+	                 (long long)st->st_mtim.tv_sec, (long long)st->st_mtim.tv_nsec, m->made ? m->created : 0);
 
 	for (unsigned part = 0; part < 4; part++) {
 		uint64_t hash = UINT64_C(0xcbf29ce484222325) + part;
@@ -41,7 +42,10 @@ void ollama_facts_read(struct ollama_facts *f, const struct served *m, const jit
 	*f = (struct ollama_facts){ .file = NULL };
 	if (stat(m->path, &st) == 0)
 		f->bytes = (uint64_t)st.st_size;
-	ollama_time(f->modified, st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+	if (m->made)
+		ollama_time(f->modified, m->created, 0);
+	else
+		ollama_time(f->modified, st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 	make_digest(f->digest, m, &st);
 	if (loaded) {
 		f->file = &loaded->file;

@@ -38,6 +38,18 @@ static void put_name(json_t *o, const struct served *m)
 	json_put(o, "model", json_text(name, strlen(name)));
 }
 
+/* Of one that was made, with whose model it is. */
+static json_t *details_of(const struct models *all, const struct served *m, const struct ollama_facts *f)
+{
+	json_t *o = ollama_details(f), *made = m->made ? all->maker->told(m) : NULL,
+	       *parent = json_object_get(made, "parent");
+
+	if (parent)
+		json_put(o, "parent_model", json_incref(parent));
+	json_decref(made);
+	return o;
+}
+
 bool answer_ollama_tags(struct exchange *x)
 {
 	struct models *all = x->server->models;
@@ -55,7 +67,7 @@ bool answer_ollama_tags(struct exchange *x)
 		json_put(one, "modified_at", json_string(f.modified));
 		json_put(one, "size", json_integer((json_int_t)f.bytes));
 		json_put(one, "digest", json_string(f.digest));
-		json_put(one, "details", ollama_details(&f));
+		json_put(one, "details", details_of(all, m, &f));
 		json_add(list, one);
 		ollama_facts_free(&f);
 	}
@@ -93,7 +105,7 @@ static json_t *running(const struct models *all, struct served *m)
 	put_name(o, m);
 	json_put(o, "size", json_integer((json_int_t)s.info.weight_bytes));
 	json_put(o, "digest", json_string(f.digest));
-	json_put(o, "details", ollama_details(&f));
+	json_put(o, "details", details_of(all, m, &f));
 	print_end(end, s.expires);
 	json_put(o, "expires_at", json_string(end));
 	json_put(o, "size_vram", json_integer(f.on_card ? (json_int_t)s.info.weight_bytes : 0));
@@ -117,52 +129,16 @@ bool answer_ollama_ps(struct exchange *x)
 	return exchange_json(x, json_write(o));
 }
 
-/* ---- what is not done: the server's models are those that it was started with */
-
-/* The model that a request names, which must be there by that name. NULL: refused. */
-static struct served *named(struct exchange *x, const json_t *body, const char *field, const char *other)
-{
-	const char *name = NULL;
-
-	if (!field_text(body, field, &name, &x->refusal) || (!name && !field_text(body, other, &name, &x->refusal)))
-		return NULL;
-	struct served *m = name ? models_named(x->server->models, name) : NULL;
-	if (!name)
-		refuse(&x->refusal, 400, field, "%s is missing, expected the name of a model", field);
-	else if (!m)
-		refuse(&x->refusal, 404, field, "model '%.200s' not found", name);
-	return m;
-}
-
-static bool refuse_named(struct exchange *x, const char *field, const char *other, const char *why)
-{
-	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal);
-
-	if (body && named(x, body, field, other))
-		refuse(&x->refusal, 403, NULL, "%s", why);
-	json_decref(body);
-	return false;
-}
-
-bool answer_ollama_delete(struct exchange *x)
-{
-	return refuse_named(x, "model", "name", "jitserve deletes no model's files; its owner does, with jitrun rm");
-}
-
-bool answer_ollama_copy(struct exchange *x)
-{
-	return refuse_named(x, "source", "source",
-	                    "jitserve gives models no further names; --alias does when it is started");
-}
+/* ---- what is not done */
 
 bool answer_ollama_push(struct exchange *x)
 {
-	return refuse_named(x, "model", "name", "jitserve sends models nowhere");
-}
+	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal);
 
-bool answer_ollama_create(struct exchange *x)
-{
-	return refuse(&x->refusal, 501, NULL, "jitserve makes no models; it serves the files that it was started with");
+	if (body && ollama_named(x, body, "model", "name"))
+		refuse(&x->refusal, 403, NULL, "jitserve sends models nowhere");
+	json_decref(body);
+	return false;
 }
 
 bool answer_ollama_blob(struct exchange *x)
