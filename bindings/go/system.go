@@ -6,13 +6,11 @@ package jitrun
 // reference to them by name would only be resolved by Go's own linker, which leaves programs with cgo to another one.
 
 import (
-	"bufio"
 	"debug/elf"
 	"errors"
 	"fmt"
-	"os"
 	"path"
-	"strings"
+	"syscall"
 	"unsafe"
 )
 
@@ -50,37 +48,25 @@ func findSystem() error {
 // memory is something of type T at an address.
 func memory[T any](address uintptr) *T { return (*T)(pointer(&address)) }
 
-// programStart is where the program's file lies in memory: the mapping of its beginning, of the file that this code is
-// from.
+// readable says whether there is memory at an address: the kernel reads a set of signals there, and refuses what it is
+// asked to do with it.
+func readable(address uintptr) bool {
+	const nothing = ^uintptr(0)
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, nothing, address, 0, 8, 0, 0)
+	return errno != syscall.EFAULT
+}
+
+// programStart is where the program's file begins in memory: at the first page with its mark before this code.
 func programStart() (uintptr, error) {
-	const maps = "/proc/self/maps"
-	file, err := os.Open(maps)
-	if err != nil {
-		return 0, err
-	}
-	defer file.Close()
-	starts, code := map[string]uintptr{}, addressOfWork()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var from, to, offset uintptr
-		var rights, device, inode string
-		line := lines.Text()
-		if n, _ := fmt.Sscanf(line, "%x-%x %s %x %s %s", &from, &to, &rights, &offset, &device, &inode); n != 6 {
-			continue
-		}
-		_, name, _ := strings.Cut(line, inode+" ")
-		if _, there := starts[name]; offset == 0 && !there {
-			starts[name] = from
-		}
-		if start, there := starts[name]; from <= code && code < to {
-			if !there || *memory[[4]byte](start) != [4]byte{0x7f, 'E', 'L', 'F'} {
-				break
-			}
-			return start, nil
+	const page, most = 4096, 1 << 30
+	code := addressOfWork() &^ (page - 1)
+	for at := code; at > page && code-at < most; at -= page {
+		if readable(at) && *memory[[4]byte](at) == [4]byte{0x7f, 'E', 'L', 'F'} &&
+			memory[elf.Header64](at).Phentsize == uint16(unsafe.Sizeof(elf.Prog64{})) {
+			return at, nil
 		}
 	}
-	return 0, errors.New(maps + " does not say where the program's file begins")
+	return 0, errors.New("the beginning of the program was not found in memory")
 }
 
 // object is a file that the dynamic linker loaded: where it lies, and tables by their tags.

@@ -49,8 +49,9 @@ check "the tests are compiled: $(tail -n 20 "$dir/said")" [ $? = 0 ]
 "$dir/tests" -test.timeout 300s > "$dir/said" 2>&1
 check "go test: $(tail -n 60 "$dir/said")" [ $? = 0 ]
 check "no test is skipped: $(cat "$dir/said")" sh -c '! grep -q SKIP "$1"' - "$dir/said"
-# Programs with cgo are linked by another linker.
+# Programs with cgo are linked by another linker, and their threads are the C library's.
 if ${CC:-gcc} --version > /dev/null 2>&1; then
+	printf 'package jitrun\n\nimport _ "runtime/cgo"\n' > cgo_test.go
 	CGO_ENABLED=1 $go test -c -ldflags=-linkmode=external -o "$dir/cgo" . > "$dir/said" 2>&1
 	check "the tests are linked by the C compiler: $(tail -n 20 "$dir/said")" [ $? = 0 ]
 	"$dir/cgo" -test.run 'Program|Callbacks|Goexit' -test.timeout 300s > "$dir/said" 2>&1

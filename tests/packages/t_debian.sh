@@ -40,7 +40,8 @@ status=$?
 check "dpkg-buildpackage: $(tail -n 15 "$dir/built")" [ $status = 0 ]
 [ $status = 0 ] || { finish; exit 1; }
 cd "$dir/debs" || exit 1
-for package in jitrun jitserve jitpull libjitrun1 libjitrun-dev jitrun-doc; do
+go_package=golang-github-jitrun-jitrun-dev
+for package in jitrun jitserve jitpull libjitrun1 libjitrun-dev jitrun-doc $go_package; do
 	check "$package is there" [ -f "$(echo ${package}_"$version"_*.deb)" ]
 done
 for name in $(dpkg-deb --fsys-tarfile libjitrun1_*.deb | tar -tf - | grep '\.so\.1$'); do
@@ -94,7 +95,7 @@ dependencies() {
 		END { n = split(want, name, " "); for (k = 1; k <= n; k++) add(name[k]) }'
 }
 essential=$(dpkg-query -W -f '${Essential} ${Package}\n' | sed -n 's/^yes //p')
-ours=$(for package in jitrun jitserve jitpull libjitrun1 libjitrun-dev; do
+ours=$(for package in jitrun jitserve jitpull libjitrun1 libjitrun-dev $go_package; do
 	dpkg-deb -f ${package}_*.deb Depends | tr ',' '\n' | sed 's/^ *//; s/[ (].*//; /jitrun/d'
 done | sort -u)
 dependencies $essential $ours > "$dir/packages"
@@ -124,7 +125,7 @@ inside sh -c 'dpkg --purge jitserve' > /dev/null 2>&1
 inside sh -c 'dpkg -i /tmp/*.deb' > "$dir/said" 2>&1
 check "dpkg installs all: $(tail -n 5 "$dir/said")" [ $? = 0 ]
 check "and all are configured" [ "$(inside dpkg-query -W -f '${db:Status-Status}\n' jitrun jitserve jitpull \
-	libjitrun1 libjitrun-dev jitrun-doc | sort | uniq -c | tr -s ' ')" = " 6 installed" ]
+	libjitrun1 libjitrun-dev jitrun-doc $go_package | sort | uniq -c | tr -s ' ')" = " 7 installed" ]
 
 # ---- the packages' own tests: in the root, with the sources; the example is compiled here, as the root has no compiler
 mkdir -p "$root/tmp/source/models" "$root/tmp/source/docs"
@@ -143,6 +144,18 @@ example() {
 example > "$dir/said" 2>&1
 check "docs/example.c is built against libjitrun-dev and runs: $(tail -n 5 "$dir/said")" [ \
 	"$(wc -w < "$dir/said")" -ge 20 ]
+# The Go package's example likewise, of what is installed alone; it finds the library as any program does.
+go_example() {
+	GO111MODULE=off GOPATH="$root/usr/share/gocode" GOFLAGS= GOENV=off GOCACHE="$dir/go-cache" CGO_ENABLED=0 \
+		go build -o "$root/tmp/go-example" github.com/jitrun/jitrun/bindings/go/example &&
+		inside /tmp/go-example /tmp/source/models/tale-q8_0.gguf
+}
+if command -v go > /dev/null; then
+	go_example > "$dir/said" 2>&1
+	check "the Go package's example is built and runs: $(tail -n 5 "$dir/said")" [ "$(wc -w < "$dir/said")" -ge 20 ]
+else
+	echo "# skipped: go is not here"
+fi
 # The server in the root, asked from outside of it.
 if command -v curl > /dev/null; then
 	printf '%s' '{% for m in messages %}{{ m.content }}{% endfor %}' > "$root/tmp/plain.jinja"
