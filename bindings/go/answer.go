@@ -86,7 +86,7 @@ func (o *AnswerOptions) raw(h *held) *jitAnswerOptions {
 	}
 	raw.templateText, raw.templateName = h.optional("the template", o.Template),
 		h.optional("the template's name", o.TemplateName)
-	if o.Forced != nil {
+	if o.Forced != nil && o.Forced.opened != "" {
 		raw.opened = h.text("what opens a call", o.Forced.opened)
 	}
 	raw.id = h.optional("the id", o.ID)

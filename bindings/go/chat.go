@@ -200,7 +200,8 @@ type Chat struct {
 	Function  string
 	OneCall   bool // one call at most
 	// Schema is the JSON Schema that the answer keeps to, as of Tool.Parameters; Reply.Decode reads it. Grammar is any
-	// grammar. One of the two may be set, and neither with a forced call.
+	// grammar. One of the two may be set, and neither with a forced call. A model that reasons does so before what these
+	// say, unless the variable "enable_thinking" is false.
 	Schema  any
 	Grammar *Grammar
 
@@ -274,22 +275,37 @@ func renderWith(p uintptr, chat *Chat, asObjects bool) (*Prompt, error) {
 
 // ForcedCall is what makes an answer a call of a tool: what opens it in the prompt, and a grammar.
 type ForcedCall struct {
-	IDs     []int32 // to be fed behind the prompt's
+	IDs     []int32 // to be fed behind the prompt's; none where the model may reason before the call
 	Grammar Grammar // to be set then
 	opened  string
 }
 
-// ForceCall makes the next answer of a conversation a call of one of its tools, or of chat.Function.
-func (m *Model) ForceCall(chat *Chat) (*ForcedCall, error) {
+// ForceCall makes the next answer of a conversation a call of one of its tools, or of chat.Function. prompt is what the
+// conversation was written as: a model that reasons may do so before the call; nil: it must call at once.
+func (m *Model) ForceCall(chat *Chat, prompt *Prompt) (*ForcedCall, error) {
 	p, err := m.h.use()
 	if err != nil {
 		return nil, err
 	}
 	defer m.h.release()
-	return forceCall(p, chat)
+	return forceCall(p, chat, prompt)
 }
 
-func forceCall(p uintptr, chat *Chat) (*ForcedCall, error) {
+// before is what may stand before the part of an answer that keeps to a grammar.
+func (chat *Chat) before(prompt *Prompt) *before {
+	b := &before{tools: chat.Tools, templateName: chat.TemplateName}
+	if prompt != nil {
+		b.prompt = prompt.Text
+	}
+	if thinks, told := chat.Variables["enable_thinking"].(bool); told && !thinks {
+		b.template, b.templateName = new(string), ""
+	} else if chat.Template != "" {
+		b.template = &chat.Template
+	}
+	return b
+}
+
+func forceCall(p uintptr, chat *Chat, prompt *Prompt) (*ForcedCall, error) {
 	var h held
 	defer runtime.KeepAlive(&h)
 	raw := &jitForcedOptions{size: unsafe.Sizeof(jitForcedOptions{})}
@@ -298,6 +314,9 @@ func forceCall(p uintptr, chat *Chat) (*ForcedCall, error) {
 	raw.templateText = h.optional("the template", chat.Template)
 	raw.templateName = h.optional("the template's name", chat.TemplateName)
 	raw.oneCall = flag(chat.OneCall)
+	if prompt != nil {
+		raw.prompt, raw.nPrompt = h.bytes(prompt.Text)
+	}
 	if h.err != nil {
 		return nil, h.err
 	}
@@ -305,8 +324,13 @@ func forceCall(p uintptr, chat *Chat) (*ForcedCall, error) {
 	if err := status(nil, jitCallForce, p, uintptr(unsafe.Pointer(raw)), uintptr(unsafe.Pointer(out))); err != nil {
 		return nil, err
 	}
-	made := &ForcedCall{cCopy[int32](out.ids, out.nIds), Grammar{out.kind, cBytes(out.grammar, out.nGrammar)},
-		cText(out.opened)}
+	made := &ForcedCall{Grammar: Grammar{kind: out.kind, text: cBytes(out.grammar, out.nGrammar)}}
+	if out.behindReasoning != 0 {
+		made.Grammar.before = chat.before(prompt)
+		made.Grammar.before.opening = cBytes(out.prompt, out.nPrompt)
+	} else {
+		made.IDs, made.opened = cCopy[int32](out.ids, out.nIds), cText(out.opened)
+	}
 	call(jitForcedCallFree, uintptr(unsafe.Pointer(out)))
 	return made, nil
 }
@@ -423,8 +447,12 @@ func (c *ChatStream) begin(ctx context.Context, s *Session, chat *Chat) error {
 	options := AnswerOptions{Tools: chat.Tools, Prompt: prompt, Template: chat.Template,
 		TemplateName: chat.TemplateName, OneCall: chat.OneCall, KeepReasoning: chat.KeepReasoning}
 	ids := prompt.IDs
+	if grammar != nil {
+		behind := grammar.BehindReasoning(chat, prompt)
+		grammar = &behind
+	}
 	if chat.ForceCall || chat.Function != "" {
-		forced, err := forceCall(m.h.p, chat)
+		forced, err := forceCall(m.h.p, chat, prompt)
 		if err != nil {
 			return err
 		}

@@ -339,7 +339,7 @@ func TestReasoningAndForms(t *testing.T) {
 		same(t, "calls", len(got.Calls), n)
 		strict := weatherTool
 		strict.Strict = oneCall
-		forced, err := m.ForceCall(&Chat{Tools: []Tool{strict}, OneCall: oneCall})
+		forced, err := m.ForceCall(&Chat{Tools: []Tool{strict}, OneCall: oneCall}, nil)
 		ok(t, err)
 		same(t, "other members", forced.Grammar.kind&jitGrammarAdditional != 0, oneCall)
 		a, err := m.NewAnswer(AnswerOptions{Tools: []Tool{strict}, Forced: forced})
@@ -353,9 +353,9 @@ func TestReasoningAndForms(t *testing.T) {
 	}
 	_, err = m.Render(&Chat{Messages: []Message{User("a")}, TemplateName: "no such one"})
 	want(t, err, ErrArgument, "no such one")
-	_, err = m.ForceCall(&Chat{Tools: []Tool{weatherTool}, TemplateName: "no such one"})
+	_, err = m.ForceCall(&Chat{Tools: []Tool{weatherTool}, TemplateName: "no such one"}, nil)
 	want(t, err, ErrArgument, "no such one")
-	_, err = m.ForceCall(&Chat{})
+	_, err = m.ForceCall(&Chat{}, nil)
 	want(t, err, ErrArgument, "no function")
 	same(t, "a tool in JSON", mustJSON(t, Tool{Name: "n", Strict: true, Parameters: "{}"}),
 		`{"type":"function","function":{"name":"n","parameters":{},"strict":true}}`)
@@ -371,4 +371,71 @@ func mustJSON(t *testing.T, v any) string {
 	text, err := json.Marshal(v)
 	ok(t, err)
 	return string(text)
+}
+
+// A model that reasons may do so before what its answer keeps to.
+func TestReasoningBeforeAGrammar(t *testing.T) {
+	m := openModel(t)
+	const may = chatML + "{# <tool_call> <think></think> #}"
+	reasons := strings.Replace(may, "assistant\n", "assistant\n<think>\n", 1)
+	yes := struct {
+		A string `json:"a" enum:"yes,no"`
+	}{}
+	for _, chat := range []Chat{{Schema: yes}, {Tools: []Tool{weatherTool}, Function: "weather"}} {
+		chat.Messages = []Message{User("Go")}
+		// The prompt is within the reasoning, and the model does not end it by itself.
+		chat.Template, chat.MaxTokens = reasons, 9
+		s := openSession(t, m)
+		reply, err := s.Chat(ctx, &chat).Reply()
+		ok(t, err)
+		if reply.Finish != FinishLength || reply.Text != "" || len(reply.Calls) != 0 || reply.Reasoning == "" {
+			t.Fatalf("%+v", reply)
+		}
+		// The model may begin it, and does not.
+		chat.Template, chat.MaxTokens = may, 150
+		reply, err = s.Chat(ctx, &chat).Reply()
+		ok(t, err)
+		if chat.Schema == nil {
+			if reply.Reasoning != "" || len(reply.Calls) != 1 || !reply.Calls[0].Whole {
+				t.Fatalf("%+v", reply)
+			}
+			continue
+		}
+		ok(t, reply.Decode(&yes))
+		if reply.Reasoning != "" || yes.A != "yes" && yes.A != "no" {
+			t.Fatalf("%+v", reply)
+		}
+		// It begins it, unless it shall not reason.
+		mark, err := m.Tokenize("<", false, false)
+		ok(t, err)
+		ok(t, s.SetSampling(&Sampling{LogitBias: map[int32]float32{mark[0]: 60}}))
+		chat.MaxTokens = 20
+		reply, err = s.Chat(ctx, &chat).Reply()
+		ok(t, err)
+		if reply.Finish != FinishLength || reply.Text != "" {
+			t.Fatalf("%+v", reply)
+		}
+		chat.Variables, chat.MaxTokens = map[string]any{"enable_thinking": false}, 60
+		reply, err = s.Chat(ctx, &chat).Reply()
+		ok(t, err)
+		ok(t, reply.Decode(&yes))
+	}
+	chat := &Chat{Messages: []Message{User("Go")}, Template: reasons}
+	p, err := m.Render(chat)
+	ok(t, err)
+	s := openSession(t, m)
+	ok(t, s.Feed(ctx, p.IDs))
+	ok(t, s.SetGrammar(Regex("yes|no").BehindReasoning(chat, p)))
+	ok(t, s.FeedText(ctx, "Let me see. yes or no", false))
+	if complete, _ := s.GrammarComplete(); complete {
+		t.Fatal("it is complete within the reasoning")
+	}
+	ok(t, s.FeedText(ctx, "</think>\n\n", false))
+	text, err := s.Generate(ctx, 40).ReadAll()
+	ok(t, err)
+	if words := strings.Fields(text); len(words) == 0 || words[len(words)-1] != "yes" && words[len(words)-1] != "no" {
+		t.Fatalf("%q", text)
+	}
+	ok(t, s.SetGrammar(Regex("yes|no")))
+	want(t, s.FeedText(ctx, "Let me see", false), ErrArgument, "does not allow")
 }

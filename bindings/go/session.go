@@ -28,24 +28,40 @@ type Session struct {
 
 // Grammar is what an answer keeps to.
 type Grammar struct {
-	kind int32
-	text string
+	kind   int32
+	text   string
+	before *before
+}
+
+// before is what may stand before the grammar's part of an answer.
+type before struct {
+	prompt                string
+	tools                 []Tool
+	template              *string // "": of a model that was told not to reason
+	templateName, opening string
 }
 
 // JSONSchema is a grammar of the JSON values that a JSON Schema allows; "{}" is any value. SchemaOf makes schemas of Go
 // types.
-func JSONSchema(schema string) Grammar { return Grammar{jitGrammarJsonSchema, schema} }
+func JSONSchema(schema string) Grammar { return Grammar{kind: jitGrammarJsonSchema, text: schema} }
 
 // Regex is a grammar of the texts of a regular expression, as ECMA-262 writes them.
-func Regex(expression string) Grammar { return Grammar{jitGrammarRegex, expression} }
+func Regex(expression string) Grammar { return Grammar{kind: jitGrammarRegex, text: expression} }
 
 // GBNF is a grammar of rules as llama.cpp writes them, which begins with root.
-func GBNF(rules string) Grammar { return Grammar{jitGrammarGbnf, rules} }
+func GBNF(rules string) Grammar { return Grammar{kind: jitGrammarGbnf, text: rules} }
 
 // Additional has objects of a schema with "properties" and without "additionalProperties" have other members, as JSON
 // Schema says. Without it they have none.
 func (g Grammar) Additional() Grammar {
 	g.kind |= jitGrammarAdditional
+	return g
+}
+
+// BehindReasoning lets the model reason before the grammar's part of its answer to a conversation, which prompt is
+// written from: free but for end tokens, up to the mark that closes it. Session.Chat does so by itself.
+func (g Grammar) BehindReasoning(chat *Chat, prompt *Prompt) Grammar {
+	g.before = chat.before(prompt)
 	return g
 }
 
@@ -514,8 +530,24 @@ var noGrammar = Grammar{kind: jitGrammarNone}
 func (s *Session) setGrammar(grammar Grammar) error {
 	var h held
 	defer runtime.KeepAlive(&h)
-	at, n := h.bytes(grammar.text)
-	return status(s.c, jitSessionSetGrammar, s.p, uintptr(grammar.kind), at, n)
+	if grammar.before == nil {
+		at, n := h.bytes(grammar.text)
+		return status(s.c, jitSessionSetGrammar, s.p, uintptr(grammar.kind), at, n)
+	}
+	raw, b := &jitGrammarOptions{size: unsafe.Sizeof(jitGrammarOptions{})}, grammar.before
+	raw.kind, raw.behindReasoning = grammar.kind, 1
+	raw.text, raw.n = h.bytes(grammar.text)
+	raw.prompt, raw.nPrompt = h.bytes(b.prompt)
+	raw.tools = toolsText(&h, b.tools)
+	if b.template != nil {
+		raw.templateText = h.text("the template", *b.template)
+	}
+	raw.templateName = h.optional("the template's name", b.templateName)
+	raw.opening = h.optional("what opens a call", b.opening)
+	if h.err != nil {
+		return h.err
+	}
+	return status(s.c, jitSessionBeginGrammar, s.p, uintptr(unsafe.Pointer(raw)))
 }
 
 // GrammarComplete says whether the text is right as it stands; ok: there is a grammar.

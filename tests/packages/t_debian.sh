@@ -182,7 +182,7 @@ check "the unit runs the installed program" grep -q '^ExecStart=/usr/bin/jitserv
 check "and reads /etc/default/jitserve" [ -f "$root/etc/default/jitserve" ]
 check "the socket's unit is there" [ -f "${unit%service}socket" ]
 check "nothing is enabled without a model" [ -z "$(find "$root/etc/systemd" -name 'jitserve*' 2> /dev/null)" ]
-inside dpkg --purge jitserve jitpull jitrun libjitrun-dev libjitrun1 jitrun-doc > "$dir/said" 2>&1
+inside dpkg --purge $go_package jitserve jitpull jitrun libjitrun-dev libjitrun1 jitrun-doc > "$dir/said" 2>&1
 check "all can be removed: $(tail -n 3 "$dir/said")" [ $? = 0 ]
 check "and leave nothing: $(find "$root/usr" "$root/etc" -name '*jit[rsqwbp]*')" [ \
 	-z "$(find "$root/usr" "$root/etc" -name '*jit[rsqwbp]*')" ]
