@@ -191,6 +191,7 @@ check_sources() {
 	if "$@"; then passed=$((passed + 1)); else broken "$*"; fi
 }
 check_sources scripts/performance_tables.sh --check
+check_sources scripts/kernels_page.sh --check
 check_sources scripts/format.sh --check
 check_sources scripts/sizes.sh
 check_sources scripts/rooms.sh

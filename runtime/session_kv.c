@@ -83,7 +83,7 @@ void kv_piece_clean(const struct session_memory *m, const struct model_spec *s, 
 	bool pieces = template_kv_pieces(m->device->facts.target, kv->type, dims);
 	size_t key = pieces ? 16 : kv->type == DTYPE_F16 ? 2 : 4;
 
-	for (uint32_t h = 0; h < model_sizes_of(s, layer).kv_heads; h++) { /* layouts: kernels-templates/templates.h */
+	for (uint32_t h = 0; h < model_sizes_of(s, layer).kv_heads; h++) { /* layouts: docs/kernels.md */
 		clean(piece + h * head, 32, key, row_bytes, used);
 		if (s->latent.rank)
 			continue;

@@ -29,6 +29,9 @@ static void put_spans(struct kernel_use *use, struct spans spans) { memcpy(use->
 #define HAS(flag) has(k, KEY_##flag)
 #define IS_INT8 is_int8(k)
 #define HAS_HALVES (k->numerics == NUMERICS_BOUNDED)
+#define IS_NARROW is_narrow(k)
+#define GROUPED (has(k, KEY_EXPERTS) && k->tile_n > 1)
+#define ACTIVATION activation_type(k)
 
 #define F32 KERNEL_F32
 #define HALF KERNEL_HALF

@@ -1,7 +1,7 @@
 /* kernels-templates/kinds/signature_spans.h - where the bytes of one work unit lie: the functions that the rows of
  * signature.def name where a layout takes more than an expression.
  *
- * Each says what templates.h and the comments of signature.def say in words, and takes nothing from the builders: a row
+ * Each says what the comments of signature.def say in words, and takes nothing from the builders: a row
  * that is wrong differs from what kernels do (tests/kernels/t_signature.c). signature.c alone includes this.
  */
 #ifndef KERNELS_SIGNATURE_SPANS_H
@@ -63,27 +63,16 @@ static inline struct spans weights(const struct key *k, uint64_t u)
 
 static inline uint64_t packed_bytes(const struct key *k) { return row_blocks(k) * block_bytes(k); }
 
-static inline unsigned matmul_some(const struct key *k)
+/* Of activations as they are. */
+static inline uint8_t activation_type(const struct key *k)
 {
-	return has(k, KEY_EXPERTS) && k->tile_n > 1 ? KERNEL_SOME : 0;
+	return is_int8(k) ? KERNEL_INT8 : k->activation == key_type(DTYPE_F32) ? KERNEL_F32 : KERNEL_HALF;
 }
 
-static inline unsigned matmul_writes(const struct key *k)
+static inline unsigned input_bytes(const struct key *k)
 {
-	const bool adds = has(k, KEY_GATED) || (has(k, KEY_RESIDUAL) && !has(k, KEY_AWAITED));
-
-	return (adds ? KERNEL_UPDATE : KERNEL_WRITE) | matmul_some(k);
+	return has(k, KEY_NORM_IN) ? 4 : kernel_type_bytes((enum kernel_type)activation_type(k));
 }
-
-static inline uint8_t input_type(const struct key *k)
-{
-	return is_int8(k) && !has(k, KEY_NORM_IN) ? KERNEL_INT8
-	       : has(k, KEY_NORM_IN) || k->activation == key_type(DTYPE_F32)
-	               ? KERNEL_F32
-	               : KERNEL_HALF;
-}
-
-static inline unsigned input_bytes(const struct key *k) { return kernel_type_bytes((enum kernel_type)input_type(k)); }
 
 /* element: bytes; 0: the scales and sums of int8 blocks. */
 static inline struct spans input(const struct key *k, const uint64_t *a, uint64_t u, unsigned element)
@@ -285,8 +274,6 @@ static inline struct spans head_of_page(const struct key *k, uint64_t head)
 /* ---- attention */
 
 static inline uint64_t together(const struct key *k) { return k->tile_n > 1 ? k->tile_n : 1; }
-static inline unsigned attention_some(const struct key *k) { return k->rows ? KERNEL_SOME : 0; }
-static inline bool stores(const struct key *k) { return has(k, KEY_ROTATES) && !k->row_blocks; }
 
 static inline uint64_t attention_head(const struct key *k, uint64_t u)
 {

@@ -1,7 +1,7 @@
 /* kernels-templates/kinds/templates.c - the table of the kinds of kernels: builder, argument slots, effort, traffic.
  *
  * Owns: the table and what every key must satisfy. Knows nothing of what a kernel computes. A new kind is a row in
- * key.h, its argument slots in templates.h, a builder, what it moves in traffic.c, and a row here.
+ * key.h, its argument slots in templates.h and signature.def, a builder, what it moves in traffic.c, and a row here.
  */
 #include <assert.h>
 #include <stdio.h>
