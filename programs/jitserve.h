@@ -43,8 +43,8 @@ struct serve_arguments {
 	double keep; /* seconds; below 0: for good */
 	const char *slot_save, *template_file, *replay, *pooling, *reasoning, *reasoning_format, *reasoning_message,
 		*kv_type, *numerics, *speculate, *pull_with;
-	bool additional, offline, exit_on_device_failure, no_page, no_slots, verbose, no_replay, insecure, quiet,
-		sealed, no_cache, probe;
+	bool additional, offline, exit_on_device_failure, no_page, no_slots, verbose, spm_infill, no_replay, insecure,
+		quiet, sealed, no_cache, probe;
 };
 extern struct serve_arguments serve;
 

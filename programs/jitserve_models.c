@@ -197,6 +197,7 @@ static bool open_batcher(struct served *m, jit_error *err)
 	m->budget = serve.reasoning_budget;
 	m->budget_message = serve.reasoning_message;
 	m->verbose = serve.verbose;
+	m->suffix_first = serve.spm_infill;
 	m->keeps_reasoning = serve.reasoning_format && strcmp(serve.reasoning_format, "none") == 0;
 	m->kv = serve.kv_type;
 	m->numerics = m->info.bounded == JIT_BOUNDED_ALL ? "bounded" : "exact";

@@ -409,9 +409,10 @@ static const struct option_row rows[] = {
 	  .target = &serve.no_slots },
 	{ .name = "verbose",
 	  .kind = OPTION_FLAG,
-	  .help = "put into each whole chat completion, as __verbose, the prompt that the template made and how tokens "
-	          "were chosen; a request's verbose says otherwise",
+	  .help = "put the prompt and how tokens were chosen into whole answers, as __verbose; a request's verbose "
+	          "wins",
 	  .target = &serve.verbose },
+	{ .name = "spm-infill", .kind = OPTION_FLAG, .help = "text behind a gap first", .target = &serve.spm_infill },
 	{ .name = "quiet", .letter = 'q', .kind = OPTION_FLAG, .help = "no progress bar", .target = &serve.quiet },
 	OPTION_ABOUT(about),
 };
@@ -486,8 +487,7 @@ int serve_begin(int argc, char **argv)
 	if ((status = serve_find_models(&program)))
 		return status;
 	if (serve.n_models == 0 && !serve_has_more())
-		return serve_usage(
-			"which model? Give a GGUF file, or a directory of one in safetensors, or --models-dir");
+		return serve_usage("which model? Give a GGUF file, a directory of safetensors, or --models-dir");
 	if (serve.replay && serve.models_dir)
 		return serve_usage("--replay goes without --models-dir");
 	if (!serve_read_keep(serve.keep_alive, &serve.keep))

@@ -93,7 +93,6 @@ const struct option_foreign option_serve_table[] = {
 	OPTION_TOLD("no-escape", OPTION_UNUSED, "texts come as JSON"),
 	OPTION_TOLD("grammar grammar-file j json-schema jf json-schema-file", OPTION_REFUSED, GRAMMAR),
 	OPTION_TOLD("bs backend-sampling", OPTION_UNUSED, "it changes nothing of what is chosen"),
-	OPTION_TOLD("spm-infill", OPTION_REFUSED, "/infill puts the parts in the order that the model's file says"),
 	{ "embd-normalize", OPTION_REFUSED, NULL, "embeddings have length 1", "2" },
 	{ "reasoning-budget", OPTION_REFUSED, NULL,
 	  "a request says so: reasoning_budget; --reasoning off is for all of them", "-1" },

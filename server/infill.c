@@ -16,7 +16,6 @@
 #include "server/request_fields.h"
 #include "server/server.h"
 
-enum mark { PREFIX, SUFFIX, MIDDLE, REPO, SEP, PAD, MARKS };
 enum { ANSWER = 128 }; /* tokens that are kept for an answer whose request does not say */
 
 struct list {
@@ -26,22 +25,11 @@ struct list {
 
 static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }
 
-static void find_marks(const jit_model *model, int32_t mark[MARKS])
-{
-	static const char *const roles[MARKS] = { "fim_prefix", "fim_suffix", "fim_middle",
-		                                  "fim_repo",   "fim_sep",    "fim_pad" };
-
-	for (size_t i = 0; i < MARKS; i++)
-		if (jit_model_role(model, roles[i], &mark[i], NULL) != JIT_OK)
-			mark[i] = -1;
-}
-
 bool infill_is_known(const jit_model *model)
 {
-	int32_t mark[MARKS];
+	struct infill_marks m;
 
-	find_marks(model, mark);
-	return mark[PREFIX] >= 0 && mark[SUFFIX] >= 0 && mark[MIDDLE] >= 0;
+	return infill_find(model, &m);
 }
 
 /* ---- the prompt */
@@ -87,15 +75,15 @@ static bool add_head(struct list *l, const jit_model *model, int32_t sep, const 
 }
 
 /* Other files, and the head of the one with the gap. */
-static bool add_files(struct list *l, const json_t *extra, const jit_model *model, const int32_t mark[MARKS],
+static bool add_files(struct list *l, const json_t *extra, const jit_model *model, const int32_t mark[INFILL_MARKS],
                       struct refusal *r)
 {
 	static const char field[] = "input_extra";
 	json_t *one;
 	size_t i;
 
-	if (mark[REPO] >= 0 && json_array_size(extra) &&
-	    (!add(l, &mark[REPO], 1, r) || !add_text(l, model, "myproject\n", field, r)))
+	if (mark[INFILL_REPO] >= 0 && json_array_size(extra) &&
+	    (!add(l, &mark[INFILL_REPO], 1, r) || !add_text(l, model, "myproject\n", field, r)))
 		return false;
 	json_array_foreach(extra, i, one)
 	{
@@ -110,10 +98,11 @@ static bool add_files(struct list *l, const json_t *extra, const jit_model *mode
 			return refuse(r, 400, field, "input_extra[%zu]: %s", i,
 			              inner.status ? inner.message : "there is no text");
 		}
-		if (!add_head(l, model, mark[SEP], name, field, r) || !add_text(l, model, text, field, r))
+		if (!add_head(l, model, mark[INFILL_SEP], name, field, r) || !add_text(l, model, text, field, r))
 			return false;
 	}
-	return mark[SEP] < 0 || json_array_size(extra) == 0 || add_head(l, model, mark[SEP], "filename", field, r);
+	return mark[INFILL_SEP] < 0 || json_array_size(extra) == 0 ||
+	       add_head(l, model, mark[INFILL_SEP], "filename", field, r);
 }
 
 /* Where it does not fit, what is farthest from the gap is left out: three parts of what is before it, and one of what
@@ -139,21 +128,42 @@ static void cut(struct infill *o, struct list *files)
 	}
 }
 
+static bool add_part(struct list *l, int32_t mark, const int32_t *ids, size_t n, struct refusal *r)
+{
+	return add(l, &mark, 1, r) && add(l, ids, n, r);
+}
+
+/* What stands around the gap, in the model's order. */
+static bool add_parts(struct list *l, const struct infill *o, const struct infill_marks *m, bool suffix_first,
+                      struct refusal *r)
+{
+	const bool first = suffix_first || m->order != INFILL_PREFIX_SUFFIX_MIDDLE;
+
+	if (first && !add_part(l, m->id[INFILL_SUFFIX], o->suffix, o->n_suffix, r))
+		return false;
+	if (!add_part(l, m->id[INFILL_PREFIX], o->prefix, o->n_prefix, r))
+		return false;
+	if (!first && !add_part(l, m->id[INFILL_SUFFIX], o->suffix, o->n_suffix, r))
+		return false;
+	if (m->order != INFILL_SUFFIX_PREFIX && !add(l, &m->id[INFILL_MIDDLE], 1, r))
+		return false;
+	return add(l, o->middle, o->n_middle, r);
+}
+
 bool infill_make(const struct infill *given, const struct served *m, const char *field, int32_t **ids, size_t *n,
                  struct refusal *r)
 {
 	struct infill o = *given;
 	struct list all = { 0 }, files = { 0 }, first = { 0 };
-	int32_t mark[MARKS];
+	struct infill_marks marks;
 	jit_error err = { 0 };
 
-	find_marks(m->model, mark);
-	if (mark[PREFIX] < 0 || mark[SUFFIX] < 0 || mark[MIDDLE] < 0)
+	if (!infill_find(m->model, &marks))
 		return refuse(r, 400, field, "the model cannot fill in text: its vocabulary has no token for %s",
-		              mark[PREFIX] < 0   ? "what stands before a gap"
-		              : mark[SUFFIX] < 0 ? "what stands behind a gap"
-		                                 : "what fills a gap");
-	bool ok = add_files(&files, o.extra, m->model, mark, r);
+		              marks.id[INFILL_PREFIX] < 0   ? "what stands before a gap"
+		              : marks.id[INFILL_SUFFIX] < 0 ? "what stands behind a gap"
+		                                            : "what fills a gap");
+	bool ok = add_files(&files, o.extra, m->model, marks.id, r);
 	if (ok && jit_model_tokenize(m->model, "", 0, 1, 0, &first.ids, &first.n, &err) != JIT_OK)
 		ok = refuse_error(r, field, &err);
 	if (ok)
@@ -162,8 +172,7 @@ bool infill_make(const struct infill *given, const struct served *m, const char 
 	while (first.n && jit_model_is_end(m->model, first.ids[first.n - 1]))
 		first.n--;
 	ok = ok && add(&all, first.ids, first.n, r) && add(&all, files.ids, files.n, r) &&
-	     add(&all, &mark[PREFIX], 1, r) && add(&all, o.prefix, o.n_prefix, r) && add(&all, &mark[SUFFIX], 1, r) &&
-	     add(&all, o.suffix, o.n_suffix, r) && add(&all, &mark[MIDDLE], 1, r) && add(&all, o.middle, o.n_middle, r);
+	     add_parts(&all, &o, &marks, m->suffix_first, r);
 	free(first.ids);
 	free(files.ids);
 	if (ok) {
@@ -177,15 +186,16 @@ bool infill_make(const struct infill *given, const struct served *m, const char 
 
 bool infill_end(struct task *t, const jit_model *model, struct refusal *r)
 {
-	int32_t mark[MARKS], *all = realloc(t->ends, (t->n_ends + MARKS + 1) * sizeof *all);
+	struct infill_marks m;
+	int32_t *all = realloc(t->ends, (t->n_ends + INFILL_MARKS + 1) * sizeof *all);
 
 	if (!all)
 		return no_memory(r);
 	t->ends = all;
-	find_marks(model, mark);
-	for (size_t i = 0; i < MARKS; i++)
-		if (mark[i] >= 0)
-			t->ends[t->n_ends++] = mark[i];
+	infill_find(model, &m);
+	for (size_t i = 0; i < INFILL_MARKS; i++)
+		if (m.id[i] >= 0)
+			t->ends[t->n_ends++] = m.id[i];
 	return true;
 }
 

@@ -15,6 +15,18 @@
 #include "server/refusal.h"
 #include "server/task.h"
 
+enum infill_mark { INFILL_PREFIX, INFILL_SUFFIX, INFILL_MIDDLE, INFILL_REPO, INFILL_SEP, INFILL_PAD, INFILL_MARKS };
+/* The order of the texts, each behind its token; what fills the gap is the middle, or follows the prefix. */
+enum infill_order { INFILL_PREFIX_SUFFIX_MIDDLE, INFILL_SUFFIX_PREFIX_MIDDLE, INFILL_SUFFIX_PREFIX };
+struct infill_marks {
+	int32_t id[INFILL_MARKS]; /* -1: there is no such token */
+	enum infill_order order;
+};
+/* Of a model; false: it lacks one that it needs. */
+bool infill_find(const jit_model *model, struct infill_marks *m);
+/* By the text of its token for what stands before a gap, n bytes, and by its name. */
+enum infill_order infill_order_of(const char *token, size_t n, const char *name);
+
 /* Whether the model has the tokens for it. */
 bool infill_is_known(const jit_model *model);
 /* What is asked for. */

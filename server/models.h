@@ -54,6 +54,7 @@ struct served {
 	int64_t budget;             /* it is */
 	const char *budget_message; /* that then stands at its end; NULL */
 	bool verbose;               /* answers say how they were generated */
+	bool suffix_first;          /* around a gap, whatever the model's family was taught */
 	bool keeps_reasoning;       /* in the answer's text, where a request does not say */
 	jit_model_info info;
 	char description[200]; /* what info points to */

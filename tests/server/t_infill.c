@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/infill.h"
 #include "tests/server/client.h"
 #include "tests/support/fim_model.h"
 #include "tests/support/shared.h"
@@ -277,11 +278,116 @@ static void test_other_forms(void **state)
 	json_decref(ranks);
 }
 
+/* ---- families: the order of the texts, and whether there is a token for the middle */
+
+/* Tokens of a text, as add_ids(), of another server's model. */
+static void add_ids_of(struct child *of, const char *model, char *to, const char *text)
+{
+	char body[400];
+
+	snprintf(body, sizeof body, "{\"model\":\"%s\",\"content\":\"%s\"}", model, text);
+	json_t *o = client_json(of, "/tokenize", body, 200), *list = json_object_get(o, "tokens");
+	for (size_t i = 0; i < json_array_size(list); i++)
+		sprintf(to + strlen(to), "%d,", (int)json_integer_value(json_array_get(list, i)));
+	json_decref(o);
+}
+
+#define ASK "{\"model\":\"%s\",\"temperature\":0,\"n_predict\":12,"
+
+/* order: of 'p', 's' and 'm', each a token and, but for the last, its text. */
+static void check_order(struct child *of, const char *model, const char *order)
+{
+	char list[400] = "0,", body[900];
+
+	for (const char *o = order; *o; o++) {
+		sprintf(list + strlen(list), "%d,", *o == 'p' ? FIM_PREFIX : *o == 's' ? FIM_SUFFIX : FIM_MIDDLE);
+		if (*o != 'm')
+			add_ids_of(of, model, list, *o == 'p' ? "Once upon a time" : "lived in a castle.");
+	}
+	list[strlen(list) - 1] = 0;
+	snprintf(body, sizeof body, ASK "\"prompt\":[%s],\"stop_token_ids\":[%d,%d,%d]}", model, list, FIM_PREFIX,
+	         FIM_SUFFIX, FIM_MIDDLE);
+	json_t *expected = client_json(of, "/completion", body, 200);
+	snprintf(body, sizeof body,
+	         ASK "\"input_prefix\":\"Once upon a time\",\"input_suffix\":\"lived in a castle.\"}", model);
+	json_t *found = client_json(of, "/infill", body, 200);
+	assert_string_equal(json_string_value(json_object_get(found, "content")),
+	                    json_string_value(json_object_get(expected, "content")));
+	assert_int_equal(json_integer_value(json_object_get(found, "tokens_evaluated")),
+	                 json_integer_value(json_object_get(expected, "tokens_evaluated")));
+	json_decref(found);
+	snprintf(body, sizeof body, ASK "\"prompt\":\"Once upon a time\",\"suffix\":\"lived in a castle.\"}", model);
+	found = client_json(of, "/v1/completions", body, 200);
+	const json_t *choice = json_array_get(json_object_get(found, "choices"), 0);
+	assert_string_equal(json_string_value(json_object_get(choice, "text")),
+	                    json_string_value(json_object_get(expected, "content")));
+	json_decref(found);
+	json_decref(expected);
+}
+
+static void test_families(void **state)
+{
+	static const struct {
+		const char *file, *model, *basename, *order;
+	} rows[] = { { "t_infill-c.gguf", "t_infill-c", "Codestral-22B", "sp" },
+		     { "t_infill-m.gguf", "t_infill-m", "mellum-4b", "spm" },
+		     { "t_infill-g.gguf", "t_infill-g", "CodeGeeX4", "spm" },
+		     { "t_infill-q.gguf", "t_infill-q", "Qwen2.5-Coder", "psm" } };
+	(void)state;
+
+	for (size_t i = 0; i < 4; i++)
+		fim_model_of(rows[i].file, rows[i].basename);
+	struct child all = child_start((const char *[]){
+		rows[0].file, rows[1].file, rows[2].file, rows[3].file, "--no-cache", "--context", "256", NULL });
+	for (size_t i = 0; i < 4; i++)
+		check_order(&all, rows[i].model, rows[i].order);
+	assert_int_equal(child_stop(&all), 0);
+	all = child_start(
+		(const char *[]){ rows[0].file, rows[3].file, "--no-cache", "--context", "256", "--spm-infill", NULL });
+	check_order(&all, rows[0].model, "sp");
+	check_order(&all, rows[3].model, "spm");
+	assert_int_equal(child_stop(&all), 0);
+	for (size_t i = 0; i < 4; i++)
+		unlink(rows[i].file);
+}
+
+/* By the text of a token, or by a name: every family's. */
+static void test_orders(void **state)
+{
+	static const struct {
+		const char *token, *name;
+		enum infill_order order;
+	} rows[] = {
+		{ "\342\226\201<PRE>", "CodeLlama 7B", INFILL_PREFIX_SUFFIX_MIDDLE },
+		{ "<fim_prefix>", "starcoder2-3b", INFILL_PREFIX_SUFFIX_MIDDLE },
+		{ "<fim-prefix>", "santacoder", INFILL_PREFIX_SUFFIX_MIDDLE },
+		{ "<fim_prefix>", "Granite 8B Code", INFILL_PREFIX_SUFFIX_MIDDLE },
+		{ "<\357\275\234fim\342\226\201begin\357\275\234>", "deepseek-coder", INFILL_PREFIX_SUFFIX_MIDDLE },
+		{ "<|fim_prefix|>", "Qwen2.5 Coder", INFILL_PREFIX_SUFFIX_MIDDLE },
+		{ "<|fim_prefix|>", "codegemma-2b", INFILL_PREFIX_SUFFIX_MIDDLE },
+		{ "<|code_prefix|>", "GLM-4.5-Air", INFILL_PREFIX_SUFFIX_MIDDLE },
+		{ "<|prefix|>", "Falcon-H1-Tiny-Coder", INFILL_PREFIX_SUFFIX_MIDDLE },
+		{ "<|code_prefix|>", "codegeex4-all-9b", INFILL_SUFFIX_PREFIX_MIDDLE },
+		{ "<[fim-prefix]>", "Seed-Coder-8B-Base", INFILL_SUFFIX_PREFIX_MIDDLE },
+		{ "<[fim-prefix]>", "", INFILL_SUFFIX_PREFIX_MIDDLE },
+		{ "<fim_prefix>", "Mellum-4b-base", INFILL_SUFFIX_PREFIX_MIDDLE },
+		{ "[PREFIX]", "", INFILL_SUFFIX_PREFIX },
+		{ "<unk>", "Codestral 22B", INFILL_SUFFIX_PREFIX },
+		{ "", "", INFILL_PREFIX_SUFFIX_MIDDLE },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (infill_order_of(rows[i].token, strlen(rows[i].token), rows[i].name) != rows[i].order)
+			fail_msg("%s of %s", rows[i].token, rows[i].name);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_prompt),  cmocka_unit_test(test_editor),      cmocka_unit_test(test_long),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_other_forms),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_other_forms), cmocka_unit_test(test_families),
+		cmocka_unit_test(test_orders),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

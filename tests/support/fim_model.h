@@ -28,7 +28,8 @@ static inline size_t fim_key(unsigned char *to, size_t at, const char *key, uint
 }
 
 /* Writes it there. */
-static inline void fim_model(const char *path)
+/* basename: of the family; NULL: none. */
+static inline void fim_model_of(const char *path, const char *basename)
 {
 	static const char *const keys[] = { "tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.fim_suf_token_id",
 		                            "tokenizer.ggml.fim_mid_token_id" };
@@ -43,6 +44,12 @@ static inline void fim_model(const char *path)
 		n = fim_key(more, n, keys[i], UINT32);
 		n = fim_put(more, n, &(uint32_t){ FIM_PREFIX + i }, 4);
 	}
+	if (basename) {
+		const uint64_t length = strlen(basename);
+		n = fim_key(more, n, "general.basename", STRING);
+		n = fim_put(more, n, &length, 8);
+		n = fim_put(more, n, basename, length);
+	}
 	n = fim_key(more, n, "general.filler", STRING);
 	const uint64_t filler = (FIM_ALIGNED - (n + 8) % FIM_ALIGNED) % FIM_ALIGNED;
 	n = fim_put(more, n, &filler, 8) + filler;
@@ -50,7 +57,7 @@ static inline void fim_model(const char *path)
 		more[i] = '.';
 	uint64_t count;
 	memcpy(&count, head + COUNT, 8);
-	count += 4;
+	count += 4 + (basename != NULL);
 	memcpy(head + COUNT, &count, 8);
 	assert_true(fwrite(head, 1, HEAD, out) == HEAD && fwrite(more, 1, n, out) == n);
 	while ((got = fread(part, 1, sizeof part, in)) > 0)
@@ -58,5 +65,7 @@ static inline void fim_model(const char *path)
 	fclose(in);
 	assert_int_equal(fclose(out), 0);
 }
+
+static inline void fim_model(const char *path) { fim_model_of(path, NULL); }
 
 #endif
