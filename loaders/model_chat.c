@@ -109,10 +109,10 @@ static bool from_json(struct model *m, const struct file *json, struct error *er
 /* Names and texts in turn, a 0 behind each: what gather() makes of the files, and packed models hold. */
 static bool from_named(struct model *m, const struct file *named, struct error *err)
 {
-	const char *p = (const char *)named->base, *end = p + named->size;
-
 	m->file->chat_label = named->label;
-	while (named->base && p < end) {
+	if (!named->base)
+		return true;
+	for (const char *p = (const char *)named->base, *end = p + named->size; p < end;) {
 		const char *text = memchr(p, 0, (size_t)(end - p));
 		const char *last = text ? memchr(text + 1, 0, (size_t)(end - text - 1)) : NULL;
 		if (!last)

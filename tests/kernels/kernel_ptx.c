@@ -174,6 +174,12 @@ static void collect(const struct kernel_ptx *k, const uint64_t *arg, struct memo
 	}
 }
 
+/* A region's address on the card. */
+static void *there(const struct memory *m, unsigned region)
+{
+	return (void *)(uintptr_t)((uint64_t)(uintptr_t)m->region[region].base + m->region[region].by);
+}
+
 /* All keys lie in one region, all values in another: what these are moved by more is added to the slot of values. */
 static void send_table(struct kernel_ptx *k, const uint64_t *arg, uint64_t *own, const struct memory *m)
 {
@@ -192,7 +198,7 @@ static void send_table(struct kernel_ptx *k, const uint64_t *arg, uint64_t *own,
 	for (size_t i = 0; i < n; i++)
 		moved[i] = page[i] + of_keys;
 	own[values] = arg[values] + of_values - of_keys;
-	must(k, d->upload(d, m->region[m->table].base + m->region[m->table].by, moved, n * sizeof *page, &err), &err);
+	must(k, d->upload(d, there(m, m->table), moved, n * sizeof *page, &err), &err);
 	free(moved);
 }
 
@@ -229,7 +235,7 @@ static void fetch(struct kernel_ptx *k, struct memory *m)
 		uint8_t *now = i == m->table ? NULL : malloc(m->region[i].bytes);
 		assert_true(now || i == m->table);
 		if (now)
-			must(k, d->read(d, now, m->region[i].base + m->region[i].by, m->region[i].bytes, &err), &err);
+			must(k, d->read(d, now, there(m, i), m->region[i].bytes, &err), &err);
 		if (now && memcmp(m->region[i].base, now, m->region[i].bytes) != 0)
 			memcpy(m->region[i].base, now, m->region[i].bytes);
 		free(now);

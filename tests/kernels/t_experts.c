@@ -244,7 +244,8 @@ static void test_slots(void **unused)
 
 	for (unsigned mix = 0; mix < n_mixes; mix++)
 		for (unsigned i = 0; i < LENGTHS; i++, at++) {
-			struct problem p = problem(mix, 1 + draw_number(70), lengths[i], 1, 1, 1, draw_flags());
+			const uint32_t flags = draw_flags(), rows = 1 + draw_number(70);
+			struct problem p = problem(mix, rows, lengths[i], 1, 1, 1, flags);
 			p.key.heads = SLOTS;
 			p.key.kv_heads = at % 2 ? 1 : SLOTS;
 			if (test_full() || at % (test_quick() ? 13 : 5) == 0)
@@ -260,8 +261,8 @@ static void test_groups(void **unused)
 	for (unsigned mix = 0; mix < n_mixes; mix++)
 		for (unsigned i = 0; i < LENGTHS; i++)
 			for (unsigned width = 2; width <= 8; width *= 2, at++) {
-				struct problem p =
-					problem(mix, 1 + draw_number(70), lengths[i], width, 1, 1, draw_flags());
+				const uint32_t flags = draw_flags(), rows = 1 + draw_number(70);
+				struct problem p = problem(mix, rows, lengths[i], width, 1, 1, flags);
 				if (test_full() || at % (test_quick() ? 31 : 11) == 0)
 					check(&p);
 			}
