@@ -350,14 +350,17 @@ static bool remove_made(struct models *all, struct served *m, struct refusal *r)
 {
 	pthread_mutex_lock(&lock);
 	bool ok = !m->gone || refuse(r, 404, "model", "model '%.200s' not found", m->name);
-	if (ok && unlink(made[number_of(m)].file) && errno != ENOENT)
-		ok = refuse_file(r, "a file cannot be deleted");
-	if (ok) {
-		sync_folder();
+	if (ok) { /* before its file: who is just opening it finds that it is gone, and not that a file is missing */
 		models_lock();
 		models_take_away(all, m);
 		models_unlock();
 	}
+	if (ok && unlink(made[number_of(m)].file) && errno != ENOENT) {
+		ok = refuse_file(r, "a file cannot be deleted");
+		models_show(all, m, NULL);
+	}
+	if (ok)
+		sync_folder();
 	pthread_mutex_unlock(&lock);
 	return ok;
 }

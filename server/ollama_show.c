@@ -158,10 +158,10 @@ static bool show(struct exchange *x, const struct served *m, const struct ollama
 		json_put(details, "parent_model", json_text(parent, strlen(parent)));
 	json_put(o, "details", details);
 	tell_made(o, made);
-	json_decref(made);
 	json_put(o, "model_info", ollama_info(f, m, verbose));
 	json_put(o, "capabilities", capabilities(f, loaded, text));
 	json_put(o, "modified_at", json_string(f->modified));
+	json_decref(made); /* whose template this was */
 	return exchange_json(x, json_write(o));
 }
 
