@@ -27,6 +27,7 @@ type Batch struct {
 	c        *core
 	p        uintptr
 	sessions map[uintptr]*Session
+	left     []*Session // they are ready, and nobody was told
 }
 
 // NewBatch opens a batch without sessions. options may be nil.
@@ -85,7 +86,7 @@ func (b *Batch) Close() error {
 			s.hooks.end()
 		}
 	}
-	b.sessions = nil
+	b.sessions, b.left = nil, nil
 	urgently(jitBatchClose, b.p)
 	b.p = 0
 	b.c.end()
@@ -131,24 +132,63 @@ func (s *Session) Submit(ids []int32) (reused int, err error) {
 }
 
 // Step makes at most one pass over what is pending, and gives the sessions whose tokens are all computed by now, each
-// told once. An error of one session is told by what is asked of it next.
+// told once. An error of one session is told by what is asked of it next. Behind a panic of a function that it called,
+// the next step tells of what is ready.
 func (b *Batch) Step(ctx context.Context) ([]*Session, error) {
+	return b.step(ctx, func(*Session) bool { return true })
+}
+
+// step tells of the sessions that the caller wants, and leaves others to others.
+func (b *Batch) step(ctx context.Context, wants func(s *Session) bool) ([]*Session, error) {
 	if err := b.enter(); err != nil {
 		return nil, err
 	}
 	defer b.c.mu.Unlock()
-	ready, n := make([]uintptr, len(b.sessions)+1), new(uintptr)
-	err := b.c.compute(ctx, jitBatchStep, b.p, uintptr(at(ready)), uintptr(len(ready)), uintptr(unsafe.Pointer(n)))
-	if err != nil {
+	if out := b.take(wants); len(out) > 0 {
+		return out, nil
+	}
+	if err := b.pass(ctx); err != nil {
 		return nil, err
 	}
-	var out []*Session
-	for _, p := range ready[:*n] {
-		if s := b.sessions[p]; s != nil {
-			out = append(out, s)
+	return b.take(wants), nil
+}
+
+// pass computes, and keeps who is ready, also where a function that it calls panics.
+func (b *Batch) pass(ctx context.Context) error {
+	ready, n := make([]uintptr, len(b.sessions)+1), new(uintptr)
+	defer func() {
+		for _, p := range ready[:*n] {
+			if s := b.sessions[p]; s != nil {
+				b.left = append(b.left, s)
+			}
+		}
+	}()
+	return b.c.compute(ctx, jitBatchStep, b.p, uintptr(at(ready)), uintptr(len(ready)), uintptr(unsafe.Pointer(n)))
+}
+
+// forgetSession takes out a session that is closed.
+func (b *Batch) forgetSession(s *Session, p uintptr) {
+	delete(b.sessions, p)
+	for i, one := range b.left {
+		if one == s {
+			b.left = append(b.left[:i:i], b.left[i+1:]...)
+			return
 		}
 	}
-	return out, nil
+}
+
+// take takes some of those that are left.
+func (b *Batch) take(wants func(s *Session) bool) []*Session {
+	var out, left []*Session
+	for _, s := range b.left {
+		if wants(s) {
+			out = append(out, s)
+		} else {
+			left = append(left, s)
+		}
+	}
+	b.left = left
+	return out
 }
 
 // Pending is how many sessions have tokens to compute, or are ready and were not told yet.
@@ -157,7 +197,7 @@ func (b *Batch) Pending() int {
 		return 0
 	}
 	defer b.c.mu.Unlock()
-	return int(call(jitBatchPending, b.p))
+	return int(call(jitBatchPending, b.p)) + len(b.left)
 }
 
 // Forget forgets what is remembered of closed sessions that begin with these tokens; without tokens: of all. How many

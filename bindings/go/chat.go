@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"math"
 	"runtime"
 	"time"
 	"unsafe"
@@ -435,14 +436,35 @@ func (c *ChatStream) begin(ctx context.Context, s *Session, chat *Chat) error {
 		return err
 	}
 	defer s.c.mu.Unlock()
-	m := s.model
-	grammar, err := chat.grammar()
+	ids, grammar, err := c.prepare(s.model, chat)
 	if err != nil {
 		return err
 	}
+	if err := s.goOn(ctx, ids, grammar, chat.Stop); err != nil {
+		return err
+	}
+	c.g = s.Generate(ctx, limit(chat.MaxTokens))
+	return nil
+}
+
+// limit is a number of tokens; 0 stands for as many as there is room for.
+func limit(most int) int {
+	if most == 0 {
+		return math.MaxInt
+	}
+	return most
+}
+
+// prepare opens the reader of an answer, and gives the prompt's tokens and what the answer keeps to. The model is in
+// use.
+func (c *ChatStream) prepare(m *Model, chat *Chat) ([]int32, *Grammar, error) {
+	grammar, err := chat.grammar()
+	if err != nil {
+		return nil, nil, err
+	}
 	prompt, err := render(m.h.p, chat)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	options := AnswerOptions{Tools: chat.Tools, Prompt: prompt, Template: chat.Template,
 		TemplateName: chat.TemplateName, OneCall: chat.OneCall, KeepReasoning: chat.KeepReasoning}
@@ -454,27 +476,17 @@ func (c *ChatStream) begin(ctx context.Context, s *Session, chat *Chat) error {
 	if chat.ForceCall || chat.Function != "" {
 		forced, err := forceCall(m.h.p, chat, prompt)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		options.Forced, grammar = forced, &forced.Grammar
 		ids = append(ids[:len(ids):len(ids)], forced.IDs...)
 	}
 	if len(ids) == 0 {
-		return errorf(ErrArgument, "the conversation has no tokens: one at least was expected")
+		return nil, nil, errorf(ErrArgument, "the conversation has no tokens: one at least was expected")
 	}
 	m.h.again()
-	if c.answer, err = m.answer(m.h.p, options); err != nil {
-		return err
-	}
-	if err := s.goOn(ctx, ids, grammar, chat.Stop); err != nil {
-		return err
-	}
-	most := chat.MaxTokens
-	if most == 0 {
-		most = int(^uint(0) >> 1)
-	}
-	c.g = s.Generate(ctx, most)
-	return nil
+	c.answer, err = m.answer(m.h.p, options)
+	return ids, grammar, err
 }
 
 // grammar is what Schema or Grammar say; nil: nothing.
@@ -540,6 +552,11 @@ func (c *ChatStream) more() ([]Event, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.read(id, text, goesOn)
+}
+
+// read takes what a step gave.
+func (c *ChatStream) read(id int32, text string, goesOn bool) ([]Event, error) {
 	if goesOn {
 		return c.answer.FeedToken(text, id)
 	}
@@ -570,12 +587,17 @@ func (c *ChatStream) Reply() (*Reply, error) {
 		return nil, c.err
 	}
 	c.Close()
-	for _, one := range c.reply.Calls {
-		if one.Whole && c.reply.Finish == FinishStop {
-			c.reply.Finish = FinishCalls
+	return c.reply.ended(), nil
+}
+
+// ended is a reply whose calls say how it ended.
+func (r *Reply) ended() *Reply {
+	for _, one := range r.Calls {
+		if one.Whole && r.Finish == FinishStop {
+			r.Finish = FinishCalls
 		}
 	}
-	return &c.reply, nil
+	return r
 }
 
 // Close ends it: nothing more comes. The session stays.

@@ -142,10 +142,14 @@ func (m *Model) Tokenize(text string, addSpecial, parseSpecial bool) ([]int32, e
 		return nil, err
 	}
 	defer m.h.release()
+	return tokenize(p, text, addSpecial, parseSpecial)
+}
+
+func tokenize(p uintptr, text string, addSpecial, parseSpecial bool) ([]int32, error) {
 	var h held
 	at, n := h.bytes(text)
 	out := &struct{ ids, n uintptr }{}
-	err = status(nil, jitModelTokenize, p, at, n, uintptr(flag(addSpecial)), uintptr(flag(parseSpecial)),
+	err := status(nil, jitModelTokenize, p, at, n, uintptr(flag(addSpecial)), uintptr(flag(parseSpecial)),
 		uintptr(unsafe.Pointer(&out.ids)), uintptr(unsafe.Pointer(&out.n)))
 	runtime.KeepAlive(&h)
 	if err != nil {

@@ -161,7 +161,7 @@ func (s *Session) close() {
 		return
 	}
 	if s.batch != nil {
-		delete(s.batch.sessions, p)
+		s.batch.forgetSession(s, p)
 	}
 	urgently(jitSessionClose, p)
 	if s.hooks != nil {
