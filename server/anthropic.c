@@ -35,6 +35,7 @@ struct anthropic_reply {
 	struct think think;
 	struct tool_calls tools;
 	json_t *content;   /* blocks of a whole answer */
+	json_t *warnings;  /* what of the request was left out */
 	enum block open;   /* of the text that comes */
 	struct bytes text; /* of the open block, of a whole answer */
 	unsigned blocks;   /* begun so far */
@@ -74,6 +75,8 @@ static json_t *message(const struct anthropic_reply *o, json_t *content, json_t 
 	json_put(j, "stop_reason", reason);
 	json_put(j, "stop_sequence", stop);
 	json_put(j, "usage", usage(o));
+	if (json_array_size(o->warnings))
+		json_put(j, "warnings", json_incref(o->warnings));
 	return j;
 }
 
@@ -292,6 +295,7 @@ static void close_reply(struct reply *r)
 	think_end(&o->think);
 	tool_calls_free(&o->tools);
 	json_decref(o->content);
+	json_decref(o->warnings);
 	bytes_free(&o->text);
 	task_release(o->task);
 	free(o->prompt);
@@ -317,7 +321,7 @@ static struct anthropic_reply *open_reply(const struct served *m, struct task *t
 	return o;
 }
 
-static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct task *t,
+static bool begin(struct exchange *x, const json_t *body, json_t *warnings, const struct served *m, struct task *t,
                   struct conversation *c)
 {
 	bool forced = false;
@@ -331,6 +335,7 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
 	snprintf(o->request, sizeof o->request, "%s", x->id);
 	o->in_call = forced;
+	o->warnings = json_incref(warnings);
 	tool_calls_begin(&o->tools, tools_form_in(m->tools, field_value(body, "tools") != NULL), t->opened,
 	                 t->functions);
 	o->prompt = c->text;
@@ -343,10 +348,10 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 }
 
 /* The request in the form that the others have, its model and its prompt. NULL: refused. */
-static json_t *read_request(struct exchange *x, const struct served **m, struct conversation *c)
+static json_t *read_request(struct exchange *x, json_t *warnings, const struct served **m, struct conversation *c)
 {
 	json_t *given = request_read(x->body.p, x->body.n, REQUEST_MESSAGES, &x->refusal);
-	json_t *body = given ? anthropic_to_openai(given, &x->refusal) : NULL;
+	json_t *body = given ? anthropic_to_openai(given, warnings, &x->refusal) : NULL;
 	const char *name = NULL;
 
 	json_decref(given);
@@ -361,14 +366,15 @@ bool answer_messages(struct exchange *x)
 {
 	struct conversation c = { 0 };
 	const struct served *m;
-	json_t *body = read_request(x, &m, &c);
+	json_t *warnings = json_array(), *body = read_request(x, warnings, &m, &c);
 	struct task *t = body ? task_open(m) : NULL;
 
 	if (body && !t)
 		refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
-	bool ok = t && begin(x, body, m, t, &c);
+	bool ok = t && begin(x, body, warnings, m, t, &c);
 	task_release(t);
 	conversation_free(&c);
+	json_decref(warnings);
 	json_decref(body);
 	return ok;
 }
@@ -377,7 +383,7 @@ bool answer_count_tokens(struct exchange *x)
 {
 	struct conversation c = { 0 };
 	const struct served *m;
-	json_t *body = read_request(x, &m, &c), *o = NULL;
+	json_t *body = read_request(x, NULL, &m, &c), *o = NULL;
 
 	if (body)
 		o = json_pack("{s:I}", "input_tokens", (json_int_t)c.n_ids);

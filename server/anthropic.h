@@ -9,7 +9,7 @@
 
 #include "server/refusal.h"
 
-/* NULL: refused. */
-json_t *anthropic_to_openai(const json_t *body, struct refusal *r);
+/* warnings: an array, which is told what was left out, a sentence each; NULL. NULL: refused. */
+json_t *anthropic_to_openai(const json_t *body, json_t *warnings, struct refusal *r);
 
 #endif

@@ -8,6 +8,7 @@
 #include "loaders/json_read.h"
 #include "loaders/json_write.h"
 #include "server/anthropic.h"
+#include "server/anthropic_tools.h"
 #include "server/fields.h"
 #include "server/talk.h"
 
@@ -102,7 +103,7 @@ static bool add_blocks(json_t *messages, const char *role, const json_t *blocks,
 			ok = add_call(calls, block, r) && ok;
 		else if (type && strcmp(type, "thinking") == 0 && json_is_string(json_object_get(block, type)))
 			bytes_text(&thoughts, json_string_value(json_object_get(block, type)));
-		else if (!type || strstr(type, "thinking") == NULL)
+		else if (!type || (strstr(type, "thinking") == NULL && !anthropic_block_is_hosted(type)))
 			ok = refuse(r, 400, "messages", "a message has content of type %.60s, which is not supported",
 			            type ? type : "none");
 	}
@@ -118,34 +119,6 @@ static bool add_blocks(json_t *messages, const char *role, const json_t *blocks,
 	json_decref(parts);
 	json_decref(calls);
 	return ok;
-}
-
-static json_t *tools_of(const json_t *tools, struct refusal *r)
-{
-	json_t *list = json_array(), *tool;
-	size_t i;
-
-	json_array_foreach(tools, i, tool)
-	{
-		json_t *schema = json_object_get(tool, "input_schema"),
-		       *description = json_object_get(tool, "description");
-		const char *type = json_string_value(json_object_get(tool, "type"));
-		if (!schema) /* one that Anthropic's own servers run, or whose form its models were trained for */
-			talk_refuse_tool(i, type ? type : "none, without an input_schema", r);
-		else if (!json_is_string(json_object_get(tool, "name")))
-			refuse(r, 400, "tools", "tool %zu has no text as its name", i);
-		if (r->status)
-			break;
-		json_t *o = json_object(), *function = json_object();
-		json_put(function, "name", json_incref(json_object_get(tool, "name")));
-		if (description)
-			json_put(function, "description", json_incref(description));
-		json_put(function, "parameters", json_incref(schema));
-		json_put(o, "type", json_string("function"));
-		json_put(o, "function", function);
-		json_add(list, o);
-	}
-	return list;
 }
 
 static json_t *choice_of(const json_t *choice, struct refusal *r)
@@ -188,7 +161,7 @@ static void add_effort(json_t *o, const char *effort)
 }
 
 /* The fields that chat completions have in another form. */
-static bool take_fields(json_t *o, const json_t *body, struct refusal *r)
+static bool take_fields(json_t *o, const json_t *body, json_t *warnings, struct refusal *r)
 {
 	static const char *const others[] = { "system", "stop_sequences", "tools", "tool_choice" };
 	const json_t *system = field_value(body, "system"), *stops = field_value(body, "stop_sequences");
@@ -212,8 +185,12 @@ static bool take_fields(json_t *o, const json_t *body, struct refusal *r)
 		return false;
 	if (stops)
 		json_put(o, "stop", json_incref((json_t *)(uintptr_t)stops));
-	if (json_array_size(tools))
-		json_put(o, "tools", tools_of(tools, r));
+	if (json_array_size(tools)) {
+		json_t *list = anthropic_tools(tools, warnings, r);
+		if (json_array_size(list))
+			json_put(o, "tools", json_incref(list));
+		json_decref(list);
+	}
 	if (choice)
 		json_put(o, "tool_choice", choice_of(choice, r));
 	if (one)
@@ -223,7 +200,7 @@ static bool take_fields(json_t *o, const json_t *body, struct refusal *r)
 	return r->status == 0;
 }
 
-json_t *anthropic_to_openai(const json_t *body, struct refusal *r)
+json_t *anthropic_to_openai(const json_t *body, json_t *warnings, struct refusal *r)
 {
 	const json_t *given = json_object_get(body, "messages");
 	json_t *o = json_copied(body, false), *messages = json_array(), *message;
@@ -245,7 +222,7 @@ json_t *anthropic_to_openai(const json_t *body, struct refusal *r)
 			ok = add_blocks(messages, role, content, r) && ok;
 	}
 	json_put(o, "messages", messages);
-	if (ok && take_fields(o, body, r) && talk_bring_to_form(o, "messages", r))
+	if (ok && take_fields(o, body, warnings, r) && talk_bring_to_form(o, "messages", r))
 		return o;
 	json_decref(o);
 	return NULL;

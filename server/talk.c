@@ -16,11 +16,6 @@ bool talk_refuse_tool(size_t number, const char *type, struct refusal *r)
 	              number, type);
 }
 
-bool talk_may_leave_out(const char *type)
-{
-	return strncmp(type, "web_search", 10) == 0 || strcmp(type, "image_generation") == 0;
-}
-
 /* The model is told of functions alone; what it never hears of it cannot call. */
 static bool has_functions(const json_t *body, struct refusal *r)
 {

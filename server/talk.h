@@ -18,9 +18,6 @@
 bool talk_bring_to_form(json_t *body, const char *conversation, struct refusal *r);
 /* parallel_tool_calls. False: refused. */
 bool talk_read_calls(struct task *t, const json_t *body, struct refusal *r);
-/* Agents offer the search and the pictures of their usual servers beside their own functions, and go on without: such a
- * tool may be left out where there are functions. Any other one is refused. */
-bool talk_may_leave_out(const char *type);
 /* A tool of a type that is not done. False always. */
 bool talk_refuse_tool(size_t number, const char *type, struct refusal *r);
 
