@@ -127,6 +127,27 @@ struct served *models_find(struct models *all, const char *name, struct refusal 
 	return m;
 }
 
+/* What the pages of the KV cache that hold something take. */
+static uint64_t cache_in_use(const struct model_status *s)
+{
+	const jit_batch_stats *b = &s->numbers.batch;
+
+	return s->state == MODEL_AWAY || !b->pages ? 0 : b->kv_bytes / b->pages * b->pages_used;
+}
+
+/* What the model takes, and what is set aside for it: all that its cache may come to. While it is loaded, what it will
+ * take. */
+static void put_bytes(json_t *o, const struct model_status *s)
+{
+	const bool open = s->state == MODEL_LOADED || s->state == MODEL_CLOSING;
+	const uint64_t weights = open ? s->info.weight_bytes : 0, cache = open ? cache_in_use(s) : 0;
+
+	json_put(o, "bytes", json_integer((json_int_t)(open ? weights + cache : s->bytes)));
+	json_put(o, "weight_bytes", json_integer((json_int_t)weights));
+	json_put(o, "kv_bytes", json_integer((json_int_t)cache));
+	json_put(o, "reserved_bytes", json_integer((json_int_t)s->bytes));
+}
+
 /* In the words of llama.cpp's server, when it has several. */
 static json_t *status_json(const struct model_status *s)
 {
@@ -137,8 +158,25 @@ static json_t *status_json(const struct model_status *s)
 	                     : s->state == MODEL_LOADING ? "loading"
 	                                                 : "unloaded"));
 	json_put(o, "failed", json_boolean(s->failed));
-	json_put(o, "bytes", json_integer((json_int_t)s->bytes));
+	put_bytes(o, s);
 	return o;
+}
+
+/* What the lists of llama.cpp's server with several models have beside the status. */
+static void put_kind(json_t *o, const struct served *m)
+{
+	json_t *aliases = json_array(), *kind = json_object(), *in = json_array(), *out = json_array();
+
+	if (strcmp(m->file, m->name) != 0)
+		json_add(aliases, json_text(m->file, strlen(m->file)));
+	json_put(o, "aliases", aliases);
+	json_put(o, "tags", json_array());
+	json_add(in, json_string("text"));
+	json_add(out, json_string("text"));
+	json_put(kind, "input_modalities", in);
+	json_put(kind, "output_modalities", out);
+	json_put(o, "architecture", kind);
+	json_put(o, "can_remove", json_false());
 }
 
 /* Nothing is known of one that was never in memory but its name. */
@@ -153,6 +191,7 @@ json_t *model_json(const struct models *all, const struct served *m)
 	json_put(o, "created", json_integer(m->created));
 	json_put(o, "owned_by", json_string("jitrun"));
 	json_put(o, "status", status_json(&s));
+	put_kind(o, m);
 	if (s.info.description) {
 		json_put(o, "context_length", json_integer(s.context));
 		json_put(o, "max_model_len", json_integer(s.context));

@@ -125,6 +125,26 @@ static void command(const struct child *c, const char *path, const char *name, i
 	json_decref(o);
 }
 
+/* What the model takes, in its parts: the cache has something, or has not. */
+static void check_bytes(const struct child *c, const char *name, bool loaded, bool cached)
+{
+	static const char *const names[] = { "bytes", "weight_bytes", "kv_bytes", "reserved_bytes" };
+	json_int_t v[4] = { 0 };
+	char path[300];
+
+	snprintf(path, sizeof path, "/v1/models/%s", name);
+	json_t *o = client_json(c, path, NULL, 200), *s = json_object_get(o, "status");
+	for (int i = 0; i < 4; i++)
+		v[i] = json_integer_value(json_object_get(s, names[i]));
+	assert_true(v[0] == v[1] + v[2] && v[3] >= v[0]);
+	assert_int_equal(v[1] > 0, loaded);
+	assert_int_equal(v[2] > 0, cached);
+	assert_true(loaded ? v[3] - v[1] <= 8 << 20 && v[3] - v[1] > 1 << 20 : v[3] == 0); /* --kv-memory 8 */
+	assert_int_equal(json_array_size(json_object_get(json_object_get(o, "architecture"), "input_modalities")), 1);
+	assert_true(json_is_array(json_object_get(o, "aliases")) && json_is_array(json_object_get(o, "tags")));
+	json_decref(o);
+}
+
 static void test_names(void **state)
 {
 	const char *const arguments[] = { "--models-dir", folder,       "--kv-memory", "8", "--keep-alive",
@@ -137,8 +157,12 @@ static void test_names(void **state)
 	is(&c, "sub/two", "unloaded");
 	is(&c, "mmproj-one", "");
 	is(&c, "half", "");
+	check_bytes(&c, "one", false, false);
+	command(&c, "/models/load", "one", 200);
+	check_bytes(&c, "one", true, false);
 	ask(&c, "one", 200);
 	is(&c, "one", "loaded");
+	check_bytes(&c, "one", true, true);
 	is(&c, "sub/two", "unloaded");
 	ask(&c, "sub/two", 200);
 	ask(&c, "two", 200); /* the file's name is understood */
