@@ -94,10 +94,11 @@ static int language_of(const char *p, const char *end)
 		return language_of_function(p + n, end, p, n);
 	/* a function that Go does not have, with a field or a variable for its argument */
 	const char *next = pass_spaces(p + n, end);
-	return next > p + n && next < end && (*next == '.' || *next == '$') ? 1 : -1;
+	const bool variable = end - next > 1 && *next == '$' && (is_letter(next[1]) || next[1] == '.');
+	return next > p + n && next < end && (*next == '.' || variable) ? 1 : -1;
 }
 
-/* Behind the next of these two characters; NULL: there are none. */
+/* Behind the next of these two characters; NULL: the text has none. */
 static const char *behind(const char *p, const char *end, const char *what)
 {
 	const char *found = p < end ? memmem(p, (size_t)(end - p), what, 2) : NULL;
