@@ -61,10 +61,10 @@ struct go_lexer {
 	bool failed;
 };
 
-enum go_piece { GO_PIECE_END, GO_PIECE_TEXT, GO_PIECE_ACTION };
+enum go_item { GO_ITEM_END, GO_ITEM_TEXT, GO_ITEM_ACTION };
 
 /* The next text or action; comments are passed over. */
-enum go_piece go_lex(struct go_lexer *l);
+enum go_item go_lex(struct go_lexer *l);
 /* The error is kept. Returns false. */
 bool go_lex_fail(struct go_lexer *l, uint32_t line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 bool go_lex_no_memory(struct go_lexer *l);
@@ -169,7 +169,7 @@ bool go_number(struct go_parser *p, const struct go_token *t, struct go_node *ou
 /* ---- values (go_template_value.c) */
 
 enum go_kind {
-	GO_NONE, /* there is none: what a missing member becomes behind a pipeline */
+	GO_NONE, /* no value: what a missing member becomes behind a pipeline */
 	GO_NIL,  /* an interface that holds nothing */
 	GO_BOOL,
 	GO_INT,

@@ -34,7 +34,7 @@ static bool same_letters(const struct text *t, const char *name)
 	return true;
 }
 
-/* The last one of that name; absent: there is none, or it is null. */
+/* The last one of that name; absent: no message has it, or it is null. */
 static struct value member(struct value of, const char *name)
 {
 	struct value found = value_of(KIND_ABSENT);

@@ -232,7 +232,7 @@ static bool lex_action(struct go_lexer *l)
 	}
 }
 
-/* ---- pieces */
+/* ---- texts and actions */
 
 static size_t find(const struct go_lexer *l, size_t from, const char *what)
 {
@@ -257,7 +257,7 @@ static bool pass_comment(struct go_lexer *l)
 	return true;
 }
 
-enum go_piece go_lex(struct go_lexer *l)
+enum go_item go_lex(struct go_lexer *l)
 {
 	while (!l->failed && l->at < l->n) {
 		const size_t open = find(l, l->at, "{{");
@@ -269,12 +269,12 @@ enum go_piece go_lex(struct go_lexer *l)
 			l->text = (struct text){ .p = l->p + l->at, .n = end - l->at };
 			l->text_line = l->line;
 			advance(l, open);
-			return GO_PIECE_TEXT;
+			return GO_ITEM_TEXT;
 		}
 		advance(l, open + 2 + (dash ? 2 : 0));
 		if (!at(l, l->at, "/*"))
-			return lex_action(l) ? GO_PIECE_ACTION : GO_PIECE_END;
+			return lex_action(l) ? GO_ITEM_ACTION : GO_ITEM_END;
 		pass_comment(l);
 	}
-	return GO_PIECE_END;
+	return GO_ITEM_END;
 }

@@ -260,14 +260,14 @@ struct go_node *go_parse_list(struct go_parser *p)
 	struct go_node *first = NULL, **tail = &first;
 
 	while (!p->lex.failed) {
-		const enum go_piece piece = go_lex(&p->lex);
+		const enum go_item item = go_lex(&p->lex);
 		struct go_node *n = NULL;
 		p->now = 0;
-		if (piece == GO_PIECE_END) {
+		if (item == GO_ITEM_END) {
 			p->stop = GO_STOP_TEXT;
 			break;
 		}
-		if (piece == GO_PIECE_TEXT) {
+		if (item == GO_ITEM_TEXT) {
 			n = text_node(p);
 		} else if (go_token_is(go_token(p), "define") && p->nesting == 0) {
 			p->now++;

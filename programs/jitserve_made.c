@@ -350,7 +350,7 @@ static bool remove_made(struct models *all, struct served *m, struct refusal *r)
 {
 	pthread_mutex_lock(&lock);
 	bool ok = !m->gone || refuse(r, 404, "model", "model '%.200s' not found", m->name);
-	if (ok) { /* before its file: who is just opening it finds that it is gone, and not that a file is missing */
+	if (ok) { /* before its file: a request that opens it finds it gone, and not a file missing */
 		models_lock();
 		models_take_away(all, m);
 		models_unlock();
@@ -377,7 +377,7 @@ static json_t *told(const struct served *m)
 	{
 		if (!is_word(key))
 			json_put(parameters, key, json_incref(v));
-		else if (strcmp(key, "model") != 0) /* where it lies is nobody's business */
+		else if (strcmp(key, "model") != 0) /* no path of this machine is told */
 			json_put(all, key, json_incref(v));
 	}
 	if (o)

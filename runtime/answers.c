@@ -57,7 +57,7 @@ static bool read_tools(json_t **functions, const char *tools, const char *field,
 }
 
 /* The form of calls that the template teaches by which a conversation with these tools is rendered, and that template,
- * NULL: there is none. False: err. */
+ * NULL: the answer has none. False: err. */
 static bool find_form(enum tools_form *form, const char **by, const jit_model *m, const char *text, const char *name,
                       const char *tools, struct error *e)
 {

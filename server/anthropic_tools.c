@@ -33,25 +33,20 @@
 						      ",\"duration\":{\"type\":\"number\"}"
 
 static const char shell_says[] =
-	"Runs a command in a shell on the user's machine, which stays open from one call to "
-	"the next, and returns what it "
-	"prints. With restart the shell begins anew.";
+	"Runs a command in a shell on the user's machine, which stays open from one call to the next, and returns "
+	"what it prints. With restart the shell begins anew.";
 static const char editor_says[] =
 	"Looks at files of the user's machine and changes them. view shows a file, from one line to another with "
 	"view_range (-1: to its end), or what a folder holds. create writes a new file with file_text. str_replace "
-	"puts "
-	"new_str in the place of old_str, which must stand in the file exactly once. insert puts a text behind the "
-	"line "
-	"insert_line (0: at the beginning).";
+	"puts new_str in the place of old_str, which must stand in the file exactly once. insert puts a text behind "
+	"the line insert_line (0: at the beginning).";
 static const char memory_says[] =
 	"Notes that stay from one conversation to the next, in files below /memories. view shows a file or what a "
-	"folder "
-	"holds; create writes a file with file_text; str_replace puts new_str in the place of old_str; insert puts "
-	"insert_text behind the line insert_line; delete removes path; rename moves old_path to new_path.";
+	"folder holds; create writes a file with file_text; str_replace puts new_str in the place of old_str; insert "
+	"puts insert_text behind the line insert_line; delete removes path; rename moves old_path to new_path.";
 static const char screen_says[] =
-	"Uses the screen, the keyboard and the mouse of the user's machine. Places are [x, "
-	"y] in points from the upper left "
-	"corner. screenshot shows the screen.";
+	"Uses the screen, the keyboard and the mouse of the user's machine. Places are [x, y] in points from the "
+	"upper left corner. screenshot shows the screen.";
 
 /* From a date on, which stands behind the type's name; later rows win. */
 static const struct typed {
@@ -199,8 +194,7 @@ static void add_tool(json_t *list, const json_t *tool, size_t number, json_t *wa
 	} else if (!schema) {
 		refuse(r, 400, "tools",
 		       "tools[%zu] is of type %.60s and has no input_schema; such types are bash, text_editor, memory "
-		       "and "
-		       "computer, each with its date",
+		       "and computer, each with its date",
 		       number, type ? type : "none");
 	} else if (!json_is_string(name)) {
 		refuse(r, 400, "tools", "tools[%zu] has no text as its name", number);

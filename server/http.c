@@ -351,7 +351,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
 		x->connection = c;
 		route_name(x, path);
 		atomic_fetch_add(&s->requests, 1);
-		x->turn = readers_enter(&s->models->readers);
+		x->epoch = readers_enter(&s->models->readers);
 		return is_welcome(x, method, path) ? MHD_YES : send_refusal(x);
 	}
 	if (*n_data) {
@@ -379,7 +379,7 @@ static void on_completed(void *user, struct MHD_Connection *c, void **own, enum 
 	watch_reading(s->watch, watched(x));
 	reply_close(x->reply);
 	lease_end(&x->lease);
-	readers_leave(&s->models->readers, x->turn);
+	readers_leave(&s->models->readers, x->epoch);
 	if (x->body.capacity >= LARGE)
 		atomic_store(&s->was_large, true);
 	bytes_free(&x->body);

@@ -49,7 +49,7 @@ struct exchange {
 	int64_t now;         /* seconds since 1970, as templates see it */
 	bool begun;          /* the handler was called */
 	struct lease lease;  /* of the model that is asked for */
-	unsigned turn;       /* of the readers of the list of models */
+	unsigned epoch;      /* of the readers of the list of models */
 };
 
 enum route_needs {

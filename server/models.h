@@ -29,7 +29,7 @@ struct served {
 	long created;     /* seconds since 1970 */
 	atomic_bool gone; /* its file is not there any more: it is neither listed nor found */
 	bool made;        /* by a client, of another model (models_made.c) */
-	unsigned left;    /* the readers' turn in which such a one was taken away */
+	unsigned left;    /* the readers' epoch in which such a model was taken away */
 	/* While it is in memory, and of the last time that it was: who reads this holds it (loader.h). */
 	jit_model *model;          /* NULL: it is not */
 	struct batcher *batcher;   /* NULL: it is not */
@@ -99,9 +99,9 @@ bool models_add(struct models *all, const char *path, const char *alias, const c
 void models_lock(void);
 void models_unlock(void);
 /* models_made.c: an entry that is not found yet, for a model that is made; path: for as long as the entry is another's.
- * NULL: there is none. */
+ * NULL: all entries are in use. */
 struct served *models_entry(struct models *all, const char *path, const char *name, long created);
-/* From now on it is found, and `old` is not; NULL: there is none. */
+/* From now on it is found, and `old` is not; NULL: the name is new. */
 void models_show(struct models *all, struct served *m, struct served *old);
 /* Under the lock: one that was made is no longer found, and leaves memory. */
 void models_take_away(struct models *all, struct served *m);

@@ -11,14 +11,14 @@
 
 enum { PATIENCE_MS = 200 };
 
-/* One that nobody has. NULL: none. */
+/* One that no request reads any more. NULL: none. */
 static struct served *find_free(struct models *all)
 {
-	const unsigned turn = readers_turn(&all->readers);
+	const unsigned epoch = readers_advance(&all->readers);
 
 	for (size_t i = 0; i < all->n; i++) {
 		struct served *m = &all->list[i];
-		if (m->made && m->gone && turn - m->left >= 2 && (!all->loader || loader_forget(all->loader, m)))
+		if (m->made && m->gone && epoch - m->left >= 2 && (!all->loader || loader_forget(all->loader, m)))
 			return m;
 	}
 	if (all->n == MODELS_MOST)
@@ -26,7 +26,7 @@ static struct served *find_free(struct models *all)
 	struct served *m = &all->list[all->n];
 	m->made = true;
 	m->gone = true;
-	m->left = turn - 2;
+	m->left = epoch - 2;
 	all->n++;
 	return m;
 }
@@ -44,7 +44,7 @@ struct served *models_entry(struct models *all, const char *path, const char *na
 	struct served *m;
 
 	models_lock();
-	/* Who has taken the last one away may still be reading its answer's end. */
+	/* The request that took the last one away may still be sending its answer. */
 	for (int i = 0; !(m = find_free(all)) && any_left(all) && i < PATIENCE_MS; i++) {
 		models_unlock();
 		usleep(1000);
@@ -74,9 +74,9 @@ void models_show(struct models *all, struct served *m, struct served *old)
 
 void models_take_away(struct models *all, struct served *m)
 {
-	m->left = atomic_load(&all->readers.turn);
+	m->left = atomic_load(&all->readers.epoch);
 	m->gone = true;
-	readers_turn(&all->readers);
+	readers_advance(&all->readers);
 	if (all->loader)
 		loader_unload(all->loader, m);
 }

@@ -73,8 +73,7 @@ static bool read_new_name(char out[208], const json_t *body, const char *field, 
 	return read_name(out, name) ||
 	       refuse(r, 400, field,
 	              "%s is \"%.100s\", expected a name such as mario or me/mario:small: letters, digits, \"-\", "
-	              "\"_\" "
-	              "and \".\"",
+	              "\"_\" and \".\"",
 	              field, name);
 }
 

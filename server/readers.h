@@ -1,7 +1,8 @@
-/* server/readers.h - who may still look at what was taken away.
+/* server/readers.h - whether requests may still read an entry that was taken away.
  *
- * Owns: turns. A reader is in the turn in which it came, from its beginning to its end; a turn ends when all who came
- * in the one before have gone. So what was taken away in a turn is seen by nobody two turns later.
+ * Owns: epochs, as in epoch-based reclamation. A reader is in the epoch in which it came, from its beginning to its
+ * end; an epoch ends when all readers of the one before have gone. So no reader sees an entry two epochs after it was
+ * taken away.
  */
 #ifndef SERVER_READERS_H
 #define SERVER_READERS_H
@@ -9,32 +10,32 @@
 #include <stdatomic.h>
 
 struct readers {
-	atomic_uint turn;
-	atomic_uint in[2]; /* of the turn's parity */
+	atomic_uint epoch;
+	atomic_uint in[2]; /* readers in epochs of this parity */
 };
 
-/* Which turn it is, for readers_leave(). */
+/* The parity of the epoch, for readers_leave(). */
 static inline unsigned readers_enter(struct readers *r)
 {
 	for (;;) {
-		const unsigned turn = atomic_load(&r->turn) & 1;
-		atomic_fetch_add(&r->in[turn], 1);
-		if ((atomic_load(&r->turn) & 1) == turn)
-			return turn;
-		atomic_fetch_sub(&r->in[turn], 1); /* it has just ended */
+		const unsigned epoch = atomic_load(&r->epoch) & 1;
+		atomic_fetch_add(&r->in[epoch], 1);
+		if ((atomic_load(&r->epoch) & 1) == epoch)
+			return epoch;
+		atomic_fetch_sub(&r->in[epoch], 1); /* it has just ended */
 	}
 }
 
-static inline void readers_leave(struct readers *r, unsigned turn) { atomic_fetch_sub(&r->in[turn], 1); }
+static inline void readers_leave(struct readers *r, unsigned epoch) { atomic_fetch_sub(&r->in[epoch], 1); }
 
-/* Ends the turn, if that can be; by one thread at a time. The turn that it is then. */
-static inline unsigned readers_turn(struct readers *r)
+/* Ends the epoch, if that can be; by one thread at a time. Returns the epoch that it is then. */
+static inline unsigned readers_advance(struct readers *r)
 {
-	const unsigned turn = atomic_load(&r->turn);
+	const unsigned epoch = atomic_load(&r->epoch);
 
-	if (atomic_load(&r->in[(turn + 1) & 1]) == 0)
-		atomic_store(&r->turn, turn + 1);
-	return atomic_load(&r->turn);
+	if (atomic_load(&r->in[(epoch + 1) & 1]) == 0)
+		atomic_store(&r->epoch, epoch + 1);
+	return atomic_load(&r->epoch);
 }
 
 #endif
