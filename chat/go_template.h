@@ -298,6 +298,7 @@ void go_escape(struct build *b, const char *how, const struct text *t);
 
 struct go_format {
 	bool minus, plus, sharp, space, zero;
+	bool names;           /* of fields, before their values: what + asks of %v */
 	int width, precision; /* -1: none is given */
 	char verb;
 };

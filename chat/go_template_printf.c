@@ -56,7 +56,7 @@ static void bad_verb(struct go_run *g, const struct go_node *n, struct build *b,
 	struct go_format plain = *f;
 
 	plain.verb = 'v';
-	plain.sharp = plain.plus = false;
+	plain.sharp = false;
 	build_bytes(b, "%!", 2, false);
 	build_bytes(b, verb, length, false);
 	build_bytes(b, "(", 1, false);
@@ -270,7 +270,7 @@ static void print_within(struct go_run *g, const struct go_node *n, struct build
 		if (v.kind == GO_MAP) {
 			go_print_as(g, n, b, go_of_text(v.map->pair[i].key), f);
 			build_bytes(b, ":", 1, true);
-		} else if (v.kind != GO_LIST && f->plus && f->verb == 'v') {
+		} else if (v.kind != GO_LIST && f->names) {
 			build_string(b, type->field[i].name, true);
 			build_bytes(b, ":", 1, true);
 		}
@@ -301,6 +301,8 @@ static bool print_scalar(struct build *b, struct go_value v, const struct go_for
 			    f, 0);
 		return f->verb == 't' || f->verb == 'v';
 	default:
+		if (strchr("bodxX", f->verb) && (v.kind == GO_POINTER || v.kind == GO_ORDERED)) /* an address of 0 */
+			return print_integer(b, go_of_int(0), f);
 		if (f->verb == 'v')
 			pad(b, &(struct text){ .p = "<nil>", .n = 5 }, f, 0);
 		return f->verb == 'v';
@@ -311,14 +313,9 @@ void go_print_as(struct go_run *g, const struct go_node *n, struct build *b, str
                  const struct go_format *f)
 {
 	struct build own = { .r = g->r };
-	struct go_format unsigned_v = *f;
 
 	if (!run_step(g->r, 1))
 		return;
-	if (f->verb == 'v' && (v.kind == GO_INT || v.kind == GO_BYTE || v.kind == GO_FLOAT)) {
-		unsigned_v.plus = false; /* there it asks for the names of fields */
-		f = &unsigned_v;
-	}
 	if ((v.kind == GO_FLOAT && strchr("bxX", f->verb)) || (f->sharp && strchr("vqUT", f->verb)) || f->verb == 'p') {
 		go_fail(g, n, "printf writes %s by %%%s%c, which is not supported", go_type_name(v),
 		        f->sharp ? "#" : "", f->verb);
@@ -415,6 +412,8 @@ static void directive(struct go_run *g, const struct go_node *n, struct build *b
 	const char *verb = t->p + *i;
 	f.verb = *verb;
 	*i += length ? length : 1;
+	f.names = f.verb == 'v' && f.plus;
+	f.plus = f.plus && !f.names;
 	if (f.verb == '[') {
 		go_fail(g, n, "printf's format has %%[, which is not supported: arguments stand in their order");
 	} else if (f.verb == '%') {

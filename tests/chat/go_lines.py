@@ -344,8 +344,8 @@ def line(r, files):
 # ---- what is not the same in both
 
 # Go prints where a value lies in memory; the newer of its versions write some of JSON's escapes another way.
-# Types of the witness have names of their own.
-TYPES = re.compile(r"\b(main|template|api)\.\w+")
+# Types of the witness have other names; before them an escaped asterisk may stand.
+TYPES = re.compile(r"(?:\b|(?<=2A))(main|template|api)\.\w+")
 OURS_ALONE = ["as an address", "as addresses", "is not supported"]
 
 

@@ -15,25 +15,27 @@ import (
 	"time"
 )
 
+// Names of types are as long as those of ollama's with their packages, since printf writes them and len counts them.
+
 // ---- objects that keep the order of their members
 
-type ordered struct {
+type orderedMapOfProp struct {
 	keys []string
-	of   map[string]property
+	of   map[string]oneProperty
 }
 
-func (o *ordered) UnmarshalJSON(b []byte) error {
+func (o *orderedMapOfProp) UnmarshalJSON(b []byte) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	if _, err := d.Token(); err != nil {
 		return err
 	}
-	o.of = map[string]property{}
+	o.of = map[string]oneProperty{}
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
 			return err
 		}
-		var p property
+		var p oneProperty
 		if err := d.Decode(&p); err != nil {
 			return err
 		}
@@ -45,7 +47,7 @@ func (o *ordered) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func (o ordered) MarshalJSON() ([]byte, error) {
+func (o orderedMapOfProp) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	for i, key := range o.keys {
 		k, _ := json.Marshal(key)
@@ -61,14 +63,14 @@ func (o ordered) MarshalJSON() ([]byte, error) {
 	return append(b.Bytes(), '}'), nil
 }
 
-func (o *ordered) Len() int {
+func (o *orderedMapOfProp) Len() int {
 	if o == nil {
 		return 0
 	}
 	return len(o.keys)
 }
 
-func (o *ordered) ToMap() map[string]property {
+func (o *orderedMapOfProp) ToMap() map[string]oneProperty {
 	if o == nil {
 		return nil
 	}
@@ -77,25 +79,25 @@ func (o *ordered) ToMap() map[string]property {
 
 // ---- tools
 
-type types []string
+type typesOfJSON []string
 
-func (t *types) UnmarshalJSON(b []byte) error {
+func (t *typesOfJSON) UnmarshalJSON(b []byte) error {
 	var one string
 	if json.Unmarshal(b, &one) == nil {
-		*t = types{one}
+		*t = typesOfJSON{one}
 		return nil
 	}
 	return json.Unmarshal(b, (*[]string)(t))
 }
 
-func (t types) MarshalJSON() ([]byte, error) {
+func (t typesOfJSON) MarshalJSON() ([]byte, error) {
 	if len(t) == 1 {
 		return json.Marshal(t[0])
 	}
 	return json.Marshal([]string(t))
 }
 
-func (t types) String() string {
+func (t typesOfJSON) String() string {
 	switch len(t) {
 	case 0:
 		return ""
@@ -105,17 +107,17 @@ func (t types) String() string {
 	return fmt.Sprint([]string(t))
 }
 
-type property struct {
-	AnyOf       []property `json:"anyOf,omitempty"`
-	Type        types      `json:"type,omitempty"`
-	Items       any        `json:"items,omitempty"`
-	Description string     `json:"description,omitempty"`
-	Enum        []any      `json:"enum,omitempty"`
-	Properties  *ordered   `json:"properties,omitempty"`
-	Required    []string   `json:"required,omitempty"`
+type oneProperty struct {
+	AnyOf       []oneProperty     `json:"anyOf,omitempty"`
+	Type        typesOfJSON       `json:"type,omitempty"`
+	Items       any               `json:"items,omitempty"`
+	Description string            `json:"description,omitempty"`
+	Enum        []any             `json:"enum,omitempty"`
+	Properties  *orderedMapOfProp `json:"properties,omitempty"`
+	Required    []string          `json:"required,omitempty"`
 }
 
-func (p property) ToTypeScriptType() string {
+func (p oneProperty) ToTypeScriptType() string {
 	var all []string
 	for _, one := range p.AnyOf {
 		all = append(all, one.ToTypeScriptType())
@@ -142,38 +144,38 @@ func asJSON(v any) string {
 	return string(b)
 }
 
-type properties map[string]property
+type propertiesOfParameters map[string]oneProperty
 
-func (p properties) String() string {
+func (p propertiesOfParameters) String() string {
 	if p == nil {
 		return "{}"
 	}
 	return asJSON(p)
 }
 
-type parameters struct {
-	Type       string     `json:"type"`
-	Defs       any        `json:"$defs,omitempty"`
-	Items      any        `json:"items,omitempty"`
-	Required   []string   `json:"required,omitempty"`
-	Properties properties `json:"properties"`
+type parametersOfTheFunctionOfAToolHere struct {
+	Type       string                 `json:"type"`
+	Defs       any                    `json:"$defs,omitempty"`
+	Items      any                    `json:"items,omitempty"`
+	Required   []string               `json:"required,omitempty"`
+	Properties propertiesOfParameters `json:"properties"`
 }
 
-type tool struct {
+type oneTemplatesTool struct {
 	Type     string `json:"type"`
 	Items    any    `json:"items,omitempty"`
 	Function struct {
-		Name        string     `json:"name"`
-		Description string     `json:"description"`
-		Parameters  parameters `json:"parameters"`
+		Name        string                             `json:"name"`
+		Description string                             `json:"description"`
+		Parameters  parametersOfTheFunctionOfAToolHere `json:"parameters"`
 	} `json:"function"`
 }
 
-func (t tool) String() string { return asJSON(t) }
+func (t oneTemplatesTool) String() string { return asJSON(t) }
 
-type tools []tool
+type manyTemplateTools []oneTemplatesTool
 
-func (t tools) String() string { return asJSON(t) }
+func (t manyTemplateTools) String() string { return asJSON(t) }
 
 // What tools are read as: their parameters' properties are an object in its order first.
 type givenTool struct {
@@ -187,22 +189,22 @@ type givenTool struct {
 			Defs       any `json:"$defs"`
 			Items      any
 			Required   []string
-			Properties *ordered
+			Properties *orderedMapOfProp
 		}
 	}
 }
 
-func toolsOf(given []givenTool) tools {
+func toolsOf(given []givenTool) manyTemplateTools {
 	if given == nil {
 		return nil
 	}
-	all := tools{}
+	all := manyTemplateTools{}
 	for _, g := range given {
-		t := tool{Type: g.Type, Items: g.Items}
+		t := oneTemplatesTool{Type: g.Type, Items: g.Items}
 		t.Function.Name = g.Function.Name
 		t.Function.Description = g.Function.Description
 		p := g.Function.Parameters
-		t.Function.Parameters = parameters{p.Type, p.Defs, p.Items, p.Required, properties(p.Properties.ToMap())}
+		t.Function.Parameters = parametersOfTheFunctionOfAToolHere{p.Type, p.Defs, p.Items, p.Required, propertiesOfParameters(p.Properties.ToMap())}
 		all = append(all, t)
 	}
 	return all
@@ -210,30 +212,30 @@ func toolsOf(given []givenTool) tools {
 
 // ---- messages
 
-type arguments map[string]any
+type argumentsOfACall map[string]any
 
-func (a arguments) String() string {
+func (a argumentsOfACall) String() string {
 	if a == nil {
 		return "{}"
 	}
 	return asJSON(a)
 }
 
-type called struct {
+type functionOfACallOfTheTemplate struct {
 	Index     int
 	Name      string
-	Arguments arguments
+	Arguments argumentsOfACall
 }
 
-type call struct {
+type callOfATemplatesTool struct {
 	ID       string
-	Function called
+	Function functionOfACallOfTheTemplate
 }
 
-type message struct {
+type oneTemplatesMessage struct {
 	Role, Content, Thinking string
 	Images                  [][]byte
-	ToolCalls               []call
+	ToolCalls               []callOfATemplatesTool
 	ToolName, ToolCallID    string
 }
 
@@ -252,7 +254,7 @@ type givenMessage struct {
 }
 
 // Neighbours of one role are one message, but for results of tools.
-func collate(given []givenMessage) (system string, all []*message) {
+func collate(given []givenMessage) (system string, all []*oneTemplatesMessage) {
 	var systems []string
 	for _, g := range given {
 		role := strings.ToLower(g.Role)
@@ -263,9 +265,9 @@ func collate(given []givenMessage) (system string, all []*message) {
 			all[n-1].Content += "\n\n" + g.Content
 			continue
 		}
-		m := &message{Role: role, Content: g.Content, Thinking: g.Thinking, ToolName: g.ToolName, ToolCallID: g.ToolCallID}
+		m := &oneTemplatesMessage{Role: role, Content: g.Content, Thinking: g.Thinking, ToolName: g.ToolName, ToolCallID: g.ToolCallID}
 		for _, c := range g.ToolCalls {
-			m.ToolCalls = append(m.ToolCalls, call{c.ID, called{c.Function.Index, c.Function.Name, c.Function.Arguments}})
+			m.ToolCalls = append(m.ToolCalls, callOfATemplatesTool{c.ID, functionOfACallOfTheTemplate{c.Function.Index, c.Function.Name, c.Function.Arguments}})
 		}
 		all = append(all, m)
 	}
@@ -399,7 +401,7 @@ func parsed(text string) (*template.Template, map[string]bool, error) {
 		"currentDate":   func(...string) string { return day.Format("2006-01-02") },
 		"yesterdayDate": func(...string) string { return day.AddDate(0, 0, -1).Format("2006-01-02") },
 		"toTypeScriptType": func(v any) string {
-			if p, ok := v.(property); ok {
+			if p, ok := v.(oneProperty); ok {
 				return p.ToTypeScriptType()
 			}
 			return "any"

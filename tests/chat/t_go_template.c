@@ -139,6 +139,7 @@ static void test_constructs(void **state)
 	expect("{{ printf \"%5.1f|%-4d|%04d|%q|%x|%v\" 3.14159 42 42 \"a\\n\" \"hi\" (slice .System 0 2) }}{{ len "
 	       ".Messages }}",
 	       "  3.1|42  |0042|\"a\\n\"|6869|Be5");
+	expect("{{ printf \"%+q|%+d|%+v|\" 2.5 3 4.0 }}{{ len .Messages }}", "%!q(float64=+2.5)|+3|4|5");
 	expect("{{ currentDate }} {{ yesterdayDate }}{{ len .Messages }}", "2024-03-01 2024-02-295");
 	expect("{{ range $n, $p := (index .Tools 0).Function.Parameters.Properties }}{{ $n }}: {{ $p.Type }} "
 	       "{{ toTypeScriptType $p }}; {{ end }}{{ len .Messages }}",

@@ -146,7 +146,7 @@ await test('what is refused', async () => {
 	await refuses(403, 'jitserve', () => client.delete({ model }));
 	await refuses(404, 'not found', () => client.copy({ source: 'nothing', destination: 'other' }));
 	await refuses(403, '--pull-with', () => client.pull({ model: 'owner/other' }));
-	await refuses(501, 'jitserve', () => client.create({ model: 'other', from: model }));
+	await refuses(403, '--presets-dir', () => client.create({ model: 'other', from: model }));
 });
 
 await test('a server that is full', async () => {
