@@ -227,11 +227,5 @@ func (b *Batch) Stats() (BatchStats, error) {
 		return BatchStats{}, err
 	}
 	defer b.c.mu.Unlock()
-	r := &jitBatchStats{size: unsafe.Sizeof(jitBatchStats{})}
-	if err := status(b.c, jitBatchGetStats, b.p, uintptr(unsafe.Pointer(r))); err != nil {
-		return BatchStats{}, err
-	}
-	var out BatchStats
-	fromC(&out, r)
-	return out, nil
+	return numbers[BatchStats](b.c, jitBatchGetStats, b.p, &jitBatchStats{size: unsafe.Sizeof(jitBatchStats{})})
 }

@@ -20,6 +20,14 @@ func partner(of reflect.Value, name string) (reflect.Value, bool) {
 // their addresses, stay as they are.
 func fromC(to, raw any) { fillFromC(reflect.ValueOf(to).Elem(), reflect.ValueOf(raw).Elem()) }
 
+// numbers are those that a function of C writes about an object into the struct that raw points to.
+func numbers[Out, Raw any](c *core, get function, of uintptr, raw *Raw) (out Out, err error) {
+	if err = status(c, get, of, uintptr(unsafe.Pointer(raw))); err == nil {
+		fromC(&out, raw)
+	}
+	return out, err
+}
+
 func fillFromC(to, raw reflect.Value) {
 	for i := 0; i < to.NumField(); i++ {
 		if from, ok := partner(raw, to.Type().Field(i).Name); ok {

@@ -628,13 +628,7 @@ func (s *Session) Stats() (SessionStats, error) {
 		return SessionStats{}, err
 	}
 	defer s.c.mu.Unlock()
-	r := &jitSessionStats{size: unsafe.Sizeof(jitSessionStats{})}
-	if err := status(s.c, jitSessionGetStats, s.p, uintptr(unsafe.Pointer(r))); err != nil {
-		return SessionStats{}, err
-	}
-	var out SessionStats
-	fromC(&out, r)
-	return out, nil
+	return numbers[SessionStats](s.c, jitSessionGetStats, s.p, &jitSessionStats{size: unsafe.Sizeof(jitSessionStats{})})
 }
 
 // CardStats are the numbers of jit_card_stats (man 3 jitrun).
@@ -649,13 +643,7 @@ func (s *Session) CardStats() (CardStats, error) {
 		return CardStats{}, err
 	}
 	defer s.c.mu.Unlock()
-	r := &jitCardStats{size: unsafe.Sizeof(jitCardStats{})}
-	if err := status(s.c, jitSessionGetCardStats, s.p, uintptr(unsafe.Pointer(r))); err != nil {
-		return CardStats{}, err
-	}
-	var out CardStats
-	fromC(&out, r)
-	return out, nil
+	return numbers[CardStats](s.c, jitSessionGetCardStats, s.p, &jitCardStats{size: unsafe.Sizeof(jitCardStats{})})
 }
 
 // Report tells of every kernel that the session has used, in a table for people, or as a JSON object.
