@@ -122,12 +122,12 @@ static void try_folder(const char *relative, bool old, struct counts *c)
 {
 	char path[1024], file[2048];
 	DIR *d = shared_path(path, relative) ? opendir(path) : NULL;
+	if (!d)
+		skip();
 	json_t *other = json_loads("{\"$id\":\"http://localhost:1234/root\",\"$ref\":\"#/$defs/item\",\"$defs\":{"
 	                           "\"item\":{\"$anchor\":\"foo\",\"type\":\"null\"}},\"definitions\":{}}",
 	                           0, NULL);
 
-	if (!d)
-		skip();
 	for (struct dirent *e; (e = readdir(d));) {
 		struct error err = { 0 };
 		size_t i, n;

@@ -260,7 +260,7 @@ static void test_no_qkv_bias(void **state)
 
 /* ---- fields */
 
-/* The model with a field of another value, which is taken; NULL: without it. */
+/* The model with a field of another value, which is taken; NULL: without it. False: the model is not there. */
 static bool make_with(const char *name, const char *made, const char *field, json_t *value)
 {
 	struct original o;
@@ -268,8 +268,10 @@ static bool make_with(const char *name, const char *made, const char *field, jso
 	const char *key;
 	json_t *entry;
 
-	if (!original_open(&o, name))
+	if (!original_open(&o, name)) {
+		json_decref(value);
 		return false;
+	}
 	json_t *text = json_object_get(o.config, "text_config");
 	if (value)
 		json_object_set_new(text ? text : o.config, field, value);
