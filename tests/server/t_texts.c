@@ -415,18 +415,21 @@ static void test_replay(void **state)
 static void test_replay_of(const char *path, const char *body, const char *list)
 {
 	char said[4000];
-	int fd = mkstemp(strcpy(kept, "/tmp/jitrun-kept-XXXXXX"));
 
-	assert_true(fd >= 0);
-	close(fd);
-	struct answer a = client_ask(&server, path, NULL, body);
-	assert_int_equal(a.status, 200);
+	assert_int_equal(close(mkstemp(strcpy(kept, "/tmp/jitrun-kept-XXXXXX"))), 0);
+	struct answer a = { 0 };
+	json_t *answer = NULL, *request = json_loads(body, 0, NULL), *o = NULL;
+	/* Each answer has a seed of its own, and few of them end at once. */
+	for (unsigned tries = 0; !o || strlen(text(o, "text")) <= 8; tries++) {
+		json_decref(answer);
+		answer_free(&a);
+		a = client_ask(&server, path, NULL, body);
+		assert_true(a.status == 200 && tries < 20);
+		answer = json_loads(a.body, 0, NULL);
+		o = json_array_get(json_object_get(answer, list), json_array_size(json_object_get(answer, list)) - 1);
+		o = json_object_get(o, "content") ? json_array_get(json_object_get(o, "content"), 0) : o;
+	}
 	char *header = strdup(answer_field(&a, "X-Jitrun-Replay"));
-	json_t *answer = json_loads(a.body, 0, NULL), *request = json_loads(body, 0, NULL);
-	json_t *blocks = json_object_get(answer, list), *o = json_array_get(blocks, json_array_size(blocks) - 1);
-	if (json_object_get(o, "content"))
-		o = json_array_get(json_object_get(o, "content"), 0);
-	assert_true(strlen(text(o, "text")) > 8);
 	keep(path, request, header, answer);
 	assert_int_equal(replay("", said), 0);
 	assert_non_null(strstr(said, text(o, "text")));
@@ -485,13 +488,11 @@ static void test_defaults(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tokens),   cmocka_unit_test(test_template), cmocka_unit_test(test_properties),
-		cmocka_unit_test(test_native),
-
-		cmocka_unit_test(test_metrics),  cmocka_unit_test(test_replay),   cmocka_unit_test(test_embeddings),
-		cmocka_unit_test(test_pooling),  cmocka_unit_test(test_ranking),  cmocka_unit_test(test_replays),
-		cmocka_unit_test(test_defaults), cmocka_unit_test(test_several),  cmocka_unit_test(test_bias_of_text),
-		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_tokens),       cmocka_unit_test(test_template), cmocka_unit_test(test_properties),
+		cmocka_unit_test(test_native),       cmocka_unit_test(test_metrics),  cmocka_unit_test(test_replay),
+		cmocka_unit_test(test_embeddings),   cmocka_unit_test(test_pooling),  cmocka_unit_test(test_ranking),
+		cmocka_unit_test(test_replays),      cmocka_unit_test(test_defaults), cmocka_unit_test(test_several),
+		cmocka_unit_test(test_bias_of_text), cmocka_unit_test(test_counts),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
