@@ -1,139 +1,161 @@
 /* chat.c - conversations: chat templates, answers as text, reasoning and calls, and answers that must be a call. */
-#include "addon.h"
-
 #include <stdlib.h>
 
-static bool pending(napi_env env)
-{
-	bool thrown = false;
-	napi_is_exception_pending(env, &thrown);
-	return thrown;
-}
+#include "addon.h"
 
-/* Takes texts of an object by their names; false: thrown. */
-static bool take_named(napi_env env, napi_value object, const char *const *names, char **out, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		out[i] = NULL;
-	for (size_t i = 0; i < n; i++) {
-		napi_value value;
-		if (napi_get_named_property(env, object, names[i], &value) != napi_ok)
-			return false;
-		out[i] = take_text(env, value, NULL);
-		if (pending(env))
-			return false;
-	}
-	return true;
-}
-
-static void free_named(char **list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		free(list[i]);
-}
-
-enum { MESSAGES, TOOLS, VARIABLES, TEMPLATE, TEMPLATE_NAME, FUNCTION, PROMPT, OPENED, N_TEXTS };
+enum { MESSAGES, TOOLS, VARIABLES, TEMPLATE, TEMPLATE_NAME, FUNCTION, OPENED, CALL_ID, N_TEXTS };
 static const char *const text_names[N_TEXTS] = { "messages",     "tools",    "variables", "template",
-	                                         "templateName", "function", "prompt",    "opened" };
+	                                         "templateName", "function", "opened",    "callId" };
 
-static bool number_of(napi_env env, napi_value object, const char *name, int64_t *out)
+/* What functions of conversations are given: a model, or undefined, and an object with texts and numbers. */
+struct given {
+	struct box *model;
+	napi_value object;
+	char *t[N_TEXTS];
+	char *prompt; /* n_prompt bytes, zero bytes among them */
+	size_t n_prompt;
+	int one_call, keep_reasoning, cut;
+};
+
+static void free_given(struct given *g)
 {
-	napi_value value;
-	napi_get_named_property(env, object, name, &value);
-	return napi_get_value_int64(env, value, out) == napi_ok;
+	for (size_t i = 0; i < N_TEXTS; i++)
+		free(g->t[i]);
+	free(g->prompt);
+}
+
+static int flag_of(napi_env env, napi_value object, const char *name)
+{
+	return take_int(env, named(env, object, name)) != 0;
+}
+
+/* Takes the first two arguments; false: thrown. */
+static bool take_given(napi_env env, napi_value *argv, struct given *g)
+{
+	*g = (struct given){ .object = argv[1] };
+	if (!is_nothing(env, argv[0]) && !(g->model = take_box(env, argv[0], BOX_MODEL)))
+		return false;
+	for (size_t i = 0; i < N_TEXTS && !is_pending(env); i++)
+		g->t[i] = take_text(env, named(env, g->object, text_names[i]), NULL);
+	if (!is_pending(env))
+		g->prompt = take_text(env, named(env, g->object, "prompt"), &g->n_prompt);
+	g->one_call = flag_of(env, g->object, "oneCall");
+	g->keep_reasoning = flag_of(env, g->object, "keepReasoning");
+	g->cut = flag_of(env, g->object, "cut");
+	if (!is_pending(env))
+		return true;
+	free_given(g);
+	return false;
+}
+
+static jit_model *model_given(const struct given *g) { return g->model ? g->model->p : NULL; }
+
+static napi_value rendered(napi_env env, const struct given *g)
+{
+	napi_value out = NULL;
+	jit_error err = { 0 };
+	jit_chat chat = JIT_CHAT();
+	jit_chat_options o =
+		JIT_CHAT_OPTIONS(.messages = g->t[MESSAGES], .tools = g->t[TOOLS], .variables = g->t[VARIABLES],
+	                         .template_text = g->t[TEMPLATE], .template_name = g->t[TEMPLATE_NAME]);
+	o.has_now = napi_get_value_int64(env, named(env, g->object, "now"), &o.now) == napi_ok;
+	o.no_generation_prompt = flag_of(env, g->object, "noGenerationPrompt");
+	if (jit_chat_render(model_given(g), &o, &chat, &err))
+		return throw_error(env, &err);
+	napi_create_object(env, &out);
+	set(env, out, "text", from_text(env, chat.text, chat.n));
+	set(env, out, "ids", from_ids(env, chat.ids, chat.n_ids));
+	jit_chat_free(&chat);
+	return out;
+}
+
+static napi_value forced(napi_env env, const struct given *g)
+{
+	napi_value out = NULL;
+	jit_error err = { 0 };
+	jit_forced_call f = JIT_FORCED_CALL();
+	const jit_forced_options o =
+		JIT_FORCED_OPTIONS(.tools = g->t[TOOLS], .function = g->t[FUNCTION], .template_text = g->t[TEMPLATE],
+	                           .template_name = g->t[TEMPLATE_NAME], .one_call = g->one_call);
+	if (jit_call_force(model_given(g), &o, &f, &err))
+		return throw_error(env, &err);
+	napi_create_object(env, &out);
+	set(env, out, "kind", from_int(env, f.kind));
+	set(env, out, "grammar", from_text(env, f.grammar, f.n_grammar));
+	set(env, out, "prompt", from_text(env, f.prompt, f.n_prompt));
+	set(env, out, "ids", from_ids(env, f.ids, f.n_ids));
+	set(env, out, "opened", from_text(env, f.opened, NAPI_AUTO_LENGTH));
+	jit_forced_call_free(&f);
+	return out;
+}
+
+static jit_answer_options answer_options(const struct given *g)
+{
+	return JIT_ANSWER_OPTIONS(.tools = g->t[TOOLS], .prompt = g->prompt, .n_prompt = g->n_prompt,
+	                          .template_text = g->t[TEMPLATE], .template_name = g->t[TEMPLATE_NAME],
+	                          .opened = g->t[OPENED], .id = g->t[CALL_ID], .one_call = g->one_call,
+	                          .keep_reasoning = g->keep_reasoning, .cut = g->cut);
+}
+
+static napi_value opened(napi_env env, const struct given *g)
+{
+	jit_error err = { 0 };
+	const jit_answer_options o = answer_options(g);
+	jit_answer *a = jit_answer_open(model_given(g), &o, &err);
+	return a ? make_box(env, BOX_ANSWER, a, g->model, NULL) : throw_error(env, &err);
+}
+
+/* Of a function(model or undefined, object). */
+static napi_value with_given(napi_env env, napi_callback_info info,
+                             napi_value (*then)(napi_env env, const struct given *g))
+{
+	napi_value argv[2];
+	struct given g;
+	if (!arguments(env, info, argv, 2) || !take_given(env, argv, &g))
+		return NULL;
+	napi_value out = then(env, &g);
+	free_given(&g);
+	return out;
 }
 
 /* render(model, {messages, tools, variables, template, templateName, now, noGenerationPrompt}) */
-static napi_value render(napi_env env, napi_callback_info info)
-{
-	napi_value argv[2], out = NULL;
-	char *t[N_TEXTS];
-	jit_error err = { 0 };
-	jit_chat chat = JIT_CHAT();
-	struct box *b = arguments(env, info, argv, 2) ? take_box(env, argv[0], BOX_MODEL) : NULL;
-	if (!b)
-		return NULL;
-	if (take_named(env, argv[1], text_names, t, N_TEXTS)) {
-		int64_t unfinished = 0;
-		jit_chat_options o =
-			JIT_CHAT_OPTIONS(.messages = t[MESSAGES], .tools = t[TOOLS], .variables = t[VARIABLES],
-		                         .template_text = t[TEMPLATE], .template_name = t[TEMPLATE_NAME]);
-		o.has_now = number_of(env, argv[1], "now", &o.now);
-		o.no_generation_prompt = number_of(env, argv[1], "noGenerationPrompt", &unfinished) && unfinished;
-		if (jit_chat_render(b->p, &o, &chat, &err)) {
-			throw_error(env, &err);
-		} else {
-			napi_create_object(env, &out);
-			set(env, out, "text", from_text(env, chat.text, chat.n));
-			set(env, out, "ids", from_ids(env, chat.ids, chat.n_ids));
-			jit_chat_free(&chat);
-		}
-	}
-	free_named(t, N_TEXTS);
-	return out;
-}
+static napi_value render(napi_env env, napi_callback_info info) { return with_given(env, info, rendered); }
 
-/* force(model, {tools, function, template, templateName}) */
-static napi_value force(napi_env env, napi_callback_info info)
-{
-	napi_value argv[2], out = NULL;
-	char *t[N_TEXTS];
-	jit_error err = { 0 };
-	jit_forced_call f = JIT_FORCED_CALL();
-	struct box *b = arguments(env, info, argv, 2) ? take_box(env, argv[0], BOX_MODEL) : NULL;
-	if (!b)
-		return NULL;
-	if (take_named(env, argv[1], text_names, t, N_TEXTS)) {
-		jit_forced_options o =
-			JIT_FORCED_OPTIONS(.tools = t[TOOLS], .function = t[FUNCTION], .template_text = t[TEMPLATE],
-		                           .template_name = t[TEMPLATE_NAME]);
-		if (jit_call_force(b->p, &o, &f, &err)) {
-			throw_error(env, &err);
-		} else {
-			napi_create_object(env, &out);
-			set(env, out, "kind", from_int(env, f.kind));
-			set(env, out, "grammar", from_text(env, f.grammar, f.n_grammar));
-			set(env, out, "ids", from_ids(env, f.ids, f.n_ids));
-			set(env, out, "opened", from_text(env, f.opened, NAPI_AUTO_LENGTH));
-			jit_forced_call_free(&f);
-		}
-	}
-	free_named(t, N_TEXTS);
-	return out;
-}
+/* force(model, {tools, function, template, templateName, oneCall}) */
+static napi_value force(napi_env env, napi_callback_info info) { return with_given(env, info, forced); }
 
-/* answer(model, {tools, template, templateName, prompt, opened}) */
-static napi_value open_answer(napi_env env, napi_callback_info info)
+/* answer(model or undefined, {tools, template, templateName, prompt, opened, callId, oneCall, keepReasoning}) */
+static napi_value open_answer(napi_env env, napi_callback_info info) { return with_given(env, info, opened); }
+
+/* parse(model or undefined, as answer and {cut}, text): a message as JSON */
+static napi_value parse(napi_env env, napi_callback_info info)
 {
-	napi_value argv[2], out = NULL;
-	char *t[N_TEXTS];
-	jit_error err = { 0 };
-	struct box *b = arguments(env, info, argv, 2) ? take_box(env, argv[0], BOX_MODEL) : NULL;
-	if (!b)
-		return NULL;
-	/* A prompt may have a zero byte. */
-	napi_value prompt, undefined;
+	napi_value argv[3], out = NULL;
+	struct given g;
 	size_t n = 0;
-	napi_get_named_property(env, argv[1], "prompt", &prompt);
-	napi_get_undefined(env, &undefined);
-	napi_set_named_property(env, argv[1], "prompt", undefined);
-	char *text = take_text(env, prompt, &n);
-	if (take_named(env, argv[1], text_names, t, N_TEXTS)) {
-		jit_answer_options o = JIT_ANSWER_OPTIONS(.tools = t[TOOLS], .prompt = text, .n_prompt = n,
-		                                          .template_text = t[TEMPLATE],
-		                                          .template_name = t[TEMPLATE_NAME], .opened = t[OPENED]);
-		jit_answer *a = jit_answer_open(b->p, &o, &err);
-		out = a ? make_box(env, BOX_ANSWER, a, b) : throw_error(env, &err);
+	jit_error err = { 0 };
+	if (!arguments(env, info, argv, 3) || !take_given(env, argv, &g))
+		return NULL;
+	char *text = take_bytes(env, argv[2], &n);
+	if (text) {
+		const jit_answer_options o = answer_options(&g);
+		char *json = jit_chat_parse(model_given(&g), text, n, &o, &err);
+		out = json ? from_text(env, json, NAPI_AUTO_LENGTH) : throw_error(env, &err);
+		jit_free(json);
 	}
 	free(text);
-	free_named(t, N_TEXTS);
+	free_given(&g);
 	return out;
 }
 
 static napi_value event_of(napi_env env, const jit_answer_event *e)
 {
-	static const char *const kinds[] = { "", "text", "reasoning", "call", "arguments", "call_end" };
-	napi_value out = NULL, whole;
+	static const char *const kinds[] = { [JIT_ANSWER_TEXT] = "text",
+		                             [JIT_ANSWER_REASONING] = "reasoning",
+		                             [JIT_ANSWER_CALL] = "call",
+		                             [JIT_ANSWER_ARGUMENTS] = "arguments",
+		                             [JIT_ANSWER_CALL_END] = "call_end" };
+	napi_value out = NULL;
 	napi_create_object(env, &out);
 	set(env, out, "kind", from_text(env, kinds[e->kind], NAPI_AUTO_LENGTH));
 	if (e->kind == JIT_ANSWER_TEXT || e->kind == JIT_ANSWER_REASONING || e->kind == JIT_ANSWER_ARGUMENTS)
@@ -144,59 +166,56 @@ static napi_value event_of(napi_env env, const jit_answer_event *e)
 		set(env, out, "id", from_text(env, e->id, NAPI_AUTO_LENGTH));
 		set(env, out, "name", from_text(env, e->name, NAPI_AUTO_LENGTH));
 	}
-	if (e->kind == JIT_ANSWER_CALL_END) {
-		napi_get_boolean(env, e->whole, &whole);
-		set(env, out, "whole", whole);
-	}
+	if (e->kind == JIT_ANSWER_CALL_END)
+		set(env, out, "whole", from_flag(env, e->whole));
 	return out;
 }
 
-static bool append_events(napi_env env, jit_answer *a, napi_value list, uint32_t *n, jit_error *err)
+/* The events that there are by now; NULL: thrown. */
+static napi_value events_of(napi_env env, jit_answer *a)
 {
+	napi_value list = NULL;
+	uint32_t n = 0;
+	jit_error err = { 0 };
+	napi_create_array(env, &list);
 	for (;;) {
 		jit_answer_event e = JIT_ANSWER_EVENT();
-		if (jit_answer_next(a, &e, err))
-			return false;
-		if (e.kind <= JIT_ANSWER_NOTHING || e.kind > JIT_ANSWER_CALL_END)
-			return true;
-		napi_set_element(env, list, (*n)++, event_of(env, &e));
+		if (jit_answer_next(a, &e, &err))
+			return throw_error(env, &err);
+		if (e.kind == JIT_ANSWER_NOTHING)
+			return list;
+		if (e.kind > JIT_ANSWER_NOTHING && e.kind <= JIT_ANSWER_CALL_END) /* others are of a later library */
+			napi_set_element(env, list, n++, event_of(env, &e));
 	}
 }
 
-/* answerFeed(answer, text, token) */
+/* answerFeed(answer, text, token): the bytes, and what a token stands for that has no text, or -1 */
 static napi_value feed(napi_env env, napi_callback_info info)
 {
-	napi_value argv[3], list;
+	napi_value argv[3];
 	size_t n = 0, n_mark = 0;
-	uint32_t events = 0;
 	jit_error err = { 0 };
-	struct box *b = arguments(env, info, argv, 3) ? take_box(env, argv[0], BOX_ANSWER) : NULL;
-	char *text = b ? take_text(env, argv[1], &n) : NULL;
+	struct box *b = first_box(env, info, argv, 3, BOX_ANSWER);
+	char *text = b ? take_bytes(env, argv[1], &n) : NULL;
 	if (!text)
 		return NULL;
-	napi_create_array(env, &list);
-	bool ok = !jit_answer_feed(b->p, text, n, &err) && append_events(env, b->p, list, &events, &err);
+	int id = take_int(env, argv[2]), status = jit_answer_feed(b->p, text, n, &err);
 	free(text);
-	int id = take_int(env, argv[2]);
-	const char *mark = id >= 0 ? jit_answer_mark(b->p, id, &n_mark) : NULL;
-	if (ok && mark && n_mark)
-		ok = !jit_answer_feed(b->p, mark, n_mark, &err) && append_events(env, b->p, list, &events, &err);
-	return ok ? list : throw_error(env, &err);
+	const char *mark = id >= 0 && !status ? jit_answer_mark(b->p, id, &n_mark) : NULL;
+	if (mark && n_mark)
+		status = jit_answer_feed(b->p, mark, n_mark, &err);
+	return status ? throw_error(env, &err) : events_of(env, b->p);
 }
 
 /* answerFinish(answer, cut) */
 static napi_value finish(napi_env env, napi_callback_info info)
 {
-	napi_value argv[2], list;
-	uint32_t events = 0;
+	napi_value argv[2];
 	jit_error err = { 0 };
-	struct box *b = arguments(env, info, argv, 2) ? take_box(env, argv[0], BOX_ANSWER) : NULL;
+	struct box *b = first_box(env, info, argv, 2, BOX_ANSWER);
 	if (!b)
 		return NULL;
-	napi_create_array(env, &list);
-	if (jit_answer_finish(b->p, take_int(env, argv[1]), &err) || !append_events(env, b->p, list, &events, &err))
-		return throw_error(env, &err);
-	return list;
+	return jit_answer_finish(b->p, take_int(env, argv[1]), &err) ? throw_error(env, &err) : events_of(env, b->p);
 }
 
 void export_chat(napi_env env, napi_value exports)
@@ -204,6 +223,7 @@ void export_chat(napi_env env, napi_value exports)
 	export_function(env, exports, "render", render);
 	export_function(env, exports, "force", force);
 	export_function(env, exports, "answer", open_answer);
+	export_function(env, exports, "parse", parse);
 	export_function(env, exports, "answerFeed", feed);
 	export_function(env, exports, "answerFinish", finish);
 }

@@ -22,4 +22,4 @@ ldd "$library" | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | while read -r
 		*) cp -L "$path" "$out/$name" ;;
 	esac
 done
-cp "$here/package.json" "$here/index.js" "$here/index.d.ts" "$here/example.js" "$here/../../LICENSE" "$out"
+cp "$here/package.json" "$here"/*.js "$here/index.d.ts" "$here/../../LICENSE" "$out"

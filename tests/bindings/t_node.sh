@@ -12,6 +12,7 @@ node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' || skip "no
 	[ -n "${NODE_INCLUDE:-}" ] || skip "there is no node_api.h (Debian's package libnode-dev)"
 top=$(cd "$top" && pwd)
 export JITRUN_CACHE="$dir/cache" JITRUN_MODEL="$top/models/tale-q8_0.gguf" NODE_PATH="$dir/node_modules"
+export JITRUN_SHARED="${JITRUN_SHARED:-$top/../shared}"
 
 mkdir -p "$dir/node_modules"
 WERROR=-Werror sh "$top/bindings/node/make_package.sh" $lib "$dir/node_modules/jitrun" > "$dir/said" 2>&1
@@ -21,14 +22,36 @@ check "without a library there is none" [ $? = 1 ]
 check "in one sentence: $(cat "$dir/said")" [ "$(wc -l < "$dir/said")" = 1 ]
 LD_LIBRARY_PATH='' ldd "$dir/node_modules/jitrun/jitrun.node" > "$dir/said"
 check "the addon finds the library beside it: $(cat "$dir/said")" grep -q "=> $dir/.*libjitrun.so.1" "$dir/said"
-./jitrun "$JITRUN_MODEL" -p 'Once upon a time' -n 24 --temp 0 --json > "$dir/line" 2> "$dir/err"
-JITRUN_IDS=$(sed -n 's/.*"ids": *\[\([^]]*\)\].*/\1/p' "$dir/line")
-export JITRUN_IDS
-check "jitrun says which tokens it made: $(cat "$dir/err")" [ -n "$JITRUN_IDS" ]
-cp "$top/tests/bindings/node/test.js" "$dir" && cd "$dir" || exit 1
-node --expose-gc test.js > said 2>&1
-check "test.js: $(grep -v '^ *at ' said | tail -n 60)" [ $? = 0 ]
-grep -E '^(# |ℹ )(pass|fail) ' said
+. "$top/tests/bindings/expected.sh"
+if command -v python3 > /dev/null; then
+	declared=$top/bindings/node/index.d.ts
+	python3 "$top/tests/bindings/tested.py" "$declared" -- "$top"/tests/bindings/node/* > "$dir/said" 2>&1
+	check "each public member is tested: $(head -n 20 "$dir/said")" [ $? = 0 ]
+fi
+cp "$top"/tests/bindings/node/* "$dir" && cd "$dir" || exit 1
+for file in generation tables callbacks batch ends; do
+	node --expose-gc $file.js > said 2>&1
+	check "$file.js: $(grep -v '^ *at ' said | tail -n 60)" [ $? = 0 ]
+	grep -E '^(# |ℹ )(pass|fail) ' said | sed "s/^[^ ]* /# $file: /"
+done
+
+# The declarations, by TypeScript's compiler; it comes from npm where there is none.
+tsc=$(command -v tsc)
+if [ -z "$tsc" ] && command -v npm > /dev/null && command -v timeout > /dev/null; then
+	mkdir typescript && echo '{}' > typescript/package.json
+	(cd typescript && timeout 60 npm install --prefix . --no-audit --no-fund --fetch-retries=0 \
+		--fetch-timeout=10000 typescript@5.9.3) > said 2>&1 && tsc=$dir/typescript/node_modules/.bin/tsc
+fi
+if [ -n "$tsc" ]; then
+	types() { "$tsc" --strict --noEmit --target es2022 --module node16 --lib es2022,dom types.ts; }
+	types > said 2>&1
+	check "TypeScript takes the declarations: $(head -n 20 said)" [ $? = 0 ]
+	sed -i 's/finishReason: "stop"/finishReason: "ended"/' node_modules/jitrun/index.d.ts
+	types > said 2>&1
+	check "and finds what does not fit" [ $? != 0 ]
+else
+	echo "# skipped: there is no tsc to check the declarations"
+fi
 node node_modules/jitrun/example.js "$JITRUN_MODEL" > said 2>&1
 check "the example runs: $(cat said)" [ $? = 0 ]
 check "it writes text: $(cat said)" grep -q '^Once upon a time ' said

@@ -22,7 +22,7 @@ done
 
 # A function, a constant, a field that is set by no name and a field of results that are new.
 sed 's/"jit_model_token"/"jit_model_new"/' jitrun-abi.json > "$dir/abi.json"
-for binding in python rust; do
+for binding in node python rust; do
 	wrong "$binding: jit_model_new is neither" "$dir/abi.json" "$top/bindings"
 done
 sed 's/"JIT_POOL_LAST"/"JIT_POOL_FIRST"/' jitrun-abi.json > "$dir/abi.json"

@@ -1,0 +1,136 @@
+'use strict';
+// chat.js - conversations: answers as text, reasoning and calls of tools.
+const addon = require('./jitrun.node');
+const { json, refuse, text, textOrBytes, tokenOf } = require('./options.js');
+const { Steps } = require('./generation.js');
+
+// What reading an answer takes of a conversation, as the addon has it.
+function reading({ tools, template, templateName, prompt, opened, callId, oneCall, keepReasoning, cut, ...others }) {
+  const unknown = Object.keys(others);
+  if (unknown.length) refuse(`there is no option ${unknown[0]} for reading an answer`);
+  return { tools: json(tools), template, templateName, prompt, opened, callId, oneCall, keepReasoning, cut };
+}
+
+function flags({ oneCall, keepReasoning, cut }) {
+  return { oneCall: Boolean(oneCall), keepReasoning: Boolean(keepReasoning), cut: Boolean(cut) };
+}
+
+function parse(handle, answer, options = {}) {
+  const given = reading(options);
+  return JSON.parse(addon.parse(handle, { ...given, ...flags(given) }, textOrBytes(answer, 'the answer')));
+}
+
+// Reads an answer while it comes.
+class Answer {
+  #handle;
+
+  constructor(handle, options = {}) {
+    const given = reading(options);
+    this.#handle = addon.answer(handle, { ...given, ...flags(given) });
+  }
+
+  feed(answer, token = -1) {
+    return addon.answerFeed(this.#handle, textOrBytes(answer, 'the answer'), tokenOf(token));
+  }
+
+  finish(cut = false) {
+    return addon.answerFinish(this.#handle, Boolean(cut));
+  }
+
+  close() {
+    addon.close(this.#handle);
+  }
+}
+
+class Reply {
+  #model;
+  #messages;
+  #options;
+  #steps;
+  #iterator;
+
+  constructor(model, source, messages, options) {
+    const {
+      tools, variables, template, templateName, now, toolChoice, callId, oneCall, keepReasoning, ...others
+    } = options;
+    if (![undefined, 'auto', 'required'].includes(toolChoice) && typeof toolChoice?.function !== 'string') {
+      refuse('toolChoice was expected to be "auto", "required" or {function: NAME}');
+    }
+    Object.assign(this, { text: '', reasoning: '', toolCalls: [] });
+    this.#model = model;
+    this.#messages = messages;
+    this.#options = {
+      rendering: { tools, variables, template, templateName, now },
+      reading: { tools, template, templateName, callId, oneCall, keepReasoning },
+      toolChoice,
+    };
+    this.#steps = new Steps(source, others);
+  }
+
+  get ids() {
+    return Int32Array.from(this.#steps.ids);
+  }
+
+  get logprobs() {
+    return this.#steps.logprobs.slice();
+  }
+
+  get finishReason() {
+    return this.#steps.reason === 'stop' && this.toolCalls.length ? 'tool_calls' : this.#steps.reason;
+  }
+
+  get message() {
+    const out = { role: 'assistant', content: this.text };
+    if (this.reasoning) out.reasoning_content = this.reasoning;
+    if (this.toolCalls.length) {
+      out.tool_calls = this.toolCalls.map(({ id, name, arguments: given }) => (
+        { id, type: 'function', function: { name, arguments: given } }));
+    }
+    return out;
+  }
+
+  #take(event) {
+    if (event.kind === 'text') this.text += event.text;
+    else if (event.kind === 'reasoning') this.reasoning += event.text;
+    else if (event.kind === 'call') {
+      this.toolCalls.push({ id: event.id, name: event.name, arguments: '', whole: false });
+    } else if (event.kind === 'arguments') this.toolCalls[event.call].arguments += event.text;
+    else this.toolCalls[event.call].whole = event.whole;
+    return event;
+  }
+
+  async* #run() {
+    const { rendering, reading: given, toolChoice } = this.#options;
+    const { tools, template, templateName, oneCall } = given;
+    const forcing = toolChoice !== undefined && toolChoice !== 'auto';
+    const forced = forcing
+      ? this.#model.forceCall({ tools, template, templateName, oneCall, function: toolChoice.function }) : null;
+    const prompt = this.#model.render(this.#messages, rendering);
+    const ids = Int32Array.from([...prompt.ids, ...(forced?.ids ?? [])]);
+    const answer = this.#model.reader({ ...given, prompt: prompt.text, opened: forced?.opened });
+    const prepare = async (session) => {
+      await session._begin(ids);
+      if (forced) await session.setGrammar({ forced });
+    };
+    try {
+      for await (const step of this.#steps.run(prepare)) {
+        for (const event of answer.feed(step.text, step.id)) yield this.#take(event);
+      }
+      for (const event of answer.finish(this.#steps.reason === 'length')) yield this.#take(event);
+    } finally {
+      answer.close();
+    }
+  }
+
+  [Symbol.asyncIterator]() {
+    this.#iterator ??= this.#run();
+    return this.#iterator;
+  }
+
+  async read() {
+    for await (const _ of this);
+    return this;
+  }
+}
+
+module.exports = { Answer, Reply, parse, text };
