@@ -62,6 +62,18 @@ struct session_options {
 	jit_card_options card;
 };
 
+enum { MESSAGES, TOOLS, VARIABLES, TEMPLATE, TEMPLATE_NAME, FUNCTION, OPENED, OPENING, CALL_ID, N_TEXTS };
+
+/* What functions of conversations are given: a model, or undefined, and an object with texts and numbers. */
+struct given {
+	struct box *model;
+	napi_value object;
+	char *t[N_TEXTS];
+	char *prompt; /* n_prompt bytes, zero bytes among them */
+	size_t n_prompt;
+	int one_call, keep_reasoning, cut;
+};
+
 /* One token that is chosen, and what becomes of it. */
 struct choice {
 	struct box *session;
@@ -87,6 +99,7 @@ struct job {
 	struct job *before, *behind; /* in the list of those that run */
 	struct texts texts;
 	struct session_given session;
+	struct given given;
 	struct hook *hook; /* of progress */
 	char *text;
 	size_t n_text;
@@ -186,6 +199,8 @@ void export_opening(napi_env env, napi_value exports);
 void export_computing(napi_env env, napi_value exports);
 napi_value from_logprobs(napi_env env, float chosen, const jit_logprob *top, size_t n);
 void export_batch(napi_env env, napi_value exports);
+bool take_given(napi_env env, napi_value model, napi_value object, struct given *g);
+void free_given(struct given *g);
 void export_chat(napi_env env, napi_value exports);
 void export_tokens(napi_env env, napi_value exports);
 void export_session(napi_env env, napi_value exports);

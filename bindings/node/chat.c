@@ -3,25 +3,24 @@
 
 #include "addon.h"
 
-enum { MESSAGES, TOOLS, VARIABLES, TEMPLATE, TEMPLATE_NAME, FUNCTION, OPENED, CALL_ID, N_TEXTS };
-static const char *const text_names[N_TEXTS] = { "messages",     "tools",    "variables", "template",
-	                                         "templateName", "function", "opened",    "callId" };
-
-/* What functions of conversations are given: a model, or undefined, and an object with texts and numbers. */
-struct given {
-	struct box *model;
-	napi_value object;
-	char *t[N_TEXTS];
-	char *prompt; /* n_prompt bytes, zero bytes among them */
-	size_t n_prompt;
-	int one_call, keep_reasoning, cut;
+static const char *const text_names[N_TEXTS] = {
+	[MESSAGES] = "messages",
+	[TOOLS] = "tools",
+	[VARIABLES] = "variables",
+	[TEMPLATE] = "template",
+	[TEMPLATE_NAME] = "templateName",
+	[FUNCTION] = "function",
+	[OPENED] = "opened",
+	[OPENING] = "opening",
+	[CALL_ID] = "callId"
 };
 
-static void free_given(struct given *g)
+void free_given(struct given *g)
 {
 	for (size_t i = 0; i < N_TEXTS; i++)
 		free(g->t[i]);
 	free(g->prompt);
+	*g = (struct given){ 0 };
 }
 
 static int flag_of(napi_env env, napi_value object, const char *name)
@@ -29,11 +28,11 @@ static int flag_of(napi_env env, napi_value object, const char *name)
 	return take_int(env, named(env, object, name)) != 0;
 }
 
-/* Takes the first two arguments; false: thrown. */
-static bool take_given(napi_env env, napi_value *argv, struct given *g)
+/* model may be undefined. false: thrown. */
+bool take_given(napi_env env, napi_value model, napi_value object, struct given *g)
 {
-	*g = (struct given){ .object = argv[1] };
-	if (!is_nothing(env, argv[0]) && !(g->model = take_box(env, argv[0], BOX_MODEL)))
+	*g = (struct given){ .object = object };
+	if (!is_nothing(env, model) && !(g->model = take_box(env, model, BOX_MODEL)))
 		return false;
 	for (size_t i = 0; i < N_TEXTS && !is_pending(env); i++)
 		g->t[i] = take_text(env, named(env, g->object, text_names[i]), NULL);
@@ -76,7 +75,8 @@ static napi_value forced(napi_env env, const struct given *g)
 	jit_forced_call f = JIT_FORCED_CALL();
 	const jit_forced_options o =
 		JIT_FORCED_OPTIONS(.tools = g->t[TOOLS], .function = g->t[FUNCTION], .template_text = g->t[TEMPLATE],
-	                           .template_name = g->t[TEMPLATE_NAME], .one_call = g->one_call);
+	                           .template_name = g->t[TEMPLATE_NAME], .one_call = g->one_call, .prompt = g->prompt,
+	                           .n_prompt = g->n_prompt);
 	if (jit_call_force(model_given(g), &o, &f, &err))
 		return throw_error(env, &err);
 	napi_create_object(env, &out);
@@ -84,7 +84,8 @@ static napi_value forced(napi_env env, const struct given *g)
 	set(env, out, "grammar", from_text(env, f.grammar, f.n_grammar));
 	set(env, out, "prompt", from_text(env, f.prompt, f.n_prompt));
 	set(env, out, "ids", from_ids(env, f.ids, f.n_ids));
-	set(env, out, "opened", from_text(env, f.opened, NAPI_AUTO_LENGTH));
+	set(env, out, "opened", from_text(env, f.behind_reasoning ? NULL : f.opened, NAPI_AUTO_LENGTH));
+	set(env, out, "behindReasoning", from_flag(env, f.behind_reasoning));
 	jit_forced_call_free(&f);
 	return out;
 }
@@ -111,7 +112,7 @@ static napi_value with_given(napi_env env, napi_callback_info info,
 {
 	napi_value argv[2];
 	struct given g;
-	if (!arguments(env, info, argv, 2) || !take_given(env, argv, &g))
+	if (!arguments(env, info, argv, 2) || !take_given(env, argv[0], argv[1], &g))
 		return NULL;
 	napi_value out = then(env, &g);
 	free_given(&g);
@@ -121,7 +122,7 @@ static napi_value with_given(napi_env env, napi_callback_info info,
 /* render(model, {messages, tools, variables, template, templateName, now, noGenerationPrompt}) */
 static napi_value render(napi_env env, napi_callback_info info) { return with_given(env, info, rendered); }
 
-/* force(model, {tools, function, template, templateName, oneCall}) */
+/* force(model, {tools, function, template, templateName, oneCall, prompt}) */
 static napi_value force(napi_env env, napi_callback_info info) { return with_given(env, info, forced); }
 
 /* answer(model or undefined, {tools, template, templateName, prompt, opened, callId, oneCall, keepReasoning}) */
@@ -134,7 +135,7 @@ static napi_value parse(napi_env env, napi_callback_info info)
 	struct given g;
 	size_t n = 0;
 	jit_error err = { 0 };
-	if (!arguments(env, info, argv, 3) || !take_given(env, argv, &g))
+	if (!arguments(env, info, argv, 3) || !take_given(env, argv[0], argv[1], &g))
 		return NULL;
 	char *text = take_bytes(env, argv[2], &n);
 	if (text) {

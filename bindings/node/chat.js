@@ -1,7 +1,7 @@
 'use strict';
 // chat.js - conversations: answers as text, reasoning and calls of tools.
 const addon = require('./jitrun.node');
-const { json, refuse, text, textOrBytes, tokenOf } = require('./options.js');
+const { json, refuse, textOrBytes, tokenOf } = require('./options.js');
 const { Steps } = require('./generation.js');
 
 // What reading an answer takes of a conversation, as the addon has it.
@@ -18,6 +18,15 @@ function flags({ oneCall, keepReasoning, cut }) {
 function parse(handle, answer, options = {}) {
   const given = reading(options);
   return JSON.parse(addon.parse(handle, { ...given, ...flags(given) }, textOrBytes(answer, 'the answer')));
+}
+
+// Whether a template is told so: then the answer keeps to its grammar from the first token on.
+function isToldNotToReason(variables) {
+  try {
+    return (typeof variables === 'string' ? JSON.parse(variables) : variables)?.enable_thinking === false;
+  } catch {
+    return false; // rendering has said what is wrong
+  }
 }
 
 // Reads an answer while it comes.
@@ -55,6 +64,9 @@ class Reply {
     } = options;
     if (![undefined, 'auto', 'required'].includes(toolChoice) && typeof toolChoice?.function !== 'string') {
       refuse('toolChoice was expected to be "auto", "required" or {function: NAME}');
+    }
+    if (toolChoice !== undefined && toolChoice !== 'auto' && others.grammar) {
+      refuse('toolChoice asks for a call, and grammar for another form: one of them was expected');
     }
     Object.assign(this, { text: '', reasoning: '', toolCalls: [] });
     this.#model = model;
@@ -102,15 +114,20 @@ class Reply {
   async* #run() {
     const { rendering, reading: given, toolChoice } = this.#options;
     const { tools, template, templateName, oneCall } = given;
-    const forcing = toolChoice !== undefined && toolChoice !== 'auto';
-    const forced = forcing
-      ? this.#model.forceCall({ tools, template, templateName, oneCall, function: toolChoice.function }) : null;
     const prompt = this.#model.render(this.#messages, rendering);
-    const ids = Int32Array.from([...prompt.ids, ...(forced?.ids ?? [])]);
+    const before = { prompt: prompt.text, tools, template, templateName };
+    let forced = null;
+    if (toolChoice !== undefined && toolChoice !== 'auto') {
+      const forcing = { tools, template, templateName, oneCall, function: toolChoice.function, prompt: prompt.text };
+      forced = this.#model.forceCall(forcing);
+    }
+    // Where the answer opens the call behind its reasoning, nothing of it is fed.
+    const ids = Int32Array.from([...prompt.ids, ...(forced && !forced.behindReasoning ? forced.ids : [])]);
+    this.#steps.before = isToldNotToReason(rendering.variables) ? { prompt: prompt.text, template: '' } : before;
     const answer = this.#model.reader({ ...given, prompt: prompt.text, opened: forced?.opened });
     const prepare = async (session) => {
       await session._begin(ids);
-      if (forced) await session.setGrammar({ forced });
+      if (forced) await session.setGrammar({ forced }, before);
     };
     try {
       for await (const step of this.#steps.run(prepare)) {
@@ -133,4 +150,4 @@ class Reply {
   }
 }
 
-module.exports = { Answer, Reply, parse, text };
+module.exports = { Answer, Reply, parse };

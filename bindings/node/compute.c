@@ -92,7 +92,19 @@ static napi_value logits(napi_env env, napi_callback_info info)
 	return j ? start_job(env, j, true) : NULL;
 }
 
-static void run_grammar(struct job *j) { jit_session_set_grammar(j->box->p, j->number, j->text, j->n_text, &j->err); }
+static void run_grammar(struct job *j)
+{
+	const struct given *g = &j->given;
+	const jit_grammar_options o =
+		JIT_GRAMMAR_OPTIONS(.kind = j->number, .text = j->text, .n = j->n_text, .behind_reasoning = j->flag,
+	                            .prompt = g->prompt, .n_prompt = g->n_prompt, .tools = g->t[TOOLS],
+	                            .template_text = g->t[TEMPLATE], .template_name = g->t[TEMPLATE_NAME],
+	                            .opening = g->t[OPENING]);
+	if (j->flag)
+		jit_session_begin_grammar(j->box->p, &o, &j->err);
+	else
+		jit_session_set_grammar(j->box->p, j->number, j->text, j->n_text, &j->err);
+}
 
 static void run_save(struct job *j) { jit_session_save(j->box->p, j->text, &j->err); }
 
@@ -118,8 +130,20 @@ static napi_value feed_text(napi_env env, napi_callback_info info)
 	return with_text(env, info, 3, true, run_feed_text);
 }
 
-/* grammar(session, text, kind) */
-static napi_value grammar(napi_env env, napi_callback_info info) { return with_text(env, info, 3, true, run_grammar); }
+/* grammar(session, text, kind, undefined or {prompt, tools, template, templateName, opening}): the object, where the
+ * answer may reason before the grammar's part of it */
+static napi_value grammar(napi_env env, napi_callback_info info)
+{
+	napi_value argv[4];
+	struct job *j = job_of(env, info, argv, 4, BOX_SESSION, run_grammar, no_result);
+	if (!j)
+		return NULL;
+	j->text = take_text(env, argv[1], &j->n_text);
+	j->number = take_int(env, argv[2]);
+	j->flag = !is_nothing(env, argv[3]);
+	bool ready = j->text && (!j->flag || take_given(env, nothing(env), argv[3], &j->given));
+	return start_job(env, j, ready);
+}
 
 static napi_value save(napi_env env, napi_callback_info info) { return with_text(env, info, 2, false, run_save); }
 

@@ -5,7 +5,7 @@ const { likeliest, limit, refuse } = require('./options.js');
 const REASONS = [null, 'stop', 'length'];
 
 // What Generation and Reply have in common. open: gives the session; prepare: what is done before the first token;
-// owned: the session is closed at the end.
+// owned: the session is closed at the end. before: what the grammar is told of a conversation.
 class Steps {
   constructor({ open, prepare, owned = false }, { maxTokens, stop, grammar, signal, logprobs, ...others }) {
     const unknown = Object.keys(others);
@@ -14,7 +14,7 @@ class Steps {
     }
     const kept = logprobs === undefined || logprobs === null ? -1 : likeliest(logprobs);
     Object.assign(this, { open, prepare, owned, stop, grammar, signal, kept, most: limit(maxTokens) });
-    Object.assign(this, { ids: [], logprobs: [], reason: null });
+    Object.assign(this, { ids: [], logprobs: [], reason: null, before: undefined });
   }
 
   async* run(prepare = this.prepare) {
@@ -27,7 +27,7 @@ class Steps {
       signal?.throwIfAborted();
       if (this.stop !== undefined) await session._compute(() => session.setStop(this.stop));
       if (prepare) await prepare(session);
-      if (this.grammar !== undefined) await session.setGrammar(this.grammar);
+      if (this.grammar !== undefined) await session.setGrammar(this.grammar, this.before);
       if (this.most === 0) this.reason = 'length';
       while (this.reason === null) {
         signal?.throwIfAborted();

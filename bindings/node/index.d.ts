@@ -94,6 +94,12 @@ export type Grammar =
   | { gbnf: string }
   | { forced: ForcedCall };
 
+/** The conversation to whose answer a grammar belongs. */
+export interface BehindReasoning extends TemplateOptions {
+  /** What was rendered. */
+  prompt: string;
+}
+
 export type Pooling = "last" | "mean" | "none" | "rank";
 
 export interface EmbedOptions {
@@ -173,10 +179,14 @@ export interface ForceOptions extends TemplateOptions {
   function?: string;
   /** One call at most. */
   oneCall?: boolean;
+  /** What was rendered: then the model may reason before it calls. */
+  prompt?: string;
 }
 
 /** What makes an answer a call: feed the ids behind the prompt's, set the grammar, and give a reader `opened`. */
 export interface ForcedCall {
+  /** The model may reason first: feed nothing, and give `setGrammar` the conversation. */
+  readonly behindReasoning: boolean;
   readonly kind: number;
   readonly grammar: string;
   /** What opens the call. */
@@ -426,8 +436,8 @@ export class Session {
   logits(): Promise<Float32Array>;
   score(ids: Iterable<number>): Promise<Float32Array>;
   embed(ids: Iterable<number>, options?: EmbedOptions): Promise<Float32Array>;
-  /** Set it behind the prompt; null ends it. */
-  setGrammar(grammar: Grammar | null): Promise<void>;
+  /** Set it behind the prompt; null ends it. behindReasoning: the model may reason before the grammar's part. */
+  setGrammar(grammar: Grammar | null, behindReasoning?: BehindReasoning): Promise<void>;
   /** Whether the text is right as it stands; null: there is no grammar. */
   readonly grammarComplete: boolean | null;
   setSampling(sampling?: Sampling): void;

@@ -40,6 +40,7 @@ static void free_job(struct job *j)
 	free(j->ready);
 	free_texts(&j->texts);
 	free_session(&j->session);
+	free_given(&j->given);
 	drop_hook(j->hook);
 	free(j->text);
 	free(j->ids);

@@ -213,9 +213,9 @@ class Model {
     });
   }
 
-  forceCall({ tools, function: name, template, templateName, oneCall = false }) {
+  forceCall({ tools, function: name, template, templateName, oneCall = false, prompt }) {
     return addon.force(this.#handle, {
-      tools: json(tools), function: name, template, templateName, oneCall: Boolean(oneCall),
+      tools: json(tools), function: name, template, templateName, oneCall: Boolean(oneCall), prompt,
     });
   }
 

@@ -124,6 +124,21 @@ function grammarOf(grammar) {
   return [GRAMMARS[kind], json(grammar[kind]) ?? ''];
 }
 
+// What a grammar is told of the conversation, where the answer may reason before the grammar's part of it.
+function beforeOf(grammar, before) {
+  const forced = grammar?.forced;
+  if (forced?.behindReasoning && !before) {
+    refuse('the forced call is opened behind the reasoning: what behindReasoning has was expected beside it');
+  }
+  if (!before || (forced && !forced.behindReasoning)) return undefined;
+  const { prompt, tools, template, templateName, ...others } = before;
+  const [unknown] = Object.keys(others);
+  if (unknown) {
+    refuse(`there is no ${unknown} in behindReasoning: prompt, tools, template or templateName was expected`);
+  }
+  return { prompt: text(prompt, 'the prompt'), tools: json(tools), template, templateName, opening: forced?.prompt };
+}
+
 function poolingOf(pooling) {
   if (!Object.hasOwn(POOLING, pooling)) {
     refuse(`pooling is ${pooling}: one of ${Object.keys(POOLING).join(', ')} was expected`);
@@ -178,6 +193,6 @@ async function opened(signal, open) {
 }
 
 module.exports = {
-  constants, refuse, kindOf, named, json, limit, likeliest, tokenOf, listOf, text, textOrBytes, texts, samplingOf,
-  sessionOf, grammarOf, poolingOf, POOLING, opened,
+  beforeOf, constants, refuse, kindOf, named, json, limit, likeliest, tokenOf, listOf, text, textOrBytes, texts,
+  samplingOf, sessionOf, grammarOf, poolingOf, POOLING, opened,
 };

@@ -2,7 +2,8 @@
 // session.js - one conversation: what is fed, what is computed, what is chosen, and functions that hear of it.
 const addon = require('./jitrun.node');
 const {
-  kindOf, likeliest, listOf, grammarOf, opened, poolingOf, refuse, samplingOf, sessionOf, text, texts, tokenOf,
+  beforeOf, grammarOf, kindOf, likeliest, listOf, opened, poolingOf, refuse, samplingOf, sessionOf, text, texts,
+  tokenOf,
 } = require('./options.js');
 const { Generation, Steps } = require('./generation.js');
 const { Reply } = require('./chat.js');
@@ -86,9 +87,10 @@ class Session {
     return addon.logprobs(this.#handle, likeliest(n, 'the number of log probabilities'), true);
   }
 
-  async setGrammar(grammar) {
+  async setGrammar(grammar, behindReasoning) {
     const [kind, rules] = grammarOf(grammar);
-    await this._compute((handle) => addon.grammar(handle, rules, kind));
+    const before = beforeOf(grammar, behindReasoning);
+    await this._compute((handle) => addon.grammar(handle, rules, kind, before));
   }
 
   get grammarComplete() {

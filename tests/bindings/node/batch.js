@@ -152,7 +152,8 @@ test('sessions that end while the batch computes', async () => {
     setImmediate(() => s.close());
     await assert.rejects(reading, { message: 'the session is closed' });
   })();
-  const failing = assert.rejects(together(batch, PROMPT, { sampling: greedy, grammar: { regex: '(' } }), { code: /^JIT/ });
+  const wrong = together(batch, PROMPT, { sampling: greedy, grammar: { regex: '(' } });
+  const failing = assert.rejects(wrong, { code: /^JIT/ });
   const forbidden = assert.rejects(together(batch, [1, -1], {}), { code: 'JIT_ERROR_ARGUMENT' });
   const dropped = (async () => {
     const s = await batch.session({ sampling: greedy });

@@ -1,6 +1,6 @@
 'use strict';
-// callbacks.js - functions that the library calls: progress of loading and of prompts, logits before a choice; those that
-// throw, that give up, that take the session away, and that nobody holds any more.
+// callbacks.js - functions that the library calls: progress of loading and of prompts, logits before a choice; those
+// that throw, that give up, that take the session away, and that nobody holds any more.
 const assert = require('node:assert');
 const test = require('node:test');
 const { PROMPT, bits, collect, greedy, ids, long, open, session } = require('./support.js');

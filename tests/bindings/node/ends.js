@@ -1,5 +1,5 @@
 'use strict';
-// ends.js - programs and threads that end while something computes, and while the library waits for a function of theirs.
+// ends.js - programs and threads that end while something computes, or while the library waits for their function.
 const assert = require('node:assert');
 const { spawn } = require('node:child_process');
 const test = require('node:test');
@@ -17,7 +17,11 @@ const SETUP = `
 
 // What runs when the end comes; and how the end comes, where that is not part of it.
 const running = {
-  'a prompt': `open().then(async (m) => { const s = await m.session(session); setTimeout(END, 5); await s.feed(long); });`,
+  'a prompt': `open().then(async (m) => {
+    const s = await m.session(session);
+    setTimeout(END, 5);
+    await s.feed(long);
+  });`,
   'a batch': `open().then(async (m) => {
     const b = await m.batch({ context: 1024, threads: 1, tokens: 4 });
     setTimeout(END, 5);

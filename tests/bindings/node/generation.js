@@ -253,6 +253,67 @@ test('conversations and tools', async () => {
   await assert.rejects(model.chat(messages, { template, templateName: 'tool_use', session }).read(), /template/);
 });
 
+test('reasoning before a grammar', async () => {
+  const model = await open();
+  const batch = await model.batch({ context: 512, threads: 1 });
+  const schema = { type: 'object', properties: { a: { enum: ['yes', 'no'] } }, required: ['a'] };
+  const teaching = '{% for t in tools %}<tool_call>{{ t | tojson }}</tool_call>\n{% endfor %}';
+  const may = `${teaching}${template}{# <think></think> #}`;
+  const within = may.replace("<|im_start|>assistant\n{% endif", "<|im_start|>assistant\n<think>\n{% endif");
+  assert.notStrictEqual(within, may);
+  const messages = [{ role: 'user', content: 'Go' }], opens = { [model.tokenize('<', { addSpecial: false })[0]]: 60 };
+  const common = { tools, maxTokens: 300, sampling: greedy }, roomy = { context: 512, threads: 1 };
+  const ask = (options) => model.chat(messages, { ...common, session: roomy, ...options }).read();
+  const askBatch = (options) => batch.chat(messages, { ...common, ...options }).read();
+  for (const given of [{ grammar: { schema } }, { toolChoice: 'required', oneCall: true }]) {
+    // The prompt is within the reasoning, and the model does not end it by itself.
+    const cut = await ask({ template: within, maxTokens: 9, ...given });
+    assert.deepStrictEqual([cut.finishReason, cut.text, cut.toolCalls], ['length', '', []]);
+    assert.ok(cut.reasoning.length > 0);
+    // The model may begin it, and does not; alone and in a batch.
+    for (const reply of [await ask({ template: may, ...given }), await askBatch({ template: may, ...given })]) {
+      assert.strictEqual(reply.reasoning, '');
+      if (given.grammar) assert.ok(['yes', 'no'].includes(JSON.parse(reply.text).a));
+      else assert.match(reply.toolCalls[0].arguments, /^\{"sky":"(blue|grey)"\}$/);
+    }
+  }
+  const begun = { template: may, grammar: { schema }, sampling: { ...greedy, logitBias: opens } };
+  const reply = await ask({ ...begun, maxTokens: 20 });
+  assert.deepStrictEqual([reply.text, reply.finishReason], ['', 'length']);
+  // It shall not reason, and so it does not begin to.
+  for (const variables of [{ enable_thinking: false }, '{"enable_thinking": false}']) {
+    assert.ok(['yes', 'no'].includes(JSON.parse((await ask({ ...begun, variables })).text).a));
+  }
+  const both = { toolChoice: 'required', grammar: { schema } };
+  assert.throws(() => model.chat(messages, both), /grammar for another form/);
+  // By hand.
+  const prompt = model.render(messages, { template: within });
+  const s = await model.session({ ...session, sampling: greedy });
+  await s.feed(prompt.ids);
+  const before = { prompt: prompt.text, template: within };
+  await s.setGrammar({ regex: 'yes|no' }, before);
+  await s.feed('Let me see. yes or no');
+  assert.strictEqual(s.grammarComplete, false);
+  await s.feed('</think>\n\n');
+  assert.match(await s.generate({ maxTokens: 40 }).read(), /^\s*(yes|no)$/);
+  await s.setGrammar({ regex: 'yes|no' });
+  await assert.rejects(s.feed('Let me see'), /does not allow/);
+  const forced = model.forceCall({ tools, template: within, prompt: prompt.text });
+  assert.deepStrictEqual([forced.behindReasoning, forced.opened], [true, null]);
+  assert.strictEqual(model.forceCall({ tools, template: within }).behindReasoning, false);
+  await assert.rejects(s.setGrammar({ forced }), /behindReasoning/);
+  await s.setGrammar(null);
+  s.rewind(0);
+  await s.feed(prompt.ids);
+  await s.setGrammar({ forced }, { ...before, tools });
+  await s.feed('Well.</think>\n');
+  const called = await s.generate({ maxTokens: 100 }).read();
+  assert.strictEqual(model.parse(called, { tools, template: may }).tool_calls[0].function.name, 'weather');
+  await assert.rejects(s.setGrammar({ regex: 'a' }, { prompt: 7 }), /the prompt is number/);
+  await assert.rejects(s.setGrammar({ regex: 'a' }, { prompt: '', opening: 'x' }), /opening/);
+  await assert.rejects(s.setGrammar({ regex: 'a' }, { prompt: '', templateName: 'none' }), { code: /^JIT_ERROR/ });
+});
+
 test('answers are read as they come', async () => {
   const model = await open();
   const said = 'Well. <tool_call>{"name": "weather", "arguments": {"sky": "blue"}}</tool_call> ' +
@@ -323,7 +384,8 @@ test('cancelling, breaking off, errors', async () => {
   await assert.rejects(async () => {
     for await (const _ of generation) controller.abort(new Error('enough'));
   }, { message: 'enough' });
-  await assert.rejects(model.generate(PROMPT, { signal: AbortSignal.abort(new Error('no')) }).read(), { message: 'no' });
+  const never = model.generate(PROMPT, { signal: AbortSignal.abort(new Error('no')) });
+  await assert.rejects(never.read(), { message: 'no' });
   // A session whose generation was aborted goes on: nothing of the signal is left.
   for (let turn = 0; turn < 3; turn++) {
     const aborting = new AbortController();

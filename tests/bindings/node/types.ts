@@ -63,6 +63,7 @@ async function sessions(model: Model, signal: AbortSignal): Promise<void> {
   session.setPromptFn(null);
   await session.setGrammar({ openSchema: { type: "object" } });
   await session.setGrammar({ gbnf: "root ::= \"a\"" });
+  await session.setGrammar({ regex: "a" }, { prompt: "a", tools: "[]", template: "b" });
   await session.setGrammar(null);
   const fork: Session = await session.fork({ context: 512 });
   const stats: SessionStats = session.stats();
@@ -119,7 +120,9 @@ async function batches(model: Model, signal: AbortSignal): Promise<void> {
   const reply: Reply = batch.chat("[]", { sampling: { seed: 1 } });
   const session: BatchSession = await batch.session({ sampling: { temperature: 0 } });
   const reused: number = await session.submit("a", { parseSpecial: false });
-  while (await batch.pending() > 0) for (const one of await batch.step()) console.log(await one.next(), one.batch === batch);
+  while (await batch.pending() > 0) {
+    for (const one of await batch.step()) console.log(await one.next(), one.batch === batch);
+  }
   const forgotten: number = await batch.forget([1]) + await batch.forget();
   console.log(all, reply, reused, forgotten, (await batch.stats()).width[0]);
   const plain: Session = session;
