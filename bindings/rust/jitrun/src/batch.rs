@@ -2,7 +2,9 @@
 
 use crate::error::{address, status};
 use crate::session::lossy;
-use crate::{sys, BatchOptions, Cancel, Error, Finish, Grammar, Model, Pooling, Result, Sampling, Session};
+use crate::{
+    sys, BatchOptions, Cancel, Chat, Error, Finish, Forced, Grammar, Model, Pooling, Prompt, Result, Sampling, Session,
+};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::panic::resume_unwind;
@@ -299,5 +301,7 @@ forward! {
     set_sampling(sampling: &Sampling) -> Result<()>;
     set_stop(texts: &[&str]) -> Result<()>;
     set_grammar(grammar: Option<Grammar<'_>>) -> Result<()>;
+    begin_grammar(grammar: Grammar<'_>, chat: &Chat, prompt: &Prompt) -> Result<()>;
+    begin_call(forced: &Forced, chat: &Chat, prompt: &Prompt) -> Result<()>;
     grammar_complete() -> Option<bool>;
 }

@@ -4,7 +4,7 @@ use crate::error::{address, status};
 use crate::model::{bytes, taken_text};
 use crate::options::c_text;
 use crate::session::lossy;
-use crate::{sys, Error, Finish, Model, Result, Session};
+use crate::{sys, Error, Finish, Grammar, Model, Result, Session};
 use std::ffi::{CStr, CString};
 use std::marker::PhantomData;
 use std::os::raw::{c_char, c_int};
@@ -28,6 +28,7 @@ pub struct Chat {
     call_id: Option<String>,
     one_call: bool,
     keep_reasoning: bool,
+    without_reasoning: bool,
 }
 
 fn json_string(text: &str) -> String {
@@ -103,6 +104,13 @@ impl Chat {
         self
     }
 
+    /// Tells the template that the model shall not reason (`enable_thinking` is false). Then a grammar holds from the
+    /// answer's first token on.
+    pub fn without_reasoning(mut self) -> Self {
+        self.without_reasoning = true;
+        self
+    }
+
     /// A template instead of the model's own.
     pub fn template(mut self, text: &str) -> Self {
         self.template = Some(text.to_owned());
@@ -143,6 +151,48 @@ impl Chat {
     pub fn keep_reasoning(mut self) -> Self {
         self.keep_reasoning = true;
         self
+    }
+
+    fn all_variables(&self) -> Option<String> {
+        let given = self.variables.as_deref().map(str::trim_start);
+        if !self.without_reasoning {
+            return self.variables.clone();
+        }
+        let rest = given.and_then(|text| text.strip_prefix('{')).map(str::trim_start);
+        match (given, rest) {
+            (Some(_), None) => self.variables.clone(), // it is no object, as the library will say
+            (_, Some(rest)) if !rest.starts_with('}') => Some(format!("{{\"enable_thinking\":false,{}", rest)),
+            _ => Some("{\"enable_thinking\":false}".to_owned()),
+        }
+    }
+
+    /// Calls with what a grammar is told of the conversation.
+    pub(crate) fn with_grammar_options<R>(
+        &self,
+        kind: c_int,
+        text: &[u8],
+        prompt: &Prompt,
+        opening: Option<&[u8]>,
+        then: impl FnOnce(&sys::jit_grammar_options) -> Result<R>,
+    ) -> Result<R> {
+        let tools = optional("tools", &self.tools)?;
+        let (template, name) = match self.without_reasoning {
+            true => (Some(CString::default()), None),
+            false => (optional("the template", &self.template)?, optional("the template's name", &self.template_name)?),
+        };
+        let opening = opening.map(|text| c_text("what opens the call", text)).transpose()?;
+        let mut options = sys::jit_grammar_options::new();
+        options.kind = kind;
+        options.behind_reasoning = 1;
+        options.text = text.as_ptr().cast();
+        options.n = text.len();
+        options.prompt = prompt.bytes.as_ptr().cast();
+        options.n_prompt = prompt.bytes.len();
+        options.tools = at(&tools);
+        options.template_text = at(&template);
+        options.template_name = at(&name);
+        options.opening = at(&opening);
+        then(&options)
     }
 
     /// The messages as a JSON array.
@@ -206,11 +256,12 @@ pub enum Event {
 /// What makes an answer a call of a tool: made by [`Model::force_call`].
 #[derive(Debug, Clone)]
 pub struct Forced {
-    kind: c_int,
-    grammar: Vec<u8>,
-    prompt: Vec<u8>,
+    pub(crate) kind: c_int,
+    pub(crate) grammar: Vec<u8>,
+    pub(crate) prompt: Vec<u8>,
     ids: Vec<i32>,
     opened: Option<CString>,
+    behind_reasoning: bool,
 }
 
 impl Forced {
@@ -219,9 +270,15 @@ impl Forced {
         lossy(self.prompt.clone())
     }
 
-    /// Its tokens, which may be none: to be fed behind those of the prompt, for programs that generate by themselves.
+    /// Its tokens, to be fed behind those of the prompt, for programs that generate by themselves. There are none where
+    /// the model may reason first.
     pub fn ids(&self) -> &[i32] {
         &self.ids
+    }
+
+    /// Whether the model may reason before it calls.
+    pub fn behind_reasoning(&self) -> bool {
+        self.behind_reasoning
     }
 }
 
@@ -229,7 +286,7 @@ impl Model {
     /// Writes a conversation by the chat template.
     pub fn render(&self, chat: &Chat) -> Result<Prompt> {
         let messages = c_text("messages", chat.messages())?;
-        let (tools, variables) = (optional("tools", &chat.tools)?, optional("variables", &chat.variables)?);
+        let (tools, variables) = (optional("tools", &chat.tools)?, optional("variables", &chat.all_variables())?);
         let template = optional("the template", &chat.template)?;
         let name = optional("the template's name", &chat.template_name)?;
         let mut options = sys::jit_chat_options::new();
@@ -254,6 +311,15 @@ impl Model {
 
     /// What makes the next answer of a conversation a call of one of its tools, or of the one with this name.
     pub fn force_call(&self, chat: &Chat, function: Option<&str>) -> Result<Forced> {
+        self.force(chat, function, None)
+    }
+
+    /// The same, and the model may reason before it calls. `prompt`: the conversation as it was rendered.
+    pub fn force_call_behind(&self, chat: &Chat, function: Option<&str>, prompt: &Prompt) -> Result<Forced> {
+        self.force(chat, function, Some(prompt))
+    }
+
+    fn force(&self, chat: &Chat, function: Option<&str>, prompt: Option<&Prompt>) -> Result<Forced> {
         let tools = optional("tools", &chat.tools)?;
         let function = function.map(|f| c_text("the function's name", f)).transpose()?;
         let template = optional("the template", &chat.template)?;
@@ -264,15 +330,22 @@ impl Model {
         options.one_call = chat.one_call as c_int;
         options.template_text = at(&template);
         options.template_name = at(&name);
+        if let Some(prompt) = prompt {
+            options.prompt = prompt.bytes.as_ptr().cast();
+            options.n_prompt = prompt.bytes.len();
+        }
         let mut out = sys::jit_forced_call::new();
         // SAFETY: as in render.
         unsafe {
             status(|err| sys::jit_call_force(self.raw(), &options, &mut out, err))?;
-            let ids = if out.ids.is_null() { &[] } else { std::slice::from_raw_parts(out.ids, out.n_ids) };
-            let opened = if out.opened.is_null() { None } else { Some(CStr::from_ptr(out.opened).to_owned()) };
+            let behind_reasoning = out.behind_reasoning != 0;
+            let fed = !behind_reasoning && !out.ids.is_null();
+            let ids = if fed { std::slice::from_raw_parts(out.ids, out.n_ids) } else { &[] };
+            let opened = (!behind_reasoning && !out.opened.is_null()).then(|| CStr::from_ptr(out.opened).to_owned());
             let grammar = bytes(out.grammar, out.n_grammar).to_vec();
             let prompt = bytes(out.prompt, out.n_prompt).to_vec();
-            let forced = Forced { kind: out.kind, grammar, prompt, ids: ids.to_vec(), opened };
+            let (kind, ids) = (out.kind, ids.to_vec());
+            let forced = Forced { kind, grammar, prompt, ids, opened, behind_reasoning };
             sys::jit_forced_call_free(&mut out);
             Ok(forced)
         }
@@ -290,8 +363,8 @@ impl Model {
 }
 
 impl Chat {
-    /// As [`Model::parse_answer`], without a model: for a conversation with a [`template`](Chat::template). `cut`: it was
-    /// cut off.
+    /// As [`Model::parse_answer`], without a model: for a conversation with a [`template`](Chat::template). `cut`: it
+    /// was cut off.
     ///
     /// ```
     /// # let tools = r#"[{"type": "function", "function": {"name": "weather"}}]"#;
@@ -484,7 +557,18 @@ impl<'m> Session<'m> {
     /// Answers a conversation with at most so many tokens, and tells `told` of the answer while it comes. Of what the
     /// session has, the beginning that the conversation shares is kept.
     pub fn chat(&mut self, chat: &Chat, most: usize, told: impl FnMut(&Event)) -> Result<Reply> {
-        self.answer(chat, None, most, told)
+        self.answer(chat, None, None, most, told)
+    }
+
+    /// The same for an answer that keeps to a grammar, behind the model's reasoning.
+    pub fn chat_grammar(
+        &mut self,
+        chat: &Chat,
+        grammar: Grammar<'_>,
+        most: usize,
+        told: impl FnMut(&Event),
+    ) -> Result<Reply> {
+        self.answer(chat, None, Some(grammar), most, told)
     }
 
     /// The same for an answer that must be a call.
@@ -495,13 +579,14 @@ impl<'m> Session<'m> {
         most: usize,
         told: impl FnMut(&Event),
     ) -> Result<Reply> {
-        self.answer(chat, Some(forced), most, told)
+        self.answer(chat, Some(forced), None, most, told)
     }
 
     fn answer(
         &mut self,
         chat: &Chat,
         forced: Option<&Forced>,
+        grammar: Option<Grammar<'_>>,
         most: usize,
         mut told: impl FnMut(&Event),
     ) -> Result<Reply> {
@@ -517,7 +602,10 @@ impl<'m> Session<'m> {
         self.rewind(shared)?;
         self.feed(&ids[shared..])?;
         if let Some(forced) = forced {
-            self.set_raw_grammar(forced.kind, &forced.grammar)?;
+            self.begin_call(forced, chat, &prompt)?;
+        }
+        if let Some(grammar) = grammar {
+            self.begin_grammar(grammar, chat, &prompt)?;
         }
         let (text, reasoning, calls) = (String::new(), String::new(), Vec::new());
         let mut reply = Reply { text, reasoning, calls, ids: Vec::new(), finish: Finish::Length };

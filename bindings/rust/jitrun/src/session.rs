@@ -4,7 +4,7 @@ use crate::callbacks::Callbacks;
 use crate::error::{address, room, status};
 use crate::model::{bytes, taken_text};
 use crate::options::c_text;
-use crate::{sys, Cancel, Error, ErrorKind, Model, Pooling, Result, Sampling, SessionOptions};
+use crate::{sys, Cancel, Chat, Error, ErrorKind, Forced, Model, Pooling, Prompt, Result, Sampling, SessionOptions};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::os::raw::{c_char, c_int};
@@ -59,6 +59,19 @@ pub enum Grammar<'a> {
     Regex(&'a str),
     /// A text of a grammar of rules, which begins with `root`.
     Gbnf(&'a str),
+}
+
+impl<'a> Grammar<'a> {
+    fn raw(self) -> (c_int, &'a [u8]) {
+        match self {
+            Grammar::JsonSchema(text) => (sys::JIT_GRAMMAR_JSON_SCHEMA, text.as_bytes()),
+            Grammar::OpenJsonSchema(text) => {
+                (sys::JIT_GRAMMAR_JSON_SCHEMA | sys::JIT_GRAMMAR_ADDITIONAL, text.as_bytes())
+            }
+            Grammar::Regex(text) => (sys::JIT_GRAMMAR_REGEX, text.as_bytes()),
+            Grammar::Gbnf(text) => (sys::JIT_GRAMMAR_GBNF, text.as_bytes()),
+        }
+    }
 }
 
 impl Model {
@@ -334,15 +347,40 @@ impl<'m> Session<'m> {
 
     /// What the text from here on keeps to. `None` ends it. Set it behind the prompt, and anew for another answer.
     pub fn set_grammar(&mut self, grammar: Option<Grammar<'_>>) -> Result<()> {
-        match grammar {
-            None => self.set_raw_grammar(sys::JIT_GRAMMAR_NONE, b""),
-            Some(Grammar::JsonSchema(text)) => self.set_raw_grammar(sys::JIT_GRAMMAR_JSON_SCHEMA, text.as_bytes()),
-            Some(Grammar::OpenJsonSchema(text)) => {
-                self.set_raw_grammar(sys::JIT_GRAMMAR_JSON_SCHEMA | sys::JIT_GRAMMAR_ADDITIONAL, text.as_bytes())
-            }
-            Some(Grammar::Regex(text)) => self.set_raw_grammar(sys::JIT_GRAMMAR_REGEX, text.as_bytes()),
-            Some(Grammar::Gbnf(text)) => self.set_raw_grammar(sys::JIT_GRAMMAR_GBNF, text.as_bytes()),
+        let (kind, text) = grammar.map_or((sys::JIT_GRAMMAR_NONE, &b""[..]), |g| g.raw());
+        self.set_raw_grammar(kind, text)
+    }
+
+    /// The same for the answer to a conversation, whose rendering is `prompt`: the model may reason before the
+    /// grammar's part of it, unless the conversation is [without reasoning](crate::Chat::without_reasoning).
+    ///
+    /// ```no_run
+    /// # fn f(model: &jitrun::Model, session: &mut jitrun::Session<'_>, chat: &jitrun::Chat) -> jitrun::Result<()> {
+    /// let prompt = model.render(chat)?;
+    /// session.feed(prompt.ids())?;
+    /// session.begin_grammar(jitrun::Grammar::Regex("yes|no"), chat, &prompt)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn begin_grammar(&mut self, grammar: Grammar<'_>, chat: &Chat, prompt: &Prompt) -> Result<()> {
+        let (kind, text) = grammar.raw();
+        chat.with_grammar_options(kind, text, prompt, None, |o| {
+            // SAFETY: everything is copied.
+            self.call(|s, err| unsafe { sys::jit_session_begin_grammar(s, o, err) })
+        })
+    }
+
+    /// Has the answer to a conversation be a call, which [`Model::force_call`] or
+    /// [`Model::force_call_behind`](crate::Model::force_call_behind) made. Feed [`Forced::ids`](crate::Forced::ids)
+    /// before.
+    pub fn begin_call(&mut self, forced: &Forced, chat: &Chat, prompt: &Prompt) -> Result<()> {
+        if !forced.behind_reasoning() {
+            return self.set_raw_grammar(forced.kind, &forced.grammar);
         }
+        chat.with_grammar_options(forced.kind, &forced.grammar, prompt, Some(&forced.prompt), |o| {
+            // SAFETY: everything is copied.
+            self.call(|s, err| unsafe { sys::jit_session_begin_grammar(s, o, err) })
+        })
     }
 
     pub(crate) fn set_raw_grammar(&mut self, kind: c_int, text: &[u8]) -> Result<()> {

@@ -461,3 +461,77 @@ fn errors_are_sentences() {
     assert!(options().set("context", "many").is_err());
     assert_eq!(version(), env!("CARGO_PKG_VERSION"));
 }
+
+#[test]
+fn reasoning_before_a_grammar() {
+    let model = model();
+    let teaching = "{% for t in tools %}<tool_call>{{ t | tojson }}</tool_call>\n{% endfor %}";
+    let may = format!("{}{}{{# <think></think> #}}", teaching, CHATML);
+    let within = may.replace("<|im_start|>assistant\n{% endif", "<|im_start|>assistant\n<think>\n{% endif");
+    assert_ne!(may, within);
+    let schema =
+        Grammar::JsonSchema(r#"{"type": "object", "properties": {"a": {"enum": ["yes", "no"]}}, "required": ["a"]}"#);
+    let large = || options().set("context", 512).unwrap();
+    let chat = |template: &str| Chat::new().template(template).user("Go").tools(TOOLS).one_call();
+    let is_json = |text: &str| {
+        let text: String = text.split_whitespace().collect();
+        text == r#"{"a":"yes"}"# || text == r#"{"a":"no"}"#
+    };
+    // The prompt is within the reasoning, and the model does not end it by itself.
+    let mut session = model.session(&large()).unwrap();
+    let reply = session.chat_grammar(&chat(&within), schema, 9, |_| ()).unwrap();
+    assert_eq!((reply.finish, &reply.text[..], reply.reasoning.is_empty()), (Finish::Length, "", false));
+    let prompt = model.render(&chat(&within)).unwrap();
+    let forced = model.force_call_behind(&chat(&within), None, &prompt).unwrap();
+    assert!(forced.behind_reasoning() && forced.ids().is_empty() && !forced.prompt().is_empty());
+    assert!(!model.force_call(&chat(&within), None).unwrap().behind_reasoning());
+    let reply = session.chat_forced(&chat(&within), &forced, 9, |_| ()).unwrap();
+    assert_eq!((&reply.text[..], reply.calls.len(), reply.reasoning.is_empty()), ("", 0, false));
+    // The model may begin it, and does not.
+    let reply = session.chat_grammar(&chat(&may), schema, 60, |_| ()).unwrap();
+    assert!(is_json(&reply.text) && reply.reasoning.is_empty() && reply.finish == Finish::Stop, "{:?}", reply);
+    let prompt = model.render(&chat(&may)).unwrap();
+    let forced = model.force_call_behind(&chat(&may), Some("weather"), &prompt).unwrap();
+    let reply = session.chat_forced(&chat(&may), &forced, 100, |_| ()).unwrap();
+    assert!(reply.calls[0].whole && reply.calls[0].name == "weather", "{:?}", reply);
+    // It does where its mark is likely, but for a conversation without reasoning.
+    let opens = model.tokenize("<", false, false).unwrap()[0];
+    session.set_sampling(&Sampling::new().logit_bias(&[(opens, 60.0)])).unwrap();
+    let reply = session.chat_grammar(&chat(&may), schema, 20, |_| ()).unwrap();
+    assert_eq!((&reply.text[..], reply.finish), ("", Finish::Length));
+    for variables in [None, Some("{}"), Some(r#" { "other": 1 }"#)] {
+        let mut chat = chat(&format!("{{{{ enable_thinking }}}}{{{{ other }}}}{}", may)).without_reasoning();
+        if let Some(json) = variables {
+            chat = chat.variables(json);
+        }
+        let text = model.render(&chat).unwrap().text();
+        assert!(text.starts_with("False") && text.starts_with("False1") == variables.map_or(false, |v| v.len() > 2));
+        assert!(is_json(&session.chat_grammar(&chat, schema, 60, |_| ()).unwrap().text));
+    }
+    assert!(model.render(&chat(&may).variables("7").without_reasoning()).is_err());
+    // By hand, alone and in a batch.
+    let mut batch = model.batch(&batch_options()).unwrap();
+    let id = batch.add(&Sampling::new()).unwrap();
+    let mut member = batch.session(id).unwrap();
+    let mut alone = model.session(&large()).unwrap();
+    let prompt = model.render(&chat(&within)).unwrap();
+    alone.feed(prompt.ids()).unwrap();
+    member.feed(prompt.ids()).unwrap();
+    alone.begin_grammar(Grammar::Regex("yes|no"), &chat(&within), &prompt).unwrap();
+    member.begin_grammar(Grammar::Regex("yes|no"), &chat(&within), &prompt).unwrap();
+    for text in ["Let me see. yes or no", "</think>\n\n"] {
+        assert_eq!((alone.grammar_complete(), member.grammar_complete()), (Some(false), Some(false)));
+        alone.feed_text(text, false).unwrap();
+        member.feed_text(text, false).unwrap();
+    }
+    let text: String = alone.generate(40).map(|t| t.unwrap()).collect();
+    assert!(["yes", "no"].contains(&text.trim()), "{}", text);
+    let at = member.len();
+    assert_eq!(member.next_token().unwrap(), alone.ids()[at]);
+    alone.set_grammar(Some(Grammar::Regex("yes|no"))).unwrap();
+    assert!(alone.feed_text("Let me see", false).unwrap_err().message().contains("does not allow"));
+    let forced = model.force_call_behind(&chat(&within), None, &prompt).unwrap();
+    member.set_grammar(None).unwrap();
+    member.begin_call(&forced, &chat(&within), &prompt).unwrap();
+    assert_eq!(member.grammar_complete(), Some(false));
+}
