@@ -208,13 +208,14 @@ full) export JITRUN_TEST_FULL=1 ;;
 esac
 check_build "gcc" build $first --
 if [ -f build/.libs/libjitrun.so ]; then
-	scripts/abi.sh check build/.libs/libjitrun.so tests/abi/libjitrun-0.2.abi \
-		runtime/jitrun*.h
-	case $? in
-	0) passed=$((passed + 1)) ;;
-	77) skipped=$((skipped + 1)) ;;
-	*) broken "gcc: the binary interface" ;;
-	esac
+	for record in tests/abi/libjitrun-*.abi; do
+		scripts/abi.sh check build/.libs/libjitrun.so $record runtime/jitrun*.h
+		case $? in
+		0) passed=$((passed + 1)) ;;
+		77) skipped=$((skipped + 1)) ;;
+		*) broken "gcc: the binary interface, against $record" ;;
+		esac
+	done
 fi
 # Debian packages of what gcc compiled; with --usual and --full, compiled as Debian does.
 say "Debian packages: building, installing and trying them"
