@@ -42,6 +42,10 @@ bool answer_apply_template(struct exchange *x);
 bool answer_props(struct exchange *x);
 bool answer_slots(struct exchange *x);
 bool answer_metrics(struct exchange *x);
+/* not_done.c */
+bool answer_not_done(struct exchange *x);
+bool answer_adapters(struct exchange *x);
+bool answer_set_adapters(struct exchange *x);
 /* ollama.c, ollama_embed.c, ollama_models.c, ollama_show.c */
 bool answer_ollama_chat(struct exchange *x);
 bool answer_ollama_generate(struct exchange *x);

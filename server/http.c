@@ -171,7 +171,7 @@ static enum MHD_Result send_refusal(struct exchange *x)
 	if (x->refusal.status == 429 || x->refusal.status == 503)
 		MHD_add_response_header(r, "Retry-After", "1");
 	if (x->refusal.status == 405)
-		MHD_add_response_header(r, "Allow", x->route->method);
+		MHD_add_response_header(r, "Allow", x->allow);
 	if (x->refusal.status == 415)
 		MHD_add_response_header(r, "Accept-Encoding", "identity");
 	return send_response(x, x->anthropic ? refusal_status_anthropic(&x->refusal) : (unsigned)x->refusal.status, r);

@@ -29,6 +29,7 @@ struct exchange {
 	const struct route *route;
 	struct client client;
 	char rest[208]; /* of a path behind that of a ROUTE_BELOW */
+	char allow[64]; /* methods that the path is answered with, as far as they were looked at */
 	struct bytes body;
 	bool body_too_long;
 	struct refusal refusal;

@@ -1,4 +1,5 @@
 /* server/routes.c - which handler answers what. */
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/host/system.h"
@@ -23,7 +24,7 @@ static const struct route routes[] = {
 	{ "POST", "/v1/messages", KEY_MODEL, answer_messages },
 	{ "POST", "/v1/messages/count_tokens", KEY_MODEL, answer_count_tokens },
 	{ "POST", "/responses", KEY_MODEL | ROUTE_V1, answer_responses },
-	{ "POST", "/v1/responses/input_tokens", KEY_MODEL, answer_input_tokens },
+	{ "POST", "/responses/input_tokens", KEY_MODEL | ROUTE_V1, answer_input_tokens },
 	{ "GET", "/v1/responses/", ROUTE_KEY | ROUTE_BELOW, answer_stored },
 	{ "DELETE", "/v1/responses/", ROUTE_KEY | ROUTE_BELOW, answer_drop_stored },
 	{ "POST", "/v1/responses/", ROUTE_KEY | ROUTE_BELOW, answer_cancel_stored },
@@ -57,6 +58,27 @@ static const struct route routes[] = {
 	{ "GET", "/api/blobs/", ROUTE_KEY | ROUTE_BELOW, answer_ollama_blob },
 	{ "POST", "/api/blobs/", ROUTE_KEY | ROUTE_BELOW, answer_ollama_put_blob },
 	{ "GET", "/metrics", KEY_MODEL | ROUTE_EXACT, answer_metrics },
+	{ "GET", "/lora-adapters", ROUTE_KEY, answer_adapters },
+	{ "POST", "/lora-adapters", ROUTE_KEY, answer_set_adapters },
+	{ "POST", "/props", ROUTE_KEY | ROUTE_EXACT, answer_not_done },
+	{ "POST", "/chat/completions/control", ROUTE_KEY | ROUTE_V1, answer_not_done },
+	{ "GET", "/v1/stream", ROUTE_KEY, answer_not_done },
+	{ "DELETE", "/v1/stream", ROUTE_KEY, answer_not_done },
+	{ "POST", "/v1/streams/lookup", ROUTE_KEY, answer_not_done },
+	{ "GET", "/tools", ROUTE_KEY, answer_not_done },
+	{ "POST", "/tools", ROUTE_KEY, answer_not_done },
+	{ "GET", "/cors-proxy", ROUTE_KEY, answer_not_done },
+	{ "POST", "/cors-proxy", ROUTE_KEY, answer_not_done },
+	{ "POST", "/audio/transcriptions", ROUTE_KEY | ROUTE_V1, answer_not_done },
+	{ "POST", "/audio/translations", ROUTE_KEY | ROUTE_V1, answer_not_done },
+	{ "POST", "/audio/speech", ROUTE_KEY | ROUTE_V1, answer_not_done },
+	{ "POST", "/images/generations", ROUTE_KEY | ROUTE_V1, answer_not_done },
+	{ "POST", "/images/edits", ROUTE_KEY | ROUTE_V1, answer_not_done },
+	{ "POST", "/moderations", ROUTE_KEY | ROUTE_V1, answer_not_done },
+	{ "POST", "/api/me", ROUTE_KEY, answer_not_done },
+	{ "POST", "/api/signout", ROUTE_KEY, answer_not_done },
+	{ "POST", "/api/web_search", ROUTE_KEY, answer_not_done },
+	{ "POST", "/api/web_fetch", ROUTE_KEY, answer_not_done },
 	{ NULL, NULL, 0, NULL },
 };
 
@@ -115,19 +137,26 @@ static bool is_at(struct exchange *x, const struct route *r, const char *path)
 	return true;
 }
 
+/* The methods of all routes of a path, as in "Allow: GET, HEAD, POST". */
+static void allow(struct exchange *x, const char *method)
+{
+	const size_t n = strlen(x->allow);
+
+	snprintf(x->allow + n, sizeof x->allow - n, "%s%s%s", n ? ", " : "", method,
+	         strcmp(method, "GET") == 0 ? ", HEAD" : "");
+}
+
 bool route_find(struct exchange *x, const char *method, const char *path)
 {
-	bool known = false;
-
 	for (const struct route *r = routes; r->path; r++) {
 		if (!is_at(x, r, path))
 			continue;
-		known = true;
+		allow(x, r->method);
 		x->route = r;
 		if (strcmp(r->method, method) == 0 || (strcmp(method, "HEAD") == 0 && strcmp(r->method, "GET") == 0))
 			return true;
 	}
-	if (known)
+	if (x->allow[0])
 		return refuse(&x->refusal, 405, NULL, "%s is not answered with %s here.", path, method);
 	return refuse(&x->refusal, 404, NULL, "There is nothing at %.200s.", path);
 }
