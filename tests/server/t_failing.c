@@ -95,11 +95,11 @@ static const struct asked {
 };
 enum { ASKED = sizeof asked / sizeof *asked };
 
-/* What is another one each time: names and times. */
+/* What is another one each time: names, times, and the memory that the other request's KV cache takes. */
 static void take_out(json_t *o)
 {
-	static const char *const names[] = { "id",      "created",      "created_at", "timings",
-		                             "item_id", "completed_at", "id_slot",    "call_id" };
+	static const char *const names[] = { "id",           "created", "created_at", "timings", "item_id",
+		                             "completed_at", "id_slot", "call_id",    "bytes",   "kv_bytes" };
 	json_t *v;
 	const char *name;
 	size_t i;

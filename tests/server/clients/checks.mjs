@@ -43,7 +43,8 @@ export async function occupied(url, body) {
 		const text = await (await fetch(url + '/metrics')).text();
 		return Number(text.match(new RegExp(`^${name}\\{.*\\} (\\S+)$`, 'm'))[1]);
 	};
-	for (const end = Date.now() + 20000; await number('llamacpp:requests_deferred') < 1; )
+	const waits = async () => await number('llamacpp:requests_processing') < 1 || await number('llamacpp:requests_deferred') < 1;
+	for (const end = Date.now() + 20000; await waits(); )
 		must(Date.now() < end, 'the queue is not full');
 	setTimeout(() => control.abort(), 1000);
 	await body();
