@@ -20,6 +20,7 @@
 #include "jit/store/tune.h"
 #include "runtime/jitrun.h"
 #include "tests/mutate/mutate.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/shared.h"
 #include "tests/mutate/mutant_trial.h"
 
@@ -55,11 +56,7 @@ static void too_long(int unused)
 /* Of the sanitizers' library, where it is linked: they end a process without a signal. */
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
 
-#if defined(__SANITIZE_ADDRESS__)
-enum { SECONDS = 60 };
-#else
-enum { SECONDS = 10 };
-#endif
+enum { SECONDS = SANITIZED ? 60 : 10 };
 
 static void watch(bool on)
 {

@@ -18,15 +18,8 @@
 
 #include "tests/faults/judge.h"
 #include "tests/faults/place.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/shared.h"
-
-#ifdef __SANITIZE_ADDRESS__
-#define SANITIZED
-#elif defined __has_feature
-#if __has_feature(address_sanitizer)
-#define SANITIZED
-#endif
-#endif
 
 static const struct way {
 	enum fault_call call;
@@ -178,7 +171,7 @@ int main(void)
 	const struct CMUnitTest tests[] = { cmocka_unit_test(every_scene_fails_well) };
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-#ifdef SANITIZED
+#if SANITIZED
 	printf("# skipped: a sanitizer's own calls would fail\n");
 	return 77;
 #endif

@@ -22,15 +22,8 @@
 
 #include "tests/faults/control.h"
 #include "tests/server/client.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/shared.h"
-
-#ifdef __SANITIZE_ADDRESS__
-#define SANITIZED
-#elif defined __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED
-#endif
-#endif
 
 static struct faults_control *control;
 static char library[4096], page_text[16];
@@ -256,7 +249,7 @@ static void test_allocations(void **state)
 	static const char *const arguments[] = { "--no-cache", "--no-replay", "--speculate", "off", NULL };
 	(void)state;
 
-#ifdef SANITIZED
+#if SANITIZED
 	print_message("# skipped: a sanitizer's own calls would fail\n");
 	skip();
 #endif

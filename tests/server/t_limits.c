@@ -18,13 +18,8 @@
 #include <unistd.h>
 
 #include "tests/server/client.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/shared.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
 
 static void expect(const struct child *c, const char *path, const char *body, int status, const char *says)
 {

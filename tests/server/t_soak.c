@@ -17,18 +17,8 @@
 #include <unistd.h>
 
 #include "tests/server/crowd.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/shared.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 /* GROWTH_KIB: what the allocator's own choices make of a few thousand requests. */
 enum { CLIENTS = 64, WARM_UPS = 2, GROWTH_KIB = 4096 };

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tests/support/sanitized.h"
+
 /* A file of the source tree. Returns out. */
 static inline const char *source_path(char out[1024], const char *relative)
 {
@@ -108,14 +110,7 @@ static inline int test_mine_of_halves(unsigned i)
 }
 /* The same of many pieces that are alike. With sanitizers each takes several times as long, and the quick size has a
  * third of them. */
-static inline int test_mine_of_many(unsigned i)
-{
-#if defined(__SANITIZE_ADDRESS__)
-	if (test_quick() && i / 2 % 3)
-		return 0;
-#endif
-	return test_mine(i);
-}
+static inline int test_mine_of_many(unsigned i) { return (SANITIZED && test_quick() && i / 2 % 3) ? 0 : test_mine(i); }
 /* Whole products where tests otherwise take turns: many minutes. */
 static inline int test_full(void) { return test_asked("JITRUN_TEST_FULL"); }
 
