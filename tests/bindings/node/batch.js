@@ -219,6 +219,29 @@ test('functions of a batch\'s sessions', async () => {
   await assert.rejects(last, { message: /the (session|batch) is closed/ });
 });
 
+test('sessions that are closed within a pass', async () => {
+  const model = await open();
+  const batch = await model.batch({ ...session, tokens: 64 });
+  const expected = (await alone(model, PROMPT, { sampling: greedy, maxTokens: ids.length }))[0];
+  for (let turn = 0; turn < 4; turn++) {
+    const all = [];
+    for (let i = 0; i < 6; i++) all.push(await batch.session({ sampling: greedy }));
+    for (const one of all) await one.submit(`Turn ${turn} of ${all.indexOf(one)}. ${long}`);
+    const kept = await batch.session({ sampling: greedy });
+    await kept.submit(PROMPT);
+    let closed = 0;
+    // The pass is over, and the library goes through its sessions: those that it comes to later are closed.
+    all[0].setPromptFn(() => {
+      for (const one of all) one.close();
+      closed++;
+    });
+    assert.strictEqual(await kept.generate({ maxTokens: ids.length }).read(), expected);
+    assert.ok(closed === 1 && all.every((one) => one.closed));
+    kept.close();
+    assert.deepStrictEqual([await batch.pending(), await batch.step()], [0, []]);
+  }
+});
+
 test('batches that are closed, cancelled, or dropped', async () => {
   const model = await open();
   const batch = await model.batch(session);

@@ -73,6 +73,11 @@ test('sampling, seeds, stop texts and grammars', async () => {
   const whole = await run(greedy);
   const stop = whole.slice(20, 23);
   assert.strictEqual(await run(greedy, { stop }), whole.slice(0, whole.indexOf(stop)));
+  // What may become a stop text is held back, and given at the end.
+  assert.strictEqual(await run(greedy, { stop: `${whole.slice(-3)}?` }), whole);
+  const batch = await model.batch(session);
+  const held = { sampling: greedy, maxTokens: 24, stop: `${whole.slice(-3)}?` };
+  assert.strictEqual(await batch.generate(PROMPT, held).read(), whole);
   assert.match(await run(greedy, { grammar: { regex: '(red|blue) [0-9]{2}' } }), /^(red|blue) [0-9]{2}$/);
   const schema = { type: 'object', properties: { on: { type: 'boolean' } }, required: ['on'] };
   const value = JSON.parse(await run(greedy, { grammar: { schema }, maxTokens: 100 }));

@@ -282,6 +282,12 @@ fn stop_texts_grammars_and_files() {
     let cut: String = session.generate(24).map(|t| t.unwrap()).collect();
     assert_eq!(cut, whole[..whole.find(stop).unwrap()]);
     assert_eq!(session.stopped(), Some(0));
+    // What may become a stop text is held back, and given at the end.
+    session.rewind(prompt - 1).unwrap();
+    session.feed(&last).unwrap();
+    session.set_stop(&[&format!("{}?", &whole[whole.len() - 3..])]).unwrap();
+    let held: String = session.generate(24).map(|t| t.unwrap()).collect();
+    assert_eq!(held, whole);
     let file = std::env::temp_dir().join(format!("jitrun-rust-{}", std::process::id()));
     session.save(&file).unwrap();
     let mut again = model.session(&options()).unwrap();
