@@ -9,11 +9,26 @@
 
 #include "chat/go_template.h"
 
+/* Templates take what is missing of a message for empty, so that they would write a conversation out of anything. */
+static void check_messages(struct run *r, const struct chat_variable *v, struct value messages)
+{
+	if (messages.kind != KIND_LIST) {
+		run_fail(r, "%s is of type %s, expected a list of messages", v->name, value_type(messages));
+		return;
+	}
+	for (size_t i = 0; i < messages.list->n && !r->failed; i++)
+		if (messages.list->item[i].kind != KIND_DICT)
+			run_fail(r, "%s[%zu] is of type %s, expected an object", v->name, i,
+			         value_type(messages.list->item[i]));
+}
+
 static void set_variables(struct run *r, const struct chat_request *request)
 {
 	for (size_t i = 0; i < request->n_variables && !r->failed; i++) {
 		const struct chat_variable *v = &request->variable[i];
 		struct value value = json_value(r, v);
+		if (v->json && v->source == CHAT_MESSAGES && !r->failed)
+			check_messages(r, v, value);
 		if (v->json && !r->failed)
 			scope_set(r, v->name, strlen(v->name), value);
 	}

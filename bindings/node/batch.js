@@ -1,10 +1,10 @@
 'use strict';
 // batch.js - many sessions of one model, computed together.
 const addon = require('./jitrun.node');
-const { listOf, refuse, samplingOf } = require('./options.js');
+const { listOf, objectOf, optionsOf, refuse, samplingOf } = require('./options.js');
 const { Generation, Steps } = require('./generation.js');
 const { Reply } = require('./chat.js');
-const { Session } = require('./session.js');
+const { PARSING, Session } = require('./session.js');
 
 class BatchSession extends Session {
   // Whether its tokens are all computed, so that the next one can be chosen.
@@ -15,12 +15,13 @@ class BatchSession extends Session {
     Object.defineProperty(this, 'batch', { value: batch, enumerable: true });
   }
 
-  async submit(prompt, { parseSpecial = false } = {}) {
+  async submit(prompt, options) {
+    const { parseSpecial } = optionsOf(options, PARSING);
     const ids = typeof prompt === 'string' ? null : listOf(prompt, 'the prompt');
     return this._compute((handle) => {
       const first = addon.ids(handle).length === 0;
       this._isReady = false;
-      return addon.submit(handle, ids ?? this.model._promptIds(prompt, first, Boolean(parseSpecial)));
+      return addon.submit(handle, ids ?? this.model._promptIds(prompt, first, parseSpecial));
     });
   }
 
@@ -73,10 +74,8 @@ class Batch {
     this.#request = request;
   }
 
-  async session({ sampling, ...others } = {}) {
-    const [unknown] = Object.keys(others);
-    if (unknown) refuse(`there is no option ${unknown} of a batch's session: sampling was expected`);
-    const given = samplingOf(sampling);
+  async session(options) {
+    const { sampling: given } = optionsOf(options, { sampling: samplingOf });
     const number = ++this.#made;
     const handle = await this._inTurn(() => addon.batchSession(this.#handle, given, number));
     const session = new BatchSession(this, handle);
@@ -105,13 +104,15 @@ class Batch {
     return this._inTurn(() => addon.batchStats(this.#handle));
   }
 
-  generate(prompt, { sampling, parseSpecial, ...options } = {}) {
+  generate(prompt, options) {
+    const { sampling, parseSpecial, ...others } = objectOf(options);
     const prepare = (session) => session.submit(prompt, { parseSpecial });
-    return new Generation(new Steps({ open: () => this.session({ sampling }), prepare, owned: true }, options));
+    return new Generation(new Steps({ open: () => this.session({ sampling }), prepare, owned: true }, others));
   }
 
-  chat(messages, { sampling, ...options } = {}) {
-    return new Reply(this.model, { open: () => this.session({ sampling }), owned: true }, messages, options);
+  chat(messages, options) {
+    const { sampling, ...others } = objectOf(options);
+    return new Reply(this.model, { open: () => this.session({ sampling }), owned: true }, messages, others);
   }
 
   close() {

@@ -1,23 +1,38 @@
 'use strict';
 // chat.js - conversations: answers as text, reasoning and calls of tools.
 const addon = require('./jitrun.node');
-const { json, refuse, textOrBytes, tokenOf } = require('./options.js');
+const { anyText, as, objectOf, optionsOf, refuse, secondsOf, shown, textOrBytes, tokenOf } = require('./options.js');
 const { Steps } = require('./generation.js');
 
 // What reading an answer takes of a conversation, as the addon has it.
-function reading({ tools, template, templateName, prompt, opened, callId, oneCall, keepReasoning, cut, ...others }) {
-  const unknown = Object.keys(others);
-  if (unknown.length) refuse(`there is no option ${unknown[0]} for reading an answer`);
-  return { tools: json(tools), template, templateName, prompt, opened, callId, oneCall, keepReasoning, cut };
+const READING = {
+  tools: as.json, template: as.text, templateName: as.text, prompt: anyTextOrNone, opened: as.text, callId: as.text,
+  oneCall: as.flag(false), keepReasoning: as.flag(false),
+};
+
+function anyTextOrNone(value, name) {
+  return value === undefined || value === null ? undefined : anyText(value, name);
 }
 
-function flags({ oneCall, keepReasoning, cut }) {
-  return { oneCall: Boolean(oneCall), keepReasoning: Boolean(keepReasoning), cut: Boolean(cut) };
+function parse(handle, answer, options) {
+  const given = optionsOf(options, { ...READING, cut: as.flag(false) });
+  return JSON.parse(addon.parse(handle, given, textOrBytes(answer, 'the answer')));
 }
 
-function parse(handle, answer, options = {}) {
-  const given = reading(options);
-  return JSON.parse(addon.parse(handle, { ...given, ...flags(given) }, textOrBytes(answer, 'the answer')));
+// What Model.chat() and so on take beside the options of a generation.
+const CHAT = {
+  tools: as.json, variables: as.json, template: as.text, templateName: as.text, now: secondsOf, toolChoice: choiceOf,
+  callId: as.text, oneCall: as.flag(false), keepReasoning: as.flag(false),
+};
+
+// Of an answer that must be a call: undefined, or the function's name where one was named.
+function choiceOf(choice) {
+  if (choice === undefined || choice === null || choice === 'auto') return undefined;
+  if (choice === 'required') return {};
+  if (typeof choice !== 'object' || typeof choice.function !== 'string') {
+    refuse(`toolChoice is ${shown(choice)}: "auto", "required" or {function: NAME} was expected`);
+  }
+  return { function: as.text(choice.function, 'the function of toolChoice') };
 }
 
 // Whether a template is told so: then the answer keeps to its grammar from the first token on.
@@ -33,17 +48,16 @@ function isToldNotToReason(variables) {
 class Answer {
   #handle;
 
-  constructor(handle, options = {}) {
-    const given = reading(options);
-    this.#handle = addon.answer(handle, { ...given, ...flags(given) });
+  constructor(handle, options) {
+    this.#handle = addon.answer(handle, optionsOf(options, READING));
   }
 
   feed(answer, token = -1) {
     return addon.answerFeed(this.#handle, textOrBytes(answer, 'the answer'), tokenOf(token));
   }
 
-  finish(cut = false) {
-    return addon.answerFinish(this.#handle, Boolean(cut));
+  finish(cut) {
+    return addon.answerFinish(this.#handle, as.flag(false)(cut, 'cut'));
   }
 
   close() {
@@ -59,18 +73,18 @@ class Reply {
   #iterator;
 
   constructor(model, source, messages, options) {
-    const {
-      tools, variables, template, templateName, now, toolChoice, callId, oneCall, keepReasoning, ...others
-    } = options;
-    if (![undefined, 'auto', 'required'].includes(toolChoice) && typeof toolChoice?.function !== 'string') {
-      refuse('toolChoice was expected to be "auto", "required" or {function: NAME}');
+    const own = {}, others = { ...objectOf(options) };
+    for (const [name, check] of Object.entries(CHAT)) {
+      own[name] = check(others[name], name);
+      delete others[name];
     }
-    if (toolChoice !== undefined && toolChoice !== 'auto' && others.grammar) {
+    const { tools, variables, template, templateName, now, toolChoice, callId, oneCall, keepReasoning } = own;
+    if (toolChoice && others.grammar) {
       refuse('toolChoice asks for a call, and grammar for another form: one of them was expected');
     }
     Object.assign(this, { text: '', reasoning: '', toolCalls: [] });
     this.#model = model;
-    this.#messages = messages;
+    this.#messages = as.json(messages ?? null, 'messages');
     this.#options = {
       rendering: { tools, variables, template, templateName, now },
       reading: { tools, template, templateName, callId, oneCall, keepReasoning },
@@ -117,7 +131,7 @@ class Reply {
     const prompt = this.#model.render(this.#messages, rendering);
     const before = { prompt: prompt.text, tools, template, templateName };
     let forced = null;
-    if (toolChoice !== undefined && toolChoice !== 'auto') {
+    if (toolChoice) {
       const forcing = { tools, template, templateName, oneCall, function: toolChoice.function, prompt: prompt.text };
       forced = this.#model.forceCall(forcing);
     }

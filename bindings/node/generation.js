@@ -1,19 +1,23 @@
 'use strict';
 // generation.js - tokens and texts, one after the other.
-const { likeliest, limit, refuse } = require('./options.js');
+const { as, grammarOf, likeliest, limit, optionsOf, texts } = require('./options.js');
 
 const REASONS = [null, 'stop', 'length'];
 
 // What Generation and Reply have in common. open: gives the session; prepare: what is done before the first token;
 // owned: the session is closed at the end. before: what the grammar is told of a conversation.
 class Steps {
-  constructor({ open, prepare, owned = false }, { maxTokens, stop, grammar, signal, logprobs, ...others }) {
-    const unknown = Object.keys(others);
-    if (unknown.length) {
-      refuse(`there is no option ${unknown[0]}: maxTokens, stop, grammar, signal or logprobs was expected`);
-    }
-    const kept = logprobs === undefined || logprobs === null ? -1 : likeliest(logprobs);
-    Object.assign(this, { open, prepare, owned, stop, grammar, signal, kept, most: limit(maxTokens) });
+  constructor({ open, prepare, owned = false }, options) {
+    const checks = {
+      maxTokens: limit,
+      stop: (value) => (value === undefined ? undefined : texts(value, 'a stop text')),
+      grammar: as.any,
+      signal: as.signal,
+      logprobs: (value) => (value === undefined || value === null ? -1 : likeliest(value)),
+    };
+    const { maxTokens: most, stop, grammar, signal, logprobs: kept } = optionsOf(options, checks);
+    grammarOf(grammar); // an error at once, and not behind the prompt
+    Object.assign(this, { open, prepare, owned, stop, grammar, signal, kept, most });
     Object.assign(this, { ids: [], logprobs: [], reason: null, before: undefined });
   }
 

@@ -2,12 +2,13 @@
 // model.js - models: what they are, their vocabulary and metadata, and what is opened on them.
 const addon = require('./jitrun.node');
 const {
-  POOLING, constants, json, listOf, named, opened, refuse, sessionOf, text, textOrBytes, tokenOf,
+  POOLING, anyText, as, constants, listOf, named, objectOf, opened, optionsOf, refuse, secondsOf, sessionOf, shown,
+  text, textOrBytes, tokenOf,
 } = require('./options.js');
 const { Answer, Reply, parse } = require('./chat.js');
 const { Batch } = require('./batch.js');
 const { Generation, Steps } = require('./generation.js');
-const { Session, answerOf } = require('./session.js');
+const { EMBEDDING, Session, answerOf } = require('./session.js');
 
 const BOUNDED = {
   [constants.JIT_BOUNDED_NONE]: 'none', [constants.JIT_BOUNDED_PROMPTS]: 'prompts', [constants.JIT_BOUNDED_ALL]: 'all',
@@ -16,6 +17,16 @@ const KINDS = {
   [constants.JIT_TOKEN_NORMAL]: 'normal', [constants.JIT_TOKEN_UNKNOWN]: 'unknown',
   [constants.JIT_TOKEN_CONTROL]: 'control', [constants.JIT_TOKEN_USER]: 'user',
   [constants.JIT_TOKEN_UNUSED]: 'unused', [constants.JIT_TOKEN_BYTE]: 'byte',
+};
+
+const TOKENIZING = { addSpecial: as.flag(true), parseSpecial: as.flag(false) };
+const RENDERING = {
+  tools: as.json, variables: as.json, template: as.text, templateName: as.text, now: secondsOf,
+  generationPrompt: as.flag(true),
+};
+const FORCING = {
+  tools: as.json, template: as.text, templateName: as.text, function: as.text, oneCall: as.flag(false),
+  prompt: (value, name) => (value === undefined || value === null ? undefined : anyText(value, name)),
 };
 
 function orNull(id) {
@@ -74,12 +85,13 @@ class Model {
     this.#handle = handle;
   }
 
-  static async open(path, { signal, progress, session, ...options } = {}) {
+  static async open(path, options) {
+    const { signal, progress, session, ...others } = objectOf(options);
     if (progress !== undefined && typeof progress !== 'function') {
-      refuse(`progress is ${typeof progress}: a function was expected`);
+      refuse(`progress is ${shown(progress)}: a function was expected`);
     }
-    const file = text(path, 'path'), fields = named(options);
-    const wanted = session === undefined ? undefined : sessionOf(session);
+    const file = text(path, 'path'), fields = named(others);
+    const wanted = session === undefined ? undefined : sessionOf(session, 'session');
     let thrown = null;
     const told = progress && ((kind, done, total) => {
       try {
@@ -129,8 +141,9 @@ class Model {
     addon.alive(this.#handle);
   }
 
-  tokenize(string, { addSpecial = true, parseSpecial = false } = {}) {
-    return addon.tokenize(this.#handle, text(string, 'text'), Boolean(addSpecial), Boolean(parseSpecial));
+  tokenize(string, options) {
+    const { addSpecial, parseSpecial } = optionsOf(options, TOKENIZING);
+    return addon.tokenize(this.#handle, anyText(string, 'the text'), addSpecial, parseSpecial);
   }
 
   detokenize(ids) {
@@ -163,27 +176,29 @@ class Model {
     return addon.stopTexts(this.#handle);
   }
 
-  async session({ signal, ...options } = {}) {
-    const given = sessionOf(options);
+  async session(options) {
+    const { signal, ...others } = objectOf(options), given = sessionOf(others);
     return opened(signal, async (request) => (
       new Session(this, await addon.session(this.#handle, given, request.handle), request)));
   }
 
-  async batch({ signal, ...options } = {}) {
-    const fields = named(options);
+  async batch(options) {
+    const { signal, ...others } = objectOf(options), fields = named(others);
     return opened(signal, async (request) => (
       new Batch(this, await addon.batch(this.#handle, fields, request.handle), request)));
   }
 
-  generate(prompt, { session = {}, sampling, parseSpecial, ...options } = {}) {
-    const open = (signal) => this.session({ ...session, sampling, signal });
+  generate(prompt, options) {
+    const { session, sampling, parseSpecial, ...others } = objectOf(options);
+    const open = (signal) => this.session({ ...objectOf(session, 'session'), sampling, signal });
     const prepare = (made) => made.feed(prompt, { parseSpecial });
-    return new Generation(new Steps({ open, prepare, owned: true }, options));
+    return new Generation(new Steps({ open, prepare, owned: true }, others));
   }
 
-  chat(messages, { session = {}, sampling, ...options } = {}) {
-    const open = (signal) => this.session({ ...session, sampling, signal });
-    return new Reply(this, { open, owned: true }, messages, options);
+  chat(messages, options) {
+    const { session, sampling, ...others } = objectOf(options);
+    const open = (signal) => this.session({ ...objectOf(session, 'session'), sampling, signal });
+    return new Reply(this, { open, owned: true }, messages, others);
   }
 
   // Calls it with a session of its own, which has room for these tokens.
@@ -197,6 +212,7 @@ class Model {
   }
 
   async embed(string, options) {
+    optionsOf(options, EMBEDDING); // an error before anything is opened
     const ids = this.tokenize(string);
     return this.#alone(ids, (made) => made.embed(ids, options));
   }
@@ -206,17 +222,14 @@ class Model {
     return this.#alone(ids, (made) => made.score(ids));
   }
 
-  render(messages, { tools, variables, template, templateName, now, generationPrompt = true } = {}) {
-    return addon.render(this.#handle, {
-      messages: json(messages), tools: json(tools), variables: json(variables), template, templateName,
-      now: now instanceof Date ? Math.floor(now / 1000) : now, noGenerationPrompt: generationPrompt ? 0 : 1,
-    });
+  render(messages, options) {
+    const { generationPrompt, ...others } = optionsOf(options, RENDERING);
+    const given = { ...others, messages: as.json(messages ?? null, 'messages'), noGenerationPrompt: !generationPrompt };
+    return addon.render(this.#handle, given);
   }
 
-  forceCall({ tools, function: name, template, templateName, oneCall = false, prompt }) {
-    return addon.force(this.#handle, {
-      tools: json(tools), function: name, template, templateName, oneCall: Boolean(oneCall), prompt,
-    });
+  forceCall(options) {
+    return addon.force(this.#handle, optionsOf(options, FORCING));
   }
 
   reader(options) {
@@ -231,18 +244,9 @@ class Model {
     addon.close(this.#handle);
   }
 
-  // The tokens of a prompt: before the first text what the model wants there, and nothing behind it.
+  // The tokens of a prompt, as a session that is fed the text has them.
   _promptIds(string, first, parseSpecial) {
-    const plain = this.tokenize(string, { addSpecial: false, parseSpecial });
-    if (!first) return plain;
-    const whole = this.tokenize(string, { addSpecial: true, parseSpecial });
-    for (const at of [0, 1]) {
-      const part = whole.subarray(at, at + plain.length);
-      if (part.length === plain.length && part.every((id, i) => id === plain[i])) {
-        return whole.subarray(0, at + part.length);
-      }
-    }
-    return whole;
+    return this.tokenize(string, { addSpecial: first, parseSpecial });
   }
 }
 

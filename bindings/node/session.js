@@ -2,14 +2,16 @@
 // session.js - one conversation: what is fed, what is computed, what is chosen, and functions that hear of it.
 const addon = require('./jitrun.node');
 const {
-  beforeOf, grammarOf, kindOf, likeliest, listOf, opened, poolingOf, refuse, samplingOf, sessionOf, text, texts,
-  tokenOf,
+  as, beforeOf, grammarOf, likeliest, listOf, objectOf, opened, optionsOf, poolingOf, refuse, samplingOf, sessionOf,
+  shown, text, texts, tokenOf,
 } = require('./options.js');
 const { Generation, Steps } = require('./generation.js');
 const { Reply } = require('./chat.js');
 
 // Kinds of questions of the addon, as in hooks.c.
 const PROMPT = 1;
+const PARSING = { parseSpecial: as.flag(false) };
+const EMBEDDING = { pooling: (value) => poolingOf(value === undefined ? 'last' : value), normalise: as.flag(true) };
 
 class Session {
   #handle;
@@ -33,9 +35,10 @@ class Session {
     return this.ids.length;
   }
 
-  async feed(prompt, { parseSpecial = false } = {}) {
+  async feed(prompt, options) {
+    const { parseSpecial } = optionsOf(options, PARSING);
     if (typeof prompt === 'string') {
-      await this._compute((handle) => addon.feedText(handle, prompt, Boolean(parseSpecial)));
+      await this._compute((handle) => addon.feedText(handle, prompt, parseSpecial));
     } else {
       const ids = listOf(prompt, 'the prompt');
       await this._compute((handle) => addon.feed(handle, ids));
@@ -52,9 +55,10 @@ class Session {
     return this._compute((handle) => addon.score(handle, list));
   }
 
-  async embed(ids, { pooling = 'last', normalise = true } = {}) {
-    const list = listOf(ids), kind = poolingOf(pooling);
-    return this._compute((handle) => addon.embed(handle, list, kind, Boolean(normalise)));
+  async embed(ids, options) {
+    const { pooling, normalise } = optionsOf(options, EMBEDDING);
+    const list = listOf(ids);
+    return this._compute((handle) => addon.embed(handle, list, pooling, normalise));
   }
 
   async logits() {
@@ -125,7 +129,7 @@ class Session {
 
   rewind(n) {
     if (!Number.isInteger(n) || n < 0 || n > this.length) {
-      refuse(`the position is ${n}: 0 to ${this.length} was expected`);
+      refuse(`the position is ${shown(n)}: 0 to ${this.length} was expected`);
     }
     addon.rewind(this.#handle, n);
   }
@@ -140,8 +144,8 @@ class Session {
     await this._compute((handle) => addon.restore(handle, file));
   }
 
-  async fork({ signal, ...options } = {}) {
-    const given = sessionOf(options);
+  async fork(options) {
+    const { signal, ...others } = objectOf(options), given = sessionOf(others);
     return opened(signal, async (request) => {
       const made = await this._compute((handle) => addon.fork(handle, given, request.handle));
       return new Session(this.model, made, request);
@@ -156,8 +160,9 @@ class Session {
     return addon.cardStats(this.#handle);
   }
 
-  async report({ json = false } = {}) {
-    return this._compute((handle) => addon.report(handle, Boolean(json)));
+  async report(options) {
+    const { json } = optionsOf(options, { json: as.flag(false) });
+    return this._compute((handle) => addon.report(handle, json));
   }
 
   async trace(path) {
@@ -165,11 +170,11 @@ class Session {
     await this._compute((handle) => addon.trace(handle, file));
   }
 
-  generate(options = {}) {
+  generate(options) {
     return new Generation(new Steps({ open: async () => this }, options));
   }
 
-  chat(messages, options = {}) {
+  chat(messages, options) {
     return new Reply(this.model, { open: async () => this }, messages, options);
   }
 
@@ -245,7 +250,7 @@ class Session {
   // The addon has one function of a session, which leads to those of the program as long as the session is there.
   #listen(fn, what) {
     if (fn !== null && fn !== undefined && typeof fn !== 'function') {
-      refuse(`${what} is ${kindOf(fn)}: a function or null was expected`);
+      refuse(`${what} is ${shown(fn)}: a function or null was expected`);
     }
     const weak = new WeakRef(this);
     addon.hook(this.#handle, (kind, a, b) => weak.deref()?.#asked(kind, a, b) ?? true);
@@ -275,4 +280,4 @@ function answerOf(said, what) {
   return said === true;
 }
 
-module.exports = { Session, answerOf };
+module.exports = { EMBEDDING, PARSING, Session, answerOf };

@@ -29,7 +29,7 @@ if command -v python3 > /dev/null; then
 	check "each public member is tested: $(head -n 20 "$dir/said")" [ $? = 0 ]
 fi
 cp "$top"/tests/bindings/node/* "$dir" && cd "$dir" || exit 1
-for file in generation tables callbacks batch ends; do
+for file in generation tables callbacks batch misuse ends; do
 	node --expose-gc $file.js > said 2>&1
 	check "$file.js: $(grep -v '^ *at ' said | tail -n 60)" [ $? = 0 ]
 	grep -E '^(# |ℹ )(pass|fail) ' said | sed "s/^[^ ]* /# $file: /"

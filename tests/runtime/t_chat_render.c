@@ -67,6 +67,32 @@ static void test_variables(void **state)
 	assert_null(c.text);
 }
 
+/* Anything else would become a conversation without words. */
+static void test_messages_are_objects(void **state)
+{
+	static const struct {
+		const char *messages, *says;
+	} rows[] = { { "{}", "messages is of type dict, expected a list of messages" },
+		     { "null", "messages is of type NoneType, expected a list of messages" },
+		     { "7", "messages is of type int, expected a list of messages" },
+		     { "\"hi\"", "messages is of type str, expected a list of messages" },
+		     { "[\"hi\"]", "messages[0] is of type str, expected an object" },
+		     { "[[]]", "messages[0] is of type list, expected an object" },
+		     { "[{}, {}, null]", "messages[2] is of type NoneType, expected an object" } };
+	jit_chat c;
+	jit_error err;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		assert_int_not_equal(rendered(JIT_CHAT_OPTIONS(.messages = rows[i].messages, .template_text = plain),
+		                              &c, &err),
+		                     JIT_OK);
+		assert_non_null(strstr(err.message, rows[i].says));
+	}
+	assert_int_equal(rendered(JIT_CHAT_OPTIONS(.messages = "[]", .template_text = plain), &c, &err), JIT_OK);
+	jit_chat_free(&c);
+}
+
 static void test_names(void **state)
 {
 	jit_chat c;
@@ -171,8 +197,12 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_variables),         cmocka_unit_test(test_names),   cmocka_unit_test(test_time),
-		cmocka_unit_test(test_messages_are_text), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_variables),
+		cmocka_unit_test(test_messages_are_objects),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_time),
+		cmocka_unit_test(test_messages_are_text),
+		cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, open_model, close_model);
 }

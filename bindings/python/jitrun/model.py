@@ -286,6 +286,9 @@ class Model(Closable):
         """The tokens of a prompt: BOS before a text where the model wants it, and nothing behind."""
         if not isinstance(prompt, (str, bytes)):
             return list(ids_array(prompt, "prompt"))
+        if not prompt:  # nothing tells what belongs before it from what belongs behind it, as another text does
+            begun = self.prompt_ids("a")
+            return begun[:len(begun) - len(self.tokenize("a"))]
         plain, whole_text = self.tokenize(prompt, special=special), self.tokenize(prompt, add_special=True,
                                                                                  special=special)
         for at in (0, 1):

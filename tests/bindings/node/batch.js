@@ -118,7 +118,7 @@ test('loops of one\'s own', async () => {
   await assert.rejects(batch.session({ sampling: { topQ: 1 } }), /top_q/);
   await assert.rejects(s.submit([1.5]), /a token is 1.5/);
   await assert.rejects(s.submit([-1]), { code: 'JIT_ERROR_ARGUMENT' });
-  await assert.rejects(s.submit(7), /the prompt are number|the prompt is number/);
+  await assert.rejects(s.submit(7), /the prompt are 7/);
   await assert.rejects(s.submit(new Array(999).fill(1)), { code: 'JIT_ERROR_CONTEXT' });
   await assert.rejects(model.batch({ kvBytes: 'x' }), { code: 'JIT_ERROR_ARGUMENT' });
   await assert.rejects((await batch.session()).generate().read(), { code: 'JIT_ERROR_ARGUMENT' });

@@ -22,7 +22,7 @@ test('progress of loading', async () => {
     assert.strictEqual(calls, 1);
   }
   await assert.rejects(open({ progress: async () => false }), /progress gave a promise/);
-  await assert.rejects(open({ progress: 7 }), /progress is number/);
+  await assert.rejects(open({ progress: 7 }), /progress is 7/);
 });
 
 test('progress of prompts', async () => {
@@ -72,7 +72,7 @@ test('progress of prompts', async () => {
   s.setPromptFn(async () => false);
   s.rewind(0);
   await assert.rejects(s.feed(prompt), /the function for prompts gave a promise/);
-  assert.throws(() => s.setPromptFn('x'), /the function for prompts is string/);
+  assert.throws(() => s.setPromptFn('x'), /the function for prompts is "x"/);
 });
 
 test('logits before a choice', async () => {

@@ -85,7 +85,7 @@ test('sampling, seeds, stop texts and grammars', async () => {
   await assert.rejects(run({ topQ: 1 }), { code: 'JIT_ERROR_ARGUMENT', message: /top_q/ });
   await assert.rejects(run({ topK: [] }), TypeError);
   await assert.rejects(run(greedy, { grammar: { schema: '{' } }), { code: 'JIT_ERROR_FORMAT' });
-  await assert.rejects(run(greedy, { grammar: { rules: '' } }), TypeError);
+  assert.throws(() => run(greedy, { grammar: { rules: '' } }), /a grammar has the members rules/);
   assert.throws(() => model.generate(PROMPT, { maxTokens: -1 }), /maxTokens is -1/);
   assert.throws(() => model.generate(PROMPT, { maxToken: 1 }), /maxToken/);
   assert.strictEqual(await run(greedy, { maxTokens: 0 }), '');
@@ -95,12 +95,12 @@ test('sampling, seeds, stop texts and grammars', async () => {
     await biased.read();
     assert.notStrictEqual(biased.ids[0], ids[0]);
   }
-  await assert.rejects(run({ logitBias: [[1, 'x']] }), /logitBias of the token 1 is string/);
+  await assert.rejects(run({ logitBias: [[1, 'x']] }), /logitBias of the token 1 is "x"/);
   await assert.rejects(run({ logitBias: [[-7, 1]] }), { code: 'JIT_ERROR_ARGUMENT' });
   const loops = { ...greedy, dryMultiplier: 5, dryAllowedLength: 1, dryBase: 3 };
   assert.notStrictEqual(await run({ ...loops, dryBreakers: ['\n'] }), whole);
-  await assert.rejects(run({ dryBreakers: [7] }), /dryBreakers is number/);
-  await assert.rejects(run('hot'), /sampling is string/);
+  await assert.rejects(run({ dryBreakers: [7] }), /dryBreakers is 7/);
+  await assert.rejects(run('hot'), /sampling is "hot"/);
   const defaults = model.samplingDefaults;
   assert.deepStrictEqual([defaults.topK, defaults.samplers, defaults.logitBias, defaults.dryBreakers],
                          [40, null, [], null]);
@@ -196,7 +196,7 @@ test('sessions: files, forks, stop texts, reports', async () => {
   }
   await assert.rejects(again.restore(path.join(dir, 'saved')), { code: 'JIT_ERROR_ARGUMENT' });
   await assert.rejects(again.save(path.join(dir, 'no', 'such')), { code: 'JIT_ERROR_IO' });
-  await assert.rejects(again.save(7), /path is number/);
+  await assert.rejects(again.save(7), /path is 7/);
   await assert.rejects(s.fork({ kv: 'f32' }), { code: 'JIT_ERROR_ARGUMENT' });
   const stats = s.stats();
   assert.deepStrictEqual([stats.promptTokens, stats.context, stats.threads, stats.speculation.length], [5, 256, 1, 3]);
@@ -314,7 +314,7 @@ test('reasoning before a grammar', async () => {
   await s.feed('Well.</think>\n');
   const called = await s.generate({ maxTokens: 100 }).read();
   assert.strictEqual(model.parse(called, { tools, template: may }).tool_calls[0].function.name, 'weather');
-  await assert.rejects(s.setGrammar({ regex: 'a' }, { prompt: 7 }), /the prompt is number/);
+  await assert.rejects(s.setGrammar({ regex: 'a' }, { prompt: 7 }), /prompt is 7/);
   await assert.rejects(s.setGrammar({ regex: 'a' }, { prompt: '', opening: 'x' }), /opening/);
   await assert.rejects(s.setGrammar({ regex: 'a' }, { prompt: '', templateName: 'none' }), { code: /^JIT_ERROR/ });
 });
@@ -359,7 +359,7 @@ test('answers are read as they come', async () => {
   assert.strictEqual(parse(half, elements).tool_calls[0].function.arguments, '{"sky":"blue"}');
   assert.strictEqual(parse(half, { ...elements, cut: true }).tool_calls[0].function.arguments, '{"sky":"blue');
   assert.throws(() => parse(said), { code: 'JIT_ERROR_ARGUMENT' });
-  assert.throws(() => parse(7, { template }), /the answer is number/);
+  assert.throws(() => parse(7, { template }), /the answer is 7/);
   assert.throws(() => parse(said, { templates: '' }), /templates/);
   // A forced call by hand.
   const forced = model.forceCall({ tools, template, function: 'weather', oneCall: true });
@@ -445,10 +445,10 @@ test('cancelling, breaking off, errors', async () => {
     for await (const _ of closed.generate()) closed.close();
   }, { message: 'the session is closed' });
   await assert.rejects(Model.open('/no/such/model.gguf'), { code: 'JIT_ERROR_IO', message: /\/no\/such\/model.gguf/ });
-  await assert.rejects(Model.open('a\0b'), /zero byte/);
+  await assert.rejects(Model.open('a\0b'), /path has a NUL/);
   await assert.rejects(Model.open(7), TypeError);
   await assert.rejects(Model.open(process.env.JITRUN_MODEL, { thread: 1 }), { message: /thread/ });
-  assert.throws(() => model.tokenize(null), /text is null/);
+  assert.throws(() => model.tokenize(null), /the text is null/);
   assert.strictEqual(version, require('jitrun/package.json').version);
   s.close();
   s.close();
