@@ -170,10 +170,8 @@ static bool take_fields(json_t *o, const json_t *body, json_t *warnings, struct 
 	const char *effort = NULL;
 	bool one = false;
 
-	if (config && !field_text(config, "effort", &effort, r)) {
-		snprintf(r->param, sizeof r->param, "output_config.effort");
-		return false;
-	}
+	if (config && !field_text(config, "effort", &effort, r))
+		return refuse_within(r, "output_config");
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		json_object_del(o, others[i]);
 	if (system && !json_is_string(system) && !json_is_array(system))
@@ -181,8 +179,10 @@ static bool take_fields(json_t *o, const json_t *body, json_t *warnings, struct 
 		              json_kind(system));
 	if (stops && !is_texts(stops))
 		return refuse(r, 400, "stop_sequences", "stop_sequences is no array of texts");
-	if (r->status || (choice && !field_flag(choice, "disable_parallel_tool_use", &one, r)))
+	if (r->status)
 		return false;
+	if (choice && !field_flag(choice, "disable_parallel_tool_use", &one, r))
+		return refuse_within(r, "tool_choice");
 	if (stops)
 		json_put(o, "stop", json_incref((json_t *)(uintptr_t)stops));
 	if (json_array_size(tools)) {

@@ -164,8 +164,9 @@ static json_t *describe(const struct typed *t, const json_t *tool, size_t number
 
 	if (!field_integer(tool, "display_width_px", 1, INT32_MAX, &width, r) ||
 	    !field_integer(tool, "display_height_px", 1, INT32_MAX, &height, r)) {
-		r->param[0] = 0;
-		snprintf(r->param, sizeof r->param, "tools[%zu]", number);
+		char outer[40];
+		snprintf(outer, sizeof outer, "tools[%zu]", number);
+		refuse_within(r, outer);
 		return NULL;
 	}
 	if (t->says != screen_says || !width || !height)

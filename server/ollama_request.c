@@ -210,6 +210,9 @@ static bool take_calls(json_t *message, size_t number, struct refusal *r)
 	char id[64];
 	size_t i;
 
+	snprintf(id, sizeof id, "messages[%zu]", number);
+	if (r->status)
+		refuse_within(r, id);
 	json_array_foreach(given, i, call)
 	{
 		const json_t *function = json_object_get(call, "function");

@@ -389,9 +389,10 @@ static bool read_stream_options(struct openai_reply *o, const json_t *body, stru
 	const json_t *options = field_object(body, "stream_options", r);
 
 	o->verbose = o->model->verbose;
-	return !r->status && field_flag(body, "stream", &o->base.events, r) &&
-	       field_flag(body, "verbose", &o->verbose, r) &&
-	       (!options || field_flag(options, "include_usage", &o->usage, r));
+	if (r->status || !field_flag(body, "stream", &o->base.events, r) ||
+	    !field_flag(body, "verbose", &o->verbose, r))
+		return false;
+	return !options || field_flag(options, "include_usage", &o->usage, r) || refuse_within(r, "stream_options");
 }
 
 static bool hold_tasks(struct openai_reply *o, struct task *const *tasks, unsigned n)

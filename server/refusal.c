@@ -27,6 +27,36 @@ bool refuse(struct refusal *r, int status, const char *param, const char *format
 	return false;
 }
 
+bool refuse_within(struct refusal *r, const char *outer)
+{
+	struct refusal inner = *r;
+
+	r->status = 0;
+	if (strncmp(inner.message, inner.param, strlen(inner.param)) != 0 || !inner.param[0])
+		return refuse(r, inner.status, outer, "%s: %s", outer, inner.message);
+	refuse(r, inner.status, NULL, "%s.%s", outer, inner.message);
+	const int n = snprintf(r->param, sizeof r->param, "%.38s.", outer);
+	snprintf(r->param + n, sizeof r->param - (size_t)n, "%.40s", inner.param);
+	return false;
+}
+
+static void rename_in(char *text, size_t size, const char *from, const char *to)
+{
+	const size_t n = strlen(from);
+	char whole[sizeof((struct refusal *)0)->message];
+
+	if (strncmp(text, from, n) != 0 || !strchr(" .[:", text[n]))
+		return;
+	snprintf(whole, sizeof whole, "%s%.*s", to, (int)(sizeof whole - 100), text + n);
+	snprintf(text, size, "%.*s", (int)size - 1, whole);
+}
+
+void refusal_rename(struct refusal *r, const char *from, const char *to)
+{
+	rename_in(r->message, sizeof r->message, from, to);
+	rename_in(r->param, sizeof r->param, from, to);
+}
+
 bool refuse_error(struct refusal *r, const char *param, const jit_error *err)
 {
 	return refuse(r, err->code == JIT_ERROR_MEMORY ? 503 : 400, param, "%s", err->message);

@@ -23,6 +23,11 @@ struct refusal {
 /* Sets *r unless it is set already; false always. param NULL: no field. */
 bool refuse(struct refusal *r, int status, const char *param, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+/* What a reader of fields says of one that is in another: "type is 7" becomes "thinking.type is 7", and so does the
+ * field's name. outer: "thinking". False always. */
+bool refuse_within(struct refusal *r, const char *outer);
+/* A field that the client knows by another name, at the beginning of what is said. */
+void refusal_rename(struct refusal *r, const char *from, const char *to);
 /* The same for what the library says of a request's text: a lack of memory is status 503, all else 400. */
 bool refuse_error(struct refusal *r, const char *param, const jit_error *err);
 /* Where files of the server lie is none of a client's business: of paths their last part stays. of: a path that may be

@@ -85,6 +85,17 @@ static json_t *wrap(const char *name, const char *description, json_t *parameter
 	return o;
 }
 
+/* A field in it has a value of another kind. */
+static bool refuse_tool(struct refusal *r, size_t number)
+{
+	char outer[40];
+
+	snprintf(outer, sizeof outer, "tools[%zu]", number);
+	refuse_within(r, outer);
+	snprintf(r->param, sizeof r->param, "tools");
+	return false;
+}
+
 /* Its input is one text; what form that has is told to the model, and held where a call is forced and it is a regular
  * expression. */
 static json_t *custom(const json_t *tool, const char *name, size_t number, json_t *warnings, struct refusal *r)
@@ -95,6 +106,8 @@ static json_t *custom(const json_t *tool, const char *name, size_t number, json_
 	json_t *input = json_pack("{s:s}", "type", "string");
 	char text[160];
 
+	if (r->status)
+		refuse_tool(r, number);
 	if (format && !r->status && (!type || (strcmp(type, "text") != 0 && strcmp(type, "grammar") != 0)))
 		refuse(r, 400, "tools", "tools[%zu].format is of type %.60s, expected text or grammar", number,
 		       type ? type : "none");
@@ -153,7 +166,9 @@ static bool add_namespace(json_t *list, const json_t *tool, size_t number, json_
 	json_t *tools = field_array(tool, "tools", r), *one;
 	size_t i;
 
-	if (!r->status && !json_is_string(json_object_get(tool, "name")))
+	if (r->status)
+		return refuse_tool(r, number);
+	if (!json_is_string(json_object_get(tool, "name")))
 		refuse(r, 400, "tools", "tools[%zu] has no text as its name", number);
 	json_array_foreach(tools, i, one) if (!add_tool(list, one, number, text_of(tool, "name"), warnings, r)) break;
 	return r->status == 0;

@@ -460,6 +460,7 @@ static json_t *read_request(struct exchange *x, const json_t *given, json_t **it
 	    conversation_read(c, body, *m, x->now, &x->refusal))
 		return body;
 	json_decref(body);
+	responses_own_names(given, &x->refusal);
 	return NULL;
 }
 
@@ -473,7 +474,7 @@ bool answer_responses(struct exchange *x)
 
 	if (body && !t)
 		refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
-	bool ok = t && begin(x, given, items, body, m, t, &c);
+	bool ok = (t && begin(x, given, items, body, m, t, &c)) || responses_own_names(given, &x->refusal);
 	task_release(t);
 	conversation_free(&c);
 	json_decref(items);

@@ -19,6 +19,8 @@
 json_t *responses_items(const json_t *body, struct response_store *store, uint64_t owner, struct refusal *r);
 /* NULL: refused. */
 json_t *responses_to_chat(const json_t *body, const json_t *items, struct refusal *r);
+/* What was refused of that request has the names that the client knows. False always. */
+bool responses_own_names(const json_t *given, struct refusal *r);
 /* Tokens for which its oldest items are left out; 0: for none. False: refused. */
 bool responses_read_room(const json_t *body, const struct served *m, size_t *room, struct refusal *r);
 /* Reasoning as a text that only this server reads, and back: nothing where it is of another one. */

@@ -279,6 +279,19 @@ json_t *responses_to_chat(const json_t *body, const json_t *items, struct refusa
 	return NULL;
 }
 
+bool responses_own_names(const json_t *given, struct refusal *r)
+{
+	static const char *const names[][2] = { { "response_format", "text.format" },
+		                                { "reasoning_effort", "reasoning.effort" },
+		                                { "max_tokens", "max_output_tokens" },
+		                                { "messages", "input" } };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!field_value(given, names[i][0]))
+			refusal_rename(r, names[i][0], names[i][1]);
+	return false;
+}
+
 bool responses_read_room(const json_t *body, const struct served *m, size_t *room, struct refusal *r)
 {
 	const int64_t most = batcher_context(m->batcher);

@@ -41,8 +41,10 @@ static bool read_thinking(const json_t *body, const json_t *variables, bool *tol
 	json_t *thinking = field_object(body, "thinking", r);
 	const char *type = NULL;
 
-	if (r->status || (thinking && !field_text(thinking, "type", &type, r)))
+	if (r->status)
 		return false;
+	if (thinking && !field_text(thinking, "type", &type, r))
+		return refuse_within(r, "thinking");
 	if (thinking && !type)
 		return refuse(r, 400, "thinking", "thinking has no type, such as enabled or disabled");
 	*told = type || field_value(body, "enable_thinking");
@@ -120,10 +122,8 @@ static bool read_reasoning(json_t *body, struct refusal *r)
 
 	if (r->status || !reasoning || field_value(body, "reasoning_effort"))
 		return r->status == 0;
-	if (!field_text(reasoning, "effort", &effort, r)) {
-		snprintf(r->param, sizeof r->param, "reasoning.effort");
-		return false;
-	}
+	if (!field_text(reasoning, "effort", &effort, r))
+		return refuse_within(r, "reasoning");
 	if (effort)
 		json_put(body, "reasoning_effort", json_string(effort));
 	return true;

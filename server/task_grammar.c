@@ -193,7 +193,7 @@ static bool take_format(struct task *t, json_t *format, const char *field, struc
 	if (!json_is_object(format))
 		return refuse(r, 400, field, "%s is %s, expected an object", field, json_kind(format));
 	if (!field_text(format, "type", &type, r))
-		return false;
+		return refuse_within(r, field);
 	if (!type)
 		return refuse(r, 400, field, "%s has no type", field);
 	if (strcmp(type, "text") == 0)
@@ -205,8 +205,11 @@ static bool take_format(struct task *t, json_t *format, const char *field, struc
 	if (strcmp(type, "json_schema") == 0) {
 		json_t *outer = field_object(format, "json_schema", r);
 		schema = field_value(outer ? outer : format, "schema");
-		if (r->status || !field_flag(outer ? outer : format, "strict", &strict, r))
-			return false;
+		if (r->status || !field_flag(outer ? outer : format, "strict", &strict, r)) {
+			if (outer)
+				refuse_within(r, "json_schema");
+			return refuse_within(r, field);
+		}
 		t->additional |= strict; /* it holds as it stands */
 		return schema ? take_schema(t, schema, field, r)
 		              : refuse(r, 400, field, "%s has no json_schema with a schema", field);
@@ -224,7 +227,7 @@ static bool take_config(struct task *t, json_t *config, const char *field, struc
 	if (!json_is_object(config))
 		return refuse(r, 400, field, "%s is %s, expected an object", field, json_kind(config));
 	json_t *format = field_value(config, "format");
-	return !format || take_format(t, format, field, r);
+	return !format || take_format(t, format, "output_config.format", r);
 }
 
 static bool take_structured(struct task *t, json_t *v, const char *field, struct refusal *r);
@@ -284,7 +287,7 @@ static bool take_structured(struct task *t, json_t *v, const char *field, struct
 		return refuse(r, 400, field, "%s is %s, expected an object", field, json_kind(v));
 	for (size_t i = 0; i < 4; i++)
 		if (!field_flag(v, others[i], &flag[i], r))
-			return false;
+			return refuse_within(r, field);
 	if (flag[2])
 		return refuse(r, 400, field, "%s has %s, which is not supported", field, others[2]);
 	if (field_value(v, others[1]))

@@ -139,14 +139,10 @@ static bool read_budget(struct task *t, const json_t *body, struct refusal *r)
 	json_t *thinking = field_value(body, "thinking"), *reasoning = field_value(body, "reasoning");
 	const char *message = NULL;
 
-	if (json_is_object(thinking) && !field_integer(thinking, "budget_tokens", 0, INT_MAX, &t->budget, r)) {
-		snprintf(r->param, sizeof r->param, "thinking.budget_tokens");
-		return false;
-	}
-	if (json_is_object(reasoning) && !field_integer(reasoning, "max_tokens", 0, INT_MAX, &t->budget, r)) {
-		snprintf(r->param, sizeof r->param, "reasoning.max_tokens");
-		return false;
-	}
+	if (json_is_object(thinking) && !field_integer(thinking, "budget_tokens", 0, INT_MAX, &t->budget, r))
+		return refuse_within(r, "thinking");
+	if (json_is_object(reasoning) && !field_integer(reasoning, "max_tokens", 0, INT_MAX, &t->budget, r))
+		return refuse_within(r, "reasoning");
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (!field_integer(body, names[i], -1, INT_MAX, &t->budget, r))
 			return false;

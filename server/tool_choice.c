@@ -1,15 +1,30 @@
 /* server/tool_choice.c - answers that must be a call of a tool: the grammar that leaves nothing else. */
 #include "server/tool_choice.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "answers/tool_calls.h"
 #include "answers/tool_grammar.h"
 #include "base/bytes.h"
+#include "loaders/json_read.h"
 #include "loaders/json_write.h"
 #include "runtime/jitrun_grammar.h"
 #include "server/fields.h"
+
+/* A schema, or nothing. */
+static bool are_parameters(const struct task *t, const json_t *function, size_t number, struct refusal *r)
+{
+	const json_t *v = field_value(function, "parameters");
+	char name[60];
+
+	if (!v || json_is_object(v) || json_is_boolean(v))
+		return true;
+	snprintf(name, sizeof name, t->old_functions ? "functions[%zu].parameters" : "tools[%zu].function.parameters",
+	         number);
+	return refuse(r, 400, name, "%s is %s, expected a JSON Schema", name, json_kind(v));
+}
 
 /* The functions that may be called, or the one of that name: n of them, 0: refused. The task notes their places. */
 static json_t *functions_of(struct task *t, const json_t *body, const char *wanted, struct refusal *r)
@@ -27,6 +42,8 @@ static json_t *functions_of(struct task *t, const json_t *body, const char *want
 		const char *name = json_string_value(json_object_get(function, "name"));
 		if (!name)
 			refuse(r, 400, "tools", "tool %zu has no function with a name", i);
+		else if (!are_parameters(t, function, i, r))
+			break;
 		else if (t->grammar_tools && (!wanted || strcmp(wanted, name) == 0)) {
 			json_add(any, json_incref(function));
 			t->grammar_tools[t->n_grammar_tools++] = (unsigned)i;

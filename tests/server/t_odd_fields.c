@@ -77,6 +77,75 @@ static void test_unknown(void **state)
 	fields_must_be_right();
 }
 
+/* What is wrong within a field is told by its whole name. */
+#define SHOT "{\"name\":\"f\",\"parameters\":\"text\"}"
+static const struct {
+	unsigned kind;
+	const char *name, *with, *value, *begins, *param;
+} nested[] = {
+	{ TALK, "thinking", "", "{\"type\":{}}", "thinking.type is an object", "thinking.type" },
+	{ CHAT | MESSAGES, "thinking", "", "{\"type\":\"enabled\",\"budget_tokens\":\"a\"}",
+	  "thinking.budget_tokens is a string", "thinking.budget_tokens" },
+	{ CHAT | RESPONSES, "reasoning", "", "{\"effort\":[]}", "reasoning.effort is an array", "reasoning.effort" },
+	{ CHAT | RESPONSES, "reasoning", "", "{\"max_tokens\":-1}", "reasoning.max_tokens is -1",
+	  "reasoning.max_tokens" },
+	{ MESSAGES, "output_config", "", "{\"effort\":7}", "output_config.effort is", "output_config.effort" },
+	{ MESSAGES, "output_config", "", "{\"format\":{\"type\":7}}", "output_config.format.type is",
+	  "output_config.format.type" },
+	{ RESPONSES, "text", "", "{\"format\":{\"type\":7}}", "text.format.type is", "text.format.type" },
+	{ RESPONSES, "text", "", "{\"format\":{\"type\":\"none\"}}", "text.format is of type none", "text.format" },
+	{ MESSAGES, "tool_choice", "", "{\"type\":\"auto\",\"disable_parallel_tool_use\":7}",
+	  "tool_choice.disable_parallel_tool_use is", "tool_choice.disable_parallel_tool_use" },
+	{ MESSAGES, "tools", "", "[{\"type\":\"computer_20250124\",\"name\":\"computer\",\"display_width_px\":\"a\"}]",
+	  "tools[0].display_width_px is", "tools[0].display_width_px" },
+	{ CHAT | TEXT, "stream_options", "", "{\"include_usage\":7}", "stream_options.include_usage is",
+	  "stream_options.include_usage" },
+	{ CHAT | TEXT | NATIVE, "response_format", "", "{\"type\":[]}", "response_format.type is",
+	  "response_format.type" },
+	{ CHAT | TEXT | NATIVE, "response_format", "", "{\"type\":\"json_schema\",\"json_schema\":7}",
+	  "response_format.json_schema is", "response_format.json_schema" },
+	{ CHAT | TEXT | NATIVE, "response_format", "", "{\"type\":\"json_schema\",\"json_schema\":{\"strict\":7}}",
+	  "response_format.json_schema.strict is", "response_format.json_schema.strict" },
+	{ CHAT | TEXT | NATIVE, "structured_outputs", "", "{\"disable_fallback\":7}",
+	  "structured_outputs.disable_fallback is", "structured_outputs.disable_fallback" },
+	{ RESPONSES, "tools", "", "[{\"type\":\"custom\",\"name\":\"a\",\"format\":7}]", "tools[0].format is",
+	  "tools" },
+	{ RESPONSES, "tools", "", "[{\"type\":\"namespace\",\"name\":\"a\",\"tools\":7}]", "tools[0].tools is",
+	  "tools" },
+	{ OLLAMA_CHAT, "messages", "",
+	  "[{\"role\":\"user\",\"content\":\"\"},{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":7}]",
+	  "messages[1].tool_calls is", "" },
+	{ CHAT, "tools", "\"tool_choice\":\"required\"", "[{\"type\":\"function\",\"function\":" SHOT "}]",
+	  "tools[0].function.parameters is a string", "tools[0].function.parameters" },
+	{ CHAT, "functions", "\"function_call\":{\"name\":\"f\"}", "[{\"name\":\"g\"}," SHOT "]",
+	  "functions[1].parameters is a string", "functions[1].parameters" },
+};
+
+static void test_nested(void **state)
+{
+	(void)state;
+
+	for (size_t i = 0; i < sizeof nested / sizeof *nested; i++)
+		for (size_t k = 0; k < KINDS; k++) {
+			if (!(kinds[k].kind & nested[i].kind))
+				continue;
+			struct answer a =
+				fields_ask(&fields_server, &kinds[k], nested[i].with, nested[i].name, nested[i].value);
+			json_t *o = json_loads(a.body, 0, NULL), *e = json_object_get(o, "error");
+			const char *text = json_is_string(e) ? json_string_value(e)
+			                                     : json_string_value(json_object_get(e, "message"));
+			const char *param = json_string_value(json_object_get(e, "param"));
+			if (a.status != 400 || !text ||
+			    strncmp(text, nested[i].begins, strlen(nested[i].begins)) != 0 ||
+			    (param && strcmp(param, nested[i].param) != 0))
+				COMPLAIN("%s %s: %s: status %d, %.300s", kinds[k].path, nested[i].name, nested[i].value,
+				         a.status, a.body);
+			json_decref(o);
+			answer_free(&a);
+		}
+	fields_must_be_right();
+}
+
 /* ---- any value of any field */
 
 static const char *const odd[] = {
@@ -148,7 +217,8 @@ static void try_odd(const struct kind *k, const char *name, const char *value)
 	const bool events = a.head && (strstr(a.head, "text/event-stream") || strstr(a.head, "x-ndjson"));
 	json_t *o = a.body && !events ? json_loads(a.body, JSON_DECODE_ANY, NULL) : NULL;
 
-	if ((a.status != 200 && a.status != 400) || (!o && !events))
+	/* 404: of a model that is not there. */
+	if ((a.status != 200 && a.status != 400 && a.status != 404) || (!o && !events))
 		COMPLAIN("%s %s: %s: status %d, %.400s", k->path, name, value, a.status, a.body ? a.body : "nothing");
 	if (events && strstr(a.body, "\"code\":500"))
 		COMPLAIN("%s %s: %s: %.400s", k->path, name, value, a.body);
@@ -212,10 +282,8 @@ static void test_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_not_done),
-		cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_odd_values),
-		cmocka_unit_test(test_told),
+		cmocka_unit_test(test_not_done),   cmocka_unit_test(test_unknown), cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_odd_values), cmocka_unit_test(test_told),
 	};
 
 	return cmocka_run_group_tests(tests, fields_start, fields_stop);

@@ -456,7 +456,7 @@ static void test_refused(void **state)
 		  "\"definition\":\"a\"}}]",
 		  "tools" },
 		{ "\"tools\":[{\"type\":\"custom\",\"name\":\"a\",\"format\":{\"type\":\"other\"}}]", "tools" },
-		{ "\"tools\":[{\"type\":\"custom\",\"name\":\"a\",\"format\":7}]", "format" },
+		{ "\"tools\":[{\"type\":\"custom\",\"name\":\"a\",\"format\":7}]", "tools" },
 		{ "\"tools\":[{\"type\":\"namespace\",\"name\":\"a\",\"tools\":7}]", "tools" },
 		{ "\"tools\":[{\"type\":\"namespace\",\"tools\":[]}]", "tools" },
 		{ "\"tools\":[{\"type\":\"namespace\",\"name\":\"a\",\"tools\":[{\"type\":\"namespace\",\"name\":\"b\"}"
