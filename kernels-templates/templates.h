@@ -1,9 +1,9 @@
 /* kernels-templates/templates.h - the kernels of a forward pass, each written once as a template over the IR.
  *
  * Owns: template_build(), which writes the IR for a key; the numbers of every kernel's argument slots; weight packing.
- * Templates branch on target capabilities (lanes, registers), never on names. What they compute, to the bit, is
- * numerics.h. What each kind of kernel does with its slots, and what its work units are, is docs/kernels.md, which is
- * made from kinds/signature.def; signature.h is the same as data.
+ * Invariant: templates branch on a target's capabilities (lanes, registers), never on its name.
+ * Elsewhere: numerics.h fixes the results, to the bit. kinds/signature.def says what each kind of kernel does with its
+ * slots, and what its work units are. docs/kernels.md is that as text, signature.h as data.
  */
 #ifndef KERNELS_TEMPLATES_H
 #define KERNELS_TEMPLATES_H
@@ -12,7 +12,8 @@
 #include "jit/compile.h"
 #include "kernels-templates/numerics.h"
 
-/* What belongs to 32 int8 activations (numerics.h rule 4). The sums serve weights with an offset or a minimum. */
+/* The scale and sums of a block of 32 int8 activations (numerics.h rule 4). Weights with an offset or a minimum need
+ * the sums. */
 struct activation_block {
 	float d;        /* the scale */
 	float d_sum;    /* d * (sum of the 32 quants) */
@@ -47,50 +48,52 @@ enum {
 	TEMPLATE_MMA_WIDE = 128 /* the same, where they are copied ahead, and many rows share them */,
 	TEMPLATE_MMA_LEAST = 16 /* a tile's */
 };
-/* The most columns of a tile: 8 on CPUs. */
+/* The maximum of a tile's columns: 8 on CPUs. */
 unsigned template_tile_n(const struct target *target);
-/* Of targets whose launches have parts: whether a matmul of several columns of floats has row blocks side by side. The
- * schedule of such keys is this bit and how many blocks a wave has: 1, 2 or 4, those of a pair's two matrices counted
- * apart. They have parts. */
+/* True if a matmul of several float columns computes several row blocks in one wave. Only targets whose launches have
+ * parts do so. The schedule of such a key is this bit plus the number of row blocks of a wave: 1, 2 or 4. The blocks of
+ * a pair's two matrices count separately. The launches of such keys have parts. */
 enum { TEMPLATE_SIDE_BY_SIDE = 0x2000, TEMPLATE_SIDES = 7 /* the bits of that number */ };
 bool template_floats(const struct target *target, const struct key *key);
-/* How many columns a tile of such a matmul should have; *schedule: of its key. flags: KEY_PAIR, or not. 0: so many
- * tokens, or such weights, are better done otherwise. */
+/* The best tile width of such a matmul; *schedule receives its key's schedule. flags: KEY_PAIR or none. 0: another
+ * kernel is faster for that many tokens or for these weights. */
 uint32_t template_floats_tile_n(const struct target *target, enum dtype weight, uint64_t rows, uint64_t k,
                                 uint32_t flags, uint32_t tokens, uint32_t *schedule);
-/* Whether the last tile of such a width may have fewer columns of its own. It begins earlier then, multiplies some that
- * the tile in front has, and keeps no results of these. There are as many columns as a tile has, at least. */
+/* True if the last tile of such a width may overlap the one before it. It then starts early enough to be full, and
+ * discards the results of the columns that both have. There must be at least one full tile of columns. */
 static inline bool template_floats_short(uint32_t width) { return width <= 8; }
-/* Whether a matmul of so many columns should make the norm of its input itself (NORM_IN): where that costs every group
- * less than another stage does, and the result fits its shared bytes. */
+/* True if a matmul of so many columns should compute the norm of its input itself (NORM_IN). That needs a result that
+ * fits the shared memory of a group, and pays if it costs each group less than one more stage. */
 bool template_norm_inside(const struct target *target, enum dtype activation, uint64_t k, unsigned columns);
-/* Whether a matmul of one tile may await its input (AWAITED); the flag itself may be missing. */
+/* True if a matmul of one tile may await its input (AWAITED). The key need not have the flag. */
 bool template_matmul_awaits(const struct target *target, const struct key *key);
-/* Whether a matmul of so many rows can keep the greatest of its results (GREATEST). */
+/* True if a matmul of so many rows can also store the maximum of its results (GREATEST). */
 bool template_greatest(const struct target *target, uint64_t rows);
-/* Whether there are wide kernels for a weight format; from how many columns on they are the better ones (0: never); how
- * many columns their tiles should have where there are so many, at most; with which flags KEY_INTERLEAVE makes the
- * inputs of those with tiles of so many columns: KEY_UNSIGNED or none. */
+/* Wide kernels (GEMM tiles of many columns): true if there are any for a weight format. */
 bool template_wide_weights(const struct target *target, enum dtype weight);
+/* The number of columns from which on they are faster; 0: never. */
 unsigned template_wide_from(const struct target *target, enum dtype weight, enum dtype activation);
+/* The best tile width for so many columns, which it does not exceed. */
 unsigned template_wide_tile_n(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns);
-/* Columns of its panels. */
+/* The columns of a panel of interleaved inputs. */
 unsigned template_wide_panel(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns);
+/* The flags of the KEY_INTERLEAVE that makes the inputs of tiles of so many columns: KEY_UNSIGNED or none. */
 uint32_t template_wide_interleave(const struct target *target, enum dtype weight, enum dtype activation,
                                   unsigned columns);
 
-/* Whether such weights and activations are multiplied as matrices where a pass has TEMPLATE_MMA_LEAST columns; bounded:
- * the user wants that class. How many columns a tile of such a matmul should have where there are enough; and where
- * there are fewer: TEMPLATE_MMA_LEAST, or twice as many. */
+/* True if matrix instructions multiply such weights and activations in passes of TEMPLATE_MMA_LEAST columns or more.
+ * bounded: the user allows the BOUNDED class. */
 bool template_mma(const struct target *target, enum dtype weight, enum dtype activation, bool bounded);
+/* The best tile width of such a matmul if there are enough columns for it. */
 unsigned template_mma_tile_n(const struct target *target, enum dtype weight, uint64_t rows, uint64_t k, uint32_t flags);
+/* The tile width for fewer columns: TEMPLATE_MMA_LEAST or twice that. */
 unsigned template_mma_narrow_n(uint64_t k, uint32_t flags);
-/* Whether such weights are multiplied by activations of their type, BF16, in pairs of k's; the bounded class. */
+/* True if such weights are multiplied by activations of their own type, BF16, in pairs of k's (BOUNDED). */
 bool template_dot2(const struct target *target, enum dtype weight);
 
-/* Whether such a matmul deals its column tiles out to the parts of a launch (target->has_parts); how many row blocks a
- * group of so many waves does at once. */
+/* True if such a matmul divides its column tiles among the parts of a launch (target->has_parts). */
 bool template_matmul_parts(const struct target *target, const struct key *key);
+/* How many row blocks a group of waves computes at a time. */
 unsigned template_matmul_together(const struct target *target, const struct key *key);
 
 /* Slots of KEY_INTERLEAVE. */
@@ -107,10 +110,10 @@ enum { QUANTISE_X, QUANTISE_OUTQ, QUANTISE_OUTS, QUANTISE_ARGS };
 /* Slots of KEY_SCALE. */
 enum { SCALE_IN, SCALE_OUT, SCALE_BY, SCALE_ARGS };
 
-/* Experts: a token is multiplied by `heads` of `rows` matrices of one size, which its slots are for: slot 0 has the
- * first choice. */
+/* Experts: a token is multiplied by `heads` of `rows` matrices of the same size. A token has a slot for each of them:
+ * slot 0 has the first choice. */
 enum { ROUTE_MOST = 32 /* slots of a token */, ROUTE_EXPERTS_MOST = 1024 };
-struct route_group { /* columns that are multiplied by the same matrix lie side by side */
+struct route_group { /* the columns of one expert, which are adjacent */
 	int32_t expert, first, columns, unused;
 };
 
@@ -123,7 +126,7 @@ enum { DISPATCH_CHOSEN, DISPATCH_TOKENS, DISPATCH_PLACES, DISPATCH_GROUPS, DISPA
 enum { SCATTER_X, SCATTER_XS, SCATTER_PLACES, SCATTER_OUT, SCATTER_OUTS, SCATTER_ARGS };
 /* Slots of KEY_COMBINE. */
 enum { COMBINE_IN, COMBINE_SHARES, COMBINE_PLACES, COMBINE_OUT, COMBINE_ARGS };
-/* The most columns of a tile of EXPERTS. */
+/* The maximum of an EXPERTS tile's columns. */
 static inline unsigned template_experts_tile_n(const struct target *t) { return t->lane_bytes ? 4 : 8; }
 
 /* Slots of KEY_LAYER_INPUTS. */
@@ -157,8 +160,8 @@ enum {
 	KV_STORE_COLUMNS,
 	KV_STORE_ARGS
 };
-/* A CPU stays with a head for some columns: neighbouring positions of a key share their cache lines, and the keys of
- * all heads at one position are more lines than the first level has. */
+/* Columns of a unit. A CPU stores several columns of one head in turn: neighbouring positions of a key share cache
+ * lines, and the keys of all heads at one position do not fit the L1 cache. */
 static inline unsigned template_kv_store_tokens(const struct target *t) { return t->lane_bytes ? 1 : 16; }
 static inline int64_t template_kv_store_units(const struct target *t, uint32_t kv_heads, uint64_t columns)
 {
@@ -166,13 +169,14 @@ static inline int64_t template_kv_store_units(const struct target *t, uint32_t k
 	return (int64_t)((columns + group - 1) / group * kv_heads);
 }
 
-/* Whether a target keeps such a cache by pieces of 16 bytes a lane: K: [kv_head][4][head_dim/8][32 positions][8
- * dimensions], V: [kv_head][16][head_dim/32] [32 dimensions][8 positions], in as many bytes. */
+/* True if a target stores such a cache as vectors of 16 bytes for each lane. The size is the same.
+ * K: [kv_head][4][head_dim/8][32 positions][8 dimensions]
+ * V: [kv_head][16][head_dim/32][32 dimensions][8 positions] */
 static inline bool template_kv_pieces(const struct target *t, enum dtype kv, uint32_t head_dim)
 {
 	return t->lane_bytes && kv == DTYPE_F16 && head_dim % 32 == 0;
 }
-/* Bytes of one head's keys, or values, at one position of a cache of this type; 0: no cache is kept in it. */
+/* Bytes of one head's keys, or values, at one position of a cache of this type; 0: there is no cache of this type. */
 uint32_t template_kv_row_bytes(enum dtype kv, uint32_t head_dim);
 
 /* Slots of KEY_ATTENTION. */
@@ -201,31 +205,32 @@ enum {
 	ATTENTION_OUTS,
 	ATTENTION_ARGS
 };
-/* Whether attention of one column can be one that ROTATES. */
+/* True if attention of one column can have the flag ROTATES. */
 bool template_attention_rotates(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim);
-/* Whether attention in parts that ROTATES can be that of so many columns. */
+/* True if attention in parts with the flag ROTATES can have so many columns. */
 bool template_attention_columns(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim,
                                 uint32_t columns);
 enum { TEMPLATE_MAX_QUERIES = 16 };
-/* How many columns a unit of such attention should have, whose key says all but that and how many parts; 0: all, which
- * may be few. */
+/* The best number of columns for a unit of such attention; 0: all. The key must be complete but for that number and the
+ * number of parts. */
 unsigned template_attention_apart(const struct target *target, const struct key *key);
-/* How many columns a tile of attention should have in a pass over `columns` columns. */
+/* The best tile width of attention in a pass over `columns` columns. */
 unsigned template_attention_tile_n(const struct target *target, uint32_t heads, uint32_t kv_heads, uint32_t head_dim,
                                    uint32_t columns);
 
-/* Into how many parts a column's context should be cut where it is long and there are more workers than heads. 0: it
- * cannot be. */
+/* The number of parts that a long context of one column should be split into if there are more workers than heads. 0:
+ * it cannot be split. */
 unsigned template_attention_parts(const struct target *target, uint32_t kv_heads);
 enum { TEMPLATE_MAX_PARTS = 64 };
-/* A row's record of a chunk: o in whole vectors of 32 f32, then max and sum of rule 9, then pads. */
+/* Bytes of a record, the partial result of a row in a chunk: o in whole vectors of 32 f32, then max and sum of rule 9,
+ * then padding. */
 static inline uint32_t template_attention_record(uint32_t dims) { return (dims + 31) / 32 * 128 + 32; }
 
 /* Slots of KEY_MERGE. */
 enum { MERGE_RECORDS, MERGE_OUT, MERGE_POS0, MERGE_SLIDING, MERGE_SINKS, MERGE_OUTQ, MERGE_OUTS, MERGE_ARGS };
 static inline unsigned template_merge_units(uint32_t head_dim) { return head_dim % 32 ? 1 : head_dim / 32; }
 
-/* How many units should share the heads of a column of latent attention, in a pass over `columns` columns. */
+/* The number of units that should share the heads of a column of latent attention, in a pass over `columns` columns. */
 unsigned template_latent_units(uint32_t heads, uint32_t columns);
 
 /* Slots of KEY_CONV. */
@@ -243,7 +248,7 @@ enum {
 };
 enum { CONV_MAX_TAPS = 8 };
 
-/* Blocks of 32 values that a head has; the last one of 16 where its size is no multiple of 32. */
+/* Blocks of 32 values of a head. The last one has 16 if the head's size is not a multiple of 32. */
 static inline uint32_t template_value_blocks(uint32_t value_dim) { return (value_dim + 31) / 32; }
 /* Slots of KEY_DELTA. */
 enum {
@@ -284,47 +289,48 @@ enum { GATE_X, GATE_GATE, GATE_OUT, GATE_ARGS };
 /* Slots of KEY_EMBED. */
 enum { EMBED_W, EMBED_IDS, EMBED_OUT, EMBED_ARGS };
 
-/* Schedules: ways of computing the same bits, of which machines like one or the other better; key.schedule 0 is the
- * usual one (matmul_schedule.h). */
+/* Schedules: variants of a kernel that compute the same bits at different speeds. key.schedule 0 is the default
+ * (matmul_schedule.h). */
 enum { TEMPLATE_SCHEDULES_MOST = 16 /* in a list */, TEMPLATE_SCHEDULE_FIELDS = 6, TEMPLATE_SCHEDULE_NAME = 256 };
-/* NULL, or why there is no such schedule. What follows is of keys that plans have. */
+/* NULL, or why the key cannot have its schedule. The functions below take only keys of plans. */
 const char *template_schedule_refusal(const struct key *key);
-/* The few worth trying in passing; out[0] is 0. Packs have these. */
+/* The short list that online tuning tries; out[0] is 0. Packs contain these. */
 unsigned template_schedules(const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MOST]);
-/* All that differ from the key's own in one field (in level, also in the distance when it has no meaning there). */
+/* All that differ from the key's own in one field. A change of level also changes the distance if that has no meaning
+ * at the new level. */
 unsigned template_schedules_near(const struct key *key, unsigned field, uint32_t out[TEMPLATE_SCHEDULES_MOST - 1]);
-/* Kernels of which nothing is known follow that of one column, which is tuned in passing: its key, without a schedule;
- * what its schedule means for them. */
+/* Untuned kernels follow the kernel of one column, which is tuned online. This returns its key, without a schedule. */
 struct key template_tuned_like(const struct key *key);
+/* The schedule of such a kernel that corresponds to the one-column kernel's. */
 uint32_t template_schedule_follow(const struct key *key, const struct key *one);
-/* In words; returns out. */
+/* Writes the schedule in words; returns out. */
 char *template_schedule_name(const struct key *key, char *out, size_t cap);
-/* The name of a field, and what the key's schedule has there; NULL: no schedules. */
+/* The name of a field, and its value in the key's schedule; NULL: the key has no schedules. */
 const char *template_schedule_field(const struct key *key, unsigned field, uint32_t *value);
 
-/* Bytes that a launch of `units` units is expected to move, with a pass's first token at `position`; columns: what the
- * launch works on. */
+/* Bytes that a launch of `units` units is expected to move. position: of the pass's first token; columns: of the
+ * launch. */
 uint64_t template_traffic(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
-/* Of those, the weights and the cached keys and values that it must read. */
+/* The part of these that must be read: weights, and cached keys and values. */
 struct template_reads {
 	uint64_t weights, cache;
 };
 struct template_reads template_reads(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 
-/* Argument slots of a launch, which the enums above name. */
+/* The number of argument slots of a launch; the enums above name them. */
 unsigned template_args(const struct key *key);
-/* What it takes to make a kernel, roughly, in quarters of a plain matmul's: for the order alone in which threads make
- * them. So columns, which the kernels of a pass have in common, and formats, whose matmuls stand together anyway, are
- * left out. Found by counting the code generators' instructions. */
+/* The approximate cost of generating a kernel, in quarters of a plain matmul's, from counted instructions of the code
+ * generators. It only orders the work of compiling threads. So it ignores columns, which all kernels of a pass share,
+ * and formats, whose matmuls are adjacent in that order anyway. */
 unsigned template_effort(const struct key *key);
 
 /* The compile_build_fn of this project. */
 bool template_build(struct ir *ir, const struct key *key, const struct target *target, struct error *err);
 
-/* ---- weight formats: one file each (wf_*.c): packing, and how a template reads the next k of its row */
-bool weight_supported(enum dtype t); /* as a matrix */
-/* How a block is laid out: BY_VECTOR for loads of neighbouring lanes (CPUs), BY_PIECES for lanes that each load 16
- * bytes of their own row. */
+/* ---- weight formats: a file for each family (wf_*.c), with packing and how a template reads the next k of its row */
+bool weight_supported(enum dtype t); /* as a matrix of a matmul */
+/* The layout of a block. WEIGHT_BY_VECTOR: neighbouring lanes load neighbouring elements (CPUs).
+ * WEIGHT_LANE_CONTIGUOUS: each lane loads 16 bytes of its own row. */
 enum weight_layout { WEIGHT_BY_VECTOR, WEIGHT_LANE_CONTIGUOUS };
 static inline enum weight_layout weight_layout_of(const struct target *t)
 {
@@ -332,12 +338,13 @@ static inline enum weight_layout weight_layout_of(const struct target *t)
 }
 uint64_t weight_block_bytes(enum dtype t, enum weight_layout layout, uint64_t k); /* one block of 32 rows */
 uint64_t weight_packed_bytes(enum dtype t, enum weight_layout layout, uint64_t rows,
-                             uint64_t k); /* all blocks, and slack behind them that kernels may read (512 bytes) */
-/* Packs 32 rows given by pointer to each row's file bytes (NULL: a zero row) into dst, weight_block_bytes() long. */
+                             uint64_t k); /* all blocks, and 512 bytes of slack after them that kernels may read */
+/* Packs 32 rows into dst, which has weight_block_bytes(). row[i] points to a row's bytes in the file; NULL: a row of
+ * zeros. */
 void weight_pack_block(enum dtype t, enum weight_layout layout, void *dst, const void *const row[32], uint64_t k);
-/* One row of file bytes to f32, as the format defines it (tests, vectors, host use). */
+/* Converts one row of a file to f32, as the format defines it (tests, vectors, host code). */
 void weight_to_f32(enum dtype t, float *out, const void *row, uint64_t k);
-/* The activation format a weight type is multiplied with by default: Q8_0 for quantised weights, F32 otherwise. */
+/* The default activation format of a weight type: Q8_0 for quantised weights, else F32. */
 enum dtype weight_default_activation(enum dtype t);
 
 #endif
