@@ -107,7 +107,8 @@ static struct option_program program = {
 		"HF_HUB_OFFLINE\n1: nothing is asked, and what is in the cache is used.\n.TP\n.B HF_HUB_CACHE, "
 		"HF_HOME, "
 		"XDG_CACHE_HOME\nWhere the cache is.\n.TP\n.B HTTPS_PROXY, ALL_PROXY, NO_PROXY\nThe proxy, as for "
-		"curl.",
+		"curl.\n.TP\n.B CURL_CA_BUNDLE, SSL_CERT_FILE, REQUESTS_CA_BUNDLE\nThe file of certificates that are "
+		"believed, instead of the system's.",
 	.files = ".TP\n.I ~/.cache/huggingface/hub\nThe models.",
 	.see_also = ".BR jitrun (1),\n.BR jitserve (1)",
 	.row = rows,

@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { HEAD_MOST = 1 << 18, UNREAD_MOST = 1 << 16, CONNECT_SECONDS = 20, SILENT_SECONDS = 30 };
 
 struct http {
 	CURL *curl;
 	const volatile sig_atomic_t *interrupted;
+	const char *trust_name; /* the variable that names the certificates, or NULL */
 	char trouble[CURL_ERROR_SIZE];
 };
 
@@ -22,6 +24,37 @@ struct asking {
 	bool enough;
 };
 
+/* Whose certificates are believed. Programs that are linked statically run on systems other than those their libcurl
+ * was built for, so where its own file is not there, that of the system is looked for. */
+static void set_trusted(struct http *h)
+{
+	static const char *const names[] = { "CURL_CA_BUNDLE", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE" };
+	CURL *c = h->curl;
+	const char *file = NULL;
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0] && (!file || !*file); i++)
+		file = getenv(h->trust_name = names[i]);
+	if (file && *file) {
+		curl_easy_setopt(c, CURLOPT_CAINFO, file);
+		curl_easy_setopt(c, CURLOPT_PROXY_CAINFO, file);
+		return;
+	}
+	h->trust_name = NULL;
+#if LIBCURL_VERSION_NUM >= 0x075400
+	static const char *const files[] = { "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+		                             "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem" };
+
+	if (curl_easy_getinfo(c, CURLINFO_CAINFO, &file) != CURLE_OK || !file || access(file, R_OK) == 0)
+		return;
+	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+		if (access(files[i], R_OK) == 0) {
+			curl_easy_setopt(c, CURLOPT_CAINFO, files[i]);
+			curl_easy_setopt(c, CURLOPT_PROXY_CAINFO, files[i]);
+			return;
+		}
+#endif
+}
+
 struct http *http_open(const char *agent, const volatile sig_atomic_t *interrupted, struct error *err)
 {
 	struct http *h = calloc(1, sizeof *h);
@@ -29,6 +62,7 @@ struct http *http_open(const char *agent, const volatile sig_atomic_t *interrupt
 	if (h && curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK && (h->curl = curl_easy_init())) {
 		h->interrupted = interrupted;
 		curl_easy_setopt(h->curl, CURLOPT_USERAGENT, agent);
+		set_trusted(h);
 		return h;
 	}
 	free(h);
@@ -269,7 +303,10 @@ enum http_end http_ask(struct http *h, const struct http_request *q, struct http
 	http_host(q->url, host, sizeof host);
 	if (a->head > HEAD_MOST)
 		why = "its answer begins with too much";
-	error_set(err, ERROR_IO, "%s: %s", host, error_quote(quoted, sizeof quoted, why, strlen(why)));
+	if (code == CURLE_SSL_CACERT_BADFILE && h->trust_name)
+		error_set(err, ERROR_IO, "%s: the certificates that %s names cannot be read", host, h->trust_name);
+	else
+		error_set(err, ERROR_IO, "%s: %s", host, error_quote(quoted, sizeof quoted, why, strlen(why)));
 	return a->head <= HEAD_MOST && may_help_to_ask_again(code) ? HTTP_BROKEN : HTTP_REFUSED;
 }
 
