@@ -159,7 +159,10 @@ bool tool_choice_read(struct task *t, const json_t *body, const struct served *m
 		return refuse(r, 400, "tool_choice",
 		              "tool_choice is neither none, auto, required nor a function's name");
 	if (t->grammar != JIT_GRAMMAR_NONE)
-		return refuse(r, 400, "tool_choice", "tool_choice requires a call, and response_format another form");
+		return refuse(r, 400, t->old_functions ? "function_call" : "tool_choice",
+		              "%s gives the answer a form, and %s requires a call",
+		              t->grammar_field ? t->grammar_field : "response_format",
+		              t->old_functions ? "function_call" : "tool_choice");
 	json_t *functions = functions_of(t, body, name, r);
 	bool ok = r->status == 0 && force(t, functions, m, name != NULL, r);
 	json_decref(functions);

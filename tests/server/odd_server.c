@@ -277,7 +277,7 @@ void odd_maybe_check(void)
 bool odd_is_mine(const struct odd_strides *s, size_t number)
 {
 	const unsigned full =
-#ifdef SANITIZED
+#if SANITIZED
 		s->sanitized;
 #else
 		s->full;

@@ -9,12 +9,13 @@
 #include <stddef.h>
 
 #include "tests/server/client.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/shared.h"
 
 #define ODD_JSON "Content-Type: application/json\r\n"
 
 /* Most requests take a thousandth of this. */
-#ifdef SANITIZED
+#if SANITIZED
 enum { ODD_SECONDS = 100 };
 #else
 enum { ODD_SECONDS = 20 };
@@ -49,5 +50,7 @@ bool odd_is_mine(const struct odd_strides *s, size_t number);
 
 /* odd_heads.c: any method, path, query and content type. */
 void odd_heads(void **state);
+/* odd_lengths.c: what is very long. */
+void odd_lengths(void **state);
 
 #endif
