@@ -65,14 +65,14 @@ struct server;
 /* The loader of the server's models, which have their names; c ends the opening of one. False: err. */
 bool serve_models_open(struct server *s, jit_cancel *c, struct error *err);
 void serve_models_close(void);
-/* jitserve_folder.c: what is in --models-dir goes into the server's models, now and whenever they are looked at. False:
- * err. */
+/* jitserve_folder.c: what is in --models-dir, and with --pull-with what is in the cache that models are fetched into,
+ * goes into the server's models, now and whenever they are looked at. False: err. */
 bool serve_folder_open(struct models *all, struct error *err);
 /* jitserve_made.c: what is kept in --presets-dir goes into the server's models, and clients may make more. False: err.
  */
 bool serve_made_open(struct models *all, struct error *err);
 /* Whether there may be models beside those of the command line. */
-static inline bool serve_has_more(void) { return serve.models_dir || serve.presets_dir; }
+static inline bool serve_has_more(void) { return serve.models_dir || serve.presets_dir || serve.pull_with; }
 /* A folder of an option that must be there and be writable. False: err. */
 bool serve_is_folder(const char *option, const char *path, struct error *err);
 /* A duration of --keep-alive; NULL: what is usual. */

@@ -22,6 +22,7 @@
 #include "runtime/host/system.h"
 #include "server/http.h"
 #include "server/loader.h"
+#include "server/model_events.h"
 #include "server/notify.h"
 #include "server/replay.h"
 #include "server/server.h"
@@ -144,6 +145,7 @@ static void stop(void)
 {
 	atomic_store(&server.state, SERVER_STOPPING);
 	notify("STOPPING=1");
+	model_events_end();
 	wait_for_requests((double)serve.stop_seconds);
 	if (models.loader)
 		loader_stop(models.loader);

@@ -38,7 +38,7 @@ static int on_progress(void *user, uint64_t done, uint64_t total)
 {
 	atomic_store(&server->to_load, total);
 	atomic_store(&server->loaded, done);
-	return 0;
+	return loader_progress(server->models->loader, user, done, total) ? 0 : 1;
 }
 
 static bool open_weights(struct served *m, jit_error *err)
@@ -46,7 +46,7 @@ static bool open_weights(struct served *m, jit_error *err)
 	const jit_model_options o =
 		JIT_MODEL_OPTIONS(.device = serve.device, .isa = serve.isa, .threads = (int)serve.threads,
 	                          .sealed = serve.sealed, .cache_dir = serve.no_cache ? "" : serve.cache_dir,
-	                          .progress = on_progress, .cancel = cancel,
+	                          .progress = on_progress, .progress_user = m, .cancel = cancel,
 	                          .bounded_numerics = numerics_option(serve.numerics));
 
 	m->model = jit_model_open(m->path, &o, err);

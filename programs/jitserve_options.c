@@ -311,8 +311,8 @@ static const struct option_row rows[] = {
 	{ .name = "pull-with",
 	  .kind = OPTION_TEXT,
 	  .value = "PROGRAM",
-	  .help = "let clients fetch models into this machine's cache by POST /api/pull, which runs PROGRAM: jitpull "
-	          "(nothing is fetched)",
+	  .help = "let clients fetch models by POST /api/pull, which runs PROGRAM: jitpull; models in the cache are "
+	          "served by name (nothing is fetched)",
 	  .target = &serve.pull_with },
 	{ .name = "Limits", .kind = OPTION_GROUP },
 	{ .name = "max-connections",
@@ -487,7 +487,7 @@ int serve_begin(int argc, char **argv)
 	if ((status = serve_find_models(&program)))
 		return status;
 	if (serve.n_models == 0 && !serve_has_more())
-		return serve_usage("which model? Give a GGUF file, a directory of safetensors, or --models-dir");
+		return serve_usage("which model? A GGUF file, a directory of safetensors, --models-dir or --pull-with");
 	if (serve.replay && serve.models_dir)
 		return serve_usage("--replay goes without --models-dir");
 	if (!serve_read_keep(serve.keep_alive, &serve.keep))

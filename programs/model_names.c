@@ -1,6 +1,7 @@
 #include "programs/model_names.h"
 
 #include <ctype.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -430,6 +431,17 @@ bool model_named(struct model_named *out, const char *word, struct error *err)
 	free(f.place);
 	model_search_free(&s);
 	return ok;
+}
+
+size_t model_name_among(const char *word, const struct model_place *p, size_t n)
+{
+	const struct model_search s = { .found = (struct model_place *)(uintptr_t)p, .n = n };
+	struct fitting f = { 0 };
+	const bool one = strlen(word) < NAME_MOST && find_fitting(&f, &s, word) && f.n == 1;
+	const size_t which = one ? (size_t)(f.place[0] - p) : n;
+
+	free(f.place);
+	return which;
 }
 
 void model_named_free(struct model_named *m)

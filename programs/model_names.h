@@ -24,6 +24,8 @@ struct model_named {
 /* False: err, one sentence, with what may have been meant. model_named_free() is due in any case. */
 bool model_named(struct model_named *out, const char *word, struct error *err);
 void model_named_free(struct model_named *m);
+/* The number of the place of which the word is a name; n: none, or several. */
+size_t model_name_among(const char *word, const struct model_place *p, size_t n);
 /* The path alone, which lives as long as the program. False: err. */
 bool model_path(const char **word, struct error *err);
 /* Whether the word can be no name: there is such a file, or it is spelled as paths are. */

@@ -265,30 +265,21 @@ static bool see_repository(struct model_search *s, const char *source, const cha
 	return ok;
 }
 
+/* Hugging Face's layout; in llama.cpp's own cache, files beside each other as well. */
 static bool walk_hub(struct model_search *s, const char *source, const char *root)
 {
+	const struct tree t = { .search = s, .source = source };
+	const bool flat = strcmp(source, "llama.cpp") == 0;
 	char **names;
 	size_t n;
 	bool ok = list_folder(s, root, &names, &n);
 
-	for (size_t i = 0; ok && i < n; i++)
+	for (size_t i = 0; ok && i < n; i++) {
 		if (strncmp(names[i], "models--", 8) == 0)
 			ok = see_repository(s, source, root, names[i]);
-	free_list(names, n);
-	return ok;
-}
-
-/* llama.cpp's own cache: files beside each other, or Hugging Face's layout. */
-static bool walk_llama(struct model_search *s, const char *source, const char *root)
-{
-	const struct tree t = { .search = s, .source = source };
-	char **names;
-	size_t n;
-	bool ok = list_folder(s, root, &names, &n);
-
-	for (size_t i = 0; ok && i < n; i++)
-		ok = strncmp(names[i], "models--", 8) == 0 ? see_repository(s, source, root, names[i])
-		                                           : see_entry(&t, root, "", names[i], DEEPEST);
+		else if (flat)
+			ok = see_entry(&t, root, "", names[i], DEEPEST);
+	}
 	free_list(names, n);
 	return ok;
 }
@@ -395,9 +386,9 @@ static const struct root {
 	{ "Hugging Face", "HF_HOME", "/hub", walk_hub },
 	{ "Hugging Face", "XDG_CACHE_HOME", "/huggingface/hub", walk_hub },
 	{ "Hugging Face", "HOME", "/.cache/huggingface/hub", walk_hub },
-	{ "llama.cpp", "LLAMA_CACHE", "", walk_llama },
-	{ "llama.cpp", "XDG_CACHE_HOME", "/llama.cpp", walk_llama },
-	{ "llama.cpp", "HOME", "/.cache/llama.cpp", walk_llama },
+	{ "llama.cpp", "LLAMA_CACHE", "", walk_hub },
+	{ "llama.cpp", "XDG_CACHE_HOME", "/llama.cpp", walk_hub },
+	{ "llama.cpp", "HOME", "/.cache/llama.cpp", walk_hub },
 	{ "LM Studio", "HOME", "/.lmstudio/models", walk_plain },
 	{ "LM Studio", "HOME", "/.cache/lm-studio/models", walk_plain },
 };
@@ -470,18 +461,22 @@ static bool make_unique(struct model_search *s)
 	return ok;
 }
 
-bool model_search_all(struct model_search *s, struct error *err)
+/* source NULL: of all. */
+static bool search(struct model_search *s, const char *source, struct error *err)
 {
 	struct seen seen = { .n = 0 };
 	bool ok = true;
 
 	*s = (struct model_search){ 0 };
 	for (size_t i = 0; ok && i < ROOTS; i++)
-		ok = look(s, &roots[i], &seen);
+		ok = (source && strcmp(roots[i].source, source) != 0) || look(s, &roots[i], &seen);
 	if (!ok || (s->n && !make_unique(s)))
 		return error_set(err, ERROR_MEMORY, "no memory for a list of %zu models", s->n);
 	return true;
 }
+
+bool model_search_all(struct model_search *s, struct error *err) { return search(s, NULL, err); }
+bool model_search_hub(struct model_search *s, struct error *err) { return search(s, "Hugging Face", err); }
 
 bool model_search_folder(struct model_search *s, const char *folder, struct error *err)
 {

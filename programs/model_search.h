@@ -33,6 +33,8 @@ struct model_search {
 
 /* False: err, no memory. model_search_free() is due in any case. */
 bool model_search_all(struct model_search *s, struct error *err);
+/* The same of Hugging Face's cache alone, which jitpull fetches into. */
+bool model_search_hub(struct model_search *s, struct error *err);
 /* The same of one folder and those in it: GGUF files, those of several parts once, packed models, and folders of
  * safetensors. Names are paths from there. */
 bool model_search_folder(struct model_search *s, const char *folder, struct error *err);

@@ -11,8 +11,12 @@ bool answer_health(struct exchange *x);
 bool answer_live(struct exchange *x);
 bool answer_models(struct exchange *x);
 bool answer_model(struct exchange *x);
+/* router.c */
 bool answer_models_load(struct exchange *x);
 bool answer_models_unload(struct exchange *x);
+bool answer_models_fetch(struct exchange *x);
+bool answer_models_remove(struct exchange *x);
+bool answer_models_events(struct exchange *x);
 /* chat_completions.c, completions.c */
 bool answer_chat(struct exchange *x);
 bool answer_chat_tokens(struct exchange *x);

@@ -135,6 +135,13 @@ bool exchange_text(struct exchange *x, const char *type, char *text)
 
 bool exchange_json(struct exchange *x, char *text) { return exchange_text(x, "application/json; charset=utf-8", text); }
 
+void exchange_reads_no_models(struct exchange *x)
+{
+	if (x->reads_models)
+		readers_leave(&x->server->models->readers, x->epoch);
+	x->reads_models = false;
+}
+
 static struct watched *watched(const struct exchange *x)
 {
 	const union MHD_ConnectionInfo *i = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -352,6 +359,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
 		route_name(x, path);
 		atomic_fetch_add(&s->requests, 1);
 		x->epoch = readers_enter(&s->models->readers);
+		x->reads_models = true;
 		return is_welcome(x, method, path) ? MHD_YES : send_refusal(x);
 	}
 	if (*n_data) {
@@ -379,7 +387,7 @@ static void on_completed(void *user, struct MHD_Connection *c, void **own, enum 
 	watch_reading(s->watch, watched(x));
 	reply_close(x->reply);
 	lease_end(&x->lease);
-	readers_leave(&s->models->readers, x->epoch);
+	exchange_reads_no_models(x);
 	if (x->body.capacity >= LARGE)
 		atomic_store(&s->was_large, true);
 	bytes_free(&x->body);

@@ -50,7 +50,8 @@ struct exchange {
 	int64_t now;         /* seconds since 1970, as templates see it */
 	bool begun;          /* the handler was called */
 	struct lease lease;  /* of the model that is asked for */
-	unsigned epoch;      /* of the readers of the list of models */
+	bool reads_models;   /* it is one of the readers of the list of models */
+	unsigned epoch;      /* in which it came as such */
 };
 
 enum route_needs {
@@ -81,6 +82,9 @@ const char *exchange_argument(const struct exchange *x, const char *name);
 /* The model that the request means, which it holds to its end; name NULL: it does not say. NULL: refused, or not in
  * memory: then the handler returns false, and is called again when it is. To be asked before anything is begun. */
 const struct served *exchange_model(struct exchange *x, const char *name);
+/* What is left of its answer may take for ever, and needs no model's entry: those that were taken away may become
+ * others'. */
+void exchange_reads_no_models(struct exchange *x);
 /* A whole answer; text is taken over, NULL is a lack of memory. True: answered. */
 bool exchange_json(struct exchange *x, char *text);
 bool exchange_text(struct exchange *x, const char *type, char *text);

@@ -108,18 +108,20 @@ void loader_keep(struct loader *l, struct served *m, double seconds)
 	pthread_mutex_unlock(&l->lock);
 }
 
-bool loader_unload(struct loader *l, struct served *m)
+bool loader_unload(struct loader *l, struct served *m, bool gives_up)
 {
 	struct place *p = loader_place(l, m);
 
 	pthread_mutex_lock(&l->lock);
 	bool there = p->state == MODEL_LOADED && !p->away;
+	bool opens = gives_up && p->state == MODEL_LOADING && !p->given_up;
+	p->given_up |= opens;
 	if (there) {
 		p->away = p->leaving = true;
 		pthread_cond_signal(&l->changed);
 	}
 	pthread_mutex_unlock(&l->lock);
-	return there;
+	return there || opens;
 }
 
 bool loader_forget(struct loader *l, struct served *m)

@@ -105,6 +105,7 @@ static void close_model(struct loader *l, struct place *p)
 	pthread_mutex_lock(&l->lock);
 	p->state = MODEL_AWAY;
 	p->leaving = p->away = false;
+	loader_tell(m, p, false);
 }
 
 /* Until something happens, or for so long at most. */
@@ -255,10 +256,14 @@ static bool open_model(struct loader *l, struct served *m, jit_error *err)
 	}
 	p->state = MODEL_LOADING;
 	p->bytes = bytes;
+	p->given_up = false;
+	p->told = 0;
+	loader_tell(m, p, false);
 	bool ok = try_to_open(l, m, err);
 	p->bytes = ok ? m->bytes : 0;
 	if (!ok) {
 		p->state = MODEL_AWAY;
+		loader_tell(m, p, !p->given_up);
 		return false;
 	}
 	ok = make_room(l, m, p->bytes, false); /* it may take more than was thought */
@@ -270,8 +275,10 @@ static bool open_model(struct loader *l, struct served *m, jit_error *err)
 	p->idle = system_seconds();
 	p->loads++;
 	p->state = MODEL_LOADED;
-	p->away = m->made && m->gone; /* it was taken away meanwhile: it is there for those who asked before */
+	/* It was taken away meanwhile, or asked to leave: it is there for those who asked before. */
+	p->away = p->given_up || (m->made && m->gone);
 	p->counts = true;
+	loader_tell(m, p, false);
 	if (ok)
 		return true;
 	say_too_large(l, m, p->bytes, err);
@@ -294,6 +301,8 @@ static void load(struct loader *l, struct served *m)
 	}
 	bool ok = open_model(l, m, &err);
 
+	if (!ok && p->given_up)
+		refuse_some(l, m, 503, "The model was asked to leave while it was being opened.");
 	if (!ok && (l->ends || !is_wanted(l, m)))
 		return;
 	p->failed = !ok;

@@ -68,8 +68,11 @@ void lease_end(struct lease *e);
 
 /* How long a model stays after its last answer from now on until it has left, as loader_options.keep. */
 void loader_keep(struct loader *l, struct served *m, double seconds);
-/* The model leaves as soon as nobody holds it, and takes no request before. False: it is not in memory. */
-bool loader_unload(struct loader *l, struct served *m);
+/* The model leaves as soon as nobody holds it, and takes no request before. gives_up: where it is being opened, that
+ * ends. False: it is not in memory. */
+bool loader_unload(struct loader *l, struct served *m, bool gives_up);
+/* By loader_options.open, while it reads: how many bytes are there of all. False: it shall give up. */
+bool loader_progress(struct loader *l, const struct served *m, uint64_t done, uint64_t all);
 
 /* A model that is not in memory, nor wanted: its entry may become another's, and nothing is known of it any more.
  * False: it is. */

@@ -1,6 +1,7 @@
 /* server/loader_parts.h - what the parts of the loader share.
  *
  *   loader.c   the thread that opens and closes models, and their lists
+ *   loader_events.c   who hears of it
  *   leases.c   requests that hold a model or wait for one, and what they ask of it
  */
 #ifndef SERVER_LOADER_PARTS_H
@@ -15,6 +16,8 @@ struct place {
 	enum model_state state;
 	bool failed, leaving; /* leaving: it takes no new requests */
 	bool away;            /* it was asked to leave, and does when nobody holds it */
+	bool given_up;        /* LOADING: it was asked to leave */
+	double told;          /* LOADING: when listeners heard last how far it is */
 	double keep, idle;    /* as loader_options.keep; when it was held last, of system_seconds() */
 	unsigned held;
 	uint64_t used;  /* when, in `clock` */
@@ -43,6 +46,11 @@ static inline struct place *loader_place(struct loader *l, const struct served *
 {
 	return &l->place[m - l->all->list];
 }
+
+/* ---- loader_events.c: listeners to model_events.h are told */
+
+/* What a model's state is now; failed: it could not be opened. */
+void loader_tell(const struct served *m, const struct place *p, bool failed);
 
 /* ---- leases.c: under the lock */
 

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "loaders/json_write.h"
+#include "server/fetch.h"
 #include "server/loader.h"
 
 /* Of a path: its last part, without what says the format. */
@@ -95,14 +96,21 @@ void models_look(struct models *all)
 		all->look(all);
 }
 
-struct served *models_named(struct models *all, const char *name)
+static struct served *find_or_guess(struct models *all, const char *name)
 {
 	struct served *m = find_named(all, name);
+
+	return m || !all->guess ? m : all->guess(all, name);
+}
+
+struct served *models_named(struct models *all, const char *name)
+{
+	struct served *m = find_or_guess(all, name);
 
 	if (m || !all->look)
 		return m;
 	models_look(all);
-	return find_named(all, name);
+	return find_or_guess(all, name);
 }
 
 /* The first that is there, for requests that name none. */
@@ -114,6 +122,16 @@ static struct served *first_of(struct models *all)
 	return NULL;
 }
 
+bool models_refuse(const struct models *all, const char *name, int status, struct refusal *r)
+{
+	const char *later = all->look ? ""
+	                              : "; the server was started with these alone, and --models-dir or --pull-with "
+	                                "let it serve models that come later";
+
+	return refuse(r, status, "model", "There is no model \"%.200s\" here; /v1/models has those that are%s.", name,
+	              later);
+}
+
 struct served *models_find(struct models *all, const char *name, struct refusal *r)
 {
 	if (!name && all->look)
@@ -121,7 +139,7 @@ struct served *models_find(struct models *all, const char *name, struct refusal 
 	struct served *m = name && (all->n > 1 || all->by_name) ? models_named(all, name) : first_of(all);
 
 	if (!m && name)
-		refuse(r, 404, "model", "There is no model \"%.200s\" here; /v1/models has those that are.", name);
+		models_refuse(all, name, 404, r);
 	else if (!m)
 		refuse(r, 404, "model", "There is no model here yet.");
 	return m;
@@ -176,13 +194,27 @@ static void put_kind(json_t *o, const struct served *m)
 	json_put(kind, "input_modalities", in);
 	json_put(kind, "output_modalities", out);
 	json_put(o, "architecture", kind);
-	json_put(o, "can_remove", json_false());
+	json_put(o, "can_remove", json_boolean(m->made));
+}
+
+json_t *model_meta_json(const jit_model_info *info, int context)
+{
+	json_t *meta = json_object();
+
+	json_put(meta, "vocab_type", json_integer(info->has_tokenizer ? 2 : 0));
+	json_put(meta, "n_vocab", json_integer(info->vocab));
+	json_put(meta, "n_ctx", json_integer(context));
+	json_put(meta, "n_ctx_train", json_integer(info->context_trained));
+	json_put(meta, "n_embd", json_integer(info->hidden));
+	json_put(meta, "size", json_integer((json_int_t)info->file_bytes));
+	json_put(meta, "description", json_text(info->description, strlen(info->description)));
+	return meta;
 }
 
 /* Nothing is known of one that was never in memory but its name. */
 json_t *model_json(const struct models *all, const struct served *m)
 {
-	json_t *o = json_object(), *meta = json_object();
+	json_t *o = json_object(), *meta = NULL;
 	struct model_status s;
 
 	loader_status(all->loader, m, &s);
@@ -195,15 +227,9 @@ json_t *model_json(const struct models *all, const struct served *m)
 	if (s.info.description) {
 		json_put(o, "context_length", json_integer(s.context));
 		json_put(o, "max_model_len", json_integer(s.context));
-		json_put(meta, "vocab_type", json_integer(s.info.has_tokenizer ? 2 : 0));
-		json_put(meta, "n_vocab", json_integer(s.info.vocab));
-		json_put(meta, "n_ctx", json_integer(s.context));
-		json_put(meta, "n_ctx_train", json_integer(s.info.context_trained));
-		json_put(meta, "n_embd", json_integer(s.info.hidden));
-		json_put(meta, "size", json_integer((json_int_t)s.info.file_bytes));
-		json_put(meta, "description", json_text(s.info.description, strlen(s.info.description)));
+		meta = model_meta_json(&s.info, s.context);
 	}
-	json_put(o, "meta", meta);
+	json_put(o, "meta", s.info.description ? meta : json_object());
 	return o;
 }
 
@@ -230,6 +256,7 @@ json_t *models_json(const struct models *all)
 			json_add(data, model_json(all, &all->list[i]));
 			json_add(list, short_one(&all->list[i]));
 		}
+	fetch_list(data);
 	json_put(o, "object", json_string("list"));
 	json_put(o, "data", data);
 	json_put(o, "models", list);

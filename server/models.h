@@ -86,7 +86,11 @@ struct models {
 	atomic_size_t n;                  /* it only grows: an entry is whole before it counts */
 	bool by_name;                     /* requests must name a model that is there, even where there is only one */
 	void (*look)(struct models *all); /* for models that have come or gone since; NULL: none do */
-	bool hides_slots;                 /* /slots is not answered */
+	/* The one that a name means which is none of theirs as it stands; NULL: none is guessed. */
+	struct served *(*guess)(struct models *all, const char *name);
+	/* A model was fetched by that name; path: where it is, as far as that was said. NULL: nobody wants to know. */
+	void (*fetched)(struct models *all, const char *name, const char *path);
+	bool hides_slots; /* /slots is not answered */
 	struct loader *loader;
 	struct readers readers;          /* of the list: requests */
 	const struct model_maker *maker; /* NULL: no models are made */
@@ -105,10 +109,14 @@ struct served *models_entry(struct models *all, const char *path, const char *na
 void models_show(struct models *all, struct served *m, struct served *old);
 /* Under the lock: one that was made is no longer found, and leaves memory. */
 void models_take_away(struct models *all, struct served *m);
+/* One that was made, for good. False: refused. */
+bool models_remove(struct models *all, struct served *m, struct refusal *r);
 /* Looks for models that have come or gone: before lists, and where a name is not known. */
 void models_look(struct models *all);
 /* NULL: none is called so. */
 struct served *models_named(struct models *all, const char *name);
+/* No model is called so; false always. */
+bool models_refuse(const struct models *all, const char *name, int status, struct refusal *r);
 /* name NULL: the first. With one model any name will do, unless by_name, as clients send those that they know. NULL:
  * refused. */
 struct served *models_find(struct models *all, const char *name, struct refusal *r);
@@ -133,5 +141,7 @@ const char *models_mark(const struct served *m, int32_t id);
 /* What lists of models have, and whether each is in memory. NULL: no memory. */
 json_t *model_json(const struct models *all, const struct served *m);
 json_t *models_json(const struct models *all);
+/* What is known of one that is open: the sizes of its parts. */
+json_t *model_meta_json(const jit_model_info *info, int context);
 
 #endif

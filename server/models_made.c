@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "server/loader.h"
+#include "server/model_events.h"
 #include "server/models.h"
 
 enum { PATIENCE_MS = 200 };
@@ -70,6 +71,7 @@ void models_show(struct models *all, struct served *m, struct served *old)
 	if (old)
 		models_take_away(all, old);
 	models_unlock();
+	model_events_list_changed();
 }
 
 void models_take_away(struct models *all, struct served *m)
@@ -78,5 +80,13 @@ void models_take_away(struct models *all, struct served *m)
 	m->gone = true;
 	readers_advance(&all->readers);
 	if (all->loader)
-		loader_unload(all->loader, m);
+		loader_unload(all->loader, m, false);
+}
+
+bool models_remove(struct models *all, struct served *m, struct refusal *r)
+{
+	if (!all->maker->remove(all, m, r))
+		return false;
+	model_events_tell(m->name, "model_remove");
+	return true;
 }

@@ -280,7 +280,7 @@ bool answer_ollama_delete(struct exchange *x)
 	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal);
 	struct models *all = x->server->models;
 	struct served *m = body ? ollama_named(x, body, "model", "name") : NULL;
-	const bool ok = m && (m->made ? all->maker->remove(all, m, &x->refusal)
+	const bool ok = m && (m->made ? models_remove(all, m, &x->refusal)
 	                              : refuse(&x->refusal, 403, NULL,
 	                                       "jitserve deletes no model's files; its owner does, with jitrun rm"));
 

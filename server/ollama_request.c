@@ -119,7 +119,7 @@ static const struct served *dismiss(struct exchange *x, const char *name)
 	struct served *m = models_find(x->server->models, name, &x->refusal);
 
 	if (m)
-		loader_unload(x->server->models->loader, m);
+		loader_unload(x->server->models->loader, m, false);
 	else
 		reword(&x->refusal, name);
 	return m;

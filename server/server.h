@@ -9,7 +9,9 @@
  *   http.c        requests and answers          watch.c                      clients that leave
  *   routes.c      which handler answers what    reply.c, stream.c            from tokens to bytes
  *   models.c      what is served                loader.c                     which models are in memory
- *   status.c      health, lists
+ *   status.c      health, lists                 router.c, loader_events.c    models by request, and who hears of it
+ *   fetch.c       models that come              model_events.c               those who listen
+ *   not_done.c    routes of other servers
  *   fields.c      a request's JSON              task.c, task_grammar.c       what is to be generated
  *   batcher.c, turns.c  passes for all requests    choice.c                     one sequence, from prompt to end
  *   conversation.c, prompts.c  prompts          generate.c                   from a request to the batcher

@@ -4,7 +4,6 @@
 
 #include "loaders/json_write.h"
 #include "server/endpoints.h"
-#include "server/fields.h"
 #include "server/loader.h"
 #include "server/models.h"
 #include "server/server.h"
@@ -48,58 +47,11 @@ bool answer_model(struct exchange *x)
 
 	if (m)
 		return exchange_json(x, json_write(model_json(all, m)));
-	return refuse(&x->refusal, 404, "model", "There is no model \"%s\" here; /v1/models has those that are.",
-	              x->rest);
+	return models_refuse(all, x->rest, 404, &x->refusal);
 }
 
 bool answer_models(struct exchange *x)
 {
 	models_look(x->server->models);
 	return exchange_json(x, json_write(models_json(x->server->models)));
-}
-
-/* ---- to be loaded and to leave, as llama.cpp's server with several models is asked */
-
-/* NULL: refused. */
-static struct served *model_of_body(struct exchange *x)
-{
-	json_t *body = fields_read(x->body.p, x->body.n, &x->refusal);
-	const char *name = NULL;
-	struct served *m = NULL;
-
-	if (body && field_text(body, "model", &name, &x->refusal)) {
-		m = name ? models_named(x->server->models, name) : NULL;
-		if (!name)
-			refuse(&x->refusal, 400, "model", "model is missing, expected the name of a model");
-		else if (!m)
-			refuse(&x->refusal, 404, "model",
-			       "There is no model \"%.200s\" here; /v1/models has those that are.", name);
-	}
-	json_decref(body);
-	return m;
-}
-
-/* Is answered when the model is there, or with the reason why not. */
-bool answer_models_load(struct exchange *x)
-{
-	struct served *m = x->lease.state == LEASE_HELD ? x->lease.model : model_of_body(x);
-
-	if (!m)
-		return false;
-	if (x->lease.state == LEASE_HELD)
-		return exchange_json(x, strdup("{\"success\":true}"));
-	if (!lease_take(&x->lease, x->server->models->loader, m))
-		return false;
-	return refuse(&x->refusal, 400, "model", "The model %.200s is loaded already.", m->name);
-}
-
-bool answer_models_unload(struct exchange *x)
-{
-	struct served *m = model_of_body(x);
-
-	if (!m)
-		return false;
-	return loader_unload(x->server->models->loader, m)
-	               ? exchange_json(x, strdup("{\"success\":true}"))
-	               : refuse(&x->refusal, 400, "model", "The model %.200s is not loaded.", m->name);
 }

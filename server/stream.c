@@ -19,7 +19,7 @@ struct stream {
 	struct bytes waiting;         /* records, one behind the other */
 	struct bytes taken;           /* the reader's copy of one */
 	size_t unread, most_unread;
-	bool whole, dropped;
+	bool whole, dropped, wakes;
 	atomic_bool cancelled;
 	double last_put;
 	void (*wake)(void *user); /* NULL: nobody sleeps */
@@ -66,7 +66,8 @@ void stream_release(struct stream *s)
 
 static bool has_something(const struct stream *s)
 {
-	return s->running == 0 || s->dropped || (!s->whole && s->waiting.at < s->waiting.n);
+	return s->running == 0 || s->dropped || (s->wakes && atomic_load(&s->cancelled)) ||
+	       (!s->whole && s->waiting.at < s->waiting.n);
 }
 
 static void wake_reader(struct stream *s)
@@ -110,7 +111,26 @@ bool stream_put(struct stream *s, const struct record *r, const jit_logprob *top
 
 bool stream_is_cancelled(const struct stream *s) { return atomic_load(&s->cancelled); }
 
-void stream_cancel(struct stream *s) { atomic_store(&s->cancelled, true); }
+void stream_wakes_when_cancelled(struct stream *s) { s->wakes = true; }
+
+void stream_cancel(struct stream *s)
+{
+	atomic_store(&s->cancelled, true);
+	if (!s->wakes)
+		return;
+	pthread_mutex_lock(&s->lock);
+	wake_reader(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void stream_drop(struct stream *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->dropped = true;
+	atomic_store(&s->cancelled, true);
+	wake_reader(s);
+	pthread_mutex_unlock(&s->lock);
+}
 
 void stream_keep_alive(struct stream *s, double now, double seconds)
 {

@@ -52,6 +52,9 @@ struct stream *stream_open(unsigned choices, size_t most_unread, bool whole);
 void stream_hold(struct stream *s);
 void stream_release(struct stream *s);
 
+/* Nobody is there who puts a last record when it is cancelled: the reader is woken by that itself. */
+void stream_wakes_when_cancelled(struct stream *s);
+
 /* ---- the batcher's side */
 
 /* Behind the record: n_top entries and n_text bytes. False: nobody wants them any more. */
@@ -62,6 +65,8 @@ bool stream_is_cancelled(const struct stream *s);
 /* ---- from any thread */
 
 void stream_cancel(struct stream *s);
+/* Something that belongs into it was lost: its client is dropped. */
+void stream_drop(struct stream *s);
 /* Puts an IDLE record when none was put for so many seconds. */
 void stream_keep_alive(struct stream *s, double now, double seconds);
 

@@ -208,7 +208,7 @@ static void test_requests(void **state)
 	command(&c, "/models/unload", "sub/two", 200);
 	becomes(&c, "sub/two", "unloaded");
 	command(&c, "/models/unload", "sub/two", 400);
-	command(&c, "/models/unload", "none", 404);
+	command(&c, "/models/unload", "none", 400);
 	json_decref(client_json(&c, "/models/unload", "{\"model\":null}", 400));
 	ask(&c, "sub/two", 200);
 	assert_int_equal(child_stop(&c), 0);

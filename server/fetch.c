@@ -1,0 +1,393 @@
+/* server/fetch.c - models that a program fetches: its process, the thread that reads its lines, and who hears of them.
+ *
+ * The process ends when it is done, when its client has gone or asks for that, or when the server stops.
+ */
+#include "server/fetch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "loaders/json_read.h"
+#include "loaders/json_write.h"
+#include "runtime/host/system.h"
+#include "server/model_events.h"
+#include "server/models.h"
+#include "server/server.h"
+
+extern char **environ;
+
+enum { LOOK_MS = 100, LINE_MOST = 1 << 16, AT_ONCE = 4, FILES_MOST = 64 };
+
+/* What the thread has. */
+struct fetch {
+	const struct server *server;
+	struct stream *stream; /* held; NULL: nobody waits for it */
+	bool lines;            /* its client reads how far it is */
+	char *name;
+	pid_t child;
+	int from;
+	struct bytes line;
+	bool settled;   /* the program said how it ended */
+	double told_at; /* when listeners were told last how far it is */
+	atomic_bool unwanted;
+	json_t *progress; /* of each file: how many bytes are done, and of how many; `lock` guards it */
+	struct fetch *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fetch *first; /* those that run */
+static unsigned running;
+
+/* ---- which run */
+
+/* It is one of those that run. False: refused. */
+static bool enter(struct fetch *f, struct refusal *r)
+{
+	bool ok = true;
+
+	pthread_mutex_lock(&lock);
+	for (const struct fetch *o = first; o && ok && !f->stream; o = o->next)
+		if (strcmp(o->name, f->name) == 0)
+			ok = refuse(r, 400, "model", "The model %.200s is being fetched already.", f->name);
+	if (ok && running >= AT_ONCE)
+		ok = refuse(r, 429, NULL, "%d models are being fetched already", AT_ONCE);
+	if (ok) {
+		f->next = first;
+		first = f;
+		running++;
+	}
+	pthread_mutex_unlock(&lock);
+	return ok;
+}
+
+/* It is over, so that whoever hears of that may ask for it again at once. */
+static void unlist(struct fetch *f)
+{
+	struct fetch **at = &first;
+
+	pthread_mutex_lock(&lock);
+	while (*at && *at != f)
+		at = &(*at)->next;
+	if (*at)
+		*at = f->next;
+	pthread_mutex_unlock(&lock);
+}
+
+static void leave(struct fetch *f)
+{
+	unlist(f);
+	pthread_mutex_lock(&lock);
+	running--;
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- the thread */
+
+static void put(struct fetch *f, enum record_kind kind, const char *text)
+{
+	const struct record r = {
+		.kind = kind, .id = -1, .status = kind == RECORD_FAILED ? 502 : 0, .n_text = (uint32_t)strlen(text)
+	};
+
+	if (f->settled)
+		return;
+	f->settled = kind != RECORD_TOKEN;
+	if (f->settled)
+		unlist(f);
+	if (kind == RECORD_ENDED)
+		model_events_tell(f->name, "download_finished");
+	else if (kind == RECORD_FAILED)
+		model_events_tell_data(f->name, "download_failed", json_pack("{s:s}", "message", text));
+	if (f->stream && (f->lines || f->settled))
+		stream_put(f->stream, &r, NULL, text);
+}
+
+static bool is_unwanted(const struct fetch *f)
+{
+	return atomic_load(&f->unwanted) || (f->stream && stream_is_cancelled(f->stream));
+}
+
+/* How far a file is: for lists at once, for listeners not for each line. */
+static void take_progress(struct fetch *f, const json_t *line)
+{
+	enum { OFTEN_MS = 100 };
+	const json_t *total = json_object_get(line, "total"), *done = json_object_get(line, "completed");
+	const char *file = json_string_value(json_object_get(line, "file")),
+		   *digest = json_string_value(json_object_get(line, "digest"));
+	const double now = system_seconds();
+	json_t *told = NULL;
+
+	file = file ? file : digest;
+	if (!file || !json_is_integer(total) || !json_is_integer(done))
+		return;
+	const json_int_t n = json_integer_value(done), all = json_integer_value(total);
+	const bool tells = model_events_heard() && (n >= all || now - f->told_at >= OFTEN_MS / 1e3);
+	pthread_mutex_lock(&lock);
+	if (json_object_get(f->progress, file) || json_object_size(f->progress) < FILES_MOST)
+		json_object_set_new(f->progress, file, json_pack("{s:I, s:I}", "done", n, "total", all));
+	if (tells)
+		told = json_pack("{s:o}", "progress", json_copied(f->progress, true));
+	pthread_mutex_unlock(&lock);
+	if (!tells)
+		return;
+	f->told_at = now;
+	model_events_tell_data(f->name, "download_progress", told);
+}
+
+/* It is found by its name before its client hears that it is there. */
+static void take_success(struct fetch *f, const json_t *line)
+{
+	struct models *all = f->server->models;
+
+	if (all->fetched)
+		all->fetched(all, f->name, json_string_value(json_object_get(line, "path")));
+	put(f, RECORD_ENDED, "");
+}
+
+static void put_error(struct fetch *f, const char *why)
+{
+	char text[sizeof((struct refusal *)0)->message];
+
+	snprintf(text, sizeof text, "%s", why);
+	refusal_hide_paths(text, NULL);
+	put(f, RECORD_FAILED, text);
+}
+
+/* A line is an object as ollama sends them; where the files lie here is none of a client's business. */
+static void take_line(struct fetch *f)
+{
+	json_t *o = f->line.lost ? NULL : json_read(f->line.p, f->line.n, f->line.n, "a line", NULL);
+	const char *error = json_string_value(json_object_get(o, "error")),
+		   *status = json_string_value(json_object_get(o, "status"));
+
+	bytes_clear(&f->line);
+	if (f->settled) {
+		/* What it says behind its end counts no more. */
+	} else if (error) {
+		put_error(f, error);
+	} else if (status && strcmp(status, "success") == 0) {
+		take_success(f, o);
+	} else if (status) {
+		json_object_del(o, "path");
+		take_progress(f, o);
+		char *text = json_spell(o, JSON_COMPACT);
+		put(f, RECORD_TOKEN, text ? text : "{}");
+		free(text);
+	}
+	json_decref(o);
+}
+
+static void take_bytes(struct fetch *f, const char *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (p[i] == '\n')
+			take_line(f);
+		else if (f->line.n < LINE_MOST)
+			bytes_add(&f->line, p + i, 1);
+	}
+}
+
+/* Until the program has said all. */
+static void read_lines(struct fetch *f)
+{
+	struct pollfd wait = { .fd = f->from, .events = POLLIN };
+	char piece[4096];
+	bool asked = false;
+
+	for (;;) {
+		const int ready = poll(&wait, 1, LOOK_MS);
+		const bool stops = atomic_load(&f->server->state) == SERVER_STOPPING;
+		if ((stops || is_unwanted(f)) && !asked) {
+			put_error(f, stops ? "The server is stopping." : "It was asked to stop.");
+			kill(f->child, SIGTERM);
+			asked = true;
+		}
+		if (ready == 0 || (ready < 0 && errno == EINTR))
+			continue;
+		const ssize_t n = ready < 0 ? -1 : read(f->from, piece, sizeof piece);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return;
+		take_bytes(f, piece, (size_t)n);
+	}
+}
+
+static void give_back(struct fetch *f)
+{
+	if (f->stream)
+		stream_release(f->stream);
+	json_decref(f->progress);
+	bytes_free(&f->line);
+	free(f->name);
+	free(f);
+}
+
+static void *run(void *user)
+{
+	struct fetch *f = user;
+	char why[80];
+	int status = 0;
+
+	system_thread_began();
+	model_events_tell_data(f->name, "model_status", json_pack("{s:s}", "status", "downloading"));
+	read_lines(f);
+	close(f->from);
+	while (waitpid(f->child, &status, 0) < 0 && errno == EINTR)
+		;
+	snprintf(why, sizeof why, "The program that fetches models ended with status %d.",
+	         WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+	put_error(f, why);
+	leave(f);
+	give_back(f);
+	return NULL;
+}
+
+/* ---- the request */
+
+/* Its standard output goes to *from; what it has to say to people goes where the server's does. False: errno. */
+static bool start_program(struct fetch *f, const char *program, const char *name)
+{
+	char json[] = "--json", stop[] = "--", *copies[2] = { strdup(program), strdup(name) };
+	char *argv[] = { copies[0], json, stop, copies[1], NULL };
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+	sigset_t none;
+	int ends[2], why = ENOMEM;
+
+	if (copies[0] && copies[1] && pipe2(ends, O_CLOEXEC) == 0) {
+		posix_spawn_file_actions_init(&files);
+		posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
+		posix_spawnattr_init(&attributes);
+		sigemptyset(&none);
+		posix_spawnattr_setsigmask(&attributes, &none);
+		posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+		why = posix_spawnp(&f->child, program, &files, &attributes, argv, environ);
+		posix_spawnattr_destroy(&attributes);
+		posix_spawn_file_actions_destroy(&files);
+		close(ends[1]);
+		f->from = ends[0];
+		if (why)
+			close(ends[0]);
+	}
+	free(copies[0]);
+	free(copies[1]);
+	errno = why;
+	return why == 0;
+}
+
+/* The thread takes over f. */
+static bool start(struct exchange *x, struct fetch *f, const char *name)
+{
+	pthread_attr_t detached;
+	pthread_t thread;
+
+	if (!start_program(f, x->server->o.pull_with, name))
+		return refuse(&x->refusal, 503, NULL, "The program that fetches models cannot be run: %s",
+		              strerror(errno));
+	pthread_attr_init(&detached);
+	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+	const int why = pthread_create(&thread, &detached, run, f);
+	pthread_attr_destroy(&detached);
+	if (why == 0)
+		return true;
+	kill(f->child, SIGTERM);
+	close(f->from);
+	waitpid(f->child, NULL, 0);
+	return refuse(&x->refusal, 503, NULL, "There is no thread for this request: %s", strerror(why));
+}
+
+bool fetch_start(struct exchange *x, const char *name, struct stream *stream, bool lines)
+{
+	struct fetch *f = calloc(1, sizeof *f);
+
+	if (f) {
+		f->server = x->server;
+		f->name = strdup(name);
+		f->progress = json_object();
+		f->stream = stream;
+		f->lines = lines;
+		if (stream)
+			stream_hold(stream);
+	}
+	if (!f || !f->name || !f->progress)
+		refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+	else if (enter(f, &x->refusal)) {
+		if (start(x, f, name))
+			return true;
+		leave(f);
+	}
+	if (f)
+		give_back(f);
+	return false;
+}
+
+/* OWNER/NAME, also behind hf.co: names of ollama's own registry have no owner. */
+static bool is_of_hub(const char *name)
+{
+	const char *slash = strchr(name, '/');
+
+	return slash && slash > name && slash[1] && name[0] != '-';
+}
+
+bool fetch_allowed(struct exchange *x, const char *name)
+{
+	if (!x->server->o.pull_with)
+		return refuse(&x->refusal, 403, NULL, "This server fetches no models: --pull-with jitpull lets it.");
+	return is_of_hub(name) ||
+	       refuse(&x->refusal, 400, "model", "model is \"%.200s\", expected hf.co/OWNER/NAME[:QUANT]", name);
+}
+
+/* Under the lock. */
+static struct fetch *find(const char *name)
+{
+	struct fetch *f = first;
+
+	while (f && strcmp(f->name, name) != 0)
+		f = f->next;
+	return f;
+}
+
+bool fetch_cancel(const char *name)
+{
+	pthread_mutex_lock(&lock);
+	const bool found = find(name) != NULL;
+	for (struct fetch *f = first; f; f = f->next)
+		if (strcmp(f->name, name) == 0)
+			atomic_store(&f->unwanted, true);
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+bool fetch_runs(const char *name)
+{
+	pthread_mutex_lock(&lock);
+	const bool runs = find(name) != NULL;
+	pthread_mutex_unlock(&lock);
+	return runs;
+}
+
+void fetch_list(json_t *list)
+{
+	pthread_mutex_lock(&lock);
+	for (const struct fetch *f = first; f; f = f->next) {
+		json_t *o = json_object(), *status = json_object();
+		json_put(o, "id", json_text(f->name, strlen(f->name)));
+		json_put(o, "object", json_string("model"));
+		json_put(o, "owned_by", json_string("jitrun"));
+		json_put(status, "value", json_string("downloading"));
+		json_put(status, "progress", json_copied(f->progress, true));
+		json_put(o, "status", status);
+		json_add(list, o);
+	}
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,26 @@
+/* server/fetch.h - models that the program of --pull-with fetches while the server runs.
+ *
+ * Owns: which are being fetched, for whom, and how far each is. Nothing here uses the network.
+ */
+#ifndef SERVER_FETCH_H
+#define SERVER_FETCH_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "server/http.h"
+#include "server/stream.h"
+
+/* Whether models may be fetched, and this is the name of one. False: refused. */
+bool fetch_allowed(struct exchange *x, const char *name);
+/* Starts the program. Its end is that of the stream, and where `lines` says so, what it says before goes there as
+ * records of tokens, each an object as a line of /api/pull; the program ends when the stream's client has gone. stream
+ * NULL: it runs until it is done, and listeners to model_events.h are told alone. False: refused. */
+bool fetch_start(struct exchange *x, const char *name, struct stream *stream, bool lines);
+/* The program is ended. False: none fetches that model. */
+bool fetch_cancel(const char *name);
+bool fetch_runs(const char *name);
+/* Adds those that are being fetched to a list of models as /models has it. */
+void fetch_list(json_t *list);
+
+#endif
