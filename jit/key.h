@@ -42,38 +42,47 @@ enum key_kind {
 		KEY_KIND_COUNT
 };
 
-enum key_flags {                          /* epilogues and variants; text in parentheses */
-	         KEY_BIAS = 1,            /* (bias) add a vector per row */
-	         KEY_RESIDUAL = 2,        /* (resid) add into the destination */
-	         KEY_PAIR = 4,            /* (pair) two weight matrices: act(first) * second */
-	         KEY_QUANTISED_OUT = 8,   /* (q8out) also writes the result as int8 blocks */
-	         KEY_QK_NORM = 16,        /* (qknorm) RMS norm per head before rotation */
-	         KEY_WINDOW = 32,         /* (win) sliding window */
-	         KEY_BIAS2 = 64,          /* (bias2) bias of the second matrix of a pair */
-	         KEY_GATED = 128,         /* (gated) the result becomes act(old destination) * result */
-	         KEY_WIDE = 256,          /* (wide) many tokens, whose activations are interleaved */
-	         KEY_UNSIGNED = 512,      /* (uns) int8 come out as unsigned bytes, 128 larger */
-	         KEY_MMA = 1024,          /* (mma) by products of matrices */
-	         KEY_CAP = 4096,          /* (cap) bounded by a tanh */
-	         KEY_NORM_LAST = 8192,    /* (last) with QK_NORM: behind the rotation */
-	         KEY_CENTRED = 16384,     /* (mean) a norm that subtracts the mean */
-	         KEY_SINKS = 1 << 16,     /* (sinks) the softmax of each head has one more term, without a value */
-	         KEY_MILLIONTH = 1 << 17, /* (millionth) with NORMED: beside the sum that is divided by */
-	         KEY_SCALED = 1 << 18,    /* (scaled) weights of a sum, each times a number of what it weighs */
-	         KEY_NORM_IN = 1 << 19,   /* (normin) the norm of its input is made inside */
-	         KEY_TILED = 1 << 20,     /* (tiled) heads of values take those of keys in turn */
-	         KEY_AWAITED = 1 << 21,  /* (awaited) what it reads of others of its launch is awaited word by word, and
-	                                    what it leaves for them given */
-	         KEY_ROTATES = 1 << 22,  /* (rotates) attention that rotates, and stores a position's key and value */
-	         KEY_GREATEST = 1 << 23, /* (greatest) the greatest result of each 32 is kept, too */
-	         KEY_LATENT = 1 << 26,   /* (latent) keys are a latent vector and a rotated part; values the former */
-	         KEY_BY_HEAD = 1 << 25,  /* (byhead) a matrix for each head, times its own part of the input */
-	         KEY_EXPERTS = 1 << 24,  /* (experts) weights chosen by data */
-	         KEY_SIGMOID = 1 << 27,  /* (logistic) weights of a sum by the logistic function */
-	         KEY_NORMED = 1 << 28,   /* (normed) weights of a sum add up to 1 */
-	         KEY_OF_ALL = 1 << 29,   /* (ofall) a softmax over all experts, not over the chosen ones */
-	         KEY_SORTED = 1 << 30,   /* (sorted) columns lie expert by expert */
-	         KEY_VALUE_NORM = 32768, /* (vnorm) RMS norm per head of values, without weights */
+/* Bits of key.flags; text in parentheses. Of matmuls, three fields of the word: which epilogue, where the input comes
+ * from, which engine. Their readers ask for kernels-templates/matmul/recipe.h. */
+enum key_flags {
+	/* Epilogues. */
+	KEY_BIAS = 1,           /* (bias) add a vector per row */
+	KEY_RESIDUAL = 2,       /* (resid) add into the destination */
+	KEY_PAIR = 4,           /* (pair) two weight matrices: act(first) * second */
+	KEY_QUANTISED_OUT = 8,  /* (q8out) also writes the result as int8 blocks */
+	KEY_BIAS2 = 1 << 6,     /* (bias2) bias of the second matrix of a pair */
+	KEY_GATED = 1 << 7,     /* (gated) the result becomes act(old destination) * result */
+	KEY_GREATEST = 1 << 23, /* (greatest) the greatest result of each 32 is kept, too */
+	KEY_EPILOGUE = KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_GREATEST,
+	/* Where inputs, and with experts weights, come from. */
+	KEY_CENTRED = 1 << 14, /* (mean) a norm that subtracts the mean */
+	KEY_NORM_IN = 1 << 19, /* (normin) the norm of its input is made inside */
+	KEY_AWAITED = 1 << 21, /* (awaited) what it reads of others of its launch is awaited word by word, and what it
+	                          leaves for them given */
+	KEY_EXPERTS = 1 << 24, /* (experts) weights chosen by data */
+	KEY_BY_HEAD = 1 << 25, /* (byhead) a matrix for each head, times its own part of the input */
+	KEY_SOURCE = KEY_CENTRED | KEY_NORM_IN | KEY_AWAITED | KEY_EXPERTS | KEY_BY_HEAD,
+	/* Engines, beside the usual one. */
+	KEY_WIDE = 1 << 8, /* (wide) many tokens, whose activations are interleaved */
+	KEY_MMA = 1 << 10, /* (mma) by products of matrices */
+	KEY_ENGINE = KEY_WIDE | KEY_MMA,
+	/* Of other kinds. */
+	KEY_QK_NORM = 1 << 4,     /* (qknorm) RMS norm per head before rotation */
+	KEY_WINDOW = 1 << 5,      /* (win) sliding window */
+	KEY_UNSIGNED = 1 << 9,    /* (uns) int8 come out as unsigned bytes, 128 larger */
+	KEY_CAP = 1 << 12,        /* (cap) bounded by a tanh */
+	KEY_NORM_LAST = 1 << 13,  /* (last) with QK_NORM: behind the rotation */
+	KEY_VALUE_NORM = 1 << 15, /* (vnorm) RMS norm per head of values, without weights */
+	KEY_SINKS = 1 << 16,      /* (sinks) the softmax of each head has one more term, without a value */
+	KEY_MILLIONTH = 1 << 17,  /* (millionth) with NORMED: beside the sum that is divided by */
+	KEY_SCALED = 1 << 18,     /* (scaled) weights of a sum, each times a number of what it weighs */
+	KEY_TILED = 1 << 20,      /* (tiled) heads of values take those of keys in turn */
+	KEY_ROTATES = 1 << 22,    /* (rotates) attention that rotates, and stores a position's key and value */
+	KEY_LATENT = 1 << 26,     /* (latent) keys are a latent vector and a rotated part; values the former */
+	KEY_SIGMOID = 1 << 27,    /* (logistic) weights of a sum by the logistic function */
+	KEY_NORMED = 1 << 28,     /* (normed) weights of a sum add up to 1 */
+	KEY_OF_ALL = 1 << 29,     /* (ofall) a softmax over all experts, not over the chosen ones */
+	KEY_SORTED = 1 << 30      /* (sorted) columns lie expert by expert */
 };
 
 /* The activation function of a feed-forward layer: id, text */

@@ -50,11 +50,10 @@ enum {
 };
 /* The maximum of a tile's columns: 8 on CPUs. */
 unsigned template_tile_n(const struct target *target);
-/* True if a matmul of several float columns computes several row blocks in one wave. Only targets whose launches have
- * parts do so. The schedule of such a key is this bit plus the number of row blocks of a wave: 1, 2 or 4. The blocks of
+/* A matmul of several float columns may compute several row blocks in one wave, on targets whose launches have parts.
+ * The schedule of such a key is this bit plus the number of row blocks of a wave: 1, 2 or 4. The blocks of
  * a pair's two matrices count separately. The launches of such keys have parts. */
 enum { TEMPLATE_SIDE_BY_SIDE = 0x2000, TEMPLATE_SIDES = 7 /* the bits of that number */ };
-bool template_floats(const struct target *target, const struct key *key);
 /* The best tile width of such a matmul; *schedule receives its key's schedule. flags: KEY_PAIR or none. 0: another
  * kernel is faster for that many tokens or for these weights. */
 uint32_t template_floats_tile_n(const struct target *target, enum dtype weight, uint64_t rows, uint64_t k,
@@ -62,13 +61,6 @@ uint32_t template_floats_tile_n(const struct target *target, enum dtype weight, 
 /* True if the last tile of such a width may overlap the one before it. It then starts early enough to be full, and
  * discards the results of the columns that both have. There must be at least one full tile of columns. */
 static inline bool template_floats_short(uint32_t width) { return width <= 8; }
-/* True if a matmul of so many columns should compute the norm of its input itself (NORM_IN). That needs a result that
- * fits the shared memory of a group, and pays if it costs each group less than one more stage. */
-bool template_norm_inside(const struct target *target, enum dtype activation, uint64_t k, unsigned columns);
-/* True if a matmul of one tile may await its input (AWAITED). The key need not have the flag. */
-bool template_matmul_awaits(const struct target *target, const struct key *key);
-/* True if a matmul of so many rows can also store the maximum of its results (GREATEST). */
-bool template_greatest(const struct target *target, uint64_t rows);
 /* Wide kernels (GEMM tiles of many columns): true if there are any for a weight format. */
 bool template_wide_weights(const struct target *target, enum dtype weight);
 /* The number of columns from which on they are faster; 0: never. */
@@ -90,11 +82,6 @@ unsigned template_mma_tile_n(const struct target *target, enum dtype weight, uin
 unsigned template_mma_narrow_n(uint64_t k, uint32_t flags);
 /* True if such weights are multiplied by activations of their own type, BF16, in pairs of k's (BOUNDED). */
 bool template_dot2(const struct target *target, enum dtype weight);
-
-/* True if such a matmul divides its column tiles among the parts of a launch (target->has_parts). */
-bool template_matmul_parts(const struct target *target, const struct key *key);
-/* How many row blocks a group of waves computes at a time. */
-unsigned template_matmul_together(const struct target *target, const struct key *key);
 
 /* Slots of KEY_INTERLEAVE. */
 enum { INTERLEAVE_X, INTERLEAVE_XS, INTERLEAVE_OUT, INTERLEAVE_OUTS, INTERLEAVE_ARGS };

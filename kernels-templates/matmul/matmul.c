@@ -58,7 +58,7 @@ static void dot_spans(struct matmul *m, ir_a from)
 /* Column `tile * columns` of a buffer with column_bytes a column. */
 static ir_a locate(const struct matmul *m, unsigned slot, ir_s tile, int64_t column_bytes)
 {
-	unsigned columns = m->key->flags & KEY_EXPERTS ? 1 : m->columns;
+	unsigned columns = m->recipe->source == MATMUL_FROM_ROUTES ? 1 : m->columns;
 	return ir_aadd(m->b, load_arg(m, slot), ir_smuli(m->b, tile, columns * column_bytes));
 }
 
@@ -70,7 +70,7 @@ static void dot_matrix(struct matmul *m, unsigned matrix, ir_s block, ir_s tile)
 	struct ir *b = m->b;
 	ir_s before = ir_smuli(b, block, m->block_bytes * m->matrices);
 
-	if (m->key->flags & KEY_EXPERTS)
+	if (m->recipe->source == MATMUL_FROM_ROUTES)
 		before = ir_sadd(b, before, ir_smuli(b, m->route.expert, matmul_expert_bytes(m->key, m->block_bytes)));
 	m->w = ir_var_a(b, ir_aadd(b, load_arg(m, matrix ? MATMUL_W2 : MATMUL_W), before));
 	if (m->format->head_bytes) {
@@ -81,7 +81,7 @@ static void dot_matrix(struct matmul *m, unsigned matrix, ir_s block, ir_s tile)
 	}
 	ir_a x = locate(m, MATMUL_X, tile, (int64_t)m->in_width * (m->int8 ? 1 : 4)),
 	     xs = m->int8 ? locate(m, MATMUL_XS, tile, m->in_width / 2) : x;
-	if (m->key->flags & KEY_BY_HEAD) {
+	if (m->recipe->source == MATMUL_FROM_HEADS) {
 		ir_s head = matmul_head(b, m->key, block);
 		x = ir_aadd(b, x, ir_smuli(b, head, (int64_t)m->kp * (m->int8 ? 1 : 4)));
 		xs = m->int8 ? ir_aadd(b, xs, ir_smuli(b, head, m->kp / 2)) : x;
@@ -97,10 +97,10 @@ static struct matmul_results results_of(const struct matmul *m, ir_a sums)
 	return (struct matmul_results){
 		.b = m->b,
 		.key = m->key,
+		.recipe = m->recipe,
 		.arg = m->arg,
 		.sums = sums,
 		.spans = m->spans,
-		.matrices = m->matrices,
 		.columns = m->columns,
 		.expert = m->route.expert
 	};
@@ -166,10 +166,11 @@ static void emit_route_tile(struct matmul *m, ir_s block, ir_s done)
 	matmul_finish(&r, block, out);
 }
 
-static bool set_up(struct matmul *m, const struct key *key, const struct target *target, struct error *err);
+static void set_up(struct matmul *m, const struct key *key, const struct target *target,
+                   const struct matmul_schedule *schedule);
 
-/* In tiles of each width, the widest first. */
-static bool emit_route(const struct matmul *widest, ir_s block, const struct target *target, struct error *err)
+/* In tiles of each width, the widest first, each with its usual schedule. */
+static void emit_route(const struct matmul *widest, ir_s block, const struct target *target)
 {
 	struct ir *b = widest->b;
 	ir_s done = ir_var_s(b, ir_sconst(b, 0));
@@ -178,14 +179,13 @@ static bool emit_route(const struct matmul *widest, ir_s block, const struct tar
 		struct key key = *widest->key;
 		struct matmul m = *widest;
 		key.tile_n = width;
-		if (!set_up(&m, &key, target, err))
-			return false;
+		const struct matmul_schedule usual = matmul_usual_schedule(&key, target);
+		set_up(&m, &key, target, &usual);
 		matmul_route_tiles(b, widest->key, &m.route, width);
 		emit_route_tile(&m, block, done);
 		ir_set_s(b, done, ir_saddi(b, done, width));
 		ir_endloop(b);
 	}
-	return true;
 }
 
 /* `streams` row blocks of the route from `block` on, and goes on to the next. */
@@ -223,12 +223,12 @@ static void emit_route_pairs(struct matmul *m)
 	ir_endloop(b);
 }
 
-static bool emit_routes(struct matmul *m, const struct target *target, struct error *err)
+static void emit_routes(struct matmul *m, const struct target *target)
 {
 	struct ir *b = m->b;
 	if (m->schedule.row_blocks > 1) {
 		emit_route_pairs(m);
-		return true;
+		return;
 	}
 	ir_s begin = ir_begin(b), unit = ir_sadd(b, begin, ir_loop(b, ir_ssub(b, ir_end(b), begin)));
 	ir_s number = ir_sdivi(b, unit, m->blocks), block = ir_ssub(b, unit, ir_smuli(b, number, m->blocks));
@@ -237,50 +237,9 @@ static bool emit_routes(struct matmul *m, const struct target *target, struct er
 	m->route = matmul_route_load(b, m->key, load_arg(m, MATMUL_ROUTES), number);
 	if (m->key->tile_n == 1)
 		emit_route_tile(m, block, ir_sconst(b, 0));
-	else if (!emit_route(m, block, target, err))
-		return false;
+	else
+		emit_route(m, block, target);
 	ir_endloop(b);
-	return true;
-}
-
-const struct weight_format *matmul_format(const struct key *key, const struct target *target)
-{
-	const enum dtype activation = key_dtype(key->activation);
-
-	return key->weight && (activation != DTYPE_BF16 || target->has_dot2)
-	               ? weight_format_for(key_dtype(key->weight), activation)
-	               : NULL;
-}
-
-const char *matmul_refuse(const struct key *key, const struct weight_format *format, int64_t block_bytes,
-                          unsigned columns, unsigned row_blocks)
-{
-	bool int8 = key->activation == key_type(DTYPE_Q8_0);
-
-	if (!format)
-		return "this weight format is not computed with";
-	if (key->activation != key_type(DTYPE_F32) && format != &wf_bf16_dot2 && !(int8 && weight_has_int8(format)))
-		return "this activation format is not computed with";
-	if ((format == &wf_bf16_dot2) != (key->numerics == NUMERICS_BOUNDED))
-		return "pairs of BF16 are of the bounded class, and alone are";
-	if (format == &wf_bf16_dot2 && key->flags & (KEY_EXPERTS | KEY_BY_HEAD))
-		return "experts and matrices by head take no pairs of BF16";
-	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[format->type].block != 0)
-		return "rows and k must be positive, k a multiple of the weights' block";
-	if (key->tile_n == 0 || key->tile_n > columns)
-		return "a column tile has at least one column, and not so many";
-	if (key->row_blocks == 0 || key->row_blocks > row_blocks)
-		return "a unit has at least one row block, and not so many";
-	if (block_bytes > INT32_MAX / 2 || numerics_pad(key->k) * 4 * columns > INT32_MAX / 2)
-		return "k is too large";
-	if (numerics_pad(key->rows) * 4 * columns > INT32_MAX)
-		return "there are too many rows";
-	if (key->flags & KEY_BY_HEAD &&
-	    (key->flags != KEY_BY_HEAD || key->act || key->row_blocks != 1 || key->heads == 0 || key->heads > 4096 ||
-	     key->head_dim < key->rows || matmul_in_width(key) * 4 * columns > INT32_MAX / 2 ||
-	     (uint64_t)key->heads * key->head_dim * 4 * columns > INT32_MAX / 2))
-		return "matrices by head have 1 to 4096 heads, results no closer than rows, and nothing else is done";
-	return matmul_refuse_epilogue(key);
 }
 
 bool template_dot2(const struct target *target, enum dtype weight)
@@ -293,14 +252,12 @@ unsigned template_tile_n(const struct target *target)
 	return target->lane_bytes ? TEMPLATE_MAX_COLUMNS : MATMUL_MAX_COLUMNS;
 }
 
-/* What follows from the key, and where there may be several, from its schedule. */
-static bool set_up(struct matmul *m, const struct key *key, const struct target *target, struct error *err)
+/* What follows from the key, its recipe and its schedule. */
+static void set_up(struct matmul *m, const struct key *key, const struct target *target,
+                   const struct matmul_schedule *schedule)
 {
-	const char *why = matmul_schedule(key, target, &m->schedule);
-
-	if (why)
-		return build_refuse(key, err, why);
 	m->key = key;
+	m->schedule = *schedule;
 	m->shape = matmul_shape(key, target);
 	m->columns = key->tile_n;
 	m->keeps_heads = m->columns == 1 && target->vector_regs >= 32;
@@ -312,58 +269,52 @@ static bool set_up(struct matmul *m, const struct key *key, const struct target 
 	m->iteration_k = m->schedule.unroll_k;
 	m->part = matmul_parts(&m->shape, m->schedule.tile_n);
 	m->stream_bytes = m->block_bytes * m->matrices;
-	return true;
 }
 
-bool matmul_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+void matmul_lanes_build(struct ir *b, const struct key *key, const struct target *target, const struct matmul_recipe *r)
 {
-	if ((key->flags & (KEY_MMA | KEY_BY_HEAD) || target->lane_bytes) && key->schedule &&
-	    !template_floats(target, key))
-		return build_refuse(key, err,
-		                    "there is one schedule for such kernels of cards, and for matrices by head");
-	if (key->flags & KEY_BY_HEAD && key->flags & (KEY_MMA | KEY_WIDE))
-		return build_refuse(key, err, "these flags do not go together");
-	const char *wrong = matmul_refuse_norm(key, target);
-	if (!wrong)
-		wrong = matmul_refuse_await(key, target);
-	if (!wrong && key->flags & KEY_GREATEST && !template_greatest(target, key->rows))
-		wrong = "groups of waves alone keep the greatest results, of whole row blocks";
-	if (wrong)
-		return build_refuse(key, err, wrong);
-	if (key->flags & KEY_MMA)
-		return matmul_mma_build(b, key, target, err);
-	if (key->flags & KEY_WIDE)
-		return matmul_wide_build(b, key, target, err);
-	if (template_floats(target, key))
-		return matmul_floats_build(b, key, target, err);
-	if (target->lane_bytes)
-		return matmul_wave_build(b, key, target, err);
 	struct matmul m = { .b = b,
-		            .key = key,
+		            .recipe = r,
+		            .format = r->format,
+		            .int8 = r->int8,
 		            .has_vnni = target->has_vnni,
 		            .has_bsel = target->has_bsel,
+		            .block_bytes = r->block_bytes,
 		            .row_vectors = math_parts(b) };
 
-	m.format = matmul_format(key, target);
-	m.int8 = key->activation == key_type(DTYPE_Q8_0);
 	m.kp = (uint32_t)(numerics_pad(key->k) / weight_element_k(key_dtype(key->activation)));
 	m.rows_padded = (uint32_t)numerics_pad(key->rows);
 	m.blocks = m.rows_padded / 32 * matmul_heads(key);
 	m.in_width = m.kp * matmul_heads(key);
-	if (m.format)
-		m.block_bytes = (int64_t)weight_run_bytes(m.format, m.kp);
-	const char *why = matmul_refuse(key, m.format, m.block_bytes, MATMUL_MAX_COLUMNS, 2);
-	if (!why)
-		why = matmul_refuse_experts(key, m.block_bytes, MATMUL_EXPERTS_COLUMNS);
-	if (why)
-		return build_refuse(key, err, why);
-
-	if (!set_up(&m, key, target, err))
-		return false;
+	set_up(&m, key, target, &r->schedule);
 	m.arg = ir_arg(b);
 	m.sums = ir_local(b, m.schedule.row_blocks * dot_stream_sums(&m));
-	if (key->flags & KEY_EXPERTS)
-		return emit_routes(&m, target, err);
-	emit_blocks(&m);
+	if (r->source == MATMUL_FROM_ROUTES)
+		emit_routes(&m, target);
+	else
+		emit_blocks(&m);
+}
+
+/* ---- all engines */
+
+void matmul_build_by(struct ir *b, const struct key *key, const struct target *target, const struct matmul_recipe *r)
+{
+	switch (r->engine) {
+	case MATMUL_NO_ENGINE: break;
+	case MATMUL_LANES: matmul_lanes_build(b, key, target, r); break;
+	case MATMUL_LANES_WIDE: matmul_wide_build(b, key, target, r); break;
+	case MATMUL_WAVES: matmul_wave_build(b, key, target, r); break;
+	case MATMUL_SIDE_BY_SIDE: matmul_floats_build(b, key, target, r); break;
+	case MATMUL_PRODUCTS: matmul_mma_build(b, key, target, r); break;
+	}
+}
+
+bool matmul_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+{
+	const struct matmul_recipe r = matmul_recipe(key, target);
+
+	if (r.refusal)
+		return build_refuse(key, err, r.refusal);
+	matmul_build_by(b, key, target, &r);
 	return true;
 }

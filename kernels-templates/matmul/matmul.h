@@ -7,26 +7,25 @@
 #define KERNELS_MATMUL_H
 
 #include "kernels-templates/emit/build.h"
+#include "kernels-templates/matmul/recipe.h"
 
 struct weight_format;
-
-/* Of lanes that own rows: what weights are read as. NULL: the target does not multiply them by such activations. */
-const struct weight_format *matmul_format(const struct key *key, const struct target *target);
 
 /* The totals of one row block and one column tile: f32 [span][matrix][column][32]. */
 struct matmul_results {
 	struct ir *b;
 	const struct key *key;
+	const struct matmul_recipe *recipe;
 	ir_a arg, sums;
-	unsigned spans, matrices, columns; /* columns of the totals, a tile's or more */
-	ir_s expert;                       /* KEY_EXPERTS: the matrix that was used */
-	ir_f from;                         /* AWAITED and RESIDUAL: what the row block's results are added to */
-	ir_a scratch;                      /* AWAITED and QUANTISED_OUT: local */
+	unsigned spans, columns; /* columns of the totals, a tile's or more */
+	ir_s expert;             /* of routes: the matrix that was used */
+	ir_f from;               /* awaited, and RESIDUAL: what the row block's results are added to */
+	ir_a scratch;            /* awaited, and QUANTISED_OUT: local */
 };
 
 static inline int64_t matmul_span_bytes(const struct matmul_results *r)
 {
-	return (int64_t)r->matrices * r->columns * 128;
+	return (int64_t)r->recipe->matrices * r->columns * 128;
 }
 
 /* KEY_BY_HEAD: how many heads there are, 1 of other kernels; row blocks of one head; the head of a row block; elements
@@ -57,8 +56,6 @@ void matmul_finish_several(const struct matmul_results *r, unsigned n, ir_s bloc
 /* A word of two BF16 a lane, of the 2 * W f32 at `from`: the even k in the low half. */
 ir_i narrow_bf16_words(struct ir *b, ir_a from);
 
-/* ---- groups of waves that share the row blocks of a matmul (matmul_group.c) */
-
 /* ---- weights chosen by data (KEY_EXPERTS; matmul_experts.c) */
 
 enum { MATMUL_EXPERTS_COLUMNS = 8 };
@@ -73,28 +70,14 @@ int64_t matmul_expert_bytes(const struct key *key, int64_t block_bytes);
 /* Begins a loop over the tiles of `width` columns that a group has: all it can of the widest, and one or none of each
  * below. */
 void matmul_route_tiles(struct ir *b, const struct key *key, const struct matmul_route *r, unsigned width);
-/* NULL, or what is wrong with such a key's own fields. */
-const char *matmul_refuse_experts(const struct key *key, int64_t block_bytes, unsigned columns);
 
 /* ---- inputs that are awaited (KEY_AWAITED; matmul_await.c) */
 
 /* Bytes from a struct activation_block to the next, in shared bytes, of int8 blocks that a group makes itself. */
 enum { MATMUL_MADE_BLOCK = 32 };
-/* Whether int8 blocks are awaited as such: without a norm that is made inside. */
-static inline bool matmul_awaits_blocks(const struct key *key)
-{
-	return key->flags & KEY_AWAITED && !(key->flags & KEY_NORM_IN) && key->activation == key_type(DTYPE_Q8_0);
-}
 /* Products of matrices that are awaited (KEY_MMA): bytes behind each column of int8 blocks and of their scales, so that
  * columns begin in other banks; k is a multiple of this, so that a vector of words has one column. */
 enum { MATMUL_COLUMN_PAD = 16, MATMUL_PADDED_K = 256, MATMUL_HALF_TILE = 8 };
-/* Columns of the totals that jobs leave: those of a tile, but that of an awaited product, half an operand or all. */
-static inline unsigned matmul_total_columns(const struct key *key)
-{
-	if (!(key->flags & KEY_AWAITED && key->flags & KEY_MMA))
-		return key->tile_n;
-	return key->tile_n <= MATMUL_HALF_TILE ? MATMUL_HALF_TILE : 2 * MATMUL_HALF_TILE;
-}
 /* That a group may have. */
 static inline uint64_t matmul_shared(const struct target *t)
 {
@@ -111,30 +94,26 @@ struct matmul_job {
 struct matmul_group {
 	struct ir *b;
 	const struct key *key;
-	const struct target *target; /* where there is a tile */
+	const struct matmul_recipe *recipe;
 	unsigned waves;
-	bool parts;                                             /* the tiles are dealt out to the parts of a launch */
 	void (*job)(void *context, const struct matmul_job *j); /* writes the job, once; with KEY_EXPERTS once for each
 	                                                           width of a tile */
 	void (*narrow)(void *context, unsigned columns);        /* KEY_EXPERTS: which the next job has */
 	/* Instead of jobs, where it is there: all waves leave the totals of `blocks` row blocks from `base` on, of 1 to
-	 * `together`, in the shared bytes, which are theirs until then. The caller says in `spans` how many totals a
-	 * result has, and in `room` how many bytes it works in. */
+	 * recipe->together, in the shared bytes, which are theirs until then. The caller says in `room` how many bytes
+	 * it works in. */
 	void (*tile)(void *context, ir_s base, ir_s blocks, ir_s tile);
 	int64_t room;
 	void *context;
 	/* matmul_group_build() fills these in. */
-	unsigned spans, matrices;
-	unsigned jobs, together;    /* jobs of a row block; row blocks at once */
+	unsigned jobs;              /* of a row block */
 	void (*ask)(void *context); /* AWAITED, may be NULL: in front of the staging */
 	ir_a arg, sums;
-	ir_a raw;     /* AWAITED: the floats */
-	ir_a scratch; /* AWAITED and QUANTISED_OUT: local */
-	ir_a in, ins; /* KEY_NORM_IN, KEY_AWAITED: the tile's inputs, in shared bytes */
-	bool stages;  /* by matmul_stage.c, */
-	ir_a floats;  /* which has floats there before they are inputs */
+	ir_a scratch; /* awaited, and QUANTISED_OUT: local */
+	ir_a in, ins; /* matmul_makes_input(): the tile's inputs and their scales, in shared bytes, */
+	ir_a floats;  /* and the floats that they are made of */
 	ir_s wave;
-	struct matmul_route route; /* KEY_EXPERTS */
+	struct matmul_route route; /* of routes */
 };
 void matmul_group_build(struct matmul_group *g);
 /* The row blocks of this call, the first in a variable; number `job` of the jobs of those from `base` on. */
@@ -142,9 +121,7 @@ void matmul_group_blocks(const struct matmul_group *g, ir_s *base, ir_s *end);
 /* A tile's first column. */
 ir_s matmul_group_first(const struct matmul_group *g, ir_s tile);
 struct matmul_job matmul_group_job(const struct matmul_group *g, ir_s base, ir_s tile, ir_s job);
-/* AWAITED: shared bytes for what is staged. */
-void matmul_await_room(struct matmul_group *g);
-/* AWAITED: stages the input, sets g->in and g->ins, and has the group meet; what the results of this wave's of the row
+/* Awaited, one column: stages the input, and has the group meet; what the results of this wave's of the row
  * blocks from `base` on are added to. */
 void matmul_await_stage(struct matmul_group *g);
 bool matmul_awaits_early(const struct matmul_group *g); /* those are one for each wave */
@@ -155,21 +132,12 @@ void matmul_await_blocks(const struct matmul_group *g);
 /* The int8 blocks of quad `number` of g->in and g->ins, of which lane l has elements 4l to 4l + 3. Scales and sums are
  * MATMUL_MADE_BLOCK bytes a block. */
 void matmul_quantise_quad(const struct matmul_group *g, ir_s number, const ir_f x[4]);
-/* Whether the input of such a tile, of several columns, is staged by matmul_stage.c; NULL, or why it cannot be; the
- * shared bytes that takes; elements from a column there to the next one. */
-bool matmul_stages(const struct key *key, const struct target *target);
-const char *matmul_refuse_stage(const struct key *key, const struct target *target);
-uint64_t matmul_stage_bytes(const struct key *key);
-uint32_t matmul_stage_stride(const struct key *key);
+/* The most k's of one column that awaits a norm. */
+uint32_t matmul_await_most(const struct target *target);
 /* Zeroes for the columns that a tile lacks to as many as an operand has strips. */
 void matmul_stage_no_columns(const struct matmul_group *g);
-/* Makes that room; fills it with a tile's input, and has the group meet. */
-void matmul_stage_room(struct matmul_group *g);
+/* Fills the shared bytes with the input of a tile of several columns, and has the group meet. */
 void matmul_stage_tile(const struct matmul_group *g, ir_s tile);
-/* NULL, or why such an input cannot be awaited. */
-const char *matmul_refuse_await(const struct key *key, const struct target *target);
-/* NULL, or what is wrong with a key's norm inside. */
-const char *matmul_refuse_norm(const struct key *key, const struct target *target);
 /* For jobs: a pointer among the arguments; where the job's share of an input begins that has column_bytes a column. */
 ir_a matmul_group_arg(const struct matmul_group *g, unsigned slot);
 ir_a matmul_group_input(const struct matmul_group *g, const struct matmul_job *j, unsigned slot, int64_t column_bytes);
@@ -201,46 +169,38 @@ void matmul_ahead_open(struct matmul_ahead *a, const struct matmul_group *g, int
 void matmul_ahead_place(struct matmul_ahead *a, struct weight_reader *r);
 void matmul_ahead_read(struct matmul_ahead *a, struct weight_reader *r, const struct weight_visitor *v);
 
-/* Kernels for targets whose lanes read pieces of their rows; matmul_build() hands them over. */
-bool matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
-/* Kernels of floats for several columns (template_floats()); matmul_build() hands them over. How many row blocks a
- * group does at once; the most bytes that their totals take, with so many columns a tile. */
-bool matmul_floats_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
-unsigned matmul_floats_together(const struct target *target, const struct key *key);
+/* ---- engines: of a recipe that is not refused (matmul_build_by()) */
+
+void matmul_build_by(struct ir *b, const struct key *key, const struct target *target, const struct matmul_recipe *r);
+typedef void matmul_engine_build(struct ir *b, const struct key *key, const struct target *target,
+                                 const struct matmul_recipe *r);
+matmul_engine_build matmul_lanes_build, matmul_wide_build, matmul_wave_build, matmul_floats_build, matmul_mma_build;
+/* Products of matrices with shared operands, and with those in a ring; matmul_mma_build() hands them over. */
+matmul_engine_build matmul_mma_shared_build, matmul_mma_piped_build;
+
+/* ---- what the recipe asks engines */
+
+/* NULL, or why there is no such kernel, of all that recipe.h says but the schedule (refusal.c). */
+const char *matmul_refusal(const struct key *key, const struct target *target, const struct matmul_recipe *r);
+/* The most bytes that totals of row blocks side by side take, with so many columns a tile. */
 uint64_t matmul_floats_totals(const struct target *target, unsigned columns);
-/* Kernels of matrix products (KEY_MMA); matmul_build() hands them over. */
-bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
-/* The same with operands that all waves of a group share, for tiles of TEMPLATE_MMA_SHARED columns. */
-void matmul_mma_shared_build(struct ir *b, const struct key *key, const struct target *target);
-/* Bytes that each wave has for itself in an awaited product; 0 of other kernels. */
-uint32_t matmul_mma_own(const struct key *key);
-/* Whether that is for such weights; f may be NULL. */
+/* Whether the quants of such weights are made signed bytes of a wave's own; in how many bytes. f may be NULL. */
+bool matmul_mma_may_unpack(const struct target *target, const struct weight_format *f);
+uint32_t matmul_mma_own_bytes(const struct weight_format *f);
+/* Whether operands of such weights are shared; are copied while the group multiplies; whether tiles of
+ * TEMPLATE_MMA_WIDE columns are better for so many rows; whether rows are many, of which a tile has more then. */
 bool matmul_mma_shares(const struct weight_format *f, uint64_t k);
-/* The same with operands that are copied while the group multiplies, for tiles of TEMPLATE_MMA_SHARED and
- * TEMPLATE_MMA_WIDE columns; whether that is for such weights; whether the wide ones are better for so many rows; the
- * shape of a key's tile, whose stages are 0 where it is not built so. */
-struct matmul_mma_shape {
-	unsigned row_blocks, columns, halves /* of the spans, at once */, stages;
-};
-void matmul_mma_piped_build(struct ir *b, const struct key *key, const struct target *target);
 bool matmul_mma_pipes(const struct target *target, const struct weight_format *f, uint64_t k);
 bool matmul_mma_widens(const struct target *target, const struct weight_format *f, uint64_t rows, uint64_t k,
                        uint32_t flags);
-struct matmul_mma_shape matmul_mma_shape(const struct target *target, const struct key *key);
-/* Kernels for many columns (KEY_WIDE); matmul_build() hands them over. */
-bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
-/* NULL, or what is wrong with the flags and the activation function of a matmul. */
-const char *matmul_refuse_epilogue(const struct key *key);
-/* The same for all that the kernels of a lane for each row ask of a key: formats, shape, and sizes that 32-bit
- * displacements hold with as many columns and row blocks as the kernel does. block_bytes: of 32 packed rows, when there
- * is a format. */
-const char *matmul_refuse(const struct key *key, const struct weight_format *format, int64_t block_bytes,
-                          unsigned columns, unsigned row_blocks);
-/* What a wide kernel comes to when nobody chooses, with stretches of so many bytes at most. */
+bool matmul_mma_many_rows(const struct target *target, const struct key *key);
+/* What a wide kernel comes to when nobody chooses, with stretches of so many bytes at most; the panels that it reads,
+ * and whether their int8 are unsigned. */
 struct matmul_wide_shape {
 	unsigned part_columns, segment /* k's of a stretch */;
 	bool whole /* row blocks are unpacked before their first tile */;
 };
 struct matmul_wide_shape matmul_wide_shape(const struct key *key, const struct target *target, uint32_t stretch);
+void matmul_wide_inputs(const struct key *key, const struct target *target, unsigned *panel, bool *offset);
 
 #endif

@@ -13,7 +13,7 @@ static unsigned heads_of_span(const struct matmul_ahead *a)
 	const unsigned units = a->format->head_units;
 	unsigned most = 0;
 
-	for (unsigned s = 0; s < a->g->spans; s++) {
+	for (unsigned s = 0; s < a->g->recipe->spans; s++) {
 		unsigned from = s * a->span_units, n = (from + a->span_units - 1) / units - from / units + 1;
 		most = n > most ? n : most;
 	}
@@ -27,9 +27,11 @@ static uint32_t heads_bytes(const struct matmul_ahead *a)
 	if (!f->head_bytes || (a->chunk_units < a->span_units && a->chunk_units % f->head_units))
 		return 0; /* those of parts of a period are loaded with the period */
 	unsigned n = a->chunk_units % f->head_units == 0 ? a->chunk_units / f->head_units : heads_of_span(a),
-		 all = a->span_units * a->g->spans / f->head_units;
+		 all = a->span_units * a->g->recipe->spans / f->head_units;
 	/* the last span's may not be all there */
-	return (a->span_units * (a->g->spans - 1)) / f->head_units + n <= all ? n * weight_pieces_head(f) * 32 : 0;
+	return (a->span_units * (a->g->recipe->spans - 1)) / f->head_units + n <= all
+	               ? n * weight_pieces_head(f) * 32
+	               : 0;
 }
 
 /* Jobs that this wave has: in each turn of the group it does every g->waves-th. */
@@ -39,10 +41,10 @@ static ir_s jobs_of(const struct matmul_ahead *a, ir_s blocks)
 	struct ir *b = a->b;
 	unsigned shift = (unsigned)__builtin_ctz(g->waves);
 
-	if (g->together == 1)
+	if (g->recipe->together == 1)
 		return ir_smuli(b, blocks, g->jobs / g->waves ? g->jobs / g->waves : 1);
-	ir_s whole = ir_sshri(b, blocks, __builtin_ctz(g->together)),
-	     rest = ir_ssub(b, blocks, ir_sshli(b, whole, __builtin_ctz(g->together))),
+	ir_s whole = ir_sshri(b, blocks, __builtin_ctz(g->recipe->together)),
+	     rest = ir_ssub(b, blocks, ir_sshli(b, whole, __builtin_ctz(g->recipe->together))),
 	     more = ir_ssub(b, ir_saddi(b, ir_smuli(b, rest, g->jobs), g->waves - 1), g->wave);
 	return ir_sadd(b, whole, ir_sshri(b, more, shift));
 }
@@ -63,7 +65,7 @@ static struct matmul_job job_of_chunk(const struct matmul_ahead *a, ir_s number,
 	ir_s turn = each > 1 ? ir_sdivi(b, job, each) : job;
 	if (each > 1)
 		mine = ir_sadd(b, mine, ir_smuli(b, ir_ssub(b, job, ir_smuli(b, turn, each)), g->waves));
-	ir_s base = ir_sadd(b, a->first, ir_smuli(b, turn, g->together));
+	ir_s base = ir_sadd(b, a->first, ir_smuli(b, turn, g->recipe->together));
 	return matmul_group_job(g, base, ir_sconst(b, 0), mine);
 }
 
@@ -81,8 +83,8 @@ static void ask(struct matmul_ahead *a)
 	if (a->heads) {
 		ir_s unit = ir_sadd(b, ir_smuli(b, j.span, a->span_units), ir_smuli(b, within, a->chunk_units)),
 		     head = ir_sshri(b, unit, __builtin_ctz(f->head_units));
-		ir_a heads =
-			ir_aadd(b, ir_aaddi(b, row, span * a->g->spans), ir_smuli(b, head, weight_pieces_head(f) * 32));
+		ir_a heads = ir_aadd(b, ir_aaddi(b, row, span * a->g->recipe->spans),
+		                     ir_smuli(b, head, weight_pieces_head(f) * 32));
 		ir_copy(b, ir_aaddi(b, a->at, a->chunk), heads, a->heads);
 	}
 	ir_set_s(b, a->asked, ir_saddi(b, a->asked, 1));

@@ -29,7 +29,7 @@ struct stage {
 	ir_f weight[QUADS_MOST][4], left_weight;
 };
 
-static bool centred(const struct stage *s) { return s->g->key->flags & KEY_CENTRED; }
+static bool centred(const struct stage *s) { return s->g->recipe->centred; }
 
 /* The number of this wave's quad i; of its vector behind the quads. */
 static ir_s quad_number(const struct stage *s, unsigned i)
@@ -254,61 +254,7 @@ static void quantise_all(struct stage *s)
 
 /* ---- all of it */
 
-static bool is_int8(const struct key *key) { return key->activation == key_type(DTYPE_Q8_0); }
-
-static uint64_t raw_bytes(const struct key *key) { return matmul_awaits_blocks(key) ? 0 : numerics_pad(key->k) * 4; }
-
-static uint64_t block_bytes(const struct key *key)
-{
-	unsigned one = matmul_awaits_blocks(key) ? sizeof(struct activation_block) : MATMUL_MADE_BLOCK;
-
-	return is_int8(key) ? numerics_pad(key->k) / 32 * one : 0;
-}
-
-const char *matmul_refuse_await(const struct key *key, const struct target *target)
-{
-	const uint32_t known = KEY_AWAITED | KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_BIAS2 | KEY_NORM_IN |
-	                       KEY_CENTRED | KEY_GREATEST | KEY_QUANTISED_OUT | KEY_MMA;
-	unsigned jobs = numerics_spans(key->k) * (key->flags & KEY_PAIR ? 2 : 1);
-	uint64_t totals = (uint64_t)(jobs < target->waves ? target->waves : jobs) * 128;
-
-	if (!(key->flags & KEY_AWAITED))
-		return NULL;
-	if (!target->lane_bytes || target->waves < 2 || key->flags & ~known)
-		return "inputs are awaited by groups of waves, for plain tiles";
-	if (key->flags & KEY_MMA && (!target->local_operands || key->flags & KEY_NORM_IN || !is_int8(key) ||
-	                             key->k % MATMUL_PADDED_K || key->tile_n > IR_TILE))
-		return "of products of matrices, 16 columns at most of int8 blocks are awaited, k a multiple of 256";
-	if (key->tile_n != 1 || key->flags & KEY_MMA)
-		return matmul_refuse_stage(key, target);
-	if (is_int8(key) && key->k % 32)
-		return "int8 blocks that are awaited are whole";
-	/* Norms have all words in registers; others come in batches. */
-	return (!(key->flags & KEY_NORM_IN) || key->k <= QUADS_MOST * QUAD * target->waves) &&
-	                       raw_bytes(key) + block_bytes(key) + (is_int8(key) ? numerics_pad(key->k) : 0) + totals <=
-	                               matmul_shared(target)
-	               ? NULL
-	               : "what is awaited does not fit the shared bytes of a group";
-}
-
-bool template_matmul_awaits(const struct target *target, const struct key *key)
-{
-	struct key awaited = *key;
-
-	awaited.flags |= KEY_AWAITED;
-	return !matmul_refuse_await(&awaited, target);
-}
-
-void matmul_await_room(struct matmul_group *g)
-{
-	if (raw_bytes(g->key))
-		g->raw = ir_shared(g->b, (int64_t)raw_bytes(g->key));
-	g->in = g->raw;
-	if (!is_int8(g->key))
-		return;
-	g->in = ir_shared(g->b, (int64_t)numerics_pad(g->key->k));
-	g->ins = ir_shared(g->b, (int64_t)block_bytes(g->key));
-}
+uint32_t matmul_await_most(const struct target *target) { return QUADS_MOST * QUAD * target->waves; }
 
 /* So many words from `from` on, and whole vectors of them. */
 static struct stage stage_of(const struct matmul_group *g, uint32_t k, uint32_t vectors, ir_a from, ir_a raw)
@@ -356,7 +302,7 @@ static struct stage batch_of(const struct matmul_group *g, uint32_t words, uint3
 
 void matmul_await_blocks(const struct matmul_group *g)
 {
-	const bool pads = g->key->flags & KEY_MMA;
+	const bool pads = g->recipe->engine == MATMUL_PRODUCTS;
 	const uint32_t kp = (uint32_t)numerics_pad(g->key->k), words = g->key->tile_n * kp / 4;
 
 	for (uint32_t i = 0; i * batch_words(g) < words; i++) { /* scales are half as many */
@@ -380,7 +326,7 @@ static void await_floats(const struct matmul_group *g)
 	const uint32_t words = (uint32_t)numerics_pad(g->key->k);
 
 	for (uint32_t i = 0; i * batch_words(g) < words; i++) {
-		struct stage s = batch_of(g, words, i, MATMUL_X, g->raw, 0);
+		struct stage s = batch_of(g, words, i, MATMUL_X, g->floats, 0);
 		load_all(&s);
 		store_all(&s);
 	}
@@ -391,19 +337,19 @@ void matmul_await_stage(struct matmul_group *g)
 {
 	struct ir *b = g->b;
 	const struct key *key = g->key;
-	if (matmul_awaits_blocks(key)) {
+	if (g->recipe->blocks) {
 		matmul_await_blocks(g);
 		return;
 	}
-	if (!(key->flags & KEY_NORM_IN) && key->k > QUADS_MOST * QUAD * g->waves) {
+	if (!g->recipe->normed && key->k > QUADS_MOST * QUAD * g->waves) {
 		await_floats(g);
 		return;
 	}
 	struct stage s =
-		stage_of(g, key->k, (uint32_t)numerics_pad(key->k) / 32, matmul_group_arg(g, MATMUL_X), g->raw);
+		stage_of(g, key->k, (uint32_t)numerics_pad(key->k) / 32, matmul_group_arg(g, MATMUL_X), g->floats);
 
-	s.int8 = is_int8(key);
-	s.norm = key->flags & KEY_NORM_IN;
+	s.int8 = g->recipe->int8;
+	s.norm = g->recipe->normed;
 	ir_f eps = { 0 };
 	if (s.norm)
 		eps = ir_fbcast(b, g->arg, MATMUL_EPS * 8);
@@ -411,13 +357,11 @@ void matmul_await_stage(struct matmul_group *g)
 	store_all(&s);
 	if (s.norm) {
 		ir_barrier(b);
-		s.scale = norm_emit_scale(b,
-		                          &(struct norm_columns){ .k = key->k,
-		                                                  .centred = key->flags & KEY_CENTRED,
-		                                                  .waves = g->waves,
-		                                                  .x = s.raw,
-		                                                  .eps = eps },
-		                          &s.mean);
+		s.scale = norm_emit_scale(
+			b,
+			&(struct norm_columns){
+				.k = key->k, .centred = g->recipe->centred, .waves = g->waves, .x = s.raw, .eps = eps },
+			&s.mean);
 	}
 	if (s.int8)
 		quantise_all(&s);
@@ -426,7 +370,7 @@ void matmul_await_stage(struct matmul_group *g)
 	ir_barrier(b);
 }
 
-bool matmul_awaits_early(const struct matmul_group *g) { return g->together * g->key->tile_n <= g->waves; }
+bool matmul_awaits_early(const struct matmul_group *g) { return g->recipe->together * g->key->tile_n <= g->waves; }
 
 ir_f matmul_await_from(const struct matmul_group *g, ir_s base, ir_s blocks)
 {
@@ -440,7 +384,7 @@ ir_f matmul_await_from(const struct matmul_group *g, ir_s base, ir_s blocks)
 		block = ir_sadd(b, base, ir_smin(b, in_group, ir_saddi(b, blocks, -1)));
 		return matmul_await_column(g, block, column);
 	}
-	if (g->together > 1) {
+	if (g->recipe->together > 1) {
 		ir_s last = ir_saddi(b, blocks, -1);
 		block = ir_sadd(b, base, ir_smin(b, g->wave, last));
 	}

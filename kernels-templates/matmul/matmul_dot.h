@@ -5,13 +5,14 @@
 #define KERNELS_MATMUL_DOT_H
 
 #include "kernels-templates/matmul/matmul.h"
-#include "kernels-templates/matmul/matmul_schedule.h"
+#include "kernels-templates/matmul/recipe.h"
 
 enum { MATMUL_MAX_COLUMNS = 8 };
 
 struct matmul {
 	struct ir *b;
 	const struct key *key;
+	const struct matmul_recipe *recipe;
 	const struct weight_format *format;
 	bool int8, has_vnni, has_bsel;
 	bool by_pairs, keeps_heads;       /* of single columns */

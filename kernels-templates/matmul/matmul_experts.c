@@ -43,20 +43,3 @@ void matmul_route_tiles(struct ir *b, const struct key *key, const struct matmul
 
 	ir_loop(b, width == key->tile_n ? tiles : ir_sandi(b, tiles, 1));
 }
-
-const char *matmul_refuse_experts(const struct key *key, int64_t block_bytes, unsigned columns)
-{
-	if (!(key->flags & KEY_EXPERTS))
-		return (key->heads && !(key->flags & KEY_BY_HEAD)) || key->kv_heads
-		               ? "only weights chosen by data have slots"
-		               : NULL;
-	if (key->tile_n & (key->tile_n - 1) || key->tile_n > columns || key->row_blocks != 1)
-		return "weights chosen by data have tiles of a power of two, and a row block";
-	if (key->tile_n == 1 ? key->heads == 0 || key->heads > ROUTE_MOST || key->kv_heads == 0 ||
-	                               key->kv_heads > key->heads || key->heads % key->kv_heads
-	                     : key->heads || key->kv_heads)
-		return "slots are those of whole columns, and only tiles of one column have them";
-	if (matmul_expert_bytes(key, block_bytes) > INT32_MAX)
-		return "a matrix is too large";
-	return NULL;
-}

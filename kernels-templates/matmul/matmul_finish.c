@@ -41,7 +41,7 @@ static ir_f finish_vector(const struct matmul_results *m, const struct epilogue 
                           const ir_f *old)
 {
 	struct ir *b = m->b;
-	uint32_t flags = m->key->flags;
+	const uint32_t flags = m->recipe->epilogue;
 	ir_f y = combine_spans(m, e->sum, row);
 
 	if (flags & KEY_BIAS)
@@ -57,10 +57,10 @@ static ir_f finish_vector(const struct matmul_results *m, const struct epilogue 
 	if (m->key->act && !(flags & (KEY_PAIR | KEY_GATED)))
 		y = math_act(b, (enum key_act)m->key->act, y);
 	if (flags & KEY_RESIDUAL)
-		y = ir_fadd(b, flags & KEY_AWAITED ? m->from : old ? *old : ir_fload(b, e->out, row, 0), y);
-	if (flags & KEY_AWAITED && !(flags & KEY_QUANTISED_OUT))
+		y = ir_fadd(b, m->recipe->awaited ? m->from : old ? *old : ir_fload(b, e->out, row, 0), y);
+	if (m->recipe->awaited && !(flags & KEY_QUANTISED_OUT))
 		ir_fgive(b, e->out, y, row, lanes);
-	else if (!(flags & KEY_AWAITED))
+	else if (!(m->recipe->awaited))
 		ir_fstore(b, e->out, y, row, lanes);
 	return y;
 }
@@ -71,11 +71,11 @@ static void finish_column(const struct matmul_results *m, const struct epilogue 
 
 	for (unsigned v = 0; v < math_parts(m->b); v++)
 		y[v] = finish_vector(m, e, (int32_t)(v * m->b->lanes * 4), 0, NULL);
-	if (m->key->flags & KEY_QUANTISED_OUT && m->key->flags & KEY_AWAITED)
+	if (m->recipe->epilogue & KEY_QUANTISED_OUT && m->recipe->awaited)
 		quantise_give_block(m->b, y[0], e->outq, e->outs, m->scratch);
-	else if (m->key->flags & KEY_QUANTISED_OUT)
+	else if (m->recipe->epilogue & KEY_QUANTISED_OUT)
 		quantise_emit_block(m->b, y, e->outq, 0, e->outs, 0);
-	if (m->key->flags & KEY_GREATEST)
+	if (m->recipe->epilogue & KEY_GREATEST)
 		keep_greatest(m, e, y[0]);
 }
 
@@ -129,10 +129,10 @@ static void walk(const struct matmul_results *m, ir_a var, int64_t bytes)
 static struct epilogue find_results(const struct matmul_results *m, ir_s block, ir_s number, unsigned columns)
 {
 	struct ir *b = m->b;
-	uint32_t flags = m->key->flags;
+	const uint32_t flags = m->recipe->epilogue;
 	int64_t width = (int64_t)matmul_out_width(m->key);
 	ir_s row = ir_sshli(b, block, 7);
-	if (flags & KEY_BY_HEAD) /* which a head's number of row blocks says, not that of its rows */
+	if (m->recipe->source == MATMUL_FROM_HEADS) /* which a head's number of row blocks says, not that of its rows */
 		row = ir_sadd(b, row,
 		              ir_smuli(b, matmul_head(b, m->key, block),
 		                       4 * ((int64_t)m->key->head_dim - 32 * matmul_head_blocks(m->key))));
@@ -146,7 +146,7 @@ static struct epilogue find_results(const struct matmul_results *m, ir_s block, 
 	if (flags & KEY_GREATEST)
 		e.greatest = locate(m, MATMUL_GREATEST, number, 1, (int64_t)matmul_head_blocks(m->key) * 4,
 		                    ir_sshli(b, block, 2));
-	if (flags & KEY_EXPERTS)
+	if (m->recipe->source == MATMUL_FROM_ROUTES)
 		row = ir_sadd(b, row, ir_smuli(b, m->expert, width * 4));
 	if (flags & KEY_BIAS)
 		e.bias = ir_aadd(b, load_arg(m, MATMUL_BIAS), row);
@@ -158,7 +158,7 @@ static struct epilogue find_results(const struct matmul_results *m, ir_s block, 
 void matmul_finish_column(const struct matmul_results *m, ir_s block, ir_s column)
 {
 	struct epilogue e = find_results(m, block, column, 1);
-	if (m->key->flags & KEY_BY_HEAD)
+	if (m->recipe->source == MATMUL_FROM_HEADS)
 		finish_head_column(m, &e, block);
 	else
 		finish_column(m, &e);
@@ -168,7 +168,7 @@ void matmul_finish_several(const struct matmul_results *m, unsigned n, ir_s bloc
 {
 	struct ir *b = m->b;
 	const int64_t width = (int64_t)matmul_out_width(m->key);
-	const bool reads = m->key->flags & (KEY_RESIDUAL | KEY_GATED);
+	const bool reads = m->recipe->epilogue & (KEY_RESIDUAL | KEY_GATED);
 	struct epilogue first = find_results(m, block, column, 1), e[MATMUL_MOST_AT_ONCE];
 	ir_f old[MATMUL_MOST_AT_ONCE] = { 0 }, y[MATMUL_MOST_AT_ONCE];
 	ir_a q[MATMUL_MOST_AT_ONCE], s[MATMUL_MOST_AT_ONCE];
@@ -179,31 +179,31 @@ void matmul_finish_several(const struct matmul_results *m, unsigned n, ir_s bloc
 		e[i].out = ir_aaddi(b, first.out, i * width * 4);
 		if (reads)
 			old[i] = ir_fload(b, e[i].out, 0, 0);
-		if (m->key->flags & KEY_QUANTISED_OUT) {
+		if (m->recipe->epilogue & KEY_QUANTISED_OUT) {
 			q[i] = ir_aaddi(b, first.outq, i * width);
 			s[i] = ir_aaddi(b, first.outs, i * width / 2);
 		}
-		if (m->key->flags & KEY_GREATEST)
+		if (m->recipe->epilogue & KEY_GREATEST)
 			e[i].greatest = ir_aaddi(b, first.greatest, (int64_t)i * matmul_head_blocks(m->key) * 4);
 	}
 	for (unsigned i = 0; i < n; i++)
 		y[i] = finish_vector(m, &e[i], 0, 0, reads ? &old[i] : NULL);
-	if (m->key->flags & KEY_QUANTISED_OUT)
+	if (m->recipe->epilogue & KEY_QUANTISED_OUT)
 		quantise_emit_several(b, n, y, q, s);
-	for (unsigned i = 0; i < n && m->key->flags & KEY_GREATEST; i++)
+	for (unsigned i = 0; i < n && m->recipe->epilogue & KEY_GREATEST; i++)
 		keep_greatest(m, &e[i], y[i]);
 }
 
 void matmul_finish(const struct matmul_results *m, ir_s block, ir_s tile)
 {
 	struct ir *b = m->b;
-	uint32_t flags = m->key->flags;
+	const uint32_t flags = m->recipe->epilogue;
 	int64_t width = (int64_t)matmul_out_width(m->key);
-	struct epilogue e = find_results(m, block, tile, flags & KEY_EXPERTS ? 1 : m->columns);
+	struct epilogue e = find_results(m, block, tile, m->recipe->source == MATMUL_FROM_ROUTES ? 1 : m->columns);
 
 	if (m->columns > 1)
 		ir_loop(b, ir_sconst(b, m->columns));
-	if (flags & KEY_BY_HEAD)
+	if (m->recipe->source == MATMUL_FROM_HEADS)
 		finish_head_column(m, &e, block);
 	else
 		finish_column(m, &e);
@@ -216,25 +216,4 @@ void matmul_finish(const struct matmul_results *m, ir_s block, ir_s tile)
 		}
 		ir_endloop(b);
 	}
-}
-
-const char *matmul_refuse_epilogue(const struct key *key)
-{
-	uint32_t flags = key->flags;
-	const uint32_t beside_greatest = KEY_GREATEST | KEY_BIAS | KEY_AWAITED | KEY_NORM_IN | KEY_CENTRED | KEY_MMA;
-	uint32_t known = KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_WIDE |
-	                 KEY_MMA | KEY_BY_HEAD | KEY_EXPERTS | KEY_NORM_IN | KEY_CENTRED | KEY_AWAITED | KEY_GREATEST;
-
-	if (flags & KEY_GREATEST && (flags & ~beside_greatest || key->act))
-		return "the greatest results are those of whole row blocks";
-	if (flags & KEY_EXPERTS && flags & (KEY_WIDE | KEY_MMA | KEY_RESIDUAL | KEY_BY_HEAD))
-		return "weights chosen by data have plain tiles";
-	if (flags & ~known || ((flags & KEY_BIAS2) && !(flags & KEY_PAIR)) ||
-	    !!(flags & KEY_PAIR) + !!(flags & KEY_RESIDUAL) + !!(flags & KEY_GATED) > 1)
-		return "these flags do not go together";
-	if (key->act >= KEY_ACT_COUNT || (!key->act && flags & (KEY_PAIR | KEY_GATED)))
-		return "gates have an activation function";
-	if (key->act && flags & KEY_RESIDUAL)
-		return "what is added has no activation function";
-	return NULL;
 }

@@ -24,7 +24,6 @@ enum {
 struct floats {
 	struct matmul_group group;
 	struct ir *b;
-	const struct key *key;
 	enum dtype type;
 	unsigned columns, spans, matrices, sides;
 	unsigned piece_k, pieces; /* k's of a piece; pieces of a turn */
@@ -43,25 +42,6 @@ struct floats {
 static unsigned sides_of(const struct key *key) { return key->schedule & TEMPLATE_SIDES; }
 
 static unsigned matrices_of(const struct key *key) { return key->flags & KEY_PAIR ? 2 : 1; }
-
-bool template_floats(const struct target *target, const struct key *key)
-{
-	const enum dtype type = key->weight ? key_dtype(key->weight) : DTYPE_COUNT;
-	const unsigned sides = sides_of(key);
-
-	return target->has_parts && key->kind == KEY_MATMUL && key->schedule == (TEMPLATE_SIDE_BY_SIDE | sides) &&
-	       (sides == 1 || sides == 2 || sides == SIDES) && sides >= matrices_of(key) && key->tile_n > 1 &&
-	       key->activation == key_type(DTYPE_F32) &&
-	       (type == DTYPE_F32 || type == DTYPE_F16 || type == DTYPE_BF16) &&
-	       !(key->flags & (KEY_EXPERTS | KEY_BY_HEAD | KEY_AWAITED | KEY_MMA | KEY_WIDE));
-}
-
-static unsigned rows_of(const struct key *key) { return sides_of(key) / matrices_of(key); }
-
-unsigned matmul_floats_together(const struct target *target, const struct key *key)
-{
-	return rows_of(key) * (target->waves / numerics_spans(key->k));
-}
 
 uint64_t matmul_floats_totals(const struct target *target, unsigned columns)
 {
@@ -84,7 +64,7 @@ static uint64_t cost(const struct target *target, const struct key *key, uint32_
 	static const uint16_t of_column[SIDES + 1] = { [1] = 4500, [2] = 5200, [4] = 7600 };
 	const unsigned sides = sides_of(key);
 	const uint64_t spans = numerics_spans(key->k), span = numerics_pad(key->k) / spans,
-		       together = matmul_floats_together(target, key), row_blocks = numerics_pad(key->rows) / 32,
+		       together = matmul_recipe(key, target).together, row_blocks = numerics_pad(key->rows) / 32,
 		       tiles = (tokens + key->tile_n - 1) / key->tile_n,
 		       blocks = (row_blocks + together - 1) / together * tiles,
 		       bytes = template_reads(key, row_blocks, 0, tokens).weights,
@@ -132,7 +112,7 @@ uint32_t template_floats_tile_n(const struct target *target, enum dtype weight, 
 	uint64_t least = UINT64_MAX;
 	uint32_t best = 0;
 
-	if (tokens < FEW || !template_floats(target, &key))
+	if (tokens < FEW || matmul_recipe(&key, target).engine != MATMUL_SIDE_BY_SIDE)
 		return 0;
 	for (unsigned i = 0; i < n && widths[i] <= tokens; i++) {
 		key.tile_n = widths[i];
@@ -306,7 +286,7 @@ static ir_a input_of(const struct floats *m, ir_s tile, ir_s span)
 	const int64_t column = (int64_t)m->kp * 4;
 	ir_a x = m->group.in;
 
-	if (!(m->key->flags & KEY_NORM_IN)) {
+	if (!matmul_makes_input(m->group.recipe)) {
 		ir_s first = matmul_group_first(&m->group, tile);
 		x = matmul_group_arg(&m->group, MATMUL_X);
 		x = ir_aadd(b, x, ir_smuli(b, first, column));
@@ -339,33 +319,21 @@ static void do_tile(void *context, ir_s base, ir_s blocks, ir_s tile)
 	ir_endloop(b);
 }
 
-bool matmul_floats_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+void matmul_floats_build(struct ir *b, const struct key *key, const struct target *target,
+                         const struct matmul_recipe *r)
 {
 	struct floats m = {
-		.group = { .b = b,
-		           .key = key,
-		           .target = target,
-		           .waves = target->waves,
-		           .parts = true,
-		           .stages = matmul_stages(key, target),
-		           .spans = numerics_spans(key->k),
-		           .tile = do_tile,
-		           .context = &m },
+		.group = { .b = b, .key = key, .recipe = r, .waves = target->waves, .tile = do_tile, .context = &m },
 		.b = b,
-		.key = key,
-		.type = key_dtype(key->weight),
+		.type = r->format->type,
 		.columns = key->tile_n,
-		.spans = numerics_spans(key->k),
-		.matrices = matrices_of(key),
-		.sides = sides_of(key),
-		.kp = (uint32_t)numerics_pad(key->k)
+		.spans = r->spans,
+		.matrices = r->matrices,
+		.sides = r->sides,
+		.kp = (uint32_t)numerics_pad(key->k),
+		.block_bytes = r->block_bytes
 	};
-	const struct weight_format *f = weight_format_find(m.type);
 
-	m.block_bytes = (int64_t)weight_pieces_bytes(f, m.kp);
-	const char *why = matmul_refuse(key, f, m.block_bytes, TEMPLATE_MAX_COLUMNS, 2);
-	if (why)
-		return build_refuse(key, err, why);
 	m.piece_k = m.type == DTYPE_F32 ? WORDS : 2 * WORDS;
 	m.span_pieces = m.kp / m.spans / m.piece_k;
 	m.pieces = PIECES_UNIT_K / m.piece_k;
@@ -377,5 +345,4 @@ bool matmul_floats_build(struct ir *b, const struct key *key, const struct targe
 	                       m.ahead * m.sides * m.pieces * WORDS + m.sides * m.columns > AHEAD_REGISTERS))
 		m.ahead /= 2;
 	matmul_group_build(&m.group);
-	return true;
 }

@@ -17,13 +17,15 @@ ir_a matmul_group_arg(const struct matmul_group *g, unsigned slot)
 ir_a matmul_group_input(const struct matmul_group *g, const struct matmul_job *j, unsigned slot, int64_t column_bytes)
 {
 	struct ir *b = g->b;
-	if (g->key->flags & (KEY_NORM_IN | KEY_AWAITED)) /* whose tile is there already */
-		return ir_aadd(b, slot == MATMUL_X ? g->in : g->ins, ir_smuli(b, j->span, column_bytes / g->spans));
-	unsigned heads = matmul_heads(g->key), columns = g->key->flags & KEY_EXPERTS ? 1 : g->key->tile_n;
+	const struct matmul_recipe *r = g->recipe;
+	if (matmul_makes_input(r)) /* whose tile is there already */
+		return ir_aadd(b, slot == MATMUL_X ? g->in : g->ins,
+		               ir_smuli(b, j->span, column_bytes / g->recipe->spans));
+	unsigned heads = matmul_heads(g->key), columns = r->source == MATMUL_FROM_ROUTES ? 1 : g->key->tile_n;
 	ir_a column = ir_aadd(b, matmul_group_arg(g, slot), ir_smuli(b, j->tile, columns * column_bytes * heads));
-	if (g->key->flags & KEY_BY_HEAD)
+	if (r->source == MATMUL_FROM_HEADS)
 		column = ir_aadd(b, column, ir_smuli(b, matmul_head(b, g->key, j->number), column_bytes));
-	return ir_aadd(b, column, ir_smuli(b, j->span, column_bytes / g->spans));
+	return ir_aadd(b, column, ir_smuli(b, j->span, column_bytes / g->recipe->spans));
 }
 
 /* A loop over this wave's share of n things, which are as many as `most` at most; returns the thing's number. */
@@ -45,15 +47,15 @@ struct matmul_job matmul_group_job(const struct matmul_group *g, ir_s base, ir_s
 	struct ir *b = g->b;
 	struct matmul_job j = { .number = base, .span = job, .tile = tile, .expert = g->route.expert };
 
-	if (g->together > 1) {
+	if (g->recipe->together > 1) {
 		j.number = ir_sadd(b, base, ir_sshri(b, job, __builtin_ctz(g->jobs)));
 		j.span = ir_sandi(b, job, g->jobs - 1);
 	}
-	if (g->matrices > 1) {
+	if (g->recipe->matrices > 1) {
 		j.number = ir_sadd(b, ir_sshli(b, j.number, 1), ir_sandi(b, j.span, 1));
 		j.span = ir_sshri(b, j.span, 1);
 	}
-	j.sums = ir_aadd(b, g->sums, ir_smuli(b, job, matmul_total_columns(g->key) * 128));
+	j.sums = ir_aadd(b, g->sums, ir_smuli(b, job, (int64_t)g->recipe->columns * 128));
 	return j;
 }
 
@@ -64,19 +66,13 @@ static void do_job(const struct matmul_group *g, ir_s base, ir_s tile, ir_s job)
 	g->job(g->context, &j);
 }
 
-/* Whether the last tile may have fewer columns, and begins earlier to be full. */
-static bool may_be_short(const struct matmul_group *g)
-{
-	return g->target && template_floats(g->target, g->key) && template_floats_short(g->key->tile_n);
-}
-
 ir_s matmul_group_first(const struct matmul_group *g, ir_s tile)
 {
 	struct ir *b = g->b;
-	const unsigned n = g->key->flags & KEY_EXPERTS ? 1 : g->key->tile_n;
+	const unsigned n = g->recipe->source == MATMUL_FROM_ROUTES ? 1 : g->key->tile_n;
 	ir_s first = n > 1 ? ir_smuli(b, tile, n) : tile;
 
-	if (may_be_short(g)) {
+	if (g->recipe->short_last) {
 		ir_s columns = ir_sload64(b, g->arg, MATMUL_COLUMNS * 8);
 		first = ir_smin(b, first, ir_saddi(b, columns, -(int64_t)n));
 	}
@@ -97,13 +93,14 @@ static void loop_if_own(const struct matmul_group *g, ir_s tile, ir_s column)
  * a narrow tile's, or a share of them that leaves no rest. */
 static unsigned columns_at_once(const struct matmul_group *g)
 {
-	const unsigned n = g->key->tile_n, most = g->key->flags & (KEY_RESIDUAL | KEY_GATED) ? MATMUL_MOST_AT_ONCE
-	                                                                                     : MATMUL_MOST_AT_ONCE / 2;
+	const unsigned n = g->key->tile_n,
+		       most = g->recipe->epilogue & (KEY_RESIDUAL | KEY_GATED) ? MATMUL_MOST_AT_ONCE
+	                                                                       : MATMUL_MOST_AT_ONCE / 2;
 	unsigned at_once = n < most ? n : most;
 
 	while (n % at_once)
 		at_once--;
-	return g->tile && !may_be_short(g) ? at_once : 1;
+	return g->tile && !g->recipe->short_last ? at_once : 1;
 }
 
 /* from: with AWAITED and RESIDUAL. */
@@ -111,15 +108,16 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 {
 	struct ir *b = g->b;
 	const unsigned at_once = columns_at_once(g), columns = g->key->tile_n / at_once;
-	ir_s first = matmul_group_first(g, tile), thing = share(g, ir_smuli(b, blocks, columns), g->together * columns),
-	     in_group = thing, column = thing, block = base;
+	ir_s first = matmul_group_first(g, tile),
+	     thing = share(g, ir_smuli(b, blocks, columns), g->recipe->together * columns), in_group = thing,
+	     column = thing, block = base;
 	ir_a sums = g->sums;
 
-	if (g->together > 1) {
+	if (g->recipe->together > 1) {
 		in_group = ir_sdivi(b, thing, columns);
 		column = ir_ssub(b, thing, ir_smuli(b, in_group, columns));
 		block = ir_sadd(b, base, in_group);
-		sums = ir_aadd(b, sums, ir_smuli(b, in_group, g->jobs * matmul_total_columns(g->key) * 128));
+		sums = ir_aadd(b, sums, ir_smuli(b, in_group, g->jobs * (int64_t)g->recipe->columns * 128));
 	}
 	if (at_once > 1)
 		column = ir_smuli(b, column, at_once);
@@ -129,18 +127,18 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 	} else {
 		column = first;
 	}
-	if (may_be_short(g))
+	if (g->recipe->short_last)
 		loop_if_own(g, tile, column);
-	if (g->key->flags & KEY_AWAITED && g->key->flags & KEY_RESIDUAL && !matmul_awaits_early(g))
+	if (g->recipe->awaited && g->recipe->epilogue & KEY_RESIDUAL && !matmul_awaits_early(g))
 		from = matmul_await_column(g, block, column);
 	struct matmul_results r = {
 		.b = b,
 		.key = g->key,
+		.recipe = g->recipe,
 		.arg = g->arg,
 		.sums = sums,
-		.spans = g->spans,
-		.matrices = g->matrices,
-		.columns = matmul_total_columns(g->key),
+		.spans = g->recipe->spans,
+		.columns = g->recipe->columns,
 		.expert = g->route.expert,
 		.from = from,
 		.scratch = g->scratch
@@ -149,83 +147,23 @@ static void finish_blocks(const struct matmul_group *g, ir_s base, ir_s tile, ir
 		matmul_finish_several(&r, at_once, block, column);
 	else
 		matmul_finish_column(&r, block, column);
-	if (may_be_short(g))
+	if (g->recipe->short_last)
 		ir_endloop(b);
 	ir_endloop(b);
 }
 
 /* ---- inputs that the group makes for itself */
 
-static bool is_int8(const struct key *key) { return key->activation == key_type(DTYPE_Q8_0); }
-
-static uint64_t input_bytes(enum dtype activation, uint64_t k, unsigned columns)
-{
-	return columns * numerics_pad(k) * (activation == DTYPE_Q8_0 ? 1 : 4);
-}
-
-static uint64_t scale_bytes(enum dtype activation, uint64_t k, unsigned columns)
-{
-	return activation == DTYPE_Q8_0 ? columns * numerics_pad(k) / 32 * sizeof(struct activation_block) : 0;
-}
-
-/* Beside the totals of as many jobs as there may be. */
-static bool input_fits(const struct target *target, enum dtype activation, uint64_t k, unsigned columns)
-{
-	unsigned jobs = 2 * numerics_spans(k), totals = jobs < target->waves ? target->waves : jobs;
-
-	return k <= TARGET_SHARED_BYTES &&
-	       input_bytes(activation, k, columns) + scale_bytes(activation, k, columns) +
-	                       (uint64_t)totals * columns * 128 <=
-	               TARGET_SHARED_BYTES;
-}
-
-/* Elements that a group may make for itself; staged (matmul_stage.c), where int8 blocks cost less. At twice as many
- * they take as long as the stage that they save. */
-enum { NORM_FLOATS_MOST = 4096, NORM_BLOCKS_MOST = 2048, STAGED_FLOATS_MOST = 16384, STAGED_BLOCKS_MOST = 4096 };
-
-bool template_norm_inside(const struct target *target, enum dtype activation, uint64_t k, unsigned columns)
-{
-	const struct key key = {
-		.flags = KEY_NORM_IN, .activation = key_type(activation), .k = (uint32_t)k, .tile_n = (uint16_t)columns
-	};
-	const bool int8 = activation == DTYPE_Q8_0;
-
-	if (!target->lane_bytes || target->waves < 2 || columns > TEMPLATE_MAX_COLUMNS || k > UINT32_MAX)
-		return false;
-	if (matmul_stages(&key, target))
-		return columns * numerics_pad(k) <= (int8 ? STAGED_BLOCKS_MOST : STAGED_FLOATS_MOST) &&
-		       !matmul_refuse_stage(&key, target);
-	return columns * numerics_pad(k) <= (int8 ? NORM_BLOCKS_MOST : NORM_FLOATS_MOST) &&
-	       input_fits(target, activation, k, columns);
-}
-
-bool template_greatest(const struct target *target, uint64_t rows)
-{
-	return target->lane_bytes && target->waves > 1 && rows % 32 == 0;
-}
-
-const char *matmul_refuse_norm(const struct key *key, const struct target *target)
-{
-	if (!(key->flags & KEY_NORM_IN))
-		return key->flags & KEY_CENTRED ? "without a norm there is no mean to subtract" : NULL;
-	if (key->flags & KEY_AWAITED)
-		return NULL; /* which does it its own way */
-	if (!target->lane_bytes || target->waves < 2 || key->flags & (KEY_WIDE | KEY_MMA | KEY_BY_HEAD | KEY_EXPERTS))
-		return "norms are made inside by groups of waves, for plain tiles";
-	if (matmul_stages(key, target))
-		return matmul_refuse_stage(key, target);
-	return key->activation && input_fits(target, key_dtype(key->activation), key->k, key->tile_n)
-	               ? NULL
-	               : "the norm of a tile does not fit the shared bytes of a group";
-}
-
+/* Where a tile's inputs lie in the group's shared bytes. */
 static void make_input_room(struct matmul_group *g)
 {
-	const enum dtype activation = key_dtype(g->key->activation);
+	const struct matmul_recipe *r = g->recipe;
 
-	g->in = ir_shared(g->b, (int64_t)input_bytes(activation, g->key->k, g->key->tile_n));
-	if (is_int8(g->key))
-		g->ins = ir_shared(g->b, (int64_t)scale_bytes(activation, g->key->k, g->key->tile_n));
+	if (r->floats_bytes)
+		g->floats = ir_shared(g->b, (int64_t)r->floats_bytes);
+	g->in = r->in_bytes ? ir_shared(g->b, (int64_t)r->in_bytes) : g->floats;
+	if (r->scales_bytes)
+		g->ins = ir_shared(g->b, (int64_t)r->scales_bytes);
 }
 
 static void norm_tile(const struct matmul_group *g, ir_s tile)
@@ -233,7 +171,7 @@ static void norm_tile(const struct matmul_group *g, ir_s tile)
 	struct ir *b = g->b;
 	const struct key *key = g->key;
 
-	if (g->stages) {
+	if (g->recipe->source == MATMUL_STAGED) {
 		matmul_stage_tile(g, tile);
 		return;
 	}
@@ -244,8 +182,8 @@ static void norm_tile(const struct matmul_group *g, ir_s tile)
 	norm_emit_columns(b, &(struct norm_columns){
 				     .k = key->k,
 				     .columns = key->tile_n,
-				     .quantised = is_int8(key),
-				     .centred = key->flags & KEY_CENTRED,
+				     .quantised = g->recipe->int8,
+				     .centred = g->recipe->centred,
 				     .waves = g->waves,
 				     .x = x,
 				     .weight = weight,
@@ -263,7 +201,7 @@ static ir_s begin_tile(const struct matmul_group *g)
 	struct ir *b = g->b;
 	ir_s tiles = ir_sload64(b, g->arg, MATMUL_TILES * 8);
 
-	if (!g->parts)
+	if (!g->recipe->parts)
 		return ir_loop(b, tiles);
 	ir_s tile = ir_var_s(b, ir_part(b));
 	ir_loop(b, tiles);
@@ -276,7 +214,7 @@ static void end_tile(const struct matmul_group *g, ir_s tile)
 	struct ir *b = g->b;
 
 	ir_endloop(b);
-	if (!g->parts)
+	if (!g->recipe->parts)
 		return;
 	ir_set_s(b, tile, ir_sadd(b, tile, ir_parts(b)));
 	ir_endloop(b);
@@ -298,7 +236,7 @@ void matmul_group_blocks(const struct matmul_group *g, ir_s *base, ir_s *end)
 static void emit_group(const struct matmul_group *g)
 {
 	struct ir *b = g->b;
-	const bool awaited = g->key->flags & KEY_AWAITED, normed = g->key->flags & KEY_NORM_IN && !awaited;
+	const bool awaited = g->recipe->awaited, normed = g->recipe->normed && !awaited;
 	ir_s tile = awaited ? ir_sconst(b, 0) : (ir_s){ 0 };
 	ir_f from = { 0 };
 	if (normed) {
@@ -308,16 +246,19 @@ static void emit_group(const struct matmul_group *g)
 	ir_s base, end;
 	matmul_group_blocks(g, &base, &end);
 	ir_s left = ir_ssub(b, end, base);
-	ir_loop(b, g->together > 1 ? ir_sdivi(b, ir_saddi(b, left, g->together - 1), g->together) : left);
+	ir_loop(b, g->recipe->together > 1
+	                   ? ir_sdivi(b, ir_saddi(b, left, g->recipe->together - 1), g->recipe->together)
+	                   : left);
 	if (!normed && !awaited)
 		tile = begin_tile(g);
-	ir_s blocks = g->together > 1 ? ir_smin(b, ir_ssub(b, end, base), ir_sconst(b, g->together)) : ir_sconst(b, 1);
-	if (awaited && g->key->flags & KEY_RESIDUAL && matmul_awaits_early(g))
+	ir_s blocks = g->recipe->together > 1 ? ir_smin(b, ir_ssub(b, end, base), ir_sconst(b, g->recipe->together))
+	                                      : ir_sconst(b, 1);
+	if (awaited && g->recipe->epilogue & KEY_RESIDUAL && matmul_awaits_early(g))
 		from = matmul_await_from(g, base, blocks);
 	if (g->tile) {
 		g->tile(g->context, base, blocks, tile);
 	} else {
-		do_job(g, base, tile, share(g, ir_smuli(b, blocks, g->jobs), g->together * g->jobs));
+		do_job(g, base, tile, share(g, ir_smuli(b, blocks, g->jobs), g->recipe->together * g->jobs));
 		ir_endloop(b);
 	}
 	ir_barrier(b);
@@ -325,7 +266,7 @@ static void emit_group(const struct matmul_group *g)
 	ir_barrier(b);
 	if (!normed && !awaited)
 		end_tile(g, tile);
-	ir_set_s(b, base, ir_saddi(b, base, g->together));
+	ir_set_s(b, base, ir_saddi(b, base, g->recipe->together));
 	ir_endloop(b);
 	if (normed)
 		end_tile(g, tile);
@@ -353,9 +294,11 @@ static void route_tiles(const struct matmul_group *g, ir_s block)
 
 	for (unsigned width = g->key->tile_n; width >= 1; width /= 2) {
 		struct key key = *g->key;
+		struct matmul_recipe recipe = *g->recipe;
 		struct matmul_group narrow = *g;
-		key.tile_n = width;
+		key.tile_n = recipe.columns = width;
 		narrow.key = &key;
+		narrow.recipe = &recipe;
 		g->narrow(g->context, width);
 		matmul_route_tiles(b, g->key, &g->route, width);
 		route_tile(&narrow, block, done);
@@ -379,62 +322,28 @@ static void emit_routes(struct matmul_group *g)
 	ir_endloop(b);
 }
 
-/* target: where a key has tiles of all waves. */
-static unsigned together_of(const struct target *target, const struct key *key, unsigned waves)
-{
-	unsigned matrices = key->flags & KEY_PAIR ? 2 : 1, jobs = numerics_spans(key->k) * matrices;
-
-	if (target && template_floats(target, key))
-		return matmul_floats_together(target, key);
-	if (key->flags & KEY_MMA && key->tile_n >= TEMPLATE_MMA_SHARED)
-		return matmul_mma_shape(target, key).row_blocks / matrices;
-	return jobs < waves ? waves / jobs : 1;
-}
-
 void matmul_group_build(struct matmul_group *g)
 {
-	const bool experts = g->key->flags & KEY_EXPERTS;
+	const struct matmul_recipe *r = g->recipe;
 	struct ir *b = g->b;
 
-	g->spans = g->tile ? g->spans : numerics_spans(g->key->k);
-	g->matrices = g->key->flags & KEY_PAIR ? 2 : 1;
-	g->jobs = g->spans * g->matrices;
-	g->together = experts ? 1 : together_of(g->target, g->key, g->waves);
+	g->jobs = r->spans * r->matrices;
 	g->arg = ir_arg(b);
-	const int64_t totals = (int64_t)g->together * g->jobs * matmul_total_columns(g->key) * 128;
+	const int64_t totals = (int64_t)r->together * g->jobs * r->columns * 128;
 	g->sums = ir_shared(b, totals > g->room ? totals : g->room);
 	g->wave = ir_wave(b);
-	if (g->key->flags & KEY_AWAITED && g->key->flags & KEY_QUANTISED_OUT)
+	if (r->awaited && r->epilogue & KEY_QUANTISED_OUT)
 		g->scratch = ir_local(b, 32);
-	if (g->stages) {
-		matmul_stage_room(g);
-		if (g->key->flags & KEY_AWAITED) {
-			if (g->ask)
-				g->ask(g->context);
-			matmul_stage_tile(g, ir_sconst(b, 0));
-		}
-	} else if (g->key->flags & KEY_AWAITED) {
-		matmul_await_room(g);
-		if (g->ask)
-			g->ask(g->context);
-		matmul_await_stage(g);
-	} else if (g->key->flags & KEY_NORM_IN) {
+	if (matmul_makes_input(r))
 		make_input_room(g);
-	}
-	if (experts)
+	if (r->awaited && g->ask)
+		g->ask(g->context);
+	if (r->source == MATMUL_AWAITED)
+		matmul_await_stage(g);
+	else if (r->awaited)
+		matmul_stage_tile(g, ir_sconst(b, 0));
+	if (r->source == MATMUL_FROM_ROUTES)
 		emit_routes(g);
 	else
 		emit_group(g);
-}
-
-/* Few columns are one tile, but of floats. */
-bool template_matmul_parts(const struct target *target, const struct key *key)
-{
-	return template_floats(target, key) || (target->has_parts && key->kind == KEY_MATMUL && key->tile_n > 8 &&
-	                                        !(key->flags & (KEY_EXPERTS | KEY_NORM_IN | KEY_AWAITED)));
-}
-
-unsigned template_matmul_together(const struct target *target, const struct key *key)
-{
-	return together_of(target, key, target->waves);
 }

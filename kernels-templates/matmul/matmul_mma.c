@@ -47,7 +47,7 @@ struct mma {
 };
 
 static bool is_int8(const struct mma *m) { return m->activation == DTYPE_Q8_0; }
-static bool awaits(const struct mma *m) { return m->group.key->flags & KEY_AWAITED; }
+static bool awaits(const struct mma *m) { return m->group.recipe->awaited; }
 /* Bytes of a column of activations. */
 static uint32_t column_bytes(const struct mma *m) { return m->kp * (is_int8(m) ? 1 : 2); }
 
@@ -231,7 +231,8 @@ static void do_unpacked(struct mma *m, const struct matmul_job *j, ir_a from)
 	const struct weight_visitor v = { .context = m, .unit = visit_unit, .walk = visit_walk };
 
 	if (m->format->head_bytes) {
-		r.heads = ir_aaddi(b, from, (int64_t)m->span_units * m->group.spans * weight_pieces_unit(m->format));
+		r.heads = ir_aaddi(b, from,
+		                   (int64_t)m->span_units * m->group.recipe->spans * weight_pieces_unit(m->format));
 		r.first = ir_smuli(b, j->span, m->span_units);
 	}
 	for (unsigned i = 0; i < PIECES_SIZES; i++)
@@ -268,7 +269,7 @@ static void float_unit(const struct mma *m, unsigned units, unsigned u)
 /* Units whose loads may be under way at once, and leave room for their sums. Parts of a launch are company enough. */
 static unsigned interleave_units(const struct mma *m)
 {
-	return is_int8(m) && m->parts == 1 && !m->group.parts ? 4 : m->group.parts ? 1 : 2;
+	return is_int8(m) && m->parts == 1 && !m->group.recipe->parts ? 4 : m->group.recipe->parts ? 1 : 2;
 }
 
 static void walk(const struct mma *m, ir_a var, int64_t bytes)
@@ -359,26 +360,18 @@ static void ask(void *context)
 
 /* ---- keys */
 
-/* Formats whose quants are made signed bytes of a wave's own. */
-static bool may_unpack(const struct target *target, const struct weight_format *f)
+bool matmul_mma_may_unpack(const struct target *target, const struct weight_format *f)
 {
 	return target->local_operands && f && f->quants && !f->quants->is_wide;
 }
 
-uint32_t matmul_mma_own(const struct key *key)
-{
-	const struct weight_format *f = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
-
-	return key->flags & KEY_AWAITED && key->flags & KEY_MMA && f && f->quants
-	               ? ir_local_size(own_bytes(f->quants))
-	               : 0;
-}
+uint32_t matmul_mma_own_bytes(const struct weight_format *f) { return (uint32_t)own_bytes(f->quants); }
 
 bool template_mma(const struct target *target, enum dtype weight, enum dtype activation, bool bounded)
 {
 	bool floats = bounded && activation == DTYPE_F32 && (weight == DTYPE_F16 || weight == DTYPE_BF16),
 	     int8 = activation == DTYPE_Q8_0 &&
-	            (weight == DTYPE_Q8_0 || may_unpack(target, weight_format_find(weight)));
+	            (weight == DTYPE_Q8_0 || matmul_mma_may_unpack(target, weight_format_find(weight)));
 	return target->has_mma && (floats || int8);
 }
 
@@ -402,83 +395,35 @@ unsigned template_mma_tile_n(const struct target *target, enum dtype weight, uin
 	               : template_mma_narrow_n(k, flags);
 }
 
-static bool has_columns(const struct mma *m, const struct target *target, unsigned n)
+void matmul_mma_build(struct ir *b, const struct key *key, const struct target *target, const struct matmul_recipe *r)
 {
-	const struct key *key = m->group.key;
-	if (n >= TEMPLATE_MMA_SHARED)
-		return (n == TEMPLATE_MMA_WIDE && matmul_mma_pipes(target, m->format, key->k)) ||
-		       (n == TEMPLATE_MMA_SHARED && target->local_operands && matmul_mma_shares(m->format, key->k));
-	return n == IR_TILE || (n == 2 * IR_TILE && n <= template_mma_narrow_n(key->k, key->flags));
-}
+	struct mma m = {
+		.group = { .b = b,
+		           .key = key,
+		           .recipe = r,
+		           .waves = target->waves,
+		           .job = do_job,
+		           .ask = target->block_bytes ? ask : NULL,
+		           .context = &m },
+		.b = b,
+		.target = target,
+		.format = r->format,
+		.activation = key_dtype(key->activation),
+		.block_bytes = r->block_bytes,
+		.kp = (uint32_t)numerics_pad(key->k),
+		.unpacks = r->unpacks,
+		.half = r->awaited && r->columns <= MATMUL_HALF_TILE,
+		.parts = (key->tile_n + IR_TILE - 1) / IR_TILE
+	};
 
-static const char *refusal(const struct mma *m, const struct target *target)
-{
-	const struct key *key = m->group.key;
-	bool floats = key->weight == key->activation &&
-	              (key->weight == key_type(DTYPE_F16) || key->weight == key_type(DTYPE_BF16));
-
-	if (!target->has_mma || !target->lane_bytes)
-		return "this target has no products of matrices";
-	if (!(key->activation == key_type(DTYPE_Q8_0) && (key->weight == key_type(DTYPE_Q8_0) || m->unpacks)) &&
-	    !floats)
-		return "matrices of these formats are not multiplied";
-	if (floats != (key->numerics == NUMERICS_BOUNDED))
-		return floats ? "products of float matrices are of the bounded class"
-		              : "products of integer matrices are of the exact class";
-	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[m->format->type].block != 0)
-		return "rows and k must be positive, k a multiple of the weights' block";
-	if (!(key->flags & KEY_AWAITED) && !has_columns(m, target, key->tile_n))
-		return "a tile has 16 columns, or 32 where their totals fit, or 64 or 128 where operands may be shared";
-	if (key->tile_n == 0)
-		return "a tile has columns";
-	if (key->row_blocks != 1)
-		return "a unit has 1 row block";
-	if (m->block_bytes > INT32_MAX / 2 || (int64_t)m->kp * 2 * TEMPLATE_MMA_COLUMNS > INT32_MAX / 2 ||
-	    m->kp * 2 >= 1u << 24)
-		return "k is too large";
-	if ((int64_t)numerics_pad(key->rows) * 4 * TEMPLATE_MMA_COLUMNS > INT32_MAX)
-		return "there are too many rows";
-	return matmul_refuse_epilogue(key);
-}
-
-bool matmul_mma_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
-{
-	struct mma m = { .group = { .b = b,
-		                    .key = key,
-		                    .waves = target->waves,
-		                    .parts = template_matmul_parts(target, key),
-		                    .job = do_job,
-		                    .stages = matmul_stages(key, target),
-		                    .ask = target->block_bytes ? ask : NULL,
-		                    .context = &m },
-		         .b = b,
-		         .target = target,
-		         .parts = (key->tile_n + IR_TILE - 1) / IR_TILE };
-
-	m.format = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
-	m.kp = (uint32_t)numerics_pad(key->k);
-	if (!m.format || !key->activation)
-		return build_refuse(key, err, "this weight format is not computed with");
-	m.activation = key_dtype(key->activation);
-	m.block_bytes = (int64_t)weight_pieces_bytes(m.format, m.kp);
-	m.unpacks = is_int8(&m) && (m.format->type != DTYPE_Q8_0 || awaits(&m)) && may_unpack(target, m.format);
-	m.column = awaits(&m) ? matmul_stage_stride(key) : column_bytes(&m);
-	m.half = awaits(&m) && key->tile_n <= MATMUL_HALF_TILE;
-	m.scales_column = m.kp / 2 + (awaits(&m) ? MATMUL_COLUMN_PAD : 0);
-	const char *why = refusal(&m, target);
-	if (why)
-		return build_refuse(key, err, why);
-	if (matmul_mma_shape(target, key).stages) {
-		matmul_mma_piped_build(b, key, target);
-		return true;
+	if (r->operands != MATMUL_DIRECT) {
+		(r->operands == MATMUL_RING ? matmul_mma_piped_build : matmul_mma_shared_build)(b, key, target, r);
+		return;
 	}
-	if (key->tile_n == TEMPLATE_MMA_SHARED) {
-		matmul_mma_shared_build(b, key, target);
-		return true;
-	}
-	m.span_units = m.kp / numerics_spans(key->k) / PIECES_UNIT_K;
+	m.column = (uint32_t)r->column * (is_int8(&m) ? 1 : 2);
+	m.scales_column = m.kp / 2 + (r->awaited ? MATMUL_COLUMN_PAD : 0);
+	m.span_units = m.kp / r->spans / PIECES_UNIT_K;
 	if (m.unpacks)
-		m.own = ir_local(b, own_bytes(m.format->quants));
+		m.own = ir_local(b, r->own);
 	matmul_group_build(&m.group);
-	return true;
 }

@@ -81,7 +81,7 @@ static void do_step(const struct piped *m)
 	const int64_t columns = (int64_t)m->tiles * IR_TILE;
 	struct factors f = { 0 };
 
-	ir_copied(b, m->shape.stages - 2);
+	ir_copied(b, m->recipe->stages - 2);
 	ir_barrier(b);
 	ir_a at = ir_aadd(b, m->ring, m->from);
 	f.rows = piped_plus(m, at, m->row, PIPED_BLOCK_BYTES);
@@ -116,15 +116,15 @@ static ir_a totals_of(const struct piped *m)
 {
 	struct ir *b = m->b;
 	const struct matmul_group *g = &m->group;
-	const int64_t block = (int64_t)m->shape.columns * PIPED_SIDE * 4;
+	const int64_t block = (int64_t)m->recipe->columns * PIPED_SIDE * 4;
 	ir_s row = m->row;
-	ir_a at = piped_plus(m, g->sums, m->half, g->matrices * block);
+	ir_a at = piped_plus(m, g->sums, m->half, m->recipe->matrices * block);
 
-	if (g->matrices > 1) {
+	if (m->recipe->matrices > 1) {
 		at = piped_plus(m, at, ir_sandi(b, row, 1), block);
 		row = ir_sshri(b, row, 1);
 	}
-	at = piped_plus(m, at, row, m->shape.halves * g->matrices * block);
+	at = piped_plus(m, at, row, m->recipe->spans * m->recipe->matrices * block);
 	return piped_plus(m, at, m->side, (int64_t)m->tiles * IR_TILE * PIPED_SIDE * 4);
 }
 
@@ -198,7 +198,7 @@ static void do_tile(void *context, ir_s base, ir_s blocks, ir_s tile)
 
 	piped_begin_walk(m, base, blocks, tile);
 	make_sums(m);
-	ir_loop(b, ir_sconst(b, m->shape.stages - 1));
+	ir_loop(b, ir_sconst(b, m->recipe->stages - 1));
 	piped_copy(m, PIPED_ALL);
 	ir_endloop(b);
 	ir_s i = ir_loop(b, ir_sconst(b, m->spans));
@@ -253,46 +253,31 @@ bool matmul_mma_widens(const struct target *target, const struct weight_format *
 	       2 * turns(blocks, TEMPLATE_MMA_WIDE) <= turns(blocks, TEMPLATE_MMA_SHARED);
 }
 
-struct matmul_mma_shape matmul_mma_shape(const struct target *target, const struct key *key)
+bool matmul_mma_many_rows(const struct target *target, const struct key *key)
 {
-	const struct weight_format *f = weight_format_find(key_dtype(key->weight));
-	struct matmul_mma_shape s = { .row_blocks = 2, .columns = key->tile_n, .halves = 1 };
-
-	if (key->tile_n < TEMPLATE_MMA_SHARED || !matmul_mma_pipes(target, f, key->k))
-		return s;
-	const bool wide = key->tile_n == TEMPLATE_MMA_WIDE;
-	if (wide || row_blocks_of(target, key->rows, key->flags) >= MANY_BLOCKS)
-		s.row_blocks = 4;
-	else
-		s.halves = 2;
-	s.stages = !wide ? 4 : f->type == DTYPE_Q8_0 ? 2 : 3;
-	return s;
+	return row_blocks_of(target, key->rows, key->flags) >= MANY_BLOCKS;
 }
 
-void matmul_mma_piped_build(struct ir *b, const struct key *key, const struct target *target)
+void matmul_mma_piped_build(struct ir *b, const struct key *key, const struct target *target,
+                            const struct matmul_recipe *r)
 {
-	struct piped m = { .group = { .b = b,
-		                      .key = key,
-		                      .target = target,
-		                      .waves = target->waves,
-		                      .parts = template_matmul_parts(target, key),
-		                      .tile = do_tile,
-		                      .context = &m },
-		           .b = b,
-		           .activation = key_dtype(key->activation),
-		           .format = weight_format_find(key_dtype(key->weight)),
-		           .shape = matmul_mma_shape(target, key),
-		           .kp = (uint32_t)numerics_pad(key->k) };
+	struct piped m = {
+		.group = { .b = b, .key = key, .recipe = r, .waves = target->waves, .tile = do_tile, .context = &m },
+		.b = b,
+		.activation = key_dtype(key->activation),
+		.format = r->format,
+		.recipe = r,
+		.block_bytes = r->block_bytes,
+		.kp = (uint32_t)numerics_pad(key->k)
+	};
 
-	m.group.spans = m.shape.halves;
-	m.block_bytes = (int64_t)weight_pieces_bytes(m.format, m.kp);
-	m.spans = numerics_spans(key->k) / m.shape.halves;
+	m.spans = numerics_spans(key->k) / r->spans;
 	m.span_units = m.kp / numerics_spans(key->k) / PIECES_UNIT_K;
 	m.span_steps = m.span_units * (piped_is_int8(&m) ? 1 : 2) / PIPED_STEP_UNITS;
-	m.tiles = m.shape.columns / 2 / IR_TILE;
+	m.tiles = r->columns / 2 / IR_TILE;
 	if (m.tiles == PIPED_MOST_TILES && m.spans > 2)
 		m.own = ir_local(b, PIPED_SIDE * PIPED_MOST_TILES * IR_TILE * 4);
-	ir_a rings = ir_shared(b, m.shape.halves * piped_ring_bytes(&m));
+	ir_a rings = ir_shared(b, r->spans * piped_ring_bytes(&m));
 	ir_s wave = ir_wave(b);
 	m.half = ir_sdivi(b, wave, piped_waves_of_half(&m));
 	m.number = ir_sandi(b, wave, (int32_t)piped_waves_of_half(&m) - 1);

@@ -24,7 +24,7 @@ struct piped {
 	struct ir *b;
 	enum dtype activation;
 	const struct weight_format *format;
-	struct matmul_mma_shape shape;
+	const struct matmul_recipe *recipe;
 	uint32_t kp;
 	int64_t block_bytes;
 	unsigned spans /* of a half */, span_units /* of 32 k's */, span_steps, tiles;
@@ -53,28 +53,25 @@ static inline ir_a piped_plus(const struct piped *m, ir_a a, ir_s n, int64_t byt
 /* ---- a stage: rows as [row block][piece][row], columns as [column][piece, turned]; scales as f32 [column][unit] and
  * f16 [row block][row][unit] */
 
-static inline int32_t piped_columns_at(const struct piped *m)
-{
-	return (int32_t)m->shape.row_blocks * PIPED_BLOCK_BYTES;
-}
+static inline int32_t piped_columns_at(const struct piped *m) { return (int32_t)m->recipe->sides * PIPED_BLOCK_BYTES; }
 static inline int32_t piped_column_scales_at(const struct piped *m)
 {
-	return piped_columns_at(m) + (int32_t)m->shape.columns * PIPED_STEP_BYTES;
+	return piped_columns_at(m) + (int32_t)m->recipe->columns * PIPED_STEP_BYTES;
 }
 static inline int32_t piped_row_scales_at(const struct piped *m)
 {
-	return piped_column_scales_at(m) + (int32_t)m->shape.columns * PIPED_COLUMN_NUMBERS;
+	return piped_column_scales_at(m) + (int32_t)m->recipe->columns * PIPED_COLUMN_NUMBERS;
 }
 static inline int32_t piped_stage_bytes(const struct piped *m)
 {
-	return piped_is_int8(m) ? piped_row_scales_at(m) + (int32_t)m->shape.row_blocks * PIPED_SIDE * PIPED_ROW_NUMBERS
+	return piped_is_int8(m) ? piped_row_scales_at(m) + (int32_t)m->recipe->sides * PIPED_SIDE * PIPED_ROW_NUMBERS
 	                        : piped_column_scales_at(m);
 }
 static inline int64_t piped_ring_bytes(const struct piped *m)
 {
-	return (int64_t)m->shape.stages * piped_stage_bytes(m);
+	return (int64_t)m->recipe->stages * piped_stage_bytes(m);
 }
-static inline unsigned piped_waves_of_half(const struct piped *m) { return m->group.waves / m->shape.halves; }
+static inline unsigned piped_waves_of_half(const struct piped *m) { return m->group.waves / m->recipe->spans; }
 
 /* --- matmul_mma_piped_copies.c */
 

@@ -14,14 +14,14 @@ ir_s piped_next_stage(const struct piped *m, ir_s stage)
 	struct ir *b = m->b;
 	ir_s next = ir_saddi(b, stage, piped_stage_bytes(m));
 
-	if (m->shape.stages == 2)
+	if (m->recipe->stages == 2)
 		return ir_ssub(b, ir_sconst(b, piped_stage_bytes(m)), stage);
 	return ir_ssub(b, next, ir_smuli(b, ir_sdivi(b, next, piped_ring_bytes(m)), piped_ring_bytes(m)));
 }
 
 /* ---- a step */
 
-static unsigned columns_of_wave(const struct piped *m) { return m->shape.columns / piped_waves_of_half(m); }
+static unsigned columns_of_wave(const struct piped *m) { return m->recipe->columns / piped_waves_of_half(m); }
 
 enum { TURN_LAST = 4 * IR_PIECE_BYTES /* the last four of eight columns lie so else */ };
 
@@ -159,7 +159,7 @@ static ir_s row_block(const struct piped *m, ir_s base, ir_s blocks)
 	struct ir *b = m->b;
 	ir_s number = ir_sshri(b, m->number, 1), last = ir_saddi(b, blocks, -1);
 
-	if (m->group.matrices == 1)
+	if (m->recipe->matrices == 1)
 		return ir_sadd(b, base, ir_smin(b, number, last));
 	ir_s pair = ir_sadd(b, base, ir_smin(b, ir_sshri(b, number, 1), last));
 	return ir_sadd(b, ir_sshli(b, pair, 1), ir_sandi(b, number, 1));
@@ -172,10 +172,10 @@ void piped_begin_walk(struct piped *m, ir_s base, ir_s blocks, ir_s tile)
 	const int64_t column = piped_column_bytes(m), numbers = m->kp / 2;
 	ir_s block = row_block(m, base, blocks);
 	ir_a w = piped_plus(m, matmul_group_arg(g, MATMUL_W), block, m->block_bytes),
-	     x = piped_plus(m, matmul_group_arg(g, MATMUL_X), tile, m->shape.columns * column);
+	     x = piped_plus(m, matmul_group_arg(g, MATMUL_X), tile, m->recipe->columns * column);
 
 	w = piped_plus(m, w, m->half, m->spans * m->span_units * (int64_t)weight_pieces_unit(m->format));
-	x = piped_plus(m, piped_plus(m, x, m->number, columns_of_wave(m) * column), m->half, column / m->shape.halves);
+	x = piped_plus(m, piped_plus(m, x, m->number, columns_of_wave(m) * column), m->half, column / m->recipe->spans);
 	m->w = ir_var_a(b, w);
 	m->x = ir_var_a(b, x);
 	m->left = ir_var_s(b, ir_sconst(b, m->spans * m->span_steps));
@@ -184,8 +184,8 @@ void piped_begin_walk(struct piped *m, ir_s base, ir_s blocks, ir_s tile)
 	if (!piped_is_int8(m))
 		return;
 	m->unit = ir_var_s(b, ir_sconst(b, 0));
-	ir_a xs = piped_plus(m, matmul_group_arg(g, MATMUL_XS), tile, m->shape.columns * numbers);
+	ir_a xs = piped_plus(m, matmul_group_arg(g, MATMUL_XS), tile, m->recipe->columns * numbers);
 	xs = piped_plus(m, xs, m->number, columns_of_wave(m) * numbers);
-	xs = piped_plus(m, ir_aaddi(b, xs, offsetof(struct activation_block, d)), m->half, numbers / m->shape.halves);
+	xs = piped_plus(m, ir_aaddi(b, xs, offsetof(struct activation_block, d)), m->half, numbers / m->recipe->spans);
 	m->xs = ir_var_a(b, xs);
 }

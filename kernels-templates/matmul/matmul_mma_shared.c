@@ -279,7 +279,7 @@ static void begin_walk(struct mma_shared *m, ir_s base, ir_s blocks, ir_s tile)
 	const int64_t column = mma_column_bytes(m), blocks_of = m->kp / 2;
 	ir_s side = ir_sshri(b, m->brings, 1), number;
 
-	if (g->matrices > 1)
+	if (g->recipe->matrices > 1)
 		number = ir_sadd(b, ir_sshli(b, base, 1), side);
 	else
 		number = ir_sadd(b, base, ir_smin(b, side, ir_saddi(b, blocks, -1)));
@@ -327,8 +327,8 @@ static void do_tile(void *context, ir_s base, ir_s blocks, ir_s tile)
 			m->acc[p][h] = ir_var_t(b, ir_tconst(b, 0.0f));
 	do_spans(m);
 	/* [row block][half][matrix][column][32] */
-	ir_a at = mma_plus(m, g->sums, m->half, totals * g->matrices);
-	at = mma_plus(m, at, m->row_side, g->matrices > 1 ? totals : MMA_HALVES * totals);
+	ir_a at = mma_plus(m, g->sums, m->half, totals * g->recipe->matrices);
+	at = mma_plus(m, at, m->row_side, g->recipe->matrices > 1 ? totals : MMA_HALVES * totals);
 	store_totals(m, mma_plus(m, at, m->column_side, TILE_BYTES));
 }
 
@@ -341,26 +341,20 @@ bool matmul_mma_shares(const struct weight_format *f, uint64_t k)
 	       (as_they_lie || mma_may_bring(f, (unsigned)(numerics_pad(k) / spans / PIECES_UNIT_K)));
 }
 
-void matmul_mma_shared_build(struct ir *b, const struct key *key, const struct target *target)
+void matmul_mma_shared_build(struct ir *b, const struct key *key, const struct target *target,
+                             const struct matmul_recipe *r)
 {
 	struct mma_shared m = {
-		.group = { .b = b,
-		           .key = key,
-		           .target = target,
-		           .waves = target->waves,
-		           .parts = template_matmul_parts(target, key),
-		           .spans = MMA_HALVES,
-		           .tile = do_tile,
-		           .context = &m },
+		.group = { .b = b, .key = key, .recipe = r, .waves = target->waves, .tile = do_tile, .context = &m },
 		.b = b,
 		.activation = key_dtype(key->activation),
-		.format = weight_format_find(key_dtype(key->weight)),
+		.format = r->format,
 		.kp = (uint32_t)numerics_pad(key->k),
-		.spans = numerics_spans(key->k) / MMA_HALVES
+		.block_bytes = r->block_bytes,
+		.spans = numerics_spans(key->k) / r->spans
 	};
 
-	m.packed = mma_is_int8(&m) && m.format->type != DTYPE_Q8_0;
-	m.block_bytes = (int64_t)weight_pieces_bytes(m.format, m.kp);
+	m.packed = r->unpacks;
 	m.span_units = m.kp / (m.spans * MMA_HALVES) / PIECES_UNIT_K;
 	m.span_strips = m.span_units * (mma_is_int8(&m) ? 1 : 2);
 	m.group.room = MMA_HALVES * mma_half_bytes(&m);

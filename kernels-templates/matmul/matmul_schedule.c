@@ -243,18 +243,8 @@ static const char *refuse_parts(const struct key *key, const struct target *targ
 	return cut == cut_usual ? "stretches come out as they usually are" : NULL;
 }
 
-/* Cards, and what no kernel does. */
-static bool has_none(const struct key *key, const struct target *target)
-{
-	return target->lane_bytes || !target->vector_regs || key->flags & KEY_MMA || !key->weight ||
-	       !weight_format_for(key_dtype(key->weight), key_dtype(key->activation)) || !key->rows || !key->k ||
-	       !key->tile_n || key->tile_n > TEMPLATE_MAX_WIDE;
-}
-
 const char *matmul_schedule(const struct key *key, const struct target *target, struct matmul_schedule *out)
 {
-	if (has_none(key, target))
-		return key->schedule && !template_floats(target, key) ? "there is one schedule" : NULL;
 	if (key->schedule >> MATMUL_SCHEDULE_FIELDS * DIGIT_BITS)
 		return "a schedule has not so many fields";
 	struct matmul_shape s = matmul_shape(key, target);
@@ -280,14 +270,24 @@ const char *matmul_schedule(const struct key *key, const struct target *target, 
 	return why ? why : refuse_parts(key, target, &s, out, &usual);
 }
 
+struct matmul_schedule matmul_usual_schedule(const struct key *key, const struct target *target)
+{
+	const struct matmul_shape s = matmul_shape(key, target);
+
+	return usual_schedule(key, target, &s);
+}
+
 /* ---- lists */
 
-const char *matmul_schedule_refusal(const struct key *key)
-{
-	struct matmul_schedule ignored;
+static struct matmul_recipe recipe_of(const struct key *key) { return matmul_recipe(key, &target_table[key->target]); }
 
-	return matmul_schedule(key, &target_table[key->target], &ignored);
+/* Whether the recipe has a schedule. */
+static bool by_lanes(const struct matmul_recipe *r)
+{
+	return !r->refusal && (r->engine == MATMUL_LANES || r->engine == MATMUL_LANES_WIDE);
 }
+
+const char *matmul_schedule_refusal(const struct key *key) { return recipe_of(key).refusal; }
 
 static unsigned add_if_legal(const struct key *key, uint32_t schedule, uint32_t out[], unsigned n)
 {
@@ -310,9 +310,12 @@ static bool as_they_lie(const struct key *key)
 unsigned matmul_schedules(const struct key *key, uint32_t out[])
 {
 	unsigned n = 1;
-	bool once = key->tile_n == 1 && !(key->flags & KEY_WIDE);
+	const enum matmul_engine engine = recipe_of(key).engine;
+	bool once = key->tile_n == 1 && engine == MATMUL_LANES;
 
-	out[0] = template_floats(&target_table[key->target], key) ? key->schedule : 0;
+	out[0] = engine == MATMUL_SIDE_BY_SIDE ? key->schedule : 0;
+	if (engine != MATMUL_LANES && engine != MATMUL_LANES_WIDE)
+		return 1;
 	for (unsigned level = SCHEDULE_FIRST_LEVEL; level <= SCHEDULE_BOTH_LEVELS; level++)
 		if (guesses(key) || once)
 			n = add_if_legal(key, with_digit(0, LEVEL, level), out, n);
@@ -360,11 +363,11 @@ unsigned matmul_schedules_near(const struct key *key, unsigned field, uint32_t o
 
 uint32_t matmul_schedule_follow(const struct key *key, const struct key *one)
 {
-	struct matmul_schedule s;
+	const struct matmul_recipe r = recipe_of(one);
+	const uint32_t level = r.schedule.prefetch_level;
 	uint32_t both[1];
 
-	if (has_none(one, &target_table[one->target]) || matmul_schedule(one, &target_table[one->target], &s) ||
-	    (s.prefetch_level != SCHEDULE_SECOND_LEVEL && s.prefetch_level != SCHEDULE_BOTH_LEVELS))
+	if (!by_lanes(&r) || (level != SCHEDULE_SECOND_LEVEL && level != SCHEDULE_BOTH_LEVELS))
 		return 0;
 	return guesses(key) && add_if_legal(key, with_digit(0, LEVEL, SCHEDULE_BOTH_LEVELS), both, 0) ? both[0] : 0;
 }
@@ -373,12 +376,12 @@ uint32_t matmul_schedule_follow(const struct key *key, const struct key *one)
 
 const char *matmul_schedule_field(const struct key *key, unsigned field, uint32_t *value)
 {
-	struct matmul_schedule s;
+	struct matmul_recipe r = recipe_of(key);
 
 	assert(field < MATMUL_SCHEDULE_FIELDS);
-	if (has_none(key, &target_table[key->target]) || matmul_schedule(key, &target_table[key->target], &s))
+	if (!by_lanes(&r))
 		return NULL;
-	*value = *member(&s, field);
+	*value = *member(&r.schedule, field);
 	return fields[field].name;
 }
 
@@ -388,15 +391,15 @@ char *matmul_schedule_name(const struct key *key, char *out, size_t cap)
 		NULL, "weights into the first cache level", "weights into the second cache level",
 		"weights into the second cache level, then the first", "weights are not asked for ahead"
 	};
-	struct matmul_schedule s;
+	const struct matmul_recipe r = recipe_of(key);
+	const struct matmul_schedule s = r.schedule;
 	char ahead[32] = "", part[80] = "", turn[32] = "", stretch[48] = "";
 
-	if (template_floats(&target_table[key->target], key)) {
-		const unsigned sides = key->schedule & TEMPLATE_SIDES;
-		snprintf(out, cap, "%u row block%s a wave", sides, sides > 1 ? "s side by side" : "");
+	if (r.engine == MATMUL_SIDE_BY_SIDE) {
+		snprintf(out, cap, "%u row block%s a wave", r.sides, r.sides > 1 ? "s side by side" : "");
 		return out;
 	}
-	if (has_none(key, &target_table[key->target]) || matmul_schedule(key, &target_table[key->target], &s)) {
+	if (!by_lanes(&r)) {
 		snprintf(out, cap, "the usual way");
 		return out;
 	}

@@ -44,10 +44,12 @@ struct matmul_shape {
 	uint32_t blocks;                                                         /* of 32 rows */
 };
 
-/* key: matmul_refuse() has nothing against it. */
+/* key: matmul_refusal() has nothing against it. */
 struct matmul_shape matmul_shape(const struct key *key, const struct target *target);
-/* What key->schedule stands for. Returns NULL, or why this kernel cannot do that. */
+/* What key->schedule stands for, of lanes that own rows; matmul_recipe() asks. Returns NULL, or why this kernel cannot
+ * do that. What it stands for where it is 0. */
 const char *matmul_schedule(const struct key *key, const struct target *target, struct matmul_schedule *out);
+struct matmul_schedule matmul_usual_schedule(const struct key *key, const struct target *target);
 
 /* Two row blocks side by side, with int8: registers hold the integer sums of a unit, but not the totals too, which wait
  * in memory. */

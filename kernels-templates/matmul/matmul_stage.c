@@ -13,8 +13,7 @@
 enum {
 	QUAD = 128,   /* elements */
 	VECTORS = 32, /* of a column, whose loads stand side by side */
-	BATCH = 4,    /* the same, of a wave's quads */
-	MOST_K = 1 << 16
+	BATCH = 4     /* the same, of a wave's quads */
 };
 
 struct stage {
@@ -25,64 +24,6 @@ struct stage {
 	bool int8, norm, awaited;
 	ir_a x, raw; /* the tile's, in memory; shared: its floats */
 };
-
-static bool is_int8(const struct key *key) { return key->activation == key_type(DTYPE_Q8_0); }
-
-bool matmul_stages(const struct key *key, const struct target *target)
-{
-	const bool several = key->tile_n > 1 || (key->flags & KEY_AWAITED && key->flags & KEY_MMA);
-
-	return several && key->flags & (KEY_NORM_IN | KEY_AWAITED) && target->lane_bytes && target->waves > 1 &&
-	       target->shared_bytes > TARGET_SHARED_BYTES;
-}
-
-/* Columns that have room. */
-static unsigned columns_of(const struct key *key) { return matmul_total_columns(key); }
-
-uint32_t matmul_stage_stride(const struct key *key)
-{
-	uint32_t kp = (uint32_t)numerics_pad(key->k);
-
-	if (key->flags & KEY_AWAITED && key->flags & KEY_MMA)
-		return kp + MATMUL_COLUMN_PAD;
-	return is_int8(key) && !matmul_awaits_blocks(key) ? (kp + QUAD - 1) / QUAD * QUAD : kp;
-}
-
-/* Of int8 blocks that are awaited. */
-static uint64_t scales_bytes(const struct key *key)
-{
-	const uint64_t column = numerics_pad(key->k) / 32 * sizeof(struct activation_block);
-
-	return columns_of(key) * (key->flags & KEY_MMA ? column + MATMUL_COLUMN_PAD : column);
-}
-
-uint64_t matmul_stage_bytes(const struct key *key)
-{
-	uint64_t all = (uint64_t)columns_of(key) * matmul_stage_stride(key);
-
-	if (!is_int8(key))
-		return all * 4;
-	return matmul_awaits_blocks(key) ? all + scales_bytes(key) : all * 4 + all + all / 32 * MATMUL_MADE_BLOCK;
-}
-
-const char *matmul_refuse_stage(const struct key *key, const struct target *target)
-{
-	unsigned jobs = numerics_spans(key->k) * (key->flags & KEY_PAIR ? 2 : 1);
-	uint64_t totals = (uint64_t)(jobs < target->waves ? target->waves : jobs) * matmul_total_columns(key) * 128;
-
-	/* More of those that have several row blocks side by side. */
-	if (!is_int8(key) && target->has_parts && !(key->flags & KEY_AWAITED))
-		totals = matmul_floats_totals(target, key->tile_n);
-	if (!matmul_stages(key, target) || key->tile_n > TEMPLATE_MAX_COLUMNS)
-		return "inputs of several columns are staged by groups of waves with many shared bytes";
-	/* Products of matrices have what copies ahead leave, which are of so many bytes of each wave at least. */
-	enum { COPIES_LEAST = 3 << 10 };
-	const bool matrices = key->flags & KEY_AWAITED && key->flags & KEY_MMA;
-	const uint64_t most = matrices ? target->block_bytes - target->waves * COPIES_LEAST : matmul_shared(target);
-	return key->k <= MOST_K && matmul_stage_bytes(key) + totals + target->waves * matmul_mma_own(key) <= most
-	               ? NULL
-	               : "what is staged does not fit the shared bytes of a group";
-}
 
 /* ---- floats to shared bytes */
 
@@ -254,7 +195,7 @@ static void norm_column(const struct stage *s, const struct scale *c, ir_a x, ir
 static void norm_all(const struct stage *s)
 {
 	struct ir *b = s->b;
-	struct scale c = { .centred = s->g->key->flags & KEY_CENTRED };
+	struct scale c = { .centred = s->g->recipe->centred };
 	ir_a weight = matmul_group_arg(s->g, MATMUL_NORM);
 	ir_f eps = ir_fbcast(b, s->g->arg, MATMUL_EPS * 8), last[VECTORS];
 	ir_s column = each_of(s, s->columns, 1);
@@ -290,22 +231,6 @@ static void quantise_raw(const struct stage *s, uint32_t n)
 
 /* ---- all of it */
 
-void matmul_stage_room(struct matmul_group *g)
-{
-	const struct key *key = g->key;
-	int64_t all = (int64_t)columns_of(key) * matmul_stage_stride(key);
-
-	const bool blocks = matmul_awaits_blocks(key);
-
-	if (!blocks)
-		g->floats = ir_shared(g->b, all * 4);
-	g->in = g->floats;
-	if (is_int8(key)) {
-		g->in = ir_shared(g->b, all);
-		g->ins = ir_shared(g->b, blocks ? (int64_t)scales_bytes(key) : all / 32 * MATMUL_MADE_BLOCK);
-	}
-}
-
 /* 16 bytes a lane, and what is left by the first wave. */
 static void zero_bytes(const struct stage *s, ir_a from, uint32_t bytes)
 {
@@ -328,22 +253,23 @@ static void zero_bytes(const struct stage *s, ir_a from, uint32_t bytes)
 
 void matmul_stage_no_columns(const struct matmul_group *g)
 {
-	const struct key *key = g->key;
-	const uint32_t column = matmul_stage_stride(key), scales = (uint32_t)(scales_bytes(key) / columns_of(key)),
-		       none = columns_of(key) - key->tile_n;
+	const struct matmul_recipe *r = g->recipe;
+	const uint32_t tile = g->key->tile_n, column = (uint32_t)r->column,
+		       scales = (uint32_t)(r->scales_bytes / r->columns), none = r->columns - tile;
 	const struct stage s = { .g = g, .b = g->b };
 
 	if (!none)
 		return;
-	zero_bytes(&s, ir_aaddi(g->b, g->in, (int64_t)key->tile_n * column), none * column);
-	zero_bytes(&s, ir_aaddi(g->b, g->ins, (int64_t)key->tile_n * scales), none * scales);
+	zero_bytes(&s, ir_aaddi(g->b, g->in, (int64_t)tile * column), none * column);
+	zero_bytes(&s, ir_aaddi(g->b, g->ins, (int64_t)tile * scales), none * scales);
 }
 
 void matmul_stage_tile(const struct matmul_group *g, ir_s tile)
 {
 	struct ir *b = g->b;
 	const struct key *key = g->key;
-	if (matmul_awaits_blocks(key)) {
+	const struct matmul_recipe *r = g->recipe;
+	if (r->blocks) {
 		matmul_await_blocks(g);
 		return;
 	}
@@ -352,10 +278,10 @@ void matmul_stage_tile(const struct matmul_group *g, ir_s tile)
 		           .k = key->k,
 		           .columns = key->tile_n,
 		           .vectors = (uint32_t)numerics_pad(key->k) / 32,
-		           .stride = matmul_stage_stride(key),
-		           .int8 = is_int8(key),
-		           .norm = key->flags & KEY_NORM_IN,
-		           .awaited = key->flags & KEY_AWAITED,
+		           .stride = (uint32_t)r->column,
+		           .int8 = r->int8,
+		           .norm = r->normed,
+		           .awaited = r->awaited,
 		           .raw = g->floats };
 
 	ir_s first = matmul_group_first(g, tile);

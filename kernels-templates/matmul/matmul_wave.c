@@ -163,12 +163,12 @@ static void do_job(void *context, const struct matmul_job *j)
 		                          .unit = visit_unit,
 		                          .walk = visit_walk };
 	ir_s at = ir_smuli(b, j->number, m->block_bytes);
-	if (g->key->flags & KEY_EXPERTS)
+	if (g->recipe->source == MATMUL_FROM_ROUTES)
 		at = ir_sadd(b, at, ir_smuli(b, j->expert, matmul_expert_bytes(g->key, m->block_bytes)));
 	ir_a from = ir_aadd(b, matmul_group_arg(g, MATMUL_W), at);
 
 	if (m->format->head_bytes) {
-		r.heads = ir_aaddi(b, from, (int64_t)m->span_units * g->spans * weight_pieces_unit(m->format));
+		r.heads = ir_aaddi(b, from, (int64_t)m->span_units * g->recipe->spans * weight_pieces_unit(m->format));
 		r.first = ir_smuli(b, j->span, m->span_units);
 	}
 	r.at[0] = ir_var_a(b, ir_aadd(b, from,
@@ -202,40 +202,29 @@ static void narrow(void *context, unsigned columns)
 	m->columns = columns;
 }
 
-bool matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+void matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, const struct matmul_recipe *r)
 {
 	struct wave m = {
 		.group = { .b = b,
 		           .key = key,
+		           .recipe = r,
 		           .waves = target->waves,
-		           .parts = template_matmul_parts(target, key),
 		           .job = do_job,
 		           .narrow = narrow,
 		           .ask = target->block_bytes ? ask : NULL,
 		           .context = &m },
 		.b = b,
 		.target = target,
+		.format = r->format,
+		.int8 = r->int8,
+		.xs_step = r->scales,
+		.kp = (uint32_t)numerics_pad(key->k),
+		.in_width = (uint32_t)r->column,
+		.block_bytes = r->block_bytes,
 		.columns = key->tile_n,
-		.turn_code = target->has_parts && !(key->flags & KEY_AWAITED) ? WAVE_TURN_CODE_PARTS : WAVE_TURN_CODE
+		.turn_code = target->has_parts && !r->awaited ? WAVE_TURN_CODE_PARTS : WAVE_TURN_CODE
 	};
 
-	m.format = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
-	m.int8 = key->activation == key_type(DTYPE_Q8_0);
-	m.kp = (uint32_t)numerics_pad(key->k);
-	const bool stages = matmul_stages(key, target);
-	m.group.stages = stages;
-	m.in_width = stages ? matmul_stage_stride(key) : (uint32_t)matmul_in_width(key);
-	const bool made = (stages || key->flags & KEY_AWAITED) && !matmul_awaits_blocks(key);
-	m.xs_step = made ? MATMUL_MADE_BLOCK : sizeof(struct activation_block);
-	if (m.format)
-		m.block_bytes = (int64_t)weight_pieces_bytes(m.format, m.kp);
-	const char *why = matmul_refuse(key, m.format, m.block_bytes, TEMPLATE_MAX_COLUMNS, 2);
-	if (!why)
-		why = matmul_refuse_experts(key, m.block_bytes, MATMUL_EXPERTS_COLUMNS);
-	if (why)
-		return build_refuse(key, err, why);
-
-	m.span_units = m.kp / numerics_spans(key->k) / PIECES_UNIT_K;
+	m.span_units = m.kp / r->spans / PIECES_UNIT_K;
 	matmul_group_build(&m.group);
-	return true;
 }

@@ -424,23 +424,16 @@ static void emit_blocks(struct wide *m)
 	ir_endloop(b);
 }
 
-bool matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+void matmul_wide_build(struct ir *b, const struct key *key, const struct target *target, const struct matmul_recipe *r)
 {
-	const struct weight_format *packed = matmul_format(key, target);
-	const uint64_t elements = numerics_pad(key->k) / weight_element_k(key_dtype(key->activation));
-	int64_t block_bytes = packed ? (int64_t)weight_run_bytes(packed, elements) : 0;
-	const char *why = target->lane_bytes ? "this target has no wide tiles"
-	                                     : matmul_refuse(key, packed, block_bytes, TEMPLATE_MAX_WIDE, 1);
-	struct matmul_schedule schedule;
 	struct wide m;
 
-	if (why || (why = matmul_schedule(key, target, &schedule)))
-		return build_refuse(key, err, why);
-	wide_shape_key(&m, key, target, schedule.k_block_bytes);
+	wide_shape_key(&m, key, target, r->schedule.k_block_bytes);
+	m.part_columns = r->panel;
 	m.b = b;
-	m.schedule = schedule;
+	m.schedule = r->schedule;
 	m.results = (struct matmul_results){
-		.b = b, .key = key, .arg = ir_arg(b), .spans = m.spans, .matrices = m.matrices, .columns = m.columns
+		.b = b, .key = key, .recipe = r, .arg = ir_arg(b), .spans = m.spans, .columns = m.columns
 	};
 	m.results.sums = ir_local(b, m.spans * matmul_span_bytes(&m.results));
 	if (wide_unpacks(&m))
@@ -449,5 +442,4 @@ bool matmul_wide_build(struct ir *b, const struct key *key, const struct target 
 	if (m.tiles)
 		m.products = ir_local(b, (int64_t)m.turn_k / NUMERICS_BLOCK * m.part_columns * 128);
 	emit_blocks(&m);
-	return true;
 }

@@ -167,3 +167,11 @@ struct matmul_wide_shape matmul_wide_shape(const struct key *key, const struct t
 	wide_shape_key(&m, key, target, stretch);
 	return (struct matmul_wide_shape){ m.part_columns, m.segment, m.whole };
 }
+
+void matmul_wide_inputs(const struct key *key, const struct target *target, unsigned *panel, bool *offset)
+{
+	const enum dtype weight = key_dtype(key->weight), activation = key_dtype(key->activation);
+
+	*panel = template_wide_panel(target, weight, activation, key->tile_n);
+	*offset = template_wide_interleave(target, weight, activation, key->tile_n) & KEY_UNSIGNED;
+}

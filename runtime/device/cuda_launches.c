@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "kernels-templates/templates.h"
+#include "kernels-templates/matmul/recipe.h"
 #include "runtime/device/cuda_pass.h"
 
 enum { MOST_PARTS = 1 << 15, MOST_BLOCKS = 65535, MOST_ALIKE = 4096 };
@@ -49,10 +49,11 @@ static void deal(const struct cuda_stream *s, struct cuda_plan *c, unsigned card
 	const struct target *t = d->device.facts.target;
 	const struct cuda_units units = cuda_units_of(d, card, l);
 	struct cuda_side *side = &c->side[card];
-	const uint64_t tiles = template_matmul_parts(t, &k->key) ? l->arg[MATMUL_TILES] : 1;
-	const bool large = k->key.flags & KEY_MMA && k->key.tile_n >= TEMPLATE_MMA_SHARED && tiles <= MOST_PARTS;
-	const bool floats = template_floats(t, &k->key), at_once = large || tiles > 1 || floats;
-	uint64_t waves = k->cooperative ? 1 : t->waves, each = at_once ? template_matmul_together(t, &k->key) : waves,
+	const struct matmul_recipe r = matmul_recipe(&k->key, t);
+	const uint64_t tiles = r.parts ? l->arg[MATMUL_TILES] : 1;
+	const bool large = r.operands != MATMUL_DIRECT && tiles <= MOST_PARTS;
+	const bool floats = r.engine == MATMUL_SIDE_BY_SIDE, at_once = large || tiles > 1 || floats;
+	uint64_t waves = k->cooperative ? 1 : t->waves, each = at_once ? r.together : waves,
 		 most = large ? MOST_BLOCKS : k->resident, blocks = (units.n + each - 1) / each;
 
 	most = s->most_blocks ? s->most_blocks : most, blocks = blocks < most ? blocks : most;
@@ -125,7 +126,7 @@ static int launch_on(const struct cuda_stream *s, struct cuda_plan *c, unsigned 
 	struct cuda_side *side = &c->side[card];
 	struct ptx_launch *l = &side->launch[i];
 	struct cuda_launch_attribute attribute = { .id = CUDA_LAUNCH_OVERLAPS, .of = { .value = 1 } };
-	const bool parts = template_matmul_parts(t, &k->key); /* else there is one */
+	const bool parts = matmul_recipe(&k->key, t).parts; /* else there is one */
 	const struct cuda_launch_config config = {
 		.grid = { parts ? side->parts[i] : side->blocks[i], parts ? side->blocks[i] : 1, n },
 		.block = { t->waves * t->lanes, 1, 1 },

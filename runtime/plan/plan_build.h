@@ -77,11 +77,15 @@ void plan_barrier(struct plan_builder *b);
 struct plan_tiles {
 	uint32_t first, width, tiles, flags;
 	uint32_t schedule; /* the key's */
-	uint32_t missing;  /* columns that the last tile lacks (template_floats_short()) */
+	uint32_t missing;  /* columns that the last tile lacks (recipe.h: short_last) */
 };
 static inline uint32_t plan_tiles_columns(const struct plan_tiles *t) { return t->width * t->tiles - t->missing; }
 static inline uint32_t plan_tiles_end(const struct plan_tiles *t) { return t->first + plan_tiles_columns(t); }
 
+/* The key of a matmul of so many columns, to ask for its recipe: as ops have it, but for biases, what the activation
+ * function is, and the code generator's id. */
+struct key plan_matmul_key(const struct plan_options *opt, const struct weights_matrix *w, uint32_t flags,
+                           uint32_t columns);
 /* What a matmul with such weights reads: f32, or int8 blocks. */
 enum dtype plan_activation(const struct plan_options *opt, enum dtype weight);
 /* The same of a matrix whose kernels have such flags; BF16 where f32 is multiplied in pairs. */

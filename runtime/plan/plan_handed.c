@@ -6,6 +6,7 @@
  * form stands behind a barrier as ever, and may read there. An editor keeps that nothing in the region is written twice
  * and that nobody but ops that give write there (tests/runtime/t_handed.c).
  */
+#include "kernels-templates/matmul/recipe.h"
 #include "kernels-templates/signature.h"
 #include "runtime/plan/plan_build.h"
 
@@ -89,15 +90,9 @@ enum { MATRICES_FROM = 5 };
 
 static bool is_awaited(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens)
 {
-	struct key key = plan_key(b, KEY_MATMUL);
+	const struct key key = plan_matmul_key(b->opt, w, flags | KEY_AWAITED, tokens);
 
-	key.weight = key_type(w->type);
-	key.activation = key_type(plan_activation(b->opt, w->type));
-	key.rows = (uint32_t)w->rows;
-	key.k = (uint32_t)w->k;
-	key.tile_n = tokens;
-	key.flags = flags;
-	return template_matmul_awaits(b->opt->target, &key);
+	return !matmul_recipe(&key, b->opt->target).refusal;
 }
 
 /* What does not fit a group's shared bytes is done in two tiles, each of half an operand's columns. */

@@ -428,11 +428,6 @@ static uint32_t norm_rows_wanted(struct plan_builder *b, const float *weight, bo
 	return rows;
 }
 
-bool plan_keeps_greatest(const struct model_spec *s, const struct target *target)
-{
-	return template_greatest(target, s->vocab) && !s->logit_scale.given && !s->logit_cap.given;
-}
-
 /* The product that makes logits of so many rows, from row `first` on. */
 static void add_logits(struct plan_builder *b, const struct weights *w, struct activations in, uint32_t first,
                        uint32_t rows)

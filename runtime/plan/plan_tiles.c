@@ -5,6 +5,7 @@
  */
 #include <assert.h>
 
+#include "kernels-templates/matmul/recipe.h"
 #include "runtime/plan/plan_build.h"
 
 enum dtype plan_activation(const struct plan_options *opt, enum dtype weight)
@@ -19,6 +20,26 @@ enum dtype plan_matmul_activation(const struct plan_options *opt, const struct w
 	return opt->bounded && act == DTYPE_F32 && !(flags & KEY_BY_HEAD) && template_dot2(opt->target, w->type)
 	               ? DTYPE_BF16
 	               : act;
+}
+
+struct key plan_matmul_key(const struct plan_options *opt, const struct weights_matrix *w, uint32_t flags,
+                           uint32_t columns)
+{
+	const enum dtype act = plan_matmul_activation(opt, w, flags);
+
+	return (struct key){
+		.kind = KEY_MATMUL,
+		.target = (uint8_t)opt->target->id,
+		.weight = key_type(w->type),
+		.activation = key_type(act),
+		.numerics = act == DTYPE_BF16 ? NUMERICS_BOUNDED : NUMERICS_EXACT,
+		.row_blocks = 1,
+		.act = flags & (KEY_PAIR | KEY_GATED) ? ACT_SILU : ACT_NONE,
+		.rows = (uint32_t)w->rows,
+		.k = (uint32_t)w->k,
+		.tile_n = columns,
+		.flags = flags
+	};
 }
 
 /* So many tiles of int8 are alike, of one op, which reads and unpacks weights once; another op's would do so again.
@@ -134,6 +155,23 @@ unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits
 	return n + cut_columns(done, tokens - done, width, alike(opt, act, wide), wide ? KEY_WIDE : 0, out + n);
 }
 
+/* Whether there is such a kernel with a norm inside, and that costs every group less than another stage does. At twice
+ * as many elements it takes as long as the stage that it saves. */
+static bool norm_pays(const struct key *plain)
+{
+	enum { FLOATS_MOST = 4096, BLOCKS_MOST = 2048, STAGED_FLOATS_MOST = 16384, STAGED_BLOCKS_MOST = 4096 };
+	struct key key = *plain;
+
+	key.flags |= KEY_NORM_IN;
+	const struct matmul_recipe r = matmul_recipe(&key, &target_table[key.target]);
+	const bool staged = r.source == MATMUL_STAGED;
+	const uint64_t most = r.int8   ? staged ? STAGED_BLOCKS_MOST : BLOCKS_MOST
+	                      : staged ? STAGED_FLOATS_MOST
+	                               : FLOATS_MOST;
+
+	return !r.refusal && key.tile_n * numerics_pad(key.k) <= most;
+}
+
 bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens)
 {
 	struct plan_tiles t[PLAN_CUTS_MOST];
@@ -142,8 +180,23 @@ bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix 
 		return b->n == 1;
 	if (plan_cut_matmul(b->opt, b->p->logits, w, flags, tokens, t) > 1 || t[0].flags)
 		return false;
-	return template_norm_inside(b->opt->target, plan_activation(b->opt, w->type), w->k,
-	                            b->opt->general || tokens <= TEMPLATE_MAX_COLUMNS ? t[0].width : tokens);
+	struct key key = plan_matmul_key(b->opt, w, flags,
+	                                 b->opt->general || tokens <= TEMPLATE_MAX_COLUMNS ? t[0].width : tokens);
+	return norm_pays(&key);
+}
+
+bool plan_keeps_greatest(const struct model_spec *s, const struct target *target)
+{
+	const struct key key = { .kind = KEY_MATMUL,
+		                 .weight = key_type(DTYPE_F32),
+		                 .activation = key_type(DTYPE_F32),
+		                 .row_blocks = 1,
+		                 .rows = s->vocab,
+		                 .k = NUMERICS_BLOCK,
+		                 .tile_n = 1,
+		                 .flags = KEY_GREATEST };
+
+	return !s->logit_scale.given && !s->logit_cap.given && !matmul_recipe(&key, target).refusal;
 }
 
 /* ---- what does not depend on how many tokens there are need not be looked at again */
@@ -205,8 +258,9 @@ bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec
 			if (!l->matrix[m].packed || *it)
 				continue;
 			*it = true;
-			bool inside = template_norm_inside(opt->target, plan_activation(opt, l->matrix[m].type),
-			                                   spec->hidden, opt->general ? 1 : tokens);
+			struct key key = plan_matmul_key(opt, &l->matrix[m], 0, opt->general ? 1 : tokens);
+			key.k = spec->hidden;
+			bool inside = norm_pays(&key);
 			is_new |= note_matmul(seen, &l->matrix[m], by_head ? KEY_BY_HEAD : 0, tokens, opt, inside);
 		}
 	}

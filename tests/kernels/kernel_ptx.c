@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "jit/ptx/ptx.h"
+#include "kernels-templates/matmul/recipe.h"
 #include "runtime/device/cuda_simulated.h"
 #include "kernels-templates/templates.h"
 #include "tests/kernels/kernel_ptx.h"
@@ -74,7 +75,7 @@ static void load(struct kernel_ptx *k, const struct object *o)
 	memcpy(text, o->code, o->code_bytes);
 	text[o->code_bytes] = 0;
 	k->cooperative = o->cooperative;
-	k->parts = template_matmul_parts(k->card->device.facts.target, &k->key);
+	k->parts = matmul_recipe(&k->key, k->card->device.facts.target).parts;
 	k->shared_bytes = ptx_shared_bytes(o, k->waves);
 	must_succeed(k, api->module_load(&k->module, text));
 	must_succeed(k, api->module_function(&k->function, k->module, PTX_ENTRY));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "jit/ir/lanes.h"
+#include "kernels-templates/matmul/recipe.h"
 #include "tests/kernels/kernel_run.h"
 #include "tests/kernels/plain.h"
 #include "tests/kernels/plain_attention.h"
@@ -340,20 +341,17 @@ void same_output(const char *what, const struct kernel_way *way, const struct pr
 
 bool takes_way(const struct target *target, const struct key *key)
 {
-	if (key->flags & KEY_GREATEST && !template_greatest(target, key->rows))
+	/* t_recipe.c judges what these say. */
+	if (key->flags & (KEY_GREATEST | KEY_AWAITED | KEY_NORM_IN) && matmul_recipe(key, target).refusal)
 		return false;
 	if (has_dot2(key) && (!template_dot2(target, weight_type(key)) || key->flags & (KEY_AWAITED | KEY_NORM_IN)))
-		return false;
-	if (key->flags & KEY_AWAITED && !template_matmul_awaits(target, key))
 		return false;
 	if (key->flags & KEY_MMA)
 		return template_mma(target, weight_type(key), (enum dtype)(key->activation - 1), false) &&
 		       (key->tile_n <= TEMPLATE_MMA_COLUMNS ||
 		        key->tile_n <= template_mma_tile_n(target, weight_type(key), UINT32_MAX, key->k, key->flags));
-	if (key->flags & KEY_AWAITED)
+	if (key->flags & (KEY_AWAITED | KEY_NORM_IN))
 		return true;
-	if (key->flags & KEY_NORM_IN)
-		return template_norm_inside(target, (enum dtype)(key->activation - 1), key->k, key->tile_n);
 	return key->flags & KEY_WIDE ? template_wide_weights(target, weight_type(key))
 	                             : key->tile_n <= template_tile_n(target);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels-templates/matmul/matmul_schedule.h"
+#include "kernels-templates/matmul/recipe.h"
 #include "tests/kernels/kernel_run.h"
 #include "tests/kernels/plain_quants.h"
 #include "tests/support/shared.h"
@@ -17,10 +17,9 @@ enum { DIGITS = 16 /* of a field */, ALONE_MOST = MATMUL_SCHEDULE_FIELDS * DIGIT
 static bool has_schedule(const struct target *t, const struct key *key, uint32_t schedule)
 {
 	struct key k = *key;
-	struct matmul_schedule ignored;
 
 	k.schedule = schedule;
-	return !matmul_schedule(&k, t, &ignored);
+	return !matmul_recipe(&k, t).refusal;
 }
 
 /* Those that differ from the usual one in one field; the distance of several columns comes with both levels. */

@@ -1,4 +1,5 @@
 /* tests/kernels/signature_draws_matmul.c - random matmuls of every sort, for signature_trial.h. */
+#include "kernels-templates/matmul/recipe.h"
 #include "tests/kernels/signature_draws.h"
 #include "tests/support/weight_types.h"
 
@@ -66,7 +67,7 @@ static void draw_plain(struct trial *t)
 	if (!k->tile_n)
 		return;
 	set_tiles(t, (tokens + k->tile_n - 1) / k->tile_n);
-	if (template_floats_short(k->tile_n) && template_floats(t->target, k) && tokens >= k->tile_n)
+	if (matmul_recipe(k, t->target).short_last && tokens >= k->tile_n)
 		t->columns = tokens;
 }
 

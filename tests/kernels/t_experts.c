@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels-templates/matmul/matmul_schedule.h"
+#include "kernels-templates/matmul/recipe.h"
 #include "tests/kernels/kernel_run.h"
 #include "tests/kernels/plain.h"
 #include "tests/kernels/plain_quants.h"
@@ -196,9 +196,8 @@ static void run_schedules(const struct kernel_way *way, struct choice *c)
 	for (uint32_t level = 1; level <= 4; level++)
 		list[n++] = 0x2000 | level;
 	for (unsigned i = 1; i < n; i++) {
-		struct matmul_schedule ignored;
 		c->key.schedule = key.schedule = list[i];
-		if (!matmul_schedule(&key, &way->target, &ignored)) {
+		if (!matmul_recipe(&key, &way->target).refusal) {
 			run(way, c);
 			schedules_run += list[i] >> 12 == 2;
 		}

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "kernels-templates/matmul/recipe.h"
 #include "tests/runtime/plan_memory.h"
 #include "tests/runtime/plan_checker.h"
 
@@ -222,8 +223,7 @@ void plan_check_tiles(struct checker *c, const struct key *k, const uint64_t *ar
 	const uint64_t room = arg[MATMUL_TILES] * k->tile_n, columns = arg[MATMUL_COLUMNS];
 
 	plan_require(c, columns <= room && room - columns < k->tile_n && columns >= k->tile_n, "tiles");
-	plan_require(c, columns == room || (template_floats(c->opt->target, k) && template_floats_short(k->tile_n)),
-	             "tiles that are full");
+	plan_require(c, columns == room || matmul_recipe(k, c->opt->target).short_last, "tiles that are full");
 }
 
 /* Which kernels a matmul may use for these weights and with these options. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels-templates/matmul/recipe.h"
 #include "runtime/plan/plan_build.h"
 #include "runtime/session.h"
 #include "tests/runtime/mixed_model.h"
@@ -419,7 +420,7 @@ static void check_floats(const struct weights_matrix *w, uint32_t flags, uint32_
 			                 .tile_n = t[i].width,
 			                 .flags = flags,
 			                 .schedule = t[i].schedule };
-		const bool sides = template_floats(o.target, &key);
+		const bool sides = matmul_recipe(&key, o.target).engine == MATMUL_SIDE_BY_SIDE;
 		if (t[i].first != end || t[i].missing >= t[i].width || plan_tiles_columns(&t[i]) < t[i].width ||
 		    t[i].flags || sides != (t[i].schedule != 0) || (tokens >= 4 && n == 1 && !sides) ||
 		    (t[i].missing && !(sides && template_floats_short(t[i].width))))
