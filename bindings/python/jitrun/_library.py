@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import ctypes
 import json
+import operator
 import os
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple, Type
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Type
 
 from .errors import raise_for
 
@@ -82,7 +83,10 @@ def text_bytes(text: Any, name: str) -> bytes:
     if isinstance(text, os.PathLike):
         text = os.fspath(text)
     if isinstance(text, str):
-        text = text.encode("utf-8", "surrogateescape")
+        try:
+            text = text.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError as e:
+            raise ValueError(f"{name} has a lone surrogate, which is no character: {e}") from None
     if not isinstance(text, bytes):
         raise TypeError(f"{name} is {type(text).__name__}, expected str")
     if b"\0" in text:
@@ -197,24 +201,48 @@ lib = Library()
 
 
 def ids_array(ids: Any, name: str = "ids") -> Any:
-    """Token ids as C takes them. Of a numpy array of int32, and other buffers, nothing is copied."""
+    """Token ids as C takes them: a copy, for other threads may change theirs while the library computes."""
     if isinstance(ids, (str, bytes, bytearray)):
         raise TypeError(f"{name} is {type(ids).__name__}, expected token ids")
     try:
         view = memoryview(ids)
-        if view.format == "i" and view.itemsize == 4 and view.c_contiguous and view.ndim == 1 and not view.readonly:
-            return (ctypes.c_int32 * len(view)).from_buffer(view)
+        if view.format == "i" and view.itemsize == 4 and view.c_contiguous and view.ndim == 1:
+            return (ctypes.c_int32 * len(view)).from_buffer_copy(view)
     except TypeError:
         pass
-    try:
-        numbers = [int(i) if not isinstance(i, (str, bytes, float)) else _no_id(i, name) for i in ids]
-    except TypeError as e:
-        raise TypeError(f"{name} is {type(ids).__name__}, expected token ids: {e}") from None
-    for i in numbers:
-        if not -(1 << 31) <= i < 1 << 31:
-            raise ValueError(f"{name} has {i}, which is no token id")
+    numbers = [id_of(i, name) for i in items(ids, name, "token ids")]
     return (ctypes.c_int32 * len(numbers))(*numbers)
 
 
-def _no_id(value: Any, name: str) -> int:
-    raise TypeError(f"{name} has {value!r}, expected integers")
+def integer(value: Any) -> Optional[int]:
+    """The value of an integer of any type; None: it is none."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None
+
+
+def id_of(value: Any, name: str) -> int:
+    """A token id."""
+    number = integer(value)
+    if number is None:
+        raise TypeError(f"{name} has {value!r}, expected integers")
+    if not -(1 << 31) <= number < 1 << 31:
+        raise ValueError(f"{name} has {number}, which is no token id")
+    return number
+
+
+def items(values: Any, name: str, expected: str) -> Iterator[Any]:
+    """The items of an iterable, or an exception that names the argument."""
+    try:
+        return iter(values)
+    except TypeError:
+        raise TypeError(f"{name} is {type(values).__name__}, expected {expected}") from None
+
+
+def any_text(text: Any, name: str) -> bytes:
+    """A text, or bytes, with any characters."""
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    if not isinstance(data, bytes):
+        raise TypeError(f"{name} is {type(text).__name__}, expected str or bytes")
+    return data

@@ -7,8 +7,9 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 from . import chat as answers
 from . import sampling
-from ._handles import Closable, Handle
-from ._library import ids_array, lib
+from ._handles import Closable, Handle, Turn
+from ._library import ids_array, items, lib
+from .errors import ArgumentError
 from .generation import Steps, TokenLogprob, Usage, check_tokens, parse_value
 from .grammar import Schema
 from .grammar import make as make_grammar
@@ -37,6 +38,12 @@ class Completion(NamedTuple):
         return self.text
 
 
+def _parameters(each: Any) -> Dict[str, Any]:
+    if not isinstance(each, Mapping):
+        raise TypeError(f"each has {each!r}, expected dicts")
+    return dict(each)
+
+
 class Batch(Closable):
     """One pass computes tokens of many sessions, so that weights are read once for all. Made by Model.batch().
 
@@ -56,6 +63,10 @@ class Batch(Closable):
         pointer = lib.get("jit_batch_open", handle.pointer, ctypes.byref(o))
         super().__init__(Handle(pointer, "jit_batch_close", handle))
         self.model, self._kv = model, kv
+        self._lock = Turn()  # all sessions belong to the batch's thread
+        # Sessions of streams are told to their stream alone, whichever thread computes the pass.
+        self._streamed: "weakref.WeakSet[Session]" = weakref.WeakSet()
+        self._ready: List["weakref.ref[Session]"] = []
         self._sessions: "weakref.WeakValueDictionary[int, Session]" = weakref.WeakValueDictionary()
 
     # ---- a loop of one's own
@@ -66,13 +77,20 @@ class Batch(Closable):
             handle = self._held()
             p = sampling.make(handle.owner.pointer if handle.owner else None, sampling.take(dict(parameters)))
             pointer = lib.get("jit_batch_session", handle.pointer, ctypes.byref(p))
-            s = _opened(self.model, pointer, handle, p.seed, self._kv)
-            s._lock = self._lock  # all sessions belong to the batch's thread
+            s = _opened(self.model, pointer, handle, p.seed, self._kv, self._lock)
             self._sessions[pointer] = s
+            return s
+
+    def _stream_session(self, given: Mapping[str, Any]) -> Session:
+        with self._lock:
+            s = self.session(**given)
+            self._streamed.add(s)
             return s
 
     def submit(self, session: Session, prompt: Prompt) -> int:
         """Appends tokens, which the steps to come compute; how many of them need not be computed."""
+        if not isinstance(session, Session):
+            raise TypeError(f"session is {type(session).__name__}, expected a session of the batch")
         with self._lock:
             if self._held() is not session._held().owner:
                 raise ValueError("session is not one of this batch")
@@ -84,17 +102,40 @@ class Batch(Closable):
     def step(self, most: int = 64) -> List[Session]:
         """At most one pass; the sessions whose tokens are all computed by now, each told once."""
         most = whole("most", most, 1, 1 << 16)
-        ready, n = (ctypes.c_void_p * most)(), ctypes.c_size_t()
         with self._lock:
-            lib.call("jit_batch_step", self._p, ready, most, ctypes.byref(n))
-            found = [self._sessions.get(ready[i] or 0) for i in range(n.value)]
+            ready = self._untold() + self._pass(most)
+            self._ready = [weakref.ref(s) for s in ready if s in self._streamed]
+            return [s for s in ready if s not in self._streamed]
+
+    def _untold(self) -> List[Session]:
+        """The sessions that a pass for others made ready, as long as somebody holds them."""
+        there = [r() for r in self._ready]
+        return [s for s in there if s is not None and not s.closed]
+
+    def _pass(self, most: int) -> List[Session]:
+        ready, n = (ctypes.c_void_p * most)(), ctypes.c_size_t()
+        lib.call("jit_batch_step", self._p, ready, most, ctypes.byref(n))
+        found = [self._sessions.get(ready[i] or 0) for i in range(n.value)]
         return [s for s in found if s is not None]
+
+    def _step_of(self, own: Mapping[Session, Any]) -> List[Session]:
+        """Those of a stream's sessions that are ready, behind a pass where none is yet."""
+        with self._lock:
+            self._held()
+            ready = self._untold()
+            if not any(s in own for s in ready):
+                ready += self._pass(max(lib.jit_batch_pending(self._p), 1))
+                if not any(s in own for s in ready) and lib.jit_batch_pending(self._p) == 0:
+                    raise ArgumentError("a session of the stream has no tokens to compute")
+            self._ready = [weakref.ref(s) for s in ready if s not in own]
+            return [s for s in ready if s in own]
 
     @property
     def pending(self) -> int:
         """How many sessions have tokens to compute, or are ready and were not told yet."""
         with self._lock:
-            return int(lib.jit_batch_pending(self._p))
+            untold = sum(s not in self._streamed for s in self._untold())
+            return int(lib.jit_batch_pending(self._p)) + untold
 
     def forget(self, ids: Sequence[int] = ()) -> int:
         """Forgets what is remembered of closed sessions that begin with these tokens; of none: of all."""
@@ -123,16 +164,21 @@ class Batch(Closable):
         """
         if isinstance(prompts, (str, bytes)):
             raise TypeError("prompts is a text, expected a list of prompts")
+        prompts = list(items(prompts, "prompts", "a list of prompts"))
         given, g = sampling.take(dict(parameters)), make_grammar(schema, regex, grammar)
         most = check_tokens(max_tokens)
         n_logprobs = None if logprobs is None else whole("logprobs", logprobs, 0, lib.constants["JIT_LOGPROBS_MOST"])
         rows = [self.model.prompt_ids(p, special) for p in prompts]
-        own = [sampling.take(dict(e)) for e in each] if each is not None else [{}] * len(rows)
+        for i, row in enumerate(rows):
+            if not row:
+                raise ValueError(f"prompts[{i}] has no tokens, expected one at least")
+        own = [sampling.take(_parameters(e)) for e in items(each, "each", "a list of dicts")] if each is not None else (
+            [{}] * len(rows))
         if len(own) != len(rows):
             raise ValueError(f"each has {len(own)} entries, expected {len(rows)}, as many as there are prompts")
 
         def begin(i: int) -> Tuple[Session, Steps, int]:
-            s = self.session(**{**given, **own[i]})
+            s = self._stream_session({**given, **own[i]})
             s.set_stop(stop)
             reused = self.submit(s, rows[i])
             if g is not None:
@@ -164,9 +210,7 @@ class Batch(Closable):
                 s, steps, reused = begin(i)
                 open_[s] = (i, steps, reused)
             while open_:
-                for s in self.step(max(len(open_), 1)):
-                    if s not in open_:
-                        continue
+                for s in self._step_of(open_):
                     i, steps, reused = open_[s]
                     told = [steps.step()]
                     if told[0][1] >= 0 and (steps.reason is not None or len(steps.ids) == steps.most):
@@ -196,13 +240,16 @@ class Batch(Closable):
         given, g = sampling.take(dict(parameters)), make_grammar(schema, regex, grammar)
         most = check_tokens(max_tokens)
         self._held()
+        if isinstance(conversations, (str, bytes, Mapping)):
+            raise TypeError(f"conversations is {type(conversations).__name__}, expected a list of conversations")
+        conversations = list(items(conversations, "conversations", "a list of conversations"))
         made = [self.model._conversation(c, tools, tool_choice, g, thinking, variables, template, now,
                                          parallel_tool_calls) for c in conversations]
         streams: List[answers.ChatStream] = []
 
         def begin(i: int) -> Tuple[Session, Steps, int]:
             ids, keeps, reader = made[i]
-            s = self.session(**given)
+            s = self._stream_session(given)
             s.set_stop(stop)
             reused = self.submit(s, ids)
             if keeps is not None:

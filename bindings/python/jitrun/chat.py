@@ -3,14 +3,18 @@ from __future__ import annotations
 
 import ctypes
 import json
-from typing import Any, AsyncIterator, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+import math
+import numbers
+import threading
+from typing import (Any, AsyncIterator, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple,
+                    Union)
 
 from ._handles import Handle
-from ._library import lib, text_bytes
+from ._library import any_text, lib, text_bytes
 from .errors import JitrunError
-from .generation import Steps, TokenLogprob, Usage, in_thread, parse_value
+from .generation import Steps, TokenLogprob, Usage, in_thread, not_an_end, parse_value
 from .grammar import Before, Grammar, dump
-from .session import Session
+from .session import Session, whole
 
 #: A template for models whose files have none: most of those trained for conversations since 2023 know this form.
 CHATML = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + (message['content'] or '') + "
@@ -105,24 +109,28 @@ class Reader:
                  keep_reasoning: bool = False) -> None:
         o = options(tools, prompt, template, opened, id, one_call, keep_reasoning, False)
         self._handle = Handle(lib.get("jit_answer_open", model.pointer, ctypes.byref(o)), "jit_answer_close", model)
+        self._lock = threading.Lock()
 
-    def feed(self, text: bytes, token: int = -1) -> List[Event]:
+    def feed(self, text: Union[str, bytes], token: int = -1) -> List[Event]:
         """The next bytes, and the token that they are of: control tokens that are marks have no text of their own."""
+        data, token = any_text(text, "text"), whole("token", token)
         p = self._handle.pointer
-        lib.call("jit_answer_feed", p, text, len(text))
-        events = self._events()
-        n = ctypes.c_size_t()
-        mark = lib.jit_answer_mark(p, token, ctypes.byref(n)) if token >= 0 else None
-        if n.value:
-            data = ctypes.string_at(mark, n.value)
+        with self._lock:
             lib.call("jit_answer_feed", p, data, len(data))
-            events += self._events()
-        return events
+            events = self._events()
+            n = ctypes.c_size_t()
+            mark = lib.jit_answer_mark(p, token, ctypes.byref(n)) if token >= 0 else None
+            if n.value:
+                data = ctypes.string_at(mark, n.value)
+                lib.call("jit_answer_feed", p, data, len(data))
+                events += self._events()
+            return events
 
     def finish(self, cut: bool = False) -> List[Event]:
         """What was held back. cut: the model had more to say."""
-        lib.call("jit_answer_finish", self._handle.pointer, bool(cut))
-        return self._events()
+        with self._lock:
+            lib.call("jit_answer_finish", self._handle.pointer, bool(cut))
+            return self._events()
 
     def _events(self) -> List[Event]:
         out: List[Event] = []
@@ -140,9 +148,10 @@ class Reader:
 def options(tools: Optional[str], prompt: str, template: Optional[str], opened: Optional[bytes], id: Optional[str],
             one_call: bool, keep_reasoning: bool, cut: bool) -> Any:
     """A jit_answer_options."""
-    text = prompt.encode("utf-8", "surrogatepass")
-    return lib.new("jit_answer_options", tools=tools, prompt=text, n_prompt=len(text), template_text=template,
-                   opened=opened, id=id, one_call=bool(one_call), keep_reasoning=bool(keep_reasoning), cut=bool(cut))
+    text = any_text(prompt, "prompt")
+    return lib.new("jit_answer_options", tools=tools, prompt=ctypes.create_string_buffer(text), n_prompt=len(text),
+                   template_text=template, opened=opened, id=id, one_call=bool(one_call),
+                   keep_reasoning=bool(keep_reasoning), cut=bool(cut))
 
 
 class ChatStream:
@@ -177,9 +186,9 @@ class ChatStream:
             return False
         try:
             self.take(*self._steps.step())
-        except BaseException:
+        except BaseException as e:
             self.close()
-            raise
+            raise not_an_end(e)
         return True
 
     def take(self, data: bytes, token: int) -> None:
@@ -308,6 +317,15 @@ def _with_object(call: Any) -> Any:
     return {**call, "function": {**function, "arguments": value}} if isinstance(value, dict) else call
 
 
+def seconds_of(now: Optional[float]) -> int:
+    """A time as the library takes it."""
+    if now is None:
+        return 0
+    if isinstance(now, bool) or not isinstance(now, numbers.Real) or not math.isfinite(now) or abs(now) >= 1 << 53:
+        raise ValueError(f"now is {now!r}, expected seconds since 1970")
+    return math.floor(now)
+
+
 def render(model: int, messages: Any, tools: Optional[str], variables: Mapping[str, Any], template: Optional[str],
            template_name: Optional[str], generation: bool, now: Optional[float]) -> Prompt:
     """jit_chat_render. Most templates want the arguments of calls as objects, some as texts: the others refuse them."""
@@ -318,7 +336,7 @@ def render(model: int, messages: Any, tools: Optional[str], variables: Mapping[s
     def once(text: str) -> Prompt:
         o = lib.new("jit_chat_options", messages=text_bytes(text, "messages"), tools=tools, variables=more,
                     template_text=template, template_name=template_name, no_generation_prompt=not generation,
-                    has_now=now is not None, now=int(now or 0))
+                    has_now=now is not None, now=seconds_of(now))
         out = lib.new("jit_chat")
         lib.call("jit_chat_render", model, ctypes.byref(o), ctypes.byref(out))
         try:
@@ -339,9 +357,9 @@ def render(model: int, messages: Any, tools: Optional[str], variables: Mapping[s
 def force(model: int, tools: Optional[str], name: Optional[str], template: Optional[str], one_call: bool,
           prompt: str) -> Forced:
     """jit_call_force."""
-    text = prompt.encode("utf-8", "surrogatepass")
+    text = any_text(prompt, "prompt")
     o = lib.new("jit_forced_options", tools=tools, function=name, template_text=template, one_call=bool(one_call),
-                prompt=text, n_prompt=len(text))
+                prompt=ctypes.create_string_buffer(text), n_prompt=len(text))
     out = lib.new("jit_forced_call")
     lib.call("jit_call_force", model, ctypes.byref(o), ctypes.byref(out))
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, AsyncIterator, Callable, Iterator, List, NamedTuple, Optional, Tuple
 
-from ._library import lib
+from ._library import integer, lib
 from .errors import ArgumentError, Cancelled, ContextError
 from .session import Logprob, Session
 
@@ -34,6 +34,8 @@ class Steps:
         self.ids: List[int] = []
         self.logprobs: List[TokenLogprob] = []
         self.reason: Optional[str] = None
+        if stop is not None and not callable(stop):
+            raise TypeError(f"until is {stop!r}, expected a function")
         self.stop = stop
 
     def step(self) -> Tuple[bytes, int]:
@@ -73,6 +75,15 @@ class Steps:
         return self.session.text_bytes(-1)
 
 
+def not_an_end(e: BaseException) -> BaseException:
+    """What leaves an iterator: StopIteration of a function of the program must not look like the end of a text."""
+    if not isinstance(e, StopIteration):
+        return e
+    out = RuntimeError("until raised StopIteration")
+    out.__cause__ = e
+    return out
+
+
 class Generation:
     """An iterator over pieces of text; with `async for` as well. Made by generate() and stream().
 
@@ -92,9 +103,9 @@ class Generation:
         while not self._over:
             try:
                 data, token = self._steps.step()
-            except BaseException:
+            except BaseException as e:
                 self.close()
-                raise
+                raise not_an_end(e)
             if token < 0:
                 self.close()
             if data:
@@ -199,11 +210,12 @@ def check_tokens(max_tokens: Optional[int]) -> Optional[int]:
     """max_tokens: None, or at least 0."""
     if max_tokens is None:
         return None
-    if isinstance(max_tokens, bool) or not hasattr(max_tokens, "__index__"):
+    number = integer(max_tokens)
+    if number is None:
         raise TypeError(f"max_tokens is {max_tokens!r}, expected an integer")
-    if max_tokens < 0:
-        raise ValueError(f"max_tokens is {max_tokens}, expected 0 or more, or None")
-    return int(max_tokens)
+    if number < 0:
+        raise ValueError(f"max_tokens is {number}, expected 0 or more, or None")
+    return number
 
 
 __all__ = ["Generation", "TokenLogprob", "Usage"]

@@ -55,6 +55,8 @@ def of_schema(schema: Schema) -> Grammar:
         text = dump(schema, "schema")
     else:
         raise TypeError(f"schema is {type(schema).__name__}, expected a dict, a JSON text, a Pydantic model or True")
+    if "\0" in text:
+        raise ValueError("schema has a NUL character in it")
     return Grammar(lib.constants["JIT_GRAMMAR_JSON_SCHEMA"], text.encode("utf-8", "surrogatepass"), parse)
 
 
@@ -70,6 +72,8 @@ def make(schema: Optional[Schema], regex: Optional[str], grammar: Optional[str])
         return None
     if not isinstance(text, str):
         raise TypeError(f"{given[0]} is {type(text).__name__}, expected str")
+    if "\0" in text:
+        raise ValueError(f"{given[0]} has a NUL character in it")
     return Grammar(lib.constants[kind], text.encode("utf-8", "surrogatepass"))
 
 

@@ -13,7 +13,7 @@ from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List
 from . import chat as conversations
 from . import sampling
 from ._handles import Closable, Handle
-from ._library import ids_array, lib, text_bytes
+from ._library import any_text, ids_array, lib, text_bytes
 from .errors import ArgumentError
 from .generation import Generation, Steps, check_tokens, in_thread
 from .grammar import Grammar, Schema
@@ -153,6 +153,8 @@ class Model(Closable):
                  f32_activations: bool = False, numerics: str = "exact", tune: str = "quick",
                  copy_weights: bool = False, progress: Optional[Callable[[int, int], Any]] = None) -> None:
         raised: List[BaseException] = []
+        if progress is not None and not callable(progress):
+            raise TypeError(f"progress is {progress!r}, expected a function")
 
         def report(_: Any, done: int, total: int) -> int:
             try:
@@ -162,6 +164,7 @@ class Model(Closable):
                 raised.append(e)
             return len(raised)
 
+        file = text_bytes(path, "path")
         self.path = os.fspath(path)
         self._session_options = (context, threads, kv, speculate)
         wanted = session_options(context, threads, 0, kv, speculate, False, None)
@@ -172,7 +175,7 @@ class Model(Closable):
                     weight_cache_limit=whole("weight_cache_limit", weight_cache_limit, 0, (1 << 64) - 1),
                     progress=lib.callbacks["jit_progress_fn"](report) if progress else None, session=wanted)
         try:
-            pointer = lib.get("jit_model_open", text_bytes(path, "path"), ctypes.byref(o))
+            pointer = lib.get("jit_model_open", file, ctypes.byref(o))
         except Exception:
             if raised:
                 raise raised[0] from None
@@ -251,9 +254,7 @@ class Model(Closable):
 
     def find_token(self, spelling: Union[str, bytes]) -> Optional[int]:
         """The token that the vocabulary spells exactly so."""
-        data = spelling.encode("utf-8", "surrogatepass") if isinstance(spelling, str) else spelling
-        if not isinstance(data, bytes):
-            raise TypeError(f"spelling is {type(spelling).__name__}, expected str or bytes")
+        data = any_text(spelling, "spelling")
         found = lib.jit_model_find_token(self._p, data, len(data))
         return None if found < 0 else found
 
@@ -265,9 +266,7 @@ class Model(Closable):
 
     def tokenize(self, text: Union[str, bytes], *, add_special: bool = False, special: bool = False) -> List[int]:
         """Text to ids. add_special: BOS and EOS as the model wants; special: "<|im_start|>" becomes that token."""
-        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-        if not isinstance(data, bytes):
-            raise TypeError(f"text is {type(text).__name__}, expected str or bytes")
+        data = any_text(text, "text")
         ids, n = ctypes.c_void_p(), ctypes.c_size_t()
         lib.call("jit_model_tokenize", self._p, data, len(data), bool(add_special), bool(special), ctypes.byref(ids),
                  ctypes.byref(n))
@@ -420,8 +419,8 @@ class Model(Closable):
         models, or functions with type hints. variables: what the template knows beside, {"enable_thinking": False}.
         template: instead of the model's own. now: seconds since 1970, for templates that write the date.
         """
-        return conversations.render(self._p, messages, tools_text(tools), variables or {}, template, template_name,
-                                    generation, now)
+        return conversations.render(self._p, messages, tools_text(tools), {} if variables is None else variables,
+                                    template, template_name, generation, now)
 
     def parse(self, text: Union[str, bytes], *, tools: Optional[Sequence[Any]] = None, prompt: str = "",
               template: Optional[str] = None, cut: bool = False, id: Optional[str] = None,
@@ -429,9 +428,7 @@ class Model(Closable):
         """A whole answer as a message in OpenAI's form: content, reasoning_content and tool_calls."""
         import json
 
-        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-        if not isinstance(data, bytes):
-            raise TypeError(f"text is {type(text).__name__}, expected str or bytes")
+        data = any_text(text, "text")
         o = conversations.options(tools_text(tools), prompt, template, None, id, False, keep_reasoning, cut)
         said = lib.take_text(lib.get("jit_chat_parse", self._p, data, len(data), ctypes.byref(o)))
         return dict(json.loads(said))
@@ -449,6 +446,8 @@ class Model(Closable):
         text = tools_text(tools)
         word, name = read_choice(tool_choice, text)
         text = None if word == "none" else text
+        if variables is not None and not isinstance(variables, Mapping):
+            raise TypeError(f"variables is {type(variables).__name__}, expected a dict")
         more = dict(variables or {})
         if thinking is not None:
             more.setdefault("enable_thinking", bool(thinking))

@@ -7,7 +7,7 @@ import numbers
 import secrets
 from typing import Any, Dict, Iterable, List, Mapping, Union
 
-from ._library import ids_array, lib, text_bytes
+from ._library import id_of, items, lib, text_bytes
 
 _STRUCT = lib.structs["jit_sampling"]
 _KINDS: Dict[str, Any] = {row[0]: row[1] for row in _STRUCT._fields_ if not row[0].startswith("_")}
@@ -36,14 +36,19 @@ def _number(name: str, value: Any) -> Union[int, float]:
 
 
 def _put_bias(p: Any, bias: Any) -> None:
-    pairs = list(bias.items()) if isinstance(bias, Mapping) else list(bias)
+    if isinstance(bias, (str, bytes)):
+        raise TypeError(f"logit_bias is {type(bias).__name__}, expected a dict or pairs")
+    pairs = list(bias.items() if isinstance(bias, Mapping) else items(bias, "logit_bias", "a dict or pairs"))
     entry = lib.structs["jit_logit_bias"]
     array = (entry * max(len(pairs), 1))()
     for i, pair in enumerate(pairs):
         try:
             token, value = pair
-            array[i].id, array[i].bias = ids_array([int(token)], "logit_bias")[0], float(value)
-        except (TypeError, ValueError) as e:
+            if isinstance(value, bool) or not isinstance(value, numbers.Real):
+                raise TypeError(f"{value!r} is no number")
+            id = int(token) if isinstance(token, str) else token  # as JSON has them
+            array[i].id, array[i].bias = id_of(id, "logit_bias"), float(value)
+        except (TypeError, ValueError, OverflowError) as e:
             raise TypeError(f"logit_bias has {pair!r}, expected a token id and a number: {e}") from None
     p.put("logit_bias", array)
     p.n_logit_bias = len(pairs)
@@ -52,7 +57,8 @@ def _put_bias(p: Any, bias: Any) -> None:
 def _put_breakers(p: Any, texts: Iterable[str]) -> None:
     if isinstance(texts, (str, bytes)):
         raise TypeError("dry_breakers is a text, expected a list of texts")
-    made = [ctypes.create_string_buffer(text_bytes(t, "dry_breakers")) for t in texts]
+    made = [ctypes.create_string_buffer(text_bytes(t, "dry_breakers"))
+            for t in items(texts, "dry_breakers", "a list of texts")]
     array = (ctypes.c_void_p * max(len(made), 1))(*[ctypes.addressof(b) for b in made])
     p._held.extend(made)
     p.put("dry_breakers", array)
@@ -70,7 +76,8 @@ def make(model: Any, given: Mapping[str, Any]) -> Any:
         if value is None:
             continue
         if name == "samplers":
-            p.put(name, value if isinstance(value, str) else ";".join(value))
+            p.put(name, value if isinstance(value, str) else b";".join(
+                text_bytes(t, name) for t in items(value, name, "a text or a list of names")))
         elif name == "logit_bias":
             _put_bias(p, value)
         elif name == "dry_breakers":
@@ -95,7 +102,7 @@ def texts_array(texts: Union[str, Iterable[str], None], name: str) -> List[bytes
         return []
     if isinstance(texts, (str, bytes)):
         texts = [texts]
-    return [text_bytes(t, name) for t in texts]
+    return [text_bytes(t, name) for t in items(texts, name, "a text or a list of texts")]
 
 
 def take(options: Dict[str, Any]) -> Dict[str, Any]:

@@ -6,8 +6,8 @@ import os
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from . import arrays, sampling
-from ._handles import Closable, Handle
-from ._library import ids_array, lib, text_bytes
+from ._handles import Closable, Handle, Turn
+from ._library import any_text, ids_array, integer, lib, text_bytes
 from .errors import ArgumentError
 from .grammar import Before, Grammar, Schema
 from .grammar import make as make_grammar
@@ -33,21 +33,19 @@ def choose(name: str, value: Any, names: Dict[str, str]) -> int:
 
 def whole(name: str, value: Any, low: int = -(1 << 31), high: int = (1 << 31) - 1) -> int:
     """An integer of C's int."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    number = integer(value)
+    if number is None:
         raise TypeError(f"{name} is {value!r}, expected an integer")
-    value = value.__index__()
-    if not low <= value <= high:
-        raise ValueError(f"{name} is {value}, which is not in {low}..{high}")
-    return int(value)
+    if not low <= number <= high:
+        raise ValueError(f"{name} is {number}, which is not in {low}..{high}")
+    return number
 
 
 def session_options(context: int, threads: int, batch: int, kv: str, speculate: Union[str, int],
                     profile: bool, p: Any) -> Any:
     """A jit_session_options."""
-    if speculate == "auto":
-        drafts = lib.constants["JIT_SPECULATE_AUTO"]
-    else:
-        drafts = lib.constants["JIT_SPECULATE_OFF"] if speculate == "off" else whole("speculate", speculate)
+    words = {"auto": "JIT_SPECULATE_AUTO", "off": "JIT_SPECULATE_OFF"}
+    drafts = choose("speculate", speculate, words) if isinstance(speculate, str) else whole("speculate", speculate)
     return lib.new("jit_session_options", context=whole("context", context), threads=whole("threads", threads),
                    batch=whole("batch", batch), kv=choose("kv", kv, KV), speculate=drafts,
                    profile=lib.constants["JIT_PROFILE_SUMS" if profile else "JIT_PROFILE_OFF"], sampling=p)
@@ -79,7 +77,7 @@ class Session(Closable):
                 data = prompt.encode("utf-8", "surrogatepass")
                 lib.call("jit_session_feed_text", self._p, data, len(data), bool(special))
             else:
-                ids = ids_array(prompt)
+                ids = ids_array(prompt, "prompt")
                 lib.call("jit_session_feed", self._p, ids, len(ids))
         return self
 
@@ -207,10 +205,10 @@ class Session(Closable):
         o = lib.new("jit_grammar_options", kind=lib.constants["JIT_GRAMMAR_NONE"])
         if g is not None:
             b = g.before
-            prompt = b.prompt.encode("utf-8", "surrogatepass") if b else b""
+            prompt = any_text(b.prompt, "behind_reasoning") if b else b""
             o = lib.new("jit_grammar_options", kind=g.kind, text=g.text, n=len(g.text), behind_reasoning=b is not None,
-                        prompt=prompt, n_prompt=len(prompt), tools=b and b.tools, template_text=b and b.template,
-                        opening=b and b.opening)
+                        prompt=ctypes.create_string_buffer(prompt), n_prompt=len(prompt), tools=b and b.tools,
+                        template_text=b and b.template, opening=b and b.opening)
         with self._lock:
             lib.call("jit_session_begin_grammar", self._p, ctypes.byref(o))
         return self
@@ -285,8 +283,11 @@ class Session(Closable):
             lib.jit_session_cancel(handle.pointer)
 
 
-def _opened(model: Any, pointer: int, owner: Optional[Handle], seed: int, kv: str) -> Session:
-    s = Session(model, Handle(pointer, "jit_session_close", owner), seed)
+def _opened(model: Any, pointer: int, owner: Optional[Handle], seed: int, kv: str, turn: Optional[Turn] = None
+            ) -> Session:
+    s = Session(model, Handle(pointer, "jit_session_close", owner, turn), seed)
+    if turn is not None:
+        s._lock = turn
     s._kv = kv
     return s
 
