@@ -195,6 +195,7 @@ check_sources scripts/kernels_page.sh --check
 check_sources scripts/format.sh --check
 check_sources scripts/sizes.sh
 check_sources scripts/rooms.sh
+check_sources scripts/words.sh
 # At the quick size gcc and clang have half of the tests each. Of what does not depend on the compiler
 # (tests/support/shared.h) they have all but one of 32 shares, and the build with sanitizers that one: these see nothing
 # of generated code, and what simulates it takes six times as long with them. Else it is halves.

@@ -2,7 +2,7 @@
  *
  * Owns: what may follow in such a text, and how it is spelled on its way: without space between its parts, with control
  * characters in strings as escapes, and with U+FFFD for a half of a surrogate pair that is alone. Numbers, words and
- * escapes go on when they are complete, so that what has gone on is never the beginning of another one. The value is
+ * escapes go on when they are complete, so that what was passed on is never the beginning of another one. The value is
  * the same as that of the text. Nothing recurses, and no string is kept.
  */
 #ifndef ANSWERS_JSON_FLOW_H

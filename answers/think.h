@@ -1,6 +1,6 @@
 /* answers/think.h - which part of an answer is the model's reasoning, as the text arrives.
  *
- * Owns: the marks that model families put around it ("<think>" and "</think>" and their kin). Reasoning stands at the
+ * Owns: the marks that model families put around it ("<think>" and "</think>" and others). Reasoning stands at the
  * beginning of an answer, behind white space at most, or the prompt ends with the mark that opens it. A mark elsewhere
  * is text. The marks belong to the reasoning, and white space behind the last one does.
  */

@@ -5,8 +5,8 @@
  * Owns: the temporary cache that is measured. Needs no weights, only a header. Opening includes the file or directory,
  * the index, checksums, decompression and executable pages, with the files in the system's page cache.
  */
-#ifndef BENCH_KERNELS_H
-#define BENCH_KERNELS_H
+#ifndef BENCH_CODEGEN_TIME_H
+#define BENCH_CODEGEN_TIME_H
 
 #include "base/error.h"
 #include "bench/measurement.h"

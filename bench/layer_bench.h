@@ -6,8 +6,8 @@
  * so every thread does its share of each op without waiting for the others. This measures kernels; bench/throughput.h
  * measures sessions.
  */
-#ifndef BENCH_LAB_H
-#define BENCH_LAB_H
+#ifndef BENCH_LAYER_BENCH_H
+#define BENCH_LAYER_BENCH_H
 
 #include "base/error.h"
 #include "programs/shapes.h"

@@ -3,8 +3,8 @@
  * Owns: running both and reading their output. It is a second opinion beside a prediction: llvm-mca knows the order of
  * instructions, and nothing of the other waves.
  */
-#ifndef BENCH_LOOPS_H
-#define BENCH_LOOPS_H
+#ifndef BENCH_MCA_H
+#define BENCH_MCA_H
 
 #include <stdio.h>
 

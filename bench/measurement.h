@@ -4,8 +4,8 @@
  * arithmetic peak) is read before and after each repetition, and the faster reading counts. So another process that
  * slows the machine slows both.
  */
-#ifndef BENCH_ROW_H
-#define BENCH_ROW_H
+#ifndef BENCH_MEASUREMENT_H
+#define BENCH_MEASUREMENT_H
 
 #include <stdbool.h>
 

@@ -5,8 +5,8 @@
  * anything, so that the peak of memory is the model's alone. The files are read once before, so that the page cache is
  * warm.
  */
-#ifndef BENCH_START_H
-#define BENCH_START_H
+#ifndef BENCH_STARTUP_H
+#define BENCH_STARTUP_H
 
 #include "bench/measurement.h"
 #include "runtime/jitrun.h"

@@ -4,8 +4,8 @@
  * compared with the arithmetic peak. Generation and small batches read all weights each time and are compared with the
  * bandwidth. The test sets the tokens, not the sampler, so that every run computes the same.
  */
-#ifndef BENCH_TESTS_H
-#define BENCH_TESTS_H
+#ifndef BENCH_THROUGHPUT_H
+#define BENCH_THROUGHPUT_H
 
 #include <stdio.h>
 

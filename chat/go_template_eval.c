@@ -92,7 +92,7 @@ static struct go_value field(struct go_run *g, const struct go_node *n, struct g
 	               (int)(name->n < 60 ? name->n : 60), name->p);
 }
 
-/* args: behind the last field; last: what a pipe brings along. */
+/* args: behind the last field; last: the value of a pipe. */
 static struct go_value fields(struct go_run *g, const struct go_node *n, struct go_value of, const struct go_node *args,
                               const struct go_value *last)
 {

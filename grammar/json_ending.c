@@ -1,5 +1,5 @@
 /* grammar/json_ending.c - whether a string that was begun can be ended, where several schemas look at it, or a pattern
- * and a length: each by itself may be hopeful, and all together not.
+ * and a length: each by itself may be satisfiable, and all together not.
  *
  * Both questions are answered by a search over the frames that a string can still become, breadth first. Without
  * lengths these are few, and the distance to the nearest end answers nearly always. Otherwise characters are counted,

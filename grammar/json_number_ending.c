@@ -1,5 +1,5 @@
 /* grammar/json_number_ending.c - whether a number that was begun can become one that all schemas together accept: each
- * by itself may be hopeful, and all together not.
+ * by itself may be satisfiable, and all together not.
  *
  * Some number that goes on like the text is looked for, and tried: near the bounds, with few more digits, with many
  * zeros or nines, multiples of what is asked for, with an exponent. Where more must be tried than is worth it, there is

@@ -320,7 +320,7 @@ uint32_t list_none(struct json_machine *m);
 uint32_t told_by(struct json_machine *m, uint32_t told, uint32_t before, uint32_t frame, uint8_t byte);
 uint32_t told_alone(const struct json_machine *m, uint32_t frame);
 uint32_t told_pushed(struct json_machine *m, uint32_t frame);
-/* Whether it is of a name whose text is kept; whether a frame below cannot be gone on with unless it is known. */
+/* Whether it is of a name whose text is kept; whether a frame below cannot continue unless it is known. */
 bool told_of_name(const struct json_machine *m, uint32_t frame);
 bool told_is_needed(const struct json_machine *m, uint32_t frame);
 /* The bytes of the name itself, by those of its text; 0: no memory. */

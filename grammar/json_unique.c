@@ -3,7 +3,7 @@
  *
  * An item is compared when it is complete. That alone could lead where nothing can follow: into a text that can only
  * become one that is there already. So the next item is asked, as by one more schema, to be none of the words, numbers
- * and texts before it, where those cannot always be gone on with.
+ * and texts before it, where those cannot always be continued.
  */
 #include <stdlib.h>
 #include <string.h>

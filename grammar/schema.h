@@ -61,7 +61,7 @@ struct schema_node {
 	bool closes;            /* then there are none but those that schemas beside it name (schema_closed.c) */
 	bool counts_letter;     /* one_of are not the closed ones */
 	bool applied_first;     /* in the text, schemas that are applied to the same value stand before "properties" */
-	struct part patterns;   /* of pattern_member[] */
+	struct part patterns;   /* of pattern[] */
 	uint32_t other;         /* for members that neither names: a node, SCHEMA_NONE: anything */
 	uint32_t names;         /* for the names themselves */
 	struct bounds members;

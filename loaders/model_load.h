@@ -27,8 +27,8 @@
  *   model_metadata.c  all that the files say of themselves, as a list
  *   model_arch.c  the table of architectures, and what may be left over
  *
- * Rule: a number from a file enters model_spec through hparam_u32/hparam_f64 or a check of its own, and model_bind()
- * runs before anything is allocated in proportion to one.
+ * Rule: a number from a file enters model_spec through hparam_range(), hparam_limit() or a check of its own, and
+ * model_bind() runs before anything is allocated in proportion to one.
  */
 #ifndef LOADERS_MODEL_LOAD_H
 #define LOADERS_MODEL_LOAD_H
@@ -185,9 +185,9 @@ void model_need_experts(struct model_file *f, const struct model_spec *s);
 void model_no_experts(struct model_spec *s);
 /* Room for the places of all experts' matrices; false: there are fewer tensors than that. */
 bool model_make_places(struct model *m, const char *label, struct error *err);
-/* model_layers.c. sizes_make: all layers as the model; share_keys: the last `shared` ones attend to keys and values of
- * the last one before them with a window, or without one, as they have; sizes_most: the model's sizes become the
- * largest. */
+/* model_layers.c. model_sizes_make: all layers as the model; model_share_keys: the last `shared` ones attend to keys
+ * and values of the last one before them with a window, or without one, as they have; model_sizes_most: the model's
+ * sizes become the largest. */
 bool model_sizes_make(struct model *m, const char *label, struct error *err);
 bool model_share_keys(struct model *m, uint32_t shared, const char *label, struct error *err);
 void model_sizes_most(struct model_spec *s);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-/* What a step writes, or some of the text. Where it is known which bytes are plain, those of the text bring that along,
+/* What a step writes, or some of the text. Where it is known which bytes are plain, those of the text keep that,
  * and others are plain when fill is set: some of what they stand for was. */
 static bool put(struct tok_work *w, const char *p, size_t n, bool fill)
 {

@@ -64,7 +64,7 @@ const char tok_gpt2_pattern[] = GPT2;
  * between them are both pieces. The texts between '|' are the names a file may use. */
 static const struct rule {
 	const char *names;
-	bool whole_words, adds_bos, composes; /* composes: the text is brought to NFC first */
+	bool whole_words, adds_bos, composes; /* composes: the text is normalised to NFC first */
 	const char *pattern[7];
 } rules[] = {
 	{ "llama-bpe|llama3|llama-v3|falcon3|falcon-h1|pixtral|midm-2.0|lfm2", true, true, false, { LLAMA3 } },

@@ -144,7 +144,7 @@ void jitrun_warn(const struct run *r);
 void jitrun_tell_context(const struct run *r, bool always);
 /* That there is no prompt, where one was to come from standard input. */
 void jitrun_note_empty(const struct prompt *p);
-/* Not that: of a text that brings the token along which every text begins with, takes the one away that it was given.
+/* Not that: of a text that contains the token which every text begins with, removes the one that was added.
  */
 void jitrun_begin_once(const jit_model *m, struct prompt *p);
 /* What a path or a name means, into jitrun_model. commands: the word may have been meant as one of these; NULL: it was

@@ -165,7 +165,7 @@ static struct served *guess(struct models *all, const char *name)
 	return m;
 }
 
-/* A name may fit several files, of which it brought this one. */
+/* A name may fit several files, of which this one was fetched. */
 static void keep_fetched(struct models *all, const char *name, const char *path)
 {
 	size_t at = 0;

@@ -32,7 +32,7 @@ void line_editor_end(void);
 /* The same as far as a signal handler may. */
 void line_editor_restore(void);
 
-/* A line without its newline, malloc'ed; a paste brings its newlines along. NULL unless it is LINE_READ. */
+/* A line without its newline, malloc'ed; a paste keeps its newlines. NULL unless it is LINE_READ. */
 char *line_editor_read(const char *prompt, enum line_outcome *how);
 /* A whole message, which may be several lines: it can be had again with the arrow keys, in later sessions as well. */
 void line_editor_remember(const char *message);

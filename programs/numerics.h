@@ -1,4 +1,4 @@
-/* programs/numerics.h - --numerics: its values, which all programs share, and what is said where it brings nothing. */
+/* programs/numerics.h - --numerics: its values, which all programs share, and what is said where it gains nothing. */
 #ifndef PROGRAMS_NUMERICS_H
 #define PROGRAMS_NUMERICS_H
 

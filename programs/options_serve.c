@@ -104,7 +104,7 @@ const struct option_foreign option_serve_table[] = {
 	OPTION_TOLD("no-jinja", OPTION_REFUSED, "chat templates are always read as Jinja; /v1/completions uses none"),
 	OPTION_TOLD("skip-chat-parsing", OPTION_REFUSED, "/v1/completions gives the text as the model wrote it"),
 	OPTION_TOLD("no-skip-chat-parsing prefill-assistant no-prefill-assistant", OPTION_UNUSED,
-	            "a request whose last message is the assistant's is gone on with"),
+	            "a request whose last message is the assistant's is continued"),
 
 	/* Adapters, pictures, drafts, positions. */
 	OPTION_TOLD("lora lora-scaled control-vector control-vector-scaled control-vector-layer-range", OPTION_REFUSED,

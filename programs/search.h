@@ -2,7 +2,7 @@
  *
  * Owns: the way through the schedules. A model makes passes of one token, of 4, 8 and 16 with draft tokens, and of a
  * prompt's tiles. For each of them one field of the schedule is changed at a time, in all kernels of the pass at once.
- * All values of the field take turns with what was best so far (runtime/tuning/tuner.h), until no field brings anything
+ * All values of the field take turns with what was best so far (runtime/tuning/tuner.h), until no field gains anything
  * more. What came out is compared with the usual schedule once again, and that is the gain. Never keeps anything:
  * results go to the caller's table.
  */

@@ -1,4 +1,4 @@
-/* pull/pull.h - brings a model from Hugging Face's hub into the cache.
+/* pull/pull.h - downloads a model of Hugging Face's hub into the cache.
  *
  * Owns: the order of things: which files, whether there is room, each file whole and compared with its hash before it
  * gets its name, the links of the snapshot, and at the end the note of which commit a revision is. What was interrupted

@@ -53,7 +53,7 @@ static bool open_dump(FILE **out, const char *path, struct error *err)
 	return *out ? true : error_set(err, ERROR_IO, "%s: cannot be written: %s", path, strerror(errno));
 }
 
-/* The kernels that a packed model brings along. */
+/* The kernels that a packed model contains. */
 static const char *own_kernels(const jit_model *m, const char *path)
 {
 	return m->packed && packed_has_kernels(m->packed) && !m->device->facts.interprets ? path : NULL;
@@ -242,7 +242,7 @@ static bool open_tune(jit_model *m, int mode, struct error *err)
 	return m->tune != NULL;
 }
 
-/* Pairs of BF16 are for speed alone: where they bring none, results are exact. Each process decides that by what it
+/* Pairs of BF16 are for speed alone: where they gain none, results are exact. Each process decides that by what it
  * measures; no cache and no pack says anything about it, and has kernels of either class. A device that interprets code
  * for another CPU does what was asked for, and so does a sealed model: it measures, and generates nothing. */
 static void decide_numerics(jit_model *m, int asked)

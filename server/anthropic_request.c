@@ -1,5 +1,5 @@
-/* server/anthropic_request.c - requests in the form of Anthropic's API, brought to the one that the rest of the server
- * reads.
+/* server/anthropic_request.c - requests in the form of Anthropic's API, converted to the one that the rest of the
+ * server reads.
  */
 #include <stdio.h>
 #include <string.h>

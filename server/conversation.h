@@ -1,6 +1,6 @@
 /* server/conversation.h - the messages of a request become a prompt.
  *
- * Owns: the forms that clients give messages, brought to the one that chat templates know; answers that are begun by
+ * Owns: the forms that clients give messages, converted to the one that chat templates know; answers that are begun by
  * the client and go on; what stands for a template where a model has none; which messages are left out where a request
  * allows that.
  */

@@ -1,7 +1,7 @@
 /* server/ollama.h - ollama's API: conversations and texts as lines of JSON, and what there is of models.
  *
  *   ollama.c          answers of /api/chat and /api/generate
- *   ollama_request.c  their requests, brought to the form that the rest of the server reads
+ *   ollama_request.c  their requests, converted to the form that the rest of the server reads
  *   ollama_room.c     what becomes of texts for which the context is too small
  *   ollama_embed.c    /api/embed and /api/embeddings
  *   ollama_models.c   which models there are; ollama_show.c, ollama_facts.c what the files of one say

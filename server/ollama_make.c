@@ -79,7 +79,7 @@ static bool read_new_name(char out[208], const json_t *body, const char *field, 
 
 /* ---- what a request says */
 
-/* Done elsewhere by files that a client brings along, or by programs of ollama's own. */
+/* Done elsewhere by files that a client uploads, or by programs of ollama's own. */
 static bool refuse_others(const json_t *body, struct refusal *r)
 {
 	static const char *const names[][2] = {

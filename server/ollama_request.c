@@ -1,4 +1,5 @@
-/* server/ollama_request.c - requests in the form of ollama's API, brought to the one that the rest of the server reads.
+/* server/ollama_request.c - requests in the form of ollama's API, converted to the one that the rest of the server
+ * reads.
  *
  * Owns: that what stands in "options" counts as what stands beside them, and which call each result of a tool belongs
  * to where clients name the function alone.

@@ -27,7 +27,7 @@ bool origin_takes_host(const struct origin_rules *o, const char *host, struct re
 bool origin_takes_page(const struct origin_rules *o, const char *host, const char *origin, struct refusal *r);
 /* What Access-Control-Allow-Origin is for this page; NULL: the field is not sent. */
 const char *origin_allowed(const struct origin_rules *o, const char *origin);
-/* What Access-Control-Allow-Headers is: those that a preflight asks for, as clients bring fields of their own
+/* What Access-Control-Allow-Headers is: those that a preflight asks for, as clients send fields of their own
  * (X-Stainless-Os). asked: the value of Access-Control-Request-Headers; NULL, or no list of names: those that the
  * server reads. */
 const char *origin_allowed_fields(const char *asked);

@@ -13,7 +13,7 @@
 #include "runtime/jitrun.h"
 #include "server/refusal.h"
 
-/* Texts that are gone on with at once, and texts that are embedded or ranked one after the other. */
+/* Texts that are continued at once, and texts that are embedded or ranked one after the other. */
 enum { PROMPTS_MOST = 256, PROMPTS_TEXTS_MOST = 2048 };
 
 struct prompts {

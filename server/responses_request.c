@@ -1,4 +1,4 @@
-/* server/responses_request.c - requests in the form of OpenAI's responses, brought to the one of chat completions. */
+/* server/responses_request.c - requests in the form of OpenAI's responses, converted to the one of chat completions. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static void add_texts(struct bytes *to, const json_t *parts)
 	}
 }
 
-/* Its text, or what its client was given to bring it back; else what it was summed up to. */
+/* Its text, or what its client was given to restore it; else what it was summed up to. */
 static void add_reasoning(struct talk_so_far *t, const json_t *item)
 {
 	const char *sealed = json_string_value(json_object_get(item, "encrypted_content"));

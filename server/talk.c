@@ -114,7 +114,8 @@ static bool has_whole_arguments(const json_t *body, const char *conversation, st
 	return true;
 }
 
-/* {"effort": ...}, as responses and some routers have it; a budget in it is read with its kin (task_limits.c). */
+/* {"effort": ...}, as responses and some routers have it; a budget in it is read with the other limits (task_limits.c).
+ */
 static bool read_reasoning(json_t *body, struct refusal *r)
 {
 	json_t *reasoning = field_object(body, "reasoning", r);

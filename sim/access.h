@@ -1,4 +1,4 @@
-/* sim/access.h - what issue and landing of memory instructions share. */
+/* sim/access.h - what issue and completion of memory instructions share. */
 #ifndef SIM_ACCESS_H
 #define SIM_ACCESS_H
 

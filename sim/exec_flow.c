@@ -1,6 +1,6 @@
 /* sim/exec_flow.c - program flow: branches, waits, barriers, the MODE register, messages.
  *
- * Owns: the counter fields of every generation's wait instructions. When memory lands is memory.c's business.
+ * Owns: the counter fields of every generation's wait instructions. When accesses complete is decided by memory.c.
  */
 #include "sim/wave.h"
 

@@ -1,7 +1,7 @@
 /* sim/exec_memory.c - loads and stores at issue: addresses, bounds, alignment, counts.
  *
- * Owns: address arithmetic, bounds and alignment, LDS contents, scratch. When an access lands is memory.c's decision,
- * what it does then land_memory.c's.
+ * Owns: address arithmetic, bounds and alignment, LDS contents, scratch. When an access completes is memory.c's
+ * decision, what it does then land_memory.c's.
  */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* sim/land_memory.c - the effects of loads and stores, when they land.
+/* sim/land_memory.c - the effects of loads and stores, when they complete.
  *
  * Owns: what reaches registers and memory, swizzles and permutes through LDS. What an atomic computes is
  * exec_atomic.c's.

@@ -1,9 +1,9 @@
-/* sim/memory.c - regions of host memory, and when loads and stores land.
+/* sim/memory.c - regions of host memory, and when loads and stores complete.
  *
- * Owns: the map of registered memory and each wave's queues of outstanding accesses. An access is issued, lands (takes
- * effect) and is retired by a wait. Its landing lies at issue, at the wait or between, as options.memory says;
- * registers it will write may not be touched until it is retired, in every mode. A wave's own accesses to the same
- * memory keep their order.
+ * Owns: the map of registered memory and each wave's queues of outstanding accesses. An access is issued, completes
+ * (takes effect) and is retired by a wait. Its completion lies at issue, at the wait or between, as options.memory
+ * says; registers it will write may not be touched until it is retired, in every mode. A wave's own accesses to the
+ * same memory keep their order.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* sim/sim.h - an RDNA functional simulator: it executes AMDHSA code objects from their bytes.
  *
- * A device is one GPU model (gfx1030, gfx1100, gfx1200 and their kin). Memory is host memory: a simulated address IS
+ * A device is one GPU model (gfx1030, gfx1100, gfx1200 and related ones). Memory is host memory: a simulated address IS
  * the host address, and a kernel may touch only what was registered with sim_map(). A code object is parsed, its
  * kernels are found by name, and sim_dispatch() runs one to its end in the calling thread; many workgroups are
  * resident at once and a seeded scheduler interleaves their waves, so races and missing waits show, the same way

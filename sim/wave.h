@@ -3,7 +3,7 @@
  * Owns: the structures every file of this room shares, and which file does what. Nothing outside sim/ includes it.
  *   op.c       the table of instructions, made from the .def files      decode_*.c  words to struct sim_inst
  *   lanes_*.c  lane kernels of valu.def and vcmp.def                     exec_*.c    what an instruction does to a wave
- *   memory.c   regions, loads and stores, when they land                 hazard.c    padding that the hardware needs
+ *   memory.c   regions, loads and stores, when they complete             hazard.c    padding that the hardware needs
  *   wave.c     the run loop, undefined registers, missing waits
  *   race.c     unordered accesses of workgroups                          object.c    code objects
  *   caches.c   which caches of a workgroup are fresh                     dispatch.c  launch state, scheduler, barriers

@@ -245,8 +245,8 @@ struct ir;
 struct target;
 struct object;
 
-/* l: initialised, empty. scalar_words: the most that one scalar load brings, at least 2; RDNA_SCALAR_WORDS is what the
- * machine can. Fewer leave smaller gaps between registers. */
+/* l: initialised, empty. scalar_words: the most that one scalar load can load, at least 2; RDNA_SCALAR_WORDS is what
+ * the machine can. Fewer leave smaller gaps between registers. */
 enum { RDNA_SCALAR_WORDS = 16 };
 bool rdna_select(struct rdna_lir *l, const struct ir *ir, const struct target *t, unsigned scalar_words,
                  struct error *err);

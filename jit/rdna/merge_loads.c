@@ -27,7 +27,7 @@ struct rgroup {
 	struct rscan *s;
 	const struct ir *ir;
 	enum rdna_gen gen;
-	unsigned scalar_words; /* the most that one scalar load brings */
+	unsigned scalar_words; /* the most that one scalar load can load */
 	uint32_t *version; /* by register: of variables how often they were written, of other addresses the same at all
 	                      their uses */
 	uint32_t stores, lds_stores;

@@ -18,7 +18,7 @@ enum { WAVES_PER_SIMD = 8 };
 
 static unsigned at_most(unsigned wanted, unsigned most) { return wanted && wanted < most ? wanted : most; }
 
-/* What is tried one after the other. What the scheduler brought together may need more registers than there are, when
+/* What is tried one after the other. What the scheduler placed together may need more registers than there are, when
  * in the order it was written the kernel still fits; rdna_emit may want scalar registers of its own: two pairs for each
  * open loop, one for far branches; and words of wide scalar loads that live on break up the file for the next ones. */
 enum { ALL_SGPRS = RDNA_ABI_SGPRS - RDNA_ABI_FREE_SGPR };

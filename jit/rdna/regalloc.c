@@ -342,7 +342,7 @@ static bool find_vector_reads(struct ra *ra)
 	return true;
 }
 
-/* Those that stand apart would have gone on top of the others. */
+/* Those that stand apart would have been placed on top of the others. */
 static unsigned scalars_needed(const struct ra *ra)
 {
 	unsigned used = ra->used[RDNA_CLASS_SGPR];

@@ -218,7 +218,7 @@ static bool is_stable(const struct rscanner *c, uint16_t r)
 	        c->s->reg[r].fold != RSCAN_FUSED && c->s->reg[r].fold != RSCAN_SIGN && c->s->reg[r].fold != RSCAN_HALF);
 }
 
-/* A number made of a byte that a fused shift has brought down. */
+/* A number made of a byte that a fused shift has moved down. */
 static bool is_byte(const struct rscanner *c, const struct ir_ins *i, const struct ir_ins *inner)
 {
 	const struct ir_ins *shift = definition(c, inner->a);

@@ -21,7 +21,7 @@ static bool on_scalars(struct rsel *s, const struct ir_ins *i, rsel_op a, rsel_o
 	return true;
 }
 
-/* A float of a byte: of inner's operand, or of what a shift that is fused into inner brings down. */
+/* A float of a byte: of inner's operand, or of what a shift that is fused into inner moves down. */
 static void rsel_byte(struct rsel *s, const struct ir_ins *i, const struct ir_ins *inner, unsigned op)
 {
 	uint16_t r = inner->a;

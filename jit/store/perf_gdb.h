@@ -4,8 +4,8 @@
  * reads by its JIT interface. Both are the process's, whatever number of registries there is. Never keeps code or
  * changes it. (The map of names alone is execmem.h's.)
  */
-#ifndef JIT_OBSERVE_H
-#define JIT_OBSERVE_H
+#ifndef JIT_PERF_GDB_H
+#define JIT_PERF_GDB_H
 
 #include <stdbool.h>
 #include <stddef.h>

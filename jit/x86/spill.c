@@ -46,7 +46,7 @@ static uint8_t ra_width(const struct ra *ra, uint32_t v)
 	return cls == LIR_GPR ? X86_GPR64 : cls == LIR_MASK ? X86_KREG : ra->l->lanes == 16 ? X86_ZMM : X86_YMM;
 }
 
-/* The instruction that brings v's value into the register `to`. */
+/* The instruction that loads v's value into the register `to`. */
 static void ra_reload(struct ra *ra, uint32_t v, uint32_t to, uint32_t ir)
 {
 	uint8_t cls = ra->l->cls[v];

@@ -5,8 +5,8 @@
  *
  * Keys and values are two streams, read in turns of a head's chunk. Where each is read once, from the first byte to the
  * last, each is prefetched some strips ahead of itself, as a plain read would be. Where registers do not hold the sums
- * for whole rows of values, a chunk's values are read several times. Memory would have to bring all of them during the
- * first read. So there, values are prefetched while keys are read, and the next keys while values are.
+ * for whole rows of values, a chunk's values are read several times. Memory would have to deliver all of them during
+ * the first read. So there, values are prefetched while keys are read, and the next keys while values are.
  */
 #include "kernels-templates/attention/attention.h"
 

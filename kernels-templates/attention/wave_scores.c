@@ -5,7 +5,7 @@
 
 /* ---- scores */
 
-/* sum[row][block], and what brings them on: addresses that walk along the dimensions. Rows of one column lie side by
+/* sum[row][block], and what advances them: addresses that walk along the dimensions. Rows of one column lie side by
  * side and share one. */
 struct scores {
 	ir_f sum[MOST_ROWS][BLOCKS];

@@ -23,7 +23,7 @@ struct heads_unit {
 };
 struct heads_unit heads_unit(struct ir *b, ir_s unit, uint32_t heads);
 
-/* base + column * columns_bytes + head * head_bytes. */
+/* base + column * column_bytes + head * head_bytes. */
 ir_a heads_at(struct ir *b, ir_a base, struct heads_unit u, uint32_t column_bytes, uint32_t head_bytes);
 
 /* Writes +0 behind a column that holds width elements and starts at column, when the unit's head is the last one. Emits

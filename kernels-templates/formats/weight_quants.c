@@ -97,7 +97,7 @@ static ir_i unit_bytes(const struct dot *d, unsigned v, unsigned g)
 	return turned ? ir_ixor(d->b, bytes, ir_iconst(d->b, (int32_t)0x80808080)) : bytes;
 }
 
-/* Small quants come in pairs of groups, which are added in 16 bits; others bring a magnitude each, so one at a time,
+/* Small quants come in pairs of groups, which are added in 16 bits; others have a magnitude each, so one at a time,
  * and so where VNNI adds nothing in 16 bits and registers are few. */
 static bool are_small(const struct weight_quants *q) { return !q->is_signed && !q->is_wide; }
 
@@ -151,7 +151,7 @@ static void sum_groups(struct dot *d)
 		d->sum[i] = ir_dot2h(b, d->sum[i], ir_iconst(b, 0x00010001), ir_iconst(b, 0));
 }
 
-/* The same with dot4, one column after the other: its inputs are neighbours, so that one load brings them all. */
+/* The same with dot4, one column after the other: its inputs are neighbours, so that one load reads them all. */
 static void sum_columns(struct dot *d)
 {
 	struct ir *b = d->b;
@@ -214,7 +214,8 @@ static void sum_pairs(const struct dot *d, ir_i low[], ir_i high[])
 			low[v] = ir_dot4u(b, bytes[v][g][0], x[g], g ? low[v] : high[v]);
 }
 
-/* What a column brings to the end of a unit: its scale, the offset (without its sign) times its sum, its scaled sum. */
+/* What a column contributes at the end of a unit: its scale, the offset (without its sign) times its sum, its scaled
+ * sum. */
 struct column {
 	ir_f d, d_sum;
 	ir_i offset;

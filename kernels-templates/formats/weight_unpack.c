@@ -169,7 +169,7 @@ static ir_f scaled_sum(const struct weight_unpacked *u, struct ir *b, const stru
 	               ir_i2f(b, sum));
 }
 
-/* What a column, and what a row vector, brings to the end of a part. */
+/* What a column, and what a row vector, contributes at the end of a part. */
 struct column {
 	ir_f d, sum;
 	ir_i missing; /* of the integer sum, whose wide quants count from 128 */

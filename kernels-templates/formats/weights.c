@@ -136,7 +136,7 @@ void weight_turn_halves(uint16_t *dst, const uint8_t *const row[32], unsigned n)
 			weight_v8 a[8], t[8];
 			for (unsigned j = 0; j < 8; j++)
 				memcpy(&a[j], row[r + j] + i * 2, 16);
-			/* Three rounds that interleave vector j with vector j + 4 bring element e of vector j to
+			/* Three rounds that interleave vector j with vector j + 4 move element e of vector j to
 			 * element j of vector e. */
 			for (unsigned round = 0; round < 3; round++) {
 				for (unsigned j = 0; j < 4; j++) {

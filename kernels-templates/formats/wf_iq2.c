@@ -5,7 +5,7 @@
  * IQ2_XXS, 32 k: four bytes that name points, then a word: four times seven bits of signs, and the scale in the upper
  * four. IQ2_XS: a half for eight k, nine bits that name the point and seven of signs; then a byte for 32 k: the scale
  * of the first 16 low, the other high. IQ2_S: 32 bytes of points' lower eight bits, 32 bytes of signs; a byte for 32 k
- * with the points' upper two bits; the scales as in IQ2_XS. Seven signs bring an eighth that makes the minuses even.
+ * with the points' upper two bits; the scales as in IQ2_XS. Seven signs imply an eighth that makes the minuses even.
  * Packed: a table for points would have to be gathered from, which takes longer than reading a few more bits. So a
  * weight is three bits, level and sign. Heads: 32 f16 d; units of 32 k: 32 bytes, scales as in the file or, of IQ2_XXS,
  * 2 * scale + 1; a word a row of signs, as weight_join_bits() makes it; 2 words a row of levels, as

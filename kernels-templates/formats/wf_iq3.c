@@ -1,7 +1,7 @@
 /* kernels-templates/formats/wf_iq3.c - IQ3_XXS and IQ3_S weights: blocks of 256, four weights named by a point of a
  * codebook and their signs.
  *
- * Files: f16 d first. IQ3_XXS: 64 bytes that name points; a word for 32 k: four times seven bits of signs, which bring
+ * Files: f16 d first. IQ3_XXS: 64 bytes that name points; a word for 32 k: four times seven bits of signs, which imply
  * an eighth that makes the minuses even, and the scale in the upper four. Weight d * (scale + 1/2) / 2 * level * sign,
  * levels 4, 12, 20, 28, 36, 44, 52 and 62. IQ3_S: 64 bytes of points' lower bits, 8 bytes of their ninth ones, 32 bytes
  * of signs, four of scales: of two neighbouring 32 k the first low. Weight d * (2 * scale + 1) * level * sign, levels

@@ -1,8 +1,8 @@
 /* kernels-templates/kinds/norm_awaited.c - the norm of a column whose floats are awaited, given as int8 blocks.
  *
- * Owns: KEY_NORM with AWAITED, for passes over several tokens that hand over: a group has a column, which it brings to
+ * Owns: KEY_NORM with AWAITED, for passes over several tokens that hand over: a group has a column, which it stages in
  * shared bytes. Every wave makes the sum of squares for itself (norm.c), and has scaled and made int8 blocks of what it
- * brought: quads of four blocks, and what is left behind them block by block.
+ * staged: quads of four blocks, and what is left behind them block by block.
  */
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/emit/math.h"

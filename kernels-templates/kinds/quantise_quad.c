@@ -30,7 +30,7 @@ static ir_f scale_of(struct ir *b, const ir_f x[4])
 
 /* x / d to int8, as quantise_emit_scaled() has it, by one reciprocal for all: where a reciprocal is correctly rounded
  * and a quotient off by less than a unit in its last place, the quotient and what is left over, times the reciprocal,
- * give the correctly rounded one (Markstein). The first correction brings it that close. d and x are scaled so that
+ * give the correctly rounded one (Markstein). The first correction makes it that close. d and x are scaled so that
  * nothing overflows, and what underflows is of a quotient that becomes 0 anyway. */
 static void quotients(struct ir *b, const ir_f x[4], ir_f d, ir_i q[4])
 {

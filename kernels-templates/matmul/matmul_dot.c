@@ -29,7 +29,7 @@ static void walk_inputs(struct matmul *m, const struct turns *t, int direction)
 		walk_turns(m, m->xs, t, direction * (int64_t)(m->iteration_k / 32 * sizeof(struct activation_block)));
 }
 
-/* w stands where units alone would have brought it: puts it, and the head, right for the heads passed in n units (back
+/* w stands where units alone would have moved it: puts it, and the head, right for the heads passed in n units (back
  * when negative). */
 static void pass_heads(struct matmul *m, bool known, int64_t n, ir_s s)
 {

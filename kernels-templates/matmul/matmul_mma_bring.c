@@ -1,8 +1,8 @@
-/* kernels-templates/matmul/matmul_mma_bring.c - what waves bring into shared bytes for a step of matmul_mma_shared.c.
+/* kernels-templates/matmul/matmul_mma_bring.c - what waves stage in shared memory for a step of matmul_mma_shared.c.
  *
  * Owns: the loads of a step, which are under way while the one before is multiplied, and how they are left. Of its half
- * of the spans a wave brings 16 columns, and 16 rows of a row block that lie as operands want them. Of packed rows it
- * brings 32, and every second pair of the step's units: it unpacks them, a lane a row. Scales lie by periods of 256 k's
+ * of the spans a wave stages 16 columns, and 16 rows of a row block that lie as operands want them. Of packed rows it
+ * stages 32, and every second pair of the step's units: it unpacks them, a lane a row. Scales lie by periods of 256 k's
  * (weight_pieces.h).
  */
 #include <stddef.h>

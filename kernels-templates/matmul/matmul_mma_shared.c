@@ -4,7 +4,7 @@
  * Owns: a tile of 64 columns of activations and 64 rows of weights: two row blocks, or one of each of two matrices. A
  * wave has 32 of either and every second half of the spans, as the bits of its number say. All walk along k in steps of
  * four strips of a column, 128 bytes; where a span ends with a shorter period, also of two or one. For a step, every
- * wave brings its part of columns and rows into shared bytes (matmul_mma_bring.c): it loads that to registers before
+ * wave stages its part of columns and rows in shared memory (matmul_mma_bring.c): it loads that to registers before
  * it multiplies the step in front, and leaves it behind a barrier.
  *
  * The order of sums is numerics.h rules 3, 4 and 13: a wave goes through its spans one after another, each a chain of

@@ -1,5 +1,5 @@
 /* kernels-templates/matmul/matmul_mma_shared.h - what the files of matmul_mma_shared.c share: a tile's steps, and what
- * waves bring for them. */
+ * waves stage for them. */
 #ifndef KERNELS_MATMUL_MMA_SHARED_H
 #define KERNELS_MATMUL_MMA_SHARED_H
 
@@ -31,10 +31,10 @@ struct mma_shared {
 	unsigned spans /* of a half */, span_units, span_strips;
 	ir_a own;
 
-	/* This wave's: its half, which rows and columns it multiplies, which 16 of both it brings. */
+	/* This wave's: its half, which rows and columns it multiplies, which 16 of both it stages. */
 	ir_s half, row_side, column_side, brings;
 
-	/* A tile's, and walking: what is brought next. */
+	/* A tile's, and walking: what is staged next. */
 	ir_a x, w, xs, heads;
 	ir_t acc[MMA_TILES][MMA_TILES];
 };

@@ -4,8 +4,8 @@
  * awaited, by kinds/norm.c.
  *
  * Owns: the staging of KEY_NORM_IN and KEY_AWAITED with several columns, on targets with many shared bytes. Norms have
- * chains, so a wave makes that of a column alone; int8 blocks are dealt out to all waves by quads of 128 neighbours, of
- * which a lane has four. A column of int8 has whole quads, whose pads are +0.
+ * chains, so a wave makes that of a column alone; int8 blocks are distributed to all waves by quads of 128 neighbours,
+ * of which a lane has four. A column of int8 has whole quads, whose pads are +0.
  */
 #include "kernels-templates/emit/math.h"
 #include "kernels-templates/matmul/matmul.h"

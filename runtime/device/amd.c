@@ -86,7 +86,7 @@ static void unload_code(struct card_stream *c, struct card_plan *p)
 
 /* ---- launching */
 
-/* The counters of arrivals lie in the card's memory; what a launch left there, a copy brings to the host. */
+/* The counters of arrivals lie in the card's memory; a copy moves to the host what a launch left there. */
 static bool launch(struct amd *d, const struct card_plan *p, const struct rdna_program_args *args,
                    const struct amd_launch *l, struct error *err)
 {

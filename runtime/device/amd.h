@@ -1,7 +1,7 @@
 /* runtime/device/amd.h - a real Radeon card as a device, through the kernel's driver alone: what its files share.
  *
  * Owns: the struct, and who does what: amd.c has the device and its streams, amd_memory.c memory and copies,
- * amd_queue.c the queue of packets. amd_watch.c waits for a launch and says what went wrong with it, amd_code.c brings
+ * amd_queue.c the queue of packets. amd_watch.c waits for a launch and says what went wrong with it, amd_code.c copies
  * code objects into the card's memory. amd_lock.c takes turns with other processes, amd_predict.c says how long an op
  * will take.
  */

@@ -114,7 +114,7 @@ bool amd_flush(struct amd *d, struct error *err)
 	if (flush) {
 		__sync_synchronize();
 		flush[0] = 1;
-		(void)flush[0]; /* a read brings the write there */
+		(void)flush[0]; /* a read flushes the write */
 	}
 	return send(d, err);
 }

@@ -1,7 +1,7 @@
 /* runtime/device/card.h - what simulated and real cards have in common: how a plan becomes a program in a card's
  * memory, and a pass becomes launches of it.
  *
- * Owns: preparing plans, dealing units to workgroups, the three ways to launch, cutting long launches, and what is
+ * Owns: preparing plans, distributing units to workgroups, the three ways to launch, cutting long launches, and what is
  * counted and said of launches. Never touches a card: that is the driver's, a few functions below.
  */
 #ifndef RUNTIME_CARD_H

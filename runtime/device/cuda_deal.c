@@ -9,7 +9,7 @@
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* What a lot has to be dealt out: units, or as many as a block does at once, where there are too many of them. */
+/* What of a lot is to be distributed: units, or as many as a block does at once, where there are too many of them. */
 static uint64_t turns_of(const struct cuda_lot *l, bool spread)
 {
 	return spread ? l->units : (l->units + l->waves - 1) / l->waves;

@@ -20,7 +20,7 @@ struct cuda_lot {
 	 * more (struct ptx_command). */
 	uint32_t first, blocks, per, rest;
 };
-/* Deals out the units of a stage, whose ops do not wait for each other; n is 1 or more. */
+/* Distributes the units of a stage, whose ops do not wait for each other; n is 1 or more. */
 void cuda_deal(struct cuda_dealer *d, struct cuda_lot lot[], size_t n);
 
 #endif

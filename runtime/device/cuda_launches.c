@@ -38,9 +38,9 @@ static void share_weights(uint64_t tiles, uint64_t resident, uint64_t *parts, ui
 	}
 }
 
-/* How many blocks have an op's units, and how many each (struct ptx_launch). Where tiles are dealt out to parts, or row
- * blocks are done side by side, a block has as many units as it does at once; and large tiles are a block each, which
- * begin in such an order that those of the same weights live at the same time. */
+/* How many blocks have an op's units, and how many each (struct ptx_launch). Where tiles are distributed to parts, or
+ * row blocks are done side by side, a block has as many units as it does at once; and large tiles are a block each,
+ * which begin in such an order that those of the same weights live at the same time. */
 static void deal(const struct cuda_stream *s, struct cuda_plan *c, unsigned card, size_t i)
 {
 	const struct cuda *d = cuda_card_of(s);

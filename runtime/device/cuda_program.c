@@ -18,7 +18,7 @@
 #include "runtime/device/cuda.h"
 #include "runtime/device/cuda_deal.h"
 
-enum { STAGE_OPS_MOST = 64 /* that are dealt out together */ };
+enum { STAGE_OPS_MOST = 64 /* that are distributed together */ };
 
 /* A slot that differs from run to run, and where it is in the commands. */
 struct change {
@@ -68,7 +68,7 @@ size_t cuda_program_commands(const struct plan *p)
 
 /* ---- commands */
 
-/* Deals out the stage whose ops end in front of `end`; its commands are the last ones. A card may have no units of an
+/* Distributes the stage whose ops end in front of `end`; its commands are the last ones. A card may have no units of an
  * op, of which others have some. */
 static void deal(struct cuda_program *out, unsigned card, struct cuda_dealer *d, const struct plan *p, size_t end,
                  uint32_t dealt)

@@ -20,7 +20,8 @@ enum { SIMULATOR_UNITS = 2 };
 typedef void (*simulator_watch_fn)(void *user, const struct plan *p, const struct sim_kernel *kernel, size_t first,
                                    size_t end, const struct sim_counters *c);
 
-/* Told of a plan before it is dealt out: seconds that an op is to be thought to take, by which launches are cut. */
+/* Told of a plan before its units are distributed: seconds that an op is to be thought to take, by which launches are
+ * cut. */
 typedef double (*simulator_predict_fn)(void *user, const struct plan *p, size_t op);
 
 struct simulator_options {

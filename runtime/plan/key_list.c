@@ -206,7 +206,7 @@ static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dt
                        const struct plan_options *opt, bool schedules, struct error *err);
 
 /* Passes of several tokens that would hand over, or have their context in parts, but for how long the context is, or
- * how the tokens are dealt out to sequences. */
+ * how the tokens are distributed to sequences. */
 static bool add_plain_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
                              const struct plan_options *opt, bool schedules, struct error *err)
 {

@@ -5,8 +5,8 @@
  * of plans has nothing to do here unless plan_options grows. Never compiles, never reads tensor data, never looks at
  * this machine.
  */
-#ifndef RUNTIME_WARM_H
-#define RUNTIME_WARM_H
+#ifndef RUNTIME_KEY_LIST_H
+#define RUNTIME_KEY_LIST_H
 
 #include "jit/key.h"
 #include "jit/target.h"

@@ -23,7 +23,7 @@ struct memory_share {
 	uint64_t at, bytes, units;
 };
 /* Of an op with so many units, the first that this one of so many cards has; card == cards: where the last one's end.
- * Units of large matrices are dealt out by eights, which a group does at once. */
+ * Units of large matrices are distributed by eights, which a group does at once. */
 static inline uint64_t memory_share_begin(uint64_t units, unsigned card, unsigned cards)
 {
 	const uint64_t together = units >= 64 * (uint64_t)cards ? 8 : 1, groups = units / together;

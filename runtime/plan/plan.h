@@ -242,11 +242,11 @@ struct plan {
 	size_t n_args; /* all ops' slots */
 	uint32_t *stage;
 	size_t n_stages; /* ops stage[i] .. stage[i + 1] - 1 have no barrier between them or are a chain;
-	                    stage[n_phases] is n_launches */
+	                    stage[n_stages] is n_ops */
 	uint32_t *section;
-	size_t n_sections; /* ops part[i] .. part[i + 1] - 1 are the embedding, a layer, or the logits; part[n_parts] is
-	                      n_launches */
-	void *prepared;    /* the device's */
+	size_t n_sections;      /* ops section[i] .. section[i + 1] - 1 are the embedding, a layer, or the logits;
+	                           section[n_sections] is n_ops */
+	void *prepared;         /* the device's */
 	uint32_t static_share;  /* what its runs have taught a device about handing units out (device.h); 0: nothing yet
 	                         */
 	_Atomic uint64_t *took; /* by op: nanoseconds of all workers together; NULL: nobody asks (tuner.h) */

@@ -190,7 +190,7 @@ struct activations step_input(struct plan_builder *b, const float *weight, bool 
  * where they all make the norm themselves. */
 struct activations step_input_of(struct plan_builder *b, const struct weights_layer *l, const float *weight,
                                  enum matrix_slot first, enum matrix_slot last);
-/* Q, K and V of these tokens; with norms over all heads together where there are any. Keys are left in plan_keys(). */
+/* Q, K and V of these tokens; with norms over all heads together where there are any. Keys are left in buf->k. */
 void step_queries_keys_values(struct plan_builder *b, const struct weights_layer *l, struct activations in);
 /* Rotates queries and keys, behind their norms where there are any; stores keys and values. Nothing where the step
  * attention does so in its own op. */

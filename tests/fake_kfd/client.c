@@ -17,7 +17,7 @@ static uint32_t done_event, fault_event;
 
 /* ---- buffers, queue, events */
 
-/* The register that brings what the host wrote to VRAM. */
+/* The register that flushes what the host wrote to VRAM. */
 static void flush(void)
 {
 	struct buffer b = reserve(4096, MEM_MMIO_REMAP | MEM_WRITABLE);

@@ -184,7 +184,7 @@ static void test_what_is_not_a_key(void **unused)
 
 /* Every byte of a key is part of its identity: hash and equality see it. */
 /* Names of entries and slots of packs come from this hash: another one here is another RECORD_VERSION in
- * jit/record.h. */
+ * jit/store/record.h. */
 static void test_hash_of_stored_files(void **unused)
 {
 	struct key k;

@@ -2,8 +2,8 @@
  *
  * Every op alone on edge values, its operands vectors, broadcasts or constants, its destination on each operand;
  * conversions and roots on all or many floats; memory of all kinds; loops; groups of waves; random kernels. Each on one
- * card of every generation, with loads that land at once, as late as the waits allow, and at random moments, and with
- * approximations that are off by one unit.
+ * card of every generation, with loads that complete at once, as late as the waits allow, and at random moments, and
+ * with approximations that are off by one unit.
  */
 #include <setjmp.h>
 #include <stdarg.h>

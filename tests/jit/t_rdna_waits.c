@@ -1,7 +1,7 @@
 /* tests/jit/t_rdna_waits.c - the passes behind register allocation, judged by the simulator.
  *
  * The judge is the simulator, which traps on a register touched too early and, in two of its three modes, lets loads
- * and stores land late; the reference is the same kernel with a full wait behind every access and no other pass. */
+ * and stores complete late; the reference is the same kernel with a full wait behind every access and no other pass. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

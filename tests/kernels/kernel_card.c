@@ -121,7 +121,7 @@ static struct compile_options next_options(bool plain)
 	};
 }
 
-/* Registers dealt at random leave gaps in which large tuples may not fit; those in order must do. */
+/* Registers given at random leave gaps in which large tuples may not fit; those in order must do. */
 static bool compile(struct object *o, const struct ir *ir, const struct target *target, struct compile_options options,
                     struct compile_stats *stats, struct error *err)
 {

@@ -13,7 +13,7 @@
 #include "tests/runtime/tiny_model.h"
 #include "tests/loaders/model_files.h"
 
-/* ---- split GGUF: tensors dealt out to the parts in turn */
+/* ---- split GGUF: tensors distributed to the parts in turn */
 
 struct deal {
 	uint32_t parts, no_of_last, count_of_last, total;

@@ -364,7 +364,7 @@ static void add_split(struct image *g, uint16_t no, uint16_t count, uint32_t ten
 	add_key(g, "split.tensors.count", I32, &tensors, 4);
 }
 
-/* Deals the tensors to parts, by turns; the keys are all in the first. */
+/* Distributes the tensors to parts, round robin; the keys are all in the first. */
 static void deal(struct image part[PARTS], struct image *whole)
 {
 	uint32_t tensors = (uint32_t)whole->tensors;

@@ -353,7 +353,7 @@ void mutate_safetensors(struct mutant *m)
 
 static const char *const shard_name[] = { "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors" };
 
-/* Deals the tensors of a model to two files, by turns; their offsets begin anew in each. */
+/* Distributes the tensors of a model to two files, alternately; their offsets begin anew in each. */
 static void add_shards(struct mutant *m, const struct tiny_model *t, struct bytes *map)
 {
 	size_t n;

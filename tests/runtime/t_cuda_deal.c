@@ -1,4 +1,4 @@
-/* tests/runtime/t_cuda_deal.c - how the units of a stage are dealt out to the blocks of a launch.
+/* tests/runtime/t_cuda_deal.c - how the units of a stage are distributed to the blocks of a launch.
  *
  * Properties over random walks of stages: every unit has one share, blocks lie in the launch, what can be on blocks of
  * its own or on free ones is, and no block has many more units than others. */

@@ -62,7 +62,7 @@ static void fill(int32_t *ids, size_t n, uint32_t period)
 		ids[i] = (int32_t)(3 + i % period * 7 % 50);
 }
 
-/* Prompts of every width that is dealt with in a way of its own, and texts that are guessed and scored. */
+/* Prompts of every width that has a path of its own, and texts that are guessed and scored. */
 static void use_model(jit_model *m, int kv)
 {
 	static const uint32_t wide[] = { 47, 48, 49, 63, 64, 65, 96, 97, 255, 256, 257, 511 };

@@ -263,7 +263,7 @@ static void test_fetch(void **state)
 	leave(l);
 }
 
-/* As ollama's clients do it; and a name that fits two files is that of the one it brought. */
+/* As ollama's clients do it; and a name that fits two files is that of the file that was loaded. */
 static void test_pull(void **state)
 {
 	json_t *lines = ask_lines(&server, "/api/pull", "{\"model\":\"hf.co/owner/two\"}");

@@ -136,7 +136,7 @@ class Library:
         if abi["pointer"] != ctypes.sizeof(ctypes.c_void_p):
             raise ImportError(f"{about} is for pointers of {abi['pointer']} bytes")
         bundled = Path(path).resolve().parent / "libs"
-        # What libjitrun.so needs and this package brings along: loaded before, it is found by its name.
+        # What libjitrun.so needs and this package contains: loaded before, it is found by its name.
         self._needed = [ctypes.CDLL(str(p)) for p in sorted(bundled.glob("*.so*"))] if bundled.is_dir() else []
         try:
             self._so = ctypes.CDLL(path)
