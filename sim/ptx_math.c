@@ -188,6 +188,7 @@ static bool compute_wide(const struct ptx_step *s, uint64_t *d, const uint64_t *
 		ROW(SHR_S64, (uint64_t)((int64_t)a[l] >> (b[l] < 63 ? b[l] : 63)));
 		ROW(SHR_U64, b[l] < 64 ? a[l] >> b[l] : 0);
 		ROW(LT_S64, (uint64_t)((int64_t)a[l] < (int64_t)b[l]));
+		ROW(LE_S64, (uint64_t)((int64_t)a[l] <= (int64_t)b[l]));
 		ROW(GE_S64, (uint64_t)((int64_t)a[l] >= (int64_t)b[l]));
 	default: return false;
 	}

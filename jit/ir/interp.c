@@ -71,7 +71,9 @@ size_t interp_frame_bytes(const struct interp_program *p) { return p->waves * p-
 	}
 #define SCALAR_OF(expression) \
 	{ \
-		const int64_t UNUSED a = INTERP_SCALAR(in->a), b = INTERP_SCALAR(in->b), imm = in->imm, k = imm; \
+		const int64_t UNUSED a = INTERP_SCALAR(in->a), b = INTERP_SCALAR(in->b), c = INTERP_SCALAR(in->c); \
+		const int64_t UNUSED imm = in->imm, k = imm; \
+		const bool UNUSED am = a != 0; \
 		INTERP_SCALAR(in->dst) = expression; \
 		break; \
 	}
@@ -95,6 +97,7 @@ size_t interp_frame_bytes(const struct interp_program *p) { return p->waves * p-
 #define ROW_m(dst, expression) LANES_OF(BITS_##dst##_m, bool, FROM_MASK, expression)
 #define ROW_s(dst, expression) SCALAR_OF(expression)
 #define ROW_a(dst, expression) SCALAR_OF(expression)
+#define ROW_c(dst, expression) SCALAR_OF(expression)
 #define ROW_t(dst, expression) TILE_OF(expression)
 /* What elements in memory are as lanes. */
 #define ROW_f16(dst, expression) ROW_f32(dst, expression)
@@ -108,12 +111,19 @@ size_t interp_frame_bytes(const struct interp_program *p) { return p->waves * p-
 #define CASE_APART(row, type, dst, ...) \
 	case IR_##row: ROW_##type(dst, (__VA_ARGS__))
 
-/* The rows of memory. Lanes from in->lanes on load as zero and are not stored, and their memory is not touched. */
+/* The rows of memory. Lanes from in->lanes on, and those that the mask is not set for, load as zero and are not stored,
+ * and their memory is not touched. Most rows have all lanes. */
+static const uint32_t every_lane[32] = { [0 ... 31] = 0xffffffffu };
+#define MASK_OF(in) ((const uint32_t *)((in)->mask ? INTERP_REG((in)->mask) : every_lane))
 #define LOAD(expression) \
 	{ \
 		uint32_t *d = INTERP_REG(in->dst); \
 		const char *at = INTERP_ADDRESS(in->a); \
-		EACH_LANE d[l] = (expression); \
+		if (!in->mask && in->lanes == W) \
+			EACH_LANE d[l] = (expression); \
+		else \
+			for (unsigned l = 0; l < W; l++) \
+				d[l] = l < in->lanes && MASK_OF(in)[l] ? (expression) : 0; \
 		break; \
 	}
 /* Nobody else runs meanwhile, so a word that is not there would never come. dst may be b. */
@@ -142,11 +152,88 @@ size_t interp_frame_bytes(const struct interp_program *p) { return p->waves * p-
 #define STORE(lanes, statement) \
 	{ \
 		char *at = INTERP_ADDRESS(in->a); \
-		const uint32_t *v = INTERP_REG(in->b); \
-		for (size_t l = 0; l < (lanes); l++) \
-			statement; \
+		const uint32_t *v = INTERP_REG(in->b), *m = MASK_OF(in); \
+		if (!in->mask) \
+			for (size_t l = 0; l < (lanes); l++) \
+				statement; \
+		else \
+			for (size_t l = 0; l < (lanes); l++) \
+				if (m[l]) \
+					statement; \
 		break; \
 	}
+
+/* --- rows that are uniform, or move whole lanes, or branch */
+
+static void copy_lanes(char *to, const char *from, const char *c, size_t bytes, unsigned lanes)
+{
+	for (unsigned l = 0; l < lanes; l++)
+		memcpy(to + l * bytes, from + interp_get32(c + 4 * l), bytes);
+}
+
+static bool is_set(const uint32_t *mask, unsigned lanes, bool everywhere)
+{
+	for (unsigned l = 0; l < lanes; l++)
+		if (!mask[l] == everywhere)
+			return !everywhere;
+	return everywhere;
+}
+
+/* These return the instruction in front of the next one. */
+static const struct interp_ins *go_to(const struct interp_program *p, const struct interp_ins *in)
+{
+	return p->ins + in->imm - 1;
+}
+
+static const struct interp_ins *branch(const struct interp_program *p, const struct interp_ins *in, char *frame,
+                                       int64_t *count)
+{
+	switch ((enum ir_op)in->row) {
+	case IR_loop:
+		count[in->c] = INTERP_SCALAR(in->a);
+		INTERP_SCALAR(in->dst) = 0;
+		return count[in->c] <= 0 ? go_to(p, in) : in;
+	case IR_endloop: return ++INTERP_SCALAR(in->dst) < count[in->c] ? go_to(p, in) : in;
+	case IR_if: return INTERP_SCALAR(in->a) ? in : go_to(p, in);
+	case IR_break: return INTERP_SCALAR(in->a) ? go_to(p, in) : in;
+	case IR_else: return go_to(p, in);
+	default: return in; /* endif */
+	}
+}
+
+static __attribute__((noinline)) const struct interp_ins *other_row(
+	const struct interp_program *p, const struct interp_ins *in, char *frame, const struct interp_call *call,
+	int64_t *count, unsigned lanes)
+{
+	const unsigned op = ir_facts[in->row].op;
+	int64_t *to = &INTERP_SCALAR(in->dst);
+
+	switch ((enum ir_op)in->row) {
+	case IR_copy: memcpy(INTERP_POINTER(in->a), INTERP_POINTER(in->b), (size_t)in->imm); break;
+	case IR_copy_at:
+		copy_lanes(INTERP_POINTER(in->a), INTERP_POINTER(in->b), INTERP_REG(in->c), (size_t)in->imm, lanes);
+		break;
+	case IR_sload32: *to = interp_get32(INTERP_ADDRESS(in->a)); break;
+	case IR_sload64:
+	case IR_aload: *to = (int64_t)interp_get64(INTERP_ADDRESS(in->a)); break;
+	case IR_any: *to = is_set(INTERP_REG(in->a), lanes, false); break;
+	case IR_all: *to = is_set(INTERP_REG(in->a), lanes, true); break;
+	case IR_local: *to = (intptr_t)(frame + p->locals + in->imm); break;
+	case IR_arg: *to = (intptr_t)call->arg; break;
+	case IR_begin: *to = call->begin; break;
+	case IR_end: *to = call->end; break;
+	case IR_wave: *to = call->wave; break;
+	case IR_part: *to = 0; break;
+	case IR_parts: *to = 1; break;
+	case IR_shared: *to = (intptr_t)(call->shared + in->imm); break;
+	default:
+		if (ir_does(op, IR_BRANCHES))
+			return branch(p, in, frame, count);
+		if (!ir_does(op, IR_COPIES | IR_HINTS))
+			interp_matrix_row(in, frame);
+	}
+	return in;
+}
 
 /* --- rows that take more than an expression. Each is a part of the dispatcher, where the number of lanes is a
  * constant. */
@@ -163,38 +250,22 @@ PART void exchange_lanes(uint32_t *d, const uint32_t *a, unsigned mask, const un
 		d[l] = old[l ^ mask];
 }
 
-PART void load_lanes(char *d, const char *at, unsigned lanes, const unsigned W)
+PART void load_words(uint32_t *d, const char *at, unsigned lanes, const uint32_t *mask, const unsigned W)
 {
-	memset(d, 0, W * 4);
-	memcpy(d, at, lanes * 4u);
+	if (!mask) {
+		memset(d, 0, W * 4);
+		memcpy(d, at, lanes * 4u);
+		return;
+	}
+	for (unsigned l = 0; l < W; l++)
+		d[l] = l < lanes && mask[l] ? interp_get32(at + 4 * l) : 0;
 }
 
 /* dst may be b: each lane reads its own offset only. */
-PART void gather(uint32_t *d, const char *at, const int32_t *b, const unsigned W)
+PART void gather(uint32_t *d, const char *at, const int32_t *b, const uint32_t *mask, const unsigned W)
 {
 	for (unsigned l = 0; l < W; l++)
-		d[l] = interp_get32(at + b[l]);
-}
-
-PART void copy_lanes(char *to, const char *from, const char *c, size_t bytes, const unsigned W)
-{
-	for (unsigned l = 0; l < W; l++)
-		memcpy(to + l * bytes, from + interp_get32(c + 4 * l), bytes);
-}
-
-/* Both return the instruction in front of the next one. */
-PART const struct interp_ins *enter_loop(const struct interp_program *p, const struct interp_ins *in, char *frame,
-                                         int64_t *count)
-{
-	count[in->c] = INTERP_SCALAR(in->a);
-	INTERP_SCALAR(in->dst) = 0;
-	return count[in->c] <= 0 ? p->ins + in->imm - 1 : in;
-}
-
-PART const struct interp_ins *end_loop(const struct interp_program *p, const struct interp_ins *in, char *frame,
-                                       const int64_t *count)
-{
-	return ++INTERP_SCALAR(in->dst) < count[in->c] ? p->ins + in->imm - 1 : in;
+		d[l] = mask[l] ? interp_get32(at + b[l]) : 0;
 }
 
 /* A test that compiles this file once more looks at each instruction here, before it is run (tests/kernels/watched.c).
@@ -220,7 +291,10 @@ PART void interp_go(const struct interp_program *p, char *frame, const struct in
 #undef OPS
 		case IR_fxor: exchange_lanes(INTERP_REG(in->dst), INTERP_REG(in->a), (unsigned)in->imm, W); break;
 		case IR_fload:
-		case IR_iload: load_lanes(INTERP_REG(in->dst), INTERP_ADDRESS(in->a), in->lanes, W); break;
+		case IR_iload:
+			load_words(INTERP_REG(in->dst), INTERP_ADDRESS(in->a), in->lanes,
+			           in->mask ? INTERP_REG(in->mask) : NULL, W);
+			break;
 		case IR_fawait: AWAIT(interp_get32(at + (size_t)l * in->stride), l < in->lanes)
 		case IR_fawait_at: AWAIT(interp_get32(at + ((const int32_t *)(const void *)INTERP_REG(in->b))[l]), true)
 		case IR_fload_h: LOAD(f32_bits(f16_f32(interp_get16(at + 2 * l))))
@@ -231,36 +305,19 @@ PART void interp_go(const struct interp_program *p, char *frame, const struct in
 		case IR_fbcast:
 		case IR_ibcast: BROADCAST(interp_get32(at))
 		case IR_fbcast_h: BROADCAST(f32_bits(f16_f32(interp_get16(at))))
-		case IR_igather: gather(INTERP_REG(in->dst), INTERP_ADDRESS(in->a), INTERP_REG(in->b), W); break;
+		case IR_igather:
+			gather(INTERP_REG(in->dst), INTERP_ADDRESS(in->a), INTERP_REG(in->b), MASK_OF(in), W);
+			break;
 		case IR_fgive:
 		case IR_fstore: STORE(in->lanes, interp_put32(at + 4 * l, v[l]))
 		case IR_fstore_h: STORE(in->lanes, interp_put16(at + 2 * l, f32_f16(bits_f32(v[l]))))
-		case IR_istore_8: STORE(W, at[l] = (char)(v[l] & 0xff))
+		case IR_istore_8: STORE(in->lanes, at[l] = (char)(v[l] & 0xff))
 		case IR_fstore_s: STORE(in->lanes, interp_put32(at + l * in->stride, v[l]))
 		case IR_fstore_hs: STORE(in->lanes, interp_put16(at + l * in->stride, f32_f16(bits_f32(v[l]))))
 		case IR_fstore1: STORE(1, interp_put32(at + 4 * l, v[l]))
-		case IR_copy: memcpy(INTERP_POINTER(in->a), INTERP_POINTER(in->b), (size_t)in->imm); break;
-		case IR_copy_at:
-			copy_lanes(INTERP_POINTER(in->a), INTERP_POINTER(in->b), INTERP_REG(in->c), (size_t)in->imm, W);
-			break;
-		case IR_sload32: INTERP_SCALAR(in->dst) = interp_get32(INTERP_ADDRESS(in->a)); break;
-		case IR_sload64:
-		case IR_aload: INTERP_SCALAR(in->dst) = (int64_t)interp_get64(INTERP_ADDRESS(in->a)); break;
-		case IR_loop: in = enter_loop(p, in, frame, count); break;
-		case IR_endloop: in = end_loop(p, in, frame, count); break;
-		case IR_local: INTERP_SCALAR(in->dst) = (intptr_t)(frame + p->locals + in->imm); break;
-		case IR_arg: INTERP_SCALAR(in->dst) = (intptr_t)call->arg; break;
-		case IR_begin: INTERP_SCALAR(in->dst) = call->begin; break;
-		case IR_end: INTERP_SCALAR(in->dst) = call->end; break;
-		case IR_wave: INTERP_SCALAR(in->dst) = call->wave; break;
-		case IR_part: INTERP_SCALAR(in->dst) = 0; break;
-		case IR_parts: INTERP_SCALAR(in->dst) = 1; break;
-		case IR_shared: INTERP_SCALAR(in->dst) = (intptr_t)(call->shared + in->imm); break;
 		case IR_barrier_all:
 		case IR_barrier: wave->in = in + 1; return;
-		default:
-			if (!ir_does(ir_facts[in->row].op, IR_COPIES | IR_HINTS))
-				interp_matrix_row(in, frame);
+		default: in = other_row(p, in, frame, call, count, W);
 		}
 }
 

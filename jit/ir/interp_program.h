@@ -8,11 +8,11 @@
 
 /* One decoded instruction. dst, a, b, c are byte offsets into the frame. */
 struct interp_ins {
-	uint16_t row;   /* enum ir_op */
-	uint16_t lanes; /* x rows: lanes touched; t rows: the step */
-	uint32_t dst, a, b, c;
+	uint16_t row;                /* enum ir_op */
+	uint16_t lanes;              /* x rows: lanes touched; t rows: the step */
+	uint32_t dst, a, b, c, mask; /* mask 0: none */
 	uint32_t stride;
-	int64_t imm; /* or: the displacement; the offset of a local; the instruction a loop or endloop goes to */
+	int64_t imm; /* or: the displacement; the offset of a local; the instruction a branch goes to */
 };
 
 struct interp_call {

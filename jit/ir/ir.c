@@ -135,7 +135,7 @@ uint16_t ir_new_var(struct ir *ir, enum ir_type type)
 	if (ir->error)
 		return 0;
 	if (ir_rows[type][IR_mov] == IR_NO_ROW)
-		return ir_fail(ir, "a variable is asked for that is no F, I, S, A or T");
+		return ir_fail(ir, "a variable is asked for that is no F, I, M, S, C, A or T");
 	return ir_new_reg(ir, (uint8_t)type, true);
 }
 
@@ -145,37 +145,73 @@ static inline bool ir_has_type(const struct ir *ir, uint16_t reg, uint8_t type)
 	return reg ? reg < ir->n_regs && ir->type[reg] == type : type == IR_TYPE__;
 }
 
+static enum ir_misplaced open_block(struct ir_blocks *b, enum ir_block kind)
+{
+	if (kind == IR_IN_LOOP && b->loops == IR_MAX_LOOP_DEPTH)
+		return IR_LOOPS_TOO_DEEP;
+	if (b->depth == IR_MAX_DEPTH)
+		return IR_TOO_DEEP;
+	b->kind[b->depth++] = (uint8_t)kind;
+	b->loops += kind == IR_IN_LOOP;
+	return IR_IN_PLACE;
+}
+
+enum ir_misplaced ir_blocks_step(struct ir_blocks *b, unsigned op)
+{
+	uint8_t *inner = b->depth ? &b->kind[b->depth - 1] : NULL;
+
+	switch (op) {
+	case IR_loop: return open_block(b, IR_IN_LOOP);
+	case IR_if: return open_block(b, IR_IN_IF);
+	case IR_endloop:
+		if (!b->loops || *inner != IR_IN_LOOP)
+			return b->loops ? IR_IF_OPEN : IR_NO_LOOP;
+		b->depth--;
+		b->loops--;
+		return IR_IN_PLACE;
+	case IR_else:
+		if (!inner || *inner != IR_IN_IF)
+			return IR_NO_IF;
+		*inner = IR_IN_ELSE;
+		return IR_IN_PLACE;
+	case IR_endif:
+		if (!inner || *inner == IR_IN_LOOP)
+			return IR_NO_IF;
+		b->depth--;
+		return IR_IN_PLACE;
+	case IR_break: return b->loops ? IR_IN_PLACE : IR_NO_LOOP;
+	case IR_local:
+	case IR_shared: return b->depth ? IR_IN_BLOCK : IR_IN_PLACE;
+	default: return IR_IN_PLACE;
+	}
+}
+
 /* What an op does to the kernel's shape. False: not here. */
 static bool ir_shape(struct ir *ir, enum ir_op op, int64_t imm)
 {
+	static const char *const misplaced[IR_PLACES] = {
+		[IR_LOOPS_TOO_DEEP] = "loops nest deeper than 16",
+		[IR_TOO_DEEP] = "loops and ifs nest deeper than 32",
+		[IR_NO_LOOP] = "an endloop closes no loop, or a break leaves none",
+		[IR_IF_OPEN] = "an endloop stands inside an if",
+		[IR_NO_IF] = "an else or endif belongs to no if",
+		[IR_IN_BLOCK] = "a local or shared bytes stand inside a loop or an if",
+	};
+	enum ir_misplaced why = ir_blocks_step(&ir->blocks, op);
+
 	ir->cooperative |= ir_does(op, IR_GROUPS);
-	switch (op) {
-	case IR_loop:
-		if (ir->loop_depth == IR_MAX_LOOP_DEPTH)
-			return ir_fail(ir, "loops nest deeper than 16");
-		ir->loop_depth++;
-		return true;
-	case IR_endloop:
-		if (!ir->loop_depth)
-			return ir_fail(ir, "an endloop closes no loop");
-		ir->loop_depth--;
-		return true;
-	case IR_local:
-		if (ir->loop_depth)
-			return ir_fail(ir, "a local stands inside a loop");
+	if (why != IR_IN_PLACE)
+		return ir_fail(ir, misplaced[why]);
+	if (op == IR_local) {
 		if (imm <= 0 || imm > (int64_t)(IR_MAX_LOCAL_BYTES - ir->local_bytes))
 			return ir_fail(ir, "a local is empty or the locals exceed 1 MiB");
 		ir->local_bytes += ir_local_size(imm);
-		return true;
-	case IR_shared:
-		if (ir->loop_depth)
-			return ir_fail(ir, "shared bytes stand inside a loop");
+	} else if (op == IR_shared) {
 		if (imm <= 0 || imm > (int64_t)(IR_MAX_SHARED_BYTES - ir->shared_bytes))
 			return ir_fail(ir, "shared bytes are none or exceed 224 KiB");
 		ir->shared_bytes += ir_local_size(imm);
-		return true;
-	default: return true;
 	}
+	return true;
 }
 
 static bool ir_grow(struct ir *ir)
@@ -241,6 +277,18 @@ uint16_t ir_emit(struct ir *ir, enum ir_op row, uint16_t dst, uint16_t a, uint16
 	ir->is_var[n] = false;
 	ir->n_regs++;
 	return ir_append(ir, facts, (uint16_t)n, a, b, c, imm);
+}
+
+void ir_where(struct ir *ir, ir_m mask)
+{
+	struct ir_ins *last = ir->n_ins ? &ir->ins[ir->n_ins - 1] : NULL;
+
+	if (ir->error)
+		return;
+	if (!ir_has_type(ir, mask.r, IR_TYPE_m) || !last || last->mask || !ir_does(last->op, IR_MASKABLE))
+		ir_fail(ir, "a mask restricts an instruction that takes none, or is none");
+	else
+		last->mask = mask.r;
 }
 
 void ir_set(struct ir *ir, uint16_t var, uint16_t value)

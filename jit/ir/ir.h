@@ -57,16 +57,17 @@ enum ir_imm { IR_IMM__, IR_IMM_i, IR_IMM_f, IR_IMM_d, IR_IMM_x, IR_IMM_t };
 
 /* What an instruction does beside giving its result. */
 enum ir_effect {
-	IR_PURE = 1,      /* within a call the result depends on operands and immediate alone */
-	IR_READS = 2,     /* memory, at address a */
-	IR_WRITES = 4,    /* memory, at address a */
-	IR_AWAITS = 8,    /* goes on when another call of the launch has given the words */
-	IR_COPIES = 16,   /* begins, groups or awaits copies that go on beside the kernel */
-	IR_HINTS = 32,    /* changes no result: a target may leave it out */
-	IR_BRANCHES = 64, /* ends a straight run of instructions */
-	IR_FRAMES = 128,  /* takes bytes of the frame or of the group, outside loops only */
-	IR_MEETS = 256,   /* waits for the other waves of the group */
-	IR_GROUPS = 512   /* makes the kernel one that waves call together */
+	IR_PURE = 1,       /* within a call the result depends on operands and immediate alone */
+	IR_READS = 2,      /* memory, at address a */
+	IR_WRITES = 4,     /* memory, at address a */
+	IR_AWAITS = 8,     /* goes on when another call of the launch has given the words */
+	IR_COPIES = 16,    /* begins, groups or awaits copies that go on beside the kernel */
+	IR_HINTS = 32,     /* changes no result: a target may leave it out */
+	IR_BRANCHES = 64,  /* ends a straight run of instructions */
+	IR_FRAMES = 128,   /* takes bytes of the frame or of the group, outside loops and ifs only */
+	IR_MEETS = 256,    /* waits for the other waves of the group */
+	IR_GROUPS = 512,   /* makes the kernel one that waves call together */
+	IR_MASKABLE = 1024 /* may be restricted to the lanes of a mask */
 };
 
 /* What a target must have for a row; jit/compile.c knows which targets do. */
@@ -100,7 +101,7 @@ extern const struct ir_type_facts ir_types[IR_TYPES];
 
 struct ir_ins {
 	uint8_t op, type;            /* below IR_OPS; IR_TYPE__ where the operation has no types */
-	uint16_t dst, a, b, c, mask; /* virtual registers; 0: none */
+	uint16_t dst, a, b, c, mask; /* virtual registers; 0: none. mask: of type m, on MASKABLE rows alone */
 	int64_t imm;
 };
 _Static_assert(sizeof(struct ir_ins) == 24, "kernels have thousands of instructions, and every pass walks over them");
@@ -112,6 +113,27 @@ static inline const struct ir_facts *ir_facts_of(const struct ir_ins *i) { retur
 /* Whether a number stands for a row, and not for an operation with types or nothing. */
 static inline bool ir_is_row(unsigned row) { return row < IR_ROWS && ir_facts[row].name && !ir_facts[row].types; }
 
+/* Loops and ifs that are open, from the outside in. */
+enum { IR_MAX_LOOP_DEPTH = 16, IR_MAX_DEPTH = 32 /* of loops and ifs together */ };
+enum ir_block { IR_IN_LOOP, IR_IN_IF, IR_IN_ELSE };
+struct ir_blocks {
+	uint8_t kind[IR_MAX_DEPTH]; /* enum ir_block */
+	uint8_t depth, loops;
+};
+/* Why an operation cannot stand here. */
+enum ir_misplaced {
+	IR_IN_PLACE,
+	IR_LOOPS_TOO_DEEP,
+	IR_TOO_DEEP,
+	IR_NO_LOOP,  /* endloop, break */
+	IR_IF_OPEN,  /* endloop */
+	IR_NO_IF,    /* else, endif */
+	IR_IN_BLOCK, /* local, shared */
+	IR_PLACES
+};
+/* Opens and closes what the operation does. */
+enum ir_misplaced ir_blocks_step(struct ir_blocks *b, unsigned op);
+
 struct ir {
 	struct ir_ins *ins;
 	size_t n_ins, capacity;
@@ -119,7 +141,7 @@ struct ir {
 	bool *is_var;
 	size_t n_regs, regs_capacity; /* by register; register 0 is none */
 	unsigned lanes;               /* W */
-	unsigned loop_depth;          /* loops open so far; 0 in a finished kernel */
+	struct ir_blocks blocks;      /* open so far; none in a finished kernel */
 	uint32_t local_bytes;
 	unsigned waves;   /* in a group; 1 unless the target has more */
 	bool cooperative; /* has wave, shared or barrier */
@@ -131,7 +153,6 @@ struct ir {
 /* What ir_verify and the builder hold kernels to. */
 enum {
 	IR_MAX_REGS = 65536 /* with register 0 */,
-	IR_MAX_LOOP_DEPTH = 16,
 	IR_MAX_LOCAL_BYTES = 1 << 20,
 	IR_MAX_SHARED_BYTES = 224 << 10, /* that some targets have: of most, TARGET_SHARED_BYTES */
 	IR_MAX_COPIES = 15,              /* that copied leaves */
@@ -156,6 +177,9 @@ typedef struct {
 } ir_s;
 typedef struct {
 	uint16_t r;
+} ir_c;
+typedef struct {
+	uint16_t r;
 } ir_a;
 typedef struct {
 	uint16_t r;
@@ -178,6 +202,9 @@ uint16_t ir_emit(struct ir *ir, enum ir_op row, uint16_t dst, uint16_t a, uint16
 /* Writes value into the variable: retargets the instruction just emitted when value is its fresh result (and no loop's
  * index, which the loop itself writes), else emits a move. */
 void ir_set(struct ir *ir, uint16_t var, uint16_t value);
+
+/* Restricts the instruction just emitted, which must be MASKABLE, to the lanes of a mask. */
+void ir_where(struct ir *ir, ir_m mask);
 
 /* A variable: a register that may be written again. */
 uint16_t ir_new_var(struct ir *ir, enum ir_type type);

@@ -15,6 +15,7 @@
 #define IR_T_I ir_i
 #define IR_T_M ir_m
 #define IR_T_S ir_s
+#define IR_T_C ir_c
 #define IR_T_A ir_a
 #define IR_T_T ir_t
 #define IR_T_O ir_o
@@ -80,6 +81,8 @@ IR_WI(saddi, S, S) IR_WI(smuli, S, S) IR_WI(sshli, S, S) IR_WI(sshri, S, S) IR_W
 IR_WI(sload32, S, A) IR_WI(sload64, S, A) IR_WI(aload, A, A) IR_W2(aadd, A, A, S) IR_WI(aaddi, A, A)
 IR_W2(tmul, T, T, T) IR_W3(tfma, T, T, T, T) IR_W1(ti2f, T, T) IR_W3(tdot_i8, T, O, O, T) IR_W3(tdot_f16, T, O, O, T)
 IR_W3(tdot_bf16, T, O, O, T)
+IR_W2(slt, C, S, S) IR_W2(sle, C, S, S) IR_W2(seq, C, S, S) IR_W3(ssel, S, C, S, S) IR_W2(cand, C, C, C)
+IR_W2(cor, C, C, C) IR_W1(cnot, C, C) IR_W1(any, C, M) IR_W1(all, C, M)
 IR_W1(loop, S, S) IR_WC(local, A) IR_W0(arg, A) IR_W0(begin, S) IR_W0(end, S) IR_W0(wave, S) IR_WC(shared, A)
 IR_W0(part, S) IR_W0(parts, S)
 	/* clang-format on */
@@ -91,6 +94,11 @@ IR_W0(part, S) IR_W0(parts, S)
 	return (ir_f){ ir_emit(b, IR_fconst, 0, 0, 0, 0, u) };
 }
 static inline void ir_endloop(struct ir *b) { ir_emit(b, IR_endloop, 0, 0, 0, 0, 0); }
+static inline void ir_if(struct ir *b, ir_c holds) { ir_emit(b, IR_if, 0, holds.r, 0, 0, 0); }
+static inline void ir_else(struct ir *b) { ir_emit(b, IR_else, 0, 0, 0, 0, 0); }
+static inline void ir_endif(struct ir *b) { ir_emit(b, IR_endif, 0, 0, 0, 0, 0); }
+/* Out of the innermost loop when it holds. */
+static inline void ir_break(struct ir *b, ir_c holds) { ir_emit(b, IR_break, 0, holds.r, 0, 0, 0); }
 static inline void ir_barrier_all(struct ir *b) { ir_emit(b, IR_barrier_all, 0, 0, 0, 0, 0); }
 static inline void ir_barrier(struct ir *b) { ir_emit(b, IR_barrier, 0, 0, 0, 0, 0); }
 static inline void ir_istore_8(struct ir *b, ir_a p, ir_i v, int32_t disp)
@@ -212,6 +220,8 @@ static inline void ir_fstore_hs(struct ir *b, ir_a p, ir_f v, int32_t disp, unsi
 
 static inline void ir_set_f(struct ir *b, ir_f var, ir_f v) { ir_set(b, var.r, v.r); }
 static inline void ir_set_i(struct ir *b, ir_i var, ir_i v) { ir_set(b, var.r, v.r); }
+static inline void ir_set_m(struct ir *b, ir_m var, ir_m v) { ir_set(b, var.r, v.r); }
+static inline void ir_set_c(struct ir *b, ir_c var, ir_c v) { ir_set(b, var.r, v.r); }
 static inline void ir_set_s(struct ir *b, ir_s var, ir_s v) { ir_set(b, var.r, v.r); }
 static inline void ir_set_a(struct ir *b, ir_a var, ir_a v) { ir_set(b, var.r, v.r); }
 static inline void ir_set_t(struct ir *b, ir_t var, ir_t v) { ir_set(b, var.r, v.r); }
@@ -227,6 +237,18 @@ static inline ir_i ir_var_i(struct ir *b, ir_i v)
 	uint16_t r = ir_new_var(b, IR_TYPE_i32);
 	ir_emit(b, IR_imov, r, v.r, 0, 0, 0);
 	return (ir_i){ r };
+}
+static inline ir_m ir_var_m(struct ir *b, ir_m v)
+{
+	uint16_t r = ir_new_var(b, IR_TYPE_m);
+	ir_emit(b, IR_mmov, r, v.r, 0, 0, 0);
+	return (ir_m){ r };
+}
+static inline ir_c ir_var_c(struct ir *b, ir_c v)
+{
+	uint16_t r = ir_new_var(b, IR_TYPE_c);
+	ir_emit(b, IR_cmov, r, v.r, 0, 0, 0);
+	return (ir_c){ r };
 }
 static inline ir_s ir_var_s(struct ir *b, ir_s v)
 {
@@ -306,6 +328,12 @@ static inline ir_t ir_var_t(struct ir *b, ir_t v)
 #define ir_smul(b, x, y) IR_LAST_FIRST_2(ir_smul, b, x, y)
 #define ir_smin(b, x, y) IR_LAST_FIRST_2(ir_smin, b, x, y)
 #define ir_smax(b, x, y) IR_LAST_FIRST_2(ir_smax, b, x, y)
+#define ir_slt(b, x, y) IR_LAST_FIRST_2(ir_slt, b, x, y)
+#define ir_sle(b, x, y) IR_LAST_FIRST_2(ir_sle, b, x, y)
+#define ir_seq(b, x, y) IR_LAST_FIRST_2(ir_seq, b, x, y)
+#define ir_cand(b, x, y) IR_LAST_FIRST_2(ir_cand, b, x, y)
+#define ir_cor(b, x, y) IR_LAST_FIRST_2(ir_cor, b, x, y)
+#define ir_ssel(b, x, y, z) IR_LAST_FIRST_3(ir_ssel, b, x, y, z)
 #define ir_aadd(b, x, y) IR_LAST_FIRST_2(ir_aadd, b, x, y)
 #define ir_tmul(b, x, y) IR_LAST_FIRST_2(ir_tmul, b, x, y)
 #define ir_ffma(b, x, y, z) IR_LAST_FIRST_3(ir_ffma, b, x, y, z)

@@ -155,10 +155,7 @@ static bool parse_append(struct parse *p, const struct ir_ins *in)
 	else if (in->op == IR_shared)
 		ir->shared_bytes += ir_local_size(in->imm);
 	ir->cooperative |= ir_does(in->op, IR_GROUPS);
-	if (in->op == IR_loop)
-		ir->loop_depth++;
-	else if (in->op == IR_endloop && ir->loop_depth)
-		ir->loop_depth--;
+	ir_blocks_step(&ir->blocks, in->op);
 	return true;
 }
 
@@ -187,7 +184,8 @@ static bool parse_instruction(struct parse *p)
 	}
 	return (facts->a == IR_TYPE__ || parse_register(p, &in.a)) &&
 	       (facts->b == IR_TYPE__ || parse_register(p, &in.b)) &&
-	       (facts->c == IR_TYPE__ || parse_register(p, &in.c)) && parse_immediate(p, &in) && parse_append(p, &in);
+	       (facts->c == IR_TYPE__ || parse_register(p, &in.c)) && parse_immediate(p, &in) &&
+	       (!parse_char(p, '?') || parse_register(p, &in.mask)) && parse_append(p, &in);
 }
 
 static bool parse_word(struct parse *p, const char *word)

@@ -11,7 +11,9 @@
  *   %6:F = fconst #0x3f800000 ; 1       or the bits of an f32
  *   fstore_s %2 %6 @-16/5*64            @ displacement, /lanes (absent: all) or /step of matrices, *stride
  *
- * Bodies of loops are indented. A semicolon opens a comment.
+ *   fstore %2 %6 @0 ?%9                 ? mask
+ *
+ * Bodies of loops and parts of ifs are indented. A semicolon opens a comment.
  */
 #include "jit/ir/ir.h"
 
@@ -55,7 +57,7 @@ void ir_print(const struct ir *ir, FILE *out)
 		const struct ir_ins *in = &ir->ins[n];
 		const struct ir_facts *facts = ir_facts_of(in);
 
-		if (in->op == IR_endloop && depth)
+		if ((in->op == IR_endloop || in->op == IR_else || in->op == IR_endif) && depth)
 			depth--;
 		fprintf(out, "%*s", (int)depth * 2, "");
 		if (facts->dst != IR_TYPE__)
@@ -68,8 +70,10 @@ void ir_print(const struct ir *ir, FILE *out)
 		if (facts->c != IR_TYPE__)
 			fprintf(out, " %%%u", in->c);
 		print_immediate(in, out);
+		if (in->mask)
+			fprintf(out, " ?%%%u", in->mask);
 		putc('\n', out);
-		if (in->op == IR_loop)
+		if (in->op == IR_loop || in->op == IR_if || in->op == IR_else)
 			depth++;
 	}
 }

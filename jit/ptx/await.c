@@ -4,7 +4,7 @@
  * front of their first use, together with all words that were asked for beside them, and those are loaded again until
  * none is empty. So whatever stands between the load and its use hides what memory takes, and words that wait together
  * wait once. A use in a loop that the load is not in checks there, in every turn; that says nothing about uses behind
- * the loop, which may have had no turn.
+ * the loop, which may have had no turn. An if checks all, so nothing that was asked for before it is left to its parts.
  */
 #include "jit/ptx/ptx.h"
 #include "jit/ir/lanes.h"
@@ -89,7 +89,7 @@ static void forget(struct ptx_emitter *e, unsigned depth)
 
 static bool is_used(const struct ptx_awaited *a, const struct ir_ins *i)
 {
-	bool is = false;
+	bool is = i->op == IR_if;
 
 	for (unsigned k = 0; k < a->words; k++)
 		is |= a->dst[k] == i->a || a->dst[k] == i->b || a->dst[k] == i->c;
@@ -101,8 +101,8 @@ void ptx_await_before(struct ptx_emitter *e, const struct ir_ins *i)
 	for (unsigned k = 0; k < e->n_awaited && i->op == IR_endloop; k++)
 		if (e->awaited[k].seen >= e->depth)
 			e->awaited[k].seen = 0;
-	if (i->op == IR_endloop)
-		forget(e, e->depth);
+	if (i->op == IR_endloop || i->op == IR_else || i->op == IR_endif)
+		forget(e, e->depth); /* of which nothing is used behind it */
 	for (unsigned k = e->n_awaited; k-- > 0;) {
 		const unsigned depth = e->awaited[k].depth;
 		if (e->awaited[k].seen || !is_used(&e->awaited[k], i))

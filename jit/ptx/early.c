@@ -3,7 +3,8 @@
  * Owns: the argument slots, which nobody writes while a pass runs and which are therefore read at once; and weights,
  * asked for ahead. What pieces of 16 bytes a wave reads first, and so where they lie, follows from the arguments and
  * the wave's share; the card is told to fetch them into its L2 cache. That reads nothing and so may come too early:
- * what a launch before this one still writes there is what the loads find later.
+ * what a launch before this one still writes there is what the loads find later. A kernel with ifs or breaks asks for
+ * nothing.
  */
 #include "jit/ptx/ptx.h"
 
@@ -218,6 +219,15 @@ static bool is_reached(struct ptx_emitter *e, uint32_t *number, size_t k, op *ou
 	return true;
 }
 
+/* Whether what stands in the text first need not be what is read first. */
+static bool may_skip(const struct ir *ir)
+{
+	for (size_t k = 0; k < ir->n_ins; k++)
+		if (ir->ins[k].op == IR_if || ir->ins[k].op == IR_break)
+			return true;
+	return false;
+}
+
 void ptx_ask_ahead(struct ptx_emitter *e)
 {
 	struct stretch s[STRETCHES];
@@ -225,7 +235,7 @@ void ptx_ask_ahead(struct ptx_emitter *e)
 	size_t k = 0, end;
 	op reached;
 
-	if (e->w.capability < 90) {
+	if (e->w.capability < 90 || may_skip(e->ir)) {
 		free(number);
 		return;
 	}

@@ -1,4 +1,4 @@
-/* jit/ptx/math.c - the rows of ops.def that compute: vectors of floats and integers, masks, scalars.
+/* jit/ptx/math.c - the rows of ops.def that compute: vectors of floats and integers, masks, scalars, conditions.
  *
  * Rule for editors: an instruction's own rounding and its way with NaN, -0 and denormals are what ops.def says, or it
  * is not used (min.f32 is not). A sequence writes its destination last, for it may be an operand.
@@ -34,14 +34,18 @@ static const struct row {
 	[IR_isel] = { PTX_SELP_B32, "dbca" }, [IR_i2f] = { PTX_CVT_F32_S32, "da" },
 	[IR_dot4] = { PTX_DP4A_S32, "dabc" }, [IR_dot4u] = { PTX_DP4A_U32, "dabc" },
 	[IR_mand] = { PTX_AND_PRED, "dab" },  [IR_mor] = { PTX_OR_PRED, "dab" },
-	[IR_mnot] = { PTX_NOT_PRED, "da" },   [IR_sconst] = { PTX_MOV_B64, "di" },
-	[IR_sadd] = { PTX_ADD_S64, "dab" },   [IR_ssub] = { PTX_SUB_S64, "dab" },
-	[IR_smin] = { PTX_MIN_S64, "dab" },   [IR_smax] = { PTX_MAX_S64, "dab" },
-	[IR_saddi] = { PTX_ADD_S64, "dai" },  [IR_smuli] = { PTX_MUL_S64, "dai" },
-	[IR_sshli] = { PTX_SHL_B64, "dai" },  [IR_sshri] = { PTX_SHR_S64, "dai" },
-	[IR_sandi] = { PTX_AND_B64, "dai" },  [IR_smov] = { PTX_MOV_B64, "da" },
-	[IR_amov] = { PTX_MOV_B64, "da" },    [IR_aadd] = { PTX_ADD_S64, "dab" },
-	[IR_aaddi] = { PTX_ADD_S64, "dai" },
+	[IR_mnot] = { PTX_NOT_PRED, "da" },   [IR_mmov] = { PTX_MOV_PRED, "da" },
+	[IR_cand] = { PTX_AND_PRED, "dab" },  [IR_cor] = { PTX_OR_PRED, "dab" },
+	[IR_cnot] = { PTX_NOT_PRED, "da" },   [IR_cmov] = { PTX_MOV_PRED, "da" },
+	[IR_slt] = { PTX_LT_S64, "dab" },     [IR_sle] = { PTX_LE_S64, "dab" },
+	[IR_seq] = { PTX_EQ_S64, "dab" },     [IR_ssel] = { PTX_SELP_B64, "dbca" },
+	[IR_sconst] = { PTX_MOV_B64, "di" },  [IR_sadd] = { PTX_ADD_S64, "dab" },
+	[IR_ssub] = { PTX_SUB_S64, "dab" },   [IR_smin] = { PTX_MIN_S64, "dab" },
+	[IR_smax] = { PTX_MAX_S64, "dab" },   [IR_saddi] = { PTX_ADD_S64, "dai" },
+	[IR_smuli] = { PTX_MUL_S64, "dai" },  [IR_sshli] = { PTX_SHL_B64, "dai" },
+	[IR_sshri] = { PTX_SHR_S64, "dai" },  [IR_sandi] = { PTX_AND_B64, "dai" },
+	[IR_smov] = { PTX_MOV_B64, "da" },    [IR_amov] = { PTX_MOV_B64, "da" },
+	[IR_aadd] = { PTX_ADD_S64, "dab" },   [IR_aaddi] = { PTX_ADD_S64, "dai" },
 };
 
 /* Constants of 32 bits are written without a sign, as bits. */
@@ -178,6 +182,8 @@ bool ptx_math(struct ptx_emitter *e, const struct ir_ins *i)
 	case IR_dot2b: dot_bytes(e, i); return true;
 	case IR_iadd_16: add_halves(e, i); return true;
 	case IR_ilut16: look_up(e, i); return true;
+	case IR_any: PTX_PUT(w, VOTE_ANY, ptx_reg(e, i->dst), ptx_reg(e, i->a), ptx_imm(0xffffffff)); return true;
+	case IR_all: PTX_PUT(w, VOTE_ALL, ptx_reg(e, i->dst), ptx_reg(e, i->a), ptx_imm(0xffffffff)); return true;
 	case IR_fxor:
 		PTX_PUT(w, SHFL_BFLY, ptx_reg(e, i->dst), ptx_reg(e, i->a), ptx_imm(i->imm), ptx_imm(31),
 		        ptx_imm(0xffffffff));

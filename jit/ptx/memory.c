@@ -2,7 +2,8 @@
  *
  * Owns: addresses of lanes, and joined loads. The lanes of a warp meet between a store and what they load behind it,
  * for one may load what another stored; and between a load from shared memory and a store there, for one may store
- * where another, which is slower, has yet to load. Lanes from n on are predicated: they load zero and store nothing.
+ * where another, which is slower, has yet to load. Lanes from n on, and those that a mask is not set for, are
+ * predicated: they load zero and store nothing.
  */
 #include "jit/ptx/ptx.h"
 
@@ -232,13 +233,33 @@ static void load_joined(struct ptx_emitter *e, const struct ir_ins *i)
 	           ptx_address(e, first->a, ir_disp(first), i->op == IR_load_strided ? ir_x_stride(i->imm) : 0));
 }
 
-static void load_part(struct ptx_emitter *e, enum ptx_op op_of, op d, op from, unsigned n)
+/* The predicate of those lanes that i says, of the first n; a constant: all take part. */
+static op some_lanes(struct ptx_emitter *e, const struct ir_ins *i, unsigned n)
 {
-	if (n < 32) {
+	if (n == 32)
+		return i->mask ? ptx_reg(e, i->mask) : ptx_imm(0);
+	op first = ptx_first_lanes(e, n);
+	if (!i->mask)
+		return first;
+	op both = ptx_new(&e->w, PTX_PRED);
+	PTX_PUT(&e->w, AND_PRED, both, first, ptx_reg(e, i->mask));
+	return both;
+}
+
+static void load_part(struct ptx_emitter *e, enum ptx_op op_of, const struct ir_ins *i, op from)
+{
+	const op some = some_lanes(e, i, lanes_of(i)), d = ptx_reg(e, i->dst);
+	const bool half = i->type == IR_TYPE_f16;
+	const op word = half ? ptx_new(&e->w, PTX_B16) : d;
+
+	if (some.kind == PTX_REGISTER)
 		PTX_PUT(&e->w, MOV_B32, d, ptx_imm(0));
-		e->w.guard = ptx_first_lanes(e, n);
-	}
-	PTX_PUT_OP(&e->w, op_of, d, from);
+	e->w.guard = some;
+	PTX_PUT_OP(&e->w, op_of, word, from);
+	e->w.guard = some;
+	if (half)
+		PTX_PUT(&e->w, CVT_F32_F16, d, word);
+	e->w.guard = ptx_imm(0);
 }
 
 static void load(struct ptx_emitter *e, const struct ir_ins *i)
@@ -257,14 +278,7 @@ static void load(struct ptx_emitter *e, const struct ir_ins *i)
 		load_joined(e, i);
 		return;
 	}
-	op from = place(e, i);
-	if (i->type == IR_TYPE_f16) {
-		op half = ptx_new(&e->w, PTX_B16);
-		PTX_PUT_OP(&e->w, load, half, from);
-		PTX_PUT(&e->w, CVT_F32_F16, ptx_reg(e, i->dst), half);
-		return;
-	}
-	load_part(e, load, ptx_reg(e, i->dst), from, lanes_of(i));
+	load_part(e, load, i, place(e, i));
 }
 
 static void gather(struct ptx_emitter *e, const struct ir_ins *i)
@@ -277,15 +291,14 @@ static void gather(struct ptx_emitter *e, const struct ir_ins *i)
 	ptx_meet(e, is_shared(e, i));
 	PTX_PUT(&e->w, CVT_U64_U32, wide, ptx_reg(e, i->b));
 	PTX_PUT(&e->w, ADD_S64, sum, ptx_reg(e, root), wide);
-	PTX_PUT_OP(&e->w, (enum ptx_op)(is_shared(e, i) ? r->shared : r->global), ptx_reg(e, i->dst),
-	           ptx_at(sum, disp));
+	load_part(e, (enum ptx_op)(is_shared(e, i) ? r->shared : r->global), i, ptx_at(sum, disp));
 }
 
 static void store(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	const struct row *r = &rows[ir_row(i)];
 	op to = place(e, i), data = ptx_reg(e, i->b);
-	unsigned n = i->op == IR_store_first ? 1 : lanes_of(i);
+	const op some = some_lanes(e, i, i->op == IR_store_first ? 1 : lanes_of(i));
 
 	if (i->type == IR_TYPE_f16) {
 		op half = ptx_new(&e->w, PTX_B16);
@@ -295,8 +308,7 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 	ptx_meet_readers(e, is_shared(e, i));
 	if (i->op == IR_give && is_shared(e, i))
 		e->w.wrong = "what is given lies in shared memory";
-	if (n < 32)
-		e->w.guard = ptx_first_lanes(e, n);
+	e->w.guard = some;
 	if (is_shared(e, i))
 		PTX_PUT_OP(&e->w, (enum ptx_op)r->shared, to, data);
 	else

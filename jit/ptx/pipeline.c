@@ -1,6 +1,6 @@
 /* jit/ptx/pipeline.c - the PTX pipeline: IR -> one look -> text.
  *
- * Owns: the order of it, the entry and its shares, loops and barriers, and the module around it all. What a row of
+ * Owns: the order of it, the entry and its shares, loops, ifs and barriers, and the module around it all. What a row of
  * ops.def becomes is math.c's, memory.c's and matrix.c's.
  */
 #include "jit/ptx/program.h"
@@ -14,7 +14,7 @@
 
 typedef struct ptx_operand op;
 
-/* --- loops and barriers */
+/* --- loops, ifs and barriers */
 
 static bool loads_shared(const struct ptx_emitter *e, const struct ir_ins *i)
 {
@@ -62,6 +62,14 @@ static bool loop(struct ptx_emitter *e, const struct ir_ins *i)
 	return true;
 }
 
+/* Where ways meet, something was stored, or loaded, that was on one of them. */
+static void join_accesses(bool stored[2], bool *loaded, const bool other[2], bool other_loaded)
+{
+	for (unsigned k = 0; k < 2; k++)
+		stored[k] |= other[k];
+	*loaded |= other_loaded;
+}
+
 static bool end_loop(struct ptx_emitter *e)
 {
 	struct ptx_writer *w = &e->w;
@@ -73,9 +81,63 @@ static bool end_loop(struct ptx_emitter *e)
 	w->guard = again;
 	PTX_PUT(w, BRA, e->loop[e->depth].head);
 	ptx_label(w, (uint32_t)e->loop[e->depth].end.value);
-	for (unsigned k = 0; k < 2; k++) /* it may have had no turn */
-		e->stored[k] |= e->loop[e->depth].stored[k];
-	e->loaded |= e->loop[e->depth].loaded;
+	/* it may have had no turn, or was left by a break */
+	join_accesses(e->stored, &e->loaded, e->loop[e->depth].stored, e->loop[e->depth].loaded);
+	ptx_new_run(e);
+	return true;
+}
+
+static bool leave_loop(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	const unsigned d = e->depth - 1;
+
+	e->w.guard = ptx_reg(e, i->a);
+	PTX_PUT(&e->w, BRA, e->loop[d].end);
+	join_accesses(e->loop[d].stored, &e->loop[d].loaded, e->stored, e->loaded);
+	ptx_new_run(e);
+	return true;
+}
+
+static bool begin_if(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	struct ptx_writer *w = &e->w;
+	const unsigned d = e->branches++;
+	op not = ptx_new(w, PTX_PRED);
+
+	e->branch[d].end = ptx_to(w->labels++);
+	memcpy(e->branch[d].stored, e->stored, sizeof e->stored);
+	e->branch[d].loaded = e->loaded;
+	PTX_PUT(w, NOT_PRED, not, ptx_reg(e, i->a));
+	w->guard = not ;
+	PTX_PUT(w, BRA, e->branch[d].end);
+	ptx_new_run(e);
+	return true;
+}
+
+static bool second_part(struct ptx_emitter *e)
+{
+	struct ptx_writer *w = &e->w;
+	const unsigned d = e->branches - 1;
+	const op end = ptx_to(w->labels++);
+	const bool stored[2] = { e->stored[0], e->stored[1] }, loaded = e->loaded;
+
+	PTX_PUT(w, BRA, end);
+	ptx_label(w, (uint32_t)e->branch[d].end.value);
+	e->branch[d].end = end;
+	memcpy(e->stored, e->branch[d].stored, sizeof e->stored);
+	e->loaded = e->branch[d].loaded;
+	memcpy(e->branch[d].stored, stored, sizeof stored);
+	e->branch[d].loaded = loaded;
+	ptx_new_run(e);
+	return true;
+}
+
+static bool end_if(struct ptx_emitter *e)
+{
+	const unsigned d = --e->branches;
+
+	ptx_label(&e->w, (uint32_t)e->branch[d].end.value);
+	join_accesses(e->stored, &e->loaded, e->branch[d].stored, e->branch[d].loaded);
 	ptx_new_run(e);
 	return true;
 }
@@ -85,6 +147,10 @@ static bool shape(struct ptx_emitter *e, const struct ir_ins *i)
 	switch (i->op) {
 	case IR_loop: return loop(e, i);
 	case IR_endloop: return end_loop(e);
+	case IR_break: return leave_loop(e, i);
+	case IR_if: return begin_if(e, i);
+	case IR_else: return second_part(e);
+	case IR_endif: return end_if(e);
 	case IR_barrier_all: /* which orders all memory among those that meet */
 	case IR_barrier:
 		PTX_PUT(&e->w, BAR_SYNC, ptx_imm(0));

@@ -3,11 +3,12 @@
  * A kernel becomes the text of one module with one entry, or a function in that of a program (program.h). Registers are
  * virtual: the driver's compiler allocates and schedules. A vector of the IR is a register of 32 bits in each of a
  * warp's lanes, a mask a predicate, a scalar or an address a register of 64 bits that has the same value in all lanes.
- * A block is a group of waves. No branch diverges: lanes that take no part are predicated.
+ * A condition is a predicate that is the same in all lanes. A block is a group of waves. No branch diverges: lanes that
+ * take no part are predicated.
  *
  * Owned by: text.c the writer and its table; scan.c what is known before a line is written; math.c, memory.c and
  * matrix.c the rows of ops.def; await.c those that await; early.c what comes before other launches have ended;
- * pipeline.c the entry, loops, and the order of it all; program.c functions, and the entry that calls them.
+ * pipeline.c the entry, loops and ifs, and the order of it all; program.c functions, and the entry that calls them.
  */
 #ifndef JIT_PTX_PTX_H
 #define JIT_PTX_PTX_H
@@ -177,6 +178,11 @@ struct ptx_emitter {
 		bool stored[2], loaded; /* before it */
 	} loop[IR_MAX_LOOP_DEPTH];
 	unsigned depth;
+	struct {
+		struct ptx_operand end; /* where it goes on that runs no part, or not the first one */
+		bool stored[2], loaded; /* on the other way: at the if; behind its first part */
+	} branch[IR_MAX_DEPTH];
+	unsigned branches;     /* ifs that are open */
 	struct ptx_tile *tile; /* by register of the IR */
 	/* Made at the entry: what lanes add, predicates for the first lanes. */
 	struct {
@@ -210,11 +216,8 @@ struct ptx_emitter {
 
 static inline struct ptx_operand ptx_reg(const struct ptx_emitter *e, uint16_t r)
 {
-	static const uint8_t class[] = { [IR_TYPE_f32] = PTX_B32,
-		                         [IR_TYPE_i32] = PTX_B32,
-		                         [IR_TYPE_m] = PTX_PRED,
-		                         [IR_TYPE_s] = PTX_B64,
-		                         [IR_TYPE_a] = PTX_B64 };
+	static const uint8_t class[] = { [IR_TYPE_f32] = PTX_B32, [IR_TYPE_i32] = PTX_B32, [IR_TYPE_m] = PTX_PRED,
+		                         [IR_TYPE_s] = PTX_B64,   [IR_TYPE_c] = PTX_PRED,  [IR_TYPE_a] = PTX_B64 };
 	return ptx_register(class[e->ir->type[r]], e -> scan.reg[r].number);
 }
 /* False: not a row of this file. */

@@ -1,14 +1,10 @@
 /* jit/rdna/emit.c - allocated instructions, waits and hazards in place, to bytes.
  *
- * Owns: how loops are counted and branches reach, which lanes are on, the return, the listing. Decides no register (but
- * spare scalar ones for loops) and no order. Rule for editors: what this file adds to the instructions stands behind
- * rdna_hazard, so it must be safe by itself on every generation.
- *
- * A loop counts in its index's register as long as nothing in its body writes there, and compares with its count's
- * register likewise; where the allocator has given them away, spare registers do it. Branches beyond 16 bits go through
- * a register pair: found out in a first pass over the whole kernel, which is then emitted again.
+ * Owns: which registers the kernel uses, which lanes are on, the return, the listing; emit_branch.c has the loops and
+ * ifs. Decides no register (but spare scalar ones for loops) and no order. Rule for editors: what this file adds to the
+ * instructions stands behind rdna_hazard, so it must be safe by itself on every generation.
  */
-#include "jit/rdna/machine.h"
+#include "jit/rdna/emit.h"
 
 #include "jit/compile.h"
 
@@ -16,81 +12,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* How many bytes a branch may span before it is made a far one: what 16 bits reach, less what far branches within it
- * will add. */
-enum { MAX_DEPTH = 64, NEAR_BYTES = 120000, ALL_LANES = 0 };
-
-/* Of loops: its branches are far ones; something in it writes its index, its count. */
-enum { IS_FAR = 1, WRITES_INDEX = 2, WRITES_COUNT = 4 };
-
-struct loop {
-	size_t at;
-	int head, exit;
-	unsigned counter;
-	struct rdna_operand limit;
-	size_t start;
-	bool counts, spare;
-};
-
-struct note {
-	uint32_t offset;
-	size_t ins;
-}; /* listing */
-
-struct emitter {
-	struct rdna r;
-	const struct rdna_lir *l;
-	struct loop loop[MAX_DEPTH];
-	unsigned depth;
-	uint32_t exec; /* the lanes that are on; ALL_LANES: all of them */
-	bool any_exec; /* some instruction is restricted to some lanes: what stands in front of it may have to come
-	                  behind a change */
-	struct rdna_map named, taken;      /* registers: that the kernel uses, and those with what is taken beside */
-	uint16_t vector_regs, scalar_regs; /* highest number used + 1 */
-	uint8_t *is;
-	bool any_new_far; /* by LOOP: IS_FAR ... */
-	struct note *note;
-	size_t n_notes, notes_capacity;
-	uint32_t count;
-	size_t at, broken; /* the instruction now emitted; the one that the encoder refused */
-	const char *why;
-	bool unlisted; /* no memory for a note */
-};
-
-static void put(struct emitter *e, const struct rdna_ins *i)
-{
-	rdna_put(&e->r, i);
-	e->count++;
-}
-
-static void put_hint(struct emitter *e, enum rdna_op op, uint32_t imm)
-{
-	rdna_put_imm(&e->r, op, imm);
-	e->count++;
-}
-
-static void put2(struct emitter *e, enum rdna_op op, struct rdna_operand d, struct rdna_operand a,
-                 struct rdna_operand b)
-{
-	put(e, &(struct rdna_ins){ .op = op, .d = { d }, .s = { a, b } });
-}
-static void put1(struct emitter *e, enum rdna_op op, struct rdna_operand d, struct rdna_operand a)
-{
-	put2(e, op, d, a, (struct rdna_operand){ 0 });
-}
-static void compare(struct emitter *e, enum rdna_op op, struct rdna_operand a, struct rdna_operand b)
-{
-	put(e, &(struct rdna_ins){ .op = op, .s = { a, b } });
-}
-
-/* gfx12 may show an older value of a scalar register that vector instructions have read before: what this file writes
- * it waits for, where it reads it. */
-static void wait_scalar_write(struct emitter *e)
-{
-	if (e->l->gen == RDNA_GFX12)
-		put_hint(e, RDNA_S_WAIT_ALU, RDNA_DEPCTR_SA_SDST(0));
-}
 
 /* --- registers */
 
@@ -122,7 +43,7 @@ static void find_registers(struct emitter *e)
 		rdna_map_add_results(&e->named, i);
 		note_write(last, &i->d[0], at);
 		note_write(last, &i->d[1], at);
-		e->any_exec |= i->exec != 0;
+		e->any_exec |= i->exec != 0 || rdna_lir_is_masked(i);
 		if (i->op == RDNA_LIR_LOOP) {
 			assert(depth < MAX_DEPTH);
 			open[depth++] = at;
@@ -151,40 +72,40 @@ static void take_named(struct emitter *e)
 	e->scalar_regs = (uint16_t)(scalars > RDNA_ABI_FREE_SGPR ? scalars : RDNA_ABI_FREE_SGPR);
 }
 
-/* A pair of scalar registers that the kernel does not use, on gfx12 one that stands apart if there is any. Never half a
- * pair: gfx12 minds what is written to its other half, which rdna_hazard does not see. */
-static unsigned spare(struct emitter *e)
-{
-	const unsigned all = RDNA_ABI_SGPRS - RDNA_ABI_FREE_SGPR,
-		       first = e->l->gen == RDNA_GFX12 ? RDNA_ABI_APART - RDNA_ABI_FREE_SGPR : 0;
-	for (unsigned i = 0; i < all; i += 2) {
-		unsigned k = RDNA_ABI_FREE_SGPR + (first + i) % all;
-		if (e->taken.w[k / 64] >> k % 64 & 3)
-			continue;
-		rdna_map_add(&e->taken, (struct rdna_range){ (uint16_t)k, 2 });
-		e->scalar_regs = k + 2 > e->scalar_regs ? (uint16_t)(k + 2) : e->scalar_regs;
-		return k;
-	}
-	e->why = "no scalar register is left to count a loop";
-	return RDNA_ABI_FREE_SGPR;
-}
-
-static void give_back(struct emitter *e, unsigned pair) { e->taken.w[pair / 64] &= ~(UINT64_C(3) << pair % 64); }
-
 /* --- which lanes are on */
 
 static void change_exec(struct emitter *e, uint32_t lanes)
 {
 	put1(e, RDNA_S_MOV_B32, rdna_s(RDNA_EXEC_LO), rdna_imm(lanes == ALL_LANES ? -1 : (int64_t)lanes));
 	e->exec = lanes;
+	e->exec_reg = NO_REGISTER;
 }
 
 static inline void set_exec(struct emitter *e, uint32_t lanes)
 {
 	if (lanes == UINT32_MAX)
 		lanes = ALL_LANES;
-	if (e->exec != lanes)
+	if (e->exec != lanes || e->exec_reg != NO_REGISTER)
 		change_exec(e, lanes);
+}
+
+/* What rdna_hazard has waited for. */
+static void set_exec_to(struct emitter *e, const struct rdna_lir_operand *mask)
+{
+	struct rdna_range r = rdna_machine_range(mask);
+	if (e->exec_reg == r.reg)
+		return;
+	put1(e, RDNA_S_MOV_B32, rdna_s(RDNA_EXEC_LO), rdna_s(r.reg));
+	e->exec_reg = r.reg;
+}
+
+/* The next of these accesses takes the mask anew when this instruction writes its register. */
+static void forget_mask(struct emitter *e, const struct rdna_lir_ins *i)
+{
+	const struct rdna_range mask = { (uint16_t)e->exec_reg, 1 };
+	for (unsigned d = 0; d < 2; d++)
+		if (rdna_range_meets(rdna_machine_range(&i->d[d]), mask))
+			change_exec(e, ALL_LANES);
 }
 
 /* Scalar instructions do not care, and leaving the lanes as they are joins restricted accesses on both sides of them.
@@ -195,111 +116,12 @@ static void exec_for(struct emitter *e, size_t at)
 	while (at + 1 < e->l->n_ins && (i->op == RDNA_S_CLAUSE || i->op == RDNA_S_DELAY_ALU))
 		i = &e->l->ins[++at];
 	unsigned facts = i->op < RDNA_OP_COUNT ? rdna_lir_facts(i->op) : RDNA_IS_VALU;
-	if (facts & (RDNA_IS_VMEM | RDNA_IS_LDS))
+	if (facts & (RDNA_IS_VMEM | RDNA_IS_LDS) && i->s[3].kind)
+		set_exec_to(e, &i->s[3]);
+	else if (facts & (RDNA_IS_VMEM | RDNA_IS_LDS))
 		set_exec(e, i->exec);
 	else if (facts & (RDNA_IS_VALU | RDNA_IS_TRANS | RDNA_IS_WMMA))
 		set_exec(e, ALL_LANES);
-}
-
-/* --- branches */
-
-static enum rdna_op opposite(enum rdna_op op)
-{
-	return op == RDNA_S_CBRANCH_SCC0 ? RDNA_S_CBRANCH_SCC1 : RDNA_S_CBRANCH_SCC0;
-}
-
-/* SCC means nothing behind it. */
-static void branch(struct emitter *e, enum rdna_op op, int label, bool far, bool forward)
-{
-	if (!far) {
-		put(e, &(struct rdna_ins){ .op = op, .s = { rdna_to(label) } });
-		return;
-	}
-	unsigned pc = spare(e);
-	int here = rdna_label(&e->r), over = rdna_label(&e->r);
-	if (op != RDNA_S_BRANCH)
-		put(e, &(struct rdna_ins){ .op = opposite(op), .s = { rdna_to(over) } });
-	put(e, &(struct rdna_ins){ .op = RDNA_S_GETPC_B64, .d = { rdna_sn(pc, 2) } });
-	rdna_bind(&e->r, here);
-	wait_scalar_write(e);
-	put2(e, RDNA_S_ADD_CO_U32, rdna_s(pc), rdna_s(pc), rdna_distance(label, here));
-	wait_scalar_write(e);
-	put2(e, RDNA_S_ADD_CO_CI_U32, rdna_s(pc + 1), rdna_s(pc + 1), rdna_imm(forward ? 0 : -1));
-	wait_scalar_write(e);
-	put(e, &(struct rdna_ins){ .op = RDNA_S_SETPC_B64, .s = { rdna_sn(pc, 2) } });
-	rdna_bind(&e->r, over);
-	give_back(e, pc);
-}
-
-/* --- loops */
-
-static struct rdna_operand count_of(const struct emitter *e, const struct rdna_lir_ins *i)
-{
-	struct rdna_range r = rdna_machine_range(&i->s[0]);
-	return r.n ? rdna_s(r.reg) : rdna_imm((int32_t)i->s[0].value);
-}
-
-/* Where the count is kept while the loop runs. */
-static struct rdna_operand limit_of(struct emitter *e, const struct rdna_lir_ins *i, struct rdna_operand count)
-{
-	struct rdna_range c = rdna_machine_range(&i->s[0]), d = rdna_machine_range(&i->d[0]);
-	if (!c.n || (!(d.n && rdna_range_meets(c, d)) && !(e->is[e->at] & WRITES_COUNT)))
-		return count;
-	unsigned reg = spare(e);
-	put1(e, RDNA_S_MOV_B32, rdna_s(reg), count);
-	return rdna_s(reg);
-}
-
-static void emit_loop(struct emitter *e, const struct rdna_lir_ins *i)
-{
-	assert(e->depth < MAX_DEPTH);
-	struct loop *p = &e->loop[e->depth++];
-	struct rdna_range d = rdna_machine_range(&i->d[0]);
-	struct rdna_operand count = count_of(e, i);
-	bool constant = count.kind == RDNA_CONST;
-
-	*p = (struct loop){ .at = e->at, .head = rdna_label(&e->r), .exit = rdna_label(&e->r), .start = e->r.size };
-	p->counts = !constant || (int32_t)count.value > 1;
-	if (constant && (int32_t)count.value < 1) {
-		branch(e, RDNA_S_BRANCH, p->exit, e->is[e->at] & IS_FAR, true);
-	} else if (!constant) {
-		compare(e, RDNA_S_CMP_LT_I32, count, rdna_imm(1));
-		branch(e, RDNA_S_CBRANCH_SCC1, p->exit, e->is[e->at] & IS_FAR, true);
-	}
-	p->limit = limit_of(e, i, count);
-	p->spare = p->counts && (!d.n || e->is[e->at] & WRITES_INDEX);
-	p->counter = p->spare ? spare(e) : d.reg;
-	if (d.n || p->counts)
-		put1(e, RDNA_S_MOV_B32, rdna_s(p->counter), rdna_imm(0));
-	rdna_bind(&e->r, p->head);
-	if (p->spare && d.n) {
-		wait_scalar_write(e);
-		put1(e, RDNA_S_MOV_B32, rdna_s(d.reg), rdna_s(p->counter));
-	}
-}
-
-static void emit_endloop(struct emitter *e)
-{
-	struct loop *p = &e->loop[--e->depth];
-	struct rdna_operand count = count_of(e, &e->l->ins[p->at]);
-	if (p->counts) {
-		if (p->spare || p->limit.reg != count.reg)
-			wait_scalar_write(e);
-		put2(e, RDNA_S_ADD_CO_I32, rdna_s(p->counter), rdna_s(p->counter), rdna_imm(1));
-		if (p->counter < RDNA_ABI_APART || (p->spare && rdna_is_register(&e->l->ins[p->at].d[0])))
-			wait_scalar_write(e);
-		compare(e, RDNA_S_CMP_LT_I32, rdna_s(p->counter), p->limit);
-		branch(e, RDNA_S_CBRANCH_SCC1, p->head, e->is[p->at] & IS_FAR, false);
-	}
-	rdna_bind(&e->r, p->exit);
-	if (p->spare)
-		give_back(e, p->counter);
-	if (p->limit.kind == RDNA_REG && p->limit.reg != count.reg)
-		give_back(e, p->limit.reg);
-	if (!(e->is[p->at] & IS_FAR) && e->r.size - p->start > NEAR_BYTES) {
-		e->is[p->at] |= IS_FAR;
-		e->any_new_far = true;
-	}
 }
 
 /* --- the body */
@@ -351,8 +173,12 @@ static void emit_plain(struct emitter *e, const struct rdna_lir_ins *i)
 static void emit_fixed(struct emitter *e, const struct rdna_lir_ins *i)
 {
 	switch (i->op) {
-	case RDNA_LIR_LOOP: emit_loop(e, i); return;
-	case RDNA_LIR_ENDLOOP: emit_endloop(e); return;
+	case RDNA_LIR_LOOP:
+	case RDNA_LIR_ENDLOOP:
+	case RDNA_LIR_IF:
+	case RDNA_LIR_ELSE:
+	case RDNA_LIR_ENDIF:
+	case RDNA_LIR_BREAK: rdna_emit_branch(e, i); return;
 	case RDNA_LIR_DUAL: emit_dual(e); return;
 	case RDNA_S_WAITCNT:
 	case RDNA_S_WAIT_LOADCNT:
@@ -382,9 +208,11 @@ static void emit_one(struct emitter *e)
 			exec_for(e, e->at);
 		emit_fixed(e, i);
 	} else {
-		if (i->exec || e->exec != ALL_LANES)
+		if (i->exec || i->s[3].kind || e->exec != ALL_LANES || e->exec_reg != NO_REGISTER)
 			exec_for(e, e->at);
 		emit_plain(e, i);
+		if (e->exec_reg != NO_REGISTER)
+			forget_mask(e, i);
 	}
 }
 
@@ -393,6 +221,7 @@ static void emit_body(struct emitter *e, bool notes)
 	e->count = 0;
 	e->n_notes = 0;
 	e->exec = ALL_LANES;
+	e->exec_reg = NO_REGISTER;
 	e->any_new_far = false;
 	e->broken = SIZE_MAX;
 	take_named(e);

@@ -216,6 +216,10 @@ static void rule_sgpr(struct state *s, const struct rdna_lir_ins *i, const struc
 	bool vector = is_vector(u->facts);
 	if (i->op == RDNA_S_WAIT_ALU)
 		forget_waited(s, i->s[0].value);
+	if (rdna_lir_is_masked(i)) { /* rdna_emit moves it to exec in front of it */
+		late_read(s, pairs_of(&i->s[3]), false, f);
+		forget_waited(s, f->wait_alu);
+	}
 	if (u->facts & (RDNA_IS_SMEM | RDNA_IS_VMEM))
 		s->by_salu = s->by_valu = 0;
 	if (!vector && !(u->facts & RDNA_IS_SALU))
@@ -273,7 +277,7 @@ static void touch(const struct rdna_lir_ins *i, struct rdna_touch *t)
 /* Whether it leaves every state as it is and nothing can stand in its way. */
 static bool is_quiet(const struct guard *g, const struct rdna_lir_ins *i, const struct use *u)
 {
-	if (i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_ENDLOOP || i->op == RDNA_S_WAIT_ALU)
+	if (rdna_lir_branches(i->op) || i->op == RDNA_S_WAIT_ALU)
 		return false;
 	return g->rules == SGPR ? !(u->read | u->written) && !(u->facts & (RDNA_IS_SMEM | RDNA_IS_VMEM))
 	                        : g->rules == TRANS && !is_vector(u->facts) && !is_memory(u->facts);

@@ -11,7 +11,7 @@
 static unsigned clause_kind(const struct rdna_lir_ins *i)
 {
 	unsigned facts = i->op < RDNA_OP_COUNT ? rdna_lir_facts(i->op) : 0;
-	if (!i->d[0].kind || facts & RDNA_IS_STORE)
+	if (!i->d[0].kind || facts & RDNA_IS_STORE || i->s[3].kind)
 		return 0;
 	return facts & RDNA_IS_SMEM ? RDNA_IS_SMEM : facts & RDNA_IS_VMEM ? RDNA_IS_VMEM : 0;
 }
@@ -134,7 +134,7 @@ static void delay(struct delays *d, struct rdna_patch *p, size_t at)
 static void look_at(struct delays *d, struct rdna_patch *p, size_t at, const struct rdna_lir_ins *i, unsigned n,
                     unsigned facts)
 {
-	if (i->exec) /* rdna_emit puts more in front of it */
+	if (i->exec || i->s[3].kind) /* rdna_emit puts more in front of it */
 		d->open = SIZE_MAX;
 	d->first = d->second = RDNA_DELAY_NONE;
 	for (unsigned k = 0; is_vector(facts) && k < n; k++)

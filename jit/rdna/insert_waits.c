@@ -243,9 +243,8 @@ static void find_facts(struct waiter *w)
 			rdna_map_add_sources(&f->named, i);
 			rdna_map_add_results(&f->named, i);
 		}
-		w->next[at] = f->effects || i->op == RDNA_LIR_ENDLOOP || rdna_map_meets(&f->named, &filled)
-		                      ? (uint32_t)at
-		                      : w->next[at + 1];
+		bool quiet = !f->effects && !rdna_lir_branches(i->op) && !rdna_map_meets(&f->named, &filled);
+		w->next[at] = quiet ? w->next[at + 1] : (uint32_t)at;
 	}
 }
 
@@ -341,10 +340,11 @@ static void find_issues(struct waiter *w)
 	uint8_t open[MAX_DEPTH + 1] = { 0 };
 	unsigned depth = 0;
 	for (size_t at = w->next[0]; at < w->l->n_ins; at = w->next[at + 1]) {
-		if (w->loops[at] > at) {
+		unsigned op = w->l->ins[at].op;
+		if (op == RDNA_LIR_LOOP) {
 			assert(depth < MAX_DEPTH);
 			open[++depth] = 0;
-		} else if (w->l->ins[at].op == RDNA_LIR_ENDLOOP) {
+		} else if (op == RDNA_LIR_ENDLOOP) {
 			open[depth - 1] |= w->issues[w->loops[at]] = open[depth];
 			depth--;
 		} else {

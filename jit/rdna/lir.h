@@ -6,8 +6,8 @@
  *
  * A virtual register is a tuple of 1 to 16 consecutive 32-bit registers of one file, with one place for its whole life.
  * An operand names n of its words from word `sub` on. A tuple may be written piece by piece; a register may be written
- * more than once (a variable). Control flow is counted loops only. Memory instructions may be restricted to some lanes
- * (`exec`); all else runs with all 32.
+ * more than once (a variable). Control flow is counted loops, which a break may leave, and ifs. Memory instructions may
+ * be restricted to some lanes (`exec`, or a mask in a register); all else runs with all 32.
  *
  * The passes, in their order; each takes and leaves a whole kernel, those marked * may be left out
  * (compile_options.skip):
@@ -18,7 +18,7 @@
  *   rdna_vopd *    pairs of vector instructions into dual ones (gfx11 and later)
  *   rdna_wait      waits for the counters of loads and stores
  *   rdna_hazard    what the generations need between instructions; * clauses, delay hints
- *   rdna_emit      loops, lane restrictions and everything else into bytes
+ *   rdna_emit      loops, ifs, lane restrictions and everything else into bytes
  *
  * The kernel's function: called by the driver (program.h) with s_swappc_b64, all lanes on, nothing outstanding, and on
  * gfx12 all scalar registers but the return address's settled (s_wait_alu). It
@@ -56,9 +56,15 @@ enum {
 	RDNA_LIR_LOOP = RDNA_OP_COUNT, /* d[0]: the index, one SGPR, or none; s[0]: the count, signed, one SGPR or a
 	                                  constant. Runs max(count, 0) times */
 	RDNA_LIR_ENDLOOP,
+	RDNA_LIR_BREAK, /* s[0]: one SGPR; goes on behind the innermost loop when that is not 0 */
+	RDNA_LIR_IF,    /* s[0]: one SGPR; goes on behind ELSE or ENDIF when that is 0 */
+	RDNA_LIR_ELSE,
+	RDNA_LIR_ENDIF,
 	RDNA_LIR_DUAL, /* this and the next instruction are the halves of a dual one (rdna_vopd) */
 	RDNA_LIR_OPS
 };
+
+static inline bool rdna_lir_branches(unsigned op) { return op >= RDNA_LIR_LOOP && op < RDNA_LIR_DUAL; }
 
 enum rdna_class { RDNA_CLASS_SGPR, RDNA_CLASS_VGPR, RDNA_CLASSES };
 
@@ -87,7 +93,8 @@ struct rdna_lir_ins {
 	uint16_t op; /* enum rdna_op or a pseudo instruction */
 	uint8_t memory;
 	bool stores;
-	struct rdna_lir_operand d[2], s[4], saddr; /* as in struct rdna_ins */
+	struct rdna_lir_operand d[2], s[4], saddr; /* as in struct rdna_ins; of memory instructions s[3] is the lanes
+	                                              that take part, one SGPR, and exec is 0 */
 	int32_t offset;
 	union {
 		struct {
@@ -207,11 +214,15 @@ static inline unsigned rdna_lir_facts(unsigned op) { return rdna_lir_row(op) & R
  * the other, lanes that DPP leaves alone. Arithmetic into a lower half counts as writing the whole word: nobody may
  * rely on the upper half that was there before. */
 bool rdna_lir_dpp_reads_dst(const struct rdna_dpp *p);
+static inline bool rdna_lir_is_masked(const struct rdna_lir_ins *i)
+{
+	return i->s[3].kind && rdna_lir_facts(i->op) & (RDNA_IS_VMEM | RDNA_IS_LDS);
+}
 static inline bool rdna_lir_reads_dst(const struct rdna_lir_ins *i)
 {
 	if (i->d[0].kind == RDNA_LIR_NONE || i->op >= RDNA_OP_COUNT)
 		return false;
-	return (i->exec && i->exec != UINT32_MAX) || i->d[0].mods & RDNA_HIGH ||
+	return rdna_lir_is_masked(i) || (i->exec && i->exec != UINT32_MAX) || i->d[0].mods & RDNA_HIGH ||
 	       rdna_lir_row(i->op) & RDNA_ROW_READS_DST || (i->dpp.kind && rdna_lir_dpp_reads_dst(&i->dpp));
 }
 /* Visits the operands of an instruction: destinations then sources then saddr. written: it is a destination. */
@@ -228,8 +239,8 @@ static inline void rdna_lir_visit(const struct rdna_lir_ins *i,
 		visit(user, &i->saddr, false);
 }
 
-/* Classes and sizes as the instruction takes them, loop balance, definition (word by word) before use on every path;
- * once registers are assigned, that every use reads the words it names. */
+/* Classes and sizes as the instruction takes them, balance of loops and ifs, definition (word by word) before use on
+ * every path; once registers are assigned, that every use reads the words it names. */
 bool rdna_lir_verify(const struct rdna_lir *l, struct error *err);
 /* Of that only what registers assigned can have spoilt in a kernel that passed it before, in one quick walk: that
  * sources hold the words they name, that destinations keep clear of sources. */

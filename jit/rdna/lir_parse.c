@@ -154,8 +154,8 @@ static bool parse_operand(struct parser *r, struct rdna_lir_operand *o)
 
 static unsigned find_op(const char *p, size_t n, enum rdna_gen gen)
 {
-	static const char *const pseudo[] = { "loop", "endloop", "dual" };
-	for (unsigned k = 0; k < 3; k++)
+	static const char *const pseudo[] = { "loop", "endloop", "break", "if", "else", "endif", "dual" };
+	for (unsigned k = 0; k < sizeof pseudo / sizeof *pseudo; k++)
 		if (strlen(pseudo[k]) == n && memcmp(pseudo[k], p, n) == 0)
 			return RDNA_OP_COUNT + k;
 	for (unsigned pass = 0; pass < 2; pass++)
@@ -174,6 +174,8 @@ static bool lay(struct parser *r, struct rdna_lir_ins *i, const struct rdna_lir_
 	bool optional = false, saddr = rdna_may_have_saddr(i->op) && n;
 	if (i->op == RDNA_LIR_LOOP) {
 		dst = n > 1;
+		src = 1;
+	} else if (i->op == RDNA_LIR_IF || i->op == RDNA_LIR_BREAK) {
 		src = 1;
 	} else if (i->op < RDNA_OP_COUNT) {
 		const char *p = rdna_lir_letters(i->op, r->l->gen);
@@ -208,12 +210,17 @@ static bool flag(struct rdna_lir_ins *i, const char *p, size_t n)
 	return false;
 }
 
+/* The mask of a memory instruction. */
+static bool is_lanes(const char *p, size_t n) { return n == 5 && memcmp(p, "lanes:", 6) == 0; }
+
 static bool parse_attribute(struct parser *r, struct rdna_lir_ins *i)
 {
 	const char *p = r->p;
 	size_t n = word_length(p);
 	uint32_t v = 0;
 	r->p += n;
+	if (is_lanes(p, n))
+		return skip(r, ':') && parse_operand(r, &i->s[3]);
 	if (!skip(r, ':'))
 		return flag(i, p, n) || bad(r, "there is no such attribute");
 	enum attribute a = 0;
@@ -240,7 +247,7 @@ static bool is_attribute(const char *p)
 	for (enum attribute a = 0; a < A_COUNT; a++)
 		if (p[n] == ':' && strlen(attribute_names[a]) == n && memcmp(attribute_names[a], p, n) == 0)
 			return true;
-	return flag(&scratch, p, n);
+	return flag(&scratch, p, n) || is_lanes(p, n);
 }
 
 static bool parse_line(struct parser *r)

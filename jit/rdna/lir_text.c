@@ -141,15 +141,17 @@ static void print_attributes(const struct rdna_lir_ins *i, FILE *out)
 
 static void print_one(const struct rdna_lir *l, const struct rdna_lir_ins *i, FILE *out)
 {
-	static const char *const pseudo[] = { "loop", "endloop", "dual" };
+	static const char *const pseudo[] = { "loop", "endloop", "break", "if", "else", "endif", "dual" };
 	const char *comma = " ";
 	fputs(i->op < RDNA_OP_COUNT  ? rdna_op_name((enum rdna_op)i->op, l->gen)
 	      : i->op < RDNA_LIR_OPS ? pseudo[i->op - RDNA_OP_COUNT]
 	                             : "?",
 	      out);
 	bool address = rdna_may_have_saddr(i->op);
+	static const struct rdna_lir_operand none;
+	const bool masked = rdna_lir_is_masked(i);
 	const struct rdna_lir_operand *all[7] = {
-		&i->d[0], &i->d[1], &i->s[0], &i->s[1], &i->s[2], &i->s[3], &i->saddr
+		&i->d[0], &i->d[1], &i->s[0], &i->s[1], &i->s[2], masked ? &none : &i->s[3], &i->saddr
 	};
 	bool has_address = address && i->op < RDNA_OP_COUNT && strchr(rdna_lir_letters(i->op, l->gen), '@');
 	for (unsigned k = 0; k < 7; k++) {
@@ -160,6 +162,10 @@ static void print_one(const struct rdna_lir *l, const struct rdna_lir_ins *i, FI
 		print_operand(l, all[k], out);
 		comma = ", ";
 	}
+	if (masked) {
+		fputs(" lanes:", out);
+		print_operand(l, &i->s[3], out);
+	}
 	print_attributes(i, out);
 	fputc('\n', out);
 }
@@ -168,11 +174,12 @@ void rdna_lir_print(const struct rdna_lir *l, FILE *out)
 {
 	unsigned depth = 0;
 	for (size_t k = 0; k < l->n_ins; k++) {
-		if (l->ins[k].op == RDNA_LIR_ENDLOOP && depth)
+		unsigned op = l->ins[k].op;
+		if ((op == RDNA_LIR_ENDLOOP || op == RDNA_LIR_ELSE || op == RDNA_LIR_ENDIF) && depth)
 			depth--;
 		for (unsigned d = 0; d < depth; d++)
 			fputs("  ", out);
 		print_one(l, &l->ins[k], out);
-		depth += l->ins[k].op == RDNA_LIR_LOOP;
+		depth += op == RDNA_LIR_LOOP || op == RDNA_LIR_IF || op == RDNA_LIR_ELSE;
 	}
 }

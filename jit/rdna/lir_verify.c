@@ -1,11 +1,13 @@
 /* jit/rdna/lir_verify.c - is this a kernel that the next pass may trust?
  *
  * Owns: the rules of lir.h, before and after registers are assigned. It believes neither the allocator nor its live
- * ranges: with registers assigned it follows the contents of every machine register, word by word, through the loops.
+ * ranges: with registers assigned it follows the contents of every machine register, word by word, through loops and
+ * ifs.
  * Operands one by one are lir_verify_shape.c's; what the encoder refuses (constant bus, offsets, modifiers) is its
  * own.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "jit/rdna/lir_verify.h"
 
@@ -194,36 +196,91 @@ static void forget(struct check *c)
 	}
 }
 
+/* Where ways meet, a register holds what it holds on both. */
+static void meet(uint32_t *holds, const uint32_t *other)
+{
+	for (unsigned k = 0; k < MACHINE; k++)
+		holds[k] = holds[k] == other[k] ? holds[k] : 0;
+}
+
+static bool open_block(struct check *c, unsigned op)
+{
+	if (c->depth == MAX_DEPTH)
+		return rdna_verify_fail(c, "loops and ifs nested deeper than 64");
+	c->stack[c->depth] = ++c->serial;
+	c->opened_by[c->depth] = (uint16_t)op;
+	if (c->other)
+		memcpy(c->other[c->depth], c->holds, sizeof c->holds);
+	c->depth++;
+	if (op == RDNA_LIR_LOOP && c->l->allocated)
+		forget(c);
+	return true;
+}
+
+static bool second_part(struct check *c)
+{
+	if (!c->depth || c->opened_by[c->depth - 1] != RDNA_LIR_IF)
+		return rdna_verify_fail(c, "the second part of an if that is not open");
+	c->stack[c->depth - 1] = ++c->serial;
+	c->opened_by[c->depth - 1] = RDNA_LIR_ELSE;
+	for (unsigned k = 0; c->other && k < MACHINE; k++) {
+		uint32_t first = c->holds[k];
+		c->holds[k] = c->other[c->depth - 1][k];
+		c->other[c->depth - 1][k] = first;
+	}
+	return true;
+}
+
+static bool close_block(struct check *c, bool loop)
+{
+	if (!c->depth || (c->opened_by[c->depth - 1] == RDNA_LIR_LOOP) != loop)
+		return rdna_verify_fail(c, loop ? "end of a loop that is not open" : "end of an if that is not open");
+	c->depth--;
+	if (c->other)
+		meet(c->holds, c->other[c->depth]);
+	return true;
+}
+
+static bool leave_loop(struct check *c)
+{
+	unsigned d = c->depth;
+	while (d && c->opened_by[d - 1] != RDNA_LIR_LOOP)
+		d--;
+	if (!d)
+		return rdna_verify_fail(c, "a break outside of loops");
+	if (c->other)
+		meet(c->other[d - 1], c->holds);
+	return true;
+}
+
 static bool check_structure(struct check *c)
 {
-	const struct rdna_lir_ins *i = &c->l->ins[c->at];
-	if (i->op == RDNA_LIR_LOOP) {
-		if (c->depth == MAX_DEPTH)
-			return rdna_verify_fail(c, "loops nested deeper than 64");
-		c->stack[c->depth++] = ++c->serial;
-		if (c->l->allocated)
-			forget(c);
-	} else if (i->op == RDNA_LIR_ENDLOOP) {
-		if (!c->depth)
-			return rdna_verify_fail(c, "end of a loop that is not open");
-		c->depth--;
+	unsigned op = c->l->ins[c->at].op;
+	bool ok = true;
+	switch (op) {
+	case RDNA_LIR_LOOP:
+	case RDNA_LIR_IF: ok = open_block(c, op); break;
+	case RDNA_LIR_ELSE: ok = second_part(c); break;
+	case RDNA_LIR_ENDIF: ok = close_block(c, false); break;
+	case RDNA_LIR_ENDLOOP: ok = close_block(c, true); break;
+	case RDNA_LIR_BREAK: ok = leave_loop(c); break;
+	default: return true;
 	}
-	if (i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_ENDLOOP)
-		c->open[special(c, RDNA_SCC)] = 0; /* counting goes through it */
-	return true;
+	c->open[special(c, RDNA_SCC)] = 0; /* counting and testing go through it */
+	return ok;
 }
 
 static bool check_one(struct check *c)
 {
 	const struct rdna_lir_ins *i = &c->l->ins[c->at];
-	bool loop = i->op == RDNA_LIR_LOOP || i->op == RDNA_LIR_ENDLOOP;
+	bool structure = i->op >= RDNA_OP_COUNT;
 	if (!rdna_verify_check_instruction(c) || !reads(c, i) || !check_structure(c))
 		return false;
 	if (c->l->allocated && !rdna_verify_check_early_clobber(c, i))
 		return false;
-	if (loop)
+	if (structure)
 		write_operands(c, i);
-	return loop ? c->ok : writes(c, i);
+	return structure ? c->ok : writes(c, i);
 }
 
 /* The halves of a dual instruction both read before either writes. */
@@ -252,7 +309,8 @@ static bool prepare(struct check *c)
 		return false;
 	c->n_words = c->first_word[l->n_regs];
 	c->open = calloc(c->n_words + SPECIALS, sizeof *c->open);
-	return c->open;
+	c->other = l->allocated ? malloc(MAX_DEPTH * sizeof *c->other) : NULL;
+	return c->open && (c->other || !l->allocated);
 }
 
 bool rdna_lir_verify(const struct rdna_lir *l, struct error *err)
@@ -265,9 +323,10 @@ bool rdna_lir_verify(const struct rdna_lir *l, struct error *err)
 		ok = l->ins[c.at].op == RDNA_LIR_DUAL ? check_dual(&c) : check_one(&c);
 	if (ok && c.depth) {
 		c.at--;
-		ok = rdna_verify_fail(&c, "a loop stays open");
+		ok = rdna_verify_fail(&c, "a loop or an if stays open");
 	}
 	free(c.first_word);
 	free(c.open);
+	free(c.other);
 	return ok;
 }

@@ -6,10 +6,10 @@
 #include "jit/rdna/live.h"
 
 enum {
-	MAX_DEPTH = 64, /* of loops */
+	MAX_DEPTH = 64, /* of loops and ifs */
 	MACHINE = 512,  /* machine registers, scalar and vector */
 	SPECIALS = 4,   /* machine registers whose definition is followed like a word's */
-	OUTSIDE = 1     /* the serial number of what is in no loop */
+	OUTSIDE = 1     /* the serial number of what is in no block */
 };
 
 struct check {
@@ -17,11 +17,14 @@ struct check {
 	struct error *err;
 	size_t at;
 	uint32_t *first_word; /* by register */
-	uint32_t *open; /* by word, specials behind them: 1 + serial number of the loop it was first written in; 0: not
+	uint32_t *open; /* by word, specials behind them: 1 + serial number of the block it was first written in; 0: not
 	                   written */
 	uint32_t n_words;
-	uint32_t holds[MACHINE]; /* by machine register: content() of the word in it; 0: nothing known */
-	uint32_t stack[MAX_DEPTH], serial;
+	uint32_t holds[MACHINE];           /* by machine register: content() of the word in it; 0: nothing known */
+	uint32_t stack[MAX_DEPTH], serial; /* of loops and parts of ifs that are open */
+	uint16_t opened_by[MAX_DEPTH];     /* RDNA_LIR_LOOP, RDNA_LIR_IF, RDNA_LIR_ELSE */
+	uint32_t (*other)[MACHINE];        /* with registers assigned, by depth: what they hold on other ways: those
+	                                      that leave a loop before its end; at the if, then behind its first part */
 	unsigned depth;
 	bool ok;
 };

@@ -3,6 +3,8 @@
  * That the kernel was a good one before is taken for granted, and that the encoder looks at every operand.
  */
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "jit/rdna/lir_verify.h"
 
@@ -18,12 +20,15 @@ struct places {
 	struct check *c;
 	struct place at[MACHINE];
 	uint32_t begun; /* the innermost open loop; 0: none */
+	/* By depth, of ifs and of loops that a break leaves, else NULL: the places on other ways to where the block
+	 * ends. At the if; then behind its first part. */
+	struct place *other[MAX_DEPTH];
 };
 
 static bool in_loop(const struct check *c, uint32_t loop)
 {
 	for (unsigned d = 0; d < c->depth; d++)
-		if (c->stack[d] == loop)
+		if (c->stack[d] == loop && c->opened_by[d] == RDNA_LIR_LOOP)
 			return true;
 	return false;
 }
@@ -31,7 +36,7 @@ static bool in_loop(const struct check *c, uint32_t loop)
 static void need_through_loops(const struct check *c, struct place *x)
 {
 	unsigned d = 0;
-	while (c->stack[d] <= x->written)
+	while (c->opened_by[d] != RDNA_LIR_LOOP || c->stack[d] <= x->written)
 		d++;
 	if (c->stack[d] < x->needed || !in_loop(c, x->needed))
 		x->needed = c->stack[d];
@@ -69,16 +74,105 @@ static inline void write_place(struct places *p, const struct rdna_lir_operand *
 	}
 }
 
-static void enter_or_leave(struct places *p, unsigned op)
+/* --- where ways part and meet */
+
+/* A copy of the places as they are. NULL: no memory. */
+static struct place *copy_places(struct places *p)
+{
+	struct place *copy = malloc(sizeof p->at);
+	if (!copy) {
+		error_set(p->c->err, ERROR_MEMORY, "no memory to verify the registers of a kernel");
+		p->c->ok = false;
+		return NULL;
+	}
+	return memcpy(copy, p->at, sizeof p->at);
+}
+
+static uint32_t outer_need(const struct check *c, const struct place *x, const struct place *y)
+{
+	uint32_t a = x->needed && in_loop(c, x->needed) ? x->needed : UINT32_MAX,
+		 b = y->needed && in_loop(c, y->needed) ? y->needed : UINT32_MAX;
+	return a == UINT32_MAX && b == UINT32_MAX ? 0 : a < b ? a : b;
+}
+
+/* What x and y are when ways with them meet, into x. What a loop reads again in its next turn must be there on both. */
+static void meet(struct places *p, struct place *x, const struct place *y)
+{
+	for (struct place *end = x + MACHINE; x < end; x++, y++) {
+		uint32_t needed = outer_need(p->c, x, y);
+		if (x->word != y->word && needed)
+			rdna_verify_fail(p->c, "it replaces on one way what a loop reads again in its next turn");
+		*x = (struct place){ .word = x->word == y->word ? x->word : 0,
+			             .written = x->written < y->written ? x->written : y->written,
+			             .needed = needed };
+	}
+}
+
+static void open_block(struct places *p, unsigned op)
 {
 	struct check *c = p->c;
-	if (op == RDNA_LIR_LOOP && c->depth == MAX_DEPTH)
-		rdna_verify_fail(c, "loops nested deeper than 64");
-	else if (op == RDNA_LIR_LOOP)
-		c->stack[c->depth++] = (uint32_t)c->at + 1;
-	else if (op == RDNA_LIR_ENDLOOP && c->depth)
-		c->depth--;
-	p->begun = c->depth ? c->stack[c->depth - 1] : 0;
+	if (c->depth == MAX_DEPTH) {
+		rdna_verify_fail(c, "loops and ifs nested deeper than 64");
+		return;
+	}
+	p->other[c->depth] = op == RDNA_LIR_IF ? copy_places(p) : NULL;
+	c->opened_by[c->depth] = (uint16_t)op;
+	c->stack[c->depth++] = (uint32_t)c->at + 1;
+}
+
+/* What the first part's reads need of a loop's next turn it needs all the same. */
+static void second_part(struct places *p)
+{
+	struct place *other = p->c->depth ? p->other[p->c->depth - 1] : NULL;
+	for (unsigned k = 0; other && k < MACHINE; k++) {
+		struct place first = p->at[k];
+		p->at[k] = other[k];
+		if (first.word == other[k].word)
+			p->at[k].needed = outer_need(p->c, &first, &other[k]);
+		other[k] = first;
+	}
+}
+
+static void close_block(struct places *p)
+{
+	struct check *c = p->c;
+	if (!c->depth)
+		return;
+	struct place *other = p->other[--c->depth];
+	if (other)
+		meet(p, p->at, other);
+	free(other);
+	p->other[c->depth] = NULL;
+}
+
+static void leave_loop(struct places *p)
+{
+	unsigned d = p->c->depth;
+	while (d && p->c->opened_by[d - 1] != RDNA_LIR_LOOP)
+		d--;
+	if (!d)
+		rdna_verify_fail(p->c, "a break outside of loops");
+	else if (p->other[d - 1])
+		meet(p, p->other[d - 1], p->at);
+	else
+		p->other[d - 1] = copy_places(p);
+}
+
+static void follow(struct places *p, unsigned op)
+{
+	struct check *c = p->c;
+	switch (op) {
+	case RDNA_LIR_LOOP:
+	case RDNA_LIR_IF: open_block(p, op); break;
+	case RDNA_LIR_ELSE: second_part(p); break;
+	case RDNA_LIR_ENDIF:
+	case RDNA_LIR_ENDLOOP: close_block(p); break;
+	case RDNA_LIR_BREAK: leave_loop(p); break;
+	default: break;
+	}
+	p->begun = 0;
+	for (unsigned d = 0; d < c->depth; d++)
+		p->begun = c->opened_by[d] == RDNA_LIR_LOOP ? c->stack[d] : p->begun;
 }
 
 static inline void check_places(struct places *p, const struct rdna_lir_ins *i)
@@ -91,7 +185,7 @@ static inline void check_places(struct places *p, const struct rdna_lir_ins *i)
 	if (i->d[1].kind || rdna_lir_early_clobber(i))
 		rdna_verify_check_early_clobber(p->c, i);
 	if (i->op >= RDNA_OP_COUNT)
-		enter_or_leave(p, i->op);
+		follow(p, i->op);
 	if (i->d[0].kind)
 		write_place(p, &i->d[0]);
 	if (i->d[1].kind)
@@ -109,5 +203,7 @@ bool rdna_lir_verify_places(const struct rdna_lir *l, struct error *err)
 			                 (unsigned)l->reg[r].phys, (unsigned)l->reg[r].n);
 	for (const struct rdna_lir_ins *i = l->ins; c.ok && c.at < l->n_ins; c.at++, i++)
 		check_places(&p, i);
+	for (unsigned d = 0; d < MAX_DEPTH; d++)
+		free(p.other[d]);
 	return c.ok;
 }

@@ -156,7 +156,7 @@ static bool check_source(struct check *c, const struct rdna_lir_ins *i, unsigned
 {
 	if (kind == ADDRESS)
 		return check_address(c, i);
-	return kind == LABEL ? rdna_verify_fail(c, "a branch: loops are the only control flow")
+	return kind == LABEL ? rdna_verify_fail(c, "a branch: loops and ifs are the only control flow")
 	                     : check_operand(c, &i->s[s], kind);
 }
 
@@ -175,6 +175,11 @@ static bool check_shape(struct check *c, const struct rdna_lir_ins *i)
 	for (unsigned s = 0; s < 4; s++) {
 		if (!shape.s[s] && !i->s[s].kind)
 			continue;
+		if (s == 3 && rdna_lir_is_masked(i)) {
+			if (!check_operand(c, &i->s[3], SGPR | 1))
+				return false;
+			continue;
+		}
 		if (!shape.s[s])
 			return rdna_verify_fail(c, "too many sources");
 		if (!check_source(c, i, s, shape.s[s]))
@@ -188,12 +193,16 @@ static bool check_loop_shape(struct check *c, const struct rdna_lir_ins *i)
 	if (i->op == RDNA_LIR_LOOP)
 		return (!i->d[0].kind || check_operand(c, &i->d[0], SGPR | 1)) &&
 		       check_operand(c, &i->s[0], SGPR | CONSTANT | 1);
+	if (i->op == RDNA_LIR_IF || i->op == RDNA_LIR_BREAK)
+		return check_operand(c, &i->s[0], SGPR | 1);
 	return true;
 }
 
 static bool check_memory(struct check *c, const struct rdna_lir_ins *i, unsigned facts)
 {
 	bool memory = facts & (RDNA_IS_SMEM | RDNA_IS_VMEM | RDNA_IS_LDS);
+	if (i->exec && rdna_lir_is_masked(i))
+		return rdna_verify_fail(c, "lanes said twice");
 	if ((i->exec && !(facts & (RDNA_IS_VMEM | RDNA_IS_LDS))) || (i->memory && !memory))
 		return rdna_verify_fail(c, "what only memory instructions have: lanes or memory");
 	if (memory && i->stores != !!(facts & RDNA_IS_STORE))

@@ -1,9 +1,9 @@
-/* jit/rdna/live.c - where each word of each virtual RDNA register lives, over counted loops; and, on the way, what each
+/* jit/rdna/live.c - where each word of each virtual RDNA register lives, over loops and ifs; and, on the way, what each
  * instruction names.
  *
  * A word's life runs from its register's first write to the word's last use. A read that a write before an open loop
  * may feed makes the word live to the end of that loop, for it goes round its back. A write inside a loop that has
- * ended feeds nothing for sure: the loop may not have run.
+ * ended, or inside a part of an if, feeds nothing behind it for sure: it may not have run.
  */
 #include "jit/rdna/live.h"
 
@@ -26,9 +26,11 @@ struct walk {
 	size_t n_undo, undo_capacity;
 	struct {
 		uint32_t start, undo;
-	} loop[MAX_DEPTH];
+		bool loop;
+	} block[MAX_DEPTH]; /* loops and parts of ifs that are open */
 	unsigned depth;
-	uint32_t begun; /* where the innermost open loop begins; 0: none is open, or nothing stands before it */
+	uint32_t begun;   /* where the innermost open loop begins; 0: none is open, or nothing stands before it */
+	uint32_t entered; /* the same of blocks */
 	bool failed;
 };
 
@@ -45,9 +47,9 @@ static inline void extend(struct rdna_word *word, uint32_t to)
 static void around_loops(const struct walk *w, struct rdna_word *word)
 {
 	unsigned d = 0;
-	while (w->loop[d].start <= word->sure)
+	while (!w->block[d].loop || w->block[d].start <= word->sure)
 		d++;
-	extend(word, w->v->loop_end[w->loop[d].start]);
+	extend(word, w->v->loop_end[w->block[d].start]);
 }
 
 static inline void remember_sure(struct walk *w, const struct rdna_word *word)
@@ -96,24 +98,52 @@ static inline struct rdna_use *write_operand(struct walk *w, struct rdna_use *u,
 		r->start = w->at;
 	do {
 		extend(word, w->at);
-		if (word->sure < w->begun)
+		if (word->sure < w->entered)
 			remember_sure(w, word);
 		word->sure = *written++ = w->at;
 	} while (++word < end);
 	return u + 1;
 }
 
+static void enter(struct walk *w, bool loop)
+{
+	assert(w->depth < MAX_DEPTH);
+	w->block[w->depth].start = w->at;
+	w->block[w->depth].loop = loop;
+	w->block[w->depth++].undo = (uint32_t)w->n_undo;
+	w->entered = w->at;
+	w->begun = loop ? w->at : w->begun;
+}
+
+/* The writes of the innermost block are not sure behind it. */
+static void undo_writes(struct walk *w)
+{
+	for (uint32_t first = w->block[w->depth - 1].undo; w->n_undo > first; w->n_undo--)
+		w->v->word[w->undo[w->n_undo - 1].word].sure = w->undo[w->n_undo - 1].sure;
+}
+
+static void leave(struct walk *w)
+{
+	undo_writes(w);
+	w->depth--;
+	w->entered = w->depth ? w->block[w->depth - 1].start : 0;
+	w->begun = 0;
+	for (unsigned d = 0; d < w->depth; d++)
+		w->begun = w->block[d].loop ? w->block[d].start : w->begun;
+}
+
 static void structure(struct walk *w, unsigned op)
 {
-	if (op == RDNA_LIR_LOOP) {
-		assert(w->depth < MAX_DEPTH);
-		w->loop[w->depth].start = w->at;
-		w->loop[w->depth++].undo = (uint32_t)w->n_undo;
-		w->begun = w->at;
-	} else if (op == RDNA_LIR_ENDLOOP) {
-		for (uint32_t first = w->loop[--w->depth].undo; w->n_undo > first; w->n_undo--)
-			w->v->word[w->undo[w->n_undo - 1].word].sure = w->undo[w->n_undo - 1].sure;
-		w->begun = w->depth ? w->loop[w->depth - 1].start : 0;
+	switch (op) {
+	case RDNA_LIR_LOOP: enter(w, true); break;
+	case RDNA_LIR_IF: enter(w, false); break;
+	case RDNA_LIR_ELSE:
+		undo_writes(w);
+		w->block[w->depth - 1].start = w->entered = w->at;
+		break;
+	case RDNA_LIR_ENDLOOP:
+	case RDNA_LIR_ENDIF: leave(w); break;
+	default: break;
 	}
 }
 

@@ -1,5 +1,4 @@
-/* jit/rdna/machine.c - allocated instructions as the encoder sees them, insertion, the walk over loops: see
- * machine.h.
+/* jit/rdna/machine.c - allocated instructions as the encoder sees them, insertion: see machine.h.
  *
  * Rule for editors: a short form must mean the same for every input; one that does so only when the allocator was lucky
  * checks that here.
@@ -65,8 +64,10 @@ void rdna_machine_ins(const struct rdna_lir_ins *i, struct rdna_ins *out)
 	operand(&i->saddr, &out->saddr);
 	for (unsigned k = 0; k < 2; k++)
 		operand(&i->d[k], &out->d[k]);
-	for (unsigned k = 0; k < 4; k++)
+	for (unsigned k = 0; k < 3; k++)
 		operand(&i->s[k], &out->s[k]);
+	if (!rdna_lir_is_masked(i)) /* which is rdna_emit's affair */
+		operand(&i->s[3], &out->s[3]);
 }
 
 /* What stands there, one bit; its number goes into *at. */
@@ -346,137 +347,4 @@ void rdna_tidy(struct rdna_lir *l)
 		to += !onto_itself(i);
 	}
 	l->n_ins = to;
-}
-
-/* --- flow */
-
-uint32_t *rdna_machine_loops(const struct rdna_lir *l)
-{
-	uint32_t *loops = calloc(l->n_ins + 1, sizeof *loops),
-		 open = UINT32_MAX; /* a loop that is open names the one around it */
-	for (uint32_t at = 0; loops && at < l->n_ins; at++) {
-		if (l->ins[at].op < RDNA_LIR_LOOP)
-			continue;
-		if (l->ins[at].op == RDNA_LIR_LOOP) {
-			loops[at] = open;
-			open = at;
-		} else if (l->ins[at].op == RDNA_LIR_ENDLOOP) {
-			uint32_t loop = open;
-			assert(loop != UINT32_MAX);
-			open = loops[loop];
-			loops[loop] = at;
-			loops[at] = loop;
-		}
-	}
-	assert(open == UINT32_MAX);
-	return loops;
-}
-
-/* A walk under way. A loop in a loop is often entered as it was the last time: then what came of it does, too. */
-struct flow_run {
-	const struct rdna_flow *f;
-	struct memory **last; /* by LOOP; NULL until there is one in another */
-	struct memory *all;
-	unsigned depth; /* loops open */
-};
-/* The state in front of a loop when it was last entered, and the one behind its ENDLOOP. */
-struct memory {
-	struct memory *older;
-	uint8_t state[];
-};
-
-static bool walk(struct flow_run *r, void *state, size_t from, size_t to);
-
-static bool runs_once(const struct rdna_lir_ins *loop)
-{
-	return loop->s[0].kind == RDNA_LIR_CONST && (int32_t)loop->s[0].value > 0;
-}
-
-/* state: in front of the LOOP, then behind its ENDLOOP. A loop that may run no time at all lets what comes in go out,
- * too. */
-static bool settle_loop(struct flow_run *r, uint8_t *state, size_t at, size_t end)
-{
-	const struct rdna_flow *f = r->f;
-	uint8_t *in = malloc(3 * f->size), *head = in + f->size, *s = head + f->size;
-	bool ok = in != NULL, restart = ok;
-	if (ok)
-		memcpy(in, state, f->size);
-	r->depth++;
-	while (ok) {
-		if (restart) {
-			memcpy(state, in, f->size);
-			f->step(f->user, state, at);
-			memcpy(head, state, f->size);
-		}
-		memcpy(s, head, f->size);
-		ok = walk(r, s, at + 1, end);
-		f->step(f->user, s, end);
-		restart = f->again && f->again(f->user, state, s, at);
-		if (!restart && !f->join(f->user, head, s))
-			break;
-	}
-	r->depth--;
-	if (ok && runs_once(&f->l->ins[at]))
-		memcpy(state, s, f->size);
-	else if (ok)
-		f->join(f->user, state, s);
-	free(in);
-	return ok;
-}
-
-static bool walk_loop(struct flow_run *r, uint8_t *state, size_t at, size_t end)
-{
-	const struct rdna_flow *f = r->f;
-	size_t size = f->size;
-	if (!r->depth)
-		return settle_loop(r, state, at, end);
-	if (!r->last && !(r->last = calloc(f->l->n_ins + 1, sizeof *r->last)))
-		return false;
-	if (f->alike)
-		f->alike(f->user, state);
-	struct memory *last = r->last[at];
-	if (last && memcmp(last->state, state, size) == 0) {
-		memcpy(state, last->state + size, size);
-		return true;
-	}
-	if (!last) {
-		if (!(last = r->last[at] = malloc(sizeof *last + 2 * size)))
-			return false;
-		last->older = r->all;
-		r->all = last;
-	}
-	memcpy(last->state, state, size);
-	bool ok = settle_loop(r, state, at, end);
-	memcpy(last->state + size, state, size);
-	return ok;
-}
-
-static inline size_t next_of(const struct rdna_flow *f, size_t at) { return f->next ? f->next[at] : at; }
-
-static bool walk(struct flow_run *r, void *state, size_t from, size_t to)
-{
-	const struct rdna_flow *f = r->f;
-	for (size_t at = next_of(f, from); at < to; at = next_of(f, at + 1)) {
-		size_t end = f->loops[at];
-		if (end <= at) {
-			f->step(f->user, state, at);
-			continue;
-		}
-		if (!walk_loop(r, state, at, end))
-			return false;
-		at = end;
-	}
-	return true;
-}
-
-bool rdna_flow_run(const struct rdna_flow *f, void *state, struct error *err)
-{
-	struct flow_run r = { .f = f };
-	bool ok = walk(&r, state, 0, f->l->n_ins);
-	for (struct memory *older; r.all; r.all = older) {
-		older = r.all->older;
-		free(r.all);
-	}
-	free(r.last);
-	return ok || error_set(err, ERROR_MEMORY, "no memory to look at a kernel of %zu instructions", f->l->n_ins);
 }

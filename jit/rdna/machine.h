@@ -1,7 +1,7 @@
 /* jit/rdna/machine.h - what the passes behind register allocation share: operands as machine registers, short forms,
  * insertion, flow.
  *
- * Owns: the one place where an allocated instruction becomes the encoder's, and the one walk over structured loops.
+ * Owns: the one place where an allocated instruction becomes the encoder's, and the one walk over loops and ifs.
  * Knows no counter, no hazard and no pairing rule: those are the passes' own. Nothing in front of rdna_regalloc may use
  * it; behind rdna_tidy operands are machine registers and constants.
  */
@@ -120,18 +120,18 @@ void rdna_tidy(struct rdna_lir *l);
 /* Instructions in the shortest form of the same meaning. */
 void rdna_shorten(struct rdna_lir *l);
 
-/* A forward analysis over loops that run any number of times. A state is `size` bytes without pointers. step() takes a
- * state over instruction `at` (the LOOP and ENDLOOP included); it is called again and again until loops settle, the
- * last time for each instruction with its final state, so that what it notes about an instruction must replace what it
- * noted before. It is not called for those that `next` leaves out, which leave every state as it is. again() says,
- * given the states in front of a loop and around its back, whether to begin with the loop once more. join() merges
- * `from` into `into` and says whether that changed; it must climb a finite ladder, and may rewrite `from` as long as
- * that means the same. */
+/* A forward analysis over ifs, and loops that run any number of times. A state is `size` bytes without pointers. step()
+ * takes a state over instruction `at` (LOOP, ENDLOOP, BREAK, IF, ELSE, ENDIF included); it is called again and again
+ * until loops settle, the last time for each instruction with its final state, so that what it notes about an
+ * instruction must replace what it noted before. It is not called for those that `next` leaves out, which leave every
+ * state as it is. again() says, given the states in front of a loop and around its back, whether to begin with the loop
+ * once more. join() merges `from` into `into` and says whether that changed; it must climb a finite ladder, and may
+ * rewrite `from` as long as that means the same. */
 struct rdna_flow {
 	const struct rdna_lir *l;
 	const uint32_t *loops; /* rdna_machine_loops */
-	const uint32_t *next;  /* by instruction, and behind the last: it or the next one not left out, which no LOOP or
-	                          ENDLOOP may be. NULL: none is */
+	const uint32_t *next;  /* by instruction, and behind the last: it or the next one not left out, which none of
+	                          those may be. NULL: none is */
 	size_t size;
 	void *user;
 	void (*step)(void *user, void *state, size_t at);
@@ -143,7 +143,8 @@ struct rdna_flow {
 /* state: at the first instruction; then what it is behind the last. */
 bool rdna_flow_run(const struct rdna_flow *f, void *state, struct error *err);
 
-/* By LOOP its ENDLOOP, which is further on, and by ENDLOOP its LOOP; 0 elsewhere. malloc'ed, NULL: no memory. */
+/* By LOOP its ENDLOOP, by IF its ELSE or ENDIF and by ELSE its ENDIF, which are further on; by ENDLOOP its LOOP; 0
+ * elsewhere. malloc'ed, NULL: no memory. */
 uint32_t *rdna_machine_loops(const struct rdna_lir *l);
 
 /* rdna_emit with a listing: bytes with each instruction's text behind them. Counts the instructions. */

@@ -89,7 +89,7 @@ static void rgroup_note(struct rgroup *g, uint32_t k)
 		break;
 	default: return;
 	}
-	if (family == RSCAN_ALONE || (g->ir->is_var[i->dst] && family != RSCAN_SCALAR))
+	if (family == RSCAN_ALONE || i->mask || (g->ir->is_var[i->dst] && family != RSCAN_SCALAR))
 		return;
 	uint16_t root = rscan_root(g->s, g->ir, i->a, &disp);
 	uint32_t version = g->version[root], epoch = family == RSCAN_SCALAR ? 0 : lds ? g->lds_stores : g->stores;

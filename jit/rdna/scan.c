@@ -86,6 +86,7 @@ static void rscan_live(struct rscanner *c)
 		reg[i->a].uses++;
 		reg[i->b].uses++;
 		reg[i->c].uses++;
+		reg[i->mask].uses++;
 	}
 	c->n_addresses = c->ir->n_ins - (size_t)(address - c->address);
 	c->address = address;
@@ -385,6 +386,8 @@ static void rscan_forward(struct rscanner *c)
 			rscan_use(c, i, i->b, 1);
 		if (i->c)
 			rscan_use(c, i, i->c, 2);
+		if (i->mask)
+			rscan_use(c, i, i->mask, 3);
 		if (row & RSCAN_ENDS_RUN)
 			c->block++;
 		if (i->dst) {

@@ -1,9 +1,9 @@
-/* jit/rdna/select.c - IR operations to RDNA instructions on virtual registers: operands, instructions, loops, the pass.
+/* jit/rdna/select.c - IR operations to RDNA instructions on virtual registers: operands, instructions, barriers, the
+ * pass.
  *
- * Owns: operands, instructions and the shape of loops. Decides no registers and no
- * order: instructions come out in the IR's order, but for loads that are done together and values made at the entry.
- * Rule for editors: a row of a table first, a function only for what a row cannot say; no instruction writes VCC but
- * those that must.
+ * Owns: operands and instructions. Decides no registers and no order: instructions come out in the IR's order, but for
+ * loads that are done together and values made at the entry. Rule for editors: a row of a table first, a function only
+ * for what a row cannot say; no instruction writes VCC but those that must.
  */
 #include <stdlib.h>
 
@@ -69,6 +69,8 @@ static struct rsel_value *make_home(struct rsel *s, uint16_t r)
 			.o = rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_VGPR, IR_TILE * IR_TILE / 32))
 		};
 		break;
+	case IR_TYPE_m:
+	case IR_TYPE_c: *v = (struct rsel_value){ .kind = RSEL_VECTOR, .o = rsel_new_sgpr(s) }; break;
 	default: *v = (struct rsel_value){ .kind = RSEL_VECTOR, .o = rsel_new_vgpr(s) }; break;
 	}
 	return v;
@@ -122,13 +124,14 @@ rsel_op rsel_vgpr(struct rsel *s, uint16_t r)
 	return in;
 }
 
-rsel_op rsel_mask(struct rsel *s, uint16_t r) { return s->value[r].o; }
+rsel_op rsel_mask(struct rsel *s, uint16_t r) { return rsel_home(s, r)->o; }
 
 rsel_op rsel_dst(struct rsel *s, const struct ir_ins *i)
 {
 	if (s->ir->is_var[i->dst])
 		return rsel_home(s, i->dst)->o;
-	rsel_op o = s->ir->type[i->dst] == IR_TYPE_m ? rsel_new_sgpr(s) : rsel_new_vgpr(s);
+	const uint8_t type = s->ir->type[i->dst];
+	rsel_op o = type == IR_TYPE_m || type == IR_TYPE_c ? rsel_new_sgpr(s) : rsel_new_vgpr(s);
 	s->value[i->dst] = (struct rsel_value){ .kind = RSEL_VECTOR, .o = o };
 	return o;
 }
@@ -230,38 +233,13 @@ struct rdna_lir_ins *rsel_salu(struct rsel *s, unsigned op, rsel_op d, rsel_op a
 	return n;
 }
 
-static void rsel_new_block(struct rsel *s)
+void rsel_new_block(struct rsel *s)
 {
 	s->block++;
 	s->n_memo = 0;
 }
 
-/* --- loops */
-
-static void rsel_loop(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
-{
-	rsel_op count = rsel_scalar(s, i->a).o, index = s->scan.reg[i->dst].uses ? rsel_new_sgpr(s) : rsel_none();
-
-	if (s->ir->is_var[i->a]) { /* the body may write the variable; the count is read once */
-		rsel_op copy = rsel_new_sgpr(s);
-		rsel_mov(s, copy, count);
-		count = copy;
-	}
-	struct rdna_lir_ins *n = rsel_add(s, RDNA_LIR_LOOP);
-	n->d[0] = index;
-	n->s[0] = count;
-	s->value[i->dst] = (struct rsel_value){
-		.kind = RSEL_SCALAR, .o = index, .high = rdna_lir_imm(0), .low = 0, .top = INT32_MAX
-	};
-	rsel_new_block(s);
-}
-
-static void rsel_endloop(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
-{
-	(void)i, (void)r;
-	rsel_add(s, RDNA_LIR_ENDLOOP);
-	rsel_new_block(s);
-}
+/* --- barriers */
 
 /* For loads too: another wave may store there behind the barrier. */
 static void wait_for_memory(struct rsel *s)
@@ -293,17 +271,15 @@ static void rsel_barrier(struct rsel *s, const struct ir_ins *i, const struct rs
 
 /* --- the pass */
 
-static const struct rsel_rule rsel_shape_rules[IR_ROWS] = {
-	[IR_loop] = { .select = rsel_loop },
-	[IR_endloop] = { .select = rsel_endloop },
+static const struct rsel_rule rsel_barrier_rules[IR_ROWS] = {
 	[IR_barrier] = { .select = rsel_barrier },
 	[IR_barrier_all] = { .select = rsel_barrier },
 };
 
 static const struct rsel_rule *find_rule(unsigned row)
 {
-	static const struct rsel_rule *const rules[] = { rsel_math_rules, rsel_memory_rules, rsel_scalar_rules,
-		                                         rsel_matrix_rules, rsel_shape_rules };
+	static const struct rsel_rule *const rules[] = { rsel_math_rules,   rsel_memory_rules, rsel_scalar_rules,
+		                                         rsel_matrix_rules, rsel_branch_rules, rsel_barrier_rules };
 	unsigned k = 0;
 
 	while (!rules[k][row].select)

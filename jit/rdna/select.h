@@ -1,8 +1,9 @@
 /* jit/rdna/select.h - what the files of RDNA instruction selection share. Nobody outside them includes it but tests.
  *
  * value_numbering.c finds what is computed twice. scan.c looks at the IR once: what is dead, which values need no
- * instruction of their own; merge_loads.c: which loads are done together. select.c owns operands, loops and the pass,
- * select_entry.c what is made once at the entry; select_scalar.c selects scalars, select_address.c addresses,
+ * instruction of their own; merge_loads.c: which loads are done together. select.c owns operands and the pass,
+ * select_entry.c what is made once at the entry; select_branch.c selects loops, ifs and conditions, select_scalar.c
+ * scalars, select_address.c addresses,
  * select_memory.c loads and stores, select_math.c vector arithmetic, select_integer.c integers and dot products,
  * select_matrix.c matrices. Rule for editors: an operand's own instructions must be appended before the instruction
  * that uses it is, and a destination that is a variable may be an operand as well: sequences write it last.
@@ -27,7 +28,7 @@ enum {
 	RSCAN_MOVES_ADDRESS = 16, /* its result is an address made of its operand a */
 	RSCAN_IS_LDS = 32,        /* it makes an address of LDS */
 	RSCAN_IS_GLOBAL = 64,     /* it makes one of global memory */
-	RSCAN_ENDS_RUN = 128,     /* loops */
+	RSCAN_ENDS_RUN = 128,     /* loops, ifs, breaks */
 	RSCAN_LOADS_WORDS = 256,  /* words that may be loaded together with others */
 	RSCAN_WAITS = 512         /* for other waves */
 };
@@ -74,8 +75,8 @@ struct rscan {
 	bool *skip;             /* by instruction: dead */
 	uint32_t *group, *word; /* by instruction that loads words: its group (0: none) and the word in it */
 	uint32_t *moment;
-	size_t n_moments; /* the instructions that loads' groups hang on: loads, stores, loops, barriers, and what
-	                     writes variable addresses */
+	size_t n_moments; /* the instructions that loads' groups hang on: loads, stores, loops, ifs, barriers, and
+	                     what writes variable addresses */
 	struct rscan_group *groups;
 	size_t n_groups, groups_capacity;
 };
@@ -98,7 +99,7 @@ unsigned rscan_fused_op(const struct ir *ir, const struct ir_ins *i, const struc
 enum rsel_kind {
 	RSEL_NONE,
 	RSEL_VECTOR, /* F, I: o is a word of a vector register; T, O: a tuple of them; M: a scalar register of one bit a
-	                lane */
+	                lane; C: a scalar register, 0 or 1 */
 	RSEL_UNIFORM, /* F, I: o is a scalar register or a constant: all lanes alike */
 	RSEL_SCALAR,  /* S: o and high are its halves, scalar registers or constants; it lies in low..top */
 	RSEL_ADDRESS  /* A: o is a pair of scalar registers, one where it is of LDS */
@@ -156,7 +157,7 @@ struct rsel_rule {
 	uint32_t extra;
 };
 extern const struct rsel_rule rsel_scalar_rules[IR_ROWS], rsel_memory_rules[IR_ROWS], rsel_matrix_rules[IR_ROWS],
-	rsel_math_rules[IR_ROWS];
+	rsel_math_rules[IR_ROWS], rsel_branch_rules[IR_ROWS];
 
 /* --- operands */
 
@@ -188,6 +189,7 @@ static inline rsel_op rsel_any(struct rsel *s, uint16_t r)
 /* The same, moved to a vector register if it is none. */
 rsel_op rsel_vgpr(struct rsel *s, uint16_t r);
 rsel_op rsel_to_vgpr(struct rsel *s, rsel_op o);
+/* M, C: a scalar register. */
 rsel_op rsel_mask(struct rsel *s, uint16_t r);
 /* The register that a vector result goes to. */
 rsel_op rsel_dst(struct rsel *s, const struct ir_ins *i);
@@ -207,6 +209,8 @@ struct rdna_lir_ins *rsel_valu(struct rsel *s, unsigned op, rsel_op d, rsel_op a
 void rsel_mov(struct rsel *s, rsel_op d, rsel_op a);
 /* A scalar instruction of one or two sources; no source: none. */
 struct rdna_lir_ins *rsel_salu(struct rsel *s, unsigned op, rsel_op d, rsel_op a, rsel_op b);
+/* What was remembered of a straight run is no more. */
+void rsel_new_block(struct rsel *s);
 
 /* --- scalars and addresses */
 
@@ -252,6 +256,13 @@ void rsel_address_move(struct rsel *s, const struct ir_ins *i, const struct rsel
 
 struct rsel_value rsel_whole(rsel_op o, rsel_op high);
 struct rsel_value rsel_constant(int64_t v);
+static inline bool rsel_is_constant(const struct rsel_value *v) { return v->low == v->top; }
+static inline bool rsel_is_narrow(const struct rsel_value *v) { return v->low >= 0 && v->top <= UINT32_MAX; }
+static inline bool rsel_is_int32(const struct rsel_value *v) { return v->low >= INT32_MIN && v->top <= INT32_MAX; }
+/* Where the result of i goes, which lies in low..top: one register if that will do, and is allowed. */
+struct rsel_value rsel_scalar_dst(struct rsel *s, const struct ir_ins *i, int64_t low, int64_t top, bool pair);
+/* SCC becomes whether a is less than b, by all 64 bits. */
+void rsel_less(struct rsel *s, const struct rsel_value *a, const struct rsel_value *b);
 void rsel_sum_of(struct rsel *s, bool minus, const struct rsel_value *d, const struct rsel_value *a,
                  const struct rsel_value *b);
 

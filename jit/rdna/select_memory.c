@@ -81,8 +81,32 @@ static struct rdna_lir_ins *access(struct rsel *s, unsigned op, const struct rse
 	return n;
 }
 
-/* Lanes 0..n-1; all of them need no saying. */
-static uint32_t lanes_mask(unsigned n) { return n >= 32 ? 0 : (1u << n) - 1; }
+/* Whether some lanes take no part: those from lane n on, and those that i's mask is not set for. */
+static bool is_partial(const struct ir_ins *i, unsigned n) { return i->mask || n < 32; }
+
+/* The lanes of i's mask below n, in a scalar register. */
+static rsel_op lanes_of_mask(struct rsel *s, const struct ir_ins *i, unsigned n)
+{
+	rsel_op mask = rsel_mask(s, i->mask);
+
+	if (n == 32)
+		return mask;
+	rsel_op some = rsel_new_sgpr(s);
+	rsel_salu(s, RDNA_S_AND_B32, some, mask, rdna_lir_imm((1u << n) - 1));
+	return some;
+}
+
+/* access() by the lanes of i, of the first n. */
+static struct rdna_lir_ins *access_some(struct rsel *s, unsigned op, const struct rsel_place *p,
+                                        const struct rsel_address *a, const struct ir_ins *i, unsigned n)
+{
+	rsel_op mask = i->mask ? lanes_of_mask(s, i, n) : rsel_none();
+	struct rdna_lir_ins *ins = access(s, op, p, a);
+
+	ins->s[3] = mask;
+	ins->exec = i->mask || n == 32 ? 0 : (1u << n) - 1;
+	return ins;
+}
 
 /* --- scalar loads */
 
@@ -107,6 +131,7 @@ static const uint16_t global_words[5] = { 0, RDNA_GLOBAL_LOAD_B32, RDNA_GLOBAL_L
 	                                  RDNA_GLOBAL_LOAD_B128 };
 static const uint16_t lds_words[5] = { 0, RDNA_DS_LOAD_B32, RDNA_DS_LOAD_B64, RDNA_DS_LOAD_B96, RDNA_DS_LOAD_B128 };
 
+/* Every lane. */
 static void load_lanes(struct rsel *s, const struct rsel_place *p, uint32_t stride, rsel_op d)
 {
 	struct rsel_address a = lane_address(s, p, stride);
@@ -158,6 +183,18 @@ static void rsel_broadcast(struct rsel *s, const struct ir_ins *i, const struct 
 		rsel_give_uniform(s, i, o);
 }
 
+/* One load, of lanes that i says. op: the global load; turned: that of LDS. */
+static void load_some(struct rsel *s, const struct ir_ins *i, const struct rsel_place *p, struct rsel_address a,
+                      const struct rsel_rule *r)
+{
+	unsigned n = ir_facts_of(i)->imm == IR_IMM_x ? ir_x_lanes(i->imm, 32) : 32;
+	rsel_op d = rsel_dst(s, i);
+
+	if (is_partial(i, n))
+		rsel_mov(s, d, rdna_lir_imm(0));
+	access_some(s, p->lds ? r->turned : r->op, p, &a, i, n)->d[0] = d;
+}
+
 static void rsel_load_strided(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	if (s->scan.group[s->at]) {
@@ -165,7 +202,10 @@ static void rsel_load_strided(struct rsel *s, const struct ir_ins *i, const stru
 		return;
 	}
 	struct rsel_place p = rsel_place(s, i->a, ir_x_disp(i->imm));
-	load_lanes(s, &p, ir_x_stride(i->imm), rsel_dst(s, i));
+	if (i->mask)
+		load_some(s, i, &p, lane_address(s, &p, ir_x_stride(i->imm)), r);
+	else
+		load_lanes(s, &p, ir_x_stride(i->imm), rsel_dst(s, i));
 }
 
 /* sload32, sload64, aload. What lies in LDS comes by way of lane 0. */
@@ -191,16 +231,9 @@ static void rsel_load_scalar(struct rsel *s, const struct ir_ins *i, const struc
 /* Elements in a row, one a lane. op: the global load; turned: that of LDS; extra: bytes of an element. */
 static void rsel_load(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	unsigned n = ir_x_lanes(i->imm, 32);
 	struct rsel_place p = rsel_place(s, i->a, ir_x_disp(i->imm));
-	struct rsel_address a = lane_address(s, &p, r->extra);
-	rsel_op d = rsel_dst(s, i);
 
-	if (n < 32)
-		rsel_mov(s, d, rdna_lir_imm(0));
-	struct rdna_lir_ins *ins = access(s, p.lds ? r->turned : r->op, &p, &a);
-	ins->d[0] = d;
-	ins->exec = lanes_mask(n);
+	load_some(s, i, &p, lane_address(s, &p, r->extra), r);
 }
 
 /* A plan's barriers stand between who gives and who awaits. */
@@ -225,8 +258,11 @@ static void rsel_load_halves(struct rsel *s, const struct ir_ins *i, const struc
 	struct rsel_place p = rsel_place(s, i->a, ir_x_disp(i->imm));
 	struct rsel_address a = lane_address(s, &p, 2);
 	rsel_op half = rsel_new_vgpr(s);
+	unsigned n = ir_x_lanes(i->imm, 32);
 
-	access(s, p.lds ? RDNA_DS_LOAD_U16 : RDNA_GLOBAL_LOAD_U16, &p, &a)->d[0] = half;
+	if (is_partial(i, n))
+		rsel_mov(s, half, rdna_lir_imm(0));
+	access_some(s, p.lds ? RDNA_DS_LOAD_U16 : RDNA_GLOBAL_LOAD_U16, &p, &a, i, n)->d[0] = half;
 	if (is_half(s, i))
 		give_word(s, i, half);
 	else
@@ -262,13 +298,18 @@ static void rsel_gather(struct rsel *s, const struct ir_ins *i, const struct rse
 	rsel_op offsets = rsel_vgpr(s, i->b);
 	struct rsel_address a = { .lanes = offsets };
 
+	if (i->mask && s->ir->is_var[i->dst] && !p.lds && offsets.reg == rsel_home(s, i->dst)->o.reg) {
+		a.lanes = rsel_new_vgpr(s); /* for the destination is cleared before */
+		rsel_mov(s, a.lanes, offsets);
+		offsets = a.lanes;
+	}
 	if (p.lds) {
 		a.lanes = rsel_new_vgpr(s);
 		rsel_valu(s, RDNA_V_ADD_NC_U32, a.lanes, rsel_lds_sum(s, &p), offsets, rsel_none());
 	} else {
 		a = global_address(s, &p, offsets);
 	}
-	access(s, p.lds ? RDNA_DS_LOAD_B32 : RDNA_GLOBAL_LOAD_B32, &p, &a)->d[0] = rsel_dst(s, i);
+	load_some(s, i, &p, a, r);
 }
 
 /* op: the global store; turned: that of LDS; extra: bytes from lane to lane, 0: the row's stride. */
@@ -285,15 +326,18 @@ static void rsel_store(struct rsel *s, const struct ir_ins *i, const struct rsel
 		data = rsel_vgpr(s, i->b);
 	}
 	struct rsel_address a = lane_address(s, &p, r->extra ? r->extra : ir_x_stride(i->imm));
-	struct rdna_lir_ins *ins = access(s, p.lds ? r->turned : r->op, &p, &a);
+	struct rdna_lir_ins *ins = access_some(s, p.lds ? r->turned : r->op, &p, &a, i, n);
 	ins->s[1] = data;
-	ins->exec = lanes_mask(n);
 	ins->stores = true;
 }
 
 #define RSEL_LOAD(bytes, x, y) \
 	{ \
 		.select = rsel_load, .op = RDNA_GLOBAL_LOAD_##x, .turned = RDNA_DS_LOAD_##y, .extra = bytes \
+	}
+#define RSEL_GATHER \
+	{ \
+		.select = rsel_gather, .op = RDNA_GLOBAL_LOAD_B32, .turned = RDNA_DS_LOAD_B32 \
 	}
 #define RSEL_STORE(bytes, x) \
 	{ \
@@ -307,13 +351,13 @@ const struct rsel_rule rsel_memory_rules[IR_ROWS] = {
 	[IR_iload_s8] = RSEL_LOAD(1, I8, I8),
 	[IR_iload_u16] = RSEL_LOAD(2, U16, U16),
 	[IR_fawait] = { .select = rsel_await, .op = RDNA_GLOBAL_LOAD_B32, .turned = RDNA_DS_LOAD_B32, .extra = 4 },
-	[IR_fawait_at] = { .select = rsel_gather },
+	[IR_fawait_at] = RSEL_GATHER,
 	[IR_fload_h] = { .select = rsel_load_halves },
-	[IR_iload_s] = { .select = rsel_load_strided },
+	[IR_iload_s] = { .select = rsel_load_strided, .op = RDNA_GLOBAL_LOAD_B32, .turned = RDNA_DS_LOAD_B32 },
 	[IR_fbcast] = { .select = rsel_broadcast },
 	[IR_ibcast] = { .select = rsel_broadcast },
 	[IR_fbcast_h] = { .select = rsel_broadcast_half },
-	[IR_igather] = { .select = rsel_gather },
+	[IR_igather] = RSEL_GATHER,
 	[IR_fgive] = RSEL_STORE(4, B32),
 	[IR_fstore] = RSEL_STORE(4, B32),
 	[IR_fstore_h] = RSEL_STORE(2, B16),

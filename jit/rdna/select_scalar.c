@@ -44,10 +44,6 @@ struct rsel_value rsel_scalar(struct rsel *s, uint16_t r)
 	return *rsel_home(s, r);
 }
 
-static bool is_constant(const struct rsel_value *v) { return v->low == v->top; }
-static bool is_narrow(const struct rsel_value *v) { return v->low >= 0 && v->top <= UINT32_MAX; }
-static bool is_int32(const struct rsel_value *v) { return v->low >= INT32_MIN && v->top <= INT32_MAX; }
-
 /* Both halves as one operand of 64 bits, where they are one. */
 static bool as_pair(const struct rsel_value *v, rsel_op *pair)
 {
@@ -60,14 +56,13 @@ static bool as_pair(const struct rsel_value *v, rsel_op *pair)
 	               : v->high.reg == v->o.reg + 1 && v->o.reg % 2 == 0;
 }
 
-/* Where the result of i goes, which lies in low..top: one register if that will do, and is allowed. */
-static struct rsel_value result(struct rsel *s, const struct ir_ins *i, int64_t low, int64_t top, bool pair)
+struct rsel_value rsel_scalar_dst(struct rsel *s, const struct ir_ins *i, int64_t low, int64_t top, bool pair)
 {
 	struct rsel_value v = { .kind = RSEL_SCALAR, .low = low, .top = top };
 
 	if (s->ir->is_var[i->dst])
 		return *rsel_home(s, i->dst);
-	if (is_narrow(&v) && !pair) {
+	if (rsel_is_narrow(&v) && !pair) {
 		v.o = rsel_new_sgpr(s);
 		v.high = rdna_lir_imm(0);
 	} else {
@@ -96,7 +91,7 @@ static void give(struct rsel *s, const struct ir_ins *i, const struct rsel_value
 		s->value[i->dst] = *v;
 		return;
 	}
-	struct rsel_value d = result(s, i, v->low, v->top, false);
+	struct rsel_value d = rsel_scalar_dst(s, i, v->low, v->top, false);
 	if (as_pair(v, &from) && as_pair(&d, &to)) {
 		rsel_salu(s, RDNA_S_MOV_B64, to, from, rsel_none());
 		return;
@@ -138,7 +133,7 @@ static bool sum_64(struct rsel *s, bool minus, const struct rsel_value *d, const
 
 	if (!rdna_has(RDNA_S_ADD_NC_U64, s->gen) || !as_pair(d, &to) || !as_pair(a, &x))
 		return false;
-	if (is_constant(b) && b->low >= -INT32_MAX && b->low <= INT32_MAX) {
+	if (rsel_is_constant(b) && b->low >= -INT32_MAX && b->low <= INT32_MAX) {
 		minus ^= b->low < 0;
 		y = rdna_lir_imm((uint32_t)(b->low < 0 ? -b->low : b->low));
 	} else if (!as_pair(b, &y)) {
@@ -169,12 +164,12 @@ static void rsel_sum(struct rsel *s, const struct ir_ins *i, const struct rsel_r
 		low = INT64_MIN;
 		top = INT64_MAX;
 	}
-	if (!minus && is_constant(&a)) {
+	if (!minus && rsel_is_constant(&a)) {
 		struct rsel_value t = a;
 		a = b;
 		b = t;
 	}
-	struct rsel_value d = result(s, i, low, top, false);
+	struct rsel_value d = rsel_scalar_dst(s, i, low, top, false);
 	rsel_sum_of(s, minus, &d, &a, &b);
 }
 
@@ -190,7 +185,7 @@ static void shift_left(struct rsel *s, const struct ir_ins *i, const struct rsel
 		low = INT64_MIN;
 		top = INT64_MAX;
 	}
-	struct rsel_value d = result(s, i, low, top, false);
+	struct rsel_value d = rsel_scalar_dst(s, i, low, top, false);
 	if (!has_high(&d)) {
 		rsel_salu(s, RDNA_S_LSHL_B32, d.o, a->o, rdna_lir_imm(n));
 	} else if (as_pair(a, &from) && as_pair(&d, &to)) {
@@ -212,7 +207,7 @@ static void rsel_sshli(struct rsel *s, const struct ir_ins *i, const struct rsel
 {
 	struct rsel_value a = rsel_scalar(s, i->a);
 
-	if (is_constant(&a)) {
+	if (rsel_is_constant(&a)) {
 		a = rsel_constant((int64_t)((uint64_t)a.low << i->imm));
 		give(s, i, &a, false);
 	} else {
@@ -226,13 +221,13 @@ static void rsel_sshri(struct rsel *s, const struct ir_ins *i, const struct rsel
 	unsigned n = (unsigned)i->imm;
 	rsel_op from = rsel_none(), to = rsel_none();
 
-	if (is_constant(&a)) {
+	if (rsel_is_constant(&a)) {
 		a = rsel_constant(a.low >> n);
 		give(s, i, &a, false);
 		return;
 	}
 	bool narrow = !as_pair(&a, &from); /* then the upper half is 0 */
-	struct rsel_value d = result(s, i, a.low >> n, a.top >> n, !narrow);
+	struct rsel_value d = rsel_scalar_dst(s, i, a.low >> n, a.top >> n, !narrow);
 	if (narrow) {
 		if (n < 32)
 			rsel_salu(s, RDNA_S_LSHR_B32, d.o, a.o, rdna_lir_imm(n));
@@ -257,11 +252,11 @@ static void times(struct rsel *s, const struct ir_ins *i, const struct rsel_valu
 	}
 	low = x < y ? x : y;
 	top = x < y ? y : x;
-	struct rsel_value d = result(s, i, low, top, false);
+	struct rsel_value d = rsel_scalar_dst(s, i, low, top, false);
 	if (has_high(&d)) {
-		if (is_int32(a)) {
+		if (rsel_is_int32(a)) {
 			rsel_salu(s, RDNA_S_MUL_HI_I32, d.high, a->o, factor);
-		} else if (is_narrow(a) && by >= 0) {
+		} else if (rsel_is_narrow(a) && by >= 0) {
 			rsel_salu(s, RDNA_S_MUL_HI_U32, d.high, a->o, factor);
 		} else {
 			rsel_op carry = rsel_new_sgpr(s), upper = rsel_new_sgpr(s);
@@ -279,7 +274,7 @@ static void multiply(struct rsel *s, const struct ir_ins *i, const struct rsel_v
 {
 	struct rsel_value v = rsel_constant((int64_t)((uint64_t)a->low * (uint64_t)by));
 
-	if (is_constant(a) || by == 0)
+	if (rsel_is_constant(a) || by == 0)
 		give(s, i, &v, false);
 	else if (by == 1)
 		give(s, i, a, true);
@@ -302,15 +297,15 @@ static void rsel_smul(struct rsel *s, const struct ir_ins *i, const struct rsel_
 	struct rsel_value a = rsel_scalar(s, i->a), b = rsel_scalar(s, i->b);
 	int64_t low = INT64_MIN, top = INT64_MAX;
 
-	if (is_constant(&b) || is_constant(&a)) {
-		multiply(s, i, is_constant(&b) ? &a : &b, is_constant(&b) ? b.low : a.low);
+	if (rsel_is_constant(&b) || rsel_is_constant(&a)) {
+		multiply(s, i, rsel_is_constant(&b) ? &a : &b, rsel_is_constant(&b) ? b.low : a.low);
 		return;
 	}
-	if (a.low >= 0 && b.low >= 0 && is_int32(&a) && is_int32(&b)) {
+	if (a.low >= 0 && b.low >= 0 && rsel_is_int32(&a) && rsel_is_int32(&b)) {
 		low = a.low * b.low;
 		top = a.top * b.top;
 	}
-	struct rsel_value d = result(s, i, low, top, false);
+	struct rsel_value d = rsel_scalar_dst(s, i, low, top, false);
 	if (has_high(&d))
 		rsel_salu(s, RDNA_S_MUL_HI_I32, d.high, a.o, b.o);
 	rsel_salu(s, RDNA_S_MUL_I32, d.o, a.o, b.o);
@@ -318,7 +313,7 @@ static void rsel_smul(struct rsel *s, const struct ir_ins *i, const struct rsel_
 
 static void rsel_sandi(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	struct rsel_value a = rsel_scalar(s, i->a), d = result(s, i, 0, i->imm, false);
+	struct rsel_value a = rsel_scalar(s, i->a), d = rsel_scalar_dst(s, i, 0, i->imm, false);
 
 	rsel_salu(s, RDNA_S_AND_B32, d.o, a.o, rdna_lir_imm((uint32_t)i->imm));
 	clear_high(s, &d);
@@ -335,7 +330,7 @@ static void rsel_sdivi(struct rsel *s, const struct ir_ins *i, const struct rsel
 
 	while (UINT64_C(1) << n < by)
 		n++;
-	struct rsel_value d = result(s, i, 0, INT32_MAX / i->imm, false);
+	struct rsel_value d = rsel_scalar_dst(s, i, 0, INT32_MAX / i->imm, false);
 	if (UINT64_C(1) << n == by) {
 		rsel_salu(s, RDNA_S_LSHR_B32, d.o, a.o, rdna_lir_imm(n));
 	} else {
@@ -358,14 +353,20 @@ static rsel_op sign_turned(struct rsel *s, rsel_op o)
 
 /* There is no comparison of 64 bits but for equality: with their signs turned the numbers are compared by the borrow of
  * their difference. */
-static void choose(struct rsel *s, bool most, const struct rsel_value *d, const struct rsel_value *a,
-                   const struct rsel_value *b)
+void rsel_less(struct rsel *s, const struct rsel_value *a, const struct rsel_value *b)
 {
 	rsel_op x = sign_turned(s, a->high), y = sign_turned(s, b->high), rest = rsel_new_sgpr(s);
-	const struct rsel_value *yes = most ? b : a, *no = most ? a : b;
 
 	rsel_salu(s, RDNA_S_SUB_CO_U32, rest, a->o, b->o);
 	rsel_salu(s, RDNA_S_SUB_CO_CI_U32, rest, x, y);
+}
+
+static void choose(struct rsel *s, bool most, const struct rsel_value *d, const struct rsel_value *a,
+                   const struct rsel_value *b)
+{
+	const struct rsel_value *yes = most ? b : a, *no = most ? a : b;
+
+	rsel_less(s, a, b);
 	rsel_salu(s, RDNA_S_CSELECT_B32, d->o, yes->o, no->o);
 	rsel_salu(s, RDNA_S_CSELECT_B32, d->high, yes->high, no->high);
 }
@@ -373,10 +374,11 @@ static void choose(struct rsel *s, bool most, const struct rsel_value *d, const 
 static void rsel_minmax(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	struct rsel_value a = rsel_scalar(s, i->a), b = rsel_scalar(s, i->b);
-	bool most = r->extra, narrow = is_narrow(&a) && is_narrow(&b), small = is_int32(&a) && is_int32(&b);
+	bool most = r->extra, narrow = rsel_is_narrow(&a) && rsel_is_narrow(&b),
+	     small = rsel_is_int32(&a) && rsel_is_int32(&b);
 	int64_t low = most ? (a.low > b.low ? a.low : b.low) : a.low < b.low ? a.low : b.low;
 	int64_t top = most ? (a.top > b.top ? a.top : b.top) : a.top < b.top ? a.top : b.top;
-	struct rsel_value d = result(s, i, low, top, !narrow && !small);
+	struct rsel_value d = rsel_scalar_dst(s, i, low, top, !narrow && !small);
 
 	if (narrow) {
 		rsel_salu(s, most ? RDNA_S_MAX_U32 : RDNA_S_MIN_U32, d.o, a.o, b.o);

@@ -9,14 +9,12 @@
 
 #include <stdlib.h>
 
-enum { RSAME_SLOTS = 1024 };
-
 struct rsame {
 	const struct ir *ir;
 	struct ir_ins *ins;
-	uint16_t *name;             /* by register: the first of its equals */
-	uint32_t slot[RSAME_SLOTS]; /* by hash: an instruction, plus one, of the run that began at instruction `run` */
-	uint32_t run;
+	uint16_t *name;      /* by register: the first of its equals */
+	uint32_t *slot;      /* by hash: an instruction, plus one, of the run that began at instruction `run` */
+	uint32_t run, slots; /* slots: a power of two that is never full, so that what is found hangs on no hash */
 };
 
 static inline bool is_function(const struct ir *ir, const struct ir_ins *i)
@@ -29,7 +27,7 @@ static uint32_t hash(const struct ir_ins *i)
 {
 	uint64_t h = (uint64_t)i->imm * 0x9e3779b97f4a7c15u ^
 	             ((uint64_t)ir_row(i) << 48 | (uint64_t)i->a << 32 | (uint64_t)i->b << 16 | i->c);
-	return (uint32_t)((h * 0xd6e8feb86659fd93u) >> 54) % RSAME_SLOTS;
+	return (uint32_t)((h * 0xd6e8feb86659fd93u) >> 40);
 }
 
 /* The first instruction of the run that computes what number k does, which may be k itself. */
@@ -37,8 +35,8 @@ static uint32_t rsame_first(struct rsame *c, uint32_t k)
 {
 	const struct ir_ins *i = &c->ins[k];
 
-	for (uint32_t at = hash(i), tries = 0; tries < 8; at = (at + 1) % RSAME_SLOTS, tries++) {
-		uint32_t other = c->slot[at];
+	for (uint32_t at = hash(i);; at++) {
+		uint32_t other = c->slot[at &= c->slots - 1];
 		if (other <= c->run) { /* empty, or of another run */
 			c->slot[at] = k + 1;
 			return k;
@@ -48,7 +46,6 @@ static uint32_t rsame_first(struct rsame *c, uint32_t k)
 		    o->imm == i->imm)
 			return other - 1;
 	}
-	return k;
 }
 
 static void rsame_run(struct rsame *c)
@@ -59,6 +56,7 @@ static void rsame_run(struct rsame *c)
 		i->a = c->name[i->a];
 		i->b = c->name[i->b];
 		i->c = c->name[i->c];
+		i->mask = c->name[i->mask];
 		if (rscan_row(i) & RSCAN_ENDS_RUN)
 			c->run = k + 1;
 		if (is_function(c->ir, i))
@@ -68,11 +66,14 @@ static void rsame_run(struct rsame *c)
 
 struct ir_ins *rsame_instructions(const struct ir *ir)
 {
-	struct rsame c = { .ir = ir };
+	struct rsame c = { .ir = ir, .slots = 256 };
 
+	while (c.slots < 2 * ir->n_ins)
+		c.slots *= 2;
+	c.slot = calloc(c.slots, sizeof *c.slot);
 	c.ins = malloc((ir->n_ins + 1) * sizeof *c.ins);
 	c.name = malloc((ir->n_regs + 1) * sizeof *c.name);
-	if (c.ins && c.name) {
+	if (c.ins && c.name && c.slot) {
 		for (size_t r = 0; r < ir->n_regs; r++)
 			c.name[r] = (uint16_t)r;
 		rsame_run(&c);
@@ -81,5 +82,6 @@ struct ir_ins *rsame_instructions(const struct ir *ir)
 		c.ins = NULL;
 	}
 	free(c.name);
+	free(c.slot);
 	return c.ins;
 }

@@ -301,6 +301,24 @@ static void emit_sopi(struct emitter *e, const struct lir_ins *i)
 	}
 }
 
+/* dst = the condition holds for a against b, or against the immediate. */
+static void emit_condition(struct emitter *e, const struct lir_ins *i)
+{
+	struct x86_operand d = x86_r32(e->l->phys[i->dst]);
+	emit2(e, X86_CMP, g(e, i->a), i->form == LIR_SCMPI ? x86_imm(i->imm) : x86_emit_g_or_mem(e, i, i->b));
+	emit1(e, i->op, d);
+	emit2(e, X86_MOVZX8, d, d);
+}
+
+/* dst = c ? b : a. Moves leave the flags as they are. */
+static void emit_choose(struct emitter *e, const struct lir_ins *i)
+{
+	bool from_b = same(e, i->dst, i->b);
+	emit2(e, X86_TEST, g(e, i->c), g(e, i->c));
+	move_gpr(e, g(e, i->dst), g(e, from_b ? i->b : i->a));
+	emit2(e, from_b ? X86_CMOVE : X86_CMOVNE, g(e, i->dst), g(e, from_b ? i->a : i->b));
+}
+
 static void emit_scalar(struct emitter *e, const struct lir_ins *i)
 {
 	switch (i->form) {
@@ -315,6 +333,11 @@ static void emit_scalar(struct emitter *e, const struct lir_ins *i)
 	case LIR_SOP:
 	case LIR_SOPC: emit_sop(e, i); break;
 	case LIR_SMINMAX: emit_minmax(e, i); break;
+	case LIR_SCMP:
+	case LIR_SCMPI: emit_condition(e, i); break;
+	case LIR_SSEL: emit_choose(e, i); break;
+	case LIR_TO_GPR:
+	case LIR_MTO_GPR: emit2(e, i->op, x86_r32(e->l->phys[i->dst]), source(e, i, i->a)); break;
 	case LIR_SOPI: emit_sopi(e, i); break;
 	default: move_gpr(e, g(e, i->dst), x86_r64((int)i->imm)); break;
 	}
@@ -333,6 +356,8 @@ static void emit_body(struct emitter *e)
 			x86_emit_loop(e, i);
 		else if (i->form == LIR_ENDLOOP)
 			x86_emit_endloop(e, i, flags);
+		else if (i->form >= LIR_BREAK)
+			x86_emit_branch(e, i);
 		else if (i->form == LIR_DOTS)
 			emit_dots(e, i);
 		else if (i->form < LIR_DOTS)

@@ -17,9 +17,10 @@ struct emitter {
 	struct x86 x;
 	const struct lir *l;
 	const struct emit_options *opt;
-	struct {
-		int head, exit;
-	} loop[MAX_DEPTH];
+	struct emit_block {
+		int head, exit; /* labels; head: of loops; exit: of an if, where it goes when a part is not run */
+		bool loop;
+	} block[MAX_DEPTH]; /* that are open */
 	unsigned depth;
 	int pool;
 	uint32_t vec_slots_at, gpr_slots_at, frame;
@@ -73,6 +74,7 @@ static inline struct x86_operand g(const struct emitter *e, uint32_t r) { return
 
 void x86_emit_loop(struct emitter *e, const struct lir_ins *i);
 void x86_emit_endloop(struct emitter *e, const struct lir_ins *i, bool flags);
+void x86_emit_branch(struct emitter *e, const struct lir_ins *i); /* the rest of control flow */
 void x86_emit_prologue(struct emitter *e);
 void x86_emit_epilogue(struct emitter *e);
 

@@ -1,4 +1,4 @@
-/* jit/x86/emit_frame.c - loops, and the frame: prologue, probes of the stack, epilogue. */
+/* jit/x86/emit_frame.c - loops and ifs, and the frame: prologue, probes of the stack, epilogue. */
 #include <assert.h>
 
 #include "jit/x86/emit.h"
@@ -24,8 +24,7 @@ void x86_emit_loop(struct emitter *e, const struct lir_ins *i)
 		x86_align(&e->x, 32);
 	}
 	x86_bind(&e->x, head);
-	e->loop[e->depth].head = head;
-	e->loop[e->depth++].exit = out;
+	e->block[e->depth++] = (struct emit_block){ head, out, true };
 }
 
 void x86_emit_endloop(struct emitter *e, const struct lir_ins *i, bool flags)
@@ -37,8 +36,45 @@ void x86_emit_endloop(struct emitter *e, const struct lir_ins *i, bool flags)
 		emit2(e, X86_CMP, g(e, i->a), x86_imm(i->imm));
 	else if (!(flags && same(e, e->l->ins[e->at - 1].dst, i->a)))
 		emit2(e, X86_TEST, g(e, i->a), g(e, i->a));
-	emit1(e, i->op, x86_mem_label(e->loop[e->depth].head, 0));
-	x86_bind(&e->x, e->loop[e->depth].exit);
+	emit1(e, i->op, x86_mem_label(e->block[e->depth].head, 0));
+	x86_bind(&e->x, e->block[e->depth].exit);
+}
+
+static void emit_if(struct emitter *e, const struct lir_ins *i)
+{
+	assert(e->depth < MAX_DEPTH);
+	int out = x86_label(&e->x);
+	emit2(e, X86_TEST, i->imm ? x86_r32(e->l->phys[i->a]) : g(e, i->a), i->imm ? x86_imm(i->imm) : g(e, i->a));
+	emit1(e, X86_JE, x86_mem_label(out, 0));
+	e->block[e->depth++] = (struct emit_block){ 0, out, false };
+}
+
+static void emit_else(struct emitter *e)
+{
+	struct emit_block *b = &e->block[e->depth - 1];
+	int out = x86_label(&e->x);
+	emit1(e, X86_JMP, x86_mem_label(out, 0));
+	x86_bind(&e->x, b->exit);
+	b->exit = out;
+}
+
+static void emit_break(struct emitter *e, const struct lir_ins *i)
+{
+	unsigned d = e->depth - 1;
+	while (!e->block[d].loop)
+		d--;
+	emit2(e, X86_TEST, g(e, i->a), g(e, i->a));
+	emit1(e, X86_JNE, x86_mem_label(e->block[d].exit, 0));
+}
+
+void x86_emit_branch(struct emitter *e, const struct lir_ins *i)
+{
+	switch (i->form) {
+	case LIR_IF: emit_if(e, i); break;
+	case LIR_ELSE: emit_else(e); break;
+	case LIR_BREAK: emit_break(e, i); break;
+	default: x86_bind(&e->x, e->block[--e->depth].exit); break;
+	}
 }
 
 static uint32_t used_gprs(const struct lir *l)

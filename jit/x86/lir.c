@@ -70,14 +70,26 @@ uint32_t lir_pool(struct lir *l, const uint32_t *lanes)
 
 /* --- the verifier */
 
+enum { CHECK_DEPTH = 64 /* of loops and ifs */ };
+/* What machine registers hold: the number of the value, 0: not known. */
+struct contents {
+	uint32_t of[LIR_CLASSES][32];
+};
+/* A loop, or a part of an if, that is open. */
+struct check_block {
+	uint32_t serial;       /* its number */
+	uint8_t form;          /* LIR_LOOP, LIR_IF, LIR_ELSE */
+	struct contents other; /* of a loop: on every way that leaves it before its end; else at the if; else's: behind
+	                          the if's first part */
+};
 struct check {
 	const struct lir *l;
 	struct error *err;
 	size_t at;
-	uint32_t *open; /* by virtual register: 1 + the loop nest's serial it was first written in; 0: not written */
-	uint32_t holds[LIR_CLASSES][32];
-	uint32_t stack[64];
-	unsigned depth; /* serial numbers of the open loops */
+	uint32_t *open; /* by virtual register: 1 + the serial of the block it was first written in; 0: not written */
+	struct contents holds;
+	struct check_block block[CHECK_DEPTH];
+	unsigned depth;
 	uint32_t serial;
 };
 
@@ -87,11 +99,11 @@ static bool check_fail(struct check *c, const char *what, uint32_t reg)
 	                 lir_facts[c->l->ins[c->at].form].name, what, (unsigned)reg);
 }
 
-/* Whether a value first written in loop `serial` (0: outside loops) is written on every path to here. */
+/* Whether a value first written in block `serial` (0: outside blocks) is written on every path to here. */
 static bool check_open(const struct check *c, uint32_t serial)
 {
 	for (unsigned k = 0; k < c->depth; k++)
-		if (c->stack[k] == serial)
+		if (c->block[k].serial == serial)
 			return true;
 	return serial == 0;
 }
@@ -103,7 +115,7 @@ static bool check_use(struct check *c, uint32_t reg, uint8_t cls)
 		return check_fail(c, "operand of the wrong class", reg);
 	if (!c->open[reg] || !check_open(c, c->open[reg] - 1))
 		return check_fail(c, "operand used before it is written on every path", reg);
-	if (l->phys && c->holds[cls][l->phys[reg]] != reg)
+	if (l->phys && c->holds.of[cls][l->phys[reg]] != reg)
 		return check_fail(c, "operand's machine register holds another value", reg);
 	return true;
 }
@@ -162,14 +174,14 @@ static bool check_write(struct check *c)
 	if (i->dst < LIR_FIRST || i->dst >= l->n_regs || l->cls[i->dst] != cls)
 		return check_fail(c, "destination of the wrong class", i->dst);
 	if (!c->open[i->dst] || !check_open(c, c->open[i->dst] - 1))
-		c->open[i->dst] = 1 + (c->depth ? c->stack[c->depth - 1] : 0);
+		c->open[i->dst] = 1 + (c->depth ? c->block[c->depth - 1].serial : 0);
 	if (l->phys) {
 		uint8_t p = l->phys[i->dst];
 		if (!check_early_clobber(l, i))
 			return check_fail(c, "the destination must differ from the other operands", i->dst);
-		c->holds[cls][p] = i->dst;
+		c->holds.of[cls][p] = i->dst;
 		if (i->form == LIR_GATHER || i->form == LIR_MGATHER)
-			c->holds[l->cls[i->c]][l->phys[i->c]] = 0;
+			c->holds.of[l->cls[i->c]][l->phys[i->c]] = 0;
 	}
 	return true;
 }
@@ -184,28 +196,80 @@ static void check_forget(struct check *c)
 		const struct lir_ins *i = &l->ins[k];
 		uint8_t cls = lir_facts[i->form].dst;
 		depth += i->form == LIR_LOOP;
-		if (cls != LIR_NONE && c->holds[cls][l->phys[i->dst]] != i->dst)
-			c->holds[cls][l->phys[i->dst]] = 0;
+		if (cls != LIR_NONE && c->holds.of[cls][l->phys[i->dst]] != i->dst)
+			c->holds.of[cls][l->phys[i->dst]] = 0;
 		if (i->form == LIR_ENDLOOP && !--depth)
 			break;
 	}
 }
 
+/* Where ways meet, a register holds what it holds on both. */
+static void check_meet(struct contents *c, const struct contents *other)
+{
+	for (unsigned cls = 0; cls < LIR_CLASSES; cls++)
+		for (unsigned p = 0; p < 32; p++)
+			if (c->of[cls][p] != other->of[cls][p])
+				c->of[cls][p] = 0;
+}
+
+static bool check_enter(struct check *c, uint8_t form)
+{
+	if (c->depth == CHECK_DEPTH)
+		return check_fail(c, "loops and ifs nested deeper than 64", 0);
+	struct check_block *b = &c->block[c->depth++];
+	b->serial = ++c->serial;
+	b->form = form;
+	b->other = c->holds;
+	if (form == LIR_LOOP && c->l->phys)
+		check_forget(c);
+	return true;
+}
+
+static bool check_else(struct check *c, struct check_block *b)
+{
+	if (!b || b->form != LIR_IF)
+		return check_fail(c, "the second part of an if that is not open", 0);
+	struct contents first = c->holds;
+	c->holds = b->other;
+	b->other = first;
+	b->serial = ++c->serial;
+	b->form = LIR_ELSE;
+	return true;
+}
+
+static bool check_leave(struct check *c, const struct check_block *b, bool loop)
+{
+	if (!b || (b->form == LIR_LOOP) != loop)
+		return check_fail(c, loop ? "end of a loop that is not open" : "end of an if that is not open", 0);
+	check_meet(&c->holds, &b->other);
+	c->depth--;
+	return true;
+}
+
+static bool check_break(struct check *c)
+{
+	unsigned d = c->depth;
+	while (d && c->block[d - 1].form != LIR_LOOP)
+		d--;
+	if (!d)
+		return check_fail(c, "a break outside of loops", 0);
+	check_meet(&c->block[d - 1].other, &c->holds);
+	return true;
+}
+
 static bool check_structure(struct check *c)
 {
-	const struct lir_ins *i = &c->l->ins[c->at];
-	if (i->form == LIR_LOOP) {
-		if (c->depth == 64)
-			return check_fail(c, "loops nested deeper than 64", 0);
-		c->stack[c->depth++] = ++c->serial;
-		if (c->l->phys)
-			check_forget(c);
-	} else if (i->form == LIR_ENDLOOP) {
-		if (!c->depth)
-			return check_fail(c, "end of a loop that is not open", 0);
-		c->depth--;
+	uint8_t form = c->l->ins[c->at].form;
+	struct check_block *b = c->depth ? &c->block[c->depth - 1] : NULL;
+	switch (form) {
+	case LIR_LOOP:
+	case LIR_IF: return check_enter(c, form);
+	case LIR_ELSE: return check_else(c, b);
+	case LIR_ENDIF: return check_leave(c, b, false);
+	case LIR_ENDLOOP: return check_leave(c, b, true);
+	case LIR_BREAK: return check_break(c);
+	default: return true;
 	}
-	return true;
 }
 
 bool lir_verify(const struct lir *l, struct error *err)
@@ -218,7 +282,7 @@ bool lir_verify(const struct lir *l, struct error *err)
 		ok = check_reads(&c) && check_structure(&c) && check_write(&c);
 	if (ok && c.depth) {
 		c.at--;
-		ok = check_fail(&c, "a loop stays open", 0);
+		ok = check_fail(&c, "a loop or an if stays open", 0);
 	}
 	free(c.open);
 	return ok;

@@ -5,9 +5,9 @@
  * instruction overwrites an operand is resolved by emit.c once registers are known, so no pass before it knows tied
  * operands. Nothing here knows the IR's meaning.
  *
- * A value has one register for its whole life; control flow is counted loops only. Rule for editors: every operand a
- * form reads stands in a, b, c, base or index, and dst is all it writes, except LIR_GATHER and LIR_MGATHER, which also
- * destroy c.
+ * A value has one register for its whole life; control flow is counted loops with breaks, and ifs. Rule for editors:
+ * every operand a form reads stands in a, b, c, base or index, and dst is all it writes, except LIR_GATHER and
+ * LIR_MGATHER, which also destroy c.
  */
 #ifndef JIT_LIR_H
 #define JIT_LIR_H
@@ -79,8 +79,17 @@ enum lir_mem { LIR_NO_MEM, LIR_AT_BASE, LIR_AT_POOL, LIR_AT_LOCAL, LIR_AT_VEC_SL
 	X(SMINMAX,  GPR,  GPR,  GPR,  NONE, LIR_A|LIR_B,  "ab",  "dst = op's condition(b, a) ? b : a") \
 	X(SOPI,     GPR,  GPR,  NONE, NONE, 0,            "a",   "dst = a op imm") \
 	X(ENTRY,    GPR,  NONE, NONE, NONE, 0,            "",    "dst = the argument the call brings in register imm") \
+	X(SCMP,     GPR,  GPR,  GPR,  NONE, LIR_B,        "",    "dst = op's condition(a, b) ? 1 : 0") \
+	X(SCMPI,    GPR,  GPR,  NONE, NONE, 0,            "a",   "dst = op's condition(a, imm) ? 1 : 0") \
+	X(SSEL,     GPR,  GPR,  GPR,  GPR,  0,            "ab",  "dst = c ? b : a") \
+	X(TO_GPR,   GPR,  VEC,  NONE, NONE, 0,            "",    "dst = a's sign bits") \
+	X(MTO_GPR,  GPR,  MASK, NONE, NONE, 0,            "",    "dst = a's bits") \
 	X(LOOP,     NONE, GPR,  NONE, NONE, 0,            "",    "a == 0: enter; else enter when a > 0") \
-	X(ENDLOOP,  NONE, GPR,  GPR,  NONE, LIR_B,        "",    "again while a < b (b == 0: while a < imm)")
+	X(ENDLOOP,  NONE, GPR,  GPR,  NONE, LIR_B,        "",    "again while a < b (b == 0: while a < imm)") \
+	X(BREAK,    NONE, GPR,  NONE, NONE, 0,            "",    "a != 0: on behind the innermost loop") \
+	X(IF,       NONE, GPR,  NONE, NONE, 0,            "",    "(a & imm) == 0 (imm 0: a == 0): on at ELSE, ENDIF") \
+	X(ELSE,     NONE, NONE, NONE, NONE, 0,            "",    "on at ENDIF; the IF comes here") \
+	X(ENDIF,    NONE, NONE, NONE, NONE, 0,            "",    "closes the innermost IF")
 /* clang-format on */
 enum { LIR_A = 1, LIR_B = 2, LIR_C = 4 };
 
@@ -149,8 +158,8 @@ struct lir_ins *lir_add(struct lir *l, enum lir_form form, enum x86_op op);
 /* Appends a vector constant to the pool; returns its byte offset. */
 uint32_t lir_pool(struct lir *l, const uint32_t *lanes);
 
-/* Classes, memory operands, loop balance, definition before use on every path. With registers assigned (l->phys) it
- * follows the contents of each machine register and checks that every use reads the value it names. */
+/* Classes, memory operands, balance of loops and ifs, definition before use on every path. With registers assigned
+ * (l->phys) it follows the contents of each machine register and checks that every use reads the value it names. */
 bool lir_verify(const struct lir *l, struct error *err);
 void lir_print(const struct lir *l, const struct lir_ins *i, FILE *out);
 

@@ -1,4 +1,4 @@
-/* jit/x86/regalloc.c - linear scan with whole-value spilling over structured loops.
+/* jit/x86/regalloc.c - linear scan with whole-value spilling over structured loops and ifs.
  *
  * Owns: the intervals, the choice of registers, the choice of spills; spill.c writes their code. Knows of an
  * instruction only what the table of forms says. Rule for editors: the result must depend on nothing but the input (no
@@ -32,7 +32,7 @@ static bool ra_find_loops(struct ra *ra)
 static float ra_frequency(const struct ra *ra)
 {
 	static const float by_depth[] = { 1, 8, 64, 512, 4096, 32768, 262144 };
-	return by_depth[ra->depth < 6 ? ra->depth : 6];
+	return by_depth[ra->loops < 6 ? ra->loops : 6];
 }
 
 /* A read at k: if the latest sure definition lies before an open loop, the value goes round that loop. */
@@ -43,9 +43,9 @@ static void ra_read(struct ra *ra, uint32_t v, uint32_t k)
 	if (r->end < k)
 		r->end = k;
 	for (unsigned d = 0; d < ra->depth; d++)
-		if (ra->loop[d].start > r->dominating) {
-			if (r->end < ra->loop[d].end)
-				r->end = ra->loop[d].end;
+		if (ra->block[d].loop && ra->block[d].start > r->dominating) {
+			if (r->end < ra->block[d].end)
+				r->end = ra->block[d].end;
 			break;
 		}
 }
@@ -58,7 +58,7 @@ static bool ra_write(struct ra *ra, uint32_t v, uint32_t k)
 		r->start = k;
 	else
 		r->flags |= RA_MANY_DEFS;
-	if (ra->depth && (r->dominating == RA_NONE || r->dominating < ra->loop[ra->depth - 1].start)) {
+	if (ra->depth && (r->dominating == RA_NONE || r->dominating < ra->block[ra->depth - 1].start)) {
 		if (!array_grow((void **)&ra->undo, &ra->undo_capacity, ra->n_undo + 1, sizeof *ra->undo))
 			return ra_no_memory(ra);
 		ra->undo[ra->n_undo].reg = v;
@@ -70,18 +70,39 @@ static bool ra_write(struct ra *ra, uint32_t v, uint32_t k)
 	return true;
 }
 
+static void ra_enter(struct ra *ra, uint32_t k, bool loop)
+{
+	assert(ra->depth < MAX_DEPTH);
+	struct ra_block *b = &ra->block[ra->depth++];
+	*b = (struct ra_block){ .start = k, .undo = (uint32_t)ra->n_undo, .loop = loop };
+	if (loop)
+		b->end = ra->loop_end[k];
+	ra->loops += loop;
+}
+
+/* Definitions in the innermost block are not sure behind it: it may not have run. */
+static void ra_undo(struct ra *ra)
+{
+	for (uint32_t first = ra->block[ra->depth - 1].undo; ra->n_undo > first; ra->n_undo--)
+		ra->reg[ra->undo[ra->n_undo - 1].reg].dominating = ra->undo[ra->n_undo - 1].dominating;
+}
+
+/* A break's way goes forward, to where all that it needs lives on. */
 static void ra_structure(struct ra *ra, uint32_t k)
 {
-	const struct lir_ins *i = &ra->l->ins[k];
-	if (i->form == LIR_LOOP) {
-		assert(ra->depth < MAX_DEPTH);
-		ra->loop[ra->depth].start = k;
-		ra->loop[ra->depth].end = ra->loop_end[k];
-		ra->loop[ra->depth++].undo = (uint32_t)ra->n_undo;
-	} else if (i->form == LIR_ENDLOOP) {
-		/* Definitions inside are not sure afterwards: the loop may not have run. */
-		for (uint32_t first = ra->loop[--ra->depth].undo; ra->n_undo > first; ra->n_undo--)
-			ra->reg[ra->undo[ra->n_undo - 1].reg].dominating = ra->undo[ra->n_undo - 1].dominating;
+	switch (ra->l->ins[k].form) {
+	case LIR_LOOP: ra_enter(ra, k, true); break;
+	case LIR_IF: ra_enter(ra, k, false); break;
+	case LIR_ELSE:
+		ra_undo(ra);
+		ra->block[ra->depth - 1].start = k;
+		break;
+	case LIR_ENDLOOP:
+	case LIR_ENDIF:
+		ra_undo(ra);
+		ra->loops -= ra->block[--ra->depth].loop;
+		break;
+	default: break;
 	}
 }
 
@@ -95,7 +116,7 @@ static bool ra_intervals(struct ra *ra)
 		};
 	}
 	ra->n_undo = 0;
-	ra->depth = 0;
+	ra->depth = ra->loops = 0;
 	for (uint32_t k = 0; k < l->n_ins; k++) {
 		uint32_t reads[MAX_OPERANDS];
 		unsigned n = ra_reads(&l->ins[k], reads);

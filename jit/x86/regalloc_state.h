@@ -20,7 +20,7 @@ enum {
 	RA_SPILLED = 2,  /* lives in memory */
 	RA_MANY_DEFS = 4 /* written in several places */
 };
-enum { MAX_DEPTH = 64 /* of loops */, MAX_OPERANDS = 5 /* that an instruction reads */ };
+enum { MAX_DEPTH = 64 /* of loops and ifs */, MAX_OPERANDS = 5 /* that an instruction reads */ };
 #define RA_NONE UINT32_MAX
 
 struct ra_reg {
@@ -46,10 +46,11 @@ struct ra {
 		uint32_t reg, dominating;
 	} * undo;
 	size_t n_undo, undo_capacity;
-	struct {
-		uint32_t start, end, undo;
-	} loop[MAX_DEPTH];
-	unsigned depth;
+	struct ra_block {
+		uint32_t start, end, undo; /* end: of loops */
+		bool loop;
+	} block[MAX_DEPTH]; /* loops and parts of ifs that are open */
+	unsigned depth, loops;
 	uint32_t holder[LIR_CLASSES][32]; /* by place in the order: the register's owner, 0: free */
 	uint32_t free[LIR_CLASSES];
 	uint8_t place[LIR_CLASSES][32]; /* by machine register: place in the order */

@@ -31,6 +31,7 @@ static void scan_live(struct scanner *c)
 		c->s->reg[i->a].uses++;
 		c->s->reg[i->b].uses++;
 		c->s->reg[i->c].uses++;
+		c->s->reg[i->mask].uses++;
 	}
 }
 
@@ -50,7 +51,10 @@ static enum scan_fold fold_kind(const struct scanner *c, const struct ir_ins *i)
 	case IR_local:
 	case IR_shared: return SCAN_ADDRESS;
 	case IR_addi: return i->type == IR_TYPE_a && i->imm > -(1 << 30) && i->imm < 1 << 30 ? SCAN_ADDRESS : SCAN_NO;
-	case IR_load: return is_word(i->type) && ir_x_lanes(i->imm, c->ir->lanes) == c->ir->lanes ? SCAN_LOAD : SCAN_NO;
+	case IR_load:
+		return is_word(i->type) && !i->mask && ir_x_lanes(i->imm, c->ir->lanes) == c->ir->lanes
+		               ? SCAN_LOAD
+		               : SCAN_NO;
 	case IR_bcast: return is_word(i->type) && c->broadcasts ? SCAN_LOAD : SCAN_NO;
 	case IR_bits: return SCAN_ALIAS;
 	case IR_mov: return is_word(i->type) ? SCAN_ALIAS : SCAN_NO;
@@ -160,6 +164,8 @@ static void scan_forward(struct scanner *c)
 			scan_use(c, i, i->c, LIR_C, &taken);
 		if (i->a)
 			scan_use(c, i, i->a, LIR_A, &taken);
+		if (i->mask)
+			scan_use(c, i, i->mask, 0, &taken);
 		scan_retarget(c, i);
 		c->stores += ir_does(i->op, IR_WRITES);
 		c->block += ir_does(i->op, IR_BRANCHES);

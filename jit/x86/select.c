@@ -1,7 +1,6 @@
-/* jit/x86/select.c - IR operations to x86 instructions on virtual registers: operands, scalars, loops, constants, the
- * pass.
+/* jit/x86/select.c - IR operations to x86 instructions on virtual registers: operands, scalars, constants, the pass.
  *
- * Owns: operands of select_state.h, the rows for scalars and the loops' shape. Decides no registers and no order:
+ * Owns: operands of select_state.h and the rows for scalars. Decides no registers and no order:
  * instructions come out in the IR's order. Rule for editors: a row of the table first, a function only for what a row
  * cannot say.
  */
@@ -25,9 +24,9 @@ static struct lir_ins *sel_add(struct sel *s, enum lir_form form, unsigned op)
 
 static enum lir_class class_of(const struct sel *s, uint8_t kind)
 {
-	return kind == IR_TYPE_s || kind == IR_TYPE_a      ? LIR_GPR
-	       : kind == IR_TYPE_m && s->target->mask_regs ? LIR_MASK
-	                                                   : LIR_VEC;
+	return kind == IR_TYPE_s || kind == IR_TYPE_a || kind == IR_TYPE_c ? LIR_GPR
+	       : kind == IR_TYPE_m && s->target->mask_regs                 ? LIR_MASK
+	                                                                   : LIR_VEC;
 }
 
 uint32_t sel_reg(struct sel *s, uint16_t r)
@@ -54,7 +53,7 @@ uint32_t sel_constant(struct sel *s, enum sel_constant_kind kind, uint32_t value
 	struct sel_constant *c = &s->constant[s->n_constants++];
 	*c = (struct sel_constant){ .kind = (uint8_t)kind, .value = value };
 	c->reg = lir_reg(s->l, kind == SEL_FIRST_N ? class_of(s, IR_TYPE_m) : LIR_VEC);
-	c->before = s->depth ? s->loop[0].at : s->l->n_ins;
+	c->before = s->blocks ? s->outermost : s->l->n_ins;
 	return c->reg;
 }
 
@@ -295,46 +294,6 @@ static void sel_smove(struct sel *s, const struct ir_ins *i, const struct sel_ru
 	}
 }
 
-/* --- loops: an entry test unless the count is known to be positive, then a test at the bottom. Counted down when
- * nobody reads the index. */
-
-static void sel_loop(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
-{
-	bool var = s->ir->is_var[i->dst];
-	struct sel_loop *o = &s->loop[s->depth];
-	int64_t n = 0;
-	bool known = sel_scalar_of(s, i->a, &n) && n > 0 && fits32(n);
-	*o = (struct sel_loop){ .at = s->l->n_ins, .down = !var && !s->scan.reg[i->dst].uses };
-	o->count = known ? 0 : sel_gpr(s, i->a);
-	o->counter = var || o->down ? lir_reg(s->l, LIR_GPR) : sel_reg(s, i->dst);
-	if (!o->down)
-		o->last = n;
-	if (!known && !o->down && s->ir->is_var[i->a] && s->scan.reg[i->a].def > s->at) {
-		uint32_t copy = lir_reg(s->l, LIR_GPR); /* the body writes the variable; the count was read once */
-		sel_ins(s, LIR_SMOV, X86_MOV, copy, o->count, 0, sel_no_place);
-		o->count = copy;
-	}
-	if (o->down && !known)
-		sel_ins(s, LIR_SMOV, X86_MOV, o->counter, o->count, 0, sel_no_place);
-	else
-		sel_scalar_constant(s, o->counter, o->down ? n : 0);
-	sel_ins(s, LIR_LOOP, X86_TEST, 0, known ? 0 : o->down ? o->counter : o->count, 0, sel_no_place);
-	s->depth++;
-	memset(s->memo, 0, sizeof s->memo);
-	if (var)
-		sel_ins(s, LIR_SMOV, X86_MOV, sel_reg(s, i->dst), o->counter, 0, sel_no_place);
-}
-
-static void sel_endloop(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
-{
-	struct sel_loop *o = &s->loop[--s->depth];
-	sop_imm(s, X86_ADD, o->counter, o->counter, o->down ? -1 : 1);
-	struct lir_ins *n = sel_ins(s, LIR_ENDLOOP, o->down ? X86_JNE : X86_JL, 0, o->counter, o->down ? 0 : o->count,
-	                            sel_no_place);
-	n->imm = o->last;
-	memset(s->memo, 0, sizeof s->memo);
-}
-
 /* The only wave of its group waits for no one. */
 static void sel_nothing(struct sel *s, const struct ir_ins *i, const struct sel_rule *r) { (void)s, (void)i, (void)r; }
 
@@ -377,6 +336,20 @@ static const struct sel_rule scalars[IR_ROWS] = {
 	[IR_aaddi] = RULE(sel_aaddi, ADD),
 	[IR_loop] = RULE(sel_loop, JL),
 	[IR_endloop] = RULE(sel_endloop, JL),
+	[IR_slt] = { sel_compare, X86_SETL, LIR_SCMP, 0, 0, false },
+	[IR_sle] = { sel_compare, X86_SETLE, LIR_SCMP, 0, 0, false },
+	[IR_seq] = { sel_compare, X86_SETE, LIR_SCMP, 0, 0, false },
+	[IR_ssel] = RULE(sel_choose, CMOVNE),
+	[IR_cand] = { sel_sop, X86_AND, LIR_SOPC, 0, 0, false },
+	[IR_cor] = { sel_sop, X86_OR, LIR_SOPC, 0, 0, false },
+	[IR_cnot] = RULE(sel_not, XOR),
+	[IR_cmov] = SMOVE,
+	[IR_any] = RULE(sel_mask_bits, SETNE),
+	[IR_all] = RULE(sel_mask_bits, SETE),
+	[IR_if] = RULE(sel_if, JE),
+	[IR_else] = RULE(sel_else, JMP),
+	[IR_endif] = RULE(sel_endif, JMP),
+	[IR_break] = RULE(sel_break, JNE),
 	[IR_barrier] = RULE(sel_nothing, MOV),
 	[IR_barrier_all] = RULE(sel_nothing, MOV),
 };

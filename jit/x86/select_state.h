@@ -1,16 +1,17 @@
 /* jit/x86/select_state.h - what the files of instruction selection share: the state of the pass and the operands of
  * instructions.
  *
- * select.c owns all of it and the scalars; select_vector.c selects vectors and masks, select_vector_memory.c what goes
- * to and from memory; vector_rules.c has the tables. Nobody else includes this. Rule for editors: an operand's own
- * instructions (a constant, a sum of addresses) must be appended before the instruction that uses it is.
+ * select.c owns all of it and the scalars; select_branch.c selects loops, ifs and conditions, select_vector.c vectors
+ * and masks, select_vector_memory.c what goes to and from memory; vector_rules.c has the tables. Nobody else includes
+ * this. Rule for editors: an operand's own instructions (a constant, a sum of addresses) must be appended before the
+ * instruction that uses it is.
  */
 #ifndef JIT_X86_SEL_H
 #define JIT_X86_SEL_H
 
 #include "jit/x86/select.h"
 
-/* A constant: made once, before the outermost loop that needs it first. FIRST_N is a mask, as the target keeps
+/* A constant: made once, before the outermost loop or if that needs it first. FIRST_N is a mask, as the target keeps
  * masks; TABLE is one of lanes.h, in every 128 bits; STEPS is value times the lane's number. */
 enum sel_constant_kind { SEL_SPLAT, SEL_LANES, SEL_FIRST_N, SEL_TABLE, SEL_STEPS };
 struct sel_constant {
@@ -30,7 +31,6 @@ struct sel_loop {
 	uint32_t counter, count;
 	int64_t last;
 	bool down;
-	size_t at;
 };
 enum { SEL_MAX_DEPTH = 64, SEL_MEMO = 8 };
 
@@ -47,7 +47,9 @@ struct sel {
 	struct sel_constant *constant;
 	size_t n_constants, constants_capacity;
 	struct sel_loop loop[SEL_MAX_DEPTH];
-	unsigned depth;
+	unsigned depth;   /* of loops */
+	unsigned blocks;  /* loops and ifs that are open */
+	size_t outermost; /* where the outermost of these begins */
 	struct sel_memo memo[SEL_MEMO];
 	unsigned memo_next;
 	uint32_t pooled,
@@ -84,6 +86,26 @@ struct lir_ins *sel_ins(struct sel *s, enum lir_form form, unsigned op, uint32_t
 
 /* Fills in the rows that say how s->target does what is no scalar. */
 void sel_vector_rules(struct sel *s);
+
+/* --- select_branch.c */
+
+/* Comparisons of scalars, whose result is 0 or 1. */
+void sel_compare(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_choose(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_not(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+/* any and all */
+void sel_mask_bits(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_loop(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_endloop(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_if(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_else(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_endif(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_break(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+/* Of the bits of a, which the lanes of a mask set: what stands between the two is done when this one is. */
+void sel_if_bit(struct sel *s, uint32_t bits, unsigned bit);
+void sel_end_bit(struct sel *s);
+/* The lanes of a mask as bits of a general register. */
+uint32_t sel_bits(struct sel *s, uint16_t mask);
 
 /* --- select_vector_memory.c */
 

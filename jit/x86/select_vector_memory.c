@@ -2,32 +2,74 @@
  * matrices. */
 #include "jit/x86/select_state.h"
 
-void sel_load(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
-{
-	sel_ins(s, (enum lir_form)r->form, r->op, sel_dst(s, i), LIR_MEM, 0, sel_place(s, i->a, ir_disp(i)));
-}
-
 /* The class of a vector of n lanes that moves as a whole; X86_NONE: there is none. */
 static uint8_t sel_part_class(const struct sel *s, unsigned n)
 {
 	return n == s->l->lanes ? s->width : n == 8 ? X86_YMM : n == 4 ? X86_XMM : X86_NONE;
 }
 
+/* The first n lanes, and of these those of the instruction's mask, where it has one. */
+static uint32_t sel_lanes(struct sel *s, const struct ir_ins *i, unsigned n)
+{
+	bool apart = s->target->mask_regs != 0;
+	if (!i->mask)
+		return sel_constant(s, SEL_FIRST_N, n);
+	uint32_t mask = sel_vec(s, i->mask);
+	if (n == s->l->lanes)
+		return mask;
+	uint32_t first = sel_constant(s, SEL_FIRST_N, n), both = lir_reg(s->l, apart ? LIR_MASK : LIR_VEC);
+	sel_ins(s, apart ? LIR_MOP : LIR_OP3C, apart ? X86_KANDW : X86_VPAND, both, mask, first, sel_no_place);
+	return both;
+}
+
+/* Elements of one or two bytes by themselves: without mask registers there is no instruction that leaves some alone. */
+static void sel_load_each(struct sel *s, const struct ir_ins *i, const struct sel_rule *r, unsigned n)
+{
+	unsigned bytes = ir_types[i->type].bytes;
+	uint32_t bits = i->mask ? sel_bits(s, i->mask) : 0, t = lir_reg(s->l, LIR_VEC);
+	sel_ins(s, LIR_IDIOM, X86_VXORPS, t, 0, 0, sel_no_place)->wd = X86_XMM;
+	struct sel_place p = sel_place(s, i->a, ir_x_disp(i->imm));
+	for (unsigned lane = 0; lane < n; lane++, p.disp += (int32_t)bytes) {
+		if (bits)
+			sel_if_bit(s, bits, lane);
+		struct lir_ins *x = sel_ins(s, LIR_OP3I, bytes == 1 ? X86_VPINSRB : X86_VPINSRW, t, t, LIR_MEM, p);
+		x->imm = lane;
+		x->wd = x->ws = X86_XMM;
+		if (bits)
+			sel_end_bit(s);
+	}
+	sel_ins(s, (enum lir_form)r->form, r->op, sel_dst(s, i), t, 0, sel_no_place)->ws = X86_XMM;
+}
+
+void sel_load(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
+{
+	unsigned n = i->op == IR_load ? ir_x_lanes(i->imm, s->l->lanes) : s->l->lanes;
+	if (n == s->l->lanes && !i->mask) {
+		sel_ins(s, (enum lir_form)r->form, r->op, sel_dst(s, i), LIR_MEM, 0, sel_place(s, i->a, ir_disp(i)));
+	} else if (s->target->mask_regs) {
+		struct sel_place p = sel_place(s, i->a, ir_disp(i));
+		uint32_t mask = sel_lanes(s, i, n);
+		sel_ins(s, LIR_MLOAD, r->op, sel_dst(s, i), 0, 0, p)->c = mask;
+	} else {
+		sel_load_each(s, i, r, n);
+	}
+}
+
 void sel_fload(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	struct sel_place p = sel_place(s, i->a, ir_x_disp(i->imm));
 	unsigned n = ir_x_lanes(i->imm, s->l->lanes);
-	uint8_t part = sel_part_class(s, n);
-	if (n == s->l->lanes) {
+	uint8_t part = i->mask ? X86_NONE : sel_part_class(s, n);
+	if (n == s->l->lanes && !i->mask) {
 		sel_ins(s, LIR_MOV, r->op, sel_dst(s, i), LIR_MEM, 0, p);
-	} else if (part != X86_NONE || n <= 2) {
+	} else if (part != X86_NONE || (n <= 2 && !i->mask)) {
 		unsigned op = n == 1 ? X86_VMOVSS : n == 2 ? X86_VMOVSD : X86_VMOVUPS;
 		sel_ins(s, LIR_OP2, op, sel_dst(s, i), LIR_MEM, 0, p)->wd = n <= 2 ? X86_XMM : part;
 	} else if (s->target->mask_regs) {
-		uint32_t mask = sel_constant(s, SEL_FIRST_N, n);
+		uint32_t mask = sel_lanes(s, i, n);
 		sel_ins(s, LIR_MLOAD, r->op, sel_dst(s, i), 0, 0, p)->c = mask;
 	} else {
-		uint32_t mask = sel_constant(s, SEL_FIRST_N, n);
+		uint32_t mask = sel_lanes(s, i, n);
 		sel_ins(s, LIR_OP3, X86_VMASKMOVPS, sel_dst(s, i), mask, LIR_MEM, p);
 	}
 }
@@ -48,7 +90,11 @@ static void gather(struct sel *s, const struct ir_ins *i, const struct sel_rule 
 		index = lir_reg(s->l, LIR_VEC);
 		sel_ins(s, LIR_MOV, X86_VMOVAPS, index, dst, 0, sel_no_place);
 	}
-	sel_ins(s, wide ? LIR_MIDIOM : LIR_IDIOM, wide ? X86_KXNORW : X86_VPCMPEQD, mask, 0, 0, sel_no_place);
+	if (i->mask) /* the instruction clears it */
+		sel_ins(s, wide ? LIR_MMOV : LIR_MOV, wide ? X86_KMOVW : X86_VMOVAPS, mask, sel_vec(s, i->mask), 0,
+		        sel_no_place);
+	else
+		sel_ins(s, wide ? LIR_MIDIOM : LIR_IDIOM, wide ? X86_KXNORW : X86_VPCMPEQD, mask, 0, 0, sel_no_place);
 	sel_ins(s, wide ? LIR_MGATHER : LIR_GATHER, r->op, dst, 0, index, p)->c = mask;
 }
 
@@ -87,9 +133,8 @@ static void store_part(struct sel *s, unsigned op, uint32_t a, unsigned part, st
 	n->imm = part;
 }
 
-static void store_first(struct sel *s, unsigned op, uint32_t a, unsigned n, struct sel_place p)
+static void store_some(struct sel *s, unsigned op, uint32_t a, uint32_t mask, struct sel_place p)
 {
-	uint32_t mask = sel_constant(s, SEL_FIRST_N, n);
 	if (s->target->mask_regs)
 		sel_ins(s, LIR_MSTORE, op, 0, a, 0, p)->c = mask;
 	else
@@ -100,14 +145,14 @@ void sel_fstore(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	struct sel_place p = sel_place(s, i->a, ir_x_disp(i->imm));
 	unsigned n = ir_x_lanes(i->imm, s->l->lanes);
-	uint8_t part = sel_part_class(s, n);
+	uint8_t part = i->mask ? X86_NONE : sel_part_class(s, n);
 	uint32_t a = sel_vec(s, i->b);
 	if (part != X86_NONE)
 		store(s, r->op, a, part, p);
-	else if (n <= 2)
+	else if (n <= 2 && !i->mask)
 		store(s, n == 1 ? X86_VMOVSS : X86_VMOVQ, a, X86_XMM, p);
 	else
-		store_first(s, r->op, a, n, p);
+		store_some(s, r->op, a, sel_lanes(s, i, n), p);
 }
 
 void sel_fstore1(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
@@ -124,14 +169,28 @@ static uint32_t sel_halves(struct sel *s, uint16_t r)
 	return t;
 }
 
+/* The first n elements of one or two bytes in the lowest 128 bits of t, those of the mask. */
+static void store_each(struct sel *s, const struct ir_ins *i, unsigned op, uint32_t t, unsigned n)
+{
+	uint32_t bits = i->mask ? sel_bits(s, i->mask) : 0;
+	struct sel_place p = sel_place(s, i->a, ir_x_disp(i->imm));
+	for (unsigned lane = 0; lane < n; lane++, p.disp += ir_types[i->type].bytes) {
+		if (bits)
+			sel_if_bit(s, bits, lane);
+		store_part(s, op, t, lane, p);
+		if (bits)
+			sel_end_bit(s);
+	}
+}
+
 void sel_fstore_h(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	unsigned n = ir_x_lanes(i->imm, s->l->lanes);
 	int64_t disp = ir_x_disp(i->imm);
-	uint8_t part = sel_part_class(s, n);
+	uint8_t part = i->mask ? X86_NONE : sel_part_class(s, n);
 	if (part != X86_NONE || s->target->mask_regs) {
 		struct sel_place p = sel_place(s, i->a, disp);
-		uint32_t a = sel_vec(s, i->b), mask = part == X86_NONE ? sel_constant(s, SEL_FIRST_N, n) : 0;
+		uint32_t a = sel_vec(s, i->b), mask = part == X86_NONE ? sel_lanes(s, i, n) : 0;
 		struct lir_ins *x = sel_ins(s, mask ? LIR_MSTOREI : LIR_STOREI, r->op, 0, a, 0, p);
 		x->c = mask;
 		x->ws = mask ? s->width : part;
@@ -139,6 +198,10 @@ void sel_fstore_h(struct sel *s, const struct ir_ins *i, const struct sel_rule *
 	}
 	uint32_t t = sel_halves(s, i->b);
 	unsigned lane = 0;
+	if (i->mask) {
+		store_each(s, i, X86_VPEXTRW, t, n);
+		return;
+	}
 	if (n & 4)
 		store(s, X86_VMOVQ, t, X86_XMM, sel_place(s, i->a, disp)), lane = 4;
 	if (n & 2)
@@ -164,31 +227,41 @@ static uint32_t sel_xmm(struct sel *s, uint32_t a, uint8_t width, unsigned numbe
 void sel_fstore_s(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	unsigned n = ir_x_lanes(i->imm, s->l->lanes), stride = ir_x_stride(i->imm);
-	uint32_t a = sel_vec(s, i->b), four = a;
+	uint32_t bits = i->mask ? sel_bits(s, i->mask) : 0, a = sel_vec(s, i->b), four = a;
 	for (unsigned lane = 0; lane < n; lane++) {
 		struct sel_place p = sel_place(s, i->a, ir_x_disp(i->imm) + (int64_t)lane * stride);
 		if (lane % 4 == 0)
 			four = sel_xmm(s, a, s->width, lane / 4);
+		if (bits)
+			sel_if_bit(s, bits, lane);
 		if (lane % 4)
 			store_part(s, r->op, four, lane % 4, p);
 		else
 			store(s, X86_VMOVSS, four, X86_XMM, p);
+		if (bits)
+			sel_end_bit(s);
 	}
 }
 
 void sel_fstore_hs(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	unsigned n = ir_x_lanes(i->imm, s->l->lanes), stride = ir_x_stride(i->imm);
-	uint32_t t = sel_halves(s, i->b), eight = t;
+	uint32_t bits = i->mask ? sel_bits(s, i->mask) : 0, t = sel_halves(s, i->b), eight = t;
 	for (unsigned lane = 0; lane < n; lane++) {
 		if (lane % 8 == 0)
 			eight = sel_xmm(s, t, s->half, lane / 8);
-		store_part(s, r->op, eight, lane % 8, sel_place(s, i->a, ir_x_disp(i->imm) + (int64_t)lane * stride));
+		struct sel_place p = sel_place(s, i->a, ir_x_disp(i->imm) + (int64_t)lane * stride);
+		if (bits)
+			sel_if_bit(s, bits, lane);
+		store_part(s, r->op, eight, lane % 8, p);
+		if (bits)
+			sel_end_bit(s);
 	}
 }
 
 void sel_istore_8(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
+	unsigned lanes = ir_x_lanes(i->imm, s->l->lanes);
 	struct sel_place p = sel_place(s, i->a, ir_x_disp(i->imm));
 	uint32_t a = sel_vec(s, i->b), high = lir_reg(s->l, LIR_VEC), words = lir_reg(s->l, LIR_VEC),
 		 bytes = lir_reg(s->l, LIR_VEC);
@@ -199,13 +272,21 @@ void sel_istore_8(struct sel *s, const struct ir_ins *i, const struct sel_rule *
 	n->wd = n->ws = X86_XMM;
 	n = sel_ins(s, LIR_OP3, X86_VPACKSSWB, bytes, words, words, sel_no_place);
 	n->wd = n->ws = X86_XMM;
-	store(s, r->op, bytes, X86_XMM, p);
+	if (i->mask || lanes < s->l->lanes)
+		store_each(s, i, X86_VPEXTRB, bytes, lanes);
+	else
+		store(s, r->op, bytes, X86_XMM, p);
 }
 
 void sel_istore_8_wide(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
+	unsigned n = ir_x_lanes(i->imm, s->l->lanes);
 	struct sel_place p = sel_place(s, i->a, ir_x_disp(i->imm));
-	store(s, r->op, sel_vec(s, i->b), s->width, p);
+	uint32_t a = sel_vec(s, i->b);
+	if (i->mask || n < s->l->lanes)
+		store_some(s, r->op, a, sel_lanes(s, i, n), p);
+	else
+		store(s, r->op, a, s->width, p);
 }
 
 void sel_prefetch(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)

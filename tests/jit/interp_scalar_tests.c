@@ -9,6 +9,7 @@
 #include "jit/ir/lanes.h"
 #include "tests/jit/interp_check.h"
 
+/* Conditions, operands and results, are numbers above 0, or not. */
 static int64_t scalar_formula(enum ir_op op, int64_t a, int64_t b, int64_t imm)
 {
 	switch (op) {
@@ -27,6 +28,14 @@ static int64_t scalar_formula(enum ir_op op, int64_t a, int64_t b, int64_t imm)
 	case IR_sandi: return (int64_t)((uint64_t)a & (uint64_t)imm);
 	case IR_sdivi: return a / imm;
 	case IR_smov: return a;
+	case IR_slt: return (__int128)a - b < 0;
+	case IR_sle: return (__int128)a - b <= 0;
+	case IR_seq: return !(a ^ b);
+	case IR_ssel: return a > 0 ? b : ~b;
+	case IR_cand: return !(a <= 0 || b <= 0);
+	case IR_cor: return !(a <= 0 && b <= 0);
+	case IR_cnot: return a <= 0;
+	case IR_cmov: return a > 0;
 	default: fail_msg("%s has no second formula", ir_facts[op].name); return 0;
 	}
 }
@@ -74,6 +83,11 @@ static void check_scalar(void *context, const char *instance)
 			         (long long)t->imm, t->c->out[1][l], t->c->out[0][l], (unsigned long long)want);
 }
 
+static uint16_t operand(struct ir *b, uint8_t type, ir_s v)
+{
+	return type == IR_TYPE_c ? ir_slt(b, ir_sconst(b, 0), v).r : type == IR_TYPE_s ? v.r : 0;
+}
+
 static void run_scalar(enum ir_op op, int64_t a, int64_t b, int64_t imm)
 {
 	const struct ir_facts *f = &ir_facts[op];
@@ -82,13 +96,17 @@ static void run_scalar(enum ir_op op, int64_t a, int64_t b, int64_t imm)
 	const uint64_t arg[] = { (uintptr_t)&c };
 	struct ir k;
 	ir_a p;
-	ir_s r;
+	ir_s r, x, y, z;
 
 	ir_init(&k, 8);
 	p = ir_aload(&k, ir_arg(&k), 0);
-	r.r = ir_emit(&k, op, op == IR_smov ? ir_new_var(&k, IR_TYPE_s) : 0,
-	              f->a == IR_TYPE_s ? ir_sload64(&k, p, offsetof(struct scalar_case, a)).r : 0,
-	              f->b == IR_TYPE_s ? ir_sload64(&k, p, offsetof(struct scalar_case, b)).r : 0, 0, imm);
+	x = ir_sload64(&k, p, offsetof(struct scalar_case, a));
+	y = ir_sload64(&k, p, offsetof(struct scalar_case, b));
+	z = ir_ssub(&k, ir_sconst(&k, -1), y);
+	r.r = ir_emit(&k, op, f->op == IR_mov ? ir_new_var(&k, (enum ir_type)f->dst) : 0, operand(&k, f->a, x),
+	              operand(&k, f->b, y), operand(&k, f->c, z), imm);
+	if (f->dst == IR_TYPE_c)
+		r = ir_ssel(&k, (ir_c){ r.r }, ir_sconst(&k, 1), ir_sconst(&k, 0));
 	ir_fstore(&k, p, ir_fbits(&k, ir_isplat(&k, r)), offsetof(struct scalar_case, out[0]), 0);
 	ir_fstore(&k, p, ir_fbits(&k, ir_isplat(&k, ir_sshri(&k, r, 32))), offsetof(struct scalar_case, out[1]), 0);
 	run_both(&k, arg, 0, 1, NULL, check_scalar, &t);
@@ -128,7 +146,7 @@ static void test_scalar_rows(void **unused)
 	for (unsigned op = 0; op < IR_ROWS; op++) {
 		const struct ir_facts *f = &ir_facts[op];
 
-		if (!ir_is_row(op) || !f->expression[0] || f->dst != IR_TYPE_s)
+		if (!ir_is_row(op) || !f->expression[0] || (f->dst != IR_TYPE_s && f->dst != IR_TYPE_c))
 			continue;
 		for (size_t x = 0; x < (f->a ? n : 1); x++)
 			for (size_t y = 0; y < (f->b ? n : 1); y++)

@@ -80,7 +80,7 @@ static void test_effects(void **unused)
 		if (!ir_is_row(k))
 			continue;
 		const unsigned known = IR_PURE | IR_READS | IR_WRITES | IR_AWAITS | IR_COPIES | IR_HINTS | IR_BRANCHES |
-		                       IR_FRAMES | IR_MEETS | IR_GROUPS;
+		                       IR_FRAMES | IR_MEETS | IR_GROUPS | IR_MASKABLE;
 
 		if (!f->effects || f->effects & ~known)
 			fail_msg("%s has the effects %x", f->name, f->effects);
@@ -94,6 +94,8 @@ static void test_effects(void **unused)
 			fail_msg("%s is a function and does something else", f->name);
 		if (f->expression[0] && !(f->effects & IR_PURE))
 			fail_msg("%s has an expression and is no function", f->name);
+		if (f->effects & IR_MASKABLE && (!(f->effects & (IR_READS | IR_WRITES)) || f->effects & IR_AWAITS))
+			fail_msg("%s has a mask and moves no lanes", f->name);
 		if (f->effects & IR_FRAMES && (f->dst != IR_TYPE_a || f->imm != IR_IMM_i))
 			fail_msg("%s takes bytes and gives no address", f->name);
 	}

@@ -164,7 +164,13 @@ static void scalar_variants(struct ir *b, enum ir_op op, ir_a in, ir_a out, int6
 			dst = (p = ir_var_s(b, p)).r;
 		if (variant == 9 && two)
 			dst = (q = ir_var_s(b, q)).r;
-		ir_s r = { ir_emit(b, op, dst, p.r, two ? q.r : 0, 0, imm) };
+		const bool compares = ir_facts[op].dst == IR_TYPE_c;
+		ir_s r = { ir_emit(b, op, compares ? 0 : dst, p.r, two ? q.r : 0, 0, imm) };
+		if (compares) { /* what it chooses: constants, then the operands */
+			const ir_c holds = { r.r };
+			op_store_scalar(b, out, ir_ssel(b, holds, ir_sconst(b, 5), ir_sconst(b, INT64_MIN)), at);
+			r.r = ir_emit(b, IR_ssel, dst, holds.r, p.r, q.r, 0);
+		}
 		op_store_scalar(b, out, r, at);
 		op_store_scalar(b, out, p, at);
 		op_store_scalar(b, out, q, at);
@@ -191,8 +197,8 @@ static bool scalar_allowed(enum ir_op op, int64_t x, int64_t y, int64_t imm)
 
 static bool computes_scalar(enum ir_op op)
 {
-	return ir_is_row(op) && ir_facts[op].dst == IR_TYPE_s && ir_facts[op].a == IR_TYPE_s &&
-	       ir_facts[op].effects & IR_PURE && op != IR_smov;
+	return ir_is_row(op) && (ir_facts[op].dst == IR_TYPE_s || ir_facts[op].dst == IR_TYPE_c) &&
+	       ir_facts[op].a == IR_TYPE_s && ir_facts[op].effects & IR_PURE && op != IR_smov;
 }
 
 void op_each_scalar(void (*begin)(struct ir *b),

@@ -24,14 +24,14 @@ void op_each_vector(unsigned lanes, void (*fn)(enum ir_op op, int64_t imm));
 /* How an operand comes: lane by lane, one word for all lanes, a constant. */
 enum op_form { OP_LANES, OP_UNIFORM, OP_CONSTANT };
 /* One operation on all of `words`, which are what in will hold. dst_on: 0 a fresh register, 1..3 a variable that is
- * operand a, b or c; false where the operation cannot have that (masks have no moves, so they are left fresh). forms: 2
+ * operand a, b or c; false where the operation cannot have that (masks are left fresh). forms: 2
  * bits an operand. */
 bool op_build_vector(struct ir *b, enum ir_op op, int64_t imm, unsigned dst_on, unsigned forms, const uint32_t *words);
 
 /* v's two words at out + *at, which moves on. */
 void op_store_scalar(struct ir *b, ir_a out, ir_s v, int32_t *at);
-/* Every operation on scalars, operands of every kind, the destination on each; begin starts a kernel, check may take
- * its ways by turn. */
+/* Every operation on scalars, comparisons included, operands of every kind, the destination on each; begin starts a
+ * kernel, check may take its ways by turn. */
 void op_each_scalar(void (*begin)(struct ir *b),
                     void (*check)(const struct ir *b, const void *in, size_t in_bytes, unsigned turn));
 /* Quotients of 64 numbers by d; the numbers, which lie near the quotient's steps. */

@@ -46,6 +46,8 @@ struct value *random_pick(struct generator *g, uint8_t kind, bool tame, bool var
 static ir_f any_f(struct generator *g) { return (ir_f){ random_pick(g, IR_TYPE_f32, false, false)->r }; }
 ir_f random_tame_f(struct generator *g) { return (ir_f){ random_pick(g, IR_TYPE_f32, true, false)->r }; }
 ir_i random_any_i(struct generator *g) { return (ir_i){ random_pick(g, IR_TYPE_i32, false, false)->r }; }
+ir_m random_any_m(struct generator *g) { return (ir_m){ random_pick(g, IR_TYPE_m, false, false)->r }; }
+static ir_c any_c(struct generator *g) { return (ir_c){ random_pick(g, IR_TYPE_c, false, false)->r }; }
 ir_s random_any_s(struct generator *g) { return (ir_s){ random_pick(g, IR_TYPE_s, false, false)->r }; }
 static ir_s tame_s(struct generator *g) { return (ir_s){ random_pick(g, IR_TYPE_s, true, false)->r }; }
 
@@ -77,23 +79,51 @@ void random_result_s(struct generator *g, ir_s v)
 		result(g, IR_TYPE_s, ir_sandi(g->ir, v, 0x7fffffff >> random_below(g, 31)).r, true);
 }
 
-static void random_loop(struct generator *g, enum ir_op op)
-{
-	ir_s count;
+/* Values in scope go with the block, or the part of an if, that they were made in. */
+static void enter(struct generator *g) { g->mark[g->depth++] = g->n; }
 
-	if (op == IR_endloop) {
-		if (g->depth) {
-			ir_endloop(g->ir);
-			g->n = g->mark[--g->depth];
-		}
-		return;
-	}
-	if (g->depth == MAX_DEPTH || g->n > POOL_MAX - 64)
-		return;
-	count = random_below(g, 2) ? ir_sandi(g->ir, random_any_s(g), 3)
-	                           : ir_sconst(g->ir, (int64_t)random_below(g, 5) - 1);
-	g->mark[g->depth++] = g->n;
+static void leave_block(struct generator *g)
+{
+	if (g->ir->blocks.kind[g->depth - 1] == IR_IN_LOOP)
+		ir_endloop(g->ir);
+	else
+		ir_endif(g->ir);
+	g->n = g->mark[--g->depth];
+}
+
+static void enter_loop(struct generator *g)
+{
+	ir_s count = random_below(g, 2) ? ir_sandi(g->ir, random_any_s(g), 3)
+	                                : ir_sconst(g->ir, (int64_t)random_below(g, 5) - 1);
+
+	enter(g);
 	random_keep(g, (struct value){ .r = ir_loop(g->ir, count).r, .kind = IR_TYPE_s, .tame = true });
+}
+
+static void random_branch(struct generator *g, enum ir_op op)
+{
+	const struct ir_blocks *open = &g->ir->blocks;
+	const bool room = g->depth < MAX_DEPTH && g->n <= POOL_MAX - 64;
+
+	if (op == IR_loop && room && open->loops < MAX_LOOPS) {
+		enter_loop(g);
+	} else if (op == IR_if && room) {
+		ir_if(g->ir, any_c(g));
+		enter(g);
+	} else if (op == IR_else && g->depth && open->kind[g->depth - 1] == IR_IN_IF) {
+		ir_else(g->ir);
+		g->n = g->mark[g->depth - 1];
+	} else if (op == IR_break && open->loops) {
+		ir_break(g->ir, any_c(g));
+	} else if ((op == IR_endloop || op == IR_endif) && g->depth) {
+		leave_block(g);
+	}
+}
+
+void random_where(struct generator *g)
+{
+	if (random_below(g, 3) == 0)
+		ir_where(g->ir, random_any_m(g));
 }
 
 /* A write of a variable, or a new one. */
@@ -130,6 +160,11 @@ static void random_scalar(struct generator *g, enum ir_op op)
 	case IR_smax:
 		random_result_s(g, (ir_s){ ir_emit(b, op, 0, random_any_s(g).r, random_any_s(g).r, 0, 0) });
 		break;
+	case IR_ssel: {
+		const ir_c condition = any_c(g);
+		random_result_s(g, ir_ssel(b, condition, random_any_s(g), random_any_s(g)));
+		break;
+	}
 	default: random_result_s(g, (ir_s){ ir_emit(b, op, 0, tame_s(g).r, tame_s(g).r, 0, 0) }); break;
 	}
 }
@@ -137,6 +172,10 @@ static void random_scalar(struct generator *g, enum ir_op op)
 /* Operations whose kind says more than their row: memory, addresses, loops, moves, scalars. */
 static bool random_structure(struct generator *g, enum ir_op op)
 {
+	if (ir_facts[op].effects & IR_BRANCHES) {
+		random_branch(g, op);
+		return true;
+	}
 	switch (op) {
 	case IR_fload:
 	case IR_fawait:
@@ -170,10 +209,10 @@ static bool random_structure(struct generator *g, enum ir_op op)
 	case IR_amov: random_address(g, op); return true;
 	case IR_local:
 	case IR_shared: random_local(g, op); return true;
-	case IR_loop:
-	case IR_endloop: random_loop(g, op); return true;
 	case IR_fmov:
 	case IR_imov:
+	case IR_mmov:
+	case IR_cmov:
 	case IR_smov: random_move(g, op); return true;
 	case IR_sconst:
 	case IR_sadd:
@@ -186,6 +225,7 @@ static bool random_structure(struct generator *g, enum ir_op op)
 	case IR_sshli:
 	case IR_sshri:
 	case IR_sandi:
+	case IR_ssel:
 	case IR_sdivi: random_scalar(g, op); return true;
 	default: return false;
 	}
@@ -288,8 +328,6 @@ static void random_instruction(struct generator *g)
 	r = ir_emit(g->ir, op, 0, a, b, c, 0);
 	if (facts->dst == IR_TYPE_f32)
 		random_result_f(g, (ir_f){ r });
-	else if (facts->dst == IR_TYPE_m)
-		random_keep(g, (struct value){ .r = r, .kind = IR_TYPE_m, .tame = true });
 	else
 		result(g, facts->dst, r, true);
 }
@@ -311,7 +349,12 @@ static void random_begin(struct generator *g)
 	i = ir_iload(b, in, 2048);
 	random_keep(g, (struct value){ .r = f.r, .kind = IR_TYPE_f32, .tame = true });
 	random_keep(g, (struct value){ .r = i.r, .kind = IR_TYPE_i32, .tame = true });
-	random_keep(g, (struct value){ .r = ir_igt(b, i, ir_ilane(b)).r, .kind = IR_TYPE_m, .tame = true });
+	ir_m some = ir_igt(b, i, ir_ilane(b));
+	ir_c holds = ir_slt(b, ir_sconst(b, 0), ir_begin(b));
+	random_keep(g, (struct value){ .r = some.r, .kind = IR_TYPE_m, .tame = true });
+	random_keep(g, (struct value){ .r = holds.r, .kind = IR_TYPE_c, .tame = true });
+	random_keep(g, (struct value){ .r = ir_var_m(b, some).r, .kind = IR_TYPE_m, .tame = true, .var = true });
+	random_keep(g, (struct value){ .r = ir_var_c(b, holds).r, .kind = IR_TYPE_c, .tame = true, .var = true });
 	random_keep(g,
 	            (struct value){
 			    .r = ir_sandi(b, ir_sload64(b, arg, 24), 0x7fffffff).r, .kind = IR_TYPE_s, .tame = true });
@@ -328,7 +371,7 @@ static void random_end(struct generator *g)
 	int32_t at = 0;
 
 	while (g->depth)
-		random_loop(g, IR_endloop);
+		leave_block(g);
 	for (size_t k = 0; k < g->n && at + vector <= RANDOM_IR_OUT_BYTES / 2; k++) {
 		const struct value v = g->pool[k];
 		ir_f seen = { v.r };
@@ -339,6 +382,8 @@ static void random_end(struct generator *g)
 			seen = ir_fbits(b, (ir_i){ v.r });
 		else if (v.kind == IR_TYPE_m)
 			seen = ir_fbits(b, ir_isel(b, (ir_m){ v.r }, ir_ilane(b), ir_iconst(b, -1)));
+		else if (v.kind == IR_TYPE_c)
+			seen = ir_fbits(b, ir_isplat(b, ir_ssel(b, (ir_c){ v.r }, ir_sconst(b, 1), ir_sconst(b, 0))));
 		else if (v.kind == IR_TYPE_s)
 			seen = ir_fbits(b, ir_ixor(b, ir_isplat(b, ir_sshri(b, (ir_s){ v.r }, 32)),
 			                           ir_isplat(b, (ir_s){ v.r })));

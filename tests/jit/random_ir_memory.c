@@ -35,7 +35,7 @@ void random_load(struct generator *g, enum ir_op op)
 	                  : op == IR_iload_u8 || op == IR_iload_s8                    ? 1
 	                  : op == IR_sload64                                          ? 8
 	                                                                              : 4;
-	const bool counted = op == IR_fload || (op == IR_fawait && random_below(g, 2));
+	const bool counted = ir_facts[op].op == IR_load || (op == IR_fawait && random_below(g, 2));
 	const unsigned n = counted ? random_below(g, (unsigned)W + 1) : 0;
 	const bool uniform = op == IR_fbcast || op == IR_fbcast_h || op == IR_ibcast || scalar;
 	const int32_t lanes = uniform ? 1 : n ? (int32_t)n : W;
@@ -47,6 +47,8 @@ void random_load(struct generator *g, enum ir_op op)
 	const uint16_t r = ir_emit(g->ir, op, 0, p.r, 0, 0,
 	                           ir_facts[op].imm == IR_IMM_x ? ir_x(disp, n, strided ? (unsigned)stride : 0) : disp);
 
+	if (ir_facts[op].effects & IR_MASKABLE)
+		random_where(g);
 	if (ir_facts[op].dst == IR_TYPE_f32)
 		random_result_f(g, (ir_f){ r });
 	else if (ir_facts[op].dst == IR_TYPE_i32)
@@ -61,8 +63,7 @@ void random_store(struct generator *g, enum ir_op op)
 		      element = op == IR_fstore_h || op == IR_fstore_hs ? 2
 	                        : op == IR_istore_8                     ? 1
 	                                                                : 4;
-	const bool strided = op == IR_fstore_s || op == IR_fstore_hs,
-		   counted = ir_facts[op].imm == IR_IMM_x && op != IR_istore_8;
+	const bool strided = op == IR_fstore_s || op == IR_fstore_hs, counted = ir_facts[op].imm == IR_IMM_x;
 	const unsigned n = counted ? random_below(g, (unsigned)W + 1) : 0;
 	const int32_t lanes = op == IR_fstore1 ? 1 : n ? (int32_t)n : W;
 	const int32_t stride = strided ? element * (1 + (int32_t)random_below(g, 40)) : 0;
@@ -76,6 +77,8 @@ void random_store(struct generator *g, enum ir_op op)
 	else
 		v = random_tame_f(g).r;
 	ir_emit(g->ir, op, 0, p.r, v, 0, ir_facts[op].imm == IR_IMM_x ? ir_x(disp, n, (unsigned)stride) : disp);
+	if (ir_facts[op].effects & IR_MASKABLE)
+		random_where(g);
 }
 
 void random_gather(struct generator *g, enum ir_op op)
@@ -84,9 +87,11 @@ void random_gather(struct generator *g, enum ir_op op)
 	ir_a p = address(g, op == IR_igather ? ACCESS_LANES : ACCESS_AWAIT, 256, 4, &disp);
 	ir_i offset = ir_iand(g->ir, random_any_i(g), ir_iconst(g->ir, 0xfc));
 
-	if (op == IR_igather)
-		random_result_i(g, ir_igather(g->ir, p, offset, disp));
-	else
+	if (op == IR_igather) {
+		const ir_i loaded = ir_igather(g->ir, p, offset, disp);
+		random_where(g);
+		random_result_i(g, loaded);
+	} else
 		random_result_f(g, ir_fawait_at(g->ir, p, offset, disp));
 }
 

@@ -4,7 +4,7 @@
 
 #include "jit/ir/ir_build.h"
 
-enum { POOL_MAX = 8192, MAX_DEPTH = 4 };
+enum { POOL_MAX = 8192, MAX_LOOPS = 4, MAX_DEPTH = 8 /* of loops and ifs */ };
 enum region { REGION_IN, REGION_OUT, REGION_LOCAL };
 
 /* tame: a float within 2^20 in magnitude, not NaN; a scalar within 31 bits and a sign. An address lies between
@@ -22,7 +22,7 @@ struct generator {
 	uint64_t state;
 	struct value pool[POOL_MAX];
 	size_t n;
-	size_t mark[MAX_DEPTH];
+	size_t mark[MAX_DEPTH]; /* of each loop and if that is open: how many values there were before it */
 	unsigned depth;
 	ir_f low, high;
 	ir_a out;
@@ -33,6 +33,7 @@ void random_keep(struct generator *g, struct value v);
 /* A value in scope: half of the time a recent one, else any, so that some live long. */
 struct value *random_pick(struct generator *g, uint8_t kind, bool tame, bool var);
 ir_f random_tame_f(struct generator *g);
+ir_m random_any_m(struct generator *g);
 ir_i random_any_i(struct generator *g);
 ir_s random_any_s(struct generator *g);
 void random_result_f(struct generator *g, ir_f v);
@@ -41,6 +42,8 @@ void random_result_s(struct generator *g, ir_s v);
 void random_load(struct generator *g, enum ir_op op);
 void random_store(struct generator *g, enum ir_op op);
 void random_gather(struct generator *g, enum ir_op op);
+/* Restricts the instruction just emitted to the lanes of a mask, now and then. */
+void random_where(struct generator *g);
 /* A new address from one in scope: moved by a constant or by a masked scalar. */
 void random_address(struct generator *g, enum ir_op op);
 /* A local or shared bytes, and their first contents: whole vectors, then the rest by lanes. */

@@ -156,6 +156,32 @@ static void loops_run_as_often_as_asked(void **state)
 				one_loop((enum rdna_gen)gen, k & 1, count, k & 2, k >> 2, 0);
 }
 
+/* An if in a loop of three turns, which a break leaves after the first one where the condition holds. */
+static void one_if(enum rdna_gen gen, bool holds, size_t filler)
+{
+	struct rdna_lir l;
+	uint32_t out[64];
+	start(&l, gen);
+	put(&l, RDNA_S_MOV_B32, s(30), imm(holds ? 4 : 0), NONE, NONE);
+	put(&l, RDNA_LIR_LOOP, NONE, imm(3), NONE, NONE);
+	for (unsigned part = 0; part < 3; part++) {
+		put(&l, RDNA_LIR_IF + part, NONE, part ? NONE : s(30), NONE, NONE);
+		put(&l, RDNA_V_ADD_NC_U32, v(part == 2 ? 2 : 1), imm(part ? 10 : 1), v(part == 2 ? 2 : 1), NONE);
+		for (size_t k = 0; k < filler; k++)
+			put(&l, RDNA_V_XOR_B32, v(3), v(1), v(2), NONE);
+	}
+	put(&l, RDNA_LIR_BREAK, NONE, s(30), NONE, NONE);
+	put(&l, RDNA_V_ADD_NC_U32, v(2), imm(1), v(2), NONE);
+	for (size_t k = 0; k < filler; k++)
+		put(&l, RDNA_V_XOR_B32, v(3), v(1), v(2), NONE);
+	rdna_lir_add(&l, RDNA_LIR_ENDLOOP);
+	finish(&l, out);
+	for (unsigned k = 0; k < 32; k++)
+		if (out[k] != (holds ? 1 : 30) || out[32 + k] != (holds ? 10 : 33))
+			fail_msg("%s, %s, filler %zu: %u and %u", rdna_call_targets[gen], holds ? "if" : "else", filler,
+			         out[k], out[32 + k]);
+}
+
 /* 33 000 words are more than a branch reaches. */
 static void branches_reach_far(void **state)
 {
@@ -164,6 +190,8 @@ static void branches_reach_far(void **state)
 		one_loop((enum rdna_gen)gen, false, 3, true, 0, 40000);
 		one_loop((enum rdna_gen)gen, false, 0, true, 3, 40000);
 		one_loop((enum rdna_gen)gen, true, 0, true, 3, 40000);
+		for (unsigned k = 0; k < 4; k++)
+			one_if((enum rdna_gen)gen, k & 1, k & 2 ? 40000 : 0);
 	}
 }
 

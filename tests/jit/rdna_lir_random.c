@@ -23,7 +23,7 @@ enum {
 struct maker {
 	struct rdna_lir *l;
 	uint64_t x;
-	unsigned depth;
+	unsigned depth, ifs; /* loops, ifs that are open */
 };
 
 static uint32_t draw(struct maker *m, uint32_t n)
@@ -84,7 +84,13 @@ static void scalar(struct maker *m)
 
 /* --- memory. Lane l touches v0 = 4 * l bytes behind the offset. */
 
-static uint32_t lanes(struct maker *m) { return draw(m, 4) ? 0 : draw(m, 2) ? 0x0000ffff : 0x000000ff; }
+static void some_lanes(struct maker *m, struct rdna_lir_ins *i)
+{
+	unsigned how = draw(m, 12);
+	i->exec = how == 0 ? 0x0000ffff : how == 1 ? 0x000000ff : 0;
+	if (how == 2 || how == 3)
+		i->s[3] = s(MASK + draw(m, 4));
+}
 
 static void global(struct maker *m)
 {
@@ -100,7 +106,7 @@ static void global(struct maker *m)
 	}
 	i->saddr = sn(in ? IN_BASE : OUT_BASE, 2);
 	i->offset = (int32_t)(4 * draw(m, 480));
-	i->exec = lanes(m);
+	some_lanes(m, i);
 	i->memory = in ? RDNA_MEM_CONST : RDNA_MEM_GLOBAL;
 }
 
@@ -125,7 +131,8 @@ static void lds(struct maker *m)
 		k == 2 ? RDNA_SWIZZLE(31, 0, 1 << draw(m, 5)) : (int32_t)(4 * draw(m, (RDNA_LIR_RANDOM_LDS - 128) / 4));
 	i->stores = k == 0;
 	i->memory = k == 2 ? RDNA_MEM_NONE : RDNA_MEM_LDS;
-	i->exec = k == 2 ? 0 : lanes(m);
+	if (k < 2)
+		some_lanes(m, i);
 }
 
 /* --- structure */
@@ -150,6 +157,34 @@ static void loop(struct maker *m, unsigned size)
 	m->depth--;
 }
 
+/* Integers and masks, all or some of whose bits are 0 now and then. */
+static operand condition(struct maker *m)
+{
+	operand c = draw(m, 2) ? any_s(m) : s(MASK + draw(m, 4));
+	if (draw(m, 2))
+		put(m->l, RDNA_S_AND_B32, c, c, imm(1 + draw(m, 2)), NONE);
+	return c;
+}
+
+static void branch(struct maker *m, unsigned size)
+{
+	if (m->depth && draw(m, 3) == 0) {
+		operand c = condition(m);
+		put(m->l, RDNA_LIR_BREAK, NONE, c, NONE, NONE);
+	} else if (m->ifs < MAX_DEPTH) {
+		operand c = condition(m);
+		m->ifs++;
+		put(m->l, RDNA_LIR_IF, NONE, c, NONE, NONE);
+		some(m, size);
+		if (draw(m, 2)) {
+			rdna_lir_add(m->l, RDNA_LIR_ELSE);
+			some(m, size);
+		}
+		rdna_lir_add(m->l, RDNA_LIR_ENDIF);
+		m->ifs--;
+	}
+}
+
 static void some(struct maker *m, unsigned size)
 {
 	for (unsigned k = 0; k < size; k++)
@@ -166,7 +201,9 @@ static void some(struct maker *m, unsigned size)
 				put_barrier(m->l);
 			break;
 		case 8:
-			if (m->depth < MAX_DEPTH && draw(m, 3) == 0)
+			if (draw(m, 3) == 0)
+				branch(m, size / 4);
+			else if (m->depth < MAX_DEPTH && draw(m, 2) == 0)
 				loop(m, size / 3);
 			break;
 		case 9:

@@ -94,28 +94,72 @@ static void run_one(struct run *r, const struct rdna_lir_ins *i)
 	rdna_lir_visit(i, write_operand, r);
 }
 
+/* Of a LOOP its ENDLOOP, of an IF its ELSE or ENDIF, of an ELSE its ENDIF. */
+static size_t end_of(const struct rdna_lir *l, size_t at)
+{
+	const bool is_if = l->ins[at].op == RDNA_LIR_IF;
+
+	for (unsigned depth = 1;;) {
+		unsigned op = l->ins[++at].op;
+		depth += op == RDNA_LIR_LOOP || op == RDNA_LIR_IF;
+		depth -= op == RDNA_LIR_ENDLOOP || op == RDNA_LIR_ENDIF;
+		if (!depth || (depth == 1 && is_if && op == RDNA_LIR_ELSE))
+			return at;
+	}
+}
+
+static bool run_from(struct run *r, size_t at, size_t to);
+
 /* Counts of any size would take for ever: a register's is 0 to 3. */
-static void run_from(struct run *r, size_t at)
+static void run_loop(struct run *r, size_t at, size_t end)
+{
+	const struct rdna_lir_ins *i = &r->l->ins[at];
+	uint64_t count = i->s[0].kind == RDNA_LIR_CONST ? i->s[0].value : *cell_of(r, &i->s[0], 0) % 4;
+
+	for (uint64_t k = 0; k < count; k++) {
+		if (i->d[0].kind)
+			*cell_of(r, &i->d[0], 0) = k;
+		r->scc = 0;
+		if (run_from(r, at + 1, end))
+			return;
+	}
+}
+
+/* Every other number is a condition that holds. */
+static bool holds(struct run *r, const struct rdna_lir_ins *i) { return *cell_of(r, &i->s[0], 0) & 1; }
+
+/* Whether a break left the loop that from..to-1 is in. */
+static bool run_from(struct run *r, size_t at, size_t to)
 {
 	const struct rdna_lir *l = r->l;
-	for (; at < l->n_ins && l->ins[at].op != RDNA_LIR_ENDLOOP; at++) {
+	for (; at < to; at++) {
 		const struct rdna_lir_ins *i = &l->ins[at];
-		if (i->op != RDNA_LIR_LOOP) {
-			run_one(r, i);
-			continue;
-		}
-		uint64_t count = i->s[0].kind == RDNA_LIR_CONST ? i->s[0].value : *cell_of(r, &i->s[0], 0) % 4;
-		for (uint64_t k = 0; k < count; k++) {
-			if (i->d[0].kind)
-				*cell_of(r, &i->d[0], 0) = k;
-			r->scc = 0;
-			run_from(r, at + 1);
-		}
-		for (unsigned depth = 1; depth; at++) {
-			depth += l->ins[at + 1].op == RDNA_LIR_LOOP;
-			depth -= l->ins[at + 1].op == RDNA_LIR_ENDLOOP;
+		size_t end;
+		r->scc = rdna_lir_branches(i->op) ? 0 : r->scc;
+		switch (i->op) {
+		case RDNA_LIR_LOOP:
+			run_loop(r, at, end_of(l, at));
+			at = end_of(l, at);
+			break;
+		case RDNA_LIR_IF:
+			end = end_of(l, at);
+			if (!holds(r, i)) {
+				at = end; /* on behind ELSE, or ENDIF */
+				break;
+			}
+			if (run_from(r, at + 1, end))
+				return true;
+			at = l->ins[end].op == RDNA_LIR_ELSE ? end_of(l, end) : end;
+			break;
+		case RDNA_LIR_ENDIF: break;
+		case RDNA_LIR_BREAK:
+			if (holds(r, i))
+				return true;
+			break;
+		default: run_one(r, i); break;
 		}
 	}
+	return false;
 }
 
 struct rdna_lir_outcome rdna_lir_run(const struct rdna_lir *l)
@@ -128,7 +172,7 @@ struct rdna_lir_outcome rdna_lir_run(const struct rdna_lir *l)
 	r.word = calloc(words + 1, sizeof *r.word);
 	for (unsigned k = 0; k < 512; k++)
 		r.machine[k] = mix(k, 5);
-	run_from(&r, 0);
+	run_from(&r, 0, l->n_ins);
 	out.visible = mix(mix(r.trace, r.memory[RDNA_MEM_GLOBAL]), r.memory[RDNA_MEM_LDS]);
 	for (uint32_t k = 0; !l->allocated && k < words; k++)
 		out.registers = mix(out.registers, r.word[k]);
@@ -162,8 +206,9 @@ struct maker {
 	struct rdna_lir *l;
 	uint32_t random;
 	struct value value[MOST];
-	unsigned n_values; /* whole registers that are written on every path to here */
-	unsigned scope[8], depth;
+	unsigned n_values;               /* whole registers that are written on every path to here */
+	unsigned scope[8], depth, loops; /* of blocks that are open */
+	uint8_t kind[8];                 /* RDNA_LIR_LOOP, RDNA_LIR_IF, RDNA_LIR_ELSE, less RDNA_OP_COUNT */
 };
 
 static uint32_t draw(struct maker *m, uint32_t below)
@@ -340,6 +385,8 @@ static void make_load(struct maker *m)
 		i->saddr = base;
 	if (kind && known && draw(m, 2))
 		i->exec = 0xff;
+	else if (kind && known && draw(m, 2))
+		i->s[3] = some(m, RDNA_CLASS_SGPR, 1);
 	if (kind < 2 && draw(m, 2))
 		i->memory = RDNA_MEM_CONST;
 	done(m, d);
@@ -357,24 +404,60 @@ static void make_store(struct maker *m)
 	if (!to_lds)
 		i->saddr = base;
 	i->exec = draw(m, 3) ? 0 : 1;
+	if (!i->exec && !draw(m, 3))
+		i->s[3] = some(m, RDNA_CLASS_SGPR, 1);
+}
+
+static void make_barrier(struct maker *m) { put(m, RDNA_S_BARRIER, none, none, none, none); }
+
+static void enter(struct maker *m, unsigned op)
+{
+	m->kind[m->depth] = (uint8_t)(op - RDNA_OP_COUNT);
+	m->scope[m->depth++] = m->n_values;
 }
 
 static void make_loop(struct maker *m)
 {
-	if (m->depth == 4)
+	if (m->depth == 8 || m->loops == 4)
 		return;
 	struct rdna_lir_operand count = draw(m, 2) ? rdna_lir_imm(draw(m, 4)) : some(m, RDNA_CLASS_SGPR, 1);
-	m->scope[m->depth++] = m->n_values;
+	m->loops++;
+	enter(m, RDNA_LIR_LOOP);
 	struct rdna_lir_operand index = draw(m, 3) ? rdna_lir_r(m->l, rdna_lir_new(m->l, RDNA_CLASS_SGPR, 1)) : none;
 	put(m, RDNA_LIR_LOOP, index, count, none, none);
 	if (index.kind)
 		know(m, index.reg, false);
 }
 
-static void end_loop(struct maker *m)
+static void make_if(struct maker *m)
 {
-	put(m, RDNA_LIR_ENDLOOP, none, none, none, none);
+	if (m->depth == 8)
+		return;
+	put(m, RDNA_LIR_IF, none, some(m, RDNA_CLASS_SGPR, 1), none, none);
+	enter(m, RDNA_LIR_IF);
+}
+
+/* A break, or the second part of an if, where either can stand. */
+static void make_turn(struct maker *m)
+{
+	uint8_t *kind = m->depth ? &m->kind[m->depth - 1] : NULL;
+	if (kind && *kind == RDNA_LIR_IF - RDNA_OP_COUNT) {
+		put(m, RDNA_LIR_ELSE, none, none, none, none);
+		*kind = RDNA_LIR_ELSE - RDNA_OP_COUNT;
+		m->n_values = m->scope[m->depth - 1];
+	} else if (m->loops) {
+		put(m, RDNA_LIR_BREAK, none, some(m, RDNA_CLASS_SGPR, 1), none, none);
+	}
+}
+
+static void end_block(struct maker *m)
+{
+	if (!m->depth)
+		return;
+	bool loop = m->kind[m->depth - 1] == RDNA_LIR_LOOP - RDNA_OP_COUNT;
+	put(m, loop ? RDNA_LIR_ENDLOOP : RDNA_LIR_ENDIF, none, none, none, none);
 	m->n_values = m->scope[--m->depth];
+	m->loops -= loop;
 }
 
 static void begin(struct maker *m)
@@ -390,6 +473,14 @@ static void begin(struct maker *m)
 	}
 }
 
+/* How often a draw of 43 gives each. */
+static const struct {
+	unsigned below;
+	void (*make)(struct maker *m);
+} ways[] = { { 18, make_vector }, { 20, make_wide }, { 22, make_division }, { 24, make_mask },
+	     { 30, make_scalar }, { 34, make_load }, { 37, make_store },    { 38, make_barrier },
+	     { 39, make_loop },   { 40, make_if },   { 41, make_turn },     { 43, end_block } };
+
 void rdna_lir_make(struct rdna_lir *l, enum rdna_gen gen, unsigned length, uint32_t seed)
 {
 	static _Thread_local struct maker m;
@@ -397,29 +488,12 @@ void rdna_lir_make(struct rdna_lir *l, enum rdna_gen gen, unsigned length, uint3
 	m = (struct maker){ .l = l, .random = seed * 2654435761u | 1 };
 	begin(&m);
 	while (l->n_ins < length) {
-		unsigned what = draw(&m, 40);
-		if (what < 18)
-			make_vector(&m);
-		else if (what < 20)
-			make_wide(&m);
-		else if (what < 22)
-			make_division(&m);
-		else if (what < 24)
-			make_mask(&m);
-		else if (what < 30)
-			make_scalar(&m);
-		else if (what < 34)
-			make_load(&m);
-		else if (what < 37)
-			make_store(&m);
-		else if (what < 38)
-			put(&m, RDNA_S_BARRIER, none, none, none, none);
-		else if (what < 39)
-			make_loop(&m);
-		else if (m.depth)
-			end_loop(&m);
+		unsigned what = draw(&m, 43), k = 0;
+		while (what >= ways[k].below)
+			k++;
+		ways[k].make(&m);
 	}
 	while (m.depth)
-		end_loop(&m);
+		end_block(&m);
 	make_store(&m);
 }

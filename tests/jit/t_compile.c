@@ -190,6 +190,29 @@ static void test_dot4_memo(void **state)
 	ir_free(&b);
 }
 
+/* The same in both parts of an if, of which one alone is run. */
+static void test_dot4_in_parts(void **state)
+{
+	uint32_t in[OP_WORDS];
+	op_fill(in, IR_dot4);
+	for (uint32_t first = 0; first < 2; first++) {
+		struct ir b;
+		ir_init(&b, compile_isa->lanes);
+		ir_a arg = ir_arg(&b), src = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
+		ir_i zero = ir_iconst(&b, 0), w = ir_iload(&b, src, 64), acc = ir_var_i(&b, zero);
+		in[0] = first;
+		ir_if(&b, ir_seq(&b, ir_sload32(&b, src, 0), ir_sconst(&b, 1)));
+		ir_set_i(&b, acc, ir_dot4(&b, w, ir_iload(&b, src, 640), zero));
+		ir_else(&b);
+		ir_set_i(&b, acc, ir_dot4(&b, w, ir_iload(&b, src, 768), zero));
+		ir_endif(&b);
+		ir_set_i(&b, acc, ir_dot4(&b, w, ir_iload(&b, src, 896), acc));
+		ir_fstore(&b, out, ir_fbits(&b, acc), 0, 0);
+		check_all(&b, in, sizeof in, 0, 1);
+		ir_free(&b);
+	}
+}
+
 /* --- loops */
 
 static void test_loops(void **state)
@@ -360,6 +383,7 @@ int main(void)
 		cmocka_unit_test(test_names_of_variables),
 		cmocka_unit_test(test_early_writes),
 		cmocka_unit_test(test_dot4_memo),
+		cmocka_unit_test(test_dot4_in_parts),
 		cmocka_unit_test(test_loops),
 		cmocka_unit_test(test_deep_nesting),
 		cmocka_unit_test(test_large_frames),

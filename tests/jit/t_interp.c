@@ -163,7 +163,8 @@ static uint32_t formula(enum ir_op op, uint32_t a, uint32_t b, uint32_t c, int64
 	case IR_fbits:
 	case IR_ibits:
 	case IR_fmov:
-	case IR_imov: return a;
+	case IR_imov:
+	case IR_mmov: return a;
 	case IR_fhalf: return widened(imm ? a / 65536 : a % 65536);
 	case IR_ilane: return lane;
 	case IR_iadd: return (uint32_t)(wide(a) + wide(b));
@@ -296,7 +297,7 @@ static void build_row(struct ir *b, const struct cases *t)
 	offset = ir_smuli(b, ir_sadd(b, i, ir_begin(b)), 4 * (int)t->lanes);
 	const uint16_t x = load_operand(b, f->a, p[0], offset), y = load_operand(b, f->b, p[1], offset),
 		       z = load_operand(b, f->c, p[2], offset);
-	const bool move = t->op == IR_fmov || t->op == IR_imov;
+	const bool move = f->op == IR_mov;
 	r = ir_emit(b, t->op, move ? ir_new_var(b, (enum ir_type)f->dst) : 0, x, y, z, t->imm);
 	if (f->dst == IR_TYPE_m)
 		r = ir_isel(b, (ir_m){ r }, ir_iconst(b, 1), ir_iconst(b, 0)).r;
@@ -346,8 +347,8 @@ static void test_vector_rows(void **unused)
 			: op == IR_ilut16  ? LANES_TABLES
 					   : (int)(sizeof constants / sizeof *constants);
 
-		if (!ir_is_row(op) || !f->expression[0] || f->dst == IR_TYPE_s || f->dst == IR_TYPE_a ||
-		    f->dst == IR_TYPE_t || op == IR_isplat)
+		if (!ir_is_row(op) || !f->expression[0] || f->dst == IR_TYPE_s || f->dst == IR_TYPE_c ||
+		    f->dst == IR_TYPE_a || f->dst == IR_TYPE_t || op == IR_isplat)
 			continue;
 		for (t->lanes = 8; t->lanes <= 32; t->lanes *= 2)
 			for (int k = 0; k < immediates; k++) {

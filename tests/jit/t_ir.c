@@ -198,8 +198,8 @@ static void test_sticky_variables(void **unused)
 	refuse(&b, "another type");
 
 	ir_init(&b, 8);
-	ir_new_var(&b, IR_TYPE_m);
-	refuse(&b, "no F, I, S, A or T");
+	ir_new_var(&b, IR_TYPE_o);
+	refuse(&b, "no F, I, M, S, C, A or T");
 
 	ir_init(&b, 8);
 	ir_emit(&b, IR_loop, ir_new_var(&b, IR_TYPE_s), ir_sconst(&b, 1).r, 0, 0, 0);
@@ -385,7 +385,7 @@ static void test_parse_refuses(void **unused)
 
 static void test_random_ir_uses_every_op(void **unused)
 {
-	size_t used[IR_ROWS] = { 0 };
+	size_t used[IR_ROWS] = { 0 }, masked[IR_ROWS] = { 0 };
 
 	for (uint64_t seed = 0; seed < 200; seed++) {
 		struct ir ir;
@@ -395,9 +395,12 @@ static void test_random_ir_uses_every_op(void **unused)
 		if (!ir_verify(&ir, &err))
 			fail_msg("seed %u: %s", (unsigned)seed, err.text);
 		for (size_t n = 0; n < ir.n_ins; n++)
-			used[ir_row(&ir.ins[n])]++;
+			masked[ir_row(&ir.ins[n])] += ir.ins[n].mask != 0, used[ir_row(&ir.ins[n])]++;
 		ir_free(&ir);
 	}
+	for (unsigned op = 0; op < IR_ROWS; op++)
+		if (ir_is_row(op) && ir_facts[op].effects & IR_MASKABLE && masked[op] < 20)
+			fail_msg("%s has a mask only %zu times in 200 kernels", ir_facts[op].name, masked[op]);
 	for (unsigned op = 0; op < IR_ROWS; op++)
 		if (ir_is_row(op) && !ir_facts[op].needs && used[op] < 50)
 			fail_msg("%s stands only %zu times in 200 kernels", ir_facts[op].name, used[op]);

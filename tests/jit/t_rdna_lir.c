@@ -67,6 +67,28 @@ static void what_is_printed_is_read_back(void **state)
 	rdna_lir_free(&m);
 }
 
+static void branches_and_masks_are_read_back(void **state)
+{
+	static const char text[] =
+		"s_load_b64 %s1:2, s[8:9]\n"
+		"if %s1[0]\n"
+		"  loop 3\n"
+		"    break s10\n"
+		"  endloop\n"
+		"else\n"
+		"  global_load_b32 %v2, %v2, %s1:2 lanes:%s1[1]\n"
+		"  ds_store_b32 %v2, %v2 lanes:vcc_lo offset:4\n"
+		"endif\n";
+	struct rdna_lir l;
+	rdna_text_read(&l, RDNA_GFX12, text);
+	char *again = rdna_text(&l);
+	assert_string_equal(again, text);
+	assert_int_equal(l.n_ins, 9);
+	assert_true(rdna_lir_is_masked(&l.ins[6]) && rdna_lir_is_masked(&l.ins[7]));
+	free(again);
+	rdna_lir_free(&l);
+}
+
 static void names_of_the_newest_generation_are_read_too(void **state)
 {
 	struct rdna_lir l;
@@ -155,6 +177,8 @@ static void facts_say_what_instructions_do(void **state)
 		{ RDNA_V_CMPX_LT_F32, RDNA_IS_VALU | RDNA_IS_FIXED },
 		{ RDNA_V_CMP_LT_F32, RDNA_IS_VALU },
 		{ RDNA_LIR_LOOP, RDNA_IS_FIXED | RDNA_WRITES_SCC },
+		{ RDNA_LIR_IF, RDNA_IS_FIXED | RDNA_WRITES_SCC },
+		{ RDNA_LIR_BREAK, RDNA_IS_FIXED | RDNA_WRITES_SCC },
 		{ RDNA_LIR_DUAL, RDNA_IS_FIXED },
 	};
 	for (size_t k = 0; k < sizeof want / sizeof *want; k++)
@@ -173,6 +197,8 @@ static void some_destinations_are_read(void **state)
 		"v_fmac_f32 %v1, %v2, %v3",
 		"s_fmac_f32 %s1, %s2, %s3",
 		"global_load_b32 %v1, %v2, %s3:2 exec:0xff",
+		"global_load_b32 %v1, %v2, %s3:2 lanes:%s4",
+		"ds_load_b32 %v1, %v2 lanes:%s4",
 		"ds_load_u16_d16_hi %v1, %v2",
 		"v_fma_f16 %v1.h, %v2, %v2, %v2",
 		"v_mov_b32 %v1, %v2 dpp16:0x111",
@@ -222,6 +248,11 @@ static void the_verifier_accepts_what_is_right(void **state)
 		"v_mov_b32 %v1, 0\nv_div_scale_f32 %v2, vcc_lo, %v1, %v1, %v1\nv_div_fmas_f32 %v3, %v1, %v1, %v2\n",
 		"loop 3\nv_mov_b32 %v1, 0\nendloop\nloop 3\nv_mov_b32 %v1, 0\nv_mov_b32 %v2, %v1\nendloop\n",
 		"v_mov_b32 %v1, 0\nglobal_load_b32 %v1, %v1, s[8:9] exec:0xff\n",
+		"v_mov_b32 %v1, 0\nglobal_load_b32 %v1, %v1, s[8:9] lanes:s10\n",
+		"v_mov_b32 %v1, 0\nif s10\nv_mov_b32 %v1, 1\nv_mov_b32 %v2, %v1\nelse\nv_mov_b32 %v2, %v1\nendif\n"
+		"v_mov_b32 %v3, %v1\n",
+		"v_mov_b32 %v1, 0\nloop 3\nif s10\nbreak s12\nelse\nloop s7\nbreak s10\nendloop\nendif\n"
+		"v_mov_b32 %v1, 2\nendloop\nv_mov_b32 %v2, %v1\n",
 	};
 	struct error err = { 0 };
 	for (size_t k = 0; k < sizeof right / sizeof *right; k++)
@@ -256,6 +287,20 @@ static void the_verifier_refuses_what_is_wrong(void **state)
 		{ "s_mov_b32 %s1, s16\n", "belongs to the allocator" },
 		{ "loop 3\n", "stays open" },
 		{ "endloop\n", "not open" },
+		{ "if s10\n", "stays open" },
+		{ "endif\n", "end of an if that is not open" },
+		{ "else\n", "an if that is not open" },
+		{ "if s10\nelse\nelse\nendif\n", "an if that is not open" },
+		{ "if s10\nendloop\n", "end of a loop that is not open" },
+		{ "loop 3\nendif\nendloop\n", "end of an if that is not open" },
+		{ "if s10\nbreak s10\nendif\n", "a break outside of loops" },
+		{ "v_mov_b32 %v1, 0\nif %v1\nendif\n", "wrong class" },
+		{ "if s10\nv_mov_b32 %v1, 0\nendif\nv_mov_b32 %v2, %v1\n", "before it is written" },
+		{ "if s10\nv_mov_b32 %v1, 0\nelse\nv_mov_b32 %v2, %v1\nendif\n", "before it is written" },
+		{ "s_cmp_eq_u32 s10, s12\nif s10\nendif\ns_cselect_b32 %s1, s10, 0\n", "scc is read" },
+		{ "v_mov_b32 %v1, 0\nglobal_load_b32 %v2, %v1, s[8:9] lanes:s10\n", "before it is written" },
+		{ "v_mov_b32 %v1, 0\nglobal_load_b32 %v1, %v1, s[8:9] exec:0x1 lanes:s10\n", "lanes said twice" },
+		{ "v_mov_b32 %v1, 0\nglobal_load_b32 %v1, %v1, s[8:9] lanes:%v1\n", "wrong class" },
 		{ "v_mov_b32 %v1, 0 exec:0x1\n", "only memory" },
 		{ "v_mov_b32 %v1, 0\nv_dot4c_i32_i8 %v1, %v1, %v1\n", "generation lacks" },
 		{ "v_mov_b32 %v1, 0\nds_load_b32 %v2, 5\n", "takes none" },
@@ -284,13 +329,24 @@ static bool verify_assigned(const char *text, const uint8_t *number, struct erro
 	return ok;
 }
 
+struct assigned {
+	const char *text;
+	uint8_t number[6];
+	bool ok;
+};
+
+static void check_assigned(const struct assigned *cases, size_t n)
+{
+	for (size_t k = 0; k < n; k++) {
+		struct error err = { 0 };
+		if (verify_assigned(cases[k].text, cases[k].number, &err) != cases[k].ok)
+			fail_msg("case %zu: %s", k, cases[k].ok ? err.text : "accepted");
+	}
+}
+
 static void the_verifier_follows_machine_registers(void **state)
 {
-	static const struct {
-		const char *text;
-		uint8_t number[6];
-		bool ok;
-	} cases[] = {
+	static const struct assigned cases[] = {
 		{ "v_mov_b32 %v1, 0\nv_mov_b32 %v2, 1\nv_add_f32 %v3, %v1, %v2\n", { 0, 0, 1, 0 }, true },
 		{ "v_mov_b32 %v1, 0\nv_mov_b32 %v2, 1\nv_add_f32 %v3, %v1, %v2\n", { 0, 0, 0, 1 }, false },
 		/* a word of a tuple under another register */
@@ -322,17 +378,39 @@ static void the_verifier_follows_machine_registers(void **state)
 		{ "s_mov_b64 %s1:2, 0\n", { 0, 90 }, false },
 		{ "s_mov_b64 %s1:2, 0\n", { 0, 88 }, true },
 	};
-	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-		struct error err = { 0 };
-		if (verify_assigned(cases[k].text, cases[k].number, &err) != cases[k].ok)
-			fail_msg("case %zu: %s", k, cases[k].ok ? err.text : "accepted");
-	}
+	check_assigned(cases, sizeof cases / sizeof *cases);
+}
+
+static void the_verifier_follows_them_over_branches(void **state)
+{
+	static const struct assigned cases[] = {
+		/* on one way, or on both */
+		{ "v_mov_b32 %v1, 0\nif s10\nv_mov_b32 %v2, 1\nendif\nv_mov_b32 %v3, %v1\n", { 0, 0, 1, 2 }, true },
+		{ "v_mov_b32 %v1, 0\nif s10\nv_mov_b32 %v2, 1\nendif\nv_mov_b32 %v3, %v1\n", { 0, 0, 0, 2 }, false },
+		{ "v_mov_b32 %v1, 0\nif s10\nv_mov_b32 %v2, 1\nelse\nv_mov_b32 %v3, %v1\nendif\n",
+		  { 0, 0, 0, 2 },
+		  true },
+		{ "v_mov_b32 %v1, 0\nif s10\nelse\nv_mov_b32 %v2, 1\nendif\nv_mov_b32 %v3, %v1\n",
+		  { 0, 0, 0, 2 },
+		  false },
+		/* a break goes on with what is there */
+		{ "v_mov_b32 %v1, 0\nloop 2\nv_mov_b32 %v2, 1\nbreak s10\nv_mov_b32 %v1, 2\nendloop\n"
+		  "v_mov_b32 %v3, %v1\n",
+		  { 0, 0, 1, 2 },
+		  true },
+		{ "v_mov_b32 %v1, 0\nloop 2\nv_mov_b32 %v1, 1\nv_mov_b32 %v2, 1\nbreak s10\nv_mov_b32 %v1, 2\nendloop\n"
+		  "v_mov_b32 %v3, %v1\n",
+		  { 0, 0, 0, 2 },
+		  false },
+	};
+	check_assigned(cases, sizeof cases / sizeof *cases);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_printed_is_read_back),
+		cmocka_unit_test(branches_and_masks_are_read_back),
 		cmocka_unit_test(names_of_the_newest_generation_are_read_too),
 		cmocka_unit_test(broken_text_is_refused),
 		cmocka_unit_test(insertion_shifts_and_zeroes),
@@ -341,6 +419,7 @@ int main(void)
 		cmocka_unit_test(the_verifier_accepts_what_is_right),
 		cmocka_unit_test(the_verifier_refuses_what_is_wrong),
 		cmocka_unit_test(the_verifier_follows_machine_registers),
+		cmocka_unit_test(the_verifier_follows_them_over_branches),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

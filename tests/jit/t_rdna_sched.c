@@ -123,8 +123,8 @@ static void a_broken_order_is_noticed(void **state)
 		unsigned depth = 0;
 		for (size_t k = 0; k + 1 < l.n_ins; k++) {
 			struct rdna_lir_ins one = l.ins[k], two = l.ins[k + 1];
-			depth += one.op == RDNA_LIR_LOOP;
-			depth -= one.op == RDNA_LIR_ENDLOOP;
+			depth += one.op == RDNA_LIR_LOOP || one.op == RDNA_LIR_IF;
+			depth -= one.op == RDNA_LIR_ENDLOOP || one.op == RDNA_LIR_ENDIF;
 			bool depends = one.d[0].kind == RDNA_LIR_VIRTUAL && two.s[0].kind == RDNA_LIR_VIRTUAL &&
 			               one.d[0].reg == two.s[0].reg && one.d[0].n == 1 && two.s[0].n == 1 &&
 			               one.d[0].sub == two.s[0].sub && two.op < RDNA_OP_COUNT && one.op < RDNA_OP_COUNT;

@@ -290,6 +290,92 @@ static void test_checker_notices(void **state)
 	lir_free(&l);
 }
 
+/* Appends a branch that goes by p where it goes by anything. */
+static void branch(struct lir *l, enum lir_form form, uint32_t p)
+{
+	add(l, form, X86_JE, 0, form == LIR_IF || form == LIR_BREAK ? p : 0, 0, 0);
+}
+
+/* A write in one part of an if does not end the need for the value before it; what one part makes may take the place
+ * of what the other one has made. */
+static void test_ifs(void **state)
+{
+	struct lir l;
+	lir_init(&l, 8);
+	uint32_t p = address(&l), carried = load(&l, p, 0), outer = loop(&l);
+	branch(&l, LIR_IF, p);
+	uint32_t fresh = load(&l, p, 32);
+	add(&l, LIR_OP2, X86_VSQRTPS, carried, fresh, 0, 0);
+	branch(&l, LIR_ELSE, p);
+	uint32_t other = load(&l, p, 64);
+	store(&l, p, other, 64);
+	branch(&l, LIR_ENDIF, p);
+	store(&l, p, carried, 96);
+	branch(&l, LIR_BREAK, p);
+	uint32_t late = load(&l, p, 96);
+	store(&l, p, late, 128);
+	endloop(&l, outer);
+	store(&l, p, carried, 160);
+	struct regalloc_result r = allocate(&l, 4, 4);
+	assert_int_equal(r.spills, 0);
+	assert_true(l.phys[carried] != l.phys[late] && l.phys[carried] != l.phys[fresh] &&
+	            l.phys[carried] != l.phys[other]);
+	assert_int_equal(l.phys[fresh], l.phys[other]);
+	struct error err = { 0 };
+	l.phys[other] = l.phys[carried]; /* on one way to where it is read */
+	assert_false(lir_verify(&l, &err));
+	assert_non_null(strstr(err.text, "another value"));
+	lir_free(&l);
+}
+
+/* What the first part writes is not what the second one reads, which goes round the loop. */
+static void test_parts_apart(void **state)
+{
+	struct lir l;
+	lir_init(&l, 8);
+	uint32_t p = address(&l), carried = load(&l, p, 0), outer = loop(&l);
+	branch(&l, LIR_IF, p);
+	uint32_t fresh = load(&l, p, 32);
+	add(&l, LIR_OP2, X86_VSQRTPS, carried, fresh, 0, 0);
+	branch(&l, LIR_ELSE, p);
+	store(&l, p, carried, 96);
+	branch(&l, LIR_ENDIF, p);
+	uint32_t late = load(&l, p, 96);
+	store(&l, p, late, 128);
+	endloop(&l, outer);
+	allocate(&l, 4, 4);
+	assert_true(l.phys[carried] != l.phys[late]);
+	lir_free(&l);
+}
+
+static void refuse_branches(const enum lir_form *form, const char *what)
+{
+	struct error err = { 0 };
+	struct lir l;
+	lir_init(&l, 8);
+	uint32_t p = address(&l);
+	for (unsigned k = 0; form[k]; k++)
+		if (form[k] == LIR_LOOP)
+			loop(&l);
+		else
+			add(&l, form[k], X86_JE, 0, form[k] == LIR_ELSE || form[k] == LIR_ENDIF ? 0 : p, 0, 0);
+	assert_false(lir_verify(&l, &err));
+	if (!strstr(err.text, what))
+		fail_msg("found: %s, expected: %s", err.text, what);
+	lir_free(&l);
+}
+
+static void test_broken_nesting(void **state)
+{
+	refuse_branches((const enum lir_form[]){ LIR_ELSE, 0 }, "an if that is not open");
+	refuse_branches((const enum lir_form[]){ LIR_ENDIF, 0 }, "end of an if that is not open");
+	refuse_branches((const enum lir_form[]){ LIR_IF, LIR_ELSE, LIR_ELSE, 0 }, "an if that is not open");
+	refuse_branches((const enum lir_form[]){ LIR_IF, LIR_ENDLOOP, 0 }, "end of a loop that is not open");
+	refuse_branches((const enum lir_form[]){ LIR_LOOP, LIR_ENDIF, 0 }, "end of an if that is not open");
+	refuse_branches((const enum lir_form[]){ LIR_IF, LIR_BREAK, LIR_ENDIF, 0 }, "a break outside of loops");
+	refuse_branches((const enum lir_form[]){ LIR_LOOP, LIR_IF, 0 }, "a loop or an if stays open");
+}
+
 static void test_general_registers(void **state)
 {
 	struct lir l;
@@ -375,6 +461,9 @@ int main(void)
 		cmocka_unit_test(test_values_around_loops),
 		cmocka_unit_test(test_unsure_writes),
 		cmocka_unit_test(test_checker_notices),
+		cmocka_unit_test(test_ifs),
+		cmocka_unit_test(test_parts_apart),
+		cmocka_unit_test(test_broken_nesting),
 		cmocka_unit_test(test_general_registers),
 		cmocka_unit_test(test_dot_registers_differ),
 		cmocka_unit_test(test_masks),

@@ -157,7 +157,7 @@ static void test_single_write(void **unused)
 	bad("%1:S = sconst #3\n%1:S = loop %1\nendloop", "operand dst is %1, which is written before");
 	bad("var %2:S\n%1:S = sconst #3\n%2:S = loop %1\nendloop",
 	    "IR instruction 1 (loop): operand dst is the variable %2, expected a plain register");
-	bad("var %3:M\n%1:I = ilane\n%3:M = ieq %1 %1", "operand dst is the variable %3");
+	bad("var %3:O\n%1:A = arg\n%3:O = oload %1 @0/1*32", "operand dst is the variable %3");
 }
 
 static void test_loops(void **unused)
@@ -177,6 +177,77 @@ static void test_loops(void **unused)
 	for (int k = 0; k <= IR_MAX_LOOP_DEPTH; k++)
 		snprintf(text + strlen(text), sizeof text - strlen(text), "%%%d:S = loop %%1\n", 2 + k);
 	bad(text, "IR instruction 17 (loop): loops nest deeper than 16");
+}
+
+static void test_ifs(void **unused)
+{
+#define CONDITION "%1:S = sconst #1\n%2:C = seq %1 %1\n"
+	char text[2048] = CONDITION;
+
+	good(CONDITION "if %2\nelse\nendif\nif %2\nif %2\nendif\nendif");
+	good(CONDITION "%3:S = loop %1\nif %2\n%4:S = loop %1\nbreak %2\nendloop\nelse\nbreak %2\nendif\nbreak %2\n"
+	               "endloop");
+	bad("else", "IR instruction 0 (else): no if is open that it can belong to");
+	bad("endif", "IR instruction 0 (endif): no if is open that it can belong to");
+	bad(CONDITION "break %2", "IR instruction 2 (break): no loop is open");
+	bad(CONDITION "if %2\nbreak %2\nendif", "IR instruction 3 (break): no loop is open");
+	bad(CONDITION "if %2\nelse\nelse\nendif", "IR instruction 4 (else): no if is open that it can belong to");
+	bad(CONDITION "if %2\nendif\nelse", "IR instruction 4 (else): no if is open");
+	bad(CONDITION "if %2\n%3:S = loop %1\nendif\nendloop",
+	    "IR instruction 4 (endif): no if is open that it can belong to");
+	bad(CONDITION "if %2\n%3:S = loop %1\nelse\nendloop\nendif", "IR instruction 4 (else): no if is open");
+	bad(CONDITION "%3:S = loop %1\nif %2\nendloop\nendif",
+	    "IR instruction 4 (endloop): an if is open, expected its endif first");
+	bad(CONDITION "if %2\nendloop\nendif", "IR instruction 3 (endloop): no loop is open");
+	bad(CONDITION "if %2", "1 loops and ifs are open at its end, expected none");
+	bad(CONDITION "if %2\nelse", "1 loops and ifs are open at its end, expected none");
+	bad(CONDITION "if %2\n%3:A = local #64\nendif",
+	    "IR instruction 3 (local): a local stands inside an if, expected outside");
+	bad(CONDITION "if %2\nelse\n%3:A = shared #64\nendif",
+	    "IR instruction 4 (shared): shared bytes stand inside an if, expected outside");
+	bad("%1:S = sconst #1\nif %1\nendif", "operand a is %1 of kind S, expected kind C");
+	bad("%1:I = ilane\n%2:M = ieq %1 %1\nif %2\nendif", "operand a is %2 of kind M, expected kind C");
+	for (int k = 0; k < IR_MAX_DEPTH; k++)
+		strcat(text, "if %2\n");
+	for (int k = 0; k < IR_MAX_DEPTH; k++)
+		strcat(text, k % 2 ? "endif\n" : "else\nendif\n");
+	good(text);
+	strcpy(text, CONDITION);
+	for (int k = 0; k <= IR_MAX_DEPTH; k++)
+		strcat(text, "if %2\n");
+	bad(text, "IR instruction 34 (if): loops and ifs nest deeper than 32");
+}
+
+/* What one part defines is defined nowhere else; a break takes nothing back. */
+static void test_definitions_in_parts(void **unused)
+{
+	bad(CONDITION "if %2\n%3:I = ilane\nendif\n%4:I = iadd %3 %3",
+	    "IR instruction 5 (iadd): operand a is %3, which is not defined on every path");
+	bad(CONDITION "if %2\n%3:I = ilane\nelse\n%4:I = iadd %3 %3\nendif", "not defined on every path");
+	bad(CONDITION "var %3:I\nif %2\n%3:I = ilane\nelse\n%3:I = ilane\nendif\n%4:I = iadd %3 %3",
+	    "not defined on every path");
+	good(CONDITION "var %3:I\n%3:I = ilane\nif %2\n%3:I = iadd %3 %3\nelse\n%4:I = iadd %3 %3\nendif\n"
+	               "%5:I = iadd %3 %3");
+	good(CONDITION "%3:S = loop %1\n%4:I = ilane\nbreak %2\n%5:I = iadd %4 %4\nendloop");
+	bad(CONDITION "%3:S = loop %1\n%4:I = ilane\nbreak %2\nendloop\n%5:I = iadd %4 %4",
+	    "not defined on every path");
+#undef CONDITION
+}
+
+static void test_masks(void **unused)
+{
+#define MASK "%1:A = arg\n%2:I = ilane\n%3:M = ieq %2 %2\n"
+	good(MASK "%4:F = fload %1 @0 ?%3\n%5:F = fload_h %1 @0/3 ?%3\n%6:I = iload_u8 %1 @0/2\n"
+	          "%7:I = iload_s %1 @0*4 ?%3\n%8:I = igather %1 %2 @0 ?%3\nfstore %1 %4 @0/5 ?%3\n"
+	          "fstore_hs %1 %4 @0/5*2 ?%3\nistore_8 %1 %2 @0/5 ?%3");
+	bad(MASK "%4:I = iadd %2 %2 ?%3", "IR instruction 3 (iadd): mask is %3, expected none");
+	bad(MASK "%4:I = ibcast %1 @0 ?%3", "IR instruction 3 (ibcast): mask is %3, expected none");
+	bad(MASK "%4:F = fawait %1 @0*4 ?%3", "IR instruction 3 (fawait): mask is %3, expected none");
+	bad(MASK "%4:F = fload %1 @0 ?%2", "IR instruction 3 (fload): operand mask is %2 of kind I, expected kind M");
+	bad(MASK "%4:F = fload %1 @0 ?%9", "operand mask is %9");
+	bad(MASK "%4:S = sconst #1\n%5:S = loop %4\n%6:M = mnot %3\nendloop\n%7:F = fload %1 @0 ?%6",
+	    "operand mask is %6, which is not defined on every path");
+#undef MASK
 }
 
 static void test_locals(void **unused)
@@ -360,6 +431,9 @@ int main(void)
 		cmocka_unit_test(test_definition_in_loops),
 		cmocka_unit_test(test_single_write),
 		cmocka_unit_test(test_loops),
+		cmocka_unit_test(test_ifs),
+		cmocka_unit_test(test_definitions_in_parts),
+		cmocka_unit_test(test_masks),
 		cmocka_unit_test(test_locals),
 		cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_immediates),
