@@ -6,6 +6,7 @@ package jitrun
 
 import (
 	"runtime"
+	"sync"
 	"unsafe"
 )
 
@@ -43,8 +44,10 @@ type AnswerOptions struct {
 	KeepReasoning bool        // reasoning is text, with its marks
 }
 
-// Answer reads one answer: the same events for every model family, however its bytes are cut. One goroutine uses it.
+// Answer reads one answer: the same events for every model family, however its bytes are cut. One goroutine uses it at a
+// time, and others wait.
 type Answer struct {
+	mu    sync.Mutex // also against the garbage collector, which closes what nobody holds
 	model *Model
 	p     uintptr
 }
@@ -96,6 +99,8 @@ func (o *AnswerOptions) raw(h *held) *jitAnswerOptions {
 
 // Close gives it back. Again, nothing happens.
 func (a *Answer) Close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	runtime.SetFinalizer(a, nil)
 	if a.p != 0 {
 		call(jitAnswerClose, a.p)
@@ -107,6 +112,12 @@ func (a *Answer) Close() error {
 
 // Feed takes the next bytes of the answer.
 func (a *Answer) Feed(text string) ([]Event, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.feed(text)
+}
+
+func (a *Answer) feed(text string) ([]Event, error) {
 	if a.p == 0 {
 		return nil, errorf(ErrClosed, "the answer is closed")
 	}
@@ -121,7 +132,9 @@ func (a *Answer) Feed(text string) ([]Event, error) {
 
 // FeedToken takes the text of a token, and what the token stands for: some that have no text are marks.
 func (a *Answer) FeedToken(text string, id int32) ([]Event, error) {
-	events, err := a.Feed(text)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	events, err := a.feed(text)
 	if err != nil || id < 0 {
 		return events, err
 	}
@@ -138,6 +151,8 @@ func (a *Answer) FeedToken(text string, id int32) ([]Event, error) {
 
 // Finish ends the answer, and tells what was held back. cut: the model had more to say, as at a limit of tokens.
 func (a *Answer) Finish(cut bool) ([]Event, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if a.p == 0 {
 		return nil, errorf(ErrClosed, "the answer is closed")
 	}

@@ -97,6 +97,10 @@ func (b *Batch) Close() error {
 // NewSession opens a session of the batch; sampling nil: the likeliest token is taken. Its tokens come by Submit, and
 // Step computes them. What else Session has, computes at once, and lets the others wait.
 func (b *Batch) NewSession(sampling *Sampling) (*Session, error) {
+	return b.newSession(sampling, false)
+}
+
+func (b *Batch) newSession(sampling *Sampling, requested bool) (*Session, error) {
 	if err := b.enter(); err != nil {
 		return nil, err
 	}
@@ -111,7 +115,7 @@ func (b *Batch) NewSession(sampling *Sampling) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{model: b.model, c: b.c, batch: b, p: p}
+	s := &Session{model: b.model, c: b.c, batch: b, p: p, requested: requested}
 	b.sessions[p] = s
 	return s, nil
 }
@@ -132,10 +136,10 @@ func (s *Session) Submit(ids []int32) (reused int, err error) {
 }
 
 // Step makes at most one pass over what is pending, and gives the sessions whose tokens are all computed by now, each
-// told once. An error of one session is told by what is asked of it next. Behind a panic of a function that it called,
-// the next step tells of what is ready.
+// told once; those of a Generate that another goroutine runs are told to that. An error of one session is told by what
+// is asked of it next. Behind a panic of a function that it called, the next step tells of what is ready.
 func (b *Batch) Step(ctx context.Context) ([]*Session, error) {
-	return b.step(ctx, func(*Session) bool { return true })
+	return b.step(ctx, func(s *Session) bool { return !s.requested })
 }
 
 // step tells of the sessions that the caller wants, and leaves others to others.

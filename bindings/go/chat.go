@@ -217,6 +217,8 @@ type Prompt struct {
 	IDs  []int32
 }
 
+func errNoChat() error { return errorf(ErrArgument, "the conversation is nil: a Chat was expected") }
+
 // Render writes a conversation by the chat template.
 func (m *Model) Render(chat *Chat) (*Prompt, error) {
 	p, err := m.h.use()
@@ -229,6 +231,9 @@ func (m *Model) Render(chat *Chat) (*Prompt, error) {
 
 // render writes arguments of calls as objects, as most templates want them, and as text for those that refuse these.
 func render(p uintptr, chat *Chat) (*Prompt, error) {
+	if chat == nil {
+		return nil, errNoChat()
+	}
 	out, err := renderWith(p, chat, true)
 	if err == nil {
 		return out, nil
@@ -307,6 +312,9 @@ func (chat *Chat) before(prompt *Prompt) *before {
 }
 
 func forceCall(p uintptr, chat *Chat, prompt *Prompt) (*ForcedCall, error) {
+	if chat == nil {
+		return nil, errNoChat()
+	}
 	var h held
 	defer runtime.KeepAlive(&h)
 	raw := &jitForcedOptions{size: unsafe.Sizeof(jitForcedOptions{})}
@@ -491,6 +499,9 @@ func (c *ChatStream) prepare(m *Model, chat *Chat) ([]int32, *Grammar, error) {
 
 // grammar is what Schema or Grammar say; nil: nothing.
 func (chat *Chat) grammar() (*Grammar, error) {
+	if chat == nil {
+		return nil, errNoChat()
+	}
 	forced := chat.ForceCall || chat.Function != ""
 	if chat.Schema != nil && chat.Grammar != nil || forced && (chat.Schema != nil || chat.Grammar != nil) {
 		return nil, errorf(ErrArgument, "the answer has two grammars: one of Schema, Grammar and a forced call was expected")

@@ -150,8 +150,11 @@ func because(err, cause error) error {
 	return &Error{Kind: ErrCancelled, Message: e.Message + ": " + cause.Error(), cause: cause}
 }
 
-// beforeCall is the error of a context that has ended.
+// beforeCall is the error of a context that is missing, or has ended.
 func beforeCall(ctx context.Context) error {
+	if ctx == nil {
+		return errorf(ErrArgument, "the context is nil: one was expected, such as context.Background()")
+	}
 	if err := ctx.Err(); err != nil {
 		return &Error{Kind: ErrCancelled, Message: "nothing was computed: " + err.Error(), cause: err}
 	}

@@ -108,7 +108,7 @@ func (b *Batch) begin(ctx context.Context, number int, request *Request) (*runni
 		err = errorf(ErrArgument, "the prompt has no tokens: one at least was expected")
 	}
 	if err == nil {
-		r.s, err = b.NewSession(request.Sampling)
+		r.s, err = b.newSession(request.Sampling, true)
 	}
 	if err != nil {
 		r.stream.Close()

@@ -24,6 +24,8 @@ type Session struct {
 	hooks *hooks
 	open  sync.Mutex // of p, for Cancel
 	p     uintptr
+	// Of Batch.Generate, so that steps of others do not tell of it.
+	requested bool
 }
 
 // Grammar is what an answer keeps to.
@@ -61,6 +63,9 @@ func (g Grammar) Additional() Grammar {
 // BehindReasoning lets the model reason before the grammar's part of its answer to a conversation, which prompt is
 // written from: free but for end tokens, up to the mark that closes it. Session.Chat does so by itself.
 func (g Grammar) BehindReasoning(chat *Chat, prompt *Prompt) Grammar {
+	if chat == nil {
+		chat = &Chat{}
+	}
 	g.before = chat.before(prompt)
 	return g
 }
