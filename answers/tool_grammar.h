@@ -11,10 +11,14 @@
 
 #include "answers/tool_forms.h"
 #include "base/error.h"
+#include "grammar/schema.h"
 
 /* The functions of a request's tools, as tool_calls_begin wants them: an array of objects with "name" and, where there
  * are any, "parameters". Tools without a function that has a name are left out. NULL: no memory. */
 json_t *tool_grammar_functions(const json_t *tools);
+
+/* In the schema of a text: a grammar in Lark's form. */
+#define TOOLS_LARK SCHEMA_LARK
 
 struct tool_grammar {
 	char *text;   /* JSON text: a schema, or with in_form what grammar/call.h reads */

@@ -5,6 +5,7 @@
 
 #include "grammar/automaton_parts.h"
 #include "grammar/effort.h"
+#include "grammar/machine.h"
 #include "grammar/reach.h"
 
 /* States, and steps between them, of one automaton: both end what a hostile pattern could make of it. */
@@ -20,6 +21,7 @@ struct subset {
 };
 
 struct automaton {
+	struct machine *machine; /* all that follows is of those without */
 	struct places places;
 	uint8_t class_of[256]; /* bytes that no place tells apart are a class */
 	unsigned classes;
@@ -293,10 +295,26 @@ static bool has_hope(struct automaton *a, uint32_t state)
 	return !a->failed && a->state[state].hope == HOPE_YES;
 }
 
+/* The machine's states, one more than their numbers, but for the first one. */
+static uint32_t machine_state(const struct automaton *a, uint32_t state)
+{
+	return state == AUTOMATON_START ? a->machine->start : state - 1;
+}
+
+static uint32_t step_machine(struct automaton *a, uint32_t state, uint8_t byte)
+{
+	const uint32_t to = machine_step(a->machine, machine_state(a, state), byte);
+
+	a->failed |= a->machine->failed;
+	return a->failed || to == MACHINE_DEAD ? AUTOMATON_DEAD : to == a->machine->start ? AUTOMATON_START : to + 1;
+}
+
 uint32_t automaton_step(struct automaton *a, uint32_t state, uint8_t byte)
 {
 	if (state == AUTOMATON_DEAD || a->failed)
 		return AUTOMATON_DEAD;
+	if (a->machine)
+		return step_machine(a, state, byte);
 	uint32_t to = next_of(a, state, byte);
 	return has_hope(a, to) ? to : AUTOMATON_DEAD;
 }
@@ -307,28 +325,35 @@ uint32_t automaton_reach(struct automaton *a, uint32_t state, enum easy class)
 {
 	struct reach r = { .step = reach_step, .user = a, .class_of = a->class_of };
 
+	if (a->machine)
+		return 0;
 	return reach_from(&r, state, class);
 }
 
 void automaton_borders(const struct automaton *a, bool border[256])
 {
 	for (unsigned b = 1; b < 256; b++)
-		border[b] |= a->class_of[b] != a->class_of[b - 1];
+		border[b] |= a->machine || a->class_of[b] != a->class_of[b - 1];
 }
 
 bool automaton_accepts(const struct automaton *a, uint32_t state)
 {
+	if (a->machine)
+		return state != AUTOMATON_DEAD && machine_ends(a->machine, machine_state(a, state));
 	return state != AUTOMATON_DEAD && a->state[state].accepts;
 }
 
 bool automaton_failed(const struct automaton *a) { return a->failed; }
 
-bool automaton_hopeful(struct automaton *a) { return a->state[AUTOMATON_START].n > 0 && has_hope(a, AUTOMATON_START); }
+bool automaton_hopeful(struct automaton *a)
+{
+	return a->machine || (a->state[AUTOMATON_START].n > 0 && has_hope(a, AUTOMATON_START));
+}
 
 size_t automaton_bytes(const struct automaton *a)
 {
-	return a->capacity * sizeof *a->state + a->member_capacity * sizeof *a->member +
-	       a->next_capacity * sizeof *a->next;
+	return (a->machine ? machine_bytes(a->machine) : 0) + a->capacity * sizeof *a->state +
+	       a->member_capacity * sizeof *a->member + a->next_capacity * sizeof *a->next;
 }
 
 static bool make_first_states(struct automaton *a)
@@ -376,10 +401,24 @@ struct automaton *automaton_open(const struct expression *x, uint32_t node, bool
 	return a;
 }
 
+struct automaton *automaton_of_machine(struct machine *m, struct error *err)
+{
+	struct automaton *a = effort_calloc(1, sizeof *a);
+
+	if (!a) {
+		machine_close(m);
+		error_set(err, ERROR_MEMORY, "no memory for a grammar");
+		return NULL;
+	}
+	a->machine = m;
+	return a;
+}
+
 void automaton_close(struct automaton *a)
 {
 	if (!a)
 		return;
+	machine_close(a->machine);
 	free(a->places.place);
 	free(a->state);
 	free(a->member);

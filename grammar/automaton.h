@@ -19,6 +19,11 @@ struct automaton;
  * beginning and end anything may stand. NULL: no memory, or it is too large; err says so. The tree may go afterwards.
  */
 struct automaton *automaton_open(const struct expression *x, uint32_t node, bool anywhere, struct error *err);
+/* The same of a machine that needs nothing but bytes, and more than an automaton has; it is taken over. NULL: no
+ * memory.
+ */
+struct machine;
+struct automaton *automaton_of_machine(struct machine *m, struct error *err);
 void automaton_close(struct automaton *a);
 
 /* Where a byte leads. When there is no memory for a state, or there are too many, AUTOMATON_DEAD, and

@@ -200,6 +200,7 @@ static uint32_t build(struct places *p, const struct expression *x, uint32_t nod
 	case EXPRESSION_BEGIN: return add(p, (struct place){ .kind = PLACE_BEGIN, .out = next });
 	case EXPRESSION_END: return add(p, (struct place){ .kind = PLACE_END, .out = next });
 	case EXPRESSION_AHEAD: return build_ahead(p, x, e, next, depth + 1);
+	case EXPRESSION_BYTE: return add_bytes(p, e->first, e->rest, next);
 	case EXPRESSION_TOKEN:
 		return add(p,
 		           (struct place){ .kind = PLACE_TOKEN, .low = e->least != 0, .out = next, .other = e->first });
@@ -269,6 +270,8 @@ static uint64_t weight(const struct expression *x, uint32_t node, unsigned depth
 		else if (e->kind == EXPRESSION_REPEAT) {
 			times = e->most == REPEAT_ANY ? (uint64_t)e->least + 1 : e->most;
 			all += times * (weight(x, e->first, depth + 1) + 1);
+		} else {
+			all++; /* so that nodes which many others share count */
 		}
 		if (all > PLACES_MOST)
 			return PLACES_MOST + 1;

@@ -84,6 +84,11 @@ uint32_t expression_repeat(struct expression *x, uint32_t node, uint32_t least, 
 	           (struct expression_node){ .kind = EXPRESSION_REPEAT, .first = node, .least = least, .most = most });
 }
 
+uint32_t expression_byte(struct expression *x, uint8_t low, uint8_t high)
+{
+	return add(x, (struct expression_node){ .kind = EXPRESSION_BYTE, .first = low, .rest = high });
+}
+
 uint32_t expression_edge(struct expression *x, enum expression_kind begin_or_end)
 {
 	return add(x, (struct expression_node){ .kind = begin_or_end });

@@ -1,143 +1,21 @@
 /* grammar/gbnf_machine.c - the machine of a grammar of rules: all stacks that the bytes so far can have led to, side by
  * side.
  *
- * A stack is a place in a rule, and below it the places where the rules that began it go on; equal stacks are one. A
- * rule that is the last part of another leaves nothing on the stack. States are sets of stacks, made as they are
- * reached. The top of a state has the places of its stacks alone, with BELOW_UNKNOWN beneath.
+ * States are sets of stacks (gbnf_stacks.h), made as they are reached. The top of a state has the places of its stacks
+ * alone, with BELOW_UNKNOWN beneath.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "grammar/automaton_parts.h"
 #include "grammar/effort.h"
-#include "grammar/gbnf_parts.h"
-#include "grammar/machine.h"
+#include "grammar/gbnf_stacks.h"
 
-/* Stacks of one state, with those passed on the way to it; bytes of all states, after which the machine fails. */
-enum { STACKS_MOST = 1 << 14, BYTES_MOST = 64 << 20 };
-/* Below a stack's place, where it is not the number of a stack. */
-enum { BELOW_NOTHING = 0, BELOW_UNKNOWN = UINT32_MAX };
+/* Bytes of all states, after which the machine fails. */
+enum { BYTES_MOST = 64 << 20 };
 enum { NOT_MADE = UINT32_MAX - 1, NO_ROW = UINT32_MAX };
 
-struct stack {
-	uint32_t place, below;
-};
-struct state {
-	uint32_t top;
-	uint32_t row;       /* of next[]; NO_ROW until a byte is asked for */
-	bool ends, unknown; /* one of the stacks is finished; what is below the top goes on */
-};
-struct gbnf_machine {
-	struct machine machine;
-	struct places places;
-	uint8_t class_of[256]; /* bytes that no place tells apart are a class */
-	unsigned classes;
-	struct interner stacks; /* two words each */
-	struct interner states; /* two words for each stack, in ascending order */
-	struct state *state;    /* [number - 1] */
-	size_t n, room;
-	uint32_t *next; /* [row][class] */
-	size_t rows, next_room;
-	struct stack *found; /* the stacks on the way to a state, those that stay in front */
-	size_t n_found, found_room;
-	uint32_t *seen; /* a hash table: one more than an index into found */
-	size_t slots;
-};
-
 static struct gbnf_machine *of(struct machine *m) { return (struct gbnf_machine *)m; }
-
-static bool fail(struct gbnf_machine *m)
-{
-	m->machine.failed = true;
-	effort_refuse();
-	return false;
-}
-
-static size_t slot_of(const struct gbnf_machine *m, struct stack s)
-{
-	uint64_t h = ((uint64_t)s.below << 32 | s.place) * 0x9e3779b97f4a7c15;
-	size_t at = (h ^ h >> 32) & (m->slots - 1);
-
-	for (; m->seen[at]; at = (at + 1) & (m->slots - 1)) {
-		const struct stack *f = &m->found[m->seen[at] - 1];
-		if (f->place == s.place && f->below == s.below)
-			break;
-	}
-	return at;
-}
-
-static bool grow_seen(struct gbnf_machine *m)
-{
-	size_t slots = m->slots ? 2 * m->slots : 64;
-	uint32_t *table;
-
-	if (2 * (m->n_found + 1) < m->slots)
-		return true;
-	if (!(table = effort_calloc(slots, sizeof *table)))
-		return false;
-	free(m->seen);
-	m->seen = table;
-	m->slots = slots;
-	for (size_t i = 0; i < m->n_found; i++)
-		m->seen[slot_of(m, m->found[i])] = (uint32_t)i + 1;
-	return true;
-}
-
-/* Once each. */
-static bool find(struct gbnf_machine *m, uint32_t place, uint32_t below)
-{
-	struct stack s = { place, below };
-	void *all = m->found;
-
-	if (!effort_take(3))
-		return fail(m);
-	if (!m->places.place[place].hopeful)
-		return true;
-	if (!grow_seen(m))
-		return fail(m);
-	size_t at = slot_of(m, s);
-	if (m->seen[at])
-		return true;
-	if (m->n_found >= STACKS_MOST || !effort_array(&all, &m->found_room, m->n_found + 1, sizeof *m->found))
-		return fail(m);
-	m->found = all;
-	m->found[m->n_found++] = s;
-	m->seen[at] = (uint32_t)m->n_found;
-	return true;
-}
-
-/* Into a rule. Where nothing follows it in its own, that one is done with. */
-static bool enter(struct gbnf_machine *m, const struct place *p, uint32_t below)
-{
-	uint32_t word[2] = { p->out, below };
-
-	if (m->places.place[p->out].kind != PLACE_MATCH) {
-		below = interner_add(&m->stacks, word, 2, NULL);
-		if (!below)
-			return fail(m);
-	}
-	return find(m, p->other, below);
-}
-
-/* All that the stacks found lead to without a byte. */
-static bool follow(struct gbnf_machine *m)
-{
-	bool ok = true;
-
-	for (size_t i = 0; i < m->n_found && ok; i++) {
-		const struct stack s = m->found[i];
-		const struct place *p = &m->places.place[s.place];
-		if (p->kind == PLACE_SPLIT) {
-			ok = find(m, p->out, s.below) && find(m, p->other, s.below);
-		} else if (p->kind == PLACE_RULE) {
-			ok = enter(m, p, s.below);
-		} else if (p->kind == PLACE_MATCH && s.below != BELOW_NOTHING && s.below != BELOW_UNKNOWN) {
-			const uint32_t *word = interner_get(&m->stacks, s.below, NULL);
-			ok = find(m, word[0], word[1]);
-		}
-	}
-	return ok;
-}
 
 static int ascending(const void *a, const void *b)
 {
@@ -179,7 +57,7 @@ static uint32_t state_of_found(struct gbnf_machine *m, size_t n)
 	_Static_assert(sizeof(struct stack) == 2 * sizeof(uint32_t), "stacks are words");
 	uint32_t number = interner_add(&m->states, (const uint32_t *)m->found, 2 * n, &made);
 	if (!number || !effort_array(&all, &m->room, m->n + 1, sizeof *m->state))
-		return fail(m);
+		return stacks_fail(m);
 	m->state = all;
 	if (!made)
 		return number;
@@ -211,7 +89,8 @@ static size_t cut_below(struct gbnf_machine *m, size_t n)
 /* The state of all that the stacks found lead to. */
 static uint32_t settle(struct gbnf_machine *m)
 {
-	bool ok = (follow(m) && memory(m) <= BYTES_MOST && effort_take(10 + 4 * m->n_found + m->slots / 16)) || fail(m);
+	bool ok = (stacks_follow(m) && memory(m) <= BYTES_MOST && effort_take(10 + 4 * m->n_found + m->slots / 16)) ||
+	          stacks_fail(m);
 	size_t n = sort_out(m);
 
 	/* The table's indices hold no longer. */
@@ -232,12 +111,12 @@ static uint32_t make_step(struct gbnf_machine *m, uint32_t state, uint8_t byte)
 {
 	size_t n;
 	const struct stack *s = (const struct stack *)interner_get(&m->states, state, &n);
-	bool ok = effort_take(2 + n / 4) || fail(m);
+	bool ok = effort_take(2 + n / 4) || stacks_fail(m);
 
 	for (size_t i = 0; i < n / 2 && ok; i++) {
 		const struct place *p = &m->places.place[s[i].place];
 		if (p->kind == PLACE_BYTES && byte >= p->low && byte <= p->high)
-			ok = find(m, p->out, s[i].below);
+			ok = stacks_find(m, p->out, s[i].below);
 	}
 	return m->n_found ? settle(m) : MACHINE_DEAD;
 }
@@ -249,7 +128,7 @@ static bool make_row(struct gbnf_machine *m, struct state *s)
 	if (s->row != NO_ROW)
 		return true;
 	if (!effort_array(&all, &m->next_room, (m->rows + 1) * m->classes, sizeof *m->next))
-		return fail(m);
+		return stacks_fail(m);
 	m->next = all;
 	s->row = (uint32_t)m->rows++;
 	for (unsigned c = 0; c < m->classes; c++)
@@ -304,6 +183,7 @@ static void close_machine(struct machine *machine)
 	struct gbnf_machine *m = of(machine);
 
 	free(m->places.place);
+	left_clear(&m->left);
 	interner_clear(&m->stacks);
 	interner_clear(&m->states);
 	free(m->state);
@@ -325,7 +205,7 @@ static uint32_t step_whole(struct machine *machine, uint32_t state, uint32_t id)
 	for (size_t i = 0; i < n / 2 && ok; i++) {
 		const struct place *p = &m->places.place[s[i].place];
 		if (p->kind == PLACE_TOKEN && (p->other == id) != (p->low != 0))
-			ok = find(m, p->out, s[i].below);
+			ok = stacks_find(m, p->out, s[i].below);
 	}
 	return ok && m->n_found ? settle(m) : MACHINE_DEAD;
 }
@@ -342,7 +222,7 @@ static uint32_t both(struct machine *machine, uint32_t a, uint32_t b)
 			states[k] != MACHINE_DEAD ? (const struct stack *)interner_get(&m->states, states[k], &n)
 						  : NULL;
 		for (size_t i = 0; i < n / 2 && ok; i++)
-			ok = find(m, s[i].place, s[i].below);
+			ok = stacks_find(m, s[i].place, s[i].below);
 	}
 	return ok && m->n_found ? settle(m) : MACHINE_DEAD;
 }
@@ -377,7 +257,6 @@ static bool many(const struct machine *m, uint32_t state)
 
 static const struct machine_kind gbnf_kind = { step, ends, top, alone, easy, bytes, close_machine, many };
 
-
 static struct machine *no_machine(struct gbnf_machine *m, struct error *err, enum error_code code, const char *why)
 {
 	error_set(err, code, "%s", why);
@@ -386,15 +265,9 @@ static struct machine *no_machine(struct gbnf_machine *m, struct error *err, enu
 	return NULL;
 }
 
-struct source {
-	const char *text;
-	size_t n;
-	const struct machine_tokens *tokens;
-};
-
 static struct machine *make(const void *source, struct error *err)
 {
-	const struct source *of = source;
+	const struct gbnf_source *of = source;
 	static const char no_memory[] = "no memory for a grammar";
 	struct gbnf_machine *m = effort_calloc(1, sizeof *m);
 	uint32_t entry;
@@ -402,7 +275,7 @@ static struct machine *make(const void *source, struct error *err)
 	if (!m)
 		return no_machine(m, err, ERROR_MEMORY, no_memory);
 	m->machine.kind = &gbnf_kind;
-	if (!gbnf_places(&m->places, &entry, of->text, of->n, of->tokens, err))
+	if (!gbnf_places(&m->places, &m->left, &entry, of, err))
 		return no_machine(m, err, ERROR_MEMORY, no_memory);
 	for (size_t i = 0; i < m->places.n; i++)
 		if (m->places.place[i].kind == PLACE_TOKEN)
@@ -410,7 +283,7 @@ static struct machine *make(const void *source, struct error *err)
 	m->classes = places_classes(&m->places, m->class_of);
 	if (!m->places.place[entry].hopeful)
 		return no_machine(m, err, ERROR_ARGUMENT, "the grammar is one that no text is right by");
-	m->machine.start = find(m, entry, BELOW_NOTHING) ? settle(m) : MACHINE_DEAD;
+	m->machine.start = stacks_begin(m, entry, BELOW_NOTHING) ? settle(m) : MACHINE_DEAD;
 	if (m->machine.failed || m->machine.start == MACHINE_DEAD)
 		return no_machine(m, err, ERROR_UNSUPPORTED,
 		                  "the grammar has too many ways to begin a text, or there is no memory for it");
@@ -419,5 +292,10 @@ static struct machine *make(const void *source, struct error *err)
 
 struct machine *machine_of_gbnf(const char *text, size_t n, const struct machine_tokens *tokens, struct error *err)
 {
-	return machine_make(make, &(struct source){ text, n, tokens }, err);
+	return machine_make(make, &(struct gbnf_source){ .text = text, .n = n, .tokens = tokens }, err);
+}
+
+struct machine *machine_of_lark(const char *text, size_t n, struct error *err)
+{
+	return machine_make(make, &(struct gbnf_source){ .text = text, .n = n, .is_lark = true }, err);
 }

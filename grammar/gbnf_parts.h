@@ -4,6 +4,7 @@
 
 #include "grammar/automaton_parts.h"
 #include "grammar/gbnf.h"
+#include "grammar/gbnf_left.h"
 
 struct gbnf_reader {
 	struct gbnf *g;
@@ -23,8 +24,14 @@ uint32_t gbnf_any(struct gbnf_reader *r);
 /* At < or !. */
 bool gbnf_token(struct gbnf_reader *r, uint32_t *node);
 
-/* gbnf_places.c: the places of all rules; *entry: where a text begins. False: err says what is wrong. */
-bool gbnf_places(struct places *p, uint32_t *entry, const char *text, size_t n, const struct machine_tokens *tokens,
-                 struct error *err);
+struct gbnf_source {
+	const char *text;
+	size_t n;
+	const struct machine_tokens *tokens;
+	bool is_lark; /* lark.h */
+};
+/* gbnf_places.c: the places of all rules; *entry: where a text begins. left: those that can begin with
+ * themselves. False: err says what is wrong. */
+bool gbnf_places(struct places *p, struct left *left, uint32_t *entry, const struct gbnf_source *of, struct error *err);
 
 #endif

@@ -50,6 +50,7 @@ static struct machine *machine_of(const struct grammar *g, struct error *err)
 	case GRAMMAR_REGEX: return machine_of_regex(g->source, g->n_source, err);
 	case GRAMMAR_GBNF: return machine_of_gbnf(g->source, g->n_source, g->tokens, err);
 	case GRAMMAR_CALL: return machine_of_call(g->source, g->n_source, how, err);
+	case GRAMMAR_LARK: return machine_of_lark(g->source, g->n_source, err);
 	case GRAMMAR_KINDS: break;
 	}
 	return NULL;

@@ -10,8 +10,9 @@
 #include "grammar/vocabulary.h"
 
 /* GRAMMAR_SCHEMA: a JSON Schema; GRAMMAR_REGEX: an expression of whole texts, as ECMA-262 writes them; GRAMMAR_GBNF:
- * rules, as llama.cpp writes them; GRAMMAR_CALL: a call of a function (call.h). */
-enum grammar_kind { GRAMMAR_SCHEMA, GRAMMAR_REGEX, GRAMMAR_GBNF, GRAMMAR_CALL, GRAMMAR_KINDS = 0xff };
+ * rules, as llama.cpp writes them; GRAMMAR_CALL: a call of a function (call.h); GRAMMAR_LARK:
+ * rules as Lark writes them (lark.h). */
+enum grammar_kind { GRAMMAR_SCHEMA, GRAMMAR_REGEX, GRAMMAR_GBNF, GRAMMAR_CALL, GRAMMAR_LARK, GRAMMAR_KINDS = 0xff };
 /* Beside a kind, of schemas and calls: WRITE_ADDITIONAL, WRITE_IN_ANY_ORDER (machine.h). */
 
 struct grammar;

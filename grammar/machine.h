@@ -81,6 +81,8 @@ struct machine *machine_of_regex(const char *text, size_t n, struct error *err);
 
 /* The texts of a grammar of rules (gbnf.h). tokens: borrowed for this call; NULL: rules about them are refused. */
 struct machine *machine_of_gbnf(const char *text, size_t n, const struct machine_tokens *tokens, struct error *err);
+/* The same of a grammar as Lark writes them (lark.h). */
+struct machine *machine_of_lark(const char *text, size_t n, struct error *err);
 
 /* Where a byte leads; MACHINE_DEAD: no text goes on like this. */
 static inline uint32_t machine_step(struct machine *m, uint32_t state, uint8_t byte)

@@ -1,65 +1,12 @@
 /* grammar/regex_class.c - sets of characters in regular expressions: [a-z], \d, \p{L}, and escaped characters. */
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
+#include "grammar/character_set.h"
 #include "grammar/effort.h"
 #include "grammar/regex_parts.h"
 
-struct set {
-	struct character_range *range;
-	size_t n, capacity;
-	bool failed;
-};
-
-static void add(struct set *s, uint32_t low, uint32_t high)
-{
-	void *all = s->range;
-
-	if (s->n >= EXPRESSION_MOST || !effort_array(&all, &s->capacity, s->n + 1, sizeof *s->range)) {
-		s->failed = true;
-		return;
-	}
-	s->range = all;
-	s->range[s->n++] = (struct character_range){ low, high };
-}
-
-static int by_low(const void *a, const void *b)
-{
-	const struct character_range *x = a, *y = b;
-
-	return x->low < y->low ? -1 : x->low > y->low;
-}
-
-/* All characters that it does not have. */
-static void complement(struct set *s)
-{
-	struct set left = { 0 };
-	uint32_t from = 0;
-
-	if (s->n)
-		qsort(s->range, s->n, sizeof *s->range, by_low);
-	for (size_t i = 0; i < s->n; i++) {
-		if (s->range[i].low > from)
-			add(&left, from, s->range[i].low - 1);
-		if (s->range[i].high >= from)
-			from = s->range[i].high + 1;
-	}
-	if (from <= CHARACTER_MOST)
-		add(&left, from, CHARACTER_MOST);
-	left.failed |= s->failed;
-	free(s->range);
-	*s = left;
-}
-
-static void add_all(struct set *s, const struct set *other)
-{
-	for (size_t i = 0; i < other->n; i++)
-		add(s, other->range[i].low, other->range[i].high);
-	s->failed |= other->failed;
-}
-
-static void add_shorthand(struct set *s, char letter)
+static void add_shorthand(struct character_set *s, char letter)
 {
 	static const struct character_range digit[] = { { '0', '9' } };
 	static const struct character_range word[] = { { '0', '9' }, { 'A', 'Z' }, { '_', '_' }, { 'a', 'z' } };
@@ -70,13 +17,13 @@ static void add_shorthand(struct set *s, char letter)
 	char kind = letter | 0x20;
 	const struct character_range *r = kind == 'd' ? digit : kind == 'w' ? word : space;
 	size_t n = kind == 'd' ? 1 : kind == 'w' ? sizeof word / sizeof *word : sizeof space / sizeof *space;
-	struct set one = { 0 };
+	struct character_set one = { 0 };
 
 	for (size_t i = 0; i < n; i++)
-		add(&one, r[i].low, r[i].high);
+		set_add(&one, r[i].low, r[i].high);
 	if (letter != kind)
-		complement(&one);
-	add_all(s, &one);
+		set_invert(&one);
+	set_add_all(s, &one);
 	free(one.range);
 }
 
@@ -122,9 +69,9 @@ static uint32_t categories_of(const char *name, size_t n)
 }
 
 /* \p{...}, behind its first letter. */
-static bool add_category(struct regex *r, struct set *s, bool without)
+static bool add_category(struct regex *r, struct character_set *s, bool without)
 {
-	struct set one = { 0 };
+	struct character_set one = { 0 };
 	const char *name = r->text + r->at + 1, *end;
 
 	if (!regex_take(r, "{") || !(end = memchr(name, '}', r->n - r->at)))
@@ -138,20 +85,14 @@ static bool add_category(struct regex *r, struct set *s, bool without)
 			break;
 		}
 	const uint32_t set = categories_of(name, n);
-	for (uint32_t code = 0, from = 0; set && code <= CHARACTER_MOST + 1; code++) {
-		bool in = code <= CHARACTER_MOST && set >> utf8proc_category((utf8proc_int32_t)code) & 1;
-		if (!in && from < code)
-			add(&one, from, code - 1);
-		if (!in)
-			from = code + 1;
-	}
+	set_add_categories(&one, set);
 	if (one.n == 0 && !one.failed) {
 		free(one.range);
 		return regex_fail(r, "a property of characters that is not supported");
 	}
 	if (without)
-		complement(&one);
-	add_all(s, &one);
+		set_invert(&one);
+	set_add_all(s, &one);
 	free(one.range);
 	return true;
 }
@@ -197,7 +138,7 @@ static bool unicode(struct regex *r, uint32_t *code)
 }
 
 /* Behind a backslash: one character (*code), or a set of them, which is added. */
-static bool escape(struct regex *r, struct set *s, bool *one, uint32_t *code)
+static bool escape(struct regex *r, struct character_set *s, bool *one, uint32_t *code)
 {
 	static const char named[] = "tnvfr", stands_for[] = "\t\n\v\f\r";
 	char c = r->at < r->n ? r->text[r->at] : 0;
@@ -239,7 +180,7 @@ static bool escape(struct regex *r, struct set *s, bool *one, uint32_t *code)
 	return true;
 }
 
-static bool member(struct regex *r, struct set *s, bool *one, uint32_t *code)
+static bool member(struct regex *r, struct character_set *s, bool *one, uint32_t *code)
 {
 	*one = true;
 	if (regex_take(r, "\\")) {
@@ -254,7 +195,7 @@ static bool member(struct regex *r, struct set *s, bool *one, uint32_t *code)
 }
 
 /* Behind the "[". */
-static bool brackets(struct regex *r, struct set *s)
+static bool brackets(struct regex *r, struct character_set *s)
 {
 	bool without = regex_take(r, "^"), one, other;
 	uint32_t low, high;
@@ -269,24 +210,24 @@ static bool brackets(struct regex *r, struct set *s)
 			if (!member(r, s, &other, &high))
 				return false;
 			if (!other) { /* [a-\d]: the dash is one */
-				add(s, '-', '-');
+				set_add(s, '-', '-');
 				high = low;
 			}
 			if (high < low)
 				return regex_fail(r, "a range of characters in the wrong order");
-			add(s, low, high);
+			set_add(s, low, high);
 		} else if (one) {
-			add(s, low, low);
+			set_add(s, low, low);
 		}
 	}
 	if (without)
-		complement(s);
+		set_invert(s);
 	return true;
 }
 
 bool regex_class(struct regex *r, uint32_t *node)
 {
-	struct set s = { 0 };
+	struct character_set s = { 0 };
 	bool one = false, ok;
 	uint32_t code = 0;
 
@@ -295,7 +236,7 @@ bool regex_class(struct regex *r, uint32_t *node)
 	else
 		ok = regex_take(r, "\\") && escape(r, &s, &one, &code);
 	if (ok && one)
-		add(&s, code, code);
+		set_add(&s, code, code);
 	if (ok)
 		*node = expression_set(r->x, s.range, s.n);
 	r->x->failed |= s.failed;

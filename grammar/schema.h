@@ -36,6 +36,9 @@ enum { COUNT_ANY = UINT32_MAX };
  * that a property of this name is none. */
 #define SCHEMA_DOCUMENT "x-jitrun-document"
 
+/* Strings are texts of a grammar as Lark writes them (lark.h). */
+#define SCHEMA_LARK "x-lark"
+
 /* A part of one of the arrays below. */
 struct part {
 	uint32_t at, n;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "grammar/effort.h"
+#include "grammar/machine.h"
 #include "grammar/regex.h"
 #include "grammar/schema_parts.h"
 
@@ -187,6 +188,21 @@ static bool read_pattern(struct schema_reader *r, struct filling *f, const json_
 	       schema_push(r, &f->texts, a);
 }
 
+/* Its text is a context-free one, which is read where it stands. */
+static bool read_lark(struct schema_reader *r, struct filling *f, const json_t *value)
+{
+	struct error e = { 0 };
+	uint32_t a;
+
+	if (!json_is_string(value))
+		return schema_fail(r, "a grammar was expected");
+	struct machine *m = machine_of_lark(json_string_value(value), json_string_length(value), &e);
+	a = m ? schema_add_automaton(r, automaton_of_machine(m, &e)) : SCHEMA_NONE;
+	if (a == SCHEMA_NONE)
+		return e.code == ERROR_MEMORY ? schema_no_memory(r) : schema_fail(r, e.code ? e.text : "no memory");
+	return schema_push(r, &f->texts, a);
+}
+
 static bool read_format(struct schema_reader *r, struct filling *f, const json_t *value)
 {
 	const char *name = json_string_value(value), *text = r->formats && name ? schema_format(name) : NULL;
@@ -205,6 +221,7 @@ const struct schema_keyword schema_scalars[] = {
 	{ "maxLength", read_max_length },
 	{ "pattern", read_pattern },
 	{ "format", read_format },
+	{ SCHEMA_LARK, read_lark },
 	{ "minimum", read_minimum },
 	{ "maximum", read_maximum },
 	{ "exclusiveMinimum", read_above },

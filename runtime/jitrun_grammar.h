@@ -18,9 +18,10 @@ enum {
 	                            to 2020-12; "{}" is any value */
 	JIT_GRAMMAR_REGEX,       /* texts of an expression as ECMA-262 writes them; it may look ahead, not behind */
 	JIT_GRAMMAR_GBNF,        /* texts of a grammar of rules as llama.cpp writes them, which begin with `root` */
-	JIT_GRAMMAR_CALL         /* one call of a function in the form that a chat template teaches, from its name on: a
+	JIT_GRAMMAR_CALL,        /* one call of a function in the form that a chat template teaches, from its name on: a
 	                            JSON object of a schema and the form (docs/grammars.md). Control tokens that are
 	                            part of the form may be chosen, too */
+	JIT_GRAMMAR_LARK         /* texts of a grammar of rules as Lark writes them, which begin with `start` */
 };
 
 /* Beside JIT_GRAMMAR_JSON_SCHEMA or JIT_GRAMMAR_CALL, as kind | JIT_GRAMMAR_ADDITIONAL: an object whose schema has

@@ -75,6 +75,10 @@ void session_grammar_give(jit_session *s, struct session_grammar *g);
 /* Whether nobody wants the session's text any more, asked while its grammar is at work; beside jit_session_cancel(). */
 void session_grammar_watch(jit_session *s, bool (*gone)(void *user), void *user);
 
+/* Whether an expression, or a grammar as Lark writes them, can be held. False: err says what of it cannot, and where.
+ */
+bool session_grammar_reads(int kind, const char *text, size_t n, uint64_t *steps, struct error *err);
+
 /* What a text may have before the part that its grammar is about: reasoning, and tokens that open that part. All zero:
  * the grammar begins at once. A pair of marks is think_mark(2 * pair) and the one behind it (answers/think.h). */
 struct session_lead {

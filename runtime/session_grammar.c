@@ -162,6 +162,7 @@ static unsigned kind_of(int of)
 	return how | (kind == JIT_GRAMMAR_REGEX  ? GRAMMAR_REGEX
 	              : kind == JIT_GRAMMAR_GBNF ? GRAMMAR_GBNF
 	              : kind == JIT_GRAMMAR_CALL ? GRAMMAR_CALL
+	              : kind == JIT_GRAMMAR_LARK ? GRAMMAR_LARK
 	                                         : GRAMMAR_SCHEMA);
 }
 

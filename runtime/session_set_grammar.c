@@ -9,6 +9,7 @@
 #include "answers/tool_forms.h"
 #include "base/bytes.h"
 #include "grammar/effort.h"
+#include "grammar/machine.h"
 #include "runtime/chat.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/model.h"
@@ -22,14 +23,14 @@ static bool is_kind(int kind)
 
 	if (kind != plain)
 		return plain == JIT_GRAMMAR_JSON_SCHEMA || plain == JIT_GRAMMAR_CALL;
-	return kind >= JIT_GRAMMAR_NONE && kind <= JIT_GRAMMAR_CALL;
+	return kind >= JIT_GRAMMAR_NONE && kind <= JIT_GRAMMAR_LARK;
 }
 
 static bool check(const jit_grammar_options *o, struct error *err)
 {
 	if (!is_kind(o->kind))
 		return error_set(err, ERROR_ARGUMENT,
-		                 "kind: %d is not one of enum JIT_GRAMMAR_NONE to JIT_GRAMMAR_CALL, with "
+		                 "kind: %d is not one of enum JIT_GRAMMAR_NONE to JIT_GRAMMAR_LARK, with "
 		                 "JIT_GRAMMAR_ADDITIONAL beside JIT_GRAMMAR_JSON_SCHEMA or JIT_GRAMMAR_CALL alone",
 		                 o->kind);
 	return o->kind == JIT_GRAMMAR_NONE || o->text ||
@@ -39,7 +40,8 @@ static bool check(const jit_grammar_options *o, struct error *err)
 /* Rules and expressions that have marks of reasoning are about the whole answer. */
 static bool is_about_all(const jit_grammar_options *o)
 {
-	return (o->kind == JIT_GRAMMAR_REGEX || o->kind == JIT_GRAMMAR_GBNF) && think_until_mark(o->text, o->n) < o->n;
+	return (o->kind == JIT_GRAMMAR_REGEX || o->kind == JIT_GRAMMAR_GBNF || o->kind == JIT_GRAMMAR_LARK) &&
+	       think_until_mark(o->text, o->n) < o->n;
 }
 
 struct opening {
@@ -120,6 +122,19 @@ static bool set(jit_session *s, const jit_grammar_options *o, struct error *err)
 	else
 		session_grammar_close(g);
 	return ok;
+}
+
+bool session_grammar_reads(int kind, const char *text, size_t n, uint64_t *steps, struct error *err)
+{
+	struct effort own = { 0 };
+
+	effort_give(&own, *steps);
+	struct effort *before = effort_begin(&own);
+	struct machine *m = kind == JIT_GRAMMAR_LARK ? machine_of_lark(text, n, err) : machine_of_regex(text, n, err);
+	effort_end(before);
+	*steps = own.left;
+	machine_close(m);
+	return effort_check(&own, err) && m;
 }
 
 int jit_session_set_grammar(jit_session *s, int kind, const char *text, size_t n, jit_error *err)

@@ -85,6 +85,7 @@ const (
 	jitGrammarRegex      = 2
 	jitGrammarGbnf       = 3
 	jitGrammarCall       = 4
+	jitGrammarLark       = 5
 )
 
 const (

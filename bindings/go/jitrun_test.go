@@ -530,6 +530,8 @@ func TestStopTextsGrammarsAndFiles(t *testing.T) {
 	}
 	want(t, s.SetGrammar(JSONSchema("{")), ErrFormat)
 	want(t, s.SetGrammar(GBNF("nothing")), ErrArgument)
+	ok(t, s.SetGrammar(Lark(`start: start "b" | "a"`)))
+	want(t, s.SetGrammar(Lark(`root ::= "a"`)), ErrArgument)
 	ok(t, s.ClearGrammar())
 	if _, is := s.GrammarComplete(); is {
 		t.Fatal("there is a grammar")

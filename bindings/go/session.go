@@ -53,6 +53,9 @@ func Regex(expression string) Grammar { return Grammar{kind: jitGrammarRegex, te
 // GBNF is a grammar of rules as llama.cpp writes them, which begins with root.
 func GBNF(rules string) Grammar { return Grammar{kind: jitGrammarGbnf, text: rules} }
 
+// Lark is a grammar of rules as Lark writes them, which begins with start.
+func Lark(rules string) Grammar { return Grammar{kind: jitGrammarLark, text: rules} }
+
 // Additional has objects of a schema with "properties" and without "additionalProperties" have other members, as JSON
 // Schema says. Without it they have none.
 func (g Grammar) Additional() Grammar {

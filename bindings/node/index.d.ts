@@ -92,6 +92,8 @@ export type Grammar =
   | { openSchema: object | string }
   | { regex: string }
   | { gbnf: string }
+  /** Rules as Lark writes them, which begin with `start`. */
+  | { lark: string }
   | { forced: ForcedCall };
 
 /** The conversation to whose answer a grammar belongs. */

@@ -12,6 +12,7 @@ const GRAMMARS = {
   openSchema: constants.JIT_GRAMMAR_JSON_SCHEMA | constants.JIT_GRAMMAR_ADDITIONAL,
   regex: constants.JIT_GRAMMAR_REGEX,
   gbnf: constants.JIT_GRAMMAR_GBNF,
+  lark: constants.JIT_GRAMMAR_LARK,
 };
 
 function refuse(sentence) {
@@ -223,8 +224,8 @@ function grammarOf(grammar) {
   if (grammar === null || grammar === undefined) return [constants.JIT_GRAMMAR_NONE, ''];
   const kinds = Object.keys(objectOf(grammar, 'a grammar')), [kind] = kinds;
   if (kinds.length !== 1 || !(kind === 'forced' || Object.hasOwn(GRAMMARS, kind))) {
-    refuse(`a grammar has the members ${kinds.join(', ') || '(none)'}: one of schema, openSchema, regex, gbnf or ` +
-           'forced was expected');
+    refuse(`a grammar has the members ${kinds.join(', ') || '(none)'}: one of schema, openSchema, regex, gbnf, ` +
+           'lark or forced was expected');
   }
   if (kind === 'forced') return forcedOf(grammar.forced);
   const isSchema = kind === 'schema' || kind === 'openSchema';

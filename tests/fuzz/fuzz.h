@@ -36,6 +36,7 @@
 	X(schema) \
 	X(expression) \
 	X(rules) \
+	X(lark) \
 	X(stop) \
 	X(calls) \
 	X(heads) \

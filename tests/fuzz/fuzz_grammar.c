@@ -26,6 +26,7 @@ static void run(const uint8_t *p, size_t n, enum grammar_kind kind)
 	const char *text = (const char *)p;
 	struct machine *m = kind == GRAMMAR_REGEX  ? machine_of_regex(text, source, &err)
 	                    : kind == GRAMMAR_GBNF ? machine_of_gbnf(text, source, NULL, &err)
+	                    : kind == GRAMMAR_LARK ? machine_of_lark(text, source, &err)
 	                                           : machine_of_schema(text, source, true, &err);
 
 	if (m && end)
@@ -57,3 +58,4 @@ void fuzz_schema(const uint8_t *p, size_t n)
 }
 void fuzz_expression(const uint8_t *p, size_t n) { run(p, n, GRAMMAR_REGEX); }
 void fuzz_rules(const uint8_t *p, size_t n) { run(p, n, GRAMMAR_GBNF); }
+void fuzz_lark(const uint8_t *p, size_t n) { run(p, n, GRAMMAR_LARK); }

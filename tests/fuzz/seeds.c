@@ -370,6 +370,21 @@ static void give_rules(const struct sink *s)
 	give(s, deep, sizeof deep - 1);
 }
 
+static void give_lark(const struct sink *s)
+{
+	static const char sum
+		[] = "?start: sum // one\n?sum: sum (\"+\" | \"-\") t -> add | t\nt.2: NUMBER | \"(\" sum \")\"\n"
+		     "%import common (NUMBER, WS)\n%ignore WS\0(1 + 2.5)-3",
+	     words[] =
+		     "start: _list{A, \",\"} [\"x\"i]~1..2\n_list{x, d}: x (d x)*\nA: /[\\w-]{1,3}?b*?/s \"a\"..\"c\"\n"
+		     "%extend A: /(?:\\u00e9|[^]a-c\\d])+/i\0\303\251a,bc",
+	     lazy[] = "start: C+\nC: \"/*\" /(.|\\n)*?/ \"*/\" | /\".*?\"/\n%ignore /#[^\\n]*/\0/* a */\"b\"#";
+
+	give(s, sum, sizeof sum - 1);
+	give(s, words, sizeof words - 1);
+	give(s, lazy, sizeof lazy - 1);
+}
+
 static void give_stops(const struct sink *s)
 {
 	static const char one[] = "2ab\0aab and b", two[] = "7<|im_end|>\0\nUser:\0Hello <|im_<|im_end|>",
@@ -473,6 +488,7 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 	case FUZZ_schema: give_schemas(&s); break;
 	case FUZZ_expression: give_expressions(&s); break;
 	case FUZZ_rules: give_rules(&s); break;
+	case FUZZ_lark: give_lark(&s); break;
 	case FUZZ_stop: give_stops(&s); break;
 	case FUZZ_calls: fuzz_calls_seeds(take, user); break;
 	case FUZZ_heads: fuzz_heads_seeds(take, user); break;

@@ -244,6 +244,42 @@ static void stacks(void)
 	    "t?\n");
 }
 
+/* ---- Lark's */
+
+static void twins(const char *what)
+{
+	add("start: A0 A0\n");
+	for (unsigned i = 0; i < 60; i++)
+		add("A%u: A%u A%u\n", i, i + 1, i + 1);
+	add("A60: %s\n", what);
+}
+static void twins_of_letters(void) { twins("/\\w/"); }
+static void twins_of_few(void) { twins("/a*?b/"); }
+
+static void templates(void) { add("start: t{a, b}\nt{x, y}: t{y, x} | t{t{x, y}, t{y, x}} | x\na: \"a\"\nb: \"b\"\n"); }
+
+static void left(void)
+{
+	add("start: r0\n");
+	for (unsigned i = 0; i < 4000; i++)
+		add("r%u: r%u \"a\" | r%u? r%u \"b\" | \"c\"\n", i, i, (i + 1) % 4000, (i * 7 + 3) % 4000);
+}
+
+static void words(void)
+{
+	add("start: /");
+	add_times("(\\w|[^\\W\\d])?", 4000, "");
+	add("/i\n");
+}
+
+static void few(void) { add("start: /"), add_times("(a|b.{9})*?c.*?", 30, ""), add("d/s\n"); }
+
+static void ambiguous(void)
+{
+	add("start: start start start? | t start? t | /[a-z]/\nt: start t? | start t start | ");
+	add("\"x\"i\n%%ignore /[a-z ]/\n");
+}
+
 static const struct {
 	const char *name;
 	enum grammar_kind kind;
@@ -286,6 +322,13 @@ static const struct {
 	{ "nested counts", GRAMMAR_GBNF, nested_counts },
 	{ "5000 tokens", GRAMMAR_GBNF, tokens },
 	{ "stacks", GRAMMAR_GBNF, stacks },
+	{ "twins of letters", GRAMMAR_LARK, twins_of_letters },
+	{ "twins of few", GRAMMAR_LARK, twins_of_few },
+	{ "templates", GRAMMAR_LARK, templates },
+	{ "4000 left rules", GRAMMAR_LARK, left },
+	{ "words", GRAMMAR_LARK, words },
+	{ "few", GRAMMAR_LARK, few },
+	{ "ambiguous", GRAMMAR_LARK, ambiguous },
 };
 
 struct bomb bomb_make(size_t i)

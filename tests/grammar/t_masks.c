@@ -125,13 +125,20 @@ static const char *const sources[] = {
 	"([^\"\\\\\\x00-\\x1f] | \"\\\\\" [^\\x00-\\x1f])* \"\\\"\" ws\nws ::= | \" \" | \"\\n\" [ \\t]{0,3}",
 	/* Two stacks below, and behind both the same rule. */
 	"root ::= (x [,:] | y [}\\]])+\nx ::= (\"a\" | \"1\") w\ny ::= (\"b\" | \"e\") w\nw ::= [ 0-2]*",
+	"start: start \",\" v | v\nv: v \"[\" start \"]\" | NAME | /\\d+/ | \"(\" start \")\" | e v \":\"\ne: (\"-\" "
+	"e)?\n"
+	"NAME: /\".*?\"/ | /[a-z_]\\w*/\n%ignore \" \"\n%ignore \"\\n\"",
+	"{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"x-lark\":\"start: start \\\",\\\" a | "
+	"a\\n"
+	"a: /[abx1]{1,2}/ | \\\"[\\\" start \\\"]\\\"\"}},\"required\":[\"name\"]}",
 	"root ::= (\"ab\" | \"a\"){1,3} rest{2,}\nrest ::= [^a] | \"\u65e5\" \"x\"? | \"(\" rest+ \")\"",
 };
 
 static struct machine *machine_from(const char *source)
 {
 	struct error err = { 0 };
-	struct machine *m = *source == 'r'   ? machine_of_gbnf(source, strlen(source), NULL, &err)
+	struct machine *m = *source == 's'   ? machine_of_lark(source, strlen(source), &err)
+	                    : *source == 'r' ? machine_of_gbnf(source, strlen(source), NULL, &err)
 	                    : *source == '/' ? machine_of_regex(source + 1, strlen(source + 1), &err)
 	                                     : machine_of_schema(source, strlen(source), true, &err);
 

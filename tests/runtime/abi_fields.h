@@ -125,7 +125,7 @@ static const struct field answer_fields[] = {
 	{ AT(jit_answer_options, reserved), WHOLE, { 0 }, { -1, 1 } },
 };
 static const struct field grammar_fields[] = {
-	{ AT(jit_grammar_options, kind), WHOLE, { 0 }, { -1, 5, 0x100, 0x102 } },
+	{ AT(jit_grammar_options, kind), WHOLE, { 0 }, { -1, 6, 0x100, 0x102 } },
 	FREE(jit_grammar_options, behind_reasoning),
 	FREE(jit_grammar_options, text),
 	FREE(jit_grammar_options, n),

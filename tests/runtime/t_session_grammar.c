@@ -225,6 +225,25 @@ static void test_rules(void **state)
 	jit_session_close(s);
 }
 
+/* Of rules that can begin with themselves. */
+static void test_lark(void **state)
+{
+	static const char lark[] = "start: list\nlist: item | list \",\" item\nitem: /[a-c]{2}/\n";
+	jit_error err = { 0 };
+	size_t n;
+	jit_session *s = open_session(3, JIT_SPECULATE_AUTO);
+
+	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_LARK, lark, sizeof lark - 1, &err), JIT_OK);
+	char *text = write_text(s, &n);
+	for (size_t i = 0; text[i]; i++)
+		assert_non_null(strchr(i % 3 == 2 ? "," : "abc", text[i]));
+	assert_true(n == MOST || strlen(text) % 3 == 2);
+	free(text);
+	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_LARK, "start: a", 8, &err), JIT_ERROR_ARGUMENT);
+	assert_string_equal(err.message, "the grammar, line 1, column 8: this name is used and stands nowhere");
+	jit_session_close(s);
+}
+
 /* Three tokens that are not the control token, then it, twice: with draft tokens and without, the same. */
 static void test_tokens(void **state)
 {
@@ -373,8 +392,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_right),      cmocka_unit_test(test_rewind), cmocka_unit_test(test_logits),
-		cmocka_unit_test(test_expression), cmocka_unit_test(test_rules),  cmocka_unit_test(test_forced),
-		cmocka_unit_test(test_tokens),     cmocka_unit_test(test_marks),  cmocka_unit_test(test_refusals)
+		cmocka_unit_test(test_expression), cmocka_unit_test(test_lark),   cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_forced),     cmocka_unit_test(test_tokens), cmocka_unit_test(test_marks),
+		cmocka_unit_test(test_refusals)
 	};
 
 	return cmocka_run_group_tests(tests, open_model, close_model);

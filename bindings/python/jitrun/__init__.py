@@ -15,6 +15,7 @@ from .chat import CHATML, ChatStream, Event, Prompt, Reader, Reply, ToolCall
 from .errors import (ArgumentError, Cancelled, ClosedError, ContextError, DeviceError, FileError, FormatError,
                      JitrunError, OutOfMemoryError, StalledError, UnsupportedError)
 from .generation import Generation, TokenLogprob, Usage
+from .grammar import Lark
 from .model import Device, Metadata, Model, ModelInfo, Scores, Token, devices
 from .sampling import PARAMETERS as SAMPLING_PARAMETERS
 from .session import Logprob, Session
@@ -23,7 +24,7 @@ __version__: str = _lib.version
 
 __all__ = [
     "ArgumentError", "Batch", "CHATML", "Cancelled", "ChatStream", "ClosedError", "Completion", "ContextError",
-    "Device", "DeviceError", "Event", "FileError", "FormatError", "Generation", "JitrunError", "Logprob", "Metadata",
+    "Device", "DeviceError", "Event", "FileError", "FormatError", "Generation", "JitrunError", "Lark", "Logprob", "Metadata",
     "Model", "ModelInfo", "OutOfMemoryError", "Prompt", "Reader", "Reply", "SAMPLING_PARAMETERS", "Scores", "Session",
     "StalledError", "Token", "TokenLogprob", "ToolCall", "UnsupportedError", "Usage", "devices",
 ]

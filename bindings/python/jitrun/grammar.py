@@ -11,6 +11,10 @@ from ._library import lib
 Schema = Union[Mapping[str, Any], str, bool, type]
 
 
+class Lark(str):
+    """Rules as Lark writes them, which begin with `start`, where `grammar` is expected: grammar=Lark("start: ...")."""
+
+
 class Before(NamedTuple):
     """What may stand before the grammar's part of a text: reasoning, as the prompt and the template say, and an opening.
     """
@@ -67,7 +71,8 @@ def make(schema: Optional[Schema], regex: Optional[str], grammar: Optional[str])
         raise TypeError(f"{' and '.join(given)} are given, expected one of them")
     if schema is not None:
         return of_schema(schema)
-    text, kind = (regex, "JIT_GRAMMAR_REGEX") if regex is not None else (grammar, "JIT_GRAMMAR_GBNF")
+    rules = "JIT_GRAMMAR_LARK" if isinstance(grammar, Lark) else "JIT_GRAMMAR_GBNF"
+    text, kind = (regex, "JIT_GRAMMAR_REGEX") if regex is not None else (grammar, rules)
     if text is None:
         return None
     if not isinstance(text, str):

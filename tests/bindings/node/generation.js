@@ -79,6 +79,7 @@ test('sampling, seeds, stop texts and grammars', async () => {
   const held = { sampling: greedy, maxTokens: 24, stop: `${whole.slice(-3)}?` };
   assert.strictEqual(await batch.generate(PROMPT, held).read(), whole);
   assert.match(await run(greedy, { grammar: { regex: '(red|blue) [0-9]{2}' } }), /^(red|blue) [0-9]{2}$/);
+  assert.match(await run(greedy, { grammar: { lark: 'start: "red" /[0-9]{2}/\n%ignore " "' } }), /^ *red *[0-9]{2} *$/);
   const schema = { type: 'object', properties: { on: { type: 'boolean' } }, required: ['on'] };
   const value = JSON.parse(await run(greedy, { grammar: { schema }, maxTokens: 100 }));
   assert.strictEqual(typeof value.on, 'boolean');

@@ -172,7 +172,7 @@ test('wrong values for what models open', async () => {
   await eachValue('chat', 'any', (v) => model.chat(v, { ...few, session, template }));
   await eachMember('chat', { ...chatting, session: objects, sampling: objects },
                    (o) => model.chat(messages, { session: { context: 64, threads: 1 }, ...few, template, ...o }));
-  const grammars = { schema: 'any', openSchema: 'any', regex: 'any', gbnf: [], forced: [] };
+  const grammars = { schema: 'any', openSchema: 'any', regex: 'any', gbnf: [], lark: 7, forced: [] };
   await eachMember('grammar', grammars, (grammar) => model.generate(PROMPT, { ...few, session, grammar }));
   await eachValue('generate options', 'any', (v) => model.generate([], v));
   await eachValue('chat options', 'any', (v) => model.chat([], v));

@@ -63,6 +63,7 @@ async function sessions(model: Model, signal: AbortSignal): Promise<void> {
   session.setPromptFn(null);
   await session.setGrammar({ openSchema: { type: "object" } });
   await session.setGrammar({ gbnf: "root ::= \"a\"" });
+  await session.setGrammar({ lark: "start: \"a\"" });
   await session.setGrammar({ regex: "a" }, { prompt: "a", tools: "[]", template: "b" });
   await session.setGrammar(null);
   const fork: Session = await session.fork({ context: 512 });

@@ -95,6 +95,8 @@ class Texts(unittest.TestCase):
             self.assertIn(value["b"], "xy")
         self.assertRegex(model.generate("In ", regex="[0-9]{4}-[a-c]", max_tokens=40, seed=1).text, "^[0-9]{4}-[a-c]$")
         self.assertIn(model.generate("In ", grammar='root ::= "yes" | "no"', max_tokens=40, seed=1).text, ("yes", "no"))
+        rules = jitrun.Lark('start: "yes" | "no"')
+        self.assertIn(model.generate("In ", grammar=rules, max_tokens=40, seed=1).text, ("yes", "no"))
         with self.assertRaisesRegex(ValueError, "cut off"):
             model.generate("It is ", schema=schema, max_tokens=2, seed=1).parsed
         with self.assertRaisesRegex(ValueError, "without a schema"):

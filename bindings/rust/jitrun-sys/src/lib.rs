@@ -116,6 +116,8 @@ pub const JIT_GRAMMAR_REGEX: c_int = 2;
 pub const JIT_GRAMMAR_GBNF: c_int = 3;
 /// `JIT_GRAMMAR_CALL`.
 pub const JIT_GRAMMAR_CALL: c_int = 4;
+/// `JIT_GRAMMAR_LARK`.
+pub const JIT_GRAMMAR_LARK: c_int = 5;
 
 /// `JIT_GRAMMAR_ADDITIONAL`.
 pub const JIT_GRAMMAR_ADDITIONAL: c_int = 256;

@@ -59,6 +59,8 @@ pub enum Grammar<'a> {
     Regex(&'a str),
     /// A text of a grammar of rules, which begins with `root`.
     Gbnf(&'a str),
+    /// A text of a grammar of rules as Lark writes them, which begins with `start`.
+    Lark(&'a str),
 }
 
 impl<'a> Grammar<'a> {
@@ -70,6 +72,7 @@ impl<'a> Grammar<'a> {
             }
             Grammar::Regex(text) => (sys::JIT_GRAMMAR_REGEX, text.as_bytes()),
             Grammar::Gbnf(text) => (sys::JIT_GRAMMAR_GBNF, text.as_bytes()),
+            Grammar::Lark(text) => (sys::JIT_GRAMMAR_LARK, text.as_bytes()),
         }
     }
 }

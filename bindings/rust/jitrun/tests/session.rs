@@ -318,6 +318,8 @@ fn stop_texts_grammars_and_files() {
     }
     assert!(session.set_grammar(Some(Grammar::JsonSchema("{"))).is_err());
     assert!(session.set_grammar(Some(Grammar::Gbnf("nothing"))).is_err());
+    session.set_grammar(Some(Grammar::Lark("start: start \"b\" | \"a\""))).unwrap();
+    assert!(session.set_grammar(Some(Grammar::Lark("root ::= \"a\""))).is_err());
     session.set_grammar(None).unwrap();
 }
 
