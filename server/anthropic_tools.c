@@ -9,6 +9,7 @@
 #include "loaders/json_read.h"
 #include "loaders/json_write.h"
 #include "server/fields.h"
+#include "server/tool_notes.h"
 
 #define TEXT "{\"type\":\"string\"}"
 #define WHOLE "{\"type\":\"integer\"}"
@@ -142,9 +143,10 @@ static void leave_out(json_t *warnings, size_t number, const char *type)
 		json_add(warnings, json_text(text, strlen(text)));
 }
 
-static json_t *wrap(const json_t *tool, const json_t *name, json_t *description, json_t *schema)
+static json_t *wrap(const json_t *tool, size_t number, const json_t *name, json_t *description, json_t *schema)
 {
 	json_t *o = json_object(), *function = json_object(), *strict = field_value(tool, "strict");
+	char place[80];
 
 	json_put(function, "name", json_incref((json_t *)(uintptr_t)name));
 	if (description)
@@ -154,6 +156,9 @@ static json_t *wrap(const json_t *tool, const json_t *name, json_t *description,
 		json_put(function, "strict", json_incref(strict));
 	json_put(o, "type", json_string("function"));
 	json_put(o, "function", function);
+	snprintf(place, sizeof place, field_value(tool, "input_schema") ? "tools[%zu].input_schema" : "tools[%zu]",
+	         number);
+	tool_note(o, place, false);
 	return o;
 }
 
@@ -187,8 +192,8 @@ static void add_tool(json_t *list, const json_t *tool, size_t number, json_t *wa
 		json_t *own = name ? json_incref(name) : json_string(t->name), *says = describe(t, tool, number, r);
 		if (!json_is_string(own) || strcmp(json_string_value(own), t->name) != 0)
 			refuse(r, 400, "tools", "tools[%zu] is of type %.60s, whose name is %s", number, type, t->name);
-		json_add(list,
-		         wrap(tool, own, says, json_read(t->schema, strlen(t->schema), UINT64_MAX, t->name, NULL)));
+		json_add(list, wrap(tool, number, own, says,
+		                    json_read(t->schema, strlen(t->schema), UINT64_MAX, t->name, NULL)));
 		json_decref(own);
 	} else if (type && !schema && is_hosted(type)) {
 		leave_out(warnings, number, type);
@@ -200,7 +205,8 @@ static void add_tool(json_t *list, const json_t *tool, size_t number, json_t *wa
 	} else if (!json_is_string(name)) {
 		refuse(r, 400, "tools", "tools[%zu] has no text as its name", number);
 	} else {
-		json_add(list, wrap(tool, name, description ? json_incref(description) : NULL, json_incref(schema)));
+		json_add(list,
+		         wrap(tool, number, name, description ? json_incref(description) : NULL, json_incref(schema)));
 	}
 }
 

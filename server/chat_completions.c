@@ -35,7 +35,7 @@ static bool is_none(const json_t *choice)
 }
 
 /* The task takes over the conversation's tokens, the reply its text. */
-static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct task *t,
+static bool begin(struct exchange *x, const json_t *body, json_t *warnings, const struct served *m, struct task *t,
                   struct conversation *c)
 {
 	const char *format = NULL;
@@ -51,6 +51,8 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 	struct openai_reply *o = openai_reply_open(x, m, &t, 1, body, true);
 	if (!o)
 		return false;
+	o->functions = json_incref(field_value(body, "tools"));
+	o->warnings = json_incref(warnings);
 	o->parse_reasoning = format ? strcmp(format, "none") != 0 : !m->keeps_reasoning;
 	o->tools = tools_form_in(m->tools, field_value(body, "tools") && !is_none(field_value(body, "tool_choice")));
 	o->in_call = forced;
@@ -67,14 +69,14 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 
 bool answer_chat_tokens(struct exchange *x)
 {
-	json_t *body = request_read(x->body.p, x->body.n, REQUEST_CHAT, &x->refusal), *o = NULL;
+	json_t *body = request_read(x->body.p, x->body.n, REQUEST_CHAT, &x->refusal), *o = NULL, *warnings = NULL;
 	const char *name = NULL;
 	struct conversation c = { 0 };
 	const struct served *m = body && field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
 
-	if (m && talk_bring_to_form(body, "messages", &x->refusal) &&
-	    conversation_read(&c, body, m, x->now, &x->refusal))
+	if (m && talk_read_chat(body, &warnings, &x->refusal) && conversation_read(&c, body, m, x->now, &x->refusal))
 		o = json_pack("{s:I}", "input_tokens", (json_int_t)c.n_ids);
+	json_decref(warnings);
 	conversation_free(&c);
 	json_decref(body);
 	return o && exchange_json(x, json_write(o));
@@ -82,7 +84,7 @@ bool answer_chat_tokens(struct exchange *x)
 
 bool answer_chat(struct exchange *x)
 {
-	json_t *body = request_read(x->body.p, x->body.n, REQUEST_CHAT, &x->refusal);
+	json_t *body = request_read(x->body.p, x->body.n, REQUEST_CHAT, &x->refusal), *warnings = NULL;
 	const char *name = NULL;
 	struct conversation c = { 0 };
 	struct task *t = NULL;
@@ -91,17 +93,18 @@ bool answer_chat(struct exchange *x)
 		return false;
 	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
 	const bool old = old_functions_are_in(body);
-	bool ok = m && talk_bring_to_form(body, "messages", &x->refusal) &&
+	bool ok = m && talk_read_chat(body, &warnings, &x->refusal) &&
 	          conversation_read(&c, body, m, x->now, &x->refusal);
 	if (ok) {
 		t = task_open(m);
 		if (t)
 			t->old_functions = old;
-		ok = t ? begin(x, body, m, t, &c)
+		ok = t ? begin(x, body, warnings, m, t, &c)
 		       : refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
 	}
 	task_release(t);
 	conversation_free(&c);
+	json_decref(warnings);
 	json_decref(body);
 	return ok;
 }

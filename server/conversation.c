@@ -11,6 +11,7 @@
 #include "loaders/json_write.h"
 #include "server/fields.h"
 #include "server/history.h"
+#include "server/tool_notes.h"
 
 /* For models without a template of their own; most of those trained for conversations since 2023 know this form. */
 static const char usual_template[] =
@@ -220,9 +221,9 @@ static json_t *variables_of(const json_t *body, const struct served *m, int64_t 
 		json_put(o, "enable_thinking", json_boolean(strcmp(effort, "none") != 0));
 	}
 	if (m->tools == TOOLS_FUNCTOOLS) {
-		char *tools = json_array_size(field_value(body, "tools"))
-		                      ? json_spell(field_value(body, "tools"), JSON_INDENT(2))
-		                      : strdup("");
+		json_t *shown = tools_shown(field_value(body, "tools"));
+		char *tools = json_array_size(shown) ? json_spell(shown, JSON_INDENT(2)) : strdup("");
+		json_decref(shown);
 		json_put(o, "functions", tools ? json_string(tools) : NULL);
 		free(tools);
 	}
@@ -349,7 +350,7 @@ static struct think_before before_of(const struct conversation *c, const json_t 
 static bool make(struct conversation *c, json_t *messages, const json_t *body, struct ending *e, const struct served *m,
                  int64_t now, struct refusal *r)
 {
-	json_t *variables = variables_of(body, m, now, r), *tools = tools_of(body, r);
+	json_t *variables = variables_of(body, m, now, r), *tools = tools_shown(tools_of(body, r));
 	char *more = json_write(json_incref(variables));
 	jit_chat_options o =
 		JIT_CHAT_OPTIONS(.has_now = 1, .now = now, .variables = more, .no_generation_prompt = !e->generation);
@@ -361,6 +362,7 @@ static bool make(struct conversation *c, json_t *messages, const json_t *body, s
 	          (!e->beginning || append(c, e->beginning, false, m, r));
 	if (ok)
 		c->before = before_of(c, variables, e, m);
+	json_decref(tools);
 	json_decref(variables);
 	free(more);
 	return ok;

@@ -7,6 +7,7 @@
 #include "loaders/json_read.h"
 #include "server/fields.h"
 #include "loaders/json_write.h"
+#include "server/tool_notes.h"
 
 bool old_functions_are_in(const json_t *body)
 {
@@ -16,6 +17,7 @@ bool old_functions_are_in(const json_t *body)
 static bool take_functions(json_t *body, struct refusal *r)
 {
 	json_t *functions = field_array(body, "functions", r), *tools, *function;
+	char place[80];
 	size_t i;
 
 	if (r->status)
@@ -37,6 +39,8 @@ static bool take_functions(json_t *body, struct refusal *r)
 		tool = json_object();
 		json_put(tool, "type", json_string("function"));
 		json_put(tool, "function", json_incref(function));
+		snprintf(place, sizeof place, "functions[%zu].parameters", i);
+		tool_note(tool, place, false);
 		json_add(tools, tool);
 	}
 	json_put(body, "tools", tools);

@@ -14,7 +14,7 @@
 
 /* ---- chunks */
 
-static json_t *head(const struct openai_reply *o, bool chunk)
+static json_t *head(struct openai_reply *o, bool chunk)
 {
 	json_t *j = json_object();
 	const char *object = o->chat ? (chunk ? "chat.completion.chunk" : "chat.completion") : "text_completion";
@@ -24,6 +24,9 @@ static json_t *head(const struct openai_reply *o, bool chunk)
 	json_put(j, "created", json_integer(o->created));
 	json_put(j, "model", json_text(o->name, strlen(o->name)));
 	json_put(j, "system_fingerprint", json_string(openai_fingerprint()));
+	if (o->warnings)
+		json_put(j, "warnings", o->warnings);
+	o->warnings = NULL;
 	return j;
 }
 
@@ -355,6 +358,8 @@ static void close_reply(struct reply *r)
 		openai_choice_free(&o->choice[i]);
 	free(o->choice);
 	free(o->prompt);
+	json_decref(o->functions);
+	json_decref(o->warnings);
 	for (unsigned i = 0; o->echo && i < o->n_tasks; i++) {
 		free(o->echo[i].text);
 		json_decref(o->echo[i].logprobs);

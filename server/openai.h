@@ -46,6 +46,8 @@ struct openai_reply {
 	bool verbose;          /* a whole answer also says how it was generated */
 	enum tools_form tools; /* TOOLS_NONE: the request has none */
 	bool in_call;          /* the prompt has opened a call */
+	json_t *functions;     /* of the request, with their notes (tool_notes.h); NULL */
+	json_t *warnings;      /* to be told once; NULL */
 	char *prompt;          /* its end: whether it opens the model's reasoning */
 	size_t n_prompt;
 	json_t **prompt_logprobs; /* n_tasks: as vLLM tells them of the prompts; NULL: not wanted */

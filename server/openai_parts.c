@@ -6,6 +6,7 @@
 #include "base/math_host.h"
 #include "loaders/json_write.h"
 #include "server/openai.h"
+#include "server/tool_notes.h"
 
 const char *openai_fingerprint(void)
 {
@@ -32,19 +33,24 @@ const char *openai_finish(const struct openai_reply *o, const struct openai_choi
 	return c->tools.found.whole ? called : "stop";
 }
 
-/* A call, or the beginning of one, with n bytes of its arguments. */
-static json_t *call_json(const struct openai_reply *o, unsigned choice, size_t number, size_t n)
+/* A call, or the beginning of one, with n bytes of its arguments; of one whose argument is a text, that text. */
+static json_t *call_json(const struct openai_reply *o, unsigned choice, size_t number, size_t n, bool begins)
 {
 	const struct tool_call *c = &o->choice[choice].tools.found.call[number];
 	json_t *call = json_object(), *function = json_object();
 	char id[80];
 
+	const bool custom = tool_is_custom(o->functions, c->name);
+
 	snprintf(id, sizeof id, "call_%s_%u_%zu", o->id + strlen("chatcmpl-"), choice, number);
 	json_put(call, "id", json_string(id));
-	json_put(call, "type", json_string("function"));
+	json_put(call, "type", json_string(custom ? "custom" : "function"));
 	json_put(function, "name", json_text(c->name, strlen(c->name)));
-	json_put(function, "arguments", json_text(c->arguments.p, n));
-	json_put(call, "function", function);
+	if (custom)
+		json_put(function, "input", begins ? json_string("") : tool_input(c->arguments.p, n, c->whole));
+	else
+		json_put(function, "arguments", json_text(c->arguments.p, n));
+	json_put(call, custom ? "custom" : "function", function);
 	return call;
 }
 
@@ -54,7 +60,7 @@ json_t *openai_calls(const struct openai_reply *o, unsigned choice)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < t->n && (i == 0 || !o->tasks[0]->one_call); i++)
-		json_add(list, call_json(o, choice, i, t->call[i].arguments.n));
+		json_add(list, call_json(o, choice, i, t->call[i].arguments.n, false));
 	return list;
 }
 
@@ -71,7 +77,12 @@ json_t *openai_call_deltas(const struct openai_reply *o, unsigned choice)
 		const struct tool_call *c = e->kind == TOOL_TEXT ? NULL : &t->call[e->call];
 		bool again = e->kind == TOOL_PIECE && begun && t->event[i - 1].call == e->call;
 		if (e->kind == TOOL_BEGINS) {
-			call = call_json(o, choice, e->call, c->arguments.n);
+			call = call_json(o, choice, e->call, c->arguments.n, true);
+		} else if (c && tool_is_custom(o->functions, c->name)) { /* its text is known when it is whole */
+			if (e->kind != TOOL_ENDS)
+				continue;
+			call = json_pack("{s:{s:o}}", "custom", "input",
+			                 tool_input(c->arguments.p, c->arguments.n, c->whole));
 		} else if (e->kind == TOOL_PIECE && !again) {
 			call = json_object();
 			json_put(call, "function",

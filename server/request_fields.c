@@ -6,6 +6,7 @@
 
 #include "loaders/json_read.h"
 #include "server/fields.h"
+#include "server/tool_notes.h"
 
 #define CHAT REQUEST_CHAT
 #define TEXT REQUEST_TEXT
@@ -124,6 +125,7 @@ bool request_take(json_t *o, enum request_kind kind, struct refusal *r)
 	json_t *v;
 	void *next;
 
+	tool_notes_remove(o);
 	json_object_foreach_safe(o, next, name, v)
 	{
 		if (field_value(o, name) && !may_be(kind, name, v, r))

@@ -8,7 +8,9 @@
 
 #include "loaders/json_read.h"
 #include "loaders/json_write.h"
+#include "server/custom_tools.h"
 #include "server/fields.h"
+#include "server/tool_notes.h"
 
 /* Tools with a type of their own, whose form their makers say. */
 static const struct typed {
@@ -71,151 +73,101 @@ static bool join(char out[200], const char *space, const char *name)
 
 /* ---- tools into functions */
 
-static json_t *wrap(const char *name, const char *description, json_t *parameters)
-{
-	json_t *function = json_object(), *o = json_object();
-
-	json_put(function, "name", json_text(name, strlen(name)));
-	if (description && *description)
-		json_put(function, "description", json_text(description, strlen(description)));
-	if (parameters)
-		json_put(function, "parameters", parameters);
-	json_put(o, "type", json_string("function"));
-	json_put(o, "function", function);
-	return o;
-}
-
-/* A field in it has a value of another kind. */
-static bool refuse_tool(struct refusal *r, size_t number)
-{
-	char outer[40];
-
-	snprintf(outer, sizeof outer, "tools[%zu]", number);
-	refuse_within(r, outer);
-	snprintf(r->param, sizeof r->param, "tools");
-	return false;
-}
-
-/* Its input is one text; what form that has is told to the model, and held where a call is forced and it is a regular
- * expression. */
-static json_t *custom(const json_t *tool, const char *name, size_t number, json_t *warnings, struct refusal *r)
-{
-	const json_t *format = field_object(tool, "format", r);
-	const char *type = text_of(format, "type"), *syntax = text_of(format, "syntax"),
-		   *definition = text_of(format, "definition"), *about = text_of(tool, "description");
-	json_t *input = json_pack("{s:s}", "type", "string");
-	char text[160];
-
-	if (r->status)
-		refuse_tool(r, number);
-	if (format && !r->status && (!type || (strcmp(type, "text") != 0 && strcmp(type, "grammar") != 0)))
-		refuse(r, 400, "tools", "tools[%zu].format is of type %.60s, expected text or grammar", number,
-		       type ? type : "none");
-	const bool rules = type && strcmp(type, "grammar") == 0;
-	if (rules && (!definition || !syntax || (strcmp(syntax, "lark") != 0 && strcmp(syntax, "regex") != 0)))
-		refuse(r, 400, "tools",
-		       "tools[%zu].format is a grammar without a definition, or its syntax is neither lark nor regex",
-		       number);
-	if (!r->status && rules) {
-		json_t *whole =
-			json_sprintf("%s\n\nThe input keeps to this %s:\n%s", about ? about : "",
-		                     strcmp(syntax, "lark") == 0 ? "grammar in Lark's form" : "regular expression",
-		                     definition);
-		json_put(input, "description", json_string("text"));
-		if (strcmp(syntax, "regex") == 0)
-			json_put(input, "pattern", json_sprintf("^(?:%s)$", definition));
-		snprintf(text, sizeof text, "tools[%zu].format is told to the model, which may not keep to it", number);
-		if (warnings && strcmp(syntax, "lark") == 0)
-			json_add(warnings, json_string(text));
-		json_t *o = wrap(name, json_string_value(whole),
-		                 json_pack("{s:s, s:{s:o}, s:[s], s:b}", "type", "object", "properties", "input", input,
-		                           "required", "input", "additionalProperties", 0));
-		json_decref(whole);
-		return o;
-	}
-	return wrap(name, about,
-	            json_pack("{s:s, s:{s:o}, s:[s], s:b}", "type", "object", "properties", "input", input, "required",
-	                      "input", "additionalProperties", 0));
-}
-
-static json_t *function(const json_t *tool, const char *name)
+static json_t *function(const struct tool_reading *a, const json_t *tool, const char *name)
 {
 	static const char *const same[] = { "parameters", "strict" };
-	json_t *o = wrap(name, text_of(tool, "description"), NULL), *v;
+	json_t *o = tool_function(name, text_of(tool, "description"), NULL), *v;
+	char place[80];
 
 	for (size_t k = 0; k < 2; k++)
 		if ((v = field_value(tool, same[k])))
 			json_put(json_object_get(o, "function"), same[k], json_incref(v));
+	snprintf(place, sizeof place, "%s.parameters", a->at);
+	tool_note(o, place, false);
 	return o;
 }
 
-static void leave_out(json_t *warnings, size_t number, const char *type)
+static json_t *typed_tool(const struct tool_reading *a, const struct typed *t)
 {
-	char text[160];
+	json_t *o = tool_function(t->type, t->description,
+	                          json_read(t->schema, strlen(t->schema), UINT64_MAX, t->type, NULL));
 
-	snprintf(text, sizeof text, "tools[%zu] of type %.60s was left out: nothing here runs it", number, type);
-	if (warnings)
-		json_add(warnings, json_text(text, strlen(text)));
+	tool_note(o, a->at, false);
+	return o;
 }
 
-static bool add_tool(json_t *list, const json_t *tool, size_t number, const char *space, json_t *warnings,
-                     struct refusal *r);
+static bool add_tool(struct tool_reading *a, json_t *list, const json_t *tool, const char *space);
 
-static bool add_namespace(json_t *list, const json_t *tool, size_t number, json_t *warnings, struct refusal *r)
+static bool add_namespace(struct tool_reading *a, json_t *list, const json_t *tool)
 {
+	struct refusal *r = a->r;
 	json_t *tools = field_array(tool, "tools", r), *one;
+	char own[sizeof a->at];
 	size_t i;
 
-	if (r->status)
-		return refuse_tool(r, number);
+	snprintf(own, sizeof own, "%s", a->at);
+	if (r->status) {
+		refuse_within(r, own);
+		snprintf(r->param, sizeof r->param, "tools");
+		return false;
+	}
 	if (!json_is_string(json_object_get(tool, "name")))
-		refuse(r, 400, "tools", "tools[%zu] has no text as its name", number);
-	json_array_foreach(tools, i, one) if (!add_tool(list, one, number, text_of(tool, "name"), warnings, r)) break;
+		refuse(r, 400, "tools", "%s has no text as its name", own);
+	json_array_foreach(tools, i, one)
+	{
+		snprintf(a->at, sizeof a->at, "%.25s.tools[%zu]", own, i);
+		if (r->status || !add_tool(a, list, one, text_of(tool, "name")))
+			break;
+	}
 	return r->status == 0;
 }
 
 /* space: the name of the namespace that it is in; NULL: of none. */
-static bool add_tool(json_t *list, const json_t *tool, size_t number, const char *space, json_t *warnings,
-                     struct refusal *r)
+static bool add_tool(struct tool_reading *a, json_t *list, const json_t *tool, const char *space)
 {
+	struct refusal *r = a->r;
 	const char *type = text_of(tool, "type"), *own = text_of(tool, "name");
 	const struct typed *t = typed_of(type);
 	char name[200];
 
 	if (!json_is_object(tool))
-		return refuse(r, 400, "tools", "tools[%zu] is %s, expected an object", number, json_kind(tool));
+		return refuse(r, 400, "tools", "%s is %s, expected an object", a->at, json_kind(tool));
 	if (!type)
-		return refuse(r, 400, "tools", "tools[%zu].type is %s, expected a text", number,
+		return refuse(r, 400, "tools", "%s.type is %s, expected a text", a->at,
 		              json_object_get(tool, "type") ? json_kind(json_object_get(tool, "type")) : "missing");
 	if (!space && strcmp(type, "namespace") == 0)
-		return add_namespace(list, tool, number, warnings, r);
+		return add_namespace(a, list, tool);
 	if (response_tools_are_hosted(type)) {
-		leave_out(warnings, number, type);
+		tool_warn(a, json_sprintf("%s of type %.60s was left out: nothing here runs it", a->at, type));
 		return true;
 	}
 	if (t) {
-		json_add(list, wrap(t->type, t->description,
-		                    json_read(t->schema, strlen(t->schema), UINT64_MAX, t->type, NULL)));
+		json_add(list, typed_tool(a, t));
 		return true;
 	}
 	if (strcmp(type, "function") != 0 && strcmp(type, "custom") != 0)
-		return refuse(
-			r, 400, "tools",
-			"tools[%zu] is of type %.60s, expected function, custom, namespace, shell, local_shell or "
-			"apply_patch",
-			number, type);
+		return refuse(r, 400, "tools",
+		              "%s is of type %.60s, expected function, custom, namespace, shell, local_shell or "
+		              "apply_patch",
+		              a->at, type);
 	if (!own || !join(name, space, own))
-		return refuse(r, 400, "tools", "tools[%zu] has no text of at most 190 bytes as its name", number);
-	json_add(list, type[0] == 'f' ? function(tool, name) : custom(tool, name, number, warnings, r));
+		return refuse(r, 400, "tools", "%s has no text of at most 190 bytes as its name", a->at);
+	json_add(list, type[0] == 'f' ? function(a, tool, name) : custom_tool(a, tool, name, false));
 	return r->status == 0;
 }
 
-json_t *response_tools_functions(const json_t *tools, json_t *warnings, struct refusal *r)
+json_t *response_tools_functions(const json_t *body, json_t *warnings, struct refusal *r)
 {
+	struct tool_reading a = tool_reading(body, warnings, r);
 	json_t *list = json_array(), *tool;
 	size_t i;
 
-	json_array_foreach(tools, i, tool) if (!add_tool(list, tool, i, NULL, warnings, r)) break;
+	json_array_foreach(field_value(body, "tools"), i, tool)
+	{
+		snprintf(a.at, sizeof a.at, "tools[%zu]", i);
+		if (!add_tool(&a, list, tool, NULL))
+			break;
+	}
 	if (!r->status)
 		return list;
 	json_decref(list);
@@ -280,11 +232,9 @@ enum response_call response_tools_call(const json_t *tools, const char *name, co
 		json_put(item, "type", json_string(t->call));
 		json_put(item, t->member, member);
 	} else if (type && strcmp(type, "custom") == 0) {
-		const json_t *input = json_object_get(given, "input");
 		json_put(item, "type", json_string("custom_tool_call"));
 		json_put(item, "name", json_text(own, strlen(own)));
-		json_put(item, "input",
-		         json_is_string(input) ? json_incref((json_t *)(uintptr_t)input) : json_text(arguments, n));
+		json_put(item, "input", tool_input(arguments, n, whole));
 	} else {
 		json_put(item, "type", json_string("function_call"));
 		json_put(item, "name", json_text(own, strlen(own)));

@@ -14,9 +14,9 @@
 
 /* Whether another server runs tools of that type: nothing here does. */
 bool response_tools_are_hosted(const char *type);
-/* The functions that the tools are: an array. Sentences about what was left out are added to warnings, which may be
- * NULL. NULL: refused. */
-json_t *response_tools_functions(const json_t *tools, json_t *warnings, struct refusal *r);
+/* The functions that the tools of a request are: an array. Sentences about what was left out are added to warnings,
+ * which may be NULL. NULL: refused. */
+json_t *response_tools_functions(const json_t *body, json_t *warnings, struct refusal *r);
 
 enum response_call { CALL_FUNCTION, CALL_CUSTOM, CALL_TYPED };
 /* What a call of the function of that name is to the client, with n bytes of arguments that are whole or not: members

@@ -425,7 +425,6 @@ static bool begin(struct exchange *x, const json_t *given, json_t *items, const 
 		return false;
 	if (t->grammar_field && strcmp(t->grammar_field, "response_format") == 0)
 		t->grammar_field = "text.format";
-	t->n_grammar_tools = 0; /* places in a list that the client has not seen */
 	struct responses_reply *o = open_reply(m, t, given);
 	if (!o)
 		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");

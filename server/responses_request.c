@@ -195,7 +195,7 @@ json_t *responses_warnings(const json_t *body)
 	struct refusal ignored = { 0 };
 	json_t *list = json_array();
 
-	json_decref(response_tools_functions(field_value(body, "tools"), list, &ignored));
+	json_decref(response_tools_functions(body, list, &ignored));
 	return list;
 }
 
@@ -262,7 +262,7 @@ json_t *responses_to_chat(const json_t *body, const json_t *items, struct refusa
 		if (format)
 			json_put(o, "response_format", json_incref(format));
 		if (tools) {
-			json_t *list = response_tools_functions(tools, NULL, r);
+			json_t *list = response_tools_functions(body, NULL, r);
 			if (json_array_size(list) == 0)
 				json_object_del(o, "tools");
 			else

@@ -6,8 +6,10 @@
 
 #include "loaders/json_read.h"
 #include "loaders/json_write.h"
+#include "server/custom_tools.h"
 #include "server/fields.h"
 #include "server/old_functions.h"
+#include "server/tool_notes.h"
 
 bool talk_refuse_tool(size_t number, const char *type, struct refusal *r)
 {
@@ -16,10 +18,11 @@ bool talk_refuse_tool(size_t number, const char *type, struct refusal *r)
 	              number, type);
 }
 
-/* The model is told of functions alone; what it never hears of it cannot call. */
+/* The model is told of functions alone; what it never hears of it cannot call. What came as a function is noted. */
 static bool has_functions(const json_t *body, struct refusal *r)
 {
 	json_t *tools = field_array(body, "tools", r), *tool;
+	char place[80];
 	size_t i;
 
 	json_array_foreach(tools, i, tool)
@@ -31,6 +34,10 @@ static bool has_functions(const json_t *body, struct refusal *r)
 			return refuse(r, 400, "tools", "tools[%zu].type is %s, expected a text", i, json_kind(type));
 		if (type && strcmp(json_string_value(type), "function") != 0)
 			return talk_refuse_tool(i, json_string_value(type), r);
+		if (!tool_place(tool)) {
+			snprintf(place, sizeof place, "tools[%zu].function.parameters", i);
+			tool_note(tool, place, false);
+		}
 	}
 	return r->status == 0;
 }
@@ -144,6 +151,18 @@ bool talk_bring_to_form(json_t *body, const char *conversation, struct refusal *
 	json_put(variables, "enable_thinking", json_boolean(thinks));
 	json_put(body, "chat_template_kwargs", variables);
 	return true;
+}
+
+bool talk_read_chat(json_t *body, json_t **warnings, struct refusal *r)
+{
+	*warnings = json_array();
+	const bool ok = custom_tools_take(body, *warnings, r) && talk_bring_to_form(body, "messages", r);
+
+	if (ok && json_array_size(*warnings))
+		return true;
+	json_decref(*warnings);
+	*warnings = NULL;
+	return ok;
 }
 
 bool talk_read_calls(struct task *t, const json_t *body, struct refusal *r)

@@ -16,6 +16,9 @@
  * are functions, and the texts of calls' arguments are whole. conversation: the name of the field that has them. False:
  * refused. */
 bool talk_bring_to_form(json_t *body, const char *conversation, struct refusal *r);
+/* The same of a request to chat completions, whose tools may be of type custom. *warnings: an array, given back, of
+ * what is said of them; NULL: nothing. */
+bool talk_read_chat(json_t *body, json_t **warnings, struct refusal *r);
 /* parallel_tool_calls. False: refused. */
 bool talk_read_calls(struct task *t, const json_t *body, struct refusal *r);
 /* A tool of a type that is not done. False always. */

@@ -69,7 +69,7 @@ void task_release(struct task *t)
 		session_grammar_close(t->grammars[i]);
 	free(t->grammars);
 	free(t->grammar_text);
-	free(t->grammar_tools);
+	json_decref(t->grammar_places);
 	free(t->begins.ids);
 	free(t->continues.ids);
 	session_limits_close(t->limits);

@@ -61,8 +61,7 @@ struct task {
 	char *grammar_text;
 	const char *grammar_field; /* of the request, which it is made of */
 	bool grammar_named;        /* made of one function's parameters, not of a choice of functions */
-	unsigned *grammar_tools;   /* the places in tools of the functions that it is made of; NULL: of none */
-	size_t n_grammar_tools;
+	json_t *grammar_places; /* of the functions that it is made of, in the request (tool_notes.h); NULL: of none */
 	struct session_grammar **grammars;  /* one for each choice, until that takes it; NULL: they are not made yet */
 	struct think_before before;         /* reasoning that the grammar begins behind */
 	struct task_text begins, continues; /* tokens that open its part: of the answer, and behind reasoning */

@@ -135,12 +135,13 @@ bool answer_apply_template(struct exchange *x)
 	json_t *body = request_read(x->body.p, x->body.n, REQUEST_CHAT, &x->refusal), *o = NULL;
 	const struct served *m = body ? model_of(x, body) : NULL;
 	struct conversation c = { 0 };
+	json_t *warnings = NULL;
 
-	if (m && talk_bring_to_form(body, "messages", &x->refusal) &&
-	    conversation_read(&c, body, m, x->now, &x->refusal)) {
+	if (m && talk_read_chat(body, &warnings, &x->refusal) && conversation_read(&c, body, m, x->now, &x->refusal)) {
 		o = json_object();
 		json_put(o, "prompt", json_text(c.text, c.n_text));
 	}
+	json_decref(warnings);
 	conversation_free(&c);
 	json_decref(body);
 	return o && exchange_json(x, json_write(o));

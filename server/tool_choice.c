@@ -12,18 +12,17 @@
 #include "loaders/json_write.h"
 #include "runtime/jitrun_grammar.h"
 #include "server/fields.h"
+#include "server/tool_notes.h"
 
 /* A schema, or nothing. */
-static bool are_parameters(const struct task *t, const json_t *function, size_t number, struct refusal *r)
+static bool are_parameters(const json_t *tool, struct refusal *r)
 {
-	const json_t *v = field_value(function, "parameters");
-	char name[60];
+	const json_t *v = field_value(json_object_get(tool, "function"), "parameters");
+	const char *place = tool_place(tool);
 
-	if (!v || json_is_object(v) || json_is_boolean(v))
-		return true;
-	snprintf(name, sizeof name, t->old_functions ? "functions[%zu].parameters" : "tools[%zu].function.parameters",
-	         number);
-	return refuse(r, 400, name, "%s is %s, expected a JSON Schema", name, json_kind(v));
+	return !v || json_is_object(v) || json_is_boolean(v) ||
+	       refuse(r, 400, place ? place : "tools", "%s is %s, expected a JSON Schema", place ? place : "tools",
+	              json_kind(v));
 }
 
 /* The functions that may be called, or the one of that name: n of them, 0: refused. The task notes their places. */
@@ -32,21 +31,19 @@ static json_t *functions_of(struct task *t, const json_t *body, const char *want
 	json_t *tools = field_array(body, "tools", r), *tool, *any = json_array();
 	size_t i;
 
-	free(t->grammar_tools);
-	t->n_grammar_tools = 0;
-	if (!(t->grammar_tools = calloc(json_array_size(tools) + 1, sizeof *t->grammar_tools)))
-		refuse(r, 503, NULL, "There is no memory for this request.");
+	json_decref(t->grammar_places);
+	t->grammar_places = json_array();
 	json_array_foreach(tools, i, tool)
 	{
 		json_t *function = json_object_get(tool, "function");
 		const char *name = json_string_value(json_object_get(function, "name"));
 		if (!name)
 			refuse(r, 400, "tools", "tool %zu has no function with a name", i);
-		else if (!are_parameters(t, function, i, r))
+		else if (!are_parameters(tool, r))
 			break;
-		else if (t->grammar_tools && (!wanted || strcmp(wanted, name) == 0)) {
+		else if (!wanted || strcmp(wanted, name) == 0) {
 			json_add(any, json_incref(function));
-			t->grammar_tools[t->n_grammar_tools++] = (unsigned)i;
+			json_add(t->grammar_places, json_string(tool_place(tool) ? tool_place(tool) : "tools"));
 		}
 	}
 	if (json_array_size(any) == 0)
