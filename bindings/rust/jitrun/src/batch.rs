@@ -1,6 +1,7 @@
 //! Many sessions of one model, computed together.
 
 use crate::error::{address, status};
+use crate::model::Opened;
 use crate::session::lossy;
 use crate::{
     sys, BatchOptions, Cancel, Chat, Error, Finish, Forced, Grammar, Model, Pooling, Prompt, Result, Sampling, Session,
@@ -11,6 +12,7 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 /// Computes many sessions of a model together. What each gives is the same as if it were alone.
 ///
@@ -39,6 +41,7 @@ pub struct Batch<'m> {
     ready: Vec<*mut sys::jit_session>,
     untold: Vec<SessionId>,
     _cancel: Option<Cancel>,
+    _opened: Arc<Opened>,
 }
 
 // SAFETY: a batch and its sessions belong to one thread at a time, any of them, and the sessions never leave it.
@@ -54,7 +57,7 @@ impl Model {
         // SAFETY: what the options point to lives until the end of the call, and cancel is kept.
         let raw = address(|err| unsafe { sys::jit_batch_open(self.raw(), &options.raw(), err) })?;
         let (sessions, ready, untold) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Ok(Batch { raw, model: self, sessions, ready, untold, _cancel: options.cancelled_by() })
+        Ok(Batch { raw, model: self, sessions, ready, untold, _cancel: options.cancelled_by(), _opened: self.opened() })
     }
 }
 

@@ -11,18 +11,25 @@ use std::os::raw::{c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 
 /// A model's weights, tokenizer and machine code, ready to compute. Threads may share it.
 pub struct Model {
-    raw: NonNull<sys::jit_model>,
+    opened: Arc<Opened>,
     pub(crate) vocab: usize,
     pub(crate) hidden: usize,
-    _cancel: Option<Cancel>,
 }
 
 // SAFETY: a jit_model may be used from any number of threads.
-unsafe impl Send for Model {}
-unsafe impl Sync for Model {}
+unsafe impl Send for Opened {}
+unsafe impl Sync for Opened {}
+
+/// What the library has of a model. Sessions and batches hold it besides borrowing the model: one that is forgotten
+/// instead of dropped has threads that go on with it.
+pub(crate) struct Opened {
+    raw: NonNull<sys::jit_model>,
+    _cancel: Option<Cancel>,
+}
 
 /// What a model is.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,7 +164,8 @@ impl Model {
                 raw.progress_user = user;
                 // SAFETY: what the options point to lives until the end of the call.
                 let raw = address(|err| unsafe { sys::jit_model_open(path.as_ptr(), &raw, err) })?;
-                Ok(Model { raw, vocab: 0, hidden: 0, _cancel: options.cancelled_by() })
+                let opened = Arc::new(Opened { raw, _cancel: options.cancelled_by() });
+                Ok(Model { opened, vocab: 0, hidden: 0 })
             })
         };
         let mut model = match progress {
@@ -171,7 +179,12 @@ impl Model {
     }
 
     pub(crate) fn raw(&self) -> *mut sys::jit_model {
-        self.raw.as_ptr()
+        self.opened.raw.as_ptr()
+    }
+
+    /// For sessions, to keep.
+    pub(crate) fn opened(&self) -> Arc<Opened> {
+        Arc::clone(&self.opened)
     }
 
     /// What it is.
@@ -289,9 +302,32 @@ impl Model {
     }
 }
 
-impl Drop for Model {
+impl Drop for Opened {
     fn drop(&mut self) {
-        // SAFETY: no session is open: each borrows the model.
-        unsafe { sys::jit_model_close(self.raw()) }
+        // SAFETY: no session is open: each holds this.
+        unsafe { sys::jit_model_close(self.raw.as_ptr()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BatchOptions, SessionOptions};
+
+    #[test]
+    fn what_is_forgotten_keeps_the_model() {
+        let model = Model::open(std::env::var("JITRUN_MODEL").unwrap()).unwrap();
+        let opened = Arc::downgrade(&model.opened);
+        std::mem::forget(model.session(&SessionOptions::new()).unwrap());
+        let mut batch = model.batch(&BatchOptions::new()).unwrap();
+        batch.add(&Sampling::new()).unwrap();
+        std::mem::forget(batch);
+        drop(model);
+        assert_eq!(opened.strong_count(), 3);
+        let model = Model::open(std::env::var("JITRUN_MODEL").unwrap()).unwrap();
+        let opened = Arc::downgrade(&model.opened);
+        drop(model.session(&SessionOptions::new()).unwrap());
+        drop(model);
+        assert_eq!(opened.strong_count(), 0);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::callbacks::Callbacks;
 use crate::error::{address, room, status};
-use crate::model::{bytes, taken_text};
+use crate::model::{bytes, taken_text, Opened};
 use crate::options::c_text;
 use crate::{sys, Cancel, Chat, Error, ErrorKind, Forced, Model, Pooling, Prompt, Result, Sampling, SessionOptions};
 use std::cell::Cell;
@@ -21,6 +21,7 @@ pub struct Session<'m> {
     handle: Canceller,
     pub(crate) callbacks: Callbacks<'m>,
     _cancel: Option<Cancel>,
+    _opened: Arc<Opened>,
     not_shared: PhantomData<Cell<()>>,
 }
 
@@ -89,7 +90,8 @@ impl Model {
 impl<'m> Session<'m> {
     pub(crate) fn of(model: &'m Model, raw: NonNull<sys::jit_session>, cancel: Option<Cancel>) -> Self {
         let handle = Canceller(Arc::new(Mutex::new(Target(raw.as_ptr()))));
-        Session { raw, model, handle, callbacks: Callbacks::none(), _cancel: cancel, not_shared: PhantomData }
+        let (callbacks, _opened) = (Callbacks::none(), model.opened());
+        Session { raw, model, handle, callbacks, _cancel: cancel, _opened, not_shared: PhantomData }
     }
 
     /// Calls the library, and has a panic of a callback go on behind it.
