@@ -269,7 +269,7 @@ bool gbnf_read(struct gbnf *g, const char *text, size_t n, const struct machine_
 			continue;
 		while (g->rule[i].at + (size_t)length < n && in_name(text[g->rule[i].at + (size_t)length]))
 			length++;
-		snprintf(why, sizeof why, "the rule %.*s is used and stands nowhere", length, text + g->rule[i].at);
+		snprintf(why, sizeof why, "the rule %.*s is used but not defined", length, text + g->rule[i].at);
 		return gbnf_fail(err, ERROR_ARGUMENT, text, g->rule[i].at, why);
 	}
 	return !g->x.failed || error_set(err, ERROR_UNSUPPORTED, "the grammar is too large, or there is no memory");

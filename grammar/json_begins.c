@@ -1,8 +1,8 @@
-/* grammar/json_begins.c - whether any value is right: what no value is right for must not be begun.
+/* grammar/json_begins.c - whether any value satisfies a schema: a value that cannot exist must not be begun.
  *
- * A value that must hold another is right where that one is, and so on down. Schemas refer to themselves: a value that
- * needs itself is none, so what is being asked is taken to be impossible meanwhile, and an answer that rests on that is
- * not kept.
+ * A value that must hold another one exists if that one does, and so on down. Schemas refer to themselves, and a value
+ * that needs itself does not exist. So the value under evaluation counts as impossible. Answers that depend on this
+ * assumption are not cached.
  */
 #include <string.h>
 

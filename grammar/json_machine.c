@@ -417,7 +417,7 @@ static bool has_value(void *use, const char *text, size_t n)
 
 static struct machine *open_now(const void *source, struct error *err)
 {
-	static const char why[] = "the schema is one that no value is right by";
+	static const char why[] = "no value satisfies the schema";
 	const struct source *of = source;
 	struct use use = of->use;
 	char pointer[400];

@@ -392,8 +392,8 @@ static inline uint32_t space_deeper(const struct json_machine *m, uint32_t word)
 	return deeper << SPACE_DEPTH | (deeper < DEPTH_TOLD ? space_unit(word) << SPACE_UNIT : 0);
 }
 
-/* schema_culprit.c: where in a schema that no value is right by the blame lies, as a JSON pointer. possible: whether a
- * schema, n bytes of JSON, has a right value. False: it was not found. */
+/* schema_culprit.c: the cause in a schema that no value satisfies, as a JSON pointer. possible: whether some value
+ * satisfies a schema, n bytes of JSON. False: no cause was found. */
 typedef bool culprit_test(void *user, const char *text, size_t n);
 bool schema_culprit(const char *text, size_t n, culprit_test *possible, void *user, char *pointer, size_t room);
 

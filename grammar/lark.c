@@ -302,7 +302,7 @@ static bool read_definitions(struct lark *r)
 	for (uint32_t i = 0; i < r->n_definitions; i++) { /* names that are used come behind */
 		const struct lark_definition d = r->definition[i];
 		if (!d.is_defined && d.is_used)
-			return lark_wrong(r, d.at, "this name is used and stands nowhere");
+			return lark_wrong(r, d.at, "this name is used but not defined");
 		if (!d.is_defined || d.is_template)
 			continue;
 		if (d.is_terminal) {

@@ -51,7 +51,7 @@ static bool terminal_value(struct lark *r, uint32_t *node)
 		return false;
 	lark_use(r, number, at);
 	if (r->now.is_terminal && !r->definition[number].is_defined)
-		return lark_wrong(r, at, "this name is used and stands nowhere");
+		return lark_wrong(r, at, "this name is used but not defined");
 	if (r->now.is_terminal) {
 		if (!lark_read_terminal(r, number))
 			return false;

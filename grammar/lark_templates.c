@@ -190,7 +190,7 @@ bool lark_make_instances(struct lark *r)
 	for (; r->n_done < r->n_instances; r->n_done++) {
 		const struct lark_instance one = r->instance[r->n_done];
 		if (!r->definition[one.definition].is_defined)
-			return lark_wrong(r, r->definition[one.definition].at, "this name is used and stands nowhere");
+			return lark_wrong(r, r->definition[one.definition].at, "this name is used but not defined");
 		if (!lark_bodies(r, r->definition[one.definition].body, false, one.names, &node, &lazy))
 			return false;
 		r->g->rule[one.rule].node = node;
@@ -198,6 +198,6 @@ bool lark_make_instances(struct lark *r)
 	/* What those use. */
 	for (uint32_t i = 0; i < r->n_definitions; i++)
 		if (r->definition[i].is_used && !r->definition[i].is_defined)
-			return lark_wrong(r, r->definition[i].at, "this name is used and stands nowhere");
+			return lark_wrong(r, r->definition[i].at, "this name is used but not defined");
 	return true;
 }

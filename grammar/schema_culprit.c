@@ -1,6 +1,7 @@
-/* grammar/schema_culprit.c - a schema that no value is right by: which of its keywords is to blame.
+/* grammar/schema_culprit.c - the cause in a schema that no value satisfies (a part of an unsatisfiable core).
  *
- * Owns: the search. What can be left out so that there is a value is to blame, and a part of it, if that is enough.
+ * Owns: the search. A keyword is the cause if some value satisfies the schema without it. A part of the keyword is
+ * named instead if leaving out that part is enough.
  */
 #include <stdio.h>
 #include <stdlib.h>

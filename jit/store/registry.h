@@ -50,7 +50,7 @@ size_t registry_load(struct registry *r, const struct key *key, size_t n);
 void registry_freeze(struct registry *r);
 /* Whether kernels must be made one after the other, as whoever reads the dumps expects. */
 bool registry_in_order(const struct registry *r);
-/* Whether it would be had at once. Takes no lock. */
+/* True if the kernel is already in memory. Takes no lock. */
 bool registry_ready(struct registry *r, const struct key *key);
 
 /* Whether nothing may be generated. */

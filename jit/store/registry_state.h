@@ -48,7 +48,7 @@ struct registry {
 uint64_t registry_now_ns(void);
 /* With the lock: the entry of key, made when there is none. NULL: no memory. */
 struct entry *registry_entry_claim(struct registry *r, const struct key *key, uint64_t hash);
-/* Code that is there is no code that can be dumped. */
+/* False where code is dumped: cached kernels are then generated again. */
 bool registry_can_load(const struct registry *r);
 enum kernel_source registry_source_of(const struct registry *r, unsigned number);
 /* Where its code is in memory now; NULL for targets this machine cannot run. */

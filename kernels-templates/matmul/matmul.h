@@ -164,8 +164,8 @@ struct matmul_ahead {
  * shared and local, and which. If so, asks for the first one. block_bytes: of a row block. */
 void matmul_ahead_open(struct matmul_ahead *a, const struct matmul_group *g, int64_t block_bytes,
                        const struct target *target, struct weight_reader *r);
-/* A job's span, which r is set to: where all of it is one copy, waits for that and sets r to it. Then reads it, and
- * asks for what comes next. */
+/* Points r at the job's span. If all of it is one copy, waits for the copy and points r at that. matmul_ahead_read()
+ * then consumes the span and issues the next copy. */
 void matmul_ahead_place(struct matmul_ahead *a, struct weight_reader *r);
 void matmul_ahead_read(struct matmul_ahead *a, struct weight_reader *r, const struct weight_visitor *v);
 

@@ -3,8 +3,8 @@
  *
  * Owns: KEY_AWAITED's staging of one column, and of int8 blocks. All words that a wave stages are asked for before the
  * first is looked at, and norm weights before those. A quad is 128 neighbouring words, which are four vectors, or a
- * piece of 16 bytes a lane; waves take quads in turn, and what is left behind the last quad by vectors. Who has no more
- * quad or vector loads the last one again, for it is there as soon as any, and leaves it.
+ * piece of 16 bytes a lane; waves take quads in turn, and the vectors after the last quad. Waves without work load the
+ * last quad or vector again and discard it, so that all waves execute the same loads.
  */
 #include "kernels-templates/emit/math.h"
 #include "kernels-templates/matmul/matmul.h"

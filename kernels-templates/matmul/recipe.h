@@ -2,7 +2,7 @@
  *
  * Owns: the decision. A key and a target have one recipe, a pure function of the two, and every reader asks for it: the
  * engines, which write the IR; schedules, which are values of it; plans, which ask whether there is such a kernel and
- * what it reads; devices, which deal row blocks and tiles out. No reader looks at the key's source and engine flags
+ * what it reads; devices, which distribute row blocks and tiles. No reader looks at the key's source and engine flags
  * again. To add an engine, or a source of inputs: a row here, what makes a key one of it in recipe.c, what it refuses
  * in refusal.c, and a key in tests/kernels/t_recipe.c that shows what each field does.
  */
@@ -36,7 +36,7 @@ enum matmul_source {
 /* Where products of matrices find their operands. */
 enum matmul_operands {
 	MATMUL_DIRECT, /* each wave loads its own */
-	MATMUL_SHARED, /* in shared bytes, brought by all waves (matmul_mma_shared.c) */
+	MATMUL_SHARED, /* in shared bytes, staged by all waves (matmul_mma_shared.c) */
 	MATMUL_RING    /* the same, copied ahead in a ring of stages (matmul_mma_piped.c) */
 };
 

@@ -15,13 +15,13 @@ enum { SIMULATOR_OTHER, SIMULATOR_WEIGHTS, SIMULATOR_CACHE };
 /* A small card, for there are few waves to simulate: most programs take six or eight workgroups. */
 enum { SIMULATOR_UNITS = 2 };
 
-/* Told of every launch what it counted, and before a plan's first launch what a phase without units costs: then first
- * == end. */
+/* Called after every launch with its counters. It is also called once before a plan's first launch, with those of a
+ * command without units; then first == end. */
 typedef void (*simulator_watch_fn)(void *user, const struct plan *p, const struct sim_kernel *kernel, size_t first,
                                    size_t end, const struct sim_counters *c);
 
-/* Told of a plan before its units are distributed: seconds that an op is to be thought to take, by which launches are
- * cut. */
+/* Called for a plan before its units are distributed. Returns the seconds that an op is assumed to take, by which
+ * launches are cut. */
 typedef double (*simulator_predict_fn)(void *user, const struct plan *p, size_t op);
 
 struct simulator_options {

@@ -154,9 +154,9 @@ uint64_t plan_cache_bytes(enum dtype type, const struct model_spec *s, uint32_t 
 /* Where a layer's keys begin in a page. */
 uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer);
 
-/* The passes that plans are made for: of 1 to PLAN_TOKENS_MOST tokens, with the logits of none or of the last, or with
- * no logits, but what they are made of: all tokens behind the final norm, left in `xn`; of up to PLAN_ALL_LOGITS_MOST,
- * with the logits of all. */
+/* The passes that plans are made for: of 1 to PLAN_TOKENS_MOST tokens, with no logits, with those of the last
+ * token, or with the final hidden states instead: all tokens after the final norm, in `xn`. Passes of up to
+ * PLAN_ALL_LOGITS_MOST tokens may have the logits of all. */
 enum { PLAN_TOKENS_MOST = 1024, PLAN_ALL_LOGITS_MOST = 32 };
 enum plan_logits { PLAN_NO_LOGITS, PLAN_LAST_LOGITS, PLAN_ALL_NORMED, PLAN_ALL_LOGITS };
 
@@ -204,7 +204,7 @@ struct plan_op {
 	bool serial;          /* so little that sharing it out takes longer than doing it */
 	uint32_t fused_units; /* not 0: so many units belong to one step of a chain, together with the units of its
 	                      neighbours of the same step; a step waits for no other, whatever `barrier` says between
-	                      the chain's ops. Who cannot use that need not. */
+	                      the chain's ops. Devices may ignore it. */
 };
 
 /* What a slot holds in a run: the first token's position; the table of pages, or of those of layers with a window; an
@@ -275,9 +275,9 @@ bool plan_outline(struct plan *p, const struct model_spec *spec, const struct we
 /* That of two sequences which have a token each. */
 bool plan_outline_pair(struct plan *p, const struct model_spec *spec, const struct weights *w, enum dtype kv,
                        const struct plan_options *opt, struct error *err);
-/* Whether a pass of so many tokens, with the logits of the last, may need kernels that none needs which was asked about
- * with the same *seen (all zero at first), model and options. For lists of kernels: of some thousand passes a few dozen
- * are new. */
+/* True if a pass of so many tokens, with the logits of the last, may need kernels that no pass recorded in *seen needs.
+ * It then records the pass. *seen is all zero at first, and belongs to one model and one set of options. For lists of
+ * kernels: of some thousand passes a few dozen are new. */
 enum { PLAN_SIZES_MOST = 4 }; /* of heads; with more of them every pass is new */
 struct plan_widths {
 	uint64_t matmul[DTYPE_COUNT][3], experts, attention[PLAN_SIZES_MOST];

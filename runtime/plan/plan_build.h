@@ -45,7 +45,7 @@ struct plan_builder {
 	/* A plan that hands over: buf is own, whose buffers of the stream, q, k and v, and of what is given of ao and
 	 * h, floats or int8 blocks, lie in the region. */
 	bool handed;
-	bool few; /* a plan of launches whose attention of a few tokens rotates, stores and has parts all the same */
+	bool few; /* a plan of launches for a few tokens, whose attention rotates, stores and splits the context */
 	struct plan_buffers own, plain; /* plain: where they lie else */
 	uint64_t handed_used;
 };
@@ -241,10 +241,10 @@ void step_experts(struct plan_builder *b, const struct weights_layer *l, struct 
 void step_experts_beside(struct plan_builder *b, const struct weights_layer *l);
 /* Whether any of its matrices reads int8. */
 bool plan_experts_want_int8(const struct plan_builder *b, const struct weights_layer *l);
-/* The final norm, and the output matrix unless only the former is wanted. */
-/* Behind both: what the layer makes of a token's own, added to the stream; and the stream times a number. Each where
- * there are tensors for it. */
+/* After both: adds the layer's own input of the token to the stream, and multiplies the stream by a number. Each only
+ * if there are tensors for it. */
 void step_layer_end(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
+/* The final norm, and the output matrix unless only the norm is wanted. */
 void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logits which);
 
 /* ---- forms of a layer */

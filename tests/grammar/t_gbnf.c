@@ -261,7 +261,7 @@ static void test_refusals(void **state)
 		{ "root ::= \"\xff\"", "the grammar, line 1, column 11: a byte that is not UTF-8" },
 		{ "root ::= \"\\x00\"", "the grammar, line 1, column 15: the character 0, which no answer can have" },
 		{ "root ::= \"x\"\nword ::= item\nitem ::= other-one",
-		  "the grammar, line 3, column 10: the rule other-one is used and stands nowhere" },
+		  "the grammar, line 3, column 10: the rule other-one is used but not defined" },
 		{ "word ::= \"x\"",
 		  "the grammar, line 1, column 13: there is no rule named root, with which a text begins" },
 		{ "root = \"a\"", "the grammar, line 1, column 6: expected ::= behind the name of a rule" },

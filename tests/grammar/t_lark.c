@@ -113,8 +113,8 @@ static const struct {
 } wrong[] = {
 	{ "", ERROR_ARGUMENT, "line 1, column 1: there is no rule named start" },
 	{ "a: \"b\"", ERROR_ARGUMENT, "there is no rule named start" },
-	{ "start: a", ERROR_ARGUMENT, "line 1, column 8: this name is used and stands nowhere" },
-	{ "start: A", ERROR_ARGUMENT, "line 1, column 8: this name is used and stands nowhere" },
+	{ "start: a", ERROR_ARGUMENT, "line 1, column 8: this name is used but not defined" },
+	{ "start: A", ERROR_ARGUMENT, "line 1, column 8: this name is used but not defined" },
 	{ "start: \"a\"\n\nstart: \"b\"", ERROR_ARGUMENT, "line 3, column 1: this name was defined before" },
 	{ "start: \"a\"\n%declare X", ERROR_UNSUPPORTED, "line 2, column 1: %declare, which is not supported" },
 	{ "start: \"a\"\n%json {}", ERROR_UNSUPPORTED, "line 2, column 1: %json, which is not supported" },

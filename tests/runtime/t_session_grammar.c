@@ -221,7 +221,7 @@ static void test_rules(void **state)
 	assert_in_range(pairs + 1, 2, 3);
 	free(text);
 	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_GBNF, "root ::= x", 10, &err), JIT_ERROR_ARGUMENT);
-	assert_string_equal(err.message, "the grammar, line 1, column 10: the rule x is used and stands nowhere");
+	assert_string_equal(err.message, "the grammar, line 1, column 10: the rule x is used but not defined");
 	jit_session_close(s);
 }
 
@@ -240,7 +240,7 @@ static void test_lark(void **state)
 	assert_true(n == MOST || strlen(text) % 3 == 2);
 	free(text);
 	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_LARK, "start: a", 8, &err), JIT_ERROR_ARGUMENT);
-	assert_string_equal(err.message, "the grammar, line 1, column 8: this name is used and stands nowhere");
+	assert_string_equal(err.message, "the grammar, line 1, column 8: this name is used but not defined");
 	jit_session_close(s);
 }
 

@@ -204,7 +204,7 @@ static void test_prompt(void **state)
 		strstr(text_at(o, "warnings/0"), "tools[0].custom.format.grammar.definition is told to the model"));
 	json_decref(o);
 	o = ask(CHAT, 200, "{" USER ",\"max_tokens\":4,\"tools\":[" CUSTOM("sum", "lark", "start: a") "]}");
-	assert_non_null(strstr(text_at(o, "warnings/0"), "line 1, column 8: this name is used and stands nowhere"));
+	assert_non_null(strstr(text_at(o, "warnings/0"), "line 1, column 8: this name is used but not defined"));
 	json_decref(o);
 	/* Nor is one read that cannot be called. */
 	o = ask(CHAT, 200,
