@@ -1,7 +1,7 @@
 /* base/number.h - floats as their bits: halves, bfloat16 and powers of two, by integer arithmetic and exact
  * products alone, so that every machine and compiler gives the same bits.
  *
- * Rounding is to nearest, halves to even. Whoever calls has seen to it that values are finite.
+ * Rounding is to nearest, halves to even. Callers make sure that values are finite.
  */
 #ifndef BASE_NUMBER_H
 #define BASE_NUMBER_H

@@ -68,7 +68,7 @@ double limits_read(const struct limits *l, enum limit_kind k, jit_error *err)
 	return rate > 0 ? rate : -1;
 }
 
-/* Every peak this CPU has, once: whoever reads a share may want to know of the others. */
+/* Every peak this CPU has, once: readers of a share may want to know of the others. */
 static void print_host(const struct limits *l, double bandwidth)
 {
 	char text[160];

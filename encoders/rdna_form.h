@@ -52,7 +52,7 @@ struct rdna_row {
 };
 extern const struct rdna_row rdna_rows[RDNA_OP_COUNT];
 
-/* A row's letters read, in one word, so that whoever reads a row first gives it to all. reaches: one bears on the
+/* A row's letters read, in one word, so that the first reader of a row shares it with all. reaches: one bears on the
  * length of the encoding (masks, 16 bits). */
 #define RDNA_LETTERS \
 	char dst[2], src[4]; \

@@ -243,7 +243,7 @@ static void rdna_make_recipe(struct rdna_recipe *q, enum rdna_op op, enum rdna_g
 	}
 }
 
-/* Whoever asks first makes it; whoever asks meanwhile does without. */
+/* The first caller makes it; callers meanwhile do without. */
 static const struct rdna_recipe *rdna_recipe_of(enum rdna_op op, enum rdna_gen gen)
 {
 	struct rdna_recipe *q = &recipes[gen][op];

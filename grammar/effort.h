@@ -1,6 +1,6 @@
 /* grammar/effort.h - how much work and memory a grammar may take.
  *
- * Owns: the account. Grammars come from outside, and small ones can ask for any amount of work: whoever searches takes
+ * Owns: the account. Grammars come from outside, and small ones can ask for any amount of work: every search takes
  * steps from the account of the thread, and stops where there are no more. Steps are counted, not time: the same
  * grammar comes as far on every machine. A step is some ten nanoseconds. Nothing here is an error by itself: who began
  * an account looks at the end whether it was enough.

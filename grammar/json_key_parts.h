@@ -34,7 +34,7 @@ static inline bool key_inside_character(const uint32_t *rest)
 	return rest[KEY_TEXT] || rest[KEY_TEXT + 1] || rest[KEY_TEXT + 2];
 }
 
-/* Whoever's turn it is. */
+/* The one whose turn it is. */
 static inline void key_open_all(const struct json_machine *m, struct frame *f)
 {
 	const struct key k = key_parts(m, f);

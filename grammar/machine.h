@@ -1,8 +1,8 @@
 /* grammar/machine.h - what a text may look like, as a machine that takes bytes.
  *
  * Owns: the face that all grammars show to those who choose tokens. A machine's states are numbers, and nothing is ever
- * forgotten of one: whoever kept a state can go back to it, and several texts may be walked side by side. A state is
- * the top of a stack: `top` says what can follow without looking below, so that what was found out for one top holds
+ * forgotten of one: a caller that kept a state can go back to it, and several texts may be walked side by side. A state
+ * is the top of a stack: `top` says what can follow without looking below, so that what was found out for one top holds
  * wherever it stands on the stack.
  *
  * One thread at a time, for walking makes states.

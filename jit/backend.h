@@ -1,6 +1,6 @@
 /* jit/backend.h - what a code generator is to everyone else: one row each.
  *
- * Owns: the list of backends. A target names its backend (jit/target.h), and whoever wants to know what code of a
+ * Owns: the list of backends. A target names its backend (jit/target.h), and code that asks what a
  * target needs asks the row, never which backend it is. To add one: a row where its passes are put in order
  * (jit/x86/pipeline.c, jit/rdna/pipeline.c, jit/ptx/pipeline.c), its place in backend.c, its list of sources for the
  * code-generator id in Makefile.am.

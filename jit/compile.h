@@ -12,7 +12,7 @@
 #include "jit/key.h"
 #include "jit/target.h"
 
-struct object { /* bytes owned by whoever holds the object: object_free */
+struct object { /* bytes owned by the holder of the object: object_free */
 	uint8_t *code;
 	uint32_t code_bytes;                          /* code, then its constant pool; entry at offset 0 */
 	uint32_t pool_offset;                         /* where the constants begin (disassemblers stop there) */

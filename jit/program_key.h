@@ -1,7 +1,7 @@
 /* jit/program_key.h - programs: several kernels in one text, which a card runs in one launch, and their keys.
  *
- * Owns: which kernels a key of kind KEY_PROGRAM stands for. A key has room for a hash of their list alone, so whoever
- * makes one hands the list in, and it is known until the process ends.
+ * Owns: which kernels a key of kind KEY_PROGRAM stands for. A key has room for a hash of their list alone, so the code
+ * that makes one passes the list in, and it is known until the process ends.
  */
 #ifndef JIT_PROGRAM_KEY_H
 #define JIT_PROGRAM_KEY_H

@@ -62,7 +62,7 @@ bool file_read(const struct file *f, uint64_t offset, size_t n, void *out, struc
 bool file_same(const struct file *f, struct error *err);
 /* What a reader of the file concluded, ok or why not; but when the file changed meanwhile, that. */
 bool file_verdict(const struct file *f, bool ok, const struct error *why, struct error *err);
-/* Closes the descriptor and keeps the copy. Whoever reads on opens the path anew each time, and it must be the same
+/* Closes the descriptor and keeps the copy. Further reads open the path anew each time, and it must be the same
  * file still. */
 void file_rest(struct file *f);
 

@@ -1,7 +1,7 @@
 /* loaders/gguf_write.h - writes the header of a GGUF file, version 3, little endian.
  *
  * Owns: how keys, values and the list of tensors are put down, and where each tensor's bytes are to lie. All goes to a
- * stream that can seek, from its beginning; whoever owns the stream asks at the end whether all was written. First the
+ * stream that can seek, from its beginning; the owner of the stream asks at the end whether all was written. First the
  * keys, then the tensors, then gguf_put_end(); the tensors' bytes follow, each padded to the alignment.
  */
 #ifndef LOADERS_GGUF_WRITE_H

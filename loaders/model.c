@@ -242,9 +242,9 @@ static void make_tokenizer(struct model *m)
 		                                   m->spec.vocab, &m->tokenizer_error);
 }
 
-/* A tokenizer that does not work here leaves the model of use for token ids, so the reason is kept for whoever comes
- * with text. Where memory or the system failed, the model has one all the same: it would be opened without, and its
- * texts would be empty. */
+/* A tokenizer that does not work here leaves the model of use for token ids, so the reason is kept for the caller that
+ * comes with text. Where memory or the system failed, the model has one all the same: it would be opened without, and
+ * its texts would be empty. */
 static bool open_tokenizer(struct model *m, struct error *err)
 {
 	const struct error *why[] = { &m->tokenizer_error, &m->chat_template_error };

@@ -5,7 +5,7 @@
  * lies inside its file, every shape agrees with the hyperparameters. Users above may therefore
  * index without asking again. Every byte of a file is hostile until it has passed through here.
  * Files are read, not mapped: one that is cut, written to or taken away while it is open is a
- * sentence of whoever reads it next, or of model_read_done(). What is in memory is not the file's any more.
+ * sentence of the next reader, or of model_read_done(). What is in memory is not the file's any more.
  *
  * Never: computes with weights, allocates in proportion to a number read from a file that was not
  * first compared with the file's size, prints, exits.
@@ -105,7 +105,7 @@ struct model_tensor {
 	 * entry for each expert, or one. offset is that of the quants. NULL: it is one tensor. */
 	const struct model_quants *quants;
 	/* Rows of Q or K (or elements of their bias or norm) whose order in the file is not the kernels': the first
-	 * rope_dims of a head rotate, as pairs (2i, 2i + 1) with rope_pairs, else as (i, i + rope_dims/2). Whoever
+	 * rope_dims of a head rotate, as pairs (2i, 2i + 1) with rope_pairs, else as (i, i + rope_dims/2). Code that
 	 * packs asks model_source_row(); no kernel knows of the other order. 0: rows stay as they lie. */
 	uint32_t rope_dims;
 	bool rope_pairs;

@@ -1,4 +1,4 @@
-/* loaders/tensor_slots.h - the tensors that a layer may have: one table, and whoever walks over a layer expands it.
+/* loaders/tensor_slots.h - the tensors that a layer may have: one table, which all loops over a layer expand.
  *
  * Owns: each tensor's name in code, its names in files, its size, and the group that decides whether a model has it.
  * A row makes the tensor known to the loaders, to the packing of weights and to the lists of kernels; what computes

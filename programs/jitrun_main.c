@@ -116,7 +116,7 @@ static int show_progress(void *user, uint64_t done, uint64_t total)
 	return interrupted;
 }
 
-/* Weights that cannot be kept are no reason not to run, but whoever asked for it wants to know. */
+/* Weights that cannot be kept are no reason not to run, but the user who asked for it wants to know. */
 static void say_unkept(const jit_model *m)
 {
 	jit_model_info info = JIT_MODEL_INFO();

@@ -1,7 +1,7 @@
 /* programs/jitrun_template.c - the chat template of a conversation, judged before the model is loaded.
  *
  * Owns: what --template means, a file or a name. Only the headers of the model's files are read here. When they cannot
- * be, nothing is said: whoever opens the model says it.
+ * be, nothing is said: opening the model says it.
  */
 #include <stdlib.h>
 #include <string.h>

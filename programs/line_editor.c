@@ -147,7 +147,7 @@ static void mark_pastes(void)
 
 static void look_at_signals(EditLine *el)
 {
-	if (continued) { /* whoever had the terminal meanwhile left it in another mode */
+	if (continued) { /* the program that had the terminal meanwhile left it in another mode */
 		continued = 0;
 		el_set(el, EL_PREP_TERM, 0);
 		el_set(el, EL_PREP_TERM, 1);
@@ -202,7 +202,7 @@ static int next_key(EditLine *el, wchar_t *out)
 	return got;
 }
 
-/* Ends the line as Enter does; whoever asked for it sees that it was cancelled. */
+/* Ends the line as Enter does; its caller sees that it was cancelled. */
 static unsigned char on_interrupt(EditLine *el, int key)
 {
 	const LineInfoW *line = el_wline(el);

@@ -26,7 +26,7 @@ enum option_kind {
 	OPTION_INT,
 	OPTION_FLOAT,
 	OPTION_CHOICE,
-	OPTION_OPEN_CHOICE, /* other values are taken too: whoever uses them refuses what it does not know */
+	OPTION_OPEN_CHOICE, /* other values are taken too: their user refuses what it does not know */
 	OPTION_LIST,
 	OPTION_GROUP
 };

@@ -17,7 +17,7 @@ void output_begin(void);
 /* Whether all that was printed so far was written; if not, *why says why. Said once: afterwards output_end says nothing
  * more. */
 bool output_written(const char **why);
-/* JSON that found no memory so far was not for standard output, and whoever wanted it knows. */
+/* JSON that found no memory so far was not for standard output, and its caller knows. */
 void output_memory_told(void);
 /* Last in main: closes standard output. Returns the exit status: `status`, or `failed` with a sentence on stderr where
  * output was lost and nobody said so. */

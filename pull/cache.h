@@ -31,7 +31,8 @@ char *cache_root(const char *given, struct error *err);
 bool hub_cache_open(struct cache *c, const char *root, const struct reference *r, bool make, struct error *err);
 void hub_cache_close(struct cache *c);
 
-/* Waits for whoever writes the blob; waiting, unless it is NULL, is called once before that. Its descriptor; -1: err.
+/* Waits for the process that writes the blob; waiting, unless it is NULL, is called once before that. Its descriptor;
+ * -1: err.
  */
 int cache_lock(const struct cache *c, const char *etag, void (*waiting)(void *user), void *user,
                const volatile sig_atomic_t *interrupted, struct error *err);

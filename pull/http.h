@@ -1,7 +1,7 @@
 /* pull/http.h - one request over HTTP or HTTPS, by libcurl.
  *
- * Owns: the connection, its limits, and what is read of an answer's head. Redirects are answers like others: whoever
- * follows them decides what the next server is told. Proxies are taken from the environment, as libcurl does.
+ * Owns: the connection, its limits, and what is read of an answer's head. Redirects are answers like others: the code
+ * that follows them decides what the next server is told. Proxies are taken from the environment, as libcurl does.
  */
 #ifndef PULL_HTTP_H
 #define PULL_HTTP_H

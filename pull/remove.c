@@ -146,7 +146,7 @@ static bool failed(struct error *err, const char *path)
 	return error_set(err, ERROR_IO, "%.400s cannot be removed: %s", path, strerror(errno));
 }
 
-/* Whoever writes a blob holds its lock. */
+/* The writer of a blob holds its lock. */
 static bool is_being_written(const struct cache *c, const char *blob)
 {
 	char path[PATH_BYTES];

@@ -198,7 +198,7 @@ static void consider(const struct batch_member *m, const struct text *from, size
 	best->same = most;
 }
 
-/* Whoever has the most of it. Only who holds the last of the pages that are known can have more than these. */
+/* The session that has the most of it. Only who holds the last of the pages that are known can have more than these. */
 struct batch_found batch_find_beginning(const struct batch_member *m)
 {
 	const struct jit_batch *b = m->batch;

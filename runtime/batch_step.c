@@ -40,7 +40,8 @@ static bool is_pending(const struct batch_member *m)
 	       s->length <= s->context;
 }
 
-/* What became of a session's tokens: those submitted since it was ready are taken back, and whoever asks is told. */
+/* What became of a session's tokens: those submitted since it was ready are taken back, and callers that ask are told.
+ */
 static void fail(struct batch_member *m, const struct error *e)
 {
 	jit_session *s = m->session;
@@ -140,8 +141,8 @@ static bool has_room(struct batch_member *m)
 	return false;
 }
 
-/* Before anybody has a place in the pass: whoever is set back for another's sake came later, and has its turn behind
- * that one. */
+/* Before anybody has a place in the pass: a session that is set back for another's sake came later, and has its turn
+ * behind that one. */
 static void share_memory(struct jit_batch *b)
 {
 	for (size_t i = 0; i < b->n; i++)
@@ -320,7 +321,7 @@ static bool passes_over_prompts(const struct step *step)
 	return waits && !step->prompt;
 }
 
-/* Whoever waits for a few tokens, then prompts; the other way round where these had no place in the last pass. */
+/* Sessions that wait for a few tokens, then prompts; the other way round where these had no place in the last pass. */
 static void add_all(struct step *step)
 {
 	struct jit_batch *b = step->batch;

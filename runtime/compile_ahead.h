@@ -8,8 +8,8 @@
  * and as all of them compute the same bits (numerics.h), a change is seen in time alone.
  *
  * Owns: the list of what is expected, and the thread, which begins with the first kernel that is missing: where all are
- * known there is none. Never runs a kernel. A kernel that cannot be made is no error here: whoever runs it asks the
- * registry again and is told.
+ * known there is none. Never runs a kernel. A kernel that cannot be made is no error here: the pass that runs it asks
+ * the registry again and is told.
  */
 #ifndef RUNTIME_COMPILE_AHEAD_H
 #define RUNTIME_COMPILE_AHEAD_H

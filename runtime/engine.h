@@ -64,7 +64,7 @@ struct engine_options {
 	int threads; /* 0: one per core this process may use */
 	int profile; /* JIT_PROFILE_ */
 	const jit_card_options *card;
-	const struct cancel *cancel; /* of whoever waits for it to open */
+	const struct cancel *cancel; /* of the caller that waits for it to open */
 };
 /* Where the model, its sizes, the KV type and the mode of drafts are set already; memory is taken, and the rest made.
  * False: err, and engine_close() is still due. */

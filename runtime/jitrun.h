@@ -20,8 +20,8 @@
  *
  * LOGITS. One float per vocabulary entry, unscaled. The same tokens give the same logits, bit for bit, whatever the
  * number of threads, however the prompt was cut into feeds, and on every instruction set (the order of float operations
- * is fixed by contract). They are finite: where a model's weights hold or lead to others, whoever asks for logits, a
- * token or a score gets JIT_ERROR_FORMAT each time, which names the first token with such logits, counted from 0.
+ * is fixed by contract). They are finite: where a model's weights hold or lead to others, a call for logits,
+ * a token or a score gets JIT_ERROR_FORMAT each time, which names the first token with such logits, counted from 0.
  *
  * THREADS. A jit_model may be used from any number of threads. A jit_session belongs to one thread at a time, but for
  * jit_session_cancel(); different sessions may run at once. Each session owns its worker threads.

@@ -135,7 +135,7 @@ static void *load_kept_main(void *user)
 	return NULL;
 }
 
-/* Of the weights: whoever listens to how far they are, and whoever may cancel. */
+/* Of the weights: the listener to their progress, and the caller that may cancel. */
 struct loading {
 	const jit_model_options *options;
 	struct error *err;

@@ -32,7 +32,7 @@ struct packed_options {
 	int n_targets;
 	const void *kernels; /* a pack's bytes; NULL: none */
 	size_t kernel_bytes;
-	bool weights_only;  /* no texts: whoever opens it has the model's files */
+	bool weights_only;  /* no texts: the process that opens it has the model's files */
 	const void *origin; /* what names the files it is made from, in a cache; NULL: none */
 	size_t origin_bytes;
 	unsigned mode; /* of the file, less the umask */

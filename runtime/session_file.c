@@ -1,6 +1,6 @@
 /* runtime/session_file.c - a session's tokens and KV cache as a file, and back.
  *
- * Owns: the layout of the file. Whoever changes it, or what goes into the KV cache (kernels-templates/numerics.h,
+ * Owns: the layout of the file. An editor who changes it, or what goes into the KV cache (kernels-templates/numerics.h,
  * docs/kernels.md), raises STATE_VERSION. Numbers are little-endian:
  *
  *   0 magic (8)  8 STATE_VERSION  12 layout of weights and cache  16 jitrun's version (32)
@@ -94,7 +94,8 @@ static bool add_pieces(struct saving *v, struct error *err)
 	return true;
 }
 
-/* The last state that the session can go on from, and earlier ones, for whoever goes on from less of the text. */
+/* The last state that the session can go on from, and earlier ones, for sessions that continue from less of the text.
+ */
 static bool add_states(struct saving *v, struct error *err)
 {
 	const jit_session *s = v->session;

@@ -1,7 +1,7 @@
 /* runtime/session_grammar.c - a session whose choices keep to a grammar.
  *
  * Owns: the grammar's state beside the session's tokens, and the logits without what it forbids, from which the sampler
- * chooses. A model's tokens as a tree are made once, by whoever needs them first.
+ * chooses. A model's tokens as a tree are made once, by the first session that needs them.
  */
 #include <math.h>
 #include <stdlib.h>

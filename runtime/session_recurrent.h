@@ -2,8 +2,9 @@
  * tokens each is, where it lies, and which one makes room.
  *
  * A pass goes on from the state behind the tokens before it, and writes its own to another place, so that the one it
- * began with stays. Whoever goes back to a token finds the last state before it, and computes the tokens in between
- * once more. States are kept the more densely the nearer the end they are: going back n tokens costs about n at most.
+ * began with stays. A session that goes back to a token finds the last state before it, and computes the tokens in
+ * between once more. States are kept the more densely the nearer the end they are: going back n tokens costs about n at
+ * most.
  *
  * Owns: that a state which is found belongs to the session's first tokens. Nobody else writes `used` or `position`.
  */

@@ -1,6 +1,6 @@
 #!/bin/sh
 # scripts/archive.sh FOLDER - writes FOLDER as a tar archive to standard output, for make dist. Two archives of one
-# commit are the same bytes, whoever made them, where, when and with which umask: names are sorted, owners are 0, and
+# commit are the same bytes for every user, place, time and umask: names are sorted, owners are 0, and
 # all files have the commit's time, which FOLDER/programs/COMMIT holds in its third line.
 set -eu
 time=$(sed -n 3p "$1/programs/COMMIT")

@@ -188,8 +188,8 @@ static unsigned at_work(const struct batcher *e)
 	return n;
 }
 
-/* Whoever waits, where there is room, or where somebody has to make room. parked: instead, one that goes on. NULL: it
- * is nobody's turn. */
+/* The choice that waits, where there is room, or where another has to make room. parked: instead, one that goes on.
+ * NULL: it is nobody's turn. */
 static struct choice *take_turn(struct batcher *e, struct choice **parked)
 {
 	struct choice *victim = NULL, *c = NULL;

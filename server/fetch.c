@@ -69,7 +69,7 @@ static bool enter(struct fetch *f, struct refusal *r)
 	return ok;
 }
 
-/* It is over, so that whoever hears of that may ask for it again at once. */
+/* It is over, so that a client that hears of that may ask for it again at once. */
 static void unlist(struct fetch *f)
 {
 	struct fetch **at = &first;

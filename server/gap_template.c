@@ -8,7 +8,7 @@
 #include "loaders/json_write.h"
 #include "server/infill.h"
 
-/* All false for none, for one in Jinja, and for one that cannot be read: whoever renders it says so. */
+/* All false for none, for one in Jinja, and for one that cannot be read: rendering it says so. */
 static struct chat_facts facts_of(const char *text)
 {
 	struct error ignored = { 0 };

@@ -73,7 +73,7 @@ struct keys *keys_parse(const char *text, size_t n, const char *label, struct er
 
 struct keys *keys_read(const char *path, struct error *err) { return keys_gather(NULL, 0, path, err); }
 
-/* A key that is empty would let in whoever sends none. */
+/* A key that is empty would let in clients that send none. */
 static bool take_text(struct keys *k, const char *text, struct error *err)
 {
 	bool ok = true;

@@ -312,7 +312,7 @@ static void load(struct loader *l, struct served *m)
 		refuse_some(l, m, 404, "The model has just been deleted.");
 		return;
 	}
-	/* Whoever started the server reads where the file lies. */
+	/* The operator of the server reads where the file is. */
 	fprintf(stderr, "jitserve: %s: %s\n", m->name, err.message);
 	refusal_hide_paths(err.message, m->path);
 	refuse_some(l, m, status_of(err.code), err.message);

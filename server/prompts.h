@@ -18,7 +18,7 @@ enum { PROMPTS_MOST = 256, PROMPTS_TEXTS_MOST = 2048 };
 
 struct prompts {
 	struct prompt {
-		int32_t *ids; /* malloc'ed; whoever takes them puts NULL here */
+		int32_t *ids; /* malloc'ed; the taker puts NULL here */
 		size_t n;
 		const json_t *text; /* it was given as a text alone: borrowed; NULL */
 	} * list;
@@ -26,8 +26,8 @@ struct prompts {
 	size_t most; /* 0: PROMPTS_MOST */
 };
 
-/* What is marked as special in texts is read as such: whoever gives a raw prompt means it. name: of the field. False:
- * refused. */
+/* What is marked as special in texts is read as such: a client that gives a raw prompt means it. name: of the field.
+ * False: refused. */
 bool prompts_read(struct prompts *p, const char *name, const json_t *v, const jit_model *model, struct refusal *r);
 void prompts_free(struct prompts *p);
 

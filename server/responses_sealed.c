@@ -1,6 +1,7 @@
 /* server/responses_sealed.c - reasoning that a client keeps for the server, and sends back as it is.
  *
- * It is base64 of the text: clients must not read it, but nothing of it is secret from whoever was sent the reasoning.
+ * It is base64 of the text: clients must not read it, but nothing of it is secret from the client that got the
+ * reasoning.
  */
 #include <string.h>
 

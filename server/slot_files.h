@@ -1,6 +1,6 @@
 /* server/slot_files.h - how many files clients may save, and how large.
  *
- * Owns: the limits on the folder of --slot-save, of which every file counts, whoever put it there. No file is removed
+ * Owns: the limits on the folder of --slot-save, of which every file counts, whatever its origin. No file is removed
  * for another one: what is not wanted any more its owner takes away.
  */
 #ifndef SERVER_SLOT_FILES_H

@@ -140,7 +140,7 @@ void slots_save(struct choice *c)
 	free(beside);
 }
 
-/* What the batch remembers of a session that is closed is there for whoever begins with its tokens. */
+/* What the batch remembers of a session that is closed is there for sessions that begin with its tokens. */
 static void restore(struct slot *at, struct choice *c, jit_batch *batch)
 {
 	double since = system_seconds();

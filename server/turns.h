@@ -26,7 +26,7 @@ struct choice **turns_next(struct choice **first, bool alone, struct choice *con
 struct choice *turns_parked(struct choice *const *running, unsigned n);
 /* Whether a comes before b, which came later. */
 bool turns_before(const struct choice *a, const struct choice *b, struct choice *const *running, unsigned n);
-/* Which of those at work is to be parked for c; c NULL: for whoever else there is. NULL: none. */
+/* Which of those at work is to be parked for c; c NULL: for any other. NULL: none. */
 struct choice *turns_victim(const struct choice *c, struct choice *const *running, unsigned n);
 
 #endif

@@ -240,7 +240,7 @@ static uint64_t hash(const uint8_t *p, size_t n) /* FNV-1a */
 	return h;
 }
 
-/* Once, however often it is loaded. Losing it does not matter to whoever runs it. */
+/* Once, however often it is loaded. Losing it does not matter to its user. */
 static void keep_copy(const struct sim_device *dev, const void *bytes, size_t size)
 {
 	const char *dir = getenv("JITRUN_SIM_KEEP");

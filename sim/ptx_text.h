@@ -55,7 +55,7 @@ struct ptx_param {
 	uint32_t reg;
 };
 
-/* An entry, or a function that is called. Its registers begin behind those of whoever calls it: as nothing calls
+/* An entry, or a function that is called. Its registers begin behind those of its caller: as nothing calls
  * itself, they can be numbered once and for all, and functions that do not call each other share them. */
 struct ptx_function {
 	char name[PTX_NAME];

@@ -1,6 +1,6 @@
 /* jit/ir/interp.h - a kernel decoded once for many interpreted calls.
  *
- * ir_interp() (ir.h) decodes and runs in one call; whoever runs a kernel again and again keeps the program. A program
+ * ir_interp() (ir.h) decodes and runs in one call; callers that run a kernel often keep the program. A program
  * is read-only once made: any number of threads may run it at the same time.
  */
 #ifndef JIT_INTERP_H

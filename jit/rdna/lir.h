@@ -140,7 +140,7 @@ static inline unsigned rdna_lir_alignment(enum rdna_class cls, unsigned words)
 	return cls == RDNA_CLASS_VGPR || words == 1 ? 1 : words == 2 ? 2 : 4;
 }
 /* SGPR tuples are aligned as the hardware wants them. After a failure the number is 0, which has no words and no class:
- * whoever goes on must only not write through it. */
+ * the caller must only not write through it. */
 static inline uint32_t rdna_lir_new(struct rdna_lir *l, enum rdna_class cls, unsigned words)
 {
 	if (l->failed || (l->n_regs == l->regs_capacity && !rdna_lir_make_room(l)))
@@ -192,7 +192,7 @@ enum {
 };
 
 /* A row of the table in one word: the facts; whether a plain destination is read as well; what memory is usually
- * touched. It is made when it is first asked for, the same by whoever makes it, as every pass asks for every
+ * touched. It is made when it is first asked for, the same by every thread, as every pass asks for every
  * instruction, some many times. */
 enum {
 	RDNA_ROW_FACTS = 0xffff,

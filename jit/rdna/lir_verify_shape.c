@@ -47,7 +47,7 @@ static unsigned kind_of(char letter, char dst)
 	}
 }
 
-/* The letters read; kept in one word, so that whoever makes it first gives it to all. */
+/* The letters read; kept in one word, so that the first thread shares it with all. */
 struct shape {
 	uint8_t d[2], s[4], optional, known;
 };

@@ -60,7 +60,7 @@ struct rdna_live {
 bool rdna_live_find(struct rdna_live *v, const struct rdna_lir *l);
 void rdna_live_free(struct rdna_live *v);
 
-/* rdna_regalloc with all registers there are and no seed, for whoever has found the intervals already. */
+/* rdna_regalloc with all registers there are and no seed, for callers that have found the intervals already. */
 bool rdna_regalloc_known(struct rdna_lir *l, const struct rdna_live *live, struct rdna_regs *used, struct error *err);
 
 /* The encoder's letters of the operands, "dst=src", in this generation. */

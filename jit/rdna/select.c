@@ -287,7 +287,7 @@ static const struct rsel_rule *find_rule(unsigned row)
 	return &rules[k][row];
 }
 
-/* Found when it is first asked for, the same by whoever does. */
+/* Found when it is first asked for, the same by every thread. */
 static inline const struct rsel_rule *rule_of(unsigned row)
 {
 	static _Atomic(const struct rsel_rule *) known[IR_ROWS];

@@ -1,6 +1,6 @@
 /* jit/store/cache_dir.c - one directory of a cache.
  *
- * Owns: entries. An entry is read whole and its checksum compared before a field is believed. Whoever changes the
+ * Owns: entries. An entry is read whole and its checksum compared before a field is believed. Editors who change the
  * layout raises RECORD_VERSION.
  */
 #include <errno.h>

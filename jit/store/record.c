@@ -170,7 +170,7 @@ bool record_sound(const uint8_t record[RECORD_BYTES], const uint8_t *body, uint3
 	return record_get64(record + AT_CHECKSUM) == record_sum(record, body, body_bytes);
 }
 
-/* A decompressor is large and slow to make: one is kept for whoever comes next. */
+/* A decompressor is large and slow to make: one is kept for the next caller. */
 static _Atomic(ZSTD_DCtx *) spare;
 
 static enum record_answer decompress(uint8_t *out, uint32_t n, const uint8_t *body, uint32_t body_bytes)

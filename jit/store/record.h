@@ -1,8 +1,8 @@
 /* jit/store/record.h - one code object as stored bytes: what directories and packs have in common.
  *
  * Owns: the layout of a record, its checksum, the compression of its body. A record describes a body; the two lie
- * together in a file of a directory (behind eight bytes of magic and two numbers), apart in a pack. Whoever changes the
- * layout raises RECORD_VERSION. Numbers are little-endian:
+ * together in a file of a directory (behind eight bytes of magic and two numbers), apart in a pack. An editor who
+ * changes the layout raises RECORD_VERSION. Numbers are little-endian:
  *
  *   0 key (48)  48 offset of the body (8)  56 body bytes  60 code bytes  64 pool offset
  *   68 frame bytes  72 shared bytes  76 zero  80 vector registers (2)  82 scalar  84 mask

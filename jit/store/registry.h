@@ -48,7 +48,7 @@ size_t registry_load(struct registry *r, const struct key *key, size_t n);
 /* Sealed: from now on what is in memory is all there is. No code is loaded or mapped any more; registry_get gives a
  * kernel that is there, or refuses by name. */
 void registry_freeze(struct registry *r);
-/* Whether kernels must be made one after the other, as whoever reads the dumps expects. */
+/* Whether kernels must be made one after the other, as readers of the dumps expect. */
 bool registry_in_order(const struct registry *r);
 /* True if the kernel is already in memory. Takes no lock. */
 bool registry_ready(struct registry *r, const struct key *key);

@@ -1,6 +1,6 @@
 /* jit/store/registry_load.c - many kernels at once from the cache.
  *
- * All entries are claimed first, so that whoever else wants one of them waits for this load.
+ * All entries are claimed first, so that other threads that want one of them wait for this load.
  */
 #include <stdlib.h>
 
@@ -54,8 +54,8 @@ static void batch_claim(struct batch *b, struct registry *r, const struct key *k
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* Loads, and makes executable in one go. Returns the number loaded; when pages are not to be had, none is, and whoever
- * asks for a kernel is told. */
+/* Loads, and makes executable in one go. Returns the number loaded; when pages are not to be had, none is, and the code
+ * that asks for a kernel is told. */
 static size_t batch_load(struct batch *b, struct registry *r)
 {
 	uint64_t start = registry_now_ns();

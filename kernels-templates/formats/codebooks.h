@@ -1,6 +1,6 @@
 /* kernels-templates/formats/codebooks.h - the points that the IQ1, IQ2 and IQ3 formats name by number.
  *
- * Owns: which points of a lattice each codebook has, and their order, for whoever reads or writes such blocks. A point
+ * Owns: which points of a lattice each codebook has, and their order, for readers and writers of such blocks. A point
  * is 8 or 4 neighbouring weights, each a digit that names one of 3 or 8 levels. What scales and signs go with them is
  * the formats' own.
  */

@@ -19,7 +19,7 @@
 /* Another process holds it for one launch at a time. */
 #define LONGEST_WAIT 60.0
 
-/* Whoever comes first makes the file. All may lock what they can read. */
+/* The first process makes the file. All may lock what they can read. */
 static int open_file(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -93,7 +93,7 @@ static bool take(const struct amd *d, int fd, const struct cancel *cancel, struc
 	return true;
 }
 
-/* Who waits for the lock holds the turn, so that whoever launches again at once stands behind. */
+/* Who waits for the lock holds the turn, so that a process that launches again at once queues up. */
 bool amd_lock_take(struct amd *d, const struct cancel *cancel, struct error *err)
 {
 	if (!take(d, d->turn_file, cancel, err))

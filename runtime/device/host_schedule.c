@@ -81,8 +81,8 @@ static void make_some(void *user, int worker, int workers)
 		registry_get(m->registry, m->task[i].key, NULL, NULL);
 }
 
-/* The longest first, so that threads come to an end together. Without memory for the list nothing is made: whoever asks
- * for a kernel will make it. */
+/* The longest first, so that threads come to an end together. Without memory for the list nothing is made: the pass
+ * that asks for a kernel will make it. */
 void device_make_kernels(struct registry *r, const struct key *key, size_t n, struct pool *pool)
 {
 	registry_load(r, key, n);

@@ -1,8 +1,8 @@
 /* runtime/device/program.h - a plan as a program for RDNA cards: its functions linked into one code object, its
  * launches as commands.
  *
- * Owns: which launch gets which flags and shares. Whoever runs a program decides only how many commands go into one
- * launch. Never runs anything.
+ * Owns: which launch gets which flags and shares. The caller that runs a program decides only how many commands go into
+ * one launch. Never runs anything.
  */
 #ifndef RUNTIME_PROGRAM_H
 #define RUNTIME_PROGRAM_H

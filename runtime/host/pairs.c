@@ -6,7 +6,7 @@
 #include "jit/target.h"
 #include "runtime/host/system.h"
 
-/* More chains than latency times units; a reading of some two hundred microseconds, and the best of several: whoever
+/* More chains than latency times units; a reading of some two hundred microseconds, and the best of several: what
  * else runs here does not run in all of them. */
 enum { CHAINS = 12, ROUNDS = 60000, READINGS = 10 };
 /* Instructions take whole cycles, so that pairs have half of fma's pace, the same, or twice as much. */

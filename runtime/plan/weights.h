@@ -61,7 +61,7 @@ bool weights_describe(struct weights *w, const struct model_spec *s, struct erro
 static inline bool weights_gate_up_interleaved(enum dtype gate, enum dtype up) { return gate == up; }
 void weights_close(struct weights *w);
 
-/* ---- for whoever fills them */
+/* ---- for the code that fills them */
 
 /* The matrices in the order a token reads them, so that one token streams memory from front to back. */
 struct weights_entry {

@@ -49,7 +49,7 @@ static void look_at_age(uint64_t index, uint64_t descriptor, uint64_t sum)
 	old[n_old++ % OLD_CODE] = (struct old_code){ descriptor, sum };
 }
 
-/* For whoever wants to see what runs. */
+/* For a look at what runs. */
 static void keep_code(const struct bo *b)
 {
 	const char *prefix = getenv("FAKE_KFD_CODE");

@@ -1,5 +1,5 @@
-/* tests/faults/run.h - runs a program and lets a chosen call of it fail: a system call, whoever makes it (the program,
- * a library, the C library inside fread()), or an allocation. Calls are counted from the program's first own
+/* tests/faults/run.h - runs a program and lets a chosen call of it fail: a system call, whichever code makes it (the
+ * program, a library, the C library inside fread()), or an allocation. Calls are counted from the program's first own
  * instruction on, in all its threads.
  */
 #ifndef TESTS_FAULTS_RUN_H

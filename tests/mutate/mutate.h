@@ -36,7 +36,7 @@ struct mutant {
 	struct mutant_file file[MUTANT_FILES];
 	unsigned files;
 	char open[160]; /* the name to open; "": the directory that the files lie in */
-	char what[400]; /* what was changed, for whoever reads of a failure */
+	char what[400]; /* what was changed, for the report of a failure */
 };
 
 enum mutant_kind {

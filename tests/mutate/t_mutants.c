@@ -24,7 +24,7 @@
 #include "tests/support/shared.h"
 #include "tests/mutate/mutant_trial.h"
 
-/* --- what is being tried, for whoever reads of a failure */
+/* --- what is being tried, for the report of a failure */
 
 char mutant_base[64];
 static char report[900];

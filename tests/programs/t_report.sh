@@ -27,7 +27,7 @@ said() {
 	check "$1: $(cat "$dir/out" "$dir/err")" grep -qE "$2" "$dir/rows"
 }
 written() { check "the file has $1" grep -qE "$1" "$file"; }
-# Nothing of whoever runs it: no path, no names, whatever happened. /dev and /proc are everybody's.
+# Nothing of its user: no path, no names, whatever happened. /dev and /proc are everybody's.
 impersonal() {
 	for word in "$dir" "$HOME" somebody "$(hostname)" "$(pwd)"; do
 		[ -n "$word" ] || continue

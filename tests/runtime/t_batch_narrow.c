@@ -1,6 +1,6 @@
 /* tests/runtime/t_batch_narrow.c - batches whose passes have few tokens: a sweep of widths, lengths of prompts and
  * numbers of sessions. Each comes to an end, and every session has the tokens and the logits that it has alone. A step
- * that gets nowhere is an error; whoever decodes does not keep prompts out for ever.
+ * that gets nowhere is an error; sessions that decode do not keep prompts out for ever.
  *
  * A session reads a prompt, chooses some tokens, reads again, and chooses again, so that what it waits for is of any
  * length in relation to a pass. */

@@ -76,7 +76,7 @@ static void expect(int status, int expected, const jit_error *err, const char *s
 		fail_msg("\"%s\" does not say \"%s\"", err->message, says);
 }
 
-/* However long a prompt is, whoever decodes has its token with each pass. */
+/* However long a prompt is, a session that decodes has its token with each pass. */
 static void a_prompt_lets_others_go_on(void **state)
 {
 	jit_batch *b = open_batch(JIT_SPECULATE_OFF, 0);

@@ -252,7 +252,7 @@ static void note_first(void *handle, const uint64_t *arg, int64_t begin, int64_t
 		nanosleep(&(struct timespec){ .tv_nsec = 10000 }, NULL);
 }
 
-/* The last units, which take longest, come first, whoever does them. */
+/* The last units, which take longest, come first, whichever thread does them. */
 static void test_last_first(void **state)
 {
 	struct stream d = { .call = note_first };

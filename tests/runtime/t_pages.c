@@ -324,7 +324,7 @@ static void who_is_set_back_keeps_what_has_room(void **state)
 	jit_batch_close(b);
 }
 
-/* Who goes back and says something else writes its pages anew: whoever says the old text does not get them. */
+/* Who goes back and says something else writes its pages anew: sessions with the old text do not get them. */
 static void what_is_written_again_is_not_found(void **state)
 {
 	jit_batch *b = open_batch(20);

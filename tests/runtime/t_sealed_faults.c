@@ -1,6 +1,6 @@
 /* tests/runtime/t_sealed_faults.c - a sealed model while the system refuses: every single read, opening, allocation,
  * mapping and protection that jit_model_open asks for fails once, in a process of its own, or it and all later ones
- * fail. Then a filter comes down that kills whoever maps executable memory. There is one sentence, or the text is the
+ * fail. Then a filter is set that kills threads that map executable memory. There is one sentence, or the text is the
  * right one; nobody is killed and nothing crashes.
  *
  * The linker leads the library's calls through here (--wrap in Makefile.am). JITRUN_TEST_QUICK: fewer of them fail;

@@ -146,7 +146,8 @@ static void test_refused(void **state)
 		json_decref(client_json(&server, "/v1/messages", wrong[i], 400));
 }
 
-/* Refusals are in Anthropic's form, whoever makes them: the endpoint, the router, a prompt that is too long, events. */
+/* Refusals are in Anthropic's form, whatever their source: the endpoint, the router, a prompt that is too long, events.
+ */
 static void test_errors(void **state)
 {
 	static char longer[20000];

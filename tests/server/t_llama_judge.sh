@@ -3,7 +3,7 @@
 # tests/server/clients/llama.cpp.txt says, which also says what cannot.
 #
 # JITRUN_LLAMA_CPP: a checkout of llama.cpp. PYTHONPATH: where Python finds what tools/server/tests/requirements.txt
-# names, if it does not anyway. Both are for whoever runs this; without them it is skipped.
+# names, if it does not anyway. Both are for the user of this script; without them it is skipped.
 . "${srcdir:-.}/tests/support/prelude.sh"
 here=$(pwd)
 clients=$(cd "$top/tests/server/clients" && pwd)

@@ -39,7 +39,7 @@ static inline bool pty_start(struct pty *t, int columns, char *const *argv)
 			dup2(s, i);
 		close(t->fd);
 		if (!getenv("XDG_STATE_HOME"))
-			setenv("JITRUN_HISTORY", "", 0); /* what tests type is not for whoever runs them */
+			setenv("JITRUN_HISTORY", "", 0); /* what tests type is not for their user */
 		execvp(argv[0], argv);
 		_exit(99);
 	}

@@ -101,7 +101,7 @@ static inline int test_mine(unsigned i)
 	return turn >= s->first && turn <= s->last;
 }
 /* The same where it is the library's own code that differs from piece to piece, which sanitizers look at: halves, one
- * of them for whoever has the first share. */
+ * of them for the first share. */
 static inline int test_mine_of_halves(unsigned i)
 {
 	const struct test_share *s = test_share();
