@@ -181,12 +181,11 @@ static void test_random(void **state)
 /* A long text takes no more of each byte than a short one, also where it has many meanings. */
 static void test_long(void **state)
 {
-	static const char *const sums[] = {
-		"root ::= root \"+\" t | t\nt ::= t \"*\" f | f\nf ::= \"(\" root \")\" | [0-9]",
-		"root ::= root \"+\" root | root \"*\" root | \"(\" root \")\" | [0-9]",
-		"root ::= sum | product | \"(\" root \")\" | [0-9]\nsum ::= root \"+\" root\nproduct ::= root \"*\" "
-		"root",
-	};
+	static const char in_order[] = "root ::= root \"+\" t | t\nt ::= t \"*\" f | f\nf ::= \"(\" root \")\" | [0-9]",
+			  any_order[] = "root ::= root \"+\" root | root \"*\" root | \"(\" root \")\" | [0-9]",
+			  by_others[] = "root ::= sum | product | \"(\" root \")\" | [0-9]\nsum ::= root \"+\" root\n"
+					"product ::= root \"*\" root";
+	static const char *const sums[] = { in_order, any_order, by_others };
 	(void)state;
 
 	for (size_t k = 0; k < sizeof sums / sizeof *sums; k++) {
