@@ -52,18 +52,31 @@ static void touch_each(uint64_t at, unsigned n, uint64_t stride, uint64_t bytes,
 		touch(at + i * stride, bytes, write, handed);
 }
 
+/* Elements of so many bytes, `stride` apart, of the lanes that take part. */
+static void touch_some(const struct interp_ins *in, const char *frame, uint64_t at, uint64_t stride, uint64_t bytes,
+                       bool write)
+{
+	if (!in->mask && stride == bytes) {
+		touch(at, in->lanes * bytes, write, false);
+		return;
+	}
+	for (unsigned l = 0; l < in->lanes; l++)
+		if (!in->mask || lane_of(frame, in->mask, l))
+			touch(at + l * stride, bytes, write, false);
+}
+
 static void touch_lanes(const struct interp_ins *in, const char *frame, unsigned lanes)
 {
 	const uint64_t at = scalar(frame, in->a) + (uint64_t)in->imm;
 
 	switch ((enum ir_op)in->row) {
-	case IR_fload: touch(at, in->lanes * 4, false, false); break;
-	case IR_iload: touch(at, lanes * 4, false, false); break;
+	case IR_fload:
+	case IR_iload: touch_some(in, frame, at, 4, 4, false); break;
 	case IR_fload_h:
-	case IR_iload_u16: touch(at, lanes * 2, false, false); break;
+	case IR_iload_u16: touch_some(in, frame, at, 2, 2, false); break;
 	case IR_iload_u8:
-	case IR_iload_s8: touch(at, lanes, false, false); break;
-	case IR_iload_s: touch_each(at, lanes, in->stride, 4, false, false); break;
+	case IR_iload_s8: touch_some(in, frame, at, 1, 1, false); break;
+	case IR_iload_s: touch_some(in, frame, at, in->stride, 4, false); break;
 	case IR_fawait: touch_each(at, in->lanes, in->stride, 4, false, true); break;
 	case IR_fbcast:
 	case IR_ibcast:
@@ -74,14 +87,16 @@ static void touch_lanes(const struct interp_ins *in, const char *frame, unsigned
 	case IR_igather:
 	case IR_fawait_at:
 		for (unsigned l = 0; l < lanes; l++)
-			touch(at + (uint64_t)(int64_t)lane_of(frame, in->b, l), 4, false, in->row == IR_fawait_at);
+			if (!in->mask || lane_of(frame, in->mask, l))
+				touch(at + (uint64_t)(int64_t)lane_of(frame, in->b, l), 4, false,
+				      in->row == IR_fawait_at);
 		break;
 	case IR_fgive: touch(at, in->lanes * 4, true, true); break;
-	case IR_fstore: touch(at, in->lanes * 4, true, false); break;
-	case IR_fstore_h: touch(at, in->lanes * 2, true, false); break;
-	case IR_istore_8: touch(at, lanes, true, false); break;
-	case IR_fstore_s: touch_each(at, in->lanes, in->stride, 4, true, false); break;
-	case IR_fstore_hs: touch_each(at, in->lanes, in->stride, 2, true, false); break;
+	case IR_fstore: touch_some(in, frame, at, 4, 4, true); break;
+	case IR_fstore_h: touch_some(in, frame, at, 2, 2, true); break;
+	case IR_istore_8: touch_some(in, frame, at, 1, 1, true); break;
+	case IR_fstore_s: touch_some(in, frame, at, in->stride, 4, true); break;
+	case IR_fstore_hs: touch_some(in, frame, at, in->stride, 2, true); break;
 	case IR_fstore1: touch(at, 4, true, false); break;
 	default: break;
 	}
