@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -18,6 +19,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "tests/faults/control.h"
@@ -271,6 +274,149 @@ static void test_allocations(void **state)
 	assert_int_equal(child_stop(&c), 0);
 }
 
+/* ---- those who hear what happens to models */
+
+struct listener {
+	int fd;
+	unsigned before; /* how often the model had been opened */
+	char said[1 << 16];
+	size_t n;
+};
+
+/* How often the model was opened. */
+static unsigned count_loads(const struct child *c)
+{
+	static const char name[] = "\njitserve_model_loads_total{model=\"tale\"} ";
+	struct answer a = client_ask(c, "/metrics", NULL, NULL);
+	const char *at = a.body ? strstr(a.body, name) : NULL;
+
+	if (!at)
+		fail_msg("no %s in: %s", name, a.body);
+	const unsigned n = (unsigned)atoi(at + strlen(name));
+	answer_free(&a);
+	return n;
+}
+
+/* Something more; false: the connection has ended. */
+static bool hear(struct listener *l)
+{
+	const ssize_t n = recv(l->fd, l->said + l->n, sizeof l->said - l->n - 1, 0);
+
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		fail_msg("nothing more is heard behind: %s", l->said);
+	l->n += n > 0 ? (size_t)n : 0;
+	l->said[l->n] = 0;
+	return n > 0;
+}
+
+/* False: it has no stream. */
+static bool listen_to(struct listener *l, const struct child *c, unsigned before)
+{
+	static const char get[] = "GET /models/sse HTTP/1.1\r\nHost: localhost\r\n\r\n";
+	static const struct timeval patience = { .tv_sec = 20 };
+
+	*l = (struct listener){ .before = before };
+	l->fd = client_connect(c, false);
+	setsockopt(l->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+	client_send(l->fd, get, strlen(get));
+	while (!strstr(l->said, ": events of models\n\n"))
+		if (strstr(l->said, "HTTP/1.1 5") || !hear(l))
+			return false;
+	return true;
+}
+
+/* Whether it hears of each time that the model was opened. False: its connection has ended before. */
+static bool hears_all(struct listener *l, const struct child *c)
+{
+	const unsigned loads = count_loads(c) - l->before;
+	unsigned n;
+
+	for (;;) {
+		n = 0;
+		for (const char *at = l->said; (at = strstr(at, "\"status\":\"loaded\"")); at++)
+			n++;
+		if (n >= loads)
+			break;
+		if (!hear(l))
+			return false;
+	}
+	assert_int_equal(n, loads);
+	return true;
+}
+
+/* The model leaves and comes back; whether that was done. */
+static bool cycle(const struct child *c)
+{
+	static const char *const paths[] = { "/models/unload", "/models/load" };
+	bool ok = true;
+
+	for (size_t i = 0; i < 2; i++) {
+		struct answer a = client_ask(c, paths[i], NULL, "{\"model\":\"tale\"}");
+		ok = ok && a.status == 200;
+		answer_free(&a);
+	}
+	return ok;
+}
+
+/* An allocation fails while one begins to listen, and the model leaves and comes back. Afterwards it does so once more.
+ * Returns how many streams were lost. */
+static unsigned fail_one(const struct child *c, struct listener *old, unsigned at, unsigned *undone)
+{
+	static struct listener late;
+	const unsigned before = count_loads(c);
+	unsigned lost = 0;
+
+	control->at = at;
+	atomic_store(&control->count, 0);
+	atomic_store(&control->begun, true);
+	const bool listens = listen_to(&late, c, before);
+	*undone += !cycle(c);
+	atomic_store(&control->begun, false);
+	struct answer a = client_ask(c, "/models/load", NULL, "{\"model\":\"tale\"}");
+	assert_true(a.status == 200 || a.status == 400);
+	answer_free(&a);
+	assert_true(cycle(c));
+	lost += !listens || !hears_all(&late, c);
+	close(late.fd);
+	if (hears_all(old, c))
+		return lost;
+	return lost + 1;
+}
+
+/* Whatever fails, each hears all that happens, or its connection ends so that it knows that it does not. */
+static void test_events(void **state)
+{
+	static const char *const arguments[] = { "--no-cache", "--no-replay", "--alias", "tale", NULL };
+	static struct listener old;
+	unsigned lost = 0, undone = 0;
+	(void)state;
+
+	if (SANITIZED || !make_page()) {
+		print_message("# skipped: allocations cannot be failed here\n");
+		skip();
+	}
+	struct child c = child_start_prepared(arguments, preload);
+	unsigned before = count_loads(&c);
+	control->at = 0;
+	atomic_store(&control->count, 0);
+	atomic_store(&control->begun, true);
+	assert_true(listen_to(&old, &c, before) && cycle(&c) && hears_all(&old, &c));
+	atomic_store(&control->begun, false);
+	/* Most are those of kernels, which are made behind all that is told here: early ones are tried more often. */
+	const unsigned n = atomic_load(&control->count), step = test_full() ? 32 : test_quick() ? 4 : 10;
+	unsigned tries = 0;
+	for (unsigned at = 1; at <= n; at += 1 + at / step, tries++) {
+		close(old.fd);
+		before = count_loads(&c);
+		assert_true(listen_to(&old, &c, before));
+		lost += fail_one(&c, &old, at, &undone);
+	}
+	print_message("%u allocations: %u failed, %u requests undone, %u streams lost\n", n, tries, undone, lost);
+	assert_true(undone > 0 && lost > 0);
+	close(old.fd);
+	assert_int_equal(child_stop(&c), 0);
+}
+
 /* ---- descriptors */
 
 enum { FDS = 48 };
@@ -321,6 +467,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_allocations),
+		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_descriptors),
 	};
 

@@ -7,9 +7,12 @@
 #include <cmocka.h>
 
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "server/loader.h"
+#include "server/model_events.h"
 
 static struct served one = { .path = "one", .name = "one", .file = "one" };
 static struct models models = { .list = &one, .n = 1 };
@@ -58,9 +61,121 @@ static void test_gives_up(void **state)
 	loader_close(models.loader);
 }
 
+/* ---- events */
+
+static unsigned calls, fails_at; /* 0: none */
+
+static void *allocate(size_t n) { return ++calls == fails_at ? NULL : malloc(n); }
+
+static void tell(bool with_data)
+{
+	if (with_data)
+		model_events_tell_data("a", "b", json_pack("{s:s, s:{s:[i, f]}}", "status", "c", "d", "e", 1, 0.5));
+	else
+		model_events_tell("a", "b");
+}
+
+static const char *expected(bool with_data)
+{
+	return with_data
+	               ? "data: {\"model\":\"a\",\"event\":\"b\",\"data\":{\"status\":\"c\",\"d\":{\"e\":[1,0.5]}}}\n\n"
+	               : "data: {\"model\":\"a\",\"event\":\"b\"}\n\n";
+}
+
+/* Who listens has it whole, or is dropped. Whether it has it. */
+static bool hears(struct stream *s, const char *words)
+{
+	const jit_logprob *top;
+	struct record r;
+	const char *text;
+
+	if (!stream_take(s, &r, &top, &text)) {
+		assert_true(stream_is_dropped(s) && stream_is_cancelled(s));
+		return false;
+	}
+	assert_int_equal(r.n_text, strlen(words));
+	assert_memory_equal(text, words, r.n_text);
+	assert_false(stream_is_dropped(s));
+	return true;
+}
+
+/* Each allocation of an event in turn. */
+static void test_no_memory(void **state)
+{
+	unsigned lost = 0;
+	(void)state;
+
+	json_set_alloc_funcs(allocate, free);
+	for (int with_data = 0; with_data < 2; with_data++) {
+		bool failed = true;
+		for (unsigned at = 1; failed; at++) {
+			struct stream *one_of = model_events_listen(4096), *other = model_events_listen(4096);
+			assert_non_null(one_of);
+			assert_non_null(other);
+			calls = 0;
+			fails_at = at;
+			tell(with_data);
+			failed = calls >= at;
+			fails_at = 0;
+			const bool heard = hears(one_of, expected(with_data));
+			assert_int_equal(hears(other, expected(with_data)), heard);
+			assert_true(heard || failed);
+			lost += !heard;
+			model_events_leave(one_of);
+			model_events_leave(other);
+			stream_release(one_of);
+			stream_release(other);
+			assert_true(at < 1000);
+		}
+	}
+	json_set_alloc_funcs(malloc, free);
+	assert_true(lost > 4);
+}
+
+/* One who does not read is dropped, and others are not; one whose client leaves is woken; nobody listens at the end. */
+static void *woken;
+
+static void sleep_now(void *user) { (void)user; }
+
+static void wake(void *user) { woken = user; }
+
+static void test_streams(void **state)
+{
+	struct stream *deaf = model_events_listen(4096), *good = model_events_listen(4096);
+	(void)state;
+
+	for (int i = 0; i < 100; i++) {
+		tell(true);
+		assert_true(hears(good, expected(true)));
+	}
+	assert_true(stream_is_dropped(deaf));
+	assert_true(stream_wait(good, sleep_now, wake, good));
+	assert_null(woken);
+	stream_cancel(good);
+	assert_ptr_equal(woken, good);
+	assert_false(stream_wait(good, sleep_now, wake, good));
+	model_events_leave(deaf);
+	model_events_leave(good);
+	stream_release(deaf);
+	stream_release(good);
+	assert_false(model_events_heard());
+	struct stream *last = model_events_listen(4096);
+	assert_true(model_events_heard());
+	model_events_end();
+	struct record r;
+	const jit_logprob *top;
+	const char *text;
+	assert_true(stream_take(last, &r, &top, &text) && r.kind == RECORD_ENDED);
+	assert_true(stream_is_over(last));
+	assert_null(model_events_listen(4096));
+	model_events_leave(last);
+	stream_release(last);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_gives_up) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_gives_up), cmocka_unit_test(test_no_memory),
+		                            cmocka_unit_test(test_streams) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

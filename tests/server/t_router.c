@@ -22,14 +22,7 @@
 #include <unistd.h>
 
 #include "tests/server/said_lines.h"
-
-#ifdef __SANITIZE_ADDRESS__
-#define SANITIZED
-#elif defined __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED
-#endif
-#endif
+#include "tests/support/sanitized.h"
 
 /* A repository in the cache, with a file of weights. */
 static const char script[] =
@@ -360,6 +353,27 @@ static void test_load_fails(void **state)
 	leave(l);
 }
 
+/* Each of the HTTP library's threads has something to do: until then one may keep sockets of connections that are over.
+ * Which of them has a connection is decided by the number of its socket. */
+static void touch_threads(void)
+{
+	enum { N = 8 };
+	int fd[N];
+
+	for (int i = 0; i < N; i++) {
+		static const char get[] = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
+		fd[i] = client_connect(&server, false);
+		client_send(fd[i], get, strlen(get));
+	}
+	for (int i = 0; i < N; i++) {
+		struct answer a = client_read(fd[i], 30);
+		assert_int_equal(a.status, 200);
+		answer_free(&a);
+		close(fd[i]);
+	}
+	usleep(20000);
+}
+
 static void test_many_and_leaving(void **state)
 {
 	enum { MANY = 60 };
@@ -390,8 +404,10 @@ static void test_many_and_leaving(void **state)
 	await(&h, "200 OK");
 	await(&h, "200 OK");
 	close(head);
-	for (int i = 0; i < 1000 && child_fds(&server) > fds; i++)
+	for (int i = 0; i < 1000 && child_fds(&server) > fds; i++) {
+		touch_threads();
 		usleep(10000);
+	}
 	if (child_fds(&server) > fds)
 		fail_msg("%d descriptors became %d", fds, child_fds(&server));
 }
@@ -426,13 +442,8 @@ static void test_never_reads(void **state)
 	const long before = resident_kib();
 	json_decref(client_json(&server, "/api/pull", "{\"model\":\"owner/flood\",\"stream\":false}", 200));
 	const long after = resident_kib();
-#ifndef SANITIZED
-	if (after > before + ROOM_KIB)
+	if (!SANITIZED && after > before + ROOM_KIB)
 		fail_msg("%ld KiB became %ld", before, after);
-#else
-	(void)before;
-	(void)after;
-#endif
 	/* It was dropped: what was on its way is there, and no end of the stream. */
 	while ((n = recv(deaf, byte, sizeof byte, 0)) > 0)
 		all += (size_t)n;
