@@ -48,40 +48,11 @@ enum {
 	TEMPLATE_MMA_WIDE = 128 /* the same, where they are copied ahead, and many rows share them */,
 	TEMPLATE_MMA_LEAST = 16 /* a tile's */
 };
-/* The maximum of a tile's columns: 8 on CPUs. */
-unsigned template_tile_n(const struct target *target);
 /* A matmul of several float columns may compute several row blocks in one wave, on targets whose launches have parts.
  * The schedule of such a key is this bit plus the number of row blocks of a wave: 1, 2 or 4. The blocks of
  * a pair's two matrices count separately. The launches of such keys have parts. */
 enum { TEMPLATE_SIDE_BY_SIDE = 0x2000, TEMPLATE_SIDES = 7 /* the bits of that number */ };
-/* The best tile width of such a matmul; *schedule receives its key's schedule. flags: KEY_PAIR or none. 0: another
- * kernel is faster for that many tokens or for these weights. */
-uint32_t template_floats_tile_n(const struct target *target, enum dtype weight, uint64_t rows, uint64_t k,
-                                uint32_t flags, uint32_t tokens, uint32_t *schedule);
-/* True if the last tile of such a width may overlap the one before it. It then starts early enough to be full, and
- * discards the results of the columns that both have. There must be at least one full tile of columns. */
-static inline bool template_floats_short(uint32_t width) { return width <= 8; }
-/* Wide kernels (GEMM tiles of many columns): true if there are any for a weight format. */
-bool template_wide_weights(const struct target *target, enum dtype weight);
-/* The number of columns from which on they are faster; 0: never. */
-unsigned template_wide_from(const struct target *target, enum dtype weight, enum dtype activation);
-/* The best tile width for so many columns, which it does not exceed. */
-unsigned template_wide_tile_n(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns);
-/* The columns of a panel of interleaved inputs. */
-unsigned template_wide_panel(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns);
-/* The flags of the KEY_INTERLEAVE that makes the inputs of tiles of so many columns: KEY_UNSIGNED or none. */
-uint32_t template_wide_interleave(const struct target *target, enum dtype weight, enum dtype activation,
-                                  unsigned columns);
-
-/* True if matrix instructions multiply such weights and activations in passes of TEMPLATE_MMA_LEAST columns or more.
- * bounded: the user allows the BOUNDED class. */
-bool template_mma(const struct target *target, enum dtype weight, enum dtype activation, bool bounded);
-/* The best tile width of such a matmul if there are enough columns for it. */
-unsigned template_mma_tile_n(const struct target *target, enum dtype weight, uint64_t rows, uint64_t k, uint32_t flags);
-/* The tile width for fewer columns: TEMPLATE_MMA_LEAST or twice that. */
-unsigned template_mma_narrow_n(uint64_t k, uint32_t flags);
-/* True if such weights are multiplied by activations of their own type, BF16, in pairs of k's (BOUNDED). */
-bool template_dot2(const struct target *target, enum dtype weight);
+/* Which kernel a matmul becomes, and how wide tiles should be: matmul/recipe.h. */
 
 /* Slots of KEY_INTERLEAVE. */
 enum { INTERLEAVE_X, INTERLEAVE_XS, INTERLEAVE_OUT, INTERLEAVE_OUTS, INTERLEAVE_ARGS };
@@ -113,8 +84,6 @@ enum { DISPATCH_CHOSEN, DISPATCH_TOKENS, DISPATCH_PLACES, DISPATCH_GROUPS, DISPA
 enum { SCATTER_X, SCATTER_XS, SCATTER_PLACES, SCATTER_OUT, SCATTER_OUTS, SCATTER_ARGS };
 /* Slots of KEY_COMBINE. */
 enum { COMBINE_IN, COMBINE_SHARES, COMBINE_PLACES, COMBINE_OUT, COMBINE_ARGS };
-/* The maximum of an EXPERTS tile's columns. */
-static inline unsigned template_experts_tile_n(const struct target *t) { return t->lane_bytes ? 4 : 8; }
 
 /* Slots of KEY_LAYER_INPUTS. */
 enum {

@@ -242,16 +242,6 @@ static void emit_routes(struct matmul *m, const struct target *target)
 	ir_endloop(b);
 }
 
-bool template_dot2(const struct target *target, enum dtype weight)
-{
-	return target->has_dot2 && weight_format_for(weight, DTYPE_BF16);
-}
-
-unsigned template_tile_n(const struct target *target)
-{
-	return target->lane_bytes ? TEMPLATE_MAX_COLUMNS : MATMUL_MAX_COLUMNS;
-}
-
 /* What follows from the key, its recipe and its schedule. */
 static void set_up(struct matmul *m, const struct key *key, const struct target *target,
                    const struct matmul_schedule *schedule)

@@ -187,8 +187,10 @@ uint64_t matmul_floats_totals(const struct target *target, unsigned columns);
 /* Whether the quants of such weights are made signed bytes of a wave's own; in how many bytes. f may be NULL. */
 bool matmul_mma_may_unpack(const struct target *target, const struct weight_format *f);
 uint32_t matmul_mma_own_bytes(const struct weight_format *f);
-/* Whether operands of such weights are shared; are copied while the group multiplies; whether tiles of
- * TEMPLATE_MMA_WIDE columns are better for so many rows; whether rows are many, of which a tile has more then. */
+/* Columns of a tile of matrices where there are few; whether operands of such weights are shared; are copied while the
+ * group multiplies; whether tiles of TEMPLATE_MMA_WIDE columns are better for so many rows; whether rows are many, of
+ * which a tile has more then. */
+unsigned matmul_mma_narrow_n(uint64_t k, uint32_t flags);
 bool matmul_mma_shares(const struct weight_format *f, uint64_t k);
 bool matmul_mma_pipes(const struct target *target, const struct weight_format *f, uint64_t k);
 bool matmul_mma_widens(const struct target *target, const struct weight_format *f, uint64_t rows, uint64_t k,
@@ -202,5 +204,10 @@ struct matmul_wide_shape {
 };
 struct matmul_wide_shape matmul_wide_shape(const struct key *key, const struct target *target, uint32_t stretch);
 void matmul_wide_inputs(const struct key *key, const struct target *target, unsigned *panel, bool *offset);
+/* What the engines say in matmul_widths(). */
+void matmul_wide_widths(const struct key *key, const struct target *target, uint32_t columns, struct matmul_widths *w);
+void matmul_mma_widths(const struct key *key, const struct target *target, struct matmul_widths *w);
+void matmul_floats_widths(const struct key *key, const struct target *target, uint32_t columns,
+                          struct matmul_widths *w);
 
 #endif

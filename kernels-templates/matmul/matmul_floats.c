@@ -91,8 +91,7 @@ static uint64_t best_sides(const struct target *target, struct key *key, uint32_
 	return least;
 }
 
-uint32_t template_floats_tile_n(const struct target *target, enum dtype weight, uint64_t rows, uint64_t k,
-                                uint32_t flags, uint32_t tokens, uint32_t *schedule)
+void matmul_floats_widths(const struct key *of, const struct target *target, uint32_t tokens, struct matmul_widths *w)
 {
 	/* Fewer than 4 tokens are better off with one row block, whose wave has more weights on their way. Tiles of
 	 * many tokens are few sorts, which prompts of all lengths share; a rest of wide ones is cut once more. */
@@ -102,29 +101,27 @@ uint32_t template_floats_tile_n(const struct target *target, enum dtype weight, 
 	const unsigned n = tokens < SOME ? sizeof few : tokens < MANY ? sizeof some : sizeof many;
 	struct key key = { .kind = KEY_MATMUL,
 		           .target = (uint8_t)target->id,
-		           .weight = key_type(weight),
-		           .activation = key_type(DTYPE_F32),
-		           .rows = (uint32_t)rows,
-		           .k = (uint32_t)k,
+		           .weight = of->weight,
+		           .activation = of->activation,
+		           .rows = of->rows,
+		           .k = of->k,
 		           .tile_n = TEMPLATE_MAX_COLUMNS,
-		           .flags = flags & KEY_PAIR,
+		           .flags = of->flags & KEY_PAIR,
 		           .schedule = TEMPLATE_SIDE_BY_SIDE | SIDES };
 	uint64_t least = UINT64_MAX;
-	uint32_t best = 0;
 
 	if (tokens < FEW || matmul_recipe(&key, target).engine != MATMUL_SIDE_BY_SIDE)
-		return 0;
+		return;
 	for (unsigned i = 0; i < n && widths[i] <= tokens; i++) {
 		key.tile_n = widths[i];
-		const uint32_t rest = template_floats_short(key.tile_n) ? 0 : tokens % key.tile_n;
+		const uint32_t rest = matmul_recipe(&key, target).short_last ? 0 : tokens % key.tile_n;
 		const uint64_t c = best_sides(target, &key, tokens) + (rest ? LAUNCH : 0);
 		if (c < least) {
 			least = c;
-			best = key.tile_n;
-			*schedule = key.schedule;
+			w->side_by_side = key.tile_n;
+			w->schedule = key.schedule;
 		}
 	}
-	return best;
 }
 
 /* ---- a turn of some pieces */

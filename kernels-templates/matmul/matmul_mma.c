@@ -367,16 +367,8 @@ bool matmul_mma_may_unpack(const struct target *target, const struct weight_form
 
 uint32_t matmul_mma_own_bytes(const struct weight_format *f) { return (uint32_t)own_bytes(f->quants); }
 
-bool template_mma(const struct target *target, enum dtype weight, enum dtype activation, bool bounded)
-{
-	bool floats = bounded && activation == DTYPE_F32 && (weight == DTYPE_F16 || weight == DTYPE_BF16),
-	     int8 = activation == DTYPE_Q8_0 &&
-	            (weight == DTYPE_Q8_0 || matmul_mma_may_unpack(target, weight_format_find(weight)));
-	return target->has_mma && (floats || int8);
-}
-
 /* Totals of all columns lie in shared bytes. */
-unsigned template_mma_narrow_n(uint64_t k, uint32_t flags)
+unsigned matmul_mma_narrow_n(uint64_t k, uint32_t flags)
 {
 	unsigned jobs = numerics_spans(k) * (flags & KEY_PAIR ? 2 : 1), columns = TEMPLATE_MMA_COLUMNS;
 	while (columns > IR_TILE && jobs * columns * MMA_ROWS * 4 > TARGET_SHARED_BYTES)
@@ -384,15 +376,26 @@ unsigned template_mma_narrow_n(uint64_t k, uint32_t flags)
 	return columns;
 }
 
-/* Two waves have half of the spans each. */
-unsigned template_mma_tile_n(const struct target *target, enum dtype weight, uint64_t rows, uint64_t k, uint32_t flags)
+/* Floats are rounded to the weights' type, in the bounded class. */
+static bool multiplies(const struct key *key, const struct target *target, const struct weight_format *f)
 {
-	const struct weight_format *f = weight_format_find(weight);
+	if (key->activation == key_type(DTYPE_F32))
+		return key->numerics == NUMERICS_BOUNDED && (f == &wf_f16 || f == &wf_bf16);
+	return key->activation == key_type(DTYPE_Q8_0) && (f == &wf_q8_0 || matmul_mma_may_unpack(target, f));
+}
 
-	return matmul_mma_widens(target, f, rows, k, flags) ? TEMPLATE_MMA_WIDE
-	       : target->local_operands && matmul_mma_shares(f, k)
-	               ? TEMPLATE_MMA_SHARED
-	               : template_mma_narrow_n(k, flags);
+/* Of shared operands two waves have half of the spans each. */
+void matmul_mma_widths(const struct key *key, const struct target *target, struct matmul_widths *w)
+{
+	const struct weight_format *f = weight_format_find(key_dtype(key->weight));
+
+	if (!multiplies(key, target, f))
+		return;
+	w->narrow = w->products = matmul_mma_narrow_n(key->k, key->flags);
+	if (matmul_mma_widens(target, f, key->rows, key->k, key->flags))
+		w->products = TEMPLATE_MMA_WIDE;
+	else if (target->local_operands && matmul_mma_shares(f, key->k))
+		w->products = TEMPLATE_MMA_SHARED;
 }
 
 void matmul_mma_build(struct ir *b, const struct key *key, const struct target *target, const struct matmul_recipe *r)

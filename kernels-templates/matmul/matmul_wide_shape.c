@@ -1,7 +1,7 @@
 /* kernels-templates/matmul/matmul_wide_shape.c - how a wide matmul is cut: tiles, parts, segments, and what is
  * unpacked.
  *
- * Owns: these choices, of a key and of those who build plans (template_wide_*). Writes no IR.
+ * Owns: these choices, of a key and of those who build plans (matmul_widths()). Writes no IR.
  */
 #include "kernels-templates/matmul/matmul_wide.h"
 
@@ -72,21 +72,6 @@ static bool unpacks_format(const struct weight_format *f, bool int8, const struc
 	       (int8 && columns > WIDE_PLAIN_MOST && target->has_vnni && f->quants && f->quants->as_they_lie);
 }
 
-bool template_wide_weights(const struct target *target, enum dtype weight)
-{
-	return weight_format_find(weight) && !target->lane_bytes;
-}
-
-/* Unpacking pays where narrow tiles would have to unpack twice; turning the inputs pays sooner. */
-unsigned template_wide_from(const struct target *target, enum dtype weight, enum dtype activation)
-{
-	if (!template_wide_weights(target, weight))
-		return 0;
-	return copies_format(weight_format_for(weight, activation), activation == DTYPE_Q8_0)
-	               ? template_tile_n(target) + 1
-	               : 3;
-}
-
 /* Whether few columns are no reason to prepare weights that can be read as they lie: where registers hold parts wide
  * enough to have them changed in each, and nothing faster asks for that. */
 static bool spares_unpacking(const struct weight_format *f, const struct target *target, unsigned columns)
@@ -98,7 +83,7 @@ static bool spares_unpacking(const struct weight_format *f, const struct target 
 
 /* int8 takes several parts, so that weights come from the second-level cache once for all of them; floats need less of
  * them: a part or two, but few columns share one tile, so that weights are read once. */
-unsigned template_wide_tile_n(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns)
+static unsigned tile_n(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns)
 {
 	if (activation == DTYPE_Q8_0)
 		return spares_unpacking(weight_format_find(weight), target, columns) ? WIDE_PLAIN_MOST : WIDE_MANY;
@@ -107,13 +92,16 @@ unsigned template_wide_tile_n(const struct target *target, enum dtype weight, en
 	return target->vector_regs < 32 ? 10 : 12;
 }
 
-uint32_t template_wide_interleave(const struct target *target, enum dtype weight, enum dtype activation,
-                                  unsigned columns)
+/* Unpacking pays where narrow tiles would have to unpack twice; turning the inputs pays sooner. */
+void matmul_wide_widths(const struct key *key, const struct target *target, uint32_t columns, struct matmul_widths *w)
 {
-	if (!target->has_vnni || activation != DTYPE_Q8_0 ||
-	    !unpacks_format(weight_format_find(weight), true, target, columns))
-		return 0;
-	return weight_by_tiles(weight_format_find(weight), target) ? 0 : KEY_UNSIGNED;
+	const enum dtype weight = key_dtype(key->weight), activation = key_dtype(key->activation);
+	const struct weight_format *f = weight_format_find(weight) ? weight_format_for(weight, activation) : NULL;
+
+	if (!f)
+		return;
+	w->wide_from = copies_format(f, activation == DTYPE_Q8_0) ? w->plain + 1 : 3;
+	w->wide = tile_n(target, weight, activation, columns);
 }
 
 /* What the weights in m->packed are multiplied as, and by how many columns at once. m stays where it is from now on. */
@@ -130,14 +118,6 @@ static void shape(struct wide *m, const struct target *target, bool int8, unsign
 		m->tiles = m->unpacked.tiles;
 	}
 	shape_part(m, target->vector_regs);
-}
-
-unsigned template_wide_panel(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns)
-{
-	struct wide m = { .packed = weight_format_for(weight, activation) };
-
-	shape(&m, target, activation == DTYPE_Q8_0, columns);
-	return m.part_columns;
 }
 
 void wide_shape_key(struct wide *m, const struct key *key, const struct target *target, uint32_t stretch)
@@ -171,7 +151,11 @@ struct matmul_wide_shape matmul_wide_shape(const struct key *key, const struct t
 void matmul_wide_inputs(const struct key *key, const struct target *target, unsigned *panel, bool *offset)
 {
 	const enum dtype weight = key_dtype(key->weight), activation = key_dtype(key->activation);
+	const struct weight_format *f = weight_format_find(weight);
+	struct wide m = { .packed = weight_format_for(weight, activation) };
 
-	*panel = template_wide_panel(target, weight, activation, key->tile_n);
-	*offset = template_wide_interleave(target, weight, activation, key->tile_n) & KEY_UNSIGNED;
+	shape(&m, target, activation == DTYPE_Q8_0, key->tile_n);
+	*panel = m.part_columns;
+	*offset = target->has_vnni && m.int8 && unpacks_format(f, true, target, key->tile_n) &&
+	          !weight_by_tiles(f, target);
 }

@@ -84,6 +84,22 @@ struct matmul_recipe {
 
 struct matmul_recipe matmul_recipe(const struct key *key, const struct target *target);
 
+/* How a pass should cut the columns of a matmul into tiles. */
+struct matmul_widths {
+	unsigned plain;        /* columns of a tile of the usual engine, at most */
+	unsigned routes;       /* the same of experts' */
+	unsigned wide_from;    /* from so many columns on KEY_WIDE is faster (0: never), */
+	unsigned wide;         /* with tiles of so many, of which there may be fewer; 0: there are no such kernels */
+	unsigned products;     /* of KEY_MMA where there are enough columns; 0: there are no such kernels */
+	unsigned narrow;       /* and where there are fewer: TEMPLATE_MMA_LEAST, or twice that */
+	unsigned side_by_side; /* of row blocks side by side, with this schedule; 0: others are faster */
+	uint32_t schedule;
+};
+
+/* Of a pass of so many columns. key: weights, shape, F32 or int8 activations, KEY_PAIR; numerics BOUNDED: that class is
+ * allowed. Its tile, engine and schedule do not count. */
+struct matmul_widths matmul_widths(const struct key *key, const struct target *target, uint32_t columns);
+
 /* Whether a tile's input lies in shared bytes, where the group has put it. */
 static inline bool matmul_makes_input(const struct matmul_recipe *r) { return r->source >= MATMUL_NORMED; }
 

@@ -194,7 +194,7 @@ static bool has_columns(const struct question *q)
 	if (n >= TEMPLATE_MMA_SHARED)
 		return (n == TEMPLATE_MMA_WIDE && r->operands == MATMUL_RING) ||
 		       (n == TEMPLATE_MMA_SHARED && q->target->local_operands && matmul_mma_shares(r->format, key->k));
-	return n == IR_TILE || (n == 2 * IR_TILE && n <= template_mma_narrow_n(key->k, key->flags));
+	return n == IR_TILE || (n == 2 * IR_TILE && n <= matmul_mma_narrow_n(key->k, key->flags));
 }
 
 static const char *refuse_operands(const struct question *q)

@@ -16,6 +16,7 @@
 #ifndef RUNTIME_PLAN_BUILD_H
 #define RUNTIME_PLAN_BUILD_H
 
+#include "kernels-templates/matmul/recipe.h"
 #include "runtime/plan/plan.h"
 
 enum { PLAN_CUTS_MOST = 5 /* sorts of tiles that a matmul's tokens are cut into */ };
@@ -86,6 +87,11 @@ static inline uint32_t plan_tiles_end(const struct plan_tiles *t) { return t->fi
  * function is, and the code generator's id. */
 struct key plan_matmul_key(const struct plan_options *opt, const struct weights_matrix *w, uint32_t flags,
                            uint32_t columns);
+/* How a pass over so many columns should cut it. bounded: matrices may be multiplied in that class. */
+struct matmul_widths plan_widths_of(const struct plan_options *opt, const struct weights_matrix *w, uint32_t flags,
+                                    uint32_t columns, bool bounded);
+/* Columns of a tile of experts', at most. */
+uint32_t plan_route_width(const struct plan_options *opt);
 /* What a matmul with such weights reads: f32, or int8 blocks. */
 enum dtype plan_activation(const struct plan_options *opt, enum dtype weight);
 /* The same of a matrix whose kernels have such flags; BF16 where f32 is multiplied in pairs. */

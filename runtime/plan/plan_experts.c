@@ -8,7 +8,7 @@
 /* Tiles of a pass are no wider than it is. */
 static uint32_t tile_width(const struct plan_builder *b)
 {
-	uint32_t width = template_experts_tile_n(b->opt->target);
+	uint32_t width = plan_route_width(b->opt);
 
 	while (width > b->n)
 		width /= 2;

@@ -6,7 +6,6 @@
  * form stands behind a barrier as ever, and may read there. An editor keeps that nothing in the region is written twice
  * and that nobody but ops that give write there (tests/runtime/t_handed.c).
  */
-#include "kernels-templates/matmul/recipe.h"
 #include "kernels-templates/signature.h"
 #include "runtime/plan/plan_build.h"
 
@@ -100,8 +99,7 @@ unsigned plan_handed_tiles(const struct plan_builder *b, const struct weights_ma
                            uint32_t tokens, struct plan_tiles out[2])
 {
 	enum { HALF = 8 };
-	const bool by_matrices = tokens >= MATRICES_FROM &&
-	                         template_mma(b->opt->target, w->type, plan_activation(b->opt, w->type), false);
+	const bool by_matrices = tokens >= MATRICES_FROM && plan_widths_of(b->opt, w, flags, tokens, false).products;
 
 	out[0] = (struct plan_tiles){ .width = tokens, .tiles = 1, .flags = by_matrices ? KEY_MMA : 0 };
 	if (by_matrices && is_awaited(b, w, flags | KEY_MMA, tokens))

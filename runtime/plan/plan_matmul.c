@@ -15,8 +15,13 @@ static struct plan_turn turn_of(const struct plan_builder *b, const struct matmu
 	turn.key.k = (uint32_t)m->w->k;
 	turn.key.activation = key_type(act);
 	turn.key.tile_n = t.width;
-	turn.key.row_blocks = (uint8_t)template_wide_panel(b->opt->target, m->w->type, act, t.width);
-	turn.key.flags = template_wide_interleave(b->opt->target, m->w->type, act, t.width);
+	turn.key.row_blocks = 1;
+	if (t.flags == KEY_WIDE) {
+		const struct key key = plan_matmul_key(b->opt, m->w, KEY_WIDE, t.width);
+		const struct matmul_recipe r = matmul_recipe(&key, b->opt->target);
+		turn.key.row_blocks = (uint8_t)r.panel;
+		turn.key.flags = r.offset ? KEY_UNSIGNED : 0;
+	}
 	if (act == DTYPE_Q8_0) {
 		turn.arg[INTERLEAVE_X] = plan_address(m->in.q + t.first * kp);
 		turn.arg[INTERLEAVE_XS] = plan_address(m->in.s + t.first * (kp / 32));

@@ -5,7 +5,6 @@
  */
 #include <assert.h>
 
-#include "kernels-templates/matmul/recipe.h"
 #include "runtime/plan/plan_build.h"
 
 enum dtype plan_activation(const struct plan_options *opt, enum dtype weight)
@@ -13,20 +12,9 @@ enum dtype plan_activation(const struct plan_options *opt, enum dtype weight)
 	return opt->f32_activations ? DTYPE_F32 : weight_default_activation(weight);
 }
 
-enum dtype plan_matmul_activation(const struct plan_options *opt, const struct weights_matrix *w, uint32_t flags)
+static struct key key_of(const struct plan_options *opt, const struct weights_matrix *w, enum dtype act, uint32_t flags,
+                         uint32_t columns)
 {
-	const enum dtype act = plan_activation(opt, w->type);
-
-	return opt->bounded && act == DTYPE_F32 && !(flags & KEY_BY_HEAD) && template_dot2(opt->target, w->type)
-	               ? DTYPE_BF16
-	               : act;
-}
-
-struct key plan_matmul_key(const struct plan_options *opt, const struct weights_matrix *w, uint32_t flags,
-                           uint32_t columns)
-{
-	const enum dtype act = plan_matmul_activation(opt, w, flags);
-
 	return (struct key){
 		.kind = KEY_MATMUL,
 		.target = (uint8_t)opt->target->id,
@@ -40,6 +28,32 @@ struct key plan_matmul_key(const struct plan_options *opt, const struct weights_
 		.tile_n = columns,
 		.flags = flags
 	};
+}
+
+/* In pairs of BF16, where there are such kernels. */
+enum dtype plan_matmul_activation(const struct plan_options *opt, const struct weights_matrix *w, uint32_t flags)
+{
+	const enum dtype act = plan_activation(opt, w->type);
+	const struct key pairs = key_of(opt, w, DTYPE_BF16, 0, 1);
+
+	return opt->bounded && act == DTYPE_F32 && !(flags & KEY_BY_HEAD) && !matmul_recipe(&pairs, opt->target).refusal
+	               ? DTYPE_BF16
+	               : act;
+}
+
+struct key plan_matmul_key(const struct plan_options *opt, const struct weights_matrix *w, uint32_t flags,
+                           uint32_t columns)
+{
+	return key_of(opt, w, plan_matmul_activation(opt, w, flags), flags, columns);
+}
+
+struct matmul_widths plan_widths_of(const struct plan_options *opt, const struct weights_matrix *w, uint32_t flags,
+                                    uint32_t columns, bool bounded)
+{
+	struct key key = plan_matmul_key(opt, w, flags, columns);
+
+	key.numerics = bounded ? NUMERICS_BOUNDED : NUMERICS_EXACT;
+	return matmul_widths(&key, opt->target, columns);
 }
 
 /* So many tiles of int8 are alike, of one op, which reads and unpacks weights once; another op's would do so again.
@@ -73,18 +87,14 @@ static unsigned cut_columns(uint32_t first, uint32_t tokens, uint32_t width, uin
 
 /* The tokens that fill tiles of matrix products. Passes that give the logits of all tokens stay exact: that is how
  * draft tokens are judged, which must not change what is said. */
-static unsigned cut_for_matrices(const struct plan_options *opt, enum plan_logits logits,
-                                 const struct weights_matrix *w, uint32_t flags, uint32_t tokens,
-                                 struct plan_tiles out[PLAN_CUTS_MOST - 2])
+static unsigned cut_for_matrices(const struct plan_options *opt, const struct matmul_widths *widths, uint32_t flags,
+                                 uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MOST - 2])
 {
-	uint32_t all = tokens / TEMPLATE_MMA_LEAST * TEMPLATE_MMA_LEAST,
-		 width = template_mma_tile_n(opt->target, w->type, w->rows, w->k, flags),
-		 narrow = template_mma_narrow_n(w->k, flags), done = 0;
+	uint32_t all = tokens / TEMPLATE_MMA_LEAST * TEMPLATE_MMA_LEAST, width = widths->products,
+		 narrow = widths->narrow, done = 0;
 	unsigned n = 0;
 
-	if (!all || opt->general || flags & KEY_BY_HEAD ||
-	    !template_mma(opt->target, w->type, plan_activation(opt, w->type),
-	                  opt->bounded && logits != PLAN_ALL_LOGITS))
+	if (!all || opt->general || flags & KEY_BY_HEAD || !width)
 		return 0;
 	for (uint32_t least = width < TEMPLATE_MMA_SHARED ? width : TEMPLATE_MMA_SHARED; width >= least; width /= 2)
 		if (all - done >= width) {
@@ -107,13 +117,15 @@ static unsigned cut_for_matrices(const struct plan_options *opt, enum plan_logit
 static struct plan_tiles floats_tiles(const struct plan_options *opt, const struct weights_matrix *w, uint32_t flags,
                                       uint32_t first, uint32_t tokens)
 {
-	struct plan_tiles t = { .first = first };
+	const struct matmul_widths widths = plan_widths_of(opt, w, flags, tokens, false);
+	struct plan_tiles t = { .first = first, .width = widths.side_by_side, .schedule = widths.schedule };
 
-	t.width = template_floats_tile_n(opt->target, w->type, w->rows, w->k, flags, tokens, &t.schedule);
 	if (!t.width)
 		return t;
+	struct key key = plan_matmul_key(opt, w, flags, t.width);
+	key.schedule = t.schedule;
 	t.tiles = tokens / t.width;
-	if (template_floats_short(t.width) && tokens % t.width)
+	if (matmul_recipe(&key, opt->target).short_last && tokens % t.width)
 		t.missing = ++t.tiles * t.width - tokens;
 	return t;
 }
@@ -141,13 +153,14 @@ unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits
                          uint32_t flags, uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MOST])
 {
 	enum dtype act = plan_matmul_activation(opt, w, flags);
-	unsigned wide_from = template_wide_from(opt->target, w->type, act),
-		 n = cut_for_matrices(opt, logits, w, flags, tokens, out);
-	bool wide = wide_from && tokens >= wide_from && !opt->general && !(flags & KEY_BY_HEAD);
+	const struct matmul_widths widths =
+		plan_widths_of(opt, w, flags, tokens, opt->bounded && logits != PLAN_ALL_LOGITS);
+	unsigned n = cut_for_matrices(opt, &widths, flags, tokens, out);
+	bool wide = widths.wide_from && tokens >= widths.wide_from && !opt->general && !(flags & KEY_BY_HEAD);
 	uint32_t done = n ? plan_tiles_end(&out[n - 1]) : 0,
 		 width = opt->general ? 1
-	                 : wide       ? template_wide_tile_n(opt->target, w->type, act, tokens)
-	                              : template_tile_n(opt->target);
+	                 : wide       ? widths.wide
+	                              : widths.plain;
 	unsigned floats = done < tokens ? cut_floats(opt, act, w, flags, done, tokens - done, out + n) : 0;
 
 	if (done == tokens || floats)
@@ -244,6 +257,13 @@ static bool note_attention(struct plan_widths *seen, const struct model_spec *sp
 	return note(&seen->attention[k], width);
 }
 
+uint32_t plan_route_width(const struct plan_options *opt)
+{
+	const struct weights_matrix any = { .type = DTYPE_F32, .rows = 32, .k = 32 };
+
+	return plan_widths_of(opt, &any, 0, 1, false).routes;
+}
+
 bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec, const struct weights *w,
                          uint32_t tokens, const struct plan_options *opt)
 {
@@ -265,7 +285,7 @@ bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec
 		}
 	}
 	/* Tiles of experts are powers of two, up to one. */
-	for (uint32_t width = 1; spec->experts && width <= template_experts_tile_n(opt->target); width *= 2)
+	for (uint32_t width = 1; spec->experts && width <= plan_route_width(opt); width *= 2)
 		is_new |= tokens >= width && !opt->general && note(&seen->experts, width);
 	for (uint32_t i = 0; i < spec->layers; i++)
 		is_new |= note_attention(seen, spec, i, tokens, opt);

@@ -15,6 +15,7 @@
 #include "tests/kernels/plain_quants.h"
 #include "tests/kernels/matmul_check.h"
 #include "tests/support/weight_types.h"
+#include "tests/support/widths.h"
 
 struct mix mixes[2 * DTYPE_COUNT + 1];
 unsigned n_mixes;
@@ -235,9 +236,8 @@ static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
 static void *turned(const struct target *target, const void *from, const struct problem *p, uint64_t n,
                     size_t item_bytes)
 {
-	uint64_t columns = p->key.tile_n,
-		 panel = template_wide_panel(target, weight_type(&p->key), (enum dtype)(p->key.activation - 1),
-	                                     (unsigned)columns);
+	uint64_t columns = p->key.tile_n, panel = widths_panel(target, weight_type(&p->key),
+	                                                       (enum dtype)(p->key.activation - 1), (unsigned)columns);
 	uint8_t *to = kernel_buffer(columns * p->tiles * n * item_bytes, 0x55);
 
 	for (uint64_t c = 0; c < p->tiles * columns; c++) {
@@ -344,16 +344,15 @@ bool takes_way(const struct target *target, const struct key *key)
 	/* t_recipe.c judges what these say. */
 	if (key->flags & (KEY_GREATEST | KEY_AWAITED | KEY_NORM_IN) && matmul_recipe(key, target).refusal)
 		return false;
-	if (has_dot2(key) && (!template_dot2(target, weight_type(key)) || key->flags & (KEY_AWAITED | KEY_NORM_IN)))
+	if (has_dot2(key) && (!widths_dot2(target, weight_type(key)) || key->flags & (KEY_AWAITED | KEY_NORM_IN)))
 		return false;
 	if (key->flags & KEY_MMA)
-		return template_mma(target, weight_type(key), (enum dtype)(key->activation - 1), false) &&
+		return widths_mma(target, weight_type(key), (enum dtype)(key->activation - 1), false) &&
 		       (key->tile_n <= TEMPLATE_MMA_COLUMNS ||
-		        key->tile_n <= template_mma_tile_n(target, weight_type(key), UINT32_MAX, key->k, key->flags));
+		        key->tile_n <= widths_mma_tile_n(target, weight_type(key), UINT32_MAX, key->k, key->flags));
 	if (key->flags & (KEY_AWAITED | KEY_NORM_IN))
 		return true;
-	return key->flags & KEY_WIDE ? template_wide_weights(target, weight_type(key))
-	                             : key->tile_n <= template_tile_n(target);
+	return key->flags & KEY_WIDE ? widths_has_wide(target, weight_type(key)) : key->tile_n <= widths_plain(target);
 }
 
 void check_way(const struct kernel_way *way, const struct problem *p, struct data *d, const float *old)
@@ -366,8 +365,8 @@ void check_way(const struct kernel_way *way, const struct problem *p, struct dat
 	d->from = old;
 	for (uint64_t i = 0; p->key.flags & KEY_AWAITED && i < d->out_n; i++)
 		d->got.out[i] = bits_f32(IR_EMPTY);
-	d->turn = p->key.flags & KEY_WIDE ? template_wide_interleave(&way->target, weight_type(&p->key),
-	                                                             (enum dtype)(p->key.activation - 1), p->key.tile_n)
+	d->turn = p->key.flags & KEY_WIDE ? widths_interleave(&way->target, weight_type(&p->key),
+	                                                      (enum dtype)(p->key.activation - 1), p->key.tile_n)
 	                                  : 0;
 	memset(d->got.outq, 0x55, d->out_n);
 	memset(d->got.outs, 0x55, d->out_n / 2);
@@ -431,7 +430,7 @@ struct problem side_by_side(const struct problem *p)
 	const unsigned least = p->key.flags & KEY_PAIR ? 1 : 0;
 
 	with.key.schedule = TEMPLATE_SIDE_BY_SIDE | 1u << (least + turn++ % (3 - least));
-	if (p->tiles > 1 && template_floats_short(p->key.tile_n))
+	if (p->tiles > 1 && p->key.tile_n <= 8)
 		with.missing = draw_number(p->key.tile_n);
 	return with;
 }

@@ -13,6 +13,7 @@
 #include "tests/kernels/plain.h"
 #include "tests/support/shared.h"
 #include "tests/kernels/matmul_check.h"
+#include "tests/support/widths.h"
 
 static const uint32_t rows_of[] = { 1, 31, 33, 64, 97 };
 /* Spans of one, two, four and eight; segments that are whole and short, spans that are no multiple of 64; any number.
@@ -102,9 +103,9 @@ static void test_dot2_refused(void **unused)
 	struct key bad[] = { good.key, good.key, good.key, good.key };
 
 	for (unsigned i = 0; i < sizeof targets / sizeof targets[0]; i++)
-		assert_false(template_dot2(&target_table[targets[i]], DTYPE_BF16));
-	assert_true(template_dot2(&target_table[TARGET_AVX512_BF16], DTYPE_BF16));
-	assert_false(template_dot2(&target_table[TARGET_AVX512_BF16], DTYPE_F16));
+		assert_false(widths_dot2(&target_table[targets[i]], DTYPE_BF16));
+	assert_true(widths_dot2(&target_table[TARGET_AVX512_BF16], DTYPE_BF16));
+	assert_false(widths_dot2(&target_table[TARGET_AVX512_BF16], DTYPE_F16));
 	bad[0].numerics = NUMERICS_EXACT;
 	bad[1].weight = DTYPE_F16 + 1;
 	bad[2].weight = DTYPE_Q8_0 + 1;

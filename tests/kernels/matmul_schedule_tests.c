@@ -11,6 +11,7 @@
 #include "tests/kernels/plain_quants.h"
 #include "tests/support/shared.h"
 #include "tests/kernels/matmul_check.h"
+#include "tests/support/widths.h"
 
 enum { DIGITS = 16 /* of a field */, ALONE_MOST = MATMUL_SCHEDULE_FIELDS * DIGITS };
 
@@ -242,7 +243,7 @@ static void test_no_spills(void **unused)
 			for (unsigned mix = 0; mix < n_mixes; mix++)
 				/* From 3 on: plans have no narrower ones. */
 				for (uint32_t columns = 3;
-				     template_wide_weights(&target_table[TARGET_AVX2], mixes[mix].weight) &&
+				     widths_has_wide(&target_table[TARGET_AVX2], mixes[mix].weight) &&
 				     columns <= TEMPLATE_MAX_WIDE;
 				     columns++) {
 					if (!test_mine(shape + mix + columns))

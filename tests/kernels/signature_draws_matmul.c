@@ -2,6 +2,7 @@
 #include "kernels-templates/matmul/recipe.h"
 #include "tests/kernels/signature_draws.h"
 #include "tests/support/weight_types.h"
+#include "tests/support/widths.h"
 
 /* A width that the weights' blocks divide. */
 static uint32_t width_for(enum dtype type)
@@ -24,7 +25,7 @@ void draw_weights(struct trial *t)
 	k->k = width_for(type);
 	k->rows = between(1, 130);
 	k->row_blocks = 1;
-	if (template_dot2(t->target, type) && trial_draw(2)) {
+	if (widths_dot2(t->target, type) && trial_draw(2)) {
 		k->activation = key_type(DTYPE_BF16);
 		k->numerics = NUMERICS_BOUNDED;
 	}
@@ -53,7 +54,7 @@ static void draw_plain(struct trial *t)
 	struct key *k = &t->key;
 	uint32_t schedule[TEMPLATE_SCHEDULES_MOST];
 
-	k->tile_n = between(1, template_tile_n(t->target));
+	k->tile_n = between(1, widths_plain(t->target));
 	k->row_blocks = (uint8_t)between(1, 2);
 	draw_epilogue(t);
 	k->schedule = schedule[trial_draw(template_schedules(k, schedule))];
@@ -62,8 +63,9 @@ static void draw_plain(struct trial *t)
 		return;
 	const uint32_t tokens = between(2, 40);
 	k->row_blocks = 1;
-	k->tile_n = template_floats_tile_n(t->target, key_dtype(k->weight), k->rows, k->k, k->flags & KEY_PAIR, tokens,
-	                                   &k->schedule);
+	const struct matmul_widths widths = matmul_widths(k, t->target, tokens);
+	k->tile_n = widths.side_by_side;
+	k->schedule = widths.side_by_side ? widths.schedule : k->schedule;
 	if (!k->tile_n)
 		return;
 	set_tiles(t, (tokens + k->tile_n - 1) / k->tile_n);
@@ -127,7 +129,7 @@ static void draw_by_head(struct trial *t)
 	k->flags |= KEY_BY_HEAD;
 	k->heads = between(1, 4);
 	k->head_dim = k->rows + trial_draw(40);
-	k->tile_n = between(1, template_tile_n(t->target));
+	k->tile_n = between(1, widths_plain(t->target));
 	set_tiles(t, between(1, 2));
 }
 

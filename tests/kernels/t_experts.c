@@ -13,6 +13,7 @@
 #include "tests/kernels/plain_quants.h"
 #include "tests/kernels/matmul_check.h"
 #include "tests/support/shared.h"
+#include "tests/support/widths.h"
 
 enum { EXPERTS = 5, SLOTS = 3, TOKENS = 7, COLUMNS = SLOTS * TOKENS, MATRICES = 2 };
 
@@ -216,7 +217,7 @@ static void check(const struct problem *p)
 
 	open_choice(&c, &p->key);
 	for (unsigned i = 0; i < n; i++)
-		if (p->key.tile_n <= template_experts_tile_n(&ways[i].target)) {
+		if (p->key.tile_n <= widths_routes(&ways[i].target)) {
 			run(&ways[i], &c);
 			if (p->key.tile_n == 1 && ways[i].native)
 				run_schedules(&ways[i], &c);

@@ -8,6 +8,7 @@
 
 #include "tests/kernels/kernel_run.h"
 #include "tests/kernels/plain.h"
+#include "tests/support/widths.h"
 
 enum { TILES = 3 };
 
@@ -105,7 +106,7 @@ static void check_dot2(uint32_t k, uint32_t columns, uint32_t panel)
 
 	for (unsigned i = 0; i < n; i++) {
 		struct kernel kernel;
-		if (!template_dot2(&ways[i].target, DTYPE_BF16))
+		if (!widths_dot2(&ways[i].target, DTYPE_BF16))
 			continue;
 		memset(out, 0x55, floats * 2);
 		kernel_open(&kernel, &ways[i], &key);

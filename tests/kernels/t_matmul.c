@@ -13,6 +13,7 @@
 #include "tests/kernels/plain_quants.h"
 #include "tests/support/shared.h"
 #include "tests/kernels/matmul_check.h"
+#include "tests/support/widths.h"
 
 /* card: a turn's, or KERNEL_ALL_CARDS. Side by side are all problems that can be, or every third. */
 static void check_on(const struct problem *p, int card)
@@ -73,7 +74,7 @@ static void test_wide(void **unused)
 
 	for (unsigned mix = 0; mix < n_mixes; mix++)
 		for (unsigned i = 0;
-		     template_wide_weights(&target_table[TARGET_AVX2], mixes[mix].weight) && i < (test_quick() ? 3 : n);
+		     widths_has_wide(&target_table[TARGET_AVX2], mixes[mix].weight) && i < (test_quick() ? 3 : n);
 		     i++, at++) {
 			uint32_t k = lengths[draw_number(LENGTHS)];
 			struct problem p = problem(mix, row_counts[draw_number(5)], k, widths[at % n],
@@ -95,11 +96,10 @@ static void check_matrices(unsigned mix, unsigned step)
 			struct problem p = problem(mix, row_counts[draw_number(5)], lengths[i], TEMPLATE_MMA_LEAST,
 			                           1 + draw_number(2), 1, KEY_MMA | flags);
 			if (at % 4) /* also where rows are too few for what a tile of so many columns wants */
-				p.key.tile_n =
-					template_mma_tile_n(&target_table[TARGET_SM90], mixes[mix].weight,
-				                            at % 4 == 1 ? UINT32_MAX : p.key.rows, p.key.k, flags);
+				p.key.tile_n = widths_mma_tile_n(&target_table[TARGET_SM90], mixes[mix].weight,
+				                                 at % 4 == 1 ? UINT32_MAX : p.key.rows, p.key.k, flags);
 			if (at % 4 > 2)
-				p.key.tile_n = template_mma_narrow_n(p.key.k, flags);
+				p.key.tile_n = widths_mma_narrow_n(p.key.k, flags);
 			if (at % step == 0)
 				check(&p);
 		}
@@ -127,7 +127,7 @@ static void test_matrices(void **unused)
 {
 	for (unsigned mix = 0; mix < n_mixes; mix++) {
 		bool bytes = mixes[mix].weight == DTYPE_Q8_0;
-		if (template_mma(&target_table[TARGET_SM90], mixes[mix].weight, mixes[mix].activation, false))
+		if (widths_mma(&target_table[TARGET_SM90], mixes[mix].weight, mixes[mix].activation, false))
 			check_matrices(mix, test_full() ? 1 : bytes ? (test_quick() ? 5 : 1) : test_quick() ? 16 : 7);
 		if (bytes && mixes[mix].activation == DTYPE_Q8_0)
 			check_large_tiles(mix);
@@ -273,7 +273,7 @@ static void test_awaited_matrices(void **unused)
 			for (unsigned columns = 1; columns <= TEMPLATE_MAX_COLUMNS; columns++) {
 				struct problem p = problem(mix, row_counts[draw_number(5)], k_of[i], columns, 1, 1,
 				                           KEY_AWAITED | KEY_MMA | flags[draw_number(FLAGS)]);
-				if (template_mma(target, mixes[mix].weight, mixes[mix].activation, false) &&
+				if (widths_mma(target, mixes[mix].weight, mixes[mix].activation, false) &&
 				    takes_way(target, &p.key) && at++ % step == 0)
 					check(&p);
 			}
@@ -379,14 +379,13 @@ static void test_greatest(void **unused)
 			p.key.flags |= p.spoil != 0 ? KEY_BIAS : 0;
 			p.key.act = ACT_NONE;
 			check(&p);
-			if (!template_mma(&target_table[TARGET_SM90], mixes[mix].weight, mixes[mix].activation, false))
+			if (!widths_mma(&target_table[TARGET_SM90], mixes[mix].weight, mixes[mix].activation, false))
 				continue;
 			p.key.flags = (p.key.flags & ~(uint32_t)KEY_NORM_IN) | KEY_MMA;
 			p.key.row_blocks = 1;
-			p.key.tile_n =
-				draw_number(2) ? template_mma_tile_n(&target_table[TARGET_SM90], mixes[mix].weight,
-			                                             p.key.rows, k, p.key.flags)
-					       : TEMPLATE_MMA_LEAST;
+			p.key.tile_n = draw_number(2) ? widths_mma_tile_n(&target_table[TARGET_SM90], mixes[mix].weight,
+			                                                  p.key.rows, k, p.key.flags)
+			                              : TEMPLATE_MMA_LEAST;
 			check(&p);
 		}
 }

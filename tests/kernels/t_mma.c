@@ -19,6 +19,7 @@
 #include "tests/kernels/kernel_run.h"
 #include "tests/kernels/plain.h"
 #include "tests/support/shared.h"
+#include "tests/support/widths.h"
 
 static uint64_t state = 11;
 
@@ -407,19 +408,19 @@ static void test_keys(void **unused)
 	k.activation = DTYPE_F32 + 1;
 	refuse(k, TARGET_GFX1200, "rounded to F16 or BF16");
 	/* totals of 32 columns of eight spans of two matrices have no room in a group's memory */
-	assert_int_equal(template_mma_narrow_n(2048, KEY_PAIR), 16);
-	assert_int_equal(template_mma_narrow_n(2048, 0), 32);
-	assert_int_equal(template_mma_tile_n(&target_table[TARGET_GFX1100], DTYPE_BF16, 64, 2048, 0), 32);
-	assert_int_equal(template_mma_tile_n(&target_table[TARGET_SM90], DTYPE_BF16, 64, 2048, 0), 64);
-	assert_int_equal(template_mma_tile_n(&target_table[TARGET_SM90], DTYPE_BF16, 64, 480, 0), 32);
+	assert_int_equal(widths_mma_narrow_n(2048, KEY_PAIR), 16);
+	assert_int_equal(widths_mma_narrow_n(2048, 0), 32);
+	assert_int_equal(widths_mma_tile_n(&target_table[TARGET_GFX1100], DTYPE_BF16, 64, 2048, 0), 32);
+	assert_int_equal(widths_mma_tile_n(&target_table[TARGET_SM90], DTYPE_BF16, 64, 2048, 0), 64);
+	assert_int_equal(widths_mma_tile_n(&target_table[TARGET_SM90], DTYPE_BF16, 64, 480, 0), 32);
 	/* tiles that fill the card */
-	assert_int_equal(template_mma_tile_n(&target_table[TARGET_SM90], DTYPE_BF16, 4096, 14336, 0), 128);
-	assert_int_equal(template_mma_tile_n(&target_table[TARGET_SM90], DTYPE_Q8_0, 14336, 4096, KEY_PAIR), 128);
-	assert_int_equal(template_mma_tile_n(&target_table[TARGET_SM90], DTYPE_Q8_0, 3072, 1024, KEY_PAIR), 64);
-	assert_int_equal(template_mma_tile_n(&target_table[TARGET_SM80], DTYPE_BF16, 4096, 14336, 0), 64);
-	assert_false(template_mma(&target_table[TARGET_GFX1100], DTYPE_BF16, DTYPE_F32, false));
-	assert_true(template_mma(&target_table[TARGET_GFX1100], DTYPE_BF16, DTYPE_F32, true));
-	assert_false(template_mma(&target_table[TARGET_GFX1100], DTYPE_Q8_0, DTYPE_F32, true));
+	assert_int_equal(widths_mma_tile_n(&target_table[TARGET_SM90], DTYPE_BF16, 4096, 14336, 0), 128);
+	assert_int_equal(widths_mma_tile_n(&target_table[TARGET_SM90], DTYPE_Q8_0, 14336, 4096, KEY_PAIR), 128);
+	assert_int_equal(widths_mma_tile_n(&target_table[TARGET_SM90], DTYPE_Q8_0, 3072, 1024, KEY_PAIR), 64);
+	assert_int_equal(widths_mma_tile_n(&target_table[TARGET_SM80], DTYPE_BF16, 4096, 14336, 0), 64);
+	assert_false(widths_mma(&target_table[TARGET_GFX1100], DTYPE_BF16, DTYPE_F32, false));
+	assert_true(widths_mma(&target_table[TARGET_GFX1100], DTYPE_BF16, DTYPE_F32, true));
+	assert_false(widths_mma(&target_table[TARGET_GFX1100], DTYPE_Q8_0, DTYPE_F32, true));
 }
 
 int main(void)

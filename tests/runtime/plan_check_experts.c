@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/runtime/plan_checker.h"
+#include "tests/support/widths.h"
 
 static uint64_t slots_of(const struct checker *c) { return (uint64_t)c->p->tokens * c->s->spec.experts_used; }
 
@@ -138,7 +139,7 @@ static void check_chosen_key(struct checker *c, const struct key *k, const struc
 	plan_require(c, k->activation == act + 1, "format of activations");
 	plan_require(c,
 	             k->tile_n >= 1 && !(k->tile_n & (k->tile_n - 1)) && k->tile_n <= c->p->tokens &&
-	                     k->tile_n <= template_experts_tile_n(c->opt->target) && (!c->opt->general || !sorted),
+	                     k->tile_n <= widths_routes(c->opt->target) && (!c->opt->general || !sorted),
 	             "columns of tiles");
 	plan_require(c, k->heads == (sorted ? 0 : used), "slots of a token");
 	plan_require(c, k->kv_heads == (sorted ? 0 : m->in == FFN_INPUT ? used : 1), "slots that share an input");

@@ -5,6 +5,7 @@
 #include "kernels-templates/matmul/recipe.h"
 #include "tests/runtime/plan_memory.h"
 #include "tests/runtime/plan_checker.h"
+#include "tests/support/widths.h"
 
 /* ---- what is touched */
 
@@ -213,8 +214,8 @@ static struct content turned_for(const struct target *t, enum dtype weight, enum
 
 	if (!k->width)
 		*k = (struct content){ .width = tokens,
-			               .panel = template_wide_panel(t, weight, act, tokens),
-			               .flags = template_wide_interleave(t, weight, act, tokens) };
+			               .panel = widths_panel(t, weight, act, tokens),
+			               .flags = widths_interleave(t, weight, act, tokens) };
 	return *k;
 }
 
@@ -251,17 +252,17 @@ static void check_matmul_key(struct checker *c, const struct key *k, const struc
 	             "activation function");
 	plan_require(c, k->activation == (narrowed ? m->w->type : act) + 1, "format of activations");
 	plan_require(c, k->numerics == (narrowed ? NUMERICS_BOUNDED : NUMERICS_EXACT), "numerics");
-	plan_require(c, !narrowed || mma || (o->bounded && template_dot2(o->target, m->w->type)), "pairs");
-	plan_require(c, !mma || template_mma(o->target, m->w->type, act, o->bounded && c->p->logits != PLAN_ALL_LOGITS),
+	plan_require(c, !narrowed || mma || (o->bounded && widths_dot2(o->target, m->w->type)), "pairs");
+	plan_require(c, !mma || widths_mma(o->target, m->w->type, act, o->bounded && c->p->logits != PLAN_ALL_LOGITS),
 	             "products of matrices");
-	plan_require(
-		c,
-		!mma || k->tile_n == TEMPLATE_MMA_LEAST || k->tile_n == template_mma_narrow_n(m->w->k, m->epilogue) ||
-			(k->tile_n >= TEMPLATE_MMA_SHARED &&
-	                 k->tile_n <= template_mma_tile_n(o->target, m->w->type, m->w->rows, m->w->k, m->epilogue)),
-		"tokens of matrices");
-	plan_require(c, !wide || (!mma && template_wide_weights(o->target, m->w->type)), "kind of tiles");
-	plan_require(c, mma || (k->tile_n >= 1 && k->tile_n <= (wide ? TEMPLATE_MAX_WIDE : template_tile_n(o->target))),
+	plan_require(c,
+	             !mma || k->tile_n == TEMPLATE_MMA_LEAST ||
+	                     k->tile_n == widths_mma_narrow_n(m->w->k, m->epilogue) ||
+	                     (k->tile_n >= TEMPLATE_MMA_SHARED &&
+	                      k->tile_n <= widths_mma_tile_n(o->target, m->w->type, m->w->rows, m->w->k, m->epilogue)),
+	             "tokens of matrices");
+	plan_require(c, !wide || (!mma && widths_has_wide(o->target, m->w->type)), "kind of tiles");
+	plan_require(c, mma || (k->tile_n >= 1 && k->tile_n <= (wide ? TEMPLATE_MAX_WIDE : widths_plain(o->target))),
 	             "tokens");
 	plan_require(c, !o->general || (!mma && !wide && k->tile_n == 1), "kernel for a pass of general ones");
 }
@@ -317,7 +318,7 @@ static void do_matmul(struct checker *c, const struct key *k, const uint64_t *ar
 	/* all tokens where there are pairs; else what products of matrices take */
 	bool narrowed = act == DTYPE_F32 &&
 	                (k->flags & KEY_MMA ||
-	                 (c->opt->bounded && !(k->flags & KEY_BY_HEAD) && template_dot2(c->opt->target, m.w->type)));
+	                 (c->opt->bounded && !(k->flags & KEY_BY_HEAD) && widths_dot2(c->opt->target, m.w->type)));
 	uint64_t rp = numerics_pad(m.w->rows), tokens = arg[MATMUL_COLUMNS], at = arg[MATMUL_OUT] - plan_address(m.out);
 	uint64_t row = at / (rp * 4),
 		 first = row + (m.w == &c->s->weights.lm_head ? c->p->tokens - logit_rows(c->p) : 0);

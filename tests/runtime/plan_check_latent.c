@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/runtime/plan_checker.h"
+#include "tests/support/widths.h"
 
 static uint64_t row_dims(const struct checker *c) { return c->s->spec.latent.rank + c->s->spec.latent.rotating; }
 
@@ -132,10 +133,9 @@ void do_by_head(struct checker *c, const struct key *k, const uint64_t *arg, int
 	                     k->row_blocks == 1 && k->flags == KEY_BY_HEAD && k->act == ACT_NONE &&
 	                     k->numerics == NUMERICS_EXACT && k->kv_heads == 0,
 	             "format, sizes or flags");
-	plan_require(c,
-	             k->tile_n >= 1 && k->tile_n <= template_tile_n(c->opt->target) &&
-	                     (!c->opt->general || k->tile_n == 1),
-	             "tokens");
+	plan_require(
+		c, k->tile_n >= 1 && k->tile_n <= widths_plain(c->opt->target) && (!c->opt->general || k->tile_n == 1),
+		"tokens");
 	check_all(c, begin, end, (int64_t)(s->heads * numerics_pad(rows) / 32));
 	plan_check_tiles(c, k, arg);
 	plan_require(c, tokens > 0 && at % out == 0 && first + tokens <= c->p->tokens && int8 == (arg[MATMUL_XS] != 0),

@@ -15,6 +15,7 @@
 #include "programs/synth.h"
 #include "runtime/jitrun.h"
 #include "runtime/plan/plan.h"
+#include "tests/support/widths.h"
 
 /* Packed bytes of a matrix, or of so many experts'. */
 static uint64_t packed(const struct model_tensor *t, enum weight_layout layout, uint64_t experts)
@@ -74,7 +75,7 @@ static void check(const char *shape, const char *mixture, enum target_id id)
 			 most = needed(&m.spec, layout, slots < m.spec.experts ? slots : m.spec.experts);
 		found = reads(&m.spec, &w, target, tokens);
 		/* The embedding's rows; dense matrices may be cut into two sorts of tiles. */
-		if (tokens <= template_tile_n(target) && (double)found > 1.05 * (double)most)
+		if (tokens <= widths_plain(target) && (double)found > 1.05 * (double)most)
 			fail_msg("%s %s, %s: %u tokens read %llu bytes of weights, expected %llu", shape, mixture,
 			         target->name, tokens, (unsigned long long)found, (unsigned long long)most);
 		assert_true(found < 3 * all);

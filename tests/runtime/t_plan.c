@@ -18,6 +18,7 @@
 #include "tests/runtime/plan_check.h"
 #include "tests/support/shared.h"
 #include "tests/support/weight_types.h"
+#include "tests/support/widths.h"
 
 enum { USUAL_COLUMNS = 264 /* the most of a session's pass unless it is told otherwise */, KV_TYPES = 3 };
 static const enum dtype kv_types[KV_TYPES] = { DTYPE_F16, DTYPE_F32, DTYPE_Q8_0 };
@@ -37,12 +38,12 @@ static struct format_answers answers_for(const struct target *t, enum dtype weig
 
 	for (int f32 = 0; f32 < 2; f32++) {
 		enum dtype act = f32 ? DTYPE_F32 : usual;
-		a.wide[f32] = template_wide_from(t, weight, act);
-		a.tokens[f32] = template_wide_tile_n(t, weight, act, 100);
-		a.mma[f32] = template_mma(t, weight, act, true) + 2u * template_mma(t, weight, act, false);
+		a.wide[f32] = widths_of(t, weight, act, 100).wide_from;
+		a.tokens[f32] = widths_of(t, weight, act, 100).wide;
+		a.mma[f32] = widths_mma(t, weight, act, true) + 2u * widths_mma(t, weight, act, false);
 		for (unsigned n = 1; a.wide[f32] && n <= TEMPLATE_MAX_WIDE; n++) {
-			a.panel[f32][n - 1] = template_wide_panel(t, weight, act, n);
-			a.turn[f32][n - 1] = template_wide_interleave(t, weight, act, n);
+			a.panel[f32][n - 1] = widths_panel(t, weight, act, n);
+			a.turn[f32][n - 1] = widths_interleave(t, weight, act, n);
 		}
 	}
 	return a;
@@ -121,9 +122,9 @@ static unsigned wishes_of(const struct plan *p, uint32_t launch, struct wish out
 	     launch++) {
 		const struct target *t = &target_table[k->target];
 		enum dtype weight = (enum dtype)(k->weight - 1), act = (enum dtype)(k->activation - 1);
-		out[n++] = (struct wish){ act, k->tile_n, template_wide_panel(t, weight, act, k->tile_n),
-			                  template_wide_interleave(t, weight, act, k->tile_n),
-			                  p->op[launch].arg[MATMUL_TILES] };
+		out[n++] =
+			(struct wish){ act, k->tile_n, widths_panel(t, weight, act, k->tile_n),
+			               widths_interleave(t, weight, act, k->tile_n), p->op[launch].arg[MATMUL_TILES] };
 	}
 	return n;
 }
@@ -412,18 +413,23 @@ static void check_floats(const struct weights_matrix *w, uint32_t flags, uint32_
 	uint32_t end = 0;
 
 	for (unsigned n = plan_cut_matmul(&o, PLAN_ALL_LOGITS, w, flags, tokens, t), i = 0; i < n; i++) {
-		const struct key key = { .kind = KEY_MATMUL,
-			                 .weight = (uint8_t)(w->type + 1),
-			                 .activation = DTYPE_F32 + 1,
-			                 .rows = (uint32_t)w->rows,
-			                 .k = (uint32_t)w->k,
-			                 .tile_n = t[i].width,
-			                 .flags = flags,
-			                 .schedule = t[i].schedule };
-		const bool sides = matmul_recipe(&key, o.target).engine == MATMUL_SIDE_BY_SIDE;
+		const struct key key = {
+			.kind = KEY_MATMUL,
+			.weight = (uint8_t)(w->type + 1),
+			.activation = DTYPE_F32 + 1,
+			.rows = (uint32_t)w->rows,
+			.k = (uint32_t)w->k,
+			.tile_n = t[i].width,
+			.row_blocks = 1,
+			.act = flags ? ACT_SILU : ACT_NONE,
+			.flags = flags,
+			.schedule = t[i].schedule
+		};
+		const struct matmul_recipe r = matmul_recipe(&key, o.target);
+		const bool sides = r.engine == MATMUL_SIDE_BY_SIDE;
 		if (t[i].first != end || t[i].missing >= t[i].width || plan_tiles_columns(&t[i]) < t[i].width ||
 		    t[i].flags || sides != (t[i].schedule != 0) || (tokens >= 4 && n == 1 && !sides) ||
-		    (t[i].missing && !(sides && template_floats_short(t[i].width))))
+		    (t[i].missing && !r.short_last))
 			fail_msg("%u tokens, %llux%llu: %u tiles of %u, less %u, from %u on, schedule %x", tokens,
 			         (unsigned long long)w->rows, (unsigned long long)w->k, t[i].tiles, t[i].width,
 			         t[i].missing, t[i].first, t[i].schedule);

@@ -20,6 +20,7 @@
 #include "runtime/plan/key_list.h"
 #include "tests/support/no_exec.h"
 #include "tests/support/shared.h"
+#include "tests/support/widths.h"
 
 enum { PROMPT = 70, STEPS = 40, FILTERED = 3, SKIPPED = 77, KV_TYPES = JIT_KV_Q8_0 + 1 };
 
@@ -130,7 +131,7 @@ static void test_a_missing_kernel(void **state)
 
 	const struct target *t = target_native(NULL);
 	snprintf(path, sizeof path, "%s/gap.jkp", dir);
-	snprintf(key, sizeof key, "interleave.aq8_0.k256.c5.b%u.%s", template_wide_panel(t, DTYPE_Q8_0, DTYPE_Q8_0, 5),
+	snprintf(key, sizeof key, "interleave.aq8_0.k256.c5.b%u.%s", widths_panel(t, DTYPE_Q8_0, DTYPE_Q8_0, 5),
 	         t->name);
 	make_pack(path, t, key);
 	jit_model *m = open_model(path, 1);
@@ -341,8 +342,8 @@ static void test_kernels_that_come_too_late(void **state)
 	const struct target *t = target_native(NULL);
 	snprintf(gap, sizeof gap, "%s/gap.jkp", dir);
 	snprintf(late, sizeof late, "%s/late", dir);
-	snprintf(missing, sizeof missing, "interleave.aq8_0.k256.c5.b%u.%s",
-	         template_wide_panel(t, DTYPE_Q8_0, DTYPE_Q8_0, 5), t->name);
+	snprintf(missing, sizeof missing, "interleave.aq8_0.k256.c5.b%u.%s", widths_panel(t, DTYPE_Q8_0, DTYPE_Q8_0, 5),
+	         t->name);
 	make_pack(gap, t, missing);
 	assert_int_equal(mkdir(late, 0700), 0);
 	pid_t child = fork();
