@@ -51,7 +51,7 @@ struct prediction {
 	struct predict_measured measured;
 	struct counted *kernel;
 	size_t n;
-	struct sim_counters idle; /* a phase without units */
+	struct sim_counters idle; /* a command without units */
 	unsigned vgprs, lds, workgroups;
 	bool failed;
 	struct plan plan; /* of the whole model */
@@ -212,7 +212,7 @@ struct op_cost {
 	const char *limit;
 };
 
-/* The kernel's own: without what the driver does for any phase. */
+/* The kernel's own: without what the driver does for any command. */
 static double own(uint64_t sum, uint64_t launches, uint64_t idle)
 {
 	double v = (double)sum / (double)launches - (double)idle;

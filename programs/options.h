@@ -13,8 +13,8 @@
  *   options_help.c        --help, --help-all, --version, the man page
  *   options_completion.c  the completions
  */
-#ifndef RUNTIME_OPTIONS_H
-#define RUNTIME_OPTIONS_H
+#ifndef PROGRAMS_OPTIONS_H
+#define PROGRAMS_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -48,7 +48,8 @@ function keep(text) {
 function learn(code,   i, n, part) {
 	if (judged && FILENAME ~ /\.h$/ && code ~ /^#ifndef [A-Z0-9_]*_H$/ && !guarded) {
 		guarded = 1
-		guard_of[FILENAME] = substr(code, 9)
+		guard_of[FILENAME] = code = substr(code, 9)
+		guards[code] = guards[code] " " FILENAME
 	}
 	if (code ~ /^[ \t]*#[ \t]*include/) {
 		gsub(/^[^<"]*[<"]|[>"].*$/, "", code)
@@ -201,6 +202,11 @@ function judge_guards(   file, base) {
 			bad = 1
 		}
 	}
+	for (base in guards)
+		if (split(guards[base], part, " ") > 1) {
+			print "the guard " base " is that of several files:" guards[base]
+			bad = 1
+		}
 }
 END {
 	learn_parts()

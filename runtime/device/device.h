@@ -157,7 +157,7 @@ bool device_make_plan(struct registry *r, const struct plan *p, struct pool *poo
 
 /* Of a plan's `even`: all units. */
 enum { HOST_SCHEDULE_SHARE_ONE = 1024 };
-/* The `run` of host devices' streams: the plan's phases in order, the units of each handed out in shares to the pool's
+/* The `run` of host devices' streams: the plan's stages in order, the units of each handed out in shares to the pool's
  * threads that are there. Leaves in p->even what this run says of the next: how much of its units every worker takes in
  * one piece. */
 bool host_schedule_run(struct stream *s, struct plan *p, struct pool *pool, struct error *err);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/programs/t_words.sh - scripts/words.sh refuses retired words, names that nothing has and guards of other files,
-# and takes what is right.
+# tests/programs/t_words.sh - scripts/words.sh refuses retired words, names that nothing has, and guards that are
+# shared or those of other files, and takes what is right.
 . "${srcdir:-.}/tests/support/prelude.sh"
 if ! git -C "$top" rev-parse --is-inside-work-tree >/dev/null 2>&1; then
 	echo "# skipped: the sources are no git checkout"
@@ -36,6 +36,10 @@ sample j.md "See \`plan_of_$gone()\`.\n"
 complaint j.md 1 "no symbol plan_of_$gone()"
 sample k.h '#ifndef OTHER_H\n#define OTHER_H\n#endif\n'
 echo "$dir/k.h: the guard OTHER_H does not have the file's name" >> "$dir/want"
+sample p.h '#ifndef TWO_P_H\n#define TWO_P_H\n#endif\n'
+mkdir "$dir/two"
+sample two/p.h '#ifndef TWO_P_H\n#define TWO_P_H\n#endif\n'
+echo "the guard TWO_P_H is that of several files: $dir/p.h $dir/two/p.h" >> "$dir/want"
 # A release stays as it was written; what is to come does not.
 sample CHANGELOG.md '## [Unreleased]\n\nhopeful\n\n## [0.1.0]\n\nhopeful\n'
 complaint CHANGELOG.md 3 "$retired"

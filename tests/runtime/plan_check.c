@@ -39,9 +39,9 @@ void plan_require(struct checker *c, bool ok, const char *what)
 		plan_complain(c, "wrong %s", what);
 }
 
-/* ---- phases */
+/* ---- stages */
 
-/* Groups of a phase run in any order, or at the same time. */
+/* Groups of a stage run in any order, or at the same time. */
 static void check_races(struct checker *c)
 {
 	for (unsigned i = 0; i < c->accesses; i++)

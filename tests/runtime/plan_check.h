@@ -6,7 +6,7 @@
  * kernels that run), how a matmul wants its inputs laid out from the templates. Which value of the model must lie in
  * each argument is said here, and that for every argument.
  *
- * A launch must find all it reads, as its key says, written before the phase it is in; launches of one phase must not
+ * A launch must find all it reads, as its key says, written before the stage it is in; launches of one stage must not
  * touch what one of them writes, but for the steps of a chain; every layer's keys and values, and the logits, must be
  * there in the end.
  */
@@ -19,7 +19,7 @@ struct plan_check_report {
 	char text[512];
 };
 
-/* Both orders that devices keep: phases, and barriers alone, as cards do. False: what is wrong first. */
+/* Both orders that devices keep: stages, and barriers alone, as cards do. False: what is wrong first. */
 bool plan_check(const struct plan *p, const struct plan_space *s, const struct plan_options *opt,
                 struct plan_check_report *why);
 

@@ -1,4 +1,4 @@
-/* tests/runtime/plan_spoil_tests.c - that the checker of plans misses nothing: every phase, launch, argument and field
+/* tests/runtime/plan_spoil_tests.c - that the checker of plans misses nothing: every stage, launch, argument and field
  * of a key is spoiled in turn, and must be noticed. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ enum {
 static const struct key *key_of(const struct plan *p, uint32_t launch) { return &p->kernel[p->op[launch].kernel].key; }
 
 struct spoiled {
-	struct plan plan; /* its launches, phases and parts are copies */
+	struct plan plan; /* its launches, stages and parts are copies */
 	const struct plan_space *s;
 	const struct plan_options *opt;
 	struct plan_op launch[200];
@@ -79,7 +79,7 @@ static bool of_shared(const struct plan *p, const struct plan_space *s, uint32_t
 	return found && key_of(p, launch)->kind == KEY_MATMUL;
 }
 
-/* The last matrix before a convolution, which does not read its result, in a phase of its own. */
+/* The last matrix before a convolution, which does not read its result, in a stage of its own. */
 static bool of_rates(const struct plan *p, const struct plan_space *s, uint32_t launch)
 {
 	const uint64_t w = p->op[launch].arg[MATMUL_W];
@@ -111,7 +111,7 @@ static bool needless(const struct plan *p, const struct plan_space *s, uint32_t 
 	return of_shared(p, s, first) && of_slots(p, first + 1);
 }
 
-/* Two phases become one; then a card's barrier is missing. */
+/* Two stages become one; then a card's barrier is missing. */
 static void spoil_stages(struct spoiled *x, const struct plan *p)
 {
 	for (uint32_t i = 1; i < p->n_stages; i++) {
@@ -140,7 +140,7 @@ static bool repeats(const struct plan *p, uint32_t launch)
 	return false;
 }
 
-/* Without a launch, and the phase that it was alone in. */
+/* Without a launch, and the stage that it was alone in. */
 static void spoil_launches(struct spoiled *x, const struct plan *p)
 {
 	for (uint32_t i = 0; i < p->n_ops; i++) {

@@ -40,7 +40,7 @@ static bool whole(uint32_t first, uint32_t end)
 	return true;
 }
 
-/* handle: the launch's number. A phase begins when those before are done, a step's unit when the same step's of the
+/* handle: the launch's number. A stage begins when those before are done, a step's unit when the same step's of the
  * launches before are. */
 static void count(void *handle, const uint64_t *arg, int64_t begin, int64_t end)
 {
@@ -190,7 +190,7 @@ static bool in_order(void)
 	       own[1][0].next + own[1][1].next > REST_UNITS + REST_UNITS / 2 * 3 / 4;
 }
 
-/* Of two launches of a phase, whose units cost 3 and 1: the first piece is as much of their cost as was asked for, the
+/* Of two launches of a stage, whose units cost 3 and 1: the first piece is as much of their cost as was asked for, the
  * rest is cut into eight. */
 static void test_pieces(void **state)
 {

@@ -1,5 +1,5 @@
 /* tests/runtime/t_plan.c - plans, judged by a walk over their launches (plan_check.h): for every target, with formats
- * of weights side by side, for all numbers of tokens. And that the walk misses nothing: every phase, launch, argument
+ * of weights side by side, for all numbers of tokens. And that the walk misses nothing: every stage, launch, argument
  * and field of a key is spoiled in turn. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -16,8 +16,8 @@
 #include "runtime/host/wait.h"
 #include "tests/runtime/math_tests.h"
 
-/* Of each phase, how many shares are done: a phase that opens early, or a share that is handed out twice or not at all,
- * is seen. Every third phase has none. */
+/* Of each stage, how many shares are done: a stage that opens early, or a share that is handed out twice or not at all,
+ * is seen. Every third stage has none. */
 enum { PHASES = 60, SHARES_MOST = 40 };
 struct phases {
 	struct pool *pool;
@@ -117,7 +117,7 @@ static void test_pool_one_core(void **state)
 	assert_int_equal(sched_setaffinity(0, sizeof old, &old), 0);
 }
 
-/* One worker holds the only share of a phase until the other sleeps; the system says whether a thread does. */
+/* One worker holds the only share of a stage until the other sleeps; the system says whether a thread does. */
 struct holding {
 	struct pool *pool;
 	_Atomic pid_t holder, waiter;
