@@ -462,8 +462,10 @@ export class Session {
   rewind(n: number): void;
   /** Writes its tokens and its cache into a file. */
   save(path: string): Promise<void>;
-  /** Reads them back, into a session without tokens. */
-  restore(path: string): Promise<void>;
+  /** The same as bytes; they pass through a file in the system's directory for temporary ones. */
+  save(): Promise<Uint8Array>;
+  /** Reads them back, from a file or of bytes, into a session without tokens. */
+  restore(saved: string | Uint8Array): Promise<void>;
   /** A session with the same tokens and a copy of the cache. */
   fork(options?: SessionOptions): Promise<Session>;
   stats(): SessionStats;

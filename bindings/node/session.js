@@ -1,9 +1,12 @@
 'use strict';
 // session.js - one conversation: what is fed, what is computed, what is chosen, and functions that hear of it.
+const fs = require('node:fs/promises');
+const os = require('node:os');
+const path = require('node:path');
 const addon = require('./jitrun.node');
 const {
   as, beforeOf, grammarOf, likeliest, listOf, objectOf, opened, optionsOf, poolingOf, refuse, samplingOf, sessionOf,
-  shown, text, texts, tokenOf,
+  shown, text, textOrBytes, texts, tokenOf,
 } = require('./options.js');
 const { Generation, Steps } = require('./generation.js');
 const { Reply } = require('./chat.js');
@@ -12,6 +15,16 @@ const { Reply } = require('./chat.js');
 const PROMPT = 1;
 const PARSING = { parseSpecial: as.flag(false) };
 const EMBEDDING = { pooling: (value) => poolingOf(value === undefined ? 'last' : value), normalise: as.flag(true) };
+
+// A file that only this user can read, which is gone behind the call.
+async function withFile(call) {
+  const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'jitrun-'));
+  try {
+    return await call(path.join(folder, 'session'));
+  } finally {
+    await fs.rm(folder, { recursive: true, force: true });
+  }
+}
 
 class Session {
   #handle;
@@ -134,14 +147,26 @@ class Session {
     addon.rewind(this.#handle, n);
   }
 
-  async save(path) {
-    const file = text(path, 'path');
-    await this._compute((handle) => addon.save(handle, file));
+  async save(name) {
+    if (name === undefined) {
+      return withFile(async (file) => {
+        await this.save(file);
+        return new Uint8Array(await fs.readFile(file));
+      });
+    }
+    const file = text(name, 'path');
+    return this._compute((handle) => addon.save(handle, file));
   }
 
-  async restore(path) {
-    const file = text(path, 'path');
-    await this._compute((handle) => addon.restore(handle, file));
+  async restore(saved) {
+    if (saved instanceof Uint8Array) {
+      return withFile(async (file) => {
+        await fs.writeFile(file, saved);
+        await this.restore(file);
+      });
+    }
+    const file = text(textOrBytes(saved, 'what was saved'), 'path');
+    return this._compute((handle) => addon.restore(handle, file));
   }
 
   async fork(options) {
@@ -165,8 +190,8 @@ class Session {
     return this._compute((handle) => addon.report(handle, json));
   }
 
-  async trace(path) {
-    const file = text(path, 'path');
+  async trace(name) {
+    const file = text(name, 'path');
     await this._compute((handle) => addon.trace(handle, file));
   }
 

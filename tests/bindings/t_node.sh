@@ -55,6 +55,11 @@ fi
 node node_modules/jitrun/example.js "$JITRUN_MODEL" > said 2>&1
 check "the example runs: $(cat said)" [ $? = 0 ]
 check "it writes text: $(cat said)" grep -q '^Once upon a time ' said
+sed '/^\[[0-9]* tokens\]$/d' said > alone
+node node_modules/jitrun/example.js "$JITRUN_MODEL" 'Once upon a time' 'Once upon a time' > said 2>&1
+check "several prompts are computed together: $(cat said)" [ $? = 0 ]
+cat alone alone > twice
+check "each text is the same as alone: $(cat said)" cmp said twice
 node node_modules/jitrun/example.js no-such-model > said 2>&1
 check "the example says what is wrong: $(cat said)" grep -q no-such-model said
 check "in one sentence: $(cat said)" [ "$(wc -l < said)" = 1 ]

@@ -219,6 +219,27 @@ test('functions of a batch\'s sessions', async () => {
   await assert.rejects(last, { message: /the (session|batch) is closed/ });
 });
 
+test('steps beside generations', async () => {
+  const model = await open(), batch = await model.batch(session);
+  const own = await batch.session({ sampling: greedy });
+  let over = false, told = 0;
+  const stepping = (async () => {
+    while (!over) {
+      const ready = await batch.step();
+      told += ready.filter((one) => one === own).length;
+      await new Promise(setImmediate);
+    }
+  })();
+  await own.submit(PROMPT);
+  const all = [0, 1, 2].map(() => batch.generate(PROMPT, { sampling: greedy, maxTokens: ids.length }));
+  await Promise.all(all.map((one) => one.read()));
+  for (const one of all) assert.deepStrictEqual([...one.ids], ids);
+  over = true;
+  await stepping;
+  assert.ok(told <= 1);
+  assert.strictEqual(await own.next(), ids[0]);
+});
+
 test('sessions that are closed within a pass', async () => {
   const model = await open();
   const batch = await model.batch({ ...session, tokens: 64 });

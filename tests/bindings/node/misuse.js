@@ -172,7 +172,7 @@ test('wrong values for what models open', async () => {
   await eachValue('chat', 'any', (v) => model.chat(v, { ...few, session, template }));
   await eachMember('chat', { ...chatting, session: objects, sampling: objects },
                    (o) => model.chat(messages, { session: { context: 64, threads: 1 }, ...few, template, ...o }));
-  const grammars = { schema: 'any', openSchema: 'any', regex: 'any', gbnf: [], lark: 7, forced: [] };
+  const grammars = { schema: 'any', openSchema: 'any', regex: 'any', gbnf: [], lark: [], forced: [] };
   await eachMember('grammar', grammars, (grammar) => model.generate(PROMPT, { ...few, session, grammar }));
   await eachValue('generate options', 'any', (v) => model.generate([], v));
   await eachValue('chat options', 'any', (v) => model.chat([], v));
@@ -237,7 +237,7 @@ test('wrong values for sessions', async () => {
     }
   }
   const s = await model.session(small);
-  for (const wrong of [undefined, null, 7, '', 'a\0b', dir, [dir], path.join(dir, 'no', 'file')]) {
+  for (const wrong of [null, 7, '', 'a\0b', dir, [dir], path.join(dir, 'no', 'file')]) {
     await s.save(wrong).then(assert.fail, (e) => judge(e, `save ${wrong}`));
   }
   await eachMember('feed', { parseSpecial: flag, noSuch: nothing }, (o) => { s.rewind(0); return s.feed(PROMPT, o); });

@@ -52,6 +52,8 @@ async function sessions(model: Model, signal: AbortSignal): Promise<void> {
   await session.feed(new Int32Array([1]));
   await session.feed(new Set([1, 2]));
   const rows: Float32Array = await session.feedLogits([1, 2]);
+  const saved: Uint8Array = await session.save(), written: void = await session.save("file");
+  await session.restore(saved);
   const id: number = await session.next();
   const text: string = session.text(id) + session.flush();
   const bytes: Uint8Array = session.textBytes(id);

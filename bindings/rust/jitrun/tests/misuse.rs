@@ -41,12 +41,15 @@ fn values_out_of_range() {
     assert_eq!(session.save("/no/such/folder/file").unwrap_err().kind(), ErrorKind::Io);
     assert_eq!(session.trace("/no/such/folder/file").unwrap_err().kind(), ErrorKind::Argument);
     assert!(session.restore("/dev/null").is_err());
-    for (name, value) in [("context", "-1"), ("context", "9999999999999"), ("threads", "x"), ("context", "a\0b"), ("", "")]
+    for (name, value) in
+        [("context", "-1"), ("context", "9999999999999"), ("threads", "x"), ("context", "a\0b"), ("", "")]
     {
-        assert!(SessionOptions::new().set(name, value).is_err() || {
-            let made = SessionOptions::new().set(name, value).unwrap();
-            model.session(&made).is_err()
-        });
+        assert!(
+            SessionOptions::new().set(name, value).is_err() || {
+                let made = SessionOptions::new().set(name, value).unwrap();
+                model.session(&made).is_err()
+            }
+        );
     }
     for message in ["{", "7", "[7]", "null", "{}, 7", "\0"] {
         assert!(model.render(&Chat::new().message_json(message).template(CHATML)).is_err(), "{}", message);
