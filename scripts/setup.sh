@@ -7,7 +7,8 @@ packages="autoconf automake libtool pkg-config make gcc libc6-dev xz-utils libzs
 	libpcre2-dev libjansson-dev libutf8proc-dev libedit-dev libdrm-dev libmicrohttpd-dev
 	libcurl4-gnutls-dev nettle-dev"
 # For check.sh alone: layout, lengths, Debian packages, the Python and the Go package.
-check_packages="clang-format universal-ctags debhelper lintian python3-pip python3-numpy python3-pydantic golang-go"
+check_packages="ca-certificates clang-format universal-ctags debhelper lintian python3-pip python3-numpy
+	python3-pydantic golang-go"
 jobs=$(nproc 2>/dev/null || echo 2)
 
 say() { echo "$*" >&2; }
