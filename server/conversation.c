@@ -303,6 +303,8 @@ static bool render_repaired(struct conversation *c, const json_t *messages, cons
 	return ok;
 }
 
+enum { REPAIRED_MOST = 1000 }; /* messages of a conversation for which every repair is tried */
+
 /* As the model's template was found to take conversations: what it takes as it comes goes so. What it still refuses is
  * like no probe: then the other repairs are tried, too. */
 static bool render_history(struct conversation *c, const json_t *messages, const json_t *tools, jit_chat_options *o,
@@ -311,7 +313,9 @@ static bool render_history(struct conversation *c, const json_t *messages, const
 	unsigned repairs = m->repairs[tools != NULL], rescues = m->rescues[tools != NULL];
 	bool ok = render_repaired(c, messages, tools, repairs, o, m, r);
 
-	for (unsigned i = 0; i <= HISTORY_REPAIRS && !ok && r->status == 400; i++) {
+	/* Of a very long one the first of these alone: each costs as much as the conversation is long. */
+	const unsigned most = json_array_size(messages) > REPAIRED_MOST ? 0 : HISTORY_REPAIRS;
+	for (unsigned i = 0; i <= most && !ok && r->status == 400; i++) {
 		unsigned more = i ? 1U << (i - 1) : rescues;
 		struct refusal again = { 0 };
 		if (!(more & ~repairs))

@@ -167,18 +167,31 @@ static void shorten_ids(json_t *messages)
 	}
 }
 
-/* The results that stand behind message i, and are of this call. */
-static void take_results(json_t *to, const json_t *messages, size_t i, const json_t *call, size_t number)
+/* Of the results that stand behind a message those of this call; each is of one call. */
+static void take_results(json_t *to, json_t *results, const json_t *call, size_t number)
 {
 	const char *id = json_string_value(json_object_get(call, "id"));
-	size_t place = 0;
+	json_t *result;
+	size_t place;
 
-	for (i++; is(json_array_get(messages, i), "tool"); i++, place++) {
-		json_t *result = json_array_get(messages, i);
+	json_array_foreach(results, place, result)
+	{
 		const char *own = json_string_value(json_object_get(result, "tool_call_id"));
-		if (own && id ? strcmp(own, id) == 0 : place == number)
-			json_add(to, json_incref(result));
+		if (!json_is_object(result) || (own && id ? strcmp(own, id) != 0 : place != number))
+			continue;
+		json_add(to, json_incref(result));
+		json_array_set_new(results, place, json_null());
 	}
+}
+
+/* Copies of those that stand behind message i in the array. */
+static json_t *results_behind(const json_t *messages, size_t i)
+{
+	json_t *results = json_array();
+
+	for (i++; is(json_array_get(messages, i), "tool"); i++)
+		json_add(results, json_incref(json_array_get(messages, i)));
+	return results;
 }
 
 static json_t *split_calls(json_t *messages, unsigned repairs)
@@ -197,6 +210,7 @@ static json_t *split_calls(json_t *messages, unsigned repairs)
 			json_add(all, json_incref(message));
 			continue;
 		}
+		json_t *results = results_behind(messages, i);
 		json_array_foreach(calls, k, call)
 		{
 			json_t *one = json_copied(message, false), *list = json_array();
@@ -205,8 +219,9 @@ static json_t *split_calls(json_t *messages, unsigned repairs)
 			if (k)
 				json_put(one, "content", json_string(""));
 			json_add(all, one);
-			take_results(all, messages, i, call, k);
+			take_results(all, results, call, k);
 		}
+		json_decref(results);
 		while (is(json_array_get(messages, i + 1), "tool"))
 			i++;
 	}
@@ -262,39 +277,59 @@ static void shape_calls(json_t *messages, unsigned repairs)
 
 /* ---- roles */
 
-/* A message's content becomes that of both. */
-static void join(json_t *to, const json_t *first, const json_t *second)
+/* Its text behind that of others. */
+static void add_said(struct bytes *text, const json_t *message)
 {
-	struct bytes text = { 0 };
-
-	add_content(&text, first);
-	bytes_text(&text, has_content(first) && has_content(second) ? "\n\n" : "");
-	add_content(&text, second);
-	json_put(to, "content", json_text(text.n ? text.p : "", text.n));
-	bytes_free(&text);
+	if (!has_content(message))
+		return;
+	bytes_text(text, text->n ? "\n\n" : "");
+	add_content(text, message);
 }
 
-/* The system messages from the first one on, in one. all: those behind other messages, too. */
+/* Becomes the content; the text is freed. */
+static void set_said(json_t *message, struct bytes *text)
+{
+	json_put(message, "content", json_text(text->n ? text->p : "", text->n));
+	bytes_free(text);
+}
+
+/* These are all messages now. */
+static void replace_all(json_t *messages, json_t *with)
+{
+	if (!with || json_array_clear(messages) != 0 || json_array_extend(messages, with) != 0)
+		json_add(messages, NULL);
+	json_decref(with);
+}
+
+/* The system messages from the first one on, in one, the first message. all: those behind other messages, too. */
 static void join_system(json_t *messages, bool all)
 {
-	json_t *first = NULL, *message;
-	size_t i = 0;
+	json_t *first = NULL, *rest = json_array(), *with = json_array(), *message;
+	struct bytes text = { 0 };
+	bool joins = true;
+	unsigned count = 0;
+	size_t i;
 
-	while ((message = json_array_get(messages, i)) && (all || is(message, "system"))) {
-		if (is(message, "system") && i) {
-			if (!first)
-				first = json_incref(message);
-			else
-				join(first, first, message);
-			json_array_remove(messages, i);
-		} else {
-			first = is(message, "system") ? json_incref(message) : first;
-			i++;
+	json_array_foreach(messages, i, message)
+	{
+		joins = joins && (all || is(message, "system"));
+		if (!joins || !is(message, "system")) {
+			json_add(rest, json_incref(message));
+			continue;
 		}
+		first = first ? first : json_incref(message);
+		add_said(&text, message);
+		count++;
 	}
-	if (first && json_array_get(messages, 0) != first && json_array_insert(messages, 0, first) != 0)
-		json_add(messages, NULL);
-	json_decref(first);
+	if (count > 1)
+		set_said(first, &text);
+	bytes_free(&text);
+	if (first)
+		json_add(with, first);
+	if (json_array_extend(with, rest) != 0)
+		json_add(with, NULL);
+	json_decref(rest);
+	replace_all(messages, with);
 }
 
 /* What system messages say is said by the user. */
@@ -309,31 +344,52 @@ static void drop_system(json_t *messages)
 	while (message && !is(message, "user"))
 		message = json_array_get(messages, ++i);
 	if (message) {
-		join(message, system, message);
+		struct bytes text = { 0 };
+		add_said(&text, system);
+		add_said(&text, message);
+		set_said(message, &text);
 		json_array_remove(messages, 0);
 	} else {
 		json_put(system, "role", json_string("user"));
 	}
 }
 
+/* Whether they are one message. */
+static bool are_one(const json_t *one, const json_t *next)
+{
+	return (is(one, "user") && is(next, "user")) ||
+	       (is(one, "assistant") && is(next, "assistant") && !calls_of(one));
+}
+
 static void join_neighbours(json_t *messages)
 {
-	size_t i = 1;
+	json_t *with = json_array(), *one = NULL, *message, *calls;
+	struct bytes text = { 0 };
+	bool joined = false;
+	size_t i;
 
-	while (i < json_array_size(messages)) {
-		json_t *one = json_array_get(messages, i - 1), *next = json_array_get(messages, i),
-		       *calls = calls_of(next);
-		bool user = is(one, "user") && is(next, "user"),
-		     assistant = is(one, "assistant") && is(next, "assistant") && !calls_of(one);
-		if (!user && !assistant) {
-			i++;
+	json_array_foreach(messages, i, message)
+	{
+		if (!one || !are_one(one, message)) {
+			if (joined)
+				set_said(one, &text);
+			bytes_free(&text);
+			text = (struct bytes){ 0 };
+			joined = false;
+			one = message;
+			add_content(&text, one);
+			json_add(with, json_incref(one));
 			continue;
 		}
-		join(one, one, next);
-		if (calls)
+		add_said(&text, message);
+		joined = true;
+		if ((calls = calls_of(message)))
 			json_put(one, "tool_calls", json_incref(calls));
-		json_array_remove(messages, i);
 	}
+	if (joined)
+		set_said(one, &text);
+	bytes_free(&text);
+	replace_all(messages, with);
 }
 
 static void insert(json_t *messages, size_t at, const char *role)

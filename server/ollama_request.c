@@ -270,7 +270,7 @@ static bool take_message(json_t *message, size_t number, const json_t *messages,
 
 static bool take_messages(json_t *body, struct refusal *r)
 {
-	const json_t *given = field_array(body, "messages", r);
+	const json_t *all = field_array(body, "messages", r), *given = talk_is_short(all, "messages", r) ? all : NULL;
 	json_t *messages = json_array(), *message, *call;
 	size_t i, k;
 

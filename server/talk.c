@@ -99,6 +99,41 @@ static bool spells_half(const char *p)
 	return false;
 }
 
+/* Histories are brought to the form that a template takes by going through them several times. */
+enum { MESSAGES_MOST = 10000 };
+
+/* Messages and calls: not too many, and objects. */
+static bool are_calls(const json_t *message, size_t number, size_t *count, const char *conversation, struct refusal *r)
+{
+	json_t *calls = field_value(message, "tool_calls"), *call;
+	size_t k;
+
+	*count += 1 + json_array_size(calls);
+	if (*count > MESSAGES_MOST)
+		return refuse(r, 400, conversation, "%s has more than %d messages and calls of tools", conversation,
+		              MESSAGES_MOST);
+	json_array_foreach(calls, k, call)
+	{
+		if (!json_is_object(call))
+			return refuse(r, 400, conversation, "%s[%zu].tool_calls[%zu] is %s, expected an object",
+			              conversation, number, k, json_kind(call));
+	}
+	return true;
+}
+
+bool talk_is_short(const json_t *messages, const char *conversation, struct refusal *r)
+{
+	size_t i, count = 0;
+	json_t *message;
+
+	json_array_foreach(messages, i, message)
+	{
+		if (!are_calls(message, i, &count, conversation, r))
+			return false;
+	}
+	return true;
+}
+
 /* Arguments are JSON texts within a text, and what they spell becomes values of the template. */
 static bool has_whole_arguments(const json_t *body, const char *conversation, struct refusal *r)
 {
@@ -142,7 +177,8 @@ bool talk_bring_to_form(json_t *body, const char *conversation, struct refusal *
 	json_t *variables = field_object(body, "chat_template_kwargs", r);
 	bool told = false, thinks = false;
 
-	if (r->status || !old_functions_to_tools(body, r) || !read_reasoning(body, r) || !has_functions(body, r) ||
+	if (r->status || !talk_is_short(json_object_get(body, "messages"), conversation, r) ||
+	    !old_functions_to_tools(body, r) || !read_reasoning(body, r) || !has_functions(body, r) ||
 	    !has_whole_arguments(body, conversation, r) || !read_thinking(body, variables, &told, &thinks, r))
 		return false;
 	if (!told)

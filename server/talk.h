@@ -19,6 +19,9 @@ bool talk_bring_to_form(json_t *body, const char *conversation, struct refusal *
 /* The same of a request to chat completions, whose tools may be of type custom. *warnings: an array, given back, of
  * what is said of them; NULL: nothing. */
 bool talk_read_chat(json_t *body, json_t **warnings, struct refusal *r);
+/* Whether an array of messages, and of calls in them, is no longer than can be gone through several times, and the
+ * calls are objects. conversation: the name of the field. False: refused. */
+bool talk_is_short(const json_t *messages, const char *conversation, struct refusal *r);
 /* parallel_tool_calls. False: refused. */
 bool talk_read_calls(struct task *t, const json_t *body, struct refusal *r);
 /* A tool of a type that is not done. False always. */

@@ -72,6 +72,54 @@ static void try_long(const struct whole_request *w, const struct odd_cut *c, con
 	odd_maybe_check();
 }
 
+/* Histories that are many messages, calls and results: what goes through them several times must not for each go
+ * through all. Those of a group are answered, refused or not, within a second or so. */
+static void ask_history(const char *path, const char *before, const char *one, size_t n, const char *between,
+                        const char *other, size_t m)
+{
+	const size_t room = strlen(before) + n * (strlen(one) + 1) + strlen(between) + m * (strlen(other) + 1) + 10;
+	char *body = malloc(room), *at = body, what[200];
+
+	assert_non_null(body);
+	at += sprintf(at, "%s", before);
+	for (size_t i = 0; i < n; i++)
+		at += sprintf(at, "%s%s", i ? "," : "", one);
+	at += sprintf(at, "%s", between);
+	for (size_t i = 0; i < m; i++)
+		at += sprintf(at, ",%s", other);
+	sprintf(at, "]}");
+	snprintf(what, sizeof what, "%s with %zu of %.60s and %zu of %.60s", path, n, one, m, other);
+	const double start = processor_seconds();
+	struct answer a = odd_ask("POST", path, ODD_JSON, body, strlen(body));
+	if (processor_seconds() - start > 3 * (SANITIZED ? 8 : 1))
+		odd_complain(what, &a, "too long");
+	if (n + m > 10000 && (a.status != 400 || !strstr(a.body, "more than 10000 messages and calls")))
+		odd_complain(what, &a, "too many");
+	odd_judge(what, &a, NULL, body, strlen(body));
+	free(body);
+}
+
+void odd_histories(void **state)
+{
+#define CALLS "{\"messages\":[{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":["
+#define CALL "{\"id\":\"a\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}"
+#define RESULT "{\"role\":\"tool\",\"tool_call_id\":\"a\",\"content\":\"x\"}"
+#define SAID "{\"role\":\"user\",\"content\":\"a\"}"
+#define FUNCTION "{\"role\":\"function\",\"name\":\"f\",\"content\":\"x\"}"
+#define OWN "{\"function\":{\"name\":\"f\",\"arguments\":{}}}"
+#define CHATS "/v1/chat/completions"
+	(void)state;
+
+	ask_history(CHATS, CALLS, CALL, 4000, "]}", RESULT, 4000);
+	ask_history(CHATS, CALLS, CALL, 100000, "]}", RESULT, 0);
+	ask_history(CHATS, "{\"messages\":[", SAID, 9000, "", RESULT, 900);
+	ask_history(CHATS, "{\"messages\":[", SAID, 100000, "", SAID, 0);
+	ask_history(CHATS, "{\"functions\":[{\"name\":\"f\"}],\"messages\":[", FUNCTION, 100000, "", SAID, 1);
+	ask_history("/api/chat", CALLS, OWN, 4000, "]}", RESULT, 4000);
+	ask_history("/api/chat", CALLS, OWN, 50000, "]}", RESULT, 50000);
+	odd_must_be_right();
+}
+
 /* All that it takes is linear: a body of 16 MiB would else hold a thread for hours. */
 void odd_lengths(void **state)
 {

@@ -52,5 +52,6 @@ bool odd_is_mine(const struct odd_strides *s, size_t number);
 void odd_heads(void **state);
 /* odd_lengths.c: what is very long. */
 void odd_lengths(void **state);
+void odd_histories(void **state);
 
 #endif

@@ -252,9 +252,9 @@ static void test_as_before(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),     cmocka_unit_test(test_nodes), cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_bytes),     cmocka_unit_test(odd_heads),  cmocka_unit_test(odd_lengths),
-		cmocka_unit_test(test_as_before),
+		cmocka_unit_test(test_whole),    cmocka_unit_test(test_nodes),     cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_bytes),    cmocka_unit_test(odd_heads),      cmocka_unit_test(odd_lengths),
+		cmocka_unit_test(odd_histories), cmocka_unit_test(test_as_before),
 	};
 
 	return cmocka_run_group_tests(tests, odd_start, odd_stop);
