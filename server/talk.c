@@ -99,7 +99,7 @@ static bool spells_half(const char *p)
 	return false;
 }
 
-/* Histories are brought to the form that a template takes by going through them several times. */
+/* Several passes over a history give it the form that a template takes. */
 enum { MESSAGES_MOST = 10000 };
 
 /* Messages and calls: not too many, and objects. */
