@@ -102,13 +102,13 @@ static bool begin_if(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	struct ptx_writer *w = &e->w;
 	const unsigned d = e->branches++;
-	op not = ptx_new(w, PTX_PRED);
+	op skips = ptx_new(w, PTX_PRED);
 
 	e->branch[d].end = ptx_to(w->labels++);
 	memcpy(e->branch[d].stored, e->stored, sizeof e->stored);
 	e->branch[d].loaded = e->loaded;
-	PTX_PUT(w, NOT_PRED, not, ptx_reg(e, i->a));
-	w->guard = not ;
+	PTX_PUT(w, NOT_PRED, skips, ptx_reg(e, i->a));
+	w->guard = skips;
 	PTX_PUT(w, BRA, e->branch[d].end);
 	ptx_new_run(e);
 	return true;

@@ -186,6 +186,11 @@ void branch_build_waves(struct ir *b)
 	ir_endif(b);
 	ir_endloop(b);
 	ir_set_i(b, x, ir_ixor(b, x, ir_igather(b, mine, back, 0)));
+	ir_if(b, odd); /* and on the other way nothing is stored */
+	ir_fstore(b, mine, ir_fbits(b, x), 0, 0);
+	ir_else(b);
+	ir_endif(b);
+	ir_set_i(b, x, ir_iadd(b, x, ir_igather(b, mine, back, 0)));
 	ir_fstore(b, ir_aadd(b, out, ir_smuli(b, wave, vector)), ir_fbits(b, x), 0, 0);
 }
 
@@ -208,7 +213,70 @@ void branch_expect_waves(const uint32_t *in, unsigned waves, unsigned lanes, uin
 			for (unsigned l = 0; l < lanes; l++)
 				x[w][l] += turn < 2 ? shared[(w + 1) % waves][l] : shared[w][lanes - 1 - l];
 	}
-	for (unsigned w = 0; w < waves; w++)
+	for (unsigned w = 0; w < waves; w++) {
 		for (unsigned l = 0; l < lanes; l++)
-			out[w * lanes + l] = x[w][l] ^ shared[w][lanes - 1 - l];
+			x[w][l] ^= shared[w][lanes - 1 - l];
+		if (w % 2)
+			memcpy(shared[w], x[w], sizeof x[w]);
+		for (unsigned l = 0; l < lanes; l++)
+			out[w * lanes + l] = x[w][l] + shared[w][lanes - 1 - l];
+	}
+}
+
+/* --- a mask that changes between accesses which nothing else stands between; loads of neighbours by a mask */
+
+void branch_build_changed_mask(struct ir *b)
+{
+	const int32_t vector = (int32_t)b->lanes * 4;
+	ir_a arg = ir_arg(b), in = ir_aload(b, arg, 0), out = ir_aload(b, arg, 8);
+	ir_i v = ir_iload(b, in, 0);
+	ir_f bits = ir_fbits(b, v);
+	ir_m odd = ir_ieq(b, ir_iand(b, ir_ilane(b), ir_iconst(b, 1)), ir_iconst(b, 1)), mask = ir_var_m(b, odd);
+
+	ir_fstore(b, out, bits, 0, 0);
+	ir_fstore(b, out, bits, vector, 0);
+	ir_where(b, mask);
+	ir_emit(b, IR_mnot, mask.r, mask.r, 0, 0, 0);
+	ir_fstore(b, out, bits, 2 * vector, 0);
+	ir_where(b, mask);
+	for (int32_t k = 0; k < 4; k++) { /* which would be one load without the mask */
+		const ir_i word = ir_iload_s(b, in, 4 * k, 16);
+		ir_where(b, odd);
+		ir_fstore(b, out, ir_fbits(b, word), (3 + k) * vector, 0);
+	}
+}
+
+void branch_expect_changed_mask(const uint8_t *in, unsigned lanes, uint8_t *out)
+{
+	for (unsigned k = 0; k < 3 * lanes; k++)
+		if (k < lanes || (k % 2 == 1) == (k < 2 * lanes))
+			memcpy(out + 4 * k, in + k % lanes * 4, 4);
+	for (unsigned k = 0; k < 4 * lanes; k++)
+		memset(out + (3 * lanes + k) * 4, 0, 4);
+	for (unsigned k = 0; k < 4; k++)
+		for (unsigned l = 1; l < lanes; l += 2)
+			memcpy(out + ((3 + k) * lanes + l) * 4, in + 16 * l + 4 * k, 4);
+}
+
+/* --- awaits */
+
+void branch_build_awaits(struct ir *b)
+{
+	const int32_t vector = (int32_t)b->lanes * 4;
+	ir_a arg = ir_arg(b), in = ir_aload(b, arg, 0), out = ir_aload(b, arg, 8);
+
+	ir_if(b, ir_seq(b, ir_begin(b), ir_sconst(b, 1)));
+	ir_f first = ir_fawait(b, in, 0, 0);
+	ir_loop(b, ir_sconst(b, 2));
+	ir_fstore(b, out, first, 0, 0);
+	ir_endloop(b);
+	ir_endif(b);
+	ir_fstore(b, out, ir_fawait(b, in, vector, 0), vector, 0);
+}
+
+void branch_expect_awaits(const uint8_t *in, unsigned lanes, int64_t t, uint8_t *out)
+{
+	if (t == 1)
+		memcpy(out, in, lanes * 4u);
+	memcpy(out + lanes * 4, in + lanes * 4, lanes * 4u);
 }

@@ -19,6 +19,14 @@ void branch_expect(const int64_t in[BRANCH_NUMBERS], unsigned lanes, uint32_t *o
 void branch_build_waves(struct ir *b);
 void branch_expect_waves(const uint32_t *in, unsigned waves, unsigned lanes, uint32_t *out);
 
+/* Stores by a mask, then by the opposite that its register has become; loads of neighbouring words by a mask. */
+void branch_build_changed_mask(struct ir *b);
+void branch_expect_changed_mask(const uint8_t *in, unsigned lanes, uint8_t *out);
+
+/* Awaits in a part of an if, which is run when begin, t, is 1, and behind it. */
+void branch_build_awaits(struct ir *b);
+void branch_expect_awaits(const uint8_t *in, unsigned lanes, int64_t t, uint8_t *out);
+
 /* One maskable row, of n lanes (0: all), with a mask that goes by begin, t. Lanes that take part touch memory from its
  * first byte on, or up to its last one; the others of them would touch what is outside, or what lies between.
  *

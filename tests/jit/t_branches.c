@@ -226,6 +226,81 @@ static void check_waves(const struct target *t, unsigned lanes, unsigned waves)
 	free(x);
 }
 
+static void check_awaits(const struct target *t, unsigned lanes, unsigned waves)
+{
+	struct made m;
+	struct ir b;
+
+	begin_ir(&b, lanes, waves);
+	branch_build_awaits(&b);
+	make(&m, t, &b);
+	for (int64_t begin = 0; begin < 2; begin++) {
+		struct random_ir_buffers *x = random_ir_buffers_new(6), *want = random_ir_buffers_new(6);
+		branch_expect_awaits(want->in, lanes, begin, want->out);
+		if (run(&m, x, begin))
+			compare(&m, x->out, want->out, sizeof x->out, begin ? "awaits" : "no awaits");
+		free(x);
+		free(want);
+	}
+	drop(&m);
+	ir_free(&b);
+}
+
+static size_t find(const struct object *o, const char *what)
+{
+	const size_t n = strlen(what);
+
+	for (size_t at = 0; at + n <= o->code_bytes; at++)
+		if (memcmp(o->code + at, what, n) == 0)
+			return at;
+	fail_msg("there is no %s", what);
+	return 0;
+}
+
+/* What was asked for before an if is looked at before it: a part that looks may not be run. */
+static void test_await_before_if(void **state)
+{
+	static const char *const targets[] = { "sm80", "sm90" };
+
+	for (unsigned k = 0; k < 2; k++) {
+		struct made m;
+		struct ir b;
+		begin_ir(&b, 32, WAVES);
+		ir_a arg = ir_arg(&b), in = ir_aload(&b, arg, 0), out = ir_aload(&b, arg, 8);
+		ir_f f = ir_fawait(&b, in, 0, 0);
+		ir_if(&b, ir_seq(&b, ir_begin(&b), ir_sconst(&b, 1)));
+		ir_fstore(&b, out, f, 0, 0);
+		ir_endif(&b);
+		ir_fstore(&b, out, f, 128, 0);
+		make(&m, target_find(targets[k]), &b);
+		assert_true(find(&m.object, "vote.sync.any") < find(&m.object, "bra.uni"));
+		drop(&m);
+		ir_free(&b);
+	}
+}
+
+static void check_changed_mask(const struct target *t, unsigned lanes, unsigned waves)
+{
+	struct random_ir_buffers *x = random_ir_buffers_new(7), *want = random_ir_buffers_new(7);
+	struct made m;
+	struct ir b;
+
+	begin_ir(&b, lanes, waves);
+	branch_build_changed_mask(&b);
+	make(&m, t, &b);
+	branch_expect_changed_mask(want->in, lanes, want->out);
+	if (run(&m, x, 0))
+		compare(&m, x->out, want->out, sizeof x->out, "a mask that changes");
+	drop(&m);
+	ir_free(&b);
+	free(x);
+	free(want);
+}
+
+static void test_changed_mask(void **state) { each_target(check_changed_mask); }
+
+static void test_awaits(void **state) { each_target(check_awaits); }
+
 static void test_waves(void **state) { each_target(check_waves); }
 
 /* --- masks */
@@ -279,9 +354,9 @@ static void test_masks(void **state) { each_target(check_masks); }
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_branches),
-		cmocka_unit_test(test_waves),
-		cmocka_unit_test(test_masks),
+		cmocka_unit_test(test_branches),     cmocka_unit_test(test_waves),
+		cmocka_unit_test(test_awaits),       cmocka_unit_test(test_await_before_if),
+		cmocka_unit_test(test_changed_mask), cmocka_unit_test(test_masks),
 	};
 
 	return cmocka_run_group_tests_name("t_branches", tests, open_all, close_all);
