@@ -239,11 +239,13 @@ void branch_build_changed_mask(struct ir *b)
 	ir_emit(b, IR_mnot, mask.r, mask.r, 0, 0, 0);
 	ir_fstore(b, out, bits, 2 * vector, 0);
 	ir_where(b, mask);
+	ir_i word[4];
 	for (int32_t k = 0; k < 4; k++) { /* which would be one load without the mask */
-		const ir_i word = ir_iload_s(b, in, 4 * k, 16);
+		word[k] = ir_iload_s(b, in, 4 * k, 16);
 		ir_where(b, odd);
-		ir_fstore(b, out, ir_fbits(b, word), (3 + k) * vector, 0);
 	}
+	for (int32_t k = 0; k < 4; k++)
+		ir_fstore(b, out, ir_fbits(b, word[k]), (3 + k) * vector, 0);
 }
 
 void branch_expect_changed_mask(const uint8_t *in, unsigned lanes, uint8_t *out)
