@@ -18,7 +18,11 @@ else
 	dir=$(mktemp -d)
 	trap 'rm -rf "$dir"' EXIT
 fi
-[ "${REPRODUCIBLE_BUILD:-}" ] || chmod 755 "$dir"
+if [ ! "${REPRODUCIBLE_BUILD:-}" ]; then
+	chmod 755 "$dir"
+	# Programs of the system alone: another user may see no others.
+	PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+fi
 export CCACHE_DISABLE=1 npm_config_update_notifier=false npm_config_offline=true
 unset CFLAGS CPPFLAGS LDFLAGS MAKEFLAGS SOURCE_DATE_EPOCH
 has() { command -v "$1" > /dev/null 2>&1; }
@@ -112,12 +116,13 @@ if [ "$(id -u)" = 0 ] && unshare --uts true 2> /dev/null; then
 fi
 eval "build two a-folder-with-a-much-longer-name/of-the-sources 3 077 $second"
 
-# ---- the image: what it is made of was copied; building it sets the times of files
+# ---- the image: what it is made of was copied; building it sets the times of files, and leaves out its history, which
+# hashes their owners
 if has buildah; then
 	for n in one two; do
 		store="--root $dir/store-$n --runroot $dir/runroot-$n --storage-driver vfs"
-		if buildah $store build --isolation chroot --format docker --pull-never --timestamp 0 -t jitrun \
-			"$dir/$n/image" > "$dir/log" 2>&1 &&
+		if buildah $store build --isolation chroot --format docker --pull-never --timestamp 0 --omit-history \
+			-t jitrun "$dir/$n/image" > "$dir/log" 2>&1 &&
 			buildah $store push jitrun "oci-archive:$dir/$n/image.tar" > "$dir/log" 2>&1; then
 			# The file's own members have the time of writing; what is published are the blobs.
 			mkdir "$dir/$n/blobs" && tar -xf "$dir/$n/image.tar" -C "$dir/$n/blobs"

@@ -16,10 +16,12 @@ ${CC:-gcc} -std=c11 -O2 -Wall -Wextra -Wshadow -Wmissing-prototypes ${WERROR:-} 
 	-I"$here/../../runtime" "$here"/*.c -L"$(dirname "$library")" -ljitrun \
 	-Wl,--disable-new-dtags,-rpath,'$ORIGIN' -o "$out/jitrun.node"
 cp -L "$library" "$out/libjitrun.so.1"
-ldd "$library" | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | while read -r name path; do
+env -u LD_PRELOAD ldd "$library" | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | while read -r name path; do
 	case $name in
 		libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.* | libgcc_s.so.* | libstdc++.so.*) ;;
 		*) cp -L "$path" "$out/$name" ;;
 	esac
 done
 cp "$here/package.json" "$here"/*.js "$here/index.d.ts" "$here/../../LICENSE" "$out"
+# As any umask would have it.
+chmod 644 "$out"/* && chmod 755 "$out" "$out/jitrun.node" "$out/libjitrun.so.1"

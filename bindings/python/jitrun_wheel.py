@@ -67,7 +67,9 @@ def glibc_of(data: bytes) -> tuple:
 
 def needed_by(library: Path):
     """What it is linked with and not every system has: (name, file)."""
-    said = subprocess.run(["ldd", str(library)], capture_output=True, text=True)
+    # Without what the environment adds to every program: it is no part of the library.
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    said = subprocess.run(["ldd", str(library)], capture_output=True, text=True, env=environment)
     if said.returncode:
         raise WheelError(f"ldd says of {library}: {said.stderr.strip()}")
     for line in said.stdout.splitlines():

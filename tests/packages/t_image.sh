@@ -54,7 +54,8 @@ if grep -q '^SANITIZE_CFLAGS = .*-fsanitize' Makefile || grep -q '^STATIC_LDFLAG
 	finish
 	exit
 fi
-env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make image > "$dir/made" 2>&1
+rm -rf image
+(umask 077 && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make image > "$dir/made" 2>&1)
 if [ $? != 0 ] && grep -q 'cannot find -l' "$dir/made"; then
 	echo "# skipped: the image, as static libraries lack here"
 	finish
@@ -65,6 +66,8 @@ check "make image: $(grep -v warning "$dir/made" | tail -n 5)" [ -f $file ]
 for from in $(sed -n 's/^COPY \(--[^ ]* \)\?\(.*\) [^ ]*$/\2/p' $file); do
 	check "the Containerfile copies $from, which is there" [ -e "image/$from" ]
 done
+modes=$(stat -c %a image/jitserve image/jitrun image/cache image/models $file | tr '\n' ' ')
+check "any user may read it, whatever the umask was: $modes" [ "$modes" = "755 755 755 755 644 " ]
 check "it has a health check, of the server itself" grep -q \
 	'^HEALTHCHECK .*CMD \["/usr/bin/jitserve", "--probe"\]$' $file
 check "it begins with nothing" [ "$(grep -c '^FROM' $file) $(grep '^FROM' $file)" = "1 FROM scratch" ]
