@@ -20,6 +20,7 @@
 #include "programs/preset.h"
 #include "programs/progress.h"
 #include "runtime/host/system.h"
+#include "server/fetch.h"
 #include "server/http.h"
 #include "server/loader.h"
 #include "server/model_events.h"
@@ -147,6 +148,7 @@ static void stop(void)
 	notify("STOPPING=1");
 	model_events_end();
 	wait_for_requests((double)serve.stop_seconds);
+	fetch_end();
 	if (models.loader)
 		loader_stop(models.loader);
 	wait_for_requests(TOLD_SECONDS);

@@ -1,6 +1,7 @@
 /* server/fetch.c - models that a program fetches: its process, the thread that reads its lines, and who hears of them.
  *
- * The process ends when it is done, when its client has gone or asks for that, or when the server stops.
+ * The process ends when it is done, when its client has gone or asks for that, or when the server stops. One that was
+ * asked to end and does not is killed, with all that it has started.
  */
 #include "server/fetch.h"
 
@@ -25,7 +26,8 @@
 
 extern char **environ;
 
-enum { LOOK_MS = 100, LINE_MOST = 1 << 16, AT_ONCE = 4, FILES_MOST = 64 };
+enum { LOOK_MS = 100, LINE_MOST = 1 << 16, AT_ONCE = 4, FILES_MOST = 64, NAME_MOST = 1024 };
+static const double patience = 3; /* seconds that a program has when it has said its last word, or was asked to end */
 
 /* What the thread has. */
 struct fetch {
@@ -33,10 +35,12 @@ struct fetch {
 	struct stream *stream; /* held; NULL: nobody waits for it */
 	bool lines;            /* its client reads how far it is */
 	char *name;
-	pid_t child;
+	pid_t child; /* and the group of all that it starts */
 	int from;
 	struct bytes line;
 	bool settled;   /* the program said how it ended */
+	int asked;      /* the last signal that the program was sent; 0: none */
+	double ends;    /* when it is sent the next one; 0: it may go on */
 	double told_at; /* when listeners were told last how far it is */
 	atomic_bool unwanted;
 	json_t *progress; /* of each file: how many bytes are done, and of how many; `lock` guards it */
@@ -44,8 +48,10 @@ struct fetch {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct fetch *first; /* those that run */
+static pthread_cond_t fewer = PTHREAD_COND_INITIALIZER; /* `running` is less */
+static struct fetch *first;                             /* those that run */
 static unsigned running;
+static bool over;
 
 /* ---- which run */
 
@@ -58,6 +64,8 @@ static bool enter(struct fetch *f, struct refusal *r)
 	for (const struct fetch *o = first; o && ok && !f->stream; o = o->next)
 		if (strcmp(o->name, f->name) == 0)
 			ok = refuse(r, 400, "model", "The model %.200s is being fetched already.", f->name);
+	if (ok && over)
+		ok = refuse(r, 503, NULL, "The server is stopping.");
 	if (ok && running >= AT_ONCE)
 		ok = refuse(r, 429, NULL, "%d models are being fetched already", AT_ONCE);
 	if (ok) {
@@ -82,11 +90,24 @@ static void unlist(struct fetch *f)
 	pthread_mutex_unlock(&lock);
 }
 
+static void give_back(struct fetch *f)
+{
+	if (f->stream)
+		stream_release(f->stream);
+	json_decref(f->progress);
+	bytes_free(&f->line);
+	free(f->name);
+	free(f);
+}
+
+/* Nothing of it is there any more. */
 static void leave(struct fetch *f)
 {
 	unlist(f);
+	give_back(f);
 	pthread_mutex_lock(&lock);
 	running--;
+	pthread_cond_broadcast(&fewer);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -196,40 +217,59 @@ static void take_bytes(struct fetch *f, const char *p, size_t n)
 	}
 }
 
-/* Until the program has said all. */
-static void read_lines(struct fetch *f)
+/* False: it says nothing more. */
+static bool read_some(struct fetch *f)
+{
+	char piece[4096];
+	const ssize_t n = read(f->from, piece, sizeof piece);
+
+	if (n > 0)
+		take_bytes(f, piece, (size_t)n);
+	return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+/* Its number stays its own until waitpid(). */
+static bool has_exited(const struct fetch *f)
+{
+	siginfo_t info = { 0 };
+
+	return waitid(P_PID, (id_t)f->child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == f->child;
+}
+
+/* One that nobody wants is asked to end at once, one that has said its last word a little later; then it is killed. */
+static void see_to_its_end(struct fetch *f)
+{
+	const bool stops = atomic_load(&f->server->state) == SERVER_STOPPING;
+	const bool ends = stops || (!f->settled && is_unwanted(f)); /* a client may leave once it is told the end */
+	const double now = system_seconds();
+
+	if (ends)
+		put_error(f, stops ? "The server is stopping." : "It was asked to stop.");
+	if (!f->asked && ends)
+		f->ends = now;
+	else if (f->settled && f->ends == 0)
+		f->ends = now + patience;
+	if (f->ends == 0 || now < f->ends)
+		return;
+	f->asked = f->asked ? SIGKILL : SIGTERM;
+	kill(-f->child, f->asked);
+	f->ends = now + patience;
+}
+
+/* Until the program has ended and all that it said is read. What a killed one has left may hold the pipe for ever, and
+ * a program may go on without its output. */
+static void see_it_through(struct fetch *f)
 {
 	struct pollfd wait = { .fd = f->from, .events = POLLIN };
-	char piece[4096];
-	bool asked = false;
 
 	for (;;) {
 		const int ready = poll(&wait, 1, LOOK_MS);
-		const bool stops = atomic_load(&f->server->state) == SERVER_STOPPING;
-		if ((stops || is_unwanted(f)) && !asked) {
-			put_error(f, stops ? "The server is stopping." : "It was asked to stop.");
-			kill(f->child, SIGTERM);
-			asked = true;
-		}
-		if (ready == 0 || (ready < 0 && errno == EINTR))
-			continue;
-		const ssize_t n = ready < 0 ? -1 : read(f->from, piece, sizeof piece);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
+		see_to_its_end(f);
+		if (ready > 0 && !read_some(f))
+			wait.fd = -1;
+		if ((ready == 0 || wait.fd < 0 || f->asked == SIGKILL) && has_exited(f))
 			return;
-		take_bytes(f, piece, (size_t)n);
 	}
-}
-
-static void give_back(struct fetch *f)
-{
-	if (f->stream)
-		stream_release(f->stream);
-	json_decref(f->progress);
-	bytes_free(&f->line);
-	free(f->name);
-	free(f);
 }
 
 static void *run(void *user)
@@ -240,7 +280,7 @@ static void *run(void *user)
 
 	system_thread_began();
 	model_events_tell_data(f->name, "model_status", json_pack("{s:s}", "status", "downloading"));
-	read_lines(f);
+	see_it_through(f);
 	close(f->from);
 	while (waitpid(f->child, &status, 0) < 0 && errno == EINTR)
 		;
@@ -248,11 +288,25 @@ static void *run(void *user)
 	         WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 	put_error(f, why);
 	leave(f);
-	give_back(f);
 	return NULL;
 }
 
 /* ---- the request */
+
+/* A group of its own, which can be ended as a whole, and signals as programs expect them. */
+static void set_attributes(posix_spawnattr_t *a)
+{
+	sigset_t none, usual;
+
+	posix_spawnattr_init(a);
+	sigemptyset(&none);
+	sigemptyset(&usual);
+	sigaddset(&usual, SIGPIPE);
+	posix_spawnattr_setsigmask(a, &none);
+	posix_spawnattr_setsigdefault(a, &usual);
+	posix_spawnattr_setpgroup(a, 0);
+	posix_spawnattr_setflags(a, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+}
 
 /* Its standard output goes to *from; what it has to say to people goes where the server's does. False: errno. */
 static bool start_program(struct fetch *f, const char *program, const char *name)
@@ -261,16 +315,15 @@ static bool start_program(struct fetch *f, const char *program, const char *name
 	char *argv[] = { copies[0], json, stop, copies[1], NULL };
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attributes;
-	sigset_t none;
 	int ends[2], why = ENOMEM;
 
-	if (copies[0] && copies[1] && pipe2(ends, O_CLOEXEC) == 0) {
+	if (copies[0] && copies[1] && pipe2(ends, O_CLOEXEC) != 0) {
+		why = errno;
+	} else if (copies[0] && copies[1]) {
 		posix_spawn_file_actions_init(&files);
+		posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 		posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
-		posix_spawnattr_init(&attributes);
-		sigemptyset(&none);
-		posix_spawnattr_setsigmask(&attributes, &none);
-		posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+		set_attributes(&attributes);
 		why = posix_spawnp(&f->child, program, &files, &attributes, argv, environ);
 		posix_spawnattr_destroy(&attributes);
 		posix_spawn_file_actions_destroy(&files);
@@ -300,9 +353,10 @@ static bool start(struct exchange *x, struct fetch *f, const char *name)
 	pthread_attr_destroy(&detached);
 	if (why == 0)
 		return true;
-	kill(f->child, SIGTERM);
+	kill(-f->child, SIGKILL);
 	close(f->from);
-	waitpid(f->child, NULL, 0);
+	while (waitpid(f->child, NULL, 0) < 0 && errno == EINTR)
+		;
 	return refuse(&x->refusal, 503, NULL, "There is no thread for this request: %s", strerror(why));
 }
 
@@ -325,10 +379,28 @@ bool fetch_start(struct exchange *x, const char *name, struct stream *stream, bo
 		if (start(x, f, name))
 			return true;
 		leave(f);
+		return false;
 	}
 	if (f)
 		give_back(f);
 	return false;
+}
+
+/* Whether it can lead out of a folder, or break a line. */
+static bool misleads(const char *name)
+{
+	for (const char *at = name;; at++) {
+		const size_t n = strcspn(at, "/");
+		if ((n == 1 && at[0] == '.') || (n == 2 && at[0] == '.' && at[1] == '.'))
+			return true;
+		at += n;
+		if (!*at)
+			break;
+	}
+	for (const char *c = name; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f || *c == '\\')
+			return true;
+	return strlen(name) > NAME_MOST;
 }
 
 /* OWNER/NAME, also behind hf.co: names of ollama's own registry have no owner. */
@@ -336,7 +408,7 @@ static bool is_of_hub(const char *name)
 {
 	const char *slash = strchr(name, '/');
 
-	return slash && slash > name && slash[1] && name[0] != '-';
+	return slash && slash > name && slash[1] && name[0] != '-' && !misleads(name);
 }
 
 bool fetch_allowed(struct exchange *x, const char *name)
@@ -366,6 +438,15 @@ bool fetch_cancel(const char *name)
 			atomic_store(&f->unwanted, true);
 	pthread_mutex_unlock(&lock);
 	return found;
+}
+
+void fetch_end(void)
+{
+	pthread_mutex_lock(&lock);
+	over = true;
+	while (running)
+		pthread_cond_wait(&fewer, &lock);
+	pthread_mutex_unlock(&lock);
 }
 
 bool fetch_runs(const char *name)

@@ -20,6 +20,9 @@ bool fetch_start(struct exchange *x, const char *name, struct stream *stream, bo
 /* The program is ended. False: none fetches that model. */
 bool fetch_cancel(const char *name);
 bool fetch_runs(const char *name);
+/* While the server stops: none is started any more, and none runs behind this. What runs was told by the server's
+ * state, and takes a few seconds at most. */
+void fetch_end(void);
 /* Adds those that are being fetched to a list of models as /models has it. */
 void fetch_list(json_t *list);
 
