@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -95,8 +96,11 @@ static int bind_one(const struct addrinfo *a)
 bool listen_open(struct listener *l, const char *host, long port, struct error *err)
 {
 	l->fd = FIRST_FD_OF_SYSTEMD;
-	if (is_handed_over())
+	if (is_handed_over()) {
+		/* It comes open for programs that this one starts, too, which would keep the port. */
+		fcntl(l->fd, F_SETFD, FD_CLOEXEC);
 		return describe(l, err);
+	}
 	struct addrinfo *found = look_up(host, port, err);
 	if (!found)
 		return false;

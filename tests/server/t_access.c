@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -189,6 +190,21 @@ static void expect_notice(int fd, const char *expected)
 	assert_string_equal(got, expected);
 }
 
+/* Programs that it starts do not get this descriptor. */
+static bool closes_on_exec(const struct child *c, int fd)
+{
+	char path[60], line[100];
+	unsigned flags = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/fdinfo/%d", (int)c->pid, fd);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f) && sscanf(line, "flags: %o", &flags) != 1)
+		;
+	fclose(f);
+	return flags & O_CLOEXEC;
+}
+
 /* A socket that was opened before, and a manager that is told. */
 static void test_systemd(void **state)
 {
@@ -208,6 +224,7 @@ static void test_systemd(void **state)
 	assert_int_equal(c.port, ntohs(at.sin_port));
 	expect_notice(fd, "READY=1");
 	check(&c, "/readyz", NULL, 200);
+	assert_true(closes_on_exec(&c, 3));
 	assert_int_equal(child_stop(&c), 0);
 	expect_notice(fd, "STOPPING=1");
 	close(handed_over);
