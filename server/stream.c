@@ -83,8 +83,12 @@ static size_t cost_of(const struct record *r) { return LEAST_COST + r->n_text + 
 
 static void append(struct stream *s, const struct record *r, const jit_logprob *top, const char *text)
 {
-	if (s->waiting.at == s->waiting.n)
-		bytes_clear(&s->waiting);
+	/* A reader that is always a little behind must not let what it has taken pile up. */
+	if (s->waiting.at > s->waiting.n / 2) {
+		s->waiting.n -= s->waiting.at;
+		memmove(s->waiting.p, s->waiting.p + s->waiting.at, s->waiting.n);
+		s->waiting.at = 0;
+	}
 	bytes_add(&s->waiting, r, sizeof *r);
 	bytes_add(&s->waiting, top, r->n_top * sizeof *top);
 	bytes_add(&s->waiting, text, r->n_text);

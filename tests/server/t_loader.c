@@ -9,10 +9,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "server/loader.h"
 #include "server/model_events.h"
+#include "tests/support/sanitized.h"
 
 static struct served one = { .path = "one", .name = "one", .file = "one" };
 static struct models models = { .list = &one, .n = 1 };
@@ -172,10 +174,39 @@ static void test_streams(void **state)
 	stream_release(last);
 }
 
+/* One who has always one event to read: what was read takes no memory. */
+static void test_lagging(void **state)
+{
+	enum { EVENTS = 50000, ROOM_KIB = 16 << 10 };
+	static char said[1000];
+	const struct record r = { .kind = RECORD_TOKEN, .id = -1, .n_text = sizeof said };
+	struct stream *s = stream_open(1, 1 << 20, false);
+	struct rusage before, after;
+	struct record got;
+	const jit_logprob *top;
+	const char *text;
+	(void)state;
+
+	assert_non_null(s);
+	getrusage(RUSAGE_SELF, &before);
+	assert_true(stream_put(s, &r, NULL, said));
+	for (int i = 1; i <= EVENTS; i++) {
+		memset(said, 'a' + i % 26, sizeof said);
+		assert_true(stream_put(s, &r, NULL, said));
+		assert_true(stream_take(s, &got, &top, &text) && got.n_text == sizeof said);
+		assert_int_equal(text[0], i == 1 ? 0 : 'a' + (i - 1) % 26);
+		assert_int_equal(text[0], text[sizeof said - 1]);
+	}
+	getrusage(RUSAGE_SELF, &after);
+	if (!SANITIZED)
+		assert_true(after.ru_maxrss < before.ru_maxrss + ROOM_KIB);
+	stream_release(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_gives_up), cmocka_unit_test(test_no_memory),
-		                            cmocka_unit_test(test_streams) };
+		                            cmocka_unit_test(test_streams), cmocka_unit_test(test_lagging) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
