@@ -240,8 +240,12 @@ static ssize_t more_events(void *user, uint64_t position, char *out, size_t most
 			r->kind->fail(r, &x->refusal);
 		}
 	}
-	if (r->out.lost || stream_is_cancelled(r->stream))
+	if (r->out.lost || stream_is_cancelled(r->stream)) {
+		/* libmicrohttpd frees a connection that was suspended at its thread's next turn, which comes by then.
+		 */
+		MHD_set_connection_option(x->connection, MHD_CONNECTION_OPTION_TIMEOUT, 1U);
 		return MHD_CONTENT_READER_END_WITH_ERROR;
+	}
 	size_t n = r->out.n - r->out.at;
 	if (n == 0 && r->ended)
 		return MHD_CONTENT_READER_END_OF_STREAM;
