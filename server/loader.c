@@ -250,13 +250,13 @@ static bool open_model(struct loader *l, struct served *m, jit_error *err)
 	struct place *p = loader_place(l, m);
 	uint64_t bytes = p->bytes ? p->bytes : l->o.estimate(m);
 
+	p->given_up = false;
 	if (!make_room(l, m, bytes, l->started)) {
 		say_too_large(l, m, bytes, err);
 		return false;
 	}
 	p->state = MODEL_LOADING;
 	p->bytes = bytes;
-	p->given_up = false;
 	p->told = 0;
 	loader_tell(m, p, false);
 	bool ok = try_to_open(l, m, err);
