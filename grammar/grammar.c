@@ -202,7 +202,7 @@ static bool renew(struct grammar *g, struct error *err)
 	effort_end(before);
 	if (!enough(g, err))
 		return false;
-	return !g->machine->failed || error_set(err, ERROR_MEMORY, "the grammar needs too many states");
+	return !g->machine->failed || error_set(err, ERROR_UNSUPPORTED, "the grammar needs too many states");
 }
 
 static bool ready(struct grammar *g, struct error *err)
@@ -262,12 +262,10 @@ static bool may_try_again(struct grammar *g, struct error *err)
 	return g->effort.lost ? (enough(g, &ignored), true) : enough(g, err);
 }
 
-static void say_failed(const struct grammar *g, struct error *err)
+/* Memory that was refused is told by enough(). */
+static void say_failed(struct error *err)
 {
-	if (g->machine && g->machine->limited)
-		error_set(err, ERROR_UNSUPPORTED, "the grammar needs too many states, or too many rules for one value");
-	else
-		error_set(err, ERROR_MEMORY, "the grammar needs too many states, or memory is short");
+	error_set(err, ERROR_UNSUPPORTED, "the grammar needs too many states, or too many rules for one value");
 }
 
 const uint32_t *grammar_allowed(struct grammar *g, bool *ends, struct error *err)
@@ -280,7 +278,7 @@ const uint32_t *grammar_allowed(struct grammar *g, bool *ends, struct error *err
 	if (!enough(g, err))
 		return NULL;
 	if (!found)
-		say_failed(g, err);
+		say_failed(err);
 	return found ? g->bits : NULL;
 }
 
@@ -312,7 +310,7 @@ bool grammar_take(struct grammar *g, const struct grammar_token *token, struct e
 	if (!enough(g, err))
 		return false;
 	if (state == MACHINE_DEAD && (!g->machine || g->machine->failed))
-		say_failed(g, err);
+		say_failed(err);
 	if (state == MACHINE_DEAD)
 		return error_set(err, ERROR_ARGUMENT, "the grammar does not allow this token here");
 	if (n)

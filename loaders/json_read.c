@@ -249,3 +249,35 @@ json_t *json_read(const void *text, uint64_t n, uint64_t most, const char *label
 		freelocale(m.plain);
 	return root;
 }
+
+/* As deep as json_read() reads. */
+static bool is_plain(const json_t *v)
+{
+	const char *name;
+	json_t *one;
+	size_t i;
+
+	if (json_is_string(v))
+		return json_is_text(v);
+	json_array_foreach(v, i, one)
+	{
+		if (!is_plain(one))
+			return false;
+	}
+	json_object_foreach((json_t *)(uintptr_t)v, name, one)
+	{
+		if (!json_name_is_text(name) || !is_plain(one))
+			return false;
+	}
+	return true;
+}
+
+json_t *json_read_plain(const void *text, uint64_t n)
+{
+	json_t *o = json_read(text, n, n, "a text", NULL);
+
+	if (!o || is_plain(o))
+		return o;
+	json_decref(o);
+	return NULL;
+}

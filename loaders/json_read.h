@@ -29,6 +29,9 @@ json_t *json_read(const void *text, uint64_t n, uint64_t most, const char *label
 /* "NaN", "Infinity" or "-Infinity" for a value that jansson's reals cannot hold, else NULL. Such a value is neither a
  * number nor a boolean to jansson; json_is_text and json_kind know it too. */
 const char *json_not_finite(const json_t *v);
+/* The tree of n bytes, which can be written as JSON again: no NaN and no infinity in it, and no half of a surrogate
+ * pair. NULL: the text is another one, or there is no memory. */
+json_t *json_read_plain(const void *text, uint64_t n);
 /* A string that is valid UTF-8: no half of a surrogate pair in it. The second is for a member's name. */
 bool json_is_text(const json_t *v);
 bool json_name_is_text(const char *name);

@@ -174,7 +174,7 @@ static void add_call(struct anthropic_reply *o, size_t number)
 {
 	const struct tool_call *call = &o->tools.found.call[number];
 	const size_t n = call->arguments.n;
-	json_t *input = call->whole ? json_read(call->arguments.p, n, n, "arguments", NULL) : NULL;
+	json_t *input = call->whole ? json_read_plain(call->arguments.p, n) : NULL;
 
 	if (!json_is_object(input)) {
 		json_decref(input);
@@ -372,6 +372,7 @@ bool answer_messages(struct exchange *x)
 	if (body && !t)
 		refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
 	bool ok = t && begin(x, body, warnings, m, t, &c);
+	refusal_rename(&x->refusal, "stop", "stop_sequences");
 	task_release(t);
 	conversation_free(&c);
 	json_decref(warnings);

@@ -207,6 +207,8 @@ json_t *anthropic_to_openai(const json_t *body, json_t *warnings, struct refusal
 	bool ok = json_is_array(given) || refuse(r, 400, "messages", "messages is no array");
 	size_t i;
 
+	ok = ok && talk_is_short(given, "messages", r);
+	given = ok ? given : NULL;
 	if (!o || !messages)
 		ok = refuse(r, 503, NULL, "There is no memory for this request.");
 	add_system(messages, json_object_get(body, "system"));

@@ -117,12 +117,17 @@ void choice_fail(struct choice *c, int status, const char *why)
 
 void choice_refuse(struct choice *c, int status, const char *param, const char *why)
 {
-	char text[sizeof((struct refusal *)0)->param + sizeof((jit_error *)0)->message];
+	char text[sizeof((struct refusal *)0)->param + sizeof((jit_error *)0)->message],
+		shown[sizeof((jit_error *)0)->message];
 	const size_t n_param = strlen(param);
+
+	snprintf(shown, sizeof shown, "%s", why);
+	if (c->task->file) /* schemas have places that look like paths */
+		refusal_hide_paths(shown, c->task->file);
 	const struct record r = { .kind = RECORD_FAILED,
 		                  .status = status,
 		                  .n_param = (uint32_t)n_param,
-		                  .n_text = (uint32_t)snprintf(text, sizeof text, "%s%s", param, why) };
+		                  .n_text = (uint32_t)snprintf(text, sizeof text, "%s%s", param, shown) };
 
 	finish(c, &r, text, CHOICE_FAILED);
 }
@@ -352,6 +357,7 @@ static bool put_token(struct choice *c, int32_t id, bool last, jit_error *err)
 static void stop_at(struct choice *c, const jit_error *why)
 {
 	jit_error err = { 0 };
+	char param[80], sentence[512];
 	bool complete = c->task->grammar != JIT_GRAMMAR_NONE && jit_session_grammar_complete(c->session) == 1;
 
 	if (why->code == JIT_ERROR_CANCELLED) {
@@ -363,6 +369,9 @@ static void stop_at(struct choice *c, const jit_error *why)
 			choice_fail(c, 500, err.message);
 	} else if (why->code == JIT_ERROR_UNSUPPORTED && c->task->grammar != JIT_GRAMMAR_NONE) {
 		blame_grammar(c, why); /* it takes more work than is allowed */
+	} else if ((why->code == JIT_ERROR_ARGUMENT || why->code == JIT_ERROR_UNSUPPORTED) &&
+	           task_blame_dead_end(c->task, param, sentence)) {
+		choice_refuse(c, 400, param, sentence); /* its fields do not go together */
 	} else {
 		choice_fail(c, why->code == JIT_ERROR_ARGUMENT ? 500 : choice_status(why->code), why->message);
 	}

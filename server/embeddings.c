@@ -185,7 +185,8 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 	return ok;
 }
 
-bool answer_embeddings(struct exchange *x)
+/* usual: the field that the texts are in by the API that is asked, which takes the other one's as well. */
+static bool answer(struct exchange *x, const char *usual)
 {
 	json_t *body = request_read(x->body.p, x->body.n, REQUEST_EMBED, &x->refusal);
 	const char *name = NULL;
@@ -194,7 +195,7 @@ bool answer_embeddings(struct exchange *x)
 	if (!body)
 		return false;
 	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
-	const char *field = field_value(body, "content") ? "content" : "input";
+	const char *field = field_value(body, "content") ? "content" : field_value(body, "input") ? "input" : usual;
 	if (field_value(body, "content") && field_value(body, "input"))
 		refuse(&x->refusal, 400, "content", "content and input cannot both be given");
 	bool ok = m && !x->refusal.status && embeds(m, &x->refusal) &&
@@ -203,3 +204,7 @@ bool answer_embeddings(struct exchange *x)
 	json_decref(body);
 	return ok;
 }
+
+bool answer_embeddings(struct exchange *x) { return answer(x, "input"); }
+
+bool answer_embedding(struct exchange *x) { return answer(x, "content"); }

@@ -32,6 +32,7 @@ bool answer_drop_stored(struct exchange *x);
 bool answer_cancel_stored(struct exchange *x);
 /* embeddings.c */
 bool answer_embeddings(struct exchange *x);
+bool answer_embedding(struct exchange *x);
 /* rerank.c */
 bool answer_rerank(struct exchange *x);
 bool answer_score(struct exchange *x);

@@ -33,9 +33,8 @@ static bool has_half(const json_t *v, struct place *p)
 	json_t *one;
 	size_t i;
 
-	/* A field's own reader tells of NaN what it expected instead. */
 	if (json_not_finite(v))
-		return strpbrk(p->text, ".[") && (p->number = json_not_finite(v));
+		return (p->number = json_not_finite(v)) != NULL;
 	if (json_is_string(v))
 		return !json_is_text(v);
 	json_array_foreach(v, i, one)
@@ -70,7 +69,8 @@ bool fields_are_whole(const json_t *o, const char *name, struct refusal *r)
 		return true;
 	snprintf(field, sizeof field, "%.*s", (int)strcspn(p.text, ".["), p.text);
 	if (p.number)
-		return refuse(r, 400, field, "%s is %s, which JSON does not have", p.text, p.number);
+		return refuse(r, 400, field, "%s is %s, which JSON does not have%s", p.text, p.number,
+		              p.number[0] == 'N' ? "" : ", or a number of more than 1.8e308");
 	return refuse(r, 400, field[0] ? field : NULL,
 	              "%s has half of a surrogate pair%s, expected text that is whole: \"\\ud83d\" stands for nothing "
 	              "without the \"\\ude00\" behind it",

@@ -60,9 +60,8 @@ static void shape_arguments(json_t *call, unsigned repairs)
 		return;
 	}
 	if (p) {
-		struct error e = { 0 };
-		size_t n = json_string_length(given);
-		json_t *o = json_read(p, n, n, "arguments", &e);
+		const size_t n = json_string_length(given);
+		json_t *o = json_read_plain(p, n);
 		if (!json_is_object(o)) {
 			json_decref(o);
 			o = repairs & HISTORY_MEND_ARGUMENTS ? history_mend(p, n) : NULL;

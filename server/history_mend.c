@@ -83,13 +83,12 @@ static void take(struct mend *m, const char *p, size_t n)
 static json_t *closed(const struct mend *m, size_t keep, const char *missing)
 {
 	struct bytes all = { 0 };
-	struct error err = { 0 };
 
 	bytes_add(&all, m->out.p, keep);
 	bytes_text(&all, missing);
 	for (unsigned i = m->depth; i; i--)
 		bytes_add(&all, &m->close[i - 1], 1);
-	json_t *o = all.lost ? NULL : json_read(all.p, all.n, all.n, "arguments", &err);
+	json_t *o = all.lost ? NULL : json_read_plain(all.p, all.n);
 	bytes_free(&all);
 	if (json_is_object(o))
 		return o;

@@ -118,7 +118,7 @@ static void add_call(struct ollama_reply *o, size_t number, struct piece *p)
 {
 	const struct tool_call *call = &o->choice.tools.found.call[number];
 	const size_t n = call->arguments.n;
-	json_t *arguments = call->whole ? json_read(call->arguments.p, n, n, "arguments", NULL) : NULL;
+	json_t *arguments = call->whole ? json_read_plain(call->arguments.p, n) : NULL;
 	char id[80];
 
 	if (!json_is_object(arguments)) {

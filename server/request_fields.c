@@ -105,8 +105,6 @@ static bool may_be(enum request_kind kind, const char *name, const json_t *v, st
 {
 	const struct request_field *f = request_field_of(kind, name);
 
-	if (json_not_finite(v) && (!f || f->meaning == FIELD_PASSED)) /* nobody else looks at it */
-		return refuse(r, 400, name, "%.80s is %s, which JSON does not have", name, json_not_finite(v));
 	if (!f && kind == OLLAMA_OPTIONS && request_field_of(NATIVE, name) &&
 	    request_field_of(NATIVE, name)->meaning != FIELD_PASSED)
 		return refuse(r, 400, name, "%s is no option of ollama's; send it beside options", name);

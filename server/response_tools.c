@@ -223,7 +223,7 @@ enum response_call response_tools_call(const json_t *tools, const char *name, co
 	const json_t *tool = find(tools, name, &space);
 	const struct typed *t = typed_of(text_of(tool, "type"));
 	const char *own = tool && space ? text_of(tool, "name") : name, *type = text_of(tool, "type");
-	json_t *given = whole ? json_read(arguments, n, n, "arguments", NULL) : NULL;
+	json_t *given = whole ? json_read_plain(arguments, n) : NULL;
 
 	if (t) {
 		json_t *member = json_is_object(given) ? json_incref(given) : json_object();

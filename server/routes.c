@@ -32,7 +32,7 @@ static const struct route routes[] = {
 	{ "DELETE", "/v1/responses/", ROUTE_KEY | ROUTE_BELOW, answer_drop_stored },
 	{ "POST", "/v1/responses/", ROUTE_KEY | ROUTE_BELOW, answer_cancel_stored },
 	{ "POST", "/embeddings", KEY_MODEL | ROUTE_V1, answer_embeddings },
-	{ "POST", "/embedding", KEY_MODEL, answer_embeddings },
+	{ "POST", "/embedding", KEY_MODEL, answer_embedding },
 	{ "POST", "/score", ROUTE_KEY | ROUTE_V1, answer_score },
 	{ "POST", "/rerank", ROUTE_KEY | ROUTE_V1, answer_rerank },
 	{ "POST", "/reranking", ROUTE_KEY | ROUTE_V1, answer_rerank },

@@ -148,7 +148,8 @@ static void restore(struct slot *at, struct choice *c, jit_batch *batch)
 
 	c->session = jit_batch_session(batch, NULL, &err);
 	if (!c->session || jit_session_restore(c->session, c->task->file, &err) != JIT_OK) {
-		choice_fail(c, err.code == JIT_ERROR_MEMORY ? 503 : 400, err.message);
+		const bool memory = err.code == JIT_ERROR_MEMORY;
+		choice_refuse(c, memory ? 503 : 400, memory ? "" : "filename", err.message);
 		return;
 	}
 	size_t n = jit_session_length(c->session);

@@ -192,7 +192,8 @@ bool talk_bring_to_form(json_t *body, const char *conversation, struct refusal *
 bool talk_read_chat(json_t *body, json_t **warnings, struct refusal *r)
 {
 	*warnings = json_array();
-	const bool ok = custom_tools_take(body, *warnings, r) && talk_bring_to_form(body, "messages", r);
+	const bool ok = talk_is_short(json_object_get(body, "messages"), "messages", r) &&
+	                custom_tools_take(body, *warnings, r) && talk_bring_to_form(body, "messages", r);
 
 	if (ok && json_array_size(*warnings))
 		return true;

@@ -13,6 +13,8 @@
 #include "runtime/sampling/chain.h"
 #include "runtime/session.h"
 #include "runtime/session_limits.h"
+#include "runtime/sampling/dry.h"
+#include "runtime/sampling/stop.h"
 #include "server/fields.h"
 
 struct task *task_open(const struct served *m)
@@ -199,31 +201,44 @@ static bool mean_zeros(jit_sampling *s, const json_t *body, int context, struct 
 
 /* ---- lists */
 
-static bool add_text(char **list, size_t *n, const json_t *v, const char *name, struct refusal *r)
+/* What texts a field may have. */
+struct texts_most {
+	const char *name;
+	size_t n, bytes; /* of them, and of each */
+};
+static const struct texts_most stops_most = { "stop", TASK_MOST_STOPS, STOP_BYTES },
+			       breakers_most = { "dry_sequence_breakers", DRY_BREAKERS, DRY_BREAKER_BYTES };
+
+static bool add_text(char **list, size_t *n, const json_t *v, const struct texts_most *most, struct refusal *r)
 {
+	const char *name = most->name;
+
 	if (!json_is_string(v) || strlen(json_string_value(v)) != json_string_length(v))
 		return refuse(r, 400, name, "%s has something that is no text", name);
 	if (json_string_length(v) == 0)
 		return true;
-	if (*n == TASK_MOST_STOPS)
-		return refuse(r, 400, name, "%s has more than %d texts", name, TASK_MOST_STOPS);
+	if (*n == most->n)
+		return refuse(r, 400, name, "%s has more than %zu texts", name, most->n);
+	if (json_string_length(v) > most->bytes)
+		return refuse(r, 400, name, "%s has a text of %zu bytes, expected at most %zu", name,
+		              json_string_length(v), most->bytes);
 	list[*n] = strdup(json_string_value(v));
 	return list[(*n)++] || no_memory(r);
 }
 
 /* A text or an array of texts. */
-static bool read_texts(char **list, size_t *n, const json_t *body, const char *name, struct refusal *r)
+static bool read_texts(char **list, size_t *n, const json_t *body, const struct texts_most *most, struct refusal *r)
 {
-	const json_t *v = field_value(body, name), *one;
+	const json_t *v = field_value(body, most->name), *one;
 	size_t i;
 
 	if (!v || json_is_string(v))
-		return !v || add_text(list, n, v, name, r);
+		return !v || add_text(list, n, v, most, r);
 	if (!json_is_array(v))
-		return refuse(r, 400, name, "%s is neither a text nor an array of texts", name);
+		return refuse(r, 400, most->name, "%s is neither a text nor an array of texts", most->name);
 	json_array_foreach(v, i, one)
 	{
-		if (!add_text(list, n, one, name, r)) {
+		if (!add_text(list, n, one, most, r)) {
 			*n -= *n && !list[*n - 1];
 			return false;
 		}
@@ -278,6 +293,7 @@ static bool read_bias(struct task *t, const json_t *body, const jit_model *model
 
 	if (v && !json_is_object(v) && !json_is_array(v))
 		return refuse(r, 400, "logit_bias", "logit_bias is neither an object nor an array");
+	t->biased = v != NULL;
 	json_object_foreach(v, name, value)
 	{
 		char *end;
@@ -432,7 +448,7 @@ static bool read_stop(struct task *t, const json_t *body, const jit_model *model
 	if (field_value(body, "stop")) /* instead of those that are kept with the model */
 		while (t->kept_stops)
 			free(t->stop[--t->kept_stops]), t->n_stop--;
-	if (!read_texts(t->stop, &t->n_stop, body, "stop", r))
+	if (!read_texts(t->stop, &t->n_stop, body, &stops_most, r))
 		return false;
 	if (t->n_stop)
 		return true;
@@ -448,9 +464,9 @@ bool task_read(struct task *t, const json_t *body, const jit_model *model, int c
 {
 	if (!read_numbers(&t->sampling, body, r) || !read_seed(t, body, r) || !read_lengths(t, body, r) ||
 	    !read_telling(t, body, r) || !read_stop(t, body, model, r) ||
-	    !read_texts(t->breakers, &t->n_breakers, body, "dry_sequence_breakers", r) ||
-	    !read_bias(t, body, model, r) || !read_samplers(t, body, r) || !read_ends(t, body, model, r) ||
-	    !task_read_grammar(t, body, r) || !mean_zeros(&t->sampling, body, context, r))
+	    !read_texts(t->breakers, &t->n_breakers, body, &breakers_most, r) || !read_bias(t, body, model, r) ||
+	    !read_samplers(t, body, r) || !read_ends(t, body, model, r) || !task_read_grammar(t, body, r) ||
+	    !mean_zeros(&t->sampling, body, context, r))
 		return false;
 	if ((t->ignore_end && !task_ban_ends(t, model, r)) || !task_read_limits(t, body, model, r))
 		return false;

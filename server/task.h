@@ -45,6 +45,7 @@ struct task {
 	jit_sampling sampling; /* its seed is that of choice 0; those of the others follow */
 	jit_logit_bias *bias;
 	size_t n_bias, bias_capacity;
+	bool biased; /* by logit_bias */
 	char *samplers;
 	char *breakers[TASK_MOST_STOPS], *stop[TASK_MOST_STOPS];
 	size_t n_breakers, n_stop, kept_stops; /* kept_stops: of the latter, the first, which are kept with the model */
@@ -105,6 +106,9 @@ int task_grammar_kind(const struct task *t);
 /* Of which field a sentence about the grammar is, and the sentence by what the client wrote: a pointer into the schema
  * that is made of tools becomes one into the function's parameters. */
 void task_blame_grammar(const struct task *t, const char *message, char param[80], char why[512]);
+/* task_limits.c: which fields of the request, of which the first is param, leave no token that may follow. False: it
+ * has none of that kind. */
+bool task_blame_dead_end(const struct task *t, char param[80], char why[512]);
 /* How many texts it has, and one of them. */
 size_t task_texts(const struct task *t);
 struct task_text task_text(const struct task *t, size_t i);

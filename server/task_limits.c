@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "loaders/json_read.h"
+#include "loaders/json_write.h"
+#include "runtime/jitrun_grammar.h"
 #include "runtime/session_limits.h"
 #include "server/fields.h"
-#include "loaders/json_write.h"
 #include "server/task.h"
 
 /* What is read of a request, until it is opened. */
@@ -215,6 +216,29 @@ bool task_read_limits(struct task *t, const json_t *body, const jit_model *model
 	free(w.words);
 	free(w.texts);
 	return ok;
+}
+
+bool task_blame_dead_end(const struct task *t, char param[80], char why[512])
+{
+	static const char *const limits[] = { "allowed_token_ids", "bad_words", "bad_words_ids", "min_tokens" };
+	const char *name[3 + sizeof limits / sizeof *limits];
+	size_t n = 0, at = 0;
+
+	if (t->grammar != JIT_GRAMMAR_NONE && t->grammar_field)
+		name[n++] = t->grammar_field;
+	if (t->biased)
+		name[n++] = "logit_bias";
+	if (t->ignore_end)
+		name[n++] = "ignore_eos";
+	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+		if (json_object_get(t->limits_told, limits[i]))
+			name[n++] = limits[i];
+	for (size_t i = 0; i < n && at < 512; i++)
+		at += (size_t)snprintf(why + at, 512 - at, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " and ", name[i]);
+	if (n && at < 512)
+		snprintf(why + at, 512 - at, " leave%s no token that may follow here", n > 1 ? "" : "s");
+	snprintf(param, 80, "%s", n ? name[0] : "");
+	return n > 0;
 }
 
 bool task_read_prompt_top(struct task *t, const json_t *body, struct refusal *r)

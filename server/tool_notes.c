@@ -43,7 +43,7 @@ bool tool_is_custom(const json_t *tools, const char *name)
 
 static json_t *read_input(const char *arguments, size_t n)
 {
-	json_t *given = json_read(arguments, n, n, "arguments", NULL), *input = json_object_get(given, "input");
+	json_t *given = json_read_plain(arguments, n), *input = json_object_get(given, "input");
 
 	input = json_is_string(input) ? json_incref(input) : NULL;
 	json_decref(given);

@@ -427,7 +427,7 @@ static void test_refused(void **state)
 		{ C, "{\"prompt\":[1,4096]}", "prompt", "expected 0 to 4095" },
 		{ C, "{\"prompt\":[1,true]}", "prompt", "expected integers or strings" },
 		{ C, "{\"prompt\":\"x\",\"temperature\":\"hot\"}", "temperature", "expected a number" },
-		{ C, "{\"prompt\":\"x\",\"temperature\":NaN}", "temperature", "expected a number" },
+		{ C, "{\"prompt\":\"x\",\"temperature\":NaN}", "temperature", "which JSON does not have" },
 		{ C, "{\"prompt\":\"x\",\"top_p\":-1}", "top_p", "expected a number from 0" },
 		{ C, "{\"prompt\":\"x\",\"max_tokens\":1.5}", "max_tokens", "expected an integer" },
 		{ C, "{\"prompt\":\"x\",\"max_tokens\":-2}", "max_tokens", "expected an integer from -1" },

@@ -187,8 +187,7 @@ static void test_no_field_without_case(void **state)
 /* Whatever is read is refused where its value is of another kind. */
 static void test_wrong_kinds(void **state)
 {
-	static const char *const values[] = { "{\"no\":[\"such\"]}", "[[{}]]", "\"\\u0001 no such\"", "-12345678901",
-		                              "NaN" };
+	static const char *const values[] = { "{\"no\":[\"such\"]}", "[[{}]]", "\"\\u0001 no such\"", "-12345678901" };
 	(void)state;
 
 	for (size_t i = 0; i < n_request_fields; i++)

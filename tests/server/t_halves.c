@@ -119,7 +119,12 @@ static void test_not_finite(void **state)
 		{ "/v1/responses", "{\"input\":\"a\",\"metadata\":-Infinity}", "metadata is -Infinity" },
 		{ "/v1/chat/completions", "{" CHAT "\"tools\":[NaN]}", "tools[0] is NaN" },
 		{ "/v1/chat/completions", "{" CHAT "\"unknown\":Infinity}", "unknown is Infinity" },
-		{ "/v1/chat/completions", "{" CHAT "\"temperature\":NaN}", "temperature is NaN, expected a number" },
+		{ "/v1/chat/completions", "{" CHAT "\"temperature\":NaN}",
+		  "temperature is NaN, which JSON does not have" },
+		{ "/v1/responses", "{\"input\":1e999}", "input is Infinity, " },
+		{ "/v1/responses/input_tokens", "{\"input\":-1e999}", "input is -Infinity, " },
+		{ "/tokenize", "{\"content\":NaN}", "content is NaN, " },
+		{ "/v1/embeddings", "{\"input\":NaN}", "input is NaN, " },
 	};
 	(void)state;
 
@@ -138,10 +143,16 @@ static void test_arguments(void **state)
 		const char *arguments;
 		int status;
 	} rows[] = {
-		{ "{\\\"a\\\":\\\"\\\\ud83d\\\"}", 400 },          { "{\\\"a\\\":\\\"\\\\uDE00 x\\\"}", 400 },
-		{ "{\\\"a\\\":\\\"\\\\ud83d\\\\ud83d\\\"}", 400 }, { "{'a': '\\\\ud83d'}", 400 },
-		{ "{\\\"a\\\":\\\"\\\\ud83d\\\\ude00\\\"}", 200 }, { "{\\\"a\\\":\\\"\\\\\\\\ud83d\\\"}", 200 },
+		{ "{\\\"a\\\":\\\"\\\\ud83d\\\"}", 400 },
+		{ "{\\\"a\\\":\\\"\\\\uDE00 x\\\"}", 400 },
+		{ "{\\\"a\\\":\\\"\\\\ud83d\\\\ud83d\\\"}", 400 },
+		{ "{'a': '\\\\ud83d'}", 400 },
+		{ "{\\\"a\\\":\\\"\\\\ud83d\\\\ude00\\\"}", 200 },
+		{ "{\\\"a\\\":\\\"\\\\\\\\ud83d\\\"}", 200 },
 		{ "{\\\"a\\\":\\\"\\\\u00e9\\\"}", 200 },
+		/* no JSON, as what else a model spells wrong */
+		{ "{\\\"a\\\":NaN}", 200 },
+		{ "{\\\"a\\\":[1e999]}", 200 },
 	};
 	char body[1000];
 	(void)state;

@@ -288,11 +288,75 @@ static void test_told(void **state)
 	answer_free(&b);
 }
 
+/* ---- whose fault it is, and of which field */
+
+#define PROMPT "\"prompt\":\"A\",\"max_tokens\":4"
+#define FIVE(text) text text text text text
+
+static void test_blamed(void **state)
+{
+	static const char part[] =
+		",{\"properties\":{\"a\":{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"integer\",\"multipleOf\":3}]}}}";
+	char *long_text = calloc(1, 6000), *many = calloc(1, 200 * sizeof part + 500), *at = many;
+	const struct {
+		const char *path, *body, *param, *words;
+	} rows[] = {
+		/* no token is left, at once or later */
+		{ "/v1/completions", "{" PROMPT ",\"allowed_token_ids\":[40],\"logit_bias\":{\"40\":false}}",
+		  "logit_bias", "logit_bias and allowed_token_ids leave no token" },
+		{ "/v1/completions",
+		  "{" PROMPT ",\"allowed_token_ids\":[40],\"bad_words_ids\":[[40]],\"ignore_eos\":true}", "ignore_eos",
+		  "ignore_eos, allowed_token_ids and bad_words_ids leave no token" },
+		{ "/v1/completions",
+		  "{" PROMPT ",\"structured_outputs\":{\"choice\":[\"{(\"]},\"logit_bias\":[[\"(\",false]]}",
+		  "structured_outputs", "structured_outputs and logit_bias leave no token" },
+		{ "/v1/completions",
+		  "{" PROMPT ",\"n\":2,\"guided_choice\":[\"{(\"],\"logit_bias\":[[\"(\",false]],\"stream\":false}",
+		  "guided_choice", "guided_choice and logit_bias leave no token" },
+		{ "/completion",
+		  "{\"prompt\":\"A\",\"n_predict\":4,\"grammar\":\"root ::= "
+		  "\\\"(\\\"\",\"logit_bias\":[[\"(\",false]]}",
+		  "grammar", "grammar and logit_bias leave no token" },
+		/* too many states are no lack of memory */
+		{ "/completion", many, "json_schema", "too many states" },
+		/* the client's own names */
+		{ "/v1/messages", long_text, "stop_sequences", "stop_sequences has a text of 5000 bytes" },
+		{ "/embedding", "{}", "content", "content is missing" },
+		{ "/v1/embeddings", "{}", "input", "input is missing" },
+		{ "/v1/embeddings", "{\"content\":[]}", "content", "content is empty" },
+		{ "/completion", "{\"prompt\":\"A\",\"dry_sequence_breakers\":[\"" FIVE(FIVE("abc")) "\"]}",
+		  "dry_sequence_breakers", "a text of 75 bytes, expected at most 64" },
+	};
+	(void)state;
+
+	at += sprintf(at, "{\"prompt\":\"A\",\"n_predict\":3,\"json_schema\":{\"allOf\":[{\"type\":\"object\"}");
+	for (int i = 0; i < 200; i++)
+		at += sprintf(at, "%s", part);
+	sprintf(at, "],\"patternProperties\":{\"^x\":{\"type\":\"null\"}},\"minProperties\":1,\"maxProperties\":3}}");
+	at = long_text;
+	at += sprintf(at,
+	              "{\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"stop_sequences\":[\"");
+	memset(at, 'a', 5000);
+	strcpy(at + 5000, "\"]}");
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		json_t *o = client_json(&fields_server, rows[i].path, rows[i].body, 400),
+		       *e = json_object_get(o, "error");
+		const char *message = json_string_value(json_object_get(e, "message"));
+		const char *param = json_string_value(json_object_get(e, "param"));
+		if (!message || !strstr(message, rows[i].words) || !param || strcmp(param, rows[i].param) != 0)
+			COMPLAIN("%s %.200s: %s, %s", rows[i].path, rows[i].body, param ? param : "no param", message);
+		json_decref(o);
+	}
+	free(many);
+	free(long_text);
+	fields_must_be_right();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_not_done),   cmocka_unit_test(test_unknown), cmocka_unit_test(test_nested),
-		cmocka_unit_test(test_odd_values), cmocka_unit_test(test_told),
+		cmocka_unit_test(test_odd_values), cmocka_unit_test(test_told),    cmocka_unit_test(test_blamed),
 	};
 
 	return cmocka_run_group_tests(tests, fields_start, fields_stop);

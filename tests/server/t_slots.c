@@ -289,6 +289,9 @@ static void test_refused(void **state)
 	expect_refusal(&c, "/slots/0?action=save", "{}", 400, "filename is missing");
 	expect_refusal(&c, "/slots/0?action=save", "{\"filename\":\"x\"}", 400, "holds nothing");
 	expect_refusal(&c, "/slots/0?action=restore", "{\"filename\":\"x\"}", 400, "cannot be opened");
+	json_t *refused = client_json(&c, "/slots/0?action=restore", "{\"filename\":\"x\"}", 400);
+	assert_string_equal(json_string_value(json_object_get(json_object_get(refused, "error"), "param")), "filename");
+	json_decref(refused);
 	expect_refusal(&c, "/slots/0?action=dance", "{}", 400, "dance, expected save, restore or erase");
 	expect_refusal(&c, "/slots/0", "{}", 400, "action is missing");
 	expect_refusal(&c, "/slots/2?action=erase", "{}", 400, "expected 0 to 1");
