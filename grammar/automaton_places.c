@@ -155,7 +155,8 @@ static uint32_t build_join(struct places *p, const struct expression *x, uint32_
 	for (; x->node[at].kind == EXPRESSION_JOIN; at = x->node[at].rest)
 		count++;
 	uint32_t *first = effort_malloc(count * sizeof *first);
-	if (!first) {
+	if (!first || !effort_take(count)) {
+		free(first);
 		p->failed = true;
 		return NO_PLACE;
 	}
@@ -251,7 +252,8 @@ static bool spread(struct places *p, bool over_bytes, bool settled)
 	return changed;
 }
 
-/* Places at least: so that what is too large is refused before it is built. */
+/* Places at least: so that what is too large is refused before it is built. Each node that is looked at counts, even
+ * one without places: terminals share nodes, and 60 of them can have 2^60 ways to the same one. */
 static uint64_t weight(const struct expression *x, uint32_t node, unsigned depth)
 {
 	uint64_t all = 0, times;
@@ -261,17 +263,19 @@ static uint64_t weight(const struct expression *x, uint32_t node, unsigned depth
 	for (;; node = x->node[node].rest) {
 		const struct expression_node *e = &x->node[node];
 		bool pair = e->kind == EXPRESSION_JOIN || e->kind == EXPRESSION_EITHER;
+		if (!effort_take(1))
+			return PLACES_MOST + 1;
 		if (pair)
 			all += weight(x, e->first, depth + 1);
 		else if (e->kind == EXPRESSION_SET)
-			all += e->rest;
+			all += e->rest ? e->rest : 1;
 		else if (e->kind == EXPRESSION_AHEAD)
 			all += weight(x, e->first, depth + 1) + 2;
 		else if (e->kind == EXPRESSION_REPEAT) {
 			times = e->most == REPEAT_ANY ? (uint64_t)e->least + 1 : e->most;
-			all += times * (weight(x, e->first, depth + 1) + 1);
+			all += times ? times * (weight(x, e->first, depth + 1) + 1) : 1;
 		} else {
-			all++; /* so that nodes which many others share count */
+			all++;
 		}
 		if (all > PLACES_MOST)
 			return PLACES_MOST + 1;

@@ -20,7 +20,7 @@ void set_add_all(struct character_set *s, const struct character_set *other);
 void set_invert(struct character_set *s);
 /* All characters of these general categories of Unicode, a bit for each by the numbers of utf8proc. */
 void set_add_categories(struct character_set *s, uint32_t categories);
-/* The capital and the small letter of each letter. */
+/* All that Python takes for one of its letters without regard to case. */
 void set_add_cases(struct character_set *s);
 /* In ascending order, each character once. */
 void set_sort(struct character_set *s);

@@ -165,7 +165,11 @@ static bool definition(struct lark *r, enum how how)
 	const size_t at = r->now.word.at;
 	if (!is_name(r))
 		return lark_wrong_here(r, "expected a rule, a terminal or a statement");
-	if (!lark_name(r, &number) || !lark_next(r) || !parameters(r, number) || !priority(r))
+	if (!lark_name(r, &number) || !lark_next(r))
+		return false;
+	if (how == OVERRIDE)
+		r->definition[number].is_template = false;
+	if (!parameters(r, number) || !priority(r))
 		return false;
 	if (!lark_is(r, ':'))
 		return lark_wrong_here(r, "expected : behind the name of a rule or a terminal");
@@ -356,7 +360,8 @@ bool lark_read(struct gbnf *g, const char *text, size_t n, struct error *err)
 	free(r.letters.range);
 	interner_clear(&r.literals);
 	interner_clear(&r.instances);
-	if (ok && g->x.failed)
+	/* The first error holds. */
+	if (g->x.failed)
 		ok = error_set(err, ERROR_UNSUPPORTED, "the grammar is too large, or there is no memory");
 	return ok;
 }

@@ -94,7 +94,7 @@ static bool repeat(struct lark_regex *x, uint32_t *node)
 		return lark_regex_lacks(x, "a possessive repetition, which is not supported");
 	}
 	const size_t at = x->at;
-	uint32_t a, b;
+	uint32_t a = 0, b;
 	skip(x);
 	if ((peek(x) && strchr("*+?", peek(x))) || counts(x, &a, &b))
 		return lark_regex_wrong(x, "a repetition of a repetition, which needs ( and )");

@@ -30,13 +30,14 @@ static bool rule_of(struct states *s, uint32_t state, uint32_t *rule)
 	void *rules = s->rule, *queue = s->queue;
 	const size_t had = s->room;
 
-	if (!effort_array(&rules, &s->room, (size_t)state + 1, sizeof *s->rule) ||
-	    !effort_array(&queue, &s->queue_room, s->n + 1, sizeof *s->queue))
+	if (!effort_array(&rules, &s->room, (size_t)state + 1, sizeof *s->rule))
 		return lark_no_memory(s->r);
 	s->rule = rules;
-	s->queue = queue;
 	if (s->room > had)
 		memset(s->rule + had, 0, (s->room - had) * sizeof *s->rule);
+	if (!effort_array(&queue, &s->queue_room, s->n + 1, sizeof *s->queue))
+		return lark_no_memory(s->r);
+	s->queue = queue;
 	if (!s->rule[state]) {
 		if (s->n == STATES_MOST)
 			return too_large(s);

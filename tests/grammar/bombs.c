@@ -254,7 +254,26 @@ static void twins(const char *what)
 	add("A60: %s\n", what);
 }
 static void twins_of_letters(void) { twins("/\\w/"); }
+static void twins_of_nothing(void) { twins("/[^\\s\\S]/"); }
 static void twins_of_few(void) { twins("/a*?b/"); }
+
+static void no_times(void)
+{
+	add("start: A0\n");
+	for (unsigned i = 0; i < 45; i++)
+		add("A%u: (A%u A%u)~0\n", i, i + 1, i + 1);
+	add("A45: \"a\"\n");
+}
+
+static void empty_texts(void)
+{
+	add("start: \"a\"\n");
+	for (unsigned i = 0; i < 15; i++)
+		add("A%u: A%u A%u\n", i, i + 1, i + 1);
+	add("A15: /()/\n");
+	for (unsigned i = 0; i < 7000; i++)
+		add("B%u: A0\n", i);
+}
 
 static void templates(void) { add("start: t{a, b}\nt{x, y}: t{y, x} | t{t{x, y}, t{y, x}} | x\na: \"a\"\nb: \"b\"\n"); }
 
@@ -324,6 +343,9 @@ static const struct {
 	{ "stacks", GRAMMAR_GBNF, stacks },
 	{ "twins of letters", GRAMMAR_LARK, twins_of_letters },
 	{ "twins of few", GRAMMAR_LARK, twins_of_few },
+	{ "twins of nothing", GRAMMAR_LARK, twins_of_nothing },
+	{ "no times", GRAMMAR_LARK, no_times },
+	{ "empty texts", GRAMMAR_LARK, empty_texts },
 	{ "templates", GRAMMAR_LARK, templates },
 	{ "4000 left rules", GRAMMAR_LARK, left },
 	{ "words", GRAMMAR_LARK, words },

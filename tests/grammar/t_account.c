@@ -88,6 +88,9 @@ static const struct source {
 	{ GRAMMAR_GBNF,
 	  "root ::= item (\", \" item){1,4}\nitem ::= \"[\" item* \"]\" | [a-c]+ | number\nnumber ::= \"-\"? "
 	  "[0-9]{1,3}" },
+	{ GRAMMAR_LARK,
+	  "start: start \",\" t | t\nt: pair{name, \"12\"} | STRING | \"x\"i /[\\d.]{2,9}/\npair{x, y}: x \": \" y\n"
+	  "name: \"name\" | \"kind\"\nSTRING: /\".*?(aab|\")/\n%import common.WS\n%ignore WS\n" },
 	{ GRAMMAR_CALL,
 	  "{\"schema\":{\"type\":\"object\",\"properties\":{\"name\":{\"const\":\"cc\"},\"arguments\":{\"type\":"
 	  "\"object\",\"properties\":{\"ab\":{\"type\":\"string\"},\"e\":{\"type\":\"integer\"}},\"required\":[\"ab\","

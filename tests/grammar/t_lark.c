@@ -27,7 +27,7 @@ static bool takes(struct machine *m, const char *text)
 }
 
 static const struct grammar {
-	const char *text, *yes[6], *no[6];
+	const char *text, *yes[6], *no[8];
 } grammars[] = {
 	{ "start: \"a\" \"b\"", { "ab" }, { "", "a", "abb", "AB" } },
 	{ "start: \"a\"i | \"\\u00e9\"i", { "a", "A", "\u00e9", "\u00c9" }, { "b" } },
@@ -76,6 +76,9 @@ static const struct grammar {
 	{ "start: /a.b/ | /c.d/s", { "a.b", "c\nd", "a\rb" }, { "a\nb" } },
 	{ "start: /a  # x\n [ ] b\\ /x", { "a b " }, { "a  # x", "ab" } },
 	{ "start: /(?i:ab)c/ | /(?P<n>x)(?#y)/ | /(?i)q/ | /[a-c]d/i", { "ABc", "x", "Q", "BD" }, { "abC" } },
+	/* Without regard to case as Python is, also where a set has all others. */
+	{ "start: /[^ks\u03b8]/i", { "a", "\u00df" }, { "k", "K", "\u212a", "\u017f", "\u03d1", "\u03f4", "\u0398" } },
+	{ "start: /k[i\u01c6]/i | \"s\"i", { "\u212aI", "K\u0130", "k\u0131", "K\u01c5", "\u017f" }, { "l", "k" } },
 	{ "start: /\\/\\*/ | /{a}/ | /a{b/", { "/*", "{a}", "a{b" }, { "\\/*" } },
 	/* As few as possible: up to the first of what follows. */
 	{ "start: /\".*?\"/", { "\"\"", "\"ab\"" }, { "\"", "\"a\"b\"", "\"\"\"" } },
@@ -83,6 +86,7 @@ static const struct grammar {
 	{ "start: /a+?b*?c?\?/ /d.*?(ef|g)/", { "adef", "ad..g" }, { "aad", "abdg", "adgg" } },
 	{ "start: STRING+\nSTRING: /'''(.|\\n)*?'''/ | /'(\\\\.|[^'\\\\])*?'/", { "'a'", "'''a''b'''" }, { "'''''" } },
 	{ "start: a\na: \"1\"\n%extend a: \"2\"\nb: \"x\"\n%override b: \"y\"", { "1", "2" }, { "3" } },
+	{ "start: a\na{x}: x\n%override a: \"1\"", { "1" }, { "" } },
 	{ "start: a \\\n  b\na: \"1\"\nb: (\"2\"\n  | \"3\")\n", { "12", "13" }, { "1" } },
 };
 
@@ -98,7 +102,7 @@ static void test_texts(void **state)
 		for (unsigned k = 0; k < 6 && g->yes[k]; k++)
 			if (!takes(m, g->yes[k]))
 				fail_msg("%s does not take %s", g->text, g->yes[k]);
-		for (unsigned k = 0; k < 6 && g->no[k]; k++)
+		for (unsigned k = 0; k < 8 && g->no[k]; k++)
 			if (takes(m, g->no[k]))
 				fail_msg("%s takes %s", g->text, g->no[k]);
 		assert_false(m->failed);
@@ -180,6 +184,24 @@ static void test_refused(void **state)
 	}
 }
 
+/* More parts than an expression may have are no lack of memory. */
+static void test_large(void **state)
+{
+	enum { PARTS = 200000 };
+	static const char begins[] = "start: ";
+	char *text = malloc(sizeof begins + PARTS);
+	struct error err = { 0 };
+	(void)state;
+
+	assert_non_null(text);
+	memcpy(text, begins, sizeof begins - 1);
+	memset(text + sizeof begins - 1, '|', PARTS);
+	assert_null(machine_of_lark(text, sizeof begins - 1 + PARTS, &err));
+	assert_int_equal(err.code, ERROR_UNSUPPORTED);
+	assert_non_null(strstr(err.text, "the grammar is too large"));
+	free(text);
+}
+
 /* A JSON text with a member that keeps to such a grammar, written with escapes. */
 static void test_in_schemas(void **state)
 {
@@ -250,6 +272,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_texts),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_in_schemas),
 	};
 
