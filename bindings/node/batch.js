@@ -9,6 +9,10 @@ const { PARSING, Session } = require('./session.js');
 class BatchSession extends Session {
   // Whether its tokens are all computed, so that the next one can be chosen.
   _isReady = false;
+  // Whether a pass for others made it so, and no step has told of it.
+  _isUntold = false;
+  // A generation of the batch has opened it, which alone is told of it.
+  _isOwned = false;
 
   constructor(batch, handle) {
     super(batch.model, handle);
@@ -75,24 +79,52 @@ class Batch {
   }
 
   async session(options) {
+    return this.#open(options, false);
+  }
+
+  async #open(options, isOwned) {
     const { sampling: given } = optionsOf(options, { sampling: samplingOf });
     const number = ++this.#made;
     const handle = await this._inTurn(() => addon.batchSession(this.#handle, given, number));
     const session = new BatchSession(this, handle);
     session._number = number;
+    session._isOwned = isOwned;
     this.#sessions.set(number, new WeakRef(session));
     return session;
   }
 
   async step() {
+    const untold = this.#untold();
+    const ready = untold.length > 0 ? untold : await this.#pass();
+    const told = ready.filter((session) => this.#isTold(session));
+    for (const session of told) session._isUntold = false;
+    return told;
+  }
+
+  async pending() {
+    return await this.#pending() + this.#untold().length;
+  }
+
+  #pending() {
+    return this._inTurn(() => addon.pending(this.#handle));
+  }
+
+  // The sessions that are ready behind a pass, each once.
+  async #pass() {
     const numbers = await this._inTurn(() => addon.step(this.#handle));
     const ready = numbers.map((number) => this.#sessions.get(number)?.deref()).filter((session) => session);
     for (const session of ready) session._isReady = true;
     return ready;
   }
 
-  async pending() {
-    return this._inTurn(() => addon.pending(this.#handle));
+  // Whether steps tell of it: nobody else asks for its next token.
+  #isTold(session) {
+    return !session._isOwned && !this.#waiting.has(session);
+  }
+
+  #untold() {
+    const all = [...this.#sessions.values()].map((one) => one.deref());
+    return all.filter((session) => session?._isUntold && session._isReady && !session.closed);
   }
 
   async forget(ids = []) {
@@ -107,12 +139,12 @@ class Batch {
   generate(prompt, options) {
     const { sampling, parseSpecial, ...others } = objectOf(options);
     const prepare = (session) => session.submit(prompt, { parseSpecial });
-    return new Generation(new Steps({ open: () => this.session({ sampling }), prepare, owned: true }, others));
+    return new Generation(new Steps({ open: () => this.#open({ sampling }, true), prepare, owned: true }, others));
   }
 
   chat(messages, options) {
     const { sampling, ...others } = objectOf(options);
-    return new Reply(this.model, { open: () => this.session({ sampling }), owned: true }, messages, others);
+    return new Reply(this.model, { open: () => this.#open({ sampling }, true), owned: true }, messages, others);
   }
 
   close() {
@@ -160,9 +192,10 @@ class Batch {
           await new Promise(setImmediate); // all of them may ask for their next token before the pass
           continue;
         }
-        const ready = await this.step();
+        const ready = await this.#pass();
+        for (const session of ready) session._isUntold = this.#isTold(session);
         // With nothing to compute, the library says what the sessions lack.
-        if (ready.length === 0 && await this.pending() === 0) await this.#choose(() => true);
+        if (ready.length === 0 && await this.#pending() === 0) await this.#choose(() => true);
       }
     } catch (e) {
       for (const waits of this.#waiting.values()) waits.reject(e);

@@ -499,7 +499,8 @@ export class Batch {
   chat(messages: Message[] | string, options?: ChatOptions & { sampling?: Sampling }): Reply;
   /** A session, for loops of one's own. */
   session(options?: { sampling?: Sampling }): Promise<BatchSession>;
-  /** At most one pass; the sessions whose tokens are all computed by now, each told once. */
+  /** At most one pass; the sessions whose tokens are all computed by now, each told once. Generations of the batch have
+   * theirs for themselves; what their passes computed for others is told first. */
   step(): Promise<BatchSession[]>;
   /** How many sessions have tokens to compute, or are ready and were not told yet. */
   pending(): Promise<number>;
