@@ -108,7 +108,7 @@ char *refusal_json(const struct refusal *r)
 {
 	json_t *e = json_object(), *o = json_object();
 
-	json_put(e, "code", json_integer(r->status));
+	json_put(e, "code", r->code ? json_string(r->code) : json_integer(r->status));
 	json_put(e, "message", json_string(r->message));
 	json_put(e, "type", json_string(type_of(r)));
 	json_put(e, "param", r->param[0] ? json_string(r->param) : json_null());

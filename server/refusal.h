@@ -13,6 +13,7 @@
 struct refusal {
 	int status;         /* 0: none */
 	const char *type;   /* as clients know it: "invalid_request_error"; NULL: what the status says */
+	const char *code;   /* a word that clients look for; NULL: the status */
 	char param[80];     /* the field that is wrong; empty: none */
 	char message[1024]; /* valid UTF-8 */
 	size_t tokens;      /* of a prompt that is too long; 0: that is not why */

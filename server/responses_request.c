@@ -154,11 +154,13 @@ json_t *responses_items(const json_t *body, struct response_store *store, uint64
 	}
 	items = previous ? response_store_items(store, owner, previous) : json_array();
 	more = previous ? response_store_get(store, owner, previous) : NULL;
-	if (previous && (!items || !more))
+	if (previous && (!items || !more)) {
 		refuse(r, 400, "previous_response_id",
 		       "previous_response_id is %.80s, and no response of that name is kept here; send the whole "
 		       "conversation in input",
 		       previous);
+		r->code = "previous_response_not_found"; /* on which clients send all of it */
+	}
 	if (!r->status && more && json_array_extend(items, json_object_get(more, "output")))
 		refuse(r, 503, NULL, "There is no memory for this request.");
 	json_decref(more);
