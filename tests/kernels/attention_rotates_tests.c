@@ -422,7 +422,8 @@ static void check_apart(const struct variant *v, unsigned columns, unsigned of_u
 		close_ops(&o);
 		close_scene(&c);
 	}
-	assert_true(tried > 0);
+	/* One share of many may have targets alone that read no blocks. */
+	assert_true(tried > 0 || (test_share()->of > 1 && test_share()->first == test_share()->last));
 }
 
 static void test_apart(void **state)
