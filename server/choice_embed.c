@@ -161,6 +161,22 @@ static bool compute(struct choice *c, jit_session *alone, const jit_model *model
 	return t->ranks ? rank(c, alone, n, err) : last_row(c, alone, n, (size_t)info.hidden, err);
 }
 
+/* Tokens that the session has of the text before, and need not compute again: documents of one question begin alike.
+ * Means and scores of tokens need all rows. */
+static size_t shared(const struct choice *c, const jit_session *alone)
+{
+	const struct task *t = c->task;
+	const int32_t *ids = jit_session_ids(alone);
+	const size_t have = jit_session_length(alone), n = text_of(c).n;
+	size_t same = 0;
+
+	if (t->scores || (!t->ranks && t->pooling == JIT_POOL_MEAN))
+		return 0;
+	while (same < have && same + 1 < n && ids[same] == text_of(c).ids[same])
+		same++;
+	return same;
+}
+
 static bool begin(struct choice *c, jit_session *alone, jit_error *err)
 {
 	if (c->text == 0) {
@@ -171,7 +187,9 @@ static bool begin(struct choice *c, jit_session *alone, jit_error *err)
 	}
 	free(c->sum);
 	c->sum = NULL;
-	return jit_session_rewind(alone, 0, err) == JIT_OK;
+	c->done = shared(c, alone);
+	c->numbers.reused += c->done;
+	return jit_session_rewind(alone, c->done, err) == JIT_OK;
 }
 
 /* A text is computed. */

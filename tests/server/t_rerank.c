@@ -148,6 +148,43 @@ static void test_scores(void **state)
 	json_decref(o);
 }
 
+static double reused(void)
+{
+	static const char name[] = "\njitserve_prompt_tokens_reused_total";
+	struct answer a = client_ask(&server, "/metrics", NULL, NULL);
+	const char *at = a.body ? strstr(a.body, name) : NULL;
+
+	assert_non_null(at);
+	at += strcspn(at, " ");
+	const double n = atof(at);
+	answer_free(&a);
+	return n;
+}
+
+/* What documents have in common is computed once, and a score has the same bits whatever was ranked before it. */
+static void test_shared(void **state)
+{
+	json_t *all = ask("/v1/rerank", "documents", "{" QUERY "}", 200), *one;
+	const double before = reused();
+	char body[300];
+	size_t i;
+	(void)state;
+
+	json_decref(ask("/v1/rerank", "documents", "{" QUERY "}", 200));
+	const double prompts = number(json_object_get(all, "usage"), "prompt_tokens");
+	assert_true(reused() - before > prompts / 2 && reused() - before <= prompts - DOCUMENTS);
+	json_array_foreach(json_object_get(all, "results"), i, one)
+	{
+		json_decref(client_json(&server, "/v1/rerank", "{\"query\":\"Else?\",\"documents\":[\"b\"]}", 200));
+		snprintf(body, sizeof body, "{" QUERY ",\"documents\":[\"%s\"]}", documents[index_of(one)]);
+		json_t *alone = client_json(&server, "/v1/rerank", body, 200);
+		const json_t *same = json_array_get(json_object_get(alone, "results"), 0);
+		assert_true(number(one, "relevance_score") == number(same, "relevance_score"));
+		json_decref(alone);
+	}
+	json_decref(all);
+}
+
 static void test_forms(void **state)
 {
 	json_t *o = ask("/v1/reranking", "documents", "{" QUERY ", \"top_n\": 2, \"return_documents\": true}", 200);
@@ -293,8 +330,9 @@ static void test_classifier(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_scores), cmocka_unit_test(test_classifier),
-		                            cmocka_unit_test(test_forms), cmocka_unit_test(test_refusals) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_scores), cmocka_unit_test(test_shared),
+		                            cmocka_unit_test(test_classifier), cmocka_unit_test(test_forms),
+		                            cmocka_unit_test(test_refusals) };
 
 	return cmocka_run_group_tests(tests, start, stop);
 }
