@@ -158,7 +158,8 @@ int session_ensure_logits(jit_session *s, jit_error *err)
 static const float *keep_rules(jit_session *s, const float *logits, struct error *err)
 {
 	const float *given = logits;
-	const bool some_forbidden = s->grammar || s->told.logits_fn;
+	const struct sampling *p = &s->sampling;
+	const bool some_forbidden = s->grammar || s->told.logits_fn || (p->chain && p->params.n_logit_bias >= p->vocab);
 
 	if (s->chosen_to != s->length)
 		s->chosen_from = s->length;

@@ -293,11 +293,32 @@ static void test_told(void **state)
 #define PROMPT "\"prompt\":\"A\",\"max_tokens\":4"
 #define FIVE(text) text text text text text
 
+static const char part[] =
+	",{\"properties\":{\"a\":{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"integer\",\"multipleOf\":3}]}}}";
+
+/* A stop text that is too long, a bias of each token, and a schema of many others. */
+static void make_long(char *long_text, char *all, char *many)
+{
+	char *at = many;
+
+	at += sprintf(at, "{\"prompt\":\"A\",\"n_predict\":3,\"json_schema\":{\"allOf\":[{\"type\":\"object\"}");
+	for (int i = 0; i < 200; i++)
+		at += sprintf(at, "%s", part);
+	sprintf(at, "],\"patternProperties\":{\"^x\":{\"type\":\"null\"}},\"minProperties\":1,\"maxProperties\":3}}");
+	at = all + sprintf(all, "{" PROMPT ",\"logit_bias\":{");
+	for (int i = 0; i < 4096; i++)
+		at += sprintf(at, "%s\"%d\":false", i ? "," : "", i);
+	strcpy(at, "}}");
+	at = long_text;
+	at += sprintf(at,
+	              "{\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"stop_sequences\":[\"");
+	memset(at, 'a', 5000);
+	strcpy(at + 5000, "\"]}");
+}
+
 static void test_blamed(void **state)
 {
-	static const char part[] =
-		",{\"properties\":{\"a\":{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"integer\",\"multipleOf\":3}]}}}";
-	char *long_text = calloc(1, 6000), *many = calloc(1, 200 * sizeof part + 500), *at = many;
+	char *long_text = calloc(1, 6000), *all = calloc(1, 80000), *many = calloc(1, 200 * sizeof part + 500);
 	const struct {
 		const char *path, *body, *param, *words;
 	} rows[] = {
@@ -317,6 +338,7 @@ static void test_blamed(void **state)
 		  "{\"prompt\":\"A\",\"n_predict\":4,\"grammar\":\"root ::= "
 		  "\\\"(\\\"\",\"logit_bias\":[[\"(\",false]]}",
 		  "grammar", "grammar and logit_bias leave no token" },
+		{ "/v1/completions", all, "logit_bias", "logit_bias leaves no token" },
 		/* too many states are no lack of memory */
 		{ "/completion", many, "json_schema", "too many states" },
 		/* the client's own names */
@@ -329,15 +351,7 @@ static void test_blamed(void **state)
 	};
 	(void)state;
 
-	at += sprintf(at, "{\"prompt\":\"A\",\"n_predict\":3,\"json_schema\":{\"allOf\":[{\"type\":\"object\"}");
-	for (int i = 0; i < 200; i++)
-		at += sprintf(at, "%s", part);
-	sprintf(at, "],\"patternProperties\":{\"^x\":{\"type\":\"null\"}},\"minProperties\":1,\"maxProperties\":3}}");
-	at = long_text;
-	at += sprintf(at,
-	              "{\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"stop_sequences\":[\"");
-	memset(at, 'a', 5000);
-	strcpy(at + 5000, "\"]}");
+	make_long(long_text, all, many);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		json_t *o = client_json(&fields_server, rows[i].path, rows[i].body, 400),
 		       *e = json_object_get(o, "error");
@@ -348,6 +362,7 @@ static void test_blamed(void **state)
 		json_decref(o);
 	}
 	free(many);
+	free(all);
 	free(long_text);
 	fields_must_be_right();
 }
