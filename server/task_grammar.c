@@ -50,8 +50,8 @@ static const char *into_function(const char *pointer, unsigned long *k)
 	if (strncmp(pointer, any, strlen(any)) != 0)
 		return NULL;
 	*k = strtoul(pointer + strlen(any), &end, 10);
-	if (strncmp(end, properties, strlen(properties)) != 0)
-		return NULL;
+	if (strncmp(end, properties, strlen(properties)) != 0) /* of all that it takes */
+		return end + strcspn(end, ":");
 	end += strlen(properties);
 	return end + strcspn(end, "/:");
 }

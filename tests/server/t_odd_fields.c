@@ -342,6 +342,11 @@ static void test_blamed(void **state)
 		/* too many states are no lack of memory */
 		{ "/completion", many, "json_schema", "too many states" },
 		/* the client's own names */
+		{ "/v1/chat/completions",
+		  "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"function_call\":{\"name\":\"f\"},"
+		  "\"functions\":[{"
+		  "\"name\":\"f\",\"parameters\":{\"allOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]}}]}",
+		  "functions[0].parameters", "no value satisfies the schema: see #" },
 		{ "/v1/messages", long_text, "stop_sequences", "stop_sequences has a text of 5000 bytes" },
 		{ "/embedding", "{}", "content", "content is missing" },
 		{ "/v1/embeddings", "{}", "input", "input is missing" },
