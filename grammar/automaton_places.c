@@ -194,7 +194,7 @@ static uint32_t build(struct places *p, const struct expression *x, uint32_t nod
 		return NO_PLACE;
 	switch (e->kind) {
 	case EXPRESSION_EMPTY: return next;
-	case EXPRESSION_SET: return add_set(p, x->range + e->first, e->rest, next);
+	case EXPRESSION_SET: return add_set(p, e->rest ? x->range + e->first : NULL, e->rest, next);
 	case EXPRESSION_JOIN: return build_join(p, x, node, next, depth + 1);
 	case EXPRESSION_EITHER: return build_either(p, x, node, next, depth + 1);
 	case EXPRESSION_REPEAT: return build_repeat(p, x, e, next, depth + 1);
