@@ -77,7 +77,7 @@ static void matmul_launch(struct plan_builder *b, const struct matmul *m, const 
 	a[MATMUL_W2] = m->w2 ? plan_address(m->w2->packed) : 0;
 	a[MATMUL_BIAS2] = plan_address(m->bias2);
 	if (m->flags & KEY_GREATEST)
-		a[MATMUL_GREATEST] = plan_address(m->greatest + t.first * (rp / 32));
+		a[MATMUL_GREATEST] = m->greatest ? plan_address(m->greatest + t.first * (rp / 32)) : 0;
 	if (m->flags & KEY_QUANTISED_OUT) {
 		a[MATMUL_OUTQ] = plan_address(m->outq + t.first * rp);
 		a[MATMUL_OUTS] = plan_address(m->outs + t.first * (rp / 32));

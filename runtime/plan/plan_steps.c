@@ -438,7 +438,7 @@ static void add_logits(struct plan_builder *b, const struct weights *w, struct a
 	step_matmul(b, &(struct matmul){ .w = &w->lm_head,
 	                                 .in = in,
 	                                 .out = b->buf->logits + first * vocab,
-	                                 .greatest = keeps ? b->buf->greatest + first * (vocab / 32) : NULL,
+	                                 .greatest = b->buf->greatest ? b->buf->greatest + first * (vocab / 32) : NULL,
 	                                 .flags = keeps ? KEY_GREATEST : 0,
 	                                 .tokens = rows });
 }
