@@ -10,6 +10,8 @@
 
 float plain_exp(float x)
 {
+	if (isnan(x))
+		return x;
 	if (x < -87.0f)
 		return 0.0f;
 	if (x > 88.0f)
