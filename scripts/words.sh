@@ -8,7 +8,7 @@
 # releases in CHANGELOG.md and the log of measurements stay as they were written.
 set -eu
 cd "$(dirname "$0")/.."
-if ! git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+if ! git ls-files --error-unmatch scripts/words.sh >/dev/null 2>&1; then # an archive, perhaps within a checkout
 	echo "words.sh: this is no git checkout: words not looked at"
 	exit 0
 fi

@@ -2,7 +2,7 @@
 # tests/programs/t_words.sh - scripts/words.sh refuses retired words, names that nothing has, and guards that are
 # shared or those of other files, and takes what is right.
 . "${srcdir:-.}/tests/support/prelude.sh"
-if ! git -C "$top" rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+if ! git -C "$top" ls-files --error-unmatch scripts/words.sh >/dev/null 2>&1; then
 	echo "# skipped: the sources are no git checkout"
 	exit 77
 fi
