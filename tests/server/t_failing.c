@@ -412,7 +412,7 @@ static void test_events(void **state)
 		lost += fail_one(&c, &old, at, &undone);
 	}
 	print_message("%u allocations: %u failed, %u requests undone, %u streams lost\n", n, tries, undone, lost);
-	assert_true(undone > 0 && lost > 0);
+	assert_true(undone + lost > 0); /* threads decide which of the two an allocation belongs to */
 	close(old.fd);
 	assert_int_equal(child_stop(&c), 0);
 }
