@@ -17,7 +17,7 @@ struct question {
 	size_t n_logits;
 	const int32_t *ids;
 	size_t n_ids;
-	int answer, holders; /* holders: who asks, and the queue */
+	int answer, holders; /* holders: the asking thread and the queue */
 	bool answered;
 };
 
@@ -119,9 +119,9 @@ static void on_question(napi_env env, napi_value function, void *context, void *
 	(void)context;
 
 	pthread_mutex_lock(&lock);
-	bool asked = env && !q->answered; /* else nobody waits any more, and what it points to is gone */
+	bool asked = env && !q->answered; /* else no thread waits, and what it points to is gone */
 	pthread_mutex_unlock(&lock);
-	/* Who asks waits, so all that the question points to stays, unless the environment is left meanwhile. */
+	/* The asking thread waits, so all that the question points to stays, unless the environment ends meanwhile. */
 	int answer = asked ? call_function(env, function, q, &changed) : 1;
 	pthread_mutex_lock(&lock);
 	if (!q->answered) {

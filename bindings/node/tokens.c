@@ -120,7 +120,7 @@ static napi_value token(napi_env env, napi_callback_info info)
 	return out;
 }
 
-/* findToken(model, spelling): -1: there is none */
+/* findToken(model, spelling): -1 where no token has it */
 static napi_value find_token(napi_env env, napi_callback_info info)
 {
 	napi_value argv[2];
@@ -134,7 +134,7 @@ static napi_value find_token(napi_env env, napi_callback_info info)
 	return out;
 }
 
-/* roles(model): the tokens with a task, by its name; -1: there is none */
+/* roles(model): the token for each task, by the name of the task; -1 where the model has no such token */
 static napi_value roles(napi_env env, napi_callback_info info)
 {
 	napi_value argv[1], out = NULL;
