@@ -32,7 +32,7 @@ open(sys.argv[2], "wb").write(data[:16] + struct.pack("<Q", n + 1) + value + dat
 PY
 python3 "$top/tests/pull/hub.py" "$dir/tale-q8_0.gguf" > "$dir/port" &
 hub=$!
-until [ -s "$dir/port" ]; do sleep 0.1; done
+until [ -s "$dir/port" ] || ! kill -0 $hub; do sleep 0.1; done
 
 # run COMMAND: as a user types it in a new container.
 run() {

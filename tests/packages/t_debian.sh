@@ -159,7 +159,7 @@ fi
 # The server in the root, asked from outside of it.
 if command -v curl > /dev/null; then
 	printf '%s' '{% for m in messages %}{{ m.content }}{% endfor %}' > "$root/tmp/plain.jinja"
-	port=$((20000 + $$ % 20000))
+	own_port
 	exec_inside jitserve /tmp/source/models/tale-q8_0.gguf --template /tmp/plain.jinja --port $port --quiet \
 		> "$dir/served" 2>&1 &
 	server=$!

@@ -4,7 +4,7 @@
 . "${srcdir:-.}/tests/support/prelude.sh"
 [ -x jitserve ] || { echo "skipped: jitserve was not built"; exit 77; }
 run() { ./jitserve "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
-port=$((20000 + $$ % 20000))
+own_port
 
 # ---- the probe
 refused "not 0" 2 --probe --port 0
@@ -30,7 +30,7 @@ if command -v python3 > /dev/null; then
 		c.sendall(sys.argv[2].encode().decode("unicode_escape").encode("latin1"))
 		c.close()
 		PY
-		until [ -s "$dir/up" ]; do sleep 0.05; done
+		until [ -s "$dir/up" ] || ! kill -0 $!; do sleep 0.05; done
 	}
 	answer 'HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n'
 	refused "is not ready: HTTP/1.1 503 Service Unavailable" 1 --probe --port $port

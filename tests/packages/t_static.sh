@@ -50,7 +50,7 @@ alone jitrun tale-q8_0.gguf --device cuda --prompt x > "$dir/got" 2> "$dir/err"
 check "cards are refused" [ $? = 1 ]
 check "with the reason: $(cat "$dir/err")" grep -q 'is linked statically and opens no libraries' "$dir/err"
 if [ -x static/jitserve ] && command -v curl > /dev/null; then
-	port=$((20000 + $$ % 20000))
+	own_port
 	exec_alone jitserve tale-q8_0.gguf --template plain.jinja --port $port --quiet > "$dir/served" 2>&1 &
 	server=$!
 	waited=0
@@ -93,7 +93,10 @@ if [ -x static/jitpull ] && command -v python3 > /dev/null; then
 	plain=$!
 	python3 "$top/tests/pull/hub.py" "$model" "$dir/root/cert.pem" "$dir/root/key.pem" > "$dir/port-tls" &
 	secure=$!
-	until [ -s "$dir/port" ] && [ -s "$dir/port-tls" ]; do sleep 0.05; done
+	until [ -s "$dir/port" ] && [ -s "$dir/port-tls" ]; do
+		kill -0 $plain && kill -0 $secure || break
+		sleep 0.05
+	done
 	mkdir -p "$dir/root/etc" && echo "127.0.0.1 hub.test" > "$dir/root/etc/hosts"
 	# pull ENDPOINT PROGRAM ARGUMENT...
 	pull() {

@@ -22,8 +22,9 @@ cp -R "$from" "$dir/tools/server/tests" && cp "$clients/llama_judge.py" "$dir/to
 mkdir "$dir/models" && cp -R "$JITRUN_LLAMA_CPP/models/templates" "$dir/models/templates" || exit 1
 files=$(sed -n 's/^file: //p' "$clients/llama.cpp.txt" | sed 's|.*|unit/&|')
 wanted=$(sed -n 's/^passed: //p' "$clients/llama.cpp.txt")
+own_port
 (cd "$dir/tools/server/tests" && TMPDIR=$dir JITSERVE=$here/jitserve JITSERVE_MODEL=$stories \
-	PORT=$((20000 + $$ % 20000)) LLAMA_SERVER_BIN_PATH=$clients/llama-server.sh \
+	PORT=$port LLAMA_SERVER_BIN_PATH=$clients/llama-server.sh \
 	PYTHONPATH=.${PYTHONPATH:+:$PYTHONPATH} \
 	timeout 1000 python3 -m pytest -p llama_judge -p no:cacheprovider -q --tb=no $files) >"$dir/out" 2>&1
 grep '^FAILED' "$dir/out" | cut -c 1-110

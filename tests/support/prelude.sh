@@ -32,6 +32,8 @@ mine() {
 	turn=$(($1 % ${share#*/} + 1)) turns=${share%/*}
 	[ "$turn" -ge "${turns%-*}" ] && [ "$turn" -le "${turns#*-}" ]
 }
+# Sets port to one of this process, below those that the system gives to connections.
+own_port() { port=$((20000 + $$ % 12000)); }
 finish() {
 	echo "$passed passed, $failed failed"
 	[ "$failed" = 0 ]
