@@ -23,6 +23,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/sampling_fields.h"
 #include "loaders/tensor_slots.h"
 
 /* The forms that layers have, each the sequence of steps in runtime/plan/arch_NAME.c: id, name. Architectures of one
@@ -255,27 +256,11 @@ struct model_chat_template {
 	size_t n;
 };
 
-/* How the model's makers say that tokens are to be chosen: what the files name of it, and nothing else. */
-enum model_sampling_field {
-	SAMPLING_TEMPERATURE, /* 0: the likeliest token, always */
-	SAMPLING_TOP_K,       /* 0 and -1: all */
-	SAMPLING_TOP_P,
-	SAMPLING_MIN_P,
-	SAMPLING_TYPICAL_P,
-	SAMPLING_REPEAT_PENALTY,
-	SAMPLING_PRESENCE_PENALTY,
-	SAMPLING_FREQUENCY_PENALTY,
-	SAMPLING_REPEAT_WINDOW, /* 0: no penalties; -1: all tokens */
-	SAMPLING_XTC_PROBABILITY,
-	SAMPLING_XTC_THRESHOLD,
-	SAMPLING_MIROSTAT,
-	SAMPLING_MIROSTAT_TAU,
-	SAMPLING_MIROSTAT_ETA,
-	MODEL_SAMPLING_FIELDS
-};
+/* How the model's makers say that tokens are to be chosen: what the files name of it, and nothing else. A temperature
+ * of 0 always takes the likeliest token; top_k 0 and -1 are all; repeat_window 0 is no penalties, -1 all tokens. */
 struct model_sampling {
-	unsigned given; /* bit i: value[i] is in the files */
-	double value[MODEL_SAMPLING_FIELDS];
+	uint64_t given; /* bit i: value[i] is in the files */
+	double value[SAMPLING_FIELDS];
 	char *samplers; /* their names in order, as the file has them; NULL */
 	int32_t *never; /* tokens that are never chosen */
 	size_t n_never;

@@ -1,8 +1,8 @@
 /* loaders/model_sampling.c - how a model's makers say that its tokens are to be chosen.
  *
- * Owns: the names of these numbers in generation_config.json (as transformers has them) and in GGUF files
- * (general.sampling.NAME, as llama.cpp's converter writes them), and what each may be. A number out of range, or of
- * another kind, is refused like any field of the model.
+ * Owns: how these numbers are read from generation_config.json (by the names of transformers) and from GGUF files
+ * (general.sampling.NAME, as llama.cpp's converter writes them). Names and ranges are in base/sampling.def. A number
+ * out of range, or of another kind, is refused like any field of the model.
  */
 #include <limits.h>
 #include <math.h>
@@ -14,37 +14,16 @@
 #include "loaders/model_hf_fields.h"
 #include "loaders/model_never.h"
 
-static const struct row {
-	const char *hf, *gguf; /* NULL: it has no name there */
-	bool whole;
-	double least, most;
-} rows[MODEL_SAMPLING_FIELDS] = {
-	[SAMPLING_TEMPERATURE] = { "temperature", "temp", false, 0, 100 },
-	[SAMPLING_TOP_K] = { "top_k", "top_k", true, -1, INT_MAX },
-	[SAMPLING_TOP_P] = { "top_p", "top_p", false, 0, 1 },
-	[SAMPLING_MIN_P] = { "min_p", "min_p", false, 0, 1 },
-	[SAMPLING_TYPICAL_P] = { "typical_p", NULL, false, 0, 1 },
-	[SAMPLING_REPEAT_PENALTY] = { "repetition_penalty", "penalty_repeat", false, 0.01, 100 },
-	[SAMPLING_PRESENCE_PENALTY] = { "presence_penalty", NULL, false, -100, 100 },
-	[SAMPLING_FREQUENCY_PENALTY] = { "frequency_penalty", NULL, false, -100, 100 },
-	[SAMPLING_REPEAT_WINDOW] = { "penalty_last_n", "penalty_last_n", true, -1, INT_MAX },
-	[SAMPLING_XTC_PROBABILITY] = { "xtc_probability", "xtc_probability", false, 0, 1 },
-	[SAMPLING_XTC_THRESHOLD] = { "xtc_threshold", "xtc_threshold", false, 0, 1 },
-	[SAMPLING_MIROSTAT] = { "mirostat", "mirostat", true, 0, 2 },
-	[SAMPLING_MIROSTAT_TAU] = { "mirostat_tau", "mirostat_tau", false, 0, 100 },
-	[SAMPLING_MIROSTAT_ETA] = { "mirostat_eta", "mirostat_eta", false, 0, 100 },
-};
-
 enum { MOST_ORDER = 1024 }; /* bytes of the samplers' names */
 
 static bool take(struct model_sampling *s, size_t i, const char *label, const char *name, double value,
                  struct error *err)
 {
-	if (!hparam_range(label, name, value, rows[i].least, rows[i].most, err))
+	if (!hparam_range(label, name, value, sampling_rows[i].file_low, sampling_rows[i].file_high, err))
 		return false;
-	if (rows[i].whole && value != floor(value))
+	if (sampling_rows[i].whole && value != floor(value))
 		return error_set(err, ERROR_FORMAT, "%s: %s is %.9g, expected an integer", label, name, value);
-	s->given |= 1u << i;
+	s->given |= UINT64_C(1) << i;
 	s->value[i] = value;
 	return true;
 }
@@ -70,9 +49,10 @@ static bool from_gguf(struct model_sampling *s, const struct gguf *g, struct err
 	bool found;
 	char key[64];
 
-	for (size_t i = 0; i < MODEL_SAMPLING_FIELDS; i++) {
-		snprintf(key, sizeof key, "general.sampling.%s", rows[i].gguf ? rows[i].gguf : "");
-		const struct gguf_kv *kv = rows[i].gguf ? gguf_find(g, key) : NULL;
+	for (size_t i = 0; i < SAMPLING_FIELDS; i++) {
+		const char *name = sampling_rows[i].gguf;
+		snprintf(key, sizeof key, "general.sampling.%s", name ? name : "");
+		const struct gguf_kv *kv = name ? gguf_find(g, key) : NULL;
 		if (kv && !is_number(kv->type))
 			return error_set(err, ERROR_FORMAT, "%s: key %s has type %s, expected a number", g->path, key,
 			                 gguf_type_name(kv->type));
@@ -90,16 +70,17 @@ static bool from_object(struct model_sampling *s, struct hf_reader *r)
 	const char *order = NULL;
 	bool sample = true;
 
-	for (size_t i = 0; i < MODEL_SAMPLING_FIELDS; i++) {
+	for (size_t i = 0; i < SAMPLING_FIELDS; i++) {
+		const char *name = sampling_rows[i].hf;
 		double value = 0;
-		if (!hf_get(r, r->root, rows[i].hf))
+		if (!name || !hf_get(r, r->root, name))
 			continue;
-		if (!hf_get_f64(r, r->root, rows[i].hf, &value) || !take(s, i, r->label, rows[i].hf, value, r->err))
+		if (!hf_get_f64(r, r->root, name, &value) || !take(s, i, r->label, name, value, r->err))
 			return false;
 	}
 	if (!hf_get_bool(r, r->root, "do_sample", &sample) || !hf_get_string(r, r->root, "sequence", &order))
 		return false;
-	if (!sample && !take(s, SAMPLING_TEMPERATURE, r->label, "temperature", 0, r->err))
+	if (!sample && !take(s, SAMPLING_temperature, r->label, "temperature", 0, r->err))
 		return false;
 	return !order || take_order(s, r->label, "sequence", order, strlen(order), r->err);
 }

@@ -128,8 +128,9 @@ static bool set_sampling(json_t *object, const jit_model_info *info)
 {
 	const struct sampling_args *a = &opt.sampling;
 	json_t *sampling = json_object();
-	bool ok = set(sampling, "temperature", short_real(a->temp)) && set(sampling, "top_k", json_integer(a->top_k)) &&
-	          set(sampling, "top_p", short_real(a->top_p)) && set(sampling, "min_p", short_real(a->min_p)) &&
+	bool ok = set(sampling, "temperature", short_real(a->temperature)) &&
+	          set(sampling, "top_k", json_integer(a->top_k)) && set(sampling, "top_p", short_real(a->top_p)) &&
+	          set(sampling, "min_p", short_real(a->min_p)) &&
 	          set(sampling, "repeat_penalty", short_real(a->repeat_penalty)) &&
 	          set(sampling, "seed", json_integer(a->seed)) &&
 	          set(sampling, "defaults", json_string(info->has_sampling ? "model" : "jitrun"));

@@ -20,7 +20,6 @@ struct jitrun_options opt = {
 	.logprobs = -1,
 	.think = "dim",
 	.reasoning_budget = -1,
-	.sampling = SAMPLING_ARGS_USUAL,
 };
 
 /* Read off the table of targets before the command line is. */
@@ -476,6 +475,7 @@ bool jitrun_parse_options(int argc, char **argv, int *status)
 	char why[400];
 
 	list_targets();
+	opt.sampling = sampling_args_usual;
 	program.n_foreign = option_foreign_count;
 	*status = EXIT_USAGE;
 	if (!options_parse(&program, argc, argv) || options_about(&program, &opt.about, jit_version(), status))

@@ -235,11 +235,19 @@ static void as_name(char out[NAME_MOST], const char *word, size_t n)
 	out[to] = 0;
 }
 
+static bool is_alias(const char *alias, const char *name)
+{
+	char own[NAME_MOST];
+
+	if (alias)
+		as_name(own, alias, strlen(alias));
+	return alias && strcmp(own, name) == 0;
+}
+
 static const char *find_parameter(const char *name)
 {
 	for (size_t i = 0; i < PARAMETERS; i++)
-		if (is_parameter(i) && (strcmp(parameters[i].name, name) == 0 ||
-		                        (parameters[i].alias && strcmp(parameters[i].alias, name) == 0)))
+		if (is_parameter(i) && (strcmp(parameters[i].name, name) == 0 || is_alias(parameters[i].alias, name)))
 			return parameters[i].name;
 	return NULL;
 }

@@ -114,7 +114,7 @@ static void print_end(const struct run *r, const jit_model_info *info, const jit
 		        s->context, info->context_trained);
 	else if (!interrupted && !r->ended && !r->stopped)
 		fprintf(stderr, " (-n %ld)", opt.n);
-	if (opt.sampling.temp > 0)
+	if (opt.sampling.temperature > 0)
 		fprintf(stderr, "; seed %ld", opt.sampling.seed);
 	fputc('\n', stderr);
 }

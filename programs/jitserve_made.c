@@ -120,15 +120,15 @@ static void other_name(char out[PRESET_NAME], const char *key)
 {
 	static const struct {
 		const char *own, *other;
-	} names[] = {
-		{ "temp", "temperature" },  { "context", "num_ctx" },          { "n-predict", "num_predict" },
-		{ "typical", "typical_p" }, { "mirostat-lr", "mirostat_eta" }, { "mirostat-ent", "mirostat_tau" }
-	};
+	} names[] = { { "context", "num_ctx" }, { "n-predict", "num_predict" } };
 
 	preset_name(out, key);
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(out, names[i].own) == 0)
 			snprintf(out, PRESET_NAME, "%s", names[i].other);
+	const struct sampling_row *field = sampling_by_option(out);
+	if (field)
+		snprintf(out, PRESET_NAME, "%s", field->request);
 	for (char *c = out; *c; c++)
 		*c = *c == '-' ? '_' : *c;
 }

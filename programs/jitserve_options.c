@@ -33,7 +33,6 @@ struct serve_arguments serve = {
 	.speculate = "auto",
 	.predict = -1,
 	.reasoning_budget = -1,
-	.sampling = SAMPLING_ARGS_USUAL,
 };
 
 static struct option_about about;
@@ -475,6 +474,7 @@ int serve_begin(int argc, char **argv)
 	int status;
 
 	target_list(isa_choices, sizeof isa_choices, TARGETS_OF_CPUS, "", "|");
+	serve.sampling = sampling_args_usual;
 	program.n_foreign = option_serve_count;
 	if (!options_parse(&program, argc, argv))
 		return SERVE_USAGE;

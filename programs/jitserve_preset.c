@@ -66,7 +66,7 @@ bool serve_preset_read(const struct served *m, size_t i, struct preset *p, struc
 
 bool serve_preset_check(const struct preset *p, struct error *err)
 {
-	struct sampling_args a = SAMPLING_ARGS_USUAL;
+	struct sampling_args a = sampling_args_usual;
 	struct kept *k = calloc(1, sizeof *k);
 	struct served *m = calloc(1, sizeof *m);
 	long context;

@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/sampling_fields.h"
 #include "loaders/file.h"
 #include "loaders/json_read.h"
 #include "programs/model_names.h"
@@ -17,17 +18,8 @@ enum { FILE_MOST = PRESET_BYTES, NAME_ROOM = PRESET_NAME };
 static const struct {
 	const char *other, *name;
 } names[] = {
-	{ "temperature", "temp" },
-	{ "num-ctx", "context" },
-	{ "n-ctx", "context" },
-	{ "ctx-size", "context" },
-	{ "num-predict", "n-predict" },
-	{ "max-tokens", "n-predict" },
-	{ "typical-p", "typical" },
-	{ "mirostat-eta", "mirostat-lr" },
-	{ "mirostat-tau", "mirostat-ent" },
-	{ "top-n-sigma", "top-nsigma" },
-	{ "repetition-penalty", "repeat-penalty" },
+	{ "num-ctx", "context" },       { "n-ctx", "context" },        { "ctx-size", "context" },
+	{ "num-predict", "n-predict" }, { "max-tokens", "n-predict" },
 };
 
 /* What a file may say that changes no text here. */
@@ -37,37 +29,8 @@ static const char *const passed[] = {
 	"f16-kv",  "num-keep", "vocab-only", "penalize-newline", "num-gqa",    "draft-num-predict"
 };
 
-/* The options that a preset may set. */
-static const char *const known[] = {
-	"temp",
-	"top-k",
-	"top-p",
-	"min-p",
-	"typical",
-	"top-nsigma",
-	"xtc-probability",
-	"xtc-threshold",
-	"repeat-penalty",
-	"presence-penalty",
-	"frequency-penalty",
-	"repeat-last-n",
-	"dry-multiplier",
-	"dry-base",
-	"dry-allowed-length",
-	"dry-penalty-last-n",
-	"dynatemp-range",
-	"dynatemp-exp",
-	"mirostat",
-	"mirostat-lr",
-	"mirostat-ent",
-	"adaptive-target",
-	"adaptive-decay",
-	"samplers",
-	"seed",
-	"stop",
-	"context",
-	"n-predict"
-};
+/* The options that a preset may set, beside the numbers of sampling. */
+static const char *const known[] = { "samplers", "seed", "stop", "context", "n-predict" };
 
 static bool is_in(const char *const *list, size_t n, const char *name)
 {
@@ -87,6 +50,9 @@ void preset_name(char out[PRESET_NAME], const char *key)
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(out, names[i].other) == 0)
 			snprintf(out, NAME_ROOM, "%s", names[i].name);
+	const struct sampling_row *field = sampling_by_request(out);
+	if (field)
+		snprintf(out, NAME_ROOM, "%s", field->option);
 }
 
 /* ---- what a file says */
@@ -170,7 +136,7 @@ static bool take(struct preset *p, const char *key, const char *value, struct er
 	}
 	if (is_in(passed, sizeof passed / sizeof *passed, name))
 		return true;
-	if (!is_in(known, sizeof known / sizeof *known, name))
+	if (!sampling_by_option(name) && !is_in(known, sizeof known / sizeof *known, name))
 		return error_set(err, ERROR_FORMAT, "%s: \"%.40s\" is nothing that a preset can say", p->path, key);
 	if (p->n_set == PRESET_SETTINGS)
 		return error_set(err, ERROR_FORMAT, "%s: has more than %d settings", p->path, PRESET_SETTINGS);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/sampling_fields.h"
 #include "runtime/sampling/chain.h"
 
 /* "15043+1.5", "15043-inf". */
@@ -83,17 +84,16 @@ bool sampling_args_set(struct sampling_args *a, const char *name, const char *va
 	return ok;
 }
 
-static void fill(double *value, float otherwise)
-{
-	if (isnan(*value))
-		*value = (double)otherwise;
-}
+#define NOT_GIVEN_REAL (double)NAN
+#define NOT_GIVEN_WHOLE LONG_MIN
+const struct sampling_args sampling_args_usual = {
+#define SAMPLING_FIELD(type, field, ...) .field = NOT_GIVEN_##type,
+#include "base/sampling.def"
+	.seed = -1
+};
 
-static void fill_whole(long *value, int otherwise)
-{
-	if (*value == SAMPLING_NOT_GIVEN)
-		*value = otherwise;
-}
+static void fill_REAL(double *value, double otherwise) { *value = isnan(*value) ? otherwise : *value; }
+static void fill_WHOLE(long *value, double otherwise) { *value = *value == NOT_GIVEN_WHOLE ? (long)otherwise : *value; }
 
 /* Short enough to be typed again. Where the system has no random numbers, the time will do: nothing secret hangs on it.
  */
@@ -111,20 +111,8 @@ long sampling_args_seed(void)
 
 static void fill_from(struct sampling_args *a, const jit_sampling *d)
 {
-	fill(&a->temp, d->temperature);
-	fill_whole(&a->top_k, d->top_k);
-	fill(&a->top_p, d->top_p);
-	fill(&a->min_p, d->min_p);
-	fill(&a->typical, d->typical_p);
-	fill(&a->repeat_penalty, d->repeat_penalty);
-	fill(&a->presence_penalty, d->presence_penalty);
-	fill(&a->frequency_penalty, d->frequency_penalty);
-	fill_whole(&a->repeat_last_n, d->repeat_window);
-	fill(&a->xtc_probability, d->xtc_probability);
-	fill(&a->xtc_threshold, d->xtc_threshold);
-	fill_whole(&a->mirostat, d->mirostat);
-	fill(&a->mirostat_lr, d->mirostat_eta);
-	fill(&a->mirostat_ent, d->mirostat_tau);
+#define SAMPLING_FIELD(type, field, ...) fill_##type(&a->field, (double)d->field);
+#include "base/sampling.def"
 	a->samplers = a->samplers ? a->samplers : d->samplers;
 	a->seed = a->seed < 0 ? sampling_args_seed() : a->seed;
 }
@@ -147,32 +135,32 @@ bool sampling_args_fill(struct sampling_args *a, const jit_model *m, const char 
 	return true;
 }
 
+static double value_of(const struct sampling_args *a, enum sampling_field f)
+{
+#define SAMPLING_FIELD(type, field, ...) \
+	if (f == SAMPLING_##field) \
+		return (double)a->field;
+#include "base/sampling.def"
+	return 0;
+}
+
 void sampling_args_describe(const struct sampling_args *a, char *out, size_t cap)
 {
-	const struct {
-		const char *name;
-		double value, off;
-	} row[] = {
-		{ "temp", a->temp, -1 },
-		{ "top-k", (double)a->top_k, 0 },
-		{ "top-p", a->top_p, 1 },
-		{ "min-p", a->min_p, 0 },
-		{ "typical", a->typical, 1 },
-		{ "top-nsigma", a->top_nsigma, 0 },
-		{ "repeat-penalty", a->repeat_penalty, 1 },
-		{ "presence-penalty", a->presence_penalty, 0 },
-		{ "frequency-penalty", a->frequency_penalty, 0 },
-		{ "dry-multiplier", a->dry_multiplier, 0 },
-		{ "dynatemp-range", a->dynatemp_range, 0 },
-		{ "xtc-probability", a->xtc_probability, 0 },
-		{ "mirostat", (double)a->mirostat, 0 },
-		{ "adaptive-target", a->adaptive_target, 0 },
-	};
+	int order[SAMPLING_FIELDS + 1];
 	size_t at = 0;
 
-	for (size_t i = 0; i < sizeof row / sizeof *row && at < cap; i++)
-		if (row[i].value != row[i].off)
-			at += (size_t)snprintf(out + at, cap - at, "%s %.7g, ", row[i].name, row[i].value);
+	for (int i = 0; i <= SAMPLING_FIELDS; i++)
+		order[i] = SAMPLING_FIELDS;
+	for (int i = 0; i < SAMPLING_FIELDS; i++)
+		order[sampling_rows[i].told_at] = i;
+	for (int i = 1; i <= SAMPLING_FIELDS && at < cap; i++) {
+		if (order[i] == SAMPLING_FIELDS)
+			continue;
+		const struct sampling_row *row = &sampling_rows[order[i]];
+		const double value = value_of(a, (enum sampling_field)order[i]);
+		if (value != row->off)
+			at += (size_t)snprintf(out + at, cap - at, "%s %.7g, ", row->option, value);
+	}
 	if (at < cap)
 		snprintf(out + at, cap - at, "seed %ld", a->seed);
 }
@@ -182,52 +170,30 @@ jit_sampling sampling_args_make(const struct sampling_args *a)
 	static const char *const no_breakers[1] = { NULL };
 	const struct option_list *breakers = &a->dry_breakers;
 	bool none = breakers->n == 1 && strcmp(breakers->value[0], "none") == 0;
+	jit_sampling p = JIT_SAMPLING(.seed = (uint64_t)a->seed, .samplers = a->samplers,
+	                              .dry_breakers = none          ? no_breakers
+	                                              : breakers->n ? breakers->value
+	                                                            : NULL,
+	                              .logit_bias = a->bias, .n_dry_breakers = none ? 0 : breakers->n,
+	                              .n_logit_bias = a->logit_bias.n);
 
-	return JIT_SAMPLING(.temperature = (float)a->temp, .top_k = (int)a->top_k, .top_p = (float)a->top_p,
-	                    .min_p = (float)a->min_p, .repeat_penalty = (float)a->repeat_penalty,
-	                    .repeat_window = (int)a->repeat_last_n, .seed = (uint64_t)a->seed, .samplers = a->samplers,
-	                    .dry_breakers = none          ? no_breakers
-	                                    : breakers->n ? breakers->value
-	                                                  : NULL,
-	                    .logit_bias = a->bias, .n_dry_breakers = none ? 0 : breakers->n,
-	                    .n_logit_bias = a->logit_bias.n, .typical_p = (float)a->typical,
-	                    .top_n_sigma = (float)a->top_nsigma, .frequency_penalty = (float)a->frequency_penalty,
-	                    .presence_penalty = (float)a->presence_penalty, .dynatemp_range = (float)a->dynatemp_range,
-	                    .dynatemp_exponent = (float)a->dynatemp_exp, .xtc_probability = (float)a->xtc_probability,
-	                    .xtc_threshold = (float)a->xtc_threshold, .dry_multiplier = (float)a->dry_multiplier,
-	                    .dry_base = (float)a->dry_base, .dry_allowed_length = (int)a->dry_allowed_length,
-	                    .dry_window = (int)a->dry_penalty_last_n, .mirostat = (int)a->mirostat,
-	                    .min_keep = (int)a->min_keep, .mirostat_tau = (float)a->mirostat_ent,
-	                    .mirostat_eta = (float)a->mirostat_lr, .adaptive_target = (float)a->adaptive_target,
-	                    .adaptive_decay = (float)a->adaptive_decay);
+#define REAL float
+#define WHOLE int
+#define SAMPLING_FIELD(type, field, ...) p.field = (type)a->field;
+#include "base/sampling.def"
+#undef REAL
+#undef WHOLE
+	return p;
 }
 
 void sampling_args_take(struct sampling_args *a, const jit_sampling *p)
 {
-	a->temp = p->temperature;
-	a->top_k = p->top_k;
-	a->top_p = p->top_p;
-	a->min_p = p->min_p;
-	a->typical = p->typical_p;
-	a->top_nsigma = p->top_n_sigma;
-	a->repeat_penalty = p->repeat_penalty;
-	a->repeat_last_n = p->repeat_window;
-	a->presence_penalty = p->presence_penalty;
-	a->frequency_penalty = p->frequency_penalty;
-	a->dry_multiplier = p->dry_multiplier;
-	a->dry_base = p->dry_base;
-	a->dry_allowed_length = p->dry_allowed_length;
-	a->dry_penalty_last_n = p->dry_window;
-	a->dynatemp_range = p->dynatemp_range;
-	a->dynatemp_exp = p->dynatemp_exponent;
-	a->xtc_probability = p->xtc_probability;
-	a->xtc_threshold = p->xtc_threshold;
-	a->mirostat = p->mirostat;
-	a->mirostat_ent = p->mirostat_tau;
-	a->mirostat_lr = p->mirostat_eta;
-	a->adaptive_target = p->adaptive_target;
-	a->adaptive_decay = p->adaptive_decay;
-	a->min_keep = p->min_keep;
+#define REAL double
+#define WHOLE long
+#define SAMPLING_FIELD(type, field, ...) a->field = (type)p->field;
+#include "base/sampling.def"
+#undef REAL
+#undef WHOLE
 	a->samplers = p->samplers;
 	a->seed = (long)p->seed;
 }

@@ -15,27 +15,22 @@
 #include "programs/options.h"
 #include "runtime/jitrun.h"
 
+/* Numbers have the names that they have in jit_sampling. */
 struct sampling_args {
-	double temp, top_p, min_p, typical, top_nsigma, repeat_penalty, presence_penalty, frequency_penalty;
-	double dynatemp_range, dynatemp_exp, xtc_probability, xtc_threshold, dry_multiplier, dry_base;
-	double mirostat_lr, mirostat_ent, adaptive_target, adaptive_decay;
-	long top_k, repeat_last_n, seed, dry_allowed_length, dry_penalty_last_n, mirostat, min_keep;
+#define REAL double
+#define WHOLE long
+#define SAMPLING_FIELD(type, field, ...) type field;
+#include "base/sampling.def"
+#undef REAL
+#undef WHOLE
+	long seed;
 	const char *samplers;
 	struct option_list dry_breakers, logit_bias;
 	jit_logit_bias bias[OPTION_LIST_MOST];
 };
 
-/* Before the command line is read. What a model may have a default for is told from what was given by a value that no
- * option can have. */
-#define SAMPLING_NOT_GIVEN LONG_MIN
-#define SAMPLING_ARGS_USUAL \
-	{ \
-		.temp = NAN, .top_k = SAMPLING_NOT_GIVEN, .top_p = NAN, .min_p = NAN, .typical = NAN, \
-		.repeat_penalty = NAN, .presence_penalty = NAN, .frequency_penalty = NAN, \
-		.repeat_last_n = SAMPLING_NOT_GIVEN, .xtc_probability = NAN, .xtc_threshold = NAN, \
-		.mirostat = SAMPLING_NOT_GIVEN, .mirostat_lr = NAN, .mirostat_ent = NAN, .dynatemp_exp = 1, \
-		.dry_base = 1.75, .dry_allowed_length = 2, .adaptive_decay = 0.9, .seed = -1 \
-	}
+/* Before the command line is read: numbers are NaN and LONG_MIN, which no option can be given. */
+extern const struct sampling_args sampling_args_usual;
 
 /* After it was read: whether what are texts in it say something. False: why not, one sentence without its end. */
 bool sampling_args_check(struct sampling_args *a, char why[400]);

@@ -6,6 +6,7 @@
 
 #include "runtime/model.h"
 #include "runtime/model_notes.h"
+#include "runtime/sampling/sampling.h"
 #include "runtime/sized.h"
 
 /* Of a model that names none of these, for text that is neither dull nor wild. */
@@ -14,9 +15,9 @@ static const struct {
 	int top_k;
 } usual = { .temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f };
 
-static bool gives(const struct model_sampling *s, enum model_sampling_field f) { return s->given >> f & 1; }
+static bool gives(const struct model_sampling *s, enum sampling_field f) { return s->given >> f & 1; }
 
-static float value_of(const struct model_sampling *s, enum model_sampling_field f, float otherwise)
+static float value_of(const struct model_sampling *s, enum sampling_field f, float otherwise)
 {
 	return gives(s, f) ? (float)s->value[f] : otherwise;
 }
@@ -25,25 +26,25 @@ static float value_of(const struct model_sampling *s, enum model_sampling_field 
  * name is off, but for top_k, which few of the others do without and which keeps them fast. */
 static void set_choice(jit_sampling *out, const struct model_sampling *s)
 {
-	bool own = gives(s, SAMPLING_TEMPERATURE) || gives(s, SAMPLING_TOP_K) || gives(s, SAMPLING_TOP_P) ||
-	           gives(s, SAMPLING_MIN_P) || gives(s, SAMPLING_TYPICAL_P);
+	bool own = gives(s, SAMPLING_temperature) || gives(s, SAMPLING_top_k) || gives(s, SAMPLING_top_p) ||
+	           gives(s, SAMPLING_min_p) || gives(s, SAMPLING_typical_p);
 
-	out->temperature = value_of(s, SAMPLING_TEMPERATURE, own ? 1 : usual.temperature);
-	out->top_k = gives(s, SAMPLING_TOP_K) ? (int)s->value[SAMPLING_TOP_K] : usual.top_k;
+	out->temperature = value_of(s, SAMPLING_temperature, own ? 1 : usual.temperature);
+	out->top_k = gives(s, SAMPLING_top_k) ? (int)s->value[SAMPLING_top_k] : usual.top_k;
 	out->top_k = out->top_k < 0 ? 0 : out->top_k;
-	out->top_p = value_of(s, SAMPLING_TOP_P, own ? 1 : usual.top_p);
-	out->min_p = value_of(s, SAMPLING_MIN_P, own ? 0 : usual.min_p);
-	out->typical_p = value_of(s, SAMPLING_TYPICAL_P, 1);
+	out->top_p = value_of(s, SAMPLING_top_p, own ? 1 : usual.top_p);
+	out->min_p = value_of(s, SAMPLING_min_p, own ? 0 : usual.min_p);
+	out->typical_p = value_of(s, SAMPLING_typical_p, 1);
 }
 
 /* A window of no tokens turns the penalties off; 0 of jit_sampling is the usual window. */
 static void set_penalties(jit_sampling *out, const struct model_sampling *s)
 {
-	int window = gives(s, SAMPLING_REPEAT_WINDOW) ? (int)s->value[SAMPLING_REPEAT_WINDOW] : 64;
+	int window = gives(s, SAMPLING_repeat_window) ? (int)s->value[SAMPLING_repeat_window] : 64;
 
-	out->repeat_penalty = window ? value_of(s, SAMPLING_REPEAT_PENALTY, 1) : 1;
-	out->presence_penalty = window ? value_of(s, SAMPLING_PRESENCE_PENALTY, 0) : 0;
-	out->frequency_penalty = window ? value_of(s, SAMPLING_FREQUENCY_PENALTY, 0) : 0;
+	out->repeat_penalty = window ? value_of(s, SAMPLING_repeat_penalty, 1) : 1;
+	out->presence_penalty = window ? value_of(s, SAMPLING_presence_penalty, 0) : 0;
+	out->frequency_penalty = window ? value_of(s, SAMPLING_frequency_penalty, 0) : 0;
 	out->repeat_window = window < 0 ? INT_MAX : window;
 }
 
@@ -51,13 +52,11 @@ static jit_sampling defaults_of(const struct model_sampling *s)
 {
 	jit_sampling own = JIT_SAMPLING(.samplers = s->samplers);
 
+	for (int i = 0; i < SAMPLING_FIELDS; i++)
+		if (gives(s, (enum sampling_field)i))
+			sampling_put(&own, (enum sampling_field)i, s->value[i]);
 	set_choice(&own, s);
 	set_penalties(&own, s);
-	own.xtc_probability = value_of(s, SAMPLING_XTC_PROBABILITY, 0);
-	own.xtc_threshold = value_of(s, SAMPLING_XTC_THRESHOLD, 0);
-	own.mirostat = (int)value_of(s, SAMPLING_MIROSTAT, 0);
-	own.mirostat_tau = value_of(s, SAMPLING_MIROSTAT_TAU, 0);
-	own.mirostat_eta = value_of(s, SAMPLING_MIROSTAT_ETA, 0);
 	return own;
 }
 

@@ -38,7 +38,7 @@ static char as_name(char c) { return c == '-' ? '_' : c; }
 
 static bool is_name(const char *given, const char *name)
 {
-	while (name && *name && as_name(*given) == *name)
+	while (name && *name && as_name(*given) == as_name(*name))
 		given++, name++;
 	return name && !*name && !*given;
 }

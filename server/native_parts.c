@@ -35,45 +35,18 @@ static json_t *biases(const struct task *t)
 
 static void put_numbers(json_t *o, const jit_sampling *s)
 {
-	const struct {
-		const char *name;
-		float value;
-	} reals[] = {
-		{ "temperature", s->temperature },
-		{ "top_p", s->top_p },
-		{ "min_p", s->min_p },
-		{ "repeat_penalty", s->repeat_penalty },
-		{ "typical_p", s->typical_p },
-		{ "top_n_sigma", s->top_n_sigma },
-		{ "presence_penalty", s->presence_penalty },
-		{ "frequency_penalty", s->frequency_penalty },
-		{ "dynatemp_range", s->dynatemp_range },
-		{ "dynatemp_exponent", s->dynatemp_exponent },
-		{ "xtc_probability", s->xtc_probability },
-		{ "xtc_threshold", s->xtc_threshold },
-		{ "dry_multiplier", s->dry_multiplier },
-		{ "dry_base", s->dry_base },
-		{ "mirostat_tau", s->mirostat_tau },
-		{ "mirostat_eta", s->mirostat_eta },
-		{ "adaptive_target", s->adaptive_target },
-		{ "adaptive_decay", s->adaptive_decay },
-	};
-	const struct {
-		const char *name;
-		int value;
-	} integers[] = {
-		{ "top_k", s->top_k },
-		{ "repeat_last_n", s->repeat_window },
-		{ "dry_allowed_length", s->dry_allowed_length },
-		{ "dry_penalty_last_n", s->dry_window },
-		{ "mirostat", s->mirostat },
-		{ "min_keep", s->min_keep },
+	static const enum sampling_field order[SAMPLING_FIELDS] = {
+#define REQUEST(kinds, name, low, high, zero, at, what) at
+#define SAMPLING_FIELD(type, field, library, command_line, request, ...) [request] = SAMPLING_##field,
+#include "base/sampling.def"
+#undef REQUEST
 	};
 
-	for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
-		json_put(o, reals[i].name, json_number((double)reals[i].value));
-	for (size_t i = 0; i < sizeof integers / sizeof *integers; i++)
-		json_put(o, integers[i].name, json_integer(integers[i].value));
+	for (int i = 0; i < SAMPLING_FIELDS; i++) {
+		const struct sampling_row *row = &sampling_rows[order[i]];
+		const double value = sampling_value(s, order[i]);
+		json_put(o, row->request, row->whole ? json_integer((json_int_t)value) : json_number(value));
+	}
 }
 
 static json_t *texts(const char *const *list, size_t n)

@@ -10,10 +10,10 @@
 #include "base/array.h"
 #include "base/bytes.h"
 #include "runtime/jitrun_tokens.h"
-#include "runtime/sampling/chain.h"
+#include "runtime/sampling/dry.h"
+#include "runtime/sampling/sampling.h"
 #include "runtime/session.h"
 #include "runtime/session_limits.h"
-#include "runtime/sampling/dry.h"
 #include "runtime/sampling/stop.h"
 #include "server/fields.h"
 
@@ -99,86 +99,48 @@ static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is
 
 /* ---- numbers */
 
-#define AT(field) offsetof(jit_sampling, field)
-static const struct {
-	const char *name;
-	size_t at;
-	double low, high;
-} reals[] = {
-	{ "temperature", AT(temperature), 0, 1e9 },
-	{ "top_p", AT(top_p), 0, 1e9 },
-	{ "min_p", AT(min_p), 0, 1 },
-	{ "typical_p", AT(typical_p), 0, 1e9 },
-	{ "top_n_sigma", AT(top_n_sigma), -1e9, 1e9 },
-	{ "repetition_penalty", AT(repeat_penalty), 0, 1e9 },
-	{ "repeat_penalty", AT(repeat_penalty), 0, 1e9 },
-	{ "presence_penalty", AT(presence_penalty), -1e9, 1e9 },
-	{ "frequency_penalty", AT(frequency_penalty), -1e9, 1e9 },
-	{ "dynatemp_range", AT(dynatemp_range), 0, 1e9 },
-	{ "dynatemp_exponent", AT(dynatemp_exponent), 0, 1e9 },
-	{ "xtc_probability", AT(xtc_probability), 0, 1 },
-	{ "xtc_threshold", AT(xtc_threshold), 0, 1 },
-	{ "dry_multiplier", AT(dry_multiplier), 0, 1e9 },
-	{ "dry_base", AT(dry_base), 0, 1e9 },
-	{ "mirostat_tau", AT(mirostat_tau), 0, 1e9 },
-	{ "mirostat_eta", AT(mirostat_eta), 0, 1e9 },
-	{ "adaptive_target", AT(adaptive_target), -1e9, 1 },
-	{ "adaptive_decay", AT(adaptive_decay), 0, 0.99 },
-};
-static const struct {
-	const char *name;
-	size_t at;
-	int64_t low, high;
-} integers[] = {
-	{ "top_k", AT(top_k), INT_MIN, INT_MAX },
-	{ "repeat_last_n", AT(repeat_window), -1, INT_MAX },
-	{ "dry_allowed_length", AT(dry_allowed_length), 0, INT_MAX },
-	{ "dry_penalty_last_n", AT(dry_window), -1, INT_MAX },
-	{ "mirostat", AT(mirostat), 0, 2 },
-	{ "min_keep", AT(min_keep), 0, INT_MAX },
-};
+static bool read_number(jit_sampling *s, enum sampling_field f, const char *name, const json_t *body, struct refusal *r)
+{
+	const struct sampling_row *row = &sampling_rows[f];
+	double value = sampling_value(s, f);
+	int64_t whole = (int64_t)value;
+
+	if (row->whole ? !field_integer(body, name, (int64_t)row->request_low, (int64_t)row->request_high, &whole, r)
+	               : !field_number(body, name, row->request_low, row->request_high, &value, r))
+		return false;
+	sampling_put(s, f, row->whole ? (double)whole : value);
+	return true;
+}
 
 static bool read_numbers(jit_sampling *s, const json_t *body, struct refusal *r)
 {
-	for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
-		float *at = (float *)(void *)((char *)s + reals[i].at);
-		double value = (double)*at;
-		if (!field_number(body, reals[i].name, reals[i].low, reals[i].high, &value, r))
+	for (size_t i = 0; i < n_sampling_aliases; i++)
+		if (!read_number(s, sampling_aliases[i].field, sampling_aliases[i].name, body, r))
 			return false;
-		*at = (float)value;
-	}
-	for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
-		int *at = (int *)(void *)((char *)s + integers[i].at);
-		int64_t value = *at;
-		if (!field_integer(body, integers[i].name, integers[i].low, integers[i].high, &value, r))
+	for (int i = 0; i < SAMPLING_FIELDS; i++)
+		if (!read_number(s, (enum sampling_field)i, sampling_rows[i].request, body, r))
 			return false;
-		*at = (int)value;
-	}
 	return true;
 }
 
 /* In a jit_sampling 0 stands for what is usual; in a request it is 0: as good as that is the least of numbers. */
-static void mean_zero(const json_t *body, const char *name, float *at)
+static void mean_zero(jit_sampling *s, enum sampling_field f, const json_t *body)
 {
-	if (field_value(body, name) && *at <= 0)
-		*at = 1e-30f;
+	if (sampling_rows[f].zero_is_least && sampling_value(s, f) <= 0 && field_value(body, sampling_rows[f].request))
+		sampling_put(s, f, 1e-30);
 }
 
 static bool mean_zeros(jit_sampling *s, const json_t *body, int context, struct refusal *r)
 {
 	const json_t *window = field_value(body, "repeat_last_n"), *dry = field_value(body, "dry_penalty_last_n");
 
-	mean_zero(body, "top_p", &s->top_p);
-	mean_zero(body, "typical_p", &s->typical_p);
-	mean_zero(body, "dynatemp_exponent", &s->dynatemp_exponent);
-	mean_zero(body, "xtc_threshold", &s->xtc_threshold);
-	mean_zero(body, "mirostat_tau", &s->mirostat_tau);
-	mean_zero(body, "mirostat_eta", &s->mirostat_eta);
-	mean_zero(body, "adaptive_decay", &s->adaptive_decay);
 	if (s->adaptive_target < 0) /* off, as llama.cpp has it */
 		s->adaptive_target = 0;
 	else
-		mean_zero(body, "adaptive_target", &s->adaptive_target);
+		mean_zero(s, SAMPLING_adaptive_target, body);
+	for (int i = 0; i < SAMPLING_FIELDS; i++)
+		if (i != SAMPLING_adaptive_target)
+			mean_zero(s, (enum sampling_field)i, body);
 	s->top_p = s->top_p > 1 ? 1 : s->top_p;
 	s->typical_p = s->typical_p > 1 ? 1 : s->typical_p;
 	s->top_k = s->top_k < 0 ? 0 : s->top_k;

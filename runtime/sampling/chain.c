@@ -153,15 +153,11 @@ static void apply(struct chain *c, enum sampler sampler, const int32_t *text, si
 	struct candidates *list = &c->list;
 
 	switch (sampler) {
-	case SAMPLER_PENALTIES: penalties_apply(list, &c->penalties, text, n, c->tally); break;
-	case SAMPLER_DRY: dry_apply(list, &c->dry, text, n, c->tally); break;
-	case SAMPLER_TOP_N_SIGMA: filter_top_n_sigma(list, o->top_n_sigma); break;
-	case SAMPLER_TOP_K: filter_top_k(list, o->top_k); break;
-	case SAMPLER_TYPICAL: filter_typical(list, o->typical_p, o->min_keep); break;
-	case SAMPLER_TOP_P: filter_top_p(list, o->top_p, o->min_keep); break;
-	case SAMPLER_MIN_P: filter_min_p(list, o->min_p, o->min_keep); break;
-	case SAMPLER_XTC: filter_xtc(list, o->xtc_probability, o->xtc_threshold, o->min_keep, xtc); break;
-	case SAMPLER_TEMPERATURE: apply_temperature(c); break;
+#define SAMPLER(id, name, idle, apply) \
+	case SAMPLER_##id: \
+		apply; \
+		break;
+#include "base/sampling.def"
 	case SAMPLERS: break;
 	}
 }
@@ -172,20 +168,11 @@ bool chain_is_greedy(const struct chain *c) { return !(c->o.temperature > 0); }
 static bool is_idle(const struct chain *c, enum sampler sampler)
 {
 	const struct chain_options *o = &c->o;
-	const struct penalties *p = &c->penalties;
 
-	switch (sampler) {
-	case SAMPLER_PENALTIES: return p->window <= 0 || (p->repeat == 1 && p->frequency == 0 && p->presence == 0);
-	case SAMPLER_DRY: return c->dry.multiplier == 0;
-	case SAMPLER_TOP_N_SIGMA: return !(o->top_n_sigma > 0);
-	case SAMPLER_TOP_K: return o->top_k <= 0;
-	case SAMPLER_TYPICAL: return !(o->typical_p < 1);
-	case SAMPLER_TOP_P: return !(o->top_p < 1);
-	case SAMPLER_MIN_P: return !(o->min_p > 0);
-	case SAMPLER_XTC: return !(o->xtc_probability > 0);
-	case SAMPLER_TEMPERATURE: return chain_is_greedy(c);
-	case SAMPLERS: break;
-	}
+#define SAMPLER(id, name, idle, apply) \
+	if (sampler == SAMPLER_##id) \
+		return idle;
+#include "base/sampling.def"
 	return false;
 }
 

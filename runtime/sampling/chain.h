@@ -18,15 +18,8 @@
 #include "runtime/sampling/penalties.h"
 
 enum sampler {
-	SAMPLER_PENALTIES,
-	SAMPLER_DRY,
-	SAMPLER_TOP_N_SIGMA,
-	SAMPLER_TOP_K,
-	SAMPLER_TYPICAL,
-	SAMPLER_TOP_P,
-	SAMPLER_MIN_P,
-	SAMPLER_XTC,
-	SAMPLER_TEMPERATURE,
+#define SAMPLER(id, ...) SAMPLER_##id,
+#include "base/sampling.def"
 	SAMPLERS
 };
 
@@ -40,31 +33,18 @@ extern const char sampler_order_usual[];
 /* Names with semicolons between; each at most once. Those left out are not used. */
 bool sampler_order_parse(struct sampler_order *o, const char *text, struct error *err);
 
+/* The numbers of jit_sampling with what their 0 stands for there. temperature and top_k: 0 or less is off;
+ * repeat_window and dry_window: -1 is all of the text, 0 off; adaptive_target: less than 0 is off. */
 struct chain_options {
 	const char *samplers; /* their order; NULL: the usual one */
-	float temperature;    /* 0 or less: the likeliest token of those left */
-	float dynatemp_range; /* 0: the temperature is the same everywhere */
-	float dynatemp_exponent;
-	int32_t top_k;                             /* 0 or less: off */
-	float top_p, typical_p;                    /* 1: off */
-	float min_p;                               /* 0: off */
-	float top_n_sigma;                         /* 0 or less: off */
-	float xtc_probability;                     /* 0: off */
-	float xtc_threshold;                       /* more than 0.5: off */
-	float repeat_penalty;                      /* 1: off */
-	float frequency_penalty, presence_penalty; /* 0: off */
-	int32_t repeat_window;                     /* -1: all of the text; 0: the penalties are off */
-	float dry_multiplier;                      /* 0: off */
-	float dry_base;
-	int32_t dry_allowed_length;
-	int32_t dry_window; /* -1: all of the text; 0: off */
+#define REAL float
+#define WHOLE int32_t
+#define SAMPLING_FIELD(type, field, ...) type field;
+#include "base/sampling.def"
+#undef REAL
+#undef WHOLE
 	const char *const *dry_breakers;
 	int32_t n_dry_breakers;
-	int32_t mirostat; /* 0: off, 1, 2 */
-	float mirostat_tau, mirostat_eta;
-	float adaptive_target; /* less than 0: off */
-	float adaptive_decay;
-	int32_t min_keep; /* what top-p, min-p, typical and XTC leave at least */
 	const jit_logit_bias *logit_bias;
 	int32_t n_logit_bias;
 };

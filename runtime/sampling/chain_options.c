@@ -3,14 +3,17 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sampling_fields.h"
 #include "runtime/sampling/chain.h"
 
 /* ---- the order */
 
-const char sampler_order_usual[] = "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature";
+const char sampler_order_usual[] = SAMPLER_NAMES;
 
-static const char *const names[SAMPLERS] = { "penalties", "dry",   "top_n_sigma", "top_k",      "typ_p",
-	                                     "top_p",     "min_p", "xtc",         "temperature" };
+static const char *const names[SAMPLERS] = {
+#define SAMPLER(id, name, ...) name,
+#include "base/sampling.def"
+};
 
 static int find_sampler(const char *name, size_t n)
 {
@@ -55,65 +58,15 @@ bool sampler_order_parse(struct sampler_order *o, const char *text, struct error
 /* ---- the numbers */
 
 const struct chain_options chain_usual = {
-	.dynatemp_exponent = 1,
-	.top_p = 1,
-	.typical_p = 1,
-	.xtc_threshold = 0.1f,
-	.repeat_penalty = 1,
-	.repeat_window = 64,
-	.dry_base = 1.75f,
-	.dry_allowed_length = 2,
-	.dry_window = 64,
-	.mirostat_tau = 5,
-	.mirostat_eta = 0.1f,
-	.adaptive_target = -1,
-	.adaptive_decay = 0.9f
+#define LIBRARY(low, high, usual, works) usual
+#define SAMPLING_FIELD(type, field, library, ...) .field = library,
+#include "base/sampling.def"
+#undef LIBRARY
 };
 
-static const struct {
-	const char *name;
-	size_t offset;
-	float low, high;
-} reals[] = {
-#define REAL(field, low, high) \
-	{ \
-#field, offsetof(struct chain_options, field), low, high \
-	}
-	REAL(temperature, -FLT_MAX, FLT_MAX),
-	REAL(dynatemp_range, 0, FLT_MAX),
-	REAL(dynatemp_exponent, 0, FLT_MAX),
-	REAL(top_p, 0, 1),
-	REAL(typical_p, 0, 1),
-	REAL(min_p, 0, 1),
-	REAL(top_n_sigma, -FLT_MAX, FLT_MAX),
-	REAL(xtc_probability, 0, 1),
-	REAL(xtc_threshold, 0, 1),
-	REAL(repeat_penalty, FLT_MIN, FLT_MAX),
-	REAL(frequency_penalty, -FLT_MAX, FLT_MAX),
-	REAL(presence_penalty, -FLT_MAX, FLT_MAX),
-	REAL(dry_multiplier, 0, FLT_MAX),
-	REAL(dry_base, 1, FLT_MAX),
-	REAL(mirostat_tau, 0, FLT_MAX),
-	REAL(mirostat_eta, 0, FLT_MAX),
-	REAL(adaptive_target, -FLT_MAX, 1),
-	REAL(adaptive_decay, 0, 0.99f),
-#undef REAL
-};
-
-static const struct {
-	const char *name;
-	size_t offset;
-	int32_t low, high;
-} integers[] = {
-#define INTEGER(field, low, high) \
-	{ \
-#field, offsetof(struct chain_options, field), low, high \
-	}
-	INTEGER(top_k, INT32_MIN, INT32_MAX),      INTEGER(repeat_window, -1, INT32_MAX),
-	INTEGER(dry_allowed_length, 0, INT32_MAX), INTEGER(dry_window, -1, INT32_MAX),
-	INTEGER(n_dry_breakers, 0, DRY_BREAKERS),  INTEGER(mirostat, 0, 2),
-	INTEGER(min_keep, 0, INT32_MAX),           INTEGER(n_logit_bias, 0, INT32_MAX),
-#undef INTEGER
+static const size_t offset[SAMPLING_FIELDS] = {
+#define SAMPLING_FIELD(type, field, ...) offsetof(struct chain_options, field),
+#include "base/sampling.def"
 };
 
 /* Ends of a range that only keep infinity and NaN out. */
@@ -131,22 +84,29 @@ static bool refuse_real(const char *name, float value, float low, float high, st
 	                 (double)high);
 }
 
+static bool refuse_whole(const char *name, int32_t value, int32_t low, int32_t high, struct error *err)
+{
+	return error_set(err, ERROR_ARGUMENT, "%s: %d is not in %d..%d", name, value, low, high);
+}
+
 static bool check_numbers(const struct chain_options *o, struct error *err)
 {
-	for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
-		float x;
-		memcpy(&x, (const char *)o + reals[i].offset, sizeof x);
-		if (!(x >= reals[i].low && x <= reals[i].high))
-			return refuse_real(reals[i].name, x, reals[i].low, reals[i].high, err);
+	for (size_t i = 0; i < SAMPLING_FIELDS; i++) {
+		const struct sampling_row *row = &sampling_rows[i];
+		const char *at = (const char *)o + offset[i];
+		const float low = (float)row->low, high = (float)row->high;
+		float real;
+		int32_t whole;
+		memcpy(&real, at, sizeof real);
+		memcpy(&whole, at, sizeof whole);
+		if (!row->whole && !(real >= low && real <= high))
+			return refuse_real(row->field, real, low, high, err);
+		if (row->whole && (whole < row->low || whole > row->high))
+			return refuse_whole(row->field, whole, (int32_t)row->low, (int32_t)row->high, err);
 	}
-	for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
-		int32_t x;
-		memcpy(&x, (const char *)o + integers[i].offset, sizeof x);
-		if (x < integers[i].low || x > integers[i].high)
-			return error_set(err, ERROR_ARGUMENT, "%s: %d is not in %d..%d", integers[i].name, x,
-			                 integers[i].low, integers[i].high);
-	}
-	return true;
+	if (o->n_dry_breakers < 0 || o->n_dry_breakers > DRY_BREAKERS)
+		return refuse_whole("n_dry_breakers", o->n_dry_breakers, 0, DRY_BREAKERS, err);
+	return o->n_logit_bias >= 0 || refuse_whole("n_logit_bias", o->n_logit_bias, 0, INT32_MAX, err);
 }
 
 /* ---- what they point to */

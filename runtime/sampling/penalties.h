@@ -16,6 +16,10 @@ struct penalties {
 	float presence;  /* once */
 	int32_t window;  /* of so many last tokens; 0 or less: none */
 };
+static inline bool penalties_are_off(const struct penalties *p)
+{
+	return p->window <= 0 || (p->repeat == 1 && p->frequency == 0 && p->presence == 0);
+}
 
 /* Tokens among the last of the text: a logit above 0 is divided by `repeat`, another multiplied; then the others are
  * taken off. tally: room for each token of the vocabulary, all 0, and so again afterwards. */

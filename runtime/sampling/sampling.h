@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include "runtime/jitrun.h"
+#include "base/sampling_fields.h"
 #include "runtime/sampling/chain.h"
 
 struct sampling {
@@ -48,6 +49,9 @@ bool sampling_check(const jit_sampling *p, struct error *err);
 /* What these parameters mean: with the value that stands for each 0. What it points to is theirs, or lives as long as
  * the program. */
 jit_sampling sampling_told(const jit_sampling *p);
+/* A field by its number. */
+double sampling_value(const jit_sampling *p, enum sampling_field f);
+void sampling_put(jit_sampling *p, enum sampling_field f, double value);
 /* From now on tokens are chosen by this chain; o NULL: by params. Texts are of at most `context` tokens. False: err,
  * and all is as it was. */
 bool sampling_use(struct sampling *s, const struct chain_options *o, size_t context, struct chain_pieces pieces,

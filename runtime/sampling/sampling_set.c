@@ -10,46 +10,18 @@
 
 static const char *const usual_breakers[] = { "\n", ":", "\"", "*" };
 
-static float or_usual(float x, float usual) { return x == 0 ? usual : x; }
-static int32_t or_usual_number(int32_t x, int32_t usual) { return x == 0 ? usual : x; }
-
 static struct chain_options chain_of(const jit_sampling *p)
 {
-	const struct chain_options *u = &chain_usual;
-	bool breakers = p->dry_breakers || p->n_dry_breakers;
-
-	return (struct chain_options){
-		.samplers = p->samplers,
-		.temperature = p->temperature,
-		.dynatemp_range = p->dynatemp_range,
-		.dynatemp_exponent = or_usual(p->dynatemp_exponent, u->dynatemp_exponent),
-		.top_k = p->top_k,
-		.top_p = or_usual(p->top_p, u->top_p),
-		.typical_p = or_usual(p->typical_p, u->typical_p),
-		.min_p = p->min_p,
-		.top_n_sigma = p->top_n_sigma,
-		.xtc_probability = p->xtc_probability,
-		.xtc_threshold = or_usual(p->xtc_threshold, u->xtc_threshold),
-		.repeat_penalty = or_usual(p->repeat_penalty, u->repeat_penalty),
-		.frequency_penalty = p->frequency_penalty,
-		.presence_penalty = p->presence_penalty,
-		.repeat_window = or_usual_number(p->repeat_window, u->repeat_window),
-		.dry_multiplier = p->dry_multiplier,
-		.dry_base = or_usual(p->dry_base, u->dry_base),
-		.dry_allowed_length = or_usual_number(p->dry_allowed_length, u->dry_allowed_length),
-		.dry_window = or_usual_number(p->dry_window, u->dry_window),
-		.dry_breakers = breakers ? p->dry_breakers : usual_breakers,
-		.n_dry_breakers =
-			breakers ? p->n_dry_breakers : (int32_t)(sizeof usual_breakers / sizeof *usual_breakers),
-		.mirostat = p->mirostat,
-		.mirostat_tau = or_usual(p->mirostat_tau, u->mirostat_tau),
-		.mirostat_eta = or_usual(p->mirostat_eta, u->mirostat_eta),
-		.adaptive_target = p->adaptive_target == 0 ? u->adaptive_target : p->adaptive_target,
-		.adaptive_decay = or_usual(p->adaptive_decay, u->adaptive_decay),
-		.min_keep = p->min_keep,
-		.logit_bias = p->logit_bias,
-		.n_logit_bias = p->n_logit_bias,
+	const bool breakers = p->dry_breakers || p->n_dry_breakers;
+	struct chain_options o = {
+		.samplers = p->samplers, .logit_bias = p->logit_bias, .n_logit_bias = p->n_logit_bias
 	};
+
+#define SAMPLING_FIELD(type, field, ...) o.field = p->field == 0 ? chain_usual.field : p->field;
+#include "base/sampling.def"
+	o.dry_breakers = breakers ? p->dry_breakers : usual_breakers;
+	o.n_dry_breakers = breakers ? p->n_dry_breakers : (int32_t)(sizeof usual_breakers / sizeof *usual_breakers);
+	return o;
 }
 
 jit_sampling sampling_told(const jit_sampling *p)
@@ -57,32 +29,57 @@ jit_sampling sampling_told(const jit_sampling *p)
 	const struct chain_options o = chain_of(p);
 	jit_sampling t = *p;
 
-	t.top_p = o.top_p;
-	t.typical_p = o.typical_p;
-	t.repeat_penalty = o.repeat_penalty;
-	t.repeat_window = o.repeat_window;
-	t.dynatemp_exponent = o.dynatemp_exponent;
-	t.xtc_threshold = o.xtc_threshold;
-	t.dry_base = o.dry_base;
-	t.dry_allowed_length = o.dry_allowed_length;
-	t.dry_window = o.dry_window;
-	t.mirostat_tau = o.mirostat_tau;
-	t.mirostat_eta = o.mirostat_eta;
-	t.adaptive_target = o.adaptive_target;
-	t.adaptive_decay = o.adaptive_decay;
+#define SAMPLING_FIELD(type, field, ...) t.field = o.field;
+#include "base/sampling.def"
 	t.dry_breakers = o.dry_breakers;
 	t.n_dry_breakers = o.n_dry_breakers;
 	t.samplers = p->samplers ? p->samplers : sampler_order_usual;
 	return t;
 }
 
+double sampling_value(const jit_sampling *p, enum sampling_field f)
+{
+#define SAMPLING_FIELD(type, field, ...) \
+	if (f == SAMPLING_##field) \
+		return (double)p->field;
+#include "base/sampling.def"
+	return 0;
+}
+
+void sampling_put(jit_sampling *p, enum sampling_field f, double value)
+{
+#define REAL float
+#define WHOLE int
+#define SAMPLING_FIELD(type, field, ...) \
+	if (f == SAMPLING_##field) \
+		p->field = (type)value;
+#include "base/sampling.def"
+#undef REAL
+#undef WHOLE
+}
+
+#define REAL float
+#define WHOLE int
+#define LIBRARY(low, high, usual, works) works
+#define SAMPLING_FIELD(type, field, library, ...) \
+	static bool works_##field(type x) \
+	{ \
+		(void)x; \
+		return library; \
+	}
+#include "base/sampling.def"
+#undef REAL
+#undef WHOLE
+#undef LIBRARY
+
 /* Whether anything is asked for that sampling.c does not do by itself, as it did before there were chains. */
 static bool needs_chain(const jit_sampling *p)
 {
-	return p->samplers || (p->typical_p > 0 && p->typical_p < 1) || p->top_n_sigma > 0 ||
-	       p->frequency_penalty != 0 || p->presence_penalty != 0 || p->dynatemp_range > 0 ||
-	       p->xtc_probability > 0 || p->dry_multiplier > 0 || p->mirostat || p->adaptive_target > 0 ||
-	       p->min_keep > 0 || p->n_logit_bias;
+	bool needs = p->samplers || p->n_logit_bias;
+
+#define SAMPLING_FIELD(type, field, ...) needs = needs || works_##field(p->field);
+#include "base/sampling.def"
+	return needs;
 }
 
 static const char *spell(void *user, int32_t id, size_t *n)

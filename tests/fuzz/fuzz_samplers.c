@@ -28,7 +28,7 @@ static void try_order(const char *text)
 
 static void try_bias(const char *text)
 {
-	struct sampling_args a = SAMPLING_ARGS_USUAL;
+	struct sampling_args a = sampling_args_usual;
 	char why[400] = "";
 
 	a.logit_bias.value[0] = text;

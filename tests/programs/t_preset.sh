@@ -25,6 +25,16 @@ same "JSON" --temp 0.9 --seed 5 -n 12 --stop king --stop queen --min-p 0.1
 kept 'PARAMETER temperature 0.9\nparameter seed 5\nPARAMETER num_predict 12\nLICENSE """\na = b\n"""\n'\
 'PARAMETER stop " a"\n'
 same "a Modelfile" --temp 0.9 --seed 5 -n 12 --stop " a"
+kept 'temperature = 1.5\nseed = 5\nn-predict = 12\ndynatemp_range = 1\ndynatemp_exponent = 3\nmin_p = 1\nmin_keep = 4\n'
+same "the names of requests" --temp 1.5 --seed 5 -n 12 --dynatemp-range 1 --dynatemp-exp 3 --min-p 1 --min-keep 4
+# Every number of sampling, as options and as requests name it
+for macro in 'COMMAND_LINE(' 'REQUEST([A-Z_ |]*, ' 'SAMPLING_ALIAS([a-z_]*, '; do
+	names=$(sed -n "s/^ *$macro\"\([a-z_-]*\)\".*/\1/p" "$top/base/sampling.def" | grep -v '^dry.sequence')
+	check "names by $macro: $names" [ -n "$names" ]
+	for name in $names; do echo "$name = 0.5"; done > "$dir/m.preset"
+	run info "$dir/m.gguf"
+	check "presets may say what $macro names: $(cat "$dir/err")" [ "$status" = 0 ]
+done
 kept 'temp = 0.9\nseed = 5\nn-predict = 3\n'
 run "$dir/m.gguf" --no-cache -q --prompt "Once upon a time" --seed 6 -n 9 --temp 0.5
 cp "$dir/out" "$dir/with"

@@ -185,20 +185,19 @@ static void gguf_keys(void **state)
 		const char *name;
 		bool whole;
 		double value;
-	} keys[] = { { "temp", false, 0.625 },
-		     { "top_k", true, 20 },
-		     { "top_p", false, 0.875 },
-		     { "min_p", false, 0.125 },
-		     { "", false, 0 },
-		     { "penalty_repeat", false, 1.25 },
-		     { "", false, 0 },
-		     { "", false, 0 },
-		     { "penalty_last_n", true, -1 },
-		     { "xtc_probability", false, 0.5 },
-		     { "xtc_threshold", false, 0.25 },
-		     { "mirostat", true, 2 },
-		     { "mirostat_tau", false, 4 },
-		     { "mirostat_eta", false, 0.5 } };
+	} keys[SAMPLING_FIELDS] = {
+		[SAMPLING_temperature] = { "temp", false, 0.625 },
+		[SAMPLING_top_k] = { "top_k", true, 20 },
+		[SAMPLING_top_p] = { "top_p", false, 0.875 },
+		[SAMPLING_min_p] = { "min_p", false, 0.125 },
+		[SAMPLING_repeat_penalty] = { "penalty_repeat", false, 1.25 },
+		[SAMPLING_repeat_window] = { "penalty_last_n", true, -1 },
+		[SAMPLING_xtc_probability] = { "xtc_probability", false, 0.5 },
+		[SAMPLING_xtc_threshold] = { "xtc_threshold", false, 0.25 },
+		[SAMPLING_mirostat] = { "mirostat", true, 2 },
+		[SAMPLING_mirostat_tau] = { "mirostat_tau", false, 4 },
+		[SAMPLING_mirostat_eta] = { "mirostat_eta", false, 0.5 }
+	};
 	struct gguf_writer w;
 	struct gguf_model g;
 	struct error err;
@@ -206,12 +205,12 @@ static void gguf_keys(void **state)
 	char key[64];
 	(void)state;
 
-	assert_int_equal(sizeof keys / sizeof *keys, MODEL_SAMPLING_FIELDS);
 	gguf_writer_start(&w, 3, 32);
-	for (size_t i = 0; i < MODEL_SAMPLING_FIELDS; i++) {
+	for (size_t i = 0; i < SAMPLING_FIELDS; i++) {
 		int32_t whole = (int32_t)keys[i].value;
-		snprintf(key, sizeof key, "general.sampling.%s", keys[i].name);
-		if (!*keys[i].name)
+		snprintf(key, sizeof key, "general.sampling.%s", keys[i].name ? keys[i].name : "");
+		assert_true(!keys[i].name == !sampling_rows[i].gguf);
+		if (!keys[i].name)
 			continue;
 		given |= 1u << i;
 		if (keys[i].whole)
@@ -223,7 +222,7 @@ static void gguf_keys(void **state)
 	if (!read_gguf(&g, &w, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(g.m.sampling.given, given);
-	for (size_t i = 0; i < MODEL_SAMPLING_FIELDS; i++)
+	for (size_t i = 0; i < SAMPLING_FIELDS; i++)
 		if (given >> i & 1)
 			assert_true(g.m.sampling.value[i] == keys[i].value);
 	assert_string_equal(g.m.sampling.samplers, "top_k;temperature");

@@ -48,7 +48,7 @@ const struct kind kinds[KINDS] = {
 	{ OLLAMA_TEXT, "api/generate", "/api/generate",
 	  "\"prompt\":\"A tale\",\"max_tokens\":12,\"seed\":5,\"stream\":false" },
 	{ OLLAMA_EMBED, "api/embed", "/api/embed", "\"input\":\"A tale\"" },
-	{ OLLAMA_OPTIONS, "its options", "/api/generate", "\"num_predict\":12,\"seed\":5" },
+	{ OLLAMA_OPTIONS, "ollama's options", "/api/generate", "\"num_predict\":12,\"seed\":5" },
 };
 
 int fields_start(void **state)

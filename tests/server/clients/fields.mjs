@@ -1,12 +1,13 @@
-// Whether the table of fields (server/request_fields.def) has every field that the official clients can send. By hand:
-// node tests/server/clients/fields.mjs server/request_fields.def FOLDER/node_modules
+// Whether the tables of fields (server/request_fields.def, base/sampling.def) have every field that the official clients can send. By hand:
+// node tests/server/clients/fields.mjs server/request_fields.def base/sampling.def FOLDER/node_modules
 import { readFileSync } from "node:fs";
 
-const [table, modules] = process.argv.slice(2);
+const [table, sampling, modules] = process.argv.slice(2);
 const CHAT = 1, TEXT = 2, NATIVE = 4, MESSAGES = 8, RESPONSES = 16, EMBED = 32, RANK = 64, SCORE = 128, INFILL = 256;
 const kinds = { CHAT, TEXT, NATIVE, MESSAGES, RESPONSES, EMBED, RANK, SCORE, INFILL, TOKENIZE: 0, DETOKENIZE: 0, SLOT: 0,
 	GENERATE: CHAT | TEXT | NATIVE | MESSAGES | RESPONSES, TALK: CHAT | MESSAGES | RESPONSES };
-const rows = [...readFileSync(table, "utf8").matchAll(/^(?:DONE|REFUSED|PASSED)\(([A-Z_ |]+), "([^"]+)"/gm)]
+const rows = [...readFileSync(table, "utf8").matchAll(/^(?:DONE|REFUSED|PASSED)\(([A-Z_ |]+), "([^"]+)"/gm),
+	...readFileSync(sampling, "utf8").matchAll(/^\s+REQUEST\(([A-Z_ |]+), "([^"]+)"/gm)]
 	.map(([, k, name]) => [k.split("|").reduce((sum, one) => sum | (kinds[one.trim()] ?? 0), 0), name]);
 const sources = [
 	[CHAT, "openai/resources/chat/completions/completions.d.ts", "ChatCompletionCreateParamsBase"],
