@@ -62,6 +62,24 @@ static uint64_t to_integer(uint64_t v)
 	                      : (uint32_t)(int32_t)rintf(f);
 }
 
+/* Towards zero; what does not fit becomes the nearest number that does. */
+static uint64_t cut_to_integer(uint64_t v)
+{
+	const float f = number(v);
+
+	return isnan(f) ? 0 : f >= 0x1p31f ? INT32_MAX : f < -0x1p31f ? (uint32_t)INT32_MIN : (uint32_t)(int32_t)f;
+}
+
+static uint64_t cut_to_unsigned(uint64_t v)
+{
+	const float f = number(v);
+
+	return isnan(f) || f <= -1 ? 0 : f >= 0x1p32f ? UINT32_MAX : (uint32_t)(int64_t)f;
+}
+
+/* By 0 the manual defines nothing, so it is a number that nobody hopes for. */
+static uint64_t divided(uint64_t a, uint64_t b) { return b ? a / b : a ^ 0x2b2b2b2b; }
+
 static uint64_t dot(uint64_t a, uint64_t b, uint64_t c, bool is_signed)
 {
 	uint32_t sum = (uint32_t)c;
@@ -124,6 +142,15 @@ static bool compute_floats(const struct ptx_step *s, uint64_t *d, const uint64_t
 		ROW(FLE, (uint64_t)(number(a[l]) <= number(b[l])));
 		ROW(F2I, to_integer(a[l]));
 		ROW(I2F, bits((float)s32(a[l])));
+		ROW(FEQ, (uint64_t)(number(a[l]) == number(b[l])));
+		ROW(FNEU, (uint64_t)(number(a[l]) != number(b[l])));
+		ROW(FROUND, bits(rintf(number(a[l]))));
+		ROW(FFLOOR, bits(floorf(number(a[l]))));
+		ROW(FCEIL, bits(ceilf(number(a[l]))));
+		ROW(FTRUNC, bits(truncf(number(a[l]))));
+		ROW(F2I_CUT, cut_to_integer(a[l]));
+		ROW(F2U_CUT, cut_to_unsigned(a[l]));
+		ROW(U2F, bits((float)(uint32_t)a[l]));
 		ROW(WIDEN, widen(a[l]));
 		ROW(NARROW, narrow(a[l]));
 	default: return false;
@@ -143,9 +170,14 @@ static bool compute_words(const struct ptx_step *s, uint64_t *d, const uint64_t 
 		ROW(SUB, a[l] - b[l]);
 		ROW(MUL, a[l] * b[l]);
 		ROW(MAD, a[l] * b[l] + c[l]);
-		ROW(DIV, b[l] ? a[l] / b[l] : UINT32_MAX);
+		ROW(DIV, divided(a[l], b[l]));
 		ROW(REM, b[l] ? a[l] % b[l] : a[l]);
 		ROW(MIN_U, a[l] < b[l] ? a[l] : b[l]);
+		ROW(MAX_U, a[l] > b[l] ? a[l] : b[l]);
+		ROW(MUL_HIGH_S, (uint64_t)(s32(a[l]) * s32(b[l])) >> 32);
+		ROW(MUL_HIGH_U, a[l] * b[l] >> 32);
+		ROW(ONES, (uint64_t)__builtin_popcountll(a[l]));
+		ROW(CLZ, a[l] ? (uint64_t)__builtin_clz((uint32_t)a[l]) : 32);
 		ROW(MIN_S, s32(a[l]) < s32(b[l]) ? a[l] : b[l]);
 		ROW(MAX_S, s32(a[l]) > s32(b[l]) ? a[l] : b[l]);
 		ROW(AND, a[l] & b[l]);
@@ -163,6 +195,7 @@ static bool compute_words(const struct ptx_step *s, uint64_t *d, const uint64_t 
 		ROW(LT, (uint64_t)(s32(a[l]) < s32(b[l])));
 		ROW(LE, (uint64_t)(s32(a[l]) <= s32(b[l])));
 		ROW(GE_U, (uint64_t)(a[l] >= b[l]));
+		ROW(LE_U, (uint64_t)(a[l] <= b[l]));
 		ROW(LT_U, (uint64_t)(a[l] < b[l]));
 		ROW(SELECT, c[l] ? a[l] : b[l]);
 		ROW(PERMUTE, permute(a[l], b[l], c[l]));

@@ -43,6 +43,50 @@ static inline int64_t lane_shl_i64(int64_t a, int64_t n) { return (int64_t)((uin
 #define lane_mul(a, b) _Generic((a), float : lane_mul_f32, int32_t : lane_mul_i32, int64_t : lane_mul_i64)(a, b)
 #define lane_shl(a, n) _Generic((a), int32_t : lane_shl_i32, int64_t : lane_shl_i64)(a, n)
 
+/* Quotients of integers: every divisor gives one, and a = quotient * b + remainder, wrapping. The division that is done
+ * has a divisor that it may have. */
+static inline int32_t lane_div_i32(int32_t a, int32_t b)
+{
+	const bool odd = b == 0 || b == -1;
+	const int32_t quotient = a / (odd ? 1 : b);
+
+	return b == 0 ? -1 : b == -1 ? lane_sub_i32(0, a) : quotient;
+}
+static inline int32_t lane_div_unsigned(int32_t a, int32_t b)
+{
+	const uint32_t quotient = (uint32_t)a / (b ? (uint32_t)b : 1);
+
+	return b ? (int32_t)quotient : -1;
+}
+static inline float lane_div_f32(float a, float b) { return a / b; }
+#define lane_div(a, b) _Generic((a), float : lane_div_f32, int32_t : lane_div_i32)(a, b)
+static inline int32_t lane_rem(int32_t a, int32_t b) { return lane_sub_i32(a, lane_mul_i32(lane_div_i32(a, b), b)); }
+static inline int32_t lane_rem_unsigned(int32_t a, int32_t b)
+{
+	return lane_sub_i32(a, lane_mul_i32(lane_div_unsigned(a, b), b));
+}
+static inline uint32_t lane_unsigned(int32_t a) { return (uint32_t)a; }
+static inline int32_t lane_mul_high(int32_t a, int32_t b) { return (int32_t)((int64_t)a * b >> 32); }
+static inline int32_t lane_mul_high_unsigned(int32_t a, int32_t b)
+{
+	return (int32_t)((uint64_t)(uint32_t)a * (uint32_t)b >> 32);
+}
+/* All bits below the highest that is set. */
+static inline uint32_t lane_smear(uint32_t a)
+{
+	a |= a >> 1;
+	a |= a >> 2;
+	a |= a >> 4;
+	a |= a >> 8;
+	return a | a >> 16;
+}
+static inline int32_t lane_ones(uint32_t a)
+{
+	a -= a >> 1 & 0x55555555u;
+	a = (a & 0x33333333u) + (a >> 2 & 0x33333333u);
+	return (int32_t)(((a + (a >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24);
+}
+
 /* What a word holds that is still to be given (ops.def: fawait, fgive): a NaN that no arithmetic makes, and what is
  * given in its place. Its last byte is -128, so that no four quotients of an int8 block, -127 to 127, are it. */
 #define IR_EMPTY 0xffa5c380u
@@ -50,6 +94,20 @@ static inline int64_t lane_shl_i64(int64_t a, int64_t n) { return (int64_t)((uin
 
 /* Round to nearest even; f must lie in [-2^30, 2^30]. */
 static inline int32_t f32_to_i32_rne(float f) { return (int32_t)rintf(f); }
+
+/* Towards zero. What is converted lies in range, whatever f is. */
+static inline int32_t f32_to_i32_cut(float f)
+{
+	const float inside = f >= -0x1p31f && f < 0x1p31f ? f : 0;
+
+	return f >= 0x1p31f ? INT32_MAX : f < -0x1p31f ? INT32_MIN : (int32_t)inside;
+}
+static inline uint32_t f32_to_u32_cut(float f)
+{
+	const float inside = f > 0 && f < 0x1p32f ? f : 0;
+
+	return f >= 0x1p32f ? UINT32_MAX : (uint32_t)inside;
+}
 
 /* Exact. A NaN becomes quiet and keeps its sign and payload, as the F16C instructions do it. */
 static inline float f16_f32(uint16_t h)

@@ -15,37 +15,49 @@ static const struct row {
 	uint16_t op;
 	const char *shape;
 } rows[IR_ROWS] = {
-	[IR_fconst] = { PTX_MOV_B32, "di" },  [IR_fadd] = { PTX_ADD_F32, "dab" },
-	[IR_fsub] = { PTX_SUB_F32, "dab" },   [IR_fmul] = { PTX_MUL_F32, "dab" },
-	[IR_ffma] = { PTX_FMA_F32, "dabc" },  [IR_fdiv] = { PTX_DIV_F32, "dab" },
-	[IR_fsqrt] = { PTX_SQRT_F32, "da" },  [IR_flt] = { PTX_LT_F32, "dab" },
-	[IR_fle] = { PTX_LE_F32, "dab" },     [IR_fsel] = { PTX_SELP_B32, "dbca" },
-	[IR_f2i] = { PTX_CVT_S32_F32, "da" }, [IR_fbits] = { PTX_MOV_B32, "da" },
-	[IR_ibits] = { PTX_MOV_B32, "da" },   [IR_fmov] = { PTX_MOV_B32, "da" },
-	[IR_imov] = { PTX_MOV_B32, "da" },    [IR_isplat] = { PTX_CVT_U32_U64, "da" },
-	[IR_iadd] = { PTX_ADD_S32, "dab" },   [IR_isub] = { PTX_SUB_S32, "dab" },
-	[IR_imul] = { PTX_MUL_S32, "dab" },   [IR_iand] = { PTX_AND_B32, "dab" },
-	[IR_ior] = { PTX_OR_B32, "dab" },     [IR_ixor] = { PTX_XOR_B32, "dab" },
-	[IR_ishl] = { PTX_SHL_B32, "dai" },   [IR_ishr] = { PTX_SHR_U32, "dai" },
-	[IR_isar] = { PTX_SHR_S32, "dai" },   [IR_irotl] = { PTX_SHF_L_WRAP, "daai" },
-	[IR_ishlv] = { PTX_SHL_B32, "dab" },  [IR_ishrv] = { PTX_SHR_U32, "dab" },
-	[IR_imin] = { PTX_MIN_S32, "dab" },   [IR_imax] = { PTX_MAX_S32, "dab" },
-	[IR_ieq] = { PTX_EQ_S32, "dab" },     [IR_igt] = { PTX_GT_S32, "dab" },
-	[IR_isel] = { PTX_SELP_B32, "dbca" }, [IR_i2f] = { PTX_CVT_F32_S32, "da" },
-	[IR_dot4] = { PTX_DP4A_S32, "dabc" }, [IR_dot4u] = { PTX_DP4A_U32, "dabc" },
-	[IR_mand] = { PTX_AND_PRED, "dab" },  [IR_mor] = { PTX_OR_PRED, "dab" },
-	[IR_mnot] = { PTX_NOT_PRED, "da" },   [IR_mmov] = { PTX_MOV_PRED, "da" },
-	[IR_cand] = { PTX_AND_PRED, "dab" },  [IR_cor] = { PTX_OR_PRED, "dab" },
-	[IR_cnot] = { PTX_NOT_PRED, "da" },   [IR_cmov] = { PTX_MOV_PRED, "da" },
-	[IR_slt] = { PTX_LT_S64, "dab" },     [IR_sle] = { PTX_LE_S64, "dab" },
-	[IR_seq] = { PTX_EQ_S64, "dab" },     [IR_ssel] = { PTX_SELP_B64, "dbca" },
-	[IR_sconst] = { PTX_MOV_B64, "di" },  [IR_sadd] = { PTX_ADD_S64, "dab" },
-	[IR_ssub] = { PTX_SUB_S64, "dab" },   [IR_smin] = { PTX_MIN_S64, "dab" },
-	[IR_smax] = { PTX_MAX_S64, "dab" },   [IR_saddi] = { PTX_ADD_S64, "dai" },
-	[IR_smuli] = { PTX_MUL_S64, "dai" },  [IR_sshli] = { PTX_SHL_B64, "dai" },
-	[IR_sshri] = { PTX_SHR_S64, "dai" },  [IR_sandi] = { PTX_AND_B64, "dai" },
-	[IR_smov] = { PTX_MOV_B64, "da" },    [IR_amov] = { PTX_MOV_B64, "da" },
-	[IR_aadd] = { PTX_ADD_S64, "dab" },   [IR_aaddi] = { PTX_ADD_S64, "dai" },
+	[IR_fconst] = { PTX_MOV_B32, "di" },      [IR_fadd] = { PTX_ADD_F32, "dab" },
+	[IR_fsub] = { PTX_SUB_F32, "dab" },       [IR_fmul] = { PTX_MUL_F32, "dab" },
+	[IR_ffma] = { PTX_FMA_F32, "dabc" },      [IR_fdiv] = { PTX_DIV_F32, "dab" },
+	[IR_fsqrt] = { PTX_SQRT_F32, "da" },      [IR_flt] = { PTX_LT_F32, "dab" },
+	[IR_fle] = { PTX_LE_F32, "dab" },         [IR_fsel] = { PTX_SELP_B32, "dbca" },
+	[IR_f2i] = { PTX_CVT_S32_F32, "da" },     [IR_fbits] = { PTX_MOV_B32, "da" },
+	[IR_ibits] = { PTX_MOV_B32, "da" },       [IR_fmov] = { PTX_MOV_B32, "da" },
+	[IR_imov] = { PTX_MOV_B32, "da" },        [IR_isplat] = { PTX_CVT_U32_U64, "da" },
+	[IR_iadd] = { PTX_ADD_S32, "dab" },       [IR_isub] = { PTX_SUB_S32, "dab" },
+	[IR_imul] = { PTX_MUL_S32, "dab" },       [IR_iand] = { PTX_AND_B32, "dab" },
+	[IR_ior] = { PTX_OR_B32, "dab" },         [IR_ixor] = { PTX_XOR_B32, "dab" },
+	[IR_ishl] = { PTX_SHL_B32, "dai" },       [IR_ishr] = { PTX_SHR_U32, "dai" },
+	[IR_isar] = { PTX_SHR_S32, "dai" },       [IR_irotl] = { PTX_SHF_L_WRAP, "daai" },
+	[IR_ishlv] = { PTX_SHL_B32, "dab" },      [IR_ishrv] = { PTX_SHR_U32, "dab" },
+	[IR_imin] = { PTX_MIN_S32, "dab" },       [IR_imax] = { PTX_MAX_S32, "dab" },
+	[IR_ieq] = { PTX_EQ_S32, "dab" },         [IR_igt] = { PTX_GT_S32, "dab" },
+	[IR_isel] = { PTX_SELP_B32, "dbca" },     [IR_i2f] = { PTX_CVT_F32_S32, "da" },
+	[IR_dot4] = { PTX_DP4A_S32, "dabc" },     [IR_dot4u] = { PTX_DP4A_U32, "dabc" },
+	[IR_mand] = { PTX_AND_PRED, "dab" },      [IR_mor] = { PTX_OR_PRED, "dab" },
+	[IR_mnot] = { PTX_NOT_PRED, "da" },       [IR_mmov] = { PTX_MOV_PRED, "da" },
+	[IR_cand] = { PTX_AND_PRED, "dab" },      [IR_cor] = { PTX_OR_PRED, "dab" },
+	[IR_cnot] = { PTX_NOT_PRED, "da" },       [IR_cmov] = { PTX_MOV_PRED, "da" },
+	[IR_slt] = { PTX_LT_S64, "dab" },         [IR_sle] = { PTX_LE_S64, "dab" },
+	[IR_seq] = { PTX_EQ_S64, "dab" },         [IR_ssel] = { PTX_SELP_B64, "dbca" },
+	[IR_sconst] = { PTX_MOV_B64, "di" },      [IR_sadd] = { PTX_ADD_S64, "dab" },
+	[IR_ssub] = { PTX_SUB_S64, "dab" },       [IR_smin] = { PTX_MIN_S64, "dab" },
+	[IR_smax] = { PTX_MAX_S64, "dab" },       [IR_saddi] = { PTX_ADD_S64, "dai" },
+	[IR_smuli] = { PTX_MUL_S64, "dai" },      [IR_sshli] = { PTX_SHL_B64, "dai" },
+	[IR_sshri] = { PTX_SHR_S64, "dai" },      [IR_sandi] = { PTX_AND_B64, "dai" },
+	[IR_smov] = { PTX_MOV_B64, "da" },        [IR_amov] = { PTX_MOV_B64, "da" },
+	[IR_feq] = { PTX_EQ_F32, "dab" },         [IR_fne] = { PTX_NE_F32, "dab" },
+	[IR_ilt] = { PTX_LT_S32, "dab" },         [IR_ile] = { PTX_LE_S32, "dab" },
+	[IR_ine] = { PTX_NE_S32, "dab" },         [IR_ult] = { PTX_LT_U32, "dab" },
+	[IR_ule] = { PTX_LE_U32, "dab" },         [IR_umin] = { PTX_MIN_U32, "dab" },
+	[IR_umax] = { PTX_MAX_U32, "dab" },       [IR_imulh] = { PTX_MULHI_S32, "dab" },
+	[IR_umulh] = { PTX_MULHI_U32, "dab" },    [IR_isarv] = { PTX_SHR_S32, "dab" },
+	[IR_iones] = { PTX_ONES_B32, "da" },      [IR_iclz] = { PTX_CLZ_B32, "da" },
+	[IR_fround] = { PTX_ROUND_F32, "da" },    [IR_ffloor] = { PTX_FLOOR_F32, "da" },
+	[IR_fceil] = { PTX_CEIL_F32, "da" },      [IR_ftrunc] = { PTX_TRUNC_F32, "da" },
+	[IR_u2f] = { PTX_CVT_F32_U32, "da" },     [IR_f2i_cut] = { PTX_CUT_S32_F32, "da" },
+	[IR_f2u_cut] = { PTX_CUT_U32_F32, "da" }, [IR_mxor] = { PTX_XOR_PRED, "dab" },
+	[IR_cxor] = { PTX_XOR_PRED, "dab" },      [IR_aadd] = { PTX_ADD_S64, "dab" },
+	[IR_aaddi] = { PTX_ADD_S64, "dai" },
 };
 
 /* Constants of 32 bits are written without a sign, as bits. */
@@ -162,6 +174,63 @@ static void look_up(struct ptx_emitter *e, const struct ir_ins *i)
 	PTX_PUT(&e->w, LOP3_B32, ptx_reg(e, i->dst), upper, high, low, ptx_imm(0xca));
 }
 
+/* a / b without signs; by 0 the instruction may give anything. */
+static op quotient(struct ptx_emitter *e, op a, op b)
+{
+	op q = word(e), defined = word(e), none = ptx_new(&e->w, PTX_PRED);
+
+	PTX_PUT(&e->w, DIV_U32, q, a, b);
+	PTX_PUT(&e->w, EQ_B32, none, b, ptx_imm(0));
+	PTX_PUT(&e->w, SELP_B32, defined, ptx_imm(0xffffffff), q, none);
+	return defined;
+}
+
+static op product(struct ptx_emitter *e, op a, op b)
+{
+	op p = word(e);
+
+	PTX_PUT(&e->w, MUL_S32, p, a, b);
+	return p;
+}
+
+/* a turned over where sign is all ones: that and what is below it is the same number without its sign, or with it. */
+static op with_sign(struct ptx_emitter *e, op a, op sign)
+{
+	op turned = word(e), d = word(e);
+
+	PTX_PUT(&e->w, XOR_B32, turned, a, sign);
+	PTX_PUT(&e->w, SUB_S32, d, turned, sign);
+	return d;
+}
+
+/* By 0 the quotient is -1, whatever sign it would get. */
+static op signed_quotient(struct ptx_emitter *e, op a, op b)
+{
+	op sign_a = word(e), sign_b = word(e), sign = word(e), q = word(e), none = ptx_new(&e->w, PTX_PRED);
+
+	PTX_PUT(&e->w, SHR_S32, sign_a, a, ptx_imm(31));
+	PTX_PUT(&e->w, SHR_S32, sign_b, b, ptx_imm(31));
+	PTX_PUT(&e->w, XOR_B32, sign, sign_a, sign_b);
+	op size_a = with_sign(e, a, sign_a), size_b = with_sign(e, b, sign_b),
+	   d = with_sign(e, quotient(e, size_a, size_b), sign);
+	PTX_PUT(&e->w, EQ_B32, none, b, ptx_imm(0));
+	PTX_PUT(&e->w, SELP_B32, q, ptx_imm(0xffffffff), d, none);
+	return q;
+}
+
+/* idiv, irem, udiv, urem */
+static void divide_lanes(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	op a = ptx_reg(e, i->a), b = ptx_reg(e, i->b);
+	const bool has_sign = i->op == IR_div || i->op == IR_rem;
+	op q = has_sign ? signed_quotient(e, a, b) : quotient(e, a, b);
+
+	if (i->op == IR_div || i->op == IR_div_unsigned)
+		PTX_PUT(&e->w, MOV_B32, ptx_reg(e, i->dst), q);
+	else
+		PTX_PUT(&e->w, SUB_S32, ptx_reg(e, i->dst), a, product(e, q, b));
+}
+
 bool ptx_math(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	struct ptx_writer *w = &e->w;
@@ -178,6 +247,10 @@ bool ptx_math(struct ptx_emitter *e, const struct ir_ins *i)
 		PTX_PUT(w, LOP3_B32, ptx_reg(e, i->dst), ptx_reg(e, i->a), ptx_reg(e, i->b), ptx_reg(e, i->c),
 		        ptx_imm(0xca));
 		return true;
+	case IR_idiv:
+	case IR_irem:
+	case IR_udiv:
+	case IR_urem: divide_lanes(e, i); return true;
 	case IR_dot2h: dot_halves(e, i); return true;
 	case IR_dot2b: dot_bytes(e, i); return true;
 	case IR_iadd_16: add_halves(e, i); return true;

@@ -131,6 +131,14 @@ bool rscan_takes_sign(const struct ir_ins *i, unsigned slot)
 	case IR_fma:
 	case IR_lt:
 	case IR_le:
+	case IR_eq:
+	case IR_ne:
+	case IR_round:
+	case IR_floor:
+	case IR_ceil:
+	case IR_trunc:
+	case IR_to_int_cut:
+	case IR_to_unsigned_cut:
 	case IR_min:
 	case IR_max:
 	case IR_to_int:

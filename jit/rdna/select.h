@@ -295,6 +295,16 @@ void rsel_iadd_16(struct rsel *s, const struct ir_ins *i, const struct rsel_rule
  * byte. */
 void rsel_ilut16(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
 
+/* --- select_divide.c */
+
+/* Counts of 32 and more are as 31. */
+void rsel_shift_down(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+void rsel_ones(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+/* The instruction gives -1 where no bit is set. */
+void rsel_leading_zeros(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+/* idiv, irem, udiv, urem */
+void rsel_divide_lanes(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+
 /* --- select_math.c */
 
 /* One source: op. */

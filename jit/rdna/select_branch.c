@@ -128,6 +128,7 @@ const struct rsel_rule rsel_branch_rules[IR_ROWS] = {
 	[IR_seq] = { .select = rsel_equal, .op = RDNA_S_CMP_EQ_U32 },
 	[IR_ssel] = { .select = rsel_select_scalar, .op = RDNA_S_CSELECT_B32 },
 	[IR_cand] = { .select = rsel_logic, .op = RDNA_S_AND_B32 },
+	[IR_cxor] = { .select = rsel_logic, .op = RDNA_S_XOR_B32 },
 	[IR_cor] = { .select = rsel_logic, .op = RDNA_S_OR_B32 },
 	[IR_cnot] = { .select = rsel_logic, .op = RDNA_S_XOR_B32 },
 	[IR_mmov] = { .select = rsel_move_bits },

@@ -152,6 +152,7 @@ static void emit_vector(struct emitter *e, const struct lir_ins *i)
 	case LIR_CONST: emit2(e, i->op, d, memory(e, i)); break;
 	case LIR_MOV: emit_move(e, i); break;
 	case LIR_OP2:
+	case LIR_OP2R:
 	case LIR_FROM_GPR: emit2(e, i->op, d, source(e, i, i->a)); break;
 	case LIR_OP2I: emit3(e, i->op, d, source(e, i, i->a), x86_imm(i->imm)); break;
 	case LIR_OP3:

@@ -41,6 +41,7 @@ enum lir_mem { LIR_NO_MEM, LIR_AT_BASE, LIR_AT_POOL, LIR_AT_LOCAL, LIR_AT_VEC_SL
 	X(MOV,      VEC,  VEC,  NONE, NONE, LIR_A,        "a",   "copy, load or reload") \
 	X(OP2,      VEC,  VEC,  NONE, NONE, LIR_A,        "a",   "op dst, a") \
 	X(OP2I,     VEC,  VEC,  NONE, NONE, 0,            "a",   "op dst, a, imm") \
+	X(OP2R,     VEC,  VEC,  NONE, NONE, 0,            "a",   "op dst, a, a register: its length says the width") \
 	X(FROM_GPR, VEC,  GPR,  NONE, NONE, LIR_A,        "",    "op dst, a") \
 	X(OP3,      VEC,  VEC,  VEC,  NONE, LIR_B,        "ab",  "op dst, a, b") \
 	X(OP3C,     VEC,  VEC,  VEC,  NONE, LIR_A|LIR_B,  "ab",  "op dst, a, b; a and b may change places") \

@@ -41,20 +41,32 @@ uint32_t sel_dst(struct sel *s, const struct ir_ins *i)
 	return sel_reg(s, s->scan.into[s->at] ? s->scan.into[s->at] : i->dst);
 }
 
-uint32_t sel_constant(struct sel *s, enum sel_constant_kind kind, uint32_t value)
+static uint32_t constant_of(struct sel *s, enum sel_constant_kind kind, uint32_t value, uint32_t upper)
 {
 	for (size_t k = 0; k < s->n_constants; k++)
-		if (s->constant[k].kind == kind && s->constant[k].value == value)
+		if (s->constant[k].kind == kind && s->constant[k].value == value && s->constant[k].upper == upper)
 			return s->constant[k].reg;
 	if (!array_grow((void **)&s->constant, &s->constants_capacity, s->n_constants + 1, sizeof *s->constant)) {
 		s->l->failed = true;
 		return LIR_FIRST;
 	}
 	struct sel_constant *c = &s->constant[s->n_constants++];
-	*c = (struct sel_constant){ .kind = (uint8_t)kind, .value = value };
+	*c = (struct sel_constant){ .kind = (uint8_t)kind, .value = value, .upper = upper };
 	c->reg = lir_reg(s->l, kind == SEL_FIRST_N ? class_of(s, IR_TYPE_m) : LIR_VEC);
 	c->before = s->blocks ? s->outermost : s->l->n_ins;
 	return c->reg;
+}
+
+uint32_t sel_constant(struct sel *s, enum sel_constant_kind kind, uint32_t value)
+{
+	return constant_of(s, kind, value, 0);
+}
+
+uint32_t sel_wide_constant(struct sel *s, uint64_t value)
+{
+	const uint32_t low = (uint32_t)value, high = (uint32_t)(value >> 32);
+
+	return low == high ? sel_constant(s, SEL_SPLAT, low) : constant_of(s, SEL_WIDE, low, high);
 }
 
 static const struct ir_ins *definition(const struct sel *s, uint16_t r) { return &s->ir->ins[s->scan.reg[r].def]; }
@@ -341,6 +353,7 @@ static const struct sel_rule scalars[IR_ROWS] = {
 	[IR_seq] = { sel_compare, X86_SETE, LIR_SCMP, 0, 0, false },
 	[IR_ssel] = RULE(sel_choose, CMOVNE),
 	[IR_cand] = { sel_sop, X86_AND, LIR_SOPC, 0, 0, false },
+	[IR_cxor] = { sel_sop, X86_XOR, LIR_SOPC, 0, 0, false },
 	[IR_cor] = { sel_sop, X86_OR, LIR_SOPC, 0, 0, false },
 	[IR_cnot] = RULE(sel_not, XOR),
 	[IR_cmov] = SMOVE,
@@ -383,6 +396,7 @@ static void constant_lanes(const struct sel_constant *c, uint32_t *lane, unsigne
 			memcpy(&lane[k], lanes_table[c->value] + k % 4 * 4, 4);
 		else
 			lane[k] = c->kind == SEL_SPLAT   ? c->value
+			          : c->kind == SEL_WIDE  ? (k & 1 ? c->upper : c->value)
 			          : c->kind == SEL_LANES ? k
 			          : c->kind == SEL_STEPS ? k * c->value
 			          : k < c->value         ? UINT32_MAX

@@ -12,11 +12,12 @@
 #include "jit/x86/select.h"
 
 /* A constant: made once, before the outermost loop or if that needs it first. FIRST_N is a mask, as the target keeps
- * masks; TABLE is one of lanes.h, in every 128 bits; STEPS is value times the lane's number. */
-enum sel_constant_kind { SEL_SPLAT, SEL_LANES, SEL_FIRST_N, SEL_TABLE, SEL_STEPS };
+ * masks; TABLE is one of lanes.h, in every 128 bits; STEPS is value times the lane's number; WIDE is 64 bits, value the
+ * lower ones. */
+enum sel_constant_kind { SEL_SPLAT, SEL_LANES, SEL_FIRST_N, SEL_TABLE, SEL_STEPS, SEL_WIDE };
 struct sel_constant {
 	uint8_t kind;
-	uint32_t value, reg;
+	uint32_t value, upper, reg;
 	size_t before;
 };
 
@@ -75,6 +76,8 @@ uint32_t sel_gpr(struct sel *s, uint16_t r);
 uint32_t sel_operand(struct sel *s, uint16_t r, struct sel_place *p);
 struct sel_place sel_place(struct sel *s, uint16_t r, int64_t disp);
 uint32_t sel_constant(struct sel *s, enum sel_constant_kind kind, uint32_t value);
+/* The same 64 bits in every lane of a vector of such. */
+uint32_t sel_wide_constant(struct sel *s, uint64_t value);
 /* A constant into a general register, which it returns. */
 uint32_t sel_scalar_constant(struct sel *s, uint32_t dst, int64_t value);
 /* The constant an IR register stands for, if it does. */
@@ -158,5 +161,26 @@ void sel_table(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_fhalf(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 /* Within 128 bits by one permutation; parts of 128 bits by another. */
 void sel_fxor(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+
+/* --- select_integer.c */
+
+/* Comparisons that are one of AVX2's the other way round, or of which the mask is turned over. */
+void sel_less(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_not_more(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_not_equal(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+/* Without signs: a is not above b where it is the lesser of the two. */
+void sel_below(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_not_above(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+/* Products of 64 bits of the even lanes, and of the odd ones. */
+void sel_mul_high(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+/* Sums of pairs of bits, of fours, of bytes; then the bytes are added. */
+void sel_ones(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_leading_zeros(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+/* idiv, irem, udiv, urem */
+void sel_divide(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_round(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_from_unsigned(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_to_int_cut(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_to_unsigned_cut(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 
 #endif

@@ -37,6 +37,16 @@
 		fn, X86_##x, 0, 0, 0, false \
 	}
 
+/* The mode, and 8: no exceptions. */
+#define ROUND(x, how) \
+	{ \
+		sel_round, X86_##x, LIR_OP2I, 0, how, false \
+	}
+#define COMPARE_INTO_MASK(x, how) \
+	{ \
+		sel_binary, X86_##x, LIR_MCMPI, LIR_B, how, false \
+	}
+
 static const struct sel_rule avx2[IR_ROWS] = {
 	[IR_fconst] = RULE(sel_vector_constant, VMOVAPS),
 	[IR_iconst] = RULE(sel_vector_constant, VMOVAPS),
@@ -80,6 +90,32 @@ static const struct sel_rule avx2[IR_ROWS] = {
 	[IR_imax] = BINARY_EITHER(VPMAXSD),
 	[IR_ieq] = BINARY_EITHER(VPCMPEQD),
 	[IR_igt] = BINARY(VPCMPGTD),
+	[IR_umin] = BINARY_EITHER(VPMINUD),
+	[IR_umax] = BINARY_EITHER(VPMAXUD),
+	[IR_isarv] = BINARY(VPSRAVD),
+	[IR_ilt] = RULE(sel_less, VPCMPGTD),
+	[IR_ile] = RULE(sel_not_more, VPCMPGTD),
+	[IR_ine] = RULE(sel_not_equal, VPCMPEQD),
+	[IR_ult] = RULE(sel_below, VPMINUD),
+	[IR_ule] = RULE(sel_not_above, VPMINUD),
+	[IR_feq] = COMPARE(VCMPPS, 0x00),
+	[IR_fne] = COMPARE(VCMPPS, 0x04),
+	[IR_imulh] = RULE(sel_mul_high, VPMULDQ),
+	[IR_umulh] = RULE(sel_mul_high, VPMULUDQ),
+	[IR_iones] = RULE(sel_ones, VPMADDWD),
+	[IR_iclz] = RULE(sel_leading_zeros, VPMADDWD),
+	[IR_idiv] = RULE(sel_divide, VDIVPD),
+	[IR_irem] = RULE(sel_divide, VDIVPD),
+	[IR_udiv] = RULE(sel_divide, VDIVPD),
+	[IR_urem] = RULE(sel_divide, VDIVPD),
+	[IR_fround] = ROUND(VROUNDPS, 8),
+	[IR_ffloor] = ROUND(VROUNDPS, 9),
+	[IR_fceil] = ROUND(VROUNDPS, 10),
+	[IR_ftrunc] = ROUND(VROUNDPS, 11),
+	[IR_u2f] = RULE(sel_from_unsigned, VCVTDQ2PS),
+	[IR_f2i_cut] = RULE(sel_to_int_cut, VCVTTPS2DQ),
+	[IR_f2u_cut] = RULE(sel_to_unsigned_cut, VCVTTPS2DQ),
+	[IR_mxor] = BINARY_EITHER(VPXOR),
 	[IR_dot4] = RULE(sel_dot4, VPMADDUBSW),
 	[IR_dot4u] = RULE(sel_dot4u, VPAND),
 	[IR_dot2b] = { sel_binary, X86_VPMADDUBSW, LIR_OP3, LIR_B, 0, true },
@@ -122,6 +158,19 @@ static const struct sel_rule avx512[IR_ROWS] = {
 	[IR_fle] = { sel_binary, X86_VCMPPS, LIR_MCMPI, LIR_B, 0x12, false },
 	[IR_ieq] = { sel_binary, X86_VPCMPEQD, LIR_MCMP, LIR_B, 0, false },
 	[IR_igt] = { sel_binary, X86_VPCMPGTD, LIR_MCMP, LIR_B, 0, false },
+	[IR_feq] = COMPARE_INTO_MASK(VCMPPS, 0x00),
+	[IR_fne] = COMPARE_INTO_MASK(VCMPPS, 0x04),
+	[IR_ilt] = COMPARE_INTO_MASK(VPCMPD, 1),
+	[IR_ile] = COMPARE_INTO_MASK(VPCMPD, 2),
+	[IR_ine] = COMPARE_INTO_MASK(VPCMPD, 4),
+	[IR_ult] = COMPARE_INTO_MASK(VPCMPUD, 1),
+	[IR_ule] = COMPARE_INTO_MASK(VPCMPUD, 2),
+	[IR_mxor] = { sel_binary, X86_KXORW, LIR_MOP, 0, 0, false },
+	[IR_fround] = ROUND(VRNDSCALEPS, 8),
+	[IR_ffloor] = ROUND(VRNDSCALEPS, 9),
+	[IR_fceil] = ROUND(VRNDSCALEPS, 10),
+	[IR_ftrunc] = ROUND(VRNDSCALEPS, 11),
+	[IR_u2f] = UNARY(VCVTUDQ2PS),
 	[IR_fsel] = { sel_select, X86_VBLENDMPS, LIR_MBLEND, LIR_B, 0, false },
 	[IR_isel] = { sel_select, X86_VBLENDMPS, LIR_MBLEND, LIR_B, 0, false },
 	[IR_mand] = { sel_binary, X86_KANDW, LIR_MOP, 0, 0, false },

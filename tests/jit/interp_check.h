@@ -2,6 +2,7 @@
 #ifndef TESTS_JIT_INTERP_CHECK_H
 #define TESTS_JIT_INTERP_CHECK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,6 +15,9 @@ void run_both(struct ir *b, const uint64_t *arg, int64_t begin, int64_t end, voi
 uint32_t halves(int64_t low, int64_t high);
 /* Sign, exponent and mantissa apart. */
 uint32_t widened(uint32_t half);
+
+/* The second formula of a row of numbers, where it is one of interp_number_formulas.c; masks are 0 or 1. */
+bool number_formula(unsigned row, uint32_t a, uint32_t b, uint32_t *out);
 
 /* The tests of the other files of the program: the number that failed. */
 int interp_memory_tests(void);

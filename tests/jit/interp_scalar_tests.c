@@ -34,6 +34,7 @@ static int64_t scalar_formula(enum ir_op op, int64_t a, int64_t b, int64_t imm)
 	case IR_ssel: return a > 0 ? b : ~b;
 	case IR_cand: return !(a <= 0 || b <= 0);
 	case IR_cor: return !(a <= 0 && b <= 0);
+	case IR_cxor: return (a > 0) + (b > 0) == 1;
 	case IR_cnot: return a <= 0;
 	case IR_cmov: return a > 0;
 	default: fail_msg("%s has no second formula", ir_facts[op].name); return 0;

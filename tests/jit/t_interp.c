@@ -140,6 +140,7 @@ static uint32_t dot_halves(uint32_t a, uint32_t b, uint32_t c)
 static uint32_t formula(enum ir_op op, uint32_t a, uint32_t b, uint32_t c, int64_t imm, uint32_t lane)
 {
 	const double x = as_float(a), y = as_float(b);
+	uint32_t out = 0;
 
 	switch (op) {
 	case IR_fconst:
@@ -180,10 +181,6 @@ static uint32_t formula(enum ir_op op, uint32_t a, uint32_t b, uint32_t c, int64
 	case IR_irotl: return shift(a, (uint32_t)imm, 1) + (imm ? shift(a, 32 - (uint32_t)imm, 0) : 0);
 	case IR_ishlv: return shift(a, b, 1);
 	case IR_ishrv: return shift(a, b, 0);
-	case IR_imin: return wide(a) < wide(b) ? a : b;
-	case IR_imax: return wide(a) < wide(b) ? b : a;
-	case IR_ieq: return !(a ^ b);
-	case IR_igt: return wide(b) < wide(a);
 	case IR_i2f: return as_bits((float)(double)wide(a));
 	case IR_dot4: return dot(a, b, c);
 	case IR_dot2b: return halves(dot_bytes(a, b, 0), dot_bytes(a, b, 16));
@@ -191,10 +188,10 @@ static uint32_t formula(enum ir_op op, uint32_t a, uint32_t b, uint32_t c, int64
 	case IR_dot2h: return dot_halves(a, b, c);
 	case IR_ilut16: return look_up(a, imm);
 	case IR_dot4u: return dot(a & 0x7f7f7f7f, b, dot(a >> 1 & 0x40404040, b, dot(a >> 1 & 0x40404040, b, c)));
-	case IR_mand: return a & b;
-	case IR_mor: return a | b;
-	case IR_mnot: return 1 - a;
-	default: fail_msg("%s has no second formula", ir_facts[op].name); return 0;
+	default:
+		if (!number_formula(op, a, b, &out))
+			fail_msg("%s has no second formula", ir_facts[op].name);
+		return out;
 	}
 }
 

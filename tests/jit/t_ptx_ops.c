@@ -90,7 +90,7 @@ static void begin_ir(struct ir *b)
 static bool makes_nans(enum ir_op op)
 {
 	return op == IR_fadd || op == IR_fsub || op == IR_fmul || op == IR_ffma || op == IR_fdiv || op == IR_fsqrt ||
-	       op == IR_fhalf;
+	       op == IR_fhalf || op == IR_fround || op == IR_ffloor || op == IR_fceil || op == IR_ftrunc;
 }
 
 /* A driver takes its time to make code, so a card gets two forms of each. */

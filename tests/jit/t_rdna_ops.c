@@ -121,7 +121,8 @@ void begin_ir(struct ir *b)
 
 static bool makes_nans(enum ir_op op)
 {
-	return op == IR_fadd || op == IR_fsub || op == IR_fmul || op == IR_ffma || op == IR_fdiv || op == IR_fsqrt;
+	return op == IR_fadd || op == IR_fsub || op == IR_fmul || op == IR_ffma || op == IR_fdiv || op == IR_fsqrt ||
+	       op == IR_fround || op == IR_ffloor || op == IR_fceil || op == IR_ftrunc;
 }
 
 static void check_vector_op(enum ir_op op, int64_t imm)
