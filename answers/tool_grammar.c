@@ -137,7 +137,7 @@ static bool check_names(const json_t *functions, const struct tools_row *row, st
 		if (!has_name(name, false) ||
 		    (row->body != BODY_NAMED && !has_names(parameters, plain, row->body == BODY_BRACES)))
 			return error_set(err, ERROR_ARGUMENT,
-			                 "a call is required, and the form of calls that this model's template teaches "
+			                 "a call is held to a form, and that which this model's template teaches "
 			                 "cannot write the names of function %.200s or of its parameters",
 			                 name);
 	}
@@ -296,17 +296,26 @@ static bool make_named(struct tool_grammar *g, const json_t *function, enum tool
 	return g->text ? open_call(g, form, behind, err) : lacks_memory(err);
 }
 
-static bool make_in_form(struct tool_grammar *g, const json_t *functions, enum tools_form form, bool one,
-                         struct error *err)
+json_t *tool_grammar_object(const json_t *functions, enum tools_form form, bool one, struct error *err)
 {
 	const struct tools_row *row = &tools_rows[form];
 	bool json = row->body == BODY_JSON;
 
 	if (!json && !check_names(functions, row, err))
-		return false;
+		return NULL;
 	json_t *o = tool_grammar_form(form), *sorted = row->body == BODY_BRACES ? in_order(functions) : NULL;
 	json_put(o, "schema", json ? schema_of_all(functions, row, one) : call_schema(sorted ? sorted : functions));
 	json_decref(sorted);
+	return o;
+}
+
+static bool make_in_form(struct tool_grammar *g, const json_t *functions, enum tools_form form, bool one,
+                         struct error *err)
+{
+	json_t *o = tool_grammar_object(functions, form, one, err);
+
+	if (!o)
+		return false;
 	g->in_form = true;
 	g->text = json_write(o);
 	return g->text ? open_call(g, form, tool_grammar_before_name(form), err) : lacks_memory(err);

@@ -35,6 +35,14 @@ bool tool_grammar_make(struct tool_grammar *g, const json_t *functions, enum too
                        struct error *err);
 void tool_grammar_free(struct tool_grammar *g);
 
+/* The grammar of such a call as an object, behind its opening mark and what stands before the name. NULL: err. */
+json_t *tool_grammar_object(const json_t *functions, enum tools_form form, bool one, struct error *err);
+/* tool_held.c: the grammar of a text that may have calls (call_free.h): JSON text, malloc'ed. watched: of functions,
+ * those whose calls are looked for where no mark opens calls. NULL: err, which is ERROR_ARGUMENT where the form cannot
+ * write such calls. */
+char *tool_grammar_held(const json_t *functions, const json_t *watched, enum tools_form form, bool one,
+                        struct error *err);
+
 /* How a call is written in a form, as call.h has it, but for the schema; and what stands before its function's name,
  * behind the opening mark. */
 json_t *tool_grammar_form(enum tools_form form);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grammar/call_free.h"
 #include "grammar/call_parts.h"
 #include "grammar/effort.h"
 #include "grammar/schema.h"
@@ -104,7 +105,8 @@ void call_add(struct call_machine *m, struct thread t)
 	if (t.mode >= THREAD_MARK && m->loose && m->mark[t.mode - THREAD_MARK][t.at] == '\n')
 		call_add(m, (struct thread){ t.mode, t.at + 1, t.aux, t.json });
 	if (t.mode == THREAD_NAME && t.at)
-		add_mark(m, MARK_BEHIND_NAME, 0, call_feed(m, t.json, "\",\"arguments\":"));
+		for (uint32_t i = 0; i == 0 || i <= m->n_gaps; i++)
+			add_mark(m, MARK_BEHIND_NAME, i * GAP_BEGINS, call_feed(m, t.json, "\",\"arguments\":"));
 	else if (t.mode == THREAD_KEY && t.at)
 		follow_key(m, t.json);
 	else
@@ -120,8 +122,33 @@ static bool is_name(const struct call_machine *m, uint8_t byte)
 	return plain || (m->values == VALUES_PLAIN && byte >= ' ' && !strchr("<>\"\\", byte));
 }
 
+static bool goes_on(const struct call_machine *m, uint8_t b)
+{
+	const bool digit = b >= '0' && b <= '9';
+
+	if (m->goes_on != GAP_WORDS)
+		return m->goes_on == GAP_NUMBER && digit;
+	return digit || (b >= 'A' && b <= 'Z') || (b >= 'a' && b <= 'z') || (b && strchr(" <|>_-", b));
+}
+
+/* What else can stand between the name and its mark. Whether the mark may stand here. */
+static bool step_gap(struct call_machine *m, struct thread t, uint8_t byte)
+{
+	const uint32_t which = t.aux / GAP_BEGINS, at = t.aux % GAP_BEGINS;
+
+	if (t.at || !which)
+		return true;
+	const char *begins = m->gap[which - 1];
+	const size_t n = strlen(begins);
+	if (at < GAP_MOST && (at < n ? (uint8_t)begins[at] == byte : goes_on(m, byte)))
+		call_add(m, (struct thread){ t.mode, 0, t.aux + 1, t.json });
+	return at >= n + (m->goes_on == GAP_NUMBER);
+}
+
 static void step_thread(struct call_machine *m, struct thread t, uint8_t byte)
 {
+	if (t.mode == THREAD_MARK + MARK_BEHIND_NAME && !step_gap(m, t, byte))
+		return;
 	if (t.mode >= THREAD_MARK) {
 		if ((uint8_t)m->mark[t.mode - THREAD_MARK][t.at] == byte)
 			call_add(m, (struct thread){ t.mode, t.at + 1, t.aux, t.json });
@@ -226,6 +253,8 @@ static void close_machine(struct machine *machine)
 
 	for (unsigned i = 0; i < CALL_MARKS; i++)
 		free(m->mark[i]);
+	for (unsigned i = 0; i < m->n_gaps; i++)
+		free(m->gap[i]);
 	machine_close(m->json);
 	interner_clear(&m->states);
 	free(m);
@@ -248,6 +277,21 @@ static const char *const values_names[] = {
 	[VALUES_PLAIN] = "plain", [VALUES_PYTHON] = "python", [VALUES_BRACES] = "braces", [VALUES_JSON] = "json"
 };
 static const char quote[] = "<|\"|>";
+
+static bool read_gaps(struct call_machine *m, const json_t *list)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(list, i, one)
+	{
+		const char *text = json_string_value(one);
+		if (!text || m->n_gaps == GAPS_MOST || !(m->gap[m->n_gaps] = effort_malloc(strlen(text) + 1)))
+			return false;
+		strcpy(m->gap[m->n_gaps++], text);
+	}
+	return true;
+}
 
 static bool read_marks(struct call_machine *m, const json_t *o)
 {
@@ -273,6 +317,10 @@ static bool read_marks(struct call_machine *m, const json_t *o)
 		memcpy(m->mark[i] + n, rest, n_rest + 1);
 	}
 	m->loose = json_is_true(json_object_get(o, "loose"));
+	const char *goes_on = json_string_value(json_object_get(o, "gap_goes_on"));
+	m->goes_on = !goes_on ? GAP_ENDS : strcmp(goes_on, "number") == 0 ? GAP_NUMBER : GAP_WORDS;
+	if (!read_gaps(m, json_object_get(o, "gaps")))
+		return false;
 	m->told = m->mark[MARK_BEHIND_TEXT_KEY][0] != 0;
 	stop = m->values == VALUES_BRACES ? quote : strchr(m->mark[MARK_BEHIND_VALUE], '<');
 	size_t n = stop ? strlen(stop) : 0;
@@ -340,16 +388,9 @@ static struct machine *machine_of_begun(const json_t *o, const char *begun, unsi
 	return NULL;
 }
 
-struct machine *machine_of_call(const char *text, size_t n, unsigned how, struct error *err)
+static struct machine *machine_of_form(const json_t *o, unsigned how, struct error *err)
 {
-	json_t *o = read_text(text, n, err);
-	const char *begun = json_string_value(json_object_get(o, "begun"));
-	if (begun) {
-		struct machine *json = machine_of_begun(o, begun, how, err);
-		json_decref(o);
-		return json;
-	}
-	struct call_machine *m = o ? effort_calloc(1, sizeof *m) : NULL;
+	struct call_machine *m = effort_calloc(1, sizeof *m);
 	char *schema = m ? json_dumps(json_object_get(o, "schema"), JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
 	bool ok = m && read_marks(m, o);
 
@@ -360,7 +401,6 @@ struct machine *machine_of_call(const char *text, size_t n, unsigned how, struct
 			error_set(err, ERROR_ARGUMENT, "the call has no schema, or its values have no known form");
 	}
 	free(schema);
-	json_decref(o);
 	if (m && m->json) {
 		uint32_t json = call_feed(m, m->json->start, "{\"name\":\"");
 		call_add(m, (struct thread){ THREAD_NAME, 0, 0, json });
@@ -375,11 +415,23 @@ struct machine *machine_of_call(const char *text, size_t n, unsigned how, struct
 	return NULL;
 }
 
+struct machine *machine_of_call(const char *text, size_t n, unsigned how, struct error *err)
+{
+	json_t *o = read_text(text, n, err);
+	const char *begun = json_string_value(json_object_get(o, "begun"));
+	struct machine *m = !o ? NULL : begun ? machine_of_begun(o, begun, how, err) : machine_of_form(o, how, err);
+
+	if (m && json_object_get(o, "openings"))
+		m = machine_of_free(o, m, err);
+	json_decref(o);
+	return m;
+}
+
 char *call_marks(const char *text, size_t n)
 {
 	struct error ignored = { 0 };
 	json_t *o = read_text(text, n, &ignored);
-	size_t length = sizeof quote + 1;
+	size_t length = sizeof quote + 1 + call_free_marks_length(o);
 
 	for (unsigned i = 0; i < CALL_MARKS; i++)
 		length += mark_names[i] ? json_string_length(json_object_get(o, mark_names[i])) + 1 : 0;
@@ -393,6 +445,7 @@ char *call_marks(const char *text, size_t n)
 	}
 	const char *values = json_string_value(json_object_get(o, "values"));
 	if (all) {
+		p = call_free_marks(o, p);
 		*p = 0;
 		if (values && strcmp(values, values_names[VALUES_BRACES]) == 0)
 			strcpy(p, quote);

@@ -19,8 +19,16 @@
  *   cdata         true: texts can also stand between <![CDATA[ and ]]>
  *   end           what ends the call
  *   loose         true: the line ends in all these may be left out
+ *   gaps          an array of at most 4 texts, one of which may stand between the name and behind_name;
+ *                 "gap_goes_on": "words" or "number" may follow it
  *   begun         instead of all these: the call is JSON, whatever the schema says it is, and this of it stands there
  *                 already
+ *   openings      the text is free until it opens a call, and behind that again (call_free.h). An array of objects:
+ *                 "text" opens a call; "first": true only where the text begins; "loose": true white space may stand
+ *                 between the parts of its JSON; "then" must follow, whose line ends may be left out; "begun" is what
+ *                 of the call stands there then
+ *   close         with openings: what must close the call, unless the text ends with it
+ *   spelled       with openings: an array of other texts that control tokens of the call may be part of
  *
  * What is left out is the empty text. A plain value is JSON where that is right by the schema, or Python's word for
  * such a value, else a text; an argument that can be nothing but a text is one (call_wants_text).

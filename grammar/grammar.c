@@ -216,6 +216,11 @@ static bool ready(struct grammar *g, struct error *err)
 
 bool grammar_is_of_tokens(const struct grammar *g) { return g->machine && g->machine->whole; }
 
+bool grammar_is_free(const struct grammar *g)
+{
+	return g->machine && g->machine->is_free && g->machine->is_free(g->machine, state_of(g));
+}
+
 /* Adds those that rules about tokens take here. */
 static bool allow_whole(struct grammar *g)
 {

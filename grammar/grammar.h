@@ -43,6 +43,8 @@ uint64_t grammar_left(const struct grammar *g);
 const uint32_t *grammar_allowed(struct grammar *g, bool *ends, struct error *err);
 /* Whether rules speak of whole tokens: then those that spell nothing are taken, too. */
 bool grammar_is_of_tokens(const struct grammar *g);
+/* Whether any text at all may come next, and so may control tokens, which need not be taken. */
+bool grammar_is_free(const struct grammar *g);
 /* A token was chosen. False: no memory, or it is not allowed; then all is as it was. */
 bool grammar_take(struct grammar *g, const struct grammar_token *token, struct error *err);
 /* The bytes that come next for sure, at most so many: those that nothing else can stand for, but for white space and

@@ -59,6 +59,8 @@ struct machine {
 	bool failed;       /* no memory, or more states than may be: every step since leads to MACHINE_DEAD */
 	bool limited;      /* a schema's machine failed for its size alone: memory was there */
 	struct effort own; /* for a thread that has no account (effort.h) */
+	/* Whether any text at all may follow here, and control tokens too. NULL: nowhere. */
+	bool (*is_free)(const struct machine *m, uint32_t state);
 };
 
 /* For those who make machines and walk them: on a thread without an account the machine gets one of its own. */

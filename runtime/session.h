@@ -75,7 +75,8 @@ void session_grammar_give(jit_session *s, struct session_grammar *g);
 /* Whether nobody wants the session's text any more, asked while its grammar is at work; beside jit_session_cancel(). */
 void session_grammar_watch(jit_session *s, bool (*gone)(void *user), void *user);
 
-/* Whether an expression, or a grammar as Lark writes them, can be held. False: err says what of it cannot, and where.
+/* Whether an expression, a grammar as Lark writes them, or a schema can be held. False: err says what of it cannot, and
+ * where.
  */
 bool session_grammar_reads(int kind, const char *text, size_t n, uint64_t *steps, struct error *err);
 
@@ -87,9 +88,10 @@ struct session_lead {
 	uint32_t may;                  /* else: bits of pairs whose first mark the text may begin with */
 	const int32_t *first, *behind; /* what opens the grammar's part: at the beginning, and behind the reasoning */
 	size_t n_first, n_behind;
+	bool may_end; /* the text may end within the reasoning */
 };
 /* Of the grammar that the session has just been given; copied. Reasoning is free until its closing mark, but no end
- * token is chosen in it. False: no memory. */
+ * token is chosen in it, unless may_end says so. False: no memory. */
 bool session_grammar_lead(jit_session *s, const struct session_lead *lead, struct error *err);
 
 /* Takes n tokens out of the text behind the first `keep`, so that it can go on where the context is full; at least one

@@ -43,6 +43,7 @@ struct session_grammar {
 	size_t room;
 	struct lead *lead;          /* what may stand before the grammar's part; NULL: nothing */
 	size_t begin, led;          /* with a lead: the session's tokens before it, and with it */
+	uint32_t *silent;           /* bits of control tokens that spell nothing here; NULL: not asked for so far */
 	bool lost;                  /* memory ran out as tokens were taken back */
 	const jit_session *session; /* whose it is; NULL: nobody's so far */
 	bool (*gone)(void *user);   /* session_grammar_watch(); NULL */
@@ -151,6 +152,7 @@ void session_grammar_close(struct session_grammar *g)
 	lead_close(g->lead);
 	free(g->logits);
 	free(g->position);
+	free(g->silent);
 	free(g);
 }
 
@@ -341,6 +343,30 @@ static bool copy_allowed(float *to, const float *from, uint32_t n, uint32_t bits
 	return bits != 0;
 }
 
+/* Where the text is free, tokens that are no text of it may come, too. */
+static bool allow_silent(struct session_grammar *g, const float *logits, struct error *err)
+{
+	const struct vocabulary *v = g->vocabulary;
+	const uint32_t vocab = g->tokens.n_ids;
+
+	if (!grammar_is_free(g->grammar))
+		return true;
+	if (!g->silent) {
+		if (!(g->silent = calloc(vocab / 32 + 1, sizeof *g->silent)))
+			return error_set(err, ERROR_MEMORY, "no memory for a grammar");
+		memset(g->silent, 0xff, (vocab / 32 + 1) * sizeof *g->silent);
+		for (uint32_t i = 0; i < v->n_tokens; i++)
+			g->silent[v->token[i] / 32] &= ~(1u << v->token[i] % 32);
+	}
+	for (uint32_t from = 0; from < vocab; from += 32)
+		for (uint32_t left = g->silent[from / 32]; left; left &= left - 1) {
+			const uint32_t id = from + (uint32_t)__builtin_ctz(left);
+			if (id < vocab)
+				g->logits[id] = logits[id];
+		}
+	return true;
+}
+
 /* What the grammar allows, as its part of the text has begun or may begin here. */
 static bool allow_grammar(struct session_grammar *g, const float *logits, bool *any, bool *ends, struct error *err)
 {
@@ -357,7 +383,7 @@ static bool allow_grammar(struct session_grammar *g, const float *logits, bool *
 			g->logits[id] = logits[id];
 			*any = true;
 		}
-	return true;
+	return allow_silent(g, logits, err);
 }
 
 const float *session_grammar_logits(jit_session *s, const float *logits, struct error *err)

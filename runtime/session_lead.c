@@ -41,6 +41,7 @@ struct lead {
 	size_t beyond_room;
 	unsigned beyond_of;
 	bool beyond_known;
+	bool may_end;
 };
 
 static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
@@ -83,6 +84,7 @@ struct lead *lead_open(const struct tokenizer *t, uint32_t vocab, const struct s
 	}
 	l->tokenizer = t;
 	l->vocab = vocab;
+	l->may_end = o->may_end;
 	l->start.pair = o->pair;
 	l->start.may = o->may;
 	l->start.plain = true;
@@ -342,7 +344,7 @@ static bool allow_inside(struct lead *l, const float *logits, float *out)
 	if (!find_beyond(l))
 		return false;
 	memcpy(out, logits, l->vocab * sizeof *out);
-	for (uint32_t id = 0; id < l->vocab; id++)
+	for (uint32_t id = 0; id < l->vocab && !l->may_end; id++)
 		if (tokenizer_is_eog(l->tokenizer, (int32_t)id))
 			out[id] = -INFINITY;
 	for (size_t i = 0; i < l->beyond.n; i++) {

@@ -130,7 +130,9 @@ bool session_grammar_reads(int kind, const char *text, size_t n, uint64_t *steps
 
 	effort_give(&own, *steps);
 	struct effort *before = effort_begin(&own);
-	struct machine *m = kind == JIT_GRAMMAR_LARK ? machine_of_lark(text, n, err) : machine_of_regex(text, n, err);
+	struct machine *m = kind == JIT_GRAMMAR_LARK          ? machine_of_lark(text, n, err)
+	                    : kind == JIT_GRAMMAR_JSON_SCHEMA ? machine_to_write_schema(text, n, WRITE_ADDITIONAL, err)
+	                                                      : machine_of_regex(text, n, err);
 	effort_end(before);
 	*steps = own.left;
 	machine_close(m);

@@ -327,6 +327,7 @@ static bool begin(struct exchange *x, const json_t *body, json_t *warnings, cons
 	bool forced = false;
 
 	conversation_give(c, t);
+	t->warnings = json_incref(warnings);
 	if (!task_read(t, body, m->model, batcher_context(m->batcher), &x->refusal) ||
 	    !talk_read_calls(t, body, &x->refusal) || !tool_choice_read(t, body, m, &forced, &x->refusal))
 		return false;

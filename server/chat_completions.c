@@ -42,6 +42,7 @@ static bool begin(struct exchange *x, const json_t *body, json_t *warnings, cons
 	bool forced = false;
 
 	conversation_give(c, t);
+	t->warnings = warnings ? json_incref(warnings) : json_array();
 	if (!task_read(t, body, m->model, batcher_context(m->batcher), &x->refusal) ||
 	    !read_logprobs(t, body, &x->refusal) || !task_read_prompt_top(t, body, &x->refusal) ||
 	    !field_text(body, "reasoning_format", &format, &x->refusal))
@@ -52,7 +53,7 @@ static bool begin(struct exchange *x, const json_t *body, json_t *warnings, cons
 	if (!o)
 		return false;
 	o->functions = json_incref(field_value(body, "tools"));
-	o->warnings = json_incref(warnings);
+	o->warnings = json_incref(t->warnings);
 	o->parse_reasoning = format ? strcmp(format, "none") != 0 : !m->keeps_reasoning;
 	o->tools = tools_form_in(m->tools, field_value(body, "tools") && !is_none(field_value(body, "tool_choice")));
 	o->in_call = forced;

@@ -221,7 +221,8 @@ static bool set_lead(struct choice *c, jit_error *err)
 		.first = t->begins.ids,
 		.n_first = t->begins.n,
 		.behind = t->continues.ids,
-		.n_behind = t->continues.n
+		.n_behind = t->continues.n,
+		.may_end = t->holds_calls
 	};
 	struct error e = { 0 };
 
@@ -358,7 +359,8 @@ static void stop_at(struct choice *c, const jit_error *why)
 {
 	jit_error err = { 0 };
 	char param[80], sentence[512];
-	bool complete = c->task->grammar != JIT_GRAMMAR_NONE && jit_session_grammar_complete(c->session) == 1;
+	bool complete = c->task->grammar != JIT_GRAMMAR_NONE && !c->task->holds_calls &&
+	                jit_session_grammar_complete(c->session) == 1;
 
 	if (why->code == JIT_ERROR_CANCELLED) {
 		choice_end(c, END_CANCELLED);

@@ -9,6 +9,7 @@
 #include "loaders/json_write.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/session.h"
+#include "server/allowed_tools.h"
 #include "server/fields.h"
 #include "server/tool_notes.h"
 
@@ -18,20 +19,26 @@ static bool requires_call(const json_t *choice)
 {
 	const char *word = json_string_value(choice);
 
+	if (allowed_tools_is(choice))
+		return allowed_tools_required(choice);
 	return json_is_object(choice) || (word && strcmp(word, "auto") != 0 && strcmp(word, "none") != 0);
 }
 
 struct tool_reading tool_reading(const json_t *body, json_t *warnings, struct refusal *r)
 {
 	const json_t *choice = field_value(body, "tool_choice"), *one = json_object_get(choice, "function");
-	const char *only = text_of(choice, "name");
+	const char *only = text_of(choice, "name"), *word = json_string_value(choice);
 
 	one = one ? one : json_object_get(choice, "custom");
-	return (struct tool_reading){ .warnings = warnings,
-		                      .required = requires_call(choice),
-		                      .only = only ? only : text_of(one, "name"),
-		                      .steps = SESSION_GRAMMAR_STEPS,
-		                      .r = r };
+	return (struct tool_reading){
+		.warnings = warnings,
+		.required = requires_call(choice),
+		.none = word && strcmp(word, "none") == 0,
+		.allowed = allowed_tools_is(choice) ? choice : NULL,
+		.only = only ? only : text_of(one, "name"),
+		.steps = SESSION_GRAMMAR_STEPS,
+		.r = r
+	};
 }
 
 void tool_warn(struct tool_reading *a, json_t *sentence)
@@ -95,36 +102,43 @@ static bool read_form(struct tool_reading *a, const json_t *tool, bool chat, str
 	       refuse(a->r, 400, "tools", "%s has a NUL, expected a text without", f->place);
 }
 
+/* Whether it may be called. */
+static bool may_call(const struct tool_reading *a, const char *name)
+{
+	if (a->none || (a->allowed && !allowed_tools_have(a->allowed, name)))
+		return false;
+	return !a->required || !a->only || !name || strcmp(a->only, name) == 0;
+}
+
 /* Whether the definition can be held; who requires a call is refused where it cannot. */
 static bool can_hold(struct tool_reading *a, const struct form *f, const char *name)
 {
 	struct error err = { 0 };
 
-	if (a->required && a->only && name && strcmp(a->only, name) != 0)
-		return false; /* it is not called */
-	const bool can = (!a->required && !a->warnings) ||
-	                 session_grammar_reads(f->is_lark ? JIT_GRAMMAR_LARK : JIT_GRAMMAR_REGEX, f->definition,
+	if (!may_call(a, name))
+		return false;
+	const bool can = session_grammar_reads(f->is_lark ? JIT_GRAMMAR_LARK : JIT_GRAMMAR_REGEX, f->definition,
 	                                       strlen(f->definition), &a->steps, &err);
 
-	if (!can && a->required)
+	if (!can && (a->required || err.code == ERROR_MEMORY))
 		refuse(a->r, err.code == ERROR_MEMORY ? 503 : 400, f->place, "%s: %s", f->place, err.text);
-	else if (!a->required)
-		tool_warn(a, json_sprintf("%s is told to the model, which may not keep to it: %s", f->place,
-		                          can ? "it is held where tool_choice requires a call" : err.text));
-	return can && a->required;
+	else if (!can)
+		tool_warn(a, json_sprintf("%s is told to the model, which may not keep to it: %s", f->place, err.text));
+	return can;
 }
 
 json_t *custom_tool(struct tool_reading *a, const json_t *tool, const char *name, bool chat)
 {
 	const char *about = text_of(tool, "description");
 	json_t *input = json_pack("{s:s}", "type", "string"), *whole = NULL;
+	bool held = false;
 	struct form f;
 
 	if (read_form(a, tool, chat, &f) && f.is_grammar) {
 		whole = json_sprintf("%s\n\nThe input keeps to this %s:\n%s", about ? about : "",
 		                     f.is_lark ? "grammar in Lark's form" : "regular expression", f.definition);
 		json_put(input, "description", json_string("text"));
-		const bool held = can_hold(a, &f, text_of(tool, "name"));
+		held = can_hold(a, &f, text_of(tool, "name"));
 		if (!f.is_lark)
 			json_put(input, "pattern", json_sprintf("^(?:%s)$", f.definition));
 		else if (held)
@@ -134,6 +148,8 @@ json_t *custom_tool(struct tool_reading *a, const json_t *tool, const char *name
 	                          json_pack("{s:s, s:{s:o}, s:[s], s:b}", "type", "object", "properties", "input",
 	                                    input, "required", "input", "additionalProperties", 0));
 	tool_note(o, f.is_grammar ? f.place : a->at, true);
+	if (f.is_grammar)
+		tool_note_held(o, held);
 	json_decref(whole);
 	return o;
 }

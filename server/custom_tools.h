@@ -13,11 +13,13 @@
 
 /* Tools being read. A grammar is read where it is held, or a warning is asked for. */
 struct tool_reading {
-	json_t *warnings; /* NULL: they are told elsewhere */
-	bool required;    /* the answer must be a call, */
-	const char *only; /* and of the tool of this name; NULL: of any */
-	uint64_t steps;   /* that are left for grammars */
-	char at[60];      /* the tool's place in the request */
+	json_t *warnings;      /* NULL: they are told elsewhere */
+	bool required;         /* the answer must be a call, */
+	const char *only;      /* and of the tool of this name; NULL: of any */
+	bool none;             /* the answer is no call */
+	const json_t *allowed; /* what says which tools may be called (allowed_tools.h); NULL: all */
+	uint64_t steps;        /* that are left for grammars */
+	char at[60];           /* the tool's place in the request */
 	struct refusal *r;
 };
 

@@ -24,8 +24,10 @@ static json_t *head(struct openai_reply *o, bool chunk)
 	json_put(j, "created", json_integer(o->created));
 	json_put(j, "model", json_text(o->name, strlen(o->name)));
 	json_put(j, "system_fingerprint", json_string(openai_fingerprint()));
-	if (o->warnings)
+	if (json_array_size(o->warnings))
 		json_put(j, "warnings", o->warnings);
+	else
+		json_decref(o->warnings);
 	o->warnings = NULL;
 	return j;
 }

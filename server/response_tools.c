@@ -8,6 +8,7 @@
 
 #include "loaders/json_read.h"
 #include "loaders/json_write.h"
+#include "server/allowed_tools.h"
 #include "server/custom_tools.h"
 #include "server/fields.h"
 #include "server/tool_notes.h"
@@ -186,6 +187,34 @@ bool response_tools_choice(const json_t *choice, char name[200], struct refusal 
 		return true;
 	return refuse(r, 400, "tool_choice", "tool_choice is of type %.60s, expected function or custom, with a name",
 	              type ? type : "none");
+}
+
+json_t *response_tools_allowed(const json_t *choice, struct refusal *r)
+{
+	const json_t *given = allowed_tools_list(choice), *tool;
+	json_t *o = json_copied(choice, false), *list = json_array(), *mode = allowed_tools_mode(choice);
+	char name[200];
+	size_t i;
+
+	json_array_foreach(given, i, tool)
+	{
+		const char *type = text_of(tool, "type"), *own = allowed_tools_name(tool);
+		if (type && response_tools_are_hosted(type))
+			continue; /* it was left out of the tools, too */
+		if (typed_of(type))
+			json_add(list, json_pack("{s:s}", "name", type));
+		else if (own && join(name, text_of(tool, "namespace"), own))
+			json_add(list, json_pack("{s:o}", "name", json_text(name, strlen(name))));
+		else
+			refuse(r, 400, "tool_choice",
+			       "tool_choice.tools[%zu] has no text of at most 190 bytes as its name", i);
+	}
+	json_object_del(o, "allowed_tools");
+	json_put(o, "mode", json_incref(mode ? mode : json_null()));
+	if (json_is_array(given))
+		json_put(o, "tools", json_incref(list));
+	json_decref(list);
+	return o;
 }
 
 /* ---- calls into items */

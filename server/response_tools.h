@@ -27,6 +27,9 @@ enum response_call response_tools_call(const json_t *tools, const char *name, co
  * back. False: refused. */
 enum response_item { ITEM_OTHER, ITEM_IS_CALL, ITEM_IS_RESULT };
 bool response_tools_item(const json_t *item, enum response_item *kind, json_t **made, struct refusal *r);
+/* The same of one of type allowed_tools (allowed_tools.h), whose tools become names of functions. Refused: r says so.
+ */
+json_t *response_tools_allowed(const json_t *choice, struct refusal *r);
 /* The name of the function that a tool_choice of this type and name means; false: refused. */
 bool response_tools_choice(const json_t *choice, char name[200], struct refusal *r);
 

@@ -72,8 +72,6 @@ static json_t *response(struct responses_reply *o, const char *status, const str
 {
 	json_t *j = json_object();
 	bool ended = strcmp(status, "in_progress") != 0, cut = strcmp(status, "incomplete") == 0;
-	const char *name;
-	json_t *v;
 
 	json_put(j, "id", json_string(o->id));
 	json_put(j, "object", json_string("response"));
@@ -89,7 +87,7 @@ static json_t *response(struct responses_reply *o, const char *status, const str
 	json_put(j, "temperature", json_number((double)o->task->sampling.temperature));
 	json_put(j, "top_p", json_number((double)o->task->sampling.top_p));
 	json_put(j, "usage", ended ? responses_usage(&o->numbers) : json_null());
-	json_object_foreach(o->asked, name, v) if (!json_object_get(j, name)) json_put(j, name, json_incref(v));
+	responses_add_said(j, o->asked, o->task->warnings);
 	return j;
 }
 
@@ -420,6 +418,7 @@ static bool begin(struct exchange *x, const json_t *given, json_t *items, const 
 	bool forced = false;
 
 	conversation_give(c, t);
+	t->warnings = responses_warnings(given);
 	if (!task_read(t, body, m->model, batcher_context(m->batcher), &x->refusal) ||
 	    !talk_read_calls(t, body, &x->refusal) || !tool_choice_read(t, body, m, &forced, &x->refusal))
 		return false;

@@ -6,6 +6,7 @@
 #include "loaders/json_read.h"
 #include "loaders/json_write.h"
 #include "server/batcher.h"
+#include "server/allowed_tools.h"
 #include "server/fields.h"
 #include "server/response_tools.h"
 #include "server/responses.h"
@@ -205,6 +206,10 @@ static void set_choice(json_t *o, const json_t *choice, struct refusal *r)
 {
 	char name[200];
 
+	if (allowed_tools_is(choice)) {
+		json_put(o, "tool_choice", response_tools_allowed(choice, r));
+		return;
+	}
 	if (!json_is_object(choice) || !response_tools_choice(choice, name, r))
 		return;
 	json_put(o, "tool_choice",

@@ -28,11 +28,17 @@ json_t *responses_said_again(const json_t *body)
 		json_put(o, "tool_choice", json_string("auto"));
 	v = field_value(body, "truncation");
 	json_put(o, "truncation", v ? json_incref(v) : json_string("disabled"));
-	v = responses_warnings(body);
-	if (json_array_size(v))
-		json_put(o, "warnings", json_incref(v));
-	json_decref(v);
 	return o;
+}
+
+void responses_add_said(json_t *j, json_t *asked, json_t *warnings)
+{
+	const char *name;
+	json_t *v;
+
+	if (json_array_size(warnings))
+		json_put(j, "warnings", json_incref(warnings));
+	json_object_foreach(asked, name, v) if (!json_object_get(j, name)) json_put(j, name, json_incref(v));
 }
 
 json_t *responses_usage(const struct run_numbers *n)

@@ -72,6 +72,7 @@ void task_release(struct task *t)
 	free(t->grammars);
 	free(t->grammar_text);
 	json_decref(t->grammar_places);
+	json_decref(t->warnings);
 	free(t->begins.ids);
 	free(t->continues.ids);
 	session_limits_close(t->limits);

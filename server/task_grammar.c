@@ -332,6 +332,21 @@ bool task_read_grammar(struct task *t, const json_t *body, struct refusal *r)
 	return true;
 }
 
+/* The answer need not have calls: they are not held. */
+static bool let_go(struct task *t, const char *param, const char *why)
+{
+	if (t->warnings)
+		json_add(t->warnings,
+		         json_sprintf("calls are not held to the form of their tools: %s: %s", param, why));
+	for (unsigned i = 0; i < t->choices; i++)
+		session_grammar_close(t->grammars[i]);
+	free(t->grammars);
+	t->grammars = NULL;
+	t->grammar = JIT_GRAMMAR_NONE;
+	t->holds_calls = false;
+	return true;
+}
+
 bool task_make_grammars(struct task *t, jit_model *model, uint64_t *steps, struct refusal *r)
 {
 	struct error err = { 0 };
@@ -349,6 +364,8 @@ bool task_make_grammars(struct task *t, jit_model *model, uint64_t *steps, struc
 		if (err.code == ERROR_MEMORY)
 			return refuse(r, 503, NULL, "%s", err.text);
 		task_blame_grammar(t, err.text, param, why);
+		if (t->holds_calls)
+			return let_go(t, param, why);
 		return refuse(r, 400, param, "%s", why);
 	}
 	return true;

@@ -11,7 +11,9 @@
 #include "loaders/json_read.h"
 #include "loaders/json_write.h"
 #include "runtime/jitrun_grammar.h"
+#include "server/allowed_tools.h"
 #include "server/fields.h"
+#include "server/held_calls.h"
 #include "server/tool_notes.h"
 
 /* A schema, or nothing. */
@@ -25,8 +27,10 @@ static bool are_parameters(const json_t *tool, struct refusal *r)
 	              json_kind(v));
 }
 
-/* The functions that may be called, or the one of that name: n of them, 0: refused. The task notes their places. */
-static json_t *functions_of(struct task *t, const json_t *body, const char *wanted, struct refusal *r)
+/* The functions that may be called, or the one of that name: n of them, 0: refused. The task notes their places.
+ * allowed: those that the choice allows alone; NULL: all. */
+static json_t *functions_of(struct task *t, const json_t *body, const char *wanted, const json_t *allowed,
+                            struct refusal *r)
 {
 	json_t *tools = field_array(body, "tools", r), *tool, *any = json_array();
 	size_t i;
@@ -41,15 +45,16 @@ static json_t *functions_of(struct task *t, const json_t *body, const char *want
 			refuse(r, 400, "tools", "tool %zu has no function with a name", i);
 		else if (!are_parameters(tool, r))
 			break;
-		else if (!wanted || strcmp(wanted, name) == 0) {
+		else if (wanted ? strcmp(wanted, name) == 0 : !allowed || allowed_tools_have(allowed, name)) {
 			json_add(any, json_incref(function));
 			json_add(t->grammar_places, json_string(tool_place(tool) ? tool_place(tool) : "tools"));
 		}
 	}
 	if (json_array_size(any) == 0)
 		refuse(r, 400, "tool_choice",
-		       wanted ? "tool_choice names a function that tools does not have"
-		              : "tool_choice requires a call, and there are no tools");
+		       wanted    ? "tool_choice names a function that tools does not have"
+		       : allowed ? "tool_choice requires a call, and allows none of the tools"
+		                 : "tool_choice requires a call, and there are no tools");
 	return any;
 }
 
@@ -122,45 +127,91 @@ static bool force(struct task *t, const json_t *functions, const struct served *
 	return ok;
 }
 
-/* Calls are of these functions alone, and elements do not say which of their values are texts: the schemas do. */
-static bool keep_functions(struct task *t, const json_t *body, struct refusal *r)
+/* Every name that the choice allows is that of a function here. */
+static bool has_allowed(const json_t *body, const json_t *choice, struct refusal *r)
 {
-	const json_t *tools = field_value(body, "tools");
-	json_t *functions = tool_grammar_functions(tools);
+	const json_t *wanted, *tool;
+	size_t i, k;
 
-	if (json_array_size(functions))
+	if (!allowed_tools_check(choice, r))
+		return false;
+	json_array_foreach(allowed_tools_list(choice), i, wanted)
+	{
+		const char *name = allowed_tools_name(wanted);
+		bool found = false;
+		json_array_foreach(field_value(body, "tools"), k, tool)
+		{
+			const char *own = json_string_value(json_object_get(json_object_get(tool, "function"), "name"));
+			found = found || (own && strcmp(own, name) == 0);
+		}
+		if (!found)
+			return refuse(r, 400, "tool_choice",
+			              "tool_choice.tools[%zu] names a function that tools does not have", i);
+	}
+	return true;
+}
+
+/* Calls are of these functions alone, and elements do not say which of their values are texts: the schemas do. */
+static bool keep_functions(struct task *t, const json_t *body, const json_t *allowed, struct refusal *r)
+{
+	json_t *functions = tool_grammar_functions(field_value(body, "tools"));
+	const bool any = json_array_size(functions) > 0;
+
+	for (size_t i = json_array_size(functions); allowed && i-- > 0;) {
+		const json_t *name = json_object_get(json_array_get(functions, i), "name");
+		if (!allowed_tools_have(allowed, json_string_value(name)))
+			json_array_remove(functions, i);
+	}
+	if (any)
 		t->functions = json_write(json_incref(functions));
-	bool ok = t->functions || (functions && json_array_size(functions) == 0);
+	bool ok = t->functions || (functions && !any);
 	json_decref(functions);
 	return ok || refuse(r, 503, NULL, "There is no memory for this request.");
+}
+
+/* *name: of the only function that may be called; NULL: any. *required: the answer must be a call. */
+static bool read_choice(const json_t *body, const json_t *choice, const char **name, bool *required, struct refusal *r)
+{
+	const char *word = json_string_value(choice);
+
+	*name = NULL;
+	*required = word && strcmp(word, "required") == 0;
+	if (!choice || *required || (word && (strcmp(word, "auto") == 0 || strcmp(word, "none") == 0)))
+		return true;
+	if (allowed_tools_is(choice)) {
+		*required = allowed_tools_required(choice);
+		return has_allowed(body, choice, r);
+	}
+	*name = json_string_value(json_object_get(json_object_get(choice, "function"), "name"));
+	*required = *name != NULL;
+	return *name || refuse(r, 400, "tool_choice",
+	                       "tool_choice is neither none, auto, required, allowed_tools nor a function's name");
 }
 
 bool tool_choice_read(struct task *t, const json_t *body, const struct served *m, bool *forced, struct refusal *r)
 {
 	const json_t *choice = field_value(body, "tool_choice");
-	const char *word = json_string_value(choice), *name = NULL;
+	const json_t *allowed = allowed_tools_is(choice) ? choice : NULL;
+	const char *word = json_string_value(choice), *name;
+	const bool none = word && strcmp(word, "none") == 0;
+	bool required;
 
 	*forced = false;
 	if (t->grammar != JIT_GRAMMAR_NONE && may_reason(t) && m->tools == TOOLS_HARMONY &&
 	    !tokens_of(&t->continues, m, message_of(m), tools_rows[TOOLS_HARMONY].taught, r))
 		return false;
-	if (tools_form_in(m->tools, field_value(body, "tools") && !(word && strcmp(word, "none") == 0)))
+	if (tools_form_in(m->tools, field_value(body, "tools") && !none))
 		t->marks = m;
-	if (!keep_functions(t, body, r))
+	if (!read_choice(body, choice, &name, &required, r) || !keep_functions(t, body, allowed, r))
 		return false;
-	if (!choice || (word && (strcmp(word, "auto") == 0 || strcmp(word, "none") == 0)))
-		return true;
-	if (json_is_object(choice))
-		name = json_string_value(json_object_get(json_object_get(choice, "function"), "name"));
-	if (!name && (!word || strcmp(word, "required") != 0))
-		return refuse(r, 400, "tool_choice",
-		              "tool_choice is neither none, auto, required nor a function's name");
+	if (!required)
+		return none || held_calls_read(t, body, allowed, m, r);
 	if (t->grammar != JIT_GRAMMAR_NONE)
 		return refuse(r, 400, t->old_functions ? "function_call" : "tool_choice",
 		              "%s gives the answer a form, and %s requires a call",
 		              t->grammar_field ? t->grammar_field : "response_format",
 		              t->old_functions ? "function_call" : "tool_choice");
-	json_t *functions = functions_of(t, body, name, r);
+	json_t *functions = functions_of(t, body, name, allowed, r);
 	bool ok = r->status == 0 && force(t, functions, m, name != NULL, r);
 	json_decref(functions);
 	*forced = ok && t->opened;

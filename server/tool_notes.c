@@ -22,6 +22,15 @@ void tool_note(json_t *tool, const char *place, bool custom)
 	json_put(tool, NOTES, json_pack("{s:s, s:b}", "place", place, "custom", custom));
 }
 
+void tool_note_held(json_t *tool, bool held) { json_put(json_object_get(tool, NOTES), "held", json_boolean(held)); }
+
+enum tool_held tool_is_held(const json_t *tool)
+{
+	const json_t *held = json_object_get(json_object_get(tool, NOTES), "held");
+
+	return !held ? TOOL_NOT_NOTED : json_is_true(held) ? TOOL_HELD : TOOL_NOT_HELD;
+}
+
 const char *tool_place(const json_t *tool)
 {
 	return json_string_value(json_object_get(json_object_get(tool, NOTES), "place"));
