@@ -25,7 +25,7 @@
 #include "loaders/model_load.h"
 #include "programs/allocator.h"
 #include "programs/model_names.h"
-#include "programs/numerics.h"
+#include "programs/shared_rows.h"
 #include "programs/output.h"
 #include "programs/progress.h"
 #include "programs/synth.h"
@@ -166,13 +166,6 @@ static bool profile_tests(const struct test_machine *t, const jit_session_option
 	return ok;
 }
 
-static int kv_option(void)
-{
-	return strcmp(opt.kv_type, "f32") == 0    ? JIT_KV_F32
-	       : strcmp(opt.kv_type, "q8_0") == 0 ? JIT_KV_Q8_0
-	                                          : JIT_KV_F16;
-}
-
 static enum print_format print_format(void)
 {
 	return strcmp(opt.format, "csv") == 0     ? PRINT_CSV
@@ -192,7 +185,7 @@ static bool run_tests(jit_model *m, struct printer *p, long threads, bool last, 
 		return true;
 	jit_session_options so =
 		JIT_SESSION_OPTIONS(.context = (int)(greatest(&opt.list.depth) + most + 2), .threads = (int)threads,
-	                            .batch = (int)opt.batch, .kv = kv_option());
+	                            .batch = (int)opt.batch, .kv = kv_type_option(opt.kv_type));
 	struct limits limits = { 0 };
 	struct test_machine t = {
 		.model = m, .limits = &limits, .repetitions = opt.repetitions, .noise = opt.force ? 0 : opt.noise / 100
@@ -227,7 +220,8 @@ static bool run(const char *path, const char *name, jit_error *err)
 	                          .f32_activations = strcmp(opt.activations, "f32") == 0,
 	                          .bounded_numerics = numerics_option(opt.numerics),
 	                          .cache_dir = opt.no_cache ? "" : opt.cache);
-	jit_session_options so = JIT_SESSION_OPTIONS(.threads = mo.threads, .batch = (int)opt.batch, .kv = kv_option());
+	jit_session_options so =
+		JIT_SESSION_OPTIONS(.threads = mo.threads, .batch = (int)opt.batch, .kv = kv_type_option(opt.kv_type));
 	struct printer p = { .filename = name,
 		             .isa = "",
 		             .type_kv = opt.kv_type,
@@ -318,7 +312,7 @@ static int run_kernels(const char *operand)
 		.target = card      ? target_find(opt.device + 4)
 		          : opt.isa ? target_find(opt.isa)
 		                    : target_native(&err),
-		.kv = warm_kv(kv[kv_option()]),
+		.kv = warm_kv(kv[kv_type_option(opt.kv_type)]),
 		.activations = strcmp(opt.activations, "f32") == 0 ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
 		.numerics = strcmp(opt.numerics, "exact") == 0 ? WARM_EXACT : WARM_BOUNDED
 	};
@@ -327,8 +321,8 @@ static int run_kernels(const char *operand)
 	model_describe(&m, text, sizeof text);
 	p.type = text;
 	p.isa = o.target->name;
-	bool ok = kernels_measure(&m.spec, &o, kv[kv_option()], opt.repetitions, opt.force ? 0 : opt.noise / 100, row,
-	                          &n_rows, &err);
+	bool ok = kernels_measure(&m.spec, &o, kv[kv_type_option(opt.kv_type)], opt.repetitions,
+	                          opt.force ? 0 : opt.noise / 100, row, &n_rows, &err);
 	model_close(&m);
 	packed_close(packed);
 	free(header);
@@ -349,7 +343,7 @@ static int run_predict(const char *operand)
 		.path = operand ? operand : opt.model,
 		.depth = (uint32_t)opt.list.depth.value[0],
 		.tokens = opt.list.small.n && opt.list.small.value[0] ? (uint32_t)opt.list.small.value[0] : 1,
-		.kv = kv_option(),
+		.kv = kv_type_option(opt.kv_type),
 		.f32_activations = strcmp(opt.activations, "f32") == 0,
 		.mixture = mixture_find(opt.weights ? opt.weights : "q8_0"),
 		.report = opt.report

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "bench/measurement.h"
 #include "jit/target.h"
-#include "programs/numerics.h"
+#include "programs/shared_rows.h"
 #include "programs/shapes.h"
 #include "runtime/jitrun.h"
 
@@ -42,12 +42,7 @@ static void list_targets(void)
 
 static const struct option_row rows[] = {
 	{ .name = "Model", .kind = OPTION_GROUP },
-	{ .name = "model",
-	  .letter = 'm',
-	  .kind = OPTION_FILE,
-	  .value = "FILE",
-	  .help = "the model, instead of MODEL",
-	  .target = &opt.model },
+	ROW_MODEL(opt.model),
 	{ .name = "shape",
 	  .kind = OPTION_CHOICE,
 	  .value = SHAPE_NAMES,
@@ -166,12 +161,7 @@ static const struct option_row rows[] = {
 	  .value = "N,...",
 	  .help = "worker threads; 0: one per core this process may use (0)",
 	  .target = &opt.threads },
-	{ .name = "batch",
-	  .kind = OPTION_INT,
-	  .value = "N",
-	  .help = "most prompt tokens computed in one pass; 0: the default of jitrun (0)",
-	  .high = 1024,
-	  .target = &opt.batch },
+	ROW_BATCH(BATCH_HELP, opt.batch),
 	{ .name = "device",
 	  .kind = OPTION_OPEN_CHOICE,
 	  .value = device_choices,
@@ -180,37 +170,15 @@ static const struct option_row rows[] = {
 	          "Radeon card; or a simulated card, for --predict and --kernels: the time that a simulator takes "
 	          "says nothing of a card (cpu)",
 	  .target = &opt.device },
-	{ .name = "isa",
-	  .kind = OPTION_CHOICE,
-	  .value = isa_choices,
-	  .help = "instruction set to generate for (the best this CPU has)",
-	  .target = &opt.isa },
-	{ .name = "kv-type",
-	  .kind = OPTION_CHOICE,
-	  .value = "f16|f32|q8_0",
-	  .help = "type of the KV cache (f16)",
-	  .target = &opt.kv_type },
-	{ .name = "activations",
-	  .kind = OPTION_CHOICE,
-	  .value = "auto|f32",
-	  .help = "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)",
-	  .target = &opt.activations },
-	{ .name = "numerics",
-	  .kind = OPTION_CHOICE,
-	  .value = NUMERICS_VALUES,
-	  .help = "exact: the same bits on every device; bounded: float matrix products within a stated error, where "
-	          "they are faster; always-bounded: where they are not, too; the table says what was computed (exact)",
-	  .target = &opt.numerics },
-	{ .name = "cache",
-	  .kind = OPTION_FILE,
-	  .value = "PATH",
-	  .help = "directories and pack files (.jkp) of generated code, separated by colons and searched in order "
-	          "($JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun)",
-	  .target = &opt.cache },
-	{ .name = "no-cache",
-	  .kind = OPTION_FLAG,
-	  .help = "neither read nor write a cache of generated code",
-	  .target = &opt.no_cache },
+	ROW_ISA(isa_choices, opt.isa),
+	ROW_KV_TYPE(opt.kv_type),
+	ROW_ACTIVATIONS(opt.activations),
+	ROW_NUMERICS(
+		"exact: the same bits on every device; bounded: float matrix products within a stated error, where "
+		"they are faster; always-bounded: where they are not, too; the table says what was computed (exact)",
+		opt.numerics),
+	ROW_CACHE(opt.cache),
+	ROW_NO_CACHE(opt.no_cache),
 	OPTION_ABOUT(opt.about),
 };
 

@@ -14,6 +14,7 @@
 #include "loaders/json_read.h"
 #include "programs/options.h"
 #include "programs/output.h"
+#include "programs/shared_rows.h"
 #include "runtime/session.h"
 #include "runtime/host/system.h"
 
@@ -206,13 +207,7 @@ static const struct option_row rows[] = {
 	  .low = 1,
 	  .high = REPETITIONS_MOST,
 	  .target = &opt.repetitions },
-	{ .name = "threads",
-	  .letter = 't',
-	  .kind = OPTION_INT,
-	  .value = "N",
-	  .help = "worker threads; 0: one per core this process may use (0)",
-	  .high = 1024,
-	  .target = &opt.threads },
+	ROW_THREADS(opt.threads),
 	{ .name = "help", .letter = 'h', .kind = OPTION_FLAG, .help = "print this help", .target = &opt.help },
 };
 

@@ -3,27 +3,13 @@
 #include <string.h>
 
 #include "programs/jitrun_parts.h"
-#include "programs/numerics.h"
+#include "programs/shared_rows.h"
 
 static int tune_option(void)
 {
 	return strcmp(opt.tune, "off") == 0      ? JIT_TUNE_OFF
 	       : strcmp(opt.tune, "cached") == 0 ? JIT_TUNE_CACHED
 	                                         : JIT_TUNE_QUICK;
-}
-
-static int speculate_option(void)
-{
-	return strcmp(opt.speculate, "off") == 0    ? JIT_SPECULATE_OFF
-	       : strcmp(opt.speculate, "auto") == 0 ? JIT_SPECULATE_AUTO
-	                                            : atoi(opt.speculate);
-}
-
-static int kv_option(void)
-{
-	return strcmp(opt.kv_type, "f32") == 0    ? JIT_KV_F32
-	       : strcmp(opt.kv_type, "q8_0") == 0 ? JIT_KV_Q8_0
-	                                          : JIT_KV_F16;
 }
 
 static int launch_option(void)
@@ -51,8 +37,9 @@ jit_session_options jitrun_session_options(jit_sampling *sampling, jit_card_opti
 {
 	*sampling = sampling_args_make(&opt.sampling);
 	*card = JIT_CARD_OPTIONS(.launch = launch_option(), .workgroups = (int)opt.workgroups, .units = (int)opt.units);
-	return JIT_SESSION_OPTIONS(.context = (int)opt.context, .threads = (int)opt.threads, .kv = kv_option(),
-	                           .batch = (int)opt.batch, .speculate = speculate_option(),
+	return JIT_SESSION_OPTIONS(.context = (int)opt.context, .threads = (int)opt.threads,
+	                           .kv = kv_type_option(opt.kv_type), .batch = (int)opt.batch,
+	                           .speculate = speculate_option(opt.speculate),
 	                           .profile = opt.trace                   ? JIT_PROFILE_EVENTS
 	                                      : opt.report || opt.profile ? JIT_PROFILE_SUMS
 	                                                                  : JIT_PROFILE_OFF,
@@ -61,7 +48,7 @@ jit_session_options jitrun_session_options(jit_sampling *sampling, jit_card_opti
 
 jit_objects_options jitrun_objects_options(void)
 {
-	return JIT_OBJECTS_OPTIONS(.target = opt.target, .dir = opt.dump_objects, .kv = kv_option(),
+	return JIT_OBJECTS_OPTIONS(.target = opt.target, .dir = opt.dump_objects, .kv = kv_type_option(opt.kv_type),
 	                           .f32_activations = strcmp(opt.activations, "f32") == 0,
 	                           .bounded_numerics = numerics_option(opt.numerics));
 }

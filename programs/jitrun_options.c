@@ -5,7 +5,7 @@
 
 #include "jit/target.h"
 #include "programs/jitrun_parts.h"
-#include "programs/numerics.h"
+#include "programs/shared_rows.h"
 #include "programs/options.h"
 
 struct jitrun_options opt = {
@@ -36,27 +36,15 @@ static void list_targets(void)
 
 static const struct option_row rows[] = {
 	{ .name = "Prompt", .kind = OPTION_GROUP },
-	{ .name = "model",
-	  .letter = 'm',
-	  .kind = OPTION_FILE,
-	  .value = "FILE",
-	  .help = "the model, in the place of MODEL",
-	  .target = &opt.model },
+	ROW_MODEL(opt.model),
 	{ .name = "hf-repo",
 	  .kind = OPTION_TEXT,
 	  .value = "NAME",
 	  .help = "the model OWNER/NAME[:QUANT] of Hugging Face's hub, which jitpull fetches unless it is here; also "
 	          "-hf",
 	  .target = &opt.hf_repo },
-	{ .name = "hf-file",
-	  .kind = OPTION_TEXT,
-	  .value = "FILE",
-	  .help = "that file of --hf-repo; also -hff",
-	  .target = &opt.hf_file },
-	{ .name = "offline",
-	  .kind = OPTION_FLAG,
-	  .help = "ask no hub: --hf-repo is what is here of it",
-	  .target = &opt.offline },
+	ROW_HF_FILE(opt.hf_file),
+	ROW_OFFLINE(opt.offline),
 	{ .name = "prompt",
 	  .letter = 'p',
 	  .kind = OPTION_TEXT,
@@ -217,11 +205,7 @@ static const struct option_row rows[] = {
 	          "place",
 	  .high = JIT_LOGPROBS_MOST,
 	  .target = &opt.logprobs },
-	{ .name = "quiet",
-	  .letter = 'q',
-	  .kind = OPTION_FLAG,
-	  .help = "no progress bar and no summary",
-	  .target = &opt.quiet },
+	ROW_QUIET(opt.quiet),
 	{ .name = "verbose",
 	  .letter = 'v',
 	  .kind = OPTION_FLAG,
@@ -256,31 +240,10 @@ static const struct option_row rows[] = {
 	  .kind = OPTION_FLAG,
 	  .help = "list the devices that --device takes here, with what each is, or why it cannot be used, and exit",
 	  .target = &opt.devices },
-	{ .name = "isa",
-	  .kind = OPTION_CHOICE,
-	  .value = isa_choices,
-	  .help = "instruction set to generate for (the best this CPU has)",
-	  .target = &opt.isa },
-	{ .name = "threads",
-	  .letter = 't',
-	  .kind = OPTION_INT,
-	  .value = "N",
-	  .help = "worker threads; 0: one per core this process may use (0)",
-	  .high = 1024,
-	  .target = &opt.threads },
-	{ .name = "batch",
-	  .kind = OPTION_INT,
-	  .value = "N",
-	  .help = "most prompt tokens computed in one pass; 0: 264, on NVIDIA cards 512 (0)",
-	  .high = 1024,
-	  .target = &opt.batch },
-	{ .name = "speculate",
-	  .kind = OPTION_CHOICE,
-	  .value = "off|auto|4|8|16",
-	  .help = "speculative decoding by prompt lookup: where the text has occurred before, draft tokens are copied "
-	          "from there and checked in passes of 4, 8 or 16 tokens; auto: when and as many as measurements say "
-	          "it pays; the text stays the same (auto)",
-	  .target = &opt.speculate },
+	ROW_ISA(isa_choices, opt.isa),
+	ROW_THREADS(opt.threads),
+	ROW_BATCH(BATCH_HELP, opt.batch),
+	ROW_SPECULATE(opt.speculate),
 	{ .name = "launch",
 	  .kind = OPTION_CHOICE,
 	  .value = "op|layer|token",
@@ -298,24 +261,14 @@ static const struct option_row rows[] = {
 	  .help = "compute units of a simulated card; 0: 2 (0)",
 	  .high = 256,
 	  .target = &opt.units },
-	{ .name = "kv-type",
-	  .kind = OPTION_CHOICE,
-	  .value = "f16|f32|q8_0",
-	  .help = "type of the KV cache; q8_0: int8, half the memory (f16)",
-	  .target = &opt.kv_type },
-	{ .name = "activations",
-	  .kind = OPTION_CHOICE,
-	  .value = "auto|f32",
-	  .help = "auto: int8 blocks against quantised weights; f32: always f32, slower (auto)",
-	  .target = &opt.activations },
-	{ .name = "numerics",
-	  .kind = OPTION_CHOICE,
-	  .value = NUMERICS_VALUES,
-	  .help = "exact: the same bits on every device; bounded: weights in F16 and BF16 may be multiplied by inputs "
-	          "rounded to their type, within a stated error: by cards in prompts; by CPUs always, of BF16, where "
-	          "they have AVX512_BF16 and measure pairs at least 1.4 times as fast as floats; always-bounded: by "
-	          "those that do not, too (exact)",
-	  .target = &opt.numerics },
+	ROW_KV_TYPE(opt.kv_type),
+	ROW_ACTIVATIONS(opt.activations),
+	ROW_NUMERICS(
+		"exact: the same bits on every device; bounded: weights in F16 and BF16 may be multiplied by inputs "
+		"rounded to their type, within a stated error: by cards in prompts; by CPUs always, of BF16, where "
+		"they have AVX512_BF16 and measure pairs at least 1.4 times as fast as floats; always-bounded: by "
+		"those that do not, too (exact)",
+		opt.numerics),
 	{ .name = "tune",
 	  .kind = OPTION_CHOICE,
 	  .value = "off|cached|quick",
@@ -323,14 +276,7 @@ static const struct option_row rows[] = {
 	          "measure during the first tokens which are fastest on this processor, and keep that in the cache; "
 	          "cached: only use what is in the cache; off: use the defaults (quick)",
 	  .target = &opt.tune },
-	{ .name = "cache",
-	  .kind = OPTION_FILE,
-	  .value = "PATH",
-	  .help = "directories and pack files (.jkp) of generated code, separated by colons and searched in order; new "
-	          "code goes to the first directory that can be written. This code is executed as it is: the checksums "
-	          "detect damage, not forgery, so what counts is who may write the files. Files of anybody but you and "
-	          "root, and files that others may write, are refused ($JITRUN_CACHE, or $XDG_CACHE_HOME/jitrun)",
-	  .target = &opt.cache },
+	ROW_CACHE(opt.cache),
 	{ .name = "cache-limit",
 	  .kind = OPTION_INT,
 	  .value = "MIB",
@@ -356,15 +302,8 @@ static const struct option_row rows[] = {
 	  .help = "copy the weights of a packed model (.jkm) into memory of this process, in huge pages and with their "
 	          "checksums compared, instead of mapping the file: slower to start, and other processes share nothing",
 	  .target = &opt.copy_weights },
-	{ .name = "sealed",
-	  .kind = OPTION_FLAG,
-	  .help = "generate no code: use only kernels that jitwarm compiled ahead of time. The cache is only read; a "
-	          "missing kernel is an error that names it",
-	  .target = &opt.sealed },
-	{ .name = "no-cache",
-	  .kind = OPTION_FLAG,
-	  .help = "neither read nor write a cache of generated code",
-	  .target = &opt.no_cache },
+	ROW_SEALED(opt.sealed),
+	ROW_NO_CACHE(opt.no_cache),
 	{ .name = "Looking inside", .kind = OPTION_GROUP },
 	{ .name = "dump-ir",
 	  .kind = OPTION_FILE,

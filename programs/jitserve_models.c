@@ -11,7 +11,7 @@
 #include "programs/facts.h"
 #include "programs/jitserve.h"
 #include "programs/model_facts.h"
-#include "programs/numerics.h"
+#include "programs/shared_rows.h"
 #include "runtime/host/system.h"
 #include "runtime/model_notes.h"
 #include "server/batcher.h"
@@ -91,20 +91,6 @@ static bool take_sampling(struct served *m, jit_error *err)
 		return false;
 	m->sampling = sampling_args_make(a);
 	return true;
-}
-
-static int kv_type(void)
-{
-	if (strcmp(serve.kv_type, "q8_0") == 0)
-		return JIT_KV_Q8_0;
-	return strcmp(serve.kv_type, "f32") == 0 ? JIT_KV_F32 : JIT_KV_F16;
-}
-
-static int speculation(void)
-{
-	if (strcmp(serve.speculate, "off") == 0)
-		return JIT_SPECULATE_OFF;
-	return strcmp(serve.speculate, "auto") == 0 ? JIT_SPECULATE_AUTO : atoi(serve.speculate);
 }
 
 /* Of --template, or of the model's files. */
@@ -188,9 +174,10 @@ static bool open_batcher(struct served *m, jit_error *err)
 		.user = m,
 	};
 
-	o.batch = JIT_BATCH_OPTIONS(.threads = (int)serve.threads, .context = (int)context_of(m), .kv = kv_type(),
-	                            .tokens = (int)serve.batch_tokens, .speculate = speculation(),
-	                            .max_pass_ms = (int)serve.pass_ms, .kv_bytes = cache_bytes(m));
+	o.batch = JIT_BATCH_OPTIONS(.threads = (int)serve.threads, .context = (int)context_of(m),
+	                            .kv = kv_type_option(serve.kv_type), .tokens = (int)serve.batch_tokens,
+	                            .speculate = speculate_option(serve.speculate), .max_pass_ms = (int)serve.pass_ms,
+	                            .kv_bytes = cache_bytes(m));
 	m->template_text = template_text ? template_text : m->own_template;
 	m->reasoning = reasoning();
 	m->has_budget = serve.reasoning_budget >= 0;

@@ -13,6 +13,7 @@
 #include "runtime/model.h"
 #include "runtime/report.h"
 #include "programs/search.h"
+#include "programs/shared_rows.h"
 
 enum { PROMPT = SEARCH_CONTEXT / 8 };
 
@@ -63,9 +64,7 @@ static bool search(jit_model *m, struct error *err)
 {
 	const jit_session_options so =
 		JIT_SESSION_OPTIONS(.context = PROMPT + SEARCH_CONTEXT + 1, .speculate = JIT_SPECULATE_OFF,
-	                            .kv = strcmp(warm.kv_type, "q8_0") == 0  ? JIT_KV_Q8_0
-	                                  : strcmp(warm.kv_type, "f32") == 0 ? JIT_KV_F32
-	                                                                     : JIT_KV_F16);
+	                            .kv = kv_type_option(warm.kv_type));
 	const struct search_options o = { .seconds = (double)warm.seconds,
 		                          .progress = warm.quiet ? NULL : show_progress };
 	int32_t ids[PROMPT];

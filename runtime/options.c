@@ -50,8 +50,8 @@ static const struct field session_fields[] = {
 	INT(jit_session_options, profile, JIT_PROFILE_OFF, JIT_PROFILE_EVENTS, "0, 1 or 2"),
 };
 
-/* Of the first fields: the others are the chain's (sampling/chain_options.c). That jit_sampling has no padding is seen by
- * t_abi, so that a new field need not be named here. */
+/* Of the first fields: the others are the chain's (sampling/chain_options.c). That jit_sampling has no padding is seen
+ * by t_abi, so that a new field need not be named here. */
 static const struct field sampling_fields[] = {
 	FLOAT(jit_sampling, temperature, -INFINITY, INFINITY, "a finite number"),
 	INT(jit_sampling, top_k, 0, INT_MAX, NULL),
