@@ -36,12 +36,10 @@ static void queries_and_latents(struct plan_builder *b, const struct weights_lay
 	step_matmul(b, &(struct matmul){
 			       .w = low ? &l->q_a : &l->q, .in = in, .out = low ? f->qr : f->q, .tokens = b->n });
 	step_matmul(b, &(struct matmul){ .w = &l->kv_a, .in = in, .out = f->k, .tokens = b->n });
-	plan_barrier(b);
 	if (!low)
 		return;
 	step_latent_norm(b, f->qr, l->q_a_norm, s->latent.query_rank, plan_wants_int8(b, &l->q_b), of_heads(b, f->ao));
 	step_matmul(b, &(struct matmul){ .w = &l->q_b, .in = of_heads(b, f->ao), .out = f->q, .tokens = b->n });
-	plan_barrier(b);
 }
 
 /* What rotates of the queries, to where attention reads it, and their other dimensions. */
@@ -125,7 +123,6 @@ static void by_head(struct plan_builder *b, const struct weights_matrix *w, uint
 		a[MATMUL_TILES] = t[i].tiles;
 		a[MATMUL_COLUMNS] = plan_tiles_columns(&t[i]);
 	}
-	plan_barrier(b);
 }
 
 static void attend(struct plan_builder *b, uint32_t layer, const struct plan_span *span)
@@ -160,11 +157,9 @@ void arch_latent_layer(struct plan_builder *b, const struct weights_layer *l, ui
 	rotate(b);
 	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
 		store(b, l, layer, span);
-	plan_barrier(b);
 	by_head(b, &l->k_b, latent->rank, of_heads(b, f->ao), f->qr, latent->rank + latent->rotating);
 	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
 		attend(b, layer, span);
-	plan_barrier(b);
 	by_head(b, &l->v_b, latent->value, of_heads(b, f->ao), f->q, latent->value);
 	if (plan_wants_int8(b, &l->o))
 		step_quantise(b, of_heads(b, f->q), l->o.k);

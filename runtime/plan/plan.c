@@ -11,6 +11,7 @@
 
 #include "jit/store/registry.h"
 #include "jit/store/tune.h"
+#include "runtime/plan/order.h"
 #include "runtime/plan/plan_build.h"
 #include "runtime/plan/rope.h"
 
@@ -91,14 +92,6 @@ static void next_part(struct plan_builder *b) { b->p->section[b->p->n_sections++
 
 struct plan_op *plan_last_op(struct plan_builder *b) { return &b->p->op[b->p->n_ops - 1]; }
 
-void plan_wait(struct plan_builder *b) { plan_last_op(b)->barrier = true; }
-
-void plan_barrier(struct plan_builder *b)
-{
-	plan_wait(b);
-	b->n_turned = 0;
-}
-
 void plan_changing_slot(struct plan_builder *b, uint64_t *slot, enum plan_change what, uint64_t offset)
 {
 	bool of_span = b->sequence < b->spans;
@@ -112,18 +105,6 @@ const struct plan_span *plan_span_at(struct plan_builder *b, uint32_t sequence)
 {
 	b->sequence = sequence;
 	return sequence < b->spans ? &b->span[sequence] : NULL;
-}
-
-/* Where a worker may go on only when all have come so far. */
-static void cut_stages(struct plan *p)
-{
-	p->stage[0] = 0;
-	for (size_t i = 0; i < p->n_ops; i++) {
-		const struct plan_op *l = &p->op[i];
-		bool last = i + 1 == p->n_ops, chained = !last && l->fused_units && l[1].fused_units;
-		if (last || (l->barrier && !chained))
-			p->stage[++p->n_stages] = (uint32_t)(i + 1);
-	}
 }
 
 /* The lists, but for the kernels, which the tuner makes longer, in one chunk; none of it cleared: entries are, when
@@ -185,13 +166,12 @@ static bool build(struct plan_builder *b, const struct weights *w, enum plan_log
 		step_logits(b, w, which);
 	} else {
 		step_store_behind(b);
-		plan_barrier(b);
 	}
 	p->section[p->n_sections] = (uint32_t)p->n_ops;
 	p->n_args = b->args_used;
 	p->one_sequence &= b->spans > 1;
 	plan_handed_end(b);
-	cut_stages(p);
+	plan_order(p, (uint64_t)b->n * spec->experts_used);
 	return true;
 }
 
@@ -224,31 +204,33 @@ bool plan_build_joint(struct plan *p, const struct model_spec *spec, const struc
 	return build(&b, w, rows ? PLAN_ALL_LOGITS : PLAN_NO_LOGITS, err);
 }
 
-/* All operands are at one address, which is one's own. */
-static struct plan_buffers nowhere(void)
+/* Addresses of operands that nothing reads: each buffer's own, so that ops are ordered as they are in a session. */
+static struct plan_buffers nowhere(const struct model_spec *s, uint32_t tokens)
 {
-	static struct activation_block nothing;
-	void *there = &nothing;
+	struct plan_buffers b = { .tokens = tokens,
+		                  .context = NUMERICS_CHUNK,
+		                  .logit_tokens = tokens,
+		                  .record_tokens = UINT32_MAX,
+		                  .handed_room = UINT64_MAX };
+	const uint64_t logits = tokens * numerics_pad(s->vocab) * sizeof(float);
+	uintptr_t at = 4096;
 
-	return (struct plan_buffers){
-		.tokens = UINT32_MAX,
-		.logits = there,
-		.records = there,
-		.record_tokens = UINT32_MAX,
-		.handed = there,
-		.handed_room = UINT64_MAX,
-		.logit_tokens = UINT32_MAX,
-		.greatest = there,
-#define X(type, name, width, memory) .name = there,
-		PLAN_BUFFERS(X)
+#define X(type, name, width, memory) \
+	b.name = (type *)at; \
+	at += plan_buffer_bytes(s, width, sizeof(type), tokens) + 64;
+	PLAN_BUFFERS(X)
 #undef X
-	};
+	b.logits = (float *)at;
+	b.greatest = (float *)(at += logits);
+	b.records = (uint8_t *)(at += logits);
+	b.handed = (uint8_t *)(at += tokens * plan_record_bytes(s, b.context));
+	return b;
 }
 
 bool plan_outline(struct plan *p, const struct model_spec *spec, const struct weights *w, enum dtype kv,
                   uint32_t tokens, enum plan_logits logits, const struct plan_options *opt, struct error *err)
 {
-	const struct plan_buffers buffers = nowhere();
+	const struct plan_buffers buffers = nowhere(spec, tokens);
 	const struct plan_cache cache = { .type = kv };
 
 	return plan_build(p, spec, w, &buffers, &cache, tokens, logits, opt, err);
@@ -258,7 +240,7 @@ bool plan_outline_pair(struct plan *p, const struct model_spec *spec, const stru
                        const struct plan_options *opt, struct error *err)
 {
 	static const struct plan_span span[] = { { 0, 1, 1 }, { 1, 1, 1 } };
-	const struct plan_buffers buffers = nowhere();
+	const struct plan_buffers buffers = nowhere(spec, 2);
 	const struct plan_cache cache = { .type = kv };
 
 	return plan_build_joint(p, spec, w, &buffers, &cache, span, 2, opt, err);

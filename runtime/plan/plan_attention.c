@@ -277,7 +277,6 @@ void step_attention(struct plan_builder *b, const struct weights_layer *l, uint3
 
 	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
 		(merges ? attend_in_parts : attend)(b, l, layer, span);
-	plan_barrier(b);
 	if (!merges)
 		return;
 	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++) {
@@ -285,7 +284,6 @@ void step_attention(struct plan_builder *b, const struct weights_layer *l, uint3
 		if (!b->handed && is_apart(b, first + i))
 			store_columns(b, layer, first + i);
 	}
-	plan_barrier(b);
 }
 
 void step_store_behind(struct plan_builder *b)

@@ -10,8 +10,10 @@
  *   plan_inputs.c  embeddings, and what layers get of a token's own
  *   arch_NAME.c    a form of layer: its steps, in their order
  *
- * Owns: the names of the steps. A step adds one op or a few. It reads and writes activation buffers (PLAN_BUFFERS), and
- * says by plan_barrier() where what follows reads what it wrote. A step that only one form has may stand in its file.
+ *   order.c        barriers and stages, behind all steps: no step knows of any
+ *
+ * Owns: the names of the steps. A step adds one op or a few, which read and write activation buffers (PLAN_BUFFERS). A
+ * step that only one form has may stand in its file.
  */
 #ifndef RUNTIME_PLAN_BUILD_H
 #define RUNTIME_PLAN_BUILD_H
@@ -40,8 +42,9 @@ struct plan_builder {
 	/* Whose they are; and of which of them ops are added, `spans` outside of a loop over plan_span_at(). */
 	const struct plan_span *span;
 	uint32_t spans, sequence;
-	/* The ops since the last barrier that wrote what the buffers of turned inputs hold. */
+	/* The ops that wrote what the buffers of turned inputs hold, and how many ops there were behind each. */
 	struct plan_turn turned[PLAN_CUTS_MOST];
+	size_t turned_end[PLAN_CUTS_MOST];
 	unsigned n_turned;
 	/* A plan that hands over: buf is own, whose buffers of the stream, q, k and v, and of what is given of ao and
 	 * h, floats or int8 blocks, lie in the region. */
@@ -66,11 +69,8 @@ struct plan_op *plan_last_op(struct plan_builder *b);
 /* What the slot is to hold differs from run to run; offset: of a state, the layer's. */
 void plan_changing_slot(struct plan_builder *b, uint64_t *slot, enum plan_change what, uint64_t offset);
 /* The span of a sequence, by number from 0, whose ops are added from now on; NULL: there are no more. Ops that know a
- * sequence (its cache, its state) are added for one after the other, with no barrier in between. */
+ * sequence (its cache, its state) are added for one after the other. */
 const struct plan_span *plan_span_at(struct plan_builder *b, uint32_t sequence);
-/* What follows waits for all before it. plan_barrier(): also the end of a stage, where inputs may change. */
-void plan_wait(struct plan_builder *b);
-void plan_barrier(struct plan_builder *b);
 
 /* ---- tiles (plan_tiles.c) */
 
@@ -172,7 +172,6 @@ struct matmul {
 /* n tokens of width k times a number, or as KEY_SCALE's flags say; by: its argument. */
 void step_scale(struct plan_builder *b, const float *in, float *out, uint32_t n, uint64_t k, uint64_t by,
                 uint32_t flags);
-/* No barrier: matrices that share their input stand side by side. */
 void step_matmul(struct plan_builder *b, const struct matmul *m);
 
 /* Whether a matmul with these weights reads its input as int8. */

@@ -57,7 +57,6 @@ static void choose(struct plan_builder *b, const struct weights_layer *l)
 	a[ROUTE_BIAS] = plan_address(l->router_bias);
 	a[ROUTE_TIMES] = plan_address(l->expert_scale);
 	plan_last_op(b)->serial = b->n == 1;
-	plan_barrier(b);
 }
 
 /* Tokens' activations, copied to the places of their slots. */
@@ -95,13 +94,11 @@ static struct activations sort(struct plan_builder *b, struct activations in, co
 	a[DISPATCH_GROUPS] = plan_address(f->groups);
 	a[DISPATCH_GROUP_COUNT] = group_count(b);
 	plan_last_op(b)->serial = true;
-	plan_barrier(b);
 
 	if (gate || up)
 		scatter(b, in, true);
 	if (!gate || !up)
 		scatter(b, in, false);
-	plan_barrier(b);
 	return (struct activations){ .x = f->ex, .q = f->exq, .s = f->exs };
 }
 
@@ -142,7 +139,6 @@ static void multiply(struct plan_builder *b, const struct matmul *m, uint32_t in
 	}
 	a[MATMUL_ROUTES] = sorted(b) ? plan_address(b->buf->groups) : plan_address(b->buf->chosen);
 	plan_last_op(b)->uneven = sorted(b);
-	plan_barrier(b);
 }
 
 /* act(gate) * up of each slot. */
@@ -198,7 +194,6 @@ static void combine(struct plan_builder *b, const float *in, const float *shares
 	a[COMBINE_PLACES] = flags & KEY_SORTED ? plan_address(b->buf->places) : 0;
 	a[COMBINE_OUT] = direct ? plan_address(b->buf->x) : plan_address(free);
 	plan_last_op(b)->serial = b->n * numerics_pad(s->hidden) * slots <= 1 << 14;
-	plan_barrier(b);
 	if (s->residual_scale.given)
 		step_scale(b, free, b->buf->x, b->n, s->hidden, plan_f32_slot(s->residual_scale.value), KEY_RESIDUAL);
 }
@@ -224,7 +219,6 @@ static void end_shared(struct plan_builder *b, const struct weights_layer *l)
 		return;
 	}
 	step_matmul(b, &(struct matmul){ .w = &l->shared_down, .in = plan_gated(b), .out = f->xn, .tokens = b->n });
-	plan_barrier(b);
 	combine(b, f->xn, f->routed, 1, KEY_SIGMOID, f->ex);
 }
 
@@ -234,7 +228,6 @@ static void route(struct plan_builder *b, const struct weights_layer *l, struct 
 	step_matmul(b,
 	            &(struct matmul){
 			    .w = &l->router, .bias = l->logit_bias, .in = in, .out = b->buf->routed, .tokens = b->n });
-	plan_barrier(b);
 	choose(b, l);
 }
 
@@ -272,7 +265,6 @@ void step_experts_beside(struct plan_builder *b, const struct weights_layer *l)
 	step_matmul(b,
 	            &(struct matmul){
 			    .w = &l->down, .bias = l->down_bias, .in = plan_gated(b), .out = f->xn, .tokens = b->n });
-	plan_barrier(b);
 	step_norm_into(b, f->xn, l->dense_post_norm, f->beside, 0);
 	route(b, l, step_input(b, l->router_scale, plan_wants_int8(b, &l->router)));
 	multiply_chosen(b, l, step_input(b, l->expert_norm, plan_experts_want_int8(b, l)));

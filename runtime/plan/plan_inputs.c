@@ -30,7 +30,6 @@ static void layer_inputs(struct plan_builder *b, const struct weights *w)
 	embed(b, &w->input_embed, buf->input_e);
 	struct activations in = step_input(b, NULL, plan_wants_int8(b, &w->input_proj));
 	step_matmul(b, &(struct matmul){ .w = &w->input_proj, .in = in, .out = buf->input_x, .tokens = b->n });
-	plan_barrier(b);
 	key.k = s->layer_input;
 	key.rows = (uint32_t)(w->input_proj.rows / s->layer_input);
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)b->n * key.rows);
@@ -41,7 +40,6 @@ static void layer_inputs(struct plan_builder *b, const struct weights *w)
 	a[LAYER_INPUTS_EPS] = plan_f32_slot(s->norm_eps * (float)s->hidden);
 	a[LAYER_INPUTS_BY] = plan_f32_slot((float)math_host_sqrt((double)s->layer_input));
 	a[LAYER_INPUTS_COLUMNS] = b->n;
-	plan_barrier(b);
 }
 
 void step_embed(struct plan_builder *b, const struct weights *w)
@@ -49,7 +47,6 @@ void step_embed(struct plan_builder *b, const struct weights *w)
 	const struct model_spec *s = b->spec;
 
 	embed(b, &w->embed, b->buf->x);
-	plan_barrier(b);
 	if (s->embed_scale.given)
 		step_scale(b, b->buf->x, b->buf->x, b->n, s->hidden, plan_f32_slot(s->embed_scale.value), 0);
 	if (s->layer_input)
@@ -66,7 +63,6 @@ static void add_input(struct plan_builder *b, const struct weights_layer *l, uin
 	step_matmul(b,
 	            &(struct matmul){
 			    .w = &l->input_gate, .in = in, .out = gated.x, .tokens = b->n, .act = plan_act(s->act) });
-	plan_barrier(b);
 	step_scale(b, gated.x, gated.x, b->n, s->layer_input, plan_address(inputs), KEY_PAIR);
 	if (plan_wants_int8(b, &l->input_out))
 		step_quantise(b, gated, s->layer_input);

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "runtime/plan/order.h"
 #include "runtime/plan/plan_build.h"
 
 static struct plan_turn turn_of(const struct plan_builder *b, const struct matmul *m, enum dtype act,
@@ -84,9 +85,15 @@ static void matmul_launch(struct plan_builder *b, const struct matmul *m, const 
 	}
 }
 
+/* Whether an op has written this, and its input is what it was. */
 static bool is_there(const struct plan_builder *b, const struct plan_turn *turn, unsigned i)
 {
-	return i < b->n_turned && memcmp(turn, &b->turned[i], sizeof *turn) == 0;
+	const uint64_t x = turn->arg[INTERLEAVE_X];
+
+	if (i >= b->n_turned || memcmp(turn, &b->turned[i], sizeof *turn) != 0)
+		return false;
+	const struct kernel_extent e = plan_touched(&turn->key, turn->arg, INTERLEAVE_X, turn->units);
+	return !plan_written_since(b->p, b->turned_end[i], x + e.begin, x + e.end);
 }
 
 /* Makes sure that the buffers of turned inputs hold what these ops write, which are of all tokens. Formats of weights
@@ -94,20 +101,14 @@ static bool is_there(const struct plan_builder *b, const struct plan_turn *turn,
  * before has written the tokens it was to write then, and those before and behind it write others. */
 static void prepare(struct plan_builder *b, const struct plan_turn turn[], unsigned n)
 {
-	unsigned missing = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		missing += !is_there(b, &turn[i], i);
-	if (!missing)
-		return;
-	if (b->n_turned) /* somebody may be reading it still */
-		plan_wait(b);
-	for (unsigned i = 0; i < n; i++)
-		if (!is_there(b, &turn[i], i))
-			memcpy(plan_add_op(b, &turn[i].key, 0, turn[i].units), turn[i].arg, sizeof turn[i].arg);
-	memcpy(b->turned, turn, n * sizeof *turn);
+	for (unsigned i = 0; i < n; i++) {
+		if (is_there(b, &turn[i], i))
+			continue;
+		memcpy(plan_add_op(b, &turn[i].key, 0, turn[i].units), turn[i].arg, sizeof turn[i].arg);
+		b->turned[i] = turn[i];
+		b->turned_end[i] = b->p->n_ops;
+	}
 	b->n_turned = n;
-	plan_wait(b);
 }
 
 /* What `m` reads, tile by tile; of tiles that are not wide each column by itself. */

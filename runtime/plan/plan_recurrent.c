@@ -56,7 +56,6 @@ static void convolve(struct plan_builder *b, const struct weights_layer *l, uint
 
 	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
 		convolve_span(b, l, layer, c, span);
-	plan_barrier(b);
 }
 
 void step_short_convolution(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
@@ -68,7 +67,6 @@ void step_short_convolution(struct plan_builder *b, const struct weights_layer *
 	step_matmul(b, &(struct matmul){ .w = &l->conv_b, .in = in, .out = f->m, .tokens = n });
 	step_matmul(b, &(struct matmul){ .w = &l->conv_c, .in = in, .out = f->m2, .tokens = n });
 	step_matmul(b, &(struct matmul){ .w = &l->conv_x, .in = in, .out = f->m3, .tokens = n });
-	plan_barrier(b);
 	convolve(b, l, layer, &(struct convolution){ .in = f->m, .by = f->m3, .gate = f->m2, .out = f->ao });
 }
 
@@ -83,7 +81,6 @@ static void gate(struct plan_builder *b, const float *x, const float *by, float 
 	a[GATE_GATE] = plan_address(by);
 	a[GATE_OUT] = plan_address(out);
 	plan_last_op(b)->serial = b->n * width <= 1 << 13;
-	plan_barrier(b);
 }
 
 void step_gate_attention(struct plan_builder *b)
@@ -113,7 +110,6 @@ static void norm_groups(struct plan_builder *b, const struct group_norm *n)
 	a[NORM_OUT] = plan_address(n->out);
 	a[NORM_EPS] = plan_f32_slot(b->spec->norm_eps);
 	plan_last_op(b)->serial = b->n == 1 && n->groups == 1;
-	plan_barrier(b);
 }
 
 /* What goes through the convolution, the gate of the result, and for each head of values what is forgotten and how much
@@ -127,7 +123,6 @@ static void delta_inputs(struct plan_builder *b, const struct weights_layer *l, 
 	step_matmul(b, &(struct matmul){ .w = &l->delta_z, .in = in, .out = f->m3, .tokens = n });
 	step_matmul(b, &(struct matmul){ .w = &l->delta_b, .in = in, .out = f->mb, .tokens = n });
 	step_matmul(b, &(struct matmul){ .w = &l->delta_a, .in = in, .out = f->ma, .tokens = n });
-	plan_barrier(b);
 }
 
 static void delta_span(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
@@ -165,7 +160,6 @@ void step_delta_rule(struct plan_builder *b, const struct weights_layer *l, uint
 	convolve(b, l, layer, &(struct convolution){ .in = f->m, .out = f->m2, .act = ACT_SILU });
 	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
 		delta_span(b, l, layer, span);
-	plan_barrier(b);
 	if (r->value_dim % 32)
 		norm_groups(b, &(struct group_norm){ f->m, l->delta_norm, f->m2, r->value_dim, r->value_heads, true });
 	else
@@ -217,10 +211,8 @@ void step_selective_scan(struct plan_builder *b, const struct weights_layer *l, 
 	step_matmul(b, &(struct matmul){ .w = &l->scan_z, .in = in, .out = f->m3, .tokens = b->n });
 	step_matmul(b, &(struct matmul){ .w = &l->scan_xbc, .in = in, .out = f->m, .tokens = b->n });
 	step_matmul(b, &(struct matmul){ .w = &l->scan_dt, .in = in, .out = f->ma, .tokens = b->n });
-	plan_barrier(b);
 	convolve(b, l, layer, &(struct convolution){ .in = f->m, .out = f->m2, .act = ACT_SILU });
 	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
 		scan_span(b, l, layer, span);
-	plan_barrier(b);
 	gated_norm(b, l, r->value_heads * r->value_dim);
 }

@@ -50,7 +50,6 @@ void step_norm_heads(struct plan_builder *b, const float *x, const float *weight
                      uint32_t tokens)
 {
 	add_norm(b, x, weight, out, k, 0, tokens);
-	plan_barrier(b);
 }
 
 void step_norm(struct plan_builder *b, const float *x, const float *weight, bool int8, uint32_t tokens,
@@ -60,13 +59,11 @@ void step_norm(struct plan_builder *b, const float *x, const float *weight, bool
 
 	a[NORM_OUTQ] = plan_address(out.q);
 	a[NORM_OUTS] = plan_address(out.s);
-	plan_barrier(b);
 }
 
 void step_norm_into(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t flags)
 {
 	add_norm(b, x, weight, out, b->spec->hidden, flags, b->n);
-	plan_barrier(b);
 }
 
 void step_latent_norm(struct plan_builder *b, const float *x, const float *weight, uint32_t k, bool int8,
@@ -77,7 +74,6 @@ void step_latent_norm(struct plan_builder *b, const float *x, const float *weigh
 	a[NORM_EPS] = plan_f32_slot(MODEL_LATENT_EPS);
 	a[NORM_OUTQ] = plan_address(out.q);
 	a[NORM_OUTS] = plan_address(out.s);
-	plan_barrier(b);
 }
 
 void step_scale(struct plan_builder *b, const float *in, float *out, uint32_t n, uint64_t k, uint64_t by,
@@ -91,7 +87,6 @@ void step_scale(struct plan_builder *b, const float *in, float *out, uint32_t n,
 	a[SCALE_OUT] = plan_address(out);
 	a[SCALE_BY] = by;
 	plan_last_op(b)->serial = n * k <= 1 << 14;
-	plan_barrier(b);
 }
 
 void step_quantise(struct plan_builder *b, struct activations a, uint64_t k)
@@ -102,7 +97,6 @@ void step_quantise(struct plan_builder *b, struct activations a, uint64_t k)
 	arg[QUANTISE_OUTQ] = plan_address(a.q);
 	arg[QUANTISE_OUTS] = plan_address(a.s);
 	plan_last_op(b)->serial = b->n == 1;
-	plan_barrier(b);
 }
 
 struct activations step_input(struct plan_builder *b, const float *weight, bool int8)
@@ -150,9 +144,7 @@ static void norm_rows(struct plan_builder *b, const struct weights_layer *l)
 	const struct model_spec *s = b->spec;
 
 	add_norm(b, b->buf->q, l->q_row_norm, queries(b, l), s->heads * s->head_dim, 0, b->n);
-	plan_wait(b); /* keys come to where queries were */
 	add_norm(b, b->buf->k, l->k_row_norm, keys(b, l), s->kv_heads * s->head_dim, 0, b->n);
-	plan_barrier(b);
 }
 
 void step_queries_keys_values(struct plan_builder *b, const struct weights_layer *l, struct activations in)
@@ -168,7 +160,6 @@ void step_queries_keys_values(struct plan_builder *b, const struct weights_layer
 	if (l->q_gate.packed)
 		step_matmul(b, &(struct matmul){
 				       .w = &l->q_gate, .bias = l->q_gate_bias, .in = in, .out = f->m3, .tokens = n });
-	plan_barrier(b);
 	if (l->q_row_norm && l->k_row_norm)
 		norm_rows(b, l);
 }
@@ -301,7 +292,6 @@ void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l
 	rotate(b, l, layer);
 	for (uint32_t i = 0; l->k.packed && (span = plan_span_at(b, i)); i++)
 		store(b, l, layer, span);
-	plan_barrier(b);
 }
 
 void step_add_product(struct plan_builder *b, const struct weights_matrix *w, const float *bias, struct activations in,
@@ -320,10 +310,8 @@ void step_add_product(struct plan_builder *b, const struct weights_matrix *w, co
 	                                 .out = from ? plan_next_stream(b) : sum,
 	                                 .flags = direct ? KEY_RESIDUAL : 0,
 	                                 .tokens = b->n });
-	plan_barrier(b);
 	if (norm) {
 		add_norm(b, f->xn, norm, f->x, s->hidden, KEY_RESIDUAL, b->n);
-		plan_barrier(b);
 	} else if (!direct) {
 		step_scale(b, f->xn, f->x, b->n, s->hidden, plan_f32_slot(s->residual_scale.value), KEY_RESIDUAL);
 	}
@@ -376,14 +364,12 @@ void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, str
 		step_matmul(b, &m);
 	} else {
 		step_matmul(b, &m);
-		plan_wait(b); /* for the gate; the input stays, turned as it is */
 		m.w = &l->up;
 		m.bias = l->up_bias;
 		m.act = act;
 		m.flags = KEY_GATED | out;
 		step_matmul(b, &m);
 	}
-	plan_barrier(b);
 }
 
 void step_down(struct plan_builder *b, const struct weights_layer *l)
@@ -424,7 +410,6 @@ static uint32_t norm_rows_wanted(struct plan_builder *b, const float *weight, bo
 		a[NORM_OUTS] = plan_address(out.s + rows * (hidden / 32));
 	}
 	step_store_behind(b); /* blocks that have no norm to make have nothing else to do */
-	plan_barrier(b);
 	return rows;
 }
 
@@ -477,7 +462,6 @@ void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logi
 		add_logits(b, w, plan_normed(b), 0, n);
 	}
 	assert(n <= f->logit_tokens);
-	plan_barrier(b);
 	const struct model_scale by[] = { b->spec->logit_scale, b->spec->logit_cap };
 	for (int i = 0; i < 2; i++)
 		if (by[i].given)

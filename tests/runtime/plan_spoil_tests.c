@@ -53,62 +53,14 @@ static void must_notice(struct spoiled *x, uint32_t launch, const char *what, un
 	x->noticed++;
 }
 
-static bool of_slots(const struct plan *p, uint32_t launch)
+/* Whether a card's barrier behind the op is not for what the next one touches: sections and chains begin with one. */
+static bool is_boundary(const struct plan *p, uint32_t op)
 {
-	const struct key *k = key_of(p, launch);
+	bool begins = !p->op[op].fused_units != !p->op[op + 1].fused_units;
 
-	return (k->kind == KEY_MATMUL && k->flags & KEY_EXPERTS) ||
-	       (k->kind == KEY_COMBINE && !(k->flags & KEY_SIGMOID));
-}
-
-static bool of_shared(const struct plan *p, const struct plan_space *s, uint32_t launch)
-{
-	if (key_of(p, launch)->kind == KEY_INTERLEAVE) /* before what reads it */
-		return of_shared(p, s, launch + 1);
-
-	const uint64_t w = p->op[launch].arg[MATMUL_W];
-	bool found = false;
-
-	for (int i = 0; i < PLAN_LAYERS; i++) {
-		const struct weights_layer *l = &s->layer[i];
-		const uint8_t *const all[] = { l->shared_router.packed, l->shared_gate.packed, l->shared_up.packed,
-			                       l->shared_down.packed };
-		for (int m = 0; m < 4; m++)
-			found = found || (all[m] && (uint64_t)(uintptr_t)all[m] == w);
-	}
-	return found && key_of(p, launch)->kind == KEY_MATMUL;
-}
-
-/* The last matrix before a convolution, which does not read its result, in a stage of its own. */
-static bool of_rates(const struct plan *p, const struct plan_space *s, uint32_t launch)
-{
-	const uint64_t w = p->op[launch].arg[MATMUL_W];
-	bool found = false;
-
-	for (int i = 0; i < PLAN_LAYERS; i++) {
-		const struct weights_layer *l = &s->layer[i];
-		found = found || (l->delta_a.packed && (uint64_t)(uintptr_t)l->delta_a.packed == w) ||
-		        (l->scan_dt.packed && (uint64_t)(uintptr_t)l->scan_dt.packed == w);
-	}
-	return found && launch && key_of(p, launch)->kind == KEY_MATMUL &&
-	       key_of(p, launch - 1)->kind == KEY_INTERLEAVE && key_of(p, launch + 1)->kind == KEY_CONV;
-}
-
-/* The shared expert waits for the others where it need not, and they for it; so does a convolution for rates, the norm
- * of what experts read for the choice of them, their order for that norm, and the first layer for what layers get of a
- * token's own. */
-static bool needless(const struct plan *p, const struct plan_space *s, uint32_t first)
-{
-	const enum key_kind kind = key_of(p, first)->kind, next = key_of(p, first + 1)->kind;
-
-	if (of_rates(p, s, first) || kind == KEY_LAYER_INPUTS || (kind == KEY_ROUTE && next == KEY_NORM) ||
-	    (kind == KEY_NORM && next == KEY_DISPATCH))
-		return true;
-	const bool combine = key_of(p, first)->kind == KEY_COMBINE && key_of(p, first + 1)->kind == KEY_MATMUL;
-
-	if (of_slots(p, first) && of_shared(p, s, first + 1))
-		return !combine || p->op[first].arg[COMBINE_OUT] != p->op[first + 1].arg[MATMUL_OUT];
-	return of_shared(p, s, first) && of_slots(p, first + 1);
+	for (size_t i = 0; i < p->n_sections; i++)
+		begins = begins || p->section[i] == op + 1;
+	return begins;
 }
 
 /* Two stages become one; then a card's barrier is missing. */
@@ -118,26 +70,14 @@ static void spoil_stages(struct spoiled *x, const struct plan *p)
 		copy_plan(x, p);
 		memmove(x->phase + i, x->phase + i + 1, (p->n_stages - i) * sizeof *x->phase);
 		x->plan.n_stages--;
-		if (!needless(p, x->s, p->stage[i] - 1))
-			must_notice(x, p->stage[i] - 1, "phase", i);
+		must_notice(x, p->stage[i] - 1, "phase", i);
 	}
 	for (uint32_t i = 0; i + 1 < p->n_ops; i++) {
 		copy_plan(x, p);
 		x->launch[i].barrier = false;
-		if (p->op[i].barrier && !needless(p, x->s, i))
+		if (p->op[i].barrier && !is_boundary(p, i))
 			must_notice(x, i, "barrier", i);
 	}
-}
-
-/* Whether it turns what the last such launch has turned: the shared expert reads what the router has read. */
-static bool repeats(const struct plan *p, uint32_t launch)
-{
-	for (uint32_t i = launch;
-	     key_of(p, launch)->kind == KEY_INTERLEAVE && i-- > 0 && key_of(p, i)->kind != KEY_NORM;)
-		if (key_of(p, i)->kind == KEY_INTERLEAVE)
-			return p->op[i].kernel == p->op[launch].kernel &&
-			       memcmp(p->op[i].arg, p->op[launch].arg, INTERLEAVE_ARGS * sizeof *p->op[i].arg) == 0;
-	return false;
 }
 
 /* Without a launch, and the stage that it was alone in. */
@@ -159,8 +99,7 @@ static void spoil_launches(struct spoiled *x, const struct plan *p)
 		/* a card's barrier stays where it was */
 		if (i && p->op[i].barrier)
 			x->launch[i - 1].barrier = true;
-		if (!repeats(p, i))
-			must_notice(x, i ? i - 1 : 0, "the launch behind it, number", i);
+		must_notice(x, i ? i - 1 : 0, "the launch behind it, number", i);
 	}
 }
 
