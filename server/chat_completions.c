@@ -10,7 +10,7 @@
 #include "server/generate.h"
 #include "server/old_functions.h"
 #include "server/openai.h"
-#include "server/request_fields.h"
+#include "server/prompt_tasks.h"
 #include "server/server.h"
 #include "server/talk.h"
 #include "server/tool_choice.h"
@@ -68,34 +68,28 @@ static bool begin(struct exchange *x, const json_t *body, json_t *warnings, cons
 	return false;
 }
 
-bool answer_chat_tokens(struct exchange *x)
+static bool run_tokens(struct exchange *x, json_t *body, const struct served *m)
 {
-	json_t *body = request_read(x->body.p, x->body.n, REQUEST_CHAT, &x->refusal), *o = NULL, *warnings = NULL;
-	const char *name = NULL;
+	json_t *o = NULL, *warnings = NULL;
 	struct conversation c = { 0 };
-	const struct served *m = body && field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
 
-	if (m && talk_read_chat(body, &warnings, &x->refusal) && conversation_read(&c, body, m, x->now, &x->refusal))
+	if (talk_read_chat(body, &warnings, &x->refusal) && conversation_read(&c, body, m, x->now, &x->refusal))
 		o = json_pack("{s:I}", "input_tokens", (json_int_t)c.n_ids);
 	json_decref(warnings);
 	conversation_free(&c);
-	json_decref(body);
 	return o && exchange_json(x, json_write(o));
 }
 
-bool answer_chat(struct exchange *x)
+bool answer_chat_tokens(struct exchange *x) { return request_run(x, REQUEST_CHAT, run_tokens); }
+
+static bool run(struct exchange *x, json_t *body, const struct served *m)
 {
-	json_t *body = request_read(x->body.p, x->body.n, REQUEST_CHAT, &x->refusal), *warnings = NULL;
-	const char *name = NULL;
+	json_t *warnings = NULL;
 	struct conversation c = { 0 };
 	struct task *t = NULL;
-
-	if (!body)
-		return false;
-	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
 	const bool old = old_functions_are_in(body);
-	bool ok = m && talk_read_chat(body, &warnings, &x->refusal) &&
-	          conversation_read(&c, body, m, x->now, &x->refusal);
+	bool ok = talk_read_chat(body, &warnings, &x->refusal) && conversation_read(&c, body, m, x->now, &x->refusal);
+
 	if (ok) {
 		t = task_open(m);
 		if (t)
@@ -106,6 +100,7 @@ bool answer_chat(struct exchange *x)
 	task_release(t);
 	conversation_free(&c);
 	json_decref(warnings);
-	json_decref(body);
 	return ok;
 }
+
+bool answer_chat(struct exchange *x) { return request_run(x, REQUEST_CHAT, run); }

@@ -8,8 +8,7 @@
 #include "server/generate.h"
 #include "server/infill.h"
 #include "server/openai.h"
-#include "server/prompts.h"
-#include "server/request_fields.h"
+#include "server/prompt_tasks.h"
 #include "server/server.h"
 
 /* logprobs is a number here; some clients send true. */
@@ -27,30 +26,12 @@ static bool read_logprobs(int *out, const json_t *body, struct refusal *r)
 	return true;
 }
 
-/* A task for each prompt; their choices are numbered through. */
-static bool open_tasks(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p,
-                       struct task **tasks)
+static bool read_own(struct task *t, const json_t *body, const struct served *m, struct refusal *r)
 {
-	unsigned choices = 0;
+	const bool filled = json_string_length(field_value(body, "suffix")) > 0;
 
-	for (size_t i = 0; i < p->n; i++) {
-		tasks[i] = task_open(m);
-		if (!tasks[i])
-			return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
-		struct task *t = tasks[i];
-		t->ids = p->list[i].ids;
-		t->n_ids = p->list[i].n;
-		p->list[i].ids = NULL;
-		const bool filled = json_string_length(field_value(body, "suffix")) > 0;
-		if (!task_read(t, body, m->model, batcher_context(m->batcher), &x->refusal) ||
-		    (filled && !infill_end(t, m->model, &x->refusal)) ||
-		    !read_logprobs(&t->logprobs, body, &x->refusal) || !task_read_prompt_top(t, body, &x->refusal))
-			return false;
-		t->sampling.seed = tasks[0]->sampling.seed;
-		t->first = choices;
-		choices += t->choices;
-	}
-	return true;
+	return (!filled || infill_end(t, m->model, r)) && read_logprobs(&t->logprobs, body, r) &&
+	       task_read_prompt_top(t, body, r);
 }
 
 /* The prompts stand before the answers; with log probabilities, those of their tokens stand before the answers', too.
@@ -133,9 +114,13 @@ static bool fill_in(struct exchange *x, const json_t *body, const struct served 
 static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p)
 {
 	struct task *tasks[PROMPTS_MOST] = { 0 };
+	unsigned choices;
 	bool echo = false;
 
-	bool ok = open_tasks(x, body, m, p, tasks) && read_echo(tasks, p, body, &echo, &x->refusal);
+	if (!fill_in(x, body, m, p))
+		return false;
+	bool ok = prompt_tasks(tasks, &choices, body, m, p, read_own, &x->refusal) &&
+	          read_echo(tasks, p, body, &echo, &x->refusal);
 	struct openai_reply *o = ok ? openai_reply_open(x, m, tasks, (unsigned)p->n, body, false) : NULL;
 	ok = o && openai_prompt_logprobs(o, &x->refusal);
 	for (size_t i = 0; ok && echo && i < p->n; i++)
@@ -148,18 +133,9 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 	return ok;
 }
 
-bool answer_completions(struct exchange *x)
+static bool run(struct exchange *x, json_t *body, const struct served *m)
 {
-	json_t *body = request_read(x->body.p, x->body.n, REQUEST_TEXT, &x->refusal);
-	const char *name = NULL;
-	struct prompts p = { 0 };
-
-	if (!body)
-		return false;
-	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
-	bool ok = m && prompts_read(&p, "prompt", field_value(body, "prompt"), m->model, &x->refusal) &&
-	          fill_in(x, body, m, &p) && begin(x, body, m, &p);
-	prompts_free(&p);
-	json_decref(body);
-	return ok;
+	return prompts_run(x, body, m, "prompt", 0, begin);
 }
+
+bool answer_completions(struct exchange *x) { return request_run(x, REQUEST_TEXT, run); }

@@ -8,8 +8,7 @@
 #include "server/fields.h"
 #include "server/generate.h"
 #include "server/openai.h"
-#include "server/prompts.h"
-#include "server/request_fields.h"
+#include "server/prompt_tasks.h"
 #include "server/server.h"
 
 struct embeddings_reply {
@@ -136,15 +135,6 @@ static bool read_fields(struct embeddings_reply *o, const json_t *body, struct r
 	       refuse(r, 400, "encoding_format", "encoding_format is %.60s, expected float or base64", format);
 }
 
-static bool embeds(const struct served *m, struct refusal *r)
-{
-	return m->pooling != JIT_POOL_RANK ||
-	       refuse(r, 501, "model",
-	              "%.100s ranks texts (/v1/rerank), and its files name no way to make a vector of one; --pooling "
-	              "does.",
-	              m->name);
-}
-
 static struct embeddings_reply *open_reply(const struct served *m, unsigned n)
 {
 	struct embeddings_reply *o = calloc(1, sizeof *o);
@@ -164,47 +154,35 @@ static struct embeddings_reply *open_reply(const struct served *m, unsigned n)
 static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p)
 {
 	struct embeddings_reply *o = open_reply(m, (unsigned)p->n);
-	struct task *t = task_open(m);
-	bool ok = o && t && task_set_texts(t, p->n);
+	struct task *t = o ? prompt_texts(m, p, &x->refusal) : NULL;
 
-	if (!ok)
+	if (!o)
 		refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
-	ok = ok && read_fields(o, body, &x->refusal);
-	for (size_t i = 0; ok && i < p->n; i++) {
-		t->texts[i] = (struct task_text){ p->list[i].ids, p->list[i].n };
-		p->list[i].ids = NULL;
-	}
-	if (ok) {
-		t->embeds = true;
-		t->pooling = m->pooling;
+	bool ok = t && read_fields(o, body, &x->refusal);
+	if (ok)
 		ok = generate(x, &o->base, m, &t, 1);
-	} else {
+	else
 		reply_close(o ? &o->base : NULL);
-	}
 	task_release(t);
 	return ok;
 }
 
 /* usual: the field that the texts are in by the API that is asked, which takes the other one's as well. */
-static bool answer(struct exchange *x, const char *usual)
+static bool embed(struct exchange *x, const json_t *body, const struct served *m, const char *usual)
 {
-	json_t *body = request_read(x->body.p, x->body.n, REQUEST_EMBED, &x->refusal);
-	const char *name = NULL;
-	struct prompts p = { .most = PROMPTS_TEXTS_MOST };
-
-	if (!body)
-		return false;
-	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
 	const char *field = field_value(body, "content") ? "content" : field_value(body, "input") ? "input" : usual;
+
 	if (field_value(body, "content") && field_value(body, "input"))
-		refuse(&x->refusal, 400, "content", "content and input cannot both be given");
-	bool ok = m && !x->refusal.status && embeds(m, &x->refusal) &&
-	          prompts_read(&p, field, field_value(body, field), m->model, &x->refusal) && begin(x, body, m, &p);
-	prompts_free(&p);
-	json_decref(body);
-	return ok;
+		return refuse(&x->refusal, 400, "content", "content and input cannot both be given");
+	return model_embeds(m, &x->refusal) && prompts_run(x, body, m, field, PROMPTS_TEXTS_MOST, begin);
 }
 
-bool answer_embeddings(struct exchange *x) { return answer(x, "input"); }
+static bool run_input(struct exchange *x, json_t *body, const struct served *m) { return embed(x, body, m, "input"); }
+static bool run_content(struct exchange *x, json_t *body, const struct served *m)
+{
+	return embed(x, body, m, "content");
+}
 
-bool answer_embedding(struct exchange *x) { return answer(x, "content"); }
+bool answer_embeddings(struct exchange *x) { return request_run(x, REQUEST_EMBED, run_input); }
+
+bool answer_embedding(struct exchange *x) { return request_run(x, REQUEST_EMBED, run_content); }

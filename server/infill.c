@@ -12,8 +12,7 @@
 #include "server/endpoints.h"
 #include "server/fields.h"
 #include "server/native.h"
-#include "server/prompts.h"
-#include "server/request_fields.h"
+#include "server/prompt_tasks.h"
 #include "server/server.h"
 
 enum { ANSWER = 128 }; /* tokens that are kept for an answer whose request does not say */
@@ -257,25 +256,20 @@ static bool make_prompt(struct prompts *p, const json_t *body, const struct serv
 	return ok;
 }
 
-bool answer_infill(struct exchange *x)
+static bool run(struct exchange *x, json_t *body, const struct served *m)
 {
-	json_t *body = request_read(x->body.p, x->body.n, REQUEST_INFILL, &x->refusal);
-	const char *name = NULL;
 	struct prompts p = { 0 };
 
-	if (!body)
-		return false;
-	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
-	if (m && !infill_is_known(m->model)) { /* before its fields are looked at */
+	if (!infill_is_known(m->model)) { /* before its fields are looked at */
 		const struct infill none = { .most = 0 };
 		int32_t *ids;
 		size_t n;
 		infill_make(&none, m, "model", &ids, &n, &x->refusal);
 	}
 	drop_sampler(body);
-	bool ok =
-		m && !x->refusal.status && make_prompt(&p, body, m, &x->refusal) && native_begin(x, body, m, &p, true);
+	bool ok = !x->refusal.status && make_prompt(&p, body, m, &x->refusal) && native_begin(x, body, m, &p, true);
 	prompts_free(&p);
-	json_decref(body);
 	return ok;
 }
+
+bool answer_infill(struct exchange *x) { return request_run(x, REQUEST_INFILL, run); }

@@ -11,8 +11,7 @@
 #include "server/infill.h"
 #include "server/native.h"
 #include "server/openai.h"
-#include "server/prompts.h"
-#include "server/request_fields.h"
+#include "server/prompt_tasks.h"
 #include "server/server.h"
 
 struct native_reply {
@@ -231,28 +230,22 @@ static bool read_fields(struct native_reply *o, const json_t *body, struct refus
 	       field_flag(body, "return_tokens", &o->tokens, r);
 }
 
-/* The reply takes over the prompt, which becomes a task. */
-static bool add_task(struct native_reply *o, const json_t *body, struct prompts *p, size_t number, struct refusal *r)
+static bool read_own(struct task *t, const json_t *body, const struct served *m, struct refusal *r)
 {
-	struct task *t = task_open(o->model);
 	int64_t probabilities = 0;
+	(void)m;
 
-	if (!t)
-		return refuse(r, 503, NULL, "There is no memory for this request.");
-	o->tasks[o->n_tasks++] = t;
-	t->ids = p->list[number].ids;
-	t->n_ids = p->list[number].n;
-	p->list[number].ids = NULL;
-	if (!task_read(t, body, o->model->model, batcher_context(o->model->batcher), r) ||
-	    !field_integer(body, "n_probs", 0, JIT_LOGPROBS_MOST, &probabilities, r) ||
+	if (!field_integer(body, "n_probs", 0, JIT_LOGPROBS_MOST, &probabilities, r) ||
 	    !field_flag(body, "post_sampling_probs", &t->sampled, r))
 		return false;
 	if (probabilities)
 		t->logprobs = (int)probabilities;
-	t->sampling.seed = o->tasks[0]->sampling.seed;
-	t->first = o->n;
-	o->n += t->choices;
 	return true;
+}
+
+static bool read_gap(struct task *t, const json_t *body, const struct served *m, struct refusal *r)
+{
+	return read_own(t, body, m, r) && infill_end(t, m->model, r);
 }
 
 bool native_begin(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p, bool infill)
@@ -264,10 +257,11 @@ bool native_begin(struct exchange *x, const json_t *body, const struct served *m
 		o->base.kind = &native_kind;
 		o->model = m;
 	}
-	for (size_t i = 0; ok && i < p->n; i++)
-		ok = add_task(o, body, p, i, &x->refusal) &&
-		     (!infill || infill_end(o->tasks[i], m->model, &x->refusal));
-	ok = ok && read_fields(o, body, &x->refusal);
+	if (ok) {
+		o->n_tasks = (unsigned)p->n;
+		ok = prompt_tasks(o->tasks, &o->n, body, m, p, infill ? read_gap : read_own, &x->refusal) &&
+		     read_fields(o, body, &x->refusal);
+	}
 	if (ok) {
 		o->choice = calloc(o->n, sizeof *o->choice);
 		if (o->choice)
@@ -277,18 +271,14 @@ bool native_begin(struct exchange *x, const json_t *body, const struct served *m
 	return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
 }
 
-bool answer_native(struct exchange *x)
+static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p)
 {
-	json_t *body = request_read(x->body.p, x->body.n, REQUEST_NATIVE, &x->refusal);
-	const char *name = NULL;
-	struct prompts p = { 0 };
-
-	if (!body)
-		return false;
-	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
-	bool ok = m && prompts_read(&p, "prompt", field_value(body, "prompt"), m->model, &x->refusal) &&
-	          native_begin(x, body, m, &p, false);
-	prompts_free(&p);
-	json_decref(body);
-	return ok;
+	return native_begin(x, body, m, p, false);
 }
+
+static bool run(struct exchange *x, json_t *body, const struct served *m)
+{
+	return prompts_run(x, body, m, "prompt", 0, begin);
+}
+
+bool answer_native(struct exchange *x) { return request_run(x, REQUEST_NATIVE, run); }

@@ -11,7 +11,7 @@
 #include "server/fields.h"
 #include "server/generate.h"
 #include "server/ollama.h"
-#include "server/prompts.h"
+#include "server/prompt_tasks.h"
 #include "server/server.h"
 
 struct embed_reply {
@@ -118,11 +118,9 @@ static bool cut(struct prompts *p, const struct ollama_request *q, struct refusa
 static bool begin(struct exchange *x, const struct ollama_request *q, struct prompts *p, bool single)
 {
 	struct embed_reply *o = calloc(1, sizeof *o);
-	struct task *t = task_open(q->model);
 	int64_t told = q->model->info.hidden;
-	bool ok = o && t && task_set_texts(t, p->n);
 
-	if (ok) {
+	if (o) {
 		*o = (struct embed_reply){ .base.kind = &embed_kind, .one = single, .n = (unsigned)p->n };
 		memcpy(o->name, q->name, sizeof o->name);
 		o->arrived = x->arrived;
@@ -130,35 +128,21 @@ static bool begin(struct exchange *x, const struct ollama_request *q, struct pro
 		o->size = (size_t)q->model->info.hidden;
 		o->vector = calloc(p->n, o->size * sizeof *o->vector);
 	}
-	if (!ok || !o->vector)
+	if (!o || !o->vector)
 		refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
-	ok = x->refusal.status == 0 &&
-	     field_integer(q->body, "dimensions", 1, q->model->info.hidden, &told, &x->refusal) &&
-	     cut(p, q, &x->refusal);
-	for (size_t i = 0; ok && i < p->n; i++) {
-		t->texts[i] = (struct task_text){ p->list[i].ids, p->list[i].n };
-		p->list[i].ids = NULL;
-	}
-	if (ok) {
+	bool ok = x->refusal.status == 0 &&
+	          field_integer(q->body, "dimensions", 1, q->model->info.hidden, &told, &x->refusal) &&
+	          cut(p, q, &x->refusal);
+	struct task *t = ok ? prompt_texts(q->model, p, &x->refusal) : NULL;
+	if (t) {
 		o->told = (size_t)told;
-		t->embeds = true;
-		t->pooling = q->model->pooling;
 		ok = generate(x, &o->base, q->model, &t, 1);
-	} else if (o) {
-		free(o->vector);
-		free(o);
+	} else {
+		ok = false;
+		reply_close(o ? &o->base : NULL);
 	}
 	task_release(t);
 	return ok;
-}
-
-static bool embeds(const struct served *m, struct refusal *r)
-{
-	return m->pooling != JIT_POOL_RANK ||
-	       refuse(r, 501, "model",
-	              "%.100s ranks texts (/v1/rerank), and its files name no way to make a vector of one; --pooling "
-	              "does.",
-	              m->name);
 }
 
 /* Without a text the model is loaded, and there is no vector. */
@@ -189,7 +173,7 @@ static bool answer(struct exchange *x, const char *usual, const char *other, boo
 {
 	struct ollama_request q;
 	struct prompts p = { .most = PROMPTS_TEXTS_MOST };
-	bool ok = ollama_read(&q, x, REQUEST_OLLAMA_EMBED) && embeds(q.model, &x->refusal);
+	bool ok = ollama_read(&q, x, REQUEST_OLLAMA_EMBED) && model_embeds(q.model, &x->refusal);
 	const char *name = ok && !field_value(q.body, usual) ? other : usual;
 	const json_t *v = ok ? field_value(q.body, name) : NULL;
 

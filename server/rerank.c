@@ -13,9 +13,8 @@
 #include "server/fields.h"
 #include "server/generate.h"
 #include "server/openai.h"
-#include "server/prompts.h"
+#include "server/prompt_tasks.h"
 #include "server/ranking.h"
-#include "server/request_fields.h"
 #include "server/server.h"
 
 struct rerank_reply {
@@ -232,20 +231,15 @@ static bool begin(struct exchange *x, const json_t *body, const struct served *m
 	return ok;
 }
 
-bool answer_rerank(struct exchange *x)
+static bool run_rerank(struct exchange *x, json_t *body, const struct served *m)
 {
-	json_t *body = request_read(x->body.p, x->body.n, REQUEST_RANK, &x->refusal);
-	const char *name = NULL;
 	bool texts = false;
+	json_t *documents = read_documents(body, &texts, &x->refusal);
 
-	if (!body)
-		return false;
-	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
-	json_t *documents = m ? read_documents(body, &texts, &x->refusal) : NULL;
-	bool ok = documents && begin(x, body, m, documents, NULL, texts);
-	json_decref(body);
-	return ok;
+	return documents && begin(x, body, m, documents, NULL, texts);
 }
+
+bool answer_rerank(struct exchange *x) { return request_run(x, REQUEST_RANK, run_rerank); }
 
 /* A text, or an array of texts that is not empty. NULL: refused. */
 static json_t *read_texts(const json_t *body, const char *name, struct refusal *r)
@@ -275,18 +269,14 @@ static json_t *read_texts(const json_t *body, const char *name, struct refusal *
 	return NULL;
 }
 
-bool answer_score(struct exchange *x)
+static bool run_score(struct exchange *x, json_t *body, const struct served *m)
 {
-	json_t *body = request_read(x->body.p, x->body.n, REQUEST_SCORE, &x->refusal), *one = NULL, *other = NULL;
-	const char *name = NULL;
+	json_t *one = read_texts(body, "text_1", &x->refusal), *other = NULL;
+	const size_t n = json_array_size(one);
 	bool ok = false;
 
-	if (!body)
-		return false;
-	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
-	if (m && (one = read_texts(body, "text_1", &x->refusal)))
+	if (one)
 		other = read_texts(body, "text_2", &x->refusal);
-	const size_t n = json_array_size(one);
 	if (other && n != 1 && n != json_array_size(other))
 		refuse(&x->refusal, 400, "text_1", "text_1 has %zu texts and text_2 %zu, expected one, or as many", n,
 		       json_array_size(other));
@@ -294,6 +284,7 @@ bool answer_score(struct exchange *x)
 		ok = begin(x, body, m, json_incref(other), json_incref(one), false);
 	json_decref(one);
 	json_decref(other);
-	json_decref(body);
 	return ok;
 }
+
+bool answer_score(struct exchange *x) { return request_run(x, REQUEST_SCORE, run_score); }

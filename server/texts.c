@@ -7,19 +7,11 @@
 #include "server/conversation.h"
 #include "server/endpoints.h"
 #include "server/fields.h"
-#include "server/prompts.h"
-#include "server/request_fields.h"
+#include "server/prompt_tasks.h"
 #include "server/server.h"
 #include "server/talk.h"
 
 static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }
-
-static const struct served *model_of(struct exchange *x, const json_t *body)
-{
-	const char *name = NULL;
-
-	return field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
-}
 
 /* A token with its text, or with its bytes where these are no text. */
 static json_t *piece(const jit_model *m, int32_t id)
@@ -82,15 +74,14 @@ static json_t *tokenize(const json_t *body, const jit_model *m, struct refusal *
 	return NULL;
 }
 
-bool answer_tokenize(struct exchange *x)
+static bool run_tokenize(struct exchange *x, json_t *body, const struct served *m)
 {
-	json_t *body = request_read(x->body.p, x->body.n, REQUEST_TOKENIZE, &x->refusal);
-	const struct served *m = body ? model_of(x, body) : NULL;
-	json_t *o = m ? tokenize(body, m->model, &x->refusal) : NULL;
+	json_t *o = tokenize(body, m->model, &x->refusal);
 
-	json_decref(body);
 	return o && exchange_json(x, json_write(o));
 }
+
+bool answer_tokenize(struct exchange *x) { return request_run(x, REQUEST_TOKENIZE, run_tokenize); }
 
 static json_t *detokenize(const json_t *body, const jit_model *m, struct refusal *r)
 {
@@ -120,29 +111,27 @@ static json_t *detokenize(const json_t *body, const jit_model *m, struct refusal
 	return NULL;
 }
 
-bool answer_detokenize(struct exchange *x)
+static bool run_detokenize(struct exchange *x, json_t *body, const struct served *m)
 {
-	json_t *body = request_read(x->body.p, x->body.n, REQUEST_DETOKENIZE, &x->refusal);
-	const struct served *m = body ? model_of(x, body) : NULL;
-	json_t *o = m ? detokenize(body, m->model, &x->refusal) : NULL;
+	json_t *o = detokenize(body, m->model, &x->refusal);
 
-	json_decref(body);
 	return o && exchange_json(x, json_write(o));
 }
 
-bool answer_apply_template(struct exchange *x)
-{
-	json_t *body = request_read(x->body.p, x->body.n, REQUEST_CHAT, &x->refusal), *o = NULL;
-	const struct served *m = body ? model_of(x, body) : NULL;
-	struct conversation c = { 0 };
-	json_t *warnings = NULL;
+bool answer_detokenize(struct exchange *x) { return request_run(x, REQUEST_DETOKENIZE, run_detokenize); }
 
-	if (m && talk_read_chat(body, &warnings, &x->refusal) && conversation_read(&c, body, m, x->now, &x->refusal)) {
+static bool run_template(struct exchange *x, json_t *body, const struct served *m)
+{
+	struct conversation c = { 0 };
+	json_t *warnings = NULL, *o = NULL;
+
+	if (talk_read_chat(body, &warnings, &x->refusal) && conversation_read(&c, body, m, x->now, &x->refusal)) {
 		o = json_object();
 		json_put(o, "prompt", json_text(c.text, c.n_text));
 	}
 	json_decref(warnings);
 	conversation_free(&c);
-	json_decref(body);
 	return o && exchange_json(x, json_write(o));
 }
+
+bool answer_apply_template(struct exchange *x) { return request_run(x, REQUEST_CHAT, run_template); }
