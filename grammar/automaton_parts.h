@@ -43,6 +43,12 @@ struct places {
 bool places_add(struct places *p, const struct expression *x, uint32_t node, uint32_t *entry);
 void places_mark(struct places *p);
 
+/* One place; NO_PLACE: it failed. */
+enum { NO_PLACE = UINT32_MAX };
+uint32_t place_add(struct places *p, struct place place);
+/* automaton_set.c: where one character of n ranges begins, behind which `next` follows. */
+uint32_t places_add_set(struct places *p, const struct character_range *r, size_t n, uint32_t next);
+
 /* Bytes that no place tells apart are a class; returns how many there are. */
 unsigned places_classes(const struct places *p, uint8_t class_of[256]);
 

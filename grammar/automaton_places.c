@@ -6,9 +6,9 @@
 #include "grammar/automaton_parts.h"
 #include "grammar/effort.h"
 
-enum { PLACES_MOST = 1 << 16, DEPTH_MOST = 2000, NO_PLACE = UINT32_MAX };
+enum { PLACES_MOST = 1 << 16, DEPTH_MOST = 2000 };
 
-static uint32_t add(struct places *p, struct place place)
+uint32_t place_add(struct places *p, struct place place)
 {
 	void *all = p->place;
 
@@ -24,88 +24,25 @@ static uint32_t add(struct places *p, struct place place)
 
 static uint32_t add_bytes(struct places *p, uint32_t low, uint32_t high, uint32_t out)
 {
-	return out == NO_PLACE
-	               ? NO_PLACE
-	               : add(p, (struct place){
-					.kind = PLACE_BYTES, .low = (uint8_t)low, .high = (uint8_t)high, .out = out });
+	return out == NO_PLACE ? NO_PLACE
+	                       : place_add(p, (struct place){ .kind = PLACE_BYTES,
+	                                                      .low = (uint8_t)low,
+	                                                      .high = (uint8_t)high,
+	                                                      .out = out });
 }
 
 static uint32_t add_split(struct places *p, uint32_t out, uint32_t other)
 {
 	return out == NO_PLACE || other == NO_PLACE
 	               ? NO_PLACE
-	               : add(p, (struct place){ .kind = PLACE_SPLIT, .out = out, .other = other });
-}
-
-/* Characters whose UTF-8 has the same length, and whose last `free` bytes take every value: a chain of bytes. */
-static uint32_t chain(struct places *p, uint32_t low, uint32_t high, uint32_t next)
-{
-	uint8_t first[4], last[4];
-	unsigned n = text_spell(low, first);
-
-	text_spell(high, last);
-	for (unsigned i = n; i-- > 0;)
-		next = add_bytes(p, first[i], last[i], next);
-	return next;
-}
-
-/* The largest part of low..high, from low on, that one chain can say. */
-static uint32_t chain_end(uint32_t low, uint32_t high)
-{
-	static const uint32_t border[] = { 0x7f, 0x7ff, 0xffff, CHARACTER_MOST };
-
-	for (unsigned i = 0; i < 4; i++)
-		if (low <= border[i]) {
-			high = high < border[i] ? high : border[i];
-			break;
-		}
-	if (high < 0x80)
-		return high;
-	for (unsigned bits = 18; bits >= 6; bits -= 6) {
-		uint32_t mask = (1u << bits) - 1;
-		if ((low & ~mask) == (high & ~mask))
-			continue; /* they differ in what follows only */
-		if (low & mask)
-			high = low | mask; /* up to where the upper part changes */
-		else if ((high & mask) != mask)
-			high = (high & ~mask) - 1; /* the last upper part is not whole */
-	}
-	return high;
-}
-
-static uint32_t add_range(struct places *p, uint32_t low, uint32_t high, uint32_t next, uint32_t all)
-{
-	while (low <= high && !p->failed) {
-		uint32_t end = chain_end(low, high), one = chain(p, low, end, next);
-		all = all == NO_PLACE ? one : add_split(p, one, all);
-		low = end + 1;
-	}
-	return all;
-}
-
-/* Halves of surrogate pairs are no characters of UTF-8. */
-static uint32_t add_set(struct places *p, const struct character_range *r, size_t n, uint32_t next)
-{
-	enum { SURROGATE = 0xd800, BEHIND = 0xe000 };
-	uint32_t all = NO_PLACE;
-
-	for (size_t i = 0; i < n; i++) {
-		uint32_t low = r[i].low, high = r[i].high < CHARACTER_MOST ? r[i].high : CHARACTER_MOST;
-		if (low < SURROGATE)
-			all = add_range(p, low, high < SURROGATE ? high : SURROGATE - 1, next, all);
-		if (high >= BEHIND)
-			all = add_range(p, low > BEHIND ? low : BEHIND, high, next, all);
-	}
-	return all == NO_PLACE
-	               ? add(p, (struct place){ .kind = PLACE_SPLIT, .out = (uint32_t)p->n, .other = (uint32_t)p->n })
-	               : all; /* no character: a place that leads nowhere but to itself */
+	               : place_add(p, (struct place){ .kind = PLACE_SPLIT, .out = out, .other = other });
 }
 
 static uint32_t build(struct places *p, const struct expression *x, uint32_t node, uint32_t next, unsigned depth);
 
 static uint32_t build_loop(struct places *p, const struct expression *x, uint32_t node, uint32_t next, unsigned depth)
 {
-	uint32_t loop = add(p, (struct place){ .kind = PLACE_SPLIT });
+	uint32_t loop = place_add(p, (struct place){ .kind = PLACE_SPLIT });
 
 	if (loop == NO_PLACE)
 		return NO_PLACE;
@@ -173,15 +110,15 @@ static uint32_t build_join(struct places *p, const struct expression *x, uint32_
 static uint32_t build_ahead(struct places *p, const struct expression *x, const struct expression_node *e,
                             uint32_t next, unsigned depth)
 {
-	uint32_t done = add(p, (struct place){ .kind = PLACE_DONE, .ends = true, .hopeful = true });
+	uint32_t done = place_add(p, (struct place){ .kind = PLACE_DONE, .ends = true, .hopeful = true });
 	uint32_t other = build(p, x, e->first, done, depth);
 
 	p->looks = true;
 	return other == NO_PLACE || next == NO_PLACE
 	               ? NO_PLACE
-	               : add(p,
-	                     (struct place){
-				     .kind = e->least ? PLACE_AHEAD_NOT : PLACE_AHEAD, .out = next, .other = other });
+	               : place_add(p, (struct place){ .kind = e->least ? PLACE_AHEAD_NOT : PLACE_AHEAD,
+	                                              .out = next,
+	                                              .other = other });
 }
 
 static uint32_t build(struct places *p, const struct expression *x, uint32_t node, uint32_t next, unsigned depth)
@@ -194,18 +131,18 @@ static uint32_t build(struct places *p, const struct expression *x, uint32_t nod
 		return NO_PLACE;
 	switch (e->kind) {
 	case EXPRESSION_EMPTY: return next;
-	case EXPRESSION_SET: return add_set(p, e->rest ? x->range + e->first : NULL, e->rest, next);
+	case EXPRESSION_SET: return places_add_set(p, e->rest ? x->range + e->first : NULL, e->rest, next);
 	case EXPRESSION_JOIN: return build_join(p, x, node, next, depth + 1);
 	case EXPRESSION_EITHER: return build_either(p, x, node, next, depth + 1);
 	case EXPRESSION_REPEAT: return build_repeat(p, x, e, next, depth + 1);
-	case EXPRESSION_BEGIN: return add(p, (struct place){ .kind = PLACE_BEGIN, .out = next });
-	case EXPRESSION_END: return add(p, (struct place){ .kind = PLACE_END, .out = next });
+	case EXPRESSION_BEGIN: return place_add(p, (struct place){ .kind = PLACE_BEGIN, .out = next });
+	case EXPRESSION_END: return place_add(p, (struct place){ .kind = PLACE_END, .out = next });
 	case EXPRESSION_AHEAD: return build_ahead(p, x, e, next, depth + 1);
 	case EXPRESSION_BYTE: return add_bytes(p, e->first, e->rest, next);
 	case EXPRESSION_TOKEN:
-		return add(p,
-		           (struct place){ .kind = PLACE_TOKEN, .low = e->least != 0, .out = next, .other = e->first });
-	case EXPRESSION_RULE: return add(p, (struct place){ .kind = PLACE_RULE, .out = next, .other = e->first });
+		return place_add(
+			p, (struct place){ .kind = PLACE_TOKEN, .low = e->least != 0, .out = next, .other = e->first });
+	case EXPRESSION_RULE: return place_add(p, (struct place){ .kind = PLACE_RULE, .out = next, .other = e->first });
 	}
 	return NO_PLACE;
 }
@@ -213,11 +150,11 @@ static uint32_t build(struct places *p, const struct expression *x, uint32_t nod
 static uint32_t build_anything(struct places *p, uint32_t next)
 {
 	static const struct character_range all = { 0, CHARACTER_MOST };
-	uint32_t loop = add(p, (struct place){ .kind = PLACE_SPLIT });
+	uint32_t loop = place_add(p, (struct place){ .kind = PLACE_SPLIT });
 
 	if (loop == NO_PLACE || next == NO_PLACE)
 		return NO_PLACE;
-	uint32_t body = add_set(p, &all, 1, loop);
+	uint32_t body = places_add_set(p, &all, 1, loop);
 	p->place[loop].out = body;
 	p->place[loop].other = next;
 	return body == NO_PLACE ? NO_PLACE : loop;
@@ -300,7 +237,7 @@ bool places_add(struct places *p, const struct expression *x, uint32_t node, uin
 {
 	if (weight(x, node, 0) > PLACES_MOST)
 		return false;
-	uint32_t end = add(p, (struct place){ .kind = PLACE_MATCH, .ends = true, .hopeful = true });
+	uint32_t end = place_add(p, (struct place){ .kind = PLACE_MATCH, .ends = true, .hopeful = true });
 
 	*entry = end == NO_PLACE ? NO_PLACE : build(p, x, node, end, 0);
 	return !p->failed && *entry != NO_PLACE;
@@ -310,7 +247,7 @@ bool places_make(struct places *p, const struct expression *x, uint32_t node, bo
 {
 	if (weight(x, node, 0) > PLACES_MOST)
 		return false;
-	uint32_t end = add(p, (struct place){ .kind = PLACE_MATCH, .ends = true, .hopeful = true });
+	uint32_t end = place_add(p, (struct place){ .kind = PLACE_MATCH, .ends = true, .hopeful = true });
 
 	if (anywhere)
 		end = build_anything(p, end);

@@ -1,7 +1,5 @@
-/* grammar/lark_states.c - expressions as rules: each state of an expression's automaton becomes one.
- *
- * So a rule can have what only an automaton follows, and of a set with hundreds of ranges, such as \w, a stack waits
- * for its first bytes alone.
+/* grammar/lark_states.c - expressions as rules: each state of an expression's automaton becomes one, so that a rule can
+ * have what only an automaton follows; and a set with many ranges, such as \w, becomes one rule for all its places.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +108,20 @@ bool lark_states(struct lark *r, size_t at, uint32_t node, uint32_t *out)
 
 /* ---- sets */
 
+/* What calls the rule, whose text is one character of the set. */
+static bool set_as_rule(struct lark *r, struct expression_node set, uint32_t *out)
+{
+	struct expression *x = &r->g->x;
+	const uint32_t rule = lark_add_rule(r, r->n), own = rule == UINT32_MAX ? 0 : expression_empty(x);
+
+	if (!own)
+		return false;
+	x->node[own] = set;
+	r->g->rule[rule].node = own;
+	*out = expression_rule(x, rule);
+	return !x->failed || lark_no_memory(r);
+}
+
 bool lark_share_sets(struct lark *r)
 {
 	struct expression *x = &r->g->x;
@@ -133,7 +145,7 @@ bool lark_share_sets(struct lark *r)
 		}
 		node = all;
 		if (made)
-			ok = lark_states(r, r->n, (uint32_t)i, &node[number]);
+			ok = set_as_rule(r, e, &node[number]);
 		if (ok)
 			x->node[i] = x->node[node[number]];
 	}

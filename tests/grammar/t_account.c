@@ -96,6 +96,11 @@ static const struct source {
 	  "\"object\",\"properties\":{\"ab\":{\"type\":\"string\"},\"e\":{\"type\":\"integer\"}},\"required\":[\"ab\","
 	  "\"e\"]}},\"required\":[\"name\",\"arguments\"]},\"values\":\"plain\",\"behind_name\":\"<b>\","
 	  "\"first_key\":\"<b>\",\"next_key\":\"<b>\",\"behind_key\":\"x\",\"behind_value\":\"<b>\",\"end\":\"}\"}" },
+	{ GRAMMAR_CALL,
+	  "{\"schema\":{\"type\":\"object\",\"properties\":{\"name\":{\"const\":\"cc\"},\"arguments\":{\"type\":"
+	  "\"object\"}},\"required\":[\"name\",\"arguments\"]},\"values\":\"json\",\"behind_name\":\"<b>\","
+	  "\"gaps\":[\" 12\"],\"openings\":[{\"text\":\"<b>\",\"then\":\"\\n\"},{\"text\":\"[\",\"first\":true,"
+	  "\"loose\":true},{\"text\":\"aab\",\"begun\":\"cc\"}],\"close\":\"}\\n\",\"spelled\":[\"]\"]}" },
 };
 enum { N_SOURCES = sizeof sources / sizeof *sources, LONGEST = 14 };
 
@@ -244,6 +249,83 @@ static void test_drafts(void **state)
 	}
 }
 
+/* Sets of thousands of characters leave drafts what they may take. */
+static void test_sets(void **state)
+{
+	static const struct source sets[] = {
+		{ GRAMMAR_LARK, "start: \"forced\" /\\w/" },
+		{ GRAMMAR_LARK, "start: \"forced\" /\\w+/ \"=\" /\\W*/ /[^\\w-]/" },
+		{ GRAMMAR_LARK,
+		  "start: \"forced\" (A | B | C | D)+\nA: /\\w+/i\nB: /\\d\\w*/\nC: /[\\w.]{2,9}/\nD: /\\W/" },
+		{ GRAMMAR_GBNF, "root ::= \"forced\" [^a-z]+ [\xc3\xa0-\xf0\x9f\x98\x80]* [0-9]" },
+		{ GRAMMAR_REGEX, "forced[^a-z]{1,40}" },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+		struct error err = { 0 };
+		struct grammar *g = open_source(&sets[i], &err);
+		char out[80];
+		assert_non_null(g);
+		const size_t n = grammar_forced(g, out, sizeof out);
+		printf("# %llu steps to open %.40s\n", (unsigned long long)(EFFORT_TO_OPEN - grammar_left(g)),
+		       sets[i].text);
+		if (n != 6 || memcmp(out, "forced", 6) != 0)
+			fail_msg("%s: %zu bytes must follow", sets[i].text, n);
+		grammar_close(g);
+	}
+}
+
+/* Every character is in a set, or is not, as its ranges say, which may overlap and come in any order; and so with
+ * halves of surrogate pairs, which are no characters, and bytes that are none. */
+static void test_characters(void **state)
+{
+	static const uint32_t border[] = { 0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xe000, 0xffff, 0x10000, 0x10ffff };
+	enum { RANGES = 12, END = 0x110000 };
+	uint64_t draw = 88172645463325252u;
+	static uint8_t in[END];
+	(void)state;
+
+	for (unsigned turn = 0; turn < (test_quick() ? 3 : 30); turn++) {
+		char text[400];
+		int n = sprintf(text, "root ::= [");
+		memset(in, 0, sizeof in);
+		for (unsigned i = 0; i < RANGES; i++) {
+			draw = draw * 6364136223846793005u + 1442695040888963407u;
+			const uint32_t a = (uint32_t)(draw >> 20) % 9, shift = (uint32_t)(draw >> 30) % 20;
+			uint32_t low = i % 3 ? (uint32_t)(draw >> 40) % END >> shift : border[a],
+				 high = low + ((uint32_t)(draw >> 25) % END >> (shift + 2));
+			high = high < END ? high : END - 1;
+			low = low >= 0xd800 && low < 0xe000 ? 0xe000 : low ? low : 1;
+			high = high >= 0xd800 && high < 0xe000 ? 0xe000 : high < low ? low : high;
+			n += sprintf(text + n, "\\U%08x-\\U%08x", low, high);
+			memset(in + low, 1, high - low + 1);
+		}
+		sprintf(text + n, "]");
+		struct error err = { 0 };
+		struct machine *m = machine_of_gbnf(text, strlen(text), NULL, &err);
+		if (!m)
+			fail_msg("%s: %s", text, err.text);
+		for (uint32_t code = 1; code < END; code++) {
+			const uint8_t four[] = { (uint8_t)(0xf0 | code >> 18), (uint8_t)(0x80 | (code >> 12 & 63)),
+				                 (uint8_t)(0x80 | (code >> 6 & 63)), (uint8_t)(0x80 | (code & 63)) };
+			const uint8_t three[] = { (uint8_t)(0xe0 | code >> 12), four[2], four[3] },
+				      two[] = { (uint8_t)(0xc0 | code >> 6), four[3] }, one[] = { (uint8_t)code };
+			const uint8_t *p = code < 0x80 ? one : code < 0x800 ? two : code < 0x10000 ? three : four;
+			const unsigned bytes = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+			uint32_t at = m->start;
+			for (unsigned b = 0; b < bytes; b++)
+				at = machine_step(m, at, p[b]);
+			const bool want = in[code] && (code < 0xd800 || code >= 0xe000);
+			if (machine_ends(m, at) != want)
+				fail_msg("U+%04X is %s in %s", code, want ? "not" : "", text);
+			if (want && machine_step(m, at, 0x80) != MACHINE_DEAD)
+				fail_msg("U+%04X and a byte", code);
+		}
+		machine_close(m);
+	}
+}
+
 /* Machines that nobody keeps an account for. */
 static void test_alone(void **state)
 {
@@ -292,6 +374,7 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_memory), cmocka_unit_test(test_drafts),
+		                            cmocka_unit_test(test_sets), cmocka_unit_test(test_characters),
 		                            cmocka_unit_test(test_alone) };
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
