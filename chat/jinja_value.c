@@ -54,7 +54,7 @@ const char *value_type(struct value v)
 }
 
 /* What Jinja calls the thing that was asked for an attribute. */
-static const char *asked_thing(enum kind of, char out[60])
+static const char *accessed_object(enum kind of, char out[60])
 {
 	static const struct {
 		enum kind kind;
@@ -85,8 +85,9 @@ struct value fail_undefined(struct run *r, struct value v)
 
 	switch ((enum undefined)v.detail) {
 	case UNDEFINED_NAME: return run_fail(r, "'%.*s' is undefined", n, name);
-	case UNDEFINED_ATTRIBUTE: return run_fail(r, "'%s' has no attribute '%.*s'", asked_thing(v.of, thing), n, name);
-	case UNDEFINED_ELEMENT: return run_fail(r, "%s has no element %.*s", asked_thing(v.of, thing), n, name);
+	case UNDEFINED_ATTRIBUTE:
+		return run_fail(r, "'%s' has no attribute '%.*s'", accessed_object(v.of, thing), n, name);
+	case UNDEFINED_ELEMENT: return run_fail(r, "%s has no element %.*s", accessed_object(v.of, thing), n, name);
 	case UNDEFINED_UNSAFE:
 		return run_fail(r, "access to attribute '%.*s' of '%s' object is unsafe.", n, name,
 		                value_type((struct value){ .kind = v.of, .text = v.text }));

@@ -60,13 +60,13 @@ static bool stands_alone(const char *p, size_t n, size_t from, size_t to)
 static const struct tok_special *special_here(const struct tok_special_set *set, const char *p, size_t n,
                                               const char *plain, struct tok_work *w, size_t *skip)
 {
-	bool asked = w->flags & TOKENIZE_SPECIAL;
-	const struct tok_special *s = tok_special_at(set, p, n, asked || set->covers ? SIZE_MAX : 0, &w->steps),
+	bool parse_special = w->flags & TOKENIZE_SPECIAL;
+	const struct tok_special *s = tok_special_at(set, p, n, parse_special || set->covers ? SIZE_MAX : 0, &w->steps),
 				 *shorter;
-	const char *hit = s && s->hidden && asked && plain ? memchr(plain, 1, s->n) : NULL;
+	const char *hit = s && s->hidden && parse_special && plain ? memchr(plain, 1, s->n) : NULL;
 
 	*skip = 1;
-	if (!s || !s->hidden || (asked && !hit))
+	if (!s || !s->hidden || (parse_special && !hit))
 		return s;
 	/* in front of the first plain byte there may be one all the same */
 	shorter = hit ? tok_special_at(set, p, n, (size_t)(hit - plain), &w->steps) : NULL;

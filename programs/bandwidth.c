@@ -156,9 +156,9 @@ uint64_t bandwidth_bytes(uint64_t caches, uint64_t available)
 
 static size_t bytes_to_read(void)
 {
-	const char *asked = getenv("JITRUN_BENCH_BYTES");
+	const char *requested = getenv("JITRUN_BENCH_BYTES");
 	uint64_t usual = bandwidth_bytes(system_cache_bytes(), system_available_memory()),
-		 bytes = asked ? strtoull(asked, NULL, 10) : usual;
+		 bytes = requested ? strtoull(requested, NULL, 10) : usual;
 
 	return bytes < LEAST ? LEAST : bytes > usual ? usual : bytes;
 }

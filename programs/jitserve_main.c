@@ -30,7 +30,7 @@
 
 enum { TOLD_SECONDS = 2 };
 
-static sem_t asked_to_stop;
+static sem_t stop_requested;
 static atomic_bool no_device; /* one has failed, and the server ends for that */
 static jit_cancel *cancel;    /* of what is loading */
 static struct served served[SERVE_MOST_MODELS];
@@ -43,7 +43,7 @@ static void on_stop(int sig)
 {
 	signal(sig, SIG_DFL);
 	jit_cancel_set(cancel, 1);
-	sem_post(&asked_to_stop);
+	sem_post(&stop_requested);
 }
 
 void serve_device_failed(void *user, const char *why)
@@ -54,7 +54,7 @@ void serve_device_failed(void *user, const char *why)
 	if (!serve.exit_on_device_failure)
 		return;
 	atomic_store(&no_device, true);
-	sem_post(&asked_to_stop);
+	sem_post(&stop_requested);
 }
 
 static int fail(const char *text)
@@ -76,7 +76,7 @@ static bool listen_for_signals(jit_error *err)
 	cancel = jit_cancel_open(err);
 	if (!cancel)
 		return false;
-	sem_init(&asked_to_stop, 0, 0);
+	sem_init(&stop_requested, 0, 0);
 	signal(SIGPIPE, SIG_IGN);
 	sigaction(SIGTERM, &on, NULL);
 	sigaction(SIGINT, &on, NULL);
@@ -219,7 +219,7 @@ int serve_run(void)
 		notify("READY=1");
 		fprintf(stderr, "jitserve: ready on http%s://%s\n", server.tls.credentials ? "s" : "",
 		        server.listener.address);
-		while (sem_wait(&asked_to_stop) && errno == EINTR)
+		while (sem_wait(&stop_requested) && errno == EINTR)
 			;
 	}
 	bool stopped = ready || jit_cancel_get(cancel);

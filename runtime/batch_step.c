@@ -59,7 +59,7 @@ static void look_for_cancelled(struct jit_batch *b)
 	for (size_t i = 0; i < b->n; i++) {
 		struct batch_member *m = b->member[i];
 		struct error e = { 0 };
-		if (!cancel_asked(&m->session->cancel.own))
+		if (!cancel_requested(&m->session->cancel.own))
 			continue;
 		cancel_error(&e);
 		fail(m, &e);

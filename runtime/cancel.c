@@ -21,10 +21,10 @@ jit_cancel *jit_cancel_open(jit_error *err)
 
 void jit_cancel_close(jit_cancel *c) { free(c); }
 
-void jit_cancel_set(jit_cancel *c, int asked)
+void jit_cancel_set(jit_cancel *c, int requested)
 {
 	if (c)
-		atomic_store(&c->asked, asked != 0);
+		atomic_store(&c->requested, requested != 0);
 }
 
-int jit_cancel_get(const jit_cancel *c) { return cancel_asked(c); }
+int jit_cancel_get(const jit_cancel *c) { return cancel_requested(c); }

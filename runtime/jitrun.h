@@ -109,7 +109,7 @@ jit_cancel *jit_cancel_open(jit_error *err);
 /* When no model loads and no session is open that was given it. */
 void jit_cancel_close(jit_cancel *c);
 /* asked: non-zero to stop, 0 to go on. From any thread, and from signal handlers. */
-void jit_cancel_set(jit_cancel *c, int asked);
+void jit_cancel_set(jit_cancel *c, int requested);
 int jit_cancel_get(const jit_cancel *c);
 
 /* ---- model */

@@ -72,15 +72,15 @@ static bool open_sealed_cache(jit_model *m, const char *path, const jit_model_op
 		                 o->device);
 	if (o->dump_ir || o->dump_asm)
 		return error_set(err, ERROR_ARGUMENT, "sealed: no kernel is generated that could be dumped");
-	const char *asked = co.first ? NULL : cache_default_path(dir, sizeof dir) ? dir : NULL;
+	const char *requested = co.first ? NULL : cache_default_path(dir, sizeof dir) ? dir : NULL;
 	if (o->cache_dir)
-		asked = *o->cache_dir ? o->cache_dir : NULL;
-	if (!asked && !co.first)
+		requested = *o->cache_dir ? o->cache_dir : NULL;
+	if (!requested && !co.first)
 		return error_set(
 			err, ERROR_ARGUMENT, "sealed: there is no cache to take kernels from%s",
 			o->cache_dir ? ""
 				     : ": neither JITRUN_CACHE is set, nor is XDG_CACHE_HOME or HOME an absolute path");
-	return (m->cache = cache_open(asked, &co, err)) != NULL;
+	return (m->cache = cache_open(requested, &co, err)) != NULL;
 }
 
 /* Every kernel the model can need that is kept, once and for all: a session says which ones it misses. That one cannot
@@ -104,7 +104,7 @@ static bool load_kept(jit_model *m, const jit_cancel *cancel, struct error *err)
 	registry_load(m->registry, keys, n);
 	for (size_t i = 0; i < n && (why.code == ERROR_NONE || why.code == ERROR_UNSUPPORTED); i++) {
 		struct error missing = { 0 };
-		if (cancel_asked(cancel))
+		if (cancel_requested(cancel))
 			cancel_error(&missing);
 		else if (device_has_kernel(m->device, m->registry, &keys[i], &missing))
 			loaded++;
@@ -146,7 +146,7 @@ static int load_progress(void *user, uint64_t done, uint64_t total)
 	const struct loading *l = user;
 	const jit_model_options *o = l->options;
 
-	if (cancel_asked(o->cancel))
+	if (cancel_requested(o->cancel))
 		return !cancel_error(l->err);
 	return o->progress ? o->progress(o->progress_user, done, total) : 0;
 }
@@ -155,21 +155,21 @@ static int load_progress(void *user, uint64_t done, uint64_t total)
  * memory. */
 static struct container *find_kept(jit_model *m, const jit_model_options *o, struct pool *pool, struct loading *l)
 {
-	const char *asked = o->weight_cache ? o->weight_cache : getenv("JITRUN_WEIGHT_CACHE");
+	const char *requested = o->weight_cache ? o->weight_cache : getenv("JITRUN_WEIGHT_CACHE");
 	struct weight_cache_options wo = {
 		.limit_bytes = o->weight_cache_limit, .read_only = m->sealed, .progress = load_progress, .user = l
 	};
 	char usual[4096];
 
-	if (m->packed || !m->device->facts.host_runs || !asked || (!*asked && !o->weight_cache))
+	if (m->packed || !m->device->facts.host_runs || !requested || (!*requested && !o->weight_cache))
 		return NULL;
-	if (!*asked && !weight_cache_default(usual, sizeof usual)) {
+	if (!*requested && !weight_cache_default(usual, sizeof usual)) {
 		error_set(&m->kept_trouble, ERROR_ARGUMENT,
 		          "there is no directory for packed weights: neither JITRUN_WEIGHT_CACHE is set, nor is "
 		          "XDG_CACHE_HOME or HOME an absolute path");
 		return NULL;
 	}
-	wo.dir = *asked ? asked : usual;
+	wo.dir = *requested ? requested : usual;
 	return weight_cache_get(&wo, &m->file, m->target, pool, &m->kept_trouble, l->err);
 }
 
@@ -211,7 +211,7 @@ static bool load_kept_and_weights(jit_model *m, const jit_model_options *o, stru
 static bool open_cache(jit_model *m, const char *path, const jit_model_options *o, struct error *err)
 {
 	struct cache_options co = { .limit_bytes = o->cache_limit, .first = own_kernels(m, path) };
-	const char *asked = o->cache_dir ? o->cache_dir : getenv("JITRUN_CACHE"), *sources = o->cache_dir;
+	const char *requested = o->cache_dir ? o->cache_dir : getenv("JITRUN_CACHE"), *sources = o->cache_dir;
 	struct error why = { 0 };
 	char usual[4096];
 
@@ -221,7 +221,7 @@ static bool open_cache(jit_model *m, const char *path, const jit_model_options *
 		sources = cache_default_path(usual, sizeof usual) ? usual : "";
 	if (*sources && (m->cache = cache_open(sources, &co, &why)))
 		return true;
-	if (*sources && ((asked && *asked) || why.code == ERROR_ARGUMENT))
+	if (*sources && ((requested && *requested) || why.code == ERROR_ARGUMENT))
 		return error_set(err, why.code, "%s", why.text);
 	return !co.first || (m->cache = cache_open(NULL, &co, err)) != NULL;
 }
@@ -245,14 +245,14 @@ static bool open_tune(jit_model *m, int mode, struct error *err)
 /* Pairs of BF16 are for speed alone: where they gain none, results are exact. Each process decides that by what it
  * measures; no cache and no pack says anything about it, and has kernels of either class. A device that interprets code
  * for another CPU does what was asked for, and so does a sealed model: it measures, and generates nothing. */
-static void decide_numerics(jit_model *m, int asked)
+static void decide_numerics(jit_model *m, int requested)
 {
-	m->bounded = asked != JIT_NUMERICS_EXACT;
+	m->bounded = requested != JIT_NUMERICS_EXACT;
 	if (!m->bounded || !m->target->has_dot2)
 		return;
 	const struct pairs_peaks p = pairs_peaks();
 	m->bounded_gain = pairs_gain(&p);
-	m->bounded = asked == JIT_NUMERICS_ALWAYS_BOUNDED || m->bounded_gain <= 0 || pairs_pay(&p);
+	m->bounded = requested == JIT_NUMERICS_ALWAYS_BOUNDED || m->bounded_gain <= 0 || pairs_pay(&p);
 }
 
 static bool open_parts(jit_model *m, const char *path, const jit_model_options *o, struct error *err)
@@ -267,7 +267,7 @@ static bool open_parts(jit_model *m, const char *path, const jit_model_options *
 	if ((o->perf_map && !execmem_perf_map_open(err)) || !open_dump(&m->dump_ir, o->dump_ir, err) ||
 	    !open_dump(&m->dump_asm, o->dump_asm, err) ||
 	    !(m->sealed ? open_sealed_cache : open_cache)(m, path, o, err) || !open_tune(m, o->tune, err) ||
-	    (cancel_asked(o->cancel) && !cancel_error(err)) ||
+	    (cancel_requested(o->cancel) && !cancel_error(err)) ||
 	    !(m->packed ? packed_model(m->packed, &m->file, 0, err) : model_open(&m->file, path, 0, err)))
 		return false;
 	m->perf_map = o->perf_map != 0;
@@ -286,7 +286,7 @@ static bool open_parts(jit_model *m, const char *path, const jit_model_options *
 		.sealed = m->sealed
 	};
 	m->registry = registry_open(&ro, err);
-	if (cancel_asked(o->cancel))
+	if (cancel_requested(o->cancel))
 		return cancel_error(err);
 	return m->registry && session_fits(m, o, err) && (m->sealed ? load_kept_and_weights : load_weights)(m, o, err);
 }

@@ -72,14 +72,14 @@ void session_go_back(jit_session *s, size_t n)
 int session_report(jit_session *s, jit_error *err, const struct error *e)
 {
 	if (e->code == ERROR_CANCELLED)
-		atomic_store(&s->cancel.own.asked, 0);
+		atomic_store(&s->cancel.own.requested, 0);
 	return model_report(err, e);
 }
 
 void jit_session_cancel(jit_session *s)
 {
 	if (s)
-		atomic_store(&s->cancel.own.asked, 1);
+		atomic_store(&s->cancel.own.requested, 1);
 }
 
 int jit_session_feed(jit_session *s, const int32_t *ids, size_t n, jit_error *err)

@@ -1,6 +1,6 @@
 # scripts/words.awk - reads the retired words, then C files, scripts and documents, for scripts/words.sh.
 #
-# Owns: what is a comment, which words of a comment are names, and which names the tree has. Variables: words is the
+# Owns: what is a comment, which words of a comment are names, which names the tree has, and which words they do not have. Variables: words is the
 # file of retired words, known one with all paths of the tree, and list one with the files to read, from all of which
 # names are taken. checked has the files to judge; "": all.
 
@@ -16,6 +16,13 @@ function read_words(file,   line, part, n, i) {
 			continue
 		}
 		n = split(line, part, /[ \t]+->[ \t]+/)
+		if (line ~ /^names [^:]*: /) {
+			n_name_words++
+			name_rooms[n_name_words] = substr(part[1], 7, index(part[1], ":") - 7)
+			name_word[n_name_words] = substr(part[1], index(part[1], ":") + 2)
+			name_instead[n_name_words] = part[2]
+			continue
+		}
 		n_words++
 		word[n_words] = part[1]
 		instead[n_words] = part[2]
@@ -45,7 +52,39 @@ function keep(text) {
 		kind_of[n_texts] = kind
 	}
 }
+# Whether the file is in one of the rooms, and in none of those with a ! before them.
+function is_in_rooms(file, rooms,   n, part, i, found) {
+	n = split(rooms, part, " ")
+	for (i = 1; i <= n; i++) {
+		if (part[i] ~ /^!/ && index(file, substr(part[i], 2)) == 1)
+			return 0
+		found = found || index(file, part[i]) == 1
+	}
+	return found
+}
+function choose_name_words(   k) {
+	name_regex = ""
+	for (k = 1; k <= n_name_words; k++)
+		if (is_in_rooms(FILENAME, name_rooms[k]))
+			name_regex = name_regex (name_regex == "" ? "" : "|") name_word[k]
+	name_regex = name_regex == "" ? "" : "(^|[^a-z])(" name_regex ")([^a-z]|$)"
+}
+function judge_code(code,   low, n, part, i, k) {
+	gsub(/"([^"\\]|\\.)*"/, "\"\"", code)
+	low = tolower(code)
+	if (code ~ /^[ \t]*#[ \t]*include/ || low !~ name_regex)
+		return
+	n = split(code, part, /[^A-Za-z0-9_]+/)
+	for (i = 1; i <= n; i++)
+		for (k = 1; k <= n_name_words; k++)
+			if (tolower(part[i]) ~ ("(^|_)(" name_word[k] ")(_|$)") && is_in_rooms(FILENAME, name_rooms[k])) {
+				print FILENAME ":" FNR ": the name " part[i] " has a retired word; write: " name_instead[k]
+				bad = 1
+			}
+}
 function learn(code,   i, n, part) {
+	if (judged && kind == "c" && name_regex != "")
+		judge_code(code)
 	if (judged && FILENAME ~ /\.h$/ && code ~ /^#ifndef [A-Z0-9_]*_H$/ && !guarded) {
 		guarded = 1
 		guard_of[FILENAME] = code = substr(code, 9)
@@ -129,6 +168,7 @@ FNR == 1 {
 	judged = kind != "names" && (checked == "" || FILENAME in chosen)
 	old = 0
 	inside = guarded = 0
+	choose_name_words()
 }
 kind == "c" { read_c($0); next }
 kind == "names" { learn($0); next }

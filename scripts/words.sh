@@ -1,6 +1,7 @@
 #!/bin/sh
-# scripts/words.sh [FILE...] - fails when a comment or a document has a retired word (scripts/words.txt), or a comment
-# names a function, a file or an identifier that the tree does not have. It says where, and what to write instead.
+# scripts/words.sh [FILE...] - fails when a comment or a document has a retired word (scripts/words.txt), when a name in
+# the code of some folders has one, or when a comment names a function, a file or an identifier that the tree does not
+# have. It says where, and what to write instead.
 # FILE: judges these files alone; names are still those of the whole tree.
 #
 # An identifier is a word with an underscore; it must be a word of some code, or begin or end one. That covers fields,
@@ -20,6 +21,6 @@ grep -E '\.(c|h|def|inc|cl|s|sh|awk|am|ac|md|py|map|js|ts|rs|go|ptx|json)$' "$wo
 	grep -Ev '^(tests/abi/[0-9]|docs/performance/log/)' |
 	while read -r file; do [ ! -f "$file" ] || echo "$file"; done >"$work/read"
 for file in "$@"; do
-	echo "$file"
+	grep -qxF "$file" "$work/read" || echo "$file"
 done >>"$work/read"
 awk -v words=scripts/words.txt -v known="$work/paths" -v list="$work/read" -v checked="$*" -f scripts/words.awk

@@ -21,7 +21,7 @@ static struct choice *open_one(struct task *t, unsigned number)
 	task_hold(t);
 	c->task = t;
 	c->number = t->first + number;
-	c->asked = system_seconds();
+	c->queued = system_seconds();
 	return c;
 }
 
@@ -61,7 +61,7 @@ static void fill_numbers(struct choice *c)
 
 	c->numbers.told = now;
 	if (c->begun > 0) {
-		c->numbers.queued_seconds = c->begun - c->asked;
+		c->numbers.queued_seconds = c->begun - c->queued;
 		c->numbers.prompt_seconds = (c->first > 0 ? c->first : now) - c->begun;
 	}
 	if (c->first > 0)

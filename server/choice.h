@@ -25,12 +25,12 @@ struct choice {
 	uint64_t bits;
 	int32_t *ids; /* what it computed, once it is over; NULL: nothing */
 	size_t n_ids;
-	size_t text;                /* choice_embed.c: of its texts, the one that is computed */
-	uint64_t turn;              /* when it had a text computed last, as the batcher counts */
-	size_t done, part;          /* of it: tokens computed, and to be computed at once */
-	double *sum;                /* of their rows; NULL: it is not wanted */
-	uint64_t told;              /* of its prompt, as the reader knows it */
-	double asked, begun, first; /* when; first: of its first token, 0: none yet */
+	size_t text;                 /* choice_embed.c: of its texts, the one that is computed */
+	uint64_t turn;               /* when it had a text computed last, as the batcher counts */
+	size_t done, part;           /* of it: tokens computed, and to be computed at once */
+	double *sum;                 /* of their rows; NULL: it is not wanted */
+	uint64_t told;               /* of its prompt, as the reader knows it */
+	double queued, begun, first; /* when; first: of its first token, 0: none yet */
 };
 
 /* All of a task, which they hold, as a list; *end: where the next one would be linked. False: no memory. */

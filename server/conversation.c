@@ -130,13 +130,13 @@ struct ending {
 static bool read_ending(struct ending *e, const json_t *body, struct refusal *r)
 {
 	const bool told = field_value(body, "continue_final_message"),
-		   asked = field_value(body, "add_generation_prompt");
+		   requested = field_value(body, "add_generation_prompt");
 
 	*e = (struct ending){ .generation = true };
 	if (!field_flag(body, "add_generation_prompt", &e->generation, r) ||
 	    !field_flag(body, "continue_final_message", &e->must, r))
 		return false;
-	if (e->must && asked && e->generation)
+	if (e->must && requested && e->generation)
 		return refuse(r, 400, "continue_final_message",
 		              "continue_final_message and add_generation_prompt cannot both be true");
 	e->generation = e->generation || e->must;

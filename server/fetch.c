@@ -39,7 +39,7 @@ struct fetch {
 	int from;
 	struct bytes line;
 	bool settled;   /* the program said how it ended */
-	int asked;      /* the last signal that the program was sent; 0: none */
+	int signalled;  /* the last signal that the program was sent; 0: none */
 	double ends;    /* when it is sent the next one; 0: it may go on */
 	double told_at; /* when listeners were told last how far it is */
 	atomic_bool unwanted;
@@ -245,14 +245,14 @@ static void see_to_its_end(struct fetch *f)
 
 	if (ends)
 		put_error(f, stops ? "The server is stopping." : "It was asked to stop.");
-	if (!f->asked && ends)
+	if (!f->signalled && ends)
 		f->ends = now;
 	else if (f->settled && f->ends == 0)
 		f->ends = now + patience;
 	if (f->ends == 0 || now < f->ends)
 		return;
-	f->asked = f->asked ? SIGKILL : SIGTERM;
-	kill(-f->child, f->asked);
+	f->signalled = f->signalled ? SIGKILL : SIGTERM;
+	kill(-f->child, f->signalled);
 	f->ends = now + patience;
 }
 
@@ -267,7 +267,7 @@ static void see_it_through(struct fetch *f)
 		see_to_its_end(f);
 		if (ready > 0 && !read_some(f))
 			wait.fd = -1;
-		if ((ready == 0 || wait.fd < 0 || f->asked == SIGKILL) && has_exited(f))
+		if ((ready == 0 || wait.fd < 0 || f->signalled == SIGKILL) && has_exited(f))
 			return;
 	}
 }

@@ -114,16 +114,16 @@ size_t keys_count(const struct keys *k) { return k ? k->n : 0; }
 
 unsigned keys_number(const struct keys *k, const char *key, size_t n)
 {
-	struct key asked = { { 0 } };
+	struct key given = { { 0 } };
 	unsigned found = 0;
 
 	if (n == 0 || n > KEY_MOST_BYTES)
 		return 0;
-	memcpy(asked.byte, key, n);
+	memcpy(given.byte, key, n);
 	for (size_t i = 0; i < k->n; i++) {
 		volatile unsigned differ = 0;
 		for (size_t b = 0; b < KEY_MOST_BYTES; b++)
-			differ |= (unsigned)(asked.byte[b] ^ k->key[i].byte[b]);
+			differ |= (unsigned)(given.byte[b] ^ k->key[i].byte[b]);
 		found |= (unsigned)(i + 1) * (differ == 0 && found == 0);
 	}
 	return found;

@@ -168,11 +168,11 @@ static void see_who_leaves(struct loader *l)
 }
 
 /* One leaves, when it can. False: there is none, or nobody wants m any more. */
-static bool make_one_leave(struct loader *l, const struct served *m, bool asked)
+static bool make_one_leave(struct loader *l, const struct served *m, bool requested)
 {
 	struct place *mine = loader_place(l, m);
 
-	while (!l->ends && (!asked || is_wanted(l, m))) {
+	while (!l->ends && (!requested || is_wanted(l, m))) {
 		struct place *idle = find_oldest(l, mine, true), *oldest = find_oldest(l, mine, false);
 		if (!oldest)
 			return false;
@@ -203,14 +203,14 @@ static size_t count_others(const struct loader *l, const struct place *mine)
 }
 
 /* Until so many bytes find room beside others, which may not be too many. False: they do not. */
-static bool make_room(struct loader *l, const struct served *m, uint64_t bytes, bool asked)
+static bool make_room(struct loader *l, const struct served *m, uint64_t bytes, bool requested)
 {
 	const struct place *mine = loader_place(l, m);
 	bool ok = bytes <= l->o.limit;
 
 	while (ok &&
 	       (bytes_of_others(l, mine) > l->o.limit - bytes || (l->o.most && count_others(l, mine) >= l->o.most)))
-		ok = make_one_leave(l, m, asked);
+		ok = make_one_leave(l, m, requested);
 	all_stay(l);
 	return ok;
 }

@@ -223,12 +223,12 @@ static void take_scored(struct openai_reply *o, const struct record *r, const ji
 {
 	const unsigned number = r->choice / (o->n / o->n_tasks);
 	const struct task *t = o->tasks[number];
-	struct record asked = *r;
+	struct record limited = *r;
 
 	if (o->echo && o->echo[number].logprobs) {
-		if (asked.n_top > (uint32_t)t->logprobs)
-			asked.n_top = (uint32_t)t->logprobs;
-		json_add(o->echo[number].logprobs, openai_logprob(o->model->model, &asked, top, false));
+		if (limited.n_top > (uint32_t)t->logprobs)
+			limited.n_top = (uint32_t)t->logprobs;
+		json_add(o->echo[number].logprobs, openai_logprob(o->model->model, &limited, top, false));
 	}
 	if (o->prompt_logprobs)
 		json_add(o->prompt_logprobs[number], openai_ranked(o->model->model, r, top, (uint32_t)t->prompt_top));

@@ -100,9 +100,9 @@ static bool is_list_of_names(const char *list)
 	}
 }
 
-const char *origin_allowed_fields(const char *asked)
+const char *origin_allowed_fields(const char *requested)
 {
-	return asked && is_list_of_names(asked)
-	               ? asked
+	return requested && is_list_of_names(requested)
+	               ? requested
 	               : "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Anthropic-Beta";
 }

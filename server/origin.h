@@ -30,7 +30,7 @@ const char *origin_allowed(const struct origin_rules *o, const char *origin);
 /* What Access-Control-Allow-Headers is: those that a preflight asks for, as clients send fields of their own
  * (X-Stainless-Os). asked: the value of Access-Control-Request-Headers; NULL, or no list of names: those that the
  * server reads. */
-const char *origin_allowed_fields(const char *asked);
+const char *origin_allowed_fields(const char *requested);
 
 /* The fields of answers that pages may read. */
 extern const char origin_exposed[];

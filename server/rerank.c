@@ -172,20 +172,19 @@ static bool read_fields(struct rerank_reply *o, const json_t *body, struct refus
 /* The prompt of each document. */
 static bool add_texts(struct rerank_reply *o, struct task *t, const json_t *body, struct refusal *r)
 {
-	struct ranking_texts asked = { 0 };
+	struct ranking_texts pair = { 0 };
 	struct ranking ranking;
-	bool ok = field_text(body, "query", &asked.query, r) &&
-	          field_text(body, "instruction", &asked.instruction, r) &&
-	          (o->pairs || asked.query || refuse(r, 400, "query", "query is missing")) &&
+	bool ok = field_text(body, "query", &pair.query, r) && field_text(body, "instruction", &pair.instruction, r) &&
+	          (o->pairs || pair.query || refuse(r, 400, "query", "query is missing")) &&
 	          ranking_of(&ranking, o->model, r);
 
 	for (size_t i = 0; ok && i < o->n; i++) {
 		if (o->pairs)
-			asked.query =
+			pair.query =
 				json_string_value(json_array_get(o->queries, json_array_size(o->queries) > 1 ? i : 0));
-		asked.document = json_string_value(json_array_get(o->documents, i));
+		pair.document = json_string_value(json_array_get(o->documents, i));
 		o->rank[i].index = (unsigned)i;
-		ok = ranking_prompt(&ranking, o->model->model, &asked, t, r);
+		ok = ranking_prompt(&ranking, o->model->model, &pair, t, r);
 		t->texts[i] = (struct task_text){ t->ids, t->n_ids };
 		t->ids = NULL;
 		t->n_ids = 0;

@@ -37,7 +37,7 @@ struct responses_reply {
 	bool in_call;
 	struct think think;
 	struct tool_calls tools;
-	json_t *asked;  /* what of the request is said again */
+	json_t *echoed; /* what of the request is said again */
 	json_t *output; /* items that are complete */
 	json_t *items;  /* of the whole input, where it is kept; NULL */
 	struct response_store *store;
@@ -87,7 +87,7 @@ static json_t *response(struct responses_reply *o, const char *status, const str
 	json_put(j, "temperature", json_number((double)o->task->sampling.temperature));
 	json_put(j, "top_p", json_number((double)o->task->sampling.top_p));
 	json_put(j, "usage", ended ? responses_usage(&o->numbers) : json_null());
-	responses_add_said(j, o->asked, o->task->warnings);
+	responses_add_said(j, o->echoed, o->task->warnings);
 	return j;
 }
 
@@ -214,7 +214,7 @@ static json_t *call_item(const struct responses_reply *o, const struct tool_call
 	json_put(j, "id", json_string(id));
 	json_put(j, "status", json_string(begins ? "in_progress" : call->whole ? "completed" : "incomplete"));
 	json_put(j, "call_id", json_string(call_id));
-	*kind = response_tools_call(json_object_get(o->asked, "tools"), call->name, call->arguments.p,
+	*kind = response_tools_call(json_object_get(o->echoed, "tools"), call->name, call->arguments.p,
 	                            begins ? 0 : call->arguments.n, call->whole && !begins, j);
 	return j;
 }
@@ -375,7 +375,7 @@ static void close_reply(struct reply *r)
 	think_end(&o->think);
 	tool_calls_free(&o->tools);
 	json_decref(o->output);
-	json_decref(o->asked);
+	json_decref(o->echoed);
 	json_decref(o->items);
 	bytes_free(&o->text);
 	task_release(o->task);
@@ -408,7 +408,7 @@ static struct responses_reply *open_reply(const struct served *m, struct task *t
 	task_hold(t);
 	o->task = t;
 	o->output = json_array();
-	o->asked = responses_said_again(given);
+	o->echoed = responses_said_again(given);
 	return o;
 }
 

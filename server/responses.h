@@ -29,7 +29,7 @@ void responses_unseal(const char *sealed, struct bytes *out);
 /* What of a request its response says again, and what its answer took. */
 json_t *responses_said_again(const json_t *body);
 /* Puts that into a response, and what is told of the request; warnings: NULL or an array. */
-void responses_add_said(json_t *j, json_t *asked, json_t *warnings);
+void responses_add_said(json_t *j, json_t *echoed, json_t *warnings);
 json_t *responses_usage(const struct run_numbers *n);
 /* Whether it has this in "include". */
 bool responses_include(const json_t *body, const char *what);

@@ -31,14 +31,14 @@ json_t *responses_said_again(const json_t *body)
 	return o;
 }
 
-void responses_add_said(json_t *j, json_t *asked, json_t *warnings)
+void responses_add_said(json_t *j, json_t *echoed, json_t *warnings)
 {
 	const char *name;
 	json_t *v;
 
 	if (json_array_size(warnings))
 		json_put(j, "warnings", json_incref(warnings));
-	json_object_foreach(asked, name, v) if (!json_object_get(j, name)) json_put(j, name, json_incref(v));
+	json_object_foreach(echoed, name, v) if (!json_object_get(j, name)) json_put(j, name, json_incref(v));
 }
 
 json_t *responses_usage(const struct run_numbers *n)

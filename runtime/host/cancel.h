@@ -12,7 +12,7 @@
 #include "base/error.h"
 
 struct jit_cancel {
-	_Atomic int asked; /* lock-free, and so for signal handlers as well */
+	_Atomic int requested; /* lock-free, and so for signal handlers as well */
 };
 
 /* Whom a session listens to. */
@@ -21,12 +21,15 @@ struct cancel {
 	struct jit_cancel *from; /* the caller's; NULL: none */
 };
 
-static inline bool cancel_asked(const struct jit_cancel *c)
+static inline bool cancel_requested(const struct jit_cancel *c)
 {
-	return c && atomic_load_explicit(&c->asked, memory_order_acquire);
+	return c && atomic_load_explicit(&c->requested, memory_order_acquire);
 }
 
-static inline bool cancel_any(const struct cancel *c) { return c && (cancel_asked(&c->own) || cancel_asked(c->from)); }
+static inline bool cancel_any(const struct cancel *c)
+{
+	return c && (cancel_requested(&c->own) || cancel_requested(c->from));
+}
 
 /* The sentence about it. Returns false. */
 static inline bool cancel_error(struct error *err)

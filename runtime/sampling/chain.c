@@ -23,11 +23,11 @@ struct chain {
 /* ---- opening */
 
 /* -1: all. */
-static int32_t window_of(int32_t asked, size_t context)
+static int32_t window_of(int32_t requested, size_t context)
 {
 	int32_t all = context < INT32_MAX ? (int32_t)context : INT32_MAX;
 
-	return asked < 0 || asked > all ? all : asked;
+	return requested < 0 || requested > all ? all : requested;
 }
 
 static bool open_dry(struct chain *c, const struct chain_options *o, size_t context, struct chain_pieces pieces)

@@ -56,4 +56,17 @@ sample n.c "/* ${gone}_the_wind */\nint ${gone}_the_wind;\n"
 sample o.h '#ifndef ROOM_O_H\n#define ROOM_O_H\n#endif\n'
 run $samples
 check "what is right is taken: status $status, $(cat "$dir/out" "$dir/err")" [ "$status" = 0 ]
+# Words that names of some folders no longer have, in a tree of its own: in code alone, and as whole parts of names.
+tree=$dir/tree
+mkdir -p "$tree/scripts" "$tree/chat/old" "$tree/jit"
+cp "$top/scripts/words.sh" "$top/scripts/words.awk" "$tree/scripts/"
+echo 'names chat/ !chat/old/: turn(ed)? -> iteration' > "$tree/scripts/words.txt"
+printf 'int turn_of;\nint x; /* turn_of */\nchar *s = "turned turn";\nint saturn, turnip, TURNED;\n' > "$tree/chat/a.c"
+printf 'int turn;\n' > "$tree/jit/a.c"
+printf 'int turn;\n' > "$tree/chat/old/a.c"
+git -C "$tree" init -q && git -C "$tree" add .
+(cd "$tree" && scripts/words.sh chat/a.c chat/old/a.c jit/a.c) > "$dir/out" 2>&1
+check "names are refused: $(cat "$dir/out")" [ "$?" != 0 ]
+printf 'chat/a.c:%s: the name %s has a retired word; write: iteration\n' 1 turn_of 4 TURNED > "$dir/want"
+check "where: $(diff "$dir/want" "$dir/out")" cmp -s "$dir/want" "$dir/out"
 finish

@@ -1254,7 +1254,7 @@ extern "C" {
     /// `jit_cancel_close` of jitrun.h.
     pub fn jit_cancel_close(c: *mut jit_cancel);
     /// `jit_cancel_set` of jitrun.h.
-    pub fn jit_cancel_set(c: *mut jit_cancel, asked: c_int);
+    pub fn jit_cancel_set(c: *mut jit_cancel, requested: c_int);
     /// `jit_cancel_get` of jitrun.h.
     pub fn jit_cancel_get(c: *const jit_cancel) -> c_int;
     /// `jit_model_open` of jitrun.h.
