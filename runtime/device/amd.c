@@ -187,7 +187,7 @@ static bool find_workgroups(struct card_stream *c, struct card_plan *p, struct e
 			                 "up after %d looks",
 			                 n, n == 1 ? "" : "s", d->card.name, TRIAL_POLLS);
 		n /= 2;
-		card_deal(p, n);
+		card_partition(p, n);
 	}
 	return true;
 }

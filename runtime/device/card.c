@@ -49,7 +49,7 @@ void card_forget(struct card_stream *c)
 	c->driver->end(c);
 }
 
-void card_deal(struct card_plan *p, uint32_t workgroups)
+void card_partition(struct card_plan *p, uint32_t workgroups)
 {
 	program_partition(&p->program, p->plan, workgroups);
 	memcpy(p->commands, p->program.command, p->commands_bytes);
@@ -108,7 +108,7 @@ static bool load(struct card_stream *c, struct card_plan *s, const struct plan *
 	s->commands_bytes = (s->program.n_commands + 1) * sizeof *s->commands;
 	if (!(s->commands = d->map(c, s->commands_bytes, "a plan's commands", err)))
 		return false;
-	card_deal(s, c->workgroups ? c->workgroups : s->room);
+	card_partition(s, c->workgroups ? c->workgroups : s->room);
 	return !d->ready || d->ready(c, s, err);
 }
 

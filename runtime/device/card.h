@@ -77,7 +77,7 @@ void card_forget(struct card_stream *c);
 /* ---- for drivers */
 
 /* So many workgroups at most from now on; the card must not be working. */
-void card_deal(struct card_plan *p, uint32_t workgroups);
+void card_partition(struct card_plan *p, uint32_t workgroups);
 /* The arguments of a launch, but for where its sync is and how many polls it has. */
 struct rdna_program_args card_launch_args(const struct card_stream *c, const struct card_plan *p, size_t first,
                                           size_t end);

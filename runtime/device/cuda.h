@@ -3,7 +3,7 @@
  * Owns: the struct, and who does what. cuda.c opens cards, cuda_memory.c has their memory, and cuda_cards.c that of
  * several which compute together; cuda_code.c makes kernels of text functions of the card. cuda_stream.c runs a
  * session's plans (cuda_pass.h): cuda_inputs.c has what they take from the host and give it, cuda_launches.c makes them
- * graphs of launches, cuda_program.c makes a few tokens' plan one launch, and cuda_deal.c distributes its units.
+ * graphs of launches, cuda_program.c makes a few tokens' plan one launch, and cuda_partition.c distributes its units.
  * cuda_watch.c waits for cards and cuda_times.c times them. cuda_api.c finds the library, cuda_simulated.c is one that
  * simulates cards.
  */

@@ -41,7 +41,7 @@ static void share_weights(uint64_t tiles, uint64_t resident, uint64_t *parts, ui
 /* How many blocks have an op's units, and how many each (struct ptx_launch). Where tiles are distributed to parts, or
  * row blocks are done side by side, a block has as many units as it does at once; and large tiles are a block each,
  * which begin in such an order that those of the same weights live at the same time. */
-static void deal(const struct cuda_stream *s, struct cuda_plan *c, unsigned card, size_t i)
+static void partition(const struct cuda_stream *s, struct cuda_plan *c, unsigned card, size_t i)
 {
 	const struct cuda *d = cuda_card_of(s);
 	const struct plan_op *l = &c->plan->op[i];
@@ -72,7 +72,7 @@ static void deal(const struct cuda_stream *s, struct cuda_plan *c, unsigned card
 		};
 }
 
-bool cuda_deal_units(const struct cuda_stream *s, struct cuda_plan *c)
+bool cuda_partition_units(const struct cuda_stream *s, struct cuda_plan *c)
 {
 	const size_t n = c->plan->n_ops;
 
@@ -84,7 +84,7 @@ bool cuda_deal_units(const struct cuda_stream *s, struct cuda_plan *c)
 		if (!side->launch || !side->blocks || !side->parts)
 			return false;
 		for (size_t i = 0; i < n; i++)
-			deal(s, c, card, i);
+			partition(s, c, card, i);
 	}
 	return true;
 }

@@ -1,13 +1,13 @@
-/* runtime/device/cuda_deal.h - which blocks of a cooperative launch do which units of a plan's ops. */
-#ifndef RUNTIME_CUDA_DEAL_H
-#define RUNTIME_CUDA_DEAL_H
+/* runtime/device/cuda_partition.h - which blocks of a cooperative launch do which units of a plan's ops. */
+#ifndef RUNTIME_CUDA_PARTITION_H
+#define RUNTIME_CUDA_PARTITION_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* Blocks stand in a ring: those from `next` on are free, and the last `busy` in front of it do the stage before. */
-struct cuda_dealer {
+struct cuda_ring {
 	uint32_t blocks; /* of the launch; next and busy begin as 0 */
 	uint32_t next, busy;
 };
@@ -21,6 +21,6 @@ struct cuda_lot {
 	uint32_t first, blocks, per, rest;
 };
 /* Distributes the units of a stage, whose ops do not wait for each other; n is 1 or more. */
-void cuda_deal(struct cuda_dealer *d, struct cuda_lot lot[], size_t n);
+void cuda_partition(struct cuda_ring *d, struct cuda_lot lot[], size_t n);
 
 #endif

@@ -69,7 +69,7 @@ void cuda_place_args(const struct cuda_stream *s, struct cuda_plan *c);
 void cuda_take_inputs(struct cuda_plan *c);
 
 /* cuda_launches.c; the library's results. The arrays by op: false: no memory. */
-bool cuda_deal_units(const struct cuda_stream *s, struct cuda_plan *c);
+bool cuda_partition_units(const struct cuda_stream *s, struct cuda_plan *c);
 /* Bytes begin..end-1 of what the host has written, to all cards. */
 int cuda_send(const struct cuda_stream *s, const struct cuda_plan *c, size_t begin, size_t end);
 /* What the first card has of the outputs, to the host, when all cards are done. */

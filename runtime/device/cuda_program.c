@@ -16,7 +16,7 @@
 #include "jit/ptx/program.h"
 #include "jit/ptx/ptx.h"
 #include "runtime/device/cuda.h"
-#include "runtime/device/cuda_deal.h"
+#include "runtime/device/cuda_partition.h"
 
 enum { STAGE_OPS_MOST = 64 /* that are distributed together */ };
 
@@ -70,14 +70,14 @@ size_t cuda_program_commands(const struct plan *p)
 
 /* Distributes the stage whose ops end in front of `end`; its commands are the last ones. A card may have no units of an
  * op, of which others have some. */
-static void deal(struct cuda_program *out, unsigned card, struct cuda_dealer *d, const struct plan *p, size_t end,
-                 uint32_t dealt)
+static void partition(struct cuda_program *out, unsigned card, struct cuda_ring *d, const struct plan *p, size_t end,
+                      uint32_t partitioned)
 {
 	struct cuda_lot lot[STAGE_OPS_MOST];
 	struct ptx_command *of[STAGE_OPS_MOST];
 	uint32_t n = 0, at = out->n;
 
-	for (size_t i = end; at > dealt && i-- > 0;) {
+	for (size_t i = end; at > partitioned && i-- > 0;) {
 		const struct plan_op *l = &p->op[i];
 		const struct plan_kernel *k = &p->kernel[l->kernel];
 		const bool together = ((const struct cuda_kernel *)k->handle)->cooperative;
@@ -100,7 +100,7 @@ static void deal(struct cuda_program *out, unsigned card, struct cuda_dealer *d,
 		of[i] = of[n - 1 - i], of[n - 1 - i] = c;
 	}
 	if (n)
-		cuda_deal(d, lot, n);
+		cuda_partition(d, lot, n);
 	for (uint32_t i = 0; i < n; i++) {
 		of[i]->first = lot[i].first;
 		of[i]->blocks = lot[i].blocks;
@@ -124,9 +124,9 @@ static bool next_stage_waits(const struct plan *p, size_t i)
 static void set_commands(struct cuda_program *out, unsigned card, const struct plan *p, const uint64_t *args,
                          const struct key *list, size_t kernels)
 {
-	struct cuda_dealer dealer = { .blocks = out->d->units };
+	struct cuda_ring ring = { .blocks = out->d->units };
 	struct ptx_command *command = out->command[card];
-	uint32_t dealt = 0;
+	uint32_t partitioned = 0;
 
 	out->n = out->barriers = 0;
 	for (size_t i = 0; i < p->n_ops; i++) {
@@ -141,9 +141,9 @@ static void set_commands(struct cuda_program *out, unsigned card, const struct p
 		}
 		/* Those that await begin before those that do not. */
 		if (l->barrier || i + 1 == p->n_ops || p->op[i + 1].awaits != l->awaits ||
-		    out->n - dealt == STAGE_OPS_MOST) {
-			deal(out, card, &dealer, p, i + 1, dealt);
-			dealt = out->n;
+		    out->n - partitioned == STAGE_OPS_MOST) {
+			partition(out, card, &ring, p, i + 1, partitioned);
+			partitioned = out->n;
 		}
 		if (l->barrier && out->n && !command[out->n - 1].arrives && next_stage_waits(p, i))
 			command[out->n - 1].arrives = ++out->barriers;

@@ -86,7 +86,7 @@ static bool fill(struct cuda_stream *s, struct cuda_plan *c, struct plan *p, str
 	    !(c->on_cards = d->device.alloc(&d->device, c->bytes, DEVICE_BUFFERS, err)))
 		return false;
 	cuda_place_args(s, c);
-	if (!cuda_deal_units(s, c))
+	if (!cuda_partition_units(s, c))
 		return error_set(err, ERROR_MEMORY, "no memory for a plan of %zu launches", p->n_ops);
 	if ((s->stream.profile && !(c->times = cuda_times_open(d, p, err))) || (commands && !make_program(s, c, err)))
 		return false;

@@ -1,4 +1,4 @@
-/* tests/runtime/t_cuda_deal.c - how the units of a stage are distributed to the blocks of a launch.
+/* tests/runtime/t_cuda_partition.c - how the units of a stage are distributed to the blocks of a launch.
  *
  * Properties over random walks of stages: every unit has one share, blocks lie in the launch, what can be on blocks of
  * its own or on free ones is, and no block has many more units than others. */
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "runtime/device/cuda_deal.h"
+#include "runtime/device/cuda_partition.h"
 
 enum { BLOCKS_MOST = 200, LOTS_MOST = 6, WALKS = 2000, STAGES = 40 };
 
@@ -47,7 +47,7 @@ static uint64_t check_lot(const struct cuda_lot *l, uint32_t blocks, unsigned wo
 }
 
 /* Units, or as many as a block does at once where there are more units than blocks. */
-static uint64_t turns_of(const struct cuda_lot *l, bool spread)
+static uint64_t portions(const struct cuda_lot *l, bool spread)
 {
 	return spread ? l->units : l->units / l->waves + (l->units % l->waves != 0);
 }
@@ -58,7 +58,7 @@ static uint64_t fewest_turns(const struct cuda_lot lot[], uint32_t n, bool sprea
 	for (uint64_t most = 1;; most++) {
 		uint64_t used = 0;
 		for (uint32_t i = 0; i < n; i++)
-			used += (turns_of(&lot[i], spread) + most - 1) / most;
+			used += (portions(&lot[i], spread) + most - 1) / most;
 		if (used <= blocks)
 			return most;
 	}
@@ -66,7 +66,7 @@ static uint64_t fewest_turns(const struct cuda_lot lot[], uint32_t n, bool sprea
 
 static void walk(uint32_t blocks)
 {
-	struct cuda_dealer d = { .blocks = blocks };
+	struct cuda_ring d = { .blocks = blocks };
 	unsigned before[BLOCKS_MOST] = { 0 }, now[BLOCKS_MOST];
 
 	for (unsigned stage = 0; stage < STAGES; stage++) {
@@ -83,9 +83,9 @@ static void walk(uint32_t blocks)
 		}
 		const bool spread = units <= blocks;
 		for (uint32_t i = 0; i < n; i++)
-			all += turns_of(&lot[i], spread);
+			all += portions(&lot[i], spread);
 		lot[0].last_are_long = n == 1 && draw(3) == 0;
-		cuda_deal(&d, lot, n);
+		cuda_partition(&d, lot, n);
 		for (uint32_t i = 0; i < n; i++) {
 			uint64_t of_lot = check_lot(&lot[i], blocks, now);
 			most = of_lot > most ? of_lot : most;
@@ -117,7 +117,7 @@ static void test_walks(void **unused)
 /* The stages of a layer of Qwen3-0.6B on 132 blocks: its second is where the first is not. */
 static void test_layer(void **unused)
 {
-	struct cuda_dealer d = { .blocks = 132 };
+	struct cuda_ring d = { .blocks = 132 };
 	struct cuda_lot down = { .units = 32, .waves = 1 },
 			qkv[3] = { { .units = 64, .waves = 1 },
 		                   { .units = 32, .waves = 1 },
@@ -125,13 +125,13 @@ static void test_layer(void **unused)
 			attention = { .units = 128, .waves = 1, .last_are_long = true };
 	(void)unused;
 
-	cuda_deal(&d, &down, 1);
-	cuda_deal(&d, qkv, 3);
+	cuda_partition(&d, &down, 1);
+	cuda_partition(&d, qkv, 3);
 	assert_int_equal(qkv[0].first, 32);
 	assert_int_equal(qkv[0].blocks, 50);
 	assert_int_equal(qkv[1].blocks, 25);
 	assert_int_equal(qkv[2].blocks, 25);
-	cuda_deal(&d, &attention, 1);
+	cuda_partition(&d, &attention, 1);
 	assert_int_equal((attention.first + attention.blocks) % 132, 32); /* behind the 32 that are free */
 	assert_int_equal(attention.blocks, 128);
 }
