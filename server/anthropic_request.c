@@ -224,7 +224,7 @@ json_t *anthropic_to_openai(const json_t *body, json_t *warnings, struct refusal
 			ok = add_blocks(messages, role, content, r) && ok;
 	}
 	json_put(o, "messages", messages);
-	if (ok && take_fields(o, body, warnings, r) && talk_bring_to_form(o, "messages", r))
+	if (ok && take_fields(o, body, warnings, r) && talk_normalise(o, "messages", r))
 		return o;
 	json_decref(o);
 	return NULL;

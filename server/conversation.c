@@ -81,7 +81,7 @@ static void drop_empty(json_t *message)
 	}
 }
 
-static bool bring_to_form(json_t *message, size_t number, struct refusal *r)
+static bool normalise_message(json_t *message, size_t number, struct refusal *r)
 {
 	const char *role = json_string_value(json_object_get(message, "role"));
 
@@ -112,7 +112,7 @@ static json_t *read_messages(const json_t *body, struct refusal *r)
 		refuse(r, 503, NULL, "There is no memory for this request.");
 	json_array_foreach(messages, i, message)
 	{
-		if (!bring_to_form(message, i, r)) {
+		if (!normalise_message(message, i, r)) {
 			json_decref(messages);
 			return NULL;
 		}

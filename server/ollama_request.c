@@ -415,7 +415,7 @@ static bool read_turn(struct conversation *c, struct ollama_request *q, const st
 		add_message(messages, "system", json_string(values->system));
 	add_message(messages, "user", json_string(values->prompt));
 	json_put(q->body, "messages", messages);
-	return talk_bring_to_form(q->body, "prompt", r) && conversation_read(c, q->body, q->model, now, r);
+	return talk_normalise(q->body, "prompt", r) && conversation_read(c, q->body, q->model, now, r);
 }
 
 /* Empty texts are as good as none. */
@@ -492,7 +492,7 @@ bool ollama_prompt(struct conversation *c, struct ollama_request *q, int64_t now
 	c->room = q->truncates ? (size_t)q->room : 0;
 	const bool ok = !field_value(q->body, "messages")
 	                        ? read_generate(c, q, now, r)
-	                        : take_messages(q->body, r) && talk_bring_to_form(q->body, "messages", r) &&
+	                        : take_messages(q->body, r) && talk_normalise(q->body, "messages", r) &&
 	                                  conversation_read(c, q->body, q->model, now, r);
 	if (ok)
 		ollama_cut(q, c);

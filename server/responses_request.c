@@ -277,7 +277,7 @@ json_t *responses_to_chat(const json_t *body, const json_t *items, struct refusa
 			json_decref(list);
 		}
 		set_choice(o, field_value(body, "tool_choice"), r);
-		talk_bring_to_form(o, "input", r);
+		talk_normalise(o, "input", r);
 	}
 	json_decref(messages);
 	if (r->status == 0)

@@ -172,7 +172,7 @@ static bool read_reasoning(json_t *body, struct refusal *r)
 	return true;
 }
 
-bool talk_bring_to_form(json_t *body, const char *conversation, struct refusal *r)
+bool talk_normalise(json_t *body, const char *conversation, struct refusal *r)
 {
 	json_t *variables = field_object(body, "chat_template_kwargs", r);
 	bool told = false, thinks = false;
@@ -193,7 +193,7 @@ bool talk_read_chat(json_t *body, json_t **warnings, struct refusal *r)
 {
 	*warnings = json_array();
 	const bool ok = talk_is_short(json_object_get(body, "messages"), "messages", r) &&
-	                custom_tools_take(body, *warnings, r) && talk_bring_to_form(body, "messages", r);
+	                custom_tools_take(body, *warnings, r) && talk_normalise(body, "messages", r);
 
 	if (ok && json_array_size(*warnings))
 		return true;

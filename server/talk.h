@@ -15,7 +15,7 @@
 /* body is in the form of chat completions: "thinking" and "enable_thinking" become variables of the template, its tools
  * are functions, and the texts of calls' arguments are whole. conversation: the name of the field that has them. False:
  * refused. */
-bool talk_bring_to_form(json_t *body, const char *conversation, struct refusal *r);
+bool talk_normalise(json_t *body, const char *conversation, struct refusal *r);
 /* The same of a request to chat completions, whose tools may be of type custom. *warnings: an array, given back, of
  * what is said of them; NULL: nothing. */
 bool talk_read_chat(json_t *body, json_t **warnings, struct refusal *r);
