@@ -1,8 +1,8 @@
 # scripts/words.awk - reads the retired words, then C files, scripts and documents, for scripts/words.sh.
 #
-# Owns: what is a comment, which words of a comment are names, which names the tree has, and which words they do not have. Variables: words is the
-# file of retired words, known one with all paths of the tree, and list one with the files to read, from all of which
-# names are taken. checked has the files to judge; "": all.
+# Owns: what is a comment, which words of a comment are names, which names the tree has, and which words no name may
+# have. Variables: words is the file of retired words, known one with all paths of the tree, and list one with the files
+# to read, from all of which names are taken. checked has the files to judge; "": all.
 
 # A retired word as a regular expression that matches it between non-letters, in any case.
 function read_words(file,   line, part, n, i) {
@@ -69,18 +69,21 @@ function choose_name_words(   k) {
 			name_regex = name_regex (name_regex == "" ? "" : "|") name_word[k]
 	name_regex = name_regex == "" ? "" : "(^|[^a-z])(" name_regex ")([^a-z]|$)"
 }
-function judge_code(code,   low, n, part, i, k) {
+function judge_part(name,   k) {
+	for (k = 1; k <= n_name_words; k++)
+		if (tolower(name) ~ ("(^|_)(" name_word[k] ")(_|$)") && is_in_rooms(FILENAME, name_rooms[k])) {
+			print FILENAME ":" FNR ": the name " name " has a retired word; write: " name_instead[k]
+			bad = 1
+		}
+}
+function judge_code(code,   low, n, part, i) {
 	gsub(/"([^"\\]|\\.)*"/, "\"\"", code)
 	low = tolower(code)
 	if (code ~ /^[ \t]*#[ \t]*include/ || low !~ name_regex)
 		return
 	n = split(code, part, /[^A-Za-z0-9_]+/)
 	for (i = 1; i <= n; i++)
-		for (k = 1; k <= n_name_words; k++)
-			if (tolower(part[i]) ~ ("(^|_)(" name_word[k] ")(_|$)") && is_in_rooms(FILENAME, name_rooms[k])) {
-				print FILENAME ":" FNR ": the name " part[i] " has a retired word; write: " name_instead[k]
-				bad = 1
-			}
+		judge_part(part[i])
 }
 function learn(code,   i, n, part) {
 	if (judged && kind == "c" && name_regex != "")
