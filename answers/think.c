@@ -100,7 +100,7 @@ static enum fit fits(const char *mark, const char *text, size_t n)
 }
 
 /* How much of the text is no answer yet; *known: whether what follows is told by it. */
-static size_t look_before(struct think *t, bool last, bool *known)
+static size_t read_before(struct think *t, bool last, bool *known)
 {
 	size_t at = 0;
 	bool perhaps = false;
@@ -124,7 +124,7 @@ static size_t look_before(struct think *t, bool last, bool *known)
 }
 
 /* From `at` on: where the reasoning ends, or what of it is certain so far. */
-static size_t look_inside(struct think *t, size_t at, bool last)
+static size_t read_inside(struct think *t, size_t at, bool last)
 {
 	const char *mark = marks[t->marks][1];
 
@@ -140,7 +140,7 @@ static size_t look_inside(struct think *t, size_t at, bool last)
 	return at;
 }
 
-static size_t look_behind(struct think *t, size_t at)
+static size_t read_behind(struct think *t, size_t at)
 {
 	while (at < t->n && is_space(t->text[at]))
 		at++;
@@ -178,13 +178,13 @@ bool think_take(struct think *t, const char *text, size_t n, struct think_parts 
 	if (!append(t, text, last ? 0 : n))
 		return false;
 	if (t->state == THINK_BEFORE)
-		reasoning = look_before(t, last, &known);
+		reasoning = read_before(t, last, &known);
 	if (!known)
 		return true;
 	if (t->state == THINK_INSIDE)
-		reasoning = look_inside(t, reasoning, last);
+		reasoning = read_inside(t, reasoning, last);
 	if (t->state == THINK_SPACE)
-		reasoning = look_behind(t, reasoning);
+		reasoning = read_behind(t, reasoning);
 	t->given = t->state == THINK_BEHIND ? t->n : reasoning;
 	*out = (struct think_parts){ .reasoning = t->text,
 		                     .n_reasoning = reasoning,

@@ -50,7 +50,7 @@ const char *lex_describe(const struct token *t, char out[80])
 
 /* ---- characters */
 
-static bool looking_at(const struct lexer *l, size_t at, const char *s)
+static bool at_text(const struct lexer *l, size_t at, const char *s)
 {
 	size_t n = strlen(s);
 
@@ -119,14 +119,14 @@ static size_t data_end(const struct lexer *l, size_t from, size_t to, char sign,
 static size_t raw_tag(const struct lexer *l, size_t at, const char *word, bool trims)
 {
 	at = skip_spaces(l, at);
-	if (!looking_at(l, at, word))
+	if (!at_text(l, at, word))
 		return 0;
 	at = skip_spaces(l, at + strlen(word));
-	if (looking_at(l, at, "-%}"))
+	if (at_text(l, at, "-%}"))
 		return skip_spaces(l, at + 3);
-	if (trims && looking_at(l, at, "+%}"))
+	if (trims && at_text(l, at, "+%}"))
 		return at + 3;
-	if (!looking_at(l, at, "%}"))
+	if (!at_text(l, at, "%}"))
 		return 0;
 	at += 2;
 	return trims && byte_at(l, at) == '\n' ? at + 1 : at;
@@ -217,9 +217,9 @@ static bool tag_end(struct lexer *l, struct token *out)
 
 	if (l->n_open)
 		return false;
-	if ((sign == '-' || (sign == '+' && l->state == LEX_BLOCK)) && looking_at(l, at + 1, end)) {
+	if ((sign == '-' || (sign == '+' && l->state == LEX_BLOCK)) && at_text(l, at + 1, end)) {
 		at = sign == '-' ? skip_spaces(l, at + 3) : at + 3;
-	} else if (looking_at(l, at, end)) {
+	} else if (at_text(l, at, end)) {
 		at += 2;
 		if (l->state == LEX_BLOCK && byte_at(l, at) == '\n')
 			at++;
@@ -417,7 +417,7 @@ static bool next_operator(struct lexer *l, struct token *out)
 
 	*out = (struct token){ .type = TOKEN_OPERATOR, .line = l->line };
 	for (size_t i = 0; i < sizeof two / sizeof *two; i++)
-		if (looking_at(l, l->at, two[i])) {
+		if (at_text(l, l->at, two[i])) {
 			out->op = OPERATOR2(two[i][0], two[i][1]);
 			l->at += 2;
 			return true;

@@ -114,7 +114,7 @@ static bool see_who_has_gone(struct models *all)
 	return any;
 }
 
-static bool look_under_lock(struct models *all)
+static bool refresh_locked(struct models *all)
 {
 	struct model_search s;
 	struct error ignored = { 0 };
@@ -133,10 +133,10 @@ static bool look_under_lock(struct models *all)
 	return see_who_has_gone(all) || any;
 }
 
-static void look(struct models *all)
+static void refresh(struct models *all)
 {
 	pthread_mutex_lock(&lock);
-	const bool changed = look_under_lock(all);
+	const bool changed = refresh_locked(all);
 	pthread_mutex_unlock(&lock);
 	if (changed)
 		model_events_list_changed();
@@ -187,7 +187,7 @@ static void keep_fetched(struct models *all, const char *name, const char *path)
 static void fetched(struct models *all, const char *name, const char *path)
 {
 	pthread_mutex_lock(&lock);
-	bool changed = look_under_lock(all);
+	bool changed = refresh_locked(all);
 	if (path && *path == '/') {
 		changed |= add_one(all, path, name, strlen(name));
 		keep_fetched(all, name, path);
@@ -213,10 +213,10 @@ bool serve_folder_open(struct models *all, struct error *err)
 	if (serve.models_dir && !is_folder(err))
 		return false;
 	all->by_name = true;
-	all->look = look;
+	all->refresh = refresh;
 	all->guess = guess;
 	all->fetched = fetched;
-	look(all);
+	refresh(all);
 	return true;
 }
 

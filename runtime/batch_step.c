@@ -54,7 +54,7 @@ static void fail(struct batch_member *m, const struct error *e)
 	m->error = *e;
 }
 
-static void look_for_cancelled(struct jit_batch *b)
+static void find_cancelled(struct jit_batch *b)
 {
 	for (size_t i = 0; i < b->n; i++) {
 		struct batch_member *m = b->member[i];
@@ -68,7 +68,7 @@ static void look_for_cancelled(struct jit_batch *b)
 
 /* Draft tokens that came true have their logits already: these sessions are ready without a pass, and before the next
  * one, in which those would be lost. */
-static void look_for_hits(struct jit_batch *b)
+static void find_hits(struct jit_batch *b)
 {
 	uint64_t stride = numerics_pad(b->model->file.spec.vocab);
 
@@ -430,8 +430,8 @@ static bool step_once(struct jit_batch *b, jit_session **ready, size_t most, siz
 
 	if (cancel_any(&b->cancel))
 		return cancel_error(err);
-	look_for_cancelled(b);
-	look_for_hits(b);
+	find_cancelled(b);
+	find_hits(b);
 	tell_ready(b, ready, most, n);
 	if (*n)
 		return true;

@@ -19,7 +19,7 @@ struct wanted {
 };
 
 /* What the logits of the token before say of the token number i. */
-static void look_up(const struct wanted *w, size_t i, const float *logits, uint32_t vocab, int32_t id)
+static void score_token(const struct wanted *w, size_t i, const float *logits, uint32_t vocab, int32_t id)
 {
 	float *logprob = w->logprob ? w->logprob + i : NULL;
 
@@ -30,7 +30,7 @@ static void look_up(const struct wanted *w, size_t i, const float *logits, uint3
 }
 
 /* The first token of a text has none before it. */
-static void look_nowhere(const struct wanted *w)
+static void score_nothing(const struct wanted *w)
 {
 	if (w->logprob)
 		w->logprob[0] = 0;
@@ -56,7 +56,7 @@ static bool score_tokens(jit_session *s, size_t n, const struct wanted *w, struc
 		    !session_check_rows(s, tokens, err))
 			return false;
 		for (uint32_t c = 0; c < tokens && done + c + 1 < n; c++)
-			look_up(w, done + c + 1, s->engine->memory.all_logits + c * stride, vocab, next[c]);
+			score_token(w, done + c + 1, s->engine->memory.all_logits + c * stride, vocab, next[c]);
 		for (uint32_t c = 0; c < tokens && w->logits; c++)
 			memcpy(w->logits + (done + c) * vocab, s->engine->memory.all_logits + c * stride,
 			       vocab * sizeof *w->logits);
@@ -72,22 +72,22 @@ static bool score_tokens(jit_session *s, size_t n, const struct wanted *w, struc
 static int score(jit_session *s, const int32_t *ids, size_t n, const struct wanted *w, jit_error *err)
 {
 	const uint32_t vocab = s->model->file.spec.vocab;
-	const bool looks = w->logprob || w->n_top;
+	const bool scores = w->logprob || w->n_top;
 	struct error e = { 0 };
 	const size_t length = s->length;
 	int status = n ? session_check_tokens(s, ids, n, err) : JIT_OK;
 
 	if (n == 0 || status != JIT_OK ||
-	    (length && (looks || s->computed < length) && (status = session_ensure_logits(s, err)) != JIT_OK))
+	    (length && (scores || s->computed < length) && (status = session_ensure_logits(s, err)) != JIT_OK))
 		return status;
 	if (s->grammar && !session_grammar_take(s, ids, n, &e))
 		return model_report(err, &e);
 	const struct session_mark before = session_mark(s);
 	double start = system_seconds();
 	if (length)
-		look_up(w, 0, s->logits, vocab, ids[0]);
+		score_token(w, 0, s->logits, vocab, ids[0]);
 	else
-		look_nowhere(w);
+		score_nothing(w);
 	memcpy(s->ids + length, ids, n * sizeof *ids);
 	s->length += n;
 	if (!score_tokens(s, n, w, &e))

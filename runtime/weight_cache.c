@@ -361,7 +361,7 @@ struct container *weight_cache_get(const struct weight_cache_options *o, const s
 /* --- looking after a directory */
 
 /* -1 and err.code 0: there is none. */
-static int look_into(const char *dir, struct error *err)
+static int open_existing(const char *dir, struct error *err)
 {
 	const struct weight_cache_options o = { .dir = dir, .read_only = true };
 	struct error why = { 0 };
@@ -379,7 +379,7 @@ bool weight_cache_each(const char *dir, void (*visit)(const struct weight_cache_
                        struct error *err)
 {
 	struct entry *list = NULL;
-	int fd = look_into(dir, err);
+	int fd = open_existing(dir, err);
 	size_t n = 0;
 
 	if (fd < 0)
@@ -425,7 +425,7 @@ static void collect(const char *dir, int fd, const struct entry *list, size_t n,
 
 bool weight_cache_gc(const char *dir, uint64_t limit, struct weight_cache_gc *out, struct error *err)
 {
-	int fd = look_into(dir, err), lock = fd < 0 ? -1 : lock_directory(fd);
+	int fd = open_existing(dir, err), lock = fd < 0 ? -1 : lock_directory(fd);
 	struct entry *list = NULL;
 	size_t n;
 

@@ -314,7 +314,7 @@ static void keep_kernels(struct batcher *e)
 }
 
 /* Whatever failed: whether the device computes no more. Nobody waits for it then. */
-static void look_at_device(struct batcher *e)
+static void check_device(struct batcher *e)
 {
 	jit_error why = { 0 };
 
@@ -360,7 +360,7 @@ static void *run(void *user)
 	while (wait_for_work(e)) {
 		admit(e);
 		for (unsigned i = 0; i < e->n_running; i++)
-			choice_look(e->running[i]);
+			choice_poll(e->running[i]);
 		sweep(e);
 		keep_kernels(e);
 		unsigned alone;
@@ -372,7 +372,7 @@ static void *run(void *user)
 		else if (!c && bits_pending(e->bits))
 			bits_step(e->bits);
 		sweep(e);
-		look_at_device(e);
+		check_device(e);
 		keep_numbers(e);
 	}
 	fail_everyone(e, "The server is stopping.");

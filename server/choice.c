@@ -141,7 +141,7 @@ void choice_end(struct choice *c, enum end_reason reason)
 	finish(c, &r, NULL, reason == END_CANCELLED ? CHOICE_CANCELLED : CHOICE_ENDED);
 }
 
-void choice_look(struct choice *c)
+void choice_poll(struct choice *c)
 {
 	if (c->outcome == CHOICE_RUNNING && stream_is_cancelled(c->task->stream)) {
 		choice_end(c, END_CANCELLED);

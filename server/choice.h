@@ -55,7 +55,7 @@ void choice_advance(struct choice *c, const jit_model *model);
 /* A pass is over: tells how far the prompt is, if that is wanted and new. */
 void choice_progress(struct choice *c);
 /* Whether its client is still there. */
-void choice_look(struct choice *c);
+void choice_poll(struct choice *c);
 void choice_fail(struct choice *c, int status, const char *why);
 /* The same for a field of the request. */
 void choice_refuse(struct choice *c, int status, const char *param, const char *why);

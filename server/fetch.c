@@ -26,7 +26,7 @@
 
 extern char **environ;
 
-enum { LOOK_MS = 100, LINE_MOST = 1 << 16, AT_ONCE = 4, FILES_MOST = 64, NAME_MOST = 1024 };
+enum { POLL_MS = 100, LINE_MOST = 1 << 16, AT_ONCE = 4, FILES_MOST = 64, NAME_MOST = 1024 };
 static const double patience = 3; /* seconds that a program has when it has said its last word, or was asked to end */
 
 /* What the thread has. */
@@ -263,7 +263,7 @@ static void see_it_through(struct fetch *f)
 	struct pollfd wait = { .fd = f->from, .events = POLLIN };
 
 	for (;;) {
-		const int ready = poll(&wait, 1, LOOK_MS);
+		const int ready = poll(&wait, 1, POLL_MS);
 		see_to_its_end(f);
 		if (ready > 0 && !read_some(f))
 			wait.fd = -1;

@@ -265,7 +265,7 @@ static void carry(struct gate *g, struct gated *c, struct gated **ended, bool *m
 }
 
 /* Those that have more to do, and those that only wait for a client that does not go. */
-static void look_at_all(struct gate *g, bool tick, struct gated **ended, bool *more)
+static void check_all(struct gate *g, bool tick, struct gated **ended, bool *more)
 {
 	double now = tick ? system_seconds() : 0;
 
@@ -316,7 +316,7 @@ static void turn(struct gate *g, double *last, bool *more)
 	for (int i = 0; i < n; i++)
 		handle(g, &event[i], &ended, more);
 	if (tick || had_more)
-		look_at_all(g, tick, &ended, more);
+		check_all(g, tick, &ended, more);
 	if (tick)
 		*last = system_seconds();
 	bury(ended);

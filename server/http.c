@@ -66,7 +66,7 @@ static bool has_model(struct exchange *x)
 	return refuse(&x->refusal, 503, NULL, state == SERVER_LOADING ? "Loading model" : "The server is stopping.");
 }
 
-static enum MHD_Result look_at_coding(void *user, enum MHD_ValueKind kind, const char *name, const char *value)
+static enum MHD_Result check_coding(void *user, enum MHD_ValueKind kind, const char *name, const char *value)
 {
 	struct exchange *x = user;
 	(void)kind;
@@ -80,7 +80,7 @@ static enum MHD_Result look_at_coding(void *user, enum MHD_ValueKind kind, const
 /* Nothing here unpacks bodies. */
 static bool is_plain(struct exchange *x)
 {
-	MHD_get_connection_values(x->connection, MHD_HEADER_KIND, look_at_coding, x);
+	MHD_get_connection_values(x->connection, MHD_HEADER_KIND, check_coding, x);
 	return x->refusal.status == 0;
 }
 

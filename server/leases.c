@@ -21,10 +21,10 @@ void lease_hold(struct loader *l, struct place *p)
 	p->used = ++l->clock;
 }
 
-static void let_go(struct loader *l, struct place *p, bool looked)
+static void let_go(struct loader *l, struct place *p, bool peeked)
 {
 	p->held--;
-	if (!looked) {
+	if (!peeked) {
 		p->used = ++l->clock;
 		p->idle = system_seconds();
 	}
@@ -41,7 +41,7 @@ bool lease_take(struct lease *e, struct loader *l, struct served *m)
 	e->model = m;
 	pthread_mutex_lock(&l->lock);
 	bool there = p->state == MODEL_LOADED && !p->leaving;
-	if (there && e->looks)
+	if (there && e->peeks)
 		p->held++;
 	else if (there)
 		lease_hold(l, p);
@@ -88,7 +88,7 @@ void lease_end(struct lease *e)
 	if (e->state == LEASE_AWAITED)
 		lease_unlink(l, e);
 	if (e->state == LEASE_HELD)
-		let_go(l, loader_place(l, e->model), e->looks);
+		let_go(l, loader_place(l, e->model), e->peeks);
 	e->state = LEASE_NONE;
 	pthread_mutex_unlock(&l->lock);
 	if (e->stream) {

@@ -24,7 +24,7 @@ static bool is_loopback(const struct sockaddr *a)
 	return a->sa_family == AF_UNIX || (a->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr));
 }
 
-static struct addrinfo *look_up(const char *host, long port, struct error *err)
+static struct addrinfo *resolve(const char *host, long port, struct error *err)
 {
 	const struct addrinfo want = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
 	struct addrinfo *found = NULL;
@@ -40,7 +40,7 @@ static struct addrinfo *look_up(const char *host, long port, struct error *err)
 
 bool listen_is_loopback(const char *host, bool *loopback, struct error *err)
 {
-	struct addrinfo *found = look_up(host, 0, err);
+	struct addrinfo *found = resolve(host, 0, err);
 
 	*loopback = found != NULL;
 	for (struct addrinfo *a = found; a; a = a->ai_next)
@@ -101,7 +101,7 @@ bool listen_open(struct listener *l, const char *host, long port, struct error *
 		fcntl(l->fd, F_SETFD, FD_CLOEXEC);
 		return describe(l, err);
 	}
-	struct addrinfo *found = look_up(host, port, err);
+	struct addrinfo *found = resolve(host, port, err);
 	if (!found)
 		return false;
 	l->fd = -1;

@@ -9,7 +9,7 @@
 
 #include "runtime/host/system.h"
 
-enum { LOOK_MS = 200 }; /* how often it is seen that those who wait have gone */
+enum { POLL_MS = 200 }; /* how often it is seen that those who wait have gone */
 
 
 /* ---- requests that wait: all under the lock */
@@ -122,7 +122,7 @@ static void wait_for(struct loader *l, double seconds)
 }
 
 /* Something happens, or it is time to look who has gone. */
-static void wait_a_moment(struct loader *l) { wait_for(l, LOOK_MS / 1e3); }
+static void wait_a_moment(struct loader *l) { wait_for(l, POLL_MS / 1e3); }
 
 /* ---- who has stayed long enough */
 

@@ -40,7 +40,7 @@ struct lease {
 	int state;              /* of enum lease_state; the loader's lock guards it while it is AWAITED */
 	struct stream *stream;  /* wakes the request */
 	struct refusal refusal; /* FAILED */
-	bool looks;             /* it only looks at the model, which is no use that makes it stay longer */
+	bool peeks;             /* it only looks at the model, which is no use that makes it stay longer */
 	struct lease *next;     /* of those that wait */
 };
 

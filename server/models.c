@@ -90,10 +90,10 @@ bool models_add(struct models *all, const char *path, const char *alias, const c
 	return ok;
 }
 
-void models_look(struct models *all)
+void models_refresh(struct models *all)
 {
-	if (all->look)
-		all->look(all);
+	if (all->refresh)
+		all->refresh(all);
 }
 
 static struct served *find_or_guess(struct models *all, const char *name)
@@ -107,9 +107,9 @@ struct served *models_named(struct models *all, const char *name)
 {
 	struct served *m = find_or_guess(all, name);
 
-	if (m || !all->look)
+	if (m || !all->refresh)
 		return m;
-	models_look(all);
+	models_refresh(all);
 	return find_or_guess(all, name);
 }
 
@@ -124,9 +124,9 @@ static struct served *first_of(struct models *all)
 
 bool models_refuse(const struct models *all, const char *name, int status, struct refusal *r)
 {
-	const char *later = all->look ? ""
-	                              : "; the server was started with these alone, and --models-dir or --pull-with "
-	                                "let it serve models that come later";
+	const char *later = all->refresh ? ""
+	                                 : "; the server was started with these alone, and --models-dir or --pull-with "
+	                                   "let it serve models that come later";
 
 	return refuse(r, status, "model", "There is no model \"%.200s\" here; /v1/models has those that are%s.", name,
 	              later);
@@ -134,8 +134,8 @@ bool models_refuse(const struct models *all, const char *name, int status, struc
 
 struct served *models_find(struct models *all, const char *name, struct refusal *r)
 {
-	if (!name && all->look)
-		models_look(all);
+	if (!name && all->refresh)
+		models_refresh(all);
 	struct served *m = name && (all->n > 1 || all->by_name) ? models_named(all, name) : first_of(all);
 
 	if (!m && name)

@@ -83,9 +83,9 @@ struct model_maker {
 
 struct models {
 	struct served *list;
-	atomic_size_t n;                  /* it only grows: an entry is whole before it counts */
-	bool by_name;                     /* requests must name a model that is there, even where there is only one */
-	void (*look)(struct models *all); /* for models that have come or gone since; NULL: none do */
+	atomic_size_t n; /* it only grows: an entry is whole before it counts */
+	bool by_name;    /* requests must name a model that is there, even where there is only one */
+	void (*refresh)(struct models *all); /* for models that have come or gone since; NULL: none do */
 	/* The one that a name means which is none of theirs as it stands; NULL: none is guessed. */
 	struct served *(*guess)(struct models *all, const char *name);
 	/* A model was fetched by that name; path: where it is, as far as that was said. NULL: nobody wants to know. */
@@ -112,7 +112,7 @@ void models_take_away(struct models *all, struct served *m);
 /* One that was made, for good. False: refused. */
 bool models_remove(struct models *all, struct served *m, struct refusal *r);
 /* Looks for models that have come or gone: before lists, and where a name is not known. */
-void models_look(struct models *all);
+void models_refresh(struct models *all);
 /* NULL: none is called so. */
 struct served *models_named(struct models *all, const char *name);
 /* No model is called so; false always. */

@@ -55,7 +55,7 @@ bool answer_ollama_tags(struct exchange *x)
 	struct models *all = x->server->models;
 	json_t *o = json_object(), *list = json_array();
 
-	models_look(all);
+	models_refresh(all);
 	for (size_t i = 0; i < all->n; i++) {
 		const struct served *m = &all->list[i];
 		if (m->gone)
@@ -90,7 +90,7 @@ static void print_end(char out[OLLAMA_TIME], double seconds)
 /* Of one that is in memory; NULL: it is not. */
 static json_t *running(const struct models *all, struct served *m)
 {
-	struct lease held = { .looks = true };
+	struct lease held = { .peeks = true };
 	struct model_status s;
 	struct ollama_facts f;
 	char end[OLLAMA_TIME];

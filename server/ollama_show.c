@@ -172,7 +172,7 @@ static bool answer(struct exchange *x, struct served *m, bool verbose)
 	struct ollama_facts f;
 	const jit_model *loaded = NULL;
 
-	x->lease.looks = true;
+	x->lease.peeks = true;
 	if (lease_take(&x->lease, x->server->models->loader, m))
 		loaded = m->model;
 	ollama_facts_read(&f, m, loaded);

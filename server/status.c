@@ -52,6 +52,6 @@ bool answer_model(struct exchange *x)
 
 bool answer_models(struct exchange *x)
 {
-	models_look(x->server->models);
+	models_refresh(x->server->models);
 	return exchange_json(x, json_write(models_json(x->server->models)));
 }

@@ -127,7 +127,7 @@ static const char *name_in(const char *line, uint64_t device, uint64_t revision)
 }
 
 /* The name that libdrm's table has for the card, "" where it has none. */
-static void look_up_name(const char *root, uint64_t device, uint64_t revision, char *out, size_t cap)
+static void find_name(const char *root, uint64_t device, uint64_t revision, char *out, size_t cap)
 {
 	static const char maker[] = "AMD ";
 	char *text = malloc(NAMES_MOST);
@@ -154,7 +154,7 @@ static void name_card(struct amd_card *c, const char *root, uint64_t device)
 		error_quote(c->name, sizeof c->name, text, strcspn(text, "\n"));
 	if (!*c->name &&
 	    read_number(place(root, "/sys/class/drm/renderD%d/device/revision", c->render_minor), 16, &revision))
-		look_up_name(root, device, revision, c->name, sizeof c->name);
+		find_name(root, device, revision, c->name, sizeof c->name);
 	if (!*c->name)
 		snprintf(c->name, sizeof c->name, "gfx%u%x%x", c->gfx_version / 10000, c->gfx_version / 100 % 100,
 		         c->gfx_version % 100);

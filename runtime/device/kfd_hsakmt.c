@@ -82,15 +82,15 @@ bool kfd_hsakmt_load(char why[KFD_WHY])
 		snprintf(why, KFD_WHY, SONAME " cannot be loaded");
 		return false;
 	}
-#define LOOK(name, function) \
+#define RESOLVE(name, function) \
 	if (!(f = dlsym(file, #function))) { \
 		snprintf(why, KFD_WHY, SONAME " has no " #function); \
 		dlclose(file); \
 		return false; \
 	} \
 	memcpy(&library.name, &f, sizeof f);
-	FUNCTIONS(LOOK)
-#undef LOOK
+	FUNCTIONS(RESOLVE)
+#undef RESOLVE
 	library.file = file;
 	return true;
 }

@@ -10,9 +10,9 @@
  * again. */
 enum { PROBE = 32, FAILED_MOST = 4 };
 
-static bool look(_Atomic uint32_t *word, uint32_t old, uint32_t looks)
+static bool spin(_Atomic uint32_t *word, uint32_t old, uint32_t spins)
 {
-	for (uint32_t i = 0; i < looks; i++) {
+	for (uint32_t i = 0; i < spins; i++) {
 		if (atomic_load_explicit(word, memory_order_acquire) != old)
 			return true;
 		__builtin_ia32_pause();
@@ -24,7 +24,7 @@ void wait_while(_Atomic uint32_t *word, _Atomic uint32_t *sleepers, uint32_t old
 {
 	bool probe = habit->waits++ % PROBE == 0;
 
-	if (look(word, old, (uint32_t)WAIT_LOOKS >> (probe ? 0 : 2 * habit->failed))) {
+	if (spin(word, old, (uint32_t)WAIT_SPINS >> (probe ? 0 : 2 * habit->failed))) {
 		habit->failed = 0;
 		return;
 	}

@@ -21,7 +21,7 @@ struct wait_habit {
 
 /* The most looks of one wait: some tens of microseconds, longer than any skew between threads on free cores, short
  * beside a time slice. */
-enum { WAIT_LOOKS = 1500 };
+enum { WAIT_SPINS = 1500 };
 
 /* Returns when *word is not `old`; what was written before the change is seen. sleepers: zero to begin with, one for
  * each word. */
