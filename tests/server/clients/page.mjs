@@ -265,6 +265,19 @@ await test("conversations are kept, found, renamed, deleted, exported and import
 	same(page.troubles, [], "troubles");
 });
 
+await test("the page says that it keeps conversations when it has listed those it keeps", async () => {
+	const page = await talking("x");
+	/* A store that is slow, as on a machine that is busy: what waits for the end of a transaction is told late. */
+	await page.send("Page.addScriptToEvaluateOnNewDocument", { source: `{
+		const own = Object.getOwnPropertyDescriptor(IDBTransaction.prototype, "oncomplete");
+		Object.defineProperty(IDBTransaction.prototype, "oncomplete", { ...own, set(f) { own.set.call(this, e => setTimeout(() => f(e), 300)); } });
+	}` });
+	await page.go(quick + "/");
+	await page.until(`document.getElementById("kept").textContent !== ""`);
+	same(await count(page, "#talks li"), 2, "conversations listed then");
+	same(page.troubles, [], "troubles");
+});
+
 await test("hostile files to import are refused in one sentence, or stay text", async () => {
 	const page = await talking("x"), user = { parent: -1, role: "user", content: HOSTILE };
 	await page.until(`document.querySelectorAll("#talks li").length === 2`);
