@@ -466,9 +466,9 @@ bool model_bind(struct model *m, const char *label, struct error *err)
 	struct model_file *f = m->file;
 
 	find_prefix(&b);
-	bind_find_experts(&b);
 	if (!model_check_hparams(m, label, err) || !check_layers(&b))
 		return false;
+	bind_find_experts(&b); /* of layers whose number is checked by now */
 	b.norms_whole = bind_mlx_norms(&b);
 	s->layer = calloc(s->layers, sizeof *s->layer);
 	f->strings_size = ((size_t)s->layers * TENSOR_SLOTS + 6) * NAME_CAP;
