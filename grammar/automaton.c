@@ -61,7 +61,7 @@ static void gather(struct automaton *a, uint32_t from, bool beginning)
 		const struct place *p = &a->places.place[at];
 		uint32_t to[2] = { at, at };
 		bool leads = p->kind == PLACE_SPLIT || p->kind == PLACE_BEGIN;
-		if (!p->hopeful && !(beginning && leads))
+		if (!p->live && !(beginning && leads))
 			continue;
 		if (p->kind == PLACE_SPLIT || (p->kind == PLACE_BEGIN && beginning)) {
 			to[0] = p->out;
@@ -345,7 +345,7 @@ bool automaton_accepts(const struct automaton *a, uint32_t state)
 
 bool automaton_failed(const struct automaton *a) { return a->failed; }
 
-bool automaton_hopeful(struct automaton *a)
+bool automaton_is_live(struct automaton *a)
 {
 	return a->machine || (a->state[AUTOMATON_START].n > 0 && has_hope(a, AUTOMATON_START));
 }

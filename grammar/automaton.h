@@ -44,7 +44,7 @@ void automaton_borders(const struct automaton *a, bool border[256]);
 /* Whether the bytes so far are such a text. */
 bool automaton_accepts(const struct automaton *a, uint32_t state);
 bool automaton_failed(const struct automaton *a);
-bool automaton_hopeful(struct automaton *a);       /* there are such texts */
+bool automaton_is_live(struct automaton *a);       /* there are such texts */
 size_t automaton_bytes(const struct automaton *a); /* of memory, more or less */
 
 #endif

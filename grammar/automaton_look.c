@@ -87,7 +87,7 @@ static void keep(struct looking *l, struct way *w)
 	}
 	for (size_t i = 0; i < w->n_forbidden; i++) {
 		const struct place *p = &l->p->place[w->forbidden[i]];
-		if (p->hopeful && p->kind != PLACE_SPLIT && p->kind != PLACE_BEGIN)
+		if (p->live && p->kind != PLACE_SPLIT && p->kind != PLACE_BEGIN)
 			sorted[n++] = w->forbidden[i];
 	}
 	qsort(sorted, n, sizeof *sorted, ascending);
@@ -160,7 +160,7 @@ static void follow(struct looking *l, struct way *w)
 		const struct place *p = &l->p->place[t.place];
 		enum met met = met_before(l, w, t);
 		bool waits = p->kind == PLACE_BYTES || p->kind == PLACE_END || p->kind == PLACE_MATCH;
-		if ((!p->hopeful && (waits || !l->beginning)) || met == MET_SAME)
+		if ((!p->live && (waits || !l->beginning)) || met == MET_SAME)
 			return;
 		if (met == MET_OTHER || p->kind == PLACE_DONE)
 			continue;

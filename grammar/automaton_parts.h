@@ -26,7 +26,7 @@ struct place {
 	enum place_kind kind;
 	uint8_t low, high; /* PLACE_BYTES: those that lead to out. PLACE_TOKEN: low is 1 for all tokens but `other` */
 	bool ends;         /* a text may end here */
-	bool hopeful;      /* some text can be completed from here; a PLACE_BEGIN: only at the beginning */
+	bool live;         /* some text can be completed from here; a PLACE_BEGIN: only at the beginning */
 	uint32_t out,
 		other; /* other: the second way of a PLACE_SPLIT; where the rule of a PLACE_RULE begins; see above */
 };

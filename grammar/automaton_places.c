@@ -110,7 +110,7 @@ static uint32_t build_join(struct places *p, const struct expression *x, uint32_
 static uint32_t build_ahead(struct places *p, const struct expression *x, const struct expression_node *e,
                             uint32_t next, unsigned depth)
 {
-	uint32_t done = place_add(p, (struct place){ .kind = PLACE_DONE, .ends = true, .hopeful = true });
+	uint32_t done = place_add(p, (struct place){ .kind = PLACE_DONE, .ends = true, .live = true });
 	uint32_t other = build(p, x, e->first, done, depth);
 
 	p->looks = true;
@@ -170,20 +170,20 @@ static bool spread(struct places *p, bool over_bytes, bool settled)
 	for (size_t i = 0; i < p->n && !p->failed; i++) {
 		struct place *at = &p->place[i];
 		const struct place *a = &p->place[at->out], *b = &p->place[at->other];
-		bool was = over_bytes ? at->hopeful : at->ends, now = was;
+		bool was = over_bytes ? at->live : at->ends, now = was;
 		if (at->kind == PLACE_SPLIT)
-			now = over_bytes ? a->hopeful || b->hopeful : a->ends || b->ends;
+			now = over_bytes ? a->live || b->live : a->ends || b->ends;
 		else if (at->kind == PLACE_RULE)
-			now = over_bytes ? a->hopeful && b->hopeful : a->ends && b->ends;
+			now = over_bytes ? a->live && b->live : a->ends && b->ends;
 		else if (at->kind == PLACE_END || at->kind == PLACE_BEGIN)
 			now = over_bytes ? at->ends : at->kind == PLACE_END && a->ends;
 		else if (at->kind == PLACE_AHEAD)
-			now = over_bytes ? a->hopeful && b->hopeful : a->ends && b->ends;
+			now = over_bytes ? a->live && b->live : a->ends && b->ends;
 		else if (at->kind == PLACE_AHEAD_NOT)
-			now = over_bytes ? a->hopeful : settled && a->ends && !b->ends;
+			now = over_bytes ? a->live : settled && a->ends && !b->ends;
 		else if (at->kind == PLACE_BYTES || at->kind == PLACE_TOKEN)
-			now = over_bytes && a->hopeful;
-		*(over_bytes ? &at->hopeful : &at->ends) = was || now;
+			now = over_bytes && a->live;
+		*(over_bytes ? &at->live : &at->ends) = was || now;
 		changed |= now && !was;
 	}
 	return changed;
@@ -228,7 +228,7 @@ void places_mark(struct places *p)
 	while (p->looks && spread(p, false, true))
 		;
 	for (size_t i = 0; i < p->n; i++)
-		p->place[i].hopeful |= p->place[i].ends;
+		p->place[i].live |= p->place[i].ends;
 	while (spread(p, true, true))
 		;
 }
@@ -237,7 +237,7 @@ bool places_add(struct places *p, const struct expression *x, uint32_t node, uin
 {
 	if (weight(x, node, 0) > PLACES_MOST)
 		return false;
-	uint32_t end = place_add(p, (struct place){ .kind = PLACE_MATCH, .ends = true, .hopeful = true });
+	uint32_t end = place_add(p, (struct place){ .kind = PLACE_MATCH, .ends = true, .live = true });
 
 	*entry = end == NO_PLACE ? NO_PLACE : build(p, x, node, end, 0);
 	return !p->failed && *entry != NO_PLACE;
@@ -247,7 +247,7 @@ bool places_make(struct places *p, const struct expression *x, uint32_t node, bo
 {
 	if (weight(x, node, 0) > PLACES_MOST)
 		return false;
-	uint32_t end = place_add(p, (struct place){ .kind = PLACE_MATCH, .ends = true, .hopeful = true });
+	uint32_t end = place_add(p, (struct place){ .kind = PLACE_MATCH, .ends = true, .live = true });
 
 	if (anywhere)
 		end = build_anything(p, end);

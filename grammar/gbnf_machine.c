@@ -281,7 +281,7 @@ static struct machine *make(const void *source, struct error *err)
 		if (m->places.place[i].kind == PLACE_TOKEN)
 			m->machine.whole = &gbnf_whole;
 	m->classes = places_classes(&m->places, m->class_of);
-	if (!m->places.place[entry].hopeful)
+	if (!m->places.place[entry].live)
 		return no_machine(m, err, ERROR_ARGUMENT, "the grammar is one that no text is right by");
 	m->machine.start = stacks_begin(m, entry, BELOW_NOTHING) ? settle(m) : MACHINE_DEAD;
 	if (m->machine.failed || m->machine.start == MACHINE_DEAD)

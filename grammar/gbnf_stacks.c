@@ -52,7 +52,7 @@ bool stacks_find(struct gbnf_machine *m, uint32_t place, uint32_t below)
 
 	if (!effort_take(3))
 		return stacks_fail(m);
-	if (!m->places.place[place].hopeful)
+	if (!m->places.place[place].live)
 		return true;
 	if (!grow_seen(m))
 		return stacks_fail(m);

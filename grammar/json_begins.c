@@ -23,7 +23,8 @@ static bool kind_begins(struct json_machine *m, uint32_t group, unsigned kind, c
 	case JSON_IS_NUMBER:
 		if (m->writes)
 			return number_can_be_written(m, &f);
-		return !m->group[group].joint_numbers || number_hopeful(m, &f, "", 0) || number_hopeful(m, &f, "-", 1);
+		return !m->group[group].joint_numbers || number_can_succeed(m, &f, "", 0) ||
+		       number_can_succeed(m, &f, "-", 1);
 	case JSON_IS_ARRAY: return array_possible(m, &f);
 	case JSON_IS_OBJECT: return object_begin(m, &f, 0).kind != DIES;
 	default: return true;

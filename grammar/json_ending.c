@@ -257,7 +257,7 @@ static bool search(struct json_machine *m, uint32_t number)
 	return ok && hope == HOPE_YES;
 }
 
-static bool hopeful_whole(struct json_machine *m, const struct frame *f)
+static bool whole_can_succeed(struct json_machine *m, const struct frame *f)
 {
 	uint32_t number = whole_of(m, f);
 
@@ -283,7 +283,7 @@ static struct bounds lengths_of(const struct json_machine *m, struct frame *f)
 	return all;
 }
 
-bool string_hopeful(struct json_machine *m, const struct frame *frame)
+bool string_can_succeed(struct json_machine *m, const struct frame *frame)
 {
 	struct frame f;
 
@@ -295,7 +295,7 @@ bool string_hopeful(struct json_machine *m, const struct frame *frame)
 	if (!g->joint)
 		return true;
 	if (g->mixed)
-		return hopeful_whole(m, &f);
+		return whole_can_succeed(m, &f);
 	uint32_t distance = distance_of(m, bare_of(m, &f)), count = frame_rest(m, &f)[STRING_COUNT];
 	if (distance == DISTANCE_NONE)
 		return false;
@@ -304,7 +304,7 @@ bool string_hopeful(struct json_machine *m, const struct frame *frame)
 	uint32_t most = distance - 1, least = most > 0;
 	if (count + least >= b.least && (b.most == COUNT_ANY || count + most <= b.most))
 		return true;
-	return hopeful_whole(m, &f);
+	return whole_can_succeed(m, &f);
 }
 
 static uint32_t step(void *user, uint32_t bare, uint8_t byte)
@@ -344,7 +344,7 @@ static uint32_t step_whole(void *user, uint32_t whole, uint8_t byte)
 	struct frame f;
 
 	load(&m->endings.whole, whole, &f);
-	return advance(m, &f, byte, true) && string_hopeful(m, &f) ? whole_of(m, &f) : 0;
+	return advance(m, &f, byte, true) && string_can_succeed(m, &f) ? whole_of(m, &f) : 0;
 }
 
 /* Where what follows depends on the length so far. */
@@ -356,7 +356,7 @@ static uint32_t reach_whole(struct json_machine *m, struct frame *f, enum easy c
 	return whole && r.class_of ? reach_from(&r, whole, class) : 0;
 }
 
-uint32_t string_hopeful_for(struct json_machine *m, const struct frame *frame, enum easy class)
+uint32_t string_can_succeed_for(struct json_machine *m, const struct frame *frame, enum easy class)
 {
 	struct frame f;
 

@@ -272,7 +272,7 @@ uint32_t key_begin(struct json_machine *m, struct frame *object, const struct me
 	for (uint32_t i = 0; i < g->n; i++) {
 		struct part p = m->schema->node[g->node[i]].patterns;
 		for (uint32_t k = 0; k < p.n; k++)
-			frame_push(&f, automaton_hopeful(m->schema->automaton[m->schema->pattern[p.at + k].automaton])
+			frame_push(&f, automaton_is_live(m->schema->automaton[m->schema->pattern[p.at + k].automaton])
 			                       ? AUTOMATON_START
 			                       : AUTOMATON_DEAD);
 	}

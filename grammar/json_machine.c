@@ -424,7 +424,7 @@ static struct machine *open_now(const void *source, struct error *err)
 	bool empty;
 	struct machine *m = open_schema(of->text, of->n, &use, &empty, err);
 
-	if (empty && schema_culprit(of->text, of->n, has_value, &use, pointer, sizeof pointer))
+	if (empty && schema_unsat_core(of->text, of->n, has_value, &use, pointer, sizeof pointer))
 		error_set(err, ERROR_ARGUMENT, "%s: see %s", why, pointer);
 	else if (empty)
 		error_set(err, ERROR_ARGUMENT, "%s", why);

@@ -190,7 +190,8 @@ static bool exponent_part(const struct schema *s, const struct schema_node *n, e
 }
 
 /* Whether a number that begins like this can be right. */
-static bool hopeful(const struct schema *s, const struct schema_node *n, enum phase p, const char *text, size_t bytes)
+static bool can_complete(const struct schema *s, const struct schema_node *n, enum phase p, const char *text,
+                         size_t bytes)
 {
 	bool negative = bytes && text[0] == '-';
 	const char *point;
@@ -230,7 +231,7 @@ static void fail_where(const struct json_machine *m, struct frame *f, bool final
 		if (bit(frame_failed(f), i))
 			continue;
 		if (final ? !number_right(m->schema, n, text, rest[LENGTH])
-		          : !hopeful(m->schema, n, (enum phase)rest[PHASE], text, rest[LENGTH]))
+		          : !can_complete(m->schema, n, (enum phase)rest[PHASE], text, rest[LENGTH]))
 			set_bit(frame_failed(f), i);
 	}
 }
@@ -247,7 +248,7 @@ static bool alive(struct json_machine *m, struct frame *f)
 	if (!group_alive(m, g, &(struct facts){ .failed = frame_failed(f) }))
 		return false;
 	memcpy(text, rest + TEXT, rest[LENGTH]);
-	return !g->joint_numbers || number_hopeful(m, f, text, rest[LENGTH]);
+	return !g->joint_numbers || number_can_succeed(m, f, text, rest[LENGTH]);
 }
 
 static struct outcome append(struct json_machine *m, struct frame *f, uint8_t byte)

@@ -194,7 +194,7 @@ static void try_exponents(struct finder *d)
 		}
 }
 
-bool number_hopeful(struct json_machine *m, const struct frame *f, const char *text, size_t n)
+bool number_can_succeed(struct json_machine *m, const struct frame *f, const char *text, size_t n)
 {
 	struct finder d = { .m = m, .f = f, .text = text, .n = n };
 	uint64_t divisor[GROUP_NODES + 1];

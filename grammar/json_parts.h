@@ -231,8 +231,8 @@ bool string_may_end(struct json_machine *m, const struct frame *f, bool length);
 enum { STRING_TEXT, STRING_COUNT = 3, STRING_AUTOMATA };
 /* json_ending.c: whether a string, which is between two characters or inside one, can be ended; and for how many
  * characters of a class that stays so. */
-bool string_hopeful(struct json_machine *m, const struct frame *f);
-uint32_t string_hopeful_for(struct json_machine *m, const struct frame *f, enum easy class);
+bool string_can_succeed(struct json_machine *m, const struct frame *f);
+uint32_t string_can_succeed_for(struct json_machine *m, const struct frame *f, enum easy class);
 void endings_clear(struct endings *e);
 /* machine.h: easy */
 uint32_t string_easy(struct json_machine *m, uint32_t frame, enum easy class);
@@ -243,7 +243,7 @@ bool number_is_complete(const char *text, size_t n);
 bool number_may_have_exponent(const char *text, size_t n);
 bool number_fits(const struct schema *s, const struct schema_node *n, const struct decimal *d);
 /* json_number_ending.c: whether the text that begins a number, as far as the frame knows, can become a right one. */
-bool number_hopeful(struct json_machine *m, const struct frame *f, const char *text, size_t n);
+bool number_can_succeed(struct json_machine *m, const struct frame *f, const char *text, size_t n);
 /* json_number_finding.c: the nodes that failed before the number, and how it begins. Its bytes, 0: none was found; and
  * whether it is one as it stands. */
 struct number_sought {
@@ -394,8 +394,8 @@ static inline uint32_t space_deeper(const struct json_machine *m, uint32_t word)
 
 /* schema_culprit.c: the cause in a schema that no value satisfies, as a JSON pointer. possible: whether some value
  * satisfies a schema, n bytes of JSON. False: no cause was found. */
-typedef bool culprit_test(void *user, const char *text, size_t n);
-bool schema_culprit(const char *text, size_t n, culprit_test *possible, void *user, char *pointer, size_t room);
+typedef bool core_test(void *user, const char *text, size_t n);
+bool schema_unsat_core(const char *text, size_t n, core_test *possible, void *user, char *pointer, size_t room);
 
 /* json_text.c: the characters between quotes. */
 struct text_state {

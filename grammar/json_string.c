@@ -18,13 +18,13 @@ struct outcome string_begin(struct json_machine *m, struct frame *f)
 	for (uint32_t i = 0; i < g->n; i++) {
 		struct part p = m->schema->node[g->node[i]].texts;
 		for (uint32_t k = 0; k < p.n; k++) {
-			bool any = automaton_hopeful(m->schema->automaton[m->schema->list[p.at + k]]);
+			bool any = automaton_is_live(m->schema->automaton[m->schema->list[p.at + k]]);
 			frame_push(f, any ? AUTOMATON_START : AUTOMATON_DEAD);
 			if (!any)
 				set_bit(frame_failed(f), i);
 		}
 	}
-	return string_hopeful(m, f) ? stays(m, f) : dies();
+	return string_can_succeed(m, f) ? stays(m, f) : dies();
 }
 
 /* Automata take bytes; one that dies fails its node. */
@@ -82,7 +82,7 @@ static bool takes(void *user, const uint8_t *bytes, unsigned n)
 	/* Halves of characters are looked at again with the rest. */
 	memset(frame_rest(t->m, &f), 0, sizeof(struct text_state));
 	unsigned length = bytes[0] < 0x80 ? 1 : bytes[0] < 0xe0 ? 2 : bytes[0] < 0xf0 ? 3 : 4;
-	return n < length || string_hopeful(t->m, &f);
+	return n < length || string_can_succeed(t->m, &f);
 }
 
 static void fail_ends(const struct json_machine *m, struct frame *f, bool length)
@@ -143,7 +143,7 @@ struct outcome string_step(struct json_machine *m, struct frame *f, uint8_t byte
 		if (!alive(m, &next))
 			return dies();
 	}
-	if (e == TEXT_INSIDE ? !alive(m, f) : !string_hopeful(m, f))
+	if (e == TEXT_INSIDE ? !alive(m, f) : !string_can_succeed(m, f))
 		return dies();
 	return stays(m, f);
 }
@@ -161,7 +161,7 @@ uint32_t string_easy(struct json_machine *m, uint32_t number, enum easy class)
 	if (g->joint) {
 		struct frame f;
 		frame_load(m, number, &f);
-		return string_hopeful_for(m, &f, class);
+		return string_can_succeed_for(m, &f, class);
 	}
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct schema_node *n = &s->node[g->node[i]];

@@ -59,7 +59,7 @@ static struct machine *make(const void *source, struct error *err)
 	}
 	m->machine = (struct machine){ .kind = &regex_kind, .start = AUTOMATON_START };
 	m->automaton = regex_automaton(of->text, of->n, false, err);
-	if (m->automaton && !automaton_hopeful(m->automaton)) {
+	if (m->automaton && !automaton_is_live(m->automaton)) {
 		error_set(err, ERROR_ARGUMENT, "the expression is one that no text is right by");
 		automaton_close(m->automaton);
 		m->automaton = NULL;

@@ -15,7 +15,7 @@ enum { TRIES_MOST = 300, SEARCHED_MOST = 1 << 18 };
 
 struct search {
 	json_t *root;
-	culprit_test *possible;
+	core_test *possible;
 	void *user;
 	unsigned tries;
 	char *pointer;
@@ -146,7 +146,7 @@ static void descend(struct search *s, json_t *in)
 		}
 }
 
-bool schema_culprit(const char *text, size_t n, culprit_test *possible, void *user, char *pointer, size_t room)
+bool schema_unsat_core(const char *text, size_t n, core_test *possible, void *user, char *pointer, size_t room)
 {
 	struct error ignored = { 0 };
 	struct search s = { .possible = possible, .user = user, .pointer = pointer, .room = room };
