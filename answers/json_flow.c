@@ -12,7 +12,7 @@ static bool is_space(unsigned char c) { return c == ' ' || c == '\t' || c == '\n
 static bool is_digit(unsigned char c) { return c >= '0' && c <= '9'; }
 static bool is_hex(unsigned char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
-static enum flow let(struct json_flow *f, enum flow_place at, unsigned char byte, struct bytes *out)
+static enum flow let(struct json_flow *f, enum flow_position at, unsigned char byte, struct bytes *out)
 {
 	f->at = at;
 	bytes_add(out, &byte, 1);
@@ -30,7 +30,7 @@ static enum flow wrong(struct json_flow *f, unsigned char byte, struct bytes *ou
 }
 
 /* Behind a value. */
-static enum flow_place behind(const struct json_flow *f) { return f->depth ? FLOW_AT_MORE : FLOW_AT_END; }
+static enum flow_position behind(const struct json_flow *f) { return f->depth ? FLOW_AT_MORE : FLOW_AT_END; }
 
 static enum flow close_value(struct json_flow *f, unsigned char byte, struct bytes *out)
 {

@@ -26,7 +26,7 @@ enum flow_event {
 	FLOW_STRING_ENDS
 };
 
-enum flow_place {
+enum flow_position {
 	FLOW_AT_VALUE,
 	FLOW_AT_ITEM, /* or the end of the array */
 	FLOW_AT_KEY,
@@ -43,7 +43,7 @@ enum flow_place {
 enum { FLOW_DEPTH = 60 };
 
 struct json_flow {
-	enum flow_place at;
+	enum flow_position at;
 	enum flow_event event;
 	uint64_t objects; /* a bit for each value around, the innermost lowest: it is an object */
 	unsigned depth;

@@ -10,12 +10,12 @@
 #include "chat/go_template.h"
 
 /* Where a value stands, for messages. */
-struct place {
+struct location {
 	const char *of;
 	size_t number;
 };
 
-static bool refuse(struct run *r, const struct place *at, const char *member, struct value v, const char *expected)
+static bool refuse(struct run *r, const struct location *at, const char *member, struct value v, const char *expected)
 {
 	if (!r->failed)
 		error_set(r->err, ERROR_ARGUMENT, "%s[%zu]: %s is %s, expected %s", at->of, at->number, member,
@@ -47,7 +47,8 @@ static struct value member(struct value of, const char *name)
 	return found;
 }
 
-static bool read_string(struct run *r, const struct place *at, struct value of, const char *name, struct go_value *out)
+static bool read_string(struct run *r, const struct location *at, struct value of, const char *name,
+                        struct go_value *out)
 {
 	const struct value v = member(of, name);
 
@@ -79,12 +80,13 @@ static struct go_value *make_list(struct run *r, const struct go_type *type, siz
 	return item;
 }
 
-static bool is_list(struct run *r, const struct place *at, const char *name, struct value v, const char *of)
+static bool is_list(struct run *r, const struct location *at, const char *name, struct value v, const char *of)
 {
 	return v.kind == KIND_LIST || refuse(r, at, name, v, of);
 }
 
-static bool read_strings(struct run *r, const struct place *at, struct value of, const char *name, struct go_value *out)
+static bool read_strings(struct run *r, const struct location *at, struct value of, const char *name,
+                         struct go_value *out)
 {
 	const struct value v = member(of, name);
 
@@ -107,7 +109,7 @@ static struct go_value *fields_of(const struct go_value *v) { return (struct go_
 /* ---- tools */
 
 /* One type, or several. */
-static bool read_types(struct run *r, const struct place *at, struct value of, struct go_value *out)
+static bool read_types(struct run *r, const struct location *at, struct value of, struct go_value *out)
 {
 	const struct value v = member(of, "type");
 	struct go_value *item;
@@ -121,10 +123,10 @@ static bool read_types(struct run *r, const struct place *at, struct value of, s
 	return !r->failed;
 }
 
-static bool read_property(struct run *r, const struct place *at, struct value v, struct go_value *out);
+static bool read_property(struct run *r, const struct location *at, struct value v, struct go_value *out);
 
 /* Members of an object of schemas, in their order; as a map it is sorted. */
-static bool read_properties(struct run *r, const struct place *at, struct value of, const struct go_type *type,
+static bool read_properties(struct run *r, const struct location *at, struct value of, const struct go_type *type,
                             struct go_value *out)
 {
 	const struct value v = member(of, "properties");
@@ -144,7 +146,7 @@ static bool read_properties(struct run *r, const struct place *at, struct value 
 	return !r->failed;
 }
 
-static bool read_choices(struct run *r, const struct place *at, struct value of, struct go_value *out)
+static bool read_choices(struct run *r, const struct location *at, struct value of, struct go_value *out)
 {
 	const struct value v = member(of, "anyOf");
 
@@ -160,7 +162,7 @@ static bool read_choices(struct run *r, const struct place *at, struct value of,
 }
 
 /* A schema; true and false are schemas that say nothing of types. */
-static bool read_property(struct run *r, const struct place *at, struct value v, struct go_value *out)
+static bool read_property(struct run *r, const struct location *at, struct value v, struct go_value *out)
 {
 	struct go_value *f = fields_of(out);
 
@@ -182,7 +184,7 @@ static bool read_property(struct run *r, const struct place *at, struct value v,
 	       read_strings(r, at, v, "required", &f[6]);
 }
 
-static bool read_function(struct run *r, const struct place *at, struct value v, struct go_value *out)
+static bool read_function(struct run *r, const struct location *at, struct value v, struct go_value *out)
 {
 	const struct value schema = member(v, "parameters");
 	struct go_value *f = fields_of(out), *p = fields_of(&f[2]);
@@ -202,11 +204,11 @@ struct go_value go_read_tools(struct run *r, struct value tools)
 
 	if (tools.kind == KIND_ABSENT || tools.kind == KIND_NONE)
 		return out;
-	if (!is_list(r, &(struct place){ "tools", 0 }, "it", tools, "an array of tools"))
+	if (!is_list(r, &(struct location){ "tools", 0 }, "it", tools, "an array of tools"))
 		return out;
 	struct go_value *item = make_list(r, &go_tools, tools.list->n, &out);
 	for (size_t i = 0; item && i < tools.list->n && !r->failed; i++) {
-		const struct place at = { "tools", i };
+		const struct location at = { "tools", i };
 		const struct value v = tools.list->item[i], function = member(v, "function");
 		struct go_value *f = fields_of(&item[i]);
 		if (v.kind != KIND_DICT || (function.kind != KIND_DICT && function.kind != KIND_ABSENT)) {
@@ -223,7 +225,7 @@ struct go_value go_read_tools(struct run *r, struct value tools)
 /* ---- messages */
 
 /* An object, or the text of one, as OpenAI's API has it. */
-static bool read_arguments(struct run *r, const struct place *at, struct value of, struct go_value *out)
+static bool read_arguments(struct run *r, const struct location *at, struct value of, struct go_value *out)
 {
 	struct value v = member(of, "arguments");
 
@@ -244,7 +246,7 @@ static bool read_arguments(struct run *r, const struct place *at, struct value o
 	return !r->failed;
 }
 
-static bool read_call(struct run *r, const struct place *at, struct value v, struct go_value *out)
+static bool read_call(struct run *r, const struct location *at, struct value v, struct go_value *out)
 {
 	const struct value function = member(v, "function"), *index = NULL;
 	struct go_value *f = fields_of(out), *called = fields_of(&f[1]);
@@ -261,7 +263,7 @@ static bool read_call(struct run *r, const struct place *at, struct value v, str
 	       read_arguments(r, at, function, &called[2]);
 }
 
-static bool read_calls(struct run *r, const struct place *at, struct value of, struct go_value *out)
+static bool read_calls(struct run *r, const struct location *at, struct value of, struct go_value *out)
 {
 	const struct value v = member(of, "tool_calls");
 
@@ -279,7 +281,7 @@ static bool read_calls(struct run *r, const struct place *at, struct value of, s
 }
 
 /* A text, or the texts of its parts. */
-static bool read_content(struct run *r, const struct place *at, struct value of, struct go_value *out)
+static bool read_content(struct run *r, const struct location *at, struct value of, struct go_value *out)
 {
 	const struct value v = member(of, "content");
 	struct build b = { .r = r };
@@ -315,7 +317,7 @@ static void find_name(struct value messages, size_t before, const struct text *i
 }
 
 /* Roles are small letters. One that is known keeps that it is not the user's. */
-static bool read_role(struct run *r, const struct place *at, struct value of, struct go_value *out)
+static bool read_role(struct run *r, const struct location *at, struct value of, struct go_value *out)
 {
 	if (!read_string(r, at, of, "role", out))
 		return false;
@@ -337,7 +339,7 @@ static bool read_role(struct run *r, const struct place *at, struct value of, st
 static bool read_message(struct run *r, struct value messages, size_t i, struct go_value *out)
 {
 	static const char *const thoughts[] = { "reasoning", "reasoning_content", "thinking" };
-	const struct place at = { "messages", i };
+	const struct location at = { "messages", i };
 	const struct value v = messages.list->item[i];
 	struct go_value *f = fields_of(out);
 
@@ -359,7 +361,7 @@ static bool read_message(struct run *r, struct value messages, size_t i, struct 
 struct go_value go_read_messages(struct run *r, struct value messages)
 {
 	struct go_value out = go_zero(r, &go_messages);
-	const struct place at = { "messages", 0 };
+	const struct location at = { "messages", 0 };
 
 	if (messages.kind != KIND_LIST) {
 		refuse(r, &at, "it", messages, "an array of messages");

@@ -31,8 +31,8 @@ void go_float_text(double x, char how, char out[48])
 	}
 	shortest(x, digits);
 	char *e = strchr(digits, 'e');
-	const int exponent = atoi(e + 1), places = (int)(e - digits) - !!signbit(x) - 1;
-	const int behind = places > 0 ? places - 1 : 0; /* digits behind the first one */
+	const int exponent = atoi(e + 1), decimals = (int)(e - digits) - !!signbit(x) - 1;
+	const int behind = decimals > 0 ? decimals - 1 : 0; /* digits behind the first one */
 	const bool power = how == 'j' ? x != 0 && (fabs(x) < 1e-6 || fabs(x) >= 1e21) : exponent < -4 || exponent >= 6;
 	if (!power) {
 		snprintf(out, 48, "%.*f", behind > exponent ? behind - exponent : 0, x);

@@ -148,24 +148,24 @@ static struct value do_round(struct run *r, struct value v, const struct argumen
 	static const struct text common = { .p = "common", .n = 6 };
 	const struct text *method = &common;
 	struct value a[2];
-	int64_t places = 0;
+	int64_t decimals = 0;
 	char text[700];
 
-	if (!bind_arguments(r, "round", args, names, 2, 0, a) || !want_int(r, "round", a[0], &places) ||
+	if (!bind_arguments(r, "round", args, names, 2, 0, a) || !want_int(r, "round", a[0], &decimals) ||
 	    !want_text(r, "round", a[1], &method))
 		return value_of(KIND_ABSENT);
 	if (!is_number(v))
 		return v.kind == KIND_UNDEFINED ? fail_undefined(r, v)
 		                                : run_fail(r, "type %s doesn't define __round__ method", value_type(v));
-	if (places < 0 || places > 300)
-		return run_fail(r, "the filter 'round' takes 0 to 300 places here, %lld given", (long long)places);
+	if (decimals < 0 || decimals > 300)
+		return run_fail(r, "the filter 'round' takes 0 to 300 places here, %lld given", (long long)decimals);
 	if (text_is(method, "common")) {
 		if (v.kind != KIND_FLOAT || !isfinite(v.real))
 			return v.kind == KIND_BOOL ? value_int(v.truth) : v;
-		snprintf(text, sizeof text, "%.*f", (int)places, v.real);
+		snprintf(text, sizeof text, "%.*f", (int)decimals, v.real);
 		return value_float(strtod(text, NULL));
 	}
-	double scale = pow(10, (double)places);
+	double scale = pow(10, (double)decimals);
 	if (text_is(method, "ceil"))
 		return value_float(ceil(real_of(v) * scale) / scale);
 	if (text_is(method, "floor"))

@@ -30,8 +30,8 @@ void print_float(double x, char out[40])
 		snprintf(out, 40, "%.*se%c%02ld", (int)(e - digits), digits, exponent < 0 ? '-' : '+', labs(exponent));
 		return;
 	}
-	int places = precision > exponent ? precision - (int)exponent : 1;
-	snprintf(out, 40, "%.*f", places, x);
+	int decimals = precision > exponent ? precision - (int)exponent : 1;
+	snprintf(out, 40, "%.*f", decimals, x);
 }
 
 static void repr_text(struct build *b, const struct text *t, bool user)

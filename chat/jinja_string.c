@@ -320,7 +320,7 @@ const struct text *string_case(struct run *r, const struct text *t, char how)
 
 struct conversion {
 	bool left, zero, sign, space;
-	int width, places;
+	int width, precision;
 	char what;
 };
 
@@ -348,7 +348,7 @@ static void convert_number(struct build *b, struct value v, const struct convers
 	}
 	if (real) {
 		snprintf(format, sizeof format, "%%%s%s%s%s%d.%d%c", flags[0], flags[1], flags[2], flags[3], c->width,
-		         c->places < 0 ? 6 : c->places, c->what);
+		         c->precision < 0 ? 6 : c->precision, c->what);
 		snprintf(text, sizeof text, format, real_of(v));
 	} else {
 		if (v.kind == KIND_FLOAT && !(v.real > -9.2e18 && v.real < 9.2e18)) {
@@ -376,8 +376,8 @@ static void convert(struct build *b, struct value v, const struct conversion *c)
 	else
 		build_str(&own, v);
 	const struct text *t = build_done(&own);
-	if (t && c->places >= 0)
-		t = text_part(b->r, t, 0, text_offset(t, (size_t)c->places));
+	if (t && c->precision >= 0)
+		t = text_part(b->r, t, 0, text_offset(t, (size_t)c->precision));
 	if (t && !b->r->failed)
 		pad(b, t, c);
 }
@@ -394,7 +394,7 @@ static int read_number(const struct text *t, size_t *at)
 /* What stands behind a '%' and its name; false: not that much of it is there. */
 static bool read_conversion(const struct text *t, size_t *at, struct conversion *c)
 {
-	*c = (struct conversion){ .places = -1 };
+	*c = (struct conversion){ .precision = -1 };
 	for (; *at < t->n && t->p[*at] && strchr("-0+ #", t->p[*at]); ++*at) {
 		c->left |= t->p[*at] == '-';
 		c->zero |= t->p[*at] == '0';
@@ -404,7 +404,7 @@ static bool read_conversion(const struct text *t, size_t *at, struct conversion 
 	c->width = read_number(t, at);
 	if (*at < t->n && t->p[*at] == '.') {
 		++*at;
-		c->places = read_number(t, at);
+		c->precision = read_number(t, at);
 	}
 	if (*at == t->n)
 		return false;

@@ -92,7 +92,7 @@ static bool is_known(struct jit_batch *b, const jit_session *s)
 	return false;
 }
 
-static bool has_place(struct jit_batch *b)
+static bool has_room(struct jit_batch *b)
 {
 	void *all = b->kept;
 	bool ok = array_grow(&all, &b->kept_capacity, b->n_kept + 1, sizeof *b->kept);
@@ -103,7 +103,7 @@ static bool has_place(struct jit_batch *b)
 
 bool batch_remember(struct jit_batch *b, const struct batch_kept *k)
 {
-	if (!has_place(b))
+	if (!has_room(b))
 		return false;
 	b->kept[b->n_kept] = *k;
 	b->kept[b->n_kept++].used = ++b->clock;
@@ -118,7 +118,7 @@ bool batch_keep(struct batch_member *m)
 	if (!s->computed || (!b->fixed_bytes && is_known(b, s)))
 		return false;
 	int32_t *ids = malloc((s->computed + 1) * sizeof *ids);
-	if (!ids || !has_place(b)) {
+	if (!ids || !has_room(b)) {
 		free(ids);
 		return false;
 	}

@@ -57,8 +57,8 @@ static void cut(struct pass *p, const struct batch_piece *piece, uint32_t n)
 }
 
 /* Its tokens and their angles, and where its session keeps what. */
-static bool place_piece(struct jit_batch *b, struct pass *p, const struct batch_piece *piece, uint32_t i,
-                        struct error *err)
+static bool append_piece(struct jit_batch *b, struct pass *p, const struct batch_piece *piece, uint32_t i,
+                         struct error *err)
 {
 	const struct plan_buffers *buf = &b->engine.memory.buf;
 	jit_session *s = piece->member->session;
@@ -112,7 +112,7 @@ static bool run_joint(struct jit_batch *b, const struct batch_piece *piece, uint
 	if (!find_plan(b, &p, piece, n, err))
 		return false;
 	for (uint32_t i = 0; i < n; i++)
-		if (!place_piece(b, &p, &piece[i], i, err))
+		if (!append_piece(b, &p, &piece[i], i, err))
 			return false;
 	plan_set_sequences(p.plan, p.at);
 	if (!engine_run(&b->engine, p.plan, piece->position, PROFILE_DECODE, &b->cancel, err))

@@ -285,7 +285,7 @@ static uint32_t prompt_room(const struct step *step)
 	return fit < room ? fit : room;
 }
 
-static bool has_place(const struct step *step, const struct batch_member *m)
+static bool can_join(const struct step *step, const struct batch_member *m)
 {
 	for (uint32_t i = 0; i < step->n; i++)
 		if (step->piece[i].member == m)
@@ -302,7 +302,7 @@ static void add_prompts(struct step *step, uint32_t most)
 	room = room < most ? room : most;
 	for (size_t i = 0; i < b->n && room && !is_full(step); i++) {
 		struct batch_member *m = b->member[i];
-		if (!is_prompt(m) || has_place(step, m))
+		if (!is_prompt(m) || can_join(step, m))
 			continue;
 		uint32_t left = waiting(m->session), n = left < room ? left : room;
 		n = batch_cut_at_mark(m, batch_begins_at(m->session), n);

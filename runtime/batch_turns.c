@@ -16,7 +16,7 @@
 /* With what templates begin an answer, which the next prompt may not repeat; a beginning that is worth a copy. */
 enum { BEGINS_ANSWER = 16, LEAST_WORTH = NUMERICS_CHUNK };
 
-static void place(struct batch_member *m)
+static void copy_marks(struct batch_member *m)
 {
 	for (int i = 0; i < BATCH_MARKS; i++)
 		m->session->memory.states.mark[i] = m->mark[i];
@@ -30,7 +30,7 @@ void batch_mark_turn(struct batch_member *m, size_t n)
 		return;
 	m->mark[MARK_TURN] = at;
 	if (m->admitted)
-		place(m);
+		copy_marks(m);
 }
 
 /* A state that is there already and nearly as far will do. */
@@ -39,7 +39,7 @@ void batch_mark_fork(struct batch_member *m, const struct batch_found *from)
 	size_t at = from->same - from->tokens > BEGINS_ANSWER ? from->same : from->tokens;
 
 	m->mark[MARK_FORK] = m->batch->fixed_bytes && at >= LEAST_WORTH && at < m->mark[MARK_TURN] ? at : 0;
-	place(m);
+	copy_marks(m);
 }
 
 uint32_t batch_cut_at_mark(const struct batch_member *m, uint64_t position, uint32_t n)

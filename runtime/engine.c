@@ -238,7 +238,7 @@ struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t positi
 }
 
 /* A place for another plan: an empty one, else that of the plan which was not asked for the longest. */
-static struct engine_joint *joint_place(struct engine *e, struct error *err)
+static struct engine_joint *joint_of(struct engine *e, struct error *err)
 {
 	struct engine_joint *oldest = NULL;
 
@@ -285,7 +285,7 @@ struct plan *engine_find_joint(struct engine *e, const struct plan_span *span, u
 			j->used = ++e->clock;
 			return j->plan->one_sequence ? NULL : j->plan;
 		}
-	struct engine_joint *j = joint_place(e, err);
+	struct engine_joint *j = joint_of(e, err);
 	if (!j)
 		return NULL;
 	if (!build_joint(e, j, span, spans, err)) {

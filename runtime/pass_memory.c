@@ -5,13 +5,13 @@
 /* Between buffers: what kernels may read behind one of them. */
 enum { ALIGN = 64, SLACK = 256 };
 
-struct place {
+struct arena {
 	uint8_t *base;
 	uint64_t at;
 };
 
 /* Two passes over the same list: the first with base NULL counts, the second hands out. */
-static void *place(struct place *p, uint64_t bytes)
+static void *arena_take(struct arena *p, uint64_t bytes)
 {
 	void *out = p->base ? p->base + p->at : NULL;
 
@@ -19,22 +19,23 @@ static void *place(struct place *p, uint64_t bytes)
 	return out;
 }
 
-static void place_buffers(struct place to[DEVICE_SHARED + 1], struct plan_buffers *b, const struct model_spec *s)
+static void lay_out_buffers(struct arena to[DEVICE_SHARED + 1], struct plan_buffers *b, const struct model_spec *s)
 {
-#define X(type, name, width, memory) b->name = place(&to[memory], plan_buffer_bytes(s, width, sizeof(type), b->tokens));
+#define X(type, name, width, memory) \
+	b->name = arena_take(&to[memory], plan_buffer_bytes(s, width, sizeof(type), b->tokens));
 	PLAN_BUFFERS(X)
 #undef X
-	b->logits = place(&to[DEVICE_SHARED], numerics_pad(s->vocab) * sizeof *b->logits);
-	b->greatest = place(&to[DEVICE_SHARED], numerics_pad(s->vocab) / 32 * sizeof *b->greatest);
+	b->logits = arena_take(&to[DEVICE_SHARED], numerics_pad(s->vocab) * sizeof *b->logits);
+	b->greatest = arena_take(&to[DEVICE_SHARED], numerics_pad(s->vocab) / 32 * sizeof *b->greatest);
 }
 
 void pass_memory_measure(struct pass_memory *m, const struct model_spec *s, uint32_t tokens)
 {
-	struct place to[DEVICE_SHARED + 1] = { { 0 } };
+	struct arena to[DEVICE_SHARED + 1] = { { 0 } };
 
 	m->buf.tokens = tokens;
 	m->buf.logit_tokens = 1;
-	place_buffers(to, &m->buf, s);
+	lay_out_buffers(to, &m->buf, s);
 	m->buffers_bytes = to[DEVICE_BUFFERS].at;
 	m->shared_bytes = to[DEVICE_SHARED].at;
 }
@@ -42,16 +43,16 @@ void pass_memory_measure(struct pass_memory *m, const struct model_spec *s, uint
 bool pass_memory_open(struct pass_memory *m, struct device *d, const struct model_spec *s, uint32_t tokens,
                       struct error *err)
 {
-	struct place to[DEVICE_SHARED + 1] = { { 0 } };
+	struct arena to[DEVICE_SHARED + 1] = { { 0 } };
 
 	m->device = d;
 	pass_memory_measure(m, s, tokens);
 	if (!(m->buffers = d->alloc(d, m->buffers_bytes, DEVICE_BUFFERS, err)) ||
 	    !(m->shared = d->alloc(d, m->shared_bytes, DEVICE_SHARED, err)))
 		return false;
-	to[DEVICE_BUFFERS] = (struct place){ .base = m->buffers };
-	to[DEVICE_SHARED] = (struct place){ .base = m->shared };
-	place_buffers(to, &m->buf, s);
+	to[DEVICE_BUFFERS] = (struct arena){ .base = m->buffers };
+	to[DEVICE_SHARED] = (struct arena){ .base = m->shared };
+	lay_out_buffers(to, &m->buf, s);
 	return true;
 }
 

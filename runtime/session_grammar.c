@@ -476,9 +476,9 @@ void session_grammar_rewind(jit_session *s, size_t n)
 void session_grammar_shift(struct session_grammar *g, const struct session_cut *cut)
 {
 	for (size_t i = 0; i < grammar_taken(g->grammar); i++)
-		g->position[i] = session_cut_place(cut, g->position[i]);
-	g->begin = session_cut_place(cut, g->begin);
-	g->led = session_cut_place(cut, g->led);
+		g->position[i] = session_cut_position(cut, g->position[i]);
+	g->begin = session_cut_position(cut, g->begin);
+	g->led = session_cut_position(cut, g->led);
 }
 
 bool session_grammar_lead(jit_session *s, const struct session_lead *lead, struct error *err)

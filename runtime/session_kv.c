@@ -58,7 +58,7 @@ struct kv_piece *kv_pieces(const struct session_memory *m, const struct model_sp
 	for (uint32_t c = 0; out && c < kv_chunks(positions); c++)
 		for (uint32_t layer = 0; layer < s->layers; layer++)
 			if (plan_layer_keeps(s, layer) && (c >= first || !plan_layer_slides(s, layer)))
-				out[at++] = (struct kv_piece){ session_memory_place(m, s, layer, c), layer, c,
+				out[at++] = (struct kv_piece){ session_memory_chunk(m, s, layer, c), layer, c,
 					                       (size_t)plan_cache_bytes(m->kv.type, s, layer) };
 	return out;
 }

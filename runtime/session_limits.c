@@ -329,9 +329,9 @@ void session_limits_shift(jit_session *s, const struct session_cut *cut)
 	const size_t end = cut->keep + cut->n, from = w->begin > cut->keep ? w->begin : cut->keep;
 
 	w->gone += from < end ? end - from : 0;
-	w->begin = session_cut_place(cut, w->begin);
-	w->known = session_cut_place(cut, w->known);
-	w->closes_at = session_cut_place(cut, w->closes_at);
+	w->begin = session_cut_position(cut, w->begin);
+	w->known = session_cut_position(cut, w->known);
+	w->closes_at = session_cut_position(cut, w->closes_at);
 }
 
 /* ---- choosing */

@@ -170,7 +170,7 @@ void session_memory_begin_window(struct session_memory *m, const struct model_sp
 	m->window_first = kept > first ? kept : first;
 }
 
-uint8_t *session_memory_place(const struct session_memory *m, const struct model_spec *s, uint32_t layer,
+uint8_t *session_memory_chunk(const struct session_memory *m, const struct model_spec *s, uint32_t layer,
                               uint32_t chunk)
 {
 	uint64_t at = plan_cache_place(&m->kv, s, layer);

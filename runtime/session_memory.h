@@ -57,7 +57,7 @@ bool session_memory_serves(const struct model_spec *s, uint64_t position, uint32
 void session_memory_begin_window(struct session_memory *m, const struct model_spec *s, uint64_t positions,
                                  uint32_t first);
 /* Where a layer keeps a chunk; NULL: it does not. */
-uint8_t *session_memory_place(const struct session_memory *m, const struct model_spec *s, uint32_t layer,
+uint8_t *session_memory_chunk(const struct session_memory *m, const struct model_spec *s, uint32_t layer,
                               uint32_t chunk);
 void session_memory_close(struct session_memory *m);
 

@@ -13,9 +13,9 @@
 #include "runtime/sized.h"
 
 /* Where a token is, or would be, behind the cut. */
-size_t session_cut_place(const struct session_cut *c, size_t place)
+size_t session_cut_position(const struct session_cut *c, size_t position)
 {
-	return place <= c->keep ? place : place < c->keep + c->n ? c->keep : place - c->n;
+	return position <= c->keep ? position : position < c->keep + c->n ? c->keep : position - c->n;
 }
 
 static int append(jit_session *s, const int32_t *ids, size_t n, jit_error *err)
@@ -64,8 +64,8 @@ int session_shift(jit_session *s, size_t keep, size_t n, jit_error *err)
 		return status;
 	s->sampling.known = known;
 	sampling_shift(&s->sampling, before, s->length);
-	s->chosen_from = session_cut_place(&cut, from);
-	s->chosen_to = session_cut_place(&cut, to);
+	s->chosen_from = session_cut_position(&cut, from);
+	s->chosen_to = session_cut_position(&cut, to);
 	if (grammar)
 		session_grammar_shift(grammar, &cut);
 	if (limited)

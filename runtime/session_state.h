@@ -130,7 +130,7 @@ bool session_grammar_reasons(const jit_session *s);
 struct session_cut {
 	size_t keep, n;
 };
-size_t session_cut_place(const struct session_cut *c, size_t place);
+size_t session_cut_position(const struct session_cut *c, size_t position);
 void session_grammar_shift(struct session_grammar *g, const struct session_cut *cut);
 void session_limits_shift(jit_session *s, const struct session_cut *cut);
 

@@ -13,7 +13,7 @@
 
 #define TEXT "{\"type\":\"string\"}"
 #define WHOLE "{\"type\":\"integer\"}"
-#define PLACE "{\"type\":\"array\",\"items\":" WHOLE ",\"minItems\":2,\"maxItems\":2}"
+#define PAIR "{\"type\":\"array\",\"items\":" WHOLE ",\"minItems\":2,\"maxItems\":2}"
 #define ENUM(values) "{\"type\":\"string\",\"enum\":[" values "]}"
 #define OBJECT(required, properties) \
 	"{\"type\":\"object\",\"properties\":{" properties "},\"required\":[" required \
@@ -22,14 +22,14 @@
 #define EDITS "\"view\",\"create\",\"str_replace\",\"insert\""
 #define EDITED \
 	"\"path\":" TEXT ",\"file_text\":" TEXT ",\"old_str\":" TEXT ",\"new_str\":" TEXT ",\"insert_line\":" WHOLE
-#define VIEWED "\"view_range\":" PLACE
+#define VIEWED "\"view_range\":" PAIR
 #define POINTS \
 	"\"key\",\"type\",\"mouse_move\",\"left_click\",\"left_click_drag\",\"right_click\",\"middle_click\"," \
 	"\"double_click\",\"screenshot\",\"cursor_position\""
 #define MORE_POINTS POINTS ",\"left_mouse_down\",\"left_mouse_up\",\"scroll\",\"hold_key\",\"wait\",\"triple_click\""
-#define POINTED "\"coordinate\":" PLACE ",\"text\":" TEXT
+#define POINTED "\"coordinate\":" PAIR ",\"text\":" TEXT
 #define MORE_POINTED \
-	POINTED ",\"start_coordinate\":" PLACE ",\"scroll_direction\":" ENUM( \
+	POINTED ",\"start_coordinate\":" PAIR ",\"scroll_direction\":" ENUM( \
 		"\"up\",\"down\",\"left\",\"right\"") ",\"scroll_amount\":" WHOLE \
 						      ",\"duration\":{\"type\":\"number\"}"
 
@@ -146,7 +146,7 @@ static void leave_out(json_t *warnings, size_t number, const char *type)
 static json_t *wrap(const json_t *tool, size_t number, const json_t *name, json_t *description, json_t *schema)
 {
 	json_t *o = json_object(), *function = json_object(), *strict = field_value(tool, "strict");
-	char place[80];
+	char path[80];
 
 	json_put(function, "name", json_incref((json_t *)(uintptr_t)name));
 	if (description)
@@ -156,9 +156,9 @@ static json_t *wrap(const json_t *tool, size_t number, const json_t *name, json_
 		json_put(function, "strict", json_incref(strict));
 	json_put(o, "type", json_string("function"));
 	json_put(o, "function", function);
-	snprintf(place, sizeof place, field_value(tool, "input_schema") ? "tools[%zu].input_schema" : "tools[%zu]",
+	snprintf(path, sizeof path, field_value(tool, "input_schema") ? "tools[%zu].input_schema" : "tools[%zu]",
 	         number);
-	tool_note(o, place, false);
+	tool_note(o, path, false);
 	return o;
 }
 

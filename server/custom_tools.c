@@ -68,7 +68,7 @@ json_t *tool_function(const char *name, const char *description, json_t *paramet
 struct form {
 	bool is_grammar, is_lark;
 	const char *definition;
-	char place[100]; /* of it in the request */
+	char path[100]; /* of it in the request */
 };
 
 static bool read_form(struct tool_reading *a, const json_t *tool, bool chat, struct form *f)
@@ -94,12 +94,12 @@ static bool read_form(struct tool_reading *a, const json_t *tool, bool chat, str
 	syntax = text_of(grammar, "syntax");
 	f->definition = text_of(grammar, "definition");
 	f->is_lark = syntax && strcmp(syntax, "lark") == 0;
-	snprintf(f->place, sizeof f->place, "%s%s.definition", at, inside ? ".grammar" : "");
+	snprintf(f->path, sizeof f->path, "%s%s.definition", at, inside ? ".grammar" : "");
 	if (!f->definition || !syntax || (!f->is_lark && strcmp(syntax, "regex") != 0))
 		return refuse(a->r, 400, "tools",
 		              "%s is a grammar without a definition, or its syntax is neither lark nor regex", at);
 	return strlen(f->definition) == json_string_length(json_object_get(grammar, "definition")) ||
-	       refuse(a->r, 400, "tools", "%s has a NUL, expected a text without", f->place);
+	       refuse(a->r, 400, "tools", "%s has a NUL, expected a text without", f->path);
 }
 
 /* Whether it may be called. */
@@ -121,9 +121,9 @@ static bool can_hold(struct tool_reading *a, const struct form *f, const char *n
 	                                       strlen(f->definition), &a->steps, &err);
 
 	if (!can && (a->required || err.code == ERROR_MEMORY))
-		refuse(a->r, err.code == ERROR_MEMORY ? 503 : 400, f->place, "%s: %s", f->place, err.text);
+		refuse(a->r, err.code == ERROR_MEMORY ? 503 : 400, f->path, "%s: %s", f->path, err.text);
 	else if (!can)
-		tool_warn(a, json_sprintf("%s is told to the model, which may not keep to it: %s", f->place, err.text));
+		tool_warn(a, json_sprintf("%s is told to the model, which may not keep to it: %s", f->path, err.text));
 	return can;
 }
 
@@ -147,7 +147,7 @@ json_t *custom_tool(struct tool_reading *a, const json_t *tool, const char *name
 	json_t *o = tool_function(name, whole ? json_string_value(whole) : about,
 	                          json_pack("{s:s, s:{s:o}, s:[s], s:b}", "type", "object", "properties", "input",
 	                                    input, "required", "input", "additionalProperties", 0));
-	tool_note(o, f.is_grammar ? f.place : a->at, true);
+	tool_note(o, f.is_grammar ? f.path : a->at, true);
 	if (f.is_grammar)
 		tool_note_held(o, held);
 	json_decref(whole);

@@ -10,14 +10,14 @@
 /* ---- the body */
 
 /* Where something was found that no JSON has: "messages[0].content". */
-struct place {
+struct position {
 	char text[160];
 	size_t n;
 	bool name;          /* in a member's name */
 	const char *number; /* NaN or its like; NULL: half of a surrogate pair */
 };
 
-static void step_into(struct place *p, const char *name, size_t index)
+static void step_into(struct position *p, const char *name, size_t index)
 {
 	const size_t room = sizeof p->text - p->n;
 	const int n = name ? snprintf(p->text + p->n, room, "%s%.60s", p->n ? "." : "", name)
@@ -26,7 +26,7 @@ static void step_into(struct place *p, const char *name, size_t index)
 	p->n += n > 0 && (size_t)n < room ? (size_t)n : 0;
 }
 
-static bool has_half(const json_t *v, struct place *p)
+static bool has_half(const json_t *v, struct position *p)
 {
 	const size_t before = p->n;
 	const char *name;
@@ -60,7 +60,7 @@ static bool has_half(const json_t *v, struct place *p)
  * wherever the text stands. */
 bool fields_are_whole(const json_t *o, const char *name, struct refusal *r)
 {
-	struct place p = { .number = NULL };
+	struct position p = { .number = NULL };
 	char field[80];
 
 	if (name)

@@ -48,7 +48,7 @@ static json_t *free_function(const char *name)
 static void add_tool(struct holding *h, const json_t *tool, bool allowed)
 {
 	json_t *function = json_object_get(tool, "function");
-	const char *name = json_string_value(json_object_get(function, "name")), *place = tool_place(tool);
+	const char *name = json_string_value(json_object_get(function, "name")), *path = tool_path(tool);
 	const bool strict = json_is_true(json_object_get(function, "strict"));
 	const enum tool_held noted = tool_is_held(tool);
 	struct error err = { 0 };
@@ -58,13 +58,13 @@ static void add_tool(struct holding *h, const json_t *tool, bool allowed)
 	const bool can = noted != TOOL_NOT_HELD && reads(h, json_object_get(function, "parameters"), &err);
 	if (!can && strict && noted == TOOL_NOT_NOTED)
 		warn(h->task, json_sprintf("%s is told to the model, which may not keep to it: %s",
-		                           place ? place : "tools", err.text));
+		                           path ? path : "tools", err.text));
 	json_t *one = can ? json_incref(function) : free_function(name);
 	if (allowed || noted == TOOL_HELD || (can && strict))
 		json_add(h->watched, json_incref(one));
 	h->strict = h->strict || strict;
 	json_add(h->functions, one);
-	json_add(h->task->grammar_places, json_string(place ? place : "tools"));
+	json_add(h->task->grammar_paths, json_string(path ? path : "tools"));
 }
 
 static bool make(struct holding *h, const struct served *m, struct refusal *r)
@@ -98,8 +98,8 @@ bool held_calls_read(struct task *t, const json_t *body, const json_t *allowed, 
 		return true;
 	h.functions = json_array();
 	h.watched = json_array();
-	json_decref(t->grammar_places);
-	t->grammar_places = json_array();
+	json_decref(t->grammar_paths);
+	t->grammar_paths = json_array();
 	json_array_foreach(tools, i, tool)
 	{
 		const json_t *name = json_object_get(json_object_get(tool, "function"), "name");

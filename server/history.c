@@ -171,15 +171,15 @@ static void take_results(json_t *to, json_t *results, const json_t *call, size_t
 {
 	const char *id = json_string_value(json_object_get(call, "id"));
 	json_t *result;
-	size_t place;
+	size_t index;
 
-	json_array_foreach(results, place, result)
+	json_array_foreach(results, index, result)
 	{
 		const char *own = json_string_value(json_object_get(result, "tool_call_id"));
-		if (!json_is_object(result) || (own && id ? strcmp(own, id) != 0 : place != number))
+		if (!json_is_object(result) || (own && id ? strcmp(own, id) != 0 : index != number))
 			continue;
 		json_add(to, json_incref(result));
-		json_array_set_new(results, place, json_null());
+		json_array_set_new(results, index, json_null());
 	}
 }
 

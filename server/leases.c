@@ -15,13 +15,13 @@ void lease_unlink(struct loader *l, struct lease *e)
 		l->last = at;
 }
 
-void lease_hold(struct loader *l, struct place *p)
+void lease_hold(struct loader *l, struct model_slot *p)
 {
 	p->held++;
 	p->used = ++l->clock;
 }
 
-static void let_go(struct loader *l, struct place *p, bool peeked)
+static void let_go(struct loader *l, struct model_slot *p, bool peeked)
 {
 	p->held--;
 	if (!peeked) {
@@ -33,7 +33,7 @@ static void let_go(struct loader *l, struct place *p, bool peeked)
 
 bool lease_take(struct lease *e, struct loader *l, struct served *m)
 {
-	struct place *p = loader_place(l, m);
+	struct model_slot *p = loader_slot(l, m);
 
 	if (e->state == LEASE_HELD)
 		return true;
@@ -88,7 +88,7 @@ void lease_end(struct lease *e)
 	if (e->state == LEASE_AWAITED)
 		lease_unlink(l, e);
 	if (e->state == LEASE_HELD)
-		let_go(l, loader_place(l, e->model), e->peeks);
+		let_go(l, loader_slot(l, e->model), e->peeks);
 	e->state = LEASE_NONE;
 	pthread_mutex_unlock(&l->lock);
 	if (e->stream) {
@@ -103,14 +103,14 @@ void lease_end(struct lease *e)
 void loader_keep(struct loader *l, struct served *m, double seconds)
 {
 	pthread_mutex_lock(&l->lock);
-	loader_place(l, m)->keep = seconds;
+	loader_slot(l, m)->keep = seconds;
 	pthread_cond_signal(&l->changed);
 	pthread_mutex_unlock(&l->lock);
 }
 
 bool loader_unload(struct loader *l, struct served *m, bool gives_up)
 {
-	struct place *p = loader_place(l, m);
+	struct model_slot *p = loader_slot(l, m);
 
 	pthread_mutex_lock(&l->lock);
 	bool there = p->state == MODEL_LOADED && !p->away;
@@ -126,7 +126,7 @@ bool loader_unload(struct loader *l, struct served *m, bool gives_up)
 
 bool loader_forget(struct loader *l, struct served *m)
 {
-	struct place *p = loader_place(l, m);
+	struct model_slot *p = loader_slot(l, m);
 	bool wanted = false;
 
 	pthread_mutex_lock(&l->lock);
@@ -134,7 +134,7 @@ bool loader_forget(struct loader *l, struct served *m)
 		wanted |= e->model == m;
 	const bool forgets = p->state == MODEL_AWAY && !p->held && !wanted;
 	if (forgets)
-		*p = (struct place){ 0 };
+		*p = (struct model_slot){ 0 };
 	pthread_mutex_unlock(&l->lock);
 	return forgets;
 }

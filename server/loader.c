@@ -28,7 +28,7 @@ static void settle(struct loader *l, struct lease *e, enum lease_state state)
 static void settle_some(struct loader *l)
 {
 	for (struct lease *e = l->first, *next; e; e = next) {
-		struct place *p = loader_place(l, e->model);
+		struct model_slot *p = loader_slot(l, e->model);
 		next = e->next;
 		if (stream_is_cancelled(e->stream)) {
 			settle(l, e, LEASE_GONE);
@@ -62,23 +62,23 @@ static bool is_wanted(const struct loader *l, const struct served *m)
 /* ---- room */
 
 /* Of all but this one. */
-static uint64_t bytes_of_others(const struct loader *l, const struct place *mine)
+static uint64_t bytes_of_others(const struct loader *l, const struct model_slot *mine)
 {
 	uint64_t n = 0;
 
 	for (size_t i = 0; i < l->all->n; i++)
-		if (&l->place[i] != mine && l->place[i].state != MODEL_AWAY)
-			n += l->place[i].bytes;
+		if (&l->model_slot[i] != mine && l->model_slot[i].state != MODEL_AWAY)
+			n += l->model_slot[i].bytes;
 	return n;
 }
 
 /* The one that was not used for the longest; idle: of those that nobody holds. NULL: none is there. */
-static struct place *find_oldest(struct loader *l, const struct place *spared, bool idle)
+static struct model_slot *find_oldest(struct loader *l, const struct model_slot *spared, bool idle)
 {
-	struct place *best = NULL;
+	struct model_slot *best = NULL;
 
 	for (size_t i = 0; i < l->all->n; i++) {
-		struct place *p = &l->place[i];
+		struct model_slot *p = &l->model_slot[i];
 		if (p != spared && p->state == MODEL_LOADED && !(idle && p->held) && (!best || p->used < best->used))
 			best = p;
 	}
@@ -87,9 +87,9 @@ static struct place *find_oldest(struct loader *l, const struct place *spared, b
 
 /* The lock is let go meanwhile. An answer is counted a moment after its end was sent: by the batcher's thread, before
  * that ends. */
-static void close_model(struct loader *l, struct place *p)
+static void close_model(struct loader *l, struct model_slot *p)
 {
-	struct served *m = &l->all->list[p - l->place];
+	struct served *m = &l->all->list[p - l->model_slot];
 	struct batcher_numbers last;
 
 	p->state = MODEL_CLOSING;
@@ -127,7 +127,7 @@ static void wait_a_moment(struct loader *l) { wait_for(l, POLL_MS / 1e3); }
 /* ---- who has stayed long enough */
 
 /* Seconds until it leaves, 0: now; below 0: it stays. */
-static double expires(const struct place *p, double now)
+static double expires(const struct model_slot *p, double now)
 {
 	double left = p->idle + p->keep - now;
 
@@ -137,15 +137,15 @@ static double expires(const struct place *p, double now)
 }
 
 /* The one that leaves next, and in how many seconds. NULL: all stay. */
-static struct place *find_expiring(struct loader *l, double *seconds)
+static struct model_slot *find_expiring(struct loader *l, double *seconds)
 {
 	double now = system_seconds();
-	struct place *best = NULL;
+	struct model_slot *best = NULL;
 
 	for (size_t i = 0; i < l->all->n; i++) {
-		double left = expires(&l->place[i], now);
+		double left = expires(&l->model_slot[i], now);
 		if (left >= 0 && (!best || left < *seconds)) {
-			best = &l->place[i];
+			best = &l->model_slot[i];
 			*seconds = left;
 		}
 	}
@@ -157,7 +157,7 @@ static void see_who_leaves(struct loader *l)
 {
 	enum { LONGEST = 3600 };
 	double seconds = 0;
-	struct place *p = find_expiring(l, &seconds);
+	struct model_slot *p = find_expiring(l, &seconds);
 
 	if (!p)
 		pthread_cond_wait(&l->changed, &l->lock);
@@ -170,10 +170,10 @@ static void see_who_leaves(struct loader *l)
 /* One leaves, when it can. False: there is none, or nobody wants m any more. */
 static bool make_one_leave(struct loader *l, const struct served *m, bool requested)
 {
-	struct place *mine = loader_place(l, m);
+	struct model_slot *mine = loader_slot(l, m);
 
 	while (!l->ends && (!requested || is_wanted(l, m))) {
-		struct place *idle = find_oldest(l, mine, true), *oldest = find_oldest(l, mine, false);
+		struct model_slot *idle = find_oldest(l, mine, true), *oldest = find_oldest(l, mine, false);
 		if (!oldest)
 			return false;
 		if (idle) {
@@ -190,22 +190,22 @@ static bool make_one_leave(struct loader *l, const struct served *m, bool reques
 static void all_stay(struct loader *l)
 {
 	for (size_t i = 0; i < l->all->n; i++)
-		l->place[i].leaving = l->place[i].away;
+		l->model_slot[i].leaving = l->model_slot[i].away;
 }
 
-static size_t count_others(const struct loader *l, const struct place *mine)
+static size_t count_others(const struct loader *l, const struct model_slot *mine)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->all->n; i++)
-		n += &l->place[i] != mine && l->place[i].state != MODEL_AWAY;
+		n += &l->model_slot[i] != mine && l->model_slot[i].state != MODEL_AWAY;
 	return n;
 }
 
 /* Until so many bytes find room beside others, which may not be too many. False: they do not. */
 static bool make_room(struct loader *l, const struct served *m, uint64_t bytes, bool requested)
 {
-	const struct place *mine = loader_place(l, m);
+	const struct model_slot *mine = loader_slot(l, m);
 	bool ok = bytes <= l->o.limit;
 
 	while (ok &&
@@ -247,7 +247,7 @@ static bool try_to_open(struct loader *l, struct served *m, jit_error *err)
 
 static bool open_model(struct loader *l, struct served *m, jit_error *err)
 {
-	struct place *p = loader_place(l, m);
+	struct model_slot *p = loader_slot(l, m);
 	uint64_t bytes = p->bytes ? p->bytes : l->o.estimate(m);
 
 	p->given_up = false;
@@ -289,7 +289,7 @@ static bool open_model(struct loader *l, struct served *m, jit_error *err)
 /* Where it was asked to leave and is asked for again, it leaves first. */
 static void load(struct loader *l, struct served *m)
 {
-	struct place *p = loader_place(l, m);
+	struct model_slot *p = loader_slot(l, m);
 	jit_error err = { 0 };
 
 	if (p->state == MODEL_LOADED) {
@@ -340,7 +340,7 @@ static void *run(void *user)
 
 void loader_status(struct loader *l, const struct served *m, struct model_status *out)
 {
-	struct place *p = loader_place(l, m);
+	struct model_slot *p = loader_slot(l, m);
 
 	pthread_mutex_lock(&l->lock);
 	const bool leaves = p->state == MODEL_LOADED && p->away;
@@ -411,7 +411,7 @@ void loader_stop(struct loader *l)
 	if (joins)
 		pthread_join(l->thread, NULL);
 	for (size_t i = 0; i < l->all->n; i++)
-		if (l->place[i].state == MODEL_LOADED)
+		if (l->model_slot[i].state == MODEL_LOADED)
 			batcher_stop(l->all->list[i].batcher);
 }
 
@@ -421,7 +421,7 @@ void loader_close(struct loader *l)
 		return;
 	loader_stop(l);
 	for (size_t i = 0; i < l->all->n; i++)
-		if (l->place[i].state == MODEL_LOADED)
+		if (l->model_slot[i].state == MODEL_LOADED)
 			l->o.close(&l->all->list[i]);
 	pthread_cond_destroy(&l->changed);
 	pthread_mutex_destroy(&l->lock);

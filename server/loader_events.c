@@ -6,7 +6,7 @@
 
 enum { OFTEN_MS = 200 };
 
-void loader_tell(const struct served *m, const struct place *p, bool failed)
+void loader_tell(const struct served *m, const struct model_slot *p, bool failed)
 {
 	json_t *data;
 
@@ -35,7 +35,7 @@ static void tell_progress(const struct served *m, uint64_t done, uint64_t all)
 
 bool loader_progress(struct loader *l, const struct served *m, uint64_t done, uint64_t all)
 {
-	struct place *p = loader_place(l, m);
+	struct model_slot *p = loader_slot(l, m);
 	const double now = system_seconds();
 
 	pthread_mutex_lock(&l->lock);

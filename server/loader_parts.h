@@ -12,7 +12,7 @@
 #include "server/loader.h"
 
 /* What the loader knows of a model; by its number. */
-struct place {
+struct model_slot {
 	enum model_state state;
 	bool failed, leaving; /* leaving: it takes no new requests */
 	bool away;            /* it was asked to leave, and does when nobody holds it */
@@ -39,22 +39,22 @@ struct loader {
 	bool started, ends;
 	uint64_t clock;
 	struct lease *first, **last; /* waiting */
-	struct place place[MODELS_MOST];
+	struct model_slot model_slot[MODELS_MOST];
 };
 
-static inline struct place *loader_place(struct loader *l, const struct served *m)
+static inline struct model_slot *loader_slot(struct loader *l, const struct served *m)
 {
-	return &l->place[m - l->all->list];
+	return &l->model_slot[m - l->all->list];
 }
 
 /* ---- loader_events.c: listeners to model_events.h are told */
 
 /* What a model's state is now; failed: it could not be opened. */
-void loader_tell(const struct served *m, const struct place *p, bool failed);
+void loader_tell(const struct served *m, const struct model_slot *p, bool failed);
 
 /* ---- leases.c: under the lock */
 
 void lease_unlink(struct loader *l, struct lease *e);
-void lease_hold(struct loader *l, struct place *p);
+void lease_hold(struct loader *l, struct model_slot *p);
 
 #endif

@@ -17,7 +17,7 @@ bool old_functions_are_in(const json_t *body)
 static bool take_functions(json_t *body, struct refusal *r)
 {
 	json_t *functions = field_array(body, "functions", r), *tools, *function;
-	char place[80];
+	char path[80];
 	size_t i;
 
 	if (r->status)
@@ -39,8 +39,8 @@ static bool take_functions(json_t *body, struct refusal *r)
 		tool = json_object();
 		json_put(tool, "type", json_string("function"));
 		json_put(tool, "function", json_incref(function));
-		snprintf(place, sizeof place, "functions[%zu].parameters", i);
-		tool_note(tool, place, false);
+		snprintf(path, sizeof path, "functions[%zu].parameters", i);
+		tool_note(tool, path, false);
 		json_add(tools, tool);
 	}
 	json_put(body, "tools", tools);

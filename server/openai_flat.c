@@ -88,15 +88,15 @@ static size_t characters(const char *p, size_t n)
 }
 
 /* Of the prompt's text: where the next token's first character begins. */
-static size_t place_of(const struct openai_choice *c, const struct openai_echo *e)
+static size_t offset_of(const struct openai_choice *c, const struct openai_echo *e)
 {
 	return c->length - (c->length && ((unsigned char)e->text[c->at] & 0xc0) == 0x80);
 }
 
 /* A token of the prompt is found in its text. Control tokens stand there by their names or not at all, and the first
  * token's space may be missing. Its name. */
-static json_t *place_in_prompt(const struct openai_reply *o, struct openai_choice *c, const struct openai_echo *e,
-                               int32_t id)
+static json_t *text_in_prompt(const struct openai_reply *o, struct openai_choice *c, const struct openai_echo *e,
+                              int32_t id)
 {
 	char scratch[256];
 	const char *rest = e->text + c->at;
@@ -117,7 +117,7 @@ static json_t *place_in_prompt(const struct openai_reply *o, struct openai_choic
 	return name;
 }
 
-static json_t *place_in_answer(const struct openai_reply *o, struct openai_choice *c, int32_t id)
+static json_t *text_in_answer(const struct openai_reply *o, struct openai_choice *c, int32_t id)
 {
 	char scratch[256];
 	size_t n;
@@ -136,7 +136,7 @@ static json_t *place_in_answer(const struct openai_reply *o, struct openai_choic
 json_t *openai_flat(const struct openai_reply *o, unsigned choice, const json_t *entries)
 {
 	json_t *j = json_object(), *tokens = json_array(), *numbers = json_array(), *tops = json_array();
-	json_t *places = json_array(), *entry, *name;
+	json_t *offsets = json_array(), *entry, *name;
 	struct openai_choice *c = &o->choice[choice];
 	const struct openai_echo *e = o->echo ? &o->echo[choice / (o->n / o->n_tasks)] : NULL;
 	size_t i;
@@ -146,8 +146,8 @@ json_t *openai_flat(const struct openai_reply *o, unsigned choice, const json_t 
 		const bool prompt = e && c->told < json_array_size(e->logprobs);
 		if (e && c->told == json_array_size(e->logprobs))
 			c->length += characters(e->text + c->at, e->n - c->at);
-		json_add(places, json_integer((json_int_t)(prompt ? place_of(c, e) : c->length)));
-		name = prompt ? place_in_prompt(o, c, e, id_of(entry)) : place_in_answer(o, c, id_of(entry));
+		json_add(offsets, json_integer((json_int_t)(prompt ? offset_of(c, e) : c->length)));
+		name = prompt ? text_in_prompt(o, c, e, id_of(entry)) : text_in_answer(o, c, id_of(entry));
 		json_add(tops, top_of(o, entry, name));
 		json_add(tokens, name);
 		json_add(numbers, json_incref(json_object_get(entry, "logprob")));
@@ -156,6 +156,6 @@ json_t *openai_flat(const struct openai_reply *o, unsigned choice, const json_t 
 	json_put(j, "tokens", tokens);
 	json_put(j, "token_logprobs", numbers);
 	json_put(j, "top_logprobs", tops);
-	json_put(j, "text_offset", places);
+	json_put(j, "text_offset", offsets);
 	return j;
 }

@@ -111,7 +111,7 @@ static void mix(struct mixed *x, const char *p, size_t n, char plain)
 static void fill_in(struct mixed *x, const struct ranking *r, const struct ranking_texts *texts)
 {
 	const struct {
-		const char *place, *text;
+		const char *placeholder, *text;
 	} fill[] = { { "{query}", texts->query },
 		     { "{document}", texts->document },
 		     { "{instruction}", texts->instruction ? texts->instruction : usual },
@@ -119,13 +119,13 @@ static void fill_in(struct mixed *x, const struct ranking *r, const struct ranki
 
 	for (const char *p = r->prompt; *p;) {
 		size_t k = 0;
-		while (k < 4 && !(fill[k].text && strncmp(p, fill[k].place, strlen(fill[k].place)) == 0))
+		while (k < 4 && !(fill[k].text && strncmp(p, fill[k].placeholder, strlen(fill[k].placeholder)) == 0))
 			k++;
 		if (k < 4)
 			mix(x, fill[k].text, strlen(fill[k].text), 1);
 		else
 			mix(x, p, 1, 0);
-		p += k < 4 ? strlen(fill[k].place) : 1;
+		p += k < 4 ? strlen(fill[k].placeholder) : 1;
 	}
 }
 

@@ -78,13 +78,13 @@ static json_t *function(const struct tool_reading *a, const json_t *tool, const 
 {
 	static const char *const same[] = { "parameters", "strict" };
 	json_t *o = tool_function(name, text_of(tool, "description"), NULL), *v;
-	char place[80];
+	char path[80];
 
 	for (size_t k = 0; k < 2; k++)
 		if ((v = field_value(tool, same[k])))
 			json_put(json_object_get(o, "function"), same[k], json_incref(v));
-	snprintf(place, sizeof place, "%s.parameters", a->at);
-	tool_note(o, place, false);
+	snprintf(path, sizeof path, "%s.parameters", a->at);
+	tool_note(o, path, false);
 	return o;
 }
 

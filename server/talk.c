@@ -22,7 +22,7 @@ bool talk_refuse_tool(size_t number, const char *type, struct refusal *r)
 static bool has_functions(const json_t *body, struct refusal *r)
 {
 	json_t *tools = field_array(body, "tools", r), *tool;
-	char place[80];
+	char path[80];
 	size_t i;
 
 	json_array_foreach(tools, i, tool)
@@ -34,9 +34,9 @@ static bool has_functions(const json_t *body, struct refusal *r)
 			return refuse(r, 400, "tools", "tools[%zu].type is %s, expected a text", i, json_kind(type));
 		if (type && strcmp(json_string_value(type), "function") != 0)
 			return talk_refuse_tool(i, json_string_value(type), r);
-		if (!tool_place(tool)) {
-			snprintf(place, sizeof place, "tools[%zu].function.parameters", i);
-			tool_note(tool, place, false);
+		if (!tool_path(tool)) {
+			snprintf(path, sizeof path, "tools[%zu].function.parameters", i);
+			tool_note(tool, path, false);
 		}
 	}
 	return r->status == 0;

@@ -71,7 +71,7 @@ void task_release(struct task *t)
 		session_grammar_close(t->grammars[i]);
 	free(t->grammars);
 	free(t->grammar_text);
-	json_decref(t->grammar_places);
+	json_decref(t->grammar_paths);
 	json_decref(t->warnings);
 	free(t->begins.ids);
 	free(t->continues.ids);

@@ -64,7 +64,7 @@ struct task {
 	bool holds_calls;          /* it is about the calls of the answer alone (held_calls.h) */
 	json_t *warnings;          /* sentences about what of the request is not done; NULL: nobody wants them */
 	bool grammar_named;        /* made of one function's parameters, not of a choice of functions */
-	json_t *grammar_places; /* of the functions that it is made of, in the request (tool_notes.h); NULL: of none */
+	json_t *grammar_paths; /* of the functions that it is made of, in the request (tool_notes.h); NULL: of none */
 	struct session_grammar **grammars;  /* one for each choice, until that takes it; NULL: they are not made yet */
 	struct think_before before;         /* reasoning that the grammar begins behind */
 	struct task_text begins, continues; /* tokens that open its part: of the answer, and behind reasoning */

@@ -58,16 +58,16 @@ static const char *into_function(const char *pointer, unsigned long *k)
 
 void task_blame_grammar(const struct task *t, const char *message, char param[80], char why[512])
 {
-	const char *at = t->grammar_places && !t->grammar_named ? strchr(message, '#') : NULL;
+	const char *at = t->grammar_paths && !t->grammar_named ? strchr(message, '#') : NULL;
 	unsigned long k = 0;
 	const char *rest = at ? into_function(at + 1, &k) : NULL;
 
 	snprintf(param, 80, "%s", t->grammar_field);
 	snprintf(why, 512, "%s", message);
-	const char *place = json_string_value(json_array_get(t->grammar_places, k));
-	if (!place || (!t->grammar_named && !rest))
+	const char *path = json_string_value(json_array_get(t->grammar_paths, k));
+	if (!path || (!t->grammar_named && !rest))
 		return;
-	snprintf(param, 80, "%s", place);
+	snprintf(param, 80, "%s", path);
 	if (rest)
 		snprintf(why, 512, "%.*s#%s", (int)(at - message), message, rest);
 }

@@ -20,10 +20,10 @@
 static bool are_parameters(const json_t *tool, struct refusal *r)
 {
 	const json_t *v = field_value(json_object_get(tool, "function"), "parameters");
-	const char *place = tool_place(tool);
+	const char *path = tool_path(tool);
 
 	return !v || json_is_object(v) || json_is_boolean(v) ||
-	       refuse(r, 400, place ? place : "tools", "%s is %s, expected a JSON Schema", place ? place : "tools",
+	       refuse(r, 400, path ? path : "tools", "%s is %s, expected a JSON Schema", path ? path : "tools",
 	              json_kind(v));
 }
 
@@ -35,8 +35,8 @@ static json_t *functions_of(struct task *t, const json_t *body, const char *want
 	json_t *tools = field_array(body, "tools", r), *tool, *any = json_array();
 	size_t i;
 
-	json_decref(t->grammar_places);
-	t->grammar_places = json_array();
+	json_decref(t->grammar_paths);
+	t->grammar_paths = json_array();
 	json_array_foreach(tools, i, tool)
 	{
 		json_t *function = json_object_get(tool, "function");
@@ -47,7 +47,7 @@ static json_t *functions_of(struct task *t, const json_t *body, const char *want
 			break;
 		else if (wanted ? strcmp(wanted, name) == 0 : !allowed || allowed_tools_have(allowed, name)) {
 			json_add(any, json_incref(function));
-			json_add(t->grammar_places, json_string(tool_place(tool) ? tool_place(tool) : "tools"));
+			json_add(t->grammar_paths, json_string(tool_path(tool) ? tool_path(tool) : "tools"));
 		}
 	}
 	if (json_array_size(any) == 0)

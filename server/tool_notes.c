@@ -17,9 +17,9 @@ void tool_notes_remove(json_t *body)
 	json_array_foreach(json_object_get(body, "tools"), i, tool) json_object_del(tool, NOTES);
 }
 
-void tool_note(json_t *tool, const char *place, bool custom)
+void tool_note(json_t *tool, const char *path, bool custom)
 {
-	json_put(tool, NOTES, json_pack("{s:s, s:b}", "place", place, "custom", custom));
+	json_put(tool, NOTES, json_pack("{s:s, s:b}", "path", path, "custom", custom));
 }
 
 void tool_note_held(json_t *tool, bool held) { json_put(json_object_get(tool, NOTES), "held", json_boolean(held)); }
@@ -31,9 +31,9 @@ enum tool_held tool_is_held(const json_t *tool)
 	return !held ? TOOL_NOT_NOTED : json_is_true(held) ? TOOL_HELD : TOOL_NOT_HELD;
 }
 
-const char *tool_place(const json_t *tool)
+const char *tool_path(const json_t *tool)
 {
-	return json_string_value(json_object_get(json_object_get(tool, NOTES), "place"));
+	return json_string_value(json_object_get(json_object_get(tool, NOTES), "path"));
 }
 
 bool tool_is_custom(const json_t *tools, const char *name)

@@ -12,13 +12,13 @@
 /* What a client wrote there itself is no note. */
 void tool_notes_remove(json_t *body);
 /* place: of the field, such as "tools[2].input_schema". */
-void tool_note(json_t *tool, const char *place, bool custom);
+void tool_note(json_t *tool, const char *path, bool custom);
 /* Whether calls of it are held to its grammar where the model decides that it calls. */
 void tool_note_held(json_t *tool, bool held);
 enum tool_held { TOOL_NOT_NOTED, TOOL_HELD, TOOL_NOT_HELD };
 enum tool_held tool_is_held(const json_t *tool);
 /* NULL: nothing was noted. */
-const char *tool_place(const json_t *tool);
+const char *tool_path(const json_t *tool);
 /* Whether a function of that name has one text as its argument. tools: NULL or an array. */
 bool tool_is_custom(const json_t *tools, const char *name);
 /* The text of such a call, whose arguments are n bytes; of one that was cut, its beginning. */

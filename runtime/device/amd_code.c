@@ -71,7 +71,7 @@ static bool measure(const struct elf *f, uint64_t *size, struct error *err)
 }
 
 /* The code that copies cannot carry itself into the card's memory: it runs from the host's. */
-static bool place(struct amd *d, struct amd_code *out, const uint8_t *image, size_t bytes, struct error *err)
+static bool copy_code(struct amd *d, struct amd_code *out, const uint8_t *image, size_t bytes, struct error *err)
 {
 	if (d->copy_bytes.descriptor)
 		return amd_vram(d, &out->buffer, bytes, KFD_MEMORY_EXECUTABLE, "code", err) &&
@@ -95,7 +95,7 @@ bool amd_code_load(struct amd *d, struct amd_code *out, const uint8_t *elf, size
 	for (unsigned i = 0; i < f.n_segments; i++)
 		if (segment_at(&f, i, &s))
 			memcpy(image + s.address, elf + s.offset, s.in_file);
-	bool ok = place(d, out, image, bytes + PREFETCH, err);
+	bool ok = copy_code(d, out, image, bytes + PREFETCH, err);
 	out->buffer.once = true;
 	free(image);
 	return ok;

@@ -23,14 +23,14 @@ enum { GDDR6_TRANSFERS = 16 };
 /* ---- files */
 
 /* Where a file lies below the root. */
-struct place {
+struct sysfs_path {
 	char path[512];
 };
 
-static struct place place(const char *root, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static struct place place(const char *root, const char *format, ...)
+static struct sysfs_path sysfs_path(const char *root, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static struct sysfs_path sysfs_path(const char *root, const char *format, ...)
 {
-	struct place p;
+	struct sysfs_path p;
 	va_list ap;
 
 	va_start(ap, format);
@@ -43,7 +43,7 @@ static struct place place(const char *root, const char *format, ...)
 }
 
 /* A whole text with a 0 behind it; false: errno. A longer one is cut. */
-static bool read_text(struct place p, char *out, size_t cap)
+static bool read_text(struct sysfs_path p, char *out, size_t cap)
 {
 	int fd = open(p.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	size_t n = 0;
@@ -71,7 +71,7 @@ static bool whole_number(const char *at, int base, uint64_t *out)
 	return errno == 0 && (*end == '\n' || *end == 0);
 }
 
-static bool read_number(struct place p, int base, uint64_t *out)
+static bool read_number(struct sysfs_path p, int base, uint64_t *out)
 {
 	char text[64];
 
@@ -133,7 +133,7 @@ static void find_name(const char *root, uint64_t device, uint64_t revision, char
 	char *text = malloc(NAMES_MOST);
 
 	*out = 0;
-	if (text && read_text(place(root, NAMES_PATH), text, NAMES_MOST))
+	if (text && read_text(sysfs_path(root, NAMES_PATH), text, NAMES_MOST))
 		for (const char *line = text; line && !*out; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
 			const char *name = name_in(line, device, revision);
 			if (!name)
@@ -150,10 +150,11 @@ static void name_card(struct amd_card *c, const char *root, uint64_t device)
 	uint64_t revision;
 
 	*c->name = 0;
-	if (read_text(place(root, "/sys/class/drm/renderD%d/device/product_name", c->render_minor), text, sizeof text))
+	if (read_text(sysfs_path(root, "/sys/class/drm/renderD%d/device/product_name", c->render_minor), text,
+	              sizeof text))
 		error_quote(c->name, sizeof c->name, text, strcspn(text, "\n"));
 	if (!*c->name &&
-	    read_number(place(root, "/sys/class/drm/renderD%d/device/revision", c->render_minor), 16, &revision))
+	    read_number(sysfs_path(root, "/sys/class/drm/renderD%d/device/revision", c->render_minor), 16, &revision))
 		find_name(root, device, revision, c->name, sizeof c->name);
 	if (!*c->name)
 		snprintf(c->name, sizeof c->name, "gfx%u%x%x", c->gfx_version / 10000, c->gfx_version / 100 % 100,
@@ -190,7 +191,7 @@ static void read_memory(struct amd_card *c, const char *root)
 	uint64_t hidden = 0, rate = 0;
 
 	for (unsigned bank = 0; bank < BANKS_MOST; bank++) {
-		if (!read_text(place(root, KFD_TOPOLOGY_PATH "/nodes/%u/mem_banks/%u/properties", c->node, bank),
+		if (!read_text(sysfs_path(root, KFD_TOPOLOGY_PATH "/nodes/%u/mem_banks/%u/properties", c->node, bank),
 		               p.text, sizeof p.text))
 			break;
 		uint64_t heap = property(&p, "heap_type", UINT32_MAX);
@@ -233,7 +234,7 @@ static bool check_shape(const struct amd_card *c, struct error *err)
 /* Who may open a device file is the commonest trouble. */
 static bool check_file(const char *root, const char *path, struct error *err)
 {
-	struct place p = place(root, "%s", path);
+	struct sysfs_path p = sysfs_path(root, "%s", path);
 
 	if (access(p.path, R_OK | W_OK) == 0)
 		return true;
@@ -269,7 +270,7 @@ static void read_card(struct amd_card *c, const char *root)
 	struct properties p = { .node = c->node, .err = &c->why_not };
 	char render[64];
 
-	if (!read_text(place(root, KFD_TOPOLOGY_PATH "/nodes/%u/properties", c->node), p.text, sizeof p.text)) {
+	if (!read_text(sysfs_path(root, KFD_TOPOLOGY_PATH "/nodes/%u/properties", c->node), p.text, sizeof p.text)) {
 		error_set(&c->why_not, ERROR_IO, "the driver does not let this process read of node %u: %s", c->node,
 		          strerror(errno));
 		return;
@@ -288,7 +289,7 @@ static void read_card(struct amd_card *c, const char *root)
 static bool read_node(struct amd_topology *out, const char *root, unsigned node)
 {
 	uint64_t gpu_id;
-	bool known = read_number(place(root, KFD_TOPOLOGY_PATH "/nodes/%u/gpu_id", node), 10, &gpu_id) &&
+	bool known = read_number(sysfs_path(root, KFD_TOPOLOGY_PATH "/nodes/%u/gpu_id", node), 10, &gpu_id) &&
 	             gpu_id <= UINT32_MAX;
 	struct amd_card *c = &out->card[out->n];
 
@@ -311,7 +312,7 @@ static bool read_node(struct amd_topology *out, const char *root, unsigned node)
 
 static bool read_generation(const char *root, uint64_t *out, struct error *err)
 {
-	struct place p = place(root, KFD_TOPOLOGY_PATH "/generation_id");
+	struct sysfs_path p = sysfs_path(root, KFD_TOPOLOGY_PATH "/generation_id");
 
 	if (read_number(p, 10, out))
 		return true;

@@ -129,7 +129,7 @@ static inline struct cuda_units cuda_units_of(const struct cuda *d, unsigned car
  * arguments, here and on the cards. */
 struct cuda_program;
 struct ptx_command;
-struct cuda_program_place {
+struct cuda_program_memory {
 	const uint64_t *args; /* the values of all of the plan's slots, as the card has them */
 	struct ptx_command *here;
 	uint64_t on_card;
@@ -151,7 +151,7 @@ size_t cuda_program_commands(const struct plan *p);
  * their handles; handed is the stream's. NULL: err. */
 enum cuda_program_when { CUDA_PROGRAM_BESIDE, CUDA_PROGRAM_NOW, CUDA_PROGRAM_LATER };
 struct cuda_program *cuda_program_open(struct cuda *d, struct registry *r, const struct plan *p,
-                                       const struct cuda_program_place at[], struct cuda_handed *handed,
+                                       const struct cuda_program_memory at[], struct cuda_handed *handed,
                                        enum cuda_program_when when, struct error *err);
 void cuda_program_begin(struct cuda_program *p);
 void cuda_program_close(struct cuda_program *p); /* NULL is fine */

@@ -224,7 +224,7 @@ static int map(struct cuda *d, struct cuda_mapped *m)
 }
 
 /* The first place that has room, in the list where it belongs. NULL: there is none. */
-static struct cuda_mapped **place(struct cuda *d, uint64_t bytes, uint64_t *at)
+static struct cuda_mapped **find_slot(struct cuda *d, uint64_t bytes, uint64_t *at)
 {
 	struct cuda_mapped **next = &d->mapped;
 
@@ -240,7 +240,7 @@ int cuda_cards_alloc(struct cuda *d, size_t bytes, const struct memory_share *sh
 	if (m && bytes <= PART_BYTES) {
 		m->bytes = whole_granules(d, bytes);
 		pthread_mutex_lock(&d->lock);
-		if ((where = place(d, m->bytes, &m->at))) {
+		if ((where = find_slot(d, m->bytes, &m->at))) {
 			m->next = *where;
 			*where = m;
 		}

@@ -109,7 +109,7 @@ bool cuda_find_outputs(const struct cuda_stream *s, struct cuda_plan *c, struct 
 /* ---- arguments */
 
 /* Where the cards have what an op of the last section leaves at that address. */
-static uint64_t output_place(const struct cuda_plan *c, uint64_t address)
+static uint64_t output_address(const struct cuda_plan *c, uint64_t address)
 {
 	for (unsigned i = 0; i < c->n_outputs; i++)
 		if (address - (uint64_t)(uintptr_t)c->output[i].to < c->output[i].bytes)
@@ -118,7 +118,7 @@ static uint64_t output_place(const struct cuda_plan *c, uint64_t address)
 	return address;
 }
 
-static uint64_t input_place(const struct cuda_plan *c, uint64_t address)
+static uint64_t input_address(const struct cuda_plan *c, uint64_t address)
 {
 	for (unsigned i = 0; i < c->n_inputs; i++)
 		if (address == (uint64_t)(uintptr_t)c->input[i].from)
@@ -126,7 +126,7 @@ static uint64_t input_place(const struct cuda_plan *c, uint64_t address)
 	return address;
 }
 
-void cuda_place_args(const struct cuda_stream *s, struct cuda_plan *c)
+void cuda_set_args(const struct cuda_stream *s, struct cuda_plan *c)
 {
 	const struct cuda *d = cuda_card_of(s);
 	const struct plan *p = c->plan;
@@ -139,7 +139,8 @@ void cuda_place_args(const struct cuda_stream *s, struct cuda_plan *c)
 			for (uint32_t k = 0; k < p->op[i].n_args; k++) {
 				const uint64_t *slot = &p->op[i].arg[k];
 				side->args[slot - p->args] = cuda_on_card(
-					d, card, i < inputs_end(p) ? input_place(c, *slot) : output_place(c, *slot));
+					d, card,
+					i < inputs_end(p) ? input_address(c, *slot) : output_address(c, *slot));
 			}
 	}
 }

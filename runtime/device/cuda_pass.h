@@ -64,7 +64,7 @@ void cuda_find_inputs(const struct cuda_stream *s, struct cuda_plan *c);
 /* What they write there, where there are several cards. False: err. */
 bool cuda_find_outputs(const struct cuda_stream *s, struct cuda_plan *c, struct error *err);
 /* The arguments of each side, when there is memory for them. */
-void cuda_place_args(const struct cuda_stream *s, struct cuda_plan *c);
+void cuda_set_args(const struct cuda_stream *s, struct cuda_plan *c);
 /* What the host has written, and what the plan says of this run. */
 void cuda_take_inputs(struct cuda_plan *c);
 

@@ -258,7 +258,7 @@ static bool name_kernels(struct cuda_program *p, const struct plan *plan, const 
 }
 
 struct cuda_program *cuda_program_open(struct cuda *d, struct registry *r, const struct plan *plan,
-                                       const struct cuda_program_place at[], struct cuda_handed *handed,
+                                       const struct cuda_program_memory at[], struct cuda_handed *handed,
                                        enum cuda_program_when when, struct error *err)
 {
 	struct cuda_program *p = calloc(1, sizeof *p);

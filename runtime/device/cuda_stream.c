@@ -61,12 +61,12 @@ static bool make_program(struct cuda_stream *s, struct cuda_plan *c, struct erro
 		cuda_card_of(s)->launch == CUDA_ONE ? CUDA_PROGRAM_NOW
 		: c->plan->tokens > 1               ? CUDA_PROGRAM_LATER
 						    : CUDA_PROGRAM_BESIDE;
-	struct cuda_program_place at[CUDA_CARDS_MOST];
+	struct cuda_program_memory at[CUDA_CARDS_MOST];
 
 	for (unsigned i = 0; i < cuda_card_of(s)->cards; i++)
-		at[i] = (struct cuda_program_place){ .args = c->side[i].args,
-			                             .here = (void *)((uint8_t *)c->side[i].args + c->commands),
-			                             .on_card = c->side[i].on_card + c->commands };
+		at[i] = (struct cuda_program_memory){ .args = c->side[i].args,
+			                              .here = (void *)((uint8_t *)c->side[i].args + c->commands),
+			                              .on_card = c->side[i].on_card + c->commands };
 	c->program = cuda_program_open(cuda_card_of(s), s->registry, c->plan, at, handed_of(s, c->plan), when, err);
 	return c->program != NULL;
 }
@@ -85,7 +85,7 @@ static bool fill(struct cuda_stream *s, struct cuda_plan *c, struct plan *p, str
 	    !(c->args = d->device.alloc(&d->device, d->cards * c->bytes, DEVICE_SHARED, err)) ||
 	    !(c->on_cards = d->device.alloc(&d->device, c->bytes, DEVICE_BUFFERS, err)))
 		return false;
-	cuda_place_args(s, c);
+	cuda_set_args(s, c);
 	if (!cuda_partition_units(s, c))
 		return error_set(err, ERROR_MEMORY, "no memory for a plan of %zu launches", p->n_ops);
 	if ((s->stream.profile && !(c->times = cuda_times_open(d, p, err))) || (commands && !make_program(s, c, err)))

@@ -258,8 +258,8 @@ static void pack_worker(void *user, int worker, int workers)
 }
 
 /* What packing each matrix takes, and where it goes. */
-static void place_jobs(const struct weights *w, const struct model_spec *s, struct packing *p,
-                       const struct weights_entry *e)
+static void assign_jobs(const struct weights *w, const struct model_spec *s, struct packing *p,
+                        const struct weights_entry *e)
 {
 	for (size_t i = 0; i < p->n_jobs; i++) {
 		struct job *j = &p->job[i];
@@ -305,8 +305,8 @@ uint64_t weights_arena_bytes(struct device *d, const struct model_spec *s, enum 
 	return bytes;
 }
 
-static bool place_matrices(struct weights *w, const struct model_spec *s, struct packing *p, struct weights_entry *e,
-                           struct error *err)
+static bool assign_matrices(struct weights *w, const struct model_spec *s, struct packing *p, struct weights_entry *e,
+                            struct error *err)
 {
 	p->n_jobs = weights_list(e, s, w);
 	if (!weights_check_types(e, p->n_jobs, err))
@@ -316,7 +316,7 @@ static bool place_matrices(struct weights *w, const struct model_spec *s, struct
 	if (!(w->arena = weights_arena(w->device, s, p->layout, w->arena_bytes, err)))
 		return false;
 	weights_point(w, s, e, p->n_jobs, w->arena);
-	place_jobs(w, s, p, e);
+	assign_jobs(w, s, p, e);
 	return true;
 }
 
@@ -328,7 +328,7 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
 
 	p->job = calloc((size_t)s->layers * MATRIX_SLOTS + WEIGHTS_OUTSIDE, sizeof *p->job);
 	bool placed =
-		e && p->job ? place_matrices(w, s, p, e, err)
+		e && p->job ? assign_matrices(w, s, p, e, err)
 			    : error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);
 	free(e);
 	if (!placed)

@@ -101,7 +101,7 @@ struct draft_match draft_find(const struct draft *d)
 		const uint32_t *earlier = d->earlier[run - DRAFT_SHORTEST];
 		uint32_t end = d->indexed - 1, at = earlier[end];
 		/* a place that is not among those of the longer run agrees in this run only: the latest will do */
-		for (int i = 0; at && i < (run == DRAFT_LONGEST ? DRAFT_PLACES : 1) && best.length < DRAFT_REACH;
+		for (int i = 0; at && i < (run == DRAFT_LONGEST ? DRAFT_POSITIONS : 1) && best.length < DRAFT_REACH;
 		     i++, at = earlier[at - 1]) {
 			uint32_t n = agreement(d, at, end + 1);
 			if (n > best.length)

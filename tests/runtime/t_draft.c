@@ -28,7 +28,7 @@ static uint32_t agree(const int32_t *ids, uint32_t a, uint32_t b)
 	return n;
 }
 
-/* Of the latest DRAFT_PLACES places that agree in DRAFT_LONGEST tokens, the one that agrees in most, the latest of
+/* Of the latest DRAFT_POSITIONS places that agree in DRAFT_LONGEST tokens, the one that agrees in most, the latest of
  * equals; else the latest place that agrees in fewer, as many as possible. */
 static struct draft_match search(const int32_t *ids, uint32_t n)
 {
@@ -36,7 +36,7 @@ static struct draft_match search(const int32_t *ids, uint32_t n)
 	uint32_t places = 0;
 
 	for (uint32_t run = DRAFT_LONGEST; run >= DRAFT_SHORTEST && !best.length; run--)
-		for (uint32_t at = n; at-- > 1 && places < DRAFT_PLACES;) {
+		for (uint32_t at = n; at-- > 1 && places < DRAFT_POSITIONS;) {
 			uint32_t k = agree(ids, at - 1, n - 1);
 			if (k < run)
 				continue;
