@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grammar/call.h"
+#include "grammar/call/call.h"
 
 struct call_arguments {
 	struct machine *machine;

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "grammar/schema.h"
+#include "grammar/schema/schema.h"
 
 /* What makes a schema that is put into another one a document of its own. */
 #define CALL_DOCUMENT SCHEMA_DOCUMENT

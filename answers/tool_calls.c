@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/json_read.h"
+#include "base/json_read.h"
 
 /* Elements of a call that some models begin without the mark around it. */
 static const char element[] = "<function=";

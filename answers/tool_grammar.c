@@ -8,7 +8,7 @@
 
 #include "answers/call_arguments.h"
 #include "base/bytes.h"
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 
 json_t *tool_grammar_functions(const json_t *tools)
 {

@@ -11,7 +11,7 @@
 
 #include "answers/tool_forms.h"
 #include "base/error.h"
-#include "grammar/schema.h"
+#include "grammar/schema/schema.h"
 
 /* The functions of a request's tools, as tool_calls_begin wants them: an array of objects with "name" and, where there
  * are any, "parameters". Tools without a function that has a name are left out. NULL: no memory. */
@@ -21,7 +21,7 @@ json_t *tool_grammar_functions(const json_t *tools);
 #define TOOLS_LARK SCHEMA_LARK
 
 struct tool_grammar {
-	char *text;   /* JSON text: a schema, or with in_form what grammar/call.h reads */
+	char *text;   /* JSON text: a schema, or with in_form what grammar/call/call.h reads */
 	bool in_form; /* a call in the form, from its function's name on; else JSON alone */
 	bool named;   /* the prompt names the function, and its arguments alone are left */
 	bool strict;  /* a function is `strict`: JIT_GRAMMAR_ADDITIONAL, for its schema holds as it stands */

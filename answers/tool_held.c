@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "answers/tool_grammar.h"
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 
 /* NULL: no memory. */
 static json_t *join(const char *a, const char *b) { return json_sprintf("%s%s", a, b); }

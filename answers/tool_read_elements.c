@@ -10,7 +10,7 @@
 
 #include "answers/call_arguments.h"
 #include "answers/tool_reader.h"
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 
 static const char function_ends[] = "</function>";
 

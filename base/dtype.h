@@ -1,9 +1,9 @@
 /* base/dtype.h - the storage types tensors come in: names, block sizes, block bytes.
  *
  * Owns: those three facts for every type a GGUF or safetensors file can name, and for those whose
- * blocks are made while a file is read (MLX4 to FP8: loaders/model_affine_read.c), whether or not we compute with it (a
- * file is refused with the type's name). How a type is computed with lives in kernels-templates/wf_*.c; what number a
- * file gives it lives in the loaders.
+ * blocks are made while a file is read (MLX4 to FP8: loaders/model/model_affine_read.c), whether or not we compute with
+ * it (a file is refused with the type's name). How a type is computed with lives in kernels-templates/wf_*.c; what
+ * number a file gives it lives in the loaders.
  */
 #ifndef BASE_DTYPE_H
 #define BASE_DTYPE_H

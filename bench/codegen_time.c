@@ -16,7 +16,7 @@
 #include "jit/rdna/program.h"
 #include "jit/store/registry.h"
 #include "kernels-templates/templates.h"
-#include "loaders/model.h"
+#include "loaders/model/model.h"
 #include "runtime/device/device.h"
 #include "runtime/host/pool.h"
 #include "runtime/host/system.h"

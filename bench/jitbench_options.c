@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "bench/measurement.h"
 #include "jit/target.h"
-#include "programs/shared_rows.h"
-#include "programs/shapes.h"
+#include "programs/common/shared_rows.h"
+#include "programs/common/shapes.h"
 #include "runtime/jitrun.h"
 
 struct jitbench_options opt = {

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "programs/options.h"
+#include "programs/common/options.h"
 
 enum { EXIT_USAGE = 2, EXIT_NOISY = 3, EXIT_SLOWER = 4, MAX_OPERANDS = 3, MAX_LIST = 16, MAX_TOKENS = 1 << 20 };
 

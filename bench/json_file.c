@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "loaders/json_read.h"
+#include "base/json_read.h"
 
 /* All bytes of a file or a pipe, or some more than `most`; NULL: err. */
 static char *read_bytes(const char *path, uint64_t most, const char *label, size_t *n, struct error *err)

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "programs/synth.h"
+#include "programs/synth/synth.h"
 #include "kernels-templates/templates.h"
-#include "loaders/model_load.h"
+#include "loaders/model/model_load.h"
 #include "runtime/device/device.h"
 #include "runtime/host/system.h"
 #include "runtime/plan/weights.h"

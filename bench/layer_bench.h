@@ -10,7 +10,7 @@
 #define BENCH_LAYER_BENCH_H
 
 #include "base/error.h"
-#include "programs/shapes.h"
+#include "programs/common/shapes.h"
 #include "jit/target.h"
 #include "runtime/plan/plan.h"
 

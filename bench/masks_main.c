@@ -12,11 +12,11 @@
 
 #include "base/array.h"
 #include "grammar/grammar.h"
-#include "loaders/file.h"
-#include "loaders/json_read.h"
-#include "loaders/tokenizer.h"
-#include "programs/options.h"
-#include "programs/output.h"
+#include "loaders/files/file.h"
+#include "base/json_read.h"
+#include "loaders/tokenizer/tokenizer.h"
+#include "programs/common/options.h"
+#include "programs/common/output.h"
 #include "runtime/jitrun.h"
 
 static struct {

@@ -1,4 +1,4 @@
-#include "programs/output.h"
+#include "programs/common/output.h"
 #include "bench/mca.h"
 
 #include <stdlib.h>

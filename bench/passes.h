@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "programs/shapes.h"
+#include "programs/common/shapes.h"
 #include "jit/target.h"
 
 struct passes_options {

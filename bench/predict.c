@@ -1,4 +1,4 @@
-#include "programs/output.h"
+#include "programs/common/output.h"
 #include "bench/predict.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "bench/cards.h"
 #include "bench/mca.h"
-#include "programs/synth.h"
+#include "programs/synth/synth.h"
 #include "kernels-templates/signature.h"
 #include "jit/rdna/program.h"
 #include "runtime/model.h"

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "programs/shapes.h"
+#include "programs/common/shapes.h"
 
 /* What a card was measured to take, by jitrun doctor --report; 0: it was not. */
 struct predict_measured {

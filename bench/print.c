@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/output.h"
+#include "programs/common/output.h"
 
 /* Four significant digits: what repetitions spread says how many of them mean something. */
 static const char *digits(char *out, size_t size, double v)

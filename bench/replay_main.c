@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "bench/json_file.h"
-#include "loaders/json_read.h"
-#include "programs/options.h"
-#include "programs/output.h"
-#include "programs/shared_rows.h"
+#include "base/json_read.h"
+#include "programs/common/options.h"
+#include "programs/common/output.h"
+#include "programs/common/shared_rows.h"
 #include "runtime/session.h"
 #include "runtime/host/system.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "bench/json_file.h"
-#include "programs/output.h"
+#include "programs/common/output.h"
 
 enum { REPORT_MOST = 1 << 24 };
 

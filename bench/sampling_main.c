@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "programs/options.h"
-#include "programs/output.h"
+#include "programs/common/options.h"
+#include "programs/common/output.h"
 #include "runtime/jitrun.h"
 #include "runtime/sampling/sampling.h"
 

@@ -9,9 +9,9 @@
 
 #include "bench/serve_process.h"
 #include "bench/serve_report.h"
-#include "programs/model_names.h"
-#include "programs/options.h"
-#include "programs/output.h"
+#include "programs/common/model_names.h"
+#include "programs/common/options.h"
+#include "programs/common/output.h"
 #include "runtime/jitrun.h"
 
 enum { CONCURRENCIES = 16, ROUNDS_MOST = 99, CLIENTS_MOST = 256 };

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/bandwidth.h"
+#include "programs/jitrun/bandwidth.h"
 #include "bench/layer_bench.h"
 #include "bench/peak.h"
 #include "bench/measurement.h"
 #include "kernels-templates/signature.h"
 #include "runtime/jitrun.h"
-#include "programs/output.h"
+#include "programs/common/output.h"
 
 enum { READINGS = 2, ROWS_MOST = 1024 };
 static const double run_seconds = 0.01, quiet_seconds = 0.02;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "bench/go_back.h"
-#include "programs/profile_table.h"
+#include "programs/jitrun/profile_table.h"
 #include "runtime/model.h"
 #include "runtime/host/system.h"
 #include "runtime/session_state.h"

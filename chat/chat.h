@@ -38,7 +38,7 @@ enum { CHAT_MAX_STEPS = 1 << 25 };
 enum { CHAT_MAX_NESTING = 100, CHAT_MAX_DEPTH = 1500 };
 
 struct chat_template;
-struct tokenizer; /* loaders/tokenizer.h */
+struct tokenizer; /* loaders/tokenizer/tokenizer.h */
 
 /* Parses n bytes. label names the template in messages and is copied. NULL with err set: one sentence with the line and
  * what was expected. */

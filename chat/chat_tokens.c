@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "chat/chat.h"
-#include "loaders/tokenizer.h"
+#include "loaders/tokenizer/tokenizer.h"
 
 bool chat_tokenize(const struct tokenizer *t, const struct chat_text *text, bool begin, int32_t **ids, size_t *n_ids,
                    struct error *err)

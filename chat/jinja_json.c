@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "chat/jinja.h"
-#include "loaders/json_scan.h"
+#include "base/json_scan.h"
 
 struct reader {
 	struct run *r;

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grammar/call.h"
-#include "grammar/effort.h"
+#include "grammar/call/call.h"
+#include "grammar/machine/effort.h"
 #include "grammar/mask.h"
 
 /* Bytes of a machine's states; beyond, it is made anew and goes through the text so far. */

@@ -6,7 +6,7 @@
 #ifndef GRAMMAR_GRAMMAR_H
 #define GRAMMAR_GRAMMAR_H
 
-#include "grammar/machine.h"
+#include "grammar/machine/machine.h"
 #include "grammar/vocabulary.h"
 
 /* GRAMMAR_SCHEMA: a JSON Schema; GRAMMAR_REGEX: an expression of whole texts, as ECMA-262 writes them; GRAMMAR_GBNF:

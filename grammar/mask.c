@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grammar/effort.h"
+#include "grammar/machine/effort.h"
 
 /* Bytes of what is kept; beyond, all is thrown away and found out again. */
 enum { KEPT_MOST = 64 << 20, REACHES = 256 };

@@ -6,7 +6,7 @@
 #ifndef GRAMMAR_MASK_H
 #define GRAMMAR_MASK_H
 
-#include "grammar/machine.h"
+#include "grammar/machine/machine.h"
 #include "grammar/vocabulary.h"
 
 struct masks;

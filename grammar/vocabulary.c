@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
-#include "grammar/easy.h"
+#include "grammar/machine/easy.h"
 
 struct spelled {
 	uint32_t id, at;

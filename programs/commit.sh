@@ -41,5 +41,6 @@ if ! is_day "$day"; then
 	esac
 	is_day "$day" || day=
 fi
-printf '#include "programs/version.h"\n\nconst char version_commit[] = "%s";\nconst char version_day[] = "%s";\n' \
+printf '#include "programs/common/version.h"\n\n'
+printf 'const char version_commit[] = "%s";\nconst char version_day[] = "%s";\n' \
 	"$commit" "$day"

@@ -7,8 +7,8 @@
 #include <time.h>
 
 #include "base/array.h"
-#include "loaders/file.h"
-#include "loaders/json_read.h"
+#include "loaders/files/file.h"
+#include "base/json_read.h"
 
 enum { REDIRECTS_MOST = 10, WAIT_MOST_SECONDS = 600, NEAR_MOST = 5 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "loaders/json_read.h"
+#include "base/json_read.h"
 #include "pull/reference.h"
 
 bool etag_is_safe(const char *etag)

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "chat/chat.h"
-#include "loaders/json_read.h"
-#include "loaders/tokenizer.h"
+#include "base/json_read.h"
+#include "loaders/tokenizer/tokenizer.h"
 #include "runtime/chat.h"
 #include "runtime/jitrun.h"
 #include "runtime/model.h"

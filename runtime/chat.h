@@ -3,7 +3,7 @@
 #define RUNTIME_CHAT_H
 
 #include "base/error.h"
-#include "loaders/model.h"
+#include "loaders/model/model.h"
 #include "runtime/jitrun.h"
 
 /* The text of the template that these options mean, *n bytes and a 0; *text NULL: the model has none. False: err. */

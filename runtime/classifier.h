@@ -8,7 +8,7 @@
 #define RUNTIME_CLASSIFIER_H
 
 #include "base/error.h"
-#include "loaders/model.h"
+#include "loaders/model/model.h"
 
 /* row: hidden floats. False: the score is no number, or there is no memory. */
 bool classifier_score(const struct model_classifier *c, uint32_t hidden, const float *row, float *score,

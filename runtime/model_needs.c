@@ -1,5 +1,5 @@
 /* runtime/model_needs.c - jit_model_needs: in how much memory a model and a session would run, without opening them. */
-#include "loaders/model.h"
+#include "loaders/model/model.h"
 #include "runtime/host/system.h"
 #include "runtime/jitrun_options.h"
 #include "runtime/model.h"

@@ -10,7 +10,7 @@
 
 #include "jit/store/container.h"
 #include "jit/target.h"
-#include "loaders/model.h"
+#include "loaders/model/model.h"
 #include "runtime/host/pool.h"
 
 struct packed;

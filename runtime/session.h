@@ -64,8 +64,8 @@ int session_score_top(jit_session *s, const int32_t *ids, size_t n, float *logpr
                       jit_error *err);
 
 /* A grammar for a session that there may not be yet, with its first tokens found: so that a caller that computes for
- * many has no part of that work. *steps: what may be taken (grammar/effort.h), for one usually SESSION_GRAMMAR_STEPS;
- * and what was left of it. NULL: err. */
+ * many has no part of that work. *steps: what may be taken (grammar/machine/effort.h), for one usually
+ * SESSION_GRAMMAR_STEPS; and what was left of it. NULL: err. */
 enum { SESSION_GRAMMAR_STEPS = 60000000 };
 struct session_grammar *session_grammar_open(jit_model *m, int kind, const char *text, size_t n, uint64_t *steps,
                                              struct error *err);

@@ -9,8 +9,8 @@
 
 #include "base/array.h"
 #include "base/text.h"
-#include "grammar/call.h"
-#include "grammar/effort.h"
+#include "grammar/call/call.h"
+#include "grammar/machine/effort.h"
 #include "grammar/grammar.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/session.h"

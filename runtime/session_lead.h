@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "grammar/grammar.h"
-#include "loaders/tokenizer.h"
+#include "loaders/tokenizer/tokenizer.h"
 #include "runtime/session.h"
 
 /* BEFORE: the reasoning's opening mark or the grammar's text may come. OPENING: fixed tokens are left. BEHIND: the

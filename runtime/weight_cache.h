@@ -13,7 +13,7 @@
 
 #include "jit/store/container.h"
 #include "jit/target.h"
-#include "loaders/model.h"
+#include "loaders/model/model.h"
 #include "runtime/host/pool.h"
 
 enum { WEIGHT_CACHE_DEFAULT_GIB = 64 };

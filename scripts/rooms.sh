@@ -27,8 +27,8 @@ jit: base encoders
 kernels-templates: base jit
 loaders: base
 chat: base loaders
-grammar: base loaders
-answers: base grammar loaders
+grammar: base
+answers: base grammar
 runtime: base answers jit kernels-templates loaders chat grammar sim
 pull: base loaders
 server: base answers chat loaders runtime

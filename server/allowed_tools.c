@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "loaders/json_read.h"
+#include "base/json_read.h"
 #include "server/fields.h"
 
 static const char *text_of(const json_t *o, const char *name) { return json_string_value(json_object_get(o, name)); }

@@ -10,8 +10,8 @@
 
 #include "answers/think.h"
 #include "answers/tool_calls.h"
-#include "loaders/json_read.h"
-#include "loaders/json_write.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
 #include "server/batcher.h"
 #include "server/conversation.h"
 #include "server/endpoints.h"

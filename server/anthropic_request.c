@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "loaders/json_read.h"
-#include "loaders/json_write.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
 #include "server/anthropic.h"
 #include "server/anthropic_tools.h"
 #include "server/fields.h"

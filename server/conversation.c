@@ -7,8 +7,8 @@
 
 #include "answers/think.h"
 #include "base/bytes.h"
-#include "loaders/json_read.h"
-#include "loaders/json_write.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
 #include "server/fields.h"
 #include "server/history.h"
 #include "server/tool_notes.h"

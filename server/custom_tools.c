@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "answers/tool_grammar.h"
-#include "loaders/json_read.h"
-#include "loaders/json_write.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/session.h"
 #include "server/allowed_tools.h"

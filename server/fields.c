@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loaders/json_read.h"
+#include "base/json_read.h"
 
 /* ---- the body */
 

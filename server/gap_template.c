@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "chat/chat.h"
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "server/infill.h"
 
 /* All false for none, for one in Jinja, and for one that cannot be read: rendering it says so. */

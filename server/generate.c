@@ -1,7 +1,7 @@
 /* server/generate.c - handing a request to the batcher. */
 #include "server/generate.h"
 
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "runtime/session.h"
 #include "server/batcher.h"
 #include "server/replay.h"

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "loaders/json_read.h"
-#include "loaders/json_write.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
 #include "server/history.h"
 
 enum { DEPTH_MOST = 200 };

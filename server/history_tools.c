@@ -1,7 +1,7 @@
 /* server/history_tools.c - tools as templates take them: with all members that the standard leaves out. */
 #include <string.h>
 
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "server/history.h"
 
 

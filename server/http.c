@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "runtime/host/system.h"
 #include "server/gate.h"
 #include "server/guards.h"

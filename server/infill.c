@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "loaders/json_read.h"
-#include "loaders/json_write.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
 #include "runtime/jitrun_tokens.h"
 #include "server/batcher.h"
 #include "server/endpoints.h"

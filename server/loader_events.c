@@ -1,5 +1,5 @@
 /* server/loader_events.c - what the loader does, in the words of llama.cpp's server, to those who listen. */
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "runtime/host/system.h"
 #include "server/loader_parts.h"
 #include "server/model_events.h"

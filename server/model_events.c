@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "server/stream.h"
 
 struct listener_of_events {

@@ -8,7 +8,7 @@
 #include <strings.h>
 #include <time.h>
 
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "server/fetch.h"
 #include "server/loader.h"
 

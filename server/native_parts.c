@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "runtime/sampling/sampling.h"
 #include "server/batcher.h"
 #include "server/native.h"

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loaders/json_read.h"
+#include "base/json_read.h"
 #include "server/fields.h"
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "server/tool_notes.h"
 
 bool old_functions_are_in(const json_t *body)

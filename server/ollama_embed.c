@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "runtime/host/system.h"
 #include "server/batcher.h"
 #include "server/endpoints.h"

@@ -10,9 +10,9 @@
 
 #include "answers/think.h"
 #include "chat/chat.h"
-#include "loaders/gguf.h"
-#include "loaders/json_write.h"
-#include "loaders/model_load.h"
+#include "loaders/files/gguf.h"
+#include "base/json_write.h"
+#include "loaders/model/model_load.h"
 #include "runtime/model.h"
 
 /* ---- facts */

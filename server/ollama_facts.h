@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "loaders/model.h"
+#include "loaders/model/model.h"
 #include "server/models.h"
 #include "server/ollama_time.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "server/endpoints.h"
 #include "server/fields.h"
 #include "server/loader.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "server/batcher.h"
 #include "server/endpoints.h"
 #include "server/fields.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "loaders/json_read.h"
+#include "base/json_read.h"
 #include "server/ollama_time.h"
 
 void ollama_time(char out[OLLAMA_TIME], int64_t seconds, long nanoseconds)

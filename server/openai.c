@@ -7,7 +7,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "server/fields.h"
 #include "server/native.h"
 #include "server/server.h"

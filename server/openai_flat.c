@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "server/openai.h"
 
 /* ---- names */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/math_host.h"
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "server/openai.h"
 #include "server/tool_notes.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "loaders/json_read.h"
+#include "base/json_read.h"
 
 struct list {
 	int32_t *ids;

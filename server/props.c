@@ -1,7 +1,7 @@
 /* server/props.c - /props and /slots: what the server is, and what it is at, as clients of llama.cpp's server ask. */
 #include <string.h>
 
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "server/batcher.h"
 #include "server/endpoints.h"
 #include "server/loader.h"

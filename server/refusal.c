@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 
 bool refuse(struct refusal *r, int status, const char *param, const char *format, ...)
 {

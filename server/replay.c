@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "base/text.h"
-#include "loaders/json_read.h"
-#include "loaders/json_write.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/sampling/sampling.h"
 #include "server/batcher.h"

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 
 /* Whether all records could be taken. */
 static bool take_records(struct reply *r, struct refusal *why)

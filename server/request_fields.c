@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loaders/json_read.h"
+#include "base/json_read.h"
 #include "server/fields.h"
 #include "server/tool_notes.h"
 

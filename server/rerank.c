@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/json_read.h"
-#include "loaders/json_write.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
 #include "server/endpoints.h"
 #include "server/fields.h"
 #include "server/generate.h"

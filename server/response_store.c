@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/json_read.h"
+#include "base/json_read.h"
 #include "runtime/host/system.h"
 
 struct kept {

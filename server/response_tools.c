@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/json_read.h"
-#include "loaders/json_write.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
 #include "server/allowed_tools.h"
 #include "server/custom_tools.h"
 #include "server/fields.h"

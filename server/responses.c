@@ -12,7 +12,7 @@
 
 #include "answers/think.h"
 #include "answers/tool_calls.h"
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "server/batcher.h"
 #include "server/conversation.h"
 #include "server/endpoints.h"

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loaders/json_read.h"
-#include "loaders/json_write.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
 #include "server/batcher.h"
 #include "server/allowed_tools.h"
 #include "server/fields.h"

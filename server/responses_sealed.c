@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "server/responses.h"
 
 static const char begins[] = "jitrun-1:";

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "server/endpoints.h"
 #include "server/fields.h"
 #include "server/responses.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "server/endpoints.h"
 #include "server/loader.h"
 #include "server/models.h"

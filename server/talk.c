@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loaders/json_read.h"
-#include "loaders/json_write.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
 #include "server/custom_tools.h"
 #include "server/fields.h"
 #include "server/old_functions.h"

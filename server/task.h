@@ -119,7 +119,7 @@ bool task_set_texts(struct task *t, size_t n);
 /* Whether the request says that this token ends its answers. */
 bool task_ends_at(const struct task *t, int32_t id);
 /* Makes the grammars of all choices, as far as their first tokens, so that the thread that computes for all does not.
- * *steps: what that may take (grammar/effort.h), and what was left of it. False: refused. */
+ * *steps: what that may take (grammar/machine/effort.h), and what was left of it. False: refused. */
 bool task_make_grammars(struct task *t, jit_model *model, uint64_t *steps, struct refusal *r);
 /* The end tokens can no longer be chosen. */
 bool task_ban_ends(struct task *t, const jit_model *model, struct refusal *r);

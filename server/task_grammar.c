@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "loaders/json_read.h"
-#include "loaders/json_write.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/session.h"
 #include "server/fields.h"

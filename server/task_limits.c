@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/json_read.h"
-#include "loaders/json_write.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
 #include "runtime/jitrun_grammar.h"
 #include "runtime/session_limits.h"
 #include "server/fields.h"

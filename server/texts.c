@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "loaders/json_write.h"
+#include "base/json_write.h"
 #include "server/conversation.h"
 #include "server/endpoints.h"
 #include "server/fields.h"

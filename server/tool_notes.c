@@ -4,8 +4,8 @@
 
 #include "answers/tool_grammar.h"
 #include "base/bytes.h"
-#include "loaders/json_read.h"
-#include "loaders/json_write.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
 
 #define NOTES "x-jitrun"
 

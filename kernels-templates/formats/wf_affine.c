@@ -1,10 +1,10 @@
 /* kernels-templates/formats/wf_affine.c - integers with a scale and what is added, as formats of safetensors have them:
  * MLX8 and MLX8_F16 (eight bits, a minimum), AWQ4 and AWQ4_BF16 (four bits, a zero point).
  *
- * Blocks of 32 k that loaders/model_affine_read.c makes. MLX8: d, m, 32 bytes; weight d * q + m, q 0..255; d and m are
- * bf16, of MLX8_F16 f16. AWQ4: d, a byte z, nibbles as in Q4_0; weight d * (q - z), as d * q - d * z, whose products
- * are exact; d is f16, of AWQ4_BF16 bf16. Packed, per block: MLX8 32 d, 32 m, 8 words a row of bytes; AWQ4 32 bytes z,
- * 32 d, 4 words a row of nibbles. As many bytes as in the blocks.
+ * Blocks of 32 k that loaders/model/model_affine_read.c makes. MLX8: d, m, 32 bytes; weight d * q + m, q 0..255; d and
+ * m are bf16, of MLX8_F16 f16. AWQ4: d, a byte z, nibbles as in Q4_0; weight d * (q - z), as d * q - d * z, whose
+ * products are exact; d is f16, of AWQ4_BF16 bf16. Packed, per block: MLX8 32 d, 32 m, 8 words a row of bytes; AWQ4 32
+ * bytes z, 32 d, 4 words a row of nibbles. As many bytes as in the blocks.
  */
 #include "jit/ir/lanes.h"
 #include "kernels-templates/formats/weight_format.h"

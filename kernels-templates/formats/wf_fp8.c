@@ -1,10 +1,10 @@
 /* kernels-templates/formats/wf_fp8.c - FP8 weights (E4M3), with a scale of f32.
  *
- * Blocks of 32 k that loaders/model_affine_read.c makes: an f32 scale, less than 128, and 32 bytes. Byte: a sign, four
- * bits of exponent with a bias of 7, three of mantissa; weight scale * number, rounded once. There is no infinity, and
- * the code of no number counts as 480 here: the code that makes blocks refuses it.
- * Packed, per block: 32 times the scale, 2^120 of it; 8 words a row of bytes. Moved to where an f32 has them, the bits
- * of a byte are its number, 2^120 times too small. As many bytes as in the block.
+ * Blocks of 32 k that loaders/model/model_affine_read.c makes: an f32 scale, less than 128, and 32 bytes. Byte: a sign,
+ * four bits of exponent with a bias of 7, three of mantissa; weight scale * number, rounded once. There is no infinity,
+ * and the code of no number counts as 480 here: the code that makes blocks refuses it. Packed, per block: 32 times the
+ * scale, 2^120 of it; 8 words a row of bytes. Moved to where an f32 has them, the bits of a byte are its number, 2^120
+ * times too small. As many bytes as in the block.
  */
 #include "jit/ir/lanes.h"
 #include "kernels-templates/formats/weight_pieces.h"

@@ -7,7 +7,7 @@
 #include "base/memfile.h"
 #include "jit/store/safefile.h"
 #include "kernels-templates/signature.h"
-#include "loaders/gguf_write.h"
+#include "loaders/files/gguf_write.h"
 #include "runtime/device/device.h"
 #include "runtime/plan/plan.h"
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "loaders/model.h"
+#include "loaders/model/model.h"
 #include "runtime/plan/weights.h"
 
 struct collect;
@@ -25,7 +25,8 @@ void collect_close(struct collect *c);
 /* Called before op number `op` runs: its inputs are there, and those of the ops that prepared them, still. */
 void collect_see(struct collect *c, const struct plan *p, size_t op);
 
-/* Writes what was collected as a GGUF file (loaders/imatrix.h). text names what was read, chunks of so many tokens. */
+/* Writes what was collected as a GGUF file (loaders/files/imatrix.h). text names what was read, chunks of so many
+ * tokens. */
 bool collect_write(const struct collect *c, const char *path, const char *text, uint32_t chunks, uint32_t chunk_tokens,
                    struct error *err);
 

@@ -8,7 +8,7 @@
 #define RUNTIME_OBJECTS_H
 
 #include "jit/target.h"
-#include "loaders/model.h"
+#include "loaders/model/model.h"
 #include "runtime/plan/plan.h"
 
 struct objects_count {

@@ -10,7 +10,7 @@
 
 #include "jit/key.h"
 #include "jit/target.h"
-#include "loaders/model.h"
+#include "loaders/model/model.h"
 #include "runtime/plan/plan.h"
 
 /* What sessions may ask for: sets, to be or-ed. */

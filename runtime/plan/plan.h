@@ -12,7 +12,7 @@
 #include "jit/key.h"
 #include "jit/target.h"
 #include "kernels-templates/templates.h"
-#include "loaders/model.h"
+#include "loaders/model/model.h"
 #include "runtime/plan/memory.h"
 #include "runtime/plan/weights.h"
 

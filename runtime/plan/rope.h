@@ -3,7 +3,7 @@
 #ifndef RUNTIME_ROPE_H
 #define RUNTIME_ROPE_H
 
-#include "loaders/model.h"
+#include "loaders/model/model.h"
 
 /* Fills dims/2 frequencies, scaling applied; ROPE_LONG: with freq_factors. Returns the factor for cos and sin (1 but
  * for YaRN and ROPE_LONG). Sources: RoFormer (Su et al. 2021); position interpolation (Chen et al. 2023); YaRN (Peng et

@@ -8,7 +8,7 @@
 
 #include "jit/target.h"
 #include "kernels-templates/templates.h"
-#include "loaders/model.h"
+#include "loaders/model/model.h"
 #include "runtime/plan/memory.h"
 
 struct device;

@@ -8,7 +8,7 @@
 #ifndef RUNTIME_SAMPLING_RULES_H
 #define RUNTIME_SAMPLING_RULES_H
 
-#include "loaders/model.h"
+#include "loaders/model/model.h"
 
 struct rules {
 	const struct model_sampling *of; /* the model's */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/tokenizer.h"
+#include "loaders/tokenizer/tokenizer.h"
 #include "runtime/sampling/sampling.h"
 
 static const char *const usual_breakers[] = { "\n", ":", "\"", "*" };

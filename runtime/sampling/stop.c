@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/model.h"
+#include "loaders/model/model.h"
 
 /* One text, and how much of its beginning the bytes so far end with (Knuth, Morris, Pratt). */
 struct stop_text {

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "answers/tool_calls.h"
-#include "grammar/call.h"
-#include "loaders/json_write.h"
+#include "grammar/call/call.h"
+#include "base/json_write.h"
 #include "answers/tool_grammar.h"
 #include "tests/support/shared.h"
 

@@ -14,7 +14,7 @@
 
 #include "answers/tool_calls.h"
 #include "answers/tool_grammar.h"
-#include "grammar/call.h"
+#include "grammar/call/call.h"
 #include "tests/support/shared.h"
 
 static const char functions_text[] =

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "loaders/file.h"
-#include "loaders/tokenizer_internal.h"
+#include "loaders/files/file.h"
+#include "loaders/tokenizer/tokenizer_internal.h"
 #include "tests/chat/marks.h"
 
 struct opened {

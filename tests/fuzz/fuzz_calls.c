@@ -8,7 +8,7 @@
 
 #include "answers/tool_calls.h"
 #include "base/text.h"
-#include "loaders/json_scan.h"
+#include "base/json_scan.h"
 #include "tests/answers/call_writers.h"
 #include "tests/fuzz/fuzz.h"
 

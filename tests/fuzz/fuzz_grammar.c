@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "grammar/grammar.h"
-#include "grammar/machine.h"
+#include "grammar/machine/machine.h"
 #include "tests/fuzz/fuzz.h"
 
 /* A schema, an expression or rules up to a zero byte, then a text: what the machine takes must lead somewhere, and what

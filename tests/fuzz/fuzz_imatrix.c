@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/imatrix.h"
+#include "loaders/files/imatrix.h"
 #include "tests/fuzz/fuzz.h"
 
 void fuzz_imatrix(const uint8_t *p, size_t n)

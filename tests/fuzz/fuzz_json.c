@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/json_read.h"
-#include "loaders/json_scan.h"
-#include "loaders/model_load.h"
-#include "loaders/tokenizer.h"
+#include "base/json_read.h"
+#include "base/json_scan.h"
+#include "loaders/model/model_load.h"
+#include "loaders/tokenizer/tokenizer.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/runtime/tiny_model.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "bench/reports.h"
-#include "programs/options.h"
-#include "programs/prompt.h"
+#include "programs/common/options.h"
+#include "programs/common/prompt.h"
 #include "tests/fuzz/fuzz.h"
 
 static struct {

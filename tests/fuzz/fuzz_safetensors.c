@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/json_scan.h"
-#include "loaders/model_load.h"
+#include "base/json_scan.h"
+#include "loaders/model/model_load.h"
 #include "tests/fuzz/fuzz.h"
 
 static volatile uint64_t sink;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/sampling_args.h"
+#include "programs/common/sampling_args.h"
 #include "runtime/sampling/chain.h"
 #include "runtime/sampling/stop.h"
 #include "tests/fuzz/fuzz.h"

@@ -8,7 +8,7 @@
 #include "jit/ir/ir.h"
 #include "jit/target.h"
 #include "kernels-templates/templates.h"
-#include "loaders/model_load.h"
+#include "loaders/model/model_load.h"
 #include "runtime/packed.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/mutate/mutate.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "grammar/effort.h"
+#include "grammar/machine/effort.h"
 #include "grammar/grammar.h"
 #include "tests/support/shared.h"
 

@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 #include "answers/call_arguments.h"
-#include "grammar/call.h"
-#include "grammar/machine.h"
-#include "loaders/json_read.h"
+#include "grammar/call/call.h"
+#include "grammar/machine/machine.h"
+#include "base/json_read.h"
 #include "tests/grammar/spell.h"
 #include "tests/support/shared.h"
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "grammar/effort.h"
+#include "grammar/machine/effort.h"
 #include "grammar/grammar.h"
 #include "tests/grammar/bombs.h"
 #include "tests/grammar/large_vocabulary.h"

@@ -16,7 +16,7 @@
 
 #include "base/text.h"
 #include "grammar/grammar.h"
-#include "grammar/machine.h"
+#include "grammar/machine/machine.h"
 #include "tests/support/shared.h"
 
 enum { TOKENS = 512, TEXT_MOST = 1 << 12 };

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "grammar/effort.h"
-#include "grammar/machine.h"
+#include "grammar/machine/effort.h"
+#include "grammar/machine/machine.h"
 #include "tests/support/shared.h"
 
 enum { RULES = 5, ALTERNATIVES = 3, SYMBOLS = 3, LETTERS = 6 };

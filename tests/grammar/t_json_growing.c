@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "grammar/machine.h"
+#include "grammar/machine/machine.h"
 #include "tests/grammar/spell.h"
 #include "tests/support/shared.h"
 

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "grammar/machine.h"
-#include "loaders/json_read.h"
+#include "grammar/machine/machine.h"
+#include "base/json_read.h"
 #include "tests/grammar/spell.h"
 #include "tests/support/shared.h"
 

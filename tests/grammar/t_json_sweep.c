@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "grammar/machine.h"
+#include "grammar/machine/machine.h"
 #include "tests/grammar/random_schema.h"
 #include "tests/grammar/writing.h"
 #include "tests/support/shared.h"

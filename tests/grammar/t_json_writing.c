@@ -1,6 +1,6 @@
 /* tests/grammar/t_json_writing.c - what a model writes by a JSON Schema, whatever it chooses: random tokens of a
  * vocabulary of the usual size, until the text ends. It always can, is right by a judge that knows nothing of grammar/,
- * and is spelled as grammar/json_spelling.h says. `t_json_writing SCHEMA N` lets one schema be written N times,
+ * and is spelled as grammar/schema/json_spelling.h says. `t_json_writing SCHEMA N` lets one schema be written N times,
  * `t_json_writing SEED` draws other texts. */
 #include <jansson.h>
 #include <math.h>

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "grammar/effort.h"
-#include "grammar/lark.h"
-#include "grammar/machine.h"
+#include "grammar/machine/effort.h"
+#include "grammar/rules/lark.h"
+#include "grammar/machine/machine.h"
 
 /* Up to its end, or where nothing can follow. */
 static bool takes(struct machine *m, const char *text)

@@ -13,9 +13,9 @@
 #include <cmocka.h>
 
 #include "grammar/grammar.h"
-#include "grammar/json_parts.h"
+#include "grammar/schema/json_parts.h"
 #include "grammar/mask.h"
-#include "grammar/regex.h"
+#include "grammar/regex/regex.h"
 #include "tests/support/shared.h"
 
 static uint64_t seed = 1;

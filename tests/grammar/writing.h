@@ -1,7 +1,7 @@
 /* tests/grammar/writing.h - texts that a model of random choices writes by a JSON Schema.
  *
  * Owns: the walks over allowed tokens of a vocabulary of the usual size, and what is asked of each text that ended: it
- * is right by a judge that knows nothing of grammar/, and spelled as grammar/json_spelling.h says.
+ * is right by a judge that knows nothing of grammar/, and spelled as grammar/schema/json_spelling.h says.
  */
 #ifndef TESTS_GRAMMAR_WRITING_H
 #define TESTS_GRAMMAR_WRITING_H
@@ -11,7 +11,7 @@
 
 struct counts {
 	unsigned ended, stuck /* no token may follow, and the text may not end */, longer, limited, refused, wrong;
-	uint64_t steps; /* of the token that took most (grammar/effort.h) */
+	uint64_t steps; /* of the token that took most (grammar/machine/effort.h) */
 };
 
 extern uint64_t writing_seed;

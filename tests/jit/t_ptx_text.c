@@ -17,7 +17,7 @@
 #include "jit/ptx/program.h"
 #include "jit/ptx/ptx.h"
 #include "kernels-templates/templates.h"
-#include "loaders/model.h"
+#include "loaders/model/model.h"
 #include "runtime/plan/plan.h"
 #include "tests/support/shared.h"
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "programs/synth.h"
+#include "programs/synth/synth.h"
 #include "runtime/jitrun_cards.h"
 #include "tests/jit/rdna_disassembler.h"
 #include "tests/support/shared.h"

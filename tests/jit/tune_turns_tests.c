@@ -9,7 +9,7 @@
 #include "jit/store/tune.h"
 #include "kernels-templates/templates.h"
 #include "runtime/jitrun.h"
-#include "programs/search.h"
+#include "programs/jitwarm/search.h"
 #include "runtime/tuning/tuner.h"
 #include "tests/support/shared.h"
 #include "tests/jit/tune_check.h"

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 
-#include "loaders/model_load.h"
+#include "loaders/model/model_load.h"
 #include "runtime/device/device.h"
 #include "tests/support/shared.h"
 #include "tests/runtime/tiny_model.h"

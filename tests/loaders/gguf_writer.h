@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
-#include "loaders/gguf.h"
+#include "loaders/files/gguf.h"
 
 struct bytes {
 	uint8_t *p;

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "loaders/model_load.h"
+#include "loaders/model/model_load.h"
 #include "tests/runtime/tiny_model.h"
 
 struct opened {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loaders/model_load.h"
+#include "loaders/model/model_load.h"
 #include "tests/runtime/tiny_model.h"
 #include "tests/loaders/model_check.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loaders/tokenizer.h"
+#include "loaders/tokenizer/tokenizer.h"
 #include "tests/runtime/tiny_model.h"
 #include "tests/loaders/model_files.h"
 

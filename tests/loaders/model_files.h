@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loaders/model_load.h"
+#include "loaders/model/model_load.h"
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
 

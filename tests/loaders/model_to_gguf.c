@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/model_arch.h"
+#include "loaders/model/model_arch.h"
 
 float half_to_float(uint16_t h)
 {

@@ -3,7 +3,7 @@
 #ifndef TESTS_MODEL_TO_GGUF_H
 #define TESTS_MODEL_TO_GGUF_H
 
-#include "loaders/model.h"
+#include "loaders/model/model.h"
 #include "tests/loaders/gguf_writer.h"
 
 /* Weights become `type` (F32, F16, BF16 or Q8_0; rows that are no multiple of 32 stay F32), vectors F32. Q and K get

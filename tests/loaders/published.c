@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loaders/model_load.h"
+#include "loaders/model/model_load.h"
 #include "tests/loaders/st_writer.h"
 #include "tests/loaders/published.h"
 

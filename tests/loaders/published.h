@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loaders/model_load.h"
+#include "loaders/model/model_load.h"
 
 static const char experts[] = "mixture of experts", latent[] = "latent attention",
 		  scan[] = "recurrent state (selective", mean[] = "subtract the mean", images[] = "a part for images",

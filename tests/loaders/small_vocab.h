@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/gguf.h"
-#include "loaders/tokenizer.h"
+#include "loaders/files/gguf.h"
+#include "loaders/tokenizer/tokenizer.h"
 
 struct vocab_file {
 	uint8_t *p;

@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <cmocka.h>
 
-#include "loaders/model_load.h"
+#include "loaders/model/model_load.h"
 #include "runtime/device/device.h"
 #include "runtime/device/load_weights.h"
 #include "tests/loaders/model_to_gguf.h"

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loaders/gguf.h"
-#include "loaders/file.h"
+#include "loaders/files/gguf.h"
+#include "loaders/files/file.h"
 #include "tests/loaders/gguf_writer.h"
 #include "tests/support/guarded.h"
 #include "tests/support/shared.h"

@@ -11,8 +11,8 @@
 #include <inttypes.h>
 #include <locale.h>
 
-#include "loaders/json_read.h"
-#include "loaders/json_scan.h"
+#include "base/json_read.h"
+#include "base/json_scan.h"
 #include "tests/support/guarded.h"
 #include "tests/support/shared.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loaders/json_scan.h"
+#include "base/json_scan.h"
 #include "tests/support/guarded.h"
 
 /* The two differ by design here: jansson bounds numbers, we bound depth. */

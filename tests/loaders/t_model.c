@@ -10,7 +10,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "loaders/model_load.h"
+#include "loaders/model/model_load.h"
 #include "tests/support/guarded.h"
 #include "tests/loaders/model_to_gguf.h"
 #include "tests/runtime/tiny_model.h"

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loaders/gguf.h"
-#include "loaders/model_arch.h"
-#include "loaders/safetensors.h"
+#include "loaders/files/gguf.h"
+#include "loaders/model/model_arch.h"
+#include "loaders/files/safetensors.h"
 #include "runtime/jitrun.h"
 #include "tests/loaders/gguf_writer.h"
 #include "tests/loaders/st_writer.h"

@@ -13,7 +13,7 @@
 
 #include <jansson.h>
 
-#include "loaders/model_load.h"
+#include "loaders/model/model_load.h"
 #include "tests/loaders/gguf_writer.h"
 #include "tests/loaders/model_defaults.h"
 

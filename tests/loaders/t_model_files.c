@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 
-#include "loaders/tokenizer.h"
+#include "loaders/tokenizer/tokenizer.h"
 #include "tests/loaders/model_to_gguf.h"
 #include "tests/support/shared.h"
 #include "tests/runtime/tiny_model.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loaders/model_load.h"
+#include "loaders/model/model_load.h"
 #include "tests/loaders/model_to_gguf.h"
 #include "tests/runtime/tiny_model.h"
 #include "tests/loaders/model_gguf_keys.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loaders/json_read.h"
+#include "base/json_read.h"
 #include "tests/support/shared.h"
 #include "tests/loaders/st_writer.h"
 #include "tests/loaders/published.h"

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loaders/file.h"
-#include "loaders/safetensors.h"
+#include "loaders/files/file.h"
+#include "loaders/files/safetensors.h"
 #include "tests/support/guarded.h"
 #include "tests/support/shared.h"
 #include "tests/loaders/st_writer.h"

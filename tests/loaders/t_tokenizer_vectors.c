@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loaders/tokenizer_internal.h"
+#include "loaders/tokenizer/tokenizer_internal.h"
 #include "tests/loaders/tokenizer_vectors.h"
 
 #define BROWSER "data/tokenizers/browser-llm/"

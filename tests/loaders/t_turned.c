@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loaders/model_load.h"
+#include "loaders/model/model_load.h"
 #include "tests/loaders/st_writer.h"
 
 enum { EXPERTS = 3, HIDDEN = 96, FFN = 64, HEADS = 2, HEAD_DIM = 32, VOCAB = 40 };

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loaders/tokenizer_internal.h"
+#include "loaders/tokenizer/tokenizer_internal.h"
 #include "tests/support/shared.h"
 #include "tests/loaders/tokenizer_check.h"
 

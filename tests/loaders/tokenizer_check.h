@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "loaders/tokenizer_internal.h"
+#include "loaders/tokenizer/tokenizer_internal.h"
 
 #define IDS(t, text, flags, ...) \
 	check_ids(t, text, strlen(text), flags, (const int32_t[]){ __VA_ARGS__ }, \

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loaders/gguf.h"
-#include "loaders/file.h"
-#include "loaders/tokenizer_internal.h"
+#include "loaders/files/gguf.h"
+#include "loaders/files/file.h"
+#include "loaders/tokenizer/tokenizer_internal.h"
 #include "tests/support/shared.h"
 #include "tests/loaders/tokenizer_vectors.h"
 

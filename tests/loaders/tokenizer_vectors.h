@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <jansson.h>
 
-#include "loaders/gguf.h"
-#include "loaders/file.h"
-#include "loaders/tokenizer_internal.h"
+#include "loaders/files/gguf.h"
+#include "loaders/files/file.h"
+#include "loaders/tokenizer/tokenizer_internal.h"
 
 #define VOCAB "data/llama.cpp-vocab/ggml-vocab-"
 #define LLAMA3 "data/tokenizers/llama3/llama-3.own-vocab.gguf"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "programs/bandwidth.h"
+#include "programs/jitrun/bandwidth.h"
 #include "runtime/host/system.h"
 
 #define MIB(n) ((uint64_t)(n) << 20)

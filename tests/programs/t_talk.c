@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <cmocka.h>
 
-#include "programs/synth.h"
+#include "programs/synth/synth.h"
 #include "tests/support/pty.h"
 #include "tests/support/shared.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "programs/wrap.h"
+#include "programs/jitrun/wrap.h"
 #include "tests/support/pty.h"
 #include "tests/support/shared.h"
 

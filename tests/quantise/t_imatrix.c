@@ -10,9 +10,9 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "loaders/imatrix.h"
-#include "loaders/model.h"
-#include "loaders/gguf.h"
+#include "loaders/files/imatrix.h"
+#include "loaders/model/model.h"
+#include "loaders/files/gguf.h"
 #include "runtime/session.h"
 #include "tests/quantise/imatrix_files.h"
 #include "tests/support/shared.h"

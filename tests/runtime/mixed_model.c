@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "programs/synth.h"
-#include "programs/synth_blocks.h"
+#include "programs/synth/synth.h"
+#include "programs/synth/synth_blocks.h"
 #include "tests/loaders/gguf_writer.h"
 #include "tests/runtime/mixed_model.h"
 

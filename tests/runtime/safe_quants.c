@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loaders/safetensors.h"
+#include "loaders/files/safetensors.h"
 #include "tests/loaders/model_to_gguf.h"
 #include "tests/loaders/st_writer.h"
 #include "tests/runtime/tiny_model.h"

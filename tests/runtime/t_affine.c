@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "loaders/safetensors.h"
+#include "loaders/files/safetensors.h"
 #include "runtime/jitrun.h"
 #include "runtime/packed.h"
 #include "tests/loaders/model_to_gguf.h"

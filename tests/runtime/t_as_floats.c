@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "kernels-templates/templates.h"
-#include "loaders/gguf.h"
-#include "loaders/gguf_write.h"
-#include "programs/shapes.h"
-#include "programs/synth.h"
+#include "loaders/files/gguf.h"
+#include "loaders/files/gguf_write.h"
+#include "programs/common/shapes.h"
+#include "programs/synth/synth.h"
 #include "runtime/jitrun.h"
 #include "tests/support/shared.h"
 #include "tests/support/weight_types.h"

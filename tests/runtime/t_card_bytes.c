@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "programs/synth.h"
+#include "programs/synth/synth.h"
 #include "kernels-templates/templates.h"
 #include "runtime/jitrun.h"
 #include "runtime/device/simulator.h"

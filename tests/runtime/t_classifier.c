@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "loaders/model_floats.h"
-#include "loaders/model_load.h"
+#include "loaders/model/model_floats.h"
+#include "loaders/model/model_load.h"
 #include "quantise/quantise.h"
 #include "runtime/jitrun.h"
 #include "tests/kernels/plain.h"

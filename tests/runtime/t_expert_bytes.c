@@ -10,9 +10,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "loaders/model_load.h"
-#include "programs/shapes.h"
-#include "programs/synth.h"
+#include "loaders/model/model_load.h"
+#include "programs/common/shapes.h"
+#include "programs/synth/synth.h"
 #include "runtime/jitrun.h"
 #include "runtime/plan/plan.h"
 #include "tests/support/widths.h"

@@ -10,11 +10,11 @@
 #include <math.h>
 
 #include "kernels-templates/templates.h"
-#include "programs/perplexity.h"
-#include "programs/shapes.h"
-#include "programs/shapes.h"
-#include "programs/synth.h"
-#include "programs/synth_blocks.h"
+#include "programs/jitrun/perplexity.h"
+#include "programs/common/shapes.h"
+#include "programs/common/shapes.h"
+#include "programs/synth/synth.h"
+#include "programs/synth/synth_blocks.h"
 #include "tests/loaders/gguf_writer.h"
 #include "tests/loaders/model_to_gguf.h"
 #include "tests/support/shared.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "loaders/gguf.h"
+#include "loaders/files/gguf.h"
 #include "tests/loaders/gguf_writer.h"
 #include "tests/runtime/remade.h"
 #include "tests/support/shared.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "programs/synth.h"
+#include "programs/synth/synth.h"
 #include "jit/key.h"
 #include "jit/ptx/ptx.h"
 #include "jit/rdna/program.h"

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "programs/sampling_args.h"
+#include "programs/common/sampling_args.h"
 #include "runtime/jitrun_options.h"
 #include "runtime/session.h"
 #include "tests/runtime/abi_fields.h"
@@ -253,7 +253,7 @@ static void names_of_jitrun(void **state)
 	static struct sampling_args args;
 	static const struct option_row rows[] = {
 #define SAMPLING args
-#include "programs/sampling_rows.def"
+#include "programs/common/sampling_rows.def"
 	};
 	(void)state;
 

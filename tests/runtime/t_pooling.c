@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "loaders/model_load.h"
+#include "loaders/model/model_load.h"
 #include "runtime/jitrun.h"
 #include "tests/loaders/gguf_writer.h"
 #include "tests/runtime/tiny_model.h"

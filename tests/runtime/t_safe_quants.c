@@ -16,7 +16,7 @@
 #include <math.h>
 
 #include "kernels-templates/templates.h"
-#include "loaders/model_load.h"
+#include "loaders/model/model_load.h"
 #include "runtime/jitrun.h"
 #include "tests/runtime/mlx_layout.h"
 #include "tests/runtime/safe_quants.h"

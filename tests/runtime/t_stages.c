@@ -9,8 +9,8 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "programs/synth.h"
-#include "loaders/model_load.h"
+#include "programs/synth/synth.h"
+#include "loaders/model/model_load.h"
 #include "runtime/plan/plan.h"
 
 static const struct {

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "programs/synth.h"
-#include "loaders/gguf.h"
-#include "loaders/model_load.h"
-#include "loaders/tokenizer.h"
+#include "programs/synth/synth.h"
+#include "loaders/files/gguf.h"
+#include "loaders/model/model_load.h"
+#include "loaders/tokenizer/tokenizer.h"
 #include "runtime/model.h"
 #include "runtime/session.h"
 #include "runtime/plan/key_list.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/model_load.h"
+#include "loaders/model/model_load.h"
 #include "tests/loaders/model_to_gguf.h"
 #include "tests/loaders/st_writer.h"
 

@@ -12,8 +12,8 @@
 /* behind them */
 #include <cmocka.h>
 
-#include "programs/jitserve.h"
-#include "programs/run_pull.h"
+#include "programs/jitserve/jitserve.h"
+#include "programs/common/run_pull.h"
 
 enum { SAID = 1 << 15, ARGUMENTS = 40 };
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "loaders/gguf_write.h"
+#include "loaders/files/gguf_write.h"
 #include "tests/support/rank_model.h"
 #include "tests/support/shared.h"
 

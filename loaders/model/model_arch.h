@@ -1,0 +1,197 @@
+/* loaders/model/model_arch.h - what is known of model architectures: one table of those that run and those that are
+ * refused.
+ *
+ * Owns: names (GGUF's general.architecture, config.json's model_type and architectures), how a family differs from
+ * llama where jitrun computes the difference, what a refused family needs, and the lists of tensors, keys and fields
+ * that change nothing.
+ *
+ * Rule: what a file says and neither a reader asks for nor a list here names is refused. A name comes onto a list only
+ * when leaving it out cannot change a result.
+ */
+#ifndef LOADERS_MODEL_ARCH_H
+#define LOADERS_MODEL_ARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loaders/model/model.h"
+
+/* Which layers of a config.json have its window. */
+enum arch_window {
+	WINDOW_IGNORED,
+	WINDOW_ALL_LAYERS,
+	WINDOW_BY_TYPE, /* by layer_types, else all but one of so many (sliding_window_pattern) */
+	/* those where use_sliding_window turns it on: */
+	WINDOW_IF_USED,     /* all */
+	WINDOW_SOME_LAYERS, /* by layer_types, else from max_window_layers on */
+	WINDOW_IN_TURNS,    /* by layer_types, else each second one before max_window_layers */
+	WINDOW_STILL        /* by layer_types, else those that do not rotate */
+};
+
+/* Another name for a tensor of a layer. */
+struct arch_name {
+	enum tensor_slot slot;
+	const char *gguf, *hf; /* NULL: the usual one; both: no entry */
+};
+enum { ARCH_NAMES_MOST = 32 };
+
+/* Matrices that one tensor of the file holds, row after row. */
+enum arch_fused {
+	FUSED_QKV = 1,
+	FUSED_GATE_UP = 2,
+	FUSED_CONV = 4,
+	FUSED_Q_GATE = 8, /* head by head */
+	FUSED_EXPERTS = 16,
+	FUSED_DELTA = 32,   /* of the delta rule: what goes through the convolution and the gate, by heads of keys */
+	FUSED_RATES = 64,   /* its two matrices with a row for each head of values, by heads of keys */
+	FUSED_TURNED = 128, /* experts' rows of gate and up in turn, and of floats columns as rows (model_turned.c) */
+	FUSED_SCAN = 256,   /* of the selective scan: the gate, what goes through the convolution, and the steps */
+	FUSED_SHARED = 512  /* gate and up of the shared expert */
+};
+
+/* What a family has beyond llama, where tensors alone do not show it. */
+enum arch_switch {
+	SWITCH_SCALES = 1,             /* of embeddings, of what is added to the stream, of scores and logits */
+	SWITCH_QUERY_SCALE = 2,        /* of queries, by position */
+	SWITCH_PARTIAL = 4,            /* a part of a head may rotate */
+	SWITCH_LONG = 8,               /* rotary factors for short and for long contexts */
+	SWITCH_NO_ROPE_LAYERS = 16,    /* one layer of four does not rotate, or as no_rope_layers says */
+	SWITCH_WINDOWS_ROTATE = 32,    /* where some layers have a window, the others do not rotate */
+	SWITCH_WINDOW_ROPE = 64,       /* layers with a window rotate without scaling, perhaps by a base of their own */
+	SWITCH_EMBED_ROOT = 128,       /* embeddings are scaled by sqrt(hidden) */
+	SWITCH_PLUS_ONE = 256,         /* safetensors hold norms' weights less 1 */
+	SWITCH_QUERY_SCALAR = 512,     /* the scores' scale is 1/sqrt(query_pre_attn_scalar) */
+	SWITCH_YARN_FACTOR = 1024,     /* GGUF's yarn_attn_factor is the whole attention factor */
+	SWITCH_CAPS = 4096,            /* scores and logits are bounded */
+	SWITCH_NORMS_ROTATED = 2048,   /* norms of Q's and K's heads stand behind the rotation */
+	SWITCH_LAYER_NORM = 8192,      /* norms subtract the mean */
+	SWITCH_PARALLEL = 16384,       /* attention and the feed-forward layer read one norm */
+	SWITCH_LOGIT_SCALE = 32768,    /* logits are multiplied by logit_scale */
+	SWITCH_LAYER_SIZES = 65536,    /* layers differ in sizes; some attend to others' keys and values */
+	SWITCH_SCORES_PLAIN = 131072,  /* scores have no scale */
+	SWITCH_VALUE_NORMS = 262144,   /* each head's values are normed, without weights */
+	SWITCH_TILED = 1 << 19,        /* GGUF has heads of values in turns of those of keys (model_recurrent.tiled) */
+	SWITCH_LATER_LAYERS = 1 << 23, /* layers that predict further tokens may stand behind the others */
+	SWITCH_ONE_PART = 1 << 25,     /* a layer is a mixer or a feed-forward layer, not both */
+	SWITCH_NO_ROPE = 1 << 22,      /* whether layers rotate the file says */
+	SWITCH_LATENT = 1 << 24,       /* latent attention */
+	SWITCH_YARN_EXACT = 1 << 21,   /* YaRN's borders are not rounded in GGUF files */
+	SWITCH_RANKS = 1 << 26,        /* GGUF files may hold a classifier of the last token, which ranks texts */
+	SWITCH_HEAD_NORMS = 1 << 20,   /* norms of heads as use_qk_norm says, or the tensors of a GGUF file */
+	SWITCH_ALPHA = 1 << 28,        /* the rotary scaling "dynamic" is a larger base, by its alpha */
+	SWITCH_LOGIT_CAP = 1 << 27,    /* logits are bounded; with SWITCH_CAPS scores are, too */
+};
+
+/* How a mixture's router works. ROUTING: there may be one; in GGUF alone with ROUTING_GGUF. NORMED, HF_NORMED: shares
+ * add up to 1 unless the file says otherwise; STATED: by norm_topk_prob config.json may. GROUPS: experts may be in
+ * groups, of which a token's are of some. */
+enum arch_routing {
+	ROUTING = 1,
+	ROUTING_GGUF = 2,
+	ROUTING_NORMED = 4,
+	ROUTING_HF_NORMED = 8,
+	ROUTING_STATED = 16,
+	ROUTING_SIGMOID = 32,
+	ROUTING_SHARED = 64,     /* the shared expert counts by a gate of its own */
+	ROUTING_ALL = 128,       /* every layer: files need not say how wide another one would be */
+	ROUTING_MILLIONTH = 256, /* a millionth stands beside the sum that normed shares are divided by */
+	ROUTING_MAYBE = 1024,    /* there may be no experts; what is shared is the feed-forward layer then */
+	ROUTING_BESIDE = 2048,   /* experts stand beside the feed-forward layer, where there are any */
+	ROUTING_OR_DENSE = 4096, /* with 0 experts config.json means usual feed-forward layers */
+	ROUTING_GROUPS = 512
+};
+
+/* Lists of names are words with a space between them; in those of tensors * stands for a number. NULL is an empty
+ * list. */
+struct arch_row {
+	const char *gguf;  /* general.architecture, which also begins the names of its keys */
+	const char *hf;    /* model_type of config.json */
+	const char *lacks; /* what jitrun does not have for it; NULL: it runs */
+	const char *note;  /* for docs/models.md */
+
+	/* of those that run */
+	enum model_form form;
+	const char *classes;       /* what `architectures` of config.json may say */
+	bool gguf_pairs, hf_pairs; /* Q and K rows: rotation pairs adjacent in the file, else halves of a head */
+	uint32_t groups;   /* of tensors that every layer has beside the usual ones: bits 1 << enum tensor_group */
+	uint32_t without;  /* usual ones that no layer has */
+	uint32_t switches; /* enum arch_switch */
+	uint32_t gguf_fused, hf_fused; /* enum arch_fused */
+	enum model_act act;
+	uint32_t window_period; /* with WINDOW_BY_TYPE: every so many layers one has no window, the last of them */
+	double window_theta;    /* with SWITCH_WINDOW_ROPE: the windows' rotary base where none is said; 0: as others */
+	const char *bias, *o_bias, *mlp_bias; /* the fields of config.json that say there are biases: of Q, K and V, of
+	                                         attention's output, of the feed-forward layer; NULL: never */
+	bool qkv_bias;                        /* Q, K and V have one, unless config.json says otherwise by `bias` */
+	uint32_t head_dim;                    /* where config.json leaves it out; 0: hidden size / heads */
+	struct arch_name renamed[ARCH_NAMES_MOST]; /* tensors under other names than tensor_slots.h says */
+	bool tied;                                 /* tie_word_embeddings where config.json leaves it out */
+	uint32_t routing;                          /* enum arch_routing */
+	enum arch_window window;                   /* what sliding_window of config.json means */
+	const char *stated; /* of config.json, which must be there: the class has no default that works */
+	const char *fields; /* of config.json, which its class does not use */
+	/* What config.json leaves out, as its class has it, where that is not what the reader takes anyway. Words
+	 * "NAME=VALUE", the value as JSON without spaces: in place of a field that is absent or null.
+	 * "NAME|OTHER=VALUE": where OTHER is missing, too, or an empty object; "NAME|null=VALUE": null is a value of
+	 * its own, none. */
+	const char *defaults;
+	const char *keys; /* of GGUF's, that mean something here, or change nothing here, and elsewhere must be off */
+	/* Where GGUF has no such keys: the window, of models of so many layers, or of all (0); bounds. 0: there is
+	 * none. */
+	uint32_t gguf_window, gguf_window_layers;
+	double gguf_score_cap, gguf_logit_cap;
+	bool gguf_states_window;    /* GGUF files must */
+	enum model_mixer recurrent; /* what layers without attention have; MIXER_ATTENTION: there are none */
+	const char *counts; /* fields of config.json that say how many experts there are; NULL: any of the names */
+	const char *eps;    /* the field of config.json with the norms' epsilon; NULL: rms_norm_eps */
+	const char *base, *embed;  /* of safetensors: what names begin with, and the embedding's; NULL: as others */
+	const char *final_norm[2]; /* the tensor's name in GGUF, and in safetensors; NULL: the usual one */
+	const char *wrapped, *wrapped_classes; /* model_type and architectures of a config.json that holds this one as
+	                                          its text_config, beside parts for images or sound */
+};
+
+/* The row of such a name, or NULL. */
+const struct arch_row *arch_of_gguf(const char *name, size_t n);
+const struct arch_row *arch_of_hf(const char *name);
+/* The names that run: "llama, qwen2 or qwen3", or as many as there is room for: "llama, qwen2 or others". Returns out.
+ */
+const char *arch_names(bool gguf, char *out, size_t cap);
+
+/* What the tensors must be, beyond the hyperparameters: which groups of them there are. */
+enum model_need { NEED_NOT, NEED_IF_PRESENT, NEED_ALWAYS };
+
+struct model_needs {
+	enum model_need group[TENSOR_GROUPS];
+	bool tied_by_config; /* HF: tie_word_embeddings; GGUF: tied when output.weight is missing */
+	bool head_apart;     /* HF: an output matrix that is there is used all the same */
+	bool rope_pairs;     /* Q and K rows: rotation pairs adjacent */
+};
+
+/* What a row alone says of them: no biases, and not tied. */
+struct model_needs arch_needs(const struct arch_row *row, bool rope_pairs);
+
+/* All rows, and the names that change nothing of any of them. */
+const struct arch_row *arch_rows(size_t *n);
+struct arch_lists {
+	const char *gguf_keys, *hf_fields, *gguf_tensors, *hf_tensors;
+};
+struct arch_lists arch_lists(void);
+
+/* A key (behind the architecture) or field that turns on a computation there is none for, and the value that leaves it
+ * off. */
+struct arch_off {
+	const char *name;
+	double off;
+	const char *means; /* in words, or NULL where the name says it */
+};
+const struct arch_off *arch_gguf_offs(size_t *n);
+const struct arch_off *arch_hf_off(const char *field);
+
+/* Names that change nothing. */
+bool arch_gguf_key_harmless(const char *suffix);
+bool arch_hf_field_harmless(const struct arch_row *row, const char *field);
+bool arch_tensor_harmless(bool gguf, const char *name, size_t n);
+bool arch_word_in(const char *words, const char *word);
+
+#endif

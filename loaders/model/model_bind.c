@@ -1,0 +1,488 @@
+/* loaders/model/model_bind.c - the last gate before a model is called open: every tensor
+ * present, of the right shape and of a type that is computed with, and no tensor left over that might mean something.
+ * Serves GGUF and safetensors alike; the two differ only in the tensors' names.
+ *
+ * Owns: the list of accepted weight types (weight_type_ok), the naming table, the shapes.
+ * Rule: shapes are derived from the hyperparameters and compared with the file, never the other way round.
+ */
+#include "loaders/model/model_bind.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/math_host.h"
+
+/* The types the kernels read: all that have blocks, but for two that are none of weights. */
+static bool weight_type_ok(enum dtype t, bool vector)
+{
+	if (t == DTYPE_F32 || t == DTYPE_F16 || t == DTYPE_BF16)
+		return true;
+	return !vector && dtype_table[t].block > 1 && t != DTYPE_Q8_1 && t != DTYPE_Q8_K;
+}
+
+struct slot {
+	size_t at;           /* in struct model_layer */
+	const char *name[2]; /* indexed by enum model_format */
+	enum tensor_width rows, cols;
+	bool vector;
+	enum tensor_group group;
+	enum tensor_order order;
+};
+
+/* clang-format off */
+static const struct slot slots[TENSOR_SLOTS] = {
+#define MATRIX(name, gguf, hf, rows, cols, group, order) \
+	{ offsetof(struct model_layer, name), { gguf, hf }, WIDTH_##rows, WIDTH_##cols, \
+	  false, GROUP_##group, ORDER_##order },
+#define VECTOR(name, gguf, hf, cols, group, order) \
+	{ offsetof(struct model_layer, name), { gguf, hf }, WIDTH_ONE, WIDTH_##cols, \
+	  true, GROUP_##group, ORDER_##order },
+	TENSOR_SLOTS_EACH(MATRIX, VECTOR)
+#undef MATRIX
+#undef VECTOR
+};
+/* clang-format on */
+
+static const char *const layer_prefix[2] = { "blk.", "layers." };
+static const char *const embed_name[2] = { "token_embd.weight", "embed_tokens.weight" };
+static const char *const final_norm_name[2] = { "output_norm.weight", "norm.weight" };
+static const char *const lm_head_name[2] = { "output.weight", "lm_head.weight" };
+
+/* What names of safetensors begin with: those of the layers, and that of the output matrix. The others are those of
+ * text models inside models for images. */
+static const struct {
+	const char *base, *head;
+} hf_prefixes[] = { { "model.", "" }, { "language_model.model.", "language_model." }, { "model.language_model.", "" } };
+enum { HF_PREFIXES = sizeof hf_prefixes / sizeof *hf_prefixes };
+
+/* Matrices in one tensor, in the order of their slots. */
+static const struct {
+	enum arch_fused fused;
+	enum tensor_slot first, last;
+	const char *name[2];
+} fusions[] = {
+	{ FUSED_QKV, SLOT_q, SLOT_v, { "attn_qkv.weight", "self_attn.qkv_proj.weight" } },
+	{ FUSED_Q_GATE, SLOT_q_gate, SLOT_q, { "attn_q.weight", "self_attn.q_proj.weight" } },
+	{ FUSED_Q_GATE, SLOT_q_gate_bias, SLOT_q_bias, { "attn_q.bias", "self_attn.q_proj.bias" } },
+	{ FUSED_CONV, SLOT_conv_b, SLOT_conv_x, { "shortconv.in_proj.weight", "conv.in_proj.weight" } },
+	{ FUSED_GATE_UP, SLOT_gate, SLOT_up, { "ffn_up.weight", "mlp.gate_up_proj.weight" } },
+	{ FUSED_EXPERTS,
+	  SLOT_expert_gate,
+	  SLOT_expert_up,
+	  { "ffn_gate_up_exps.weight", "block_sparse_moe.input_linear.weight" } },
+	{ FUSED_SHARED, SLOT_shared_gate, SLOT_shared_up, { NULL, "shared_mlp.input_linear.weight" } },
+	{ FUSED_SCAN, SLOT_scan_z, SLOT_scan_dt, { "ssm_in.weight", "mamba.in_proj.weight" } },
+	{ FUSED_DELTA, SLOT_delta_qkv, SLOT_delta_z, { "ssm_in.weight", "linear_attn.in_proj_qkvz.weight" } },
+	{ FUSED_RATES, SLOT_delta_b, SLOT_delta_a, { "ssm_ba.weight", "linear_attn.in_proj_ba.weight" } },
+	{ FUSED_TURNED, SLOT_expert_gate, SLOT_expert_up, { NULL, "mlp.experts.gate_up_proj" } },
+	{ FUSED_TURNED, SLOT_expert_gate_bias, SLOT_expert_up_bias, { NULL, "mlp.experts.gate_up_proj_bias" } }
+};
+
+/* What the architecture's row calls it, behind the layer's number; NULL: as others do. */
+static const char *own_name(const struct model_file *f, enum tensor_slot slot)
+{
+	if (f->experts_each && (slot == SLOT_expert_gate || slot == SLOT_expert_down))
+		return NULL;
+	for (int i = 0; i < ARCH_NAMES_MOST; i++) {
+		const struct arch_name *own = &f->arch->renamed[i];
+		const char *name = f->format == MODEL_GGUF ? own->gguf : own->hf;
+		if (own->slot == slot && name)
+			return name;
+	}
+	return NULL;
+}
+
+uint32_t bind_fused(const struct model_file *f)
+{
+	return f->format == MODEL_HF ? f->arch->hf_fused & ~(f->experts_each ? (uint32_t)FUSED_EXPERTS : 0)
+	                             : f->arch->gguf_fused | (f->experts_fused ? (uint32_t)FUSED_EXPERTS : 0) |
+	                                       (f->delta_fused ? (uint32_t)FUSED_DELTA : 0);
+}
+
+/* The tensor that holds this one's rows among others'; NULL: it is one by itself. */
+static const char *fused_name(const struct model_file *f, enum tensor_slot slot, enum tensor_slot *first,
+                              enum tensor_slot *last)
+{
+	uint32_t fused = bind_fused(f);
+
+	for (size_t i = 0; i < sizeof fusions / sizeof *fusions; i++)
+		if (fused & fusions[i].fused && slot >= fusions[i].first && slot <= fusions[i].last) {
+			*first = fusions[i].first;
+			*last = fusions[i].last;
+			const char *own = own_name(f, fusions[i].first);
+			return own ? own : fusions[i].name[f->format];
+		}
+	return NULL;
+}
+
+/* Whether layers with such a mixer have the tensors of a group, where the model has them. */
+static bool group_of_mixer(enum tensor_group group, enum model_mixer mixer)
+{
+	switch (group) {
+	case GROUP_ATTENTION:
+	case GROUP_SINKS:
+	case GROUP_Q_GATE:
+	case GROUP_QUERIES:
+	case GROUP_KEYS_VALUES:
+	case GROUP_QKV_BIAS:
+	case GROUP_O_BIAS:
+	case GROUP_QK_NORM:
+	case GROUP_QK_ROW_NORM: return mixer == MIXER_ATTENTION;
+	case GROUP_CONV: return mixer == MIXER_CONV;
+	case GROUP_DELTA: return mixer == MIXER_DELTA;
+	case GROUP_SCAN:
+	case GROUP_TAPS_BIAS: return mixer == MIXER_SCAN;
+	case GROUP_TAPS: return mixer == MIXER_CONV || mixer == MIXER_DELTA || mixer == MIXER_SCAN;
+	default: return true;
+	}
+}
+
+/* So few tensors a layer may have: a norm and two matrices. A model that lacks one of more hears its name. */
+enum { LEAST_IN_LAYER = 3 };
+
+static bool check_layers(struct binder *b)
+{
+	const struct model_spec *s = &b->m->spec;
+
+	if (s->layers > b->f->n_entries / LEAST_IN_LAYER)
+		return error_set(b->err, ERROR_FORMAT,
+		                 "%s: the number of layers is %" PRIu32 ", but there are only %" PRIu32
+		                 " tensors, expected at least %d in a layer",
+		                 b->label, s->layers, b->f->n_entries, LEAST_IN_LAYER);
+	/* what describes a layer here is less than the layer takes in the file, but for a few tiny ones, or a file cut
+	 * on purpose */
+	if (s->layers > 16 && !(b->f->flags & MODEL_HEADER_ONLY) &&
+	    s->layers * sizeof(struct model_layer) > 2 * b->m->file_bytes)
+		return error_set(b->err, ERROR_FORMAT,
+		                 "%s: the number of layers is %" PRIu32 ", too many for a model of %" PRIu64 " bytes",
+		                 b->label, s->layers, b->m->file_bytes);
+	return true;
+}
+
+static bool check_shape(struct binder *b, const char *name, const struct found_tensor *t, uint64_t rows, uint64_t cols,
+                        bool vector)
+{
+	/* GGUF writers may add dimensions of 1; safetensors shapes are exact */
+	bool rank_ok = b->f->format == MODEL_GGUF ? t->rank <= 4 : t->rank == (vector ? 1u : 2u);
+	char shape[100], *at = shape;
+
+	if (rank_ok && t->dim[0] == cols && t->dim[1] == rows && t->dim[2] == 1 && t->dim[3] == 1)
+		return true;
+	*at = 0;
+	for (uint32_t d = t->rank < 4 ? t->rank : 4; d-- > 0;)
+		at += snprintf(at, sizeof shape - (size_t)(at - shape), "%" PRIu64 "%s", t->dim[d], d ? " x " : "");
+	if (vector)
+		return error_set(b->err, ERROR_FORMAT, "%s: tensor %s has shape (%s), expected (%" PRIu64 ")", t->label,
+		                 name, shape, cols);
+	return error_set(b->err, ERROR_FORMAT,
+	                 "%s: tensor %s has shape (%s), expected (%" PRIu64 " x %" PRIu64 ") rows x columns", t->label,
+	                 name, shape, rows, cols);
+}
+
+const char *bind_keep_name(struct model_file *f, const char *name)
+{
+	size_t n = strlen(name) + 1;
+
+	assert(f->strings_used + n <= f->strings_size);
+	char *out = memcpy(f->strings + f->strings_used, name, n);
+	f->strings_used += n;
+	return out;
+}
+
+bool bind_check_type(struct binder *b, const char *name, const struct found_tensor *t, bool vector)
+{
+	return weight_type_ok(t->type, vector) ||
+	       error_set(b->err, ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported %s", t->label,
+	                 name, dtype_table[t->type].name, vector ? "for a vector" : "for weights");
+}
+
+/* A matrix that is several tensors. */
+static bool bind_affine(struct binder *b, const char *name, const struct found_tensor *t, uint64_t rows, uint64_t cols,
+                        const struct part_rows *part, struct model_tensor *out)
+{
+	const struct affine_shape shape = {
+		.rows = rows, .cols = cols, .first_row = part ? part->first : 0, .all_rows = part ? part->all : rows
+	};
+	struct model_quants *q = b->quants_of_expert ? b->quants_of_expert : model_keep_quants(b->f, 1, b->err);
+
+	if (!q || !model_bind_affine(b->f, name, t, &shape, out, q, b->err))
+		return false;
+	out->quants = q;
+	out->name = bind_keep_name(b->f, name);
+	b->m->tensor_bytes += out->bytes;
+	return true;
+}
+
+bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t cols, bool vector, enum model_need need,
+                 const struct part_rows *part, struct model_tensor *out)
+{
+	struct found_tensor t;
+
+	if (need == NEED_NOT)
+		return true;
+	if (!model_find_tensor(b->f, name, &t)) {
+		if (!vector && model_find_quants(b->f, name, &t))
+			return bind_affine(b, name, &t, rows, cols, part, out);
+		if (need == NEED_IF_PRESENT)
+			return true;
+		return error_set(b->err, ERROR_FORMAT, "%s: the tensor %s is missing", b->f->part[0].file.label, name);
+	}
+	if (b->taps && !bind_flatten_taps(b, name, &t))
+		return false;
+	if (b->scan && vector && b->f->format == MODEL_GGUF)
+		bind_flatten(&t, cols);
+	if (!vector && model_is_quants(b->f, t.type))
+		return bind_affine(b, name, &t, rows, cols, part, out);
+	if (!vector && t.type == DTYPE_U8)
+		return error_set(b->err, ERROR_UNSUPPORTED,
+		                 "%s: tensor %s has type U8: packed numbers, such as those of NVFP4, of a method that "
+		                 "config.json does not name",
+		                 t.label, name);
+	const uint64_t file_rows = part && !vector ? part->all : rows, file_cols = part && vector ? part->all : cols;
+	if (!check_shape(b, name, &t, file_rows, file_cols, vector))
+		return false;
+	const struct dtype_facts *type = &dtype_table[t.type];
+	if (!bind_check_type(b, name, &t, vector))
+		return false;
+	assert(cols % type->block == 0); /* the parse has refused part blocks */
+	size_t row_bytes = (size_t)(cols / type->block * type->bytes);
+	assert(file_cols / type->block * type->bytes * file_rows == t.bytes);
+	*out = (struct model_tensor){
+		.name = bind_keep_name(b->f, name),
+		.type = t.type,
+		.rows = rows,
+		.cols = cols,
+		.part = t.part,
+		.offset = t.offset + (part ? part->first * row_bytes : 0),
+		.bytes = row_bytes * (size_t)rows,
+		.row_bytes = row_bytes
+	};
+	b->f->used[t.entry] = true;
+	b->m->tensor_bytes += out->bytes;
+	return true;
+}
+
+/* What a file may have and nobody reads. */
+static void leave(const struct binder *b, const char *name)
+{
+	struct found_tensor t;
+
+	if (model_find_tensor(b->f, name, &t))
+		b->f->used[t.entry] = true;
+}
+
+/* Behind the layer's number. */
+static const char *name_of(const struct model_file *f, enum tensor_slot slot)
+{
+	const char *own = own_name(f, slot);
+
+	return own ? own : slots[slot].name[f->format];
+}
+
+static bool is_norm(enum tensor_group group)
+{
+	return group == GROUP_PRE_NORM || group == GROUP_FFN_NORM || group == GROUP_POST_NORM ||
+	       group == GROUP_QK_NORM || group == GROUP_QK_ROW_NORM;
+}
+
+static bool plus_one(const struct binder *b)
+{
+	return b->f->format == MODEL_HF && b->f->arch->switches & SWITCH_PLUS_ONE && !b->norms_whole;
+}
+
+/* What of the slot's own is not in the order of the kernels, or not the numbers that they take. */
+static void note_order(const struct binder *b, const struct slot *slot, struct model_tensor *t)
+{
+	const struct model_spec *s = &b->m->spec;
+
+	if (slot->order == ORDER_ROTATED && s->latent.rank && t->bytes) {
+		model_note_latent(s, slot->rows == WIDTH_LATENT_ROW, b->f->needs.rope_pairs, t);
+		return;
+	}
+	t->rope_pairs = slot->order == ORDER_ROTATED && b->f->needs.rope_pairs && t->bytes;
+	if (slot->order == ORDER_ROTATED && t->bytes &&
+	    (t->rope_pairs || (!s->layer_sizes && s->rope.dims != s->head_dim)))
+		t->rope_dims = s->rope.dims;
+	t->plus_one = is_norm(slot->group) && plus_one(b) && t->bytes;
+}
+
+/* Where there is no tensor of this name, but MLX's. */
+static bool other_name(const struct binder *b, uint32_t layer, enum tensor_slot k, char name[NAME_CAP])
+{
+	struct found_tensor t;
+	char other[NAME_CAP];
+
+	if (model_find_tensor(b->f, name, &t) || !bind_mlx_name(b, layer, k, other))
+		return false;
+	memcpy(name, other, NAME_CAP);
+	return true;
+}
+
+static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
+{
+	const struct model_spec *s = &b->m->spec;
+	const struct slot *slot = &slots[k];
+	struct model_tensor *t = (struct model_tensor *)((char *)&s->layer[layer] + slot->at);
+	struct part_rows part = { 0 };
+	enum tensor_slot first = k, last = k;
+	char name[NAME_CAP];
+	const char *fused = fused_name(b->f, k, &first, &last);
+	enum model_need need = group_of_mixer(slot->group, model_layer_mixer(s, layer))
+	                               ? model_need_of(b->f, &b->m->spec, layer, k, slot->group)
+	                               : NEED_NOT;
+
+	if (!model_layer_has_group(s, layer, slot->group))
+		need = NEED_NOT;
+	for (enum tensor_slot i = first; i <= last; i++) {
+		uint64_t rows = model_width(s, layer, slots[i].vector ? slots[i].cols : slots[i].rows);
+		part.first += i < k ? rows : 0;
+		part.all += rows;
+	}
+	if (bind_by_heads(b, k) || bind_by_key(b, k))
+		part.first = 0;
+	snprintf(name, sizeof name, "%s%s%" PRIu32 ".%s", b->base, layer_prefix[b->f->format], layer,
+	         fused ? fused : name_of(b->f, k));
+	bool other = other_name(b, layer, k, name),
+	     turned = b->f->format == MODEL_HF && b->f->arch->hf_fused & FUSED_TURNED && !other;
+	fused = other ? NULL : fused;
+	if (!other && bind_whole_name(b, layer, k, name, &part))
+		fused = name;
+	if (slot->group == GROUP_EXPERTS)
+		return need == NEED_NOT ||
+		       bind_experts(b, name, model_width(s, layer, slot->rows), model_width(s, layer, slot->cols),
+		                    fused ? &part : NULL, turned, t);
+	if (k >= SLOT_expert_gate_bias && k <= SLOT_expert_down_bias)
+		return need == NEED_NOT ||
+		       bind_expert_vectors(b, name, model_width(s, layer, slot->cols), fused ? &part : NULL, t);
+	if (need != NEED_NOT && (k == SLOT_k_b || k == SLOT_v_b))
+		return bind_by_head(b, name, k == SLOT_k_b, other, t);
+	if (model_borrows(s, layer, k))
+		leave(b, name);
+	b->taps = slot->cols == WIDTH_TAPS;
+	b->scan = slot->group == GROUP_SCAN;
+	bool ok = bind_tensor(b, name, model_width(s, layer, slot->rows), model_width(s, layer, slot->cols),
+	                      slot->vector, need, fused ? &part : NULL, t);
+	b->taps = b->scan = false;
+	if (!ok)
+		return false;
+	note_order(b, slot, t);
+	t->times = k == SLOT_router_scale && t->bytes ? (float)(1 / math_host_sqrt((double)s->hidden)) : 0;
+	t->minus_exp = (k == SLOT_delta_decay || k == SLOT_scan_decay) && b->f->format == MODEL_HF && t->bytes;
+	if (bind_by_heads(b, k) && t->bytes)
+		bind_note_heads(b, k, t);
+	if (bind_by_key(b, k) && t->bytes)
+		bind_note_sections(b, k, t);
+	return true;
+}
+
+static bool bind_layer(struct binder *b, uint32_t i)
+{
+	for (int k = 0; k < TENSOR_SLOTS; k++)
+		if (!bind_slot(b, i, (enum tensor_slot)k))
+			return false;
+	return true;
+}
+
+static bool bind_inputs(struct binder *b)
+{
+	static const char *const names[2][3] = {
+		{ "per_layer_token_embd.weight", "per_layer_model_proj.weight", "per_layer_proj_norm.weight" },
+		{ "embed_tokens_per_layer.weight", "per_layer_model_projection.weight",
+		  "per_layer_projection_norm.weight" }
+	};
+	struct model_spec *s = &b->m->spec;
+	uint64_t all = (uint64_t)s->layers * s->layer_input;
+	char name[3][NAME_CAP];
+
+	for (int i = 0; i < 3; i++)
+		snprintf(name[i], NAME_CAP, "%s%s", b->base, names[b->f->format == MODEL_HF][i]);
+	return bind_tensor(b, name[0], s->vocab, all, false, NEED_ALWAYS, NULL, &s->input_embed) &&
+	       bind_tensor(b, name[1], all, s->hidden, false, NEED_ALWAYS, NULL, &s->input_proj) &&
+	       bind_tensor(b, name[2], 1, s->layer_input, true, NEED_ALWAYS, NULL, &s->input_norm);
+}
+
+static const char *name_of_embed(const struct model_file *f)
+{
+	return f->format == MODEL_HF && f->arch->embed ? f->arch->embed : embed_name[f->format];
+}
+
+static bool bind_outer(struct binder *b)
+{
+	struct model_spec *s = &b->m->spec;
+	enum model_format form = b->f->format;
+	bool tied = b->f->needs.tied_by_config;
+
+	char name[3][NAME_CAP];
+
+	snprintf(name[0], NAME_CAP, "%s%s", b->base, name_of_embed(b->f));
+	const char *final_norm = b->f->arch->final_norm[form];
+	snprintf(name[1], NAME_CAP, "%s%s", b->base, final_norm ? final_norm : final_norm_name[form]);
+	snprintf(name[2], NAME_CAP, "%s%s", b->head, lm_head_name[form]);
+	if (!bind_tensor(b, name[0], s->vocab, s->hidden, false, NEED_ALWAYS, NULL, &s->embed) ||
+	    !bind_tensor(b, name[1], 1, s->hidden, true, NEED_ALWAYS, NULL, &s->final_norm) ||
+	    !bind_tensor(b, name[2], s->vocab, s->hidden, false,
+	                 tied && !b->f->needs.head_apart ? NEED_NOT
+	                 : tied                          ? NEED_IF_PRESENT
+	                 : form == MODEL_GGUF            ? NEED_IF_PRESENT
+	                                                 : NEED_ALWAYS,
+	                 NULL, &s->lm_head))
+		return false;
+	if (s->layer_input && !bind_inputs(b))
+		return false;
+	s->final_norm.plus_one = plus_one(b);
+	s->tied = s->lm_head.bytes == 0;
+	if (s->tied)
+		s->lm_head = s->embed;
+	return true;
+}
+
+/* Of the names there are. */
+static void find_prefix(struct binder *b)
+{
+	struct found_tensor t;
+	char name[NAME_CAP];
+
+	if (b->f->format == MODEL_GGUF)
+		return;
+	for (int i = HF_PREFIXES - 1; i >= 0; i--) {
+		snprintf(name, sizeof name, "%s%s", hf_prefixes[i].base, embed_name[MODEL_HF]);
+		b->base = hf_prefixes[i].base;
+		b->head = hf_prefixes[i].head;
+		if (b->f->wrapped && model_find_tensor(b->f, name, &t))
+			return;
+	}
+	snprintf(name, sizeof name, "%s%s", b->f->arch->base ? b->f->arch->base : "", name_of_embed(b->f));
+	if (b->f->arch->base && model_find_tensor(b->f, name, &t)) /* transformers 5 can save it without that */
+		b->base = b->f->arch->base;
+}
+
+bool model_bind(struct model *m, const char *label, struct error *err)
+{
+	struct binder b = { .m = m, .f = m->file, .label = label, .err = err, .base = "", .head = "" };
+	struct model_spec *s = &m->spec;
+	struct model_file *f = m->file;
+
+	find_prefix(&b);
+	if (!model_check_hparams(m, label, err) || !check_layers(&b))
+		return false;
+	bind_find_experts(&b); /* of layers whose number is checked by now */
+	b.norms_whole = bind_mlx_norms(&b);
+	s->layer = calloc(s->layers, sizeof *s->layer);
+	f->strings_size = ((size_t)s->layers * TENSOR_SLOTS + 6) * NAME_CAP;
+	f->strings = malloc(f->strings_size);
+	if (!s->layer || !f->strings)
+		return error_set(err, ERROR_MEMORY, "%s: no memory to describe %" PRIu32 " layers", label, s->layers);
+	if (!bind_outer(&b) || !model_make_places(m, label, err))
+		return false;
+	for (uint32_t i = 0; i < s->layers; i++)
+		if (!bind_layer(&b, i))
+			return false;
+	char head[NAME_CAP], embed[NAME_CAP];
+	snprintf(head, NAME_CAP, "%s%s", b.head, lm_head_name[f->format]);
+	snprintf(embed, NAME_CAP, "%s%s", b.base, name_of_embed(f));
+	return model_check_tied_head(f, head, embed, err) && model_read_classifier(m, err) &&
+	       model_check_left_over(m, err);
+}

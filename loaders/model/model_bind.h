@@ -1,0 +1,71 @@
+/* loaders/model/model_bind.h - what the files that bind tensors share; private to loaders/model/model_bind*.c. */
+#ifndef LOADERS_MODEL_BIND_H
+#define LOADERS_MODEL_BIND_H
+
+#include "loaders/model/model_load.h"
+
+enum { NAME_CAP = 96 };
+
+struct binder {
+	struct model *m;
+	struct model_file *f;
+	const char *label; /* what held the hyperparameters */
+	struct error *err;
+	const char *base, *head; /* what names begin with */
+	bool taps;               /* the tensor that is bound is the taps of a convolution */
+	bool scan;               /* ... or of layers with the selective scan */
+	bool norms_whole;        /* norms that others have less 1 are there as they are */
+	size_t places_used;
+	struct model_quants *quants_of_expert; /* where the matrix that is bound has its description; NULL: a new one */
+};
+
+/* The rows of a tensor that are meant: all of them, but where it holds several matrices. */
+struct part_rows {
+	uint64_t first, all;
+};
+
+/* A tensor of that name and shape, into *out. vector: rows is 1. */
+bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t cols, bool vector, enum model_need need,
+                 const struct part_rows *part, struct model_tensor *out);
+/* Finds whether each expert's matrices are tensors, though the architecture's row has those of all in one:
+ * transformers 5 saves some models so. */
+void bind_find_experts(struct binder *b);
+/* The name of the slot's tensor as transformers 5 holds it, which it saves on request whatever the family: all experts'
+ * matrices in one tensor, gate and up together. True: it is there, the name that the row gives it is not; part: which
+ * of its rows. */
+bool bind_whole_name(const struct binder *b, uint32_t layer, enum tensor_slot k, char name[NAME_CAP],
+                     struct part_rows *part);
+/* The matrices of all experts, rows by cols each; a star in the name stands for an expert's number. turned: as
+ * bind_turned() finds them. */
+bool bind_experts(struct binder *b, const char *name, uint64_t rows, uint64_t cols, const struct part_rows *part,
+                  bool turned, struct model_tensor *t);
+/* The same where rows do not lie one behind the other (FUSED_TURNED); and vectors of all experts. part, turned: rows,
+ * or elements, of the tensor's that these take turns with others in, NULL: they do not. */
+bool bind_turned(struct binder *b, const char *name, const struct part_rows *part, struct model_tensor *out);
+bool bind_expert_vectors(struct binder *b, const char *name, uint64_t cols, const struct part_rows *turned,
+                         struct model_tensor *out);
+bool bind_check_type(struct binder *b, const char *name, const struct found_tensor *t, bool vector);
+/* model_bind_recurrent.c: whether the slot's rows lie by heads of keys among those of others; and where. */
+bool bind_by_key(const struct binder *b, enum tensor_slot k);
+void bind_note_sections(const struct binder *b, enum tensor_slot k, struct model_tensor *t);
+/* The same of the rows of queries and of the gate of attention's result, head by head. */
+bool bind_by_heads(const struct binder *b, enum tensor_slot k);
+void bind_note_heads(const struct binder *b, enum tensor_slot k, struct model_tensor *t);
+bool bind_flatten_taps(struct binder *b, const char *name, struct found_tensor *t);
+/* A vector that some files have as rows of a matrix: as one. */
+void bind_flatten(struct found_tensor *t, uint64_t elements);
+/* enum arch_fused: which matrices share tensors in these files. */
+uint32_t bind_fused(const struct model_file *f);
+/* A copy that lives as long as the file. */
+const char *bind_keep_name(struct model_file *f, const char *name);
+
+/* model_mlx.c: the name of the slot's tensor as MLX's converter has it, where there is one; whether taps lie as it lays
+ * them; whether norms are there as they are. */
+bool bind_mlx_name(const struct binder *b, uint32_t layer, enum tensor_slot k, char out[NAME_CAP]);
+bool bind_mlx_taps(const struct binder *b, const struct found_tensor *t);
+bool bind_mlx_norms(const struct binder *b);
+
+/* model_latent.c: a tensor with a matrix for each head, for keys or for values; mlx: as MLX's converter has them. */
+bool bind_by_head(struct binder *b, const char *name, bool keys, bool mlx, struct model_tensor *out);
+
+#endif

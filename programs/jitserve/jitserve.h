@@ -1,0 +1,96 @@
+/* programs/jitserve/jitserve.h - what the parts of the jitserve program share.
+ *
+ *   jitserve_main.c     one run: opens the socket and the first model, waits for the end
+ *   jitserve_models.c   how models are opened, and their memory
+ *   jitserve_folder.c   the models of a folder
+ *   jitserve_made.c     models that clients make of others
+ *   jitserve_options.c  the command line
+ *   jitserve_settings.c the same from a file and the environment; which models are named
+ *   jitserve_fingerprint.c  what names a model
+ *   jitserve_probe.c    whether a server is ready
+ *
+ * Everything said to a person goes to stderr; stdout carries what --replay reproduces and nothing else.
+ */
+#ifndef PROGRAMS_JITSERVE_H
+#define PROGRAMS_JITSERVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "programs/common/options.h"
+#include "programs/common/sampling_args.h"
+#include "server/models.h"
+
+/* Exit status: ended as asked; failed; a wrong command line; --exit-on-device-failure. */
+enum { SERVE_DONE, SERVE_FAILED, SERVE_USAGE, SERVE_NO_DEVICE };
+
+enum { SERVE_MOST_MODELS = MODELS_MOST };
+
+struct serve_arguments {
+	const char *model[SERVE_MOST_MODELS];
+	int n_models;
+	const char *hf_repo, *hf_file; /* what jitpull fetches */
+	const char *host, *api_key_file, *tls_cert, *tls_key, *device, *isa, *cache_dir;
+	struct option_list allow_host, cors_origin, alias, api_key, more_models;
+	const char *config;
+	long port, connections, per_address, read_seconds, alive_seconds, stop_seconds, body_mib, unread_kib, threads,
+		parallel, queue, context, pass_ms, kv_mib, memory_mib, predict, batch_tokens, check_bits, answers,
+		client_answers, slot_files, slot_mib, models_max, reasoning_budget, responses, responses_mib,
+		responses_seconds;
+	struct sampling_args sampling; /* where a request says nothing */
+	const char *models_dir, *presets_dir, *keep_alive;
+	double keep; /* seconds; below 0: for good */
+	const char *slot_save, *template_file, *replay, *pooling, *reasoning, *reasoning_format, *reasoning_message,
+		*kv_type, *numerics, *speculate, *pull_with;
+	bool additional, offline, exit_on_device_failure, no_page, no_slots, verbose, spm_infill, no_replay, insecure,
+		quiet, sealed, no_cache, probe;
+};
+extern struct serve_arguments serve;
+
+int serve_usage(const char *text);
+/* Options that are not on the command line. False: it was said. */
+bool serve_settings(struct option_program *p);
+/* Fills serve.model. 0, or the exit status after a sentence. */
+int serve_find_models(const struct option_program *p);
+/* --probe: asks whether a server is ready; the exit status. */
+int serve_probe(void);
+/* What main() runs once the command line is read. */
+int serve_run(void);
+/* The model's, with all weights read. False: err. */
+bool serve_fingerprint(jit_model *m, uint64_t *out, struct error *err);
+/* From any thread: a model's device has failed for good. */
+void serve_device_failed(void *user, const char *why);
+struct server;
+/* The loader of the server's models, which have their names; c ends the opening of one. False: err. */
+bool serve_models_open(struct server *s, jit_cancel *c, struct error *err);
+void serve_models_close(void);
+/* jitserve_folder.c: what is in --models-dir, and with --pull-with what is in the cache that models are fetched into,
+ * goes into the server's models, now and whenever they are looked at. False: err. */
+bool serve_folder_open(struct models *all, struct error *err);
+/* jitserve_made.c: what is kept in --presets-dir goes into the server's models, and clients may make more. False: err.
+ */
+bool serve_made_open(struct models *all, struct error *err);
+/* Whether there may be models beside those of the command line. */
+static inline bool serve_has_more(void) { return serve.models_dir || serve.presets_dir || serve.pull_with; }
+/* A folder of an option that must be there and be writable. False: err. */
+bool serve_is_folder(const char *option, const char *path, struct error *err);
+/* A duration of --keep-alive; NULL: what is usual. */
+bool serve_read_keep(const char *text, double *seconds);
+/* Whether the command line, the environment or the configuration had the option. */
+bool serve_given(const char *name);
+/* jitserve_preset.c: what is kept with a model, which is the server's number i, comes from ollama's manifest or from a
+ * file of its own; NULL: neither. */
+void serve_preset_from(size_t i, const char *manifest, const char *file);
+/* Reads it. False: err; preset_free() is due in any case. */
+struct preset;
+bool serve_preset_read(const struct served *m, size_t i, struct preset *p, struct error *err);
+/* Whether its settings can be used, as far as that is seen without a model. False: err. */
+bool serve_preset_check(const struct preset *p, struct error *err);
+/* Reads it when the model is opened, and fills in of *m and of its sampling what the options do not say. *context: 0:
+ * it says none. False: err. */
+bool serve_preset_use(struct served *m, size_t i, struct sampling_args *a, long *context, jit_error *err);
+/* Reads the command line and runs. */
+int serve_begin(int argc, char **argv);
+
+#endif

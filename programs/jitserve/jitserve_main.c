@@ -1,0 +1,242 @@
+/* programs/jitserve/jitserve_main.c - the jitserve program: serves models over HTTP.
+ *
+ * Owns: one run, from the socket to the end, and what signals mean.
+ */
+#include <errno.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "programs/common/allocator.h"
+#include "programs/jitserve/jitserve.h"
+#include "programs/common/model_names.h"
+#include "programs/common/output.h"
+#include "programs/common/preset.h"
+#include "programs/common/progress.h"
+#include "runtime/host/system.h"
+#include "server/fetch.h"
+#include "server/http.h"
+#include "server/loader.h"
+#include "server/model_events.h"
+#include "server/notify.h"
+#include "server/replay.h"
+#include "server/server.h"
+
+enum { TOLD_SECONDS = 2 };
+
+static sem_t stop_requested;
+static atomic_bool no_device; /* one has failed, and the server ends for that */
+static jit_cancel *cancel;    /* of what is loading */
+static struct served served[SERVE_MOST_MODELS];
+static struct model_named named[SERVE_MOST_MODELS];
+static struct models models = { .list = served };
+static struct server server;
+
+/* The second one ends the program at once. */
+static void on_stop(int sig)
+{
+	signal(sig, SIG_DFL);
+	jit_cancel_set(cancel, 1);
+	sem_post(&stop_requested);
+}
+
+void serve_device_failed(void *user, const char *why)
+{
+	const struct served *m = user;
+
+	fprintf(stderr, "jitserve: the model %s cannot be computed any more: %s.\n", m->name, why);
+	if (!serve.exit_on_device_failure)
+		return;
+	atomic_store(&no_device, true);
+	sem_post(&stop_requested);
+}
+
+static int fail(const char *text)
+{
+	fprintf(stderr, "jitserve: %s.\n", text);
+	return SERVE_FAILED;
+}
+
+int serve_usage(const char *text)
+{
+	fprintf(stderr, "jitserve: %s\nTry 'jitserve --help'.\n", text);
+	return SERVE_USAGE;
+}
+
+static bool listen_for_signals(jit_error *err)
+{
+	struct sigaction on = { .sa_handler = on_stop };
+
+	cancel = jit_cancel_open(err);
+	if (!cancel)
+		return false;
+	sem_init(&stop_requested, 0, 0);
+	signal(SIGPIPE, SIG_IGN);
+	sigaction(SIGTERM, &on, NULL);
+	sigaction(SIGINT, &on, NULL);
+	return true;
+}
+
+/* Said at the start, and not when somebody wants to save something. */
+bool serve_is_folder(const char *option, const char *path, struct error *err)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return error_set(err, ERROR_IO, "%s is %s, which cannot be opened: %s", option, path, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return error_set(err, ERROR_ARGUMENT, "%s is %s, which is no folder", option, path);
+	return access(path, R_OK | W_OK | X_OK) == 0 ||
+	       error_set(err, ERROR_IO, "%s is %s, which this user may not write: %s", option, path, strerror(errno));
+}
+
+static bool open_server(struct error *err)
+{
+	server.o = (struct server_options){
+		.host = serve.host,
+		.port = serve.port,
+		.connections = serve.connections,
+		.per_address = serve.per_address,
+		.read_seconds = serve.read_seconds,
+		.alive_seconds = serve.alive_seconds,
+		.answers = serve.answers,
+		.responses = serve.responses,
+		.responses_mib = serve.responses_mib,
+		.responses_seconds = serve.responses_seconds,
+		.give_back = allocator_give_back,
+		.body_bytes = serve.body_mib << 20,
+		.unread_bytes = serve.unread_kib << 10,
+		.insecure = serve.insecure,
+		.no_page = serve.no_page,
+		.slot_limits = { .files = serve.slot_files, .bytes = (uint64_t)serve.slot_mib << 20 },
+		.slot_folder = serve.slot_save,
+		.pull_with = serve.pull_with,
+	};
+	server.origin = (struct origin_rules){ .host = serve.allow_host.value,
+		                               .n_hosts = (size_t)serve.allow_host.n,
+		                               .page = serve.cors_origin.value,
+		                               .n_pages = (size_t)serve.cors_origin.n };
+	models.hides_slots = serve.no_slots;
+	server.models = &models;
+	if (serve.slot_save && !serve_is_folder("--slot-save", serve.slot_save, err))
+		return false;
+	if ((serve.api_key_file || serve.api_key.n) &&
+	    !(server.keys = keys_gather(serve.api_key.value, (size_t)serve.api_key.n, serve.api_key_file, err)))
+		return false;
+	return tls_read(&server.tls, serve.tls_cert, serve.tls_key, err) && server_open(&server, err);
+}
+
+static void wait_for_requests(double seconds)
+{
+	double end = system_seconds() + seconds;
+	const struct timespec moment = { .tv_nsec = 20000000 };
+
+	while (atomic_load(&server.requests) && system_seconds() < end)
+		nanosleep(&moment, NULL);
+}
+
+/* Requests that run may end; those that come are refused. What runs on then is failed, and still told so. */
+static void stop(void)
+{
+	atomic_store(&server.state, SERVER_STOPPING);
+	notify("STOPPING=1");
+	model_events_end();
+	wait_for_requests((double)serve.stop_seconds);
+	fetch_end();
+	if (models.loader)
+		loader_stop(models.loader);
+	wait_for_requests(TOLD_SECONDS);
+}
+
+/* Each is called as it was asked for, where that is a name. */
+static bool name_models(struct error *err)
+{
+	for (int i = 0; i < serve.n_models; i++) {
+		const char *alias = i < serve.alias.n ? serve.alias.value[i] : NULL;
+		struct model_named *m = &named[i];
+		struct preset p = { 0 };
+		char *file = NULL;
+		bool ok = model_named(m, serve.model[i], err);
+		if (ok && !m->name && preset_is(m->path)) { /* a preset that names its model */
+			file = strdup(m->path);             /* for as long as the program runs */
+			ok = file && preset_open(&p, m, err);
+		}
+		serve_preset_from((size_t)i, m->manifest, file);
+		preset_free(&p);
+		if (!ok || !models_add(&models, m->path, alias ? alias : m->name, m->name ? serve.model[i] : NULL, err))
+			return false;
+	}
+	return true;
+}
+
+/* The others are opened as they are asked for. */
+static bool open_first(struct error *err)
+{
+	jit_error e = { 0 };
+
+	if (!serve.n_models || loader_first(models.loader, &served[0], &e))
+		return loader_start(models.loader, err);
+	return error_set(err, ERROR_IO, "%s", e.message);
+}
+
+/* --replay: no socket, one answer. */
+static int replay(void)
+{
+	struct error e = { 0 };
+
+	/* What nobody asks for depends on the memory of the machine. */
+	if (!serve.context)
+		serve.context = replay_context(serve.replay);
+	server.models = &models;
+	server.o.body_bytes = serve.body_mib << 20;
+	server.o.answers = serve.answers;
+	bool ok = name_models(&e) && serve_models_open(&server, cancel, &e) &&
+	          replay_file(&server, serve.replay, stdout, &e);
+	serve_models_close();
+	return ok ? SERVE_DONE : fail(e.text);
+}
+
+int serve_run(void)
+{
+	struct error e = { 0 };
+	jit_error je = { 0 };
+
+	if (!listen_for_signals(&je))
+		return fail(je.message);
+	if (serve.replay)
+		return replay();
+	if (!name_models(&e) || !serve_folder_open(&models, &e) || !serve_made_open(&models, &e) || !open_server(&e))
+		return fail(e.text);
+	bool ready = serve_models_open(&server, cancel, &e) && open_first(&e);
+	if (ready) {
+		atomic_store(&server.state, SERVER_READY);
+		notify("READY=1");
+		fprintf(stderr, "jitserve: ready on http%s://%s\n", server.tls.credentials ? "s" : "",
+		        server.listener.address);
+		while (sem_wait(&stop_requested) && errno == EINTR)
+			;
+	}
+	bool stopped = ready || jit_cancel_get(cancel);
+	stop();
+	server_close(&server);
+	serve_models_close();
+	jit_cancel_close(cancel);
+	output_memory_told();
+	if (atomic_load(&no_device))
+		return SERVE_NO_DEVICE;
+	return stopped ? SERVE_DONE : fail(e.text);
+}
+
+int main(int argc, char **argv)
+{
+	output_begin();
+	allocator_begin();
+	system_file_limit_is_error();
+	return output_end("jitserve", serve_begin(argc, argv), SERVE_FAILED);
+}

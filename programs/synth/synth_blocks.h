@@ -1,0 +1,11 @@
+/* programs/synth/synth_blocks.h - random blocks of a weight format, for synth.c. */
+#ifndef BENCH_SYNTH_BLOCKS_H
+#define BENCH_SYNTH_BLOCKS_H
+
+#include <stdint.h>
+
+#include "base/dtype.h"
+
+void synth_fill(enum dtype type, uint8_t *out, uint64_t blocks);
+
+#endif
