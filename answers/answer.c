@@ -37,7 +37,7 @@ static void tell_calls(struct answer *a)
 		switch (e->kind) {
 		case TOOL_TEXT: tell(a, ANSWER_TEXT, 0, found->text.p + e->from, e->n); break;
 		case TOOL_BEGINS: tell(a, ANSWER_CALL, e->call, NULL, 0); break;
-		case TOOL_PIECE:
+		case TOOL_DELTA:
 			tell(a, ANSWER_ARGUMENTS, e->call, found->call[e->call].arguments.p + e->from, e->n);
 			break;
 		case TOOL_ENDS: tell(a, ANSWER_CALL_END, e->call, NULL, 0); break;

@@ -31,7 +31,7 @@ static void add(struct tool_events *e, struct tool_event event)
 {
 	struct tool_event *last = e->n_events ? &e->event[e->n_events - 1] : NULL;
 
-	if (last && last->kind == event.kind && (event.kind == TOOL_TEXT || event.kind == TOOL_PIECE) &&
+	if (last && last->kind == event.kind && (event.kind == TOOL_TEXT || event.kind == TOOL_DELTA) &&
 	    last->call == event.call)
 		last->n += event.n;
 	else if (array_grow((void **)&e->event, &e->event_capacity, e->n_events + 1, sizeof *e->event))
@@ -103,7 +103,7 @@ void tool_events_put(struct tool_events *e, const char *p, size_t n)
 		}
 	}
 	if (out->n > from)
-		add(e, (struct tool_event){ TOOL_PIECE, e->n - 1, from, out->n - from });
+		add(e, (struct tool_event){ TOOL_DELTA, e->n - 1, from, out->n - from });
 	e->lost = e->lost || out->lost;
 }
 
@@ -119,7 +119,7 @@ void tool_events_end(struct tool_events *e, bool whole)
 		settle(e, out, true);
 	e->n_pending = 0;
 	if (out->n > from)
-		add(e, (struct tool_event){ TOOL_PIECE, e->n - 1, from, out->n - from });
+		add(e, (struct tool_event){ TOOL_DELTA, e->n - 1, from, out->n - from });
 	e->call[e->n - 1].whole = whole;
 	e->whole += whole;
 	add(e, (struct tool_event){ TOOL_ENDS, e->n - 1, 0, 0 });

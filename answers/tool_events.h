@@ -22,14 +22,14 @@ struct tool_call {
 enum tool_event_kind {
 	TOOL_TEXT,   /* no call */
 	TOOL_BEGINS, /* a call, of which the name is known */
-	TOOL_PIECE,  /* more of its arguments */
+	TOOL_DELTA,  /* more of its arguments */
 	TOOL_ENDS    /* nothing more comes of it */
 };
 
 struct tool_event {
 	enum tool_event_kind kind;
 	size_t call;    /* its number */
-	size_t from, n; /* TOOL_TEXT and TOOL_PIECE: where in the text or the arguments */
+	size_t from, n; /* TOOL_TEXT and TOOL_DELTA: where in the text or the arguments */
 };
 
 struct tool_events {

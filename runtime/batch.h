@@ -20,7 +20,7 @@
 #include "runtime/session_state.h"
 
 /* Sessions of a pass, and rows of logits; a sealed model has kernels for fewer rows. */
-enum { BATCH_PIECES_MOST = 64, BATCH_ROWS_MOST = 64 };
+enum { BATCH_CHUNKS_MOST = 64, BATCH_ROWS_MOST = 64 };
 
 #define BATCH_NOT_TOLD SIZE_MAX
 
@@ -163,13 +163,13 @@ bool batch_copy_logits(struct jit_batch *b, struct error *err);
 
 /* Tokens of a session in a pass, from a position on: the text's, of which the last `drafts` are draft tokens instead
  * (speculate.window). rows: of the last so many logits are wanted. */
-struct batch_piece {
+struct batch_chunk {
 	struct batch_member *member;
 	uint64_t position;
 	uint32_t tokens, drafts, rows;
 	bool window; /* speculate.window is of this pass */
 };
 /* Computes them in one pass, or in several where that cannot be. The rows' logits are the sessions' then. */
-bool batch_run(struct jit_batch *b, const struct batch_piece *piece, uint32_t n, struct error *err);
+bool batch_run(struct jit_batch *b, const struct batch_chunk *chunk, uint32_t n, struct error *err);
 
 #endif

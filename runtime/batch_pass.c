@@ -44,43 +44,43 @@ bool batch_keep_logits(struct jit_batch *b, struct error *err)
 struct pass {
 	struct plan *plan;
 	const float *logits; /* where it leaves its rows */
-	struct plan_span span[BATCH_PIECES_MOST];
-	struct plan_sequence at[BATCH_PIECES_MOST];
+	struct plan_span span[BATCH_CHUNKS_MOST];
+	struct plan_sequence at[BATCH_CHUNKS_MOST];
 };
 
-static void cut(struct pass *p, const struct batch_piece *piece, uint32_t n)
+static void cut(struct pass *p, const struct batch_chunk *chunk, uint32_t n)
 {
 	uint32_t first = 0;
 
-	for (uint32_t i = 0; i < n; first += piece[i++].tokens)
-		p->span[i] = (struct plan_span){ first, piece[i].tokens, piece[i].rows };
+	for (uint32_t i = 0; i < n; first += chunk[i++].tokens)
+		p->span[i] = (struct plan_span){ first, chunk[i].tokens, chunk[i].rows };
 }
 
 /* Its tokens and their angles, and where its session keeps what. */
-static bool append_piece(struct jit_batch *b, struct pass *p, const struct batch_piece *piece, uint32_t i,
+static bool append_chunk(struct jit_batch *b, struct pass *p, const struct batch_chunk *chunk, uint32_t i,
                          struct error *err)
 {
 	const struct plan_buffers *buf = &b->engine.memory.buf;
-	jit_session *s = piece->member->session;
-	uint32_t first = p->span[i].first, text = piece->tokens - piece->drafts;
+	jit_session *s = chunk->member->session;
+	uint32_t first = p->span[i].first, text = chunk->tokens - chunk->drafts;
 
-	memcpy(buf->ids + first, s->ids + piece->position, text * sizeof *s->ids);
-	memcpy(buf->ids + first + text, s->speculate.window.ids + 1, piece->drafts * sizeof *s->ids);
-	rope_fill(&b->engine.rope, buf->cos, buf->sin, buf->tokens, first, piece->position, piece->tokens);
-	return session_begin_run(s, piece->position, piece->tokens, &p->at[i], err);
+	memcpy(buf->ids + first, s->ids + chunk->position, text * sizeof *s->ids);
+	memcpy(buf->ids + first + text, s->speculate.window.ids + 1, chunk->drafts * sizeof *s->ids);
+	rope_fill(&b->engine.rope, buf->cos, buf->sin, buf->tokens, first, chunk->position, chunk->tokens);
+	return session_begin_run(s, chunk->position, chunk->tokens, &p->at[i], err);
 }
 
 /* One session's pass without draft tokens is like any other session's, whose kernels are known and tuned. */
-static bool find_plan(struct jit_batch *b, struct pass *p, const struct batch_piece *piece, uint32_t n,
+static bool find_plan(struct jit_batch *b, struct pass *p, const struct batch_chunk *chunk, uint32_t n,
                       struct error *err)
 {
 	struct engine *e = &b->engine;
 
-	if (n == 1 && piece->rows <= 1) {
+	if (n == 1 && chunk->rows <= 1) {
 		p->logits = e->memory.buf.logits;
-		p->plan = engine_find_plan(e, piece->tokens, piece->position,
-		                           piece->rows ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS,
-		                           piece->tokens == 1 ? PROFILE_DECODE : PROFILE_PROMPT, err);
+		p->plan = engine_find_plan(e, chunk->tokens, chunk->position,
+		                           chunk->rows ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS,
+		                           chunk->tokens == 1 ? PROFILE_DECODE : PROFILE_PROMPT, err);
 		return p->plan != NULL;
 	}
 	if (!engine_map_all_logits(e, err))
@@ -90,43 +90,43 @@ static bool find_plan(struct jit_batch *b, struct pass *p, const struct batch_pi
 	return p->plan != NULL;
 }
 
-static void take_rows(struct jit_batch *b, const struct pass *p, const struct batch_piece *piece, uint32_t n)
+static void take_rows(struct jit_batch *b, const struct pass *p, const struct batch_chunk *chunk, uint32_t n)
 {
 	uint64_t stride = numerics_pad(b->model->file.spec.vocab);
 	uint32_t row = 0;
 
-	for (uint32_t i = 0; i < n; row += piece[i++].rows) {
-		jit_session *s = piece[i].member->session;
-		session_end_run(s, &p->at[i], piece[i].tokens);
+	for (uint32_t i = 0; i < n; row += chunk[i++].rows) {
+		jit_session *s = chunk[i].member->session;
+		session_end_run(s, &p->at[i], chunk[i].tokens);
 		s->logits = p->logits + row * stride;
-		s->logits_valid = piece[i].rows > 0;
+		s->logits_valid = chunk[i].rows > 0;
 	}
 }
 
 /* False with err->code 0: it needs several passes. */
-static bool run_joint(struct jit_batch *b, const struct batch_piece *piece, uint32_t n, struct error *err)
+static bool run_joint(struct jit_batch *b, const struct batch_chunk *chunk, uint32_t n, struct error *err)
 {
 	struct pass p;
 
-	cut(&p, piece, n);
-	if (!find_plan(b, &p, piece, n, err))
+	cut(&p, chunk, n);
+	if (!find_plan(b, &p, chunk, n, err))
 		return false;
 	for (uint32_t i = 0; i < n; i++)
-		if (!append_piece(b, &p, &piece[i], i, err))
+		if (!append_chunk(b, &p, &chunk[i], i, err))
 			return false;
 	plan_set_sequences(p.plan, p.at);
-	if (!engine_run(&b->engine, p.plan, piece->position, PROFILE_DECODE, &b->cancel, err))
+	if (!engine_run(&b->engine, p.plan, chunk->position, PROFILE_DECODE, &b->cancel, err))
 		return false;
-	take_rows(b, &p, piece, n);
+	take_rows(b, &p, chunk, n);
 	return true;
 }
 
-bool batch_run(struct jit_batch *b, const struct batch_piece *piece, uint32_t n, struct error *err)
+bool batch_run(struct jit_batch *b, const struct batch_chunk *chunk, uint32_t n, struct error *err)
 {
-	if (run_joint(b, piece, n, err))
+	if (run_joint(b, chunk, n, err))
 		return true;
 	for (uint32_t i = 0; err->code == ERROR_NONE && i < n; i++)
-		if (!batch_keep_logits(b, err) || !run_joint(b, &piece[i], 1, err))
+		if (!batch_keep_logits(b, err) || !run_joint(b, &chunk[i], 1, err))
 			return false;
 	return err->code == ERROR_NONE;
 }

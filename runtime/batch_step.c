@@ -119,7 +119,7 @@ size_t jit_batch_pending(const jit_batch *b)
 
 struct step {
 	struct jit_batch *batch;
-	struct batch_piece piece[BATCH_PIECES_MOST];
+	struct batch_chunk chunk[BATCH_CHUNKS_MOST];
 	uint32_t n, tokens, rows, prompt;
 	uint32_t still;                  /* sessions with a few tokens that have no place yet */
 	struct speculate_company others; /* tokens: of those that have one, with drafts that come true */
@@ -188,13 +188,13 @@ static uint32_t draft(struct step *step, jit_session *s, uint32_t room)
 }
 
 /* The widest first: passes that differ only in who has which place are of one kind, and have one plan. */
-static void put(struct step *step, const struct batch_piece *p)
+static void put(struct step *step, const struct batch_chunk *p)
 {
 	uint32_t i = step->n++;
 
-	for (; i > 0 && step->piece[i - 1].tokens < p->tokens; i--)
-		step->piece[i] = step->piece[i - 1];
-	step->piece[i] = *p;
+	for (; i > 0 && step->chunk[i - 1].tokens < p->tokens; i--)
+		step->chunk[i] = step->chunk[i - 1];
+	step->chunk[i] = *p;
 }
 
 /* Of the tokens that a session waits for, and draft tokens behind them. */
@@ -202,7 +202,7 @@ static void add(struct step *step, struct batch_member *m, uint32_t tokens)
 {
 	const struct engine *e = &step->batch->engine;
 	jit_session *s = m->session;
-	struct batch_piece p = { .member = m, .position = batch_begins_at(s), .tokens = tokens };
+	struct batch_chunk p = { .member = m, .position = batch_begins_at(s), .tokens = tokens };
 	uint32_t wide = e->batch - step->tokens - tokens, high = e->rows - step->rows;
 
 	p.rows = p.position + tokens == s->length;
@@ -224,7 +224,7 @@ static void add(struct step *step, struct batch_member *m, uint32_t tokens)
 
 static bool is_full(const struct step *step)
 {
-	return step->n == BATCH_PIECES_MOST || step->rows == step->batch->engine.rows;
+	return step->n == BATCH_CHUNKS_MOST || step->rows == step->batch->engine.rows;
 }
 
 /* Few tokens are computed together, and fit into a pass that has nothing else. */
@@ -288,7 +288,7 @@ static uint32_t prompt_room(const struct step *step)
 static bool can_join(const struct step *step, const struct batch_member *m)
 {
 	for (uint32_t i = 0; i < step->n; i++)
-		if (step->piece[i].member == m)
+		if (step->chunk[i].member == m)
 			return true;
 	return false;
 }
@@ -336,7 +336,7 @@ static void add_all(struct step *step)
 
 /* ---- what a pass leaves */
 
-static void finish_piece(const struct batch_piece *p)
+static void finish_chunk(const struct batch_chunk *p)
 {
 	jit_session *s = p->member->session;
 	size_t behind = p->position + p->tokens - p->drafts, from = p->member->before.computed;
@@ -389,17 +389,17 @@ static bool run(struct step *step, struct error *err)
 	double start = step->batch->now();
 
 	for (uint32_t i = 0; i < step->n; i++) {
-		batch_keep_marks(step->piece[i].member, step->piece[i].position, step->piece[i].tokens);
-		step->piece[i].member->session->logits_valid = false; /* it gets others, or none: nothing to keep */
+		batch_keep_marks(step->chunk[i].member, step->chunk[i].position, step->chunk[i].tokens);
+		step->chunk[i].member->session->logits_valid = false; /* it gets others, or none: nothing to keep */
 	}
-	if (!batch_copy_logits(step->batch, err) || !batch_run(step->batch, step->piece, step->n, err))
+	if (!batch_copy_logits(step->batch, err) || !batch_run(step->batch, step->chunk, step->n, err))
 		return false;
 	double seconds = step->batch->now() - start;
 	count(step, seconds);
-	if (step->n == 1 && step->piece->window)
-		speculate_took(&step->piece->member->session->speculate, seconds);
+	if (step->n == 1 && step->chunk->window)
+		speculate_took(&step->chunk->member->session->speculate, seconds);
 	for (uint32_t i = 0; i < step->n; i++)
-		finish_piece(&step->piece[i]);
+		finish_chunk(&step->chunk[i]);
 	return true;
 }
 
@@ -407,7 +407,7 @@ static bool run(struct step *step, struct error *err)
 static bool got_somewhere(const struct step *step)
 {
 	for (uint32_t i = 0; i < step->n; i++) {
-		const struct batch_piece *p = &step->piece[i];
+		const struct batch_chunk *p = &step->chunk[i];
 		if (!is_pending(p->member) || batch_begins_at(p->member->session) > p->position)
 			return true;
 	}

@@ -34,7 +34,7 @@ static size_t ids_bytes(size_t n) { return (n + n % 2) * 4; }
 
 static uint64_t body_bytes(const jit_session *s, size_t length, size_t computed, uint32_t first, uint64_t state_bytes)
 {
-	return ids_bytes(length) + kv_pieces_bytes(&s->memory.kv, &s->model->file.spec, computed, first) + state_bytes;
+	return ids_bytes(length) + kv_extents_bytes(&s->memory.kv, &s->model->file.spec, computed, first) + state_bytes;
 }
 
 /* So many tokens are computed when a session is restored: logits are not kept, so the last one's are made again. */
@@ -51,8 +51,8 @@ struct saving {
 	jit_session *session;
 	uint8_t header[HEADER];
 	int32_t *ids;
-	struct kv_piece *piece;
-	uint64_t n_pieces;
+	struct kv_extent *extent;
+	uint64_t n_extents;
 	uint8_t *copied;
 	struct safefile_part *part;
 	int n_parts;
@@ -70,7 +70,7 @@ static void add_part(struct saving *v, const uint8_t *bytes, size_t n)
 		v->part[v->n_parts++] = (struct safefile_part){ bytes, n };
 }
 
-static bool add_pieces(struct saving *v, struct error *err)
+static bool add_extents(struct saving *v, struct error *err)
 {
 	const jit_session *s = v->session;
 	const struct session_memory *m = &s->memory;
@@ -78,8 +78,8 @@ static bool add_pieces(struct saving *v, struct error *err)
 	uint32_t last = kv_chunks(s->computed) - 1, used = (uint32_t)(s->computed - (size_t)last * NUMERICS_CHUNK);
 	uint8_t *copy = v->copied;
 
-	for (uint64_t i = 0; i < v->n_pieces; i++) {
-		const struct kv_piece *p = &v->piece[i];
+	for (uint64_t i = 0; i < v->n_extents; i++) {
+		const struct kv_extent *p = &v->extent[i];
 		if (p->chunk < last && d->facts.host_reaches) {
 			add_part(v, p->at, p->bytes);
 			continue;
@@ -87,7 +87,7 @@ static bool add_pieces(struct saving *v, struct error *err)
 		if (!d->read(d, copy, p->at, p->bytes, err))
 			return false;
 		if (p->chunk == last)
-			kv_piece_clean(m, &s->model->file.spec, p->layer, copy, used);
+			kv_extent_clean(m, &s->model->file.spec, p->layer, copy, used);
 		add_part(v, copy, p->bytes);
 		copy += p->bytes;
 	}
@@ -126,19 +126,19 @@ static bool make_parts(struct saving *v, struct error *err)
 	uint64_t copies;
 
 	if (!session_file_header(v->header, s, err) ||
-	    !(v->piece = kv_pieces(&s->memory, spec, s->computed, s->memory.window_first, err)))
+	    !(v->extent = kv_extents(&s->memory, spec, s->computed, s->memory.window_first, err)))
 		return false;
-	v->n_pieces = kv_pieces_count(spec, s->computed, s->memory.window_first);
-	copies = s->model->device->facts.host_reaches && v->n_pieces > spec->layers ? spec->layers : v->n_pieces;
+	v->n_extents = kv_extents_count(spec, s->computed, s->memory.window_first);
+	copies = s->model->device->facts.host_reaches && v->n_extents > spec->layers ? spec->layers : v->n_extents;
 	v->ids = calloc(1, ids_bytes(s->length) + 4);
-	v->copied = malloc(copies * kv_piece_most(&s->memory.kv, spec) + 1);
-	v->part = malloc((v->n_pieces + 3) * sizeof *v->part);
+	v->copied = malloc(copies * kv_extent_most(&s->memory.kv, spec) + 1);
+	v->part = malloc((v->n_extents + 3) * sizeof *v->part);
 	if (!v->ids || !v->copied || !v->part)
 		return error_set(err, ERROR_MEMORY, "no memory to save a session of %zu tokens", s->length);
 	memcpy(v->ids, s->ids, s->length * sizeof *v->ids);
 	v->part[v->n_parts++] = (struct safefile_part){ v->header, HEADER };
 	v->part[v->n_parts++] = (struct safefile_part){ v->ids, ids_bytes(s->length) };
-	return (s->computed == 0 || add_pieces(v, err)) && add_states(v, err);
+	return (s->computed == 0 || add_extents(v, err)) && add_states(v, err);
 }
 
 static void finish_header(struct saving *v)
@@ -153,9 +153,9 @@ static void finish_header(struct saving *v)
 	/* In steps of a piece, as it is read. */
 	sum = record_checksum(v->ids, ids_bytes(s->length), sum);
 	size_t part = 2, at = 0;
-	for (uint64_t i = 0; s->computed && i < v->n_pieces; i++) {
-		sum = record_checksum((const uint8_t *)v->part[part].bytes + at, v->piece[i].bytes, sum);
-		at += v->piece[i].bytes;
+	for (uint64_t i = 0; s->computed && i < v->n_extents; i++) {
+		sum = record_checksum((const uint8_t *)v->part[part].bytes + at, v->extent[i].bytes, sum);
+		at += v->extent[i].bytes;
 		if (at == v->part[part].n) {
 			part++;
 			at = 0;
@@ -220,7 +220,7 @@ int jit_session_save(jit_session *s, const char *path, jit_error *err)
 	free(v.copied);
 	free(v.states);
 	free(v.ids);
-	free(v.piece);
+	free(v.extent);
 	return model_report(err, &e);
 }
 
@@ -318,29 +318,29 @@ static bool read_ids(struct restoring *r, struct error *err)
 	return ok;
 }
 
-static bool read_pieces(struct restoring *r, struct error *err)
+static bool read_extents(struct restoring *r, struct error *err)
 {
 	jit_session *s = r->session;
 	struct session_memory *m = &s->memory;
 	const struct model_spec *spec = &s->model->file.spec;
 	struct device *d = m->device;
-	size_t most = kv_piece_most(&m->kv, spec);
-	uint64_t pieces = kv_pieces_count(spec, r->computed, r->first);
-	struct kv_piece *piece = kv_pieces(m, spec, r->computed, r->first, err);
+	size_t most = kv_extent_most(&m->kv, spec);
+	uint64_t extents = kv_extents_count(spec, r->computed, r->first);
+	struct kv_extent *extent = kv_extents(m, spec, r->computed, r->first, err);
 	uint8_t *copy = malloc(most);
-	bool ok = (piece && copy) || error_set(err, ERROR_MEMORY, "no memory for %zu bytes of a KV cache", most);
+	bool ok = (extent && copy) || error_set(err, ERROR_MEMORY, "no memory for %zu bytes of a KV cache", most);
 
-	for (uint64_t i = 0; ok && i < pieces; i++) {
-		bool in_place = d->facts.host_reaches && piece[i].at;
-		size_t n = piece[i].bytes;
-		ok = read_on(r, in_place ? piece[i].at : copy, n, err);
+	for (uint64_t i = 0; ok && i < extents; i++) {
+		bool in_place = d->facts.host_reaches && extent[i].at;
+		size_t n = extent[i].bytes;
+		ok = read_on(r, in_place ? extent[i].at : copy, n, err);
 		if (!ok)
 			break;
-		r->sum = record_checksum(in_place ? piece[i].at : copy, n, r->sum);
-		if (!in_place && piece[i].at)
-			ok = d->upload(d, piece[i].at, copy, n, err);
+		r->sum = record_checksum(in_place ? extent[i].at : copy, n, r->sum);
+		if (!in_place && extent[i].at)
+			ok = d->upload(d, extent[i].at, copy, n, err);
 	}
-	free(piece);
+	free(extent);
 	free(copy);
 	return ok;
 }
@@ -391,7 +391,7 @@ static bool restore(struct restoring *r, struct error *err)
 	    (s->member && !batch_member_ready(s, r->computed, err)))
 		return false;
 	session_memory_begin_window(&s->memory, &s->model->file.spec, r->computed, r->first);
-	if (read_pieces(r, err) && read_states(r, err) &&
+	if (read_extents(r, err) && read_states(r, err) &&
 	    (r->sum == record_get64(header + AT_SUM) || damaged(r, "the checksum of its contents is wrong", err))) {
 		s->length = r->length;
 		s->computed = computed_again(r->length, r->computed);

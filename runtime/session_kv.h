@@ -8,7 +8,7 @@
 
 #include "runtime/session_memory.h"
 
-struct kv_piece {
+struct kv_extent {
 	uint8_t *at; /* NULL: this session does not keep it */
 	uint32_t layer, chunk;
 	size_t bytes;
@@ -18,12 +18,12 @@ struct kv_piece {
 static inline uint32_t kv_chunks(size_t positions) { return (uint32_t)((positions + 127) / 128); }
 /* How many pieces so many positions are; layers with a window from chunk `first` on. All their bytes; those of the
  * largest. */
-uint64_t kv_pieces_count(const struct model_spec *s, size_t positions, uint32_t first);
-uint64_t kv_pieces_bytes(const struct plan_cache *kv, const struct model_spec *s, size_t positions, uint32_t first);
-size_t kv_piece_most(const struct plan_cache *kv, const struct model_spec *s);
+uint64_t kv_extents_count(const struct model_spec *s, size_t positions, uint32_t first);
+uint64_t kv_extents_bytes(const struct plan_cache *kv, const struct model_spec *s, size_t positions, uint32_t first);
+size_t kv_extent_most(const struct plan_cache *kv, const struct model_spec *s);
 /* The pieces, malloc'ed. NULL: err. */
-struct kv_piece *kv_pieces(const struct session_memory *m, const struct model_spec *s, size_t positions, uint32_t first,
-                           struct error *err);
+struct kv_extent *kv_extents(const struct session_memory *m, const struct model_spec *s, size_t positions,
+                             uint32_t first, struct error *err);
 /* Copies so many positions, but for pages that both have, into a cache that has none, where
  * session_memory_begin_window() was told of them; and the last state from which a pass at position `next` can go on. */
 bool kv_copy(struct session_memory *to, const struct session_memory *from, const struct model_spec *s, size_t positions,
@@ -32,7 +32,7 @@ bool kv_copy(struct session_memory *to, const struct session_memory *from, const
 bool kv_copy_bytes(struct device *d, uint8_t *to, const uint8_t *from, size_t bytes, struct error *err);
 /* A copy of a layer's piece of the last chunk becomes 0 where it holds no position below `used` (1 to 128): there is
  * what was forgotten, and draft tokens. */
-void kv_piece_clean(const struct session_memory *m, const struct model_spec *s, uint32_t layer, uint8_t *piece,
-                    uint32_t used);
+void kv_extent_clean(const struct session_memory *m, const struct model_spec *s, uint32_t layer, uint8_t *extent,
+                     uint32_t used);
 
 #endif

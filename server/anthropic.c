@@ -158,7 +158,7 @@ static void send_call(struct anthropic_reply *o, const struct tool_event *e)
 		           json_pack("{s:i, s:o}", "index", (int)o->blocks, "content_block",
 		                     call_block(o, e->call, json_object())));
 		o->blocks++;
-	} else if (e->kind == TOOL_PIECE) {
+	} else if (e->kind == TOOL_DELTA) {
 		json_t *delta = json_object();
 		json_put(delta, "type", json_string("input_json_delta"));
 		json_put(delta, "partial_json", json_text(call->arguments.p + e->from, e->n));
@@ -191,9 +191,9 @@ static void add_call(struct anthropic_reply *o, size_t number)
 /* Without the marks around it. */
 static void add_reasoning(struct anthropic_reply *o, const char *text, size_t n)
 {
-	for (size_t piece, i = 0; i < n; i += piece + think_mark_at(text + i + piece, n - i - piece)) {
-		piece = think_until_mark(text + i, n - i);
-		add_text(o, BLOCK_THINKING, text + i, piece);
+	for (size_t part, i = 0; i < n; i += part + think_mark_at(text + i + part, n - i - part)) {
+		part = think_until_mark(text + i, n - i);
+		add_text(o, BLOCK_THINKING, text + i, part);
 	}
 }
 

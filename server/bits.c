@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 32 }; /* tokens of a prompt, for which a request that comes may have to wait */
+enum { PROMPT_TOKENS = 32 }; /* tokens of a prompt, for which a request that comes may have to wait */
 
 struct bits {
 	jit_model *model;
@@ -81,7 +81,7 @@ bool bits_pending(const struct bits *b) { return b && b->ids; }
 /* False: it cannot be told, as when there is no memory. */
 static bool step(struct bits *b)
 {
-	size_t left = b->at < b->n_prompt ? b->n_prompt - b->at : 1, n = left < PIECE ? left : PIECE;
+	size_t left = b->at < b->n_prompt ? b->n_prompt - b->at : 1, n = left < PROMPT_TOKENS ? left : PROMPT_TOKENS;
 
 	if (!b->session && !(b->session = jit_session_open(b->model, &b->options, NULL)))
 		return false;

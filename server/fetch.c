@@ -220,11 +220,11 @@ static void take_bytes(struct fetch *f, const char *p, size_t n)
 /* False: it says nothing more. */
 static bool read_some(struct fetch *f)
 {
-	char piece[4096];
-	const ssize_t n = read(f->from, piece, sizeof piece);
+	char received[4096];
+	const ssize_t n = read(f->from, received, sizeof received);
 
 	if (n > 0)
-		take_bytes(f, piece, (size_t)n);
+		take_bytes(f, received, (size_t)n);
 	return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
 }
 

@@ -8,7 +8,7 @@
 
 #include "runtime/host/system.h"
 
-enum { PIECE = 16 << 10, KEPT = 32 << 10 };
+enum { READ_BYTES = 16 << 10, KEPT = 32 << 10 };
 static const double linger_seconds = 2;
 
 bool line_open(struct line *l, int client, int inner, struct tls *tls)
@@ -66,15 +66,16 @@ static bool send_some(struct line *l, bool to_client, struct bytes *b, bool *mov
 
 static void from_client(struct line *l, bool *moved)
 {
-	char piece[PIECE];
+	char received[READ_BYTES];
 
 	if (l->client_ended || l->in.at < l->in.n)
 		return;
-	ssize_t got = l->tls ? tls_receive(l->tls, piece, sizeof piece) : plain_receive(l->client, piece, sizeof piece);
+	ssize_t got = l->tls ? tls_receive(l->tls, received, sizeof received)
+	                     : plain_receive(l->client, received, sizeof received);
 	l->client_ended = got < 0;
 	*moved = *moved || got != 0;
 	if (got > 0 && !l->in_closed)
-		framing_take(&l->framing, piece, (size_t)got, &l->in);
+		framing_take(&l->framing, received, (size_t)got, &l->in);
 }
 
 /* The library sees the end where the client has ended; what is wrong with a connection it must not see as an end. */
@@ -92,15 +93,15 @@ static void to_library(struct line *l, bool *moved)
 
 static void from_library(struct line *l, bool *moved)
 {
-	char piece[PIECE];
+	char received[READ_BYTES];
 
 	if (l->inner_ended || l->out.at < l->out.n)
 		return;
-	ssize_t got = plain_receive(l->inner, piece, sizeof piece);
+	ssize_t got = plain_receive(l->inner, received, sizeof received);
 	l->inner_ended = got < 0;
 	*moved = *moved || got != 0;
 	if (got > 0)
-		bytes_add(&l->out, piece, (size_t)got);
+		bytes_add(&l->out, received, (size_t)got);
 }
 
 /* False: the client has gone. */

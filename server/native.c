@@ -37,7 +37,7 @@ static const struct task *task_of(const struct native_reply *o, unsigned number)
 }
 
 /* What every piece says; stop: the last one. */
-static json_t *piece(const struct native_reply *o, unsigned number, const char *text, size_t n, json_t *ids, bool stop)
+static json_t *delta(const struct native_reply *o, unsigned number, const char *text, size_t n, json_t *ids, bool stop)
 {
 	const struct native_choice *c = &o->choice[number];
 	json_t *j = json_object();
@@ -89,7 +89,7 @@ static void take_token(struct native_reply *o, const struct record *r, const jit
 	json_t *ids = json_array();
 	if (r->id >= 0)
 		json_add(ids, json_integer(r->id));
-	json_t *j = piece(o, r->choice, text, r->n_text, ids, false);
+	json_t *j = delta(o, r->choice, text, r->n_text, ids, false);
 	if (task_of(o, r->choice)->timings)
 		json_put(j, "timings", openai_timings(&r->numbers));
 	if (p) {
@@ -102,7 +102,7 @@ static void take_token(struct native_reply *o, const struct record *r, const jit
 
 static void send_progress(struct native_reply *o, const struct record *r)
 {
-	json_t *j = piece(o, r->choice, "", 0, NULL, false);
+	json_t *j = delta(o, r->choice, "", 0, NULL, false);
 
 	json_put(j, "prompt_progress", openai_progress(r));
 	send_event(o, j);
@@ -127,7 +127,7 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 	c->reason = record->reason;
 	c->stop = record->stop;
 	if (r->events) {
-		json_t *j = piece(o, record->choice, "", 0, NULL, true);
+		json_t *j = delta(o, record->choice, "", 0, NULL, true);
 		put_end(o, record->choice, j);
 		send_event(o, j);
 	}
@@ -162,7 +162,7 @@ static json_t *chosen(const struct native_reply *o, json_t *j)
 static json_t *whole(struct native_reply *o, unsigned number)
 {
 	struct native_choice *c = &o->choice[number];
-	json_t *j = piece(o, number, c->text.n ? c->text.p : "", c->text.n, c->ids, true);
+	json_t *j = delta(o, number, c->text.n ? c->text.p : "", c->text.n, c->ids, true);
 
 	c->ids = NULL;
 	put_end(o, number, j);

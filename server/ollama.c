@@ -36,7 +36,7 @@ struct ollama_reply {
 };
 
 /* What one piece of an answer has. */
-struct piece {
+struct delta {
 	struct bytes content, thinking;
 	json_t *calls; /* NULL: none */
 };
@@ -77,7 +77,7 @@ static void send_line(struct ollama_reply *o, json_t *j)
 	bytes_text(&o->base.out, "\n");
 }
 
-static void send_piece(struct ollama_reply *o, struct piece *p, json_t *entry)
+static void send_delta(struct ollama_reply *o, struct delta *p, json_t *entry)
 {
 	json_t *j = head(o), *list = json_array();
 
@@ -114,7 +114,7 @@ static void put_end(struct ollama_reply *o, json_t *j)
 /* ---- records */
 
 /* Arguments are an object: what has none is no call here, but the text that the model wrote. */
-static void add_call(struct ollama_reply *o, size_t number, struct piece *p)
+static void add_call(struct ollama_reply *o, size_t number, struct delta *p)
 {
 	const struct tool_call *call = &o->choice.tools.found.call[number];
 	const size_t n = call->arguments.n;
@@ -138,7 +138,7 @@ static void add_call(struct ollama_reply *o, size_t number, struct piece *p)
 }
 
 /* What has become known of the answer. */
-static void tell(struct ollama_reply *o, struct piece *p)
+static void tell(struct ollama_reply *o, struct delta *p)
 {
 	const struct tool_events *t = &o->choice.tools.found;
 
@@ -154,7 +154,7 @@ static void tell(struct ollama_reply *o, struct piece *p)
 	o->base.out.lost = o->base.out.lost || o->choice.tools.lost;
 }
 
-static void keep_piece(struct ollama_reply *o, struct piece *p, json_t *entry)
+static void keep_delta(struct ollama_reply *o, struct delta *p, json_t *entry)
 {
 	struct openai_choice *c = &o->choice;
 	json_t *call;
@@ -175,7 +175,7 @@ static void take_text(struct ollama_reply *o, const char *text, size_t n, json_t
 {
 	struct openai_choice *c = &o->choice;
 	struct think_parts parts = { .answer = text ? text : "", .n_answer = n };
-	struct piece p = { .calls = NULL };
+	struct delta p = { .calls = NULL };
 
 	if (o->parse_reasoning && !think_take(&c->think, text, n, &parts))
 		o->base.out.lost = true;
@@ -192,9 +192,9 @@ static void take_text(struct ollama_reply *o, const char *text, size_t n, json_t
 	}
 	o->base.out.lost = o->base.out.lost || p.content.lost || p.thinking.lost;
 	if (!o->base.events)
-		keep_piece(o, &p, entry);
+		keep_delta(o, &p, entry);
 	else if (p.content.n || p.thinking.n || p.calls || entry)
-		send_piece(o, &p, entry);
+		send_delta(o, &p, entry);
 	json_decref(p.calls);
 	bytes_free(&p.content);
 	bytes_free(&p.thinking);
@@ -254,9 +254,9 @@ static void fail(struct reply *r, const struct refusal *why)
 static void stay_alive(struct reply *r)
 {
 	struct ollama_reply *o = (struct ollama_reply *)(void *)r;
-	struct piece nothing = { .calls = NULL };
+	struct delta nothing = { .calls = NULL };
 
-	send_piece(o, &nothing, NULL);
+	send_delta(o, &nothing, NULL);
 }
 
 static void close_reply(struct reply *r)

@@ -75,7 +75,7 @@ json_t *openai_call_deltas(const struct openai_reply *o, unsigned choice)
 	for (size_t i = 0; i < t->n_events; i++) {
 		const struct tool_event *e = &t->event[i];
 		const struct tool_call *c = e->kind == TOOL_TEXT ? NULL : &t->call[e->call];
-		bool again = e->kind == TOOL_PIECE && begun && t->event[i - 1].call == e->call;
+		bool again = e->kind == TOOL_DELTA && begun && t->event[i - 1].call == e->call;
 		if (e->kind == TOOL_BEGINS) {
 			call = call_json(o, choice, e->call, c->arguments.n, true);
 		} else if (c && tool_is_custom(o->functions, c->name)) { /* its text is known when it is whole */
@@ -83,7 +83,7 @@ json_t *openai_call_deltas(const struct openai_reply *o, unsigned choice)
 				continue;
 			call = json_pack("{s:{s:o}}", "custom", "input",
 			                 tool_input(c->arguments.p, c->arguments.n, c->whole));
-		} else if (e->kind == TOOL_PIECE && !again) {
+		} else if (e->kind == TOOL_DELTA && !again) {
 			call = json_object();
 			json_put(call, "function",
 			         json_pack("{s:o}", "arguments", json_text(c->arguments.p + e->from, e->n)));

@@ -245,7 +245,7 @@ static void add_call(struct responses_reply *o, const struct tool_event *e)
 		close_item(o);
 		o->open = ITEM_CALL;
 		begin_item(o, call_item(o, call, true, &o->call));
-	} else if (e->kind != TOOL_PIECE) {
+	} else if (e->kind != TOOL_DELTA) {
 		end_call(o, call);
 	} else if (o->call == CALL_FUNCTION) {
 		send_of_item(o, "response.function_call_arguments.delta", "delta",
@@ -258,9 +258,9 @@ static void add_call(struct responses_reply *o, const struct tool_event *e)
 /* Without the marks around it. */
 static void add_reasoning(struct responses_reply *o, const char *text, size_t n)
 {
-	for (size_t piece, i = 0; i < n; i += piece + think_mark_at(text + i + piece, n - i - piece)) {
-		piece = think_until_mark(text + i, n - i);
-		add_text(o, ITEM_REASONING, text + i, piece);
+	for (size_t part, i = 0; i < n; i += part + think_mark_at(text + i + part, n - i - part)) {
+		part = think_until_mark(text + i, n - i);
+		add_text(o, ITEM_REASONING, text + i, part);
 	}
 }
 

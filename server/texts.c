@@ -14,7 +14,7 @@
 static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }
 
 /* A token with its text, or with its bytes where these are no text. */
-static json_t *piece(const jit_model *m, int32_t id)
+static json_t *token_object(const jit_model *m, int32_t id)
 {
 	char scratch[256];
 	size_t n = 0, at = 0;
@@ -46,7 +46,7 @@ static bool append_tokens(json_t *list, const json_t *v, const jit_model *m, boo
 	if (jit_model_tokenize(m, json_string_value(v), json_string_length(v), add, special, &ids, &n, &err) != JIT_OK)
 		return refuse_error(r, "content", &err);
 	for (size_t i = 0; i < n; i++)
-		json_add(list, pieces ? piece(m, ids[i]) : json_integer(ids[i]));
+		json_add(list, pieces ? token_object(m, ids[i]) : json_integer(ids[i]));
 	free(ids);
 	return true;
 }

@@ -20,7 +20,7 @@ static struct amd *amd_of(struct device *d) { return (struct amd *)d; }
 
 /* ---- packets that copy */
 
-static void put_piece(struct amd *d, uint64_t to, uint64_t from, uint64_t n, bool pieces, bool last)
+static void put_part(struct amd *d, uint64_t to, uint64_t from, uint64_t n, bool pieces, bool last)
 {
 	uint64_t groups = (n + RDNA_COPY_ITEMS - 1) / RDNA_COPY_ITEMS, most = d->card.units * COPY_GROUPS_A_UNIT;
 	struct rdna_copy_args *a = amd_queue_kernarg(d);
@@ -37,9 +37,9 @@ void amd_put_copy(struct amd *d, uint64_t to, uint64_t from, uint64_t bytes, boo
 	uint64_t most = aligned ? bytes & ~UINT64_C(15) : 0;
 
 	if (most)
-		put_piece(d, to, from, most / 16, true, last && most == bytes);
+		put_part(d, to, from, most / 16, true, last && most == bytes);
 	if (most < bytes)
-		put_piece(d, to + most, from + most, bytes - most, false, last);
+		put_part(d, to + most, from + most, bytes - most, false, last);
 }
 
 static bool run_copies(struct amd *d, uint64_t bytes, struct error *err)

@@ -49,7 +49,7 @@ static void write_down(struct told *o)
 			note(o, 'T', f->text.p + e->from, e->n);
 		} else if (e->kind == TOOL_BEGINS) {
 			note(o, 'B', c->name, strlen(c->name));
-		} else if (e->kind == TOOL_PIECE) {
+		} else if (e->kind == TOOL_DELTA) {
 			json_t *whole = json_stringn(c->arguments.p + e->from, e->n);
 			assert_non_null(whole); /* it is UTF-8 */
 			json_decref(whole);

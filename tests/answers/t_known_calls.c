@@ -209,7 +209,7 @@ static void write_down(struct told *o, const struct tool_calls *t)
 		switch (e->kind) {
 		case TOOL_TEXT: note(o, 'T', f->text.p + e->from, e->n); break;
 		case TOOL_BEGINS: note(o, 'B', f->call[e->call].name, strlen(f->call[e->call].name)); break;
-		case TOOL_PIECE: note(o, 'P', f->call[e->call].arguments.p + e->from, e->n); break;
+		case TOOL_DELTA: note(o, 'P', f->call[e->call].arguments.p + e->from, e->n); break;
 		case TOOL_ENDS: note(o, f->call[e->call].whole ? 'E' : 'U', "", 0); break;
 		}
 	}

@@ -76,7 +76,7 @@ static void write_down(struct told *o)
 			note(o, 'B', c->name, strlen(c->name));
 			o->said = 0;
 			break;
-		case TOOL_PIECE:
+		case TOOL_DELTA:
 			if (e->from != o->said || !is_utf8(c->arguments.p + e->from, e->n))
 				abort();
 			o->said += e->n;

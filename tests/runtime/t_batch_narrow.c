@@ -387,7 +387,7 @@ static void writers_do_not_keep_prompts_out(void **state)
 	open_model("models/tale-q8_0.gguf", true, false, 0);
 	assert_in_range(steps_to_read(1, 2, 40), 40, 130);
 	assert_in_range(steps_to_read(4, 6, 60), 15, 60);
-	assert_in_range(steps_to_read(0, BATCH_PIECES_MOST + 3, 50), 3, 10);
+	assert_in_range(steps_to_read(0, BATCH_CHUNKS_MOST + 3, 50), 3, 10);
 	close_model();
 }
 

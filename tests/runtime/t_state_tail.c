@@ -140,8 +140,8 @@ static void make_old(void)
 	assert_int_equal(record_get32(p + AT_VERSION), 2);
 	assert_true(states >= 2);
 	session_memory_begin_window(&s->memory, &model->file.spec, computed, 0);
-	struct kv_piece *piece = kv_pieces(&s->memory, &model->file.spec, computed, 0, &err);
-	uint64_t pieces = kv_pieces_count(&model->file.spec, computed, 0),
+	struct kv_extent *piece = kv_extents(&s->memory, &model->file.spec, computed, 0, &err);
+	uint64_t pieces = kv_extents_count(&model->file.spec, computed, 0),
 		 sum = record_checksum(at, (length + length % 2) * 4, 1);
 	at += (length + length % 2) * 4;
 	for (uint64_t i = 0; i < pieces; at += piece[i++].bytes)
