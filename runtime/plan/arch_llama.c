@@ -1,106 +1,101 @@
 /* runtime/plan/arch_llama.c - the layer of Llama, and of the families that differ from it by what tensors they have, by
  * scales, and by what rotates.
  *
- * A form of layer is this function: its steps (plan_build.h), in their order. Biases, norms, scales, gates and windows
- * need no word here: a step does what there are tensors for, and what the model's description says.
+ * A form of layer is this function: its nodes, in their order. Biases, norms, scales, gates and windows need no word
+ * here where a node of them is drawn if there are tensors for it.
  */
-#include "runtime/plan/plan_build.h"
+#include "runtime/plan/arch.h"
 
-/* Whether one of the matrices `first` to `last` that a layer has reads its input as int8. */
-static bool any_int8(const struct plan_builder *b, const struct weights_layer *l, enum matrix_slot first,
-                     enum matrix_slot last)
+/* Behind a norm over all heads together, where there is one. */
+static graph_ref row_norm(const struct arch *a, graph_ref x, const float *weight)
 {
-	bool any = false;
-
-	for (enum matrix_slot i = first; i <= last; i++)
-		any = any || (l->matrix[i].packed && plan_wants_int8(b, &l->matrix[i]));
-	return any;
+	return a->l->q_row_norm && a->l->k_row_norm ? arch_norm(a, x, weight) : x;
 }
 
-/* What else reads the mixer's input, behind the mixer: nothing, what reads f32, or what reads int8. */
-enum read_again { NOT_AGAIN, AGAIN, AGAIN_INT8 };
-
-static struct activations mixer_input(struct plan_builder *b, const struct weights_layer *l, enum read_again again,
-                                      enum matrix_slot first, enum matrix_slot last)
+/* The cache with these tokens' keys and values. Without matrices of its own, the layer reads another one's. */
+static graph_ref store(const struct arch *a, graph_ref k, graph_ref v)
 {
-	return again == NOT_AGAIN ? step_input_of(b, l, l->attn_norm, first, last)
-	                          : step_input(b, l->attn_norm, again == AGAIN_INT8 || any_int8(b, l, first, last));
+	const struct weights_layer *l = a->l;
+	const graph_ref cache = graph_kept(a->g, GRAPH_CACHE, model_sizes_of(a->spec, a->layer).kv_layer);
+
+	if (!k)
+		return cache;
+	return graph_node(a->g,
+	                  &(struct graph_node){ .kind = NODE_STORE,
+	                                        .in = { [IN_X] = k,
+	                                                [IN_W] = graph_vector(a->g, l->k_norm, a->spec->head_dim),
+	                                                [IN_W2] = v,
+	                                                [IN_INTO] = cache } },
+	                  0);
 }
 
-/* Each returns what it read: the stream behind the layer's norm. */
-static struct activations mix_by_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
-                                           enum read_again again)
+/* From the layer's input to what its last matrix reads. */
+static graph_ref attention(const struct arch *a, graph_ref in)
 {
-	struct activations in = mixer_input(b, l, again, MATRIX_q_gate, MATRIX_v);
+	const struct weights_layer *l = a->l;
+	const uint64_t dim = model_sizes_of(a->spec, a->layer).head_dim, width = a->spec->heads * dim;
+	graph_ref q = graph_matmul(a->g, in, &l->q, l->q_bias), k = 0, v, gate = 0;
 
-	step_queries_keys_values(b, l, in);
-	step_rotate_and_store(b, l, layer);
-	step_attention(b, l, layer);
+	if (l->k.packed) /* else they are another layer's */
+		k = graph_matmul(a->g, in, &l->k, l->k_bias);
+	v = k;
+	if (l->v.packed) /* else they are what the keys are made of */
+		v = graph_matmul(a->g, in, &l->v, l->v_bias);
 	if (l->q_gate.packed)
-		step_gate_attention(b);
-	step_attention_output(b, l, layer);
-	return in;
-}
-
-static struct activations mix_by_convolution(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
-                                             enum read_again again)
-{
-	struct activations in = mixer_input(b, l, again, MATRIX_conv_b, MATRIX_conv_x);
-
-	step_short_convolution(b, l, layer, in);
-	step_mixer_output(b, l, &l->conv_out);
-	return in;
-}
-
-static struct activations mix_by_delta_rule(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
-                                            enum read_again again)
-{
-	struct activations in = mixer_input(b, l, again, MATRIX_delta_qkv, MATRIX_delta_a);
-
-	step_delta_rule(b, l, layer, in);
-	step_mixer_output(b, l, &l->delta_out);
-	return in;
-}
-
-static struct activations mix_by_scan(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
-                                      enum read_again again)
-{
-	struct activations in = mixer_input(b, l, again, MATRIX_scan_z, MATRIX_scan_dt);
-
-	step_selective_scan(b, l, layer, in);
-	step_mixer_output(b, l, &l->scan_out);
-	return in;
-}
-
-static struct activations (*const mix_by[])(struct plan_builder *, const struct weights_layer *, uint32_t,
-                                            enum read_again) = {
-	[MIXER_ATTENTION] = mix_by_attention,
-	[MIXER_CONV] = mix_by_convolution,
-	[MIXER_DELTA] = mix_by_delta_rule,
-	[MIXER_SCAN] = mix_by_scan
-};
-
-void arch_llama_layer(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
-{
-	bool int8_ffn = l->router.packed ? plan_experts_want_int8(b, l) : any_int8(b, l, MATRIX_gate, MATRIX_up);
-	enum model_mixer mixer = model_layer_mixer(b->spec, layer);
-	struct activations in = { 0 };
-
-	if (mixer != MIXER_NONE)
-		in = mix_by[mixer](b, l, layer, !b->spec->parallel ? NOT_AGAIN : int8_ffn ? AGAIN_INT8 : AGAIN);
-	if (b->spec->one_part && mixer != MIXER_NONE)
-		return;
-	bool beside = l->router.packed && b->spec->experts_beside;
-	if (!b->spec->parallel && !beside)
-		in = l->router.packed ? step_input(b, l->ffn_norm, int8_ffn)
-		                      : step_input_of(b, l, l->ffn_norm, MATRIX_gate, MATRIX_up);
-	if (beside) {
-		step_experts_beside(b, l);
-	} else if (l->router.packed) {
-		step_experts(b, l, in);
-	} else {
-		step_gate_and_up(b, l, in);
-		step_down(b, l);
+		gate = graph_matmul(a->g, in, &l->q_gate, l->q_gate_bias);
+	q = row_norm(a, q, l->q_row_norm);
+	if (k) {
+		const graph_ref normed = row_norm(a, k, l->k_row_norm);
+		v = v == k ? normed : v;
+		k = normed;
 	}
-	step_layer_end(b, l, layer);
+	const graph_ref turned =
+		graph_node(a->g,
+	                   &(struct graph_node){ .kind = NODE_ROTATE,
+	                                         .in = { [IN_X] = q, [IN_W] = graph_vector(a->g, l->q_norm, dim) } },
+	                   width);
+	const graph_ref cache = store(a, k, v);
+	const struct graph_node attend = {
+		.kind = NODE_ATTEND,
+		.in = { [IN_X] = turned, [IN_W] = cache, [IN_BIAS] = graph_vector(a->g, l->sinks, a->spec->heads) }
+	};
+	const graph_ref out = graph_node(a->g, &attend, width);
+	return gate ? graph_multiply(a->g, out, gate, ACT_SIGMOID) : out;
+}
+
+/* What each mixer makes of its input, and the matrix whose product is added to the stream. */
+static graph_ref mix(const struct arch *a, enum model_mixer mixer, graph_ref stream, graph_ref in)
+{
+	const struct weights_layer *l = a->l;
+	const float *norm = l->attn_post_norm;
+
+	switch (mixer) {
+	case MIXER_CONV:
+		return arch_add(a, stream, graph_matmul(a->g, arch_convolution(a, in), &l->conv_out, NULL), norm);
+	case MIXER_DELTA:
+		return arch_add(a, stream, graph_matmul(a->g, arch_delta_rule(a, in), &l->delta_out, NULL), norm);
+	case MIXER_SCAN:
+		return arch_add(a, stream, graph_matmul(a->g, arch_selective_scan(a, in), &l->scan_out, NULL), norm);
+	default: return arch_add(a, stream, graph_matmul(a->g, attention(a, in), &l->o, l->o_bias), norm);
+	}
+}
+
+graph_ref arch_llama_layer(const struct arch *a, graph_ref stream)
+{
+	const struct model_spec *s = a->spec;
+	const struct weights_layer *l = a->l;
+	const enum model_mixer mixer = model_layer_mixer(s, a->layer);
+	graph_ref in = 0;
+
+	if (mixer != MIXER_NONE) {
+		in = arch_norm(a, stream, l->attn_norm);
+		stream = mix(a, mixer, stream, in);
+	}
+	if (s->one_part && mixer != MIXER_NONE)
+		return stream;
+	if (l->router.packed && s->experts_beside)
+		return arch_experts_beside(a, stream);
+	if (!s->parallel)
+		in = arch_norm(a, stream, l->ffn_norm);
+	return l->router.packed ? arch_experts(a, stream, in) : arch_feed_forward(a, stream, in);
 }

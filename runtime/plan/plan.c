@@ -1,7 +1,7 @@
 /* runtime/plan/plan.c - a plan's lists: its ops, stages, sections and kernels.
  *
- * Owns: the memory of a plan, and the order of its sections: embedding, layers, logits. Which ops these are is the
- * steps' (plan_steps.c) and the forms' (arch_*.c).
+ * Owns: the memory of a plan, and the passes that fill it: a graph is drawn (arch.h), lowered (lower.h), and its ops
+ * are ordered (order.h).
  */
 #include "runtime/plan/plan.h"
 
@@ -11,8 +11,9 @@
 
 #include "jit/store/registry.h"
 #include "jit/store/tune.h"
+#include "runtime/plan/arch.h"
+#include "runtime/plan/lower.h"
 #include "runtime/plan/order.h"
-#include "runtime/plan/plan_build.h"
 #include "runtime/plan/rope.h"
 
 /* PER_SEQUENCE: in a layer, for each sequence beyond the first. */
@@ -87,9 +88,6 @@ uint64_t *plan_add_op(struct plan_builder *b, const struct key *key, int64_t beg
 	return l->arg;
 }
 
-/* What comes next is another part of the model. */
-static void next_part(struct plan_builder *b) { b->p->section[b->p->n_sections++] = (uint32_t)b->p->n_ops; }
-
 struct plan_op *plan_last_op(struct plan_builder *b) { return &b->p->op[b->p->n_ops - 1]; }
 
 void plan_changing_slot(struct plan_builder *b, uint64_t *slot, enum plan_change what, uint64_t offset)
@@ -127,13 +125,13 @@ static bool make_room(struct plan_builder *b)
 	return true;
 }
 
-static void (*const layer_of[])(struct plan_builder *, const struct weights_layer *, uint32_t) = {
-#define X(id, name) [FORM_##id] = arch_##name##_layer,
-	MODEL_FORMS(X)
-#undef X
-};
+static bool no_memory(struct plan *p, const struct model_spec *spec, struct error *err)
+{
+	plan_free(p);
+	return error_set(err, ERROR_MEMORY, "no memory for a plan of %u layers", spec->layers);
+}
 
-static bool build(struct plan_builder *b, const struct weights *w, enum plan_logits which, struct error *err)
+bool plan_of_graph(struct plan_builder *b, const struct graph *g, enum plan_logits which, struct error *err)
 {
 	const struct model_spec *spec = b->spec;
 	struct plan *p = b->p;
@@ -146,33 +144,39 @@ static bool build(struct plan_builder *b, const struct weights *w, enum plan_log
 	b->sequence = b->spans;
 	b->launch_capacity = spec->layers * layer_launches + LAUNCHES_OUTSIDE + b->spans;
 	b->changing_capacity = (size_t)spec->layers * CHANGING_PER_LAYER * b->spans;
-	if (!make_room(b)) {
-		plan_free(p);
-		return error_set(err, ERROR_MEMORY, "no memory for a plan of %u layers", spec->layers);
-	}
-	if (plan_hands(b, w))
+	if (!make_room(b))
+		return no_memory(p, spec, err);
+	if (plan_hands(b, b->w))
 		plan_handed_begin(b);
 	else
-		b->few = plan_is_few(b, w);
-	next_part(b);
-	step_embed(b, w);
-	for (uint32_t i = 0; i < spec->layers; i++) {
-		next_part(b);
-		plan_handed_layer(b, &w->layer[i], i);
-		layer_of[spec->form](b, &w->layer[i], i);
-	}
-	if (which != PLAN_NO_LOGITS) {
-		next_part(b);
-		step_logits(b, w, which);
-	} else {
-		step_store_behind(b);
-	}
+		b->few = plan_is_few(b, b->w);
+	const bool ok = plan_lower(b, g);
+	free(b->of);
+	free(b->sum);
+	if (!ok)
+		return no_memory(p, spec, err);
+	if (which == PLAN_NO_LOGITS)
+		plan_store_behind(b);
 	p->section[p->n_sections] = (uint32_t)p->n_ops;
 	p->n_args = b->args_used;
 	p->one_sequence &= b->spans > 1;
 	plan_handed_end(b);
 	plan_order(p, (uint64_t)b->n * spec->experts_used);
 	return true;
+}
+
+static bool build(struct plan_builder *b, const struct weights *w, enum plan_logits which, struct error *err)
+{
+	const uint32_t layers = b->spec->layers;
+	struct graph g;
+
+	b->w = w;
+	if (!graph_open(&g, layers * ARCH_NODES_LAYER + ARCH_NODES_OUTSIDE, layers + 2))
+		return error_set(err, ERROR_MEMORY, "no memory for a graph of %u layers", layers);
+	arch_draw(&g, b->spec, w);
+	const bool ok = plan_of_graph(b, &g, which, err);
+	graph_close(&g);
+	return ok;
 }
 
 bool plan_build(struct plan *p, const struct model_spec *spec, const struct weights *w,

@@ -1,11 +1,11 @@
-/* runtime/plan/plan_attention.c - the step attention: whole, or with the context in parts (plan.h).
+/* runtime/plan/plan_attention.c - the rule of attention: whole, or with the context in parts (plan.h).
  *
  * Owns: which of the two a layer has, where the records of parts lie, and who stores what attention of columns apart
  * leaves to be stored. All give the same bits.
  */
 #include <assert.h>
 
-#include "runtime/plan/plan_build.h"
+#include "runtime/plan/lower.h"
 
 /* Into how many parts this pass cuts what a layer attends to; 0: a unit goes through all of it. Short windows are not
  * worth it. */
@@ -108,7 +108,7 @@ static uint64_t *add_attention(struct plan_builder *b, const struct weights_laye
 	const struct model_spec *s = b->spec;
 	uint64_t *a = plan_add_op(b, key, 0, units);
 
-	a[ATTENTION_Q] = plan_row(b->buf->qr, span->first, (uint64_t)s->heads * key->head_dim);
+	a[ATTENTION_Q] = plan_row_at(b->buf->qr, span->first, (uint64_t)s->heads * key->head_dim);
 	if (key->flags & KEY_ROTATES)
 		plan_set_rotation(b, l, layer, span->first, a);
 	plan_set_cache(b, layer,
@@ -198,7 +198,7 @@ static void merge_parts(struct plan_builder *b, const struct weights_layer *l, u
 
 	a[MERGE_RECORDS] = records_at(b, span);
 	const uint64_t width = (uint64_t)key->heads * key->head_dim, behind = span->first * numerics_pad(width);
-	a[MERGE_OUT] = plan_row(b->buf->ao, span->first, width);
+	a[MERGE_OUT] = plan_row_at(b->buf->ao, span->first, width);
 	plan_changing_slot(b, &a[MERGE_POS0], PLAN_POSITION, 0);
 	a[MERGE_SLIDING] = b->spec->sliding_window;
 	a[MERGE_SINKS] = plan_address(l->sinks);
@@ -220,7 +220,7 @@ static void attend(struct plan_builder *b, const struct weights_layer *l, uint32
 	 * fill. */
 	uint32_t tiles = key.tile_n > 1 ? (n + 2 * key.tile_n - 2) / key.tile_n : n;
 	uint64_t *a = add_attention(b, l, layer, span, &key, (int64_t)tiles * key.kv_heads);
-	a[ATTENTION_OUT] = plan_row(b->buf->ao, span->first, (uint64_t)key.heads * key.head_dim);
+	a[ATTENTION_OUT] = plan_row_at(b->buf->ao, span->first, (uint64_t)key.heads * key.head_dim);
 	if (key.flags & KEY_QUANTISED_OUT) {
 		a[ATTENTION_OUTQ] = plan_address(b->buf->aoq);
 		a[ATTENTION_OUTS] = plan_address(b->buf->aos);
@@ -269,24 +269,30 @@ static void store_columns(struct plan_builder *b, uint32_t layer, size_t at)
 	a[KV_STORE_COLUMNS] = of->arg[ATTENTION_COLUMNS];
 }
 
-void step_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+void lower_attend(struct plan_builder *b, const struct graph_node *n)
 {
+	const struct weights_layer *l = &b->w->layer[n->layer];
+	const uint32_t layer = n->layer;
 	const bool merges = plan_merges(b, layer);
 	const size_t first = b->p->n_ops;
 	const struct plan_span *span;
 
+	if (b->spec->latent.rank) {
+		plan_latent_attend(b, n);
+		return;
+	}
+	if (plan_quantises_inside(b, l, layer))
+		plan_put_int8(b, n->out[0]);
 	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
 		(merges ? attend_in_parts : attend)(b, l, layer, span);
-	if (!merges)
-		return;
-	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++) {
+	for (uint32_t i = 0; merges && (span = plan_span_at(b, i)); i++) {
 		merge_parts(b, l, layer, span);
 		if (!b->handed && is_apart(b, first + i))
 			store_columns(b, layer, first + i);
 	}
 }
 
-void step_store_behind(struct plan_builder *b)
+void plan_store_behind(struct plan_builder *b)
 {
 	const struct plan *p = b->p;
 	const size_t end = p->n_ops;

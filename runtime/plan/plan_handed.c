@@ -7,7 +7,7 @@
  * and that nobody but ops that give write there (tests/runtime/t_handed.c).
  */
 #include "kernels-templates/signature.h"
-#include "runtime/plan/plan_build.h"
+#include "runtime/plan/lower.h"
 
 enum { ROUND = 256 };
 

@@ -1,11 +1,13 @@
-/* runtime/plan/plan_matmul.c - the step matmul: an op for each sort of tiles, behind those that prepare its inputs.
+/* runtime/plan/plan_matmul.c - rules of matrix products: an op for each sort of tiles, behind those that prepare its
+ * inputs.
  *
  * Owns: what the buffers of turned inputs hold (plan_builder.turned), so that matrices with one input share it.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/plan/order.h"
-#include "runtime/plan/plan_build.h"
+#include "runtime/plan/lower.h"
 
 static struct plan_turn turn_of(const struct plan_builder *b, const struct matmul *m, enum dtype act,
                                 struct plan_tiles t)
@@ -137,7 +139,7 @@ static void narrow(struct plan_builder *b, const struct matmul *m, uint32_t toke
 	prepare(b, &turn, 1);
 }
 
-void step_matmul(struct plan_builder *b, const struct matmul *m)
+void plan_multiply(struct plan_builder *b, const struct matmul *m)
 {
 	enum dtype act = plan_matmul_activation(b->opt, m->w, m->flags);
 	const struct activations turned = { .x = b->buf->turned, .q = b->buf->turned_q, .s = b->buf->turned_s },
@@ -159,4 +161,76 @@ void step_matmul(struct plan_builder *b, const struct matmul *m)
 		turn(b, m, act, t + i, n - i);
 	for (; i < n; i++)
 		matmul_launch(b, m, turns ? &turned : &m->in, act, t[i]);
+}
+
+void lower_matmul(struct plan_builder *b, const struct graph_node *n)
+{
+	const graph_ref to = plan_added_to(b, n);
+	const struct weights_matrix *w2 = graph_matrix_of(b->g, n->in[IN_W2]);
+	const struct activations out = plan_operand(b, to ? to : n->out[0]);
+	struct matmul m = { .w = graph_matrix_of(b->g, n->in[IN_W]),
+		            .bias = graph_vector_of(b->g, n->in[IN_BIAS]),
+		            .out = out.x,
+		            .outq = out.q,
+		            .outs = out.s,
+		            .tokens = b->n };
+
+	plan_ready(b, n->in[IN_X]);
+	m.in = plan_operand(b, n->in[IN_X]);
+	if (w2 && plan_pair_of(b, n)) {
+		m.w2 = w2;
+		m.bias2 = graph_vector_of(b->g, n->in[IN_BIAS2]);
+		m.flags = KEY_PAIR;
+	} else if (w2) {
+		plan_multiply(b, &m);
+		m.w = w2;
+		m.bias = graph_vector_of(b->g, n->in[IN_BIAS2]);
+		m.flags = KEY_GATED;
+	}
+	m.act = (enum key_act)n->act;
+	if (to) {
+		m.flags |= KEY_RESIDUAL;
+		m.from = b->handed ? out.x : NULL;
+		m.out = b->handed ? plan_next_stream(b) : out.x;
+	} else if (b->of[n->out[0]].int8) {
+		m.flags |= KEY_QUANTISED_OUT;
+		plan_put_int8(b, n->out[0]);
+	}
+	plan_multiply(b, &m);
+}
+
+/* A matrix for each head: from k's of each head, padded, to rows that lie `groups` elements apart. */
+void lower_by_head(struct plan_builder *b, const struct graph_node *n)
+{
+	const struct weights_matrix *w = graph_matrix_of(b->g, n->in[IN_W]);
+	const uint32_t heads = b->spec->heads, rows = n->rows;
+	const uint64_t width = heads * numerics_pad(w->k), out_width = numerics_pad((uint64_t)heads * n->groups);
+	const enum dtype act = plan_activation(b->opt, w->type);
+	struct plan_tiles t[PLAN_CUTS_MOST];
+	struct key key = plan_key(b, KEY_MATMUL);
+
+	plan_ready(b, n->in[IN_X]);
+	const struct activations in = plan_operand(b, n->in[IN_X]);
+	float *out = plan_floats(b, n->out[0]);
+	key.weight = key_type(w->type);
+	key.activation = key_type(act);
+	key.rows = rows;
+	key.k = (uint32_t)w->k;
+	key.heads = heads;
+	key.head_dim = n->groups;
+	key.row_blocks = 1;
+	key.flags = KEY_BY_HEAD;
+	for (unsigned cuts = plan_cut_matmul(b->opt, b->p->logits, w, KEY_BY_HEAD, b->n, t), i = 0; i < cuts; i++) {
+		assert(!t[i].flags);
+		key.tile_n = t[i].width;
+		uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(heads * numerics_pad(rows) / 32));
+		plan_last_op(b)->unit_cost = plan_tiles_columns(&t[i]);
+		a[MATMUL_W] = plan_address(w->packed);
+		a[MATMUL_X] = act == DTYPE_Q8_0 ? plan_address(in.q + t[i].first * width)
+		                                : plan_address(in.x + t[i].first * width);
+		a[MATMUL_XS] = act == DTYPE_Q8_0 ? plan_address(in.s + t[i].first * (width / 32)) : 0;
+		a[MATMUL_OUT] = plan_address(out + t[i].first * out_width);
+		a[MATMUL_TILES] = t[i].tiles;
+		a[MATMUL_COLUMNS] = plan_tiles_columns(&t[i]);
+	}
 }

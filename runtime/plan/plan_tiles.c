@@ -5,7 +5,7 @@
  */
 #include <assert.h>
 
-#include "runtime/plan/plan_build.h"
+#include "runtime/plan/lower.h"
 
 enum dtype plan_activation(const struct plan_options *opt, enum dtype weight)
 {

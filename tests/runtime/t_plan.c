@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "kernels-templates/matmul/recipe.h"
-#include "runtime/plan/plan_build.h"
+#include "runtime/plan/lower.h"
 #include "runtime/session.h"
 #include "tests/runtime/mixed_model.h"
 #include "tests/runtime/plan_check.h"

@@ -1,24 +1,28 @@
-/* runtime/plan/plan_build.h - what the files that build plans share: the builder, its steps, and the forms of a layer.
+/* runtime/plan/lower.h - the pass that makes ops of a graph's nodes, for so many tokens and a target.
  *
- *   plan.c         the lists of a plan: ops, stages, sections
- *   plan_tiles.c   how the tokens of a matmul are cut into tiles, and which widths that gives
- *   plan_matmul.c  the step matmul: its tiles' ops, and what prepares their inputs
- *   plan_experts.c the steps of a mixture of experts
- *   plan_attention.c  the step attention, whole or with its context in parts
- *   plan_steps.c   every other step of a pass
- *   plan_handed.c  what is handed over while a pass runs, and where it lies
- *   plan_inputs.c  embeddings, and what layers get of a token's own
- *   arch_NAME.c    a form of layer: its steps, in their order
+ *   plan.c            the lists of a plan: ops, stages, sections
+ *   lower.c           what is decided over several nodes; the walk over all of them
+ *   place.c           where values lie
+ *   plan_tiles.c      how the tokens of a matmul are cut into tiles, and which widths that gives
+ *   plan_matmul.c     rules of matrix products: their tiles' ops, and what prepares their inputs
+ *   plan_experts.c    rules of mixtures of experts
+ *   plan_rotation.c   rules of rotation and of storing keys and values
+ *   plan_attention.c  the rule of attention, whole or with its context in parts
+ *   plan_latent.c     those of latent attention
+ *   plan_recurrent.c  rules of convolutions, the delta rule and the selective scan
+ *   plan_steps.c      rules of norms, scales, sums and logits
+ *   plan_handed.c     what is handed over while a pass runs, and where it lies
+ *   plan_inputs.c     embeddings, and what layers get of a token's own
+ *   order.c           barriers and stages, behind all rules: no rule knows of any
  *
- *   order.c        barriers and stages, behind all steps: no step knows of any
- *
- * Owns: the names of the steps. A step adds one op or a few, which read and write activation buffers (PLAN_BUFFERS). A
- * step that only one form has may stand in its file.
+ * Owns: the builder, and the names of the rules. A rule is called once for each node of its kind and adds one op, a
+ * few, or none where another node's kernel does its work.
  */
-#ifndef RUNTIME_PLAN_BUILD_H
-#define RUNTIME_PLAN_BUILD_H
+#ifndef RUNTIME_LOWER_H
+#define RUNTIME_LOWER_H
 
 #include "kernels-templates/matmul/recipe.h"
+#include "runtime/plan/graph.h"
 #include "runtime/plan/plan.h"
 
 enum { PLAN_CUTS_MOST = 5 /* sorts of tiles that a matmul's tokens are cut into */ };
@@ -31,8 +35,30 @@ struct plan_turn {
 };
 _Static_assert(sizeof(struct plan_turn) == sizeof(struct key) + 8 + 8 * INTERLEAVE_ARGS, "turns are compared as bytes");
 
+/* A buffer by its number. */
+enum plan_row {
+	ROW_none,
+#define X(type, name, width, memory) ROW_##name,
+	PLAN_BUFFERS(X)
+#undef X
+		ROWS
+};
+
+/* What lowering knows of a value. */
+struct plan_value {
+	uint8_t row;          /* enum plan_row */
+	bool int8;            /* a matrix reads it as int8 blocks */
+	bool inside;          /* a norm that those make which read it */
+	uint32_t overwritten; /* the node that writes over it; UINT32_MAX: none */
+};
+
 struct plan_builder {
 	struct plan *p;
+	const struct graph *g;
+	const struct weights *w;
+	struct plan_value *of; /* by value */
+	uint32_t *sum;         /* by node: the sum that its kernel makes, a node's number and 1; 0: none */
+	graph_ref holds[ROWS]; /* which value each row has now, or whose int8 blocks */
 	const struct model_spec *spec;
 	const struct plan_buffers *buf;
 	const struct plan_cache *kv;
@@ -100,12 +126,6 @@ enum dtype plan_matmul_activation(const struct plan_options *opt, const struct w
 unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits, const struct weights_matrix *w,
                          uint32_t flags, uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MOST]);
 
-/* KEY_PAIR where a layer's gate and its partner are multiplied as one; else 0. */
-static inline uint32_t plan_pair(const struct weights_layer *l)
-{
-	return l->gate.packed && weights_gate_up_interleaved(l->gate.type, l->up.type) ? KEY_PAIR : 0;
-}
-
 /* Whether this matrix times so many tokens makes the norm of its input itself, in every op. flags: of the matmul. */
 bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens);
 
@@ -123,7 +143,7 @@ void plan_handed_norm(struct plan_builder *b);
 float *plan_next_stream(struct plan_builder *b);
 void plan_handed_end(struct plan_builder *b);
 
-/* ---- what steps work on (plan_steps.c) */
+/* ---- caches and rotations (plan_rotation.c) */
 
 /* The slots of an op for a layer's cache: where its keys begin in a page, and its values (NULL: there are none); the
  * table of pages, and where the first token is. */
@@ -134,14 +154,14 @@ void plan_set_cache(struct plan_builder *b, uint32_t layer, const struct plan_ca
 /* Where a table of cosines or sines begins (rope.h). */
 uint64_t plan_angles(const struct plan_builder *b, const float *tables, uint32_t table);
 /* Where a token's row of f32 is, of rows that are `width` wide and padded. */
-static inline uint64_t plan_row(const float *rows, uint32_t token, uint64_t width)
+static inline uint64_t plan_row_at(const float *rows, uint32_t token, uint64_t width)
 {
 	return plan_address(rows + token * numerics_pad(width));
 }
 
-/* ---- steps */
+/* ---- values (place.c) */
 
-/* An activation in both of its forms, of which a step uses those that it needs; or, where there is `norm`, f32 whose
+/* An activation in both of its forms, of which a rule uses those that it needs; or, where there is `norm`, f32 whose
  * norm by these weights each matmul makes for itself. */
 struct activations {
 	float *x;
@@ -149,13 +169,34 @@ struct activations {
 	struct activation_block *s;
 	const float *norm;
 };
-/* Those of the buffers: behind a norm, behind attention, inside the feed-forward layer. */
-struct activations plan_normed(const struct plan_builder *b);
-struct activations plan_attended(const struct plan_builder *b);
-struct activations plan_gated(const struct plan_builder *b);
+void *plan_row(const struct plan_builder *b, enum plan_row row);
+/* The row that result number `out` of a node gets. */
+enum plan_row plan_place(const struct plan_builder *b, const struct graph_node *n, unsigned out);
+/* A value's f32; NULL of none. */
+float *plan_floats(const struct plan_builder *b, graph_ref v);
+/* Node number `node` makes the value in its row. What was there must have been read by then. */
+void plan_put(struct plan_builder *b, graph_ref v, enum plan_row row, uint32_t node);
+/* Whether a value's int8 blocks are there; from now on they are. */
+bool plan_has_int8(const struct plan_builder *b, graph_ref v);
+void plan_put_int8(struct plan_builder *b, graph_ref v);
+struct activations plan_operand(const struct plan_builder *b, graph_ref v);
 
-/* The activation function of a key. */
-enum key_act plan_act(enum model_act act);
+/* ---- what lower.c decides */
+
+/* Adds the ops of all nodes. False: there is no memory. */
+bool plan_lower(struct plan_builder *b, const struct graph *g);
+/* The plan of a graph whose last section is the logits. The builder has what plan_build() is told. */
+bool plan_of_graph(struct plan_builder *b, const struct graph *g, enum plan_logits which, struct error *err);
+/* What the node's kernel adds its result to; 0: nothing. */
+graph_ref plan_added_to(const struct plan_builder *b, const struct graph_node *n);
+/* KEY_PAIR where both matrices of a node are multiplied as one; else 0. */
+uint32_t plan_pair_of(const struct plan_builder *b, const struct graph_node *n);
+/* Makes a value's int8 blocks where they are wanted and not there. */
+void plan_ready(struct plan_builder *b, graph_ref v);
+/* Whether a matmul with these weights reads its input as int8. */
+bool plan_wants_int8(const struct plan_builder *b, const struct weights_matrix *w);
+
+/* ---- ops that several rules add */
 
 struct matmul {
 	const struct weights_matrix *w, *w2; /* w2: with KEY_PAIR */
@@ -169,36 +210,18 @@ struct matmul {
 	uint32_t flags, tokens; /* flags: KEY_PAIR, KEY_GATED, KEY_RESIDUAL, KEY_QUANTISED_OUT, KEY_GREATEST */
 	enum key_act act;       /* with KEY_PAIR and KEY_GATED */
 };
+void plan_multiply(struct plan_builder *b, const struct matmul *m);
 /* n tokens of width k times a number, or as KEY_SCALE's flags say; by: its argument. */
-void step_scale(struct plan_builder *b, const float *in, float *out, uint32_t n, uint64_t k, uint64_t by,
+void plan_scale(struct plan_builder *b, const float *in, float *out, uint32_t n, uint64_t k, uint64_t by,
                 uint32_t flags);
-void step_matmul(struct plan_builder *b, const struct matmul *m);
-
-/* Whether a matmul with these weights reads its input as int8. */
-bool plan_wants_int8(const struct plan_builder *b, const struct weights_matrix *w);
-
-/* The norm of tokens of x; int8: its blocks, too. */
-void step_norm(struct plan_builder *b, const float *x, const float *weight, bool int8, uint32_t tokens,
-               struct activations out);
-/* A norm of the tokens of a buffer of hidden width, into another; KEY_RESIDUAL: added to it. */
-void step_norm_into(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t flags);
 /* The int8 blocks of what is there as f32, k of each token. */
-void step_quantise(struct plan_builder *b, struct activations a, uint64_t k);
-/* The norm of a vector of low rank, of k numbers (model.h: MODEL_LATENT_EPS). */
-void step_latent_norm(struct plan_builder *b, const float *x, const float *weight, uint32_t k, bool int8,
-                      struct activations out);
-/* The stream's tokens, and what their layers get of each one's own. */
-void step_embed(struct plan_builder *b, const struct weights *w);
-/* What a layer's matrices read: the stream's tokens behind a norm, or as they are (weight NULL). */
-struct activations step_input(struct plan_builder *b, const float *weight, bool int8);
-/* The same where nobody but matrices `first` to `last` of the layer reads it, before the stream changes: without an op
- * where they all make the norm themselves. */
-struct activations step_input_of(struct plan_builder *b, const struct weights_layer *l, const float *weight,
-                                 enum matrix_slot first, enum matrix_slot last);
-/* Q, K and V of these tokens; with norms over all heads together where there are any. Keys are left in buf->k. */
-void step_queries_keys_values(struct plan_builder *b, const struct weights_layer *l, struct activations in);
-/* Rotates queries and keys, behind their norms where there are any; stores keys and values. Nothing where the step
- * attention does so in its own op. */
+void plan_quantise(struct plan_builder *b, struct activations a, uint64_t k);
+/* The norm of so many tokens of width k, with another vector as its result, or added to it. Returns its arguments. */
+uint64_t *plan_norm(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t k, uint32_t flags,
+                    uint32_t tokens);
+
+/* ---- attention */
+
 bool plan_is_few(const struct plan_builder *b, const struct weights *w);
 /* Whether attention of the pass's several tokens can rotate, store, and have parts. */
 bool plan_attends_several(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
@@ -208,54 +231,37 @@ bool plan_rotates_inside(const struct plan_builder *b, const struct weights_laye
 uint32_t plan_head_norm(const struct plan_builder *b, const float *weight);
 void plan_set_rotation(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer, uint32_t first,
                        uint64_t *a);
-void step_rotate_and_store(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 /* The units of a chain that one head of keys has, of an op with so many for each; 0: the layer has no chain. */
 uint32_t plan_chained(const struct plan_builder *b, uint32_t layer, uint32_t units);
 /* Whether its context is in parts, which are merged. */
 bool plan_merges(const struct plan_builder *b, uint32_t layer);
-void step_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 /* Behind all layers of a plan that hands over, in the stage of the last norm: the keys and values of attention that
  * does not store them, because other units of it have copies of the same chunks. */
-void step_store_behind(struct plan_builder *b);
-/* A norm of each `k` numbers of a buffer in turn, `tokens` times so many. */
-void step_norm_heads(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t k,
-                     uint32_t tokens);
-/* Attention's result, times the sigmoid of the gate that stood beside the queries. */
-void step_gate_attention(struct plan_builder *b);
-/* The gated delta rule, from a layer's input to its result, which is where attention leaves its own. */
-void step_delta_rule(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, struct activations in);
-/* The selective scan, likewise. */
-void step_selective_scan(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, struct activations in);
-/* A matrix whose results are added to the stream; on the way there, a norm or a scale. */
-void step_add_product(struct plan_builder *b, const struct weights_matrix *w, const float *bias, struct activations in,
-                      const float *norm);
-/* A short convolution between two gates, from a layer's input to its output, which is added to the stream. */
-void step_short_convolution(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
-                            struct activations in);
-/* What mixed the tokens, times this matrix, added to the stream: as it is, scaled, or behind a norm. */
-void step_mixer_output(struct plan_builder *b, const struct weights_layer *l, const struct weights_matrix *o);
-/* The same of attention. */
-void step_attention_output(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
-/* act(gate) * up of these tokens, in one op when the matrices are alike; act(up) where there is no gate. */
-void step_gate_and_up(struct plan_builder *b, const struct weights_layer *l, struct activations in);
-/* The feed-forward layer's output, added to the stream as attention's. */
-void step_down(struct plan_builder *b, const struct weights_layer *l);
-/* The feed-forward layer of a mixture of experts, added to the stream. */
-void step_experts(struct plan_builder *b, const struct weights_layer *l, struct activations in);
-/* Both a dense feed-forward layer and experts, each behind norms of its own; the router reads the stream. */
-void step_experts_beside(struct plan_builder *b, const struct weights_layer *l);
-/* Whether any of its matrices reads int8. */
-bool plan_experts_want_int8(const struct plan_builder *b, const struct weights_layer *l);
-/* After both: adds the layer's own input of the token to the stream, and multiplies the stream by a number. Each only
- * if there are tensors for it. */
-void step_layer_end(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
-/* The final norm, and the output matrix unless only the norm is wanted. */
-void step_logits(struct plan_builder *b, const struct weights *w, enum plan_logits which);
+void plan_store_behind(struct plan_builder *b);
+/* Of latent attention. */
+void plan_latent_rotate(struct plan_builder *b, const struct graph_node *n);
+void plan_latent_store(struct plan_builder *b, const struct graph_node *n);
+void plan_latent_attend(struct plan_builder *b, const struct graph_node *n);
 
-/* ---- forms of a layer */
+/* ---- rules, one for each kind of node (graph.h) */
 
-#define X(id, name) void arch_##name##_layer(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
-MODEL_FORMS(X)
-#undef X
+void lower_embed(struct plan_builder *b, const struct graph_node *n);
+void lower_norm(struct plan_builder *b, const struct graph_node *n);
+void lower_matmul(struct plan_builder *b, const struct graph_node *n);
+void lower_by_head(struct plan_builder *b, const struct graph_node *n);
+void lower_add(struct plan_builder *b, const struct graph_node *n);
+void lower_scale(struct plan_builder *b, const struct graph_node *n);
+void lower_gate(struct plan_builder *b, const struct graph_node *n);
+void lower_layer_inputs(struct plan_builder *b, const struct graph_node *n);
+void lower_rotate(struct plan_builder *b, const struct graph_node *n);
+void lower_store(struct plan_builder *b, const struct graph_node *n);
+void lower_attend(struct plan_builder *b, const struct graph_node *n);
+void lower_conv(struct plan_builder *b, const struct graph_node *n);
+void lower_delta(struct plan_builder *b, const struct graph_node *n);
+void lower_scan(struct plan_builder *b, const struct graph_node *n);
+void lower_route(struct plan_builder *b, const struct graph_node *n);
+void lower_experts(struct plan_builder *b, const struct graph_node *n);
+void lower_combine(struct plan_builder *b, const struct graph_node *n);
+void lower_head(struct plan_builder *b, const struct graph_node *n);
 
 #endif

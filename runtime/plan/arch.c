@@ -1,0 +1,108 @@
+/* runtime/plan/arch.c - a whole model as a graph, and what forms of layers share (arch.h). */
+#include "runtime/plan/arch.h"
+
+enum key_act arch_act(const struct model_spec *spec)
+{
+	static const enum key_act acts[] = { [MODEL_SILU] = ACT_SILU,
+		                             [MODEL_GELU] = ACT_GELU,
+		                             [MODEL_RELU2] = ACT_RELU2,
+		                             [MODEL_SWIGLU_OAI] = ACT_SWIGLU_OAI };
+	return acts[spec->act];
+}
+
+graph_ref arch_norm(const struct arch *a, graph_ref x, const float *weight)
+{
+	return weight ? graph_norm(a->g, x, weight, a->spec->norm_eps) : x;
+}
+
+graph_ref arch_add(const struct arch *a, graph_ref stream, graph_ref product, const float *norm)
+{
+	const struct model_scale *scale = &a->spec->residual_scale;
+
+	if (norm)
+		product = arch_norm(a, product, norm);
+	else if (scale->given)
+		product = graph_scale(a->g, product, scale->value);
+	return graph_add(a->g, stream, product);
+}
+
+graph_ref arch_gated(const struct arch *a, graph_ref in, const struct weights_matrix *gate,
+                     const struct weights_matrix *up, const float *gate_bias, const float *up_bias)
+{
+	return graph_gated(
+		a->g, in,
+		&(struct graph_gate){
+			.gate = gate, .up = up, .gate_bias = gate_bias, .up_bias = up_bias, .act = arch_act(a->spec) });
+}
+
+graph_ref arch_feed_forward(const struct arch *a, graph_ref stream, graph_ref in)
+{
+	const struct weights_layer *l = a->l;
+	const graph_ref h = arch_gated(a, in, &l->gate, &l->up, l->gate_bias, l->up_bias);
+
+	return arch_add(a, stream, graph_matmul(a->g, h, &l->down, l->down_bias), l->ffn_post_norm);
+}
+
+static graph_ref embed(const struct arch *a, const struct weights_matrix *w)
+{
+	return graph_node(a->g, &(struct graph_node){ .kind = NODE_EMBED, .in = { [IN_W] = graph_matrix(a->g, w) } },
+	                  w->k);
+}
+
+/* For all layers at once: of a second embedding, and of a product of the first. */
+static graph_ref layer_inputs(const struct arch *a, graph_ref stream)
+{
+	const graph_ref e = embed(a, &a->w->input_embed), p = graph_matmul(a->g, stream, &a->w->input_proj, NULL),
+			norm = graph_vector(a->g, a->w->input_norm, a->spec->layer_input);
+	const struct graph_node n = { .kind = NODE_LAYER_INPUTS,
+		                      .rows = a->spec->layer_input,
+		                      .number = a->spec->norm_eps * (float)a->spec->hidden,
+		                      .in = { [IN_X] = p, [IN_W] = norm, [IN_W2] = e } };
+
+	return graph_node(a->g, &n, a->spec->layer_input);
+}
+
+/* The gate's results times the layer's inputs, through a matrix into the stream; then a number. */
+static graph_ref end_layer(const struct arch *a, graph_ref stream)
+{
+	const struct weights_layer *l = a->l;
+
+	if (l->input_gate.packed) {
+		const graph_ref gate = arch_gated(a, stream, NULL, &l->input_gate, NULL, NULL),
+				own = graph_times(a->g, gate, a->inputs);
+		stream = arch_add(a, stream, graph_matmul(a->g, own, &l->input_out, NULL), l->input_post_norm);
+	}
+	return l->layer_scale ? graph_times(a->g, stream, graph_vector(a->g, l->layer_scale, 1)) : stream;
+}
+
+static graph_ref (*const layer_of[])(const struct arch *, graph_ref) = {
+#define X(id, name) [FORM_##id] = arch_##name##_layer,
+	MODEL_FORMS(X)
+#undef X
+};
+
+void arch_draw(struct graph *g, const struct model_spec *spec, const struct weights *w)
+{
+	struct arch a = { .g = g, .spec = spec, .w = w };
+
+	graph_section(g, 0);
+	graph_ref stream = embed(&a, &w->embed);
+	if (spec->embed_scale.given)
+		stream = graph_scale(g, stream, spec->embed_scale.value);
+	a.inputs = spec->layer_input ? layer_inputs(&a, stream) : 0;
+	for (uint32_t i = 0; i < spec->layers; i++) {
+		graph_section(g, i);
+		a.l = &w->layer[i];
+		a.layer = i;
+		stream = end_layer(&a, layer_of[spec->form](&a, stream));
+	}
+	graph_section(g, 0);
+	graph_node(g,
+	           &(struct graph_node){ .kind = NODE_HEAD,
+	                                 .number = spec->norm_eps,
+	                                 .in = { [IN_X] = stream,
+	                                         [IN_W] = graph_matrix(g, &w->lm_head),
+	                                         [IN_BIAS] = graph_vector(g, w->final_norm, spec->hidden) } },
+	           spec->vocab);
+	graph_end(g);
+}

@@ -1,0 +1,63 @@
+/* runtime/plan/arch.h - models drawn as graphs (graph.h).
+ *
+ *   arch.c            a whole model: embeddings, layers, logits
+ *   arch_llama.c      the layer of Llama, and of the families that differ from it by what tensors they have
+ *   arch_latent.c     the layer with latent attention
+ *   arch_recurrent.c  mixers that keep a state instead of keys and values
+ *   arch_experts.c    mixtures of experts, in place of a feed-forward layer or beside one
+ *
+ * Owns: which nodes a model has, by its description and its tensors. Nothing here depends on a target, on how many
+ * tokens a pass has, or on which kernels there are.
+ */
+#ifndef RUNTIME_ARCH_H
+#define RUNTIME_ARCH_H
+
+#include "runtime/plan/graph.h"
+
+/* What is drawn: one layer of it, where that matters. */
+struct arch {
+	struct graph *g;
+	const struct model_spec *spec;
+	const struct weights *w;
+	const struct weights_layer *l;
+	uint32_t layer;
+	graph_ref inputs; /* what layers get of a token's own; 0: nothing */
+};
+
+/* Room of a graph for one layer, and for the rest. */
+enum { ARCH_NODES_LAYER = 40, ARCH_NODES_OUTSIDE = 12 };
+
+/* A section for the embeddings, one for each layer, and one for the logits. */
+void arch_draw(struct graph *g, const struct model_spec *spec, const struct weights *w);
+
+/* ---- forms of a layer: from the stream to the stream */
+
+#define X(id, name) graph_ref arch_##name##_layer(const struct arch *a, graph_ref stream);
+MODEL_FORMS(X)
+#undef X
+
+/* ---- what forms share */
+
+/* The activation function of the feed-forward layers. */
+enum key_act arch_act(const struct model_spec *spec);
+/* x behind the model's norm by these weights; as it is where there are none. */
+graph_ref arch_norm(const struct arch *a, graph_ref x, const float *weight);
+/* The product added to the stream: as it is, behind a norm, or scaled as the model's description says. */
+graph_ref arch_add(const struct arch *a, graph_ref stream, graph_ref product, const float *norm);
+/* act(gate x) * (up x), or act(up x) where there is no gate. */
+graph_ref arch_gated(const struct arch *a, graph_ref in, const struct weights_matrix *gate,
+                     const struct weights_matrix *up, const float *gate_bias, const float *up_bias);
+/* The dense feed-forward layer of `in`, added to the stream. */
+graph_ref arch_feed_forward(const struct arch *a, graph_ref stream, graph_ref in);
+
+/* Mixers without keys and values, from a layer's input to what its last matrix reads. */
+graph_ref arch_convolution(const struct arch *a, graph_ref in);
+graph_ref arch_delta_rule(const struct arch *a, graph_ref in);
+graph_ref arch_selective_scan(const struct arch *a, graph_ref in);
+
+/* A mixture of experts of `in`, added to the stream. */
+graph_ref arch_experts(const struct arch *a, graph_ref stream, graph_ref in);
+/* Experts and a dense feed-forward layer, each behind norms of its own; the router reads the stream. */
+graph_ref arch_experts_beside(const struct arch *a, graph_ref stream);
+
+#endif

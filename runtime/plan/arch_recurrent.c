@@ -1,0 +1,74 @@
+/* runtime/plan/arch_recurrent.c - mixers that keep a state instead of keys and values (arch.h). */
+#include "runtime/plan/arch.h"
+
+/* The convolution of the layer. by: what its input is multiplied by; gate: what its result is; 0: neither. */
+static graph_ref convolve(const struct arch *a, graph_ref x, graph_ref by, graph_ref gate, enum key_act act)
+{
+	const struct graph_node n = {
+		.kind = NODE_CONV,
+		.act = (uint8_t)act,
+		.in = { [IN_X] = x, [IN_W] = gate, [IN_W2] = by, [IN_INTO] = graph_kept(a->g, GRAPH_STATE, a->layer) }
+	};
+
+	return graph_node(a->g, &n, a->spec->recurrent.channels);
+}
+
+/* NODE_DELTA or NODE_SCAN, whose results are of all heads of values. */
+static graph_ref rule(const struct arch *a, enum graph_kind kind, graph_ref x, graph_ref w, graph_ref w2)
+{
+	const struct model_recurrent *r = &a->spec->recurrent;
+	const struct graph_node n = {
+		.kind = (uint8_t)kind,
+		.in = { [IN_X] = x, [IN_W] = w, [IN_W2] = w2, [IN_INTO] = graph_kept(a->g, GRAPH_STATE, a->layer) }
+	};
+
+	return graph_node(a->g, &n, (uint64_t)r->value_heads * r->value_dim);
+}
+
+/* A norm of groups of a token's numbers; shared: all by the same weights. */
+static graph_ref norm_groups(const struct arch *a, graph_ref x, const float *weight, uint32_t groups, bool shared)
+{
+	const uint64_t width = graph_value(a->g, x)->width;
+	const struct graph_node n = {
+		.kind = NODE_NORM,
+		.number = a->spec->norm_eps,
+		.groups = groups,
+		.shared = shared,
+		.in = { [IN_X] = x, [IN_W] = graph_vector(a->g, weight, shared ? width / groups : width) }
+	};
+
+	return graph_node(a->g, &n, width);
+}
+
+graph_ref arch_convolution(const struct arch *a, graph_ref in)
+{
+	const struct weights_layer *l = a->l;
+	const graph_ref b = graph_matmul(a->g, in, &l->conv_b, NULL), c = graph_matmul(a->g, in, &l->conv_c, NULL),
+			x = graph_matmul(a->g, in, &l->conv_x, NULL);
+
+	return convolve(a, b, x, c, ACT_NONE);
+}
+
+graph_ref arch_delta_rule(const struct arch *a, graph_ref in)
+{
+	const struct weights_layer *l = a->l;
+	const graph_ref qkv = graph_matmul(a->g, in, &l->delta_qkv, NULL),
+			z = graph_matmul(a->g, in, &l->delta_z, NULL),
+			corrected = graph_matmul(a->g, in, &l->delta_b, NULL),
+			forgotten = graph_matmul(a->g, in, &l->delta_a, NULL), x = convolve(a, qkv, 0, 0, ACT_SILU),
+			y = rule(a, NODE_DELTA, x, forgotten, corrected),
+			normed = norm_groups(a, y, l->delta_norm, a->spec->recurrent.value_heads, true);
+
+	return graph_multiply(a->g, normed, z, ACT_SILU);
+}
+
+/* A token's norm is over all heads, or over each of the groups by itself where the layers are Nemotron's. */
+graph_ref arch_selective_scan(const struct arch *a, graph_ref in)
+{
+	const struct weights_layer *l = a->l;
+	const graph_ref z = graph_matmul(a->g, in, &l->scan_z, NULL), xbc = graph_matmul(a->g, in, &l->scan_xbc, NULL),
+			dt = graph_matmul(a->g, in, &l->scan_dt, NULL), x = convolve(a, xbc, 0, 0, ACT_SILU),
+			y = rule(a, NODE_SCAN, x, dt, 0), gated = graph_multiply(a->g, y, z, ACT_SILU);
+
+	return norm_groups(a, gated, l->scan_norm, a->spec->one_part ? a->spec->recurrent.key_heads : 1, false);
+}
