@@ -28,7 +28,7 @@ static void end_request(struct framing *f)
 static void refuse_rest(struct framing *f, const struct refusal *r, struct bytes *out)
 {
 	if (f->state == FRAMING_HEAD)
-		guard_put_refusal(out, r);
+		guard_put_refusal(out, f->text.p ? f->text.p : "", f->text.n, r);
 	else
 		guard_put_trailer(out, r);
 	enter(f, FRAMING_OVER);

@@ -434,9 +434,13 @@ static void put_why(struct bytes *out, const struct refusal *r)
 	bytes_text(out, "\r\n\r\n");
 }
 
-void guard_put_refusal(struct bytes *out, const struct refusal *r)
+void guard_put_refusal(struct bytes *out, const char *head, size_t n, const struct refusal *r)
 {
-	bytes_text(out, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+	static const char only[] = "HEAD ";
+
+	/* An answer to that has no body. */
+	bytes_text(out, n >= sizeof only - 1 && memcmp(head, only, sizeof only - 1) == 0 ? "HEAD" : "GET");
+	bytes_text(out, " / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
 	put_why(out, r);
 }
 

@@ -38,8 +38,9 @@ bool guard_head(struct guard *g, const char *p, size_t n, struct bytes *out, str
 bool guard_chunk(uint64_t *size, const char *p, size_t n, struct refusal *r);
 /* What stands behind the last chunk, with the empty line; nothing of it is used. False: refused. */
 bool guard_trailer(const char *p, size_t n, struct refusal *r);
-/* What the library is handed for a head that is refused; for a body in chunks of which one is. */
-void guard_put_refusal(struct bytes *out, const struct refusal *r);
+/* What the library is handed for a head that is refused, of which n bytes are there; for a body in chunks of which one
+ * is. */
+void guard_put_refusal(struct bytes *out, const char *head, size_t n, const struct refusal *r);
 void guard_put_trailer(struct bytes *out, const struct refusal *r);
 
 /* "%41" becomes "A", in place. */

@@ -130,6 +130,30 @@ static void test_nothing_is_smuggled(void **state)
 	answer_free(&second);
 }
 
+/* An answer to HEAD has no body, also where its head is refused before it is a request. */
+static void test_head(void **state)
+{
+	static const char *const texts[] = { "HEAD * HTTP/1.1\r\n" HOST "\r\n",
+		                             "HEAD /health HTTP/1.1\r\nA B: c\r\n\r\n", "HEAD /health HTTP/9.1\r\n\r\n",
+		                             "HEAD /none HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n" };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		int fd = client_connect(&server, false);
+		char got[4096];
+		size_t n = 0;
+		ssize_t more;
+		client_send(fd, texts[i], strlen(texts[i]));
+		while (n < sizeof got - 1 && (more = read(fd, got + n, sizeof got - 1 - n)) > 0)
+			n += (size_t)more;
+		got[n] = 0;
+		const char *end = strstr(got, "\r\n\r\n");
+		if (!end || end[4] || (strncmp(got, "HTTP/1.1 4", 10) != 0 && strncmp(got, "HTTP/1.1 5", 10) != 0))
+			fail_msg("%s: %s", texts[i], got);
+		close(fd);
+	}
+}
+
 /* Many requests on one connection, one sent before the other is answered. */
 static void test_keep_alive(void **state)
 {
@@ -231,9 +255,10 @@ static void test_models(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),       cmocka_unit_test(test_nothing_is_smuggled),
-		cmocka_unit_test(test_keep_alive), cmocka_unit_test(test_too_much),
-		cmocka_unit_test(test_models),     cmocka_unit_test(test_never_whole),
+		cmocka_unit_test(test_rows),        cmocka_unit_test(test_nothing_is_smuggled),
+		cmocka_unit_test(test_head),        cmocka_unit_test(test_keep_alive),
+		cmocka_unit_test(test_too_much),    cmocka_unit_test(test_models),
+		cmocka_unit_test(test_never_whole),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
