@@ -62,7 +62,7 @@ static bool enter(struct fetch *f, struct refusal *r)
 
 	pthread_mutex_lock(&lock);
 	for (const struct fetch *o = first; o && ok && !f->stream; o = o->next)
-		if (strcmp(o->name, f->name) == 0)
+		if (fetch_is_same(o->name, f->name))
 			ok = refuse(r, 400, "model", "The model %.200s is being fetched already.", f->name);
 	if (ok && over)
 		ok = refuse(r, 503, NULL, "The server is stopping.");
@@ -424,7 +424,7 @@ static struct fetch *find(const char *name)
 {
 	struct fetch *f = first;
 
-	while (f && strcmp(f->name, name) != 0)
+	while (f && !fetch_is_same(f->name, name))
 		f = f->next;
 	return f;
 }
@@ -434,7 +434,7 @@ bool fetch_cancel(const char *name)
 	pthread_mutex_lock(&lock);
 	const bool found = find(name) != NULL;
 	for (struct fetch *f = first; f; f = f->next)
-		if (strcmp(f->name, name) == 0)
+		if (fetch_is_same(f->name, name))
 			atomic_store(&f->unwanted, true);
 	pthread_mutex_unlock(&lock);
 	return found;

@@ -17,6 +17,8 @@ bool fetch_allowed(struct exchange *x, const char *name);
  * records of tokens, each an object as a line of /api/pull; the program ends when the stream's client has gone. stream
  * NULL: it runs until it is done, and listeners to model_events.h are told alone. False: refused. */
 bool fetch_start(struct exchange *x, const char *name, struct stream *stream, bool lines);
+/* Whether two names are of one model: hf.co/OWNER/NAME is OWNER/NAME. */
+bool fetch_is_same(const char *a, const char *b);
 /* The program is ended. False: none fetches that model. */
 bool fetch_cancel(const char *name);
 bool fetch_runs(const char *name);

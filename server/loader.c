@@ -259,14 +259,20 @@ static bool open_model(struct loader *l, struct served *m, jit_error *err)
 	p->bytes = bytes;
 	p->told = 0;
 	loader_tell(m, p, false);
-	bool ok = try_to_open(l, m, err);
-	p->bytes = ok ? m->bytes : 0;
-	if (!ok) {
+	bool opened = try_to_open(l, m, err);
+	p->bytes = opened ? m->bytes : 0;
+	bool ok = opened && make_room(l, m, p->bytes, false); /* it may take more than was thought */
+	if (opened && p->given_up) { /* behind all that looked for it, and as if it had come in time */
+		pthread_mutex_unlock(&l->lock);
+		l->o.close(m);
+		pthread_mutex_lock(&l->lock);
+		opened = false;
+	}
+	if (!opened) {
 		p->state = MODEL_AWAY;
 		loader_tell(m, p, !p->given_up);
 		return false;
 	}
-	ok = make_room(l, m, p->bytes, false); /* it may take more than was thought */
 	p->failure = (jit_error){ 0 };
 	p->info = m->info;
 	p->context = batcher_context(m->batcher);
@@ -275,8 +281,8 @@ static bool open_model(struct loader *l, struct served *m, jit_error *err)
 	p->idle = system_seconds();
 	p->loads++;
 	p->state = MODEL_LOADED;
-	/* It was taken away meanwhile, or asked to leave: it is there for those who asked before. */
-	p->away = p->given_up || (m->made && m->gone);
+	/* It was taken away meanwhile: it is there for those who asked before. */
+	p->away = m->made && m->gone;
 	p->counts = true;
 	loader_tell(m, p, false);
 	if (ok)
@@ -337,6 +343,8 @@ static void *run(void *user)
 }
 
 /* ---- lists */
+
+size_t loader_most(const struct loader *l) { return l->o.most; }
 
 void loader_status(struct loader *l, const struct served *m, struct model_status *out)
 {

@@ -94,6 +94,8 @@ struct model_status {
 	jit_error failure;              /* of its device, for good; code JIT_OK: there was none */
 	unsigned parallel;              /* answers that it computes together; 0: it is not open */
 };
+/* How many may be open at once; 0: any number. */
+size_t loader_most(const struct loader *l);
 void loader_status(struct loader *l, const struct served *m, struct model_status *out);
 
 #endif

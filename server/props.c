@@ -40,8 +40,35 @@ static json_t *metadata(const struct served *m, const char *key)
 
 static const struct served *model_of(struct exchange *x) { return exchange_model(x, exchange_argument(x, "model")); }
 
+/* Whether it has several models, or looks for them: what llama.cpp's server calls a router. */
+static bool is_router(const struct models *all)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < all->n; i++)
+		n += !all->list[i].made && !all->list[i].gone;
+	return all->refresh || n > 1;
+}
+
+/* Of no model: none is loaded to answer for the server. What is none of a router is there for clients that expect it.
+ */
+static bool answer_router(struct exchange *x)
+{
+	const struct models *all = x->server->models;
+
+	return exchange_json(
+		x, json_write(json_pack("{s:s, s:I, s:b, s:s, s:s, s:{s:{}, s:i}, s:s, s:b}", "role", "router",
+	                                "max_instances", (json_int_t)loader_most(all->loader), "models_autoload", 1,
+	                                "model_alias", "jitserve", "model_path", "none", "default_generation_settings",
+	                                "params", "n_ctx", 0, "build_info", openai_fingerprint(), "is_sleeping", 0)));
+}
+
 bool answer_props(struct exchange *x)
 {
+	const char *name = exchange_argument(x, "model");
+
+	if ((!name || !*name) && is_router(x->server->models))
+		return answer_router(x);
 	const struct served *m = model_of(x);
 
 	if (!m)

@@ -16,6 +16,7 @@
 #include "programs/common/model_facts.h"
 #include "programs/common/model_names.h"
 #include "programs/common/model_search.h"
+#include "server/fetch.h"
 #include "server/model_events.h"
 #include "server/ollama_time.h"
 
@@ -159,7 +160,7 @@ static struct served *guess(struct models *all, const char *name)
 	if (which < n)
 		m = &all->list[at[which]];
 	for (size_t i = 0; i < n_fetched && !m; i++)
-		if (strcmp(fetched_as[i].name, name) == 0 && !fetched_as[i].model->gone)
+		if (fetch_is_same(fetched_as[i].name, name) && !fetched_as[i].model->gone)
 			m = fetched_as[i].model;
 	pthread_mutex_unlock(&lock);
 	return m;
@@ -170,7 +171,7 @@ static void keep_fetched(struct models *all, const char *name, const char *path)
 {
 	size_t at = 0;
 
-	while (at < n_fetched && strcmp(fetched_as[at].name, name) != 0)
+	while (at < n_fetched && !fetch_is_same(fetched_as[at].name, name))
 		at++;
 	for (size_t i = 0; i < all->n && at < SERVE_MOST_MODELS; i++)
 		if (!all->list[i].made && strcmp(all->list[i].path, path) == 0) {

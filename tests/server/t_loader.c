@@ -63,6 +63,59 @@ static void test_gives_up(void **state)
 	loader_close(models.loader);
 }
 
+/* The same when the opener looks no more: nothing of the model stays, and it can be opened again. */
+static atomic_uint opened, closed;
+
+static bool open_and_leave(struct served *m, jit_error *err)
+{
+	(void)err;
+	m->bytes = 7;
+	atomic_fetch_add(&opened, 1);
+	assert_true(loader_progress(models.loader, m, 2, 2));
+	assert_true(loader_unload(models.loader, m, true));
+	assert_false(loader_unload(models.loader, m, true)); /* it was asked already */
+	return true;
+}
+
+static void close_it(struct served *m)
+{
+	(void)m;
+	atomic_fetch_add(&closed, 1);
+}
+
+static void test_gives_up_late(void **state)
+{
+	const struct loader_options o = {
+		.open = open_and_leave, .close = close_it, .estimate = no_bytes, .limit = UINT64_MAX, .keep = -1
+	};
+	struct error err = { 0 };
+	(void)state;
+
+	assert_non_null(models.loader = loader_open(&models, &o, &err));
+	assert_true(loader_start(models.loader, &err));
+	for (unsigned turn = 1; turn <= 2; turn++) {
+		struct lease lease = { 0 };
+		struct refusal r = { 0 };
+		struct model_status s;
+		assert_false(lease_take(&lease, models.loader, &one));
+		assert_true(lease_await(&lease, &r));
+		enum lease_state is = LEASE_AWAITED;
+		for (int i = 0; i < 10000 && is == LEASE_AWAITED; i++, usleep(1000))
+			is = lease_settle(&lease);
+		assert_int_equal(is, LEASE_FAILED);
+		assert_int_equal(lease.refusal.status, 503);
+		lease_end(&lease);
+		loader_status(models.loader, &one, &s);
+		assert_int_equal(s.state, MODEL_AWAY);
+		assert_false(s.failed);
+		assert_int_equal(s.bytes, 0);
+		assert_int_equal(atomic_load(&opened), turn);
+		assert_int_equal(atomic_load(&closed), turn);
+	}
+	assert_true(loader_forget(models.loader, &one));
+	loader_close(models.loader);
+}
+
 /* ---- events */
 
 static unsigned calls, fails_at; /* 0: none */
@@ -205,8 +258,9 @@ static void test_lagging(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_gives_up), cmocka_unit_test(test_no_memory),
-		                            cmocka_unit_test(test_streams), cmocka_unit_test(test_lagging) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_gives_up), cmocka_unit_test(test_gives_up_late),
+		                            cmocka_unit_test(test_no_memory), cmocka_unit_test(test_streams),
+		                            cmocka_unit_test(test_lagging) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -265,12 +265,25 @@ static void test_pull(void **state)
 	assert_string_equal(text_at(lines, "1.status"), "success");
 	json_decref(lines);
 	must_be("owner/two/tale-Q4_K_M", "unloaded");
+	/* Of the server itself, as llama.cpp's has it: nothing is loaded for it. */
+	json_t *props = client_json(&server, "/props", NULL, 200);
+	assert_string_equal(text_at(props, "role"), "router");
+	assert_int_equal(json_integer_value(json_object_get(props, "max_instances")), 8);
+	assert_true(json_is_true(json_object_get(props, "models_autoload")));
+	json_decref(props);
+	must_be("owner/two/tale-Q4_K_M", "unloaded");
+	must_be("owner/two/tale-Q8_0", "unloaded");
+	props = client_json(&server, "/props?model=owner/two/tale-Q4_K_M", NULL, 200);
+	assert_null(json_object_get(props, "role"));
+	assert_non_null(json_object_get(props, "total_slots"));
+	json_decref(props);
+	must_be("owner/two/tale-Q4_K_M", "loaded");
 	must_answer("hf.co/owner/two:Q4_K_M", 200);
 	must_be("owner/two/tale-Q8_0", "unloaded");
 	must_be("owner/two/tale-Q4_K_M", "loaded");
 	must_answer("hf.co/owner/two", 200);
 	must_be("owner/two/tale-Q8_0", "loaded");
-	must_answer("owner/two", 404);
+	must_answer("owner/two", 200); /* which is the same name */
 	json_decref(client_json(&server, "/api/show", "{\"model\":\"hf.co/owner/two:Q8_0\"}", 200));
 	/* it may lie anywhere */
 	json_decref(client_json(&server, "/api/pull", "{\"model\":\"owner/aside\",\"stream\":false}", 200));
@@ -295,7 +308,10 @@ static void test_fetch_fails(void **state)
 	must_do("/models", "owner/slow");
 	must_be("owner/slow", "downloading");
 	must("/models", "owner/slow", 400, "fetched already");
-	must_do("/models/unload", "owner/slow");
+	must("/models", "hf.co/owner/slow", 400, "fetched already");
+	must("/models", "https://www.huggingface.co/Owner/Slow/", 400, "fetched already");
+	must("/models", "owner/slow:latest", 400, "fetched already");
+	must_do("/models/unload", "hf.co/owner/slow");
 	await(l, "{\"model\":\"owner/slow\",\"event\":\"download_failed\"");
 	must_be("owner/slow", "");
 	must_do("/models", "owner/slow");
