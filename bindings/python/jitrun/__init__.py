@@ -16,7 +16,7 @@ from .errors import (ArgumentError, Cancelled, ClosedError, ContextError, Device
                      JitrunError, OutOfMemoryError, StalledError, UnsupportedError)
 from .generation import Generation, TokenLogprob, Usage
 from .grammar import Lark
-from .model import Device, Metadata, Model, ModelInfo, Scores, Token, devices
+from .model import Device, Metadata, Model, ModelInfo, Needs, Scores, Token, devices, needs
 from .sampling import PARAMETERS as SAMPLING_PARAMETERS
 from .session import Logprob, Session
 
@@ -25,6 +25,7 @@ __version__: str = _lib.version
 __all__ = [
     "ArgumentError", "Batch", "CHATML", "Cancelled", "ChatStream", "ClosedError", "Completion", "ContextError",
     "Device", "DeviceError", "Event", "FileError", "FormatError", "Generation", "JitrunError", "Lark", "Logprob", "Metadata",
-    "Model", "ModelInfo", "OutOfMemoryError", "Prompt", "Reader", "Reply", "SAMPLING_PARAMETERS", "Scores", "Session",
+    "Model", "ModelInfo", "Needs", "OutOfMemoryError", "Prompt", "Reader", "Reply", "SAMPLING_PARAMETERS", "Scores", "Session",
     "StalledError", "Token", "TokenLogprob", "ToolCall", "UnsupportedError", "Usage", "devices",
+    "needs",
 ]

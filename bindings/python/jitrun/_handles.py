@@ -13,6 +13,7 @@ import threading
 import weakref
 from typing import Any, Deque, Optional, Tuple
 
+from . import hooks
 from ._library import lib
 from .errors import ClosedError
 
@@ -23,6 +24,7 @@ class Turn:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        self.calls = hooks.Calls()
         self._ended: Deque[Tuple[str, int, Optional[Handle]]] = collections.deque()
 
     def __enter__(self) -> None:
@@ -63,6 +65,7 @@ class Handle:
 
 def _close(function: str, pointer: int, owner: Optional[Handle]) -> None:
     getattr(lib, function)(pointer)  # `owner` is held until here
+    hooks.forget(pointer)
 
 
 class Closable:

@@ -63,11 +63,17 @@ class Batch(Closable):
         pointer = lib.get("jit_batch_open", handle.pointer, ctypes.byref(o))
         super().__init__(Handle(pointer, "jit_batch_close", handle))
         self.model, self._kv = model, kv
-        self._lock = Turn()  # all sessions belong to the batch's thread
+        self._lock = self._turn = Turn()  # all sessions belong to the batch's thread
         # Sessions of streams are told to their stream alone, whichever thread computes the pass.
         self._streamed: "weakref.WeakSet[Session]" = weakref.WeakSet()
         self._ready: List["weakref.ref[Session]"] = []
         self._sessions: "weakref.WeakValueDictionary[int, Session]" = weakref.WeakValueDictionary()
+
+    def _held(self) -> Handle:
+        turn = getattr(self, "_turn", None)
+        if turn is not None and turn.calls.inside():
+            raise ArgumentError("a function that a session calls must not use it, nor its batch")
+        return super()._held()
 
     # ---- a loop of one's own
 
@@ -114,7 +120,10 @@ class Batch(Closable):
 
     def _pass(self, most: int) -> List[Session]:
         ready, n = (ctypes.c_void_p * most)(), ctypes.c_size_t()
-        lib.call("jit_batch_step", self._p, ready, most, ctypes.byref(n))
+        try:
+            lib.call("jit_batch_step", self._p, ready, most, ctypes.byref(n))
+        finally:
+            self._turn.calls.check()
         found = [self._sessions.get(ready[i] or 0) for i in range(n.value)]
         return [s for s in found if s is not None]
 

@@ -31,6 +31,10 @@ _TOKEN_KINDS = {lib.constants[f"JIT_TOKEN_{k}"]: k.lower()
                 for k in ("NORMAL", "UNKNOWN", "CONTROL", "USER", "UNUSED", "BYTE")}
 
 
+_BOUNDED = {lib.constants["JIT_BOUNDED_NONE"]: "none", lib.constants["JIT_BOUNDED_PROMPTS"]: "prompts",
+            lib.constants["JIT_BOUNDED_ALL"]: "all"}
+
+
 class ModelInfo(NamedTuple):
     """What a model is."""
 
@@ -47,6 +51,12 @@ class ModelInfo(NamedTuple):
     token_bytes: int
     load_seconds: float
     pooling: str
+    #: Why packed weights could not be kept; None: they were, or need not be.
+    weight_cache_trouble: Optional[str] = None
+    #: What is in the bounded class of numerics: "none", "prompts" or "all".
+    bounded: str = "none"
+    #: How many times as many products of BF16 pairs as of floats this processor makes; 0: nobody asked.
+    bounded_gain: float = 0.0
 
 
 class Token(NamedTuple):
@@ -87,6 +97,35 @@ def devices() -> List[Device]:
         lib.call("jit_device_get_info", number, ctypes.byref(d))
         out.append(Device(d.name.decode(), d.about.decode("utf-8", "replace"), d.why_not.decode("utf-8", "replace")))
     return out
+
+
+class Needs(NamedTuple):
+    """What a model and one session on it take, in bytes, on this machine's processor; context: of the session."""
+
+    weight_bytes: int
+    token_bytes: int
+    kv_bytes: int
+    pass_bytes: int
+    available_bytes: Optional[int]
+    context: int
+    context_trained: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is memory for it now, as far as that is known."""
+        return self.available_bytes is None or (
+            self.weight_bytes + self.kv_bytes + self.pass_bytes <= self.available_bytes)
+
+
+def needs(path: Union[str, "os.PathLike[str]"], *, context: int = 0, kv: str = "f16", batch: int = 0,
+          speculate: Union[str, int] = "auto") -> Needs:
+    """Reads the headers of a model's files, and allocates nothing of what it measures."""
+    out = lib.new("jit_needs")
+    wanted = session_options(context, 0, batch, kv, speculate, False, None)
+    lib.call("jit_model_needs", text_bytes(path, "path"), ctypes.byref(wanted), ctypes.byref(out))
+    available = out.available_bytes if out.available_bytes != (1 << 64) - 1 else None
+    return Needs(out.weight_bytes, out.token_bytes, out.kv_bytes, out.pass_bytes, available, out.context,
+                 out.context_trained)
 
 
 class Metadata(MappingABC):  # type: ignore[type-arg]
@@ -194,7 +233,9 @@ class Model(Closable):
         pooling = {lib.constants[c]: n for n, c in POOLING.items()}.get(i.pooling, "none")
         return ModelInfo(ctypes.string_at(i.description).decode("utf-8", "replace"), i.vocab, i.layers, i.hidden,
                          i.context_trained, bool(i.has_tokenizer), bool(i.has_chat_template), bool(i.has_sampling),
-                         i.file_bytes, i.weight_bytes, i.token_bytes, i.load_seconds, pooling)
+                         i.file_bytes, i.weight_bytes, i.token_bytes, i.load_seconds, pooling,
+                         ctypes.string_at(i.weight_cache_trouble).decode("utf-8", "replace")
+                         if i.weight_cache_trouble else None, _BOUNDED.get(i.bounded, "none"), i.bounded_gain)
 
     @staticmethod
     def _p_of(session: Session) -> int:
@@ -219,6 +260,20 @@ class Model(Closable):
     def metadata(self) -> Metadata:
         """What the files say, by key."""
         return Metadata(self._held())
+
+    @property
+    def stop(self) -> List[str]:
+        """The texts with which the model's files say that an answer ends; sessions begin with them."""
+        out: List[str] = []
+        while True:
+            p = lib.jit_model_stop(self._p, len(out))
+            if not p:
+                return out
+            out.append(ctypes.string_at(p).decode("utf-8", "replace"))
+
+    def check_device(self) -> None:
+        """Raises DeviceError where the model's card has failed for good."""
+        lib.call("jit_model_alive", self._p)
 
     @property
     def sampling_defaults(self) -> Dict[str, Any]:

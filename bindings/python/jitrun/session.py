@@ -5,7 +5,7 @@ import ctypes
 import os
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
-from . import arrays, sampling
+from . import arrays, hooks, sampling
 from ._handles import Closable, Handle, Turn
 from ._library import any_text, ids_array, integer, lib, text_bytes
 from .errors import ArgumentError
@@ -61,9 +61,25 @@ class Session(Closable):
 
     def __init__(self, model: Any, handle: Handle, seed: int) -> None:
         super().__init__(handle)
+        self._calls = hooks.Calls()
         self.model = model
         #: What sampling was seeded with, so that the same choices can be made again.
         self.seed = seed
+
+    def _held(self) -> Handle:
+        calls = getattr(self, "_calls", None)
+        if calls is not None and calls.inside():
+            raise ArgumentError("a function that a session calls must not use it, nor its batch")
+        return super()._held()
+
+    def _compute(self, function: str, *arguments: Any) -> None:
+        """Calls what may call functions of the caller's, and raises what these have raised."""
+        try:
+            lib.call(function, self._p, *arguments)
+        except Exception:
+            self._calls.check()
+            raise
+        self._calls.check()
 
     # ---- tokens in
 
@@ -75,11 +91,19 @@ class Session(Closable):
         with self._lock:
             if isinstance(prompt, str):
                 data = prompt.encode("utf-8", "surrogatepass")
-                lib.call("jit_session_feed_text", self._p, data, len(data), bool(special))
+                self._compute("jit_session_feed_text", data, len(data), bool(special))
             else:
                 ids = ids_array(prompt, "prompt")
-                lib.call("jit_session_feed", self._p, ids, len(ids))
+                self._compute("jit_session_feed", ids, len(ids))
         return self
+
+    def feed_logits(self, ids: Iterable[int]) -> Any:
+        """Appends tokens; the logits after each of them, as an array of one row of vocab floats a token."""
+        with self._lock:
+            given, vocab = ids_array(ids), self.model.info.vocab
+            out = (ctypes.c_float * max(len(given) * vocab, 1))()
+            self._compute("jit_session_feed_logits", given, len(given), out, len(given) * vocab)
+        return arrays.floats(out, (len(given), vocab)) if len(given) else []
 
     def rewind(self, n: int = 0) -> "Session":
         """Forgets every token from position n on."""
@@ -93,7 +117,7 @@ class Session(Closable):
         """Chooses the next token."""
         out = ctypes.c_int32()
         with self._lock:
-            lib.call("jit_session_next", self._p, ctypes.byref(out))
+            self._compute("jit_session_next", ctypes.byref(out))
         return out.value
 
     def text(self, token: int = -1) -> str:
@@ -146,7 +170,7 @@ class Session(Closable):
         with self._lock:
             given = ids_array(ids)
             out = (ctypes.c_float * len(given))()
-            lib.call("jit_session_score", self._p, given, len(given), out)
+            self._compute("jit_session_score", given, len(given), out)
         return arrays.floats(out) if len(given) else out
 
     def embed(self, ids: Iterable[int], *, pooling: str = "last", normalise: bool = False) -> Any:
@@ -158,7 +182,7 @@ class Session(Closable):
             n = 1 if pooling == "rank" else rows * hidden
             out = (ctypes.c_float * max(n, 1))()
             options = lib.new("jit_embedding_options", pooling=kind, normalise=bool(normalise))
-            lib.call("jit_session_embed", self._p, given, len(given), ctypes.byref(options), out, n)
+            self._compute("jit_session_embed", given, len(given), ctypes.byref(options), out, n)
         return arrays.floats(out, (rows, hidden) if pooling == "none" else None)
 
     # ---- how tokens are chosen
@@ -186,15 +210,39 @@ class Session(Closable):
             found = lib.jit_session_stopped(self._p)
         return None if found < 0 else found
 
+    def set_logits_fn(self, fn: Optional[hooks.LogitsFn]) -> "Session":
+        """From the next choice on, fn(logits, ids) may change the logits before the grammar and the samplers see them.
+
+        logits: vocab floats to write to, which hold during the call; minus infinity bans a token. ids: all tokens so
+        far. True ends the choice with Cancelled. None: no function. It must not use the session, nor its batch.
+        """
+        with self._lock:
+            hooks.set_logits(self._p, self._calls, fn)
+        return self
+
+    def set_prompt_fn(self, fn: Optional[hooks.PromptFn]) -> "Session":
+        """From the next pass on, fn(computed, length) hears how many tokens of the session are computed, of all.
+
+        True ends what computes with Cancelled. None: no function. It must not use the session, nor its batch.
+        """
+        with self._lock:
+            hooks.set_prompt(self._p, self._calls, fn)
+        return self
+
     def set_grammar(self, *, schema: Optional[Schema] = None, regex: Optional[str] = None,
                     grammar: Optional[str] = None, behind_reasoning: Optional[str] = None,
-                    template: Optional[str] = None) -> "Session":
+                    template: Optional[str] = None, additional_properties: bool = False) -> "Session":
         """From now on the text keeps to a JSON Schema, a regular expression or rules; nothing given: to none.
 
         behind_reasoning: the prompt as it was rendered (Model.render). Then the model may reason first, and what
         follows keeps to it; None: the text does from its first token on. template: as in render().
+        additional_properties: objects whose schema does not say may have members that it does not name.
         """
         g = make_grammar(schema, regex, grammar)
+        if additional_properties and schema is None:
+            raise TypeError("additional_properties is given, and no schema")
+        if g is not None and additional_properties:
+            g = g._replace(kind=g.kind | lib.constants["JIT_GRAMMAR_ADDITIONAL"])
         if behind_reasoning is not None and not isinstance(behind_reasoning, str):
             raise TypeError(f"behind_reasoning is {type(behind_reasoning).__name__}, expected str")
         if g is not None and behind_reasoning is not None:
@@ -287,7 +335,7 @@ def _opened(model: Any, pointer: int, owner: Optional[Handle], seed: int, kv: st
             ) -> Session:
     s = Session(model, Handle(pointer, "jit_session_close", owner, turn), seed)
     if turn is not None:
-        s._lock = turn
+        s._lock, s._calls = turn, turn.calls
     s._kv = kv
     return s
 
