@@ -88,7 +88,7 @@ struct go_value go_compare(struct go_run *g, const struct go_node *n, const char
                            size_t count)
 {
 	struct go_value v[2], out;
-	const bool turned = strcmp(how, "ge") == 0 || strcmp(how, "gt") == 0;
+	const bool swapped = strcmp(how, "ge") == 0 || strcmp(how, "gt") == 0;
 
 	if (strcmp(how, "eq") == 0 || strcmp(how, "ne") == 0) {
 		if (count < 2)
@@ -103,6 +103,6 @@ struct go_value go_compare(struct go_run *g, const struct go_node *n, const char
 	/* le and gt: below or equal, and not */
 	if (!g->r->failed && !out.truth && (strcmp(how, "le") == 0 || strcmp(how, "gt") == 0))
 		out = equal(g, n, v, 2);
-	out.truth = out.truth != turned;
+	out.truth = out.truth != swapped;
 	return out;
 }

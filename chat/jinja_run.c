@@ -277,7 +277,7 @@ struct value loop_call(struct run *r, struct loop *loop, const struct text *name
 	return value_bool(changed);
 }
 
-static void run_turn(struct run *r, struct loop *loop, struct scope *outside)
+static void run_iteration(struct run *r, struct loop *loop, struct scope *outside)
 {
 	const struct node *n = loop->node;
 
@@ -301,7 +301,7 @@ static void run_for(struct run *r, const struct node *n)
 		return;
 	*loop = (struct loop){ .items = items, .node = n, .filtered = n->c != NULL, .outside = outside };
 	while (loop_next(r, loop)) {
-		run_turn(r, loop, outside);
+		run_iteration(r, loop, outside);
 		r->scope = outside;
 		bool stop = r->flow == FLOW_BREAK;
 		r->flow = FLOW_ON;

@@ -11,7 +11,7 @@
 #include "server/bits.h"
 #include "server/choice.h"
 #include "server/slots.h"
-#include "server/turns.h"
+#include "server/fairness.h"
 
 struct batcher {
 	struct batcher_options o;
@@ -31,9 +31,9 @@ struct batcher {
 	jit_session **ready;
 	bool dead; /* the device computes no more */
 	struct slots *slots;
-	jit_session *alone; /* for embeddings; NULL: none was asked for */
-	uint64_t turns;     /* texts that were begun in it */
-	struct bits *bits;  /* NULL: no answer is computed again */
+	jit_session *alone;    /* for embeddings; NULL: none was asked for */
+	uint64_t served_texts; /* texts that were begun in it */
+	struct bits *bits;     /* NULL: no answer is computed again */
 };
 
 /* ---- the queue */
@@ -44,9 +44,9 @@ static unsigned answers_of(const struct batcher *e, const struct client *client)
 	unsigned n = 0;
 
 	for (const struct choice *c = e->first; c; c = c->next)
-		n += turns_same_client(&c->task->client, client);
+		n += fairness_same_client(&c->task->client, client);
 	for (unsigned i = 0; i < e->n_running; i++)
-		n += turns_same_client(&e->running[i]->task->client, client);
+		n += fairness_same_client(&e->running[i]->task->client, client);
 	return n;
 }
 
@@ -158,7 +158,7 @@ static void embed(struct batcher *e, struct choice *c)
 	const size_t n = task_text(c->task, c->text).n;
 
 	if (c->done == 0)
-		c->turn = ++e->turns;
+		c->served = ++e->served_texts;
 	if (n > (size_t)e->context) {
 		char why[160];
 		snprintf(why, sizeof why, "the text has %zu tokens, and the context has room for %d", n, e->context);
@@ -190,7 +190,7 @@ static unsigned at_work(const struct batcher *e)
 
 /* The choice that waits, where there is room, or where another has to make room. parked: instead, one that goes on.
  * NULL: it is nobody's turn. */
-static struct choice *take_turn(struct batcher *e, struct choice **parked)
+static struct choice *take_next(struct batcher *e, struct choice **parked)
 {
 	struct choice *victim = NULL, *c = NULL;
 
@@ -200,11 +200,11 @@ static struct choice *take_turn(struct batcher *e, struct choice **parked)
 	unsigned alone;
 	choices_alone(e->running, e->n_running,
 	              &alone); /* those that need the session that is alone leave room for others */
-	struct choice **at = turns_next(&e->first, alone < (e->o.parallel + 1) / 2, e->running, e->n_running);
-	struct choice *back = room ? turns_parked(e->running, e->n_running) : NULL;
+	struct choice **at = fairness_next(&e->first, alone < (e->o.parallel + 1) / 2, e->running, e->n_running);
+	struct choice *back = room ? fairness_parked(e->running, e->n_running) : NULL;
 	if (at && !room && e->n_running < 2 * e->o.parallel)
-		victim = turns_victim(*at, e->running, e->n_running);
-	if (back && (!at || turns_before(back, *at, e->running, e->n_running))) {
+		victim = fairness_victim(*at, e->running, e->n_running);
+	if (back && (!at || fairness_before(back, *at, e->running, e->n_running))) {
 		*parked = back;
 		back->parked = false;
 	} else if (at && (room || victim)) {
@@ -221,7 +221,7 @@ static void admit(struct batcher *e)
 {
 	struct choice *c, *back;
 
-	while ((c = take_turn(e, &back)) || back) {
+	while ((c = take_next(e, &back)) || back) {
 		if (back && back->due)
 			choice_advance(back, e->o.model);
 		else if (c && c->task->action)
@@ -272,7 +272,7 @@ static void step(struct batcher *e)
 	size_t n = 0;
 
 	if (jit_batch_step(e->batch, e->ready, 2 * e->o.parallel, &n, &err) != JIT_OK) {
-		struct choice *last = turns_victim(NULL, e->running, e->n_running);
+		struct choice *last = fairness_victim(NULL, e->running, e->n_running);
 		/* Memory that is missing now may be there once somebody has left: the last of who has the most. */
 		if (err.code == JIT_ERROR_MEMORY && e->n_running > 1)
 			choice_fail(last ? last : e->running[e->n_running - 1], 503, err.message);

@@ -1,7 +1,7 @@
 /* server/batcher.h - the thread that computes for all requests of one model.
  *
  * Owns: the model's batch and all its sessions, the queue before it, and the rule that what happens to one request
- * touches no other. Clients take turns (turns.h); at most so many choices are computed together.
+ * touches no other. Clients take turns (fairness.h); at most so many choices are computed together.
  */
 #ifndef SERVER_BATCHER_H
 #define SERVER_BATCHER_H

@@ -305,8 +305,8 @@ static bool add_text(struct choice *c, int32_t id, bool last, struct bytes *out,
 	size_t n;
 	const char *text;
 
-	for (int turn = id < 0; turn < 1 + last; turn++) {
-		text = jit_session_text(c->session, turn ? -1 : id, &n, err);
+	for (int i = id < 0; i < 1 + last; i++) {
+		text = jit_session_text(c->session, i ? -1 : id, &n, err);
 		if (!text)
 			return false;
 		bytes_add(out, text, n);

@@ -19,14 +19,15 @@ struct choice {
 	enum choice_outcome outcome;
 	struct run_numbers numbers;
 	bool placed; /* it has a slot */
-	bool parked; /* it has begun, and others are computed now (turns.h); due: meanwhile its token could be chosen */
+	bool parked; /* it has begun, and others are computed now (fairness.h); due: meanwhile its token could be chosen
+	              */
 	bool due;
 	bool checked; /* bits is the sum of its logits (bits.h) */
 	uint64_t bits;
 	int32_t *ids; /* what it computed, once it is over; NULL: nothing */
 	size_t n_ids;
 	size_t text;                 /* choice_embed.c: of its texts, the one that is computed */
-	uint64_t turn;               /* when it had a text computed last, as the batcher counts */
+	uint64_t served;             /* when it had a text computed last, as the batcher counts */
 	size_t done, part;           /* of it: tokens computed, and to be computed at once */
 	double *sum;                 /* of their rows; NULL: it is not wanted */
 	uint64_t told;               /* of its prompt, as the reader knows it */

@@ -242,7 +242,7 @@ struct choice *choices_alone(struct choice *const *running, unsigned n, unsigned
 			continue;
 		(*alone)++;
 		within = c->done ? c : within;
-		first = !first || c->turn < first->turn ? c : first;
+		first = !first || c->served < first->served ? c : first;
 	}
 	return within ? within : first;
 }

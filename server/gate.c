@@ -14,7 +14,7 @@
 #include "runtime/host/system.h"
 #include "server/gate_line.h"
 
-enum { EVENTS = 64, TURNS = 32, TICK_MS = 250, PAUSE_MS = 50 };
+enum { EVENTS = 64, ITERATIONS = 32, TICK_MS = 250, PAUSE_MS = 50 };
 static const double last_seconds = 1; /* for what is not sent yet when the server ends */
 
 struct gate {
@@ -256,7 +256,7 @@ static void carry(struct gate *g, struct gated *c, struct gated **ended, bool *m
 {
 	enum line_state state = LINE_MOVES;
 
-	for (int i = 0; i < TURNS && state == LINE_MOVES && !c->over; i++)
+	for (int i = 0; i < ITERATIONS && state == LINE_MOVES && !c->over; i++)
 		state = line_move(&c->line);
 	c->moves = state == LINE_MOVES;
 	*more = *more || c->moves;
@@ -305,7 +305,7 @@ static void handle(struct gate *g, const struct epoll_event *e, struct gated **e
 		carry(g, e->data.ptr, ended, more);
 }
 
-static void turn(struct gate *g, double *last, bool *more)
+static void iterate(struct gate *g, double *last, bool *more)
 {
 	struct epoll_event event[EVENTS];
 	struct gated *ended = NULL;
@@ -331,10 +331,10 @@ static void *run(void *user)
 
 	system_thread_began();
 	while (!atomic_load(&g->ends))
-		turn(g, &last, &more);
+		iterate(g, &last, &more);
 	const double until = system_seconds() + last_seconds;
 	while (has_unsent(g) && system_seconds() < until)
-		turn(g, &last, &more);
+		iterate(g, &last, &more);
 	return NULL;
 }
 

@@ -16,7 +16,7 @@
 #include "server/refusal.h"
 #include "server/reply.h"
 #include "server/request_id.h"
-#include "server/turns.h"
+#include "server/fairness.h"
 
 struct server;
 struct MHD_Connection;

@@ -13,7 +13,7 @@
  *   fetch.c       models that come              model_events.c               those who listen
  *   not_done.c    routes of other servers
  *   fields.c      a request's JSON              task.c, task_grammar.c       what is to be generated
- *   batcher.c, turns.c  passes for all requests    choice.c                     one sequence, from prompt to end
+ *   batcher.c, fairness.c  passes for all requests    choice.c                     one sequence, from prompt to end
  *   conversation.c, prompts.c  prompts          generate.c                   from a request to the batcher
  *   replay.c      answers made again            native*.c, texts.c, props.c  what clients of llama.cpp ask for
  *   slots.c       places of answers             slot_actions.c               their tokens in files

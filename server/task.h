@@ -17,7 +17,7 @@
 #include "server/refusal.h"
 #include "server/slot_files.h"
 #include "server/stream.h"
-#include "server/turns.h"
+#include "server/fairness.h"
 
 enum { TASK_MOST_CHOICES = 128, TASK_MOST_STOPS = 256, SLOTS_MOST = 1024 };
 

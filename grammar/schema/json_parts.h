@@ -392,7 +392,7 @@ static inline uint32_t space_deeper(const struct json_machine *m, uint32_t word)
 	return deeper << SPACE_DEPTH | (deeper < DEPTH_TOLD ? space_unit(word) << SPACE_UNIT : 0);
 }
 
-/* schema_culprit.c: the cause in a schema that no value satisfies, as a JSON pointer. possible: whether some value
+/* schema_unsat_core.c: the cause in a schema that no value satisfies, as a JSON pointer. possible: whether some value
  * satisfies a schema, n bytes of JSON. False: no cause was found. */
 typedef bool core_test(void *user, const char *text, size_t n);
 bool schema_unsat_core(const char *text, size_t n, core_test *possible, void *user, char *pointer, size_t room);

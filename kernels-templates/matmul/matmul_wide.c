@@ -210,7 +210,7 @@ static ir_s span_number(const struct wide *m)
 }
 
 /* Turns of the span before this segment, where segments differ. */
-static ir_s turns_before(const struct wide *m)
+static ir_s fairness_before(const struct wide *m)
 {
 	struct ir *b = m->b;
 	return ir_smuli(b, ir_ssub(b, m->segment_number, ir_smuli(b, span_number(m), segments_of_span(m))),
@@ -223,7 +223,7 @@ static ir_s first_block(const struct wide *m)
 	struct ir *b = m->b;
 	if (even_segments(m))
 		return ir_smuli(b, m->segment_number, m->segment / m->block_k);
-	ir_s turns = ir_sadd(b, ir_smuli(b, span_number(m), m->span_k / m->turn_k), turns_before(m));
+	ir_s turns = ir_sadd(b, ir_smuli(b, span_number(m), m->span_k / m->turn_k), fairness_before(m));
 	return ir_sdivi(b, ir_smuli(b, turns, m->turn_k), m->block_k);
 }
 
@@ -389,7 +389,7 @@ static void dot_spans(struct wide *m)
 
 	m->segment_number = ir_loop(b, ir_sconst(b, m->spans * segments_of_span(m)));
 	if (!even_segments(m))
-		m->turns = ir_smin(b, ir_ssub(b, ir_sconst(b, m->span_k / m->turn_k), turns_before(m)),
+		m->turns = ir_smin(b, ir_ssub(b, ir_sconst(b, m->span_k / m->turn_k), fairness_before(m)),
 		                   ir_sconst(b, m->segment / m->turn_k));
 	dot_segment(m);
 	ir_endloop(b);

@@ -132,7 +132,7 @@ struct model_tensor {
 	 * bytes from one to the next, or anywhere (place, experts entries). bytes: of all. With own_file_rows each has
 	 * so many rows, or elements of a vector, in the file, of which those from own_first on are meant that lie
 	 * equally far apart; MXFP4 with a group has its scales apart, and floats may be transposed
-	 * (model_turned.c). */
+	 * (model_columns.c). */
 	uint32_t experts;
 	uint64_t expert_stride;
 	const struct expert_place *place;

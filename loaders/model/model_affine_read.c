@@ -197,7 +197,7 @@ static bool numbers_in_rows(const struct rows *r, const struct expert_place *at,
 	return true;
 }
 
-static bool scales_turned(const struct rows *r)
+static bool scales_in_columns(const struct rows *r)
 {
 	unsigned bytes = number_bytes(r->q);
 
@@ -347,10 +347,10 @@ static uint16_t times_upper(uint32_t bits, float times)
 	return (uint16_t)(product >> 16);
 }
 
-static void put_bytes(uint8_t *out, const uint8_t quant[BLOCK_K], uint8_t turned)
+static void put_bytes(uint8_t *out, const uint8_t quant[BLOCK_K], uint8_t flip)
 {
 	for (unsigned i = 0; i < BLOCK_K; i++)
-		out[i] = quant[i] ^ turned;
+		out[i] = quant[i] ^ flip;
 }
 
 /* A block from its quants, scale, and minimum or zero point. */
@@ -411,10 +411,11 @@ static void put_rows(const struct rows *r, uint8_t *out)
 static bool read_rows(struct rows *r, uint8_t *out)
 {
 	const struct model_quants *q = r->q;
-	bool turned = q->order != QUANTS_IN_ROWS;
+	bool in_columns = q->order != QUANTS_IN_ROWS;
 
-	if (!check_order(r) || !read_quants(r) || !(turned ? scales_turned(r) : numbers_in_rows(r, &q->scales, true)) ||
-	    !check_scales(r) || !read_offsets(r))
+	if (!check_order(r) || !read_quants(r) ||
+	    !(in_columns ? scales_in_columns(r) : numbers_in_rows(r, &q->scales, true)) || !check_scales(r) ||
+	    !read_offsets(r))
 		return false;
 	put_rows(r, out);
 	return true;

@@ -25,7 +25,7 @@ enum arch_window {
 	/* those where use_sliding_window turns it on: */
 	WINDOW_IF_USED,     /* all */
 	WINDOW_SOME_LAYERS, /* by layer_types, else from max_window_layers on */
-	WINDOW_IN_TURNS,    /* by layer_types, else each second one before max_window_layers */
+	WINDOW_ALTERNATES,  /* by layer_types, else each second one before max_window_layers */
 	WINDOW_STILL        /* by layer_types, else those that do not rotate */
 };
 
@@ -43,11 +43,12 @@ enum arch_fused {
 	FUSED_CONV = 4,
 	FUSED_Q_GATE = 8, /* head by head */
 	FUSED_EXPERTS = 16,
-	FUSED_DELTA = 32,   /* of the delta rule: what goes through the convolution and the gate, by heads of keys */
-	FUSED_RATES = 64,   /* its two matrices with a row for each head of values, by heads of keys */
-	FUSED_TURNED = 128, /* experts' rows of gate and up in turn, and of floats columns as rows (model_turned.c) */
-	FUSED_SCAN = 256,   /* of the selective scan: the gate, what goes through the convolution, and the steps */
-	FUSED_SHARED = 512  /* gate and up of the shared expert */
+	FUSED_DELTA = 32, /* of the delta rule: what goes through the convolution and the gate, by heads of keys */
+	FUSED_RATES = 64, /* its two matrices with a row for each head of values, by heads of keys */
+	FUSED_BY_COLUMNS =
+		128,       /* experts' rows of gate and up in turn, and of floats columns as rows (model_columns.c) */
+	FUSED_SCAN = 256,  /* of the selective scan: the gate, what goes through the convolution, and the steps */
+	FUSED_SHARED = 512 /* gate and up of the shared expert */
 };
 
 /* What a family has beyond llama, where tensors alone do not show it. */

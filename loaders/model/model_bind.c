@@ -77,8 +77,8 @@ static const struct {
 	{ FUSED_SCAN, SLOT_scan_z, SLOT_scan_dt, { "ssm_in.weight", "mamba.in_proj.weight" } },
 	{ FUSED_DELTA, SLOT_delta_qkv, SLOT_delta_z, { "ssm_in.weight", "linear_attn.in_proj_qkvz.weight" } },
 	{ FUSED_RATES, SLOT_delta_b, SLOT_delta_a, { "ssm_ba.weight", "linear_attn.in_proj_ba.weight" } },
-	{ FUSED_TURNED, SLOT_expert_gate, SLOT_expert_up, { NULL, "mlp.experts.gate_up_proj" } },
-	{ FUSED_TURNED, SLOT_expert_gate_bias, SLOT_expert_up_bias, { NULL, "mlp.experts.gate_up_proj_bias" } }
+	{ FUSED_BY_COLUMNS, SLOT_expert_gate, SLOT_expert_up, { NULL, "mlp.experts.gate_up_proj" } },
+	{ FUSED_BY_COLUMNS, SLOT_expert_gate_bias, SLOT_expert_up_bias, { NULL, "mlp.experts.gate_up_proj_bias" } }
 };
 
 /* What the architecture's row calls it, behind the layer's number; NULL: as others do. */
@@ -346,14 +346,14 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	snprintf(name, sizeof name, "%s%s%" PRIu32 ".%s", b->base, layer_prefix[b->f->format], layer,
 	         fused ? fused : name_of(b->f, k));
 	bool other = other_name(b, layer, k, name),
-	     turned = b->f->format == MODEL_HF && b->f->arch->hf_fused & FUSED_TURNED && !other;
+	     by_columns = b->f->format == MODEL_HF && b->f->arch->hf_fused & FUSED_BY_COLUMNS && !other;
 	fused = other ? NULL : fused;
 	if (!other && bind_whole_name(b, layer, k, name, &part))
 		fused = name;
 	if (slot->group == GROUP_EXPERTS)
 		return need == NEED_NOT ||
 		       bind_experts(b, name, model_width(s, layer, slot->rows), model_width(s, layer, slot->cols),
-		                    fused ? &part : NULL, turned, t);
+		                    fused ? &part : NULL, by_columns, t);
 	if (k >= SLOT_expert_gate_bias && k <= SLOT_expert_down_bias)
 		return need == NEED_NOT ||
 		       bind_expert_vectors(b, name, model_width(s, layer, slot->cols), fused ? &part : NULL, t);

@@ -36,13 +36,13 @@ void bind_find_experts(struct binder *b);
 bool bind_whole_name(const struct binder *b, uint32_t layer, enum tensor_slot k, char name[NAME_CAP],
                      struct part_rows *part);
 /* The matrices of all experts, rows by cols each; a star in the name stands for an expert's number. turned: as
- * bind_turned() finds them. */
+ * bind_columns() finds them. */
 bool bind_experts(struct binder *b, const char *name, uint64_t rows, uint64_t cols, const struct part_rows *part,
-                  bool turned, struct model_tensor *t);
-/* The same where rows do not lie one behind the other (FUSED_TURNED); and vectors of all experts. part, turned: rows,
- * or elements, of the tensor's that these take turns with others in, NULL: they do not. */
-bool bind_turned(struct binder *b, const char *name, const struct part_rows *part, struct model_tensor *out);
-bool bind_expert_vectors(struct binder *b, const char *name, uint64_t cols, const struct part_rows *turned,
+                  bool by_columns, struct model_tensor *t);
+/* The same where rows do not lie one behind the other (FUSED_BY_COLUMNS); and vectors of all experts. part, turned:
+ * rows, or elements, of the tensor's that these take turns with others in, NULL: they do not. */
+bool bind_columns(struct binder *b, const char *name, const struct part_rows *part, struct model_tensor *out);
+bool bind_expert_vectors(struct binder *b, const char *name, uint64_t cols, const struct part_rows *by_columns,
                          struct model_tensor *out);
 bool bind_check_type(struct binder *b, const char *name, const struct found_tensor *t, bool vector);
 /* model_bind_recurrent.c: whether the slot's rows lie by heads of keys among those of others; and where. */

@@ -171,12 +171,12 @@ bool bind_whole_name(const struct binder *b, uint32_t layer, enum tensor_slot k,
 }
 
 bool bind_experts(struct binder *b, const char *name, uint64_t rows, uint64_t cols, const struct part_rows *part,
-                  bool turned, struct model_tensor *t)
+                  bool by_columns, struct model_tensor *t)
 {
 	struct part_rows all = { 0, rows };
 
 	*t = (struct model_tensor){ .rows = rows, .cols = cols, .experts = b->m->spec.experts };
-	bool ok = turned              ? bind_turned(b, name, part ? part : &all, t)
+	bool ok = by_columns          ? bind_columns(b, name, part ? part : &all, t)
 	          : strchr(name, '*') ? bind_each(b, name, t)
 	                              : bind_stack(b, name, part ? part : &all, t);
 	if (!ok)

@@ -201,7 +201,7 @@ static bool take_method(struct hf_reader *r, json_t *o, const char *field)
 	if (method && strcmp(method, "awq") == 0)
 		return take_awq(r, o);
 	/* Experts alone, whose tensors say it too. */
-	if (method && strcmp(method, "mxfp4") == 0 && r->row && r->row->hf_fused & FUSED_TURNED)
+	if (method && strcmp(method, "mxfp4") == 0 && r->row && r->row->hf_fused & FUSED_BY_COLUMNS)
 		return true;
 	return error_set(
 		r->err, ERROR_UNSUPPORTED,

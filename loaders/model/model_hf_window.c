@@ -17,7 +17,7 @@ static bool slides_by_rule(const struct hf_reader *r, const struct rule *rule, u
 	switch (r->row->window) {
 	case WINDOW_BY_TYPE: return layer % rule->period + 1 < rule->period;
 	case WINDOW_SOME_LAYERS: return layer >= rule->max_window_layers;
-	case WINDOW_IN_TURNS: return layer % 2 == 0 && layer < rule->max_window_layers;
+	case WINDOW_ALTERNATES: return layer % 2 == 0 && layer < rule->max_window_layers;
 	case WINDOW_STILL: return !rule->rotates[layer];
 	case WINDOW_IGNORED:
 	case WINDOW_ALL_LAYERS:
@@ -65,7 +65,7 @@ static bool read_rule(struct hf_reader *r, const json_t *types, struct rule *rul
 		        error_set(r->err, ERROR_FORMAT, "%s: sliding_window_pattern is 0, expected at least 1",
 		                  r->label));
 	case WINDOW_SOME_LAYERS:
-	case WINDOW_IN_TURNS:
+	case WINDOW_ALTERNATES:
 		return hf_get_u32(r, r->root, "max_window_layers", OPTIONAL, UINT32_MAX, &rule->max_window_layers);
 	case WINDOW_STILL:
 		rule->rotates = calloc(layers ? layers : 1, 1);
@@ -124,7 +124,7 @@ static bool read_use(struct hf_reader *r, bool *use)
 	switch (r->row->window) {
 	case WINDOW_SOME_LAYERS:
 	case WINDOW_IF_USED:
-	case WINDOW_IN_TURNS: *use = false; return hf_get_bool(r, r->root, "use_sliding_window", use);
+	case WINDOW_ALTERNATES: *use = false; return hf_get_bool(r, r->root, "use_sliding_window", use);
 	case WINDOW_STILL: /* whose masks go by the list, where there is one, whatever this field says */
 		*use = false;
 		if (!hf_get_bool(r, r->root, "use_sliding_window", use))

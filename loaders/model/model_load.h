@@ -18,7 +18,7 @@
  *   model_bind.c  every tensor: found, shape, type; and that none is left over
  *   model_hf_quants.c  what config.json says of quantised weights
  *   model_affine.c  matrices that are several tensors; model_affine_read.c reads them
- *   model_turned.c  experts' matrices that do not lie row by row
+ *   model_columns.c  experts' matrices that do not lie row by row
  *   model_mlx.c  tensors as MLX lays them out
  *   model_chat.c  chat templates
  *   model_sampling.c  how tokens are to be chosen
@@ -241,8 +241,8 @@ enum {
 enum { MODEL_LEAST_TAPS = 2, MODEL_MAX_TAPS = 8 };
 double model_yarn_attention(double factor, double mscale);
 
-/* As model_read() does, of experts with own_file_rows (model_turned.c). */
-bool model_read_turned(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out,
-                       struct error *err);
+/* As model_read() does, of experts with own_file_rows (model_columns.c). */
+bool model_read_columns(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out,
+                        struct error *err);
 
 #endif

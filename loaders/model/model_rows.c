@@ -21,7 +21,7 @@ uint64_t model_source_row(const struct model_tensor *t, uint32_t head_dim, uint6
 		uint64_t d = r % head_dim, i = d - t->rope_skip, part = t->rope_dims / 2;
 		return d < t->rope_skip ? r : r - i + (i >= part ? 2 * (i - part) + 1 : 2 * i);
 	}
-	uint64_t half = head_dim / 2, turned = t->rope_dims / 2, i = r % head_dim, head = r - i;
+	uint64_t half = head_dim / 2, rotated = t->rope_dims / 2, i = r % head_dim, head = r - i;
 	bool second = i >= half;
 
 	if (t->head_rows)
@@ -30,9 +30,9 @@ uint64_t model_source_row(const struct model_tensor *t, uint32_t head_dim, uint6
 		return head + i;
 
 	i -= second ? half : 0;
-	if (i >= turned) /* behind those that rotate: the first half's, then the second's */
-		return head + 2 * turned + (second ? half - turned : 0) + i - turned;
-	return head + (t->rope_pairs ? 2 * i + second : second ? turned + i : i);
+	if (i >= rotated) /* behind those that rotate: the first half's, then the second's */
+		return head + 2 * rotated + (second ? half - rotated : 0) + i - rotated;
+	return head + (t->rope_pairs ? 2 * i + second : second ? rotated + i : i);
 }
 
 uint64_t model_width(const struct model_spec *s, uint32_t layer, enum tensor_width w)

@@ -115,7 +115,7 @@ static bool run_round(struct search *s, struct error *err)
 
 	if (!t)
 		return ok;
-	unsigned passes = (s->confirm ? CONFIRMED : SAMPLES) * tuner_turns(t);
+	unsigned passes = (s->confirm ? CONFIRMED : SAMPLES) * tuner_rounds(t);
 	tuner_set_passes(t, passes > PASSES_LEAST ? passes : PASSES_LEAST);
 	ok = session_prepare(s->session, s->plan, err);
 	for (bool over = false; ok && !over && (!time_is_up(s) || s->confirm); s->progress.passes++) {

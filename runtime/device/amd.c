@@ -325,7 +325,7 @@ static struct device *open_card(const char *which, const char *isa, struct error
 		error_set(err, ERROR_MEMORY, "no memory for a card");
 		return NULL;
 	}
-	d->lock_file = d->turn_file = -1;
+	d->lock_file = d->queue_file = -1;
 	pthread_mutex_init(&d->lock, NULL);
 	if (find_card(&d->card, which, err) && open_parts(d, err)) {
 		d->device = (struct device){

@@ -84,7 +84,7 @@ struct amd {
 	struct kfd_buffer sync, mirror; /* struct rdna_program_sync, and what the host reads of it */
 	uint32_t arrivals;              /* what sync shows */
 	bool in_place;                  /* the host reaches all memory */
-	int lock_file, turn_file;       /* -1: not open */
+	int lock_file, queue_file;      /* -1: not open */
 	double patience;                /* seconds, at least, before a launch is given up */
 	struct error dead;              /* code not 0: nothing is launched any more */
 	atomic_bool is_dead;            /* dead is written */

@@ -49,14 +49,14 @@ bool amd_lock_open(struct amd *d, struct error *err)
 	static const char *const dirs[] = { "/run/lock", "/tmp" };
 	char path[96];
 
-	d->lock_file = d->turn_file = -1;
-	for (size_t i = 0; d->turn_file < 0 && i < sizeof dirs / sizeof *dirs; i++) {
+	d->lock_file = d->queue_file = -1;
+	for (size_t i = 0; d->queue_file < 0 && i < sizeof dirs / sizeof *dirs; i++) {
 		d->lock_file = open_in(d, dirs[i], "lock", path);
-		d->turn_file = d->lock_file < 0 ? -1 : open_in(d, dirs[i], "turn", path);
-		if (d->turn_file < 0)
+		d->queue_file = d->lock_file < 0 ? -1 : open_in(d, dirs[i], "turn", path);
+		if (d->queue_file < 0)
 			amd_lock_close(d);
 	}
-	return d->turn_file >= 0 ||
+	return d->queue_file >= 0 ||
 	       error_set(err, ERROR_IO, "the card's lock %s cannot be opened: %s", path, strerror(errno));
 }
 
@@ -66,9 +66,9 @@ void amd_lock_close(struct amd *d)
 
 	if (d->lock_file >= 0)
 		close(d->lock_file);
-	if (d->turn_file >= 0)
-		close(d->turn_file);
-	d->lock_file = d->turn_file = -1;
+	if (d->queue_file >= 0)
+		close(d->queue_file);
+	d->lock_file = d->queue_file = -1;
 	errno = e;
 }
 
@@ -96,10 +96,10 @@ static bool take(const struct amd *d, int fd, const struct cancel *cancel, struc
 /* Who waits for the lock holds the turn, so that a process that launches again at once queues up. */
 bool amd_lock_take(struct amd *d, const struct cancel *cancel, struct error *err)
 {
-	if (!take(d, d->turn_file, cancel, err))
+	if (!take(d, d->queue_file, cancel, err))
 		return false;
 	bool ok = take(d, d->lock_file, cancel, err);
-	flock(d->turn_file, LOCK_UN);
+	flock(d->queue_file, LOCK_UN);
 	return ok;
 }
 

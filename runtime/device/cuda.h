@@ -140,7 +140,7 @@ struct cuda_handed {
 	void *own;
 	size_t bytes;
 	uint64_t region[2];
-	unsigned turn; /* the next launch's */
+	unsigned next; /* the next launch's */
 	uint64_t used[2];
 };
 bool cuda_handed_open(struct cuda_handed *h, struct cuda *d, const struct plan *p, struct error *err);

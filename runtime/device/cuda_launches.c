@@ -30,11 +30,11 @@ static uint64_t best_parts(uint64_t tiles, uint64_t blocks, uint64_t resident)
  * live at once, so that the second one finds there what the first one has read. */
 static void share_weights(uint64_t tiles, uint64_t resident, uint64_t *parts, uint64_t *blocks)
 {
-	const uint64_t at_once = tiles < resident ? resident / tiles : 1, turns = (*blocks + at_once - 1) / at_once;
+	const uint64_t at_once = tiles < resident ? resident / tiles : 1, rounds = (*blocks + at_once - 1) / at_once;
 
 	if (*blocks > at_once) {
 		*parts = tiles < resident ? tiles : resident;
-		*blocks = (*blocks + turns - 1) / turns;
+		*blocks = (*blocks + rounds - 1) / rounds;
 	}
 }
 

@@ -315,17 +315,17 @@ void cuda_program_change(struct cuda_program *p)
 				cuda_on_card(p->d, i, *p->change[k].slot);
 		for (size_t k = 0; k < p->n_pointers; k++)
 			p->command[i][p->pointer[k].command].arg[p->pointer[k].arg] =
-				cuda_on_card(p->d, i, p->handed->region[p->handed->turn] + p->pointer[k].at);
+				cuda_on_card(p->d, i, p->handed->region[p->handed->next] + p->pointer[k].at);
 	}
 }
 
-bool cuda_program_is_clean(const struct cuda_program *p) { return !p->handed || !p->handed->used[p->handed->turn]; }
+bool cuda_program_is_clean(const struct cuda_program *p) { return !p->handed || !p->handed->used[p->handed->next]; }
 
 int cuda_program_clean(struct cuda_program *p, unsigned card, void *queue)
 {
 	const struct cuda_handed *h = p->handed;
 
-	return p->d->api->set_words_later(cuda_on_card(p->d, card, h->region[h->turn]), IR_EMPTY, h->used[h->turn] / 4,
+	return p->d->api->set_words_later(cuda_on_card(p->d, card, h->region[h->next]), IR_EMPTY, h->used[h->next] / 4,
 	                                  queue);
 }
 
@@ -338,8 +338,8 @@ int cuda_program_launch(struct cuda_program *p, unsigned card, void *queue)
 		                        .n = p->n,
 		                        .sync = cuda_on_card(p->d, card, (uint64_t)(uintptr_t)p->sync),
 		                        .arrivals = p->arrivals,
-		                        .empty = h ? cuda_on_card(p->d, card, h->region[!h->turn]) : 0,
-		                        .empty_bytes = h ? h->used[!h->turn] : 0 };
+		                        .empty = h ? cuda_on_card(p->d, card, h->region[!h->next]) : 0,
+		                        .empty_bytes = h ? h->used[!h->next] : 0 };
 	struct cuda_launch_attribute together = { .id = CUDA_LAUNCH_TOGETHER, .of = { .value = 1 } };
 	const struct cuda_launch_config config = {
 		.grid = { p->d->units, 1, 1 },
@@ -361,7 +361,7 @@ void cuda_program_launched(struct cuda_program *p)
 	p->arrivals += p->d->cards * p->d->units;
 	if (!h)
 		return;
-	h->used[h->turn] = p->handed_bytes;
-	h->turn = !h->turn;
-	h->used[h->turn] = 0;
+	h->used[h->next] = p->handed_bytes;
+	h->next = !h->next;
+	h->used[h->next] = 0;
 }

@@ -270,18 +270,18 @@ static void do_chunk(struct region *r, int worker, uint32_t stage, uint32_t shar
 static void do_dynamic(const struct region *r, int worker, uint32_t stage, uint32_t share)
 {
 	const struct plan *p = r->plan;
-	uint32_t each = r->dynamic / r->workers, turn = share % each * r->workers + share / each,
+	uint32_t each = r->dynamic / r->workers, rank = share % each * r->workers + share / each,
 		 i = stage_end(p, stage);
 
 	while (i-- > p->stage[stage]) {
 		const struct plan_op *l = &p->op[i];
 		uint32_t times = dynamic_times(l, r->grain);
-		int64_t end = l->end - (int64_t)turn * r->grain, begin = end - r->grain;
-		if (turn < times) {
+		int64_t end = l->end - (int64_t)rank * r->grain, begin = end - r->grain;
+		if (rank < times) {
 			call(r, worker, i, begin > l->begin ? begin : l->begin, end);
 			return;
 		}
-		turn -= times;
+		rank -= times;
 	}
 }
 

@@ -32,7 +32,7 @@ struct tuner {
 	struct candidate *candidate;
 	size_t n, capacity;
 	uint32_t *op_candidate;   /* by op: 1 + candidate, 0: none */
-	uint32_t *op_turn;        /* by op: which of its candidate's ops it is */
+	uint32_t *op_number;      /* by op: which of its candidate's ops it is */
 	uint8_t *launch_schedule; /* in the pass that runs */
 };
 
@@ -88,7 +88,7 @@ static bool find_candidates(struct tuner *t)
 		}
 		if (number[k] != UINT32_MAX) {
 			t->op_candidate[i] = number[k];
-			t->op_turn[i] = t->candidate[number[k] - 1].ops++;
+			t->op_number[i] = t->candidate[number[k] - 1].ops++;
 		}
 	}
 	free(number);
@@ -104,9 +104,9 @@ struct tuner *tuner_open(const struct tuner_options *o, struct error *err)
 		*t = (struct tuner){ .opt = *o, .plan = o->plan, .capacity = o->plan->n_kernels };
 		t->candidate = calloc(t->capacity, sizeof *t->candidate);
 		t->op_candidate = calloc(o->plan->n_ops, sizeof *t->op_candidate);
-		t->op_turn = calloc(o->plan->n_ops, sizeof *t->op_turn);
+		t->op_number = calloc(o->plan->n_ops, sizeof *t->op_number);
 		t->launch_schedule = calloc(o->plan->n_ops, sizeof *t->launch_schedule);
-		ok = t->candidate && t->op_candidate && t->op_turn && t->launch_schedule && find_candidates(t);
+		ok = t->candidate && t->op_candidate && t->op_number && t->launch_schedule && find_candidates(t);
 	}
 	if (ok && t->n) {
 		o->plan->took = calloc(o->plan->n_ops, sizeof *o->plan->took);
@@ -139,19 +139,19 @@ void tuner_close(struct tuner *t)
 	t->plan->took = NULL;
 	free(t->candidate);
 	free(t->op_candidate);
-	free(t->op_turn);
+	free(t->op_number);
 	free(t->launch_schedule);
 	free(t);
 }
 
-unsigned tuner_turns(const struct tuner *t)
+unsigned tuner_rounds(const struct tuner *t)
 {
 	unsigned most = 1;
 
 	for (size_t i = 0; i < t->n; i++) {
 		const struct candidate *c = &t->candidate[i];
-		unsigned turns = (c->schedules + c->ops - 1) / c->ops;
-		most = turns > most ? turns : most;
+		unsigned rounds = (c->schedules + c->ops - 1) / c->ops;
+		most = rounds > most ? rounds : most;
 	}
 	return most;
 }
@@ -176,7 +176,7 @@ void tuner_before(struct tuner *t)
 		if (!t->op_candidate[i] || t->candidate[t->op_candidate[i] - 1].settled)
 			continue;
 		t->launch_schedule[i] =
-			(uint8_t)((t->op_turn[i] + t->done) % t->candidate[t->op_candidate[i] - 1].schedules);
+			(uint8_t)((t->op_number[i] + t->done) % t->candidate[t->op_candidate[i] - 1].schedules);
 		run_with(t, i, t->launch_schedule[i]);
 	}
 }

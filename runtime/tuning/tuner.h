@@ -53,7 +53,7 @@ struct tuner *tuner_open_quick(struct tune *tune, struct plan *plan, unsigned pa
 /* Before the end: ops get back the schedules they had. */
 void tuner_close(struct tuner *t);
 /* The most schedules there are for one op of a run, rounded up: how many runs give each a sample. */
-unsigned tuner_turns(const struct tuner *t);
+unsigned tuner_rounds(const struct tuner *t);
 void tuner_set_passes(struct tuner *t, unsigned passes);
 /* How many kernels are judged; their ops have the best. */
 unsigned tuner_judged(const struct tuner *t);

@@ -74,7 +74,7 @@ static void test_turns(void **state)
 				.plan = &p, .passes = PASSES, .list = list_few, .judged = keep_verdict, .user = &v },
 			&err);
 		assert_non_null(t);
-		assert_int_equal(tuner_turns(t), 1);
+		assert_int_equal(tuner_rounds(t), 1);
 		assert_int_equal(pass(t, &p, 1000000, trials[i].other, UINT32_MAX), PASSES + 1);
 		tuner_close(t);
 		assert_int_equal(v.n, SCHEDULES);

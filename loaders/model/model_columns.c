@@ -1,5 +1,5 @@
-/* loaders/model/model_turned.c - experts' matrices and biases that do not lie row by row, as gpt-oss's safetensors have
- * them.
+/* loaders/model/model_columns.c - experts' matrices and biases that do not lie row by row, as gpt-oss's safetensors
+ * have them.
  *
  * Owns: how these tensors are found and checked, and their reading as rows. Rows of gate and up alternate in one
  * tensor. Floats lie column by column (NAME: experts, columns, rows). MXFP4 lies row by row, in two tensors:
@@ -109,7 +109,7 @@ static bool bind_mxfp4(struct binder *b, const char *name, struct model_tensor *
 	return true;
 }
 
-bool bind_turned(struct binder *b, const char *name, const struct part_rows *part, struct model_tensor *out)
+bool bind_columns(struct binder *b, const char *name, const struct part_rows *part, struct model_tensor *out)
 {
 	struct found_tensor t;
 
@@ -118,10 +118,10 @@ bool bind_turned(struct binder *b, const char *name, const struct part_rows *par
 	return model_find_tensor(b->f, name, &t) ? bind_floats(b, name, &t, out) : bind_mxfp4(b, name, out);
 }
 
-bool bind_expert_vectors(struct binder *b, const char *name, uint64_t cols, const struct part_rows *turned,
+bool bind_expert_vectors(struct binder *b, const char *name, uint64_t cols, const struct part_rows *columns,
                          struct model_tensor *out)
 {
-	const uint64_t all = turned ? turned->all : cols;
+	const uint64_t all = columns ? columns->all : cols;
 	const struct shape shape = { 2, { b->m->spec.experts, all } };
 	struct found_tensor t;
 
@@ -135,7 +135,7 @@ bool bind_expert_vectors(struct binder *b, const char *name, uint64_t cols, cons
 		.cols = cols,
 		.experts = b->m->spec.experts,
 		.own_file_rows = (uint32_t)all,
-		.own_first = turned ? (uint32_t)(turned->first / cols) : 0,
+		.own_first = columns ? (uint32_t)(columns->first / cols) : 0,
 		.row_bytes = (size_t)cols * dtype_table[t.type].bytes
 	};
 	out->bytes = out->experts * out->row_bytes;
@@ -229,8 +229,8 @@ static bool read_part(const struct model *m, const struct model_tensor *t, uint6
 	return ok;
 }
 
-bool model_read_turned(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out,
-                       struct error *err)
+bool model_read_columns(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out,
+                        struct error *err)
 {
 	const uint64_t each = t->rows * t->row_bytes;
 	uint8_t *to = out;

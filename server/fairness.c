@@ -1,5 +1,5 @@
-/* server/turns.c - whose answer is computed next, and whose waits meanwhile. */
-#include "server/turns.h"
+/* server/fairness.c - whose answer is computed next, and whose waits meanwhile. */
+#include "server/fairness.h"
 
 #include <stddef.h>
 
@@ -10,7 +10,7 @@ struct load {
 	unsigned key, line;
 };
 
-bool turns_same_client(const struct client *a, const struct client *b)
+bool fairness_same_client(const struct client *a, const struct client *b)
 {
 	return a->key == b->key && (a->key || a->line == b->line);
 }
@@ -33,12 +33,12 @@ static struct load load_of(const struct client *c, struct choice *const *running
 
 static bool is_less(struct load a, struct load b) { return a.key != b.key ? a.key < b.key : a.line < b.line; }
 
-bool turns_before(const struct choice *a, const struct choice *b, struct choice *const *running, unsigned n)
+bool fairness_before(const struct choice *a, const struct choice *b, struct choice *const *running, unsigned n)
 {
 	return !is_less(load_of(&b->task->client, running, n), load_of(&a->task->client, running, n));
 }
 
-struct choice **turns_next(struct choice **first, bool alone, struct choice *const *running, unsigned n)
+struct choice **fairness_next(struct choice **first, bool alone, struct choice *const *running, unsigned n)
 {
 	struct choice **best = NULL;
 	struct load least = { 0 };
@@ -58,12 +58,12 @@ struct choice **turns_next(struct choice **first, bool alone, struct choice *con
 	return best;
 }
 
-struct choice *turns_parked(struct choice *const *running, unsigned n)
+struct choice *fairness_parked(struct choice *const *running, unsigned n)
 {
 	struct choice *best = NULL;
 
 	for (unsigned i = 0; i < n; i++)
-		if (running[i]->parked && (!best || !turns_before(best, running[i], running, n)))
+		if (running[i]->parked && (!best || !fairness_before(best, running[i], running, n)))
 			best = running[i];
 	return best;
 }
@@ -89,7 +89,7 @@ static bool yields(const struct choice *other, const struct choice *c, struct ch
 }
 
 /* The last one of the client that has the most, and rather one whose prompt is computed. */
-struct choice *turns_victim(const struct choice *c, struct choice *const *running, unsigned n)
+struct choice *fairness_victim(const struct choice *c, struct choice *const *running, unsigned n)
 {
 	struct choice *best = NULL;
 
@@ -97,8 +97,8 @@ struct choice *turns_victim(const struct choice *c, struct choice *const *runnin
 		struct choice *other = running[i];
 		if (!can_wait(other) || !yields(other, c, running, n))
 			continue;
-		bool more = best && !turns_before(other, best, running, n);
-		bool less = best && !turns_before(best, other, running, n);
+		bool more = best && !fairness_before(other, best, running, n);
+		bool less = best && !fairness_before(best, other, running, n);
 		if (!best || more || (!less && (other->first > 0 || best->first <= 0)))
 			best = other;
 	}

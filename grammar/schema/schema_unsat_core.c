@@ -1,4 +1,4 @@
-/* grammar/schema/schema_culprit.c - the cause in a schema that no value satisfies (a part of an unsatisfiable core).
+/* grammar/schema/schema_unsat_core.c - the cause in a schema that no value satisfies (a part of an unsatisfiable core).
  *
  * Owns: the search. A keyword is the cause if some value satisfies the schema without it. A part of the keyword is
  * named instead if leaving out that part is enough.
