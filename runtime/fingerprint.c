@@ -113,8 +113,8 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 		sum = record_checksum(&s->router_scale.value, sizeof s->router_scale.value, sum);
 		if (s->expert_groups)
 			sum = record_checksum((const uint32_t[]){ s->expert_groups, s->expert_groups_used }, 8, sum);
-		if (s->router_millionth)
-			sum = record_checksum(&s->router_millionth, sizeof s->router_millionth, sum);
+		if (s->router_share_eps)
+			sum = record_checksum(&s->router_share_eps, sizeof s->router_share_eps, sum);
 	}
 	for (uint32_t layer = 0; layer < s->layers; layer++) {
 		uint32_t types[MATRIX_SLOTS + 1] = { plan_layer_slides(s, layer) };

@@ -213,7 +213,7 @@ struct model_spec {
 	uint32_t expert_groups, expert_groups_used; /* those of a token are of some groups; 0: there are none */
 	const uint8_t *layer_routes;        /* layers entries: which are mixtures; NULL: all but those first ones */
 	bool router_sigmoid, router_normed; /* of a softmax: over the chosen, else over all */
-	bool router_millionth;              /* of a sigmoid: beside the sum of the chosen ones */
+	bool router_share_eps;              /* of a sigmoid: beside the sum of the chosen ones */
 	bool experts_beside;                /* layers with experts have a dense feed-forward layer beside them */
 	struct model_scale router_scale;
 	struct model_rope rope, window_rope;

@@ -96,7 +96,7 @@ enum arch_routing {
 	ROUTING_SIGMOID = 32,
 	ROUTING_SHARED = 64,     /* the shared expert counts by a gate of its own */
 	ROUTING_ALL = 128,       /* every layer: files need not say how wide another one would be */
-	ROUTING_MILLIONTH = 256, /* a millionth stands beside the sum that normed shares are divided by */
+	ROUTING_SHARE_EPS = 256, /* a millionth stands beside the sum that normed shares are divided by */
 	ROUTING_MAYBE = 1024,    /* there may be no experts; what is shared is the feed-forward layer then */
 	ROUTING_BESIDE = 2048,   /* experts stand beside the feed-forward layer, where there are any */
 	ROUTING_OR_DENSE = 4096, /* with 0 experts config.json means usual feed-forward layers */

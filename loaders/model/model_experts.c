@@ -158,7 +158,7 @@ bool gguf_read_experts(struct gguf_reader *r)
 		return true;
 	s->router_normed = r->row->routing & ROUTING_NORMED;
 	s->router_sigmoid = r->row->routing & ROUTING_SIGMOID;
-	s->router_millionth = r->row->routing & ROUTING_MILLIONTH;
+	s->router_share_eps = r->row->routing & ROUTING_SHARE_EPS;
 	s->expert_ffn = s->ffn;
 	if (!gguf_get_u32(r, "expert_count", OPTIONAL, &s->experts) ||
 	    !gguf_get_u32(r, "expert_used_count", OPTIONAL, &s->experts_used) ||

@@ -163,7 +163,7 @@ bool hf_read_experts(struct hf_reader *r)
 		return none;
 	s->router_sigmoid = routing & ROUTING_SIGMOID;
 	s->router_normed = routing & ROUTING_HF_NORMED;
-	s->router_millionth = routing & ROUTING_MILLIONTH;
+	s->router_share_eps = routing & ROUTING_SHARE_EPS;
 	s->expert_ffn = s->ffn;
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) { /* some say it by two names */
 		uint32_t n = s->experts;
