@@ -3,7 +3,7 @@
  *
  * An item is compared when it is complete. That alone could lead where nothing can follow: into a text that can only
  * become one that is there already. So the next item is asked, as by one more schema, to be none of the words, numbers
- * and texts before it, where those cannot always be continued.
+ * and texts before it, where those cannot always be continued, and to be no empty object or array behind another one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -44,9 +44,14 @@ static unsigned looks_of(const struct json_machine *m, uint32_t group)
 	return (g->automata || longest || g->mixed ? LOOK_AT_TEXTS : 0) | (g->numbers ? LOOK_AT_NUMBERS : 0);
 }
 
-static bool is_held(uint8_t form, unsigned looks)
+/* n: bytes of what value_form() gives. */
+static bool is_held(uint8_t form, size_t n, unsigned looks)
 {
+	enum { BRACKETS = 2 };
+
 	switch (form) {
+	case '{':
+	case '[': return n == BRACKETS;
 	case 'z':
 	case 'f':
 	case 't': return true;
@@ -62,7 +67,8 @@ bool items_hold(const struct json_machine *m, uint32_t group, uint32_t value)
 	const uint8_t *bytes;
 	size_t n;
 
-	return is_held(value_form(m, value, &bytes, &n), looks_of(m, group));
+	const uint8_t form = value_form(m, value, &bytes, &n);
+	return is_held(form, n, looks_of(m, group));
 }
 
 struct others {
@@ -71,6 +77,7 @@ struct others {
 	uint32_t texts;
 	struct numbers_list numbers;
 	uint8_t kinds;
+	bool empty_object, empty_array;
 	unsigned n;
 };
 
@@ -81,8 +88,10 @@ static bool add_other(const struct json_machine *m, struct others *o, uint32_t v
 	size_t n;
 	uint8_t form = value_form(m, value, &bytes, &n);
 
-	if (!is_held(form, looks))
+	if (!is_held(form, n, looks))
 		return true;
+	o->empty_object |= form == '{';
+	o->empty_array |= form == '[';
 	if (form == 'z' || form == 'f' || form == 't')
 		o->kinds &= (uint8_t) ~(form == 'z' ? JSON_IS_NULL : form == 'f' ? JSON_IS_FALSE : JSON_IS_TRUE);
 	if (form == 's' && o->n++ < HELD_MOST) {
@@ -127,13 +136,15 @@ static uint32_t make(struct json_machine *m, uint32_t list, unsigned looks)
 
 	for (; list && ok && effort_take(4); list = interner_get(&m->values.lists, list, NULL)[0])
 		ok = add_other(m, &o, interner_get(&m->values.lists, list, NULL)[1], looks);
-	bool some = o.kinds != JSON_IS_ANY || o.n;
+	bool some = o.kinds != JSON_IS_ANY || o.n || o.empty_object || o.empty_array;
 	ok = ok && other_texts(&o, &texts) && schema_keep(&r, &o.numbers, &numbers);
 	uint32_t node = !ok ? SCHEMA_NONE : some ? schema_add_node(&r) : SCHEMA_TRUE;
 	if (node != SCHEMA_NONE && some) {
 		m->schema->node[node].kinds = o.kinds;
 		m->schema->node[node].texts = texts;
 		m->schema->node[node].unlike = numbers;
+		m->schema->node[node].members.least = o.empty_object;
+		m->schema->node[node].length_of_array.least = o.empty_array;
 	}
 	expression_clear(&o.x);
 	free(o.numbers.p);

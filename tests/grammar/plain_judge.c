@@ -165,6 +165,8 @@ static bool judge_number(const char *key, const json_t *k, const json_t *v)
 		return x < b;
 	if (json_is_integer(v) && json_is_integer(k))
 		return json_integer_value(v) % json_integer_value(k) == 0;
+	if (isinf(x / b))
+		return fmod(x, b) == 0;
 	return fabs(x / b - round(x / b)) <= 1e-9 * (1 + fabs(x / b));
 }
 

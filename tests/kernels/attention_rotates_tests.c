@@ -406,7 +406,8 @@ static void check_apart(const struct variant *v, unsigned columns, unsigned of_u
 	for (unsigned i = 0; i < ways; i++) {
 		const unsigned parts = 1u << (turn + i) % 5;
 		struct ops o = { .apart = of_unit };
-		if (!way[i].target.block_bytes)
+		/* That card alone has room for copies of so many columns. */
+		if (way[i].target.block_bytes < target_table[TARGET_SM90].block_bytes)
 			continue;
 		tried++;
 		open_scene(&c, v->s, 768);

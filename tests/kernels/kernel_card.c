@@ -216,14 +216,15 @@ static void map_at(struct kernel_card *c, uint64_t address, struct memory *m)
 	m->region[m->n++] = r;
 }
 
-/* The pages that a table has, which lies in a region of its own. */
+/* The pages that a table has, which lies in a region of its own. Latent caches have keys alone, and values of 0. */
 static void map_pages(struct kernel_card *c, uint64_t table, uint64_t keys, uint64_t values, struct memory *m)
 {
 	const uint64_t *page = (const uint64_t *)(uintptr_t)table;
 
 	for (size_t i = 0; i + 1 < find_known(table)->size / sizeof *page; i++) {
 		map_at(c, page[i] + keys, m);
-		map_at(c, page[i] + values, m);
+		if (values)
+			map_at(c, page[i] + values, m);
 	}
 }
 

@@ -168,7 +168,8 @@ static void collect(const struct kernel_ptx *k, const uint64_t *arg, struct memo
 	if (has_table(&k->key, &pages, &keys, &values)) {
 		const uint64_t *page = (const uint64_t *)(uintptr_t)arg[pages];
 		collect_at(m, page[0] + arg[keys]);
-		collect_at(m, page[0] + arg[values]);
+		if (arg[values]) /* latent caches have keys alone */
+			collect_at(m, page[0] + arg[values]);
 		m->table = region_of(m, arg[pages]);
 	} else {
 		m->table = m->n;

@@ -99,8 +99,9 @@ static void test_schedules(void **unused)
 			free(old);
 			free_data(&d);
 		}
+	/* One share of many may have no problem with a schedule of each field. */
 	for (unsigned f = 0; f < MATMUL_SCHEDULE_FIELDS; f++)
-		assert_true(tried[f] > 0);
+		assert_true(tried[f] > 0 || test_share()->of > 8);
 }
 
 /* Lists are of what there is: every schedule near a legal one is legal, and what packs have too. */
