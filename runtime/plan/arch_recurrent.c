@@ -4,25 +4,37 @@
 /* The convolution of the layer. by: what its input is multiplied by; gate: what its result is; 0: neither. */
 static graph_ref convolve(const struct arch *a, graph_ref x, graph_ref by, graph_ref gate, enum key_act act)
 {
+	const struct model_recurrent *r = &a->spec->recurrent;
+	const graph_ref taps = graph_vector(a->g, a->l->taps, (uint64_t)r->channels * r->taps),
+			bias = graph_vector(a->g, a->l->taps_bias, r->channels);
 	const struct graph_node n = {
 		.kind = NODE_CONV,
 		.act = (uint8_t)act,
-		.in = { [IN_X] = x, [IN_W] = gate, [IN_W2] = by, [IN_INTO] = graph_kept(a->g, GRAPH_STATE, a->layer) }
+		.in = { [IN_X] = x,
+		        [IN_W] = gate,
+		        [IN_W2] = by,
+		        [IN_BIAS] = bias,
+		        [IN_BIAS2] = taps,
+		        [IN_INTO] = graph_kept(a->g, GRAPH_STATE, a->layer) }
 	};
 
-	return graph_node(a->g, &n, a->spec->recurrent.channels);
+	return graph_node(a->g, &n, r->channels);
+}
+
+/* A vector with a number for each head of values. */
+static graph_ref of_heads(const struct arch *a, const float *v)
+{
+	return graph_vector(a->g, v, a->spec->recurrent.value_heads);
 }
 
 /* NODE_DELTA or NODE_SCAN, whose results are of all heads of values. */
-static graph_ref rule(const struct arch *a, enum graph_kind kind, graph_ref x, graph_ref w, graph_ref w2)
+static graph_ref rule(const struct arch *a, const struct graph_node *n)
 {
 	const struct model_recurrent *r = &a->spec->recurrent;
-	const struct graph_node n = {
-		.kind = (uint8_t)kind,
-		.in = { [IN_X] = x, [IN_W] = w, [IN_W2] = w2, [IN_INTO] = graph_kept(a->g, GRAPH_STATE, a->layer) }
-	};
+	struct graph_node with = *n;
 
-	return graph_node(a->g, &n, (uint64_t)r->value_heads * r->value_dim);
+	with.in[IN_INTO] = graph_kept(a->g, GRAPH_STATE, a->layer);
+	return graph_node(a->g, &with, (uint64_t)r->value_heads * r->value_dim);
 }
 
 /* A norm of groups of a token's numbers; shared: all by the same weights. */
@@ -56,7 +68,12 @@ graph_ref arch_delta_rule(const struct arch *a, graph_ref in)
 			z = graph_matmul(a->g, in, &l->delta_z, NULL),
 			corrected = graph_matmul(a->g, in, &l->delta_b, NULL),
 			forgotten = graph_matmul(a->g, in, &l->delta_a, NULL), x = convolve(a, qkv, 0, 0, ACT_SILU),
-			y = rule(a, NODE_DELTA, x, forgotten, corrected),
+			y = rule(a, &(struct graph_node){ .kind = NODE_DELTA,
+	                                                  .in = { [IN_X] = x,
+	                                                          [IN_W] = forgotten,
+	                                                          [IN_W2] = corrected,
+	                                                          [IN_BIAS] = of_heads(a, l->delta_decay),
+	                                                          [IN_BIAS2] = of_heads(a, l->delta_dt) } }),
 			normed = norm_groups(a, y, l->delta_norm, a->spec->recurrent.value_heads, true);
 
 	return graph_multiply(a->g, normed, z, ACT_SILU);
@@ -68,7 +85,13 @@ graph_ref arch_selective_scan(const struct arch *a, graph_ref in)
 	const struct weights_layer *l = a->l;
 	const graph_ref z = graph_matmul(a->g, in, &l->scan_z, NULL), xbc = graph_matmul(a->g, in, &l->scan_xbc, NULL),
 			dt = graph_matmul(a->g, in, &l->scan_dt, NULL), x = convolve(a, xbc, 0, 0, ACT_SILU),
-			y = rule(a, NODE_SCAN, x, dt, 0), gated = graph_multiply(a->g, y, z, ACT_SILU);
+			y = rule(a, &(struct graph_node){ .kind = NODE_SCAN,
+	                                                  .in = { [IN_X] = x,
+	                                                          [IN_W] = dt,
+	                                                          [IN_W2] = of_heads(a, l->scan_decay),
+	                                                          [IN_BIAS] = of_heads(a, l->scan_dt_bias),
+	                                                          [IN_BIAS2] = of_heads(a, l->scan_skip) } }),
+			gated = graph_multiply(a->g, y, z, ACT_SILU);
 
 	return norm_groups(a, gated, l->scan_norm, a->spec->one_part ? a->spec->recurrent.key_heads : 1, false);
 }

@@ -46,9 +46,9 @@ enum graph_kind {
 	               */
 	NODE_STORE,   /* keys X with [W], and values [W2], into the cache INTO */
 	NODE_ATTEND,  /* queries X over the cache W */
-	NODE_CONV,    /* X [* W2] through the convolution of the state INTO, [times W] */
-	NODE_DELTA,   /* X, rates W and W2, on the state INTO */
-	NODE_SCAN,    /* X, steps W, on the state INTO */
+	NODE_CONV,    /* X [* W2] through the taps BIAS2 on the state INTO, [+ BIAS], [times W] */
+	NODE_DELTA,   /* X, forgotten W and corrected W2, with decay BIAS and steps BIAS2, on the state INTO */
+	NODE_SCAN,    /* X, steps W [+ BIAS], with decay W2 and skip BIAS2, on the state INTO */
 	NODE_ROUTE,   /* the choice of experts by logits X */
 	NODE_EXPERTS, /* NODE_MATMUL with the matrices that INTO chooses, for each slot */
 	NODE_COMBINE, /* the sum of slots X by the choice W, or X times the sigmoid of W */

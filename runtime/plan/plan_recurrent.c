@@ -15,6 +15,9 @@ static void state_slots(struct plan_builder *b, uint64_t *before, uint64_t *behi
 	plan_changing_slot(b, behind, PLAN_STATE_BEHIND, offset);
 }
 
+/* Of a weight. */
+static uint64_t vector(const struct plan_builder *b, graph_ref v) { return plan_address(graph_vector_of(b->g, v)); }
+
 static uint64_t row_of(const float *rows, const struct plan_span *span, uint64_t width)
 {
 	return rows ? plan_address(rows + span->first * width) : 0;
@@ -22,22 +25,21 @@ static uint64_t row_of(const float *rows, const struct plan_span *span, uint64_t
 
 static void convolve(struct plan_builder *b, const struct graph_node *n, const struct plan_span *span)
 {
-	const struct weights_layer *l = &b->w->layer[n->layer];
 	const struct model_recurrent *r = &b->spec->recurrent;
 	struct key key = plan_key(b, KEY_CONV);
 
 	key.k = r->channels;
 	key.rows = r->taps;
-	key.flags = (n->in[IN_W] ? KEY_GATED : 0) | (l->taps_bias ? KEY_BIAS : 0);
+	key.flags = (n->in[IN_W] ? KEY_GATED : 0) | (n->in[IN_BIAS] ? KEY_BIAS : 0);
 	key.act = n->act;
 	uint64_t *a = plan_add_op(b, &key, 0, r->channels / 32);
 	a[CONV_X] = row_of(plan_floats(b, n->in[IN_X]), span, r->channels);
 	a[CONV_X2] = row_of(plan_floats(b, n->in[IN_W2]), span, r->channels);
 	a[CONV_GATE] = row_of(plan_floats(b, n->in[IN_W]), span, r->channels);
-	a[CONV_WEIGHT] = plan_address(l->taps);
+	a[CONV_WEIGHT] = vector(b, n->in[IN_BIAS2]);
 	a[CONV_OUT] = row_of(plan_floats(b, n->out[0]), span, r->channels);
 	a[CONV_COLUMNS] = span->tokens;
-	a[CONV_BIAS] = plan_address(l->taps_bias);
+	a[CONV_BIAS] = vector(b, n->in[IN_BIAS]);
 	state_slots(b, &a[CONV_STATE_IN], &a[CONV_STATE_OUT], plan_state_offset(b->spec, n->layer));
 	plan_last_op(b)->serial = b->n == 1 && r->channels <= 4096;
 }
@@ -52,7 +54,6 @@ void lower_conv(struct plan_builder *b, const struct graph_node *n)
 
 static void add_delta(struct plan_builder *b, const struct graph_node *n, const struct plan_span *span)
 {
-	const struct weights_layer *l = &b->w->layer[n->layer];
 	const struct model_recurrent *r = &b->spec->recurrent;
 	struct key key = plan_key(b, KEY_DELTA);
 
@@ -65,8 +66,8 @@ static void add_delta(struct plan_builder *b, const struct graph_node *n, const 
 	a[DELTA_QKV] = row_of(plan_floats(b, n->in[IN_X]), span, r->channels);
 	a[DELTA_A] = plan_row_at(plan_floats(b, n->in[IN_W]), span->first, r->value_heads);
 	a[DELTA_B] = plan_row_at(plan_floats(b, n->in[IN_W2]), span->first, r->value_heads);
-	a[DELTA_DECAY] = plan_address(l->delta_decay);
-	a[DELTA_DT] = plan_address(l->delta_dt);
+	a[DELTA_DECAY] = vector(b, n->in[IN_BIAS]);
+	a[DELTA_DT] = vector(b, n->in[IN_BIAS2]);
 	a[DELTA_SCALE] = plan_f32_slot((float)(1.0 / math_host_sqrt((double)r->key_dim)));
 	a[DELTA_OUT] = row_of(plan_floats(b, n->out[0]), span, (uint64_t)r->value_heads * r->value_dim);
 	a[DELTA_COLUMNS] = span->tokens;
@@ -84,7 +85,6 @@ void lower_delta(struct plan_builder *b, const struct graph_node *n)
 
 static void add_scan(struct plan_builder *b, const struct graph_node *n, const struct plan_span *span)
 {
-	const struct weights_layer *l = &b->w->layer[n->layer];
 	const struct model_recurrent *r = &b->spec->recurrent;
 	struct key key = plan_key(b, KEY_SCAN);
 
@@ -95,9 +95,9 @@ static void add_scan(struct plan_builder *b, const struct graph_node *n, const s
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)r->value_heads * template_value_blocks(r->value_dim));
 	a[SCAN_XBC] = row_of(plan_floats(b, n->in[IN_X]), span, r->channels);
 	a[SCAN_DT] = plan_row_at(plan_floats(b, n->in[IN_W]), span->first, r->value_heads);
-	a[SCAN_DT_BIAS] = plan_address(l->scan_dt_bias);
-	a[SCAN_DECAY] = plan_address(l->scan_decay);
-	a[SCAN_SKIP] = plan_address(l->scan_skip);
+	a[SCAN_DT_BIAS] = vector(b, n->in[IN_BIAS]);
+	a[SCAN_DECAY] = vector(b, n->in[IN_W2]);
+	a[SCAN_SKIP] = vector(b, n->in[IN_BIAS2]);
 	a[SCAN_FLOOR] = plan_f32_slot(r->floor);
 	a[SCAN_CEILING] = plan_f32_slot(r->ceiling != 0 ? r->ceiling : INFINITY);
 	a[SCAN_OUT] = row_of(plan_floats(b, n->out[0]), span, (uint64_t)r->value_heads * r->value_dim);

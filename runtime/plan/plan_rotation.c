@@ -88,7 +88,7 @@ void plan_set_rotation(const struct plan_builder *b, const struct weights_layer 
 
 void lower_rotate(struct plan_builder *b, const struct graph_node *n)
 {
-	const struct weights_layer *l = &b->w->layer[n->layer];
+	const float *norm = graph_vector_of(b->g, n->in[IN_W]);
 	const uint32_t layer = n->layer;
 	const struct model_spec *s = b->spec;
 	const struct plan_buffers *buf = b->buf;
@@ -100,17 +100,17 @@ void lower_rotate(struct plan_builder *b, const struct graph_node *n)
 		plan_latent_rotate(b, n);
 		return;
 	}
-	if (plan_rotates_inside(b, l, layer))
+	if (plan_rotates_inside(b, &b->w->layer[layer], layer))
 		return;
 	key.heads = s->heads;
 	key.head_dim = z.head_dim;
-	key.flags = plan_head_norm(b, l->q_norm);
+	key.flags = plan_head_norm(b, norm);
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)b->n * s->heads);
 	a[ROPE_IN] = plan_address(plan_floats(b, n->in[IN_X]));
 	a[ROPE_OUT] = plan_address(plan_floats(b, n->out[0]));
 	a[ROPE_COS] = plan_angles(b, buf->cos, table);
 	a[ROPE_SIN] = plan_angles(b, buf->sin, table);
-	a[ROPE_NORM] = plan_address(l->q_norm);
+	a[ROPE_NORM] = plan_address(norm);
 	a[ROPE_EPS] = plan_head_eps(s);
 	a[ROPE_SCALE] = scale_of_queries(b, layer);
 	plan_last_op(b)->fused_units = plan_chained(b, layer, s->heads / z.kv_heads);
@@ -118,7 +118,7 @@ void lower_rotate(struct plan_builder *b, const struct graph_node *n)
 
 static void store(struct plan_builder *b, const struct graph_node *node, const struct plan_span *span)
 {
-	const struct weights_layer *l = &b->w->layer[node->layer];
+	const float *norm = graph_vector_of(b->g, node->in[IN_W]);
 	const uint32_t layer = node->layer;
 	const struct model_spec *s = b->spec;
 	const struct plan_buffers *buf = b->buf;
@@ -131,7 +131,7 @@ static void store(struct plan_builder *b, const struct graph_node *node, const s
 	key.kv_heads = z.kv_heads;
 	key.head_dim = z.head_dim;
 	key.kv = key_type(b->kv->type);
-	key.flags = plan_head_norm(b, l->k_norm) | (s->value_norms ? KEY_VALUE_NORM : 0);
+	key.flags = plan_head_norm(b, norm) | (s->value_norms ? KEY_VALUE_NORM : 0);
 	uint64_t *a = plan_add_op(b, &key, 0, template_kv_store_units(b->opt->target, z.kv_heads, n));
 	a[KV_STORE_K] = plan_row_at(plan_floats(b, node->in[IN_X]), span->first, width);
 	a[KV_STORE_V] = plan_row_at(plan_floats(b, node->in[IN_W2]), span->first, width);
@@ -140,7 +140,7 @@ static void store(struct plan_builder *b, const struct graph_node *node, const s
 			       &a[KV_STORE_KEYS], &a[KV_STORE_VALUES], &a[KV_STORE_PAGES], &a[KV_STORE_POS0] });
 	a[KV_STORE_COS] = plan_angles(b, buf->cos, rotation(b, layer)) + angles;
 	a[KV_STORE_SIN] = plan_angles(b, buf->sin, rotation(b, layer)) + angles;
-	a[KV_STORE_NORM] = plan_address(l->k_norm);
+	a[KV_STORE_NORM] = plan_address(norm);
 	a[KV_STORE_EPS] = plan_head_eps(s);
 	a[KV_STORE_COLUMNS] = n;
 	plan_last_op(b)->fused_units = plan_chained(b, layer, 1);

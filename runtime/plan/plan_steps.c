@@ -185,14 +185,14 @@ static uint32_t norm_rows_wanted(struct plan_builder *b, const float *weight, bo
 }
 
 /* The product that makes logits of so many rows, from row `first` on. */
-static void add_logits(struct plan_builder *b, const struct weights *w, struct activations in, uint32_t first,
+static void add_logits(struct plan_builder *b, const struct weights_matrix *w, struct activations in, uint32_t first,
                        uint32_t rows)
 {
 	const uint64_t vocab = numerics_pad(b->spec->vocab);
 	bool keeps = plan_keeps_greatest(b->spec, b->opt->target);
 
 	plan_multiply(b,
-	              &(struct matmul){ .w = &w->lm_head,
+	              &(struct matmul){ .w = w,
 	                                .in = in,
 	                                .out = b->buf->logits + first * vocab,
 	                                .greatest = b->buf->greatest ? b->buf->greatest + first * (vocab / 32) : NULL,
@@ -202,21 +202,20 @@ static void add_logits(struct plan_builder *b, const struct weights *w, struct a
 
 /* The logits of all rows that are wanted, with the norm inside; 0: that is not to be done. Rows that stand apart would
  * have the matrix read several times, which a general pass does anyway. */
-static uint32_t logits_with_norm(struct plan_builder *b, const struct weights *w)
+static uint32_t logits_with_norm(struct plan_builder *b, const struct weights_matrix *w, const float *norm)
 {
 	uint64_t hidden = numerics_pad(b->spec->hidden);
 	uint32_t rows = 0, runs = 0, first;
 
 	for (uint32_t i = 0, n; i<b->spans; rows += n, runs += n> 0)
 		n = next_rows(b, &i, &first);
-	if (!rows || (runs > 1 && !b->opt->general) || !plan_norm_inside(b, &w->lm_head, 0, rows))
+	if (!rows || (runs > 1 && !b->opt->general) || !plan_norm_inside(b, w, 0, rows))
 		return 0;
 	rows = 0;
 	for (uint32_t i = 0, n; i < b->spans; rows += n) {
 		if (!(n = next_rows(b, &i, &first)))
 			continue;
-		add_logits(b, w, (struct activations){ .x = b->buf->x + first * hidden, .norm = w->final_norm }, rows,
-		           n);
+		add_logits(b, w, (struct activations){ .x = b->buf->x + first * hidden, .norm = norm }, rows, n);
 	}
 	return rows;
 }
@@ -224,16 +223,17 @@ static uint32_t logits_with_norm(struct plan_builder *b, const struct weights *w
 void lower_head(struct plan_builder *b, const struct graph_node *node)
 {
 	const struct plan_buffers *f = b->buf;
+	const struct weights_matrix *w = graph_matrix_of(b->g, node->in[IN_W]);
+	const float *norm = graph_vector_of(b->g, node->in[IN_BIAS]);
 	const bool all_normed = b->p->logits == PLAN_ALL_NORMED;
-	uint32_t n = all_normed ? 0 : logits_with_norm(b, b->w);
+	uint32_t n = all_normed ? 0 : logits_with_norm(b, w, norm);
 
 	if (!n) {
 		/* The same kernel whether or not the output matrix follows, so that no list of kernels grows by it. */
-		n = norm_rows_wanted(b, graph_vector_of(b->g, node->in[IN_BIAS]),
-		                     plan_wants_int8(b, graph_matrix_of(b->g, node->in[IN_W])));
+		n = norm_rows_wanted(b, norm, plan_wants_int8(b, w));
 		if (all_normed)
 			return;
-		add_logits(b, b->w, normed(b), 0, n);
+		add_logits(b, w, normed(b), 0, n);
 	}
 	assert(n <= f->logit_tokens);
 	const struct model_scale by[] = { b->spec->logit_scale, b->spec->logit_cap };
