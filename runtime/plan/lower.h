@@ -41,7 +41,7 @@ enum plan_row {
 #define X(type, name, width, memory) ROW_##name,
 	PLAN_BUFFERS(X)
 #undef X
-		ROWS
+		PLAN_ROWS
 };
 
 /* What lowering knows of a value. */
@@ -56,9 +56,9 @@ struct plan_builder {
 	struct plan *p;
 	const struct graph *g;
 	const struct weights *w;
-	struct plan_value *of; /* by value */
-	uint32_t *sum;         /* by node: the sum that its kernel makes, a node's number and 1; 0: none */
-	graph_ref holds[ROWS]; /* which value each row has now, or whose int8 blocks */
+	struct plan_value *of;      /* by value */
+	uint32_t *sum;              /* by node: the sum that its kernel makes, a node's number and 1; 0: none */
+	graph_ref holds[PLAN_ROWS]; /* which value each row has now, or whose int8 blocks */
 	const struct model_spec *spec;
 	const struct plan_buffers *buf;
 	const struct plan_cache *kv;

@@ -11,7 +11,7 @@
 void *plan_row(const struct plan_builder *b, enum plan_row row)
 {
 	switch (row) {
-	case ROWS:
+	case PLAN_ROWS:
 	case ROW_none: break;
 #define X(type, name, width, memory) \
 	case ROW_##name: return b->buf->name;
@@ -32,7 +32,7 @@ struct blocks {
 };
 static struct blocks blocks_of(enum plan_row row)
 {
-	static const struct blocks of[ROWS] = {
+	static const struct blocks of[PLAN_ROWS] = {
 		[ROW_x] = { ROW_xnq, ROW_xns }, [ROW_xn] = { ROW_xnq, ROW_xns }, [ROW_ao] = { ROW_aoq, ROW_aos },
 		[ROW_q] = { ROW_aoq, ROW_aos }, [ROW_h] = { ROW_hq, ROW_hs },    [ROW_ex] = { ROW_exq, ROW_exs },
 		[ROW_eh] = { ROW_ehq, ROW_ehs }

@@ -223,7 +223,7 @@ static void test_tiles(void **state)
 		m.op[0].end = 4; /* one more than columns fill */
 		scale(&m, row, 6000, 1);
 		end_plan(&m, 0);
-		expect_barriers(&m, (row < columns * WIDTH) << 0 | 1 << 1);
+		expect_barriers(&m, (row < columns * WIDTH ? 1u : 0u) | 1u << 1);
 	}
 }
 
@@ -275,7 +275,7 @@ static void test_choices(void **state)
 		a[SCATTER_OUT] = at(1);
 		scale(&m, row, 30, 1);
 		end_plan(&m, 4);
-		expect_barriers(&m, (row >= 1 && row < 5) << 0 | 1 << 1);
+		expect_barriers(&m, (row >= 1 && row < 5 ? 1u : 0u) | 1u << 1);
 	}
 }
 
