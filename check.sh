@@ -72,21 +72,8 @@ count_tests() {
 	done
 }
 
-# The tests of a build directory that took most of the processor's time, with their seconds of it.
-slowest_tests() {
-	for trs in "$1"/tests/*.trs "$1"/tests/*/*.trs; do
-		log=${trs%.trs}.log
-		awk -v log_file="$log" '
-			function seconds(time,  part) { split(time, part, /[ms]/); return part[1] * 60 + part[2] }
-			/^# user and system time/ { at = NR }
-			at && NR == at + 2 {
-				name = log_file
-				sub(/.*\//, "", name)
-				sub(/(\.sh)?\.log$/, "", name)
-				printf "%.0f %s\n", seconds($1) + seconds($2), name
-			}' "$log"
-	done 2>/dev/null | sort -rn | head -n 12 | awk '{ printf "%s%s %s s", sep, $2, $1; sep = ", " }'
-}
+# slowest_tests FILE: of such lines as scripts/timing.sh prints, the tests that took most of the processor's time.
+slowest_tests() { head -n 12 "$1" | awk '{ printf "%s%s %.0f s", sep, $2, $1; sep = ", " }'; }
 
 # tests_of DIR TURN: the tests that this turn of the two has, those that look at what the compiler made, and those that
 # share their work with other builds (JITRUN_TEST_SHARE, tests/support/shared.h), which their code tells.
@@ -130,13 +117,18 @@ check_build() {
 	else
 		count_tests "$dir"
 	fi
+	scripts/timing.sh of "$dir" >"$dir/timing"
 	say "$title: $(($(date +%s) - start)) s, $((built - start)) s of them to build; most processor time:" \
-		"$(slowest_tests "$dir")"
+		"$(slowest_tests "$dir/timing")"
+	[ $size != quick ] || say "$title: $(scripts/timing.sh grew tests/timing "$column" <"$dir/timing")"
 }
+
+# Releases take xz a quarter of a minute each, and these archives are compared alone.
+make_archive() { (export XZ_OPT=-0 && run_logged dist.log make -C "$1" dist); }
 
 # unpack_archive: makes the release archive, and build/jitrun-VERSION of it, where nothing may be written.
 unpack_archive() {
-	run_logged dist.log make -C build dist || { show_log dist.log; return 1; }
+	make_archive build || { show_log dist.log; return 1; }
 	unpacked=$(make -s -C build show-distdir)
 	[ ! -e "build/$unpacked" ] || { chmod -R u+w "build/$unpacked" && rm -rf "build/$unpacked"; } || return 1
 	tar -xf "build/$unpacked.tar.xz" -C build && chmod -R a-w "build/$unpacked"
@@ -147,7 +139,7 @@ unpack_archive() {
 same_archive() {
 	archive=$(make -s -C build show-distdir).tar.xz
 	find "build/${archive%.tar.xz}" -exec touch -h -d 2001-02-03 {} + &&
-		(umask 077 && run_logged dist.log make -C "$1" dist) || { show_log dist.log; return 1; }
+		(umask 077 && make_archive "$1") || { show_log dist.log; return 1; }
 	cmp "build/$archive" "$1/$archive" && rm -f "$1/$archive"
 }
 
@@ -210,6 +202,7 @@ quick)
 	;;
 full) export JITRUN_TEST_FULL=1 ;;
 esac
+column=gcc
 check_build "gcc" build $first --
 if [ -f build/.libs/libjitrun.so ]; then
 	for record in tests/abi/libjitrun-*.abi; do
@@ -221,16 +214,14 @@ if [ -f build/.libs/libjitrun.so ]; then
 		esac
 	done
 fi
-# Debian packages of what gcc compiled; with --usual and --full, compiled as Debian does.
-say "Debian packages: building, installing and trying them"
+unpack_archive && archived=yes || archived=no
+# Debian packages of what gcc compiled; with --usual and --full, compiled as Debian does. Much of it keeps one core
+# alone busy, so that the next build goes on beside it.
+say "Debian packages: building, installing and trying them, beside what follows"
 of=$PWD/build
 [ $size = quick ] || of=
-run_logged debian.log sh tests/packages/t_debian.sh $of
-case $? in
-0) passed=$((passed + 1)) ;;
-77) skipped=$((skipped + 1)) ;;
-*) show_log debian.log && broken "gcc: Debian packages" ;;
-esac
+run_logged debian.log sh tests/packages/t_debian.sh $of &
+debian=$!
 unset JITRUN_TEST_FULL
 export JITRUN_TEST_QUICK=1
 # A build without libhsakmt, as distributions make it that have no such package.
@@ -240,7 +231,7 @@ check_clang() {
 	check_build "$title" "$build" "$tests" 'WERROR=$(STRICT)' -- --disable-static --without-hsakmt CC="$clang" \
 		$linker "$@"
 }
-if unpack_archive; then
+if [ $archived = yes ]; then
 	[ -n "${JITRUN_SHARED:-}" ] || [ ! -d ../shared ] || export JITRUN_SHARED="$PWD/../shared"
 	sources=../build/$unpacked
 	if [ $size != quick ]; then
@@ -250,13 +241,24 @@ if unpack_archive; then
 	# Checks keep loops from being vectorised, which clang warns of. Lines are all that reports need of debugging
 	# information.
 	export JITRUN_TEST_SHARE=$checked
+	# Reports then have eight frames of where memory was allocated. Noting all of them takes a tenth of the time of
+	# tests that allocate much.
+	export ASAN_OPTIONS=malloc_context_size=8
+	column=sanitizers
 	check_clang "clang with sanitizers" build-sanitize all --enable-sanitize CFLAGS="-g1 -O1 -Wno-pass-failed"
+	unset ASAN_OPTIONS
 	sources=..
 	check_sources same_archive build-sanitize
 	check_sources installs build-sanitize
 else
 	broken "the release archive"
 fi
+wait $debian
+case $? in
+0) passed=$((passed + 1)) ;;
+77) skipped=$((skipped + 1)) ;;
+*) show_log debian.log && broken "gcc: Debian packages" ;;
+esac
 # Whatever compiled jitrun, it generates the same code.
 if [ -x build/jitwarm ] && [ -x build-sanitize/jitwarm ]; then
 	targets="--target x86 --target gfx1030 --target gfx1100 --target gfx1201 --target sm90"
