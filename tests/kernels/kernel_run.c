@@ -58,13 +58,37 @@ static unsigned without_cards(struct kernel_way way[])
 	return n;
 }
 
+/* For the build that has few of the cases: two targets of this machine, an interpreter that has all that templates ask
+ * for, and one that has waves. */
+static unsigned least_alike(struct kernel_way way[], unsigned n)
+{
+	unsigned natives = 0, kept = 0, native = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		natives += way[i].native;
+	for (unsigned i = 0; i < n; i++) {
+		native += way[i].native;
+		if (way[i].native ? native == 1 || native == natives
+		                  : way[i].target.has_tiles || way[i].target.id == TARGET_GFX1100)
+			way[kept++] = way[i];
+	}
+	return kept;
+}
+
+static unsigned without_cards_here(struct kernel_way way[])
+{
+	const unsigned n = without_cards(way);
+
+	return test_few() ? least_alike(way, n) : n;
+}
+
 unsigned kernel_ways(const struct kernel_way **ways)
 {
 	static struct kernel_way way[KERNEL_MAX_WAYS];
 	static unsigned n;
 
 	*ways = way;
-	return n ? n : (n = without_cards(way));
+	return n ? n : (n = without_cards_here(way));
 }
 
 unsigned kernel_ways_and_cards(const struct kernel_way **ways, int turn)
@@ -86,7 +110,7 @@ unsigned kernel_ways_and_cards(const struct kernel_way **ways, int turn)
 	*ways = way;
 	if (n)
 		return n;
-	n = without_cards(way);
+	n = without_cards_here(way);
 	for (unsigned i = 0; i < KERNEL_CARDS; i++)
 		if (at == KERNEL_CARDS ? test_mine(i) : at == i)
 			way[n++] = (struct kernel_way){ cards[i].name, target_table[cards[i].id], false, true };

@@ -111,6 +111,15 @@ static inline int test_mine_of_halves(unsigned i)
 /* The same of many pieces that are alike. With sanitizers each takes several times as long, and the quick size has a
  * third of them. */
 static inline int test_mine_of_many(unsigned i) { return (SANITIZED && test_quick() && i / 2 % 3) ? 0 : test_mine(i); }
+/* Whether builds share the work and this one has little of it: at the quick size the build with sanitizers, which takes
+ * several times as long and sees nothing of generated code. A case for each way through the C code is then enough, as
+ * the build without sanitizers has all cases: check.sh has it run each test that asks this. */
+static inline int test_few(void)
+{
+	const struct test_share *s = test_share();
+
+	return 2 * (s->last - s->first + 1) < s->of;
+}
 /* Whole products where tests otherwise take turns: many minutes. */
 static inline int test_full(void) { return test_asked("JITRUN_TEST_FULL"); }
 
