@@ -59,9 +59,13 @@ bool sampler_order_parse(struct sampler_order *o, const char *text, struct error
 
 const struct chain_options chain_usual = {
 #define LIBRARY(low, high, usual, works) usual
-#define SAMPLING_FIELD(type, field, library, ...) .field = library,
+#define AS_REAL(number) (float)(number)
+#define AS_WHOLE(number) (number)
+#define SAMPLING_FIELD(type, field, library, ...) .field = AS_##type(library),
 #include "base/sampling.def"
 #undef LIBRARY
+#undef AS_REAL
+#undef AS_WHOLE
 };
 
 static const size_t offset[SAMPLING_FIELDS] = {
