@@ -22,7 +22,7 @@ struct subset {
 
 struct automaton {
 	struct machine *machine; /* all that follows is of those without */
-	struct places places;
+	struct nfa nfa;
 	uint8_t class_of[256]; /* bytes that no place tells apart are a class */
 	unsigned classes;
 	struct subset *state;
@@ -40,11 +40,11 @@ struct automaton {
 	bool failed;
 };
 
-static bool was_seen(struct automaton *a, uint32_t place)
+static bool was_seen(struct automaton *a, uint32_t nfa_state)
 {
-	uint64_t bit = 1ull << (place & 63), was = a->seen[place >> 6];
+	uint64_t bit = 1ull << (nfa_state & 63), was = a->seen[nfa_state >> 6];
 
-	a->seen[place >> 6] = was | bit;
+	a->seen[nfa_state >> 6] = was | bit;
 	return (was & bit) != 0;
 }
 
@@ -58,15 +58,15 @@ static void gather(struct automaton *a, uint32_t from, bool beginning)
 	a->stack[depth++] = from;
 	while (depth) {
 		uint32_t at = a->stack[--depth];
-		const struct place *p = &a->places.place[at];
+		const struct nfa_state *p = &a->nfa.nfa_state[at];
 		uint32_t to[2] = { at, at };
-		bool leads = p->kind == PLACE_SPLIT || p->kind == PLACE_BEGIN;
+		bool leads = p->kind == NFA_SPLIT || p->kind == NFA_BEGIN;
 		if (!p->live && !(beginning && leads))
 			continue;
-		if (p->kind == PLACE_SPLIT || (p->kind == PLACE_BEGIN && beginning)) {
+		if (p->kind == NFA_SPLIT || (p->kind == NFA_BEGIN && beginning)) {
 			to[0] = p->out;
-			to[1] = p->kind == PLACE_SPLIT ? p->other : p->out;
-		} else if (p->kind != PLACE_BEGIN) {
+			to[1] = p->kind == NFA_SPLIT ? p->other : p->out;
+		} else if (p->kind != NFA_BEGIN) {
 			a->gathered[a->n_gathered++] = at;
 		}
 		for (unsigned k = 0; k < 2; k++)
@@ -146,10 +146,10 @@ static uint32_t add_state(struct automaton *a)
 	*s = (struct subset){ .at = (uint32_t)a->n_members, .n = (uint32_t)n };
 	if (n)
 		memcpy(a->member + a->n_members, a->gathered, n * sizeof *a->member);
-	for (size_t i = 0; i < n && !a->places.looks; i++)
-		s->accepts |= a->places.place[a->gathered[i]].ends;
-	if (a->places.looks)
-		s->accepts = threads_accept(&a->places, a->gathered, n);
+	for (size_t i = 0; i < n && !a->nfa.looks; i++)
+		s->accepts |= a->nfa.nfa_state[a->gathered[i]].ends;
+	if (a->nfa.looks)
+		s->accepts = threads_accept(&a->nfa, a->gathered, n);
 	a->n_members += n;
 	for (unsigned c = 0; c < a->classes; c++)
 		a->next[a->n * a->classes + c] = NOT_MADE;
@@ -162,10 +162,10 @@ static uint32_t state_of_gathered(struct automaton *a)
 {
 	size_t n = a->n_gathered;
 
-	memset(a->seen, 0, (a->places.n / 64 + 1) * sizeof *a->seen);
+	memset(a->seen, 0, (a->nfa.n / 64 + 1) * sizeof *a->seen);
 	if (n == 0)
 		return AUTOMATON_DEAD;
-	if (!a->places.looks)
+	if (!a->nfa.looks)
 		qsort(a->gathered, n, sizeof *a->gathered, ascending);
 	size_t slot = find_slot(a, a->gathered, n);
 	if (a->slot[slot])
@@ -189,7 +189,7 @@ static uint32_t look_step(struct automaton *a, uint32_t state, uint8_t byte)
 {
 	const struct subset s = a->state[state];
 
-	threads_step(&a->places, a->member + s.at, s.n, byte, &a->threads);
+	threads_step(&a->nfa, a->member + s.at, s.n, byte, &a->threads);
 	a->gathered = a->threads.word;
 	a->n_gathered = a->threads.n;
 	return a->failed || a->threads.failed ? fail(a) : state_of_gathered(a);
@@ -199,14 +199,14 @@ static uint32_t make_step(struct automaton *a, uint32_t state, uint8_t byte)
 {
 	const struct subset s = a->state[state];
 
-	if (!effort_take(5 + 2 * s.n + a->places.n / 64))
+	if (!effort_take(5 + 2 * s.n + a->nfa.n / 64))
 		return fail(a);
-	if (a->places.looks)
+	if (a->nfa.looks)
 		return look_step(a, state, byte);
 	a->n_gathered = 0;
 	for (uint32_t i = 0; i < s.n; i++) {
-		const struct place *p = &a->places.place[a->member[s.at + i]];
-		if (p->kind == PLACE_BYTES && byte >= p->low && byte <= p->high)
+		const struct nfa_state *p = &a->nfa.nfa_state[a->member[s.at + i]];
+		if (p->kind == NFA_BYTES && byte >= p->low && byte <= p->high)
 			gather(a, p->out, false);
 	}
 	return state_of_gathered(a);
@@ -286,7 +286,7 @@ static bool has_hope(struct automaton *a, uint32_t state)
 {
 	struct trail t = { 0 };
 
-	if (!a->places.looks || state == AUTOMATON_DEAD)
+	if (!a->nfa.looks || state == AUTOMATON_DEAD)
 		return state != AUTOMATON_DEAD;
 	if (a->state[state].hope == HOPE_UNKNOWN)
 		find_hope(a, state, &t);
@@ -358,24 +358,24 @@ size_t automaton_bytes(const struct automaton *a)
 
 static bool make_first_states(struct automaton *a)
 {
-	size_t n = a->places.n + 1;
+	size_t n = a->nfa.n + 1;
 
-	a->gathered = a->places.looks ? NULL : effort_malloc(n * sizeof *a->gathered);
+	a->gathered = a->nfa.looks ? NULL : effort_malloc(n * sizeof *a->gathered);
 	a->stack = effort_malloc(n * sizeof *a->stack);
 	a->seen = effort_calloc(n / 64 + 1, sizeof *a->seen);
-	if ((!a->gathered && !a->places.looks) || !a->stack || !a->seen)
+	if ((!a->gathered && !a->nfa.looks) || !a->stack || !a->seen)
 		return false;
 	add_state(a); /* the dead one */
 	if (a->n != 1)
 		return false;
-	if (a->places.looks) {
-		threads_begin(&a->places, &a->threads);
+	if (a->nfa.looks) {
+		threads_begin(&a->nfa, &a->threads);
 		if (a->threads.failed)
 			return false;
 		a->gathered = a->threads.word;
 		a->n_gathered = a->threads.n;
 	} else {
-		gather(a, a->places.entry, true);
+		gather(a, a->nfa.entry, true);
 		qsort(a->gathered, a->n_gathered, sizeof *a->gathered, ascending);
 	}
 	memset(a->seen, 0, (n / 64 + 1) * sizeof *a->seen);
@@ -387,12 +387,12 @@ struct automaton *automaton_open(const struct expression *x, uint32_t node, bool
 {
 	struct automaton *a = effort_calloc(1, sizeof *a);
 
-	if (!a || x->failed || !places_make(&a->places, x, node, anywhere)) {
+	if (!a || x->failed || !nfa_make(&a->nfa, x, node, anywhere)) {
 		error_set(err, ERROR_UNSUPPORTED, "an expression is too large");
 		automaton_close(a);
 		return NULL;
 	}
-	a->classes = places_classes(&a->places, a->class_of);
+	a->classes = nfa_classes(&a->nfa, a->class_of);
 	if (!make_first_states(a)) {
 		error_set(err, ERROR_UNSUPPORTED, "an expression has too many ways to begin");
 		automaton_close(a);
@@ -419,12 +419,12 @@ void automaton_close(struct automaton *a)
 	if (!a)
 		return;
 	machine_close(a->machine);
-	free(a->places.place);
+	free(a->nfa.nfa_state);
 	free(a->state);
 	free(a->member);
 	free(a->next);
 	free(a->slot);
-	free(a->places.looks ? a->threads.word : a->gathered);
+	free(a->nfa.looks ? a->threads.word : a->gathered);
 	free(a->stack);
 	free(a->seen);
 	free(a);

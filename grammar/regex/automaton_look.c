@@ -16,7 +16,7 @@
 enum { OWN_MOST = 64, FORBIDDEN_MOST = 4096, WORDS_MOST = 1 << 20, VISITED_MOST = 512, TRIES_MOST = 1 << 16 };
 
 struct todo {
-	uint32_t place, who;
+	uint32_t nfa_state, who;
 };
 /* One way to go on: what is still to be followed, and what was gathered. */
 struct way {
@@ -30,7 +30,7 @@ struct way {
 	size_t n_forbidden;
 };
 struct looking {
-	const struct places *p;
+	const struct nfa *p;
 	struct threads *out;
 	bool beginning;
 	unsigned tries;
@@ -46,22 +46,22 @@ static int ascending(const void *a, const void *b)
 /* Everything that a forbidden text's place leads to without a byte. False: the text is whole, or there are too many. */
 static bool forbid(struct looking *l, struct way *w, uint32_t from)
 {
-	const struct place *p = &l->p->place[from];
+	const struct nfa_state *p = &l->p->nfa_state[from];
 
 	l->out->failed |= !effort_take(2 + w->n_forbidden / 8);
 	for (size_t i = 0; i < w->n_forbidden; i++)
 		if (w->forbidden[i] == from)
 			return true;
-	if (p->kind == PLACE_DONE)
+	if (p->kind == NFA_DONE)
 		return false;
 	if (w->n_forbidden == FORBIDDEN_MOST) {
 		l->out->failed = true;
 		return false;
 	}
 	w->forbidden[w->n_forbidden++] = from;
-	if (p->kind == PLACE_SPLIT)
+	if (p->kind == NFA_SPLIT)
 		return forbid(l, w, p->out) && forbid(l, w, p->other);
-	return p->kind != PLACE_BEGIN || !l->beginning || forbid(l, w, p->out);
+	return p->kind != NFA_BEGIN || !l->beginning || forbid(l, w, p->out);
 }
 
 static void put(struct threads *t, uint32_t word)
@@ -87,8 +87,8 @@ static void keep(struct looking *l, struct way *w)
 		return;
 	}
 	for (size_t i = 0; i < w->n_forbidden; i++) {
-		const struct place *p = &l->p->place[w->forbidden[i]];
-		if (p->live && p->kind != PLACE_SPLIT && p->kind != PLACE_BEGIN)
+		const struct nfa_state *p = &l->p->nfa_state[w->forbidden[i]];
+		if (p->live && p->kind != NFA_SPLIT && p->kind != NFA_BEGIN)
 			sorted[n++] = w->forbidden[i];
 	}
 	qsort(sorted, n, sizeof *sorted, ascending);
@@ -102,13 +102,13 @@ static void keep(struct looking *l, struct way *w)
 	free(sorted);
 }
 
-static bool follow_later(struct looking *l, struct way *w, uint32_t place, uint32_t who)
+static bool follow_later(struct looking *l, struct way *w, uint32_t nfa_state, uint32_t who)
 {
 	if (w->n_todo == OWN_MOST) {
 		l->out->failed = true;
 		return false;
 	}
-	w->todo[w->n_todo++] = (struct todo){ place, who };
+	w->todo[w->n_todo++] = (struct todo){ nfa_state, who };
 	return true;
 }
 
@@ -119,7 +119,7 @@ static enum met met_before(struct looking *l, struct way *w, struct todo t)
 {
 	effort_take(1 + w->n_visited / 8);
 	for (unsigned i = 0; i < w->n_visited; i++)
-		if (w->visited[i].place == t.place)
+		if (w->visited[i].nfa_state == t.nfa_state)
 			return w->visited[i].who == t.who ? MET_SAME : MET_OTHER;
 	if (w->n_visited == VISITED_MOST)
 		l->out->failed = true;
@@ -131,7 +131,7 @@ static enum met met_before(struct looking *l, struct way *w, struct todo t)
 static void follow(struct looking *l, struct way *w);
 
 /* Both ways from a place; the first on a copy. */
-static void fork_way(struct looking *l, struct way *w, const struct place *p, uint32_t who)
+static void fork_way(struct looking *l, struct way *w, const struct nfa_state *p, uint32_t who)
 {
 	struct way *copy = effort_malloc(sizeof *copy);
 	uint32_t *forbidden = effort_malloc(FORBIDDEN_MOST * sizeof *forbidden);
@@ -158,30 +158,30 @@ static void follow(struct looking *l, struct way *w)
 		l->out->failed = true;
 	while (w->n_todo && !l->out->failed) {
 		struct todo t = w->todo[--w->n_todo];
-		const struct place *p = &l->p->place[t.place];
+		const struct nfa_state *p = &l->p->nfa_state[t.nfa_state];
 		enum met met = met_before(l, w, t);
-		bool waits = p->kind == PLACE_BYTES || p->kind == PLACE_END || p->kind == PLACE_MATCH;
+		bool waits = p->kind == NFA_BYTES || p->kind == NFA_END || p->kind == NFA_MATCH;
 		if ((!p->live && (waits || !l->beginning)) || met == MET_SAME)
 			return;
-		if (met == MET_OTHER || p->kind == PLACE_DONE)
+		if (met == MET_OTHER || p->kind == NFA_DONE)
 			continue;
-		if (p->kind == PLACE_SPLIT) {
+		if (p->kind == NFA_SPLIT) {
 			fork_way(l, w, p, t.who);
 			return;
 		}
-		if (p->kind == PLACE_BEGIN) {
+		if (p->kind == NFA_BEGIN) {
 			if (!l->beginning || !follow_later(l, w, p->out, t.who))
 				return;
-		} else if (p->kind == PLACE_AHEAD) {
+		} else if (p->kind == NFA_AHEAD) {
 			if (!follow_later(l, w, p->out, t.who) || !follow_later(l, w, p->other, ++w->whos))
 				return;
-		} else if (p->kind == PLACE_AHEAD_NOT) {
+		} else if (p->kind == NFA_AHEAD_NOT) {
 			if (!follow_later(l, w, p->out, t.who) || !forbid(l, w, p->other))
 				return;
 		} else if (w->n_own == OWN_MOST) {
 			l->out->failed = true;
 		} else {
-			w->own[w->n_own++] = t.place;
+			w->own[w->n_own++] = t.nfa_state;
 		}
 	}
 	if (!l->out->failed)
@@ -226,7 +226,7 @@ static void settle(struct threads *t)
 	free(sorted);
 }
 
-void threads_begin(const struct places *p, struct threads *out)
+void threads_begin(const struct nfa *p, struct threads *out)
 {
 	struct looking l = { .p = p, .out = out, .beginning = true };
 	struct way *w = effort_calloc(1, sizeof *w);
@@ -245,9 +245,9 @@ void threads_begin(const struct places *p, struct threads *out)
 	free(w);
 }
 
-static bool takes(const struct place *p, uint8_t byte)
+static bool takes(const struct nfa_state *p, uint8_t byte)
 {
-	return p->kind == PLACE_BYTES && byte >= p->low && byte <= p->high;
+	return p->kind == NFA_BYTES && byte >= p->low && byte <= p->high;
 }
 
 /* A thread takes a byte. */
@@ -258,20 +258,20 @@ static void step(struct looking *l, struct way *w, const uint32_t *thread, uint8
 	w->n_todo = w->n_own = w->n_visited = 0;
 	w->n_forbidden = 0;
 	for (uint32_t i = 0; i < thread[0]; i++) {
-		const struct place *p = &l->p->place[thread[1 + i]];
+		const struct nfa_state *p = &l->p->nfa_state[thread[1 + i]];
 		if (!takes(p, byte) || !follow_later(l, w, p->out, i))
 			return;
 	}
 	w->whos = thread[0];
 	for (uint32_t i = 0; i < thread[1 + thread[0]]; i++) {
-		const struct place *p = &l->p->place[forbidden[i]];
+		const struct nfa_state *p = &l->p->nfa_state[forbidden[i]];
 		if (takes(p, byte) && !forbid(l, w, p->out))
 			return;
 	}
 	follow(l, w);
 }
 
-void threads_step(const struct places *p, const uint32_t *from, size_t n, uint8_t byte, struct threads *out)
+void threads_step(const struct nfa *p, const uint32_t *from, size_t n, uint8_t byte, struct threads *out)
 {
 	struct looking l = { .p = p, .out = out };
 	struct way *w = effort_calloc(1, sizeof *w);
@@ -289,15 +289,15 @@ void threads_step(const struct places *p, const uint32_t *from, size_t n, uint8_
 	free(w);
 }
 
-bool threads_accept(const struct places *p, const uint32_t *word, size_t n)
+bool threads_accept(const struct nfa *p, const uint32_t *word, size_t n)
 {
 	for (size_t i = 0; i < n; i += thread_words(word + i)) {
 		const uint32_t *own = word + i + 1, *forbidden = own + own[-1] + 1;
 		bool ok = true;
 		for (uint32_t k = 0; k < own[-1]; k++)
-			ok = ok && p->place[own[k]].ends;
+			ok = ok && p->nfa_state[own[k]].ends;
 		for (uint32_t k = 0; k < forbidden[-1]; k++)
-			ok = ok && !p->place[forbidden[k]].ends;
+			ok = ok && !p->nfa_state[forbidden[k]].ends;
 		if (ok)
 			return true;
 	}

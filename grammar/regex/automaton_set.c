@@ -18,7 +18,7 @@ struct chain {
 };
 
 struct set {
-	struct places *p;
+	struct nfa *p;
 	uint32_t next;
 	struct character_range *range;
 	struct chain *chain;
@@ -107,44 +107,44 @@ static bool find_chains(struct set *s, const struct character_range *r, size_t n
 
 /* ---- places */
 
-static bool is_same(const struct place *a, const struct place *b)
+static bool is_same(const struct nfa_state *a, const struct nfa_state *b)
 {
 	return a->kind == b->kind && a->low == b->low && a->high == b->high && a->out == b->out && a->other == b->other;
 }
 
 /* One that was made here before, or a new one. */
-static uint32_t share(struct set *s, struct place place)
+static uint32_t share(struct set *s, struct nfa_state nfa_state)
 {
-	uint32_t hash = ((uint32_t)place.kind * 31u + place.low) * 31u + place.high;
+	uint32_t hash = ((uint32_t)nfa_state.kind * 31u + nfa_state.low) * 31u + nfa_state.high;
 
-	hash = ((hash * 0x9e3779b1u + place.out) * 0x9e3779b1u + place.other) * 0x9e3779b1u;
+	hash = ((hash * 0x9e3779b1u + nfa_state.out) * 0x9e3779b1u + nfa_state.other) * 0x9e3779b1u;
 	for (size_t at = (hash >> 7) % s->slots;; at = (at + 1) % s->slots) {
 		if (!s->slot[at]) {
-			const uint32_t made = place_add(s->p, place);
-			s->slot[at] = made == NO_PLACE ? 0 : made + 1;
+			const uint32_t made = nfa_add_state(s->p, nfa_state);
+			s->slot[at] = made == NO_NFA_STATE ? 0 : made + 1;
 			return made;
 		}
-		if (is_same(&s->p->place[s->slot[at] - 1], &place))
+		if (is_same(&s->p->nfa_state[s->slot[at] - 1], &nfa_state))
 			return s->slot[at] - 1;
 	}
 }
 
 static uint32_t add_bytes(struct set *s, uint8_t low, uint8_t high, uint32_t out)
 {
-	return share(s, (struct place){ .kind = PLACE_BYTES, .low = low, .high = high, .out = out });
+	return share(s, (struct nfa_state){ .kind = NFA_BYTES, .low = low, .high = high, .out = out });
 }
 
 static uint32_t either(struct set *s, uint32_t one, uint32_t all)
 {
-	if (one == NO_PLACE || all == NO_PLACE)
-		return one == NO_PLACE ? all : one;
-	return share(s, (struct place){ .kind = PLACE_SPLIT, .out = one, .other = all });
+	if (one == NO_NFA_STATE || all == NO_NFA_STATE)
+		return one == NO_NFA_STATE ? all : one;
+	return share(s, (struct nfa_state){ .kind = NFA_SPLIT, .out = one, .other = all });
 }
 
 /* Of the chains from..to, which have the same `level` bytes before. */
 static uint32_t tree(struct set *s, size_t from, size_t to, unsigned level)
 {
-	uint32_t all = NO_PLACE, below = NO_PLACE;
+	uint32_t all = NO_NFA_STATE, below = NO_NFA_STATE;
 	uint8_t low = 0, high = 0;
 
 	while (from < to && !s->p->failed) {
@@ -155,10 +155,11 @@ static uint32_t tree(struct set *s, size_t from, size_t to, unsigned level)
 			end++;
 		const uint32_t one = level + 1 == c->n ? s->next : tree(s, from, end, level + 1);
 		c = &s->chain[from];
-		if (below == one && one != NO_PLACE && c->first[level] == high + 1) { /* it goes on as those before */
+		if (below == one && one != NO_NFA_STATE &&
+		    c->first[level] == high + 1) { /* it goes on as those before */
 			high = c->last[level];
 		} else {
-			if (below != NO_PLACE)
+			if (below != NO_NFA_STATE)
 				all = either(s, add_bytes(s, low, high, below), all);
 			low = c->first[level];
 			high = c->last[level];
@@ -166,7 +167,7 @@ static uint32_t tree(struct set *s, size_t from, size_t to, unsigned level)
 		}
 		from = end;
 	}
-	return below == NO_PLACE ? all : either(s, add_bytes(s, low, high, below), all);
+	return below == NO_NFA_STATE ? all : either(s, add_bytes(s, low, high, below), all);
 }
 
 static bool make_table(struct set *s)
@@ -177,13 +178,13 @@ static bool make_table(struct set *s)
 	return s->slot != NULL;
 }
 
-uint32_t places_add_set(struct places *p, const struct character_range *r, size_t n, uint32_t next)
+uint32_t nfa_add_set(struct nfa *p, const struct character_range *r, size_t n, uint32_t next)
 {
 	struct set s = { .p = p, .next = next };
-	uint32_t all = NO_PLACE;
+	uint32_t all = NO_NFA_STATE;
 
-	if (p->failed || next == NO_PLACE)
-		return NO_PLACE;
+	if (p->failed || next == NO_NFA_STATE)
+		return NO_NFA_STATE;
 	if (n && (!find_chains(&s, r, n) || !make_table(&s)))
 		p->failed = true;
 	else if (s.n)
@@ -192,9 +193,9 @@ uint32_t places_add_set(struct places *p, const struct character_range *r, size_
 	free(s.chain);
 	free(s.slot);
 	if (p->failed)
-		return NO_PLACE;
-	return all != NO_PLACE
+		return NO_NFA_STATE;
+	return all != NO_NFA_STATE
 	               ? all /* else no character: a place that leads nowhere but to itself */
-	               : place_add(p, (struct place){
-					      .kind = PLACE_SPLIT, .out = (uint32_t)p->n, .other = (uint32_t)p->n });
+	               : nfa_add_state(p, (struct nfa_state){
+						  .kind = NFA_SPLIT, .out = (uint32_t)p->n, .other = (uint32_t)p->n });
 }

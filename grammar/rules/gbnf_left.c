@@ -7,7 +7,7 @@
 
 /* The rules with which each can begin: those of rule r are next[first[r]] up to next[first[r + 1]]. */
 struct finder {
-	const struct places *p;
+	const struct nfa *p;
 	const uint32_t *entry;
 	struct left *l;
 	size_t n_rules;
@@ -30,13 +30,13 @@ static bool push(uint32_t **list, size_t *n, size_t *room, uint32_t value)
 	return true;
 }
 
-static void reach(struct finder *f, uint32_t place)
+static void reach(struct finder *f, uint32_t nfa_state)
 {
-	if (f->mark[place] == f->walk)
+	if (f->mark[nfa_state] == f->walk)
 		return;
 	effort_take(2);
-	f->mark[place] = f->walk;
-	f->stack[f->depth++] = place;
+	f->mark[nfa_state] = f->walk;
+	f->stack[f->depth++] = nfa_state;
 }
 
 static bool find_next(struct finder *f, uint32_t rule)
@@ -44,14 +44,14 @@ static bool find_next(struct finder *f, uint32_t rule)
 	f->walk++;
 	reach(f, f->entry[rule]);
 	while (f->depth && !effort_over()) {
-		const struct place *at = &f->p->place[f->stack[--f->depth]];
-		if (at->kind == PLACE_SPLIT) {
+		const struct nfa_state *at = &f->p->nfa_state[f->stack[--f->depth]];
+		if (at->kind == NFA_SPLIT) {
 			reach(f, at->out);
 			reach(f, at->other);
-		} else if (at->kind == PLACE_RULE) {
+		} else if (at->kind == NFA_RULE) {
 			if (!push(&f->next, &f->n_next, &f->next_room, f->l->rule_at[at->other] - 1))
 				return false;
-			if (f->p->place[at->other].ends) /* it can be empty */
+			if (f->p->nfa_state[at->other].ends) /* it can be empty */
 				reach(f, at->out);
 		}
 	}
@@ -150,26 +150,26 @@ static bool find_sets(struct finder *f)
 /* ---- how a set begins, and goes on */
 
 /* What a place of a rule of the set is, before any byte. */
-static bool look(struct finder *f, struct left_set *set, uint32_t number, uint32_t place)
+static bool look(struct finder *f, struct left_set *set, uint32_t number, uint32_t nfa_state)
 {
-	const struct place *at = &f->p->place[place];
+	const struct nfa_state *at = &f->p->nfa_state[nfa_state];
 	void *sites = set->site;
 
-	if (at->kind == PLACE_SPLIT) {
+	if (at->kind == NFA_SPLIT) {
 		reach(f, at->out);
 		reach(f, at->other);
 		return true;
 	}
-	if (at->kind == PLACE_MATCH)
+	if (at->kind == NFA_MATCH)
 		return true;
-	const uint32_t rule = at->kind == PLACE_RULE ? f->l->rule_at[at->other] - 1 : 0;
-	if (at->kind != PLACE_RULE || (f->l->set_of[rule] != number && !f->p->place[at->other].ends))
-		return push(&set->begin, &set->n_begin, &set->begin_room, place);
+	const uint32_t rule = at->kind == NFA_RULE ? f->l->rule_at[at->other] - 1 : 0;
+	if (at->kind != NFA_RULE || (f->l->set_of[rule] != number && !f->p->nfa_state[at->other].ends))
+		return push(&set->begin, &set->n_begin, &set->begin_room, nfa_state);
 	if (!effort_array(&sites, &set->site_room, set->n_sites + 1, sizeof *set->site))
 		return false;
 	set->site = sites;
 	set->site[set->n_sites++] = (struct left_site){ rule, at->out };
-	if (f->p->place[at->other].ends)
+	if (f->p->nfa_state[at->other].ends)
 		reach(f, at->out);
 	reach(f, at->other); /* it is begun with the set */
 	return true;
@@ -216,7 +216,7 @@ static bool find(struct finder *f)
 	return ok;
 }
 
-bool left_find(struct left *l, const struct places *p, const uint32_t *entry, uint32_t *end, size_t n_rules)
+bool left_find(struct left *l, const struct nfa *p, const uint32_t *entry, uint32_t *end, size_t n_rules)
 {
 	struct finder f = { .p = p, .entry = entry, .l = l, .n_rules = n_rules };
 

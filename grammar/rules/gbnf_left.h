@@ -27,7 +27,7 @@ struct left {
 };
 
 /* entry and end: of each rule, in places that are marked; end is taken over. False: no memory. */
-bool left_find(struct left *l, const struct places *p, const uint32_t *entry, uint32_t *end, size_t n_rules);
+bool left_find(struct left *l, const struct nfa *p, const uint32_t *entry, uint32_t *end, size_t n_rules);
 void left_clear(struct left *l);
 
 #endif

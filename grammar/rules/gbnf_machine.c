@@ -21,8 +21,8 @@ static int ascending(const void *a, const void *b)
 {
 	const struct stack *x = a, *y = b;
 
-	if (x->place != y->place)
-		return x->place < y->place ? -1 : 1;
+	if (x->nfa_state != y->nfa_state)
+		return x->nfa_state < y->nfa_state ? -1 : 1;
 	return x->below < y->below ? -1 : x->below > y->below;
 }
 
@@ -39,9 +39,9 @@ static size_t sort_out(struct gbnf_machine *m)
 
 	for (size_t i = 0; i < m->n_found; i++) {
 		const struct stack s = m->found[i];
-		enum place_kind kind = m->places.place[s.place].kind;
-		if (kind == PLACE_BYTES || kind == PLACE_TOKEN ||
-		    (kind == PLACE_MATCH && (s.below == BELOW_NOTHING || s.below == BELOW_UNKNOWN)))
+		enum nfa_kind kind = m->nfa.nfa_state[s.nfa_state].kind;
+		if (kind == NFA_BYTES || kind == NFA_TOKEN ||
+		    (kind == NFA_MATCH && (s.below == BELOW_NOTHING || s.below == BELOW_UNKNOWN)))
 			m->found[kept++] = s;
 	}
 	qsort(m->found, kept, sizeof *m->found, ascending);
@@ -63,7 +63,7 @@ static uint32_t state_of_found(struct gbnf_machine *m, size_t n)
 		return number;
 	struct state s = { .row = NO_ROW };
 	for (size_t i = 0; i < n; i++) {
-		bool finished = m->places.place[m->found[i].place].kind == PLACE_MATCH;
+		bool finished = m->nfa.nfa_state[m->found[i].nfa_state].kind == NFA_MATCH;
 		s.ends |= finished && m->found[i].below == BELOW_NOTHING;
 		s.unknown |= finished && m->found[i].below == BELOW_UNKNOWN;
 	}
@@ -114,8 +114,8 @@ static uint32_t make_step(struct gbnf_machine *m, uint32_t state, uint8_t byte)
 	bool ok = effort_take(2 + n / 4) || stacks_fail(m);
 
 	for (size_t i = 0; i < n / 2 && ok; i++) {
-		const struct place *p = &m->places.place[s[i].place];
-		if (p->kind == PLACE_BYTES && byte >= p->low && byte <= p->high)
+		const struct nfa_state *p = &m->nfa.nfa_state[s[i].nfa_state];
+		if (p->kind == NFA_BYTES && byte >= p->low && byte <= p->high)
 			ok = stacks_find(m, p->out, s[i].below);
 	}
 	return m->n_found ? settle(m) : MACHINE_DEAD;
@@ -182,7 +182,7 @@ static void close_machine(struct machine *machine)
 {
 	struct gbnf_machine *m = of(machine);
 
-	free(m->places.place);
+	free(m->nfa.nfa_state);
 	left_clear(&m->left);
 	interner_clear(&m->stacks);
 	interner_clear(&m->states);
@@ -203,8 +203,8 @@ static uint32_t step_whole(struct machine *machine, uint32_t state, uint32_t id)
 	const struct stack *s = ok ? (const struct stack *)interner_get(&m->states, state, &n) : NULL;
 
 	for (size_t i = 0; i < n / 2 && ok; i++) {
-		const struct place *p = &m->places.place[s[i].place];
-		if (p->kind == PLACE_TOKEN && (p->other == id) != (p->low != 0))
+		const struct nfa_state *p = &m->nfa.nfa_state[s[i].nfa_state];
+		if (p->kind == NFA_TOKEN && (p->other == id) != (p->low != 0))
 			ok = stacks_find(m, p->out, s[i].below);
 	}
 	return ok && m->n_found ? settle(m) : MACHINE_DEAD;
@@ -222,7 +222,7 @@ static uint32_t both(struct machine *machine, uint32_t a, uint32_t b)
 			states[k] != MACHINE_DEAD ? (const struct stack *)interner_get(&m->states, states[k], &n)
 						  : NULL;
 		for (size_t i = 0; i < n / 2 && ok; i++)
-			ok = stacks_find(m, s[i].place, s[i].below);
+			ok = stacks_find(m, s[i].nfa_state, s[i].below);
 	}
 	return ok && m->n_found ? settle(m) : MACHINE_DEAD;
 }
@@ -236,8 +236,8 @@ static bool test(struct machine *machine, uint32_t state, size_t i, uint32_t *id
 	if (!effort_take(2 + i / 4))
 		return false;
 	for (size_t k = 0; k < n / 2; k++) {
-		const struct place *p = &m->places.place[s[k].place];
-		if (p->kind == PLACE_TOKEN && i-- == 0) {
+		const struct nfa_state *p = &m->nfa.nfa_state[s[k].nfa_state];
+		if (p->kind == NFA_TOKEN && i-- == 0) {
 			*id = p->other;
 			*without = p->low != 0;
 			return true;
@@ -275,13 +275,13 @@ static struct machine *make(const void *source, struct error *err)
 	if (!m)
 		return no_machine(m, err, ERROR_MEMORY, no_memory);
 	m->machine.kind = &gbnf_kind;
-	if (!gbnf_places(&m->places, &m->left, &entry, of, err))
+	if (!gbnf_nfa(&m->nfa, &m->left, &entry, of, err))
 		return no_machine(m, err, ERROR_MEMORY, no_memory);
-	for (size_t i = 0; i < m->places.n; i++)
-		if (m->places.place[i].kind == PLACE_TOKEN)
+	for (size_t i = 0; i < m->nfa.n; i++)
+		if (m->nfa.nfa_state[i].kind == NFA_TOKEN)
 			m->machine.whole = &gbnf_whole;
-	m->classes = places_classes(&m->places, m->class_of);
-	if (!m->places.place[entry].live)
+	m->classes = nfa_classes(&m->nfa, m->class_of);
+	if (!m->nfa.nfa_state[entry].live)
 		return no_machine(m, err, ERROR_ARGUMENT, "the grammar is one that no text is right by");
 	m->machine.start = stacks_begin(m, entry, BELOW_NOTHING) ? settle(m) : MACHINE_DEAD;
 	if (m->machine.failed || m->machine.start == MACHINE_DEAD)

@@ -17,12 +17,12 @@ bool stacks_fail(struct gbnf_machine *m)
 
 static size_t slot_of(const struct gbnf_machine *m, struct stack s)
 {
-	uint64_t h = ((uint64_t)s.below << 32 | s.place) * 0x9e3779b97f4a7c15;
+	uint64_t h = ((uint64_t)s.below << 32 | s.nfa_state) * 0x9e3779b97f4a7c15;
 	size_t at = (h ^ h >> 32) & (m->slots - 1);
 
 	for (; m->seen[at]; at = (at + 1) & (m->slots - 1)) {
 		const struct stack *f = &m->found[m->seen[at] - 1];
-		if (f->place == s.place && f->below == s.below)
+		if (f->nfa_state == s.nfa_state && f->below == s.below)
 			break;
 	}
 	return at;
@@ -45,14 +45,14 @@ static bool grow_seen(struct gbnf_machine *m)
 	return true;
 }
 
-bool stacks_find(struct gbnf_machine *m, uint32_t place, uint32_t below)
+bool stacks_find(struct gbnf_machine *m, uint32_t nfa_state, uint32_t below)
 {
-	struct stack s = { place, below };
+	struct stack s = { nfa_state, below };
 	void *all = m->found;
 
 	if (!effort_take(3))
 		return stacks_fail(m);
-	if (!m->places.place[place].live)
+	if (!m->nfa.nfa_state[nfa_state].live)
 		return true;
 	if (!grow_seen(m))
 		return stacks_fail(m);
@@ -67,9 +67,9 @@ bool stacks_find(struct gbnf_machine *m, uint32_t place, uint32_t below)
 	return true;
 }
 
-static uint32_t put_below(struct gbnf_machine *m, uint32_t place, uint32_t below)
+static uint32_t put_below(struct gbnf_machine *m, uint32_t nfa_state, uint32_t below)
 {
-	const uint32_t word[2] = { place, below };
+	const uint32_t word[2] = { nfa_state, below };
 	const uint32_t number = interner_add(&m->stacks, word, 2, NULL);
 
 	if (!number)
@@ -100,7 +100,7 @@ bool stacks_begin(struct gbnf_machine *m, uint32_t entry, uint32_t below)
 
 	if (!m->left.n || !m->left.set_of[rule])
 		return stacks_find(m, entry, below);
-	return (!m->places.place[entry].ends || stacks_find(m, m->left.end[rule], below)) &&
+	return (!m->nfa.nfa_state[entry].ends || stacks_find(m, m->left.end[rule], below)) &&
 	       begin_set(m, rule, put_below(m, WANTED | rule, below));
 }
 
@@ -130,7 +130,7 @@ static bool is_then(struct gbnf_machine *m, uint32_t end, uint32_t target)
 		const size_t at = first_site(s, rule);
 		if (at == s->n_sites || s->site[at].rule != rule ||
 		    (at + 1 < s->n_sites && s->site[at + 1].rule == rule) ||
-		    m->places.place[s->site[at].out].kind != PLACE_MATCH)
+		    m->nfa.nfa_state[s->site[at].out].kind != NFA_MATCH)
 			return false;
 		rule = m->left.ends_at[s->site[at].out] - 1;
 	}
@@ -139,14 +139,14 @@ static bool is_then(struct gbnf_machine *m, uint32_t end, uint32_t target)
 
 /* Into a rule. Where nothing follows it in its own, that one is done with. Where the wanted rule is wanted once more at
  * its own end, as in e ::= e "+" e, its texts go on as those of the first one do. */
-static bool enter(struct gbnf_machine *m, const struct place *p, uint32_t below)
+static bool enter(struct gbnf_machine *m, const struct nfa_state *p, uint32_t below)
 {
-	const bool wanted = is_wanted(m, below), last = m->places.place[p->out].kind == PLACE_MATCH;
+	const bool wanted = is_wanted(m, below), last = m->nfa.nfa_state[p->out].kind == NFA_MATCH;
 
 	if (wanted && last) {
 		const uint32_t target = *interner_get(&m->stacks, below, NULL) & ~WANTED;
 		if (m->left.rule_at[p->other] - 1 == target && is_then(m, p->out, target))
-			return (!m->places.place[p->other].ends || stacks_find(m, p->out, below)) &&
+			return (!m->nfa.nfa_state[p->other].ends || stacks_find(m, p->out, below)) &&
 			       begin_set(m, target, below);
 	}
 	if (!last || wanted) {
@@ -158,12 +158,12 @@ static bool enter(struct gbnf_machine *m, const struct place *p, uint32_t below)
 }
 
 /* A rule of a set is done: perhaps it is the one that is wanted, and others can have begun with it. */
-static bool go_on(struct gbnf_machine *m, uint32_t place, uint32_t wanted)
+static bool go_on(struct gbnf_machine *m, uint32_t nfa_state, uint32_t wanted)
 {
-	const uint32_t *word = interner_get(&m->stacks, wanted, NULL), rule = m->left.ends_at[place] - 1,
+	const uint32_t *word = interner_get(&m->stacks, wanted, NULL), rule = m->left.ends_at[nfa_state] - 1,
 		       target = word[0] & ~WANTED, below = word[1];
 	const struct left_set *s = &m->left.set[m->left.set_of[target] - 1];
-	bool ok = rule != target || stacks_find(m, place, below);
+	bool ok = rule != target || stacks_find(m, nfa_state, below);
 
 	for (size_t i = first_site(s, rule); i < s->n_sites && s->site[i].rule == rule && ok; i++)
 		ok = stacks_find(m, s->site[i].out, wanted);
@@ -175,7 +175,7 @@ static bool done(struct gbnf_machine *m, struct stack s)
 	if (s.below == BELOW_NOTHING || s.below == BELOW_UNKNOWN)
 		return true;
 	if (is_wanted(m, s.below))
-		return go_on(m, s.place, s.below);
+		return go_on(m, s.nfa_state, s.below);
 	const uint32_t *word = interner_get(&m->stacks, s.below, NULL);
 	return stacks_find(m, word[0], word[1]);
 }
@@ -186,12 +186,12 @@ bool stacks_follow(struct gbnf_machine *m)
 
 	for (size_t i = 0; i < m->n_found && ok; i++) {
 		const struct stack s = m->found[i];
-		const struct place *p = &m->places.place[s.place];
-		if (p->kind == PLACE_SPLIT) {
+		const struct nfa_state *p = &m->nfa.nfa_state[s.nfa_state];
+		if (p->kind == NFA_SPLIT) {
 			ok = stacks_find(m, p->out, s.below) && stacks_find(m, p->other, s.below);
-		} else if (p->kind == PLACE_RULE) {
+		} else if (p->kind == NFA_RULE) {
 			ok = enter(m, p, s.below);
-		} else if (p->kind == PLACE_MATCH) {
+		} else if (p->kind == NFA_MATCH) {
 			ok = done(m, s);
 		}
 	}

@@ -14,7 +14,7 @@
 /* Below a stack's place, where it is not the number of a stack. */
 enum { BELOW_NOTHING = 0, BELOW_UNKNOWN = UINT32_MAX };
 struct stack {
-	uint32_t place, below;
+	uint32_t nfa_state, below;
 };
 struct state {
 	uint32_t top;
@@ -23,7 +23,7 @@ struct state {
 };
 struct gbnf_machine {
 	struct machine machine;
-	struct places places;
+	struct nfa nfa;
 	struct left left;
 	uint8_t class_of[256]; /* bytes that no place tells apart are a class */
 	unsigned classes;
@@ -42,7 +42,7 @@ struct gbnf_machine {
 /* The machine fails; false. */
 bool stacks_fail(struct gbnf_machine *m);
 /* Adds a stack to those found, once. False: the machine failed. */
-bool stacks_find(struct gbnf_machine *m, uint32_t place, uint32_t below);
+bool stacks_find(struct gbnf_machine *m, uint32_t nfa_state, uint32_t below);
 /* The same of a rule at its first place, with all that it can begin with. */
 bool stacks_begin(struct gbnf_machine *m, uint32_t entry, uint32_t below);
 /* Adds all that the stacks found lead to without a byte. */

@@ -218,14 +218,14 @@ bool schema_node_of(struct schema_reader *r, const json_t *json, uint32_t *node)
 		*node = json_is_true(json) ? SCHEMA_TRUE : SCHEMA_FALSE;
 		return true;
 	}
-	struct place_of_schema *p = json_is_object(json) ? schema_place(r, json) : NULL;
+	struct schema_location *p = json_is_object(json) ? schema_location(r, json) : NULL;
 	if (!p)
 		return schema_fail(r, "a schema was expected: an object, true or false");
 	if (p->node == SCHEMA_NONE) {
 		if (!grow(r, &r->queue, &r->queue_room, r->n_queue + 1, sizeof *r->queue) ||
 		    (p->node = schema_add_node(r)) == SCHEMA_NONE)
 			return false;
-		r->queue[r->n_queue++] = (uint32_t)(p - r->place);
+		r->queue[r->n_queue++] = (uint32_t)(p - r->location);
 	}
 	*node = p->node;
 	return true;
@@ -233,12 +233,12 @@ bool schema_node_of(struct schema_reader *r, const json_t *json, uint32_t *node)
 
 static bool read_all(struct schema_reader *r)
 {
-	if (schema_add_node(r) != SCHEMA_TRUE || schema_add_node(r) != SCHEMA_FALSE || !schema_find_places(r) ||
+	if (schema_add_node(r) != SCHEMA_TRUE || schema_add_node(r) != SCHEMA_FALSE || !schema_find_locations(r) ||
 	    !schema_node_of(r, r->root, &r->s->root))
 		return false;
 	r->s->node[SCHEMA_FALSE].kinds = 0;
 	for (size_t i = 0; i < r->n_queue; i++) {
-		const struct place_of_schema *p = &r->place[r->queue[i]];
+		const struct schema_location *p = &r->location[r->queue[i]];
 		r->at = p->pointer;
 		if (!schema_fill(r, p))
 			return false;
@@ -260,11 +260,11 @@ struct schema *schema_open(const char *text, size_t n, unsigned flags, struct er
 		schema_close(r.s);
 		r.s = NULL;
 	}
-	for (size_t i = 0; i < r.n_places; i++)
-		free(r.place[i].pointer);
+	for (size_t i = 0; i < r.n_locations; i++)
+		free(r.location[i].pointer);
 	for (size_t i = 0; i < r.n_bases; i++)
 		free(r.base[i]);
-	free(r.place);
+	free(r.location);
 	free(r.document);
 	free(r.base);
 	free(r.queue);

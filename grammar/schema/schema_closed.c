@@ -93,19 +93,19 @@ static bool copy_members(struct closing *c, const struct schema_node *of, uint32
 
 /* ---- schemas of which at most one can be right, so that closed ones can be counted, too */
 
-static const json_t *text_of(const struct closing *c, uint32_t node, const struct place_of_schema **place)
+static const json_t *text_of(const struct closing *c, uint32_t node, const struct schema_location **location)
 {
 	struct error ignored = { 0 }, *err = c->r->err;
 	const json_t *to = NULL;
 
-	*place = NULL;
-	for (size_t i = 0; i < c->r->n_places && !*place && effort_take(1); i++)
-		*place = c->r->place[i].node == node ? &c->r->place[i] : NULL;
-	const char *ref = *place ? json_string_value(json_object_get((*place)->json, "$ref")) : NULL;
+	*location = NULL;
+	for (size_t i = 0; i < c->r->n_locations && !*location && effort_take(1); i++)
+		*location = c->r->location[i].node == node ? &c->r->location[i] : NULL;
+	const char *ref = *location ? json_string_value(json_object_get((*location)->json, "$ref")) : NULL;
 	if (!ref)
-		return *place ? (*place)->json : NULL;
+		return *location ? (*location)->json : NULL;
 	c->r->err = &ignored;
-	to = schema_resolve(c->r, *place, ref, &to) ? to : NULL;
+	to = schema_resolve(c->r, *location, ref, &to) ? to : NULL;
 	c->r->err = err;
 	return to;
 }
@@ -174,7 +174,7 @@ static bool tells_apart(const json_t *a, const json_t *b)
 static bool is_exclusive(const struct closing *c, struct part p)
 {
 	const struct schema *s = c->r->s;
-	const struct place_of_schema *ignored;
+	const struct schema_location *ignored;
 	bool ok = true;
 
 	for (uint32_t i = 0; i < p.n && ok; i++)

@@ -236,7 +236,7 @@ static bool read_reference(struct schema_reader *r, struct filling *f, const jso
 
 	if (!json_is_string(value))
 		return schema_fail(r, "a URI was expected");
-	return schema_resolve(r, f->place, json_string_value(value), &to) && child(r, to, &node) &&
+	return schema_resolve(r, f->location, json_string_value(value), &to) && child(r, to, &node) &&
 	       schema_push(r, &f->all_of, node);
 }
 
@@ -246,9 +246,9 @@ static bool read_dynamic(struct schema_reader *r, struct filling *f, const json_
 	size_t anchors = 0;
 	const char *ref = json_string_value(value), *hash = ref ? strchr(ref, '#') : NULL;
 
-	for (size_t i = 0; i < r->n_places && hash; i++) {
-		const char *name = json_string_value(json_object_get(r->place[i].json, "$dynamicAnchor"));
-		anchors += name && strcmp(name, hash + 1) == 0 && r->place[i].document == f->place->document;
+	for (size_t i = 0; i < r->n_locations && hash; i++) {
+		const char *name = json_string_value(json_object_get(r->location[i].json, "$dynamicAnchor"));
+		anchors += name && strcmp(name, hash + 1) == 0 && r->location[i].document == f->location->document;
 	}
 	if (anchors > 1)
 		return schema_fail(r, "a reference that depends on the way to it, which is not supported");
@@ -348,7 +348,7 @@ static const struct schema_keyword keywords[] = {
 
 static bool is_reference_alone(const struct schema_reader *r, const struct filling *f)
 {
-	return r->document[f->place->document].old && json_object_get(f->json, "$ref");
+	return r->document[f->location->document].old && json_object_get(f->json, "$ref");
 }
 
 static bool read_keywords(struct schema_reader *r, struct filling *f, const struct schema_keyword *k)
@@ -460,9 +460,9 @@ static bool fill(struct schema_reader *r, struct filling *f)
 	       schema_keep(r, &f->names, &n->required);
 }
 
-bool schema_fill(struct schema_reader *r, const struct place_of_schema *p)
+bool schema_fill(struct schema_reader *r, const struct schema_location *p)
 {
-	struct filling f = { .node = p->node, .json = p->json, .place = p };
+	struct filling f = { .node = p->node, .json = p->json, .location = p };
 	bool ok = fill(r, &f);
 
 	free(f.texts.p);

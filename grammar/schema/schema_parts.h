@@ -5,7 +5,7 @@
 #include "grammar/schema/schema.h"
 
 /* A schema object of the text, and where it stands. */
-struct place_of_schema {
+struct schema_location {
 	const json_t *json;
 	char *base;        /* the URI that references in it are relative to; shared, not owned */
 	char *pointer;     /* owned; NULL until the node is asked for */
@@ -22,10 +22,10 @@ struct document_of_schema {
 struct schema_reader {
 	struct schema *s;
 	json_t *root;
-	bool formats;                  /* are held */
-	struct place_of_schema *place; /* sorted by json once the text was walked */
-	size_t n_places, place_room;
-	const struct place_of_schema *named; /* that a reference was looked for in last */
+	bool formats;                     /* are held */
+	struct schema_location *location; /* sorted by json once the text was walked */
+	size_t n_locations, location_room;
+	const struct schema_location *named; /* that a reference was looked for in last */
 	struct document_of_schema *document;
 	size_t n_documents, document_room;
 	char **base; /* owned */
@@ -58,10 +58,10 @@ uint32_t schema_keep_decimal(struct schema_reader *r, const struct decimal *d);
 /* The node of a schema that stands in the text, queued if nobody asked before; or of true and false. */
 bool schema_node_of(struct schema_reader *r, const json_t *json, uint32_t *node);
 
-/* schema_place.c: finds all schema objects and their URIs; the place of one; where a reference leads. */
-bool schema_find_places(struct schema_reader *r);
-struct place_of_schema *schema_place(const struct schema_reader *r, const json_t *json);
-bool schema_resolve(struct schema_reader *r, const struct place_of_schema *from, const char *ref, const json_t **to);
+/* schema_location.c: finds all schema objects and their URIs; the place of one; where a reference leads. */
+bool schema_find_locations(struct schema_reader *r);
+struct schema_location *schema_location(const struct schema_reader *r, const json_t *json);
+bool schema_resolve(struct schema_reader *r, const struct schema_location *from, const char *ref, const json_t **to);
 /* schema_value.c: the node of the values that equal one of n. */
 bool schema_values(struct schema_reader *r, const json_t *const *value, size_t n, uint32_t *node);
 /* schema_format.c: the expression of a format; NULL: there is none. Whether it is one of the standard's. */
@@ -71,7 +71,7 @@ bool schema_format_known(const char *name);
 struct filling {
 	uint32_t node;
 	const json_t *json;
-	const struct place_of_schema *place;
+	const struct schema_location *location;
 	struct numbers_list texts, all_of, names;
 };
 struct schema_keyword {
@@ -85,6 +85,6 @@ bool schema_expression(struct schema_reader *r, const char *text, size_t n, bool
 /* schema_closed.c: closes what SCHEMA_CLOSED says. */
 bool schema_close_objects(struct schema_reader *r);
 /* schema_keywords.c: fills in a node. */
-bool schema_fill(struct schema_reader *r, const struct place_of_schema *p);
+bool schema_fill(struct schema_reader *r, const struct schema_location *p);
 
 #endif

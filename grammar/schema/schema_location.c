@@ -1,4 +1,4 @@
-/* grammar/schema/schema_place.c - where schema objects stand in the text, by JSON pointers and by URIs. */
+/* grammar/schema/schema_location.c - where schema objects stand in the text, by JSON pointers and by URIs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,7 +114,7 @@ static bool walk_object(struct schema_reader *r, struct walk *w, const json_t *j
 	char uri[URI_MOST];
 	size_t n = w->n;
 	json_t *value;
-	void *all = r->place;
+	void *all = r->location;
 
 	if (json_is_string(json_object_get(json, SCHEMA_DOCUMENT)) && depth && !enter_document(r, json, &in))
 		return false;
@@ -126,12 +126,12 @@ static bool walk_object(struct schema_reader *r, struct walk *w, const json_t *j
 		if (!keep_base(r, uri, &in.base))
 			return false;
 	}
-	if (!effort_array(&all, &r->place_room, r->n_places + 1, sizeof *r->place))
+	if (!effort_array(&all, &r->location_room, r->n_locations + 1, sizeof *r->location))
 		return schema_no_memory(r);
-	r->place = all;
-	struct place_of_schema *p = &r->place[r->n_places];
-	*p = (struct place_of_schema){ json, in.base, strdup(w->pointer), SCHEMA_NONE, in.document };
-	r->n_places++;
+	r->location = all;
+	struct schema_location *p = &r->location[r->n_locations];
+	*p = (struct schema_location){ json, in.base, strdup(w->pointer), SCHEMA_NONE, in.document };
+	r->n_locations++;
 	if (!p->pointer)
 		return schema_no_memory(r);
 	json_object_foreach((json_t *)(uintptr_t)json, key, value)
@@ -173,29 +173,29 @@ static bool walk(struct schema_reader *r, struct walk *w, const json_t *json, st
 
 static int by_json(const void *a, const void *b)
 {
-	uintptr_t x = (uintptr_t)((const struct place_of_schema *)a)->json,
-		  y = (uintptr_t)((const struct place_of_schema *)b)->json;
+	uintptr_t x = (uintptr_t)((const struct schema_location *)a)->json,
+		  y = (uintptr_t)((const struct schema_location *)b)->json;
 
 	return x < y ? -1 : x > y;
 }
 
-bool schema_find_places(struct schema_reader *r)
+bool schema_find_locations(struct schema_reader *r)
 {
 	struct walk w = { .n = 0 };
 	struct scope_of_schema in = { 0 };
 
 	if (!enter_document(r, r->root, &in) || !walk(r, &w, r->root, in, 0))
 		return false;
-	if (r->n_places)
-		qsort(r->place, r->n_places, sizeof *r->place, by_json);
+	if (r->n_locations)
+		qsort(r->location, r->n_locations, sizeof *r->location, by_json);
 	return true;
 }
 
-struct place_of_schema *schema_place(const struct schema_reader *r, const json_t *json)
+struct schema_location *schema_location(const struct schema_reader *r, const json_t *json)
 {
-	const struct place_of_schema key = { .json = json };
+	const struct schema_location key = { .json = json };
 
-	return r->n_places ? bsearch(&key, r->place, r->n_places, sizeof key, by_json) : NULL;
+	return r->n_locations ? bsearch(&key, r->location, r->n_locations, sizeof key, by_json) : NULL;
 }
 
 static int hex(char c) { return c >= '0' && c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10; }
@@ -245,18 +245,18 @@ static bool has_anchor(const json_t *json, const char *name)
 
 /* The object that a part of a document, by its URI without fragment, begins with: no other with this base is outside of
  * it. */
-static const struct place_of_schema *part_named(struct schema_reader *r, uint32_t document, const char *uri)
+static const struct schema_location *part_named(struct schema_reader *r, uint32_t document, const char *uri)
 {
-	const struct place_of_schema *best = r->named;
+	const struct schema_location *best = r->named;
 
 	if (best && best->document == document && strcmp(best->base, uri) == 0)
 		return best;
 	best = NULL;
-	effort_take(2 * r->n_places);
-	for (size_t i = 0; i < r->n_places; i++)
-		if (r->place[i].document == document && strcmp(r->place[i].base, uri) == 0 &&
-		    (!best || strlen(r->place[i].pointer) < strlen(best->pointer)))
-			best = &r->place[i];
+	effort_take(2 * r->n_locations);
+	for (size_t i = 0; i < r->n_locations; i++)
+		if (r->location[i].document == document && strcmp(r->location[i].base, uri) == 0 &&
+		    (!best || strlen(r->location[i].pointer) < strlen(best->pointer)))
+			best = &r->location[i];
 	return r->named = best;
 }
 
@@ -273,19 +273,19 @@ static const json_t *resolve_in(struct schema_reader *r, uint32_t document, cons
 	char *fragment = hash ? hash + 1 : none;
 	if (hash)
 		*hash = 0;
-	const struct place_of_schema *part = part_named(r, document, uri);
+	const struct schema_location *part = part_named(r, document, uri);
 	*why = part ? "a reference to what is not there" : "a reference to another document, which is not read";
 	if (!part || !*fragment || *fragment == '/')
 		return part ? follow(part->json, fragment) : NULL;
-	effort_take(4 * r->n_places);
-	for (size_t i = 0; i < r->n_places; i++)
-		if (r->place[i].document == document && strcmp(r->place[i].base, uri) == 0 &&
-		    has_anchor(r->place[i].json, fragment))
-			return r->place[i].json;
+	effort_take(4 * r->n_locations);
+	for (size_t i = 0; i < r->n_locations; i++)
+		if (r->location[i].document == document && strcmp(r->location[i].base, uri) == 0 &&
+		    has_anchor(r->location[i].json, fragment))
+			return r->location[i].json;
 	return NULL;
 }
 
-bool schema_resolve(struct schema_reader *r, const struct place_of_schema *from, const char *ref, const json_t **to)
+bool schema_resolve(struct schema_reader *r, const struct schema_location *from, const char *ref, const json_t **to)
 {
 	const struct document_of_schema *d = &r->document[from->document];
 	const char *why, *ignored;

@@ -1,27 +1,27 @@
-/* grammar/rules/gbnf_places.c - the rules of a grammar become places (automaton_parts.h), which call each other. */
+/* grammar/rules/gbnf_nfa.c - the rules of a grammar become states (automaton_parts.h), which call each other. */
 #include <stdlib.h>
 
 #include "grammar/machine/effort.h"
 #include "grammar/rules/gbnf_parts.h"
 #include "grammar/rules/lark.h"
 
-static bool add_rules(const struct gbnf *g, struct places *p, uint32_t *entry, uint32_t *end, const char *text,
+static bool add_rules(const struct gbnf *g, struct nfa *p, uint32_t *entry, uint32_t *end, const char *text,
                       struct error *err)
 {
 	for (size_t i = 0; i < g->n_rules; i++) {
 		end[i] = (uint32_t)p->n;
-		if (!places_add(p, &g->x, g->rule[i].node, &entry[i]))
+		if (!nfa_add(p, &g->x, g->rule[i].node, &entry[i]))
 			return gbnf_fail(err, ERROR_UNSUPPORTED, text, g->rule[i].at,
 			                 "with this rule the grammar is too large, or there is no memory for it");
 	}
 	for (size_t i = 0; i < p->n; i++)
-		if (p->place[i].kind == PLACE_RULE)
-			p->place[i].other = entry[p->place[i].other];
-	places_mark(p);
+		if (p->nfa_state[i].kind == NFA_RULE)
+			p->nfa_state[i].other = entry[p->nfa_state[i].other];
+	nfa_mark(p);
 	return !p->failed || error_set(err, ERROR_UNSUPPORTED, "the grammar is too large, or there is no memory");
 }
 
-bool gbnf_places(struct places *p, struct left *left, uint32_t *entry, const struct gbnf_source *of, struct error *err)
+bool gbnf_nfa(struct nfa *p, struct left *left, uint32_t *entry, const struct gbnf_source *of, struct error *err)
 {
 	struct gbnf g = { 0 };
 	uint32_t *entries = NULL, *end = NULL;
