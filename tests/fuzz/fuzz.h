@@ -41,7 +41,13 @@
 	X(calls) \
 	X(heads) \
 	X(hub) \
-	X(prompt_ids)
+	X(prompt_ids) \
+	X(go) \
+	X(preset) \
+	X(manifest) \
+	X(settings) \
+	X(typed) \
+	X(call)
 /* clang-format on */
 
 #define X(name) void fuzz_##name(const uint8_t *p, size_t n);
@@ -73,6 +79,9 @@ void fuzz_calls_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void
 void fuzz_hub_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 /* Those of `heads`: what no honest client sends. */
 void fuzz_heads_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
+
+/* Those of what is kept beside models, and of tools. */
+void fuzz_models_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 
 /* A path to these bytes, for decoders that open files: the same file for each number, in a directory of this
  * process. */

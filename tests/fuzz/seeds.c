@@ -473,6 +473,7 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 	case FUZZ_tokenizer: give_tokenizers(&s); break;
 	case FUZZ_chat: give_chats(&s); break;
 	case FUZZ_json: give_json(&s); break;
+	default: fuzz_models_seeds(target, take, user); break;
 	case FUZZ_record: give_files(&s, MUTANT_ENTRY, NULL, 16); break;
 	case FUZZ_pack: give_files(&s, MUTANT_PACK, NULL, 0); break;
 	case FUZZ_packed: give_packed(&s); break;
