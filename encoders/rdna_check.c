@@ -136,7 +136,7 @@ static const char *rdna_check_bus(const struct rdna_match *m)
 	if (scalars + !!(m->row->facts & RDNA_F_READS_VCC) <= 1) /* whatever it is */
 		return NULL;
 	if (m->row->facts & RDNA_F_READS_VCC)
-		seen[n++] = 0;
+		seen[n++] = RDNA_VCC_LO + 1 + 2 * 512; /* which a pair of 64 bits may be, too */
 	for (unsigned i = 0; i < m->n_src; i++) {
 		unsigned reg = m->s[i], key = reg + 1 + (m->ins->s[i].n & 15u) * 512,
 			 k; /* a pair is another value than its half */

@@ -209,6 +209,15 @@ static bool run_slow_float(struct sim_wave *w, const struct sim_inst *in, uint32
 
 /* --- results */
 
+/* Of 53 binary digits as many as 24 are promised: the others are anything, but for what is no normal number. */
+static void blur(uint32_t *low, uint32_t high, uint32_t h)
+{
+	const uint32_t exponent = high >> 20 & 0x7ff;
+
+	if (exponent && exponent != 0x7ff)
+		*low ^= h & 0x1fffffff;
+}
+
 static void perturb(struct sim_wave *w, const struct sim_inst *in, uint32_t *d, const uint32_t *a)
 {
 	for (unsigned l = 0; l < LANES; l++) {
@@ -217,7 +226,9 @@ static void perturb(struct sim_wave *w, const struct sim_inst *in, uint32_t *d, 
 		uint32_t mag = in->dtype == 'f' ? d[l] & 0x7fffffffu : d[l] & 0x7fffu;
 		uint32_t low = in->dtype == 'f' ? 0x00800001u : 0x0401u,
 			 high = in->dtype == 'f' ? 0x7f7ffffeu : 0x7bfeu;
-		if (in->dtype != 'd' && mag >= low && mag <= high)
+		if (in->dtype == 'd')
+			blur(&d[l], d[LANES + l], h);
+		else if (mag >= low && mag <= high)
 			d[l] += (uint32_t)step;
 	}
 }

@@ -274,5 +274,6 @@ bool ptx_compute(struct ptx_warp *w, const struct ptx_step *s, uint32_t mask)
 	uint64_t *d = w->reg + (size_t)s->d[0] * PTX_LANES;
 	return s->d[0] != PTX_NO_REGISTER &&
 	       (compute_floats(s, d, o[0], o[1], o[2], mask) || compute_words(s, d, o[0], o[1], o[2], o[3], mask) ||
-	        compute_wide(s, d, o[0], o[1], o[2], mask) || compute_across(s, d, o[0], o[1], mask));
+	        compute_wide(s, d, o[0], o[1], o[2], mask) || ptx_compute_doubles(s, d, o, mask) ||
+	        compute_across(s, d, o[0], o[1], mask));
 }

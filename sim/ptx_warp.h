@@ -83,6 +83,8 @@ struct ptx_block {
 bool ptx_trap(const struct ptx_block *b, const struct ptx_warp *w, int lane, const char *why);
 /* ptx_math.c; false: not one of its operations. */
 bool ptx_compute(struct ptx_warp *w, const struct ptx_step *s, uint32_t mask);
+/* ptx_doubles.c; false: not one of its operations. o: the sources. */
+bool ptx_compute_doubles(const struct ptx_step *s, uint64_t *d, const uint64_t *const o[3], uint32_t mask);
 /* ptx_matrix.c: by all lanes. */
 void ptx_multiply(struct ptx_warp *w, const struct ptx_step *s, enum ptx_sums sums);
 /* ptx_memory.c */

@@ -17,8 +17,9 @@
  *
  * Where hardware results have no public bit-exact definition, the rule here is:
  *   v_rcp v_rsq v_sqrt v_exp v_log v_sin v_cos: correctly rounded from double (denormals flushed on f32), then, when
- *   options.perturb is not 0, moved by -1, 0 or +1 units in the last place, a function of (value, perturb) alone.
- *   Float WMMA and v_dot2: exact products, summed in ascending k in double together with C, rounded once at the end.
+ *   options.perturb is not 0, moved by -1, 0 or +1 units in the last place, a function of (value, perturb) alone; of
+ * f64 the manuals promise 2^29 units, so that the lower 29 bits are then any. Float WMMA and v_dot2: exact products,
+ * summed in ascending k in double together with C, rounded once at the end.
  *
  * Owned by the caller: the mapped memory, the kernel arguments, the options. Owned by the device: everything else. A
  * device is used by one thread at a time.

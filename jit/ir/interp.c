@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "jit/ir/interp_program.h"
+#include "jit/ir/interp_wide.h"
 #include "jit/ir/lanes.h"
 #include "jit/ir/rows.h"
 
@@ -58,6 +59,7 @@ size_t interp_frame_bytes(const struct interp_program *p) { return p->waves * p-
 		const int64_t UNUSED as = INTERP_SCALAR(in->a); \
 		const int32_t UNUSED imm = (int32_t)in->imm; \
 		const T UNUSED k = FROM((uint32_t)in->imm); \
+		typedef T UNUSED lane_type; \
 		EACH_LANE \
 		{ \
 			const uint32_t UNUSED au = pa[l], bu = pb[l], cu = pc[l]; \
@@ -83,6 +85,7 @@ size_t interp_frame_bytes(const struct interp_program *p) { return p->waves * p-
 		uint32_t *d = INTERP_REG(in->dst); \
 		const uint32_t *pa = INTERP_REG(in->a), *pb = INTERP_REG(in->b), *pc = INTERP_REG(in->c); \
 		const float UNUSED k = bits_f32((uint32_t)in->imm); \
+		typedef float UNUSED lane_type; \
 		for (unsigned l = 0; l < IR_TILE * IR_TILE; l++) { \
 			const uint32_t au = facts->a ? pa[l] : 0, bu = facts->b ? pb[l] : 0, \
 				       cu = facts->c ? pc[l] : 0; \
@@ -92,24 +95,28 @@ size_t interp_frame_bytes(const struct interp_program *p) { return p->waves * p-
 		} \
 		break; \
 	}
-#define ROW_f32(dst, expression) LANES_OF(BITS_##dst##_f32, float, FROM_F32, expression)
-#define ROW_i32(dst, expression) LANES_OF(BITS_##dst##_i32, int32_t, FROM_I32, expression)
-#define ROW_m(dst, expression) LANES_OF(BITS_##dst##_m, bool, FROM_MASK, expression)
-#define ROW_s(dst, expression) SCALAR_OF(expression)
-#define ROW_a(dst, expression) SCALAR_OF(expression)
-#define ROW_c(dst, expression) SCALAR_OF(expression)
-#define ROW_t(dst, expression) TILE_OF(expression)
+#define ROW_f64(dst, a, b, c, expression) \
+	WIDE_LANES_OF(GIVE_##dst##_f64, WIDE_##a, WIDE_##b, WIDE_##c, double, FROM_F64, expression)
+#define ROW_i64(dst, a, b, c, expression) \
+	WIDE_LANES_OF(GIVE_##dst##_i64, WIDE_##a, WIDE_##b, WIDE_##c, int64_t, FROM_I64, expression)
+#define ROW_f32(dst, a, b, c, expression) LANES_OF(BITS_##dst##_f32, float, FROM_F32, expression)
+#define ROW_i32(dst, a, b, c, expression) LANES_OF(BITS_##dst##_i32, int32_t, FROM_I32, expression)
+#define ROW_m(dst, a, b, c, expression) LANES_OF(BITS_##dst##_m, bool, FROM_MASK, expression)
+#define ROW_s(dst, a, b, c, expression) SCALAR_OF(expression)
+#define ROW_a(dst, a, b, c, expression) SCALAR_OF(expression)
+#define ROW_c(dst, a, b, c, expression) SCALAR_OF(expression)
+#define ROW_t(dst, a, b, c, expression) TILE_OF(expression)
 /* What elements in memory are as lanes. */
-#define ROW_f16(dst, expression) ROW_f32(dst, expression)
-#define ROW_bf16(dst, expression) ROW_f32(dst, expression)
-#define ROW_i8(dst, expression) ROW_i32(dst, expression)
-#define ROW_u8(dst, expression) ROW_i32(dst, expression)
-#define ROW_i16(dst, expression) ROW_i32(dst, expression)
-/* x: dst and the expression. */
+#define ROW_f16 ROW_f32
+#define ROW_bf16 ROW_f32
+#define ROW_i8 ROW_i32
+#define ROW_u8 ROW_i32
+#define ROW_i16 ROW_i32
+/* x: dst, a, b, c and the expression. */
 #define CASE(x, row, type) CASE_WITH(row, type, IR_EACH_BARE x)
 #define CASE_WITH(row, type, ...) CASE_APART(row, type, __VA_ARGS__)
-#define CASE_APART(row, type, dst, ...) \
-	case IR_##row: ROW_##type(dst, (__VA_ARGS__))
+#define CASE_APART(row, type, dst, a, b, c, ...) \
+	case IR_##row: ROW_##type(dst, a, b, c, (__VA_ARGS__))
 
 /* The rows of memory. Lanes from in->lanes on, and those that the mask is not set for, load as zero and are not stored,
  * and their memory is not touched. Most rows have all lanes. */
@@ -261,6 +268,34 @@ PART void load_words(uint32_t *d, const char *at, unsigned lanes, const uint32_t
 		d[l] = l < lanes && mask[l] ? interp_get32(at + 4 * l) : 0;
 }
 
+PART void exchange_wide(uint64_t *d, const uint64_t *a, unsigned mask, const unsigned W)
+{
+	uint64_t old[32];
+
+	memcpy(old, a, W * 8);
+	for (unsigned l = 0; l < W; l++)
+		d[l] = old[l ^ mask];
+}
+
+PART void load_wide(uint64_t *d, const char *at, unsigned lanes, const uint32_t *mask, const unsigned W)
+{
+	for (unsigned l = 0; l < W; l++)
+		d[l] = l < lanes && mask[l] ? interp_get64(at + 8 * l) : 0;
+}
+
+PART void broadcast_wide(uint64_t *d, uint64_t value, const unsigned W)
+{
+	for (unsigned l = 0; l < W; l++)
+		d[l] = value;
+}
+
+PART void store_wide(char *at, const uint64_t *v, unsigned lanes, const uint32_t *mask)
+{
+	for (size_t l = 0; l < lanes; l++)
+		if (mask[l])
+			memcpy(at + 8 * l, &v[l], 8);
+}
+
 /* dst may be b: each lane reads its own offset only. */
 PART void gather(uint32_t *d, const char *at, const int32_t *b, const uint32_t *mask, const unsigned W)
 {
@@ -284,12 +319,19 @@ PART void interp_go(const struct interp_program *p, char *frame, const struct in
 	for (; in < stop; in++)
 		switch (INTERP_ROW(in, frame, W)) {
 #define OPS(name, dst, a, b, c, imm, effects, needs, expression, meaning, ...) \
-	IR_EACH(CASE, (dst, expression), __VA_ARGS__)
+	IR_EACH(CASE, (dst, a, b, c, expression), __VA_ARGS__)
 #define OP_BY_HAND(name, ...)
 #define OPS_BY_HAND(name, ...)
 #include "jit/ir/ops.def"
 #undef OPS
 		case IR_fxor: exchange_lanes(INTERP_REG(in->dst), INTERP_REG(in->a), (unsigned)in->imm, W); break;
+		case IR_dxor: exchange_wide(INTERP_REG(in->dst), INTERP_REG(in->a), (unsigned)in->imm, W); break;
+		case IR_dload:
+		case IR_lload: load_wide(INTERP_REG(in->dst), INTERP_ADDRESS(in->a), in->lanes, MASK_OF(in), W); break;
+		case IR_dbcast:
+		case IR_lbcast: broadcast_wide(INTERP_REG(in->dst), interp_get64(INTERP_ADDRESS(in->a)), W); break;
+		case IR_dstore:
+		case IR_lstore: store_wide(INTERP_ADDRESS(in->a), INTERP_REG(in->b), in->lanes, MASK_OF(in)); break;
 		case IR_fload:
 		case IR_iload:
 			load_words(INTERP_REG(in->dst), INTERP_ADDRESS(in->a), in->lanes,

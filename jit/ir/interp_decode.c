@@ -19,6 +19,11 @@ bool interp_lay_out(struct interp_layout *l, const struct ir *ir)
 			at += vector;
 		}
 	for (size_t r = 1; r < ir->n_regs; r++)
+		if (ir->type[r] == IR_TYPE_f64 || ir->type[r] == IR_TYPE_i64) {
+			l->offset[r] = (uint32_t)at;
+			at += 2 * vector;
+		}
+	for (size_t r = 1; r < ir->n_regs; r++)
 		if (ir->type[r] == IR_TYPE_t || ir->type[r] == IR_TYPE_o) {
 			l->offset[r] = (uint32_t)at;
 			at += ir->type[r] == IR_TYPE_t ? IR_TILE * IR_TILE * 4 : IR_TILE * IR_STRIP_BYTES;

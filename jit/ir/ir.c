@@ -135,7 +135,7 @@ uint16_t ir_new_var(struct ir *ir, enum ir_type type)
 	if (ir->error)
 		return 0;
 	if (ir_rows[type][IR_mov] == IR_NO_ROW)
-		return ir_fail(ir, "a variable is asked for that is no F, I, M, S, C, A or T");
+		return ir_fail(ir, "a variable is asked for that is no F, I, M, S, C, A, T, D or L");
 	return ir_new_reg(ir, (uint8_t)type, true);
 }
 

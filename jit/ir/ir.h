@@ -9,8 +9,8 @@
  * whole.
  *
  * A kernel is called as  void kernel(const uint64_t *arg, int64_t begin, int64_t end)  : it does the work units
- * begin..end-1 of a launch. Vectors have W lanes of 32 bits; W (8, 16 or 32) belongs to the target, and a template
- * reads it.
+ * begin..end-1 of a launch. Vectors have W lanes, of 32 bits or of 64: lane l of each is the same one. W (8, 16 or 32)
+ * belongs to the target, and a template reads it.
  */
 #ifndef JIT_IR_H
 #define JIT_IR_H
@@ -169,6 +169,12 @@ typedef struct {
 typedef struct {
 	uint16_t r;
 } ir_i;
+typedef struct {
+	uint16_t r;
+} ir_d;
+typedef struct {
+	uint16_t r;
+} ir_l;
 typedef struct {
 	uint16_t r;
 } ir_m;

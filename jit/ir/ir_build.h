@@ -13,6 +13,8 @@
 
 #define IR_T_F ir_f
 #define IR_T_I ir_i
+#define IR_T_D ir_d
+#define IR_T_L ir_l
 #define IR_T_M ir_m
 #define IR_T_S ir_s
 #define IR_T_C ir_c
@@ -68,11 +70,6 @@ IR_W2(iand, I, I, I) IR_W2(ior, I, I, I) IR_W2(ixor, I, I, I) IR_W3(ibsel, I, I,
 IR_WI(ishr, I, I) IR_WI(isar, I, I) IR_WI(irotl, I, I)
 IR_W2(ishlv, I, I, I) IR_W2(ishrv, I, I, I) IR_W2(imin, I, I, I) IR_W2(imax, I, I, I) IR_W2(ieq, M, I, I)
 IR_W2(igt, M, I, I)
-IR_W2(idiv, I, I, I) IR_W2(irem, I, I, I) IR_W2(udiv, I, I, I) IR_W2(urem, I, I, I) IR_W2(umin, I, I, I)
-IR_W2(umax, I, I, I) IR_W2(imulh, I, I, I) IR_W2(umulh, I, I, I) IR_W2(isarv, I, I, I) IR_W1(iones, I, I)
-IR_W1(iclz, I, I) IR_W2(ilt, M, I, I) IR_W2(ile, M, I, I) IR_W2(ine, M, I, I) IR_W2(ult, M, I, I) IR_W2(ule, M, I, I)
-IR_W2(feq, M, F, F) IR_W2(fne, M, F, F) IR_W1(fround, F, F) IR_W1(ffloor, F, F) IR_W1(fceil, F, F) IR_W1(ftrunc, F, F)
-IR_W1(u2f, F, I) IR_W1(f2i_cut, I, F) IR_W1(f2u_cut, I, F) IR_W2(mxor, M, M, M) IR_W2(cxor, C, C, C)
 IR_W3(isel, I, M, I, I) IR_W1(i2f, F, I) IR_W1(ibits, I, F) IR_WI(fhalf, F, I) IR_W3(dot4, I, I, I, I)
 IR_W3(dot4u, I, I, I, I) IR_W3(fdot2, F, F, F, F)
 IR_W2(dot2b, I, I, I) IR_W2(iadd_16, I, I, I) IR_W3(dot2h, I, I, I, I) IR_WI(ilut16, I, I)

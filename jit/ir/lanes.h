@@ -26,21 +26,40 @@ static inline uint32_t f32_bits(float f)
 	return u;
 }
 
+static inline double bits_f64(uint64_t u)
+{
+	double d;
+	memcpy(&d, &u, 8);
+	return d;
+}
+static inline uint64_t f64_bits(double d)
+{
+	uint64_t u;
+	memcpy(&u, &d, 8);
+	return u;
+}
+
 /* Sums and products that wrap, of numbers of every type that ops.def has. */
+static inline double lane_add_f64(double a, double b) { return a + b; }
 static inline float lane_add_f32(float a, float b) { return a + b; }
 static inline int32_t lane_add_i32(int32_t a, int32_t b) { return (int32_t)((uint32_t)a + (uint32_t)b); }
 static inline int64_t lane_add_i64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static inline double lane_sub_f64(double a, double b) { return a - b; }
 static inline float lane_sub_f32(float a, float b) { return a - b; }
 static inline int32_t lane_sub_i32(int32_t a, int32_t b) { return (int32_t)((uint32_t)a - (uint32_t)b); }
 static inline int64_t lane_sub_i64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
+static inline double lane_mul_f64(double a, double b) { return a * b; }
 static inline float lane_mul_f32(float a, float b) { return a * b; }
 static inline int32_t lane_mul_i32(int32_t a, int32_t b) { return (int32_t)((uint32_t)a * (uint32_t)b); }
 static inline int64_t lane_mul_i64(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
 static inline int32_t lane_shl_i32(int32_t a, int64_t n) { return (int32_t)((uint32_t)a << n); }
 static inline int64_t lane_shl_i64(int64_t a, int64_t n) { return (int64_t)((uint64_t)a << n); }
-#define lane_add(a, b) _Generic((a), float : lane_add_f32, int32_t : lane_add_i32, int64_t : lane_add_i64)(a, b)
-#define lane_sub(a, b) _Generic((a), float : lane_sub_f32, int32_t : lane_sub_i32, int64_t : lane_sub_i64)(a, b)
-#define lane_mul(a, b) _Generic((a), float : lane_mul_f32, int32_t : lane_mul_i32, int64_t : lane_mul_i64)(a, b)
+#define lane_add(a, b) \
+	_Generic((a), float : lane_add_f32, double : lane_add_f64, int32_t : lane_add_i32, int64_t : lane_add_i64)(a, b)
+#define lane_sub(a, b) \
+	_Generic((a), float : lane_sub_f32, double : lane_sub_f64, int32_t : lane_sub_i32, int64_t : lane_sub_i64)(a, b)
+#define lane_mul(a, b) \
+	_Generic((a), float : lane_mul_f32, double : lane_mul_f64, int32_t : lane_mul_i32, int64_t : lane_mul_i64)(a, b)
 #define lane_shl(a, n) _Generic((a), int32_t : lane_shl_i32, int64_t : lane_shl_i64)(a, n)
 
 /* Quotients of integers: every divisor gives one, and a = quotient * b + remainder, wrapping. The division that is done
@@ -59,13 +78,16 @@ static inline int32_t lane_div_unsigned(int32_t a, int32_t b)
 	return b ? (int32_t)quotient : -1;
 }
 static inline float lane_div_f32(float a, float b) { return a / b; }
-#define lane_div(a, b) _Generic((a), float : lane_div_f32, int32_t : lane_div_i32)(a, b)
+static inline double lane_div_f64(double a, double b) { return a / b; }
+#define lane_div(a, b) _Generic((a), float : lane_div_f32, double : lane_div_f64, int32_t : lane_div_i32)(a, b)
 static inline int32_t lane_rem(int32_t a, int32_t b) { return lane_sub_i32(a, lane_mul_i32(lane_div_i32(a, b), b)); }
 static inline int32_t lane_rem_unsigned(int32_t a, int32_t b)
 {
 	return lane_sub_i32(a, lane_mul_i32(lane_div_unsigned(a, b), b));
 }
-static inline uint32_t lane_unsigned(int32_t a) { return (uint32_t)a; }
+static inline uint32_t lane_unsigned_i32(int32_t a) { return (uint32_t)a; }
+static inline uint64_t lane_unsigned_i64(int64_t a) { return (uint64_t)a; }
+#define lane_unsigned(a) _Generic((a), int32_t : lane_unsigned_i32, int64_t : lane_unsigned_i64)(a)
 static inline int32_t lane_mul_high(int32_t a, int32_t b) { return (int32_t)((int64_t)a * b >> 32); }
 static inline int32_t lane_mul_high_unsigned(int32_t a, int32_t b)
 {
@@ -108,6 +130,63 @@ static inline uint32_t f32_to_u32_cut(float f)
 
 	return f >= 0x1p32f ? UINT32_MAX : (uint32_t)inside;
 }
+
+static inline int64_t f64_to_i64_cut(double d)
+{
+	const double inside = d >= -0x1p63 && d < 0x1p63 ? d : 0;
+
+	return d >= 0x1p63 ? INT64_MAX : d < -0x1p63 ? INT64_MIN : (int64_t)inside;
+}
+static inline uint64_t f64_to_u64_cut(double d)
+{
+	const double inside = d > 0 && d < 0x1p64 ? d : 0;
+
+	return d >= 0x1p64 ? UINT64_MAX : (uint64_t)inside;
+}
+static inline int32_t f64_to_i32_cut(double d)
+{
+	const double inside = d > -0x1p31 - 1 && d < 0x1p31 ? d : 0;
+
+	return d >= 0x1p31 ? INT32_MAX : d <= -0x1p31 - 1 ? INT32_MIN : (int32_t)inside;
+}
+static inline int32_t f64_to_u32_cut(double d)
+{
+	const double inside = d > 0 && d < 0x1p32 ? d : 0;
+
+	return d >= 0x1p32 ? -1 : (int32_t)(uint32_t)inside;
+}
+static inline int32_t f32_to_u32_cut_bits(float f) { return (int32_t)f32_to_u32_cut(f); }
+static inline int64_t f64_to_u64_cut_bits(double d) { return (int64_t)f64_to_u64_cut(d); }
+#define lane_to_int_cut(a) _Generic((a), float : f32_to_i32_cut, double : f64_to_i64_cut)(a)
+#define lane_to_unsigned_cut(a) _Generic((a), float : f32_to_u32_cut_bits, double : f64_to_u64_cut_bits)(a)
+
+/* Of both sizes. from: an integer as a float of the type that a has. */
+#define lane_fma(a, b, c) _Generic((a), float : fmaf, double : fma)(a, b, c)
+#define lane_sqrt(a) _Generic((a), float : sqrtf, double : sqrt)(a)
+#define lane_round(a) _Generic((a), float : rintf, double : rint)(a)
+#define lane_floor(a) _Generic((a), float : floorf, double : floor)(a)
+#define lane_ceil(a) _Generic((a), float : ceilf, double : ceil)(a)
+#define lane_trunc(a) _Generic((a), float : truncf, double : trunc)(a)
+static inline float lane_abs_f32(float a) { return bits_f32(f32_bits(a) & 0x7fffffffu); }
+static inline float lane_neg_f32(float a) { return bits_f32(f32_bits(a) ^ 0x80000000u); }
+static inline double lane_abs_f64(double a) { return bits_f64(f64_bits(a) & INT64_MAX); }
+static inline double lane_neg_f64(double a) { return bits_f64(f64_bits(a) ^ UINT64_C(1) << 63); }
+#define lane_abs(a) _Generic((a), float : lane_abs_f32, double : lane_abs_f64)(a)
+#define lane_neg(a) _Generic((a), float : lane_neg_f32, double : lane_neg_f64)(a)
+
+/* Shifts, counts without sign. */
+static inline int32_t lane_shr_u32(uint32_t a, int64_t n) { return (int32_t)(a >> n); }
+static inline int64_t lane_shr_u64(uint64_t a, int64_t n) { return (int64_t)(a >> n); }
+static inline int32_t lane_shl_by_u32(uint32_t a, uint32_t n) { return n < 32 ? (int32_t)(a << n) : 0; }
+static inline int64_t lane_shl_by_u64(uint64_t a, uint64_t n) { return n < 64 ? (int64_t)(a << n) : 0; }
+static inline int32_t lane_shr_by_u32(uint32_t a, uint32_t n) { return n < 32 ? (int32_t)(a >> n) : 0; }
+static inline int64_t lane_shr_by_u64(uint64_t a, uint64_t n) { return n < 64 ? (int64_t)(a >> n) : 0; }
+static inline int32_t lane_sar_by_i32(int32_t a, uint32_t n) { return a >> (n < 32 ? n : 31); }
+static inline int64_t lane_sar_by_i64(int64_t a, uint64_t n) { return a >> (n < 64 ? n : 63); }
+#define lane_shr(a, n) _Generic((a), uint32_t : lane_shr_u32, uint64_t : lane_shr_u64)(a, n)
+#define lane_shl_by(a, n) _Generic((a), uint32_t : lane_shl_by_u32, uint64_t : lane_shl_by_u64)(a, n)
+#define lane_shr_by(a, n) _Generic((a), uint32_t : lane_shr_by_u32, uint64_t : lane_shr_by_u64)(a, n)
+#define lane_sar_by(a, n) _Generic((a), int32_t : lane_sar_by_i32, int64_t : lane_sar_by_i64)(a, n)
 
 /* Exact. A NaN becomes quiet and keeps its sign and payload, as the F16C instructions do it. */
 static inline float f16_f32(uint16_t h)

@@ -24,6 +24,7 @@ enum {
 #define IR_OF_x(type) IR_BITS_##type
 #define IR_OF_d(type) IR_DIFFERENCE_##type
 #define IR_OF_q(type) IR_CONDITION_##type
+#define IR_OF_f32(type) IR_TYPE_f32
 #define IR_OF_i32(type) IR_TYPE_i32
 #define IR_OF_m(type) IR_TYPE_m
 #define IR_OF_s(type) IR_TYPE_s

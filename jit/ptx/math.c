@@ -45,25 +45,50 @@ static const struct row {
 	[IR_smuli] = { PTX_MUL_S64, "dai" },      [IR_sshli] = { PTX_SHL_B64, "dai" },
 	[IR_sshri] = { PTX_SHR_S64, "dai" },      [IR_sandi] = { PTX_AND_B64, "dai" },
 	[IR_smov] = { PTX_MOV_B64, "da" },        [IR_amov] = { PTX_MOV_B64, "da" },
-	[IR_feq] = { PTX_EQ_F32, "dab" },         [IR_fne] = { PTX_NE_F32, "dab" },
-	[IR_ilt] = { PTX_LT_S32, "dab" },         [IR_ile] = { PTX_LE_S32, "dab" },
-	[IR_ine] = { PTX_NE_S32, "dab" },         [IR_ult] = { PTX_LT_U32, "dab" },
-	[IR_ule] = { PTX_LE_U32, "dab" },         [IR_umin] = { PTX_MIN_U32, "dab" },
-	[IR_umax] = { PTX_MAX_U32, "dab" },       [IR_imulh] = { PTX_MULHI_S32, "dab" },
-	[IR_umulh] = { PTX_MULHI_U32, "dab" },    [IR_isarv] = { PTX_SHR_S32, "dab" },
-	[IR_iones] = { PTX_ONES_B32, "da" },      [IR_iclz] = { PTX_CLZ_B32, "da" },
-	[IR_fround] = { PTX_ROUND_F32, "da" },    [IR_ffloor] = { PTX_FLOOR_F32, "da" },
-	[IR_fceil] = { PTX_CEIL_F32, "da" },      [IR_ftrunc] = { PTX_TRUNC_F32, "da" },
-	[IR_u2f] = { PTX_CVT_F32_U32, "da" },     [IR_f2i_cut] = { PTX_CUT_S32_F32, "da" },
-	[IR_f2u_cut] = { PTX_CUT_U32_F32, "da" }, [IR_mxor] = { PTX_XOR_PRED, "dab" },
-	[IR_cxor] = { PTX_XOR_PRED, "dab" },      [IR_aadd] = { PTX_ADD_S64, "dab" },
-	[IR_aaddi] = { PTX_ADD_S64, "dai" },
+	[IR_dconst] = { PTX_MOV_B64, "di" },      [IR_lconst] = { PTX_MOV_B64, "di" },
+	[IR_dadd] = { PTX_ADD_F64, "dab" },       [IR_dsub] = { PTX_SUB_F64, "dab" },
+	[IR_dmul] = { PTX_MUL_F64, "dab" },       [IR_dfma] = { PTX_FMA_F64, "dabc" },
+	[IR_ddiv] = { PTX_DIV_F64, "dab" },       [IR_dsqrt] = { PTX_SQRT_F64, "da" },
+	[IR_dlt] = { PTX_LT_F64, "dab" },         [IR_dle] = { PTX_LE_F64, "dab" },
+	[IR_deq] = { PTX_EQ_F64, "dab" },         [IR_dne] = { PTX_NE_F64, "dab" },
+	[IR_dsel] = { PTX_SELP_B64, "dbca" },     [IR_lsel] = { PTX_SELP_B64, "dbca" },
+	[IR_dround] = { PTX_ROUND_F64, "da" },    [IR_dfloor] = { PTX_FLOOR_F64, "da" },
+	[IR_dceil] = { PTX_CEIL_F64, "da" },      [IR_dtrunc] = { PTX_TRUNC_F64, "da" },
+	[IR_dbits] = { PTX_MOV_B64, "da" },       [IR_lbits] = { PTX_MOV_B64, "da" },
+	[IR_dmov] = { PTX_MOV_B64, "da" },        [IR_lmov] = { PTX_MOV_B64, "da" },
+	[IR_lsplat] = { PTX_MOV_B64, "da" },      [IR_f2d] = { PTX_CVT_F64_F32, "da" },
+	[IR_d2f] = { PTX_CVT_F32_F64, "da" },     [IR_i2d] = { PTX_CVT_F64_S32, "da" },
+	[IR_u2d] = { PTX_CVT_F64_U32, "da" },     [IR_i2l] = { PTX_CVT_S64_S32, "da" },
+	[IR_u2l] = { PTX_CVT_U64_U32, "da" },     [IR_l2i] = { PTX_CVT_U32_U64, "da" },
+	[IR_l2d] = { PTX_CVT_F64_S64, "da" },     [IR_ul2d] = { PTX_CVT_F64_U64, "da" },
+	[IR_ladd] = { PTX_ADD_S64, "dab" },       [IR_lsub] = { PTX_SUB_S64, "dab" },
+	[IR_lmul] = { PTX_MUL_S64, "dab" },       [IR_land] = { PTX_AND_B64, "dab" },
+	[IR_lor] = { PTX_OR_B64, "dab" },         [IR_lxor] = { PTX_XOR_B64, "dab" },
+	[IR_lshl] = { PTX_SHL_B64, "dai" },       [IR_lshr] = { PTX_SHR_U64, "dai" },
+	[IR_lsar] = { PTX_SHR_S64, "dai" },       [IR_lmin] = { PTX_MIN_S64, "dab" },
+	[IR_lmax] = { PTX_MAX_S64, "dab" },       [IR_lumin] = { PTX_MIN_U64, "dab" },
+	[IR_lumax] = { PTX_MAX_U64, "dab" },      [IR_llt] = { PTX_LT_S64, "dab" },
+	[IR_lle] = { PTX_LE_S64, "dab" },         [IR_leq] = { PTX_EQ_S64, "dab" },
+	[IR_lne] = { PTX_NE_S64, "dab" },         [IR_lult] = { PTX_LT_U64, "dab" },
+	[IR_lule] = { PTX_LE_U64, "dab" },        [IR_feq] = { PTX_EQ_F32, "dab" },
+	[IR_fne] = { PTX_NE_F32, "dab" },         [IR_ilt] = { PTX_LT_S32, "dab" },
+	[IR_ile] = { PTX_LE_S32, "dab" },         [IR_ine] = { PTX_NE_S32, "dab" },
+	[IR_ult] = { PTX_LT_U32, "dab" },         [IR_ule] = { PTX_LE_U32, "dab" },
+	[IR_umin] = { PTX_MIN_U32, "dab" },       [IR_umax] = { PTX_MAX_U32, "dab" },
+	[IR_imulh] = { PTX_MULHI_S32, "dab" },    [IR_umulh] = { PTX_MULHI_U32, "dab" },
+	[IR_isarv] = { PTX_SHR_S32, "dab" },      [IR_iones] = { PTX_ONES_B32, "da" },
+	[IR_iclz] = { PTX_CLZ_B32, "da" },        [IR_fround] = { PTX_ROUND_F32, "da" },
+	[IR_ffloor] = { PTX_FLOOR_F32, "da" },    [IR_fceil] = { PTX_CEIL_F32, "da" },
+	[IR_ftrunc] = { PTX_TRUNC_F32, "da" },    [IR_u2f] = { PTX_CVT_F32_U32, "da" },
+	[IR_f2i_cut] = { PTX_CUT_S32_F32, "da" }, [IR_f2u_cut] = { PTX_CUT_U32_F32, "da" },
+	[IR_mxor] = { PTX_XOR_PRED, "dab" },      [IR_cxor] = { PTX_XOR_PRED, "dab" },
+	[IR_aadd] = { PTX_ADD_S64, "dab" },       [IR_aaddi] = { PTX_ADD_S64, "dai" },
 };
 
 /* Constants of 32 bits are written without a sign, as bits. */
 static op immediate(const struct ir_ins *i)
 {
-	bool bits = i->op == IR_const && i->type != IR_TYPE_s;
+	bool bits = i->op == IR_const && ir_types[i->type].bytes == 4;
 	return ptx_imm(bits ? (int64_t)(uint32_t)(uint64_t)i->imm : i->imm);
 }
 
@@ -261,7 +286,7 @@ bool ptx_math(struct ptx_emitter *e, const struct ir_ins *i)
 		PTX_PUT(w, SHFL_BFLY, ptx_reg(e, i->dst), ptx_reg(e, i->a), ptx_imm(i->imm), ptx_imm(31),
 		        ptx_imm(0xffffffff));
 		return true;
-	default: return one_instruction(e, i);
+	default: return ptx_wide(e, i) || one_instruction(e, i);
 	}
 }
 

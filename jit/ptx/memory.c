@@ -197,10 +197,13 @@ static const struct row {
 		iload_s8, LD, S8, 1, false) ROW(iload_u16, LD, U16, 2, false) ROW(fload_h, LD, B16, 2, false)
 		ROW(iload_s, LD, B32, 0, false) ROW(fbcast, LD, B32, 4, true) ROW(ibcast, LD, B32, 4, true) ROW(
 			fbcast_h, LD, B16, 2, true) ROW(igather, LD, B32, 4, true) ROW(sload32, LD, U32, 4, true)
-			ROW(sload64, LD, B64, 8, true) ROW(aload, LD, B64, 8, true) ROW(fstore, ST, B32, 4, false)
-				ROW(fstore_h, ST, B16, 2, false) ROW(istore_8, ST, B8, 1, false)
-					ROW(fstore_s, ST, B32, 0, false) ROW(fstore_hs, ST, B16, 0, false)
-						ROW(fstore1, ST, B32, 4, true)
+			ROW(sload64, LD, B64, 8, true) ROW(aload, LD, B64, 8, true) ROW(fstore, ST, B32, 4, false) ROW(
+				fstore_h, ST, B16, 2,
+				false) ROW(istore_8, ST, B8, 1, false) ROW(fstore_s, ST, B32, 0, false)
+				ROW(fstore_hs, ST, B16, 0, false) ROW(fstore1, ST, B32, 4, true) ROW(
+					dload, LD, B64, 8, false) ROW(lload, LD, B64, 8, false)
+					ROW(dbcast, LD, B64, 8, true) ROW(lbcast, LD, B64, 8, true)
+						ROW(dstore, ST, B64, 8, false) ROW(lstore, ST, B64, 8, false)
 #undef ROW
 							[IR_fgive] = { PTX_ST_RELAXED, PTX_ST_RELAXED, 4, false },
 };
@@ -253,7 +256,7 @@ static void load_part(struct ptx_emitter *e, enum ptx_op op_of, const struct ir_
 	const op word = half ? ptx_new(&e->w, PTX_B16) : d;
 
 	if (some.kind == PTX_REGISTER)
-		PTX_PUT(&e->w, MOV_B32, d, ptx_imm(0));
+		PTX_PUT_OP(&e->w, d.class == PTX_B64 ? PTX_MOV_B64 : PTX_MOV_B32, d, ptx_imm(0));
 	e->w.guard = some;
 	PTX_PUT_OP(&e->w, op_of, word, from);
 	e->w.guard = some;

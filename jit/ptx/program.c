@@ -45,7 +45,7 @@ static bool reads_command(const struct ptx_emitter *e, struct error *err)
 
 	for (size_t k = 0; k < ir->n_ins; k++) {
 		const struct ir_ins *i = &ir->ins[k];
-		const bool loads = i->op == IR_uload || (i->op == IR_bcast && i->type != IR_TYPE_f16);
+		const bool loads = i->op == IR_uload || (i->op == IR_bcast && ir_types[i->type].bytes == 4);
 		int64_t at = loads ? i->imm : 0;
 		if (!i->a || e->scan.dead[k] || ir_facts_of(i)->a != IR_TYPE_a)
 			continue;

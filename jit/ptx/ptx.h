@@ -216,12 +216,15 @@ struct ptx_emitter {
 
 static inline struct ptx_operand ptx_reg(const struct ptx_emitter *e, uint16_t r)
 {
-	static const uint8_t class[] = { [IR_TYPE_f32] = PTX_B32, [IR_TYPE_i32] = PTX_B32, [IR_TYPE_m] = PTX_PRED,
-		                         [IR_TYPE_s] = PTX_B64,   [IR_TYPE_c] = PTX_PRED,  [IR_TYPE_a] = PTX_B64 };
+	static const uint8_t class[] = {
+		[IR_TYPE_f32] = PTX_B32, [IR_TYPE_i32] = PTX_B32, [IR_TYPE_m] = PTX_PRED,  [IR_TYPE_s] = PTX_B64,
+		[IR_TYPE_c] = PTX_PRED,  [IR_TYPE_a] = PTX_B64,   [IR_TYPE_f64] = PTX_B64, [IR_TYPE_i64] = PTX_B64
+	};
 	return ptx_register(class[e->ir->type[r]], e -> scan.reg[r].number);
 }
 /* False: not a row of this file. */
 bool ptx_math(struct ptx_emitter *e, const struct ir_ins *i);
+bool ptx_wide(struct ptx_emitter *e, const struct ir_ins *i);
 bool ptx_scalar(struct ptx_emitter *e, const struct ir_ins *i);
 bool ptx_memory(struct ptx_emitter *e, const struct ir_ins *i);
 bool ptx_matrix(struct ptx_emitter *e, const struct ir_ins *i);

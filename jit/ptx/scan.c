@@ -108,12 +108,14 @@ static bool find_addresses(struct ptx_scan *s, const struct ir *ir, struct error
 /* Definitions, numbers of registers, and displacements that need no instruction of their own. */
 static void find_roots(struct ptx_scan *s, const struct ir *ir, uint32_t numbers[PTX_CLASSES])
 {
-	static const uint8_t class[] = { [IR_TYPE_f32] = PTX_B32, [IR_TYPE_i32] = PTX_B32, [IR_TYPE_m] = PTX_PRED,
-		                         [IR_TYPE_s] = PTX_B64,   [IR_TYPE_c] = PTX_PRED,  [IR_TYPE_a] = PTX_B64 };
+	static const uint8_t class[] = {
+		[IR_TYPE_f32] = PTX_B32, [IR_TYPE_i32] = PTX_B32, [IR_TYPE_m] = PTX_PRED,  [IR_TYPE_s] = PTX_B64,
+		[IR_TYPE_c] = PTX_PRED,  [IR_TYPE_a] = PTX_B64,   [IR_TYPE_f64] = PTX_B64, [IR_TYPE_i64] = PTX_B64
+	};
 
 	for (size_t r = 1; r < ir->n_regs; r++) {
 		s->reg[r].root = (uint16_t)r;
-		if (ir->type[r] <= IR_TYPE_a && ir->type[r])
+		if (ir->type[r] && ir->type[r] != IR_TYPE_t && ir->type[r] != IR_TYPE_o)
 			s->reg[r].number = numbers[class[ir->type[r]]]++;
 	}
 	for (size_t k = ir->n_ins; k-- > 0;)
@@ -192,7 +194,8 @@ static bool is_word(const struct ir *ir, const struct ptx_scan *s, size_t k, str
 	const struct ir_ins *i = &ir->ins[k];
 	bool strided = i->op == IR_load_strided;
 
-	if (s->dead[k] || i->mask || (!strided && (i->op != IR_bcast || i->type == IR_TYPE_f16)) || ir->is_var[i->dst])
+	if (s->dead[k] || i->mask || (!strided && (i->op != IR_bcast || ir_types[i->type].bytes != 4)) ||
+	    ir->is_var[i->dst])
 		return false;
 	*w = (struct word){ .stride = strided ? ir_x_stride(i->imm) : 0, .disp = ir_disp(i) };
 	w->root = ptx_root(s, i->a, &w->disp);

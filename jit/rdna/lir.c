@@ -250,6 +250,8 @@ static unsigned vector_extra(unsigned op)
 	case RDNA_V_SQRT_F32:
 	case RDNA_V_SIN_F32:
 	case RDNA_V_COS_F32:
+	case RDNA_V_RCP_F64:
+	case RDNA_V_RSQ_F64:
 	case RDNA_V_RCP_F16:
 	case RDNA_V_SQRT_F16:
 	case RDNA_V_RSQ_F16:
@@ -257,7 +259,8 @@ static unsigned vector_extra(unsigned op)
 	case RDNA_V_EXP_F16:
 	case RDNA_V_SIN_F16:
 	case RDNA_V_COS_F16: return RDNA_IS_TRANS;
-	case RDNA_V_DIV_FMAS_F32: return RDNA_READS_VCC;
+	case RDNA_V_DIV_FMAS_F32:
+	case RDNA_V_DIV_FMAS_F64: return RDNA_READS_VCC;
 	case RDNA_V_NOP:
 	case RDNA_V_PIPEFLUSH:
 	case RDNA_V_MOVRELD_B32:

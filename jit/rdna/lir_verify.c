@@ -125,6 +125,14 @@ static bool overlap(const struct rdna_lir *l, const struct rdna_lir_operand *a, 
 	return place(l, a, &x) && place(l, b, &y) && x < y + b->n && y < x + a->n;
 }
 
+/* A pair that is read as a whole may be the one that is written: each word of it is read before. */
+static bool may_be_source(const struct rdna_lir_ins *i, unsigned k)
+{
+	const bool product = i->op == RDNA_V_MAD_CO_U64_U32 || i->op == RDNA_V_MAD_CO_I64_I32;
+
+	return rdna_lir_facts(i->op) & RDNA_IS_VALU && !product && i->s[k].n == i->d[0].n;
+}
+
 bool rdna_verify_check_early_clobber(struct check *c, const struct rdna_lir_ins *i)
 {
 	unsigned d, s;
@@ -136,7 +144,8 @@ bool rdna_verify_check_early_clobber(struct check *c, const struct rdna_lir_ins 
 	for (unsigned k = 0; k < 4; k++) {
 		if (!overlap(c->l, &i->d[0], &i->s[k]))
 			continue;
-		if (!(matrix && k == 2 && place(c->l, &i->d[0], &d) && place(c->l, &i->s[2], &s) && d == s))
+		const bool same = place(c->l, &i->d[0], &d) && place(c->l, &i->s[k], &s) && d == s;
+		if (!(same && (matrix ? k == 2 : may_be_source(i, k))))
 			return rdna_verify_fail(c, "the destination overlaps a source that is read later");
 	}
 	return true;

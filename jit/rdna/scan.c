@@ -29,7 +29,8 @@ struct rscanner {
 #define IS_ADDRESS(type) ((unsigned)(type) == (unsigned)IR_TYPE_a)
 #define MOVES(dst, a, effects) (IS_ADDRESS(dst) && IS_ADDRESS(a) && HAS(effects, IR_PURE))
 #define LOADS_WORDS(op, type) \
-	((op) == IR_uload || (op) == IR_load_strided || ((op) == IR_bcast && (type) != IR_TYPE_f16))
+	((op) == IR_uload || (op) == IR_load_strided || \
+	 ((op) == IR_bcast && ((type) == IR_TYPE_f32 || (type) == IR_TYPE_i32)))
 #define ROW_OF(row, op, type, dst, a, effects) \
 	[IR_##row] = HAS(effects, IR_HINTS) * RSCAN_IS_NOTHING + \
 	             HAS(effects, IR_WRITES | IR_COPIES | IR_BRANCHES | IR_MEETS) * RSCAN_HAS_EFFECT + \

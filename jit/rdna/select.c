@@ -30,6 +30,8 @@ bool rsel_inline(uint32_t value)
 
 rsel_op rsel_new_vgpr(struct rsel *s) { return rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_VGPR, 1)); }
 
+rsel_op rsel_new_pair(struct rsel *s) { return rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_VGPR, 2)); }
+
 rsel_op rsel_new_sgpr(struct rsel *s) { return rdna_lir_r(s->l, rdna_lir_new(s->l, RDNA_CLASS_SGPR, 1)); }
 
 /* fneg and fabs of o. */
@@ -71,6 +73,8 @@ static struct rsel_value *make_home(struct rsel *s, uint16_t r)
 		break;
 	case IR_TYPE_m:
 	case IR_TYPE_c: *v = (struct rsel_value){ .kind = RSEL_VECTOR, .o = rsel_new_sgpr(s) }; break;
+	case IR_TYPE_f64:
+	case IR_TYPE_i64: *v = (struct rsel_value){ .kind = RSEL_VECTOR, .o = rsel_new_pair(s) }; break;
 	default: *v = (struct rsel_value){ .kind = RSEL_VECTOR, .o = rsel_new_vgpr(s) }; break;
 	}
 	return v;
@@ -131,7 +135,9 @@ rsel_op rsel_dst(struct rsel *s, const struct ir_ins *i)
 	if (s->ir->is_var[i->dst])
 		return rsel_home(s, i->dst)->o;
 	const uint8_t type = s->ir->type[i->dst];
-	rsel_op o = type == IR_TYPE_m || type == IR_TYPE_c ? rsel_new_sgpr(s) : rsel_new_vgpr(s);
+	rsel_op o = type == IR_TYPE_m || type == IR_TYPE_c       ? rsel_new_sgpr(s)
+	            : type == IR_TYPE_f64 || type == IR_TYPE_i64 ? rsel_new_pair(s)
+	                                                         : rsel_new_vgpr(s);
 	s->value[i->dst] = (struct rsel_value){ .kind = RSEL_VECTOR, .o = o };
 	return o;
 }
@@ -278,8 +284,10 @@ static const struct rsel_rule rsel_barrier_rules[IR_ROWS] = {
 
 static const struct rsel_rule *find_rule(unsigned row)
 {
-	static const struct rsel_rule *const rules[] = { rsel_math_rules,   rsel_memory_rules, rsel_scalar_rules,
-		                                         rsel_matrix_rules, rsel_branch_rules, rsel_barrier_rules };
+	static const struct rsel_rule *const rules[] = {
+		rsel_math_rules,   rsel_memory_rules,  rsel_scalar_rules, rsel_matrix_rules,
+		rsel_branch_rules, rsel_barrier_rules, rsel_wide_rules
+	};
 	unsigned k = 0;
 
 	while (!rules[k][row].select)

@@ -98,8 +98,8 @@ unsigned rscan_fused_op(const struct ir *ir, const struct ir_ins *i, const struc
 
 enum rsel_kind {
 	RSEL_NONE,
-	RSEL_VECTOR, /* F, I: o is a word of a vector register; T, O: a tuple of them; M: a scalar register of one bit a
-	                lane; C: a scalar register, 0 or 1 */
+	RSEL_VECTOR, /* F, I: o is a word of a vector register; D, L: a pair of them; T, O: a tuple of them; M: a scalar
+	                register of one bit a lane; C: a scalar register, 0 or 1 */
 	RSEL_UNIFORM, /* F, I: o is a scalar register or a constant: all lanes alike */
 	RSEL_SCALAR,  /* S: o and high are its halves, scalar registers or constants; it lies in low..top */
 	RSEL_ADDRESS  /* A: o is a pair of scalar registers, one where it is of LDS */
@@ -157,7 +157,7 @@ struct rsel_rule {
 	uint32_t extra;
 };
 extern const struct rsel_rule rsel_scalar_rules[IR_ROWS], rsel_memory_rules[IR_ROWS], rsel_matrix_rules[IR_ROWS],
-	rsel_math_rules[IR_ROWS], rsel_branch_rules[IR_ROWS];
+	rsel_math_rules[IR_ROWS], rsel_branch_rules[IR_ROWS], rsel_wide_rules[IR_ROWS];
 
 /* --- operands */
 
@@ -194,6 +194,7 @@ rsel_op rsel_mask(struct rsel *s, uint16_t r);
 /* The register that a vector result goes to. */
 rsel_op rsel_dst(struct rsel *s, const struct ir_ins *i);
 rsel_op rsel_new_vgpr(struct rsel *s);
+rsel_op rsel_new_pair(struct rsel *s);
 rsel_op rsel_new_sgpr(struct rsel *s);
 /* Gives an F or I result that lies in a scalar register (or is a constant) to the IR's register. */
 void rsel_give_uniform(struct rsel *s, const struct ir_ins *i, rsel_op o);
@@ -295,6 +296,15 @@ void rsel_iadd_16(struct rsel *s, const struct ir_ins *i, const struct rsel_rule
  * byte. */
 void rsel_ilut16(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
 
+/* --- select_memory.c */
+
+/* Elements in a row, one a lane. op: the global load; turned: that of LDS; extra: bytes of an element. */
+void rsel_load(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+/* op: the global store; turned: that of LDS; extra: bytes from lane to lane, 0: the row's stride. */
+void rsel_store(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+/* Every lane, of d.n words. */
+void rsel_load_lanes(struct rsel *s, const struct rsel_place *p, uint32_t stride, rsel_op d);
+
 /* --- select_divide.c */
 
 /* Counts of 32 and more are as 31. */
@@ -311,6 +321,8 @@ void rsel_divide_lanes(struct rsel *s, const struct ir_ins *i, const struct rsel
 void rsel_unary(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
 /* Two sources. The short encoding wants its second in a vector register: then they change places. */
 void rsel_binary(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
+/* What lane ^ by has, of 32 bits. */
+void rsel_exchange(struct rsel *s, rsel_op d, rsel_op a, unsigned by);
 /* yes where the mask is set. */
 void rsel_choose(struct rsel *s, rsel_op d, rsel_op mask, rsel_op yes, rsel_op no);
 

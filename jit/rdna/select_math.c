@@ -190,18 +190,23 @@ static void rsel_fminmax(struct rsel *s, const struct ir_ins *i, const struct rs
 
 /* --- across lanes */
 
-static void rsel_fxor(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+void rsel_exchange(struct rsel *s, rsel_op d, rsel_op a, unsigned by)
 {
-	rsel_op a = rsel_vgpr(s, i->a), d = rsel_dst(s, i);
-
-	if (i->imm < 16) {
+	if (by < 16) {
 		struct rdna_lir_ins *n = rsel_valu(s, RDNA_V_MOV_B32, d, a, rsel_none(), rsel_none());
-		n->dpp = rdna_dpp16(RDNA_ROW_XMASK((unsigned)i->imm));
+		n->dpp = rdna_dpp16(RDNA_ROW_XMASK(by));
 		return;
 	}
 	/* each of 16 takes the lane of its own number in the other 16 */
 	rsel_op high = rsel_at_entry(s, RSEL_CONSTANT, 0xfedcba98u), low = rsel_at_entry(s, RSEL_CONSTANT, 0x76543210);
 	rsel_valu(s, RDNA_V_PERMLANEX16_B32, d, a, low, high);
+}
+
+static void rsel_fxor(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	rsel_op a = rsel_vgpr(s, i->a), d = rsel_dst(s, i);
+
+	rsel_exchange(s, d, a, (unsigned)i->imm);
 }
 
 /* --- division and square root */

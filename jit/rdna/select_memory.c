@@ -131,8 +131,7 @@ static const uint16_t global_words[5] = { 0, RDNA_GLOBAL_LOAD_B32, RDNA_GLOBAL_L
 	                                  RDNA_GLOBAL_LOAD_B128 };
 static const uint16_t lds_words[5] = { 0, RDNA_DS_LOAD_B32, RDNA_DS_LOAD_B64, RDNA_DS_LOAD_B96, RDNA_DS_LOAD_B128 };
 
-/* Every lane. */
-static void load_lanes(struct rsel *s, const struct rsel_place *p, uint32_t stride, rsel_op d)
+void rsel_load_lanes(struct rsel *s, const struct rsel_place *p, uint32_t stride, rsel_op d)
 {
 	struct rsel_address a = lane_address(s, p, stride);
 
@@ -155,7 +154,7 @@ static rsel_op group_words(struct rsel *s, const struct ir_ins *i, unsigned word
 		if (g->family == RSCAN_SCALAR)
 			load_scalars(s, &p, d);
 		else
-			load_lanes(s, &p, stride, d);
+			rsel_load_lanes(s, &p, stride, d);
 	}
 	return rdna_lir_words(s->tuple[number], word, words);
 }
@@ -173,7 +172,7 @@ static void rsel_broadcast(struct rsel *s, const struct ir_ins *i, const struct 
 {
 	if (!s->scan.group[s->at]) { /* of LDS, into a variable */
 		struct rsel_place p = rsel_place(s, i->a, i->imm);
-		load_lanes(s, &p, 0, rsel_dst(s, i));
+		rsel_load_lanes(s, &p, 0, rsel_dst(s, i));
 		return;
 	}
 	rsel_op o = group_words(s, i, 1);
@@ -190,8 +189,8 @@ static void load_some(struct rsel *s, const struct ir_ins *i, const struct rsel_
 	unsigned n = ir_facts_of(i)->imm == IR_IMM_x ? ir_x_lanes(i->imm, 32) : 32;
 	rsel_op d = rsel_dst(s, i);
 
-	if (is_partial(i, n))
-		rsel_mov(s, d, rdna_lir_imm(0));
+	for (unsigned k = 0; is_partial(i, n) && k < d.n; k++)
+		rsel_mov(s, d.n == 1 ? d : rdna_lir_words(d.reg, k, 1), rdna_lir_imm(0));
 	access_some(s, p->lds ? r->turned : r->op, p, &a, i, n)->d[0] = d;
 }
 
@@ -205,7 +204,7 @@ static void rsel_load_strided(struct rsel *s, const struct ir_ins *i, const stru
 	if (i->mask)
 		load_some(s, i, &p, lane_address(s, &p, ir_x_stride(i->imm)), r);
 	else
-		load_lanes(s, &p, ir_x_stride(i->imm), rsel_dst(s, i));
+		rsel_load_lanes(s, &p, ir_x_stride(i->imm), rsel_dst(s, i));
 }
 
 /* sload32, sload64, aload. What lies in LDS comes by way of lane 0. */
@@ -219,7 +218,7 @@ static void rsel_load_scalar(struct rsel *s, const struct ir_ins *i, const struc
 	}
 	struct rsel_place p = rsel_place(s, i->a, i->imm);
 	uint32_t from = rdna_lir_new(s->l, RDNA_CLASS_VGPR, words), to = rdna_lir_new(s->l, RDNA_CLASS_SGPR, words);
-	load_lanes(s, &p, 0, rdna_lir_r(s->l, from));
+	rsel_load_lanes(s, &p, 0, rdna_lir_r(s->l, from));
 	for (unsigned k = 0; k < words; k++) {
 		struct rdna_lir_ins *n = rsel_add(s, RDNA_V_READFIRSTLANE_B32);
 		n->d[0] = rdna_lir_words(to, k, 1);
@@ -228,8 +227,7 @@ static void rsel_load_scalar(struct rsel *s, const struct ir_ins *i, const struc
 	rsel_give_loaded(s, i, rdna_lir_r(s->l, to));
 }
 
-/* Elements in a row, one a lane. op: the global load; turned: that of LDS; extra: bytes of an element. */
-static void rsel_load(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+void rsel_load(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	struct rsel_place p = rsel_place(s, i->a, ir_x_disp(i->imm));
 
@@ -244,7 +242,7 @@ static void rsel_await(struct rsel *s, const struct ir_ins *i, const struct rsel
 	if (ir_x_stride(i->imm) == 4)
 		rsel_load(s, i, r);
 	else
-		load_lanes(s, &p, ir_x_stride(i->imm), rsel_dst(s, i));
+		rsel_load_lanes(s, &p, ir_x_stride(i->imm), rsel_dst(s, i));
 }
 
 static bool is_half(const struct rsel *s, const struct ir_ins *i)
@@ -312,14 +310,15 @@ static void rsel_gather(struct rsel *s, const struct ir_ins *i, const struct rse
 	load_some(s, i, &p, a, r);
 }
 
-/* op: the global store; turned: that of LDS; extra: bytes from lane to lane, 0: the row's stride. */
-static void rsel_store(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+void rsel_store(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	unsigned n = i->op == IR_store_first ? 1 : ir_x_lanes(i->imm, 32);
 	struct rsel_place p = rsel_place(s, i->a, ir_disp(i));
 	rsel_op data;
 
-	if (i->type == IR_TYPE_f16) {
+	if (r->extra == 8) {
+		data = rsel_home(s, i->b)->o;
+	} else if (i->type == IR_TYPE_f16) {
 		data = rsel_new_vgpr(s);
 		rsel_valu(s, RDNA_V_CVT_F16_F32, data, rsel_any(s, i->b), rsel_none(), rsel_none());
 	} else {

@@ -91,6 +91,10 @@ static void emit_op3(struct emitter *e, const struct lir_ins *i)
 /* dst = a*b + c. 231 adds to its destination, 213 and 132 multiply theirs; the last source may be memory. */
 static void emit_fma(struct emitter *e, const struct lir_ins *i)
 {
+	const bool wide = i->op == X86_VFMADD231PD;
+	const unsigned by_231 = wide ? X86_VFMADD231PD : X86_VFMADD231PS,
+		       by_213 = wide ? X86_VFMADD213PD : X86_VFMADD213PS,
+		       by_132 = wide ? X86_VFMADD132PD : X86_VFMADD132PS;
 	struct x86_operand d = target_of(e, i);
 	uint32_t a = i->a, b = i->b, c = i->c;
 	if (a == LIR_MEM || same(e, i->dst, b)) {
@@ -98,20 +102,20 @@ static void emit_fma(struct emitter *e, const struct lir_ins *i)
 		b = i->a;
 	}
 	if (c != LIR_MEM && same(e, i->dst, c)) {
-		emit3(e, X86_VFMADD231PS, d, source(e, i, a), source(e, i, b));
+		emit3(e, by_231, d, source(e, i, a), source(e, i, b));
 	} else if (b == LIR_MEM && !same(e, i->dst, a)) {
 		emit2(e, X86_VMOVAPS, d, source(e, i, c));
-		emit3(e, X86_VFMADD231PS, d, source(e, i, a), memory(e, i));
+		emit3(e, by_231, d, source(e, i, a), memory(e, i));
 	} else if (b == LIR_MEM) {
-		emit3(e, X86_VFMADD132PS, d, source(e, i, c), memory(e, i));
+		emit3(e, by_132, d, source(e, i, c), memory(e, i));
 	} else if (same(e, i->dst, a)) {
-		emit3(e, X86_VFMADD213PS, d, source(e, i, b), source(e, i, c));
+		emit3(e, by_213, d, source(e, i, b), source(e, i, c));
 	} else if (c == LIR_MEM) {
 		emit_load(e, i);
-		emit3(e, X86_VFMADD231PS, d, source(e, i, a), source(e, i, b));
+		emit3(e, by_231, d, source(e, i, a), source(e, i, b));
 	} else {
 		emit2(e, X86_VMOVAPS, d, source(e, i, c));
-		emit3(e, X86_VFMADD231PS, d, source(e, i, a), source(e, i, b));
+		emit3(e, by_231, d, source(e, i, a), source(e, i, b));
 	}
 }
 
@@ -209,6 +213,7 @@ static void emit_mask(struct emitter *e, const struct lir_ins *i)
 	case LIR_MSAVE: emit2(e, i->op, memory(e, i), k(e, i->a)); break;
 	case LIR_MOP: emit3(e, i->op, k(e, i->dst), k(e, i->a), k(e, i->b)); break;
 	case LIR_MNOT: emit2(e, i->op, k(e, i->dst), k(e, i->a)); break;
+	case LIR_MSHIFT: emit3(e, i->op, k(e, i->dst), k(e, i->a), x86_imm(i->imm)); break;
 	case LIR_MSIGN: emit2(e, i->op, k(e, i->dst), source(e, i, i->a)); break;
 	case LIR_MCMP: emit3(e, i->op, k(e, i->dst), source(e, i, i->a), source(e, i, i->b)); break;
 	default: emit4(e, i->op, k(e, i->dst), source(e, i, i->a), source(e, i, i->b), x86_imm(i->imm)); break;

@@ -62,6 +62,7 @@ enum lir_mem { LIR_NO_MEM, LIR_AT_BASE, LIR_AT_POOL, LIR_AT_LOCAL, LIR_AT_VEC_SL
 	X(MSAVE,    NONE, MASK, NONE, NONE, 0,            "",    "memory = a, all 64 bits") \
 	X(MOP,      MASK, MASK, MASK, NONE, 0,            "ab",  "op dst, a, b") \
 	X(MNOT,     MASK, MASK, NONE, NONE, 0,            "a",   "op dst, a") \
+	X(MSHIFT,   MASK, MASK, NONE, NONE, 0,            "a",   "op dst, a, imm") \
 	X(MSIGN,    MASK, VEC,  NONE, NONE, 0,            "",    "op dst, a: the sign bits") \
 	X(MCMP,     MASK, VEC,  VEC,  NONE, LIR_B,        "",    "op dst, a, b") \
 	X(MCMPI,    MASK, VEC,  VEC,  NONE, LIR_B,        "",    "op dst, a, b, imm") \

@@ -463,7 +463,8 @@ bool x86_select(struct lir *l, const struct ir *ir, const struct target *target,
 	if (!scan_ir(&s.scan, ir, s.rules, target->mask_regs != 0, err))
 		return false;
 	l->local_bytes = s.scan.local_bytes;
-	s.reg = calloc(ir->n_regs + 1, sizeof *s.reg);
+	s.reg = calloc(2 * (ir->n_regs + 1), sizeof *s.reg);
+	s.upper = s.reg ? s.reg + ir->n_regs + 1 : NULL;
 	l->failed |= !s.reg;
 	if (!l->failed)
 		sel_entry(&s);

@@ -8,21 +8,21 @@
 
 static bool wide(const struct sel *s) { return s->target->mask_regs != 0; }
 
-static uint32_t unary(struct sel *s, unsigned op, uint32_t a)
+uint32_t sel_op2(struct sel *s, unsigned op, uint32_t a)
 {
 	uint32_t t = lir_reg(s->l, LIR_VEC);
 	sel_ins(s, LIR_OP2, op, t, a, 0, sel_no_place);
 	return t;
 }
 
-static uint32_t binary(struct sel *s, unsigned op, uint32_t a, uint32_t b)
+uint32_t sel_op3(struct sel *s, unsigned op, uint32_t a, uint32_t b)
 {
 	uint32_t t = lir_reg(s->l, LIR_VEC);
 	sel_ins(s, LIR_OP3, op, t, a, b, sel_no_place);
 	return t;
 }
 
-static uint32_t shifted(struct sel *s, unsigned op, uint32_t a, unsigned n)
+uint32_t sel_op2i(struct sel *s, unsigned op, uint32_t a, unsigned n)
 {
 	uint32_t t = lir_reg(s->l, LIR_VEC);
 	sel_ins(s, LIR_OP2I, op, t, a, 0, sel_no_place)->imm = n;
@@ -73,20 +73,20 @@ void sel_less(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 void sel_not_more(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	uint32_t a = sel_vec(s, i->a), b = sel_vec(s, i->b);
-	turn_over(s, i, binary(s, r->op, a, b));
+	turn_over(s, i, sel_op3(s, r->op, a, b));
 }
 
 void sel_not_equal(struct sel *s, const struct ir_ins *i, const struct sel_rule *r) { sel_not_more(s, i, r); }
 
 void sel_below(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	uint32_t a = sel_vec(s, i->a), b = sel_vec(s, i->b), least = binary(s, r->op, a, b);
-	turn_over(s, i, binary(s, X86_VPCMPEQD, least, b));
+	uint32_t a = sel_vec(s, i->a), b = sel_vec(s, i->b), least = sel_op3(s, r->op, a, b);
+	turn_over(s, i, sel_op3(s, X86_VPCMPEQD, least, b));
 }
 
 void sel_not_above(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	uint32_t a = sel_vec(s, i->a), b = sel_vec(s, i->b), least = binary(s, r->op, a, b);
+	uint32_t a = sel_vec(s, i->a), b = sel_vec(s, i->b), least = sel_op3(s, r->op, a, b);
 	sel_ins(s, LIR_OP3C, X86_VPCMPEQD, sel_dst(s, i), least, a, sel_no_place);
 }
 
@@ -94,14 +94,14 @@ void sel_not_above(struct sel *s, const struct ir_ins *i, const struct sel_rule 
 
 void sel_mul_high(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	uint32_t a = sel_vec(s, i->a), b = sel_vec(s, i->b), even = binary(s, r->op, a, b);
-	uint32_t odd_a = shifted(s, X86_VPSRLQ, a, 32), odd_b = shifted(s, X86_VPSRLQ, b, 32);
-	uint32_t odd = binary(s, r->op, odd_a, odd_b), low = shifted(s, X86_VPSRLQ, even, 32);
+	uint32_t a = sel_vec(s, i->a), b = sel_vec(s, i->b), even = sel_op3(s, r->op, a, b);
+	uint32_t odd_a = sel_op2i(s, X86_VPSRLQ, a, 32), odd_b = sel_op2i(s, X86_VPSRLQ, b, 32);
+	uint32_t odd = sel_op3(s, r->op, odd_a, odd_b), low = sel_op2i(s, X86_VPSRLQ, even, 32);
 	if (!wide(s)) {
 		sel_ins(s, LIR_OP3I, X86_VPBLENDD, sel_dst(s, i), low, odd, sel_no_place)->imm = 0xaa;
 		return;
 	}
-	uint32_t high = shifted(s, X86_VPSLLQ, shifted(s, X86_VPSRLQ, odd, 32), 32);
+	uint32_t high = sel_op2i(s, X86_VPSLLQ, sel_op2i(s, X86_VPSRLQ, odd, 32), 32);
 	sel_ins(s, LIR_OP3C, X86_VPORD, sel_dst(s, i), low, high, sel_no_place);
 }
 
@@ -109,11 +109,11 @@ static void count_ones(struct sel *s, const struct ir_ins *i, uint32_t a)
 {
 	uint32_t bit = splat(s, 0x55555555), pair = splat(s, 0x33333333), four = splat(s, 0x0f0f0f0f),
 		 bytes = splat(s, 0x01010101), words = splat(s, 0x00010001);
-	uint32_t twos = binary(s, X86_VPSUBD, a, binary(s, op_and(s), shifted(s, X86_VPSRLD, a, 1), bit));
-	uint32_t low = binary(s, op_and(s), twos, pair);
-	uint32_t fours = binary(s, X86_VPADDD, low, binary(s, op_and(s), shifted(s, X86_VPSRLD, twos, 2), pair));
-	uint32_t both = binary(s, X86_VPADDD, fours, shifted(s, X86_VPSRLD, fours, 4));
-	uint32_t sums = binary(s, X86_VPMADDUBSW, binary(s, op_and(s), both, four), bytes);
+	uint32_t twos = sel_op3(s, X86_VPSUBD, a, sel_op3(s, op_and(s), sel_op2i(s, X86_VPSRLD, a, 1), bit));
+	uint32_t low = sel_op3(s, op_and(s), twos, pair);
+	uint32_t fours = sel_op3(s, X86_VPADDD, low, sel_op3(s, op_and(s), sel_op2i(s, X86_VPSRLD, twos, 2), pair));
+	uint32_t both = sel_op3(s, X86_VPADDD, fours, sel_op2i(s, X86_VPSRLD, fours, 4));
+	uint32_t sums = sel_op3(s, X86_VPMADDUBSW, sel_op3(s, op_and(s), both, four), bytes);
 	sel_ins(s, LIR_OP3C, X86_VPMADDWD, sel_dst(s, i), sums, words, sel_no_place);
 }
 
@@ -124,16 +124,16 @@ void sel_leading_zeros(struct sel *s, const struct ir_ins *i, const struct sel_r
 {
 	uint32_t a = sel_vec(s, i->a);
 	for (unsigned n = 1; n < 32; n *= 2)
-		a = binary(s, op_or(s), a, shifted(s, X86_VPSRLD, a, n));
+		a = sel_op3(s, op_or(s), a, sel_op2i(s, X86_VPSRLD, a, n));
 	uint32_t ones = splat(s, UINT32_MAX);
-	count_ones(s, i, binary(s, op_xor(s), a, ones));
+	count_ones(s, i, sel_op3(s, op_xor(s), a, ones));
 }
 
 /* --- quotients, in numbers of 64 bits. Of integers of 32 bits that rounds none up: a quotient that is no whole number
  * is less than the next one by 1 / b or more, which is 2^-32 of it, and 2^-53 is what rounding changes. */
 
 /* The lower or upper half of the lanes. */
-static uint32_t half_of(struct sel *s, uint32_t a, unsigned number)
+uint32_t sel_half(struct sel *s, uint32_t a, unsigned number)
 {
 	if (!number)
 		return a;
@@ -146,7 +146,7 @@ static uint32_t half_of(struct sel *s, uint32_t a, unsigned number)
 
 enum { EXPONENT_52 = 0x433 }; /* as bits of 2^52, a number below which is added to it is in its fraction */
 
-static uint32_t widened(struct sel *s, uint32_t half, bool has_sign)
+uint32_t sel_widened(struct sel *s, uint32_t half, bool has_sign)
 {
 	uint32_t t = lir_reg(s->l, LIR_VEC);
 	unsigned op = has_sign ? X86_VCVTDQ2PD : wide(s) ? X86_VCVTUDQ2PD : X86_VPMOVZXDQ;
@@ -154,7 +154,7 @@ static uint32_t widened(struct sel *s, uint32_t half, bool has_sign)
 	if (has_sign || wide(s))
 		return t;
 	uint32_t bias = sel_wide_constant(s, (uint64_t)EXPONENT_52 << 52);
-	return binary(s, X86_VSUBPD, binary(s, X86_VPOR, t, bias), bias);
+	return sel_op3(s, X86_VSUBPD, sel_op3(s, X86_VPOR, t, bias), bias);
 }
 
 static uint32_t join(struct sel *s, const uint32_t half[2])
@@ -166,24 +166,25 @@ static uint32_t join(struct sel *s, const uint32_t half[2])
 }
 
 /* Numbers from 0 to 2^32 - 1, cut to whole ones. */
-static uint32_t join_unsigned(struct sel *s, const uint32_t q[2])
+uint32_t sel_join_unsigned(struct sel *s, const uint32_t q[2])
 {
 	uint32_t bias = sel_wide_constant(s, (uint64_t)EXPONENT_52 << 52), part[2], turns = lir_reg(s->l, LIR_VEC);
 	for (unsigned k = 0; k < 2; k++)
-		part[k] = binary(s, X86_VADDPD, shifted(s, X86_VROUNDPD, q[k], 11), bias);
+		part[k] = sel_op3(s, X86_VADDPD, sel_op2i(s, X86_VROUNDPD, q[k], 11), bias);
 	sel_ins(s, LIR_OP3I, X86_VSHUFPS, turns, part[0], part[1], sel_no_place)->imm = 0x88;
-	return shifted(s, X86_VPERMQ, turns, 0xd8);
+	return sel_op2i(s, X86_VPERMQ, turns, 0xd8);
 }
 
 static uint32_t quotient(struct sel *s, uint32_t a, uint32_t b, bool has_sign)
 {
 	uint32_t q[2];
 	for (unsigned k = 0; k < 2; k++) {
-		uint32_t x = widened(s, half_of(s, a, k), has_sign), y = widened(s, half_of(s, b, k), has_sign);
-		q[k] = binary(s, X86_VDIVPD, x, y);
+		uint32_t x = sel_widened(s, sel_half(s, a, k), has_sign),
+			 y = sel_widened(s, sel_half(s, b, k), has_sign);
+		q[k] = sel_op3(s, X86_VDIVPD, x, y);
 	}
 	if (!has_sign && !wide(s))
-		return join_unsigned(s, q);
+		return sel_join_unsigned(s, q);
 	for (unsigned k = 0; k < 2; k++) {
 		uint32_t t = lir_reg(s->l, LIR_VEC);
 		sel_ins(s, LIR_OP2R, has_sign ? X86_VCVTTPD2DQ : X86_VCVTTPD2UDQ, t, q[k], 0, sel_no_place)->wd =
@@ -209,7 +210,7 @@ void sel_divide(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 		give(s, i, q);
 		return;
 	}
-	uint32_t product = binary(s, X86_VPMULLD, q, b);
+	uint32_t product = sel_op3(s, X86_VPMULLD, q, b);
 	sel_ins(s, LIR_OP3, X86_VPSUBD, sel_dst(s, i), a, product, sel_no_place);
 }
 
@@ -225,8 +226,8 @@ void sel_round(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 void sel_from_unsigned(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	uint32_t a = sel_vec(s, i->a), low = splat(s, 0xffff), scale = splat(s, f32_bits(0x1p16f));
-	uint32_t high = unary(s, r->op, shifted(s, X86_VPSRLD, a, 16)),
-		 rest = unary(s, r->op, binary(s, op_and(s), a, low));
+	uint32_t high = sel_op2(s, r->op, sel_op2i(s, X86_VPSRLD, a, 16)),
+		 rest = sel_op2(s, r->op, sel_op3(s, op_and(s), a, low));
 	sel_ins(s, LIR_FMA, X86_VFMADD231PS, sel_dst(s, i), high, scale, sel_no_place)->c = rest;
 }
 
@@ -236,7 +237,7 @@ void sel_to_int_cut(struct sel *s, const struct ir_ins *i, const struct sel_rule
 	enum { NOT_LESS = 0x1d, ORDERED = 0x07 };
 	uint32_t a = sel_vec(s, i->a), limit = splat(s, f32_bits(0x1p31f)), most = splat(s, INT32_MAX),
 		 zero = splat(s, 0);
-	uint32_t cut = unary(s, r->op, a), large = compared(s, NOT_LESS, a, limit);
+	uint32_t cut = sel_op2(s, r->op, a), large = compared(s, NOT_LESS, a, limit);
 	uint32_t number = compared(s, ORDERED, a, a), near = chosen(s, large, most, cut);
 	give(s, i, chosen(s, number, near, zero));
 }
@@ -245,7 +246,7 @@ void sel_to_int_cut(struct sel *s, const struct ir_ins *i, const struct sel_rule
 void sel_to_unsigned_cut(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	enum { NOT_LESS = 0x1d };
-	uint32_t zero = splat(s, 0), a = binary(s, X86_VMAXPS, sel_vec(s, i->a), zero);
+	uint32_t zero = splat(s, 0), a = sel_op3(s, X86_VMAXPS, sel_vec(s, i->a), zero);
 	if (wide(s)) { /* beyond the greatest number all bits are set */
 		sel_ins(s, LIR_OP2, X86_VCVTTPS2UDQ, sel_dst(s, i), a, 0, sel_no_place);
 		return;
@@ -253,7 +254,7 @@ void sel_to_unsigned_cut(struct sel *s, const struct ir_ins *i, const struct sel
 	uint32_t limit = splat(s, f32_bits(0x1p31f)), end = splat(s, f32_bits(0x1p32f)), ones = splat(s, UINT32_MAX),
 		 sign = splat(s, 0x80000000);
 	uint32_t large = compared(s, NOT_LESS, a, limit), beyond = compared(s, NOT_LESS, a, end);
-	uint32_t low = unary(s, r->op, a), high = unary(s, r->op, binary(s, X86_VSUBPS, a, limit));
-	uint32_t some = chosen(s, large, binary(s, op_xor(s), high, sign), low);
+	uint32_t low = sel_op2(s, r->op, a), high = sel_op2(s, r->op, sel_op3(s, X86_VSUBPS, a, limit));
+	uint32_t some = chosen(s, large, sel_op3(s, op_xor(s), high, sign), low);
 	give(s, i, chosen(s, beyond, ones, some));
 }

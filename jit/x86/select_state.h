@@ -42,6 +42,7 @@ struct sel {
 	struct lir *l;
 	struct scan scan;
 	uint32_t *reg;       /* virtual register by IR register; 0: none yet */
+	uint32_t *upper;     /* of the upper half of the lanes, where they have 64 bits */
 	uint32_t entry[3];   /* arg, begin, end */
 	size_t at;           /* IR instruction being selected */
 	uint8_t width, half; /* enum x86_class of a whole vector, and of one half as long */
@@ -162,7 +163,57 @@ void sel_fhalf(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 /* Within 128 bits by one permutation; parts of 128 bits by another. */
 void sel_fxor(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 
+/* The first n lanes, and of these those of the instruction's mask, where it has one. */
+uint32_t sel_lanes(struct sel *s, const struct ir_ins *i, unsigned n);
+
+/* --- select_wide.c */
+
+/* Both halves of the lanes, of 64 bits; a mask for each. */
+struct sel_pair {
+	uint32_t v[2];
+};
+struct sel_pair sel_wide(struct sel *s, uint16_t r);
+struct sel_pair sel_mask_pair(struct sel *s, uint32_t mask);
+/* imm: how they are compared, of vcmppd. */
+void sel_wide_compare(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+/* imm: how, of vpcmpq. */
+void sel_wide_compare_ints(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_wide_select(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_wide_binary(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+/* imm: the instruction's; 0: that of the operation. */
+void sel_wide_unary(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_wide_fma(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_wide_sign(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_wide_least(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_wide_multiply(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_wide_shift_down(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_wide_constants(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_wide_move(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_wide_splat(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_wide_exchange(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_widen(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_widen_unsigned(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_narrow(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_wide_low(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_narrow_int_cut(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_narrow_unsigned_cut(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_wide_from_int(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_wide_to_int_cut(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_wide_load(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_wide_store(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_wide_broadcast(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+
 /* --- select_integer.c */
+
+/* What an instruction on vectors gives, of one source, two, or one and an immediate. */
+uint32_t sel_op2(struct sel *s, unsigned op, uint32_t a);
+uint32_t sel_op3(struct sel *s, unsigned op, uint32_t a, uint32_t b);
+uint32_t sel_op2i(struct sel *s, unsigned op, uint32_t a, unsigned n);
+/* The lower or upper half of the lanes, of 32 bits, where a vector begins. */
+uint32_t sel_half(struct sel *s, uint32_t a, unsigned number);
+/* Half the lanes of integers as floats of 64 bits; two halves, from 0 to 2^32 - 1, cut to integers. */
+uint32_t sel_widened(struct sel *s, uint32_t half, bool has_sign);
+uint32_t sel_join_unsigned(struct sel *s, const uint32_t q[2]);
 
 /* Comparisons that are one of AVX2's the other way round, or of which the mask is turned over. */
 void sel_less(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);

@@ -8,8 +8,7 @@ static uint8_t sel_part_class(const struct sel *s, unsigned n)
 	return n == s->l->lanes ? s->width : n == 8 ? X86_YMM : n == 4 ? X86_XMM : X86_NONE;
 }
 
-/* The first n lanes, and of these those of the instruction's mask, where it has one. */
-static uint32_t sel_lanes(struct sel *s, const struct ir_ins *i, unsigned n)
+uint32_t sel_lanes(struct sel *s, const struct ir_ins *i, unsigned n)
 {
 	bool apart = s->target->mask_regs != 0;
 	if (!i->mask)

@@ -152,6 +152,102 @@ static const struct sel_rule avx2[IR_ROWS] = {
 	[IR_prefetch2] = RULE(sel_prefetch, PREFETCHT1),
 };
 
+/* Lanes of 64 bits. */
+#define WIDE(fn, x, form, imm) \
+	{ \
+		fn, X86_##x, LIR_##form, 0, imm, false \
+	}
+#define WIDE_BINARY(x) WIDE(sel_wide_binary, x, OP3, 0)
+#define WIDE_EITHER(x) WIDE(sel_wide_binary, x, OP3C, 0)
+#define WIDE_COMPARE(how) WIDE(sel_wide_compare, VCMPPD, OP3I, how)
+#define WIDE_INTS(how) WIDE(sel_wide_compare_ints, VPCMPQ, OP3I, how)
+static const struct sel_rule wide[IR_ROWS] = {
+	[IR_dconst] = RULE(sel_wide_constants, VMOVAPS),
+	[IR_lconst] = RULE(sel_wide_constants, VMOVAPS),
+	[IR_dmov] = RULE(sel_wide_move, VMOVAPS),
+	[IR_lmov] = RULE(sel_wide_move, VMOVAPS),
+	[IR_dbits] = RULE(sel_wide_move, VMOVAPS),
+	[IR_lbits] = RULE(sel_wide_move, VMOVAPS),
+	[IR_lsplat] = RULE(sel_wide_splat, VPBROADCASTQ),
+	[IR_dxor] = RULE(sel_wide_exchange, VPERMQ),
+	[IR_dadd] = WIDE_EITHER(VADDPD),
+	[IR_dsub] = WIDE_BINARY(VSUBPD),
+	[IR_dmul] = WIDE_EITHER(VMULPD),
+	[IR_ddiv] = WIDE_BINARY(VDIVPD),
+	[IR_dmin] = WIDE_BINARY(VMINPD),
+	[IR_dmax] = WIDE_BINARY(VMAXPD),
+	[IR_dfma] = RULE(sel_wide_fma, VFMADD231PD),
+	[IR_dsqrt] = WIDE(sel_wide_unary, VSQRTPD, OP2, 0),
+	[IR_dabs] = RULE(sel_wide_sign, VANDPS),
+	[IR_dneg] = RULE(sel_wide_sign, VXORPS),
+	[IR_dround] = WIDE(sel_wide_unary, VROUNDPD, OP2I, 8),
+	[IR_dfloor] = WIDE(sel_wide_unary, VROUNDPD, OP2I, 9),
+	[IR_dceil] = WIDE(sel_wide_unary, VROUNDPD, OP2I, 10),
+	[IR_dtrunc] = WIDE(sel_wide_unary, VROUNDPD, OP2I, 11),
+	[IR_dlt] = WIDE_COMPARE(0x11),
+	[IR_dle] = WIDE_COMPARE(0x12),
+	[IR_deq] = WIDE_COMPARE(0x00),
+	[IR_dne] = WIDE_COMPARE(0x04),
+	[IR_dsel] = RULE(sel_wide_select, VBLENDVPD),
+	[IR_lsel] = RULE(sel_wide_select, VBLENDVPD),
+	[IR_ladd] = WIDE_EITHER(VPADDQ),
+	[IR_lsub] = WIDE_BINARY(VPSUBQ),
+	[IR_lmul] = RULE(sel_wide_multiply, VPMULUDQ),
+	[IR_land] = WIDE_EITHER(VPAND),
+	[IR_lor] = WIDE_EITHER(VPOR),
+	[IR_lxor] = WIDE_EITHER(VPXOR),
+	[IR_lshl] = WIDE(sel_wide_unary, VPSLLQ, OP2I, 0),
+	[IR_lshr] = WIDE(sel_wide_unary, VPSRLQ, OP2I, 0),
+	[IR_lsar] = RULE(sel_wide_shift_down, VPSRLQ),
+	[IR_lshlv] = WIDE_BINARY(VPSLLVQ),
+	[IR_lshrv] = WIDE_BINARY(VPSRLVQ),
+	[IR_lsarv] = RULE(sel_wide_shift_down, VPSRLVQ),
+	[IR_lmin] = RULE(sel_wide_least, VBLENDVPD),
+	[IR_lmax] = RULE(sel_wide_least, VBLENDVPD),
+	[IR_lumin] = RULE(sel_wide_least, VBLENDVPD),
+	[IR_lumax] = RULE(sel_wide_least, VBLENDVPD),
+	[IR_llt] = WIDE_INTS(1),
+	[IR_lle] = WIDE_INTS(2),
+	[IR_leq] = WIDE_INTS(0),
+	[IR_lne] = WIDE_INTS(4),
+	[IR_lult] = WIDE_INTS(1),
+	[IR_lule] = WIDE_INTS(2),
+	[IR_f2d] = RULE(sel_widen, VCVTPS2PD),
+	[IR_i2d] = RULE(sel_widen, VCVTDQ2PD),
+	[IR_i2l] = RULE(sel_widen, VPMOVSXDQ),
+	[IR_u2l] = RULE(sel_widen, VPMOVZXDQ),
+	[IR_u2d] = RULE(sel_widen_unsigned, VPMOVZXDQ),
+	[IR_d2f] = RULE(sel_narrow, VCVTPD2PS),
+	[IR_l2i] = RULE(sel_wide_low, VPMOVQD),
+	[IR_d2i_cut] = RULE(sel_narrow_int_cut, VCVTTPD2DQ),
+	[IR_d2u_cut] = RULE(sel_narrow_unsigned_cut, VCVTTPD2UDQ),
+	[IR_l2d] = RULE(sel_wide_from_int, VADDPD),
+	[IR_ul2d] = RULE(sel_wide_from_int, VADDPD),
+	[IR_d2l_cut] = RULE(sel_wide_to_int_cut, VCVTTPD2QQ),
+	[IR_d2ul_cut] = RULE(sel_wide_to_int_cut, VCVTTPD2UQQ),
+	[IR_dload] = RULE(sel_wide_load, VMOVUPS),
+	[IR_lload] = RULE(sel_wide_load, VMOVUPS),
+	[IR_dstore] = RULE(sel_wide_store, VMOVUPS),
+	[IR_lstore] = RULE(sel_wide_store, VMOVUPS),
+	[IR_dbcast] = RULE(sel_wide_broadcast, VBROADCASTSD),
+	[IR_lbcast] = RULE(sel_wide_broadcast, VBROADCASTSD),
+};
+static const struct sel_rule wide_avx512[IR_ROWS] = {
+	[IR_dround] = WIDE(sel_wide_unary, VRNDSCALEPD, OP2I, 8),
+	[IR_dfloor] = WIDE(sel_wide_unary, VRNDSCALEPD, OP2I, 9),
+	[IR_dceil] = WIDE(sel_wide_unary, VRNDSCALEPD, OP2I, 10),
+	[IR_dtrunc] = WIDE(sel_wide_unary, VRNDSCALEPD, OP2I, 11),
+	[IR_lmul] = WIDE_EITHER(VPMULLQ),
+	[IR_land] = WIDE_EITHER(VPANDQ),
+	[IR_lor] = WIDE_EITHER(VPORQ),
+	[IR_lxor] = WIDE_EITHER(VPXORQ),
+	[IR_lsar] = WIDE(sel_wide_unary, VPSRAQ, OP2I, 0),
+	[IR_lsarv] = WIDE_BINARY(VPSRAVQ),
+	[IR_u2d] = RULE(sel_widen, VCVTUDQ2PD),
+	[IR_l2d] = WIDE(sel_wide_unary, VCVTQQ2PD, OP2, 0),
+	[IR_ul2d] = WIDE(sel_wide_unary, VCVTUQQ2PD, OP2, 0),
+};
+
 /* What differs with mask registers and 512 bits. */
 static const struct sel_rule avx512[IR_ROWS] = {
 	[IR_flt] = { sel_binary, X86_VCMPPS, LIR_MCMPI, LIR_B, 0x11, false },
@@ -208,8 +304,11 @@ static void overlay(struct sel *s, const struct sel_rule *rules)
 void sel_vector_rules(struct sel *s)
 {
 	overlay(s, avx2);
-	if (s->target->mask_regs)
+	overlay(s, wide);
+	if (s->target->mask_regs) {
 		overlay(s, avx512);
+		overlay(s, wide_avx512);
+	}
 	if (s->target->has_vnni)
 		overlay(s, vnni);
 	if (s->target->has_dot2)

@@ -6,7 +6,7 @@
 #ifndef TESTS_BRANCH_KERNELS_H
 #define TESTS_BRANCH_KERNELS_H
 
-#include "jit/ir/ir_build.h"
+#include "jit/ir/ir_build_numbers.h"
 #include "tests/jit/random_ir.h"
 
 /* Nested loops, ifs and breaks that go by four numbers at in; results at out: vectors of 32-bit words. */

@@ -145,7 +145,7 @@ void every_target_check(void (*build)(struct ir *b, const void *user), const voi
 		bool one_of_kind = is_x86 || id == TARGET_SM80 || id == TARGET_SM90;
 		for (enum rdna_gen gen = 0; gen < RDNA_GEN_COUNT; gen++)
 			one_of_kind |= strcmp(rdna_call_targets[gen], t.target->name) == 0;
-		if (!one_of_kind)
+		if (!one_of_kind || (getenv("JITRUN_ONLY") && !strstr(t.target->name, getenv("JITRUN_ONLY"))))
 			continue;
 		struct ir b;
 		ir_init(&b, t.target->lanes);

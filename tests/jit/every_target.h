@@ -5,7 +5,7 @@
 #ifndef TESTS_JIT_EVERY_TARGET_H
 #define TESTS_JIT_EVERY_TARGET_H
 
-#include "jit/ir/ir_build.h"
+#include "jit/ir/ir_build_numbers.h"
 #include "tests/jit/random_ir.h"
 
 /* What may differ in the output: nothing; which NaN a word of 4 or of 8 bytes is. */

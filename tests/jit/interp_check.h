@@ -22,5 +22,6 @@ bool number_formula(unsigned row, uint32_t a, uint32_t b, uint32_t *out);
 /* The tests of the other files of the program: the number that failed. */
 int interp_memory_tests(void);
 int interp_scalar_tests(void);
+int interp_wide_tests(void);
 
 #endif

@@ -17,7 +17,7 @@ static void test_facts(void **unused)
 	assert_int_equal(f->dst, IR_TYPE_f32);
 	assert_int_equal(f->c, IR_TYPE_f32);
 	assert_int_equal(f->imm, IR_IMM__);
-	assert_string_equal(f->expression, "fmaf(a, b, c)");
+	assert_string_equal(f->expression, "lane_fma(a, b, c)");
 	f = &ir_facts[IR_igather];
 	assert_int_equal(f->dst, IR_TYPE_i32);
 	assert_int_equal(f->a, IR_TYPE_a);
@@ -35,8 +35,8 @@ static void test_rows(void **unused)
 {
 	unsigned rows = 0;
 
-	assert_int_equal(ir_facts[IR_add].types,
-	                 1u << IR_TYPE_f32 | 1u << IR_TYPE_i32 | 1u << IR_TYPE_s | 1u << IR_TYPE_a);
+	assert_int_equal(ir_facts[IR_add].types, 1u << IR_TYPE_f32 | 1u << IR_TYPE_i32 | 1u << IR_TYPE_s |
+	                                                 1u << IR_TYPE_a | 1u << IR_TYPE_f64 | 1u << IR_TYPE_i64);
 	assert_false(ir_is_row(IR_add) || ir_is_row(IR_NO_ROW) || ir_is_row(IR_OPS) || ir_is_row(IR_ROWS));
 	assert_true(ir_is_row(IR_fadd) && ir_is_row(IR_loop));
 	assert_int_equal(ir_facts[IR_aadd].b, IR_TYPE_s);   /* moved by a scalar */

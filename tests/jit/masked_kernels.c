@@ -53,6 +53,18 @@ static void build_gather(struct ir *b, ir_a at, ir_m mask)
 	ir_fstore(b, ir_aload(b, ir_arg(b), 8), ir_fbits(b, offset), 0, 0);
 }
 
+static void store_loaded(struct ir *b, uint8_t type, uint16_t v)
+{
+	ir_a out = ir_aload(b, ir_arg(b), 8);
+
+	if (type == IR_TYPE_f64)
+		ir_dstore(b, out, (ir_d){ v }, 0, 0);
+	else if (type == IR_TYPE_i64)
+		ir_lstore(b, out, (ir_l){ v }, 0, 0);
+	else
+		ir_fstore(b, out, type == IR_TYPE_i32 ? ir_fbits(b, (ir_i){ v }) : (ir_f){ v }, 0, 0);
+}
+
 void branch_build_masked(struct ir *b, enum ir_op op, enum branch_mask which, unsigned n)
 {
 	ir_s t = ir_begin(b);
@@ -63,15 +75,16 @@ void branch_build_masked(struct ir *b, enum ir_op op, enum branch_mask which, un
 	if (ir_facts[op].op == IR_gather) {
 		build_gather(b, at, mask);
 	} else if (stores(op)) {
-		const uint16_t v =
-			ir_facts[op].b == IR_TYPE_i32 ? ir_iload_s8(b, in, BYTES).r : ir_fload(b, in, FLOATS, 0).r;
+		const uint16_t v = ir_facts[op].b == IR_TYPE_i32   ? ir_iload_s8(b, in, BYTES).r
+		                   : ir_facts[op].b == IR_TYPE_f64 ? ir_dload(b, in, FLOATS, 0).r
+		                   : ir_facts[op].b == IR_TYPE_i64 ? ir_lload(b, in, FLOATS, 0).r
+		                                                   : ir_fload(b, in, FLOATS, 0).r;
 		ir_emit(b, op, 0, at.r, v, 0, imm);
 		ir_where(b, mask);
 	} else {
 		const uint16_t v = ir_emit(b, op, 0, at.r, 0, 0, imm);
 		ir_where(b, mask);
-		ir_fstore(b, ir_aload(b, ir_arg(b), 8),
-		          ir_facts[op].dst == IR_TYPE_i32 ? ir_fbits(b, (ir_i){ v }) : (ir_f){ v }, 0, 0);
+		store_loaded(b, ir_facts[op].dst, v);
 	}
 }
 
@@ -94,14 +107,14 @@ static int64_t offset_of(enum ir_op op, enum branch_mask which, unsigned lane, i
 	                                : to;
 }
 
-static uint32_t element(enum ir_op op, const uint8_t *at)
+static uint64_t element(enum ir_op op, const uint8_t *at)
 {
-	uint32_t u = 0;
+	uint64_t u = 0;
 
 	memcpy(&u, at, (size_t)bytes_of(op));
 	switch (ir_facts[op].type) {
 	case IR_TYPE_f16: return f32_bits(f16_f32((uint16_t)u));
-	case IR_TYPE_i8: return u < 128 ? u : u - 256;
+	case IR_TYPE_i8: return (uint32_t)(u < 128 ? u : u - 256);
 	default: return u;
 	}
 }
@@ -111,7 +124,9 @@ static void store_element(enum ir_op op, const struct random_ir_buffers *x, unsi
 	float f;
 
 	memcpy(&f, x->in + FLOATS + 4 * lane, 4);
-	if (bytes_of(op) == 1)
+	if (bytes_of(op) == 8)
+		memcpy(to, x->in + FLOATS + 8 * lane, 8);
+	else if (bytes_of(op) == 1)
 		*to = x->in[BYTES + lane];
 	else if (bytes_of(op) == 2)
 		memcpy(to, &(uint16_t){ f32_f16(f) }, 2);
@@ -127,7 +142,8 @@ void branch_expect_masked(const struct random_ir_buffers *x, enum ir_op op, enum
 	for (unsigned l = 0; l < lanes; l++) {
 		const bool takes_part = is_set(which, l, t) && (!n || l < n);
 		const int64_t at = offset_of(op, which, l, t, end);
-		uint32_t v = 0;
+		const size_t bytes = bytes_of(op) == 8 ? 8 : 4;
+		uint64_t v = 0;
 
 		if (stores(op) && takes_part)
 			store_element(op, x, l, out + at);
@@ -135,7 +151,7 @@ void branch_expect_masked(const struct random_ir_buffers *x, enum ir_op op, enum
 			continue;
 		if (takes_part)
 			v = element(op, x->in + at);
-		memcpy(out + 4 * l, &v, 4);
+		memcpy(out + bytes * l, &v, bytes);
 	}
 }
 

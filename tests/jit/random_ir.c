@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jit/ir/ir_build.h"
 #include "jit/ir/lanes.h"
 #include "tests/jit/random_ir_parts.h"
 
@@ -69,6 +68,14 @@ void random_result_f(struct generator *g, ir_f v)
 		result(g, IR_TYPE_f32, v.r, false);
 	else
 		result(g, IR_TYPE_f32, ir_fmin(g->ir, ir_fmax(g->ir, v, g->low), g->high).r, true);
+}
+void random_result_d(struct generator *g, ir_d v)
+{
+	if (random_below(g, 3) == 0)
+		result(g, IR_TYPE_f64, v.r, false);
+	else
+		result(g, IR_TYPE_f64,
+		       ir_dmin(g->ir, ir_dmax(g->ir, v, ir_dconst(g->ir, -0x1p20)), ir_dconst(g->ir, 0x1p20)).r, true);
 }
 void random_result_i(struct generator *g, ir_i v) { result(g, IR_TYPE_i32, v.r, true); }
 void random_result_s(struct generator *g, ir_s v)
@@ -176,59 +183,36 @@ static bool random_structure(struct generator *g, enum ir_op op)
 		random_branch(g, op);
 		return true;
 	}
-	switch (op) {
-	case IR_fload:
-	case IR_fawait:
-	case IR_fload_h:
-	case IR_iload:
-	case IR_iload_u8:
-	case IR_iload_s8:
-	case IR_iload_s:
-	case IR_iload_u16:
-	case IR_fbcast:
-	case IR_fbcast_h:
-	case IR_ibcast:
-	case IR_sload32:
-	case IR_sload64: random_load(g, op); return true;
-	case IR_fawait_at:
-	case IR_igather: random_gather(g, op); return true;
-	case IR_fgive:
-	case IR_fstore:
-	case IR_fstore_h:
-	case IR_istore_8:
-	case IR_fstore_s:
-	case IR_fstore_hs:
-	case IR_fstore1: random_store(g, op); return true;
+	switch (ir_facts[op].op) {
+	case IR_load:
+	case IR_load_strided:
+	case IR_bcast:
+	case IR_await:
+	case IR_uload: random_load(g, op); return true;
+	case IR_gather:
+	case IR_await_at: random_gather(g, op); return true;
+	case IR_give:
+	case IR_store:
+	case IR_store_strided:
+	case IR_store_first: random_store(g, op); return true;
 	case IR_prefetch:
 	case IR_prefetch2:
 		(op == IR_prefetch ? ir_prefetch : ir_prefetch2)(
 			g->ir, (ir_a){ random_pick(g, IR_TYPE_a, false, false)->r }, (int32_t)random_next(&g->state));
 		return true;
-	case IR_aadd:
-	case IR_aaddi:
-	case IR_amov: random_address(g, op); return true;
 	case IR_local:
 	case IR_shared: random_local(g, op); return true;
-	case IR_fmov:
-	case IR_imov:
-	case IR_mmov:
-	case IR_cmov:
-	case IR_smov: random_move(g, op); return true;
-	case IR_sconst:
-	case IR_sadd:
-	case IR_ssub:
-	case IR_smul:
-	case IR_smin:
-	case IR_smax:
-	case IR_saddi:
-	case IR_smuli:
-	case IR_sshli:
-	case IR_sshri:
-	case IR_sandi:
-	case IR_ssel:
-	case IR_sdivi: random_scalar(g, op); return true;
-	default: return false;
+	default: break;
 	}
+	if (ir_facts[op].dst == IR_TYPE_a)
+		random_address(g, op);
+	else if (ir_facts[op].op == IR_mov)
+		random_move(g, op);
+	else if (ir_facts[op].dst == IR_TYPE_s && ir_facts[op].a != IR_TYPE_m)
+		random_scalar(g, op);
+	else
+		return false;
+	return true;
 }
 
 static void random_pointer(struct generator *g)
@@ -239,17 +223,49 @@ static void random_pointer(struct generator *g)
 	                               false, REGION_IN, RANDOM_IR_IN_BYTES, 64 * k, 64 * k });
 }
 
-/* Operations with preconditions, memory and structure. False: the row's kinds are all there is to it. */
-static bool random_special(struct generator *g, enum ir_op op)
+static const float constants[] = { 0.0f, -0.0f, 1.0f, -1.5f, 0x1p-149f, -0x1p-130f, 65504.0f, 0.1f, __builtin_inff() };
+static float random_constant(struct generator *g)
 {
-	static const float constants[] = { 0.0f,       -0.0f,    1.0f, -1.5f,           0x1p-149f,
-		                           -0x1p-130f, 65504.0f, 0.1f, __builtin_inff() };
+	return constants[random_below(g, sizeof constants / sizeof *constants)];
+}
+
+/* The same of lanes of 64 bits. */
+static bool random_wide(struct generator *g, enum ir_op op)
+{
 	struct ir *b = g->ir;
 
 	switch (op) {
-	case IR_fconst:
-		random_result_f(g, ir_fconst(b, constants[random_below(g, sizeof constants / sizeof *constants)]));
+	case IR_dxor:
+		random_result_d(g, ir_dxor(b, (ir_d){ random_pick(g, IR_TYPE_f64, false, false)->r },
+		                           INT64_C(1) << random_below(g, b->lanes == 8    ? 3
+		                                                         : b->lanes == 16 ? 4
+		                                                                          : 5)));
 		return true;
+	case IR_dconst: random_result_d(g, ir_dconst(b, random_constant(g))); return true;
+	case IR_lconst:
+		result(g, IR_TYPE_i64, ir_lconst(b, (int64_t)random_next(&g->state) >> random_below(g, 64)).r, true);
+		return true;
+	case IR_lbits: /* of no NaN */
+		result(g, IR_TYPE_i64, ir_lbits(b, (ir_d){ random_pick(g, IR_TYPE_f64, true, false)->r }).r, true);
+		return true;
+	case IR_lshl:
+	case IR_lshr:
+	case IR_lsar:
+		result(g, IR_TYPE_i64,
+		       ir_emit(b, op, 0, random_pick(g, IR_TYPE_i64, false, false)->r, 0, 0, random_below(g, 64)),
+		       true);
+		return true;
+	default: return random_structure(g, op);
+	}
+}
+
+/* Operations with preconditions, memory and structure. False: the row's kinds are all there is to it. */
+static bool random_special(struct generator *g, enum ir_op op)
+{
+	struct ir *b = g->ir;
+
+	switch (op) {
+	case IR_fconst: random_result_f(g, ir_fconst(b, random_constant(g))); return true;
 	case IR_f2i:
 		random_result_i(g, ir_f2i(b, random_below(g, 2) ? random_tame_f(g)
 		                                                : ir_fmul(b, random_tame_f(g), ir_fconst(b, 1024.0f))));
@@ -294,7 +310,7 @@ static bool random_special(struct generator *g, enum ir_op op)
 	case IR_end:
 	case IR_wave: random_result_s(g, (ir_s){ ir_emit(b, op, 0, 0, 0, 0, 0) }); return true;
 	case IR_arg: return true; /* aload uses it; the slots' addresses are no one's data */
-	default: return random_structure(g, op);
+	default: return random_wide(g, op);
 	}
 }
 
@@ -328,6 +344,8 @@ static void random_instruction(struct generator *g)
 	r = ir_emit(g->ir, op, 0, a, b, c, 0);
 	if (facts->dst == IR_TYPE_f32)
 		random_result_f(g, (ir_f){ r });
+	else if (facts->dst == IR_TYPE_f64)
+		random_result_d(g, (ir_d){ r });
 	else
 		result(g, facts->dst, r, true);
 }
@@ -349,6 +367,12 @@ static void random_begin(struct generator *g)
 	i = ir_iload(b, in, 2048);
 	random_keep(g, (struct value){ .r = f.r, .kind = IR_TYPE_f32, .tame = true });
 	random_keep(g, (struct value){ .r = i.r, .kind = IR_TYPE_i32, .tame = true });
+	ir_d d = ir_dmul(b, ir_i2d(b, i), ir_dconst(b, 0x1p-12));
+	ir_l l = ir_lload(b, in, 1024, 0);
+	random_keep(g, (struct value){ .r = d.r, .kind = IR_TYPE_f64, .tame = true });
+	random_keep(g, (struct value){ .r = l.r, .kind = IR_TYPE_i64, .tame = true });
+	random_keep(g, (struct value){ .r = ir_var_d(b, d).r, .kind = IR_TYPE_f64, .tame = true, .var = true });
+	random_keep(g, (struct value){ .r = ir_var_l(b, l).r, .kind = IR_TYPE_i64, .tame = true, .var = true });
 	ir_m some = ir_igt(b, i, ir_ilane(b));
 	ir_c holds = ir_slt(b, ir_sconst(b, 0), ir_begin(b));
 	random_keep(g, (struct value){ .r = some.r, .kind = IR_TYPE_m, .tame = true });
@@ -372,12 +396,18 @@ static void random_end(struct generator *g)
 
 	while (g->depth)
 		leave_block(g);
-	for (size_t k = 0; k < g->n && at + vector <= RANDOM_IR_OUT_BYTES / 2; k++) {
+	for (size_t k = 0; k < g->n && at + 2 * vector <= RANDOM_IR_OUT_BYTES / 2; k++) {
 		const struct value v = g->pool[k];
 		ir_f seen = { v.r };
 
-		if (v.kind == IR_TYPE_a || (v.kind == IR_TYPE_f32 && !v.tame) || (!v.var && random_below(g, 3) == 0))
+		if (v.kind == IR_TYPE_a || ((v.kind == IR_TYPE_f32 || v.kind == IR_TYPE_f64) && !v.tame) ||
+		    (!v.var && random_below(g, 3) == 0))
 			continue;
+		if (v.kind == IR_TYPE_f64 || v.kind == IR_TYPE_i64) {
+			ir_lstore(b, g->out, v.kind == IR_TYPE_i64 ? (ir_l){ v.r } : ir_lbits(b, (ir_d){ v.r }), at, 0);
+			at += 2 * vector;
+			continue;
+		}
 		if (v.kind == IR_TYPE_i32)
 			seen = ir_fbits(b, (ir_i){ v.r });
 		else if (v.kind == IR_TYPE_m)

@@ -1,5 +1,4 @@
 /* tests/jit/random_ir_memory.c - random loads, stores, gathers and addresses. */
-#include "jit/ir/ir_build.h"
 #include "jit/ir/lanes.h"
 #include "jit/target.h"
 #include "tests/jit/random_ir_parts.h"
@@ -33,11 +32,12 @@ void random_load(struct generator *g, enum ir_op op)
 	const bool scalar = op == IR_sload32 || op == IR_sload64;
 	int32_t element = op == IR_fload_h || op == IR_fbcast_h || op == IR_iload_u16 ? 2
 	                  : op == IR_iload_u8 || op == IR_iload_s8                    ? 1
-	                  : op == IR_sload64                                          ? 8
-	                                                                              : 4;
+	                  : op == IR_sload64 || ir_types[ir_facts[op].type].bytes == 8
+	                          ? 8
+	                          : 4;
 	const bool counted = ir_facts[op].op == IR_load || (op == IR_fawait && random_below(g, 2));
 	const unsigned n = counted ? random_below(g, (unsigned)W + 1) : 0;
-	const bool uniform = op == IR_fbcast || op == IR_fbcast_h || op == IR_ibcast || scalar;
+	const bool uniform = ir_facts[op].op == IR_bcast || scalar;
 	const int32_t lanes = uniform ? 1 : n ? (int32_t)n : W;
 	const bool strided = op == IR_iload_s || op == IR_fawait;
 	const int32_t stride = strided && !counted ? 4 * (1 + (int32_t)random_below(g, 10)) : element;
@@ -53,6 +53,10 @@ void random_load(struct generator *g, enum ir_op op)
 		random_result_f(g, (ir_f){ r });
 	else if (ir_facts[op].dst == IR_TYPE_i32)
 		random_result_i(g, (ir_i){ r });
+	else if (ir_facts[op].dst == IR_TYPE_f64)
+		random_result_d(g, (ir_d){ r });
+	else if (ir_facts[op].dst == IR_TYPE_i64)
+		random_keep(g, (struct value){ .r = r, .kind = IR_TYPE_i64, .tame = true });
 	else
 		random_result_s(g, (ir_s){ r });
 }
@@ -62,6 +66,7 @@ void random_store(struct generator *g, enum ir_op op)
 	const int32_t W = (int32_t)g->ir->lanes,
 		      element = op == IR_fstore_h || op == IR_fstore_hs ? 2
 	                        : op == IR_istore_8                     ? 1
+	                        : op == IR_dstore || op == IR_lstore    ? 8
 	                                                                : 4;
 	const bool strided = op == IR_fstore_s || op == IR_fstore_hs, counted = ir_facts[op].imm == IR_IMM_x;
 	const unsigned n = counted ? random_below(g, (unsigned)W + 1) : 0;
@@ -74,6 +79,8 @@ void random_store(struct generator *g, enum ir_op op)
 
 	if (op == IR_istore_8) /* lanes in -128..127 */
 		v = ir_isar(g->ir, random_any_i(g), 24).r;
+	else if (op == IR_dstore || op == IR_lstore)
+		v = random_pick(g, ir_facts[op].b, true, false)->r;
 	else
 		v = random_tame_f(g).r;
 	ir_emit(g->ir, op, 0, p.r, v, 0, ir_facts[op].imm == IR_IMM_x ? ir_x(disp, n, (unsigned)stride) : disp);

@@ -2,13 +2,13 @@
 #ifndef TESTS_JIT_RANDOM_IR_PARTS_H
 #define TESTS_JIT_RANDOM_IR_PARTS_H
 
-#include "jit/ir/ir_build.h"
+#include "jit/ir/ir_build_numbers.h"
 
 enum { POOL_MAX = 8192, MAX_LOOPS = 4, MAX_DEPTH = 8 /* of loops and ifs */ };
 enum region { REGION_IN, REGION_OUT, REGION_LOCAL };
 
-/* tame: a float within 2^20 in magnitude, not NaN; a scalar within 31 bits and a sign. An address lies between
- * lo and hi bytes into its region of `bytes` bytes, a multiple of 8. */
+/* tame: a float of either size within 2^20 in magnitude, not NaN; a scalar within 31 bits and a sign. An address lies
+ * between lo and hi bytes into its region of `bytes` bytes, a multiple of 8. */
 struct value {
 	uint16_t r;
 	uint8_t kind;
@@ -37,6 +37,7 @@ ir_m random_any_m(struct generator *g);
 ir_i random_any_i(struct generator *g);
 ir_s random_any_s(struct generator *g);
 void random_result_f(struct generator *g, ir_f v);
+void random_result_d(struct generator *g, ir_d v);
 void random_result_i(struct generator *g, ir_i v);
 void random_result_s(struct generator *g, ir_s v);
 void random_load(struct generator *g, enum ir_op op);

@@ -345,7 +345,8 @@ static void test_vector_rows(void **unused)
 					   : (int)(sizeof constants / sizeof *constants);
 
 		if (!ir_is_row(op) || !f->expression[0] || f->dst == IR_TYPE_s || f->dst == IR_TYPE_c ||
-		    f->dst == IR_TYPE_a || f->dst == IR_TYPE_t || op == IR_isplat)
+		    f->dst == IR_TYPE_a || f->dst == IR_TYPE_t || op == IR_isplat || ir_types[f->dst].bytes == 8 ||
+		    ir_types[f->a].bytes == 8)
 			continue;
 		for (t->lanes = 8; t->lanes <= 32; t->lanes *= 2)
 			for (int k = 0; k < immediates; k++) {
@@ -406,5 +407,6 @@ int main(void)
 
 	failed += interp_memory_tests();
 	failed += interp_scalar_tests();
+	failed += interp_wide_tests();
 	return failed;
 }

@@ -11,6 +11,7 @@
 
 #include "jit/ir/lanes.h"
 #include "tests/jit/every_target.h"
+#include "tests/jit/wide_rows_tests.h"
 #include "tests/support/shared.h"
 
 enum { WORDS = RANDOM_IR_IN_BYTES / 4, PAIRS = WORDS / 2 };
@@ -189,5 +190,7 @@ int main(void)
 		cmocka_unit_test(test_rounding),
 	};
 
-	return cmocka_run_group_tests(tests, open_all, close_all);
+	int failed = cmocka_run_group_tests(tests, open_all, close_all);
+
+	return failed + wide_rows_tests();
 }
