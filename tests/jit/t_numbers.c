@@ -192,5 +192,5 @@ int main(void)
 
 	int failed = cmocka_run_group_tests(tests, open_all, close_all);
 
-	return failed + wide_rows_tests();
+	return failed + wide_rows_tests() + random_numbers_tests();
 }

@@ -3,5 +3,6 @@
 #define TESTS_JIT_WIDE_ROWS_TESTS_H
 
 int wide_rows_tests(void);
+int random_numbers_tests(void);
 
 #endif
