@@ -16,12 +16,12 @@
 
 enum { WORDS = RANDOM_IR_IN_BYTES / 4, PAIRS = WORDS / 2 };
 
-static uint64_t state = 0x9e3779b97f4a7c15;
+static uint64_t drawn = 0x9e3779b97f4a7c15;
 
 static uint32_t draw(void)
 {
-	state = state * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(state >> 32);
+	drawn = drawn * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(drawn >> 32);
 }
 
 /* Of every size, near powers of two, and at the ends. */
