@@ -58,17 +58,21 @@ static void add_unit(struct kernel_extent *e, const struct key *key, const uint6
 	}
 }
 
-/* Units lie in the order of what they touch, so that the first and the last one touch its ends; but tiles of attention,
- * which may be numbered from the last one, and are few. Records, of which there are as many as the context has chunks,
- * are told apart by where the first chunk's lie. (tests/runtime/plan_check.h looks at all units.) */
+/* Units lie in the order of what they touch, so that the first and the last one touch its ends. Tiles of attention may
+ * be numbered from the last one, and one more may be asked for than there is: of them the first and the last two are
+ * looked at. Records, of which there are as many as the context has chunks, are told apart by where the first chunk's
+ * lie. (tests/runtime/plan_check.h looks at all units.) */
 static struct kernel_extent extent_of(const struct key *key, const uint64_t *arg, unsigned slot, int64_t begin,
                                       int64_t end, uint64_t choices)
 {
-	const bool tiles = key->kind == KEY_ATTENTION && key->tile_n > 1;
+	const int64_t ends = key->kind == KEY_ATTENTION && key->tile_n > 1 ? 2 * (int64_t)key->kv_heads : 1;
 	struct kernel_extent e = { UINT64_MAX, 0 };
 
-	for (int64_t u = begin; u < end; u = tiles || u + 1 == end ? u + 1 : end - 1)
+	for (int64_t u = begin; u < end; u++) {
+		if (u == begin + ends && u < end - ends)
+			u = end - ends;
 		add_unit(&e, key, arg, slot, u, choices);
+	}
 	return e.begin < e.end ? e : (struct kernel_extent){ 0, 0 };
 }
 

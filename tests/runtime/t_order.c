@@ -205,7 +205,7 @@ static void test_tiles(void **state)
 {
 	enum { HEADS = 4, DIMS = 32, WIDTH = HEADS * DIMS / 32 /* rows of a column */ };
 	const struct target *t = target_find("sm80");
-	const uint32_t tile = attention_wave_columns(t, HEADS, 1), columns = 3 * tile - 1;
+	const uint32_t tile = attention_wave_columns(t, HEADS, 1), columns = 6 * tile - 1;
 	(void)state;
 
 	assert_true(tile > 1);
@@ -220,7 +220,7 @@ static void test_tiles(void **state)
 		m.op[0].arg[ATTENTION_Q] = at(5000);
 		m.op[0].arg[ATTENTION_OUT] = at(0);
 		m.op[0].arg[ATTENTION_COLUMNS] = columns;
-		m.op[0].end = 4; /* one more than columns fill */
+		m.op[0].end = 7; /* one more than columns fill */
 		scale(&m, row, 6000, 1);
 		end_plan(&m, 0);
 		expect_barriers(&m, (row < columns * WIDTH ? 1u : 0u) | 1u << 1);
