@@ -27,7 +27,7 @@ for form in named elements; do
 	must_serve $form "$model" --alias tale --port 0 --no-cache --no-replay --quiet --template "$dir/$form.jinja"
 	eval "$form=\$url"
 done
-for client in openai anthropic ollama; do
+for client in openai anthropic ollama events; do
 	check "the client of $client" timeout 300 node "$dir/$client.mjs" "$wide" "$narrow" "$named" "$elements"
 done
 for server in $servers; do
