@@ -226,6 +226,9 @@ static void test_rows(void **state)
 		  false },
 		{ TOOLS_HARMONY, "<|channel|>commentary to=functions.f2 <", false },
 		{ TOOLS_HARMONY, "<|channel|>final<|message|>Well.", true },
+		{ TOOLS_HARMONY, " to=functions.g <|constrain|>json7<|message|>{}", false },
+		{ TOOLS_HARMONY, " to=functions.g<|message|>{} Well", true },
+		{ TOOLS_INVOKE, "<invoke name=\"g\">\n</invoke>\nWell", true },
 		{ TOOLS_KIMI, "<|tool_call_begin|>functions.g:12<|tool_call_argument_begin|>{}<|tool_call_end|>",
 		  true },
 		{ TOOLS_KIMI, "<|tool_call_begin|>functions.g:12<|tool_call_argument_begin|>{\"", false },
@@ -234,6 +237,10 @@ static void test_rows(void **state)
 		{ TOOLS_ELEMENTS, "<tool_call><function=g>\n</function>\n</tool_call>", true },
 		{ TOOLS_ELEMENTS, "<function=g>\n</function>", true },
 		{ TOOLS_ELEMENTS, "<function=h", false },
+		/* what closes a call comes next, or the end of the text */
+		{ TOOLS_ELEMENTS, "<tool_call>\n<function=g>\n</function>\n\n", true },
+		{ TOOLS_ELEMENTS, "<tool_call>\n<function=g>\n</function>\n Well", false },
+		{ TOOLS_TAGGED, "<tool_call>{\"name\": \"g\", \"arguments\": {}} Well", false },
 		{ TOOLS_TAGGED,
 		  "<tool_call>\n{\"name\": \"g\", \"arguments\": {}}\n</tool_call>\n<tool_call>\n{\"name\"", false },
 		{ TOOLS_TAGGED, "<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call><tool_call>{\"name\": \"h",
@@ -276,19 +283,31 @@ static void test_easy(void **state)
 
 	for (enum tools_form form = TOOLS_NONE + 1; form < TOOLS_FORMS; form++) {
 		struct machine *m = machine_of(form, functions_text);
+		/* The characters of the opening itself, which may have several bytes, and others behind it. */
+		open_text(form, said);
+		strcat(said, "!!!!!!!!!!!!!!!!!!!!");
+		uint32_t most = machine_easy(m, m->start, EASY_ANY), at = m->start;
+		for (const char *p = said; *p && most; most--) {
+			const unsigned n = (*p & 0xf0) == 0xe0 ? 3 : 1;
+			if (easy_of((uint8_t)*p) == EASY_NOT)
+				break;
+			for (unsigned i = 0; i < n; i++)
+				at = machine_step(m, at, (uint8_t)*p++);
+			assert_int_not_equal(at, MACHINE_DEAD);
+		}
 		for (unsigned turn = 0; turn < 60; turn++) {
 			open_text(form, said);
 			said[draw((uint32_t)strlen(said) + 1)] = 0;
 			const uint32_t from = walk(m, m->start, said);
 			for (unsigned c = EASY_ANY; c < EASY_CLASSES; c++) {
-				uint32_t most = machine_easy(m, from, (enum easy)c), at = from;
-				for (uint32_t k = 0; k < most && k < 40; k++) {
+				uint32_t many = machine_easy(m, from, (enum easy)c), here = from;
+				for (uint32_t k = 0; k < many && k < 40; k++) {
 					const char *set = of_class[c], *mark = said + draw((uint32_t)strlen(said) + 1);
 					char byte = set[draw((uint32_t)strlen(set))];
 					if (draw(2) && *mark > 0 && easy_of((uint8_t)*mark) >= (enum easy)c)
 						byte = *mark;
-					at = machine_step(m, at, (uint8_t)byte);
-					assert_int_not_equal(at, MACHINE_DEAD);
+					here = machine_step(m, here, (uint8_t)byte);
+					assert_int_not_equal(here, MACHINE_DEAD);
 					some++;
 				}
 			}
