@@ -131,6 +131,13 @@ static void test_malformed(void **state)
 
 	refused("a\n{% if x %}\nb", NULL, "test, line 3: expected the end of a block, found the end of the template");
 	refused("{% for a in b %}\n{% endif %}", NULL, "test, line 2: " ANY_STATEMENT "'endif'");
+	refused("{% macro m(a, b, a) %}{% endmacro %}{{ m(b=1, a=2) }}", NULL,
+	        "test, line 1: a macro has two parameters of the name 'a'");
+	char many[3000] = "{% macro m(";
+	for (int i = 0; i < 256; i++)
+		snprintf(many + strlen(many), sizeof many - strlen(many), "p%d,", i);
+	strcat(many, ") %}{% endmacro %}");
+	refused(many, NULL, "test, line 1: a macro has over 255 parameters");
 	refused("{% include 'a' %}", NULL, "test, line 1: " ANY_STATEMENT "'include'");
 	refused("\n\n{{ a", NULL, "test, line 3: expected '}}', found the end of the template");
 	refused("{{ }}", NULL, "test, line 1: expected an expression, found '}}'");
