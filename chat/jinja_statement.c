@@ -81,8 +81,7 @@ static bool new_parameter(struct parser *p, const struct node *list, const struc
 		if (text_same(&one->name, &n->name))
 			return lex_fail(&p->lex, n->line, "a macro has two parameters of the name '%.*s'",
 			                (int)n->name.n, n->name.p);
-	return count < PARAMETERS_MAX ||
-	       lex_fail(&p->lex, n->line, "a macro has over %d parameters", PARAMETERS_MAX);
+	return count < PARAMETERS_MAX || lex_fail(&p->lex, n->line, "a macro has over %d parameters", PARAMETERS_MAX);
 }
 
 /* (a, b=1) of a macro: a chain. */

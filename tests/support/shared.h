@@ -3,6 +3,7 @@
 #ifndef TESTS_SHARED_H
 #define TESTS_SHARED_H
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -122,5 +123,14 @@ static inline int test_few(void)
 }
 /* Whole products where tests otherwise take turns: many minutes. */
 static inline int test_full(void) { return test_asked("JITRUN_TEST_FULL"); }
+/* The full size of tests that take longest, over several processes: $JITRUN_TEST_PART, "3/16", is the part of this one.
+ * Whether piece number i of the work is in it; all are without it. */
+static inline int test_in_part(uint64_t i)
+{
+	const char *v = getenv("JITRUN_TEST_PART");
+	unsigned part, of;
+
+	return !v || sscanf(v, "%u/%u", &part, &of) != 2 || !of || i % of == part % of;
+}
 
 #endif
