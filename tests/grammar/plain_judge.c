@@ -151,6 +151,42 @@ static bool judge_object(const json_t *root, const json_t *schema, const char *k
 	return ok;
 }
 
+/* The shortest decimal that reads as x: digits times a power of ten. */
+static void as_decimal(double x, uint64_t *digits, int *power)
+{
+	char text[40];
+	int n = 1;
+
+	do
+		snprintf(text, sizeof text, "%.*e", n - 1, fabs(x));
+	while (strtod(text, NULL) != fabs(x) && n++ < 17);
+	*digits = 0;
+	for (const char *p = text; *p != 'e'; p++)
+		if (*p != '.')
+			*digits = *digits * 10 + (uint64_t)(*p - '0');
+	*power = atoi(strchr(text, 'e') + 1) - (n - 1);
+}
+
+/* Exactly, as those decimals. */
+static bool is_multiple(double x, double of)
+{
+	uint64_t a, b;
+	int a_power, b_power;
+
+	as_decimal(x, &a, &a_power);
+	as_decimal(of, &b, &b_power);
+	for (; a && a_power < b_power && a % 10 == 0; a_power++)
+		a /= 10;
+	for (; b_power > a_power && b < UINT64_MAX / 10; b_power--)
+		b *= 10;
+	if (a == 0 || b_power > a_power)
+		return a == 0;
+	unsigned __int128 rest = a % b;
+	for (; a_power > b_power; a_power--)
+		rest = rest * 10 % b;
+	return rest == 0;
+}
+
 static bool judge_number(const char *key, const json_t *k, const json_t *v)
 {
 	const double x = json_number_value(v), b = json_number_value(k);
@@ -165,9 +201,7 @@ static bool judge_number(const char *key, const json_t *k, const json_t *v)
 		return x < b;
 	if (json_is_integer(v) && json_is_integer(k))
 		return json_integer_value(v) % json_integer_value(k) == 0;
-	if (isinf(x / b))
-		return fmod(x, b) == 0;
-	return fabs(x / b - round(x / b)) <= 1e-9 * (1 + fabs(x / b));
+	return is_multiple(x, b);
 }
 
 static bool judge_text(const char *key, const json_t *k, const json_t *v)
