@@ -13,7 +13,15 @@
 
 /* Items that the next one is held against from its first byte on; with more, when it is complete. */
 enum { HELD_MOST = 64 };
-enum { LOOK_AT_TEXTS = 1, LOOK_AT_NUMBERS = 2 };
+enum { LOOK_AT_NUMBERS = 1 };
+/* Where the bytes of a text begin in a value's form. */
+enum { TEXT_AT = 5 };
+
+/* Which of the items before are to be looked at. */
+struct looks {
+	uint32_t at;
+	uint32_t least_characters; /* texts of so many and more; 0: all, COUNT_ANY: none */
+};
 
 bool items_have(const struct json_machine *m, uint32_t list, uint32_t value)
 {
@@ -32,22 +40,36 @@ uint32_t items_with(struct json_machine *m, uint32_t list, uint32_t value)
 	return next;
 }
 
-/* What of the items before is to be looked at: a text without patterns and bounds can always go on, and so can a
- * number. */
-static unsigned looks_of(const struct json_machine *m, uint32_t group)
+/* A number without bounds can always go on, and so can a text without patterns that is shorter than the longest one.
+ * That matters: texts that the next item is held against make it another automaton, whose masks are found anew. */
+static struct looks looks_of(const struct json_machine *m, uint32_t group)
 {
 	const struct group *g = &m->group[group];
-	bool longest = false;
+	struct looks l = { .at = g->numbers ? LOOK_AT_NUMBERS : 0, .least_characters = COUNT_ANY };
 
-	for (uint32_t i = 0; i < g->n; i++)
-		longest |= m->schema->node[g->node[i]].length.most != COUNT_ANY;
-	return (g->automata || longest || g->mixed ? LOOK_AT_TEXTS : 0) | (g->numbers ? LOOK_AT_NUMBERS : 0);
+	for (uint32_t i = 0; i < g->n; i++) {
+		const uint32_t most = m->schema->node[g->node[i]].length.most;
+		l.least_characters = most < l.least_characters ? most : l.least_characters;
+	}
+	if (g->automata || g->mixed)
+		l.least_characters = 0;
+	return l;
 }
 
-/* n: bytes of what value_form() gives. */
-static bool is_held(uint8_t form, size_t n, unsigned looks)
+static size_t characters(const uint8_t *p, size_t n)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++)
+		count += (p[i] & 0xc0) != 0x80;
+	return count;
+}
+
+/* The value that value_form() gives. */
+static bool is_held(const uint8_t *bytes, size_t n, const struct looks *l)
 {
 	enum { BRACKETS = 2 };
+	const uint8_t form = bytes[0];
 
 	switch (form) {
 	case '{':
@@ -55,20 +77,23 @@ static bool is_held(uint8_t form, size_t n, unsigned looks)
 	case 'z':
 	case 'f':
 	case 't': return true;
-	case 's': return looks & LOOK_AT_TEXTS;
+	case 's':
+		return l->least_characters == 0 || (l->least_characters != COUNT_ANY &&
+		                                    characters(bytes + TEXT_AT, n - TEXT_AT) >= l->least_characters);
 	case 'n':
-	case 'm': return looks & LOOK_AT_NUMBERS;
+	case 'm': return l->at & LOOK_AT_NUMBERS;
 	}
 	return false;
 }
 
 bool items_hold(const struct json_machine *m, uint32_t group, uint32_t value)
 {
+	const struct looks l = looks_of(m, group);
 	const uint8_t *bytes;
 	size_t n;
 
-	const uint8_t form = value_form(m, value, &bytes, &n);
-	return is_held(form, n, looks_of(m, group));
+	value_form(m, value, &bytes, &n);
+	return is_held(bytes, n, &l);
 }
 
 struct others {
@@ -81,21 +106,21 @@ struct others {
 	unsigned n;
 };
 
-static bool add_other(const struct json_machine *m, struct others *o, uint32_t value, unsigned looks)
+static bool add_other(const struct json_machine *m, struct others *o, uint32_t value, const struct looks *l)
 {
 	const uint8_t *bytes;
 	struct decimal d = { .negative = 0 };
 	size_t n;
 	uint8_t form = value_form(m, value, &bytes, &n);
 
-	if (!is_held(form, n, looks))
+	if (!is_held(bytes, n, l))
 		return true;
 	o->empty_object |= form == '{';
 	o->empty_array |= form == '[';
 	if (form == 'z' || form == 'f' || form == 't')
 		o->kinds &= (uint8_t) ~(form == 'z' ? JSON_IS_NULL : form == 'f' ? JSON_IS_FALSE : JSON_IS_TRUE);
 	if (form == 's' && o->n++ < HELD_MOST) {
-		uint32_t one = expression_text(&o->x, (const char *)bytes + 5, n - 5);
+		uint32_t one = expression_text(&o->x, (const char *)bytes + TEXT_AT, n - TEXT_AT);
 		o->texts = o->texts == SCHEMA_NONE ? one : expression_either(&o->x, one, o->texts);
 	}
 	if ((form == 'n' || form == 'm') && o->n++ < HELD_MOST) {
@@ -126,7 +151,7 @@ static bool other_texts(struct others *o, struct part *kept)
 	return ok;
 }
 
-static uint32_t make(struct json_machine *m, uint32_t list, unsigned looks)
+static uint32_t make(struct json_machine *m, uint32_t list, const struct looks *l)
 {
 	struct error err = { 0 };
 	struct schema_reader r = { .s = m->schema, .err = &err };
@@ -135,7 +160,7 @@ static uint32_t make(struct json_machine *m, uint32_t list, unsigned looks)
 	bool ok = true;
 
 	for (; list && ok && effort_take(4); list = interner_get(&m->values.lists, list, NULL)[0])
-		ok = add_other(m, &o, interner_get(&m->values.lists, list, NULL)[1], looks);
+		ok = add_other(m, &o, interner_get(&m->values.lists, list, NULL)[1], l);
 	bool some = o.kinds != JSON_IS_ANY || o.n || o.empty_object || o.empty_array;
 	ok = ok && other_texts(&o, &texts) && schema_keep(&r, &o.numbers, &numbers);
 	uint32_t node = !ok ? SCHEMA_NONE : some ? schema_add_node(&r) : SCHEMA_TRUE;
@@ -154,21 +179,21 @@ static uint32_t make(struct json_machine *m, uint32_t list, unsigned looks)
 
 uint32_t items_others(struct json_machine *m, uint32_t list, uint32_t group)
 {
-	unsigned looks = looks_of(m, group);
-	const uint32_t w[] = { list, looks };
+	const struct looks l = looks_of(m, group);
+	const uint32_t w[] = { list, l.at, l.least_characters };
 	struct values *v = &m->values;
 	void *node = v->node;
 	int made;
 
 	if (!list)
 		return SCHEMA_TRUE;
-	uint32_t number = interner_add(&v->others, w, 2, &made);
+	uint32_t number = interner_add(&v->others, w, 3, &made);
 	if (!number || !effort_array(&node, &v->node_room, (size_t)number + 1, sizeof *v->node)) {
 		m->machine.failed = true;
 		return SCHEMA_NONE;
 	}
 	v->node = node;
 	if (made)
-		v->node[number] = make(m, list, looks);
+		v->node[number] = make(m, list, &l);
 	return v->node[number];
 }
