@@ -306,6 +306,8 @@ json_t *tool_grammar_object(const json_t *functions, enum tools_form form, bool 
 	json_t *o = tool_grammar_form(form), *sorted = row->body == BODY_BRACES ? in_order(functions) : NULL;
 	json_put(o, "schema", json ? schema_of_all(functions, row, one) : call_schema(sorted ? sorted : functions));
 	json_decref(sorted);
+	if (!o)
+		lacks_memory(err);
 	return o;
 }
 

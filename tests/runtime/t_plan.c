@@ -271,8 +271,8 @@ static void test_triples(void **state)
 		unsigned n = formats_of(&target_table[t], 1, format);
 		for (unsigned i = 0; (!seen_before(t) || test_full()) && i < n * n * n; i++)
 			check_range(&target_table[t], format[i / n / n], format[i / n % n], format[i % n],
-			            (struct range){ test_full() ? 1 : 1 + i % 10, USUAL_COLUMNS,
-			                            test_full()    ? 1
+			            (struct range){ 1 + i % (test_full() ? 4 : 10), USUAL_COLUMNS,
+			                            test_full()    ? 4
 			                            : test_quick() ? 60
 			                                           : 15 });
 	}
