@@ -72,16 +72,20 @@ static struct node *parse_target(struct parser *p, bool names_only, bool members
 }
 
 /* Whether a macro's next parameter may have this name. */
-static bool new_parameter(struct parser *p, const struct node *list, const struct node *n)
+static bool check_parameter(struct parser *p, const struct node *list, const struct node *n)
 {
 	enum { PARAMETERS_MAX = 255 };
 	unsigned count = 0;
 
+	if (p->failed)
+		return false;
 	for (const struct node *one = list->first; one; one = one->next, count++)
-		if (text_same(&one->name, &n->name))
-			return lex_fail(&p->lex, n->line, "a macro has two parameters of the name '%.*s'",
-			                (int)n->name.n, n->name.p);
-	return count < PARAMETERS_MAX || lex_fail(&p->lex, n->line, "a macro has over %d parameters", PARAMETERS_MAX);
+		p->failed |= text_same(&one->name, &n->name);
+	if (p->failed)
+		return lex_fail(&p->lex, n->line, "a macro has two parameters of the name '%.*s'", (int)n->name.n,
+		                n->name.p);
+	p->failed = count >= PARAMETERS_MAX;
+	return !p->failed || lex_fail(&p->lex, n->line, "a macro has over %d parameters", PARAMETERS_MAX);
 }
 
 /* (a, b=1) of a macro: a chain. */
@@ -94,7 +98,7 @@ static struct node *parse_parameters(struct parser *p)
 		return NULL;
 	while (!p->failed && !parse_is_op(p, ')')) {
 		struct node *n = name_node(p, NODE_PARAMETER);
-		if (!n || !new_parameter(p, list, n))
+		if (!n || !check_parameter(p, list, n))
 			return NULL;
 		if (parse_take_op(p, '=')) {
 			defaults = true;

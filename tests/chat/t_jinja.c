@@ -133,6 +133,7 @@ static void test_malformed(void **state)
 	refused("{% for a in b %}\n{% endif %}", NULL, "test, line 2: " ANY_STATEMENT "'endif'");
 	refused("{% macro m(a, b, a) %}{% endmacro %}{{ m(b=1, a=2) }}", NULL,
 	        "test, line 1: a macro has two parameters of the name 'a'");
+	refused("{% macro m(a $", NULL, "test, line 1: unexpected \"$\"");
 	char many[3000] = "{% macro m(";
 	for (int i = 0; i < 256; i++)
 		snprintf(many + strlen(many), sizeof many - strlen(many), "p%d,", i);
