@@ -108,6 +108,7 @@ struct option_program {
 	const char *where;            /* "FILE:3: ", what stands before complaints; NULL: nothing */
 	char *said;                   /* where complaints go, `room` bytes; NULL: to standard error */
 	size_t room;
+	char *settings; /* by options_settings(): the file's text, which rows point into; free() it behind their use */
 };
 
 /* Where else options come from; the command line wins, then the environment. */

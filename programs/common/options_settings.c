@@ -182,16 +182,15 @@ static bool from_file(struct option_program *p, const struct option_settings *s,
 {
 	struct file file = { 0 };
 	struct error err = { 0 };
-	char *text = NULL;
 	bool ok = file_open(&file, s->file, &err) && file_text(&file, SETTINGS_MOST, &err);
 
 	if (!ok)
 		options_complain(p, "--config: %s", err.text);
 	else if (memchr(file.base, 0, file.size))
 		ok = options_complain(p, "--config: %s is no text", file.label);
-	else if (!(text = strndup((const char *)file.base, file.size))) /* rows point into it */
+	else if (!(p->settings = strndup((const char *)file.base, file.size)))
 		ok = options_complain(p, "no memory for %s", file.label);
-	ok = ok && take_lines(p, s, file.label, text, before);
+	ok = ok && take_lines(p, s, file.label, p->settings, before);
 	file_close(&file);
 	return ok;
 }

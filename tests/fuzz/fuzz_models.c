@@ -129,6 +129,7 @@ void fuzz_settings(const uint8_t *p, size_t n)
 		abort();
 	if (o.number < -5 || o.number > 1000 || !(o.real >= 0 && o.real <= 2) || o.list.n > OPTION_LIST_MOST)
 		abort();
+	free(program.settings);
 	unlink(s.file);
 }
 
