@@ -83,11 +83,13 @@ static bool add_message(struct preset *p, const char *role, size_t n, const char
 		                 p->path, (int)n, role);
 	if (!p->messages)
 		p->messages = json_array();
-	json_t *one = json_object(), *content = json_string(text);
-	if (!one || !content || json_object_set_new(one, "role", json_stringn(role, n)) ||
-	    json_object_set_new(one, "content", content) || json_array_append_new(p->messages, one))
-		return error_set(err, ERROR_FORMAT, "%s: a message is no valid UTF-8", p->path);
-	return true;
+	json_t *one = json_object(), *by = json_stringn(role, n), *content = json_string(text);
+	const bool ok = json_object_set(one, "role", by) == 0 && json_object_set(one, "content", content) == 0 &&
+	                json_array_append(p->messages, one) == 0;
+	json_decref(one);
+	json_decref(by);
+	json_decref(content);
+	return ok || error_set(err, ERROR_FORMAT, "%s: a message is no valid UTF-8", p->path);
 }
 
 /* A file beside the preset, or the text itself. */
