@@ -13,13 +13,12 @@
 
 /* Items that the next one is held against from its first byte on; with more, when it is complete. */
 enum { HELD_MOST = 64 };
-enum { LOOK_AT_NUMBERS = 1 };
 /* Where the bytes of a text begin in a value's form. */
 enum { TEXT_AT = 5 };
 
 /* Which of the items before are to be looked at. */
 struct looks {
-	uint32_t at;
+	bool numbers;
 	uint32_t least_characters; /* texts of so many and more; 0: all, COUNT_ANY: none */
 };
 
@@ -45,7 +44,7 @@ uint32_t items_with(struct json_machine *m, uint32_t list, uint32_t value)
 static struct looks looks_of(const struct json_machine *m, uint32_t group)
 {
 	const struct group *g = &m->group[group];
-	struct looks l = { .at = g->numbers ? LOOK_AT_NUMBERS : 0, .least_characters = COUNT_ANY };
+	struct looks l = { .numbers = g->numbers, .least_characters = COUNT_ANY };
 
 	for (uint32_t i = 0; i < g->n; i++) {
 		const uint32_t most = m->schema->node[g->node[i]].length.most;
@@ -77,11 +76,9 @@ static bool is_held(const uint8_t *bytes, size_t n, const struct looks *l)
 	case 'z':
 	case 'f':
 	case 't': return true;
-	case 's':
-		return l->least_characters == 0 || (l->least_characters != COUNT_ANY &&
-		                                    characters(bytes + TEXT_AT, n - TEXT_AT) >= l->least_characters);
+	case 's': return characters(bytes + TEXT_AT, n - TEXT_AT) >= l->least_characters;
 	case 'n':
-	case 'm': return l->at & LOOK_AT_NUMBERS;
+	case 'm': return l->numbers;
 	}
 	return false;
 }
@@ -180,7 +177,7 @@ static uint32_t make(struct json_machine *m, uint32_t list, const struct looks *
 uint32_t items_others(struct json_machine *m, uint32_t list, uint32_t group)
 {
 	const struct looks l = looks_of(m, group);
-	const uint32_t w[] = { list, l.at, l.least_characters };
+	const uint32_t w[] = { list, l.numbers, l.least_characters };
 	struct values *v = &m->values;
 	void *node = v->node;
 	int made;

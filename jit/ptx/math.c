@@ -218,13 +218,13 @@ static op product(struct ptx_emitter *e, op a, op b)
 	return p;
 }
 
-/* a turned over where sign is all ones: that and what is below it is the same number without its sign, or with it. */
+/* a, negated where sign is all ones: a signed number from or to its magnitude. */
 static op with_sign(struct ptx_emitter *e, op a, op sign)
 {
-	op turned = word(e), d = word(e);
+	op inverted = word(e), d = word(e);
 
-	PTX_PUT(&e->w, XOR_B32, turned, a, sign);
-	PTX_PUT(&e->w, SUB_S32, d, turned, sign);
+	PTX_PUT(&e->w, XOR_B32, inverted, a, sign);
+	PTX_PUT(&e->w, SUB_S32, d, inverted, sign);
 	return d;
 }
 

@@ -46,7 +46,7 @@ void rsel_leading_zeros(struct rsel *s, const struct ir_ins *i, const struct rse
 	rsel_valu(s, RDNA_V_MIN_U32, rsel_dst(s, i), rdna_lir_imm(32), found, rsel_none());
 }
 
-/* a turned over where sign is all ones, and that less sign: the number without its sign, or with it. */
+/* a, negated where sign is all ones: a signed number from or to its magnitude. */
 static rsel_op with_sign(struct rsel *s, rsel_op a, rsel_op sign)
 {
 	return made(s, RDNA_V_SUB_NC_U32, made(s, RDNA_V_XOR_B32, a, sign), sign);
