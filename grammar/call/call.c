@@ -10,7 +10,7 @@
 #include "grammar/schema/schema.h"
 #include "base/json_read.h"
 
-enum { TEXT_MOST = 16 << 20, STATES_MOST = 1 << 22 };
+enum { TEXT_MOST = 16 << 20 };
 
 static struct call_machine *of(struct machine *m) { return (struct call_machine *)(void *)m; }
 
@@ -88,27 +88,21 @@ static void follow_key(struct call_machine *m, uint32_t json)
 
 void call_add(struct call_machine *m, struct thread t)
 {
-	if (t.json == MACHINE_DEAD)
+	if (t.inner == MACHINE_DEAD)
 		return;
 	if (t.mode >= THREAD_MARK && !m->mark[t.mode - THREAD_MARK][t.at]) {
-		arrive(m, (enum call_mark)(t.mode - THREAD_MARK), t.aux, t.json);
+		arrive(m, (enum call_mark)(t.mode - THREAD_MARK), t.aux, t.inner);
 		return;
 	}
-	for (unsigned i = 0; i < m->n_found; i++)
-		if (memcmp(&m->found[i], &t, sizeof t) == 0)
-			return;
-	if (m->n_found == THREADS_MOST) {
-		m->machine.failed = true;
+	if (!threads_add(&m->threads, &t))
 		return;
-	}
-	m->found[m->n_found++] = t;
 	if (t.mode >= THREAD_MARK && m->loose && m->mark[t.mode - THREAD_MARK][t.at] == '\n')
-		call_add(m, (struct thread){ t.mode, t.at + 1, t.aux, t.json });
+		call_add(m, (struct thread){ t.mode, t.at + 1, t.aux, t.inner });
 	if (t.mode == THREAD_NAME && t.at)
 		for (uint32_t i = 0; i == 0 || i <= m->n_gaps; i++)
-			add_mark(m, MARK_BEHIND_NAME, i * GAP_BEGINS, call_feed(m, t.json, "\",\"arguments\":"));
+			add_mark(m, MARK_BEHIND_NAME, i * GAP_BEGINS, call_feed(m, t.inner, "\",\"arguments\":"));
 	else if (t.mode == THREAD_KEY && t.at)
-		follow_key(m, t.json);
+		follow_key(m, t.inner);
 	else
 		call_value_follow(m, &t);
 }
@@ -141,7 +135,7 @@ static bool step_gap(struct call_machine *m, struct thread t, uint8_t byte)
 	const char *begins = m->gap[which - 1];
 	const size_t n = strlen(begins);
 	if (at < GAP_MOST && (at < n ? (uint8_t)begins[at] == byte : goes_on(m, byte)))
-		call_add(m, (struct thread){ t.mode, 0, t.aux + 1, t.json });
+		call_add(m, (struct thread){ t.mode, 0, t.aux + 1, t.inner });
 	return at >= n + (m->goes_on == GAP_NUMBER);
 }
 
@@ -151,68 +145,46 @@ static void step_thread(struct call_machine *m, struct thread t, uint8_t byte)
 		return;
 	if (t.mode >= THREAD_MARK) {
 		if ((uint8_t)m->mark[t.mode - THREAD_MARK][t.at] == byte)
-			call_add(m, (struct thread){ t.mode, t.at + 1, t.aux, t.json });
+			call_add(m, (struct thread){ t.mode, t.at + 1, t.aux, t.inner });
 	} else if (t.mode == THREAD_NAME || t.mode == THREAD_KEY) {
 		if (is_name(m, byte))
-			call_add(m, (struct thread){ t.mode, 1, 0, machine_step(m->json, t.json, byte) });
+			call_add(m, (struct thread){ t.mode, 1, 0, machine_step(m->json, t.inner, byte) });
 	} else if (t.mode != THREAD_END) {
 		call_value_step(m, t, byte);
 	}
 }
 
-static int by_words(const void *a, const void *b) { return memcmp(a, b, sizeof(struct thread)); }
-
-/* The state of the threads found. */
 static uint32_t settle(struct call_machine *m)
 {
-	_Static_assert(sizeof(struct thread) == 4 * sizeof(uint32_t), "threads are words");
-	uint32_t state = MACHINE_DEAD;
-
-	m->machine.failed |= m->json->failed || m->states.n >= STATES_MOST;
-	if (m->n_found && !m->machine.failed) {
-		qsort(m->found, m->n_found, sizeof *m->found, by_words);
-		state = interner_add(&m->states, (const uint32_t *)m->found, 4 * (size_t)m->n_found, NULL);
-		m->machine.failed |= state == 0;
-	}
-	m->n_found = 0;
+	m->threads.failed |= m->machine.failed || m->json->failed;
+	const uint32_t state = threads_settle(&m->threads);
+	m->machine.failed |= m->threads.failed;
 	return state;
-}
-
-static size_t threads_of(const struct call_machine *m, uint32_t state, struct thread t[THREADS_MOST])
-{
-	size_t n;
-	const uint32_t *words = interner_get(&m->states, state, &n);
-
-	memcpy(t, words, n * sizeof *words);
-	return n / 4;
 }
 
 static uint32_t step(struct machine *machine, uint32_t state, uint8_t byte)
 {
 	struct call_machine *m = of(machine);
-	struct thread t[THREADS_MOST];
-	const uint32_t at = (state * 257u + byte) % CALL_RECENT;
+	struct thread t[THREADS_MAX];
+	uint32_t next;
 
 	if (state == MACHINE_DEAD || machine->failed)
 		return MACHINE_DEAD;
-	if (m->recent[at].state == state && m->recent[at].byte == byte)
-		return m->recent[at].next;
-	size_t n = threads_of(m, state, t);
+	if (threads_recall(&m->threads, state, byte, &next))
+		return next;
+	const size_t n = threads_of(&m->threads, state, t);
 	for (size_t i = 0; i < n; i++)
 		step_thread(m, t[i], byte);
-	uint32_t next = settle(m);
-	if (machine->failed)
-		return MACHINE_DEAD;
-	m->recent[at].state = state;
-	m->recent[at].byte = byte;
-	m->recent[at].next = next;
+	next = settle(m);
+	if (!machine->failed)
+		threads_note(&m->threads, state, byte, next);
 	return next;
 }
 
 static bool ends(struct machine *machine, uint32_t state)
 {
-	struct thread t[THREADS_MOST];
-	size_t n = state == MACHINE_DEAD ? 0 : threads_of(of(machine), state, t);
+	struct thread t[THREADS_MAX];
+	const size_t n = threads_of(&of(machine)->threads, state, t);
 	bool any = false;
 
 	for (size_t i = 0; i < n; i++)
@@ -229,8 +201,8 @@ static uint32_t alone(struct machine *m, uint32_t state) { return top(m, state);
 
 static uint32_t easy(struct machine *machine, uint32_t state, enum easy class)
 {
-	struct thread t[THREADS_MOST];
-	size_t n = threads_of(of(machine), state, t);
+	struct thread t[THREADS_MAX];
+	const size_t n = threads_of(&of(machine)->threads, state, t);
 	uint32_t most = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -244,7 +216,7 @@ static size_t bytes(const struct machine *machine)
 {
 	const struct call_machine *m = (const struct call_machine *)(const void *)machine;
 
-	return interner_bytes(&m->states) + machine_bytes(m->json);
+	return threads_bytes(&m->threads) + machine_bytes(m->json);
 }
 
 static void close_machine(struct machine *machine)
@@ -256,7 +228,7 @@ static void close_machine(struct machine *machine)
 	for (unsigned i = 0; i < m->n_gaps; i++)
 		free(m->gap[i]);
 	machine_close(m->json);
-	interner_clear(&m->states);
+	threads_clear(&m->threads);
 	free(m);
 }
 

@@ -9,20 +9,16 @@
 #include <string.h>
 
 #include "grammar/machine/effort.h"
-#include "grammar/schema/interner.h"
+#include "grammar/call/threads.h"
 
-enum { THREADS_MOST = 256, OPENINGS_MOST = 1 << 12, SPACES_MOST = 8, STATES_MOST = 1 << 22, RECENT = 1 << 12 };
+enum { OPENINGS_MOST = 1 << 12, SPACES_MOST = 8 };
 
 enum mode {
 	MODE_FREE,
-	MODE_OPENING, /* at: so many bytes of it were read */
+	MODE_OPENING, /* aux: its number; at: so many bytes of it were read */
 	MODE_THEN,    /* the same of what stands between the opening and the call */
-	MODE_CALL,    /* call: its machine's state */
-	MODE_CLOSE    /* at: bytes of the closing mark; opening: bytes of white space before it */
-};
-
-struct thread {
-	uint32_t mode, opening, at, call;
+	MODE_CALL,    /* inner: the call's state */
+	MODE_CLOSE    /* at: bytes of the closing mark; aux: bytes of white space before it */
 };
 
 struct opening {
@@ -38,13 +34,8 @@ struct free_machine {
 	struct opening *opening;
 	uint32_t n_openings;
 	char *close;
-	struct interner states;
-	struct thread found[THREADS_MOST];
-	unsigned n_found;
+	struct threads threads;
 	bool opened; /* by the byte that is looked at */
-	struct {
-		uint32_t state, byte, next;
-	} recent[RECENT];
 };
 
 static struct free_machine *of(struct machine *m) { return (struct free_machine *)(void *)m; }
@@ -53,17 +44,7 @@ static bool is_white(uint8_t b) { return b == ' ' || b == '\n' || b == '\t' || b
 
 /* ---- threads */
 
-static void add(struct free_machine *m, struct thread t)
-{
-	for (unsigned i = 0; i < m->n_found; i++)
-		if (memcmp(&m->found[i], &t, sizeof t) == 0)
-			return;
-	if (m->n_found == THREADS_MOST) {
-		m->machine.failed = true;
-		return;
-	}
-	m->found[m->n_found++] = t;
-}
+static void add(struct free_machine *m, struct thread t) { threads_add(&m->threads, &t); }
 
 static void add_free(struct free_machine *m) { add(m, (struct thread){ MODE_FREE, 0, 0, 0 }); }
 
@@ -86,7 +67,7 @@ static void add_then(struct free_machine *m, uint32_t opening, uint32_t at)
 	const struct opening *o = &m->opening[opening];
 
 	if (o->then[at])
-		add(m, (struct thread){ MODE_THEN, opening, at, 0 });
+		add(m, (struct thread){ MODE_THEN, at, opening, 0 });
 	else
 		add_call(m, o->start);
 	if (o->then[at] == '\n')
@@ -96,7 +77,7 @@ static void add_then(struct free_machine *m, uint32_t opening, uint32_t at)
 static void add_opening(struct free_machine *m, uint32_t opening, uint32_t at)
 {
 	if (m->opening[opening].text[at]) {
-		add(m, (struct thread){ MODE_OPENING, opening, at, 0 });
+		add(m, (struct thread){ MODE_OPENING, at, opening, 0 });
 		return;
 	}
 	m->opened = true;
@@ -115,7 +96,7 @@ static bool is_between(const char *text, uint32_t at)
 
 static void step_thread(struct free_machine *m, struct thread t, uint8_t byte)
 {
-	const struct opening *o = &m->opening[t.opening];
+	const struct opening *o = &m->opening[t.aux];
 
 	switch ((enum mode)t.mode) {
 	case MODE_FREE:
@@ -128,77 +109,57 @@ static void step_thread(struct free_machine *m, struct thread t, uint8_t byte)
 		if (o->loose && is_white(byte) && is_between(o->text, t.at))
 			add(m, t);
 		if ((uint8_t)o->text[t.at] == byte)
-			add_opening(m, t.opening, t.at + 1);
+			add_opening(m, t.aux, t.at + 1);
 		break;
 	case MODE_THEN:
 		if ((uint8_t)o->then[t.at] == byte)
-			add_then(m, t.opening, t.at + 1);
+			add_then(m, t.aux, t.at + 1);
 		break;
-	case MODE_CALL: add_call(m, machine_step(m->call, t.call, byte)); break;
+	case MODE_CALL: add_call(m, machine_step(m->call, t.inner, byte)); break;
 	case MODE_CLOSE:
-		if (!t.at && is_white(byte) && t.opening < SPACES_MOST)
-			add(m, (struct thread){ MODE_CLOSE, t.opening + 1, 0, 0 });
+		if (!t.at && is_white(byte) && t.aux < SPACES_MOST)
+			add(m, (struct thread){ MODE_CLOSE, 0, t.aux + 1, 0 });
 		if ((uint8_t)m->close[t.at] == byte && m->close[t.at + 1])
-			add(m, (struct thread){ MODE_CLOSE, 0, t.at + 1, 0 });
+			add(m, (struct thread){ MODE_CLOSE, t.at + 1, 0, 0 });
 		else if ((uint8_t)m->close[t.at] == byte)
 			add_free(m);
 		break;
 	}
 }
 
-static int by_words(const void *a, const void *b) { return memcmp(a, b, sizeof(struct thread)); }
-
 /* The state of the threads found. */
 static uint32_t settle(struct free_machine *m)
 {
-	_Static_assert(sizeof(struct thread) == 4 * sizeof(uint32_t), "threads are words");
-	uint32_t state = MACHINE_DEAD;
+	struct threads *s = &m->threads;
 	unsigned kept = 0;
 
-	for (unsigned i = 0; i < m->n_found; i++)
-		if (!m->opened || (m->found[i].mode != MODE_FREE && m->found[i].mode != MODE_OPENING))
-			m->found[kept++] = m->found[i];
-	m->machine.failed |= m->call->failed || m->states.n >= STATES_MOST;
-	if (kept && !m->machine.failed) {
-		qsort(m->found, kept, sizeof *m->found, by_words);
-		state = interner_add(&m->states, (const uint32_t *)m->found, 4 * (size_t)kept, NULL);
-		m->machine.failed |= state == 0;
-	}
-	m->n_found = 0;
+	for (unsigned i = 0; i < s->n_found; i++)
+		if (!m->opened || (s->found[i].mode != MODE_FREE && s->found[i].mode != MODE_OPENING))
+			s->found[kept++] = s->found[i];
+	s->n_found = kept;
 	m->opened = false;
+	s->failed |= m->machine.failed || m->call->failed;
+	const uint32_t state = threads_settle(s);
+	m->machine.failed |= s->failed;
 	return state;
-}
-
-static size_t threads_of(const struct free_machine *m, uint32_t state, struct thread t[THREADS_MOST])
-{
-	size_t n = 0;
-
-	if (state == MACHINE_DEAD)
-		return 0;
-	const uint32_t *words = interner_get(&m->states, state, &n);
-	memcpy(t, words, n * sizeof *words);
-	return n / 4;
 }
 
 static uint32_t step(struct machine *machine, uint32_t state, uint8_t byte)
 {
 	struct free_machine *m = of(machine);
-	struct thread t[THREADS_MOST];
-	const uint32_t at = (state * 257u + byte) % RECENT;
+	struct thread t[THREADS_MAX];
+	uint32_t next;
 
 	if (state == MACHINE_DEAD || machine->failed)
 		return MACHINE_DEAD;
-	if (m->recent[at].state == state && m->recent[at].byte == byte)
-		return m->recent[at].next;
-	const size_t n = threads_of(m, state, t);
+	if (threads_recall(&m->threads, state, byte, &next))
+		return next;
+	const size_t n = threads_of(&m->threads, state, t);
 	for (size_t i = 0; i < n; i++)
 		step_thread(m, t[i], byte);
-	const uint32_t next = settle(m);
-	if (machine->failed)
-		return MACHINE_DEAD;
-	m->recent[at].state = state;
-	m->recent[at].byte = byte;
-	m->recent[at].next = next;
+	next = settle(m);
+	if (!machine->failed)
+		threads_note(&m->threads, state, byte, next);
 	return next;
 }
 
@@ -206,20 +167,20 @@ static uint32_t step(struct machine *machine, uint32_t state, uint8_t byte)
 static bool ends(struct machine *machine, uint32_t state)
 {
 	struct free_machine *m = of(machine);
-	struct thread t[THREADS_MOST];
-	const size_t n = threads_of(m, state, t);
+	struct thread t[THREADS_MAX];
+	const size_t n = threads_of(&m->threads, state, t);
 	bool any = false;
 
 	for (size_t i = 0; i < n; i++)
 		any |= t[i].mode == MODE_FREE || (t[i].mode == MODE_CLOSE && t[i].at == 0) ||
-		       (t[i].mode == MODE_CALL && machine_ends(m->call, t[i].call));
+		       (t[i].mode == MODE_CALL && machine_ends(m->call, t[i].inner));
 	return any;
 }
 
 static bool is_free(const struct machine *machine, uint32_t state)
 {
-	struct thread t[THREADS_MOST];
-	const size_t n = threads_of((const struct free_machine *)(const void *)machine, state, t);
+	struct thread t[THREADS_MAX];
+	const size_t n = threads_of(&((const struct free_machine *)(const void *)machine)->threads, state, t);
 	bool any = false;
 
 	for (size_t i = 0; i < n; i++)
@@ -252,19 +213,18 @@ static uint32_t before_end(const char *rest, enum easy class)
 static uint32_t easy(struct machine *machine, uint32_t state, enum easy class)
 {
 	struct free_machine *m = of(machine);
-	struct thread t[THREADS_MOST];
-	const size_t n = threads_of(m, state, t);
+	struct thread t[THREADS_MAX];
+	const size_t n = threads_of(&m->threads, state, t);
 	uint32_t most = 0, before = UINT32_MAX;
 	bool any = false;
 
 	for (size_t i = 0; i < n; i++) {
 		uint32_t here = 0;
 		if (t[i].mode == MODE_CALL)
-			here = machine_easy(m->call, t[i].call, class);
+			here = machine_easy(m->call, t[i].inner, class);
 		most = here > most ? here : most;
 		any |= t[i].mode == MODE_FREE;
-		here = t[i].mode == MODE_OPENING ? before_end(m->opening[t[i].opening].text + t[i].at, class)
-		                                 : UINT32_MAX;
+		here = t[i].mode == MODE_OPENING ? before_end(m->opening[t[i].aux].text + t[i].at, class) : UINT32_MAX;
 		before = here < before ? here : before;
 	}
 	for (uint32_t i = 0; any && i < m->n_openings; i++) {
@@ -278,7 +238,7 @@ static size_t bytes(const struct machine *machine)
 {
 	const struct free_machine *m = (const struct free_machine *)(const void *)machine;
 
-	return interner_bytes(&m->states) + machine_bytes(m->call);
+	return threads_bytes(&m->threads) + machine_bytes(m->call);
 }
 
 static void close_machine(struct machine *machine)
@@ -290,7 +250,7 @@ static void close_machine(struct machine *machine)
 	free(m->opening);
 	free(m->close);
 	machine_close(m->call);
-	interner_clear(&m->states);
+	threads_clear(&m->threads);
 	free(m);
 }
 
@@ -368,7 +328,7 @@ struct machine *machine_of_free(const json_t *o, struct machine *call, struct er
 		m->machine.start = settle(m);
 		ok = m->machine.start != MACHINE_DEAD ||
 		     error_set(err,
-		               m->machine.failed && m->n_openings > THREADS_MOST - 2 ? ERROR_UNSUPPORTED : ERROR_MEMORY,
+		               m->machine.failed && m->n_openings > THREADS_MAX - 2 ? ERROR_UNSUPPORTED : ERROR_MEMORY,
 		               "the calls have too many openings, or memory is short");
 	}
 	if (ok)

@@ -7,7 +7,7 @@
 #define GRAMMAR_CALL_PARTS_H
 
 #include "grammar/call/call.h"
-#include "grammar/schema/interner.h"
+#include "grammar/call/threads.h"
 
 enum call_values { VALUES_PLAIN, VALUES_PYTHON, VALUES_BRACES, VALUES_JSON };
 
@@ -41,11 +41,7 @@ enum thread_mode {
 	THREAD_MARK
 };
 
-struct thread {
-	uint32_t mode, at, aux, json;
-};
-
-enum { THREADS_MOST = 64, STOP_MOST = 80, CALL_RECENT = 1 << 12 };
+enum { STOP_MOST = 80 };
 /* THREAD_MARK + MARK_BEHIND_NAME: aux is 0, or GAP_BEGINS * (1 + i) of gap i, and how many bytes of it were read. */
 enum { GAPS_MOST = 4, GAP_MOST = 80, GAP_BEGINS = 256 };
 
@@ -61,12 +57,7 @@ struct call_machine {
 	enum { GAP_ENDS, GAP_WORDS, GAP_NUMBER } goes_on; /* and how it goes on: not at all; ... */
 	const char *stop;                                 /* what no text may hold; NULL: it may hold anything */
 	uint8_t fallback[STOP_MOST];                      /* of `stop`, as Knuth, Morris and Pratt have it */
-	struct interner states;
-	struct thread found[THREADS_MOST];
-	unsigned n_found;
-	struct {
-		uint32_t state, byte, next;
-	} recent[CALL_RECENT];
+	struct threads threads;                           /* inner: the schema's machine's */
 };
 
 /* The schema's machine behind these bytes; MACHINE_DEAD. */

@@ -109,7 +109,7 @@ static void text_step(struct call_machine *m, struct thread t, uint8_t byte)
 		t.at = m->fallback[t.at - 1];
 	t.at += (uint8_t)m->stop[t.at] == byte;
 	if (m->stop[t.at])
-		call_add(m, (struct thread){ t.mode, t.at, t.aux, feed_byte(m, t.json, byte) });
+		call_add(m, (struct thread){ t.mode, t.at, t.aux, feed_byte(m, t.inner, byte) });
 }
 
 /* ---- JSON */
@@ -134,14 +134,14 @@ static void json_step(struct call_machine *m, struct thread t, uint8_t byte)
 		t.aux += byte == '{' || byte == '[' ? DEPTH : 0;
 		t.aux -= byte == '}' || byte == ']' ? DEPTH : 0;
 	}
-	t.json = machine_step(m->json, t.json, byte);
-	if (t.json == MACHINE_DEAD)
+	t.inner = machine_step(m->json, t.inner, byte);
+	if (t.inner == MACHINE_DEAD)
 		return;
-	bool done = t.aux < DEPTH && !(t.aux & IN_TEXT) && is_whole(m, t.json);
+	bool done = t.aux < DEPTH && !(t.aux & IN_TEXT) && is_whole(m, t.inner);
 	if (whole && done)
-		call_add(m, (struct thread){ THREAD_MARK + MARK_END, 0, 0, call_feed(m, t.json, "}") });
+		call_add(m, (struct thread){ THREAD_MARK + MARK_END, 0, 0, call_feed(m, t.inner, "}") });
 	else if (done)
-		call_add(m, (struct thread){ THREAD_MARK + MARK_BEHIND_VALUE, 0, 0, t.json });
+		call_add(m, (struct thread){ THREAD_MARK + MARK_BEHIND_VALUE, 0, 0, t.inner });
 	if (!done || is_digit(byte))
 		call_add(m, t);
 }
@@ -162,20 +162,20 @@ static uint32_t python_text(struct call_machine *m, struct thread *t, uint8_t by
 {
 	if (t->aux & ESCAPED) {
 		t->aux &= ~(uint32_t)ESCAPED;
-		return python_escape(m, t->json, byte);
+		return python_escape(m, t->inner, byte);
 	}
 	if (byte == '\\') {
 		bool any = false;
 		for (const char *p = "nrtbf\\\"'"; *p; p++)
-			any |= python_escape(m, t->json, (uint8_t)*p) != MACHINE_DEAD;
+			any |= python_escape(m, t->inner, (uint8_t)*p) != MACHINE_DEAD;
 		t->aux |= ESCAPED;
-		return any ? t->json : MACHINE_DEAD;
+		return any ? t->inner : MACHINE_DEAD;
 	}
 	if (byte == (t->aux & SINGLE ? '\'' : '"')) {
 		t->aux &= ~(uint32_t)(IN_TEXT | SINGLE);
-		return machine_step(m->json, t->json, '"');
+		return machine_step(m->json, t->inner, '"');
 	}
-	return byte == '\n' ? MACHINE_DEAD : feed_byte(m, t->json, byte);
+	return byte == '\n' ? MACHINE_DEAD : feed_byte(m, t->inner, byte);
 }
 
 static uint32_t python_byte(struct call_machine *m, struct thread *t, uint8_t byte)
@@ -183,7 +183,7 @@ static uint32_t python_byte(struct call_machine *m, struct thread *t, uint8_t by
 	static const char rest[] = "one";
 
 	if (t->at) { /* null was given already */
-		uint32_t json = (uint8_t)rest[t->at - 1] == byte ? t->json : MACHINE_DEAD;
+		uint32_t json = (uint8_t)rest[t->at - 1] == byte ? t->inner : MACHINE_DEAD;
 		t->at = t->at == 3 ? 0 : t->at + 1;
 		return json;
 	}
@@ -194,28 +194,28 @@ static uint32_t python_byte(struct call_machine *m, struct thread *t, uint8_t by
 	case 't':
 	case 'f':
 	case 'n': return MACHINE_DEAD;
-	case 'T': return machine_step(m->json, t->json, 't');
-	case 'F': return machine_step(m->json, t->json, 'f');
-	case 'N': t->at = 1; return call_feed(m, t->json, "null");
+	case 'T': return machine_step(m->json, t->inner, 't');
+	case 'F': return machine_step(m->json, t->inner, 'f');
+	case 'N': t->at = 1; return call_feed(m, t->inner, "null");
 	case '\'':
-	case '"': t->aux |= IN_TEXT | (byte == '"' ? 0 : SINGLE); return machine_step(m->json, t->json, '"');
+	case '"': t->aux |= IN_TEXT | (byte == '"' ? 0 : SINGLE); return machine_step(m->json, t->inner, '"');
 	case '{':
 	case '[': t->aux += DEPTH; break;
 	case '}':
 	case ']': t->aux -= DEPTH; break;
 	default: break;
 	}
-	return machine_step(m->json, t->json, byte);
+	return machine_step(m->json, t->inner, byte);
 }
 
 static void python_step(struct call_machine *m, struct thread t, uint8_t byte)
 {
-	t.json = t.aux & IN_TEXT ? python_text(m, &t, byte) : python_byte(m, &t, byte);
-	if (t.json == MACHINE_DEAD)
+	t.inner = t.aux & IN_TEXT ? python_text(m, &t, byte) : python_byte(m, &t, byte);
+	if (t.inner == MACHINE_DEAD)
 		return;
-	bool done = t.aux < DEPTH && !(t.aux & IN_TEXT) && t.at == 0 && is_whole(m, t.json);
+	bool done = t.aux < DEPTH && !(t.aux & IN_TEXT) && t.at == 0 && is_whole(m, t.inner);
 	if (done)
-		call_add(m, (struct thread){ THREAD_MARK + MARK_BEHIND_VALUE, 0, 0, t.json });
+		call_add(m, (struct thread){ THREAD_MARK + MARK_BEHIND_VALUE, 0, 0, t.inner });
 	if (!done || is_digit(byte))
 		call_add(m, t);
 }
@@ -236,20 +236,20 @@ static void braces_more(struct call_machine *m, struct thread t, uint8_t byte)
 		return; /* it is the argument's: call_value_follow() */
 	if (byte == ',')
 		call_add(m, (struct thread){ THREAD_BRACES, object ? EXPECT_KEY : EXPECT_VALUE, t.aux,
-		                             call_feed(m, t.json, object ? ",\"" : ",") });
+		                             call_feed(m, t.inner, object ? ",\"" : ",") });
 	else if (byte == (object ? '}' : ']'))
 		call_add(m, (struct thread){ THREAD_BRACES, EXPECT_MORE, t.aux >> 1,
-		                             machine_step(m->json, t.json, byte) });
+		                             machine_step(m->json, t.inner, byte) });
 }
 
 static void braces_value(struct call_machine *m, struct thread t, uint8_t byte)
 {
-	const uint32_t json = machine_step(m->json, t.json, byte);
+	const uint32_t json = machine_step(m->json, t.inner, byte);
 
 	if (t.at == EXPECT_ITEM && byte == ']') {
 		call_add(m, (struct thread){ THREAD_BRACES, EXPECT_MORE, t.aux >> 1, json });
 	} else if (byte == '<') {
-		call_add(m, (struct thread){ THREAD_MARK + MARK_QUOTE, 1, t.aux, call_feed(m, t.json, "\"") });
+		call_add(m, (struct thread){ THREAD_MARK + MARK_QUOTE, 1, t.aux, call_feed(m, t.inner, "\"") });
 	} else if (byte == '{' || byte == '[') {
 		if (t.aux < UINT32_MAX / 4)
 			call_add(m, (struct thread){ THREAD_BRACES, byte == '{' ? EXPECT_MEMBER : EXPECT_ITEM,
@@ -261,7 +261,7 @@ static void braces_value(struct call_machine *m, struct thread t, uint8_t byte)
 
 static void braces_step(struct call_machine *m, struct thread t, uint8_t byte)
 {
-	uint32_t json = t.json;
+	uint32_t json = t.inner;
 
 	switch (t.at) {
 	case EXPECT_VALUE:
@@ -313,9 +313,9 @@ void call_value_follow(struct call_machine *m, const struct thread *t)
 		mark = t->mode == THREAD_TEXT    ? MARK_BEHIND_VALUE
 		       : t->mode == THREAD_CDATA ? MARK_CDATA_END
 		                                 : MARK_QUOTE_END;
-		json = t->mode == THREAD_TEXT && guarded(t->aux) ? MACHINE_DEAD : machine_step(m->json, t->json, '"');
+		json = t->mode == THREAD_TEXT && guarded(t->aux) ? MACHINE_DEAD : machine_step(m->json, t->inner, '"');
 	} else if (t->mode == THREAD_BRACES && t->aux == 1 && (t->at == EXPECT_MORE || t->at == IN_WORD)) {
-		json = is_whole(m, t->json) ? t->json : MACHINE_DEAD;
+		json = is_whole(m, t->inner) ? t->inner : MACHINE_DEAD;
 	}
 	if (json != MACHINE_DEAD)
 		call_add(m, (struct thread){ THREAD_MARK + mark, 0, t->mode == THREAD_QUOTED ? t->aux : 0, json });
@@ -331,7 +331,7 @@ uint32_t call_value_easy(struct call_machine *m, const struct thread *t, enum ea
 	/* A text with < needs CDATA where there is such a thing. */
 	if (t->mode == THREAD_TEXT && m->mark[MARK_CDATA][0] && class < EASY_WORD)
 		left = 0;
-	uint32_t most = left ? machine_easy(m->json, t->json, class) : 0;
+	uint32_t most = left ? machine_easy(m->json, t->inner, class) : 0;
 
 	return most < left ? most : left;
 }
