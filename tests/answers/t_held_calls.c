@@ -338,6 +338,30 @@ static void test_refused(void **state)
 	}
 }
 
+/* Each of as many functions as OpenAI takes may begin an answer. */
+static void test_many(void **state)
+{
+	enum { MANY = 128 };
+	json_t *usual = functions;
+	(void)state;
+
+	functions = json_array();
+	for (int i = 0; i < MANY; i++)
+		json_array_append_new(functions, json_pack("{s:o, s:{s:s}}", "name", json_sprintf("f%d", i),
+		                                           "parameters", "type", "object"));
+	char *watched = json_dumps(functions, JSON_COMPACT);
+	for (enum tools_form form = TOOLS_NONE + 1; form < TOOLS_FORMS; form++) {
+		if (!by_name(form))
+			continue;
+		struct machine *m = machine_of(form, watched);
+		assert_int_not_equal(walk(m, m->start, "{\"name\": \"f127\""), MACHINE_DEAD);
+		machine_close(m);
+	}
+	free(watched);
+	json_decref(functions);
+	functions = usual;
+}
+
 static int start(void **state)
 {
 	(void)state;
@@ -357,6 +381,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text), cmocka_unit_test(test_calls), cmocka_unit_test(test_names),
 		cmocka_unit_test(test_rows), cmocka_unit_test(test_easy),  cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
