@@ -145,10 +145,12 @@ static int load_progress(void *user, uint64_t done, uint64_t total)
 {
 	const struct loading *l = user;
 	const jit_model_options *o = l->options;
+	int stop = !cancel_requested(o->cancel) && o->progress ? o->progress(o->progress_user, done, total) : 0;
 
+	/* After the listener too: what it cancels at the last bytes must not depend on which thread read them. */
 	if (cancel_requested(o->cancel))
 		return !cancel_error(l->err);
-	return o->progress ? o->progress(o->progress_user, done, total) : 0;
+	return stop;
 }
 
 /* The weights of these files, packed by an earlier run or by this one. NULL without an error: they are packed into

@@ -297,6 +297,13 @@ static int cancel_at_half(void *user, uint64_t done, uint64_t total)
 	return 0;
 }
 
+static int cancel_at_end(void *user, uint64_t done, uint64_t total)
+{
+	if (done == total)
+		jit_cancel_set(user, 1);
+	return 0;
+}
+
 static void *cancel_shared_later(void *user)
 {
 	struct canceller *c = user;
@@ -317,10 +324,13 @@ static void test_loading(void **state)
 	assert_null(jit_model_open(model_path, &o, &err));
 	assert_int_equal(err.code, JIT_ERROR_CANCELLED);
 	jit_cancel_set(c, 0);
-	o.progress = cancel_at_half;
 	o.progress_user = c;
-	assert_null(jit_model_open(model_path, &o, &err));
-	assert_int_equal(err.code, JIT_ERROR_CANCELLED);
+	for (int i = 0; i < 2; i++) {
+		o.progress = i ? cancel_at_end : cancel_at_half;
+		assert_null(jit_model_open(model_path, &o, &err));
+		assert_int_equal(err.code, JIT_ERROR_CANCELLED);
+		jit_cancel_set(c, 0);
+	}
 	o.progress = NULL;
 	for (int i = 0; i < (test_quick() ? 10 : 100); i++) {
 		struct canceller later = { .shared = c, .most_us = random_below(&seed, 12000) };
