@@ -20,20 +20,21 @@
 #include "base/json_read.h"
 #include "base/json_write.h"
 #include "runtime/host/system.h"
+#include "server/followers.h"
 #include "server/model_events.h"
 #include "server/models.h"
 #include "server/server.h"
 
 extern char **environ;
 
-enum { POLL_MS = 100, LINE_MOST = 1 << 16, AT_ONCE = 4, FILES_MOST = 64, NAME_MOST = 1024 };
+enum { POLL_MS = 100, LINE_MOST = 1 << 16, AT_ONCE = 4, FILES_MOST = 64 };
 static const double patience = 3; /* seconds that a program has when it has said its last word, or was asked to end */
 
 /* What the thread has. */
 struct fetch {
 	const struct server *server;
-	struct stream *stream; /* held; NULL: nobody waits for it */
-	bool lines;            /* its client reads how far it is */
+	bool goes_on;               /* also if nobody follows it */
+	struct followers followers; /* `lock` guards them */
 	char *name;
 	pid_t child; /* and the group of all that it starts */
 	int from;
@@ -55,20 +56,35 @@ static bool over;
 
 /* ---- which run */
 
-/* It is one of those that run. False: refused. */
-static bool enter(struct fetch *f, struct refusal *r)
+/* Under the lock: the one of that name that was not asked to end. NULL: none. */
+static struct fetch *find(const char *name)
+{
+	struct fetch *f = first;
+
+	while (f && (atomic_load(&f->unwanted) || !fetch_is_same(f->name, name)))
+		f = f->next;
+	return f;
+}
+
+/* It is one of those that run, or its client follows the one that fetches this model already; what the program says is
+ * told to all of them. False: refused. */
+static bool enter(struct fetch *f, struct stream *stream, bool lines, bool *follows, struct refusal *r)
 {
 	bool ok = true;
 
 	pthread_mutex_lock(&lock);
-	for (const struct fetch *o = first; o && ok && !f->stream; o = o->next)
-		if (fetch_is_same(o->name, f->name))
-			ok = refuse(r, 400, "model", "The model %.200s is being fetched already.", f->name);
-	if (ok && over)
+	struct fetch *same = find(f->name);
+	*follows = same && stream;
+	if (*follows)
+		ok = followers_add(&same->followers, stream, lines) ||
+		     refuse(r, 503, NULL, "There is no memory for this request.");
+	else if (same)
+		ok = refuse(r, 400, "model", "The model %.200s is being fetched already.", f->name);
+	else if (over)
 		ok = refuse(r, 503, NULL, "The server is stopping.");
-	if (ok && running >= AT_ONCE)
+	else if (running >= AT_ONCE)
 		ok = refuse(r, 429, NULL, "%d models are being fetched already", AT_ONCE);
-	if (ok) {
+	if (ok && !*follows) {
 		f->next = first;
 		first = f;
 		running++;
@@ -92,8 +108,7 @@ static void unlist(struct fetch *f)
 
 static void give_back(struct fetch *f)
 {
-	if (f->stream)
-		stream_release(f->stream);
+	followers_free(&f->followers);
 	json_decref(f->progress);
 	bytes_free(&f->line);
 	free(f->name);
@@ -113,28 +128,46 @@ static void leave(struct fetch *f)
 
 /* ---- the thread */
 
-static void put(struct fetch *f, enum record_kind kind, const char *text)
+/* Its end, which is told once. From then on others may ask for the model again. */
+static void end(struct fetch *f, const char *error)
 {
 	const struct record r = {
-		.kind = kind, .id = -1, .status = kind == RECORD_FAILED ? 502 : 0, .n_text = (uint32_t)strlen(text)
+		.kind = error ? RECORD_FAILED : RECORD_ENDED,
+		.id = -1,
+		.status = error ? 502 : 0,
+		.n_text = error ? (uint32_t)strlen(error) : 0,
 	};
 
 	if (f->settled)
 		return;
-	f->settled = kind != RECORD_TOKEN;
-	if (f->settled)
-		unlist(f);
-	if (kind == RECORD_ENDED)
+	f->settled = true;
+	unlist(f);
+	if (error)
+		model_events_tell_data(f->name, "download_failed", json_pack("{s:s}", "message", error));
+	else
 		model_events_tell(f->name, "download_finished");
-	else if (kind == RECORD_FAILED)
-		model_events_tell_data(f->name, "download_failed", json_pack("{s:s}", "message", text));
-	if (f->stream && (f->lines || f->settled))
-		stream_put(f->stream, &r, NULL, text);
+	pthread_mutex_lock(&lock);
+	followers_end(&f->followers, &r, error);
+	pthread_mutex_unlock(&lock);
 }
 
-static bool is_unwanted(const struct fetch *f)
+/* Once nobody wants it, nobody can follow it any more. */
+static bool is_unwanted(struct fetch *f)
 {
-	return atomic_load(&f->unwanted) || (f->stream && stream_is_cancelled(f->stream));
+	pthread_mutex_lock(&lock);
+	if (!followers_remain(&f->followers) && !f->goes_on)
+		atomic_store(&f->unwanted, true);
+	pthread_mutex_unlock(&lock);
+	return atomic_load(&f->unwanted);
+}
+
+/* What a line is about: a file, or a step. */
+static const char *subject(const json_t *line)
+{
+	const char *file = json_string_value(json_object_get(line, "file")),
+		   *digest = json_string_value(json_object_get(line, "digest"));
+
+	return file ? file : digest;
 }
 
 /* How far a file is: for lists at once, for listeners not for each line. */
@@ -142,12 +175,10 @@ static void take_progress(struct fetch *f, const json_t *line)
 {
 	enum { OFTEN_MS = 100 };
 	const json_t *total = json_object_get(line, "total"), *done = json_object_get(line, "completed");
-	const char *file = json_string_value(json_object_get(line, "file")),
-		   *digest = json_string_value(json_object_get(line, "digest"));
+	const char *file = subject(line);
 	const double now = system_seconds();
 	json_t *told = NULL;
 
-	file = file ? file : digest;
 	if (!file || !json_is_integer(total) || !json_is_integer(done))
 		return;
 	const json_int_t n = json_integer_value(done), all = json_integer_value(total);
@@ -171,7 +202,7 @@ static void take_success(struct fetch *f, const json_t *line)
 
 	if (all->fetched)
 		all->fetched(all, f->name, json_string_value(json_object_get(line, "path")));
-	put(f, RECORD_ENDED, "");
+	end(f, NULL);
 }
 
 static void put_error(struct fetch *f, const char *why)
@@ -180,7 +211,7 @@ static void put_error(struct fetch *f, const char *why)
 
 	snprintf(text, sizeof text, "%s", why);
 	refusal_hide_paths(text, NULL);
-	put(f, RECORD_FAILED, text);
+	end(f, text);
 }
 
 /* A line is an object as ollama sends them; where the files lie here is none of a client's business. */
@@ -201,7 +232,9 @@ static void take_line(struct fetch *f)
 		json_object_del(o, "path");
 		take_progress(f, o);
 		char *text = json_spell(o, JSON_COMPACT);
-		put(f, RECORD_TOKEN, text ? text : "{}");
+		pthread_mutex_lock(&lock);
+		followers_tell(&f->followers, subject(o) ? subject(o) : status, text ? text : "{}");
+		pthread_mutex_unlock(&lock);
 		free(text);
 	}
 	json_decref(o);
@@ -360,82 +393,59 @@ static bool start(struct exchange *x, struct fetch *f, const char *name)
 	return refuse(&x->refusal, 503, NULL, "There is no thread for this request: %s", strerror(why));
 }
 
-bool fetch_start(struct exchange *x, const char *name, struct stream *stream, bool lines)
+static struct fetch *new_fetch(const struct server *server, const char *name, struct stream *stream, bool lines)
 {
 	struct fetch *f = calloc(1, sizeof *f);
 
-	if (f) {
-		f->server = x->server;
-		f->name = strdup(name);
-		f->progress = json_object();
-		f->stream = stream;
-		f->lines = lines;
-		if (stream)
-			stream_hold(stream);
-	}
-	if (!f || !f->name || !f->progress)
-		refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
-	else if (enter(f, &x->refusal)) {
-		if (start(x, f, name))
-			return true;
-		leave(f);
-		return false;
-	}
-	if (f)
+	if (!f)
+		return NULL;
+	f->server = server;
+	f->name = strdup(name);
+	f->progress = json_object();
+	f->goes_on = !stream;
+	if (f->name && f->progress && (!stream || followers_add(&f->followers, stream, lines)))
+		return f;
+	give_back(f);
+	return NULL;
+}
+
+bool fetch_start(struct exchange *x, const char *name, struct stream *stream, bool lines)
+{
+	struct fetch *f = new_fetch(x->server, name, stream, lines);
+	bool follows;
+
+	if (!f)
+		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+	if (!enter(f, stream, lines, &follows, &x->refusal) || follows) {
 		give_back(f);
-	return false;
-}
-
-/* Whether it can lead out of a folder, or break a line. */
-static bool misleads(const char *name)
-{
-	for (const char *at = name;; at++) {
-		const size_t n = strcspn(at, "/");
-		if ((n == 1 && at[0] == '.') || (n == 2 && at[0] == '.' && at[1] == '.'))
-			return true;
-		at += n;
-		if (!*at)
-			break;
+		return follows && x->refusal.status == 0;
 	}
-	for (const char *c = name; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f || *c == '\\')
-			return true;
-	return strlen(name) > NAME_MOST;
-}
-
-/* OWNER/NAME, also behind hf.co: names of ollama's own registry have no owner. */
-static bool is_of_hub(const char *name)
-{
-	const char *slash = strchr(name, '/');
-
-	return slash && slash > name && slash[1] && name[0] != '-' && !misleads(name);
+	if (start(x, f, name))
+		return true;
+	/* Others may follow it by now. */
+	end(f, x->refusal.message);
+	leave(f);
+	return false;
 }
 
 bool fetch_allowed(struct exchange *x, const char *name)
 {
 	if (!x->server->o.pull_with)
 		return refuse(&x->refusal, 403, NULL, "This server fetches no models: --pull-with jitpull lets it.");
-	return is_of_hub(name) ||
+	return fetch_is_of_hub(name) ||
 	       refuse(&x->refusal, 400, "model", "model is \"%.200s\", expected hf.co/OWNER/NAME[:QUANT]", name);
-}
-
-/* Under the lock. */
-static struct fetch *find(const char *name)
-{
-	struct fetch *f = first;
-
-	while (f && !fetch_is_same(f->name, name))
-		f = f->next;
-	return f;
 }
 
 bool fetch_cancel(const char *name)
 {
+	bool found = false;
+
 	pthread_mutex_lock(&lock);
-	const bool found = find(name) != NULL;
 	for (struct fetch *f = first; f; f = f->next)
-		if (fetch_is_same(f->name, name))
+		if (fetch_is_same(f->name, name)) {
 			atomic_store(&f->unwanted, true);
+			found = true;
+		}
 	pthread_mutex_unlock(&lock);
 	return found;
 }
@@ -447,14 +457,6 @@ void fetch_end(void)
 	while (running)
 		pthread_cond_wait(&fewer, &lock);
 	pthread_mutex_unlock(&lock);
-}
-
-bool fetch_runs(const char *name)
-{
-	pthread_mutex_lock(&lock);
-	const bool runs = find(name) != NULL;
-	pthread_mutex_unlock(&lock);
-	return runs;
 }
 
 void fetch_list(json_t *list)

@@ -4,6 +4,8 @@
 
 #include "server/fetch.h"
 
+enum { NAME_MOST = 1024 };
+
 /* OWNER/NAME[:TAG], without what people put around it; *n: of its bytes. */
 static const char *bare_name(const char *name, size_t *n)
 {
@@ -28,4 +30,29 @@ bool fetch_is_same(const char *a, const char *b)
 	const char *bare_a = bare_name(a, &n_a), *bare_b = bare_name(b, &n_b);
 
 	return n_a == n_b && strncasecmp(bare_a, bare_b, n_a) == 0;
+}
+
+/* Whether it can lead out of a folder, or break a line. */
+static bool misleads(const char *name)
+{
+	for (const char *at = name;; at++) {
+		const size_t n = strcspn(at, "/");
+		if ((n == 1 && at[0] == '.') || (n == 2 && at[0] == '.' && at[1] == '.'))
+			return true;
+		at += n;
+		if (!*at)
+			break;
+	}
+	for (const char *c = name; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f || *c == '\\')
+			return true;
+	return strlen(name) > NAME_MOST;
+}
+
+/* OWNER/NAME, also behind hf.co: names of ollama's own registry have no owner. */
+bool fetch_is_of_hub(const char *name)
+{
+	const char *slash = strchr(name, '/');
+
+	return slash && slash > name && slash[1] && name[0] != '-' && !misleads(name);
 }

@@ -1,5 +1,6 @@
 /* tests/server/t_fetch.c - programs that fetch models and do not end as they should: that take no signal, close their
- * output, leave others behind or stay; what a server that stops does with them; and names that none is given.
+ * output, leave others behind or stay; what a server that stops does with them; names that none is given; and clients
+ * that ask for one model at the same time, who share a program.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,6 +31,13 @@ static const char script[] =
 	"*/leaves) sleep 4 & ;;\n"
 	"*/stays*) echo '{\"status\":\"success\"}'; exec sleep 100 ;;\n"
 	"*/reads) cat; echo '{\"error\":\"no input\"}' ;;\n"
+	"*/shared*) echo $$ >>\"$HF_HUB_CACHE/programs\"; echo '{\"status\":\"pulling manifest\"}'\n"
+	"\tfor n in 1 2 3; do echo '{\"status\":\"pulling "
+	"01\",\"digest\":\"sha256:01\",\"total\":9,\"completed\":'$n'}'; done\n"
+	"\techo '{\"status\":\"pulling 02\",\"digest\":\"sha256:02\",\"total\":8,\"completed\":5}'\n"
+	"\tuntil [ -e \"$HF_HUB_CACHE/go\" ]; do sleep 0.05; done\n"
+	"\tcase $3 in *fails) echo '{\"error\":\"the disk is full\"}' ;; *) echo '{\"status\":\"success\"}' ;; esac "
+	";;\n"
 	"*/pipes) kill -PIPE $$; echo '{\"error\":\"PIPE was ignored\"}' ;;\n"
 	"esac\n";
 static char folder[] = "/tmp/jitrun-fetch-XXXXXX", program[64];
@@ -100,6 +108,21 @@ static pid_t group_of(const char *name)
 	assert_true(pid > 1);
 	unlink(path);
 	return (pid_t)pid;
+}
+
+/* The same, and it may be asked again. */
+static pid_t group_of_running(const char *name)
+{
+	char path[200];
+	const pid_t pid = group_of(name);
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	*strchr(path + strlen(folder) + 1, '/') = '_';
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	fprintf(f, "%ld\n", (long)pid);
+	fclose(f);
+	return pid;
 }
 
 /* Neither it nor what it has started runs, and it was waited for. */
@@ -194,6 +217,163 @@ static void test_names(void **state)
 	json_decref(client_json(&server, "/models", body, 400));
 }
 
+/* ---- clients that ask for one model at the same time */
+
+/* A request whose answer is not read yet. */
+static int ask_for(const char *path, const char *name, bool streamed)
+{
+	char body[200], text[400];
+	int fd = client_connect(&server, false);
+
+	snprintf(body, sizeof body, "{\"model\":\"%s\",\"stream\":%s}", name, streamed ? "true" : "false");
+	snprintf(text, sizeof text, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s", path,
+	         strlen(body), body);
+	client_send(fd, text, strlen(text));
+	return fd;
+}
+
+/* What the server has sent, up to these words. */
+static void read_until(int fd, char said[static 1 << 14], const char *words)
+{
+	size_t n = 0;
+
+	for (said[0] = 0; !strstr(said, words); said[n] = 0) {
+		const ssize_t got = n < (1 << 14) - 1 ? read(fd, said + n, (1 << 14) - n - 1) : 0;
+		if (got <= 0)
+			fail_msg("the server has not said %s: %s", words, said);
+		n += (size_t)got;
+	}
+}
+
+static int times(const char *text, const char *words)
+{
+	int n = 0;
+
+	for (const char *at = text; (at = strstr(at, words)); at++)
+		n++;
+	return n;
+}
+
+/* Programs that ran for the model since this was asked last. */
+static int programs(void)
+{
+	char path[100], line[32];
+	int n = 0;
+
+	snprintf(path, sizeof path, "%s/programs", folder);
+	FILE *f = fopen(path, "r");
+	while (f && fgets(line, sizeof line, f))
+		n++;
+	if (f)
+		fclose(f);
+	unlink(path);
+	return n;
+}
+
+static void let_go(bool go)
+{
+	char path[100];
+
+	snprintf(path, sizeof path, "%s/go", folder);
+	FILE *f = go ? fopen(path, "w") : NULL;
+	if (f)
+		fclose(f);
+	else
+		unlink(path);
+}
+
+#define LAST "\"total\":8,\"completed\":5"
+
+/* Who comes late is told what others know already, each file as it is now; and hears the end with them, also when the
+ * first one has gone. */
+static void test_shared(void **state)
+{
+	static const struct {
+		const char *name, *end;
+		int status;
+	} cases[] = { { "owner/shared", "{\"status\":\"success\"}", 200 },
+		      { "owner/shared-fails", "{\"error\":\"the disk is full\"}", 502 } };
+	char said[1 << 14], other[100];
+	(void)state;
+
+	for (int i = 0; i < 2; i++) {
+		let_go(false);
+		int one = ask_for("/api/pull", cases[i].name, true);
+		read_until(one, said, LAST);
+		assert_int_equal(times(said, "sha256:01"), 3);
+		snprintf(other, sizeof other, "hf.co/%s:latest", cases[i].name);
+		int two = ask_for("/api/pull", other, true), whole = ask_for("/api/pull", cases[i].name, false);
+		read_until(two, said, LAST);
+		assert_int_equal(times(said, "pulling manifest"), 1);
+		assert_int_equal(times(said, "sha256:01"), 1);
+		assert_int_equal(times(said, "\"completed\":3"), 1);
+		must("/models", other, 400);
+		close(one);
+		usleep(300000); /* longer than the server takes to see that */
+		let_go(true);
+		read_until(two, said, cases[i].end);
+		close(two);
+		struct answer a = client_read(whole, 10);
+		assert_int_equal(a.status, cases[i].status);
+		assert_non_null(strstr(a.body, cases[i].end));
+		answer_free(&a);
+		close(whole);
+		must_end(group_of(cases[i].name));
+		assert_int_equal(programs(), 1);
+	}
+}
+
+/* The program ends with the last of its clients, unless it was begun without one; then all hear that it was ended. */
+static void test_left_by_all(void **state)
+{
+	char said[1 << 14];
+	(void)state;
+
+	let_go(false);
+	int fd[3];
+	for (int i = 0; i < 3; i++)
+		read_until(fd[i] = ask_for("/api/pull", "owner/shared", true), said, LAST);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(kill(-group_of_running("owner/shared"), 0), 0);
+		close(fd[i]);
+		usleep(300000);
+	}
+	must_end(group_of("owner/shared"));
+	must("/models", "owner/shared", 200);
+	read_until(fd[0] = ask_for("/api/pull", "owner/shared", true), said, LAST);
+	read_until(fd[1] = ask_for("/api/pull", "owner/shared", true), said, LAST);
+	close(fd[0]);
+	usleep(300000);
+	assert_true(is_fetched("owner/shared"));
+	must("/models/unload", "owner/shared", 200);
+	read_until(fd[1], said, "{\"error\":\"It was asked to stop.\"}");
+	close(fd[1]);
+	must_end(group_of("owner/shared"));
+	assert_int_equal(programs(), 2);
+}
+
+/* Twenty at once: one program, and all hear its end. */
+static void test_crowd(void **state)
+{
+	enum { CLIENTS = 20 };
+	char said[1 << 14];
+	int fd[CLIENTS];
+	(void)state;
+
+	let_go(false);
+	for (int i = 0; i < CLIENTS; i++)
+		fd[i] = ask_for("/api/pull", "owner/shared", true);
+	for (int i = 0; i < CLIENTS; i++)
+		read_until(fd[i], said, LAST);
+	let_go(true);
+	for (int i = 0; i < CLIENTS; i++) {
+		read_until(fd[i], said, "{\"status\":\"success\"}");
+		close(fd[i]);
+	}
+	must_end(group_of("owner/shared"));
+	assert_int_equal(programs(), 1);
+}
+
 /* A server that stops leaves nothing behind. */
 static void test_stop(void **state)
 {
@@ -211,8 +391,9 @@ static void test_stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cancelled), cmocka_unit_test(test_left),  cmocka_unit_test(test_places),
-		cmocka_unit_test(test_world),     cmocka_unit_test(test_names), cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_cancelled),   cmocka_unit_test(test_left),  cmocka_unit_test(test_places),
+		cmocka_unit_test(test_world),       cmocka_unit_test(test_names), cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_left_by_all), cmocka_unit_test(test_crowd), cmocka_unit_test(test_stop),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
