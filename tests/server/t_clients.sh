@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/server/t_clients.sh - the clients that programs use, those of openai, Anthropic and ollama of npm, against
-# jitserve.
+# tests/server/t_clients.sh - the clients that programs use, those of openai, Anthropic, ollama, Vercel's AI SDK and
+# LangChain of npm, against jitserve.
 #
 # They are installed into a folder of this test's own; without node, npm or a way to the registry the test is skipped.
 . "${srcdir:-.}/tests/support/prelude.sh"
@@ -11,7 +11,8 @@ done
 cp "$top"/tests/server/clients/*.mjs "$dir"
 echo '{"private":true}' >"$dir/package.json"
 if ! (cd "$dir" && timeout 120 npm install --no-audit --no-fund --fetch-retries=0 --fetch-timeout=20000 \
-	openai@6.49.0 @anthropic-ai/sdk@1.12.0 ollama@0.6.4 zod@4.6.7) >"$dir/npm" 2>&1; then
+	openai@6.49.0 @anthropic-ai/sdk@1.12.0 ollama@0.6.4 zod@4.6.7 ai@6.0.326 @ai-sdk/openai-compatible@2.0.92 \
+	@langchain/openai@1.5.8 @langchain/core@1.4.0) >"$dir/npm" 2>&1; then
 	echo "# skipped: npm could not install the clients: $(grep -m 1 'npm error' "$dir/npm")"
 	exit 77
 fi
@@ -27,7 +28,7 @@ for form in named elements; do
 	must_serve $form "$model" --alias tale --port 0 --no-cache --no-replay --quiet --template "$dir/$form.jinja"
 	eval "$form=\$url"
 done
-for client in openai anthropic ollama events; do
+for client in openai anthropic ollama ai langchain events; do
 	check "the client of $client" timeout 300 node "$dir/$client.mjs" "$wide" "$narrow" "$named" "$elements"
 done
 for server in $servers; do

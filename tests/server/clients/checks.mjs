@@ -34,6 +34,18 @@ export async function refused(status, words, ask) {
 	throw new Error('was not refused: ' + JSON.stringify(answer));
 }
 
+// A fetch that remembers which answers had a status of 400 and above.
+export function counting() {
+	const refused = [];
+	const counted = async (...given) => {
+		const answer = await fetch(...given);
+		if (answer.status >= 400)
+			refused.push(`${answer.status} ${answer.url}: ${await answer.clone().text()}`);
+		return answer;
+	};
+	return { refused, fetch: counted };
+}
+
 // While the one place of a slow server and the one in its queue are taken: until a second after it is asked.
 export async function occupied(url, body) {
 	const control = new AbortController();
