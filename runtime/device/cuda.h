@@ -89,10 +89,10 @@ size_t cuda_shared_bytes(struct cuda *d, const void *p);
 bool cuda_cards_open(struct cuda *d, struct error *err);
 void cuda_cards_close(struct cuda *d);
 /* The library's result; where the first card has it, zeroed on all. Cards have their shares of what is shared. */
-int cuda_cards_alloc(struct cuda *d, size_t bytes, const struct memory_share *share, size_t n, uint64_t *address);
+int cuda_cards_alloc(struct cuda *d, size_t bytes, const struct cut_share *share, size_t n, uint64_t *address);
 void cuda_cards_release(struct cuda *d, uint64_t address);
 /* The bytes that a card needs for that, at most. */
-uint64_t cuda_cards_bytes(const struct cuda *d, size_t bytes, const struct memory_share *share, size_t n);
+uint64_t cuda_cards_bytes(const struct cuda *d, size_t bytes, const struct cut_share *share, size_t n);
 /* To all cards that have a byte; from one that has it. The library's result. */
 int cuda_cards_copy_to(struct cuda *d, uint64_t to, const uint8_t *from, size_t bytes);
 int cuda_cards_copy_from(struct cuda *d, uint8_t *to, uint64_t from, size_t bytes);
@@ -112,18 +112,6 @@ void cuda_forget_kernels(struct cuda *d);
 
 /* cuda_stream.c */
 struct stream *cuda_stream(struct device *d, const struct stream_options *o, struct error *err);
-
-/* The units of an op that a card has: the cards' shares lie one behind the other. */
-struct cuda_units {
-	int64_t begin;
-	uint64_t n;
-};
-static inline struct cuda_units cuda_units_of(const struct cuda *d, unsigned card, const struct plan_op *l)
-{
-	const uint64_t all = (uint64_t)(l->end - l->begin), from = memory_share_begin(all, card, d->cards);
-
-	return (struct cuda_units){ l->begin + (int64_t)from, memory_share_begin(all, card + 1, d->cards) - from };
-}
 
 /* cuda_program.c: a plan of one token as one launch on each card. Its commands lie behind the inputs in the plan's
  * arguments, here and on the cards. */

@@ -118,16 +118,16 @@ static void leave_out(uint8_t *wanted, size_t granule, uint64_t from, uint64_t e
 }
 
 /* By granule, malloc'ed; NULL: no memory. */
-static uint8_t *wanted_granules(const struct cuda *d, unsigned card, uint64_t granules,
-                                const struct memory_share *share, size_t n)
+static uint8_t *wanted_granules(const struct cuda *d, unsigned card, uint64_t granules, const struct cut_share *share,
+                                size_t n)
 {
 	uint8_t *wanted = malloc(granules + 1);
 
 	if (wanted)
 		memset(wanted, true, granules);
 	for (size_t i = 0; wanted && i < n; i++) {
-		const uint64_t first = memory_share_begin(share[i].units, card, d->cards),
-			       end = memory_share_begin(share[i].units, card + 1, d->cards);
+		const uint64_t first = cut_begin(share[i].units, card, d->cards),
+			       end = cut_begin(share[i].units, card + 1, d->cards);
 		leave_out(wanted, d->granule, share[i].at, share[i].at + first * share[i].bytes);
 		leave_out(wanted, d->granule, share[i].at + end * share[i].bytes,
 		          share[i].at + share[i].units * share[i].bytes);
@@ -135,7 +135,7 @@ static uint8_t *wanted_granules(const struct cuda *d, unsigned card, uint64_t gr
 	return wanted;
 }
 
-static bool find_runs(const struct cuda *d, struct cuda_mapped *m, const struct memory_share *share, size_t n)
+static bool find_runs(const struct cuda *d, struct cuda_mapped *m, const struct cut_share *share, size_t n)
 {
 	const uint64_t granules = m->bytes / d->granule;
 	bool ok = true;
@@ -174,7 +174,7 @@ static uint64_t whole_granules(const struct cuda *d, uint64_t bytes)
 	return (bytes + d->granule - 1) / d->granule * d->granule;
 }
 
-uint64_t cuda_cards_bytes(const struct cuda *d, size_t bytes, const struct memory_share *share, size_t n)
+uint64_t cuda_cards_bytes(const struct cuda *d, size_t bytes, const struct cut_share *share, size_t n)
 {
 	struct cuda_mapped m = { .bytes = whole_granules(d, bytes) };
 	const bool ok = find_runs(d, &m, share, n);
@@ -233,7 +233,7 @@ static struct cuda_mapped **find_slot(struct cuda *d, uint64_t bytes, uint64_t *
 	return PART_BYTES - MARGIN_BYTES - *at >= bytes ? next : NULL;
 }
 
-int cuda_cards_alloc(struct cuda *d, size_t bytes, const struct memory_share *share, size_t n, uint64_t *address)
+int cuda_cards_alloc(struct cuda *d, size_t bytes, const struct cut_share *share, size_t n, uint64_t *address)
 {
 	struct cuda_mapped *m = calloc(1, sizeof *m), **where = NULL;
 

@@ -38,15 +38,12 @@ static const struct cuda_input *input_at(const struct cuda_stream *s, struct cud
 	return &c->input[i];
 }
 
-/* The last section's ops read none. */
-static size_t inputs_end(const struct plan *p) { return p->n_sections ? p->section[p->n_sections - 1] : 0; }
-
 void cuda_find_inputs(const struct cuda_stream *s, struct cuda_plan *c)
 {
 	const struct plan *p = c->plan;
 	const size_t width = input_width(p);
 
-	for (size_t i = 0; i < inputs_end(p); i++)
+	for (size_t i = 0; i < cut_last_section(p); i++)
 		for (uint32_t k = 0; k < p->op[i].n_args; k++)
 			input_at(s, c, (const void *)(uintptr_t)p->op[i].arg[k], width);
 	c->inputs = c->bytes;
@@ -91,15 +88,11 @@ bool cuda_find_outputs(const struct cuda_stream *s, struct cuda_plan *c, struct 
 	struct device *d = s->stream.device;
 	const struct plan *p = c->plan;
 
-	for (size_t i = inputs_end(p); cuda_card_of(s)->cards > 1 && i < p->n_ops; i++) {
+	for (size_t i = cut_last_section(p); cuda_card_of(s)->cards > 1 && i < p->n_ops; i++) {
 		const struct plan_op *l = &p->op[i];
-		const struct key *key = &p->kernel[l->kernel].key;
 		for (uint32_t slot = 0; slot < l->n_args; slot++) {
-			const struct kernel_use use = kernel_use(key, slot);
-			if (!(use.access & KERNEL_WRITE) || use.layout == KERNEL_PAGES)
-				continue;
-			const struct kernel_extent e = kernel_extent(key, l->arg, slot, l->begin, l->end);
-			if (!add_output(s, c, l->arg[slot] + e.begin, e.end - e.begin, err))
+			const struct kernel_extent e = cut_written(p, l, slot);
+			if (e.begin < e.end && !add_output(s, c, l->arg[slot] + e.begin, e.end - e.begin, err))
 				return false;
 		}
 	}
@@ -140,7 +133,7 @@ void cuda_set_args(const struct cuda_stream *s, struct cuda_plan *c)
 				const uint64_t *slot = &p->op[i].arg[k];
 				side->args[slot - p->args] = cuda_on_card(
 					d, card,
-					i < inputs_end(p) ? input_address(c, *slot) : output_address(c, *slot));
+					i < cut_last_section(p) ? input_address(c, *slot) : output_address(c, *slot));
 			}
 	}
 }

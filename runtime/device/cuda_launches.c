@@ -47,7 +47,7 @@ static void partition(const struct cuda_stream *s, struct cuda_plan *c, unsigned
 	const struct plan_op *l = &c->plan->op[i];
 	const struct cuda_kernel *k = c->plan->kernel[l->kernel].handle;
 	const struct target *t = d->device.facts.target;
-	const struct cuda_units units = cuda_units_of(d, card, l);
+	const struct cut_units units = cut_units_of(l, card, d->cards);
 	struct cuda_side *side = &c->side[card];
 	const struct matmul_recipe r = matmul_recipe(&k->key, t);
 	const uint64_t tiles = r.parts ? l->arg[MATMUL_TILES] : 1;

@@ -95,7 +95,7 @@ static void give_memory_back(struct cuda *d, uint64_t address)
 		d->api->memory_free(address);
 }
 
-static int take_memory(struct cuda *d, size_t bytes, const struct memory_share *share, size_t n, uint64_t *address)
+static int take_memory(struct cuda *d, size_t bytes, const struct cut_share *share, size_t n, uint64_t *address)
 {
 	if (d->cards > 1)
 		return cuda_cards_alloc(d, bytes, share, n, address);
@@ -106,7 +106,7 @@ static int take_memory(struct cuda *d, size_t bytes, const struct memory_share *
 }
 
 /* needed: of bytes, what a card must have. */
-static void *alloc_on_card(struct cuda *d, size_t bytes, uint64_t needed, const struct memory_share *share, size_t n,
+static void *alloc_on_card(struct cuda *d, size_t bytes, uint64_t needed, const struct cut_share *share, size_t n,
                            enum device_memory what, struct error *err)
 {
 	size_t left = 0, all = 0;
@@ -141,12 +141,12 @@ static void *cuda_alloc(struct device *device, size_t bytes, enum device_memory 
 	return what == DEVICE_SHARED ? alloc_shared(d, bytes, err) : alloc_on_card(d, bytes, bytes, NULL, 0, what, err);
 }
 
-static uint64_t cuda_share_bytes(struct device *device, size_t bytes, const struct memory_share *share, size_t n)
+static uint64_t cuda_share_bytes(struct device *device, size_t bytes, const struct cut_share *share, size_t n)
 {
 	return cuda_cards_bytes(cuda_of(device), bytes, share, n);
 }
 
-static void *cuda_alloc_shares(struct device *device, size_t bytes, const struct memory_share *share, size_t n,
+static void *cuda_alloc_shares(struct device *device, size_t bytes, const struct cut_share *share, size_t n,
                                struct error *err)
 {
 	struct cuda *d = cuda_of(device);

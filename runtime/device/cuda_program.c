@@ -84,7 +84,7 @@ static void partition(struct cuda_program *out, unsigned card, struct cuda_ring 
 		if (l->end <= l->begin)
 			continue;
 		struct ptx_command *c = &out->command[card][--at];
-		const struct cuda_units u = cuda_units_of(out->d, card, l);
+		const struct cut_units u = cut_units_of(l, card, out->d->cards);
 		c->begin = u.begin;
 		if (u.n) {
 			of[n] = c;

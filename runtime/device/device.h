@@ -12,6 +12,7 @@
 
 #include "jit/store/driver_code.h"
 #include "jit/store/registry.h"
+#include "runtime/plan/cut.h"
 #include "runtime/plan/memory.h"
 #include "runtime/plan/plan.h"
 #include "runtime/host/pool.h"
@@ -59,9 +60,9 @@ struct device {
 	void (*release)(struct device *d, void *p, size_t bytes);
 	/* DEVICE_WEIGHTS of which each of several cards has what its units read; and the bytes that one card needs for
 	 * that. Copies to and from there are as ever. NULL: there is one card. */
-	void *(*alloc_shares)(struct device *d, size_t bytes, const struct memory_share *share, size_t n,
+	void *(*alloc_shares)(struct device *d, size_t bytes, const struct cut_share *share, size_t n,
 	                      struct error *err);
-	uint64_t (*share_bytes)(struct device *d, size_t bytes, const struct memory_share *share, size_t n);
+	uint64_t (*share_bytes)(struct device *d, size_t bytes, const struct cut_share *share, size_t n);
 	/* Copies to and from memory of the device; called from many threads. */
 	bool (*upload)(struct device *d, void *to, const void *from, size_t bytes, struct error *err);
 	/* The same of a table of addresses that alloc() returned, or of places behind them. NULL: as upload(). */

@@ -282,13 +282,13 @@ static void assign_jobs(const struct weights *w, const struct model_spec *s, str
 uint8_t *weights_arena(struct device *d, const struct model_spec *s, enum weight_layout layout, size_t bytes,
                        struct error *err)
 {
-	struct memory_share *share = NULL;
+	struct cut_share *share = NULL;
 	uint8_t *arena = NULL;
 	size_t n;
 
 	if (!d->alloc_shares)
 		return d->alloc(d, bytes, DEVICE_WEIGHTS, err);
-	if (weights_shares(s, layout, &share, &n, err))
+	if (cut_weights(s, layout, &share, &n, err))
 		arena = d->alloc_shares(d, bytes, share, n, err);
 	free(share);
 	return arena;
@@ -296,10 +296,10 @@ uint8_t *weights_arena(struct device *d, const struct model_spec *s, enum weight
 
 uint64_t weights_arena_bytes(struct device *d, const struct model_spec *s, enum weight_layout layout, uint64_t bytes)
 {
-	struct memory_share *share = NULL;
+	struct cut_share *share = NULL;
 	size_t n;
 
-	if (d->alloc_shares && weights_shares(s, layout, &share, &n, NULL))
+	if (d->alloc_shares && cut_weights(s, layout, &share, &n, NULL))
 		bytes = d->share_bytes(d, bytes, share, n);
 	free(share);
 	return bytes;

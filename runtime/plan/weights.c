@@ -65,36 +65,6 @@ uint64_t weights_place(struct weights_entry *e, size_t n, enum weight_layout lay
 	return at;
 }
 
-/* Rows of embeddings are read by the numbers of tokens, experts by what a router says. */
-static bool is_shared(const struct weights_entry *e, const struct model_spec *s)
-{
-	return !e->tensor->experts && e->tensor != &s->embed && e->tensor != &s->input_embed &&
-	       e->place != WEIGHTS_SECOND_OF_TWO; /* which lies among the first one's */
-}
-
-bool weights_shares(const struct model_spec *s, enum weight_layout layout, struct memory_share **out, size_t *n,
-                    struct error *err)
-{
-	const size_t most = (size_t)s->layers * MATRIX_SLOTS + WEIGHTS_OUTSIDE;
-	struct weights w = { 0 };
-	struct weights_entry *e = calloc(most, sizeof *e);
-	bool ok = weights_allocate(&w, s, err);
-
-	*n = 0;
-	*out = ok ? calloc(most, sizeof **out) : NULL;
-	if (ok && (!e || !*out))
-		ok = error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);
-	const size_t entries = ok ? weights_list(e, s, &w) : 0;
-	if (ok)
-		weights_place(e, entries, layout);
-	for (size_t i = 0; i < entries; i++)
-		if (is_shared(&e[i], s))
-			(*out)[(*n)++] = (struct memory_share){ e[i].at, e[i].stride, e[i].blocks };
-	free(e);
-	weights_close(&w);
-	return ok;
-}
-
 static const float *point_vector(uint64_t *used, const struct model_tensor *t, const float *there)
 {
 	const float *here = t->bytes && there ? there + *used : NULL;

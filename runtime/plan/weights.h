@@ -91,9 +91,6 @@ bool weights_layout(const struct model_spec *s, enum weight_layout layout, struc
                     struct error *err);
 /* The same of one format alone: what packing makes of certain rows. */
 bool weights_format_id(enum dtype t, enum weight_layout layout, uint64_t *id, struct error *err);
-/* What of the matrices an op reads unit by unit: dense ones that nothing else reads. *out: malloc'ed. */
-bool weights_shares(const struct model_spec *s, enum weight_layout layout, struct memory_share **out, size_t *n,
-                    struct error *err);
 /* Bytes behind the last matrix or vector that are there too: kernels prefetch past the end and may load whole vectors
  * there. */
 enum { WEIGHTS_SLACK = 4096, WEIGHTS_VECTORS_SLACK = 256 };

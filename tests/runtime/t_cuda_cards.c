@@ -26,14 +26,13 @@ static uint64_t draw(uint64_t n)
 }
 
 /* Shares with gaps between them; returns where the last gap ends. */
-static size_t draw_shares(struct memory_share share[SHARES])
+static size_t draw_shares(struct cut_share share[SHARES])
 {
 	uint64_t at = 0;
 
 	for (unsigned i = 0; i < SHARES; i++) {
 		at += draw(2) ? draw(GAP) : 0;
-		share[i] =
-			(struct memory_share){ .at = at, .bytes = 1 + draw(3000), .units = 1 + draw(i % 2 ? 600 : 7) };
+		share[i] = (struct cut_share){ .at = at, .bytes = 1 + draw(3000), .units = 1 + draw(i % 2 ? 600 : 7) };
 		at += share[i].bytes * share[i].units;
 	}
 	return (size_t)(at + 4096 + draw(GAP));
@@ -60,16 +59,16 @@ static void check_behind(const uint8_t *here, const uint8_t *bytes, size_t n, ui
 
 /* Cards' memory is the process's. */
 static void check_card(const struct cuda *c, unsigned card, const uint8_t *arena, const uint8_t *bytes, size_t n,
-                       const struct memory_share share[SHARES])
+                       const struct cut_share share[SHARES])
 {
 	const uint8_t *here = (const uint8_t *)(uintptr_t)cuda_on_card(c, card, (uint64_t)(uintptr_t)arena);
 	uint64_t end = 0;
 
 	assert_true(!card || here != arena);
 	for (unsigned i = 0; i < SHARES; i++) {
-		const struct memory_share *s = &share[i];
-		const uint64_t first = memory_share_begin(s->units, card, c->cards),
-			       behind = memory_share_begin(s->units, card + 1, c->cards);
+		const struct cut_share *s = &share[i];
+		const uint64_t first = cut_begin(s->units, card, c->cards),
+			       behind = cut_begin(s->units, card + 1, c->cards);
 		assert_true(first <= behind && behind <= s->units);
 		assert_memory_equal(here + end, bytes + end, s->at - end);
 		assert_memory_equal(here + s->at + first * s->bytes, bytes + s->at + first * s->bytes,
@@ -84,7 +83,7 @@ static void check_card(const struct cuda *c, unsigned card, const uint8_t *arena
 static void check_round(struct device *d)
 {
 	struct cuda *c = (struct cuda *)d;
-	struct memory_share share[SHARES];
+	struct cut_share share[SHARES];
 	const size_t n = draw_shares(share), before = cuda_simulation.used;
 	uint8_t *bytes = malloc(n), *back = malloc(n);
 	struct error err = { 0 };
@@ -170,11 +169,11 @@ static void test_units(void **unused)
 	for (unsigned cards = 1; cards <= CUDA_CARDS_MOST; cards *= 2)
 		for (uint64_t units = 0; units < 3000; units++) {
 			uint64_t most = 0, least = units;
-			assert_int_equal(memory_share_begin(units, 0, cards), 0);
-			assert_int_equal(memory_share_begin(units, cards, cards), units);
+			assert_int_equal(cut_begin(units, 0, cards), 0);
+			assert_int_equal(cut_begin(units, cards, cards), units);
 			for (unsigned card = 0; card < cards; card++) {
-				const uint64_t from = memory_share_begin(units, card, cards),
-					       end = memory_share_begin(units, card + 1, cards);
+				const uint64_t from = cut_begin(units, card, cards),
+					       end = cut_begin(units, card + 1, cards);
 				assert_true(from <= end);
 				most = end - from > most ? end - from : most;
 				least = end - from < least ? end - from : least;
