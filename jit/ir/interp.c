@@ -142,9 +142,9 @@ static const uint32_t every_lane[32] = { [0 ... 31] = 0xffffffffu };
 		{ \
 			d[l] = (wanted) ? (expression) : 0; \
 			if (d[l] == IR_EMPTY) \
-				wave->unwritten = true; \
+				wave->end = INTERP_UNWRITTEN; \
 		} \
-		if (wave->unwritten) \
+		if (wave->end != INTERP_DONE) \
 			return; \
 		break; \
 	}
@@ -354,12 +354,19 @@ PART void interp_go(const struct interp_program *p, char *frame, const struct in
 		case IR_fstore: STORE(in->lanes, interp_put32(at + 4 * l, v[l]))
 		case IR_fstore_h: STORE(in->lanes, interp_put16(at + 2 * l, f32_f16(bits_f32(v[l]))))
 		case IR_istore_8: STORE(in->lanes, at[l] = (char)(v[l] & 0xff))
+		case IR_istore_16: STORE(in->lanes, interp_put16(at + 2 * l, (uint16_t)(v[l] & 0xffff)))
 		case IR_fstore_s: STORE(in->lanes, interp_put32(at + l * in->stride, v[l]))
 		case IR_fstore_hs: STORE(in->lanes, interp_put16(at + l * in->stride, f32_f16(bits_f32(v[l]))))
 		case IR_fstore1: STORE(1, interp_put32(at + 4 * l, v[l]))
 		case IR_barrier_all:
 		case IR_barrier: wave->in = in + 1; return;
-		default: in = other_row(p, in, frame, call, count, W);
+		default:
+			if (!ir_does(in->row, IR_INDEXED)) {
+				in = other_row(p, in, frame, call, count, W);
+			} else if (!interp_index_row(in, frame, W)) {
+				wave->end = INTERP_SAME_ELEMENT;
+				return;
+			}
 		}
 }
 
@@ -422,25 +429,25 @@ struct interp_program *interp_compile(const struct ir *ir)
 
 /* Every wave runs to the next barrier, or its end, then the next wave: what one wrote before a barrier all find behind
  * it. */
-static bool interp_group(const struct interp_program *p, char *frame, struct interp_call *call)
+static enum interp_end interp_group(const struct interp_program *p, char *frame, struct interp_call *call)
 {
 	struct interp_wave wave[IR_MAX_WAVES];
 
 	call->shared = frame + p->waves * p->frame_bytes;
 	wave[0].in = p->ins;
-	wave[0].unwritten = false;
+	wave[0].end = INTERP_DONE;
 	for (unsigned w = 1; w < p->waves; w++) {
 		wave[w].in = p->ins;
-		wave[w].unwritten = false;
+		wave[w].end = INTERP_DONE;
 	}
 	while (wave[0].in) /* all end together */
 		for (call->wave = 0; call->wave < p->waves; call->wave++) {
 			assert(wave[call->wave].in);
 			p->go(p, frame + call->wave * p->frame_bytes, call, &wave[call->wave]);
-			if (wave[call->wave].unwritten)
-				return false;
+			if (wave[call->wave].end != INTERP_DONE)
+				return wave[call->wave].end;
 		}
-	return true;
+	return INTERP_DONE;
 }
 
 enum interp_end interp_run(const struct interp_program *p, void *frame, const uint64_t *arg, int64_t begin, int64_t end)
@@ -451,9 +458,19 @@ enum interp_end interp_run(const struct interp_program *p, void *frame, const ui
 	if (!frame && !(frame = own = aligned_alloc(64, (interp_frame_bytes(p) + 63) & ~(size_t)63)))
 		return INTERP_NO_MEMORY;
 	assert((uintptr_t)frame % 64 == 0);
-	bool done = interp_group(p, frame, &call);
+	enum interp_end how = interp_group(p, frame, &call);
 	free(own);
-	return done ? INTERP_DONE : INTERP_UNWRITTEN;
+	return how;
+}
+
+const char *interp_why(enum interp_end end)
+{
+	switch (end) {
+	case INTERP_NO_MEMORY: return "found no memory to run in";
+	case INTERP_UNWRITTEN: return "awaited what nobody had given";
+	case INTERP_SAME_ELEMENT: return "has a scatter of which two lanes store to the same element";
+	default: return "ended";
+	}
 }
 
 void ir_interp(const struct ir *ir, const uint64_t *arg, int64_t begin, int64_t end)

@@ -21,9 +21,12 @@ void interp_free(struct interp_program *p);
 size_t interp_frame_bytes(const struct interp_program *p);
 
 /* frame: interp_frame_bytes(p) bytes, 64-byte aligned, contents irrelevant, of this run alone; NULL: allocated for this
- * run. UNWRITTEN: it awaited a word that still was IR_EMPTY, and ended there. */
-enum interp_end { INTERP_DONE, INTERP_NO_MEMORY /* only with NULL */, INTERP_UNWRITTEN };
+ * run. UNWRITTEN: it awaited a word that still was IR_EMPTY, and ended there. SAME_ELEMENT: lanes of a scatter had the
+ * same element, and it ended there. */
+enum interp_end { INTERP_DONE, INTERP_NO_MEMORY /* only with NULL */, INTERP_UNWRITTEN, INTERP_SAME_ELEMENT };
 enum interp_end interp_run(const struct interp_program *p, void *frame, const uint64_t *arg, int64_t begin,
                            int64_t end);
+/* Why a run ended, as what follows the kernel's name in a sentence. */
+const char *interp_why(enum interp_end end);
 
 #endif

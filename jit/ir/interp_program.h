@@ -25,7 +25,7 @@ struct interp_call {
 /* Where a wave goes on: in is NULL when it has ended. */
 struct interp_wave {
 	const struct interp_ins *in;
-	bool unwritten;                   /* it awaited a word that nobody has given */
+	enum interp_end end;              /* why it stopped there; INTERP_DONE: it goes on, or has ended */
 	int64_t count[IR_MAX_LOOP_DEPTH]; /* of every open loop, read once at its entry */
 };
 
@@ -77,6 +77,11 @@ static inline void interp_put16(char *p, uint16_t v) { memcpy(p, &v, 2); }
 /* --- interp_matrix.c */
 
 void interp_matrix_row(const struct interp_ins *in, char *frame);
+
+/* --- interp_index.c */
+
+/* False: two lanes of a scatter have the same element. */
+bool interp_index_row(const struct interp_ins *in, char *frame, unsigned lanes);
 
 /* --- interp_decode.c */
 

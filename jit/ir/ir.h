@@ -57,17 +57,18 @@ enum ir_imm { IR_IMM__, IR_IMM_i, IR_IMM_f, IR_IMM_d, IR_IMM_x, IR_IMM_t };
 
 /* What an instruction does beside giving its result. */
 enum ir_effect {
-	IR_PURE = 1,       /* within a call the result depends on operands and immediate alone */
-	IR_READS = 2,      /* memory, at address a */
-	IR_WRITES = 4,     /* memory, at address a */
-	IR_AWAITS = 8,     /* goes on when another call of the launch has given the words */
-	IR_COPIES = 16,    /* begins, groups or awaits copies that go on beside the kernel */
-	IR_HINTS = 32,     /* changes no result: a target may leave it out */
-	IR_BRANCHES = 64,  /* ends a straight run of instructions */
-	IR_FRAMES = 128,   /* takes bytes of the frame or of the group, outside loops and ifs only */
-	IR_MEETS = 256,    /* waits for the other waves of the group */
-	IR_GROUPS = 512,   /* makes the kernel one that waves call together */
-	IR_MASKABLE = 1024 /* may be restricted to the lanes of a mask */
+	IR_PURE = 1,        /* within a call the result depends on operands and immediate alone */
+	IR_READS = 2,       /* memory, at address a */
+	IR_WRITES = 4,      /* memory, at address a */
+	IR_AWAITS = 8,      /* goes on when another call of the launch has given the words */
+	IR_COPIES = 16,     /* begins, groups or awaits copies that go on beside the kernel */
+	IR_HINTS = 32,      /* changes no result: a target may leave it out */
+	IR_BRANCHES = 64,   /* ends a straight run of instructions */
+	IR_FRAMES = 128,    /* takes bytes of the frame or of the group, outside loops and ifs only */
+	IR_MEETS = 256,     /* waits for the other waves of the group */
+	IR_GROUPS = 512,    /* makes the kernel one that waves call together */
+	IR_MASKABLE = 1024, /* may be restricted to the lanes of a mask */
+	IR_INDEXED = 2048   /* lane l has element b[l] of those at address a */
 };
 
 /* What a target must have for a row; jit/compile.c knows which targets do. */
@@ -76,10 +77,11 @@ enum ir_needs {
 	IR_NEEDS_mma = 1,            /* products of tiles */
 	IR_NEEDS_local_operands = 2, /* operands of these in local and shared bytes, and half tiles */
 	IR_NEEDS_local = IR_NEEDS_mma | IR_NEEDS_local_operands,
-	IR_NEEDS_tiles = 4,  /* products of int8 matrices in memory */
-	IR_NEEDS_dot2 = 8,   /* products of pairs of bf16 */
-	IR_NEEDS_parts = 16, /* launches whose units are done in parts */
-	IR_NEEDS_copies = 32 /* copies that go on beside the kernel */
+	IR_NEEDS_tiles = 4,   /* products of int8 matrices in memory */
+	IR_NEEDS_dot2 = 8,    /* products of pairs of bf16 */
+	IR_NEEDS_parts = 16,  /* launches whose units are done in parts */
+	IR_NEEDS_copies = 32, /* copies that go on beside the kernel */
+	IR_NEEDS_indices = 64 /* memory by index: gathers, scatters, atomics */
 };
 
 /* Facts of a row, generated from ops.def: by row, and of operations with types by operation as well, where name,

@@ -199,9 +199,10 @@ static const struct row {
 			fbcast_h, LD, B16, 2, true) ROW(igather, LD, B32, 4, true) ROW(sload32, LD, U32, 4, true)
 			ROW(sload64, LD, B64, 8, true) ROW(aload, LD, B64, 8, true) ROW(fstore, ST, B32, 4, false) ROW(
 				fstore_h, ST, B16, 2,
-				false) ROW(istore_8, ST, B8, 1, false) ROW(fstore_s, ST, B32, 0, false)
-				ROW(fstore_hs, ST, B16, 0, false) ROW(fstore1, ST, B32, 4, true) ROW(
-					dload, LD, B64, 8, false) ROW(lload, LD, B64, 8, false)
+				false) ROW(istore_16, ST, B16, 2, false) ROW(istore_8, ST, B8, 1, false)
+				ROW(fstore_s, ST, B32, 0, false) ROW(fstore_hs, ST, B16, 0, false) ROW(
+					fstore1, ST, B32, 4,
+					true) ROW(dload, LD, B64, 8, false) ROW(lload, LD, B64, 8, false)
 					ROW(dbcast, LD, B64, 8, true) ROW(lbcast, LD, B64, 8, true)
 						ROW(dstore, ST, B64, 8, false) ROW(lstore, ST, B64, 8, false)
 #undef ROW
@@ -297,6 +298,11 @@ static void gather(struct ptx_emitter *e, const struct ir_ins *i)
 	load_part(e, (enum ptx_op)(is_shared(e, i) ? r->shared : r->global), i, ptx_at(sum, disp));
 }
 
+static op halves_of(const op half[2])
+{
+	return (op){ .kind = PTX_TUPLE, .class = PTX_B16, .n = 2, .reg = { half[0].reg[0], half[1].reg[0] } };
+}
+
 static void store(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	const struct row *r = &rows[ir_row(i)];
@@ -307,6 +313,10 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 		op half = ptx_new(&e->w, PTX_B16);
 		PTX_PUT(&e->w, CVT_F16_F32, half, data);
 		data = half;
+	} else if (i->type == IR_TYPE_i16) {
+		op half[2] = { ptx_new(&e->w, PTX_B16), ptx_new(&e->w, PTX_B16) };
+		PTX_PUT(&e->w, UNPACK_HALVES, halves_of(half), data);
+		data = half[0];
 	}
 	ptx_meet_readers(e, is_shared(e, i));
 	if (i->op == IR_give && is_shared(e, i))

@@ -361,6 +361,7 @@ const struct rsel_rule rsel_memory_rules[IR_ROWS] = {
 	[IR_fstore] = RSEL_STORE(4, B32),
 	[IR_fstore_h] = RSEL_STORE(2, B16),
 	[IR_istore_8] = RSEL_STORE(1, B8),
+	[IR_istore_16] = RSEL_STORE(2, B16),
 	[IR_fstore1] = RSEL_STORE(4, B32),
 	[IR_fstore_s] = RSEL_STORE(0, B32),
 	[IR_fstore_hs] = RSEL_STORE(0, B16),

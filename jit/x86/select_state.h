@@ -125,6 +125,7 @@ void sel_fstore_h(struct sel *s, const struct ir_ins *i, const struct sel_rule *
 void sel_fstore_s(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_fstore_hs(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_istore_8(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_istore_16(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_istore_8_wide(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_prefetch(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_dots(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);

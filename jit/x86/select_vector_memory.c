@@ -277,6 +277,21 @@ void sel_istore_8(struct sel *s, const struct ir_ins *i, const struct sel_rule *
 		store(s, r->op, bytes, X86_XMM, p);
 }
 
+/* The lower halves, so that packing with saturation changes nothing. */
+void sel_istore_16(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
+{
+	unsigned lanes = ir_x_lanes(i->imm, s->l->lanes);
+	struct sel_place p = sel_place(s, i->a, ir_x_disp(i->imm));
+	uint32_t a = sel_op3(s, X86_VPAND, sel_vec(s, i->b), sel_constant(s, SEL_SPLAT, 0xffff)),
+		 high = sel_half(s, a, 1), words = lir_reg(s->l, LIR_VEC);
+	struct lir_ins *n = sel_ins(s, LIR_OP3, X86_VPACKUSDW, words, a, high, sel_no_place);
+	n->wd = n->ws = X86_XMM;
+	if (i->mask || lanes < s->l->lanes)
+		store_each(s, i, X86_VPEXTRW, words, lanes);
+	else
+		store(s, r->op, words, X86_XMM, p);
+}
+
 void sel_istore_8_wide(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	unsigned n = ir_x_lanes(i->imm, s->l->lanes);

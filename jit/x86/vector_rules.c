@@ -145,6 +145,7 @@ static const struct sel_rule avx2[IR_ROWS] = {
 	[IR_fstore] = RULE(sel_fstore, VMOVUPS),
 	[IR_fstore_h] = RULE(sel_fstore_h, VCVTPS2PH),
 	[IR_istore_8] = RULE(sel_istore_8, VMOVQ),
+	[IR_istore_16] = RULE(sel_istore_16, VMOVUPS),
 	[IR_fstore_s] = RULE(sel_fstore_s, VEXTRACTPS),
 	[IR_fstore_hs] = RULE(sel_fstore_hs, VPEXTRW),
 	[IR_fstore1] = RULE(sel_fstore1, VMOVSS),
@@ -281,6 +282,7 @@ static const struct sel_rule avx512[IR_ROWS] = {
 	[IR_dot4u] = RULE(sel_dot4u, VPANDD),
 	[IR_fxor] = RULE(sel_fxor, VSHUFF32X4),
 	[IR_istore_8] = RULE(sel_istore_8_wide, VPMOVDB),
+	[IR_istore_16] = RULE(sel_istore_8_wide, VPMOVDW),
 };
 
 static const struct sel_rule vnni[IR_ROWS] = {

@@ -27,7 +27,8 @@ struct ref_stream {
 	void **frame;
 	int frames, frames_left;
 	size_t frame_bytes;
-	const struct ref_kernel *unwritten; /* which read what no kernel before it gave */
+	const struct ref_kernel *stopped; /* which did not run to its end */
+	enum interp_end why;
 };
 
 static struct ref_kernel *ref_find(struct ref_stream *r, const struct key *key)
@@ -122,8 +123,10 @@ static void ref_call(void *handle, const uint64_t *arg, int64_t begin, int64_t e
 	pthread_mutex_unlock(&r->lock);
 	enum interp_end how = interp_run(k->program, frame, arg, begin, end);
 	pthread_mutex_lock(&r->lock);
-	if (how != INTERP_DONE)
-		r->unwritten = k;
+	if (how != INTERP_DONE) {
+		r->stopped = k;
+		r->why = how;
+	}
 	r->frame[r->frames_left++] = frame;
 	pthread_mutex_unlock(&r->lock);
 }
@@ -142,12 +145,12 @@ static bool ref_run(struct stream *s, struct plan *p, struct pool *pool, struct 
 	struct ref_stream *r = (struct ref_stream *)s;
 	char text[KEY_TEXT_MAX];
 
-	r->unwritten = NULL;
+	r->stopped = NULL;
 	empty(p);
 	if (!host_schedule_run(s, p, pool, err))
 		return false;
-	return !r->unwritten || error_set(err, ERROR_DEVICE, "the kernel %s awaited what nobody had given",
-	                                  key_text(&r->unwritten->key, text, sizeof text));
+	return !r->stopped || error_set(err, ERROR_DEVICE, "the kernel %s %s",
+	                                key_text(&r->stopped->key, text, sizeof text), interp_why(r->why));
 }
 
 static void ref_close_stream(struct stream *s)

@@ -80,7 +80,7 @@ static void test_effects(void **unused)
 		if (!ir_is_row(k))
 			continue;
 		const unsigned known = IR_PURE | IR_READS | IR_WRITES | IR_AWAITS | IR_COPIES | IR_HINTS | IR_BRANCHES |
-		                       IR_FRAMES | IR_MEETS | IR_GROUPS | IR_MASKABLE;
+		                       IR_FRAMES | IR_MEETS | IR_GROUPS | IR_MASKABLE | IR_INDEXED;
 
 		if (!f->effects || f->effects & ~known)
 			fail_msg("%s has the effects %x", f->name, f->effects);

@@ -128,6 +128,8 @@ static void store_element(enum ir_op op, const struct random_ir_buffers *x, unsi
 		memcpy(to, x->in + FLOATS + 8 * lane, 8);
 	else if (bytes_of(op) == 1)
 		*to = x->in[BYTES + lane];
+	else if (ir_facts[op].type == IR_TYPE_i16)
+		memcpy(to, &(uint16_t){ (uint16_t)(int8_t)x->in[BYTES + lane] }, 2);
 	else if (bytes_of(op) == 2)
 		memcpy(to, &(uint16_t){ f32_f16(f) }, 2);
 	else
@@ -164,7 +166,8 @@ void branch_each_masked(unsigned lanes, void (*fn)(void *user, enum ir_op op, en
 		for (enum branch_mask which = 0; which < BRANCH_MASKS; which++)
 			for (unsigned k = 0; k < 3; k++) {
 				const bool counted = ir_facts[op].imm == IR_IMM_x && ir_facts[op].op != IR_load_strided;
-				if (ir_is_row(op) && ir_facts[op].effects & IR_MASKABLE && (counted || !k))
+				if (ir_is_row(op) && ir_facts[op].effects & IR_MASKABLE && !ir_facts[op].needs &&
+				    (counted || !k))
 					fn(user, op, which, counts[k]);
 			}
 }

@@ -64,10 +64,10 @@ void random_load(struct generator *g, enum ir_op op)
 void random_store(struct generator *g, enum ir_op op)
 {
 	const int32_t W = (int32_t)g->ir->lanes,
-		      element = op == IR_fstore_h || op == IR_fstore_hs ? 2
-	                        : op == IR_istore_8                     ? 1
-	                        : op == IR_dstore || op == IR_lstore    ? 8
-	                                                                : 4;
+		      element = op == IR_fstore_h || op == IR_fstore_hs || op == IR_istore_16 ? 2
+	                        : op == IR_istore_8                                           ? 1
+	                        : op == IR_dstore || op == IR_lstore                          ? 8
+	                                                                                      : 4;
 	const bool strided = op == IR_fstore_s || op == IR_fstore_hs, counted = ir_facts[op].imm == IR_IMM_x;
 	const unsigned n = counted ? random_below(g, (unsigned)W + 1) : 0;
 	const int32_t lanes = op == IR_fstore1 ? 1 : n ? (int32_t)n : W;
@@ -79,6 +79,8 @@ void random_store(struct generator *g, enum ir_op op)
 
 	if (op == IR_istore_8) /* lanes in -128..127 */
 		v = ir_isar(g->ir, random_any_i(g), 24).r;
+	else if (op == IR_istore_16)
+		v = random_any_i(g).r;
 	else if (op == IR_dstore || op == IR_lstore)
 		v = random_pick(g, ir_facts[op].b, true, false)->r;
 	else
