@@ -121,25 +121,52 @@ static bool compile_program(struct object *out, const struct key *program, compi
 	return ok;
 }
 
-bool compile_key(struct object *out, const struct key *key, compile_build_fn build, const struct compile_options *opt,
-                 struct compile_stats *stats, struct error *err)
+/* The target that a key names. NULL: err. */
+static const struct target *target_of(const struct key *key, struct error *err)
+{
+	if (key->target > TARGET_NONE && key->target < TARGET_COUNT)
+		return &target_table[key->target];
+	error_set(err, ERROR_ARGUMENT, "the key names target %u, there are targets 1 to %d", key->target,
+	          TARGET_COUNT - 1);
+	return NULL;
+}
+
+bool compile_user_key(struct object *out, const struct key *key, const struct compile_builder *builder,
+                      const struct compile_options *opt, struct compile_stats *stats, struct error *err)
 {
 	char title[KEY_TEXT_MAX] = "";
-	*out = (struct object){ 0 };
-	if (key->target <= TARGET_NONE || key->target >= TARGET_COUNT)
-		return error_set(err, ERROR_ARGUMENT, "the key names target %u, there are targets 1 to %d", key->target,
-		                 TARGET_COUNT - 1);
-	const struct target *target = &target_table[key->target];
-	if (key->kind == KEY_PROGRAM)
-		return compile_program(out, key, build, target, err);
+	const struct target *target = target_of(key, err);
 	struct ir ir;
+
+	*out = (struct object){ 0 };
+	if (!target)
+		return false;
 	ir_init(&ir, target->lanes);
 	ir.waves = target->waves;
 	if (opt && (opt->dump_ir || opt->dump_asm)) /* nobody else reads it */
 		key_text(key, title, sizeof title);
-	bool ok = build(&ir, key, target, err) && compile_titled(out, &ir, target, title, opt, stats, err);
+	bool ok = builder->build(builder->user, &ir, key, target, err) &&
+	          compile_titled(out, &ir, target, title, opt, stats, err);
 	ir_free(&ir);
 	return ok;
+}
+
+static bool build_by_function(void *user, struct ir *ir, const struct key *key, const struct target *target,
+                              struct error *err)
+{
+	return (*(const compile_build_fn *)user)(ir, key, target, err);
+}
+
+bool compile_key(struct object *out, const struct key *key, compile_build_fn build, const struct compile_options *opt,
+                 struct compile_stats *stats, struct error *err)
+{
+	const struct compile_builder builder = { build_by_function, &build };
+
+	if (key->kind != KEY_PROGRAM)
+		return compile_user_key(out, key, &builder, opt, stats, err);
+	*out = (struct object){ 0 };
+	const struct target *target = target_of(key, err);
+	return target && compile_program(out, key, build, target, err);
 }
 
 void object_free(struct object *o)

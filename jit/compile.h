@@ -53,9 +53,19 @@ struct compile_options {
 /* Writes a kernel's IR for key; jit/ is handed it, and knows no template. False: the template does not do this key. */
 typedef bool (*compile_build_fn)(struct ir *ir, const struct key *key, const struct target *target, struct error *err);
 
+/* The same of users' kernels, whose source is no part of this program: user says where it is. Called from many threads.
+ */
+struct compile_builder {
+	bool (*build)(void *user, struct ir *ir, const struct key *key, const struct target *target, struct error *err);
+	void *user;
+};
+
 bool compile_ir(struct object *out, const struct ir *ir, const struct target *target, const struct compile_options *opt,
                 struct compile_stats *stats, struct error *err);
 bool compile_key(struct object *out, const struct key *key, compile_build_fn build, const struct compile_options *opt,
                  struct compile_stats *stats, struct error *err);
+/* The same by a builder; of no program. */
+bool compile_user_key(struct object *out, const struct key *key, const struct compile_builder *builder,
+                      const struct compile_options *opt, struct compile_stats *stats, struct error *err);
 
 #endif

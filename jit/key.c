@@ -143,6 +143,49 @@ static void write_dtype(struct key_writer *w, const char *prefix, uint8_t type)
 	write_token(w, prefix, low);
 }
 
+/* ---- users' kernels */
+
+enum { USER_FROM = offsetof(struct key, rows) };
+_Static_assert(USER_FROM + KEY_USER_BYTES == offsetof(struct key, flags), "an identity fills the fields of shapes");
+
+void key_user(struct key *out, const uint8_t id[KEY_USER_BYTES], unsigned target)
+{
+	*out = (struct key){ .kind = KEY_USER, .target = (uint8_t)target, .codegen = key_codegen(target) };
+	memcpy((uint8_t *)out + USER_FROM, id, KEY_USER_BYTES);
+}
+
+bool key_same_user(const struct key *a, const struct key *b)
+{
+	return a->kind == KEY_USER && b->kind == KEY_USER &&
+	       memcmp((const uint8_t *)a + USER_FROM, (const uint8_t *)b + USER_FROM, KEY_USER_BYTES) == 0;
+}
+
+static void write_user(struct key_writer *w, const struct key *k)
+{
+	char digits[2 * KEY_USER_BYTES + 1];
+
+	for (int i = 0; i < KEY_USER_BYTES; i++)
+		snprintf(digits + 2 * i, 3, "%02x", ((const uint8_t *)k)[USER_FROM + i]);
+	write_token(w, "", digits);
+}
+
+/* Whether the identity of a user's kernel is in this field. */
+static bool is_of_user(int i)
+{
+	return number_fields[i].offset >= USER_FROM && number_fields[i].offset < USER_FROM + KEY_USER_BYTES;
+}
+
+static bool read_user(struct key *k, const char *digits)
+{
+	if (strlen(digits) != 2 * KEY_USER_BYTES || strspn(digits, "0123456789abcdef") != 2 * KEY_USER_BYTES)
+		return false;
+	for (int i = 0; i < KEY_USER_BYTES; i++) {
+		const char two[3] = { digits[2 * i], digits[2 * i + 1], 0 };
+		((uint8_t *)k)[USER_FROM + i] = (uint8_t)strtoul(two, NULL, 16);
+	}
+	return true;
+}
+
 static void write_shape(struct key_writer *w, uint32_t rows, uint32_t k)
 {
 	char number[32];
@@ -165,9 +208,12 @@ char *key_text(const struct key *k, char *out, size_t cap)
 	write_dtype(&w, "", k->weight);
 	write_dtype(&w, "a", k->activation);
 	write_dtype(&w, "kv", k->kv);
-	write_shape(&w, k->rows, k->k);
+	if (k->kind == KEY_USER)
+		write_user(&w, k);
+	else
+		write_shape(&w, k->rows, k->k);
 	for (int i = 0; i < NUMBER_COUNT; i++) {
-		uint32_t v = number_get(k, i);
+		uint32_t v = k->kind == KEY_USER && is_of_user(i) ? 0 : number_get(k, i);
 		char number[16];
 		snprintf(number, sizeof number, number_fields[i].letter == SCHEDULE ? "%c%x" : "%c%u",
 		         number_fields[i].letter, v);
@@ -381,6 +427,8 @@ static bool read_token(struct key *k, const char *t)
 	uint8_t type;
 	const struct target *target;
 
+	if (k->kind == KEY_USER && read_user(k, t))
+		return true;
 	for (int i = 0; i < FLAG_COUNT; i++)
 		if (strcmp(t, flag_text[i].text) == 0) {
 			k->flags |= flag_text[i].bit;

@@ -33,7 +33,8 @@
 	X(LAYER_INPUTS, "layerin") \
 	X(SCAN, "scan") \
 	X(MERGE, "merge") \
-	X(PROGRAM, "program") /* several kernels in one launch: jit/program_key.h */
+	X(PROGRAM, "program") /* several kernels in one launch: jit/program_key.h */ \
+	X(USER, "user")       /* a user's kernel: key_user() */
 enum key_kind {
 	KEY_NONE,
 #define X(id, text) KEY_##id,
@@ -140,6 +141,13 @@ bool key_equal(const struct key *a, const struct key *b);
  * in this order, joined by dots; a field that is 0 is left out. */
 enum { KEY_TEXT_MAX = 384 };
 char *key_text(const struct key *k, char *out, size_t cap);
+/* The key of a user's kernel for a target of this program: what the kernel is, its identity says, a hash of everything
+ * that decides its IR. It is in the fields from rows to kv_heads, and in the text form as hexadecimal digits behind the
+ * kind. */
+enum { KEY_USER_BYTES = 24 };
+void key_user(struct key *out, const uint8_t id[KEY_USER_BYTES], unsigned target);
+/* Whether both are the same user's kernel, for any target. */
+bool key_same_user(const struct key *a, const struct key *b);
 /* How far apart two keys are, for finding the nearest: 0 when equal, less when fewer and lesser fields differ; the kind
  * of kernel outweighs all others. */
 unsigned key_distance(const struct key *a, const struct key *b);

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "jit/store/execmem.h"
-#include "jit/store/safefile.h"
 #include "kernels-templates/templates.h"
+#include "runtime/generated.h"
 #include "runtime/host/cancel.h"
 #include "runtime/host/pairs.h"
 #include "runtime/device/load_packed.h"
@@ -45,42 +45,10 @@ int model_report(jit_error *out, const struct error *e)
 	return status[e->code];
 }
 
-static bool open_dump(FILE **out, const char *path, struct error *err)
-{
-	if (!path)
-		return true;
-	*out = strcmp(path, "-") == 0 ? stdout : safefile_stream(path);
-	return *out ? true : error_set(err, ERROR_IO, "%s: cannot be written: %s", path, strerror(errno));
-}
-
 /* The kernels that a packed model contains. */
 static const char *own_kernels(const jit_model *m, const char *path)
 {
 	return m->packed && packed_has_kernels(m->packed) && !m->device->facts.interprets ? path : NULL;
-}
-
-/* A sealed model has nothing but its cache. */
-static bool open_sealed_cache(jit_model *m, const char *path, const jit_model_options *o, struct error *err)
-{
-	const struct cache_options co = { .read_only = true, .first = own_kernels(m, path) };
-	char dir[4096];
-
-	if (!m->device->facts.keeps_code)
-		return error_set(err, ERROR_ARGUMENT,
-		                 "sealed: the device \"%.32s\" makes its kernels itself; only the devices cpu and cuda "
-		                 "can run sealed",
-		                 o->device);
-	if (o->dump_ir || o->dump_asm)
-		return error_set(err, ERROR_ARGUMENT, "sealed: no kernel is generated that could be dumped");
-	const char *requested = co.first ? NULL : cache_default_path(dir, sizeof dir) ? dir : NULL;
-	if (o->cache_dir)
-		requested = *o->cache_dir ? o->cache_dir : NULL;
-	if (!requested && !co.first)
-		return error_set(
-			err, ERROR_ARGUMENT, "sealed: there is no cache to take kernels from%s",
-			o->cache_dir ? ""
-				     : ": neither JITRUN_CACHE is set, nor is XDG_CACHE_HOME or HOME an absolute path");
-	return (m->cache = cache_open(requested, &co, err)) != NULL;
 }
 
 /* Every kernel the model can need that is kept, once and for all: a session says which ones it misses. That one cannot
@@ -209,25 +177,6 @@ static bool load_kept_and_weights(jit_model *m, const jit_model_options *o, stru
 	return kept.ok ? ok : error_set(err, kept.err.code, "%s", kept.err.text);
 }
 
-/* A cache nobody asked for that is not to be had is no reason to refuse to run; one that is dangerous is. */
-static bool open_cache(jit_model *m, const char *path, const jit_model_options *o, struct error *err)
-{
-	struct cache_options co = { .limit_bytes = o->cache_limit, .first = own_kernels(m, path) };
-	const char *requested = o->cache_dir ? o->cache_dir : getenv("JITRUN_CACHE"), *sources = o->cache_dir;
-	struct error why = { 0 };
-	char usual[4096];
-
-	if (m->device->facts.interprets)
-		return true;
-	if (!sources)
-		sources = cache_default_path(usual, sizeof usual) ? usual : "";
-	if (*sources && (m->cache = cache_open(sources, &co, &why)))
-		return true;
-	if (*sources && ((requested && *requested) || why.code == ERROR_ARGUMENT))
-		return error_set(err, why.code, "%s", why.text);
-	return !co.first || (m->cache = cache_open(NULL, &co, err)) != NULL;
-}
-
 /* What is known of this processor lies in the cache's first directory; what is found out goes there when it can be
  * written. A sealed model writes nothing. */
 static bool open_tune(jit_model *m, int mode, struct error *err)
@@ -266,10 +215,17 @@ static bool open_parts(jit_model *m, const char *path, const jit_model_options *
 	if (!(m->device = device_open(o->device ? o->device : "cpu", o->isa, err)))
 		return false;
 	m->target = m->device->facts.target;
-	if ((o->perf_map && !execmem_perf_map_open(err)) || !open_dump(&m->dump_ir, o->dump_ir, err) ||
-	    !open_dump(&m->dump_asm, o->dump_asm, err) ||
-	    !(m->sealed ? open_sealed_cache : open_cache)(m, path, o, err) || !open_tune(m, o->tune, err) ||
-	    (cancel_requested(o->cancel) && !cancel_error(err)) ||
+	const struct generated_options kept = {
+		.device = m->device,
+		.first = own_kernels(m, path),
+		.cache_dir = o->cache_dir,
+		.cache_limit = o->cache_limit,
+		.sealed = m->sealed,
+		.dumps = o->dump_ir || o->dump_asm
+	};
+	if ((o->perf_map && !execmem_perf_map_open(err)) || !generated_dump(&m->dump_ir, o->dump_ir, err) ||
+	    !generated_dump(&m->dump_asm, o->dump_asm, err) || !generated_cache(&m->cache, &kept, err) ||
+	    !open_tune(m, o->tune, err) || (cancel_requested(o->cancel) && !cancel_error(err)) ||
 	    !(m->packed ? packed_model(m->packed, &m->file, 0, err) : model_open(&m->file, path, 0, err)))
 		return false;
 	m->perf_map = o->perf_map != 0;
@@ -315,24 +271,14 @@ jit_model *jit_model_open(const char *path, const jit_model_options *options, ji
 	return m;
 }
 
-static bool dump_written(FILE *f, const char *what, struct error *err)
-{
-	if (!f)
-		return true;
-	bool failed = ferror(f) != 0;
-	errno = 0;
-	failed = fflush(f) != 0 || failed;
-	return !failed || error_set(err, ERROR_IO, "the dump of %s could not be written whole%s%s", what,
-	                            errno ? ": " : "", errno ? strerror(errno) : "");
-}
-
 int jit_model_written(jit_model *m, jit_error *err)
 {
 	struct error e = { 0 };
 
 	if (!NEEDED(m, &e))
 		return model_report(err, &e);
-	if (dump_written(m->dump_ir, "IR", &e) && dump_written(m->dump_asm, "machine code", &e) && m->observe)
+	if (generated_dump_written(m->dump_ir, "IR", &e) && generated_dump_written(m->dump_asm, "machine code", &e) &&
+	    m->observe)
 		observe_written(m->observe, &e);
 	if (m->perf_map && !execmem_perf_map_written())
 		error_set(&e, ERROR_IO, "/tmp/perf-%ld.map: could not be written whole", (long)getpid());

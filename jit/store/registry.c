@@ -133,6 +133,15 @@ void registry_close(struct registry *r)
 
 /* --- building */
 
+static bool is_users(const struct registry *r, const struct key *key) { return key->kind == KEY_USER && r->opt.users; }
+
+bool registry_build(const struct registry *r, struct ir *ir, const struct key *key, const struct target *target,
+                    struct error *err)
+{
+	return is_users(r, key) ? r->opt.users->build(r->opt.users->user, ir, key, target, err)
+	                        : r->opt.build(ir, key, target, err);
+}
+
 static bool generate(struct registry *r, struct kernel *k, struct error *err)
 {
 	const struct compile_options opt = { .dump_ir = r->opt.dump_ir, .dump_asm = r->opt.dump_asm };
@@ -140,7 +149,8 @@ static bool generate(struct registry *r, struct kernel *k, struct error *err)
 
 	if (dumps)
 		pthread_mutex_lock(&r->dump_lock);
-	bool good = compile_key(&k->object, &k->key, r->opt.build, &opt, NULL, err);
+	bool good = is_users(r, &k->key) ? compile_user_key(&k->object, &k->key, r->opt.users, &opt, NULL, err)
+	                                 : compile_key(&k->object, &k->key, r->opt.build, &opt, NULL, err);
 	if (dumps)
 		pthread_mutex_unlock(&r->dump_lock);
 	assert(!good || (k->object.code && k->object.code_bytes));
@@ -212,6 +222,11 @@ static bool refuse(struct registry *r, const struct key *key, enum record_answer
 		                 "be listed: %s",
 		                 text, why.text);
 	const struct key *nearest = key_nearest(key, r->kept, r->n_kept);
+	if (nearest && key->kind == KEY_USER && !key_same_user(key, nearest)) /* the digits of others say nothing */
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "kernel %s is not in the cache, and --sealed forbids generating it; the cache has it "
+		                 "for no target",
+		                 text);
 	if (!nearest)
 		return error_set(err, ERROR_UNSUPPORTED,
 		                 "kernel %s is not in the cache, and --sealed forbids generating it; the cache has no "

@@ -27,9 +27,10 @@ struct kernel {
 struct registry;
 struct registry_options {
 	compile_build_fn build;
-	struct cache *cache;     /* borrowed; NULL: none */
-	bool perf_map;           /* write /tmp/perf-PID.map lines */
-	struct observe *observe; /* borrowed: who else is told of code; NULL: nobody */
+	const struct compile_builder *users; /* borrowed: builds users' kernels; NULL: there are none */
+	struct cache *cache;                 /* borrowed; NULL: none */
+	bool perf_map;                       /* write /tmp/perf-PID.map lines */
+	struct observe *observe;             /* borrowed: who else is told of code; NULL: nobody */
 	bool sealed; /* nothing is ever generated: a kernel that the cache does not have is an error, which names the
 	                nearest it has; so is that it cannot be read */
 	FILE *dump_ir, *dump_asm; /* NULL: none; with either, kernels are generated even when the cache has them */
@@ -48,6 +49,9 @@ size_t registry_load(struct registry *r, const struct key *key, size_t n);
 /* Sealed: from now on what is in memory is all there is. No code is loaded or mapped any more; registry_get gives a
  * kernel that is there, or refuses by name. */
 void registry_freeze(struct registry *r);
+/* Writes a kernel's IR by the builder that makes kernels of its kind here: for those who interpret it. False: err. */
+bool registry_build(const struct registry *r, struct ir *ir, const struct key *key, const struct target *target,
+                    struct error *err);
 /* Whether kernels must be made one after the other, as readers of the dumps expect. */
 bool registry_in_order(const struct registry *r);
 /* True if the kernel is already in memory. Takes no lock. */

@@ -80,6 +80,12 @@ static bool program_refuse(struct ir *ir, const struct key *key, const struct ta
 	return build_refuse(key, err, "a program has no template of its own");
 }
 
+/* Users' kernels are made of their source alone (compile_builder). */
+static bool user_refuse(struct ir *ir, const struct key *key, const struct target *target, struct error *err)
+{
+	return build_refuse(key, err, "a user's kernel has no template");
+}
+
 static uint64_t no_traffic(const struct key *key, uint64_t units, uint64_t position, uint64_t columns) { return 0; }
 
 const struct template_kind template_kinds[KEY_KIND_COUNT] = {
@@ -121,6 +127,7 @@ const struct template_kind template_kinds[KEY_KIND_COUNT] = {
 	                .traffic = traffic_embed,
 	                .reads = reads_embed },
 	[KEY_PROGRAM] = { .build = program_refuse, .args = 1, .effort = 1, .traffic = no_traffic },
+	[KEY_USER] = { .build = user_refuse, .effort = 2, .traffic = no_traffic },
 };
 
 /* Only products of float matrices, and what prepares their inputs, are ever not exact. */

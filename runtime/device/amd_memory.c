@@ -217,11 +217,11 @@ const struct amd_region *amd_region_near(const struct amd *d, uint64_t address, 
 
 static void *alloc_region(struct amd *d, size_t bytes, enum device_memory what, struct error *err)
 {
-	static const char *const names[] = { [DEVICE_WEIGHTS] = "the weights",
-		                             [DEVICE_VECTORS] = "norms and biases",
-		                             [DEVICE_CACHE] = "the KV cache",
-		                             [DEVICE_BUFFERS] = "the activations",
-		                             [DEVICE_SHARED] = "ids and logits" };
+	static const char *const names[] = {
+		[DEVICE_WEIGHTS] = "the weights",   [DEVICE_VECTORS] = "norms and biases",
+		[DEVICE_CACHE] = "the KV cache",    [DEVICE_BUFFERS] = "the activations",
+		[DEVICE_SHARED] = "ids and logits", [DEVICE_ARRAYS] = "the arrays of a kernel"
+	};
 	struct amd_region *r = calloc(1, sizeof *r);
 
 	if (!r) {

@@ -28,9 +28,10 @@ double amd_predict(const struct amd_card *card, const struct plan *p, size_t op)
 	const struct key *key = &p->kernel[l->kernel].key;
 	uint64_t units = (uint64_t)(l->end - l->begin), columns = kernel_columns(key, l->arg, p->tokens);
 	const struct template_reads reads = template_reads(key, units, assumed.position, columns);
-	double bytes = (double)template_traffic(key, units, assumed.position, columns),
-	       products = (double)columns *
-	                  ((double)reads.weights * 8 / LEAST_BITS_A_WEIGHT + (double)reads.cache * HEADS_A_GROUP),
+	double bytes = (double)template_traffic(key, units, assumed.position, columns) + l->moves,
+	       products = (double)columns * ((double)reads.weights * 8 / LEAST_BITS_A_WEIGHT +
+	                                     (double)reads.cache * HEADS_A_GROUP) +
+	                  l->operations,
 	       bandwidth = card->bandwidth ? (double)card->bandwidth : assumed.bandwidth,
 	       clock = card->clock_mhz ? card->clock_mhz * 1e6 : assumed.clock;
 

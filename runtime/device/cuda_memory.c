@@ -11,11 +11,9 @@
 static struct cuda *cuda_of(struct device *d) { return (struct cuda *)d; }
 
 static const char *const memory_names[] = {
-	[DEVICE_WEIGHTS] = "the packed weights",
-	[DEVICE_VECTORS] = "norms and biases",
-	[DEVICE_CACHE] = "the KV cache",
-	[DEVICE_BUFFERS] = "the activations of a session",
-	[DEVICE_SHARED] = "ids and logits"
+	[DEVICE_WEIGHTS] = "the packed weights", [DEVICE_VECTORS] = "norms and biases",
+	[DEVICE_CACHE] = "the KV cache",         [DEVICE_BUFFERS] = "the activations of a session",
+	[DEVICE_SHARED] = "ids and logits",      [DEVICE_ARRAYS] = "the arrays of a kernel"
 };
 
 static void *alloc_shared(struct cuda *d, size_t bytes, struct error *err)

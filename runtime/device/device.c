@@ -111,11 +111,11 @@ const struct target *device_host_target(const char *isa, bool must_run, struct e
 
 void *device_host_alloc(struct device *d, size_t bytes, enum device_memory what, struct error *err)
 {
-	static const char *const name[] = { [DEVICE_WEIGHTS] = "the packed weights",
-		                            [DEVICE_VECTORS] = "norms and biases",
-		                            [DEVICE_CACHE] = "the KV cache",
-		                            [DEVICE_BUFFERS] = "the activations of a session",
-		                            [DEVICE_SHARED] = "ids and logits" };
+	static const char *const name[] = {
+		[DEVICE_WEIGHTS] = "the packed weights", [DEVICE_VECTORS] = "norms and biases",
+		[DEVICE_CACHE] = "the KV cache",         [DEVICE_BUFFERS] = "the activations of a session",
+		[DEVICE_SHARED] = "ids and logits",      [DEVICE_ARRAYS] = "the arrays of a kernel"
+	};
 	void *p = system_map(bytes);
 
 	if (!p)

@@ -6,7 +6,6 @@
 #include "base/array.h"
 #include "jit/ir/interp.h"
 #include "jit/ir/lanes.h"
-#include "kernels-templates/templates.h"
 #include "runtime/device/device.h"
 
 struct ref_kernel {
@@ -19,6 +18,7 @@ struct ref_kernel {
 struct ref_stream {
 	struct stream stream;
 	const struct target *target;
+	const struct registry *registry; /* borrowed: who builds its kernels */
 	struct ref_kernel **kernel;
 	size_t n, capacity;
 	/* Working memory for as many calls at once as there are threads: a call has no way to say that there is
@@ -59,7 +59,7 @@ static struct ref_kernel *ref_build(struct ref_stream *r, const struct key *key,
 	k->key = *key;
 	ir_init(&k->ir, r->target->lanes);
 	k->ir.waves = r->target->waves;
-	if (!template_build(&k->ir, key, r->target, err) || !ir_verify(&k->ir, err) ||
+	if (!registry_build(r->registry, &k->ir, key, r->target, err) || !ir_verify(&k->ir, err) ||
 	    (!(k->program = interp_compile(&k->ir)) && !error_set(err, ERROR_MEMORY, "no memory for a kernel"))) {
 		kernel_free(k);
 		return NULL;
@@ -177,6 +177,7 @@ static struct stream *ref_stream(struct device *d, const struct stream_options *
 		.device = d, .prepare = ref_prepare, .run = ref_run, .call = ref_call, .close = ref_close_stream
 	};
 	r->target = d->facts.target;
+	r->registry = o->registry;
 	pthread_mutex_init(&r->lock, NULL);
 	return &r->stream;
 }

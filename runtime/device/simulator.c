@@ -75,7 +75,8 @@ static bool know(struct simulator *c, void *p, size_t bytes, enum device_memory 
 		      [DEVICE_CACHE] = { "the KV cache", true, SIMULATOR_CACHE },
 		      [DEVICE_VECTORS] = { "norms and biases", false, SIMULATOR_OTHER },
 		      [DEVICE_BUFFERS] = { "the activations", true, SIMULATOR_OTHER },
-		      [DEVICE_SHARED] = { "what the host shares", true, SIMULATOR_OTHER } };
+		      [DEVICE_SHARED] = { "what the host shares", true, SIMULATOR_OTHER },
+		      [DEVICE_ARRAYS] = { "the arrays of a kernel", true, SIMULATOR_OTHER } };
 	struct region *r = c->hides && what != DEVICE_SHARED ? malloc(sizeof *r) : NULL;
 
 	if (c->hides && what != DEVICE_SHARED && !r)

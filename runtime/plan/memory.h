@@ -11,7 +11,8 @@ enum device_memory {
 	                 */
 	DEVICE_CACHE,
 	DEVICE_BUFFERS, /* KV cache, activations: kernels alone */
-	DEVICE_SHARED   /* ids, angles, logits: the host writes and reads them in place, between runs */
+	DEVICE_SHARED,  /* ids, angles, logits: the host writes and reads them in place, between runs */
+	DEVICE_ARRAYS   /* of users' kernels, which read and write them */
 };
 
 #endif

@@ -205,6 +205,8 @@ struct plan_op {
 	uint32_t fused_units; /* not 0: so many units belong to one step of a chain, together with the units of its
 	                      neighbours of the same step; a step waits for no other, whatever `barrier` says between
 	                      the chain's ops. Devices may ignore it. */
+	/* Of a user's kernel, of which no template knows it: bytes that the op moves, and operations that it does. */
+	double moves, operations;
 };
 
 /* What a slot holds in a run: the first token's position; the table of pages, or of those of layers with a window; an

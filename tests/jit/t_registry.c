@@ -198,6 +198,55 @@ static size_t lines_of(FILE *f, const char *word)
 	return n;
 }
 
+/* ---- users' kernels, which the builder with a context makes */
+
+struct user {
+	unsigned builds;
+	const struct key *expected;
+};
+
+static bool build_user(void *context, struct ir *ir, const struct key *key, const struct target *target,
+                       struct error *err)
+{
+	struct user *u = context;
+
+	u->builds++;
+	return key_equal(key, u->expected) ? build_counted(ir, key, target, err)
+	                                   : error_set(err, ERROR_ARGUMENT, "another key");
+}
+
+static void test_users_kernels(void **unused)
+{
+	const uint8_t id[KEY_USER_BYTES] = { 0xab, [KEY_USER_BYTES - 1] = 0x01 }, other[KEY_USER_BYTES] = { 0xab };
+	char text[KEY_TEXT_MAX];
+	struct key key, another, back;
+	struct error err = { 0 };
+	struct user u = { .expected = &key };
+	const struct compile_builder builder = { build_user, &u };
+	struct registry *r =
+		registry_open(&(struct registry_options){ .build = build_counted, .users = &builder }, &err);
+
+	key_user(&key, id, make_key(1).target);
+	key_user(&another, other, make_key(1).target);
+	assert_true(key_same_user(&key, &key));
+	assert_false(key_same_user(&key, &another));
+	key_text(&key, text, sizeof text);
+	assert_int_equal(strncmp(text, "user.ab0000000000000000000000000000000000000000000001.", 54), 0);
+	assert_true(key_parse(&back, text) && key_equal(&back, &key));
+	text[5] = 'A';
+	assert_false(key_parse(&back, text));
+
+	const struct kernel *k = registry_get(r, &key, NULL, &err);
+	if (!k)
+		fail_msg("%s", err.text);
+	assert_true(does_its_work(k));
+	assert_ptr_equal(registry_get(r, &key, NULL, NULL), k);
+	assert_int_equal(u.builds, 1);
+	assert_null(registry_get(r, &another, NULL, &err));
+	assert_string_equal(err.text, "another key");
+	registry_close(r);
+}
+
 static void test_dumps_come_even_from_a_full_cache(void **unused)
 {
 	struct cache *cache = cache_open(registry_dir, NULL, NULL);
@@ -274,6 +323,7 @@ int main(void)
 		cmocka_unit_test(test_many_keys_from_many_threads),
 		cmocka_unit_test(test_failures_reach_everyone_and_are_not_kept),
 		cmocka_unit_test(test_unusable_keys),
+		cmocka_unit_test(test_users_kernels),
 		cmocka_unit_test_setup_teardown(test_dumps_come_even_from_a_full_cache, make_dir, remove_dir),
 		cmocka_unit_test(test_perf_map),
 		cmocka_unit_test(test_each_in_order),

@@ -20,8 +20,8 @@ static const char *kind_name(enum key_kind kind)
 	return name[kind];
 }
 
-/* A kind of kernel that plans have: programs are made of others. */
-static bool is_kind(int kind) { return kind != KEY_PROGRAM; }
+/* A kind of kernel that models' plans have: programs are made of others, and users' kernels of their own source. */
+static bool is_kind(int kind) { return kind != KEY_PROGRAM && kind != KEY_USER; }
 
 /* These have the most ways of laying out what they read. */
 static bool is_manifold(int kind) { return kind == KEY_MATMUL || kind == KEY_ATTENTION; }
