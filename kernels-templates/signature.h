@@ -1,9 +1,9 @@
 /* kernels-templates/signature.h - what every kind of kernel reads and writes, as data.
  *
  * Owns: the answer to "which bytes does a launch touch?" for each argument slot: how it is accessed, the type and
- * layout of what lies there, and the bytes of each work unit. The rows are kinds/signature.def; docs/kernels.md is made
- * from them. Builders know none of this: rows decide no byte of code. tests/kernels/t_signature.c runs kernels of every
- * kind and holds each load and store against the rows.
+ * layout of what lies there, and the bytes of each work unit. The rows are kinds/signature.def;
+ * docs/kernel-templates.md is made from them. Builders know none of this: rows decide no byte of code.
+ * tests/kernels/t_signature.c runs kernels of every kind and holds each load and store against the rows.
  */
 #ifndef KERNELS_TEMPLATES_SIGNATURE_H
 #define KERNELS_TEMPLATES_SIGNATURE_H

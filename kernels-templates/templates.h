@@ -3,7 +3,7 @@
  * Owns: template_build(), which writes the IR for a key; the numbers of every kernel's argument slots; weight packing.
  * Invariant: templates branch on a target's capabilities (lanes, registers), never on its name.
  * Elsewhere: numerics.h fixes the results, to the bit. kinds/signature.def says what each kind of kernel does with its
- * slots, and what its work units are. docs/kernels.md is that as text, signature.h as data.
+ * slots, and what its work units are. docs/kernel-templates.md is that as text, signature.h as data.
  */
 #ifndef KERNELS_TEMPLATES_H
 #define KERNELS_TEMPLATES_H

@@ -1,7 +1,7 @@
 /* runtime/session_file.c - a session's tokens and KV cache as a file, and back.
  *
  * Owns: the layout of the file. An editor who changes it, or what goes into the KV cache (kernels-templates/numerics.h,
- * docs/kernels.md), raises STATE_VERSION. Numbers are little-endian:
+ * docs/kernel-templates.md), raises STATE_VERSION. Numbers are little-endian:
  *
  *   0 magic (8)  8 STATE_VERSION  12 layout of weights and cache  16 jitrun's version (32)
  *   48 fingerprint of the model (8)  56 type of the cache  60 numerics  64 layers  68 heads of the cache  72 head_dim

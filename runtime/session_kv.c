@@ -83,7 +83,7 @@ void kv_extent_clean(const struct session_memory *m, const struct model_spec *s,
 	bool vectors = template_kv_pieces(m->device->facts.target, kv->type, dims);
 	size_t key = vectors ? 16 : kv->type == DTYPE_F16 ? 2 : 4;
 
-	for (uint32_t h = 0; h < model_sizes_of(s, layer).kv_heads; h++) { /* layouts: docs/kernels.md */
+	for (uint32_t h = 0; h < model_sizes_of(s, layer).kv_heads; h++) { /* layouts: docs/kernel-templates.md */
 		clean(extent + h * head, 32, key, row_bytes, used);
 		if (s->latent.rank)
 			continue;

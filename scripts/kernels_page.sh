@@ -1,6 +1,6 @@
 #!/bin/sh
-# kernels_page.sh - writes docs/kernels.md, what every kind of kernel reads and writes, from the table that says so:
-# kernels-templates/kinds/signature.def.
+# kernels_page.sh - writes docs/kernel-templates.md, what every kind of kernel reads and writes, from the table that
+# says so: kernels-templates/kinds/signature.def.
 #
 #   scripts/kernels_page.sh            rewrite the page
 #   scripts/kernels_page.sh --check    change nothing; exit status 1 when the page differs from the table
@@ -19,7 +19,7 @@ case "${1-}" in
 	;;
 esac
 cd "$(dirname "$0")/.."
-table=kernels-templates/kinds/signature.def page=docs/kernels.md
+table=kernels-templates/kinds/signature.def page=docs/kernel-templates.md
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
 

@@ -25,14 +25,15 @@ sim: base
 quantise: base kernels-templates
 jit: base encoders
 kernels-templates: base jit
+language: base jit
 loaders: base
 chat: base loaders
 grammar: base
 answers: base grammar
-runtime: base answers jit kernels-templates loaders chat grammar sim
+runtime: base answers jit kernels-templates language loaders chat grammar sim
 pull: base loaders
 server: base answers chat loaders runtime
-programs: base answers jit kernels-templates loaders chat pull quantise runtime server
+programs: base answers jit kernels-templates language loaders chat pull quantise runtime server
 bench: base jit kernels-templates loaders grammar runtime programs
 docs: runtime
 '

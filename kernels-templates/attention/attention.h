@@ -47,7 +47,7 @@ static inline unsigned attention_q_bytes(const struct attention *t)
 static inline unsigned attention_state_bytes(const struct attention *t) { return t->rows * STATE_VECTORS * t->w * 4; }
 static inline unsigned attention_o_bytes(const struct attention *t) { return t->rows * t->vectors * t->w * 4; }
 
-/* Of a record of a row and chunk (docs/kernels.md): its bytes, and where max and sum are in it. */
+/* Of a record of a row and chunk (docs/kernel-templates.md): its bytes, and where max and sum are in it. */
 static inline unsigned attention_record_bytes(const struct attention *t)
 {
 	return template_attention_record(t->out_dims);

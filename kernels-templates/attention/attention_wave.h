@@ -136,7 +136,7 @@ void attention_wave_rotate_columns(const struct spread *t, ir_s first, ir_s end)
 
 /* Whether units in parts have room for copies beside so many shared bytes; t->tile and t->tiles are set. */
 bool attention_wave_split_copies(struct spread *t, const struct target *target, uint32_t beside);
-/* KEY_ATTENTION with key.rows: the context in so many parts (docs/kernels.md). */
+/* KEY_ATTENTION with key.rows: the context in so many parts (docs/kernel-templates.md). */
 void attention_wave_split_build(struct spread *t, const struct target *target, unsigned parts);
 
 /* --- wave_columns.c */

@@ -1,8 +1,8 @@
 /* kernels-templates/attention/kv_store.c - keys (optional norm, rotation) and values into the cache.
  *
  * Owns: KEY_KV_STORE, the writing side of the cache's layout: keys with the position in the lane, values with the
- * dimension in it (docs/kernels.md). Writes the elements of its own positions and nothing else: another column's kernel
- * may write beside it.
+ * dimension in it (docs/kernel-templates.md). Writes the elements of its own positions and nothing else: another
+ * column's kernel may write beside it.
  */
 #include "kernels-templates/attention/kv_store.h"
 

@@ -2,9 +2,9 @@
  *
  * Owns: who does what in a group that has some chunks of a head. A chunk is a team's: each of its waves does the scores
  * of a block of positions, then the softmax of some rows, then the values of some vectors of dimensions. What is left
- * of each chunk and row is a record in memory (docs/kernels.md), which KEY_MERGE reads: merging goes on in the order of
- * the chunks, so how a context is cut changes no bit. Of several columns a unit may have a few: those that it does not
- * have are other units', which go through the same chunks.
+ * of each chunk and row is a record in memory (docs/kernel-templates.md), which KEY_MERGE reads: merging goes on in the
+ * order of the chunks, so how a context is cut changes no bit. Of several columns a unit may have a few: those that it
+ * does not have are other units', which go through the same chunks.
  *
  * An editor keeps this: the waves of all teams meet all barriers equally often. Rounds take turns with two places for
  * scores, so that a wave that is ahead does not write where others still read.

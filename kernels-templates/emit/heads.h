@@ -57,7 +57,7 @@ const char *heads_latent_refusal(uint32_t latent, uint32_t rotating);
 
 /* KEY_ATTENTION for groups of waves; attention_build() has checked the key. */
 void attention_wave_build(struct ir *b, const struct key *key, const struct target *target);
-/* Whether units of key.row_blocks columns can be built (docs/kernels.md). */
+/* Whether units of key.row_blocks columns can be built (docs/kernel-templates.md). */
 bool attention_wave_apart(const struct key *key, const struct target *target);
 /* The most queries that share the loads of keys and values there. */
 unsigned attention_wave_rows(unsigned waves, unsigned head_dim);

@@ -1,7 +1,7 @@
 /* kernels-templates/matmul/matmul_experts.c - matmuls whose weights are chosen by data: which matrix, which columns.
  *
- * Owns: how a kernel reads its routes (docs/kernels.md, EXPERTS), and what such a key must satisfy. A column's dot is
- * that of any other matmul: which columns share a tile changes nothing.
+ * Owns: how a kernel reads its routes (docs/kernel-templates.md, EXPERTS), and what such a key must satisfy. A column's
+ * dot is that of any other matmul: which columns share a tile changes nothing.
  */
 #include <stddef.h>
 

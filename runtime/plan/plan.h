@@ -16,9 +16,9 @@
 #include "runtime/plan/memory.h"
 #include "runtime/plan/weights.h"
 
-/* Activation buffers of one session, sized for `tokens` tokens; layouts in docs/kernels.md. q and s pairs are int8
- * blocks and their scales. X(element type, name, elements for one token, who reaches it). Scales stand for 32 elements
- * each. */
+/* Activation buffers of one session, sized for `tokens` tokens; layouts in docs/kernel-templates.md. q and s pairs are
+ * int8 blocks and their scales. X(element type, name, elements for one token, who reaches it). Scales stand for 32
+ * elements each. */
 /* clang-format off */
 #define PLAN_BUFFERS(X) \
 	X(int32_t, ids, PLAN_ONE, DEVICE_SHARED) \
@@ -105,7 +105,7 @@ struct plan_buffers {
 /* Bytes of a buffer for so many tokens; element: bytes of one. */
 uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, size_t element, uint32_t tokens);
 
-/* Bytes of a token's records of a context of so many positions (docs/kernels.md, KEY_ATTENTION). */
+/* Bytes of a token's records of a context of so many positions (docs/kernel-templates.md, KEY_ATTENTION). */
 uint64_t plan_record_bytes(const struct model_spec *s, uint64_t context);
 /* Of how many tokens, up to so many, a device that is none of threads should have them; at least 1. */
 uint32_t plan_record_tokens(const struct model_spec *s, uint64_t context, uint32_t tokens);

@@ -16,7 +16,7 @@ struct device;
 struct weights_matrix {
 	enum dtype type;
 	uint64_t rows, k;
-	const uint8_t *packed; /* blocks of 32 rows (docs/kernels.md); those of gate and up alternate if
+	const uint8_t *packed; /* blocks of 32 rows (docs/kernel-templates.md); those of gate and up alternate if
 	                          weights_gate_up_interleaved() */
 };
 

@@ -1,8 +1,8 @@
 /* tests/kernels/plain.h - matmul, quantise and embed as the contract's plain loops: what templates are compared with,
  * byte for byte.
  *
- * Written from kernels-templates/numerics.h and docs/kernels.md alone: scalar, no lanes, no packing, weights as files
- * hold them. Shares no code with the templates.
+ * Written from kernels-templates/numerics.h and docs/kernel-templates.md alone: scalar, no lanes, no packing, weights
+ * as files hold them. Shares no code with the templates.
  */
 #ifndef TESTS_PLAIN_H
 #define TESTS_PLAIN_H
@@ -22,7 +22,7 @@ float plain_weight(const struct plain_matrix *m, uint32_t row, uint32_t k);
 
 enum { PLAIN_MAX_COLUMNS = 256 };
 
-/* Buffers have the layouts of docs/kernels.md; flags are a key's. Bias vectors are padded to 32. */
+/* Buffers have the layouts of docs/kernel-templates.md; flags are a key's. Bias vectors are padded to 32. */
 struct plain_matmul {
 	struct plain_matrix w, w2;
 	enum key_act act;

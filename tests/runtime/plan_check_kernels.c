@@ -72,7 +72,7 @@ uint32_t layer_of(struct checker *c, uint64_t at, uint32_t value)
 	return f.content.of < PLAN_LAYERS ? f.content.of : 0;
 }
 
-/* ---- what the kernels do: docs/kernels.md */
+/* ---- what the kernels do: docs/kernel-templates.md */
 
 /* A product's part in the model. old: what of its destination it reads. act: where no epilogue says that there is one.
  */
