@@ -14,6 +14,7 @@
 
 #include "runtime/device/cuda_api.h"
 #include "runtime/device/device.h"
+#include "runtime/plan/cut.h"
 
 enum { CUDA_CARDS_MOST = 8 };
 

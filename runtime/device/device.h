@@ -12,7 +12,6 @@
 
 #include "jit/store/driver_code.h"
 #include "jit/store/registry.h"
-#include "runtime/plan/cut.h"
 #include "runtime/plan/memory.h"
 #include "runtime/plan/plan.h"
 #include "runtime/host/pool.h"
@@ -52,6 +51,8 @@ struct stream_options {
 	enum stream_launch launch;
 	uint32_t units, workgroups;
 }; /* registry: borrowed */
+
+struct cut_share; /* runtime/plan/cut.h */
 
 struct device {
 	struct device_facts facts;

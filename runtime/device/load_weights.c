@@ -1,4 +1,5 @@
 #include "runtime/device/load_weights.h"
+#include "runtime/plan/cut.h"
 
 #include <assert.h>
 #include <stdatomic.h>
