@@ -206,7 +206,7 @@ column=gcc
 check_build "gcc" build $first --
 if [ -f build/.libs/libjitrun.so ]; then
 	for record in tests/abi/libjitrun-*.abi; do
-		scripts/abi.sh check build/.libs/libjitrun.so $record runtime/jitrun*.h
+		scripts/abi.sh check build/.libs/libjitrun.so $record include/jitrun*.h
 		case $? in
 		0) passed=$((passed + 1)) ;;
 		77) skipped=$((skipped + 1)) ;;

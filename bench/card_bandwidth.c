@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "jit/ptx/ptx.h"
-#include "runtime/device/cuda.h"
+#include "runtime/device/cuda/cuda.h"
 
 enum {
 	THREADS = 256,

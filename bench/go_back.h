@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 
 /* To n tokens of those that it has. */
 bool go_back(jit_session *s, size_t n, jit_error *err);

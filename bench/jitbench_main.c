@@ -30,7 +30,7 @@
 #include "programs/common/progress.h"
 #include "programs/synth/synth.h"
 #include "runtime/host/system.h"
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 
 enum {
 	ROUNDS = 4, /* of passes and schedules, for each repetition */

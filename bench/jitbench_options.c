@@ -10,7 +10,7 @@
 #include "jit/target.h"
 #include "programs/common/shared_rows.h"
 #include "programs/common/shapes.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 
 struct jitbench_options opt = {
 	.prompt = "512",

@@ -7,7 +7,7 @@
 #include "bench/card_bandwidth.h"
 #include "bench/throughput.h"
 #include "programs/jitrun/bandwidth.h"
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 
 enum { READINGS = 3, PEAK_READINGS = 6, COLUMNS = 80 };
 

@@ -7,7 +7,7 @@
 #define BENCH_LIMITS_H
 
 #include "bench/peak.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 
 enum limit_kind { LIMIT_MEMORY, LIMIT_ARITHMETIC };
 

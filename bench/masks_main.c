@@ -17,7 +17,7 @@
 #include "loaders/tokenizer/tokenizer.h"
 #include "programs/common/options.h"
 #include "programs/common/output.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 
 static struct {
 	const char *grammar;

@@ -11,10 +11,10 @@
 #include "programs/synth/synth.h"
 #include "kernels-templates/signature.h"
 #include "jit/rdna/program.h"
-#include "runtime/model.h"
-#include "runtime/options.h"
-#include "runtime/device/simulator.h"
-#include "runtime/session.h"
+#include "runtime/model/model.h"
+#include "runtime/model/options.h"
+#include "runtime/device/simulated/simulator.h"
+#include "runtime/session/session.h"
 
 /* What no data sheet says. */
 struct assumed {

@@ -15,7 +15,7 @@
 #include "programs/common/options.h"
 #include "programs/common/output.h"
 #include "programs/common/shared_rows.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "runtime/host/system.h"
 
 enum { REPETITIONS_MOST = 100, PROMPT_MOST = 2000, TURN = 8 };

@@ -10,7 +10,7 @@
 
 #include "programs/common/options.h"
 #include "programs/common/output.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "runtime/sampling/sampling.h"
 
 enum { CONTEXT = 4096, TEXT = 2000 };

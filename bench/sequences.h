@@ -7,7 +7,7 @@
 #define BENCH_SEQUENCES_H
 
 #include "bench/throughput.h"
-#include "runtime/jitrun_batch.h"
+#include "include/jitrun_batch.h"
 
 /* n tokens of each of so many sequences; depth: tokens that each has before. t->session is not used. */
 bool sequences_run(const struct test_machine *t, const jit_batch_options *options, long sequences, long n, long depth,

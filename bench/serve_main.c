@@ -12,7 +12,7 @@
 #include "programs/common/model_names.h"
 #include "programs/common/options.h"
 #include "programs/common/output.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 
 enum { CONCURRENCIES = 16, ROUNDS_MOST = 99, CLIENTS_MOST = 256 };
 

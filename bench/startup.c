@@ -10,8 +10,8 @@
 
 #include "bench/codegen_time.h"
 #include "runtime/device/device.h"
-#include "runtime/model.h"
-#include "runtime/session.h"
+#include "runtime/model/model.h"
+#include "runtime/session/session.h"
 #include "runtime/host/system.h"
 
 enum { PROMPT = 8, CONTEXT = 512 };

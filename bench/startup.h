@@ -9,7 +9,7 @@
 #define BENCH_STARTUP_H
 
 #include "bench/measurement.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 
 enum { START_ROWS = 6 }; /* load, ttft, ttft sealed, ttft cold, codegen, rss */
 

@@ -9,7 +9,7 @@
 #include "bench/peak.h"
 #include "bench/measurement.h"
 #include "kernels-templates/signature.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "programs/common/output.h"
 
 enum { READINGS = 2, ROWS_MOST = 1024 };

@@ -5,9 +5,9 @@
 
 #include "bench/go_back.h"
 #include "programs/jitrun/profile_table.h"
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 #include "runtime/host/system.h"
-#include "runtime/session_state.h"
+#include "runtime/session/session_state.h"
 
 enum { STEP = 256, MAX_PASSES = 1000 };
 static const double least_seconds = 0.05; /* of a repetition: short passes are repeated within it */

@@ -11,7 +11,7 @@
 
 #include "bench/limits.h"
 #include "bench/measurement.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 
 enum test_kind { TEST_PROMPT, TEST_GENERATE, TEST_SMALL };
 

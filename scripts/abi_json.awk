@@ -1,6 +1,6 @@
 # abi_json.awk - a C program that prints jitrun-abi.json, out of the public headers:
 #
-#   awk -f scripts/abi_json.awk runtime/jitrun.h runtime/jitrun_cards.h ... > abi_json.c
+#   awk -f scripts/abi_json.awk include/jitrun.h include/jitrun_cards.h ... > abi_json.c
 #
 # Names come from the headers and numbers from the compiler: each offset, size and kind is an expression in C, and each
 # function's type is compared with the one that is printed. The headers are written in one form (.clang-format);

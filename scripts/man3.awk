@@ -1,6 +1,6 @@
 # man3.awk - the library's page of section 3, out of the comments and declarations of its headers:
 #
-#   headers=$(ls runtime/jitrun*.h)
+#   headers=$(ls include/jitrun*.h)
 #   awk -f scripts/man3.awk look=1 $headers look=0 $headers > jitrun.3
 #
 # The headers are read twice: first for the names of functions, by which the page is found.

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "runtime/host/system.h"
-#include "server/endpoints.h"
-#include "server/guards.h"
+#include "server/api/endpoints.h"
+#include "server/http/guards.h"
 
 /* A key where there are keys, and a model: what most of them ask for. */
 enum { KEY_MODEL = ROUTE_KEY | ROUTE_MODEL };

@@ -1,10 +1,11 @@
 /* server/server.c - a running server, from its socket to its end. */
-#include "server/server.h"
+#include "server/http/server.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "server/http.h"
+#include "server/http/http.h"
+#include "server/responses/response_store.h"
 
 /* As many descriptors as connections may need, if the system lets this process have them: shells usually leave it at
  * 1024. Where there are fewer, clients wait until others have gone. */

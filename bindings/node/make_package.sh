@@ -13,7 +13,7 @@ done
 rm -rf "$out" && mkdir -p "$out"
 # DT_RPATH, unlike DT_RUNPATH, holds for what the library needs, too.
 ${CC:-gcc} -std=c11 -O2 -Wall -Wextra -Wshadow -Wmissing-prototypes ${WERROR:-} -fPIC -shared -isystem "$include" \
-	-I"$here/../../runtime" "$here"/*.c -L"$(dirname "$library")" -ljitrun \
+	-I"$here/../../include" "$here"/*.c -L"$(dirname "$library")" -ljitrun \
 	-Wl,--disable-new-dtags,-rpath,'$ORIGIN' -o "$out/jitrun.node"
 cp -L "$library" "$out/libjitrun.so.1"
 env -u LD_PRELOAD ldd "$library" | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | while read -r name path; do

@@ -349,7 +349,7 @@ enum { MODEL_MAX_CHAT_TEMPLATE = 1 << 20 };
 bool model_open(struct model *out, const char *path, unsigned flags, struct error *err);
 
 /* What a model is opened from but its weights: the headers of its weight files in their order, texts, and what else the
- * loader reads of tensors. A packed model (runtime/packed.h) holds these. */
+ * loader reads of tensors. A packed model (runtime/model/packed.h) holds these. */
 enum model_source_role {
 	MODEL_SOURCE_GGUF, /* the header of a weight file */
 	MODEL_SOURCE_SAFETENSORS,

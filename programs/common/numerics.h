@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 
 #define NUMERICS_VALUES "exact|bounded|always-bounded"
 

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 
 struct prompt {
 	char *text;

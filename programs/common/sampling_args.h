@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 #include "programs/common/options.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 
 /* Numbers have the names that they have in jit_sampling. */
 struct sampling_args {

@@ -2,9 +2,8 @@
  * needs p11-kit, which has no static library there.
  *
  * libmicrohttpd and our server name functions of GnuTLS, so they are here, and all fail; these are all that
- * libmicrohttpd 0.9.71 to 1.0 and server/tls.c name. Their types are of no interest: they take nothing and return a
- * code of GnuTLS, or NULL.
- */
+ * libmicrohttpd 0.9.71 to 1.0 and server/http/tls.c name. Their types are of no interest: they take nothing and return
+ * a code of GnuTLS, or NULL. */
 #include <stddef.h>
 
 enum { UNIMPLEMENTED = -1250 }; /* GNUTLS_E_UNIMPLEMENTED_FEATURE */

@@ -18,7 +18,7 @@
 #include "programs/common/progress.h"
 #include "pull/pull.h"
 #include "runtime/host/system.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 

@@ -4,7 +4,7 @@
 #include "programs/jitquant/jitquant.h"
 #include "programs/common/model_names.h"
 #include "runtime/host/pool.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 
 struct quant_arguments quant;
 

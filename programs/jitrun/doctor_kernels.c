@@ -11,8 +11,8 @@
 
 #include "jit/key.h"
 #include "programs/jitrun/doctor_report.h"
-#include "runtime/model.h"
-#include "runtime/session_state.h"
+#include "runtime/model/model.h"
+#include "runtime/session/session_state.h"
 
 /* Hidden sizes that are no powers of two, heads that share keys, several blocks of rows. */
 #define SHAPE "arch=qwen3,hidden=256,layers=2,heads=4,kv_heads=2,head_dim=64,ffn=512,vocab=320,tied=1"

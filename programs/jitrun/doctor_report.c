@@ -17,7 +17,7 @@
 #include "programs/common/output.h"
 #include "programs/synth/synth.h"
 #include "programs/common/version.h"
-#include "runtime/device/amd_topology.h"
+#include "runtime/device/amd/amd_topology.h"
 
 enum { PROMPT = 24, CHOSEN = 8 };
 

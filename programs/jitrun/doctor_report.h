@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 
 struct report {
 	const char *device; /* as --device has it */

@@ -6,10 +6,10 @@
 
 #include "programs/jitrun/doctor_report.h"
 #include "programs/common/output.h"
-#include "runtime/device/amd.h"
+#include "runtime/device/amd/amd.h"
 #include "runtime/host/system.h"
-#include "runtime/model.h"
-#include "runtime/session_state.h"
+#include "runtime/model/model.h"
+#include "runtime/session/session_state.h"
 
 #define SMALL "arch=qwen3,hidden=256,layers=2,heads=4,kv_heads=2,head_dim=64,ffn=512,vocab=320,tied=1"
 #define LARGE "arch=llama,hidden=2048,layers=4,heads=16,kv_heads=8,head_dim=128,ffn=8192,vocab=32000,tied=1"

@@ -13,10 +13,10 @@
 #include "programs/common/facts.h"
 #include "programs/jitrun/jitrun_doctor.h"
 #include "programs/common/output.h"
-#include "runtime/device/amd_topology.h"
-#include "runtime/device/cuda_api.h"
-#include "runtime/device/kfd_abi.h"
-#include "runtime/jitrun.h"
+#include "runtime/device/amd/amd_topology.h"
+#include "runtime/device/cuda/cuda_api.h"
+#include "runtime/device/amd/kfd_abi.h"
+#include "include/jitrun.h"
 
 enum { RENDER_FIRST = 128, RENDER_END = 192, VENDOR_AMD = 0x1002 };
 

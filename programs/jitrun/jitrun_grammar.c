@@ -4,9 +4,9 @@
 
 #include "programs/jitrun/jitrun_parts.h"
 #include "programs/common/prompt.h"
-#include "runtime/jitrun_grammar.h"
-#include "runtime/model.h"
-#include "runtime/session.h"
+#include "include/jitrun_grammar.h"
+#include "runtime/model/model.h"
+#include "runtime/session/session.h"
 
 enum { GRAMMAR_MOST = 16 << 20 };
 

@@ -15,11 +15,11 @@
 #include "programs/jitrun/jitrun_parts.h"
 #include "programs/common/model_facts.h"
 #include "programs/common/output.h"
-#include "runtime/device/load_weights.h"
+#include "runtime/model/load_weights.h"
 #include "runtime/host/system.h"
-#include "runtime/packed.h"
-#include "runtime/session.h"
-#include "runtime/session_memory.h"
+#include "runtime/model/packed.h"
+#include "runtime/session/session.h"
+#include "runtime/session/session_memory.h"
 #include "runtime/speculate/speculate.h"
 
 static const char *model_word;

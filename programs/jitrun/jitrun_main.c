@@ -16,10 +16,10 @@
 #include "programs/jitrun/perplexity.h"
 #include "programs/common/progress.h"
 #include "runtime/host/system.h"
-#include "runtime/jitrun_grammar.h"
+#include "include/jitrun_grammar.h"
 #include "runtime/sampling/chain.h"
-#include "runtime/session.h"
-#include "runtime/session_limits.h"
+#include "runtime/session/session.h"
+#include "runtime/session/session_limits.h"
 
 volatile sig_atomic_t interrupted;
 static volatile sig_atomic_t busy = 1, unanswered;

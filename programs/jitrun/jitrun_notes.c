@@ -12,7 +12,7 @@
 #include "programs/jitrun/jitrun_parts.h"
 #include "programs/common/numerics.h"
 #include "runtime/host/system.h"
-#include "runtime/model_notes.h"
+#include "runtime/model/model_notes.h"
 
 struct model_named jitrun_model;
 

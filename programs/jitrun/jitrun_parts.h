@@ -41,7 +41,7 @@
 #include "programs/common/prompt.h"
 #include "programs/common/sampling_args.h"
 #include "programs/jitrun/wrap.h"
-#include "runtime/jitrun_cards.h"
+#include "include/jitrun_cards.h"
 
 enum { N_DEFAULT = -2 /* of --n-predict: 256 tokens of a text, all of an answer */ };
 enum { OPERANDS_MOST = 4 /* run MODEL PROMPT, and one too many */ };

@@ -9,8 +9,8 @@
 #include "programs/jitrun/jitrun_chat.h"
 #include "programs/jitrun/line_editor.h"
 #include "programs/common/output.h"
-#include "runtime/jitrun_grammar.h"
-#include "runtime/jitrun_options.h"
+#include "include/jitrun_grammar.h"
+#include "include/jitrun_options.h"
 
 enum { NAME_MOST = 64 };
 
@@ -209,7 +209,7 @@ static const struct {
 	const char *type, *name, *kind, *alias;
 } parameters[] = {
 #define OPTION(type, field, kind, alias, words) { #type, #field, #kind, alias },
-#include "runtime/option_rows.def"
+#include "runtime/model/option_rows.def"
 #undef OPTION
 	{ "jitrun", "stop", "", NULL },
 	{ "jitrun", "n_predict", "", "num_predict" },

@@ -6,8 +6,8 @@
 #include "programs/common/facts.h"
 #include "programs/jitrun/jitrun_chat.h"
 #include "programs/common/output.h"
-#include "runtime/jitrun_tokens.h"
-#include "runtime/model.h"
+#include "include/jitrun_tokens.h"
+#include "runtime/model/model.h"
 
 enum { LICENSE_MOST = 1 << 20 };
 

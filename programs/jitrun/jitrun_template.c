@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "programs/jitrun/jitrun_parts.h"
-#include "runtime/chat.h"
-#include "runtime/packed.h"
+#include "runtime/session/chat.h"
+#include "runtime/model/packed.h"
 
 static bool is_file(const char *given) { return strpbrk(given, "./") || access(given, F_OK) == 0; }
 

@@ -7,8 +7,8 @@
 #include "programs/jitrun/jitrun_parts.h"
 #include "programs/common/output.h"
 #include "programs/common/progress.h"
-#include "runtime/model.h"
-#include "runtime/session_limits.h"
+#include "runtime/model/model.h"
+#include "runtime/session/session_limits.h"
 
 enum { PERPLEXITY_WINDOW = 512, USUAL_BATCH = 264, CARD_BATCH = 512 /* of jit_session_options.batch */ };
 

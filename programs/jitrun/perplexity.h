@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "programs/common/progress.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 
 struct perplexity {
 	double perplexity;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 
 /* What a session did so far. NULL: err. */
 json_t *profile_table_mark(jit_session *s, jit_error *err);

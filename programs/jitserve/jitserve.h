@@ -20,7 +20,7 @@
 #include "base/error.h"
 #include "programs/common/options.h"
 #include "programs/common/sampling_args.h"
-#include "server/models.h"
+#include "server/engine/models.h"
 
 /* Exit status: ended as asked; failed; a wrong command line; --exit-on-device-failure. */
 enum { SERVE_DONE, SERVE_FAILED, SERVE_USAGE, SERVE_NO_DEVICE };

@@ -1,7 +1,7 @@
 /* programs/jitserve/jitserve_fingerprint.c - what names a model in X-Jitrun-Replay. */
 #include "base/error.h"
 #include "programs/jitserve/jitserve.h"
-#include "runtime/fingerprint.h"
+#include "runtime/model/fingerprint.h"
 #include "runtime/host/pool.h"
 #include "runtime/host/system.h"
 

@@ -16,9 +16,9 @@
 #include "programs/common/model_facts.h"
 #include "programs/common/model_names.h"
 #include "programs/common/model_search.h"
-#include "server/fetch.h"
-#include "server/model_events.h"
-#include "server/ollama_time.h"
+#include "server/control/fetch.h"
+#include "server/engine/model_events.h"
+#include "server/ollama/ollama_time.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool full_told; /* that there are too many */

@@ -21,7 +21,7 @@
 #include "base/json_write.h"
 #include "programs/jitserve/jitserve.h"
 #include "programs/common/preset.h"
-#include "runtime/chat.h"
+#include "runtime/session/chat.h"
 
 static const char ending[] = ".preset", unfinished[] = ".unfinished-";
 

@@ -20,13 +20,13 @@
 #include "programs/common/preset.h"
 #include "programs/common/progress.h"
 #include "runtime/host/system.h"
-#include "server/fetch.h"
-#include "server/http.h"
-#include "server/loader.h"
-#include "server/model_events.h"
-#include "server/notify.h"
-#include "server/replay.h"
-#include "server/server.h"
+#include "server/control/fetch.h"
+#include "server/http/http.h"
+#include "server/engine/loader.h"
+#include "server/engine/model_events.h"
+#include "server/http/notify.h"
+#include "server/api/replay.h"
+#include "server/http/server.h"
 
 enum { TOLD_SECONDS = 2 };
 

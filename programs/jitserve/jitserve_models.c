@@ -13,13 +13,13 @@
 #include "programs/common/model_facts.h"
 #include "programs/common/shared_rows.h"
 #include "runtime/host/system.h"
-#include "runtime/model_notes.h"
-#include "server/batcher.h"
-#include "server/history.h"
-#include "server/loader.h"
-#include "server/models.h"
-#include "server/server.h"
-#include "server/text_file.h"
+#include "runtime/model/model_notes.h"
+#include "server/engine/batcher.h"
+#include "server/talk/history.h"
+#include "server/engine/loader.h"
+#include "server/engine/models.h"
+#include "server/http/server.h"
+#include "server/request/text_file.h"
 
 /* Of what is free when the server starts, several models may take so much; of that their KV caches so much, in equal
  * parts. */

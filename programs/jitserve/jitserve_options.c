@@ -6,7 +6,7 @@
 #include "programs/jitserve/jitserve.h"
 #include "programs/common/shared_rows.h"
 #include "runtime/host/pool.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 
 struct serve_arguments serve = {
 	.host = "127.0.0.1",

@@ -9,7 +9,7 @@
 #include "jit/store/pack.h"
 #include "kernels-templates/templates.h"
 #include "programs/jitwarm/jitwarm.h"
-#include "runtime/report.h"
+#include "runtime/engine/report.h"
 
 static void print_json(json_t *o)
 {

@@ -8,7 +8,7 @@
 #include "base/memfile.h"
 #include "kernels-templates/templates.h"
 #include "programs/jitwarm/jitwarm.h"
-#include "runtime/report.h"
+#include "runtime/engine/report.h"
 
 /* ---- show */
 

@@ -12,7 +12,7 @@
 #include "programs/jitwarm/jitwarm.h"
 #include "programs/synth/synth.h"
 #include "runtime/host/system.h"
-#include "runtime/packed.h"
+#include "runtime/model/packed.h"
 
 int warm_fail(const struct error *e)
 {

@@ -5,8 +5,8 @@
 #include "programs/jitwarm/jitwarm.h"
 #include "programs/common/model_names.h"
 #include "programs/common/shapes.h"
-#include "runtime/jitrun.h"
-#include "runtime/session.h"
+#include "include/jitrun.h"
+#include "runtime/session/session.h"
 
 struct warm_arguments warm = { .weights = "q8_0",
 	                       .activations = "auto",

@@ -1,6 +1,6 @@
 /* programs/jitwarm/jitwarm_pack.c - packed models: jitwarm pack-model makes them; list and verify look into them.
  *
- * Owns: which targets' kernels and layouts go into one. What lies where in the file is runtime/packed.h's.
+ * Owns: which targets' kernels and layouts go into one. What lies where in the file is runtime/model/packed.h's.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "programs/jitwarm/jitwarm.h"
 #include "runtime/host/pool.h"
 #include "runtime/host/system.h"
-#include "runtime/packed.h"
+#include "runtime/model/packed.h"
 
 static int show_packing(void *user, uint64_t done, uint64_t total)
 {

@@ -10,8 +10,8 @@
 
 #include "kernels-templates/templates.h"
 #include "programs/jitwarm/jitwarm.h"
-#include "runtime/model.h"
-#include "runtime/report.h"
+#include "runtime/model/model.h"
+#include "runtime/engine/report.h"
 #include "programs/jitwarm/search.h"
 #include "programs/common/shared_rows.h"
 

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "programs/jitwarm/jitwarm.h"
-#include "runtime/weight_cache.h"
+#include "runtime/model/weight_cache.h"
 
 /* Whether there is a directory to look at. */
 static bool directory(char *out, size_t cap)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "runtime/host/system.h"
 #include "runtime/tuning/tuner.h"
 

@@ -11,7 +11,7 @@
 #define PROGRAMS_SEARCH_H
 
 #include "jit/store/tune.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 
 /* What a kind of pass took, as it is done. */
 struct search_progress {

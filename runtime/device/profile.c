@@ -151,7 +151,7 @@ static void add_note(struct profile *p, const struct note *n)
 	pthread_mutex_unlock(&p->notes);
 }
 
-/* Passes of these widths share their kernels (runtime/compile_ahead.h). */
+/* Passes of these widths share their kernels (runtime/engine/compile_ahead.h). */
 static const char *width_of(uint32_t tokens)
 {
 	return tokens == 1    ? "1 token"

@@ -1,7 +1,7 @@
 /* runtime/plan/weights.h - a model's weights as kernels want them.
  *
  * Owns: the list of a model's matrices and vectors, and what is known of them without reading any. What fills them is
- * the device's (runtime/device/load_weights.h).
+ * the device's (runtime/model/load_weights.h).
  */
 #ifndef RUNTIME_WEIGHTS_H
 #define RUNTIME_WEIGHTS_H

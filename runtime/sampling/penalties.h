@@ -3,7 +3,7 @@
 #ifndef RUNTIME_SAMPLING_PENALTIES_H
 #define RUNTIME_SAMPLING_PENALTIES_H
 
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "runtime/sampling/candidates.h"
 
 /* Each is added to the logit of its token; several for one token add up. Those of tokens that are not in the list do

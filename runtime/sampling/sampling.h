@@ -12,7 +12,7 @@
 #define RUNTIME_SAMPLING_H
 
 #include <stdbool.h>
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "base/sampling_fields.h"
 #include "runtime/sampling/chain.h"
 

@@ -4,7 +4,7 @@
 . "${srcdir:-.}/tests/support/prelude.sh"
 lib=.libs/libjitrun.so
 
-sed -n 's/^[a-z].*[ *]\(jit_[a-z_]*\)(.*/\1/p' "$srcdir"/runtime/jitrun*.h | sort > "$dir/declared"
+sed -n 's/^[a-z].*[ *]\(jit_[a-z_]*\)(.*/\1/p' "$srcdir"/include/jitrun*.h | sort > "$dir/declared"
 check "the headers declare functions" [ "$(wc -l < "$dir/declared")" -ge 27 ]
 if [ -f $lib ] && command -v nm > /dev/null; then
 	nm -D --defined-only $lib | sed 's/.* //; s/@.*//' | sort > "$dir/exported"

@@ -3,8 +3,8 @@
 # pkg-config says of the library needs no other package.
 . "${srcdir:-.}/tests/support/prelude.sh"
 {
-	for header in "$top"/runtime/jitrun*.h; do echo "#include \"${header##*/}\""; done
-	sed -n 's/^#define \(JIT_[A-Z_]*\)([.]*)  *JIT_STRUCT(\(jit_[a-z_]*\).*/\1 \2/p' "$top"/runtime/jitrun*.h |
+	for header in "$top"/include/jitrun*.h; do echo "#include \"${header##*/}\""; done
+	sed -n 's/^#define \(JIT_[A-Z_]*\)([.]*)  *JIT_STRUCT(\(jit_[a-z_]*\).*/\1 \2/p' "$top"/include/jitrun*.h |
 		while read -r macro type; do echo "size_t size_$type() { $type s = $macro(); return s.size; }"; done
 	echo 'int some() { return JIT_SESSION_OPTIONS(.context = 5, .threads = 2).context; }'
 	echo 'float more() { jit_sampling s = JIT_SAMPLING(.temperature = 1, .top_k = 5); return s.temperature; }'
@@ -14,13 +14,13 @@ tried=0
 for compiler in g++ clang++; do
 	command -v $compiler > /dev/null || continue
 	tried=1
-	said=$($compiler -std=c++20 -Wall -Wextra -pedantic -Werror -I "$top/runtime" -fsyntax-only "$dir/all.cpp" 2>&1)
+	said=$($compiler -std=c++20 -Wall -Wextra -pedantic -Werror -I "$top/include" -fsyntax-only "$dir/all.cpp" 2>&1)
 	check "$compiler: $(echo "$said" | head -c 500)" [ -z "$said" ]
 done
 [ $tried = 1 ] || echo "# skipped: there is no C++ compiler here"
 
 if command -v pkg-config > /dev/null; then
-	mkdir "$dir/pc" && cp runtime/jitrun.pc "$dir/pc"
+	mkdir "$dir/pc" && cp include/jitrun.pc "$dir/pc"
 	said=$(PKG_CONFIG_LIBDIR="$dir/pc" PKG_CONFIG_PATH= pkg-config --cflags --libs jitrun 2>&1)
 	check "pkg-config without any other package: $said" [ $? = 0 ]
 	abi=$(PKG_CONFIG_LIBDIR="$dir/pc" PKG_CONFIG_PATH= pkg-config --variable=abi jitrun)

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "runtime/jitrun_answers.h"
-#include "runtime/jitrun_grammar.h"
+#include "include/jitrun_answers.h"
+#include "include/jitrun_grammar.h"
 #include "tests/answers/answers.h"
 #include "tests/support/no_memory.h"
 #include "tests/support/shared.h"

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/jitrun.h"
-#include "runtime/jitrun_cards.h"
+#include "include/jitrun.h"
+#include "include/jitrun_cards.h"
 
 static int last_code;
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun_cards.h"
+#include "include/jitrun_cards.h"
 #include "tests/support/shared.h"
 
 char self[1024];

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun_cards.h"
+#include "include/jitrun_cards.h"
 #include "tests/fake_kfd/child.h"
 #include "tests/fake_kfd/jobs.h"
 #include "tests/support/shared.h"

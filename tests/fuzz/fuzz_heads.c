@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/framing.h"
+#include "server/http/framing.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/server/hostile.h"
 

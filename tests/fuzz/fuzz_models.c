@@ -13,7 +13,7 @@
 #include "programs/common/model_search.h"
 #include "programs/common/options.h"
 #include "programs/common/preset.h"
-#include "server/anthropic_tools.h"
+#include "server/anthropic/anthropic_tools.h"
 #include "tests/fuzz/fuzz.h"
 
 /* ---- Go templates: the text and, behind a NUL, the JSON text of its messages */

@@ -6,8 +6,8 @@
 
 #include "jit/store/pack.h"
 #include "jit/store/record.h"
-#include "runtime/device/load_packed.h"
-#include "runtime/packed.h"
+#include "runtime/model/load_packed.h"
+#include "runtime/model/packed.h"
 #include "tests/fuzz/fuzz.h"
 
 enum {

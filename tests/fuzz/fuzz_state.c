@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "jit/store/record.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/runtime/tiny_model.h"
 

@@ -9,7 +9,7 @@
 #include "jit/target.h"
 #include "kernels-templates/templates.h"
 #include "loaders/model/model_load.h"
-#include "runtime/packed.h"
+#include "runtime/model/packed.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/mutate/mutate.h"
 #include "tests/quantise/imatrix_files.h"

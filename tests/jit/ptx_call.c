@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "jit/ptx/ptx.h"
-#include "runtime/device/cuda.h"
+#include "runtime/device/cuda/cuda.h"
 
 struct ptx_card {
 	struct device *device;

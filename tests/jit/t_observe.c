@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "jit/store/perf_gdb.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/support/shared.h"
 
 /* As gdb's manual declares them. */

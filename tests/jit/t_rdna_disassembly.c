@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "programs/synth/synth.h"
-#include "runtime/jitrun_cards.h"
+#include "include/jitrun_cards.h"
 #include "tests/jit/rdna_disassembler.h"
 #include "tests/support/shared.h"
 #include "tests/support/weight_types.h"

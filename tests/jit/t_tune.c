@@ -10,7 +10,7 @@
 
 #include "jit/store/tune.h"
 #include "kernels-templates/templates.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "runtime/tuning/tuner.h"
 #include "tests/jit/tune_check.h"
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "jit/store/tune.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/support/shared.h"
 #include "tests/jit/tune_check.h"
 

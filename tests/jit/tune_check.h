@@ -7,7 +7,7 @@
 
 #include "jit/store/tune.h"
 #include "kernels-templates/templates.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 
 enum { TOKENS = 40 };
 struct told {

@@ -8,7 +8,7 @@
 
 #include "jit/store/tune.h"
 #include "kernels-templates/templates.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "programs/jitwarm/search.h"
 #include "runtime/tuning/tuner.h"
 #include "tests/support/shared.h"

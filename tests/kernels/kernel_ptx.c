@@ -15,7 +15,7 @@
 
 #include "jit/ptx/ptx.h"
 #include "kernels-templates/matmul/recipe.h"
-#include "runtime/device/cuda_simulated.h"
+#include "runtime/device/cuda/cuda_simulated.h"
 #include "kernels-templates/templates.h"
 #include "tests/kernels/kernel_ptx.h"
 

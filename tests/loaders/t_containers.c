@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/runtime/tiny_model.h"
 
 enum { PROMPT = 21 };

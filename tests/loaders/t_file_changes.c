@@ -19,7 +19,7 @@
 
 #include "loaders/model/model_load.h"
 #include "runtime/device/device.h"
-#include "runtime/device/load_weights.h"
+#include "runtime/model/load_weights.h"
 #include "tests/loaders/model_to_gguf.h"
 #include "tests/support/shared.h"
 #include "tests/loaders/st_writer.h"

@@ -12,7 +12,7 @@
 #include "loaders/files/gguf.h"
 #include "loaders/model/model_arch.h"
 #include "loaders/files/safetensors.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/loaders/gguf_writer.h"
 #include "tests/loaders/st_writer.h"
 #include "tests/support/shared.h"

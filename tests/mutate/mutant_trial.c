@@ -24,7 +24,7 @@
 #include "kernels-templates/templates.h"
 #include "loaders/model/model.h"
 #include "loaders/tokenizer/tokenizer.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/mutate/mutate.h"
 #include "tests/mutate/mutant_trial.h"
 

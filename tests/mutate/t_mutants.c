@@ -18,7 +18,7 @@
 #include "jit/store/pack.h"
 #include "jit/store/registry.h"
 #include "jit/store/tune.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/mutate/mutate.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/shared.h"

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "bench/card_bandwidth.h"
-#include "runtime/device/cuda_simulated.h"
+#include "runtime/device/cuda/cuda_simulated.h"
 
 const struct cuda_api *__real_cuda_simulated(void);
 const struct cuda_api *__wrap_cuda_simulated(void);

@@ -27,7 +27,7 @@ if $cc -fsyntax-only "$dir/one.c" 2> /dev/null; then
 			cp "$body" "$whole"
 		else
 			{
-				for header in "$top"/runtime/jitrun*.h; do
+				for header in "$top"/include/jitrun*.h; do
 					echo "#include \"$(basename "$header")\""
 				done
 				echo '#define MOST 16'
@@ -40,7 +40,7 @@ if $cc -fsyntax-only "$dir/one.c" 2> /dev/null; then
 				echo '}'
 			} > "$whole"
 		fi
-		$cc -std=c11 -fsyntax-only -Wall -Wextra -Werror -I"$top/runtime" -Iruntime "$whole" 2> "$dir/err"
+		$cc -std=c11 -fsyntax-only -Wall -Wextra -Werror -I"$top/include" "$whole" 2> "$dir/err"
 		check "$(basename "$whole") compiles: $(head -n 3 "$dir/err")" [ $? = 0 ]
 	done
 	check "there are blocks of C" [ $blocks -ge 1 ]

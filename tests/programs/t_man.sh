@@ -3,7 +3,7 @@
 # headers, and section 1 what every page has.
 . "${srcdir:-.}/tests/support/prelude.sh"
 serve=; [ ! -x jitserve ] || serve=jitserve # built where libmicrohttpd is
-headers=$(ls "$top"/runtime/jitrun*.h)
+headers=$(ls "$top"/include/jitrun*.h)
 functions=$(sed -n 's/^[a-z].*[ *]\(jit_[a-z_]*\)(.*/\1/p' $headers)
 structs=$(sed -n 's/^} \(jit_[a-z_]*\);$/\1/p' $headers)
 check "the headers declare functions" [ "$(echo "$functions" | wc -l)" -ge 30 ]

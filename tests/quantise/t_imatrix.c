@@ -13,7 +13,7 @@
 #include "loaders/files/imatrix.h"
 #include "loaders/model/model.h"
 #include "loaders/files/gguf.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "tests/quantise/imatrix_files.h"
 #include "tests/support/shared.h"
 

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "runtime/jitrun_cards.h"
-#include "runtime/jitrun_grammar.h"
+#include "include/jitrun_cards.h"
+#include "include/jitrun_grammar.h"
 
 enum kind { WHOLE, REAL, ANY /* flags, pointers, results: any bytes will do */ };
 struct field {

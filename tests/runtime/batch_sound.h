@@ -4,7 +4,7 @@
 #ifndef TESTS_RUNTIME_BATCH_SOUND_H
 #define TESTS_RUNTIME_BATCH_SOUND_H
 
-#include "runtime/batch.h"
+#include "runtime/batch/batch.h"
 
 bool batch_memory_sound(const struct jit_batch *b, struct error *err);
 

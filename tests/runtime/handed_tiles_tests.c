@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/batch.h"
-#include "runtime/jitrun_batch.h"
+#include "runtime/batch/batch.h"
+#include "include/jitrun_batch.h"
 #include "tests/runtime/handed_tiles.h"
 #include "tests/runtime/tiny_model.h"
 #include "tests/support/shared.h"

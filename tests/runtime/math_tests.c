@@ -9,7 +9,7 @@
 
 #include "base/math_host.h"
 #include "runtime/host/pool.h"
-#include "runtime/logits.h"
+#include "runtime/session/logits.h"
 #include "runtime/plan/rope.h"
 #include "runtime/sampling/greatest.h"
 #include "runtime/sampling/sampling.h"

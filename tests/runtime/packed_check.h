@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun.h"
-#include "runtime/packed.h"
+#include "include/jitrun.h"
+#include "runtime/model/packed.h"
 #include "tests/support/shared.h"
 
 static char dir[64], packed[128];

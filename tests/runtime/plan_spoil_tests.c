@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "tests/runtime/plan_check.h"
 
 enum {

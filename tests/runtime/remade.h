@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/loaders/st_writer.h"
 
 /* A model as safetensors. */

@@ -16,11 +16,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun_answers.h"
-#include "runtime/jitrun_cards.h"
-#include "runtime/jitrun_options.h"
-#include "runtime/jitrun_tokens.h"
-#include "runtime/session.h"
+#include "include/jitrun_answers.h"
+#include "include/jitrun_cards.h"
+#include "include/jitrun_options.h"
+#include "include/jitrun_tokens.h"
+#include "runtime/session/session.h"
 #include "tests/runtime/abi_fields.h"
 #include "tests/support/guarded.h"
 #include "tests/support/shared.h"

@@ -12,8 +12,8 @@
 #include <math.h>
 
 #include "loaders/files/safetensors.h"
-#include "runtime/jitrun.h"
-#include "runtime/packed.h"
+#include "include/jitrun.h"
+#include "runtime/model/packed.h"
 #include "tests/loaders/model_to_gguf.h"
 #include "tests/loaders/st_writer.h"
 #include "tests/runtime/tiny_model.h"

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "jit/rdna/copy.h"
-#include "runtime/device/amd.h"
+#include "runtime/device/amd/amd.h"
 #include "runtime/host/cancel.h"
 #include "sim/sim.h"
 #include "tests/support/shared.h"

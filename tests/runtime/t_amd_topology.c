@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/device/amd_topology.h"
-#include "runtime/device/kfd_abi.h"
+#include "runtime/device/amd/amd_topology.h"
+#include "runtime/device/amd/kfd_abi.h"
 
 static char root[] = "/tmp/t_amd_topology.XXXXXX";
 

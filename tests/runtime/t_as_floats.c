@@ -18,7 +18,7 @@
 #include "loaders/files/gguf_write.h"
 #include "programs/common/shapes.h"
 #include "programs/synth/synth.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/support/shared.h"
 #include "tests/support/weight_types.h"
 

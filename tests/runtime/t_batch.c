@@ -13,7 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun_batch.h"
+#include "include/jitrun_batch.h"
 #include "tests/runtime/batch_sound.h"
 #include "tests/support/shared.h"
 

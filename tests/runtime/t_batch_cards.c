@@ -12,10 +12,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "runtime/device/cuda.h"
-#include "runtime/engine.h"
-#include "runtime/jitrun_batch.h"
-#include "runtime/jitrun_cards.h"
+#include "runtime/device/cuda/cuda.h"
+#include "runtime/engine/engine.h"
+#include "include/jitrun_batch.h"
+#include "include/jitrun_cards.h"
 #include "tests/runtime/tiny_model.h"
 #include "tests/support/shared.h"
 

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun_batch.h"
-#include "runtime/jitrun_grammar.h"
+#include "include/jitrun_batch.h"
+#include "include/jitrun_grammar.h"
 #include "tests/runtime/batch_sound.h"
 #include "tests/support/shared.h"
 

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/batch.h"
-#include "runtime/jitrun_grammar.h"
+#include "runtime/batch/batch.h"
+#include "include/jitrun_grammar.h"
 #include "tests/support/shared.h"
 
 enum { CONTEXT = 256, WIDEST = 40, SESSIONS_MOST = 5, CHOSEN = 3, READS = 2, ANSWERS = READS * (CHOSEN + 1) };

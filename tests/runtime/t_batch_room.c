@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun_batch.h"
-#include "runtime/model.h"
+#include "include/jitrun_batch.h"
+#include "runtime/model/model.h"
 #include "tests/support/shared.h"
 
 /* The device's own, and what it gives of memory for sessions. */

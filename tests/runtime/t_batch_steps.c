@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/batch.h"
+#include "runtime/batch/batch.h"
 #include "tests/runtime/tale_model.h"
 #include "tests/support/shared.h"
 

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun_batch.h"
-#include "runtime/jitrun_grammar.h"
+#include "include/jitrun_batch.h"
+#include "include/jitrun_grammar.h"
 #include "tests/runtime/tale_model.h"
 #include "tests/support/shared.h"
 

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/support/shared.h"
 
 enum { VOCAB = 4096, PROMPT = 96, STEPS = 24, ALL = PROMPT + STEPS };

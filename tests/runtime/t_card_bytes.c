@@ -17,9 +17,9 @@
 
 #include "programs/synth/synth.h"
 #include "kernels-templates/templates.h"
-#include "runtime/jitrun.h"
-#include "runtime/device/simulator.h"
-#include "runtime/session.h"
+#include "include/jitrun.h"
+#include "runtime/device/simulated/simulator.h"
+#include "runtime/session/session.h"
 #include "tests/support/shared.h"
 
 struct tally {

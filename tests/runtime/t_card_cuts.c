@@ -9,9 +9,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/device/simulator.h"
-#include "runtime/jitrun.h"
-#include "runtime/session.h"
+#include "runtime/device/simulated/simulator.h"
+#include "include/jitrun.h"
+#include "runtime/session/session.h"
 #include "tests/support/shared.h"
 
 struct cuts {

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun.h"
-#include "runtime/jitrun_batch.h"
+#include "include/jitrun.h"
+#include "include/jitrun_batch.h"
 #include "tests/support/shared.h"
 
 enum { CPU, CARD, DEVICES, SEQUENCES = 16, FEW = 33, PROMPT = 300, CONTEXT = 1024 };

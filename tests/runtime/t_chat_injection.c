@@ -13,7 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/support/shared.h"
 
 static jit_model *model;

@@ -13,7 +13,7 @@
 #include "loaders/model/model_floats.h"
 #include "loaders/model/model_load.h"
 #include "quantise/quantise.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/kernels/plain.h"
 #include "tests/support/rank_model.h"
 #include "tests/support/shared.h"

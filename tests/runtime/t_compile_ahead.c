@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "tests/support/shared.h"
 
 enum { VOCAB = 4096, STEPS = 24, PROMPT = 40, PROMPT_MOST = 512 };

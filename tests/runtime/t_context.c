@@ -13,8 +13,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/session.h"
-#include "runtime/session_state.h"
+#include "runtime/session/session.h"
+#include "runtime/session/session_state.h"
 #include "tests/runtime/tiny_model.h"
 #include "tests/support/shared.h"
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/device/cuda_simulated.h"
+#include "runtime/device/cuda/cuda_simulated.h"
 #include "runtime/plan/weights.h"
 
 enum { SHARES = 6, ROUNDS = 60, GAP = 9000, MOST = 8 << 20 };

@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "runtime/device/cuda_simulated.h"
-#include "runtime/jitrun.h"
+#include "runtime/device/cuda/cuda_simulated.h"
+#include "include/jitrun.h"
 #include "tests/support/shared.h"
 
 const struct cuda_api *__real_cuda_simulated(void);

@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include "runtime/device/cuda_simulated.h"
+#include "runtime/device/cuda/cuda_simulated.h"
 #include "runtime/host/system.h"
-#include "runtime/jitrun.h"
-#include "runtime/jitrun_cards.h"
+#include "include/jitrun.h"
+#include "include/jitrun_cards.h"
 #include "tests/support/shared.h"
 
 const struct cuda_api *__real_cuda_simulated(void);

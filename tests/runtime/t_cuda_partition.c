@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "runtime/device/cuda_partition.h"
+#include "runtime/device/cuda/cuda_partition.h"
 
 enum { BLOCKS_MOST = 200, LOTS_MOST = 6, WALKS = 2000, STAGES = 40 };
 

@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "runtime/device/cuda_simulated.h"
+#include "runtime/device/cuda/cuda_simulated.h"
 #include "runtime/device/device.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/support/shared.h"
 
 /* What is the matter. */

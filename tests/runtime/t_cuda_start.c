@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "runtime/device/cuda_simulated.h"
-#include "runtime/model.h"
+#include "runtime/device/cuda/cuda_simulated.h"
+#include "runtime/model/model.h"
 #include "tests/support/shared.h"
 
 const struct cuda_api *__real_cuda_simulated(void);

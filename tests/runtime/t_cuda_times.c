@@ -15,10 +15,10 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "runtime/device/cuda_simulated.h"
-#include "runtime/engine.h"
-#include "runtime/jitrun_cards.h"
-#include "runtime/session_state.h"
+#include "runtime/device/cuda/cuda_simulated.h"
+#include "runtime/engine/engine.h"
+#include "include/jitrun_cards.h"
+#include "runtime/session/session_state.h"
 #include "tests/support/shared.h"
 
 const struct cuda_api *__real_cuda_simulated(void);

@@ -13,7 +13,7 @@
 #include "loaders/model/model_load.h"
 #include "programs/common/shapes.h"
 #include "programs/synth/synth.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "runtime/plan/plan.h"
 #include "tests/support/widths.h"
 

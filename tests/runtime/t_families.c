@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "jit/target.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/support/shared.h"
 
 static const char *const families[] = {

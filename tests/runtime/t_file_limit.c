@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "jit/store/cache.h"
-#include "runtime/jitrun_cards.h"
+#include "include/jitrun_cards.h"
 #include "tests/runtime/tiny_model.h"
 #include "tests/support/shared.h"
 

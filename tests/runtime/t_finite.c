@@ -11,9 +11,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun_batch.h"
-#include "runtime/logits.h"
-#include "runtime/session.h"
+#include "include/jitrun_batch.h"
+#include "runtime/session/logits.h"
+#include "runtime/session/session.h"
 #include "tests/support/shared.h"
 #include "tests/runtime/tiny_model.h"
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/runtime/handed_tiles.h"
 #include "tests/runtime/plan_space.h"
 #include "tests/support/shared.h"

@@ -13,9 +13,9 @@
 #include <cmocka.h>
 
 #include "bench/go_back.h"
-#include "runtime/jitrun.h"
-#include "runtime/session.h"
-#include "runtime/session_state.h"
+#include "include/jitrun.h"
+#include "runtime/session/session.h"
+#include "runtime/session/session_state.h"
 #include "tests/support/shared.h"
 
 static const char *const models[] = {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/runtime/latent_model.h"
 #include "tests/support/shared.h"
 

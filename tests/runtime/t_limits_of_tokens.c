@@ -11,9 +11,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun_batch.h"
-#include "runtime/session.h"
-#include "runtime/session_limits.h"
+#include "include/jitrun_batch.h"
+#include "runtime/session/session.h"
+#include "runtime/session/session_limits.h"
 #include "tests/runtime/tale_model.h"
 #include "tests/support/shared.h"
 

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun.h"
-#include "runtime/logits.h"
+#include "include/jitrun.h"
+#include "runtime/session/logits.h"
 #include "tests/support/shared.h"
 
 enum { TOKENS = 24, TOP = 7 };

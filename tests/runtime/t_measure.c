@@ -12,11 +12,11 @@
 #include <cmocka.h>
 
 #include "kernels-templates/templates.h"
-#include "runtime/device/load_weights.h"
-#include "runtime/model.h"
-#include "runtime/options.h"
-#include "runtime/session.h"
-#include "runtime/session_state.h"
+#include "runtime/model/load_weights.h"
+#include "runtime/model/model.h"
+#include "runtime/model/options.h"
+#include "runtime/session/session.h"
+#include "runtime/session/session_state.h"
 #include "tests/runtime/mixed_model.h"
 #include "tests/support/shared.h"
 #include "tests/support/weight_types.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "jit/target.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/runtime/mixed_model.h"
 #include "tests/support/shared.h"
 #include "tests/support/weight_types.h"

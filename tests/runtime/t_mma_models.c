@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "jit/target.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/support/shared.h"
 
 enum { MOST = 40, STEPS = 4 };

@@ -13,9 +13,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun.h"
-#include "runtime/jitrun_batch.h"
-#include "runtime/model.h"
+#include "include/jitrun.h"
+#include "include/jitrun_batch.h"
+#include "runtime/model/model.h"
 #include "tests/loaders/gguf_writer.h"
 #include "tests/runtime/tiny_model.h"
 

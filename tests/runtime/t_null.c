@@ -16,13 +16,13 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun_answers.h"
-#include "runtime/jitrun_batch.h"
-#include "runtime/jitrun_cards.h"
-#include "runtime/jitrun_grammar.h"
-#include "runtime/jitrun_logits.h"
-#include "runtime/jitrun_options.h"
-#include "runtime/jitrun_tokens.h"
+#include "include/jitrun_answers.h"
+#include "include/jitrun_batch.h"
+#include "include/jitrun_cards.h"
+#include "include/jitrun_grammar.h"
+#include "include/jitrun_logits.h"
+#include "include/jitrun_options.h"
+#include "include/jitrun_tokens.h"
 #include "tests/support/shared.h"
 
 /* ---- what calls are made with */
@@ -208,7 +208,7 @@ static void every_pointer_has_a_row(void **state)
 	glob_t headers;
 	(void)state;
 
-	assert_int_equal(glob(source_path(where, "runtime/jitrun*.h"), 0, NULL, &headers), 0);
+	assert_int_equal(glob(source_path(where, "include/jitrun*.h"), 0, NULL, &headers), 0);
 	assert_in_range(headers.gl_pathc, 5, 50);
 	for (size_t i = 0; i < headers.gl_pathc; i++) {
 		size_t n;

@@ -18,7 +18,7 @@
 #include "jit/ptx/ptx.h"
 #include "jit/rdna/program.h"
 #include "kernels-templates/templates.h"
-#include "runtime/jitrun_cards.h"
+#include "include/jitrun_cards.h"
 #include "runtime/device/program.h"
 #include "sim/ptx.h"
 #include "sim/sim.h"

@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "programs/common/sampling_args.h"
-#include "runtime/jitrun_options.h"
-#include "runtime/session.h"
+#include "include/jitrun_options.h"
+#include "runtime/session/session.h"
 #include "tests/runtime/abi_fields.h"
 #include "tests/support/shared.h"
 

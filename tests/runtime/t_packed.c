@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "jit/store/record.h"
-#include "runtime/jitrun.h"
-#include "runtime/packed.h"
+#include "include/jitrun.h"
+#include "runtime/model/packed.h"
 #include "runtime/plan/weights.h"
 #include "tests/runtime/mixed_model.h"
 #include "tests/runtime/packed_check.h"

@@ -12,7 +12,7 @@
 
 #include "jit/target.h"
 #include "runtime/host/pairs.h"
-#include "runtime/jitrun_batch.h"
+#include "include/jitrun_batch.h"
 #include "tests/support/shared.h"
 
 #define ISA "avx512bf16"

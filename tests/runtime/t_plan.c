@@ -13,7 +13,7 @@
 
 #include "kernels-templates/matmul/recipe.h"
 #include "runtime/plan/lower.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "tests/runtime/mixed_model.h"
 #include "tests/runtime/plan_check.h"
 #include "tests/support/shared.h"

@@ -9,10 +9,10 @@
 #include <jansson.h>
 
 #include "kernels-templates/emit/build.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "runtime/device/profile.h"
-#include "runtime/engine.h"
-#include "runtime/session_state.h"
+#include "runtime/engine/engine.h"
+#include "runtime/session/session_state.h"
 #include "tests/support/shared.h"
 
 enum { PROMPT = 7, TOKENS = 20, THREADS = 3 };

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/device/cuda_simulated.h"
-#include "runtime/jitrun.h"
-#include "runtime/jitrun_cards.h"
+#include "runtime/device/cuda/cuda_simulated.h"
+#include "include/jitrun.h"
+#include "include/jitrun_cards.h"
 #include "tests/support/shared.h"
 
 static const char *const models[] = {

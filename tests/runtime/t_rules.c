@@ -15,10 +15,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun_batch.h"
-#include "runtime/jitrun_grammar.h"
-#include "runtime/jitrun_tokens.h"
-#include "runtime/model.h"
+#include "include/jitrun_batch.h"
+#include "include/jitrun_grammar.h"
+#include "include/jitrun_tokens.h"
+#include "runtime/model/model.h"
 #include "tests/runtime/tiny_model.h"
 
 /* Tokens 0 to 23 spell the letters a to x, 24 ends a text. */

@@ -17,7 +17,7 @@
 
 #include "kernels-templates/templates.h"
 #include "loaders/model/model_load.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/runtime/mlx_layout.h"
 #include "tests/runtime/safe_quants.h"
 #include "tests/support/shared.h"

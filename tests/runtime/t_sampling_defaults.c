@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "loaders/model/model_load.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/loaders/gguf_writer.h"
 #include "tests/runtime/tiny_model.h"
 #include "tests/support/shared.h"

@@ -15,8 +15,8 @@
 
 #include "jit/store/pack.h"
 #include "kernels-templates/templates.h"
-#include "runtime/model.h"
-#include "runtime/session.h"
+#include "runtime/model/model.h"
+#include "runtime/session/session.h"
 #include "runtime/plan/key_list.h"
 #include "tests/support/no_exec.h"
 #include "tests/support/shared.h"

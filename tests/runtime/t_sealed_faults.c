@@ -21,7 +21,7 @@
 #include <cmocka.h>
 
 #include "kernels-templates/templates.h"
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 #include "runtime/plan/key_list.h"
 #include "tests/support/no_exec.h"
 #include "tests/support/shared.h"

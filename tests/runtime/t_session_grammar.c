@@ -11,8 +11,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun_grammar.h"
-#include "runtime/session.h"
+#include "include/jitrun_grammar.h"
+#include "runtime/session/session.h"
 #include "tests/support/shared.h"
 
 enum { MOST = 480 };

@@ -12,11 +12,11 @@
 #include <cmocka.h>
 
 #include "answers/think.h"
-#include "runtime/jitrun_answers.h"
-#include "runtime/jitrun_batch.h"
-#include "runtime/jitrun_grammar.h"
-#include "runtime/session.h"
-#include "runtime/session_limits.h"
+#include "include/jitrun_answers.h"
+#include "include/jitrun_batch.h"
+#include "include/jitrun_grammar.h"
+#include "runtime/session/session.h"
+#include "runtime/session/session_limits.h"
 #include "tests/runtime/tale_model.h"
 #include "tests/support/shared.h"
 

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun_batch.h"
-#include "runtime/jitrun_grammar.h"
-#include "runtime/session.h"
-#include "runtime/session_limits.h"
+#include "include/jitrun_batch.h"
+#include "include/jitrun_grammar.h"
+#include "runtime/session/session.h"
+#include "runtime/session/session_limits.h"
 #include "runtime/sampling/sampling.h"
 #include "tests/runtime/tale_model.h"
 #include "tests/support/shared.h"

@@ -15,10 +15,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun.h"
-#include "runtime/jitrun_cards.h"
-#include "runtime/device/simulator.h"
-#include "runtime/session.h"
+#include "include/jitrun.h"
+#include "include/jitrun_cards.h"
+#include "runtime/device/simulated/simulator.h"
+#include "runtime/session/session.h"
 #include "tests/support/shared.h"
 
 enum { TOKENS = 24, MOST_COLUMNS = 16, GENERATED = 2 };

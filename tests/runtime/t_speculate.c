@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "runtime/speculate/speculate.h"
 #include "tests/support/shared.h"
 

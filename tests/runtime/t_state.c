@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "jit/store/record.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/runtime/tiny_model.h"
 #include "tests/support/shared.h"
 

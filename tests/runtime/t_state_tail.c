@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "jit/store/record.h"
-#include "runtime/batch.h"
-#include "runtime/session_file.h"
-#include "runtime/session_kv.h"
+#include "runtime/batch/batch.h"
+#include "runtime/session/session_file.h"
+#include "runtime/session/session_kv.h"
 #include "tests/support/shared.h"
 
 enum { CONTEXT = 600, PROMPT = 400, CHOSEN = 3, TURN = 16 };

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/memfile.h"
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/support/shared.h"
 #include "tests/loaders/small_vocab.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun_tokens.h"
+#include "include/jitrun_tokens.h"
 #include "tests/support/shared.h"
 
 static const jit_model_options options = {

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun_batch.h"
-#include "runtime/jitrun_grammar.h"
-#include "runtime/jitrun_logits.h"
+#include "include/jitrun_batch.h"
+#include "include/jitrun_grammar.h"
+#include "include/jitrun_logits.h"
 #include "tests/support/shared.h"
 
 enum { CONTEXT = 320, CHOSEN = 40 };

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun_batch.h"
+#include "include/jitrun_batch.h"
 #include "tests/support/shared.h"
 
 /* CUT: tokens of a prompt's end that are not said again; ANSWER: much more than a window and a pass. */

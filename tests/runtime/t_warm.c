@@ -13,8 +13,8 @@
 #include "loaders/files/gguf.h"
 #include "loaders/model/model_load.h"
 #include "loaders/tokenizer/tokenizer.h"
-#include "runtime/model.h"
-#include "runtime/session.h"
+#include "runtime/model/model.h"
+#include "runtime/session/session.h"
 #include "runtime/plan/key_list.h"
 #include "tests/support/shared.h"
 

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/runtime/tiny_model.h"
 #include "tests/support/shared.h"
 

@@ -2,7 +2,7 @@
 #ifndef TESTS_RUNTIME_TALE_MODEL_H
 #define TESTS_RUNTIME_TALE_MODEL_H
 
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/support/shared.h"
 
 static jit_model *model;

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "server/request_fields.h"
+#include "server/request/request_fields.h"
 #include "tests/server/client.h"
 #include "tests/support/shared.h"
 

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "server/keys.h"
+#include "server/http/keys.h"
 #include "tests/server/client.h"
 #include "tests/support/shared.h"
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/bits.h"
+#include "server/request/bits.h"
 #include "tests/server/client.h"
 #include "tests/support/shared.h"
 

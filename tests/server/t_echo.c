@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/jitrun.h"
-#include "runtime/session.h"
+#include "include/jitrun.h"
+#include "runtime/session/session.h"
 #include "tests/server/client.h"
 #include "tests/support/shared.h"
 

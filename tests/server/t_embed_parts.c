@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/server/client.h"
 #include "tests/support/shared.h"
 

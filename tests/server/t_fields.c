@@ -1,8 +1,7 @@
 /* tests/server/t_fields.c - every field of every endpoint that is done: it shows in the answer.
  *
- * The fields are those of server/request_fields.def, by which the server itself goes. One that is done and has no case
- * in field_cases.def is a failure. docs/request-fields.md is the same table; `t_fields --print` writes it.
- */
+ * The fields are those of server/request/request_fields.def, by which the server itself goes. One that is done and has
+ * no case in field_cases.def is a failure. docs/request-fields.md is the same table; `t_fields --print` writes it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -226,7 +225,8 @@ static void print_page(FILE *out)
 
 	fprintf(out,
 	        "# Fields of requests\n\nWhat becomes of each field, by endpoint: the table that jitserve itself goes "
-	        "by\n(`server/request_fields.def`). `tests/server/t_fields.c` tries each of them and prints this "
+	        "by\n(`server/request/request_fields.def`). `tests/server/t_fields.c` tries each of them and prints "
+	        "this "
 	        "page.\nEndpoints that count tokens or show a prompt take what their family takes. What fields mean "
 	        "is in\n[serving.md](serving.md).\n");
 	for (int m = FIELD_DONE; m <= FIELD_PASSED; m++) {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/refusal.h"
+#include "server/request/refusal.h"
 #include "tests/server/client.h"
 #include "tests/support/shared.h"
 

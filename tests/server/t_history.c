@@ -13,9 +13,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/jitrun.h"
-#include "server/conversation.h"
-#include "server/history.h"
+#include "include/jitrun.h"
+#include "server/talk/conversation.h"
+#include "server/talk/history.h"
 #include "tests/support/shared.h"
 
 static jit_model *model;

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/infill.h"
+#include "server/completions/infill.h"
 #include "tests/server/client.h"
 #include "tests/support/fim_model.h"
 #include "tests/support/shared.h"

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "server/response_store.h"
+#include "server/responses/response_store.h"
 #include "tests/server/client.h"
 #include "tests/server/json_at.h"
 

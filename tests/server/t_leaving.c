@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/jitrun_grammar.h"
-#include "server/choice.h"
-#include "server/stream.h"
+#include "include/jitrun_grammar.h"
+#include "server/engine/choice.h"
+#include "server/engine/stream.h"
 #include "tests/support/shared.h"
 
 static struct served served;

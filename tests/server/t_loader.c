@@ -12,8 +12,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "server/loader.h"
-#include "server/model_events.h"
+#include "server/engine/loader.h"
+#include "server/engine/model_events.h"
 #include "tests/support/sanitized.h"
 
 static struct served one = { .path = "one", .name = "one", .file = "one" };

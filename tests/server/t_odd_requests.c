@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "server/request_fields.h"
+#include "server/request/request_fields.h"
 #include "tests/server/odd_bodies.h"
 #include "tests/server/odd_server.h"
 

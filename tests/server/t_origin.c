@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/authority.h"
-#include "server/origin.h"
+#include "server/http/authority.h"
+#include "server/http/origin.h"
 #include "tests/server/client.h"
 #include "tests/support/shared.h"
 

@@ -3,9 +3,9 @@
 . "${srcdir:-.}/tests/support/prelude.sh"
 . "${srcdir:-.}/tests/support/serve.sh"
 
-size=$(wc -c <"$top/server/chat.html")
+size=$(wc -c <"$top/server/control/chat.html")
 check "the page has $size bytes, at most 100000 are expected" [ "$size" -le 100000 ]
-has() { grep -cE "$1" "$top/server/chat.html"; }
+has() { grep -cE "$1" "$top/server/control/chat.html"; }
 check "the page asks for nothing elsewhere" [ "$(has '(src|href)="?(http|//)|@import|url\(')" = 0 ]
 markup='innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\('
 check "the page makes no markup out of text" [ "$(has "$markup")" = 0 ]

@@ -14,13 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/conversation.h"
-#include "server/fields.h"
-#include "server/guards.h"
-#include "server/keys.h"
-#include "server/origin.h"
-#include "server/prompts.h"
-#include "server/task.h"
+#include "server/talk/conversation.h"
+#include "server/request/fields.h"
+#include "server/http/guards.h"
+#include "server/http/keys.h"
+#include "server/http/origin.h"
+#include "server/api/prompts.h"
+#include "server/engine/task.h"
 #include "tests/support/shared.h"
 
 /* Its vocabulary and template are what requests meet. */

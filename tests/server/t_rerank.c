@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/server/client.h"
 #include "tests/support/rank_model.h"
 #include "tests/support/shared.h"

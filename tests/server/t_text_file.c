@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "server/keys.h"
-#include "server/text_file.h"
+#include "server/http/keys.h"
+#include "server/request/text_file.h"
 
 static char path[] = "/tmp/t_text_file-XXXXXX";
 

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/jitrun.h"
+#include "include/jitrun.h"
 #include "tests/runtime/tiny_model.h"
 #include "tests/server/client.h"
 #include "tests/support/shared.h"

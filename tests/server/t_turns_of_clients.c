@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "server/batcher.h"
+#include "server/engine/batcher.h"
 #include "tests/support/shared.h"
 
 enum { PLACES = 4, TOKENS = 60, MANY = 32, SOON = 12 /* passes */ };

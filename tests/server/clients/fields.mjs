@@ -1,5 +1,5 @@
-// Whether the tables of fields (server/request_fields.def, base/sampling.def) have every field that the official clients can send. By hand:
-// node tests/server/clients/fields.mjs server/request_fields.def base/sampling.def FOLDER/node_modules
+// Whether the tables of fields (server/request/request_fields.def, base/sampling.def) have every field that the official clients can send. By hand:
+// node tests/server/clients/fields.mjs server/request/request_fields.def base/sampling.def FOLDER/node_modules
 import { readFileSync } from "node:fs";
 
 const [table, sampling, modules] = process.argv.slice(2);

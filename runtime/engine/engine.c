@@ -1,0 +1,328 @@
+/* runtime/engine/engine.c - see engine.h. */
+#include "runtime/engine/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/host/system.h"
+#include "runtime/plan/key_list.h"
+
+/* ---- opening and closing */
+
+static bool open_stream(struct engine *e, const struct engine_options *o, struct error *err)
+{
+	struct device *d = e->model->device;
+	const struct stream_options so = { .registry = e->model->registry,
+		                           .launch = (enum stream_launch)o->card->launch,
+		                           .units = (uint32_t)o->card->units,
+		                           .workgroups = (uint32_t)o->card->workgroups };
+
+	return (e->stream = d->stream(d, &so, err)) != NULL;
+}
+
+/* Nothing can be generated later on: better refused now than in the middle of a text. Where schedules are missing that
+ * this machine likes, the usual ones do. */
+static bool need_kernels(const struct engine *e, const struct cancel *cancel, struct error *err)
+{
+	const jit_model *m = e->model;
+	const struct warm_options o = {
+		.target = m->target,
+		.activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
+		.kv = warm_kv(e->kv.type),
+		.numerics = m->bounded && !e->exact ? WARM_BOUNDED : WARM_EXACT,
+		.tokens = e->batch,
+		.handed = m->device->facts.awaits,
+		.usual = true
+	};
+	struct key *keys;
+	size_t n;
+
+	if (!warm_keys(&m->file.spec, &o, &keys, &n, err))
+		return false;
+	bool ok = true;
+	for (size_t i = 0; ok && i < n; i++)
+		ok = (!cancel_any(cancel) || cancel_error(err)) &&
+		     device_has_kernel(m->device, m->registry, &keys[i], err);
+	free(keys);
+	return ok;
+}
+
+/* What decoding will need is made while the prompt is fed. Not where all kernels are there (sealed), where a kernel is
+ * not all that is needed or no code is kept, as programs are made of kernels pass by pass (cards) or none is made
+ * (reference), or a dump should show kernels in the order of their use. */
+static bool open_regime(struct engine *e, struct error *err)
+{
+	const jit_model *m = e->model;
+	const struct compile_ahead_options o = {
+		.registry = m->registry,
+		.spec = &m->file.spec,
+		.plan = engine_plan_options(e),
+		.kv = e->kv.type,
+		.profile = e->profile,
+		.finish = m->cache != NULL
+	};
+
+	if (m->sealed || !m->device->facts.keeps_code || m->device->ready || m->dump_ir || m->dump_asm)
+		return true;
+	if (!(e->compile_ahead = compile_ahead_open(&o, err)))
+		return false;
+	compile_ahead_request(e->compile_ahead, 1, PLAN_LAST_LOGITS, e->tune_passes != 0);
+	engine_request_drafts(e);
+	return true;
+}
+
+static bool open_profile(struct engine *e, int mode, struct error *err)
+{
+	if (mode == JIT_PROFILE_OFF)
+		return true;
+	const struct device_facts *f = &e->model->device->facts;
+	e->profile = f->host_runs ? profile_open(pool_threads(e->pool), NULL, mode == JIT_PROFILE_EVENTS, err)
+	                          : profile_open(1, f->name, mode == JIT_PROFILE_EVENTS, err);
+	e->stream->profile = e->profile;
+	return e->profile != NULL;
+}
+
+/* A card has more groups than a model has heads; of threads it depends. */
+static void set_parts(struct engine *e)
+{
+	const struct model_spec *s = &e->model->file.spec;
+
+	e->parts = !s->latent.rank &&
+	           (!e->model->device->facts.host_runs || (uint32_t)pool_threads(e->pool) > s->kv_heads);
+	e->parts_from = e->model->device->facts.overlaps ? 0 : PLAN_PARTS_FROM;
+}
+
+bool engine_open(struct engine *e, const struct engine_options *o, struct error *err)
+{
+	const jit_model *m = e->model;
+
+	if (cancel_any(o->cancel))
+		return cancel_error(err);
+	if ((m->packed && !container_same(packed_container(m->packed), err)) ||
+	    (m->kept_weights && !container_same(m->kept_weights, err)) ||
+	    (m->sealed && !m->has_all && !need_kernels(e, o->cancel, err)) ||
+	    !pass_memory_open(&e->memory, m->device, &m->file.spec, e->tokens, err) ||
+	    !rope_open(&e->rope, &m->file.spec, e->context, err))
+		return false;
+	e->plan = calloc(((size_t)e->tokens + 1) * ENGINE_LOGIT_KINDS, sizeof *e->plan);
+	if (!e->plan)
+		return error_set(err, ERROR_MEMORY, "no memory for the plans of %u tokens", e->tokens);
+	if (!(e->pool = pool_open(o->threads ? o->threads : system_default_threads(), err)) || !open_stream(e, o, err))
+		return false;
+	e->tune_passes = m->tune_passes;
+	e->keeps_greatest = plan_keeps_greatest(&m->file.spec, m->target);
+	set_parts(e);
+	return open_profile(e, o->profile, err) && open_regime(e, err);
+}
+
+static void forget_joint(struct engine *e, struct engine_joint *j)
+{
+	if (j->plan && j->plan->prepared && e->stream->forget)
+		e->stream->forget(e->stream, j->plan);
+	if (j->plan)
+		plan_free(j->plan);
+	free(j->plan);
+	free(j->span);
+	*j = (struct engine_joint){ 0 };
+}
+
+void engine_close(struct engine *e)
+{
+	compile_ahead_close(e->compile_ahead);
+	for (size_t i = 0; e->joint && i < ENGINE_JOINT_MOST; i++)
+		forget_joint(e, &e->joint[i]);
+	free(e->joint);
+	if (e->stream)
+		e->stream->close(e->stream);
+	pool_close(e->pool);
+	profile_close(e->profile);
+	tuner_close(e->tuner);
+	if (e->model->tune && !e->model->sealed)
+		tune_save(e->model->tune, NULL); /* what cannot be kept is found out again */
+	for (size_t i = 0; e->plan && i < ((size_t)e->tokens + 1) * ENGINE_LOGIT_KINDS; i++)
+		if (e->plan[i]) {
+			plan_free(e->plan[i]);
+			free(e->plan[i]);
+		}
+	free(e->plan);
+	pass_memory_close(&e->memory);
+	rope_close(&e->rope);
+}
+
+/* ---- plans */
+
+struct plan_options engine_plan_options(const struct engine *e)
+{
+	const jit_model *m = e->model;
+	return (struct plan_options){
+		.target = m->target,
+		.f32_activations = m->f32_activations,
+		.bounded = m->bounded && !e->exact,
+		.tune = m->tune,
+		.only = m->sealed ? m->registry : NULL,
+		.context = e->parts ? PLAN_PARTS_TO_COME : PLAN_WHOLE,
+		.handed = m->device->facts.awaits,
+		.general = e->general
+	};
+}
+
+void engine_request_drafts(struct engine *e)
+{
+	for (unsigned w = 1; e->compile_ahead && w < SPECULATE_WIDTHS; w++)
+		if (e->speculate == SPECULATE_AUTO || (e->speculate == SPECULATE_FIXED && w == e->drafts))
+			compile_ahead_request(e->compile_ahead, speculate_tokens[w], PLAN_ALL_LOGITS, false);
+}
+
+static uint64_t count_missing(const struct engine *e, const struct plan *p)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < p->n_kernels; i++)
+		n += !registry_ready(e->model->registry, &p->kernel[i].key);
+	return n;
+}
+
+/* Whether passes of several tokens have their context in parts, on such a device. */
+static bool has_records(const struct engine *e, uint32_t tokens)
+{
+	return e->parts && !e->model->device->facts.host_runs && tokens > 1 && tokens <= PLAN_HANDED_MOST;
+}
+
+struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t position, enum plan_logits logits,
+                              enum profile_pass kind, struct error *err)
+{
+	bool parts = e->parts && tokens == 1 && position >= e->parts_from;
+	struct plan **slot = &e->plan[(size_t)(parts ? 0 : tokens) * ENGINE_LOGIT_KINDS + logits];
+	struct plan_options opt = engine_plan_options(e);
+	bool tuned = e->tune_passes && tokens == 1 && logits == PLAN_LAST_LOGITS;
+
+	if (*slot)
+		return *slot;
+	if (parts)
+		opt.context = PLAN_PARTS;
+	if ((parts || has_records(e, tokens)) &&
+	    !pass_memory_records(&e->memory, &e->model->file.spec, e->context, tokens, err))
+		return NULL;
+	struct plan_buffers buf = e->memory.buf;
+	if (opt.handed && !pass_memory_handed(&e->memory, &e->model->file.spec, e->context, tokens, &buf, err))
+		return NULL;
+	struct plan *p = calloc(1, sizeof *p);
+	if (!p) {
+		error_set(err, ERROR_MEMORY, "no memory for a plan");
+		return NULL;
+	}
+	if (logits == PLAN_ALL_LOGITS) {
+		buf.logits = e->memory.all_logits;
+		buf.greatest = e->memory.all_greatest;
+		buf.logit_tokens = e->rows;
+	}
+	bool built = plan_build(p, &e->model->file.spec, &e->model->weights, &buf, &e->kv, tokens, logits, &opt, err);
+	if (built && tuned) {
+		e->tuner = tuner_open_quick(e->model->tune, p, e->tune_passes, pool_threads(e->pool), opt.only, err);
+		e->tune_passes = 0;
+		built = e->tuner || err->code == ERROR_NONE;
+	}
+	if (built && kind == PROFILE_DECODE)
+		e->stalls += count_missing(e, p);
+	if (!built || !e->stream->prepare(e->stream, p, e->pool, err) ||
+	    (e->profile && !profile_add_plan(e->profile, p, err))) {
+		if (tuned) {
+			tuner_close(e->tuner);
+			e->tuner = NULL;
+		}
+		plan_free(p);
+		free(p);
+		return NULL;
+	}
+	return *slot = p;
+}
+
+/* A place for another plan: an empty one, else that of the plan which was not asked for the longest. */
+static struct engine_joint *joint_of(struct engine *e, struct error *err)
+{
+	struct engine_joint *oldest = NULL;
+
+	if (!e->joint && !(e->joint = calloc(ENGINE_JOINT_MOST, sizeof *e->joint))) {
+		error_set(err, ERROR_MEMORY, "no memory for plans");
+		return NULL;
+	}
+	for (struct engine_joint *j = e->joint; j < e->joint + ENGINE_JOINT_MOST; j++)
+		if (!oldest || j->used < oldest->used)
+			oldest = j;
+	forget_joint(e, oldest);
+	return oldest;
+}
+
+static bool build_joint(struct engine *e, struct engine_joint *j, const struct plan_span *span, uint32_t spans,
+                        struct error *err)
+{
+	const struct plan_options opt = engine_plan_options(e);
+	uint32_t tokens = span[spans - 1].first + span[spans - 1].tokens;
+
+	if (has_records(e, tokens) && !pass_memory_records(&e->memory, &e->model->file.spec, e->context, tokens, err))
+		return false;
+	struct plan_buffers buf = e->memory.buf;
+	if (opt.handed && !pass_memory_handed(&e->memory, &e->model->file.spec, e->context, tokens, &buf, err))
+		return false;
+	buf.logits = e->memory.all_logits;
+	buf.greatest = e->memory.all_greatest;
+	buf.logit_tokens = e->rows;
+	j->plan = calloc(1, sizeof *j->plan);
+	j->span = malloc(spans * sizeof *span);
+	if (!j->plan || !j->span)
+		return error_set(err, ERROR_MEMORY, "no memory for a plan");
+	memcpy(j->span, span, spans * sizeof *span);
+	j->spans = spans;
+	return plan_build_joint(j->plan, &e->model->file.spec, &e->model->weights, &buf, &e->kv, j->span, spans, &opt,
+	                        err) &&
+	       (j->plan->one_sequence || e->stream->prepare(e->stream, j->plan, e->pool, err));
+}
+
+struct plan *engine_find_joint(struct engine *e, const struct plan_span *span, uint32_t spans, struct error *err)
+{
+	for (struct engine_joint *j = e->joint; j && j < e->joint + ENGINE_JOINT_MOST; j++)
+		if (j->spans == spans && memcmp(j->span, span, spans * sizeof *span) == 0) {
+			j->used = ++e->clock;
+			return j->plan->one_sequence ? NULL : j->plan;
+		}
+	struct engine_joint *j = joint_of(e, err);
+	if (!j)
+		return NULL;
+	if (!build_joint(e, j, span, spans, err)) {
+		forget_joint(e, j);
+		return NULL;
+	}
+	j->used = ++e->clock;
+	return j->plan->one_sequence ? NULL : j->plan;
+}
+
+bool engine_map_all_logits(struct engine *e, struct error *err)
+{
+	return pass_memory_logits(&e->memory, &e->model->file.spec, e->rows, err);
+}
+
+bool engine_run(struct engine *e, struct plan *p, uint64_t position, enum profile_pass kind,
+                const struct cancel *cancel, struct error *err)
+{
+	bool tuned = e->tuner && p->took;
+	uint64_t began = e->profile ? profile_now() : 0;
+
+	if (tuned)
+		tuner_before(e->tuner);
+	e->stream->cancel = cancel;
+	if (!e->stream->run(e->stream, p, e->pool, err))
+		return false;
+	if (e->profile)
+		profile_ran(e->profile, kind, p, position, began, e->stream->ended ? e->stream->ended : profile_now());
+	if (tuned) {
+		unsigned judged = tuner_judged(e->tuner);
+		bool over = tuner_after(e->tuner);
+		if (judged != tuner_judged(e->tuner))
+			engine_request_drafts(e); /* with schedules like those found */
+		if (over) {
+			tuner_close(e->tuner);
+			e->tuner = NULL;
+		}
+	}
+	return true;
+}

@@ -1,0 +1,90 @@
+/* runtime/engine/engine.h - what computes passes for the sessions of a model: threads, plans, kernels to come, and the
+ * memory that passes work in. A session has one of its own; the sessions of a batch share the batch's.
+ *
+ * Owns: the plans, which are built when they are first needed and bound to no session: where a session's cache and
+ * states lie is set before each run. Used by one thread at a time.
+ */
+#ifndef RUNTIME_ENGINE_H
+#define RUNTIME_ENGINE_H
+
+#include "runtime/engine/compile_ahead.h"
+#include "runtime/device/device.h"
+#include "runtime/device/profile.h"
+#include "runtime/host/cancel.h"
+#include "include/jitrun_cards.h"
+#include "runtime/model/model.h"
+#include "runtime/engine/pass_memory.h"
+#include "runtime/plan/rope.h"
+#include "runtime/speculate/speculate.h"
+#include "runtime/tuning/tuner.h"
+
+enum {
+	ENGINE_LOGIT_KINDS = 4, /* of enum plan_logits */
+	ENGINE_JOINT_MOST = 48
+};
+
+/* A plan over several sequences. */
+struct engine_joint {
+	struct plan *plan;
+	struct plan_span *span;
+	uint32_t spans;
+	uint64_t used;
+};
+
+struct engine {
+	jit_model *model;
+	struct stream *stream;
+	struct pool *pool;
+	struct tuner *tuner;                 /* while it finds something out */
+	unsigned tune_passes;                /* for it to take; 0: it has had its turn, or none */
+	struct compile_ahead *compile_ahead; /* NULL: kernels are made when they are needed, or are there already */
+	uint64_t stalls;                     /* kernels that were not there when a decoding pass was first made */
+	bool general;                        /* session_pin_general() */
+	bool keeps_greatest;                 /* plan_keeps_greatest() */
+	bool parts;                          /* there are more workers than a model has heads of keys ... */
+	uint64_t parts_from;     /* ... so passes of one token from this position on have their context in parts */
+	struct profile *profile; /* NULL: not asked for */
+	struct pass_memory memory;
+	struct rope rope;
+	struct plan **plan;         /* [tokens + 1][ENGINE_LOGIT_KINDS], built when first needed; of no tokens: of one,
+	                               with the context in parts */
+	struct plan_cache kv;       /* where a session's cache has what; without addresses */
+	uint32_t context;           /* positions of a session */
+	uint32_t batch;             /* most tokens of a prompt in one pass */
+	uint32_t tokens;            /* of the widest pass: a batch, or drafts */
+	uint32_t rows;              /* of logits, at most, of passes that give several */
+	struct engine_joint *joint; /* plans over several sequences, ENGINE_JOINT_MOST of them; NULL until then */
+	uint64_t clock;
+	bool exact; /* whatever numerics the model was opened with */
+	enum speculate_mode speculate;
+	unsigned drafts; /* the width of SPECULATE_FIXED */
+};
+
+struct engine_options {
+	int threads; /* 0: one per core this process may use */
+	int profile; /* JIT_PROFILE_ */
+	const jit_card_options *card;
+	const struct cancel *cancel; /* of the caller that waits for it to open */
+};
+/* Where the model, its sizes, the KV type and the mode of drafts are set already; memory is taken, and the rest made.
+ * False: err, and engine_close() is still due. */
+bool engine_open(struct engine *e, const struct engine_options *o, struct error *err);
+void engine_close(struct engine *e);
+
+struct plan_options engine_plan_options(const struct engine *e);
+/* Has the kernels of passes over drafts made in the background. */
+void engine_request_drafts(struct engine *e);
+/* The plan of a pass for one session, whose first token is at that position. NULL: err. */
+struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t position, enum plan_logits logits,
+                              enum profile_pass kind, struct error *err);
+/* The plan of a pass for several sequences, or one, which gives the logits of all rows (engine_map_all_logits()). NULL:
+ * err; with err->code 0: there is none, and each is to have a pass of its own. */
+struct plan *engine_find_joint(struct engine *e, const struct plan_span *span, uint32_t spans, struct error *err);
+/* Memory for the logits of as many tokens as such passes give, and those of PLAN_ALL_LOGITS. */
+bool engine_map_all_logits(struct engine *e, struct error *err);
+/* Runs a plan, watched by the profile, and by the tuner while it is the tuner's. position: of its first token. cancel:
+ * who may stop it. */
+bool engine_run(struct engine *e, struct plan *p, uint64_t position, enum profile_pass kind,
+                const struct cancel *cancel, struct error *err);
+
+#endif

@@ -1,0 +1,130 @@
+#include "runtime/engine/pass_memory.h"
+
+#include "kernels-templates/numerics.h"
+
+/* Between buffers: what kernels may read behind one of them. */
+enum { ALIGN = 64, SLACK = 256 };
+
+struct arena {
+	uint8_t *base;
+	uint64_t at;
+};
+
+/* Two passes over the same list: the first with base NULL counts, the second hands out. */
+static void *arena_take(struct arena *p, uint64_t bytes)
+{
+	void *out = p->base ? p->base + p->at : NULL;
+
+	p->at += (bytes + SLACK + ALIGN - 1) / ALIGN * ALIGN;
+	return out;
+}
+
+static void lay_out_buffers(struct arena to[DEVICE_SHARED + 1], struct plan_buffers *b, const struct model_spec *s)
+{
+#define X(type, name, width, memory) \
+	b->name = arena_take(&to[memory], plan_buffer_bytes(s, width, sizeof(type), b->tokens));
+	PLAN_BUFFERS(X)
+#undef X
+	b->logits = arena_take(&to[DEVICE_SHARED], numerics_pad(s->vocab) * sizeof *b->logits);
+	b->greatest = arena_take(&to[DEVICE_SHARED], numerics_pad(s->vocab) / 32 * sizeof *b->greatest);
+}
+
+void pass_memory_measure(struct pass_memory *m, const struct model_spec *s, uint32_t tokens)
+{
+	struct arena to[DEVICE_SHARED + 1] = { { 0 } };
+
+	m->buf.tokens = tokens;
+	m->buf.logit_tokens = 1;
+	lay_out_buffers(to, &m->buf, s);
+	m->buffers_bytes = to[DEVICE_BUFFERS].at;
+	m->shared_bytes = to[DEVICE_SHARED].at;
+}
+
+bool pass_memory_open(struct pass_memory *m, struct device *d, const struct model_spec *s, uint32_t tokens,
+                      struct error *err)
+{
+	struct arena to[DEVICE_SHARED + 1] = { { 0 } };
+
+	m->device = d;
+	pass_memory_measure(m, s, tokens);
+	if (!(m->buffers = d->alloc(d, m->buffers_bytes, DEVICE_BUFFERS, err)) ||
+	    !(m->shared = d->alloc(d, m->shared_bytes, DEVICE_SHARED, err)))
+		return false;
+	to[DEVICE_BUFFERS] = (struct arena){ .base = m->buffers };
+	to[DEVICE_SHARED] = (struct arena){ .base = m->shared };
+	lay_out_buffers(to, &m->buf, s);
+	return true;
+}
+
+bool pass_memory_logits(struct pass_memory *m, const struct model_spec *s, uint32_t tokens, struct error *err)
+{
+	if (m->all_logits)
+		return true;
+	const uint64_t n = tokens * numerics_pad(s->vocab);
+
+	m->all_logits_bytes = (n + n / 32) * sizeof *m->all_logits + SLACK;
+	m->all_logits = m->device->alloc(m->device, m->all_logits_bytes, DEVICE_SHARED, err);
+	m->all_greatest = m->all_logits ? m->all_logits + n : NULL;
+	return m->all_logits != NULL;
+}
+
+static void take_records(struct pass_memory *m, const struct model_spec *s, uint32_t tokens, struct error *err)
+{
+	const size_t bytes = tokens * plan_record_bytes(s, m->buf.context) + SLACK;
+
+	m->buf.records = m->device->alloc(m->device, bytes, DEVICE_BUFFERS, err);
+	if (!m->buf.records)
+		return;
+	m->records_bytes = bytes;
+	m->buf.record_tokens = tokens;
+}
+
+bool pass_memory_records(struct pass_memory *m, const struct model_spec *s, uint64_t context, uint32_t tokens,
+                         struct error *err)
+{
+	const uint32_t most = m->device->facts.host_runs ? 1 : plan_record_tokens(s, context, m->buf.tokens);
+
+	m->buf.context = context;
+	if (!m->buf.records && most > 1)
+		take_records(m, s, most, NULL);
+	if (!m->buf.records && tokens == 1)
+		take_records(m, s, 1, err);
+	return m->buf.records || tokens > 1;
+}
+
+bool pass_memory_handed(struct pass_memory *m, const struct model_spec *s, uint64_t context, uint32_t tokens,
+                        struct plan_buffers *to, struct error *err)
+{
+	const bool several = tokens > 1;
+	uint32_t widest = several ? plan_handed_tokens(s, context, m->buf.tokens) : 1;
+	uint64_t bytes = tokens <= widest ? plan_handed_bytes(s, context, widest) : 0;
+
+	to->handed = NULL;
+	if (!bytes)
+		return true;
+	if (!m->handed[several].tokens) {
+		m->handed[several].tokens = widest;
+		m->handed[several].bytes = bytes + SLACK;
+		m->handed[several].at =
+			m->device->alloc(m->device, bytes + SLACK, DEVICE_BUFFERS, several ? NULL : err);
+	}
+	to->context = context;
+	to->handed = m->handed[several].at;
+	to->handed_room = bytes;
+	return to->handed || several;
+}
+
+void pass_memory_close(struct pass_memory *m)
+{
+	struct device *d = m->device;
+
+	if (!d)
+		return;
+	d->release(d, m->buf.records, m->records_bytes);
+	for (unsigned i = 0; i < 2; i++)
+		d->release(d, m->handed[i].at, m->handed[i].bytes);
+	d->release(d, m->all_logits, m->all_logits_bytes);
+	d->release(d, m->shared, m->shared_bytes);
+	d->release(d, m->buffers, m->buffers_bytes);
+	*m = (struct pass_memory){ 0 };
+}

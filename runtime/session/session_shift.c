@@ -1,0 +1,74 @@
+/* runtime/session/session_shift.c - tokens are taken out of the middle of a session's text, so that it can go on in a
+ * context that is full.
+ *
+ * Owns: that what is left is computed again, as the text that it is now: no key or value is turned to another position,
+ * so that the logits are those of a session that was fed the same tokens, whatever keeps them (attention, windows,
+ * states). What was chosen stays chosen: grammar, limits and samplers go on where they were.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/jitrun_batch.h"
+#include "runtime/session/session_state.h"
+#include "runtime/model/sized.h"
+
+/* Where a token is, or would be, behind the cut. */
+size_t session_cut_position(const struct session_cut *c, size_t position)
+{
+	return position <= c->keep ? position : position < c->keep + c->n ? c->keep : position - c->n;
+}
+
+static int append(jit_session *s, const int32_t *ids, size_t n, jit_error *err)
+{
+	return s->member ? jit_session_submit(s, ids, n, NULL, err) : jit_session_feed(s, ids, n, err);
+}
+
+/* The tokens alone, and what is computed of them. */
+static int cut_tokens(jit_session *s, const struct session_cut *c, jit_error *err)
+{
+	const size_t n = s->length - c->keep - c->n;
+	int32_t *rest = malloc((n + 1) * sizeof *rest);
+	struct error e = { 0 };
+
+	if (!rest) {
+		error_set(&e, ERROR_MEMORY, "no memory for %zu tokens", n);
+		return model_report(err, &e);
+	}
+	memcpy(rest, s->ids + c->keep + c->n, n * sizeof *rest);
+	int status = jit_session_rewind(s, c->keep, err);
+	if (status == JIT_OK)
+		status = append(s, rest, n, err);
+	free(rest);
+	return status;
+}
+
+int session_shift(jit_session *s, size_t keep, size_t n, jit_error *err)
+{
+	const struct session_cut cut = { keep, n };
+	const size_t before = s->length, known = s->sampling.known, from = s->chosen_from, to = s->chosen_to;
+	struct session_grammar *grammar = s->grammar;
+	struct session_limited *limited = s->limited;
+	struct error e = { 0 };
+
+	if (n == 0 || keep > before || n >= before - keep) {
+		error_set(&e, ERROR_ARGUMENT, "%zu tokens behind %zu cannot be taken out of a text of %zu", n, keep,
+		          before);
+		return model_report(err, &e);
+	}
+	s->grammar = NULL;
+	s->limited = NULL;
+	const int status = cut_tokens(s, &cut, err);
+	s->grammar = grammar;
+	s->limited = limited;
+	if (status != JIT_OK)
+		return status;
+	s->sampling.known = known;
+	sampling_shift(&s->sampling, before, s->length);
+	s->chosen_from = session_cut_position(&cut, from);
+	s->chosen_to = session_cut_position(&cut, to);
+	if (grammar)
+		session_grammar_shift(grammar, &cut);
+	if (limited)
+		session_limits_shift(s, &cut);
+	return JIT_OK;
+}

@@ -1,0 +1,122 @@
+/* server/api/generate.c - handing a request to the batcher. */
+#include "server/api/generate.h"
+
+#include "base/json_write.h"
+#include "runtime/session/session.h"
+#include "server/engine/batcher.h"
+#include "server/api/replay.h"
+#include "server/http/server.h"
+
+/* What a whole answer may take in memory before it is sent. */
+enum { MOST_OF_WHOLE = 1 << 30 };
+/* What the grammars of all choices may take together to be opened, of what one may. */
+enum { GRAMMARS = 2 };
+
+const struct served *exchange_model(struct exchange *x, const char *name)
+{
+	struct models *all = x->server->models;
+	struct served *m = x->lease.state == LEASE_HELD ? x->lease.model : models_find(all, name, &x->refusal);
+
+	return m && lease_take(&x->lease, all->loader, m) ? m : NULL;
+}
+
+static bool refuse_length(struct exchange *x, size_t tokens, int context, const char *more)
+{
+	x->refusal.more = more;
+	x->refusal.type = "exceed_context_size_error";
+	x->refusal.tokens = tokens;
+	x->refusal.context = context;
+	return false;
+}
+
+/* A request may have its text be shorter than a session's; then its answer ends where that is full. */
+static bool fits(struct exchange *x, struct task *t, int context)
+{
+	size_t longest = 0, n, room = t->context ? (size_t)t->context : (size_t)context;
+
+	for (size_t i = 0; i < task_texts(t); i++)
+		longest = (n = task_text(t, i).n) > longest ? n : longest;
+	if (room > (size_t)context) {
+		refuse(&x->refusal, 400, NULL,
+		       "The request asks for a context of %zu tokens, and the server's is %d; ask for less, or raise "
+		       "--context.",
+		       room, context);
+		return refuse_length(x, longest, context, "--context");
+	}
+	if (longest > room) {
+		const char *more = t->context ? "num_ctx" : "--context";
+		refuse(&x->refusal, 400, NULL,
+		       "The prompt of %zu tokens exceeds the available context size of %zu tokens; send less, or raise "
+		       "%s.",
+		       longest, room, more);
+		return refuse_length(x, longest, (int)room, more);
+	}
+	/* One token can follow a prompt that fills its context, as one of the session's. */
+	int64_t most = (int64_t)(room - longest) + 1;
+	if (t->context && !t->shifts && !t->embeds && (t->most < 0 || t->most > most))
+		t->most = most;
+	return true;
+}
+
+static bool has_slot(struct exchange *x, const struct task *t, unsigned slots)
+{
+	return t->slot < (int)slots ||
+	       refuse(&x->refusal, 400, "id_slot", "id_slot is %d, expected -1 to %u", t->slot, slots - 1);
+}
+
+static bool may_ask(struct exchange *x, unsigned choices)
+{
+	return choices <= (unsigned)x->server->o.answers ||
+	       refuse(&x->refusal, 400, "n",
+	              "The request asks for %u answers, n to each prompt; expected at most %ld (--max-answers).",
+	              choices, x->server->o.answers);
+}
+
+static bool begin(struct exchange *x, struct reply *r, const struct served *m, struct task *const *tasks, size_t n)
+{
+	unsigned choices = 0;
+	uint64_t steps = (uint64_t)GRAMMARS * SESSION_GRAMMAR_STEPS;
+
+	/* The reply has kept parts of the request. */
+	if (json_lacks())
+		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+
+	for (size_t i = 0; i < n; i++) {
+		tasks[i]->client = x->client;
+		if (!fits(x, tasks[i], batcher_context(m->batcher)))
+			return false;
+		if (!has_slot(x, tasks[i], batcher_parallel(m->batcher)))
+			return false;
+		choices += tasks[i]->choices;
+	}
+	if (!tasks[0]->embeds && !may_ask(x, choices))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!task_make_grammars(tasks[i], m->model, &steps, &x->refusal))
+			return false;
+	r->stream = stream_open(choices, r->events ? (size_t)x->server->o.unread_bytes : MOST_OF_WHOLE, !r->events);
+	if (!r->stream)
+		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+	for (size_t i = 0; i < n; i++) {
+		stream_hold(r->stream);
+		tasks[i]->stream = r->stream;
+	}
+	if (!tasks[0]->action) /* a task that was taken is the engine's */
+		replay_describe(x, m, tasks, n);
+	for (size_t i = 0; i < n; i++)
+		if (!batcher_take(m->batcher, tasks[i], &x->refusal)) {
+			x->header[0] = 0;
+			return false;
+		}
+	return true;
+}
+
+bool generate(struct exchange *x, struct reply *r, const struct served *m, struct task *const *tasks, size_t n)
+{
+	if (begin(x, r, m, tasks, n)) {
+		x->reply = r;
+		return true;
+	}
+	reply_close(r);
+	return false;
+}

@@ -1,0 +1,188 @@
+/* server/completions/embeddings.c - /v1/embeddings: a vector for each text. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_write.h"
+#include "server/api/endpoints.h"
+#include "server/request/fields.h"
+#include "server/api/generate.h"
+#include "server/completions/openai.h"
+#include "server/api/prompt_tasks.h"
+#include "server/http/server.h"
+
+struct embeddings_reply {
+	struct reply base;
+	const struct served *model;
+	bool base64;
+	bool native; /* a list, as llama.cpp's server gives it */
+	uint64_t tokens;
+	float *vector; /* n, one behind the other */
+	unsigned n;
+};
+
+static size_t bytes_of(const struct embeddings_reply *o) { return (size_t)o->model->info.hidden * sizeof(float); }
+
+/* The bytes of the floats, the lowest first. */
+static void put_base64(struct bytes *b, const unsigned char *p, size_t n)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	bytes_text(b, "\"");
+	for (size_t i = 0; i < n; i += 3) {
+		uint32_t left = n - i < 3 ? (uint32_t)(n - i) : 3, bits = 0;
+		char four[4];
+		for (uint32_t k = 0; k < 3; k++)
+			bits = bits << 8 | (k < left ? p[i + k] : 0);
+		for (uint32_t k = 0; k < 4; k++)
+			four[k] = k <= left ? digits[bits >> (18 - 6 * k) & 63] : '=';
+		bytes_add(b, four, 4);
+	}
+	bytes_text(b, "\"");
+}
+
+/* Nine digits are enough for a float. */
+static void put_numbers(struct bytes *b, const float *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		bytes_print(b, isfinite(p[i]) ? "%c%.9g" : "%cnull", i ? ',' : '[', (double)p[i]);
+	bytes_text(b, n ? "]" : "[]");
+}
+
+static void take(struct reply *r, const struct record *record, const jit_logprob *top, const char *text)
+{
+	struct embeddings_reply *o = (struct embeddings_reply *)(void *)r;
+	(void)top;
+
+	if (record->kind == RECORD_TOKEN && record->n_text == bytes_of(o))
+		memcpy(o->vector + record->choice * (size_t)o->model->info.hidden, text, record->n_text);
+	else if (record->kind == RECORD_ENDED)
+		o->tokens += record->numbers.prompt;
+}
+
+static void end_native(struct embeddings_reply *o)
+{
+	struct bytes *b = &o->base.out;
+
+	bytes_text(b, "[");
+	for (unsigned i = 0; i < o->n; i++) {
+		bytes_print(b, "%s{\"index\":%u,\"embedding\":[", i ? "," : "", i);
+		put_numbers(b, o->vector + i * (size_t)o->model->info.hidden, (size_t)o->model->info.hidden);
+		bytes_text(b, "]}");
+	}
+	bytes_text(b, "]");
+}
+
+/* Written at once: as a tree of values, thousands of vectors would take ten times as much memory. */
+static void end(struct reply *r)
+{
+	struct embeddings_reply *o = (struct embeddings_reply *)(void *)r;
+
+	if (o->native) {
+		end_native(o);
+		return;
+	}
+	char *name = json_write(json_text(o->model->name, strlen(o->model->name)));
+	struct bytes *b = &r->out;
+
+	bytes_text(b, "{\"object\":\"list\",\"model\":");
+	bytes_take(b, name);
+	bytes_text(b, ",\"data\":[");
+	for (unsigned i = 0; i < o->n; i++) {
+		const float *v = o->vector + i * (size_t)o->model->info.hidden;
+		bytes_print(b, "%s{\"object\":\"embedding\",\"index\":%u,\"embedding\":", i ? "," : "", i);
+		if (o->base64)
+			put_base64(b, (const unsigned char *)v, bytes_of(o));
+		else
+			put_numbers(b, v, (size_t)o->model->info.hidden);
+		bytes_text(b, "}");
+	}
+	bytes_print(b, "],\"usage\":{\"prompt_tokens\":%llu,\"total_tokens\":%llu}}", (unsigned long long)o->tokens,
+	            (unsigned long long)o->tokens);
+}
+
+static void fail(struct reply *r, const struct refusal *why) { bytes_take(&r->out, refusal_json(why)); }
+
+static void close_reply(struct reply *r)
+{
+	struct embeddings_reply *o = (struct embeddings_reply *)(void *)r;
+
+	free(o->vector);
+	free(o);
+}
+
+static const struct reply_kind embeddings_kind = { take, end, fail, close_reply };
+
+/* ---- the request */
+
+static bool read_fields(struct embeddings_reply *o, const json_t *body, struct refusal *r)
+{
+	const char *format = "float";
+	int64_t size = o->model->info.hidden;
+
+	if (!field_text(body, "encoding_format", &format, r) ||
+	    !field_integer(body, "dimensions", 1, INT32_MAX, &size, r))
+		return false;
+	if (size != o->model->info.hidden)
+		return refuse(r, 400, "dimensions", "dimensions is %lld, and this model's embeddings have %d",
+		              (long long)size, o->model->info.hidden);
+	o->native = field_value(body, "content") != NULL;
+	o->base64 = strcmp(format, "base64") == 0;
+	if (o->native && o->base64)
+		return refuse(r, 400, "encoding_format",
+		              "encoding_format is base64, which belongs to input, not content");
+	return o->base64 || strcmp(format, "float") == 0 ||
+	       refuse(r, 400, "encoding_format", "encoding_format is %.60s, expected float or base64", format);
+}
+
+static struct embeddings_reply *open_reply(const struct served *m, unsigned n)
+{
+	struct embeddings_reply *o = calloc(1, sizeof *o);
+
+	if (!o)
+		return NULL;
+	o->base.kind = &embeddings_kind;
+	o->model = m;
+	o->n = n;
+	o->vector = calloc(n, bytes_of(o));
+	if (o->vector)
+		return o;
+	reply_close(&o->base);
+	return NULL;
+}
+
+static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p)
+{
+	struct embeddings_reply *o = open_reply(m, (unsigned)p->n);
+	struct task *t = o ? prompt_texts(m, p, &x->refusal) : NULL;
+
+	if (!o)
+		refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+	bool ok = t && read_fields(o, body, &x->refusal);
+	if (ok)
+		ok = generate(x, &o->base, m, &t, 1);
+	else
+		reply_close(o ? &o->base : NULL);
+	task_release(t);
+	return ok;
+}
+
+/* usual: the field that the texts are in by the API that is asked, which takes the other one's as well. */
+static bool embed(struct exchange *x, const json_t *body, const struct served *m, const char *usual)
+{
+	const char *field = field_value(body, "content") ? "content" : field_value(body, "input") ? "input" : usual;
+
+	if (field_value(body, "content") && field_value(body, "input"))
+		return refuse(&x->refusal, 400, "content", "content and input cannot both be given");
+	return model_embeds(m, &x->refusal) && prompts_run(x, body, m, field, PROMPTS_TEXTS_MOST, begin);
+}
+
+static bool run_input(struct exchange *x, json_t *body, const struct served *m) { return embed(x, body, m, "input"); }
+static bool run_content(struct exchange *x, json_t *body, const struct served *m)
+{
+	return embed(x, body, m, "content");
+}
+
+bool answer_embeddings(struct exchange *x) { return request_run(x, REQUEST_EMBED, run_input); }
+
+bool answer_embedding(struct exchange *x) { return request_run(x, REQUEST_EMBED, run_content); }

@@ -1,0 +1,196 @@
+/* server/control/metrics.c - /metrics: numbers for Prometheus, of each model and of the server.
+ *
+ * Owns: the names of the series, which do not change, and what each counts. The first ones have the names that
+ * dashboards for llama.cpp's server know.
+ */
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/host/system.h"
+#include "server/api/endpoints.h"
+#include "server/engine/loader.h"
+#include "server/engine/models.h"
+#include "server/http/server.h"
+
+enum { WIDTHS = 16 };
+
+static void put_help(struct bytes *b, const char *name, const char *type, const char *help)
+{
+	bytes_print(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* A label's value: what ends it is escaped. */
+static void put_name(struct bytes *b, const char *name, const struct served *m)
+{
+	bytes_print(b, "%s{model=\"", name);
+	for (const char *c = m->name; *c; c++) {
+		if (*c == '"' || *c == '\\')
+			bytes_text(b, "\\");
+		bytes_add(b, c, 1);
+	}
+	bytes_text(b, "\"");
+}
+
+static double seconds_of(const struct batcher_numbers *n, int which)
+{
+	return which == 0 ? n->prompt_seconds : which == 1 ? n->decode_seconds : n->batch.seconds;
+}
+
+static void put_reals(struct bytes *b, const struct models *all, const struct batcher_numbers *n)
+{
+	static const struct {
+		const char *name, *help;
+	} rows[] = {
+		{ "llamacpp:prompt_seconds_total", "Time from the beginning of an answer to its first token, summed." },
+		{ "llamacpp:tokens_predicted_seconds_total", "Time from the first token to the last, summed." },
+		{ "jitserve_pass_seconds_total", "Time spent in passes." },
+	};
+
+	for (int i = 0; i < 3; i++) {
+		put_help(b, rows[i].name, "counter", rows[i].help);
+		for (size_t m = 0; m < all->n; m++) {
+			put_name(b, rows[i].name, &all->list[m]);
+			bytes_print(b, "} %.6f\n", seconds_of(&n[m], i));
+		}
+	}
+}
+
+#define N(field) offsetof(struct batcher_numbers, field)
+static const struct {
+	const char *name, *type, *help;
+	size_t at;
+} rows[] = {
+	{ "llamacpp:prompt_tokens_total", "counter", "Tokens of prompts.", N(prompt_tokens) },
+	{ "llamacpp:tokens_predicted_total", "counter", "Tokens generated.", N(generated_tokens) },
+	{ "jitserve_prompt_tokens_reused_total", "counter", "Tokens of prompts that need not be computed.",
+	  N(reused_tokens) },
+	{ "jitserve_answers_started_total", "counter", "Answers that were begun.", N(started) },
+	{ "jitserve_answers_ended_total", "counter", "Answers that came to their end.", N(ended) },
+	{ "jitserve_answers_failed_total", "counter", "Answers that failed.", N(failed) },
+	{ "jitserve_answers_cancelled_total", "counter", "Answers whose client left.", N(cancelled) },
+	{ "jitserve_answers_dropped_total", "counter", "Answers whose client read too slowly.", N(dropped) },
+	{ "jitserve_answers_refused_total", "counter", "Answers for which the queue was full.", N(refused) },
+	{ "jitserve_draft_tokens_total", "counter", "Draft tokens computed.", N(drafted) },
+	{ "jitserve_draft_tokens_accepted_total", "counter", "Draft tokens that were chosen.", N(accepted) },
+	{ "jitserve_passes_total", "counter", "Passes.", N(batch.passes) },
+	{ "jitserve_pass_tokens_total", "counter", "Tokens of all passes.", N(batch.tokens) },
+	{ "jitserve_set_back_total", "counter", "Answers that made room for others and were computed again.",
+	  N(batch.set_back) },
+	{ "jitserve_kv_pages", "gauge", "Pages of the KV cache that there is room for.", N(batch.pages) },
+	{ "jitserve_kv_pages_used", "gauge", "Pages in use, those kept for later included.", N(batch.pages_used) },
+	{ "jitserve_kv_pages_kept", "gauge", "Pages kept of answers that ended.", N(batch.pages_kept) },
+	{ "jitserve_kv_pages_shared", "gauge", "Pages that several answers have, those kept for later included.",
+	  N(batch.pages_shared) },
+	{ "jitserve_bits_checked_total", "counter", "Answers computed again by --check-bits.", N(bits_checked) },
+	{ "jitserve_bits_wrong_total", "counter", "Of these, answers with other bits: a fault.", N(bits_wrong) },
+	{ "jitserve_kernels_generated_total", "counter", "Kernels that code was generated for.", N(kernels_generated) },
+	{ "jitserve_kernels_cached_total", "counter", "Kernels read from the cache's folder.", N(kernels_cached) },
+	{ "jitserve_kernels_packed_total", "counter", "Kernels taken from packs.", N(kernels_packed) },
+	{ "jitserve_kernels_awaited_total", "counter", "Kernels that answers had to wait for.", N(kernels_awaited) },
+	{ "jitserve_code_bytes", "gauge", "Generated code in memory.", N(code_bytes) },
+	{ "jitserve_kv_bytes", "gauge", "Memory for the KV cache.", N(batch.kv_bytes) },
+};
+
+static void put_integers(struct bytes *b, const struct models *all, const struct batcher_numbers *n)
+{
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		put_help(b, rows[i].name, rows[i].type, rows[i].help);
+		for (size_t m = 0; m < all->n; m++) {
+			uint64_t value;
+			memcpy(&value, (const char *)&n[m] + rows[i].at, sizeof value);
+			put_name(b, rows[i].name, &all->list[m]);
+			bytes_print(b, "} %" PRIu64 "\n", value);
+		}
+	}
+}
+
+static void put_gauges(struct bytes *b, const struct models *all, const struct batcher_numbers *n)
+{
+	put_help(b, "llamacpp:requests_processing", "gauge", "Answers being computed.");
+	for (size_t m = 0; m < all->n; m++) {
+		put_name(b, "llamacpp:requests_processing", &all->list[m]);
+		bytes_print(b, "} %u\n", n[m].running);
+	}
+	put_help(b, "llamacpp:requests_deferred", "gauge", "Answers that wait.");
+	for (size_t m = 0; m < all->n; m++) {
+		put_name(b, "llamacpp:requests_deferred", &all->list[m]);
+		bytes_print(b, "} %u\n", n[m].waiting);
+	}
+}
+
+/* width[i] counts passes of 2^(i-1) + 1 to 2^i sessions. */
+static void put_widths(struct bytes *b, const struct models *all, const struct batcher_numbers *n)
+{
+	put_help(b, "jitserve_pass_width", "histogram", "Passes by the number of answers they compute.");
+	for (size_t m = 0; m < all->n; m++) {
+		uint64_t sum = 0;
+		for (int i = 0; i < WIDTHS; i++) {
+			sum += n[m].batch.width[i];
+			put_name(b, "jitserve_pass_width_bucket", &all->list[m]);
+			bytes_print(b, ",le=\"%d\"} %" PRIu64 "\n", 1 << i, sum);
+		}
+		put_name(b, "jitserve_pass_width_bucket", &all->list[m]);
+		bytes_print(b, ",le=\"+Inf\"} %" PRIu64 "\n", sum);
+		put_name(b, "jitserve_pass_width_count", &all->list[m]);
+		bytes_print(b, "} %" PRIu64 "\n", sum);
+		put_name(b, "jitserve_pass_width_sum", &all->list[m]);
+		bytes_print(b, "} %" PRIu64 "\n", n[m].batch.tokens);
+	}
+}
+
+/* Which models are in memory, and what they take there. */
+static void put_models(struct bytes *b, const struct models *all, const struct model_status *s)
+{
+	static const struct {
+		const char *name, *type, *help;
+	} rows[] = {
+		{ "jitserve_model_loaded", "gauge", "1 for models that are in memory." },
+		{ "jitserve_model_bytes", "gauge", "Memory that a model may take, with its KV cache." },
+		{ "jitserve_model_loads_total", "counter", "How often a model was loaded." },
+		{ "jitserve_device_failed", "gauge", "1 for models whose device has failed for good." },
+	};
+
+	for (int i = 0; i < 4; i++) {
+		put_help(b, rows[i].name, rows[i].type, rows[i].help);
+		for (size_t m = 0; m < all->n; m++) {
+			const uint64_t value[] = { s[m].state == MODEL_LOADED, s[m].bytes, s[m].loads,
+				                   s[m].failure.code != JIT_OK };
+			put_name(b, rows[i].name, &all->list[m]);
+			bytes_print(b, "} %" PRIu64 "\n", value[i]);
+		}
+	}
+	put_help(b, "jitserve_mapped_bytes", "gauge", "Memory set aside for weights, KV caches and passes.");
+	bytes_print(b, "jitserve_mapped_bytes %" PRIu64 "\n", system_mapped_bytes());
+}
+
+bool answer_metrics(struct exchange *x)
+{
+	const struct models *all = x->server->models;
+	/* There may be more of them at any moment. */
+	struct model_status *s = calloc(MODELS_MOST, sizeof *s);
+	struct batcher_numbers *n = calloc(MODELS_MOST, sizeof *n);
+
+	if (!s || !n) {
+		free(s);
+		free(n);
+		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
+	}
+	for (size_t m = 0; m < all->n; m++) {
+		loader_status(all->loader, &all->list[m], &s[m]);
+		n[m] = s[m].numbers;
+	}
+	put_models(&x->answer, all, s);
+	put_integers(&x->answer, all, n);
+	put_reals(&x->answer, all, n);
+	put_gauges(&x->answer, all, n);
+	put_widths(&x->answer, all, n);
+	free(s);
+	free(n);
+	put_help(&x->answer, "jitserve_requests_open", "gauge", "Requests being read or answered.");
+	bytes_print(&x->answer, "jitserve_requests_open %d\n", atomic_load(&x->server->requests));
+	x->type = "text/plain; version=0.0.4; charset=utf-8";
+	x->answered = true;
+	return true;
+}

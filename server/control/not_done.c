@@ -1,0 +1,64 @@
+/* server/control/not_done.c - routes of other servers that are not done here: each is answered with the reason and with
+ * what does the same, as far as there is something; and what is known without being done, such as which adapters there
+ * are. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_read.h"
+#include "base/json_write.h"
+#include "server/api/endpoints.h"
+#include "server/request/fields.h"
+
+static const struct {
+	const char *path, *why; /* path: the route's */
+} rows[] = {
+	{ "/props", "No property is changed while the server runs; its options and each request set them." },
+	{ "/chat/completions/control",
+	  "A running answer takes no orders; a request bounds its reasoning by reasoning_budget." },
+	{ "/v1/stream", "No answer goes on without its client: the request is sent again." },
+	{ "/v1/streams/lookup", "No answer goes on without its client: there is none to be found." },
+	{ "/tools", "The server runs no tools; a client runs the calls that an answer has." },
+	{ "/cors-proxy", "The server fetches nothing for its clients." },
+	{ "/audio/transcriptions", "Models that hear do not run here." },
+	{ "/audio/translations", "Models that hear do not run here." },
+	{ "/audio/speech", "Models that speak do not run here." },
+	{ "/images/generations", "Models that draw do not run here." },
+	{ "/images/edits", "Models that draw do not run here." },
+	{ "/moderations", "Models that judge what is harmful have no endpoint here; ask one by a conversation." },
+	{ "/api/me", "There are no accounts here." },
+	{ "/api/signout", "There are no accounts here." },
+	{ "/api/web_search", "The server fetches nothing for its clients." },
+	{ "/api/web_fetch", "The server fetches nothing for its clients." },
+};
+
+bool answer_not_done(struct exchange *x)
+{
+	const char *why = "This is not done here.";
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (strcmp(rows[i].path, x->route->path) == 0)
+			why = rows[i].why;
+	return refuse(&x->refusal, 501, NULL, "%s", why);
+}
+
+/* None is ever loaded. */
+bool answer_adapters(struct exchange *x) { return exchange_json(x, strdup("[]")); }
+
+/* A list of their scales, which may name none. */
+bool answer_set_adapters(struct exchange *x)
+{
+	struct error e = { 0 };
+	json_t *list = json_read(x->body.p, x->body.n, x->body.n, "the body", &e);
+	const size_t n = json_array_size(list);
+	const bool none = json_is_array(list) && n == 0;
+
+	if (!list)
+		refuse(&x->refusal, e.code == ERROR_MEMORY ? 503 : 400, NULL, "%s", e.text);
+	else if (!json_is_array(list))
+		refuse(&x->refusal, 400, NULL, "The body is %s, expected an array of adapters.", json_kind(list));
+	else if (n)
+		refuse(&x->refusal, 400, "id", "%zu adapters are named, and none is loaded: merge them into the model.",
+		       n);
+	json_decref(list);
+	return none && exchange_json(x, strdup("{\"success\":true}"));
+}

@@ -1,0 +1,494 @@
+/* server/engine/batcher.c - the thread that computes for all requests of one model: its queue, and its passes. */
+#include "server/engine/batcher.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/host/system.h"
+#include "include/jitrun_cards.h"
+#include "server/request/bits.h"
+#include "server/engine/choice.h"
+#include "server/engine/slots.h"
+#include "server/engine/fairness.h"
+
+struct batcher {
+	struct batcher_options o;
+	jit_batch *batch;
+	int context;
+	pthread_mutex_t lock; /* of what follows, up to numbers */
+	pthread_cond_t more;
+	pthread_t thread;
+	struct choice *first, **last; /* waiting */
+	bool ends;
+	struct batcher_numbers numbers;
+	jit_error failure; /* of the device, for good; code JIT_OK: there was none */
+	/* those at work and those parked, twice as many as there are places: the thread alone changes them */
+	struct choice **running;
+	unsigned n_running;
+	/* the thread's own */
+	jit_session **ready;
+	bool dead; /* the device computes no more */
+	struct slots *slots;
+	jit_session *alone;    /* for embeddings; NULL: none was asked for */
+	uint64_t served_texts; /* texts that were begun in it */
+	struct bits *bits;     /* NULL: no answer is computed again */
+};
+
+/* ---- the queue */
+
+/* Answers of this client that wait or run. */
+static unsigned answers_of(const struct batcher *e, const struct client *client)
+{
+	unsigned n = 0;
+
+	for (const struct choice *c = e->first; c; c = c->next)
+		n += fairness_same_client(&c->task->client, client);
+	for (unsigned i = 0; i < e->n_running; i++)
+		n += fairness_same_client(&e->running[i]->task->client, client);
+	return n;
+}
+
+static bool has_room(const struct batcher *e, const struct task *t, struct refusal *r)
+{
+	const struct batcher_numbers *n = &e->numbers;
+
+	if (n->waiting + n->running + t->choices > e->o.parallel + e->o.queue)
+		return refuse(r, 429, NULL, "Too many requests are waiting; try again soon.");
+	if (answers_of(e, &t->client) + t->choices > e->o.of_client)
+		return refuse(r, 429, NULL,
+		              "Too many answers of this client are waiting; %u may (--max-answers-per-client).",
+		              e->o.of_client);
+	return true;
+}
+
+bool batcher_take(struct batcher *e, struct task *t, struct refusal *r)
+{
+	struct choice *list = NULL, **end;
+
+	if (!choices_open(t, &list, &end))
+		return refuse(r, 503, NULL, "There is no memory for this request.");
+	pthread_mutex_lock(&e->lock);
+	if (e->ends)
+		refuse(r, 503, NULL, "The server is stopping.");
+	else if (e->failure.code)
+		refuse(r, 503, NULL, "%s", e->failure.message);
+	bool taken = r->status == 0 && has_room(e, t, r);
+	if (taken) {
+		*e->last = list;
+		e->last = end;
+		e->numbers.waiting += t->choices;
+		pthread_cond_signal(&e->more);
+	} else {
+		e->numbers.refused += t->choices;
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (!taken)
+		choices_close(list);
+	return taken;
+}
+
+/* Under the lock. */
+static struct choice *unlink_waiting(struct batcher *e, struct choice **at)
+{
+	struct choice *c = *at;
+
+	*at = c->next;
+	if (e->last == &c->next)
+		e->last = at;
+	c->next = NULL;
+	e->numbers.waiting--;
+	e->numbers.running++;
+	e->numbers.started++;
+	return c;
+}
+
+/* ---- one pass */
+
+static void count(struct batcher *e, const struct choice *c)
+{
+	pthread_mutex_lock(&e->lock);
+	batcher_numbers_count(&e->numbers, c);
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* Takes out those that have come to an end. */
+static void sweep(struct batcher *e)
+{
+	struct choice *over = NULL;
+	unsigned kept = 0;
+
+	pthread_mutex_lock(&e->lock);
+	for (unsigned i = 0; i < e->n_running; i++) {
+		struct choice *c = e->running[i];
+		if (c->outcome == CHOICE_RUNNING) {
+			e->running[kept++] = c;
+			continue;
+		}
+		c->next = over;
+		over = c;
+	}
+	e->n_running = kept;
+	pthread_mutex_unlock(&e->lock);
+	for (struct choice *c = over; c; c = c->next) {
+		if (c->checked && c->outcome == CHOICE_ENDED && c->ids)
+			bits_take(e->bits, c->ids, c->n_ids, c->task->n_ids, c->bits);
+		slots_leave(e->slots, c);
+		count(e, c);
+	}
+	choices_close(over);
+}
+
+static void begin(struct batcher *e, struct choice *c)
+{
+	slots_enter(e->slots, c);
+	c->checked = e->bits && bits_wants(e->bits);
+	choice_begin(c, e->batch);
+}
+
+/* A part of one text, in turns with a pass of the others. */
+static void embed(struct batcher *e, struct choice *c)
+{
+	enum { USUAL_MS = 200 };
+	const jit_batch_options *b = &e->o.batch;
+	const double seconds = (b->max_pass_ms ? b->max_pass_ms : USUAL_MS) / 1e3;
+	jit_error err = { 0 };
+
+	const size_t n = task_text(c->task, c->text).n;
+
+	if (c->done == 0)
+		c->served = ++e->served_texts;
+	if (n > (size_t)e->context) {
+		char why[160];
+		snprintf(why, sizeof why, "the text has %zu tokens, and the context has room for %d", n, e->context);
+		choice_fail(c, 400, why);
+		return;
+	}
+	if (!e->alone)
+		e->alone = jit_session_open(
+			e->o.model, &JIT_SESSION_OPTIONS(.context = e->context, .threads = b->threads, .kv = b->kv),
+			&err);
+	if (!e->alone) {
+		choice_fail(c, 503, err.message);
+	} else if (!choice_embed(c, e->alone, e->o.model, seconds)) {
+		jit_session_close(e->alone);
+		e->alone = NULL;
+	} else if (c->outcome == CHOICE_RUNNING && !choice_is_alone(c)) {
+		begin(e, c);
+	}
+}
+
+static unsigned at_work(const struct batcher *e)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < e->n_running; i++)
+		n += !e->running[i]->parked;
+	return n;
+}
+
+/* The choice that waits, where there is room, or where another has to make room. parked: instead, one that goes on.
+ * NULL: it is nobody's turn. */
+static struct choice *take_next(struct batcher *e, struct choice **parked)
+{
+	struct choice *victim = NULL, *c = NULL;
+
+	*parked = NULL;
+	pthread_mutex_lock(&e->lock);
+	bool room = at_work(e) < e->o.parallel;
+	unsigned alone;
+	choices_alone(e->running, e->n_running,
+	              &alone); /* those that need the session that is alone leave room for others */
+	struct choice **at = fairness_next(&e->first, alone < (e->o.parallel + 1) / 2, e->running, e->n_running);
+	struct choice *back = room ? fairness_parked(e->running, e->n_running) : NULL;
+	if (at && !room && e->n_running < 2 * e->o.parallel)
+		victim = fairness_victim(*at, e->running, e->n_running);
+	if (back && (!at || fairness_before(back, *at, e->running, e->n_running))) {
+		*parked = back;
+		back->parked = false;
+	} else if (at && (room || victim)) {
+		if (victim)
+			victim->parked = true;
+		c = e->running[e->n_running] = unlink_waiting(e, at);
+		e->n_running++;
+	}
+	pthread_mutex_unlock(&e->lock);
+	return c;
+}
+
+static void admit(struct batcher *e)
+{
+	struct choice *c, *back;
+
+	while ((c = take_next(e, &back)) || back) {
+		if (back && back->due)
+			choice_advance(back, e->o.model);
+		else if (c && c->task->action)
+			slots_act(e->slots, c, e->batch);
+		else if (c && !choice_is_alone(c))
+			begin(e, c);
+		if (back)
+			back->due = false;
+	}
+}
+
+static struct choice *choice_of(struct batcher *e, const jit_session *s)
+{
+	for (unsigned i = 0; i < e->n_running; i++)
+		if (e->running[i]->session == s)
+			return e->running[i];
+	return NULL;
+}
+
+static void fail_all(struct batcher *e, int status, const char *why)
+{
+	for (unsigned i = 0; i < e->n_running; i++)
+		choice_fail(e->running[i], status, why);
+}
+
+/* Those that wait, too. */
+static void fail_everyone(struct batcher *e, const char *why)
+{
+	struct choice *c;
+
+	fail_all(e, 503, why);
+	sweep(e);
+	do {
+		pthread_mutex_lock(&e->lock);
+		c = e->first ? unlink_waiting(e, &e->first) : NULL;
+		pthread_mutex_unlock(&e->lock);
+		if (c) {
+			choice_fail(c, 503, why);
+			count(e, c);
+			choices_close(c);
+		}
+	} while (c);
+}
+
+static void step(struct batcher *e)
+{
+	jit_error err = { 0 };
+	size_t n = 0;
+
+	if (jit_batch_step(e->batch, e->ready, 2 * e->o.parallel, &n, &err) != JIT_OK) {
+		struct choice *last = fairness_victim(NULL, e->running, e->n_running);
+		/* Memory that is missing now may be there once somebody has left: the last of who has the most. */
+		if (err.code == JIT_ERROR_MEMORY && e->n_running > 1)
+			choice_fail(last ? last : e->running[e->n_running - 1], 503, err.message);
+		else
+			fail_all(e, choice_status(err.code), err.message);
+		return;
+	}
+	for (unsigned i = 0; i < e->n_running; i++)
+		choice_progress(e->running[i]);
+	for (size_t i = 0; i < n; i++) {
+		struct choice *c = choice_of(e, e->ready[i]);
+		if (!c || c->outcome != CHOICE_RUNNING)
+			continue;
+		c->due = c->parked;
+		if (c->task->action)
+			slots_save(c);
+		else if (!c->parked)
+			choice_advance(c, e->o.model);
+	}
+}
+
+/* What every session knows of its model's kernels. */
+static void keep_kernels(struct batcher *e)
+{
+	jit_session_stats stats = JIT_SESSION_STATS();
+	const jit_session *s = NULL;
+
+	for (unsigned i = 0; i < e->n_running && !s; i++)
+		s = e->running[i]->session;
+	if (!s || jit_session_get_stats(s, &stats, NULL) != JIT_OK)
+		return;
+	pthread_mutex_lock(&e->lock);
+	e->numbers.kernels_generated = stats.kernels_generated;
+	e->numbers.kernels_cached = stats.kernels_from_cache - stats.kernels_from_pack;
+	e->numbers.kernels_packed = stats.kernels_from_pack;
+	e->numbers.kernels_awaited = stats.kernel_stalls;
+	e->numbers.code_bytes = stats.code_bytes;
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* Whatever failed: whether the device computes no more. Nobody waits for it then. */
+static void check_device(struct batcher *e)
+{
+	jit_error why = { 0 };
+
+	if (e->dead || jit_model_alive(e->o.model, &why) == JIT_OK)
+		return;
+	e->dead = true;
+	pthread_mutex_lock(&e->lock);
+	e->failure = why;
+	pthread_mutex_unlock(&e->lock);
+	fail_everyone(e, why.message);
+	if (e->o.device_failed)
+		e->o.device_failed(e->o.user, why.message);
+}
+
+static void keep_numbers(struct batcher *e)
+{
+	jit_batch_stats stats = JIT_BATCH_STATS();
+
+	jit_batch_get_stats(e->batch, &stats, NULL);
+	pthread_mutex_lock(&e->lock);
+	e->numbers.batch = stats;
+	e->numbers.bits_checked = bits_checked(e->bits);
+	e->numbers.bits_wrong = bits_wrong(e->bits);
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* Whether there is anything to do; false: the batcher ends. */
+static bool wait_for_work(struct batcher *e)
+{
+	pthread_mutex_lock(&e->lock);
+	while (!e->ends && !e->first && e->n_running == 0 && !bits_pending(e->bits))
+		pthread_cond_wait(&e->more, &e->lock);
+	bool goes_on = !e->ends;
+	pthread_mutex_unlock(&e->lock);
+	return goes_on;
+}
+
+static void *run(void *user)
+{
+	struct batcher *e = user;
+
+	system_thread_began();
+	while (wait_for_work(e)) {
+		admit(e);
+		for (unsigned i = 0; i < e->n_running; i++)
+			choice_poll(e->running[i]);
+		sweep(e);
+		keep_kernels(e);
+		unsigned alone;
+		struct choice *c = choices_alone(e->running, e->n_running, &alone);
+		if (c)
+			embed(e, c);
+		if (e->n_running > alone || (c && !choice_is_alone(c)))
+			step(e);
+		else if (!c && bits_pending(e->bits))
+			bits_step(e->bits);
+		sweep(e);
+		check_device(e);
+		keep_numbers(e);
+	}
+	fail_everyone(e, "The server is stopping.");
+	return NULL;
+}
+
+/* ---- opening and closing */
+
+static bool begin_thread(struct batcher *e)
+{
+	if (pthread_mutex_init(&e->lock, NULL))
+		return false;
+	if (pthread_cond_init(&e->more, NULL) == 0) {
+		if (pthread_create(&e->thread, NULL, run, e) == 0)
+			return true;
+		pthread_cond_destroy(&e->more);
+	}
+	pthread_mutex_destroy(&e->lock);
+	return false;
+}
+
+static void give_back(struct batcher *e)
+{
+	jit_session_close(e->alone);
+	bits_close(e->bits);
+	jit_batch_close(e->batch);
+	slots_close(e->slots);
+	free(e->running);
+	free(e->ready);
+	free(e);
+}
+
+static struct bits *open_bits(const struct batcher *e)
+{
+	const jit_batch_options *b = &e->o.batch;
+
+	return bits_open(e->o.model, &JIT_SESSION_OPTIONS(.context = e->context, .threads = b->threads, .kv = b->kv),
+	                 e->o.check);
+}
+
+/* The batch says what its context is. */
+static bool open_batch(struct batcher *e, jit_error *err)
+{
+	if (!(e->batch = jit_batch_open(e->o.model, &e->o.batch, err)))
+		return false;
+	e->numbers.batch = JIT_BATCH_STATS();
+	jit_batch_get_stats(e->batch, &e->numbers.batch, NULL);
+	e->context = (int)e->numbers.batch.context;
+	if (!e->o.check || (e->bits = open_bits(e)))
+		return true;
+	if (err)
+		*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory for checks of bits" };
+	return false;
+}
+
+struct batcher *batcher_open(const struct batcher_options *o, jit_error *err)
+{
+	struct batcher *e = calloc(1, sizeof *e);
+
+	if (e) {
+		e->o = *o;
+		e->last = &e->first;
+		e->running = calloc(2 * (size_t)o->parallel, sizeof *e->running);
+		e->ready = calloc(2 * (size_t)o->parallel, sizeof(jit_session *));
+		e->slots = slots_open(o->parallel);
+	}
+	if (!e || !e->running || !e->ready || !e->slots) {
+		if (err)
+			*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory for the batcher" };
+	} else if (open_batch(e, err)) {
+		if (begin_thread(e))
+			return e;
+		if (err)
+			*err = (jit_error){ .code = JIT_ERROR_IO, .message = "the batcher's thread cannot be started" };
+	}
+	if (e)
+		give_back(e);
+	return NULL;
+}
+
+void batcher_stop(struct batcher *e)
+{
+	pthread_mutex_lock(&e->lock);
+	bool ended = e->ends;
+	e->ends = true;
+	pthread_cond_signal(&e->more);
+	pthread_mutex_unlock(&e->lock);
+	if (!ended)
+		pthread_join(e->thread, NULL);
+}
+
+void batcher_close(struct batcher *e)
+{
+	if (!e)
+		return;
+	batcher_stop(e);
+	pthread_cond_destroy(&e->more);
+	pthread_mutex_destroy(&e->lock);
+	give_back(e);
+}
+
+void batcher_get_numbers(struct batcher *e, struct batcher_numbers *out)
+{
+	pthread_mutex_lock(&e->lock);
+	*out = e->numbers;
+	pthread_mutex_unlock(&e->lock);
+}
+
+bool batcher_failed(struct batcher *e, jit_error *why)
+{
+	pthread_mutex_lock(&e->lock);
+	*why = e->failure;
+	pthread_mutex_unlock(&e->lock);
+	return why->code != JIT_OK;
+}
+
+int batcher_context(const struct batcher *e) { return e->context; }
+
+unsigned batcher_parallel(const struct batcher *e) { return e->o.parallel; }

@@ -1,0 +1,88 @@
+/* server/engine/stream.h - what the batcher has for one request, on its way to the thread that answers the client.
+ *
+ * Owns: the records of all choices of the request, and the rule that nobody waits for a slow reader: a request whose
+ * records lie unread beyond a limit is dropped. The batcher's thread puts records; the HTTP library's threads take
+ * them, and ask to be woken when there are none. Both hold a reference.
+ */
+#ifndef SERVER_STREAM_H
+#define SERVER_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "include/jitrun.h"
+
+enum record_kind {
+	RECORD_STARTED, /* the batcher has begun with this choice */
+	RECORD_SCORED,  /* a token of its prompt, and how likely it was there */
+	RECORD_PROMPT,  /* part of its prompt was computed */
+	RECORD_TOKEN,   /* a token, and the text that it completes */
+	RECORD_ENDED,   /* nothing more comes of this choice */
+	RECORD_FAILED,  /* the same; text is the name of a field, n_param bytes, and why; status is HTTP's */
+	RECORD_IDLE     /* nothing for some time: the connection must be kept alive */
+};
+enum end_reason { END_TOKEN, END_STOP_TEXT, END_LENGTH, END_GRAMMAR, END_CANCELLED };
+
+/* What a choice has cost so far. */
+struct run_numbers {
+	unsigned slot;                                         /* its place (slots.h) */
+	uint64_t prompt, reused, generated, drafted, accepted; /* tokens */
+	double queued_seconds, prompt_seconds, decode_seconds;
+	double told; /* when these were counted, as system_seconds() has it */
+};
+
+struct record {
+	enum record_kind kind;
+	enum end_reason reason; /* ENDED */
+	unsigned choice;
+	int status;    /* FAILED */
+	int stop;      /* END_STOP_TEXT: which text */
+	int32_t id;    /* TOKEN; -1: text that was held back */
+	float logprob; /* of the token; NaN: of the first one of a text, before which there is nothing */
+	uint32_t n_text, n_top, n_param;
+	struct run_numbers numbers; /* STARTED, PROMPT, ENDED; TOKEN, where the task wants it */
+	uint64_t done;              /* PROMPT: tokens that need not be computed any more */
+};
+
+struct stream;
+
+/* choices: how many must end. whole: the reader wants nothing before all of them have. NULL: no memory. */
+struct stream *stream_open(unsigned choices, size_t most_unread, bool whole);
+void stream_hold(struct stream *s);
+void stream_release(struct stream *s);
+
+/* Nobody is there who puts a last record when it is cancelled: the reader is woken by that itself. */
+void stream_wakes_when_cancelled(struct stream *s);
+
+/* ---- the batcher's side */
+
+/* Behind the record: n_top entries and n_text bytes. False: nobody wants them any more. */
+bool stream_put(struct stream *s, const struct record *r, const jit_logprob *top, const char *text);
+/* Whether the client has gone, or was dropped. */
+bool stream_is_cancelled(const struct stream *s);
+
+/* ---- from any thread */
+
+void stream_cancel(struct stream *s);
+/* Something that belongs into it was lost: its client is dropped. */
+void stream_drop(struct stream *s);
+/* Puts an IDLE record when none was put for so many seconds. */
+void stream_keep_alive(struct stream *s, double now, double seconds);
+
+/* ---- the reader's side */
+
+/* The next record; what it points to holds until the next call. False: there is none yet, or none any more. */
+bool stream_take(struct stream *s, struct record *r, const jit_logprob **top, const char **text);
+/* Whether all choices have ended and every record was taken. */
+bool stream_is_over(struct stream *s);
+bool stream_is_dropped(struct stream *s);
+/* How long ago all choices ended; 0: they have not. */
+double stream_over_for(struct stream *s, double now);
+/* When there is nothing to take yet: calls sleep, then later, once, wake, from another thread. False: there is
+ * something already, and nothing was called. */
+bool stream_wait(struct stream *s, void (*sleep)(void *user), void (*wake)(void *user), void *user);
+/* The client was answered, or has gone: nobody is woken any more. */
+void stream_leave(struct stream *s);
+
+#endif
