@@ -355,7 +355,7 @@ static struct machine *machine_of_begun(const json_t *o, const char *begun, unsi
 		m->start = machine_step(m, m->start, (uint8_t)*begun);
 	if (!m || m->start != MACHINE_DEAD)
 		return m;
-	error_set(err, ERROR_ARGUMENT, "the call's schema allows nothing that begins as this one, or memory is short");
+	machine_refuse(m, "the call's schema allows nothing that begins as this one", err);
 	machine_close(m);
 	return NULL;
 }
@@ -379,7 +379,7 @@ static struct machine *machine_of_form(const json_t *o, unsigned how, struct err
 		m->machine.start = settle(m);
 		if (m->machine.start != MACHINE_DEAD)
 			return &m->machine;
-		error_set(err, ERROR_ARGUMENT, "the call's schema allows no object with a name, or memory is short");
+		machine_refuse(m->json, "the call's schema allows no object with a name", err);
 	}
 	error_set(err, ERROR_MEMORY, "no memory for a grammar");
 	if (m)

@@ -286,8 +286,9 @@ static bool read_opening(struct free_machine *m, const json_t *o, struct error *
 	to->start = m->call->start;
 	for (; begun && *begun && to->start != MACHINE_DEAD; begun++)
 		to->start = machine_step(m->call, to->start, (uint8_t)*begun);
-	return to->start != MACHINE_DEAD ||
-	       error_set(err, ERROR_ARGUMENT, "no call is right that begins as %.100s", text);
+	if (to->start == MACHINE_DEAD)
+		machine_refuse(m->call, "no call is right that begins as its openings do", err);
+	return to->start != MACHINE_DEAD;
 }
 
 static bool read_all(struct free_machine *m, const json_t *o, struct error *err)
@@ -326,10 +327,12 @@ struct machine *machine_of_free(const json_t *o, struct machine *call, struct er
 			if (m->opening[i].first)
 				add_opening(m, i, 0);
 		m->machine.start = settle(m);
-		ok = m->machine.start != MACHINE_DEAD ||
-		     error_set(err,
-		               m->machine.failed && m->n_openings > THREADS_MAX - 2 ? ERROR_UNSUPPORTED : ERROR_MEMORY,
-		               "the calls have too many openings, or memory is short");
+		ok = m->machine.start != MACHINE_DEAD;
+		if (!ok && m->machine.failed && !m->call->failed && m->n_openings > THREADS_MAX - 2)
+			error_set(err, ERROR_UNSUPPORTED, "the calls have %u openings, expected at most %d",
+			          (unsigned)m->n_openings, THREADS_MAX - 2);
+		else if (!ok)
+			machine_refuse(m->call->failed ? m->call : &m->machine, "no call is right by its schema", err);
 	}
 	if (ok)
 		return &m->machine;

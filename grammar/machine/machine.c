@@ -1,4 +1,4 @@
-/* grammar/machine/machine.c - the account of a machine that is used without one. */
+/* grammar/machine/machine.c - the account of a machine that is used without one, and why a machine is of no use. */
 #include "grammar/machine/machine.h"
 
 struct machine *machine_make(machine_maker *make, const void *source, struct error *err)
@@ -21,4 +21,16 @@ struct machine *machine_make(machine_maker *make, const void *source, struct err
 		m->own.bytes = own.bytes;
 	}
 	return m;
+}
+
+void machine_refuse(const struct machine *m, const char *other, struct error *err)
+{
+	if (m->limited)
+		error_set(err, ERROR_UNSUPPORTED,
+		          "the schemas of all functions together are too large to be held: give fewer functions, or "
+		          "smaller ones");
+	else if (m->failed)
+		error_set(err, ERROR_MEMORY, "no memory for a grammar");
+	else
+		error_set(err, ERROR_ARGUMENT, "%s", other);
 }

@@ -71,6 +71,10 @@ static inline struct effort *machine_begin(struct machine *m)
 	return effort_begin(effort_of_thread ? effort_of_thread : &m->own);
 }
 
+/* Why no text goes on at the place where a call begins by the machine of a schema: its size, memory, or `other`, a
+ * fault of the grammar. */
+void machine_refuse(const struct machine *m, const char *other, struct error *err);
+
 /* Texts that are JSON, with white space between its parts, and right by a schema (schema.h). */
 struct machine *machine_of_schema(const char *text, size_t n, bool formats, struct error *err);
 /* Of these texts those that are for a model to write: numbers, characters and white space as json_spelling.h has them.

@@ -109,13 +109,38 @@ size_t member_requests(const struct json_machine *m, const struct group *g, cons
 	return left;
 }
 
+/* Words of an object that a member's group follows from: neither the phase nor white space. */
+static size_t member_words(const struct json_machine *m, struct frame *f, uint32_t *w)
+{
+	const size_t failed = bits_words(frame_group(m, f)->n), rest = (size_t)(f->w + f->n - seen_of(m, f));
+
+	w[0] = f->w[1];
+	memcpy(w + 1, frame_failed(f), failed * sizeof *w);
+	memcpy(w + 1 + failed, seen_of(m, f), rest * sizeof *w);
+	return 1 + failed + rest;
+}
+
+/* The group of the member's value. Finding it takes as many steps as the square of the schemas that are asked, and
+ * calls of many functions begin as one object that is asked for each of them. */
 static uint32_t value_group(struct json_machine *m, struct frame *f, struct request *r, size_t *n)
 {
 	const struct facts facts = facts_of(m, f);
 	const uint32_t *current = current_of(m, f);
+	struct member_group *last = &m->member[*current % RECENT_MEMBERS];
+	uint32_t w[FRAME_WORDS];
+	const size_t words = member_words(m, f, w);
 
 	*n = member_requests(m, frame_group(m, f), &(struct member){ *current, current + 1, facts.failed }, r);
-	return group_child(m, f->w[1], &facts, r, *n);
+	effort_take(words / 8);
+	if (last->child && last->n == words && memcmp(last->w, w, words * sizeof *w) == 0)
+		return last->child;
+	const uint32_t child = group_child(m, f->w[1], &facts, r, *n);
+	if (child) {
+		memcpy(last->w, w, words * sizeof *w);
+		last->n = words;
+		last->child = child;
+	}
+	return child;
 }
 
 static struct outcome begin_value(struct json_machine *m, struct frame *f)
@@ -189,16 +214,34 @@ static bool name_fits(struct json_machine *m, uint32_t key, uint32_t i, uint32_t
 	return o.kind == POPS && !bit(interner_get(&m->results, o.result, NULL) + failed_at, i);
 }
 
+/* Which names a key may become, each tried once: many nodes ask for the same ones. */
+struct tried {
+	uint32_t key, known[FRAME_WORDS], possible[FRAME_WORDS];
+};
+
+static bool try_name(struct json_machine *m, struct tried *t, uint32_t name)
+{
+	if (!bit(t->known, name) && key_possible(m, t->key, name))
+		set_bit(t->possible, name);
+	set_bit(t->known, name);
+	return bit(t->possible, name);
+}
+
 /* Nodes fail at once that require a member which there cannot be, or not by themselves. Without memory they do not. */
 static void fail_required(struct json_machine *m, struct frame *f, uint32_t key)
 {
 	const bool several = frame_group(m, f)->n > 1;
+	const size_t words = bits_words(frame_group(m, f)->n_names);
+	struct tried tried;
 
+	tried.key = key;
+	memset(tried.known, 0, words * sizeof *tried.known);
+	memset(tried.possible, 0, words * sizeof *tried.possible);
 	for (uint32_t i = 0; i < frame_group(m, f)->n; i++) {
 		struct part p = m->schema->node[frame_group(m, f)->node[i]].required;
 		for (uint32_t k = 0; k < p.n && !bit(frame_failed(f), i) && !effort_over(); k++) {
 			uint32_t name = group_name(m->schema, frame_group(m, f), m->schema->list[p.at + k]);
-			if (!key_possible(m, key, name) || (several && !member_begins(m, f->w[1], i, name)) ||
+			if (!try_name(m, &tried, name) || (several && !member_begins(m, f->w[1], i, name)) ||
 			    !name_fits(m, key, i, m->schema->list[p.at + k]))
 				set_bit(frame_failed(f), i);
 		}

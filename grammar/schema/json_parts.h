@@ -29,7 +29,8 @@ enum {
 	NUMBER_MOST = 100,
 	FRAME_WORDS = 2048,
 	PATTERNS_MOST = FRAME_WORDS,
-	RECENT = 1 << 13
+	RECENT = 1 << 13,
+	RECENT_MEMBERS = 8
 };
 
 enum frame_kind {
@@ -130,6 +131,11 @@ struct json_machine {
 		uint32_t reach[EASY_CLASSES];
 	} * names; /* [frame]: json_names.c */
 	size_t names_room;
+	/* Objects whose members were given groups lately (json_object.c): what each group follows from. */
+	struct member_group {
+		uint32_t w[FRAME_WORDS], child;
+		size_t n;
+	} member[RECENT_MEMBERS];
 	/* json_begins.c: groups being asked, the outermost of them that an answer rests on, and all that were asked. */
 	uint32_t asking, rests_on, asked_in_all;
 	struct recent {

@@ -338,28 +338,66 @@ static void test_refused(void **state)
 	}
 }
 
-/* Each of as many functions as OpenAI takes may begin an answer. */
+/* Functions as an agent's are. */
+static json_t *many_functions(unsigned n)
+{
+	static const char parameters[] =
+		"{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},\"count\":{\"type\":\"integer\"},"
+		"\"mode\":{\"enum\":[\"read\",\"write\"]},\"tags\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"
+		"},"
+		"\"required\":[\"path\",\"count\",\"mode\",\"tags\"],\"additionalProperties\":false}";
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < n; i++)
+		json_array_append_new(all, json_pack("{s:o, s:o}", "name", json_sprintf("f%u", i), "parameters",
+		                                     json_loads(parameters, 0, NULL)));
+	return all;
+}
+
+/* The machine of so many functions, all of which are held; *steps: what it took. NULL: err. */
+static struct machine *machine_of_many(enum tools_form form, unsigned n, uint64_t *steps, struct error *err)
+{
+	struct effort account = { 0 };
+	json_t *all = many_functions(n);
+	char *text = tool_grammar_held(all, all, form, false, err);
+
+	assert_non_null(text);
+	effort_give(&account, 10 * (uint64_t)EFFORT_TO_OPEN);
+	struct effort *before = effort_begin(&account);
+	struct machine *m = machine_of_call(text, strlen(text), 0, err);
+	effort_end(before);
+	*steps = 10 * (uint64_t)EFFORT_TO_OPEN - account.left;
+	free(text);
+	json_decref(all);
+	return m;
+}
+
+/* Twice as many functions as OpenAI takes leave most of the account to the first token, and four times as many steps
+ * are enough for twice the functions. More are refused for what they are. */
 static void test_many(void **state)
 {
-	enum { MANY = 128 };
-	json_t *usual = functions;
+	uint64_t few, most;
 	(void)state;
 
-	functions = json_array();
-	for (int i = 0; i < MANY; i++)
-		json_array_append_new(functions, json_pack("{s:o, s:{s:s}}", "name", json_sprintf("f%d", i),
-		                                           "parameters", "type", "object"));
-	char *watched = json_dumps(functions, JSON_COMPACT);
 	for (enum tools_form form = TOOLS_NONE + 1; form < TOOLS_FORMS; form++) {
-		if (!by_name(form))
+		struct error err = { 0 };
+		if (!by_name(form) && form % 8)
 			continue;
-		struct machine *m = machine_of(form, watched);
-		assert_int_not_equal(walk(m, m->start, "{\"name\": \"f127\""), MACHINE_DEAD);
+		struct machine *half = machine_of_many(form, 125, &few, &err),
+			       *m = machine_of_many(form, 250, &most, &err);
+		if (!half || !m)
+			fail_msg("form %d: %s", form, err.text);
+		if (most > EFFORT_TO_OPEN / 3 || most > 5 * few)
+			fail_msg("form %d: %llu steps, %llu for half", form, (unsigned long long)most,
+			         (unsigned long long)few);
+		assert_int_not_equal(walk(m, m->start, "{\"name\": \"f249\""), MACHINE_DEAD);
+		machine_close(half);
 		machine_close(m);
+		if (!tools_rows[form].name && tools_rows[form].body == BODY_JSON)
+			continue; /* {NAME: ARGUMENTS}: one schema has all names */
+		assert_null(machine_of_many(form, 300, &most, &err));
+		assert_int_equal(err.code, ERROR_UNSUPPORTED);
 	}
-	free(watched);
-	json_decref(functions);
-	functions = usual;
 }
 
 static int start(void **state)
