@@ -116,6 +116,7 @@ static void test_prompt(void **state)
 			strcat(more, ",\"stream\":false");
 			o = ask("/api/generate", more, 200);
 			assert_string_equal(json_string_value(json_object_get(o, "response")), expected);
+			assert_null(json_object_get(o, "context")); /* its tokens begin no conversation */
 			json_decref(o);
 		}
 		for (int k = 0; k < 3; k++) {

@@ -167,6 +167,7 @@ static void check_call(const json_t *call, int x)
 	assert_string_equal(text_at(call, "function.name"), "get");
 	assert_true(json_is_object(at(call, "function.arguments")));
 	assert_int_equal((int)number_at(call, "function.arguments.x"), x);
+	assert_int_equal((int)number_at(call, "function.index"), x - 3);
 	assert_true(strlen(text_at(call, "id")) > 0);
 }
 
@@ -347,6 +348,9 @@ static void test_log_probabilities(void **state)
 	json_decref(reference);
 	json_decref(lines);
 	free(body);
+	whole = client_json(&server, "/api/chat", "{\"messages\":[" USER "],\"top_logprobs\":2}", 400);
+	assert_string_equal(text_at(whole, "error"), "top_logprobs requires logprobs to be true");
+	json_decref(whole);
 }
 
 /* ---- vectors */

@@ -401,10 +401,60 @@ static void test_server(void **state)
 	assert_int_equal(child_stop(&c), 0);
 }
 
+/* An answer of one call that is cut inside of a second one has called all the same, and was not cut short. */
+static void test_one_call_cut(void **state)
+{
+#define GET "\"name\":\"get\",\"%s\":{\"type\":\"object\"}"
+#define USER "[{\"role\":\"user\",\"content\":\"?\"}]"
+#define CALLS \
+	"\"grammar\":\"root ::= \\\"<tool_call>{\\\\\\\"name\\\\\\\": \\\\\\\"get\\\\\\\", " \
+	"\\\\\\\"arguments\\\\\\\": {}}" \
+	"</tool_call><tool_call>{\\\\\\\"name\\\\\\\": \\\\\\\"get\\\\\\\", \\\\\\\"arguments\\\\\\\": " \
+	"{}}</tool_call>\\\"\""
+	static const struct {
+		const char *path, *tool, *schema, *body, *most, *one_only, *called, *cut;
+	} ways[] = {
+		{ "/v1/chat/completions", "{\"type\":\"function\",\"function\":{" GET "}}", "parameters",
+		  "\"messages\":" USER, "max_tokens", "\"parallel_tool_calls\":false",
+		  "\"finish_reason\":\"tool_calls\"", "\"finish_reason\":\"length\"" },
+		{ "/v1/messages", "{" GET "}", "input_schema", "\"messages\":" USER, "max_tokens",
+		  "\"tool_choice\":{\"type\":\"auto\",\"disable_parallel_tool_use\":true}",
+		  "\"stop_reason\":\"tool_use\"", "\"stop_reason\":\"max_tokens\"" },
+		{ "/v1/responses", "{\"type\":\"function\"," GET "}", "parameters", "\"input\":" USER,
+		  "max_output_tokens", "\"parallel_tool_calls\":false", "\"status\":\"completed\"",
+		  "\"status\":\"incomplete\"" },
+	};
+	static const char *const arguments[] = { "--no-cache", NULL };
+	struct child c = child_start(arguments);
+	json_t *tokens = client_json(
+		&c, "/tokenize",
+		"{\"content\":\"<tool_call>{\\\"name\\\": \\\"get\\\", \\\"arguments\\\": {}}</tool_call>\"}", 200);
+	const size_t first = json_array_size(json_object_get(tokens, "tokens"));
+	(void)state;
+
+	assert_true(first > 10);
+	for (size_t i = 0; i < 4 * sizeof ways / sizeof *ways; i++) {
+		const bool one_only = i & 1, streams = i & 2;
+		char tool[200], body[1000];
+		snprintf(tool, sizeof tool, ways[i / 4].tool, ways[i / 4].schema);
+		snprintf(body, sizeof body, "{%s,\"tools\":[%s],\"%s\":%zu,\"stream\":%s,%s%s%s}", ways[i / 4].body,
+		         tool, ways[i / 4].most, first + 4, streams ? "true" : "false", CALLS, one_only ? "," : "",
+		         one_only ? ways[i / 4].one_only : "");
+		struct answer a = client_ask(&c, ways[i / 4].path, NULL, body);
+		if (a.status != 200 || !strstr(a.body, one_only ? ways[i / 4].called : ways[i / 4].cut) ||
+		    (one_only && strstr(a.body, ways[i / 4].cut)))
+			fail_msg("%s: %s", body, a.body);
+		answer_free(&a);
+	}
+	json_decref(tokens);
+	assert_int_equal(child_stop(&c), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pieces),    cmocka_unit_test(test_forms),         cmocka_unit_test(test_server),
+		cmocka_unit_test(test_pieces),    cmocka_unit_test(test_forms),
+		cmocka_unit_test(test_server),    cmocka_unit_test(test_one_call_cut),
 		cmocka_unit_test(test_published), cmocka_unit_test(test_all_templates),
 	};
 
