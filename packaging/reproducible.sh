@@ -53,7 +53,7 @@ make_all() {
 	fi
 	make -C $build -j"$jobs" image wheel dist
 	cp $build/static/* "$out/static"
-	cp -r $build/image "$out/image"
+	cp -a $build/image "$out/image" # with the modes that it has, whatever the umask
 	cp $build/jitrun-*.tar.xz "$out"
 	cp $build/wheels/*.whl "$out/wheel"
 	if has npm && make -C $build node-package; then
