@@ -52,6 +52,7 @@ struct node *jk_parse_element(struct parser *p, struct symbol *s, struct place a
 	unsigned dims = 0;
 
 	n->symbol = s;
+	n->use = p->f->n_elements++;
 	n->type = (uint8_t)jk_type_widened(s->type);
 	while (jk_is_mark(p, MARK_OPEN_BRACKET) && !p->lost) {
 		p->at++;

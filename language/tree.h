@@ -78,6 +78,19 @@ struct symbol {
 	uint32_t first_token; /* of a function or kernel, and one behind its last */
 	uint32_t last_token;
 	bool cooperates; /* of a kernel: its indices are uniform, and lanes are used inside */
+
+	/* Of the file's tree, while expand.c has its lock: what it is in the kernel that is bound. */
+	struct symbol *copy;
+	/* Of a bound kernel: number counts its symbols. */
+	uint64_t size[JK_MAX_DIMS], elements;
+	int64_t first, behind;   /* of an index of over */
+	const struct node *init; /* the only value, of a variable that is never assigned */
+	struct node *read_loop;  /* the loop around its declaration's level that has all its reads; infer.c */
+	bool read_twice;         /* reads stand in several such loops */
+	bool varying;            /* may differ between lanes */
+	uint8_t control, lanes;  /* how much control that differs between lanes, and how many each, are around it */
+	uint8_t loops;           /* how many loops are around it */
+	uint8_t depth;           /* the loop in whose body its value is known first: infer.c */
 };
 
 /* --- nodes */
@@ -150,7 +163,11 @@ enum builtin {
 struct node {
 	uint8_t kind, op, type, flag;
 	uint16_t height; /* of the tree below */
-	uint32_t number; /* lower.c: of an element, its use */
+	uint32_t use;    /* of an element: its number in the file */
+	uint32_t number; /* of an expression of a bound kernel */
+	uint8_t depth;   /* the loop in whose body its value is known first, DEPTH_NEVER: it may change anywhere */
+	bool varying;    /* may differ between lanes; of a loop: its turns do */
+	bool breaks;     /* of a statement: a break of a varying loop is inside, which is not that of a loop inside */
 	struct place at;
 	struct node *a, *b, *c, *d, *e, *next;
 	struct symbol *symbol;
@@ -165,7 +182,9 @@ struct node {
 enum {
 	MAX_NESTING = 64,
 	MAX_HEIGHT = 1000, /* of an expression: what walks over trees calls itself */
-	MAX_FILE_BYTES = 1 << 20
+	MAX_FILE_BYTES = 1 << 20,
+	MAX_NODES = 100000, /* of a kernel with its functions in place */
+	DEPTH_NEVER = 255
 };
 
 struct jk_file {
@@ -175,6 +194,7 @@ struct jk_file {
 	struct tokens tokens;
 	struct symbol *constants, *functions, *kernels;
 	size_t n_constants, n_kernels;
+	uint32_t n_elements;
 	struct jk_constant *constant;
 	unsigned holders;
 	pthread_mutex_t lock; /* of holders */

@@ -1,0 +1,42 @@
+/* language/kernel.h - a kernel with its constants bound: what expand.c and infer.c make of the file's tree, and what
+ * lower*.c read. Nothing of it changes once it is bound, so that any number of threads may build from it.
+ */
+#ifndef LANGUAGE_KERNEL_H
+#define LANGUAGE_KERNEL_H
+
+#include "language/tree.h"
+
+struct jk_kernel {
+	struct jk_file *f;
+	struct arena arena;
+	const struct symbol *source; /* in the file */
+	struct symbol *parameters, *indices;
+	struct node *body;
+	bool cooperates;
+	uint64_t *constant; /* of the file, by number */
+	bool *known;
+	uint64_t block; /* instances of a unit: of a kernel by lanes along its last index */
+	uint64_t instances, units;
+	uint32_t n_symbols, n_nodes, n_indices;
+	struct symbol **memory; /* private arrays and tiles, in the order of their declarations */
+	uint32_t n_memory;
+	struct jk_parameter parameter[JK_MAX_PARAMETERS];
+	size_t n_parameters;
+	struct jk_use *use;
+	uint32_t *use_of; /* by the element's number in the file: 1 + its number in use, or 0 */
+	size_t n_uses;
+	struct jk_local *local;
+	size_t n_locals, locals_capacity;
+	bool wants_bounce; /* a vector's first lane becomes a scalar somewhere */
+	uint64_t bytes_read, bytes_written, operations;
+	uint8_t id[2][JK_ID_BYTES];
+};
+
+/* expand.c: fills parameters, indices, body and memory. False: messages. */
+bool jk_expand(struct jk_kernel *k, struct jk_messages *m);
+void jk_sha256(const void *const *bytes, const size_t *n, size_t count, uint8_t out[32]);
+
+/* infer.c: what may differ between lanes, and where values are known. False: messages. */
+bool jk_infer(struct jk_kernel *k, struct jk_messages *m);
+
+#endif

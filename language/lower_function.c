@@ -1,0 +1,188 @@
+/* language/lower_function.c - the functions that the language has. */
+#include "jit/ir/ir_functions.h"
+#include "jit/ir/ir_random.h"
+#include "language/fold.h"
+#include "language/lower.h"
+
+static uint16_t of_type(struct lower *l, unsigned type, enum ir_op f, enum ir_op d, uint16_t a)
+{
+	return jk_lower_emit(l, type == JK_F32 ? f : d, a, 0, 0, 0);
+}
+
+static uint16_t series(struct lower *l, const struct node *n, unsigned type, uint16_t a)
+{
+	struct ir *b = l->ir;
+	uint16_t r = 0;
+
+	if (type == JK_F32)
+		switch (n->op) {
+		case BUILTIN_exp: r = ir_fexp(b, (ir_f){ a }).r; break;
+		case BUILTIN_log: r = ir_flog(b, (ir_f){ a }).r; break;
+		case BUILTIN_tanh: r = ir_ftanh(b, (ir_f){ a }).r; break;
+		default: break;
+		}
+	jk_lower_check(l);
+	if (!r)
+		jk_lower_fail(l, n->at, "%s of %s: not yet", jk_builtin_name(n->op), jk_type_name(type));
+	l->operations += 20 * l->turns;
+	return r;
+}
+
+static struct value ones(struct lower *l, const struct node *n, const struct value *a)
+{
+	const bool count = n->op == BUILTIN_popcount;
+	const uint16_t low = jk_lower_to_int(l, a);
+	struct ir *b = l->ir;
+	struct value v;
+
+	if (!type_is_wide(a->type)) {
+		v = jk_value_vector(a->type, jk_lower_emit(l, count ? IR_iones : IR_iclz, low, 0, 0, 0), a->varying);
+		v.lo = 0;
+		v.hi = 32;
+		return v;
+	}
+	const ir_l all = { jk_lower_to_vector(l, a) };
+	const ir_i high = ir_l2i(b, ir_lshr(b, all, 32)), zero = ir_iconst(b, 0), half = ir_iconst(b, 32);
+	ir_i r;
+	if (count) {
+		const ir_i x = ir_iones(b, high), y = ir_iones(b, (ir_i){ low });
+		r = ir_iadd(b, x, y);
+	} else {
+		const ir_i x = ir_iclz(b, high), y = ir_iadd(b, ir_iclz(b, (ir_i){ low }), half);
+		const ir_m none = ir_ieq(b, high, zero);
+		r = ir_isel(b, none, y, x);
+	}
+	v = jk_value_vector(a->type, ir_u2l(b, r).r, a->varying);
+	jk_lower_check(l);
+	v.lo = 0;
+	v.hi = 64;
+	return v;
+}
+
+static struct value rotated(struct lower *l, const struct node *n, struct value a, struct value by)
+{
+	const unsigned type = a.type == JK_I32 ? JK_U32 : a.type == JK_I64 ? JK_U64 : a.type;
+	const int64_t width = type_is_wide(type) ? 64 : 32;
+
+	a = jk_lower_cast(l, n, type, a);
+	by = jk_lower_binary(l, n, OP_AND, jk_lower_cast(l, n, type, by), jk_value_int(type, width - 1));
+	const struct value rest =
+		jk_lower_binary(l, n, OP_AND, jk_lower_binary(l, n, OP_SUB, jk_value_int(type, width), by),
+	                        jk_value_int(type, width - 1));
+	const struct value x = jk_lower_binary(l, n, OP_SHL, a, by), y = jk_lower_binary(l, n, OP_SHR, a, rest);
+	return jk_lower_cast(l, n, n->type, jk_lower_binary(l, n, OP_OR, x, y));
+}
+
+static struct value random_word(struct lower *l, const struct node *n, const struct value *operand)
+{
+	struct ir_philox counter;
+	bool varying = false;
+	const struct node *which = n->a;
+
+	for (unsigned k = 0; k < 6; k++)
+		varying |= operand[k].varying;
+	for (unsigned k = 0; k < 6; k++)
+		which = which->next;
+	for (unsigned k = 0; k < 4; k++)
+		counter.word[k] = (ir_i){ jk_lower_to_int(l, &operand[k]) };
+	const ir_i key0 = { jk_lower_to_int(l, &operand[4]) }, key1 = { jk_lower_to_int(l, &operand[5]) };
+	const struct ir_philox r = ir_philox(l->ir, counter, key0, key1);
+	jk_lower_check(l);
+	return jk_value_vector(JK_U32, r.word[which->bits & 3].r, varying);
+}
+
+/* The number at a place of the sequence that begins with a seed. */
+static struct value split_mix(struct lower *l, const struct node *n, struct value seed, struct value counter)
+{
+	const struct value step = jk_value_bits(JK_U64, UINT64_C(0x9e3779b97f4a7c15));
+	const struct value back = jk_lower_binary(l, n, OP_SUB, counter, jk_value_int(JK_U64, 1));
+	const struct value state = jk_lower_binary(l, n, OP_ADD, seed, jk_lower_binary(l, n, OP_MUL, back, step));
+	const ir_l r = ir_splitmix64(l->ir, (ir_l){ jk_lower_to_vector(l, &state) });
+
+	jk_lower_check(l);
+	return jk_value_vector(JK_U64, r.r, state.varying);
+}
+
+static struct value absolute(struct lower *l, const struct node *n, struct value a)
+{
+	if (type_is_float(a.type))
+		return jk_value_vector(a.type, of_type(l, a.type, IR_fabs, IR_dabs, jk_lower_to_vector(l, &a)),
+		                       a.varying);
+	if (type_is_unsigned(a.type) || a.lo >= 0)
+		return a;
+	struct value v = jk_lower_binary(l, n, OP_MAX, a, jk_lower_binary(l, n, OP_SUB, jk_value_int(a.type, 0), a));
+	if (v.lo < 0 && a.lo > (a.type == JK_I32 ? (wide)INT32_MIN : (wide)INT64_MIN))
+		v.lo = 0;
+	return v;
+}
+
+static struct value bits_of(struct lower *l, const struct node *n, struct value a)
+{
+	static const uint16_t rows[] = { IR_ibits, IR_fbits, IR_lbits, IR_dbits };
+
+	if (a.kind == VALUE_CONSTANT || (a.kind == VALUE_LINEAR && !a.linear.n))
+		return jk_value_bits(n->type, a.kind == VALUE_CONSTANT ? a.bits : (uint64_t)a.linear.constant);
+	return jk_value_vector(
+		n->type,
+		jk_lower_emit(l, (enum ir_op)rows[n->op - BUILTIN_bits_u32], jk_lower_to_vector(l, &a), 0, 0, 0),
+		a.varying);
+}
+
+static struct value high_product(struct lower *l, const struct node *n, const struct value *a)
+{
+	if (type_is_wide(a->type))
+		jk_lower_fail(l, n->at, "mulhi of %s: not yet", jk_type_name(a->type));
+	const uint16_t x = jk_lower_to_vector(l, &a[0]), y = jk_lower_to_vector(l, &a[1]);
+	return jk_value_vector(a->type, jk_lower_emit(l, a->type == JK_I32 ? IR_imulh : IR_umulh, x, y, 0, 0),
+	                       a[0].varying || a[1].varying);
+}
+
+static struct value rounded(struct lower *l, const struct node *n, const struct value *a)
+{
+	static const uint16_t rows[][2] = {
+		{ IR_ffloor, IR_dfloor }, { IR_fceil, IR_dceil }, { IR_fround, IR_dround }, { IR_ftrunc, IR_dtrunc }
+	};
+	const uint16_t *row = rows[n->op - BUILTIN_floor];
+
+	return jk_value_vector(a->type,
+	                       of_type(l, a->type, (enum ir_op)row[0], (enum ir_op)row[1], jk_lower_to_vector(l, a)),
+	                       a->varying);
+}
+
+struct value jk_lower_builtin(struct lower *l, const struct node *n, struct value *a)
+{
+	const unsigned type = a->type;
+	uint16_t x, y, z;
+
+	switch (n->op) {
+	case BUILTIN_fma:
+		x = jk_lower_to_vector(l, &a[0]);
+		y = jk_lower_to_vector(l, &a[1]);
+		z = jk_lower_to_vector(l, &a[2]);
+		return jk_value_vector(type, jk_lower_emit(l, type == JK_F32 ? IR_ffma : IR_dfma, x, y, z, 0),
+		                       a[0].varying || a[1].varying || a[2].varying);
+	case BUILTIN_sqrt:
+		return jk_value_vector(type, of_type(l, type, IR_fsqrt, IR_dsqrt, jk_lower_to_vector(l, a)),
+		                       a->varying);
+	case BUILTIN_abs: return absolute(l, n, a[0]);
+	case BUILTIN_min: return jk_lower_binary(l, n, OP_MIN, a[0], a[1]);
+	case BUILTIN_max: return jk_lower_binary(l, n, OP_MAX, a[0], a[1]);
+	case BUILTIN_floor:
+	case BUILTIN_ceil:
+	case BUILTIN_round:
+	case BUILTIN_trunc: return rounded(l, n, a);
+	case BUILTIN_select: return jk_lower_choose(l, a[0], a[1], a[2]);
+	case BUILTIN_popcount:
+	case BUILTIN_clz: return ones(l, n, a);
+	case BUILTIN_mulhi: return high_product(l, n, a);
+	case BUILTIN_rotl: return rotated(l, n, a[0], a[1]);
+	case BUILTIN_bits_u32:
+	case BUILTIN_bits_f32:
+	case BUILTIN_bits_u64:
+	case BUILTIN_bits_f64: return bits_of(l, n, a[0]);
+	case BUILTIN_splitmix64: return split_mix(l, n, a[0], a[1]);
+	case BUILTIN_philox: return random_word(l, n, a);
+	case BUILTIN_pow: jk_lower_fail(l, n->at, "pow: not yet");
+	default: return jk_value_vector(type, series(l, n, type, jk_lower_to_vector(l, a)), a->varying);
+	}
+}

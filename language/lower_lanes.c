@@ -1,0 +1,383 @@
+/* language/lower_lanes.c - each, reductions and scans: an index that lanes share out.
+ *
+ * Rule: the number of lanes never shows. A reduction has 32 partial results however many lanes there are, a scan goes
+ * by 32 elements; docs/kernels.md has the order.
+ */
+#include "language/lower_lanes.h"
+
+uint16_t jk_constant_scalar(struct lower *l, int64_t v) { return jk_lower_emit(l, IR_sconst, 0, 0, 0, v); }
+
+/* Lanes before the number n, which is a scalar. */
+uint16_t jk_lanes_before(struct lower *l, uint16_t n)
+{
+	const uint16_t lane = jk_lower_emit(l, IR_ilane, 0, 0, 0, 0), most = jk_lower_emit(l, IR_isplat, n, 0, 0, 0);
+
+	return jk_lower_emit(l, IR_ilt, lane, most, 0, 0);
+}
+
+/* An index of lanes: first + at + lane, where at is a scalar, 0 for none, and a constant. */
+struct value jk_index_at(struct lower *l, const struct lanes_of *w, uint16_t at, int64_t constant)
+{
+	struct linear f = w->first;
+	uint16_t reg;
+
+	f.constant += constant;
+	reg = jk_lower_scalar(l, &f);
+	if (at)
+		reg = jk_lower_emit(l, IR_sadd, reg, at, 0, 0);
+	const uint32_t q = jk_lower_quantity(l, w->kind, w->id, reg, true, w->lo, w->hi);
+	return jk_value_of_quantity(l, w->type, q);
+}
+
+static void run(struct lower *l, const struct lanes_of *w, uint16_t at, int64_t constant)
+{
+	const uint32_t scope = jk_lower_scope(l);
+	const struct value index = jk_index_at(l, w, at, constant);
+
+	w->body(l, &index, w->user);
+	jk_lower_unscope(l, scope);
+}
+
+static void known_lanes(struct lower *l, const struct lanes_of *w)
+{
+	const int64_t full = w->n >> l->log_lanes, rest = w->n & (l->lanes - 1);
+	const uint64_t turns = l->turns;
+
+	if (full == 1) {
+		l->turns *= l->lanes;
+		run(l, w, 0, 0);
+	} else if (full > 1) {
+		l->turns *= (uint64_t)full * l->lanes;
+		const uint16_t t = ir_emit(l->ir, IR_loop, 0, jk_constant_scalar(l, full), 0, 0, 0);
+		jk_lower_check(l);
+		const uint32_t scope = jk_lower_scope(l);
+		run(l, w, jk_lower_emit(l, IR_sshli, t, 0, 0, l->log_lanes), 0);
+		jk_lower_unscope(l, scope);
+		ir_endloop(l->ir);
+	}
+	l->turns = turns;
+	if (!rest)
+		return;
+	l->turns *= (uint64_t)rest;
+	l->some = (unsigned)rest;
+	run(l, w, 0, full << l->log_lanes);
+	l->some = 0;
+	l->turns = turns;
+}
+
+void jk_lower_lanes(struct lower *l, const struct lanes_of *w)
+{
+	if (w->known) {
+		if (w->n > 0)
+			known_lanes(l, w);
+		return;
+	}
+	const uint16_t n = jk_lower_emit(l, IR_smax, w->count, jk_constant_scalar(l, 0), 0, 0);
+	const uint16_t full = jk_lower_emit(l, IR_sshri, n, 0, 0, l->log_lanes);
+	const uint16_t t = ir_emit(l->ir, IR_loop, 0, full, 0, 0, 0);
+	uint32_t scope;
+
+	jk_lower_check(l);
+	scope = jk_lower_scope(l);
+	run(l, w, jk_lower_emit(l, IR_sshli, t, 0, 0, l->log_lanes), 0);
+	jk_lower_unscope(l, scope);
+	ir_endloop(l->ir);
+	const uint16_t done = jk_lower_emit(l, IR_sshli, full, 0, 0, l->log_lanes),
+		       rest = jk_lower_emit(l, IR_ssub, n, done, 0, 0);
+	jk_lower_open_if(l, jk_lower_emit(l, IR_slt, jk_constant_scalar(l, 0), rest, 0, 0));
+	scope = jk_lower_scope(l);
+	l->some_mask = jk_lanes_before(l, rest);
+	run(l, w, done, 0);
+	l->some_mask = 0;
+	jk_lower_unscope(l, scope);
+	jk_lower_close_if(l);
+}
+
+void jk_lower_range(struct lower *l, const struct node *n, struct lanes_of *to)
+{
+	struct value lo = jk_lower_expression(l, n->a), hi = jk_lower_expression(l, n->b);
+
+	if (lo.kind != VALUE_LINEAR)
+		jk_lower_to_scalar(l, &lo, n->at);
+	if (hi.kind != VALUE_LINEAR)
+		jk_lower_to_scalar(l, &hi, n->at);
+	struct linear f = hi.linear;
+	if (lo.kind != VALUE_LINEAR || hi.kind != VALUE_LINEAR || !jk_linear_add(&f, &lo.linear, -1))
+		jk_lower_fail(l, n->at, "the ends of this range are over 2^63, or have too many terms: not yet");
+	*to = (struct lanes_of){
+		.kind = QUANTITY_EACH, .id = n->symbol->number, .type = n->symbol->type, .first = lo.linear
+	};
+	to->known = !f.n;
+	to->n = to->known ? f.constant : 0;
+	to->count = to->known ? 0 : jk_lower_scalar(l, &f);
+	to->lo = (int64_t)lo.lo;
+	to->hi = hi.hi - 1 < lo.lo ? (int64_t)lo.lo : (int64_t)(hi.hi - 1);
+}
+
+unsigned jk_enter_lanes(struct lower *l, const struct node *n)
+{
+	if (l->loops == sizeof l->loop / sizeof *l->loop)
+		jk_lower_fail(l, n->at, "loops nest too deep");
+	l->loop[l->loops++] = (struct loop_state){ .node = n };
+	l->in_lanes = true;
+	l->each = n;
+	return (l->k->cooperates ? 1 : 2) + l->loops;
+}
+
+void jk_leave_lanes(struct lower *l)
+{
+	l->loops--;
+	l->in_lanes = false;
+	l->each = NULL;
+}
+
+/* --- each */
+
+static void each_turn(struct lower *l, const struct value *index, void *user)
+{
+	const struct node *n = user;
+
+	jk_lower_remember_symbol(l, n->symbol, index);
+	jk_lower_statements(l, n->d);
+	jk_lower_faults_end(l);
+}
+
+void jk_lower_each(struct lower *l, const struct node *n)
+{
+	struct lanes_of w;
+
+	jk_lower_range(l, n, &w);
+	w.body = each_turn;
+	w.user = (void *)(uintptr_t)n;
+	jk_lower_faults_end(l);
+	jk_lower_hoist(l, n->d, jk_enter_lanes(l, n));
+	jk_lower_lanes(l, &w);
+	jk_leave_lanes(l);
+}
+
+/* --- reductions: element i of the range is part of partial result i mod 32 */
+
+struct partials {
+	const struct node *n;
+	unsigned op, type;
+	unsigned vectors;
+	uint16_t v[MAX_VECTORS]; /* variables */
+	struct lanes_of w;
+};
+
+/* What changes no result: before the first element. */
+struct value jk_identity(unsigned op, unsigned type)
+{
+	wide lo, hi;
+
+	if (type == JK_BOOL)
+		return jk_value_bits(JK_BOOL, op == OP_ALL);
+	if (op == OP_ADD)
+		return jk_value_bits(type, 0);
+	if (type == JK_F32)
+		return jk_value_bits(type, op == OP_MIN ? 0x7f800000 : 0xff800000);
+	if (type == JK_F64)
+		return jk_value_bits(type, op == OP_MIN ? UINT64_C(0x7ff0000000000000) : UINT64_C(0xfff0000000000000));
+	jk_type_range(type, &lo, &hi);
+	return jk_value_bits(type, (uint64_t)(op == OP_MIN ? hi : lo));
+}
+
+struct value jk_combined(struct lower *l, const struct node *n, unsigned op, struct value a, struct value b)
+{
+	return jk_lower_binary(l, n, op == OP_ANY ? OP_OR : op == OP_ALL ? OP_AND : op, a, b);
+}
+
+static uint16_t as_vector(struct lower *l, const struct value *v)
+{
+	return v->type == JK_BOOL ? jk_lower_to_mask(l, v) : jk_lower_to_vector(l, v);
+}
+
+/* One vector of elements, from number at + constant of the range on. */
+static void take(struct lower *l, struct partials *p, unsigned q, uint16_t at, int64_t constant)
+{
+	const uint32_t scope = jk_lower_scope(l);
+	const struct value index = jk_index_at(l, &p->w, at, constant);
+	const struct value old = jk_value_vector(p->type, p->v[q], true), none = jk_identity(p->op, p->type);
+	struct value x;
+
+	jk_lower_remember_symbol(l, p->n->symbol, &index);
+	x = jk_lower_expression(l, p->n->c);
+	if (l->some || l->some_mask) {
+		const struct value there = {
+			.kind = VALUE_MASK, .type = JK_BOOL, .varying = true, .reg = jk_lower_full_mask(l)
+		};
+		x = jk_lower_choose(l, there, x, none);
+	}
+	const struct value sum = jk_combined(l, p->n, p->op, old, x);
+	jk_lower_assign(l, p->v[q], as_vector(l, &sum));
+	jk_lower_unscope(l, scope);
+}
+
+static void begin_partials(struct lower *l, struct partials *p)
+{
+	const struct value none = jk_identity(p->op, p->type);
+	const uint16_t first = as_vector(l, &none);
+
+	p->vectors = PARTIALS / l->lanes;
+	for (unsigned q = 0; q < p->vectors; q++)
+		p->v[q] = p->v[q] ? (jk_lower_assign(l, p->v[q], first), p->v[q])
+		                  : jk_lower_variable(l, jk_lower_lane_type(p->type), first);
+}
+
+/* Whole rows of 32, then what is left. at: a scalar, or 0; n: elements from there on, fewer than 2^63. */
+static void take_known(struct lower *l, struct partials *p, uint16_t at, int64_t constant, int64_t n)
+{
+	const int64_t rows = n / PARTIALS, rest = n % PARTIALS;
+
+	if (rows > 0) {
+		const uint64_t turns = l->turns;
+		l->turns *= (uint64_t)rows * l->lanes;
+		uint16_t t = ir_emit(l->ir, IR_loop, 0, jk_constant_scalar(l, rows), 0, 0, 0);
+		jk_lower_check(l);
+		const uint32_t scope = jk_lower_scope(l);
+		t = jk_lower_emit(l, IR_sshli, t, 0, 0, 5);
+		t = at ? jk_lower_emit(l, IR_sadd, t, at, 0, 0) : t;
+		for (unsigned q = 0; q < p->vectors; q++)
+			take(l, p, q, t, constant + q * l->lanes);
+		jk_lower_unscope(l, scope);
+		ir_endloop(l->ir);
+		l->turns = turns;
+	}
+	for (unsigned q = 0; q < p->vectors && q * l->lanes < rest; q++) {
+		const int64_t more = rest - q * l->lanes;
+		l->some = more < l->lanes ? (unsigned)more : 0;
+		take(l, p, q, at, constant + rows * PARTIALS + q * l->lanes);
+		l->some = 0;
+	}
+}
+
+static void take_counted(struct lower *l, struct partials *p, uint16_t at, uint16_t n)
+{
+	const uint16_t rows = jk_lower_emit(l, IR_sshri, n, 0, 0, 5);
+	uint16_t t = ir_emit(l->ir, IR_loop, 0, rows, 0, 0, 0);
+
+	jk_lower_check(l);
+	const uint32_t scope = jk_lower_scope(l);
+	t = jk_lower_emit(l, IR_sshli, t, 0, 0, 5);
+	t = jk_lower_emit(l, IR_sadd, t, at, 0, 0);
+	for (unsigned q = 0; q < p->vectors; q++)
+		take(l, p, q, t, q * l->lanes);
+	jk_lower_unscope(l, scope);
+	ir_endloop(l->ir);
+	const uint16_t done = jk_lower_emit(l, IR_sshli, rows, 0, 0, 5),
+		       rest = jk_lower_emit(l, IR_ssub, n, done, 0, 0);
+	const uint16_t behind = jk_lower_emit(l, IR_sadd, at, done, 0, 0);
+	for (unsigned q = 0; q < p->vectors; q++) {
+		const uint16_t more = jk_lower_emit(l, IR_saddi, rest, 0, 0, -(int64_t)(q * l->lanes));
+		jk_lower_open_if(l, jk_lower_emit(l, IR_slt, jk_constant_scalar(l, 0), more, 0, 0));
+		const uint32_t inner = jk_lower_scope(l);
+		l->some_mask = jk_lanes_before(l, more);
+		take(l, p, q, behind, q * l->lanes);
+		l->some_mask = 0;
+		jk_lower_unscope(l, inner);
+		jk_lower_close_if(l);
+	}
+}
+
+/* Lane l of the result has that of lanes l and l ^ distance, the lower lane's first: all lanes agree in the end. */
+static struct value folded(struct lower *l, const struct partials *p, struct value v, unsigned distance)
+{
+	const bool is_wide = type_is_wide(p->type), is_float = type_is_float(p->type);
+	uint16_t x = v.reg;
+
+	if (!is_float)
+		x = jk_lower_emit(l, is_wide ? IR_dbits : IR_fbits, x, 0, 0, 0);
+	x = jk_lower_emit(l, is_wide ? IR_dxor : IR_fxor, x, 0, 0, distance);
+	if (!is_float)
+		x = jk_lower_emit(l, is_wide ? IR_lbits : IR_ibits, x, 0, 0, 0);
+	const struct value other = jk_value_vector(p->type, x, true);
+	if (p->op == OP_ADD || !is_float)
+		return jk_combined(l, p->n, p->op, v, other);
+	const uint16_t lane = jk_lower_emit(l, IR_ilane, 0, 0, 0, 0),
+		       bit = jk_lower_emit(l, IR_iconst, 0, 0, 0, distance),
+		       zero = jk_lower_emit(l, IR_iconst, 0, 0, 0, 0);
+	const struct value upper = {
+		.kind = VALUE_MASK,
+		.type = JK_BOOL,
+		.varying = true,
+		.reg = jk_lower_emit(l, IR_ine, jk_lower_emit(l, IR_iand, lane, bit, 0, 0), zero, 0, 0)
+	};
+	const struct value first = jk_lower_choose(l, upper, other, v), second = jk_lower_choose(l, upper, v, other);
+	return jk_combined(l, p->n, p->op, first, second);
+}
+
+static struct value end_partials(struct lower *l, struct partials *p)
+{
+	struct value v[MAX_VECTORS];
+
+	for (unsigned q = 0; q < p->vectors; q++)
+		v[q] = jk_value_vector(p->type, jk_lower_copy(l, p->v[q]), true);
+	for (unsigned half = p->vectors / 2; half; half /= 2)
+		for (unsigned q = 0; q < half; q++)
+			v[q] = jk_combined(l, p->n, p->op, v[q], v[q + half]);
+	if (p->type == JK_BOOL) {
+		const uint16_t r = jk_lower_emit(l, p->op == OP_ANY ? IR_any : IR_all, v[0].reg, 0, 0, 0);
+		return (struct value){ .kind = VALUE_CONDITION, .type = JK_BOOL, .reg = r };
+	}
+	for (unsigned d = l->lanes / 2; d; d /= 2)
+		v[0] = folded(l, p, v[0], d);
+	v[0].varying = false;
+	return v[0];
+}
+
+/* The range in parts of 1024, whose results are added in order. */
+static struct value parts(struct lower *l, struct partials *p)
+{
+	const struct value none = jk_identity(p->op, p->type);
+	const uint16_t total = jk_lower_variable(l, jk_lower_lane_type(p->type), as_vector(l, &none));
+	const struct value so_far = jk_value_vector(p->type, total, false);
+	struct value sum;
+	uint16_t count = p->w.known ? jk_constant_scalar(l, p->w.n)
+	                            : jk_lower_emit(l, IR_smax, p->w.count, jk_constant_scalar(l, 0), 0, 0);
+	const uint16_t n_parts =
+		jk_lower_emit(l, IR_sshri, jk_lower_emit(l, IR_saddi, count, 0, 0, PART - 1), 0, 0, 10);
+
+	for (unsigned q = 0; q < PARTIALS / l->lanes; q++)
+		p->v[q] = ir_new_var(l->ir, jk_lower_lane_type(p->type));
+	const uint16_t t = ir_emit(l->ir, IR_loop, 0, n_parts, 0, 0, 0);
+	jk_lower_check(l);
+	const uint32_t scope = jk_lower_scope(l);
+	const uint16_t at = jk_lower_emit(l, IR_sshli, t, 0, 0, 10), left = jk_lower_emit(l, IR_ssub, count, at, 0, 0);
+	begin_partials(l, p);
+	if (p->w.known)
+		l->turns *= (uint64_t)(p->w.n < 1 ? 1 : p->w.n) / l->lanes;
+	take_counted(l, p, at, jk_lower_emit(l, IR_smin, left, jk_constant_scalar(l, PART), 0, 0));
+	const struct value part = end_partials(l, p);
+	sum = jk_combined(l, p->n, p->op, so_far, part);
+	jk_lower_assign(l, total, jk_lower_to_vector(l, &sum));
+	jk_lower_unscope(l, scope);
+	ir_endloop(l->ir);
+	return jk_value_vector(p->type, jk_lower_copy(l, total), false);
+}
+
+struct value jk_lower_reduction(struct lower *l, const struct node *n)
+{
+	struct partials p = { .n = n, .op = n->op, .type = n->type };
+	const uint64_t turns = l->turns;
+	struct value r;
+
+	jk_lower_range(l, n, &p.w);
+	jk_lower_hoist(l, n->c, jk_enter_lanes(l, n));
+	const bool short_one = p.w.known && p.w.n <= PART;
+	jk_lower_faults_end(l);
+	if (short_one || p.op == OP_ANY || p.op == OP_ALL || (p.w.known && type_is_int(p.type))) {
+		begin_partials(l, &p);
+		if (p.w.known)
+			take_known(l, &p, 0, 0, p.w.n < 0 ? 0 : p.w.n);
+		else
+			take_counted(l, &p, jk_constant_scalar(l, 0),
+			             jk_lower_emit(l, IR_smax, p.w.count, jk_constant_scalar(l, 0), 0, 0));
+		r = end_partials(l, &p);
+	} else {
+		r = parts(l, &p);
+	}
+	jk_lower_faults_end(l);
+	jk_leave_lanes(l);
+	l->turns = turns;
+	return r;
+}

@@ -1,0 +1,279 @@
+/* language/lower_loop.c - for and while. */
+#include "language/lower.h"
+
+static void enter(struct lower *l, const struct node *n)
+{
+	struct loop_state *loop = &l->loop[l->loops];
+
+	if (l->loops == sizeof l->loop / sizeof *l->loop)
+		jk_lower_fail(l, n->at, "loops nest too deep");
+	*loop = (struct loop_state){ .node = n };
+	if (n->varying) {
+		const uint16_t active = jk_lower_full_mask(l);
+		loop->live = jk_lower_variable(l, IR_TYPE_m, active ? active : jk_lower_all_lanes(l));
+		l->mask = loop->live;
+		l->control++;
+	}
+	loop->control = l->control;
+	l->loops++;
+}
+
+static void leave(struct lower *l, const struct node *n, uint16_t mask)
+{
+	l->loops--;
+	l->control -= n->varying;
+	l->mask = mask;
+}
+
+static unsigned depth_of(const struct lower *l) { return (l->k->cooperates ? 1 : 2) + l->loops; }
+
+static void body(struct lower *l, const struct node *n)
+{
+	const uint32_t scope = jk_lower_scope(l);
+	const uint16_t mask = l->mask;
+
+	jk_lower_statements(l, n->d);
+	l->mask = mask;
+	jk_lower_unscope(l, scope);
+}
+
+static uint16_t open_loop(struct lower *l, uint16_t count)
+{
+	const uint16_t t = ir_emit(l->ir, IR_loop, 0, count, 0, 0, 0);
+
+	jk_lower_check(l);
+	return t;
+}
+
+static void close_loop(struct lower *l)
+{
+	ir_emit(l->ir, IR_endloop, 0, 0, 0, 0, 0);
+	jk_lower_check(l);
+}
+
+static void keep_lanes(struct lower *l, uint16_t condition)
+{
+	const uint16_t live = l->loop[l->loops - 1].live;
+
+	jk_lower_assign(l, live, jk_lower_emit(l, IR_mand, live, condition, 0, 0));
+	const uint16_t none = jk_lower_emit(l, IR_cnot, jk_lower_emit(l, IR_any, live, 0, 0, 0), 0, 0, 0);
+	ir_emit(l->ir, IR_break, 0, none, 0, 0, 0);
+	jk_lower_check(l);
+}
+
+/* --- while */
+
+void jk_lower_while(struct lower *l, const struct node *n)
+{
+	const bool is_unsigned = type_is_unsigned(n->b->type);
+	const int64_t most = is_unsigned && n->b->bits > INT64_MAX ? INT64_MAX : (int64_t)n->b->bits;
+	const uint16_t mask = l->mask;
+	const uint64_t turns = l->turns;
+
+	if (most <= 0)
+		return;
+	enter(l, n);
+	jk_lower_hoist(l, n->a, depth_of(l));
+	jk_lower_hoist(l, n->d, depth_of(l));
+	const uint16_t count = jk_lower_emit(l, IR_sconst, 0, 0, 0, most);
+	open_loop(l, count);
+	const uint32_t scope = jk_lower_scope(l);
+	const struct value c = jk_lower_expression(l, n->a);
+	if (n->varying) {
+		keep_lanes(l, jk_lower_to_mask(l, &c));
+	} else {
+		const uint16_t ends = jk_lower_emit(l, IR_cnot, jk_lower_to_condition(l, &c), 0, 0, 0);
+		ir_emit(l->ir, IR_break, 0, ends, 0, 0, 0);
+	}
+	body(l, n);
+	jk_lower_unscope(l, scope);
+	close_loop(l);
+	leave(l, n, mask);
+	l->turns = turns;
+}
+
+/* --- for, with ends that all lanes have */
+
+static bool has_break(const struct node *list)
+{
+	for (; list; list = list->next)
+		if (list->kind == NODE_BREAK || (list->kind == NODE_IF && (has_break(list->b) || has_break(list->c))) ||
+		    (list->kind == NODE_COMPOUND && has_break(list->a)))
+			return true;
+	return false;
+}
+
+struct range {
+	struct value lo, hi;
+	int64_t step, most; /* most: turns */
+	bool known;         /* most is how many there are */
+	uint16_t count;
+};
+
+/* An index that is lo + step * (form). */
+static void set_index(struct lower *l, const struct node *n, const struct range *r, const struct linear *turn)
+{
+	struct linear f = r->lo.linear;
+	struct value v;
+
+	if (jk_linear_add(&f, turn, r->step)) {
+		v = jk_value_linear(l, n->symbol->type, &f);
+	} else {
+		struct linear offset = { 0 };
+		jk_linear_add(&offset, turn, r->step);
+		const uint16_t a = jk_lower_scalar(l, &r->lo.linear), b = jk_lower_scalar(l, &offset);
+		v = jk_value_scalar(l, n->symbol->type, jk_lower_emit(l, IR_sadd, a, b, 0, 0), (int64_t)r->lo.lo,
+		                    (int64_t)r->hi.hi);
+	}
+	/* however the ends came about, the index lies between them */
+	if (v.lo < r->lo.lo)
+		v.lo = r->lo.lo;
+	if (v.hi > r->hi.hi - 1)
+		v.hi = r->hi.hi - 1;
+	jk_lower_remember_symbol(l, n->symbol, &v);
+}
+
+static void find_range(struct lower *l, const struct node *n, struct range *r)
+{
+	r->lo = jk_lower_expression(l, n->a);
+	r->hi = jk_lower_expression(l, n->b);
+	r->step = n->c ? (int64_t)n->c->bits : 1;
+	if (r->lo.kind != VALUE_LINEAR)
+		jk_lower_to_scalar(l, &r->lo, n->at);
+	if (r->hi.kind != VALUE_LINEAR)
+		jk_lower_to_scalar(l, &r->hi, n->at);
+	if (r->lo.kind != VALUE_LINEAR || r->hi.kind != VALUE_LINEAR || r->step <= 0)
+		jk_lower_fail(l, n->at, "the ends of this range are over 2^63: not yet");
+	const wide span = r->hi.hi - r->lo.lo, turns = span <= 0 ? 0 : (span + r->step - 1) / r->step;
+	r->most = turns > INT64_MAX ? INT64_MAX : (int64_t)turns;
+	r->known = !r->lo.linear.n && !r->hi.linear.n;
+	if (r->known) {
+		r->count = jk_lower_emit(l, IR_sconst, 0, 0, 0, r->most);
+		return;
+	}
+	struct linear f = r->hi.linear;
+	if (!jk_linear_add(&f, &r->lo.linear, -1))
+		jk_lower_fail(l, n->at, "the ends of this range have too many terms: not yet; keep them in variables");
+	f.constant += r->step - 1;
+	r->count = jk_lower_scalar(l, &f);
+	if (r->step == 1)
+		return;
+	if (span >= (wide)1 << 31 || r->step >= INT64_C(1) << 31)
+		jk_lower_fail(l, n->at, "a loop with a step has at most 2^31 - 1 turns: not yet");
+	r->count = jk_lower_emit(l, IR_smax, r->count, jk_lower_emit(l, IR_sconst, 0, 0, 0, 0), 0, 0);
+	r->count = jk_lower_emit(l, IR_sdivi, r->count, 0, 0, r->step);
+}
+
+/* n turns of the body with the turn's number begin + k. */
+static void copies(struct lower *l, const struct node *n, const struct range *r, const struct linear *begin,
+                   int64_t n_copies)
+{
+	for (int64_t k = 0; k < n_copies; k++) {
+		const uint32_t scope = jk_lower_scope(l);
+		struct linear turn = *begin;
+		turn.constant += k;
+		set_index(l, n, r, &turn);
+		body(l, n);
+		jk_lower_unscope(l, scope);
+	}
+}
+
+/* turns: of the loop that is written; each has so many of the kernel's, from the number first on. */
+static void turns_of(struct lower *l, const struct node *n, const struct range *r, uint16_t count, int64_t most,
+                     int64_t each, int64_t first)
+{
+	const uint16_t t = open_loop(l, count);
+	const uint32_t scope = jk_lower_scope(l);
+	const uint32_t q = jk_lower_quantity(l, QUANTITY_LOOP, n->symbol->number, t, false, 0, most > 0 ? most - 1 : 0);
+	const struct linear begin = { .constant = first, .n = 1, .term = { { q, each } } };
+
+	copies(l, n, r, &begin, each);
+	jk_lower_unscope(l, scope);
+	close_loop(l);
+}
+
+static void uniform_for(struct lower *l, const struct node *n)
+{
+	const uint64_t turns = l->turns;
+	const int64_t asked = n->e ? (int64_t)n->e->bits : 1;
+	const struct linear zero = { 0 };
+	struct range r;
+
+	find_range(l, n, &r);
+	if (!r.most)
+		return;
+	l->turns *= r.known && r.most < 1 << 30 ? (uint64_t)r.most : 1;
+	if (r.known && asked >= r.most && r.most <= 4096 && !has_break(n->d)) {
+		l->turns = turns;
+		copies(l, n, &r, &zero, r.most);
+	} else if (r.known && asked > 1 && asked <= 64 && !has_break(n->d)) {
+		const int64_t main = r.most / asked;
+		l->turns /= (uint64_t)asked;
+		turns_of(l, n, &r, jk_lower_emit(l, IR_sconst, 0, 0, 0, main), main, asked, 0);
+		l->turns = turns;
+		struct linear begin = { .constant = main * asked };
+		if (r.most % asked == 1)
+			copies(l, n, &r, &begin, 1);
+		else if (r.most % asked)
+			turns_of(l, n, &r, jk_lower_emit(l, IR_sconst, 0, 0, 0, r.most % asked), r.most % asked, 1,
+			         main * asked);
+	} else {
+		turns_of(l, n, &r, r.count, r.most, 1, 0);
+	}
+	l->turns = turns;
+}
+
+/* --- for, with ends of each lane */
+
+static void varying_for(struct lower *l, const struct node *n)
+{
+	const unsigned type = n->symbol->type;
+	struct value lo = jk_lower_expression(l, n->a), hi = jk_lower_expression(l, n->b);
+	const struct value step = jk_value_int(type, n->c ? (int64_t)n->c->bits : 1);
+	const uint16_t k = jk_lower_variable(l, jk_lower_lane_type(type), jk_lower_to_vector(l, &lo));
+	const uint16_t end = jk_lower_copy(l, jk_lower_to_vector(l, &hi));
+	struct value index = jk_value_vector(type, k, true), to = jk_value_vector(type, end, true), v;
+	const wide span = hi.hi - lo.lo;
+
+	if (span <= 0)
+		return;
+	index.lo = lo.lo;
+	index.hi = hi.hi - 1;
+	/* lanes with a turn to come */
+	const struct value first = jk_lower_binary(l, n, OP_LT, jk_value_vector(type, k, true), to);
+	const uint16_t live = l->loop[l->loops - 1].live;
+	jk_lower_assign(l, live, jk_lower_emit(l, IR_mand, live, jk_lower_to_mask(l, &first), 0, 0));
+	jk_lower_open_if(l, jk_lower_emit(l, IR_any, live, 0, 0, 0));
+	open_loop(l, jk_lower_emit(l, IR_sconst, 0, 0, 0, span > INT64_MAX ? INT64_MAX : (int64_t)span));
+	const uint32_t scope = jk_lower_scope(l);
+	jk_lower_remember_symbol(l, n->symbol, &index);
+	body(l, n);
+	/* the next turn is one when more than a step is left: sums that would wrap are not looked at */
+	const unsigned plain = type == JK_I32 ? JK_U32 : type == JK_I64 ? JK_U64 : type;
+	struct value rest = jk_lower_binary(l, n, OP_SUB, to, jk_value_vector(type, k, true));
+	rest = jk_value_vector(plain, jk_lower_to_vector(l, &rest), true);
+	v = jk_lower_binary(l, n, OP_GT, rest, jk_value_int(plain, step.linear.constant));
+	const uint16_t more = jk_lower_to_mask(l, &v);
+	v = jk_lower_binary(l, n, OP_ADD, jk_value_vector(type, k, true), step);
+	jk_lower_assign(l, k, jk_lower_to_vector(l, &v));
+	keep_lanes(l, more);
+	jk_lower_unscope(l, scope);
+	close_loop(l);
+	jk_lower_close_if(l);
+}
+
+void jk_lower_for(struct lower *l, const struct node *n)
+{
+	const uint16_t mask = l->mask;
+
+	if (n->varying && (n->a->varying || n->b->varying)) {
+		enter(l, n);
+		jk_lower_hoist(l, n->d, depth_of(l));
+		varying_for(l, n);
+	} else {
+		enter(l, n);
+		jk_lower_hoist(l, n->d, depth_of(l));
+		uniform_for(l, n);
+	}
+	leave(l, n, mask);
+}

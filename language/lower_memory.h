@@ -1,0 +1,27 @@
+/* language/lower_memory.h - what the files about elements of arrays share. */
+#ifndef LANGUAGE_LOWER_MEMORY_H
+#define LANGUAGE_LOWER_MEMORY_H
+
+#include "language/lower.h"
+
+/* An element of an array, for the lanes that ask. */
+struct spot {
+	const struct symbol *s;
+	const struct node *n;
+	bool linear, varying; /* one form for all subscripts; lanes may ask for different elements */
+	struct linear flat;
+	int64_t by; /* elements from a lane to the next one, of a form */
+	struct value sub[JK_MAX_DIMS];
+	struct value ok; /* whether it is there; VALUE_NONE: proven */
+};
+
+/* --- lower_rows.c: by the type of elements. n: lanes from the first on, 0 for all; m: a mask, 0 for all. */
+uint16_t jk_load_lanes(struct lower *l, unsigned type, uint16_t p, int32_t disp, unsigned n, uint16_t m);
+void jk_store_lanes(struct lower *l, unsigned type, uint16_t p, uint16_t v, int32_t disp, unsigned n, uint16_t m);
+uint16_t jk_gather(struct lower *l, unsigned type, uint16_t p, uint16_t i, int32_t disp, uint16_t m);
+void jk_scatter(struct lower *l, unsigned type, uint16_t p, uint16_t i, uint16_t v, int32_t disp, uint16_t m);
+
+/* --- lower_fault.c */
+void jk_note_fault(struct lower *l, const struct spot *at);
+
+#endif

@@ -1,0 +1,92 @@
+/* language/lower_rows.c - loads and stores of lanes by the type of elements. */
+#include "language/lower_memory.h"
+
+uint16_t jk_load_lanes(struct lower *l, unsigned type, uint16_t p, int32_t disp, unsigned n, uint16_t m)
+{
+	struct ir *b = l->ir;
+	const ir_a a = { p };
+	const ir_m mask = { m };
+
+	switch (type) {
+	case JK_F32: return ir_load_f32(b, a, disp, n, mask).r;
+	case JK_F64: return ir_load_f64(b, a, disp, n, mask).r;
+	case JK_I32:
+	case JK_U32: return ir_load_i32(b, a, disp, n, mask).r;
+	case JK_I64:
+	case JK_U64: return ir_load_i64(b, a, disp, n, mask).r;
+	case JK_F16: return ir_load_f16(b, a, disp, n, mask).r;
+	case JK_BF16: return ir_load_bf16(b, a, disp, n, mask).r;
+	case JK_I8: return ir_load_i8(b, a, disp, n, mask).r;
+	case JK_U8: return ir_load_u8(b, a, disp, n, mask).r;
+	case JK_I16: return ir_load_i16(b, a, disp, n, mask).r;
+	default: return ir_load_u16(b, a, disp, n, mask).r;
+	}
+}
+
+void jk_store_lanes(struct lower *l, unsigned type, uint16_t p, uint16_t v, int32_t disp, unsigned n, uint16_t m)
+{
+	struct ir *b = l->ir;
+	const ir_a a = { p };
+	const ir_m mask = { m };
+
+	switch (type) {
+	case JK_F32: ir_store_f32(b, a, (ir_f){ v }, disp, n, mask); break;
+	case JK_F64: ir_store_f64(b, a, (ir_d){ v }, disp, n, mask); break;
+	case JK_I32:
+	case JK_U32: ir_store_i32(b, a, (ir_i){ v }, disp, n, mask); break;
+	case JK_I64:
+	case JK_U64: ir_store_i64(b, a, (ir_l){ v }, disp, n, mask); break;
+	case JK_F16: ir_store_f16(b, a, (ir_f){ v }, disp, n, mask); break;
+	case JK_BF16: ir_store_bf16(b, a, (ir_f){ v }, disp, n, mask); break;
+	case JK_I8: ir_store_i8(b, a, (ir_i){ v }, disp, n, mask); break;
+	case JK_U8: ir_store_u8(b, a, (ir_i){ v }, disp, n, mask); break;
+	case JK_I16: ir_store_i16(b, a, (ir_i){ v }, disp, n, mask); break;
+	default: ir_store_u16(b, a, (ir_i){ v }, disp, n, mask); break;
+	}
+}
+
+uint16_t jk_gather(struct lower *l, unsigned type, uint16_t p, uint16_t i, int32_t disp, uint16_t m)
+{
+	struct ir *b = l->ir;
+	const ir_a a = { p };
+	const ir_i index = { i };
+	const ir_m mask = { m };
+
+	switch (type) {
+	case JK_F32: return ir_gather_f32(b, a, index, disp, mask).r;
+	case JK_F64: return ir_gather_f64(b, a, index, disp, mask).r;
+	case JK_I32:
+	case JK_U32: return ir_gather_i32(b, a, index, disp, mask).r;
+	case JK_I64:
+	case JK_U64: return ir_gather_i64(b, a, index, disp, mask).r;
+	case JK_F16: return ir_gather_f16(b, a, index, disp, mask).r;
+	case JK_BF16: return ir_gather_bf16(b, a, index, disp, mask).r;
+	case JK_I8: return ir_gather_i8(b, a, index, disp, mask).r;
+	case JK_U8: return ir_gather_u8(b, a, index, disp, mask).r;
+	case JK_I16: return ir_gather_i16(b, a, index, disp, mask).r;
+	default: return ir_gather_u16(b, a, index, disp, mask).r;
+	}
+}
+
+void jk_scatter(struct lower *l, unsigned type, uint16_t p, uint16_t i, uint16_t v, int32_t disp, uint16_t m)
+{
+	struct ir *b = l->ir;
+	const ir_a a = { p };
+	const ir_i index = { i };
+	const ir_m mask = { m };
+
+	switch (type) {
+	case JK_F32: ir_scatter_distinct_f32(b, a, index, (ir_f){ v }, disp, mask); break;
+	case JK_F64: ir_scatter_distinct_f64(b, a, index, (ir_d){ v }, disp, mask); break;
+	case JK_I32:
+	case JK_U32: ir_scatter_distinct_i32(b, a, index, (ir_i){ v }, disp, mask); break;
+	case JK_I64:
+	case JK_U64: ir_scatter_distinct_i64(b, a, index, (ir_l){ v }, disp, mask); break;
+	case JK_F16: ir_scatter_distinct_f16(b, a, index, (ir_f){ v }, disp, mask); break;
+	case JK_BF16: ir_scatter_distinct_bf16(b, a, index, (ir_f){ v }, disp, mask); break;
+	case JK_I8: ir_scatter_distinct_i8(b, a, index, (ir_i){ v }, disp, mask); break;
+	case JK_U8: ir_scatter_distinct_u8(b, a, index, (ir_i){ v }, disp, mask); break;
+	case JK_I16: ir_scatter_distinct_i16(b, a, index, (ir_i){ v }, disp, mask); break;
+	default: ir_scatter_distinct_u16(b, a, index, (ir_i){ v }, disp, mask); break;
+	}
+}
