@@ -285,7 +285,7 @@ static struct value load_uniform(struct lower *l, struct spot *at)
 		v = jk_value_vector(value, ir_emit(l->ir, (enum ir_op)rows[type], 0, p, 0, 0, disp), false);
 	} else {
 		const uint16_t first = jk_lower_emit(l, IR_iconst, 0, 0, 0, 0);
-		v = jk_value_vector(value, jk_gather(l, type, p, first, disp, 0), false);
+		v = jk_value_vector(value, jk_gather(l, at, p, first, disp, 0), false);
 	}
 	jk_lower_check(l);
 	return zero_unless(l, at, v);
@@ -328,7 +328,7 @@ static uint16_t load_linear(struct lower *l, struct spot *at, uint16_t mask)
 			m = jk_lower_full_mask(l);
 			l->mask = old;
 		}
-		return jk_gather(l, type, p, index, disp, m);
+		return jk_gather(l, at, p, index, disp, m);
 	}
 	r = ir_emit(l->ir, IR_iload_s, 0, p, 0, 0, ir_x(disp, n, (unsigned)at->by * 4));
 	if (mask)
@@ -366,7 +366,7 @@ struct value jk_lower_load(struct lower *l, const struct node *element)
 		const uint16_t index = vector_index(l, &at, &p, &disp);
 		if (at.varying)
 			mask = jk_lower_and(l, jk_lower_full_mask(l), mask);
-		reg = jk_gather(l, at.s->type, p, index, disp, mask);
+		reg = jk_gather(l, &at, p, index, disp, mask);
 	}
 	jk_lower_check(l);
 	struct value v = jk_value_vector(element->type, reg, at.varying);

@@ -18,7 +18,7 @@ struct spot {
 /* --- lower_rows.c: by the type of elements. n: lanes from the first on, 0 for all; m: a mask, 0 for all. */
 uint16_t jk_load_lanes(struct lower *l, unsigned type, uint16_t p, int32_t disp, unsigned n, uint16_t m);
 void jk_store_lanes(struct lower *l, unsigned type, uint16_t p, uint16_t v, int32_t disp, unsigned n, uint16_t m);
-uint16_t jk_gather(struct lower *l, unsigned type, uint16_t p, uint16_t i, int32_t disp, uint16_t m);
+uint16_t jk_gather(struct lower *l, const struct spot *at, uint16_t p, uint16_t i, int32_t disp, uint16_t m);
 void jk_scatter(struct lower *l, unsigned type, uint16_t p, uint16_t i, uint16_t v, int32_t disp, uint16_t m);
 
 /* --- lower_fault.c */

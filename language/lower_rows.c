@@ -45,13 +45,28 @@ void jk_store_lanes(struct lower *l, unsigned type, uint16_t p, uint16_t v, int3
 	}
 }
 
-uint16_t jk_gather(struct lower *l, unsigned type, uint16_t p, uint16_t i, int32_t disp, uint16_t m)
+/* Words of an array below 2 GiB by their offsets in bytes. */
+static uint16_t gather_words(struct lower *l, unsigned type, uint16_t p, uint16_t i, int32_t disp, uint16_t m)
 {
+	const uint16_t offset = jk_lower_emit(l, IR_ishl, i, 0, 0, 2);
+	const uint16_t r = ir_emit(l->ir, IR_igather, 0, p, offset, 0, disp);
+
+	if (m)
+		ir_where(l->ir, (ir_m){ m });
+	jk_lower_check(l);
+	return type == JK_F32 ? jk_lower_emit(l, IR_fbits, r, 0, 0, 0) : r;
+}
+
+uint16_t jk_gather(struct lower *l, const struct spot *at, uint16_t p, uint16_t i, int32_t disp, uint16_t m)
+{
+	const unsigned type = at->s->type;
 	struct ir *b = l->ir;
 	const ir_a a = { p };
 	const ir_i index = { i };
 	const ir_m mask = { m };
 
+	if (jk_type_bytes(type) == 4 && at->s->elements < 1 << 29)
+		return gather_words(l, type, p, i, disp, m);
 	switch (type) {
 	case JK_F32: return ir_gather_f32(b, a, index, disp, mask).r;
 	case JK_F64: return ir_gather_f64(b, a, index, disp, mask).r;

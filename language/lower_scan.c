@@ -52,8 +52,7 @@ static void scan_vector(struct lower *l, const struct scan *s, struct value x, s
 /* A row of 32 elements; some: how many there are, or n, a scalar. */
 static void scan_row(struct lower *l, struct scan *s, uint16_t at, int64_t constant, unsigned known, uint16_t n)
 {
-	struct value x[MAX_VECTORS], before[MAX_VECTORS], total[MAX_VECTORS], index[MAX_VECTORS], offset[MAX_VECTORS],
-		all;
+	struct value x[MAX_VECTORS], before[MAX_VECTORS], total[MAX_VECTORS], index[MAX_VECTORS], all;
 	const struct value none = jk_identity(s->op, s->type);
 	uint16_t mask[MAX_VECTORS] = { 0 };
 	const uint32_t scope = jk_lower_scope(l);
@@ -80,20 +79,16 @@ static void scan_row(struct lower *l, struct scan *s, uint16_t at, int64_t const
 		scan_vector(l, s, x[q], &before[q], &total[q]);
 	}
 	/* vectors as lanes above: 0 and 1, 2 and 3, then these two pairs */
-	for (unsigned q = 0; q < s->vectors; q++)
-		offset[q] = jk_value_vector(s->type, jk_lower_to_vector(l, &none), true);
 	for (unsigned d = 1; d < s->vectors; d *= 2)
 		for (unsigned q = 0; q < s->vectors; q++)
 			if (!(q & d)) {
-				const unsigned o = q + d;
-				offset[o] = jk_combined(l, s->n, s->op, total[q], offset[o]);
-				total[q] = total[o] = jk_combined(l, s->n, s->op, total[q], total[o]);
+				before[q + d] = jk_combined(l, s->n, s->op, total[q], before[q + d]);
+				total[q] = total[q + d] = jk_combined(l, s->n, s->op, total[q], total[q + d]);
 			}
 	const struct value carry = jk_value_vector(s->type, jk_lower_copy(l, s->carry), false),
 			   base = jk_value_vector(s->type, jk_lower_copy(l, s->base), false);
 	for (unsigned q = 0; q < s->vectors; q++) {
-		struct value r = jk_combined(l, s->n, s->op, offset[q], before[q]);
-		r = jk_combined(l, s->n, s->op, carry, r);
+		struct value r = jk_combined(l, s->n, s->op, carry, before[q]);
 		if (!s->n->flag)
 			r = jk_combined(l, s->n, s->op, r, x[q]);
 		r = jk_combined(l, s->n, s->op, base, r);

@@ -1,0 +1,342 @@
+/* tests/language/t_uniform.c - kernels that use lanes inside of an instance: each, reductions, scans, tiles and
+ * atomics.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/language/run_kernel.h"
+
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#else
+#pragma GCC optimize("fp-contract=off")
+#endif
+
+static uint64_t splitmix(uint64_t x)
+{
+	uint64_t z = x + UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+static uint32_t word(uint64_t i) { return (uint32_t)(splitmix(i) >> 32); }
+static float number(uint64_t i) { return (float)(word(i) >> 8) / (1 << 24) * 4 - 2; }
+
+/* --- the order of sums: 32 partial results in parts of 1024, as docs/kernels.md says */
+
+static float ordered_sum(const float *x, size_t n)
+{
+	float total = 0;
+
+	for (size_t part = 0; part < n; part += 1024) {
+		const size_t size = n - part < 1024 ? n - part : 1024;
+		float partial[32] = { 0 };
+		for (size_t k = 0; k < size; k++)
+			partial[k % 32] += x[part + k];
+		for (unsigned half = 16; half; half /= 2)
+			for (unsigned k = 0; k < half; k++)
+				partial[k] += partial[k + half];
+		total = part ? total + partial[0] : 0.0f + partial[0];
+	}
+	return total;
+}
+
+static void check_reductions(unsigned n, enum run_machines machines)
+{
+	static const char text[] =
+		"const i64 n;\n"
+		"kernel reduce(in f32 x[3][n], in i32 w[n], out f32 o[3][4], out i32 p[4]) over (r in 3) {\n"
+		"	o[r][0] = sum(j in 0..n: x[r][j]);\n"
+		"	o[r][1] = min(j in 0..n: x[r][j]);\n"
+		"	o[r][2] = max(j in 0..n: x[r][j]);\n"
+		"	if (any(j in 0..n: x[r][j] > 1.9) && !all(j in 0..n: x[r][j] < 1.99)) { o[r][3] = 1; }\n"
+		"	if (r == 1) { p[r] = sum(j in 0..n: w[j] * 3); }\n"
+		"}\n";
+	char constants[40];
+	struct run r;
+
+	snprintf(constants, sizeof constants, "n=%u", n);
+	run_open(&r, text, NULL, constants);
+	float *x = run_array(&r, "x");
+	int32_t *w = run_array(&r, "w");
+	for (unsigned k = 0; k < 3 * n; k++)
+		x[k] = number(k);
+	for (unsigned k = 0; k < n; k++)
+		w[k] = (int32_t)word(k + 77);
+	run_everywhere(&r, machines);
+	const float *o = run_array(&r, "o");
+	for (unsigned row = 0; row < 3; row++) {
+		float least = INFINITY, most = -INFINITY;
+		bool any = false, all = true;
+		for (unsigned k = 0; k < n; k++) {
+			const float v = x[row * n + k];
+			least = v < least ? v : least;
+			most = v > most ? v : most;
+			any |= v > 1.9f;
+			all &= v < 1.99f;
+		}
+		const float want[4] = { ordered_sum(x + row * n, n), least, most, any && !all };
+		assert_memory_equal(o + row * 4, want, sizeof want);
+	}
+	uint32_t sum = 0;
+	for (unsigned k = 0; k < n; k++)
+		sum += (uint32_t)w[k] * 3;
+	assert_int_equal(((int32_t *)run_array(&r, "p"))[1], (int32_t)sum);
+	run_close(&r);
+}
+
+static void test_reductions(void **state)
+{
+	static const unsigned sizes[] = { 0, 1, 7, 8, 31, 32, 33, 63, 100, 1023, 1024, 1025, 2048, 3001 };
+
+	for (unsigned k = 0; k < sizeof sizes / sizeof *sizes; k++)
+		check_reductions(sizes[k], sizes[k] < 64 || sizes[k] == 1025 ? RUN_CARDS : RUN_CPUS);
+}
+
+/* A range whose ends are known in the run alone. */
+static void test_ragged(void **state)
+{
+	static const char text[] =
+		"const i32 rows = 40; const i32 n = 3000;\n"
+		"kernel ragged(in i32 first[rows + 1], in f32 x[n], out f32 o[rows]) over (r in rows) {\n"
+		"	o[r] = sum(j in first[r]..first[r + 1]: x[j]);\n"
+		"}\n";
+	struct run r;
+
+	run_open(&r, text, NULL, "");
+	int32_t *first = run_array(&r, "first");
+	float *x = run_array(&r, "x");
+	for (int k = 0; k <= 40; k++)
+		first[k] = k == 40 ? 3000 : k * k;
+	for (unsigned k = 0; k < 3000; k++)
+		x[k] = number(k);
+	run_everywhere(&r, RUN_CARDS);
+	const float *o = run_array(&r, "o");
+	for (int k = 0; k < 40; k++) {
+		const float want = ordered_sum(x + first[k], (size_t)(first[k + 1] - first[k]));
+		assert_memory_equal(o + k, &want, 4);
+	}
+	run_close(&r);
+}
+
+/* --- softmax against double precision */
+
+static void check_softmax(unsigned n, enum run_machines machines)
+{
+	static const char text[] =
+		"const i32 n;\n"
+		"kernel softmax(in f32 x[2][n], out f32 o[2][n]) over (r in 2) {\n"
+		"	f32 m = max(j in 0..n: x[r][j]);\n"
+		"	f32 s = sum(j in 0..n: exp(x[r][j] - m));\n"
+		"	f32 scale = 1 / s;\n"
+		"	each (j in 0..n) { o[r][j] = exp(x[r][j] - m) * scale; }\n"
+		"}\n";
+	char constants[40];
+	struct run r;
+
+	snprintf(constants, sizeof constants, "n=%u", n);
+	run_open(&r, text, NULL, constants);
+	float *x = run_array(&r, "x");
+	for (unsigned k = 0; k < 2 * n; k++)
+		x[k] = number(k) * 5;
+	run_everywhere(&r, machines);
+	const float *o = run_array(&r, "o");
+	for (unsigned row = 0; row < 2; row++) {
+		double sum = 0;
+		for (unsigned k = 0; k < n; k++)
+			sum += exp((double)x[row * n + k]);
+		for (unsigned k = 0; k < n; k++) {
+			const double want = exp((double)x[row * n + k]) / sum;
+			assert_true(fabs((double)o[row * n + k] - want) <= 2e-6 * want);
+		}
+	}
+	run_close(&r);
+}
+
+static void test_softmax(void **state)
+{
+	check_softmax(1, RUN_CARDS);
+	check_softmax(45, RUN_CARDS);
+	check_softmax(1111, RUN_CPUS);
+}
+
+/* --- scans of integers, where every order gives the same */
+
+static void check_scan(unsigned n, enum run_machines machines)
+{
+	static const char text[] =
+		"const i32 n;\n"
+		"kernel scan_all(in u32 x[n], out u32 o[n], out u32 before[n], out i32 most[n]) over (i in 1) {\n"
+		"	scan sum (j in 0..n) o[j] = x[j];\n"
+		"	scan exclusive sum (j in 0..n) before[j] = x[j];\n"
+		"	scan max (j in 0..n) most[j] = i32(x[j]);\n"
+		"}\n";
+	char constants[40];
+	struct run r;
+	uint32_t sum = 0;
+	int32_t most = INT32_MIN;
+
+	snprintf(constants, sizeof constants, "n=%u", n);
+	run_open(&r, text, NULL, constants);
+	uint32_t *x = run_array(&r, "x");
+	for (unsigned k = 0; k < n; k++)
+		x[k] = word(k);
+	run_everywhere(&r, machines);
+	const uint32_t *o = run_array(&r, "o"), *before = run_array(&r, "before");
+	const int32_t *greatest = run_array(&r, "most");
+	for (unsigned k = 0; k < n; k++) {
+		assert_int_equal(before[k], sum);
+		sum += x[k];
+		most = (int32_t)x[k] > most ? (int32_t)x[k] : most;
+		assert_int_equal(o[k], sum);
+		assert_int_equal(greatest[k], most);
+	}
+	if (n == 1000000)
+		assert_true(run_hash(o, n * sizeof *o) == UINT64_C(0x469442208a795998));
+	run_close(&r);
+}
+
+static void test_scans(void **state)
+{
+	static const unsigned sizes[] = { 0, 1, 5, 31, 32, 33, 100, 1024, 1025, 2100 };
+
+	for (unsigned k = 0; k < sizeof sizes / sizeof *sizes; k++)
+		check_scan(sizes[k], sizes[k] < 101 ? RUN_CARDS : RUN_CPUS);
+	if (!getenv("JITRUN_TEST_QUICK"))
+		check_scan(1000000, RUN_CPUS);
+}
+
+/* Of floats, in the order of docs/kernels.md: a hypercube of 32, rows in a part, parts. */
+static void test_scan_of_floats(void **state)
+{
+	static const char text[] =
+		"const i32 n = 2077;\n"
+		"kernel scan_floats(in f32 x[n], out f32 o[n]) over (i in 1) {\n"
+		"	scan sum (j in 0..n) o[j] = x[j];\n"
+		"}\n";
+	enum { N = 2077 };
+	struct run r;
+	float base = 0, carry = 0;
+
+	run_open(&r, text, NULL, "");
+	float *x = run_array(&r, "x");
+	for (unsigned k = 0; k < N; k++)
+		x[k] = number(k);
+	run_everywhere(&r, RUN_CARDS);
+	const float *o = run_array(&r, "o");
+	for (unsigned row = 0; row * 32 < N; row++) {
+		float before[32], total[32], other[32];
+		if (row % 32 == 0) {
+			base += carry;
+			carry = 0;
+		}
+		for (unsigned k = 0; k < 32; k++) {
+			total[k] = row * 32 + k < N ? x[row * 32 + k] : 0;
+			before[k] = 0;
+		}
+		for (unsigned d = 1; d < 32; d *= 2) {
+			for (unsigned k = 0; k < 32; k++)
+				other[k] = total[k ^ d];
+			for (unsigned k = 0; k < 32; k++) {
+				if (k & d)
+					before[k] = other[k] + before[k];
+				total[k] = k & d ? other[k] + total[k] : total[k] + other[k];
+			}
+		}
+		for (unsigned k = 0; k < 32 && row * 32 + k < N; k++) {
+			const float want = base + ((carry + before[k]) + x[row * 32 + k]);
+			assert_memory_equal(&o[row * 32 + k], &want, 4);
+		}
+		carry += total[0];
+	}
+	run_close(&r);
+}
+
+/* --- tiles: a bitonic sort of one tile, and a transposition */
+
+static void test_bitonic(void **state)
+{
+	static const char text[] =
+		"const i32 n = 64; const i32 logs = 6;\n"
+		"kernel sort(in u32 x[3][n], out u32 o[3][n]) over (r in 3) {\n"
+		"	tile u32 t[n];\n"
+		"	tile u32 u[n];\n"
+		"	each (j in 0..n) { t[j] = x[r][j]; }\n"
+		"	sync;\n"
+		"	for (a in 0..logs) {\n"
+		"		for (b in 0..a + 1) {\n"
+		"			each (j in 0..n) {\n"
+		"				i32 d = 1 << (a - b);\n"
+		"				u32 mine = t[j], other = t[j ^ d];\n"
+		"				bool up = (j >> (a + 1) & 1) == 0;\n"
+		"				bool low = (j & d) == 0;\n"
+		"				u[j] = up == low ? min(mine, other) : max(mine, other);\n"
+		"			}\n"
+		"			sync;\n"
+		"			each (j in 0..n) { t[j] = u[j]; }\n"
+		"			sync;\n"
+		"		}\n"
+		"	}\n"
+		"	each (j in 0..n) { o[r][j] = t[j]; }\n"
+		"}\n";
+	struct run r;
+
+	run_open(&r, text, NULL, "");
+	uint32_t *x = run_array(&r, "x");
+	for (unsigned k = 0; k < 3 * 64; k++)
+		x[k] = word(k);
+	run_everywhere(&r, RUN_CARDS);
+	const uint32_t *o = run_array(&r, "o");
+	for (unsigned row = 0; row < 3; row++) {
+		uint64_t sum = 0;
+		for (unsigned k = 0; k < 64; k++) {
+			sum += x[row * 64 + k];
+			sum -= o[row * 64 + k];
+			assert_true(!k || o[row * 64 + k] >= o[row * 64 + k - 1]);
+		}
+		assert_true(sum == 0);
+	}
+	run_close(&r);
+}
+
+/* --- atomics: a histogram */
+
+static void test_histogram(void **state)
+{
+	static const char text[] =
+		"const i32 n;\n"
+		"kernel histogram(inout u32 o[256]) over (i in n) {\n"
+		"	u32 x = u32(splitmix64(u64(i), 1) >> 32);\n"
+		"	atomic_add(o[x >> 24], 1);\n"
+		"}\n";
+	struct run r;
+	uint32_t want[256] = { 0 };
+
+	run_open(&r, text, NULL, "n=10000");
+	for (unsigned k = 0; k < 10000; k++)
+		want[word(k) >> 24]++;
+	run_everywhere(&r, RUN_CARDS);
+	assert_memory_equal(run_array(&r, "o"), want, sizeof want);
+	run_close(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_reductions),     cmocka_unit_test(test_ragged),
+		cmocka_unit_test(test_softmax),        cmocka_unit_test(test_scans),
+		cmocka_unit_test(test_scan_of_floats), cmocka_unit_test(test_bitonic),
+		cmocka_unit_test(test_histogram),
+	};
+
+	return cmocka_run_group_tests_name("t_uniform", tests, NULL, NULL);
+}
