@@ -2,6 +2,7 @@
 import itertools
 import json
 import os
+import sys
 import tempfile
 import threading
 import unittest
@@ -235,6 +236,31 @@ class Others(unittest.TestCase):
         Llama(model_path=MODEL, use_mlock=True, n_batch=8, flash_attn=True,
               type_k=GGML_TYPE_Q8_0, type_v=GGML_TYPE_Q8_0,
               draft_model=LlamaPromptLookupDecoding(num_pred_tokens=10)).close()
+
+    def test_under_its_own_name(self):
+        import jitrun.llama_cpp
+
+        sys.modules["llama_cpp"] = jitrun.llama_cpp
+        try:
+            import llama_cpp.llama_chat_format
+            from llama_cpp.llama_grammar import LlamaGrammar as OtherGrammar
+            from llama_cpp.llama_speculative import LlamaPromptLookupDecoding as Other
+            import llama_cpp.llama_tokenizer
+
+            self.assertIs(OtherGrammar, LlamaGrammar)
+            self.assertIs(Other, LlamaPromptLookupDecoding)
+            self.assertIs(llama_cpp.llama_chat_format.FORMATS, FORMATS)
+            self.assertIs(llama_cpp.llama_tokenizer.LlamaTokenizer, jitrun.llama_cpp.LlamaTokenizer)
+            with Llama(model_path=MODEL, draft_model=Other(num_pred_tokens=10), verbose=False) as one:
+                yes = one("Is it? ", grammar=OtherGrammar.from_string('root ::= "yes"'), max_tokens=5)
+                self.assertEqual(yes["choices"][0]["text"], "yes")
+            with self.assertRaises(ModuleNotFoundError):
+                import llama_cpp.nothing
+        finally:
+            for name in [name for name in sys.modules if name.split(".")[0] == "llama_cpp"]:
+                del sys.modules[name]
+        for name in ("llama_grammar", "llama_speculative"):
+            self.assertEqual(sys.modules["jitrun.llama_cpp." + name].__spec__.name, "jitrun.llama_cpp." + name)
 
     def test_from_pretrained(self):
         with tempfile.TemporaryDirectory() as d:

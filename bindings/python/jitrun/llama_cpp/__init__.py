@@ -5,6 +5,7 @@ when it could change a text; arguments that only concern speed or memory are tak
 functions of llama.h (llama_model_load_from_file and so on) are not here.
 """
 from .._library import lib as _lib
+from . import _other_name
 from .llama import Llama, LlamaState
 from .llama_cache import LlamaCache, LlamaDiskCache, LlamaRAMCache
 from .llama_grammar import LlamaGrammar
