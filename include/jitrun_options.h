@@ -10,6 +10,7 @@
 #include "jitrun_batch.h"
 #include "jitrun_cards.h"
 #include "jitrun_grammar.h"
+#include "jitrun_kernel.h"
 
 #ifdef __cplusplus
 #pragma GCC system_header /* fields that a macro leaves out are 0, of which C++ compilers warn */
@@ -42,6 +43,8 @@ int jit_answer_options_set(jit_answer_options *options, const char *name, const 
 int jit_forced_options_set(jit_forced_options *options, const char *name, const char *value, jit_error *err);
 int jit_grammar_options_set(jit_grammar_options *options, const char *name, const char *value, jit_error *err);
 int jit_objects_options_set(jit_objects_options *options, const char *name, const char *value, jit_error *err);
+int jit_compute_options_set(jit_compute_options *options, const char *name, const char *value, jit_error *err);
+int jit_kernel_options_set(jit_kernel_options *options, const char *name, const char *value, jit_error *err);
 int jit_sampling_set(jit_sampling *p, const char *name, const char *value, jit_error *err);
 
 /* ---- what a model needs */

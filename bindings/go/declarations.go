@@ -110,6 +110,41 @@ const (
 	jitTokenByte    = 6
 )
 
+const (
+	jitTypeBool = 0
+	jitTypeF32  = 1
+	jitTypeF64  = 2
+	jitTypeI32  = 3
+	jitTypeU32  = 4
+	jitTypeI64  = 5
+	jitTypeU64  = 6
+	jitTypeF16  = 7
+	jitTypeBf16 = 8
+	jitTypeI8   = 9
+	jitTypeU8   = 10
+	jitTypeI16  = 11
+	jitTypeU16  = 12
+)
+
+const (
+	jitScalar = 0
+	jitIn     = 1
+	jitOut    = 2
+	jitInout  = 3
+)
+
+const (
+	jitRunsNative      = 0
+	jitRunsInterpreted = 1
+)
+
+const (
+	jitCodeGenerated = 0
+	jitCodeMemory    = 1
+	jitCodeDisk      = 2
+	jitCodePack      = 3
+)
+
 // jitError is jit_error of jitrun.h.
 type jitError struct {
 	code     int32
@@ -479,6 +514,107 @@ type jitNeeds struct {
 	contextTrained int32
 }
 
+// jitComputeOptions is jit_compute_options of jitrun_kernel.h.
+type jitComputeOptions struct {
+	size       uintptr
+	device     uintptr
+	isa        uintptr
+	threads    int32
+	sealed     int32
+	cacheDir   uintptr
+	cacheLimit uint64
+	dumpIr     uintptr
+	dumpAsm    uintptr
+	jitdump    uintptr
+	perfMap    int32
+	gdb        int32
+	cancel     uintptr
+}
+
+// jitComputeInfo is jit_compute_info of jitrun_kernel.h.
+type jitComputeInfo struct {
+	size        uintptr
+	device      uintptr
+	target      uintptr
+	threads     int32
+	inPlace     int32
+	generated   uint64
+	fromDisk    uint64
+	fromPack    uint64
+	generatedNs uint64
+	fromDiskNs  uint64
+	codeBytes   uint64
+}
+
+// jitKernelOptions is jit_kernel_options of jitrun_kernel.h.
+type jitKernelOptions struct {
+	size      uintptr
+	source    uintptr
+	n         uintptr
+	path      uintptr
+	kernel    uintptr
+	constants uintptr
+	check     int32
+	reserved  int32
+	messages  uintptr
+	nMessages uintptr
+}
+
+// jitParameter is jit_parameter of jitrun_kernel.h.
+type jitParameter struct {
+	size     uintptr
+	name     uintptr
+	type_    int32
+	access   int32
+	dims     int32
+	reserved int32
+	extent   [4]uint64
+	elements uint64
+	bytes    uint64
+}
+
+// jitKernelReport is jit_kernel_report of jitrun_kernel.h.
+type jitKernelReport struct {
+	size         uintptr
+	name         uintptr
+	key          uintptr
+	runs         int32
+	code         int32
+	codeNs       uint64
+	codeBytes    uint64
+	units        uint64
+	bytesRead    uint64
+	bytesWritten uint64
+	operations   uint64
+	launches     uint64
+	lastNs       uint64
+	tuned        uintptr
+}
+
+// jitWork is jit_work of jitrun_kernel.h.
+type jitWork struct {
+	size       uintptr
+	bytes      uint64
+	operations uint64
+	copied     uint64
+	memory     uint64
+}
+
+// jitPrediction is jit_prediction of jitrun_kernel.h.
+type jitPrediction struct {
+	size              uintptr
+	device            [32]byte
+	seconds           float64
+	memorySeconds     float64
+	arithmeticSeconds float64
+	copySeconds       float64
+	startSeconds      float64
+	bandwidth         float64
+	arithmetic        float64
+	link              float64
+	whyNot            [512]byte
+}
+
 // The functions, by their numbers in functionNames.
 const (
 	jitVersion function = iota
@@ -568,8 +704,37 @@ const (
 	jitForcedOptionsSet
 	jitGrammarOptionsSet
 	jitObjectsOptionsSet
+	jitComputeOptionsSet
+	jitKernelOptionsSet
 	jitSamplingSet
 	jitModelNeeds
+	jitComputeOpen
+	jitComputeWritten
+	jitComputeClose
+	jitComputeGetInfo
+	jitKernelOpen
+	jitKernelClose
+	jitKernelParameters
+	jitKernelParameter
+	jitKernelFind
+	jitKernelGetReport
+	jitBufferOpen
+	jitBufferClose
+	jitBufferBytes
+	jitBufferWrite
+	jitBufferRead
+	jitBufferMemory
+	jitLaunchOpen
+	jitLaunchClose
+	jitLaunchSetBuffer
+	jitLaunchSetMemory
+	jitLaunchSetReal
+	jitLaunchSetInteger
+	jitLaunchSetBits
+	jitLaunchRun
+	jitLaunchTune
+	jitDevicePredict
+	jitDeviceChoose
 )
 
 var functionNames = [...]string{
@@ -660,6 +825,35 @@ var functionNames = [...]string{
 	"jit_forced_options_set",
 	"jit_grammar_options_set",
 	"jit_objects_options_set",
+	"jit_compute_options_set",
+	"jit_kernel_options_set",
 	"jit_sampling_set",
 	"jit_model_needs",
+	"jit_compute_open",
+	"jit_compute_written",
+	"jit_compute_close",
+	"jit_compute_get_info",
+	"jit_kernel_open",
+	"jit_kernel_close",
+	"jit_kernel_parameters",
+	"jit_kernel_parameter",
+	"jit_kernel_find",
+	"jit_kernel_get_report",
+	"jit_buffer_open",
+	"jit_buffer_close",
+	"jit_buffer_bytes",
+	"jit_buffer_write",
+	"jit_buffer_read",
+	"jit_buffer_memory",
+	"jit_launch_open",
+	"jit_launch_close",
+	"jit_launch_set_buffer",
+	"jit_launch_set_memory",
+	"jit_launch_set_real",
+	"jit_launch_set_integer",
+	"jit_launch_set_bits",
+	"jit_launch_run",
+	"jit_launch_tune",
+	"jit_device_predict",
+	"jit_device_choose",
 }

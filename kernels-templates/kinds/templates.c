@@ -83,7 +83,8 @@ static bool program_refuse(struct ir *ir, const struct key *key, const struct ta
 /* Users' kernels are made of their source alone (compile_builder). */
 static bool user_refuse(struct ir *ir, const struct key *key, const struct target *target, struct error *err)
 {
-	return build_refuse(key, err, "a user's kernel has no template");
+	return build_refuse(key, err,
+	                    "a user's kernel is made of its source, which only jitk and the library's callers have");
 }
 
 static uint64_t no_traffic(const struct key *key, uint64_t units, uint64_t position, uint64_t columns) { return 0; }

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "include/jitrun_options.h"
+#include "programs/common/device_auto.h"
 #include "programs/common/allocator.h"
 #include "programs/jitrun/jitrun_doctor.h"
 #include "programs/jitrun/jitrun_parts.h"
@@ -128,14 +130,30 @@ static void say_unkept(const jit_model *m)
 	say(text, ".\n");
 }
 
+/* A token reads its weights once, and multiplies and adds for each of them. */
+static bool choose_device(const jit_session_options *session, jit_error *err)
+{
+	static char device[DEVICE_AUTO_MAX];
+	jit_needs needs = JIT_NEEDS();
+
+	if (jit_model_needs(opt.model, session, &needs, err) != JIT_OK)
+		return false;
+	const jit_work work = JIT_WORK(.bytes = needs.token_bytes, .operations = 2 * needs.token_bytes,
+	                               .memory = needs.weight_bytes + needs.kv_bytes + needs.pass_bytes);
+	opt.device = device;
+	return device_auto_choose(&work, "a token", opt.quiet, device, err);
+}
+
 static jit_model *open_model(jit_error *err)
 {
 	struct progress bar;
-	jit_model_options o = jitrun_model_options();
 	jit_sampling sampling = JIT_SAMPLING();
 	jit_card_options card;
 	const jit_session_options session = jitrun_session_options(&sampling, &card);
 
+	if (device_is_auto(opt.device) && !choose_device(&session, err))
+		return NULL;
+	jit_model_options o = jitrun_model_options();
 	o.session = &session;
 	progress_begin(&bar, "loading", NULL, !opt.quiet);
 	o.cancel = cancel;

@@ -23,7 +23,8 @@ struct jitrun_options opt = {
 };
 
 /* Read off the table of targets before the command line is. */
-static char isa_choices[TARGET_LIST_MAX], card_choices[TARGET_LIST_MAX], device_choices[TARGET_LIST_MAX] = "cpu|ref|";
+static char isa_choices[TARGET_LIST_MAX], card_choices[TARGET_LIST_MAX],
+	device_choices[TARGET_LIST_MAX] = "auto|cpu|ref|";
 
 static void list_targets(void)
 {
@@ -231,7 +232,8 @@ static const struct option_row rows[] = {
 	{ .name = "device",
 	  .kind = OPTION_OPEN_CHOICE,
 	  .value = device_choices,
-	  .help = "cpu runs the generated code; ref interprets it, slowly; cuda or cuda:NUMBER is an NVIDIA card, "
+	  .help = "auto: the device that is predicted to be done first, with the numbers; cpu runs the generated code; "
+	          "ref interprets it, slowly; cuda or cuda:NUMBER is an NVIDIA card, "
 	          "cuda:0,1 two that compute together; "
 	          "sim:NAME runs code for that card in a simulator, very slowly; amd, amd:NUMBER or amd:TARGET is a "
 	          "Radeon card (run on a fake driver so far, not yet on a card) (cpu)",

@@ -126,7 +126,7 @@ int warm_list(void)
 struct verification {
 	struct cache *cache;
 	json_t *wrong;
-	uint64_t same, different, damaged, other_version, other_driver, removed;
+	uint64_t same, different, damaged, other_version, other_driver, users, removed;
 	struct error *err;
 	bool failed;
 };
@@ -178,6 +178,8 @@ static bool judge_item(struct verification *v, const struct cache_item *i, const
 	if (answer == RECORD_DAMAGED) {
 		snprintf(room, cap, "is %s", i->trouble ? i->trouble : "damaged");
 		*wrong = room;
+	} else if (answer == RECORD_FOUND && i->key.kind == KEY_USER) {
+		v->users++;                  /* intact; its source is not here, to make it anew */
 	} else if (answer == RECORD_FOUND) { /* absent: gone since it was listed */
 		*wrong = differs(v->cache, i, &stored, v->err);
 		v->same += !*wrong && !v->err->code;
@@ -223,6 +225,8 @@ static json_t *verified(const struct verification *v, const struct cache_leftove
 	                      (json_int_t)v->other_version, "removed", (json_int_t)v->removed, "abandoned_files",
 	                      (json_int_t)left->abandoned, "wrong", v->wrong);
 
+	if (v->users)
+		json_object_set_new(o, "users", json_integer((json_int_t)v->users));
 	if (v->other_driver)
 		json_object_set_new(o, "other_driver", json_integer((json_int_t)v->other_driver));
 	return o;
@@ -270,6 +274,11 @@ int warm_verify(void)
 			        "%" PRIu64 " were made by a card's driver and not compared: only that driver can make "
 			        "them again (--device)\n",
 			        v.other_driver);
+		if (v.users)
+			fprintf(stderr,
+			        "%" PRIu64 " of users' kernels are intact and were not compared: their source is not "
+			        "here (jitk test)\n",
+			        v.users);
 		say_leftovers(&left);
 	}
 	json_decref(v.wrong);

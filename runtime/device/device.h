@@ -36,6 +36,9 @@ struct device_facts {
 	bool overlaps;     /* an op's groups begin while those before a barrier end: a stage more costs little */
 	bool awaits;       /* a pass of a few tokens may be a plan that hands over (plan_options) */
 	enum device_clock clock;
+	/* Of real cards, as their drivers tell it: bytes of its memory and float operations a second, at most, and
+	 * bytes a second between it and the host, assumed; 0: not known. */
+	double bandwidth, arithmetic, link;
 	const char *memory_by, *queues_by; /* real cards: "hsakmt" or "ioctl", how they are asked for; else NULL */
 };
 

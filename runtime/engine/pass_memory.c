@@ -2,7 +2,7 @@
 
 #include "kernels-templates/numerics.h"
 
-/* What kernels may read behind a buffer, or behind the last value. */
+/* Between buffers: what kernels may read behind one of them. */
 enum { ALIGN = 64, SLACK = 256 };
 
 struct arena {
@@ -19,58 +19,40 @@ static void *arena_take(struct arena *p, uint64_t bytes)
 	return out;
 }
 
-static void lay_out_shared(struct arena *to, struct plan_buffers *b, const struct model_spec *s)
+static void lay_out_buffers(struct arena to[DEVICE_SHARED + 1], struct plan_buffers *b, const struct model_spec *s)
 {
-	b->ids = arena_take(to, plan_ids_bytes(b->tokens));
-	b->cos = arena_take(to, plan_angles_bytes(s, b->tokens));
-	b->sin = arena_take(to, plan_angles_bytes(s, b->tokens));
-	b->logits = arena_take(to, numerics_pad(s->vocab) * sizeof *b->logits);
-	b->greatest = arena_take(to, numerics_pad(s->vocab) / 32 * sizeof *b->greatest);
+#define X(type, name, width, memory) \
+	b->name = arena_take(&to[memory], plan_buffer_bytes(s, width, sizeof(type), b->tokens));
+	PLAN_BUFFERS(X)
+#undef X
+	b->logits = arena_take(&to[DEVICE_SHARED], numerics_pad(s->vocab) * sizeof *b->logits);
+	b->greatest = arena_take(&to[DEVICE_SHARED], numerics_pad(s->vocab) / 32 * sizeof *b->greatest);
 }
 
-static bool measure(struct pass_memory *m, struct plan_layout *l, const struct model_spec *s, const struct weights *w,
-                    const struct plan_layout_options *o, struct error *err)
+void pass_memory_measure(struct pass_memory *m, const struct model_spec *s, uint32_t tokens)
 {
-	struct arena shared = { 0 };
+	struct arena to[DEVICE_SHARED + 1] = { { 0 } };
 
-	if (!plan_layout_open(l, s, w, o, err))
-		return false;
-	m->buf.tokens = o->tokens;
+	m->buf.tokens = tokens;
 	m->buf.logit_tokens = 1;
-	lay_out_shared(&shared, &m->buf, s);
-	m->buffers_bytes = l->bytes + SLACK;
-	m->shared_bytes = shared.at;
-	return true;
+	lay_out_buffers(to, &m->buf, s);
+	m->buffers_bytes = to[DEVICE_BUFFERS].at;
+	m->shared_bytes = to[DEVICE_SHARED].at;
 }
 
-bool pass_memory_measure(struct pass_memory *m, const struct model_spec *s, const struct plan_layout_options *o,
-                         struct error *err)
+bool pass_memory_open(struct pass_memory *m, struct device *d, const struct model_spec *s, uint32_t tokens,
+                      struct error *err)
 {
-	struct plan_layout l = { 0 };
-	struct weights w;
-
-	if (!weights_describe(&w, s, err))
-		return false;
-	const bool ok = measure(m, &l, s, &w, o, err);
-	plan_layout_close(&l);
-	weights_close(&w);
-	return ok;
-}
-
-bool pass_memory_open(struct pass_memory *m, struct device *d, const struct model_spec *s, const struct weights *w,
-                      const struct plan_layout_options *o, struct error *err)
-{
-	struct arena shared = { 0 };
+	struct arena to[DEVICE_SHARED + 1] = { { 0 } };
 
 	m->device = d;
-	if (!measure(m, &m->layout, s, w, o, err) ||
-	    !(m->buffers = d->alloc(d, m->buffers_bytes, DEVICE_BUFFERS, err)) ||
+	pass_memory_measure(m, s, tokens);
+	if (!(m->buffers = d->alloc(d, m->buffers_bytes, DEVICE_BUFFERS, err)) ||
 	    !(m->shared = d->alloc(d, m->shared_bytes, DEVICE_SHARED, err)))
 		return false;
-	shared.base = m->shared;
-	lay_out_shared(&shared, &m->buf, s);
-	m->buf.values = m->buffers;
-	m->buf.layout = &m->layout;
+	to[DEVICE_BUFFERS] = (struct arena){ .base = m->buffers };
+	to[DEVICE_SHARED] = (struct arena){ .base = m->shared };
+	lay_out_buffers(to, &m->buf, s);
 	return true;
 }
 
@@ -144,6 +126,5 @@ void pass_memory_close(struct pass_memory *m)
 	d->release(d, m->all_logits, m->all_logits_bytes);
 	d->release(d, m->shared, m->shared_bytes);
 	d->release(d, m->buffers, m->buffers_bytes);
-	plan_layout_close(&m->layout);
 	*m = (struct pass_memory){ 0 };
 }

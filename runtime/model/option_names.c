@@ -217,6 +217,14 @@ static bool check_sampling(const void *own, struct error *err)
 
 	return options_sampling(&p, own, err) && sampling_check(&p, err);
 }
+static bool check_compute(const void *own, struct error *err)
+{
+	return options_compute(&(jit_compute_options){ 0 }, own, err);
+}
+static bool check_kernel(const void *own, struct error *err)
+{
+	return options_kernel(&(jit_kernel_options){ 0 }, own, err);
+}
 static bool any(const void *own, struct error *err)
 {
 	(void)own, (void)err;
@@ -242,4 +250,6 @@ SETTER(jit_answer_options_set, jit_answer_options, any, options)
 SETTER(jit_forced_options_set, jit_forced_options, any, options)
 SETTER(jit_grammar_options_set, jit_grammar_options, any, options)
 SETTER(jit_objects_options_set, jit_objects_options, check_objects, options)
+SETTER(jit_compute_options_set, jit_compute_options, check_compute, options)
+SETTER(jit_kernel_options_set, jit_kernel_options, check_kernel, options)
 SETTER(jit_sampling_set, jit_sampling, check_sampling, p)

@@ -163,6 +163,27 @@ bool options_batch(jit_batch_options *own, const jit_batch_options *from, struct
 	       check_speculate(own->speculate, err);
 }
 
+NO_PADDING(jit_compute_options, cancel);
+static const struct field compute_fields[] = {
+	INT(jit_compute_options, threads, 0, POOL_MOST_THREADS, NULL),
+};
+
+bool options_compute(jit_compute_options *own, const jit_compute_options *from, struct error *err)
+{
+	return SIZED_READ(jit_compute_options, own, from, err) &&
+	       check(own, compute_fields, COUNT(compute_fields), err);
+}
+
+NO_PADDING(jit_kernel_options, n_messages);
+static const struct field kernel_fields[] = {
+	INT(jit_kernel_options, reserved, 0, 0, "0"),
+};
+
+bool options_kernel(jit_kernel_options *own, const jit_kernel_options *from, struct error *err)
+{
+	return SIZED_READ(jit_kernel_options, own, from, err) && check(own, kernel_fields, COUNT(kernel_fields), err);
+}
+
 enum dtype options_kv_type(int kv)
 {
 	static const enum dtype types[] = {

@@ -11,6 +11,7 @@
 #include "include/jitrun.h"
 #include "include/jitrun_batch.h"
 #include "include/jitrun_cards.h"
+#include "include/jitrun_kernel.h"
 
 /* Each copies the caller's struct (NULL: all defaults), whatever its size; false: err, and *own is not to be used. */
 bool options_model(jit_model_options *own, const jit_model_options *from, struct error *err);
@@ -19,6 +20,8 @@ bool options_embedding(jit_embedding_options *own, const jit_embedding_options *
 bool options_card(jit_card_options *own, const jit_card_options *from, struct error *err);
 bool options_objects(jit_objects_options *own, const jit_objects_options *from, struct error *err);
 bool options_batch(jit_batch_options *own, const jit_batch_options *from, struct error *err);
+bool options_compute(jit_compute_options *own, const jit_compute_options *from, struct error *err);
+bool options_kernel(jit_kernel_options *own, const jit_kernel_options *from, struct error *err);
 /* own->sampling and own->card are still the caller's. */
 bool options_session(jit_session_options *own, const jit_session_options *from, struct error *err);
 

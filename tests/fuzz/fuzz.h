@@ -15,6 +15,7 @@
 	X(gguf) \
 	X(safetensors) \
 	X(imatrix) \
+	X(npy) \
 	X(index) \
 	X(config) \
 	X(generation) \
@@ -87,5 +88,7 @@ void fuzz_models_seeds(enum fuzz_number target, void (*take)(void *user, const u
  * process. */
 const char *fuzz_file(unsigned number, const char *name, const uint8_t *p, size_t n);
 const char *fuzz_directory(void);
+
+void fuzz_npy_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "include/jitrun_cards.h"
 #include "include/jitrun_grammar.h"
+#include "include/jitrun_kernel.h"
 
 enum kind { WHOLE, REAL, ANY /* flags, pointers, results: any bytes will do */ };
 struct field {
@@ -149,6 +150,37 @@ static const struct field objects_fields[] = {
 	FREE(jit_objects_options, f32_activations),
 	FREE(jit_objects_options, bounded_numerics),
 	{ AT(jit_objects_options, reserved), WHOLE, { 0 }, { -1, 1 } },
+};
+static const struct field compute_fields[] = {
+	FREE(jit_compute_options, device),
+	FREE(jit_compute_options, isa),
+	{ AT(jit_compute_options, threads), WHOLE, { 1, 1024 }, { -1, 1025, INT_MIN, INT_MAX } },
+	FREE(jit_compute_options, sealed),
+	FREE(jit_compute_options, cache_dir),
+	FREE(jit_compute_options, cache_limit),
+	FREE(jit_compute_options, dump_ir),
+	FREE(jit_compute_options, dump_asm),
+	FREE(jit_compute_options, jitdump),
+	FREE(jit_compute_options, perf_map),
+	FREE(jit_compute_options, gdb),
+	FREE(jit_compute_options, cancel),
+};
+static const struct field kernel_fields[] = {
+	FREE(jit_kernel_options, source),
+	FREE(jit_kernel_options, n),
+	FREE(jit_kernel_options, path),
+	FREE(jit_kernel_options, kernel),
+	FREE(jit_kernel_options, constants),
+	FREE(jit_kernel_options, check),
+	{ AT(jit_kernel_options, reserved), WHOLE, { 0 }, { -1, 1 } },
+	FREE(jit_kernel_options, messages),
+	FREE(jit_kernel_options, n_messages),
+};
+static const struct field work_fields[] = {
+	FREE(jit_work, bytes),
+	FREE(jit_work, operations),
+	FREE(jit_work, copied),
+	FREE(jit_work, memory),
 };
 
 #endif

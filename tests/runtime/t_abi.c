@@ -114,6 +114,8 @@ static int fill_objects(void *p, jit_error *err)
 	return status == JIT_ERROR_IO ? JIT_OK : status; /* so far it got with the struct */
 }
 
+#include "tests/runtime/abi_kernels.h"
+
 static const struct sized {
 	const char *type;
 	size_t size;
@@ -139,6 +141,13 @@ static const struct sized {
 	OPTIONS(jit_answer_options, with_answer, answer_fields),
 	OPTIONS(jit_forced_options, with_forced, forced_fields),
 	OPTIONS(jit_grammar_options, with_grammar, grammar_fields),
+	OPTIONS(jit_compute_options, with_compute, compute_fields),
+	OPTIONS(jit_kernel_options, with_kernel, kernel_fields),
+	OPTIONS(jit_work, with_work, work_fields),
+	RESULTS(jit_compute_info, fill_compute),
+	RESULTS(jit_parameter, fill_parameter),
+	RESULTS(jit_kernel_report, fill_report),
+	RESULTS(jit_prediction, fill_prediction),
 	RESULTS(jit_answer_event, fill_event),
 	RESULTS(jit_forced_call, fill_forced),
 	RESULTS(jit_sampling, fill_defaults),
@@ -448,7 +457,9 @@ static int open_all(void **state)
 	session = model ? jit_session_open(model, &JIT_SESSION_OPTIONS(.context = 16, .threads = 1), &err) : NULL;
 	jit_model *card = jit_model_open(path, &JIT_MODEL_OPTIONS(.device = "sim:gfx1100", .cache_dir = ""), &err);
 	on_card = card ? jit_session_open(card, &JIT_SESSION_OPTIONS(.context = 16, .threads = 1), &err) : NULL;
-	if (!session || !on_card)
+	compute = jit_compute_open(&JIT_COMPUTE_OPTIONS(.cache_dir = "", .threads = 1), &err);
+	kernel = compute ? jit_kernel_open(compute, &JIT_KERNEL_OPTIONS(.source = kernel_text), &err) : NULL;
+	if (!session || !on_card || !kernel)
 		return -1;
 	assert_int_equal(jit_session_feed(session, (const int32_t[]){ 1 }, 1, &err), JIT_OK);
 	session_rest(session);

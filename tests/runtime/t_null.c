@@ -20,6 +20,7 @@
 #include "include/jitrun_batch.h"
 #include "include/jitrun_cards.h"
 #include "include/jitrun_grammar.h"
+#include "include/jitrun_kernel.h"
 #include "include/jitrun_logits.h"
 #include "include/jitrun_options.h"
 #include "include/jitrun_tokens.h"
@@ -40,6 +41,14 @@ static const jit_forced_options forcing = {
 	.size = sizeof forcing, .tools = "[{\"function\":{\"name\":\"f\"}}]", .template_text = "<tool_call>"
 };
 static jit_answer *answer;
+static jit_compute *compute;
+static jit_kernel *kernel;
+static jit_launch *launch;
+static jit_buffer *buffer;
+static const jit_kernel_options adding = {
+	.size = sizeof adding,
+	.source = "kernel add(f32 a, in f32 x[4], out f32 y[4]) over (i in 4) { y[i] = a + x[i]; }"
+};
 static const char *const stops[] = { "a" };
 static const int32_t ids[] = { 300, 301, 302 };
 static size_t hidden, vocab;
@@ -55,6 +64,30 @@ static int opened(jit_model *p, const jit_error *err)
 static int begun(jit_session *p, const jit_error *err)
 {
 	jit_session_close(p);
+	return p ? JIT_OK : code(err);
+}
+
+static int computing(jit_compute *p, const jit_error *err)
+{
+	jit_compute_close(p);
+	return p ? JIT_OK : code(err);
+}
+
+static int compiled(jit_kernel *p, const jit_error *err)
+{
+	jit_kernel_close(p);
+	return p ? JIT_OK : code(err);
+}
+
+static int buffered(jit_buffer *p, const jit_error *err)
+{
+	jit_buffer_close(p);
+	return p ? JIT_OK : code(err);
+}
+
+static int launched(jit_launch *p, const jit_error *err)
+{
+	jit_launch_close(p);
 	return p ? JIT_OK : code(err);
 }
 
@@ -324,7 +357,11 @@ static int open_all(void **state)
 	m = jit_model_open(path, &JIT_MODEL_OPTIONS(.cache_dir = "", .threads = 1, .tune = JIT_TUNE_OFF), &err);
 	card = jit_model_open(path, &JIT_MODEL_OPTIONS(.device = "sim:gfx1100", .cache_dir = ""), &err);
 	on_card = card ? jit_session_open(card, &JIT_SESSION_OPTIONS(.context = 16, .threads = 1), &err) : NULL;
-	if (!m || !on_card || jit_model_get_info(m, &info, &err) != JIT_OK)
+	compute = jit_compute_open(&JIT_COMPUTE_OPTIONS(.cache_dir = "", .threads = 1), &err);
+	kernel = compute ? jit_kernel_open(compute, &adding, &err) : NULL;
+	launch = kernel ? jit_launch_open(kernel, &err) : NULL;
+	buffer = compute ? jit_buffer_open(compute, 64, &err) : NULL;
+	if (!launch || !buffer || !m || !on_card || jit_model_get_info(m, &info, &err) != JIT_OK)
 		return -1;
 	hidden = (size_t)info.hidden;
 	vocab = (size_t)info.vocab;
@@ -336,6 +373,10 @@ static int close_all(void **state)
 	char line[100];
 	(void)state;
 
+	jit_launch_close(launch);
+	jit_buffer_close(buffer);
+	jit_kernel_close(kernel);
+	jit_compute_close(compute);
 	jit_session_close(on_card);
 	jit_model_close(card);
 	jit_model_close(m);

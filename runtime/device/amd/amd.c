@@ -21,6 +21,10 @@ struct loaded {
 
 static struct amd *amd_of(const struct card_stream *c) { return (struct amd *)c->stream.device; }
 
+/* For predictions. */
+enum { LANES_OF_UNIT = 64 };
+#define LINK_BYTES 25e9 /* PCIe 4.0 x16, as copies reach it */
+
 /* ---- what card.h asks of a driver */
 
 static void begin_stream(struct card_stream *c) { pthread_mutex_lock(&amd_of(c)->lock); }
@@ -331,6 +335,9 @@ static struct device *open_card(const char *which, const char *isa, struct error
 		d->device = (struct device){
 			.facts = { .target = d->card.target,
 			           .host_reaches = d->in_place,
+			           .bandwidth = (double)d->card.bandwidth,
+			           .arithmetic = 2e6 * d->card.clock_mhz * LANES_OF_UNIT * d->card.units,
+			           .link = d->card.integrated ? 0 : LINK_BYTES,
 			           .memory_by = d->kfd.thunk->name,
 			           .queues_by = d->kfd.library_queues ? d->kfd.thunk->name : kfd_by_ioctls.name },
 			.alloc = amd_alloc,

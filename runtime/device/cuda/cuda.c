@@ -101,6 +101,25 @@ static const struct target *target_together(const struct target *t, unsigned car
 	return target_find(name);
 }
 
+/* What predictions want to know; without it they say so. */
+enum { LANES_OF_UNIT = 128 };
+#define LINK_BYTES 25e9 /* PCIe 4.0 x16, as copies reach it */
+
+static void read_speeds(struct cuda *d, unsigned which)
+{
+	const struct cuda_api *api = d->api;
+	struct device_facts *f = &d->device.facts;
+	int clock = 0, memory_clock = 0, width = 0;
+
+	if (api->device_attribute(&clock, CUDA_CLOCK, d->card[which].number) ||
+	    api->device_attribute(&memory_clock, CUDA_MEMORY_CLOCK, d->card[which].number) ||
+	    api->device_attribute(&width, CUDA_MEMORY_WIDTH, d->card[which].number))
+		return;
+	f->bandwidth = 2 * 1e3 * memory_clock * (width / 8.0);
+	f->arithmetic = 2 * 1e3 * clock * LANES_OF_UNIT * d->units;
+	f->link = LINK_BYTES;
+}
+
 /* Of a card; which: of the device's. */
 static bool read_facts(struct cuda *d, unsigned which, int ordinal, struct error *err)
 {
@@ -139,6 +158,8 @@ static bool read_facts(struct cuda *d, unsigned which, int ordinal, struct error
 	d->bytes = bytes;
 	d->cache = cache > 0 ? (uint64_t)cache : 0;
 	d->device.facts.target = target_together(target_of(d->capability, shared), d->cards);
+	if (!result)
+		read_speeds(d, which);
 	return !result || cuda_failed(d, result, "asking what the card is", err);
 }
 

@@ -147,8 +147,11 @@ enum {
 	CUDA_NOT_READY = 600,
 	CUDA_GIVEN_UP = -1, /* not the driver's: it is asked nothing any more (cuda_watch.c) */
 	/* attributes of devices */
+	CUDA_CLOCK = 13, /* in kHz, as are those of the memory */
 	CUDA_UNITS = 16,
-	CUDA_CACHE = 38, /* bytes of the L2 cache */
+	CUDA_MEMORY_CLOCK = 36,
+	CUDA_MEMORY_WIDTH = 37, /* bits of its bus */
+	CUDA_CACHE = 38,        /* bytes of the L2 cache */
 	CUDA_MAJOR = 75,
 	CUDA_MINOR = 76,
 	CUDA_SHARED_MOST = 97,

@@ -148,6 +148,56 @@ pub const JIT_TOKEN_UNUSED: c_int = 5;
 /// `JIT_TOKEN_BYTE`.
 pub const JIT_TOKEN_BYTE: c_int = 6;
 
+/// `JIT_TYPE_BOOL`.
+pub const JIT_TYPE_BOOL: c_int = 0;
+/// `JIT_TYPE_F32`.
+pub const JIT_TYPE_F32: c_int = 1;
+/// `JIT_TYPE_F64`.
+pub const JIT_TYPE_F64: c_int = 2;
+/// `JIT_TYPE_I32`.
+pub const JIT_TYPE_I32: c_int = 3;
+/// `JIT_TYPE_U32`.
+pub const JIT_TYPE_U32: c_int = 4;
+/// `JIT_TYPE_I64`.
+pub const JIT_TYPE_I64: c_int = 5;
+/// `JIT_TYPE_U64`.
+pub const JIT_TYPE_U64: c_int = 6;
+/// `JIT_TYPE_F16`.
+pub const JIT_TYPE_F16: c_int = 7;
+/// `JIT_TYPE_BF16`.
+pub const JIT_TYPE_BF16: c_int = 8;
+/// `JIT_TYPE_I8`.
+pub const JIT_TYPE_I8: c_int = 9;
+/// `JIT_TYPE_U8`.
+pub const JIT_TYPE_U8: c_int = 10;
+/// `JIT_TYPE_I16`.
+pub const JIT_TYPE_I16: c_int = 11;
+/// `JIT_TYPE_U16`.
+pub const JIT_TYPE_U16: c_int = 12;
+
+/// `JIT_SCALAR`.
+pub const JIT_SCALAR: c_int = 0;
+/// `JIT_IN`.
+pub const JIT_IN: c_int = 1;
+/// `JIT_OUT`.
+pub const JIT_OUT: c_int = 2;
+/// `JIT_INOUT`.
+pub const JIT_INOUT: c_int = 3;
+
+/// `JIT_RUNS_NATIVE`.
+pub const JIT_RUNS_NATIVE: c_int = 0;
+/// `JIT_RUNS_INTERPRETED`.
+pub const JIT_RUNS_INTERPRETED: c_int = 1;
+
+/// `JIT_CODE_GENERATED`.
+pub const JIT_CODE_GENERATED: c_int = 0;
+/// `JIT_CODE_MEMORY`.
+pub const JIT_CODE_MEMORY: c_int = 1;
+/// `JIT_CODE_DISK`.
+pub const JIT_CODE_DISK: c_int = 2;
+/// `JIT_CODE_PACK`.
+pub const JIT_CODE_PACK: c_int = 3;
+
 /// `jit_model`, whose inside is the library's own.
 #[repr(C)]
 pub struct jit_model {
@@ -179,6 +229,34 @@ pub struct jit_batch {
 /// `jit_answer`, whose inside is the library's own.
 #[repr(C)]
 pub struct jit_answer {
+    inside: [u8; 0],
+    neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// `jit_compute`, whose inside is the library's own.
+#[repr(C)]
+pub struct jit_compute {
+    inside: [u8; 0],
+    neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// `jit_kernel`, whose inside is the library's own.
+#[repr(C)]
+pub struct jit_kernel {
+    inside: [u8; 0],
+    neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// `jit_buffer`, whose inside is the library's own.
+#[repr(C)]
+pub struct jit_buffer {
+    inside: [u8; 0],
+    neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// `jit_launch`, whose inside is the library's own.
+#[repr(C)]
+pub struct jit_launch {
     inside: [u8; 0],
     neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
 }
@@ -1246,6 +1324,306 @@ impl Default for jit_needs {
     }
 }
 
+/// `jit_compute_options` of jitrun_kernel.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_compute_options {
+    /// `size_t size`.
+    pub size: usize,
+    /// `const char * device`.
+    pub device: *const c_char,
+    /// `const char * isa`.
+    pub isa: *const c_char,
+    /// `int threads`.
+    pub threads: c_int,
+    /// `int sealed`.
+    pub sealed: c_int,
+    /// `const char * cache_dir`.
+    pub cache_dir: *const c_char,
+    /// `uint64_t cache_limit`.
+    pub cache_limit: u64,
+    /// `const char * dump_ir`.
+    pub dump_ir: *const c_char,
+    /// `const char * dump_asm`.
+    pub dump_asm: *const c_char,
+    /// `const char * jitdump`.
+    pub jitdump: *const c_char,
+    /// `int perf_map`.
+    pub perf_map: c_int,
+    /// `int gdb`.
+    pub gdb: c_int,
+    /// `jit_cancel * cancel`.
+    pub cancel: *mut jit_cancel,
+}
+
+impl jit_compute_options {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_compute_options>();
+        made
+    }
+}
+
+impl Default for jit_compute_options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `jit_compute_info` of jitrun_kernel.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_compute_info {
+    /// `size_t size`.
+    pub size: usize,
+    /// `const char * device`.
+    pub device: *const c_char,
+    /// `const char * target`.
+    pub target: *const c_char,
+    /// `int threads`.
+    pub threads: c_int,
+    /// `int in_place`.
+    pub in_place: c_int,
+    /// `uint64_t generated`.
+    pub generated: u64,
+    /// `uint64_t from_disk`.
+    pub from_disk: u64,
+    /// `uint64_t from_pack`.
+    pub from_pack: u64,
+    /// `uint64_t generated_ns`.
+    pub generated_ns: u64,
+    /// `uint64_t from_disk_ns`.
+    pub from_disk_ns: u64,
+    /// `uint64_t code_bytes`.
+    pub code_bytes: u64,
+}
+
+impl jit_compute_info {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_compute_info>();
+        made
+    }
+}
+
+impl Default for jit_compute_info {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `jit_kernel_options` of jitrun_kernel.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_kernel_options {
+    /// `size_t size`.
+    pub size: usize,
+    /// `const char * source`.
+    pub source: *const c_char,
+    /// `size_t n`.
+    pub n: usize,
+    /// `const char * path`.
+    pub path: *const c_char,
+    /// `const char * kernel`.
+    pub kernel: *const c_char,
+    /// `const char * constants`.
+    pub constants: *const c_char,
+    /// `int check`.
+    pub check: c_int,
+    /// `int reserved`.
+    pub reserved: c_int,
+    /// `char * messages`.
+    pub messages: *mut c_char,
+    /// `size_t n_messages`.
+    pub n_messages: usize,
+}
+
+impl jit_kernel_options {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_kernel_options>();
+        made
+    }
+}
+
+impl Default for jit_kernel_options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `jit_parameter` of jitrun_kernel.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_parameter {
+    /// `size_t size`.
+    pub size: usize,
+    /// `const char * name`.
+    pub name: *const c_char,
+    /// `int type`.
+    pub r#type: c_int,
+    /// `int access`.
+    pub access: c_int,
+    /// `int dims`.
+    pub dims: c_int,
+    /// `int reserved`.
+    pub reserved: c_int,
+    /// `uint64_t extent`.
+    pub extent: [u64; 4],
+    /// `uint64_t elements`.
+    pub elements: u64,
+    /// `uint64_t bytes`.
+    pub bytes: u64,
+}
+
+impl jit_parameter {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_parameter>();
+        made
+    }
+}
+
+impl Default for jit_parameter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `jit_kernel_report` of jitrun_kernel.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_kernel_report {
+    /// `size_t size`.
+    pub size: usize,
+    /// `const char * name`.
+    pub name: *const c_char,
+    /// `const char * key`.
+    pub key: *const c_char,
+    /// `int runs`.
+    pub runs: c_int,
+    /// `int code`.
+    pub code: c_int,
+    /// `uint64_t code_ns`.
+    pub code_ns: u64,
+    /// `uint64_t code_bytes`.
+    pub code_bytes: u64,
+    /// `uint64_t units`.
+    pub units: u64,
+    /// `uint64_t bytes_read`.
+    pub bytes_read: u64,
+    /// `uint64_t bytes_written`.
+    pub bytes_written: u64,
+    /// `uint64_t operations`.
+    pub operations: u64,
+    /// `uint64_t launches`.
+    pub launches: u64,
+    /// `uint64_t last_ns`.
+    pub last_ns: u64,
+    /// `const char * tuned`.
+    pub tuned: *const c_char,
+}
+
+impl jit_kernel_report {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_kernel_report>();
+        made
+    }
+}
+
+impl Default for jit_kernel_report {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `jit_work` of jitrun_kernel.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_work {
+    /// `size_t size`.
+    pub size: usize,
+    /// `uint64_t bytes`.
+    pub bytes: u64,
+    /// `uint64_t operations`.
+    pub operations: u64,
+    /// `uint64_t copied`.
+    pub copied: u64,
+    /// `uint64_t memory`.
+    pub memory: u64,
+}
+
+impl jit_work {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_work>();
+        made
+    }
+}
+
+impl Default for jit_work {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `jit_prediction` of jitrun_kernel.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_prediction {
+    /// `size_t size`.
+    pub size: usize,
+    /// `char device`.
+    pub device: [c_char; 32],
+    /// `double seconds`.
+    pub seconds: f64,
+    /// `double memory_seconds`.
+    pub memory_seconds: f64,
+    /// `double arithmetic_seconds`.
+    pub arithmetic_seconds: f64,
+    /// `double copy_seconds`.
+    pub copy_seconds: f64,
+    /// `double start_seconds`.
+    pub start_seconds: f64,
+    /// `double bandwidth`.
+    pub bandwidth: f64,
+    /// `double arithmetic`.
+    pub arithmetic: f64,
+    /// `double link`.
+    pub link: f64,
+    /// `char why_not`.
+    pub why_not: [c_char; 512],
+}
+
+impl jit_prediction {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_prediction>();
+        made
+    }
+}
+
+impl Default for jit_prediction {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 extern "C" {
     /// `jit_version` of jitrun.h.
     pub fn jit_version() -> *const c_char;
@@ -1613,6 +1991,20 @@ extern "C" {
         value: *const c_char,
         err: *mut jit_error,
     ) -> c_int;
+    /// `jit_compute_options_set` of jitrun_options.h.
+    pub fn jit_compute_options_set(
+        options: *mut jit_compute_options,
+        name: *const c_char,
+        value: *const c_char,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_kernel_options_set` of jitrun_options.h.
+    pub fn jit_kernel_options_set(
+        options: *mut jit_kernel_options,
+        name: *const c_char,
+        value: *const c_char,
+        err: *mut jit_error,
+    ) -> c_int;
     /// `jit_sampling_set` of jitrun_options.h.
     pub fn jit_sampling_set(
         p: *mut jit_sampling,
@@ -1627,4 +2019,84 @@ extern "C" {
         out: *mut jit_needs,
         err: *mut jit_error,
     ) -> c_int;
+    /// `jit_compute_open` of jitrun_kernel.h.
+    pub fn jit_compute_open(options: *const jit_compute_options, err: *mut jit_error) -> *mut jit_compute;
+    /// `jit_compute_written` of jitrun_kernel.h.
+    pub fn jit_compute_written(c: *mut jit_compute, err: *mut jit_error) -> c_int;
+    /// `jit_compute_close` of jitrun_kernel.h.
+    pub fn jit_compute_close(c: *mut jit_compute);
+    /// `jit_compute_get_info` of jitrun_kernel.h.
+    pub fn jit_compute_get_info(c: *const jit_compute, out: *mut jit_compute_info, err: *mut jit_error) -> c_int;
+    /// `jit_kernel_open` of jitrun_kernel.h.
+    pub fn jit_kernel_open(
+        c: *mut jit_compute,
+        options: *const jit_kernel_options,
+        err: *mut jit_error,
+    ) -> *mut jit_kernel;
+    /// `jit_kernel_close` of jitrun_kernel.h.
+    pub fn jit_kernel_close(k: *mut jit_kernel);
+    /// `jit_kernel_parameters` of jitrun_kernel.h.
+    pub fn jit_kernel_parameters(k: *const jit_kernel) -> usize;
+    /// `jit_kernel_parameter` of jitrun_kernel.h.
+    pub fn jit_kernel_parameter(
+        k: *const jit_kernel,
+        number: usize,
+        out: *mut jit_parameter,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_kernel_find` of jitrun_kernel.h.
+    pub fn jit_kernel_find(k: *const jit_kernel, name: *const c_char) -> c_int;
+    /// `jit_kernel_get_report` of jitrun_kernel.h.
+    pub fn jit_kernel_get_report(k: *const jit_kernel, out: *mut jit_kernel_report, err: *mut jit_error) -> c_int;
+    /// `jit_buffer_open` of jitrun_kernel.h.
+    pub fn jit_buffer_open(c: *mut jit_compute, bytes: u64, err: *mut jit_error) -> *mut jit_buffer;
+    /// `jit_buffer_close` of jitrun_kernel.h.
+    pub fn jit_buffer_close(b: *mut jit_buffer);
+    /// `jit_buffer_bytes` of jitrun_kernel.h.
+    pub fn jit_buffer_bytes(b: *const jit_buffer) -> u64;
+    /// `jit_buffer_write` of jitrun_kernel.h.
+    pub fn jit_buffer_write(b: *mut jit_buffer, at: u64, from: *const c_void, bytes: u64, err: *mut jit_error) -> c_int;
+    /// `jit_buffer_read` of jitrun_kernel.h.
+    pub fn jit_buffer_read(b: *const jit_buffer, at: u64, to: *mut c_void, bytes: u64, err: *mut jit_error) -> c_int;
+    /// `jit_buffer_memory` of jitrun_kernel.h.
+    pub fn jit_buffer_memory(b: *mut jit_buffer) -> *mut c_void;
+    /// `jit_launch_open` of jitrun_kernel.h.
+    pub fn jit_launch_open(k: *mut jit_kernel, err: *mut jit_error) -> *mut jit_launch;
+    /// `jit_launch_close` of jitrun_kernel.h.
+    pub fn jit_launch_close(l: *mut jit_launch);
+    /// `jit_launch_set_buffer` of jitrun_kernel.h.
+    pub fn jit_launch_set_buffer(
+        l: *mut jit_launch,
+        parameter: usize,
+        b: *mut jit_buffer,
+        at: u64,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_launch_set_memory` of jitrun_kernel.h.
+    pub fn jit_launch_set_memory(
+        l: *mut jit_launch,
+        parameter: usize,
+        p: *mut c_void,
+        bytes: u64,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_launch_set_real` of jitrun_kernel.h.
+    pub fn jit_launch_set_real(l: *mut jit_launch, parameter: usize, value: *const f64, err: *mut jit_error) -> c_int;
+    /// `jit_launch_set_integer` of jitrun_kernel.h.
+    pub fn jit_launch_set_integer(l: *mut jit_launch, parameter: usize, value: i64, err: *mut jit_error) -> c_int;
+    /// `jit_launch_set_bits` of jitrun_kernel.h.
+    pub fn jit_launch_set_bits(l: *mut jit_launch, parameter: usize, bits: u64, err: *mut jit_error) -> c_int;
+    /// `jit_launch_run` of jitrun_kernel.h.
+    pub fn jit_launch_run(l: *mut jit_launch, err: *mut jit_error) -> c_int;
+    /// `jit_launch_tune` of jitrun_kernel.h.
+    pub fn jit_launch_tune(l: *mut jit_launch, err: *mut jit_error) -> c_int;
+    /// `jit_device_predict` of jitrun_kernel.h.
+    pub fn jit_device_predict(
+        number: usize,
+        work: *const jit_work,
+        out: *mut jit_prediction,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_device_choose` of jitrun_kernel.h.
+    pub fn jit_device_choose(work: *const jit_work, out: *mut jit_prediction, err: *mut jit_error) -> c_int;
 }

@@ -1,0 +1,249 @@
+/* runtime/kernels/compute.c - opening and closing of what kernels run on. See compute.h. */
+#include "runtime/kernels/compute.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jit/store/execmem.h"
+#include "jit/store/perf_gdb.h"
+#include "kernels-templates/templates.h"
+#include "runtime/device/generated.h"
+#include "runtime/host/pool.h"
+#include "runtime/host/system.h"
+#include "runtime/model/model.h"
+#include "runtime/model/options.h"
+#include "runtime/model/sized.h"
+
+/* What the registry asks for is open: its code is fetched by kernel_open() and by launches alone. */
+static bool build(void *user, struct ir *ir, const struct key *key, const struct target *target, struct error *err)
+{
+	jit_compute *c = user;
+	char text[KEY_TEXT_MAX];
+
+	pthread_mutex_lock(&c->lock);
+	jit_kernel *k = c->kernels;
+	while (k && !key_equal(&k->key, key))
+		k = k->next;
+	pthread_mutex_unlock(&c->lock);
+	return k ? k->is.build(k->is.user, ir, target, err)
+	         : error_set(err, ERROR_ARGUMENT, "the kernel %s is not open", key_text(key, text, sizeof text));
+}
+
+static bool open_device(jit_compute *c, const jit_compute_options *o, struct error *err)
+{
+	if (!(c->device = device_open(o->device ? o->device : "cpu", o->isa, err)))
+		return false;
+	return c->device->facts.target->cards <= 1 ||
+	       error_set(err, ERROR_UNSUPPORTED,
+	                 "device \"%.32s\": a user's kernel runs on one card, not on %u together",
+	                 c->device->facts.name, c->device->facts.target->cards);
+}
+
+static bool open_code(jit_compute *c, const jit_compute_options *o, struct error *err)
+{
+	const struct generated_options kept = {
+		.device = c->device,
+		.cache_dir = o->cache_dir,
+		.cache_limit = o->cache_limit,
+		.sealed = c->sealed,
+		.dumps = o->dump_ir || o->dump_asm
+	};
+
+	if ((o->perf_map && !execmem_perf_map_open(err)) || !generated_dump(&c->dump_ir, o->dump_ir, err) ||
+	    !generated_dump(&c->dump_asm, o->dump_asm, err) || !generated_cache(&c->cache, &kept, err) ||
+	    ((o->jitdump || o->gdb) && !(c->observe = observe_open(o->jitdump, o->gdb != 0, err))))
+		return false;
+	c->perf_map = o->perf_map != 0;
+	c->builder = (struct compile_builder){ build, c };
+	c->registry = registry_open(
+		&(struct registry_options){
+			.build = template_build,
+			.users = &c->builder,
+			.cache = c->cache,
+			.perf_map = c->perf_map,
+			.observe = c->observe,
+			.sealed = c->sealed,
+			.dump_ir = c->dump_ir,
+			.dump_asm = c->dump_asm },
+		err);
+	return c->registry != NULL;
+}
+
+/* What was found out about kernels lies in the cache's first directory; without one it is known in this process alone.
+ */
+static bool open_tune(jit_compute *c, struct error *err)
+{
+	struct cache_source source = { 0 };
+
+	for (unsigned i = 0;
+	     c->cache && i < cache_source_count(c->cache) && (!source.path || source.kind != CACHE_DIRECTORY); i++)
+		cache_source_get(c->cache, i, &source);
+	return (c->tune = tune_open(source.kind == CACHE_DIRECTORY ? source.path : NULL, err)) != NULL;
+}
+
+static bool open_parts(jit_compute *c, const jit_compute_options *o, struct error *err)
+{
+	c->sealed = o->sealed != 0;
+	c->cancel.from = o->cancel;
+	if (!open_device(c, o, err) || !open_code(c, o, err) || !open_tune(c, err) ||
+	    !(c->pool = pool_open(o->threads > 0 ? o->threads : system_default_threads(), err)))
+		return false;
+	/* a launch for each op: they are cancelled between two */
+	const struct stream_options so = { .registry = c->registry, .launch = STREAM_LAUNCH_OP };
+	if (!(c->stream = c->device->stream(c->device, &so, err)))
+		return false;
+	c->stream->cancel = &c->cancel;
+	return true;
+}
+
+jit_compute *jit_compute_open(const jit_compute_options *options, jit_error *err)
+{
+	struct error e = { 0 };
+	jit_compute *c = calloc(1, sizeof *c);
+	jit_compute_options own;
+
+	if (!c) {
+		error_set(&e, ERROR_MEMORY, "no memory for a device of kernels");
+	} else {
+		pthread_mutex_init(&c->turn, NULL);
+		pthread_mutex_init(&c->lock, NULL);
+		if (options_compute(&own, options, &e))
+			open_parts(c, &own, &e);
+	}
+	model_report(err, &e);
+	if (e.code == ERROR_NONE)
+		return c;
+	jit_compute_close(c);
+	return NULL;
+}
+
+int jit_compute_written(jit_compute *c, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (!NEEDED(c, &e))
+		return model_report(err, &e);
+	if (generated_dump_written(c->dump_ir, "IR", &e) && generated_dump_written(c->dump_asm, "machine code", &e) &&
+	    c->observe)
+		observe_written(c->observe, &e);
+	if (c->perf_map && !execmem_perf_map_written())
+		error_set(&e, ERROR_IO, "/tmp/perf-%ld.map: could not be written whole", (long)getpid());
+	return model_report(err, &e);
+}
+
+void jit_compute_close(jit_compute *c)
+{
+	if (!c)
+		return;
+	if (c->stream)
+		c->stream->close(c->stream);
+	pool_close(c->pool);
+	observe_close(c->observe);
+	if (c->registry)
+		registry_close(c->registry);
+	if (c->cache)
+		cache_close(c->cache);
+	tune_close(c->tune);
+	device_close(c->device);
+	if (c->dump_ir && c->dump_ir != stdout)
+		fclose(c->dump_ir);
+	if (c->dump_asm && c->dump_asm != stdout)
+		fclose(c->dump_asm);
+	pthread_mutex_destroy(&c->turn);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+int jit_compute_get_info(const jit_compute *c, jit_compute_info *out, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (NEEDED(c, &e)) {
+		struct registry_counters count;
+		registry_count(c->registry, &count);
+		const jit_compute_info info = {
+			.device = c->device->facts.name,
+			.target = c->device->facts.target->name,
+			.threads = pool_threads(c->pool),
+			.in_place = compute_in_place(c),
+			.generated = count.generated,
+			.from_disk = count.from_disk,
+			.from_pack = count.from_pack,
+			.generated_ns = count.generated_ns,
+			.from_disk_ns = count.from_disk_ns,
+			.code_bytes = count.code_bytes
+		};
+		SIZED_WRITE(jit_compute_info, out, &info, &e);
+	}
+	return model_report(err, &e);
+}
+
+/* ---- buffers */
+
+jit_buffer *jit_buffer_open(jit_compute *c, uint64_t bytes, jit_error *err)
+{
+	struct error e = { 0 };
+	jit_buffer *b = NEEDED(c, &e) ? calloc(1, sizeof *b) : NULL;
+
+	if (c && !b) {
+		error_set(&e, ERROR_MEMORY, "no memory for a buffer");
+	} else if (b && bytes > SIZE_MAX / 2) {
+		error_set(&e, ERROR_ARGUMENT, "a buffer of %llu bytes, expected at most %zu", (unsigned long long)bytes,
+		          SIZE_MAX / 2);
+	} else if (b) {
+		*b = (jit_buffer){ .compute = c, .bytes = bytes };
+		b->at = c->device->alloc(c->device, bytes ? (size_t)bytes : 1, DEVICE_ARRAYS, &e);
+	}
+	model_report(err, &e);
+	if (b && b->at)
+		return b;
+	free(b);
+	return NULL;
+}
+
+void jit_buffer_close(jit_buffer *b)
+{
+	if (!b)
+		return;
+	struct device *d = b->compute->device;
+	d->release(d, b->at, b->bytes ? (size_t)b->bytes : 1);
+	free(b);
+}
+
+uint64_t jit_buffer_bytes(const jit_buffer *b) { return b ? b->bytes : 0; }
+
+static bool within(const jit_buffer *b, uint64_t at, uint64_t bytes, struct error *err)
+{
+	return (at <= b->bytes && bytes <= b->bytes - at) ||
+	       error_set(err, ERROR_ARGUMENT, "%llu bytes from byte %llu of a buffer, which has %llu bytes",
+	                 (unsigned long long)bytes, (unsigned long long)at, (unsigned long long)b->bytes);
+}
+
+int jit_buffer_write(jit_buffer *b, uint64_t at, const void *from, uint64_t bytes, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (NEEDED(b, &e) && NEEDED_LIST(from, bytes, &e) && within(b, at, bytes, &e) && bytes) {
+		struct device *d = b->compute->device;
+		pthread_mutex_lock(&b->compute->turn);
+		d->upload(d, b->at + at, from, (size_t)bytes, &e);
+		pthread_mutex_unlock(&b->compute->turn);
+	}
+	return model_report(err, &e);
+}
+
+int jit_buffer_read(const jit_buffer *b, uint64_t at, void *to, uint64_t bytes, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (NEEDED(b, &e) && NEEDED_LIST(to, bytes, &e) && within(b, at, bytes, &e) && bytes) {
+		struct device *d = b->compute->device;
+		pthread_mutex_lock(&b->compute->turn);
+		d->read(d, to, b->at + at, (size_t)bytes, &e);
+		pthread_mutex_unlock(&b->compute->turn);
+	}
+	return model_report(err, &e);
+}
+
+void *jit_buffer_memory(jit_buffer *b) { return b && b->compute->device->facts.host_reaches ? b->at : NULL; }

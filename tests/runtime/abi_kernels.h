@@ -1,0 +1,35 @@
+/* tests/runtime/abi_kernels.h - the structs of jitrun_kernel.h for t_abi.c: a call that takes each. */
+#ifndef TESTS_ABI_KERNELS_H
+#define TESTS_ABI_KERNELS_H
+
+#include "include/jitrun_kernel.h"
+
+static jit_compute *compute;
+static jit_kernel *kernel;
+static const char kernel_text[] = "kernel add(f32 a, in f32 x[4], out f32 y[4]) over (i in 4) { y[i] = a + x[i]; }";
+
+static int with_compute(void *p, jit_error *err)
+{
+	jit_compute *c = jit_compute_open(p, err);
+
+	jit_compute_close(c);
+	return c ? JIT_OK : err->code;
+}
+
+static int with_kernel(void *p, jit_error *err)
+{
+	jit_kernel *k = jit_kernel_open(compute, p, err);
+
+	jit_kernel_close(k);
+	return k ? JIT_OK : err->code;
+}
+
+/* The device is the one that interprets: nothing is measured. */
+static int with_work(void *p, jit_error *err) { return jit_device_predict(1, p, &JIT_PREDICTION(), err); }
+
+static int fill_compute(void *p, jit_error *err) { return jit_compute_get_info(compute, p, err); }
+static int fill_parameter(void *p, jit_error *err) { return jit_kernel_parameter(kernel, 1, p, err); }
+static int fill_report(void *p, jit_error *err) { return jit_kernel_get_report(kernel, p, err); }
+static int fill_prediction(void *p, jit_error *err) { return jit_device_predict(1, &JIT_WORK(.bytes = 1), p, err); }
+
+#endif
