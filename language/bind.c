@@ -82,7 +82,6 @@ static bool give(struct jk_kernel *k, const struct jk_value *v, struct jk_messag
 
 static bool constants(struct jk_kernel *k, const struct jk_value *value, size_t n, struct jk_messages *m)
 {
-	const struct environment e = { k->constant, k->known };
 	const struct node *where;
 
 	k->constant = jk_arena_take(&k->arena, (k->f->n_constants + 1) * sizeof *k->constant);
@@ -90,8 +89,7 @@ static bool constants(struct jk_kernel *k, const struct jk_value *value, size_t 
 	for (size_t i = 0; i < n; i++)
 		if (!give(k, &value[i], m))
 			return false;
-	(void)e;
-	const struct environment now = { k->constant, k->known };
+	const struct environment e = { k->constant, k->known };
 	for (const struct symbol *s = k->f->constants; s; s = s->next) {
 		if (k->known[s->number])
 			continue;
@@ -99,7 +97,7 @@ static bool constants(struct jk_kernel *k, const struct jk_value *value, size_t 
 			k->constant[s->number] = (uint64_t)k->f->constant[s->number].choice[0];
 			k->known[s->number] = true;
 		} else if (s->value) {
-			k->known[s->number] = jk_fold_tree(s->value, &now, &k->constant[s->number], &where);
+			k->known[s->number] = jk_fold_tree(s->value, &e, &k->constant[s->number], &where);
 		}
 	}
 	return true;
@@ -217,7 +215,7 @@ static bool bind(struct jk_kernel *k, const struct jk_value *value, size_t n, st
 		               (unsigned long long)k->units);
 		return false;
 	}
-	if (!jk_infer(k, m) || !analyse(k, m))
+	if (!jk_infer(k, m) || !jk_sync_check(k, m) || !analyse(k, m))
 		return false;
 	compact_uses(k);
 	count_bytes(k);

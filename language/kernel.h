@@ -34,6 +34,9 @@ struct jk_kernel {
 
 /* expand.c: fills parameters, indices, body and memory. False: messages. */
 bool jk_expand(struct jk_kernel *k, struct jk_messages *m);
+/* sync.c: whether sync stands where tiles need it. False: a message. */
+bool jk_sync_check(const struct jk_kernel *k, struct jk_messages *m);
+
 void jk_sha256(const void *const *bytes, const size_t *n, size_t count, uint8_t out[32]);
 
 /* infer.c: what may differ between lanes, and where values are known. False: messages. */

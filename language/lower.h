@@ -24,6 +24,7 @@ struct quantity {
 	uint16_t reg; /* of type s */
 	uint32_t id;  /* of an index: its symbol's number; the same index has one id wherever its loop is written */
 	int64_t lo, hi;
+	const struct node *each; /* in whose turns it was computed: it may differ between them; or NULL */
 };
 
 enum { MAX_TERMS = 6 };

@@ -148,7 +148,7 @@ uint32_t jk_lower_quantity(struct lower *l, enum quantity_kind kind, uint32_t id
                            int64_t hi)
 {
 	grow(l, (void **)&l->quantity, &l->quantities_capacity, l->n_quantities + 1, sizeof *l->quantity);
-	l->quantity[l->n_quantities] = (struct quantity){ (uint8_t)kind, lanes, reg, id, lo, hi };
+	l->quantity[l->n_quantities] = (struct quantity){ (uint8_t)kind, lanes, reg, id, lo, hi, l->each };
 	return l->n_quantities++;
 }
 

@@ -31,10 +31,10 @@ static void add(struct difference *d, int64_t by, wide lo, wide hi, bool must)
 		d->constant += by * lo;
 }
 
-/* Of a term: whether it has the same value in both accesses. */
-static bool is_shared(const struct quantity *q, bool same_instance)
+/* Of a term: whether it has the same value in both accesses, which are turns of one each. */
+static bool is_shared(const struct quantity *q, const struct access *a, bool same_instance)
 {
-	return same_instance && (is_instance(q) || (q->kind != QUANTITY_EACH && q->kind != QUANTITY_LOOP));
+	return same_instance && q->each != a->each;
 }
 
 /* The difference of two forms. same_instance: the two are turns of one each in one instance. */
@@ -58,7 +58,7 @@ static void subtract(const struct lower *l, const struct access *a, const struct
 				continue;
 			const wide other = (wide)r->hi - r->lo;
 			found = matched[k] = true;
-			if (!is_shared(q, same_instance))
+			if (!is_shared(q, a, same_instance))
 				add(d, by, -(span > other ? span : other), span > other ? span : other, must);
 		}
 		if (!found)
