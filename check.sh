@@ -194,7 +194,7 @@ check_sources scripts/words.sh
 # Of what does not depend on the compiler (tests/support/shared.h) gcc has all but one of 32 shares at the quick size,
 # and the build with sanitizers that one: these see nothing of generated code, and what simulates it takes six times as
 # long with them. Else it is halves.
-first=all unchecked=1/2 checked=2/2
+first=all unchecked=1/2 checked=2/2 every_check=
 case $size in
 quick)
 	first=1 unchecked=2-32/32 checked=1/32
@@ -203,6 +203,8 @@ quick)
 full) export JITRUN_TEST_FULL=1 ;;
 esac
 column=gcc
+# Compiling tests takes as long as compiling the library, and few of them take long.
+export TEST_CFLAGS='-O1 -g1'
 check_build "gcc" build $first --
 if [ -f build/.libs/libjitrun.so ]; then
 	for record in tests/abi/libjitrun-*.abi; do
@@ -241,11 +243,15 @@ if [ $archived = yes ]; then
 	# Checks keep loops from being vectorised, which clang warns of. Lines are all that reports need of debugging
 	# information.
 	export JITRUN_TEST_SHARE=$checked
+	export TEST_CFLAGS=-O0
+	# Two minutes of compiling (jit/ir/interp.c).
+	[ $size = quick ] || every_check=-DINTERP_EVERY_CHECK
 	# Reports then have eight frames of where memory was allocated. Noting all of them takes a tenth of the time of
 	# tests that allocate much.
 	export ASAN_OPTIONS=malloc_context_size=8
 	column=sanitizers
-	check_clang "clang with sanitizers" build-sanitize all --enable-sanitize CFLAGS="-g1 -O1 -Wno-pass-failed"
+	check_clang "clang with sanitizers" build-sanitize all --enable-sanitize \
+		CFLAGS="-g1 -O1 -Wno-pass-failed $every_check"
 	unset ASAN_OPTIONS
 	sources=..
 	check_sources same_archive build-sanitize

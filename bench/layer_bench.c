@@ -1,5 +1,6 @@
 #include "bench/layer_bench.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,20 +11,14 @@
 #include "loaders/model/model_load.h"
 #include "runtime/device/device.h"
 #include "runtime/host/system.h"
+#include "runtime/plan/live.h"
 #include "runtime/plan/weights.h"
 
 /* A model whose layers have no more than IN_CACHE bytes stays in a cache between tokens. */
 enum { PLANS_MOST = 64, STRETCH = 320 << 20, IN_CACHE = 8 << 20, WIDEST = 16384, SLACK = 4096 };
 
-/* One for each activation buffer, one for logits, one for norms and biases. */
-enum {
-#define X(type, name, width, memory) BUFFER_##name,
-	PLAN_BUFFERS(X)
-#undef X
-		BUFFER_LOGITS,
-	BUFFER_VECTORS,
-	BUFFERS
-};
+/* One for each thing that the host fills in, for logits, for norms and biases; and some together for the values. */
+enum { BUFFER_IDS, BUFFER_COS, BUFFER_SIN, BUFFER_LOGITS, BUFFER_VECTORS, BUFFER_VALUES, BUFFERS = BUFFER_VALUES + 24 };
 
 struct step {
 	void *handle;
@@ -40,11 +35,12 @@ struct lab {
 	uint8_t *stretch;
 	size_t filled;
 	uint8_t *buffers;
-	size_t used; /* bytes of each that hold something */
+	size_t used, values_used; /* bytes of each that hold something */
 	struct model model;
 	bool has_model;
 	struct weights weights;
 	struct plan_buffers buf;
+	struct plan_layout layout;
 	struct plan_cache kv;
 	uint8_t **page;       /* the pages of the cache, one behind the other in the stretch */
 	uint64_t layer_bytes; /* of matrices */
@@ -111,6 +107,7 @@ static void forget_model(struct lab *l)
 		weights_close(&l->weights);
 		model_close(&l->model);
 	}
+	plan_layout_close(&l->layout);
 	l->has_model = false;
 	free(l->page);
 	l->page = NULL;
@@ -148,20 +145,34 @@ static void fill_buffers(struct lab *l, const struct shape *s)
 	size_t used = (bytes > logits ? bytes : logits) + SLACK;
 
 	used = used < buffer_bytes() ? used : buffer_bytes();
-	for (unsigned i = 0; used > l->used && i < BUFFERS; i++)
+	for (unsigned i = 0; used > l->used && i < BUFFER_VALUES; i++)
 		fill((uint8_t *)buffer(l, i) + l->used, used - l->used);
 	l->used = used > l->used ? used : l->used;
+	if (l->layout.bytes > l->values_used)
+		fill((uint8_t *)buffer(l, BUFFER_VALUES) + l->values_used, l->layout.bytes - l->values_used);
+	l->values_used = l->layout.bytes > l->values_used ? l->layout.bytes : l->values_used;
 }
 
-static void place_buffers(struct lab *l)
+static bool place_buffers(struct lab *l, struct error *err)
 {
-	struct plan_buffers *b = &l->buf;
+	const uint64_t room = (BUFFERS - BUFFER_VALUES) * buffer_bytes();
 
-	*b = (struct plan_buffers){ .tokens = LAB_TOKENS, .logit_tokens = 1 };
-#define X(type, name, width, memory) b->name = buffer(l, BUFFER_##name);
-	PLAN_BUFFERS(X)
-#undef X
-	b->logits = buffer(l, BUFFER_LOGITS);
+	if (!plan_layout_open(&l->layout, &l->model.spec, &l->weights,
+	                      &(struct plan_layout_options){ .tokens = LAB_TOKENS }, err))
+		return false;
+	l->buf = (struct plan_buffers){
+		.tokens = LAB_TOKENS,
+		.logit_tokens = 1,
+		.ids = buffer(l, BUFFER_IDS),
+		.cos = buffer(l, BUFFER_COS),
+		.sin = buffer(l, BUFFER_SIN),
+		.values = buffer(l, BUFFER_VALUES),
+		.layout = &l->layout,
+		.logits = buffer(l, BUFFER_LOGITS)
+	};
+	return l->layout.bytes <= room ||
+	       error_set(err, ERROR_ARGUMENT, "a layer's values take %" PRIu64 " bytes, expected at most %" PRIu64,
+	                 l->layout.bytes, room);
 }
 
 static void place_matrix(struct lab *l, struct weights_matrix *m, uint64_t *at)
@@ -218,7 +229,8 @@ bool lab_model(struct lab *l, const struct shape *s, const struct mixture *m, st
 		return false;
 	if (s->ffn > WIDEST || s->heads * s->head_dim > WIDEST || s->hidden > WIDEST)
 		return error_set(err, ERROR_ARGUMENT, "%s: is %u wide, expected at most %d", s->name, s->ffn, WIDEST);
-	place_buffers(l);
+	if (!place_buffers(l, err))
+		return false;
 	fill_buffers(l, s);
 	place_layer(l, &l->weights.layer[0]);
 	l->cached = l->layer_bytes * s->layers <= IN_CACHE;

@@ -21,7 +21,6 @@ static const struct {
 	{ IR_NEEDS_local_operands, NULL, "has operands of matrix products from global memory alone, and whole tiles" },
 	{ IR_NEEDS_parts, NULL, "does no units in parts" },
 	{ IR_NEEDS_copies, NULL, "copies nothing while a kernel goes on" },
-	{ IR_NEEDS_indices, "memory operation", NULL },
 };
 
 static unsigned needs_met(const struct target *t)

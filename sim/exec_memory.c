@@ -124,6 +124,29 @@ static bool check_lanes(struct sim_wave *w, struct sim_access *a, const struct s
 	return true;
 }
 
+/* Whether no two lanes store to the same byte: a card would keep either. Most stores go upwards. */
+static bool check_apart(struct sim_wave *w, const struct sim_access *a)
+{
+	const unsigned bytes = access_bytes(a->in->op);
+	bool upwards = true;
+	uint64_t end = 0;
+
+	for (uint32_t m = a->exec; m; m &= m - 1) {
+		const uint64_t at = a->addr[__builtin_ctz(m)];
+		upwards &= at >= end;
+		end = at + bytes;
+	}
+	for (uint32_t m = upwards ? 0 : a->exec; m; m &= m - 1)
+		for (uint32_t n = m & (m - 1); n; n &= n - 1) {
+			const uint64_t x = a->addr[__builtin_ctz(m)], y = a->addr[__builtin_ctz(n)];
+			if (x < y + bytes && y < x + bytes) {
+				sim_trap(w, "two lanes of a store have the same place, 0x%llx", (unsigned long long)y);
+				return false;
+			}
+		}
+	return true;
+}
+
 static void take_data(struct sim_wave *w, struct sim_access *a, unsigned k, unsigned at)
 {
 	const struct sim_src *s = &a->in->src[k];
@@ -140,6 +163,8 @@ void exec_flat(struct sim_wave *w, const struct sim_inst *in)
 		return;
 	struct sim_span span = flat_addresses(w, in, a->addr);
 	if (!flat_space(w, a, &span) || !check_lanes(w, a, &span))
+		return;
+	if (op->kind == MK_STORE && a->space != SPACE_SCRATCH && !check_apart(w, a))
 		return;
 	if (op->kind == MK_ATOMIC && a->space == SPACE_SCRATCH) {
 		sim_trap(w, "an atomic addresses scratch");
@@ -272,6 +297,8 @@ void exec_lds(struct sim_wave *w, const struct sim_inst *in)
 			    !lds_address(w, a, a->addr2, (unsigned)(in->imm >> 8 & 0xff) * unit))
 				return;
 		} else if (!lds_address(w, a, a->addr, (unsigned)in->imm))
+			return;
+		if (op->kind == MK_STORE && !check_apart(w, a))
 			return;
 		take_data(w, a, 1, 0);
 		take_data(w, a, 2, 4);

@@ -54,10 +54,21 @@ static const struct kind {
 	[PTX_DO_STORE_8] = { .bytes = 1, .store = true },
 	[PTX_DO_STORE_64] = { .bytes = 8, .store = true },
 	[PTX_DO_ATOM_ADD] = { .bytes = 4, .store = true, .atomic = true },
+	[PTX_DO_ATOM_ADD_64] = { .bytes = 8, .store = true, .atomic = true },
+	[PTX_DO_ATOM_MIN_S] = { .bytes = 4, .store = true, .atomic = true },
+	[PTX_DO_ATOM_MAX_S] = { .bytes = 4, .store = true, .atomic = true },
+	[PTX_DO_ATOM_MIN_U] = { .bytes = 4, .store = true, .atomic = true },
 	[PTX_DO_ATOM_MAX_U] = { .bytes = 4, .store = true, .atomic = true },
+	[PTX_DO_ATOM_AND] = { .bytes = 4, .store = true, .atomic = true },
+	[PTX_DO_ATOM_OR] = { .bytes = 4, .store = true, .atomic = true },
 	[PTX_DO_ATOM_EXCHANGE] = { .bytes = 4, .store = true, .atomic = true },
 	[PTX_DO_ATOM_SWAP] = { .bytes = 4, .store = true, .atomic = true },
 };
+
+static bool is_atomic(unsigned operation)
+{
+	return operation < sizeof kinds / sizeof *kinds && kinds[operation].atomic;
+}
 
 bool ptx_is_access(unsigned operation) { return operation < sizeof kinds / sizeof *kinds && kinds[operation].bytes; }
 
@@ -118,15 +129,17 @@ static void note_read(struct ptx_byte *p, const struct ptx_block *b, const struc
 	p->read_lanes |= 1u << lane;
 }
 
+/* Atomics of several warps need no barrier between. */
 static const char *shared_trouble(const struct ptx_block *b, const struct ptx_warp *w, unsigned lane, uint64_t at,
-                                  size_t bytes, bool store)
+                                  size_t bytes, bool store, bool atomic)
 {
 	for (size_t i = at; i < at + bytes; i++) {
 		struct ptx_byte *p = &b->byte[i];
 		bool others = p->read_turn == b->turn && p->readers & ~(1u << w->number);
-		if (!store && !p->is_written)
+		const bool before = p->is_written && p->written_turn == b->turn;
+		if ((!store || atomic) && !p->is_written)
 			return "a shared byte is read that nothing wrote";
-		if (p->is_written && p->written_turn == b->turn && p->writer != w->number)
+		if (before && p->writer != w->number && !(atomic && p->by_atomics))
 			return "another warp wrote that shared byte, with no barrier between";
 		if (store && others)
 			return "another warp read that shared byte, with no barrier between";
@@ -143,6 +156,7 @@ static const char *shared_trouble(const struct ptx_block *b, const struct ptx_wa
 				                .written_met = w->met,
 				                .writer = (uint8_t)w->number,
 				                .lane = (uint8_t)lane,
+				                .by_atomics = atomic && (!before || p->by_atomics),
 				                .is_written = 1 };
 	}
 	return NULL;
@@ -172,7 +186,7 @@ uint8_t *ptx_reach(struct ptx_block *b, struct ptx_warp *w, const struct ptx_ste
 	if (!trouble && s->shared) {
 		trouble = at > b->run->shared_bytes || b->run->shared_bytes - at < bytes
 		                  ? "the address is beyond the block's shared memory"
-		                  : shared_trouble(b, w, lane, at, bytes, store);
+		                  : shared_trouble(b, w, lane, at, bytes, store, is_atomic(s->operation));
 		p = b->shared + at;
 	} else if (!trouble) {
 		p = find(b, at, bytes);
@@ -218,13 +232,26 @@ bool ptx_prefetch(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step
 /* Lane after lane, as one of them must be first. Whether the word changed. */
 static bool do_atomic(struct ptx_warp *w, const struct ptx_step *s, unsigned l, uint8_t *p)
 {
-	const uint32_t a = (uint32_t)w->reg[(size_t)s->s[1] * PTX_LANES + l];
+	const uint64_t wide = w->reg[(size_t)s->s[1] * PTX_LANES + l];
+	const uint32_t a = (uint32_t)wide;
 	uint32_t old, new;
 
+	if (s->operation == PTX_DO_ATOM_ADD_64) {
+		uint64_t sum;
+		memcpy(&sum, p, sizeof sum);
+		sum += wide;
+		memcpy(p, &sum, sizeof sum);
+		return wide != 0;
+	}
 	memcpy(&old, p, sizeof old);
 	switch (s->operation) {
 	case PTX_DO_ATOM_ADD: new = old + a; break;
+	case PTX_DO_ATOM_MIN_S: new = (int32_t)old < (int32_t)a ? old : a; break;
+	case PTX_DO_ATOM_MAX_S: new = (int32_t)old > (int32_t)a ? old : a; break;
+	case PTX_DO_ATOM_MIN_U: new = old < a ? old : a; break;
 	case PTX_DO_ATOM_MAX_U: new = old > a ? old : a; break;
+	case PTX_DO_ATOM_AND: new = old &a; break;
+	case PTX_DO_ATOM_OR: new = old | a; break;
 	case PTX_DO_ATOM_EXCHANGE: new = a; break;
 	default: new = old == a ? (uint32_t)w->reg[(size_t)s->s[2] * PTX_LANES + l] : old; break;
 	}
@@ -267,6 +294,25 @@ bool ptx_is_ordered(struct ptx_block *b, struct ptx_warp *w, const struct ptx_st
 	return ptx_trap(b, w, (int)lane, all);
 }
 
+/* Whether no two lanes store to the same byte: a card would keep either. Most stores go upwards. */
+static bool are_apart(const uint64_t *at, uint32_t mask, size_t bytes)
+{
+	const int most = mask ? 31 - __builtin_clz(mask) : 0;
+	bool upwards = true;
+	int last = -1;
+
+	for (int l = 0; l <= most; l++)
+		if (mask >> l & 1) {
+			upwards &= last < 0 || at[l] >= at[last] + bytes;
+			last = l;
+		}
+	for (int l = 0; !upwards && l <= most; l++)
+		for (int k = 0; mask >> l & 1 && k < l; k++)
+			if (mask >> k & 1 && at[l] < at[k] + bytes && at[k] < at[l] + bytes)
+				return false;
+	return true;
+}
+
 bool ptx_access(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask)
 {
 	const struct kind *k = &kinds[s->operation];
@@ -276,6 +322,8 @@ bool ptx_access(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *
 	                      (k->bytes == 8 ? PTX_WIDE : 0u);
 	const bool loads = !k->store || k->atomic;
 
+	if (!loads && !are_apart(base, mask, bytes))
+		return ptx_trap(b, w, -1, "two lanes of a store have the same place");
 	for (unsigned l = 0; l < PTX_LANES; l++) {
 		if (!(mask >> l & 1))
 			continue;

@@ -40,6 +40,7 @@ struct ptx_warp {
 struct ptx_byte {
 	uint32_t written_turn, written_met, read_turn, readers, read_met, read_lanes;
 	uint8_t writer, lane, is_written, reader;
+	bool by_atomics; /* all that wrote it since the barrier */
 };
 
 struct ptx_region {

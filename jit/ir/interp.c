@@ -9,10 +9,10 @@
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
 #pragma clang diagnostic ignored "-Wpass-failed" /* a build without optimisation vectorises nothing, rightly */
-#elif defined(__SANITIZE_ADDRESS__)              /* with its checks, O3 takes minutes of this file */
+#elif defined(__SANITIZE_ADDRESS__)              /* with its checks, vectorising takes minutes of this file */
 #pragma GCC optimize("fp-contract=off")
-#else
-#pragma GCC optimize("O3", "fp-contract=off")
+#else /* O3 takes four times as long, for copies of loops that vectors leave nothing to do */
+#pragma GCC optimize("O2", "tree-vectorize", "vect-cost-model=dynamic", "fp-contract=off")
 #endif
 
 #include <assert.h>
@@ -28,6 +28,15 @@ void interp_free(struct interp_program *p) { free(p); }
 
 /* A frame for each wave, each a multiple of 64 bytes, then the shared bytes. */
 size_t interp_frame_bytes(const struct interp_program *p) { return p->waves * p->frame_bytes + p->shared_bytes; }
+
+/* clang's undefined-behaviour checks of an address: at each access of each row six times over, they take two minutes of
+ * this file. AddressSanitizer looks at the same accesses. INTERP_EVERY_CHECK keeps them (check.sh --usual and --full).
+ */
+#if defined(__clang__) && !defined(INTERP_EVERY_CHECK)
+#define FEW_CHECKS __attribute__((no_sanitize("alignment", "null", "pointer-overflow", "object-size")))
+#else
+#define FEW_CHECKS
+#endif
 
 /* The lane loops. dst may be a or b or c itself, lane for lane, never shifted: lanes are independent. */
 #ifdef __clang__
@@ -245,7 +254,7 @@ static __attribute__((noinline)) const struct interp_ins *other_row(
 /* --- rows that take more than an expression. Each is a part of the dispatcher, where the number of lanes is a
  * constant. */
 
-#define PART static inline __attribute__((always_inline))
+#define PART static inline FEW_CHECKS __attribute__((always_inline))
 
 /* dst may be a: a lane's partner must be read before it is written. */
 PART void exchange_lanes(uint32_t *d, const uint32_t *a, unsigned mask, const unsigned W)
@@ -373,8 +382,8 @@ PART void interp_go(const struct interp_program *p, char *frame, const struct in
 /* One instance per width, and again for hosts with AVX2 and FMA: the same C, where fmaf is an instruction and not a
  * call. */
 #define INSTANCE(name, attribute, W) \
-	static attribute void name(const struct interp_program *p, char *frame, const struct interp_call *call, \
-	                           struct interp_wave *wave) \
+	static FEW_CHECKS attribute void name(const struct interp_program *p, char *frame, \
+	                                      const struct interp_call *call, struct interp_wave *wave) \
 	{ \
 		interp_go(p, frame, call, wave, W); \
 	}

@@ -77,11 +77,10 @@ enum ir_needs {
 	IR_NEEDS_mma = 1,            /* products of tiles */
 	IR_NEEDS_local_operands = 2, /* operands of these in local and shared bytes, and half tiles */
 	IR_NEEDS_local = IR_NEEDS_mma | IR_NEEDS_local_operands,
-	IR_NEEDS_tiles = 4,   /* products of int8 matrices in memory */
-	IR_NEEDS_dot2 = 8,    /* products of pairs of bf16 */
-	IR_NEEDS_parts = 16,  /* launches whose units are done in parts */
-	IR_NEEDS_copies = 32, /* copies that go on beside the kernel */
-	IR_NEEDS_indices = 64 /* memory by index: gathers, scatters, atomics */
+	IR_NEEDS_tiles = 4,  /* products of int8 matrices in memory */
+	IR_NEEDS_dot2 = 8,   /* products of pairs of bf16 */
+	IR_NEEDS_parts = 16, /* launches whose units are done in parts */
+	IR_NEEDS_copies = 32 /* copies that go on beside the kernel */
 };
 
 /* Facts of a row, generated from ops.def: by row, and of operations with types by operation as well, where name,

@@ -203,10 +203,18 @@ static const struct row {
 				ROW(fstore_s, ST, B32, 0, false) ROW(fstore_hs, ST, B16, 0, false) ROW(
 					fstore1, ST, B32, 4,
 					true) ROW(dload, LD, B64, 8, false) ROW(lload, LD, B64, 8, false)
-					ROW(dbcast, LD, B64, 8, true) ROW(lbcast, LD, B64, 8, true)
-						ROW(dstore, ST, B64, 8, false) ROW(lstore, ST, B64, 8, false)
+					ROW(dbcast, LD, B64, 8, true) ROW(lbcast, LD, B64, 8, true) ROW(
+						dstore, ST,
+						B64, 8, false) ROW(lstore, ST, B64, 8, false)
+						ROW(igather_32, LD, B32, 4, true) ROW(igather_8, LD, U8, 1, true)
+							ROW(igather_16, LD, U16, 2, true) ROW(lgather, LD, B64, 8, true)
+								ROW(iscatter_32, ST, B32, 4, true) ROW(
+									iscatter_8, ST, B8, 1,
+									true) ROW(iscatter_16, ST, B16, 2,
+	                                                                          true) ROW(lscatter, ST, B64, 8, true)
 #undef ROW
-							[IR_fgive] = { PTX_ST_RELAXED, PTX_ST_RELAXED, 4, false },
+									[IR_fgive] = { PTX_ST_RELAXED, PTX_ST_RELAXED,
+	                                                                               4, false },
 };
 
 static unsigned lanes_of(const struct ir_ins *i)
@@ -298,9 +306,13 @@ static void gather(struct ptx_emitter *e, const struct ir_ins *i)
 	load_part(e, (enum ptx_op)(is_shared(e, i) ? r->shared : r->global), i, ptx_at(sum, disp));
 }
 
-static op halves_of(const op half[2])
+static op lower_half(struct ptx_emitter *e, op word)
 {
-	return (op){ .kind = PTX_TUPLE, .class = PTX_B16, .n = 2, .reg = { half[0].reg[0], half[1].reg[0] } };
+	const op low = ptx_new(&e->w, PTX_B16), high = ptx_new(&e->w, PTX_B16);
+
+	PTX_PUT(&e->w, UNPACK_HALVES,
+	        (op){ .kind = PTX_TUPLE, .class = PTX_B16, .n = 2, .reg = { low.reg[0], high.reg[0] } }, word);
+	return low;
 }
 
 static void store(struct ptx_emitter *e, const struct ir_ins *i)
@@ -314,9 +326,7 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 		PTX_PUT(&e->w, CVT_F16_F32, half, data);
 		data = half;
 	} else if (i->type == IR_TYPE_i16) {
-		op half[2] = { ptx_new(&e->w, PTX_B16), ptx_new(&e->w, PTX_B16) };
-		PTX_PUT(&e->w, UNPACK_HALVES, halves_of(half), data);
-		data = half[0];
+		data = lower_half(e, data);
 	}
 	ptx_meet_readers(e, is_shared(e, i));
 	if (i->op == IR_give && is_shared(e, i))
@@ -327,6 +337,52 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 	else
 		ptx_store(&e->w, e->cards,
 		          i->op == IR_give && e->cards > 1 ? PTX_ST_RELAXED_SYSTEM : (enum ptx_op)r->global, to, data);
+}
+
+/* The place of each lane's element. */
+static op element(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	op offset = ptx_new(&e->w, PTX_B64), sum = ptx_new(&e->w, PTX_B64);
+	int64_t disp = i->imm;
+	uint16_t root = ptx_root(&e->scan, i->a, &disp);
+
+	PTX_PUT(&e->w, MUL_WIDE_U32, offset, ptx_reg(e, i->b), ptx_imm(ir_types[i->type].bytes));
+	PTX_PUT(&e->w, ADD_S64, sum, ptx_reg(e, root), offset);
+	return ptx_at(sum, disp);
+}
+
+#define RED(row, kind) [IR_##row] = { PTX_RED_GLOBAL_##kind, PTX_RED_SYSTEM_##kind, PTX_RED_SHARED_##kind }
+static const uint16_t updates[IR_ROWS][3] = {
+	RED(iatomic_add, ADD_U32), RED(latomic_add, ADD_U64), RED(iatomic_min, MIN_S32), RED(iatomic_max, MAX_S32),
+	RED(uatomic_min, MIN_U32), RED(uatomic_max, MAX_U32), RED(iatomic_and, AND_B32), RED(iatomic_or, OR_B32)
+};
+#undef RED
+
+/* Gathers, scatters, atomics. */
+static void by_index(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	const struct row *r = &rows[ir_row(i)];
+	const bool shared = is_shared(e, i), updates_it = updates[ir_row(i)][0];
+	op at = element(e, i);
+
+	if (i->op == IR_gather_at) {
+		ptx_meet(e, shared);
+		load_part(e, (enum ptx_op)(shared ? r->shared : r->global), i, at);
+		return;
+	}
+	op data = ptx_reg(e, i->c);
+	const op some = some_lanes(e, i, 32);
+	if (i->type == IR_TYPE_u16)
+		data = lower_half(e, data);
+	if (updates_it)
+		ptx_meet(e, shared); /* it reads, too */
+	ptx_meet_readers(e, shared);
+	e->w.guard = some;
+	if (shared)
+		PTX_PUT_OP(&e->w, (enum ptx_op)(updates_it ? updates[ir_row(i)][2] : r->shared), at, data);
+	else
+		ptx_store(&e->w, e->cards, (enum ptx_op)(updates_it ? updates[ir_row(i)][e->cards > 1] : r->global), at,
+		          data);
 }
 
 /* Where a wave's own bytes, or the group's, begin. */
@@ -346,6 +402,8 @@ bool ptx_memory(struct ptx_emitter *e, const struct ir_ins *i)
 		give_address(e, i);
 	else if (i->op == IR_gather)
 		gather(e, i);
+	else if (ir_does(i->op, IR_INDEXED))
+		by_index(e, i);
 	else if (!rows[ir_row(i)].global)
 		return ptx_await(e, i);
 	else if (ir_facts_of(i)->dst == IR_TYPE__)

@@ -310,6 +310,45 @@ static void rsel_gather(struct rsel *s, const struct ir_ins *i, const struct rse
 	load_some(s, i, &p, a, r);
 }
 
+/* Where the lanes' elements are: their numbers times the size of one, from p on. */
+static struct rsel_address element_address(struct rsel *s, const struct ir_ins *i, const struct rsel_place *p)
+{
+	const unsigned bytes = ir_types[i->type].bytes;
+	rsel_op index = rsel_vgpr(s, i->b), offsets = rsel_new_vgpr(s);
+
+	if (bytes == 1)
+		rsel_mov(s, offsets, index);
+	else
+		rsel_valu(s, RDNA_V_LSHLREV_B32, offsets, rdna_lir_imm((uint32_t)__builtin_ctz(bytes)), index,
+		          rsel_none());
+	if (!p->lds)
+		return global_address(s, p, offsets);
+	struct rsel_address a = { .lanes = rsel_new_vgpr(s) };
+	rsel_valu(s, RDNA_V_ADD_NC_U32, a.lanes, rsel_lds_sum(s, p), offsets, rsel_none());
+	return a;
+}
+
+static void rsel_gather_at(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	struct rsel_place p = rsel_place(s, i->a, i->imm);
+
+	load_some(s, i, &p, element_address(s, i, &p), r);
+}
+
+/* Scatters, and atomics, which the second cache does: other compute units have their own first ones. */
+static void rsel_scatter(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+{
+	struct rsel_place p = rsel_place(s, i->a, i->imm);
+	rsel_op data = ir_types[i->type].bytes == 8 ? rsel_home(s, i->c)->o : rsel_vgpr(s, i->c);
+	struct rsel_address a = element_address(s, i, &p);
+	struct rdna_lir_ins *ins = access_some(s, p.lds ? r->turned : r->op, &p, &a, i, 32);
+
+	ins->s[1] = data;
+	ins->stores = true;
+	if (r->extra && !p.lds && s->gen == RDNA_GFX12)
+		ins->scope = RDNA_SCOPE_DEV;
+}
+
 void rsel_store(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	unsigned n = i->op == IR_store_first ? 1 : ir_x_lanes(i->imm, 32);
@@ -343,7 +382,36 @@ void rsel_store(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *
 		.select = rsel_store, .op = RDNA_GLOBAL_STORE_##x, .turned = RDNA_DS_STORE_##x, .extra = bytes \
 	}
 
+#define RSEL_GATHER_AT(x, y) \
+	{ \
+		.select = rsel_gather_at, .op = RDNA_GLOBAL_LOAD_##x, .turned = RDNA_DS_LOAD_##y \
+	}
+#define RSEL_SCATTER(x) \
+	{ \
+		.select = rsel_scatter, .op = RDNA_GLOBAL_STORE_##x, .turned = RDNA_DS_STORE_##x \
+	}
+#define RSEL_ATOMIC(x) \
+	{ \
+		.select = rsel_scatter, .op = RDNA_GLOBAL_ATOMIC_##x, .turned = RDNA_DS_##x, .extra = true \
+	}
+
 const struct rsel_rule rsel_memory_rules[IR_ROWS] = {
+	[IR_igather_32] = RSEL_GATHER_AT(B32, B32),
+	[IR_igather_8] = RSEL_GATHER_AT(U8, U8),
+	[IR_igather_16] = RSEL_GATHER_AT(U16, U16),
+	[IR_lgather] = RSEL_GATHER_AT(B64, B64),
+	[IR_iscatter_32] = RSEL_SCATTER(B32),
+	[IR_iscatter_8] = RSEL_SCATTER(B8),
+	[IR_iscatter_16] = RSEL_SCATTER(B16),
+	[IR_lscatter] = RSEL_SCATTER(B64),
+	[IR_iatomic_add] = RSEL_ATOMIC(ADD_U32),
+	[IR_latomic_add] = RSEL_ATOMIC(ADD_U64),
+	[IR_iatomic_min] = RSEL_ATOMIC(MIN_I32),
+	[IR_iatomic_max] = RSEL_ATOMIC(MAX_I32),
+	[IR_uatomic_min] = RSEL_ATOMIC(MIN_U32),
+	[IR_uatomic_max] = RSEL_ATOMIC(MAX_U32),
+	[IR_iatomic_and] = RSEL_ATOMIC(AND_B32),
+	[IR_iatomic_or] = RSEL_ATOMIC(OR_B32),
 	[IR_fload] = RSEL_LOAD(4, B32, B32),
 	[IR_iload] = RSEL_LOAD(4, B32, B32),
 	[IR_iload_u8] = RSEL_LOAD(1, U8, U8),

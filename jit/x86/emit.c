@@ -133,7 +133,7 @@ static void emit_gather(struct emitter *e, const struct lir_ins *i)
 {
 	emit3(e, X86_VXORPS, target_of(e, i), target_of(e, i), target_of(e, i));
 	int base = i->mem == LIR_AT_LOCAL ? X86_RSP : e->l->phys[i->base];
-	struct x86_operand m = x86_mem_index(base, e->l->phys[i->b], 1, i->disp);
+	struct x86_operand m = x86_mem_index(base, e->l->phys[i->b], i->imm ? (int)i->imm : 1, i->disp);
 	bool masked = i->form == LIR_MGATHER;
 	e->x.mask = masked ? e->l->phys[i->c] : 0;
 	emit3(e, i->op, target_of(e, i), m, masked ? X86_0 : machine(i->ws, e->l->phys[i->c]));
@@ -325,6 +325,15 @@ static void emit_choose(struct emitter *e, const struct lir_ins *i)
 	emit2(e, from_b ? X86_CMOVE : X86_CMOVNE, g(e, i->dst), g(e, from_b ? i->a : i->b));
 }
 
+static void emit_at_once(struct emitter *e, const struct lir_ins *i)
+{
+	static const uint8_t lock = 0xf0;
+	const int r = e->l->phys[i->form == LIR_XCHG ? i->dst : i->a];
+	if (i->form == LIR_LOCK)
+		x86_bytes(&e->x, &lock, sizeof lock);
+	emit2(e, i->op, memory(e, i), i->form == LIR_XCHG || i->ws == X86_GPR32 ? x86_r32(r) : x86_r64(r));
+}
+
 static void emit_scalar(struct emitter *e, const struct lir_ins *i)
 {
 	switch (i->form) {
@@ -345,6 +354,12 @@ static void emit_scalar(struct emitter *e, const struct lir_ins *i)
 	case LIR_TO_GPR:
 	case LIR_MTO_GPR: emit2(e, i->op, x86_r32(e->l->phys[i->dst]), source(e, i, i->a)); break;
 	case LIR_SOPI: emit_sopi(e, i); break;
+	case LIR_EXTRACT:
+		emit3(e, i->op, i->op == X86_VPEXTRQ ? g(e, i->dst) : x86_r32(e->l->phys[i->dst]), source(e, i, i->a),
+		      x86_imm(i->imm));
+		break;
+	case LIR_LOCK:
+	case LIR_XCHG: emit_at_once(e, i); break;
 	default: move_gpr(e, g(e, i->dst), x86_r64((int)i->imm)); break;
 	}
 }

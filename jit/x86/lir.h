@@ -86,6 +86,9 @@ enum lir_mem { LIR_NO_MEM, LIR_AT_BASE, LIR_AT_POOL, LIR_AT_LOCAL, LIR_AT_VEC_SL
 	X(SSEL,     GPR,  GPR,  GPR,  GPR,  0,            "ab",  "dst = c ? b : a") \
 	X(TO_GPR,   GPR,  VEC,  NONE, NONE, 0,            "",    "dst = a's sign bits") \
 	X(MTO_GPR,  GPR,  MASK, NONE, NONE, 0,            "",    "dst = a's bits") \
+	X(EXTRACT,  GPR,  VEC,  NONE, NONE, 0,            "",    "dst = element imm of a's lowest 128 bits") \
+	X(LOCK,     NONE, GPR,  NONE, NONE, 0,            "",    "memory = memory op a, at once for all who look") \
+	X(XCHG,     GPR,  GPR,  NONE, NONE, 0,            "a",   "dst = memory, memory = a, which dst is; at once") \
 	X(LOOP,     NONE, GPR,  NONE, NONE, 0,            "",    "a == 0: enter; else enter when a > 0") \
 	X(ENDLOOP,  NONE, GPR,  GPR,  NONE, LIR_B,        "",    "again while a < b (b == 0: while a < imm)") \
 	X(BREAK,    NONE, GPR,  NONE, NONE, 0,            "",    "a != 0: on behind the innermost loop") \

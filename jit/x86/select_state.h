@@ -167,6 +167,16 @@ void sel_fxor(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 /* The first n lanes, and of these those of the instruction's mask, where it has one. */
 uint32_t sel_lanes(struct sel *s, const struct ir_ins *i, unsigned n);
 
+/* The 128 bits of a, a vector of that width, that begin with lane 4 * number. */
+uint32_t sel_xmm(struct sel *s, uint32_t a, uint8_t width, unsigned number);
+
+/* --- select_index.c */
+
+void sel_gather_words(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_gather_parts(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_gather_wide(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_each_lane(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+
 /* --- select_wide.c */
 
 /* Both halves of the lanes, of 64 bits; a mask for each. */
@@ -174,6 +184,7 @@ struct sel_pair {
 	uint32_t v[2];
 };
 struct sel_pair sel_wide(struct sel *s, uint16_t r);
+struct sel_pair sel_dst_pair(struct sel *s, const struct ir_ins *i);
 struct sel_pair sel_mask_pair(struct sel *s, uint32_t mask);
 /* imm: how they are compared, of vcmppd. */
 void sel_wide_compare(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);

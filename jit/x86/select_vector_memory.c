@@ -209,8 +209,7 @@ void sel_fstore_h(struct sel *s, const struct ir_ins *i, const struct sel_rule *
 		store_part(s, X86_VPEXTRW, t, lane, sel_place(s, i->a, disp + 2 * lane));
 }
 
-/* The 128 bits of a that begin with lane 4 * number. */
-static uint32_t sel_xmm(struct sel *s, uint32_t a, uint8_t width, unsigned number)
+uint32_t sel_xmm(struct sel *s, uint32_t a, uint8_t width, unsigned number)
 {
 	if (!number)
 		return a;

@@ -31,7 +31,7 @@ struct sel_pair sel_wide(struct sel *s, uint16_t r)
 	return (struct sel_pair){ { low, high } };
 }
 
-static struct sel_pair dst_pair(struct sel *s, const struct ir_ins *i)
+struct sel_pair sel_dst_pair(struct sel *s, const struct ir_ins *i)
 {
 	uint32_t low = sel_dst(s, i), high = upper_reg(s, s->scan.into[s->at] ? s->scan.into[s->at] : i->dst);
 	return (struct sel_pair){ { low, high } };
@@ -162,7 +162,8 @@ void sel_wide_compare_ints(struct sel *s, const struct ir_ins *i, const struct s
 void sel_wide_select(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	uint32_t mask = sel_vec(s, i->a);
-	struct sel_pair m = sel_mask_pair(s, mask), yes = sel_wide(s, i->b), no = sel_wide(s, i->c), d = dst_pair(s, i);
+	struct sel_pair m = sel_mask_pair(s, mask), yes = sel_wide(s, i->b), no = sel_wide(s, i->c),
+			d = sel_dst_pair(s, i);
 	for (unsigned k = 0; k < 2; k++)
 		choose(s, d.v[k], m.v[k], yes.v[k], no.v[k]);
 }
@@ -171,14 +172,14 @@ void sel_wide_select(struct sel *s, const struct ir_ins *i, const struct sel_rul
 
 void sel_wide_binary(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	struct sel_pair a = sel_wide(s, i->a), b = sel_wide(s, i->b), d = dst_pair(s, i);
+	struct sel_pair a = sel_wide(s, i->a), b = sel_wide(s, i->b), d = sel_dst_pair(s, i);
 	for (unsigned k = 0; k < 2; k++)
 		sel_ins(s, (enum lir_form)r->form, r->op, d.v[k], a.v[k], b.v[k], sel_no_place);
 }
 
 void sel_wide_unary(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	struct sel_pair a = sel_wide(s, i->a), d = dst_pair(s, i);
+	struct sel_pair a = sel_wide(s, i->a), d = sel_dst_pair(s, i);
 	for (unsigned k = 0; k < 2; k++)
 		sel_ins(s, (enum lir_form)r->form, r->op, d.v[k], a.v[k], 0, sel_no_place)->imm =
 			r->form != LIR_OP2I ? 0
@@ -188,7 +189,7 @@ void sel_wide_unary(struct sel *s, const struct ir_ins *i, const struct sel_rule
 
 void sel_wide_fma(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	struct sel_pair a = sel_wide(s, i->a), b = sel_wide(s, i->b), c = sel_wide(s, i->c), d = dst_pair(s, i);
+	struct sel_pair a = sel_wide(s, i->a), b = sel_wide(s, i->b), c = sel_wide(s, i->c), d = sel_dst_pair(s, i);
 	for (unsigned k = 0; k < 2; k++)
 		sel_ins(s, LIR_FMA, r->op, d.v[k], a.v[k], b.v[k], sel_no_place)->c = c.v[k];
 }
@@ -196,7 +197,7 @@ void sel_wide_fma(struct sel *s, const struct ir_ins *i, const struct sel_rule *
 /* dabs, dneg */
 void sel_wide_sign(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	struct sel_pair a = sel_wide(s, i->a), d = dst_pair(s, i);
+	struct sel_pair a = sel_wide(s, i->a), d = sel_dst_pair(s, i);
 	uint32_t bits = sel_wide_constant(s, i->op == IR_abs ? INT64_MAX : UINT64_C(1) << 63);
 	for (unsigned k = 0; k < 2; k++)
 		sel_ins(s, LIR_OP3C, r->op, d.v[k], a.v[k], bits, sel_no_place);
@@ -205,7 +206,7 @@ void sel_wide_sign(struct sel *s, const struct ir_ins *i, const struct sel_rule 
 /* lmin, lmax and so on: a where it is less than b, or b less than a. */
 void sel_wide_least(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	struct sel_pair a = sel_wide(s, i->a), b = sel_wide(s, i->b), d = dst_pair(s, i);
+	struct sel_pair a = sel_wide(s, i->a), b = sel_wide(s, i->b), d = sel_dst_pair(s, i);
 	const bool least = i->op == IR_min || i->op == IR_min_unsigned;
 	for (unsigned k = 0; k < 2; k++) {
 		uint32_t x = least ? a.v[k] : b.v[k], y = least ? b.v[k] : a.v[k];
@@ -216,7 +217,7 @@ void sel_wide_least(struct sel *s, const struct ir_ins *i, const struct sel_rule
 /* The products of the halves that do not come out of range. */
 void sel_wide_multiply(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	struct sel_pair a = sel_wide(s, i->a), b = sel_wide(s, i->b), d = dst_pair(s, i);
+	struct sel_pair a = sel_wide(s, i->a), b = sel_wide(s, i->b), d = sel_dst_pair(s, i);
 	for (unsigned k = 0; k < 2; k++) {
 		uint32_t x = sel_op3(s, r->op, a.v[k], sel_op2i(s, X86_VPSRLQ, b.v[k], 32));
 		uint32_t y = sel_op3(s, r->op, b.v[k], sel_op2i(s, X86_VPSRLQ, a.v[k], 32));
@@ -229,7 +230,7 @@ void sel_wide_multiply(struct sel *s, const struct ir_ins *i, const struct sel_r
 /* A negative number is turned over, shifted as others are, and turned back. By lanes, or by the immediate. */
 void sel_wide_shift_down(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	struct sel_pair a = sel_wide(s, i->a), b = i->b ? sel_wide(s, i->b) : a, d = dst_pair(s, i);
+	struct sel_pair a = sel_wide(s, i->a), b = i->b ? sel_wide(s, i->b) : a, d = sel_dst_pair(s, i);
 	uint32_t zero = sel_constant(s, SEL_SPLAT, 0);
 	for (unsigned k = 0; k < 2; k++) {
 		uint32_t sign = sel_op3(s, X86_VPCMPGTQ, zero, a.v[k]), size = sel_op3(s, X86_VPXOR, a.v[k], sign);
@@ -244,21 +245,21 @@ void sel_wide_shift_down(struct sel *s, const struct ir_ins *i, const struct sel
 void sel_wide_constants(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	uint32_t constant = sel_wide_constant(s, (uint64_t)i->imm);
-	struct sel_pair d = dst_pair(s, i);
+	struct sel_pair d = sel_dst_pair(s, i);
 	for (unsigned k = 0; k < 2; k++)
 		move(s, d.v[k], constant);
 }
 
 void sel_wide_move(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	struct sel_pair a = sel_wide(s, i->a), d = dst_pair(s, i);
+	struct sel_pair a = sel_wide(s, i->a), d = sel_dst_pair(s, i);
 	for (unsigned k = 0; k < 2; k++)
 		move(s, d.v[k], a.v[k]);
 }
 
 void sel_wide_splat(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	struct sel_pair d = dst_pair(s, i);
+	struct sel_pair d = sel_dst_pair(s, i);
 	int64_t value;
 	if (sel_scalar_of(s, i->a, &value)) {
 		uint32_t constant = sel_wide_constant(s, (uint64_t)value);
@@ -278,7 +279,7 @@ void sel_wide_splat(struct sel *s, const struct ir_ins *i, const struct sel_rule
 
 void sel_wide_exchange(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	struct sel_pair a = sel_wide(s, i->a), d = dst_pair(s, i);
+	struct sel_pair a = sel_wide(s, i->a), d = sel_dst_pair(s, i);
 	if ((unsigned)i->imm * 2 == s->l->lanes) {
 		uint32_t low = lir_reg(s->l, LIR_VEC);
 		move(s, low, a.v[0]);
@@ -299,7 +300,7 @@ void sel_wide_exchange(struct sel *s, const struct ir_ins *i, const struct sel_r
 void sel_widen(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	uint32_t a = sel_vec(s, i->a);
-	struct sel_pair d = dst_pair(s, i);
+	struct sel_pair d = sel_dst_pair(s, i);
 	for (unsigned k = 0; k < 2; k++) {
 		uint32_t half = sel_half(s, a, k);
 		sel_ins(s, LIR_OP2, r->op, d.v[k], half, 0, sel_no_place)->ws = s->half;
@@ -309,7 +310,7 @@ void sel_widen(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 void sel_widen_unsigned(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	uint32_t a = sel_vec(s, i->a);
-	struct sel_pair d = dst_pair(s, i);
+	struct sel_pair d = sel_dst_pair(s, i);
 	for (unsigned k = 0; k < 2; k++) {
 		uint32_t half = sel_half(s, a, k);
 		move(s, d.v[k], sel_widened(s, half, false));
@@ -386,7 +387,7 @@ void sel_narrow_unsigned_cut(struct sel *s, const struct ir_ins *i, const struct
 void sel_wide_from_int(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	const bool has_sign = i->op == IR_from_int;
-	struct sel_pair a = sel_wide(s, i->a), d = dst_pair(s, i);
+	struct sel_pair a = sel_wide(s, i->a), d = sel_dst_pair(s, i);
 	uint32_t lower = number(s, 0x1p52), upper = number(s, has_sign ? 0x1p84 + 0x1p63 : 0x1p84);
 	uint32_t both = number(s, has_sign ? 0x1p84 + 0x1p63 + 0x1p52 : 0x1p84 + 0x1p52);
 	for (unsigned k = 0; k < 2; k++) {
@@ -437,7 +438,7 @@ static uint32_t to_unsigned_cut(struct sel *s, uint32_t a)
 
 void sel_wide_to_int_cut(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	struct sel_pair a = sel_wide(s, i->a), d = dst_pair(s, i);
+	struct sel_pair a = sel_wide(s, i->a), d = sel_dst_pair(s, i);
 	for (unsigned k = 0; k < 2; k++)
 		move(s, d.v[k], i->op == IR_to_int_cut ? to_int_cut(s, a.v[k]) : to_unsigned_cut(s, a.v[k]));
 }
@@ -455,7 +456,7 @@ void sel_wide_load(struct sel *s, const struct ir_ins *i, const struct sel_rule 
 	struct sel_pair m = { { 0, 0 } };
 	if (!whole)
 		m = sel_mask_pair(s, sel_lanes(s, i, n));
-	struct sel_pair d = dst_pair(s, i);
+	struct sel_pair d = sel_dst_pair(s, i);
 	for (unsigned k = 0; k < 2; k++, p.disp += half_bytes(s))
 		if (whole)
 			sel_ins(s, LIR_MOV, X86_VMOVUPS, d.v[k], LIR_MEM, 0, p);
@@ -485,7 +486,7 @@ void sel_wide_store(struct sel *s, const struct ir_ins *i, const struct sel_rule
 void sel_wide_broadcast(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	struct sel_place p = sel_place(s, i->a, i->imm);
-	struct sel_pair d = dst_pair(s, i);
+	struct sel_pair d = sel_dst_pair(s, i);
 	sel_ins(s, LIR_OP2, r->op, d.v[0], LIR_MEM, 0, p);
 	move(s, d.v[1], d.v[0]);
 }

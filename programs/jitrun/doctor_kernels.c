@@ -232,8 +232,15 @@ static bool compare_buffer(struct comparison *c, const struct pass *pass, size_t
 	return shared || d->upload(d, card, cpu, bytes, &c->err);
 }
 
-/* What kernels write that has the same layout everywhere. */
-static bool is_common(const char *name) { return strncmp(name, "turned", 6) != 0; }
+/* What kernels write that has the same layout everywhere. A choice of experts has no forms but such. */
+static bool is_common(enum plan_form form) { return form < FORM_TURNED; }
+
+static size_t element_bytes(enum plan_form form)
+{
+	return form == FORM_INT8     ? sizeof(int8_t)
+	       : form == FORM_SCALES ? sizeof(struct activation_block)
+	                             : sizeof(float);
+}
 
 /* Whether an op of the step is handed a part of the buffer: what is made inside another op does not get into memory. */
 static bool is_handed(const struct side *s, size_t step, const void *buffer, uint64_t bytes)
@@ -245,19 +252,31 @@ static bool is_handed(const struct side *s, size_t step, const void *buffer, uin
 	return false;
 }
 
+/* A value in one form. */
+static bool compare_value(struct comparison *c, const struct pass *pass, size_t step, graph_ref v, enum plan_form form)
+{
+	static const char *const forms[] = { [FORM_FLOATS] = "floats", [FORM_INT8] = "int8", [FORM_SCALES] = "scales" };
+	const struct plan_buffers *a = &c->card.session->engine->memory.buf, *b = &c->cpu.session->engine->memory.buf;
+	const uint64_t bytes = a->layout->room[v][form] / a->layout->tokens * pass->tokens;
+	uint8_t *at = a->values + a->layout->at[v][form];
+	char name[TEXT];
+
+	if (!bytes || !is_handed(&c->card, step, at, bytes))
+		return true;
+	snprintf(name, sizeof name, "value %u, %s", v, forms[form]);
+	return compare_buffer(c, pass, step, name, at, b->values + b->layout->at[v][form], element_bytes(form), bytes,
+	                      false);
+}
+
 static bool compare_step(struct comparison *c, const struct pass *pass, size_t step)
 {
 	const struct plan_buffers *a = &c->card.session->engine->memory.buf, *b = &c->cpu.session->engine->memory.buf;
 	const struct model_spec *s = &c->cpu.trial.model->file.spec;
-	uint64_t bytes;
 
-#define X(type, name, width, memory) \
-	bytes = plan_buffer_bytes(s, width, sizeof(type), pass->tokens); \
-	if (is_common(#name) && is_handed(&c->card, step, a->name, bytes) && \
-	    !compare_buffer(c, pass, step, #name, a->name, b->name, sizeof(type), bytes, memory == DEVICE_SHARED)) \
-		return false;
-	PLAN_BUFFERS(X)
-#undef X
+	for (graph_ref v = 1; v < a->layout->n_values; v++)
+		for (unsigned form = 0; is_common((enum plan_form)form); form++)
+			if (a->layout->same[v] == v && !compare_value(c, pass, step, v, (enum plan_form)form))
+				return false;
 	return step + 1 < c->card.n || compare_buffer(c, pass, step, "logits", a->logits, b->logits, sizeof(float),
 	                                              s->vocab * sizeof(float), true);
 }
@@ -267,15 +286,16 @@ static bool level(struct comparison *c)
 {
 	struct device *d = c->card.trial.model->device;
 	const struct plan_buffers *a = &c->card.session->engine->memory.buf, *b = &c->cpu.session->engine->memory.buf;
-	const struct model_spec *s = &c->cpu.trial.model->file.spec;
 
-#define X(type, name, width, memory) \
-	if (memory != DEVICE_SHARED && is_common(#name) && \
-	    !d->upload(d, a->name, b->name, plan_buffer_bytes(s, width, sizeof(type), b->tokens), &c->err)) \
-		return false;
-	PLAN_BUFFERS(X)
-#undef X
-	memcpy(a->logits, b->logits, s->vocab * sizeof(float));
+	for (graph_ref v = 1; v < a->layout->n_values; v++)
+		for (unsigned form = 0; is_common((enum plan_form)form); form++) {
+			const uint64_t bytes = a->layout->room[v][form];
+			if (bytes && a->layout->same[v] == v &&
+			    !d->upload(d, a->values + a->layout->at[v][form], b->values + b->layout->at[v][form], bytes,
+			               &c->err))
+				return false;
+		}
+	memcpy(a->logits, b->logits, c->cpu.trial.model->file.spec.vocab * sizeof(float));
 	return true;
 }
 
@@ -322,9 +342,10 @@ static bool open_side(struct side *s, const char *mixture, const char *device, c
 	jit_error e = { 0 };
 
 	*s = (struct side){ .trial.fd = -1 };
-	return (trial_open(&s->trial, SHAPE, mixture, device, isa, &e) &&
-	        (s->session = trial_session(&s->trial, kv, &e))) ||
-	       error_set(err, ERROR_DEVICE, "%s", e.message);
+	if (!trial_open(&s->trial, SHAPE, mixture, device, isa, &e))
+		return error_set(err, ERROR_DEVICE, "%s", e.message);
+	s->trial.model->values_apart = true;
+	return (s->session = trial_session(&s->trial, kv, &e)) || error_set(err, ERROR_DEVICE, "%s", e.message);
 }
 
 static bool compare_pass(struct comparison *c, const struct pass *pass)

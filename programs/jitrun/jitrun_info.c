@@ -57,22 +57,25 @@ struct info {
 
 /* ---- finding out */
 
-static void measure_session(struct session_size *size, const struct model_spec *s, const struct target *t,
-                            uint32_t context)
+static bool measure_session(struct session_size *size, const struct info *i, const struct target *t, uint32_t context,
+                            struct error *err)
 {
+	const struct model_spec *s = &i->model.spec;
 	uint32_t tokens = session_usual_batch(t, context);
 	struct session_memory m = { .kv.type = DTYPE_F16 };
 	struct pass_memory p = { 0 };
 	uint32_t widest = tokens < SPECULATE_MOST ? SPECULATE_MOST : tokens;
 
 	session_memory_measure(&m, s, widest, context);
-	pass_memory_measure(&p, s, widest);
+	if (!pass_memory_measure(&p, s, &(struct plan_layout_options){ .tokens = widest }, err))
+		return false;
 	*size = (struct session_size){
 		.context = context, .kv = m.kv_bytes, .activations = p.buffers_bytes + p.shared_bytes
 	};
 	m.kv.type = DTYPE_Q8_0;
 	session_memory_measure(&m, s, tokens, context);
 	size->kv_q8_0 = m.kv_bytes;
+	return true;
 }
 
 static uint64_t weight_memory(const struct info *i) { return i->weights.arena_bytes + i->weights.vectors_bytes; }
@@ -88,9 +91,9 @@ static bool measure(struct info *i, struct error *err)
 	i->available = system_available_memory();
 	uint64_t weights = weight_memory(i), left = i->available > weights ? i->available - weights : 0;
 	uint32_t usual = session_usual_context(s, DTYPE_F16, left / 2);
-	measure_session(&i->usual, s, t, usual);
-	if (s->context_train > usual)
-		measure_session(&i->trained, s, t, s->context_train);
+	if (!measure_session(&i->usual, i, t, usual, err) ||
+	    (s->context_train > usual && !measure_session(&i->trained, i, t, s->context_train, err)))
+		return false;
 	uint64_t needed = weights + i->usual.kv + i->usual.activations;
 	char a[FACTS_SIZE], b[FACTS_SIZE];
 	return needed <= i->available ||

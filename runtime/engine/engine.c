@@ -95,13 +95,14 @@ static void set_parts(struct engine *e)
 bool engine_open(struct engine *e, const struct engine_options *o, struct error *err)
 {
 	const jit_model *m = e->model;
+	const struct plan_layout_options layout = engine_layout_options(e);
 
 	if (cancel_any(o->cancel))
 		return cancel_error(err);
 	if ((m->packed && !container_same(packed_container(m->packed), err)) ||
 	    (m->kept_weights && !container_same(m->kept_weights, err)) ||
 	    (m->sealed && !m->has_all && !need_kernels(e, o->cancel, err)) ||
-	    !pass_memory_open(&e->memory, m->device, &m->file.spec, e->tokens, err) ||
+	    !pass_memory_open(&e->memory, m->device, &m->file.spec, &m->weights, &layout, err) ||
 	    !rope_open(&e->rope, &m->file.spec, e->context, err))
 		return false;
 	e->plan = calloc(((size_t)e->tokens + 1) * ENGINE_LOGIT_KINDS, sizeof *e->plan);
@@ -163,6 +164,13 @@ struct plan_options engine_plan_options(const struct engine *e)
 		.context = e->parts ? PLAN_PARTS_TO_COME : PLAN_WHOLE,
 		.handed = m->device->facts.awaits,
 		.general = e->general
+	};
+}
+
+struct plan_layout_options engine_layout_options(const struct engine *e)
+{
+	return (struct plan_layout_options){
+		.tokens = e->tokens, .f32_activations = e->model->f32_activations, .apart = e->model->values_apart
 	};
 }
 

@@ -72,6 +72,7 @@ bool engine_open(struct engine *e, const struct engine_options *o, struct error 
 void engine_close(struct engine *e);
 
 struct plan_options engine_plan_options(const struct engine *e);
+struct plan_layout_options engine_layout_options(const struct engine *e);
 /* Has the kernels of passes over drafts made in the background. */
 void engine_request_drafts(struct engine *e);
 /* The plan of a pass for one session, whose first token is at that position. NULL: err. */

@@ -2,7 +2,7 @@
 
 #include "kernels-templates/numerics.h"
 
-/* Between buffers: what kernels may read behind one of them. */
+/* What kernels may read behind a buffer, or behind the last value. */
 enum { ALIGN = 64, SLACK = 256 };
 
 struct arena {
@@ -19,40 +19,58 @@ static void *arena_take(struct arena *p, uint64_t bytes)
 	return out;
 }
 
-static void lay_out_buffers(struct arena to[DEVICE_SHARED + 1], struct plan_buffers *b, const struct model_spec *s)
+static void lay_out_shared(struct arena *to, struct plan_buffers *b, const struct model_spec *s)
 {
-#define X(type, name, width, memory) \
-	b->name = arena_take(&to[memory], plan_buffer_bytes(s, width, sizeof(type), b->tokens));
-	PLAN_BUFFERS(X)
-#undef X
-	b->logits = arena_take(&to[DEVICE_SHARED], numerics_pad(s->vocab) * sizeof *b->logits);
-	b->greatest = arena_take(&to[DEVICE_SHARED], numerics_pad(s->vocab) / 32 * sizeof *b->greatest);
+	b->ids = arena_take(to, plan_ids_bytes(b->tokens));
+	b->cos = arena_take(to, plan_angles_bytes(s, b->tokens));
+	b->sin = arena_take(to, plan_angles_bytes(s, b->tokens));
+	b->logits = arena_take(to, numerics_pad(s->vocab) * sizeof *b->logits);
+	b->greatest = arena_take(to, numerics_pad(s->vocab) / 32 * sizeof *b->greatest);
 }
 
-void pass_memory_measure(struct pass_memory *m, const struct model_spec *s, uint32_t tokens)
+static bool measure(struct pass_memory *m, struct plan_layout *l, const struct model_spec *s, const struct weights *w,
+                    const struct plan_layout_options *o, struct error *err)
 {
-	struct arena to[DEVICE_SHARED + 1] = { { 0 } };
+	struct arena shared = { 0 };
 
-	m->buf.tokens = tokens;
+	if (!plan_layout_open(l, s, w, o, err))
+		return false;
+	m->buf.tokens = o->tokens;
 	m->buf.logit_tokens = 1;
-	lay_out_buffers(to, &m->buf, s);
-	m->buffers_bytes = to[DEVICE_BUFFERS].at;
-	m->shared_bytes = to[DEVICE_SHARED].at;
+	lay_out_shared(&shared, &m->buf, s);
+	m->buffers_bytes = l->bytes + SLACK;
+	m->shared_bytes = shared.at;
+	return true;
 }
 
-bool pass_memory_open(struct pass_memory *m, struct device *d, const struct model_spec *s, uint32_t tokens,
-                      struct error *err)
+bool pass_memory_measure(struct pass_memory *m, const struct model_spec *s, const struct plan_layout_options *o,
+                         struct error *err)
 {
-	struct arena to[DEVICE_SHARED + 1] = { { 0 } };
+	struct plan_layout l = { 0 };
+	struct weights w;
+
+	if (!weights_describe(&w, s, err))
+		return false;
+	const bool ok = measure(m, &l, s, &w, o, err);
+	plan_layout_close(&l);
+	weights_close(&w);
+	return ok;
+}
+
+bool pass_memory_open(struct pass_memory *m, struct device *d, const struct model_spec *s, const struct weights *w,
+                      const struct plan_layout_options *o, struct error *err)
+{
+	struct arena shared = { 0 };
 
 	m->device = d;
-	pass_memory_measure(m, s, tokens);
-	if (!(m->buffers = d->alloc(d, m->buffers_bytes, DEVICE_BUFFERS, err)) ||
+	if (!measure(m, &m->layout, s, w, o, err) ||
+	    !(m->buffers = d->alloc(d, m->buffers_bytes, DEVICE_BUFFERS, err)) ||
 	    !(m->shared = d->alloc(d, m->shared_bytes, DEVICE_SHARED, err)))
 		return false;
-	to[DEVICE_BUFFERS] = (struct arena){ .base = m->buffers };
-	to[DEVICE_SHARED] = (struct arena){ .base = m->shared };
-	lay_out_buffers(to, &m->buf, s);
+	shared.base = m->shared;
+	lay_out_shared(&shared, &m->buf, s);
+	m->buf.values = m->buffers;
+	m->buf.layout = &m->layout;
 	return true;
 }
 
@@ -126,5 +144,6 @@ void pass_memory_close(struct pass_memory *m)
 	d->release(d, m->all_logits, m->all_logits_bytes);
 	d->release(d, m->shared, m->shared_bytes);
 	d->release(d, m->buffers, m->buffers_bytes);
+	plan_layout_close(&m->layout);
 	*m = (struct pass_memory){ 0 };
 }

@@ -7,12 +7,14 @@
 #define RUNTIME_PASS_MEMORY_H
 
 #include "runtime/device/device.h"
+#include "runtime/plan/live.h"
 
 struct pass_memory {
 	struct device *device;
 	struct plan_buffers buf; /* its logits are those of one token */
-	float *all_logits;       /* of pass_memory_logits() tokens; NULL until then */
-	float *all_greatest;     /* the greatest of each 32 of these */
+	struct plan_layout layout;
+	float *all_logits;   /* of pass_memory_logits() tokens; NULL until then */
+	float *all_greatest; /* the greatest of each 32 of these */
 	size_t buffers_bytes, shared_bytes, all_logits_bytes, records_bytes;
 	uint8_t *buffers, *shared;
 	struct {
@@ -22,11 +24,13 @@ struct pass_memory {
 	} handed[2];             /* of passes of one token, and of several */
 };
 
-/* How much that takes for passes over at most `tokens` tokens, without taking any: buffers_bytes and shared_bytes. */
-void pass_memory_measure(struct pass_memory *m, const struct model_spec *s, uint32_t tokens);
+/* How much that takes for passes over at most o->tokens tokens, without taking any and before there are weights:
+ * buffers_bytes and shared_bytes. False: err. */
+bool pass_memory_measure(struct pass_memory *m, const struct model_spec *s, const struct plan_layout_options *o,
+                         struct error *err);
 /* False: err, and pass_memory_close() is still due. */
-bool pass_memory_open(struct pass_memory *m, struct device *d, const struct model_spec *s, uint32_t tokens,
-                      struct error *err);
+bool pass_memory_open(struct pass_memory *m, struct device *d, const struct model_spec *s, const struct weights *w,
+                      const struct plan_layout_options *o, struct error *err);
 /* Makes room for the logits of so many tokens, if there is none yet; always the same number. */
 bool pass_memory_logits(struct pass_memory *m, const struct model_spec *s, uint32_t tokens, struct error *err);
 /* Makes room for the records of a context of so many positions (plan.h), if there is none yet; always the same number.

@@ -27,6 +27,7 @@ struct jit_model {
 	struct device *device;
 	const struct target *target; /* the device's */
 	bool f32_activations, bounded;
+	bool values_apart;   /* sessions keep all that a pass computes (live.h), for who compares it afterwards */
 	double bounded_gain; /* of pairs of BF16 over floats, as measured; 0: it was not asked for */
 	bool sealed;         /* kernels are loaded, never generated */
 	bool has_all;        /* sealed: every one that any session can need */

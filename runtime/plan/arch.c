@@ -59,7 +59,7 @@ static graph_ref layer_inputs(const struct arch *a, graph_ref stream)
 		                      .number = a->spec->norm_eps * (float)a->spec->hidden,
 		                      .in = { [IN_X] = p, [IN_W] = norm, [IN_W2] = e } };
 
-	return graph_node(a->g, &n, a->spec->layer_input);
+	return graph_node(a->g, &n, (uint64_t)a->spec->layers * numerics_pad(a->spec->layer_input));
 }
 
 /* The gate's results times the layer's inputs, through a matrix into the stream; then a number. */
@@ -81,7 +81,7 @@ static graph_ref (*const layer_of[])(const struct arch *, graph_ref) = {
 #undef X
 };
 
-void arch_draw(struct graph *g, const struct model_spec *spec, const struct weights *w)
+static void draw(struct graph *g, const struct model_spec *spec, const struct weights *w)
 {
 	struct arch a = { .g = g, .spec = spec, .w = w };
 
@@ -104,5 +104,14 @@ void arch_draw(struct graph *g, const struct model_spec *spec, const struct weig
 	                                         [IN_W] = graph_matrix(g, &w->lm_head),
 	                                         [IN_BIAS] = graph_vector(g, w->final_norm, spec->hidden) } },
 	           spec->vocab);
+	graph_result(g, spec->hidden);
 	graph_end(g);
+}
+
+bool arch_graph(struct graph *g, const struct model_spec *spec, const struct weights *w, struct error *err)
+{
+	if (!graph_open(g, spec->layers * ARCH_NODES_LAYER + ARCH_NODES_OUTSIDE, spec->layers + 2))
+		return error_set(err, ERROR_MEMORY, "no memory for a graph of %u layers", spec->layers);
+	draw(g, spec, w);
+	return true;
 }

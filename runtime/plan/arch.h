@@ -27,8 +27,8 @@ struct arch {
 /* Room of a graph for one layer, and for the rest. */
 enum { ARCH_NODES_LAYER = 40, ARCH_NODES_OUTSIDE = 12 };
 
-/* A section for the embeddings, one for each layer, and one for the logits. */
-void arch_draw(struct graph *g, const struct model_spec *spec, const struct weights *w);
+/* A section for the embeddings, one for each layer, and one for the logits. False: err; else graph_close() is due. */
+bool arch_graph(struct graph *g, const struct model_spec *spec, const struct weights *w, struct error *err);
 
 /* ---- forms of a layer: from the stream to the stream */
 

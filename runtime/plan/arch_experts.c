@@ -26,7 +26,7 @@ static graph_ref chosen(const struct arch *a, graph_ref x, const struct graph_ga
 	n.in[IN_W2] = pair ? graph_matrix(a->g, m->up) : 0;
 	n.in[IN_BIAS2] = pair ? graph_vector(a->g, m->up_bias, w->rows) : 0;
 	n.in[IN_INTO] = choice;
-	return graph_node(a->g, &n, w->rows);
+	return graph_node(a->g, &n, a->spec->experts_used * numerics_pad(w->rows));
 }
 
 /* The sum of slots by their shares; of one slot, by the sigmoid of `by`. */
@@ -47,6 +47,7 @@ static graph_ref experts(const struct arch *a, graph_ref in, graph_ref choice, g
 	                                                 l->expert_up_bias, arch_act(a->spec) },
 	                           choice);
 
+	graph_result(a->g, (uint64_t)a->spec->experts_used * numerics_pad(a->spec->hidden));
 	*shared = *share = 0;
 	if (l->shared_up.packed) {
 		*share = l->shared_router.packed ? graph_matmul(a->g, in, &l->shared_router, NULL) : 0;

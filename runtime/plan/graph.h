@@ -50,9 +50,11 @@ enum graph_kind {
 	NODE_DELTA,   /* X, forgotten W and corrected W2, with decay BIAS and steps BIAS2, on the state INTO */
 	NODE_SCAN,    /* X, steps W [+ BIAS], with decay W2 and skip BIAS2, on the state INTO */
 	NODE_ROUTE,   /* the choice of experts by logits X */
-	NODE_EXPERTS, /* NODE_MATMUL with the matrices that INTO chooses, for each slot */
+	NODE_EXPERTS, /* NODE_MATMUL with the matrices that INTO chooses, for each slot; second result: X in their order
+	               */
 	NODE_COMBINE, /* the sum of slots X by the choice W, or X times the sigmoid of W */
-	NODE_HEAD,    /* of the rows that are wanted of X: the norm BIAS, and the product with W, scaled and bounded */
+	NODE_HEAD,    /* of the rows that are wanted of X: the norm BIAS, and the product with W, scaled and bounded;
+	               * second    result: that norm */
 	NODE_KINDS
 };
 

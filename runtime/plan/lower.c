@@ -26,10 +26,8 @@ static bool read_between(const struct graph *g, graph_ref v, uint32_t first, uin
 	return false;
 }
 
-static void find_sums(struct plan_builder *b)
+void plan_find_sums(const struct graph *g, uint32_t *sum)
 {
-	const struct graph *g = b->g;
-
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct graph_node *n = &g->node[i];
 		if (n->kind != NODE_ADD)
@@ -39,7 +37,7 @@ static void find_sums(struct plan_builder *b)
 		if (by && y->users == 1 && adds_itself((enum graph_kind)by->kind) && !by->groups &&
 		    graph_value(g, n->in[IN_X])->producer < y->producer &&
 		    !read_between(g, n->in[IN_X], y->producer, i))
-			b->sum[y->producer] = i + 1;
+			sum[y->producer] = i + 1;
 	}
 }
 
@@ -150,10 +148,20 @@ static void (*const lower_node[NODE_KINDS])(struct plan_builder *, const struct 
 	[NODE_COMBINE] = lower_combine, [NODE_HEAD] = lower_head
 };
 
-/* Whether the node's own result comes to be: not a summand alone, nor a norm that others make. */
+bool plan_is_summed(const struct plan_builder *b, const struct graph_node *n)
+{
+	const struct graph_node *by = graph_producer(b->g, n->in[IN_W]);
+
+	return n->kind == NODE_ADD && by && b->sum[by - b->g->node] == (uint32_t)(n - b->g->node) + 1;
+}
+
+/* Whether the node's own result comes to be: not a summand alone, nor a norm that others make, nor a sum that was made
+ * with its summand. */
 static bool is_made(const struct plan_builder *b, uint32_t node)
 {
-	return !b->sum[node] && !b->of[b->g->node[node].out[0]].inside;
+	const struct graph_node *n = &b->g->node[node];
+
+	return !b->sum[node] && !b->of[n->out[0]].inside && !plan_is_summed(b, n);
 }
 
 static void lower_section(struct plan_builder *b, uint32_t section)
@@ -162,8 +170,10 @@ static void lower_section(struct plan_builder *b, uint32_t section)
 
 	for (uint32_t i = g->section[section]; i < g->section[section + 1]; i++) {
 		const struct graph_node *n = &g->node[i];
+		if (b->sum[i])
+			plan_put(b, g->node[b->sum[i] - 1].out[0], b->sum[i] - 1);
 		for (unsigned out = 0; is_made(b, i) && out < GRAPH_OUTS && n->out[out]; out++)
-			plan_put(b, n->out[out], plan_place(b, n, out), i);
+			plan_put(b, n->out[out], i);
 		lower_node[n->kind](b, n);
 	}
 }
@@ -177,7 +187,7 @@ bool plan_lower(struct plan_builder *b, const struct graph *g)
 	if (!b->of || !b->sum)
 		return false;
 	b->g = g;
-	find_sums(b);
+	plan_find_sums(g, b->sum);
 	find_int8(b);
 	find_overwritten(b);
 	find_norms(b);
@@ -186,8 +196,6 @@ bool plan_lower(struct plan_builder *b, const struct graph *g)
 		if (head && p->logits == PLAN_NO_LOGITS)
 			break;
 		p->section[p->n_sections++] = (uint32_t)p->n_ops;
-		if (i && !head)
-			plan_handed_layer(b, &b->w->layer[i - 1], i - 1);
 		lower_section(b, i);
 	}
 	return true;

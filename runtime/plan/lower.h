@@ -2,7 +2,8 @@
  *
  *   plan.c            the lists of a plan: ops, stages, sections
  *   lower.c           what is decided over several nodes; the walk over all of them
- *   place.c           where values lie
+ *   live.c            which bytes values have
+ *   place.c           which value is in them
  *   plan_tiles.c      how the tokens of a matmul are cut into tiles, and which widths that gives
  *   plan_matmul.c     rules of matrix products: their tiles' ops, and what prepares their inputs
  *   plan_experts.c    rules of mixtures of experts
@@ -23,6 +24,7 @@
 
 #include "kernels-templates/matmul/recipe.h"
 #include "runtime/plan/graph.h"
+#include "runtime/plan/live.h"
 #include "runtime/plan/plan.h"
 
 enum { PLAN_CUTS_MOST = 5 /* sorts of tiles that a matmul's tokens are cut into */ };
@@ -35,30 +37,23 @@ struct plan_turn {
 };
 _Static_assert(sizeof(struct plan_turn) == sizeof(struct key) + 8 + 8 * INTERLEAVE_ARGS, "turns are compared as bytes");
 
-/* A buffer by its number. */
-enum plan_row {
-	ROW_none,
-#define X(type, name, width, memory) ROW_##name,
-	PLAN_BUFFERS(X)
-#undef X
-		PLAN_ROWS
-};
-
 /* What lowering knows of a value. */
 struct plan_value {
-	uint8_t row;          /* enum plan_row */
-	bool int8;            /* a matrix reads it as int8 blocks */
-	bool inside;          /* a norm that those make which read it */
-	uint32_t overwritten; /* the node that writes over it; UINT32_MAX: none */
+	bool int8;                   /* a matrix reads it as int8 blocks */
+	bool inside;                 /* a norm that those make which read it */
+	uint32_t overwritten;        /* the node that writes over it; UINT32_MAX: none */
+	graph_ref holds, holds_int8; /* of the first value of its group: which one is there now, and as int8 blocks */
+	/* Where it lies among what is handed over, by form, and the records that it is merged of; NULL: it does not. */
+	void *given[FORM_SCALES + 1];
+	uint8_t *records;
 };
 
 struct plan_builder {
 	struct plan *p;
 	const struct graph *g;
 	const struct weights *w;
-	struct plan_value *of;      /* by value */
-	uint32_t *sum;              /* by node: the sum that its kernel makes, a node's number and 1; 0: none */
-	graph_ref holds[PLAN_ROWS]; /* which value each row has now, or whose int8 blocks */
+	struct plan_value *of; /* by value */
+	uint32_t *sum;         /* by node: as plan_find_sums() says */
 	const struct model_spec *spec;
 	const struct plan_buffers *buf;
 	const struct plan_cache *kv;
@@ -72,11 +67,8 @@ struct plan_builder {
 	struct plan_turn turned[PLAN_CUTS_MOST];
 	size_t turned_end[PLAN_CUTS_MOST];
 	unsigned n_turned;
-	/* A plan that hands over: buf is own, whose buffers of the stream, q, k and v, and of what is given of ao and
-	 * h, floats or int8 blocks, lie in the region. */
-	bool handed;
-	bool few; /* a plan of launches for a few tokens, whose attention rotates, stores and splits the context */
-	struct plan_buffers own, plain; /* plain: where they lie else */
+	bool handed; /* a plan that hands over: what its ops give lies in plan_buffers.handed */
+	bool few;    /* a plan of launches for a few tokens, whose attention rotates, stores and splits the context */
 	uint64_t handed_used;
 };
 
@@ -135,12 +127,8 @@ bool plan_hands(const struct plan_builder *b, const struct weights *w);
 /* How the tokens of a matmul that awaits are cut: one tile, or two. 0: there is no such way. flags: the key's. */
 unsigned plan_handed_tiles(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags,
                            uint32_t tokens, struct plan_tiles out[2]);
-void plan_handed_begin(struct plan_builder *b);
-void plan_handed_layer(struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
-/* Of several tokens: where the next norm leaves its int8 blocks, from now on buf->xnq and xns. */
-void plan_handed_norm(struct plan_builder *b);
-/* Where the stream goes on behind a product that is added to it: from now on buf->x. */
-float *plan_next_stream(struct plan_builder *b);
+/* A value is made: its place in the region, if it is given. */
+void plan_handed_put(struct plan_builder *b, graph_ref v);
 void plan_handed_end(struct plan_builder *b);
 
 /* ---- caches and rotations (plan_rotation.c) */
@@ -168,14 +156,17 @@ struct activations {
 	int8_t *q;
 	struct activation_block *s;
 	const float *norm;
+	/* where it lies when it is laid out anew for wide tiles */
+	float *turned;
+	int8_t *turned_q;
+	struct activation_block *turned_s;
 };
-void *plan_row(const struct plan_builder *b, enum plan_row row);
-/* The row that result number `out` of a node gets. */
-enum plan_row plan_place(const struct plan_builder *b, const struct graph_node *n, unsigned out);
+/* Where a value lies in a form; NULL: it has none. */
+void *plan_at(const struct plan_builder *b, graph_ref v, enum plan_form form);
 /* A value's f32; NULL of none. */
 float *plan_floats(const struct plan_builder *b, graph_ref v);
-/* Node number `node` makes the value in its row. What was there must have been read by then. */
-void plan_put(struct plan_builder *b, graph_ref v, enum plan_row row, uint32_t node);
+/* Node number `node` makes the value. What was in its place must have been read by then. */
+void plan_put(struct plan_builder *b, graph_ref v, uint32_t node);
 /* Whether a value's int8 blocks are there; from now on they are. */
 bool plan_has_int8(const struct plan_builder *b, graph_ref v);
 void plan_put_int8(struct plan_builder *b, graph_ref v);
@@ -187,8 +178,12 @@ struct activations plan_operand(const struct plan_builder *b, graph_ref v);
 bool plan_lower(struct plan_builder *b, const struct graph *g);
 /* The plan of a graph whose last section is the logits. The builder has what plan_build() is told. */
 bool plan_of_graph(struct plan_builder *b, const struct graph *g, enum plan_logits which, struct error *err);
+/* sum: by node, the sum that its kernel makes, a node's number and 1; 0: none. */
+void plan_find_sums(const struct graph *g, uint32_t *sum);
 /* What the node's kernel adds its result to; 0: nothing. */
 graph_ref plan_added_to(const struct plan_builder *b, const struct graph_node *n);
+/* Whether a sum is made by the kernel that makes its summand. */
+bool plan_is_summed(const struct plan_builder *b, const struct graph_node *n);
 /* KEY_PAIR where both matrices of a node are multiplied as one; else 0. */
 uint32_t plan_pair_of(const struct plan_builder *b, const struct graph_node *n);
 /* Makes a value's int8 blocks where they are wanted and not there. */
@@ -229,8 +224,7 @@ bool plan_quantises_inside(const struct plan_builder *b, const struct weights_la
 bool plan_rotates_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
 /* The flags of a norm of each head; the slots of attention that rotates, from that token on. */
 uint32_t plan_head_norm(const struct plan_builder *b, const float *weight);
-void plan_set_rotation(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer, uint32_t first,
-                       uint64_t *a);
+void plan_set_rotation(const struct plan_builder *b, const struct graph_node *n, uint32_t first, uint64_t *a);
 /* The units of a chain that one head of keys has, of an op with so many for each; 0: the layer has no chain. */
 uint32_t plan_chained(const struct plan_builder *b, uint32_t layer, uint32_t units);
 /* Whether its context is in parts, which are merged. */

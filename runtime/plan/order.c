@@ -62,8 +62,8 @@ static void add_unit(struct kernel_extent *e, const struct key *key, const uint6
  * be numbered from the last one, and one more may be asked for than there is: of them the first and the last two are
  * looked at. Records, of which there are as many as the context has chunks, are told apart by where the first chunk's
  * lie. (tests/runtime/plan_check.h looks at all units.) */
-static struct kernel_extent extent_of(const struct key *key, const uint64_t *arg, unsigned slot, int64_t begin,
-                                      int64_t end, uint64_t choices)
+struct kernel_extent plan_touched(const struct key *key, const uint64_t *arg, unsigned slot, int64_t begin, int64_t end,
+                                  uint64_t choices)
 {
 	const int64_t ends = key->kind == KEY_ATTENTION && key->tile_n > 1 ? 2 * (int64_t)key->kv_heads : 1;
 	struct kernel_extent e = { UINT64_MAX, 0 };
@@ -74,11 +74,6 @@ static struct kernel_extent extent_of(const struct key *key, const uint64_t *arg
 		add_unit(&e, key, arg, slot, u, choices);
 	}
 	return e.begin < e.end ? e : (struct kernel_extent){ 0, 0 };
-}
-
-struct kernel_extent plan_touched(const struct key *key, const uint64_t *arg, unsigned slot, int64_t units)
-{
-	return extent_of(key, arg, slot, 0, units, 0);
 }
 
 /* What the op does with a slot. False: nothing that an order could matter to. */
@@ -104,7 +99,7 @@ static bool access_of(const struct order *o, const struct plan_op *op, unsigned 
 		break;
 	default: break;
 	}
-	const struct kernel_extent e = extent_of(key, op->arg, slot, op->begin, op->end, o->choices);
+	const struct kernel_extent e = plan_touched(key, op->arg, slot, op->begin, op->end, o->choices);
 	*a = (struct access){ base + e.begin, base + e.end, SPACE_MEMORY, use.access & KERNEL_WRITE };
 	if (of)
 		a->space = SPACE_OF_SEQUENCES + of->sequence * (PLAN_STATE_BEHIND + 1) + (uint32_t)of->what;
@@ -181,7 +176,7 @@ void plan_order(struct plan *p, uint64_t choices)
 	cut_stages(p);
 }
 
-bool plan_written_since(const struct plan *p, size_t first, uint64_t begin, uint64_t end)
+bool plan_written_since(const struct plan *p, size_t first, uint64_t begin, uint64_t end, uint64_t choices)
 {
 	for (size_t i = first; i < p->n_ops; i++) {
 		const struct plan_op *op = &p->op[i];
@@ -190,8 +185,7 @@ bool plan_written_since(const struct plan *p, size_t first, uint64_t begin, uint
 			const struct kernel_use use = kernel_use(key, slot);
 			if (!(use.access & KERNEL_WRITE) || use.layout == KERNEL_PAGES || use.layout == KERNEL_STATE)
 				continue;
-			const struct kernel_extent e =
-				extent_of(key, op->arg, slot, op->begin, op->end, (uint64_t)p->tokens * ROUTE_MOST);
+			const struct kernel_extent e = plan_touched(key, op->arg, slot, op->begin, op->end, choices);
 			if (op->arg[slot] + e.begin < end && begin < op->arg[slot] + e.end)
 				return true;
 		}

@@ -14,9 +14,10 @@
  * of their ops. choices: of how many columns data may choose one (KERNEL_SOME), those of all slots of a mixture. */
 void plan_order(struct plan *p, uint64_t choices);
 
-/* The bytes that units [0, units) of such an op touch through a slot, counted from its address. */
-struct kernel_extent plan_touched(const struct key *key, const uint64_t *arg, unsigned slot, int64_t units);
-/* Whether one of the plan's ops from number `first` on writes any of these bytes of memory. */
-bool plan_written_since(const struct plan *p, size_t first, uint64_t begin, uint64_t end);
+/* The bytes that units [begin, end) of such an op touch through a slot, counted from its address. choices: as above. */
+struct kernel_extent plan_touched(const struct key *key, const uint64_t *arg, unsigned slot, int64_t begin, int64_t end,
+                                  uint64_t choices);
+/* Whether one of the plan's ops from number `first` on writes any of these bytes of memory. choices: as above. */
+bool plan_written_since(const struct plan *p, size_t first, uint64_t begin, uint64_t end, uint64_t choices);
 
 #endif

@@ -137,7 +137,7 @@ bool plan_of_graph(struct plan_builder *b, const struct graph *g, enum plan_logi
 	struct plan *p = b->p;
 	size_t layer_launches = LAUNCHES_PER_LAYER + (size_t)(b->spans - 1) * LAUNCHES_PER_SEQUENCE;
 
-	assert(b->n >= 1 && b->n <= b->buf->tokens);
+	assert(b->n >= 1 && b->n <= b->buf->tokens && b->buf->layout->n_values == g->n_values);
 	memset(p, 0, sizeof *p);
 	p->tokens = b->n;
 	p->logits = which;
@@ -147,7 +147,7 @@ bool plan_of_graph(struct plan_builder *b, const struct graph *g, enum plan_logi
 	if (!make_room(b))
 		return no_memory(p, spec, err);
 	if (plan_hands(b, b->w))
-		plan_handed_begin(b);
+		b->handed = true;
 	else
 		b->few = plan_is_few(b, b->w);
 	const bool ok = plan_lower(b, g);
@@ -167,13 +167,11 @@ bool plan_of_graph(struct plan_builder *b, const struct graph *g, enum plan_logi
 
 static bool build(struct plan_builder *b, const struct weights *w, enum plan_logits which, struct error *err)
 {
-	const uint32_t layers = b->spec->layers;
 	struct graph g;
 
 	b->w = w;
-	if (!graph_open(&g, layers * ARCH_NODES_LAYER + ARCH_NODES_OUTSIDE, layers + 2))
-		return error_set(err, ERROR_MEMORY, "no memory for a graph of %u layers", layers);
-	arch_draw(&g, b->spec, w);
+	if (!arch_graph(&g, b->spec, w, err))
+		return false;
 	const bool ok = plan_of_graph(b, &g, which, err);
 	graph_close(&g);
 	return ok;
@@ -208,46 +206,61 @@ bool plan_build_joint(struct plan *p, const struct model_spec *spec, const struc
 	return build(&b, w, rows ? PLAN_ALL_LOGITS : PLAN_NO_LOGITS, err);
 }
 
-/* Addresses of operands that nothing reads: each buffer's own, so that ops are ordered as they are in a session. */
-static struct plan_buffers nowhere(const struct model_spec *s, uint32_t tokens)
+/* Addresses of operands that nothing reads: as a session has them, so that ops are ordered as they are there. */
+static bool nowhere(struct plan_buffers *b, struct plan_layout *l, const struct model_spec *s, const struct weights *w,
+                    uint32_t tokens, const struct plan_options *opt, struct error *err)
 {
-	struct plan_buffers b = { .tokens = tokens,
-		                  .context = NUMERICS_CHUNK,
-		                  .logit_tokens = tokens,
-		                  .record_tokens = UINT32_MAX,
-		                  .handed_room = UINT64_MAX };
 	const uint64_t logits = tokens * numerics_pad(s->vocab) * sizeof(float);
 	uintptr_t at = 4096;
 
-#define X(type, name, width, memory) \
-	b.name = (type *)at; \
-	at += plan_buffer_bytes(s, width, sizeof(type), tokens) + 64;
-	PLAN_BUFFERS(X)
-#undef X
-	b.logits = (float *)at;
-	b.greatest = (float *)(at += logits);
-	b.records = (uint8_t *)(at += logits);
-	b.handed = (uint8_t *)(at += tokens * plan_record_bytes(s, b.context));
-	return b;
+	if (!plan_layout_open(
+		    l, s, w, &(struct plan_layout_options){ .tokens = tokens, .f32_activations = opt->f32_activations },
+		    err))
+		return false;
+	*b = (struct plan_buffers){ .tokens = tokens,
+		                    .layout = l,
+		                    .context = NUMERICS_CHUNK,
+		                    .logit_tokens = tokens,
+		                    .record_tokens = UINT32_MAX,
+		                    .handed_room = UINT64_MAX };
+	b->ids = (int32_t *)at;
+	b->cos = (float *)(at += plan_ids_bytes(tokens));
+	b->sin = (float *)(at += plan_angles_bytes(s, tokens));
+	b->values = (uint8_t *)(at += plan_angles_bytes(s, tokens));
+	b->logits = (float *)(at += l->bytes);
+	b->greatest = (float *)(at += logits);
+	b->records = (uint8_t *)(at += logits);
+	b->handed = (uint8_t *)(at += tokens * plan_record_bytes(s, b->context));
+	return true;
 }
 
 bool plan_outline(struct plan *p, const struct model_spec *spec, const struct weights *w, enum dtype kv,
                   uint32_t tokens, enum plan_logits logits, const struct plan_options *opt, struct error *err)
 {
-	const struct plan_buffers buffers = nowhere(spec, tokens);
 	const struct plan_cache cache = { .type = kv };
+	struct plan_buffers buffers;
+	struct plan_layout layout;
 
-	return plan_build(p, spec, w, &buffers, &cache, tokens, logits, opt, err);
+	if (!nowhere(&buffers, &layout, spec, w, tokens, opt, err))
+		return false;
+	const bool ok = plan_build(p, spec, w, &buffers, &cache, tokens, logits, opt, err);
+	plan_layout_close(&layout);
+	return ok;
 }
 
 bool plan_outline_pair(struct plan *p, const struct model_spec *spec, const struct weights *w, enum dtype kv,
                        const struct plan_options *opt, struct error *err)
 {
 	static const struct plan_span span[] = { { 0, 1, 1 }, { 1, 1, 1 } };
-	const struct plan_buffers buffers = nowhere(spec, 2);
 	const struct plan_cache cache = { .type = kv };
+	struct plan_buffers buffers;
+	struct plan_layout layout;
 
-	return plan_build_joint(p, spec, w, &buffers, &cache, span, 2, opt, err);
+	if (!nowhere(&buffers, &layout, spec, w, 2, opt, err))
+		return false;
+	const bool ok = plan_build_joint(p, spec, w, &buffers, &cache, span, 2, opt, err);
+	plan_layout_close(&layout);
+	return ok;
 }
 
 static uint64_t changed_value(const struct plan_sequence *s, enum plan_change what)

@@ -16,83 +16,17 @@
 #include "runtime/plan/memory.h"
 #include "runtime/plan/weights.h"
 
-/* Activation buffers of one session, sized for `tokens` tokens; layouts in docs/kernel-templates.md. q and s pairs are
- * int8 blocks and their scales. X(element type, name, elements for one token, who reaches it). Scales stand for 32
- * elements each. */
-/* clang-format off */
-#define PLAN_BUFFERS(X) \
-	X(int32_t, ids, PLAN_ONE, DEVICE_SHARED) \
-	X(float, cos, PLAN_ANGLES, DEVICE_SHARED) \
-	X(float, sin, PLAN_ANGLES, DEVICE_SHARED) \
-	X(float, x, PLAN_HIDDEN, DEVICE_BUFFERS) \
-	X(float, xn, PLAN_HIDDEN, DEVICE_BUFFERS) \
-	X(int8_t, xnq, PLAN_HIDDEN, DEVICE_BUFFERS) \
-	X(struct activation_block, xns, PLAN_HIDDEN, DEVICE_BUFFERS) \
-	X(float, q, PLAN_QUERIES, DEVICE_BUFFERS) \
-	X(float, qr, PLAN_QUERIES, DEVICE_BUFFERS) \
-	X(float, k, PLAN_KEYS, DEVICE_BUFFERS) \
-	X(float, v, PLAN_KEYS, DEVICE_BUFFERS) \
-	X(float, ao, PLAN_MIXED, DEVICE_BUFFERS) \
-	X(int8_t, aoq, PLAN_MIXED, DEVICE_BUFFERS) \
-	X(struct activation_block, aos, PLAN_MIXED, DEVICE_BUFFERS) \
-	/* of layers with a state, and gates */ \
-	X(float, m, PLAN_CHANNELS, DEVICE_BUFFERS) \
-	X(float, m2, PLAN_CHANNELS, DEVICE_BUFFERS) \
-	X(float, m3, PLAN_CHANNELS, DEVICE_BUFFERS) \
-	X(float, ma, PLAN_VALUE_HEADS, DEVICE_BUFFERS) \
-	X(float, mb, PLAN_VALUE_HEADS, DEVICE_BUFFERS) \
-	X(float, h, PLAN_FFN, DEVICE_BUFFERS) \
-	X(int8_t, hq, PLAN_FFN, DEVICE_BUFFERS) \
-	X(struct activation_block, hs, PLAN_FFN, DEVICE_BUFFERS) \
-	/* of mixtures of experts: the router's logits, its choice, where slots lie when they are sorted; \
-	 * then the slots' inputs or results, and what is inside their feed-forward layers */ \
-	X(float, routed, PLAN_EXPERTS, DEVICE_BUFFERS) \
-	X(int32_t, chosen, PLAN_ROUTES, DEVICE_BUFFERS) \
-	X(float, shares, PLAN_ROUTES, DEVICE_BUFFERS) \
-	X(int32_t, places, PLAN_ROUTES, DEVICE_BUFFERS) \
-	X(int32_t, groups, PLAN_GROUPS, DEVICE_BUFFERS) \
-	X(float, ex, PLAN_SLOTS_HIDDEN, DEVICE_BUFFERS) \
-	X(int8_t, exq, PLAN_SLOTS_HIDDEN, DEVICE_BUFFERS) \
-	X(struct activation_block, exs, PLAN_SLOTS_HIDDEN, DEVICE_BUFFERS) \
-	X(float, eh, PLAN_SLOTS_FFN, DEVICE_BUFFERS) \
-	X(int8_t, ehq, PLAN_SLOTS_FFN, DEVICE_BUFFERS) \
-	X(struct activation_block, ehs, PLAN_SLOTS_FFN, DEVICE_BUFFERS) \
-	/* of experts beside a feed-forward layer: what both have made */ \
-	X(float, beside, PLAN_BESIDE, DEVICE_BUFFERS) \
-	/* what layers get of a token's own: a product, a row, and both together, layer by layer */ \
-	X(float, input_x, PLAN_INPUTS, DEVICE_BUFFERS) \
-	X(float, input_e, PLAN_INPUTS, DEVICE_BUFFERS) \
-	X(float, inputs, PLAN_INPUTS_APART, DEVICE_BUFFERS) \
-	/* the inputs of wide matmuls */ \
-	X(float, turned, PLAN_WIDEST, DEVICE_BUFFERS) \
-	X(int8_t, turned_q, PLAN_WIDEST, DEVICE_BUFFERS) \
-	X(struct activation_block, turned_s, PLAN_WIDEST, DEVICE_BUFFERS)
-/* clang-format on */
-enum plan_width {
-	PLAN_ONE,
-	PLAN_ANGLES /* head_dim/2, of each table (rope.h) */,
-	PLAN_HIDDEN,
-	PLAN_QUERIES /* heads * head_dim */,
-	PLAN_KEYS /* kv_heads * head_dim */,
-	PLAN_FFN,
-	PLAN_MIXED,       /* what attention leaves, and what else mixes tokens */
-	PLAN_CHANNELS,    /* of convolutions, and of gates beside them; 0: there are none */
-	PLAN_VALUE_HEADS, /* of the delta rule; 0: there is none */
-	PLAN_EXPERTS,
-	PLAN_ROUTES,
-	PLAN_GROUPS, /* struct route_group: of a pass no more than slots, and one more */
-	PLAN_BESIDE, /* hidden; 0: there are none */
-	PLAN_SLOTS_HIDDEN,
-	PLAN_SLOTS_FFN,
-	PLAN_INPUTS /* layers * layer_input */,
-	PLAN_INPUTS_APART /* each layer's with its pad */,
-	PLAN_WIDEST /* of all that a matmul reads */
-};
+struct plan_layout;
+
+/* The memory that the passes of a session work in, for up to so many tokens. */
 struct plan_buffers {
-	uint32_t tokens; /* capacity */
-#define X(type, name, width, memory) type *name;
-	PLAN_BUFFERS(X)
-#undef X
+	uint32_t tokens;
+	/* What the host fills in before each run: plan_ids_bytes(), and plan_angles_bytes() each. */
+	int32_t *ids;
+	float *cos, *sin;
+	/* What the pass computes on the way: the values of its graph, as the layout says (live.h). */
+	uint8_t *values;
+	const struct plan_layout *layout;
 	float *logits;
 	uint32_t logit_tokens; /* [logit_tokens][kp(vocab)] */
 	float *greatest;       /* [logit_tokens][kp(vocab) / 32], where plan_keeps_greatest() */
@@ -102,8 +36,8 @@ struct plan_buffers {
 	uint8_t *handed;      /* handed_room bytes, for plans whose kernels hand over while they run */
 	uint64_t handed_room; /* plan_handed_bytes() of the most tokens */
 };
-/* Bytes of a buffer for so many tokens; element: bytes of one. */
-uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, size_t element, uint32_t tokens);
+uint64_t plan_ids_bytes(uint32_t tokens);
+uint64_t plan_angles_bytes(const struct model_spec *s, uint32_t tokens);
 
 /* Bytes of a token's records of a context of so many positions (docs/kernel-templates.md, KEY_ATTENTION). */
 uint64_t plan_record_bytes(const struct model_spec *s, uint64_t context);
@@ -155,7 +89,7 @@ uint64_t plan_cache_bytes(enum dtype type, const struct model_spec *s, uint32_t 
 uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer);
 
 /* The passes that plans are made for: of 1 to PLAN_TOKENS_MOST tokens, with no logits, with those of the last
- * token, or with the final hidden states instead: all tokens after the final norm, in `xn`. Passes of up to
+ * token, or with the final hidden states instead: all tokens after the final norm (plan_layout.normed). Passes of up to
  * PLAN_ALL_LOGITS_MOST tokens may have the logits of all. */
 enum { PLAN_TOKENS_MOST = 1024, PLAN_ALL_LOGITS_MOST = 32 };
 enum plan_logits { PLAN_NO_LOGITS, PLAN_LAST_LOGITS, PLAN_ALL_NORMED, PLAN_ALL_LOGITS };

@@ -102,22 +102,22 @@ static struct key merge_key(const struct plan_builder *b, const struct weights_l
 }
 
 /* Units [0, units) of attention of a span's tokens; returns its arguments. */
-static uint64_t *add_attention(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
-                               const struct plan_span *span, const struct key *key, int64_t units)
+static uint64_t *add_attention(struct plan_builder *b, const struct graph_node *n, const struct plan_span *span,
+                               const struct key *key, int64_t units)
 {
 	const struct model_spec *s = b->spec;
 	uint64_t *a = plan_add_op(b, key, 0, units);
 
-	a[ATTENTION_Q] = plan_row_at(b->buf->qr, span->first, (uint64_t)s->heads * key->head_dim);
+	a[ATTENTION_Q] = plan_row_at(plan_floats(b, n->in[IN_X]), span->first, (uint64_t)s->heads * key->head_dim);
 	if (key->flags & KEY_ROTATES)
-		plan_set_rotation(b, l, layer, span->first, a);
-	plan_set_cache(b, layer,
+		plan_set_rotation(b, n, span->first, a);
+	plan_set_cache(b, n->layer,
 	               &(struct plan_cache_slots){
 			       &a[ATTENTION_KEYS], &a[ATTENTION_VALUES], &a[ATTENTION_PAGES], &a[ATTENTION_POS0] });
 	a[ATTENTION_SLIDING] = s->sliding_window;
 	a[ATTENTION_COLUMNS] = span->tokens;
 	a[ATTENTION_CAP] = plan_f32_slot(s->score_cap.value);
-	a[ATTENTION_SINKS] = plan_address(l->sinks);
+	a[ATTENTION_SINKS] = plan_address(graph_vector_of(b->g, n->in[IN_BIAS]));
 	return a;
 }
 
@@ -174,43 +174,47 @@ bool plan_is_few(const struct plan_builder *b, const struct weights *w)
 }
 
 /* Of a span: those of the spans before it lie in front. */
-static uint64_t records_at(const struct plan_builder *b, const struct plan_span *span)
+static uint64_t records_at(const struct plan_builder *b, const struct graph_node *n, const struct plan_span *span)
 {
-	return plan_address(b->buf->records) +
+	const uint8_t *own = b->of[n->out[0]].records;
+
+	return plan_address(own ? own : b->buf->records) +
 	       (b->n > 1 ? span->first * plan_record_bytes(b->spec, b->buf->context) : 0);
 }
 
-static void attend_in_parts(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
-                            const struct plan_span *span)
+static void attend_in_parts(struct plan_builder *b, const struct graph_node *n, const struct plan_span *span)
 {
-	const struct key key = parts_key(b, l, layer, span);
-	uint64_t *a = add_attention(b, l, layer, span, &key, units_of_tokens(&key) * key.rows * key.kv_heads);
+	const struct key key = parts_key(b, &b->w->layer[n->layer], n->layer, span);
+	uint64_t *a = add_attention(b, n, span, &key, units_of_tokens(&key) * key.rows * key.kv_heads);
 
-	a[ATTENTION_OUT] = records_at(b, span);
+	a[ATTENTION_OUT] = records_at(b, n, span);
 }
 
-static void merge_parts(struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
-                        const struct plan_span *span)
+static void merge_parts(struct plan_builder *b, const struct graph_node *n, const struct plan_span *span)
 {
-	const struct key of = parts_key(b, l, layer, span), *key = &of, merge = merge_key(b, l, layer, key);
+	const struct weights_layer *l = &b->w->layer[n->layer];
+	const struct key of = parts_key(b, l, n->layer, span), *key = &of, merge = merge_key(b, l, n->layer, key);
+	const struct activations out = plan_operand(b, n->out[0]);
 	uint64_t *a =
 		plan_add_op(b, &merge, 0, (int64_t)span->tokens * key->heads * template_merge_units(key->head_dim));
 
-	a[MERGE_RECORDS] = records_at(b, span);
+	a[MERGE_RECORDS] = records_at(b, n, span);
 	const uint64_t width = (uint64_t)key->heads * key->head_dim, behind = span->first * numerics_pad(width);
-	a[MERGE_OUT] = plan_row_at(b->buf->ao, span->first, width);
+	a[MERGE_OUT] = plan_row_at(out.x, span->first, width);
 	plan_changing_slot(b, &a[MERGE_POS0], PLAN_POSITION, 0);
 	a[MERGE_SLIDING] = b->spec->sliding_window;
 	a[MERGE_SINKS] = plan_address(l->sinks);
 	if (merge.flags & KEY_QUANTISED_OUT) {
-		a[MERGE_OUTQ] = plan_address(b->buf->aoq + behind);
-		a[MERGE_OUTS] = plan_address(b->buf->aos + behind / 32);
+		a[MERGE_OUTQ] = plan_address(out.q + behind);
+		a[MERGE_OUTS] = plan_address(out.s + behind / 32);
 	}
 }
 
-static void attend(struct plan_builder *b, const struct weights_layer *l, uint32_t layer, const struct plan_span *span)
+static void attend(struct plan_builder *b, const struct graph_node *node, const struct plan_span *span)
 {
-	uint32_t n = span->tokens;
+	const struct weights_layer *l = &b->w->layer[node->layer];
+	const struct activations out = plan_operand(b, node->out[0]);
+	const uint32_t n = span->tokens, layer = node->layer;
 	struct key key = attention_key(b, l, layer, n), parts = parts_key(b, l, layer, span),
 		   merge = merge_key(b, l, layer, &key);
 
@@ -219,11 +223,11 @@ static void attend(struct plan_builder *b, const struct weights_layer *l, uint32
 	/* Tiles lie at multiples of their width, wherever the pass begins: there may be one more of them than tokens
 	 * fill. */
 	uint32_t tiles = key.tile_n > 1 ? (n + 2 * key.tile_n - 2) / key.tile_n : n;
-	uint64_t *a = add_attention(b, l, layer, span, &key, (int64_t)tiles * key.kv_heads);
-	a[ATTENTION_OUT] = plan_row_at(b->buf->ao, span->first, (uint64_t)key.heads * key.head_dim);
+	uint64_t *a = add_attention(b, node, span, &key, (int64_t)tiles * key.kv_heads);
+	a[ATTENTION_OUT] = plan_row_at(out.x, span->first, (uint64_t)key.heads * key.head_dim);
 	if (key.flags & KEY_QUANTISED_OUT) {
-		a[ATTENTION_OUTQ] = plan_address(b->buf->aoq);
-		a[ATTENTION_OUTS] = plan_address(b->buf->aos);
+		a[ATTENTION_OUTQ] = plan_address(out.q);
+		a[ATTENTION_OUTS] = plan_address(out.s);
 	}
 	plan_last_op(b)->uneven = b->n > 1;
 	plan_last_op(b)->fused_units =
@@ -284,9 +288,9 @@ void lower_attend(struct plan_builder *b, const struct graph_node *n)
 	if (plan_quantises_inside(b, l, layer))
 		plan_put_int8(b, n->out[0]);
 	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
-		(merges ? attend_in_parts : attend)(b, l, layer, span);
+		(merges ? attend_in_parts : attend)(b, n, span);
 	for (uint32_t i = 0; merges && (span = plan_span_at(b, i)); i++) {
-		merge_parts(b, l, layer, span);
+		merge_parts(b, n, span);
 		if (!b->handed && is_apart(b, first + i))
 			store_columns(b, layer, first + i);
 	}

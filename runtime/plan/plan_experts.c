@@ -24,6 +24,11 @@ static uint32_t group_count(const struct plan_builder *b)
 	return slots < b->spec->experts ? slots : b->spec->experts;
 }
 
+static uint64_t choice_at(const struct plan_builder *b, graph_ref choice, enum plan_form form)
+{
+	return plan_address(plan_at(b, choice, form));
+}
+
 void lower_route(struct plan_builder *b, const struct graph_node *n)
 {
 	const struct model_spec *s = b->spec;
@@ -41,8 +46,8 @@ void lower_route(struct plan_builder *b, const struct graph_node *n)
 	            (bias ? KEY_BIAS : 0) | (times ? KEY_SCALED : 0);
 	uint64_t *a = plan_add_op(b, &key, 0, b->n);
 	a[ROUTE_LOGITS] = plan_address(plan_floats(b, n->in[IN_X]));
-	a[ROUTE_CHOSEN] = plan_address(b->buf->chosen);
-	a[ROUTE_SHARES] = plan_address(b->buf->shares);
+	a[ROUTE_CHOSEN] = choice_at(b, n->out[0], CHOICE_CHOSEN);
+	a[ROUTE_SHARES] = choice_at(b, n->out[0], CHOICE_SHARES);
 	a[ROUTE_SCALE] = plan_f32_slot(s->router_scale.given ? s->router_scale.value : 1);
 	a[ROUTE_BIAS] = plan_address(bias);
 	a[ROUTE_TIMES] = plan_address(times);
@@ -50,9 +55,9 @@ void lower_route(struct plan_builder *b, const struct graph_node *n)
 }
 
 /* Tokens' activations, copied to the places of their slots. */
-static void scatter(struct plan_builder *b, struct activations in, bool int8)
+static void scatter(struct plan_builder *b, const struct graph_node *n, bool int8)
 {
-	const struct plan_buffers *f = b->buf;
+	const struct activations in = plan_operand(b, n->in[IN_X]), out = plan_operand(b, n->out[1]);
 	struct key key = plan_key(b, KEY_SCATTER);
 
 	key.k = b->spec->hidden;
@@ -61,39 +66,39 @@ static void scatter(struct plan_builder *b, struct activations in, bool int8)
 	uint64_t *a = plan_add_op(b, &key, 0, b->n);
 	a[SCATTER_X] = int8 ? plan_address(in.q) : plan_address(in.x);
 	a[SCATTER_XS] = int8 ? plan_address(in.s) : 0;
-	a[SCATTER_PLACES] = plan_address(f->places);
-	a[SCATTER_OUT] = int8 ? plan_address(f->exq) : plan_address(f->ex);
-	a[SCATTER_OUTS] = int8 ? plan_address(f->exs) : 0;
+	a[SCATTER_PLACES] = choice_at(b, n->in[IN_INTO], CHOICE_PLACES);
+	a[SCATTER_OUT] = int8 ? plan_address(out.q) : plan_address(out.x);
+	a[SCATTER_OUTS] = int8 ? plan_address(out.s) : 0;
 }
 
 /* Slots by expert, and with them their inputs in the forms that gate and up read. */
-static struct activations sort(struct plan_builder *b, struct activations in, const struct weights_matrix *w,
-                               const struct weights_matrix *w2)
+static struct activations sort(struct plan_builder *b, const struct graph_node *n)
 {
 	const struct model_spec *s = b->spec;
-	const struct plan_buffers *f = b->buf;
+	const struct weights_matrix *w = graph_matrix_of(b->g, n->in[IN_W]), *w2 = graph_matrix_of(b->g, n->in[IN_W2]);
 	const bool gate = plan_wants_int8(b, w), up = w2 ? plan_wants_int8(b, w2) : gate;
+	const graph_ref choice = n->in[IN_INTO];
 	struct key key = plan_key(b, KEY_DISPATCH);
 
 	key.rows = s->experts;
 	key.heads = s->experts_used;
 	uint64_t *a = plan_add_op(b, &key, 0, 1);
-	a[DISPATCH_CHOSEN] = plan_address(f->chosen);
+	a[DISPATCH_CHOSEN] = choice_at(b, choice, CHOICE_CHOSEN);
 	a[DISPATCH_TOKENS] = b->n;
-	a[DISPATCH_PLACES] = plan_address(f->places);
-	a[DISPATCH_GROUPS] = plan_address(f->groups);
+	a[DISPATCH_PLACES] = choice_at(b, choice, CHOICE_PLACES);
+	a[DISPATCH_GROUPS] = choice_at(b, choice, CHOICE_GROUPS);
 	a[DISPATCH_GROUP_COUNT] = group_count(b);
 	plan_last_op(b)->serial = true;
 
 	if (gate || up)
-		scatter(b, in, true);
+		scatter(b, n, true);
 	if (!gate || !up)
-		scatter(b, in, false);
-	return (struct activations){ .x = f->ex, .q = f->exq, .s = f->exs };
+		scatter(b, n, false);
+	return plan_operand(b, n->out[1]);
 }
 
 /* One matrix of each slot, or pair of matrices; inputs: slots that share an input. */
-static void multiply(struct plan_builder *b, const struct matmul *m, uint32_t inputs)
+static void multiply(struct plan_builder *b, const struct matmul *m, graph_ref choice, uint32_t inputs)
 {
 	const struct model_spec *s = b->spec;
 	enum dtype act = plan_activation(b->opt, m->w->type);
@@ -127,7 +132,7 @@ static void multiply(struct plan_builder *b, const struct matmul *m, uint32_t in
 		a[MATMUL_OUTQ] = plan_address(m->outq);
 		a[MATMUL_OUTS] = plan_address(m->outs);
 	}
-	a[MATMUL_ROUTES] = sorted(b) ? plan_address(b->buf->groups) : plan_address(b->buf->chosen);
+	a[MATMUL_ROUTES] = choice_at(b, choice, sorted(b) ? CHOICE_GROUPS : CHOICE_CHOSEN);
 	plan_last_op(b)->uneven = sorted(b);
 }
 
@@ -141,13 +146,13 @@ void lower_experts(struct plan_builder *b, const struct graph_node *n)
 	const struct activations in = plan_operand(b, n->in[IN_X]), out = plan_operand(b, n->out[0]);
 	struct matmul m = { .w = w,
 		            .bias = graph_vector_of(b->g, n->in[IN_BIAS]),
-		            .in = !of_slots && sorted(b) ? sort(b, in, w, w2) : in,
+		            .in = !of_slots && sorted(b) ? sort(b, n) : in,
 		            .out = out.x,
 		            .outq = out.q,
 		            .outs = out.s };
 
 	if (w2 && !pair) {
-		multiply(b, &m, inputs);
+		multiply(b, &m, n->in[IN_INTO], inputs);
 		m.w = w2;
 		m.bias = graph_vector_of(b->g, n->in[IN_BIAS2]);
 		m.flags = KEY_GATED;
@@ -158,7 +163,7 @@ void lower_experts(struct plan_builder *b, const struct graph_node *n)
 	}
 	m.act = (enum key_act)n->act;
 	m.flags |= b->of[n->out[0]].int8 ? KEY_QUANTISED_OUT : 0;
-	multiply(b, &m, inputs);
+	multiply(b, &m, n->in[IN_INTO], inputs);
 }
 
 /* The weighted sums of slots' results of each token; or one result times the sigmoid of its share's logit. */
@@ -175,8 +180,9 @@ void lower_combine(struct plan_builder *b, const struct graph_node *n)
 	key.flags = (sigmoid ? KEY_SIGMOID : 0) | (sorts ? KEY_SORTED : 0) | (to ? KEY_RESIDUAL : 0);
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(b->n * (numerics_pad(s->hidden) / 32)));
 	a[COMBINE_IN] = plan_address(plan_floats(b, n->in[IN_X]));
-	a[COMBINE_SHARES] = plan_address(sigmoid ? plan_floats(b, n->in[IN_W]) : b->buf->shares);
-	a[COMBINE_PLACES] = sorts ? plan_address(b->buf->places) : 0;
+	a[COMBINE_SHARES] =
+		plan_address(sigmoid ? plan_floats(b, n->in[IN_W]) : plan_at(b, n->in[IN_W], CHOICE_SHARES));
+	a[COMBINE_PLACES] = sorts ? choice_at(b, n->in[IN_W], CHOICE_PLACES) : 0;
 	a[COMBINE_OUT] = plan_address(plan_floats(b, to ? to : n->out[0]));
 	plan_last_op(b)->serial = b->n * numerics_pad(s->hidden) * slots <= 1 << 14;
 }

@@ -6,6 +6,8 @@
  * form stands behind a barrier as ever, and may read there. An editor keeps that nothing in the region is written twice
  * and that nobody but ops that give write there (tests/runtime/t_handed.c).
  */
+#include <assert.h>
+
 #include "kernels-templates/signature.h"
 #include "runtime/plan/lower.h"
 
@@ -13,28 +15,25 @@ enum { ROUND = 256 };
 
 static uint64_t rounded(uint64_t bytes) { return (bytes + ROUND - 1) / ROUND * ROUND; }
 
-static uint64_t width_bytes(const struct model_spec *s, enum plan_width width, uint32_t tokens)
+static uint64_t floats_bytes(uint64_t width, uint32_t tokens)
 {
-	return rounded(plan_buffer_bytes(s, width, sizeof(float), tokens));
+	return rounded(tokens * numerics_pad(width) * sizeof(float));
 }
 
 /* The bytes of int8 blocks; those, and their scales behind them. */
-static uint64_t int8_bytes(const struct model_spec *s, enum plan_width width, uint32_t tokens)
-{
-	return rounded(plan_buffer_bytes(s, width, sizeof(int8_t), tokens));
-}
+static uint64_t int8_bytes(uint64_t width, uint32_t tokens) { return rounded(tokens * numerics_pad(width)); }
 
-static uint64_t blocks_bytes(const struct model_spec *s, enum plan_width width, uint32_t tokens)
+static uint64_t blocks_bytes(uint64_t width, uint32_t tokens)
 {
-	uint64_t q = int8_bytes(s, width, tokens);
+	uint64_t q = int8_bytes(width, tokens);
 
 	return q + rounded(q / 32 * sizeof(struct activation_block));
 }
 
 /* Floats or int8 blocks. */
-static uint64_t either_bytes(const struct model_spec *s, enum plan_width width, uint32_t tokens)
+static uint64_t either_bytes(uint64_t width, uint32_t tokens)
 {
-	uint64_t floats = width_bytes(s, width, tokens), blocks = blocks_bytes(s, width, tokens);
+	uint64_t floats = floats_bytes(width, tokens), blocks = blocks_bytes(width, tokens);
 
 	return floats > blocks ? floats : blocks;
 }
@@ -58,19 +57,26 @@ static uint64_t records_bytes(const struct model_spec *s, uint64_t context)
 	return rounded(plan_record_bytes(s, context));
 }
 
+static uint64_t layer_bytes(const struct model_spec *s, uint32_t layer, uint32_t n)
+{
+	const struct model_sizes z = model_sizes_of(s, layer);
+	const uint64_t queries = (uint64_t)s->heads * z.head_dim, keys = (uint64_t)z.kv_heads * z.head_dim,
+		       norm = n > 1 ? blocks_bytes(s->hidden, n) : 0;
+
+	return 2 * norm + 2 * floats_bytes(s->hidden, n) + floats_bytes(queries, n) + 2 * floats_bytes(keys, n) +
+	       either_bytes(queries, n) + either_bytes(s->ffn, n);
+}
+
 uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context, uint32_t tokens)
 {
 	const uint32_t n = tokens;
-	uint64_t norm = n > 1 ? blocks_bytes(s, PLAN_HIDDEN, n) : 0;
-	uint64_t layer =
-		2 * norm + 2 * width_bytes(s, PLAN_HIDDEN, n) + width_bytes(s, PLAN_QUERIES, n) +
-		2 * width_bytes(s, PLAN_KEYS, n) + either_bytes(s, PLAN_MIXED, n) + either_bytes(s, PLAN_FFN, n);
+	const uint64_t norm = n > 1 ? blocks_bytes(s->hidden, n) : 0,
+		       records = s->layers * n * records_bytes(s, context);
+	uint64_t bytes = floats_bytes(s->hidden, n) + norm + records;
 
-	uint64_t records = s->layers * n * records_bytes(s, context);
-
-	return is_plain(s) && records <= RECORDS_MOST
-	               ? width_bytes(s, PLAN_HIDDEN, n) + norm + s->layers * layer + records
-	               : 0;
+	for (uint32_t i = 0; i < s->layers; i++)
+		bytes += layer_bytes(s, i, n);
+	return is_plain(s) && records <= RECORDS_MOST ? bytes : 0;
 }
 
 uint32_t plan_handed_tokens(const struct model_spec *s, uint64_t context, uint32_t tokens)
@@ -166,69 +172,59 @@ bool plan_hands(const struct plan_builder *b, const struct weights *w)
 
 /* ---- where */
 
-static float *fresh(struct plan_builder *b, enum plan_width width)
+static uint8_t *fresh(struct plan_builder *b, uint64_t bytes)
 {
-	uint64_t at = b->handed_used;
+	uint8_t *at = b->buf->handed + b->handed_used;
 
-	b->handed_used += width_bytes(b->spec, width, b->n);
-	return (float *)(void *)(b->own.handed + at);
+	b->handed_used += bytes;
+	assert(b->handed_used <= b->buf->handed_room);
+	return at;
 }
 
-static void fresh_blocks(struct plan_builder *b, enum plan_width width, int8_t **q, struct activation_block **s)
+static void give_blocks(struct plan_builder *b, graph_ref v)
 {
-	uint8_t *at = b->own.handed + b->handed_used;
+	const uint64_t width = graph_value(b->g, v)->width;
+	uint8_t *at = fresh(b, blocks_bytes(width, b->n));
 
-	b->handed_used += blocks_bytes(b->spec, width, b->n);
-	*q = (int8_t *)at;
-	*s = (struct activation_block *)(void *)(at + int8_bytes(b->spec, width, b->n));
+	b->of[v].given[FORM_INT8] = at;
+	b->of[v].given[FORM_SCALES] = at + int8_bytes(width, b->n);
 }
 
-void plan_handed_begin(struct plan_builder *b)
+static void give_floats(struct plan_builder *b, graph_ref v)
 {
-	b->own = b->plain = *b->buf;
-	b->buf = &b->own;
-	b->handed = true;
-	b->own.x = fresh(b, PLAN_HIDDEN);
+	b->of[v].given[FORM_FLOATS] = fresh(b, floats_bytes(graph_value(b->g, v)->width, b->n));
 }
 
-void plan_handed_layer(struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+/* Attention leaves records, which are merged; else it has no form that gives. */
+static void give_attended(struct plan_builder *b, graph_ref v, uint32_t layer)
 {
+	if (!plan_merges(b, layer))
+		return;
+	if (plan_quantises_inside(b, &b->w->layer[layer], layer))
+		give_blocks(b, v);
+	else
+		give_floats(b, v);
+	b->of[v].records = fresh(b, b->n * records_bytes(b->spec, b->buf->context));
+}
+
+void plan_handed_put(struct plan_builder *b, graph_ref v)
+{
+	const struct graph_node *n = graph_producer(b->g, v);
+
 	if (!b->handed)
 		return;
-	const bool mixed = plan_merges(b, layer), quantised = plan_quantises_inside(b, l, layer);
-
-	b->own.q = fresh(b, PLAN_QUERIES);
-	b->own.k = fresh(b, PLAN_KEYS);
-	b->own.v = fresh(b, PLAN_KEYS);
-	if (plan_wants_int8(b, &l->down))
-		fresh_blocks(b, PLAN_FFN, &b->own.hq, &b->own.hs);
-	else
-		b->own.h = fresh(b, PLAN_FFN);
-	b->own.ao = b->plain.ao;
-	b->own.aoq = b->plain.aoq;
-	b->own.aos = b->plain.aos;
-	b->own.records = b->plain.records;
-	if (mixed && quantised)
-		fresh_blocks(b, PLAN_MIXED, &b->own.aoq, &b->own.aos);
-	else if (mixed)
-		b->own.ao = fresh(b, PLAN_MIXED);
-	if (mixed) {
-		b->own.records = b->own.handed + b->handed_used;
-		b->handed_used += b->n * records_bytes(b->spec, b->own.context);
+	switch ((enum graph_kind)n->kind) {
+	case NODE_EMBED:
+	case NODE_ADD: give_floats(b, v); break;
+	case NODE_MATMUL: (b->of[v].int8 ? give_blocks : give_floats)(b, v); break;
+	case NODE_HEAD:
+	case NODE_NORM:
+		if (b->n > 1 && (n->kind == NODE_NORM || v == n->out[1]))
+			give_blocks(b, v);
+		break;
+	case NODE_ATTEND: give_attended(b, v, n->layer); break;
+	default: break;
 	}
-}
-
-void plan_handed_norm(struct plan_builder *b)
-{
-	if (b->handed)
-		fresh_blocks(b, PLAN_HIDDEN, &b->own.xnq, &b->own.xns);
-}
-
-float *plan_next_stream(struct plan_builder *b)
-{
-	if (b->handed)
-		b->own.x = fresh(b, PLAN_HIDDEN);
-	return b->own.x;
 }
 
 /* ---- who waits for himself */
@@ -257,9 +253,9 @@ void plan_handed_end(struct plan_builder *b)
 
 	if (!b->handed)
 		return;
-	p->handed = b->own.handed;
+	p->handed = b->buf->handed;
 	p->handed_bytes = b->handed_used;
-	p->handed_room = b->own.handed_room;
+	p->handed_room = b->buf->handed_room;
 	for (size_t i = 0; i < p->n_ops; i++)
 		p->op[i].awaits = p->kernel[p->op[i].kernel].key.flags & KEY_AWAITED && reads_given(p, &p->op[i]);
 }

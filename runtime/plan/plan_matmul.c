@@ -28,15 +28,15 @@ static struct plan_turn turn_of(const struct plan_builder *b, const struct matmu
 	if (act == DTYPE_Q8_0) {
 		turn.arg[INTERLEAVE_X] = plan_address(m->in.q + t.first * kp);
 		turn.arg[INTERLEAVE_XS] = plan_address(m->in.s + t.first * (kp / 32));
-		turn.arg[INTERLEAVE_OUT] = plan_address(b->buf->turned_q + t.first * kp);
-		turn.arg[INTERLEAVE_OUTS] = plan_address(b->buf->turned_s + t.first * (kp / 32));
+		turn.arg[INTERLEAVE_OUT] = plan_address(m->in.turned_q + t.first * kp);
+		turn.arg[INTERLEAVE_OUTS] = plan_address(m->in.turned_s + t.first * (kp / 32));
 	} else if (act == DTYPE_BF16) {
 		turn.key.numerics = NUMERICS_BOUNDED;
 		turn.arg[INTERLEAVE_X] = plan_address(m->in.x + t.first * kp);
-		turn.arg[INTERLEAVE_OUT] = plan_address(b->buf->turned) + t.first * kp * 2;
+		turn.arg[INTERLEAVE_OUT] = plan_address(m->in.turned) + t.first * kp * 2;
 	} else {
 		turn.arg[INTERLEAVE_X] = plan_address(m->in.x + t.first * kp);
-		turn.arg[INTERLEAVE_OUT] = plan_address(b->buf->turned + t.first * kp);
+		turn.arg[INTERLEAVE_OUT] = plan_address(m->in.turned + t.first * kp);
 	}
 	return turn;
 }
@@ -94,8 +94,9 @@ static bool is_there(const struct plan_builder *b, const struct plan_turn *turn,
 
 	if (i >= b->n_turned || memcmp(turn, &b->turned[i], sizeof *turn) != 0)
 		return false;
-	const struct kernel_extent e = plan_touched(&turn->key, turn->arg, INTERLEAVE_X, turn->units);
-	return !plan_written_since(b->p, b->turned_end[i], x + e.begin, x + e.end);
+	const struct kernel_extent e = plan_touched(&turn->key, turn->arg, INTERLEAVE_X, 0, turn->units, 0);
+	return !plan_written_since(b->p, b->turned_end[i], x + e.begin, x + e.end,
+	                           (uint64_t)b->n * b->spec->experts_used);
 }
 
 /* Makes sure that the buffers of turned inputs hold what these ops write, which are of all tokens. Formats of weights
@@ -135,15 +136,15 @@ static void narrow(struct plan_builder *b, const struct matmul *m, uint32_t toke
 	turn.key.activation = key_type(m->w->type);
 	turn.key.numerics = NUMERICS_BOUNDED;
 	turn.arg[INTERLEAVE_X] = plan_address(m->in.x);
-	turn.arg[INTERLEAVE_OUT] = plan_address(b->buf->turned);
+	turn.arg[INTERLEAVE_OUT] = plan_address(m->in.turned);
 	prepare(b, &turn, 1);
 }
 
 void plan_multiply(struct plan_builder *b, const struct matmul *m)
 {
 	enum dtype act = plan_matmul_activation(b->opt, m->w, m->flags);
-	const struct activations turned = { .x = b->buf->turned, .q = b->buf->turned_q, .s = b->buf->turned_s },
-				 narrowed = { .x = b->buf->turned };
+	const struct activations turned = { .x = m->in.turned, .q = m->in.turned_q, .s = m->in.turned_s },
+				 narrowed = { .x = m->in.turned };
 	bool floats = act == DTYPE_F32;
 	struct plan_tiles t[PLAN_CUTS_MOST];
 	unsigned n = plan_cut_matmul(b->opt, b->p->logits, m->w, m->flags, m->tokens, t), i = 0, by_matrices = 0;
@@ -190,8 +191,8 @@ void lower_matmul(struct plan_builder *b, const struct graph_node *n)
 	m.act = (enum key_act)n->act;
 	if (to) {
 		m.flags |= KEY_RESIDUAL;
-		m.from = b->handed ? out.x : NULL;
-		m.out = b->handed ? plan_next_stream(b) : out.x;
+		m.out = plan_floats(b, b->g->node[b->sum[n - b->g->node] - 1].out[0]);
+		m.from = m.out != out.x ? out.x : NULL;
 	} else if (b->of[n->out[0]].int8) {
 		m.flags |= KEY_QUANTISED_OUT;
 		plan_put_int8(b, n->out[0]);

@@ -6,18 +6,6 @@
 #include "runtime/plan/lower.h"
 #include "runtime/plan/rope.h"
 
-/* Where attention finds what it rotates itself: queries, and keys; behind a norm over all heads, where nothing is
- * written until attention is done. */
-static float *queries(const struct plan_builder *b, const struct weights_layer *l)
-{
-	return l->q_row_norm ? b->buf->qr : b->buf->q;
-}
-
-static float *keys(const struct plan_builder *b, const struct weights_layer *l)
-{
-	return l->k_row_norm ? b->buf->q : b->buf->k;
-}
-
 static uint64_t plan_head_eps(const struct model_spec *s)
 {
 	return plan_f32_slot(s->head_eps != 0 ? s->head_eps : s->norm_eps);
@@ -65,24 +53,25 @@ static uint64_t scale_of_queries(const struct plan_builder *b, uint32_t layer)
 	return plan_f32_slot(s->attention_scale.given ? s->attention_scale.value : (float)usual);
 }
 
-void plan_set_rotation(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer, uint32_t first,
-                       uint64_t *a)
+/* Attention finds what it rotates where the nodes of rotation and of storing would. */
+void plan_set_rotation(const struct plan_builder *b, const struct graph_node *n, uint32_t first, uint64_t *a)
 {
+	const struct graph_node *rotate = graph_producer(b->g, n->in[IN_X]), *store = graph_producer(b->g, n->in[IN_W]);
+	const uint32_t layer = n->layer, table = rotation_of_queries(b, layer), of_keys = rotation(b, layer);
 	const struct plan_buffers *buf = b->buf;
 	const struct model_sizes z = model_sizes_of(b->spec, layer);
 	const uint64_t width = (uint64_t)z.kv_heads * z.head_dim, angles = first * (z.head_dim / 2) * sizeof(float);
-	uint32_t table = rotation_of_queries(b, layer), of_keys = rotation(b, layer);
 
-	a[ATTENTION_Q] = plan_row_at(queries(b, l), first, (uint64_t)b->spec->heads * z.head_dim);
-	a[ATTENTION_K] = plan_row_at(keys(b, l), first, width);
-	a[ATTENTION_V] = plan_row_at(l->v.packed ? buf->v : keys(b, l), first, width);
+	a[ATTENTION_Q] = plan_row_at(plan_floats(b, rotate->in[IN_X]), first, (uint64_t)b->spec->heads * z.head_dim);
+	a[ATTENTION_K] = plan_row_at(plan_floats(b, store->in[IN_X]), first, width);
+	a[ATTENTION_V] = plan_row_at(plan_floats(b, store->in[IN_W2]), first, width);
 	a[ATTENTION_COS] = plan_angles(b, buf->cos, table) + angles;
 	a[ATTENTION_SIN] = plan_angles(b, buf->sin, table) + angles;
-	a[ATTENTION_NORM] = plan_address(l->q_norm);
+	a[ATTENTION_NORM] = plan_address(graph_vector_of(b->g, rotate->in[IN_W]));
 	a[ATTENTION_SCALE] = scale_of_queries(b, layer);
 	a[ATTENTION_KEY_COS] = plan_angles(b, buf->cos, of_keys) + angles;
 	a[ATTENTION_KEY_SIN] = plan_angles(b, buf->sin, of_keys) + angles;
-	a[ATTENTION_KEY_NORM] = plan_address(l->k_norm);
+	a[ATTENTION_KEY_NORM] = plan_address(graph_vector_of(b->g, store->in[IN_W]));
 	a[ATTENTION_EPS] = plan_head_eps(b->spec);
 }
 

@@ -79,60 +79,11 @@ uint64_t plan_state_offset(const struct model_spec *s, uint32_t layer)
 
 uint64_t plan_state_bytes(const struct model_spec *s) { return plan_state_offset(s, s->layers); }
 
-static uint64_t most_keys(const struct model_spec *s)
+uint64_t plan_ids_bytes(uint32_t tokens) { return tokens * sizeof(int32_t); }
+
+uint64_t plan_angles_bytes(const struct model_spec *s, uint32_t tokens)
 {
-	uint64_t most = 0;
-
-	for (uint32_t i = 0; i < s->layers; i++) {
-		const struct model_sizes z = model_sizes_of(s, i);
-		uint64_t one = (uint64_t)z.kv_heads * model_cache_dim(s, i);
-		most = one > most ? one : most;
-	}
-	return most;
-}
-
-/* Latent attention leaves the widest of several things in the buffers of queries (arch_latent.c). */
-static uint64_t most_queries(const struct model_spec *s)
-{
-	const struct model_latent *l = &s->latent;
-	uint64_t heads = s->heads, most = numerics_pad(heads * s->head_dim);
-	const uint64_t latent[] = { l->query_rank, heads * (l->rank + l->rotating), heads * numerics_pad(l->rest),
-		                    heads * l->value };
-
-	for (size_t i = 0; l->rank && i < sizeof latent / sizeof *latent; i++)
-		most = numerics_pad(latent[i]) > most ? numerics_pad(latent[i]) : most;
-	return most;
-}
-
-uint64_t plan_buffer_bytes(const struct model_spec *s, enum plan_width width, size_t element, uint32_t tokens)
-{
-	uint64_t hidden = numerics_pad(s->hidden), queries = most_queries(s), keys = numerics_pad(most_keys(s)),
-		 dense = s->ffn > s->shared_ffn ? s->ffn : s->shared_ffn,
-		 ffn = numerics_pad(dense > s->layer_input ? dense : s->layer_input), used = s->experts_used,
-		 channels = s->layer_mixer ? numerics_pad(s->recurrent.channels) : 0,
-		 mixed = queries > channels ? queries : channels, widest = hidden > mixed ? hidden : mixed;
-	const uint64_t elements[] = {
-		[PLAN_ONE] = 1,
-		[PLAN_ANGLES] = (uint64_t)rope_tables(s) * rope_half(s),
-		[PLAN_HIDDEN] = hidden,
-		[PLAN_QUERIES] = queries,
-		[PLAN_KEYS] = keys,
-		[PLAN_FFN] = ffn,
-		[PLAN_MIXED] = mixed,
-		[PLAN_CHANNELS] = channels ? mixed : 0,
-		[PLAN_VALUE_HEADS] = numerics_pad(s->recurrent.value_heads),
-		[PLAN_EXPERTS] = numerics_pad(s->experts),
-		[PLAN_ROUTES] = s->experts ? ROUTE_MOST : 0,
-		[PLAN_GROUPS] = s->experts ? (used + 1) * sizeof(struct route_group) / 4 : 0,
-		[PLAN_BESIDE] = s->experts_beside ? hidden : 0,
-		[PLAN_SLOTS_HIDDEN] = used * hidden,
-		[PLAN_SLOTS_FFN] = used * numerics_pad(s->expert_ffn),
-		[PLAN_INPUTS] = numerics_pad((uint64_t)s->layers * s->layer_input),
-		[PLAN_INPUTS_APART] = s->layers * numerics_pad(s->layer_input),
-		[PLAN_WIDEST] = widest > ffn ? widest : ffn
-	};
-
-	return tokens * (element == sizeof(struct activation_block) ? elements[width] / 32 : elements[width]) * element;
+	return (uint64_t)tokens * rope_tables(s) * rope_half(s) * sizeof(float);
 }
 
 uint64_t plan_record_bytes(const struct model_spec *s, uint64_t context)

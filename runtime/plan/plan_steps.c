@@ -77,7 +77,6 @@ void lower_norm(struct plan_builder *b, const struct graph_node *n)
 	const graph_ref to = plan_added_to(b, n), v = to ? to : n->out[0];
 	const uint32_t k = (uint32_t)graph_value(b->g, n->out[0])->width;
 	const bool int8 = !to && b->of[v].int8;
-	const uint8_t row = b->of[v].row;
 
 	if (b->of[v].inside)
 		return;
@@ -85,18 +84,15 @@ void lower_norm(struct plan_builder *b, const struct graph_node *n)
 		norm_groups(b, n);
 		return;
 	}
-	if (!to)
-		plan_handed_norm(b);
 	const struct activations out = plan_operand(b, v);
 	uint64_t *a = plan_norm(b, plan_floats(b, n->in[IN_X]), graph_vector_of(b->g, n->in[IN_W]), out.x, k,
 	                        (to ? KEY_RESIDUAL : 0) | (int8 ? KEY_QUANTISED_OUT : 0), b->n);
 	a[NORM_EPS] = plan_f32_slot(n->number);
-	if (row == ROW_xn || row == ROW_ao) { /* also where it writes none */
+	if (int8) {
 		a[NORM_OUTQ] = plan_address(out.q);
 		a[NORM_OUTS] = plan_address(out.s);
-	}
-	if (int8)
 		plan_put_int8(b, v);
+	}
 }
 
 void lower_scale(struct plan_builder *b, const struct graph_node *n)
@@ -119,13 +115,9 @@ void lower_scale(struct plan_builder *b, const struct graph_node *n)
 /* A sum that no kernel makes with its summand: that, times 1. */
 void lower_add(struct plan_builder *b, const struct graph_node *n)
 {
-	const struct graph_value *y = graph_value(b->g, n->in[IN_W]);
-	const bool outside = !graph_producer(b->g, n->in[IN_W]);
-
-	if (!outside && b->sum[y->producer] == (uint32_t)(n - b->g->node) + 1)
-		return;
-	plan_scale(b, plan_floats(b, n->in[IN_W]), plan_floats(b, n->out[0]), b->n, y->width, plan_f32_slot(1),
-	           KEY_RESIDUAL);
+	if (!plan_is_summed(b, n))
+		plan_scale(b, plan_floats(b, n->in[IN_W]), plan_floats(b, n->out[0]), b->n,
+		           graph_value(b->g, n->in[IN_W])->width, plan_f32_slot(1), KEY_RESIDUAL);
 }
 
 void lower_gate(struct plan_builder *b, const struct graph_node *n)
@@ -143,11 +135,6 @@ void lower_gate(struct plan_builder *b, const struct graph_node *n)
 
 /* ---- logits */
 
-static struct activations normed(const struct plan_builder *b)
-{
-	return (struct activations){ .x = b->buf->xn, .q = b->buf->xnq, .s = b->buf->xns };
-}
-
 /* The rows that are wanted, those that stand side by side in the stream together: a run from span *i on, which is set
  * to the next span. Returns how many rows it has. */
 static uint32_t next_rows(const struct plan_builder *b, uint32_t *i, uint32_t *first)
@@ -164,21 +151,22 @@ static uint32_t next_rows(const struct plan_builder *b, uint32_t *i, uint32_t *f
 
 /* The final norm of the rows that are wanted, one behind the other; returns how many. Those that stand side by side in
  * the stream are one op. */
-static uint32_t norm_rows_wanted(struct plan_builder *b, const float *weight, bool int8)
+static uint32_t norm_rows_wanted(struct plan_builder *b, const struct graph_node *node, bool int8)
 {
-	if (b->n > 1)
-		plan_handed_norm(b);
-	const struct activations out = normed(b);
+	const float *weight = graph_vector_of(b->g, node->in[IN_BIAS]), *x = plan_floats(b, node->in[IN_X]);
+	const struct activations out = plan_operand(b, node->out[1]);
 	uint64_t hidden = numerics_pad(b->spec->hidden);
 	uint32_t rows = 0, first;
 
 	for (uint32_t i = 0, n; i < b->spans; rows += n) {
 		if (!(n = next_rows(b, &i, &first)))
 			continue;
-		uint64_t *a = plan_norm(b, b->buf->x + first * hidden, weight, out.x + rows * hidden, b->spec->hidden,
+		uint64_t *a = plan_norm(b, x + first * hidden, weight, out.x + rows * hidden, b->spec->hidden,
 		                        int8 ? KEY_QUANTISED_OUT : 0, n);
-		a[NORM_OUTQ] = plan_address(out.q + rows * hidden);
-		a[NORM_OUTS] = plan_address(out.s + rows * (hidden / 32));
+		if (int8) {
+			a[NORM_OUTQ] = plan_address(out.q + rows * hidden);
+			a[NORM_OUTS] = plan_address(out.s + rows * (hidden / 32));
+		}
 	}
 	plan_store_behind(b); /* blocks that have no norm to make have nothing else to do */
 	return rows;
@@ -202,8 +190,11 @@ static void add_logits(struct plan_builder *b, const struct weights_matrix *w, s
 
 /* The logits of all rows that are wanted, with the norm inside; 0: that is not to be done. Rows that stand apart would
  * have the matrix read several times, which a general pass does anyway. */
-static uint32_t logits_with_norm(struct plan_builder *b, const struct weights_matrix *w, const float *norm)
+static uint32_t logits_with_norm(struct plan_builder *b, const struct graph_node *node)
 {
+	const struct weights_matrix *w = graph_matrix_of(b->g, node->in[IN_W]);
+	const float *norm = graph_vector_of(b->g, node->in[IN_BIAS]);
+	float *x = plan_floats(b, node->in[IN_X]);
 	uint64_t hidden = numerics_pad(b->spec->hidden);
 	uint32_t rows = 0, runs = 0, first;
 
@@ -215,7 +206,7 @@ static uint32_t logits_with_norm(struct plan_builder *b, const struct weights_ma
 	for (uint32_t i = 0, n; i < b->spans; rows += n) {
 		if (!(n = next_rows(b, &i, &first)))
 			continue;
-		add_logits(b, w, (struct activations){ .x = b->buf->x + first * hidden, .norm = norm }, rows, n);
+		add_logits(b, w, (struct activations){ .x = x + first * hidden, .norm = norm }, rows, n);
 	}
 	return rows;
 }
@@ -224,16 +215,15 @@ void lower_head(struct plan_builder *b, const struct graph_node *node)
 {
 	const struct plan_buffers *f = b->buf;
 	const struct weights_matrix *w = graph_matrix_of(b->g, node->in[IN_W]);
-	const float *norm = graph_vector_of(b->g, node->in[IN_BIAS]);
 	const bool all_normed = b->p->logits == PLAN_ALL_NORMED;
-	uint32_t n = all_normed ? 0 : logits_with_norm(b, w, norm);
+	uint32_t n = all_normed ? 0 : logits_with_norm(b, node);
 
 	if (!n) {
 		/* The same kernel whether or not the output matrix follows, so that no list of kernels grows by it. */
-		n = norm_rows_wanted(b, norm, plan_wants_int8(b, w));
+		n = norm_rows_wanted(b, node, plan_wants_int8(b, w));
 		if (all_normed)
 			return;
-		add_logits(b, w, normed(b), 0, n);
+		add_logits(b, w, plan_operand(b, node->out[1]), 0, n);
 	}
 	assert(n <= f->logit_tokens);
 	const struct model_scale by[] = { b->spec->logit_scale, b->spec->logit_cap };

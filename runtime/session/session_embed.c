@@ -88,7 +88,7 @@ static bool take_rows(struct embedding *e, const jit_session *s, uint32_t n, str
 	struct device *d = s->model->device;
 	const uint64_t stride = numerics_pad(e->hidden);
 
-	if (!d->read(d, e->rows, s->engine->memory.buf.xn, n * stride * sizeof *e->rows, err))
+	if (!d->read(d, e->rows, plan_normed(&s->engine->memory.buf), n * stride * sizeof *e->rows, err))
 		return false;
 	for (uint32_t c = 0; c < n; c++) {
 		const float *row = e->rows + c * stride;

@@ -115,11 +115,12 @@ static bool measure(jit_session *s, struct error *err)
 {
 	const struct model_spec *spec = &s->model->file.spec;
 	struct engine *e = s->engine;
+	const struct plan_layout_options layout = engine_layout_options(e);
 
 	session_memory_measure(&s->memory, spec, e->tokens, s->context);
-	pass_memory_measure(&e->memory, spec, e->tokens);
 	e->kv = s->memory.kv;
-	return session_memory_check(&s->memory, &e->memory, s->model->device, s->context, err);
+	return pass_memory_measure(&e->memory, spec, &layout, err) &&
+	       session_memory_check(&s->memory, &e->memory, s->model->device, s->context, err);
 }
 
 bool session_measure(jit_model *m, const jit_session_options *options, struct session_needs *out, struct error *err)
@@ -132,7 +133,9 @@ bool session_measure(jit_model *m, const jit_session_options *options, struct se
 		return false;
 	take_options(&s, &o);
 	session_memory_measure(&s.memory, &m->file.spec, e.tokens, s.context);
-	pass_memory_measure(&e.memory, &m->file.spec, e.tokens);
+	const struct plan_layout_options layout = engine_layout_options(&e);
+	if (!pass_memory_measure(&e.memory, &m->file.spec, &layout, err))
+		return false;
 	*out = (struct session_needs){ s.context, s.memory.kv_bytes, e.memory.buffers_bytes + e.memory.shared_bytes };
 	return true;
 }

@@ -109,9 +109,17 @@ static bool run_rdna(const struct trial *t, const struct object *o, struct rando
 	return rdna_call(&c, &(struct sim_options){ .memory = SIM_MEMORY_RANDOM, .seed = 3, .perturb = 77 }, err);
 }
 
+static bool run(const struct trial *t, const struct object *o, struct random_ir_buffers *b, struct error *err)
+{
+	return t->target->backend == &backend_x86 ? run_x86(t, o, b, err)
+	       : t->target->backend == &backend_rdna
+	               ? run_rdna(t, o, b, err)
+	               : ptx_call(card[t->target->name[2] == '9'], o, 1, b, 0, t->end, err);
+}
+
 static void check(const struct trial *t, const struct compile_options *options)
 {
-	const bool is_x86 = t->target->backend == &backend_x86, is_rdna = t->target->backend == &backend_rdna;
+	const bool is_x86 = t->target->backend == &backend_x86;
 	const struct target_cpu cpu = target_this_cpu();
 	struct error err = { 0 };
 	struct object o;
@@ -121,15 +129,29 @@ static void check(const struct trial *t, const struct compile_options *options)
 	if (!is_x86 || target_runs(&cpu, t->target, NULL)) {
 		struct random_ir_buffers *want = buffers_of(t), *got = buffers_of(t);
 		ir_interp(t->ir, want->arg, 0, t->end);
-		if (!(is_x86    ? run_x86(t, &o, got, &err)
-		      : is_rdna ? run_rdna(t, &o, got, &err)
-		                : ptx_call(card[t->target->name[2] == '9'], &o, 1, got, 0, t->end, &err)))
+		if (!run(t, &o, got, &err))
 			fail_msg("%s, %s: %s", t->target->name, t->what, err.text);
 		compare(t, want, got);
 		free(want);
 		free(got);
 	}
 	object_free(&o);
+}
+
+/* x86, and one card of each kind. */
+static bool is_one_of_kind(const struct target *t)
+{
+	bool is = t->backend == &backend_x86 || t->id == TARGET_SM80 || t->id == TARGET_SM90;
+
+	for (enum rdna_gen gen = 0; gen < RDNA_GEN_COUNT; gen++)
+		is |= strcmp(rdna_call_targets[gen], t->name) == 0;
+	return is && (!getenv("JITRUN_ONLY") || strstr(t->name, getenv("JITRUN_ONLY")));
+}
+
+static void begin_ir(struct ir *b, const struct target *t)
+{
+	ir_init(b, t->lanes);
+	b->waves = t->backend == &backend_x86 ? 1 : WAVES;
 }
 
 void every_target_check(void (*build)(struct ir *b, const void *user), const void *user, const void *in,
@@ -141,20 +163,38 @@ void every_target_check(void (*build)(struct ir *b, const void *user), const voi
 
 	for (int id = TARGET_NONE + 1; id < TARGET_COUNT; id++) {
 		struct trial t = { &target_table[id], NULL, in, in_bytes, end, nans, what };
-		const bool is_x86 = t.target->backend == &backend_x86;
-		bool one_of_kind = is_x86 || id == TARGET_SM80 || id == TARGET_SM90;
-		for (enum rdna_gen gen = 0; gen < RDNA_GEN_COUNT; gen++)
-			one_of_kind |= strcmp(rdna_call_targets[gen], t.target->name) == 0;
-		if (!one_of_kind || (getenv("JITRUN_ONLY") && !strstr(t.target->name, getenv("JITRUN_ONLY"))))
-			continue;
 		struct ir b;
-		ir_init(&b, t.target->lanes);
-		b.waves = is_x86 ? 1 : WAVES;
+		if (!is_one_of_kind(t.target))
+			continue;
+		begin_ir(&b, t.target);
 		build(&b, user);
 		t.ir = &b;
 		check(&t, &all);
-		if (is_x86)
+		if (t.target->backend == &backend_x86)
 			check(&t, &few);
+		ir_free(&b);
+	}
+}
+
+void every_card_refuses(void (*build)(struct ir *b), const char *why)
+{
+	for (int id = TARGET_NONE + 1; id < TARGET_COUNT; id++) {
+		struct trial t = { &target_table[id], NULL, "", 0, 1, EVERY_EXACT, why };
+		struct random_ir_buffers *x;
+		struct error err = { 0 };
+		struct object o;
+		struct ir b;
+		if (!is_one_of_kind(t.target) || t.target->backend == &backend_x86)
+			continue;
+		begin_ir(&b, t.target);
+		build(&b);
+		t.ir = &b;
+		x = buffers_of(&t);
+		assert_true(compile_ir(&o, &b, t.target, NULL, NULL, &err));
+		if (run(&t, &o, x, &err) || !strstr(err.text, why))
+			fail_msg("%s says \"%s\", expected: %s", t.target->name, err.text, why);
+		free(x);
+		object_free(&o);
 		ir_free(&b);
 	}
 }

@@ -17,5 +17,7 @@ void every_target_close(void);
  * writes at argument 1; end is its argument of that name. */
 void every_target_check(void (*build)(struct ir *b, const void *user), const void *user, const void *in,
                         size_t in_bytes, int64_t end, enum every_nans nans, const char *what);
+/* What simulated cards refuse to go on with, in a sentence that has these words. */
+void every_card_refuses(void (*build)(struct ir *b), const char *why);
 
 #endif

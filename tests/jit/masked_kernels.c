@@ -8,6 +8,11 @@ enum { DISP = 40, FLOATS = 0, BYTES = 1536 };
 
 static bool stores(enum ir_op op) { return ir_facts[op].dst == IR_TYPE__; }
 
+static bool indexed(enum ir_op op) { return ir_facts[op].effects & IR_INDEXED; }
+
+/* The type of the lanes that are stored. */
+static uint8_t stored(enum ir_op op) { return indexed(op) ? ir_facts[op].c : ir_facts[op].b; }
+
 static int32_t bytes_of(enum ir_op op) { return ir_types[ir_facts[op].type].bytes; }
 
 static bool strided(enum ir_op op) { return ir_facts[op].op == IR_load_strided || ir_facts[op].op == IR_store_strided; }
@@ -53,6 +58,8 @@ static void build_gather(struct ir *b, ir_a at, ir_m mask)
 	ir_fstore(b, ir_aload(b, ir_arg(b), 8), ir_fbits(b, offset), 0, 0);
 }
 
+static ir_i wild_index(struct ir *b, ir_m mask) { return ir_isel(b, mask, ir_ilane(b), ir_iconst(b, BRANCH_WILD)); }
+
 static void store_loaded(struct ir *b, uint8_t type, uint16_t v)
 {
 	ir_a out = ir_aload(b, ir_arg(b), 8);
@@ -65,6 +72,17 @@ static void store_loaded(struct ir *b, uint8_t type, uint16_t v)
 		ir_fstore(b, out, type == IR_TYPE_i32 ? ir_fbits(b, (ir_i){ v }) : (ir_f){ v }, 0, 0);
 }
 
+/* As with a gather, what is loaded goes where the index was, if it can. */
+static void build_gather_at(struct ir *b, enum ir_op op, ir_a at, ir_m mask)
+{
+	const uint8_t type = ir_facts[op].dst;
+	const ir_i index = ir_var_i(b, wild_index(b, mask));
+	const uint16_t v = ir_emit(b, op, type == IR_TYPE_i32 ? index.r : 0, at.r, index.r, 0, DISP);
+
+	ir_where(b, mask);
+	store_loaded(b, type, v);
+}
+
 void branch_build_masked(struct ir *b, enum ir_op op, enum branch_mask which, unsigned n)
 {
 	ir_s t = ir_begin(b);
@@ -74,12 +92,15 @@ void branch_build_masked(struct ir *b, enum ir_op op, enum branch_mask which, un
 
 	if (ir_facts[op].op == IR_gather) {
 		build_gather(b, at, mask);
+	} else if (ir_facts[op].op == IR_gather_at) {
+		build_gather_at(b, op, at, mask);
 	} else if (stores(op)) {
-		const uint16_t v = ir_facts[op].b == IR_TYPE_i32   ? ir_iload_s8(b, in, BYTES).r
-		                   : ir_facts[op].b == IR_TYPE_f64 ? ir_dload(b, in, FLOATS, 0).r
-		                   : ir_facts[op].b == IR_TYPE_i64 ? ir_lload(b, in, FLOATS, 0).r
-		                                                   : ir_fload(b, in, FLOATS, 0).r;
-		ir_emit(b, op, 0, at.r, v, 0, imm);
+		const uint16_t v = stored(op) == IR_TYPE_i32   ? ir_iload_s8(b, in, BYTES).r
+		                   : stored(op) == IR_TYPE_f64 ? ir_dload(b, in, FLOATS, 0).r
+		                   : stored(op) == IR_TYPE_i64 ? ir_lload(b, in, FLOATS, 0).r
+		                                               : ir_fload(b, in, FLOATS, 0).r;
+		const uint16_t index = indexed(op) ? wild_index(b, mask).r : 0;
+		ir_emit(b, op, 0, at.r, index ? index : v, index ? v : 0, imm);
 		ir_where(b, mask);
 	} else {
 		const uint16_t v = ir_emit(b, op, 0, at.r, 0, 0, imm);
@@ -119,17 +140,45 @@ static uint64_t element(enum ir_op op, const uint8_t *at)
 	}
 }
 
+static void update_element(enum ir_op op, const struct random_ir_buffers *x, unsigned lane, uint8_t *to)
+{
+	const uint32_t v = (uint32_t)(int8_t)x->in[BYTES + lane];
+	uint32_t old, new;
+	uint64_t sum, more;
+
+	if (op == IR_latomic_add) {
+		memcpy(&sum, to, 8);
+		memcpy(&more, x->in + FLOATS + 8 * lane, 8);
+		sum += more;
+		memcpy(to, &sum, 8);
+		return;
+	}
+	memcpy(&old, to, 4);
+	switch ((unsigned)op) {
+	case IR_iatomic_add: new = old + v; break;
+	case IR_iatomic_and: new = old &v; break;
+	case IR_iatomic_or: new = old | v; break;
+	case IR_iatomic_min: new = (int32_t)v < (int32_t)old ? v : old; break;
+	case IR_iatomic_max: new = (int32_t)v > (int32_t)old ? v : old; break;
+	case IR_uatomic_min: new = v < old ? v : old; break;
+	default: new = v > old ? v : old; break;
+	}
+	memcpy(to, &new, 4);
+}
+
 static void store_element(enum ir_op op, const struct random_ir_buffers *x, unsigned lane, uint8_t *to)
 {
 	float f;
 
 	memcpy(&f, x->in + FLOATS + 4 * lane, 4);
-	if (bytes_of(op) == 8)
+	if (ir_facts[op].effects & IR_READS)
+		update_element(op, x, lane, to);
+	else if (bytes_of(op) == 8)
 		memcpy(to, x->in + FLOATS + 8 * lane, 8);
 	else if (bytes_of(op) == 1)
 		*to = x->in[BYTES + lane];
-	else if (ir_facts[op].type == IR_TYPE_i16)
-		memcpy(to, &(uint16_t){ (uint16_t)(int8_t)x->in[BYTES + lane] }, 2);
+	else if (stored(op) == IR_TYPE_i32)
+		memcpy(to, &(uint32_t){ (uint32_t)(int8_t)x->in[BYTES + lane] }, (size_t)bytes_of(op));
 	else if (bytes_of(op) == 2)
 		memcpy(to, &(uint16_t){ f32_f16(f) }, 2);
 	else
@@ -166,8 +215,7 @@ void branch_each_masked(unsigned lanes, void (*fn)(void *user, enum ir_op op, en
 		for (enum branch_mask which = 0; which < BRANCH_MASKS; which++)
 			for (unsigned k = 0; k < 3; k++) {
 				const bool counted = ir_facts[op].imm == IR_IMM_x && ir_facts[op].op != IR_load_strided;
-				if (ir_is_row(op) && ir_facts[op].effects & IR_MASKABLE && !ir_facts[op].needs &&
-				    (counted || !k))
+				if (ir_is_row(op) && ir_facts[op].effects & IR_MASKABLE && (counted || !k))
 					fn(user, op, which, counts[k]);
 			}
 }

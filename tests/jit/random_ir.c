@@ -183,6 +183,10 @@ static bool random_structure(struct generator *g, enum ir_op op)
 		random_branch(g, op);
 		return true;
 	}
+	if (ir_facts[op].effects & IR_INDEXED) {
+		random_indexed(g, op);
+		return true;
+	}
 	switch (ir_facts[op].op) {
 	case IR_load:
 	case IR_load_strided:

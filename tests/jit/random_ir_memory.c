@@ -104,6 +104,26 @@ void random_gather(struct generator *g, enum ir_op op)
 		random_result_f(g, ir_fawait_at(g->ir, p, offset, disp));
 }
 
+/* Elements of the first 32, which are as many as there are places that no two lanes of a scatter may have in common. */
+void random_indexed(struct generator *g, enum ir_op op)
+{
+	const struct ir_facts *f = &ir_facts[op];
+	const int32_t bytes = ir_types[f->type].bytes;
+	int32_t disp;
+	ir_a p = address(g, f->effects & IR_WRITES ? ACCESS_STORE : ACCESS_LANES, 32 * bytes, bytes, &disp);
+	ir_i index = f->op == IR_scatter
+	                     ? ir_ixor(g->ir, ir_ilane(g->ir), ir_iconst(g->ir, (int32_t)random_below(g, 32)))
+	                     : ir_iand(g->ir, random_any_i(g), ir_iconst(g->ir, 31));
+	const uint16_t v = f->c ? random_pick(g, f->c, false, false)->r : 0;
+	const uint16_t r = ir_emit(g->ir, op, 0, p.r, index.r, v, disp);
+
+	random_where(g);
+	if (f->dst == IR_TYPE_i32)
+		random_result_i(g, (ir_i){ r });
+	else if (f->dst == IR_TYPE_i64)
+		random_keep(g, (struct value){ .r = r, .kind = IR_TYPE_i64, .tame = true });
+}
+
 void random_address(struct generator *g, enum ir_op op)
 {
 	struct value v = *random_pick(g, IR_TYPE_a, false, false);

@@ -43,6 +43,7 @@ void random_result_s(struct generator *g, ir_s v);
 void random_load(struct generator *g, enum ir_op op);
 void random_store(struct generator *g, enum ir_op op);
 void random_gather(struct generator *g, enum ir_op op);
+void random_indexed(struct generator *g, enum ir_op op);
 /* Restricts the instruction just emitted to the lanes of a mask, now and then. */
 void random_where(struct generator *g);
 /* A new address from one in scope: moved by a constant or by a masked scalar. */

@@ -20,9 +20,7 @@ id()
 	(cd "$dir" && sh "$src/jit/codegen_id.sh" $1 $list)
 }
 
-for f in $CODEGEN_SOURCES; do
-	mkdir -p "$dir/$(dirname "$f")" && cp "$src/$f" "$dir/$f" && chmod u+w "$dir/$f" || exit 1
-done
+tar -C "$src" -cf - $CODEGEN_SOURCES | tar -C "$dir" --mode=u+w -xf - || exit 1
 x86=$(id x86) rdna=$(id rdna) ptx=$(id ptx)
 test "$(id x86)" = "$x86" || fail "the id of x86 is not the same twice"
 grep -qF "$x86" jit/codegen_id.c || fail "jit/codegen_id.c does not say $x86"
@@ -44,7 +42,7 @@ hashes() { (cd "$dir/$1" && LC_ALL=C awk -v HASH=sha256sum -f "$src/jit/codegen_
 for f in $CODEGEN_SOURCES; do
 	has "$CODEGEN_X86 $CODEGEN_RDNA $CODEGEN_PTX" "$f" || { others="$others $f"; continue; }
 	listed="$listed $f"
-	mkdir -p "$dir/more/$(dirname "$f")" "$dir/comments/$(dirname "$f")"
+	[ -d "$dir/more/${f%/*}" ] || mkdir -p "$dir/more/${f%/*}" "$dir/comments/${f%/*}"
 	{ cat "$dir/$f"; echo ";"; } > "$dir/more/$f"
 	{ echo "/* one"; echo "line */ // and more"; sed 's/^#include/#  include/; s/^\t\t*/    /; s/[ \t]*$//' \
 		"$dir/$f"; echo "// end"; } > "$dir/comments/$f"
@@ -58,19 +56,24 @@ cmp -s "$dir/as_is" "$dir/with_comments" || fail \
 same=$(paste "$dir/as_is" "$dir/with_more" | awk '$1 == $3' | wc -l)
 test $same = 0 || fail "a token more does not change the hashes of $same files"
 
+# Which files an id is made of does not depend on what is in them, so from here on each is a line that has its name:
+# hashing all of them takes a second each time.
+for f in $CODEGEN_SOURCES; do echo "$f" > "$dir/$f"; done
+x86=$(id x86) rdna=$(id rdna) ptx=$(id ptx)
+
 # with WHAT X86 RDNA PTX FILE...: whether the ids change ("changes" or "stays") when the files do.
 with()
 {
 	what=$1 want_x86=$2 want_rdna=$3 want_ptx=$4
 	shift 4
-	for f in "$@"; do cp "$dir/$f" "$dir/$f.saved" && echo "$what" >> "$dir/$f"; done
+	for f in "$@"; do echo "$what" >> "$dir/$f"; done
 	test "$(id x86)" = "$x86" && got=stays || got=changes
 	test $got = $want_x86 || fail "with \"$what\" at the end of $*, the id of x86 $got"
 	test "$(id rdna)" = "$rdna" && got=stays || got=changes
 	test $got = $want_rdna || fail "with \"$what\" at the end of $*, the id of RDNA $got"
 	test "$(id ptx)" = "$ptx" && got=stays || got=changes
 	test $got = $want_ptx || fail "with \"$what\" at the end of $*, the id of PTX $got"
-	for f in "$@"; do mv "$dir/$f.saved" "$dir/$f"; done
+	for f in "$@"; do echo "$f" > "$dir/$f"; done
 }
 with ";" changes changes changes jit/key.h
 with ";" changes stays stays encoders/x86.def
@@ -101,8 +104,8 @@ same "c = '\"'; d = '\\\\''; e;" "c = '\"' ; /* ' */ d = '\\\\'';e;"
 n=0
 for f in $CODEGEN_X86; do
 	n=$((n + 1))
-	mkdir -p "$dir/elsewhere/$n" && cp "$dir/$f" "$dir/elsewhere/$n/" || exit 1
-	list="$n/$(basename "$f") $list"
+	mkdir -p "$dir/elsewhere/$n" && echo "$f" > "$dir/elsewhere/$n/${f##*/}" || exit 1
+	list="$n/${f##*/} $list"
 done
 sh "$src/jit/codegen_id.sh" x86 "$dir/nowhere.c" 2>/dev/null && fail "a file that is missing is no error"
 test "$(cd "$dir/elsewhere" && sh "$src/jit/codegen_id.sh" x86 $list)" = "$x86" || fail \
@@ -131,12 +134,12 @@ done
 harmless="base/error.h base/memfile.h jit/ir/interp.h config.h"
 check_includes()
 {
-	for f in $2; do
-		for h in $(sed -n 's/^#[ \t]*include[ \t]*"\([^"]*\)".*/\1/p' "$src/$f"); do
-			has "$2 $harmless" "$h" || fail \
-				"$f decides bytes of $1 and includes $h, which is not listed for it"
-		done
-	done
+	(cd "$src" && grep '^#[ 	]*include[ 	]*"' /dev/null $2) |
+		sed 's/^\([^:]*\):[^"]*"\([^"]*\)".*/\1 \2/' > "$dir/includes"
+	test -s "$dir/includes" || fail "no file that decides bytes of $1 includes another"
+	while read -r f h; do
+		has "$2 $harmless" "$h" || fail "$f decides bytes of $1 and includes $h, which is not listed for it"
+	done < "$dir/includes"
 }
 check_includes x86 "$CODEGEN_X86"
 check_includes rdna "$CODEGEN_RDNA"

@@ -18,6 +18,7 @@
 #include "jit/ir/interp.h"
 #include "jit/ir/ir_build_memory.h"
 #include "tests/jit/every_target.h"
+#include "tests/jit/same_place_tests.h"
 #include "tests/support/shared.h"
 
 /* Where things lie: at in elements, indices, then words whose bits are the mask, and values to store; at out what was
@@ -430,47 +431,18 @@ static void check_targets(const struct trial *t, unsigned turn, const char *what
 	every_target_check(build, t, in, sizeof in, 1, EVERY_EXACT, what);
 }
 
-static void test_targets(void **state)
-{
-	if (ir_facts[IR_igather_32].needs)
-		skip();
-	each(check_targets);
-}
+static void test_targets(void **state) { each(check_targets); }
 
 static void test_atomics_on_targets(void **state)
 {
 	uint8_t in[RANDOM_IR_IN_BYTES];
 
-	if (ir_facts[IR_igather_32].needs)
-		skip();
 	for (unsigned k = 0; k < ATOMICS; k++) {
 		fill(&words, k, in);
 		every_target_check(build_atomic, &atomics[k], in, sizeof in, 1, EVERY_EXACT, atomics[k].name);
 	}
 	fill(&words, 99, in);
 	every_target_check(build_sums, NULL, in, sizeof in, 1, EVERY_EXACT, "add_i64");
-}
-
-/* Two lanes at one place stop a run, but not where one of them takes no part. */
-static void test_same_place(void **state)
-{
-	for (unsigned masked = 0; masked < 2; masked++) {
-		struct random_ir_buffers *x = random_ir_buffers_new(1);
-		struct ir b;
-		ir_init(&b, 8);
-		const ir_a out = ir_aload(&b, ir_arg(&b), 8);
-		const ir_i lane = ir_ilane(&b), index = ir_iand(&b, lane, ir_iconst(&b, 3));
-		const ir_m some = ir_igt(&b, ir_iconst(&b, 4), lane);
-		ir_scatter_distinct_u8(&b, out, index, lane, 0, masked ? some : ir_everywhere);
-		struct interp_program *p = interp_compile(&b);
-		assert_non_null(p);
-		const enum interp_end end = interp_run(p, NULL, x->arg, 0, 1);
-		assert_int_equal(end, masked ? INTERP_DONE : INTERP_SAME_ELEMENT);
-		assert_non_null(strstr(interp_why(INTERP_SAME_ELEMENT), "two lanes store to the same element"));
-		interp_free(p);
-		ir_free(&b);
-		free(x);
-	}
 }
 
 static int open_all(void **state)
@@ -490,10 +462,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_plain),
 		cmocka_unit_test(test_atomics),
-		cmocka_unit_test(test_same_place),
 		cmocka_unit_test(test_targets),
 		cmocka_unit_test(test_atomics_on_targets),
 	};
 
-	return cmocka_run_group_tests_name("t_elements", tests, open_all, close_all);
+	return cmocka_run_group_tests_name("t_elements", tests, open_all, close_all) + same_place_tests();
 }

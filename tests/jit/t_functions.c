@@ -1,6 +1,6 @@
-/* tests/jit/t_functions.c - exp, log and tanh of ir_functions.h: every kind of target against the interpreter, and the
- * interpreter against the C library's functions of doubles, whose error is far below a float's unit: at the full size
- * of all floats, else of one in 4099 and of the ends.
+/* tests/jit/t_functions.c - exp, log, tanh, sin, cos and erf of floats (ir_functions_narrow.h): every kind of target
+ * against the interpreter, and the interpreter against the C library's functions of doubles, whose error is far below a
+ * float's unit: at the full size of all floats, else of one in 4099 and of the ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "jit/ir/interp.h"
-#include "jit/ir/ir_functions.h"
+#include "jit/ir/ir_functions_narrow.h"
 #include "jit/ir/lanes.h"
 #include "tests/jit/every_target.h"
 #include "tests/support/shared.h"
@@ -25,7 +25,8 @@ static const struct function {
 	const char *name;
 	ir_f (*build)(struct ir *b, ir_f x);
 	double (*exact)(double x);
-} functions[] = { { "exp", ir_fexp, exp }, { "log", ir_flog, log }, { "tanh", ir_ftanh, tanh } };
+} functions[] = { { "exp", ir_fn_exp_f32, exp }, { "log", ir_fn_log_f32, log }, { "tanh", ir_fn_tanh_f32, tanh },
+	          { "sin", ir_fn_sin_f32, sin }, { "cos", ir_fn_cos_f32, cos }, { "erf", ir_fn_erf_f32, erf } };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
 static void build(struct ir *b, const void *user)

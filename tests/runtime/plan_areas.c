@@ -17,16 +17,10 @@ enum area plan_areas_at(uint64_t address, uint64_t *offset)
 const char *plan_areas_name(enum area area)
 {
 	static const char *const name[AREA_COUNT] = {
-		[AREA_NONE] = "nowhere",
-#define X(type, name, width, memory) [AREA_##name] = #name,
-		PLAN_BUFFERS(X)
-#undef X
-			[AREA_LOGITS] = "logits",
-		[AREA_GREATEST] = "greatest",
-		[AREA_RECORDS] = "records",
-		[AREA_HANDED] = "handed",
-		[AREA_WEIGHTS] = "weights",
-		[AREA_VECTORS] = "vectors",
+		[AREA_NONE] = "nowhere",      [AREA_IDS] = "ids",         [AREA_COS] = "cos",
+		[AREA_SIN] = "sin",           [AREA_VALUES] = "values",   [AREA_LOGITS] = "logits",
+		[AREA_GREATEST] = "greatest", [AREA_RECORDS] = "records", [AREA_HANDED] = "handed",
+		[AREA_WEIGHTS] = "weights",   [AREA_VECTORS] = "vectors",
 	};
 	return name[area];
 }
@@ -41,6 +35,7 @@ bool plan_areas_open(struct plan_areas *a, const char *path, struct error *err)
 
 void plan_areas_close(struct plan_areas *a)
 {
+	plan_layout_close(&a->layout);
 	weights_close(&a->weights);
 	model_close(&a->model);
 }
@@ -67,8 +62,14 @@ struct plan_buffers plan_areas_buffers(const struct plan_areas *a, uint32_t toke
 {
 	const struct model_spec *s = &a->model.spec;
 	const uint32_t handed = plan_handed_tokens(s, AREA_CONTEXT, tokens);
-	struct plan_buffers b = {
+
+	return (struct plan_buffers){
 		.tokens = tokens,
+		.ids = area_of(AREA_IDS),
+		.cos = area_of(AREA_COS),
+		.sin = area_of(AREA_SIN),
+		.values = area_of(AREA_VALUES),
+		.layout = &a->layout,
 		.logits = area_of(AREA_LOGITS),
 		.logit_tokens = tokens,
 		.greatest = area_of(AREA_GREATEST),
@@ -78,11 +79,6 @@ struct plan_buffers plan_areas_buffers(const struct plan_areas *a, uint32_t toke
 		.handed = area_of(AREA_HANDED),
 		.handed_room = plan_handed_bytes(s, AREA_CONTEXT, handed)
 	};
-
-#define X(type, name, width, memory) b.name = area_of(AREA_##name);
-	PLAN_BUFFERS(X)
-#undef X
-	return b;
 }
 
 struct plan_cache plan_areas_cache(const struct plan_areas *a, enum dtype type)
@@ -107,10 +103,10 @@ uint64_t plan_areas_bytes(const struct plan_areas *a, enum area area, uint32_t t
 	const struct plan_buffers b = plan_areas_buffers(a, tokens);
 
 	switch (area) {
-#define X(type, name, width, memory) \
-	case AREA_##name: return plan_buffer_bytes(s, width, sizeof(type), tokens);
-		PLAN_BUFFERS(X)
-#undef X
+	case AREA_IDS: return plan_ids_bytes(tokens);
+	case AREA_COS:
+	case AREA_SIN: return plan_angles_bytes(s, tokens);
+	case AREA_VALUES: return a->layout.bytes;
 	case AREA_LOGITS: return tokens * numerics_pad(s->vocab) * sizeof(float);
 	case AREA_GREATEST: return tokens * numerics_pad(s->vocab) / 32 * sizeof(float);
 	case AREA_RECORDS: return b.record_tokens * plan_record_bytes(s, AREA_CONTEXT);
@@ -119,6 +115,17 @@ uint64_t plan_areas_bytes(const struct plan_areas *a, enum area area, uint32_t t
 	case AREA_VECTORS: return a->vectors_bytes;
 	default: return 0;
 	}
+}
+
+uint64_t plan_areas_room(const struct plan_areas *a, uint64_t offset)
+{
+	for (graph_ref v = 1; v < a->layout.n_values; v++)
+		for (unsigned form = 0; form < PLAN_FORMS; form++) {
+			const uint64_t at = a->layout.at[v][form], room = a->layout.room[v][form];
+			if (at != PLAN_NOWHERE && offset >= at && offset - at < room)
+				return room - (offset - at);
+		}
+	return 0;
 }
 
 /* ---- plans */
@@ -145,14 +152,16 @@ static const struct way {
 	{ "joint", DTYPE_F16, PLAN_ALL_LOGITS, { .context = PLAN_PARTS_TO_COME } }
 };
 
-bool plan_areas_build(const struct plan_areas *a, struct plan *p, unsigned way, uint32_t tokens, const char **name,
+bool plan_areas_build(struct plan_areas *a, struct plan *p, unsigned way, uint32_t tokens, const char **name,
                       struct plan_cache *kv, struct error *err)
 {
 	/* one sequence of several tokens, then one token each */
 	const struct plan_span span[] = { { 0, tokens - 2, 1 }, { tokens - 2, 1, 1 }, { tokens - 1, 1, 0 } };
 	const bool joint = way == AREA_WAYS - 1;
-	const struct plan_buffers buffers = plan_areas_buffers(a, tokens);
 	const struct way *w = &ways[way];
+	const struct plan_layout_options layout = {
+		.tokens = tokens, .f32_activations = w->o.f32_activations, .apart = a->apart
+	};
 	struct plan_options opt = w->o;
 
 	opt.target = a->target;
@@ -162,6 +171,10 @@ bool plan_areas_build(const struct plan_areas *a, struct plan *p, unsigned way, 
 		*name = NULL;
 		return true;
 	}
+	plan_layout_close(&a->layout);
+	if (!plan_layout_open(&a->layout, &a->model.spec, &a->weights, &layout, err))
+		return false;
+	const struct plan_buffers buffers = plan_areas_buffers(a, tokens);
 	return joint ? plan_build_joint(p, &a->model.spec, &a->weights, &buffers, kv, span, 3, &opt, err)
 	             : plan_build(p, &a->model.spec, &a->weights, &buffers, kv, tokens, w->logits, &opt, err);
 }

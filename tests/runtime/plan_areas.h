@@ -4,17 +4,17 @@
 #ifndef TESTS_PLAN_AREAS_H
 #define TESTS_PLAN_AREAS_H
 
-#include "runtime/plan/plan.h"
+#include "runtime/plan/live.h"
 
 enum { AREA_BITS = 40, AREA_CONTEXT = 4096 };
 
-/* Buffers of a pass in the order of PLAN_BUFFERS, then the others. */
 enum area {
 	AREA_NONE,
-#define X(type, name, width, memory) AREA_##name,
-	PLAN_BUFFERS(X)
-#undef X
-		AREA_LOGITS,
+	AREA_IDS,
+	AREA_COS,
+	AREA_SIN,
+	AREA_VALUES,
+	AREA_LOGITS,
 	AREA_GREATEST,
 	AREA_RECORDS,
 	AREA_HANDED,
@@ -28,6 +28,8 @@ struct plan_areas {
 	struct weights weights;
 	uint64_t weights_bytes, vectors_bytes;
 	const struct target *target;
+	bool apart;                /* values have bytes of their own each */
+	struct plan_layout layout; /* of the last plan that was built */
 };
 
 /* False: err, and plan_areas_close() is still due. */
@@ -36,11 +38,15 @@ void plan_areas_close(struct plan_areas *a);
 /* Weights as this target has them, from now on. */
 bool plan_areas_for(struct plan_areas *a, const struct target *target, struct error *err);
 
-/* Buffers for so many tokens; a cache, with pages of their own for layers with a window where there are others, too. */
+/* Buffers for so many tokens, with the values where the areas' layout says; a cache, with pages of their own for layers
+ * with a window where there are others, too. */
 struct plan_buffers plan_areas_buffers(const struct plan_areas *a, uint32_t tokens);
 struct plan_cache plan_areas_cache(const struct plan_areas *a, enum dtype type);
 /* Bytes of an area when buffers are for so many tokens. */
 uint64_t plan_areas_bytes(const struct plan_areas *a, enum area area, uint32_t tokens);
+/* Bytes from that offset of the values to where the form ends that lies there, if they are apart; 0: none begins there
+ * or before. */
+uint64_t plan_areas_room(const struct plan_areas *a, uint64_t offset);
 
 /* The area of an address, and how far into it; AREA_NONE: it is none. */
 enum area plan_areas_at(uint64_t address, uint64_t *offset);
@@ -53,7 +59,7 @@ extern const uint32_t area_widths[AREA_WIDTHS];
 extern const char *const area_targets[AREA_TARGETS];
 /* Way number `way` of a pass over so many tokens, by the areas' target; the last way has three sequences. *name: of the
  * way. False: err; *name NULL: there is no such pass. */
-bool plan_areas_build(const struct plan_areas *a, struct plan *p, unsigned way, uint32_t tokens, const char **name,
+bool plan_areas_build(struct plan_areas *a, struct plan *p, unsigned way, uint32_t tokens, const char **name,
                       struct plan_cache *kv, struct error *err);
 
 #endif

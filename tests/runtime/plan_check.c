@@ -121,9 +121,9 @@ static void check_end(struct checker *c)
 	read_plain(c, LOGITS, 0, PLAIN_FLOATS, stride, plan_address(c->s->buffers.logits), c->p->tokens - rows, rows);
 	if (c->p->logits == PLAN_ALL_NORMED)
 		read_plain(c, OUTPUT_INPUT, 0, PLAIN_FLOATS, numerics_pad(c->s->spec.hidden) * 4,
-		           plan_address(c->s->buffers.xn), 0, c->p->tokens);
+		           plan_address(plan_normed(&c->s->buffers)), 0, c->p->tokens);
 	read_plain(c, STREAM, 2 * PLAN_LAYERS, PLAIN_FLOATS, numerics_pad(c->s->spec.hidden) * 4,
-	           plan_address(c->s->buffers.x), 0, c->p->tokens);
+	           plan_address(plan_space_stream(c->s)), 0, c->p->tokens);
 }
 
 static void check_parts(struct checker *c)

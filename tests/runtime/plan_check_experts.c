@@ -171,8 +171,7 @@ void do_chosen(struct checker *c, const struct key *k, const uint64_t *arg, int6
 	const uint64_t rp = numerics_pad(m.w->rows);
 
 	check_chosen_key(c, k, &m, act);
-	plan_require(c, arg[MATMUL_OUT] == plan_address(m.value == SLOT_RESULT ? c->s->buffers.ex : c->s->buffers.eh),
-	             "destination");
+	plan_require(c, arg[MATMUL_OUT] == plan_address(plan_space_product(c->s, m.w)), "destination");
 	check_units(c, begin, end, rp / 32 * (sorted ? groups_of(c) : slots_of(c)));
 	plan_require(c,
 	             arg[MATMUL_BIAS] == plan_address(m.bias) && arg[MATMUL_BIAS2] == plan_address(m.bias2) &&
@@ -208,13 +207,13 @@ void do_combine(struct checker *c, const struct key *k, const uint64_t *arg, int
 			   value = !direct ? sum
 	                           : last  ? behind_ffn(c->s, i)
 	                                   : half;
-	const float *out = direct ? c->s->buffers.x : shared ? c->s->buffers.ex : c->s->buffers.xn;
 
 	plan_require(c, k->heads == (shared ? 1 : spec->experts_used) && k->k == spec->hidden, "slots or length");
 	plan_require(c,
 	             (k->flags & ~(uint32_t)(KEY_SIGMOID | KEY_SORTED)) == (direct ? KEY_RESIDUAL : 0u) &&
-	                     !(shared && sorted) && arg[COMBINE_OUT] == plan_address(out),
-	             "flags or destination");
+	                     !(shared && sorted),
+	             "flags");
+	plan_require(c, !direct || arg[COMBINE_OUT] == plan_address(plan_space_stream(c->s)), "destination");
 	check_units(c, begin, end, n * (kp / 32));
 	if (shared) {
 		reads(c, COMBINE_IN, SHARED_RESULT, i, 0);

@@ -206,7 +206,8 @@ static void write_blocks(struct checker *c, const struct key *k, uint32_t layer,
 	plan_require(c, !(k->flags & KEY_QUANTISED_OUT) == !wanted, "int8 beside its result");
 	if (!wanted)
 		return;
-	plan_require(c, out == plan_address(c->s->buffers.ao), "floats beside int8, which nobody need read");
+	plan_require(c, out == plan_address(plan_space_made(c->s, NODE_ATTEND, layer)),
+	             "floats beside int8, which nobody need read");
 	writes(c, q, ATTENDED, layer, 0);
 	writes(c, s, ATTENDED, layer, 0);
 }

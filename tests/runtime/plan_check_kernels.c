@@ -74,7 +74,8 @@ uint32_t layer_of(struct checker *c, uint64_t at, uint32_t value)
 
 /* ---- what the kernels do: docs/kernel-templates.md */
 
-/* A product's part in the model. old: what of its destination it reads. act: where no epilogue says that there is one.
+/* A product's part in the model. out: where it lies; in a list NULL, where that is the graph's. old: what of its
+ * destination it reads. act: where no epilogue says that there is one.
  */
 struct product {
 	const struct weights_matrix *w, *w2;
@@ -93,11 +94,10 @@ static struct product added(const struct plan_space *s, const struct weights_mat
                             const float *norm, enum value in, uint32_t i, struct state before, struct state behind,
                             enum value alone)
 {
-	const struct plan_buffers *b = &s->buffers;
 
 	if (norm || s->spec.residual_scale.given)
-		return (struct product){ w, NULL, bias, NULL, b->xn, in, NOTHING, alone, i, 0, i, 0, 0 };
-	return (struct product){ w, NULL,      bias,      NULL,         b->x, in, before.value, behind.value,
+		return (struct product){ w, NULL, bias, NULL, NULL, in, NOTHING, alone, i, 0, i, 0, 0 };
+	return (struct product){ w, NULL,      bias,      NULL,         NULL, in, before.value, behind.value,
 		                 i, before.of, behind.of, KEY_RESIDUAL, 0 };
 }
 
@@ -109,11 +109,12 @@ static struct product mixed(const struct plan_space *s, const struct weights_mat
 	             (struct state){ STREAM, 2 * i + 1 }, MIXER_RESULT);
 }
 
-static bool pick(const struct product list[], size_t n, uint64_t w, struct product *out)
+static bool pick(const struct plan_space *s, const struct product list[], size_t n, uint64_t w, struct product *out)
 {
 	for (size_t m = 0; m < n; m++)
 		if (list[m].w->packed && plan_address(list[m].w->packed) == w && list[m].value != NOTHING) {
 			*out = list[m];
+			out->out = out->out ? out->out : plan_space_product(s, list[m].w);
 			return true;
 		}
 	return false;
@@ -122,40 +123,38 @@ static bool pick(const struct product list[], size_t n, uint64_t w, struct produ
 static bool product_of_mixer(const struct plan_space *s, uint32_t i, uint64_t w, struct product *out)
 {
 	const struct weights_layer *l = &s->layer[i];
-	const struct plan_buffers *b = &s->buffers;
 	const enum value queries = l->q_row_norm ? BARE_QUERIES : QUERIES, keys = l->k_row_norm ? BARE_KEYS : KEYS;
 	const struct product list[] = {
-		{ &l->q, NULL, l->q_bias, NULL, b->q, ATTENTION_INPUT, NOTHING, queries, i, 0, i, 0, 0 },
-		{ &l->k, NULL, l->k_bias, NULL, b->k, ATTENTION_INPUT, NOTHING, keys, i, 0, i, 0, 0 },
-		{ &l->v, NULL, l->v_bias, NULL, b->v, ATTENTION_INPUT, NOTHING, VALUES, i, 0, i, 0, 0 },
-		{ &l->q_gate, NULL, l->q_gate_bias, NULL, b->m3, ATTENTION_INPUT, NOTHING, GATE_OF_QUERIES, i, 0, i, 0,
+		{ &l->q, NULL, l->q_bias, NULL, NULL, ATTENTION_INPUT, NOTHING, queries, i, 0, i, 0, 0 },
+		{ &l->k, NULL, l->k_bias, NULL, NULL, ATTENTION_INPUT, NOTHING, keys, i, 0, i, 0, 0 },
+		{ &l->v, NULL, l->v_bias, NULL, NULL, ATTENTION_INPUT, NOTHING, VALUES, i, 0, i, 0, 0 },
+		{ &l->q_gate, NULL, l->q_gate_bias, NULL, NULL, ATTENTION_INPUT, NOTHING, GATE_OF_QUERIES, i, 0, i, 0,
 		  0 },
 		mixed(s, &l->o, l->o_bias, i),
-		{ &l->q_a, NULL, NULL, NULL, b->qr, ATTENTION_INPUT, NOTHING, LOW_QUERIES, i, 0, i, 0, 0 },
-		{ &l->q_b, NULL, NULL, NULL, b->q, LOW_INPUT, NOTHING, QUERIES, i, 0, i, 0, 0 },
-		{ &l->kv_a, NULL, NULL, NULL, b->k, ATTENTION_INPUT, NOTHING, KEYS, i, 0, i, 0, 0 },
-		{ &l->delta_qkv, NULL, NULL, NULL, b->m, ATTENTION_INPUT, NOTHING, MIX_INPUT, i, 0, i, 0, 0 },
-		{ &l->delta_z, NULL, NULL, NULL, b->m3, ATTENTION_INPUT, NOTHING, MIX_GATE, i, 0, i, 0, 0 },
-		{ &l->delta_a, NULL, NULL, NULL, b->ma, ATTENTION_INPUT, NOTHING, RATE_A, i, 0, i, 0, 0 },
-		{ &l->delta_b, NULL, NULL, NULL, b->mb, ATTENTION_INPUT, NOTHING, RATE_B, i, 0, i, 0, 0 },
+		{ &l->q_a, NULL, NULL, NULL, NULL, ATTENTION_INPUT, NOTHING, LOW_QUERIES, i, 0, i, 0, 0 },
+		{ &l->q_b, NULL, NULL, NULL, NULL, LOW_INPUT, NOTHING, QUERIES, i, 0, i, 0, 0 },
+		{ &l->kv_a, NULL, NULL, NULL, NULL, ATTENTION_INPUT, NOTHING, KEYS, i, 0, i, 0, 0 },
+		{ &l->delta_qkv, NULL, NULL, NULL, NULL, ATTENTION_INPUT, NOTHING, MIX_INPUT, i, 0, i, 0, 0 },
+		{ &l->delta_z, NULL, NULL, NULL, NULL, ATTENTION_INPUT, NOTHING, MIX_GATE, i, 0, i, 0, 0 },
+		{ &l->delta_a, NULL, NULL, NULL, NULL, ATTENTION_INPUT, NOTHING, RATE_A, i, 0, i, 0, 0 },
+		{ &l->delta_b, NULL, NULL, NULL, NULL, ATTENTION_INPUT, NOTHING, RATE_B, i, 0, i, 0, 0 },
 		mixed(s, &l->delta_out, NULL, i),
-		{ &l->conv_b, NULL, NULL, NULL, b->m, ATTENTION_INPUT, NOTHING, MIX_INPUT, i, 0, i, 0, 0 },
-		{ &l->conv_c, NULL, NULL, NULL, b->m2, ATTENTION_INPUT, NOTHING, MIX_GATE, i, 0, i, 0, 0 },
-		{ &l->conv_x, NULL, NULL, NULL, b->m3, ATTENTION_INPUT, NOTHING, MIX_FACTOR, i, 0, i, 0, 0 },
+		{ &l->conv_b, NULL, NULL, NULL, NULL, ATTENTION_INPUT, NOTHING, MIX_INPUT, i, 0, i, 0, 0 },
+		{ &l->conv_c, NULL, NULL, NULL, NULL, ATTENTION_INPUT, NOTHING, MIX_GATE, i, 0, i, 0, 0 },
+		{ &l->conv_x, NULL, NULL, NULL, NULL, ATTENTION_INPUT, NOTHING, MIX_FACTOR, i, 0, i, 0, 0 },
 		mixed(s, &l->conv_out, NULL, i),
-		{ &l->scan_xbc, NULL, NULL, NULL, b->m, ATTENTION_INPUT, NOTHING, MIX_INPUT, i, 0, i, 0, 0 },
-		{ &l->scan_z, NULL, NULL, NULL, b->m3, ATTENTION_INPUT, NOTHING, MIX_GATE, i, 0, i, 0, 0 },
-		{ &l->scan_dt, NULL, NULL, NULL, b->ma, ATTENTION_INPUT, NOTHING, RATE_A, i, 0, i, 0, 0 },
+		{ &l->scan_xbc, NULL, NULL, NULL, NULL, ATTENTION_INPUT, NOTHING, MIX_INPUT, i, 0, i, 0, 0 },
+		{ &l->scan_z, NULL, NULL, NULL, NULL, ATTENTION_INPUT, NOTHING, MIX_GATE, i, 0, i, 0, 0 },
+		{ &l->scan_dt, NULL, NULL, NULL, NULL, ATTENTION_INPUT, NOTHING, RATE_A, i, 0, i, 0, 0 },
 		mixed(s, &l->scan_out, NULL, i)
 	};
 
-	return pick(list, sizeof list / sizeof *list, w, out);
+	return pick(s, list, sizeof list / sizeof *list, w, out);
 }
 
 static bool product_behind(const struct plan_space *s, uint32_t i, uint64_t w, struct product *out)
 {
 	const struct weights_layer *l = &s->layer[i];
-	const struct plan_buffers *b = &s->buffers;
 	const struct state half = { STREAM, 2 * i + 1 }, end = behind_ffn(s, i), bare = { STREAM_BARE, i },
 			   of_shared = { STREAM_HALF, i };
 	/* gate and up in one, where there are both: no launch is up's alone then */
@@ -163,29 +162,29 @@ static bool product_behind(const struct plan_space *s, uint32_t i, uint64_t w, s
 		   beside = s->spec.experts_beside, apart = l->shared_router.packed;
 	const enum value routed = beside ? ROUTER_INPUT : FFN_INPUT, gate = one ? GATED : GATE_ALONE,
 			 shared = one_shared ? GATED : GATE_ALONE;
-	const struct product alone = { &l->down, NULL, l->down_bias, NULL, b->xn, GATED, NOTHING, DENSE_RESULT, i, 0, i,
+	const struct product alone = { &l->down, NULL, l->down_bias, NULL, NULL, GATED, NOTHING, DENSE_RESULT, i, 0, i,
 		                       0,        0 },
-			     shared_alone = { &l->shared_down, NULL, NULL, NULL, b->xn, GATED, NOTHING,
-		                              SHARED_RESULT,   i,    0,    i,    0,     0 };
+			     shared_alone = { &l->shared_down, NULL, NULL, NULL, NULL, GATED, NOTHING,
+		                              SHARED_RESULT,   i,    0,    i,    0,    0 };
 	const struct product list[] = {
-		{ &l->gate, one ? &l->up : NULL, l->gate_bias, one ? l->up_bias : NULL, b->h, FFN_INPUT, NOTHING, gate,
+		{ &l->gate, one ? &l->up : NULL, l->gate_bias, one ? l->up_bias : NULL, NULL, FFN_INPUT, NOTHING, gate,
 		  i, 0, i, one ? KEY_PAIR : 0, 0 },
-		{ &l->up, NULL, l->up_bias, NULL, b->h, FFN_INPUT, GATE_ALONE, one ? NOTHING : GATED, i, i, i,
+		{ &l->up, NULL, l->up_bias, NULL, NULL, FFN_INPUT, GATE_ALONE, one ? NOTHING : GATED, i, i, i,
 		  KEY_GATED, 0 },
 		beside ? alone : added(s, &l->down, l->down_bias, l->ffn_post_norm, GATED, i, half, end, FFN_RESULT),
-		{ &l->router, NULL, l->logit_bias, NULL, b->routed, routed, NOTHING, ROUTED, i, 0, i, 0, 0 },
-		{ &l->shared_router, NULL, NULL, NULL, b->routed, FFN_INPUT, NOTHING, SHARED_LOGIT, i, 0, i, 0, 0 },
-		{ &l->shared_gate, one_shared ? &l->shared_up : NULL, NULL, NULL, b->h, FFN_INPUT, NOTHING, shared, i,
+		{ &l->router, NULL, l->logit_bias, NULL, NULL, routed, NOTHING, ROUTED, i, 0, i, 0, 0 },
+		{ &l->shared_router, NULL, NULL, NULL, NULL, FFN_INPUT, NOTHING, SHARED_LOGIT, i, 0, i, 0, 0 },
+		{ &l->shared_gate, one_shared ? &l->shared_up : NULL, NULL, NULL, NULL, FFN_INPUT, NOTHING, shared, i,
 		  0, i, one_shared ? KEY_PAIR : 0, 0 },
-		{ &l->shared_up, NULL, NULL, NULL, b->h, FFN_INPUT, GATE_ALONE, one_shared ? NOTHING : GATED, i, i, i,
+		{ &l->shared_up, NULL, NULL, NULL, NULL, FFN_INPUT, GATE_ALONE, one_shared ? NOTHING : GATED, i, i, i,
 		  KEY_GATED, 0 },
 		apart ? shared_alone : added(s, &l->shared_down, NULL, NULL, GATED, i, of_shared, end, FFN_RESULT),
-		{ &l->input_gate, NULL, NULL, NULL, b->h, STREAM_BARE, NOTHING, INPUT_GATE, i, 0, i, 0, act_of(s) },
+		{ &l->input_gate, NULL, NULL, NULL, NULL, STREAM_BARE, NOTHING, INPUT_GATE, i, 0, i, 0, act_of(s) },
 		added(s, &l->input_out, NULL, l->input_post_norm, INPUT_GATED, i, bare, behind_input(s, i),
 		      INPUT_RESULT)
 	};
 
-	return pick(list, sizeof list / sizeof *list, w, out);
+	return pick(s, list, sizeof list / sizeof *list, w, out);
 }
 
 static bool find_product(const struct plan_space *s, uint64_t w, struct product *out)
@@ -196,14 +195,13 @@ static bool find_product(const struct plan_space *s, uint64_t w, struct product 
 	                                                    : LOGITS;
 	const struct product list[] = {
 		{ &all->lm_head, NULL, NULL, NULL, s->buffers.logits, OUTPUT_INPUT, NOTHING, logits, 0, 0, 0, 0, 0 },
-		{ &all->input_proj, NULL, NULL, NULL, s->buffers.input_x, STREAM, NOTHING, INPUT_PRODUCT, 0, 0, 0, 0,
-		  0 }
+		{ &all->input_proj, NULL, NULL, NULL, NULL, STREAM, NOTHING, INPUT_PRODUCT, 0, 0, 0, 0, 0 }
 	};
 
 	for (uint32_t i = 0; i < PLAN_LAYERS; i++)
 		if (product_of_mixer(s, i, w, out) || product_behind(s, i, w, out))
 			return true;
-	return pick(list, sizeof list / sizeof *list, w, out);
+	return pick(s, list, sizeof list / sizeof *list, w, out);
 }
 
 /* What a target's templates say of inputs; asking takes them long. */

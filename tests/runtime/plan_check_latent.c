@@ -104,7 +104,7 @@ void do_latent_attention(struct checker *c, const struct key *k, const uint64_t 
 void do_by_head(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	const struct model_spec *s = &c->s->spec;
-	const struct plan_buffers *b = &c->s->buffers;
+
 	const struct weights_matrix *w = NULL;
 	uint32_t i = 0;
 	bool keys = false;
@@ -123,7 +123,7 @@ void do_by_head(struct checker *c, const struct key *k, const uint64_t *arg, int
 	const bool int8 = act == DTYPE_Q8_0;
 	const uint32_t rows = keys ? s->latent.rank : s->latent.value, inner = keys ? s->latent.rest : s->latent.rank;
 	const uint64_t out = keys ? query_bytes(c) : numerics_pad(s->heads * s->latent.value) * 4,
-		       tokens = arg[MATMUL_COLUMNS], at = arg[MATMUL_OUT] - plan_address(keys ? b->qr : b->q),
+		       tokens = arg[MATMUL_COLUMNS], at = arg[MATMUL_OUT] - plan_address(plan_space_product(c->s, w)),
 		       first = at / out;
 	const enum value from = keys ? REST_OF_QUERIES : ATTENDED_LATENT;
 

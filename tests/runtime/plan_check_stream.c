@@ -38,7 +38,10 @@ void do_embed(struct checker *c, const struct key *k, const uint64_t *arg, int64
 	             "matrix");
 	plan_require(c, begin == 0, "tokens");
 	given(c, EMBED_IDS, s->buffers.ids, "tokens");
-	plan_require(c, arg[EMBED_OUT] == plan_address(own ? s->buffers.input_e : s->buffers.x), "destination");
+	plan_require(c,
+	             arg[EMBED_OUT] ==
+	                     plan_address(own ? plan_space_product(s, &s->weights.input_embed) : plan_space_stream(s)),
+	             "destination");
 	writes(c, EMBED_OUT, own ? INPUT_ROW : s->spec.embed_scale.given ? EMBEDDED : STREAM, 0, 0);
 }
 
@@ -94,7 +97,7 @@ static bool do_latent_norm(struct checker *c, const struct key *k, const uint64_
 	plan_require(c,
 	             k->k == c->s->spec.latent.query_rank && (uint32_t)arg[NORM_EPS] == plan_bits_of(1e-6f) &&
 	                     (k->flags & ~(uint32_t)KEY_QUANTISED_OUT) == 0 && begin == 0 && (uint64_t)end == n &&
-	                     arg[NORM_OUT] == plan_address(c->s->buffers.ao),
+	                     arg[NORM_OUT] == plan_address(plan_space_norm(c->s, arg[NORM_WEIGHT])),
 	             "norm of queries");
 	reads(c, NORM_X, LOW_QUERIES, i, 0);
 	leave_norm(c, k, LOW_INPUT, i, 0);
@@ -124,9 +127,9 @@ static bool do_row_norm(struct checker *c, const struct key *k, const uint64_t *
 	return false;
 }
 
-/* What a norm is to do: of which value, into which buffer; old: what it is added to. */
+/* What a norm is to do: of which value; old: what it is added to. */
 struct norm {
-	const float *weight, *out;
+	const float *weight;
 	struct state in, old, value;
 	bool beside_int8; /* it may leave int8, too */
 };
@@ -134,20 +137,19 @@ struct norm {
 static bool norm_of_layer(const struct plan_space *s, uint32_t i, uint64_t weight, struct norm *out)
 {
 	const struct weights_layer *l = &s->layer[i];
-	const struct plan_buffers *b = &s->buffers;
 	const struct state first = { STREAM, 2 * i }, half = { STREAM, 2 * i + 1 }, end = behind_ffn(s, i),
 			   bare = { STREAM_BARE, i }, dense = { DENSE_ALONE, i };
 	const bool beside = s->spec.experts_beside;
 	const struct norm list[] = {
-		{ l->attn_norm, b->xn, first, nothing, { ATTENTION_INPUT, i }, true },
-		{ l->ffn_norm, b->xn, half, nothing, { FFN_INPUT, i }, true },
-		{ l->attn_post_norm, b->x, { MIXER_RESULT, i }, first, half, false },
-		{ l->ffn_post_norm, b->x, { beside ? BOTH_RESULTS : FFN_RESULT, i }, half, end, false },
-		{ l->input_post_norm, b->x, { INPUT_RESULT, i }, bare, behind_input(s, i), false },
-		{ l->dense_post_norm, b->beside, { DENSE_RESULT, i }, nothing, dense, false },
-		{ l->router_scale, b->xn, half, nothing, { ROUTER_INPUT, i }, true },
-		{ l->expert_norm, b->xn, half, nothing, { EXPERTS_INPUT, i }, true },
-		{ l->expert_post_norm, b->beside, { EXPERTS_RESULT, i }, dense, { BOTH_RESULTS, i }, false }
+		{ l->attn_norm, first, nothing, { ATTENTION_INPUT, i }, true },
+		{ l->ffn_norm, half, nothing, { FFN_INPUT, i }, true },
+		{ l->attn_post_norm, { MIXER_RESULT, i }, first, half, false },
+		{ l->ffn_post_norm, { beside ? BOTH_RESULTS : FFN_RESULT, i }, half, end, false },
+		{ l->input_post_norm, { INPUT_RESULT, i }, bare, behind_input(s, i), false },
+		{ l->dense_post_norm, { DENSE_RESULT, i }, nothing, dense, false },
+		{ l->router_scale, half, nothing, { ROUTER_INPUT, i }, true },
+		{ l->expert_norm, half, nothing, { EXPERTS_INPUT, i }, true },
+		{ l->expert_post_norm, { EXPERTS_RESULT, i }, dense, { BOTH_RESULTS, i }, false }
 	};
 
 	for (size_t m = 0; m < sizeof list / sizeof *list; m++)
@@ -163,8 +165,7 @@ static bool find_norm(const struct plan_space *s, uint64_t weight, struct norm *
 	for (uint32_t i = 0; i < PLAN_LAYERS; i++)
 		if (norm_of_layer(s, i, weight, out))
 			return true;
-	*out = (struct norm){ s->weights.final_norm, s->buffers.xn, { STREAM, 2 * PLAN_LAYERS }, nothing,
-		              { OUTPUT_INPUT, 0 },   true };
+	*out = (struct norm){ s->weights.final_norm, { STREAM, 2 * PLAN_LAYERS }, nothing, { OUTPUT_INPUT, 0 }, true };
 	return weight == plan_address(s->weights.final_norm);
 }
 
@@ -185,7 +186,7 @@ void do_norm(struct checker *c, const struct key *k, const uint64_t *arg, int64_
 	plan_require(c, k->k == spec->hidden && (uint32_t)arg[NORM_EPS] == plan_bits_of(spec->norm_eps), "norm");
 	plan_require(c, (k->flags & ~(norm.beside_int8 ? (uint32_t)KEY_QUANTISED_OUT : 0)) == flags, "flags");
 	plan_require(c, begin == 0 && end > 0, "units");
-	plan_require(c, arg[NORM_OUT] == plan_address(norm.out), "destination");
+	plan_require(c, arg[NORM_OUT] == plan_address(plan_space_norm(c->s, arg[NORM_WEIGHT])), "destination");
 	reads(c, NORM_X, norm.in.value, norm.in.of, in.token);
 	if (norm.old.value != NOTHING)
 		reads(c, NORM_OUT, norm.old.value, norm.old.of, in.token);
@@ -210,7 +211,9 @@ static bool scaling_of_part(const struct plan_space *s, struct content in, struc
 	const bool mixes = s->layer[i].router.packed, shares = s->layer[i].shared_up.packed;
 	const struct state half = { STREAM, 2 * i + 1 }, of_shared = { STREAM_HALF, i }, end = behind_ffn(s, i);
 
-	*out = (struct scaling){ .by = s->spec.residual_scale.value, .out = s->buffers.x, .flags = KEY_RESIDUAL };
+	*out = (struct scaling){
+		.by = s->spec.residual_scale.value, .out = plan_space_stream(s), .flags = KEY_RESIDUAL
+	};
 	switch (in.value) {
 	case MIXER_RESULT: out->old = (struct state){ STREAM, 2 * i }, out->value = half; return true;
 	case FFN_RESULT: out->old = mixes ? of_shared : half, out->value = end; return true;
@@ -231,7 +234,9 @@ static bool find_scaling(const struct checker *c, struct content in, struct scal
 	*out = (struct scaling){ 0 };
 	switch (in.value) {
 	case EMBEDDED:
-		*out = (struct scaling){ .by = s->spec.embed_scale.value, .out = s->buffers.x, .value = { STREAM, 0 } };
+		*out = (struct scaling){
+			.by = s->spec.embed_scale.value, .out = plan_space_stream(s), .value = { STREAM, 0 }
+		};
 		return true;
 	case LOGITS_UNSCALED:
 		*out = (struct scaling){ .by = s->spec.logit_scale.value,
@@ -245,14 +250,14 @@ static bool find_scaling(const struct checker *c, struct content in, struct scal
 			                 .value = { LOGITS, 0 } };
 		return true;
 	case INPUT_GATE:
-		*out = (struct scaling){ .from = s->buffers.inputs + in.of * share,
-			                 .out = s->buffers.h,
+		*out = (struct scaling){ .from = plan_space_made(s, NODE_LAYER_INPUTS, 0) + in.of * share,
+			                 .out = plan_space_product(s, &s->layer[in.of].input_gate),
 			                 .flags = KEY_PAIR,
 			                 .value = { INPUT_GATED, in.of } };
 		return true;
 	case STREAM_UNSCALED:
 		*out = (struct scaling){ .from = s->layer[in.of].layer_scale,
-			                 .out = s->buffers.x,
+			                 .out = plan_space_stream(s),
 			                 .flags = KEY_GATED,
 			                 .value = { STREAM, 2 * in.of + 2 } };
 		return true;

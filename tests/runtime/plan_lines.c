@@ -62,7 +62,7 @@ static void print_plan(const struct plan *p)
 	       p->one_sequence);
 }
 
-static bool print_width(const struct plan_areas *a, uint32_t tokens, struct error *err)
+static bool print_width(struct plan_areas *a, uint32_t tokens, struct error *err)
 {
 	for (unsigned way = 0; way < AREA_WAYS; way++) {
 		struct plan_cache kv;

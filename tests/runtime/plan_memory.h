@@ -116,7 +116,7 @@ struct segment {
 	uint64_t begin, end;
 	struct content content;
 };
-enum { PLAN_SEGMENTS_MOST = 40 };
+enum { PLAN_SEGMENTS_MOST = 400 };
 struct plan_memory {
 	const struct plan_space *s;
 	struct held {

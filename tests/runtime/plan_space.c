@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "runtime/plan/arch.h"
+
 /* Sizes that all differ. Inputs of 2048 are so long that fewer tokens are multiplied as matrices where gate and up are
  * one. */
 enum { HIDDEN = 2048, FFN = 768, HEADS = 8, KV_HEADS = 2, HEAD_DIM = 32, VOCAB = 320, CHUNKS = 9 };
@@ -18,14 +20,6 @@ static void *area(struct plan_space *s, uint64_t bytes)
 static void *floats(struct plan_space *s, uint64_t tokens, uint64_t width)
 {
 	return area(s, tokens * numerics_pad(width) * sizeof(float));
-}
-static void *bytes(struct plan_space *s, uint64_t tokens, uint64_t width)
-{
-	return area(s, tokens * numerics_pad(width));
-}
-static void *blocks(struct plan_space *s, uint64_t tokens, uint64_t width)
-{
-	return area(s, tokens * numerics_pad(width) / 32 * sizeof(struct activation_block));
 }
 
 static void open_spec(struct model_spec *m, uint8_t sliding[PLAN_LAYERS])
@@ -48,7 +42,6 @@ static void open_spec(struct model_spec *m, uint8_t sliding[PLAN_LAYERS])
 static void open_buffers(struct plan_space *s, uint32_t n, uint32_t logit_tokens)
 {
 	struct plan_buffers *b = &s->buffers;
-	const uint64_t q = HEADS * HEAD_DIM, k = KV_HEADS * HEAD_DIM;
 
 	*b = (struct plan_buffers){
 		.tokens = n,
@@ -56,27 +49,10 @@ static void open_buffers(struct plan_space *s, uint32_t n, uint32_t logit_tokens
 		.ids = area(s, n * sizeof *b->ids),
 		.cos = area(s, n * HEAD_DIM / 2 * sizeof *b->cos),
 		.sin = area(s, n * HEAD_DIM / 2 * sizeof *b->sin),
-		.x = floats(s, n, HIDDEN),
-		.xn = floats(s, n, HIDDEN),
-		.q = floats(s, n, q),
-		.qr = floats(s, n, q),
-		.k = floats(s, n, k),
-		.v = floats(s, n, k),
-		.ao = floats(s, n, q),
-		.h = floats(s, n, FFN),
 		.logits = floats(s, logit_tokens, VOCAB),
 		.greatest = floats(s, 1, VOCAB / 32),
 		.records = area(s, (uint64_t)n * HEADS * template_attention_record(HEAD_DIM)),
-		.record_tokens = n,
-		.xnq = bytes(s, n, HIDDEN),
-		.aoq = bytes(s, n, q),
-		.hq = bytes(s, n, FFN),
-		.xns = blocks(s, n, HIDDEN),
-		.aos = blocks(s, n, q),
-		.hs = blocks(s, n, FFN),
-		.turned = floats(s, n, HIDDEN),
-		.turned_q = bytes(s, n, HIDDEN),
-		.turned_s = blocks(s, n, HIDDEN)
+		.record_tokens = n
 	};
 }
 
@@ -147,23 +123,6 @@ static struct weights_matrix stack(struct plan_space *s, enum dtype type, uint64
 	return matrix(s, type, rows * EXPERTS, k, layout);
 }
 
-static void mix_buffers(struct plan_space *s, uint32_t n)
-{
-	struct plan_buffers *b = &s->buffers;
-
-	b->routed = floats(s, n, EXPERTS);
-	b->chosen = area(s, n * ROUTE_MOST * sizeof *b->chosen);
-	b->shares = area(s, n * ROUTE_MOST * sizeof *b->shares);
-	b->places = area(s, n * ROUTE_MOST * sizeof *b->places);
-	b->groups = area(s, (uint64_t)n * (USED + 1) * sizeof(struct route_group));
-	b->ex = floats(s, n * USED, HIDDEN);
-	b->exq = bytes(s, n * USED, HIDDEN);
-	b->exs = blocks(s, n * USED, HIDDEN);
-	b->eh = floats(s, n * USED, EXPERT_FFN);
-	b->ehq = bytes(s, n * USED, EXPERT_FFN);
-	b->ehs = blocks(s, n * USED, EXPERT_FFN);
-}
-
 static void mix_layer(struct plan_space *s, unsigned i, const enum dtype type[PLAN_MATRICES], enum weight_layout layout)
 {
 	struct weights_layer *l = &s->layer[i];
@@ -209,7 +168,6 @@ void plan_space_mix(struct plan_space *s, const struct plan_types *types, const 
 	s->spec.router_scale = (struct model_scale){ sigmoid, sigmoid ? 2.5f : 0 };
 	s->spec.expert_groups = sigmoid ? 3 : 0;
 	s->spec.expert_groups_used = sigmoid ? 2 : 0;
-	mix_buffers(s, tokens);
 	for (unsigned i = 0; i < PLAN_LAYERS; i++) {
 		struct weights_layer *l = &s->layer[i];
 		mix_layer(s, i, types->layer[i], layout);
@@ -257,7 +215,6 @@ static void latent_layer(struct plan_space *s, unsigned i, const enum dtype type
 void plan_space_latent(struct plan_space *s, const struct plan_types *types, const struct target *target,
                        uint32_t tokens, bool low)
 {
-	const uint64_t queries = HEADS * (RANK + ROTATING), results = HEADS * RANK;
 	struct plan_buffers *b = &s->buffers;
 
 	s->spec.form = FORM_LATENT;
@@ -269,12 +226,6 @@ void plan_space_latent(struct plan_space *s, const struct plan_types *types, con
 	s->spec.latent = (struct model_latent){ RANK, low ? QUERY_RANK : 0, REST, ROTATING, VALUE };
 	b->cos = area(s, tokens * (ROTATING / 2 + 1) * sizeof *b->cos);
 	b->sin = area(s, tokens * (ROTATING / 2 + 1) * sizeof *b->sin);
-	b->q = floats(s, tokens, queries);
-	b->qr = floats(s, tokens, queries);
-	b->k = floats(s, tokens, RANK + ROTATING);
-	b->ao = floats(s, tokens, results);
-	b->aoq = bytes(s, tokens, results);
-	b->aos = blocks(s, tokens, results);
 	s->kv.page_bytes = (uint64_t)PLAN_LAYERS * NUMERICS_CHUNK * template_kv_row_bytes(s->kv.type, RANK + ROTATING);
 	s->pages = area(s, CHUNKS * s->kv.page_bytes);
 	for (unsigned i = 0; i < PLAN_LAYERS; i++)
@@ -333,7 +284,6 @@ void plan_space_recurrent(struct plan_space *s, const struct plan_types *types, 
                           uint32_t tokens, enum model_mixer mixer)
 {
 	const uint32_t channels = mixer == MIXER_CONV ? HIDDEN : MIX_VALUES + 2 * KEY_HEADS * KEY_DIM;
-	struct plan_buffers *b = &s->buffers;
 
 	s->mixer[PLAN_LAYERS - 1] = (uint8_t)mixer;
 	s->spec.layer_mixer = s->mixer;
@@ -346,14 +296,6 @@ void plan_space_recurrent(struct plan_space *s, const struct plan_types *types, 
 		s->spec.recurrent.tiled = mixer == MIXER_DELTA;
 		s->spec.recurrent.floor = mixer == MIXER_SCAN ? 0.001f : 0;
 	}
-	b->m = floats(s, tokens, channels);
-	b->m2 = floats(s, tokens, channels);
-	b->m3 = floats(s, tokens, channels);
-	b->ma = floats(s, tokens, VALUE_HEADS);
-	b->mb = floats(s, tokens, VALUE_HEADS);
-	b->ao = floats(s, tokens, HIDDEN);
-	b->aoq = bytes(s, tokens, HIDDEN);
-	b->aos = blocks(s, tokens, HIDDEN);
 	recurrent_layer(s, types->layer[PLAN_LAYERS - 1], mixer, weight_layout_of(target));
 }
 
@@ -381,9 +323,6 @@ static void add_inputs(struct plan_space *s, const struct plan_types *types, uin
 	s->weights.input_embed = matrix(s, DTYPE_Q8_0, VOCAB, all, layout);
 	s->weights.input_proj = matrix(s, types->layer[0][0], all, HIDDEN, layout);
 	s->weights.input_norm = floats(s, 1, LAYER_INPUT);
-	s->buffers.input_x = floats(s, n, all);
-	s->buffers.input_e = floats(s, n, all);
-	s->buffers.inputs = floats(s, PLAN_LAYERS * (uint64_t)n, LAYER_INPUT);
 	for (unsigned i = 0; i < PLAN_LAYERS; i++) {
 		s->layer[i].input_gate = matrix(s, types->layer[i][4], LAYER_INPUT, HIDDEN, layout);
 		s->layer[i].input_out = matrix(s, types->layer[i][6], HIDDEN, LAYER_INPUT, layout);
@@ -421,7 +360,6 @@ void plan_space_add(struct plan_space *s, const struct plan_types *types, const 
 
 	if (what & PLAN_GATE) {
 		last->q_gate = matrix(s, types->layer[1][0], attended, HIDDEN, layout);
-		s->buffers.m3 = floats(s, tokens, attended);
 	}
 	if (what & PLAN_POST_NORMS) {
 		s->layer[0].attn_post_norm = floats(s, 1, HIDDEN);
@@ -437,7 +375,76 @@ void plan_space_add(struct plan_space *s, const struct plan_types *types, const 
 	if (what & PLAN_INPUTS_OWN)
 		add_inputs(s, types, tokens, layout);
 	s->spec.experts_beside = what & PLAN_DENSE_BESIDE;
-	s->buffers.beside = what & PLAN_DENSE_BESIDE ? floats(s, tokens, HIDDEN) : NULL;
 	for (unsigned i = 0; i < PLAN_LAYERS && what & PLAN_DENSE_BESIDE; i++)
 		add_dense_beside(s, i, types->layer[i], layout);
 }
+
+/* ---- values */
+
+bool plan_space_settle(struct plan_space *s, const struct plan_options *opt)
+{
+	static struct graph graph; /* of the space that was settled last */
+	static struct plan_layout layout;
+	struct error err = { 0 };
+	const struct plan_layout_options o = { .tokens = s->buffers.tokens, .f32_activations = opt->f32_activations };
+
+	graph_close(&graph);
+	plan_layout_close(&layout);
+	if (!arch_graph(&graph, &s->spec, &s->weights, &err) || !plan_layout_of(&layout, &graph, &o, &err))
+		return false;
+	if (!s->buffers.values)
+		s->buffers.values = area(s, 0);
+	s->bytes[((uint64_t)(uintptr_t)s->buffers.values >> PLAN_AREA_BITS) - 1] = layout.bytes;
+	s->buffers.layout = &layout;
+	s->graph = &graph;
+	return true;
+}
+
+const float *plan_space_at(const struct plan_space *s, graph_ref v)
+{
+	return (const float *)(const void *)(s->buffers.values + s->buffers.layout->at[v][FORM_FLOATS]);
+}
+
+/* What the node makes, or the sum that its result is a part of. */
+static const float *made_by(const struct plan_space *s, const struct graph_node *n)
+{
+	const struct graph_value *v = graph_value(s->graph, n->out[0]);
+	const struct graph_node *sum = &s->graph->node[v->last_user];
+
+	if (s->buffers.layout->at[n->out[0]][FORM_FLOATS] != PLAN_NOWHERE)
+		return plan_space_at(s, n->out[0]);
+	return sum->kind == NODE_ADD && v->users ? plan_space_at(s, sum->out[0]) : NULL;
+}
+
+const float *plan_space_product(const struct plan_space *s, const struct weights_matrix *w)
+{
+	for (uint32_t i = 0; i < s->graph->n_nodes; i++)
+		for (unsigned second = 0; second < 2; second++) {
+			const struct graph_node *n = &s->graph->node[i];
+			const struct weights_matrix *of = graph_matrix_of(s->graph, n->in[second ? IN_W2 : IN_W]);
+			if (of && of->packed == w->packed)
+				return made_by(s, n);
+		}
+	return NULL;
+}
+
+const float *plan_space_norm(const struct plan_space *s, uint64_t weight)
+{
+	for (uint32_t i = 0; i < s->graph->n_nodes; i++) {
+		const struct graph_node *n = &s->graph->node[i];
+		const float *of = graph_vector_of(s->graph, n->in[n->kind == NODE_HEAD ? IN_BIAS : IN_W]);
+		if ((n->kind == NODE_NORM || n->kind == NODE_HEAD) && (uint64_t)(uintptr_t)of == weight)
+			return n->kind == NODE_HEAD ? plan_space_at(s, n->out[1]) : made_by(s, n);
+	}
+	return NULL;
+}
+
+const float *plan_space_made(const struct plan_space *s, enum graph_kind kind, uint32_t layer)
+{
+	for (uint32_t i = 0; i < s->graph->n_nodes; i++)
+		if (s->graph->node[i].kind == kind && s->graph->node[i].layer == layer)
+			return made_by(s, &s->graph->node[i]);
+	return NULL;
+}
+
+const float *plan_space_stream(const struct plan_space *s) { return plan_space_at(s, s->buffers.layout->stream); }

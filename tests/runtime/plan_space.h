@@ -3,7 +3,7 @@
 #ifndef TESTS_PLAN_SPACE_H
 #define TESTS_PLAN_SPACE_H
 
-#include "runtime/plan/plan.h"
+#include "runtime/plan/live.h"
 
 /* Every operand has an area of addresses of its own, far from all others: what number it has is in an address's upper
  * bits. Nothing lies there. */
@@ -15,11 +15,23 @@ struct plan_space {
 	struct weights_layer layer[PLAN_LAYERS];
 	uint8_t sliding[PLAN_LAYERS], mixer[PLAN_LAYERS];
 	struct plan_buffers buffers;
+	const struct graph *graph; /* of plan_space_settle() */
 	struct plan_cache kv;
 	uint8_t *pages;                  /* of the cache, which stand for all */
 	uint64_t bytes[PLAN_AREAS_MOST]; /* of each area */
 	unsigned areas;
 };
+
+struct plan_options;
+/* Before plans are built with such options: bytes for all values. They belong to one space, the last one settled. */
+bool plan_space_settle(struct plan_space *s, const struct plan_options *opt);
+/* Where a value lies; what is made with a matrix, by a norm with such weights, by the first node of a kind in a layer,
+ * and the stream. Of a summand: where the sum lies. */
+const float *plan_space_at(const struct plan_space *s, graph_ref v);
+const float *plan_space_product(const struct plan_space *s, const struct weights_matrix *w);
+const float *plan_space_norm(const struct plan_space *s, uint64_t weight);
+const float *plan_space_made(const struct plan_space *s, enum graph_kind kind, uint32_t layer);
+const float *plan_space_stream(const struct plan_space *s);
 
 /* Formats of q, k, v, o, gate, up and down of each layer, then of the output's matrix. */
 struct plan_types {

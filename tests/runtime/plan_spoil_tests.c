@@ -235,6 +235,7 @@ static unsigned spoil(const struct target *t, enum dtype one, enum dtype other, 
 	if (experts & 3)
 		plan_space_mix(&s, &types, t, USUAL_COLUMNS, experts & 2);
 	plan_space_add(&s, &types, t, USUAL_COLUMNS, (unsigned)experts % PARTS / ADDED);
+	assert_true(plan_space_settle(&s, &o));
 	if (!plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, n, PLAN_LAST_LOGITS, &o, &err))
 		fail_msg("%s", err.text);
 	spoil_stages(&x, &p);

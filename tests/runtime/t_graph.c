@@ -19,6 +19,7 @@ static struct model_spec spec;
 static struct weights_layer layer;
 static struct weights weights;
 static struct plan_buffers buffers;
+static struct plan_layout layout;
 static float norm_weight[4];
 
 /* Every buffer has addresses of its own; nothing lies there. */
@@ -50,11 +51,7 @@ static void open_model(enum dtype type, enum dtype other)
 	point(&layer.conv_out, DTYPE_F32, HIDDEN, HIDDEN, 204); /* what it reads has no int8 blocks */
 	weights = (struct weights){ .layer = &layer };
 	point(&weights.embed, DTYPE_F32, 32, HIDDEN, 205);
-	buffers = (struct plan_buffers){ .tokens = TOKENS };
-	unsigned n = 1;
-#define X(type, name, width, memory) buffers.name = (type *)area(n++);
-	PLAN_BUFFERS(X)
-#undef X
+	buffers = (struct plan_buffers){ .tokens = TOKENS, .values = (uint8_t *)area(1), .layout = &layout };
 }
 
 static graph_ref begin(struct graph *g)
@@ -84,6 +81,8 @@ static void lower(struct graph *g, struct plan *p, const char *target)
 
 	graph_section(g, 0);
 	graph_end(g);
+	plan_layout_close(&layout);
+	assert_true(plan_layout_of(&layout, g, &(struct plan_layout_options){ .tokens = TOKENS }, &err));
 	assert_true(plan_of_graph(&b, g, PLAN_NO_LOGITS, &err));
 }
 
@@ -257,19 +256,42 @@ static uint64_t evaluate(const struct graph *g, const struct graph_node *n, cons
 	}
 }
 
-/* What each buffer holds, by the number of its area. */
-static uint64_t holds[256];
+/* What the bytes of the values hold, 64 by 64. */
+enum { LINE = 64, LINES = 1 << 14 };
+static uint64_t holds[LINES];
 
-static uint64_t *at(uint64_t address)
+static uint64_t *lines(uint64_t address, uint64_t bytes)
 {
-	assert_int_equal(address & 0xffffff, 0);
-	return &holds[address >> 24];
+	const uint64_t at = address - (uint64_t)area(1);
+
+	assert_true(at % LINE == 0 && at + bytes <= LINES * LINE);
+	return &holds[at / LINE];
+}
+
+static void put(uint64_t address, uint64_t bytes, uint64_t symbol)
+{
+	uint64_t *line = lines(address, bytes);
+
+	for (uint64_t i = 0; i < (bytes + LINE - 1) / LINE; i++)
+		line[i] = symbol;
+}
+
+/* One symbol, or what nothing else can be. */
+static uint64_t get(uint64_t address, uint64_t bytes)
+{
+	const uint64_t *line = lines(address, bytes);
+	uint64_t symbol = line[0];
+
+	for (uint64_t i = 1; i < (bytes + LINE - 1) / LINE; i++)
+		symbol = line[i] == symbol ? symbol : mix(symbol, line[i]);
+	return symbol;
 }
 
 static void run_matmul(const struct key *k, const uint64_t *a)
 {
-	const bool int8 = k->activation == key_type(DTYPE_Q8_0);
-	uint64_t x = *at(a[MATMUL_X]), out;
+	const bool int8 = k->activation == key_type(DTYPE_Q8_0), floats = !int8 || k->flags & KEY_NORM_IN;
+	const uint64_t bytes = k->rows * sizeof(float);
+	uint64_t x = get(a[MATMUL_X], floats ? k->k * sizeof(float) : k->k), out;
 
 	if (k->flags & KEY_NORM_IN) {
 		x = formula(TAG_NORM, x, a[MATMUL_NORM]);
@@ -279,32 +301,33 @@ static void run_matmul(const struct key *k, const uint64_t *a)
 	if (k->flags & KEY_PAIR)
 		out = formula(TAG_TIMES, act_of(out, k->act), formula(TAG_PRODUCT, x, a[MATMUL_W2]));
 	else if (k->flags & KEY_GATED)
-		out = formula(TAG_TIMES, act_of(*at(a[MATMUL_OUT]), k->act), out);
+		out = formula(TAG_TIMES, act_of(get(a[MATMUL_OUT], bytes), k->act), out);
 	else
 		out = act_of(out, k->act);
-	*at(a[MATMUL_OUT]) = k->flags & KEY_RESIDUAL ? sum_of(*at(a[MATMUL_OUT]), out) : out;
+	put(a[MATMUL_OUT], bytes, k->flags & KEY_RESIDUAL ? sum_of(get(a[MATMUL_OUT], bytes), out) : out);
 	if (k->flags & KEY_QUANTISED_OUT)
-		*at(a[MATMUL_OUTQ]) = formula(TAG_BLOCKS, out, 0);
+		put(a[MATMUL_OUTQ], k->rows, formula(TAG_BLOCKS, out, 0));
 }
 
-static void run_op(const struct key *k, const uint64_t *a)
+static void run_op(const struct key *k, const uint64_t *a, int64_t units)
 {
+	const uint64_t width = k->kind == KEY_NORM ? k->k : (uint64_t)units * 32, bytes = width * sizeof(float);
 	uint64_t out;
 
 	switch (k->kind) {
-	case KEY_EMBED: *at(a[EMBED_OUT]) = 77; break;
+	case KEY_EMBED: put(a[EMBED_OUT], HIDDEN * sizeof(float), 77); break;
 	case KEY_MATMUL: run_matmul(k, a); break;
 	case KEY_NORM:
-		out = formula(TAG_NORM, *at(a[NORM_X]), a[NORM_WEIGHT]);
-		*at(a[NORM_OUT]) = k->flags & KEY_RESIDUAL ? sum_of(*at(a[NORM_OUT]), out) : out;
+		out = formula(TAG_NORM, get(a[NORM_X], bytes), a[NORM_WEIGHT]);
+		put(a[NORM_OUT], bytes, k->flags & KEY_RESIDUAL ? sum_of(get(a[NORM_OUT], bytes), out) : out);
 		if (k->flags & KEY_QUANTISED_OUT)
-			*at(a[NORM_OUTQ]) = formula(TAG_BLOCKS, out, 0);
+			put(a[NORM_OUTQ], width, formula(TAG_BLOCKS, out, 0));
 		break;
-	case KEY_QUANTISE: *at(a[QUANTISE_OUTQ]) = formula(TAG_BLOCKS, *at(a[QUANTISE_X]), 0); break;
+	case KEY_QUANTISE: put(a[QUANTISE_OUTQ], width, formula(TAG_BLOCKS, get(a[QUANTISE_X], bytes), 0)); break;
 	case KEY_SCALE:
-		out = *at(a[SCALE_IN]);
+		out = get(a[SCALE_IN], bytes);
 		out = a[SCALE_BY] == plan_f32_slot(1) ? out : formula(TAG_SCALE, out, a[SCALE_BY]);
-		*at(a[SCALE_OUT]) = k->flags & KEY_RESIDUAL ? sum_of(*at(a[SCALE_OUT]), out) : out;
+		put(a[SCALE_OUT], bytes, k->flags & KEY_RESIDUAL ? sum_of(get(a[SCALE_OUT], bytes), out) : out);
 		break;
 	default: fail_msg("a kernel of kind %u", k->kind);
 	}
@@ -361,8 +384,9 @@ static void test_random(void **state)
 		lower(&g, &p, targets[i % 3]);
 		memset(holds, 0, sizeof holds);
 		for (size_t op = 0; op < p.n_ops; op++)
-			run_op(&p.kernel[p.op[op].kernel].key, p.op[op].arg);
-		assert_true(*at((uintptr_t)buffers.x) == v[end]);
+			run_op(&p.kernel[p.op[op].kernel].key, p.op[op].arg, p.op[op].end);
+		assert_true(get((uintptr_t)buffers.values + layout.at[end][FORM_FLOATS], HIDDEN * sizeof(float)) ==
+		            v[end]);
 		inside += count(&p, KEY_MATMUL, KEY_NORM_IN);
 		blocks += count(&p, KEY_MATMUL, KEY_QUANTISED_OUT);
 		plan_free(&p);

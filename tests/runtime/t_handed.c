@@ -216,6 +216,7 @@ static void test_plans(void **state)
 				                        .f32_activations = i & 2,
 				                        .context = i & 4 ? PLAN_PARTS : PLAN_WHOLE };
 			open_space(&s, target, types[i * 7 % n], types[i * 5 % n]);
+			assert_true(plan_space_settle(&s, &o));
 			assert_true(plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, 1, logits[i % 4], &o, &err));
 			assert_int_equal(p.handed_bytes != 0, target->lane_bytes && o.handed);
 			assert_true(p.handed_bytes <= plan_handed_bytes(&s.spec, CONTEXT, 1));
@@ -247,6 +248,7 @@ static void test_several(void **state)
 		for (uint32_t t = 0; t < tokens; t++)
 			one[t] = (struct plan_span){ t, 1, 1 };
 		s.buffers.logit_tokens = s.buffers.tokens = tokens;
+		assert_true(plan_space_settle(&s, &o));
 		assert_true(i % 2 ? plan_build_joint(&p, &s.spec, &s.weights, &s.buffers, &s.kv, one, tokens, &o, &err)
 		                  : plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, tokens,
 		                               i % 3 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, &o, &err));
@@ -286,6 +288,7 @@ static void test_two_tiles(void **state)
 			for (uint32_t t = 0; t < tokens; t++)
 				one[t] = (struct plan_span){ t, 1, 1 };
 			s.buffers.logit_tokens = s.buffers.tokens = tokens;
+			assert_true(plan_space_settle(&s, &o));
 			assert_true(turn % 3 ? plan_build_joint(&p, &s.spec, &s.weights, &s.buffers, &s.kv, one, tokens,
 			                                        &o, &err)
 			                     : plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, tokens,
@@ -318,6 +321,7 @@ static void test_nothing_is_missed(void **state)
 	(void)state;
 
 	open_space(&s, o.target, DTYPE_Q8_0, DTYPE_Q4_K);
+	assert_true(plan_space_settle(&s, &o));
 	assert_true(plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, 1, PLAN_LAST_LOGITS, &o, &err));
 	assert_true(check_plan(&p));
 	for (size_t i = 0; i < p.n_ops; i++) {

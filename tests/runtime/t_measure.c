@@ -54,7 +54,7 @@ static void check_session(jit_model *m, int context, int kv)
 	assert_int_equal(s->context, positions);
 	tokens = tokens < SPECULATE_MOST ? SPECULATE_MOST : tokens;
 	session_memory_measure(&want, &m->file.spec, tokens, positions);
-	pass_memory_measure(&pass, &m->file.spec, tokens);
+	assert_true(pass_memory_measure(&pass, &m->file.spec, &(struct plan_layout_options){ .tokens = tokens }, NULL));
 	assert_int_equal(want.kv_bytes, s->memory.kv_bytes);
 	assert_int_equal(pass.buffers_bytes, s->engine->memory.buffers_bytes);
 	assert_int_equal(pass.shared_bytes, s->engine->memory.shared_bytes);

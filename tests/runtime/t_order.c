@@ -287,13 +287,13 @@ static void test_written_since(void **state)
 	begin(&m);
 	scale(&m, 0, 1, 2);
 	scale(&m, 1, 5, 1);
-	assert_true(plan_written_since(&m.plan, 0, at(2), at(3)));
-	assert_false(plan_written_since(&m.plan, 0, at(3), at(5)));
-	assert_false(plan_written_since(&m.plan, 1, at(1), at(5)));
-	assert_true(plan_written_since(&m.plan, 1, at(0), at(5) + 1));
-	assert_false(plan_written_since(&m.plan, 2, 0, UINT64_MAX));
+	assert_true(plan_written_since(&m.plan, 0, at(2), at(3), 1));
+	assert_false(plan_written_since(&m.plan, 0, at(3), at(5), 1));
+	assert_false(plan_written_since(&m.plan, 1, at(1), at(5), 1));
+	assert_true(plan_written_since(&m.plan, 1, at(0), at(5) + 1, 1));
+	assert_false(plan_written_since(&m.plan, 2, 0, UINT64_MAX, 1));
 	store(&m, 0, 0); /* into pages, which lie elsewhere whatever the number says */
-	assert_false(plan_written_since(&m.plan, 2, 0, UINT64_MAX));
+	assert_false(plan_written_since(&m.plan, 2, 0, UINT64_MAX, 1));
 }
 
 /* More accesses than a stage keeps: barriers come early, and none is missing. */

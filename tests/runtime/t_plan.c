@@ -91,11 +91,12 @@ static bool seen_before(int target)
 
 /* ---- plans as they are built */
 
-static void build(struct plan *p, const struct plan_space *s, uint32_t n, enum plan_logits logits,
+static void build(struct plan *p, struct plan_space *s, uint32_t n, enum plan_logits logits,
                   const struct plan_options *o)
 {
 	struct error err = { 0 };
 
+	assert_true(plan_space_settle(s, o));
 	if (!plan_build(p, &s->spec, &s->weights, &s->buffers, &s->kv, n, logits, o, &err))
 		fail_msg("%s", err.text);
 	built++;
@@ -149,7 +150,7 @@ static void check_sharing(const struct plan *p, uint32_t layer)
 		fail_msg("%u tokens: %u launches turn the inputs of a layer, %u are needed", p->tokens, turns, needed);
 }
 
-static void check_plan(const struct plan_space *s, uint32_t n, enum plan_logits logits, const struct plan_options *o,
+static void check_plan(struct plan_space *s, uint32_t n, enum plan_logits logits, const struct plan_options *o,
                        const char *what)
 {
 	struct plan_check_report why;
@@ -166,7 +167,7 @@ static void check_plan(const struct plan_space *s, uint32_t n, enum plan_logits 
 }
 
 /* No kernel is missing when the context has grown. */
-static void check_kernels_to_come(const struct plan_space *s, const struct target *t)
+static void check_kernels_to_come(struct plan_space *s, const struct target *t)
 {
 	const struct plan_options before = { .target = t, .context = PLAN_PARTS_TO_COME },
 				  then = { .target = t, .context = PLAN_PARTS };
@@ -187,7 +188,7 @@ static void check_kernels_to_come(const struct plan_space *s, const struct targe
 
 /* The passes of so many tokens that sessions make: with every option, the logits taking turns; all of those, too, with
  * JITRUN_TEST_FULL; one of all when quick. */
-static void check_passes(const struct plan_space *s, uint32_t n, const struct target *t, const char *what)
+static void check_passes(struct plan_space *s, uint32_t n, const struct target *t, const char *what)
 {
 	enum { WAYS = 7, GENERAL_MOST = 20 };
 	static const struct plan_options ways[WAYS] = {

@@ -17,7 +17,7 @@
 enum { AREA_PAGES = AREA_COUNT, AREA_WINDOW_PAGES, AREA_BEFORE, AREA_BEHIND, AREA_ALL };
 
 struct room {
-	const struct plan_areas *a;
+	struct plan_areas *a;
 	const struct plan *p;
 	const struct plan_cache *kv;
 	const char *way;
@@ -50,6 +50,12 @@ static uint64_t bytes_of_area(const struct room *r, uint64_t area)
 	case AREA_BEHIND: return plan_state_bytes(&r->a->model.spec);
 	default: return plan_areas_bytes(r->a, (enum area)area, r->p->tokens);
 	}
+}
+
+/* Bytes from the beginning of an area to where what lies at the offset ends. */
+static uint64_t room_at(const struct room *r, uint64_t area, uint64_t offset)
+{
+	return area == AREA_VALUES ? offset + plan_areas_room(r->a, offset) : bytes_of_area(r, area);
 }
 
 /* Behind the last byte that the unit touches, of whichever row or matrix data choose. */
@@ -87,7 +93,7 @@ static void check_unit(const struct room *r, size_t op, unsigned slot, int64_t u
 		room = table == AREA_PAGES ? r->kv->page_bytes : r->kv->window_page_bytes;
 		area = table;
 	} else {
-		room = bytes_of_area(r, area);
+		room = room_at(r, area, offset);
 	}
 	checked++;
 	if (area == AREA_NONE || area >= AREA_ALL || offset + end > room)
@@ -130,11 +136,12 @@ static void check_plan(struct room *r, unsigned way, uint32_t tokens)
 static void check_model(const char *path)
 {
 	struct error err = { 0 };
-	struct plan_areas a;
+	struct plan_areas a = { 0 };
 	struct room r = { .a = &a };
 
 	if (!plan_areas_open(&a, path, &err))
 		fail_msg("%s", err.text);
+	a.apart = true;
 	for (unsigned t = 0; t < AREA_TARGETS; t++) {
 		if (!plan_areas_for(&a, target_find(area_targets[t]), &err))
 			fail_msg("%s", err.text);

@@ -16,6 +16,7 @@
 #include "runtime/model/model.h"
 #include "runtime/session/session.h"
 #include "runtime/plan/key_list.h"
+#include "runtime/plan/live.h"
 #include "tests/support/shared.h"
 
 static const char *const golden[] = { "golden/llama-gqa4-bf16", "golden/qwen3-gqa2-bf16", "golden/llama-mha-f32",
@@ -170,7 +171,7 @@ static void check_kv_types(const struct model_spec *spec, const struct list *all
 }
 
 /* Buffers that nothing runs on. */
-static struct plan_buffers some_buffers(void)
+static struct plan_buffers some_buffers(const struct plan_layout *layout)
 {
 	static struct activation_block b;
 	float *f = &b.d;
@@ -180,26 +181,11 @@ static struct plan_buffers some_buffers(void)
 		.ids = b.sum,
 		.cos = f,
 		.sin = f,
-		.x = f,
-		.xn = f,
-		.q = f,
-		.qr = f,
-		.k = f,
-		.v = f,
-		.ao = f,
-		.h = f,
+		.values = (uint8_t *)(UINTPTR_MAX / 2),
+		.layout = layout,
 		.logits = f,
 		.records = (uint8_t *)f,
 		.record_tokens = UINT32_MAX,
-		.xnq = (int8_t *)f,
-		.aoq = (int8_t *)f,
-		.hq = (int8_t *)f,
-		.xns = &b,
-		.aos = &b,
-		.hs = &b,
-		.turned = f,
-		.turned_q = (int8_t *)f,
-		.turned_s = &b
 	};
 }
 
@@ -222,13 +208,17 @@ static void check_joint(const struct list *l, const struct model *m, const struc
 
 static void check_plans(const char *path)
 {
-	const struct plan_buffers buf = some_buffers();
+	struct plan_layout layout[2]; /* of int8 activations, and of f32 */
 	struct error err = { 0 };
 	struct weights w;
 	struct model m;
 
 	if (!model_open(&m, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err) || !weights_describe(&w, &m.spec, &err))
 		fail_msg("%s", err.text);
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(
+			plan_layout_open(&layout[i], &m.spec, &w,
+		                         &(struct plan_layout_options){ .tokens = 300, .f32_activations = i }, &err));
 	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++) {
 		const uint32_t most = test_quick() ? 100 : 300;
 		const struct warm_options any = { .target = &target_table[t],
@@ -241,6 +231,7 @@ static void check_plans(const char *path)
 		for (uint32_t n = 1; n <= most; n += t < TARGET_GFX1030 ? 1 : 7)
 			for (int way = 0; way < (target_table[t].has_mma || target_table[t].has_dot2 ? 8 : 4); way++) {
 				struct plan p;
+				const struct plan_buffers buf = some_buffers(&layout[way & 1]);
 				const struct plan_cache kv = { .type = kv_types[n % KV_TYPES] };
 				const struct plan_options o = {
 					.target = &target_table[t],
@@ -261,6 +252,8 @@ static void check_plans(const char *path)
 			}
 		free(l.key);
 	}
+	for (unsigned i = 0; i < 2; i++)
+		plan_layout_close(&layout[i]);
 	weights_close(&w);
 	model_close(&m);
 }
