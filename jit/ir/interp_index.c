@@ -100,9 +100,10 @@ bool interp_index_row(const struct interp_ins *in, char *frame, unsigned lanes)
 		return false;
 	for (unsigned l = 0; l < lanes; l++) {
 		const uint64_t v = lane_of(INTERP_REG(in->c), l, bytes);
-		char *to = at + (size_t)index[l] * bytes;
+		char *to;
 		if (mask && !mask[l])
 			continue;
+		to = at + (size_t)index[l] * bytes;
 		if (op == IR_scatter)
 			put(to, v, bytes);
 		else

@@ -183,7 +183,7 @@ static inline ir_d ir_fn_cos_f64(struct ir *b, ir_d x)
 
 /* e^x - 1 of 0 <= x <= 44: with x = k ln 2 + r it is 2^k (e^r - 1) + 2^k - 1, the first of which loses nothing where k
  * is 0. */
-static inline ir_d ir_exp_less_one(struct ir *b, ir_d x)
+static inline struct ir_pair ir_exp_less_one(struct ir *b, ir_d x)
 {
 	static const double inverse_factorial[] = {
 		1.0 / 87178291200,
@@ -207,14 +207,36 @@ static inline ir_d ir_exp_less_one(struct ir *b, ir_d x)
 	const ir_d part = ir_dfma(b, ir_dmul(b, r, r), IR_SERIES(b, r, inverse_factorial), r);
 	const ir_d power = ir_two_to(b, ir_d2l_cut(b, k));
 
-	return ir_dfma(b, power, part, ir_dsub(b, power, ir_dconst(b, 1)));
+	return ir_exact_sum(b, ir_dsub(b, power, ir_dconst(b, 1)), ir_dmul(b, power, part));
 }
 
-/* t / (t + 2) with t = e^2|x| - 1. Beyond 22 it is 1. */
+/* t / (t + 2) with t = e^2|x| - 1, both as sums, and what the quotient leaves; below 3/16 Taylor's series up to x^23,
+ * which leaves out 2^-63. Beyond 22 it is 1. */
 static inline ir_d ir_fn_tanh_f64(struct ir *b, ir_d x)
 {
-	const ir_d size = ir_dmin(b, ir_dabs(b, x), ir_dconst(b, 22)), t = ir_exp_less_one(b, ir_dadd(b, size, size));
-	const ir_d y = ir_ddiv(b, t, ir_dadd(b, t, ir_dconst(b, 2)));
+	static const double series[] = {
+		-113927491862.0 / 2900518163668125,
+		18888466084.0 / 194896477400625,
+		-443861162.0 / 1856156927625,
+		6404582.0 / 10854718875,
+		-929569.0 / 638512875,
+		21844.0 / 6081075,
+		-1382.0 / 155925,
+		62.0 / 2835,
+		-17.0 / 315,
+		2.0 / 15,
+		-1.0 / 3
+	};
+	const ir_d size = ir_dmin(b, ir_dabs(b, x), ir_dconst(b, 22));
+	const struct ir_pair t = ir_exp_less_one(b, ir_dadd(b, size, size));
+	const struct ir_pair below = ir_exact_sum(b, t.high, ir_dconst(b, 2));
+	const ir_d quotient = ir_ddiv(b, t.high, below.high), minus = ir_dneg(b, quotient);
+	const ir_d below_low = ir_dadd(b, below.low, t.low), low = ir_dfma(b, minus, below_low, t.low);
+	const ir_d left = ir_dadd(b, ir_dfma(b, minus, below.high, t.high), low);
+	const ir_d far = ir_dadd(b, quotient, ir_ddiv(b, left, below.high));
+	const ir_d z = ir_dmul(b, size, size), near = ir_dfma(b, ir_dmul(b, size, z), IR_SERIES(b, z, series), size);
+	const ir_m is_near = ir_dlt(b, size, ir_dconst(b, 0.1875));
+	const ir_d y = ir_dsel(b, is_near, near, far);
 
 	return ir_or_nan_wide(b, x, ir_signed_wide(b, y, ir_sign_wide(b, x)));
 }
