@@ -168,6 +168,11 @@ static void find_ranges(const struct graph *g, const struct plan_layout *l, stru
 				stretch(&of[l->same[v]], i);
 			if (v && by && by->kind == NODE_NORM && !by->kept && !by->groups) /* may be made there */
 				stretch(&of[l->same[by->in[IN_X]]], i);
+			/* units of a chain, or of one kernel, go from queries and keys to the result one by one */
+			for (unsigned of_by = 0; v && by && g->node[i].kind == NODE_ATTEND && of_by < GRAPH_INS;
+			     of_by++)
+				if (by->in[of_by])
+					stretch(&of[l->same[by->in[of_by]]], i);
 		}
 		for (unsigned out = 0; out < GRAPH_OUTS && g->node[i].out[out]; out++)
 			stretch(&of[l->same[g->node[i].out[out]]], i);
