@@ -1,8 +1,8 @@
 /* runtime/plan/lower.c - the pass that makes ops of a graph's nodes (lower.h).
  *
  * Owns: what is decided by looking at more than one node: which sums their operands' kernels make, which norms the
- * matrices that read them make, and of which values int8 blocks are wanted. Then each node's rule adds its ops, in the
- * order of nodes.
+ * matrices that read them make, of which values int8 blocks are wanted, and which nodes hand over. Then each node's
+ * rule adds its ops, in the order of nodes.
  */
 #include "runtime/plan/lower.h"
 
@@ -117,8 +117,10 @@ static bool makes_norm(const struct plan_builder *b, const struct graph_node *n)
 	const struct weights_matrix *w = graph_matrix_of(b->g, n->in[IN_W]), *w2 = graph_matrix_of(b->g, n->in[IN_W2]);
 	const uint32_t pair = plan_pair_of(b, n);
 
-	return n->kind == NODE_MATMUL && plan_norm_inside(b, w, pair, b->n) &&
-	       (!w2 || plan_norm_inside(b, w2, pair, b->n));
+	const bool awaited = plan_node_of(b, n)->awaited;
+
+	return n->kind == NODE_MATMUL && plan_norm_inside(b, w, pair, b->n, awaited) &&
+	       (!w2 || plan_norm_inside(b, w2, pair, b->n, awaited));
 }
 
 static void find_norms(struct plan_builder *b)
@@ -132,6 +134,16 @@ static void find_norms(struct plan_builder *b)
 			if (b->of[n->in[in]].inside && !(in == IN_X && makes_norm(b, n)))
 				b->of[n->in[in]].inside = false;
 	}
+}
+
+/* ---- nodes that hand over, and attention in parts */
+
+static void find_ways(struct plan_builder *b)
+{
+	const bool awaited = plan_hands(b), parts = awaited || plan_is_few(b);
+
+	for (uint32_t i = 0; i < b->g->n_nodes; i++)
+		b->node[i] = (struct plan_node){ .awaited = awaited, .parts = parts };
 }
 
 /* ---- nodes */
@@ -183,10 +195,12 @@ bool plan_lower(struct plan_builder *b, const struct graph *g)
 	struct plan *p = b->p;
 
 	b->of = calloc(g->n_values, sizeof *b->of);
+	b->node = calloc(g->n_nodes, sizeof *b->node);
 	b->sum = calloc(g->n_nodes, sizeof *b->sum);
-	if (!b->of || !b->sum)
+	if (!b->of || !b->node || !b->sum)
 		return false;
 	b->g = g;
+	find_ways(b);
 	plan_find_sums(g, b->sum);
 	find_int8(b);
 	find_overwritten(b);
@@ -198,5 +212,7 @@ bool plan_lower(struct plan_builder *b, const struct graph *g)
 		p->section[p->n_sections++] = (uint32_t)p->n_ops;
 		lower_section(b, i);
 	}
+	if (p->logits == PLAN_NO_LOGITS)
+		plan_store_behind(b);
 	return true;
 }

@@ -48,12 +48,20 @@ struct plan_value {
 	uint8_t *records;
 };
 
+/* ... and of a node. */
+struct plan_node {
+	bool awaited; /* its ops await what they read and give what they make, where they have such a form */
+	bool parts;   /* of a cache and of several tokens: attention rotates, stores and has its context in parts */
+	size_t op;    /* of attention: its first op */
+};
+
 struct plan_builder {
 	struct plan *p;
 	const struct graph *g;
 	const struct weights *w;
-	struct plan_value *of; /* by value */
-	uint32_t *sum;         /* by node: as plan_find_sums() says */
+	struct plan_value *of;  /* by value */
+	struct plan_node *node; /* by node */
+	uint32_t *sum;          /* by node: as plan_find_sums() says */
 	const struct model_spec *spec;
 	const struct plan_buffers *buf;
 	const struct plan_cache *kv;
@@ -67,10 +75,13 @@ struct plan_builder {
 	struct plan_turn turned[PLAN_CUTS_MOST];
 	size_t turned_end[PLAN_CUTS_MOST];
 	unsigned n_turned;
-	bool handed; /* a plan that hands over: what its ops give lies in plan_buffers.handed */
-	bool few;    /* a plan of launches for a few tokens, whose attention rotates, stores and splits the context */
-	uint64_t handed_used;
+	uint64_t handed_used; /* bytes of plan_buffers.handed, where what ops give lies */
 };
+
+static inline struct plan_node *plan_node_of(const struct plan_builder *b, const struct graph_node *n)
+{
+	return &b->node[n - b->g->node];
+}
 
 /* ---- ops (plan.c) */
 
@@ -119,11 +130,13 @@ unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits
                          uint32_t flags, uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MOST]);
 
 /* Whether this matrix times so many tokens makes the norm of its input itself, in every op. flags: of the matmul. */
-bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens);
+bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens,
+                      bool awaited);
 
 /* ---- plans that hand over (plan_handed.c); of others all of this does nothing */
 
-bool plan_hands(const struct plan_builder *b, const struct weights *w);
+/* Whether all ops of the plan can await and give, but for those that stand behind barriers. */
+bool plan_hands(const struct plan_builder *b);
 /* How the tokens of a matmul that awaits are cut: one tile, or two. 0: there is no such way. flags: the key's. */
 unsigned plan_handed_tiles(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags,
                            uint32_t tokens, struct plan_tiles out[2]);
@@ -202,6 +215,7 @@ struct matmul {
 	int8_t *outq; /* and outs: with KEY_QUANTISED_OUT */
 	struct activation_block *outs;
 	float *greatest;        /* with KEY_GREATEST */
+	bool awaited;           /* as plan_node says */
 	uint32_t flags, tokens; /* flags: KEY_PAIR, KEY_GATED, KEY_RESIDUAL, KEY_QUANTISED_OUT, KEY_GREATEST */
 	enum key_act act;       /* with KEY_PAIR and KEY_GATED */
 };
@@ -217,18 +231,27 @@ uint64_t *plan_norm(struct plan_builder *b, const float *x, const float *weight,
 
 /* ---- attention */
 
-bool plan_is_few(const struct plan_builder *b, const struct weights *w);
+/* The attention of a layer, and how it is to be done. */
+struct plan_attention {
+	const struct weights_layer *l;
+	uint32_t layer;
+	bool awaited, parts; /* as of its node */
+};
+/* That of a node of rotation, of storing, or of attention itself. */
+struct plan_attention plan_attention_of(const struct plan_builder *b, const struct graph_node *n);
+/* Whether passes of a few tokens by launches have their context in parts. */
+bool plan_is_few(const struct plan_builder *b);
 /* Whether attention of the pass's several tokens can rotate, store, and have parts. */
-bool plan_attends_several(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
-bool plan_quantises_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
-bool plan_rotates_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer);
+bool plan_attends_several(const struct plan_builder *b, uint32_t layer);
+bool plan_quantises_inside(const struct plan_builder *b, struct plan_attention a);
+bool plan_rotates_inside(const struct plan_builder *b, struct plan_attention a);
 /* The flags of a norm of each head; the slots of attention that rotates, from that token on. */
 uint32_t plan_head_norm(const struct plan_builder *b, const float *weight);
 void plan_set_rotation(const struct plan_builder *b, const struct graph_node *n, uint32_t first, uint64_t *a);
 /* The units of a chain that one head of keys has, of an op with so many for each; 0: the layer has no chain. */
-uint32_t plan_chained(const struct plan_builder *b, uint32_t layer, uint32_t units);
+uint32_t plan_chained(const struct plan_builder *b, struct plan_attention a, uint32_t units);
 /* Whether its context is in parts, which are merged. */
-bool plan_merges(const struct plan_builder *b, uint32_t layer);
+bool plan_merges(const struct plan_builder *b, struct plan_attention a);
 /* Behind all layers of a plan that hands over, in the stage of the last norm: the keys and values of attention that
  * does not store them, because other units of it have copies of the same chunks. */
 void plan_store_behind(struct plan_builder *b);

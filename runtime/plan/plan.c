@@ -146,17 +146,12 @@ bool plan_of_graph(struct plan_builder *b, const struct graph *g, enum plan_logi
 	b->changing_capacity = (size_t)spec->layers * CHANGING_PER_LAYER * b->spans;
 	if (!make_room(b))
 		return no_memory(p, spec, err);
-	if (plan_hands(b, b->w))
-		b->handed = true;
-	else
-		b->few = plan_is_few(b, b->w);
 	const bool ok = plan_lower(b, g);
 	free(b->of);
+	free(b->node);
 	free(b->sum);
 	if (!ok)
 		return no_memory(p, spec, err);
-	if (which == PLAN_NO_LOGITS)
-		plan_store_behind(b);
 	p->section[p->n_sections] = (uint32_t)p->n_ops;
 	p->n_args = b->args_used;
 	p->one_sequence &= b->spans > 1;

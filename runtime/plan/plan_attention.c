@@ -9,83 +9,94 @@
 
 /* Into how many parts this pass cuts what a layer attends to; 0: a unit goes through all of it. Short windows are not
  * worth it. */
-static unsigned context_parts(const struct plan_builder *b, uint32_t layer)
+static unsigned context_parts(const struct plan_builder *b, struct plan_attention a)
 {
 	enum { SHORT = 1024 };
 	const struct model_spec *s = b->spec;
-	bool is_short = plan_layer_slides(s, layer) && s->sliding_window <= SHORT;
+	bool is_short = plan_layer_slides(s, a.layer) && s->sliding_window <= SHORT;
 
-	if ((b->n > 1 && !b->handed && !b->few) || is_short)
+	if ((b->n > 1 && !a.parts) || is_short)
 		return 0;
-	unsigned parts = template_attention_parts(b->opt->target, model_sizes_of(s, layer).kv_heads);
+	unsigned parts = template_attention_parts(b->opt->target, model_sizes_of(s, a.layer).kv_heads);
 	for (uint32_t n = 1; n < b->spans && parts > 1; n *= 2)
 		parts /= 2; /* several sequences keep a card as busy */
 	return parts;
 }
 
-uint32_t plan_chained(const struct plan_builder *b, uint32_t layer, uint32_t units)
+struct plan_attention plan_attention_of(const struct plan_builder *b, const struct graph_node *n)
 {
-	return b->n > 1 || (b->opt->context == PLAN_PARTS && context_parts(b, layer)) ? 0 : units;
+	const struct plan_node *of = plan_node_of(b, n);
+
+	return (struct plan_attention){ &b->w->layer[n->layer], n->layer, of->awaited, of->parts };
 }
 
-static bool can_rotate(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+uint32_t plan_chained(const struct plan_builder *b, struct plan_attention a, uint32_t units)
 {
-	const struct model_sizes z = model_sizes_of(b->spec, layer);
+	return b->n > 1 || (b->opt->context == PLAN_PARTS && context_parts(b, a)) ? 0 : units;
+}
 
-	return l->k.packed && !l->q_norm == !l->k_norm &&
+static bool can_rotate(const struct plan_builder *b, struct plan_attention a)
+{
+	const struct model_sizes z = model_sizes_of(b->spec, a.layer);
+
+	return a.l->k.packed && !a.l->q_norm == !a.l->k_norm &&
 	       template_attention_rotates(b->opt->target, b->spec->heads, z.kv_heads, z.head_dim);
 }
 
-bool plan_rotates_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+bool plan_rotates_inside(const struct plan_builder *b, struct plan_attention a)
 {
-	return (b->n == 1 || context_parts(b, layer)) && can_rotate(b, l, layer);
+	return (b->n == 1 || context_parts(b, a)) && can_rotate(b, a);
 }
 
-bool plan_merges(const struct plan_builder *b, uint32_t layer)
+bool plan_merges(const struct plan_builder *b, struct plan_attention a)
 {
-	return (b->opt->context == PLAN_PARTS || b->n > 1) && context_parts(b, layer);
+	return (b->opt->context == PLAN_PARTS || b->n > 1) && context_parts(b, a);
 }
 
-bool plan_attends_several(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+/* A layer's, if that of several tokens had its context in parts. */
+static struct plan_attention in_parts(const struct plan_builder *b, uint32_t layer)
+{
+	return (struct plan_attention){ .l = &b->w->layer[layer], .layer = layer, .parts = true };
+}
+
+bool plan_attends_several(const struct plan_builder *b, uint32_t layer)
 {
 	const struct model_sizes z = model_sizes_of(b->spec, layer);
-	struct plan_builder few = *b;
+	const struct plan_attention a = in_parts(b, layer);
+	bool all = plan_merges(b, a) && can_rotate(b, a);
 
-	few.few = true;
-	bool all = plan_merges(&few, layer) && can_rotate(b, l, layer);
 	for (uint32_t i = 0; all && i < b->spans; i++)
 		all = template_attention_columns(b->opt->target, b->spec->heads, z.kv_heads, z.head_dim,
 		                                 b->span[i].tokens);
 	return all;
 }
 
-bool plan_quantises_inside(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer)
+bool plan_quantises_inside(const struct plan_builder *b, struct plan_attention a)
 {
-	return plan_rotates_inside(b, l, layer) && !l->q_gate.packed && plan_wants_int8(b, &l->o) &&
-	       model_sizes_of(b->spec, layer).head_dim % 32 == 0;
+	return plan_rotates_inside(b, a) && !a.l->q_gate.packed && plan_wants_int8(b, &a.l->o) &&
+	       model_sizes_of(b->spec, a.layer).head_dim % 32 == 0;
 }
 
-static struct key attention_key(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer, uint32_t n)
+static struct key attention_key(const struct plan_builder *b, struct plan_attention a, uint32_t n)
 {
 	const struct model_spec *s = b->spec;
-	const struct model_sizes z = model_sizes_of(s, layer);
+	const struct model_sizes z = model_sizes_of(s, a.layer);
 	struct key key = plan_key(b, KEY_ATTENTION);
 
 	key.heads = s->heads;
 	key.kv_heads = z.kv_heads;
 	key.head_dim = z.head_dim;
 	key.kv = key_type(b->kv->type);
-	key.flags = (plan_layer_slides(s, layer) ? KEY_WINDOW : 0) | (s->score_cap.given ? KEY_CAP : 0) |
-	            (l->sinks ? KEY_SINKS : 0);
-	if (plan_rotates_inside(b, l, layer))
-		key.flags |= KEY_ROTATES | plan_head_norm(b, l->q_norm) | (s->value_norms ? KEY_VALUE_NORM : 0);
+	key.flags = (plan_layer_slides(s, a.layer) ? KEY_WINDOW : 0) | (s->score_cap.given ? KEY_CAP : 0) |
+	            (a.l->sinks ? KEY_SINKS : 0);
+	if (plan_rotates_inside(b, a))
+		key.flags |= KEY_ROTATES | plan_head_norm(b, a.l->q_norm) | (s->value_norms ? KEY_VALUE_NORM : 0);
 	key.tile_n =
 		template_attention_tile_n(b->opt->target, s->heads, z.kv_heads, z.head_dim, b->opt->general ? 1 : n);
 	return key;
 }
 
-static struct key merge_key(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
-                            const struct key *attention)
+static struct key merge_key(const struct plan_builder *b, struct plan_attention a, const struct key *attention)
 {
 	struct key key = plan_key(b, KEY_MERGE);
 
@@ -95,8 +106,8 @@ static struct key merge_key(const struct plan_builder *b, const struct weights_l
 		key.tile_n = attention->tile_n;
 		key.kv_heads = attention->kv_heads;
 	}
-	key.flags = (attention->flags & (KEY_WINDOW | KEY_SINKS)) | (b->handed ? KEY_AWAITED : 0);
-	if (plan_quantises_inside(b, l, layer))
+	key.flags = (attention->flags & (KEY_WINDOW | KEY_SINKS)) | (a.awaited ? KEY_AWAITED : 0);
+	if (plan_quantises_inside(b, a))
 		key.flags |= KEY_QUANTISED_OUT;
 	return key;
 }
@@ -128,13 +139,12 @@ static int64_t units_of_tokens(const struct key *key)
 }
 
 /* In parts: all of a span's tokens in one unit, or a few, and then fewer parts keep a card as busy. */
-static struct key parts_key(const struct plan_builder *b, const struct weights_layer *l, uint32_t layer,
-                            const struct plan_span *span)
+static struct key parts_key(const struct plan_builder *b, struct plan_attention a, const struct plan_span *span)
 {
-	struct key key = attention_key(b, l, layer, span->tokens);
+	struct key key = attention_key(b, a, span->tokens);
 
-	key.rows = context_parts(b, layer);
-	if (b->handed && key.flags & KEY_ROTATES)
+	key.rows = context_parts(b, a);
+	if (a.awaited && key.flags & KEY_ROTATES)
 		key.flags |= KEY_AWAITED;
 	if (b->n > 1) {
 		key.tile_n = span->tokens;
@@ -147,29 +157,28 @@ static struct key parts_key(const struct plan_builder *b, const struct weights_l
 
 /* Whether a layer's attention can be that of plan_is_few(), without taking longer where the context is short: a unit
  * goes through its rows, so that they are few, or columns lie apart. */
-static bool few_attend(const struct plan_builder *few, const struct weights_layer *l, uint32_t layer)
+static bool few_attend(const struct plan_builder *b, uint32_t layer)
 {
 	enum { ROWS = 12 };
+	const struct plan_attention a = in_parts(b, layer);
 
-	if (!plan_layer_attends(few->spec, layer) || !context_parts(few, layer))
+	if (!plan_layer_attends(b->spec, layer) || !context_parts(b, a))
 		return true;
-	if (!plan_attends_several(few, l, layer))
+	if (!plan_attends_several(b, layer))
 		return false;
-	const struct key key = parts_key(few, l, layer, few->span);
-	return key.row_blocks || key.heads / key.kv_heads * few->span->tokens <= ROWS;
+	const struct key key = parts_key(b, a, b->span);
+	return key.row_blocks || key.heads / key.kv_heads * b->span->tokens <= ROWS;
 }
 
 /* Of several sequences each has one token: others are too many sorts of passes to have kernels of. */
-bool plan_is_few(const struct plan_builder *b, const struct weights *w)
+bool plan_is_few(const struct plan_builder *b)
 {
-	struct plan_builder few = *b;
 	bool all = b->n > 1 && b->n <= PLAN_HANDED_MOST && b->n <= b->buf->record_tokens && b->buf->records &&
 	           b->opt->target->lane_bytes && b->opt->context != PLAN_WHOLE && !b->opt->general &&
 	           (b->spans == 1 || b->n == b->spans);
 
-	few.few = true;
 	for (uint32_t i = 0; all && i < b->spec->layers; i++)
-		all = few_attend(&few, &w->layer[i], i);
+		all = few_attend(b, i);
 	return all;
 }
 
@@ -184,7 +193,7 @@ static uint64_t records_at(const struct plan_builder *b, const struct graph_node
 
 static void attend_in_parts(struct plan_builder *b, const struct graph_node *n, const struct plan_span *span)
 {
-	const struct key key = parts_key(b, &b->w->layer[n->layer], n->layer, span);
+	const struct key key = parts_key(b, plan_attention_of(b, n), span);
 	uint64_t *a = add_attention(b, n, span, &key, units_of_tokens(&key) * key.rows * key.kv_heads);
 
 	a[ATTENTION_OUT] = records_at(b, n, span);
@@ -192,8 +201,8 @@ static void attend_in_parts(struct plan_builder *b, const struct graph_node *n, 
 
 static void merge_parts(struct plan_builder *b, const struct graph_node *n, const struct plan_span *span)
 {
-	const struct weights_layer *l = &b->w->layer[n->layer];
-	const struct key of = parts_key(b, l, n->layer, span), *key = &of, merge = merge_key(b, l, n->layer, key);
+	const struct plan_attention attention = plan_attention_of(b, n);
+	const struct key of = parts_key(b, attention, span), *key = &of, merge = merge_key(b, attention, key);
 	const struct activations out = plan_operand(b, n->out[0]);
 	uint64_t *a =
 		plan_add_op(b, &merge, 0, (int64_t)span->tokens * key->heads * template_merge_units(key->head_dim));
@@ -203,7 +212,7 @@ static void merge_parts(struct plan_builder *b, const struct graph_node *n, cons
 	a[MERGE_OUT] = plan_row_at(out.x, span->first, width);
 	plan_changing_slot(b, &a[MERGE_POS0], PLAN_POSITION, 0);
 	a[MERGE_SLIDING] = b->spec->sliding_window;
-	a[MERGE_SINKS] = plan_address(l->sinks);
+	a[MERGE_SINKS] = plan_address(attention.l->sinks);
 	if (merge.flags & KEY_QUANTISED_OUT) {
 		a[MERGE_OUTQ] = plan_address(out.q + behind);
 		a[MERGE_OUTS] = plan_address(out.s + behind / 32);
@@ -212,13 +221,13 @@ static void merge_parts(struct plan_builder *b, const struct graph_node *n, cons
 
 static void attend(struct plan_builder *b, const struct graph_node *node, const struct plan_span *span)
 {
-	const struct weights_layer *l = &b->w->layer[node->layer];
+	const struct plan_attention attention = plan_attention_of(b, node);
 	const struct activations out = plan_operand(b, node->out[0]);
-	const uint32_t n = span->tokens, layer = node->layer;
-	struct key key = attention_key(b, l, layer, n), parts = parts_key(b, l, layer, span),
-		   merge = merge_key(b, l, layer, &key);
+	const uint32_t n = span->tokens;
+	struct key key = attention_key(b, attention, n), parts = parts_key(b, attention, span),
+		   merge = merge_key(b, attention, &key);
 
-	if (plan_quantises_inside(b, l, layer))
+	if (plan_quantises_inside(b, attention))
 		key.flags |= KEY_QUANTISED_OUT;
 	/* Tiles lie at multiples of their width, wherever the pass begins: there may be one more of them than tokens
 	 * fill. */
@@ -275,43 +284,33 @@ static void store_columns(struct plan_builder *b, uint32_t layer, size_t at)
 
 void lower_attend(struct plan_builder *b, const struct graph_node *n)
 {
-	const struct weights_layer *l = &b->w->layer[n->layer];
-	const uint32_t layer = n->layer;
-	const bool merges = plan_merges(b, layer);
-	const size_t first = b->p->n_ops;
+	const struct plan_attention a = plan_attention_of(b, n);
+	const bool merges = plan_merges(b, a);
+	const size_t first = plan_node_of(b, n)->op = b->p->n_ops;
 	const struct plan_span *span;
 
 	if (b->spec->latent.rank) {
 		plan_latent_attend(b, n);
 		return;
 	}
-	if (plan_quantises_inside(b, l, layer))
+	if (plan_quantises_inside(b, a))
 		plan_put_int8(b, n->out[0]);
 	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
 		(merges ? attend_in_parts : attend)(b, n, span);
 	for (uint32_t i = 0; merges && (span = plan_span_at(b, i)); i++) {
 		merge_parts(b, n, span);
-		if (!b->handed && is_apart(b, first + i))
-			store_columns(b, layer, first + i);
+		if (!a.awaited && is_apart(b, first + i))
+			store_columns(b, a.layer, first + i);
 	}
 }
 
 void plan_store_behind(struct plan_builder *b)
 {
-	const struct plan *p = b->p;
-	const size_t end = p->n_ops;
-	size_t at = 0;
-
-	if (!b->handed || b->n == 1)
-		return;
-	/* Ops of attention are in the order of layers, and of sequences. */
-	for (uint32_t layer = 0; layer < b->spec->layers; layer++)
-		for (uint32_t i = 0; plan_span_at(b, i); i++) {
-			while (at < end && p->kernel[p->op[at].kernel].key.kind != KEY_ATTENTION)
-				at++;
-			assert(at < end);
-			if (is_apart(b, at))
-				store_columns(b, layer, at);
-			at++;
-		}
+	for (uint32_t i = 0; b->n > 1 && i < b->g->n_nodes; i++) {
+		const struct graph_node *n = &b->g->node[i];
+		const struct plan_node *of = plan_node_of(b, n);
+		for (uint32_t s = 0; n->kind == NODE_ATTEND && of->awaited && plan_span_at(b, s); s++)
+			if (is_apart(b, of->op + s))
+				store_columns(b, n->layer, of->op + s);
+	}
 }

@@ -1,8 +1,8 @@
 /* runtime/plan/plan_handed.c - plans whose kernels hand over while they run: which models have one, and where in the
  * region what is handed over lies.
  *
- * Owns: plan_buffers.handed. Every layer has buffers of its own in it, one behind the other, for a word there is
- * written once in a run. An op awaits when all that it reads of other ops is in there, and given; what has no awaited
+ * Owns: plan_buffers.handed. Every value that an op gives has bytes of its own there, for a word there is written
+ * once in a run. An op awaits when all that it reads of other ops is in there, and given; what has no awaited
  * form stands behind a barrier as ever, and may read there. An editor keeps that nothing in the region is written twice
  * and that nobody but ops that give write there (tests/runtime/t_handed.c).
  */
@@ -157,8 +157,9 @@ static bool has_room(const struct plan_builder *b)
 	return b->buf->handed && bytes && bytes <= b->buf->handed_room;
 }
 
-bool plan_hands(const struct plan_builder *b, const struct weights *w)
+bool plan_hands(const struct plan_builder *b)
 {
+	const struct weights *w = b->w;
 	const bool several = b->n > 1;
 	bool all = b->opt->handed && b->n <= PLAN_HANDED_MOST && b->opt->target->lane_bytes && is_plain(b->spec) &&
 	           has_room(b) && awaits(b, &w->lm_head, several ? 0 : KEY_NORM_IN, b->n) &&
@@ -166,7 +167,7 @@ bool plan_hands(const struct plan_builder *b, const struct weights *w)
 	                         template_norm_awaits(b->opt->target, b->spec->hidden)));
 
 	for (uint32_t i = 0; all && i < b->spec->layers; i++)
-		all = layer_awaits(b, &w->layer[i]) && (!several || plan_attends_several(b, &w->layer[i], i));
+		all = layer_awaits(b, &w->layer[i]) && (!several || plan_attends_several(b, i));
 	return all;
 }
 
@@ -196,11 +197,13 @@ static void give_floats(struct plan_builder *b, graph_ref v)
 }
 
 /* Attention leaves records, which are merged; else it has no form that gives. */
-static void give_attended(struct plan_builder *b, graph_ref v, uint32_t layer)
+static void give_attended(struct plan_builder *b, graph_ref v, const struct graph_node *n)
 {
-	if (!plan_merges(b, layer))
+	const struct plan_attention a = plan_attention_of(b, n);
+
+	if (!plan_merges(b, a))
 		return;
-	if (plan_quantises_inside(b, &b->w->layer[layer], layer))
+	if (plan_quantises_inside(b, a))
 		give_blocks(b, v);
 	else
 		give_floats(b, v);
@@ -211,7 +214,7 @@ void plan_handed_put(struct plan_builder *b, graph_ref v)
 {
 	const struct graph_node *n = graph_producer(b->g, v);
 
-	if (!b->handed)
+	if (!plan_node_of(b, n)->awaited)
 		return;
 	switch ((enum graph_kind)n->kind) {
 	case NODE_EMBED:
@@ -222,7 +225,7 @@ void plan_handed_put(struct plan_builder *b, graph_ref v)
 		if (b->n > 1 && (n->kind == NODE_NORM || v == n->out[1]))
 			give_blocks(b, v);
 		break;
-	case NODE_ATTEND: give_attended(b, v, n->layer); break;
+	case NODE_ATTEND: give_attended(b, v, n); break;
 	default: break;
 	}
 }
@@ -251,7 +254,7 @@ void plan_handed_end(struct plan_builder *b)
 {
 	struct plan *p = b->p;
 
-	if (!b->handed)
+	if (!b->handed_used)
 		return;
 	p->handed = b->buf->handed;
 	p->handed_bytes = b->handed_used;

@@ -10,7 +10,7 @@ void lower_embed(struct plan_builder *b, const struct graph_node *n)
 	key.weight = key_type(w->type);
 	key.rows = (uint32_t)w->rows;
 	key.k = (uint32_t)w->k;
-	key.flags = b->handed ? KEY_AWAITED : 0;
+	key.flags = plan_node_of(b, n)->awaited ? KEY_AWAITED : 0;
 	uint64_t *a = plan_add_op(b, &key, 0, b->n);
 	a[EMBED_W] = plan_address(w->packed);
 	a[EMBED_IDS] = plan_address(b->buf->ids);

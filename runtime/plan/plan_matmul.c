@@ -57,7 +57,7 @@ static void matmul_launch(struct plan_builder *b, const struct matmul *m, const 
 	key.row_blocks = 1;
 	key.numerics = act == DTYPE_F16 || act == DTYPE_BF16 ? NUMERICS_BOUNDED : NUMERICS_EXACT;
 	key.act = (uint8_t)m->act;
-	key.flags = t.flags | m->flags | (b->handed ? KEY_AWAITED : 0) | (m->bias ? KEY_BIAS : 0) |
+	key.flags = t.flags | m->flags | (m->awaited ? KEY_AWAITED : 0) | (m->bias ? KEY_BIAS : 0) |
 	            (m->bias2 ? KEY_BIAS2 : 0) | (in->norm ? KEY_NORM_IN | (b->spec->centred ? KEY_CENTRED : 0) : 0);
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(rp / 32));
 	plan_last_op(b)->unit_cost = plan_tiles_columns(&t);
@@ -149,7 +149,7 @@ void plan_multiply(struct plan_builder *b, const struct matmul *m)
 	struct plan_tiles t[PLAN_CUTS_MOST];
 	unsigned n = plan_cut_matmul(b->opt, b->p->logits, m->w, m->flags, m->tokens, t), i = 0, by_matrices = 0;
 
-	if (b->handed)
+	if (m->awaited)
 		n = plan_handed_tiles(b, m->w, m->flags | (m->in.norm ? KEY_NORM_IN : 0), m->tokens, t);
 	while (by_matrices < n && t[by_matrices].flags == KEY_MMA)
 		by_matrices++;
@@ -174,6 +174,7 @@ void lower_matmul(struct plan_builder *b, const struct graph_node *n)
 		            .out = out.x,
 		            .outq = out.q,
 		            .outs = out.s,
+		            .awaited = plan_node_of(b, n)->awaited,
 		            .tokens = b->n };
 
 	plan_ready(b, n->in[IN_X]);

@@ -89,7 +89,7 @@ void lower_rotate(struct plan_builder *b, const struct graph_node *n)
 		plan_latent_rotate(b, n);
 		return;
 	}
-	if (plan_rotates_inside(b, &b->w->layer[layer], layer))
+	if (plan_rotates_inside(b, plan_attention_of(b, n)))
 		return;
 	key.heads = s->heads;
 	key.head_dim = z.head_dim;
@@ -102,7 +102,7 @@ void lower_rotate(struct plan_builder *b, const struct graph_node *n)
 	a[ROPE_NORM] = plan_address(norm);
 	a[ROPE_EPS] = plan_head_eps(s);
 	a[ROPE_SCALE] = scale_of_queries(b, layer);
-	plan_last_op(b)->fused_units = plan_chained(b, layer, s->heads / z.kv_heads);
+	plan_last_op(b)->fused_units = plan_chained(b, plan_attention_of(b, n), s->heads / z.kv_heads);
 }
 
 static void store(struct plan_builder *b, const struct graph_node *node, const struct plan_span *span)
@@ -132,7 +132,7 @@ static void store(struct plan_builder *b, const struct graph_node *node, const s
 	a[KV_STORE_NORM] = plan_address(norm);
 	a[KV_STORE_EPS] = plan_head_eps(s);
 	a[KV_STORE_COLUMNS] = n;
-	plan_last_op(b)->fused_units = plan_chained(b, layer, 1);
+	plan_last_op(b)->fused_units = plan_chained(b, plan_attention_of(b, node), 1);
 	plan_last_op(b)->unit_cost = n < group ? n : group;
 }
 
@@ -144,7 +144,6 @@ void lower_store(struct plan_builder *b, const struct graph_node *n)
 		plan_latent_store(b, n);
 		return;
 	}
-	for (uint32_t i = 0; !plan_rotates_inside(b, &b->w->layer[n->layer], n->layer) && (span = plan_span_at(b, i));
-	     i++)
+	for (uint32_t i = 0; !plan_rotates_inside(b, plan_attention_of(b, n)) && (span = plan_span_at(b, i)); i++)
 		store(b, n, span);
 }

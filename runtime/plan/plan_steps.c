@@ -14,8 +14,7 @@ uint64_t *plan_norm(struct plan_builder *b, const float *x, const float *weight,
 	struct key key = plan_key(b, KEY_NORM);
 
 	key.k = k;
-	key.flags = flags | (b->spec->centred ? KEY_CENTRED : 0) |
-	            (b->handed && b->n > 1 && flags & KEY_QUANTISED_OUT ? KEY_AWAITED : 0);
+	key.flags = flags | (b->spec->centred ? KEY_CENTRED : 0);
 	uint64_t *a = plan_add_op(b, &key, 0, tokens);
 	a[NORM_X] = plan_address(x);
 	a[NORM_WEIGHT] = plan_address(weight);
@@ -72,6 +71,12 @@ static void norm_groups(struct plan_builder *b, const struct graph_node *n)
 	plan_last_op(b)->serial = b->n == 1 && groups == 1;
 }
 
+/* Of a norm that makes int8 blocks; one token's has no form that awaits. */
+static uint32_t blocks_flags(const struct plan_builder *b, const struct graph_node *n)
+{
+	return KEY_QUANTISED_OUT | (b->n > 1 && plan_node_of(b, n)->awaited ? KEY_AWAITED : 0);
+}
+
 void lower_norm(struct plan_builder *b, const struct graph_node *n)
 {
 	const graph_ref to = plan_added_to(b, n), v = to ? to : n->out[0];
@@ -86,7 +91,7 @@ void lower_norm(struct plan_builder *b, const struct graph_node *n)
 	}
 	const struct activations out = plan_operand(b, v);
 	uint64_t *a = plan_norm(b, plan_floats(b, n->in[IN_X]), graph_vector_of(b->g, n->in[IN_W]), out.x, k,
-	                        (to ? KEY_RESIDUAL : 0) | (int8 ? KEY_QUANTISED_OUT : 0), b->n);
+	                        (to ? KEY_RESIDUAL : 0) | (int8 ? blocks_flags(b, n) : 0), b->n);
 	a[NORM_EPS] = plan_f32_slot(n->number);
 	if (int8) {
 		a[NORM_OUTQ] = plan_address(out.q);
@@ -162,7 +167,7 @@ static uint32_t norm_rows_wanted(struct plan_builder *b, const struct graph_node
 		if (!(n = next_rows(b, &i, &first)))
 			continue;
 		uint64_t *a = plan_norm(b, x + first * hidden, weight, out.x + rows * hidden, b->spec->hidden,
-		                        int8 ? KEY_QUANTISED_OUT : 0, n);
+		                        int8 ? blocks_flags(b, node) : 0, n);
 		if (int8) {
 			a[NORM_OUTQ] = plan_address(out.q + rows * hidden);
 			a[NORM_OUTS] = plan_address(out.s + rows * (hidden / 32));
@@ -173,14 +178,15 @@ static uint32_t norm_rows_wanted(struct plan_builder *b, const struct graph_node
 }
 
 /* The product that makes logits of so many rows, from row `first` on. */
-static void add_logits(struct plan_builder *b, const struct weights_matrix *w, struct activations in, uint32_t first,
+static void add_logits(struct plan_builder *b, const struct graph_node *node, struct activations in, uint32_t first,
                        uint32_t rows)
 {
 	const uint64_t vocab = numerics_pad(b->spec->vocab);
 	bool keeps = plan_keeps_greatest(b->spec, b->opt->target);
 
 	plan_multiply(b,
-	              &(struct matmul){ .w = w,
+	              &(struct matmul){ .w = graph_matrix_of(b->g, node->in[IN_W]),
+	                                .awaited = plan_node_of(b, node)->awaited,
 	                                .in = in,
 	                                .out = b->buf->logits + first * vocab,
 	                                .greatest = b->buf->greatest ? b->buf->greatest + first * (vocab / 32) : NULL,
@@ -200,13 +206,13 @@ static uint32_t logits_with_norm(struct plan_builder *b, const struct graph_node
 
 	for (uint32_t i = 0, n; i<b->spans; rows += n, runs += n> 0)
 		n = next_rows(b, &i, &first);
-	if (!rows || (runs > 1 && !b->opt->general) || !plan_norm_inside(b, w, 0, rows))
+	if (!rows || (runs > 1 && !b->opt->general) || !plan_norm_inside(b, w, 0, rows, plan_node_of(b, node)->awaited))
 		return 0;
 	rows = 0;
 	for (uint32_t i = 0, n; i < b->spans; rows += n) {
 		if (!(n = next_rows(b, &i, &first)))
 			continue;
-		add_logits(b, w, (struct activations){ .x = x + first * hidden, .norm = norm }, rows, n);
+		add_logits(b, node, (struct activations){ .x = x + first * hidden, .norm = norm }, rows, n);
 	}
 	return rows;
 }
@@ -223,7 +229,7 @@ void lower_head(struct plan_builder *b, const struct graph_node *node)
 		n = norm_rows_wanted(b, node, plan_wants_int8(b, w));
 		if (all_normed)
 			return;
-		add_logits(b, w, plan_operand(b, node->out[1]), 0, n);
+		add_logits(b, node, plan_operand(b, node->out[1]), 0, n);
 	}
 	assert(n <= f->logit_tokens);
 	const struct model_scale by[] = { b->spec->logit_scale, b->spec->logit_cap };

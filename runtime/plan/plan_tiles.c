@@ -185,11 +185,12 @@ static bool norm_pays(const struct key *plain)
 	return !r.refusal && key.tile_n * numerics_pad(key.k) <= most;
 }
 
-bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens)
+bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens,
+                      bool awaited)
 {
 	struct plan_tiles t[PLAN_CUTS_MOST];
 
-	if (b->handed) /* several tokens' norm is an op, which makes it once for all who read it */
+	if (awaited) /* several tokens' norm is an op, which makes it once for all who read it */
 		return b->n == 1;
 	if (plan_cut_matmul(b->opt, b->p->logits, w, flags, tokens, t) > 1 || t[0].flags)
 		return false;
