@@ -113,6 +113,7 @@ static void check_scores(const json_t *results, const char *name, const char *in
 	jit_model *m = jit_model_open(path, NULL, NULL);
 	jit_session *s = m ? jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 1024), NULL) : NULL;
 	double before = 2;
+	int index = 0, equal = 0;
 	json_t *one;
 	size_t i;
 
@@ -124,8 +125,13 @@ static void check_scores(const json_t *results, const char *name, const char *in
 		assert_true(fabs(score - wanted(m, s, instruction, "What is the sea?", documents[index_of(one)])) <
 		            1e-12);
 		assert_true(score <= before && score > 0 && score < 1);
+		/* Of equal ones the first comes first. */
+		equal += score >= before;
+		assert_true(score < before || index_of(one) > index);
 		before = score;
+		index = index_of(one);
 	}
+	assert_true(equal > 0);
 	jit_session_close(s);
 	jit_model_close(m);
 }

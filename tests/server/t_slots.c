@@ -340,11 +340,78 @@ static void test_no_room(void **state)
 	assert_int_equal(child_stop(&c), 0);
 }
 
+/* ---- how many answers are computed */
+
+/* So many of two places are taken, within some seconds. */
+static void await_busy(const struct child *c, unsigned busy)
+{
+	for (int i = 0; i < 1000; i++, usleep(10000)) {
+		json_t *list = client_json(c, "/slots", NULL, 200), *one;
+		unsigned n = 0;
+		size_t k;
+		assert_int_equal(json_array_size(list), 2);
+		json_array_foreach(list, k, one) n += json_is_true(json_object_get(one, "is_processing"));
+		json_decref(list);
+		if (n == busy)
+			return;
+	}
+	fail_msg("%u places are not taken", busy);
+}
+
+static void test_busy(void **state)
+{
+	static const char body[] = "{\"prompt\":\"The king\",\"n_predict\":-1,\"ignore_eos\":true,\"stream\":true}";
+	static const char *const arguments[] = { "--no-cache", "--parallel", "2", "--device",
+		                                 "ref",        "--threads",  "1", NULL };
+	struct child c = child_start(arguments);
+	char request[300];
+	int fd[2];
+	(void)state;
+
+	snprintf(request, sizeof request,
+	         "POST /completion HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s", sizeof body - 1,
+	         body);
+	await_busy(&c, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		json_decref(client_json(&c, "/slots?fail_on_no_slot=1", NULL, 200));
+		fd[i] = client_connect(&c, false);
+		client_send(fd[i], request, strlen(request));
+		await_busy(&c, i + 1);
+	}
+	expect_refusal(&c, "/slots?fail_on_no_slot=1", NULL, 503, "no slot available");
+	json_decref(client_json(&c, "/slots?fail_on_no_slot=0", NULL, 200));
+	close(fd[0]);
+	await_busy(&c, 1);
+	json_decref(client_json(&c, "/slots?fail_on_no_slot=1", NULL, 200));
+	close(fd[1]);
+	await_busy(&c, 0);
+	assert_int_equal(child_stop(&c), 0);
+}
+
+/* Without a seed of the server's own each request draws one. */
+static void test_told_seed(void **state)
+{
+	static const char *const with[] = { "--no-cache", "--seed", "7", NULL }, *const without[] = {
+		"--no-cache", NULL
+	};
+	(void)state;
+
+	for (int i = 0; i < 2; i++) {
+		struct child c = child_start(i ? with : without);
+		json_t *o = client_json(&c, "/props", NULL, 200);
+		const json_t *settings = json_object_get(json_object_get(o, "default_generation_settings"), "params");
+		assert_int_equal(integer(settings, "seed"), i ? 7 : -1);
+		json_decref(o);
+		assert_int_equal(child_stop(&c), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_beginnings), cmocka_unit_test(test_speculation), cmocka_unit_test(test_save),
 		cmocka_unit_test(test_killed),     cmocka_unit_test(test_refused),     cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_busy),       cmocka_unit_test(test_told_seed),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
