@@ -160,6 +160,8 @@ static struct option_program program = {
 	.environment =
 		".TP\n.B JITRUN_CACHE\nWhere code is kept, as of --cache.\n.TP\n.B COLUMNS\nColumns of the terminal, "
 		"for help.",
+	.files = ".TP\n.I ~/.cache/jitrun\nCode that was generated, and in tuned\\-*.txt which constants are fastest "
+		 "here.",
 	.see_also = ".BR jitrun (1),\n.BR jitwarm (1),\n.BR jitbench (1)",
 	.row = rows,
 	.n_rows = sizeof rows / sizeof rows[0],
@@ -260,8 +262,10 @@ jit_kernel *jitk_kernel_open(jit_compute *c, jit_error *err)
 		&JIT_KERNEL_OPTIONS(.path = jitk.file, .kernel = jitk.kernel, .constants = constants,
 	                            .check = jitk.check, .messages = messages, .n_messages = sizeof messages),
 		err);
-	if (!k && messages[0])
+	if (!k && messages[0]) {
 		fputs(messages, stderr);
+		snprintf(err->message, sizeof err->message, "%.300s cannot be compiled", jitk.file);
+	}
 	return k;
 }
 

@@ -3,7 +3,7 @@
 # headers, and each option of a program in a command is one that this program has.
 . "${srcdir:-.}/tests/support/prelude.sh"
 cc=${CC:-cc}
-programs="jitrun jitserve"
+programs="jitrun jitserve jitk"
 [ ! -x ./jitpull ] || programs="$programs jitpull"
 for program in $programs; do
 	./$program --help-all > "$dir/$program" 2>&1
@@ -54,7 +54,7 @@ awk '
 		n = split(text, part, /[ \t]+/)
 		for (i = 1; i <= n; i++) {
 			word = part[i]
-			if (word ~ /^(\.\/)?(build\/)?jit(run|serve)$/) {
+			if (word ~ /^(\.\/)?(build\/)?jit(run|serve|k)$/) {
 				program = word
 				gsub(/.*\//, "", program)
 				if (part[i + 1] == "pull") program = "jitpull"
