@@ -48,7 +48,8 @@
 	X(manifest) \
 	X(settings) \
 	X(typed) \
-	X(call)
+	X(call) \
+	X(language)
 /* clang-format on */
 
 #define X(name) void fuzz_##name(const uint8_t *p, size_t n);
@@ -82,6 +83,7 @@ void fuzz_hub_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *
 void fuzz_heads_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 
 /* Those of what is kept beside models, and of tools. */
+void fuzz_language_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_models_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 
 /* A path to these bytes, for decoders that open files: the same file for each number, in a directory of this
