@@ -15,19 +15,21 @@
 #include "runtime/model/options.h"
 #include "runtime/model/sized.h"
 
-/* What the registry asks for is open: its code is fetched by kernel_open() and by launches alone. */
+/* What the registry and the reference device ask for is open, as kernel_open() and launches alone ask. Another kernel
+ * of the same key may be found, which its owner could close meanwhile: not while the list is locked. */
 static bool build(void *user, struct ir *ir, const struct key *key, const struct target *target, struct error *err)
 {
 	jit_compute *c = user;
 	char text[KEY_TEXT_MAX];
 
 	pthread_mutex_lock(&c->lock);
-	jit_kernel *k = c->kernels;
+	const jit_kernel *k = c->kernels;
 	while (k && !key_equal(&k->key, key))
 		k = k->next;
+	bool ok = k ? k->is.build(k->is.user, ir, target, err)
+	            : error_set(err, ERROR_ARGUMENT, "the kernel %s is not open", key_text(key, text, sizeof text));
 	pthread_mutex_unlock(&c->lock);
-	return k ? k->is.build(k->is.user, ir, target, err)
-	         : error_set(err, ERROR_ARGUMENT, "the kernel %s is not open", key_text(key, text, sizeof text));
+	return ok;
 }
 
 static bool open_device(jit_compute *c, const jit_compute_options *o, struct error *err)

@@ -52,6 +52,7 @@ static char *read_source(const char *path, size_t *n, struct error *err)
 struct constants {
 	char text[CONSTANTS_BYTES];
 	struct jk_value value[CONSTANTS_MOST];
+	char number[CONSTANTS_MOST][24]; /* of those that are left to tuning */
 	size_t n;
 };
 
@@ -125,11 +126,14 @@ static bool add_variant(const struct jk_file *f, struct constants *c, size_t var
 			choice = variant % is->choices;
 			variant /= is->choices;
 		}
-		const int k = snprintf(out + at, cap - at, "%s%s=%lld", at ? " " : "", is->name,
-		                       (long long)is->choice[choice]);
-		if (c->n == CONSTANTS_MOST || k < 0 || at + (size_t)k >= cap)
+		if (c->n == CONSTANTS_MOST)
+			return error_set(err, ERROR_ARGUMENT, "constants: more than %d values", CONSTANTS_MOST);
+		snprintf(c->number[c->n], sizeof c->number[c->n], "%lld", (long long)is->choice[choice]);
+		const int k = snprintf(out + at, cap - at, "%s%s=%s", at ? " " : "", is->name, c->number[c->n]);
+		if (k < 0 || at + (size_t)k >= cap)
 			return error_set(err, ERROR_ARGUMENT, "constants: too many are left to tuning");
-		c->value[c->n++] = (struct jk_value){ is->name, strchr(out + at + (at != 0), '=') + 1 };
+		c->value[c->n] = (struct jk_value){ is->name, c->number[c->n] };
+		c->n++;
 		at += (size_t)k;
 	}
 	return true;

@@ -1,0 +1,317 @@
+/* tests/runtime/t_kernel_source.c - kernels in the language through the library's interface: constants and messages,
+ * what is out of range, tuning, and many threads that open, launch and close the same kernels. What the language means
+ * has tests of its own in tests/language. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/jitrun_kernel.h"
+#include "tests/support/shared.h"
+
+static const char text[] =
+	"const i64 n;\n"
+	"const i32 by = 3;\n"
+	"tune wide in {64, 128, 256};\n"
+	"tune copies in {1, 2};\n"
+	"kernel scale(in i32 x[n], out i32 y[n]) over (i in n) block(wide) { y[i] = x[i] * by; }\n"
+	"kernel shift(i64 d, in i32 x[n], inout i32 y[n]) over (i in n) { y[i] = x[i + d]; }\n";
+
+static const char *const devices[] = { "cpu", "ref", "sim:gfx1100", "sim:sm90" };
+enum { DEVICES = sizeof devices / sizeof *devices, MOST = 4000 };
+
+static void good(int status, const jit_error *err)
+{
+	if (status)
+		fail_msg("%s", err->message);
+}
+
+static jit_compute *open_compute(const char *device, const char *cache, int threads)
+{
+	jit_error err = { 0 };
+	jit_compute *c =
+		jit_compute_open(&JIT_COMPUTE_OPTIONS(.device = device, .cache_dir = cache, .threads = threads), &err);
+
+	if (!c)
+		fail_msg("%s", err.message);
+	return c;
+}
+
+static jit_kernel *open_kernel(jit_compute *c, const char *kernel, const char *constants, int check)
+{
+	jit_error err = { 0 };
+	jit_kernel *k = jit_kernel_open(
+		c, &JIT_KERNEL_OPTIONS(.source = text, .kernel = kernel, .constants = constants, .check = check), &err);
+
+	if (!k)
+		fail_msg("%s", err.message);
+	return k;
+}
+
+/* y = by x of n elements, and nothing behind them. */
+static void run_scale(jit_kernel *k, int n, int by)
+{
+	int32_t *x = malloc(sizeof *x * MOST), *y = malloc(sizeof *y * MOST);
+	jit_error err = { 0 };
+	jit_launch *l = jit_launch_open(k, &err);
+
+	assert_true(x && y);
+	good(!l, &err);
+	for (int i = 0; i < MOST; i++) {
+		x[i] = i * 7 - 100;
+		y[i] = -1;
+	}
+	good(jit_launch_set_memory(l, 0, x, sizeof *x * (unsigned)n, &err), &err);
+	good(jit_launch_set_memory(l, 1, y, sizeof *y * (unsigned)n, &err), &err);
+	good(jit_launch_run(l, &err), &err);
+	for (int i = 0; i < MOST; i++)
+		assert_int_equal(y[i], i < n ? x[i] * by : -1);
+	jit_launch_close(l);
+	free(x);
+	free(y);
+}
+
+/* No elements, one, primes, and one more and less than what a unit may have. */
+static void test_sizes(void **state)
+{
+	static const int sizes[] = { 0, 1, 2, 31, 63, 64, 65, 127, 128, 129, 255, 257, 997, 1023, 1025, 3989 };
+	char constants[64];
+
+	for (int d = 0; d < DEVICES; d++) {
+		jit_compute *c = open_compute(devices[d], "", 2);
+		for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+			snprintf(constants, sizeof constants, "n=%d, by=-5", sizes[i]);
+			jit_kernel *k = open_kernel(c, "scale", constants, 0);
+			run_scale(k, sizes[i], -5);
+			jit_kernel_close(k);
+		}
+		jit_compute_close(c);
+	}
+}
+
+/* ---- what is refused */
+
+static void refused(jit_compute *c, const jit_kernel_options *o, int code, const char *says)
+{
+	jit_error err = { 0 };
+
+	assert_null(jit_kernel_open(c, o, &err));
+	assert_int_equal(err.code, code);
+	if (!strstr(err.message, says))
+		fail_msg("\"%s\" has no \"%s\"", err.message, says);
+}
+
+static void test_refused(void **state)
+{
+	static const struct {
+		const char *constants;
+		int code;
+		const char *says;
+	} wrong[] = {
+		{ NULL, JIT_ERROR_FORMAT, "n" },
+		{ "n", JIT_ERROR_ARGUMENT, "\"n\", expected name=value" },
+		{ "n=", JIT_ERROR_ARGUMENT, "\"n=\", expected name=value" },
+		{ "=3", JIT_ERROR_ARGUMENT, "\"=3\", expected name=value" },
+		{ "n=3 n=4", JIT_ERROR_ARGUMENT, "n has two values" },
+		{ "n=x", JIT_ERROR_FORMAT, "n" },
+		{ "n=3 q=1", JIT_ERROR_FORMAT, "q" },
+		{ "n=-1", JIT_ERROR_FORMAT, "" },
+		{ "n=3 wide=65", JIT_ERROR_FORMAT, "wide" },
+	};
+	jit_compute *c = open_compute("cpu", "", 1);
+	char messages[4096], few[40];
+
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		refused(c, &JIT_KERNEL_OPTIONS(.source = text, .kernel = "scale", .constants = wrong[i].constants),
+		        wrong[i].code, wrong[i].says);
+	refused(c, &JIT_KERNEL_OPTIONS(.source = text, .constants = "n=1"), JIT_ERROR_FORMAT, "");
+	refused(c, &JIT_KERNEL_OPTIONS(.source = text, .kernel = "scal", .constants = "n=1"), JIT_ERROR_FORMAT, "scal");
+	refused(c, &JIT_KERNEL_OPTIONS(.path = "/no/such.jk"), JIT_ERROR_IO, "/no/such.jk: No such file");
+	refused(c, &JIT_KERNEL_OPTIONS(.kernel = "a"), JIT_ERROR_ARGUMENT, "neither a source nor a path");
+	refused(c, &JIT_KERNEL_OPTIONS(.source = ""), JIT_ERROR_FORMAT, "");
+	/* all messages, as far as there is room; the name of the file in each */
+	const char *two = "kernel f(out f32 y[2]) over (i in 2) {\n\ty[i] = a;\n\ty[i] = b;\n}\n";
+	refused(c,
+	        &JIT_KERNEL_OPTIONS(.source = two, .path = "two.jk", .messages = messages,
+	                            .n_messages = sizeof messages),
+	        JIT_ERROR_FORMAT, "two.jk:2:");
+	assert_non_null(strstr(messages, "two.jk:2:"));
+	assert_non_null(strstr(messages, "two.jk:3:"));
+	assert_non_null(strchr(messages, '^'));
+	refused(c, &JIT_KERNEL_OPTIONS(.source = two, .path = "two.jk", .messages = few, .n_messages = sizeof few),
+	        JIT_ERROR_FORMAT, "two.jk:2:");
+	assert_int_equal(strlen(few), sizeof few - 1);
+	assert_memory_equal(few, messages, sizeof few - 1);
+	/* n bytes of a longer text */
+	jit_kernel *k =
+		jit_kernel_open(c,
+	                        &JIT_KERNEL_OPTIONS(.source = text, .n = (size_t)(strstr(text, "kernel shift") - text),
+	                                            .constants = "n=5"),
+	                        NULL);
+	assert_non_null(k);
+	run_scale(k, 5, 3);
+	jit_kernel_close(k);
+	jit_compute_close(c);
+}
+
+/* ---- out of range */
+
+static void test_check(void **state)
+{
+	static int32_t x[MOST], y[MOST];
+
+	for (int i = 0; i < MOST; i++)
+		x[i] = i;
+	for (int d = 0; d < DEVICES; d++)
+		for (int check = 0; check < 2; check++) {
+			jit_error err = { 0 };
+			jit_compute *c = open_compute(devices[d], "", 3);
+			jit_kernel *k = open_kernel(c, "shift", "n=1000", check);
+			jit_launch *l = jit_launch_open(k, &err);
+			good(jit_launch_set_memory(l, 1, x, 4000, &err), &err);
+			good(jit_launch_set_memory(l, 2, y, 4000, &err), &err);
+			good(jit_launch_set_integer(l, 0, 0, &err), &err);
+			good(jit_launch_run(l, &err), &err);
+			good(jit_launch_set_integer(l, 0, 700, &err), &err);
+			const int status = jit_launch_run(l, &err);
+			assert_int_equal(status, check ? JIT_ERROR_ARGUMENT : JIT_OK);
+			/* the least instance's: x[300 + 700] */
+			if (check && (!strstr(err.message, "kernel:6:") || !strstr(err.message, "1000")))
+				fail_msg("%s: %s", devices[d], err.message);
+			for (int i = 0; !check && i < 1000; i++)
+				assert_int_equal(y[i], i < 300 ? i + 700 : 0);
+			good(jit_launch_set_integer(l, 0, 0, &err), &err); /* a fault does not stay */
+			good(jit_launch_run(l, &err), &err);
+			jit_launch_close(l);
+			jit_kernel_close(k);
+			jit_compute_close(c);
+		}
+}
+
+/* ---- tuning */
+
+static const char *tuned(const jit_kernel *k)
+{
+	jit_kernel_report r = JIT_KERNEL_REPORT();
+
+	assert_int_equal(jit_kernel_get_report(k, &r, NULL), JIT_OK);
+	return r.tuned;
+}
+
+static void test_tune(void **state)
+{
+	static int32_t x[1000], y[1000], was[1000];
+	char dir[] = "/tmp/t_kernel_source.XXXXXX", command[64];
+
+	assert_non_null(mkdtemp(dir));
+	for (int d = 0; d < DEVICES; d++) {
+		jit_error err = { 0 };
+		char kept[64];
+		jit_compute *c = open_compute(devices[d], dir, 2);
+		jit_kernel *k = open_kernel(c, "scale", "n=1000", 0), *again;
+		jit_launch *l = jit_launch_open(k, &err);
+		assert_int_equal(jit_launch_tune(l, &err), JIT_ERROR_ARGUMENT);
+		assert_non_null(strstr(err.message, "x of scale was not given"));
+		memset(y, 1, sizeof y);
+		memcpy(was, y, sizeof y);
+		good(jit_launch_set_memory(l, 0, x, sizeof x, &err), &err);
+		good(jit_launch_set_memory(l, 1, y, sizeof y, &err), &err);
+		good(jit_launch_tune(l, &err), &err);
+		assert_memory_equal(y, was, sizeof y); /* copies were used */
+		jit_launch_close(l);
+		again = open_kernel(c, "scale", "n=1000", 0);
+		snprintf(kept, sizeof kept, "%s", tuned(again));
+		assert_true(!kept[0] || strstr(kept, "wide="));
+		run_scale(again, 1000, 3);
+		jit_kernel_close(again);
+		jit_kernel_close(k);
+		jit_compute_close(c);
+		/* another process: what was found is in the cache, where the device has one */
+		c = open_compute(devices[d], dir, 1);
+		k = open_kernel(c, "scale", "n=1000", 0);
+		if (strcmp(devices[d], "ref") != 0)
+			assert_string_equal(tuned(k), kept);
+		jit_kernel_close(k);
+		/* all values given: nothing is tuned */
+		k = open_kernel(c, "scale", "n=1000 wide=256 copies=1", 0);
+		assert_string_equal(tuned(k), "");
+		jit_kernel_close(k);
+		jit_compute_close(c);
+	}
+	snprintf(command, sizeof command, "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
+/* ---- threads that open, launch and close the same kernels */
+
+static void *open_and_close(void *user)
+{
+	jit_compute *c = user;
+	char constants[32];
+
+	for (int i = 0; i < 30; i++) {
+		snprintf(constants, sizeof constants, "n=%d", 10 + i % 3);
+		jit_kernel *k = open_kernel(c, "scale", constants, 0), *other = open_kernel(c, "scale", constants, 0);
+		jit_kernel_close(i % 2 ? k : other);
+		run_scale(i % 2 ? other : k, 10 + i % 3, 3);
+		jit_kernel_close(i % 2 ? other : k);
+	}
+	return NULL;
+}
+
+static void test_threads(void **state)
+{
+	for (int d = 0; d < DEVICES; d++) {
+		pthread_t thread[4];
+		jit_compute *c = open_compute(devices[d], "", 2);
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(pthread_create(&thread[i], NULL, open_and_close, c), 0);
+		for (int i = 0; i < 4; i++)
+			pthread_join(thread[i], NULL);
+		jit_compute_close(c);
+	}
+}
+
+/* ---- which device */
+
+static void test_predictions(void **state)
+{
+	const jit_work work = JIT_WORK(.bytes = UINT64_C(1) << 32, .operations = 1000, .copied = 64, .memory = 64);
+	jit_prediction best = JIT_PREDICTION(), p = JIT_PREDICTION();
+	jit_error err = { 0 };
+	bool seen = false;
+
+	good(jit_device_choose(&work, &best, &err), &err);
+	for (size_t i = 0; i < jit_device_count(); i++) {
+		jit_device_info info = JIT_DEVICE_INFO();
+		good(jit_device_get_info(i, &info, &err), &err);
+		good(jit_device_predict(i, &work, &p, &err), &err);
+		assert_string_equal(p.device, info.name);
+		if (p.why_not[0]) {
+			assert_true(p.seconds == 0 && p.bandwidth == 0);
+			continue;
+		}
+		assert_true(p.seconds >= best.seconds);
+		assert_true(p.seconds >= p.memory_seconds + p.start_seconds);
+		assert_true(strncmp(p.device, "sim:", 4) != 0 && strcmp(p.device, "ref") != 0);
+		seen |= strcmp(p.device, best.device) == 0;
+	}
+	assert_true(seen);
+	assert_int_equal(jit_device_predict(jit_device_count(), &work, &p, &err), JIT_ERROR_ARGUMENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sizes), cmocka_unit_test(test_refused), cmocka_unit_test(test_check),
+		cmocka_unit_test(test_tune),  cmocka_unit_test(test_threads), cmocka_unit_test(test_predictions),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
