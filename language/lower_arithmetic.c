@@ -1,4 +1,5 @@
 /* language/lower_arithmetic.c - operators and casts on values. */
+#include "jit/ir/ir_functions_integer.h"
 #include "language/fold.h"
 #include "language/lower.h"
 
@@ -265,8 +266,19 @@ static uint16_t shift_by(struct lower *l, unsigned op, unsigned type, uint16_t x
 	return jk_lower_emit(l, row, x, 0, 0, by);
 }
 
-static struct value vector_binary(struct lower *l, const struct node *n, unsigned op, const struct value *a,
-                                  const struct value *b)
+/* Quotients of 64 bits are no row. */
+static uint16_t wide_quotient(struct lower *l, unsigned op, bool is_unsigned, ir_l x, ir_l y)
+{
+	struct ir *b = l->ir;
+	const ir_l r = op == OP_DIV  ? is_unsigned ? ir_fn_div_u64(b, x, y) : ir_fn_div_i64(b, x, y)
+	                : is_unsigned ? ir_fn_rem_u64(b, x, y)
+	                             : ir_fn_rem_i64(b, x, y);
+
+	jk_lower_check(l);
+	return r.r;
+}
+
+static struct value vector_binary(struct lower *l, unsigned op, const struct value *a, const struct value *b)
 {
 	const bool varying = a->varying || b->varying, swaps = op == OP_GT || op == OP_GE;
 	const unsigned plain = op == OP_GT ? OP_LT : op == OP_GE ? OP_LE : op;
@@ -274,17 +286,14 @@ static struct value vector_binary(struct lower *l, const struct node *n, unsigne
 	int64_t by = 0;
 	uint16_t reg;
 
-	if (!row)
-		jk_lower_fail(l, n->at,
-		              "%s of %s that differ between lanes, or are not known to be small: not yet; use 32 bits",
-		              jk_operation_text(op), jk_type_name(a->type));
 	const uint16_t x = jk_lower_to_vector(l, a);
 	if ((op == OP_SHL || op == OP_SHR) && jk_value_is_constant(b, &by) && by >= 0 &&
 	    by < (type_is_wide(a->type) ? 64 : 32)) {
 		reg = shift_by(l, op, a->type, x, by);
 	} else {
 		const uint16_t y = jk_lower_to_vector(l, b);
-		reg = jk_lower_emit(l, row, swaps ? y : x, swaps ? x : y, 0, 0);
+		reg = row ? jk_lower_emit(l, row, swaps ? y : x, swaps ? x : y, 0, 0)
+		          : wide_quotient(l, op, type_is_unsigned(a->type), (ir_l){ x }, (ir_l){ y });
 	}
 	struct value v = jk_value_vector(is_comparison(op) ? JK_BOOL : a->type, reg, varying);
 	if (type_is_int(v.type))
@@ -313,7 +322,7 @@ struct value jk_lower_binary(struct lower *l, const struct node *n, unsigned op,
 				return v;
 		}
 	}
-	return vector_binary(l, n, op, &a, &b);
+	return vector_binary(l, op, &a, &b);
 }
 
 struct value jk_lower_unary(struct lower *l, const struct node *n, struct value a)

@@ -1,5 +1,7 @@
 /* language/lower_function.c - the functions that the language has. */
-#include "jit/ir/ir_functions.h"
+#include "jit/ir/ir_functions_integer.h"
+#include "jit/ir/ir_functions_narrow.h"
+#include "jit/ir/ir_functions_wide.h"
 #include "jit/ir/ir_random.h"
 #include "language/fold.h"
 #include "language/lower.h"
@@ -9,50 +11,70 @@ static uint16_t of_type(struct lower *l, unsigned type, enum ir_op f, enum ir_op
 	return jk_lower_emit(l, type == JK_F32 ? f : d, a, 0, 0, 0);
 }
 
-static uint16_t series(struct lower *l, const struct node *n, unsigned type, uint16_t a)
+static uint16_t series_f32(struct ir *b, unsigned f, ir_f x)
 {
-	struct ir *b = l->ir;
-	uint16_t r = 0;
+	switch (f) {
+	case BUILTIN_exp: return ir_fn_exp_f32(b, x).r;
+	case BUILTIN_log: return ir_fn_log_f32(b, x).r;
+	case BUILTIN_sin: return ir_fn_sin_f32(b, x).r;
+	case BUILTIN_cos: return ir_fn_cos_f32(b, x).r;
+	case BUILTIN_tanh: return ir_fn_tanh_f32(b, x).r;
+	default: return ir_fn_erf_f32(b, x).r;
+	}
+}
 
-	if (type == JK_F32)
-		switch (n->op) {
-		case BUILTIN_exp: r = ir_fexp(b, (ir_f){ a }).r; break;
-		case BUILTIN_log: r = ir_flog(b, (ir_f){ a }).r; break;
-		case BUILTIN_tanh: r = ir_ftanh(b, (ir_f){ a }).r; break;
-		default: break;
-		}
+static uint16_t series_f64(struct ir *b, unsigned f, ir_d x)
+{
+	switch (f) {
+	case BUILTIN_exp: return ir_fn_exp_f64(b, x).r;
+	case BUILTIN_log: return ir_fn_log_f64(b, x).r;
+	case BUILTIN_sin: return ir_fn_sin_f64(b, x).r;
+	case BUILTIN_cos: return ir_fn_cos_f64(b, x).r;
+	case BUILTIN_tanh: return ir_fn_tanh_f64(b, x).r;
+	default: return ir_fn_erf_f64(b, x).r;
+	}
+}
+
+static struct value series(struct lower *l, const struct node *n, const struct value *a)
+{
+	const uint16_t x = jk_lower_to_vector(l, a);
+	const size_t before = l->ir->n_ins;
+	const uint16_t r =
+		a->type == JK_F32 ? series_f32(l->ir, n->op, (ir_f){ x }) : series_f64(l->ir, n->op, (ir_d){ x });
+
 	jk_lower_check(l);
-	if (!r)
-		jk_lower_fail(l, n->at, "%s of %s: not yet", jk_builtin_name(n->op), jk_type_name(type));
-	l->operations += 20 * l->turns;
-	return r;
+	l->operations += (l->ir->n_ins - before) * l->turns;
+	return jk_value_vector(a->type, r, a->varying);
+}
+
+static struct value power(struct lower *l, const struct value *a)
+{
+	const uint16_t x = jk_lower_to_vector(l, &a[0]), y = jk_lower_to_vector(l, &a[1]);
+	const size_t before = l->ir->n_ins;
+	const uint16_t r = a->type == JK_F32 ? ir_fn_pow_f32(l->ir, (ir_f){ x }, (ir_f){ y }).r
+	                                     : ir_fn_pow_f64(l->ir, (ir_d){ x }, (ir_d){ y }).r;
+
+	jk_lower_check(l);
+	l->operations += (l->ir->n_ins - before) * l->turns;
+	return jk_value_vector(a->type, r, a[0].varying || a[1].varying);
 }
 
 static struct value ones(struct lower *l, const struct node *n, const struct value *a)
 {
 	const bool count = n->op == BUILTIN_popcount;
-	const uint16_t low = jk_lower_to_int(l, a);
-	struct ir *b = l->ir;
 	struct value v;
 
 	if (!type_is_wide(a->type)) {
-		v = jk_value_vector(a->type, jk_lower_emit(l, count ? IR_iones : IR_iclz, low, 0, 0, 0), a->varying);
+		v = jk_value_vector(a->type,
+		                    jk_lower_emit(l, count ? IR_iones : IR_iclz, jk_lower_to_int(l, a), 0, 0, 0),
+		                    a->varying);
 		v.lo = 0;
 		v.hi = 32;
 		return v;
 	}
 	const ir_l all = { jk_lower_to_vector(l, a) };
-	const ir_i high = ir_l2i(b, ir_lshr(b, all, 32)), zero = ir_iconst(b, 0), half = ir_iconst(b, 32);
-	ir_i r;
-	if (count) {
-		const ir_i x = ir_iones(b, high), y = ir_iones(b, (ir_i){ low });
-		r = ir_iadd(b, x, y);
-	} else {
-		const ir_i x = ir_iclz(b, high), y = ir_iadd(b, ir_iclz(b, (ir_i){ low }), half);
-		const ir_m none = ir_ieq(b, high, zero);
-		r = ir_isel(b, none, y, x);
-	}
-	v = jk_value_vector(a->type, ir_u2l(b, r).r, a->varying);
+	const ir_l r = count ? ir_fn_ones_i64(l->ir, all) : ir_fn_leading_zeros_i64(l->ir, all);
+	v = jk_value_vector(a->type, r.r, a->varying);
 	jk_lower_check(l);
 	v.lo = 0;
 	v.hi = 64;
@@ -128,13 +150,19 @@ static struct value bits_of(struct lower *l, const struct node *n, struct value 
 		a.varying);
 }
 
-static struct value high_product(struct lower *l, const struct node *n, const struct value *a)
+static struct value high_product(struct lower *l, const struct value *a)
 {
-	if (type_is_wide(a->type))
-		jk_lower_fail(l, n->at, "mulhi of %s: not yet", jk_type_name(a->type));
 	const uint16_t x = jk_lower_to_vector(l, &a[0]), y = jk_lower_to_vector(l, &a[1]);
-	return jk_value_vector(a->type, jk_lower_emit(l, a->type == JK_I32 ? IR_imulh : IR_umulh, x, y, 0, 0),
-	                       a[0].varying || a[1].varying);
+	uint16_t r;
+
+	if (!type_is_wide(a->type))
+		r = jk_lower_emit(l, a->type == JK_I32 ? IR_imulh : IR_umulh, x, y, 0, 0);
+	else if (a->type == JK_I64)
+		r = ir_fn_mul_high_i64(l->ir, (ir_l){ x }, (ir_l){ y }).r;
+	else
+		r = ir_fn_mul_high_u64(l->ir, (ir_l){ x }, (ir_l){ y }).r;
+	jk_lower_check(l);
+	return jk_value_vector(a->type, r, a[0].varying || a[1].varying);
 }
 
 static struct value rounded(struct lower *l, const struct node *n, const struct value *a)
@@ -174,7 +202,7 @@ struct value jk_lower_builtin(struct lower *l, const struct node *n, struct valu
 	case BUILTIN_select: return jk_lower_choose(l, a[0], a[1], a[2]);
 	case BUILTIN_popcount:
 	case BUILTIN_clz: return ones(l, n, a);
-	case BUILTIN_mulhi: return high_product(l, n, a);
+	case BUILTIN_mulhi: return high_product(l, a);
 	case BUILTIN_rotl: return rotated(l, n, a[0], a[1]);
 	case BUILTIN_bits_u32:
 	case BUILTIN_bits_f32:
@@ -182,7 +210,7 @@ struct value jk_lower_builtin(struct lower *l, const struct node *n, struct valu
 	case BUILTIN_bits_f64: return bits_of(l, n, a[0]);
 	case BUILTIN_splitmix64: return split_mix(l, n, a[0], a[1]);
 	case BUILTIN_philox: return random_word(l, n, a);
-	case BUILTIN_pow: jk_lower_fail(l, n->at, "pow: not yet");
-	default: return jk_value_vector(type, series(l, n, type, jk_lower_to_vector(l, a)), a->varying);
+	case BUILTIN_pow: return power(l, a);
+	default: return series(l, n, a);
 	}
 }

@@ -135,9 +135,7 @@ static void expression(struct writer *w, enum type t, unsigned depth)
 			leaf(w, t);
 		}
 		break;
-	default:
-		two(w, t, depth - 1, "(", is_float ? of_floats[chance(w, 4)] : of_ints[chance(w, t == I64 ? 8 : 10)]);
-		break;
+	default: two(w, t, depth - 1, "(", is_float ? of_floats[chance(w, 4)] : of_ints[chance(w, 10)]); break;
 	}
 }
 
