@@ -211,11 +211,15 @@ static void report_target(const struct look *l, const struct target *t, const ch
 		printf("%-14s %-14s refused: %s\n", name, t->name, e.text);
 		return;
 	}
-	printf("%-14s %-14s %s: %u bytes, %u instructions, %u vector registers, %u spills\n", name, t->name,
-	       t->backend->host_runs
-	               ? target_runs(&cpu, t, NULL) ? "native" : "native, not on this CPU (ref interprets it)"
-	               : "native on such a card, simulated by sim:",
-	       o.code_bytes, s.machine_instructions, s.vector_regs_used ? s.vector_regs_used : o.vector_regs, s.spills);
+	printf("%-14s %-14s %s: %u bytes, %u instructions", name, t->name,
+	       !t->backend->host_runs       ? "native on such a card"
+	       : target_runs(&cpu, t, NULL) ? "native"
+	                                    : "native, not on this CPU",
+	       o.code_bytes, s.machine_instructions);
+	const unsigned registers = s.vector_regs_used ? s.vector_regs_used : o.vector_regs;
+	if (registers) /* of PTX only the driver knows */
+		printf(", %u vector registers, %u spills", registers, s.spills);
+	putchar('\n');
 	object_free(&o);
 }
 
