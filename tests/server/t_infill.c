@@ -157,6 +157,15 @@ static size_t prompt_of(const char *more)
 	return n;
 }
 
+static unsigned times(const char *text, const char *word)
+{
+	unsigned n = 0;
+
+	for (const char *at = text; (at = strstr(at, word)); at++)
+		n++;
+	return n;
+}
+
 /* What is too long loses other files first, and then what is farthest from the gap. */
 static void test_long(void **state)
 {
@@ -186,6 +195,39 @@ static void test_long(void **state)
 	assert_true(json_equal(json_object_get(a, "content"), json_object_get(b, "content")));
 	json_decref(a);
 	json_decref(b);
+	/* Three parts of what is before the gap, and one of what is behind it. */
+	strcpy(many, "");
+	for (int i = 0; i < 300; i++)
+		strcat(many, "tale ");
+	char *kings = strdup(many);
+	for (char *at = kings; (at = strstr(at, "tale")); at++)
+		memcpy(at, "king", 4);
+	snprintf(more, sizeof more, "\"input_prefix\":\"%s\",\"input_suffix\":\"%s\"", kings, many);
+	a = ask("/infill", more, 200);
+	const char *prompt = json_string_value(json_object_get(a, "prompt"));
+	assert_non_null(prompt);
+	const unsigned before = times(prompt, "king"), behind = times(prompt, "tale");
+	if (behind < 20 || before < 2 * behind || before > 4 * behind)
+		fail_msg("%u words before the gap, %u behind it", before, behind);
+	json_decref(a);
+	free(kings);
+}
+
+/* Each mark of a gap ends an answer, whichever the model says. */
+static void test_marks_end(void **state)
+{
+	static const int marks[] = { FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE };
+	char more[300];
+	(void)state;
+
+	for (int i = 0; i < 3; i++) {
+		snprintf(more, sizeof more, "\"input_prefix\":\"a\",\"input_suffix\":\"b\",\"logit_bias\":[[%d,100]]",
+		         marks[i]);
+		json_t *o = ask("/infill", more, 200);
+		assert_string_equal(json_string_value(json_object_get(o, "content")), "");
+		assert_in_range(json_integer_value(json_object_get(o, "tokens_predicted")), 0, 1);
+		json_decref(o);
+	}
 }
 
 static void test_refused(void **state)
@@ -386,9 +428,9 @@ static void test_orders(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_prompt),  cmocka_unit_test(test_editor),      cmocka_unit_test(test_long),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_other_forms), cmocka_unit_test(test_families),
-		cmocka_unit_test(test_orders),
+		cmocka_unit_test(test_prompt),    cmocka_unit_test(test_editor),  cmocka_unit_test(test_long),
+		cmocka_unit_test(test_marks_end), cmocka_unit_test(test_refused), cmocka_unit_test(test_other_forms),
+		cmocka_unit_test(test_families),  cmocka_unit_test(test_orders),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

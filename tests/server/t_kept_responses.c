@@ -150,6 +150,12 @@ static void test_options(void **state)
 	ask(&c, b, 1, e); /* what b goes on from is gone, and b has all of it */
 	must_be(&c, e, true);
 	snprintf(body, sizeof body, "{\"input\":\"a\",\"previous_response_id\":\"%s\"}", a);
+	/* With one model any name is understood, and told again. */
+	json_t *named =
+		client_json(&c, PATH, "{\"model\":\"a/b:c\",\"input\":\"A\",\"max_output_tokens\":1,\"store\":false}",
+	                    200);
+	assert_string_equal(text_at(named, "model"), "a/b:c");
+	json_decref(named);
 	json_t *o = client_json(&c, PATH, body, 400);
 	assert_string_equal(text_at(o, "error/code"), "previous_response_not_found");
 	assert_string_equal(text_at(o, "error/param"), "previous_response_id");

@@ -339,6 +339,11 @@ static void test_blamed(void **state)
 		  "\\\"(\\\"\",\"logit_bias\":[[\"(\",false]]}",
 		  "grammar", "grammar and logit_bias leave no token" },
 		{ "/v1/completions", all, "logit_bias", "logit_bias leaves no token" },
+		{ "/v1/responses",
+		  "{\"input\":\"a\",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"x\",\"schema\":{"
+		  "\"const\":true}}},"
+		  "\"allowed_token_ids\":[40]}",
+		  "text.format", "none of the tokens that the request allows can follow" },
 		/* too many states are no lack of memory */
 		{ "/completion", many, "json_schema", "too many states" },
 		/* the client's own names */
