@@ -101,18 +101,27 @@ unsigned kernel_ways_and_cards(const struct kernel_way **ways, int turn)
 		                  { "simulated gfx1200", TARGET_GFX1200 },
 		                  { "sm80", TARGET_SM80 },
 		                  { "sm90", TARGET_SM90 } };
-	static struct kernel_way lists[KERNEL_CARDS + 1][KERNEL_MAX_WAYS];
-	static unsigned counts[KERNEL_CARDS + 1];
-	unsigned at = turn == KERNEL_ALL_CARDS || test_full() ? KERNEL_CARDS : (unsigned)turn % KERNEL_CARDS,
-		 n = counts[at];
+	static struct kernel_way lists[2 * KERNEL_CARDS + 1][KERNEL_MAX_WAYS];
+	static unsigned counts[2 * KERNEL_CARDS + 1];
+	const bool all = turn == KERNEL_ALL_CARDS || test_full(), halves = !all && test_quick() && !test_few();
+	const unsigned half = test_turn((unsigned)turn, 2);
+	const unsigned at = all ? 2 * KERNEL_CARDS : (unsigned)turn % KERNEL_CARDS + half * KERNEL_CARDS;
 	struct kernel_way *way = lists[at];
+	unsigned n = counts[at];
 
 	*ways = way;
 	if (n)
 		return n;
 	n = without_cards_here(way);
+	if (halves) {
+		unsigned kept = 0;
+
+		for (unsigned i = half; i < n; i += 2)
+			way[kept++] = way[i];
+		n = kept;
+	}
 	for (unsigned i = 0; i < KERNEL_CARDS; i++)
-		if (at == KERNEL_CARDS ? test_mine(i) : at == i)
+		if (all ? test_mine(i) : at % KERNEL_CARDS == i)
 			way[n++] = (struct kernel_way){ cards[i].name, target_table[cards[i].id], false, true };
 	return counts[at] = n;
 }
