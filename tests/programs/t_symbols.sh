@@ -14,4 +14,29 @@ while read -r library; do nm -D --defined-only "$library"; done < "$dir/librarie
 check "there are symbols to compare" [ "$(wc -l < "$dir/ours")" -gt 500 -a "$(wc -l < "$dir/theirs")" -gt 1000 ]
 check "names of ours that libraries have: $(comm -12 "$dir/ours" "$dir/theirs" | tr '\n' ' ')" \
 	[ -z "$(comm -12 "$dir/ours" "$dir/theirs")" ]
+
+# The writable variables of the library: static locals have a number behind their names (gcc), or a function before
+# them (clang), and archives number files of one name. Sanitizers have variables of their own.
+if grep -q '^SANITIZE_CFLAGS = .*-fsanitize' Makefile || ! command -v objdump > /dev/null; then
+	echo "# skipped: writable variables, in this build or without objdump"
+	finish
+	exit
+fi
+objdump -t .libs/libhouse.a 2> /dev/null | LC_ALL=C awk '
+	/file format/ { file = $1; sub(/\.l?o:.*/, "", file); sub(/^lt[0-9]*-/, "", file); next }
+	{
+		for (i = 1; i < NF; i++)
+			if ($i ~ /^\.t?(data|bss)/ && $i !~ /^\.data\.rel\.ro/ || $i == "*COM*") break
+		name = $NF
+		if (i >= NF || $(NF - 1) ~ /^0*$/ || name ~ /^\./) next
+		sub(/\.[0-9]+$/, "", name)
+		sub(/^.*\./, "", name)
+		print file, name
+	}' | LC_ALL=C sort -u > "$dir/statics"
+grep -v -e '^#' -e '^$' "$top/tests/programs/statics.txt" | LC_ALL=C sort -u > "$dir/allowed"
+check "writable variables that statics.txt lacks: $(LC_ALL=C comm -23 "$dir/statics" "$dir/allowed" | tr '\n' ';')" \
+	[ -z "$(LC_ALL=C comm -23 "$dir/statics" "$dir/allowed")" ]
+check "statics.txt has what is gone: $(LC_ALL=C comm -13 "$dir/statics" "$dir/allowed" | tr '\n' ';')" \
+	[ -z "$(LC_ALL=C comm -13 "$dir/statics" "$dir/allowed")" ]
+echo "# $(wc -l < "$dir/statics") writable variables"
 finish
