@@ -36,7 +36,11 @@ objdump -t .libs/libhouse.a 2> /dev/null | LC_ALL=C awk '
 grep -v -e '^#' -e '^$' "$top/tests/programs/statics.txt" | LC_ALL=C sort -u > "$dir/allowed"
 check "writable variables that statics.txt lacks: $(LC_ALL=C comm -23 "$dir/statics" "$dir/allowed" | tr '\n' ';')" \
 	[ -z "$(LC_ALL=C comm -23 "$dir/statics" "$dir/allowed")" ]
-check "statics.txt has what is gone: $(LC_ALL=C comm -13 "$dir/statics" "$dir/allowed" | tr '\n' ';')" \
-	[ -z "$(LC_ALL=C comm -13 "$dir/statics" "$dir/allowed")" ]
+# What a build leaves out, or another compiler, is not gone.
+grep -q '^HSAKMT_CPPFLAGS = .*HAVE' Makefile || sed -i '/^kfd_hsakmt /d' "$dir/allowed"
+if grep -q '^CC = .*gcc' Makefile; then
+	check "statics.txt has what is gone: $(LC_ALL=C comm -13 "$dir/statics" "$dir/allowed" | tr '\n' ';')" \
+		[ -z "$(LC_ALL=C comm -13 "$dir/statics" "$dir/allowed")" ]
+fi
 echo "# $(wc -l < "$dir/statics") writable variables"
 finish
