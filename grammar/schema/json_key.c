@@ -276,7 +276,9 @@ uint32_t key_begin(struct json_machine *m, struct frame *object, const struct me
 			                       ? AUTOMATON_START
 			                       : AUTOMATON_DEAD);
 	}
-	return !f.failed && o.frame && possible(m, &f) && key_can_end(m, &f) ? frame_keep(m, &f) : 0;
+	if (f.failed) /* the object has too many names, and may have members all the same */
+		return frame_keep(m, &f);
+	return o.frame && possible(m, &f) && key_can_end(m, &f) ? frame_keep(m, &f) : 0;
 }
 
 struct trial {

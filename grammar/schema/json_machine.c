@@ -369,8 +369,10 @@ static bool begin(struct json_machine *m, bool *empty, struct error *err)
 	at.frame = group ? start_frame(m, group, 0) : 0;
 	m->machine.start = group && at.below ? state_of(m, &at) : MACHINE_DEAD;
 	if (m->machine.start == MACHINE_DEAD && m->machine.limited)
-		return error_set(err, ERROR_UNSUPPORTED, "the schema applies more than %d schemas to one value",
-		                 GROUP_NODES);
+		return error_set(
+			err, ERROR_UNSUPPORTED,
+			"the schema applies more than %d schemas to one value, or an object has too many names",
+			GROUP_NODES);
 	return m->machine.start != MACHINE_DEAD || error_set(err, ERROR_MEMORY, "no memory for a schema");
 }
 

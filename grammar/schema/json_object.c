@@ -270,6 +270,8 @@ struct outcome object_begin(struct json_machine *m, struct frame *f, uint32_t sp
 	f->w[0] = FRAME_OBJECT;
 	for (size_t i = 0; i < SEEN + bits_words(g->n_names) + 1 + bits_words(g->n_patterns); i++)
 		frame_push(f, i == SPACE ? space : i == NAMES && g->few_names ? list_none(m) : 0);
+	if (f->failed) /* more names than there are bits for: nothing may look at them */
+		return stays(m, f);
 	memcpy(trial.w, f->w, f->n * sizeof *f->w);
 	trial.n = f->n;
 	trial.failed = f->failed;

@@ -98,9 +98,51 @@ static void test_ended(void **state)
 	}
 }
 
+static uint32_t walk(struct machine *m, const char *text)
+{
+	uint32_t at = m->start;
+
+	for (; *text && at != MACHINE_DEAD; text++)
+		at = machine_step(m, at, (uint8_t)*text);
+	return at;
+}
+
+/* An object with so many names has all of them, or the schema is refused for its size; looking at the names reads
+ * nothing beside what is kept of them. */
+static void test_many_names(void **state)
+{
+	static const unsigned counts[] = { 20000, 33000, 66000, 130000 };
+	unsigned opened = 0;
+	(void)state;
+
+	for (size_t i = 0; i < 2 * sizeof counts / sizeof *counts; i++) {
+		const unsigned n = counts[i / 2];
+		struct error err = { 0 };
+		char *schema = malloc(100 + (size_t)n * 16), *end = schema, text[40];
+		assert_non_null(schema);
+		end += sprintf(end, "{\"type\":\"object\",\"properties\":{");
+		for (unsigned k = 0; k < n; k++)
+			end += sprintf(end, "%s\"p%u\":{}", k ? "," : "", k);
+		sprintf(end, "}}");
+		struct machine *m = i & 1 ? machine_to_write_schema(schema, strlen(schema), 0, &err)
+		                          : machine_of_schema(schema, strlen(schema), true, &err);
+		sprintf(text, "{\"p%u\":1}", n - 1);
+		if (!m)
+			assert_int_equal(err.code, ERROR_UNSUPPORTED);
+		else if (!machine_ends(m, walk(m, text)) && !m->failed)
+			fail_msg("%u names: %s is not allowed", n, text);
+		opened += m && !m->failed;
+		if (m)
+			machine_close(m);
+		free(schema);
+	}
+	assert_true(opened >= 2);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_growing), cmocka_unit_test(test_ended) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_growing), cmocka_unit_test(test_ended),
+		                            cmocka_unit_test(test_many_names) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
