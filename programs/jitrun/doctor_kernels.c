@@ -263,7 +263,7 @@ static bool compare_value(struct comparison *c, const struct pass *pass, size_t 
 
 	if (!bytes || !is_handed(&c->card, step, at, bytes))
 		return true;
-	snprintf(name, sizeof name, "value %u, %s", v, forms[form]);
+	snprintf(name, sizeof name, "value %u (%s)", v, forms[form]);
 	return compare_buffer(c, pass, step, name, at, b->values + b->layout->at[v][form], element_bytes(form), bytes,
 	                      false);
 }

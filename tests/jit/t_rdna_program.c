@@ -87,7 +87,7 @@ static void test_launches(void **unused)
 	}
 }
 
-/* A function that stores begin and end at 16 times the wave's number. */
+/* A function whose lane 0 stores begin and end at 16 times the wave's number. */
 static struct object reporter(enum rdna_gen gen)
 {
 	struct rdna r;
@@ -99,9 +99,11 @@ static struct object reporter(enum rdna_gen gen)
 		rdna_put1(&r, RDNA_V_MOV_B32, rdna_v(i), rdna_s(RDNA_ABI_BEGIN + i));
 	rdna_put2(&r, RDNA_V_LSHLREV_B32, rdna_v(4), rdna_imm(4), rdna_s(RDNA_ABI_WAVE));
 	put_wait(&r, false);
+	rdna_put1(&r, RDNA_S_MOV_B32, rdna_s(RDNA_EXEC_LO), rdna_imm(1));
 	rdna_put(&r,
 	         &(struct rdna_ins){
 			 .op = RDNA_GLOBAL_STORE_B128, .s = { rdna_v(4), rdna_vn(0, 4) }, .saddr = rdna_sn(IN, 2) });
+	rdna_put1(&r, RDNA_S_MOV_B32, rdna_s(RDNA_EXEC_LO), rdna_imm(-1));
 	rdna_put(&r, &(struct rdna_ins){ .op = RDNA_S_SETPC_B64, .s = { rdna_sn(RDNA_ABI_RETURN, 2) } });
 	if (!rdna_finish(&r))
 		fail_msg("%s", r.error);

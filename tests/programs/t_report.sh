@@ -111,10 +111,11 @@ fi
 export JITRUN_AMD_THUNK=ioctl
 inject=wrong=102
 is 3 doctor --device amd --report "$file"
+named='(logits|value [0-9]+ \((floats|int8|scales)\))'
 said "a wrong bit, its kernel and both values" \
-	'^differs +[a-z]+\.[a-z0-9._]*gfx1101: element [0-9]+ of [a-z]+ is 0x[0-9a-f]+,'
+	"^differs +[a-z]+\.[a-z0-9._]*gfx1101: element [0-9]+ of $named is 0x[0-9a-f]+,"
 said "the verdict" '^verdict +.*not all bits are right'
-written '"buffer": "[a-z]+"'
+written '"buffer": "'"$named"'"'
 said "by which way the card was used" '^used by +calls of the driver \(ioctl\) alone'
 written '"memory_by": "ioctl"'
 written '"queues_by": "ioctl"'
