@@ -9,11 +9,16 @@
 
 enum { JITK_DONE, JITK_FAILED, JITK_USAGE, JITK_INTERRUPTED = 130 };
 
+struct jitk_array;
 struct jitk_arguments {
 	const char *command, *file;
 	const char *kernel, *device, *isa, *cache, *jitdump, *dump_ir, *dump_asm;
 	struct option_list constants, in, out;
-	long threads, times;
+	long threads, times, n, steps; /* n and steps, of example: -1 where they are not given */
+	const char *text;              /* that of an example, instead of the file's */
+	size_t text_bytes;
+	/* Values of an array or scalar that --in does not name; *done: it had some. NULL: nothing does. False: err. */
+	bool (*fill)(struct jitk_array *a, bool *done, struct error *err);
 	bool check, no_cache, sealed, perf_map, gdb, quiet, all_devices, tune;
 };
 extern struct jitk_arguments jitk;
@@ -52,6 +57,8 @@ bool jitk_arrays_give(const struct jitk_arrays *a, jit_launch *l, uint8_t *const
 bool jitk_arrays_give_scalar(const struct jitk_arrays *a, size_t i, jit_launch *l, jit_error *err);
 /* Writes what --out asks for, and prints a line for each array that the kernel wrote. False: err. */
 bool jitk_arrays_out(const struct jitk_arrays *a, struct error *err);
+/* The line of one array: type, shape, hash, sum and first elements. */
+void jitk_array_print(const struct jitk_array *a);
 static inline bool jitk_is_written(const struct jitk_array *a)
 {
 	return a->is.access == JIT_OUT || a->is.access == JIT_INOUT;
@@ -80,5 +87,6 @@ int jitk_disassemble(void);
 int jitk_report(void);
 int jitk_test(void);
 int jitk_bench(void);
+int jitk_example(void);
 
 #endif

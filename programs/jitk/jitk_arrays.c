@@ -295,15 +295,19 @@ static bool check_names(const struct option_list *list, const char *option, cons
 static bool open_array(struct jitk_array *a, struct error *err)
 {
 	const char *spec = given(&jitk.in, a->is.name);
+	bool filled = false;
 
 	if (a->is.access == JIT_SCALAR)
-		return spec ? take_scalar(a, spec, err)
-		            : error_set(err, ERROR_ARGUMENT, "the scalar %.64s has no value; give --in %.64s=NUMBER",
-		                        a->is.name, a->is.name);
+		return !spec && jitk.fill && jitk.fill(a, &filled, err) && filled ? true
+		       : spec                                                     ? take_scalar(a, spec, err)
+		              : error_set(err, ERROR_ARGUMENT, "the scalar %.64s has no value; give --in %.64s=NUMBER",
+		                          a->is.name, a->is.name);
 	if (a->is.bytes > SIZE_MAX / 2 || !(a->data = calloc(a->is.bytes ? (size_t)a->is.bytes : 1, 1)))
 		return error_set(err, ERROR_MEMORY, "no memory for the %" PRIu64 " bytes of array %.64s", a->is.bytes,
 		                 a->is.name);
-	if (!spec && a->is.access == JIT_IN)
+	if (!spec && jitk.fill && !jitk.fill(a, &filled, err))
+		return false;
+	if (!spec && !filled && a->is.access == JIT_IN && !jitk.fill)
 		return error_set(err, ERROR_ARGUMENT,
 		                 "the array %.64s has no values; give --in %.64s=FILE.npy, or random:1", a->is.name,
 		                 a->is.name);
@@ -370,7 +374,7 @@ static uint64_t fnv(const uint8_t *p, uint64_t n)
 	return h;
 }
 
-static void print(const struct jitk_array *a)
+void jitk_array_print(const struct jitk_array *a)
 {
 	enum { SHOWN = 6 };
 	struct npy header;
@@ -396,7 +400,7 @@ bool jitk_arrays_out(const struct jitk_arrays *a, struct error *err)
 		if (spec && !write_file(raw ? spec + 4 : spec, raw, x, err))
 			return false;
 		if (jitk_is_written(x) && !jitk.quiet)
-			print(x);
+			jitk_array_print(x);
 	}
 	return true;
 }

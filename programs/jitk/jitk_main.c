@@ -11,7 +11,7 @@
 #include "runtime/host/pool.h"
 #include "runtime/host/system.h"
 
-struct jitk_arguments jitk;
+struct jitk_arguments jitk = { .n = -1, .steps = -1 };
 jit_cancel *jitk_cancel;
 
 static struct option_about about;
@@ -48,6 +48,18 @@ static const struct option_row rows[] = {
 	  .kind = OPTION_FLAG,
 	  .help = "a subscript out of range ends the run, with line, array and index",
 	  .target = &jitk.check },
+	{ .name = "n",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "of example: the size, as --const n=N says it",
+	  .high = 1e15,
+	  .target = &jitk.n },
+	{ .name = "steps",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "of example: launches of snn (200) and stencil (6)",
+	  .high = 1e9,
+	  .target = &jitk.steps },
 	{ .name = "Where", .kind = OPTION_GROUP },
 	{ .name = "device",
 	  .letter = 'd',
@@ -134,6 +146,8 @@ static const struct {
 	  jitk_test },
 	{ { "report", "FILE.jk", "say for each target whether the kernel is native there, and if not, why" },
 	  jitk_report },
+	{ { "example", "[NAME]", "list the examples that jitk has in it, or run one with inputs that it makes" },
+	  jitk_example },
 	{ { "emit-ir", "FILE.jk", "print the IR of a kernel" }, jitk_emit_ir },
 	{ { "disassemble", "FILE.jk", "print its machine code, as lines an assembler accepts; PTX as it is" },
 	  jitk_disassemble },
@@ -143,7 +157,7 @@ static struct option_command say_commands[COMMANDS];
 
 static struct option_program program = {
 	.name = "jitk",
-	.usage = "COMMAND FILE.jk [options]",
+	.usage = "COMMAND [FILE.jk|NAME] [options]",
 	.purpose = "compile and run kernels that you write, with the same bits on every CPU and card",
 	.description =
 		"jitk runs kernels written in jitrun's kernel language, which docs/kernels.md describes. No compiler "
@@ -153,7 +167,9 @@ static struct option_program program = {
 	.examples = "jitk run saxpy.jk -c n=1000 -i a=1.5 -i x=x.npy -i y=y.npy -o y=out.npy\n"
 		    "jitk check saxpy.jk -c n=1000\n"
 		    "jitk test saxpy.jk -c n=1000 -i a=1.5 -i x=random:1 -i y=random:2\n"
-		    "jitk bench saxpy.jk -c n=10000000 -i a=1.5 -i x=random:1 -i y=random:2",
+		    "jitk bench saxpy.jk -c n=10000000 -i a=1.5 -i x=random:1 -i y=random:2\n"
+		    "jitk example mandelbrot\n"
+		    "jitk example snn --n 200000 --steps 500",
 	.exit_status =
 		".TP\n0\nDone; of test: all devices gave the same bits.\n.TP\n1\nSomething failed, or a device gave "
 		"other bits.\n.TP\n2\nThe command line is wrong.\n.TP\n130\nInterrupted.",
@@ -198,7 +214,7 @@ int jitk_wrong(const char *sentence)
 char *jitk_read(size_t *n, struct error *err)
 {
 	enum { MOST = (1 << 20) + 1 };
-	FILE *f = fopen(jitk.file, "rb");
+	FILE *f = jitk.text ? fmemopen((void *)(uintptr_t)jitk.text, jitk.text_bytes, "rb") : fopen(jitk.file, "rb");
 	char *text = f ? malloc(MOST + 1) : NULL;
 
 	if (!f) {
@@ -257,11 +273,12 @@ jit_kernel *jitk_kernel_open(jit_compute *c, jit_error *err)
 		snprintf(err->message, sizeof err->message, "%s", e.text);
 		return NULL;
 	}
-	jit_kernel *k = jit_kernel_open(
-		c,
-		&JIT_KERNEL_OPTIONS(.path = jitk.file, .kernel = jitk.kernel, .constants = constants,
-	                            .check = jitk.check, .messages = messages, .n_messages = sizeof messages),
-		err);
+	jit_kernel *k =
+		jit_kernel_open(c,
+	                        &JIT_KERNEL_OPTIONS(.source = jitk.text, .n = jitk.text_bytes, .path = jitk.file,
+	                                            .kernel = jitk.kernel, .constants = constants, .check = jitk.check,
+	                                            .messages = messages, .n_messages = sizeof messages),
+	                        err);
 	if (!k && messages[0]) {
 		fputs(messages, stderr);
 		snprintf(err->message, sizeof err->message, "%.300s cannot be compiled", jitk.file);
@@ -288,11 +305,16 @@ static int begin(int argc, char **argv)
 	jitk.command = program.n_operands > 0 ? operand[0] : NULL;
 	jitk.file = program.n_operands > 1 ? operand[1] : NULL;
 	if (!jitk.command)
-		return jitk_wrong("a command is missing: run, check, bench, test, report, emit-ir or disassemble");
+		return jitk_wrong(
+			"a command is missing: run, check, bench, test, report, example, emit-ir or disassemble");
 	if (!(jitk_cancel = jit_cancel_open(&err)))
 		return jitk_fail_error(&err);
 	sigaction(SIGINT, &on, NULL);
 	sigaction(SIGTERM, &on, NULL);
+	if (strcmp(jitk.command, "example") == 0)
+		return jitk_example();
+	if (jitk.n >= 0 || jitk.steps >= 0)
+		return jitk_wrong("--n and --steps are of the command example");
 	for (int i = 0; i < COMMANDS; i++)
 		if (strcmp(jitk.command, commands[i].say.name) == 0)
 			return !jitk.file                    ? jitk_wrong("a file of kernels is missing: FILE.jk")
@@ -300,7 +322,7 @@ static int begin(int argc, char **argv)
 			                                     : status;
 	char sentence[200], quoted[80];
 	snprintf(sentence, sizeof sentence,
-	         "%s is no command; expected run, check, bench, test, report, emit-ir or disassemble",
+	         "%s is no command; expected run, check, bench, test, report, example, emit-ir or disassemble",
 	         error_quote(quoted, sizeof quoted, jitk.command, strlen(jitk.command)));
 	return jitk_wrong(sentence);
 }
