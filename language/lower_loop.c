@@ -61,6 +61,13 @@ static void keep_lanes(struct lower *l, uint16_t condition)
 	jk_lower_check(l);
 }
 
+/* Cards count turns in 32 bits with a sign. */
+static void check_turns(struct lower *l, const struct node *n, int64_t most)
+{
+	if (most > INT32_MAX)
+		jk_lower_fail(l, n->at, "a loop of more than 2^31 - 1 turns: not yet");
+}
+
 /* --- while */
 
 void jk_lower_while(struct lower *l, const struct node *n)
@@ -72,6 +79,7 @@ void jk_lower_while(struct lower *l, const struct node *n)
 
 	if (most <= 0)
 		return;
+	check_turns(l, n, most);
 	enter(l, n);
 	jk_lower_hoist(l, n->a, depth_of(l));
 	jk_lower_hoist(l, n->d, depth_of(l));
@@ -148,6 +156,7 @@ static void find_range(struct lower *l, const struct node *n, struct range *r)
 	r->most = turns > INT64_MAX ? INT64_MAX : (int64_t)turns;
 	r->known = !r->lo.linear.n && !r->hi.linear.n;
 	if (r->known) {
+		check_turns(l, n, r->most);
 		r->count = jk_lower_emit(l, IR_sconst, 0, 0, 0, r->most);
 		return;
 	}
@@ -237,6 +246,8 @@ static void varying_for(struct lower *l, const struct node *n)
 
 	if (span <= 0)
 		return;
+	/* what the ends may be says little of what they are: more turns than cards count are not refused, but cut */
+	const int64_t most = span > INT32_MAX ? INT32_MAX : (int64_t)span;
 	index.lo = lo.lo;
 	index.hi = hi.hi - 1;
 	/* lanes with a turn to come */
@@ -244,7 +255,7 @@ static void varying_for(struct lower *l, const struct node *n)
 	const uint16_t live = l->loop[l->loops - 1].live;
 	jk_lower_assign(l, live, jk_lower_emit(l, IR_mand, live, jk_lower_to_mask(l, &first), 0, 0));
 	jk_lower_open_if(l, jk_lower_emit(l, IR_any, live, 0, 0, 0));
-	open_loop(l, jk_lower_emit(l, IR_sconst, 0, 0, 0, span > INT64_MAX ? INT64_MAX : (int64_t)span));
+	open_loop(l, jk_lower_emit(l, IR_sconst, 0, 0, 0, most));
 	const uint32_t scope = jk_lower_scope(l);
 	jk_lower_remember_symbol(l, n->symbol, &index);
 	body(l, n);

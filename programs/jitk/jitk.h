@@ -40,6 +40,7 @@ bool jitk_constants(char out[JITK_CONSTANTS_MAX], struct error *err);
 
 struct jitk_array {
 	jit_parameter is;
+	char name[128];
 	uint8_t *data; /* of an array */
 	double number; /* of a scalar */
 	bool whole;    /* the number is `integer` */

@@ -323,6 +323,8 @@ bool jitk_arrays_open(struct jitk_arrays *a, const jit_kernel *k, struct error *
 	for (size_t i = 0; ok && i < a->n; i++) {
 		a->list[i].is = JIT_PARAMETER();
 		jit_kernel_parameter(k, i, &a->list[i].is, NULL);
+		snprintf(a->list[i].name, sizeof a->list[i].name, "%s", a->list[i].is.name);
+		a->list[i].is.name = a->list[i].name; /* which lives longer than the kernel */
 		ok = open_array(&a->list[i], err);
 	}
 	for (size_t i = 0; ok && i < a->n; i++)
