@@ -115,11 +115,11 @@ bool ptx_call_block(struct ptx_card *c, const struct object *o, unsigned waves, 
 	if (!there)
 		return false;
 	for (unsigned i = 0; i < b->n_args; i++)
-		b->args[i] += by;
+		b->args[i] += b->numbers >> i & 1 ? 0 : by;
 	bool ok = d->upload(d, there, b->memory, b->bytes, err) && launch(c, o, waves, &l, err) &&
 	          d->read(d, b->memory, there, b->bytes, err);
 	for (unsigned i = 0; i < b->n_args; i++)
-		b->args[i] -= by;
+		b->args[i] -= b->numbers >> i & 1 ? 0 : by;
 	d->release(d, there, b->bytes);
 	return ok;
 }

@@ -15,12 +15,13 @@ bool ptx_card_is_real(const struct ptx_card *c);
 /* Whatever the kernel reads and writes lies in *b, whose contents go there and come back. False: err. */
 bool ptx_call(struct ptx_card *c, const struct object *o, unsigned waves, struct random_ir_buffers *b, int64_t begin,
               int64_t end, struct error *err);
-/* The same of a block of memory: its n_args words at args point into it. */
+/* The same of a block of memory: its n_args words at args point into it, without those whose bit is set in numbers. */
 struct ptx_block_of {
 	void *memory;
 	size_t bytes;
 	uint64_t *args;
 	unsigned n_args;
+	uint64_t numbers;
 };
 bool ptx_call_block(struct ptx_card *c, const struct object *o, unsigned waves, const struct ptx_block_of *b,
                     int64_t end, struct error *err);

@@ -14,6 +14,7 @@
 #include "tests/jit/ptx_call.h"
 #include "tests/jit/rdna_call.h"
 #include "tests/language/run_kernel.h"
+#include "tests/support/shared.h"
 
 enum { BETWEEN = 192, CANARY = 0xa5 };
 
@@ -81,6 +82,18 @@ void run_open(struct run *r, const char *text, const char *kernel, const char *c
 		fail_msg("%s", m.message[0].text);
 	}
 	lay_out(r);
+}
+
+void run_open_example(struct run *r, const char *example, const char *kernel, const char *constants)
+{
+	char relative[100], path[1024];
+	size_t n;
+
+	snprintf(relative, sizeof relative, "docs/examples/kernels/%s.jk", example);
+	char *text = (char *)file_bytes(source_path(path, relative), &n); /* with room for one byte more */
+	text[n] = 0;
+	run_open(r, text, kernel, constants);
+	free(text);
 }
 
 void run_close(struct run *r)
@@ -265,11 +278,11 @@ static bool run_ptx(const struct run *r, uint8_t *memory)
 	struct object object;
 	struct ir ir;
 	struct ptx_card *card = ptx_card_open(90, &err);
-	/* the words of arguments stand behind the arrays; those that point there come first */
+	/* the words of arguments stand behind the arrays */
 	const size_t bytes = r->bytes + 64 * ((JK_MAX_PARAMETERS + 8) / 8);
 	uint8_t *block = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
 	uint64_t arg[JK_MAX_PARAMETERS + 1] = { 0 };
-	unsigned arrays = 0;
+	uint64_t numbers = 0;
 
 	assert_non_null(card);
 	assert_non_null(block);
@@ -281,12 +294,14 @@ static bool run_ptx(const struct run *r, uint8_t *memory)
 	}
 	address(r, block, arg);
 	for (size_t k = 0; k < jk_parameters(r->kernel); k++)
-		if (jk_parameter(r->kernel, k)->dims)
-			assert_int_equal(arrays++, k);
+		if (!jk_parameter(r->kernel, k)->dims)
+			numbers |= UINT64_C(1) << k;
 	memcpy(block + r->bytes, arg, sizeof arg);
-	const struct ptx_block_of b = {
-		.memory = block, .bytes = bytes, .args = (uint64_t *)(void *)(block + r->bytes), .n_args = arrays
-	};
+	const struct ptx_block_of b = { .memory = block,
+		                        .bytes = bytes,
+		                        .args = (uint64_t *)(void *)(block + r->bytes),
+		                        .n_args = (unsigned)jk_parameters(r->kernel),
+		                        .numbers = numbers };
 	if (!ptx_call_block(card, &object, 1, &b, (int64_t)jk_units(r->kernel), &err)) {
 		ir_print(&ir, stderr);
 		fail_msg("%s: %s", t->name, err.text);

@@ -18,6 +18,8 @@ enum run_machines { RUN_CPUS, RUN_CARDS /* these, too */ };
 
 /* constants: "n=5 m=7", or "". Fails the test with the messages. Arrays are 0. */
 void run_open(struct run *r, const char *text, const char *kernel, const char *constants);
+/* The same of a file of docs/examples/kernels, "saxpy". */
+void run_open_example(struct run *r, const char *example, const char *kernel, const char *constants);
 void run_close(struct run *r);
 void *run_array(const struct run *r, const char *name);
 void run_set_f32(struct run *r, const char *name, float value);

@@ -1,6 +1,4 @@
-/* tests/language/t_uniform.c - kernels that use lanes inside of an instance: each, reductions, scans, tiles and
- * atomics.
- */
+/* tests/language/t_uniform.c - kernels that use lanes inside of an instance: each, reductions, scans and tiles. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -132,24 +130,16 @@ static void test_ragged(void **state)
 
 static void check_softmax(unsigned n, enum run_machines machines)
 {
-	static const char text[] =
-		"const i32 n;\n"
-		"kernel softmax(in f32 x[2][n], out f32 o[2][n]) over (r in 2) {\n"
-		"	f32 m = max(j in 0..n: x[r][j]);\n"
-		"	f32 s = sum(j in 0..n: exp(x[r][j] - m));\n"
-		"	f32 scale = 1 / s;\n"
-		"	each (j in 0..n) { o[r][j] = exp(x[r][j] - m) * scale; }\n"
-		"}\n";
 	char constants[40];
 	struct run r;
 
-	snprintf(constants, sizeof constants, "n=%u", n);
-	run_open(&r, text, NULL, constants);
+	snprintf(constants, sizeof constants, "rows=2 n=%u", n);
+	run_open_example(&r, "softmax", NULL, constants);
 	float *x = run_array(&r, "x");
 	for (unsigned k = 0; k < 2 * n; k++)
 		x[k] = number(k) * 5;
 	run_everywhere(&r, machines);
-	const float *o = run_array(&r, "o");
+	const float *o = run_array(&r, "y");
 	for (unsigned row = 0; row < 2; row++) {
 		double sum = 0;
 		for (unsigned k = 0; k < n; k++)
@@ -265,37 +255,14 @@ static void test_scan_of_floats(void **state)
 
 static void test_bitonic(void **state)
 {
-	static const char text[] =
-		"const i32 n = 64; const i32 logs = 6;\n"
-		"kernel sort(in u32 x[3][n], out u32 o[3][n]) over (r in 3) {\n"
-		"	tile u32 t[n];\n"
-		"	tile u32 u[n];\n"
-		"	each (j in 0..n) { t[j] = x[r][j]; }\n"
-		"	sync;\n"
-		"	for (a in 0..logs) {\n"
-		"		for (b in 0..a + 1) {\n"
-		"			each (j in 0..n) {\n"
-		"				i32 d = 1 << (a - b);\n"
-		"				u32 mine = t[j], other = t[j ^ d];\n"
-		"				bool up = (j >> (a + 1) & 1) == 0;\n"
-		"				bool low = (j & d) == 0;\n"
-		"				u[j] = up == low ? min(mine, other) : max(mine, other);\n"
-		"			}\n"
-		"			sync;\n"
-		"			each (j in 0..n) { t[j] = u[j]; }\n"
-		"			sync;\n"
-		"		}\n"
-		"	}\n"
-		"	each (j in 0..n) { o[r][j] = t[j]; }\n"
-		"}\n";
 	struct run r;
 
-	run_open(&r, text, NULL, "");
+	run_open_example(&r, "bitonic_sort", "rows", "count=3 logs=6");
 	uint32_t *x = run_array(&r, "x");
 	for (unsigned k = 0; k < 3 * 64; k++)
 		x[k] = word(k);
 	run_everywhere(&r, RUN_CARDS);
-	const uint32_t *o = run_array(&r, "o");
+	const uint32_t *o = run_array(&r, "y");
 	for (unsigned row = 0; row < 3; row++) {
 		uint64_t sum = 0;
 		for (unsigned k = 0; k < 64; k++) {
@@ -308,34 +275,12 @@ static void test_bitonic(void **state)
 	run_close(&r);
 }
 
-/* --- atomics: a histogram */
-
-static void test_histogram(void **state)
-{
-	static const char text[] =
-		"const i32 n;\n"
-		"kernel histogram(inout u32 o[256]) over (i in n) {\n"
-		"	u32 x = u32(splitmix64(u64(i), 1) >> 32);\n"
-		"	atomic_add(o[x >> 24], 1);\n"
-		"}\n";
-	struct run r;
-	uint32_t want[256] = { 0 };
-
-	run_open(&r, text, NULL, "n=10000");
-	for (unsigned k = 0; k < 10000; k++)
-		want[word(k) >> 24]++;
-	run_everywhere(&r, RUN_CARDS);
-	assert_memory_equal(run_array(&r, "o"), want, sizeof want);
-	run_close(&r);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reductions),     cmocka_unit_test(test_ragged),
 		cmocka_unit_test(test_softmax),        cmocka_unit_test(test_scans),
 		cmocka_unit_test(test_scan_of_floats), cmocka_unit_test(test_bitonic),
-		cmocka_unit_test(test_histogram),
 	};
 
 	return cmocka_run_group_tests_name("t_uniform", tests, NULL, NULL);

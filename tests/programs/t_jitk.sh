@@ -135,6 +135,85 @@ is 0 ./jitrun "$model" --device auto -p Once -n 2 --no-cache
 says "predicted for a token"
 says "chosen: "
 
+# examples: numbers that other programs have for the same kernels, and small sizes on every kind of device
+is 0 $j example
+for e in binomial bitonic_sort black_scholes histogram layernorm mandelbrot matmul noise prefix_sum saxpy silu snn softmax \
+	stencil; do
+	check "a line for $e" grep -q "^$e  *[a-zA-Z(]" "$dir/out"
+	check "and a file" [ -f "$top/docs/examples/kernels/$e.jk" ]
+done
+check "no others: $(cat "$dir/out")" [ "$(wc -l < "$dir/out")" = "$(ls "$top"/docs/examples/kernels/*.jk | wc -l)" ]
+example() { is 0 $j example "$@"; }
+example mandelbrot
+has "fnv 24b3b3c1bdb53d88 sum 27304085"
+example noise
+has "fnv de9724c5d51b3c0d sum 164448.396"
+example stencil
+has "a f32(64, 64, 64) fnv 329e2a9fc2f4d5f9"
+has "o f32(64, 64, 64) fnv 1facf2a8a7b92019"
+says "6 launches in"
+example histogram
+has "fnv 06482f9f3e0c43e0"
+example prefix_sum
+has "fnv 469442208a795998"
+example bitonic_sort
+has "fnv 19174e32eaeaa6e2"
+example matmul
+has "fnv 5eb841f3ddb8d9dc"
+example saxpy
+has "fnv 0e4d8c6b414f152c"
+says "ran in"
+example black_scholes --n 3
+has "99.9605026 99.9605026 99.9605026"
+example binomial --n 3
+has "94.1799622 94.1799622 94.1799622"
+example snn --n 1000 --steps 2000 -t 1
+has "33107 spikes of 1000 neurons in 2000 steps, hash of their counts 709fd8f542241e24"
+example snn --n 1000 --steps 2000 -t 3 -q
+has "hash of their counts 709fd8f542241e24"
+check "quiet: $(cat "$dir/err")" [ ! -s "$dir/err" ]
+# sorted by another program
+while read -r n hash; do
+	example bitonic_sort --n "$n"
+	has "fnv $hash"
+done << 'END'
+0 cbf29ce484222325
+1 b2a70432e5cf963a
+2 e34b237fd59df674
+31 5a0c87a1ebd42b70
+33 34389f43fca71552
+1023 bcd5968c3e95b2f5
+1025 b449a70b16eefafa
+END
+for e in "binomial --n 5" "bitonic_sort --n 37" "black_scholes --n 33" "histogram --n 1025" "layernorm -c rows=3 --n 97" \
+	"mandelbrot -c width=33 -c height=3" "matmul -c m=3 -c n=33 -c k=7" "noise -c width=33 -c height=2" \
+	"prefix_sum --n 1025" "saxpy --n 1023" "silu --n 31" "snn --n 37 --steps 60" "softmax -c rows=2 --n 33" \
+	"stencil --n 11 --steps 3" "stencil --n 0" "snn --n 0" "snn --n 1 --steps 1" "stencil --n 9 --steps 0"; do
+	example $e -q
+	example $e
+	mv "$dir/out" "$dir/cpu"
+	check "$e prints something" [ -s "$dir/cpu" ]
+	for device in ref sim:gfx1101 sim:sm90; do
+		example $e -d $device
+		check "$e on $device: $(cat "$dir/out")" cmp "$dir/cpu" "$dir/out"
+	done
+done
+is 0 $j example silu --n 4 -i x=0 -o "y=$dir/y.npy"
+has ": 0 0 0 0"
+is 0 $j example silu --n 4 -d auto
+says "chosen: "
+is 0 $j test "$top/docs/examples/kernels/black_scholes.jk" -c n=9 -i s=100 -i x=98 -i t=2 -i r=0.02 -i v=5
+refused "there is no example wave; \"jitk example\" lists them" 2 $j example wave
+refused "this example has no steps that can be chosen" 2 $j example silu --steps 3
+refused "this example has no steps that can be chosen" 2 $j example bitonic_sort --steps 3
+refused "--n and --const n= say the same" 2 $j example silu --n 3 -c n=4
+refused "an example has its own" 2 $j example silu -k silu
+refused "are of examples with one launch" 2 $j example snn -o "v=$dir/v.npy"
+refused "are of the command example" 2 $j run "$f" --n 3 -i a=1 -i x=1
+refused "neurons: expected fewer than 2^30" 1 $j example snn --n 2000000000
+is 1 $j example silu -c q=1
+says "q"
+
 # what is kept
 is 0 $j run "$f" -c n=12 -i a=1 -i x=1
 is 0 $j run "$f" -c n=12 -i a=1 -i x=1 --sealed
