@@ -14,6 +14,7 @@
 #include "base/number.h"
 #include "programs/common/npy.h"
 #include "programs/jitk/jitk.h"
+#include "runtime/host/system.h"
 
 static const struct {
 	const char *name, *npy;
@@ -314,19 +315,34 @@ static bool open_array(struct jitk_array *a, struct error *err)
 	return !spec || fill_by(a, spec, err);
 }
 
+/* Zeros cost no memory before they are written, so that an array too large would end the process late. */
+static bool check_memory(const struct jitk_arrays *a, struct error *err)
+{
+	const uint64_t available = system_available_memory();
+	double all = 0;
+
+	for (size_t i = 0; i < a->n; i++)
+		all += a->list[i].is.access == JIT_SCALAR ? 0 : (double)a->list[i].is.bytes;
+	return all <= (double)available ||
+	       error_set(err, ERROR_MEMORY, "the arrays have %.0f bytes, and %" PRIu64 " bytes of memory are free", all,
+	                 available);
+}
+
 bool jitk_arrays_open(struct jitk_arrays *a, const jit_kernel *k, struct error *err)
 {
 	*a = (struct jitk_arrays){ .n = jit_kernel_parameters(k) };
 	if (!(a->list = calloc(a->n + 1, sizeof *a->list)))
 		return error_set(err, ERROR_MEMORY, "no memory for a list of arrays");
 	bool ok = check_names(&jitk.in, "--in", k, err) && check_names(&jitk.out, "--out", k, err);
-	for (size_t i = 0; ok && i < a->n; i++) {
+	for (size_t i = 0; i < a->n; i++) {
 		a->list[i].is = JIT_PARAMETER();
 		jit_kernel_parameter(k, i, &a->list[i].is, NULL);
 		snprintf(a->list[i].name, sizeof a->list[i].name, "%s", a->list[i].is.name);
 		a->list[i].is.name = a->list[i].name; /* which lives longer than the kernel */
-		ok = open_array(&a->list[i], err);
 	}
+	ok = ok && check_memory(a, err);
+	for (size_t i = 0; ok && i < a->n; i++)
+		ok = open_array(&a->list[i], err);
 	for (size_t i = 0; ok && i < a->n; i++)
 		if (given(&jitk.out, a->list[i].is.name) && !jitk_is_written(&a->list[i]))
 			ok = error_set(err, ERROR_ARGUMENT, "--out %.64s: the kernel does not write it",

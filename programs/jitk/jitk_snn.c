@@ -109,7 +109,7 @@ static void share(void *user, int worker, uint32_t stage, uint32_t number)
 		take_part(user, number, stage == 1);
 }
 
-/* first: n + 1 zeros. */
+/* first: n + 1 zeros. The kernel has no more neurons than 32 bits count edges of. */
 static bool make_graph(uint64_t n, uint32_t *first, uint32_t *source, struct error *err)
 {
 	struct graph *g = calloc(1, sizeof *g);
@@ -143,8 +143,6 @@ bool example_fill_snn(struct jitk_array *a, bool *done, struct error *err)
 	*done = true;
 	if (strcmp(a->is.name, "first") == 0) {
 		n = a->is.elements - 1;
-		if (n >= UINT64_C(1) << 30)
-			return error_set(err, ERROR_ARGUMENT, "%" PRIu64 " neurons: expected fewer than 2^30", n);
 		if (!(source = malloc((n ? n : 1) * SYNAPSES * sizeof *source)))
 			return error_set(err, ERROR_MEMORY, "no memory for the edges of %" PRIu64 " neurons", n);
 		return make_graph(n, (uint32_t *)(void *)a->data, source, err);
