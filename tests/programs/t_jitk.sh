@@ -187,8 +187,9 @@ done << 'END'
 END
 for e in "binomial --n 5" "bitonic_sort --n 37" "black_scholes --n 33" "histogram --n 1025" \
 	"layernorm -c rows=3 --n 97" "mandelbrot -c width=33 -c height=3" "matmul -c m=3 -c n=33 -c k=7" \
-	"noise -c width=33 -c height=2" "prefix_sum --n 1025" "saxpy --n 1023" "silu --n 31" "snn --n 37 --steps 60" "softmax -c rows=2 --n 33" \
-	"stencil --n 11 --steps 3" "stencil --n 0" "snn --n 0" "snn --n 1 --steps 1" "stencil --n 9 --steps 0"; do
+	"noise -c width=33 -c height=2" "prefix_sum --n 1025" "saxpy --n 1023" "silu --n 31" \
+	"snn --n 37 --steps 60" "softmax -c rows=2 --n 33" "stencil --n 11 --steps 3" "stencil --n 0" \
+	"snn --n 0" "snn --n 1 --steps 1" "stencil --n 9 --steps 0"; do
 	example $e -q
 	example $e
 	mv "$dir/out" "$dir/cpu"
