@@ -386,6 +386,18 @@ static void check_network(unsigned n, enum run_machines machines)
 		}
 	}
 	assert_true(n == 0 || compared > 1);
+	/* all edges at once, and each neuron in another state */
+	for (unsigned i = 0; i < n; i++) {
+		w.spiked[i] = 1;
+		w.rest[i] = (uint8_t)(word(i) % 3);
+		w.v[i] = (double)number(i, -70, -49);
+		w.se[i] = (double)number(i + 1000, 0, 2);
+		w.si[i] = (double)number(i + 2000, 0, 2);
+	}
+	put_state(&r, &w);
+	advance(&w);
+	run_everywhere(&r, machines);
+	check_state(&r, &w);
 	run_close(&r);
 }
 
